@@ -2,7 +2,7 @@
 # The web UI in the folder ui.
 #
 #   ui.sh build   builds it into internal/webui/dist, unless it was built from the same sources
-#   ui.sh check   checks types, style, unit tests and the size of what browsers load
+#   ui.sh check   checks types, layout, style, unit tests and licences
 #   ui.sh e2e     tests it in Chromium against bin/signalbox; "ui.sh e2e short" runs the tests that make test runs
 #   ui.sh bench   measures its pages in Chromium and prints a table; "make bench ONLY=studio" publishes it
 #   ui.sh shots   takes the pictures of docs/images/studio

@@ -18,9 +18,12 @@ export default typescript.config(
       'no-restricted-syntax': [
         'error',
         { selector: "JSXAttribute[name.name='dangerouslySetInnerHTML']", message: 'Render text as text.' },
-        { selector: "CallExpression[callee.object.name='JSON'][callee.property.name='parse']", message: 'JSON.parse loses digits; use readJson of api/json.' },
+        {
+          selector: "CallExpression[callee.object.name='JSON'][callee.property.name='parse']",
+          message: 'JSON.parse loses digits; use readJson of api/json.',
+        },
       ],
-      'no-restricted-globals': ['error', { name: 'sessionStorage', message: 'Preferences are in app/preferences.' }],
+      'no-restricted-globals': ['error', { name: 'sessionStorage', message: 'Preferences are in kit/preferences.' }],
     },
   },
   { files: ['e2e/**', 'build/**'], rules: { 'no-restricted-syntax': 'off' } },

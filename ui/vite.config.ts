@@ -34,5 +34,5 @@ export default defineConfig({
       ]),
     ),
   },
-  test: { include: ['src/**/*.test.ts'] },
+  test: { setupFiles: ['build/browser.js'], include: ['src/**/*.test.ts', 'build/**/*.test.js'] },
 })

@@ -118,10 +118,10 @@ type frame struct{ data []byte }
 // rawCodec passes encoded messages through. It has the name of the codec that encoded them.
 type rawCodec struct{}
 
-// Name implements [encoding.CodecV2].
+// Name implements [google.golang.org/grpc/encoding.CodecV2].
 func (rawCodec) Name() string { return "proto" }
 
-// Marshal implements [encoding.CodecV2].
+// Marshal implements [google.golang.org/grpc/encoding.CodecV2].
 func (rawCodec) Marshal(v any) (mem.BufferSlice, error) {
 	f, ok := v.(*frame)
 	if !ok {
@@ -130,7 +130,7 @@ func (rawCodec) Marshal(v any) (mem.BufferSlice, error) {
 	return mem.BufferSlice{mem.SliceBuffer(f.data)}, nil
 }
 
-// Unmarshal implements [encoding.CodecV2].
+// Unmarshal implements [google.golang.org/grpc/encoding.CodecV2].
 func (rawCodec) Unmarshal(data mem.BufferSlice, v any) error {
 	f, ok := v.(*frame)
 	if !ok {

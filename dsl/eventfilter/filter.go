@@ -182,7 +182,7 @@ type Match struct {
 	OK bool
 	// Keys are the values of the correlation keys by name, nil if the filter has none or does not match.
 	Keys map[string]any
-	// Missed is the attribute that did not match, or the correlation key as "correlate.NAME".
+	// Missed is the attribute that did not match, or the correlation key as "correlate." and its name.
 	Missed string
 	// Problem is the reason why an expression could not be evaluated, empty if all could.
 	Problem string

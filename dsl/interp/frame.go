@@ -219,15 +219,15 @@ func (m *Machine) cancelTree(f *frame) (cutOff bool) {
 
 // cancelPending cancels everything a frame waits for: its children and its own call. It reports whether a call was
 // canceled.
-func (m *Machine) cancelPending(f *frame) (cancelPending bool) {
-	cancelPending = m.cancelChildren(f)
+func (m *Machine) cancelPending(f *frame) (cutOff bool) {
+	cutOff = m.cancelChildren(f)
 	if f.call != 0 && f.listener == nil && f.child == nil { // a listener and a child are removed with their frame
-		cancelPending = true
+		cutOff = true
 		delete(m.calls, f.call)
 		m.effects = append(m.effects, CancelCall{ID: f.call})
 		f.call = 0
 	}
-	return cancelPending
+	return cutOff
 }
 
 func (m *Machine) cancelChildren(f *frame) (cutOff bool) {

@@ -1,5 +1,3 @@
-// This file keeps snapshots small: each value is stored once, and the whole is compressed.
-
 package interp
 
 import (
@@ -15,7 +13,7 @@ import (
 // maxSnapshot limits the uncompressed size of a snapshot.
 const maxSnapshot = 256 << 20
 
-// valuePool stores each value once.
+// valuePool keeps snapshots small: it stores each value once.
 type valuePool struct {
 	// values are the JSON of the values, by index.
 	values []json.RawMessage

@@ -6,7 +6,7 @@
 //	h := health.New(time.Now, []health.Dependency{
 //		{Name: "store", Checker: store, Required: []string{"api"}, Used: []string{"worker"}},
 //		{Name: "pollers", Checker: workers, Required: []string{"worker"}},
-//		{Name: "temporal", Condition: manager.Condition, Used: []string{"api", "worker"}},
+//		{Name: "temporal", Condition: condition, Used: []string{"api", "worker"}},
 //	}, "api", "worker")
 //	mux.HandleFunc("/livez", h.Livez)
 //	mux.HandleFunc("/readyz", h.Readyz)

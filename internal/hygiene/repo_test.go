@@ -104,3 +104,13 @@ func TestBinariesStaySmall(t *testing.T) {
 		})
 	}
 }
+
+func TestCommentsBeginWithTheName(t *testing.T) {
+	t.Parallel()
+	clean(t, hygiene.DocComments(repository(t)))
+}
+
+func TestCommentsNameWhatExists(t *testing.T) {
+	t.Parallel()
+	clean(t, hygiene.NamedPackages(repository(t)))
+}

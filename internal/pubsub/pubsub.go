@@ -1,5 +1,6 @@
 // Package pubsub notifies subscribers within this process of changes, by name: a run, a project's events.
 //
+//	notifier := pubsub.NewNotifier()
 //	changed, stop := notifier.Subscribe(id)
 //	defer stop()
 //	notifier.Notify(id)

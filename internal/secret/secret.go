@@ -2,7 +2,8 @@
 // (use.secrets), and the process that makes a call gets the value from a [Provider] right before the call. The providers are in
 // package provider.
 //
-//	value, err := secrets.Resolve(ctx, "shop", "payment")
+//	var provider secret.Provider = …
+//	value, err := provider.Resolve(ctx, "shop", "payment")
 //	token, err := value.Member("payment", "token")
 //
 // No value is stored longer than its use. No error of this package or of a provider ever contains a value, or a part of one.

@@ -2,7 +2,7 @@
 // OTEL_* variables configure it.
 //
 //	tel, err := telemetry.New(ctx, telemetry.Options{ServiceName: "signalbox", Version: version, Lookup: os.LookupEnv, Log: log})
-//	err = tel.Observe(telemetry.Observed{Connection: manager.Connection, QueuedRuns: …})
+//	err = tel.Observe(telemetry.Observed{Connection: manager.Status, QueuedRuns: …})
 //	mux.Handle("/metrics", tel.Handler())
 //	defer tel.Stop(ctx)
 //

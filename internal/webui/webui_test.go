@@ -88,7 +88,7 @@ func TestEveryPageIsTheDocumentWithItsOwnNonce(t *testing.T) {
 // The paths of pages are those of the router in the browser: a page that is loaded again is found.
 func TestPagesOfTheRouterAreServed(t *testing.T) {
 	t.Parallel()
-	source, err := os.ReadFile("../../ui/src/app/router.tsx")
+	source, err := os.ReadFile("../../ui/src/shell/router.tsx")
 	require.NoError(t, err)
 	ui, err := webui.New(built())
 	require.NoError(t, err)

@@ -19,7 +19,7 @@ func fieldNames() []string {
 	return []string{"holder", "token", "revision", "acquired", "renewed", "expires", "retention", "resigned", "value"}
 }
 
-// mostNumber is the largest number that the scripts take: beyond 2^52, adding one may change nothing.
+// maxNumber is the largest number that the scripts take: beyond 2^52, adding one may change nothing.
 const maxNumber = 1 << 52
 
 func (a answer) is(word string) bool { return len(a) > 0 && a[0] == word }

@@ -2,11 +2,29 @@
 // if a licence is not among the permissive ones.
 import { readFileSync, writeFileSync } from 'node:fs'
 
-const permissive = new Set(['MIT', 'ISC', 'Apache-2.0', 'BSD-2-Clause', 'BSD-3-Clause', '0BSD', 'MIT OR Apache-2.0', '(Apache-2.0 AND BSD-3-Clause)', 'EPL-2.0 OR GPL-3.0-or-later', 'Unlicense'])
+const permissive = new Set([
+  'MIT',
+  'ISC',
+  'Apache-2.0',
+  'BSD-2-Clause',
+  'BSD-3-Clause',
+  '0BSD',
+  'MIT OR Apache-2.0',
+  '(Apache-2.0 AND BSD-3-Clause)',
+  'EPL-2.0 OR GPL-3.0-or-later',
+  'Unlicense',
+])
 const lock = JSON.parse(readFileSync(new URL('../package-lock.json', import.meta.url), 'utf8'))
 const rows = Object.entries(lock.packages)
-  .filter(([path, data]) => path.startsWith('node_modules/') && !data.dev && !data.optional && !data.devOptional && !data.peer)
-  .map(([path, data]) => ({ name: path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length), version: data.version, licence: data.license ?? 'unknown' }))
+  .filter(
+    ([path, data]) =>
+      path.startsWith('node_modules/') && !data.dev && !data.optional && !data.devOptional && !data.peer,
+  )
+  .map(([path, data]) => ({
+    name: path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length),
+    version: data.version,
+    licence: data.license ?? 'unknown',
+  }))
   .sort((a, b) => a.name.localeCompare(b.name) || a.version.localeCompare(b.version))
 
 const text = [

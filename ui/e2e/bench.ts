@@ -17,15 +17,27 @@ const plan = short ? { runs: 10_000, rounds: 3, updates: 300 } : { runs: 100_000
 /** A run starts, waits ten times for half a second and ends: a page is shown eleven changes of it. */
 const runsPerSecond = Number(process.env.RATE ?? '6')
 const waits = 10
-const progress = (text: string) => { process.stderr.write(`bench: ${text}\n`) }
+const progress = (text: string) => {
+  process.stderr.write(`bench: ${text}\n`)
+}
 
-interface Figure { what: string; figure: string; aim?: string; met?: boolean }
+interface Figure {
+  what: string
+  figure: string
+  aim?: string
+  met?: boolean
+}
 const figures: Figure[] = []
 const sorted = (values: number[]) => [...values].sort((a, b) => a - b)
 const median = (values: number[]) => sorted(values)[Math.floor(values.length / 2)] ?? NaN
 const ms = (value: number) => `${Math.round(value)} ms`
 const times = (what: string, values: number[], most: number) => {
-  figures.push({ what, figure: `${ms(median(values))} (${ms(Math.max(...values))})`, aim: `< ${most} ms`, met: median(values) < most })
+  figures.push({
+    what,
+    figure: `${ms(median(values))} (${ms(Math.max(...values))})`,
+    aim: `< ${most} ms`,
+    met: median(values) < most,
+  })
 }
 
 /** Notes the time of the first element that matches, since the page was navigated to or since the last click, and the tasks over 50 ms. */
@@ -39,16 +51,25 @@ const observer = (selector: string) => `
   window.addEventListener('click', () => { window.measured.first = undefined; window.measured.from = performance.now() }, true)`
 
 /** The changes that a page with the list is shown. */
-interface Shown { count: () => number }
+interface Shown {
+  count: () => number
+}
 
-interface Measured { first?: number; tasks: number[] }
+interface Measured {
+  first?: number
+  tasks: number[]
+}
 const measured = async (page: Page) => page.evaluate(() => (window as unknown as { measured: Measured }).measured)
 const first = async (page: Page) => until('the first element', async () => (await measured(page)).first)
 
 const rows = '[role=grid] [role=rowgroup] [role=row]'
 
 /** A context in which a page notes when an element is there. */
-async function observed(browser: Browser, platform: Processes, selector: string): Promise<{ context: BrowserContext; page: Page }> {
+async function observed(
+  browser: Browser,
+  platform: Processes,
+  selector: string,
+): Promise<{ context: BrowserContext; page: Page }> {
   const { context, page } = await open(browser, platform.address, '/system')
   await context.addInitScript(observer(selector))
   return { context, page }
@@ -72,7 +93,13 @@ function changes(platform: Processes, perSecond: number): () => Promise<void> {
   const work = (async () => {
     for (let due = Date.now(); going; due += 1000 / perSecond) {
       if (due > Date.now()) await new Promise((resolve) => setTimeout(resolve, due - Date.now()))
-      void fetch(`${platform.address}/v1/projects/default/runs`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{"workflow":"bench/waits"}' }).then(async (answer) => answer.text()).catch(() => undefined)
+      void fetch(`${platform.address}/v1/projects/default/runs`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: '{"workflow":"bench/waits"}',
+      })
+        .then(async (answer) => answer.text())
+        .catch(() => undefined)
     }
   })()
   return async () => {
@@ -89,13 +116,26 @@ function followChanges(platform: Processes): Shown & { stop: () => void } {
   const end = new AbortController()
   let rows = 0
   void (async () => {
-    const client = createClient(WatchService, createConnectTransport({ baseUrl: platform.address, useBinaryFormat: true }))
+    const client = createClient(
+      WatchService,
+      createConnectTransport({ baseUrl: platform.address, useBinaryFormat: true }),
+    )
     const list = { case: 'runs' as const, value: { list: { project: 'default', pageSize: 50 } } }
-    for await (const { content, reset } of client.watch({ project: 'default', topics: [{ topic: list }] }, { signal: end.signal })) {
+    for await (const { content, reset } of client.watch(
+      { project: 'default', topics: [{ topic: list }] },
+      { signal: end.signal },
+    )) {
       if (content.case === 'runs' && !reset) rows += content.value.rows.length
     }
-  })().catch((error: unknown) => { if (!end.signal.aborted) throw error })
-  return { count: () => rows, stop: () => { end.abort() } }
+  })().catch((error: unknown) => {
+    if (!end.signal.aborted) throw error
+  })
+  return {
+    count: () => rows,
+    stop: () => {
+      end.abort()
+    },
+  }
 }
 
 /** rateFrom returns a function that returns the changes per second that a page was shown since now. */
@@ -129,33 +169,53 @@ async function list(browser: Browser, platform: Processes, shown: Shown): Promis
   progress('filters')
   const filtered: number[] = []
   await page.getByRole('grid').waitFor()
-  await page.evaluate(() => { (window as unknown as { measured: Measured }).measured.tasks = [] })
+  await page.evaluate(() => {
+    ;(window as unknown as { measured: Measured }).measured.tasks = []
+  })
   for (let i = 0; i < plan.rounds; i++) {
     const status = i % 2 === 0 ? 'Failed' : 'Canceled'
     await page.getByRole('group', { name: 'Runs by status' }).getByRole('button', { name: status }).click()
     const began = Date.now()
-    await until('the filtered rows', async () => page.evaluate((word) => {
-      const shown = [...document.querySelectorAll('[role=grid] [role=rowgroup] [role=row]')]
-      return shown.length > 0 && shown.every((row) => row.textContent.includes(word))
-    }, status))
+    await until('the filtered rows', async () =>
+      page.evaluate((word) => {
+        const shown = [...document.querySelectorAll('[role=grid] [role=rowgroup] [role=row]')]
+        return shown.length > 0 && shown.every((row) => row.textContent.includes(word))
+      }, status),
+    )
     filtered.push(Date.now() - began)
     await page.getByRole('group', { name: 'Runs by status' }).getByRole('button', { name: status }).click()
     await page.waitForFunction(() => document.querySelectorAll('[role=grid] [role=rowgroup] [role=row]').length > 5)
   }
-  figures.push({ what: 'a status as filter, click to rows', figure: `${ms(median(filtered))} (${ms(Math.max(...filtered))})` })
+  figures.push({
+    what: 'a status as filter, click to rows',
+    figure: `${ms(median(filtered))} (${ms(Math.max(...filtered))})`,
+  })
   const filterTasks = (await measured(page)).tasks
-  const longest = (tasks: number[]) => (tasks.length === 0 ? 'none over 50 ms' : `${ms(Math.max(...tasks))}, ${tasks.length} over 50 ms`)
-  figures.push({ what: 'longest task while filtering', figure: longest(filterTasks), aim: '< 100 ms', met: Math.max(0, ...filterTasks) < 100 })
+  const longest = (tasks: number[]) =>
+    tasks.length === 0 ? 'none over 50 ms' : `${ms(Math.max(...tasks))}, ${tasks.length} over 50 ms`
+  figures.push({
+    what: 'longest task while filtering',
+    figure: longest(filterTasks),
+    aim: '< 100 ms',
+    met: Math.max(0, ...filterTasks) < 100,
+  })
 
   progress('scrolling')
-  await page.evaluate(() => { (window as unknown as { measured: Measured }).measured.tasks = [] })
+  await page.evaluate(() => {
+    ;(window as unknown as { measured: Measured }).measured.tasks = []
+  })
   await page.getByRole('grid').hover()
   for (let i = 0; i < 20 * plan.rounds; i++) {
     await page.mouse.wheel(0, i % 40 === 39 ? -20_000 : 700)
     await page.waitForTimeout(30)
   }
   const scrollTasks = (await measured(page)).tasks
-  figures.push({ what: 'longest task while scrolling', figure: longest(scrollTasks), aim: '< 100 ms', met: Math.max(0, ...scrollTasks) < 100 })
+  figures.push({
+    what: 'longest task while scrolling',
+    figure: longest(scrollTasks),
+    aim: '< 100 ms',
+    met: Math.max(0, ...scrollTasks) < 100,
+  })
   await context.close()
   return rate()
 }
@@ -175,7 +235,12 @@ async function memory(browser: Browser, platform: Processes, shown: Shown): Prom
   }
   const [from = NaN, ...rest] = values
   const to = rest.at(-1) ?? NaN
-  figures.push({ what: `memory of the page over ${plan.updates.toLocaleString('en')} changes, after each quarter`, figure: `${values.map((value) => value.toFixed(1)).join(', ')} MB`, aim: 'flat: < 10 MB more', met: to - from < 10 })
+  figures.push({
+    what: `memory of the page over ${plan.updates.toLocaleString('en')} changes, after each quarter`,
+    figure: `${values.map((value) => value.toFixed(1)).join(', ')} MB`,
+    aim: 'flat: < 10 MB more',
+    met: to - from < 10,
+  })
   await context.close()
   return rate()
 }
@@ -184,9 +249,15 @@ async function tabs(browser: Browser, platform: Processes, id: string): Promise<
   progress('tabs')
   const { context, page } = await open(browser, platform.address, '/system')
   const began = new Map<unknown, number>()
-  context.on('request', (request) => { if (/\/Watch(Run)?$/.test(request.url())) began.set(request, performance.now()) })
-  context.on('requestfinished', (request) => { began.delete(request) })
-  context.on('requestfailed', (request) => { began.delete(request) })
+  context.on('request', (request) => {
+    if (/\/Watch(Run)?$/.test(request.url())) began.set(request, performance.now())
+  })
+  context.on('requestfinished', (request) => {
+    began.delete(request)
+  })
+  context.on('requestfailed', (request) => {
+    began.delete(request)
+  })
   await page.goto(`${platform.address}/p/default/runs`)
   await loaded(page)
   await until('the stream of one tab', async () => Promise.resolve(began.size >= 1))
@@ -206,7 +277,12 @@ async function tabs(browser: Browser, platform: Processes, id: string): Promise<
     most.reads = Math.max(most.reads, began.size - streams)
     await page.waitForTimeout(100)
   }
-  figures.push({ what: 'streams of six tabs, three of them with a run, and reads beside them', figure: `${most.streams}, ${most.reads}`, aim: '≤ 4, ≤ 1', met: most.streams <= 4 && most.reads <= 1 })
+  figures.push({
+    what: 'streams of six tabs, three of them with a run, and reads beside them',
+    figure: `${most.streams}, ${most.reads}`,
+    aim: '≤ 4, ≤ 1',
+    met: most.streams <= 4 && most.reads <= 1,
+  })
   await context.close()
 }
 
@@ -224,8 +300,12 @@ async function ended(platform: Processes, workflow: string, input?: unknown): Pr
 
 async function run(browser: Browser, platform: Processes): Promise<void> {
   progress('runs')
-  await publish(platform, 'branches', `  - all:\n      fork:\n        branches:\n${Array.from({ length: 200 }, (_, i) => `          - b${i}: {set: {n: ${i}}}\n`).join('')}`)
-  await publish(platform, 'payload', "  - big: {set: {text: '${ [range(24000)] | map(\"line of text \\(.)\") }'}}\n")
+  await publish(
+    platform,
+    'branches',
+    `  - all:\n      fork:\n        branches:\n${Array.from({ length: 200 }, (_, i) => `          - b${i}: {set: {n: ${i}}}\n`).join('')}`,
+  )
+  await publish(platform, 'payload', '  - big: {set: {text: \'${ [range(24000)] | map("line of text \\(.)") }\'}}\n')
   const steps = await ended(platform, 'shop/long', { count: 10_000 })
   const branches = await ended(platform, 'bench/branches')
   const payload = await ended(platform, 'bench/payload')
@@ -238,10 +318,27 @@ async function run(browser: Browser, platform: Processes): Promise<void> {
   await cold.close()
   times('a run of 10,000 steps, page loaded to its first steps, the cache of the browser empty', [coldTime], 1000)
   times('the same, warm', await opens(browser, platform, path(steps), '[role=treeitem]'), 1000)
-  times('a run of 200 parallel branches, steps', await opens(browser, platform, path(branches), '[role=treeitem]'), 1000)
+  times(
+    'a run of 200 parallel branches, steps',
+    await opens(browser, platform, path(branches), '[role=treeitem]'),
+    1000,
+  )
   times('the same, graph', await opens(browser, platform, path(branches, '?tab=graph'), '.react-flow__node'), 1000)
-  times('the same, timeline', await opens(browser, platform, path(branches, '?tab=timeline'), '[aria-label=Timeline] button'), 1000)
-  times('an output of 500 kB', await opens(browser, platform, path(payload, '?step=1&pane=output'), '[aria-label^="Step 1 "] [role=treeitem], [aria-label^="Step 1 "] [aria-label$="as text"]'), 1000)
+  times(
+    'the same, timeline',
+    await opens(browser, platform, path(branches, '?tab=timeline'), '[aria-label=Timeline] button'),
+    1000,
+  )
+  times(
+    'an output of 500 kB',
+    await opens(
+      browser,
+      platform,
+      path(payload, '?step=1&pane=output'),
+      '[aria-label^="Step 1 "] [role=treeitem], [aria-label^="Step 1 "] [aria-label$="as text"]',
+    ),
+    1000,
+  )
 }
 
 const [platform, browser] = await Promise.all([startProcesses(), launch()])
@@ -252,12 +349,21 @@ try {
   const sql = new URL('runs.sql', import.meta.url).pathname
   await platform.insert(sql, { count: String(plan.runs) })
   await run(browser, platform)
-  await publish(platform, 'waits', Array.from({ length: waits }, (_, i) => `  - w${i}: {wait: {milliseconds: 500}}\n`).join(''))
+  await publish(
+    platform,
+    'waits',
+    Array.from({ length: waits }, (_, i) => `  - w${i}: {wait: {milliseconds: 500}}\n`).join(''),
+  )
   const stop = changes(platform, runsPerSecond)
   const shown = followChanges(platform)
   const waiting = await platform.start('wait')
   const rates = [await list(browser, platform, shown), await memory(browser, platform, shown)]
-  figures.push({ what: 'changes of runs that the page was shown per second meanwhile, least of both', figure: String(Math.floor(Math.min(...rates))), aim: '≥ 50', met: Math.min(...rates) >= 50 })
+  figures.push({
+    what: 'changes of runs that the page was shown per second meanwhile, least of both',
+    figure: String(Math.floor(Math.min(...rates))),
+    aim: '≥ 50',
+    met: Math.min(...rates) >= 50,
+  })
   await tabs(browser, platform, waiting)
   shown.stop()
   await stop()
@@ -265,5 +371,6 @@ try {
   await browser.close()
   await platform.stop()
 }
-const cell = ({ what, figure, aim = '', met }: Figure) => `| ${what} | ${figure} | ${aim} | ${met === undefined ? '' : met ? 'met' : 'missed'} |`
+const cell = ({ what, figure, aim = '', met }: Figure) =>
+  `| ${what} | ${figure} | ${aim} | ${met === undefined ? '' : met ? 'met' : 'missed'} |`
 process.stdout.write(['| what | figure | aim | |', '|---|---|---|---|', ...figures.map(cell)].join('\n') + '\n')

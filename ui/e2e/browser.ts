@@ -7,7 +7,15 @@ import { type Browser, type BrowserContext, chromium, type Cookie, type Page } f
 export async function launch(): Promise<Browser> {
   return chromium.launch({
     executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
-    args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'],
+    args: [
+      '--no-sandbox',
+      '--disable-gpu',
+      '--disable-quic',
+      '--no-first-run',
+      '--disable-background-networking',
+      '--disable-component-update',
+      '--disable-sync',
+    ],
   })
 }
 
@@ -20,8 +28,16 @@ export interface View {
 }
 
 /** newContext returns what a person's browser holds between pages: its cache, cookies and settings. */
-export async function newContext(browser: Browser, { theme = 'light', width = 1280, height = 800, cookies = [] }: View = {}): Promise<BrowserContext> {
-  const context = await browser.newContext({ colorScheme: theme, viewport: { width, height }, reducedMotion: 'reduce', timezoneId: 'Europe/Stockholm' })
+export async function newContext(
+  browser: Browser,
+  { theme = 'light', width = 1280, height = 800, cookies = [] }: View = {},
+): Promise<BrowserContext> {
+  const context = await browser.newContext({
+    colorScheme: theme,
+    viewport: { width, height },
+    reducedMotion: 'reduce',
+    timezoneId: 'Europe/Stockholm',
+  })
   await context.addCookies(cookies)
   return context
 }
@@ -44,11 +60,15 @@ export async function openIn(context: BrowserContext, origin: string, path: stri
   const faults: string[] = []
   page.on('console', (message) => {
     // The browser itself reports answers of 4xx and 5xx; pages show those in words.
-    if (message.type() === 'error' && !message.text().startsWith('Failed to load resource')) faults.push(`console: ${message.text()}`)
+    if (message.type() === 'error' && !message.text().startsWith('Failed to load resource'))
+      faults.push(`console: ${message.text()}`)
   })
-  page.on('pageerror', (error) => { faults.push(`uncaught: ${error.message}`) })
+  page.on('pageerror', (error) => {
+    faults.push(`uncaught: ${error.message}`)
+  })
   page.on('request', (request) => {
-    if (!request.url().startsWith(origin) && !request.url().startsWith('data:') && !request.url().startsWith('blob:')) faults.push(`left the origin: ${request.url()}`)
+    if (!request.url().startsWith(origin) && !request.url().startsWith('data:') && !request.url().startsWith('blob:'))
+      faults.push(`left the origin: ${request.url()}`)
   })
   await page.goto(origin + path)
   await loaded(page)
@@ -67,9 +87,16 @@ const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.mi
 export async function violations(page: Page, rules?: string[]): Promise<string[]> {
   await page.evaluate(axe)
   return page.evaluate(async (only) => {
-    interface Result { violations: { id: string; help: string; nodes: { target: string[]; failureSummary?: string }[] }[] }
+    interface Result {
+      violations: { id: string; help: string; nodes: { target: string[]; failureSummary?: string }[] }[]
+    }
     const run = (window as unknown as { axe: { run: (context: Document, options: object) => Promise<Result> } }).axe.run
-    const result = await run(document, { resultTypes: ['violations'], ...(only === undefined ? {} : { runOnly: only }) })
-    return result.violations.flatMap((v) => v.nodes.map((node) => `${v.id}: ${v.help}: ${node.target.join(' ')} ${node.failureSummary ?? ''}`))
+    const result = await run(document, {
+      resultTypes: ['violations'],
+      ...(only === undefined ? {} : { runOnly: only }),
+    })
+    return result.violations.flatMap((v) =>
+      v.nodes.map((node) => `${v.id}: ${v.help}: ${node.target.join(' ')} ${node.failureSummary ?? ''}`),
+    )
   }, rules)
 }

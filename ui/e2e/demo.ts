@@ -3,6 +3,10 @@ import { seed, startPlatform } from './platform'
 
 const platform = await startPlatform()
 process.stdout.write(`Run Studio with data: ${platform.address}\n`)
-process.once('SIGINT', () => { void platform.stop().then(() => process.exit(0)) })
-process.once('SIGTERM', () => { void platform.stop().then(() => process.exit(0)) })
+process.once('SIGINT', () => {
+  void platform.stop().then(() => process.exit(0))
+})
+process.once('SIGTERM', () => {
+  void platform.stop().then(() => process.exit(0))
+})
 process.stdout.write(`${JSON.stringify(await seed(platform), undefined, 2)}\n`)

@@ -42,33 +42,55 @@ export const overlays: Record<string, [string, (page: Page) => Promise<unknown>]
   'user menu': ['runs', async (page) => page.getByRole('button', { name: /^Settings of/ }).click()],
   'project menu': ['runs', async (page) => page.getByRole('button', { name: /^Project:/ }).click()],
   'export menu': ['runs', async (page) => page.getByRole('button', { name: 'Export' }).click()],
-  'row menu': ['runs', async (page) => page.getByRole('button', { name: /^Actions of run/ }).first().click()],
+  'row menu': [
+    'runs',
+    async (page) =>
+      page
+        .getByRole('button', { name: /^Actions of run/ })
+        .first()
+        .click(),
+  ],
   filter: ['runs', async (page) => page.getByRole('button', { name: 'Filter', exact: true }).click()],
   'run menu': ['run-failed', async (page) => page.getByRole('button', { name: 'More', exact: true }).click()],
   palette: ['runs', async (page) => page.keyboard.press('Control+k')],
   shortcuts: ['runs', async (page) => page.keyboard.press('?')],
-  preview: ['runs', async (page) => {
-    await page.getByRole('grid').focus()
-    await page.keyboard.press('j')
-    await page.keyboard.press('Space')
-  }],
+  preview: [
+    'runs',
+    async (page) => {
+      await page.getByRole('grid').focus()
+      await page.keyboard.press('j')
+      await page.keyboard.press('Space')
+    },
+  ],
   'run dialog': ['workflow', async (page) => page.getByRole('button', { name: 'Run…' }).click()],
-  'run dialog with JSON': ['workflow', async (page) => {
-    await page.getByRole('button', { name: 'Run…' }).click()
-    await page.getByRole('button', { name: 'JSON', exact: true }).click()
-    await page.locator('.cm-content').waitFor()
-  }],
-  'replay dialog': ['run-failed', async (page) => {
-    await page.getByRole('button', { name: 'Replay…' }).click()
-    await page.getByRole('button', { name: 'Edit', exact: true }).click()
-    await page.locator('.cm-content').waitFor()
-  }],
+  'run dialog with JSON': [
+    'workflow',
+    async (page) => {
+      await page.getByRole('button', { name: 'Run…' }).click()
+      await page.getByRole('button', { name: 'JSON', exact: true }).click()
+      await page.locator('.cm-content').waitFor()
+    },
+  ],
+  'replay dialog': [
+    'run-failed',
+    async (page) => {
+      await page.getByRole('button', { name: 'Replay…' }).click()
+      await page.getByRole('button', { name: 'Edit', exact: true }).click()
+      await page.locator('.cm-content').waitFor()
+    },
+  ],
   'cancel dialog': ['run-waiting', async (page) => page.getByRole('button', { name: 'Cancel…' }).click()],
-  'batch dialog': ['runs', async (page) => {
-    await page.getByRole('grid').getByRole('checkbox').nth(1).check()
-    await page.getByRole('button', { name: 'Terminate…' }).click()
-    await page.getByText(/would not change|allows? to|refused/).first().waitFor()
-  }],
+  'batch dialog': [
+    'runs',
+    async (page) => {
+      await page.getByRole('grid').getByRole('checkbox').nth(1).check()
+      await page.getByRole('button', { name: 'Terminate…' }).click()
+      await page
+        .getByText(/would not change|allows? to|refused/)
+        .first()
+        .waitFor()
+    },
+  ],
   'event dialog': ['events', async (page) => page.getByRole('button', { name: 'Send a test event…' }).click()],
   'webhook dialog': ['webhooks', async (page) => page.getByRole('button', { name: 'Create…' }).click()],
   'webhook menu': ['webhook', async (page) => page.getByRole('button', { name: 'More', exact: true }).click()],
@@ -109,6 +131,8 @@ export const wholePages = (ids: Record<string, string>): Record<string, string> 
 /** The pages that a viewer of one project is refused: those of another project, and of the whole installation. */
 export function denied(ids: Record<string, string>): Record<string, string> {
   const { system = '', access = '' } = pages(ids)
-  const other = Object.entries(wholePages(ids)).map(([name, path]) => [name, path.replace(/^\/(p|dispatchers|projects)\/default/, '/$1/other')] as const)
+  const other = Object.entries(wholePages(ids)).map(
+    ([name, path]) => [name, path.replace(/^\/(p|dispatchers|projects)\/default/, '/$1/other')] as const,
+  )
   return { ...Object.fromEntries(other.filter(([, path]) => path.includes('/other'))), system, access }
 }

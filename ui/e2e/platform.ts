@@ -27,7 +27,11 @@ export async function freePort(): Promise<number> {
 }
 
 /** until repeats a check until it holds, and fails with its last error after the time. */
-export async function until<T>(what: string, check: () => Promise<T | undefined | false>, milliseconds = 30_000): Promise<T> {
+export async function until<T>(
+  what: string,
+  check: () => Promise<T | undefined | false>,
+  milliseconds = 30_000,
+): Promise<T> {
   const end = Date.now() + milliseconds
   let last: unknown
   for (;;) {
@@ -37,7 +41,8 @@ export async function until<T>(what: string, check: () => Promise<T | undefined 
     } catch (error) {
       last = error
     }
-    if (Date.now() > end) throw new Error(`${what}: not within ${milliseconds} ms${last instanceof Error ? `: ${last.message}` : ''}`)
+    if (Date.now() > end)
+      throw new Error(`${what}: not within ${milliseconds} ms${last instanceof Error ? `: ${last.message}` : ''}`)
     await new Promise((resolve) => setTimeout(resolve, 100))
   }
 }
@@ -52,10 +57,13 @@ export async function startStock(): Promise<{ server: Server; address: string; m
     const sku = request.url?.split('/').pop() ?? ''
     request.resume()
     const status = sku.startsWith('broken') && !mended.value ? 503 : sku.startsWith('gone') ? 404 : 200
-    setTimeout(() => {
-      response.writeHead(status, { 'content-type': 'application/json' })
-      response.end(JSON.stringify(status === 200 ? { reserved: sku } : { title: 'stock service did not answer' }))
-    }, sku.startsWith('slow') ? 500 : 0)
+    setTimeout(
+      () => {
+        response.writeHead(status, { 'content-type': 'application/json' })
+        response.end(JSON.stringify(status === 200 ? { reserved: sku } : { title: 'stock service did not answer' }))
+      },
+      sku.startsWith('slow') ? 500 : 0,
+    )
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const address = server.address()
@@ -88,14 +96,34 @@ export async function startPlatform(): Promise<Platform> {
   let log = ''
 
   const boot = async () => {
-    child = spawn(binary, ['dev', '--listen', `127.0.0.1:${port}`, '--temporal-port', String(temporalPort), '--data-dir', join(folder, 'data'), '--publish', join(here, 'workflows')], { cwd: folder, stdio: ['ignore', 'pipe', 'pipe'] })
+    child = spawn(
+      binary,
+      [
+        'dev',
+        '--listen',
+        `127.0.0.1:${port}`,
+        '--temporal-port',
+        String(temporalPort),
+        '--data-dir',
+        join(folder, 'data'),
+        '--publish',
+        join(here, 'workflows'),
+      ],
+      { cwd: folder, stdio: ['ignore', 'pipe', 'pipe'] },
+    )
     for (const stream of [child.stdout, child.stderr]) {
-      stream?.on('data', (chunk: Buffer) => { log = (log + chunk.toString()).slice(-20_000) })
+      stream?.on('data', (chunk: Buffer) => {
+        log = (log + chunk.toString()).slice(-20_000)
+      })
     }
-    await until('the platform is ready', async () => {
-      if (child?.exitCode !== null) throw new Error(`signalbox dev exited: ${log}`)
-      return (await fetch(`${address}/readyz`)).ok
-    }, 60_000)
+    await until(
+      'the platform is ready',
+      async () => {
+        if (child?.exitCode !== null) throw new Error(`signalbox dev exited: ${log}`)
+        return (await fetch(`${address}/readyz`)).ok
+      },
+      60_000,
+    )
   }
   const end = async (signal: NodeJS.Signals) => {
     const running = child
@@ -108,8 +136,12 @@ export async function startPlatform(): Promise<Platform> {
     new Promise<string>((resolve, reject) => {
       const command = spawn(binary, [...args, '--address', address], { cwd: folder })
       let [out, err] = ['', '']
-      command.stdout.on('data', (chunk: Buffer) => { out += chunk.toString() })
-      command.stderr.on('data', (chunk: Buffer) => { err += chunk.toString() })
+      command.stdout.on('data', (chunk: Buffer) => {
+        out += chunk.toString()
+      })
+      command.stderr.on('data', (chunk: Buffer) => {
+        err += chunk.toString()
+      })
       command.on('error', reject)
       command.on('exit', (code) => {
         if (code === 0) resolve(out)
@@ -122,7 +154,9 @@ export async function startPlatform(): Promise<Platform> {
   return {
     address,
     stock,
-    mendStock: () => { mended.value = true },
+    mendStock: () => {
+      mended.value = true
+    },
     cli,
     start: async (workflow, input) => {
       const answer = await cli('run', 'start', workflow, '--input', JSON.stringify(input ?? null), '-o', 'json')
@@ -153,20 +187,35 @@ export async function startServer(): Promise<Servers> {
   const folder = mkdtempSync(join(tmpdir(), 'studio-'))
   const [port, temporalPort] = [await freePort(), await freePort()]
   const address = `http://127.0.0.1:${port}`
-  const settings = { SIGNALBOX_LISTEN: `127.0.0.1:${port}`, SIGNALBOX_STORE_DRIVER: 'sqlite', SIGNALBOX_STORE_DSN: join(folder, 'signalbox.db'), SIGNALBOX_TEMPORAL_ADDRESS: `127.0.0.1:${temporalPort}`, SIGNALBOX_AUTH_MODE: 'tokens', SIGNALBOX_ENCRYPTION_KEYS: `first=${join(folder, 'signalbox.key')}` }
+  const settings = {
+    SIGNALBOX_LISTEN: `127.0.0.1:${port}`,
+    SIGNALBOX_STORE_DRIVER: 'sqlite',
+    SIGNALBOX_STORE_DSN: join(folder, 'signalbox.db'),
+    SIGNALBOX_TEMPORAL_ADDRESS: `127.0.0.1:${temporalPort}`,
+    SIGNALBOX_AUTH_MODE: 'tokens',
+    SIGNALBOX_ENCRYPTION_KEYS: `first=${join(folder, 'signalbox.key')}`,
+  }
   writeFileSync(join(folder, 'signalbox.key'), randomBytes(32).toString('base64'), { mode: 0o600 })
   const children: ChildProcess[] = []
   let log = ''
   const run = (args: string[], env: Record<string, string> = {}) => {
-    const child = spawn(binary, args, { cwd: folder, env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] })
-    child.stderr.on('data', (chunk: Buffer) => { log = (log + chunk.toString()).slice(-20_000) })
+    const child = spawn(binary, args, {
+      cwd: folder,
+      env: { ...process.env, ...env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    child.stderr.on('data', (chunk: Buffer) => {
+      log = (log + chunk.toString()).slice(-20_000)
+    })
     return child
   }
   const output = async (args: string[], env: Record<string, string>) =>
     new Promise<string>((resolve, reject) => {
       const child = run(args, env)
       let out = ''
-      child.stdout.on('data', (chunk: Buffer) => { out += chunk.toString() })
+      child.stdout.on('data', (chunk: Buffer) => {
+        out += chunk.toString()
+      })
       child.on('error', reject)
       child.on('exit', (code) => {
         if (code === 0) resolve(out.trim())
@@ -177,17 +226,25 @@ export async function startServer(): Promise<Servers> {
   await output(['migrate', 'up'], settings)
   const admin = await output(['token', 'create', '--bootstrap', '--name', 'ada'], settings)
   children.push(run(['server'], settings))
-  await until('the server is ready', async () => {
-    if (children.some((child) => child.exitCode !== null)) throw new Error(`a process exited: ${log}`)
-    return (await fetch(`${address}/readyz`)).ok
-  }, 60_000)
-  const viewer = await output(['token', 'create', '--name', 'vera', '--role', 'default=viewer', '--address', address], { SIGNALBOX_TOKEN: admin })
+  await until(
+    'the server is ready',
+    async () => {
+      if (children.some((child) => child.exitCode !== null)) throw new Error(`a process exited: ${log}`)
+      return (await fetch(`${address}/readyz`)).ok
+    },
+    60_000,
+  )
+  const viewer = await output(['token', 'create', '--name', 'vera', '--role', 'default=viewer', '--address', address], {
+    SIGNALBOX_TOKEN: admin,
+  })
   return {
     address,
     admin,
     viewer,
     revoke: async (token) => {
-      const { tokens } = JSON.parse(`{"tokens":${await output(['token', 'list', '-o', 'json', '--address', address], { SIGNALBOX_TOKEN: admin })}}`) as { tokens: { id: string }[] }
+      const { tokens } = JSON.parse(
+        `{"tokens":${await output(['token', 'list', '-o', 'json', '--address', address], { SIGNALBOX_TOKEN: admin })}}`,
+      ) as { tokens: { id: string }[] }
       const id = tokens.find((t) => token.includes(`_${t.id}_`))?.id ?? ''
       await output(['token', 'revoke', id, '--reason', 'a test', '--address', address], { SIGNALBOX_TOKEN: admin })
     },
@@ -205,7 +262,15 @@ export async function startServer(): Promise<Servers> {
 
 /** seed makes runs of all kinds and waits until each is where it belongs. It returns their IDs by what they are. */
 export async function seed(platform: Platform): Promise<Record<string, string>> {
-  const order = (number: string, sku: string, more: object = {}) => ({ order: number, items: [{ sku: 'lamp', count: 2 }, { sku, count: 1 }], base: platform.stock, ...more })
+  const order = (number: string, sku: string, more: object = {}) => ({
+    order: number,
+    items: [
+      { sku: 'lamp', count: 2 },
+      { sku, count: 1 },
+    ],
+    base: platform.stock,
+    ...more,
+  })
   const ids: Record<string, string> = {
     completed: await platform.start('order', order('A-1', 'chair')),
     failed: await platform.start('order', order('A-2', 'gone-table', { password: 'secret-word' })),
@@ -219,15 +284,40 @@ export async function seed(platform: Platform): Promise<Record<string, string>> 
   }
   await platform.cli('run', 'cancel', ids.canceled ?? '', '--reason', 'not needed')
   await platform.cli('webhook', 'create', 'audit', '--url', `${platform.stock}/stock/audit?key=hidden`, '--type', '*')
-  await platform.cli('webhook', 'create', 'pager', '--format', 'alertmanager', '--url', `${platform.stock}/stock/broken-pager`, '--type', 'com.example.*', '--with', '{"source":"/shop"}')
+  await platform.cli(
+    'webhook',
+    'create',
+    'pager',
+    '--format',
+    'alertmanager',
+    '--url',
+    `${platform.stock}/stock/broken-pager`,
+    '--type',
+    'com.example.*',
+    '--with',
+    '{"source":"/shop"}',
+  )
   await platform.cli('event', 'send', '--type', 'com.example.placed', '--source', '/shop', '--data', '{"order":"A-9"}')
   await platform.cli('event', 'send', '--type', 'com.example.unrelated', '--source', '/shop', '--data', '{"n":1}')
-  const status = async (id: string | undefined) => (JSON.parse(await platform.cli('run', 'show', id ?? '', '-o', 'json')) as { status: string }).status
-  for (const [name, wanted] of [['completed', 'completed'], ['failed', 'failed'], ['failedAgain', 'failed'], ['waiting', 'waiting'], ['listening', 'waiting'], ['parallel', 'completed'], ['long', 'completed'], ['canceled', 'canceled']] as const) {
+  const status = async (id: string | undefined) =>
+    (JSON.parse(await platform.cli('run', 'show', id ?? '', '-o', 'json')) as { status: string }).status
+  for (const [name, wanted] of [
+    ['completed', 'completed'],
+    ['failed', 'failed'],
+    ['failedAgain', 'failed'],
+    ['waiting', 'waiting'],
+    ['listening', 'waiting'],
+    ['parallel', 'completed'],
+    ['long', 'completed'],
+    ['canceled', 'canceled'],
+  ] as const) {
     await until(`run ${name} is ${wanted}`, async () => (await status(ids[name])) === wanted, 60_000)
   }
   ids.delivery = await until('a delivery has failed', async () => {
-    const [delivery] = JSON.parse(await platform.cli('webhook', 'deliveries', 'pager', '-o', 'json')) as { id: string; attempts?: number }[]
+    const [delivery] = JSON.parse(await platform.cli('webhook', 'deliveries', 'pager', '-o', 'json')) as {
+      id: string
+      attempts?: number
+    }[]
     return (delivery?.attempts ?? 0) > 0 && delivery?.id
   })
   return ids

@@ -35,15 +35,26 @@ const from = (paths: Record<string, string>, suffix: string, more: Partial<Pictu
 /** All pictures, by the IDs of the seeded runs, the pages with long values, and the run that waits while Temporal is down. */
 function pictures(ids: Record<string, string>, long: Record<string, string>, stopped: string): Picture[] {
   const all = pages(ids)
-  const outage = { runs: '/p/default/runs', run: `/p/default/runs/${stopped}`, problems: '/problems', dispatchers: '/dispatchers', workers: '/workers', system: '/system' }
+  const outage = {
+    runs: '/p/default/runs',
+    run: `/p/default/runs/${stopped}`,
+    problems: '/problems',
+    dispatchers: '/dispatchers',
+    workers: '/workers',
+    system: '/system',
+  }
   return [
     ...from(all, ''),
     { name: 'run-graph', path: `/p/default/runs/${ids.failed ?? ''}?tab=graph`, before: graph },
     { name: 'run-step', path: `/p/default/runs/${ids.failed ?? ''}?step=5` },
     { name: 'sign-in', path: '/sign-in', at: 'viewer' as const, view: { cookies: [] } },
     ...from(all, '-phone', { view: { width: 390, height: 844 } }),
-    ...sizes.flatMap(([width, height]) => from(long, `-long-${String(width)}`, { at: 'long', view: { width, height } })),
-    ...[1280, 390].flatMap((width) => from(outage, `-outage-${String(width)}`, { at: 'outage', view: { width, height: 844 } })),
+    ...sizes.flatMap(([width, height]) =>
+      from(long, `-long-${String(width)}`, { at: 'long', view: { width, height } }),
+    ),
+    ...[1280, 390].flatMap((width) =>
+      from(outage, `-outage-${String(width)}`, { at: 'outage', view: { width, height: 844 } }),
+    ),
     ...Object.entries(overlays).map(([name, [at, show]]): Picture => ({
       name: name.toLowerCase().replaceAll(' ', '-'),
       path: all[at] ?? '',
@@ -80,7 +91,13 @@ async function inOutage() {
   return { processes, stopped }
 }
 
-const [platform, server, longPlatform, { processes, stopped }, browser] = await Promise.all([startPlatform(), startServer(), startPlatform(), inOutage(), launch()])
+const [platform, server, longPlatform, { processes, stopped }, browser] = await Promise.all([
+  startPlatform(),
+  startServer(),
+  startPlatform(),
+  inOutage(),
+  launch(),
+])
 const origins = { viewer: server.address, long: longPlatform.address, outage: processes.address }
 const failed: string[] = []
 try {
@@ -97,7 +114,9 @@ try {
         if (before !== disconnect) await loaded(seen.page)
         await seen.page.screenshot({ path: `${folder}${name}-${theme}.png`, animations: 'disabled' })
       } catch (error) {
-        failed.push(`${name}-${theme}: ${error instanceof Error ? (error.message.split('\n')[0] ?? '') : String(error)}`)
+        failed.push(
+          `${name}-${theme}: ${error instanceof Error ? (error.message.split('\n')[0] ?? '') : String(error)}`,
+        )
       } finally {
         await seen?.context.close()
       }

@@ -1,8 +1,8 @@
 import { StrictMode } from 'react'
 import { createRoot } from 'react-dom/client'
-import './app/base.css'
+import './shell/base.css'
 import { cspNonce } from './api'
-import { App } from './app/App'
+import { App } from './shell/App'
 
 // Radix inserts a style element while a dialog is open, with the nonce of this variable.
 Object.assign(globalThis, { __webpack_nonce__: cspNonce() })

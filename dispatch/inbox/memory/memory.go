@@ -42,7 +42,7 @@ type item struct {
 	delivery inbox.Delivery
 	accepted time.Time
 	due      time.Time
-	// claimed is the epoch of the last claim, 0 once it is outcomes.
+	// claimed is the epoch of the last claim, 0 once the outcome of the claim is recorded.
 	claimed int64
 }
 

@@ -34,7 +34,7 @@ type waiting struct {
 	Item     json.RawMessage `json:"item"`
 	Accepted time.Time       `json:"accepted"`
 	Due      time.Time       `json:"due"`
-	// Claimed is the epoch of the owner that claimed it last, until it is outcomes.
+	// Claimed is the epoch of the owner that claimed it last, until the outcome of the claim is recorded.
 	Claimed int64 `json:"claimed,omitempty"`
 	Attempt int   `json:"attempt"`
 }

@@ -22,7 +22,7 @@ func New(s *session.Session) []*cobra.Command {
 // waitingPaused is what a paused run waits for.
 const waitingPaused = "paused"
 
-// a control is a verb that does one thing to one run.
+// A control is a verb that does one thing to one run.
 type control struct {
 	verb, short, long string
 	// needsReason: the server refuses to do it without one.

@@ -1,14 +1,3 @@
-// This file stores named servers in a file of the user's.
-//
-// The file is YAML at $XDG_CONFIG_HOME/signalbox/config.yaml, or ~/.config/signalbox/config.yaml, and readable by its
-// owner only:
-//
-//	current: production
-//	contexts:
-//	  production: {address: https://signalbox.example, project: orders, token_file: /home/ada/.signalbox-token}
-//
-// It holds no secrets: a token is in a file of its own. A missing file is an empty one.
-
 package session
 
 import (
@@ -39,7 +28,16 @@ type Context struct {
 	KeyFile   string `json:"keyFile,omitempty" yaml:"key_file,omitempty"`
 }
 
-// ContextFile is the user's contexts.
+// ContextFile has the named servers of the user.
+//
+// The file is YAML at $XDG_CONFIG_HOME/signalbox/config.yaml, or ~/.config/signalbox/config.yaml, and readable by its
+// owner only:
+//
+//	current: production
+//	contexts:
+//	  production: {address: https://signalbox.example, project: orders, token_file: /home/ada/.signalbox-token}
+//
+// It holds no secrets: a token is in a file of its own. A missing file is an empty one.
 type ContextFile struct {
 	Current  string             `yaml:"current,omitempty"`
 	Contexts map[string]Context `yaml:"contexts,omitempty"`

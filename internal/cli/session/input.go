@@ -1,10 +1,3 @@
-// This file reads what a flag names: a file, standard input, or JSON itself.
-//
-//	text, err := input.ReadJSON("data", flags.data, s.In)
-//
-// ReadJSON is passed on byte for byte, so numbers keep their digits. Errors are those of a command line that cannot be understood, and
-// name the flag.
-
 package session
 
 import (
@@ -20,6 +13,9 @@ import (
 )
 
 // ReadJSON resolves --flag: "-" is standard input, JSON text is itself, anything else is a file of JSON.
+//
+// JSON is passed on byte for byte, so numbers keep their digits. Errors are those of a command line that cannot be understood, and name the
+// flag.
 func ReadJSON(flag, text string, stdin io.Reader) (string, error) {
 	if text != "-" && looksLikeJSON(text) {
 		return check(flag, "--"+flag, []byte(text))

@@ -1,7 +1,6 @@
 // Package codec seals what Temporal stores: inputs, results, signals, memos and the texts of failures.
 //
-//	options.DataConverter = codec.Converter(ring)
-//	options.FailureConverter = codec.FailureConverter(ring)
+//	options := client.Options{DataConverter: codec.Converter(ring), FailureConverter: codec.FailureConverter(ring)}
 //
 // Everything that decodes payloads requires the same converter, also the replayer of histories. A payload is bound to
 // the workflow that it is sealed for: copied to another workflow it does not open (see [For]). Payloads that are not

@@ -12,7 +12,7 @@ import (
 // them meanwhile, which looks in Temporal as if it had stopped.
 //
 //	var usage fairshare.Usage
-//	options.Tuner = …usage.Of(supplier)…
+//	supplier = usage.Of(supplier)
 //	since := usage.BusySince()
 //
 // It is safe for concurrent use.

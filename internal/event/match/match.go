@@ -5,7 +5,7 @@
 //
 //	m := match.New(match.Options{})
 //	e := m.Evaluate(batch)
-//	found, err := store.FindListeners(ctx, project, e.Lookups())
+//	found, err := events.FindListeners(ctx, project, e.Lookups())
 //	routings := e.Routings(found) // one for each event, in order
 //
 // No content of a definition or an event causes an error. A filter that cannot be evaluated on an event does not match it; an event

@@ -1,7 +1,7 @@
 // Package outbox makes the events that report failures, and moves them into the inboxes of their projects.
 //
 //	e := outbox.OfRun(r)  // in the transaction that ends the run, which stores it
-//	p := outbox.NewPublisher(outbox.Options{Store: store, Committed: service.Committed, PublicURL: "https://signalbox.example.com"})
+//	p := outbox.NewPublisher(outbox.Options{Store: store, Committed: committed, PublicURL: "https://signalbox.example.com"})
 //	err := p.Start(ctx)
 //
 // Such an event is committed together with what it reports, so that none is lost. It gets a position later: positions need the lock of the

@@ -3,7 +3,7 @@
 // has the listeners by the values.
 //
 //	s, values, err := shape.Of(filter)
-//	entries := shape.Entries(listener.Spec)
+//	entries := shape.Entries(event.Spec{Mode: event.Any, Filters: filters})
 //
 // Hashes and values are stored. A change of the result for an existing filter requires another [version].
 package shape

@@ -1,12 +1,3 @@
-// This file reads an older engine's database: its four tables. Columns may have one of several names. It
-// never writes to it.
-//
-//	src, err := source.Open(ctx, driver, dsn)
-//	rows, err := src.Page(ctx, nil, 500)
-//	steps, err := src.Of(ctx, source.Steps, ids)
-//
-// Package legacy interprets the rows.
-
 package legacy
 
 import (
@@ -47,7 +38,11 @@ func needed() map[string][]string {
 	}
 }
 
-// Source is a legacy database, opened for reading only.
+// Source is an older engine's database with its four tables, opened for reading only. Columns may have one of several names.
+//
+//	src, err := legacy.Open(ctx, driver, dsn)
+//	rows, err := src.Page(ctx, nil, 500)
+//	steps, err := src.Of(ctx, legacy.Steps, ids)
 type Source struct {
 	db   *sql.DB
 	mark func(int) string

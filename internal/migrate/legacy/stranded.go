@@ -1,10 +1,3 @@
-// This file ends imported runs in our own tables that are open on an engine that no longer exists: an old
-// process, or an operator with access to the database, may have set them back.
-//
-//	ended, err := legacy.Rows{store}.EndImports(ctx, runs, now)
-//
-// [Import] ends the runs of the older engine's own database when it copies them.
-
 package legacy
 
 import (

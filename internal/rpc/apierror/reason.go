@@ -1,8 +1,3 @@
-// This file is the reference of all API errors: each machine-readable reason with its codes, its meaning and the remedy.
-//
-// docs/reference/errors.md is generated from it. A test verifies that it lists every reason of package apperror. At run time only
-// StatusOf uses it.
-
 package apierror
 
 import (
@@ -39,7 +34,10 @@ type Reason struct {
 	Advice  string
 }
 
-// All returns the reference in print order.
+// All returns the reference of all API errors in print order: each machine-readable reason with its codes, its meaning and the remedy.
+//
+// docs/reference/errors.md is generated from it. A test verifies that it lists every reason of package apperror. At run time only
+// StatusOf uses it.
 func All() []Reason {
 	return append(callers(), servers()...)
 }

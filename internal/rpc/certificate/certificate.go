@@ -2,7 +2,7 @@
 // authorities that issue them.
 //
 //	files, err := certificate.Open(certificate.Files{Cert: "tls.crt", Key: "tls.key"})
-//	server.TLSConfig = files.Config()
+//	server := &http.Server{TLSConfig: files.Config()}
 //
 // Every handshake checks the files and reads them if they have changed, so a rotation needs no restart. While the files cannot be
 // used, for example because only one of the two is new, the previous certificate stays in use.

@@ -1,5 +1,3 @@
-// This file implements the BatchService: it translates between messages and the domain's batch service.
-
 package handler
 
 import (

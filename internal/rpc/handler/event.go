@@ -1,5 +1,3 @@
-// This file implements the EventService: it translates between messages and the domain's event service.
-
 package handler
 
 import (

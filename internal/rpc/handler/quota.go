@@ -1,5 +1,3 @@
-// This file implements the QuotaService: it translates between messages and the domain's quota service.
-
 package handler
 
 import (

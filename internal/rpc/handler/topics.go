@@ -9,8 +9,6 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
-// This file has the parts of Runs that package watch uses for its topics.
-
 // CheckProject returns an error if the project does not exist.
 func (h *Runs) CheckProject(ctx context.Context, project string) error {
 	_, err := h.projects.Get(ctx, project)

@@ -1,6 +1,6 @@
 // Package message has the conversions shared by the API's messages: runs, problems, times, durations and JSON.
 //
-//	m.CreateTime = message.Timestamp(row.CreatedAt)
+//	p := &signalboxv1.Project{CreateTime: message.Timestamp(time.Now())}
 //	since, err := message.Time("since", m.GetSince())
 //	return message.Reply(&signalboxv1.GetRunResponse{…}, err)
 package message

@@ -1,14 +1,3 @@
-// This file authenticates every request and limits its rate before it reaches a method or a page.
-//
-//	handler = permission.NewAuthMiddleware(permission.AuthOptions{Tokens: tokens, Rate: 500, Burst: 1000, …}).Wrap(handler)
-//
-// With tokens, every request needs "Authorization: Bearer …", or the cookie of a session that was opened with a token: REST, gRPC, Connect, posted CloudEvents, reflection, metrics. Only health,
-// the page that lists the paths, the OpenAPI document, the web UI without its data, and the method that signs in are open. Metrics require viewer on all projects; the table of permissions decides on everything
-// else. Rates are limited per token, and per address for requests without a valid token.
-// Without tokens, every caller is the local administrator: such a listener is open only to this machine.
-//
-// Every response has the headers that prevent browsers from content sniffing and framing.
-
 package permission
 
 import (
@@ -62,7 +51,17 @@ const (
 	metricsPath = "/metrics"
 )
 
-// AuthMiddleware authenticates the requests of one listener.
+// AuthMiddleware authenticates every request of one listener and limits its rate before it reaches a method or a page.
+//
+//	handler = permission.NewAuthMiddleware(permission.AuthOptions{Tokens: tokens, Rate: 500, Burst: 1000, …}).Wrap(handler)
+//
+// With tokens, every request needs "Authorization: Bearer …", or the cookie of a session that was opened with a token: REST, gRPC, Connect,
+// posted CloudEvents, reflection, metrics. Only health, the page that lists the paths, the OpenAPI document, the web UI without its data, and
+// the method that signs in are open. Metrics require viewer on all projects; the table of permissions decides on everything else. Rates are
+// limited per token, and per address for requests without a valid token.
+// Without tokens, every caller is the local administrator: such a listener is open only to this machine.
+//
+// Every response has the headers that prevent browsers from content sniffing and framing.
 type AuthMiddleware struct {
 	opts     AuthOptions
 	calls    *Limiter

@@ -1,20 +1,3 @@
-// This file bounds the open connections of a listener so that connections without a request cannot lock out other callers.
-//
-//	limited := permission.NewListener(listener, permission.ListenerOptions{Max: 4096, Log: log})
-//	server := &http.Server{ConnState: limited.ConnState, ConnContext: limited.ConnContext, …}
-//	err := server.Serve(limited)
-//
-// A connection is idle while no request is in flight on it: it has sent nothing, a partial header or a partial TLS handshake, it is
-// between two requests, or it is an HTTP/2 connection without streams. It is that of a stranger until a request on it was authenticated.
-//
-// Over the limit, a new connection closes another one: first that of a stranger, also while it sends a request, and among them the one that
-// has not changed between idle and active for the longest time; then the one that has been idle longest. While every connection has an
-// authenticated request in flight, one new connection waits accepted and the others in the kernel.
-//
-// A process that has run out of file descriptors closes an idle connection in the same way before it accepts another one.
-//
-// A listener sets no deadlines: the server's settings limit the time for a header and for an idle connection.
-
 package permission
 
 import (
@@ -41,7 +24,23 @@ type ListenerOptions struct {
 	Now func() time.Time
 }
 
-// Listener accepts bounded connections. Its ConnState must be the server's hook of that name.
+// Listener bounds its open connections, so that connections without a request cannot lock out other callers. Its ConnState must be the
+// server's hook of that name.
+//
+//	limited := permission.NewListener(listener, permission.ListenerOptions{Max: 4096, Log: log})
+//	server := &http.Server{ConnState: limited.ConnState, ConnContext: limited.ConnContext, …}
+//	err := server.Serve(limited)
+//
+// A connection is idle while no request is in flight on it: it has sent nothing, a partial header or a partial TLS handshake, it is
+// between two requests, or it is an HTTP/2 connection without streams. It is that of a stranger until a request on it was authenticated.
+//
+// Over the limit, a new connection closes another one: first that of a stranger, also while it sends a request, and among them the one that
+// has not changed between idle and active for the longest time; then the one that has been idle longest. While every connection has an
+// authenticated request in flight, one new connection waits accepted and the others in the kernel.
+//
+// A process that has run out of file descriptors closes an idle connection in the same way before it accepts another one.
+//
+// A listener sets no deadlines: the server's settings limit the time for a header and for an idle connection.
 type Listener struct {
 	net.Listener
 

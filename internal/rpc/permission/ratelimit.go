@@ -1,10 +1,3 @@
-// This file limits rates per key with token buckets.
-//
-//	calls := permission.NewLimiter(permission.LimiterOptions{Rate: 500, Burst: 1000, Now: time.Now})
-//	if wait := calls.Take(actor); wait > 0 { … try again after wait }
-//
-// Beyond the maximum number of keys, the least recently used one is reset.
-
 package permission
 
 import (
@@ -27,7 +20,12 @@ type LimiterOptions struct {
 	Now   func() time.Time
 }
 
-// Limiter is safe for concurrent use.
+// Limiter limits rates per key with token buckets. It is safe for concurrent use.
+//
+//	calls := permission.NewLimiter(permission.LimiterOptions{Rate: 500, Burst: 1000, Now: time.Now})
+//	if wait := calls.Take(actor); wait > 0 { … try again after wait }
+//
+// Beyond the maximum number of keys, the least recently used one is reset.
 type Limiter struct {
 	opts    LimiterOptions
 	buckets *ttlcache.Cache[string, *rate.Limiter]

@@ -1,10 +1,3 @@
-// This file authenticates requests by the cookie of a browser's session.
-//
-// A browser sends the cookie by itself, also for a request that a page of another origin makes. Three measures keep such a page from acting for
-// the user, each sufficient alone in a current browser: the cookie is SameSite=Strict; a request that the browser marks as coming from another
-// origin is refused, reads included; and a request that changes something needs the session's CSRF token in a header, which a page of another
-// origin can neither read nor send. CORS is never allowed.
-
 package permission
 
 import (
@@ -28,6 +21,11 @@ import (
 const CSRFHeader = "X-Signalbox-CSRF"
 
 // Sessions authenticates sessions of browsers.
+//
+// A browser sends the cookie by itself, also for a request that a page of another origin makes. Three measures keep such a page from acting for
+// the user, each sufficient alone in a current browser: the cookie is SameSite=Strict; a request that the browser marks as coming from another
+// origin is refused, reads included; and a request that changes something needs the session's CSRF token in a header, which a page of another
+// origin can neither read nor send. CORS is never allowed.
 type Sessions interface {
 	// Authenticate returns the actor of the session with this secret.
 	Authenticate(ctx context.Context, secret string) (auth.Actor, error)

@@ -1,11 +1,3 @@
-// This file serves the CloudEvents HTTP binding: events posted in the structured, the binary or the batch mode.
-//
-//	mux.Handle("/v1/projects/{project}/events", rest.NewEventBinding(rest.EventBindingOptions{Events: eventService, Else: restPaths, …}))
-//
-// A post is a call of EventService's PublishEvents like any other: it goes through the Connect handler with all its interceptors,
-// within the process. The response is 202 with the JSON of PublishEventsResponse once the events are durable, or a google.rpc.Status as
-// on the REST paths. Package internal/event validates events, package cloudevents decodes their forms.
-
 package rest
 
 import (
@@ -42,7 +34,14 @@ type EventBindingOptions struct {
 	MaxBytes int64
 }
 
-// NewEventBinding returns the handler of [EventsPath].
+// NewEventBinding returns the handler of [EventsPath], the CloudEvents HTTP binding: events posted in the structured, the binary or the batch
+// mode.
+//
+//	mux.Handle("/v1/projects/{project}/events", rest.NewEventBinding(rest.EventBindingOptions{Events: eventService, Else: restPaths, …}))
+//
+// A post is a call of EventService's PublishEvents like any other: it goes through the Connect handler with all its interceptors,
+// within the process. The response is 202 with the JSON of PublishEventsResponse once the events are durable, or a google.rpc.Status as
+// on the REST paths. Package internal/event validates events, package cloudevents decodes their forms.
 func NewEventBinding(opts EventBindingOptions) http.Handler {
 	client := signalboxv1connect.NewEventServiceClient(localClient{opts.Events}, "http://within.the.process",
 		connect.WithAcceptCompression("gzip", nil, nil)) // the call stays within the process

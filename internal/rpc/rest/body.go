@@ -1,7 +1,3 @@
-// This file reads the bodies of plain HTTP requests, with a limit.
-//
-//	raw, problem := rest.ReadBody(request, limit)
-
 package rest
 
 import (

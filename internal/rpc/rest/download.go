@@ -1,12 +1,3 @@
-// This file serves the REST paths of methods that stream a file: those that return google.api.HttpBody. Vanguard, which serves
-// the other paths, would hold the whole file before it sends a byte.
-//
-//	mux.Handle("/v1/", rest.NewDownloads(services, restPaths))
-//
-// A download is a call of its method like any other: it goes through the Connect handler with all its interceptors, within the
-// process. Each chunk is sent as it arrives. An error before the first chunk is sent as on the REST paths; a later one aborts the
-// connection, so that a partial file is not taken for a complete one.
-
 package rest
 
 import (
@@ -37,7 +28,14 @@ type method struct {
 	handler   http.Handler
 }
 
-// NewDownloads returns a handler of the services' downloads, which passes all other requests to next.
+// NewDownloads returns a handler of the services' downloads, the methods that return google.api.HttpBody, which passes all other requests to
+// next. Vanguard, which serves the other paths, would hold the whole file before it sends a byte.
+//
+//	mux.Handle("/v1/", rest.NewDownloads(services, restPaths))
+//
+// A download is a call of its method like any other: it goes through the Connect handler with all its interceptors, within the
+// process. Each chunk is sent as it arrives. An error before the first chunk is sent as on the REST paths; a later one aborts the
+// connection, so that a partial file is not taken for a complete one.
 func NewDownloads(services []Service, next http.Handler) (http.Handler, error) {
 	paths, handlers := make([]string, len(services)), map[string]http.Handler{}
 	for i, s := range services {

@@ -1,15 +1,3 @@
-// This file matches REST requests with the HTTP annotations of the protos, and checks that a request gives each of its arguments
-// once: in the path, in the query or in the body.
-//
-//	table, err := rest.NewTable("/signalbox.v1.RunService/", …)
-//	match, ok := table.Match(r.Method, r.URL.EscapedPath())
-//	parameters, err := match.Check(r.URL.RawQuery, body)
-//
-// A path is split into segments before it is decoded, and each segment is decoded once: an escaped slash or colon is part of a value
-// and never a separator. [Match.Path] is the same path in a canonical form, which every later reader decodes to the same values.
-//
-// Matching does not convert values: the decoder of the request message decides whether a text is a number.
-
 package rest
 
 import (
@@ -25,7 +13,17 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 )
 
-// Table holds the bindings of services. It is immutable.
+// Table holds the bindings of services: it matches REST requests with the HTTP annotations of the protos, and checks that a request gives each
+// of its arguments once: in the path, in the query or in the body. It is immutable.
+//
+//	table, err := rest.NewTable("/signalbox.v1.RunService/", …)
+//	match, ok := table.Match(r.Method, r.URL.EscapedPath())
+//	parameters, err := match.Check(r.URL.RawQuery, body)
+//
+// A path is split into segments before it is decoded, and each segment is decoded once: an escaped slash or colon is part of a value
+// and never a separator. [Match.Path] is the same path in a canonical form, which every later reader decodes to the same values.
+//
+// Matching does not convert values: the decoder of the request message decides whether a text is a number.
 type Table struct {
 	bindings []binding
 }

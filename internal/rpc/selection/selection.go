@@ -2,7 +2,7 @@
 // saved views have the same conditions, as fields of the same names:
 //
 //	request := &signalboxv1.ListRunsRequest{Project: "shop"}
-//	selection.Copy(request, view.GetQuery())
+//	selection.Copy(request, message.Conditions(filter))
 //
 // BatchFilter has the conditions and nothing else, so its fields are the list of them.
 package selection

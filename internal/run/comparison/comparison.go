@@ -1,6 +1,7 @@
 // Package comparison decides when a read of a run compares its row with Temporal, so that reads neither wait for a slow Temporal nor add to
 // its load.
 //
+//	pace := comparison.NewPace()
 //	if pace.Begin(id, now) { …; pace.End(now, slow) }
 package comparison
 

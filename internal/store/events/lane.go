@@ -44,7 +44,7 @@ func (s *Deliveries) firsts(ctx context.Context, c sqldb.Conn, lanes []string, n
 }
 
 // orderLanes makes the first delivery of each lane the one with a due time, unless another one is being delivered: that
-// one keeps its time until it is outcomes.
+// one keeps its time until the outcome of the claim is recorded.
 func (s *Deliveries) orderLanes(ctx context.Context, c sqldb.Conn, now int64, lanes []string) error {
 	if len(lanes) == 0 {
 		return nil

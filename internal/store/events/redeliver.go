@@ -22,7 +22,7 @@ const selectDelivery = `SELECT ` + deliveryColumns + ` FROM deliveries`
 type stored struct {
 	event.Delivery
 
-	// claimedUntil is the end of the last claim; zero once it is outcomes.
+	// claimedUntil is the end of the last claim; zero once the outcome of the claim is recorded.
 	claimedUntil time.Time
 }
 

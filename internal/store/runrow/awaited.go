@@ -1,7 +1,3 @@
-// This file stores which runs are awaited by other runs, in the store's database: one row from the acceptance of
-// such a run until its parent was notified of its end. It implements [child.Store]; package store opens it and writes
-// to it together with the runs themselves.
-
 package runrow
 
 import (
@@ -13,7 +9,9 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 )
 
-// Awaited is safe for concurrent use, also by several processes on one Postgres.
+// Awaited stores which runs are awaited by other runs, in the store's database: one row from the acceptance of such a run until its parent was
+// notified of its end. It implements [child.Store]; package store writes to it together with the runs themselves. It is safe for concurrent
+// use, also by several processes on one Postgres.
 type Awaited struct{ db *sqldb.DB }
 
 var _ child.Store = (*Awaited)(nil)

@@ -1,9 +1,3 @@
-// This file builds the queries for lists of runs, so that each reads only one page of an index, whatever the
-// filter is.
-//
-//	spread, err := listing.SpreadOf(ctx, c, dialect, filter)
-//	query, args := listing.Page(filter, columns, spread)
-
 package runrow
 
 import (

@@ -1,8 +1,3 @@
-// This file stores the sealed original values of the placeholders in runs, apart from the rows that are shown.
-//
-// Originals are written in the transaction of the rows with the placeholders, which also marks the run as having some.
-// The package has no keys and opens nothing.
-
 package runrow
 
 import (
@@ -15,7 +10,10 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 )
 
-// OriginalRow is an original with its run.
+// OriginalRow is a sealed original value of a placeholder, with its run. The originals are apart from the rows that are shown.
+//
+// Originals are written in the transaction of the rows with the placeholders, which also marks the run as having some.
+// The package has no keys and opens nothing.
 type OriginalRow struct {
 	RunID string
 	run.Original

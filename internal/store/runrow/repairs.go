@@ -1,5 +1,3 @@
-// This file stores requests to repair rows from Temporal's histories.
-
 package runrow
 
 import (
@@ -12,7 +10,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 )
 
-// Repairs stores requests. It is safe for concurrent use.
+// Repairs stores requests to repair rows from Temporal's histories. It is safe for concurrent use.
 type Repairs struct{ db *sqldb.DB }
 
 var _ run.RepairRows = (*Repairs)(nil)

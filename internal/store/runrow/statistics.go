@@ -1,8 +1,3 @@
-// This file reads the rows from which statistics of workflows are computed. It implements [statistics.Store]; package store opens it.
-//
-// One statement reads a page of workflows. Each of its parts reads a range of an index that begins with the project, the workflow and
-// the status, no further than its limit.
-
 package runrow
 
 import (
@@ -19,7 +14,10 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 )
 
-// Statistics is safe for concurrent use.
+// Statistics reads the rows from which statistics of workflows are computed. It implements [statistics.Store]. It is safe for concurrent use.
+//
+// One statement reads a page of workflows. Each of its parts reads a range of an index that begins with the project, the workflow and
+// the status, no further than its limit.
 type Statistics struct{ db *sqldb.DB }
 
 var _ statistics.Store = (*Statistics)(nil)

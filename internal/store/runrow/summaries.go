@@ -1,9 +1,3 @@
-// This file stores the summaries of steps without rows of their own, and deletes the rows that a summary
-// replaces.
-//
-// A summary never decreases: an older one that is written late changes nothing, nor does one that is written twice.
-// Every function runs in a transaction that has locked the rows of the runs.
-
 package runrow
 
 import (
@@ -59,6 +53,9 @@ func micros(n int64) time.Duration { return time.Duration(n) * time.Microsecond 
 
 // WriteSummary writes the parts of s that are newer than stored, the summary that the run has, and deletes the rows that s
 // replaces. It reports whether anything changed.
+//
+// A summary never decreases: an older one that is written late changes nothing, nor does one that is written twice. The transaction has locked
+// the rows of the run.
 func WriteSummary(ctx context.Context, c sqldb.Conn, d sqldb.Dialect, id string, s, stored *run.StepSummary, sequence int64) (bool, error) {
 	grown, err := sqlrow.InsertMany(ctx, c, d, "task_summaries",
 		"run_id, pointer, task, kind, count, completed, failed, skipped, canceled, shortest, longest, total, sequence",

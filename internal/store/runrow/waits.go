@@ -1,6 +1,3 @@
-// This file reads the stored parts of what a run waits for: its open steps, its listeners and the runs that it awaits. It
-// implements [explain.Store]; package store opens it.
-
 package runrow
 
 import (
@@ -16,7 +13,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 )
 
-// Waits is safe for concurrent use.
+// Waits reads the stored parts of what a run waits for: its open steps, its listeners and the runs that it awaits. It implements
+// [explain.Store]. It is safe for concurrent use.
 type Waits struct{ db *sqldb.DB }
 
 var _ explain.Store = (*Waits)(nil)

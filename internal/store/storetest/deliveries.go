@@ -483,7 +483,7 @@ func testLanesInAnyOrder(t *testing.T, open Opener) {
 			},
 			"": func(*rapid.T) { require.Equal(t, int64(len(m.open)), pending(t, s)) },
 		})
-		// At the end: no delivery is late any more, and each claim is outcomes.
+		// At the end: no delivery is late any more, and each claim has an outcome.
 		for id := range m.late {
 			if d, open := m.open[id]; open {
 				_, err := s.Events().Redeliver(t.Context(), here, d.Position, []string{id}, at(1), entry(audit.EventRedeliver, here, id))

@@ -25,7 +25,7 @@ type kind struct {
 
 const forever = 1000 * time.Hour
 
-// The kinds that are compared.
+// rebuildByDefault, rebuildNever and rebuildAlways are the managers that are compared.
 func rebuildByDefault() kind { return managed("default", 0) }
 func rebuildNever() kind     { return managed("never", forever) }
 func rebuildAlways() kind    { return managed("always", time.Nanosecond) }

@@ -3,30 +3,83 @@ import { useState } from 'react'
 import { useCaller, useFilters } from '../app'
 import { clients, milliseconds, now, usePages } from '../api'
 import type { Token } from '../gen/signalbox/v1/token_pb'
-import { ActionDialog, Button, Chip, type Column, command, Facts, Id, ListView, Page, PageHead, Panel, restCall, StateView, Tabs, Time, toast, useLinkRefusal } from '../kit'
+import {
+  ActionDialog,
+  Button,
+  Chip,
+  type Column,
+  command,
+  Facts,
+  Id,
+  ListView,
+  Page,
+  PageHead,
+  Panel,
+  restCall,
+  StateView,
+  Tabs,
+  Time,
+  toast,
+  useLinkRefusal,
+} from '../kit'
 import { CreateTokenDialog } from './CreateTokenDialog'
 import { Sessions } from './Sessions'
 
-function state(token: Token): { word: string; tone: 'green' | 'slate' | 'amber' } {
+/** state returns whether a token can be used. */
+export function state(token: Token): { word: string; tone: 'green' | 'slate' | 'amber' } {
   if (token.revokeTime !== undefined) return { word: 'Revoked', tone: 'slate' }
   const expires = milliseconds(token.expireTime)
   if (expires !== undefined && expires <= now()) return { word: 'Expired', tone: 'amber' }
   return { word: 'Valid', tone: 'green' }
 }
 
-const roles = (map: Record<string, string>): string =>
-  Object.entries(map).sort(([a], [b]) => a.localeCompare(b)).map(([project, role]) => `${project === '*' ? 'all projects' : project}: ${role}`).join(', ')
+/** roles prints the roles of a token by project. */
+export const roles = (map: Record<string, string>): string =>
+  Object.entries(map)
+    .sort(([a], [b]) => a.localeCompare(b))
+    .map(([project, role]) => `${project === '*' ? 'all projects' : project}: ${role}`)
+    .join(', ')
 
 const columns = (onRevoke: (token: Token) => void, offline: string | undefined): Column<Token>[] => [
   { id: 'state', title: 'State', width: 84, cell: (t) => <Chip tone={state(t).tone}>{state(t).word}</Chip> },
   { id: 'name', title: 'Name', width: 130, grow: true, cell: (t) => <span title={t.name}>{t.name}</span> },
   { id: 'id', title: 'Token ID', width: 150, cell: (t) => <Id id={t.id} /> },
-  { id: 'roles', title: 'Roles', width: 200, grow: true, cell: (t) => <span title={roles(t.roles)}>{roles(t.roles)}</span> },
+  {
+    id: 'roles',
+    title: 'Roles',
+    width: 200,
+    grow: true,
+    cell: (t) => <span title={roles(t.roles)}>{roles(t.roles)}</span>,
+  },
   { id: 'creator', title: 'Created by', width: 110, grow: true, cell: (t) => t.creator },
   { id: 'created', title: 'Created', width: 100, cell: (t) => <Time at={milliseconds(t.createTime)} /> },
-  { id: 'used', title: 'Last used', width: 100, cell: (t) => <Time at={milliseconds(t.lastUsedTime)} unknown="not used yet" /> },
-  { id: 'expires', title: 'Expires', width: 100, cell: (t) => <Time at={milliseconds(t.expireTime)} unknown="does not" /> },
-  { id: 'revoke', title: <span className="hidden">Actions</span>, width: 90, align: 'end', cell: (t) => <Button kind="quiet" refused={offline ?? (t.revokeTime === undefined ? undefined : 'The token is revoked.')} onClick={() => { onRevoke(t) }}>Revoke…</Button> },
+  {
+    id: 'used',
+    title: 'Last used',
+    width: 100,
+    cell: (t) => <Time at={milliseconds(t.lastUsedTime)} unknown="not used yet" />,
+  },
+  {
+    id: 'expires',
+    title: 'Expires',
+    width: 100,
+    cell: (t) => <Time at={milliseconds(t.expireTime)} unknown="does not" />,
+  },
+  {
+    id: 'revoke',
+    title: <span className="hidden">Actions</span>,
+    width: 90,
+    align: 'end',
+    cell: (t) => (
+      <Button
+        kind="quiet"
+        refused={offline ?? (t.revokeTime === undefined ? undefined : 'The token is revoked.')}
+        onClick={() => onRevoke(t)}
+      >
+        Revoke…
+      </Button>
+    ),
+  },
 ]
 
 /** Who may do what: the caller, and the tokens. */
@@ -40,23 +93,80 @@ export function AccessPage() {
   const tab = values.tab === 'sessions' ? 'sessions' : 'tokens'
   const local = caller.data?.authentication === 'none'
   // An administrator of any project creates tokens for it.
-  const refused = offline ?? (caller.data === undefined || Object.values(caller.data.roles).includes('admin') ? undefined : 'Needs admin in a project')
-  const list = usePages(['tokens'], async (pageToken, signal) => {
-    const page = await clients.tokens.listTokens({ pageSize: 100, pageToken }, { signal })
-    return { rows: page.tokens, nextPageToken: page.nextPageToken }
-  }, 15_000)
+  const refused =
+    offline ??
+    (caller.data === undefined || Object.values(caller.data.roles).includes('admin')
+      ? undefined
+      : 'Needs admin in a project')
+  const list = usePages(
+    ['tokens'],
+    async (pageToken, signal) => {
+      const page = await clients.tokens.listTokens({ pageSize: 100, pageToken }, { signal })
+      return { rows: page.tokens, nextPageToken: page.nextPageToken }
+    },
+    15_000,
+  )
   return (
     <Page title="Access" fill>
-      <PageHead title="Access" actions={<Button refused={refused} onClick={() => { setCreating(true) }}>Create a token…</Button>} />
+      <PageHead
+        title="Access"
+        actions={
+          <Button refused={refused} onClick={() => setCreating(true)}>
+            Create a token…
+          </Button>
+        }
+      />
       <Panel title="You">
-        {caller.data === undefined ? (caller.isError ? 'Not known.' : '…') : (
-          <Facts facts={[['Name', caller.data.actorName], ['Authenticated by', local ? 'nothing: this server listens on this machine only, and every caller is an administrator' : caller.data.authentication], caller.data.session === undefined ? undefined : ['Session ends', <Time key="e" at={milliseconds(caller.data.session.expireTime)} />], ['Roles', roles(caller.data.roles)]]} />
+        {caller.data === undefined ? (
+          caller.isError ? (
+            'Not known.'
+          ) : (
+            '…'
+          )
+        ) : (
+          <Facts
+            facts={[
+              ['Name', caller.data.actorName],
+              [
+                'Authenticated by',
+                local
+                  ? 'nothing: this server listens on this machine only, and every caller is an administrator'
+                  : caller.data.authentication,
+              ],
+              caller.data.session === undefined
+                ? undefined
+                : ['Session ends', <Time key="e" at={milliseconds(caller.data.session.expireTime)} />],
+              ['Roles', roles(caller.data.roles)],
+            ]}
+          />
         )}
       </Panel>
-      <Tabs label="Tokens and sessions" tabs={[{ id: 'tokens', label: 'Tokens' }, { id: 'sessions', label: 'Sessions' }]} value={tab} onChange={(id) => { change({ tab: id === 'tokens' ? undefined : id }) }}>
-        {tab === 'sessions' ? <Sessions /> : <ListView list={list} what="tokens" columns={columns(setRevoking, offline)} rowKey={(t) => t.id} empty={<StateView kind="empty" title="No token that you may see.">Programs and people sign in with tokens. You see those for whose projects you are an administrator.</StateView>} />}
+      <Tabs
+        label="Tokens and sessions"
+        tabs={[
+          { id: 'tokens', label: 'Tokens' },
+          { id: 'sessions', label: 'Sessions' },
+        ]}
+        value={tab}
+        onChange={(id) => change({ tab: id === 'tokens' ? undefined : id })}
+      >
+        {tab === 'sessions' ? (
+          <Sessions />
+        ) : (
+          <ListView
+            list={list}
+            what="tokens"
+            columns={columns(setRevoking, offline)}
+            rowKey={(t) => t.id}
+            empty={
+              <StateView kind="empty" title="No token that you may see.">
+                Programs and people sign in with tokens. You see those for whose projects you are an administrator.
+              </StateView>
+            }
+          />
+        )}
       </Tabs>
-      {creating ? <CreateTokenDialog onClose={() => { setCreating(false) }} /> : null}
+      {creating ? <CreateTokenDialog onClose={() => setCreating(false)} /> : null}
       {revoking === undefined ? null : (
         <ActionDialog
           title={`Revoke the token of ${revoking.name}`}
@@ -71,7 +181,7 @@ export function AccessPage() {
             setRevoking(undefined)
             void queries.invalidateQueries({ queryKey: ['tokens'] })
           }}
-          onClose={() => { setRevoking(undefined) }}
+          onClose={() => setRevoking(undefined)}
         />
       )}
     </Page>

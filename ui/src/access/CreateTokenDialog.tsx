@@ -28,9 +28,12 @@ export function CreateTokenDialog({ onClose }: { onClose: () => void }) {
   const [roles, setRoles] = useState([{ project: projects.data?.[0]?.name ?? '*', role: 'viewer' }])
   const [days, setDays] = useState('90')
   const [secret, setSecret] = useState('')
-  const change = (index: number, part: Partial<{ project: string; role: string }>) => { setRoles(roles.map((r, i) => (i === index ? { ...r, ...part } : r))) }
+  const change = (index: number, part: Partial<{ project: string; role: string }>) => {
+    setRoles(roles.map((r, i) => (i === index ? { ...r, ...part } : r)))
+  }
 
-  if (secret !== '') return <SecretDialog title={`The token of ${name}`} what="the token" secret={secret} onClose={onClose} />
+  if (secret !== '')
+    return <SecretDialog title={`The token of ${name}`} what="the token" secret={secret} onClose={onClose} />
   const twice = new Set(roles.map((r) => r.project)).size < roles.length
   return (
     <ActionDialog
@@ -38,29 +41,86 @@ export function CreateTokenDialog({ onClose }: { onClose: () => void }) {
       description="For a program or a person. You must be an administrator of each project that you name."
       action="Create"
       reason="none"
-      refused={name.trim() === '' ? 'Name the program or person that uses it.' : twice ? 'A project is named twice.' : undefined}
-      run={() => clients.tokens.createToken({ name: name.trim(), roles: Object.fromEntries(roles.map((r) => [r.project, r.role])), ...(days === '' ? {} : { expireTime: timestamp(now() + Number(days) * 86_400_000) }) })}
-      cli={() => command(['token', 'create', ...roles.flatMap((r) => ['--role', `${r.project}=${r.role}`])], { name, expires: days === '' ? '' : `${days}d` })}
-      rest={() => restCall('POST', '/v1/tokens', { name: name.trim(), roles: Object.fromEntries(roles.map((r) => [r.project, r.role])), expireTime: days === '' ? undefined : new Date(now() + Number(days) * 86_400_000).toISOString() })}
+      refused={
+        name.trim() === ''
+          ? 'Name the program or person that uses it.'
+          : twice
+            ? 'A project is named twice.'
+            : undefined
+      }
+      run={() =>
+        clients.tokens.createToken({
+          name: name.trim(),
+          roles: Object.fromEntries(roles.map((r) => [r.project, r.role])),
+          ...(days === '' ? {} : { expireTime: timestamp(now() + Number(days) * 86_400_000) }),
+        })
+      }
+      cli={() =>
+        command(['token', 'create', ...roles.flatMap((r) => ['--role', `${r.project}=${r.role}`])], {
+          name,
+          expires: days === '' ? '' : `${days}d`,
+        })
+      }
+      rest={() =>
+        restCall('POST', '/v1/tokens', {
+          name: name.trim(),
+          roles: Object.fromEntries(roles.map((r) => [r.project, r.role])),
+          expireTime: days === '' ? undefined : new Date(now() + Number(days) * 86_400_000).toISOString(),
+        })
+      }
       onDone={(answer) => {
         setSecret(answer.secret)
         void queries.invalidateQueries({ queryKey: ['tokens'] })
       }}
       onClose={onClose}
     >
-      <TextField label="Name" required value={name} onChange={(e) => { setName(e.target.value) }} hint="The audit log has it." autoFocus />
+      <TextField
+        label="Name"
+        required
+        value={name}
+        onChange={(e) => setName(e.target.value)}
+        hint="The audit log has it."
+        autoFocus
+      />
       <fieldset className={styles.roles}>
         <legend>Roles</legend>
         {roles.map((r, i) => (
           <div key={i} className={styles.role}>
-            <Select label="Project" labelHidden value={r.project} onChange={(e) => { change(i, { project: e.target.value }) }} options={[{ value: '*', label: 'All projects' }, ...(projects.data ?? []).map((p) => ({ value: p.name, label: p.name }))]} />
-            <Select label="Role" labelHidden value={r.role} onChange={(e) => { change(i, { role: e.target.value }) }} options={roleOptions} />
-            <Button kind="quiet" aria-label="Remove this role" icon={<X size={14} aria-hidden />} refused={roles.length === 1 ? 'A token needs a role.' : undefined} onClick={() => { setRoles(roles.filter((_, j) => j !== i)) }} />
+            <Select
+              label="Project"
+              labelHidden
+              value={r.project}
+              onChange={(e) => change(i, { project: e.target.value })}
+              options={[
+                { value: '*', label: 'All projects' },
+                ...(projects.data ?? []).map((p) => ({ value: p.name, label: p.name })),
+              ]}
+            />
+            <Select
+              label="Role"
+              labelHidden
+              value={r.role}
+              onChange={(e) => change(i, { role: e.target.value })}
+              options={roleOptions}
+            />
+            <Button
+              kind="quiet"
+              aria-label="Remove this role"
+              icon={<X size={14} aria-hidden />}
+              refused={roles.length === 1 ? 'A token needs a role.' : undefined}
+              onClick={() => setRoles(roles.filter((_, j) => j !== i))}
+            />
           </div>
         ))}
-        <Button kind="quiet" icon={<Plus size={14} aria-hidden />} onClick={() => { setRoles([...roles, { project: '*', role: 'viewer' }]) }}>Add a role</Button>
+        <Button
+          kind="quiet"
+          icon={<Plus size={14} aria-hidden />}
+          onClick={() => setRoles([...roles, { project: '*', role: 'viewer' }])}
+        >
+          Add a role
+        </Button>
       </fieldset>
-      <Select label="Expires after" value={days} onChange={(e) => { setDays(e.target.value) }} options={spans} />
+      <Select label="Expires after" value={days} onChange={(e) => setDays(e.target.value)} options={spans} />
     </ActionDialog>
   )
 }

@@ -10,17 +10,47 @@ export const icons: Record<Kind, LucideIcon> = { outage: Unplug, publish: Tag, o
 const within = (share: number) => `clamp(14px, ${share * 100}%, calc(100% - 14px))`
 
 /** What happened around the runs, over a chart: outages as hatched bands, other events as lines. The legend lists the same in words. */
-export function AnnotationMarks({ list, share, now, slots = 40, lines = true, symbols = true }: { list: Annotation[]; share: (at: number) => number; now: number; slots?: number; lines?: boolean; symbols?: boolean }) {
+export function AnnotationMarks({
+  list,
+  share,
+  now,
+  slots = 40,
+  lines = true,
+  symbols = true,
+}: {
+  list: Annotation[]
+  share: (at: number) => number
+  now: number
+  slots?: number
+  lines?: boolean
+  symbols?: boolean
+}) {
   const { zone } = usePreferences()
   const print = (at: number) => formatFullTime(at, zone)
   return (
     <span className={styles.marks} aria-hidden data-marks>
-      {lines ? bands(list, share, now).map(({ annotation, left, width }, i) => (
-        <i key={`outage ${i}`} className={styles.band} style={{ left: `${left * 100}%`, width: `max(3px, ${width * 100}%)` }} title={describe([annotation], print)} />
-      )) : null}
-      {symbols ? bands(list, share, now).map(({ annotation, left, width }, i) => (
-        <span key={`symbol ${i}`} className={`${styles.symbols} ${styles.amber}`} style={{ left: within(left + width / 2) }} title={describe([annotation], print)}><Unplug size={12} /></span>
-      )) : null}
+      {lines
+        ? bands(list, share, now).map(({ annotation, left, width }, i) => (
+            <i
+              key={`outage ${i}`}
+              className={styles.band}
+              style={{ left: `${left * 100}%`, width: `max(3px, ${width * 100}%)` }}
+              title={describe([annotation], print)}
+            />
+          ))
+        : null}
+      {symbols
+        ? bands(list, share, now).map(({ annotation, left, width }, i) => (
+            <span
+              key={`symbol ${i}`}
+              className={`${styles.symbols} ${styles.amber}`}
+              style={{ left: within(left + width / 2) }}
+              title={describe([annotation], print)}
+            >
+              <Unplug size={12} />
+            </span>
+          ))
+        : null}
       {groups(list, share, slots).map(({ left, parts }) => {
         const title = parts.map(({ annotations }) => describe(annotations, print)).join('\n')
         return (

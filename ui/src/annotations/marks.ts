@@ -10,7 +10,8 @@ export const words: Record<Kind, [one: string, many: string]> = {
   owner: ['change of owner', 'changes of owner'],
 }
 
-const time = (at: { seconds: bigint; nanos: number } | undefined) => (at === undefined ? undefined : Number(at.seconds) * 1000 + at.nanos / 1e6)
+const time = (at: { seconds: bigint; nanos: number } | undefined) =>
+  at === undefined ? undefined : Number(at.seconds) * 1000 + at.nanos / 1e6
 
 /** A period on a chart, with its share of the width, from 0 to 1. */
 export interface Band {
@@ -27,10 +28,12 @@ export interface Group {
 
 /** bands returns the outages; one that lasts goes on until now. `share` is the place of a time on the chart. */
 export const bands = (list: Annotation[], share: (at: number) => number, now: number): Band[] =>
-  list.filter((a) => a.kind === 'outage').map((annotation) => {
-    const left = share(time(annotation.start) ?? now)
-    return { annotation, left, width: Math.max(0, share(time(annotation.end) ?? now) - left) }
-  })
+  list
+    .filter((a) => a.kind === 'outage')
+    .map((annotation) => {
+      const left = share(time(annotation.start) ?? now)
+      return { annotation, left, width: Math.max(0, share(time(annotation.end) ?? now) - left) }
+    })
 
 /** groups returns the marks of moments, at most one in each of the slots of equal width. */
 export function groups(list: Annotation[], share: (at: number) => number, slots: number): Group[] {
@@ -52,7 +55,11 @@ export function groups(list: Annotation[], share: (at: number) => number, slots:
 
 /** annotationsIn returns what overlaps a period: its end is exclusive. */
 export const annotationsIn = (list: Annotation[], from: number, to: number): Annotation[] =>
-  list.filter((a) => (time(a.start) ?? 0) < to && (a.kind === 'outage' ? (time(a.end) ?? Infinity) >= from : (time(a.start) ?? 0) >= from))
+  list.filter(
+    (a) =>
+      (time(a.start) ?? 0) < to &&
+      (a.kind === 'outage' ? (time(a.end) ?? Infinity) >= from : (time(a.start) ?? 0) >= from),
+  )
 
 /** when prints the time of an annotation; that of an outage with its end. */
 export function when(annotation: Annotation, print: (at: number) => string): string {

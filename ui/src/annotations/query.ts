@@ -8,7 +8,15 @@ export type Annotations = UseQueryResult<ListAnnotationsResponse>
 export const useAnnotations = (project: string, from: number | undefined, to: number | undefined): Annotations =>
   useQuery({
     queryKey: ['annotations', project, from, to],
-    queryFn: ({ signal }) => clients.projects.listAnnotations({ project, ...(from === undefined ? {} : { from: timestamp(from) }), ...(to === undefined ? {} : { to: timestamp(to) }) }, { signal }),
+    queryFn: ({ signal }) =>
+      clients.projects.listAnnotations(
+        {
+          project,
+          ...(from === undefined ? {} : { from: timestamp(from) }),
+          ...(to === undefined ? {} : { to: timestamp(to) }),
+        },
+        { signal },
+      ),
     enabled: from !== undefined,
     refetchInterval: to === undefined ? 30_000 : false,
     placeholderData: (before) => before,

@@ -29,7 +29,10 @@ export const workers = later(async () => (await import('../gen/signalbox/v1/work
 export const workflows = later(async () => (await import('../gen/signalbox/v1/workflow_pb')).WorkflowService)
 
 export const watches = {
-  async *watch(request: MessageInitShape<typeof WatchRequestSchema>, options: CallOptions): AsyncIterable<WatchResponse> {
+  async *watch(
+    request: MessageInitShape<typeof WatchRequestSchema>,
+    options: CallOptions,
+  ): AsyncIterable<WatchResponse> {
     const { WatchService } = await import('../gen/signalbox/v1/watch_pb')
     yield* createClient(WatchService, transport).watch(request, options)
   },

@@ -31,7 +31,8 @@ const kinds: Partial<Record<Code, CallError['kind']>> = {
 }
 
 /** ofField reports whether the path of a problem is that of a field, or of something in it. */
-export const ofField = (path: string, field: string): boolean => path === field || (path.startsWith(field) && /^[./[]/.test(path.slice(field.length)))
+export const ofField = (path: string, field: string): boolean =>
+  path === field || (path.startsWith(field) && /^[./[]/.test(path.slice(field.length)))
 
 const words = (name: string) => name.replace(/([a-z])([A-Z])/g, '$1_$2').toUpperCase()
 
@@ -46,7 +47,9 @@ export function callError(error: unknown): CallError {
     reason: info?.reason ?? '',
     code: words(Code[e.code]),
     metadata: info?.metadata ?? {},
-    fields: e.findDetails(BadRequestSchema).flatMap((bad) => bad.fieldViolations.map((v) => ({ path: v.field, message: v.description }))),
+    fields: e
+      .findDetails(BadRequestSchema)
+      .flatMap((bad) => bad.fieldViolations.map((v) => ({ path: v.field, message: v.description }))),
     retryAfter: retry === undefined ? undefined : Number(retry.seconds) + retry.nanos / 1e9,
     unreached,
     kind: unreached ? 'unavailable' : (kinds[e.code] ?? 'other'),

@@ -5,7 +5,10 @@ describe('readJson', () => {
   it.each([
     '{"a":12345678901234567890.10,"b":[1e400,-0,0.1],"c":null,"d":true,"e":""}',
     '{"2":1,"1":2,"__proto__":{"x":1}}',
-    '[]', '{}', '[{"a":[{}]}]', '"\\"\\\\/"',
+    '[]',
+    '{}',
+    '[{"a":[{}]}]',
+    '"\\"\\\\/"',
   ])('prints %s as it was', (text) => {
     expect(printJson(readJson(text))).toBe(text)
   })

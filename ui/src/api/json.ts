@@ -12,7 +12,11 @@ export class JsonNumber {
 export class JsonError extends Error {
   readonly line: number
   readonly column: number
-  constructor(problem: string, text: string, readonly offset: number) {
+  constructor(
+    problem: string,
+    text: string,
+    readonly offset: number,
+  ) {
     const before = text.slice(0, offset).split('\n')
     const line = before.length
     const column = (before.at(-1)?.length ?? 0) + 1
@@ -30,7 +34,9 @@ const quoted = /"((?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*)"/y
 const escapes: Record<string, string> = { b: '\b', f: '\f', n: '\n', r: '\r', t: '\t' }
 
 const unescape = (text: string) =>
-  text.replace(/\\(?:u([0-9a-fA-F]{4})|(.))/g, (_, code: string | undefined, char: string) => (code === undefined ? (escapes[char] ?? char) : String.fromCharCode(parseInt(code, 16))))
+  text.replace(/\\(?:u([0-9a-fA-F]{4})|(.))/g, (_, code: string | undefined, char: string) =>
+    code === undefined ? (escapes[char] ?? char) : String.fromCharCode(parseInt(code, 16)),
+  )
 
 class Reader {
   private at = 0
@@ -65,14 +71,19 @@ class Reader {
     if (char === '{') return this.object(depth)
     if (char === '[') return this.array(depth)
     if (char === '"') return this.string()
-    for (const [word, value] of [['true', true], ['false', false], ['null', null]] as const) {
+    for (const [word, value] of [
+      ['true', true],
+      ['false', false],
+      ['null', null],
+    ] as const) {
       if (this.text.startsWith(word, this.at)) {
         this.at += word.length
         return value
       }
     }
     const found = this.match(number)
-    if (found === null) this.fail(char === '' ? 'the text ends where a value is expected' : `a value cannot begin with ${char}`)
+    if (found === null)
+      this.fail(char === '' ? 'the text ends where a value is expected' : `a value cannot begin with ${char}`)
     return new JsonNumber(found[0])
   }
 
@@ -128,7 +139,9 @@ export function printJson(value: Json, indent = 0, level = 0): string {
   if (typeof value === 'string') return JSON.stringify(value)
   if (value instanceof JsonNumber) return value.text
   const list = Array.isArray(value)
-  const parts = list ? value.map((v) => printJson(v, indent, level + 1)) : [...value].map(([k, v]) => `${JSON.stringify(k)}:${indent > 0 ? ' ' : ''}${printJson(v, indent, level + 1)}`)
+  const parts = list
+    ? value.map((v) => printJson(v, indent, level + 1))
+    : [...value].map(([k, v]) => `${JSON.stringify(k)}:${indent > 0 ? ' ' : ''}${printJson(v, indent, level + 1)}`)
   const [open, close] = list ? '[]' : '{}'
   if (parts.length === 0 || indent === 0) return `${open ?? ''}${parts.join(',')}${close ?? ''}`
   const pad = ' '.repeat(indent * (level + 1))
@@ -140,8 +153,10 @@ export const isObject = (value: Json | undefined): value is JsonObject => value 
 /** jsonEqual reports whether two values are equal; numbers by their text, members in any order. */
 export function jsonEqual(a: Json, b: Json): boolean {
   if (a instanceof JsonNumber) return b instanceof JsonNumber && a.text === b.text
-  if (Array.isArray(a)) return Array.isArray(b) && a.length === b.length && a.every((v, i) => jsonEqual(v, b[i] ?? null))
-  if (a instanceof Map) return b instanceof Map && a.size === b.size && [...a].every(([k, v]) => b.has(k) && jsonEqual(v, b.get(k) ?? null))
+  if (Array.isArray(a))
+    return Array.isArray(b) && a.length === b.length && a.every((v, i) => jsonEqual(v, b[i] ?? null))
+  if (a instanceof Map)
+    return b instanceof Map && a.size === b.size && [...a].every(([k, v]) => b.has(k) && jsonEqual(v, b.get(k) ?? null))
   return a === b
 }
 

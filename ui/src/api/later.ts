@@ -11,14 +11,17 @@ type Call = (...given: unknown[]) => unknown
 export function later<Service extends DescService>(load: () => Promise<Service>): Client<Service> {
   let client: Promise<Client<Service>> | undefined
   const loaded = () =>
-    (client ??= load().then((service) => createClient(service, transport)).catch((error: unknown) => {
-      client = undefined // the next call tries again
-      throw error
-    }))
+    (client ??= load()
+      .then((service) => createClient(service, transport))
+      .catch((error: unknown) => {
+        client = undefined // the next call tries again
+        throw error
+      }))
   const calls = new Map<string, Call>()
   return new Proxy({} as Client<Service>, {
     get: (_, method: string): Call => {
-      const call = calls.get(method) ?? (async (...given) => ((await loaded()) as Record<string, Call>)[method]?.(...given))
+      const call =
+        calls.get(method) ?? (async (...given) => ((await loaded()) as Record<string, Call>)[method]?.(...given))
       calls.set(method, call)
       return call
     },

@@ -24,7 +24,11 @@ function change(next: Link): void {
 function lost(error: unknown): boolean {
   if (!(error instanceof ConnectError)) return true
   // A server that answers sends details or metadata; a browser that got no answer reports Unknown or Unavailable without any.
-  return (error.code === Code.Unknown || error.code === Code.Unavailable) && error.details.length === 0 && [...error.metadata.keys()].length === 0
+  return (
+    (error.code === Code.Unknown || error.code === Code.Unavailable) &&
+    error.details.length === 0 &&
+    [...error.metadata.keys()].length === 0
+  )
 }
 
 /** reportAnswer notes that the server answered, or with an error, that it may not have. */

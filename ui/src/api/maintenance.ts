@@ -5,4 +5,8 @@ export const maintenanceKey = ['maintenance']
 
 /** useMaintenance returns whether the platform starts new runs, read each 5 s. */
 export const useMaintenance = () =>
-  useQuery({ queryKey: maintenanceKey, queryFn: async ({ signal }) => (await system.getMaintenance({}, { signal })).maintenance ?? null, refetchInterval: 5000 })
+  useQuery({
+    queryKey: maintenanceKey,
+    queryFn: async ({ signal }) => (await system.getMaintenance({}, { signal })).maintenance ?? null,
+    refetchInterval: 5000,
+  })

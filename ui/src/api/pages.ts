@@ -10,7 +10,11 @@ export interface ListPage<Row> {
 }
 
 /** usePages loads a list of the API page by page. The first pages are read again each `poll` milliseconds while no more are loaded. */
-export function usePages<Row>(key: readonly unknown[], load: (pageToken: string, signal: AbortSignal) => Promise<ListPage<Row>>, poll = 5000) {
+export function usePages<Row>(
+  key: readonly unknown[],
+  load: (pageToken: string, signal: AbortSignal) => Promise<ListPage<Row>>,
+  poll = 5000,
+) {
   const query = useInfiniteQuery({
     queryKey: key,
     queryFn: ({ pageParam, signal }) => load(pageParam, signal),
@@ -28,7 +32,19 @@ export function usePages<Row>(key: readonly unknown[], load: (pageToken: string,
   }, [hasNextPage, isFetchingNextPage, fetchNextPage])
   /** Names the list whose rows these are: while another one is being read, the rows of the last one are shown. */
   const view = `${hashKey(key)}${query.isPlaceholderData ? ' before' : ''}`
-  return { view, rows, errors, more, hasMore: hasNextPage, isPending: query.isPending, error: query.error, failed: query.isError && pages === undefined, retry: () => { void query.refetch() } }
+  return {
+    view,
+    rows,
+    errors,
+    more,
+    hasMore: hasNextPage,
+    isPending: query.isPending,
+    error: query.error,
+    failed: query.isError && pages === undefined,
+    retry: () => {
+      void query.refetch()
+    },
+  }
 }
 
 export type Pages<Row> = ReturnType<typeof usePages<Row>>

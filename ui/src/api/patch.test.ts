@@ -1,6 +1,19 @@
 import { describe, expect, it } from 'vitest'
 import { isObject, type Json, jsonEqual, printJson, readJson } from './json'
-import { diffJson, find, hasMark, insert, mark, markProblems, numberMarks, type Operation, plainMarks, printPatch, splitPointer, undo } from './patch'
+import {
+  diffJson,
+  find,
+  hasMark,
+  insert,
+  mark,
+  markProblems,
+  numberMarks,
+  type Operation,
+  plainMarks,
+  printPatch,
+  splitPointer,
+  undo,
+} from './patch'
 
 /** apply is RFC 6902 for add, remove and replace, written apart from the code under test. */
 function apply(value: Json, operations: Operation[]): Json {
@@ -15,7 +28,8 @@ function apply(value: Json, operations: Operation[]): Json {
     document = readJson(printJson(document))
     const parent = find(document, parts.map((part) => `/${part.replaceAll('~', '~0').replaceAll('/', '~1')}`).join(''))
     if (Array.isArray(parent)) {
-      if (Number(last) > parent.length || (op !== 'add' && Number(last) >= parent.length)) throw new Error(`${op} beyond the list at ${path}`)
+      if (Number(last) > parent.length || (op !== 'add' && Number(last) >= parent.length))
+        throw new Error(`${op} beyond the list at ${path}`)
       parent.splice(Number(last), op === 'add' ? 0 : 1, ...(op === 'remove' ? [] : [given ?? null]))
     } else if (isObject(parent)) {
       if (op !== 'add' && !parent.has(last)) throw new Error(`${op} of a missing member at ${path}`)
@@ -37,10 +51,18 @@ describe('the difference of two values', () => {
     ['{"a":1,"b":null}', '{"a":1}', '[{"op":"remove","path":"/b"}]'],
     ['[1,2,3]', '[1,3]', '[{"op":"remove","path":"/1"}]'],
     ['[1,3]', '[1,2,3]', '[{"op":"add","path":"/1","value":2}]'],
-    ['[1,2,3,4]', '[3,4,1,2]', '[{"op":"remove","path":"/0"},{"op":"remove","path":"/0"},{"op":"add","path":"/2","value":1},{"op":"add","path":"/3","value":2}]'],
+    [
+      '[1,2,3,4]',
+      '[3,4,1,2]',
+      '[{"op":"remove","path":"/0"},{"op":"remove","path":"/0"},{"op":"add","path":"/2","value":1},{"op":"add","path":"/3","value":2}]',
+    ],
     ['{"a/b~c":1}', '{"a/b~c":2}', '[{"op":"replace","path":"/a~1b~0c","value":2}]'],
     ['1', '{"a":1}', '[{"op":"replace","path":"","value":{"a":1}}]'],
-    ['{"n":12345678901234567890}', '{"n":12345678901234567891}', '[{"op":"replace","path":"/n","value":12345678901234567891}]'],
+    [
+      '{"n":12345678901234567890}',
+      '{"n":12345678901234567891}',
+      '[{"op":"replace","path":"/n","value":12345678901234567891}]',
+    ],
     ['{"a":false}', '{"a":null}', '[{"op":"replace","path":"/a","value":null}]'],
   ])('from %s to %s is %s', (before, after, patch) => {
     expect(patchOf(before, after)).toBe(patch)
@@ -63,7 +85,10 @@ describe('the difference of two values', () => {
       const before = value(0)
       const after = value(0)
       const operations = diffJson(before, after)
-      expect(jsonEqual(apply(before, operations), after), `${printJson(before)} to ${printJson(after)}: ${printPatch(operations)}`).toBe(true)
+      expect(
+        jsonEqual(apply(before, operations), after),
+        `${printJson(before)} to ${printJson(after)}: ${printPatch(operations)}`,
+      ).toBe(true)
       const back = operations.toReversed().reduce(undo, after)
       expect(jsonEqual(back, before), `undo ${printPatch(operations)}`).toBe(true)
     }
@@ -90,7 +115,9 @@ describe('the difference of two values', () => {
 })
 
 describe('marks of sensitive values', () => {
-  const shown = readJson(`{"card":"${mark}","people":[{"born":"${mark}","n":1},{"born":"${mark}","n":2}],"text":"a ${mark} b"}`)
+  const shown = readJson(
+    `{"card":"${mark}","people":[{"born":"${mark}","n":1},{"born":"${mark}","n":2}],"text":"a ${mark} b"}`,
+  )
   const { value, pointers } = numberMarks(shown)
   const edited = (change: (text: string) => string) => {
     const operations = diffJson(value, readJson(change(printJson(value))))
@@ -98,33 +125,57 @@ describe('marks of sensitive values', () => {
   }
 
   it('have a number of their own in the editor', () => {
-    expect([...pointers]).toEqual([[1, '/card'], [2, '/people/0/born'], [3, '/people/1/born'], [4, '/text']])
+    expect([...pointers]).toEqual([
+      [1, '/card'],
+      [2, '/people/0/born'],
+      [3, '/people/1/born'],
+      [4, '/text'],
+    ])
     expect(plainMarks(printJson(value))).toBe(printJson(shown))
     expect(hasMark(shown)).toBe(true)
     expect(hasMark(readJson('{"a":"redacted"}'))).toBe(false)
   })
 
   it('stay sealed when something else is edited', () => {
-    expect(edited((text) => text.replace('"n":2', '"n":3'))).toEqual({ patch: '[{"op":"replace","path":"/people/1/n","value":3}]', problems: [] })
+    expect(edited((text) => text.replace('"n":2', '"n":3'))).toEqual({
+      patch: '[{"op":"replace","path":"/people/1/n","value":3}]',
+      problems: [],
+    })
   })
 
   it('may be replaced or removed as a whole', () => {
-    expect(edited((text) => text.replace('"⟦redacted:1⟧"', '"4242"'))).toEqual({ patch: '[{"op":"replace","path":"/card","value":"4242"}]', problems: [] })
-    expect(edited((text) => text.replace('"born":"⟦redacted:2⟧",', ''))).toEqual({ patch: '[{"op":"remove","path":"/people/0/born"}]', problems: [] })
+    expect(edited((text) => text.replace('"⟦redacted:1⟧"', '"4242"'))).toEqual({
+      patch: '[{"op":"replace","path":"/card","value":"4242"}]',
+      problems: [],
+    })
+    expect(edited((text) => text.replace('"born":"⟦redacted:2⟧",', ''))).toEqual({
+      patch: '[{"op":"remove","path":"/people/0/born"}]',
+      problems: [],
+    })
   })
 
   it('stay with their item when items before it are removed and it is edited', () => {
     expect(edited((text) => text.replace('{"born":"⟦redacted:2⟧","n":1},', '').replace('"n":2', '"n":9'))).toEqual({
-      patch: '[{"op":"remove","path":"/people/0"},{"op":"replace","path":"/people/0/n","value":9}]', problems: [],
+      patch: '[{"op":"remove","path":"/people/0"},{"op":"replace","path":"/people/0/n","value":9}]',
+      problems: [],
     })
   })
 
   it('are refused where they are typed, moved, copied or changed in part', () => {
-    const refused = (change: (text: string) => string) => edited(change).problems.map((p) => `${p.path}: ${p.message.split('.')[0] ?? ''}`)
-    expect(refused((text) => text.replace('"n":1', `"n":"${mark}"`))).toEqual(['/people/0/n: A mark cannot be typed: it stands for a value that is not shown here'])
-    expect(refused((text) => text.replace('"n":1', '"n":"⟦redacted:1⟧"'))).toEqual(['/people/0/n: The sealed value of /card can be kept where it is, replaced or removed'])
-    expect(refused((text) => text.replace('a ⟦redacted:4⟧ b', 'a ⟦redacted:4⟧ c'))).toEqual(['/text: The sealed value of /text can be kept where it is, replaced or removed'])
-    const swapped = refused((text) => text.replace('⟦redacted:2⟧', '⟦x⟧').replace('⟦redacted:3⟧', '⟦redacted:2⟧').replace('⟦x⟧', '⟦redacted:3⟧'))
+    const refused = (change: (text: string) => string) =>
+      edited(change).problems.map((p) => `${p.path}: ${p.message.split('.')[0] ?? ''}`)
+    expect(refused((text) => text.replace('"n":1', `"n":"${mark}"`))).toEqual([
+      '/people/0/n: A mark cannot be typed: it stands for a value that is not shown here',
+    ])
+    expect(refused((text) => text.replace('"n":1', '"n":"⟦redacted:1⟧"'))).toEqual([
+      '/people/0/n: The sealed value of /card can be kept where it is, replaced or removed',
+    ])
+    expect(refused((text) => text.replace('a ⟦redacted:4⟧ b', 'a ⟦redacted:4⟧ c'))).toEqual([
+      '/text: The sealed value of /text can be kept where it is, replaced or removed',
+    ])
+    const swapped = refused((text) =>
+      text.replace('⟦redacted:2⟧', '⟦x⟧').replace('⟦redacted:3⟧', '⟦redacted:2⟧').replace('⟦x⟧', '⟦redacted:3⟧'),
+    )
     expect(swapped.length).toBeGreaterThan(0)
   })
 })

@@ -121,7 +121,11 @@ function align(before: Json[], after: Json[]): (number | undefined)[] {
     head++
   }
   let tail = 0
-  while (tail < before.length - head && tail < after.length - head && oldTexts[before.length - 1 - tail] === newTexts[after.length - 1 - tail]) {
+  while (
+    tail < before.length - head &&
+    tail < after.length - head &&
+    oldTexts[before.length - 1 - tail] === newTexts[after.length - 1 - tail]
+  ) {
     tail++
     partners[after.length - tail] = before.length - tail
   }
@@ -129,7 +133,9 @@ function align(before: Json[], after: Json[]): (number | undefined)[] {
   const newEnd = after.length - tail
   let from = head
   let newFrom = head
-  for (const [o, n] of (oldEnd - head) * (newEnd - head) <= mostPairs ? common(before, after, oldTexts, newTexts, head, oldEnd, newEnd) : []) {
+  for (const [o, n] of (oldEnd - head) * (newEnd - head) <= mostPairs
+    ? common(before, after, oldTexts, newTexts, head, oldEnd, newEnd)
+    : []) {
     between(before, after, partners, from, o, newFrom, n)
     partners[n] = o
     from = o + 1
@@ -140,12 +146,21 @@ function align(before: Json[], after: Json[]): (number | undefined)[] {
 }
 
 /** common returns the longest common subsequence of the middle; items with the same sealed value are the same item. */
-function common(before: Json[], after: Json[], oldTexts: string[], newTexts: string[], head: number, oldEnd: number, newEnd: number): [number, number][] {
+function common(
+  before: Json[],
+  after: Json[],
+  oldTexts: string[],
+  newTexts: string[],
+  head: number,
+  oldEnd: number,
+  newEnd: number,
+): [number, number][] {
   const rows = oldEnd - head
   const columns = newEnd - head
   const oldSeals = before.map((v, i) => (i >= head && i < oldEnd ? new Set(seals(v)) : new Set<string>()))
   const newSeals = after.map((v, i) => (i >= head && i < newEnd ? seals(v) : []))
-  const same = (o: number, n: number) => oldTexts[o] === newTexts[n] || (newSeals[n] ?? []).some((id) => oldSeals[o]?.has(id))
+  const same = (o: number, n: number) =>
+    oldTexts[o] === newTexts[n] || (newSeals[n] ?? []).some((id) => oldSeals[o]?.has(id))
   const width = columns + 1
   const length = new Uint32Array((rows + 1) * width)
   const at = (r: number, c: number) => length[r * width + c] ?? 0
@@ -167,7 +182,15 @@ function common(before: Json[], after: Json[], oldTexts: string[], newTexts: str
 }
 
 /** between pairs the items between two equal ones in their order. Items with sealed values are never paired with others: they would be mixed up. */
-function between(before: Json[], after: Json[], partners: (number | undefined)[], from: number, to: number, newFrom: number, newTo: number): void {
+function between(
+  before: Json[],
+  after: Json[],
+  partners: (number | undefined)[],
+  from: number,
+  to: number,
+  newFrom: number,
+  newTo: number,
+): void {
   let old = from
   for (let n = newFrom; n < newTo; n++) {
     if (seals(after[n] ?? null).length > 0) continue
@@ -193,11 +216,15 @@ export function markProblems(operations: Operation[], pointers: Map<number, stri
       const origin = found[1] === undefined ? undefined : pointers.get(Number(found[1]))
       problems.push({
         path,
-        message: origin === undefined
-          ? 'A mark cannot be typed: it stands for a value that is not shown here. Type the value itself, or remove the entry.'
-          : `The sealed value of ${origin === '' ? 'the input' : origin} can be kept where it is, replaced or removed. It cannot be moved, copied or changed in part.`,
+        message:
+          origin === undefined
+            ? 'A mark cannot be typed: it stands for a value that is not shown here. Type the value itself, or remove the entry.'
+            : `The sealed value of ${origin === '' ? 'the input' : origin} can be kept where it is, replaced or removed. It cannot be moved, copied or changed in part.`,
       })
-    } else if (Array.isArray(value)) value.forEach((item, i) => { visit(item, `${path}/${i}`) })
+    } else if (Array.isArray(value))
+      value.forEach((item, i) => {
+        visit(item, `${path}/${i}`)
+      })
     else if (isObject(value)) for (const [name, item] of value) visit(item, `${path}/${escapePointer(name)}`)
   }
   for (const operation of operations) if (operation.value !== undefined) visit(operation.value, operation.path)
@@ -206,7 +233,17 @@ export function markProblems(operations: Operation[], pointers: Map<number, stri
 
 /** printPatch prints operations as a JSON patch. */
 export const printPatch = (operations: Operation[], indent = 0): string =>
-  printJson(operations.map(({ op, path, value }) => new Map<string, Json>([['op', op], ['path', path], ...(value === undefined ? [] : [['value', value] as [string, Json]])])), indent)
+  printJson(
+    operations.map(
+      ({ op, path, value }) =>
+        new Map<string, Json>([
+          ['op', op],
+          ['path', path],
+          ...(value === undefined ? [] : [['value', value] as [string, Json]]),
+        ]),
+    ),
+    indent,
+  )
 
 const unescape = (part: string) => part.replaceAll('~1', '/').replaceAll('~0', '~')
 

@@ -7,7 +7,11 @@ export const problemsKey = ['problems'] as const
 
 /** useProblemCounts returns the number of problems by state, read each 5 s; of all the caller's projects if `project` is empty. */
 export const useProblemCounts = (project: string) =>
-  useQuery({ queryKey: [...problemsKey, 'counts', project], queryFn: ({ signal }) => problems.countProblems({ project }, { signal }), refetchInterval: 5000 })
+  useQuery({
+    queryKey: [...problemsKey, 'counts', project],
+    queryFn: ({ signal }) => problems.countProblems({ project }, { signal }),
+    refetchInterval: 5000,
+  })
 
 /** useProblem follows one problem, beginning with what is known of it; undefined while nothing is. */
 export const useProblem = (id: string, known?: OperatorProblem): OperatorProblem | undefined =>
@@ -23,7 +27,11 @@ export const useProblem = (id: string, known?: OperatorProblem): OperatorProblem
 export const usePlatformProblems = (project: string) =>
   useQuery({
     queryKey: [...problemsKey, 'platform', project],
-    queryFn: ({ signal }) => problems.listProblems({ project, kinds: ['platform'], states: ['open', 'acknowledged'], pageSize: 10 }, { signal }),
+    queryFn: ({ signal }) =>
+      problems.listProblems(
+        { project, kinds: ['platform'], states: ['open', 'acknowledged'], pageSize: 10 },
+        { signal },
+      ),
     refetchInterval: 10_000,
     retry: false,
   })

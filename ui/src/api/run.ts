@@ -14,7 +14,12 @@ export async function fetchRun(project: string, id: string, signal?: AbortSignal
 
 /** useRun reads a whole run; with an interval, again and again. */
 export const useRun = (project: string, id: string, interval: number | false = false) =>
-  useQuery({ queryKey: runKey(project, id), queryFn: ({ signal }) => fetchRun(project, id, signal), enabled: id !== '', refetchInterval: interval })
+  useQuery({
+    queryKey: runKey(project, id),
+    queryFn: ({ signal }) => fetchRun(project, id, signal),
+    enabled: id !== '',
+    refetchInterval: interval,
+  })
 
 const ended = new Set(['completed', 'failed', 'canceled', 'terminated', 'timed_out'])
 

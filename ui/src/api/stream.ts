@@ -12,7 +12,8 @@ const pollTime = 2000
 const delays = [1, 2, 4, 8, 15]
 
 /** retryDelay returns the milliseconds before the next try to connect, with jitter so that tabs do not try at the same moment. */
-export const retryDelay = (failures: number, random: number): number => (delays[Math.min(failures, delays.length) - 1] ?? 1) * 1000 * (0.75 + random / 2)
+export const retryDelay = (failures: number, random: number): number =>
+  (delays[Math.min(failures, delays.length) - 1] ?? 1) * 1000 * (0.75 + random / 2)
 
 export interface Stream<Message> {
   /** Opens the stream after the last message that was received. */
@@ -40,7 +41,14 @@ export async function followStream<Message>(stream: Stream<Message>, signal: Abo
     const outcome = await whileFree(() => read(stream, signal, silence))
     if (outcome === 'ended') return
     if (outcome === 'busy') {
-      if (stream.poll && (await inTurn(() => read({ ...stream, onMessage: (message) => stream.onMessage(message) || 'enough' }, signal, pollTime), signal)) === 'ended') return
+      if (
+        stream.poll &&
+        (await inTurn(
+          () => read({ ...stream, onMessage: (message) => stream.onMessage(message) || 'enough' }, signal, pollTime),
+          signal,
+        )) === 'ended'
+      )
+        return
       await pause(pollInterval, signal)
       continue
     }
@@ -57,7 +65,9 @@ async function whileFree(work: () => Promise<Outcome>): Promise<Outcome> {
   const locks = locksOf()
   if (locks === undefined) return 'busy'
   for (let i = 0; i < mostStreams; i++) {
-    const outcome = await locks.request(`signalbox-stream-${i}`, { ifAvailable: true }, (lock) => (lock === null ? 'busy' : work()))
+    const outcome = await locks.request(`signalbox-stream-${i}`, { ifAvailable: true }, (lock) =>
+      lock === null ? 'busy' : work(),
+    )
     if (outcome !== 'busy') return outcome
   }
   return 'busy'
@@ -78,10 +88,18 @@ async function inTurn(work: () => Promise<Outcome>, signal: AbortSignal): Promis
 
 /** read reads the stream until it breaks, is silent for some time, or the page is hidden. */
 async function read<Message>(
-  { open, onMessage, onBreak }: { open: Stream<Message>['open']; onMessage: (message: Message) => boolean | 'enough'; onBreak?: () => void }, signal: AbortSignal, most: number,
+  {
+    open,
+    onMessage,
+    onBreak,
+  }: { open: Stream<Message>['open']; onMessage: (message: Message) => boolean | 'enough'; onBreak?: () => void },
+  signal: AbortSignal,
+  most: number,
 ): Promise<Outcome> {
   const stop = new AbortController()
-  const abort = () => { stop.abort() }
+  const abort = () => {
+    stop.abort()
+  }
   signal.addEventListener('abort', abort, { signal: stop.signal })
   whenHidden(stop.signal, abort)
   let timer = window.setTimeout(abort, most)
@@ -115,7 +133,9 @@ function whenHidden(signal: AbortSignal, act: () => void): void {
     if (document.hidden) timer = window.setTimeout(act, hiddenTime)
   }
   document.addEventListener('visibilitychange', change, { signal })
-  signal.addEventListener('abort', () => { window.clearTimeout(timer) })
+  signal.addEventListener('abort', () => {
+    window.clearTimeout(timer)
+  })
   change()
 }
 

@@ -9,4 +9,7 @@ export const durationMilliseconds = (duration: Duration | undefined): number | u
   duration === undefined ? undefined : Number(duration.seconds) * 1000 + duration.nanos / 1e6
 
 /** timestamp returns milliseconds since the epoch as a time of the API. */
-export const timestamp = (ms: number) => ({ seconds: BigInt(Math.floor(ms / 1000)), nanos: Math.round((ms % 1000) * 1e6) })
+export const timestamp = (ms: number) => ({
+  seconds: BigInt(Math.floor(ms / 1000)),
+  nanos: Math.round((ms % 1000) * 1e6),
+})

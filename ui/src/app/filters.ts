@@ -13,5 +13,12 @@ export function useFilters(names: readonly string[]) {
     [navigate],
   )
   const values = Object.fromEntries(names.map((name) => [name, one(search, name)]))
-  return { values, change, filtered: names.some((name) => values[name] !== ''), clear: () => { change(Object.fromEntries(names.map((name) => [name, undefined]))) } }
+  return {
+    values,
+    change,
+    filtered: names.some((name) => values[name] !== ''),
+    clear: () => {
+      change(Object.fromEntries(names.map((name) => [name, undefined])))
+    },
+  }
 }

@@ -6,7 +6,16 @@ describe('the path after sign-in', () => {
     expect(localPath(path)).toBe(path)
   })
 
-  it.each(['//evil.example', '/\\evil.example', 'https://evil.example', 'javascript:alert(1)', '', '/\t/evil.example', '/a\\b', '\\\\evil.example'])('never goes to %j', (path) => {
+  it.each([
+    '//evil.example',
+    '/\\evil.example',
+    'https://evil.example',
+    'javascript:alert(1)',
+    '',
+    '/\t/evil.example',
+    '/a\\b',
+    '\\\\evil.example',
+  ])('never goes to %j', (path) => {
     expect(localPath(path)).toBe('/')
   })
 })

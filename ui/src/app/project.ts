@@ -18,7 +18,8 @@ export async function allProjects(api: typeof clients, signal?: AbortSignal): Pr
 
 const projectsKey = ['projects']
 
-export const useProjects = () => useQuery({ queryKey: projectsKey, queryFn: ({ signal }) => allProjects(clients, signal), staleTime: 30_000 })
+export const useProjects = () =>
+  useQuery({ queryKey: projectsKey, queryFn: ({ signal }) => allProjects(clients, signal), staleTime: 30_000 })
 
 /** firstProject returns the project that was used last in this browser if it exists, else the first; empty if there is none. */
 export async function firstProject(queries: QueryClient, api: typeof clients): Promise<string> {

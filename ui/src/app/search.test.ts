@@ -3,7 +3,13 @@ import { many, one, parseSearch, stringifySearch } from './search'
 
 describe('the query string', () => {
   it('keeps names, lists and characters on the way there and back', () => {
-    const search = { status: 'failed,timed_out', label: ['order:4711', 'a:b,c'], q: 'x & y', empty: '', absent: undefined }
+    const search = {
+      status: 'failed,timed_out',
+      label: ['order:4711', 'a:b,c'],
+      q: 'x & y',
+      empty: '',
+      absent: undefined,
+    }
     const text = stringifySearch(search)
     expect(text).toBe('?status=failed,timed_out&label=order:4711&label=a:b,c&q=x+%26+y')
     expect(parseSearch(text)).toEqual({ status: 'failed,timed_out', label: ['order:4711', 'a:b,c'], q: 'x & y' })

@@ -3,22 +3,70 @@ import { Link, useParams } from '@tanstack/react-router'
 import { useFilters, useProject, useRefusal } from '../app'
 import { callError, clients, milliseconds, usePages } from '../api'
 import type { BatchItem } from '../gen/signalbox/v1/batch_pb'
-import { AlertSlot, Button, type Column, command, CopyCommand, Elapsed, ErrorView, Facts, FilterFields, formatCount, Id, inWords, ListView, Page, PageHead, Panel, shortId, Skeleton, StateView, StatusBadge, Time, toast, useLinkRefusal, usePreferences, vocabularies } from '../kit'
+import {
+  AlertSlot,
+  Button,
+  type Column,
+  command,
+  CopyCommand,
+  Elapsed,
+  ErrorView,
+  Facts,
+  FilterFields,
+  formatCount,
+  Id,
+  inWords,
+  ListView,
+  Page,
+  PageHead,
+  Panel,
+  shortId,
+  Skeleton,
+  StateView,
+  StatusBadge,
+  Time,
+  toast,
+  useLinkRefusal,
+  usePreferences,
+  vocabularies,
+} from '../kit'
 import { conditions } from './conditions'
 import { failedRuns, shownStatus } from './outcomes'
 import { StartedRuns } from './StartedRuns'
 import { Progress } from './Progress'
 
 const columns = (project: string, replays: boolean): Column<BatchItem>[] => {
-  const run = (id: string) => (id === '' ? '–' : <Id id={id}><Link to="/p/$project/runs/$id" params={{ project, id }}>{shortId(id)}</Link></Id>)
+  const run = (id: string) =>
+    id === '' ? (
+      '–'
+    ) : (
+      <Id id={id}>
+        <Link to="/p/$project/runs/$id" params={{ project, id }}>
+          {shortId(id)}
+        </Link>
+      </Id>
+    )
   return [
     { id: 'status', title: 'Result', width: 120, cell: (i) => <StatusBadge of="item" status={i.status} /> },
     { id: 'run', title: 'Run', width: 150, cell: (i) => run(i.runId) },
-      ...(replays ? [
-      { id: 'new', title: 'New run', width: 150, cell: (i: BatchItem) => run(i.newRunId) },
-      { id: 'outcome', title: 'What became of it', width: 170, cell: (i: BatchItem) => (i.outcome === '' ? '–' : <StatusBadge of="outcome" status={i.outcome} />) },
-    ] : []),
-    { id: 'error', title: 'Why', width: 300, grow: true, cell: (i) => <span title={i.error}>{i.error === '' ? '–' : i.error}</span> },
+    ...(replays
+      ? [
+          { id: 'new', title: 'New run', width: 150, cell: (i: BatchItem) => run(i.newRunId) },
+          {
+            id: 'outcome',
+            title: 'What became of it',
+            width: 170,
+            cell: (i: BatchItem) => (i.outcome === '' ? '–' : <StatusBadge of="outcome" status={i.outcome} />),
+          },
+        ]
+      : []),
+    {
+      id: 'error',
+      title: 'Why',
+      width: 300,
+      grow: true,
+      cell: (i) => <span title={i.error}>{i.error === '' ? '–' : i.error}</span>,
+    },
     { id: 'end', title: 'Done', width: 100, cell: (i) => <Time at={milliseconds(i.endTime)} /> },
   ]
 }
@@ -39,47 +87,147 @@ export function BatchPage() {
   })
   const batch = query.data?.batch
   const open = batch !== undefined && batch.status !== 'completed'
-  const items = usePages(['batch-items', project, id, values.status, values.outcome, batch?.status], async (pageToken, signal) => {
-    const page = await clients.batches.listBatchItems({ project, id, pageSize: 200, pageToken, status: values.status ?? '', outcome: values.outcome ?? '' }, { signal })
-    return { rows: page.items, nextPageToken: page.nextPageToken }
-  }, open ? 2000 : 60_000)
+  const items = usePages(
+    ['batch-items', project, id, values.status, values.outcome, batch?.status],
+    async (pageToken, signal) => {
+      const page = await clients.batches.listBatchItems(
+        { project, id, pageSize: 200, pageToken, status: values.status ?? '', outcome: values.outcome ?? '' },
+        { signal },
+      )
+      return { rows: page.items, nextPageToken: page.nextPageToken }
+    },
+    open ? 2000 : 60_000,
+  )
   const act = useMutation({
-    mutationFn: async (what: 'pause' | 'unpause' | 'retry'): Promise<unknown> => ({ pause: clients.batches.pauseBatch, unpause: clients.batches.unpauseBatch, retry: clients.batches.retryBatch })[what]({ project, id }),
-    onSuccess: () => { void queries.invalidateQueries({ queryKey: ['batch', project, id] }) },
-    onError: (error) => { toast(callError(error).message, 'error') },
+    mutationFn: async (what: 'pause' | 'unpause' | 'retry'): Promise<unknown> =>
+      ({ pause: clients.batches.pauseBatch, unpause: clients.batches.unpauseBatch, retry: clients.batches.retryBatch })[
+        what
+      ]({ project, id }),
+    onSuccess: () => void queries.invalidateQueries({ queryKey: ['batch', project, id] }),
+    onError: (error) => toast(callError(error).message, 'error'),
   })
   const denied = offline ?? refusal('operator', project)
   return (
     <Page title={`Batch ${shortId(id)}`} fill>
       <PageHead
-        title={<><Link to="/p/$project/batches" params={{ project }}>Batches</Link> / {batch === undefined ? shortId(id) : inWords(batch.action)}</>}
+        title={
+          <>
+            <Link to="/p/$project/batches" params={{ project }}>
+              Batches
+            </Link>{' '}
+            / {batch === undefined ? shortId(id) : inWords(batch.action)}
+          </>
+        }
         actions={
           <>
             <CopyCommand cli={command(['batch', 'show', id], { project })} />
-            {batch?.status === 'paused'
-              ? <Button refused={denied} busy={act.isPending} onClick={() => { act.mutate('unpause') }}>Go on</Button>
-              : <Button refused={denied ?? (open && batch.status !== 'started' ? undefined : 'The batch has ended.')} busy={act.isPending} onClick={() => { act.mutate('pause') }}>Pause</Button>}
-            <Button refused={denied ?? (batch === undefined || batch.failed + failedRuns(batch) === 0n ? 'Nothing failed.' : undefined)} busy={act.isPending} onClick={() => { act.mutate('retry') }}>Retry the failed</Button>
+            {batch?.status === 'paused' ? (
+              <Button refused={denied} busy={act.isPending} onClick={() => act.mutate('unpause')}>
+                Go on
+              </Button>
+            ) : (
+              <Button
+                refused={denied ?? (open && batch.status !== 'started' ? undefined : 'The batch has ended.')}
+                busy={act.isPending}
+                onClick={() => act.mutate('pause')}
+              >
+                Pause
+              </Button>
+            )}
+            <Button
+              refused={
+                denied ??
+                (batch === undefined || batch.failed + failedRuns(batch) === 0n ? 'Nothing failed.' : undefined)
+              }
+              busy={act.isPending}
+              onClick={() => act.mutate('retry')}
+            >
+              Retry the failed
+            </Button>
           </>
         }
       >
         {batch === undefined ? null : <StatusBadge of="batch" status={shownStatus(batch)} size="large" />}
         <Id id={id} />
       </PageHead>
-      {query.isError && batch === undefined ? <ErrorView error={query.error} what={`Batch ${shortId(id)}`} onRetry={() => { void query.refetch() }} /> : batch === undefined ? <Skeleton rows={10} /> : (
+      {query.isError && batch === undefined ? (
+        <ErrorView error={query.error} what={`Batch ${shortId(id)}`} onRetry={() => void query.refetch()} />
+      ) : batch === undefined ? (
+        <Skeleton rows={10} />
+      ) : (
         <>
-          <AlertSlot alerts={batch.waiting === '' ? [] : [{ id: 'waiting', tone: 'amber', title: 'The batch makes no progress at present.', detail: batch.waiting }]} />
+          <AlertSlot
+            alerts={
+              batch.waiting === ''
+                ? []
+                : [
+                    {
+                      id: 'waiting',
+                      tone: 'amber',
+                      title: 'The batch makes no progress at present.',
+                      detail: batch.waiting,
+                    },
+                  ]
+            }
+          />
           <Panel>
             <Facts
               facts={[
-                ['Progress', <Progress key="p" batch={batch} />], batch.outcomes === undefined ? undefined : ['Runs started', <StartedRuns key="o" batch={batch} />], ['Runs', formatCount(batch.total)], ['Reason', batch.reason], ['Actor', batch.actor], ['Selected by', conditions(batch.filter, zone)],
-                ['Rate', `${batch.rate} per second at most`], ['Started', <Time key="t" at={milliseconds(batch.createTime)} />], ['Duration', <Elapsed key="d" from={milliseconds(batch.createTime)} to={milliseconds(batch.endTime)} />],
-                batch.action === 'replay' ? ['Version', batch.version === '' ? 'of each run' : batch.version] : undefined,
+                ['Progress', <Progress key="p" batch={batch} />],
+                batch.outcomes === undefined ? undefined : ['Runs started', <StartedRuns key="o" batch={batch} />],
+                ['Runs', formatCount(batch.total)],
+                ['Reason', batch.reason],
+                ['Actor', batch.actor],
+                ['Selected by', conditions(batch.filter, zone)],
+                ['Rate', `${batch.rate} per second at most`],
+                ['Started', <Time key="t" at={milliseconds(batch.createTime)} />],
+                [
+                  'Duration',
+                  <Elapsed key="d" from={milliseconds(batch.createTime)} to={milliseconds(batch.endTime)} />,
+                ],
+                batch.action === 'replay'
+                  ? ['Version', batch.version === '' ? 'of each run' : batch.version]
+                  : undefined,
               ]}
             />
           </Panel>
-          <FilterFields fields={[{ name: 'status', label: 'Result', options: Object.entries(vocabularies.item).map(([value, { word }]) => ({ value, label: word })) }, ...(batch.outcomes === undefined ? [] : [{ name: 'outcome', label: 'What became of it', options: Object.entries(vocabularies.outcome).map(([value, { word }]) => ({ value, label: word })) }])]} values={values} onChange={change} />
-          <ListView list={items} what="items" columns={columns(project, batch.action === 'replay')} rowKey={(i) => i.runId} filtered={filtered} onClear={clear} empty={<StateView kind="empty" title={batch.status === 'selecting' ? 'The runs are being selected.' : 'No run matched.'} />} />
+          <FilterFields
+            fields={[
+              {
+                name: 'status',
+                label: 'Result',
+                options: Object.entries(vocabularies.item).map(([value, { word }]) => ({ value, label: word })),
+              },
+              ...(batch.outcomes === undefined
+                ? []
+                : [
+                    {
+                      name: 'outcome',
+                      label: 'What became of it',
+                      options: Object.entries(vocabularies.outcome).map(([value, { word }]) => ({
+                        value,
+                        label: word,
+                      })),
+                    },
+                  ]),
+            ]}
+            values={values}
+            onChange={change}
+          />
+          <ListView
+            list={items}
+            what="items"
+            columns={columns(project, batch.action === 'replay')}
+            rowKey={(i) => i.runId}
+            filtered={filtered}
+            onClear={clear}
+            empty={
+              <StateView
+                kind="empty"
+                title={batch.status === 'selecting' ? 'The runs are being selected.' : 'No run matched.'}
+              />
+            }
+          />
         </>
       )}
     </Page>

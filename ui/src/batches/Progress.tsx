@@ -13,11 +13,17 @@ export function Progress({ batch: b }: { batch: Batch }) {
       <span className={styles.bar} aria-hidden>
         <span className={styles.succeeded} style={{ width: share(o === undefined ? b.succeeded : o.completed) }} />
         <span className={styles.open} style={{ width: share(o === undefined ? 0n : o.open) }} />
-        <span className={styles.ended} style={{ width: share(o === undefined ? 0n : o.canceled + o.terminated + o.unknown) }} />
+        <span
+          className={styles.ended}
+          style={{ width: share(o === undefined ? 0n : o.canceled + o.terminated + o.unknown) }}
+        />
         <span className={styles.refused} style={{ width: share(b.refused) }} />
         <span className={styles.failed} style={{ width: share(b.failed + failedRuns(b)) }} />
       </span>
-      <span>{progressWords(b)}{became === '' ? '' : `: ${became}`}</span>
+      <span>
+        {progressWords(b)}
+        {became === '' ? '' : `: ${became}`}
+      </span>
     </span>
   )
 }

@@ -9,7 +9,13 @@ export function StartedRuns({ batch: b }: { batch: Batch }) {
   const o = b.outcomes
   if (o === undefined || o.started === 0n) return <>none</>
   const runs = (text: string, ...status: string[]) => (
-    <Link to="/p/$project/runs" params={{ project: b.project }} search={{ 'started-by': b.id, ...(status.length === 0 ? {} : { status }) } as never}>{text}</Link>
+    <Link
+      to="/p/$project/runs"
+      params={{ project: b.project }}
+      search={{ 'started-by': b.id, ...(status.length === 0 ? {} : { status }) } as never}
+    >
+      {text}
+    </Link>
   )
   return (
     <span className={styles.outcomes}>

@@ -1,16 +1,28 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf'
-import { expect, it, vi } from 'vitest'
+import { expect, it } from 'vitest'
 import { type BatchFilter, BatchFilterSchema } from '../gen/signalbox/v1/batch_pb'
-
-vi.stubGlobal('window', { localStorage: { getItem: () => null }, matchMedia: () => ({ matches: false, addEventListener: () => undefined }), location: { origin: 'http://localhost' } })
-vi.stubGlobal('document', { documentElement: { dataset: {} } })
-const { conditions } = await import('./conditions')
+import { conditions } from './conditions'
 
 it('names every condition of a filter', () => {
   const all = create(BatchFilterSchema, {
-    statuses: ['failed'], workflow: 'shop/order', version: '1.4.0', since: { seconds: 1_700_000_000n }, until: { seconds: 1_700_003_600n }, problems: ['NO_POLLER'], trigger: 'api', notReplayed: true,
-    failureGroup: 'abc', text: 'order-4', parentRunId: 'p1', replayOf: 'r1', batchId: 'b1', startedByBatchId: 'b2', labels: ['order=4711', 'note=a; b, c'],
-    endedSince: { seconds: 1_700_000_000n }, endedUntil: { seconds: 1_700_003_600n }, errorType: 'execution_missing',
+    statuses: ['failed'],
+    workflow: 'shop/order',
+    version: '1.4.0',
+    since: { seconds: 1_700_000_000n },
+    until: { seconds: 1_700_003_600n },
+    problems: ['NO_POLLER'],
+    trigger: 'api',
+    notReplayed: true,
+    failureGroup: 'abc',
+    text: 'order-4',
+    parentRunId: 'p1',
+    replayOf: 'r1',
+    batchId: 'b1',
+    startedByBatchId: 'b2',
+    labels: ['order=4711', 'note=a; b, c'],
+    endedSince: { seconds: 1_700_000_000n },
+    endedUntil: { seconds: 1_700_003_600n },
+    errorType: 'execution_missing',
   })
   expect(conditions(all, 'utc')).toContain('label order=4711; label note=a; b, c; ')
   // Each alone, except the version, which has its workflow before it.

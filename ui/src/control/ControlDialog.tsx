@@ -1,7 +1,18 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { callError, clients, fetchRun, type Json, printJson, runKey, useLink, useRun } from '../api'
-import { Button, CallProblem, CloseButton, command, CopyCommand, Dialog, Id, StatusBadge, TextArea, toast } from '../kit'
+import {
+  Button,
+  CallProblem,
+  CloseButton,
+  command,
+  CopyCommand,
+  Dialog,
+  Id,
+  StatusBadge,
+  TextArea,
+  toast,
+} from '../kit'
 import type { Run } from '../gen/signalbox/v1/run_pb'
 import styles from './control.module.css'
 import { type Control, controlWords, noteOf, refusalOf, stateText } from './controls'
@@ -12,10 +23,14 @@ type Confirmed = Exclude<Control, 'replay' | 'export'>
 async function act(control: Confirmed, project: string, id: string, reason: string): Promise<Run | undefined> {
   const request = { project, id, reason }
   switch (control) {
-    case 'cancel': return (await clients.runs.cancelRun(request)).run
-    case 'terminate': return (await clients.runs.terminateRun(request)).run
-    case 'pause': return (await clients.runs.pauseRun(request)).run
-    case 'unpause': return (await clients.runs.unpauseRun(request)).run
+    case 'cancel':
+      return (await clients.runs.cancelRun(request)).run
+    case 'terminate':
+      return (await clients.runs.terminateRun(request)).run
+    case 'pause':
+      return (await clients.runs.pauseRun(request)).run
+    case 'unpause':
+      return (await clients.runs.unpauseRun(request)).run
     case 'resume_quota':
       await clients.quotas.resumeQuota({ project, runIds: [id], reason })
       return undefined
@@ -23,12 +38,23 @@ async function act(control: Confirmed, project: string, id: string, reason: stri
 }
 
 const cli = (control: Confirmed, project: string, id: string, reason: string) =>
-  control === 'resume_quota' ? command(['quota', 'resume', id], { project, reason }) : command(['run', control, id], { project, reason })
+  control === 'resume_quota'
+    ? command(['quota', 'resume', id], { project, reason })
+    : command(['run', control, id], { project, reason })
 
 const rest = (control: Confirmed, project: string, id: string, reason: string) => {
   const base = `/v1/projects/${encodeURIComponent(project)}`
   return control === 'resume_quota'
-    ? { method: 'POST', path: `${base}/quota:resume`, body: printJson(new Map<string, Json>([['runIds', [id]], ['reason', reason]])) }
+    ? {
+        method: 'POST',
+        path: `${base}/quota:resume`,
+        body: printJson(
+          new Map<string, Json>([
+            ['runIds', [id]],
+            ['reason', reason],
+          ]),
+        ),
+      }
     : { method: 'POST', path: `${base}/runs/${id}:${control}`, body: printJson(new Map([['reason', reason]])) }
 }
 
@@ -52,16 +78,24 @@ export function ControlDialog({ control, run: shown, onClose }: { control: Confi
     onSuccess: async (answer) => {
       if (answer === undefined) return
       const { run } = answer
-      if (run !== undefined) queries.setQueryData<Run>(runKey(project, id), (known) => (known === undefined ? undefined : { ...known, ...changed(run) }))
+      if (run !== undefined)
+        queries.setQueryData<Run>(runKey(project, id), (known) =>
+          known === undefined ? undefined : { ...known, ...changed(run) },
+        )
       await queries.invalidateQueries({ queryKey: runKey(project, id) })
-      toast(run?.cancelRequested && run.status !== 'canceled' ? 'Cancel requested. A worker ends the run.' : `${words.name}: the server has accepted it.`)
+      toast(
+        run?.cancelRequested && run.status !== 'canceled'
+          ? 'Cancel requested. A worker ends the run.'
+          : `${words.name}: the server has accepted it.`,
+      )
       onClose()
     },
-    onError: () => { void queries.invalidateQueries({ queryKey: runKey(project, id) }) },
+    onError: () => void queries.invalidateQueries({ queryKey: runKey(project, id) }),
   })
   const state = stateText(current)
   const differs = state !== seen
-  const refused = link.state !== 'live' ? 'No connection to the server.' : differs ? undefined : refusalOf(current, control)
+  const refused =
+    link.state !== 'live' ? 'No connection to the server.' : differs ? undefined : refusalOf(current, control)
   const missing = words.reasonRequired && reason.trim() === ''
   const note = noteOf(current, control)
   const fields = call.isError ? callError(call.error).fields : []
@@ -75,28 +109,40 @@ export function ControlDialog({ control, run: shown, onClose }: { control: Confi
   }
   return (
     <Dialog
-      title={<>{words.name} <Id id={id} /></>}
+      title={
+        <>
+          {words.name} <Id id={id} />
+        </>
+      }
       description={words.text}
       open
       size="small"
       onClose={onClose}
       onSubmit={submit}
-      aside={<CopyCommand cli={cli(control, project, id, reason.trim())} rest={rest(control, project, id, reason.trim())} />}
-      actions={(
+      aside={
+        <CopyCommand cli={cli(control, project, id, reason.trim())} rest={rest(control, project, id, reason.trim())} />
+      }
+      actions={
         <>
           <CloseButton />
           <Button type="submit" kind={words.danger ? 'danger' : 'primary'} busy={call.isPending} refused={refused}>
             {differs ? `${seen} → ${state}: Review` : words.act}
           </Button>
         </>
-      )}
+      }
     >
       <div className={styles.form}>
         <div className={styles.line}>
-          <span>{current.workflow}@{current.version}</span>
+          <span>
+            {current.workflow}@{current.version}
+          </span>
           <StatusBadge of="run" status={current.status} detail={current.queuedReason || current.waitingKind} />
         </div>
-        {differs ? <p className={styles.changed} role="status">The run has changed since this dialog was opened: {seen} → {state}. Review it before you go on.</p> : null}
+        {differs ? (
+          <p className={styles.changed} role="status">
+            The run has changed since this dialog was opened: {seen} → {state}. Review it before you go on.
+          </p>
+        ) : null}
         {note === '' ? null : <p className={styles.note}>{note}</p>}
         <TextArea
           label="Reason"
@@ -104,8 +150,10 @@ export function ControlDialog({ control, run: shown, onClose }: { control: Confi
           hint="For the audit log and the run."
           value={reason}
           autoFocus
-          error={fields.find((f) => f.path === 'reason')?.message ?? (asked && missing ? 'A reason is required.' : undefined)}
-          onChange={(event) => { setReason(event.target.value) }}
+          error={
+            fields.find((f) => f.path === 'reason')?.message ?? (asked && missing ? 'A reason is required.' : undefined)
+          }
+          onChange={(event) => setReason(event.target.value)}
         />
         {call.isError ? <CallProblem error={call.error} /> : null}
       </div>
@@ -115,6 +163,11 @@ export function ControlDialog({ control, run: shown, onClose }: { control: Confi
 
 /** What the answer to a control says about the run; the rest is read again. */
 const changed = (run: Run): Partial<Run> => ({
-  status: run.status, queuedReason: run.queuedReason, waitingKind: run.waitingKind, cancelRequested: run.cancelRequested,
-  cancelReason: run.cancelReason, terminateReason: run.terminateReason, sequence: run.sequence,
+  status: run.status,
+  queuedReason: run.queuedReason,
+  waitingKind: run.waitingKind,
+  cancelRequested: run.cancelRequested,
+  cancelReason: run.cancelReason,
+  terminateReason: run.terminateReason,
+  sequence: run.sequence,
 })

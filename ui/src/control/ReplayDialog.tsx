@@ -2,8 +2,35 @@ import { useMutation, useQuery } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { Undo2 } from 'lucide-react'
 import { useMemo, useState } from 'react'
-import { brief, callError, clients, type Json, newRequestID, type Operation, printJson, printPatch, readJson, useLink, useRun } from '../api'
-import { Button, CallProblem, CloseButton, CodeEditor, command, CopyCommand, Dialog, Id, plural, Select, Skeleton, TextArea, toast, useDelayed } from '../kit'
+import {
+  brief,
+  callError,
+  clients,
+  type Json,
+  newRequestID,
+  type Operation,
+  printJson,
+  printPatch,
+  readJson,
+  useLink,
+  useRun,
+} from '../api'
+import {
+  Button,
+  CallProblem,
+  CloseButton,
+  CodeEditor,
+  command,
+  CopyCommand,
+  Dialog,
+  Id,
+  plural,
+  Select,
+  Skeleton,
+  TextArea,
+  toast,
+  useDelayed,
+} from '../kit'
 import { givenLabels, LabelEditor, type LabelRow, labelList, labelsRefusal, labelText } from '../labels'
 import { JsonView } from '../payload'
 import type { Run } from '../gen/signalbox/v1/run_pb'
@@ -31,7 +58,8 @@ export default function ReplayDialog({ run: shown, onClose }: { run: Run; onClos
   const [asked, setAsked] = useState(false)
   const versions = useQuery({
     queryKey: ['versions', project, run.workflow],
-    queryFn: ({ signal }) => clients.workflows.listVersions({ project, workflow: run.workflow, pageSize: 100 }, { signal }),
+    queryFn: ({ signal }) =>
+      clients.workflows.listVersions({ project, workflow: run.workflow, pageSize: 100 }, { signal }),
     staleTime: 30_000,
   })
   const edit = useMemo(() => (draft === undefined ? undefined : readEdit(draft)), [draft])
@@ -44,17 +72,34 @@ export default function ReplayDialog({ run: shown, onClose }: { run: Run; onClos
   const wrongLabels = labelsRefusal(labelRows, run.labels)
   const content = JSON.stringify([version, patch, labels])
   const request = useDelayed(content, 600)
-  const checkable = run.id !== '' && wrongLabels === undefined && (choice !== 'other' || other !== '') && (edit === undefined || (edit.syntax === '' && edit.problems.length === 0))
+  const checkable =
+    run.id !== '' &&
+    wrongLabels === undefined &&
+    (choice !== 'other' || other !== '') &&
+    (edit === undefined || (edit.syntax === '' && edit.problems.length === 0))
   const check = useQuery({
     queryKey: ['replay-check', project, id, request],
-    queryFn: ({ signal }) => clients.runs.replayRun({ project, id, version, dryRun: true, labels, ...(patch === undefined ? {} : { patch: { json: patch } }) }, { signal }),
+    queryFn: ({ signal }) =>
+      clients.runs.replayRun(
+        { project, id, version, dryRun: true, labels, ...(patch === undefined ? {} : { patch: { json: patch } }) },
+        { signal },
+      ),
     enabled: checkable && link.state === 'live' && refusalOf(run, 'replay') === undefined && request === content,
     retry: false,
     gcTime: 0,
     staleTime: Infinity,
   })
   const call = useMutation({
-    mutationFn: () => clients.runs.replayRun({ project, id, version, reason: reason.trim(), requestId: requestID, labels, ...(patch === undefined ? {} : { patch: { json: patch } }) }),
+    mutationFn: () =>
+      clients.runs.replayRun({
+        project,
+        id,
+        version,
+        reason: reason.trim(),
+        requestId: requestID,
+        labels,
+        ...(patch === undefined ? {} : { patch: { json: patch } }),
+      }),
     onSuccess: (answer) => {
       if (answer.run === undefined) return
       if (!answer.created) toast('An earlier try with this dialog had started this run already.')
@@ -67,7 +112,11 @@ export default function ReplayDialog({ run: shown, onClose }: { run: Run; onClos
     ...(reason.trim() === '' ? ['A reason is required.'] : []),
     ...(choice === 'other' && other === '' ? ['Choose a version.'] : []),
     ...(wrongLabels === undefined ? [] : [wrongLabels]),
-    ...(edit === undefined ? [] : edit.syntax !== '' ? [`The input is not JSON: ${edit.syntax}.`] : edit.problems.map((p) => p.message)),
+    ...(edit === undefined
+      ? []
+      : edit.syntax !== ''
+        ? [`The input is not JSON: ${edit.syntax}.`]
+        : edit.problems.map((p) => p.message)),
   ]
   const submit = () => {
     setAsked(true)
@@ -81,39 +130,82 @@ export default function ReplayDialog({ run: shown, onClose }: { run: Run; onClos
     }
   }
   const fields = call.isError ? callError(call.error).fields : []
-  const cli = command(['run', 'replay', id], { project, reason: reason.trim(), version, patch, label: labelled.map(labelText), 'request-id': requestID })
-  const body = printJson(new Map<string, Json>([['reason', reason.trim()], ['version', version], ['requestId', requestID], ...(labelled.length === 0 ? [] : [['labels', new Map(labelled.map(({ key, value }) => [key, value]))] as [string, Json]]), ...(patch === undefined ? [] : [['patch', readJson(patch)] as [string, Json]])]))
+  const cli = command(['run', 'replay', id], {
+    project,
+    reason: reason.trim(),
+    version,
+    patch,
+    label: labelled.map(labelText),
+    'request-id': requestID,
+  })
+  const body = printJson(
+    new Map<string, Json>([
+      ['reason', reason.trim()],
+      ['version', version],
+      ['requestId', requestID],
+      ...(labelled.length === 0
+        ? []
+        : [['labels', new Map(labelled.map(({ key, value }) => [key, value]))] as [string, Json]]),
+      ...(patch === undefined ? [] : [['patch', readJson(patch)] as [string, Json]]),
+    ]),
+  )
   const latest = versions.data?.versions[0]?.version
   return (
     <Dialog
-      title={<>Replay <Id id={id} /></>}
-      description={draft === undefined ? 'Starts a new run with the same input. Sealed values keep their original value.' : 'Starts a new run with the edited input. Sealed values that you do not touch keep their original value.'}
+      title={
+        <>
+          Replay <Id id={id} />
+        </>
+      }
+      description={
+        draft === undefined
+          ? 'Starts a new run with the same input. Sealed values keep their original value.'
+          : 'Starts a new run with the edited input. Sealed values that you do not touch keep their original value.'
+      }
       open
       size="wide"
       onClose={onClose}
       onSubmit={submit}
-      aside={<CopyCommand cli={cli} rest={{ method: 'POST', path: `/v1/projects/${encodeURIComponent(project)}/runs/${id}:replay`, body }} />}
-      actions={(
+      aside={
+        <CopyCommand
+          cli={cli}
+          rest={{ method: 'POST', path: `/v1/projects/${encodeURIComponent(project)}/runs/${id}:replay`, body }}
+        />
+      }
+      actions={
         <>
           <CloseButton />
-          <Button type="submit" kind="primary" busy={call.isPending} refused={refused}>Replay</Button>
+          <Button type="submit" kind="primary" busy={call.isPending} refused={refused}>
+            Replay
+          </Button>
         </>
-      )}
+      }
     >
       <div className={styles.form}>
         <fieldset className={styles.choices}>
           <legend>Version</legend>
-          <label><input type="radio" name="version" checked={choice === 'same'} onChange={() => { setChoice('same') }} /> {run.version}, as it ran</label>
-          <label><input type="radio" name="version" checked={choice === 'latest'} onChange={() => { setChoice('latest') }} /> {latest === undefined ? 'latest' : latest === run.version ? 'latest, now the same' : `${latest}, latest`}</label>
-          <label><input type="radio" name="version" checked={choice === 'other'} onChange={() => { setChoice('other') }} /> other</label>
+          <label>
+            <input type="radio" name="version" checked={choice === 'same'} onChange={() => setChoice('same')} />{' '}
+            {run.version}, as it ran
+          </label>
+          <label>
+            <input type="radio" name="version" checked={choice === 'latest'} onChange={() => setChoice('latest')} />{' '}
+            {latest === undefined ? 'latest' : latest === run.version ? 'latest, now the same' : `${latest}, latest`}
+          </label>
+          <label>
+            <input type="radio" name="version" checked={choice === 'other'} onChange={() => setChoice('other')} /> other
+          </label>
           {choice === 'other' ? (
             <Select
               label="Version"
               labelHidden
               value={other}
-              onChange={(event) => { setOther(event.target.value) }}
+              onChange={(event) => setOther(event.target.value)}
               error={fields.find((f) => f.path === 'version')?.message}
-              options={[{ value: '', label: versions.isPending ? 'Reading the versions' : 'Choose a version' }, ...(versions.data?.versions ?? []).map((v) => ({ value: v.version, label: v.version }))]}
+              options={[
+                { value: '', label: versions.isPending ? 'Reading the versions' : 'Choose a version' },
+                ...(versions.data?.versions ?? []).map((v) => ({ value: v.version, label: v.version })),
+              ]}
             />
           ) : null}
         </fieldset>
@@ -121,28 +213,72 @@ export default function ReplayDialog({ run: shown, onClose }: { run: Run; onClos
           <section className={styles.input} aria-label="Input">
             <div className={styles.line}>
               <h3>{draft === undefined ? 'Input, read-only' : 'Input'}</h3>
-              {draft === undefined ? <Button refused={whole.data === undefined ? 'The input is being read.' : undefined} onClick={begin}>Edit</Button> : <Button onClick={() => { setDraft(undefined) }}>Discard the edit</Button>}
+              {draft === undefined ? (
+                <Button refused={whole.data === undefined ? 'The input is being read.' : undefined} onClick={begin}>
+                  Edit
+                </Button>
+              ) : (
+                <Button onClick={() => setDraft(undefined)}>Discard the edit</Button>
+              )}
             </div>
             {broken === '' ? null : <p className={styles.changed}>The input cannot be edited: {broken}.</p>}
-            {whole.data === undefined ? <Skeleton rows={6} /> : draft === undefined ? <JsonView json={run.input?.json} label="the input" none="The run has no input." height={300} /> : (
-              <CodeEditor value={draft.text} label="Input of the new run" autoFocus onChange={(text) => { setDraft((d) => (d === undefined ? d : { ...d, text })) }} />
+            {whole.data === undefined ? (
+              <Skeleton rows={6} />
+            ) : draft === undefined ? (
+              <JsonView json={run.input?.json} label="the input" none="The run has no input." height={300} />
+            ) : (
+              <CodeEditor
+                value={draft.text}
+                label="Input of the new run"
+                autoFocus
+                onChange={(text) => setDraft((d) => (d === undefined ? d : { ...d, text }))}
+              />
             )}
-            {edit === undefined || edit.syntax === '' ? null : <p className={styles.wrong} role="alert">The input is not JSON: {edit.syntax}.</p>}
+            {edit === undefined || edit.syntax === '' ? null : (
+              <p className={styles.wrong} role="alert">
+                The input is not JSON: {edit.syntax}.
+              </p>
+            )}
           </section>
-          {draft === undefined || edit === undefined ? null : edit.syntax !== '' ? <p className={styles.faint}>The changes are listed when the input is JSON.</p> : (
-            <Changes draft={draft} operations={operations} problems={edit.problems} kept={edit.kept} value={edit.value} onDraft={setDraft} />
+          {draft === undefined || edit === undefined ? null : edit.syntax !== '' ? (
+            <p className={styles.faint}>The changes are listed when the input is JSON.</p>
+          ) : (
+            <Changes
+              draft={draft}
+              operations={operations}
+              problems={edit.problems}
+              kept={edit.kept}
+              value={edit.value}
+              onDraft={setDraft}
+            />
           )}
         </div>
-        <LabelEditor rows={labelRows} onChange={setLabelRows} inherited={run.labels} fields={call.isError ? fields : request === content && check.isError ? callError(check.error).fields : []} disabled={call.isPending} />
+        <LabelEditor
+          rows={labelRows}
+          onChange={setLabelRows}
+          inherited={run.labels}
+          fields={call.isError ? fields : request === content && check.isError ? callError(check.error).fields : []}
+          disabled={call.isPending}
+        />
         {asked && wrongLabels !== undefined ? <p className={styles.wrong}>{wrongLabels}</p> : null}
         <TextArea
-          label="Reason" required value={reason} hint="For the audit log and the new run."
-          error={fields.find((f) => f.path === 'reason')?.message ?? (asked && reason.trim() === '' ? 'A reason is required.' : undefined)}
-          onChange={(event) => { setReason(event.target.value) }}
+          label="Reason"
+          required
+          value={reason}
+          hint="For the audit log and the new run."
+          error={
+            fields.find((f) => f.path === 'reason')?.message ??
+            (asked && reason.trim() === '' ? 'A reason is required.' : undefined)
+          }
+          onChange={(event) => setReason(event.target.value)}
         />
         {asked && choice === 'other' && other === '' ? <p className={styles.wrong}>Choose a version.</p> : null}
         {!checkable || request !== content || !(check.isSuccess || check.isError) ? null : (
-          <p className={check.isError ? styles.wrong : styles.faint} role="status">{check.isError ? callError(check.error).message : `The server accepts this input for ${check.data.run?.version ?? run.version}.`}</p>
+          <p className={check.isError ? styles.wrong : styles.faint} role="status">
+            {check.isError
+              ? callError(check.error).message
+              : `The server accepts this input for ${check.data.run?.version ?? run.version}.`}
+          </p>
         )}
         {call.isError ? <CallProblem error={call.error} except={['reason', 'version', 'labels']} /> : null}
       </div>
@@ -169,26 +305,59 @@ function Changes({ draft, operations, problems, kept, value, onDraft }: ChangesP
       <ul>
         {operations.slice(0, 200).map((operation, i) => (
           <li key={`${operation.op} ${operation.path} ${i}`} data-op={operation.op}>
-            <span className={styles.sign} aria-label={operation.op}>{signs[operation.op]}</span>
+            <span className={styles.sign} aria-label={operation.op}>
+              {signs[operation.op]}
+            </span>
             <span className={styles.change}>
               <code>{operation.path === '' ? 'the whole input' : operation.path}</code>
-              <span>{operation.before === undefined ? '' : brief(operation.before)}{operation.op === 'replace' ? ' → ' : ''}{operation.value === undefined ? '' : brief(operation.value)}</span>
+              <span>
+                {operation.before === undefined ? '' : brief(operation.before)}
+                {operation.op === 'replace' ? ' → ' : ''}
+                {operation.value === undefined ? '' : brief(operation.value)}
+              </span>
             </span>
-            <Button kind="quiet" aria-label={`Undo the change at ${operation.path}`} icon={<Undo2 size={14} aria-hidden />} onClick={() => { if (value !== undefined) onDraft(undoEdit(draft, value, operation)) }} />
+            <Button
+              kind="quiet"
+              aria-label={`Undo the change at ${operation.path}`}
+              icon={<Undo2 size={14} aria-hidden />}
+              onClick={() => {
+                if (value !== undefined) onDraft(undoEdit(draft, value, operation))
+              }}
+            />
           </li>
         ))}
       </ul>
       {operations.length > 200 ? <p className={styles.faint}>and {operations.length - 200} more</p> : null}
-      {problems.map((problem) => <p key={problem.path + problem.message} className={styles.wrong} role="alert"><code>{problem.path}</code> {problem.message}</p>)}
+      {problems.map((problem) => (
+        <p key={problem.path + problem.message} className={styles.wrong} role="alert">
+          <code>{problem.path}</code> {problem.message}
+        </p>
+      ))}
       {draft.pointers.size === 0 ? null : (
         <>
-          <h3>Sealed, kept: {kept.length} of {draft.pointers.size}</h3>
+          <h3>
+            Sealed, kept: {kept.length} of {draft.pointers.size}
+          </h3>
           <ul>
             {kept.slice(0, 100).map((pointer) => (
               <li key={pointer}>
                 <code className={styles.change}>{pointer === '' ? 'the whole input' : pointer}</code>
-                <Button kind="quiet" onClick={() => { if (value !== undefined) onDraft(changeSealed(draft, value, pointer, 'replace')) }}>Replace</Button>
-                <Button kind="quiet" onClick={() => { if (value !== undefined) onDraft(changeSealed(draft, value, pointer, 'remove')) }}>Remove</Button>
+                <Button
+                  kind="quiet"
+                  onClick={() => {
+                    if (value !== undefined) onDraft(changeSealed(draft, value, pointer, 'replace'))
+                  }}
+                >
+                  Replace
+                </Button>
+                <Button
+                  kind="quiet"
+                  onClick={() => {
+                    if (value !== undefined) onDraft(changeSealed(draft, value, pointer, 'remove'))
+                  }}
+                >
+                  Remove
+                </Button>
               </li>
             ))}
           </ul>

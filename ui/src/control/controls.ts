@@ -17,20 +17,38 @@ export interface Words {
 
 export const controlWords: Record<Exclude<Control, 'replay' | 'export'>, Words> = {
   cancel: {
-    name: 'Cancel', act: 'Cancel the run', reasonRequired: false, danger: false,
+    name: 'Cancel',
+    act: 'Cancel the run',
+    reasonRequired: false,
+    danger: false,
     text: 'A worker ends the run: waits and calls in flight are abandoned, no further task starts, and child runs that it awaits are canceled, too. A request that was already sent may have reached its service. Until a worker has handled it, the run shows “Cancel requested”.',
   },
   terminate: {
-    name: 'Terminate', act: 'Terminate the run', reasonRequired: true, danger: true,
+    name: 'Terminate',
+    act: 'Terminate the run',
+    reasonRequired: true,
+    danger: true,
     text: 'Temporal ends the run at once, without a worker. It works when no worker is left. Prefer Cancel as long as workers respond.',
   },
   pause: {
-    name: 'Pause', act: 'Pause the run', reasonRequired: false, danger: false,
+    name: 'Pause',
+    act: 'Pause the run',
+    reasonRequired: false,
+    danger: false,
     text: 'The run stops before its next task until it is unpaused. Work in flight ends, timers continue, arriving events are kept. Child runs are not paused.',
   },
-  unpause: { name: 'Unpause', act: 'Unpause the run', reasonRequired: false, danger: false, text: 'The run continues where it stopped.' },
+  unpause: {
+    name: 'Unpause',
+    act: 'Unpause the run',
+    reasonRequired: false,
+    danger: false,
+    text: 'The run continues where it stopped.',
+  },
   resume_quota: {
-    name: 'Resume quota', act: 'Resume the run', reasonRequired: false, danger: false,
+    name: 'Resume quota',
+    act: 'Resume the run',
+    reasonRequired: false,
+    danger: false,
     text: 'The run continues although the steps of its project are used up. It is granted as many additional steps as the whole limit, in this period.',
   },
 }
@@ -47,11 +65,14 @@ const reasons: Record<string, string> = {
 /** refusalOf returns why a control does nothing on a run, in the words of the server; undefined if it takes effect. */
 export function refusalOf(run: Run, control: Control): string | undefined {
   const state = run.controlStates.find((s) => s.control === control)
-  if (state === undefined) return run.controls.includes(control) ? undefined : 'It does not apply to the run in its current state.'
+  if (state === undefined)
+    return run.controls.includes(control) ? undefined : 'It does not apply to the run in its current state.'
   if (state.effect === 'yes') return undefined
   if (state.detail !== '') return state.detail
   if (state.effect === 'no_effect') return 'It would not change the run in its current state.'
-  return reasons[state.reason] ?? (state.reason === '' ? 'It does not apply to the run in its current state.' : state.reason)
+  return (
+    reasons[state.reason] ?? (state.reason === '' ? 'It does not apply to the run in its current state.' : state.reason)
+  )
 }
 
 /** noteOf returns what may still refuse a control that is possible. */

@@ -24,7 +24,9 @@ describe('the edit of an input', () => {
 
   it('refuses a typed mark with a sentence', () => {
     const draft = newDraft(input)
-    expect(readEdit({ ...draft, text: draft.text.replace('"A-7"', '"⟦redacted⟧"') }).problems).toMatchObject([{ path: '/order', message: expect.stringMatching(/^A mark cannot be typed/) as string }])
+    expect(readEdit({ ...draft, text: draft.text.replace('"A-7"', '"⟦redacted⟧"') }).problems).toMatchObject([
+      { path: '/order', message: expect.stringMatching(/^A mark cannot be typed/) as string },
+    ])
   })
 
   it('replaces and removes a sealed value, and takes that back', () => {
@@ -35,8 +37,14 @@ describe('the edit of an input', () => {
     expect(printPatch(edit.operations)).toBe('[{"op":"replace","path":"/card","value":""}]')
     expect(edit.kept).toEqual([])
     const [operation] = edit.operations
-    if (operation !== undefined) expect(readEdit(undoEdit(replaced, edit.value ?? null, operation))).toMatchObject({ operations: [], kept: ['/card'] })
-    expect(printPatch(readEdit(changeSealed(draft, value, '/card', 'remove')).operations)).toBe('[{"op":"remove","path":"/card"}]')
+    if (operation !== undefined)
+      expect(readEdit(undoEdit(replaced, edit.value ?? null, operation))).toMatchObject({
+        operations: [],
+        kept: ['/card'],
+      })
+    expect(printPatch(readEdit(changeSealed(draft, value, '/card', 'remove')).operations)).toBe(
+      '[{"op":"remove","path":"/card"}]',
+    )
   })
 
   it('says when there are more changes than the server takes', () => {

@@ -34,14 +34,30 @@ export function readEdit(draft: Draft): Edit {
   try {
     value = readJson(draft.text)
   } catch (error) {
-    return { operations: [], problems: [], syntax: error instanceof JsonError ? error.message : 'the text is not JSON', value: undefined, kept: [] }
+    return {
+      operations: [],
+      problems: [],
+      syntax: error instanceof JsonError ? error.message : 'the text is not JSON',
+      value: undefined,
+      kept: [],
+    }
   }
   const operations = diffJson(draft.original, value)
   const problems = markProblems(operations, draft.pointers)
-  if (operations.length > mostOperations) problems.push({ path: '', message: `There are ${operations.length} changes; the server takes at most ${mostOperations}.` })
+  if (operations.length > mostOperations)
+    problems.push({
+      path: '',
+      message: `There are ${operations.length} changes; the server takes at most ${mostOperations}.`,
+    })
   const present = new Set<number>()
   collect(value, present)
-  return { operations, problems, syntax: '', value, kept: [...draft.pointers].filter(([id]) => present.has(id)).map(([, pointer]) => pointer) }
+  return {
+    operations,
+    problems,
+    syntax: '',
+    value,
+    kept: [...draft.pointers].filter(([id]) => present.has(id)).map(([, pointer]) => pointer),
+  }
 }
 
 function collect(value: Json, found: Set<number>): void {
@@ -56,16 +72,25 @@ function collect(value: Json, found: Set<number>): void {
 }
 
 /** undoEdit takes one change back. */
-export const undoEdit = (draft: Draft, value: Json, operation: Operation): Draft => ({ ...draft, text: printJson(undo(value, operation), 2) })
+export const undoEdit = (draft: Draft, value: Json, operation: Operation): Draft => ({
+  ...draft,
+  text: printJson(undo(value, operation), 2),
+})
 
 /** changeSealed replaces the sealed value of a pointer of the original by an empty text, or removes it. */
 export function changeSealed(draft: Draft, value: Json, pointer: string, how: 'replace' | 'remove'): Draft {
   const id = [...draft.pointers].find(([, p]) => p === pointer)?.[0]
   const visit = (v: Json): Json | undefined => {
-    if (typeof v === 'string') return /⟦redacted:(\d+)⟧/.exec(v)?.[1] === String(id) ? (how === 'replace' ? '' : undefined) : v
+    if (typeof v === 'string')
+      return /⟦redacted:(\d+)⟧/.exec(v)?.[1] === String(id) ? (how === 'replace' ? '' : undefined) : v
     if (Array.isArray(v)) return v.map(visit).filter((item) => item !== undefined)
-    return isObject(v) ? new Map([...v].map(([name, item]) => [name, visit(item)] as const).filter((entry): entry is [string, Json] => entry[1] !== undefined)) : v
+    return isObject(v)
+      ? new Map(
+          [...v]
+            .map(([name, item]) => [name, visit(item)] as const)
+            .filter((entry): entry is [string, Json] => entry[1] !== undefined),
+        )
+      : v
   }
   return { ...draft, text: printJson(visit(value) ?? null, 2) }
 }
-

@@ -5,7 +5,32 @@ import { useRefusal } from '../app'
 import { clients, durationMilliseconds, milliseconds, now, useNow } from '../api'
 import type { Dispatcher, RegisteredWorker } from '../gen/signalbox/v1/dispatcher_pb'
 import type { WorkerProcess } from '../gen/signalbox/v1/worker_pb'
-import { ActionDialog, Ago, type Alert, AlertSlot, Button, command, Countdown, ErrorView, Facts, formatCount, formatDuration, Id, inWords, Page, PageHead, Panel, restCall, Skeleton, StatusBadge, Table, Time, toast, Unread, useLinkRefusal } from '../kit'
+import {
+  ActionDialog,
+  Ago,
+  type Alert,
+  AlertSlot,
+  Button,
+  command,
+  Countdown,
+  ErrorView,
+  Facts,
+  formatCount,
+  formatDuration,
+  Id,
+  inWords,
+  Page,
+  PageHead,
+  Panel,
+  restCall,
+  Skeleton,
+  StatusBadge,
+  Table,
+  Time,
+  toast,
+  Unread,
+  useLinkRefusal,
+} from '../kit'
 import { Lease, Owner } from './lease'
 
 /** One dispatcher: who owns it, how far it is, its workers, and how its owner changed. */
@@ -18,7 +43,10 @@ export function DispatcherPage() {
   const query = useQuery({
     queryKey: ['dispatcher', project],
     queryFn: async ({ signal }) => {
-      const [answer, workers] = await Promise.all([clients.dispatchers.getDispatcher({ project }, { signal }), clients.workers.listWorkers({ project, pageSize: 500 }, { signal })])
+      const [answer, workers] = await Promise.all([
+        clients.dispatchers.getDispatcher({ project }, { signal }),
+        clients.workers.listWorkers({ project, pageSize: 500 }, { signal }),
+      ])
       return { dispatcher: answer.dispatcher, workers: workers.workers, errors: workers.errors, at: now() }
     },
     refetchInterval: 5000,
@@ -28,11 +56,19 @@ export function DispatcherPage() {
     <Page title={`Dispatcher of ${project}`}>
       <PageHead
         title={<>Dispatcher of {project}</>}
-        actions={<Button refused={offline ?? refusal('admin', project)} onClick={() => { setHanding(true) }}>Hand over…</Button>}
+        actions={
+          <Button refused={offline ?? refusal('admin', project)} onClick={() => setHanding(true)}>
+            Hand over…
+          </Button>
+        }
       >
         {dispatcher === undefined ? null : <StatusBadge of="dispatcher" status={dispatcher.state} size="large" />}
       </PageHead>
-      {query.isError && query.data === undefined ? <ErrorView error={query.error} what={`The dispatcher of ${project}`} onRetry={() => { void query.refetch() }} /> : dispatcher === undefined || query.data === undefined ? <Skeleton rows={14} /> : (
+      {query.isError && query.data === undefined ? (
+        <ErrorView error={query.error} what={`The dispatcher of ${project}`} onRetry={() => void query.refetch()} />
+      ) : dispatcher === undefined || query.data === undefined ? (
+        <Skeleton rows={14} />
+      ) : (
         <>
           <AlertSlot alerts={alerts(dispatcher)} />
           <Unread errors={[...dispatcher.errors, ...query.data.errors]} />
@@ -55,7 +91,7 @@ export function DispatcherPage() {
             setHanding(false)
             void queries.invalidateQueries({ queryKey: ['dispatcher', project] })
           }}
-          onClose={() => { setHanding(false) }}
+          onClose={() => setHanding(false)}
         />
       ) : null}
     </Page>
@@ -64,12 +100,27 @@ export function DispatcherPage() {
 
 const sound = new Set(['routing', 'parked'])
 
-function alerts(d: Dispatcher): Alert[] {
+/** alerts returns why events may not be delivered. */
+export function alerts(d: Dispatcher): Alert[] {
   const list: Alert[] = []
-  if (!sound.has(d.state)) list.push({ id: 'state', tone: d.state === 'unknown' || d.state === 'foreign' ? 'amber' : 'red', title: inWords(d.state), detail: d.detail === '' ? 'The server gives no explanation.' : d.detail })
-  const owners = [d.lease?.owner, d.progress?.owner, d.execution?.owner].filter((o) => o !== undefined && o.serverId !== '')
+  if (!sound.has(d.state))
+    list.push({
+      id: 'state',
+      tone: d.state === 'unknown' || d.state === 'foreign' ? 'amber' : 'red',
+      title: inWords(d.state),
+      detail: d.detail === '' ? 'The server gives no explanation.' : d.detail,
+    })
+  const owners = [d.lease?.owner, d.progress?.owner, d.execution?.owner].filter(
+    (o) => o !== undefined && o.serverId !== '',
+  )
   if (new Set(owners.map((o) => `${o?.serverId ?? ''} ${String(o?.epoch ?? 0n)}`)).size > 1) {
-    list.push({ id: 'owners', tone: 'amber', title: 'The lease, the inbox and the execution name different owners.', detail: 'This lasts for seconds while ownership changes. Only the owner that the inbox names can deliver; the others are refused.' })
+    list.push({
+      id: 'owners',
+      tone: 'amber',
+      title: 'The lease, the inbox and the execution name different owners.',
+      detail:
+        'This lasts for seconds while ownership changes. Only the owner that the inbox names can deliver; the others are refused.',
+    })
   }
   return list
 }
@@ -114,27 +165,60 @@ function Progress({ dispatcher: { progress } }: { dispatcher: Dispatcher }) {
   )
 }
 
-function Workers({ registered, processes, at }: { registered: RegisteredWorker[]; processes: WorkerProcess[]; at: number }) {
+function Workers({
+  registered,
+  processes,
+  at,
+}: {
+  registered: RegisteredWorker[]
+  processes: WorkerProcess[]
+  at: number
+}) {
   useNow()
   return (
     <Panel title="Workers" flush={registered.length > 0}>
-      {registered.length === 0 ? <p>No worker is registered with this dispatcher.</p> : (
+      {registered.length === 0 ? (
+        <p>No worker is registered with this dispatcher.</p>
+      ) : (
         <Table heads={['State', 'Server ID', 'Build', 'Registered', 'Heartbeat', 'Missed checks']}>
-              {registered.map((worker) => {
-                const process = processes.find((p) => p.serverId === worker.serverId)
-                const stale = durationMilliseconds(process?.staleIn)
-                return (
-                  <tr key={worker.serverId}>
-                    <td><StatusBadge of="worker" status={process?.state ?? 'unknown'} /></td>
-                    <td><Id id={worker.serverId}><Link to="/workers" search={{ q: worker.serverId } as never}>{worker.serverId}</Link></Id></td>
-                    <td>{worker.build}</td>
-                    <td><Time at={milliseconds(worker.registerTime)} /></td>
-                    <td>{process === undefined ? 'unknown' : <>beat <Ago at={milliseconds(process.lastBeatTime)} />{stale === undefined ? null : <>, stale in <Countdown at={at + stale} /></>}</>}</td>
-                    <td>{worker.missed}</td>
-                  </tr>
-                )
-              })}
-</Table>
+          {registered.map((worker) => {
+            const process = processes.find((p) => p.serverId === worker.serverId)
+            const stale = durationMilliseconds(process?.staleIn)
+            return (
+              <tr key={worker.serverId}>
+                <td>
+                  <StatusBadge of="worker" status={process?.state ?? 'unknown'} />
+                </td>
+                <td>
+                  <Id id={worker.serverId}>
+                    <Link to="/workers" search={{ q: worker.serverId } as never}>
+                      {worker.serverId}
+                    </Link>
+                  </Id>
+                </td>
+                <td>{worker.build}</td>
+                <td>
+                  <Time at={milliseconds(worker.registerTime)} />
+                </td>
+                <td>
+                  {process === undefined ? (
+                    'unknown'
+                  ) : (
+                    <>
+                      beat <Ago at={milliseconds(process.lastBeatTime)} />
+                      {stale === undefined ? null : (
+                        <>
+                          , stale in <Countdown at={at + stale} />
+                        </>
+                      )}
+                    </>
+                  )}
+                </td>
+                <td>{worker.missed}</td>
+              </tr>
+            )
+          })}
+        </Table>
       )}
     </Panel>
   )
@@ -143,18 +227,26 @@ function Workers({ registered, processes, at }: { registered: RegisteredWorker[]
 function History({ dispatcher }: { dispatcher: Dispatcher }) {
   return (
     <Panel title="Changes of the owner" flush={dispatcher.owners.length > 0}>
-      {dispatcher.owners.length === 0 ? <p>None is recorded.</p> : (
+      {dispatcher.owners.length === 0 ? (
+        <p>None is recorded.</p>
+      ) : (
         <Table heads={['Time', 'How', 'Owner', 'Before', 'Reason']}>
-              {dispatcher.owners.map((change) => (
-                <tr key={`${String(milliseconds(change.time))} ${String(change.owner?.epoch)}`}>
-                  <td><Time at={milliseconds(change.time)} /></td>
-                  <td>{inWords(change.how)}</td>
-                  <td><Owner owner={change.owner} /></td>
-                  <td><Owner owner={change.previous} /></td>
-                  <td>{change.reason}</td>
-                </tr>
-              ))}
-</Table>
+          {dispatcher.owners.map((change) => (
+            <tr key={`${String(milliseconds(change.time))} ${String(change.owner?.epoch)}`}>
+              <td>
+                <Time at={milliseconds(change.time)} />
+              </td>
+              <td>{inWords(change.how)}</td>
+              <td>
+                <Owner owner={change.owner} />
+              </td>
+              <td>
+                <Owner owner={change.previous} />
+              </td>
+              <td>{change.reason}</td>
+            </tr>
+          ))}
+        </Table>
       )}
     </Panel>
   )

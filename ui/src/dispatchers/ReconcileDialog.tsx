@@ -6,7 +6,11 @@ import { ActionDialog, ErrorView, inWords, plural, restCall, Skeleton, Table, to
 /** Shows what a reconcile would do, and does it. */
 export function ReconcileDialog({ onClose }: { onClose: () => void }) {
   const queries = useQueryClient()
-  const plan = useQuery({ queryKey: ['dispatcher-plan'], queryFn: ({ signal }) => clients.dispatchers.reconcileDispatchers({ dryRun: true }, { signal }), gcTime: 0 })
+  const plan = useQuery({
+    queryKey: ['dispatcher-plan'],
+    queryFn: ({ signal }) => clients.dispatchers.reconcileDispatchers({ dryRun: true }, { signal }),
+    gcTime: 0,
+  })
   const items = plan.data?.items ?? []
   return (
     <ActionDialog
@@ -15,22 +19,38 @@ export function ReconcileDialog({ onClose }: { onClose: () => void }) {
       action={`Apply ${plural(items.length, 'action')}`}
       reason="none"
       size="wide"
-      refused={plan.data === undefined ? 'The plan is not known yet.' : items.length === 0 ? 'There is nothing to do.' : undefined}
+      refused={
+        plan.data === undefined
+          ? 'The plan is not known yet.'
+          : items.length === 0
+            ? 'There is nothing to do.'
+            : undefined
+      }
       run={() => clients.dispatchers.reconcileDispatchers({ dryRun: false })}
       cli={() => 'signalbox dispatcher reconcile'}
       rest={() => restCall('POST', '/v1/dispatchers:reconcile', { dryRun: false })}
       onDone={(answer) => {
         const failed = answer.items.filter((item) => item.error !== '')
-        toast(failed.length === 0 ? `Applied ${plural(answer.items.length, 'action')}.` : `${plural(failed.length, 'action')} failed: ${failed[0]?.error ?? ''}`, failed.length === 0 ? 'normal' : 'error')
+        toast(
+          failed.length === 0
+            ? `Applied ${plural(answer.items.length, 'action')}.`
+            : `${plural(failed.length, 'action')} failed: ${failed[0]?.error ?? ''}`,
+          failed.length === 0 ? 'normal' : 'error',
+        )
         void queries.invalidateQueries({ queryKey: ['dispatchers'] })
         onClose()
       }}
       onClose={onClose}
     >
-      {plan.isError ? <ErrorView error={plan.error} what="The plan" onRetry={() => { void plan.refetch() }} /> : plan.data === undefined ? <Skeleton rows={4} /> : (
+      {plan.isError ? (
+        <ErrorView error={plan.error} what="The plan" onRetry={() => void plan.refetch()} />
+      ) : plan.data === undefined ? (
+        <Skeleton rows={4} />
+      ) : (
         <>
           <p>
-            {plural(plan.data.dispatchers, 'dispatcher')}: {String(plan.data.healthy)} healthy, {String(plan.data.stale)} stale, {String(plan.data.unknown)} unknown.
+            {plural(plan.data.dispatchers, 'dispatcher')}: {String(plan.data.healthy)} healthy,{' '}
+            {String(plan.data.stale)} stale, {String(plan.data.unknown)} unknown.
           </p>
           {items.length === 0 ? <p>There is nothing to do.</p> : <Plan items={items} />}
         </>
@@ -42,11 +62,15 @@ export function ReconcileDialog({ onClose }: { onClose: () => void }) {
 function Plan({ items }: { items: PlanItem[] }) {
   return (
     <Table heads={['Action', 'Of', 'Project', 'Task queue', 'Reason']}>
-        {items.map((item) => (
-          <tr key={`${item.action} ${item.workflowId} ${item.runId} ${item.owner?.serverId ?? ''}`}>
-            <td>{inWords(item.action)}</td><td>{inWords(item.kind)}</td><td>{item.project}</td><td>{item.taskQueue}</td><td>{item.reason}</td>
-          </tr>
-        ))}
-</Table>
+      {items.map((item) => (
+        <tr key={`${item.action} ${item.workflowId} ${item.runId} ${item.owner?.serverId ?? ''}`}>
+          <td>{inWords(item.action)}</td>
+          <td>{inWords(item.kind)}</td>
+          <td>{item.project}</td>
+          <td>{item.taskQueue}</td>
+          <td>{item.reason}</td>
+        </tr>
+      ))}
+    </Table>
   )
 }

@@ -25,4 +25,3 @@ export function Lease({ lease, at }: { lease: DispatcherLease | undefined; at: n
     </span>
   )
 }
-

@@ -4,7 +4,30 @@ import { useState } from 'react'
 import { useProject, useRefusal } from '../app'
 import { clients, milliseconds } from '../api'
 import type { Delivery, MissedListener } from '../gen/signalbox/v1/event_pb'
-import { ActionDialog, Ago, AlertSlot, Button, command, Countdown, ErrorView, Facts, Id, inWords, Page, PageHead, Panel, plural, restCall, shortId, Skeleton, StatusBadge, Table, Time, toast, useLinkRefusal } from '../kit'
+import {
+  ActionDialog,
+  Ago,
+  AlertSlot,
+  Button,
+  command,
+  Countdown,
+  ErrorView,
+  Facts,
+  Id,
+  inWords,
+  Page,
+  PageHead,
+  Panel,
+  plural,
+  restCall,
+  shortId,
+  Skeleton,
+  StatusBadge,
+  Table,
+  Time,
+  toast,
+  useLinkRefusal,
+} from '../kit'
 import styles from './events.module.css'
 
 /** One event: its attributes and data, and what each delivery did. */
@@ -20,7 +43,10 @@ export function EventPage() {
     queryKey: ['event', project, position],
     queryFn: ({ signal }) => clients.events.getEvent({ project, position: BigInt(position) }, { signal }),
     enabled: valid,
-    refetchInterval: ({ state }) => (state.data?.event?.status === 'pending' || state.data?.deliveries.some((d) => d.status === 'pending') ? 2000 : 15_000),
+    refetchInterval: ({ state }) =>
+      state.data?.event?.status === 'pending' || state.data?.deliveries.some((d) => d.status === 'pending')
+        ? 2000
+        : 15_000,
   })
   const event = query.data?.event
   const deliveries = query.data?.deliveries ?? []
@@ -29,11 +55,28 @@ export function EventPage() {
   return (
     <Page title={`Event ${position}`}>
       <PageHead
-        title={<><Link to="/p/$project/events" params={{ project }}>Events</Link> / {position}</>}
+        title={
+          <>
+            <Link to="/p/$project/events" params={{ project }}>
+              Events
+            </Link>{' '}
+            / {position}
+          </>
+        }
         actions={
           <Button
-            refused={offline ?? refusal('operator', project) ?? (event === undefined ? 'The event is not loaded yet.' : dead.length === 0 && event.status === 'routed' ? 'No delivery is dead.' : event.status === 'pending' ? 'The event is not matched yet.' : undefined)}
-            onClick={() => { setRedelivering(true) }}
+            refused={
+              offline ??
+              refusal('operator', project) ??
+              (event === undefined
+                ? 'The event is not loaded yet.'
+                : dead.length === 0 && event.status === 'routed'
+                  ? 'No delivery is dead.'
+                  : event.status === 'pending'
+                    ? 'The event is not matched yet.'
+                    : undefined)
+            }
+            onClick={() => setRedelivering(true)}
           >
             Redeliver…
           </Button>
@@ -41,43 +84,97 @@ export function EventPage() {
       >
         {event === undefined ? null : <StatusBadge of="event" status={event.status} size="large" />}
       </PageHead>
-      {!valid ? <ErrorView error={new Error(`"${position}" is not a position: it is a number from 1`)} what="The event" /> : query.isError && event === undefined ? <ErrorView error={query.error} what={`Event ${position}`} onRetry={() => { void query.refetch() }} /> : event === undefined ? <Skeleton rows={12} /> : (
+      {!valid ? (
+        <ErrorView error={new Error(`"${position}" is not a position: it is a number from 1`)} what="The event" />
+      ) : query.isError && event === undefined ? (
+        <ErrorView error={query.error} what={`Event ${position}`} onRetry={() => void query.refetch()} />
+      ) : event === undefined ? (
+        <Skeleton rows={12} />
+      ) : (
         <>
           <AlertSlot
             alerts={[
-              ...(dead.length > 0 ? [{ id: 'dead', tone: 'red' as const, title: `${plural(dead.length, 'delivery', 'deliveries')} dead`, detail: dead[0]?.reason }] : []),
-              ...(event.reason === '' ? [] : [{ id: 'reason', tone: 'amber' as const, title: inWords(event.status), detail: event.reason }]),
+              ...(dead.length > 0
+                ? [
+                    {
+                      id: 'dead',
+                      tone: 'red' as const,
+                      title: `${plural(dead.length, 'delivery', 'deliveries')} dead`,
+                      detail: dead[0]?.reason,
+                    },
+                  ]
+                : []),
+              ...(event.reason === ''
+                ? []
+                : [{ id: 'reason', tone: 'amber' as const, title: inWords(event.status), detail: event.reason }]),
             ]}
           />
           <Panel title="Attributes">
             <Facts
               facts={[
-                ['Type', event.type], ['Source', event.source], ['ID', <Id key="i" id={event.id} whole />], ['Subject', event.subject === '' ? '–' : event.subject],
-                ['Occurred', <Time key="t" at={milliseconds(event.time)} />], ['Received', <Time key="r" at={milliseconds(event.receiveTime)} />], ['Published by', event.actor],
-                ['Content type', event.dataContentType === '' ? 'application/json' : event.dataContentType], event.dataSchema === '' ? undefined : ['Data schema', event.dataSchema],
-                event.extensions === undefined ? undefined : ['Extensions', <code key="x">{event.extensions.json}</code>],
+                ['Type', event.type],
+                ['Source', event.source],
+                ['ID', <Id key="i" id={event.id} whole />],
+                ['Subject', event.subject === '' ? '–' : event.subject],
+                ['Occurred', <Time key="t" at={milliseconds(event.time)} />],
+                ['Received', <Time key="r" at={milliseconds(event.receiveTime)} />],
+                ['Published by', event.actor],
+                ['Content type', event.dataContentType === '' ? 'application/json' : event.dataContentType],
+                event.dataSchema === '' ? undefined : ['Data schema', event.dataSchema],
+                event.extensions === undefined
+                  ? undefined
+                  : ['Extensions', <code key="x">{event.extensions.json}</code>],
               ]}
             />
           </Panel>
-          <Panel title="Deliveries" flush={deliveries.length > 0}>{deliveries.length === 0 ? 'None: nothing that is published or waits matched this event.' : <Deliveries project={project} deliveries={deliveries} />}</Panel>
-          {missed.length === 0 ? null : <Panel title={`Waiting runs that have not taken it${query.data?.moreMissed === true ? ', those nearest to a match' : ''}`} flush><Missed project={project} missed={missed} /></Panel>}
-          <Panel title="Data">{event.data !== undefined ? <pre className={styles.data} tabIndex={0}>{event.data.json}</pre> : event.dataBase64.length > 0 ? `${event.dataBase64.length} bytes of binary data` : 'None.'}</Panel>
+          <Panel title="Deliveries" flush={deliveries.length > 0}>
+            {deliveries.length === 0 ? (
+              'None: nothing that is published or waits matched this event.'
+            ) : (
+              <Deliveries project={project} deliveries={deliveries} />
+            )}
+          </Panel>
+          {missed.length === 0 ? null : (
+            <Panel
+              title={`Waiting runs that have not taken it${query.data?.moreMissed === true ? ', those nearest to a match' : ''}`}
+              flush
+            >
+              <Missed project={project} missed={missed} />
+            </Panel>
+          )}
+          <Panel title="Data">
+            {event.data !== undefined ? (
+              <pre className={styles.data} tabIndex={0}>
+                {event.data.json}
+              </pre>
+            ) : event.dataBase64.length > 0 ? (
+              `${event.dataBase64.length} bytes of binary data`
+            ) : (
+              'None.'
+            )}
+          </Panel>
         </>
       )}
       {redelivering && event !== undefined ? (
         <ActionDialog
           title={`Redeliver event ${position}`}
-          description={dead.length > 0 ? `${plural(dead.length, 'dead delivery', 'dead deliveries')} will be tried again.` : 'The event is matched again with what is published and waits now.'}
+          description={
+            dead.length > 0
+              ? `${plural(dead.length, 'dead delivery', 'dead deliveries')} will be tried again.`
+              : 'The event is matched again with what is published and waits now.'
+          }
           action="Redeliver"
           run={(reason) => clients.events.redeliverEvent({ project, position: event.position, reason })}
           cli={(reason) => command(['event', 'redeliver', position], { project, reason })}
-          rest={(reason) => restCall('POST', '/v1/projects/{project}/events/{position}:redeliver', { project, position, reason })}
+          rest={(reason) =>
+            restCall('POST', '/v1/projects/{project}/events/{position}:redeliver', { project, position, reason })
+          }
           onDone={(answer) => {
             toast(`${plural(answer.deliveries.length, 'delivery', 'deliveries')} will be tried.`)
             setRedelivering(false)
             void queries.invalidateQueries({ queryKey: ['event', project, position] })
           }}
-          onClose={() => { setRedelivering(false) }}
+          onClose={() => setRedelivering(false)}
         />
       ) : null}
     </Page>
@@ -89,11 +186,35 @@ function Missed({ project, missed }: { project: string; missed: MissedListener[]
     <Table heads={['Run', 'Workflow', 'Step', 'Waits since', 'Reason']}>
       {missed.map((m) => (
         <tr key={`${m.runId} ${m.step} ${m.reason}`}>
-          <td><Id id={m.runId}><Link to="/p/$project/runs/$id" params={{ project, id: m.runId }}>{shortId(m.runId)}</Link></Id></td>
-          <td>{m.workflow}@{m.version}</td>
-          <td>{m.step === 0n ? 'not recorded yet' : <Link to="/p/$project/runs/$id" params={{ project, id: m.runId }} search={{ tab: 'steps', step: String(m.step) }}>{String(m.step)} {m.task}</Link>}</td>
-          <td><Ago at={milliseconds(m.since)} unknown="unknown" /></td>
-          <td><div className={styles.reason}>{m.reason}</div></td>
+          <td>
+            <Id id={m.runId}>
+              <Link to="/p/$project/runs/$id" params={{ project, id: m.runId }}>
+                {shortId(m.runId)}
+              </Link>
+            </Id>
+          </td>
+          <td>
+            {m.workflow}@{m.version}
+          </td>
+          <td>
+            {m.step === 0n ? (
+              'not recorded yet'
+            ) : (
+              <Link
+                to="/p/$project/runs/$id"
+                params={{ project, id: m.runId }}
+                search={{ tab: 'steps', step: String(m.step) }}
+              >
+                {String(m.step)} {m.task}
+              </Link>
+            )}
+          </td>
+          <td>
+            <Ago at={milliseconds(m.since)} unknown="unknown" />
+          </td>
+          <td>
+            <div className={styles.reason}>{m.reason}</div>
+          </td>
         </tr>
       ))}
     </Table>
@@ -103,17 +224,37 @@ function Missed({ project, missed }: { project: string; missed: MissedListener[]
 function Deliveries({ project, deliveries }: { project: string; deliveries: Delivery[] }) {
   return (
     <Table heads={['Status', 'What', 'Workflow', 'Run', 'Attempts', 'Next', 'Result of the last attempt']}>
-          {deliveries.map((d) => (
-            <tr key={d.id}>
-              <td><StatusBadge of="delivery" status={d.status} /></td>
-              <td>{d.kind === 'start' ? 'start a run' : 'wake a run'}</td>
-              <td>{d.workflow === '' ? '–' : `${d.workflow}@${d.version}`}</td>
-              <td>{d.runId === '' ? '–' : <Id id={d.runId}><Link to="/p/$project/runs/$id" params={{ project, id: d.runId }}>{shortId(d.runId)}</Link></Id>}</td>
-              <td>{d.attempts}</td>
-              <td>{d.nextTime === undefined || d.status !== 'pending' ? '–' : <>in <Countdown at={milliseconds(d.nextTime)} /></>}</td>
-              <td>{d.reason === '' ? '–' : d.reason}</td>
-            </tr>
-          ))}
-</Table>
+      {deliveries.map((d) => (
+        <tr key={d.id}>
+          <td>
+            <StatusBadge of="delivery" status={d.status} />
+          </td>
+          <td>{d.kind === 'start' ? 'start a run' : 'wake a run'}</td>
+          <td>{d.workflow === '' ? '–' : `${d.workflow}@${d.version}`}</td>
+          <td>
+            {d.runId === '' ? (
+              '–'
+            ) : (
+              <Id id={d.runId}>
+                <Link to="/p/$project/runs/$id" params={{ project, id: d.runId }}>
+                  {shortId(d.runId)}
+                </Link>
+              </Id>
+            )}
+          </td>
+          <td>{d.attempts}</td>
+          <td>
+            {d.nextTime === undefined || d.status !== 'pending' ? (
+              '–'
+            ) : (
+              <>
+                in <Countdown at={milliseconds(d.nextTime)} />
+              </>
+            )}
+          </td>
+          <td>{d.reason === '' ? '–' : d.reason}</td>
+        </tr>
+      ))}
+    </Table>
   )
 }

@@ -2,7 +2,20 @@ import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import { clients, readJson } from '../api'
-import { Button, CallProblem, CloseButton, command, CopyCommand, Dialog, type Rest, restCall, TextArea, TextField, toast, useLinkRefusal } from '../kit'
+import {
+  Button,
+  CallProblem,
+  CloseButton,
+  command,
+  CopyCommand,
+  Dialog,
+  type Rest,
+  restCall,
+  TextArea,
+  TextField,
+  toast,
+  useLinkRefusal,
+} from '../kit'
 import styles from './events.module.css'
 
 /** Sends an event as a program would. Its ID is made when the dialog opens, so sending again after a lost answer makes one event. */
@@ -17,19 +30,43 @@ export function SendDialog({ project, onClose }: { project: string; onClose: () 
   const queries = useQueryClient()
   const offline = useLinkRefusal()
   const send = useMutation({
-    mutationFn: () => clients.events.publishEvents({ project, events: [{ id, type: type.trim(), source: source.trim(), subject: subject.trim(), ...(data.trim() === '' ? {} : { data: { json: data } }) }] }),
+    mutationFn: () =>
+      clients.events.publishEvents({
+        project,
+        events: [
+          {
+            id,
+            type: type.trim(),
+            source: source.trim(),
+            subject: subject.trim(),
+            ...(data.trim() === '' ? {} : { data: { json: data } }),
+          },
+        ],
+      }),
     onSuccess: (answer) => {
       const accepted = answer.accepted[0]
       toast(accepted?.duplicate ? 'The event was accepted before.' : 'The event was accepted.')
       void queries.invalidateQueries({ queryKey: ['events', project] })
       onClose()
-      if (accepted !== undefined) void navigate({ to: '/p/$project/events/$position', params: { project, position: String(accepted.position) } })
+      if (accepted !== undefined)
+        void navigate({ to: '/p/$project/events/$position', params: { project, position: String(accepted.position) } })
     },
   })
-  const missing = { type: type.trim() === '' ? 'Name the type, such as com.example.order.placed.' : undefined, source: source.trim() === '' ? 'Name the source, such as /shop.' : undefined }
+  const missing = {
+    type: type.trim() === '' ? 'Name the type, such as com.example.order.placed.' : undefined,
+    source: source.trim() === '' ? 'Name the source, such as /shop.' : undefined,
+  }
   const call = (): Rest | undefined => {
     try {
-      const event = { project, specversion: '1.0', id, type: type.trim(), source: source.trim(), subject: subject.trim() === '' ? undefined : subject.trim(), data: data.trim() === '' ? undefined : readJson(data) }
+      const event = {
+        project,
+        specversion: '1.0',
+        id,
+        type: type.trim(),
+        source: source.trim(),
+        subject: subject.trim() === '' ? undefined : subject.trim(),
+        data: data.trim() === '' ? undefined : readJson(data),
+      }
       return { ...restCall('POST', '/v1/projects/{project}/events', event), type: 'application/cloudevents+json' }
     } catch {
       return undefined // the data is not JSON yet
@@ -37,7 +74,8 @@ export function SendDialog({ project, onClose }: { project: string; onClose: () 
   }
   const submit = () => {
     setChecked(true)
-    if (missing.type === undefined && missing.source === undefined && offline === undefined && !send.isPending) send.mutate()
+    if (missing.type === undefined && missing.source === undefined && offline === undefined && !send.isPending)
+      send.mutate()
   }
   return (
     <Dialog
@@ -46,19 +84,44 @@ export function SendDialog({ project, onClose }: { project: string; onClose: () 
       open
       onClose={onClose}
       onSubmit={submit}
-      aside={<CopyCommand cli={command(['event', 'send'], { project, id, type, source, subject, data })} rest={call()} />}
+      aside={
+        <CopyCommand cli={command(['event', 'send'], { project, id, type, source, subject, data })} rest={call()} />
+      }
       actions={
         <>
           <CloseButton />
-          <Button type="submit" kind="primary" busy={send.isPending} refused={offline}>Send</Button>
+          <Button type="submit" kind="primary" busy={send.isPending} refused={offline}>
+            Send
+          </Button>
         </>
       }
     >
       <div className={styles.form}>
-        <TextField label="Type" required value={type} onChange={(e) => { setType(e.target.value) }} error={checked ? missing.type : undefined} autoFocus />
-        <TextField label="Source" required value={source} onChange={(e) => { setSource(e.target.value) }} error={checked ? missing.source : undefined} />
-        <TextField label="Subject" value={subject} onChange={(e) => { setSubject(e.target.value) }} />
-        <TextArea label="Data" hint="JSON; empty for none." rows={6} spellCheck={false} className="mono" value={data} onChange={(e) => { setData(e.target.value) }} />
+        <TextField
+          label="Type"
+          required
+          value={type}
+          onChange={(e) => setType(e.target.value)}
+          error={checked ? missing.type : undefined}
+          autoFocus
+        />
+        <TextField
+          label="Source"
+          required
+          value={source}
+          onChange={(e) => setSource(e.target.value)}
+          error={checked ? missing.source : undefined}
+        />
+        <TextField label="Subject" value={subject} onChange={(e) => setSubject(e.target.value)} />
+        <TextArea
+          label="Data"
+          hint="JSON; empty for none."
+          rows={6}
+          spellCheck={false}
+          className="mono"
+          value={data}
+          onChange={(e) => setData(e.target.value)}
+        />
         {send.isError ? <CallProblem error={send.error} /> : null}
       </div>
     </Dialog>

@@ -1,4 +1,14 @@
-import { Background, Controls, type Edge, Handle, MarkerType, type Node, type NodeProps, Position, ReactFlow } from '@xyflow/react'
+import {
+  Background,
+  Controls,
+  type Edge,
+  Handle,
+  MarkerType,
+  type Node,
+  type NodeProps,
+  Position,
+  ReactFlow,
+} from '@xyflow/react'
 import '@xyflow/react/dist/base.css'
 import { ChevronDown, ChevronRight } from 'lucide-react'
 import { useEffect, useMemo, useState } from 'react'
@@ -34,7 +44,15 @@ const none: ReadonlyMap<string, TaskState> = new Map()
 const noEdges: ReadonlySet<string> = new Set()
 
 /** The tasks of a version as a graph, coloured by the states of a run's steps; also as a list, which the keyboard and a screen reader pass quickly. */
-export default function TaskGraph({ label, nodes, edges, states = none, taken = noEdges, selected, onSelect }: TaskGraphProps) {
+export default function TaskGraph({
+  label,
+  nodes,
+  edges,
+  states = none,
+  taken = noEdges,
+  selected,
+  onSelect,
+}: TaskGraphProps) {
   const [toggled, setToggled] = useState<ReadonlySet<string>>(new Set())
   const [list, setList] = useState(false)
   const drawn = useMemo(() => shape(nodes, edges, toggled, states, taken), [nodes, edges, toggled, states, taken])
@@ -49,10 +67,30 @@ export default function TaskGraph({ label, nodes, edges, states = none, taken = 
   return (
     <div className={styles.graph}>
       <div className={styles.tools}>
-        <Button kind="quiet" aria-pressed={list} onClick={() => { setList(!list) }}>{list ? 'Show as graph' : 'Show as list'}</Button>
+        <Button kind="quiet" aria-pressed={list} onClick={() => setList(!list)}>
+          {list ? 'Show as graph' : 'Show as list'}
+        </Button>
       </div>
-      {list ? <List label={label} drawn={drawn} states={states} ofRun={ofRun} selected={selected} onSelect={onSelect} onFold={fold} /> : (
-        <Canvas label={label} drawn={drawn} states={states} ofRun={ofRun} selected={selected} onSelect={onSelect} onFold={fold} />
+      {list ? (
+        <List
+          label={label}
+          drawn={drawn}
+          states={states}
+          ofRun={ofRun}
+          selected={selected}
+          onSelect={onSelect}
+          onFold={fold}
+        />
+      ) : (
+        <Canvas
+          label={label}
+          drawn={drawn}
+          states={states}
+          ofRun={ofRun}
+          selected={selected}
+          onSelect={onSelect}
+          onFold={fold}
+        />
       )}
     </div>
   )
@@ -77,7 +115,14 @@ function Canvas({ label, drawn, states, ofRun, selected, onSelect, onFold }: Sho
   const structure = drawn.nodes.map((n) => `${n.node.id}${n.container}`).join() + drawn.edges.map((e) => e.id).join()
   useEffect(() => {
     let current = true
-    layout(drawn).then((boxes) => { if (current) setPlaced({ drawn, boxes }) }, (error: unknown) => { if (current) setProblem(error instanceof Error ? error.message : String(error)) })
+    layout(drawn).then(
+      (boxes) => {
+        if (current) setPlaced({ drawn, boxes })
+      },
+      (error: unknown) => {
+        if (current) setProblem(error instanceof Error ? error.message : String(error))
+      },
+    )
     return () => {
       current = false
     }
@@ -88,26 +133,72 @@ function Canvas({ label, drawn, states, ofRun, selected, onSelect, onFold }: Sho
     const nodes: Node<Data>[] = drawn.nodes.flatMap((shown) => {
       const box = placed.boxes.get(shown.node.id)
       if (box === undefined) return []
-      return [{
-        id: shown.node.id, type: 'task', position: { x: box.x, y: box.y }, width: box.width, height: box.height,
-        ...(shown.parent === '' ? {} : { parentId: shown.parent }),
-        draggable: false, selectable: false, focusable: false, zIndex: shown.container ? 0 : 1,
-        data: { shape: shown, state: states.get(shown.node.id), ofRun, selected: shown.node.id === selected, onFold, onSelect },
-      }]
+      return [
+        {
+          id: shown.node.id,
+          type: 'task',
+          position: { x: box.x, y: box.y },
+          width: box.width,
+          height: box.height,
+          ...(shown.parent === '' ? {} : { parentId: shown.parent }),
+          draggable: false,
+          selectable: false,
+          focusable: false,
+          zIndex: shown.container ? 0 : 1,
+          data: {
+            shape: shown,
+            state: states.get(shown.node.id),
+            ofRun,
+            selected: shown.node.id === selected,
+            onFold,
+            onSelect,
+          },
+        },
+      ]
     })
     const edges: Edge[] = drawn.edges.map((edge) => ({
-      id: edge.id, source: edge.from, target: edge.to, type: 'smoothstep', label: edge.label.length > 40 ? `${edge.label.slice(0, 40)}…` : edge.label, zIndex: 2, focusable: false, selectable: false,
-      className: edge.taken ? styles.taken ?? '' : styles.edge ?? '', markerEnd: { type: MarkerType.ArrowClosed, color: edge.taken ? 'var(--blue)' : 'var(--control)' },
+      id: edge.id,
+      source: edge.from,
+      target: edge.to,
+      type: 'smoothstep',
+      label: edge.label.length > 40 ? `${edge.label.slice(0, 40)}…` : edge.label,
+      zIndex: 2,
+      focusable: false,
+      selectable: false,
+      className: edge.taken ? (styles.taken ?? '') : (styles.edge ?? ''),
+      markerEnd: { type: MarkerType.ArrowClosed, color: edge.taken ? 'var(--blue)' : 'var(--control)' },
     }))
     return { nodes, edges }
   }, [placed, drawn, states, ofRun, selected, onFold, onSelect])
-  if (problem !== '') return <StateView kind="error" title="The graph cannot be laid out.">{problem}</StateView>
-  if (flow === undefined) return <div className={styles.canvas}><Skeleton rows={6} height={40} /></div>
+  if (problem !== '')
+    return (
+      <StateView kind="error" title="The graph cannot be laid out.">
+        {problem}
+      </StateView>
+    )
+  if (flow === undefined)
+    return (
+      <div className={styles.canvas}>
+        <Skeleton rows={6} height={40} />
+      </div>
+    )
   return (
     <div className={styles.canvas} role="group" aria-label={label}>
       <ReactFlow
-        nodes={flow.nodes} edges={flow.edges} nodeTypes={nodeTypes} fitView fitViewOptions={{ maxZoom: 1, minZoom: 0.5, padding: 0.08 }} minZoom={0.05} maxZoom={1.5}
-        nodesDraggable={false} nodesConnectable={false} nodesFocusable={false} edgesFocusable={false} elementsSelectable={false} zoomOnDoubleClick={false} onlyRenderVisibleElements={flow.nodes.length > 150}
+        nodes={flow.nodes}
+        edges={flow.edges}
+        nodeTypes={nodeTypes}
+        fitView
+        fitViewOptions={{ maxZoom: 1, minZoom: 0.5, padding: 0.08 }}
+        minZoom={0.05}
+        maxZoom={1.5}
+        nodesDraggable={false}
+        nodesConnectable={false}
+        nodesFocusable={false}
+        edgesFocusable={false}
+        elementsSelectable={false}
+        zoomOnDoubleClick={false}
+        onlyRenderVisibleElements={flow.nodes.length > 150}
       >
         <Background color="var(--border)" />
         <Controls showInteractive={false} />
@@ -122,39 +213,86 @@ function TaskNode({ data }: NodeProps<Node<Data>>) {
   const { shape: shown, state, ofRun, selected, onFold, onSelect } = data
   const { node, container, foldable, folded } = shown
   const terminal = node.kind === 'start' || node.kind === 'end'
-  const classes = [styles.node, container ? styles.container : '', terminal ? styles.terminal : '', selected ? styles.selected : '', ofRun && state === undefined && !terminal ? styles.unreached : '']
+  const classes = [
+    styles.node,
+    container ? styles.container : '',
+    terminal ? styles.terminal : '',
+    selected ? styles.selected : '',
+    ofRun && state === undefined && !terminal ? styles.unreached : '',
+  ]
   return (
     <div className={classes.join(' ')} data-node={node.id}>
       <Handle type="target" position={Position.Top} style={handle} isConnectable={false} />
       <Handle type="source" position={Position.Bottom} style={handle} isConnectable={false} />
       <div className={styles.head}>
         {foldable ? (
-          <button type="button" className={`nodrag nopan ${styles.fold}`} aria-label={folded > 0 ? `Open ${nodeTitle(node)}` : `Fold ${nodeTitle(node)}`} aria-expanded={folded === 0} onClick={() => { onFold(node.id) }}>
+          <button
+            type="button"
+            className={`nodrag nopan ${styles.fold}`}
+            aria-label={folded > 0 ? `Open ${nodeTitle(node)}` : `Fold ${nodeTitle(node)}`}
+            aria-expanded={folded === 0}
+            onClick={() => onFold(node.id)}
+          >
             {folded > 0 ? <ChevronRight size={14} aria-hidden /> : <ChevronDown size={14} aria-hidden />}
           </button>
         ) : null}
-        <Body node={node} state={state} ofRun={ofRun} folded={folded} onSelect={state === undefined && ofRun ? undefined : onSelect} />
+        <Body
+          node={node}
+          state={state}
+          ofRun={ofRun}
+          folded={folded}
+          onSelect={state === undefined && ofRun ? undefined : onSelect}
+        />
       </div>
     </div>
   )
 }
 
 /** The name, what it does, and its state: a button where it can be selected. */
-function Body({ node, state, ofRun, folded, onSelect }: { node: GraphNode; state: TaskState | undefined; ofRun: boolean; folded: number; onSelect: ((id: string) => void) | undefined }) {
+function Body({
+  node,
+  state,
+  ofRun,
+  folded,
+  onSelect,
+}: {
+  node: GraphNode
+  state: TaskState | undefined
+  ofRun: boolean
+  folded: number
+  onSelect: ((id: string) => void) | undefined
+}) {
   const terminal = node.kind === 'start' || node.kind === 'end'
   const content = (
     <>
-      <span className={styles.name}><strong>{nodeTitle(node)}</strong>{node.name === '' ? null : <span className={styles.kind}>{node.kind}</span>}</span>
-      {terminal ? (node.label === '' ? null : <span className={styles.text}>{node.label}</span>) : (
+      <span className={styles.name}>
+        <strong>{nodeTitle(node)}</strong>
+        {node.name === '' ? null : <span className={styles.kind}>{node.kind}</span>}
+      </span>
+      {terminal ? (
+        node.label === '' ? null : (
+          <span className={styles.text}>{node.label}</span>
+        )
+      ) : (
         <span className={styles.text} title={node.label}>
-          {state !== undefined ? <StatusBadge of="step" status={state.status} detail={state.counts} /> : ofRun && node.kind !== 'catch' ? <StatusBadge of="step" status="not_reached" /> : node.label}
+          {state !== undefined ? (
+            <StatusBadge of="step" status={state.status} detail={state.counts} />
+          ) : ofRun && node.kind !== 'catch' ? (
+            <StatusBadge of="step" status="not_reached" />
+          ) : (
+            node.label
+          )}
           {folded > 0 ? ` ${state === undefined || state.inside === '' ? plural(folded, 'task') : state.inside}` : null}
         </span>
       )}
     </>
   )
   if (onSelect === undefined || terminal || node.kind === 'catch') return <span className={styles.body}>{content}</span>
-  return <button type="button" className={`nodrag nopan ${styles.body}`} onClick={() => { onSelect(node.id) }}>{content}</button>
+  return (
+    <button type="button" className={`nodrag nopan ${styles.body}`} onClick={() => onSelect(node.id)}>
+      {content}
+    </button>
+  )
 }
 
 /** The same as a list. */
@@ -163,16 +301,39 @@ function List({ label, drawn, states, ofRun, selected, onSelect, onFold }: Shown
   for (const { node, parent } of drawn.nodes) depth.set(node.id, parent === '' ? 0 : (depth.get(parent) ?? 0) + 1)
   const next = new Map<string, string[]>()
   const names = new Map(drawn.nodes.map(({ node }) => [node.id, nodeTitle(node)]))
-  for (const edge of drawn.edges) next.set(edge.from, [...(next.get(edge.from) ?? []), `${names.get(edge.to) ?? ''}${edge.label === '' ? '' : ` (${edge.label})`}`])
+  for (const edge of drawn.edges)
+    next.set(edge.from, [
+      ...(next.get(edge.from) ?? []),
+      `${names.get(edge.to) ?? ''}${edge.label === '' ? '' : ` (${edge.label})`}`,
+    ])
   return (
     <ul className={styles.list} aria-label={label}>
       {drawn.nodes.map(({ node, foldable, folded }) => {
         const state = states.get(node.id)
         return (
-          <li key={node.id} className={node.id === selected ? styles.listSelected : undefined} style={{ paddingLeft: 8 + (depth.get(node.id) ?? 0) * 20 }}>
-            {foldable ? <Button kind="quiet" aria-label={folded > 0 ? `Open ${nodeTitle(node)}` : `Fold ${nodeTitle(node)}`} icon={folded > 0 ? <ChevronRight size={14} aria-hidden /> : <ChevronDown size={14} aria-hidden />} onClick={() => { onFold(node.id) }} /> : null}
-            <Body node={node} state={state} ofRun={ofRun} folded={folded} onSelect={state === undefined && ofRun ? undefined : onSelect} />
-            <span className={styles.next}>{(next.get(node.id) ?? []).length === 0 ? '' : `then ${(next.get(node.id) ?? []).join(', ')}`}</span>
+          <li
+            key={node.id}
+            className={node.id === selected ? styles.listSelected : undefined}
+            style={{ paddingLeft: 8 + (depth.get(node.id) ?? 0) * 20 }}
+          >
+            {foldable ? (
+              <Button
+                kind="quiet"
+                aria-label={folded > 0 ? `Open ${nodeTitle(node)}` : `Fold ${nodeTitle(node)}`}
+                icon={folded > 0 ? <ChevronRight size={14} aria-hidden /> : <ChevronDown size={14} aria-hidden />}
+                onClick={() => onFold(node.id)}
+              />
+            ) : null}
+            <Body
+              node={node}
+              state={state}
+              ofRun={ofRun}
+              folded={folded}
+              onSelect={state === undefined && ofRun ? undefined : onSelect}
+            />
+            <span className={styles.next}>
+              {(next.get(node.id) ?? []).length === 0 ? '' : `then ${(next.get(node.id) ?? []).join(', ')}`}
+            </span>
           </li>
         )
       })}

@@ -33,11 +33,28 @@ let elk: InstanceType<typeof ELK> | undefined
 export async function layout(graph: Shape): Promise<Map<string, Box>> {
   elk ??= new ELK({ workerUrl })
   const nodes = new Map<string, ElkNode>()
-  const root: ElkNode = { id: 'root', layoutOptions: options, children: [], edges: graph.edges.map((edge, i) => ({ id: `e${i}`, sources: [edge.from], targets: [edge.to] })) }
+  const root: ElkNode = {
+    id: 'root',
+    layoutOptions: options,
+    children: [],
+    edges: graph.edges.map((edge, i) => ({ id: `e${i}`, sources: [edge.from], targets: [edge.to] })),
+  }
   for (const { node, parent, container } of graph.nodes) {
     const made: ElkNode = container
-      ? { id: node.id, children: [], layoutOptions: { 'elk.padding': `[top=${headHeight + 12},left=16,bottom=16,right=16]`, 'elk.nodeSize.constraints': 'MINIMUM_SIZE', 'elk.nodeSize.minimum': `(${nodeWidth},${nodeHeight})` } }
-      : { id: node.id, width: node.kind === 'start' || node.kind === 'end' ? 120 : nodeWidth, height: node.kind === 'start' || node.kind === 'end' ? 32 : nodeHeight }
+      ? {
+          id: node.id,
+          children: [],
+          layoutOptions: {
+            'elk.padding': `[top=${headHeight + 12},left=16,bottom=16,right=16]`,
+            'elk.nodeSize.constraints': 'MINIMUM_SIZE',
+            'elk.nodeSize.minimum': `(${nodeWidth},${nodeHeight})`,
+          },
+        }
+      : {
+          id: node.id,
+          width: node.kind === 'start' || node.kind === 'end' ? 120 : nodeWidth,
+          height: node.kind === 'start' || node.kind === 'end' ? 32 : nodeHeight,
+        }
     nodes.set(node.id, made)
     const around = nodes.get(parent) ?? root
     around.children?.push(made)
@@ -45,7 +62,12 @@ export async function layout(graph: Shape): Promise<Map<string, Box>> {
   const done = await elk.layout(root)
   const boxes = new Map<string, Box>()
   const visit = (node: ElkNode) => {
-    boxes.set(node.id, { x: node.x ?? 0, y: node.y ?? 0, width: node.width ?? nodeWidth, height: node.height ?? nodeHeight })
+    boxes.set(node.id, {
+      x: node.x ?? 0,
+      y: node.y ?? 0,
+      width: node.width ?? nodeWidth,
+      height: node.height ?? nodeHeight,
+    })
     for (const child of node.children ?? []) visit(child)
   }
   for (const child of done.children ?? []) visit(child)

@@ -8,11 +8,25 @@ const edge = (from: string, to: string, kind = 'next', label = '') => create(Gra
 const none = new Map<string, TaskState>()
 const entered = (id: string, steps: number) => new Map([[id, { status: 'completed', counts: '', inside: '', steps }]])
 
-const loop = { nodes: [node('start', 'start'), node('each', 'for'), node('price', 'call', 'each'), node('end', 'end')], edges: [edge('start', 'each'), edge('each', 'price', 'enter'), edge('price', 'each'), edge('each', 'end')] }
+const loop = {
+  nodes: [node('start', 'start'), node('each', 'for'), node('price', 'call', 'each'), node('end', 'end')],
+  edges: [edge('start', 'each'), edge('each', 'price', 'enter'), edge('price', 'each'), edge('each', 'end')],
+}
 
-const draw = (graph: { nodes: ReturnType<typeof node>[]; edges: ReturnType<typeof edge>[] }, toggled: string[] = [], states = none, taken: string[] = []) => {
+const draw = (
+  graph: { nodes: ReturnType<typeof node>[]; edges: ReturnType<typeof edge>[] },
+  toggled: string[] = [],
+  states = none,
+  taken: string[] = [],
+) => {
   const { nodes, edges } = shape(graph.nodes, graph.edges, new Set(toggled), states, new Set(taken))
-  return { nodes: nodes.map((n) => `${n.parent === '' ? '' : `${n.parent}/`}${n.node.id}${n.container ? '[]' : ''}${n.folded > 0 ? `+${n.folded}` : ''}`), edges: edges.map((e) => `${e.from}>${e.to}${e.taken ? '!' : ''}`) }
+  return {
+    nodes: nodes.map(
+      (n) =>
+        `${n.parent === '' ? '' : `${n.parent}/`}${n.node.id}${n.container ? '[]' : ''}${n.folded > 0 ? `+${n.folded}` : ''}`,
+    ),
+    edges: edges.map((e) => `${e.from}>${e.to}${e.taken ? '!' : ''}`),
+  }
 }
 
 describe('the graph of a version', () => {
@@ -28,7 +42,10 @@ describe('the graph of a version', () => {
   })
 
   it('folds more than twelve branches', () => {
-    const branches = (n: number) => ({ nodes: [node('f', 'fork'), ...Array.from({ length: n }, (_, i) => node(`b${i}`, 'set', 'f'))], edges: [] })
+    const branches = (n: number) => ({
+      nodes: [node('f', 'fork'), ...Array.from({ length: n }, (_, i) => node(`b${i}`, 'set', 'f'))],
+      edges: [],
+    })
     expect(draw(branches(12)).nodes).toHaveLength(13)
     expect(draw(branches(200)).nodes).toEqual(['f+200'])
   })

@@ -47,7 +47,13 @@ const mostIterations = 5
  * shape decides what of a graph is drawn. `toggled` has the containers that a person folded or opened against the default. Edges into a
  * folded container lead to it; edges between a node and what contains it are shown by the frame instead.
  */
-export function shape(nodes: GraphNode[], edges: GraphEdge[], toggled: ReadonlySet<string>, states: ReadonlyMap<string, TaskState>, taken: ReadonlySet<string>): Shape {
+export function shape(
+  nodes: GraphNode[],
+  edges: GraphEdge[],
+  toggled: ReadonlySet<string>,
+  states: ReadonlyMap<string, TaskState>,
+  taken: ReadonlySet<string>,
+): Shape {
   const byId = new Map(nodes.map((node) => [node.id, node]))
   const children = new Map<string, GraphNode[]>()
   for (const node of nodes) {
@@ -60,7 +66,10 @@ export function shape(nodes: GraphNode[], edges: GraphEdge[], toggled: ReadonlyS
     const inner = children.get(node.id) ?? []
     if (inner.length === 0) return false
     const entered = Math.max(0, ...inner.map((child) => states.get(child.id)?.steps ?? 0))
-    const byDefault = inner.length > mostBranches || within(node.id) > mostNodes || ((node.kind === 'for' || node.kind === 'listen') && entered > mostIterations)
+    const byDefault =
+      inner.length > mostBranches ||
+      within(node.id) > mostNodes ||
+      ((node.kind === 'for' || node.kind === 'listen') && entered > mostIterations)
     return byDefault !== toggled.has(node.id)
   }
   const shown: ShapeNode[] = []
@@ -75,14 +84,21 @@ export function shape(nodes: GraphNode[], edges: GraphEdge[], toggled: ReadonlyS
     const foldable = (children.get(node.id) ?? []).length > 0
     const fold = closed(node)
     standsFor.set(node.id, node.id)
-    shown.push({ node, parent: node.parent, container: foldable && !fold, folded: fold ? within(node.id) : 0, foldable })
+    shown.push({
+      node,
+      parent: node.parent,
+      container: foldable && !fold,
+      folded: fold ? within(node.id) : 0,
+      foldable,
+    })
     if (fold) hide(node.id, node.id)
     else for (const child of children.get(node.id) ?? []) visit(child)
   }
   for (const node of children.get('') ?? []) visit(node)
 
   const contains = (outer: string, inner: string): boolean => {
-    for (let at = byId.get(inner)?.parent ?? ''; at !== ''; at = byId.get(at)?.parent ?? '') if (at === outer) return true
+    for (let at = byId.get(inner)?.parent ?? ''; at !== ''; at = byId.get(at)?.parent ?? '')
+      if (at === outer) return true
     return false
   }
   const drawn = new Map<string, ShapeEdge>()

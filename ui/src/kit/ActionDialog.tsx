@@ -57,11 +57,17 @@ export function ActionDialog<Answer>(props: ActionDialogProps<Answer>) {
       onClose={props.onClose}
       onSubmit={submit}
       size={props.size ?? 'normal'}
-      aside={props.cli === undefined ? undefined : <CopyCommand cli={props.cli(reason.trim())} rest={props.rest?.(reason.trim())} />}
+      aside={
+        props.cli === undefined ? undefined : (
+          <CopyCommand cli={props.cli(reason.trim())} rest={props.rest?.(reason.trim())} />
+        )
+      }
       actions={
         <>
           <CloseButton />
-          <Button type="submit" kind={props.danger ? 'danger' : 'primary'} busy={act.isPending} refused={refused}>{props.action}</Button>
+          <Button type="submit" kind={props.danger ? 'danger' : 'primary'} busy={act.isPending} refused={refused}>
+            {props.action}
+          </Button>
         </>
       }
     >
@@ -73,7 +79,7 @@ export function ActionDialog<Answer>(props: ActionDialogProps<Answer>) {
             hint="The audit log keeps it."
             required={rule === 'required'}
             value={reason}
-            onChange={(event) => { setReason(event.target.value) }}
+            onChange={(event) => setReason(event.target.value)}
             error={problemOf('reason') ?? (checked && missing ? 'Say why; the audit log keeps it.' : undefined)}
             autoFocus
           />

@@ -38,7 +38,7 @@ export function AlertSlot({ alerts }: { alerts: Alert[] }) {
             <div className={styles.actions}>
               {alert.actions}
               {index === 0 && alerts.length > 1 ? (
-                <button type="button" className={styles.more} aria-expanded={all} onClick={() => { setAll(!all) }}>
+                <button type="button" className={styles.more} aria-expanded={all} onClick={() => setAll(!all)}>
                   {all ? 'Less' : `${alerts.length - 1} more`} <ChevronDown size={14} aria-hidden />
                 </button>
               ) : null}

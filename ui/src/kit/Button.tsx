@@ -11,7 +11,16 @@ export interface ButtonProps extends ButtonHTMLAttributes<HTMLButtonElement> {
 }
 
 /** A button. With `refused`, it does nothing and shows the reason on hover and focus. */
-export function Button({ kind = 'normal', refused, icon, busy = false, className = '', children, onClick, ...rest }: ButtonProps) {
+export function Button({
+  kind = 'normal',
+  refused,
+  icon,
+  busy = false,
+  className = '',
+  children,
+  onClick,
+  ...rest
+}: ButtonProps) {
   const off = refused !== undefined || busy
   const button = (
     <button
@@ -20,7 +29,13 @@ export function Button({ kind = 'normal', refused, icon, busy = false, className
       className={`${styles.button} ${styles[kind] ?? ''} ${children === undefined ? styles.square : ''} ${className}`}
       aria-disabled={off || undefined}
       aria-busy={busy || undefined}
-      onClick={off ? (event) => { event.preventDefault() } : onClick}
+      onClick={
+        off
+          ? (event) => {
+              event.preventDefault()
+            }
+          : onClick
+      }
     >
       {icon}
       {children}

@@ -9,7 +9,9 @@ import styles from './CallProblem.module.css'
  */
 export function CallProblem({ error, except = [] }: { error: unknown; except?: string[] }) {
   const box = useRef<HTMLDivElement>(null)
-  useEffect(() => { box.current?.scrollIntoView({ block: 'nearest' }) }, [error])
+  useEffect(() => {
+    box.current?.scrollIntoView({ block: 'nearest' })
+  }, [error])
   const problem = callError(error)
   const fields = problem.fields.filter(({ path }) => !except.some((name) => ofField(path, name)))
   return (
@@ -17,10 +19,19 @@ export function CallProblem({ error, except = [] }: { error: unknown; except?: s
       <CircleX size={16} aria-hidden />
       <div>
         {problem.message}
-        {problem.reason === '' ? null : <> <code>{problem.reason}</code></>}
+        {problem.reason === '' ? null : (
+          <>
+            {' '}
+            <code>{problem.reason}</code>
+          </>
+        )}
         {problem.unreached ? <div>It is not known whether the call took effect. Sending it again is safe.</div> : null}
         {problem.retryAfter === undefined ? null : <div>Try again in {Math.ceil(problem.retryAfter)} s.</div>}
-        {fields.map((field) => <div key={`${field.path} ${field.message}`}><code>{field.path}</code> {field.message}</div>)}
+        {fields.map((field) => (
+          <div key={`${field.path} ${field.message}`}>
+            <code>{field.path}</code> {field.message}
+          </div>
+        ))}
       </div>
     </div>
   )

@@ -1,18 +1,7 @@
 import { lazy, Suspense } from 'react'
 import styles from './CodeEditor.module.css'
+import type { CodeEditorProps } from './CodeMirror'
 import { Skeleton } from './StateView'
-
-export interface CodeEditorProps {
-  value: string
-  onChange?: (text: string) => void
-  /** Names the editor for screen readers. */
-  label: string
-  readOnly?: boolean
-  /** The keyboard is in the editor when it is shown. */
-  autoFocus?: boolean
-  /** ID of an element that describes the editor, such as its error. */
-  describedBy?: string
-}
 
 const CodeMirror = lazy(() => import('./CodeMirror'))
 

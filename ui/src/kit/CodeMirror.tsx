@@ -7,9 +7,20 @@ import { drawSelection, EditorView, highlightActiveLine, keymap, lineNumbers } f
 import { tags } from '@lezer/highlight'
 import { useEffect, useRef } from 'react'
 import { cspNonce, JsonError, readJson } from '../api'
-import type { CodeEditorProps } from './CodeEditor'
 import styles from './CodeEditor.module.css'
 import { sealedValues } from './sealed'
+
+export interface CodeEditorProps {
+  value: string
+  onChange?: (text: string) => void
+  /** Names the editor for screen readers. */
+  label: string
+  readOnly?: boolean
+  /** The keyboard is in the editor when it is shown. */
+  autoFocus?: boolean
+  /** ID of an element that describes the editor, such as its error. */
+  describedBy?: string
+}
 
 const colours = HighlightStyle.define([
   { tag: tags.propertyName, color: 'var(--blue)' },
@@ -25,7 +36,9 @@ const look = EditorView.theme({
   '.cm-cursor': { borderLeftColor: 'var(--text)' },
   '.cm-gutters': { backgroundColor: 'var(--sunken)', color: 'var(--text-3)', border: 'none' },
   '.cm-activeLine, .cm-activeLineGutter': { backgroundColor: 'transparent' },
-  '.cm-selectionBackground, &.cm-focused > .cm-scroller > .cm-selectionLayer .cm-selectionBackground': { backgroundColor: 'var(--selected)' },
+  '.cm-selectionBackground, &.cm-focused > .cm-scroller > .cm-selectionLayer .cm-selectionBackground': {
+    backgroundColor: 'var(--selected)',
+  },
   '.cm-tooltip': { backgroundColor: 'var(--raised)', color: 'var(--text)', border: '1px solid var(--border)' },
 })
 
@@ -44,12 +57,21 @@ const jsonLinter = linter((view) => {
 })
 
 /** The editor itself; loaded on demand by CodeEditor. */
-export default function CodeMirror({ value, onChange, label, readOnly = false, autoFocus = false, describedBy }: CodeEditorProps) {
+export default function CodeMirror({
+  value,
+  onChange,
+  label,
+  readOnly = false,
+  autoFocus = false,
+  describedBy,
+}: CodeEditorProps) {
   const host = useRef<HTMLDivElement>(null)
   const view = useRef<EditorView | null>(null)
   const onText = useRef(onChange)
   const first = useRef(value)
-  useEffect(() => { onText.current = onChange }, [onChange])
+  useEffect(() => {
+    onText.current = onChange
+  }, [onChange])
 
   useEffect(() => {
     if (host.current === null) return undefined
@@ -60,12 +82,26 @@ export default function CodeMirror({ value, onChange, label, readOnly = false, a
         doc: first.current,
         extensions: [
           ...(nonce === undefined ? [] : [EditorView.cspNonce.of(nonce)]),
-          lineNumbers(), history(), drawSelection(), indentOnInput(), bracketMatching(), highlightActiveLine(),
+          lineNumbers(),
+          history(),
+          drawSelection(),
+          indentOnInput(),
+          bracketMatching(),
+          highlightActiveLine(),
           // Tab leaves the editor, so that the keyboard is not trapped in it; Ctrl-Enter submits the dialog around it.
           keymap.of([...defaultKeymap.filter((key) => key.key !== 'Mod-Enter'), ...historyKeymap]),
-          json(), syntaxHighlighting(colours), jsonLinter, lintGutter(), sealedValues, look, EditorView.lineWrapping,
+          json(),
+          syntaxHighlighting(colours),
+          jsonLinter,
+          lintGutter(),
+          sealedValues,
+          look,
+          EditorView.lineWrapping,
           EditorState.readOnly.of(readOnly),
-          EditorView.contentAttributes.of({ 'aria-label': label, ...(describedBy === undefined ? {} : { 'aria-describedby': describedBy }) }),
+          EditorView.contentAttributes.of({
+            'aria-label': label,
+            ...(describedBy === undefined ? {} : { 'aria-describedby': describedBy }),
+          }),
           EditorView.updateListener.of((update) => {
             if (update.docChanged) onText.current?.(update.state.doc.toString())
           }),

@@ -1,6 +1,17 @@
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { ArrowDown, ArrowUp } from 'lucide-react'
-import { memo, useEffect, useLayoutEffect, useMemo, useRef, useState, type KeyboardEvent, type ReactElement, type ReactNode, type RefObject } from 'react'
+import {
+  memo,
+  useEffect,
+  useLayoutEffect,
+  useMemo,
+  useRef,
+  useState,
+  type KeyboardEvent,
+  type ReactElement,
+  type ReactNode,
+  type RefObject,
+} from 'react'
 import styles from './DataTable.module.css'
 import { cardHeight, usePhone } from './narrow'
 
@@ -51,14 +62,23 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
   // A page may have cards of its own: a column named so.
   const cards = phone && props.columns.length > 1 && !props.columns.some((column) => column.id === 'card')
   const columns = useMemo(() => (cards ? [cardOf(props.columns)] : props.columns), [cards, props.columns])
-  const { rows, rowKey, onOpen, onPeek, onSelect, selected, onEnd, onView, active, onActive, faded, highlighted } = props
+  const { rows, rowKey, onOpen, onPeek, onSelect, selected, onEnd, onView, active, onActive, faded, highlighted } =
+    props
   const scroller = useRef<HTMLDivElement>(null)
   const rowHeight = cards ? cardHeight(linesOf(props.columns)) : (props.rowHeight ?? 32)
-  const heightOf = (row: Row | undefined) => (typeof rowHeight === 'number' ? rowHeight : row === undefined ? 0 : rowHeight(row))
-  const virtual = useVirtualizer({ count: rows.length, getScrollElement: () => scroller.current, estimateSize: (index) => heightOf(rows[index]), overscan: 4 })
+  const heightOf = (row: Row | undefined) =>
+    typeof rowHeight === 'number' ? rowHeight : row === undefined ? 0 : rowHeight(row)
+  const virtual = useVirtualizer({
+    count: rows.length,
+    getScrollElement: () => scroller.current,
+    estimateSize: (index) => heightOf(rows[index]),
+    overscan: 4,
+  })
   const heights = typeof rowHeight === 'number' ? String(rowHeight) : rows.map(heightOf).join(' ')
   // The positions of rows are kept until they are measured again.
-  useLayoutEffect(() => { virtual.measure() }, [virtual, heights])
+  useLayoutEffect(() => {
+    virtual.measure()
+  }, [virtual, heights])
   const items = virtual.getVirtualItems()
   const last = items.at(-1)?.index ?? -1
   useEffect(() => {
@@ -70,7 +90,9 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
   }, [first, last, onView])
 
   const wanted = useWidths(scroller, columns, rows.length > 0)
-  const template = columns.map((c, i) => (c.grow ? `minmax(${c.width}px, ${Number(c.grow) * (wanted[i] ?? c.width)}fr)` : `${c.width}px`)).join(' ')
+  const template = columns
+    .map((c, i) => (c.grow ? `minmax(${c.width}px, ${Number(c.grow) * (wanted[i] ?? c.width)}fr)` : `${c.width}px`))
+    .join(' ')
   // The gaps between the columns and the padding of a row are 8 and 12 px.
   const least = columns.reduce((sum, c) => sum + c.width, 0) + 8 * (columns.length - 1) + 24
   const current = active === undefined ? -1 : rows.findIndex((row) => rowKey(row) === active)
@@ -90,22 +112,69 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
   const keys = (event: KeyboardEvent) => {
     // React passes the events of menus and dialogs of a row, which are elsewhere in the page.
     if (!event.currentTarget.contains(event.target as Node)) return
-    if (event.ctrlKey || event.metaKey || event.altKey || (event.target as HTMLElement).closest('input, select, textarea, [role=menu]') !== null) return
+    if (
+      event.ctrlKey ||
+      event.metaKey ||
+      event.altKey ||
+      (event.target as HTMLElement).closest('input, select, textarea, [role=menu]') !== null
+    )
+      return
     const row = rows[current]
     const actions: Record<string, (() => void) | undefined> = {
-      j: () => { move(current + 1) },
-      ArrowDown: () => { move(current + 1) },
-      k: () => { move(current - 1) },
-      ArrowUp: () => { move(current - 1) },
-      Home: () => { move(0) },
-      End: () => { move(rows.length - 1) },
-      PageDown: () => { move(current + 15) },
-      PageUp: () => { move(current - 15) },
-      Enter: row === undefined || onOpen === undefined || (event.target as HTMLElement).closest('a, button') !== null ? undefined : () => { onOpen(row) },
-      ' ': row === undefined || onPeek === undefined || (event.target as HTMLElement).closest('a, button') !== null ? undefined : () => { onPeek(row) },
-      x: row === undefined || onSelect === undefined ? undefined : () => { onSelect(rowKey(row), false) },
-      J: row === undefined || onSelect === undefined ? undefined : () => { extend(row, current + 1) },
-      K: row === undefined || onSelect === undefined ? undefined : () => { extend(row, current - 1) },
+      j: () => {
+        move(current + 1)
+      },
+      ArrowDown: () => {
+        move(current + 1)
+      },
+      k: () => {
+        move(current - 1)
+      },
+      ArrowUp: () => {
+        move(current - 1)
+      },
+      Home: () => {
+        move(0)
+      },
+      End: () => {
+        move(rows.length - 1)
+      },
+      PageDown: () => {
+        move(current + 15)
+      },
+      PageUp: () => {
+        move(current - 15)
+      },
+      Enter:
+        row === undefined || onOpen === undefined || (event.target as HTMLElement).closest('a, button') !== null
+          ? undefined
+          : () => {
+              onOpen(row)
+            },
+      ' ':
+        row === undefined || onPeek === undefined || (event.target as HTMLElement).closest('a, button') !== null
+          ? undefined
+          : () => {
+              onPeek(row)
+            },
+      x:
+        row === undefined || onSelect === undefined
+          ? undefined
+          : () => {
+              onSelect(rowKey(row), false)
+            },
+      J:
+        row === undefined || onSelect === undefined
+          ? undefined
+          : () => {
+              extend(row, current + 1)
+            },
+      K:
+        row === undefined || onSelect === undefined
+          ? undefined
+          : () => {
+              extend(row, current - 1)
+            },
     }
     const action = actions[event.key]
     if (action === undefined) return
@@ -127,16 +196,33 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
       onKeyDown={keys}
       onFocus={(event) => {
         // Only for the keyboard: a press of the mouse must not scroll the row away from under it.
-        if (current < 0 && event.target === event.currentTarget && event.currentTarget.matches(':focus-visible')) move(items.find((item) => item.end > (scroller.current?.scrollTop ?? 0))?.index ?? 0)
+        if (current < 0 && event.target === event.currentTarget && event.currentTarget.matches(':focus-visible'))
+          move(items.find((item) => item.end > (scroller.current?.scrollTop ?? 0))?.index ?? 0)
       }}
     >
-      <div role="row" aria-rowindex={1} className={styles.head} style={{ gridTemplateColumns: template, minWidth: least }}>
+      <div
+        role="row"
+        aria-rowindex={1}
+        className={styles.head}
+        style={{ gridTemplateColumns: template, minWidth: least }}
+      >
         {columns.map((column) => (
-          <div key={column.id} role="columnheader" className={column.align === 'end' ? styles.end : undefined} aria-sort={column.sort?.active ?? (column.sort === undefined ? undefined : 'none')}>
-            {column.sort === undefined ? column.title : (
+          <div
+            key={column.id}
+            role="columnheader"
+            className={column.align === 'end' ? styles.end : undefined}
+            aria-sort={column.sort?.active ?? (column.sort === undefined ? undefined : 'none')}
+          >
+            {column.sort === undefined ? (
+              column.title
+            ) : (
               <button type="button" className={styles.sort} onClick={column.sort.onSort}>
                 {column.title}
-                {column.sort.active === 'ascending' ? <ArrowUp size={12} aria-hidden /> : column.sort.active === 'descending' ? <ArrowDown size={12} aria-hidden /> : null}
+                {column.sort.active === 'ascending' ? (
+                  <ArrowUp size={12} aria-hidden />
+                ) : column.sort.active === 'descending' ? (
+                  <ArrowDown size={12} aria-hidden />
+                ) : null}
               </button>
             )}
           </div>
@@ -173,7 +259,11 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
 }
 
 /** useWidths measures how wide the content of each column is in the rows that are there first. */
-function useWidths<Row>(scroller: RefObject<HTMLElement | null>, columns: Column<Row>[], any: boolean): (number | undefined)[] {
+function useWidths<Row>(
+  scroller: RefObject<HTMLElement | null>,
+  columns: Column<Row>[],
+  any: boolean,
+): (number | undefined)[] {
   const [widths, setWidths] = useState<(number | undefined)[]>([])
   const ids = columns.map((column) => column.id).join(' ')
   useLayoutEffect(() => {
@@ -181,7 +271,7 @@ function useWidths<Row>(scroller: RefObject<HTMLElement | null>, columns: Column
     const most: number[] = []
     const range = document.createRange()
     for (const row of scroller.current?.querySelectorAll('[role=rowgroup] > [role=row]') ?? []) {
-      [...row.children].forEach((cell, i) => {
+      ;[...row.children].forEach((cell, i) => {
         range.selectNodeContents(cell)
         most[i] = Math.max(most[i] ?? 40, Math.min(600, range.getBoundingClientRect().width))
       })
@@ -230,8 +320,28 @@ interface RowViewProps<Row> {
 }
 
 /** One row. It is drawn again only when something of it has changed: scrolling and changes of other rows leave it as it is. */
-const RowView = memo(function RowView<Row>({ row, id, index, start, height, template, columns, selected, faded, active, highlighted, onActive, onOpen }: RowViewProps<Row>) {
-  const classes = [styles.row, selected ? styles.selected : '', faded ? styles.faded : '', active ? styles.active : '', highlighted ? styles.highlighted : '']
+const RowView = memo(function RowView<Row>({
+  row,
+  id,
+  index,
+  start,
+  height,
+  template,
+  columns,
+  selected,
+  faded,
+  active,
+  highlighted,
+  onActive,
+  onOpen,
+}: RowViewProps<Row>) {
+  const classes = [
+    styles.row,
+    selected ? styles.selected : '',
+    faded ? styles.faded : '',
+    active ? styles.active : '',
+    highlighted ? styles.highlighted : '',
+  ]
   return (
     <div
       id={`row-${id}`}
@@ -243,7 +353,12 @@ const RowView = memo(function RowView<Row>({ row, id, index, start, height, temp
       onClick={(event) => {
         if (!event.currentTarget.contains(event.target as Node)) return
         onActive?.(id)
-        if (onOpen !== undefined && (event.target as HTMLElement).closest('a, button, input, label') === null && window.getSelection()?.isCollapsed !== false) onOpen(row)
+        if (
+          onOpen !== undefined &&
+          (event.target as HTMLElement).closest('a, button, input, label') === null &&
+          window.getSelection()?.isCollapsed !== false
+        )
+          onOpen(row)
       }}
     >
       <Cells columns={columns} row={row} />
@@ -253,5 +368,13 @@ const RowView = memo(function RowView<Row>({ row, id, index, start, height, temp
 
 /** The cells of a row. A row that only moves, because others are above it now, keeps them. */
 const Cells = memo(function Cells<Row>({ columns, row }: { columns: Column<Row>[]; row: Row }) {
-  return columns.map((column) => <div key={column.id} role="gridcell" className={column.align === 'end' ? `${styles.cell} ${styles.end}` : styles.cell}>{column.cell(row)}</div>)
+  return columns.map((column) => (
+    <div
+      key={column.id}
+      role="gridcell"
+      className={column.align === 'end' ? `${styles.cell} ${styles.end}` : styles.cell}
+    >
+      {column.cell(row)}
+    </div>
+  ))
 }) as <Row>(props: { columns: Column<Row>[]; row: Row }) => ReactNode

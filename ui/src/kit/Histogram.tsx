@@ -48,7 +48,10 @@ export function Histogram({ label, series, bars, now, onPeriod, marks, legend, n
   const [dragging, setDragging] = useState(false)
   const most = Math.max(1, ...bars.map(sum))
   const last = bars.length - 1
-  const range = chosen === undefined ? undefined : { low: Math.min(chosen.from, chosen.to), high: Math.min(last, Math.max(chosen.from, chosen.to)) }
+  const range =
+    chosen === undefined
+      ? undefined
+      : { low: Math.min(chosen.from, chosen.to), high: Math.min(last, Math.max(chosen.from, chosen.to)) }
 
   const indexAt = (event: PointerEvent) => {
     const box = area.current?.getBoundingClientRect()
@@ -77,7 +80,8 @@ export function Histogram({ label, series, bars, now, onPeriod, marks, legend, n
   }
   const chosenBars = range === undefined ? [] : bars.slice(range.low, range.high + 1)
   const more = chosenBars[0] === undefined ? '' : (note?.(chosenBars[0].start, chosenBars.at(-1)?.end ?? 0) ?? '')
-  const text = range === undefined ? '' : [describe(chosenBars, series, zone), more].filter((part) => part !== '').join('; ')
+  const text =
+    range === undefined ? '' : [describe(chosenBars, series, zone), more].filter((part) => part !== '').join('; ')
   return (
     <figure className={styles.figure}>
       <div
@@ -86,7 +90,7 @@ export function Histogram({ label, series, bars, now, onPeriod, marks, legend, n
         aria-label={`${label}. Arrow keys choose a time, with Shift a period; Enter filters by it.`}
         tabIndex={0}
         onKeyDown={keys}
-        onBlur={() => { setChosen(undefined) }}
+        onBlur={() => setChosen(undefined)}
         onPointerDown={(event) => {
           if (event.button !== 0) return
           event.currentTarget.setPointerCapture(event.pointerId)
@@ -96,7 +100,13 @@ export function Histogram({ label, series, bars, now, onPeriod, marks, legend, n
         }}
         onPointerMove={(event) => {
           const index = indexAt(event)
-          setChosen((before) => (dragging && before !== undefined ? { ...before, to: index } : event.pointerType === 'mouse' ? { from: index, to: index } : before))
+          setChosen((before) =>
+            dragging && before !== undefined
+              ? { ...before, to: index }
+              : event.pointerType === 'mouse'
+                ? { from: index, to: index }
+                : before,
+          )
         }}
         onPointerUp={() => {
           if (dragging) apply()
@@ -106,10 +116,20 @@ export function Histogram({ label, series, bars, now, onPeriod, marks, legend, n
           setDragging(false)
           setChosen(undefined)
         }}
-        onPointerLeave={() => { if (!dragging) setChosen(undefined) }}
+        onPointerLeave={() => {
+          if (!dragging) setChosen(undefined)
+        }}
       >
-        <svg ref={area} className={styles.svg} viewBox={`0 0 ${Math.max(1, bars.length)} ${height}`} preserveAspectRatio="none" aria-hidden>
-          {range === undefined ? null : <rect className={styles.range} x={range.low} y={0} width={range.high - range.low + 1} height={height} />}
+        <svg
+          ref={area}
+          className={styles.svg}
+          viewBox={`0 0 ${Math.max(1, bars.length)} ${height}`}
+          preserveAspectRatio="none"
+          aria-hidden
+        >
+          {range === undefined ? null : (
+            <rect className={styles.range} x={range.low} y={0} width={range.high - range.low + 1} height={height} />
+          )}
           {bars.map((bar, index) => {
             let top = height
             return bar.counts.map((count, s) => {
@@ -117,7 +137,16 @@ export function Histogram({ label, series, bars, now, onPeriod, marks, legend, n
               // A number that is not zero is always visible.
               const size = Math.max(1, (count / most) * height)
               top -= size
-              return <rect key={`${index} ${s}`} className={styles[series[s]?.tone ?? 'slate']} x={index + 0.1} y={top} width={0.8} height={size} />
+              return (
+                <rect
+                  key={`${index} ${s}`}
+                  className={styles[series[s]?.tone ?? 'slate']}
+                  x={index + 0.1}
+                  y={top}
+                  width={0.8}
+                  height={size}
+                />
+              )
             })
           })}
         </svg>
@@ -126,7 +155,9 @@ export function Histogram({ label, series, bars, now, onPeriod, marks, legend, n
       <figcaption className={styles.caption}>
         <span>{bars[0] === undefined ? '' : formatTime(bars[0].start, now, zone)}</span>
         <span className={styles.middle}>
-          <span className={styles.text} role="status">{text}</span>
+          <span className={styles.text} role="status">
+            {text}
+          </span>
           {/* It keeps its place while a time is chosen, and the keyboard reaches it: its list may be open. */}
           <span className={text === '' ? styles.legend : `${styles.legend} ${styles.away}`}>{legend}</span>
         </span>
@@ -135,9 +166,27 @@ export function Histogram({ label, series, bars, now, onPeriod, marks, legend, n
       <div className="hidden">
         <table>
           <caption>{label}</caption>
-          <thead><tr><th scope="col">From</th>{series.map(({ name }) => <th key={name} scope="col">{name}</th>)}</tr></thead>
+          <thead>
+            <tr>
+              <th scope="col">From</th>
+              {series.map(({ name }) => (
+                <th key={name} scope="col">
+                  {name}
+                </th>
+              ))}
+            </tr>
+          </thead>
           <tbody>
-            {bars.filter((bar) => sum(bar) > 0).map((bar) => <tr key={bar.start}><th scope="row">{formatFullTime(bar.start, zone)}</th>{series.map(({ name }, i) => <td key={name}>{formatCount(bar.counts[i] ?? 0)}</td>)}</tr>)}
+            {bars
+              .filter((bar) => sum(bar) > 0)
+              .map((bar) => (
+                <tr key={bar.start}>
+                  <th scope="row">{formatFullTime(bar.start, zone)}</th>
+                  {series.map(({ name }, i) => (
+                    <td key={name}>{formatCount(bar.counts[i] ?? 0)}</td>
+                  ))}
+                </tr>
+              ))}
           </tbody>
         </table>
       </div>
@@ -149,7 +198,12 @@ function describe(bars: Bar[], series: { name: string }[], zone: 'local' | 'utc'
   const [first] = bars
   const last = bars.at(-1)
   if (first === undefined || last === undefined) return ''
-  const parts = series.map(({ name }, i) => ({ name, count: bars.reduce((total, bar) => total + (bar.counts[i] ?? 0), 0) })).filter(({ count }) => count > 0)
-  const counts = parts.length === 0 ? 'no runs' : parts.map(({ name, count }) => `${formatCount(count)} ${name.toLowerCase()}`).join(', ')
+  const parts = series
+    .map(({ name }, i) => ({ name, count: bars.reduce((total, bar) => total + (bar.counts[i] ?? 0), 0) }))
+    .filter(({ count }) => count > 0)
+  const counts =
+    parts.length === 0
+      ? 'no runs'
+      : parts.map(({ name, count }) => `${formatCount(count)} ${name.toLowerCase()}`).join(', ')
   return `${formatFullTime(first.start, zone)} to ${formatFullTime(last.end, zone)}: ${counts}`
 }

@@ -27,7 +27,9 @@ export function CopyButton({ text, label }: { text: string; label: string }) {
         event.stopPropagation()
         void copyText(text).then((done) => {
           setState(done ? 'copied' : 'refused')
-          window.setTimeout(() => { setState('') }, 1500)
+          window.setTimeout(() => {
+            setState('')
+          }, 1500)
         })
       }}
     >

@@ -1,5 +1,13 @@
 import { DropdownMenu as Radix } from 'radix-ui'
-import { cloneElement, useEffect, useRef, useState, type ButtonHTMLAttributes, type ReactElement, type ReactNode } from 'react'
+import {
+  cloneElement,
+  useEffect,
+  useRef,
+  useState,
+  type ButtonHTMLAttributes,
+  type ReactElement,
+  type ReactNode,
+} from 'react'
 import styles from './overlay.module.css'
 
 export interface MenuItem {
@@ -28,7 +36,7 @@ export function Menu(props: MenuProps) {
   return cloneElement(props.trigger, {
     'aria-haspopup': 'menu',
     'aria-expanded': false,
-    onClick: () => { setUsed(true) },
+    onClick: () => setUsed(true),
     onKeyDown: (event) => {
       if (event.key !== 'ArrowDown') return
       event.preventDefault()
@@ -53,13 +61,20 @@ function UsedMenu({ trigger, items, align = 'end' }: MenuProps) {
   }, [])
   return (
     <Radix.Root modal={false} open={open} onOpenChange={setOpen}>
-      <Radix.Trigger ref={button} asChild>{trigger}</Radix.Trigger>
+      <Radix.Trigger ref={button} asChild>
+        {trigger}
+      </Radix.Trigger>
       <Radix.Portal container={landmark}>
         <Radix.Content className={styles.menu} align={align} sideOffset={4} collisionPadding={8}>
           {items.map((item, index) => {
             const key = item.key ?? String(index)
             if (item.kind === 'separator') return <Radix.Separator key={key} className={styles.separator} />
-            if (item.kind === 'heading') return <Radix.Label key={key} className={styles.heading}>{item.label}</Radix.Label>
+            if (item.kind === 'heading')
+              return (
+                <Radix.Label key={key} className={styles.heading}>
+                  {item.label}
+                </Radix.Label>
+              )
             const refused = item.refused !== undefined
             const content = (
               <>
@@ -79,9 +94,13 @@ function UsedMenu({ trigger, items, align = 'end' }: MenuProps) {
               },
             }
             return item.checked === undefined ? (
-              <Radix.Item key={key} {...shared}>{content}</Radix.Item>
+              <Radix.Item key={key} {...shared}>
+                {content}
+              </Radix.Item>
             ) : (
-              <Radix.CheckboxItem key={key} {...shared} checked={item.checked}>{content}</Radix.CheckboxItem>
+              <Radix.CheckboxItem key={key} {...shared} checked={item.checked}>
+                {content}
+              </Radix.CheckboxItem>
             )
           })}
         </Radix.Content>

@@ -10,7 +10,15 @@ export function Page({ title, fill = false, children }: { title: string; fill?: 
 }
 
 /** The head of a page: its name, facts beside it, actions at the right edge. */
-export function PageHead({ title, children, actions }: { title: ReactNode; children?: ReactNode; actions?: ReactNode }) {
+export function PageHead({
+  title,
+  children,
+  actions,
+}: {
+  title: ReactNode
+  children?: ReactNode
+  actions?: ReactNode
+}) {
   return (
     <div className={styles.head}>
       <h1 className={styles.title}>{title}</h1>
@@ -21,7 +29,17 @@ export function PageHead({ title, children, actions }: { title: ReactNode; child
 }
 
 /** A framed part of a page. */
-export function Panel({ title, actions, children, flush = false }: { title?: ReactNode; actions?: ReactNode; children: ReactNode; flush?: boolean }) {
+export function Panel({
+  title,
+  actions,
+  children,
+  flush = false,
+}: {
+  title?: ReactNode
+  actions?: ReactNode
+  children: ReactNode
+  flush?: boolean
+}) {
   return (
     <section className={styles.panel}>
       {title === undefined && actions === undefined ? null : (
@@ -39,12 +57,14 @@ export function Panel({ title, actions, children, flush = false }: { title?: Rea
 export function Facts({ facts }: { facts: ([string, ReactNode] | undefined)[] }) {
   return (
     <dl className={styles.list}>
-      {facts.filter((fact) => fact !== undefined).map(([name, value]) => (
-        <div key={name} className={styles.fact}>
-          <dt>{name}</dt>
-          <dd>{value}</dd>
-        </div>
-      ))}
+      {facts
+        .filter((fact) => fact !== undefined)
+        .map(([name, value]) => (
+          <div key={name} className={styles.fact}>
+            <dt>{name}</dt>
+            <dd>{value}</dd>
+          </div>
+        ))}
     </dl>
   )
 }

@@ -3,7 +3,21 @@ import type { ReactElement, ReactNode } from 'react'
 import styles from './overlay.module.css'
 
 /** A small panel that opens from a button and closes with Escape or a click beside it. */
-export function Popover({ trigger, label, open, onOpen, children, align = 'start' }: { trigger: ReactElement; label: string; open: boolean; onOpen: (open: boolean) => void; children: ReactNode; align?: 'start' | 'end' }) {
+export function Popover({
+  trigger,
+  label,
+  open,
+  onOpen,
+  children,
+  align = 'start',
+}: {
+  trigger: ReactElement
+  label: string
+  open: boolean
+  onOpen: (open: boolean) => void
+  children: ReactNode
+  align?: 'start' | 'end'
+}) {
   return (
     <Radix.Root open={open} onOpenChange={onOpen}>
       <Radix.Trigger asChild>{trigger}</Radix.Trigger>

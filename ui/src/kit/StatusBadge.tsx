@@ -2,7 +2,17 @@ import styles from './StatusBadge.module.css'
 import { cancelRequested, statusWord, type Vocabulary } from './status'
 
 /** A status by icon, word and colour. `detail` follows the word after a colon, as in "Waiting: timer". */
-export function StatusBadge({ of, status, detail, size = 'normal' }: { of: Vocabulary; status: string; detail?: string; size?: 'normal' | 'large' }) {
+export function StatusBadge({
+  of,
+  status,
+  detail,
+  size = 'normal',
+}: {
+  of: Vocabulary
+  status: string
+  detail?: string
+  size?: 'normal' | 'large'
+}) {
   const { icon: Icon, word, tone } = statusWord(of, status)
   return (
     <span className={`${styles.badge} ${styles[tone] ?? ''} ${size === 'large' ? styles.large : ''}`}>
@@ -27,7 +37,15 @@ export function CancelRequestedBadge() {
 }
 
 /** A short label on a tint. */
-export function Chip({ tone, children, title }: { tone: 'slate' | 'blue' | 'violet' | 'green' | 'red' | 'amber'; children: React.ReactNode; title?: string }) {
+export function Chip({
+  tone,
+  children,
+  title,
+}: {
+  tone: 'slate' | 'blue' | 'violet' | 'green' | 'red' | 'amber'
+  children: React.ReactNode
+  title?: string
+}) {
   return (
     <span className={`${styles.chip} ${styles[tone] ?? ''} ${styles[`${tone}Tint`] ?? ''}`} title={title}>
       {children}

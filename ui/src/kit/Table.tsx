@@ -11,7 +11,13 @@ export function Table({ heads, label, children }: { heads: string[]; label?: str
     <div className={styles.scroll} tabIndex={0} role="region" aria-label={label ?? heads.join(', ')}>
       <table className={styles.table} style={labels}>
         <thead>
-          <tr>{heads.map((head) => <th key={head} scope="col">{head}</th>)}</tr>
+          <tr>
+            {heads.map((head) => (
+              <th key={head} scope="col">
+                {head}
+              </th>
+            ))}
+          </tr>
         </thead>
         <tbody>{children}</tbody>
       </table>

@@ -10,7 +10,19 @@ export interface Tab {
 }
 
 /** Tabs whose selection lives in the URL: the caller passes it and is told of a new one. */
-export function Tabs({ tabs, value, onChange, children, label }: { tabs: Tab[]; value: string; onChange: (id: string) => void; children: ReactNode; label: string }) {
+export function Tabs({
+  tabs,
+  value,
+  onChange,
+  children,
+  label,
+}: {
+  tabs: Tab[]
+  value: string
+  onChange: (id: string) => void
+  children: ReactNode
+  label: string
+}) {
   return (
     <Radix.Root value={value} onValueChange={onChange} className={styles.root}>
       <Radix.List className={styles.list} aria-label={label}>

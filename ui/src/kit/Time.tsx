@@ -7,10 +7,26 @@ import { Tooltip } from './Tooltip'
  * A time, with the full date in both zones and its age as tooltip. A time that is not known is a dash. `plain` has the browser's own
  * tooltip, which costs nothing: for tables.
  */
-export function Time({ at, unknown = '–', plain = false }: { at: number | undefined; unknown?: string; plain?: boolean }) {
+export function Time({
+  at,
+  unknown = '–',
+  plain = false,
+}: {
+  at: number | undefined
+  unknown?: string
+  plain?: boolean
+}) {
   const { zone } = usePreferences()
   if (at === undefined) return <span>{unknown}</span>
-  if (plain) return <time dateTime={new Date(at).toISOString()} title={`${formatFullTime(at, 'utc')}\n${formatFullTime(at, 'local')}`}>{formatTime(at, now(), zone)}</time>
+  if (plain)
+    return (
+      <time
+        dateTime={new Date(at).toISOString()}
+        title={`${formatFullTime(at, 'utc')}\n${formatFullTime(at, 'local')}`}
+      >
+        {formatTime(at, now(), zone)}
+      </time>
+    )
   const text = (
     <>
       {formatFullTime(at, 'utc')}
@@ -31,7 +47,11 @@ export function Time({ at, unknown = '–', plain = false }: { at: number | unde
 export function Ago({ at, unknown = 'unknown' }: { at: number | undefined; unknown?: string }) {
   const time = useNow()
   if (at === undefined) return <span>{unknown}</span>
-  return <time dateTime={new Date(at).toISOString()} title={formatFullTime(at, 'utc')}>{formatAgo(time - at)}</time>
+  return (
+    <time dateTime={new Date(at).toISOString()} title={formatFullTime(at, 'utc')}>
+      {formatAgo(time - at)}
+    </time>
+  )
 }
 
 /** The time from `from` to `to`, or until now, renewed each second. */
@@ -42,7 +62,17 @@ export function Elapsed({ from, to }: { from: number | undefined; to?: number | 
 }
 
 /** Since when something is so, and for how long. */
-export const Since = ({ at }: { at: number | undefined }) => <>since <Time at={at} unknown="unknown" />{at === undefined ? null : <> (<Elapsed from={at} />)</>}</>
+export const Since = ({ at }: { at: number | undefined }) => (
+  <>
+    since <Time at={at} unknown="unknown" />
+    {at === undefined ? null : (
+      <>
+        {' '}
+        (<Elapsed from={at} />)
+      </>
+    )}
+  </>
+)
 
 /** The time until `at`, renewed each second: 0:17. */
 export function Countdown({ at, unknown = 'unknown' }: { at: number | undefined; unknown?: string }) {

@@ -34,7 +34,13 @@ export function Toasts() {
   return (
     <Radix.Provider duration={6000} swipeDirection="right">
       {list.map(({ id, text, tone }) => (
-        <Radix.Root key={id} className={`${styles.toast} ${tone === 'error' ? styles.error : ''}`} onOpenChange={(open) => { if (!open) change(messages.filter((m) => m.id !== id)) }}>
+        <Radix.Root
+          key={id}
+          className={`${styles.toast} ${tone === 'error' ? styles.error : ''}`}
+          onOpenChange={(open) => {
+            if (!open) change(messages.filter((m) => m.id !== id))
+          }}
+        >
           <Radix.Description>{text}</Radix.Description>
         </Radix.Root>
       ))}

@@ -1,13 +1,17 @@
 import { type Json, JsonNumber, printJson } from '../api/json'
 
 /** quote quotes a word for the shell where that is necessary. */
-export const quote = (word: string): string => (/^[A-Za-z0-9_@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`)
+export const quote = (word: string): string =>
+  /^[A-Za-z0-9_@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`
 
 /**
  * command prints a command of the CLI that can be pasted into a shell. Values that are undefined, empty or false are left out with their
  * flag; true is a flag without a value, and a list repeats the flag.
  */
-export function command(words: string[], flags: Record<string, string | boolean | readonly string[] | undefined> = {}): string {
+export function command(
+  words: string[],
+  flags: Record<string, string | boolean | readonly string[] | undefined> = {},
+): string {
   const parts = words.map(quote)
   for (const [name, given] of Object.entries(flags)) {
     for (const value of typeof given === 'object' ? given : [given]) {
@@ -20,7 +24,13 @@ export function command(words: string[], flags: Record<string, string | boolean 
 
 /** curl prints a call of the REST API for the shell. The token, where the server requires one, is read from the variable of the CLI. */
 export function curl(origin: string, { method, path, body, type = 'application/json' }: Rest): string {
-  const parts = ['curl', ...(method === 'GET' ? [] : ['-X', method]), quote(`${origin}${path}`), '-H', '"Authorization: Bearer $SIGNALBOX_TOKEN"']
+  const parts = [
+    'curl',
+    ...(method === 'GET' ? [] : ['-X', method]),
+    quote(`${origin}${path}`),
+    '-H',
+    '"Authorization: Bearer $SIGNALBOX_TOKEN"',
+  ]
   if (body !== undefined) parts.push('-H', quote(`Content-Type: ${type}`), '-d', quote(body))
   return parts.join(' ')
 }
@@ -38,12 +48,17 @@ export type Part = Json | number | bigint | undefined | readonly Part[] | { read
 
 /** asJson converts a value as the API writes it: 64-bit numbers are strings. */
 function asJson(value: Part): Json {
-  if (value === undefined || value === null || typeof value === 'boolean' || typeof value === 'string') return value ?? null
+  if (value === undefined || value === null || typeof value === 'boolean' || typeof value === 'string')
+    return value ?? null
   if (value instanceof JsonNumber || value instanceof Map) return value
   if (typeof value === 'bigint') return String(value)
   if (typeof value === 'number') return new JsonNumber(String(value))
   if (Array.isArray(value)) return value.map(asJson)
-  return new Map(Object.entries(value).filter(([, part]) => part !== undefined).map(([name, part]) => [name, asJson(part)]))
+  return new Map(
+    Object.entries(value)
+      .filter(([, part]) => part !== undefined)
+      .map(([name, part]) => [name, asJson(part)]),
+  )
 }
 
 /**
@@ -55,9 +70,16 @@ export function restCall(method: string, template: string, request: Record<strin
   const path = template.replace(/\{(\w+)\}/g, (_, name: string) => {
     const value = request[name]
     body[name] = undefined
-    return encodeURIComponent(typeof value === 'string' || typeof value === 'bigint' ? String(value) : '').replaceAll('%2F', '/')
+    return encodeURIComponent(typeof value === 'string' || typeof value === 'bigint' ? String(value) : '').replaceAll(
+      '%2F',
+      '/',
+    )
   })
   if (method !== 'GET' && method !== 'DELETE') return { method, path, body: printJson(asJson(body)) }
-  const query = new URLSearchParams(Object.entries(body).flatMap(([name, value]) => (typeof value === 'string' || typeof value === 'bigint' ? [[name, String(value)]] : []))).toString()
+  const query = new URLSearchParams(
+    Object.entries(body).flatMap(([name, value]) =>
+      typeof value === 'string' || typeof value === 'bigint' ? [[name, String(value)]] : [],
+    ),
+  ).toString()
   return { method, path: query === '' ? path : `${path}?${query}` }
 }

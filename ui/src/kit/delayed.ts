@@ -4,8 +4,12 @@ import { useEffect, useState } from 'react'
 export function useDelayed<T>(value: T, milliseconds: number): T {
   const [delayed, setDelayed] = useState(value)
   useEffect(() => {
-    const timer = window.setTimeout(() => { setDelayed(value) }, milliseconds)
-    return () => { window.clearTimeout(timer) }
+    const timer = window.setTimeout(() => {
+      setDelayed(value)
+    }, milliseconds)
+    return () => {
+      window.clearTimeout(timer)
+    }
   }, [value, milliseconds])
   return delayed
 }

@@ -1,5 +1,14 @@
 import { describe, expect, it } from 'vitest'
-import { formatAgo, formatBytes, formatCount, formatCountdown, formatDuration, formatTime, plural, shortId } from './format'
+import {
+  formatAgo,
+  formatBytes,
+  formatCount,
+  formatCountdown,
+  formatDuration,
+  formatTime,
+  plural,
+  shortId,
+} from './format'
 
 describe('formats', () => {
   it.each([

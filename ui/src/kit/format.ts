@@ -43,7 +43,14 @@ const months = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', '
 function parts(ms: number, zone: Zone) {
   const d = new Date(ms)
   return zone === 'utc'
-    ? { y: d.getUTCFullYear(), mo: d.getUTCMonth(), d: d.getUTCDate(), h: d.getUTCHours(), mi: d.getUTCMinutes(), s: d.getUTCSeconds() }
+    ? {
+        y: d.getUTCFullYear(),
+        mo: d.getUTCMonth(),
+        d: d.getUTCDate(),
+        h: d.getUTCHours(),
+        mi: d.getUTCMinutes(),
+        s: d.getUTCSeconds(),
+      }
     : { y: d.getFullYear(), mo: d.getMonth(), d: d.getDate(), h: d.getHours(), mi: d.getMinutes(), s: d.getSeconds() }
 }
 
@@ -51,7 +58,8 @@ function parts(ms: number, zone: Zone) {
 export function formatTime(ms: number, now: number, zone: Zone): string {
   const t = parts(ms, zone)
   const n = parts(now, zone)
-  if ((t.y === n.y && t.mo === n.mo && t.d === n.d) || Math.abs(now - ms) < 12 * hour) return `${two(t.h)}:${two(t.mi)}:${two(t.s)}`
+  if ((t.y === n.y && t.mo === n.mo && t.d === n.d) || Math.abs(now - ms) < 12 * hour)
+    return `${two(t.h)}:${two(t.mi)}:${two(t.s)}`
   const date = `${t.d} ${months[t.mo] ?? ''}`
   return t.y === n.y ? `${date} ${two(t.h)}:${two(t.mi)}` : `${date} ${t.y}`
 }

@@ -1,10 +1,18 @@
 import { describe, expect, it } from 'vitest'
 import { inPlace } from './held'
 
-const rows = (text: string) => text.split(' ').filter(Boolean).map((word) => ({ id: word.charAt(0), text: word }))
+const rows = (text: string) =>
+  text
+    .split(' ')
+    .filter(Boolean)
+    .map((word) => ({ id: word.charAt(0), text: word }))
 const shown = (before: string, next: string) => {
   const result = inPlace(rows(before), rows(next), (row) => row.id)
-  return { rows: result.rows.map((row) => row.text).join(' '), left: [...result.left].join(' '), waiting: result.waiting }
+  return {
+    rows: result.rows.map((row) => row.text).join(' '),
+    left: [...result.left].join(' '),
+    waiting: result.waiting,
+  }
 }
 
 describe('the rows of a list that a person is at work with', () => {

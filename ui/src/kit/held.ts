@@ -33,9 +33,23 @@ export function useHeldRows<Row>(list: Row[], rowKey: (row: Row) => string, view
   const [focus, setFocus] = useState(false)
   const held = pointer || focus
   const leaving = useRef(0)
-  useEffect(() => () => { window.clearTimeout(leaving.current) }, [])
-  const [state, setState] = useState<Shown<Row> & { list: Row[]; view: string; held: boolean }>({ rows: list, left: nothing, waiting: 0, list, view, held })
-  const settle = () => { setState({ rows: list, left: nothing, waiting: 0, list, view, held }) }
+  useEffect(
+    () => () => {
+      window.clearTimeout(leaving.current)
+    },
+    [],
+  )
+  const [state, setState] = useState<Shown<Row> & { list: Row[]; view: string; held: boolean }>({
+    rows: list,
+    left: nothing,
+    waiting: 0,
+    list,
+    view,
+    held,
+  })
+  const settle = () => {
+    setState({ rows: list, left: nothing, waiting: 0, list, view, held })
+  }
   if (state.list !== list || state.view !== view || state.held !== held) {
     if (held && state.view === view) setState({ ...inPlace(state.rows, list, rowKey), list, view, held })
     else settle()
@@ -51,8 +65,8 @@ export function useHeldRows<Row>(list: Row[], rowKey: (row: Row) => string, view
     settle,
     /** For the element around the list. React passes it also the events of dialogs and menus that were opened from a row. */
     handlers: {
-      onPointerEnter: () => { setPointer(true) },
-      onPointerLeave: () => { setPointer(false) },
+      onPointerEnter: () => setPointer(true),
+      onPointerLeave: () => setPointer(false),
       onFocus: ({ currentTarget, target }: FocusEvent) => {
         window.clearTimeout(leaving.current)
         // A row that was only clicked keeps the focus when the pointer is elsewhere.
@@ -61,7 +75,9 @@ export function useHeldRows<Row>(list: Row[], rowKey: (row: Row) => string, view
       onBlur: ({ target }: FocusEvent) => {
         window.clearTimeout(leaving.current)
         // The focus may go on within the list, or the window has lost it.
-        leaving.current = window.setTimeout(() => { if (document.activeElement !== target) setFocus(false) })
+        leaving.current = window.setTimeout(() => {
+          if (document.activeElement !== target) setFocus(false)
+        })
       },
     },
   }

@@ -14,7 +14,15 @@ export interface Preferences {
 }
 
 const key = 'signalbox.preferences'
-const defaults: Preferences = { theme: 'system', zone: 'local', density: 'normal', shortcuts: true, project: '', columns: '', cards: '' }
+const defaults: Preferences = {
+  theme: 'system',
+  zone: 'local',
+  density: 'normal',
+  shortcuts: true,
+  project: '',
+  columns: '',
+  cards: '',
+}
 
 const allowed: { [K in keyof Preferences]: (value: unknown) => boolean } = {
   theme: (v) => v === 'system' || v === 'light' || v === 'dark',
@@ -58,7 +66,10 @@ apply()
 export function setPreferences(change: Partial<Preferences>): void {
   current = { ...current, ...change }
   try {
-    window.localStorage.setItem(key, new URLSearchParams(Object.entries(current).map(([k, v]) => [k, String(v)])).toString())
+    window.localStorage.setItem(
+      key,
+      new URLSearchParams(Object.entries(current).map(([k, v]) => [k, String(v)])).toString(),
+    )
   } catch {
     // storage may be switched off in the browser: the choice lasts until the page is closed
   }

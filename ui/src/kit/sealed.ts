@@ -21,7 +21,8 @@ const seal = Decoration.replace({ widget: new Seal() })
 function seals(view: EditorView): DecorationSet {
   const builder = new RangeSetBuilder<Decoration>()
   for (const { from, to } of view.visibleRanges) {
-    for (const found of view.state.sliceDoc(from, to).matchAll(/⟦redacted(?::\d+)?⟧/g)) builder.add(from + found.index, from + found.index + found[0].length, seal)
+    for (const found of view.state.sliceDoc(from, to).matchAll(/⟦redacted(?::\d+)?⟧/g))
+      builder.add(from + found.index, from + found.index + found[0].length, seal)
   }
   return builder.finish()
 }
@@ -38,5 +39,8 @@ export const sealedValues = ViewPlugin.fromClass(
       if (update.docChanged || update.viewportChanged) this.decorations = seals(update.view)
     }
   },
-  { decorations: (plugin) => plugin.decorations, provide: (plugin) => EditorView.atomicRanges.of((view) => view.plugin(plugin)?.decorations ?? Decoration.none) },
+  {
+    decorations: (plugin) => plugin.decorations,
+    provide: (plugin) => EditorView.atomicRanges.of((view) => view.plugin(plugin)?.decorations ?? Decoration.none),
+  },
 )

@@ -1,6 +1,34 @@
 import {
-  Ban, Check, CircleCheck, CircleDashed, CircleX, Clock, Flag, Gauge, Heart, HeartOff, HeartPulse, CircleHelp, Hourglass, Inbox, Loader, LogOut, Moon, OctagonX,
-  Play, Plug, Route, Shield, SkipForward, Skull, Square, TimerOff, TriangleAlert, Unplug, Wrench, type LucideIcon,
+  Ban,
+  Check,
+  CircleCheck,
+  CircleDashed,
+  CircleX,
+  Clock,
+  Flag,
+  Gauge,
+  Heart,
+  HeartOff,
+  HeartPulse,
+  CircleHelp,
+  Hourglass,
+  Inbox,
+  Loader,
+  LogOut,
+  Moon,
+  OctagonX,
+  Play,
+  Plug,
+  Route,
+  Shield,
+  SkipForward,
+  Skull,
+  Square,
+  TimerOff,
+  TriangleAlert,
+  Unplug,
+  Wrench,
+  type LucideIcon,
 } from 'lucide-react'
 
 /** Status words, icons and colours, one vocabulary per thing. A status is always shown by all three. */
@@ -159,5 +187,12 @@ export function inWords(code: string): string {
 /** statusWord returns how a status is shown; a word that this page has no icon for is shown as it is. */
 export function statusWord(of: Vocabulary, status: string): StatusWord {
   const words: Record<string, StatusWord> = vocabularies[of]
-  return words[status] ?? w(of === 'stuck' ? TriangleAlert : CircleHelp, status === '' ? 'Unknown' : inWords(status), of === 'stuck' ? 'amber' : 'slate')
+  return (
+    words[status] ??
+    w(
+      of === 'stuck' ? TriangleAlert : CircleHelp,
+      status === '' ? 'Unknown' : inWords(status),
+      of === 'stuck' ? 'amber' : 'slate',
+    )
+  )
 }

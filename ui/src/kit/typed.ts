@@ -4,9 +4,11 @@ import { createContext, useEffect, useRef, useState } from 'react'
 /** Closes the dialog or drawer around; it asks first where something was typed. Undefined outside of one. */
 export const CloseContext = createContext<(() => void) | undefined>(undefined)
 
-const fields = 'textarea, [contenteditable=true], input:not([type=search], [type=checkbox], [type=radio], [role=combobox])'
+const fields =
+  'textarea, [contenteditable=true], input:not([type=search], [type=checkbox], [type=radio], [role=combobox])'
 
-const textOf = (field: Element) => (field instanceof HTMLInputElement || field instanceof HTMLTextAreaElement ? field.value : (field.textContent ?? ''))
+const textOf = (field: Element) =>
+  field instanceof HTMLInputElement || field instanceof HTMLTextAreaElement ? field.value : (field.textContent ?? '')
 
 /** The texts of the fields in an element, as they were first and as they were typed. Searches are left out: nothing is lost with them. */
 export class TypedTexts {
@@ -20,7 +22,9 @@ export class TypedTexts {
     const remember = (field: Element | null) => {
       if (field !== null && !this.first.has(field)) this.first.set(field, textOf(field))
     }
-    const onFocus = (event: Event) => { remember((event.target as Element).closest(fields)) }
+    const onFocus = (event: Event) => {
+      remember((event.target as Element).closest(fields))
+    }
     const onInput = (event: Event) => {
       const field = (event.target as Element).closest(fields)
       if (field === null) return
@@ -39,7 +43,9 @@ export class TypedTexts {
 
   /** kept reports whether a field has another text than first. A field that is gone counts with its last text. */
   kept(): boolean {
-    return [...this.typed].some(([field, last]) => (field.isConnected ? textOf(field) : last) !== (this.first.get(field) ?? ''))
+    return [...this.typed].some(
+      ([field, last]) => (field.isConnected ? textOf(field) : last) !== (this.first.get(field) ?? ''),
+    )
   }
 }
 
@@ -51,23 +57,37 @@ export function useTyped(content: HTMLElement | null, onClose: () => void) {
   const [texts] = useState(() => new TypedTexts())
   const [typed, setTyped] = useState(false)
   const [closing, setClosing] = useState(false)
-  useEffect(() => (content === null ? undefined : texts.follow(content, () => { setTyped(true) })), [content, texts])
+  useEffect(
+    () =>
+      content === null
+        ? undefined
+        : texts.follow(content, () => {
+            setTyped(true)
+          }),
+    [content, texts],
+  )
   const away = useBlocker({
     disabled: !typed,
     withResolver: true,
     enableBeforeUnload: () => texts.kept(),
     // An action that succeeds closes its dialog and may open another page in the same turn.
-    shouldBlockFn: ({ current, next, action }) => texts.kept() && ((action !== 'PUSH' && action !== 'REPLACE') || (!texts.submitted && current.pathname !== next.pathname)),
+    shouldBlockFn: ({ current, next, action }) =>
+      texts.kept() &&
+      ((action !== 'PUSH' && action !== 'REPLACE') || (!texts.submitted && current.pathname !== next.pathname)),
   })
   const close = useRef(onClose)
-  useEffect(() => { close.current = onClose }, [onClose])
+  useEffect(() => {
+    close.current = onClose
+  }, [onClose])
   const [request] = useState(() => () => {
     if (texts.kept()) setClosing(true)
     else close.current()
   })
   return {
     request,
-    onSubmit: () => { texts.submitted = true },
+    onSubmit: () => {
+      texts.submitted = true
+    },
     asking: closing || away.status === 'blocked',
     stay: () => {
       setClosing(false)

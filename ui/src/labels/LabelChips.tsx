@@ -14,7 +14,12 @@ export interface LabelChipsProps {
   copy?: boolean
 }
 
-const Text = ({ label }: { label: Label }) => <><span className={styles.key}>{label.key}=</span>{label.value}</>
+const Text = ({ label }: { label: Label }) => (
+  <>
+    <span className={styles.key}>{label.key}=</span>
+    {label.value}
+  </>
+)
 
 /** The labels of a run, each with the way to the runs that have it, too. A long value is cut; the tooltip has it whole. */
 export function LabelChips({ labels, project, onFilter, most = Infinity, copy = false }: LabelChipsProps) {
@@ -24,13 +29,29 @@ export function LabelChips({ labels, project, onFilter, most = Infinity, copy = 
     <ul className={styles.chips} aria-label="Labels">
       {list.slice(0, most).map((label) => (
         <li key={label.key} className={styles.chip}>
-          {onFilter === undefined
-            ? <Link to="/p/$project/runs" params={{ project }} search={{ label: labelParameter(label) }} className={styles.text} title={labelText(label)}><Text label={label} /></Link>
-            : <button type="button" className={styles.text} title={labelText(label)} onClick={() => { onFilter(label) }}><Text label={label} /></button>}
+          {onFilter === undefined ? (
+            <Link
+              to="/p/$project/runs"
+              params={{ project }}
+              search={{ label: labelParameter(label) }}
+              className={styles.text}
+              title={labelText(label)}
+            >
+              <Text label={label} />
+            </Link>
+          ) : (
+            <button type="button" className={styles.text} title={labelText(label)} onClick={() => onFilter(label)}>
+              <Text label={label} />
+            </button>
+          )}
           {copy ? <CopyButton text={label.value} label={`Copy the value of ${label.key}`} /> : null}
         </li>
       ))}
-      {hidden.length === 0 ? null : <li className={styles.more} title={hidden.map(labelText).join('\n')}>+{hidden.length}</li>}
+      {hidden.length === 0 ? null : (
+        <li className={styles.more} title={hidden.map(labelText).join('\n')}>
+          +{hidden.length}
+        </li>
+      )}
     </ul>
   )
 }

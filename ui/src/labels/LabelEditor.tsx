@@ -17,7 +17,14 @@ export interface LabelEditorProps {
 }
 
 /** Labels as rows of key and value. Enter in a value adds the next row. */
-export function LabelEditor({ rows, onChange, fields = [], inherited = {}, computed = {}, disabled = false }: LabelEditorProps) {
+export function LabelEditor({
+  rows,
+  onChange,
+  fields = [],
+  inherited = {},
+  computed = {},
+  disabled = false,
+}: LabelEditorProps) {
   const list = useRef<HTMLDivElement>(null)
   // The field that a new row begins in.
   const focus = useRef<'' | 'key' | 'value'>('')
@@ -35,15 +42,32 @@ export function LabelEditor({ rows, onChange, fields = [], inherited = {}, compu
     list.current?.querySelector('button')?.focus()
     onChange(rows.filter((row) => row.id !== id))
   }
-  const set = (id: number, part: Partial<LabelRow>) => { onChange(rows.map((row) => (row.id === id ? { ...row, ...part } : row))) }
+  const set = (id: number, part: Partial<LabelRow>) => {
+    onChange(rows.map((row) => (row.id === id ? { ...row, ...part } : row)))
+  }
   const keys = new Set(rows.map((row) => row.key.trim()))
-  const server = new Map(fields.filter(({ path }) => path.startsWith('labels.')).map(({ path, message }) => [path.slice('labels.'.length), message]))
-  const elsewhere = [...fields.filter(({ path }) => path === 'labels').map(({ message }) => message), ...[...server].filter(([key]) => !keys.has(key)).map(([key, message]) => `${key}: ${message}`)]
+  const server = new Map(
+    fields
+      .filter(({ path }) => path.startsWith('labels.'))
+      .map(({ path, message }) => [path.slice('labels.'.length), message]),
+  )
+  const elsewhere = [
+    ...fields.filter(({ path }) => path === 'labels').map(({ message }) => message),
+    ...[...server].filter(([key]) => !keys.has(key)).map(([key, message]) => `${key}: ${message}`),
+  ]
   return (
     <div ref={list} role="group" aria-label="Labels" className={styles.editor}>
       <div className={styles.line}>
         <h3>Labels</h3>
-        <Button kind="quiet" icon={<Plus size={14} aria-hidden />} refused={rows.length >= mostLabels ? `A run has at most ${mostLabels} labels` : undefined} disabled={disabled} onClick={() => { add() }}>Add a label</Button>
+        <Button
+          kind="quiet"
+          icon={<Plus size={14} aria-hidden />}
+          refused={rows.length >= mostLabels ? `A run has at most ${mostLabels} labels` : undefined}
+          disabled={disabled}
+          onClick={() => add()}
+        >
+          Add a label
+        </Button>
       </div>
       {Object.keys(inherited).length === 0 ? null : (
         <>
@@ -51,8 +75,16 @@ export function LabelEditor({ rows, onChange, fields = [], inherited = {}, compu
           <ul className={styles.chips} aria-label="Labels of the replayed run">
             {labelList(inherited).map((label) => (
               <li key={label.key} className={`${styles.chip} ${keys.has(label.key) ? styles.replaced : ''}`}>
-                <button type="button" className={styles.text} title={labelText(label)} aria-label={keys.has(label.key) ? `${labelText(label)}, replaced` : `Replace ${labelText(label)}`} disabled={disabled || keys.has(label.key)} onClick={() => { add(label.key, label.value) }}>
-                  <span className={styles.key}>{label.key}=</span>{label.value}
+                <button
+                  type="button"
+                  className={styles.text}
+                  title={labelText(label)}
+                  aria-label={keys.has(label.key) ? `${labelText(label)}, replaced` : `Replace ${labelText(label)}`}
+                  disabled={disabled || keys.has(label.key)}
+                  onClick={() => add(label.key, label.value)}
+                >
+                  <span className={styles.key}>{label.key}=</span>
+                  {label.value}
                 </button>
               </li>
             ))}
@@ -65,7 +97,15 @@ export function LabelEditor({ rows, onChange, fields = [], inherited = {}, compu
         return (
           <div key={row.id} data-row className={styles.row}>
             <div data-part="key">
-              <TextField label={`Key of label ${index + 1}`} labelHidden placeholder="Key" value={row.key} disabled={disabled} error={key === '' ? undefined : problems.get(row.id)?.key} onChange={(event) => { set(row.id, { key: event.target.value }) }} />
+              <TextField
+                label={`Key of label ${index + 1}`}
+                labelHidden
+                placeholder="Key"
+                value={row.key}
+                disabled={disabled}
+                error={key === '' ? undefined : problems.get(row.id)?.key}
+                onChange={(event) => set(row.id, { key: event.target.value })}
+              />
             </div>
             <div data-part="value">
               <TextField
@@ -76,7 +116,7 @@ export function LabelEditor({ rows, onChange, fields = [], inherited = {}, compu
                 disabled={disabled}
                 hint={before === undefined ? undefined : <span className={styles.hint}>Replaces {before}</span>}
                 error={(row.value.trim() === '' ? undefined : problems.get(row.id)?.value) ?? server.get(key)}
-                onChange={(event) => { set(row.id, { value: event.target.value }) }}
+                onChange={(event) => set(row.id, { value: event.target.value })}
                 onKeyDown={(event) => {
                   if (event.key !== 'Enter' || event.ctrlKey || event.metaKey) return
                   event.preventDefault()
@@ -84,12 +124,29 @@ export function LabelEditor({ rows, onChange, fields = [], inherited = {}, compu
                 }}
               />
             </div>
-            <Button kind="quiet" aria-label={key === '' ? `Remove label ${index + 1}` : `Remove label ${key}`} icon={<Trash2 size={14} aria-hidden />} disabled={disabled} onClick={() => { remove(row.id) }} />
+            <Button
+              kind="quiet"
+              aria-label={key === '' ? `Remove label ${index + 1}` : `Remove label ${key}`}
+              icon={<Trash2 size={14} aria-hidden />}
+              disabled={disabled}
+              onClick={() => remove(row.id)}
+            />
           </div>
         )
       })}
-      {Object.keys(computed).length === 0 ? null : <p className={styles.hint}>Computed by the workflow: {labelList(computed).map((label) => <code key={label.key}>{labelText(label)} </code>)}</p>}
-      {elsewhere.map((message) => <p key={message} className={styles.error} role="alert">{message}</p>)}
+      {Object.keys(computed).length === 0 ? null : (
+        <p className={styles.hint}>
+          Computed by the workflow:{' '}
+          {labelList(computed).map((label) => (
+            <code key={label.key}>{labelText(label)} </code>
+          ))}
+        </p>
+      )}
+      {elsewhere.map((message) => (
+        <p key={message} className={styles.error} role="alert">
+          {message}
+        </p>
+      ))}
     </div>
   )
 }

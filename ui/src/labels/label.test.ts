@@ -1,5 +1,16 @@
 import { describe, expect, it } from 'vitest'
-import { givenLabels, keyProblem, labelList, labelParameter, labelProblem, labelsRefusal, readLabel, readParameter, rowProblems, valueProblem } from './label'
+import {
+  givenLabels,
+  keyProblem,
+  labelList,
+  labelParameter,
+  labelProblem,
+  labelsRefusal,
+  readLabel,
+  readParameter,
+  rowProblems,
+  valueProblem,
+} from './label'
 
 describe('a label', () => {
   it('is a key and everything after the first sign', () => {
@@ -9,7 +20,9 @@ describe('a label', () => {
     expect(readParameter('order=1')).toBeUndefined()
   })
 
-  it.each(['a', 'order.id/eu_1-2', 'x'.repeat(63)])('may have the key %s', (key) => { expect(keyProblem(key)).toBe('') })
+  it.each(['a', 'order.id/eu_1-2', 'x'.repeat(63)])('may have the key %s', (key) => {
+    expect(keyProblem(key)).toBe('')
+  })
 
   it.each([
     ['', 'is empty'],
@@ -17,9 +30,16 @@ describe('a label', () => {
     ['a b', 'has other characters than letters, digits and . _ - /'],
     ['år', 'has other characters than letters, digits and . _ - /'],
     ['a:b', 'has other characters than letters, digits and . _ - /'],
-  ])('cannot have the key %j', (key, problem) => { expect(keyProblem(key)).toBe(problem) })
+  ])('cannot have the key %j', (key, problem) => {
+    expect(keyProblem(key)).toBe(problem)
+  })
 
-  it.each(['4711', 'Åsa Öberg, 5 €', '<script>alert(1)</script>', '注文', '👍🏽', 'é'.repeat(128), ' a '])('may have the value %s', (value) => { expect(valueProblem(value)).toBe('') })
+  it.each(['4711', 'Åsa Öberg, 5 €', '<script>alert(1)</script>', '注文', '👍🏽', 'é'.repeat(128), ' a '])(
+    'may have the value %s',
+    (value) => {
+      expect(valueProblem(value)).toBe('')
+    },
+  )
 
   it.each([
     ['', 'is empty'],
@@ -29,7 +49,9 @@ describe('a label', () => {
     ['a\u202eb', 'has the character U+202E, which is not printable'],
     ['a\u{e0001}', 'has the character U+E0001, which is not printable'],
     ['\ud800', 'has the character U+D800, which is not printable'],
-  ])('cannot have the value %j', (value, problem) => { expect(valueProblem(value)).toBe(problem) })
+  ])('cannot have the value %j', (value, problem) => {
+    expect(valueProblem(value)).toBe(problem)
+  })
 
   it('has one problem at a time', () => {
     expect(labelProblem({ key: '', value: '' })).toBe('the key is empty')
@@ -38,7 +60,10 @@ describe('a label', () => {
   })
 
   it('is listed by key', () => {
-    expect(labelList({ b: '2', a: '1' })).toEqual([{ key: 'a', value: '1' }, { key: 'b', value: '2' }])
+    expect(labelList({ b: '2', a: '1' })).toEqual([
+      { key: 'a', value: '1' },
+      { key: 'b', value: '2' },
+    ])
   })
 })
 
@@ -51,9 +76,13 @@ describe('rows of labels', () => {
   })
 
   it('name their problems', () => {
-    expect(rowProblems([row(1, 'a', '1'), row(2, 'a', '2'), row(3, 'b', '\t \u0007'), row(4, 'é', '1')])).toEqual(new Map([
-      [2, { key: 'The key is in an earlier row' }], [3, { value: 'The value has the character U+0007, which is not printable' }], [4, { key: 'The key has other characters than letters, digits and . _ - /' }],
-    ]))
+    expect(rowProblems([row(1, 'a', '1'), row(2, 'a', '2'), row(3, 'b', '\t \u0007'), row(4, 'é', '1')])).toEqual(
+      new Map([
+        [2, { key: 'The key is in an earlier row' }],
+        [3, { value: 'The value has the character U+0007, which is not printable' }],
+        [4, { key: 'The key has other characters than letters, digits and . _ - /' }],
+      ]),
+    )
     expect(labelsRefusal([row(1, 'a', '')])).toBe('Label a: the value is empty')
     expect(labelsRefusal([row(1, '', 'b')])).toBe('A label has no key')
   })

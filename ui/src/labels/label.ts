@@ -25,7 +25,9 @@ export function valueProblem(value: string): string {
   if (value === '') return 'is empty'
   if (bytes(value) > longestValue) return `has ${bytes(value)} bytes, more than ${longestValue}`
   const found = /[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/u.exec(value)?.[0].codePointAt(0)
-  return found === undefined ? '' : `has the character U+${found.toString(16).toUpperCase().padStart(4, '0')}, which is not printable`
+  return found === undefined
+    ? ''
+    : `has the character U+${found.toString(16).toUpperCase().padStart(4, '0')}, which is not printable`
 }
 
 /** labelProblem returns what is wrong with a label; empty if it is valid. */
@@ -55,7 +57,9 @@ export const readParameter = (text: string): Label | undefined => cut(text, ':')
 
 /** labelList returns labels as a list, by key. */
 export const labelList = (labels: Record<string, string>): Label[] =>
-  Object.keys(labels).sort().map((key) => ({ key, value: labels[key] ?? '' }))
+  Object.keys(labels)
+    .sort()
+    .map((key) => ({ key, value: labels[key] ?? '' }))
 
 /** A row of the editor. */
 export interface LabelRow {
@@ -66,10 +70,13 @@ export interface LabelRow {
 
 /** Rows that are empty are no labels; spaces at the ends are not part of any. */
 const typed = (rows: readonly LabelRow[]) =>
-  rows.map(({ id, key, value }) => ({ id, key: key.trim(), value: value.trim() })).filter(({ key, value }) => key !== '' || value !== '')
+  rows
+    .map(({ id, key, value }) => ({ id, key: key.trim(), value: value.trim() }))
+    .filter(({ key, value }) => key !== '' || value !== '')
 
 /** givenLabels returns the labels that rows give. */
-export const givenLabels = (rows: readonly LabelRow[]): Record<string, string> => Object.fromEntries(typed(rows).map(({ key, value }) => [key, value]))
+export const givenLabels = (rows: readonly LabelRow[]): Record<string, string> =>
+  Object.fromEntries(typed(rows).map(({ key, value }) => [key, value]))
 
 /** What is wrong with the parts of a row. */
 export interface RowProblem {

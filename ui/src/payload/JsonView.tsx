@@ -50,7 +50,9 @@ export function JsonView({ json, label, none = 'No value.', height = 420, whole,
   if (json === undefined) return <div className={styles.none}>{none}</div>
   const current = found[Math.min(position, found.length - 1)]
   const text = mode === 'text' || value === undefined
-  const go = (by: number) => { setPosition((p) => (found.length === 0 ? 0 : (Math.min(p, found.length - 1) + by + found.length) % found.length)) }
+  const go = (by: number) => {
+    setPosition((p) => (found.length === 0 ? 0 : (Math.min(p, found.length - 1) + by + found.length) % found.length))
+  }
   return (
     <div className={styles.view}>
       <div className={styles.tools}>
@@ -61,7 +63,10 @@ export function JsonView({ json, label, none = 'No value.', height = 420, whole,
           aria-label={`Find in ${label}`}
           value={find}
           disabled={value === undefined}
-          onChange={(event) => { setFind(event.target.value); setPosition(0) }}
+          onChange={(event) => {
+            setFind(event.target.value)
+            setPosition(0)
+          }}
           onKeyDown={(event) => {
             if (event.key !== 'Enter') return
             event.preventDefault()
@@ -70,20 +75,51 @@ export function JsonView({ json, label, none = 'No value.', height = 420, whole,
         />
         {find.trim() === '' || value === undefined ? null : (
           <span className={styles.matches} role="status">
-            {found.length === 0 ? 'no match' : `${Math.min(position, found.length - 1) + 1} of ${found.length === 1000 ? '1000+' : found.length}`}
-            <Button kind="quiet" aria-label="Previous match" icon={<ChevronUp size={14} aria-hidden />} onClick={() => { go(-1) }} />
-            <Button kind="quiet" aria-label="Next match" icon={<ChevronDown size={14} aria-hidden />} onClick={() => { go(1) }} />
+            {found.length === 0
+              ? 'no match'
+              : `${Math.min(position, found.length - 1) + 1} of ${found.length === 1000 ? '1000+' : found.length}`}
+            <Button
+              kind="quiet"
+              aria-label="Previous match"
+              icon={<ChevronUp size={14} aria-hidden />}
+              onClick={() => go(-1)}
+            />
+            <Button
+              kind="quiet"
+              aria-label="Next match"
+              icon={<ChevronDown size={14} aria-hidden />}
+              onClick={() => go(1)}
+            />
           </span>
         )}
-        <span className={styles.size}>{whole === undefined ? formatBytes(size) : `${formatBytes(size)} of ${formatBytes(whole)}`}</span>
-        <Button kind="quiet" aria-pressed={mode === 'text'} onClick={() => { setMode(mode === 'tree' ? 'text' : 'tree') }}>{mode === 'tree' ? 'Text' : 'Tree'}</Button>
+        <span className={styles.size}>
+          {whole === undefined ? formatBytes(size) : `${formatBytes(size)} of ${formatBytes(whole)}`}
+        </span>
+        <Button kind="quiet" aria-pressed={mode === 'text'} onClick={() => setMode(mode === 'tree' ? 'text' : 'tree')}>
+          {mode === 'tree' ? 'Text' : 'Tree'}
+        </Button>
         <CopyButton text={json} label={`Copy ${label}`} />
       </div>
-      {read !== undefined && 'problem' in read ? <div className={styles.problem}>Shown as text: {read.problem}.</div> : null}
+      {read !== undefined && 'problem' in read ? (
+        <div className={styles.problem}>Shown as text: {read.problem}.</div>
+      ) : null}
       {text ? (
-        <Text text={cut ? json.slice(0, largest) : value === undefined ? json : printJson(value, 2)} label={label} height={height} />
+        <Text
+          text={cut ? json.slice(0, largest) : value === undefined ? json : printJson(value, 2)}
+          label={label}
+          height={height}
+        />
       ) : (
-        <Tree key={json.length} value={value} label={label} height={height} current={find.trim() === '' ? undefined : current} found={find.trim() === '' ? undefined : found} toggled={toggled} onToggle={setToggled} />
+        <Tree
+          key={json.length}
+          value={value}
+          label={label}
+          height={height}
+          current={find.trim() === '' ? undefined : current}
+          found={find.trim() === '' ? undefined : found}
+          toggled={toggled}
+          onToggle={setToggled}
+        />
       )}
       {whole === undefined ? null : (
         <div className={styles.cut} role="note">
@@ -92,7 +128,8 @@ export function JsonView({ json, label, none = 'No value.', height = 420, whole,
       )}
       {cut ? (
         <div className={styles.cut}>
-          The first {formatBytes(largest)} of {formatBytes(size)}. <Button onClick={() => { setAll(true) }}>Show all</Button>
+          The first {formatBytes(largest)} of {formatBytes(size)}.{' '}
+          <Button onClick={() => setAll(true)}>Show all</Button>
         </div>
       ) : null}
     </div>
@@ -104,13 +141,30 @@ const longestLine = 2000
 
 function Text({ text, label, height }: { text: string; label: string; height: number }) {
   const scroller = useRef<HTMLDivElement>(null)
-  const all = useMemo(() => text.split('\n').flatMap((line) => line.match(new RegExp(`.{1,${longestLine}}`, 'gsu')) ?? ['']), [text])
-  const virtual = useVirtualizer({ count: all.length, getScrollElement: () => scroller.current, estimateSize: () => 18, overscan: 20 })
+  const all = useMemo(
+    () => text.split('\n').flatMap((line) => line.match(new RegExp(`.{1,${longestLine}}`, 'gsu')) ?? ['']),
+    [text],
+  )
+  const virtual = useVirtualizer({
+    count: all.length,
+    getScrollElement: () => scroller.current,
+    estimateSize: () => 18,
+    overscan: 20,
+  })
   return (
-    <div ref={scroller} className={styles.frame} style={{ maxHeight: height }} tabIndex={0} role="group" aria-label={`${label} as text`}>
+    <div
+      ref={scroller}
+      className={styles.frame}
+      style={{ maxHeight: height }}
+      tabIndex={0}
+      role="group"
+      aria-label={`${label} as text`}
+    >
       <div className={styles.inner} style={{ height: virtual.getTotalSize() }}>
         {virtual.getVirtualItems().map((item) => (
-          <div key={item.key} className={styles.textLine} style={{ transform: `translateY(${item.start}px)` }}>{all[item.index]}</div>
+          <div key={item.key} className={styles.textLine} style={{ transform: `translateY(${item.start}px)` }}>
+            {all[item.index]}
+          </div>
         ))}
       </div>
     </div>
@@ -132,19 +186,30 @@ function Tree({ value, label, height, current, found, toggled, onToggle }: TreeP
   const [active, setActive] = useState('')
   const rows = useMemo(() => lines(value, toggled, current), [value, toggled, current])
   const matches = useMemo(() => new Set(found), [found])
-  const virtual = useVirtualizer({ count: rows.length, getScrollElement: () => scroller.current, estimateSize: () => 24, overscan: 16 })
+  const virtual = useVirtualizer({
+    count: rows.length,
+    getScrollElement: () => scroller.current,
+    estimateSize: () => 24,
+    overscan: 16,
+  })
   const scrolled = useRef<string>('')
   if (current !== undefined && scrolled.current !== current) {
     scrolled.current = current
     const index = rows.findIndex((row) => row.pointer === current)
-    if (index >= 0) window.requestAnimationFrame(() => { virtual.scrollToIndex(index, { align: 'center' }) })
+    if (index >= 0)
+      window.requestAnimationFrame(() => {
+        virtual.scrollToIndex(index, { align: 'center' })
+      })
   }
   const toggle = (line: Line) => {
     const next = new Set(toggled)
     if (!next.delete(line.pointer)) next.add(line.pointer)
     onToggle(next)
   }
-  const at = Math.max(0, rows.findIndex((row) => row.pointer === active))
+  const at = Math.max(
+    0,
+    rows.findIndex((row) => row.pointer === active),
+  )
   const keys = (event: KeyboardEvent) => {
     const row = rows[at]
     if (row === undefined || event.ctrlKey || event.metaKey || event.altKey) return
@@ -155,13 +220,39 @@ function Tree({ value, label, height, current, found, toggled, onToggle }: TreeP
       virtual.scrollToIndex(rows.indexOf(next))
     }
     const actions: Record<string, (() => void) | undefined> = {
-      ArrowDown: () => { to(at + 1) },
-      ArrowUp: () => { to(at - 1) },
-      Home: () => { to(0) },
-      End: () => { to(rows.length - 1) },
-      ArrowRight: row.size !== undefined && !row.open ? () => { toggle(row) } : () => { to(at + 1) },
-      ArrowLeft: row.open ? () => { toggle(row) } : () => { to(rows.findIndex((r) => r.pointer === row.pointer.slice(0, row.pointer.lastIndexOf('/')))) },
-      Enter: row.size === undefined ? undefined : () => { toggle(row) },
+      ArrowDown: () => {
+        to(at + 1)
+      },
+      ArrowUp: () => {
+        to(at - 1)
+      },
+      Home: () => {
+        to(0)
+      },
+      End: () => {
+        to(rows.length - 1)
+      },
+      ArrowRight:
+        row.size !== undefined && !row.open
+          ? () => {
+              toggle(row)
+            }
+          : () => {
+              to(at + 1)
+            },
+      ArrowLeft: row.open
+        ? () => {
+            toggle(row)
+          }
+        : () => {
+            to(rows.findIndex((r) => r.pointer === row.pointer.slice(0, row.pointer.lastIndexOf('/'))))
+          },
+      Enter:
+        row.size === undefined
+          ? undefined
+          : () => {
+              toggle(row)
+            },
     }
     const action = actions[event.key]
     if (action === undefined || (event.target as HTMLElement).closest('button') !== null) return
@@ -170,12 +261,26 @@ function Tree({ value, label, height, current, found, toggled, onToggle }: TreeP
     action()
   }
   return (
-    <div ref={scroller} className={styles.frame} style={{ maxHeight: height }} role="tree" aria-label={label} tabIndex={0} onKeyDown={keys} aria-activedescendant={`${label}-${rows[at]?.pointer ?? ''}`}>
+    <div
+      ref={scroller}
+      className={styles.frame}
+      style={{ maxHeight: height }}
+      role="tree"
+      aria-label={label}
+      tabIndex={0}
+      onKeyDown={keys}
+      aria-activedescendant={`${label}-${rows[at]?.pointer ?? ''}`}
+    >
       <div className={styles.inner} role="presentation" style={{ height: virtual.getTotalSize() }}>
         {virtual.getVirtualItems().map((item) => {
           const line = rows[item.index]
           if (line === undefined) return null
-          const classes = [styles.line, matches.has(line.pointer) ? styles.match : '', line.pointer === current ? styles.current : '', item.index === at ? styles.active : '']
+          const classes = [
+            styles.line,
+            matches.has(line.pointer) ? styles.match : '',
+            line.pointer === current ? styles.current : '',
+            item.index === at ? styles.active : '',
+          ]
           return (
             <div
               key={line.pointer}
@@ -186,10 +291,18 @@ function Tree({ value, label, height, current, found, toggled, onToggle }: TreeP
               aria-selected={item.index === at}
               className={classes.join(' ')}
               style={{ transform: `translateY(${item.start}px)`, paddingLeft: 4 + Math.min(line.depth, 24) * 14 }}
-              onClick={() => { setActive(line.pointer) }}
+              onClick={() => setActive(line.pointer)}
             >
-              {line.size === undefined || line.size === 0 ? <span className={styles.gap} /> : (
-                <button type="button" tabIndex={-1} className={styles.fold} aria-label={line.open ? `Close ${line.name}` : `Open ${line.name}`} onClick={() => { toggle(line) }}>
+              {line.size === undefined || line.size === 0 ? (
+                <span className={styles.gap} />
+              ) : (
+                <button
+                  type="button"
+                  tabIndex={-1}
+                  className={styles.fold}
+                  aria-label={line.open ? `Close ${line.name}` : `Open ${line.name}`}
+                  onClick={() => toggle(line)}
+                >
                   {line.open ? <ChevronDown size={14} aria-hidden /> : <ChevronRight size={14} aria-hidden />}
                 </button>
               )}
@@ -197,7 +310,9 @@ function Tree({ value, label, height, current, found, toggled, onToggle }: TreeP
               <Value line={line} />
               <span className={styles.copy}>
                 <CopyButton text={copyOf(line.value)} label="Copy the value" />
-                {line.depth === 0 ? null : <CopyButton text={line.pointer} label={`Copy the pointer ${line.pointer}`} />}
+                {line.depth === 0 ? null : (
+                  <CopyButton text={line.pointer} label={`Copy the pointer ${line.pointer}`} />
+                )}
               </span>
             </div>
           )
@@ -209,10 +324,21 @@ function Tree({ value, label, height, current, found, toggled, onToggle }: TreeP
 
 function Value({ line }: { line: Line }) {
   const { value } = line
-  if (Array.isArray(value)) return <span className={styles.kind}>{value.length === 0 ? '[ ]' : `list of ${plural(value.length, 'item')}`}</span>
-  if (isObject(value)) return <span className={styles.kind}>{value.size === 0 ? '{ }' : line.open ? '' : plural(value.size, 'member')}</span>
+  if (Array.isArray(value))
+    return <span className={styles.kind}>{value.length === 0 ? '[ ]' : `list of ${plural(value.length, 'item')}`}</span>
+  if (isObject(value))
+    return (
+      <span className={styles.kind}>{value.size === 0 ? '{ }' : line.open ? '' : plural(value.size, 'member')}</span>
+    )
   if (value instanceof JsonNumber) return <span className={styles.number}>{value.text}</span>
-  if (typeof value === 'string') return isSealed(value) ? <Sealed /> : <span className={styles.string} title={value.length > 200 ? undefined : value}>{cutText(value)}</span>
+  if (typeof value === 'string')
+    return isSealed(value) ? (
+      <Sealed />
+    ) : (
+      <span className={styles.string} title={value.length > 200 ? undefined : value}>
+        {cutText(value)}
+      </span>
+    )
   return <span className={styles.literal}>{String(value)}</span>
 }
 
@@ -225,5 +351,9 @@ function cutText(text: string): ReactNode {
 
 /** What stands in place of a sensitive value. */
 function Sealed() {
-  return <span className={styles.sealed} title="A sensitive value: it is stored sealed, and shown to administrators alone"><LockKeyhole size={12} aria-hidden /> sealed</span>
+  return (
+    <span className={styles.sealed} title="A sensitive value: it is stored sealed, and shown to administrators alone">
+      <LockKeyhole size={12} aria-hidden /> sealed
+    </span>
+  )
 }

@@ -2,7 +2,10 @@ import { describe, expect, it } from 'vitest'
 import { readJson } from '../api/json'
 import { copyOf, countLines, lines, search } from './rows'
 
-const show = (json: string, toggled: string[] = [], reveal = '') => lines(readJson(json), new Set(toggled), reveal).map((l) => `${'  '.repeat(l.depth)}${l.name}${l.size === undefined ? '' : ` (${l.size})`}`)
+const show = (json: string, toggled: string[] = [], reveal = '') =>
+  lines(readJson(json), new Set(toggled), reveal).map(
+    (l) => `${'  '.repeat(l.depth)}${l.name}${l.size === undefined ? '' : ` (${l.size})`}`,
+  )
 
 describe('the lines of a payload', () => {
   it('are open in a small value', () => {
@@ -21,7 +24,11 @@ describe('the lines of a payload', () => {
   })
 
   it('are found by name and value, by their pointer', () => {
-    expect(search(readJson('{"order":{"id":"A-7"},"list":["a-7",12.50],"a/b":"a-7"}'), 'A-7')).toEqual(['/order/id', '/list/0', '/a~1b'])
+    expect(search(readJson('{"order":{"id":"A-7"},"list":["a-7",12.50],"a/b":"a-7"}'), 'A-7')).toEqual([
+      '/order/id',
+      '/list/0',
+      '/a~1b',
+    ])
     expect(search(readJson('{"order":{"n":12.50}}'), '12.50')).toEqual(['/order/n'])
     expect(search(readJson('{"order":1}'), '')).toEqual([])
   })

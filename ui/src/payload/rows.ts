@@ -36,9 +36,14 @@ export function lines(value: Json, toggled: ReadonlySet<string>, reveal = ''): L
   const small = countLines(value) <= openLines
   const out: Line[] = []
   const visit = (v: Json, pointer: string, name: string, depth: number) => {
-    const entries: [string, Json][] | undefined = Array.isArray(v) ? v.map((item, i) => [String(i), item]) : isObject(v) ? [...v] : undefined
+    const entries: [string, Json][] | undefined = Array.isArray(v)
+      ? v.map((item, i) => [String(i), item])
+      : isObject(v)
+        ? [...v]
+        : undefined
     const inside = reveal.startsWith(`${pointer}/`)
-    const open = entries !== undefined && entries.length > 0 && (inside || (small || depth < 1) !== toggled.has(pointer))
+    const open =
+      entries !== undefined && entries.length > 0 && (inside || (small || depth < 1) !== toggled.has(pointer))
     out.push({ pointer, depth, name, value: v, size: entries?.length, open })
     if (open) for (const [key, item] of entries) visit(item, `${pointer}/${escapePointer(key)}`, key, depth + 1)
   }
@@ -53,9 +58,19 @@ export function search(value: Json, text: string, most = 1000): string[] {
   if (wanted === '') return found
   const visit = (v: Json, pointer: string, name: string) => {
     if (found.length >= most) return
-    const plain = typeof v === 'string' ? v : v instanceof JsonNumber ? v.text : v === null || typeof v === 'boolean' ? String(v) : ''
+    const plain =
+      typeof v === 'string'
+        ? v
+        : v instanceof JsonNumber
+          ? v.text
+          : v === null || typeof v === 'boolean'
+            ? String(v)
+            : ''
     if (name.toLowerCase().includes(wanted) || plain.toLowerCase().includes(wanted)) found.push(pointer)
-    if (Array.isArray(v)) v.forEach((item, i) => { visit(item, `${pointer}/${i}`, '') })
+    if (Array.isArray(v))
+      v.forEach((item, i) => {
+        visit(item, `${pointer}/${i}`, '')
+      })
     else if (isObject(v)) for (const [key, item] of v) visit(item, `${pointer}/${escapePointer(key)}`, key)
   }
   visit(value, '', '')

@@ -4,7 +4,18 @@ import { useState } from 'react'
 import { useRefusal } from '../app'
 import { callError, clients, now, problemsKey, timestamp, useProblem } from '../api'
 import type { OperatorProblem } from '../gen/signalbox/v1/problem_pb'
-import { ActionDialog, Button, command, inWords, Menu, restCall, TextArea, TextField, toast, useLinkRefusal } from '../kit'
+import {
+  ActionDialog,
+  Button,
+  command,
+  inWords,
+  Menu,
+  restCall,
+  TextArea,
+  TextField,
+  toast,
+  useLinkRefusal,
+} from '../kit'
 import styles from './problems.module.css'
 
 const hour = 3_600_000
@@ -18,29 +29,63 @@ export function ActionMenu({ problem: p }: { problem: OperatorProblem }) {
   const key = { id: p.id, revision: p.revision }
   const act = useMutation({
     mutationFn: (call: () => Promise<unknown>) => call(),
-    onError: (error) => { toast(callError(error).message, 'error') },
+    onError: (error) => toast(callError(error).message, 'error'),
     onSettled: () => queries.invalidateQueries({ queryKey: problemsKey }),
   })
-  const refused = offline ?? refusal('operator', p.project === '' ? '*' : p.project) ?? (p.state === 'resolved' ? 'The problem no longer exists.' : undefined)
-  const snooze = (label: string, milliseconds: number) => ({ label, refused, onSelect: () => { act.mutate(() => clients.problems.snoozeProblem({ ...key, until: timestamp(now() + milliseconds) })) } })
+  const refused =
+    offline ??
+    refusal('operator', p.project === '' ? '*' : p.project) ??
+    (p.state === 'resolved' ? 'The problem no longer exists.' : undefined)
+  const snooze = (label: string, milliseconds: number) => ({
+    label,
+    refused,
+    onSelect: () =>
+      act.mutate(() => clients.problems.snoozeProblem({ ...key, until: timestamp(now() + milliseconds) })),
+  })
   const count = p.count
   return (
     <span className={styles.actions}>
-      {p.state === 'acknowledged' || p.state === 'snoozed'
-        ? <Button refused={refused} busy={act.isPending} onClick={() => { act.mutate(() => clients.problems.reopenProblem(key)) }}>Reopen</Button>
-        : <Button refused={refused} busy={act.isPending} onClick={() => { act.mutate(() => clients.problems.acknowledgeProblem(key)) }}>Acknowledge</Button>}
+      {p.state === 'acknowledged' || p.state === 'snoozed' ? (
+        <Button
+          refused={refused}
+          busy={act.isPending}
+          onClick={() => act.mutate(() => clients.problems.reopenProblem(key))}
+        >
+          Reopen
+        </Button>
+      ) : (
+        <Button
+          refused={refused}
+          busy={act.isPending}
+          onClick={() => act.mutate(() => clients.problems.acknowledgeProblem(key))}
+        >
+          Acknowledge
+        </Button>
+      )}
       <Menu
         trigger={<Button kind="quiet" aria-label="More actions" icon={<MoreHorizontal size={16} aria-hidden />} />}
         items={[
-          { label: 'Owner and note…', refused, onSelect: () => { setDialog(true) } },
+          {
+            label: 'Owner and note…',
+            refused,
+            onSelect: () => setDialog(true),
+          },
           { kind: 'heading', label: 'Snooze' },
           snooze('For an hour', hour),
           snooze('For 8 hours', 8 * hour),
           snooze('For 3 days', 72 * hour),
-          ...(count === undefined ? [] : [{ label: `Until there are ${String(count * 2n)}`, refused, onSelect: () => { act.mutate(() => clients.problems.snoozeProblem({ ...key, untilCount: count * 2n })) } }]),
+          ...(count === undefined
+            ? []
+            : [
+                {
+                  label: `Until there are ${String(count * 2n)}`,
+                  refused,
+                  onSelect: () => act.mutate(() => clients.problems.snoozeProblem({ ...key, untilCount: count * 2n })),
+                },
+              ]),
         ]}
       />
-      {dialog ? <NoteDialog problem={p} onClose={() => { setDialog(false) }} /> : null}
+      {dialog ? <NoteDialog problem={p} onClose={() => setDialog(false)} /> : null}
     </span>
   )
 }
@@ -56,7 +101,8 @@ function useText(current: string) {
   return { text, setText, other: text !== first && current !== first && current !== text ? current : undefined }
 }
 
-const others = (text: string | undefined) => (text === undefined ? undefined : `Another operator has written “${text}” meanwhile. Saving replaces it.`)
+const others = (text: string | undefined) =>
+  text === undefined ? undefined : `Another operator has written “${text}” meanwhile. Saving replaces it.`
 
 function NoteDialog({ problem, onClose }: { problem: OperatorProblem; onClose: () => void }) {
   const queries = useQueryClient()
@@ -81,9 +127,25 @@ function NoteDialog({ problem, onClose }: { problem: OperatorProblem; onClose: (
       }}
       onClose={onClose}
     >
-      {p.state === opened ? null : <p role="status">It is {inWords(p.state).toLowerCase()} now{p.acknowledger === '' ? '' : `, by ${p.acknowledger}`}.</p>}
-      <TextField label="Owner" hint={others(owner.other) ?? 'The person or team that takes care of it.'} value={owner.text} onChange={(e) => { owner.setText(e.target.value) }} autoFocus />
-      <TextArea label="Note" rows={5} hint={others(note.other)} value={note.text} onChange={(e) => { note.setText(e.target.value) }} />
+      {p.state === opened ? null : (
+        <p role="status">
+          It is {inWords(p.state).toLowerCase()} now{p.acknowledger === '' ? '' : `, by ${p.acknowledger}`}.
+        </p>
+      )}
+      <TextField
+        label="Owner"
+        hint={others(owner.other) ?? 'The person or team that takes care of it.'}
+        value={owner.text}
+        onChange={(e) => owner.setText(e.target.value)}
+        autoFocus
+      />
+      <TextArea
+        label="Note"
+        rows={5}
+        hint={others(note.other)}
+        value={note.text}
+        onChange={(e) => note.setText(e.target.value)}
+      />
     </ActionDialog>
   )
 }

@@ -14,16 +14,23 @@ export function KindBadge({ problem }: { problem: OperatorProblem }) {
 }
 
 /** The line that names a problem. */
-export const title = (p: OperatorProblem): string => (p.kind === 'stuck' ? `${statusWord('stuck', p.code).word}: ${p.title}` : p.title)
+export const title = (p: OperatorProblem): string =>
+  p.kind === 'stuck' ? `${statusWord('stuck', p.code).word}: ${p.title}` : p.title
 
 /** Where a problem is: the workflow with its task, or the task queue, and the project. */
 export function where(p: OperatorProblem): string {
-  const parts = [p.workflow, p.task, p.workflow === '' ? p.taskQueue : '', p.project === '' ? 'all projects' : p.project]
+  const parts = [
+    p.workflow,
+    p.task,
+    p.workflow === '' ? p.taskQueue : '',
+    p.project === '' ? 'all projects' : p.project,
+  ]
   return parts.filter(Boolean).join(' · ')
 }
 
 /** The versions of the failed runs, each with its number of runs. */
-export const versions = (p: OperatorProblem): string => p.versions.map((v) => `${v.version} (${formatCount(v.count)})`).join(', ')
+export const versions = (p: OperatorProblem): string =>
+  p.versions.map((v) => `${v.version} (${formatCount(v.count)})`).join(', ')
 
 /** Failed runs over time, one bar each interval. */
 export function Series({ series }: { series: ProblemSeries | undefined }) {
@@ -31,8 +38,16 @@ export function Series({ series }: { series: ProblemSeries | undefined }) {
   const counts = series.counts.map(Number)
   const most = Math.max(...counts, 1)
   return (
-    <svg className={styles.series} viewBox={`0 0 ${counts.length * 5} 20`} preserveAspectRatio="none" role="img" aria-label={`Failed runs over time: ${counts.map((n) => formatCount(n)).join(', ')}`}>
-      {counts.map((n, i) => <rect key={i} x={i * 5} width={4} y={20 - (n / most) * 20} height={(n / most) * 20} />)}
+    <svg
+      className={styles.series}
+      viewBox={`0 0 ${counts.length * 5} 20`}
+      preserveAspectRatio="none"
+      role="img"
+      aria-label={`Failed runs over time: ${counts.map((n) => formatCount(n)).join(', ')}`}
+    >
+      {counts.map((n, i) => (
+        <rect key={i} x={i * 5} width={4} y={20 - (n / most) * 20} height={(n / most) * 20} />
+      ))}
     </svg>
   )
 }
@@ -40,7 +55,8 @@ export function Series({ series }: { series: ProblemSeries | undefined }) {
 /** The runs of a problem, as a path and filters of the page of runs; undefined if it has none. */
 export function runsOf(p: OperatorProblem): { to: string; search: Record<string, string> } | undefined {
   const to = `/p/${encodeURIComponent(p.project)}/runs`
-  if (p.kind === 'failure' && p.failureGroup !== '') return { to, search: { group: p.failureGroup, ...(p.state === 'resolved' ? {} : { 'not-replayed': 'true' }) } }
+  if (p.kind === 'failure' && p.failureGroup !== '')
+    return { to, search: { group: p.failureGroup, ...(p.state === 'resolved' ? {} : { 'not-replayed': 'true' }) } }
   if (p.kind === 'stuck') return { to, search: { problem: p.code } }
   return undefined
 }

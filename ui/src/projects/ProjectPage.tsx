@@ -5,7 +5,27 @@ import { useRefusal } from '../app'
 import { clients, milliseconds } from '../api'
 import type { Project } from '../gen/signalbox/v1/project_pb'
 import type { GetQuotaResponse } from '../gen/signalbox/v1/quota_pb'
-import { ActionDialog, Button, Checkbox, command, Countdown, ErrorView, Facts, formatCount, formatDuration, Page, PageHead, Panel, plural, restCall, Skeleton, TextField, Time, toast, useLinkRefusal } from '../kit'
+import {
+  ActionDialog,
+  Button,
+  Checkbox,
+  command,
+  Countdown,
+  ErrorView,
+  Facts,
+  formatCount,
+  formatDuration,
+  Page,
+  PageHead,
+  Panel,
+  plural,
+  restCall,
+  Skeleton,
+  TextField,
+  Time,
+  toast,
+  useLinkRefusal,
+} from '../kit'
 import { Use } from './Use'
 
 type DialogName = '' | 'settings' | 'quota' | 'resume'
@@ -16,47 +36,121 @@ export function ProjectPage() {
   const [dialog, setDialog] = useState<DialogName>('')
   const refusal = useRefusal()
   const offline = useLinkRefusal()
-  const query = useQuery({ queryKey: ['project', name], queryFn: ({ signal }) => clients.projects.getProject({ name }, { signal }) })
-  const quota = useQuery({ queryKey: ['quota', name], queryFn: ({ signal }) => clients.quotas.getQuota({ project: name }, { signal }), refetchInterval: 5000 })
+  const query = useQuery({
+    queryKey: ['project', name],
+    queryFn: ({ signal }) => clients.projects.getProject({ name }, { signal }),
+  })
+  const quota = useQuery({
+    queryKey: ['quota', name],
+    queryFn: ({ signal }) => clients.quotas.getQuota({ project: name }, { signal }),
+    refetchInterval: 5000,
+  })
   const project = query.data?.project
   const admin = offline ?? refusal('admin', name)
-  const close = () => { setDialog('') }
+  const close = () => {
+    setDialog('')
+  }
   return (
     <Page title={`Project ${name}`}>
-      <PageHead title={<><Link to="/projects">Projects</Link> / {name}</>} actions={<Link to="/p/$project/runs" params={{ project: name }}>Runs of {name}</Link>} />
-      {query.isError && project === undefined ? <ErrorView error={query.error} what={`Project ${name}`} onRetry={() => { void query.refetch() }} /> : project === undefined ? <Skeleton rows={8} /> : (
-        <Panel title="Settings" actions={<Button refused={admin} onClick={() => { setDialog('settings') }}>Change…</Button>}>
+      <PageHead
+        title={
+          <>
+            <Link to="/projects">Projects</Link> / {name}
+          </>
+        }
+        actions={
+          <Link to="/p/$project/runs" params={{ project: name }}>
+            Runs of {name}
+          </Link>
+        }
+      />
+      {query.isError && project === undefined ? (
+        <ErrorView error={query.error} what={`Project ${name}`} onRetry={() => void query.refetch()} />
+      ) : project === undefined ? (
+        <Skeleton rows={8} />
+      ) : (
+        <Panel
+          title="Settings"
+          actions={
+            <Button refused={admin} onClick={() => setDialog('settings')}>
+              Change…
+            </Button>
+          }
+        >
           <Facts
             facts={[
               ['Description', project.description === '' ? '–' : project.description],
-              ['Task queue', <span key="q" className="mono">{project.taskQueue}</span>],
+              [
+                'Task queue',
+                <span key="q" className="mono">
+                  {project.taskQueue}
+                </span>,
+              ],
               ['Created', <Time key="t" at={milliseconds(project.createTime)} />],
-              ['Steps of one run at most', project.settings === undefined ? 'unknown' : project.settings.maxSteps === 0n ? 'the limit of the servers' : formatCount(project.settings.maxSteps)],
+              [
+                'Steps of one run at most',
+                project.settings === undefined
+                  ? 'unknown'
+                  : project.settings.maxSteps === 0n
+                    ? 'the limit of the servers'
+                    : formatCount(project.settings.maxSteps),
+              ],
               ['Poison runs', project.settings?.endPoison ? 'are terminated' : 'are only reported'],
             ]}
           />
         </Panel>
       )}
-      {query.isError && project === undefined ? null : quota.isError && quota.data === undefined ? <ErrorView error={quota.error} what={`The quota of ${name}`} onRetry={() => { void quota.refetch() }} /> : quota.data === undefined ? <Skeleton rows={4} /> : (
-        <Quota quota={quota.data} admin={admin} operator={offline ?? refusal('operator', name)} onSet={() => { setDialog('quota') }} onResume={() => { setDialog('resume') }} />
+      {query.isError && project === undefined ? null : quota.isError && quota.data === undefined ? (
+        <ErrorView error={quota.error} what={`The quota of ${name}`} onRetry={() => void quota.refetch()} />
+      ) : quota.data === undefined ? (
+        <Skeleton rows={4} />
+      ) : (
+        <Quota
+          quota={quota.data}
+          admin={admin}
+          operator={offline ?? refusal('operator', name)}
+          onSet={() => setDialog('quota')}
+          onResume={() => setDialog('resume')}
+        />
       )}
       <Webhooks project={name} />
       {dialog === 'settings' && project !== undefined ? <SettingsDialog project={project} onClose={close} /> : null}
-      {dialog === 'quota' && quota.data !== undefined ? <QuotaDialog project={name} quota={quota.data} onClose={close} /> : null}
+      {dialog === 'quota' && quota.data !== undefined ? (
+        <QuotaDialog project={name} quota={quota.data} onClose={close} />
+      ) : null}
       {dialog === 'resume' ? <ResumeDialog project={name} onClose={close} /> : null}
     </Page>
   )
 }
 
-function Quota({ quota: q, admin, operator, onSet, onResume }: { quota: GetQuotaResponse; admin: string | undefined; operator: string | undefined; onSet: () => void; onResume: () => void }) {
+function Quota({
+  quota: q,
+  admin,
+  operator,
+  onSet,
+  onResume,
+}: {
+  quota: GetQuotaResponse
+  admin: string | undefined
+  operator: string | undefined
+  onSet: () => void
+  onResume: () => void
+}) {
   const period = Number(q.quota?.periodSeconds ?? 0n)
   return (
     <Panel
       title="Quota"
       actions={
         <>
-          <Button refused={operator ?? (q.waitingRuns === 0n ? 'No run waits for the next period.' : undefined)} onClick={onResume}>Resume waiting runs…</Button>
-          <Button refused={admin} onClick={onSet}>Change…</Button>
+          <Button
+            refused={operator ?? (q.waitingRuns === 0n ? 'No run waits for the next period.' : undefined)}
+            onClick={onResume}
+          >
+            Resume waiting runs…
+          </Button>
+          <Button refused={admin} onClick={onSet}>
+            Change…
+          </Button>
         </>
       }
     >
@@ -64,9 +158,19 @@ function Quota({ quota: q, admin, operator, onSet, onResume }: { quota: GetQuota
         facts={[
           ['Concurrent runs', <Use key="c" used={q.admittedRuns} limit={q.quota?.concurrentRuns ?? 0n} />],
           ['Queued for a slot', formatCount(q.queuedRuns)],
-          [period === 0 ? 'Steps' : `Steps per ${formatDuration(period * 1000)}`, <Use key="s" used={q.usedSteps} limit={q.quota?.steps ?? 0n} />],
+          [
+            period === 0 ? 'Steps' : `Steps per ${formatDuration(period * 1000)}`,
+            <Use key="s" used={q.usedSteps} limit={q.quota?.steps ?? 0n} />,
+          ],
           ['Wait for the next period', formatCount(q.waitingRuns)],
-          q.resetTime === undefined ? undefined : ['Next period', <span key="r">in <Countdown at={milliseconds(q.resetTime)} /></span>],
+          q.resetTime === undefined
+            ? undefined
+            : [
+                'Next period',
+                <span key="r">
+                  in <Countdown at={milliseconds(q.resetTime)} />
+                </span>,
+              ],
         ]}
       />
     </Panel>
@@ -75,13 +179,34 @@ function Quota({ quota: q, admin, operator, onSet, onResume }: { quota: GetQuota
 
 /** How many webhooks the project has, and how many do not deliver. */
 function Webhooks({ project }: { project: string }) {
-  const query = useQuery({ queryKey: ['webhooks', project], queryFn: ({ signal }) => clients.webhooks.listWebhooks({ project }, { signal }), refetchInterval: 15_000 })
+  const query = useQuery({
+    queryKey: ['webhooks', project],
+    queryFn: ({ signal }) => clients.webhooks.listWebhooks({ project }, { signal }),
+    refetchInterval: 15_000,
+  })
   const list = query.data?.webhooks
   if (list === undefined) return query.isError ? null : <Skeleton rows={2} />
   const count = (status: string) => list.filter((w) => w.status === status).length
   return (
-    <Panel title="Webhooks" actions={<Link to="/p/$project/webhooks" params={{ project }}>Open</Link>}>
-      {list.length === 0 ? 'None: events are not sent to other systems.' : <Facts facts={[['Active', formatCount(count('active'))], ['Failing', formatCount(count('failing'))], ['Paused', formatCount(count('paused'))]]} />}
+    <Panel
+      title="Webhooks"
+      actions={
+        <Link to="/p/$project/webhooks" params={{ project }}>
+          Open
+        </Link>
+      }
+    >
+      {list.length === 0 ? (
+        'None: events are not sent to other systems.'
+      ) : (
+        <Facts
+          facts={[
+            ['Active', formatCount(count('active'))],
+            ['Failing', formatCount(count('failing'))],
+            ['Paused', formatCount(count('paused'))],
+          ]}
+        />
+      )}
     </Panel>
   )
 }
@@ -99,9 +224,18 @@ function SettingsDialog({ project, onClose }: { project: Project; onClose: () =>
       action="Save"
       reason="none"
       refused={valid ? undefined : 'The limit of steps is a whole number; 0 means the limit of the servers.'}
-      run={() => clients.projects.updateProject({ name: project.name, description, maxSteps: BigInt(steps), endPoison })}
-      cli={() => command(['project', 'set', project.name, `--end-poison=${String(endPoison)}`], { description, 'max-steps': steps })}
-      rest={() => restCall('PATCH', '/v1/projects/{name}', { name: project.name, description, maxSteps: steps, endPoison })}
+      run={() =>
+        clients.projects.updateProject({ name: project.name, description, maxSteps: BigInt(steps), endPoison })
+      }
+      cli={() =>
+        command(['project', 'set', project.name, `--end-poison=${String(endPoison)}`], {
+          description,
+          'max-steps': steps,
+        })
+      }
+      rest={() =>
+        restCall('PATCH', '/v1/projects/{name}', { name: project.name, description, maxSteps: steps, endPoison })
+      }
       onDone={() => {
         toast('Saved.')
         void queries.invalidateQueries({ queryKey: ['project', project.name] })
@@ -109,9 +243,20 @@ function SettingsDialog({ project, onClose }: { project: Project; onClose: () =>
       }}
       onClose={onClose}
     >
-      <TextField label="Description" value={description} onChange={(e) => { setDescription(e.target.value) }} />
-      <TextField label="Steps of one run at most" inputMode="numeric" value={steps} onChange={(e) => { setSteps(e.target.value) }} hint="0 means the limit of the servers, which also applies if it is lower." />
-      <Checkbox label="Terminate poison runs" hint="Runs whose task crashes workers again and again." checked={endPoison} onChange={(e) => { setEndPoison(e.target.checked) }} />
+      <TextField label="Description" value={description} onChange={(e) => setDescription(e.target.value)} />
+      <TextField
+        label="Steps of one run at most"
+        inputMode="numeric"
+        value={steps}
+        onChange={(e) => setSteps(e.target.value)}
+        hint="0 means the limit of the servers, which also applies if it is lower."
+      />
+      <Checkbox
+        label="Terminate poison runs"
+        hint="Runs whose task crashes workers again and again."
+        checked={endPoison}
+        onChange={(e) => setEndPoison(e.target.checked)}
+      />
     </ActionDialog>
   )
 }
@@ -129,9 +274,19 @@ function QuotaDialog({ project, quota, onClose }: { project: string; quota: GetQ
       action="Save"
       reason="none"
       refused={valid ? undefined : 'Each limit is a whole number; 0 means no limit.'}
-      run={() => clients.quotas.setQuota({ project, quota: { concurrentRuns: BigInt(runs), steps: BigInt(steps), periodSeconds: BigInt(period) } })}
+      run={() =>
+        clients.quotas.setQuota({
+          project,
+          quota: { concurrentRuns: BigInt(runs), steps: BigInt(steps), periodSeconds: BigInt(period) },
+        })
+      }
       cli={() => command(['quota', 'set'], { project, 'concurrent-runs': runs, steps, period: `${period}s` })}
-      rest={() => restCall('PUT', '/v1/projects/{project}/quota', { project, quota: { concurrentRuns: runs, steps, periodSeconds: period } })}
+      rest={() =>
+        restCall('PUT', '/v1/projects/{project}/quota', {
+          project,
+          quota: { concurrentRuns: runs, steps, periodSeconds: period },
+        })
+      }
       onDone={() => {
         toast('Saved.')
         void queries.invalidateQueries({ queryKey: ['quota', project] })
@@ -139,9 +294,26 @@ function QuotaDialog({ project, quota, onClose }: { project: string; quota: GetQ
       }}
       onClose={onClose}
     >
-      <TextField label="Concurrent runs" inputMode="numeric" value={runs} onChange={(e) => { setRuns(e.target.value) }} hint="0 means no limit." />
-      <TextField label="Steps per period" inputMode="numeric" value={steps} onChange={(e) => { setSteps(e.target.value) }} hint="0 means no limit." />
-      <TextField label="Length of a period in seconds" inputMode="numeric" value={period} onChange={(e) => { setPeriod(e.target.value) }} />
+      <TextField
+        label="Concurrent runs"
+        inputMode="numeric"
+        value={runs}
+        onChange={(e) => setRuns(e.target.value)}
+        hint="0 means no limit."
+      />
+      <TextField
+        label="Steps per period"
+        inputMode="numeric"
+        value={steps}
+        onChange={(e) => setSteps(e.target.value)}
+        hint="0 means no limit."
+      />
+      <TextField
+        label="Length of a period in seconds"
+        inputMode="numeric"
+        value={period}
+        onChange={(e) => setPeriod(e.target.value)}
+      />
     </ActionDialog>
   )
 }

@@ -7,7 +7,9 @@ export function Use({ used, limit }: { used: bigint; limit: bigint }) {
   const share = Math.min(1, Number(used) / Number(limit))
   return (
     <span className={styles.use}>
-      <span className={styles.bar} aria-hidden><span className={share >= 0.9 ? styles.high : styles.low} style={{ width: `${share * 100}%` }} /></span>
+      <span className={styles.bar} aria-hidden>
+        <span className={share >= 0.9 ? styles.high : styles.low} style={{ width: `${share * 100}%` }} />
+      </span>
       {formatCount(used)} of {formatCount(limit)}
     </span>
   )

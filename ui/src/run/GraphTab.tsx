@@ -21,30 +21,64 @@ interface Props {
 export function GraphTab({ run, root, steps, summary, selected, onSelect }: Props) {
   const graph = useQuery({
     queryKey: ['version-graph', run.project, run.workflow, run.version],
-    queryFn: ({ signal }) => clients.workflows.getVersionGraph({ project: run.project, workflow: run.workflow, version: run.version }, { signal }),
+    queryFn: ({ signal }) =>
+      clients.workflows.getVersionGraph(
+        { project: run.project, workflow: run.workflow, version: run.version },
+        { signal },
+      ),
     staleTime: Infinity,
   })
   const states = useMemo(() => taskStates(root, summary), [root, summary])
   const taken = useMemo(() => takenEdges(root, run.status === 'completed'), [root, run.status])
-  const ofTask = useMemo(() => (selected === undefined ? [] : byAttention(steps.filter((step) => step.pointer === selected.pointer))), [steps, selected])
-  const select = useCallback((pointer: string) => {
-    const [step] = byAttention(steps.filter((s) => s.pointer === pointer))
-    if (step !== undefined) onSelect(String(step.number))
-  }, [steps, onSelect])
+  const ofTask = useMemo(
+    () => (selected === undefined ? [] : byAttention(steps.filter((step) => step.pointer === selected.pointer))),
+    [steps, selected],
+  )
+  const select = useCallback(
+    (pointer: string) => {
+      const [step] = byAttention(steps.filter((s) => s.pointer === pointer))
+      if (step !== undefined) onSelect(String(step.number))
+    },
+    [steps, onSelect],
+  )
   if (graph.isError) {
-    return run.legacyEngine === '' ? <ErrorView error={graph.error} what={`The graph of ${run.workflow}@${run.version}`} onRetry={() => { void graph.refetch() }} />
-      : <StateView kind="empty" title="The document of an imported run is not stored here." />
+    return run.legacyEngine === '' ? (
+      <ErrorView
+        error={graph.error}
+        what={`The graph of ${run.workflow}@${run.version}`}
+        onRetry={() => void graph.refetch()}
+      />
+    ) : (
+      <StateView kind="empty" title="The document of an imported run is not stored here." />
+    )
   }
   if (graph.data === undefined) return <Skeleton rows={6} height={40} />
   return (
     <>
       <Suspense fallback={<Skeleton rows={6} height={40} />}>
-        <TaskGraph label={`Tasks of ${run.workflow}@${run.version}`} nodes={graph.data.nodes} edges={graph.data.edges} states={states} taken={taken} selected={selected?.pointer} onSelect={select} />
+        <TaskGraph
+          label={`Tasks of ${run.workflow}@${run.version}`}
+          nodes={graph.data.nodes}
+          edges={graph.data.edges}
+          states={states}
+          taken={taken}
+          selected={selected?.pointer}
+          onSelect={select}
+        />
       </Suspense>
       {ofTask.length > 1 && selected !== undefined ? (
         <div className={styles.ofTask}>
-          <h3>{plural(ofTask.length, 'step')} of {selected.task}</h3>
-          <DataTable label={`Steps of ${selected.task}`} columns={columns} rows={ofTask} rowKey={(step) => String(step.number)} active={String(selected.number)} onActive={onSelect} />
+          <h3>
+            {plural(ofTask.length, 'step')} of {selected.task}
+          </h3>
+          <DataTable
+            label={`Steps of ${selected.task}`}
+            columns={columns}
+            rows={ofTask}
+            rowKey={(step) => String(step.number)}
+            active={String(selected.number)}
+            onActive={onSelect}
+          />
         </div>
       ) : null}
     </>
@@ -53,11 +87,23 @@ export function GraphTab({ run, root, steps, summary, selected, onSelect }: Prop
 
 const columns: Column<Step>[] = [
   { id: 'number', title: 'Step', width: 64, cell: (step) => String(step.number) },
-  { id: 'status', title: 'Status', width: 140, cell: (step) => <StatusBadge of="step" status={step.status} detail={step.waitingKind} /> },
+  {
+    id: 'status',
+    title: 'Status',
+    width: 140,
+    cell: (step) => <StatusBadge of="step" status={step.status} detail={step.waitingKind} />,
+  },
   { id: 'path', title: 'Path', width: 160, grow: true, cell: (step) => <code title={step.path}>{step.path}</code> },
-  { id: 'duration', title: 'Duration', width: 80, align: 'end', cell: (step) => <Elapsed from={milliseconds(step.startTime)} to={milliseconds(step.endTime)} /> },
+  {
+    id: 'duration',
+    title: 'Duration',
+    width: 80,
+    align: 'end',
+    cell: (step) => <Elapsed from={milliseconds(step.startTime)} to={milliseconds(step.endTime)} />,
+  },
 ]
 
 const rank = (step: Step) => (step.status === 'failed' ? 0 : statusGroup(step.status) === 'open' ? 1 : 2)
 
-const byAttention = (steps: Step[]): Step[] => [...steps].sort((a, b) => rank(a) - rank(b) || Number(a.number - b.number))
+const byAttention = (steps: Step[]): Step[] =>
+  [...steps].sort((a, b) => rank(a) - rank(b) || Number(a.number - b.number))

@@ -11,10 +11,24 @@ export function JsonTab({ run }: { run: Run }) {
   const rest = useMemo(() => printJson(asJson(run), 2), [run])
   return (
     <div className={styles.json}>
-      <Panel title="Input"><JsonView json={run.input?.json} label="the input" none="The run has no input." /></Panel>
-      <Panel title="Output"><JsonView json={run.output?.json} label="the output" none={run.endTime === undefined ? 'No output yet: the run has not ended.' : 'The run has no output.'} /></Panel>
-      {run.legacy === undefined ? null : <Panel title="As the earlier engine stored it"><JsonView json={run.legacy.json} label="the original row" /></Panel>}
-      <Panel title="Run"><JsonView json={rest} label="the run" height={600} /></Panel>
+      <Panel title="Input">
+        <JsonView json={run.input?.json} label="the input" none="The run has no input." />
+      </Panel>
+      <Panel title="Output">
+        <JsonView
+          json={run.output?.json}
+          label="the output"
+          none={run.endTime === undefined ? 'No output yet: the run has not ended.' : 'The run has no output.'}
+        />
+      </Panel>
+      {run.legacy === undefined ? null : (
+        <Panel title="As the earlier engine stored it">
+          <JsonView json={run.legacy.json} label="the original row" />
+        </Panel>
+      )}
+      <Panel title="Run">
+        <JsonView json={rest} label="the run" height={600} />
+      </Panel>
     </div>
   )
 }
@@ -37,8 +51,30 @@ function inline(value: Json): Json {
       return text
     }
   }
-  return new Map([...value].map(([name, item]) => [name, counts.has(name) && typeof item === 'string' ? new JsonNumber(item) : inline(item)]))
+  return new Map(
+    [...value].map(([name, item]) => [
+      name,
+      counts.has(name) && typeof item === 'string' ? new JsonNumber(item) : inline(item),
+    ]),
+  )
 }
 
 /** Numbers of 64 bits, which the JSON of protobuf writes as texts and REST writes as numbers. */
-const counts = new Set(['stepsTotal', 'stepsDone', 'sequence', 'queuePosition', 'number', 'step', 'used', 'limit', 'from', 'to', 'steps', 'count', 'completed', 'failed', 'skipped', 'canceled'])
+const counts = new Set([
+  'stepsTotal',
+  'stepsDone',
+  'sequence',
+  'queuePosition',
+  'number',
+  'step',
+  'used',
+  'limit',
+  'from',
+  'to',
+  'steps',
+  'count',
+  'completed',
+  'failed',
+  'skipped',
+  'canceled',
+])

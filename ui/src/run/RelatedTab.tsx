@@ -17,10 +17,19 @@ export function related(run: Run): { id: string; what: string }[] {
 /** The runs that this one is linked to: parent, original, replays, children. */
 export function RelatedTab({ run }: { run: Run }) {
   const list = related(run)
-  if (list.length === 0) return <StateView kind="empty" title="No related runs.">The run has no parent, starts no other run, and is no replay and was not replayed.</StateView>
+  if (list.length === 0)
+    return (
+      <StateView kind="empty" title="No related runs.">
+        The run has no parent, starts no other run, and is no replay and was not replayed.
+      </StateView>
+    )
   return (
     <div className={styles.related}>
-      <ul>{list.map((item) => <Related key={`${item.what} ${item.id}`} project={run.project} {...item} />)}</ul>
+      <ul>
+        {list.map((item) => (
+          <Related key={`${item.what} ${item.id}`} project={run.project} {...item} />
+        ))}
+      </ul>
       {run.children.length >= 100 ? <p className={styles.faint}>The newest 100 children are listed.</p> : null}
       {run.replays.length >= 20 ? <p className={styles.faint}>The newest 20 replays are listed.</p> : null}
     </div>
@@ -32,13 +41,25 @@ function Related({ project, id, what }: { project: string; id: string; what: str
   return (
     <li className={styles.relatedRow}>
       <span className={styles.what}>{what}</span>
-      <Id id={id}><Link to="/p/$project/runs/$id" params={{ project, id }}>{`${id.slice(0, 8)}…${id.slice(-4)}`}</Link></Id>
-      {run.isError ? <ErrorView error={run.error} what="This run" /> : run.data === undefined ? <Skeleton /> : (
+      <Id id={id}>
+        <Link to="/p/$project/runs/$id" params={{ project, id }}>{`${id.slice(0, 8)}…${id.slice(-4)}`}</Link>
+      </Id>
+      {run.isError ? (
+        <ErrorView error={run.error} what="This run" />
+      ) : run.data === undefined ? (
+        <Skeleton />
+      ) : (
         <>
           <StatusBadge of="run" status={run.data.status} detail={run.data.queuedReason || run.data.waitingKind} />
-          <span>{run.data.workflow}@{run.data.version}</span>
-          <span className={styles.faint}><Time at={milliseconds(run.data.createTime)} /></span>
-          <span className={styles.faint}><Elapsed from={milliseconds(run.data.startTime)} to={milliseconds(run.data.endTime)} /></span>
+          <span>
+            {run.data.workflow}@{run.data.version}
+          </span>
+          <span className={styles.faint}>
+            <Time at={milliseconds(run.data.createTime)} />
+          </span>
+          <span className={styles.faint}>
+            <Elapsed from={milliseconds(run.data.startTime)} to={milliseconds(run.data.endTime)} />
+          </span>
         </>
       )}
     </li>

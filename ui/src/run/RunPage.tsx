@@ -27,10 +27,16 @@ export function RunPage() {
   const title = run.data === undefined ? `Run ${shortId(id)}` : `${run.data.workflow} ${run.data.status} ${shortId(id)}`
   return (
     <Page title={title} fill>
-      {run.data !== undefined ? <Loaded key={id} run={run.data} /> : (
+      {run.data !== undefined ? (
+        <Loaded key={id} run={run.data} />
+      ) : (
         <>
           <PageHead title={`Run ${shortId(id)}`} />
-          {run.isError ? <ErrorView error={run.error} what={`Run ${id}`} onRetry={() => { void run.refetch() }} /> : <Skeleton rows={10} height={24} gap={12} />}
+          {run.isError ? (
+            <ErrorView error={run.error} what={`Run ${id}`} onRetry={() => void run.refetch()} />
+          ) : (
+            <Skeleton rows={10} height={24} gap={12} />
+          )}
         </>
       )}
     </Page>
@@ -46,8 +52,22 @@ function Loaded({ run }: { run: Run }) {
   const failed = useMemo(() => failures(root), [root])
   const number = get('step')
   const selected = useMemo(() => list.find((step) => String(step.number) === number), [list, number])
-  const select = useCallback((step: string, pane = '') => { set({ step, pane }) }, [set])
-  const alerts = useRunAlerts(run, failed, (step) => { set({ step, tab: 'steps', pane: 'error', only: '', q: '' }) }, () => { set({ tab: 'waits' }) })
+  const select = useCallback(
+    (step: string, pane = '') => {
+      set({ step, pane })
+    },
+    [set],
+  )
+  const alerts = useRunAlerts(
+    run,
+    failed,
+    (step) => {
+      set({ step, tab: 'steps', pane: 'error', only: '', q: '' })
+    },
+    () => {
+      set({ tab: 'waits' })
+    },
+  )
 
   const summary = steps.data?.summary ?? run.stepSummary
   const asked = get('tab')
@@ -60,7 +80,9 @@ function Loaded({ run }: { run: Run }) {
     { id: 'audit', label: 'Audit' },
     { id: 'json', label: 'JSON' },
     // The last one, so that it does not change the numbers that open the others.
-    ...(run.waits.length > 0 || asked === 'waits' ? [{ id: 'waits', label: 'Waits', count: `${run.waits.length}${run.moreWaits ? '+' : ''}` }] : []),
+    ...(run.waits.length > 0 || asked === 'waits'
+      ? [{ id: 'waits', label: 'Waits', count: `${run.waits.length}${run.moreWaits ? '+' : ''}` }]
+      : []),
   ]
   const tab = tabs.some((t) => t.id === asked) ? asked : 'steps'
   const withSteps = tab === 'steps' || tab === 'timeline' || tab === 'graph'
@@ -68,12 +90,24 @@ function Loaded({ run }: { run: Run }) {
     if (failed.length === 0) return
     const at = failed.findIndex((step) => step.number === selected?.number)
     const next = failed[at < 0 ? (by > 0 ? 0 : failed.length - 1) : (at + by + failed.length) % failed.length]
-    if (next !== undefined) set({ step: String(next.number), pane: 'error', only: '', q: '', ...(withSteps ? {} : { tab: 'steps' }) })
+    if (next !== undefined)
+      set({ step: String(next.number), pane: 'error', only: '', q: '', ...(withSteps ? {} : { tab: 'steps' }) })
   }
   usePageKeys({
-    ...Object.fromEntries(tabs.map((t, i) => [String(i + 1), () => { set({ tab: t.id }) }])),
-    n: () => { toFailure(1) },
-    N: () => { toFailure(-1) },
+    ...Object.fromEntries(
+      tabs.map((t, i) => [
+        String(i + 1),
+        () => {
+          set({ tab: t.id })
+        },
+      ]),
+    ),
+    n: () => {
+      toFailure(1)
+    },
+    N: () => {
+      toFailure(-1)
+    },
   })
 
   return (
@@ -81,16 +115,50 @@ function Loaded({ run }: { run: Run }) {
       <RunHeader run={run} failed={failed.at(-1)} />
       <AlertSlot alerts={alerts} />
       <div className={styles.tabs}>
-        <Tabs tabs={tabs} value={tab} onChange={(next) => { set({ tab: next }) }} label="Parts of the run">
+        <Tabs tabs={tabs} value={tab} onChange={(next) => set({ tab: next })} label="Parts of the run">
           {withSteps ? (
             <div className={styles.split}>
               <div className={styles.left}>
-                {steps.data === undefined ? (steps.isError ? <ErrorView error={steps.error} what="The steps" onRetry={() => { void steps.refetch() }} /> : <Skeleton rows={8} height={20} gap={12} />)
-                  : tab === 'steps' ? <StepsTab run={run} root={root} failed={failed} summary={summary} complete={steps.data.complete} selected={selected} onSelect={select} onFailure={toFailure} />
-                  : tab === 'graph' ? <GraphTab run={run} root={root} steps={list} summary={summary} selected={selected} onSelect={select} />
-                  : <TimelineTab full={steps.data.full || !steps.data.complete} run={run} root={root} summary={summary} selected={selected} onSelect={select} />}
+                {steps.data === undefined ? (
+                  steps.isError ? (
+                    <ErrorView error={steps.error} what="The steps" onRetry={() => void steps.refetch()} />
+                  ) : (
+                    <Skeleton rows={8} height={20} gap={12} />
+                  )
+                ) : tab === 'steps' ? (
+                  <StepsTab
+                    run={run}
+                    root={root}
+                    failed={failed}
+                    summary={summary}
+                    complete={steps.data.complete}
+                    selected={selected}
+                    onSelect={select}
+                    onFailure={toFailure}
+                  />
+                ) : tab === 'graph' ? (
+                  <GraphTab
+                    run={run}
+                    root={root}
+                    steps={list}
+                    summary={summary}
+                    selected={selected}
+                    onSelect={select}
+                  />
+                ) : (
+                  <TimelineTab
+                    full={steps.data.full || !steps.data.complete}
+                    run={run}
+                    root={root}
+                    summary={summary}
+                    selected={selected}
+                    onSelect={select}
+                  />
+                )}
               </div>
-              {selected === undefined ? null : <StepPane key={String(selected.number)} step={selected} run={run} onClose={() => { select('') }} />}
+              {selected === undefined ? null : (
+                <StepPane key={String(selected.number)} step={selected} run={run} onClose={() => select('')} />
+              )}
             </div>
           ) : null}
           {tab === 'events' ? <EventsTab run={run} /> : null}

@@ -1,7 +1,23 @@
 import { X } from 'lucide-react'
 import { Fragment } from 'react'
 import { durationMilliseconds, milliseconds } from '../api'
-import { Button, CopyButton, Drawer, Elapsed, ErrorView, Facts, formatDuration, Skeleton, StateView, StatusBadge, type Tab, Table, Tabs, Time, useNarrow } from '../kit'
+import {
+  Button,
+  CopyButton,
+  Drawer,
+  Elapsed,
+  ErrorView,
+  Facts,
+  formatDuration,
+  Skeleton,
+  StateView,
+  StatusBadge,
+  type Tab,
+  Table,
+  Tabs,
+  Time,
+  useNarrow,
+} from '../kit'
 import type { Attempt, Run, Step } from '../gen/signalbox/v1/run_pb'
 import type { Problem } from '../gen/signalbox/v1/types_pb'
 import { useSearchText } from './location'
@@ -18,15 +34,26 @@ interface Props {
 /** One step: what went in, what came out, what failed, what was sent. A panel beside the steps; a full screen on a phone. */
 export function StepPane({ step, run, onClose }: Props) {
   const narrow = useNarrow()
-  const title = <>Step {String(step.number)} {step.task}</>
-  if (narrow) return <Drawer title={title} open onClose={onClose}><Content step={step} run={run} /></Drawer>
+  const title = (
+    <>
+      Step {String(step.number)} {step.task}
+    </>
+  )
+  if (narrow)
+    return (
+      <Drawer title={title} open onClose={onClose}>
+        <Content step={step} run={run} />
+      </Drawer>
+    )
   return (
     <section className={styles.pane} aria-label={`Step ${step.number} ${step.task}`}>
       <header className={styles.paneHead}>
         <h2>{title}</h2>
         <Button kind="quiet" aria-label="Close the step" icon={<X size={16} aria-hidden />} onClick={onClose} />
       </header>
-      <div className={styles.paneBody}><Content step={step} run={run} /></div>
+      <div className={styles.paneBody}>
+        <Content step={step} run={run} />
+      </div>
     </section>
   )
 }
@@ -50,20 +77,61 @@ function Content({ step: listed, run }: { step: Step; run: Run }) {
       <div className={styles.paneFacts}>
         <StatusBadge of="step" status={step.status} detail={step.waitingKind} />
         <span>{step.kind}</span>
-        <span><Time at={milliseconds(step.startTime)} /></span>
-        <span><Elapsed from={milliseconds(step.startTime)} to={milliseconds(step.endTime)} /></span>
-        <span className={styles.path}><code>{step.path}</code><CopyButton text={step.path} label="Copy the path" /></span>
+        <span>
+          <Time at={milliseconds(step.startTime)} />
+        </span>
+        <span>
+          <Elapsed from={milliseconds(step.startTime)} to={milliseconds(step.endTime)} />
+        </span>
+        <span className={styles.path}>
+          <code>{step.path}</code>
+          <CopyButton text={step.path} label="Copy the path" />
+        </span>
       </div>
-      {step.wait === undefined ? null : <p className={styles.wait}>Waits for {step.wait.what}{step.wait.dueTime === undefined ? null : <>, due at <Time at={milliseconds(step.wait.dueTime)} /></>}{step.wait.deadline === undefined ? null : <>, until <Time at={milliseconds(step.wait.deadline)} /></>}</p>}
-      <Tabs tabs={tabs} value={pane} onChange={(id) => { set({ pane: id }) }} label="Parts of the step">
-        {read.isError ? <ErrorView error={read.error} what="The step" onRetry={() => { void read.refetch() }} /> : null}
+      {step.wait === undefined ? null : (
+        <p className={styles.wait}>
+          Waits for {step.wait.what}
+          {step.wait.dueTime === undefined ? null : (
+            <>
+              , due at <Time at={milliseconds(step.wait.dueTime)} />
+            </>
+          )}
+          {step.wait.deadline === undefined ? null : (
+            <>
+              , until <Time at={milliseconds(step.wait.deadline)} />
+            </>
+          )}
+        </p>
+      )}
+      <Tabs tabs={tabs} value={pane} onChange={(id) => set({ pane: id })} label="Parts of the step">
+        {read.isError ? <ErrorView error={read.error} what="The step" onRetry={() => void read.refetch()} /> : null}
         {loading && pane !== 'error' ? <Skeleton rows={4} /> : null}
-        {pane === 'input' && !loading ? <StepValue key="input" step={step} run={run} of="input" none="The step has no input." /> : null}
-        {pane === 'output' && !loading ? <StepValue key="output" step={step} run={run} of="output" none={step.endTime === undefined ? 'No output yet: the step has not ended.' : 'The step has no output.'} /> : null}
-        {pane === 'error' && step.error !== undefined ? <ErrorFacts error={step.error} uncaught={step.uncaught} /> : null}
-        {pane === 'attempts' && !loading ? <Attempts attempts={step.attempts} kind={step.kind} next={milliseconds(step.wait?.kind === 'retry' ? step.wait.dueTime : undefined)} /> : null}
+        {pane === 'input' && !loading ? (
+          <StepValue key="input" step={step} run={run} of="input" none="The step has no input." />
+        ) : null}
+        {pane === 'output' && !loading ? (
+          <StepValue
+            key="output"
+            step={step}
+            run={run}
+            of="output"
+            none={step.endTime === undefined ? 'No output yet: the step has not ended.' : 'The step has no output.'}
+          />
+        ) : null}
+        {pane === 'error' && step.error !== undefined ? (
+          <ErrorFacts error={step.error} uncaught={step.uncaught} />
+        ) : null}
+        {pane === 'attempts' && !loading ? (
+          <Attempts
+            attempts={step.attempts}
+            kind={step.kind}
+            next={milliseconds(step.wait?.kind === 'retry' ? step.wait.dueTime : undefined)}
+          />
+        ) : null}
       </Tabs>
-      {run.redacted && (pane === 'input' || pane === 'output') ? <p className={styles.faint}>Sensitive values of this run are sealed.</p> : null}
+      {run.redacted && (pane === 'input' || pane === 'output') ? (
+        <p className={styles.faint}>Sensitive values of this run are sealed.</p>
+      ) : null}
     </div>
   )
 }
@@ -74,7 +142,13 @@ export function ErrorFacts({ error, uncaught = '' }: { error: Problem; uncaught?
       <p className={styles.errorTitle}>{error.title === '' ? 'No title' : error.title}</p>
       {error.detail === '' ? null : <pre className={styles.detail}>{error.detail}</pre>}
       {uncaught === '' ? null : <p>Not handled by its catch: {uncaught}</p>}
-      <Facts facts={[['Status', error.status === 0 ? 'none' : String(error.status)], ['Type', <code key="type">{error.type}</code>], ['Task', <code key="task">{error.instance === '' ? 'unknown' : error.instance}</code>]]} />
+      <Facts
+        facts={[
+          ['Status', error.status === 0 ? 'none' : String(error.status)],
+          ['Type', <code key="type">{error.type}</code>],
+          ['Task', <code key="task">{error.instance === '' ? 'unknown' : error.instance}</code>],
+        ]}
+      />
     </div>
   )
 }
@@ -82,7 +156,13 @@ export function ErrorFacts({ error, uncaught = '' }: { error: Problem; uncaught?
 /** The attempts of a step; those of a call are the requests that left the process. */
 function Attempts({ attempts, kind, next }: { attempts: Attempt[]; kind: string; next: number | undefined }) {
   if (attempts.length === 0) {
-    return <StateView kind="empty" title="No attempts.">{kind === 'call' ? 'No request has left the process yet.' : `Attempts are recorded for calls, and for tasks that are tried again; this is a ${kind}.`}</StateView>
+    return (
+      <StateView kind="empty" title="No attempts.">
+        {kind === 'call'
+          ? 'No request has left the process yet.'
+          : `Attempts are recorded for calls, and for tasks that are tried again; this is a ${kind}.`}
+      </StateView>
+    )
   }
   const call = kind === 'call'
   const heads = ['No.', 'Start', ...(call ? ['Request', 'HTTP'] : []), 'Duration', 'Outcome', 'Next attempt']
@@ -90,18 +170,37 @@ function Attempts({ attempts, kind, next }: { attempts: Attempt[]; kind: string;
     <Table heads={heads} label="Attempts">
       {attempts.toReversed().map((attempt, i) => {
         const following = attempts[attempts.length - i]
-        const start = milliseconds(following?.startTime) ?? (i === 0 ? (milliseconds(attempt.nextTime) ?? next) : undefined)
+        const start =
+          milliseconds(following?.startTime) ?? (i === 0 ? (milliseconds(attempt.nextTime) ?? next) : undefined)
         return (
           <Fragment key={attempt.number}>
             <tr>
               <td>{attempt.number}</td>
-              <td><Time at={milliseconds(attempt.startTime)} unknown="unknown" /></td>
-              {call ? <><td className={styles.request}>{attempt.method === '' && attempt.host === '' ? 'unknown' : `${attempt.method} ${attempt.host}`}</td><td>{attempt.httpStatus ?? '–'}</td></> : null}
-              <td><Elapsed from={milliseconds(attempt.startTime)} to={milliseconds(attempt.endTime)} /></td>
+              <td>
+                <Time at={milliseconds(attempt.startTime)} unknown="unknown" />
+              </td>
+              {call ? (
+                <>
+                  <td className={styles.request}>
+                    {attempt.method === '' && attempt.host === '' ? 'unknown' : `${attempt.method} ${attempt.host}`}
+                  </td>
+                  <td>{attempt.httpStatus ?? '–'}</td>
+                </>
+              ) : null}
+              <td>
+                <Elapsed from={milliseconds(attempt.startTime)} to={milliseconds(attempt.endTime)} />
+              </td>
               <td>{outcome(attempt)}</td>
               <td>{start === undefined ? '–' : <Time at={start} />}</td>
             </tr>
-            {attempt.error === undefined ? null : <tr><td colSpan={heads.length} className={styles.attemptError}>{attempt.error.title}{attempt.error.detail === '' ? '' : `: ${attempt.error.detail}`}</td></tr>}
+            {attempt.error === undefined ? null : (
+              <tr>
+                <td colSpan={heads.length} className={styles.attemptError}>
+                  {attempt.error.title}
+                  {attempt.error.detail === '' ? '' : `: ${attempt.error.detail}`}
+                </td>
+              </tr>
+            )}
           </Fragment>
         )
       })}
@@ -111,7 +210,8 @@ function Attempts({ attempts, kind, next }: { attempts: Attempt[]; kind: string;
 
 const outcome = (attempt: Attempt): string => {
   const retryAfter = durationMilliseconds(attempt.retryAfter)
-  if (attempt.outcome !== '') return retryAfter === undefined ? attempt.outcome : `${attempt.outcome}: retry after ${formatDuration(retryAfter)}`
+  if (attempt.outcome !== '')
+    return retryAfter === undefined ? attempt.outcome : `${attempt.outcome}: retry after ${formatDuration(retryAfter)}`
   if (attempt.endTime === undefined) return 'in progress'
   return attempt.error === undefined ? 'completed' : 'failed'
 }

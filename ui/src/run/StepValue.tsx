@@ -21,7 +21,13 @@ export function StepValue({ step, run, of, none }: Props) {
   const shortened = of === 'input' ? step.inputShortened : step.outputShortened
   const whole = useQuery({
     queryKey: ['step-value', run.project, run.id, of, String(step.number), String(step.sequence)],
-    queryFn: ({ signal }) => join((offset) => clients.runs.getStepValue({ project: run.project, id: run.id, number: step.number, value: of, offset, limit: pageBytes }, { signal })),
+    queryFn: ({ signal }) =>
+      join((offset) =>
+        clients.runs.getStepValue(
+          { project: run.project, id: run.id, number: step.number, value: of, offset, limit: pageBytes },
+          { signal },
+        ),
+      ),
     enabled: asked && shortened !== undefined,
     staleTime: Infinity,
     gcTime: 0, // it may be large
@@ -37,9 +43,15 @@ export function StepValue({ step, run, of, none }: Props) {
         none={none}
         open={whole.data !== undefined}
         whole={whole.data === undefined ? Number(shortened.size) : undefined}
-        more={<Button refused={whole.isFetching ? 'The value is being read.' : undefined} onClick={() => { setAsked(true) }}>{whole.isFetching ? 'Reading…' : 'Show all'}</Button>}
+        more={
+          <Button refused={whole.isFetching ? 'The value is being read.' : undefined} onClick={() => setAsked(true)}>
+            {whole.isFetching ? 'Reading…' : 'Show all'}
+          </Button>
+        }
       />
-      {whole.isError ? <ErrorView error={whole.error} what={`The whole ${of}`} onRetry={() => { void whole.refetch() }} /> : null}
+      {whole.isError ? (
+        <ErrorView error={whole.error} what={`The whole ${of}`} onRetry={() => void whole.refetch()} />
+      ) : null}
     </>
   )
 }

@@ -3,14 +3,35 @@ import { ChevronDown, ChevronRight, ChevronUp } from 'lucide-react'
 import { Link } from '@tanstack/react-router'
 import { useDeferredValue, useEffect, useMemo, useRef, useState, type KeyboardEvent } from 'react'
 import { callError, durationMilliseconds, hasEnded, milliseconds } from '../api'
-import { Button, Elapsed, formatCount, formatDuration, plural, StateView, StatusBadge, useDelayed, usePreferences } from '../kit'
+import {
+  Button,
+  Elapsed,
+  formatCount,
+  formatDuration,
+  plural,
+  StateView,
+  StatusBadge,
+  useDelayed,
+  usePreferences,
+} from '../kit'
 import type { Run, Step, StepSummary } from '../gen/signalbox/v1/run_pb'
 import type { Search } from '../app/search'
 import { useStepSearch } from './live'
 import { useSearchText } from './location'
 import styles from './run.module.css'
 import { listedSteps, noneFound } from './search'
-import { countMatches, type Counts, countsText, flatten, type Matches, type Node, type Row, stepMatches, sumCounts, textMatches } from './tree'
+import {
+  countMatches,
+  type Counts,
+  countsText,
+  flatten,
+  type Matches,
+  type Node,
+  type Row,
+  stepMatches,
+  sumCounts,
+  textMatches,
+} from './tree'
 
 interface Props {
   run: Run
@@ -36,8 +57,12 @@ export function StepsTab({ run, root, failed, summary, complete, selected, onSel
   const [toggled, setToggled] = useState<ReadonlySet<string>>(new Set())
   const [unfolded, setUnfolded] = useState<ReadonlySet<string>>(new Set())
   const matches = useMemo(() => stepMatches(only, text, found.numbers), [only, text, found.numbers])
-  const inPayload = (step: Step) => text !== '' && found.numbers.has(step.number) && !textMatches(step, text.trim().toLowerCase())
-  const rows = useMemo(() => flatten(root, { toggled, unfolded, matches, reveal: selected?.path ?? '' }), [root, toggled, unfolded, matches, selected])
+  const inPayload = (step: Step) =>
+    text !== '' && found.numbers.has(step.number) && !textMatches(step, text.trim().toLowerCase())
+  const rows = useMemo(
+    () => flatten(root, { toggled, unfolded, matches, reveal: selected?.path ?? '' }),
+    [root, toggled, unfolded, matches, selected],
+  )
   const flip = (of: ReadonlySet<string>, key: string) => {
     const next = new Set(of)
     if (!next.delete(key)) next.add(key)
@@ -53,11 +78,36 @@ export function StepsTab({ run, root, failed, summary, complete, selected, onSel
     <>
       <div className={styles.tools}>
         <span className={styles.choices} role="group" aria-label="Which steps">
-          {([['', 'All'], ['failed', `Failed ${root.counts.failed}`], ['open', `Open ${root.counts.open}`], ...(root.counts.caught > 0 || only === 'caught' ? [['caught', `Caught ${root.counts.caught}`] as const] : [])] as const).map(([value, label]) => (
-            <Button key={value} kind="quiet" aria-pressed={only === value} className={only === value ? styles.chosen : ''} onClick={() => { set({ only: value }) }}>{label}</Button>
+          {(
+            [
+              ['', 'All'],
+              ['failed', `Failed ${root.counts.failed}`],
+              ['open', `Open ${root.counts.open}`],
+              ...(root.counts.caught > 0 || only === 'caught'
+                ? [['caught', `Caught ${root.counts.caught}`] as const]
+                : []),
+            ] as const
+          ).map(([value, label]) => (
+            <Button
+              key={value}
+              kind="quiet"
+              aria-pressed={only === value}
+              className={only === value ? styles.chosen : ''}
+              onClick={() => set({ only: value })}
+            >
+              {label}
+            </Button>
           ))}
         </span>
-        <input type="search" className={styles.find} placeholder="Find in steps" aria-label="Find in steps" title="A text in the name, path or error of a step, or in its input or output" value={typed} onChange={(event) => { set({ q: event.target.value }) }} />
+        <input
+          type="search"
+          className={styles.find}
+          placeholder="Find in steps"
+          aria-label="Find in steps"
+          title="A text in the name, path or error of a step, or in its input or output"
+          value={typed}
+          onChange={(event) => set({ q: event.target.value })}
+        />
         {typed.trim() === '' || matches === undefined ? null : (
           <SearchState
             count={countMatches(root, matches)}
@@ -65,20 +115,60 @@ export function StepsTab({ run, root, failed, summary, complete, selected, onSel
             of={listedSteps(run, summary)}
             done={found.complete}
             problem={search.isError && asked === typed ? callError(search.error).message : ''}
-            onRetry={() => { void search.refetch() }}
+            onRetry={() => void search.refetch()}
           />
         )}
-        {complete ? null : <span className={styles.faint} role="status">reading, {formatCount(root.counts.completed + root.counts.failed + root.counts.open + root.counts.skipped + root.counts.canceled)} of {formatCount(run.stepsTotal)} so far</span>}
+        {complete ? null : (
+          <span className={styles.faint} role="status">
+            reading,{' '}
+            {formatCount(
+              root.counts.completed +
+                root.counts.failed +
+                root.counts.open +
+                root.counts.skipped +
+                root.counts.canceled,
+            )}{' '}
+            of {formatCount(run.stepsTotal)} so far
+          </span>
+        )}
         {failed.length === 0 ? null : (
           <span className={styles.failures}>
-            <Button kind="quiet" onClick={() => { onFailure(-1) }} aria-label="Previous failure" title="Previous failure (N)" icon={<ChevronUp size={14} aria-hidden />} />
+            <Button
+              kind="quiet"
+              onClick={() => onFailure(-1)}
+              aria-label="Previous failure"
+              title="Previous failure (N)"
+              icon={<ChevronUp size={14} aria-hidden />}
+            />
             {failure < 0 ? plural(failed.length, 'failure') : `failure ${failure + 1} of ${failed.length}`}
-            <Button kind="quiet" onClick={() => { onFailure(1) }} aria-label="Next failure" title="Next failure (n)" icon={<ChevronDown size={14} aria-hidden />} />
+            <Button
+              kind="quiet"
+              onClick={() => onFailure(1)}
+              aria-label="Next failure"
+              title="Next failure (n)"
+              icon={<ChevronDown size={14} aria-hidden />}
+            />
           </span>
         )}
       </div>
-      {rows.length === 0 ? <NoRows run={run} counted={summary?.steps ?? 0n} filtered={matches !== undefined} text={typed.trim()} complete={complete && (typed.trim() === '' || found.complete || search.isError)} onClear={() => { set({ only: '', q: '' }) }} /> : (
-        <Rows rows={rows} matches={matches} inPayload={inPayload} selected={selected} onAct={act} onToggle={(row) => { setToggled(flip(toggled, row.key)) }} />
+      {rows.length === 0 ? (
+        <NoRows
+          run={run}
+          counted={summary?.steps ?? 0n}
+          filtered={matches !== undefined}
+          text={typed.trim()}
+          complete={complete && (typed.trim() === '' || found.complete || search.isError)}
+          onClear={() => set({ only: '', q: '' })}
+        />
+      ) : (
+        <Rows
+          rows={rows}
+          matches={matches}
+          inPayload={inPayload}
+          selected={selected}
+          onAct={act}
+          onToggle={(row) => setToggled(flip(toggled, row.key))}
+        />
       )}
       {summary === undefined || summary.steps === 0n ? null : <Summary summary={summary} />}
     </>
@@ -86,31 +176,113 @@ export function StepsTab({ run, root, failed, summary, complete, selected, onSel
 }
 
 /** How far the server has read for a text, and what was found. */
-function SearchState({ count, searched, of, done, problem, onRetry }: { count: number; searched: number; of: number; done: boolean; problem: string; onRetry: () => void }) {
-  if (problem !== '') return <span className={styles.searchProblem} role="alert"><span>Inputs and outputs were not searched: {problem}</span><Button kind="quiet" onClick={onRetry}>Retry</Button></span>
-  return <span className={styles.faint} role="status">{done ? '' : `searched ${formatCount(searched)} of ${plural(of, 'step')}: `}{formatCount(count)} found</span>
+function SearchState({
+  count,
+  searched,
+  of,
+  done,
+  problem,
+  onRetry,
+}: {
+  count: number
+  searched: number
+  of: number
+  done: boolean
+  problem: string
+  onRetry: () => void
+}) {
+  if (problem !== '')
+    return (
+      <span className={styles.searchProblem} role="alert">
+        <span>Inputs and outputs were not searched: {problem}</span>
+        <Button kind="quiet" onClick={onRetry}>
+          Retry
+        </Button>
+      </span>
+    )
+  return (
+    <span className={styles.faint} role="status">
+      {done ? '' : `searched ${formatCount(searched)} of ${plural(of, 'step')}: `}
+      {formatCount(count)} found
+    </span>
+  )
 }
 
-function NoRows({ run, counted, filtered, text, complete, onClear }: { run: Run; counted: bigint; filtered: boolean; text: string; complete: boolean; onClear: () => void }) {
-  if (!complete) return <StateView kind="empty" title={text === '' ? 'The steps are being read.' : 'The steps are being searched.'} />
+function NoRows({
+  run,
+  counted,
+  filtered,
+  text,
+  complete,
+  onClear,
+}: {
+  run: Run
+  counted: bigint
+  filtered: boolean
+  text: string
+  complete: boolean
+  onClear: () => void
+}) {
+  if (!complete)
+    return (
+      <StateView kind="empty" title={text === '' ? 'The steps are being read.' : 'The steps are being searched.'} />
+    )
   if (filtered) {
     return (
-      <StateView kind="no-match" title={text === '' ? 'No step matches.' : `No ${counted > 0n ? 'listed ' : ''}step contains “${text}”.`} actions={<Button onClick={onClear}>Clear filters</Button>}>
-        {text === '' ? null : `Names, paths, errors, inputs and outputs were searched${run.redacted ? ', sealed values not' : ''}${counted > 0n ? `; ${formatCount(counted)} steps are not listed, so what they contain is unknown` : ''}.`}
+      <StateView
+        kind="no-match"
+        title={text === '' ? 'No step matches.' : `No ${counted > 0n ? 'listed ' : ''}step contains “${text}”.`}
+        actions={<Button onClick={onClear}>Clear filters</Button>}
+      >
+        {text === ''
+          ? null
+          : `Names, paths, errors, inputs and outputs were searched${run.redacted ? ', sealed values not' : ''}${counted > 0n ? `; ${formatCount(counted)} steps are not listed, so what they contain is unknown` : ''}.`}
       </StateView>
     )
   }
-  const position = run.queuePosition === undefined ? '' : ` Its position in the queue is ${formatCount(run.queuePosition)}.`
-  return <StateView kind="empty" title={hasEnded(run.status) ? 'The run ended before its first step.' : 'Nothing has run yet.'}>{hasEnded(run.status) ? null : `The run is ${run.status}${run.queuedReason === '' ? '' : ` (${run.queuedReason})`}.${position}`}</StateView>
+  const position =
+    run.queuePosition === undefined ? '' : ` Its position in the queue is ${formatCount(run.queuePosition)}.`
+  return (
+    <StateView
+      kind="empty"
+      title={hasEnded(run.status) ? 'The run ended before its first step.' : 'Nothing has run yet.'}
+    >
+      {hasEnded(run.status)
+        ? null
+        : `The run is ${run.status}${run.queuedReason === '' ? '' : ` (${run.queuedReason})`}.${position}`}
+    </StateView>
+  )
 }
 
-function Rows({ rows, matches, inPayload, selected, onAct, onToggle }: { rows: Row[]; matches: Matches | undefined; inPayload: (step: Step) => boolean; selected: Step | undefined; onAct: (row: Row) => void; onToggle: (row: Row) => void }) {
+function Rows({
+  rows,
+  matches,
+  inPayload,
+  selected,
+  onAct,
+  onToggle,
+}: {
+  rows: Row[]
+  matches: Matches | undefined
+  inPayload: (step: Step) => boolean
+  selected: Step | undefined
+  onAct: (row: Row) => void
+  onToggle: (row: Row) => void
+}) {
   const scroller = useRef<HTMLDivElement>(null)
   const { density } = usePreferences()
   const height = density === 'compact' ? 28 : 32
-  const virtual = useVirtualizer({ count: rows.length, getScrollElement: () => scroller.current, estimateSize: () => height, overscan: 16 })
+  const virtual = useVirtualizer({
+    count: rows.length,
+    getScrollElement: () => scroller.current,
+    estimateSize: () => height,
+    overscan: 16,
+  })
   const [active, setActive] = useState('')
-  const at = Math.max(0, rows.findIndex((row) => row.key === active))
+  const at = Math.max(
+    0,
+    rows.findIndex((row) => row.key === active),
+  )
   const chosen = selected?.number
   // A step that was selected elsewhere, such as by its failure, comes into view; scrolling by hand is left alone.
   useEffect(() => {
@@ -140,18 +312,52 @@ function Rows({ rows, matches, inPayload, selected, onAct, onToggle }: { rows: R
       return at
     }
     const actions: Record<string, (() => void) | undefined> = {
-      ArrowDown: () => { to(at + 1) },
-      j: () => { to(at + 1) },
-      ArrowUp: () => { to(at - 1) },
-      k: () => { to(at - 1) },
-      Home: () => { to(0) },
-      End: () => { to(rows.length - 1) },
-      PageDown: () => { to(at + 15) },
-      PageUp: () => { to(at - 15) },
-      ArrowRight: branch && !row.open ? () => { onToggle(row) } : () => { to(at + 1) },
-      ArrowLeft: branch && row.open ? () => { onToggle(row) } : () => { to(above()) },
-      Enter: () => { onAct(row) },
-      ' ': () => { onAct(row) },
+      ArrowDown: () => {
+        to(at + 1)
+      },
+      j: () => {
+        to(at + 1)
+      },
+      ArrowUp: () => {
+        to(at - 1)
+      },
+      k: () => {
+        to(at - 1)
+      },
+      Home: () => {
+        to(0)
+      },
+      End: () => {
+        to(rows.length - 1)
+      },
+      PageDown: () => {
+        to(at + 15)
+      },
+      PageUp: () => {
+        to(at - 15)
+      },
+      ArrowRight:
+        branch && !row.open
+          ? () => {
+              onToggle(row)
+            }
+          : () => {
+              to(at + 1)
+            },
+      ArrowLeft:
+        branch && row.open
+          ? () => {
+              onToggle(row)
+            }
+          : () => {
+              to(above())
+            },
+      Enter: () => {
+        onAct(row)
+      },
+      ' ': () => {
+        onAct(row)
+      },
     }
     const action = actions[event.key]
     if (action === undefined || (event.target as HTMLElement).closest('button') !== null) return
@@ -159,7 +365,15 @@ function Rows({ rows, matches, inPayload, selected, onAct, onToggle }: { rows: R
     action()
   }
   return (
-    <div ref={scroller} className={styles.tree} role="tree" aria-label="Steps" tabIndex={0} onKeyDown={keys} aria-activedescendant={rows[at] === undefined ? undefined : `step-${rows[at].key}`}>
+    <div
+      ref={scroller}
+      className={styles.tree}
+      role="tree"
+      aria-label="Steps"
+      tabIndex={0}
+      onKeyDown={keys}
+      aria-activedescendant={rows[at] === undefined ? undefined : `step-${rows[at].key}`}
+    >
       <div className={styles.rows} role="presentation" style={{ height: virtual.getTotalSize() }}>
         {virtual.getVirtualItems().map((item) => {
           const row = rows[item.index]
@@ -174,13 +388,26 @@ function Rows({ rows, matches, inPayload, selected, onAct, onToggle }: { rows: R
               aria-expanded={row.kind === 'fold' ? row.open : row.children.length > 0 ? row.open : undefined}
               aria-selected={isSelected}
               className={`${styles.row} ${isSelected ? styles.selected : ''} ${item.index === at ? styles.active : ''}`}
-              style={{ height, transform: `translateY(${item.start}px)`, paddingLeft: 8 + Math.min(row.depth, 16) * 16 }}
+              style={{
+                height,
+                transform: `translateY(${item.start}px)`,
+                paddingLeft: 8 + Math.min(row.depth, 16) * 16,
+              }}
               onClick={(event) => {
                 setActive(row.key)
                 if ((event.target as HTMLElement).closest('button') === null) onAct(row)
               }}
             >
-              {row.kind === 'fold' ? <FoldRow row={row} /> : <NodeRow row={row} around={row.step !== undefined && matches !== undefined && !matches(row.step, row.caught)} inPayload={row.step !== undefined && inPayload(row.step)} onToggle={() => { onToggle(row) }} />}
+              {row.kind === 'fold' ? (
+                <FoldRow row={row} />
+              ) : (
+                <NodeRow
+                  row={row}
+                  around={row.step !== undefined && matches !== undefined && !matches(row.step, row.caught)}
+                  inPayload={row.step !== undefined && inPayload(row.step)}
+                  onToggle={() => onToggle(row)}
+                />
+              )}
             </div>
           )
         })}
@@ -192,26 +419,57 @@ function Rows({ rows, matches, inPayload, selected, onAct, onToggle }: { rows: R
 function FoldRow({ row }: { row: Row & { kind: 'fold' } }) {
   return (
     <>
-      <span className={styles.fold} aria-hidden>{row.open ? <ChevronDown size={14} /> : <ChevronRight size={14} />}</span>
-      <span className={styles.faint}>{row.open ? `Show fewer: fold ${formatCount(row.hidden.length)}` : `${formatCount(row.hidden.length)} more: ${countsText(sumCounts(row.hidden))}`}</span>
+      <span className={styles.fold} aria-hidden>
+        {row.open ? <ChevronDown size={14} /> : <ChevronRight size={14} />}
+      </span>
+      <span className={styles.faint}>
+        {row.open
+          ? `Show fewer: fold ${formatCount(row.hidden.length)}`
+          : `${formatCount(row.hidden.length)} more: ${countsText(sumCounts(row.hidden))}`}
+      </span>
     </>
   )
 }
 
-const groupLabel = (node: Node): string => (node.kind === 'iteration' ? `iteration ${formatCount(node.number)}` : node.kind === 'attempt' ? `attempt ${node.number}` : 'catch')
+const groupLabel = (node: Node): string =>
+  node.kind === 'iteration'
+    ? `iteration ${formatCount(node.number)}`
+    : node.kind === 'attempt'
+      ? `attempt ${node.number}`
+      : 'catch'
 
 /** A row of a step, or of a group. A filter also shows the steps around those that match. */
-function NodeRow({ row, around, inPayload, onToggle }: { row: Row & { kind: 'node' }; around: boolean; inPayload: boolean; onToggle: () => void }) {
+function NodeRow({
+  row,
+  around,
+  inPayload,
+  onToggle,
+}: {
+  row: Row & { kind: 'node' }
+  around: boolean
+  inPayload: boolean
+  onToggle: () => void
+}) {
   const { node, step, caught, children, open } = row
   return (
     <>
-      {children.length === 0 ? <span className={styles.fold} /> : (
-        <button type="button" tabIndex={-1} className={styles.fold} aria-label={open ? 'Close' : 'Open'} onClick={onToggle}>
+      {children.length === 0 ? (
+        <span className={styles.fold} />
+      ) : (
+        <button
+          type="button"
+          tabIndex={-1}
+          className={styles.fold}
+          aria-label={open ? 'Close' : 'Open'}
+          onClick={onToggle}
+        >
           {open ? <ChevronDown size={14} aria-hidden /> : <ChevronRight size={14} aria-hidden />}
         </button>
       )}
       {node.kind === 'step' ? null : <span className={styles.group}>{groupLabel(node)}</span>}
-      {step === undefined ? <span className={styles.faint}>{countsText(node.counts)}</span> : (
+      {step === undefined ? (
+        <span className={styles.faint}>{countsText(node.counts)}</span>
+      ) : (
         <>
           <span className={styles.number}>{String(step.number)}</span>
           <Link
@@ -228,12 +486,20 @@ function NodeRow({ row, around, inPayload, onToggle }: { row: Row & { kind: 'nod
             {step.task}
           </Link>
           <span className={styles.kind}>{step.kind}</span>
-          {children.length === 0 || open ? null : <span className={styles.faint}>{below(node.counts, step, caught)}</span>}
+          {children.length === 0 || open ? null : (
+            <span className={styles.faint}>{below(node.counts, step, caught)}</span>
+          )}
           {attemptsOf(step) > 1 ? <span className={styles.faint}>{attemptsOf(step)} attempts</span> : null}
           {inPayload ? <span className={styles.faint}>in input or output</span> : null}
-          <span className={styles.problem} title={step.error?.title}>{step.status === 'failed' ? step.error?.title : ''}</span>
-          <span className={styles.state}><StatusBadge of="step" status={caught ? 'caught' : step.status} detail={step.waitingKind} /></span>
-          <span className={styles.duration}><Elapsed from={milliseconds(step.startTime)} to={milliseconds(step.endTime)} /></span>
+          <span className={styles.problem} title={step.error?.title}>
+            {step.status === 'failed' ? step.error?.title : ''}
+          </span>
+          <span className={styles.state}>
+            <StatusBadge of="step" status={caught ? 'caught' : step.status} detail={step.waitingKind} />
+          </span>
+          <span className={styles.duration}>
+            <Elapsed from={milliseconds(step.startTime)} to={milliseconds(step.endTime)} />
+          </span>
         </>
       )}
     </>
@@ -245,7 +511,17 @@ const attemptsOf = (step: Step): number => step.attempts.at(-1)?.number ?? 0
 
 /** The counts of the steps below a closed one. */
 function below(counts: Counts, step: Step, caught: boolean): string {
-  const own = caught ? 'caught' : step.status === 'failed' ? 'failed' : step.status === 'completed' ? 'completed' : step.status === 'skipped' ? 'skipped' : step.status === 'canceled' ? 'canceled' : 'open'
+  const own = caught
+    ? 'caught'
+    : step.status === 'failed'
+      ? 'failed'
+      : step.status === 'completed'
+        ? 'completed'
+        : step.status === 'skipped'
+          ? 'skipped'
+          : step.status === 'canceled'
+            ? 'canceled'
+            : 'open'
   return countsText({ ...counts, [own]: counts[own] - 1 })
 }
 
@@ -253,16 +529,35 @@ function below(counts: Counts, step: Step, caught: boolean): string {
 function Summary({ summary }: { summary: StepSummary }) {
   return (
     <details className={styles.summary}>
-      <summary>{formatCount(summary.steps)} steps between {formatCount(summary.from)} and {formatCount(summary.to)} are counted, not listed</summary>
+      <summary>
+        {formatCount(summary.steps)} steps between {formatCount(summary.from)} and {formatCount(summary.to)} are
+        counted, not listed
+      </summary>
       <div className={styles.summaryTable}>
         <table>
-          <thead><tr><th>Task</th><th>Steps</th><th>Completed</th><th>Failed</th><th>Skipped</th><th>Canceled</th><th>Shortest</th><th>Longest</th><th>Total</th></tr></thead>
+          <thead>
+            <tr>
+              <th>Task</th>
+              <th>Steps</th>
+              <th>Completed</th>
+              <th>Failed</th>
+              <th>Skipped</th>
+              <th>Canceled</th>
+              <th>Shortest</th>
+              <th>Longest</th>
+              <th>Total</th>
+            </tr>
+          </thead>
           <tbody>
             {summary.tasks.map((task) => (
               <tr key={task.pointer}>
                 <td title={task.pointer}>{task.task}</td>
-                {[task.count, task.completed, task.failed, task.skipped, task.canceled].map((n, i) => <td key={i}>{formatCount(n)}</td>)}
-                {[task.shortest, task.longest, task.total].map((d, i) => <td key={i}>{d === undefined ? '–' : formatDuration(durationMilliseconds(d) ?? 0)}</td>)}
+                {[task.count, task.completed, task.failed, task.skipped, task.canceled].map((n, i) => (
+                  <td key={i}>{formatCount(n)}</td>
+                ))}
+                {[task.shortest, task.longest, task.total].map((d, i) => (
+                  <td key={i}>{d === undefined ? '–' : formatDuration(durationMilliseconds(d) ?? 0)}</td>
+                ))}
               </tr>
             ))}
           </tbody>

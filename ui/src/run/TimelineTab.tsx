@@ -32,18 +32,30 @@ export function TimelineTab({ run, root, summary, selected, onSelect, full }: Pr
   const [unfolded, setUnfolded] = useState<ReadonlySet<string>>(new Set())
   const [toggled, setToggled] = useState<ReadonlySet<string>>(new Set())
   const scroller = useRef<HTMLDivElement>(null)
-  const rows = useMemo(() => flatten(root, { toggled, unfolded, matches: undefined, reveal: selected?.path ?? '' }), [root, toggled, unfolded, selected])
+  const rows = useMemo(
+    () => flatten(root, { toggled, unfolded, matches: undefined, reveal: selected?.path ?? '' }),
+    [root, toggled, unfolded, selected],
+  )
   const all = useMemo(() => spansOfAll(root, open ? now : 0), [root, open, now])
   const from = milliseconds(run.startTime) ?? all.reduce((least, s) => Math.min(least, s.from), Infinity)
   const to = Math.max(from, milliseconds(run.endTime) ?? now)
   const axis = useMemo(() => pieces(all, from, to), [all, from, to])
   // Of the project's publications, those of the run's workflow.
   const around = useAnnotations(run.project, Number.isFinite(from) ? from : undefined, open ? undefined : to + 1)
-  const marks = useMemo(() => (around.data?.annotations ?? []).filter((a) => a.kind !== 'publish' || a.subject === run.workflow), [around.data, run.workflow])
+  const marks = useMemo(
+    () => (around.data?.annotations ?? []).filter((a) => a.kind !== 'publish' || a.subject === run.workflow),
+    [around.data, run.workflow],
+  )
   const share = (at: number) => position(axis, at)
   const height = density === 'compact' ? 28 : 32
-  const virtual = useVirtualizer({ count: rows.length, getScrollElement: () => scroller.current, estimateSize: () => height, overscan: 12 })
-  if (rows.length === 0) return <StateView kind="empty" title={open ? 'Nothing has run yet.' : 'The run ended before its first step.'} />
+  const virtual = useVirtualizer({
+    count: rows.length,
+    getScrollElement: () => scroller.current,
+    estimateSize: () => height,
+    overscan: 12,
+  })
+  if (rows.length === 0)
+    return <StateView kind="empty" title={open ? 'Nothing has run yet.' : 'The run ended before its first step.'} />
   const flip = (key: string) => {
     const of = (before: ReadonlySet<string>) => {
       const next = new Set(before)
@@ -59,21 +71,48 @@ export function TimelineTab({ run, root, summary, selected, onSelect, full }: Pr
   }
   // A short run counts from its start, a long one has the times of the clock.
   const short = to - from < 60_000
-  const marked = ticks(axis, short ? from : zone === 'utc' ? 0 : new Date(from).getTimezoneOffset() * 60_000, 6 * (zooms[zoom] ?? 1))
-    .map(({ time, share }) => ({ share, text: short ? `+${formatDuration(time - from)}` : formatTime(time, now, zone) }))
+  const marked = ticks(
+    axis,
+    short ? from : zone === 'utc' ? 0 : new Date(from).getTimezoneOffset() * 60_000,
+    6 * (zooms[zoom] ?? 1),
+  ).map(({ time, share }) => ({ share, text: short ? `+${formatDuration(time - from)}` : formatTime(time, now, zone) }))
   const width = `${(zooms[zoom] ?? 1) * 100}%`
   return (
     <>
       <div className={styles.tools}>
-        <span className={styles.legend}><i className={styles.executing} /> executing <i className={styles.waiting} /> waiting</span>
-        <span className={styles.faint}>{formatDuration(to - from)} from {formatTime(from, now, zone)}</span>
-        {summary === undefined || summary.steps === 0n ? null : <span className={styles.faint}>{formatCount(summary.steps)} steps are counted, not listed</span>}
-        {full ? null : <span className={styles.faint} role="status">{attempts.isError ? `Attempts are unknown: ${callError(attempts.error).message}` : 'reading the attempts'}</span>}
+        <span className={styles.legend}>
+          <i className={styles.executing} /> executing <i className={styles.waiting} /> waiting
+        </span>
+        <span className={styles.faint}>
+          {formatDuration(to - from)} from {formatTime(from, now, zone)}
+        </span>
+        {summary === undefined || summary.steps === 0n ? null : (
+          <span className={styles.faint}>{formatCount(summary.steps)} steps are counted, not listed</span>
+        )}
+        {full ? null : (
+          <span className={styles.faint} role="status">
+            {attempts.isError ? `Attempts are unknown: ${callError(attempts.error).message}` : 'reading the attempts'}
+          </span>
+        )}
         <AnnotationLegend query={around} list={marks} project={run.project} />
         <span className={styles.zoom}>
-          <Button kind="quiet" aria-label="Zoom out" icon={<ZoomOut size={14} aria-hidden />} refused={zoom === 0 ? 'All is in view.' : undefined} onClick={() => { setZoom(zoom - 1) }} />
-          <Button kind="quiet" aria-label="Zoom in" icon={<ZoomIn size={14} aria-hidden />} refused={zoom === zooms.length - 1 ? 'This is the largest scale.' : undefined} onClick={() => { setZoom(zoom + 1) }} />
-          <Button kind="quiet" onClick={() => { setZoom(0) }}>Fit</Button>
+          <Button
+            kind="quiet"
+            aria-label="Zoom out"
+            icon={<ZoomOut size={14} aria-hidden />}
+            refused={zoom === 0 ? 'All is in view.' : undefined}
+            onClick={() => setZoom(zoom - 1)}
+          />
+          <Button
+            kind="quiet"
+            aria-label="Zoom in"
+            icon={<ZoomIn size={14} aria-hidden />}
+            refused={zoom === zooms.length - 1 ? 'This is the largest scale.' : undefined}
+            onClick={() => setZoom(zoom + 1)}
+          />
+          <Button kind="quiet" onClick={() => setZoom(0)}>
+            Fit
+          </Button>
         </span>
       </div>
       <div ref={scroller} className={styles.frame} tabIndex={0} role="group" aria-label="Timeline">
@@ -81,9 +120,25 @@ export function TimelineTab({ run, root, summary, selected, onSelect, full }: Pr
           <div className={styles.axis}>
             <div className={styles.corner}>Step</div>
             <div className={styles.scale}>
-              {marked.map(({ share, text }, i) => text === marked[i - 1]?.text ? null : <span key={share} className={styles.tick} style={{ left: `${share * 100}%`, transform: `translateX(-${share * 100}%)` }}>{text}</span>)}
-              {axis.filter((piece) => piece.folded).map((piece) => <Idle key={piece.from} piece={piece} label />)}
-              <span className={styles.symbols}><AnnotationMarks list={marks} share={share} now={now} slots={40 * (zooms[zoom] ?? 1)} lines={false} /></span>
+              {marked.map(({ share, text }, i) =>
+                text === marked[i - 1]?.text ? null : (
+                  <span
+                    key={share}
+                    className={styles.tick}
+                    style={{ left: `${share * 100}%`, transform: `translateX(-${share * 100}%)` }}
+                  >
+                    {text}
+                  </span>
+                ),
+              )}
+              {axis
+                .filter((piece) => piece.folded)
+                .map((piece) => (
+                  <Idle key={piece.from} piece={piece} label />
+                ))}
+              <span className={styles.symbols}>
+                <AnnotationMarks list={marks} share={share} now={now} slots={40 * (zooms[zoom] ?? 1)} lines={false} />
+              </span>
             </div>
           </div>
           <div className={styles.rows} style={{ height: virtual.getTotalSize() }}>
@@ -95,9 +150,11 @@ export function TimelineTab({ run, root, summary, selected, onSelect, full }: Pr
                   key={row.key}
                   type="button"
                   className={`${styles.row} ${row.kind === 'node' && row.step !== undefined && row.step.number === selected?.number ? styles.selected : ''}`}
-                  aria-pressed={row.kind === 'node' && row.step !== undefined ? row.step.number === selected?.number : undefined}
+                  aria-pressed={
+                    row.kind === 'node' && row.step !== undefined ? row.step.number === selected?.number : undefined
+                  }
                   style={{ height, transform: `translateY(${item.start}px)` }}
-                  onClick={() => { act(row) }}
+                  onClick={() => act(row)}
                 >
                   <Label row={row} />
                   <span className={styles.scale}>
@@ -109,7 +166,11 @@ export function TimelineTab({ run, root, summary, selected, onSelect, full }: Pr
             <div className={styles.bands} aria-hidden>
               <div className={styles.corner} />
               <div className={styles.scale}>
-                {axis.filter((piece) => piece.folded).map((piece) => <Idle key={piece.from} piece={piece} />)}
+                {axis
+                  .filter((piece) => piece.folded)
+                  .map((piece) => (
+                    <Idle key={piece.from} piece={piece} />
+                  ))}
                 <AnnotationMarks list={marks} share={share} now={now} slots={40 * (zooms[zoom] ?? 1)} symbols={false} />
                 {open ? <span className={styles.now} style={{ left: `${position(axis, now) * 100}%` }} /> : null}
               </div>
@@ -126,7 +187,8 @@ function spansOfAll(root: Node, now: number): Span[] {
   const visit = (node: Node) => {
     if (node.step !== undefined) {
       // A task that contains listed steps is shown around them: what they do counts.
-      for (const span of spansOf(node.step, now)) spans.push(node.children.length > 0 ? { ...span, kind: 'around' } : span)
+      for (const span of spansOf(node.step, now))
+        spans.push(node.children.length > 0 ? { ...span, kind: 'around' } : span)
     }
     for (const child of node.children) visit(child)
   }
@@ -136,35 +198,60 @@ function spansOfAll(root: Node, now: number): Span[] {
 
 function Label({ row }: { row: Row }) {
   const indent = { paddingLeft: 8 + Math.min(row.depth, 10) * 12 }
-  if (row.kind === 'fold') return <span className={`${styles.corner} ${styles.faint}`} style={indent}>{row.open ? 'Show fewer' : `${formatCount(row.hidden.length)} more: ${countsText(sumCounts(row.hidden))}`}</span>
+  if (row.kind === 'fold')
+    return (
+      <span className={`${styles.corner} ${styles.faint}`} style={indent}>
+        {row.open ? 'Show fewer' : `${formatCount(row.hidden.length)} more: ${countsText(sumCounts(row.hidden))}`}
+      </span>
+    )
   const { icon: Icon, tone, word } = statusWord('step', row.caught ? 'caught' : (row.step?.status ?? ''))
-  const group = row.node.kind === 'step' ? '' : row.node.kind === 'catch' ? 'catch ' : `${row.node.kind} ${row.node.number} `
+  const group =
+    row.node.kind === 'step' ? '' : row.node.kind === 'catch' ? 'catch ' : `${row.node.kind} ${row.node.number} `
   return (
     <span className={styles.corner} style={indent} title={row.step === undefined ? group : `${row.step.task}: ${word}`}>
-      {row.step === undefined ? null : <span className={styles[tone]}><Icon size={12} aria-label={word} /></span>}
-      <span className={styles.name}>{group}{row.step?.task ?? ''}</span>
+      {row.step === undefined ? null : (
+        <span className={styles[tone]}>
+          <Icon size={12} aria-label={word} />
+        </span>
+      )}
+      <span className={styles.name}>
+        {group}
+        {row.step?.task ?? ''}
+      </span>
     </span>
   )
 }
 
 function Bars({ row, axis, now }: { row: Row & { kind: 'node' }; axis: Piece[]; now: number }) {
-  const steps = row.step === undefined ? row.children.flatMap((child) => (child.step === undefined ? [] : [child.step])) : [row.step]
+  const steps =
+    row.step === undefined
+      ? row.children.flatMap((child) => (child.step === undefined ? [] : [child.step]))
+      : [row.step]
   const around = row.step === undefined || row.children.length > 0
-  return steps.flatMap((step) => spansOf(step, now).map((span, i) => {
-    const left = position(axis, span.from)
-    const kind = around && span.kind !== 'executing' ? 'around' : span.kind
-    const failed = step.status === 'failed' ? styles.failed : ''
-    return (
-      <i
-        key={`${step.number}-${i}`}
-        className={`${styles.bar} ${styles[around ? 'around' : kind]} ${failed}`}
-        style={{ left: `${left * 100}%`, width: `max(2px, ${(position(axis, span.to) - left) * 100}%)` }}
-        title={`${step.task} ${span.kind === 'around' ? '' : span.kind} ${formatDuration(span.to - span.from)}`}
-      />
-    )
-  }))
+  return steps.flatMap((step) =>
+    spansOf(step, now).map((span, i) => {
+      const left = position(axis, span.from)
+      const kind = around && span.kind !== 'executing' ? 'around' : span.kind
+      const failed = step.status === 'failed' ? styles.failed : ''
+      return (
+        <i
+          key={`${step.number}-${i}`}
+          className={`${styles.bar} ${styles[around ? 'around' : kind]} ${failed}`}
+          style={{ left: `${left * 100}%`, width: `max(2px, ${(position(axis, span.to) - left) * 100}%)` }}
+          title={`${step.task} ${span.kind === 'around' ? '' : span.kind} ${formatDuration(span.to - span.from)}`}
+        />
+      )
+    }),
+  )
 }
 
 function Idle({ piece, label = false }: { piece: Piece; label?: boolean }) {
-  return <span className={label ? styles.idleLabel : styles.idle} style={{ left: `${piece.left * 100}%`, width: `${(piece.right - piece.left) * 100}%` }}>{label ? `idle ${formatDuration(piece.to - piece.from)}` : null}</span>
+  return (
+    <span
+      className={label ? styles.idleLabel : styles.idle}
+      style={{ left: `${piece.left * 100}%`, width: `${(piece.right - piece.left) * 100}%` }}
+    >
+      {label ? `idle ${formatDuration(piece.to - piece.from)}` : null}
+    </span>
+  )
 }

@@ -1,7 +1,19 @@
 import { Link } from '@tanstack/react-router'
 import { clients, milliseconds, usePages } from '../api'
 import type { Run, Wait } from '../gen/signalbox/v1/run_pb'
-import { Ago, type Column, command, CopyCommand, Countdown, Id, inWords, ListView, Panel, StateView, Time } from '../kit'
+import {
+  Ago,
+  type Column,
+  command,
+  CopyCommand,
+  Countdown,
+  Id,
+  inWords,
+  ListView,
+  Panel,
+  StateView,
+  Time,
+} from '../kit'
 import styles from './run.module.css'
 
 const columns = (project: string, id: string): Column<Wait>[] => [
@@ -10,18 +22,68 @@ const columns = (project: string, id: string): Column<Wait>[] => [
     title: 'Step',
     width: 160,
     grow: true,
-    cell: (wait) => (wait.step === 0n ? 'the run as a whole' : <Link to="/p/$project/runs/$id" params={{ project, id }} search={{ tab: 'steps', step: String(wait.step) }} title={wait.path}>{String(wait.step)} {wait.task}</Link>),
+    cell: (wait) =>
+      wait.step === 0n ? (
+        'the run as a whole'
+      ) : (
+        <Link
+          to="/p/$project/runs/$id"
+          params={{ project, id }}
+          search={{ tab: 'steps', step: String(wait.step) }}
+          title={wait.path}
+        >
+          {String(wait.step)} {wait.task}
+        </Link>
+      ),
   },
   { id: 'kind', title: 'Kind', width: 84, cell: (wait) => inWords(wait.kind) },
-  { id: 'what', title: 'Waits for', width: 240, grow: true, cell: (wait) => <span title={wait.what}>{wait.what}</span> },
-  { id: 'child', title: 'Run', width: 128, cell: (wait) => (wait.child === undefined ? '–' : <Id id={wait.child.id}><Link to="/p/$project/runs/$id" params={{ project, id: wait.child.id }}>{`${wait.child.id.slice(0, 8)}…${wait.child.id.slice(-4)}`}</Link></Id>) },
+  {
+    id: 'what',
+    title: 'Waits for',
+    width: 240,
+    grow: true,
+    cell: (wait) => <span title={wait.what}>{wait.what}</span>,
+  },
+  {
+    id: 'child',
+    title: 'Run',
+    width: 128,
+    cell: (wait) =>
+      wait.child === undefined ? (
+        '–'
+      ) : (
+        <Id id={wait.child.id}>
+          <Link
+            to="/p/$project/runs/$id"
+            params={{ project, id: wait.child.id }}
+          >{`${wait.child.id.slice(0, 8)}…${wait.child.id.slice(-4)}`}</Link>
+        </Id>
+      ),
+  },
   { id: 'since', title: 'Since', width: 84, cell: (wait) => <Ago at={milliseconds(wait.since)} unknown="unknown" /> },
-  { id: 'due', title: 'Due in', width: 84, cell: (wait) => (wait.dueTime === undefined ? '–' : <Countdown at={milliseconds(wait.dueTime)} />) },
+  {
+    id: 'due',
+    title: 'Due in',
+    width: 84,
+    cell: (wait) => (wait.dueTime === undefined ? '–' : <Countdown at={milliseconds(wait.dueTime)} />),
+  },
   {
     id: 'deadline',
     title: 'Ends with an error at',
     width: 150,
-    cell: (wait) => (wait.deadline === undefined ? (wait.deadlineUnknown ? 'unknown' : '–') : <>{wait.deadlineUnknown ? 'at the latest ' : ''}<Time at={milliseconds(wait.deadline)} /></>),
+    cell: (wait) =>
+      wait.deadline === undefined ? (
+        wait.deadlineUnknown ? (
+          'unknown'
+        ) : (
+          '–'
+        )
+      ) : (
+        <>
+          {wait.deadlineUnknown ? 'at the latest ' : ''}
+          <Time at={milliseconds(wait.deadline)} />
+        </>
+      ),
   },
 ]
 
@@ -31,11 +93,18 @@ function NearEvents({ project, waits }: { project: string; waits: Wait[] }) {
     <div className={styles.near}>
       <Panel title="Newest events that it has not taken">
         <ul>
-          {waits.flatMap((wait) => wait.near.map((e) => (
-            <li key={`${wait.step} ${e.position}`}>
-              Step {String(wait.step)} {wait.task}: <Link to="/p/$project/events/$position" params={{ project, position: String(e.position) }}>event {e.id}</Link> of {e.source}, <Ago at={milliseconds(e.receiveTime)} unknown="received at an unknown time" />: {e.reason}
-            </li>
-          )))}
+          {waits.flatMap((wait) =>
+            wait.near.map((e) => (
+              <li key={`${wait.step} ${e.position}`}>
+                Step {String(wait.step)} {wait.task}:{' '}
+                <Link to="/p/$project/events/$position" params={{ project, position: String(e.position) }}>
+                  event {e.id}
+                </Link>{' '}
+                of {e.source}, <Ago at={milliseconds(e.receiveTime)} unknown="received at an unknown time" />:{' '}
+                {e.reason}
+              </li>
+            )),
+          )}
         </ul>
       </Panel>
     </div>
@@ -46,7 +115,10 @@ function NearEvents({ project, waits }: { project: string; waits: Wait[] }) {
 export function WaitsTab({ run }: { run: Run }) {
   // What the run waits for changes with its sequence; between changes the pages stay.
   const list = usePages(['run-waits', run.project, run.id, String(run.sequence)], async (pageToken, signal) => {
-    const page = await clients.runs.listWaits({ project: run.project, id: run.id, pageSize: 100, pageToken }, { signal })
+    const page = await clients.runs.listWaits(
+      { project: run.project, id: run.id, pageSize: 100, pageToken },
+      { signal },
+    )
     return { rows: page.waits, nextPageToken: page.nextPageToken }
   })
   return (
@@ -56,10 +128,16 @@ export function WaitsTab({ run }: { run: Run }) {
         what="waits"
         columns={columns(run.project, run.id)}
         rowKey={(wait) => `${wait.step} ${wait.kind}`}
-        empty={<StateView kind="empty" title="The run waits for nothing.">{run.endTime === undefined ? 'It is executing tasks.' : 'It has ended.'}</StateView>}
+        empty={
+          <StateView kind="empty" title="The run waits for nothing.">
+            {run.endTime === undefined ? 'It is executing tasks.' : 'It has ended.'}
+          </StateView>
+        }
       />
       {list.rows.some((wait) => wait.near.length > 0) ? <NearEvents project={run.project} waits={list.rows} /> : null}
-      <div><CopyCommand cli={command(['run', 'waits', run.id], { project: run.project })} /></div>
+      <div>
+        <CopyCommand cli={command(['run', 'waits', run.id], { project: run.project })} />
+      </div>
     </div>
   )
 }

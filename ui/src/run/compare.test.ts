@@ -6,11 +6,18 @@ import { compareErrors, compareTasks, compareValues, keyOf } from './compare'
 
 const task = (pointer: string, status = 'completed', attempts: number | undefined = 0, steps = 1, firstFailed = 0) =>
   create(TaskTotalsSchema, {
-    pointer, task: pointer.split('/').at(-1) ?? '', statuses: { [status]: BigInt(steps) }, total: { seconds: 2n }, firstFailed: BigInt(firstFailed),
+    pointer,
+    task: pointer.split('/').at(-1) ?? '',
+    statuses: { [status]: BigInt(steps) },
+    total: { seconds: 2n },
+    firstFailed: BigInt(firstFailed),
     ...(attempts === undefined ? {} : { attempts: BigInt(attempts) }),
   })
 
-const rows = (...args: Parameters<typeof compareTasks>) => compareTasks(...args).map((r) => `${'  '.repeat(r.depth)}${r.task} ${r.a?.steps ?? '-'}/${r.b?.steps ?? '-'} ${r.differs.join(',')}`.trimEnd())
+const rows = (...args: Parameters<typeof compareTasks>) =>
+  compareTasks(...args).map((r) =>
+    `${'  '.repeat(r.depth)}${r.task} ${r.a?.steps ?? '-'}/${r.b?.steps ?? '-'} ${r.differs.join(',')}`.trimEnd(),
+  )
 
 describe('two runs side by side', () => {
   it('are equal when the same tasks ended the same way', () => {
@@ -26,17 +33,24 @@ describe('two runs side by side', () => {
   })
 
   it('do not differ by attempts that are not known', () => {
-    expect(rows([task('/do/0/x', 'completed', 3)], [{ ...task('/do/0/x'), attempts: undefined } as never], true)).toEqual(['x 1/1'])
+    expect(
+      rows([task('/do/0/x', 'completed', 3)], [{ ...task('/do/0/x'), attempts: undefined } as never], true),
+    ).toEqual(['x 1/1'])
   })
 
   it('keep the order of the first, with what the second has in between', () => {
-    expect(rows([task('/do/0/a'), task('/do/2/c')], [task('/do/0/a'), task('/do/1/b'), task('/do/2/c')], true)).toEqual(['a 1/1', 'b -/1 presence', 'c 1/1'])
+    expect(rows([task('/do/0/a'), task('/do/2/c')], [task('/do/0/a'), task('/do/1/b'), task('/do/2/c')], true)).toEqual(
+      ['a 1/1', 'b -/1 presence', 'c 1/1'],
+    )
     expect(rows([], [task('/do/0/a'), task('/do/1/b')], true)).toEqual(['a -/1 presence', 'b -/1 presence'])
   })
 
   it('find tasks of another version by their names', () => {
     expect(keyOf('/do/3/pay/try/0/charge', false)).toBe('/do/pay/try/charge')
-    expect(rows([task('/do/0/read')], [task('/do/0/check'), task('/do/1/read')], false)).toEqual(['check -/1 presence', 'read 1/1'])
+    expect(rows([task('/do/0/read')], [task('/do/0/check'), task('/do/1/read')], false)).toEqual([
+      'check -/1 presence',
+      'read 1/1',
+    ])
   })
 
   it('lead to the first failed step of a task', () => {
@@ -48,7 +62,10 @@ describe('two runs side by side', () => {
 
 describe('two payloads', () => {
   it('are compared entry by entry, and sealed values may differ', () => {
-    const found = compareValues('{"card":"⟦redacted⟧","n":1,"list":["⟦redacted⟧"]}', '{"card":"⟦redacted⟧","n":2,"list":["⟦redacted⟧"]}')
+    const found = compareValues(
+      '{"card":"⟦redacted⟧","n":1,"list":["⟦redacted⟧"]}',
+      '{"card":"⟦redacted⟧","n":2,"list":["⟦redacted⟧"]}',
+    )
     expect(printPatch(found.operations)).toBe('[{"op":"replace","path":"/n","value":2}]')
     expect(found.sealed).toEqual(['/card', '/list/0'])
   })
@@ -63,5 +80,9 @@ describe('two payloads', () => {
 it('compares errors part by part', () => {
   const a = create(RunSchema, { error: { title: 'x', status: 503 } })
   const b = create(RunSchema, { error: { title: 'x', status: 500 } })
-  expect(compareErrors(a, b).filter((p) => p.differs).map((p) => `${p.name} ${p.a} ${p.b}`)).toEqual(['Status 503 500'])
+  expect(
+    compareErrors(a, b)
+      .filter((p) => p.differs)
+      .map((p) => `${p.name} ${p.a} ${p.b}`),
+  ).toEqual(['Status 503 500'])
 })

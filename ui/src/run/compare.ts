@@ -29,12 +29,20 @@ export interface TaskRow {
 
 /** keyOf returns what a task is found by in the other run: its pointer, or in another document, the names without positions. */
 export const keyOf = (pointer: string, sameDocument: boolean): string =>
-  sameDocument ? pointer : pointer.split('/').filter((part) => !/^\d+$/.test(part)).join('/')
+  sameDocument
+    ? pointer
+    : pointer
+        .split('/')
+        .filter((part) => !/^\d+$/.test(part))
+        .join('/')
 
 const words = new Set(['do', 'for', 'foreach', 'fork', 'branches', 'try', 'catch'])
 
 const depthOf = (pointer: string): number => {
-  const names = pointer.split('/').slice(1).filter((part, i, all) => !/^\d+$/.test(part) && (/^\d+$/.test(all[i - 1] ?? '') || !words.has(part)))
+  const names = pointer
+    .split('/')
+    .slice(1)
+    .filter((part, i, all) => !/^\d+$/.test(part) && (/^\d+$/.test(all[i - 1] ?? '') || !words.has(part)))
   return Math.max(0, names.length - 1)
 }
 
@@ -49,7 +57,12 @@ function totals(tasks: TaskTotals[], sameDocument: boolean): Map<string, Task> {
   const found = new Map<string, Task>()
   for (const { pointer, task, kind, statuses, attempts, total, firstFailed } of tasks) {
     const key = keyOf(pointer, sameDocument)
-    const known = found.get(key) ?? { task, kind, pointer, totals: { statuses: new Map(), steps: 0, attempts: 0, duration: undefined, failed: 0n } }
+    const known = found.get(key) ?? {
+      task,
+      kind,
+      pointer,
+      totals: { statuses: new Map(), steps: 0, attempts: 0, duration: undefined, failed: 0n },
+    }
     found.set(key, known)
     const t = known.totals
     for (const [status, n] of Object.entries(statuses)) {
@@ -78,7 +91,12 @@ export function compareTasks(a: TaskTotals[], b: TaskTotals[], sameDocument: boo
     const two = right.get(key)
     const either = one ?? two
     return {
-      key, task: either?.task ?? '', kind: either?.kind ?? '', depth: depthOf(either?.pointer ?? ''), a: one?.totals, b: two?.totals,
+      key,
+      task: either?.task ?? '',
+      kind: either?.kind ?? '',
+      depth: depthOf(either?.pointer ?? ''),
+      a: one?.totals,
+      b: two?.totals,
       differs: one === undefined || two === undefined ? ['presence'] : difference(one.totals, two.totals),
     }
   })
@@ -89,8 +107,16 @@ function difference(a: Totals, b: Totals): TaskRow['differs'] {
   if (a.steps !== b.steps) out.push('steps')
   const names = new Set([...a.statuses.keys(), ...b.statuses.keys()])
   // Where the numbers of steps differ, only statuses that one run does not have at all are a difference of their own.
-  if ([...names].some((name) => (a.steps === b.steps ? a.statuses.get(name) !== b.statuses.get(name) : a.statuses.has(name) !== b.statuses.has(name)))) out.push('status')
-  if (a.steps === b.steps && a.attempts !== undefined && b.attempts !== undefined && a.attempts !== b.attempts) out.push('attempts')
+  if (
+    [...names].some((name) =>
+      a.steps === b.steps
+        ? a.statuses.get(name) !== b.statuses.get(name)
+        : a.statuses.has(name) !== b.statuses.has(name),
+    )
+  )
+    out.push('status')
+  if (a.steps === b.steps && a.attempts !== undefined && b.attempts !== undefined && a.attempts !== b.attempts)
+    out.push('attempts')
   return out
 }
 
@@ -113,7 +139,10 @@ export function compareValues(a: string | undefined, b: string | undefined): Val
     if (typeof x === 'string') {
       if (hasMark(x) && x === y) sealed.push(path)
     } else if (Array.isArray(x)) {
-      if (Array.isArray(y)) x.forEach((item, i) => { visit(item, y[i], `${path}/${i}`) })
+      if (Array.isArray(y))
+        x.forEach((item, i) => {
+          visit(item, y[i], `${path}/${i}`)
+        })
     } else if (isObject(x) && isObject(y)) {
       for (const [name, item] of x) visit(item, y.get(name), `${path}/${escapePointer(name)}`)
     }
@@ -125,9 +154,17 @@ export function compareValues(a: string | undefined, b: string | undefined): Val
 /** The parts of the errors of two runs that differ, with both texts. */
 export function compareErrors(a: Run, b: Run): { name: string; a: string; b: string; differs: boolean }[] {
   const parts = (run: Run): [string, string][] => [
-    ['Title', run.error?.title ?? ''], ['Detail', run.error?.detail ?? ''], ['Status', run.error === undefined ? '' : String(run.error.status)],
-    ['Type', run.error?.type ?? ''], ['Task', run.error?.instance ?? ''],
+    ['Title', run.error?.title ?? ''],
+    ['Detail', run.error?.detail ?? ''],
+    ['Status', run.error === undefined ? '' : String(run.error.status)],
+    ['Type', run.error?.type ?? ''],
+    ['Task', run.error?.instance ?? ''],
   ]
   const other = new Map(parts(b))
-  return parts(a).map(([name, text]) => ({ name, a: text, b: other.get(name) ?? '', differs: text !== other.get(name) }))
+  return parts(a).map(([name, text]) => ({
+    name,
+    a: text,
+    b: other.get(name) ?? '',
+    differs: text !== other.get(name),
+  }))
 }

@@ -1,17 +1,34 @@
 import { create } from '@bufbuild/protobuf'
-import { describe, expect, it, vi } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { RunSchema, StepSchema } from '../gen/signalbox/v1/run_pb'
-
-vi.stubGlobal('window', { localStorage: { getItem: () => null }, matchMedia: () => ({ matches: false, addEventListener: () => undefined }), location: { origin: 'http://localhost' } })
-vi.stubGlobal('document', { documentElement: { dataset: {} } })
-const { incident } = await import('./incident')
+import { incident } from './incident'
 
 describe('an incident as Markdown', () => {
   const run = create(RunSchema, {
-    id: '01a2', project: 'shop', workflow: 'shop/order', version: '1.4.0', status: 'timed_out', trigger: 'api', actor: 'a`b', createTime: { seconds: 1_700_000_000n }, stepsDone: 3n, stepsTotal: 4n,
-    error: { type: 'https://example.com/x', status: 503, title: 'stock did not answer', detail: 'line 1\nline 2' }, labels: { order: '4711', note: 'a`b' }, input: { json: '{"card":"4111"}' },
+    id: '01a2',
+    project: 'shop',
+    workflow: 'shop/order',
+    version: '1.4.0',
+    status: 'timed_out',
+    trigger: 'api',
+    actor: 'a`b',
+    createTime: { seconds: 1_700_000_000n },
+    stepsDone: 3n,
+    stepsTotal: 4n,
+    error: { type: 'https://example.com/x', status: 503, title: 'stock did not answer', detail: 'line 1\nline 2' },
+    labels: { order: '4711', note: 'a`b' },
+    input: { json: '{"card":"4111"}' },
   })
-  const text = incident(run, create(StepSchema, { number: 4n, task: 'reserve', path: '/do/3/reserve', attempts: [{ number: 1 }, { number: 2 }] }), 'https://box/p/shop/runs/01a2')
+  const text = incident(
+    run,
+    create(StepSchema, {
+      number: 4n,
+      task: 'reserve',
+      path: '/do/3/reserve',
+      attempts: [{ number: 1 }, { number: 2 }],
+    }),
+    'https://box/p/shop/runs/01a2',
+  )
 
   it('says what failed, where and when, and marks quotations', () => {
     expect(text).toContain('**shop/order@1.4.0** run `01a2` in project `shop`: **timed out**')

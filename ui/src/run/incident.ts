@@ -1,7 +1,8 @@
 import { labelList, labelText } from '../labels'
 import type { Run, Step } from '../gen/signalbox/v1/run_pb'
 
-const time = (at: { seconds: bigint } | undefined) => (at === undefined ? 'unknown' : new Date(Number(at.seconds) * 1000).toISOString())
+const time = (at: { seconds: bigint } | undefined) =>
+  at === undefined ? 'unknown' : new Date(Number(at.seconds) * 1000).toISOString()
 
 const code = (text: string) => {
   const longest = Math.max(0, ...[...text.matchAll(/`+/g)].map((m) => m[0].length))
@@ -9,7 +10,11 @@ const code = (text: string) => {
   return `${fence}${longest > 0 ? ' ' : ''}${text}${longest > 0 ? ' ' : ''}${fence}`
 }
 
-const quote = (text: string) => text.split('\n').map((line) => `> ${line}`).join('\n')
+const quote = (text: string) =>
+  text
+    .split('\n')
+    .map((line) => `> ${line}`)
+    .join('\n')
 
 /** incident describes a run and what is wrong with it as Markdown, for a chat or a ticket. It has no input and no output. */
 export function incident(run: Run, failed: Step | undefined, address: string): string {
@@ -18,17 +23,40 @@ export function incident(run: Run, failed: Step | undefined, address: string): s
     '',
     `- Address: ${address}`,
     `- Trigger: ${run.trigger}, by ${code(run.actor)}`,
-    ...(Object.keys(run.labels).length === 0 ? [] : [`- Labels: ${labelList(run.labels).map((label) => code(labelText(label))).join(', ')}`]),
+    ...(Object.keys(run.labels).length === 0
+      ? []
+      : [
+          `- Labels: ${labelList(run.labels)
+            .map((label) => code(labelText(label)))
+            .join(', ')}`,
+        ]),
     `- Queued: ${time(run.createTime)}`,
     `- Started: ${run.startTime === undefined ? 'not yet' : time(run.startTime)}`,
     `- Ended: ${run.endTime === undefined ? 'not yet' : time(run.endTime)}`,
     `- Steps: ${run.stepsDone} of ${run.stepsTotal} ended`,
-    ...(run.temporal === undefined ? [] : [`- Task queue: ${code(run.temporal.taskQueue)}, Temporal workflow ${code(run.temporal.workflowId)}`]),
+    ...(run.temporal === undefined
+      ? []
+      : [`- Task queue: ${code(run.temporal.taskQueue)}, Temporal workflow ${code(run.temporal.workflowId)}`]),
   ]
-  if (run.stuck !== undefined) lines.push('', `Stuck since ${time(run.stuck.since)}: ${code(run.stuck.code)}`, quote(run.stuck.detail), '', `What to do: ${run.stuck.advice}`)
+  if (run.stuck !== undefined)
+    lines.push(
+      '',
+      `Stuck since ${time(run.stuck.since)}: ${code(run.stuck.code)}`,
+      quote(run.stuck.detail),
+      '',
+      `What to do: ${run.stuck.advice}`,
+    )
   if (run.error !== undefined) {
-    lines.push('', `Error ${code(run.error.type)}, status ${run.error.status}`, quote([run.error.title, run.error.detail].filter(Boolean).join('\n')))
-    if (failed !== undefined) lines.push('', `Step ${failed.number} ${code(failed.task)} at ${code(failed.path)}, ${failed.attempts.length === 1 ? '1 attempt' : `${failed.attempts.length} attempts`}`)
+    lines.push(
+      '',
+      `Error ${code(run.error.type)}, status ${run.error.status}`,
+      quote([run.error.title, run.error.detail].filter(Boolean).join('\n')),
+    )
+    if (failed !== undefined)
+      lines.push(
+        '',
+        `Step ${failed.number} ${code(failed.task)} at ${code(failed.path)}, ${failed.attempts.length === 1 ? '1 attempt' : `${failed.attempts.length} attempts`}`,
+      )
   }
   return `${lines.join('\n')}\n`
 }

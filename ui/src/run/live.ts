@@ -33,8 +33,17 @@ async function readSteps(queries: QueryClient, project: string, id: string, sign
   let published = -Infinity
   do {
     // A short first page is on the screen at once. The others are shown a few times a second: each time the whole tree is made again.
-    const page = await clients.runs.listSteps({ project, id, pageSize: pageToken === '' ? 200 : 1000, pageToken, view: full ? 'full' : 'basic' }, { signal })
-    read = { steps: mergeSteps(read.steps, page.steps), summary: page.summary ?? read.summary, complete: false, since, full }
+    const page = await clients.runs.listSteps(
+      { project, id, pageSize: pageToken === '' ? 200 : 1000, pageToken, view: full ? 'full' : 'basic' },
+      { signal },
+    )
+    read = {
+      steps: mergeSteps(read.steps, page.steps),
+      summary: page.summary ?? read.summary,
+      complete: false,
+      since,
+      full,
+    }
     pageToken = page.nextPageToken
     if (pageToken !== '' && performance.now() - published > 400) {
       queries.setQueryData(key, read)
@@ -70,7 +79,9 @@ export function useAttempts(project: string, id: string, wanted: boolean) {
         all = [...all, ...page.steps]
         pageToken = page.nextPageToken
       } while (pageToken !== '')
-      queries.setQueryData<Steps>(key, (known) => (known === undefined ? known : { ...known, steps: mergeSteps(all, known.steps), full: true }))
+      queries.setQueryData<Steps>(key, (known) =>
+        known === undefined ? known : { ...known, steps: mergeSteps(all, known.steps), full: true },
+      )
       return true
     },
     enabled: wanted,
@@ -105,7 +116,10 @@ export function useStepSearch(run: Run, text: string) {
       let pageToken = ''
       let found = noneFound
       for (;;) {
-        const page = await clients.runs.listSteps({ project: run.project, id: run.id, text: text.trim(), view: 'basic', pageSize: 500, pageToken }, { signal })
+        const page = await clients.runs.listSteps(
+          { project: run.project, id: run.id, text: text.trim(), view: 'basic', pageSize: 500, pageToken },
+          { signal },
+        )
         found = addPage(found, page)
         if (found.complete) return found
         if (!again) queries.setQueryData(key, found)
@@ -138,20 +152,40 @@ export function useLive(project: string, id: string, run: Run, steps: Steps | un
 async function follow(queries: QueryClient, project: string, id: string, signal: AbortSignal): Promise<void> {
   const refresh = refreshRun(queries, project, id, signal)
   let after = queries.getQueryData<Steps>(stepsKey(project, id))?.since ?? 0n
-  await followStream<WatchRunResponse>({
-    open: (stop) => clients.runs.watchRun({ project, id, afterSequence: after, view: queries.getQueryData<Steps>(stepsKey(project, id))?.full === true ? 'full' : 'heads' }, { signal: stop }),
-    onMessage: ({ run, steps, summary, caught }) => {
-      if (run === undefined) return false
-      if (run.sequence > after) after = run.sequence
-      queries.setQueryData<Run>(runKey(project, id), (known) => mergeRun(known, run))
-      queries.setQueryData<Steps>(stepsKey(project, id), (known) => (known === undefined || (steps.length === 0 && summary === undefined && known.since === after) ? known : {
-        steps: markCaught(mergeSteps(known.steps, steps), caught), summary: mergeSummary(known.summary, summary), complete: known.complete, since: after, full: known.full,
-      }))
-      refresh(run)
-      return hasEnded(run.status)
+  await followStream<WatchRunResponse>(
+    {
+      open: (stop) =>
+        clients.runs.watchRun(
+          {
+            project,
+            id,
+            afterSequence: after,
+            view: queries.getQueryData<Steps>(stepsKey(project, id))?.full === true ? 'full' : 'heads',
+          },
+          { signal: stop },
+        ),
+      onMessage: ({ run, steps, summary, caught }) => {
+        if (run === undefined) return false
+        if (run.sequence > after) after = run.sequence
+        queries.setQueryData<Run>(runKey(project, id), (known) => mergeRun(known, run))
+        queries.setQueryData<Steps>(stepsKey(project, id), (known) =>
+          known === undefined || (steps.length === 0 && summary === undefined && known.since === after)
+            ? known
+            : {
+                steps: markCaught(mergeSteps(known.steps, steps), caught),
+                summary: mergeSummary(known.summary, summary),
+                complete: known.complete,
+                since: after,
+                full: known.full,
+              },
+        )
+        refresh(run)
+        return hasEnded(run.status)
+      },
+      poll: true,
     },
-    poll: true,
-  }, signal)
+    signal,
+  )
 }
 
 /** refreshRun reads the run again, at most once a second, when a watch shows a change: a watch has no waits and no controls of the caller. */
@@ -177,7 +211,9 @@ function refreshRun(queries: QueryClient, project: string, id: string, signal: A
 /** useLiveRuns reads open runs of a project again, at most once a second each, when they have changed. One stream follows all of them. */
 export function useLiveRuns(project: string, runs: (Run | undefined)[]): void {
   const queries = useQueryClient()
-  const open = [...new Set(runs.filter((run) => run !== undefined && !hasEnded(run.status)).map((run) => run?.id))].join(' ')
+  const open = [
+    ...new Set(runs.filter((run) => run !== undefined && !hasEnded(run.status)).map((run) => run?.id)),
+  ].join(' ')
   useEffect(() => {
     if (open === '') return undefined
     const stop = new AbortController()
@@ -191,18 +227,35 @@ export function useLiveRuns(project: string, runs: (Run | undefined)[]): void {
 async function followRuns(queries: QueryClient, project: string, ids: string[], signal: AbortSignal): Promise<void> {
   const timers = new Map<string, number>()
   const known = (id: string) => queries.getQueryData<Run>(runKey(project, id))?.sequence ?? 0n
-  signal.addEventListener('abort', () => { for (const timer of timers.values()) window.clearTimeout(timer) })
-  await followStream<WatchResponse>({
-    open: (stop) => clients.watches.watch({ project, topics: ids.map((id) => ({ topic: { case: 'run' as const, value: { id, afterSequence: known(id), view: 'heads' } } })) }, { signal: stop }),
-    onMessage: ({ content }) => {
-      const run = content.case === 'run' ? content.value.run : undefined
-      if (run === undefined || timers.has(run.id) || run.sequence <= known(run.id)) return false
-      timers.set(run.id, window.setTimeout(() => {
-        timers.delete(run.id)
-        void queries.invalidateQueries({ queryKey: runKey(project, run.id) })
-      }, 1000))
-      return false
+  signal.addEventListener('abort', () => {
+    for (const timer of timers.values()) window.clearTimeout(timer)
+  })
+  await followStream<WatchResponse>(
+    {
+      open: (stop) =>
+        clients.watches.watch(
+          {
+            project,
+            topics: ids.map((id) => ({
+              topic: { case: 'run' as const, value: { id, afterSequence: known(id), view: 'heads' } },
+            })),
+          },
+          { signal: stop },
+        ),
+      onMessage: ({ content }) => {
+        const run = content.case === 'run' ? content.value.run : undefined
+        if (run === undefined || timers.has(run.id) || run.sequence <= known(run.id)) return false
+        timers.set(
+          run.id,
+          window.setTimeout(() => {
+            timers.delete(run.id)
+            void queries.invalidateQueries({ queryKey: runKey(project, run.id) })
+          }, 1000),
+        )
+        return false
+      },
+      poll: true,
     },
-    poll: true,
-  }, signal)
+    signal,
+  )
 }

@@ -2,7 +2,10 @@ import { useNavigate, useSearch } from '@tanstack/react-router'
 import { one, type Search } from '../app/search'
 
 /** useSearchText returns the values of the URL's query string, and a function that changes some of them; empty removes one. */
-export function useSearchText(): { get: (name: string) => string; set: (change: Record<string, string>, replace?: boolean) => void } {
+export function useSearchText(): {
+  get: (name: string) => string
+  set: (change: Record<string, string>, replace?: boolean) => void
+} {
   const search: Search = useSearch({ strict: false })
   const navigate = useNavigate()
   return {

@@ -30,7 +30,12 @@ export function mergeRun(known: Run | undefined, next: Run): Run {
     ...next,
     input: next.input ?? known.input,
     output: next.output ?? known.output,
-    waits: next.sequence === known.sequence || next.waits.length > 0 ? (next.waits.length > 0 ? next.waits : known.waits) : [],
+    waits:
+      next.sequence === known.sequence || next.waits.length > 0
+        ? next.waits.length > 0
+          ? next.waits
+          : known.waits
+        : [],
     children: next.children.length > 0 ? next.children : known.children,
     replays: next.replays.length > 0 ? next.replays : known.replays,
     replayOf: next.replayOf === '' ? known.replayOf : next.replayOf,

@@ -8,25 +8,51 @@ const show = (spans: { from: number; to: number; kind: string }[]) => spans.map(
 
 describe('the time of a step', () => {
   it('executes in its attempts and waits between them', () => {
-    const step = create(StepSchema, { kind: 'call', startTime: at(1000), endTime: at(9000), attempts: [{ startTime: at(1200), endTime: at(2000) }, { startTime: at(5000), endTime: at(9000) }] })
-    expect(show(spansOf(step, 0))).toEqual(['waiting 1000-1200', 'executing 1200-2000', 'waiting 2000-5000', 'executing 5000-9000'])
+    const step = create(StepSchema, {
+      kind: 'call',
+      startTime: at(1000),
+      endTime: at(9000),
+      attempts: [
+        { startTime: at(1200), endTime: at(2000) },
+        { startTime: at(5000), endTime: at(9000) },
+      ],
+    })
+    expect(show(spansOf(step, 0))).toEqual([
+      'waiting 1000-1200',
+      'executing 1200-2000',
+      'waiting 2000-5000',
+      'executing 5000-9000',
+    ])
   })
 
   it('goes on until now while the step is open', () => {
-    const step = create(StepSchema, { kind: 'call', status: 'running', startTime: at(1000), attempts: [{ startTime: at(1000) }] })
+    const step = create(StepSchema, {
+      kind: 'call',
+      status: 'running',
+      startTime: at(1000),
+      attempts: [{ startTime: at(1000) }],
+    })
     expect(show(spansOf(step, 4000))).toEqual(['executing 1000-4000'])
   })
 
   it('is waiting for timers and events, and around others for loops', () => {
-    expect(show(spansOf(create(StepSchema, { kind: 'wait', startTime: at(0), endTime: at(5000) }), 0))).toEqual(['waiting 0-5000'])
-    expect(show(spansOf(create(StepSchema, { kind: 'for', startTime: at(0), endTime: at(5000) }), 0))).toEqual(['around 0-5000'])
+    expect(show(spansOf(create(StepSchema, { kind: 'wait', startTime: at(0), endTime: at(5000) }), 0))).toEqual([
+      'waiting 0-5000',
+    ])
+    expect(show(spansOf(create(StepSchema, { kind: 'for', startTime: at(0), endTime: at(5000) }), 0))).toEqual([
+      'around 0-5000',
+    ])
     expect(spansOf(create(StepSchema, { kind: 'set' }), 0)).toEqual([])
   })
 })
 
 describe('the axis of time', () => {
   const minute = 60_000
-  const spans = [{ from: 0, to: 1000, kind: 'executing' as const }, { from: 1000, to: 10 * minute, kind: 'waiting' as const }, { from: 10 * minute, to: 10 * minute + 1000, kind: 'executing' as const }]
+  const spans = [
+    { from: 0, to: 1000, kind: 'executing' as const },
+    { from: 1000, to: 10 * minute, kind: 'waiting' as const },
+    { from: 10 * minute, to: 10 * minute + 1000, kind: 'executing' as const },
+  ]
   const axis = pieces(spans, 0, 10 * minute + 1000)
 
   it('folds a long idle stretch, and covers the whole width', () => {
@@ -61,23 +87,35 @@ describe('attempts outside of the recorded time of their step', () => {
     ['before it', [{ startTime: at(990), endTime: at(998) }], ['executing 990-998', 'waiting 998-1002']],
     ['around it', [{ startTime: at(990), endTime: at(1050) }], ['executing 990-1050']],
   ])('execute: %s', (_, attempts, expected) => {
-    expect(show(spansOf(create(StepSchema, { kind: 'call', startTime: at(1000), endTime: at(1002), attempts }), 0))).toEqual(expected)
+    expect(
+      show(spansOf(create(StepSchema, { kind: 'call', startTime: at(1000), endTime: at(1002), attempts }), 0)),
+    ).toEqual(expected)
   })
 })
 
 describe('the ticks of the axis', () => {
-  const marks = (from: number, to: number, origin: number, count = 6) => ticks(pieces([{ from, to, kind: 'executing' }], from, to), origin, count).map((tick) => tick.time - origin)
+  const marks = (from: number, to: number, origin: number, count = 6) =>
+    ticks(pieces([{ from, to, kind: 'executing' }], from, to), origin, count).map((tick) => tick.time - origin)
 
   it('are at round numbers', () => {
     expect(marks(5003, 5003 + 3210, 5003)).toEqual([0, 1000, 2000, 3000])
     expect(marks(7, 7 + 42, 7)).toEqual([0, 10, 20, 30, 40])
     expect(marks(90_500, 690_500, 0)).toEqual([120_000, 240_000, 360_000, 480_000, 600_000])
-    expect(marks(1, 3 * 86_400_000, 0)).toEqual([43_200_000, 86_400_000, 129_600_000, 172_800_000, 216_000_000, 259_200_000])
+    expect(marks(1, 3 * 86_400_000, 0)).toEqual([
+      43_200_000, 86_400_000, 129_600_000, 172_800_000, 216_000_000, 259_200_000,
+    ])
   })
 
   it('are apart, and not in a folded stretch', () => {
     const minute = 60_000
-    const axis = pieces([{ from: 0, to: 1000, kind: 'executing' }, { from: 10 * minute, to: 10 * minute + 1000, kind: 'executing' }], 0, 10 * minute + 1000)
+    const axis = pieces(
+      [
+        { from: 0, to: 1000, kind: 'executing' },
+        { from: 10 * minute, to: 10 * minute + 1000, kind: 'executing' },
+      ],
+      0,
+      10 * minute + 1000,
+    )
     const found = ticks(axis, 0, 6)
     expect(found.every(({ share }, i) => i === 0 || share - (found[i - 1]?.share ?? 0) >= 0.1)).toBe(true)
     expect(found.filter(({ time }) => time > 1000 && time < 10 * minute)).toEqual([])

@@ -10,7 +10,8 @@ export interface Span {
 const waits = new Set(['wait', 'listen', 'run'])
 const contains = new Set(['do', 'for', 'fork'])
 
-const time = (at: { seconds: bigint; nanos: number } | undefined) => (at === undefined ? undefined : Number(at.seconds) * 1000 + at.nanos / 1e6)
+const time = (at: { seconds: bigint; nanos: number } | undefined) =>
+  at === undefined ? undefined : Number(at.seconds) * 1000 + at.nanos / 1e6
 
 /**
  * spansOf splits a step's time: its attempts execute, the rest of it waits. A step without recorded attempts does one of the two. The times of
@@ -28,12 +29,14 @@ export function spansOf(step: Step, now: number): Span[] {
     .sort((a, b) => a.from - b.from)
   const from = attempts.reduce((least, attempt) => Math.min(least, attempt.from), start)
   const to = attempts.reduce((most, attempt) => Math.max(most, attempt.to), end)
-  if (attempts.length === 0) return [{ from, to, kind: waits.has(step.kind) || step.status === 'waiting' ? 'waiting' : 'executing' }]
+  if (attempts.length === 0)
+    return [{ from, to, kind: waits.has(step.kind) || step.status === 'waiting' ? 'waiting' : 'executing' }]
   const spans: Span[] = []
   let at = from
   for (const attempt of attempts) {
     if (attempt.from > at) spans.push({ from: at, to: attempt.from, kind: 'waiting' })
-    if (attempt.to > at || attempt.to === attempt.from) spans.push({ from: Math.max(at, attempt.from), to: attempt.to, kind: 'executing' })
+    if (attempt.to > at || attempt.to === attempt.from)
+      spans.push({ from: Math.max(at, attempt.from), to: attempt.to, kind: 'executing' })
     at = Math.max(at, attempt.to)
   }
   if (to > at) spans.push({ from: at, to, kind: 'waiting' })
@@ -59,7 +62,9 @@ const foldWidth = 0.05
 export function pieces(spans: Span[], from: number, to: number): Piece[] {
   const total = Math.max(1, to - from)
   const least = Math.max(5000, total * 0.12)
-  const edges = [...new Set([from, to, ...spans.filter((s) => s.kind !== 'around').flatMap((s) => [s.from, s.to])])].filter((t) => t >= from && t <= to).sort((a, b) => a - b)
+  const edges = [...new Set([from, to, ...spans.filter((s) => s.kind !== 'around').flatMap((s) => [s.from, s.to])])]
+    .filter((t) => t >= from && t <= to)
+    .sort((a, b) => a - b)
   const busy = merge(spans.filter((s) => s.kind === 'executing'))
   const found: [number, number][] = []
   let b = 0
@@ -115,7 +120,13 @@ const minute = 60 * second
 const hour = 60 * minute
 const day = 24 * hour
 /** Distances of ticks that a person can count in; shorter ones are 1, 2 or 5 with zeros, and longer ones so many days. */
-const distances = [1, 2, 5, 10, 15, 30].flatMap((n) => [n * second, n * minute]).concat([1, 2, 3, 6, 12].map((n) => n * hour), day).sort((a, b) => a - b)
+const distances = [1, 2, 5, 10, 15, 30]
+  .flatMap((n) => [n * second, n * minute])
+  .concat(
+    [1, 2, 3, 6, 12].map((n) => n * hour),
+    day,
+  )
+  .sort((a, b) => a - b)
 
 function distanceOf(least: number): number {
   const found = least < second ? undefined : distances.find((d) => d >= least)

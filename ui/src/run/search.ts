@@ -11,10 +11,14 @@ export interface Found {
 export const noneFound: Found = { numbers: new Set(), searched: 0, complete: false }
 
 /** listedSteps returns the number of steps of a run that are listed; the others are counted only. */
-export const listedSteps = (run: Run, summary: StepSummary | undefined): number => Number(BigInt(run.stepsTotal) - (summary?.steps ?? 0n))
+export const listedSteps = (run: Run, summary: StepSummary | undefined): number =>
+  Number(BigInt(run.stepsTotal) - (summary?.steps ?? 0n))
 
 /** addPage adds a page of a search to what was found before it. */
-export const addPage = (found: Found, page: Pick<ListStepsResponse, 'steps' | 'nextPageToken' | 'searched'>): Found => ({
+export const addPage = (
+  found: Found,
+  page: Pick<ListStepsResponse, 'steps' | 'nextPageToken' | 'searched'>,
+): Found => ({
   numbers: new Set([...found.numbers, ...page.steps.map((step) => step.number)]),
   searched: found.searched + Number(page.searched),
   complete: page.nextPageToken === '',

@@ -8,7 +8,13 @@ export function taskStates(root: Node, summary: StepSummary | undefined): Map<st
   const of = (pointer: string) => {
     const known = tasks.get(pointer)
     if (known !== undefined) return known
-    const made = { counts: { failed: 0, caught: 0, open: 0, completed: 0, skipped: 0, canceled: 0 }, open: '', last: '', steps: 0, inside: [] as Node[] }
+    const made = {
+      counts: { failed: 0, caught: 0, open: 0, completed: 0, skipped: 0, canceled: 0 },
+      open: '',
+      last: '',
+      steps: 0,
+      inside: [] as Node[],
+    }
     tasks.set(pointer, made)
     return made
   }
@@ -31,11 +37,18 @@ export function taskStates(root: Node, summary: StepSummary | undefined): Map<st
     task.steps += Number(part.count)
     if (task.last === '') task.last = 'completed'
   }
-  return new Map([...tasks].map(([pointer, { counts, open, last, steps: n, inside }]) => [
-    pointer,
-    // A task that was tried again and completed in the end is not shown as failed.
-    { status: open !== '' ? open : last, counts: n > 1 ? countsText(counts) : '', inside: insideText(inside), steps: n },
-  ]))
+  return new Map(
+    [...tasks].map(([pointer, { counts, open, last, steps: n, inside }]) => [
+      pointer,
+      // A task that was tried again and completed in the end is not shown as failed.
+      {
+        status: open !== '' ? open : last,
+        counts: n > 1 ? countsText(counts) : '',
+        inside: insideText(inside),
+        steps: n,
+      },
+    ]),
+  )
 }
 
 const insideText = (nodes: Node[]): string => {
@@ -57,7 +70,8 @@ export function takenEdges(root: Node, completed: boolean): Set<string> {
   const visit = (node: Node) => {
     if (!node.repeats) pass(node.children.filter((child) => child.kind === 'step'))
     for (const child of node.children) {
-      if (child.kind === 'catch' && node.step !== undefined) taken.add(`${node.step.pointer} ${node.step.pointer}/catch`)
+      if (child.kind === 'catch' && node.step !== undefined)
+        taken.add(`${node.step.pointer} ${node.step.pointer}/catch`)
       visit(child)
     }
   }

@@ -38,8 +38,17 @@ const noCounts = (): Counts => ({ failed: 0, caught: 0, open: 0, completed: 0, s
 export const statusGroup = (status: string): keyof Counts =>
   status === 'failed' || status === 'completed' || status === 'skipped' || status === 'canceled' ? status : 'open'
 
-const newNode = (key: string, kind: Node['kind'], number: number, step: Step | undefined): Node =>
-  ({ key, kind, number, step, children: [], parent: undefined, caught: false, counts: noCounts(), repeats: false })
+const newNode = (key: string, kind: Node['kind'], number: number, step: Step | undefined): Node => ({
+  key,
+  kind,
+  number,
+  step,
+  children: [],
+  parent: undefined,
+  caught: false,
+  counts: noCounts(),
+  repeats: false,
+})
 
 /** buildTree arranges steps, in order of entry, by their paths. A step whose parent is not listed is below the nearest listed one. */
 export function buildTree(steps: Step[]): Node {
@@ -64,7 +73,8 @@ function attach(root: Node, nodes: Map<string, Node>, node: Node): void {
     add(parent, node)
     return
   }
-  if (word === 'for' || word === 'foreach') add(group(nodes, parent, `${parent.key}/${word}/${index}`, 'iteration', Number(index) + 1), node)
+  if (word === 'for' || word === 'foreach')
+    add(group(nodes, parent, `${parent.key}/${word}/${index}`, 'iteration', Number(index) + 1), node)
   else if (word === 'retry') {
     wrapFirstAttempt(nodes, parent)
     add(group(nodes, parent, `${parent.key}/retry/${index}`, 'attempt', Number(index)), node)
@@ -130,7 +140,16 @@ export function failures(root: Node): Step[] {
 
 /** A row of the tree as it is shown. */
 export type Row =
-  | { kind: 'node'; key: string; node: Node; depth: number; step: Step | undefined; caught: boolean; children: Node[]; open: boolean }
+  | {
+      kind: 'node'
+      key: string
+      node: Node
+      depth: number
+      step: Step | undefined
+      caught: boolean
+      children: Node[]
+      open: boolean
+    }
   | { kind: 'fold'; key: string; of: Node; depth: number; open: boolean; hidden: Node[] }
 
 export type Matches = (step: Step, caught: boolean) => boolean
@@ -152,7 +171,10 @@ export const shownSiblings = 5
 const needsAttention = (node: Node) => node.counts.failed > 0 || node.counts.open > 0
 
 const openByDefault = (node: Node): boolean =>
-  node.kind === 'step' || node.kind === 'catch' || needsAttention(node) || (node.parent?.children.length ?? 0) <= shownSiblings
+  node.kind === 'step' ||
+  node.kind === 'catch' ||
+  needsAttention(node) ||
+  (node.parent?.children.length ?? 0) <= shownSiblings
 
 /** flatten returns the rows of the tree in order. */
 export function flatten(root: Node, view: View): Row[] {
@@ -160,19 +182,33 @@ export function flatten(root: Node, view: View): Row[] {
   const wanted = view.matches === undefined ? undefined : matching(root, view.matches)
   const visit = (node: Node, depth: number) => {
     const shown = wanted === undefined ? node.children : node.children.filter((child) => wanted.has(child))
-    const hidden = wanted === undefined && node.repeats && shown.length > shownSiblings ? folded(shown, view.reveal) : []
+    const hidden =
+      wanted === undefined && node.repeats && shown.length > shownSiblings ? folded(shown, view.reveal) : []
     const unfolded = view.unfolded.has(node.key)
     const left = new Set(unfolded ? [] : hidden)
-    for (const child of hidden.length > 0 && !unfolded ? byAttention(shown.filter((c) => !left.has(c))) : shown) row(child, depth)
+    for (const child of hidden.length > 0 && !unfolded ? byAttention(shown.filter((c) => !left.has(c))) : shown)
+      row(child, depth)
     if (hidden.length > 0) rows.push({ kind: 'fold', key: `${node.key}/…`, of: node, depth, open: unfolded, hidden })
   }
   const row = (node: Node, depth: number) => {
     // A group of one step is one row: the iteration and its task.
-    const only = node.kind !== 'step' && node.kind !== 'catch' && node.children.length === 1 ? node.children[0] : undefined
+    const only =
+      node.kind !== 'step' && node.kind !== 'catch' && node.children.length === 1 ? node.children[0] : undefined
     const inner = only ?? node
     const inside = view.reveal !== '' && view.reveal !== inner.step?.path && view.reveal.startsWith(`${inner.key}/`)
-    const open = inner.children.length > 0 && (inside || wanted !== undefined || openByDefault(inner) !== view.toggled.has(node.key))
-    rows.push({ kind: 'node', key: node.key, node, depth, step: inner.step, caught: inner.caught, children: inner.children, open })
+    const open =
+      inner.children.length > 0 &&
+      (inside || wanted !== undefined || openByDefault(inner) !== view.toggled.has(node.key))
+    rows.push({
+      kind: 'node',
+      key: node.key,
+      node,
+      depth,
+      step: inner.step,
+      caught: inner.caught,
+      children: inner.children,
+      open,
+    })
     if (open) visit(inner, depth + 1)
   }
   visit(root, 0)
@@ -180,13 +216,18 @@ export function flatten(root: Node, view: View): Row[] {
 }
 
 /** byAttention puts failed nodes first, then open ones, each in order of entry. */
-const byAttention = (nodes: Node[]): Node[] =>
-  [...nodes.filter((n) => n.counts.failed > 0), ...nodes.filter((n) => n.counts.failed === 0 && n.counts.open > 0), ...nodes.filter((n) => !needsAttention(n))]
+const byAttention = (nodes: Node[]): Node[] => [
+  ...nodes.filter((n) => n.counts.failed > 0),
+  ...nodes.filter((n) => n.counts.failed === 0 && n.counts.open > 0),
+  ...nodes.filter((n) => !needsAttention(n)),
+]
 
 /** folded returns the siblings that are not shown at first. The revealed one is always shown. */
 function folded(siblings: Node[], reveal: string): Node[] {
   const keep = new Set(byAttention(siblings).slice(0, shownSiblings))
-  return siblings.filter((node) => !keep.has(node) && !(reveal !== '' && (reveal === node.key || reveal.startsWith(`${node.key}/`))))
+  return siblings.filter(
+    (node) => !keep.has(node) && !(reveal !== '' && (reveal === node.key || reveal.startsWith(`${node.key}/`))),
+  )
 }
 
 function matching(root: Node, matches: Matches): Set<Node> {
@@ -203,13 +244,25 @@ function matching(root: Node, matches: Matches): Set<Node> {
 
 /** countMatches returns how many steps match. */
 export const countMatches = (node: Node, matches: Matches): number =>
-  node.children.reduce((sum, child) => sum + countMatches(child, matches), node.step !== undefined && matches(node.step, node.caught) ? 1 : 0)
+  node.children.reduce(
+    (sum, child) => sum + countMatches(child, matches),
+    node.step !== undefined && matches(node.step, node.caught) ? 1 : 0,
+  )
 
 /** sumCounts adds the counts of nodes. */
 export function sumCounts(nodes: Node[]): Counts {
   const sum = noCounts()
   for (const node of nodes) {
-    const worst = node.counts.failed > 0 ? 'failed' : node.counts.open > 0 ? 'open' : node.counts.canceled > 0 ? 'canceled' : node.counts.completed > 0 ? 'completed' : 'skipped'
+    const worst =
+      node.counts.failed > 0
+        ? 'failed'
+        : node.counts.open > 0
+          ? 'open'
+          : node.counts.canceled > 0
+            ? 'canceled'
+            : node.counts.completed > 0
+              ? 'completed'
+              : 'skipped'
     sum[worst]++
   }
   return sum
@@ -217,11 +270,16 @@ export function sumCounts(nodes: Node[]): Counts {
 
 /** countsText prints counts, the failed first: "3 failed, 57 completed". */
 export const countsText = (counts: Counts): string =>
-  (['failed', 'open', 'caught', 'canceled', 'skipped', 'completed'] as const).filter((name) => counts[name] > 0).map((name) => `${counts[name]} ${name}`).join(', ')
+  (['failed', 'open', 'caught', 'canceled', 'skipped', 'completed'] as const)
+    .filter((name) => counts[name] > 0)
+    .map((name) => `${counts[name]} ${name}`)
+    .join(', ')
 
 /** textMatches reports whether a lower-case text is in the step's name, path, kind, number or error. */
 export const textMatches = (step: Step, text: string): boolean =>
-  [step.task, step.path, step.kind, String(step.number), step.error?.title ?? '', step.error?.detail ?? ''].some((part) => part.toLowerCase().includes(text))
+  [step.task, step.path, step.kind, String(step.number), step.error?.title ?? '', step.error?.detail ?? ''].some(
+    (part) => part.toLowerCase().includes(text),
+  )
 
 /**
  * stepMatches returns the filter of the URL's parameters: `only` is failed, caught or open, `q` a text in name, path, kind, number or

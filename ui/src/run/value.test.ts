@@ -16,6 +16,8 @@ describe('a value in pages', () => {
 
   it('is not shown in part when a page fails', async () => {
     const read = pages('0123456789', 4)
-    await expect(join((offset) => (offset === 4n ? Promise.reject(new Error('away')) : read(offset)))).rejects.toThrow('away')
+    await expect(join((offset) => (offset === 4n ? Promise.reject(new Error('away')) : read(offset)))).rejects.toThrow(
+      'away',
+    )
   })
 })

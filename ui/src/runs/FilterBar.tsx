@@ -2,9 +2,30 @@ import { useQuery } from '@tanstack/react-query'
 import { ListFilter, X } from 'lucide-react'
 import { useEffect, useRef, useState } from 'react'
 import { clients } from '../api'
-import { Button, Checkbox, formatFullTime, Popover, Select, statusWord, TextField, usePreferences, type Zone } from '../kit'
+import {
+  Button,
+  Checkbox,
+  formatFullTime,
+  Popover,
+  Select,
+  statusWord,
+  TextField,
+  usePreferences,
+  type Zone,
+} from '../kit'
 import { labelProblem, readLabel } from '../labels'
-import { filterChips, type Invalid, isFiltered, noFilter, problemCodes, type RunFilter, statuses, triggers, triggerWord, withLabel } from './filter'
+import {
+  filterChips,
+  type Invalid,
+  isFiltered,
+  noFilter,
+  problemCodes,
+  type RunFilter,
+  statuses,
+  triggers,
+  triggerWord,
+  withLabel,
+} from './filter'
 import styles from './runs.module.css'
 
 interface FilterBarProps {
@@ -31,10 +52,21 @@ export function FilterBar({ project, filter, invalid, onChange, open, onOpen }: 
         <FilterForm project={project} filter={filter} onChange={onChange} />
       </Popover>
       {invalid.map(({ name, value, why }) => (
-        <FilterChipView key={`${name} ${value}`} invalid text={`${name}=${value}: ${why}`} onRemove={() => { onChange({}) }} />
+        <FilterChipView
+          key={`${name} ${value}`}
+          invalid
+          text={`${name}=${value}: ${why}`}
+          onRemove={() => onChange({})}
+        />
       ))}
-      {filterChips(filter, zone, failure).map(({ name, text, without }) => <FilterChipView key={name} text={text} onRemove={() => { onChange(without) }} />)}
-      {isFiltered(filter) || invalid.length > 0 ? <Button kind="quiet" onClick={() => { onChange({ ...noFilter, order: filter.order }) }}>Clear</Button> : null}
+      {filterChips(filter, zone, failure).map(({ name, text, without }) => (
+        <FilterChipView key={name} text={text} onRemove={() => onChange(without)} />
+      ))}
+      {isFiltered(filter) || invalid.length > 0 ? (
+        <Button kind="quiet" onClick={() => onChange({ ...noFilter, order: filter.order })}>
+          Clear
+        </Button>
+      ) : null}
     </>
   )
 }
@@ -53,17 +85,38 @@ function useFailure(project: string, group: string): string | undefined {
   return found ? [found.workflow, found.task, found.title].filter(Boolean).join(' · ') : undefined
 }
 
-function FilterChipView({ text, invalid = false, onRemove }: { text: string; invalid?: boolean; onRemove: () => void }) {
+function FilterChipView({
+  text,
+  invalid = false,
+  onRemove,
+}: {
+  text: string
+  invalid?: boolean
+  onRemove: () => void
+}) {
   return (
     <span className={`${styles.chip} ${invalid ? styles.invalid : ''}`} title={text}>
       <span>{text}</span>
-      <button type="button" className={styles.remove} aria-label={`Remove ${text}`} onClick={onRemove}><X size={14} aria-hidden /></button>
+      <button type="button" className={styles.remove} aria-label={`Remove ${text}`} onClick={onRemove}>
+        <X size={14} aria-hidden />
+      </button>
     </span>
   )
 }
 
 /** Types of errors, by their last part, that the form suggests. */
-const errorTypes = ['communication', 'timeout', 'authentication', 'authorization', 'configuration', 'expression', 'validation', 'runtime', 'execution_missing', 'queue_expired']
+const errorTypes = [
+  'communication',
+  'timeout',
+  'authentication',
+  'authorization',
+  'configuration',
+  'expression',
+  'validation',
+  'runtime',
+  'execution_missing',
+  'queue_expired',
+]
 
 const periods = ['1h', '24h', '7d']
 
@@ -73,25 +126,53 @@ export function Periods({ filter, onChange }: { filter: RunFilter; onChange: (ch
   return (
     <div className={styles.periods} role="group" aria-label="Queued in the last">
       {periods.map((since) => (
-        <button key={since} type="button" className={styles.view} aria-pressed={filter.since === since} onClick={() => { onChange({ since, from: '', to: '' }) }}>{since}</button>
+        <button
+          key={since}
+          type="button"
+          className={styles.view}
+          aria-pressed={filter.since === since}
+          onClick={() => onChange({ since, from: '', to: '' })}
+        >
+          {since}
+        </button>
       ))}
-      <button type="button" className={styles.view} aria-pressed={any} onClick={() => { onChange({ since: '', from: '', to: '' }) }}>Any time</button>
+      <button
+        type="button"
+        className={styles.view}
+        aria-pressed={any}
+        onClick={() => onChange({ since: '', from: '', to: '' })}
+      >
+        Any time
+      </button>
     </div>
   )
 }
 
-const toggled = (list: string[], value: string, on: boolean) => (on ? [...list, value] : list.filter((v) => v !== value))
+const toggled = (list: string[], value: string, on: boolean) =>
+  on ? [...list, value] : list.filter((v) => v !== value)
 
-function FilterForm({ project, filter, onChange }: { project: string; filter: RunFilter; onChange: (change: Partial<RunFilter>) => void }) {
+function FilterForm({
+  project,
+  filter,
+  onChange,
+}: {
+  project: string
+  filter: RunFilter
+  onChange: (change: Partial<RunFilter>) => void
+}) {
   const { zone } = usePreferences()
   const workflows = useQuery({
     queryKey: ['workflow-names', project],
-    queryFn: async ({ signal }) => (await clients.workflows.listWorkflows({ project, pageSize: 500 }, { signal })).workflows.map((w) => w.name),
+    queryFn: async ({ signal }) =>
+      (await clients.workflows.listWorkflows({ project, pageSize: 500 }, { signal })).workflows.map((w) => w.name),
     staleTime: 30_000,
   })
   const versions = useQuery({
     queryKey: ['version-names', project, filter.workflow],
-    queryFn: async ({ signal }) => (await clients.workflows.listVersions({ project, workflow: filter.workflow, pageSize: 200 }, { signal })).versions.map((v) => v.version),
+    queryFn: async ({ signal }) =>
+      (
+        await clients.workflows.listVersions({ project, workflow: filter.workflow, pageSize: 200 }, { signal })
+      ).versions.map((v) => v.version),
     enabled: filter.workflow !== '',
     staleTime: 30_000,
   })
@@ -100,17 +181,35 @@ function FilterForm({ project, filter, onChange }: { project: string; filter: Ru
       <fieldset className={styles.checks}>
         <legend>Status</legend>
         {statuses.map((status) => (
-          <Checkbox key={status} label={statusWord('run', status).word} checked={filter.statuses.includes(status)} onChange={(event) => { onChange({ statuses: toggled(filter.statuses, status, event.target.checked) }) }} />
+          <Checkbox
+            key={status}
+            label={statusWord('run', status).word}
+            checked={filter.statuses.includes(status)}
+            onChange={(event) => onChange({ statuses: toggled(filter.statuses, status, event.target.checked) })}
+          />
         ))}
       </fieldset>
-      <Committed label="Workflow" value={filter.workflow} options={workflows.data ?? []} placeholder="namespace/name" onCommit={(workflow) => { onChange({ workflow, version: '' }) }} />
-      <Committed label="Version" value={filter.version} options={versions.data ?? []} disabled={filter.workflow === ''} hint={filter.workflow === '' ? 'Choose a workflow first.' : undefined} onCommit={(version) => { onChange({ version }) }} />
-      <LabelField labels={filter.labels} onChange={(labels) => { onChange({ labels }) }} />
+      <Committed
+        label="Workflow"
+        value={filter.workflow}
+        options={workflows.data ?? []}
+        placeholder="namespace/name"
+        onCommit={(workflow) => onChange({ workflow, version: '' })}
+      />
+      <Committed
+        label="Version"
+        value={filter.version}
+        options={versions.data ?? []}
+        disabled={filter.workflow === ''}
+        hint={filter.workflow === '' ? 'Choose a workflow first.' : undefined}
+        onCommit={(version) => onChange({ version })}
+      />
+      <LabelField labels={filter.labels} onChange={(labels) => onChange({ labels })} />
       <Select
         label="Trigger"
         value={filter.trigger}
         options={[{ value: '', label: 'Any' }, ...triggers.map((value) => ({ value, label: triggerWord(value) }))]}
-        onChange={(event) => { onChange({ trigger: event.target.value }) }}
+        onChange={(event) => onChange({ trigger: event.target.value })}
       />
       <Select
         label="Problem"
@@ -121,27 +220,68 @@ function FilterForm({ project, filter, onChange }: { project: string; filter: Ru
           ...problemCodes.map((value) => ({ value, label: statusWord('stuck', value).word })),
           ...(filter.problems.length > 1 ? [{ value: 'several', label: 'Several', disabled: true }] : []),
         ]}
-        onChange={(event) => { onChange({ problems: event.target.value === '' ? [] : [event.target.value] }) }}
+        onChange={(event) => onChange({ problems: event.target.value === '' ? [] : [event.target.value] })}
       />
-      <Committed label="Error" value={filter.error} options={errorTypes} placeholder="communication" hint="The type of the error with which runs failed, or its last part." onCommit={(error) => { onChange({ error }) }} />
-      <Checkbox label="Only runs without a replay" checked={filter.notReplayed} onChange={(event) => { onChange({ notReplayed: event.target.checked }) }} />
+      <Committed
+        label="Error"
+        value={filter.error}
+        options={errorTypes}
+        placeholder="communication"
+        hint="The type of the error with which runs failed, or its last part."
+        onCommit={(error) => onChange({ error })}
+      />
+      <Checkbox
+        label="Only runs without a replay"
+        checked={filter.notReplayed}
+        onChange={(event) => onChange({ notReplayed: event.target.checked })}
+      />
       <div className={styles.form}>
         <Periods filter={filter} onChange={onChange} />
-        <Moment label="Queued from" value={filter.from} zone={zone} onCommit={(from) => { onChange({ from, since: '' }) }} />
-        <Moment label="Queued before" value={filter.to} zone={zone} onCommit={(to) => { onChange({ to }) }} />
-        <Moment label="Ended from" value={filter.endedFrom} zone={zone} onCommit={(endedFrom) => { onChange({ endedFrom, endedSince: '' }) }} />
-        <Moment label="Ended before" value={filter.endedTo} zone={zone} onCommit={(endedTo) => { onChange({ endedTo }) }} />
+        <Moment
+          label="Queued from"
+          value={filter.from}
+          zone={zone}
+          onCommit={(from) => onChange({ from, since: '' })}
+        />
+        <Moment label="Queued before" value={filter.to} zone={zone} onCommit={(to) => onChange({ to })} />
+        <Moment
+          label="Ended from"
+          value={filter.endedFrom}
+          zone={zone}
+          onCommit={(endedFrom) => onChange({ endedFrom, endedSince: '' })}
+        />
+        <Moment label="Ended before" value={filter.endedTo} zone={zone} onCommit={(endedTo) => onChange({ endedTo })} />
       </div>
     </div>
   )
 }
 
 /** A text field that applies its value when a person is done: Enter, leaving the field, or choosing one of the options. */
-function Committed({ label, value, options, placeholder, disabled, hint, onCommit }: { label: string; value: string; options: string[]; placeholder?: string; disabled?: boolean; hint?: string | undefined; onCommit: (value: string) => void }) {
+function Committed({
+  label,
+  value,
+  options,
+  placeholder,
+  disabled,
+  hint,
+  onCommit,
+}: {
+  label: string
+  value: string
+  options: string[]
+  placeholder?: string
+  disabled?: boolean
+  hint?: string | undefined
+  onCommit: (value: string) => void
+}) {
   const [text, setText] = useState(value)
-  useEffect(() => { setText(value) }, [value])
+  useEffect(() => {
+    setText(value)
+  }, [value])
   const list = `options-${label}`
-  const commit = (next: string) => { if (next.trim() !== value) onCommit(next.trim()) }
+  const commit = (next: string) => {
+    if (next.trim() !== value) onCommit(next.trim())
+  }
   return (
     <>
       <TextField
@@ -155,10 +295,16 @@ function Committed({ label, value, options, placeholder, disabled, hint, onCommi
           setText(event.target.value)
           if (options.includes(event.target.value)) commit(event.target.value)
         }}
-        onBlur={() => { commit(text) }}
-        onKeyDown={(event) => { if (event.key === 'Enter') commit(text) }}
+        onBlur={() => commit(text)}
+        onKeyDown={(event) => {
+          if (event.key === 'Enter') commit(text)
+        }}
       />
-      <datalist id={list}>{options.map((option) => <option key={option} value={option} />)}</datalist>
+      <datalist id={list}>
+        {options.map((option) => (
+          <option key={option} value={option} />
+        ))}
+      </datalist>
     </>
   )
 }
@@ -188,7 +334,9 @@ function LabelField({ labels, onChange }: { labels: string[]; onChange: (labels:
         setProblem('')
       }}
       onBlur={add}
-      onKeyDown={(event) => { if (event.key === 'Enter') add() }}
+      onKeyDown={(event) => {
+        if (event.key === 'Enter') add()
+      }}
     />
   )
 }
@@ -203,10 +351,22 @@ function fieldText(moment: string, zone: Zone): string {
   return `${d.getFullYear()}-${two(d.getMonth() + 1)}-${two(d.getDate())}T${two(d.getHours())}:${two(d.getMinutes())}`
 }
 
-function Moment({ label, value, zone, onCommit }: { label: string; value: string; zone: Zone; onCommit: (moment: string) => void }) {
+function Moment({
+  label,
+  value,
+  zone,
+  onCommit,
+}: {
+  label: string
+  value: string
+  zone: Zone
+  onCommit: (moment: string) => void
+}) {
   const input = useRef<HTMLInputElement>(null)
   const [text, setText] = useState(() => fieldText(value, zone))
-  useEffect(() => { setText(fieldText(value, zone)) }, [value, zone])
+  useEffect(() => {
+    setText(fieldText(value, zone))
+  }, [value, zone])
   const commit = () => {
     const incomplete = input.current?.validity.badInput ?? false
     if (incomplete || text === fieldText(value, zone)) return
@@ -214,15 +374,21 @@ function Moment({ label, value, zone, onCommit }: { label: string; value: string
     onCommit(Number.isFinite(at) ? new Date(at).toISOString() : '')
   }
   return (
-    <div ref={(node) => { input.current = node?.querySelector('input') ?? null }}>
+    <div
+      ref={(node) => {
+        input.current = node?.querySelector('input') ?? null
+      }}
+    >
       <TextField
         type="datetime-local"
         label={`${label} (${zone === 'utc' ? 'UTC' : 'local time'})`}
         value={text}
         hint={value === '' ? undefined : formatFullTime(Date.parse(value), 'utc')}
-        onChange={(event) => { setText(event.target.value) }}
+        onChange={(event) => setText(event.target.value)}
         onBlur={commit}
-        onKeyDown={(event) => { if (event.key === 'Enter') commit() }}
+        onKeyDown={(event) => {
+          if (event.key === 'Enter') commit()
+        }}
       />
     </div>
   )

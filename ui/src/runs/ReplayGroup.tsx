@@ -3,5 +3,13 @@ import { noFilter } from './filter'
 
 /** Replays the runs of a failure group that have no replay. */
 export function ReplayGroup({ project, group, onClose }: { project: string; group: string; onClose: () => void }) {
-  return <BatchDialog project={project} action="replay" selected={[]} filter={{ ...noFilter, group, notReplayed: true }} onClose={onClose} />
+  return (
+    <BatchDialog
+      project={project}
+      action="replay"
+      selected={[]}
+      filter={{ ...noFilter, group, notReplayed: true }}
+      onClose={onClose}
+    />
+  )
 }

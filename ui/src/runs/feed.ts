@@ -3,7 +3,18 @@ import type { Run } from '../gen/signalbox/v1/run_pb'
 import type { RunsChange } from '../gen/signalbox/v1/watch_pb'
 import { listRequest, type RunFilter } from './filter'
 import { follow } from './stream'
-import { append, type Change, type Compare, inOrder, merge, missing, mostRows, noRows, type Rows, showArrived } from './rows'
+import {
+  append,
+  type Change,
+  type Compare,
+  inOrder,
+  merge,
+  missing,
+  mostRows,
+  noRows,
+  type Rows,
+  showArrived,
+} from './rows'
 
 export interface FeedState extends Rows {
   /** The first page has been read. */
@@ -46,7 +57,10 @@ export class RunFeed {
   /** The row that has the keyboard, for the way back. */
   active: string | undefined
 
-  constructor(private readonly project: string, private readonly filter: RunFilter) {
+  constructor(
+    private readonly project: string,
+    private readonly filter: RunFilter,
+  ) {
     this.request = listRequest(project, filter, now())
     this.compare = inOrder(filter.order, now())
     this.early = clients.runs.listRuns({ ...this.request, pageSize })
@@ -74,7 +88,9 @@ export class RunFeed {
       if (!document.hidden) void this.refresh()
     }
     document.addEventListener('visibilitychange', onVisible)
-    void this.refresh().then(() => { this.stream() })
+    void this.refresh().then(() => {
+      this.stream()
+    })
     return () => {
       document.removeEventListener('visibilitychange', onVisible)
       window.clearTimeout(this.timer)
@@ -85,16 +101,25 @@ export class RunFeed {
 
   /** stream follows the changes of the list, unless that is under way. */
   private stream(): void {
-    if (this.abort.signal.aborted || !this.state.ready || this.paused || this.streaming?.signal.aborted === false) return
+    if (this.abort.signal.aborted || !this.state.ready || this.paused || this.streaming?.signal.aborted === false)
+      return
     const stop = new AbortController()
     this.streaming = stop
     const events = {
-      onState: (connected: boolean) => { this.connected = connected && !stop.signal.aborted },
-      onMessage: () => { this.set({ refreshedAt: now() }) },
+      onState: (connected: boolean) => {
+        this.connected = connected && !stop.signal.aborted
+      },
+      onMessage: () => this.set({ refreshedAt: now() }),
       onChange: (change: RunsChange, reset: boolean) => {
         if (stop.signal.aborted) return
         const runs = change.rows.flatMap(({ run, matches }) => (run === undefined ? [] : [{ run, matches }]))
-        if (reset) void this.mergePage(runs.map(({ run }) => run), undefined, change.nextPageToken, stop.signal)
+        if (reset)
+          void this.mergePage(
+            runs.map(({ run }) => run),
+            undefined,
+            change.nextPageToken,
+            stop.signal,
+          )
         else this.merge(runs, change.removed)
       },
     }
@@ -116,7 +141,12 @@ export class RunFeed {
       const answer = await (early ?? clients.runs.listRuns({ ...this.request, pageSize }, { signal }))
       if (signal.aborted) return
       this.pages = [{ token: '', after: undefined }]
-      this.set({ ...append(noRows, answer.runs, answer.nextPageToken), ready: true, error: undefined, refreshedAt: now() })
+      this.set({
+        ...append(noRows, answer.runs, answer.nextPageToken),
+        ready: true,
+        error: undefined,
+        refreshedAt: now(),
+      })
     } catch (error) {
       if (!signal.aborted) this.set({ error })
     }
@@ -133,11 +163,16 @@ export class RunFeed {
     if (signal.aborted) return
     window.clearTimeout(this.timer)
     const refused = this.state.error !== undefined && callError(this.state.error).kind !== 'unavailable'
-    if (!refused) this.timer = window.setTimeout(() => void this.refresh(), this.connected ? streamedInterval : interval)
+    if (!refused)
+      this.timer = window.setTimeout(() => void this.refresh(), this.connected ? streamedInterval : interval)
   }
 
   private async readAgain(signal: AbortSignal): Promise<void> {
-    const wanted = this.pages.filter((_, i) => (i === 0 && !this.connected) || (i >= Math.floor(this.inView[0] / pageSize) && i <= Math.floor(this.inView[1] / pageSize) && i > 0))
+    const wanted = this.pages.filter(
+      (_, i) =>
+        (i === 0 && !this.connected) ||
+        (i >= Math.floor(this.inView[0] / pageSize) && i <= Math.floor(this.inView[1] / pageSize) && i > 0),
+    )
     try {
       for (const page of wanted) {
         const answer = await clients.runs.listRuns({ ...this.request, pageSize, pageToken: page.token }, { signal })
@@ -154,7 +189,13 @@ export class RunFeed {
     const left = this.left(after, page, next)
     const alone = await Promise.all(left.slice(0, mostReadAlone).map((run) => this.readAlone(run, signal)))
     if (signal.aborted) return
-    this.merge([...page.map((run) => ({ run, matches: true })), ...[...alone, ...left.slice(mostReadAlone)].map((run) => ({ run, matches: this.stays(run) }))], [])
+    this.merge(
+      [
+        ...page.map((run) => ({ run, matches: true })),
+        ...[...alone, ...left.slice(mostReadAlone)].map((run) => ({ run, matches: this.stays(run) })),
+      ],
+      [],
+    )
   }
 
   private merge(changes: Change[], removed: string[]): void {
@@ -169,12 +210,17 @@ export class RunFeed {
     if (this.filter.order !== 'longest') return missing(this.state, page, after, next, this.compare)
     // The place of a run by length changes: only the first page shows which ones are gone from it.
     const ids = new Set(page.map((run) => run.id))
-    return after === undefined ? this.state.shown.slice(0, pageSize).filter((run) => !ids.has(run.id) && !this.state.faded.has(run.id)) : []
+    return after === undefined
+      ? this.state.shown.slice(0, pageSize).filter((run) => !ids.has(run.id) && !this.state.faded.has(run.id))
+      : []
   }
 
   /** stays reports whether a run that left its page may still match: by length, it may only have moved. */
   private stays(run: Run): boolean {
-    return this.filter.order === 'longest' && (this.filter.statuses.length === 0 || this.filter.statuses.includes(run.status))
+    return (
+      this.filter.order === 'longest' &&
+      (this.filter.statuses.length === 0 || this.filter.statuses.includes(run.status))
+    )
   }
 
   /** readAlone reads a run that left the list, to show what became of it; as it was if that fails. */
@@ -201,7 +247,9 @@ export class RunFeed {
         this.pages.push({ token: next, after: shown.at(-1) })
         this.set({ ...append(this.state, answer.runs, answer.nextPageToken), loadingMore: false })
       },
-      () => { this.set({ loadingMore: false }) },
+      () => {
+        this.set({ loadingMore: false })
+      },
     )
   }
 
@@ -220,7 +268,10 @@ export class RunFeed {
     if (this.paused === paused) return
     this.paused = paused
     if (paused) this.streaming?.abort()
-    else void this.refresh().then(() => { this.stream() })
+    else
+      void this.refresh().then(() => {
+        this.stream()
+      })
   }
 
   private admit(): void {

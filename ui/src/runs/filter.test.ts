@@ -1,26 +1,67 @@
 import { create } from '@bufbuild/protobuf'
-import { describe, expect, it, vi } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { type BatchFilter, BatchFilterSchema } from '../gen/signalbox/v1/batch_pb'
 import { ViewQuerySchema } from '../gen/signalbox/v1/view_pb'
-
-vi.stubGlobal('window', { localStorage: { getItem: () => null }, matchMedia: () => ({ matches: false, addEventListener: () => undefined }), location: { origin: 'http://localhost' } })
-vi.stubGlobal('document', { documentElement: { dataset: {} } })
-const { parseSearch, stringifySearch } = await import('../app/search')
-const { batchFilter, bucketLength, countRequest, currentView, exportAddress, filterChips, isFiltered, listCommand, listRequest, noFilter, readFilter, selection, viewFilter, views, withLabel, writeFilter } = await import('./filter')
-const { filterOf, viewQuery } = await import('./view')
+import { parseSearch, stringifySearch } from '../app/search'
+import {
+  batchFilter,
+  bounds,
+  bucketLength,
+  countRequest,
+  currentView,
+  exportAddress,
+  filterChips,
+  isFiltered,
+  listCommand,
+  listRequest,
+  noFilter,
+  periodMilliseconds,
+  readFilter,
+  type RunFilter,
+  selection,
+  triggerWord,
+  viewFilter,
+  views,
+  withLabel,
+  writeFilter,
+} from './filter'
+import { filterOf, viewQuery } from './view'
 
 const plain = (_: string, value: unknown) => (typeof value === 'bigint' ? String(value) : value)
 
 const full = {
-  ...noFilter, statuses: ['failed', 'timed_out'], workflow: 'shop/order', version: '1.4.0', trigger: 'event', text: 'order-4', problems: ['NO_POLLER'], group: 'g1', parent: 'p1', replayOf: 'r1', batch: 'b1', startedBy: 'b2', labels: ['order=4711', 'note=a:b, c=d'], notReplayed: true,
-  from: '2026-01-31T12:00:00.000Z', to: '2026-02-01T12:00:00.000Z', endedFrom: '2026-01-31T13:00:00.000Z', endedTo: '2026-02-01T13:00:00.000Z', error: 'execution_missing', order: 'oldest' as const,
+  ...noFilter,
+  statuses: ['failed', 'timed_out'],
+  workflow: 'shop/order',
+  version: '1.4.0',
+  trigger: 'event',
+  text: 'order-4',
+  problems: ['NO_POLLER'],
+  group: 'g1',
+  parent: 'p1',
+  replayOf: 'r1',
+  batch: 'b1',
+  startedBy: 'b2',
+  labels: ['order=4711', 'note=a:b, c=d'],
+  notReplayed: true,
+  from: '2026-01-31T12:00:00.000Z',
+  to: '2026-02-01T12:00:00.000Z',
+  endedFrom: '2026-01-31T13:00:00.000Z',
+  endedTo: '2026-02-01T13:00:00.000Z',
+  error: 'execution_missing',
+  order: 'oldest' as const,
 }
 
 describe('the filter in the URL', () => {
   it('survives the way there and back', () => {
     expect(readFilter(writeFilter(full))).toEqual({ filter: full, invalid: [] })
-    expect(readFilter(writeFilter({ ...noFilter, since: '24h', endedSince: '7d' }))).toEqual({ filter: { ...noFilter, since: '24h', endedSince: '7d' }, invalid: [] })
-    expect(writeFilter(noFilter)).toEqual(Object.fromEntries(Object.keys(writeFilter(noFilter)).map((name) => [name, undefined])))
+    expect(readFilter(writeFilter({ ...noFilter, since: '24h', endedSince: '7d' }))).toEqual({
+      filter: { ...noFilter, since: '24h', endedSince: '7d' },
+      invalid: [],
+    })
+    expect(writeFilter(noFilter)).toEqual(
+      Object.fromEntries(Object.keys(writeFilter(noFilter)).map((name) => [name, undefined])),
+    )
   })
 
   it('has labels whose values contain every sign', () => {
@@ -46,20 +87,47 @@ describe('the filter in the URL', () => {
     [{ version: '1.0.0' }, { name: 'version', value: '1.0.0', why: 'a version needs a workflow' }],
     [{ since: '1 day' }, { name: 'since', value: '1 day', why: 'not a length of time such as 24h' }],
     [{ from: 'yesterday' }, { name: 'from', value: 'yesterday', why: 'not a moment such as 2026-01-31T12:00:00Z' }],
-    [{ from: '2026-01-31T12:00:00' }, { name: 'from', value: '2026-01-31T12:00:00', why: 'not a moment such as 2026-01-31T12:00:00Z' }],
-    [{ to: '2026-13-31T12:00:00Z' }, { name: 'to', value: '2026-13-31T12:00:00Z', why: 'not a moment such as 2026-01-31T12:00:00Z' }],
-    [{ from: '2026-02-01T12:00:00Z', to: '2026-01-31T12:00:00Z' }, { name: 'to', value: '2026-01-31T12:00:00Z', why: 'not after from' }],
-    [{ since: '24h', from: '2026-02-01T12:00:00Z' }, { name: 'since', value: '24h', why: 'replaced by from' }],
+    [
+      { from: '2026-01-31T12:00:00' },
+      { name: 'from', value: '2026-01-31T12:00:00', why: 'not a moment such as 2026-01-31T12:00:00Z' },
+    ],
+    [
+      { to: '2026-13-31T12:00:00Z' },
+      { name: 'to', value: '2026-13-31T12:00:00Z', why: 'not a moment such as 2026-01-31T12:00:00Z' },
+    ],
+    [
+      { from: '2026-02-01T12:00:00Z', to: '2026-01-31T12:00:00Z' },
+      { name: 'to', value: '2026-01-31T12:00:00Z', why: 'not after from' },
+    ],
+    [
+      { since: '24h', from: '2026-02-01T12:00:00Z' },
+      { name: 'since', value: '24h', why: 'replaced by from' },
+    ],
     [{ 'ended-since': '1 day' }, { name: 'ended-since', value: '1 day', why: 'not a length of time such as 24h' }],
-    [{ 'ended-from': 'yesterday' }, { name: 'ended-from', value: 'yesterday', why: 'not a moment such as 2026-01-31T12:00:00Z' }],
-    [{ 'ended-since': '24h', 'ended-from': '2026-02-01T12:00:00Z' }, { name: 'ended-since', value: '24h', why: 'replaced by ended-from' }],
-    [{ 'ended-from': '2026-02-01T12:00:00Z', 'ended-to': '2026-01-31T12:00:00Z' }, { name: 'ended-to', value: '2026-01-31T12:00:00Z', why: 'not after ended-from' }],
+    [
+      { 'ended-from': 'yesterday' },
+      { name: 'ended-from', value: 'yesterday', why: 'not a moment such as 2026-01-31T12:00:00Z' },
+    ],
+    [
+      { 'ended-since': '24h', 'ended-from': '2026-02-01T12:00:00Z' },
+      { name: 'ended-since', value: '24h', why: 'replaced by ended-from' },
+    ],
+    [
+      { 'ended-from': '2026-02-01T12:00:00Z', 'ended-to': '2026-01-31T12:00:00Z' },
+      { name: 'ended-to', value: '2026-01-31T12:00:00Z', why: 'not after ended-from' },
+    ],
     [{ sort: 'up' }, { name: 'sort', value: 'up', why: 'not an order' }],
     [{ label: 'order' }, { name: 'label', value: 'order', why: 'not a label such as order:4711' }],
     [{ label: 'order=4711' }, { name: 'label', value: 'order=4711', why: 'not a label such as order:4711' }],
-    [{ label: 'or der:4711' }, { name: 'label', value: 'or der:4711', why: 'the key has other characters than letters, digits and . _ - /' }],
+    [
+      { label: 'or der:4711' },
+      { name: 'label', value: 'or der:4711', why: 'the key has other characters than letters, digits and . _ - /' },
+    ],
     [{ label: 'order:' }, { name: 'label', value: 'order:', why: 'the value is empty' }],
-    [{ label: ['order:1', 'order:2', 'order:1'] }, { name: 'label', value: 'order:2', why: 'a run has one value for order' }],
+    [
+      { label: ['order:1', 'order:2', 'order:1'] },
+      { name: 'label', value: 'order:2', why: 'a run has one value for order' },
+    ],
     [{ 'not-replayed': 'no' }, { name: 'not-replayed', value: 'no', why: 'the only value is true' }],
     [{ state: 'failed' }, { name: 'state', value: 'failed', why: 'not a filter' }],
   ])('names what cannot be used in %j', (search, invalid) => {
@@ -69,32 +137,66 @@ describe('the filter in the URL', () => {
 
 describe('the same filter elsewhere', () => {
   it('bounds the request by the period', () => {
-    expect(listRequest('shop', { ...noFilter, since: '1h' }, 7_200_500)).toMatchObject({ project: 'shop', since: { seconds: 3600n, nanos: 500_000_000 } })
-    expect(listRequest('shop', full, 0)).toMatchObject({ statuses: ['failed', 'timed_out'], problems: ['NO_POLLER'], text: 'order-4', notReplayed: true, order: 'oldest' })
-    expect(countRequest('shop', full, 0)).toMatchObject({ parentRunId: 'p1', replayOf: 'r1', batchId: 'b1', startedByBatchId: 'b2', labels: ['order=4711', 'note=a:b, c=d'], failureGroup: 'g1' })
+    expect(listRequest('shop', { ...noFilter, since: '1h' }, 7_200_500)).toMatchObject({
+      project: 'shop',
+      since: { seconds: 3600n, nanos: 500_000_000 },
+    })
+    expect(listRequest('shop', full, 0)).toMatchObject({
+      statuses: ['failed', 'timed_out'],
+      problems: ['NO_POLLER'],
+      text: 'order-4',
+      notReplayed: true,
+      order: 'oldest',
+    })
+    expect(countRequest('shop', full, 0)).toMatchObject({
+      parentRunId: 'p1',
+      replayOf: 'r1',
+      batchId: 'b1',
+      startedByBatchId: 'b2',
+      labels: ['order=4711', 'note=a:b, c=d'],
+      failureGroup: 'g1',
+    })
     expect(batchFilter(full, 0)).toMatchObject({ text: 'order-4', statuses: ['failed', 'timed_out'] })
     expect(listRequest('shop', noFilter, 0)).not.toHaveProperty('since')
   })
 
   // The messages have the same conditions as a batch, which has nothing else; BatchFilter is the list of them.
-  it.each(BatchFilterSchema.fields.map((field) => field.localName))('has the condition %s in the URL and in every request', (name) => {
-    const condition = (of: object) => create(BatchFilterSchema, of)[name as keyof BatchFilter]
-    const unset = condition({})
-    const { filter } = readFilter(parseSearch(stringifySearch(writeFilter(full))))
-    expect(condition(batchFilter(filter, 0))).not.toEqual(unset)
-    for (const request of [listRequest('shop', filter, 0), countRequest('shop', filter, 0), viewQuery(filter, []), selection(filterOf(create(ViewQuerySchema, viewQuery(filter, []))), 0)]) {
-      expect(condition(request)).toEqual(condition(batchFilter(filter, 0)))
-    }
-    const parameter = new URL(exportAddress('shop', filter, 'csv', 0), 'http://localhost').searchParams.getAll(name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`))
-    expect(parameter.length).toBeGreaterThan(0)
-    // The condition has a chip, whose removal removes it.
-    const chips = filterChips(filter, 'utc').filter(({ without }) => JSON.stringify(condition(batchFilter({ ...filter, ...without }, 0)), plain) !== JSON.stringify(condition(batchFilter(filter, 0)), plain))
-    expect(chips).not.toEqual([])
-  })
+  it.each(BatchFilterSchema.fields.map((field) => field.localName))(
+    'has the condition %s in the URL and in every request',
+    (name) => {
+      const condition = (of: object) => create(BatchFilterSchema, of)[name as keyof BatchFilter]
+      const unset = condition({})
+      const { filter } = readFilter(parseSearch(stringifySearch(writeFilter(full))))
+      expect(condition(batchFilter(filter, 0))).not.toEqual(unset)
+      for (const request of [
+        listRequest('shop', filter, 0),
+        countRequest('shop', filter, 0),
+        viewQuery(filter, []),
+        selection(filterOf(create(ViewQuerySchema, viewQuery(filter, []))), 0),
+      ]) {
+        expect(condition(request)).toEqual(condition(batchFilter(filter, 0)))
+      }
+      const parameter = new URL(exportAddress('shop', filter, 'csv', 0), 'http://localhost').searchParams.getAll(
+        name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
+      )
+      expect(parameter.length).toBeGreaterThan(0)
+      // The condition has a chip, whose removal removes it.
+      const chips = filterChips(filter, 'utc').filter(
+        ({ without }) =>
+          JSON.stringify(condition(batchFilter({ ...filter, ...without }, 0)), plain) !==
+          JSON.stringify(condition(batchFilter(filter, 0)), plain),
+      )
+      expect(chips).not.toEqual([])
+    },
+  )
 
   it('is an export and a command', () => {
-    expect(exportAddress('a b', { ...noFilter, statuses: ['failed', 'queued'], since: '1h' }, 'csv', 3_600_000)).toBe('/v1/projects/a%20b/runs:export?format=csv&statuses=failed&statuses=queued&since=1970-01-01T00%3A00%3A00.000Z')
-    expect(exportAddress('shop', { ...noFilter, labels: ['a=b, c', 'd=e&f'] }, 'json', 0)).toBe('/v1/projects/shop/runs:export?format=json&labels=a%3Db%2C+c&labels=d%3De%26f')
+    expect(exportAddress('a b', { ...noFilter, statuses: ['failed', 'queued'], since: '1h' }, 'csv', 3_600_000)).toBe(
+      '/v1/projects/a%20b/runs:export?format=csv&statuses=failed&statuses=queued&since=1970-01-01T00%3A00%3A00.000Z',
+    )
+    expect(exportAddress('shop', { ...noFilter, labels: ['a=b, c', 'd=e&f'] }, 'json', 0)).toBe(
+      '/v1/projects/shop/runs:export?format=json&labels=a%3Db%2C+c&labels=d%3De%26f',
+    )
     expect(listCommand('shop', full)).toBe(
       `signalbox run list --project shop --status failed,timed_out --workflow shop/order --version 1.4.0 --trigger event --text order-4 --problem NO_POLLER --failure-group g1 --parent p1 --replay-of r1 --batch b1 --started-by-batch b2 --label order=4711 --label 'note=a:b, c=d' --not-replayed --since 2026-01-31T12:00:00.000Z --until 2026-02-01T12:00:00.000Z --ended-since 2026-01-31T13:00:00.000Z --ended-until 2026-02-01T13:00:00.000Z --error execution_missing --order oldest`,
     )
@@ -106,7 +208,8 @@ describe('the length of a bucket', () => {
     expect(bucketLength(1)).toBe(1000)
     expect(bucketLength(3_600_000)).toBe(30_000)
     expect(bucketLength(86_400_000)).toBe(900_000)
-    for (const period of [60_001, 5_000_000, 604_800_000, 1e11, 1e12]) expect(period / bucketLength(period)).toBeLessThanOrEqual(120)
+    for (const period of [60_001, 5_000_000, 604_800_000, 1e11, 1e12])
+      expect(period / bucketLength(period)).toBeLessThanOrEqual(120)
   })
 })
 
@@ -125,5 +228,148 @@ describe('parts of the filter', () => {
     for (const view of views) expect(currentView(viewFilter(view, { ...full, version: '' }))).toBe(view.id)
     expect(currentView(full)).toBe('')
     expect(currentView(noFilter)).toBe('all')
+  })
+})
+
+describe('the parameters of the URL that cannot be used', () => {
+  const read = (search: string) => {
+    const { filter, invalid } = readFilter(parseSearch(search))
+    return { filter, refused: invalid.map(({ name, value, why }) => `${name} ${value}: ${why}`) }
+  }
+
+  it.each([
+    ['?status=failed,lost', ['status lost: not a status']],
+    ['?status=,failed', []],
+    ['?problem=NO_POLLER&problem=NONE', ['problem NONE: not a code of a problem']],
+    ['?problem=any', []],
+    ['?version=1.0.0', ['version 1.0.0: a version needs a workflow']],
+    ['?version=1.0.0&workflow=shop/order', []],
+    ['?trigger=moon', ['trigger moon: not a trigger']],
+    ['?not-replayed=yes', ['not-replayed yes: the only value is true']],
+    ['?since=24', ['since 24: not a length of time such as 24h']],
+    ['?since=0h', ['since 0h: not a length of time such as 24h']],
+    ['?since=1w', ['since 1w: not a length of time such as 24h']],
+    ['?ended-since=x', ['ended-since x: not a length of time such as 24h']],
+    ['?from=yesterday', ['from yesterday: not a moment such as 2026-01-31T12:00:00Z']],
+    ['?from=2026-13-31T12:00:00Z', ['from 2026-13-31T12:00:00Z: not a moment such as 2026-01-31T12:00:00Z']],
+    ['?from=2026-01-31', ['from 2026-01-31: not a moment such as 2026-01-31T12:00:00Z']],
+    ['?ended-to=12:00', ['ended-to 12:00: not a moment such as 2026-01-31T12:00:00Z']],
+    ['?sort=random', ['sort random: not an order']],
+    ['?label=order', ['label order: not a label such as order:4711']],
+    ['?label=order:1&label=order:2', ['label order:2: a run has one value for order']],
+    ['?label=order:1&label=order:1', []],
+    ['?colour=red', ['colour red: not a filter']],
+    ['?peek=r1&view=v1&columns=run', []],
+  ])('of %s are %j', (search, expected) => {
+    expect(read(search).refused).toEqual(expected)
+  })
+
+  it('are left out of the filter', () => {
+    const { filter } = read('?status=lost,failed&version=1&trigger=moon&since=24&from=x&sort=y&label=z&not-replayed=1')
+    expect(filter).toEqual({ ...noFilter, statuses: ['failed'] })
+  })
+
+  it('give way to a moment, and an end before its beginning goes', () => {
+    const from = '2026-01-31T12:00:00Z'
+    expect(read(`?since=24h&from=${from}`)).toEqual({
+      filter: { ...noFilter, from },
+      refused: ['since 24h: replaced by from'],
+    })
+    expect(read(`?from=${from}&to=2026-01-31T11:00:00Z`)).toEqual({
+      filter: { ...noFilter, from },
+      refused: ['to 2026-01-31T11:00:00Z: not after from'],
+    })
+    expect(read(`?ended-since=24h&ended-from=${from}&ended-to=${from}`)).toEqual({
+      filter: { ...noFilter, endedFrom: from },
+      refused: ['ended-since 24h: replaced by ended-from', `ended-to ${from}: not after ended-from`],
+    })
+  })
+})
+
+describe('the chips of a filter', () => {
+  const id = '0198c0de-0000-7000-8000-00000000abcd'
+
+  it.each([
+    [{ statuses: ['failed', 'timed_out'] }, ['Status: Failed, Timed out']],
+    [{ problems: ['NO_POLLER', 'BACKLOG'] }, ['Problem: No worker, Backlog']],
+    [{ problems: ['any', 'BACKLOG'] }, ['With a problem']],
+    [{ workflow: 'shop/order', version: '1.0.0' }, ['Workflow: shop/order', 'Version: 1.0.0']],
+    [{ trigger: 'api' }, ['Trigger: API']],
+    [{ trigger: 'schedule' }, ['Trigger: Schedule']],
+    [{ text: 'abc' }, ['ID begins with: abc']],
+    [{ group: 'g1' }, ['Failure: failures of one cause']],
+    [{ parent: id }, ['Started by run 0198c0de…abcd']],
+    [{ replayOf: id }, ['Replays of 0198c0de…abcd']],
+    [{ batch: id }, ['Of batch 0198c0de…abcd']],
+    [{ startedBy: id }, ['Started by batch 0198c0de…abcd']],
+    [{ labels: ['a=1', 'b=2'] }, ['Label: a=1', 'Label: b=2']],
+    [{ notReplayed: true }, ['Without a replay']],
+    [{ since: '24h' }, ['Queued in the last 24h']],
+    [{ from: '2026-01-31T12:00:00Z' }, ['Queued from 2026-01-31 12:00:00 UTC']],
+    [{ to: '2026-01-31T12:00:00Z' }, ['Queued before 2026-01-31 12:00:00 UTC']],
+    [{ error: 'execution_missing' }, ['Error: execution_missing']],
+    [{ endedSince: '7d' }, ['Ended in the last 7d']],
+    [{ endedFrom: '2026-01-31T12:00:00Z' }, ['Ended from 2026-01-31 12:00:00 UTC']],
+    [{ endedTo: '2026-01-31T12:00:00Z' }, ['Ended before 2026-01-31 12:00:00 UTC']],
+    [{ order: 'oldest' as const }, []],
+  ])('%o are %j', (part, expected) => {
+    expect(filterChips({ ...noFilter, ...part }, 'utc').map(({ text }) => text)).toEqual(expected)
+  })
+
+  it('each take away what they name, and all of them everything', () => {
+    const chips = filterChips(full, 'utc')
+    for (const { name, without } of chips) {
+      const left = filterChips({ ...full, ...without }, 'utc').map((chip) => chip.name)
+      expect(left, name).not.toContain(name)
+      expect(left.length, name).toBe(chips.length - (name === 'workflow' ? 2 : 1))
+    }
+    const none = chips.reduce<RunFilter>(
+      (filter, { name }) => ({ ...filter, ...filterChips(filter, 'utc').find((chip) => chip.name === name)?.without }),
+      full,
+    )
+    expect(none).toEqual({ ...noFilter, order: full.order })
+  })
+
+  it('name the group of failures once it is known', () => {
+    expect(filterChips({ ...noFilter, group: 'g1' }, 'utc', 'timeout in pay')[0]?.text).toBe('Failure: timeout in pay')
+  })
+})
+
+describe('the period of a filter', () => {
+  const now = Date.UTC(2026, 1, 1)
+
+  it.each([
+    [{}, undefined, undefined],
+    [{ since: '24h' }, now - 86_400_000, undefined],
+    [{ since: '90s' }, now - 90_000, undefined],
+    [{ from: '2026-01-31T00:00:00Z' }, Date.UTC(2026, 0, 31), undefined],
+    [{ to: '2026-01-31T01:00:00+01:00' }, undefined, Date.UTC(2026, 0, 31)],
+    [{ from: '2026-01-01T00:00:00Z', to: '2026-01-31T00:00:00Z' }, Date.UTC(2026, 0, 1), Date.UTC(2026, 0, 31)],
+  ])('%o is from %s until %s', (part, since, until) => {
+    expect(bounds({ ...noFilter, ...part }, now)).toEqual({ since, until })
+  })
+
+  it.each([
+    ['1s', 1000],
+    ['15m', 900_000],
+    ['24h', 86_400_000],
+    ['7d', 604_800_000],
+    ['', undefined],
+    ['h', undefined],
+    ['01h', undefined],
+    ['1.5h', undefined],
+    ['1000000000s', undefined],
+  ])('the length %j has %s milliseconds', (text, expected) => {
+    expect(periodMilliseconds(text)).toBe(expected)
+  })
+})
+
+describe('what starts a run', () => {
+  it.each([
+    ['api', 'API'],
+    ['event', 'Event'],
+    ['parent', 'Parent'],
+  ])('%s is %s in words', (trigger, word) => {
+    expect(triggerWord(trigger)).toBe(word)
   })
 })

@@ -50,7 +50,27 @@ export const triggers = ['api', 'event', 'schedule', 'replay', 'parent', 'import
 export const triggerWord = (trigger: string): string => (trigger === 'api' ? 'API' : inWords(trigger))
 
 export const noFilter: RunFilter = {
-  statuses: [], workflow: '', version: '', trigger: '', text: '', problems: [], group: '', parent: '', replayOf: '', batch: '', startedBy: '', labels: [], notReplayed: false, since: '', from: '', to: '', endedSince: '', endedFrom: '', endedTo: '', error: '', order: 'newest',
+  statuses: [],
+  workflow: '',
+  version: '',
+  trigger: '',
+  text: '',
+  problems: [],
+  group: '',
+  parent: '',
+  replayOf: '',
+  batch: '',
+  startedBy: '',
+  labels: [],
+  notReplayed: false,
+  since: '',
+  from: '',
+  to: '',
+  endedSince: '',
+  endedFrom: '',
+  endedTo: '',
+  error: '',
+  order: 'newest',
 }
 
 /** A parameter of the URL that cannot be used, and why. It is left out of the filter. */
@@ -80,7 +100,8 @@ function readLabels(search: Search, refuse: (name: string, value: string, why: s
     const label = readParameter(text)
     const problem = label === undefined ? 'not a label such as order:4711' : labelProblem(label)
     if (label === undefined || problem !== '') refuse('label', text, problem)
-    else if ((labels.get(label.key) ?? label.value) !== label.value) refuse('label', text, `a run has one value for ${label.key}`)
+    else if ((labels.get(label.key) ?? label.value) !== label.value)
+      refuse('label', text, `a run has one value for ${label.key}`)
     else labels.set(label.key, label.value)
   }
   return [...labels].map(([key, value]) => labelText({ key, value }))
@@ -98,7 +119,9 @@ const ownParameters = ['peek', 'view', 'columns']
 /** readFilter reads the filter from the URL, with what cannot be used. */
 export function readFilter(search: Search): { filter: RunFilter; invalid: Invalid[] } {
   const invalid: Invalid[] = []
-  const refuse = (name: string, value: string, why: string) => { invalid.push({ name, value, why }) }
+  const refuse = (name: string, value: string, why: string) => {
+    invalid.push({ name, value, why })
+  }
   const among = (name: string, known: string[], what: string) =>
     many(search, name).filter((value, i, all) => {
       if (!known.includes(value)) refuse(name, value, `not ${what}`)
@@ -110,7 +133,8 @@ export function readFilter(search: Search): { filter: RunFilter; invalid: Invali
     refuse(name, value, why)
     return ''
   }
-  const length = (name: string) => checked(name, (v) => periodMilliseconds(v) !== undefined, 'not a length of time such as 24h')
+  const length = (name: string) =>
+    checked(name, (v) => periodMilliseconds(v) !== undefined, 'not a length of time such as 24h')
   const moment = (name: string) => checked(name, isMoment, 'not a moment such as 2026-01-31T12:00:00Z')
   const filter: RunFilter = {
     statuses: among('status', statuses, 'a status'),
@@ -135,7 +159,10 @@ export function readFilter(search: Search): { filter: RunFilter; invalid: Invali
     error: one(search, 'error').trim(),
     order: (checked('sort', (v) => orders.includes(v), 'not an order') || 'newest') as Order,
   }
-  for (const [since, from, to, prefix] of [['since', 'from', 'to', ''], ['endedSince', 'endedFrom', 'endedTo', 'ended-']] as const) {
+  for (const [since, from, to, prefix] of [
+    ['since', 'from', 'to', ''],
+    ['endedSince', 'endedFrom', 'endedTo', 'ended-'],
+  ] as const) {
     if (filter[since] !== '' && filter[from] !== '') {
       refuse(`${prefix}since`, filter[since], `replaced by ${prefix}from`)
       filter[since] = ''
@@ -147,7 +174,8 @@ export function readFilter(search: Search): { filter: RunFilter; invalid: Invali
   }
   const known = Object.keys(writeFilter(noFilter))
   for (const name of Object.keys(search)) {
-    if (!known.includes(name) && !ownParameters.includes(name)) refuse(name, many(search, name).join(','), 'not a filter')
+    if (!known.includes(name) && !ownParameters.includes(name))
+      refuse(name, many(search, name).join(','), 'not a filter')
   }
   return { filter, invalid }
 }
@@ -167,7 +195,10 @@ export function writeFilter(filter: RunFilter): Search {
     'replay-of': text(filter.replayOf),
     batch: text(filter.batch),
     'started-by': text(filter.startedBy),
-    label: filter.labels.length === 0 ? undefined : filter.labels.map((label) => labelParameter(readLabel(label) ?? { key: label, value: '' })),
+    label:
+      filter.labels.length === 0
+        ? undefined
+        : filter.labels.map((label) => labelParameter(readLabel(label) ?? { key: label, value: '' })),
     'not-replayed': filter.notReplayed ? 'true' : undefined,
     since: text(filter.since),
     from: text(filter.from),
@@ -183,7 +214,12 @@ export function writeFilter(filter: RunFilter): Search {
 /** bounds returns the period of the filter in milliseconds since the epoch; `now` is the server's time. */
 export const bounds = (filter: RunFilter, now: number) => between(filter.since, filter.from, filter.to, now)
 
-function between(length: string, from: string, to: string, now: number): { since: number | undefined; until: number | undefined } {
+function between(
+  length: string,
+  from: string,
+  to: string,
+  now: number,
+): { since: number | undefined; until: number | undefined } {
   const period = periodMilliseconds(length)
   return {
     since: period === undefined ? (from === '' ? undefined : Date.parse(from)) : now - period,
@@ -222,12 +258,21 @@ export const selection = (filter: RunFilter, now: number) => ({
 })
 
 /** listRequest returns the request for the runs of a filter. */
-export const listRequest = (project: string, filter: RunFilter, now: number) => ({ project, order: filter.order, ...selection(filter, now) })
+export const listRequest = (project: string, filter: RunFilter, now: number) => ({
+  project,
+  order: filter.order,
+  ...selection(filter, now),
+})
 
 /** countRequest returns the request for the number of runs of a filter. */
-export const countRequest = (project: string, filter: RunFilter, now: number) => ({ project, ...selection(filter, now) })
+export const countRequest = (project: string, filter: RunFilter, now: number) => ({
+  project,
+  ...selection(filter, now),
+})
 
-const lengths = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400].map((s) => s * 1000)
+const lengths = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400].map(
+  (s) => s * 1000,
+)
 
 /** bucketLength returns a round length, in milliseconds, that divides a period into 120 parts at most. */
 export function bucketLength(period: number): number {
@@ -271,7 +316,8 @@ export function exportAddress(project: string, filter: RunFilter, format: 'csv' 
   for (const [field, value] of Object.entries(selection(filter, now))) {
     const name = field.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
     if (Array.isArray(value)) for (const one of value) params.append(name, one)
-    else if (typeof value === 'object') params.append(name, new Date(Number(value.seconds) * 1000 + value.nanos / 1e6).toISOString())
+    else if (typeof value === 'object')
+      params.append(name, new Date(Number(value.seconds) * 1000 + value.nanos / 1e6).toISOString())
     else if (value !== '' && value !== false) params.append(name, String(value))
   }
   return `/v1/projects/${encodeURIComponent(project)}/runs:export?${params.toString()}`
@@ -287,26 +333,80 @@ export interface FilterChip {
 /** filterChips returns the parts of a filter. Failure names its failure group, once it is known. */
 export function filterChips(filter: RunFilter, zone: Zone, failure = 'failures of one cause'): FilterChip[] {
   const chips: (FilterChip | undefined)[] = [
-    filter.statuses.length === 0 ? undefined : { name: 'status', text: `Status: ${filter.statuses.map((s) => statusWord('run', s).word).join(', ')}`, without: { statuses: [] } },
-    filter.problems.length === 0 ? undefined : { name: 'problem', text: filter.problems.includes('any') ? 'With a problem' : `Problem: ${filter.problems.map((c) => statusWord('stuck', c).word).join(', ')}`, without: { problems: [] } },
-    filter.workflow === '' ? undefined : { name: 'workflow', text: `Workflow: ${filter.workflow}`, without: { workflow: '', version: '' } },
-    filter.version === '' ? undefined : { name: 'version', text: `Version: ${filter.version}`, without: { version: '' } },
-    filter.trigger === '' ? undefined : { name: 'trigger', text: `Trigger: ${triggerWord(filter.trigger)}`, without: { trigger: '' } },
+    filter.statuses.length === 0
+      ? undefined
+      : {
+          name: 'status',
+          text: `Status: ${filter.statuses.map((s) => statusWord('run', s).word).join(', ')}`,
+          without: { statuses: [] },
+        },
+    filter.problems.length === 0
+      ? undefined
+      : {
+          name: 'problem',
+          text: filter.problems.includes('any')
+            ? 'With a problem'
+            : `Problem: ${filter.problems.map((c) => statusWord('stuck', c).word).join(', ')}`,
+          without: { problems: [] },
+        },
+    filter.workflow === ''
+      ? undefined
+      : { name: 'workflow', text: `Workflow: ${filter.workflow}`, without: { workflow: '', version: '' } },
+    filter.version === ''
+      ? undefined
+      : { name: 'version', text: `Version: ${filter.version}`, without: { version: '' } },
+    filter.trigger === ''
+      ? undefined
+      : { name: 'trigger', text: `Trigger: ${triggerWord(filter.trigger)}`, without: { trigger: '' } },
     filter.text === '' ? undefined : { name: 'q', text: `ID begins with: ${filter.text}`, without: { text: '' } },
     filter.group === '' ? undefined : { name: 'group', text: `Failure: ${failure}`, without: { group: '' } },
-    filter.parent === '' ? undefined : { name: 'parent', text: `Started by run ${shortId(filter.parent)}`, without: { parent: '' } },
-    filter.replayOf === '' ? undefined : { name: 'replay-of', text: `Replays of ${shortId(filter.replayOf)}`, without: { replayOf: '' } },
-    filter.batch === '' ? undefined : { name: 'batch', text: `Of batch ${shortId(filter.batch)}`, without: { batch: '' } },
-    filter.startedBy === '' ? undefined : { name: 'started-by', text: `Started by batch ${shortId(filter.startedBy)}`, without: { startedBy: '' } },
-    ...filter.labels.map((label) => ({ name: `label ${label}`, text: `Label: ${label}`, without: { labels: filter.labels.filter((other) => other !== label) } })),
-    filter.notReplayed ? { name: 'not-replayed', text: 'Without a replay', without: { notReplayed: false } } : undefined,
-    filter.since === '' ? undefined : { name: 'since', text: `Queued in the last ${filter.since}`, without: { since: '' } },
-    filter.from === '' ? undefined : { name: 'from', text: `Queued from ${formatFullTime(Date.parse(filter.from), zone)}`, without: { from: '' } },
-    filter.to === '' ? undefined : { name: 'to', text: `Queued before ${formatFullTime(Date.parse(filter.to), zone)}`, without: { to: '' } },
+    filter.parent === ''
+      ? undefined
+      : { name: 'parent', text: `Started by run ${shortId(filter.parent)}`, without: { parent: '' } },
+    filter.replayOf === ''
+      ? undefined
+      : { name: 'replay-of', text: `Replays of ${shortId(filter.replayOf)}`, without: { replayOf: '' } },
+    filter.batch === ''
+      ? undefined
+      : { name: 'batch', text: `Of batch ${shortId(filter.batch)}`, without: { batch: '' } },
+    filter.startedBy === ''
+      ? undefined
+      : { name: 'started-by', text: `Started by batch ${shortId(filter.startedBy)}`, without: { startedBy: '' } },
+    ...filter.labels.map((label) => ({
+      name: `label ${label}`,
+      text: `Label: ${label}`,
+      without: { labels: filter.labels.filter((other) => other !== label) },
+    })),
+    filter.notReplayed
+      ? { name: 'not-replayed', text: 'Without a replay', without: { notReplayed: false } }
+      : undefined,
+    filter.since === ''
+      ? undefined
+      : { name: 'since', text: `Queued in the last ${filter.since}`, without: { since: '' } },
+    filter.from === ''
+      ? undefined
+      : { name: 'from', text: `Queued from ${formatFullTime(Date.parse(filter.from), zone)}`, without: { from: '' } },
+    filter.to === ''
+      ? undefined
+      : { name: 'to', text: `Queued before ${formatFullTime(Date.parse(filter.to), zone)}`, without: { to: '' } },
     filter.error === '' ? undefined : { name: 'error', text: `Error: ${filter.error}`, without: { error: '' } },
-    filter.endedSince === '' ? undefined : { name: 'ended-since', text: `Ended in the last ${filter.endedSince}`, without: { endedSince: '' } },
-    filter.endedFrom === '' ? undefined : { name: 'ended-from', text: `Ended from ${formatFullTime(Date.parse(filter.endedFrom), zone)}`, without: { endedFrom: '' } },
-    filter.endedTo === '' ? undefined : { name: 'ended-to', text: `Ended before ${formatFullTime(Date.parse(filter.endedTo), zone)}`, without: { endedTo: '' } },
+    filter.endedSince === ''
+      ? undefined
+      : { name: 'ended-since', text: `Ended in the last ${filter.endedSince}`, without: { endedSince: '' } },
+    filter.endedFrom === ''
+      ? undefined
+      : {
+          name: 'ended-from',
+          text: `Ended from ${formatFullTime(Date.parse(filter.endedFrom), zone)}`,
+          without: { endedFrom: '' },
+        },
+    filter.endedTo === ''
+      ? undefined
+      : {
+          name: 'ended-to',
+          text: `Ended before ${formatFullTime(Date.parse(filter.endedTo), zone)}`,
+          without: { endedTo: '' },
+        },
   ]
   return chips.filter((chip) => chip !== undefined)
 }
@@ -322,12 +422,17 @@ export const views: { id: string; name: string; filter: Partial<RunFilter> }[] =
 const period = ({ since, from, to, order }: RunFilter) => ({ since, from, to, order })
 
 /** viewFilter returns the filter of a view with the period and order of the present one. */
-export const viewFilter = (view: (typeof views)[number], present: RunFilter): RunFilter => ({ ...noFilter, ...period(present), ...view.filter })
+export const viewFilter = (view: (typeof views)[number], present: RunFilter): RunFilter => ({
+  ...noFilter,
+  ...period(present),
+  ...view.filter,
+})
 
 const same = (a: RunFilter, b: RunFilter) => JSON.stringify(writeFilter(a)) === JSON.stringify(writeFilter(b))
 
 /** currentView returns the ID of the view that has the filter; empty if there is none. */
-export const currentView = (filter: RunFilter): string => views.find((view) => same(viewFilter(view, filter), filter))?.id ?? ''
+export const currentView = (filter: RunFilter): string =>
+  views.find((view) => same(viewFilter(view, filter), filter))?.id ?? ''
 
 /** isFiltered reports whether the filter leaves any runs out. */
 export const isFiltered = (filter: RunFilter): boolean => !same({ ...filter, order: 'newest' }, noFilter)

@@ -8,7 +8,12 @@ const oldest = inOrder('oldest', 0)
 
 /** A run that was created `second` seconds after the epoch. */
 const run = (second: number, sequence = 1, status = 'running'): Run =>
-  create(RunSchema, { id: `run-${String(second).padStart(6, '0')}`, createTime: { seconds: BigInt(second), nanos: 0 }, sequence: BigInt(sequence), status })
+  create(RunSchema, {
+    id: `run-${String(second).padStart(6, '0')}`,
+    createTime: { seconds: BigInt(second), nanos: 0 },
+    sequence: BigInt(sequence),
+    status,
+  })
 
 const seconds = (runs: Run[]) => runs.map((r) => Number(r.createTime?.seconds))
 const matches = (r: Run) => ({ run: r, matches: true })
@@ -27,9 +32,27 @@ describe('inOrder', () => {
 
 describe('the order by length', () => {
   it('takes the age of open runs at the time of the list', () => {
-    const lasting = (id: string, start: number, end?: number) => create(RunSchema, { id, createTime: { seconds: 0n }, startTime: { seconds: BigInt(start) }, ...(end === undefined ? {} : { endTime: { seconds: BigInt(end) } }) })
-    const runs = [lasting('short', 0, 5), lasting('open', 10), lasting('long', 1, 100), lasting('younger', 30), create(RunSchema, { id: 'queued', createTime: { seconds: 0n } })]
-    expect(runs.sort(inOrder('longest', 50_000)).map((r) => r.id)).toEqual(['long', 'open', 'younger', 'short', 'queued'])
+    const lasting = (id: string, start: number, end?: number) =>
+      create(RunSchema, {
+        id,
+        createTime: { seconds: 0n },
+        startTime: { seconds: BigInt(start) },
+        ...(end === undefined ? {} : { endTime: { seconds: BigInt(end) } }),
+      })
+    const runs = [
+      lasting('short', 0, 5),
+      lasting('open', 10),
+      lasting('long', 1, 100),
+      lasting('younger', 30),
+      create(RunSchema, { id: 'queued', createTime: { seconds: 0n } }),
+    ]
+    expect(runs.sort(inOrder('longest', 50_000)).map((r) => r.id)).toEqual([
+      'long',
+      'open',
+      'younger',
+      'short',
+      'queued',
+    ])
   })
 })
 

@@ -31,7 +31,8 @@ export const mostRows = 2000
 
 export const noRows: Rows = { shown: [], faded: new Set(), arrived: [], overflow: false, next: '', cut: false }
 
-const moment = (time: Run['createTime']): bigint => (time === undefined ? 0n : time.seconds * 1_000_000_000n + BigInt(time.nanos))
+const moment = (time: Run['createTime']): bigint =>
+  time === undefined ? 0n : time.seconds * 1_000_000_000n + BigInt(time.nanos)
 
 const sign = (difference: bigint) => (difference === 0n ? 0 : difference < 0n ? -1 : 1)
 
@@ -47,7 +48,8 @@ export function inOrder(order: Order, time: number): Compare {
   if (order === 'oldest') return byCreation
   if (order === 'newest') return (a, b) => -byCreation(a, b)
   const at = BigInt(Math.round(time)) * 1_000_000n
-  const length = (run: Run) => (run.startTime === undefined ? 0n : (run.endTime === undefined ? at : moment(run.endTime)) - moment(run.startTime))
+  const length = (run: Run) =>
+    run.startTime === undefined ? 0n : (run.endTime === undefined ? at : moment(run.endTime)) - moment(run.startTime)
   return (a, b) => -(sign(length(a) - length(b)) || byID(a, b))
 }
 
@@ -103,7 +105,13 @@ export function merge(rows: Rows, changes: Change[], removed: string[], compare:
   })
   const added = [...latest.values()].filter(({ run, matches }) => matches && !beyond(run)).map(({ run }) => run)
   const arrived = added.length === 0 ? kept : [...kept, ...added].sort(compare)
-  return { ...rows, shown, faded, arrived: arrived.slice(0, mostRows), overflow: rows.overflow || arrived.length > mostRows }
+  return {
+    ...rows,
+    shown,
+    faded,
+    arrived: arrived.slice(0, mostRows),
+    overflow: rows.overflow || arrived.length > mostRows,
+  }
 }
 
 /**
@@ -114,7 +122,11 @@ export function missing(rows: Rows, page: Run[], after: Run | undefined, next: s
   const ids = new Set(page.map((run) => run.id))
   const last = page.at(-1)
   return rows.shown.filter(
-    (run) => !ids.has(run.id) && !rows.faded.has(run.id) && (after === undefined || compare(run, after) > 0) && (next === '' || (last !== undefined && compare(run, last) < 0)),
+    (run) =>
+      !ids.has(run.id) &&
+      !rows.faded.has(run.id) &&
+      (after === undefined || compare(run, after) > 0) &&
+      (next === '' || (last !== undefined && compare(run, last) < 0)),
   )
 }
 

@@ -13,26 +13,40 @@ export interface StreamEvents {
 }
 
 /** follow streams the changes of a list until the signal; a broken stream is continued after its last message. */
-export function follow(request: () => ReturnType<typeof listRequest>, pageSize: number, events: StreamEvents, signal: AbortSignal): Promise<void> {
+export function follow(
+  request: () => ReturnType<typeof listRequest>,
+  pageSize: number,
+  events: StreamEvents,
+  signal: AbortSignal,
+): Promise<void> {
   let cursor = ''
-  return followStream<WatchResponse>({
-    open: (stop) => {
-      const list = request()
-      return clients.watches.watch({ project: list.project, topics: [{ cursor, topic: { case: 'runs', value: { list: { ...list, pageSize } } } }] }, { signal: stop })
+  return followStream<WatchResponse>(
+    {
+      open: (stop) => {
+        const list = request()
+        return clients.watches.watch(
+          {
+            project: list.project,
+            topics: [{ cursor, topic: { case: 'runs', value: { list: { ...list, pageSize } } } }],
+          },
+          { signal: stop },
+        )
+      },
+      onMessage: (message) => {
+        const time = milliseconds(message.time)
+        if (time !== undefined) observeServerTime(time, performance.now(), 'exact')
+        events.onState(true)
+        if (message.content.case === 'runs') {
+          cursor = message.cursor
+          events.onChange(message.content.value, message.reset)
+        }
+        events.onMessage()
+        return false
+      },
+      onBreak: () => events.onState(false),
+      // The list is polled while it is not streamed.
+      poll: false,
     },
-    onMessage: (message) => {
-      const time = milliseconds(message.time)
-      if (time !== undefined) observeServerTime(time, performance.now(), 'exact')
-      events.onState(true)
-      if (message.content.case === 'runs') {
-        cursor = message.cursor
-        events.onChange(message.content.value, message.reset)
-      }
-      events.onMessage()
-      return false
-    },
-    onBreak: () => { events.onState(false) },
-    // The list is polled while it is not streamed.
-    poll: false,
-  }, signal)
+    signal,
+  )
 }

@@ -2,15 +2,47 @@ import { milliseconds } from '../api'
 import { many, one, type Search } from '../app'
 import type { View, ViewQuery } from '../gen/signalbox/v1/view_pb'
 import { command } from '../kit'
-import { filterFlags, type Invalid, isFiltered, noFilter, type Order, periodMilliseconds, readFilter, type RunFilter, selection, writeFilter } from './filter'
+import {
+  filterFlags,
+  type Invalid,
+  isFiltered,
+  noFilter,
+  type Order,
+  periodMilliseconds,
+  readFilter,
+  type RunFilter,
+  selection,
+  writeFilter,
+} from './filter'
 
 /** The columns that a list can have, with their titles, in the order of a new list. The server has the same IDs. */
 export const columnTitles: Record<string, string> = {
-  status: 'Status', run: 'Run', workflow: 'Workflow', trigger: 'Trigger', actor: 'Actor', queued: 'Queued', started: 'Started', waited: 'Waited for start', duration: 'Duration', steps: 'Steps', problem: 'Problem', labels: 'Labels',
+  status: 'Status',
+  run: 'Run',
+  workflow: 'Workflow',
+  trigger: 'Trigger',
+  actor: 'Actor',
+  queued: 'Queued',
+  started: 'Started',
+  waited: 'Waited for start',
+  duration: 'Duration',
+  steps: 'Steps',
+  problem: 'Problem',
+  labels: 'Labels',
 }
 
 /** The columns of those who chose none. */
-export const standardColumns = ['status', 'run', 'workflow', 'trigger', 'queued', 'started', 'duration', 'steps', 'problem']
+export const standardColumns = [
+  'status',
+  'run',
+  'workflow',
+  'trigger',
+  'queued',
+  'started',
+  'duration',
+  'steps',
+  'problem',
+]
 
 /** What a card on a phone shows for those who chose nothing. */
 export const standardCard = ['status', 'run', 'workflow', 'queued', 'problem', 'labels']
@@ -19,8 +51,14 @@ export const standardCard = ['status', 'run', 'workflow', 'queued', 'problem', '
 const cardFacts = ['trigger', 'actor', 'started', 'waited', 'duration', 'steps']
 
 /** cardLines returns what a card shows in lines below its first two. The labels have a line if the run has any. */
-export function cardLines(columns: readonly string[], run: { labels: Record<string, string> }): { facts: string[]; labels: boolean } {
-  return { facts: columns.filter((name) => cardFacts.includes(name)), labels: columns.includes('labels') && Object.keys(run.labels).length > 0 }
+export function cardLines(
+  columns: readonly string[],
+  run: { labels: Record<string, string> },
+): { facts: string[]; labels: boolean } {
+  return {
+    facts: columns.filter((name) => cardFacts.includes(name)),
+    labels: columns.includes('labels') && Object.keys(run.labels).length > 0,
+  }
 }
 
 /** readColumns returns the known columns of a list, each once, and the run with its link in any case; none if it names none. */
@@ -48,9 +86,30 @@ export function moveColumn(columns: readonly string[], name: string, by: -1 | 1)
   return moved
 }
 
+/** shownColumns returns the first list that names any column: that of the URL, of the view, of this browser, or the standard one. */
+export const shownColumns = (...lists: readonly string[][]): string[] => lists.find((list) => list.length > 0) ?? []
+
+/**
+ * chosenColumns returns where a choice of columns is kept. Those of a view are changed in the URL, where the view can take them; without a view
+ * they are a preference of this browser, and `own` is that preference. What the view or the standard has anyway is not kept.
+ */
+export function chosenColumns(
+  columns: readonly string[],
+  saved: readonly string[],
+  standard: readonly string[],
+): { url: string | undefined; own?: string } {
+  const text = columns.join(',')
+  if (saved.length > 0) return { url: text === saved.join(',') ? undefined : text }
+  return { url: undefined, own: text === standard.join(',') ? '' : text }
+}
+
 /** periodText writes a length of time as the URL and the CLI do: 24h, 7d. */
 export function periodText(seconds: number): string {
-  for (const [unit, length] of [['d', 86_400], ['h', 3600], ['m', 60]] as const) {
+  for (const [unit, length] of [
+    ['d', 86_400],
+    ['h', 3600],
+    ['m', 60],
+  ] as const) {
     if (seconds % length === 0 && (unit !== 'd' || seconds > length)) return `${String(seconds / length)}${unit}`
   }
   return `${String(seconds)}s`
@@ -103,18 +162,19 @@ export function filterOf(query: ViewQuery | undefined): RunFilter {
   }
 }
 
-const normal = (filter: RunFilter) => JSON.stringify({
-  ...filter,
-  statuses: filter.statuses.toSorted(),
-  problems: filter.problems.toSorted(),
-  labels: filter.labels.toSorted(),
-  since: periodMilliseconds(filter.since),
-  from: filter.from === '' ? '' : Date.parse(filter.from),
-  to: filter.to === '' ? '' : Date.parse(filter.to),
-  endedSince: periodMilliseconds(filter.endedSince),
-  endedFrom: filter.endedFrom === '' ? '' : Date.parse(filter.endedFrom),
-  endedTo: filter.endedTo === '' ? '' : Date.parse(filter.endedTo),
-})
+const normal = (filter: RunFilter) =>
+  JSON.stringify({
+    ...filter,
+    statuses: filter.statuses.toSorted(),
+    problems: filter.problems.toSorted(),
+    labels: filter.labels.toSorted(),
+    since: periodMilliseconds(filter.since),
+    from: filter.from === '' ? '' : Date.parse(filter.from),
+    to: filter.to === '' ? '' : Date.parse(filter.to),
+    endedSince: periodMilliseconds(filter.endedSince),
+    endedFrom: filter.endedFrom === '' ? '' : Date.parse(filter.endedFrom),
+    endedTo: filter.endedTo === '' ? '' : Date.parse(filter.endedTo),
+  })
 
 /** sameFilter reports whether two filters select the same runs in the same order, however they are written. */
 export const sameFilter = (a: RunFilter, b: RunFilter): boolean => normal(a) === normal(b)
@@ -142,7 +202,10 @@ export function readShown(search: Search, views: readonly View[] | undefined): S
     view,
     filter: bare && view !== undefined ? filterOf(view.query) : filter,
     columns: readColumns(many(search, 'columns')),
-    invalid: id !== '' && view === undefined && views !== undefined ? [...invalid, { name: 'view', value: id, why: 'deleted, or not shared with you' }] : invalid,
+    invalid:
+      id !== '' && view === undefined && views !== undefined
+        ? [...invalid, { name: 'view', value: id, why: 'deleted, or not shared with you' }]
+        : invalid,
     waiting: bare && views === undefined,
   }
 }
@@ -152,18 +215,28 @@ export function changeShown(before: Search, change: Partial<RunFilter>, views: r
   const { view, filter } = readShown(before, views)
   const next = { ...filter, ...change }
   if (view === undefined) return writeFilter(next)
-  if (sameFilter(next, filterOf(view.query))) return { ...writeFilter(noFilter), view: view.id, columns: before.columns }
+  if (sameFilter(next, filterOf(view.query)))
+    return { ...writeFilter(noFilter), view: view.id, columns: before.columns }
   return isFiltered(next) ? { ...writeFilter(next), view: view.id, columns: before.columns } : writeFilter(next)
 }
 
 /** saveCommand returns the command that saves a view; a revision stands for the view that it replaces. */
-export function saveCommand(project: string, name: string, filter: RunFilter, columns: readonly string[], shared: boolean, replaced?: View): string {
+export function saveCommand(
+  project: string,
+  name: string,
+  filter: RunFilter,
+  columns: readonly string[],
+  shared: boolean,
+  replaced?: View,
+): string {
   return command(['view', 'save', replaced?.name ?? name], {
     project,
     ...filterFlags(filter),
     order: filter.order === 'newest' ? '' : filter.order,
     columns: columns.join(','),
     shared,
-    ...(replaced === undefined ? {} : { revision: String(replaced.revision), name: name === replaced.name ? '' : name }),
+    ...(replaced === undefined
+      ? {}
+      : { revision: String(replaced.revision), name: name === replaced.name ? '' : name }),
   })
 }

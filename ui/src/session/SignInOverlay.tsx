@@ -14,7 +14,11 @@ export function SignInOverlay() {
       onClose={() => undefined}
       onSubmit={submit}
       closable={false}
-      actions={<Button type="submit" kind="primary" busy={busy}>Sign in</Button>}
+      actions={
+        <Button type="submit" kind="primary" busy={busy}>
+          Sign in
+        </Button>
+      }
     >
       {fields}
     </Dialog>

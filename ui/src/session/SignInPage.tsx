@@ -9,7 +9,9 @@ import { useSignIn } from './useSignIn'
 export function SignInPage() {
   const search = useSearch({ strict: false }) as Search
   const navigate = useNavigate()
-  const { fields, submit, busy } = useSignIn(() => { void navigate({ to: localPath(one(search, 'next')), replace: true }) })
+  const { fields, submit, busy } = useSignIn(() => {
+    void navigate({ to: localPath(one(search, 'next')), replace: true })
+  })
   return (
     <Page title="Sign in">
       <div className={styles.page}>
@@ -24,7 +26,9 @@ export function SignInPage() {
             }}
           >
             {fields}
-            <Button type="submit" kind="primary" busy={busy}>Sign in</Button>
+            <Button type="submit" kind="primary" busy={busy}>
+              Sign in
+            </Button>
           </form>
         </Panel>
       </div>

@@ -31,7 +31,7 @@ export function useSignIn(onDone: () => void): { fields: ReactNode; submit: () =
         name="signalbox-token"
         required
         value={token}
-        onChange={(event) => { setToken(event.target.value) }}
+        onChange={(event) => setToken(event.target.value)}
         error={checked && token.trim() === '' ? 'Paste a token.' : undefined}
         hint="An administrator creates tokens on the page Access or with signalbox token create."
         autoFocus

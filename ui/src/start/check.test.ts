@@ -1,8 +1,6 @@
-import { describe, expect, it, vi } from 'vitest'
-
-vi.stubGlobal('window', { location: { origin: 'http://localhost' } })
-const { readJson } = await import('../api')
-const { fieldErrors, problemsOf } = await import('./check')
+import { describe, expect, it } from 'vitest'
+import { readJson } from '../api'
+import { fieldErrors, problemsOf } from './check'
 
 const problems = (schema: string, value: string) => [...problemsOf(readJson(schema), readJson(value), readJson(schema))]
 
@@ -26,32 +24,54 @@ describe('the format of a text', () => {
 
 describe('a value that is missing', () => {
   it('is named with its place, also in lists and further members', () => {
-    const schema = '{"type":"object","required":["a/b","list"],"properties":{"list":{"items":{"type":"object","properties":{"x":{"type":"string"}},"required":["x"]}}},"additionalProperties":{"type":"object","required":["y"],"properties":{"y":{"type":"string"}}}}'
-    expect(problems(schema, '{"list":[{"x":"1"},{}],"more":{}}')).toEqual([['/list/1/x', 'Required'], ['/a~1b', 'Required'], ['/more/y', 'Required']])
+    const schema =
+      '{"type":"object","required":["a/b","list"],"properties":{"list":{"items":{"type":"object","properties":{"x":{"type":"string"}},"required":["x"]}}},"additionalProperties":{"type":"object","required":["y"],"properties":{"y":{"type":"string"}}}}'
+    expect(problems(schema, '{"list":[{"x":"1"},{}],"more":{}}')).toEqual([
+      ['/list/1/x', 'Required'],
+      ['/a~1b', 'Required'],
+      ['/more/y', 'Required'],
+    ])
   })
 })
 
 describe('the errors of a choice', () => {
-  const card = '{"type":"object","title":"card","required":["kind","number"],"properties":{"kind":{"const":"card"},"number":{"type":"string","pattern":"^[0-9]+$"}}}'
-  const iban = '{"type":"object","title":"account","required":["kind","iban"],"properties":{"kind":{"const":"account"},"iban":{"type":"string"}}}'
-  const schema = readJson(`{"type":"object","required":["order"],"properties":{"order":{"type":"string"},"pay":{"oneOf":[${card},${iban}]}}}`)
+  const card =
+    '{"type":"object","title":"card","required":["kind","number"],"properties":{"kind":{"const":"card"},"number":{"type":"string","pattern":"^[0-9]+$"}}}'
+  const iban =
+    '{"type":"object","title":"account","required":["kind","iban"],"properties":{"kind":{"const":"account"},"iban":{"type":"string"}}}'
+  const schema = readJson(
+    `{"type":"object","required":["order"],"properties":{"order":{"type":"string"},"pay":{"oneOf":[${card},${iban}]}}}`,
+  )
   const reported = [
-    { path: 'input/pay/kind', message: "value must be 'account'" }, { path: 'input/pay/iban', message: 'is required' },
-    { path: 'input/pay/number', message: 'does not match pattern' }, { path: 'input/order', message: 'is required' }, { path: 'labels', message: 'other' },
+    { path: 'input/pay/kind', message: "value must be 'account'" },
+    { path: 'input/pay/iban', message: 'is required' },
+    { path: 'input/pay/number', message: 'does not match pattern' },
+    { path: 'input/order', message: 'is required' },
+    { path: 'labels', message: 'other' },
   ]
 
   it('are those of the chosen option, each once', () => {
     const found = fieldErrors(schema, readJson('{"order":"A","pay":{"kind":"card","number":"x"}}'), reported)
-    expect([...found.errors]).toEqual([['/pay/number', 'does not match pattern'], ['/order', 'is required']])
+    expect([...found.errors]).toEqual([
+      ['/pay/number', 'does not match pattern'],
+      ['/order', 'is required'],
+    ])
     expect(found.hidden).toBe(false)
   })
 
   it('do not repeat what the form has found', () => {
-    expect([...fieldErrors(schema, readJson('{"pay":{"kind":"card","number":"x"}}'), reported).errors]).toEqual([['/order', 'Required'], ['/pay/number', 'does not match pattern']])
+    expect([...fieldErrors(schema, readJson('{"pay":{"kind":"card","number":"x"}}'), reported).errors]).toEqual([
+      ['/order', 'Required'],
+      ['/pay/number', 'does not match pattern'],
+    ])
   })
 
   it('are not lost where no field can show one', () => {
-    expect(fieldErrors(schema, readJson('{"order":"A","pay":{"kind":"card","number":"1"}}'), reported.slice(0, 2)).hidden).toBe(true)
-    expect(fieldErrors(schema, readJson('{"order":"A"}'), [{ path: 'input/else', message: 'not allowed' }]).hidden).toBe(true)
+    expect(
+      fieldErrors(schema, readJson('{"order":"A","pay":{"kind":"card","number":"1"}}'), reported.slice(0, 2)).hidden,
+    ).toBe(true)
+    expect(
+      fieldErrors(schema, readJson('{"order":"A"}'), [{ path: 'input/else', message: 'not allowed' }]).hidden,
+    ).toBe(true)
   })
 })

@@ -1,8 +1,6 @@
-import { describe, expect, it, vi } from 'vitest'
-
-vi.stubGlobal('window', { location: { origin: 'http://localhost' } })
-const { isObject, printJson, readJson } = await import('../api')
-const { at, blank, fieldOf, initial, optionOf, suits, withMember, withoutMarks, wrongNumbers } = await import('./schema')
+import { describe, expect, it } from 'vitest'
+import { isObject, printJson, readJson } from '../api'
+import { at, blank, fieldOf, initial, optionOf, suits, withMember, withoutMarks, wrongNumbers } from './schema'
 
 const field = (schema: string) => {
   const root = readJson(schema)
@@ -16,13 +14,28 @@ const begin = (schema: string) => {
 
 describe('the field of a schema', () => {
   it.each([
-    ['{"type":"string","format":"email"}', { kind: 'text', format: 'email', hint: 'an e-mail address', nullable: false }],
+    [
+      '{"type":"string","format":"email"}',
+      { kind: 'text', format: 'email', hint: 'an e-mail address', nullable: false },
+    ],
     ['{"type":"string","format":"password"}', { kind: 'text', secret: true }],
     ['{"type":"string","writeOnly":true}', { kind: 'text', secret: true }],
-    ['{"type":["null","string"],"maxLength":9000}', { kind: 'text', long: true, nullable: true, hint: 'at most 9000 characters' }],
-    ['{"type":"integer","minimum":1,"maximum":12345678901234567890}', { kind: 'number', integer: true, hint: '1 to 12345678901234567890' }],
-    ['{"type":"number","exclusiveMinimum":0.10,"default":1.50}', { kind: 'number', integer: false, hint: 'more than 0.10, default 1.50' }],
-    ['{"type":"boolean","title":"Rush","description":"At once."}', { kind: 'boolean', title: 'Rush', description: 'At once.' }],
+    [
+      '{"type":["null","string"],"maxLength":9000}',
+      { kind: 'text', long: true, nullable: true, hint: 'at most 9000 characters' },
+    ],
+    [
+      '{"type":"integer","minimum":1,"maximum":12345678901234567890}',
+      { kind: 'number', integer: true, hint: '1 to 12345678901234567890' },
+    ],
+    [
+      '{"type":"number","exclusiveMinimum":0.10,"default":1.50}',
+      { kind: 'number', integer: false, hint: 'more than 0.10, default 1.50' },
+    ],
+    [
+      '{"type":"boolean","title":"Rush","description":"At once."}',
+      { kind: 'boolean', title: 'Rush', description: 'At once.' },
+    ],
     ['{"enum":["a",1,null]}', { kind: 'enum', nullable: false }],
     ['{"type":"array","minItems":1,"maxItems":3}', { kind: 'array', least: 1, most: 3, hint: '1 to 3 items' }],
     ['{"items":{}}', { kind: 'array', least: 0, most: Infinity }],
@@ -32,7 +45,10 @@ describe('the field of a schema', () => {
     ['false', { kind: 'json', why: 'its schema allows no value' }],
     ['{"type":"date"}', { kind: 'json', why: 'its schema has the unknown type date' }],
     ['{"$ref":"#/$defs/none"}', { kind: 'json', why: 'its schema refers to #/$defs/none, which does not exist' }],
-    ['{"$ref":"https://example.com/schema"}', { kind: 'json', why: 'its schema refers to another document or to an anchor' }],
+    [
+      '{"$ref":"https://example.com/schema"}',
+      { kind: 'json', why: 'its schema refers to another document or to an anchor' },
+    ],
     ['{"$dynamicRef":"#node"}', { kind: 'json', why: 'its schema refers dynamically' }],
     ['{"$ref":"#"}', { kind: 'json', why: 'its schema refers to itself' }],
     ['{"type":"null"}', { kind: 'enum', values: [null] }],
@@ -42,48 +58,90 @@ describe('the field of a schema', () => {
 
   it('has the members in the order of the document, then those without a schema', () => {
     const found = field('{"properties":{"b":{},"a":{"type":"string"},"c":{}},"required":["a","z"]}')
-    expect(found).toMatchObject({ kind: 'object', members: [{ name: 'b' }, { name: 'a', required: true }, { name: 'c' }, { name: 'z', required: true }], more: undefined })
+    expect(found).toMatchObject({
+      kind: 'object',
+      members: [{ name: 'b' }, { name: 'a', required: true }, { name: 'c' }, { name: 'z', required: true }],
+      more: undefined,
+    })
   })
 
   it('allows further members where the schema is about them', () => {
     expect(field('{"type":"object"}')).toMatchObject({ more: true })
     expect(field('{"type":"object","properties":{"a":{}}}')).toMatchObject({ more: undefined })
     expect(field('{"type":"object","additionalProperties":false}')).toMatchObject({ more: undefined })
-    expect(field('{"type":"object","properties":{"a":{}},"additionalProperties":{"type":"string"}}')).toHaveProperty('more')
+    expect(field('{"type":"object","properties":{"a":{}},"additionalProperties":{"type":"string"}}')).toHaveProperty(
+      'more',
+    )
   })
 
   it('follows references, with what stands beside them', () => {
-    expect(field('{"$ref":"#/$defs/a~1b%20c","description":"Mine.","$defs":{"a/b c":{"type":"string","description":"Theirs."}}}')).toMatchObject({ kind: 'text', description: 'Mine.' })
+    expect(
+      field(
+        '{"$ref":"#/$defs/a~1b%20c","description":"Mine.","$defs":{"a/b c":{"type":"string","description":"Theirs."}}}',
+      ),
+    ).toMatchObject({ kind: 'text', description: 'Mine.' })
     expect(field('{"$ref":"#/$defs/%zz","$defs":{"%zz":{"type":"string"}}}')).toMatchObject({ kind: 'text' })
   })
 
   it('joins allOf where nothing is lost', () => {
-    expect(field('{"allOf":[{"properties":{"a":{"type":"string"}},"required":["a"]},{"properties":{"b":{}},"required":["b"]}],"type":"object"}')).toMatchObject({
-      kind: 'object', members: [{ name: 'a', required: true }, { name: 'b', required: true }],
+    expect(
+      field(
+        '{"allOf":[{"properties":{"a":{"type":"string"}},"required":["a"]},{"properties":{"b":{}},"required":["b"]}],"type":"object"}',
+      ),
+    ).toMatchObject({
+      kind: 'object',
+      members: [
+        { name: 'a', required: true },
+        { name: 'b', required: true },
+      ],
     })
-    expect(field('{"allOf":[{"properties":{"a":{"type":"string"}}},{"properties":{"a":{"minLength":1}}}]}')).toMatchObject({ kind: 'json', why: 'its schema joins others in a way that a form cannot show' })
+    expect(
+      field('{"allOf":[{"properties":{"a":{"type":"string"}}},{"properties":{"a":{"minLength":1}}}]}'),
+    ).toMatchObject({ kind: 'json', why: 'its schema joins others in a way that a form cannot show' })
   })
 
   it('is a choice of alternatives and types', () => {
     const found = field('{"oneOf":[{"title":"Card","type":"object"},{"type":"string"},{"const":7},{},{"type":"null"}]}')
     expect(found).toMatchObject({ kind: 'choice', nullable: true })
     expect(found.kind === 'choice' ? found.options.map((o) => o.title) : []).toEqual(['Card', 'text', '7', 'option 4'])
-    expect(field('{"type":["string","integer","null"]}')).toMatchObject({ kind: 'choice', nullable: true, options: [{ title: 'string' }, { title: 'integer' }] })
-    expect(field('{"anyOf":[{"type":"null"},{"type":"string","title":"Name"}]}')).toMatchObject({ kind: 'text', nullable: true, title: 'Name' })
+    expect(field('{"type":["string","integer","null"]}')).toMatchObject({
+      kind: 'choice',
+      nullable: true,
+      options: [{ title: 'string' }, { title: 'integer' }],
+    })
+    expect(field('{"anyOf":[{"type":"null"},{"type":"string","title":"Name"}]}')).toMatchObject({
+      kind: 'text',
+      nullable: true,
+      title: 'Name',
+    })
   })
 
   it('keeps what stands beside a choice', () => {
-    const root = readJson('{"type":"object","properties":{"id":{"type":"string"}},"required":["id"],"oneOf":[{"properties":{"a":{"const":1}},"required":["a"]},{"properties":{"b":{}}}]}')
+    const root = readJson(
+      '{"type":"object","properties":{"id":{"type":"string"}},"required":["id"],"oneOf":[{"properties":{"a":{"const":1}},"required":["a"]},{"properties":{"b":{}}}]}',
+    )
     const found = fieldOf(root, root)
     const first = found.kind === 'choice' ? fieldOf(found.options[0]?.schema ?? true, root) : found
-    expect(first).toMatchObject({ kind: 'object', members: [{ name: 'a', required: true }, { name: 'id', required: true }] })
+    expect(first).toMatchObject({
+      kind: 'object',
+      members: [
+        { name: 'a', required: true },
+        { name: 'id', required: true },
+      ],
+    })
   })
 })
 
 describe('the value with which a form begins', () => {
   it.each([
-    ['{"type":"object","properties":{"a":{"type":"string"},"b":{"default":1.50},"c":{"type":"object","properties":{"d":{"default":null}}}},"required":["a"]}', '{"b":1.50}'],
-    ['{"type":"object","properties":{"c":{"type":"object","properties":{"d":{"const":"x"}},"required":["d"]}},"required":["c"]}', '{"c":{"d":"x"}}'],
+    [
+      '{"type":"object","properties":{"a":{"type":"string"},"b":{"default":1.50},"c":{"type":"object","properties":{"d":{"default":null}}}},"required":["a"]}',
+      '{"b":1.50}',
+    ],
+    [
+      '{"type":"object","properties":{"c":{"type":"object","properties":{"d":{"const":"x"}},"required":["d"]}},"required":["c"]}',
+      '{"c":{"d":"x"}}',
+    ],
     ['{"type":"array","minItems":2,"items":{"type":"string"}}', '["",""]'],
     ['{"type":"array","minItems":2,"prefixItems":[{"const":1}],"items":{"type":"boolean"}}', '[1,false]'],
     ['{"oneOf":[{"type":"object","properties":{"k":{"const":"a"}},"required":["k"]},{"type":"string"}]}', '{"k":"a"}'],
@@ -94,9 +152,17 @@ describe('the value with which a form begins', () => {
   })
 
   it('ends for schemas that require themselves', () => {
-    expect(begin('{"$defs":{"n":{"type":"object","required":["n"],"properties":{"n":{"$ref":"#/$defs/n"}}}},"$ref":"#/$defs/n"}')).toBeDefined()
-    expect(begin('{"$defs":{"n":{"type":"array","minItems":2,"items":{"$ref":"#/$defs/n"}}},"$ref":"#/$defs/n"}')).toBeDefined()
-    const wide = begin('{"$defs":{"n":{"type":"object","required":["a","b","c"],"additionalProperties":{},"properties":{"a":{"$ref":"#/$defs/n"},"b":{"$ref":"#/$defs/n"},"c":{"$ref":"#/$defs/n"}}}},"$ref":"#/$defs/n"}')
+    expect(
+      begin(
+        '{"$defs":{"n":{"type":"object","required":["n"],"properties":{"n":{"$ref":"#/$defs/n"}}}},"$ref":"#/$defs/n"}',
+      ),
+    ).toBeDefined()
+    expect(
+      begin('{"$defs":{"n":{"type":"array","minItems":2,"items":{"$ref":"#/$defs/n"}}},"$ref":"#/$defs/n"}'),
+    ).toBeDefined()
+    const wide = begin(
+      '{"$defs":{"n":{"type":"object","required":["a","b","c"],"additionalProperties":{},"properties":{"a":{"$ref":"#/$defs/n"},"b":{"$ref":"#/$defs/n"},"c":{"$ref":"#/$defs/n"}}}},"$ref":"#/$defs/n"}',
+    )
     expect(wide?.length).toBeLessThan(100_000)
   })
 
@@ -130,13 +196,17 @@ describe('optionOf', () => {
     return found.kind === 'choice' ? { options: found.options, root } : { options: [], root }
   }
   it('takes the option whose certain value the object has', () => {
-    const { options: list, root } = options('{"oneOf":[{"properties":{"kind":{"const":"a"},"x":{"type":"string"}}},{"properties":{"kind":{"const":"b"},"y":{"type":"string"}}}]}')
+    const { options: list, root } = options(
+      '{"oneOf":[{"properties":{"kind":{"const":"a"},"x":{"type":"string"}}},{"properties":{"kind":{"const":"b"},"y":{"type":"string"}}}]}',
+    )
     expect(optionOf(list, readJson('{"kind":"b","x":"1"}'), root)).toBe(1)
     expect(optionOf(list, readJson('{"kind":"a","y":"1"}'), root)).toBe(0)
     expect(optionOf(list, readJson('7'), root)).toBe(-1)
   })
   it('takes the option with most of the members', () => {
-    const { options: list, root } = options('{"anyOf":[{"properties":{"card":{"type":"string"}},"required":["card"]},{"properties":{"to":{"type":"string"}},"required":["to"]}]}')
+    const { options: list, root } = options(
+      '{"anyOf":[{"properties":{"card":{"type":"string"}},"required":["card"]},{"properties":{"to":{"type":"string"}},"required":["to"]}]}',
+    )
     expect(optionOf(list, readJson('{"to":"x"}'), root)).toBe(1)
     expect(optionOf(list, readJson('{"card":"x"}'), root)).toBe(0)
   })
@@ -166,7 +236,9 @@ describe('changes of a value', () => {
   })
 
   it('take sensitive values out and name them', () => {
-    const { value, removed } = withoutMarks(readJson('{"card":"⟦redacted⟧","a":[{"pin":"x ⟦redacted:2⟧ y","n":10},"⟦redacted⟧"],"⟦redacted⟧":1}'))
+    const { value, removed } = withoutMarks(
+      readJson('{"card":"⟦redacted⟧","a":[{"pin":"x ⟦redacted:2⟧ y","n":10},"⟦redacted⟧"],"⟦redacted⟧":1}'),
+    )
     expect(printJson(value ?? null)).toBe('{"a":[{"n":10},null]}')
     expect(removed).toEqual(['/card', '/a/0/pin', '/a/1', '/⟦redacted⟧'])
     expect(withoutMarks('⟦redacted⟧')).toEqual({ value: undefined, removed: [''] })

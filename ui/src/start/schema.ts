@@ -12,11 +12,20 @@ export type FormField = {
   /** What else the schema demands, for a person: "1 to 10", "an e-mail address". */
   hint: string
 } & (
-  | { kind: 'object'; members: Member[]; /** Schema of further members; undefined if there may be none. */ more: Json | undefined }
+  | {
+      kind: 'object'
+      members: Member[]
+      /** Schema of further members; undefined if there may be none. */ more: Json | undefined
+    }
   | { kind: 'array'; items: Json; prefix: Json[]; least: number; most: number }
   | { kind: 'choice'; options: { title: string; schema: Json }[] }
   | { kind: 'enum'; values: Json[] }
-  | { kind: 'text'; format: string; long: boolean; /** Whether the text is not shown while it is typed. */ secret: boolean }
+  | {
+      kind: 'text'
+      format: string
+      long: boolean
+      /** Whether the text is not shown while it is typed. */ secret: boolean
+    }
   | { kind: 'number'; integer: boolean }
   | { kind: 'boolean' }
   | { kind: 'json'; /** Why it is JSON text; empty if the schema allows anything. */ why: string }
@@ -79,7 +88,8 @@ function resolved(schema: Json, root: Json): JsonObject | boolean | string {
     if (current.has('$dynamicRef')) return 'its schema refers dynamically'
     const reference = current.get('$ref')
     if (reference === undefined) return current
-    if (typeof reference !== 'string' || !/^#(\/|$)/.test(reference)) return 'its schema refers to another document or to an anchor'
+    if (typeof reference !== 'string' || !/^#(\/|$)/.test(reference))
+      return 'its schema refers to another document or to an anchor'
     const target = at(root, decoded(reference.slice(1)))
     if (target === undefined) return `its schema refers to ${reference}, which does not exist`
     const beside = [...current].filter(([name]) => name !== '$ref')
@@ -104,8 +114,15 @@ function joined(schema: JsonObject, root: Json): JsonObject | undefined {
     for (const [name, value] of inner) {
       const before = next.get(name)
       if (before === undefined || jsonEqual(before, value)) next.set(name, value)
-      else if (name === 'properties' && isObject(before) && isObject(value) && [...value.keys()].every((key) => !before.has(key))) next.set(name, new Map([...before, ...value]))
-      else if (name === 'required' && Array.isArray(before) && Array.isArray(value)) next.set(name, [...before, ...value])
+      else if (
+        name === 'properties' &&
+        isObject(before) &&
+        isObject(value) &&
+        [...value.keys()].every((key) => !before.has(key))
+      )
+        next.set(name, new Map([...before, ...value]))
+      else if (name === 'required' && Array.isArray(before) && Array.isArray(value))
+        next.set(name, [...before, ...value])
       else if (name === 'title' || name === 'description') continue
       else return undefined
     }
@@ -135,7 +152,11 @@ function hintOf(schema: JsonObject): string {
   const format = formats[text(schema, 'format')]
   if (format !== undefined) parts.push(format)
   bounds(numberText(schema, 'minimum'), numberText(schema, 'maximum'), '')
-  for (const [name, words] of [['exclusiveMinimum', 'more than'], ['exclusiveMaximum', 'less than'], ['multipleOf', 'a multiple of']] as const) {
+  for (const [name, words] of [
+    ['exclusiveMinimum', 'more than'],
+    ['exclusiveMaximum', 'less than'],
+    ['multipleOf', 'a multiple of'],
+  ] as const) {
     const bound = numberText(schema, name)
     if (bound !== undefined) parts.push(`${words} ${bound}`)
   }
@@ -157,7 +178,8 @@ const typesOf = (schema: JsonObject): string[] => {
   return []
 }
 
-const isNullSchema = (schema: Json) => isObject(schema) && (schema.get('type') === 'null' || (schema.has('const') && schema.get('const') === null))
+const isNullSchema = (schema: Json) =>
+  isObject(schema) && (schema.get('type') === 'null' || (schema.has('const') && schema.get('const') === null))
 
 /** fieldOf returns the form's field for a schema within its document. */
 export function fieldOf(schema: Json, root: Json): FormField {
@@ -166,9 +188,15 @@ export function fieldOf(schema: Json, root: Json): FormField {
   if (found === true) return { ...anything, kind: 'json', why: '' }
   if (found === false) return { ...anything, kind: 'json', why: 'its schema allows no value' }
   if (typeof found === 'string') return { ...anything, kind: 'json', why: found }
-  const common = { title: text(found, 'title'), description: text(found, 'description'), nullable: false, hint: hintOf(found) }
+  const common = {
+    title: text(found, 'title'),
+    description: text(found, 'description'),
+    nullable: false,
+    hint: hintOf(found),
+  }
   const whole = joined(found, root)
-  if (whole === undefined) return { ...common, kind: 'json', why: 'its schema joins others in a way that a form cannot show' }
+  if (whole === undefined)
+    return { ...common, kind: 'json', why: 'its schema joins others in a way that a form cannot show' }
   return kindOf(whole, root, { ...common, hint: hintOf(whole) })
 }
 
@@ -185,7 +213,12 @@ function kindOf(schema: JsonObject, root: Json, common: Common): FormField {
   const nullable = types.includes('null')
   const others = types.filter((type) => type !== 'null')
   if (others.length > 1) {
-    return { ...common, nullable, kind: 'choice', options: others.map((type) => ({ title: type, schema: new Map([...schema, ['type', type]]) })) }
+    return {
+      ...common,
+      nullable,
+      kind: 'choice',
+      options: others.map((type) => ({ title: type, schema: new Map([...schema, ['type', type]]) })),
+    }
   }
   if (others.length === 0 && nullable) return { ...common, kind: 'enum', values: [null] }
   return { ...common, nullable, ...typeOf(schema, others[0] ?? '') } as FormField
@@ -196,11 +229,17 @@ function choiceOf(schema: JsonObject, options: Json[], root: Json, common: Commo
   const beside = [...schema].filter(([name]) => !['oneOf', 'anyOf', 'title', 'description', 'default'].includes(name))
   const nullable = options.some((option) => isNullSchema(option))
   const others = options.filter((option) => !isNullSchema(option))
-  const joint = (option: Json): Json => (beside.length === 0 ? option : new Map<string, Json>([['allOf', [option, new Map(beside)]]]))
+  const joint = (option: Json): Json =>
+    beside.length === 0 ? option : new Map<string, Json>([['allOf', [option, new Map(beside)]]])
   const [only] = others
   if (only !== undefined && others.length === 1) {
     const field = fieldOf(joint(only), root)
-    return { ...field, nullable: nullable || field.nullable, title: common.title === '' ? field.title : common.title, description: common.description === '' ? field.description : common.description }
+    return {
+      ...field,
+      nullable: nullable || field.nullable,
+      title: common.title === '' ? field.title : common.title,
+      description: common.description === '' ? field.description : common.description,
+    }
   }
   return {
     ...common,
@@ -208,7 +247,14 @@ function choiceOf(schema: JsonObject, options: Json[], root: Json, common: Commo
     kind: 'choice',
     options: others.map((option, index) => {
       const field = fieldOf(option, root)
-      const named = field.title !== '' ? field.title : field.kind === 'enum' ? field.values.map((v) => printJson(v)).join(', ') : field.kind === 'json' ? '' : field.kind
+      const named =
+        field.title !== ''
+          ? field.title
+          : field.kind === 'enum'
+            ? field.values.map((v) => printJson(v)).join(', ')
+            : field.kind === 'json'
+              ? ''
+              : field.kind
       return { title: named === '' ? `option ${index + 1}` : named, schema: joint(option) }
     }),
   }
@@ -219,8 +265,12 @@ function typeOf(schema: JsonObject, type: string) {
     case 'object': {
       const properties = schema.get('properties')
       const required = (list(schema, 'required') ?? []).filter((name) => typeof name === 'string')
-      const named = isObject(properties) ? [...properties].map(([name, of]) => ({ name, schema: of, required: required.includes(name) })) : []
-      const unnamed = required.filter((name) => !named.some((member) => member.name === name)).map((name) => ({ name, schema: true, required: true }))
+      const named = isObject(properties)
+        ? [...properties].map(([name, of]) => ({ name, schema: of, required: required.includes(name) }))
+        : []
+      const unnamed = required
+        .filter((name) => !named.some((member) => member.name === name))
+        .map((name) => ({ name, schema: true, required: true }))
       const members = [...named, ...unnamed] // in the order of the document
       const further = schema.get('additionalProperties') ?? schema.get('unevaluatedProperties')
       return {
@@ -230,9 +280,20 @@ function typeOf(schema: JsonObject, type: string) {
       }
     }
     case 'array':
-      return { kind: 'array', items: schema.get('items') ?? true, prefix: list(schema, 'prefixItems') ?? [], least: small(schema, 'minItems', 0), most: small(schema, 'maxItems', Infinity) }
+      return {
+        kind: 'array',
+        items: schema.get('items') ?? true,
+        prefix: list(schema, 'prefixItems') ?? [],
+        least: small(schema, 'minItems', 0),
+        most: small(schema, 'maxItems', Infinity),
+      }
     case 'string':
-      return { kind: 'text', format: text(schema, 'format'), secret: text(schema, 'format') === 'password' || schema.get('writeOnly') === true, long: small(schema, 'maxLength', 0) > 200 || schema.has('contentMediaType') }
+      return {
+        kind: 'text',
+        format: text(schema, 'format'),
+        secret: text(schema, 'format') === 'password' || schema.get('writeOnly') === true,
+        long: small(schema, 'maxLength', 0) > 200 || schema.has('contentMediaType'),
+      }
     case 'integer':
     case 'number':
       return { kind: 'number', integer: type === 'integer' }
@@ -249,14 +310,22 @@ function typeOf(schema: JsonObject, type: string) {
 export function suits(field: FormField, value: Json | undefined, root: Json): boolean {
   if (value === undefined || (value === null && field.nullable)) return true
   switch (field.kind) {
-    case 'object': return isObject(value)
-    case 'array': return Array.isArray(value)
-    case 'choice': return optionOf(field.options, value, root) >= 0
-    case 'enum': return field.values.some((v) => jsonEqual(v, value))
-    case 'text': return typeof value === 'string'
-    case 'number': return value instanceof JsonNumber
-    case 'boolean': return typeof value === 'boolean'
-    case 'json': return true
+    case 'object':
+      return isObject(value)
+    case 'array':
+      return Array.isArray(value)
+    case 'choice':
+      return optionOf(field.options, value, root) >= 0
+    case 'enum':
+      return field.values.some((v) => jsonEqual(v, value))
+    case 'text':
+      return typeof value === 'string'
+    case 'number':
+      return value instanceof JsonNumber
+    case 'boolean':
+      return typeof value === 'boolean'
+    case 'json':
+      return true
   }
 }
 
@@ -318,7 +387,11 @@ export function initial(schema: Json, root: Json, required: boolean, depth = 0):
       return members
     }
     case 'array':
-      return depth > deepestInitial / 2 ? [] : Array.from({ length: Math.min(field.least, 20) }, (_, i) => blank(field.prefix[i] ?? field.items, root, depth + 1))
+      return depth > deepestInitial / 2
+        ? []
+        : Array.from({ length: Math.min(field.least, 20) }, (_, i) =>
+            blank(field.prefix[i] ?? field.items, root, depth + 1),
+          )
     case 'choice': {
       const [first] = field.options
       return first === undefined ? undefined : initial(first.schema, root, true, depth + 1)
@@ -346,7 +419,9 @@ export function withMember(object: JsonObject, members: Member[], name: string, 
   if (next.has(name)) return next.set(name, value)
   next.set(name, value)
   const known = members.map((member) => member.name).filter((known) => next.has(known))
-  return new Map([...known, ...[...next.keys()].filter((key) => !known.includes(key))].map((key) => [key, next.get(key) ?? null]))
+  return new Map(
+    [...known, ...[...next.keys()].filter((key) => !known.includes(key))].map((key) => [key, next.get(key) ?? null]),
+  )
 }
 
 const numberPattern = /^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?$/

@@ -7,9 +7,17 @@ export function LicencesPage() {
   const query = useQuery({ queryKey: ['licences'], queryFn: ({ signal }) => load(signal), staleTime: Infinity })
   return (
     <Page title="Licences" fill>
-      <PageHead title="Licences"><a href="/licences.txt">As a text file</a></PageHead>
-      {query.isError ? <ErrorView error={query.error} what="The licences" onRetry={() => { void query.refetch() }} /> : query.data === undefined ? <Skeleton rows={12} /> : (
-        <pre className={styles.text} tabIndex={0} aria-label="Licences of the software in Signalbox">{query.data}</pre>
+      <PageHead title="Licences">
+        <a href="/licences.txt">As a text file</a>
+      </PageHead>
+      {query.isError ? (
+        <ErrorView error={query.error} what="The licences" onRetry={() => void query.refetch()} />
+      ) : query.data === undefined ? (
+        <Skeleton rows={12} />
+      ) : (
+        <pre className={styles.text} tabIndex={0} aria-label="Licences of the software in Signalbox">
+          {query.data}
+        </pre>
       )}
     </Page>
   )

@@ -6,7 +6,11 @@ import { ActionDialog, ErrorView, Id, inWords, plural, restCall, shortId, Skelet
 /** Shows how the rows of runs differ from Temporal, and corrects them. */
 export function ReconcileRunsDialog({ onClose }: { onClose: () => void }) {
   const queries = useQueryClient()
-  const plan = useQuery({ queryKey: ['reconcile-plan'], queryFn: ({ signal }) => clients.system.reconcile({ dryRun: true }, { signal }), gcTime: 0 })
+  const plan = useQuery({
+    queryKey: ['reconcile-plan'],
+    queryFn: ({ signal }) => clients.system.reconcile({ dryRun: true }, { signal }),
+    gcTime: 0,
+  })
   const data = plan.data
   return (
     <ActionDialog
@@ -15,30 +19,67 @@ export function ReconcileRunsDialog({ onClose }: { onClose: () => void }) {
       action={`Apply ${plural(data?.total ?? 0n, 'correction')}`}
       reason="none"
       size="wide"
-      refused={data === undefined ? 'The plan is not known yet.' : data.total === 0n ? 'There is nothing to correct.' : undefined}
+      refused={
+        data === undefined
+          ? 'The plan is not known yet.'
+          : data.total === 0n
+            ? 'There is nothing to correct.'
+            : undefined
+      }
       run={() => clients.system.reconcile({ dryRun: false })}
       cli={() => 'signalbox system reconcile'}
       rest={() => restCall('POST', '/v1/system/runs:reconcile', { dryRun: false })}
       onDone={(answer) => {
-        toast(answer.failed === 0n ? `Applied ${plural(answer.total, 'correction')}.` : `${plural(answer.failed, 'correction')} failed.`, answer.failed === 0n ? 'normal' : 'error')
+        toast(
+          answer.failed === 0n
+            ? `Applied ${plural(answer.total, 'correction')}.`
+            : `${plural(answer.failed, 'correction')} failed.`,
+          answer.failed === 0n ? 'normal' : 'error',
+        )
         void queries.invalidateQueries()
         onClose()
       }}
       onClose={onClose}
     >
-      {plan.isError ? <ErrorView error={plan.error} what="The plan" onRetry={() => { void plan.refetch() }} /> : data === undefined ? <Skeleton rows={4} /> : (
+      {plan.isError ? (
+        <ErrorView error={plan.error} what="The plan" onRetry={() => void plan.refetch()} />
+      ) : data === undefined ? (
+        <Skeleton rows={4} />
+      ) : (
         <>
-          <p>Checked {plural(data.checked, 'run')}, {String(data.open)} open. {data.total === 0n ? 'There is nothing to correct.' : ''}</p>
-          {data.withheld > 0n ? <p>{plural(data.withheld, 'correction')} withheld: {data.withheldBecause}</p> : null}
+          <p>
+            Checked {plural(data.checked, 'run')}, {String(data.open)} open.{' '}
+            {data.total === 0n ? 'There is nothing to correct.' : ''}
+          </p>
+          {data.withheld > 0n ? (
+            <p>
+              {plural(data.withheld, 'correction')} withheld: {data.withheldBecause}
+            </p>
+          ) : null}
           {data.foreign.map((f) => (
-            <p key={`${f.project} ${f.workflow} ${f.version} ${f.reason}`}>Foreign, not a correction: {plural(f.count, 'run')}{f.project === '' ? '' : ` of ${f.workflow}@${f.version} in project ${f.project}`} in Temporal without a row, {String(f.open)} open: {f.reason}</p>
+            <p key={`${f.project} ${f.workflow} ${f.version} ${f.reason}`}>
+              Foreign, not a correction: {plural(f.count, 'run')}
+              {f.project === '' ? '' : ` of ${f.workflow}@${f.version} in project ${f.project}`} in Temporal without a
+              row, {String(f.open)} open: {f.reason}
+            </p>
           ))}
           {data.corrections.length === 0 ? null : (
             <Table heads={['Run', 'Project', 'Correction', 'Detail']}>
-                {data.corrections.map((c) => (
-                  <tr key={`${c.runId} ${c.kind}`}><td><Id id={c.runId}><Link to="/p/$project/runs/$id" params={{ project: c.project, id: c.runId }}>{shortId(c.runId)}</Link></Id></td><td>{c.project}</td><td>{inWords(c.kind)}</td><td>{c.detail}</td></tr>
-                ))}
-</Table>
+              {data.corrections.map((c) => (
+                <tr key={`${c.runId} ${c.kind}`}>
+                  <td>
+                    <Id id={c.runId}>
+                      <Link to="/p/$project/runs/$id" params={{ project: c.project, id: c.runId }}>
+                        {shortId(c.runId)}
+                      </Link>
+                    </Id>
+                  </td>
+                  <td>{c.project}</td>
+                  <td>{inWords(c.kind)}</td>
+                  <td>{c.detail}</td>
+                </tr>
+              ))}
+            </Table>
           )}
           {data.corrections.length < Number(data.total) ? <p>The first {data.corrections.length} are shown.</p> : null}
         </>

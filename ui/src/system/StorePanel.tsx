@@ -10,8 +10,16 @@ export function StorePanel({ store: s }: { store: StoreFacts | undefined }) {
     <Panel title="Store">
       <Facts
         facts={[
-          ['Database', `${s.driver === 'postgres' ? 'Postgres' : s.driver === 'sqlite' ? 'SQLite' : s.driver} ${s.version === '' ? 'of unknown version' : s.version}`],
-          ['Location', <span key="l" className="mono">{s.location}</span>],
+          [
+            'Database',
+            `${s.driver === 'postgres' ? 'Postgres' : s.driver === 'sqlite' ? 'SQLite' : s.driver} ${s.version === '' ? 'of unknown version' : s.version}`,
+          ],
+          [
+            'Location',
+            <span key="l" className="mono">
+              {s.location}
+            </span>,
+          ],
           ['Schema', `${s.schema === undefined ? 'unknown' : String(s.schema)}, required ${String(s.requiredSchema)}`],
           ['Size', s.bytes === undefined ? 'unknown' : formatBytes(Number(s.bytes))],
           ['Answers in', latency === undefined ? 'unknown' : formatDuration(latency)],

@@ -4,7 +4,33 @@ import { useState } from 'react'
 import { useMay, useRefusal } from '../app'
 import { clients, durationMilliseconds, milliseconds, useSystemStatus } from '../api'
 import type { Connection, GetStatusResponse } from '../gen/signalbox/v1/system_pb'
-import { ActionDialog, Ago, type Alert, AlertSlot, Button, Countdown, Elapsed, ErrorView, Facts, formatCount, formatDuration, Id, inWords, Page, PageHead, Panel, plural, Since, restCall, Skeleton, StatusBadge, Table, Time, toast, useLinkRefusal } from '../kit'
+import {
+  ActionDialog,
+  Ago,
+  type Alert,
+  AlertSlot,
+  Button,
+  Countdown,
+  Elapsed,
+  ErrorView,
+  Facts,
+  formatCount,
+  formatDuration,
+  Id,
+  inWords,
+  Page,
+  PageHead,
+  Panel,
+  plural,
+  Since,
+  restCall,
+  Skeleton,
+  StatusBadge,
+  Table,
+  Time,
+  toast,
+  useLinkRefusal,
+} from '../kit'
 import { MaintenancePanel } from './MaintenancePanel'
 import { QueuesPanel } from './QueuesPanel'
 import { StorePanel } from './StorePanel'
@@ -20,16 +46,42 @@ export function SystemPage() {
   const query = useSystemStatus(may('viewer', '*'))
   const unreadable = refusal('viewer', '*')
   const status = query.data
-  const close = () => { setDialog('') }
+  const close = () => {
+    setDialog('')
+  }
   return (
     <Page title="System">
-      <PageHead title="System" actions={<><Link to="/system/restore">Restore check</Link><Button refused={offline ?? refusal('admin', '*')} onClick={() => { setDialog('reconcile') }}>Reconcile runs…</Button></>}>
-        {status === undefined ? null : <span>as seen by <Id id={status.serverId} whole /></span>}
+      <PageHead
+        title="System"
+        actions={
+          <>
+            <Link to="/system/restore">Restore check</Link>
+            <Button refused={offline ?? refusal('admin', '*')} onClick={() => setDialog('reconcile')}>
+              Reconcile runs…
+            </Button>
+          </>
+        }
+      >
+        {status === undefined ? null : (
+          <span>
+            as seen by <Id id={status.serverId} whole />
+          </span>
+        )}
       </PageHead>
-      {unreadable !== undefined ? <Panel title="Status">Unknown: {unreadable}</Panel> : query.isError && status === undefined ? <ErrorView error={query.error} what="The state of the system" onRetry={() => { void query.refetch() }} /> : status === undefined ? <Skeleton rows={16} /> : (
+      {unreadable !== undefined ? (
+        <Panel title="Status">Unknown: {unreadable}</Panel>
+      ) : query.isError && status === undefined ? (
+        <ErrorView error={query.error} what="The state of the system" onRetry={() => void query.refetch()} />
+      ) : status === undefined ? (
+        <Skeleton rows={16} />
+      ) : (
         <>
           <AlertSlot alerts={alerts(status)} />
-          <Temporal connection={status.connection} onReset={() => { setDialog('breaker') }} refused={offline ?? refusal('admin', '*')} />
+          <Temporal
+            connection={status.connection}
+            onReset={() => setDialog('breaker')}
+            refused={offline ?? refusal('admin', '*')}
+          />
           <MaintenancePanel refused={offline ?? refusal('admin', '*')} />
           <Dependencies status={status} />
           <StorePanel store={status.store} />
@@ -61,7 +113,8 @@ export function SystemPage() {
   )
 }
 
-function alerts(status: GetStatusResponse): Alert[] {
+/** alerts returns what of the installation does not work. */
+export function alerts(status: GetStatusResponse): Alert[] {
   const list: Alert[] = []
   const c = status.connection
   if (c !== undefined && c.state !== 'connected') {
@@ -73,19 +126,41 @@ function alerts(status: GetStatusResponse): Alert[] {
       detail: (
         <>
           {c.lastError === '' ? null : <div>{c.lastError}</div>}
-          {status.queueMode?.enabled ? 'New runs are queued and start when the connection is back.' : 'New runs are refused until the connection is back. Open runs wait in Temporal; none is lost.'}
+          {status.queueMode?.enabled
+            ? 'New runs are queued and start when the connection is back.'
+            : 'New runs are refused until the connection is back. Open runs wait in Temporal; none is lost.'}
         </>
       ),
     })
   }
   for (const d of status.dependencies) {
-    if (d.state !== 'up' && d.name !== 'temporal') list.push({ id: d.name, tone: d.state === 'down' ? 'red' : 'amber', title: d.title === '' ? `${inWords(d.name)}: ${d.state}` : d.title, since: <>since <Time at={milliseconds(d.since)} /></>, detail: d.error })
+    if (d.state !== 'up' && d.name !== 'temporal')
+      list.push({
+        id: d.name,
+        tone: d.state === 'down' ? 'red' : 'amber',
+        title: d.title === '' ? `${inWords(d.name)}: ${d.state}` : d.title,
+        since: (
+          <>
+            since <Time at={milliseconds(d.since)} />
+          </>
+        ),
+        detail: d.error,
+      })
   }
-  if (status.workersError !== '') list.push({ id: 'workers', tone: 'amber', title: 'The workers are not known.', detail: status.workersError })
+  if (status.workersError !== '')
+    list.push({ id: 'workers', tone: 'amber', title: 'The workers are not known.', detail: status.workersError })
   return list
 }
 
-function Temporal({ connection: c, onReset, refused }: { connection: Connection | undefined; onReset: () => void; refused: string | undefined }) {
+function Temporal({
+  connection: c,
+  onReset,
+  refused,
+}: {
+  connection: Connection | undefined
+  onReset: () => void
+  refused: string | undefined
+}) {
   if (c === undefined) return <Panel title="Temporal">Not known: the server did not report its connection.</Panel>
   const s = c.statistics
   const latency = durationMilliseconds(c.latency)
@@ -94,22 +169,81 @@ function Temporal({ connection: c, onReset, refused }: { connection: Connection 
     return ms === undefined ? 'unknown' : formatDuration(ms)
   }
   return (
-    <Panel title="Temporal" actions={<Button refused={refused ?? (c.breaker?.state === 'closed' ? 'The breaker is closed: attempts follow the short back-off.' : undefined)} onClick={onReset}>Reset the breaker…</Button>}>
+    <Panel
+      title="Temporal"
+      actions={
+        <Button
+          refused={
+            refused ??
+            (c.breaker?.state === 'closed' ? 'The breaker is closed: attempts follow the short back-off.' : undefined)
+          }
+          onClick={onReset}
+        >
+          Reset the breaker…
+        </Button>
+      }
+    >
       <Facts
         facts={[
-          ['State', <StatusBadge key="s" of="connection" status={c.state} detail={c.kind === '' ? '' : inWords(c.kind).toLowerCase()} />],
-          ['Since', <span key="t"><Time at={milliseconds(c.since)} /> (<Elapsed from={milliseconds(c.since)} />)</span>],
-          ['Address', <span key="a" className="mono">{c.address}</span>],
+          [
+            'State',
+            <StatusBadge
+              key="s"
+              of="connection"
+              status={c.state}
+              detail={c.kind === '' ? '' : inWords(c.kind).toLowerCase()}
+            />,
+          ],
+          [
+            'Since',
+            <span key="t">
+              <Time at={milliseconds(c.since)} /> (<Elapsed from={milliseconds(c.since)} />)
+            </span>,
+          ],
+          [
+            'Address',
+            <span key="a" className="mono">
+              {c.address}
+            </span>,
+          ],
           ['Namespace', c.namespace],
           ['Last check took', latency === undefined ? 'unknown' : formatDuration(latency)],
           ['Attempts since the start', formatCount(c.attempts)],
-          ['Next attempt', c.nextAttemptTime === undefined ? 'none scheduled' : <span key="n">in <Countdown at={milliseconds(c.nextAttemptTime)} /></span>],
-          ['Breaker', c.breaker === undefined ? 'unknown' : <StatusBadge key="b" of="breaker" status={c.breaker.state} detail={c.breaker.failures === 0n ? '' : plural(c.breaker.failures, 'failure')} />],
+          [
+            'Next attempt',
+            c.nextAttemptTime === undefined ? (
+              'none scheduled'
+            ) : (
+              <span key="n">
+                in <Countdown at={milliseconds(c.nextAttemptTime)} />
+              </span>
+            ),
+          ],
+          [
+            'Breaker',
+            c.breaker === undefined ? (
+              'unknown'
+            ) : (
+              <StatusBadge
+                key="b"
+                of="breaker"
+                status={c.breaker.state}
+                detail={c.breaker.failures === 0n ? '' : plural(c.breaker.failures, 'failure')}
+              />
+            ),
+          ],
           ['Connected in all', duration(s?.uptime)],
           ['Not connected in all', duration(s?.downtime)],
           ['Outages since the start', s === undefined ? 'unknown' : formatCount(s.outages)],
           ['Longest outage', s === undefined ? 'unknown' : s.outages === 0n ? 'no outage' : duration(s.longestOutage)],
-          c.lastError === '' ? undefined : ['Last error', <span key="e">{c.lastError} (<Ago at={milliseconds(c.lastErrorTime)} />)</span>],
+          c.lastError === ''
+            ? undefined
+            : [
+                'Last error',
+                <span key="e">
+                  {c.lastError} (<Ago at={milliseconds(c.lastErrorTime)} />)
+                </span>,
+              ],
         ]}
       />
     </Panel>
@@ -120,10 +254,19 @@ function Dependencies({ status }: { status: GetStatusResponse }) {
   return (
     <Panel title="Dependencies" flush>
       <Table heads={['Name', 'State', 'Since', 'Why']}>
-            {status.dependencies.map((d) => (
-              <tr key={d.name}><td>{inWords(d.name)}</td><td><StatusBadge of="dependency" status={d.state} /></td><td><Time at={milliseconds(d.since)} unknown="unknown" /></td><td>{d.error === '' ? '–' : d.title === '' ? d.error : `${d.title}: ${d.error}`}</td></tr>
-            ))}
-</Table>
+        {status.dependencies.map((d) => (
+          <tr key={d.name}>
+            <td>{inWords(d.name)}</td>
+            <td>
+              <StatusBadge of="dependency" status={d.state} />
+            </td>
+            <td>
+              <Time at={milliseconds(d.since)} unknown="unknown" />
+            </td>
+            <td>{d.error === '' ? '–' : d.title === '' ? d.error : `${d.title}: ${d.error}`}</td>
+          </tr>
+        ))}
+      </Table>
     </Panel>
   )
 }
@@ -132,15 +275,26 @@ function Workers({ connection }: { connection: Connection | undefined }) {
   const sets = connection?.workerSets ?? []
   return (
     <Panel title="Workers of this server" flush={sets.length > 0}>
-      {sets.length === 0 ? 'This server runs no worker.' : (
+      {sets.length === 0 ? (
+        'This server runs no worker.'
+      ) : (
         <Table heads={['Project', 'Task queues', 'Polling', 'Last poll', 'Since', 'Failures', 'Error']}>
-              {sets.map((set) => (
-                <tr key={set.name}>
-                  <td>{set.name}</td><td className="mono">{set.taskQueues.join(', ')}</td><td>{set.polling ? 'yes' : set.running ? 'no: it runs and does not poll' : 'no: it is stopped'}</td>
-                  <td><Ago at={milliseconds(set.lastPollTime)} /></td><td><Time at={milliseconds(set.startTime)} /></td><td>{formatCount(set.failures)}</td><td>{set.error === '' ? '–' : set.error}</td>
-                </tr>
-              ))}
-</Table>
+          {sets.map((set) => (
+            <tr key={set.name}>
+              <td>{set.name}</td>
+              <td className="mono">{set.taskQueues.join(', ')}</td>
+              <td>{set.polling ? 'yes' : set.running ? 'no: it runs and does not poll' : 'no: it is stopped'}</td>
+              <td>
+                <Ago at={milliseconds(set.lastPollTime)} />
+              </td>
+              <td>
+                <Time at={milliseconds(set.startTime)} />
+              </td>
+              <td>{formatCount(set.failures)}</td>
+              <td>{set.error === '' ? '–' : set.error}</td>
+            </tr>
+          ))}
+        </Table>
       )}
     </Panel>
   )
@@ -150,17 +304,60 @@ function Rest({ status: { queueMode: q, reconciler: r, ...status } }: { status: 
   return (
     <>
       <Panel title="Queue mode">
-        {q === undefined ? 'Not known.' : !q.enabled ? 'Off: while Temporal is unavailable, new runs are refused at once.' : (
-          <Facts facts={[['Queued runs', q.error === '' ? `${formatCount(q.runs)} of ${formatCount(q.maxRuns)}` : `unknown: ${q.error}`], ['A run waits at most', formatDuration(durationMilliseconds(q.ttl) ?? 0)]]} />
+        {q === undefined ? (
+          'Not known.'
+        ) : !q.enabled ? (
+          'Off: while Temporal is unavailable, new runs are refused at once.'
+        ) : (
+          <Facts
+            facts={[
+              [
+                'Queued runs',
+                q.error === '' ? `${formatCount(q.runs)} of ${formatCount(q.maxRuns)}` : `unknown: ${q.error}`,
+              ],
+              ['A run waits at most', formatDuration(durationMilliseconds(q.ttl) ?? 0)],
+            ]}
+          />
         )}
       </Panel>
       <Panel title="Reconciler">
-        {r === undefined ? 'Another process reconciles the runs, or none does yet.' : (
-          <Facts facts={[['Last pass', <Ago key="l" at={milliseconds(r.lastTime)} unknown="none yet" />], ['Checked', formatCount(r.checked)], ['Corrections', formatCount(r.corrections)], ['Failed', formatCount(r.failed)], r.foreign === 0n ? undefined : ['Foreign, cannot be adopted', formatCount(r.foreign)], r.searchedUntil === undefined ? undefined : ['Ended executions searched', <Time key="s" at={milliseconds(r.searchedUntil)} />], r.error === '' ? undefined : ['Error', r.error]]} />
+        {r === undefined ? (
+          'Another process reconciles the runs, or none does yet.'
+        ) : (
+          <Facts
+            facts={[
+              ['Last pass', <Ago key="l" at={milliseconds(r.lastTime)} unknown="none yet" />],
+              ['Checked', formatCount(r.checked)],
+              ['Corrections', formatCount(r.corrections)],
+              ['Failed', formatCount(r.failed)],
+              r.foreign === 0n ? undefined : ['Foreign, cannot be adopted', formatCount(r.foreign)],
+              r.searchedUntil === undefined
+                ? undefined
+                : ['Ended executions searched', <Time key="s" at={milliseconds(r.searchedUntil)} />],
+              r.error === '' ? undefined : ['Error', r.error],
+            ]}
+          />
         )}
       </Panel>
       <Panel title="This server">
-        <Facts facts={[['Version', status.version], ['Roles', status.roles.join(', ')], ['Started', <Time key="t" at={milliseconds(status.startTime)} />], ['Workers that take runs', `${status.workers.filter((w) => w.takesRuns).length} of ${status.workers.length}`], ['Contracts of the workers', [...new Set(status.workers.map((w) => w.contract))].join(', ') || 'unknown'], ['Licences', <Link key="i" to="/system/licences">of the software in it</Link>]]} />
+        <Facts
+          facts={[
+            ['Version', status.version],
+            ['Roles', status.roles.join(', ')],
+            ['Started', <Time key="t" at={milliseconds(status.startTime)} />],
+            [
+              'Workers that take runs',
+              `${status.workers.filter((w) => w.takesRuns).length} of ${status.workers.length}`,
+            ],
+            ['Contracts of the workers', [...new Set(status.workers.map((w) => w.contract))].join(', ') || 'unknown'],
+            [
+              'Licences',
+              <Link key="i" to="/system/licences">
+                of the software in it
+              </Link>,
+            ],
+          ]}
+        />
       </Panel>
     </>
   )

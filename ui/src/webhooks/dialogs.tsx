@@ -14,7 +14,9 @@ interface Props {
 /** useRenew returns a function that reads all webhooks of a project again. */
 function useRenew(project: string): () => void {
   const queries = useQueryClient()
-  return () => { void queries.invalidateQueries({ queryKey: webhooksKey(project) }) }
+  return () => {
+    void queries.invalidateQueries({ queryKey: webhooksKey(project) })
+  }
 }
 
 export function PauseDialog({ project, name, onClose }: Props) {
@@ -78,21 +80,46 @@ export function RotateDialog({ project, name, onDone, onClose }: Props & { onDon
       description="Requests are signed with the new secret at once, and with the previous one as long as that is valid."
       action="Rotate"
       reason="none"
-      run={() => clients.webhooks.rotateWebhookSecret({ project, name, keepPrevious: { seconds: BigInt(keep) * 3600n, nanos: 0 } })}
+      run={() =>
+        clients.webhooks.rotateWebhookSecret({
+          project,
+          name,
+          keepPrevious: { seconds: BigInt(keep) * 3600n, nanos: 0 },
+        })
+      }
       cli={() => command(['webhook', 'rotate-secret', name], { project, keep: `${keep}h` })}
-      rest={() => restCall('POST', '/v1/projects/{project}/webhooks/{name}:rotate-secret', { project, name, keepPrevious: `${Number(keep) * 3600}s` })}
+      rest={() =>
+        restCall('POST', '/v1/projects/{project}/webhooks/{name}:rotate-secret', {
+          project,
+          name,
+          keepPrevious: `${Number(keep) * 3600}s`,
+        })
+      }
       onDone={({ secret }) => {
         renew()
         onDone(secret)
       }}
       onClose={onClose}
     >
-      <Select label="The previous secret stays valid" value={keep} onChange={(e) => { setKeep(e.target.value) }} options={keeps} />
+      <Select
+        label="The previous secret stays valid"
+        value={keep}
+        onChange={(e) => setKeep(e.target.value)}
+        options={keeps}
+      />
     </ActionDialog>
   )
 }
 
-export function RedeliverDialog({ project, delivery, onClose }: { project: string; delivery: WebhookDelivery; onClose: () => void }) {
+export function RedeliverDialog({
+  project,
+  delivery,
+  onClose,
+}: {
+  project: string
+  delivery: WebhookDelivery
+  onClose: () => void
+}) {
   const renew = useRenew(project)
   return (
     <ActionDialog
@@ -102,7 +129,13 @@ export function RedeliverDialog({ project, delivery, onClose }: { project: strin
       reason="optional"
       run={(reason) => clients.webhooks.redeliverWebhookDelivery({ project, id: delivery.id, reason })}
       cli={(reason) => command(['webhook', 'redeliver', delivery.id], { project, reason })}
-      rest={(reason) => restCall('POST', '/v1/projects/{project}/webhook-deliveries/{id}:redeliver', { project, id: delivery.id, reason })}
+      rest={(reason) =>
+        restCall('POST', '/v1/projects/{project}/webhook-deliveries/{id}:redeliver', {
+          project,
+          id: delivery.id,
+          reason,
+        })
+      }
       onDone={() => {
         toast('The delivery is due at once.')
         renew()

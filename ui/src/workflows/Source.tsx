@@ -7,8 +7,20 @@ export function Source({ data: { version, draftSource } }: { data: GetWorkflowRe
   if (version === undefined && draftSource === '') return <StateView kind="empty" title="There is no document." />
   return (
     <div className={styles.sources}>
-      {version === undefined ? null : <Panel title={`Version ${version.version}`} actions={<CopyButton text={version.source} label="Copy the document" />} flush><Code text={version.source} /></Panel>}
-      {draftSource === '' ? null : <Panel title="Draft" actions={<CopyButton text={draftSource} label="Copy the draft" />} flush><Code text={draftSource} /></Panel>}
+      {version === undefined ? null : (
+        <Panel
+          title={`Version ${version.version}`}
+          actions={<CopyButton text={version.source} label="Copy the document" />}
+          flush
+        >
+          <Code text={version.source} />
+        </Panel>
+      )}
+      {draftSource === '' ? null : (
+        <Panel title="Draft" actions={<CopyButton text={draftSource} label="Copy the draft" />} flush>
+          <Code text={draftSource} />
+        </Panel>
+      )}
     </div>
   )
 }
@@ -16,7 +28,15 @@ export function Source({ data: { version, draftSource } }: { data: GetWorkflowRe
 function Code({ text }: { text: string }) {
   return (
     <pre className={styles.code} tabIndex={0}>
-      {text.split('\n').map((line, i) => <div key={i} className={styles.line}><span className={styles.number} aria-hidden>{i + 1}</span>{line}{'\n'}</div>)}
+      {text.split('\n').map((line, i) => (
+        <div key={i} className={styles.line}>
+          <span className={styles.number} aria-hidden>
+            {i + 1}
+          </span>
+          {line}
+          {'\n'}
+        </div>
+      ))}
     </pre>
   )
 }
@@ -26,8 +46,20 @@ export function Diff({ text }: { text: string }) {
   return (
     <pre className={styles.code} tabIndex={0}>
       {text.split('\n').map((line, i) => {
-        const kind = line.startsWith('+') && !line.startsWith('+++') ? styles.added : line.startsWith('-') && !line.startsWith('---') ? styles.removed : line.startsWith('@@') ? styles.hunk : undefined
-        return <div key={i} className={`${styles.line} ${kind ?? ''}`}>{line}{'\n'}</div>
+        const kind =
+          line.startsWith('+') && !line.startsWith('+++')
+            ? styles.added
+            : line.startsWith('-') && !line.startsWith('---')
+              ? styles.removed
+              : line.startsWith('@@')
+                ? styles.hunk
+                : undefined
+        return (
+          <div key={i} className={`${styles.line} ${kind ?? ''}`}>
+            {line}
+            {'\n'}
+          </div>
+        )
       })}
     </pre>
   )

@@ -2,7 +2,19 @@ import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { clients, durationMilliseconds, milliseconds } from '../api'
 import type { GetWorkflowGridResponse, RecentRun, WorkflowStats } from '../gen/signalbox/v1/workflow_pb'
-import { ErrorView, Facts, formatCount, formatDuration, formatPercent, Panel, Skeleton, StateView, statusWord, Time, vocabularies } from '../kit'
+import {
+  ErrorView,
+  Facts,
+  formatCount,
+  formatDuration,
+  formatPercent,
+  Panel,
+  Skeleton,
+  StateView,
+  statusWord,
+  Time,
+  vocabularies,
+} from '../kit'
 import styles from './workflows.module.css'
 
 const duration = (value: Parameters<typeof durationMilliseconds>[0]): string => {
@@ -17,28 +29,64 @@ export function LastRuns({ project, runs }: { project: string; runs: RecentRun[]
     <span className={styles.marks}>
       {[...runs].reverse().map((r) => {
         const { word, tone } = statusWord('run', r.status)
-        return <Link key={r.id} to="/p/$project/runs/$id" params={{ project, id: r.id }} className={`${styles.mark} ${styles[tone] ?? ''}`} title={`${word}, ${duration(r.duration)}`} aria-label={`${word}, run ${r.id}`} />
+        return (
+          <Link
+            key={r.id}
+            to="/p/$project/runs/$id"
+            params={{ project, id: r.id }}
+            className={`${styles.mark} ${styles[tone] ?? ''}`}
+            title={`${word}, ${duration(r.duration)}`}
+            aria-label={`${word}, run ${r.id}`}
+          />
+        )
       })}
     </span>
   )
 }
 
 /** What the runs of a workflow did in the window of its statistics. */
-export function Statistics({ project, name, stats }: { project: string; name: string; stats: WorkflowStats | undefined }) {
+export function Statistics({
+  project,
+  name,
+  stats,
+}: {
+  project: string
+  name: string
+  stats: WorkflowStats | undefined
+}) {
   if (stats === undefined) return <Panel title="Runs">Not known.</Panel>
   const count = (status: string) => formatCount(stats.statuses[status] ?? 0n, stats.more.includes(status))
   return (
-    <Panel title="Runs" actions={<Link to="/p/$project/runs" params={{ project }} search={{ workflow: name } as never}>All runs</Link>}>
+    <Panel
+      title="Runs"
+      actions={
+        <Link to="/p/$project/runs" params={{ project }} search={{ workflow: name } as never}>
+          All runs
+        </Link>
+      }
+    >
       <Facts
         facts={[
-          ['Window', <span key="w"><Time at={milliseconds(stats.since)} /> to <Time at={milliseconds(stats.until)} /></span>],
+          [
+            'Window',
+            <span key="w">
+              <Time at={milliseconds(stats.since)} /> to <Time at={milliseconds(stats.until)} />
+            </span>,
+          ],
           ['Last runs', <LastRuns key="l" project={project} runs={stats.lastRuns} />],
-          ['Success rate', stats.successRate === undefined ? 'unknown: no run has ended' : `${formatPercent(stats.successRate)} of the newest ${formatCount(stats.sample)}`],
+          [
+            'Success rate',
+            stats.successRate === undefined
+              ? 'unknown: no run has ended'
+              : `${formatPercent(stats.successRate)} of the newest ${formatCount(stats.sample)}`,
+          ],
           ['Median duration', duration(stats.p50)],
           ['95th percentile of durations', duration(stats.p95)],
           ['Open', formatCount(stats.open, stats.more.includes('open'))],
           ['Stuck', formatCount(stats.stuck, stats.more.includes('stuck'))],
-          ...Object.entries(vocabularies.run).filter(([status]) => (stats.statuses[status] ?? 0n) > 0n).map(([status, { word }]): [string, string] => [word, count(status)]),
+          ...Object.entries(vocabularies.run)
+            .filter(([status]) => (stats.statuses[status] ?? 0n) > 0n)
+            .map(([status, { word }]): [string, string] => [word, count(status)]),
         ]}
       />
     </Panel>
@@ -47,11 +95,20 @@ export function Statistics({ project, name, stats }: { project: string; name: st
 
 /** The last runs of a workflow × its tasks: where runs fail, at a glance. */
 export function Grid({ project, name, version }: { project: string; name: string; version: string }) {
-  const query = useQuery({ queryKey: ['grid', project, name, version], queryFn: ({ signal }) => clients.workflows.getWorkflowGrid({ project, workflow: name, version }, { signal }), refetchInterval: 15_000 })
-  if (query.isError && query.data === undefined) return <ErrorView error={query.error} what="The grid" onRetry={() => { void query.refetch() }} />
+  const query = useQuery({
+    queryKey: ['grid', project, name, version],
+    queryFn: ({ signal }) => clients.workflows.getWorkflowGrid({ project, workflow: name, version }, { signal }),
+    refetchInterval: 15_000,
+  })
+  if (query.isError && query.data === undefined)
+    return <ErrorView error={query.error} what="The grid" onRetry={() => void query.refetch()} />
   if (query.data === undefined) return <Skeleton rows={6} />
   if (query.data.runs.length === 0) return <StateView kind="empty" title="No run yet." />
-  return <Panel title="Last runs by task" flush><Cells project={project} grid={query.data} /></Panel>
+  return (
+    <Panel title="Last runs by task" flush>
+      <Cells project={project} grid={query.data} />
+    </Panel>
+  )
 }
 
 function Cells({ project, grid }: { project: string; grid: GetWorkflowGridResponse }) {
@@ -68,9 +125,16 @@ function Cells({ project, grid }: { project: string; grid: GetWorkflowGridRespon
               const { icon: Icon, word, tone } = statusWord('run', run.status)
               return (
                 <th key={run.id} scope="col">
-                  <Link to="/p/$project/runs/$id" params={{ project, id: run.id }} className={styles[tone]} title={`${word}, ${run.version}, ${duration(run.duration)}${run.partial ? ', only its first and last 1,000 steps' : ''}`}>
+                  <Link
+                    to="/p/$project/runs/$id"
+                    params={{ project, id: run.id }}
+                    className={styles[tone]}
+                    title={`${word}, ${run.version}, ${duration(run.duration)}${run.partial ? ', only its first and last 1,000 steps' : ''}`}
+                  >
                     <Icon size={14} aria-hidden />
-                    <span className="hidden">{word}, run {run.id}</span>
+                    <span className="hidden">
+                      {word}, run {run.id}
+                    </span>
                   </Link>
                 </th>
               )
@@ -80,13 +144,25 @@ function Cells({ project, grid }: { project: string; grid: GetWorkflowGridRespon
         <tbody>
           {grid.tasks.map((task, t) => (
             <tr key={`${task.pointer} ${t}`}>
-              <th scope="row" title={task.pointer}>{task.task} <span className={styles.kind}>{task.kind}</span></th>
+              <th scope="row" title={task.pointer}>
+                {task.task} <span className={styles.kind}>{task.kind}</span>
+              </th>
               {runs.map(({ run, index }) => {
                 const cell = cells.get(`${index} ${t}`)
-                if (cell === undefined) return <td key={run.id}><span className="hidden">not reached</span></td>
+                if (cell === undefined)
+                  return (
+                    <td key={run.id}>
+                      <span className="hidden">not reached</span>
+                    </td>
+                  )
                 const { icon: Icon, word, tone } = statusWord('step', cell.status)
                 const text = `${word}, ${formatCount(cell.count)} ${cell.count === 1n ? 'step' : 'steps'}${cell.attempts > 0n ? `, ${formatCount(cell.attempts)} attempts` : ''}, ${duration(cell.duration)}`
-                return <td key={run.id} className={`${styles[tone] ?? ''} ${styles[`${tone}Tint`] ?? ''}`} title={text}><Icon size={12} aria-hidden /><span className="hidden">{text}</span></td>
+                return (
+                  <td key={run.id} className={`${styles[tone] ?? ''} ${styles[`${tone}Tint`] ?? ''}`} title={text}>
+                    <Icon size={12} aria-hidden />
+                    <span className="hidden">{text}</span>
+                  </td>
+                )
               })}
             </tr>
           ))}

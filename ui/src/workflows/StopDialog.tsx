@@ -3,11 +3,33 @@ import { Link } from '@tanstack/react-router'
 import { useState } from 'react'
 import { callError, clients, milliseconds, newRequestID } from '../api'
 import type { StopWorkflowResponse, Workflow } from '../gen/signalbox/v1/workflow_pb'
-import { Button, CloseButton, command, CopyCommand, Countdown, Dialog, inWords, plural, TextArea, Time, useLinkRefusal } from '../kit'
+import {
+  Button,
+  CloseButton,
+  command,
+  CopyCommand,
+  Countdown,
+  Dialog,
+  inWords,
+  plural,
+  TextArea,
+  Time,
+  useLinkRefusal,
+} from '../kit'
 import styles from './workflows.module.css'
 
 /** Pauses a workflow and cancels its open runs, after it showed what that touches. */
-export function StopDialog({ project, workflow: w, refusal, onClose }: { project: string; workflow: Workflow; refusal: string | undefined; onClose: () => void }) {
+export function StopDialog({
+  project,
+  workflow: w,
+  refusal,
+  onClose,
+}: {
+  project: string
+  workflow: Workflow
+  refusal: string | undefined
+  onClose: () => void
+}) {
   const queries = useQueryClient()
   const offline = useLinkRefusal()
   const [requestId] = useState(newRequestID)
@@ -18,9 +40,18 @@ export function StopDialog({ project, workflow: w, refusal, onClose }: { project
   })
   const open = preview.data?.batch?.total
   const stop = useMutation({
-    mutationFn: () => clients.workflows.stopWorkflow({ project, workflow: w.name, reason: reason.trim(), requestId, ...(open === undefined ? {} : { expectedOpen: open }) }),
+    mutationFn: () =>
+      clients.workflows.stopWorkflow({
+        project,
+        workflow: w.name,
+        reason: reason.trim(),
+        requestId,
+        ...(open === undefined ? {} : { expectedOpen: open }),
+      }),
     // More runs are open by now: they are shown before the next attempt.
-    onError: (failure) => { if (callError(failure).reason === 'BATCH_TOTAL_CHANGED') void preview.refetch() },
+    onError: (failure) => {
+      if (callError(failure).reason === 'BATCH_TOTAL_CHANGED') void preview.refetch()
+    },
     onSuccess: () => {
       void queries.invalidateQueries({ queryKey: ['workflows', project] })
       void queries.invalidateQueries({ queryKey: ['workflow', project, w.name] })
@@ -28,7 +59,10 @@ export function StopDialog({ project, workflow: w, refusal, onClose }: { project
   })
   const error = stop.isError ? callError(stop.error) : undefined
   const reasonError = error?.fields.find((f) => f.path === 'reason')?.message
-  const refused = offline ?? refusal ?? (open === undefined ? 'The open runs are not counted yet' : reason.trim() === '' ? 'Give a reason' : undefined)
+  const refused =
+    offline ??
+    refusal ??
+    (open === undefined ? 'The open runs are not counted yet' : reason.trim() === '' ? 'Give a reason' : undefined)
   const expect = open === undefined ? '' : String(open)
   const body = JSON.stringify({ reason: reason.trim(), ...(open === undefined ? {} : { expectedOpen: expect }) })
   const done = stop.data
@@ -38,23 +72,65 @@ export function StopDialog({ project, workflow: w, refusal, onClose }: { project
       onClose={onClose}
       title={done === undefined ? `Stop ${w.name}` : `${w.name} is stopped`}
       description="The workflow is paused, so that no new run starts, and its open runs are canceled as one batch. Both happen, or neither."
-      onSubmit={() => { if (done === undefined && refused === undefined && !stop.isPending) stop.mutate() }}
-      aside={done === undefined ? <CopyCommand cli={command(['workflow', 'stop', w.name], { project, reason: reason.trim(), expect })} rest={{ method: 'POST', path: `/v1/projects/${encodeURIComponent(project)}/workflows/${w.name}:stop`, body }} /> : undefined}
+      onSubmit={() => {
+        if (done === undefined && refused === undefined && !stop.isPending) stop.mutate()
+      }}
+      aside={
+        done === undefined ? (
+          <CopyCommand
+            cli={command(['workflow', 'stop', w.name], { project, reason: reason.trim(), expect })}
+            rest={{
+              method: 'POST',
+              path: `/v1/projects/${encodeURIComponent(project)}/workflows/${w.name}:stop`,
+              body,
+            }}
+          />
+        ) : undefined
+      }
       actions={
         <>
           <CloseButton />
-          {done === undefined ? <Button type="submit" kind="danger" refused={refused} busy={stop.isPending}>Stop</Button> : null}
+          {done === undefined ? (
+            <Button type="submit" kind="danger" refused={refused} busy={stop.isPending}>
+              Stop
+            </Button>
+          ) : null}
         </>
       }
     >
       {done === undefined ? (
         <div className={styles.form}>
-          {preview.isError ? <p className={styles.red} role="alert">What the stop touches is not known: {callError(preview.error).message} <Button onClick={() => { void preview.refetch() }}>Retry</Button></p> : null}
-          {preview.data === undefined ? (preview.isError ? null : <p className={styles.touched}>The open runs are being counted.</p>) : <Touched answer={preview.data} />}
-          <TextArea label="Reason" required value={reason} hint="The audit log, the pause and each run keep it." error={reasonError} onChange={(event) => { setReason(event.target.value) }} autoFocus />
-          {error === undefined ? null : <p className={styles.red} role="alert">{error.message} {error.reason === '' ? null : <code>{error.reason}</code>}</p>}
+          {preview.isError ? (
+            <p className={styles.red} role="alert">
+              What the stop touches is not known: {callError(preview.error).message}{' '}
+              <Button onClick={() => void preview.refetch()}>Retry</Button>
+            </p>
+          ) : null}
+          {preview.data === undefined ? (
+            preview.isError ? null : (
+              <p className={styles.touched}>The open runs are being counted.</p>
+            )
+          ) : (
+            <Touched answer={preview.data} />
+          )}
+          <TextArea
+            label="Reason"
+            required
+            value={reason}
+            hint="The audit log, the pause and each run keep it."
+            error={reasonError}
+            onChange={(event) => setReason(event.target.value)}
+            autoFocus
+          />
+          {error === undefined ? null : (
+            <p className={styles.red} role="alert">
+              {error.message} {error.reason === '' ? null : <code>{error.reason}</code>}
+            </p>
+          )}
         </div>
-      ) : <Done project={project} name={w.name} answer={done} />}
+      ) : (
+        <Done project={project} name={w.name} answer={done} />
+      )}
     </Dialog>
   )
 }
@@ -65,18 +141,32 @@ function Touched({ answer }: { answer: StopWorkflowResponse }) {
   const next = timer?.nextTimes[0]
   return (
     <ul aria-label="What it would do now" className={styles.touched}>
-      <li>{w?.state === 'paused' ? 'The workflow is paused already and stays so.' : 'The workflow is paused: requests to start it are refused.'}</li>
-      {startedBy === '' ? <li>Nothing else starts runs of it.</li> : (
+      <li>
+        {w?.state === 'paused'
+          ? 'The workflow is paused already and stays so.'
+          : 'The workflow is paused: requests to start it are refused.'}
+      </li>
+      {startedBy === '' ? (
+        <li>Nothing else starts runs of it.</li>
+      ) : (
         <li>
           What starts its runs does nothing: <code>{startedBy}</code>
-          {next === undefined ? null : <>, next <Time at={milliseconds(next)} /> (in <Countdown at={milliseconds(next)} />)</>}
+          {next === undefined ? null : (
+            <>
+              , next <Time at={milliseconds(next)} /> (in <Countdown at={milliseconds(next)} />)
+            </>
+          )}
           {timer === undefined || timer.unknownBecause === '' ? null : `, next time unknown: ${timer.unknownBecause}`}
         </li>
       )}
       <li>{openRuns(answer)}</li>
       {eligible > 0n ? <li>{plural(eligible, 'run')} will be asked to end.</li> : null}
       {unchanged > 0n ? <li>{plural(unchanged, 'run')} will not change: cancellation was requested before.</li> : null}
-      {preview.map((p) => <li key={p.reason}>{plural(p.count, 'run')} cannot be canceled: {inWords(p.reason).toLowerCase()} <code>{p.reason}</code></li>)}
+      {preview.map((p) => (
+        <li key={p.reason}>
+          {plural(p.count, 'run')} cannot be canceled: {inWords(p.reason).toLowerCase()} <code>{p.reason}</code>
+        </li>
+      ))}
     </ul>
   )
 }
@@ -90,14 +180,41 @@ function openRuns({ open }: StopWorkflowResponse): string {
   return parts.length === 0 ? 'No run is open.' : `Open runs: ${parts.join(', ')}.`
 }
 
-function Done({ project, name, answer: { batch, paused, created } }: { project: string; name: string; answer: StopWorkflowResponse }) {
+function Done({
+  project,
+  name,
+  answer: { batch, paused, created },
+}: {
+  project: string
+  name: string
+  answer: StopWorkflowResponse
+}) {
   return (
     <div className={styles.form} role="status">
-      <p>{created ? (paused ? 'The workflow is paused.' : 'The workflow was paused already.') : 'This request stopped the workflow before.'} {batch === undefined || batch.total === 0n ? 'No run was open.' : `${plural(batch.total, 'open run')} ${batch.total === 1n ? 'is' : 'are'} being canceled.`}</p>
       <p>
-        {batch === undefined ? null : <Link to="/p/$project/batches/$id" params={{ project, id: batch.id }}>Show the batch</Link>}
+        {created
+          ? paused
+            ? 'The workflow is paused.'
+            : 'The workflow was paused already.'
+          : 'This request stopped the workflow before.'}{' '}
+        {batch === undefined || batch.total === 0n
+          ? 'No run was open.'
+          : `${plural(batch.total, 'open run')} ${batch.total === 1n ? 'is' : 'are'} being canceled.`}
+      </p>
+      <p>
+        {batch === undefined ? null : (
+          <Link to="/p/$project/batches/$id" params={{ project, id: batch.id }}>
+            Show the batch
+          </Link>
+        )}
         {' · '}
-        <Link to="/p/$project/runs" params={{ project }} search={{ workflow: name, status: ['queued', 'running', 'waiting'] } as never}>Show open runs</Link>
+        <Link
+          to="/p/$project/runs"
+          params={{ project }}
+          search={{ workflow: name, status: ['queued', 'running', 'waiting'] } as never}
+        >
+          Show open runs
+        </Link>
       </p>
     </div>
   )

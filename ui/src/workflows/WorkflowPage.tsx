@@ -4,7 +4,30 @@ import { useState } from 'react'
 import { useFilters, useProject, useRefusal } from '../app'
 import { clients, durationMilliseconds, milliseconds } from '../api'
 import type { GetWorkflowResponse, Workflow } from '../gen/signalbox/v1/workflow_pb'
-import { ActionDialog, type Alert, AlertSlot, Button, Chip, command, Countdown, ErrorView, Facts, formatCount, formatDuration, Menu, Page, PageHead, Panel, restCall, Skeleton, StatusBadge, Tabs, Time, toast, useLinkRefusal } from '../kit'
+import {
+  ActionDialog,
+  type Alert,
+  AlertSlot,
+  Button,
+  Chip,
+  command,
+  Countdown,
+  ErrorView,
+  Facts,
+  formatCount,
+  formatDuration,
+  Menu,
+  Page,
+  PageHead,
+  Panel,
+  restCall,
+  Skeleton,
+  StatusBadge,
+  Tabs,
+  Time,
+  toast,
+  useLinkRefusal,
+} from '../kit'
 import { StartDialog } from '../start'
 import { Source } from './Source'
 import { Grid, Statistics } from './Statistics'
@@ -18,15 +41,29 @@ export function WorkflowPage() {
   const name = `${params.namespace ?? ''}/${params.name ?? ''}`
   const { values, change } = useFilters(['tab', 'version', 'from', 'to'])
   const [dialog, setDialog] = useState<'' | 'start' | 'pause' | 'stop' | 'delete'>('')
-  const query = useQuery({ queryKey: ['workflow', project, name, values.version], queryFn: ({ signal }) => clients.workflows.getWorkflow({ project, workflow: name, version: values.version ?? '' }, { signal }), refetchInterval: 15_000 })
+  const query = useQuery({
+    queryKey: ['workflow', project, name, values.version],
+    queryFn: ({ signal }) =>
+      clients.workflows.getWorkflow({ project, workflow: name, version: values.version ?? '' }, { signal }),
+    refetchInterval: 15_000,
+  })
   const data = query.data
   const workflow = data?.workflow
   const tab = values.tab === undefined || values.tab === '' ? 'overview' : values.tab
   return (
     <Page title={name}>
       <PageHead
-        title={<><Link to="/p/$project/workflows" params={{ project }}>Workflows</Link> / {name}</>}
-        actions={workflow === undefined ? undefined : <Actions project={project} workflow={workflow} onDialog={setDialog} />}
+        title={
+          <>
+            <Link to="/p/$project/workflows" params={{ project }}>
+              Workflows
+            </Link>{' '}
+            / {name}
+          </>
+        }
+        actions={
+          workflow === undefined ? undefined : <Actions project={project} workflow={workflow} onDialog={setDialog} />
+        }
       >
         {workflow === undefined ? null : (
           <>
@@ -36,31 +73,79 @@ export function WorkflowPage() {
           </>
         )}
       </PageHead>
-      {query.isError && data === undefined ? <ErrorView error={query.error} what={`Workflow ${name}`} onRetry={() => { void query.refetch() }} /> : data === undefined || workflow === undefined ? <Skeleton rows={12} /> : (
+      {query.isError && data === undefined ? (
+        <ErrorView error={query.error} what={`Workflow ${name}`} onRetry={() => void query.refetch()} />
+      ) : data === undefined || workflow === undefined ? (
+        <Skeleton rows={12} />
+      ) : (
         <>
           <AlertSlot alerts={alerts(workflow)} />
           <Tabs
             label="Parts of the workflow"
             value={tab}
-            onChange={(id) => { change({ tab: id === 'overview' ? undefined : id, from: undefined, to: undefined }) }}
-            tabs={[{ id: 'overview', label: 'Overview' }, { id: 'source', label: 'Source' }, { id: 'versions', label: 'Versions' }, { id: 'triggers', label: 'Triggers' }]}
+            onChange={(id) => change({ tab: id === 'overview' ? undefined : id, from: undefined, to: undefined })}
+            tabs={[
+              { id: 'overview', label: 'Overview' },
+              { id: 'source', label: 'Source' },
+              { id: 'versions', label: 'Versions' },
+              { id: 'triggers', label: 'Triggers' },
+            ]}
           >
-            {tab === 'source' ? <Source data={data} /> : tab === 'versions' ? <Versions project={project} name={name} latest={workflow.latestVersion} from={values.from ?? ''} to={values.to ?? ''} onCompare={(from, to) => { change({ from, to }) }} /> : tab === 'triggers' ? <Triggers data={data} /> : <Overview project={project} data={data} />}
+            {tab === 'source' ? (
+              <Source data={data} />
+            ) : tab === 'versions' ? (
+              <Versions
+                project={project}
+                name={name}
+                latest={workflow.latestVersion}
+                from={values.from ?? ''}
+                to={values.to ?? ''}
+                onCompare={(from, to) => change({ from, to })}
+              />
+            ) : tab === 'triggers' ? (
+              <Triggers data={data} />
+            ) : (
+              <Overview project={project} data={data} />
+            )}
           </Tabs>
         </>
       )}
-      {dialog === '' || workflow === undefined ? null : dialog === 'start' ? <StartDialog fixed project={project} workflow={workflow.name} version={values.version ?? ''} onClose={() => { setDialog('') }} /> : dialog === 'stop' ? <Stop project={project} workflow={workflow} onClose={() => { setDialog('') }} /> : <ControlDialog kind={dialog} project={project} workflow={workflow} onClose={() => { setDialog('') }} />}
+      {dialog === '' || workflow === undefined ? null : dialog === 'start' ? (
+        <StartDialog
+          fixed
+          project={project}
+          workflow={workflow.name}
+          version={values.version ?? ''}
+          onClose={() => setDialog('')}
+        />
+      ) : dialog === 'stop' ? (
+        <Stop project={project} workflow={workflow} onClose={() => setDialog('')} />
+      ) : (
+        <ControlDialog kind={dialog} project={project} workflow={workflow} onClose={() => setDialog('')} />
+      )}
     </Page>
   )
 }
 
 function alerts(w: Workflow): Alert[] {
-  if (w.state === 'paused') return [{ id: 'paused', tone: 'amber', title: 'Paused: no new run starts; open runs go on.', detail: w.pauseReason }]
-  if (w.latestVersion === '') return [{ id: 'draft', tone: 'blue', title: 'Nothing is published yet: publish the draft to run it.' }]
+  if (w.state === 'paused')
+    return [
+      { id: 'paused', tone: 'amber', title: 'Paused: no new run starts; open runs go on.', detail: w.pauseReason },
+    ]
+  if (w.latestVersion === '')
+    return [{ id: 'draft', tone: 'blue', title: 'Nothing is published yet: publish the draft to run it.' }]
   return []
 }
 
-function Actions({ project, workflow: w, onDialog }: { project: string; workflow: Workflow; onDialog: (dialog: 'start' | 'pause' | 'stop' | 'delete') => void }) {
+function Actions({
+  project,
+  workflow: w,
+  onDialog,
+}: {
+  project: string
+  workflow: Workflow
+  onDialog: (dialog: 'start' | 'pause' | 'stop' | 'delete') => void
+}) {
   const refusal = useRefusal()
   const offline = useLinkRefusal()
   const queries = useQueryClient()
@@ -72,25 +157,76 @@ function Actions({ project, workflow: w, onDialog }: { project: string; workflow
   }
   return (
     <>
-      <Link to="/p/$project/runs" params={{ project }} search={{ workflow: w.name } as never}>Runs</Link>
-      <Button kind="primary" refused={offline ?? refusal('operator', project)} onClick={() => { onDialog('start') }}>Run…</Button>
-      {w.state === 'paused'
-        ? <Button refused={publisher} onClick={() => { unpause().catch((error: unknown) => { toast(error instanceof Error ? error.message : 'failed', 'error') }) }}>Unpause</Button>
-        : <Button refused={publisher ?? (w.latestVersion === '' ? 'Nothing is published.' : undefined)} onClick={() => { onDialog('pause') }}>Pause…</Button>}
-      <Button kind="danger" refused={offline ?? stopRefusal(refusal, project) ?? (w.latestVersion === '' ? 'Nothing is published.' : undefined)} onClick={() => { onDialog('stop') }}>Stop…</Button>
-      <Menu trigger={<Button>More</Button>} items={[{ label: 'Delete…', danger: true, refused: publisher, onSelect: () => { onDialog('delete') } }]} />
+      <Link to="/p/$project/runs" params={{ project }} search={{ workflow: w.name } as never}>
+        Runs
+      </Link>
+      <Button kind="primary" refused={offline ?? refusal('operator', project)} onClick={() => onDialog('start')}>
+        Run…
+      </Button>
+      {w.state === 'paused' ? (
+        <Button
+          refused={publisher}
+          onClick={() =>
+            unpause().catch((error: unknown) => {
+              toast(error instanceof Error ? error.message : 'failed', 'error')
+            })
+          }
+        >
+          Unpause
+        </Button>
+      ) : (
+        <Button
+          refused={publisher ?? (w.latestVersion === '' ? 'Nothing is published.' : undefined)}
+          onClick={() => onDialog('pause')}
+        >
+          Pause…
+        </Button>
+      )}
+      <Button
+        kind="danger"
+        refused={
+          offline ?? stopRefusal(refusal, project) ?? (w.latestVersion === '' ? 'Nothing is published.' : undefined)
+        }
+        onClick={() => onDialog('stop')}
+      >
+        Stop…
+      </Button>
+      <Menu
+        trigger={<Button>More</Button>}
+        items={[
+          {
+            label: 'Delete…',
+            danger: true,
+            refused: publisher,
+            onSelect: () => onDialog('delete'),
+          },
+        ]}
+      />
     </>
   )
 }
 
 /** stopRefusal says why the caller may not stop workflows: a stop pauses, as publishers may, and cancels, as operators may. */
-const stopRefusal = (refusal: ReturnType<typeof useRefusal>, project: string): string | undefined => refusal('publisher', project) ?? refusal('operator', project)
+const stopRefusal = (refusal: ReturnType<typeof useRefusal>, project: string): string | undefined =>
+  refusal('publisher', project) ?? refusal('operator', project)
 
 function Stop({ project, workflow, onClose }: { project: string; workflow: Workflow; onClose: () => void }) {
-  return <StopDialog project={project} workflow={workflow} refusal={stopRefusal(useRefusal(), project)} onClose={onClose} />
+  return (
+    <StopDialog project={project} workflow={workflow} refusal={stopRefusal(useRefusal(), project)} onClose={onClose} />
+  )
 }
 
-function ControlDialog({ kind, project, workflow: w, onClose }: { kind: 'pause' | 'delete'; project: string; workflow: Workflow; onClose: () => void }) {
+function ControlDialog({
+  kind,
+  project,
+  workflow: w,
+  onClose,
+}: {
+  kind: 'pause' | 'delete'
+  project: string
+  workflow: Workflow
+  onClose: () => void
+}) {
   const queries = useQueryClient()
   const navigate = useNavigate()
   const done = (text: string) => {
@@ -108,8 +244,10 @@ function ControlDialog({ kind, project, workflow: w, onClose }: { kind: 'pause' 
         reason="optional"
         run={(reason) => clients.workflows.pauseWorkflow({ project, workflow: w.name, reason })}
         cli={(reason) => command(['workflow', 'pause', w.name], { project, reason })}
-        rest={(reason) => restCall('POST', '/v1/projects/{project}/workflows/{workflow}:pause', { project, workflow: w.name, reason })}
-        onDone={() => { done(`${w.name} is paused.`) }}
+        rest={(reason) =>
+          restCall('POST', '/v1/projects/{project}/workflows/{workflow}:pause', { project, workflow: w.name, reason })
+        }
+        onDone={() => done(`${w.name} is paused.`)}
         onClose={onClose}
       />
     )
@@ -156,20 +294,56 @@ function Overview({ project, data: { workflow: w, version } }: { project: string
 }
 
 function Triggers({ data: { timer, workflow } }: { data: GetWorkflowResponse }) {
-  if (timer === undefined) return <Panel>No clock starts runs of this version. Events that start runs are in its source under <code>schedule.on</code>.</Panel>
+  if (timer === undefined)
+    return (
+      <Panel>
+        No clock starts runs of this version. Events that start runs are in its source under <code>schedule.on</code>.
+      </Panel>
+    )
   const every = durationMilliseconds(timer.every)
   const after = durationMilliseconds(timer.after)
   return (
     <>
-      <AlertSlot alerts={timer.unknownBecause === '' ? [] : [{ id: 'timer', tone: 'amber', title: 'Whether the clock runs is not known.', detail: timer.unknownBecause }]} />
+      <AlertSlot
+        alerts={
+          timer.unknownBecause === ''
+            ? []
+            : [
+                {
+                  id: 'timer',
+                  tone: 'amber',
+                  title: 'Whether the clock runs is not known.',
+                  detail: timer.unknownBecause,
+                },
+              ]
+        }
+      />
       <Panel title="Clock">
         <Facts
           facts={[
             timer.cron === '' ? undefined : ['Cron', <code key="c">{timer.cron}</code>],
             every === undefined ? undefined : ['Every', formatDuration(every)],
             after === undefined ? undefined : ['After the end of a run', formatDuration(after)],
-            ['Next', timer.nextTimes.length === 0 ? (workflow?.state === 'paused' ? 'none while the workflow is paused' : 'unknown') : timer.nextTimes.slice(0, 5).map((t, i) => <div key={i}><Time at={milliseconds(t)} /> (in <Countdown at={milliseconds(t)} />)</div>)],
-            ['Last', <Time key="l" at={milliseconds(timer.lastTime)} unknown={timer.unknownBecause === '' ? 'not yet' : 'unknown'} />],
+            [
+              'Next',
+              timer.nextTimes.length === 0
+                ? workflow?.state === 'paused'
+                  ? 'none while the workflow is paused'
+                  : 'unknown'
+                : timer.nextTimes.slice(0, 5).map((t, i) => (
+                    <div key={i}>
+                      <Time at={milliseconds(t)} /> (in <Countdown at={milliseconds(t)} />)
+                    </div>
+                  )),
+            ],
+            [
+              'Last',
+              <Time
+                key="l"
+                at={milliseconds(timer.lastTime)}
+                unknown={timer.unknownBecause === '' ? 'not yet' : 'unknown'}
+              />,
+            ],
             ['Fired', timer.unknownBecause === '' ? formatCount(timer.fired) : 'unknown'],
             ['Missed', timer.unknownBecause === '' ? formatCount(timer.missed) : 'unknown'],
           ]}

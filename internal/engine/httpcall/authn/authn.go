@@ -1,6 +1,7 @@
 // Package authn authenticates requests to an origin: basic, bearer and digest authentication, and tokens of an OAuth 2
 // or OpenID Connect authority.
 //
+//	tokens := authn.NewTokens(client)
 //	method, err := tokens.Method(project, scheme, properties)
 //	err = method.Authorize(ctx, req)             // sets the header, after a request for a token if necessary
 //	header, again := method.Answer(req, res)     // the response to a challenge: send the request once more with it

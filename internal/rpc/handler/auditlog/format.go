@@ -1,8 +1,3 @@
-// This file encodes audit entries for programs: as CSV, or as JSON with one entry per line.
-//
-//	form, err := auditlog.FormatOf("csv")
-//	text, err := form.Append(form.Head, entry)
-
 package auditlog
 
 import (
@@ -17,7 +12,10 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/rpc/jsoncodec"
 )
 
-// Format is a file format of audit entries.
+// Format is a file format of audit entries, for programs: CSV, or JSON with one entry per line.
+//
+//	form, err := auditlog.FormatOf("csv")
+//	text, err := form.Append(form.Head, entry)
 type Format struct {
 	// Kind is the content type, Suffix the file name's extension, and Head the start of the file.
 	Kind, Suffix string

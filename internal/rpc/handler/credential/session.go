@@ -1,5 +1,3 @@
-// This file implements the SessionService: it translates between messages, cookies and the domain's session service.
-
 package credential
 
 import (

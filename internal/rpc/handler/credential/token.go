@@ -1,5 +1,3 @@
-// This file implements the TokenService: it translates between messages and the domain's token service.
-
 // Package credential implements the services for API tokens and for sessions of browsers.
 package credential
 

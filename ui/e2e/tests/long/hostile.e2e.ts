@@ -11,13 +11,32 @@ let platform: Platform
 let browser: Browser
 
 /** Each text names its place, so that the page that shows it can be checked. */
-const hostile = (place: string) => `<img src=x data-hostile onerror=window.hostile=1>${place}</script><script>window.hostile=2</script>`
+const hostile = (place: string) =>
+  `<img src=x data-hostile onerror=window.hostile=1>${place}</script><script>window.hostile=2</script>`
 
 const document = JSON.stringify({
-  document: { dsl: '1.0.3', namespace: 'hostile', name: 'texts', version: '1.0.0', title: hostile('title'), summary: hostile('summary') },
+  document: {
+    dsl: '1.0.3',
+    namespace: 'hostile',
+    name: 'texts',
+    version: '1.0.0',
+    title: hostile('title'),
+    summary: hostile('summary'),
+  },
   do: [
     { [hostile('task')]: { set: { echoed: '${ . }' } } },
-    { fails: { raise: { error: { type: 'https://example.com/hostile', status: 500, title: hostile('error'), detail: hostile('detail') } } } },
+    {
+      fails: {
+        raise: {
+          error: {
+            type: 'https://example.com/hostile',
+            status: 500,
+            title: hostile('error'),
+            detail: hostile('detail'),
+          },
+        },
+      },
+    },
   ],
 })
 
@@ -31,9 +50,25 @@ beforeAll(async () => {
   await platform.cli('workflow', 'publish', join(folder, 'texts.json'))
   rmSync(folder, { recursive: true })
   const input = JSON.stringify({ [hostile('key')]: hostile('value') })
-  id = (JSON.parse(await platform.cli('run', 'start', 'hostile/texts', '--input', input, '--label', `note=${hostile('label')}`, '-o', 'json')) as { id: string }).id
+  id = (
+    JSON.parse(
+      await platform.cli(
+        'run',
+        'start',
+        'hostile/texts',
+        '--input',
+        input,
+        '--label',
+        `note=${hostile('label')}`,
+        '-o',
+        'json',
+      ),
+    ) as { id: string }
+  ).id
   problem = await until('the failure is a problem', async () => {
-    const problems = JSON.parse(await platform.cli('problem', 'list', '--kind', 'failure', '-o', 'json')) as { id: string }[]
+    const problems = JSON.parse(await platform.cli('problem', 'list', '--kind', 'failure', '-o', 'json')) as {
+      id: string
+    }[]
     return problems[0]?.id
   })
   await platform.cli('problem', 'acknowledge', problem, '--note', hostile('remark'))
@@ -64,7 +99,8 @@ describe('a hostile text', () => {
   it.each(pages)('is text on the page of %s', async (_, path, places) => {
     const { context, page, faults } = await open(browser, platform.address, path())
     await loaded(page)
-    for (const place of places) await page.getByText(`onerror=window.hostile=1>${place}`).first().waitFor({ state: 'attached', timeout: 15_000 })
+    for (const place of places)
+      await page.getByText(`onerror=window.hostile=1>${place}`).first().waitFor({ state: 'attached', timeout: 15_000 })
     expect(await page.locator('[data-hostile]').count()).toBe(0)
     expect(await page.evaluate(() => (window as { hostile?: number }).hostile)).toBeUndefined()
     expect(faults).toEqual([])

@@ -51,7 +51,10 @@ describe('a new user', () => {
     await step(page, '4-failed')
     await page.getByRole('button', { name: 'Go to step' }).click()
     await page.getByRole('tab', { name: 'Error', selected: true }).waitFor()
-    await page.getByText(/stock\/gone-table answered 404/).first().waitFor()
+    await page
+      .getByText(/stock\/gone-table answered 404/)
+      .first()
+      .waitFor()
     await step(page, '5-step')
 
     // The input is changed where it was wrong.

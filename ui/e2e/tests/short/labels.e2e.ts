@@ -11,11 +11,28 @@ const hostile = '<img src=x onerror="document.title=1">, a:b=c&d'
 
 const input = (order: string) => JSON.stringify({ order, items: [{ sku: 'lamp', count: 1 }], base: platform.stock })
 
-interface Run { id: string; labels: Record<string, string>; replayOf: string }
+interface Run {
+  id: string
+  labels: Record<string, string>
+  replayOf: string
+}
 const show = async (id: string) => JSON.parse(await platform.cli('run', 'show', id, '-o', 'json')) as Run
 
 const startLabelled = async (order: string, ...labels: string[]) =>
-  (JSON.parse(await platform.cli('run', 'start', 'order', '--input', input(order), ...labels.flatMap((label) => ['--label', label]), '-o', 'json')) as Run).id
+  (
+    JSON.parse(
+      await platform.cli(
+        'run',
+        'start',
+        'order',
+        '--input',
+        input(order),
+        ...labels.flatMap((label) => ['--label', label]),
+        '-o',
+        'json',
+      ),
+    ) as Run
+  ).id
 
 const openedRun = async (page: Page, not = 'none'): Promise<string> => {
   await page.waitForURL((url) => /\/runs\/[0-9a-f-]{36}/.test(url.pathname) && !url.pathname.includes(not))
@@ -26,7 +43,9 @@ const openedRun = async (page: Page, not = 'none'): Promise<string> => {
 const links = (page: Page) => page.getByRole('grid').getByRole('link')
 const listed = async (page: Page, ids: string[]) => {
   await page.getByText(ids.length === 1 ? '1 run, all that match' : `${ids.length} runs, all that match`).waitFor()
-  expect(await links(page).evaluateAll((found) => found.map((link) => link.getAttribute('href')?.split('/').pop()))).toEqual(ids)
+  expect(
+    await links(page).evaluateAll((found) => found.map((link) => link.getAttribute('href')?.split('/').pop())),
+  ).toEqual(ids)
 }
 
 beforeAll(async () => {
@@ -84,7 +103,9 @@ describe('a label', () => {
     await page.getByRole('button', { name: 'Run…' }).click()
     const dialog = page.getByRole('dialog')
     await dialog.getByRole('button', { name: 'JSON', exact: true }).click()
-    await dialog.getByRole('textbox', { name: 'Input' }).fill(JSON.stringify({ order: 'B-3', items: [{ sku: 'lamp', count: 1 }], password: 'secret-word' }))
+    await dialog
+      .getByRole('textbox', { name: 'Input' })
+      .fill(JSON.stringify({ order: 'B-3', items: [{ sku: 'lamp', count: 1 }], password: 'secret-word' }))
     await dialog.getByRole('button', { name: 'Add a label' }).click()
     await page.keyboard.type('note')
     await page.keyboard.press('Tab')
@@ -93,7 +114,9 @@ describe('a label', () => {
     const value = dialog.getByLabel('Value of label 1')
     await dialog.getByRole('group', { name: 'Labels' }).getByRole('alert').waitFor()
     expect(await value.getAttribute('aria-invalid')).toBe('true')
-    expect(await dialog.getByRole('group', { name: 'Labels' }).getByRole('alert').innerText()).toContain('the value contains a sensitive value')
+    expect(await dialog.getByRole('group', { name: 'Labels' }).getByRole('alert').innerText()).toContain(
+      'the value contains a sensitive value',
+    )
     await context.close()
   })
 
@@ -153,11 +176,17 @@ describe('a label', () => {
     await startLabelled('E-2', 'wave=2')
     const { context, page } = await open(browser, platform.address, '/p/default/runs?label=wave:1')
     await page.getByRole('button', { name: 'Export' }).click()
-    const [download] = await Promise.all([page.waitForEvent('download'), page.getByRole('menuitem', { name: 'JSON, one run per line' }).click()])
+    const [download] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('menuitem', { name: 'JSON, one run per line' }).click(),
+    ])
     const lines = (await (await fetch(download.url())).text()).trim().split('\n')
     expect(lines.map((line) => (JSON.parse(line) as Run).id)).toEqual([id])
 
-    await page.getByRole('grid').getByRole('checkbox', { name: /Select run/ }).check()
+    await page
+      .getByRole('grid')
+      .getByRole('checkbox', { name: /Select run/ })
+      .check()
     await page.getByRole('button', { name: 'Replay…' }).click()
     const dialog = page.getByRole('dialog')
     await dialog.getByRole('radio', { name: /All/ }).check()

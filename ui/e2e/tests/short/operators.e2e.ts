@@ -18,7 +18,12 @@ afterAll(async () => {
   await platform.stop()
 })
 
-interface Shown { id: string; status: string; cancelRequested: boolean; replayOf?: string }
+interface Shown {
+  id: string
+  status: string
+  cancelRequested: boolean
+  replayOf?: string
+}
 const show = async (id: string) => JSON.parse(await platform.cli('run', 'show', id, '-o', 'json')) as Shown
 
 const waiting = async () => {
@@ -30,7 +35,9 @@ const waiting = async () => {
 /** calls counts the calls of a method that the page sends from now on. */
 function calls(page: Page, method: string): { count: number } {
   const seen = { count: 0 }
-  page.on('request', (request) => { if (request.url().endsWith(`/${method}`)) seen.count++ })
+  page.on('request', (request) => {
+    if (request.url().endsWith(`/${method}`)) seen.count++
+  })
   return seen
 }
 
@@ -49,7 +56,9 @@ function atOnce(sent: Request[], opened: Set<Request>): number {
 
 const ID = /\/runs\/([0-9a-f-]{36})/
 const openedID = (page: Page) => ID.exec(page.url())?.[1] ?? ''
-const anotherRun = async (page: Page, not: string) => { await page.waitForURL((url) => ID.test(url.pathname) && !url.pathname.includes(not)) }
+const anotherRun = async (page: Page, not: string) => {
+  await page.waitForURL((url) => ID.test(url.pathname) && !url.pathname.includes(not))
+}
 
 describe('many tabs of one browser', () => {
   it('stream in four of them, and of the others one reads at a time', async () => {
@@ -62,9 +71,13 @@ describe('many tabs of one browser', () => {
       opened.add(request)
       sent.push(request)
     })
-    context.on('requestfinished', (request) => { opened.delete(request) })
-    context.on('requestfailed', (request) => { opened.delete(request) })
-    const tabs = [page, ...await Promise.all(Array.from({ length: 7 }, () => context.newPage()))]
+    context.on('requestfinished', (request) => {
+      opened.delete(request)
+    })
+    context.on('requestfailed', (request) => {
+      opened.delete(request)
+    })
+    const tabs = [page, ...(await Promise.all(Array.from({ length: 7 }, () => context.newPage())))]
     for (const tab of tabs) await tab.goto(`${platform.address}/p/default/runs/${id}`)
     await until('all have opened a stream or read', async () => Promise.resolve(sent.length >= 8))
     // The tabs that wait for their next read try at once, all together, when the browser is online again.
@@ -72,7 +85,9 @@ describe('many tabs of one browser', () => {
     await until('four stream and the others wait', async () => Promise.resolve(opened.size === 4))
     sent = [...opened]
     await context.setOffline(false)
-    await until('two have read', async () => Promise.resolve(sent.filter((request) => !opened.has(request)).length >= 2))
+    await until('two have read', async () =>
+      Promise.resolve(sent.filter((request) => !opened.has(request)).length >= 2),
+    )
     // On a slow machine, the ends that the browser reports may be late by more than half of a read. Without turns it would be all eight.
     expect(atOnce(sent, opened)).toBeLessThanOrEqual(6)
     await platform.cli('run', 'cancel', id, '--reason', 'a test')
@@ -108,7 +123,10 @@ describe('maintenance', () => {
 describe('two operators', () => {
   it('with the same run: when one has canceled it, the other reviews before terminating', async () => {
     const id = await waiting()
-    const [first, second] = [await open(browser, platform.address, `/p/default/runs/${id}`), await open(browser, platform.address, `/p/default/runs/${id}`)]
+    const [first, second] = [
+      await open(browser, platform.address, `/p/default/runs/${id}`),
+      await open(browser, platform.address, `/p/default/runs/${id}`),
+    ]
     await second.page.getByRole('button', { name: 'More' }).click()
     await second.page.getByRole('menuitem', { name: 'Terminate…' }).click()
     await second.page.getByRole('dialog').getByLabel('Reason').fill('it hangs')
@@ -118,8 +136,16 @@ describe('two operators', () => {
     await first.page.getByRole('heading', { level: 1, name: 'Canceled' }).waitFor()
 
     const terminated = calls(second.page, 'TerminateRun')
-    await second.page.getByRole('dialog').getByRole('button', { name: /canceled: Review/ }).click()
-    expect(await second.page.getByRole('dialog').getByRole('button', { name: 'Terminate the run' }).getAttribute('aria-disabled')).toBe('true')
+    await second.page
+      .getByRole('dialog')
+      .getByRole('button', { name: /canceled: Review/ })
+      .click()
+    expect(
+      await second.page
+        .getByRole('dialog')
+        .getByRole('button', { name: 'Terminate the run' })
+        .getAttribute('aria-disabled'),
+    ).toBe('true')
     expect(await second.page.getByRole('dialog').getByLabel('Reason').inputValue()).toBe('it hangs')
     expect(terminated.count).toBe(0)
     expect((await show(id)).status).toBe('canceled')
@@ -131,7 +157,9 @@ describe('two operators', () => {
     const { context, page } = await open(browser, platform.address, '/p/default/runs')
     // Its network is slow: changes of the run are not reported, and later no answer about it arrives.
     let delivered = Promise.resolve()
-    await page.route(/\/WatchRun$/, () => { /* never answered */ })
+    await page.route(/\/WatchRun$/, () => {
+      /* never answered */
+    })
     await page.route(/\/GetRun$/, async (route) => {
       await delivered
       await route.continue()
@@ -140,8 +168,12 @@ describe('two operators', () => {
     await page.getByRole('button', { name: 'Cancel…' }).click()
     const dialog = page.getByRole('dialog')
     await dialog.getByLabel('Reason').fill('not needed')
-    let deliver = () => { /* set below */ }
-    delivered = new Promise<void>((resolve) => { deliver = resolve })
+    let deliver = () => {
+      /* set below */
+    }
+    delivered = new Promise<void>((resolve) => {
+      deliver = resolve
+    })
     await platform.cli('run', 'pause', id, '--reason', 'by another operator')
     const canceled = calls(page, 'CancelRun')
     await dialog.getByRole('button', { name: 'Cancel the run' }).click()
@@ -160,14 +192,19 @@ describe('two operators', () => {
 describe('a group of failures', () => {
   it('is replayed as a batch without the runs that were replayed before', async () => {
     // Of this workflow two runs have failed; one of them is replayed, and its replay fails, too.
-    const replay = JSON.parse(await platform.cli('run', 'replay', ids.failed ?? '', '--reason', 'first try', '-o', 'json')) as Shown
+    const replay = JSON.parse(
+      await platform.cli('run', 'replay', ids.failed ?? '', '--reason', 'first try', '-o', 'json'),
+    ) as Shown
     await until('the replay has failed', async () => (await show(replay.id)).status === 'failed')
     const { context, page, faults } = await open(browser, platform.address, '/problems?kind=failure')
     const row = page.getByRole('grid').getByRole('row').filter({ hasText: 'Not Found' })
     await until('the group has three runs', async () => (await row.innerText()).includes('3'))
     await row.click()
     await page.getByRole('button', { name: 'Replay 2 runs…' }).click()
-    const dialog = page.getByRole('dialog').filter({ has: page.getByLabel('Reason') }).last()
+    const dialog = page
+      .getByRole('dialog')
+      .filter({ has: page.getByLabel('Reason') })
+      .last()
     await dialog.getByText(/^2 runs allow/).waitFor()
     await dialog.getByLabel('Reason').fill('the table is back')
     await dialog.getByRole('button', { name: 'Replay', exact: true }).click()
@@ -183,8 +220,17 @@ describe('a group of failures', () => {
     // The failed ones are a list, and so are all of the group, which the list names by workflow, task and error.
     await page.getByRole('link', { name: '2 failed', exact: true }).click()
     await page.waitForURL(/started-by=/)
-    await until('the list has both', async () => (await page.getByRole('grid').getByRole('row', { name: /Failed/ }).count()) === 2)
-    const { problems } = JSON.parse(`{"problems":${await platform.cli('problem', 'list', '--kind', 'failure', '-o', 'json')}}`) as { problems: { workflow: string; title: string; failureGroup: string }[] }
+    await until(
+      'the list has both',
+      async () =>
+        (await page
+          .getByRole('grid')
+          .getByRole('row', { name: /Failed/ })
+          .count()) === 2,
+    )
+    const { problems } = JSON.parse(
+      `{"problems":${await platform.cli('problem', 'list', '--kind', 'failure', '-o', 'json')}}`,
+    ) as { problems: { workflow: string; title: string; failureGroup: string }[] }
     const group = problems.find((p) => p.workflow === 'shop/order' && p.title.includes('Not Found'))?.failureGroup ?? ''
     await page.goto(`${platform.address}/p/default/runs?group=${group}`)
     await page.getByText(/^Failure: shop\/order · .*Not Found/).waitFor()
@@ -195,14 +241,25 @@ describe('a group of failures', () => {
 
 /** The place of each row in view, by run. */
 const places = (page: Page) =>
-  page.evaluate(() => Object.fromEntries([...document.querySelectorAll<HTMLElement>('[role=grid] [role=rowgroup] [role=row]')].map((row) => [row.id, row.getBoundingClientRect().top])))
+  page.evaluate(() =>
+    Object.fromEntries(
+      [...document.querySelectorAll<HTMLElement>('[role=grid] [role=rowgroup] [role=row]')].map((row) => [
+        row.id,
+        row.getBoundingClientRect().top,
+      ]),
+    ),
+  )
 
 async function startMany(context: BrowserContext, count: number): Promise<void> {
   for (let begun = 0; begun < count; begun += 10) {
-    await Promise.all(Array.from({ length: 10 }, async () => {
-      const answer = await context.request.post(`${platform.address}/v1/projects/default/runs`, { data: { workflow: 'shop/parallel' } })
-      expect(answer.ok()).toBe(true)
-    }))
+    await Promise.all(
+      Array.from({ length: 10 }, async () => {
+        const answer = await context.request.post(`${platform.address}/v1/projects/default/runs`, {
+          data: { workflow: 'shop/parallel' },
+        })
+        expect(answer.ok()).toBe(true)
+      }),
+    )
   }
 }
 
@@ -216,14 +273,21 @@ describe('a list in which a run is selected', () => {
       const shifts = { rows: 0 }
       Object.assign(window, { shifts })
       new PerformanceObserver((list) => {
-        for (const entry of list.getEntries() as unknown as { sources: { previousRect: DOMRect; currentRect: DOMRect }[] }[]) {
+        for (const entry of list.getEntries() as unknown as {
+          sources: { previousRect: DOMRect; currentRect: DOMRect }[]
+        }[]) {
           shifts.rows += entry.sources.filter((source) => source.previousRect.y !== source.currentRect.y).length
         }
       }).observe({ type: 'layout-shift', buffered: false })
     })
     await startMany(context, 150)
     // Each run is queued, runs, waits, runs and ends.
-    await until('all runs ended', async () => (await platform.cli('run', 'list', '--status', 'queued,running', '--limit', '1')).trim().split('\n').length === 1)
+    await until(
+      'all runs ended',
+      async () =>
+        (await platform.cli('run', 'list', '--status', 'queued,running', '--limit', '1')).trim().split('\n').length ===
+        1,
+    )
     await page.getByRole('button', { name: /^1\d\d new runs$/ }).waitFor()
     expect(await places(page)).toEqual(before)
     expect(await page.evaluate(() => (window as unknown as { shifts: { rows: number } }).shifts.rows)).toBe(0)
@@ -251,7 +315,14 @@ describe('without a mouse', () => {
     const { context, page, faults } = await open(browser, platform.address, '/p/default/workflows')
     await page.evaluate(() => {
       Object.assign(window, { presses: 0 })
-      for (const event of ['pointerdown', 'mousedown', 'touchstart']) window.addEventListener(event, () => { Object.assign(window, { presses: 1 }) }, true)
+      for (const event of ['pointerdown', 'mousedown', 'touchstart'])
+        window.addEventListener(
+          event,
+          () => {
+            Object.assign(window, { presses: 1 })
+          },
+          true,
+        )
     })
     const keys = page.keyboard
     // Start a run that waits.
@@ -289,7 +360,18 @@ describe('without a mouse', () => {
     await keys.press('Space')
     await page.waitForURL(/status=failed/)
     await keys.press('Escape')
-    await until('only failed runs are listed', async () => (await page.getByRole('grid').getByRole('row', { name: /Failed/ }).count()) > 0 && (await page.getByRole('grid').getByRole('row', { name: /Canceled|Completed/ }).count()) === 0)
+    await until(
+      'only failed runs are listed',
+      async () =>
+        (await page
+          .getByRole('grid')
+          .getByRole('row', { name: /Failed/ })
+          .count()) > 0 &&
+        (await page
+          .getByRole('grid')
+          .getByRole('row', { name: /Canceled|Completed/ })
+          .count()) === 0,
+    )
     await keys.press('j')
     await keys.press('j')
     await keys.press('Enter')
@@ -317,7 +399,9 @@ describe('without a mouse', () => {
     await tabTo(page, /With the last good run/)
     await keys.press('Enter')
     await page.getByText('first difference').waitFor()
-    await until('the first difference has the focus', async () => page.evaluate(() => document.activeElement?.textContent.includes('first difference')))
+    await until('the first difference has the focus', async () =>
+      page.evaluate(() => document.activeElement?.textContent.includes('first difference')),
+    )
     expect(await page.evaluate(() => (window as unknown as { presses: number }).presses)).toBe(0)
     expect(faults).toEqual([])
     await context.close()

@@ -28,19 +28,35 @@ async function inBothThemes(page: Page): Promise<void> {
 }
 
 describe('in both themes', () => {
-  it.each(Object.keys(pages({})))('page %s loads, keeps the policy and the rules of accessibility, and fits a phone', async (name) => {
-    const { page, faults } = await openIn(shared, platform.address, pages(ids)[name] ?? '')
-    // All columns are in sight.
-    expect(await page.evaluate(() => [...document.querySelectorAll('[role=grid]')].map((grid) => grid.scrollWidth - grid.clientWidth).filter((more) => more > 0))).toEqual([])
-    await inBothThemes(page)
-    await page.setViewportSize({ width: 390, height: 844 })
-    const width = page.evaluate(async () => new Promise<number>((resolve) => {
-      requestAnimationFrame(() => requestAnimationFrame(() => { resolve(document.documentElement.scrollWidth) }))
-    }))
-    expect(await width).toBeLessThanOrEqual(390)
-    expect(faults).toEqual([])
-    await page.close()
-  })
+  it.each(Object.keys(pages({})))(
+    'page %s loads, keeps the policy and the rules of accessibility, and fits a phone',
+    async (name) => {
+      const { page, faults } = await openIn(shared, platform.address, pages(ids)[name] ?? '')
+      // All columns are in sight.
+      expect(
+        await page.evaluate(() =>
+          [...document.querySelectorAll('[role=grid]')]
+            .map((grid) => grid.scrollWidth - grid.clientWidth)
+            .filter((more) => more > 0),
+        ),
+      ).toEqual([])
+      await inBothThemes(page)
+      await page.setViewportSize({ width: 390, height: 844 })
+      const width = page.evaluate(
+        async () =>
+          new Promise<number>((resolve) => {
+            requestAnimationFrame(() =>
+              requestAnimationFrame(() => {
+                resolve(document.documentElement.scrollWidth)
+              }),
+            )
+          }),
+      )
+      expect(await width).toBeLessThanOrEqual(390)
+      expect(faults).toEqual([])
+      await page.close()
+    },
+  )
 
   it.each(Object.keys(overlays))('%s over a page keeps the policy and the rules of accessibility', async (name) => {
     const [at, show] = overlays[name] ?? ['', async () => Promise.resolve()]
@@ -64,7 +80,11 @@ describe('on a phone, a row is a card', () => {
     expect((await row.boundingBox())?.height).toBe(height)
     expect(await page.getByRole('grid').evaluate((grid) => grid.scrollWidth - grid.clientWidth)).toBe(0)
     expect(await violations(page)).toEqual([])
-    await row.getByRole('gridcell').getByText(/Failed|Failure/).first().click()
+    await row
+      .getByRole('gridcell')
+      .getByText(/Failed|Failure/)
+      .first()
+      .click()
     await page.waitForURL((url) => /\/runs\/[0-9a-f-]{36}$/.test(url.pathname) || url.searchParams.has('id'))
     expect(faults).toEqual([])
     await context.close()
@@ -78,15 +98,29 @@ describe('the cards of runs', () => {
     await card(/order=A-/).waitFor()
     expect((await card(/order=A-/).boundingBox())?.height).toBe(88)
     expect((await card(/shop\/wait/).boundingBox())?.height).toBe(64)
-    const boxes = await page.getByRole('grid').locator('[role=rowgroup] [role=row]').evaluateAll((all) => all.map((row) => ({ top: row.getBoundingClientRect().top, bottom: row.getBoundingClientRect().bottom })))
+    const boxes = await page
+      .getByRole('grid')
+      .locator('[role=rowgroup] [role=row]')
+      .evaluateAll((all) =>
+        all.map((row) => ({ top: row.getBoundingClientRect().top, bottom: row.getBoundingClientRect().bottom })),
+      )
     boxes.sort((a, b) => a.top - b.top)
-    expect(boxes.slice(1).map(({ top }, i) => Math.round(top - (boxes[i]?.bottom ?? 0)))).toEqual(boxes.slice(1).map(() => 0))
+    expect(boxes.slice(1).map(({ top }, i) => Math.round(top - (boxes[i]?.bottom ?? 0)))).toEqual(
+      boxes.slice(1).map(() => 0),
+    )
     await context.close()
   })
 
   it('show what was chosen, on this phone from then on', async () => {
-    const { context, page, faults } = await open(browser, platform.address, '/p/default/runs?status=failed', { width: 390, height: 844 })
-    const row = page.getByRole('grid').getByRole('row').filter({ hasText: /order=A-/ }).first()
+    const { context, page, faults } = await open(browser, platform.address, '/p/default/runs?status=failed', {
+      width: 390,
+      height: 844,
+    })
+    const row = page
+      .getByRole('grid')
+      .getByRole('row')
+      .filter({ hasText: /order=A-/ })
+      .first()
     await row.waitFor()
     await page.getByRole('button', { name: 'Columns' }).click()
     expect(await violations(page)).toEqual([])
@@ -94,7 +128,11 @@ describe('the cards of runs', () => {
     await page.getByRole('checkbox', { name: 'Duration' }).check()
     await page.keyboard.press('Escape')
     await page.reload()
-    const changed = page.getByRole('grid').getByRole('row').filter({ hasText: /Duration/ }).first()
+    const changed = page
+      .getByRole('grid')
+      .getByRole('row')
+      .filter({ hasText: /Duration/ })
+      .first()
     await changed.waitFor()
     expect(await changed.textContent()).not.toContain('order=')
     expect((await changed.boundingBox())?.height).toBe(88)
@@ -114,7 +152,11 @@ describe('the server', () => {
 
   it('refuses requests from pages of other sites while every caller is an administrator', async () => {
     const path = `${platform.address}/v1/projects/default/runs/${ids.waiting ?? ''}:cancel`
-    const answer = await fetch(path, { method: 'POST', headers: { origin: 'http://evil.example', 'content-type': 'application/json' }, body: '{"reason":"x"}' })
+    const answer = await fetch(path, {
+      method: 'POST',
+      headers: { origin: 'http://evil.example', 'content-type': 'application/json' },
+      body: '{"reason":"x"}',
+    })
     expect(answer.status).toBe(403)
   })
 })

@@ -21,7 +21,13 @@ afterAll(async () => {
 
 const address = (id: string | undefined, rest = '') => `/p/default/runs/${id ?? ''}${rest}`
 
-interface Shown { id: string; status: string; replayOf?: string; cancelRequested: boolean; input: unknown }
+interface Shown {
+  id: string
+  status: string
+  replayOf?: string
+  cancelRequested: boolean
+  input: unknown
+}
 const show = async (id: string) => JSON.parse(await platform.cli('run', 'show', id, '-o', 'json')) as Shown
 
 /** replaysSent returns the bodies of the replays that the page sends from now on, dry runs left out. */
@@ -29,7 +35,8 @@ function replaysSent(page: Page): string[] {
   const bodies: string[] = []
   page.on('request', (request: Request) => {
     const body = request.postDataBuffer() ?? Buffer.alloc(0)
-    if (request.url().endsWith('/ReplayRun') && !fromBinary(ReplayRunRequestSchema, body).dryRun) bodies.push(body.toString('utf8'))
+    if (request.url().endsWith('/ReplayRun') && !fromBinary(ReplayRunRequestSchema, body).dryRun)
+      bodies.push(body.toString('utf8'))
   })
   return bodies
 }
@@ -124,7 +131,11 @@ describe('a control', () => {
 
 describe('a run that was opened from the list', () => {
   it('leads back to the list with its filters, and to the next row', async () => {
-    const { context, page, faults } = await open(browser, platform.address, '/p/default/runs?workflow=shop/order&status=failed')
+    const { context, page, faults } = await open(
+      browser,
+      platform.address,
+      '/p/default/runs?workflow=shop/order&status=failed',
+    )
     await page.getByRole('grid').getByRole('link').first().click()
     await page.getByRole('button', { name: 'Next', exact: true }).waitFor()
     const before = page.url()
@@ -147,7 +158,9 @@ describe('the search in the steps', () => {
     await page.getByText('2 found', { exact: true }).waitFor()
     const row = rows.filter({ hasText: 'in input or output' }).first()
     expect(await rows.count()).toBe(3)
-    expect(await row.getByRole('link', { name: 'square' }).getAttribute('href')).toMatch(/q=149769.*&step=\d+|step=\d+.*&q=149769/)
+    expect(await row.getByRole('link', { name: 'square' }).getAttribute('href')).toMatch(
+      /q=149769.*&step=\d+|step=\d+.*&q=149769/,
+    )
     await row.getByRole('link', { name: 'square' }).click()
     await page.waitForURL((url) => url.searchParams.get('q') === '149769' && url.searchParams.has('step'))
     await page.getByRole('tab', { name: 'Output' }).click()
@@ -164,7 +177,10 @@ describe('the search in the steps', () => {
 
   it('gives way to the next failure', async () => {
     const { context, page } = await open(browser, platform.address, address(ids.failed, '?q=chair'))
-    await page.getByText(/No step contains “chair”|\d found/).first().waitFor()
+    await page
+      .getByText(/No step contains “chair”|\d found/)
+      .first()
+      .waitFor()
     await page.getByRole('button', { name: 'Next failure' }).click()
     await page.getByRole('tab', { name: 'Error', selected: true }).waitFor()
     expect(new URL(page.url()).searchParams.get('q')).toBeNull()
@@ -178,7 +194,10 @@ describe('an error that a try has caught', () => {
     await page.getByRole('button', { name: 'Caught 1' }).click()
     await page.getByRole('treeitem', { name: /fails.*Failed, caught/ }).waitFor()
     await page.getByRole('button', { name: 'Failed 0' }).waitFor()
-    const listed = (await platform.cli('run', 'steps', ids.parallel ?? '', '--caught', '-o', 'json')).trim().split('\n').join('')
+    const listed = (await platform.cli('run', 'steps', ids.parallel ?? '', '--caught', '-o', 'json'))
+      .trim()
+      .split('\n')
+      .join('')
     expect(listed).toContain('"task": "fails"')
     expect(listed).toContain('"caught": true')
     expect(await platform.cli('run', 'steps', ids.parallel ?? '', '--caught=false')).not.toContain('fails')
@@ -191,7 +210,10 @@ describe('the waits of a run', () => {
   it('are on a tab of their own, as the tool lists them', async () => {
     const { context, page, faults } = await open(browser, platform.address, address(ids.waiting))
     await page.getByRole('tab', { name: /Waits/ }).click()
-    await page.getByRole('grid', { name: 'waits' }).getByRole('row', { name: /rest Timer timer/ }).waitFor()
+    await page
+      .getByRole('grid', { name: 'waits' })
+      .getByRole('row', { name: /rest Timer timer/ })
+      .waitFor()
     expect(await platform.cli('run', 'waits', ids.waiting ?? '')).toMatch(/rest +timer +timer, since/)
     expect(faults).toEqual([])
     await context.close()
@@ -202,7 +224,11 @@ describe('a comparison', () => {
   it('follows an open run until it ends', async () => {
     const opened = await platform.start('wait')
     await until('the run waits', async () => (await show(opened)).status === 'waiting')
-    const { context, page, faults } = await open(browser, platform.address, `/p/default/compare?a=${opened}&b=${ids.canceled ?? ''}`)
+    const { context, page, faults } = await open(
+      browser,
+      platform.address,
+      `/p/default/compare?a=${opened}&b=${ids.canceled ?? ''}`,
+    )
     const side = page.getByRole('region', { name: 'Run A' })
     await side.getByText('Waiting').waitFor()
     await platform.cli('run', 'cancel', opened, '--reason', 'seen enough')
@@ -216,7 +242,10 @@ describe('a comparison', () => {
 describe('the page System', () => {
   it('shows the database and the task queues, as the tool does', async () => {
     const { context, page, faults } = await open(browser, platform.address, '/system')
-    await page.getByRole('region', { name: 'Task queues' }).getByRole('row', { name: /default signalbox-default workflow tasks [1-9]/ }).waitFor()
+    await page
+      .getByRole('region', { name: 'Task queues' })
+      .getByRole('row', { name: /default signalbox-default workflow tasks [1-9]/ })
+      .waitFor()
     await page.getByText(/^SQLite 3\./).waitFor()
     expect(await platform.cli('system', 'queues')).toMatch(/default +signalbox-default +[1-9]/)
     expect(await platform.cli('system', 'status')).toMatch(/database +sqlite 3\./)
@@ -244,7 +273,12 @@ describe('by the keyboard alone', () => {
 describe('a value over 16 KiB', () => {
   it('is shown shortened with its size, and whole on request', async () => {
     const notes = Array.from({ length: 1000 }, (_, i) => `note-${i} ${'x'.repeat(80)}`)
-    const id = await platform.start('order', { order: 'A-5', items: [{ sku: 'lamp', count: 2 }], base: platform.stock, notes })
+    const id = await platform.start('order', {
+      order: 'A-5',
+      items: [{ sku: 'lamp', count: 2 }],
+      base: platform.stock,
+      notes,
+    })
     await until('the run has completed', async () => (await show(id)).status === 'completed')
     const { context, page, faults } = await open(browser, platform.address, address(id, '?step=1&pane=input'))
     await page.getByText(/^Shortened, 9\d\.\d kB in all\./).waitFor()

@@ -65,11 +65,15 @@ describe('a run', () => {
     await page.getByRole('button', { name: 'Run…' }).click()
     const dialog = page.getByRole('dialog')
     // The first field has the keyboard; after a refusal it is the first that is wrong, and each error is there once.
-    await until('the first field is focused', async () => dialog.getByLabel('order').evaluate((field) => field === document.activeElement))
+    await until('the first field is focused', async () =>
+      dialog.getByLabel('order').evaluate((field) => field === document.activeElement),
+    )
     await dialog.getByLabel('order').fill('A-1')
     await dialog.getByRole('button', { name: 'Run', exact: true }).click()
     await dialog.getByRole('alert').first().waitFor()
-    await until('the first wrong field is focused', async () => dialog.getByLabel('sku').evaluate((field) => field === document.activeElement))
+    await until('the first wrong field is focused', async () =>
+      dialog.getByLabel('sku').evaluate((field) => field === document.activeElement),
+    )
     expect(await dialog.getByRole('alert').allInnerTexts()).toEqual(['Required'])
     await dialog.getByLabel('sku').fill('lamp')
     expect(await dialog.getByRole('alert').count()).toBe(0)
@@ -129,9 +133,15 @@ describe('a run', () => {
 describe('the list of runs', () => {
   it('keeps its filter in the URL and returns to it', async () => {
     const { context, page } = await open(browser, platform.address, '/p/default/runs?status=failed')
-    await rows(page, /Failed/).first().waitFor()
+    await rows(page, /Failed/)
+      .first()
+      .waitFor()
     expect(await rows(page, /Completed/).count()).toBe(0)
-    await rows(page, /Failed/).first().getByRole('link').first().click()
+    await rows(page, /Failed/)
+      .first()
+      .getByRole('link')
+      .first()
+      .click()
     await openedRun(page, 'none')
     await page.goBack()
     await page.waitForURL(/status=failed/)
@@ -141,16 +151,30 @@ describe('the list of runs', () => {
   it('shows a new run without being loaded again', async () => {
     const { context, page } = await open(browser, platform.address, '/p/default/runs')
     const id = await platform.start('parallel')
-    await page.getByRole('link', { name: `${id.slice(0, 8)}…${id.slice(-4)}` }).or(page.getByRole('button', { name: /new runs?/ })).first().waitFor({ timeout: 15_000 })
+    await page
+      .getByRole('link', { name: `${id.slice(0, 8)}…${id.slice(-4)}` })
+      .or(page.getByRole('button', { name: /new runs?/ }))
+      .first()
+      .waitFor({ timeout: 15_000 })
     await context.close()
   })
 })
 
 describe('a batch', () => {
   it('replays all failed runs that match, after it said how many', async () => {
-    const { context, page } = await open(browser, platform.address, '/p/default/runs?status=failed&workflow=shop/order&version=1.0.0')
-    await rows(page, /Failed/).first().getByRole('checkbox').check()
-    await page.getByRole('button', { name: /^Replay/ }).first().click()
+    const { context, page } = await open(
+      browser,
+      platform.address,
+      '/p/default/runs?status=failed&workflow=shop/order&version=1.0.0',
+    )
+    await rows(page, /Failed/)
+      .first()
+      .getByRole('checkbox')
+      .check()
+    await page
+      .getByRole('button', { name: /^Replay/ })
+      .first()
+      .click()
     const dialog = page.getByRole('dialog')
     await dialog.getByRole('radio', { name: /All/ }).check()
     await dialog.getByText(/runs? allow/).waitFor()
@@ -159,9 +183,15 @@ describe('a batch', () => {
     await page.waitForURL(/\/batches\/[0-9a-f-]{36}/)
     // The rows keep their place while the pointer is among them.
     await page.getByRole('heading', { level: 1 }).hover()
-    await page.getByRole('row', { name: /Started/ }).nth(2).waitFor({ timeout: 30_000 })
+    await page
+      .getByRole('row', { name: /Started/ })
+      .nth(2)
+      .waitFor({ timeout: 30_000 })
     await page.getByRole('heading', { level: 1 }).waitFor()
-    await page.getByText(/^(Completed|Failures)$/).first().waitFor({ timeout: 30_000 })
+    await page
+      .getByText(/^(Completed|Failures)$/)
+      .first()
+      .waitFor({ timeout: 30_000 })
     await context.close()
   })
 })
@@ -199,12 +229,18 @@ describe('what happened around the runs', () => {
     await chart.locator('[title*="shop/order 1.0.0 was published"]').first().waitFor()
     await chart.focus()
     await page.keyboard.press('ArrowLeft')
-    await page.getByRole('status').getByText(/shop\/order 1\.0\.0 was published/).waitFor()
+    await page
+      .getByRole('status')
+      .getByText(/shop\/order 1\.0\.0 was published/)
+      .waitFor()
     expect(await violations(page)).toEqual([])
     await page.keyboard.press('Tab')
     expect(await page.evaluate(() => document.activeElement?.textContent)).toMatch(/\d+ publications/)
     await page.keyboard.press('Enter')
-    const item = page.getByRole('dialog', { name: 'What happened around the runs' }).getByRole('listitem').filter({ hasText: 'shop/order 1.0.0 was published' })
+    const item = page
+      .getByRole('dialog', { name: 'What happened around the runs' })
+      .getByRole('listitem')
+      .filter({ hasText: 'shop/order 1.0.0 was published' })
     expect(await item.innerText()).toMatch(/\d{4}-\d\d-\d\d \d\d:\d\d:\d\d/)
     expect(await violations(page)).toEqual([])
     await item.getByRole('link').press('Enter')
@@ -218,14 +254,21 @@ describe('what happened around the runs', () => {
     const folder = mkdtempSync(join(tmpdir(), 'workflows-'))
     for (const name of ['wait', 'parallel']) {
       const file = join(folder, `${name}.yaml`)
-      writeFileSync(file, readFileSync(join(here, 'workflows', `${name}.yaml`), 'utf8').replace("version: '1.0.0'", "version: '1.1.0'"))
+      writeFileSync(
+        file,
+        readFileSync(join(here, 'workflows', `${name}.yaml`), 'utf8').replace("version: '1.0.0'", "version: '1.1.0'"),
+      )
       await platform.cli('workflow', 'publish', file)
     }
     rmSync(folder, { recursive: true })
     const { context, page, faults } = await open(browser, platform.address, `/p/default/runs/${id}?tab=timeline`)
     await page.getByRole('button', { name: '1 publication' }).click()
     await page.getByRole('listitem').getByText('shop/wait 1.1.0 was published').waitFor()
-    await page.getByRole('group', { name: 'Timeline' }).locator('[title*="shop/wait 1.1.0 was published"]').first().waitFor()
+    await page
+      .getByRole('group', { name: 'Timeline' })
+      .locator('[title*="shop/wait 1.1.0 was published"]')
+      .first()
+      .waitFor()
     expect(await violations(page)).toEqual([])
     expect(faults).toEqual([])
     await context.close()

@@ -24,8 +24,10 @@ async function signIn(page: Page, token: string): Promise<void> {
 
 /** The addresses of all pages, as the router has them, with values in place of parameters. */
 function addresses(): string[] {
-  const source = readFileSync(join(import.meta.dirname, '../../../src/app/router.tsx'), 'utf8')
-  const found = [...source.matchAll(/\b(page|top)\('([^']+)'/g)].map(([, kind, path]) => (kind === 'page' ? `/p/default${path ?? ''}` : (path ?? '')))
+  const source = readFileSync(join(import.meta.dirname, '../../../src/shell/router.tsx'), 'utf8')
+  const found = [...source.matchAll(/\b(page|top)\('([^']+)'/g)].map(([, kind, path]) =>
+    kind === 'page' ? `/p/default${path ?? ''}` : (path ?? ''),
+  )
   return ['/', ...found].map((path) => path.replaceAll(/\$\w+/g, 'default'))
 }
 
@@ -56,7 +58,9 @@ describe('sign-in', () => {
     await page.getByRole('heading', { level: 1, name: 'Runs' }).waitFor()
     await page.getByRole('status', { name: 'Connections' }).getByText('Connected').waitFor()
     const denied: string[] = []
-    page.on('response', (response) => { if (response.status() === 403) denied.push(response.url()) })
+    page.on('response', (response) => {
+      if (response.status() === 403) denied.push(response.url())
+    })
     for (const address of addresses().filter((one) => one !== '/sign-in')) {
       await page.goto(`${server.address}${address}`)
       await page.getByRole('heading', { level: 1 }).waitFor()
@@ -94,7 +98,9 @@ describe('sign-in', () => {
     const [cookie] = await context.cookies()
     expect(cookie).toMatchObject({ httpOnly: true, sameSite: 'Strict' })
     expect(await page.evaluate(() => document.cookie)).toBe('')
-    const kept = await page.evaluate(() => JSON.stringify([Object.entries(window.localStorage), Object.entries(window.sessionStorage), location.href]))
+    const kept = await page.evaluate(() =>
+      JSON.stringify([Object.entries(window.localStorage), Object.entries(window.sessionStorage), location.href]),
+    )
     expect(kept).not.toContain(server.admin)
     expect(cookie?.value).not.toContain(server.admin)
     expect(faults).toEqual([])
@@ -107,13 +113,16 @@ describe('sign-in', () => {
     await context.close()
   })
 
-  it.each(['//evil.example/x', 'https://evil.example/x', '/\\evil.example'])('never leads to another site: %s', async (next) => {
-    const { context, page } = await open(browser, server.address, `/sign-in?next=${encodeURIComponent(next)}`)
-    await signIn(page, server.admin)
-    await page.waitForURL((url) => !url.pathname.startsWith('/sign-in'))
-    expect(page.url().startsWith(server.address)).toBe(true)
-    await context.close()
-  })
+  it.each(['//evil.example/x', 'https://evil.example/x', '/\\evil.example'])(
+    'never leads to another site: %s',
+    async (next) => {
+      const { context, page } = await open(browser, server.address, `/sign-in?next=${encodeURIComponent(next)}`)
+      await signIn(page, server.admin)
+      await page.waitForURL((url) => !url.pathname.startsWith('/sign-in'))
+      expect(page.url().startsWith(server.address)).toBe(true)
+      await context.close()
+    },
+  )
 
   it('of a viewer leaves controls off and says which role they need', async () => {
     const { context, page } = await open(browser, server.address, '/sign-in?next=/p/default/events')

@@ -43,7 +43,9 @@ describe('a view', () => {
     await dialog.getByRole('checkbox').check()
     await dialog.getByRole('button', { name: 'Save', exact: true }).click()
     await page.waitForURL(/view=[0-9a-f-]{36}$/)
-    await bar(page).getByRole('button', { name: /Broken orders/, pressed: true }).waitFor()
+    await bar(page)
+      .getByRole('button', { name: /Broken orders/, pressed: true })
+      .waitFor()
     const [view] = await stored()
     expect(view).toMatchObject({ name: 'Broken orders', shared: true, query: { statuses: ['failed'] } })
 
@@ -53,7 +55,10 @@ describe('a view', () => {
     await page.keyboard.press('Escape')
     await page.getByRole('columnheader', { name: 'Actor' }).waitFor()
     await bar(page).getByText('Changed').waitFor()
-    await page.getByRole('group', { name: 'Runs by status' }).getByRole('button', { name: /Completed/ }).click()
+    await page
+      .getByRole('group', { name: 'Runs by status' })
+      .getByRole('button', { name: /Completed/ })
+      .click()
     await page.waitForURL(/status=failed,completed/)
     await act(page, 'Save the changes…')
     await dialog.getByRole('button', { name: 'Save', exact: true }).click()
@@ -99,7 +104,11 @@ describe('a view', () => {
   it('that does not exist is a part of the filter that cannot be used', async () => {
     const { context, page } = await open(browser, platform.address, '/p/default/runs?view=gone')
     await page.getByText('view=gone: deleted, or not shared with you').waitFor()
-    await page.getByRole('grid').getByRole('row', { name: /Completed/ }).first().waitFor()
+    await page
+      .getByRole('grid')
+      .getByRole('row', { name: /Completed/ })
+      .first()
+      .waitFor()
     await context.close()
   })
 })

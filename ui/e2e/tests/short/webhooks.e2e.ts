@@ -17,7 +17,13 @@ afterAll(async () => {
   await platform.stop()
 })
 
-interface Webhook { name: string; status: string; url: string; filter: { types: string[]; with?: unknown }; lastError?: string }
+interface Webhook {
+  name: string
+  status: string
+  url: string
+  filter: { types: string[]; with?: unknown }
+  lastError?: string
+}
 const show = async (name: string) => JSON.parse(await platform.cli('webhook', 'show', name, '-o', 'json')) as Webhook
 const row = (page: Page, words: RegExp) => page.getByRole('grid').getByRole('row', { name: words }).first()
 
@@ -56,7 +62,10 @@ describe('a webhook', () => {
     await page.getByText('No deliveries yet.').waitFor()
     expect(await page.content()).not.toContain(text)
     expect(await page.content()).not.toContain('key=hidden')
-    expect(await show('orders')).toMatchObject({ status: 'active', filter: { types: ['com.example.*', 'io.signalbox.run.failed'], with: { source: '/shop' } } })
+    expect(await show('orders')).toMatchObject({
+      status: 'active',
+      filter: { types: ['com.example.*', 'io.signalbox.run.failed'], with: { source: '/shop' } },
+    })
     expect(faults).toEqual([])
     await context.close()
   })
@@ -66,17 +75,45 @@ describe('a webhook', () => {
     await page.getByRole('button', { name: 'Send a test event' }).click()
     await page.getByText('The receiver accepted the test event with 200.').first().waitFor()
     await row(page, /Delivered .*io\.signalbox\.webhook\.test test 1 .*accepted with 200/).waitFor()
-    await platform.cli('event', 'send', '--type', 'com.example.placed', '--source', '/shop', '--data', '{"order":"A-1"}')
+    await platform.cli(
+      'event',
+      'send',
+      '--type',
+      'com.example.placed',
+      '--source',
+      '/shop',
+      '--data',
+      '{"order":"A-1"}',
+    )
     await row(page, /Delivered .*com\.example\.placed \d+ 1 .*accepted with 200/).waitFor()
     expect(faults).toEqual([])
     await context.close()
   })
 
   it('that fails says since when and why; its delivery is sent again when the address is right', async () => {
-    await platform.cli('webhook', 'create', 'broken', '--url', `${platform.stock}/stock/broken-pager`, '--type', 'com.example.failed')
-    await platform.cli('event', 'send', '--type', 'com.example.failed', '--source', '/shop', '--data', '{"order":"A-2"}')
+    await platform.cli(
+      'webhook',
+      'create',
+      'broken',
+      '--url',
+      `${platform.stock}/stock/broken-pager`,
+      '--type',
+      'com.example.failed',
+    )
+    await platform.cli(
+      'event',
+      'send',
+      '--type',
+      'com.example.failed',
+      '--source',
+      '/shop',
+      '--data',
+      '{"order":"A-2"}',
+    )
     const { context, page, faults } = await open(browser, platform.address, '/p/default/webhooks')
-    await row(page, /Failing broken .*503/).getByRole('link', { name: 'broken' }).click()
+    await row(page, /Failing broken .*503/)
+      .getByRole('link', { name: 'broken' })
+      .click()
     await page.getByRole('status', { name: 'Alerts' }).getByText('The receiver does not accept events.').waitFor()
     await row(page, /Pending .*com\.example\.failed \d+ \d+ (in \d|now) .*503/).waitFor()
     await page.getByRole('button', { name: 'Change…' }).click()
@@ -88,10 +125,15 @@ describe('a webhook', () => {
     await dialog.waitFor({ state: 'detached' })
     expect((await show('broken')).filter.types).toEqual(['com.example.failed'])
 
-    await row(page, /com\.example\.failed/).getByRole('button', { name: 'Redeliver…' }).click()
+    await row(page, /com\.example\.failed/)
+      .getByRole('button', { name: 'Redeliver…' })
+      .click()
     await dialog.getByLabel('Reason').fill('the receiver is back')
     await dialog.getByRole('button', { name: 'Redeliver', exact: true }).click()
-    await row(page, /Delivered .*com\.example\.failed/).getByRole('link').first().click()
+    await row(page, /Delivered .*com\.example\.failed/)
+      .getByRole('link')
+      .first()
+      .click()
     await page.waitForURL(/\/webhooks\/broken\/deliveries\/msg_/)
     const attempts = page.getByRole('region', { name: /^Time, HTTP/ }).locator('tbody tr')
     await until('the attempts', async () => (await attempts.count()) >= 2)
@@ -142,7 +184,10 @@ describe('a webhook', () => {
     }
     await more('Rotate the secret…')
     await dialog.getByRole('button', { name: 'Rotate', exact: true }).click()
-    await page.getByRole('dialog', { name: 'The new secret of orders' }).getByText(/^whsec_/).waitFor()
+    await page
+      .getByRole('dialog', { name: 'The new secret of orders' })
+      .getByText(/^whsec_/)
+      .waitFor()
     await dialog.getByRole('button', { name: 'Done' }).click()
     await page.getByText('Previous secret valid until').waitFor()
 

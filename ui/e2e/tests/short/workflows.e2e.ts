@@ -6,7 +6,8 @@ import { type Platform, startPlatform, until } from '../../platform'
 let platform: Platform
 let browser: Browser
 
-const status = async (id: string): Promise<string> => (JSON.parse(await platform.cli('run', 'show', id, '-o', 'json')) as { status: string }).status
+const status = async (id: string): Promise<string> =>
+  (JSON.parse(await platform.cli('run', 'show', id, '-o', 'json')) as { status: string }).status
 
 beforeAll(async () => {
   ;[platform, browser] = await Promise.all([startPlatform(), launch()])

@@ -11,7 +11,18 @@ export function MaintenanceNote() {
   return (
     <div className={styles.maintenance} role="status" aria-label="Maintenance">
       <Wrench size={14} aria-hidden />
-      <span>Maintenance: no new runs start. {state.reason} <span className={styles.aside}>By {state.actor} <Since at={milliseconds(state.since)} /></span>{state.actor === 'signalbox' ? <> <Link to="/system/restore">Restore check</Link></> : null}</span>
+      <span>
+        Maintenance: no new runs start. {state.reason}{' '}
+        <span className={styles.aside}>
+          By {state.actor} <Since at={milliseconds(state.since)} />
+        </span>
+        {state.actor === 'signalbox' ? (
+          <>
+            {' '}
+            <Link to="/system/restore">Restore check</Link>
+          </>
+        ) : null}
+      </span>
     </div>
   )
 }

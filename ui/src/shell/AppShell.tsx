@@ -1,17 +1,55 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { Link as RouterLink, Outlet, useLocation, useNavigate } from '@tanstack/react-router'
 import {
-  Activity, Boxes, ChevronDown, CircleUser, Cpu, FolderCog, Inbox, KeyRound, ListChecks, Menu as MenuIcon, Plug, Route, ScrollText, Search, Server, TriangleAlert, Webhook, Workflow, X,
+  Activity,
+  Boxes,
+  ChevronDown,
+  CircleUser,
+  Cpu,
+  FolderCog,
+  Inbox,
+  KeyRound,
+  ListChecks,
+  Menu as MenuIcon,
+  Plug,
+  Route,
+  ScrollText,
+  Search,
+  Server,
+  TriangleAlert,
+  Webhook,
+  Workflow,
+  X,
   type LucideIcon,
 } from 'lucide-react'
 import { lazy, Suspense, useEffect, useState, type ReactNode } from 'react'
-import { callError, clients, milliseconds, setCSRFToken, useConnection, useLink, useProblemCounts, useSignInNeeded } from '../api'
-import { Button, Elapsed, formatCount, Menu, setPreferences, StaleNote, StatusBadge, Time, toast, Tooltip, usePreferences } from '../kit'
+import {
+  callError,
+  clients,
+  milliseconds,
+  setCSRFToken,
+  useConnection,
+  useLink,
+  useProblemCounts,
+  useSignInNeeded,
+} from '../api'
+import { useCaller, useProject, useProjects } from '../app'
+import {
+  Button,
+  Elapsed,
+  formatCount,
+  Menu,
+  setPreferences,
+  StaleNote,
+  StatusBadge,
+  Time,
+  toast,
+  Tooltip,
+  usePreferences,
+} from '../kit'
 import styles from './AppShell.module.css'
-import { useCaller } from './access'
 import { useKeys } from './keys'
 import { MaintenanceNote } from './MaintenanceNote'
-import { useProject, useProjects } from './project'
 
 const Palette = lazy(() => import('./Palette'))
 const SignInOverlay = lazy(async () => ({ default: (await import('../session')).SignInOverlay }))
@@ -52,26 +90,45 @@ export function AppShell() {
   const signInNeeded = useSignInNeeded()
   const [open, setOpen] = useState(false)
   const [overlay, setOverlay] = useState<'palette' | 'keys' | ''>('')
-  useKeys({ palette: () => { setOverlay('palette') }, help: () => { setOverlay('keys') } })
-  useEffect(() => { setOpen(false) }, [location.pathname])
+  useKeys({
+    palette: () => {
+      setOverlay('palette')
+    },
+    help: () => {
+      setOverlay('keys')
+    },
+  })
+  useEffect(() => {
+    setOpen(false)
+  }, [location.pathname])
 
   return (
     <div className={styles.shell}>
-      <a href="#content" className={styles.skip}>Skip to the content</a>
+      <a href="#content" className={styles.skip}>
+        Skip to the content
+      </a>
       <header className={styles.top}>
-        <button type="button" className={styles.burger} aria-label={open ? 'Close the navigation' : 'Open the navigation'} aria-expanded={open} onClick={() => { setOpen(!open) }}>
+        <button
+          type="button"
+          className={styles.burger}
+          aria-label={open ? 'Close the navigation' : 'Open the navigation'}
+          aria-expanded={open}
+          onClick={() => setOpen(!open)}
+        >
           {open ? <X size={18} aria-hidden /> : <MenuIcon size={18} aria-hidden />}
         </button>
-        <RouterLink to="/" className={styles.brand}>Signalbox</RouterLink>
+        <RouterLink to="/" className={styles.brand}>
+          Signalbox
+        </RouterLink>
         <ProjectSwitcher project={project} />
-        <button type="button" className={styles.search} onClick={() => { setOverlay('palette') }}>
+        <button type="button" className={styles.search} onClick={() => setOverlay('palette')}>
           <Search size={14} aria-hidden />
           <span className="hidden">Find: </span>
           <span className={styles.wide}>ID, request ID, label, page</span>
           <kbd className={styles.wide}>Ctrl-K</kbd>
         </button>
         <LinkState />
-        <UserMenu onKeys={() => { setOverlay('keys') }} />
+        <UserMenu onKeys={() => setOverlay('keys')} />
       </header>
       <nav className={`${styles.side} ${open ? styles.open : ''}`} aria-label="Pages">
         <NavList entries={[problemsEntry, ...(project === '' ? [] : ofProject(project))]} />
@@ -85,8 +142,8 @@ export function AppShell() {
       </main>
       <Suspense>
         {signInNeeded && location.pathname !== '/sign-in' ? <SignInOverlay /> : null}
-        {overlay === 'palette' ? <Palette project={project} onClose={() => { setOverlay('') }} /> : null}
-        {overlay === 'keys' ? <Shortcuts onClose={() => { setOverlay('') }} /> : null}
+        {overlay === 'palette' ? <Palette project={project} onClose={() => setOverlay('')} /> : null}
+        {overlay === 'keys' ? <Shortcuts onClose={() => setOverlay('')} /> : null}
       </Suspense>
     </div>
   )
@@ -111,7 +168,12 @@ function NavList({ entries }: { entries: Entry[] }) {
 function OpenProblems() {
   const counts = useProblemCounts('')
   const open = counts.data?.states.open ?? 0n
-  return open === 0n ? null : <span className={styles.badge}>{formatCount(open)}<span className="hidden"> open</span></span>
+  return open === 0n ? null : (
+    <span className={styles.badge}>
+      {formatCount(open)}
+      <span className="hidden"> open</span>
+    </span>
+  )
 }
 
 function ProjectSwitcher({ project }: { project: string }) {
@@ -126,13 +188,29 @@ function ProjectSwitcher({ project }: { project: string }) {
     key: p.name,
     label: p.name,
     checked: p.name === project,
-    onSelect: () => { void navigate({ to: `/p/${encodeURIComponent(p.name)}/${page}` }) },
+    onSelect: () => void navigate({ to: `/p/${encodeURIComponent(p.name)}/${page}` }),
   }))
   return (
     <Menu
       align="start"
-      trigger={<button type="button" className={styles.project}><Boxes size={14} aria-hidden /> <span className="hidden">Project: </span>{project === '' ? 'No project' : project} <ChevronDown size={14} aria-hidden /></button>}
-      items={items.length > 0 ? items : [{ label: projects.isPending ? 'Loading' : 'No project', refused: projects.isError ? callError(projects.error).message : 'An administrator creates projects on the page Projects.' }]}
+      trigger={
+        <button type="button" className={styles.project}>
+          <Boxes size={14} aria-hidden /> <span className="hidden">Project: </span>
+          {project === '' ? 'No project' : project} <ChevronDown size={14} aria-hidden />
+        </button>
+      }
+      items={
+        items.length > 0
+          ? items
+          : [
+              {
+                label: projects.isPending ? 'Loading' : 'No project',
+                refused: projects.isError
+                  ? callError(projects.error).message
+                  : 'An administrator creates projects on the page Projects.',
+              },
+            ]
+      }
     />
   )
 }
@@ -145,16 +223,45 @@ function LinkState() {
   const words = { live: 'Live', reconnecting: 'Reconnecting', offline: 'Offline' }
   return (
     <div className={styles.states} role="status" aria-label="Connections">
-      <Tooltip text={link.state === 'live' ? 'The server answers this browser.' : 'The server does not answer this browser; it is tried again by itself.'}>
+      <Tooltip
+        text={
+          link.state === 'live'
+            ? 'The server answers this browser.'
+            : 'The server does not answer this browser; it is tried again by itself.'
+        }
+      >
         <span className={link.state === 'live' ? styles.good : styles.bad} tabIndex={0}>
-          <Plug size={14} aria-hidden /> <span className={styles.wide}>Server: </span>{words[link.state]}
-          {link.state === 'live' ? null : <> <Elapsed from={offset + link.since} /></>}
+          <Plug size={14} aria-hidden /> <span className={styles.wide}>Server: </span>
+          {words[link.state]}
+          {link.state === 'live' ? null : (
+            <>
+              {' '}
+              <Elapsed from={offset + link.since} />
+            </>
+          )}
         </span>
       </Tooltip>
-      <Tooltip text={connection === undefined ? 'The state of the connection to Temporal is not known here.' : <>{connection.title === '' ? 'As seen by this server' : connection.title} since <Time at={milliseconds(connection.since)} /></>}>
+      <Tooltip
+        text={
+          connection === undefined ? (
+            'The state of the connection to Temporal is not known here.'
+          ) : (
+            <>
+              {connection.title === '' ? 'As seen by this server' : connection.title} since{' '}
+              <Time at={milliseconds(connection.since)} />
+            </>
+          )
+        }
+      >
         <RouterLink to="/system" className={styles.state}>
           <span className={styles.wide}>Temporal: </span>
-          {connection === undefined || link.state !== 'live' ? <span className={styles.unknown}><TriangleAlert size={14} aria-hidden /> Unknown</span> : <StatusBadge of="connection" status={connection.state} />}
+          {connection === undefined || link.state !== 'live' ? (
+            <span className={styles.unknown}>
+              <TriangleAlert size={14} aria-hidden /> Unknown
+            </span>
+          ) : (
+            <StatusBadge of="connection" status={connection.state} />
+          )}
         </RouterLink>
       </Tooltip>
     </div>
@@ -174,17 +281,29 @@ function UserMenu({ onKeys }: { onKeys: () => void }) {
       setCSRFToken('')
       window.location.assign('/sign-in')
     },
-    onError: (error) => { toast(callError(error).message, 'error') },
+    onError: (error) => toast(callError(error).message, 'error'),
   })
-  const choice = <K extends 'theme' | 'zone' | 'density'>(key: K, value: (typeof preferences)[K], label: ReactNode) => ({
+  const choice = <K extends 'theme' | 'zone' | 'density'>(
+    key: K,
+    value: (typeof preferences)[K],
+    label: ReactNode,
+  ) => ({
     key: `${key}-${value}`,
     label,
     checked: preferences[key] === value,
-    onSelect: () => { setPreferences({ [key]: value }) },
+    onSelect: () => setPreferences({ [key]: value }),
   })
   return (
     <Menu
-      trigger={<Button kind="quiet" icon={<CircleUser size={16} aria-hidden />} aria-label={`Settings of ${name === '' ? 'this browser' : name}`}><span className={styles.wide}>{name}</span></Button>}
+      trigger={
+        <Button
+          kind="quiet"
+          icon={<CircleUser size={16} aria-hidden />}
+          aria-label={`Settings of ${name === '' ? 'this browser' : name}`}
+        >
+          <span className={styles.wide}>{name}</span>
+        </Button>
+      }
       items={[
         { kind: 'heading', label: 'Theme' },
         choice('theme', 'system', 'As the system'),
@@ -197,9 +316,21 @@ function UserMenu({ onKeys }: { onKeys: () => void }) {
         choice('density', 'normal', 'Normal'),
         choice('density', 'compact', 'Compact'),
         { kind: 'separator', label: '' },
-        { label: 'Shortcuts by keys', checked: preferences.shortcuts, onSelect: () => { setPreferences({ shortcuts: !preferences.shortcuts }) } },
+        {
+          label: 'Shortcuts by keys',
+          checked: preferences.shortcuts,
+          onSelect: () => setPreferences({ shortcuts: !preferences.shortcuts }),
+        },
         { label: 'Show the shortcuts', onSelect: onKeys },
-        ...(caller.data?.authentication === 'session' ? [{ kind: 'separator' as const, label: '' }, { label: 'Sign out', onSelect: () => { signOut.mutate() } }] : []),
+        ...(caller.data?.authentication === 'session'
+          ? [
+              { kind: 'separator' as const, label: '' },
+              {
+                label: 'Sign out',
+                onSelect: () => signOut.mutate(),
+              },
+            ]
+          : []),
       ]}
     />
   )

@@ -1,20 +1,33 @@
 import type { QueryClient } from '@tanstack/react-query'
-import { type ErrorComponentProps, createRootRouteWithContext, createRoute, createRouter, lazyRouteComponent, redirect } from '@tanstack/react-router'
+import {
+  type ErrorComponentProps,
+  createRootRouteWithContext,
+  createRoute,
+  createRouter,
+  lazyRouteComponent,
+  redirect,
+} from '@tanstack/react-router'
 import { callError, clients } from '../api'
+import { parseSearch, type Search, stringifySearch } from '../app/search'
 import { Button, currentPreferences, Page, StateView } from '../kit'
 import { AppShell } from './AppShell'
-import { parseSearch, type Search, stringifySearch } from './search'
 
 interface Context {
   queries: QueryClient
 }
 
-const root = createRootRouteWithContext<Context>()({ component: AppShell, notFoundComponent: NotFound, errorComponent: Broken })
+const root = createRootRouteWithContext<Context>()({
+  component: AppShell,
+  notFoundComponent: NotFound,
+  errorComponent: Broken,
+})
 
 function NotFound() {
   return (
     <Page title="Not found">
-      <StateView kind="denied" title="There is no page at this address.">Check the address, or go on from the navigation.</StateView>
+      <StateView kind="denied" title="There is no page at this address.">
+        Check the address, or go on from the navigation.
+      </StateView>
     </Page>
   )
 }
@@ -22,7 +35,9 @@ function NotFound() {
 function Broken({ error, reset }: ErrorComponentProps) {
   return (
     <Page title="Error">
-      <StateView kind="error" title="This page failed." actions={<Button onClick={reset}>Try again</Button>}>{error instanceof Error ? error.message : 'unknown error'}</StateView>
+      <StateView kind="error" title="This page failed." actions={<Button onClick={reset}>Try again</Button>}>
+        {error instanceof Error ? error.message : 'unknown error'}
+      </StateView>
     </Page>
   )
 }
@@ -34,7 +49,7 @@ const home = createRoute({
   getParentRoute: () => root,
   path: '/',
   beforeLoad: async ({ context }) => {
-    const { firstProject } = await import('./project')
+    const { firstProject } = await import('../app/project')
     let project: string
     try {
       project = await firstProject(context.queries, clients)
@@ -49,10 +64,20 @@ const home = createRoute({
 const project = createRoute({ getParentRoute: () => root, path: '/p/$project' })
 
 const page = <P extends string>(path: P, load: () => Promise<Record<string, unknown>>, name: string) =>
-  createRoute({ getParentRoute: () => project, path, validateSearch, component: lazyRouteComponent(load as () => Promise<Record<string, never>>, name as never) })
+  createRoute({
+    getParentRoute: () => project,
+    path,
+    validateSearch,
+    component: lazyRouteComponent(load as () => Promise<Record<string, never>>, name as never),
+  })
 
 const top = <P extends string>(path: P, load: () => Promise<Record<string, unknown>>, name: string) =>
-  createRoute({ getParentRoute: () => root, path, validateSearch, component: lazyRouteComponent(load as () => Promise<Record<string, never>>, name as never) })
+  createRoute({
+    getParentRoute: () => root,
+    path,
+    validateSearch,
+    component: lazyRouteComponent(load as () => Promise<Record<string, never>>, name as never),
+  })
 
 const tree = root.addChildren([
   home,
@@ -87,7 +112,15 @@ const tree = root.addChildren([
 
 /** newRouter returns the router of all pages. */
 export const newRouter = (queries: QueryClient) =>
-  createRouter({ routeTree: tree, context: { queries }, parseSearch, stringifySearch, scrollRestoration: true, defaultPreload: 'intent', defaultPendingMinMs: 0 })
+  createRouter({
+    routeTree: tree,
+    context: { queries },
+    parseSearch,
+    stringifySearch,
+    scrollRestoration: true,
+    defaultPreload: 'intent',
+    defaultPendingMinMs: 0,
+  })
 
 declare module '@tanstack/react-router' {
   interface Register {
