@@ -122,6 +122,12 @@ chaos: setup build ## Inject random faults and restore older backups for CHAOS_M
 	@SIGNALBOX_CHAOS_MINUTES="$(or $(CHAOS_MINUTES),30)" SIGNALBOX_CHAOS_SEED="$(SEED)" \
 		$(GO) test ./dsl/interp -run '^TestSimulatedListening$$' -count=1 -v -timeout 24h
 
+.PHONY: soak
+soak: setup build ## Run a mix of everything for SOAK_MINUTES (60): nothing late, stuck, lost or doubled, flat memory
+	@cd test && SIGNALBOX_BIN="$(CURDIR)/bin/signalbox" SIGNALBOX_SERVER_BIN="$(CURDIR)/bin/signalbox-server" \
+		SIGNALBOX_SOAK_MINUTES="$(or $(SOAK_MINUTES),60)" \
+		../scripts/services.sh with env $(GO) test ./soak -trimpath -count=1 -v -timeout 24h
+
 .PHONY: restarts
 restarts: ## Restart and kill processes 500 times under load, from SEED if given, and add the figures to docs/promises.md
 	@SIGNALBOX_CHAOS_SEED="$(SEED)" $(MAKE) prove RUN='^TestRestartsUnderLoad$$'
@@ -135,6 +141,12 @@ compose-test: build ## Run deploy/compose in containers, from images built here 
 race: setup ## Run the tests that link the Temporal SDK or SQLite with the race detector, which make test leaves to this; takes 15 minutes
 	@scripts/services.sh with env GOWORK=off CGO_ENABLED=1 GOFLAGS=-trimpath go test -race -count=1 -timeout 1h $$(scripts/race-packages.sh rest)
 
+.PHONY: steady
+steady: setup build $(TOOLS)/testreport ## Run the suites (SUITES=packages: some) STEADY_RUNS (5) times with a quarter, half and two processors, as root; list what failed; takes a day
+	@SIGNALBOX_BIN="$(CURDIR)/bin/signalbox" SIGNALBOX_SERVER_BIN="$(CURDIR)/bin/signalbox-server" \
+		SIGNALBOX_PREVIOUS_BIN="$$(scripts/previous.sh)" SUITES="$(SUITES)" STEADY_RUNS="$(STEADY_RUNS)" STEADY_SHARES="$(STEADY_SHARES)" \
+		TESTREPORT="$(TOOLS)/testreport" scripts/services.sh with scripts/steady.sh
+
 .PHONY: fuzz
 fuzz: setup ## Fuzz every target for FUZZ_TIME (10m) in all; failing inputs are stored in testdata/fuzz
 	@scripts/fuzz.sh "$(or $(FUZZ_TIME),10m)"
@@ -144,13 +156,23 @@ fuzz: setup ## Fuzz every target for FUZZ_TIME (10m) in all; failing inputs are 
 prove: setup build ## Run every promise (RUN=regexp: some, keeping the figures of others) at full length and write docs/promises.md; takes hours
 	@mkdir -p .build && rm -f .build/promises.jsonl && touch .build/promises.jsonl
 	@status=0; (cd test && SIGNALBOX_BIN="$(CURDIR)/bin/signalbox" SIGNALBOX_SERVER_BIN="$(CURDIR)/bin/signalbox-server" \
-		SIGNALBOX_PROVE=1 SIGNALBOX_PROMISES="$(CURDIR)/.build/promises.jsonl" SIGNALBOX_CHAOS_MINUTES="$(or $(CHAOS_MINUTES),30)" \
-		../scripts/services.sh with env $(GO) test -trimpath -count=1 -p=1 -parallel=1 -timeout 24h $(if $(RUN),-run '$(RUN)') ./connection ./outage ./dispatch ./integration ./language ./bounded ./attack ./chaos) || status=$$?; \
+		SIGNALBOX_PROVE=1 SIGNALBOX_PROMISES="$(CURDIR)/.build/promises.jsonl" SIGNALBOX_CHAOS_MINUTES="$(or $(CHAOS_MINUTES),30)" SIGNALBOX_SOAK_MINUTES="$(or $(SOAK_MINUTES),60)" \
+		../scripts/services.sh with env $(GO) test -trimpath -count=1 -p=1 -parallel=1 -timeout 24h $(if $(RUN),-run '$(RUN)') ./connection ./outage ./dispatch ./integration ./language ./bounded ./attack ./chaos ./soak) || status=$$?; \
 		(cd test && $(PAGES) ../.build/promises.jsonl) || status=$$?; \
 		exit $$status
+	@$(if $(RUN),,$(MAKE) throttled)
 	@$(if $(RUN),,$(MAKE) race)
 	@$(if $(RUN),,scripts/fuzz.sh "$(or $(FUZZ_TIME),1h)")
 	@$(if $(RUN),,$(MAKE) alerts)
+	@$(if $(RUN),,$(MAKE) steady)
+
+# Each server has a control group of its own, as in a container. The suites end without a test, and with the reason, where none can be made.
+.PHONY: throttled
+throttled: setup build ## Run the language, integration and bounded suites with servers that get a quarter and half of a processor (PROCESSORS=n: n), as root on Linux
+	@cd test && for processors in $(or $(PROCESSORS),0.25 0.5); do \
+		echo "Servers get $$processors of a processor."; \
+		SIGNALBOX_PROCESSORS=$$processors SIGNALBOX_BIN="$(CURDIR)/bin/signalbox" SIGNALBOX_SERVER_BIN="$(CURDIR)/bin/signalbox-server" \
+			../scripts/services.sh with env $(GO) test -trimpath -count=1 -p=1 -timeout 2h ./language ./integration ./bounded || exit 1; done
 
 # Most of the time is spent waiting for the windows of rules, so several platforms run at once.
 .PHONY: alerts

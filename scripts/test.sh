@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Checks the web UI, runs the tests of every module and ends with one closing line. `make test` calls it with the binaries built and the
-# services started; TESTREPORT names the program that summarizes the events.
+# Checks the web UI, runs the tests of every module and ends with two closing lines: what passed, and how many tests failed first and passed
+# alone. .build/tests.json has the same as JSON. `make test` calls it with the binaries built and the services started; TESTREPORT names the
+# program that summarizes the events.
 #
 # The suites that measure times or load the platform wait for half of their time. They run one after the other, and the other tests of Go
 # beside them with a lower priority, so that those use what they leave of the processors. The tests in a browser follow: Chromium sets its own
@@ -107,8 +108,8 @@ if ! command -v "$(go env CC)" >/dev/null; then
 	echo "There is no C compiler ($(go env CC)), so the tests run without the race detector."
 fi
 
-again=${PWD}/.build/again unit=${PWD}/.build/unit.json suites=${PWD}/.build/suites.json
-rm -f "${again}" "${suites}.failed"
+again=${PWD}/.build/again unit=${PWD}/.build/unit.json suites=${PWD}/.build/suites.json summary=${PWD}/.build/tests.json
+rm -f "${again}" "${suites}.failed" "${summary}"
 # The process groups of their own are for an end at Ctrl-C.
 trap 'for group in ${measured:-} ${background:-}; do kill -- -"${group}" 2>/dev/null; done' EXIT
 set -m
@@ -127,12 +128,12 @@ ui=passed unit_failed=no
 scripts/ui.sh check || ui=failed
 wait "${background}" || unit_failed=yes
 
-if ! all 2>&1 | "${TESTREPORT:?is not set; run make test}" --again "${again}"; then
+if ! all 2>&1 | "${TESTREPORT:?is not set; run make test}" --again "${again}" --summary "${summary}"; then
 	[ -s "${again}" ] || exit 1
 	echo
 	echo "A busy machine may exceed a time limit, so these tests run once more, alone:"
 	cat "${again}"
-	once_more 2>&1 | "${TESTREPORT}" || exit 1
+	once_more 2>&1 | "${TESTREPORT}" --first "${summary}" --summary "${summary}" || exit 1
 	sed 's/$/: failed once and passed alone; what it printed the first time is above/; s/^/unsteady  /' "${again}"
 fi
 
@@ -145,3 +146,5 @@ if [ "${ui}" = failed ]; then
 	echo "signalbox: the checks of the web UI failed; their output is above, before that of the Go tests." >&2
 	exit 1
 fi
+
+"${TESTREPORT}" closing "${summary}"

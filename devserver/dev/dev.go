@@ -42,11 +42,16 @@ const (
 	callBudget = 2 * time.Second
 )
 
+// retentionHelp explains the flag of the retention of Temporal.
+const retentionHelp = "`time` for which Temporal keeps runs that have ended, about 25 kB each; at least 1h"
+
 // flags of `signalbox dev`.
 type flags struct {
 	listen       string
 	dataDir      string
 	temporalPort int
+	metricsPort  int
+	retention    time.Duration
 	publish      []string
 	watch        []string
 	run          string
@@ -96,6 +101,8 @@ program, signalbox-server, does not have this command.`,
 	cmd.Flags().StringVar(&f.listen, "listen", "127.0.0.1:8080", "loopback `address` to listen on; port 0 takes a free one")
 	cmd.Flags().StringVar(&f.dataDir, "data-dir", "", "`folder` for all data; created if it is missing")
 	cmd.Flags().IntVar(&f.temporalPort, "temporal-port", 0, "`port` of the embedded Temporal; 0 takes a free one")
+	cmd.Flags().IntVar(&f.metricsPort, "temporal-metrics-port", 0, "`port` of the metrics of the embedded Temporal; 0 takes a free one")
+	cmd.Flags().DurationVar(&f.retention, "temporal-retention", embedded.DefaultRetention, retentionHelp)
 	cmd.Flags().StringSliceVar(&f.publish, "publish", nil, "workflow `file or folder` to publish when ready; may be given more than once")
 	cmd.Flags().StringSliceVar(&f.watch, "watch", nil, "workflow `file or folder` to publish now and whenever it changes; may be given more than once")
 	cmd.Flags().StringVar(&f.run, "run", "", "`name` of a published workflow to run once when ready")
@@ -141,7 +148,7 @@ func (d *dev) run(ctx context.Context) (err error) {
 		return err
 	}
 	temporal := embedded.New(embedded.Options{
-		Port: d.flags.temporalPort, DataFile: d.dataFile(folder, "temporal.db"), Namespace: namespace, Log: d.log,
+		Port: d.flags.temporalPort, MetricsPort: d.flags.metricsPort, Retention: d.flags.retention, DataFile: d.dataFile(folder, "temporal.db"), Namespace: namespace, Log: d.log,
 	})
 	stop := &stopping{budget: stopBudget}
 	defer func() {
@@ -166,7 +173,7 @@ func (d *dev) run(ctx context.Context) (err error) {
 	if err := a.Start(ctx); err != nil {
 		return command.Interrupted(ctx, err)
 	}
-	err = d.serve(ctx, a, surroundings{temporal: temporal.Address(), documents: documents, changes: changes, began: began})
+	err = d.serve(ctx, a, surroundings{temporal: temporal.Address(), metrics: temporal.MetricsURL(), documents: documents, changes: changes, began: began})
 	if ctx.Err() != nil {
 		d.printf("\nStopping …\n")
 	}
@@ -178,6 +185,7 @@ func (d *dev) run(ctx context.Context) (err error) {
 // surroundings are the values that serve prints and uses, beside the platform.
 type surroundings struct {
 	temporal  string
+	metrics   string // of Temporal
 	documents []document
 	changes   *watcher
 	began     time.Time
@@ -192,7 +200,7 @@ func (d *dev) serve(ctx context.Context, a *app.App, with surroundings) error {
 	d.printf("Signalbox is ready after %d ms.\n\n", time.Since(with.began).Milliseconds())
 	d.printf("  Web UI    %s/\n", api)
 	d.printf("  API       %s   (health: %s/readyz, metrics: %s/metrics)\n", api, api, api)
-	d.printf("  Temporal  %s   (namespace %s, embedded)\n", with.temporal, namespace)
+	d.printf("  Temporal  %s   (namespace %s, embedded; metrics: %s)\n", with.temporal, namespace, with.metrics)
 	d.printf("  Data      %s\n", d.location())
 	d.printf("  Actor     local: every caller of this address is an administrator\n\n")
 	// Without a timeout of its own: the server bounds calls, and the watch of a run has its own bound.

@@ -19,11 +19,18 @@ const (
 	clusterName = "active"
 )
 
+// joinLimit is half of the time in which Temporal's services must start; with static hosts it limits nothing else. With the default, 15 s in all,
+// the process ended on a busy machine, before it was ready.
+const joinLimit = 5 * time.Minute
+
 // The settings of the queue of timers.
 const (
 	timerPolls   = "history.timerProcessorMaxPollRPS"
 	timerReaders = "history.timerQueueMaxReaderCount"
 )
+
+// maxStates is how many states of workflows are cached. Each takes about 40 kB of memory.
+const maxStates = 8000
 
 func (s *Server) config(p portSet) *config.Config {
 	disabled := config.Archival{
@@ -43,6 +50,7 @@ func (s *Server) config(p portSet) *config.Config {
 		public = config.PublicClient{}
 	}
 	return &config.Config{
+		Global: config.Global{Membership: config.Membership{MaxJoinDuration: joinLimit}},
 		Persistence: config.Persistence{
 			DefaultStore: store, VisibilityStore: store, NumHistoryShards: 1,
 			DataStores: map[string]config.DataStore{store: {SQL: s.database()}},
@@ -101,7 +109,7 @@ func (p portSet) hosts() map[primitives.ServiceName]static.Hosts {
 
 // dynamicConfig overrides settings that are slow by default for a server of one process.
 func dynamicConfig() dynamicconfig.StaticClient {
-	const polls = 200
+	const polls, queueWorkers = 200, 16
 	return dynamicconfig.StaticClient{
 		// With the default of four partitions, a worker with fewer polls than partitions may not receive a task until one of its polls ends,
 		// after a minute: the task is in a partition without polls, and was not forwarded because the machine was busy.
@@ -115,6 +123,14 @@ func dynamicConfig() dynamicconfig.StaticClient {
 		// A range that is read more than three times, as on a busy machine, moves to the next reader by default. That one gets only the polls that
 		// the first one leaves: as long as it leaves none, the timers of the range do not fire. One reader has no such neighbor.
 		dynamicconfig.MakeKey(timerReaders): 1,
+		// The default is 512 workers of each queue. All wait for the one connection of SQLite: on a busy machine each waits for longer than its task
+		// may take, fails, and is tried again, so that most of the work is lost and timers stand still for as long as the backlog lasts.
+		dynamicconfig.MakeKey("history.timerProcessorSchedulerWorkerCount"):      queueWorkers,
+		dynamicconfig.MakeKey("history.transferProcessorSchedulerWorkerCount"):   queueWorkers,
+		dynamicconfig.MakeKey("history.visibilityProcessorSchedulerWorkerCount"): queueWorkers,
+		// The states of workflows stay in this cache for an hour, also of those that have ended, and the default is 128,000 of them. A limit in
+		// bytes would count less than a twentieth of what they take in memory.
+		dynamicconfig.MakeKey("history.hostLevelCacheMaxSize"): maxStates,
 		// With the default, a timer of a millisecond takes a second.
 		dynamicconfig.MakeKey("history.timerProcessorMaxTimeShift"): 10 * time.Millisecond,
 		// The polls of a stopping worker end at once instead of receiving a task.

@@ -10,6 +10,7 @@
 package embedded
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,24 +28,23 @@ import (
 	"go.temporal.io/server/common/authorization"
 	"go.temporal.io/server/common/config"
 	"go.temporal.io/server/common/dynamicconfig"
-	"go.temporal.io/server/common/metrics"
 	"go.temporal.io/server/schema/sqlite"
 	"go.temporal.io/server/temporal"
-	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/signalbox-dev/signalbox/internal/freeport"
 )
 
-const (
-	host = "127.0.0.1"
-	// retention is how long Temporal keeps closed workflows.
-	retention = 7 * 24 * time.Hour
-)
+const host = "127.0.0.1"
 
 // Options configure the server.
 type Options struct {
 	// Port of the frontend on 127.0.0.1; 0 takes a free one.
 	Port int
+	// MetricsPort is the port of Temporal's own metrics on 127.0.0.1, at /metrics; 0 takes a free one.
+	MetricsPort int
+	// Retention is how long Temporal keeps closed workflows, from an hour; 0: [DefaultRetention]. It also changes that of a namespace that exists,
+	// for the workflows that end from then on.
+	Retention time.Duration
 	// DataFile is the SQLite file; empty keeps everything in memory.
 	DataFile  string
 	Namespace string
@@ -58,6 +58,7 @@ type Server struct {
 	opts     Options
 	settings dynamicconfig.StaticClient
 	address  string
+	metrics  *metricsPage
 
 	begun    chan struct{}   // closed when the start has ended; nil before the start
 	server   temporal.Server // nil unless the start succeeded
@@ -66,16 +67,29 @@ type Server struct {
 }
 
 // New returns a server that is not started.
-func New(opts Options) *Server { return &Server{opts: opts, settings: dynamicConfig()} }
+func New(opts Options) *Server {
+	opts.Retention = cmp.Or(opts.Retention, DefaultRetention)
+	return &Server{opts: opts, settings: dynamicConfig()}
+}
 
 // Address returns host and port of the frontend after the start.
 func (s *Server) Address() string { return s.address }
 
+// MetricsURL returns the address of Temporal's own metrics after the start.
+func (s *Server) MetricsURL() string { return s.metrics.url() }
+
 // Start prepares the database, starts all services and returns when the frontend accepts calls. Most of that cannot be interrupted: if ctx
 // ends earlier, Start returns at once and leaves the rest to Stop, which must then be called.
 func (s *Server) Start(ctx context.Context) error {
+	if err := checkRetention(s.opts.Retention); err != nil {
+		return err
+	}
 	ports, release, err := freePorts(ctx, s.opts.Port, s.opts.Permissions != nil)
 	if err != nil {
+		return err
+	}
+	if s.metrics, err = serveMetrics(ctx, s.opts.MetricsPort, s.logger()); err != nil {
+		release()
 		return err
 	}
 	s.address = net.JoinHostPort(host, strconv.Itoa(ports.frontend))
@@ -83,7 +97,9 @@ func (s *Server) Start(ctx context.Context) error {
 	go func() {
 		defer close(s.begun)
 		defer release()
-		s.server, s.failed = s.begin(ctx, ports)
+		if s.server, s.failed = s.begin(ctx, ports); s.failed != nil {
+			s.failed = errors.Join(s.failed, s.metrics.close())
+		}
 	}()
 	select {
 	case <-s.begun:
@@ -96,7 +112,7 @@ func (s *Server) Start(ctx context.Context) error {
 // begin starts the services, unless ctx has ended by then.
 func (s *Server) begin(ctx context.Context, ports portSet) (temporal.Server, error) {
 	cfg := s.config(ports)
-	if err := s.prepare(cfg.Persistence.DataStores[store].SQL); err != nil {
+	if err := s.prepare(ctx, cfg.Persistence.DataStores[store].SQL); err != nil {
 		return nil, err
 	}
 	if err := ctx.Err(); err != nil {
@@ -107,10 +123,10 @@ func (s *Server) begin(ctx context.Context, ports portSet) (temporal.Server, err
 		temporal.WithConfig(cfg),
 		temporal.ForServices(slices.Collect(maps.Keys(cfg.Services))),
 		temporal.WithStaticHosts(ports.hosts()),
-		temporal.WithLogger(logAdapter{log: s.opts.Log.With("component", "temporal-server"), stopping: &s.stopping}),
+		temporal.WithLogger(s.logger()),
 		temporal.WithAuthorizer(allowed),
 		temporal.WithClaimMapper(func(*config.Config) authorization.ClaimMapper { return roles }),
-		temporal.WithCustomMetricsHandler(metrics.NoopMetricsHandler),
+		temporal.WithCustomMetricsHandler(s.metrics.handler),
 		temporal.WithDynamicConfigClient(s.settings),
 	)
 	if err != nil {
@@ -120,6 +136,10 @@ func (s *Server) begin(ctx context.Context, ports portSet) (temporal.Server, err
 		return nil, errors.Join(fmt.Errorf("starting the embedded Temporal: %w", err), server.Stop())
 	}
 	return server, nil
+}
+
+func (s *Server) logger() logAdapter {
+	return logAdapter{log: s.opts.Log.With("component", "temporal-server"), stopping: &s.stopping}
 }
 
 // authorization returns what decides on the calls of clients, and what maps their API keys to roles.
@@ -146,7 +166,7 @@ func (s *Server) Stop(ctx context.Context) error {
 			stopped <- nil
 			return
 		}
-		stopped <- s.server.Stop()
+		stopped <- errors.Join(s.server.Stop(), s.metrics.close())
 	}()
 	select {
 	case err := <-stopped:
@@ -157,7 +177,7 @@ func (s *Server) Stop(ctx context.Context) error {
 }
 
 // prepare creates the schema and the namespace. An in-memory database creates its schema itself.
-func (s *Server) prepare(db *config.SQL) error {
+func (s *Server) prepare(ctx context.Context, db *config.SQL) error {
 	if s.opts.DataFile != "" {
 		_, err := os.Stat(s.opts.DataFile)
 		switch {
@@ -173,9 +193,11 @@ func (s *Server) prepare(db *config.SQL) error {
 	if err != nil {
 		return fmt.Errorf("describing the namespace %q: %w", s.opts.Namespace, err)
 	}
-	namespace.Detail.Config.Retention = durationpb.New(retention)
 	if err := sqlite.CreateNamespaces(db, namespace); err != nil {
 		return fmt.Errorf("creating the namespace %q in %q: %w", s.opts.Namespace, s.location(), err)
+	}
+	if err := s.setRetention(ctx, db); err != nil {
+		return fmt.Errorf("setting the retention of the namespace %q in %q: %w", s.opts.Namespace, s.location(), err)
 	}
 	return nil
 }
@@ -234,7 +256,7 @@ func freePorts(ctx context.Context, frontend int, internalFrontend bool) (ports 
 	}
 	ports.frontend = frontend
 	if frontend != 0 {
-		listener, err := listen(ctx, frontend)
+		listener, err := listen(ctx, frontend, "--temporal-port (--port for `dev temporal`)")
 		if err != nil {
 			return portSet{}, nil, err
 		}
@@ -259,14 +281,14 @@ func freePorts(ctx context.Context, frontend int, internalFrontend bool) (ports 
 	return ports, release, nil
 }
 
-// listen reserves a port, and returns an error with a remedy if another process has it.
-func listen(ctx context.Context, port int) (net.Listener, error) {
+// listen reserves a port that flags choose, and returns an error with a remedy if another process has it.
+func listen(ctx context.Context, port int, flags string) (net.Listener, error) {
 	address := net.JoinHostPort(host, strconv.Itoa(port))
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
 		return nil, fmt.Errorf("the embedded Temporal cannot listen on %s: another process does; "+
-			"stop it, or choose another port with --temporal-port (--port for `dev temporal`)", address)
+			"stop it, or choose another port with %s", address, flags)
 	case err != nil:
 		return nil, fmt.Errorf("trying port %d for the embedded Temporal: %w", port, err)
 	}

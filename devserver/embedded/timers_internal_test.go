@@ -47,7 +47,7 @@ func TestTimersFireOnTime(t *testing.T) {
 	var late [2]time.Duration
 	var group sync.WaitGroup
 	for i, settings := range []dynamicconfig.StaticClient{dynamicConfig(), usual} {
-		c := serve(t, settings)
+		_, c := serve(t, settings)
 		group.Go(func() { late[i] = lateness(t, c) })
 	}
 	group.Wait()
@@ -56,7 +56,7 @@ func TestTimersFireOnTime(t *testing.T) {
 }
 
 // serve starts a server with a worker for sleep.
-func serve(t *testing.T, settings dynamicconfig.StaticClient) client.Client {
+func serve(t *testing.T, settings dynamicconfig.StaticClient) (*Server, client.Client) {
 	t.Helper()
 	s := New(Options{DataFile: filepath.Join(t.TempDir(), "temporal.db"), Namespace: "default", Log: slog.New(slog.DiscardHandler)})
 	s.settings = settings
@@ -70,7 +70,7 @@ func serve(t *testing.T, settings dynamicconfig.StaticClient) client.Client {
 	w.RegisterWorkflow(sleep)
 	require.NoError(t, w.Start())
 	t.Cleanup(w.Stop)
-	return c
+	return s, c
 }
 
 // lateness runs the load and returns the median lateness of its timers.

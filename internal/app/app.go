@@ -126,6 +126,7 @@ func New(ctx context.Context, opts Options) (*App, error) {
 func (a *App) wire(ctx context.Context) (err error) {
 	a.open("telemetry", a.telemetry)
 	a.add("memory monitor", a.memory)
+	a.add("processor monitor", a.processor)
 	if a.cfg.Telemetry.ProfileListen != "" {
 		a.add("profiles", telemetry.NewProfiles(a.cfg.Telemetry.ProfileListen))
 	}

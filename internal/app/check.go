@@ -3,12 +3,14 @@ package app
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"strings"
 	"time"
 
 	"github.com/signalbox-dev/signalbox/internal/config"
 	"github.com/signalbox-dev/signalbox/internal/config/sealconfig"
+	"github.com/signalbox-dev/signalbox/internal/processor"
 	"github.com/signalbox-dev/signalbox/internal/sealingkey"
 	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
@@ -18,13 +20,22 @@ import (
 const checkTimeout = 10 * time.Second
 
 // CheckServices connects to the database and to the store of payloads, and reports why a server with the configuration does not start, or
-// cannot store values. note receives what could not be checked.
+// cannot store values. note receives what could not be checked, and what makes a server slow on this machine.
 func CheckServices(ctx context.Context, cfg *config.Config, note func(format string, args ...any)) config.Problems {
+	checkProcessors(os.DirFS("/"), note)
 	refused, err := checkKeys(ctx, cfg)
 	if err != nil {
 		note("whether a sealing key is missing that something needs is unknown: %v", err)
 	}
 	return append(refused, CheckPayloads(ctx, cfg)...)
+}
+
+// checkProcessors notes that the control group of this process allows less than a server requires. root is the file system with /proc and /sys.
+func checkProcessors(root fs.FS, note func(format string, args ...any)) {
+	now := processor.Read(root, time.Now())
+	if s := processor.Between(now, now, nil); s.BelowMinimum() {
+		note("the control group allows %s, and a server requires %s; raise its limit, or work takes longer", processor.Amount(*s.Limit), processor.Amount(processor.Minimum))
+	}
 }
 
 // checkKeys compares the keys of the configuration with those that sealed values. A database without records of keys has no problems.

@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/stretchr/testify/require"
 
@@ -18,6 +20,19 @@ func keyFile(t *testing.T) string {
 	file := filepath.Join(t.TempDir(), "key")
 	require.NoError(t, os.WriteFile(file, keyring.Generate(), 0o600))
 	return file
+}
+
+func TestCheckOfTheProcessorLimit(t *testing.T) {
+	t.Parallel()
+	for limit, want := range map[string]string{
+		"20000 100000": "the control group allows 20 % of a processor, and a server requires 25 % of a processor; raise its limit, or work takes longer",
+		"25000 100000": "", "max 100000": "", "": "",
+	} {
+		var notes []string
+		root := fstest.MapFS{"proc/self/cgroup": {Data: []byte("0::/\n")}, "sys/fs/cgroup/cpu.max": {Data: []byte(limit)}}
+		checkProcessors(root, func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) })
+		require.Equal(t, want, strings.Join(notes, ""), limit)
+	}
 }
 
 func TestCheckOfSealingKeys(t *testing.T) {

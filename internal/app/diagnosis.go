@@ -83,7 +83,7 @@ func newDiagnosis(c *components) *diagnosis {
 		failures.Note(diagnose.TaskFailure{
 			RunID: workflowID, At: at, Text: text, Cause: inspect.Cause(why.GetCause(), why.GetFailure(), text),
 			Build: why.GetDeployment().GetBuildId(), //nolint:staticcheck // the SDK computes it from the binary; its successor needs versioning
-		})
+		}.Under(c.serverID, c.processor.State()))
 	})
 	inspector := redactedInspector{inspect.New(inspect.Options{
 		Client: manager.Client, Status: manager.Status, Namespace: c.cfg.Temporal.Namespace, Failures: read, Budget: c.connection.budget,

@@ -14,6 +14,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/config/sealconfig"
 	"github.com/signalbox-dev/signalbox/internal/keyring"
 	"github.com/signalbox-dev/signalbox/internal/memory"
+	"github.com/signalbox-dev/signalbox/internal/processor"
 	"github.com/signalbox-dev/signalbox/internal/secret"
 	"github.com/signalbox-dev/signalbox/internal/secret/provider"
 	"github.com/signalbox-dev/signalbox/internal/telemetry"
@@ -29,6 +30,7 @@ type process struct {
 	keys      *keyring.Ring
 	telemetry *telemetry.Telemetry
 	memory    *memory.Monitor
+	processor *processor.Monitor
 }
 
 func newProcess(ctx context.Context, opts Options) (_ *process, err error) {
@@ -44,6 +46,7 @@ func newProcess(ctx context.Context, opts Options) (_ *process, err error) {
 	if err != nil {
 		return nil, err
 	}
+	p.processor = processor.NewMonitor(processor.Options{Root: os.DirFS("/"), Log: p.log})
 	p.memory = memory.NewMonitor(memory.Options{Limit: opts.Memory, Relieve: worker.PurgeStickyWorkflowCache, Log: p.log})
 	return p, nil
 }

@@ -48,7 +48,7 @@ func newStatus(c *components) *system.Service {
 		Version: c.version, ServerID: c.serverID, Roles: c.roles(), StartedAt: time.Now(), Now: time.Now,
 		Fingerprint: c.connection.fingerprint, Health: c.health.Report, Maintenance: c.maintenance, Placement: c.connection.placement,
 		Store: c.storage.Facts, Projects: c.storage.ListProjects, Queue: c.diagnosis.queue,
-		Restore:   restoreSources{c.storage.Store, c},
+		Restore: restoreSources{c.storage.Store, c}, Processor: c.processor.State,
 		QueueMode: system.QueueMode{Enabled: queue.Enabled, MaxRuns: queue.MaxRuns, TTL: queue.TTL},
 	})
 }
@@ -93,6 +93,7 @@ func (c *components) observe() error {
 	}
 	err := errors.Join(
 		c.telemetry.ObserveHealth(states, c.healthStates), c.telemetry.ObservePools(c.storage.Pools), c.telemetry.ObserveClockSkew(c.storage.ClockSkew),
+		c.telemetry.ObserveProcessor(c.processor.Totals),
 		c.telemetry.ObserveDiagnosis(c.connection.diagnosis, c.diagnosis.watcher.Undecided),
 	)
 	if err != nil {

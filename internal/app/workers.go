@@ -38,13 +38,16 @@ func newWorkers(c *components) *workers {
 			schedule.Register(r, event.Platform{Service: c.events.service}, c.definitions.schedules)
 		},
 		Served:          c.events.serve,
+		Timers:          c.telemetry.Runs.Fired,
 		Projects:        c.cfg.Projects,
 		WorkflowTasks:   cfg.MaxConcurrentWorkflowTasks,
 		Activities:      cfg.MaxConcurrentActivities,
 		LocalActivities: cfg.MaxConcurrentLocalActivities,
 		StopTimeout:     cfg.StopTimeout,
 	})
-	heartbeat := worker.NewHeartbeat(c.storage, c.serverID, c.cfg.Projects, c.connection.fingerprint, executes.Busy)
+	heartbeat := worker.NewHeartbeat(c.storage, c.serverID, c.cfg.Projects, worker.Sources{
+		Fingerprint: c.connection.fingerprint, Busy: executes.Busy, Processor: c.processor.State,
+	})
 	c.connection.onConnect("worker heartbeat", heartbeat.Wake)
 	return &workers{
 		Workers:   executes,

@@ -52,7 +52,8 @@ type Options struct {
 	Program string
 	// ConfigLayers are the configuration's lower layers and their checks, for check-config.
 	ConfigLayers []config.Layer
-	// CheckServices connects to services that the configuration names, for check-config; nil: none. note receives what could not be checked.
+	// CheckServices connects to services that the configuration names, for check-config; nil: none. note receives what could not be checked, and
+	// what makes a server slow on this machine.
 	CheckServices func(ctx context.Context, cfg *config.Config, note func(format string, args ...any)) config.Problems
 	// Bootstrap makes the first token; nil: this program has no store.
 	Bootstrap tokencmd.Bootstrap

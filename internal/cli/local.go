@@ -37,7 +37,8 @@ func checkConfigCommand(
 		Long: `Check the configuration a server would start with: the file, the variables and the flags given here. Every problem is
 printed with the key, the source of its value and what to do. Files of credentials are read. Nothing is started.
 It connects to the database, if that exists, and reads whether a sealing key is missing that something needs; and to the store of
-payloads, if that is not the database: a small value is written there and deleted.
+payloads, if that is not the database: a small value is written there and deleted. A processor limit of this machine below what a
+server requires is noted.
 Exits with 1 when there is a problem, also for a problem with which a server starts because it may be solved meanwhile:
 a client certificate that has expired, a store of payloads that is unavailable.`,
 		Example: `  signalbox check-config --config signalbox.yaml`,

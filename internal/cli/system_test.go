@@ -202,6 +202,7 @@ func connected() *signalboxv1.GetStatusResponse {
 		},
 		Reconciler:  &signalboxv1.Reconciler{LastTime: before(12 * time.Second), Checked: 40, Corrections: 1},
 		Maintenance: &signalboxv1.Maintenance{Active: true, Reason: "upgrade", Actor: "ada", Since: before(time.Minute)},
+		Processor:   &signalboxv1.Processor{Limit: new(0.25), Used: new(0.2), Throttled: new(0.07), Waiting: new(0.5), Required: 0.25},
 		Workers:     []*signalboxv1.Worker{{ServerId: "host-1-abc", Contract: "c0ffee", Address: "127.0.0.1:7233", Namespace: "default", TakesRuns: true, LastBeatTime: before(4 * time.Second)}},
 	}
 }
@@ -215,6 +216,7 @@ func TestSystemStatusOutput(t *testing.T) {
 	require.Equal(t, `Temporal 127.0.0.1:7233 (default): connected for 3m12s, generation 2
 
 server       host-1-abc, version 1.2.3, api and worker, up for 2h
+processors   0.20 used, limit 0.25, throttled in 7 % of the periods, 0.5 threads wait for one
 maintenance  on, no new runs start, for 1m, by ada: upgrade
 breaker      closed, 0 failures in a row
 outages      1, last one 8s, longest 8s; since the start connected 1h59m, not connected 8s
@@ -234,10 +236,22 @@ default  yes      yes      3s ago     2           3m12s ago
 shop     no       no       never      1           not started  namespace\nnot found
 
 live workers of all servers
-SERVER      HEARTBEAT  ACCEPTS RUNS  PROJECTS  TEMPORAL        NAMESPACE
-host-1-abc  4s ago     yes           all       127.0.0.1:7233  default
+SERVER      HEARTBEAT  ACCEPTS RUNS  PROJECTS  PROCESSORS  TEMPORAL        NAMESPACE
+host-1-abc  4s ago     yes           all       unknown     127.0.0.1:7233  default
 `, c.out.String())
 	require.Contains(t, shell.run(t, "system", "status", "-o", "wide").out.String(), "c0ffee")
+
+	a.platform.status.Processor.Required, a.platform.status.Processor.Shortage = 0.5, "it gets 24 % of a processor"
+	a.platform.status.Workers[0].Processor = &signalboxv1.Processor{Limit: new(0.25), Used: new(0.24), Shortage: "it gets 24 % of a processor"}
+	out := shell.run(t, "system", "status").out.String()
+	for _, part := range []string{
+		"\nlimit too low  the control group of this server allows 0.25 processors, and it requires 0.50;",
+		"\ntoo slow       this server is short of processor time: it gets 24 % of a processor", "0.24 of 0.25, too little",
+	} {
+		require.Contains(t, out, part)
+	}
+	a.platform.status.Processor = nil
+	require.Contains(t, shell.run(t, "system", "status").out.String(), "\nprocessors   unknown\n")
 
 	for skew, want := range map[time.Duration]string{
 		3*time.Hour + 2*time.Minute: "the database's clock is 3h2m ahead of this server's", -3 * time.Second: "the database's clock is 3s behind this server's",

@@ -70,6 +70,8 @@ type WorkerOptions struct {
 	Children childrun.Children
 	// Quota grants steps. nil: runs have no quota of steps.
 	Quota flow.Quota
+	// Timers measures the timers of runs. nil: they are not measured. It must not block.
+	Timers flow.Timers
 	// Extend registers further workflows and activities on each new worker of a project's task queue. May be nil.
 	Extend func(project string, r worker.Registry)
 	// Served is called for each project when its service starts. May be nil. It must not block.
@@ -309,7 +311,7 @@ func (w *Workers) build(c client.Client, name string) (worker.Worker, error) {
 		MaxConcurrentActivityTaskPollers: min(activityPollers, w.opts.Activities),
 		DeadlockDetectionTimeout:         longestTask, BackgroundActivityContext: w.life, Interceptors: []interceptor.WorkerInterceptor{&activityLog{project: name}},
 	})
-	interpreter := flow.New(w.life, w.engine.documents, w.engine.tap, w.engine.limits).Share(w.shares).StopAfter(longestCompute)
+	interpreter := flow.New(w.life, w.engine.documents, w.engine.tap, w.engine.limits).Share(w.shares).StopAfter(longestCompute).Measure(w.opts.Timers)
 	fresh.RegisterWorkflowWithOptions(interpreter.Run, workflow.RegisterOptions{Name: contract.RunWorkflow})
 	fresh.RegisterActivityWithOptions(w.calls.Call, activity.RegisterOptions{Name: flow.HTTPActivity})
 	fresh.RegisterActivityWithOptions(w.calls.Call, activity.RegisterOptions{Name: flow.CredentialsActivity})

@@ -29,7 +29,7 @@ type Ban struct {
 func Arrows() []Rule {
 	language := []string{"dsl", "dsl/jq"}
 	domain := []string{"internal/run", "internal/server", "internal/sealingkey", "internal/annotation", "internal/batch", "internal/problem", "internal/retention", "internal/migrate", "internal/event", "internal/dispatcher", "internal/workflow", "internal/worker", "internal/project", "internal/audit", "internal/auth", "internal/apperror", "internal/secret", "internal/system", "internal/maintenance", "internal/token", "internal/session", "internal/view", "internal/webhook", "internal/netguard", "internal/quota", "internal/redact"}
-	ambient := []string{"internal/logger", "internal/secretfile", "internal/config", "internal/pubsub", "internal/loop", "internal/backoff", "internal/lookup", "internal/semaphore", "internal/traceparent", "internal/excerpt", "internal/jsonpointer", "internal/requestid"}
+	ambient := []string{"internal/logger", "internal/secretfile", "internal/config", "internal/pubsub", "internal/loop", "internal/backoff", "internal/lookup", "internal/semaphore", "internal/traceparent", "internal/excerpt", "internal/jsonpointer", "internal/requestid", "internal/processor"}
 	waiting := []string{"internal/loop", "internal/backoff"} // the standard library only, so the libraries may link them
 	plain := []string{"conn/conntype", "dispatch/dispatchtype", "dispatch/inbox"}
 	rules := []Rule{
@@ -70,7 +70,9 @@ func Arrows() []Rule {
 		{"internal/telemetry/otlp", nil, "exports do not depend on what they export"},
 		{"internal/telemetry/tracing", nil, "spans do not depend on the traced parts, which have them in their contexts"},
 		{"internal/health", ambient, "health checks use interfaces of their own"},
-		{"internal/memory", []string{"internal/apperror", "internal/loop"}, "it measures only its own process"},
+		{"internal/memory", []string{"internal/apperror", "internal/loop", "internal/cgroup"}, "it measures only its own process"},
+		{"internal/processor", []string{"internal/loop", "internal/cgroup"}, "it measures only its own process"},
+		{"internal/cgroup", nil, "control groups do not depend on what is read of them"},
 		{"internal/store", slices.Concat(domain, ambient, plain, []string{"internal/payload", "internal/sealed", "internal/keyring"}), "it implements the domain's interfaces on a database"},
 		{"internal/migrate/legacy", slices.Concat(domain, ambient, []string{"internal/store"}), "it copies an older engine's database into the store's"},
 		{"internal/engine", slices.Concat(domain, ambient, language, []string{"conn", "dispatch/inbox", "dsl/interp", "internal/keyring", "internal/telemetry/tracing"}), "it implements the domain's interfaces on Temporal"},

@@ -1,15 +1,14 @@
 package memory
 
 import (
-	"bufio"
-	"bytes"
 	"io/fs"
 	"math"
 	"path"
 	"runtime/debug"
-	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/signalbox-dev/signalbox/internal/cgroup"
 )
 
 // The sources of a limit.
@@ -62,34 +61,14 @@ func Apply(configured int64, root fs.FS) Limit {
 // CgroupLimit returns the smallest memory limit of the control groups of this process, 0 if there is none or it cannot be read. It
 // supports versions 1 and 2 of control groups.
 func CgroupLimit(root fs.FS) int64 {
-	groups, err := fs.ReadFile(root, "proc/self/cgroup")
-	if err != nil {
-		return 0
-	}
 	least := int64(0)
-	lines := bufio.NewScanner(bytes.NewReader(groups))
-	for lines.Scan() {
-		// hierarchy:controllers:path; version 2 has the hierarchy 0 and names no controllers
-		parts := strings.SplitN(lines.Text(), ":", 3)
-		if len(parts) != 3 {
-			continue
+	for _, g := range cgroup.Of(root, "memory") {
+		file := "memory.max"
+		if g.Version == 1 {
+			file = "memory.limit_in_bytes"
 		}
-		folder, file := "sys/fs/cgroup", "memory.max"
-		if parts[1] != "" {
-			if !slices.Contains(strings.Split(parts[1], ","), "memory") {
-				continue
-			}
-			folder, file = "sys/fs/cgroup/memory", "memory.limit_in_bytes"
-		}
-		// A parent's limit applies to its children. In a container the path may lead outside of the mounted tree; then the files in the
-		// mount's root apply.
-		for at := path.Clean("/" + parts[2]); ; at = path.Dir(at) {
-			if n := readLimit(root, path.Join(folder, at, file)); n > 0 && (least == 0 || n < least) {
-				least = n
-			}
-			if at == "/" {
-				break
-			}
+		if n := readLimit(root, path.Join(g.Folder, file)); n > 0 && (least == 0 || n < least) {
+			least = n
 		}
 	}
 	return least

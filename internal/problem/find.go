@@ -420,6 +420,8 @@ func stuckTitle(code string) string {
 		return "Temporal has no execution of the run"
 	case run.ExecutionClosed:
 		return "The execution has ended in Temporal"
+	case run.TimerLate:
+		return "Temporal has not fired the run's timer"
 	}
 	return "No progress"
 }

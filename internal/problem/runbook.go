@@ -58,6 +58,8 @@ func stuckRunbook(code string) string {
 		return runbook("PoisonRuns")
 	case run.ExecutionMissing, run.ExecutionClosed:
 		return runbook("ReconcileCorrections")
+	case run.TimerLate:
+		return runbook("TimersLate")
 	}
 	return runbook("RunsStuck")
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/health"
 	"github.com/signalbox-dev/signalbox/internal/maintenance"
+	"github.com/signalbox-dev/signalbox/internal/processor"
 	"github.com/signalbox-dev/signalbox/internal/rpc"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/diagnose"
@@ -137,7 +138,9 @@ func (f *fakeSystem) service(st *storetest.Plain) *system.Service {
 		Version: "1.2.3", ServerID: "server-1", Roles: []string{"api"}, StartedAt: noon, Now: func() time.Time { return noon },
 		QueueMode:   system.QueueMode{Enabled: true, MaxRuns: 9, TTL: time.Hour},
 		Fingerprint: func() worker.Fingerprint { return worker.Fingerprint{Contract: "c"} }, Maintenance: maintenance.New(st, func() time.Time { return noon }),
-		Placement: f, Restore: f,
+		Placement: f, Restore: f, Processor: func() processor.State {
+			return processor.State{Limit: new(0.25), Used: new(0.24), Throttled: new(0.93)}
+		},
 		Store: func(context.Context) system.StoreFacts {
 			return system.StoreFacts{
 				Driver: "sqlite", Location: "/data/signalbox.db", Version: "3.50", Schema: 40, Required: 41, Bytes: 4096, Latency: time.Millisecond, ClockSkew: -3 * time.Hour,
@@ -174,6 +177,7 @@ func TestSystemStatus(t *testing.T) {
 	p.system.live = []worker.Worker{{
 		ServerID: "w", Projects: []string{"p"}, StartedAt: noon, BeatAt: noon,
 		Fingerprint: worker.Fingerprint{Contract: "c", Address: "a", Namespace: "n", NamespaceID: "i"},
+		Processor:   processor.State{Limit: new(0.0), Waiting: new(0.0)},
 	}}
 	const at = "2026-01-31T12:00:00Z"
 	body := p.do("GET", "/v1/system/status", "")
@@ -198,8 +202,13 @@ func TestSystemStatus(t *testing.T) {
 		"reconciler": {"lastTime": "`+at+`", "checked": 4, "corrections": 3, "failed": 2, "foreign": 0, "error": "half"},
 		"workers": [{
 			"serverId": "w", "contract": "c", "address": "a", "namespace": "n", "namespaceId": "i", "projects": ["p"],
-			"startTime": "`+at+`", "lastBeatTime": "`+at+`", "takesRuns": true
+			"startTime": "`+at+`", "lastBeatTime": "`+at+`", "takesRuns": true,
+			"processor": {"limit": 0, "waiting": 0, "required": 0.25}
 		}],
+		"processor": {
+			"limit": 0.25, "used": 0.24, "throttled": 0.93, "required": 0.25,
+			"shortage": "it gets 24 % of a processor (limited to 25 % of a processor and throttled in 93 % of the last minute's periods)"
+		},
 		"dependencies": [{"name": "leases", "state": "down", "title": "No Redis", "error": "redis does not answer"}, {"name": "store", "state": "up"}],
 		"store": {
 			"driver": "sqlite", "location": "/data/signalbox.db", "version": "3.50", "schema": 40, "requiredSchema": 41, "bytes": 4096, "latency": "0.001s", "clockSkew": "-10800s",

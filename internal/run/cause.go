@@ -14,6 +14,7 @@ const (
 	ExecutionMissing   = "EXECUTION_MISSING"   // Temporal does not have the run
 	ExecutionClosed    = "EXECUTION_CLOSED"    // the run has ended in Temporal
 	Poison             = "POISON"              // workers fail the run's workflow task, for a cause inside the run
+	TimerLate          = "TIMER_LATE"          // Temporal has not fired the run's timer
 	Unknown            = "UNKNOWN"             // none of these, and no progress
 )
 
@@ -21,6 +22,7 @@ const (
 const (
 	PayloadTooLarge     = "PAYLOAD_TOO_LARGE"    // a value, or a task's answer, exceeds a limit of Temporal
 	Deadlock            = "DEADLOCK"             // the task used the processor for a second without yielding
+	ProcessorShortage   = "PROCESSOR_SHORTAGE"   // the same, on a worker that gets too little processor time
 	Panic               = "PANIC"                // the worker's code panicked
 	UnknownType         = "UNKNOWN_TYPE"         // a Signalbox worker has no workflow of that type
 	NonDeterminism      = "NON_DETERMINISM"      // the history does not match what the worker's code does
@@ -36,8 +38,8 @@ const (
 // Causes returns all causes, in the order of docs/stuck.md.
 func Causes() []string {
 	return []string{
-		PayloadTooLarge, Deadlock, Panic, UnknownType, NonDeterminism, NewerInterpreter, MissingKey, ForeignWorker, DocumentUnavailable,
-		PayloadMissing, NoAnswer, Other,
+		PayloadTooLarge, Deadlock, ProcessorShortage, Panic, UnknownType, NonDeterminism, NewerInterpreter, MissingKey, ForeignWorker,
+		DocumentUnavailable, PayloadMissing, NoAnswer, Other,
 	}
 }
 
@@ -51,6 +53,6 @@ func InRun(cause string, twoBuilds bool) bool {
 func Codes() []string {
 	return []string{
 		InAnotherTemporal, EngineDisconnected, NoPoller, PollerStale, Backlog, TaskFailing, Poison, ActivityRetrying, NotStarted,
-		ExecutionMissing, ExecutionClosed, Unknown,
+		ExecutionMissing, ExecutionClosed, TimerLate, Unknown,
 	}
 }

@@ -4,10 +4,27 @@ import (
 	"context"
 	"time"
 
+	"github.com/signalbox-dev/signalbox/internal/processor"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 	"github.com/signalbox-dev/signalbox/internal/worker"
 )
+
+// load is an element of a worker's load in the column busy: one for each project that it is busy with, and one without a project for what it
+// gets of its machine's processors, which a server that does not know it ignores.
+type load struct {
+	worker.Busy
+
+	Processor *processor.State `json:"processor,omitempty"`
+}
+
+func loadOf(w worker.Worker) []load {
+	entries := []load{{Processor: &w.Processor}}
+	for _, b := range w.Busy {
+		entries = append(entries, load{Busy: b})
+	}
+	return entries
+}
 
 // BeatWorker implements [worker.Store].
 func (s *Store) BeatWorker(ctx context.Context, w worker.Worker, forget time.Duration) error {
@@ -15,7 +32,7 @@ func (s *Store) BeatWorker(ctx context.Context, w worker.Worker, forget time.Dur
 	if err != nil {
 		return err
 	}
-	busy, err := sqlrow.AsJSON(w.Busy, len(w.Busy) == 0)
+	busy, err := sqlrow.AsJSON(loadOf(w), false)
 	if err != nil {
 		return err
 	}
@@ -56,8 +73,16 @@ FROM workers WHERE beat_at >= `+now+` - $1 ORDER BY server_id`+sqlrow.Limit(limi
 // scanWorker converts the age of the heartbeat, by the database's clock, to a time of this process's clock.
 func scanWorker(row sqlrow.Scanner) (w worker.Worker, err error) {
 	f, age := &w.Fingerprint, int64(0)
+	var entries []load
 	err = row.Scan(&w.ServerID, &f.Contract, &f.Address, &f.Namespace, &f.NamespaceID, sqlrow.JSONInto(&w.Projects),
-		sqlrow.TimeInto(&w.StartedAt), &age, sqlrow.JSONInto(&w.Busy))
+		sqlrow.TimeInto(&w.StartedAt), &age, sqlrow.JSONInto(&entries))
+	for _, e := range entries {
+		if e.Processor != nil {
+			w.Processor = *e.Processor
+			continue
+		}
+		w.Busy = append(w.Busy, e.Busy)
+	}
 	w.BeatAt = time.Now().Add(-time.Duration(age) * time.Microsecond)
 	return w, err
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/health"
 	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/maintenance"
+	"github.com/signalbox-dev/signalbox/internal/processor"
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/diagnose"
@@ -88,6 +89,8 @@ type Options struct {
 	Maintenance Maintenance
 	// Placement compares Temporals.
 	Placement Placement
+	// Processor returns what the process gets of the machine's processors.
+	Processor func() processor.State
 	// Store reads the facts of the database.
 	Store func(context.Context) StoreFacts
 	// Projects lists projects by name, after a name.
@@ -126,7 +129,7 @@ func (s *Service) Status(ctx context.Context) Status {
 	asking.Go(func() { facts = s.opts.Store(ctx) })
 	status := Status{
 		At: s.opts.Now(), Version: s.opts.Version, ServerID: s.opts.ServerID, Roles: s.opts.Roles, StartedAt: s.opts.StartedAt,
-		Connection: s.connector.Status(), QueueMode: s.opts.QueueMode,
+		Connection: s.connector.Status(), QueueMode: s.opts.QueueMode, Processor: s.opts.Processor(),
 	}
 	if state, known := s.opts.Maintenance.Last(); known {
 		status.Maintenance = &state

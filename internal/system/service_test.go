@@ -19,6 +19,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/health"
 	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/maintenance"
+	"github.com/signalbox-dev/signalbox/internal/processor"
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/diagnose"
@@ -124,6 +125,9 @@ func (s *fakes) WriteAudit(_ context.Context, e audit.Entry) error {
 // errPartial is why the last comparison left runs unchanged.
 var errPartial = errors.New("half")
 
+// limit is the limit of processors.
+var limit = 0.25
+
 // leases is a dependency that is down.
 var leases = health.DependencyState{Name: "leases", State: health.Down, Since: noon, LastError: "redis does not answer"}
 
@@ -139,7 +143,7 @@ func newService() (*system.Service, *fakes) {
 	return system.NewService(s, s, s, s, s, system.Options{
 		Version: "1.2.3", ServerID: "server-1", Roles: []string{"api"}, StartedAt: noon,
 		QueueMode: system.QueueMode{Enabled: true, MaxRuns: 10, TTL: time.Hour}, Now: func() time.Time { return noon },
-		Maintenance: mode{s}, Placement: s, Restore: s,
+		Maintenance: mode{s}, Placement: s, Restore: s, Processor: func() processor.State { return processor.State{Limit: &limit} },
 		Store: func(context.Context) system.StoreFacts { return s.facts },
 		Projects: func(context.Context, string, int) ([]project.Project, error) {
 			return []project.Project{{Name: "bank"}, {Name: "shop"}}, s.listError
@@ -163,6 +167,7 @@ func TestStatusIsComplete(t *testing.T) {
 		Reconciliation: system.Reconciliation{Report: run.Report{Checked: 7}, At: noon, Err: errPartial},
 		Workers:        []system.LiveWorker{{Worker: ours, TakesRuns: true}, {Worker: foreign}},
 		Dependencies:   []health.DependencyState{leases},
+		Processor:      processor.State{Limit: &limit},
 	}, service.Status(t.Context()))
 }
 

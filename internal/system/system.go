@@ -17,6 +17,7 @@ import (
 	"github.com/signalbox-dev/signalbox/conn/conntype"
 	"github.com/signalbox-dev/signalbox/internal/health"
 	"github.com/signalbox-dev/signalbox/internal/maintenance"
+	"github.com/signalbox-dev/signalbox/internal/processor"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/worker"
 )
@@ -68,6 +69,8 @@ type Status struct {
 	// Dependencies are the dependencies of the process.
 	Dependencies []health.DependencyState
 	Store        StoreFacts
+	// Processor is what the process gets of its machine's processors.
+	Processor processor.State
 }
 
 // StoreFacts describe the database. A fact that could not be read has its zero value.

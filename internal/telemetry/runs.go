@@ -16,13 +16,14 @@ type Runs struct {
 	start histogram
 	queue histogram
 	lag   histogram
+	late  histogram
 	fixed metric.Int64Counter
 	built metric.Int64Counter
 }
 
 func newRuns(t *Telemetry) (_ *Runs, err error) {
 	meter, r := t.Meter(scope), &Runs{}
-	var errs [7]error
+	var errs [8]error
 	r.total, errs[0] = meter.Int64Counter("signalbox.runs",
 		metric.WithDescription("Runs that entered a status: queued at the start, then the final status."))
 	r.start, errs[1] = t.histogram("signalbox.run.start", "Time from the request to start a run to Temporal's acceptance.", seconds())
@@ -34,6 +35,8 @@ func newRuns(t *Telemetry) (_ *Runs, err error) {
 		metric.WithDescription("Rebuilds of the rows of runs from their histories, by outcome: rebuilt, failed or canceled. Only processes with the worker role export it."))
 	r.steps, errs[6] = meter.Int64Counter("signalbox.steps",
 		metric.WithDescription("Steps of runs that ended in this process, by status. Each entry of a task is a step, in a loop one for each turn; the attempts of a call are not."))
+	r.late, errs[7] = t.histogram("signalbox.timer.lateness",
+		"Time from when a timer of a run was due (a wait, the delay of a retry, a timeout) until a worker received it.", seconds())
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, err
 	}
@@ -54,6 +57,7 @@ func (r *Runs) Begin(ctx context.Context, project string, of Counted) {
 	}
 	r.start.begin(attribute.String("project", project))
 	r.queue.begin(attribute.String("project", project))
+	r.late.begin(attribute.String("project", project))
 }
 
 func runLabels(project, status string) metric.MeasurementOption {
@@ -78,6 +82,11 @@ func (r *Runs) Started(ctx context.Context, project string, took time.Duration) 
 // Waited records how long a run was queued (signalbox_run_queue_wait_seconds).
 func (r *Runs) Waited(ctx context.Context, project string, queued time.Duration) {
 	r.queue.record(ctx, max(0, queued), attribute.String("project", project))
+}
+
+// Fired records how late a timer of a run was (signalbox_timer_lateness_seconds).
+func (r *Runs) Fired(ctx context.Context, project string, late time.Duration) {
+	r.late.record(ctx, late, attribute.String("project", project))
 }
 
 // Projected records how far the store lagged behind Temporal (signalbox_projection_lag_seconds).

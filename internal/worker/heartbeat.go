@@ -7,23 +7,30 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/loop"
+	"github.com/signalbox-dev/signalbox/internal/processor"
 )
 
 // Heartbeat writes the heartbeats of this process: at an interval, and when Wake is called because the fingerprint may have changed.
 type Heartbeat struct {
 	*loop.Loop
 
-	store       Store
-	self        Worker
-	fingerprint func() Fingerprint
-	busy        func() []Busy
-	failing     bool
+	store   Store
+	self    Worker
+	sources Sources
+	failing bool
 }
 
-// NewHeartbeat returns the heartbeat of a process that serves the projects, or all projects when there are none. fingerprint is called
-// for every heartbeat: the namespace's ID is unknown until Temporal was reached. So is busy.
-func NewHeartbeat(store Store, serverID string, projects []string, fingerprint func() Fingerprint, busy func() []Busy) *Heartbeat {
-	h := &Heartbeat{store: store, self: Worker{ServerID: serverID, Projects: projects}, fingerprint: fingerprint, busy: busy}
+// Sources return what changes in a worker. They are called for every heartbeat.
+type Sources struct {
+	// Fingerprint is without the namespace's ID until Temporal was reached.
+	Fingerprint func() Fingerprint
+	Busy        func() []Busy
+	Processor   func() processor.State
+}
+
+// NewHeartbeat returns the heartbeat of a process that serves the projects, or all projects when there are none.
+func NewHeartbeat(store Store, serverID string, projects []string, sources Sources) *Heartbeat {
+	h := &Heartbeat{store: store, self: Worker{ServerID: serverID, Projects: projects}, sources: sources}
 	h.Loop = loop.New(h.beat)
 	return h
 }
@@ -41,7 +48,7 @@ func (h *Heartbeat) Stop(ctx context.Context) error {
 
 func (h *Heartbeat) beat(ctx, _ context.Context) time.Duration {
 	w := h.self
-	w.Fingerprint, w.Busy = h.fingerprint(), h.busy()
+	w.Fingerprint, w.Busy, w.Processor = h.sources.Fingerprint(), h.sources.Busy(), h.sources.Processor()
 	err := h.store.BeatWorker(ctx, w, forgetAfter)
 	if err != nil && ctx.Err() == nil && !h.failing {
 		logger.FromContext(ctx).WarnContext(ctx, "Heartbeat could not be written; trying again", "error", err)

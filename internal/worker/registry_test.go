@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/signalbox-dev/signalbox/internal/apperror"
+	"github.com/signalbox-dev/signalbox/internal/processor"
 	"github.com/signalbox-dev/signalbox/internal/worker"
 )
 
@@ -231,17 +232,23 @@ func TestHeartbeat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBook()
 		id := ""
-		h := worker.NewHeartbeat(b, "host-1", []string{"shop"}, func() worker.Fingerprint {
-			b.mu.Lock()
-			defer b.mu.Unlock()
-			return made("a", "", id)
-		}, func() []worker.Busy { return []worker.Busy{{Project: "shop", Activities: time.Unix(9, 0)}} })
+		share := 0.24
+		h := worker.NewHeartbeat(b, "host-1", []string{"shop"}, worker.Sources{
+			Fingerprint: func() worker.Fingerprint {
+				b.mu.Lock()
+				defer b.mu.Unlock()
+				return made("a", "", id)
+			},
+			Busy:      func() []worker.Busy { return []worker.Busy{{Project: "shop", Activities: time.Unix(9, 0)}} },
+			Processor: func() processor.State { return processor.State{Used: &share} },
+		})
 		require.NoError(t, h.Start(t.Context()))
 		synctest.Wait()
 		w := b.workers["host-1"]
 		require.Equal(t, []any{[]string{"shop"}, time.Now(), "", 24 * time.Hour}, []any{w.Projects, w.StartedAt, w.Fingerprint.NamespaceID, b.forget})
 		require.Equal(t, worker.Busy{Project: "shop", Activities: time.Unix(9, 0)}, w.BusyWith("shop"))
 		require.Zero(t, w.BusyWith("bank"))
+		require.Equal(t, &share, w.Processor.Used)
 		b.mu.Lock()
 		id, b.away = "n1", errors.New("away")
 		b.mu.Unlock()

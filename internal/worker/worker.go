@@ -7,7 +7,7 @@
 //	registry := worker.NewRegistry(store, fingerprint)
 //	live, known := registry.Live(ctx)
 //	err := registry.Check(project, live)                              // before a run is started
-//	heartbeat := worker.NewHeartbeat(store, serverID, projects, fingerprint)
+//	heartbeat := worker.NewHeartbeat(store, serverID, projects, worker.Sources{Fingerprint: fingerprint, Busy: busy, Processor: state})
 //	err = heartbeat.Start(ctx)
 //
 // The package does not report whether a worker polls; Temporal reports that. Without any live worker, runs are accepted: a worker may
@@ -20,6 +20,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/signalbox-dev/signalbox/internal/processor"
 )
 
 const (
@@ -72,6 +74,8 @@ type Worker struct {
 	BeatAt time.Time
 	// Busy are the projects whose task queues it does not poll now, because its slots are in use.
 	Busy []Busy
+	// Processor is what it got of its machine's processors until its last heartbeat.
+	Processor processor.State
 }
 
 // Busy reports that a worker takes no more tasks of a project until one of those in progress ends, or there is

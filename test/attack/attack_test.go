@@ -179,7 +179,7 @@ func start(t *testing.T, role string) *server {
 	require.Eventually(t, func() bool {
 		status, _, _ := s.ask(t.Context(), "", http.MethodGet, "/livez", "")
 		return status == http.StatusOK
-	}, time.Minute, 20*time.Millisecond)
+	}, platform.Patience, 20*time.Millisecond)
 	s.viewer = s.token(t, "viewer", "--bootstrap", "--role", "default=viewer")
 	return s
 }

@@ -231,7 +231,7 @@ func (x *environment) runWorkload(t *testing.T, b workload) (canceled promise.Ti
 	}
 	for began, rounds := time.Now(), 1; ; rounds++ {
 		for i, r := range x.start(t, b, workflow) {
-			ended := x.servers[i%2].Await(t, r.GetId(), 2*time.Minute, b.status)
+			ended := x.servers[i%2].Await(t, r.GetId(), platform.Patience, b.status)
 			require.Contains(t, strings.ToLower(ended.GetError().String()), b.text)
 		}
 		if took := time.Since(began); took >= x.least {
@@ -268,7 +268,7 @@ func (x *environment) cancel(t *testing.T, b workload, runs []*signalboxv1.Run) 
 		if !strings.Contains(r.Stderr, "[RUN_ENDED]") { // it may have ended in the meantime
 			require.Equal(t, platform.ExitOK, r.Code, r.String())
 		}
-		x.servers[i%2].Await(t, now.GetId(), time.Minute, append([]string{"canceled"}, b.ends...)...)
+		x.servers[i%2].Await(t, now.GetId(), platform.Patience, append([]string{"canceled"}, b.ends...)...)
 		canceled = append(canceled, time.Since(asked))
 	}
 	return canceled
@@ -287,20 +287,12 @@ func (x *environment) requireWithinBounds(t *testing.T, b workload, quiet, stead
 	t.Helper()
 	limit := 2*quiet.At(.95) + noise
 	t.Logf("steady load: quiet %s; during %q %s (%d runs)", quiet, b.name, steady, len(steady))
-	if promise.Full() {
-		require.LessOrEqual(t, steady.At(.95), limit, "p95 of the other project's runs")
-	} else {
-		require.LessOrEqual(t, steady.At(.95), limit+5*time.Second, "p95 of the other project's runs, on a busy machine")
-	}
+	promise.Within(t, "p95 of the other project's runs", steady.At(.95), limit)
 	if len(canceled) == 0 {
 		return
 	}
 	t.Logf("ended after cancellation: %s", canceled)
-	within := endWithin
-	if !promise.Full() {
-		within *= 3
-	}
-	require.LessOrEqual(t, canceled.Worst(), within, "the end after a cancellation")
+	promise.Within(t, "the end after a cancellation", canceled.Worst(), endWithin)
 }
 
 // The run enters a million steps in the process that answers the requests.
@@ -315,7 +307,7 @@ func TestComputingRunIsReadAndTerminatedWithoutDelay(t *testing.T) {
 		id := s.Start(t, workflow, "").GetId()
 		steps := int64(0)
 		// The run computes while it is read: the number of its steps grows.
-		platform.Eventually(t, time.Minute, func() string {
+		platform.Eventually(t, platform.Patience, func() string {
 			began := time.Now()
 			r := s.Run(t, id)
 			reads = append(reads, time.Since(began))

@@ -58,7 +58,7 @@ func TestStopEndsWithinItsBudget(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			frontend := frontendOfShared(t, conntest.Options{})
-			s := newSubject(t, rebuildOptions(frontend.Addr()))
+			s := newSubject(t, rebuilding(promptOptions(frontend.Addr())))
 			bring(t, s, frontend)
 			ctx, cancel := context.WithTimeout(t.Context(), budget)
 			defer cancel()

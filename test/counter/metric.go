@@ -3,8 +3,12 @@ package counter
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
+	"maps"
+	"math"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -58,4 +62,31 @@ func cutSeries(line, name string, labels []string) (series, value string, ok boo
 		}
 	}
 	return line[:end], line[end+1:], true
+}
+
+// Buckets reads a histogram of a page: the finite upper bounds of its buckets in their order, and how many measurements of all series each one
+// includes.
+func Buckets(page, name string) (bounds, counts []float64, err error) {
+	sums := map[float64]float64{}
+	for line := range strings.Lines(page) {
+		found, text, ok := cutSeries(strings.TrimSpace(line), name+"_bucket", nil)
+		if !ok {
+			continue
+		}
+		_, rest, _ := strings.Cut(found, `le="`)
+		le, _, _ := strings.Cut(rest, `"`)
+		bound, err1 := strconv.ParseFloat(le, 64)
+		count, err2 := strconv.ParseFloat(text, 64)
+		if err := errors.Join(err1, err2); err != nil {
+			return nil, nil, fmt.Errorf("the histogram %s: %w", found, err)
+		}
+		if !math.IsInf(bound, 1) {
+			sums[bound] += count
+		}
+	}
+	bounds = slices.Sorted(maps.Keys(sums))
+	for _, bound := range bounds {
+		counts = append(counts, sums[bound])
+	}
+	return bounds, counts, nil
 }

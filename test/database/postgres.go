@@ -9,14 +9,13 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-const startLimit = time.Minute
+const startLimit = platform.Patience
 
 // Postgres is a Postgres server in its own process.
 type Postgres struct {

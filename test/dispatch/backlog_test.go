@@ -43,7 +43,7 @@ func TestBacklogWithoutWorkers(t *testing.T) {
 		require.Zero(t, read(metric, project), metric)
 	}
 	x.join(t, 1)
-	platform.Eventually(t, patience, func() string {
+	platform.Eventually(t, soon, func() string {
 		if pending := read("dispatcher_inbox_pending", project); pending > 0 {
 			return fmt.Sprintf("%v are pending", pending)
 		}

@@ -45,7 +45,7 @@ func singleProcess(t *testing.T) platform.ServerOptions {
 func waitForEvent(t *testing.T, s *platform.Server, position int64, done func(*signalboxv1.GetEventResponse) bool) *signalboxv1.GetEventResponse {
 	t.Helper()
 	var got *signalboxv1.GetEventResponse
-	platform.Eventually(t, patience, func() string {
+	platform.Eventually(t, soon, func() string {
 		res, err := s.Events.GetEvent(t.Context(), connect.NewRequest(&signalboxv1.GetEventRequest{Project: platform.DefaultProject, Position: position}))
 		if err != nil {
 			return err.Error()
@@ -276,7 +276,7 @@ func TestSingleProcessReclaimsItsDispatcher(t *testing.T) {
 	f.Follow(s)
 	waitFor(t, time.Second)
 	f.Stop(t)
-	v := feed.Judge(t, feed.Evidence{Feed: f, Server: s, Starts: []string{workflow}, Limit: patience})
+	v := feed.Judge(t, feed.Evidence{Feed: f, Server: s, Starts: []string{workflow}, Limit: soon})
 	promise.Record(t, promise.Figure{Promise: "P-D4", What: "the only process, on SQLite, asked to hand over, killed and started again under events; the longest that one waited", Trials: 1,
 		Aim: "none lost, none twice", Figure: f.String() + "; " + promise.Times{longestWait(v)}.String()})
 }

@@ -75,7 +75,7 @@ func TestAllViewsAgreeUnderFaults(t *testing.T) {
 			}
 			project := cmp.Or(f.project, platform.DefaultProject)
 			for _, s := range b.asked {
-				picture.Await(t, patience, s, project, func(p picture.Picture) string { return f.wrong(b, p) })
+				picture.Await(t, soon, s, project, func(p picture.Picture) string { return f.wrong(b, p) })
 			}
 		})
 	}
@@ -109,7 +109,7 @@ func (f fault) build(t *testing.T) *brokenPlatform {
 	b.waitForOwner(t)
 	b.waitForRegistered(t, soon)
 	b.run = b.Start(t, b.Publish(t, platform.Document("waits", "  - wait:\n      wait: {seconds: 10}\n")), "").GetId()
-	b.Await(t, b.run, patience, "waiting")
+	b.Await(t, b.run, soon, "waiting")
 	b.feed = b.startTraffic(t)
 	return b
 }

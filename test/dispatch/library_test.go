@@ -192,7 +192,7 @@ func TestBurstAcrossContinueAsNew(t *testing.T) {
 		c.publish(t, owner, orders, published, events)
 		published += events
 	}
-	platform.Eventually(t, patience, func() string {
+	platform.Eventually(t, soon, func() string {
 		if line := c.executions(t, orders); len(line) < 2 {
 			return fmt.Sprintf("the history has %d events, and was not continued", line[0].Events)
 		}

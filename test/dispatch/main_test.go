@@ -30,8 +30,7 @@ func TestMain(m *testing.M) {
 var shared *platform.Shared[*platform.Temporal]
 
 const (
-	soon     = time.Minute
-	patience = 2 * time.Minute // until the platform has recovered
+	soon = platform.Patience
 
 	// dispatcherID is that of the project default, on every host (P-D1).
 	dispatcherID = "dispatcher-default-signalbox-default"
@@ -140,7 +139,7 @@ func (x *environment) dispatcher(t *testing.T) (*signalboxv1.Dispatcher, error) 
 func (x *environment) waitForOwner(t *testing.T) *worker {
 	t.Helper()
 	var owner *worker
-	platform.Eventually(t, patience, func() string {
+	platform.Eventually(t, soon, func() string {
 		d, err := x.dispatcher(t)
 		if err != nil {
 			return err.Error()
@@ -172,7 +171,7 @@ func (x *environment) waitForSuccessor(t *testing.T, old *worker) (*worker, time
 	t.Helper()
 	began := time.Now()
 	var owner *worker
-	platform.Eventually(t, patience, func() string {
+	platform.Eventually(t, soon, func() string {
 		if owner = x.waitForOwner(t); owner == old {
 			return fmt.Sprintf("%s still owns the dispatcher", old.id)
 		}
@@ -256,7 +255,7 @@ func (x *environment) startTrafficAt(t *testing.T, wanted, unwanted int) *traffi
 	if len(x.workers) > 0 {
 		f.collects = x.Publish(t, feed.Collector("collects", kind))
 		f.wakes = []string{x.Start(t, f.collects, "").GetId()}
-		x.Await(t, f.wakes[0], patience, "waiting")
+		x.Await(t, f.wakes[0], soon, "waiting")
 	}
 	servers := []*platform.Server{x.Server}
 	f.Feed = feed.Start(t, feed.Options{Type: kind, PerSecond: wanted, Servers: servers})
@@ -276,7 +275,7 @@ func (f *traffic) verify(t *testing.T, x *environment) feed.Verdict {
 	end := feed.New(feed.Options{Type: f.Type + ".end", Servers: []*platform.Server{x.Server}})
 	require.Len(t, end.Send(t.Context(), 0, 1), 1)
 	return feed.Judge(t, feed.Evidence{Feed: f.Feed, Server: x.Server, Starts: []string{f.starts}, Wakes: f.wakes,
-		Limit: promise.Length(patience, 15*time.Minute)})
+		Limit: promise.Length(soon, 15*time.Minute)})
 }
 
 // longestWait returns the longest time that an event waited for its run.

@@ -157,7 +157,7 @@ func (c *processGroup) owner(t *testing.T, name dispatch.Name, members ...*membe
 	id, err := dispatch.ID(name.Project, name.TaskQueue)
 	require.NoError(t, err)
 	var found *member
-	platform.Eventually(t, patience, func() string {
+	platform.Eventually(t, soon, func() string {
 		for _, m := range members {
 			if !m.owns(name) {
 				continue
@@ -181,14 +181,19 @@ func (c *processGroup) publish(t *testing.T, m *member, name dispatch.Name, firs
 		wake = c.inbox.Publish(name, "lane", n) || wake
 	}
 	if wake {
-		require.NoError(t, m.Ring(t.Context(), name))
+		platform.Eventually(t, soon, func() string {
+			if err := m.Ring(t.Context(), name); err != nil {
+				return err.Error()
+			}
+			return ""
+		})
 	}
 }
 
 // requireDelivered waits until the events from 0 on were delivered, and requires each once and in order.
 func (c *processGroup) requireDelivered(t *testing.T, name dispatch.Name, count int) {
 	t.Helper()
-	platform.Eventually(t, patience, func() string {
+	platform.Eventually(t, soon, func() string {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if got := len(c.delivered[name]); got < count {

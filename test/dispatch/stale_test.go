@@ -144,7 +144,7 @@ func TestStaleDispatcherIsCleanedUp(t *testing.T) {
 		})
 		s.Kill()
 		killed := time.Now()
-		e := x.ended(t, patience, side, run)
+		e := x.ended(t, soon, side, run)
 		cleanup = append(cleanup, e.Close.Sub(killed))
 		platform.Eventually(t, soon, func() string {
 			n, err := x.redis.Client.Exists(t.Context(), x.key("dispatcher:side:signalbox-side")).Result()

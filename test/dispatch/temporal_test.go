@@ -81,7 +81,7 @@ func TestBurstDuringHandover(t *testing.T) {
 	f := feed.New(feed.Options{Type: kind, Servers: []*platform.Server{x.Server}})
 	others := feed.New(feed.Options{Type: kind + ".others", Servers: []*platform.Server{x.Server}})
 	run := x.Start(t, x.Publish(t, feed.Collector("collects", kind)), "")
-	x.Await(t, run.GetId(), patience, "waiting")
+	x.Await(t, run.GetId(), soon, "waiting")
 	var starts []string
 	if promise.Full() {
 		starts = []string{x.Publish(t, feed.Starter("starts", kind))}
@@ -138,19 +138,19 @@ func TestRefusedRequestsAreNamed(t *testing.T) {
 	t.Run("signals", func(t *testing.T) {
 		kind := "io.example.refused"
 		run := x.Start(t, x.Publish(t, feed.Collector("collects", kind)), "")
-		x.Await(t, run.GetId(), patience, "waiting")
+		x.Await(t, run.GetId(), soon, "waiting")
 		sent := 0
 		send := func(source string) {
 			sent++
 			require.Equal(t, platform.ExitOK, x.CLI(t, "event", "send", "--type", kind, "--source", source, "--id", strconv.Itoa(sent)).Code)
 		}
-		platform.Eventually(t, patience, func() string {
+		platform.Eventually(t, soon, func() string {
 			list := x.CLI(t, "event", "list", "--retrying")
 			if !strings.Contains(list.Stdout, "/refused") {
 				// A parked dispatcher needs a signal, too: an event that is delivered keeps it awake for a while.
 				f.Clear()
 				send("/earlier")
-				platform.Eventually(t, patience, func() string {
+				platform.Eventually(t, soon, func() string {
 					event := x.CLI(t, "event", "show", strconv.Itoa(sent))
 					if !strings.Contains(event.Stdout, "done") {
 						return event.String()
@@ -175,7 +175,7 @@ func TestRefusedRequestsAreNamed(t *testing.T) {
 		})
 		require.NotContains(t, x.CLI(t, "event", "list", "--dead").Stdout, "/refused")
 		f.Clear()
-		platform.Eventually(t, patience, func() string {
+		platform.Eventually(t, soon, func() string {
 			lag, _, err := counter.Metric(t.Context(), x.Server, "dispatcher_inbox_lag_seconds", `project="default"`)
 			if err != nil || lag > 0 {
 				return fmt.Sprintf("the lag is %v: %v", lag, err)

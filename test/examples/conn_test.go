@@ -57,7 +57,7 @@ func TestConnExampleSurvivesOutage(t *testing.T) {
 	require.Positive(t, s.health(t).Statistics.Outages)
 
 	s.Terminate()
-	code, ended := s.WaitFor(20 * time.Second)
+	code, ended := s.WaitFor(limit)
 	require.True(t, ended, "it stops by itself")
 	require.Zero(t, code, s.Output())
 }

@@ -55,7 +55,7 @@ func TestDispatchExampleDeliversOnceAcrossCrashes(t *testing.T) {
 	require.True(t, strings.HasPrefix(second.Owner, other.name+"-"), second.Owner)
 	require.Greater(t, second.Epoch, first.Epoch)
 	requireDelivered(t, data, "orphaned")
-	platform.Eventually(t, time.Minute, func() string { // the takeover is reported a moment after it is done
+	platform.Eventually(t, limit, func() string { // the takeover is reported a moment after it is done
 		if strings.Contains(other.Output(), "outcome=takeover") {
 			return ""
 		}
@@ -64,11 +64,11 @@ func TestDispatchExampleDeliversOnceAcrossCrashes(t *testing.T) {
 
 	back := open(crashed.name)
 	other.Terminate()
-	code, ended := other.WaitFor(time.Minute)
+	code, ended := other.WaitFor(limit)
 	require.True(t, ended, "it stops by itself")
 	require.Zero(t, code, other.Output())
 	third := back.owned(t, second.Owner)
-	platform.Eventually(t, time.Minute, func() string { // as above
+	platform.Eventually(t, limit, func() string { // as above
 		if strings.Contains(back.Output(), "outcome=handover") {
 			return ""
 		}
@@ -80,7 +80,7 @@ func TestDispatchExampleDeliversOnceAcrossCrashes(t *testing.T) {
 	delivered := func() string { return anna.Output() + ben.Output() + back.Output() }
 	for _, letter := range []string{"early", "orphaned", "late"} {
 		put := regexp.MustCompile("letter=" + letter + " to=ada attempt=[0-9]+ again=false")
-		platform.Eventually(t, time.Minute, func() string { // the delivery is reported a moment after it is done
+		platform.Eventually(t, limit, func() string { // the delivery is reported a moment after it is done
 			if put.MatchString(delivered()) {
 				return ""
 			}

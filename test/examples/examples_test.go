@@ -21,8 +21,7 @@ import (
 
 const (
 	folder = "../../examples/workflows"
-	// limit covers the real waits and delays of the examples on a busy machine.
-	limit = 90 * time.Second
+	limit  = platform.Patience
 )
 
 var dev *platform.Shared[*platform.Server]

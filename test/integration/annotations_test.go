@@ -29,7 +29,7 @@ func TestOutageIsAnAnnotation(t *testing.T) {
 	require.Equal(t, name, list("publish")[0].GetSubject())
 
 	temporal.Kill()
-	platform.Eventually(t, time.Minute, func() string {
+	platform.Eventually(t, soon, func() string {
 		if found := list("outage"); len(found) != 1 || found[0].GetEnd() != nil {
 			return "no open outage"
 		}
@@ -37,7 +37,7 @@ func TestOutageIsAnAnnotation(t *testing.T) {
 	})
 	temporal.Restart(t)
 	var outage *signalboxv1.Annotation
-	platform.Eventually(t, time.Minute, func() string {
+	platform.Eventually(t, soon, func() string {
 		if outage = list("outage")[0]; outage.GetEnd() == nil {
 			return "the outage lasts"
 		}

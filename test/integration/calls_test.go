@@ -101,7 +101,7 @@ func TestCallOfKilledWorkerIsTheFirstAttempt(t *testing.T) {
 			s = platform.StartServer(t, options)
 			<-gate.Arrived
 			gate.Open()
-			s.Await(t, id, 90*time.Second, "completed")
+			s.Await(t, id, soon, "completed")
 			require.Len(t, o.Calls(tc.route), 2)
 			require.Equal(t, []string{"unknown", "answered 200"}, outcomes(s.Steps(t, id)[0]))
 		})
@@ -131,7 +131,7 @@ func TestCallThatMustNotRepeatIsSentOnce(t *testing.T) {
 	<-gate.Arrived
 	s.Kill()
 	s = platform.StartServer(t, options)
-	run := s.Await(t, id, 90*time.Second, "completed")
+	run := s.Await(t, id, soon, "completed")
 	require.JSONEq(t, `{"title":"Outcome unknown","status":504}`, run.GetOutput().GetJson())
 	require.Len(t, o.Calls("GET /once"), 1)
 	require.Equal(t, []string{"unknown"}, outcomes(s.Steps(t, id)[1]))
@@ -151,7 +151,7 @@ func TestStopWaitsForSlowCall(t *testing.T) {
 	s.Terminate()
 	<-time.After(time.Second)
 	gate.Open()
-	code, ended := s.WaitFor(30 * time.Second)
+	code, ended := s.WaitFor(soon)
 	require.True(t, ended, "the server did not stop")
 	require.Equal(t, platform.ExitOK, code, s.Output())
 	s = platform.StartServer(t, options)

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"connectrpc.com/connect"
 	"github.com/stretchr/testify/require"
@@ -48,7 +47,7 @@ func TestRunContinuesAfterServerKill(t *testing.T) {
 		gate.Open()
 		s = platform.StartServer(t, options)
 		// The call that was lost with its worker is detected by its missing heartbeat.
-		run := s.Await(t, id, 90*time.Second, "completed")
+		run := s.Await(t, id, soon, "completed")
 		require.JSONEq(t, `{"n":3}`, run.GetOutput().GetJson())
 
 		steps := s.Steps(t, id)
@@ -107,7 +106,7 @@ func TestServerRestartedGracefullyUnderLoad(t *testing.T) {
 			started = append(started, s.Start(t, name, "").GetId())
 		}
 		s.Terminate()
-		code, ended := s.WaitFor(15 * time.Second)
+		code, ended := s.WaitFor(soon)
 		require.True(t, ended, "the server did not stop")
 		require.Equal(t, platform.ExitOK, code, s.Output())
 		s = platform.StartServer(t, options)
@@ -143,7 +142,7 @@ func TestWatchResumesAfterRestart(t *testing.T) {
 	s = platform.StartServer(t, options)
 	gate.Open()
 	for _, p := range []*platform.Process{watch, wait} {
-		code, ended := p.WaitFor(90 * time.Second)
+		code, ended := p.WaitFor(soon)
 		require.True(t, ended, "%s is still waiting:\n%s", p.Name, p.Output())
 		require.Equal(t, platform.ExitOK, code, p.Output())
 		require.Contains(t, p.Stdout.String(), "completed")
@@ -223,7 +222,7 @@ func TestServerStartsBeforeTemporal(t *testing.T) {
 	t.Parallel()
 	temporal := platform.StartTemporal(t)
 	temporal.Terminate()
-	_, ended := temporal.WaitFor(15 * time.Second)
+	_, ended := temporal.WaitFor(soon)
 	require.True(t, ended)
 	s := platform.LaunchServer(t, platform.ServerOptions{Temporal: temporal.Address, Store: platform.SQLite(t)})
 	s.AwaitAPI(t)

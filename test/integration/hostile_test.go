@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/signalbox-dev/signalbox/test/platform"
+	"github.com/signalbox-dev/signalbox/test/promise"
 )
 
 const (
@@ -113,7 +114,7 @@ func TestHostileViewerDoesNotStopOthers(t *testing.T) {
 	}
 	flood.Wait()
 	t.Logf("another caller was answered %d times, in %s at most; the server used %.0f MB", answers, slowest.Round(time.Millisecond), memory)
-	require.Less(t, slowest, time.Second)
+	promise.Within(t, "an answer to another caller", slowest, time.Second)
 	require.Less(t, memory, float64(hostileMemory))
 	status, reason = g.ask(t, http.MethodPost, "/signalbox.v1.WorkflowService/ValidateWorkflow", other, `{"project":"shop","source":"a: 1"}`)
 	require.Equal(t, http.StatusOK, status, "the server has stopped working for the one that has gone: %s", reason)

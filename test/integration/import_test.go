@@ -114,7 +114,7 @@ func importOlder(t *testing.T, source, store platform.Store) string {
 	r := platform.Run(t, platform.Command{
 		Binary: platform.ServerBinary(t), Args: []string{"migrate", "import", "--from", source.DSN, "--project", platform.DefaultProject},
 		Env:   []string{"SIGNALBOX_STORE_DRIVER=" + store.Driver, "SIGNALBOX_STORE_DSN=" + store.DSN, platform.WithKeys(t)},
-		Limit: promise.Length(2*time.Minute, 2*time.Hour),
+		Limit: promise.Length(soon, 2*time.Hour),
 	})
 	require.Equal(t, platform.ExitOK, r.Code, r.String())
 	require.NotContains(t, r.String(), "planted-4711")

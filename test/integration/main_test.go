@@ -6,7 +6,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -15,7 +14,7 @@ import (
 )
 
 // soon bounds what takes milliseconds on an idle machine.
-const soon = time.Minute
+const soon = platform.Patience
 
 // Servers that tests share if they do not break them, one per database.
 var sqliteServer, postgresServer *platform.Shared[*platform.Server]

@@ -19,10 +19,11 @@ import (
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/test/origin"
 	"github.com/signalbox-dev/signalbox/test/platform"
+	"github.com/signalbox-dev/signalbox/test/promise"
 )
 
 // agreed is the limit for differences between rows and Temporal.
-const agreed = 60 * time.Second
+var agreed = promise.Limit(60 * time.Second)
 
 // environment is a server with a Temporal and a database that the tests modify directly.
 type environment struct {

@@ -2,7 +2,6 @@ package integration_test
 
 import (
 	"testing"
-	"time"
 
 	"connectrpc.com/connect"
 	"github.com/stretchr/testify/require"
@@ -21,7 +20,7 @@ func TestStopOfWorkflow(t *testing.T) {
 	ids := startMany(t, s, name, 3)
 	spared := startMany(t, s, other, 1)
 	for _, id := range ids {
-		s.Await(t, id, time.Minute, "waiting")
+		s.Await(t, id, soon, "waiting")
 	}
 	stop := func(m *signalboxv1.StopWorkflowRequest) (*signalboxv1.StopWorkflowResponse, error) {
 		m.Project, m.Workflow = platform.DefaultProject, name
@@ -40,10 +39,10 @@ func TestStopOfWorkflow(t *testing.T) {
 	done, err := stop(&signalboxv1.StopWorkflowRequest{Reason: "wrong prices", RequestId: "stop-1", ExpectedOpen: new(dry.GetBatch().GetTotal())})
 	require.NoError(t, err)
 	require.True(t, done.GetPaused())
-	b := awaitBatch(t, s, done.GetBatch().GetId(), time.Minute, batchEnded)
+	b := awaitBatch(t, s, done.GetBatch().GetId(), soon, batchEnded)
 	require.EqualValues(t, 3, b.GetSucceeded())
 	for _, id := range ids {
-		s.Await(t, id, time.Minute, "canceled")
+		s.Await(t, id, soon, "canceled")
 	}
 	_, err = s.TryStart(t.Context(), name, "")
 	require.ErrorContains(t, err, "is paused (wrong prices)")
@@ -51,5 +50,5 @@ func TestStopOfWorkflow(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, b.GetId(), again.GetBatch().GetId())
 	require.False(t, again.GetCreated())
-	s.Await(t, spared[0], time.Minute, "waiting")
+	s.Await(t, spared[0], soon, "waiting")
 }

@@ -23,11 +23,13 @@ import (
 )
 
 const (
-	// stuckAfter is the time without progress after which these tests' runs are stuck, and stuckWithin the limit until that is reported.
-	stuckAfter  = "SIGNALBOX_RUNS_STUCK_AFTER=2s"
-	stuckWithin = 15 * time.Second
-	noPoller    = "NO_POLLER"
+	// stuckAfter is the time without progress after which these tests' runs are stuck.
+	stuckAfter = "SIGNALBOX_RUNS_STUCK_AFTER=2s"
+	noPoller   = "NO_POLLER"
 )
+
+// stuckWithin is the limit until a stuck run is reported.
+var stuckWithin = promise.Limit(15 * time.Second)
 
 // awaitStuck waits until a run has a diagnosis with this code.
 func awaitStuck(t *testing.T, s *platform.Server, id, code string, limit time.Duration) *signalboxv1.Stuck {
@@ -175,9 +177,14 @@ func TestWaitingRunIsNotStuck(t *testing.T) {
 	platform.Throughout(t, 7*time.Second, func() string {
 		return s.Run(t, long).GetStuck().GetCode() + s.Run(t, listens).GetStuck().GetCode()
 	})
-	_, metrics, err := s.Get(t.Context(), "/metrics")
-	require.NoError(t, err)
-	require.Contains(t, metrics, `signalbox_runs_stuck{code="UNKNOWN"} 0`, "it has run a diagnosis")
+	platform.Eventually(t, soon, func() string {
+		_, metrics, err := s.Get(t.Context(), "/metrics")
+		require.NoError(t, err)
+		if !strings.Contains(metrics, `signalbox_runs_stuck{code="UNKNOWN"} 0`) {
+			return "it has run no diagnosis"
+		}
+		return ""
+	})
 }
 
 func TestRunsThatWorkersDoNotComplete(t *testing.T) {

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -18,7 +17,7 @@ import (
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-const soon = time.Minute
+const soon = platform.Patience
 
 // stack is a server with its Temporal.
 type stack struct {

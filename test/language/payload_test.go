@@ -69,10 +69,10 @@ func TestLargeValuesAreAcceptedEverywhere(t *testing.T) {
 			t.Run(fmt.Sprintf("%s of %d bytes", place, size), func(t *testing.T) {
 				id := s.Start(t, s.Publish(t, platform.Document(place, tasks)), "{}").GetId()
 				if place == "expect" {
-					problem := s.Await(t, id, 2*time.Minute, "failed").GetError()
+					problem := s.Await(t, id, soon, "failed").GetError()
 					require.True(t, strings.HasSuffix(problem.GetType(), "/timeout"), "%v", problem)
 				} else {
-					run := s.Await(t, id, 2*time.Minute, "completed")
+					run := s.Await(t, id, soon, "completed")
 					if strings.Contains(tasks, "length") {
 						require.JSONEq(t, fmt.Sprintf(`{"n":%d}`, size), run.GetOutput().GetJson())
 					}
@@ -83,7 +83,7 @@ func TestLargeValuesAreAcceptedEverywhere(t *testing.T) {
 		t.Run(fmt.Sprintf("input of %d bytes", size), func(t *testing.T) {
 			id := s.Start(t, s.Publish(t, platform.Document("input", "  - small: {set: '${ {n: (.v | length)} }'}\n")),
 				`{"v":"`+strings.Repeat("c", size)+`"}`).GetId()
-			require.JSONEq(t, fmt.Sprintf(`{"n":%d}`, size), s.Await(t, id, 2*time.Minute, "completed").GetOutput().GetJson())
+			require.JSONEq(t, fmt.Sprintf(`{"n":%d}`, size), s.Await(t, id, soon, "completed").GetOutput().GetJson())
 			requireSmallHistory(t, s, id)
 		})
 	}
@@ -106,11 +106,11 @@ func TestTooLargeValuesAreErrors(t *testing.T) {
 		t.Run(place, func(t *testing.T) {
 			tasks := makes + "  - attempt:\n      try: [{send: " + task + "}]\n" +
 				"      catch: {errors: {with: {status: 413}}, as: e, do: [{note: {set: {caught: '${ $e.detail }'}}}]}\n"
-			run := s.Await(t, s.Start(t, s.Publish(t, platform.Document(place, tasks)), "{}").GetId(), time.Minute, "completed")
+			run := s.Await(t, s.Start(t, s.Publish(t, platform.Document(place, tasks)), "{}").GetId(), soon, "completed")
 			require.Contains(t, run.GetOutput().GetJson(), "more than the limit of 16777216")
 		})
 	}
-	run := s.Await(t, s.Start(t, s.Publish(t, platform.Document("output", makes)), "{}").GetId(), time.Minute, "failed")
+	run := s.Await(t, s.Start(t, s.Publish(t, platform.Document("output", makes)), "{}").GetId(), soon, "failed")
 	require.Contains(t, run.GetError().GetDetail(), "the output of the run has 18000015 bytes as JSON, more than the limit of 16777216")
 	require.Equal(t, "/output", run.GetError().GetInstance())
 }
@@ -149,7 +149,7 @@ func TestManyAnswersKeepHistorySmall(t *testing.T) {
 	require.Eventually(t, func() bool { return len(o.Calls("GET /many")) >= 100 }, soon, 10*time.Millisecond)
 	s.restart(t)
 	for i, want := range []string{"120000", "10000"} {
-		require.JSONEq(t, want, s.Await(t, ids[i], 3*time.Minute, "completed").GetOutput().GetJson())
+		require.JSONEq(t, want, s.Await(t, ids[i], soon, "completed").GetOutput().GetJson())
 		requireSmallHistory(t, s, ids[i])
 	}
 }
@@ -160,9 +160,31 @@ func TestLargeValuesAreReplayed(t *testing.T) {
 	s := newLargeValueStack(t)
 	id := s.Start(t, s.Publish(t, platform.Document("again", "  - small: {set: '${ {n: (.v | length)} }'}\n")),
 		`{"v":"`+strings.Repeat("c", 3_000_000)+`"}`).GetId()
-	s.Await(t, id, time.Minute, "completed")
+	s.Await(t, id, soon, "completed")
 	replayed, err := s.Control(t.Context(), "replay", id, "once more")
 	require.NoError(t, err)
-	run := s.Await(t, replayed.GetId(), time.Minute, "completed")
+	run := s.Await(t, replayed.GetId(), soon, "completed")
 	require.JSONEq(t, `{"n":3000000}`, run.GetOutput().GetJson())
+}
+
+// The answers of parallel calls arrive in one workflow task, which decodes them all, on a server that gets only a part of a processor.
+func TestLargeAnswersArriveTogether(t *testing.T) {
+	t.Parallel()
+	if !platform.Throttled() {
+		t.Skip("`make throttled` runs it on slow servers")
+	}
+	s := newLargeValueStack(t)
+	o := origin.New(t)
+	const size, branches = 15 << 20, 8
+	o.Answer("POST /large", 200, `{"v":"`+strings.Repeat("b", size)+`"}`)
+	tasks := "  - all:\n      fork:\n        branches:\n"
+	var lengths []string
+	for i := range branches {
+		name := fmt.Sprintf("b%d", i)
+		tasks += "          - " + name + ":\n              call: http\n              with: {method: post, endpoint: " + o.URL + "/large}\n" +
+			"              output: {as: '${ {n: (.v | length)} }'}\n"
+		lengths = append(lengths, fmt.Sprintf(`{"n":%d}`, size))
+	}
+	id := s.Start(t, s.Publish(t, platform.Document("together", tasks)), "{}").GetId()
+	require.JSONEq(t, "["+strings.Join(lengths, ",")+"]", s.Await(t, id, 5*time.Minute, "completed").GetOutput().GetJson())
 }

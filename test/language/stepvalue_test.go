@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -36,7 +35,7 @@ func TestLargeStepValuesAreReadWhole(t *testing.T) {
   - last: {set: {orders: '${ $context.orders }', said: '${ $context.said }'}}
   - count: {set: {n: '${ .orders | length }'}}
 `)), "{}").GetId()
-	require.JSONEq(t, `{"n":5000}`, s.Await(t, id, 2*time.Minute, "completed").GetOutput().GetJson())
+	require.JSONEq(t, `{"n":5000}`, s.Await(t, id, soon, "completed").GetOutput().GetJson())
 	require.Greater(t, len(platform.Histories(t, platform.DialTemporal(t, s.temporal.Address), id)), 1, "the run has continued as new")
 
 	steps := s.Steps(t, id)

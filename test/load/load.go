@@ -13,10 +13,18 @@ import (
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/test/platform"
+	"github.com/signalbox-dev/signalbox/test/promise"
 )
 
 // answerLimit bounds one request. The platform answers far sooner; a frozen one does not answer.
 const answerLimit = 20 * time.Second
+
+// A load leaves at most mostOpen of its runs and requests open, and counts its runs every gaugeEvery. A machine with time to spare has far fewer
+// open.
+const (
+	mostOpen   = 100
+	gaugeEvery = time.Second
+)
 
 // Outcome is how a request ended.
 type Outcome string
@@ -53,12 +61,16 @@ type Load struct {
 	cancel   context.CancelFunc
 	done     chan struct{}
 	flying   sync.WaitGroup
+	open     atomic.Int64 // runs that wait for nothing and have not ended, by the newest count
+	sent     atomic.Int64 // requests without an answer
 
 	mu       sync.Mutex
 	requests []Request
 }
 
-// Start starts one run of the workflow each interval, without waiting for the previous answer, until Stop is called.
+// Start starts one run of the workflow each interval, without waiting for the previous answer, until Stop is called. Where the platform ends fewer
+// than it starts, because the machine is slow, the load waits: otherwise the open runs grew until nothing answers. At full length
+// (SIGNALBOX_PROVE) it does not wait.
 func Start(t platform.T, s *platform.Server, workflow string, every time.Duration) *Load {
 	return StartWith(t, s, workflow, every, numbered)
 }
@@ -72,6 +84,10 @@ func StartWith(t platform.T, s *platform.Server, workflow string, every time.Dur
 	l := New(s, workflow)
 	l.input = input
 	l.cancel, l.done = cancel, make(chan struct{})
+	bounded := !promise.Full()
+	if bounded {
+		l.flying.Go(func() { l.gauge(ctx) })
+	}
 	go func() {
 		defer close(l.done)
 		ticker := time.NewTicker(every)
@@ -79,6 +95,9 @@ func StartWith(t platform.T, s *platform.Server, workflow string, every time.Dur
 		for n := 0; ; n++ {
 			select {
 			case <-ticker.C:
+				if l.open.Load()+l.sent.Load() >= mostOpen && bounded {
+					continue
+				}
 				l.flying.Go(func() { l.Send(ctx, n) })
 			case <-ctx.Done():
 				return
@@ -87,6 +106,29 @@ func StartWith(t platform.T, s *platform.Server, workflow string, every time.Dur
 	}()
 	t.Cleanup(l.Stop)
 	return l
+}
+
+// gauge counts the open runs until the load is stopped. While they cannot be counted, none counts as open.
+func (l *Load) gauge(ctx context.Context) {
+	ticker := time.NewTicker(gaugeEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+		limit, cancel := context.WithTimeout(ctx, answerLimit)
+		res, err := l.server.Load().Runs.CountRuns(limit, connect.NewRequest(&signalboxv1.CountRunsRequest{
+			Project: platform.DefaultProject, Workflow: l.workflow, Statuses: []string{"running", "queued"},
+		}))
+		cancel()
+		if err != nil {
+			l.open.Store(0)
+			continue
+		}
+		l.open.Store(res.Msg.GetStatuses()["running"] + res.Msg.GetStatuses()["queued"])
+	}
 }
 
 // New makes a generator that sends only by calls of [Load.Send]. It needs no Stop.
@@ -126,6 +168,8 @@ func (l *Load) send(ctx context.Context, id string, n int) Request {
 	// A request that was sent is still answered after Stop.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerLimit)
 	defer cancel()
+	l.sent.Add(1)
+	defer l.sent.Add(-1)
 	r := Request{ID: id, N: n, At: time.Now()}
 	res, err := l.server.Load().Runs.StartRun(ctx, connect.NewRequest(&signalboxv1.StartRunRequest{
 		Project: platform.DefaultProject, Workflow: l.workflow, RequestId: r.ID, Input: &signalboxv1.JsonValue{Json: l.input(id, n)},

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -15,7 +14,7 @@ import (
 )
 
 // soon is enough for a process to start on a busy machine.
-const soon = time.Minute
+const soon = platform.Patience
 
 func read(t *testing.T, path string) string {
 	t.Helper()

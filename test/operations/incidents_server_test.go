@@ -65,6 +65,16 @@ func serverIncidents() map[string]incident {
 				name: "MemoryNearLimit", severity: "ticket", sees: []string{"signalbox_memory_used_bytes"}, verifies: []string{"signalbox_memory_limit_bytes 2.147483648e\\+09"},
 			}},
 		},
+		"a server that computes with a fifth of a processor": {
+			parts:   parts{workers: 1},
+			breaks:  func(t *testing.T, w *watched) { w.limitProcessor(t, 0.2) },
+			repairs: func(_ *testing.T, w *watched) { w.undo() },
+			alerts: []expected{{
+				name: "ProcessorThrottled", severity: "ticket", sees: []string{"too little", "signalbox_processor_throttled_periods_total"},
+				verifies: []string{`signalbox_processor_limit(\{[^}]*\})? 2\b`},
+			}},
+			also: []string{"ServerUnreachable"},
+		},
 		"a client certificate with ten minutes left": {
 			short: true,
 			parts: parts{frontend: true, workers: 1, prepare: func(t *testing.T, w *watched) { w.certify(t, 30*24*time.Hour) }},
@@ -122,6 +132,30 @@ func (w *watched) moreMemory(t *testing.T) {
 	t.Helper()
 	w.stop(t, 0)
 	w.restart(t, 0, "--memory-limit", "2GiB")
+}
+
+// limitProcessor starts a worker again in a control group that gets so many processors, and runs that compute for
+// longer than the alert takes.
+func (w *watched) limitProcessor(t *testing.T, processors float64) {
+	t.Helper()
+	program, change, reason := platform.InProcessorGroup(t, platform.ServerBinary(t), 1)
+	if reason != "" {
+		t.Skipf("no control group limits the server: %s", reason)
+	}
+	w.stop(t, 0)
+	o := w.options
+	o.Port, o.Binary = portOf(t, w.workers[0].Address), program
+	s := platform.LaunchServer(t, o)
+	s.AwaitAPI(t)
+	w.workers[0], w.undo = &member{Server: s, id: s.ID(t)}, func() { change(2) }
+	w.names["SERVER:8080"] = s.Address
+	w.faulted = time.Now()
+	change(processors)
+	computes := w.Publish(t, platform.Document("computes", "  - each:\n      for:\n        each: n\n        in: ${ [range(10000)] }\n      do:\n"+
+		"        - add:\n            set: {sum: '${ [range(20000)] | add }'}\n"))
+	for range 40 { // each uses some 20 s of a processor
+		w.Start(t, computes, "")
+	}
 }
 
 // certify makes the frontend require client certificates, and gives one to the servers.

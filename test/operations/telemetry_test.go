@@ -15,8 +15,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/signalbox-dev/signalbox/test/collector"
+	"github.com/signalbox-dev/signalbox/test/counter"
 	"github.com/signalbox-dev/signalbox/test/origin"
 	"github.com/signalbox-dev/signalbox/test/platform"
+	"github.com/signalbox-dev/signalbox/test/promise"
 )
 
 const (
@@ -392,7 +394,7 @@ func TestCollectorIsAbsentOrHangs(t *testing.T) {
 				took := time.Since(begun)
 				require.True(t, ended)
 				require.Zero(t, code, s.Output())
-				require.Less(t, took, 15*time.Second, "it waits up to 2 s for the collector")
+				promise.Within(t, "a stop that waits up to 2 s for the collector", took, 15*time.Second)
 				for _, signal := range []string{"Traces", "Metrics"} {
 					require.Equal(t, 1, strings.Count(s.Output(), signal+" cannot be exported"), "once a minute")
 				}
@@ -441,6 +443,46 @@ func TestRunsMoveBetweenProcessesWithAndWithoutTraces(t *testing.T) {
 }
 
 // Invalid variables are refused at the start, in one message, and check-config reports the same.
+// The lateness of a timer is that of its arrival in a worker, and a process that replays the run does not measure it again.
+func TestLatenessOfTimersIsMeasuredOnce(t *testing.T) {
+	t.Parallel()
+	o := platform.ServerOptions{Temporal: platform.StartTemporal(t).Address, Store: platform.SQLite(t)}
+	s := platform.StartServer(t, o)
+	measured := func(suffix string) float64 {
+		sum, _, err := counter.Metric(t.Context(), s, "signalbox_timer_lateness_seconds_"+suffix)
+		require.NoError(t, err)
+		return sum
+	}
+	const due, missed = time.Second, 2 * time.Second
+	id := s.Start(t, s.Publish(t, platform.Document("twice", "  - first: {wait: {seconds: 1}}\n  - second: {wait: {seconds: 5}}\n")), "").GetId()
+	began := s.Await(t, id, soon, "waiting").GetStartTime().AsTime()
+	_, exists, err := counter.Metric(t.Context(), s, "signalbox_timer_lateness_seconds_count")
+	require.NoError(t, err)
+	require.NotZero(t, exists, "the series exists before the first timer")
+	s.Kill()
+	platform.Eventually(t, soon, func() string {
+		if time.Since(began) < due+missed {
+			return "the timer is not late yet"
+		}
+		return ""
+	})
+
+	s = platform.StartServer(t, o)
+	platform.Eventually(t, soon, func() string {
+		if steps := s.Steps(t, id); len(steps) < 2 {
+			return "the first timer has not fired"
+		}
+		return ""
+	})
+	require.InDelta(t, 1, measured("count"), 0)
+	require.Greater(t, measured("sum"), missed.Seconds())
+	s.Kill()
+
+	s = platform.StartServer(t, o)
+	s.Await(t, id, soon, "completed")
+	require.InDelta(t, 1, measured("count"), 0, "it has replayed the first timer")
+}
+
 func TestInvalidTelemetryVariablesAreRefused(t *testing.T) {
 	t.Parallel()
 	command := platform.Command{

@@ -27,7 +27,7 @@ import (
 const (
 	// quicker is the factor by which `make test` divides the durations of rules.
 	quicker  = 10
-	patience = 2 * time.Minute
+	patience = platform.Patience
 )
 
 // member is a worker with its server ID. It has the API, too.

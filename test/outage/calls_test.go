@@ -48,7 +48,7 @@ func TestLargeAnswerArrivesWhileDatabaseIsDown(t *testing.T) {
 	waitFor(t, 12*time.Second)
 	p.Thaw()
 	for _, c := range calls {
-		require.JSONEq(t, `{"n":40960}`, x.Await(t, c.id, patience, "completed").GetOutput().GetJson())
+		require.JSONEq(t, `{"n":40960}`, x.Await(t, c.id, soon, "completed").GetOutput().GetJson())
 		require.Len(t, c.origin.Calls(c.route), 1, c.route)
 		step := x.Steps(t, c.id)[0]
 		require.Len(t, step.GetAttempts(), 1, c.route)

@@ -159,7 +159,7 @@ func TestStartsBeforeFrozenTemporalIsDetected(t *testing.T) {
 		require.Empty(t, l.Of(load.Lost))
 		promise.Record(t, promise.Figure{Promise: "P-C5", What: "start answered while Temporal is frozen and that is not known", Aim: "2 s", Trials: len(took), Figure: took.String()})
 		promise.Within(t, "an answer", took.Worst(), 2*time.Second)
-		known := x.waitForState(t, 10*time.Second, "down", "hung")
+		known := x.waitForState(t, promise.Limit(10*time.Second), "down", "hung")
 		promise.Record(t, promise.Figure{Promise: "P-C3", What: "server, Temporal frozen under requests: until known", Aim: "10 s", Trials: 1, Figure: promise.Times{known}.String()})
 		for _, r := range l.Of(load.Accepted) {
 			require.Equal(t, "starting", x.Run(t, r.Run).GetQueuedReason())
@@ -232,7 +232,7 @@ func TestStartWhoseAnswerIsLost(t *testing.T) {
 			require.Equal(t, "queued", r.Status)
 			promise.Within(t, "an answer", r.Took, 2*time.Second)
 			frontend.Restore()
-			x.Await(t, r.Run, patience, "completed")
+			x.Await(t, r.Run, soon, "completed")
 			x.waitForReady(t)
 		}
 		x.verify(t, l)

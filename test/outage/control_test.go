@@ -50,7 +50,7 @@ func TestControlsWhileTemporalIsDown(t *testing.T) {
 
 		x.temporal = x.temporal.Restart(t)
 		x.waitForReady(t)
-		require.Equal(t, known, x.Await(t, replay.GetId(), patience, "waiting").GetReplayOf())
+		require.Equal(t, known, x.Await(t, replay.GetId(), soon, "waiting").GetReplayOf())
 		for control, status := range map[string]string{"cancel": "canceled", "terminate": "terminated"} {
 			id := map[string]string{"cancel": known, "terminate": replay.GetId()}[control]
 			_, err := x.Control(t.Context(), control, id, "it is back")

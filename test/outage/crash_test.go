@@ -1,6 +1,7 @@
 package outage_test
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -59,7 +60,12 @@ func TestRunsContinueWhileDatabaseIsDown(t *testing.T) {
 			slow := x.Publish(t, platform.Document("slow", "  - pause:\n      wait:\n        seconds: 3\n"+hello))
 			first := load.New(x.Server, slow)
 			for n := range 200 {
-				require.Equal(t, load.Accepted, first.Send(t.Context(), n).Outcome)
+				platform.Eventually(t, soon, func() string {
+					if r := first.Send(t.Context(), n); r.Outcome != load.Accepted {
+						return fmt.Sprintf("start %d is %s: %v", n, r.Outcome, r.Err)
+					}
+					return ""
+				})
 			}
 			l := load.Start(t, x.Server, x.workflow, 100*time.Millisecond)
 			begin()

@@ -70,7 +70,7 @@ func TestStartsWhileTemporalIsOverItsLimits(t *testing.T) {
 
 	frontend.Clear()
 	x.completeRun(t)
-	x.waitForState(t, patience, "connected", "")
+	x.waitForState(t, soon, "connected", "")
 	after, err := x.status(t)
 	require.NoError(t, err)
 	require.Equal(t, before.Generation, after.Generation, "the client was replaced")
@@ -105,9 +105,9 @@ func TestStartsWhileTemporalsPersistenceHangs(t *testing.T) {
 	x.waitForState(t, soon, "degraded", "limited")
 	frontend.Unstall()
 	for _, id := range ids {
-		x.Await(t, id, patience, "completed")
+		x.Await(t, id, soon, "completed")
 	}
-	platform.Eventually(t, patience, func() string {
+	platform.Eventually(t, soon, func() string {
 		x.completeRun(t)
 		now, err := x.status(t)
 		if err != nil {

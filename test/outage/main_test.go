@@ -23,8 +23,7 @@ func TestMain(m *testing.M) {
 }
 
 const (
-	soon     = time.Minute
-	patience = 2 * time.Minute // until the platform has recovered
+	soon = platform.Patience
 
 	hello = "  - greet:\n      set:\n        message: hello\n"
 )
@@ -138,12 +137,12 @@ func (x *environment) waitForReady(t *testing.T) time.Duration {
 // completeRun starts a run, as soon as that is possible, and waits until it is completed.
 func (x *environment) completeRun(t *testing.T) {
 	t.Helper()
-	platform.Eventually(t, patience, func() string {
+	platform.Eventually(t, soon, func() string {
 		r, err := x.TryStart(t.Context(), x.workflow, "")
 		if err != nil {
 			return err.Error()
 		}
-		x.Await(t, r.GetId(), patience, "completed")
+		x.Await(t, r.GetId(), soon, "completed")
 		return ""
 	})
 }
@@ -151,7 +150,7 @@ func (x *environment) completeRun(t *testing.T) {
 // verify requires that rows, requests and executions agree, and that only the loads have started runs.
 func (x *environment) verify(t *testing.T, loads ...*load.Load) {
 	t.Helper()
-	load.Judge(t, load.Evidence{Loads: loads, Server: x.Server, Temporal: platform.DialTemporal(t, x.temporal.Address), Limit: patience})
+	load.Judge(t, load.Evidence{Loads: loads, Server: x.Server, Temporal: platform.DialTemporal(t, x.temporal.Address), Limit: soon})
 }
 
 // resources are the counts of a server's resources.
@@ -183,7 +182,7 @@ func (x *environment) resources(t *testing.T) (resources, error) {
 func (x *environment) requireNoLeak(t *testing.T, before resources) {
 	t.Helper()
 	const slack = 15
-	platform.Eventually(t, patience, func() string {
+	platform.Eventually(t, soon, func() string {
 		now, err := x.resources(t)
 		if err != nil {
 			return err.Error()
@@ -200,7 +199,7 @@ func (x *environment) waitForIdle(t *testing.T) resources {
 	t.Helper()
 	var least resources
 	since := time.Now()
-	platform.Eventually(t, patience, func() string {
+	platform.Eventually(t, soon, func() string {
 		now, err := x.resources(t)
 		if err != nil {
 			return err.Error()

@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"connectrpc.com/connect"
 	"github.com/stretchr/testify/require"
@@ -60,7 +59,7 @@ func TestKilledServerIsAProblem(t *testing.T) {
 	require.True(t, ended)
 	victim.Kill()
 	worker.Kill()
-	platform.Eventually(t, 2*time.Minute, func() string {
+	platform.Eventually(t, soon, func() string {
 		lost, err := lostServers(t, watching)
 		if err != nil {
 			return err.Error()

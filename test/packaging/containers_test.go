@@ -22,7 +22,7 @@ import (
 const imagesVariable = "SIGNALBOX_COMPOSE_IMAGES"
 
 // patience is for a start of all containers on a busy machine.
-const patience = 3 * time.Minute
+const patience = platform.Patience
 
 // stack is compose.yaml in containers, with its own volumes, secrets and ports.
 type stack struct {

@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -28,7 +27,7 @@ const (
 	folder = root + "/deploy/compose"
 
 	// soon is enough for a process to start on a busy machine.
-	soon = time.Minute
+	soon = platform.Patience
 )
 
 func read(t *testing.T, path string) string {

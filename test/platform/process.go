@@ -16,7 +16,7 @@ import (
 )
 
 // stopBudget is how long a process may take to stop after SIGTERM before it is killed.
-const stopBudget = time.Minute
+const stopBudget = Patience
 
 // Log holds a process's output. It is safe to read while the process writes.
 type Log struct {

@@ -119,6 +119,10 @@ type Suite struct{ scope *Scope }
 
 // Main runs the tests of a package and then releases the shared values. It returns the exit code.
 func Main(m *testing.M, use func(*Suite)) int {
+	if reason := cannotThrottle(); reason != "" {
+		fmt.Fprintf(os.Stderr, "%s is set, and no server can be limited here: %s; no test runs\n", processorsVariable, reason)
+		return 0
+	}
 	scope := NewScope(context.Background(), "shared by all tests")
 	defer scope.Close()
 	use(&Suite{scope: scope})

@@ -21,7 +21,7 @@ import (
 )
 
 // startLimit is how long a process may take to be ready on a busy machine. Tests of their own measure the times that users are promised.
-const startLimit = 2 * time.Minute
+const startLimit = Patience
 
 // AllowLoopback lets workflows call the tests' substitute services.
 const AllowLoopback = "SIGNALBOX_CALLS_ALLOW_PRIVATE=127.0.0.0/8"
@@ -203,7 +203,9 @@ func LaunchServer(t T, o ServerOptions) *Server {
 	if binary == "" {
 		binary = ServerBinary(t)
 	}
-	s := newServer(StartProcess(t, "server", binary, env, args), Address(o.Port))
+	process := StartProcess(t, "server", throttled(t, binary), env, args)
+	requireNoDeadlock(t, process)
+	s := newServer(process, Address(o.Port))
 	s.roles = o.Roles
 	return s
 }

@@ -10,6 +10,10 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/freeport"
 )
 
+// Patience is the limit for a condition whose time no test measures. It is so long that a slow machine does not reach it, only a condition that
+// never comes.
+const Patience = 5 * time.Minute
+
 // A condition is checked every shortTick at first, and every longTick at most: checks send requests to servers under load.
 const (
 	shortTick = 20 * time.Millisecond

@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
@@ -26,7 +25,7 @@ func TestMain(m *testing.M) {
 }
 
 const (
-	soon   = 2 * time.Minute
+	soon   = platform.Patience
 	deploy = "../../deploy"
 	// owner and runtime are the roles of deploy/postgres/roles.sql.
 	owner, runtime = "signalbox_owner", "signalbox"

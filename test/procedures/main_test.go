@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
@@ -22,7 +21,7 @@ import (
 )
 
 const (
-	soon   = 2 * time.Minute
+	soon   = platform.Patience
 	deploy = "../../deploy"
 	// nobody is the Unix user of commands.
 	nobody = 65534

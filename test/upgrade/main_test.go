@@ -5,7 +5,6 @@ package upgrade_test
 import (
 	"os"
 	"testing"
-	"time"
 
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
@@ -13,7 +12,7 @@ import (
 // previousVariable is the environment variable with the path of the previous release's server.
 const previousVariable = "SIGNALBOX_PREVIOUS_BIN"
 
-const soon = time.Minute
+const soon = platform.Patience
 
 func TestMain(m *testing.M) {
 	os.Exit(platform.Main(m, func(*platform.Suite) {}))

@@ -166,6 +166,26 @@ func process() []panel {
 			queries: []query{{`rate(process_cpu_seconds_total{job="signalbox",` + at + "}[$__rate_interval])", "{{instance}}"}},
 		},
 		{
+			title: "Throttled periods", unit: ratio, runbooks: []string{"ProcessorThrottled"},
+			about: "Share of the scheduling periods in which the control group of each process had used up its limit. No series: the process has no limit, or it cannot " +
+				"be read.",
+			queries: []query{{
+				"rate(signalbox_processor_throttled_periods_total{" + at + "}[$__rate_interval]) / rate(signalbox_processor_periods_total{" + at + "}[$__rate_interval])",
+				"{{instance}}",
+			}}, from: []float64{0.25}, top: 1,
+		},
+		{
+			title: "Waits for a processor", unit: count, runbooks: []string{"ProcessorThrottled"},
+			about: "Threads of each process that were ready and waited for a processor, on average, with the processors that stood still for it because of its limit, and " +
+				"that limit.",
+			queries: []query{
+				{"rate(signalbox_processor_wait_seconds_total{" + at + "}[$__rate_interval])", "{{instance}}: waiting threads"},
+				{"rate(signalbox_processor_throttled_seconds_total{" + at + "}[$__rate_interval])", "{{instance}}: throttled"},
+				{"signalbox_processor_limit{" + at + "}", "{{instance}}: limit"},
+			},
+			colors: []color{{": limit$", grey}},
+		},
+		{
 			title: "Goroutines", unit: count,
 			about:   "Goroutines of each process. A number that only grows is a leak.",
 			queries: []query{{`go_goroutines{job="signalbox",` + at + "}", "{{instance}}"}},

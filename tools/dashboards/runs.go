@@ -57,6 +57,12 @@ func delays() []panel {
 			queries: quantiles("signalbox_run_queue_wait_seconds", within, recently, 50, 95), colors: percentiles(),
 		},
 		{
+			title: "Lateness of timers", unit: seconds, runbooks: []string{"TimersLate"},
+			about: "Time from when a timer of a run was due (a wait, the delay of a retry, a timeout) until a worker received it. A timer that has not fired is " +
+				"not in it: its run is stuck with TIMER_LATE. The limit is that of the alert.",
+			queries: quantiles("signalbox_timer_lateness_seconds", within, recently, 50, 95, 99), colors: percentiles(), from: []float64{5},
+		},
+		{
 			title: "Projection lag", unit: seconds, runbooks: []string{"ProjectionLag"},
 			about:   "Time from Temporal's acceptance of a workflow task to its rows in the database, of all projects: how late lists and watches are.",
 			queries: quantiles("signalbox_projection_lag_seconds", at, recently, 50, 95), colors: percentiles(), from: []float64{10},

@@ -37,12 +37,17 @@ type report struct {
 	// not explain.
 	unsteady map[key]bool
 	certain  bool
+	// brokenPackages failed outside a test.
+	brokenPackages map[string]bool
 }
 
 type key struct{ pkg, test string }
 
 func newReport(out io.Writer) *report {
-	return &report{out: out, output: map[key]*strings.Builder{}, failures: map[string]int{}, unsteady: map[key]bool{}, slow: map[key]float64{}}
+	return &report{
+		out: out, output: map[key]*strings.Builder{}, failures: map[string]int{}, unsteady: map[key]bool{}, slow: map[key]float64{},
+		brokenPackages: map[string]bool{},
+	}
 }
 
 // read takes events until the end of input. Other lines, such as messages of make, are passed on.
@@ -126,6 +131,7 @@ func (r *report) endPackage(e event) {
 	case "fail":
 		if r.failures[e.Package] == 0 {
 			r.broken++
+			r.brokenPackages[e.Package] = true
 		}
 		r.packages++
 		r.printf("%s", text)
@@ -145,6 +151,12 @@ func (r *report) unfinished(pkg string) {
 			r.printf("%s", r.take(k))
 		}
 	}
+}
+
+// passedTest reports whether a test has passed.
+func (r *report) passedTest(n testName) bool {
+	_, ok := r.slow[key{n.Package, n.Test}]
+	return ok
 }
 
 // mostSlow is how many slow tests are printed, from slowFrom seconds.

@@ -1492,7 +1492,7 @@ func (x *RowsBehind) GetProblem() string {
 type Stuck struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// IN_ANOTHER_TEMPORAL, ENGINE_DISCONNECTED, NO_POLLER, POLLER_STALE, BACKLOG, TASK_FAILING, POISON, ACTIVITY_RETRYING,
-	// NOT_STARTED, EXECUTION_MISSING, EXECUTION_CLOSED or UNKNOWN.
+	// NOT_STARTED, EXECUTION_MISSING, EXECUTION_CLOSED, TIMER_LATE or UNKNOWN.
 	Code string `protobuf:"bytes,1,opt,name=code,proto3" json:"code,omitempty"`
 	// Time since which the run makes no progress.
 	Since *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=since,proto3" json:"since,omitempty"`
@@ -1502,9 +1502,9 @@ type Stuck struct {
 	Advice string `protobuf:"bytes,4,opt,name=advice,proto3" json:"advice,omitempty"`
 	// Time at which the verdict was last confirmed.
 	CheckTime *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=check_time,json=checkTime,proto3" json:"check_time,omitempty"`
-	// Cause of failing workflow tasks, for TASK_FAILING and POISON: PAYLOAD_TOO_LARGE, DEADLOCK, PANIC, UNKNOWN_TYPE,
-	// NON_DETERMINISM, NEWER_INTERPRETER, MISSING_KEY, FOREIGN_WORKER, DOCUMENT_UNAVAILABLE, PAYLOAD_MISSING,
-	// NO_ANSWER or OTHER.
+	// Cause of failing workflow tasks, for TASK_FAILING and POISON: PAYLOAD_TOO_LARGE, DEADLOCK, PROCESSOR_SHORTAGE, PANIC,
+	// UNKNOWN_TYPE, NON_DETERMINISM, NEWER_INTERPRETER, MISSING_KEY, FOREIGN_WORKER, DOCUMENT_UNAVAILABLE,
+	// PAYLOAD_MISSING, NO_ANSWER or OTHER.
 	Cause         string `protobuf:"bytes,6,opt,name=cause,proto3" json:"cause,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

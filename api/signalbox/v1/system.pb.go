@@ -937,7 +937,9 @@ type Worker struct {
 	LastBeatTime *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=last_beat_time,json=lastBeatTime,proto3" json:"last_beat_time,omitempty"`
 	// Whether the worker accepts runs that this server starts: both have the same contract and namespace. While no live
 	// worker accepts them, starts are refused with CONTRACT_MISMATCH.
-	TakesRuns     bool `protobuf:"varint,9,opt,name=takes_runs,json=takesRuns,proto3" json:"takes_runs,omitempty"`
+	TakesRuns bool `protobuf:"varint,9,opt,name=takes_runs,json=takesRuns,proto3" json:"takes_runs,omitempty"`
+	// What it gets of its machine's processors, as of its last heartbeat.
+	Processor     *Processor `protobuf:"bytes,10,opt,name=processor,proto3" json:"processor,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1035,6 +1037,105 @@ func (x *Worker) GetTakesRuns() bool {
 	return false
 }
 
+func (x *Worker) GetProcessor() *Processor {
+	if x != nil {
+		return x.Processor
+	}
+	return nil
+}
+
+// Processor is what a process got of its machine's processors in the last minute. What the operating system does not report is
+// absent.
+type Processor struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How many processors its control group allows; 0 is no limit.
+	Limit *float64 `protobuf:"fixed64,1,opt,name=limit,proto3,oneof" json:"limit,omitempty"`
+	// How many processors it used. While its control group was throttled, only the time in which the group ran counts.
+	Used *float64 `protobuf:"fixed64,2,opt,name=used,proto3,oneof" json:"used,omitempty"`
+	// Share of the scheduling periods in which its control group had used up its limit, of those in which it ran.
+	Throttled *float64 `protobuf:"fixed64,3,opt,name=throttled,proto3,oneof" json:"throttled,omitempty"`
+	// How many of its threads were ready and waited for a processor, on average.
+	Waiting *float64 `protobuf:"fixed64,4,opt,name=waiting,proto3,oneof" json:"waiting,omitempty"`
+	// How many processors it requires; with less it works, and is slow.
+	Required float64 `protobuf:"fixed64,5,opt,name=required,proto3" json:"required,omitempty"`
+	// What it gets and why not more, for display; empty while it gets what it needs.
+	Shortage      string `protobuf:"bytes,6,opt,name=shortage,proto3" json:"shortage,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Processor) Reset() {
+	*x = Processor{}
+	mi := &file_signalbox_v1_system_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Processor) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Processor) ProtoMessage() {}
+
+func (x *Processor) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_system_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Processor.ProtoReflect.Descriptor instead.
+func (*Processor) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *Processor) GetLimit() float64 {
+	if x != nil && x.Limit != nil {
+		return *x.Limit
+	}
+	return 0
+}
+
+func (x *Processor) GetUsed() float64 {
+	if x != nil && x.Used != nil {
+		return *x.Used
+	}
+	return 0
+}
+
+func (x *Processor) GetThrottled() float64 {
+	if x != nil && x.Throttled != nil {
+		return *x.Throttled
+	}
+	return 0
+}
+
+func (x *Processor) GetWaiting() float64 {
+	if x != nil && x.Waiting != nil {
+		return *x.Waiting
+	}
+	return 0
+}
+
+func (x *Processor) GetRequired() float64 {
+	if x != nil {
+		return x.Required
+	}
+	return 0
+}
+
+func (x *Processor) GetShortage() string {
+	if x != nil {
+		return x.Shortage
+	}
+	return ""
+}
+
 type GetStatusRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -1043,7 +1144,7 @@ type GetStatusRequest struct {
 
 func (x *GetStatusRequest) Reset() {
 	*x = GetStatusRequest{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[11]
+	mi := &file_signalbox_v1_system_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1055,7 +1156,7 @@ func (x *GetStatusRequest) String() string {
 func (*GetStatusRequest) ProtoMessage() {}
 
 func (x *GetStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[11]
+	mi := &file_signalbox_v1_system_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1068,7 +1169,7 @@ func (x *GetStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStatusRequest.ProtoReflect.Descriptor instead.
 func (*GetStatusRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{11}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{12}
 }
 
 type GetStatusResponse struct {
@@ -1094,14 +1195,16 @@ type GetStatusResponse struct {
 	// The maintenance mode as this server last read it. Not set if it has not read it.
 	Maintenance *Maintenance `protobuf:"bytes,12,opt,name=maintenance,proto3" json:"maintenance,omitempty"`
 	// The database.
-	Store         *StoreFacts `protobuf:"bytes,13,opt,name=store,proto3" json:"store,omitempty"`
+	Store *StoreFacts `protobuf:"bytes,13,opt,name=store,proto3" json:"store,omitempty"`
+	// What the answering process gets of its machine's processors.
+	Processor     *Processor `protobuf:"bytes,14,opt,name=processor,proto3" json:"processor,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *GetStatusResponse) Reset() {
 	*x = GetStatusResponse{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[12]
+	mi := &file_signalbox_v1_system_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1113,7 +1216,7 @@ func (x *GetStatusResponse) String() string {
 func (*GetStatusResponse) ProtoMessage() {}
 
 func (x *GetStatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[12]
+	mi := &file_signalbox_v1_system_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1126,7 +1229,7 @@ func (x *GetStatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStatusResponse.ProtoReflect.Descriptor instead.
 func (*GetStatusResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{12}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *GetStatusResponse) GetVersion() string {
@@ -1220,6 +1323,13 @@ func (x *GetStatusResponse) GetStore() *StoreFacts {
 	return nil
 }
 
+func (x *GetStatusResponse) GetProcessor() *Processor {
+	if x != nil {
+		return x.Processor
+	}
+	return nil
+}
+
 // StoreFacts describes the database as the answering server uses it. What could not be read is absent or empty, and error says
 // why.
 type StoreFacts struct {
@@ -1251,7 +1361,7 @@ type StoreFacts struct {
 
 func (x *StoreFacts) Reset() {
 	*x = StoreFacts{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[13]
+	mi := &file_signalbox_v1_system_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1263,7 +1373,7 @@ func (x *StoreFacts) String() string {
 func (*StoreFacts) ProtoMessage() {}
 
 func (x *StoreFacts) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[13]
+	mi := &file_signalbox_v1_system_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1276,7 +1386,7 @@ func (x *StoreFacts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StoreFacts.ProtoReflect.Descriptor instead.
 func (*StoreFacts) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{13}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *StoreFacts) GetDriver() string {
@@ -1365,7 +1475,7 @@ type ConnectionPool struct {
 
 func (x *ConnectionPool) Reset() {
 	*x = ConnectionPool{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[14]
+	mi := &file_signalbox_v1_system_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1377,7 +1487,7 @@ func (x *ConnectionPool) String() string {
 func (*ConnectionPool) ProtoMessage() {}
 
 func (x *ConnectionPool) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[14]
+	mi := &file_signalbox_v1_system_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1390,7 +1500,7 @@ func (x *ConnectionPool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConnectionPool.ProtoReflect.Descriptor instead.
 func (*ConnectionPool) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{14}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ConnectionPool) GetName() string {
@@ -1432,7 +1542,7 @@ type ListQueuesRequest struct {
 
 func (x *ListQueuesRequest) Reset() {
 	*x = ListQueuesRequest{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[15]
+	mi := &file_signalbox_v1_system_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1444,7 +1554,7 @@ func (x *ListQueuesRequest) String() string {
 func (*ListQueuesRequest) ProtoMessage() {}
 
 func (x *ListQueuesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[15]
+	mi := &file_signalbox_v1_system_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1457,7 +1567,7 @@ func (x *ListQueuesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueuesRequest.ProtoReflect.Descriptor instead.
 func (*ListQueuesRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{15}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ListQueuesRequest) GetPageSize() int32 {
@@ -1487,7 +1597,7 @@ type ListQueuesResponse struct {
 
 func (x *ListQueuesResponse) Reset() {
 	*x = ListQueuesResponse{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[16]
+	mi := &file_signalbox_v1_system_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1499,7 +1609,7 @@ func (x *ListQueuesResponse) String() string {
 func (*ListQueuesResponse) ProtoMessage() {}
 
 func (x *ListQueuesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[16]
+	mi := &file_signalbox_v1_system_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1512,7 +1622,7 @@ func (x *ListQueuesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueuesResponse.ProtoReflect.Descriptor instead.
 func (*ListQueuesResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{16}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ListQueuesResponse) GetQueues() []*Queue {
@@ -1553,7 +1663,7 @@ type Queue struct {
 
 func (x *Queue) Reset() {
 	*x = Queue{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[17]
+	mi := &file_signalbox_v1_system_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1565,7 +1675,7 @@ func (x *Queue) String() string {
 func (*Queue) ProtoMessage() {}
 
 func (x *Queue) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[17]
+	mi := &file_signalbox_v1_system_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1578,7 +1688,7 @@ func (x *Queue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Queue.ProtoReflect.Descriptor instead.
 func (*Queue) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{17}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Queue) GetProject() string {
@@ -1636,7 +1746,7 @@ type QueueLine struct {
 
 func (x *QueueLine) Reset() {
 	*x = QueueLine{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[18]
+	mi := &file_signalbox_v1_system_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1648,7 +1758,7 @@ func (x *QueueLine) String() string {
 func (*QueueLine) ProtoMessage() {}
 
 func (x *QueueLine) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[18]
+	mi := &file_signalbox_v1_system_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1661,7 +1771,7 @@ func (x *QueueLine) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueLine.ProtoReflect.Descriptor instead.
 func (*QueueLine) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{18}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *QueueLine) GetPollers() int64 {
@@ -1722,7 +1832,7 @@ type Dependency struct {
 
 func (x *Dependency) Reset() {
 	*x = Dependency{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[19]
+	mi := &file_signalbox_v1_system_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1734,7 +1844,7 @@ func (x *Dependency) String() string {
 func (*Dependency) ProtoMessage() {}
 
 func (x *Dependency) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[19]
+	mi := &file_signalbox_v1_system_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1747,7 +1857,7 @@ func (x *Dependency) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Dependency.ProtoReflect.Descriptor instead.
 func (*Dependency) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{19}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Dependency) GetName() string {
@@ -1793,7 +1903,7 @@ type ResetBreakerRequest struct {
 
 func (x *ResetBreakerRequest) Reset() {
 	*x = ResetBreakerRequest{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[20]
+	mi := &file_signalbox_v1_system_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1805,7 +1915,7 @@ func (x *ResetBreakerRequest) String() string {
 func (*ResetBreakerRequest) ProtoMessage() {}
 
 func (x *ResetBreakerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[20]
+	mi := &file_signalbox_v1_system_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1818,7 +1928,7 @@ func (x *ResetBreakerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResetBreakerRequest.ProtoReflect.Descriptor instead.
 func (*ResetBreakerRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{20}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{21}
 }
 
 type ResetBreakerResponse struct {
@@ -1831,7 +1941,7 @@ type ResetBreakerResponse struct {
 
 func (x *ResetBreakerResponse) Reset() {
 	*x = ResetBreakerResponse{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[21]
+	mi := &file_signalbox_v1_system_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1843,7 +1953,7 @@ func (x *ResetBreakerResponse) String() string {
 func (*ResetBreakerResponse) ProtoMessage() {}
 
 func (x *ResetBreakerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[21]
+	mi := &file_signalbox_v1_system_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1856,7 +1966,7 @@ func (x *ResetBreakerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResetBreakerResponse.ProtoReflect.Descriptor instead.
 func (*ResetBreakerResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{21}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ResetBreakerResponse) GetConnection() *Connection {
@@ -1879,7 +1989,7 @@ type ReconcileRequest struct {
 
 func (x *ReconcileRequest) Reset() {
 	*x = ReconcileRequest{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[22]
+	mi := &file_signalbox_v1_system_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1891,7 +2001,7 @@ func (x *ReconcileRequest) String() string {
 func (*ReconcileRequest) ProtoMessage() {}
 
 func (x *ReconcileRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[22]
+	mi := &file_signalbox_v1_system_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1904,7 +2014,7 @@ func (x *ReconcileRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReconcileRequest.ProtoReflect.Descriptor instead.
 func (*ReconcileRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{22}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ReconcileRequest) GetDryRun() bool {
@@ -1954,7 +2064,7 @@ type ReconcileResponse struct {
 
 func (x *ReconcileResponse) Reset() {
 	*x = ReconcileResponse{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[23]
+	mi := &file_signalbox_v1_system_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1966,7 +2076,7 @@ func (x *ReconcileResponse) String() string {
 func (*ReconcileResponse) ProtoMessage() {}
 
 func (x *ReconcileResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[23]
+	mi := &file_signalbox_v1_system_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1979,7 +2089,7 @@ func (x *ReconcileResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReconcileResponse.ProtoReflect.Descriptor instead.
 func (*ReconcileResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{23}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ReconcileResponse) GetChecked() int64 {
@@ -2088,7 +2198,7 @@ type ForeignRuns struct {
 
 func (x *ForeignRuns) Reset() {
 	*x = ForeignRuns{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[24]
+	mi := &file_signalbox_v1_system_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2100,7 +2210,7 @@ func (x *ForeignRuns) String() string {
 func (*ForeignRuns) ProtoMessage() {}
 
 func (x *ForeignRuns) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[24]
+	mi := &file_signalbox_v1_system_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2113,7 +2223,7 @@ func (x *ForeignRuns) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForeignRuns.ProtoReflect.Descriptor instead.
 func (*ForeignRuns) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{24}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ForeignRuns) GetProject() string {
@@ -2192,7 +2302,7 @@ type Correction struct {
 
 func (x *Correction) Reset() {
 	*x = Correction{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[25]
+	mi := &file_signalbox_v1_system_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2204,7 +2314,7 @@ func (x *Correction) String() string {
 func (*Correction) ProtoMessage() {}
 
 func (x *Correction) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[25]
+	mi := &file_signalbox_v1_system_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2217,7 +2327,7 @@ func (x *Correction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Correction.ProtoReflect.Descriptor instead.
 func (*Correction) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{25}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Correction) GetKind() string {
@@ -2263,7 +2373,7 @@ type CheckRestoreRequest struct {
 
 func (x *CheckRestoreRequest) Reset() {
 	*x = CheckRestoreRequest{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[26]
+	mi := &file_signalbox_v1_system_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2275,7 +2385,7 @@ func (x *CheckRestoreRequest) String() string {
 func (*CheckRestoreRequest) ProtoMessage() {}
 
 func (x *CheckRestoreRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[26]
+	mi := &file_signalbox_v1_system_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2288,7 +2398,7 @@ func (x *CheckRestoreRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckRestoreRequest.ProtoReflect.Descriptor instead.
 func (*CheckRestoreRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{26}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{27}
 }
 
 type CheckRestoreResponse struct {
@@ -2333,7 +2443,7 @@ type CheckRestoreResponse struct {
 
 func (x *CheckRestoreResponse) Reset() {
 	*x = CheckRestoreResponse{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[27]
+	mi := &file_signalbox_v1_system_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2345,7 +2455,7 @@ func (x *CheckRestoreResponse) String() string {
 func (*CheckRestoreResponse) ProtoMessage() {}
 
 func (x *CheckRestoreResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[27]
+	mi := &file_signalbox_v1_system_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2358,7 +2468,7 @@ func (x *CheckRestoreResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckRestoreResponse.ProtoReflect.Descriptor instead.
 func (*CheckRestoreResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{27}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *CheckRestoreResponse) GetTime() *timestamppb.Timestamp {
@@ -2502,7 +2612,7 @@ type LostPayloads struct {
 
 func (x *LostPayloads) Reset() {
 	*x = LostPayloads{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[28]
+	mi := &file_signalbox_v1_system_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2514,7 +2624,7 @@ func (x *LostPayloads) String() string {
 func (*LostPayloads) ProtoMessage() {}
 
 func (x *LostPayloads) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[28]
+	mi := &file_signalbox_v1_system_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2527,7 +2637,7 @@ func (x *LostPayloads) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LostPayloads.ProtoReflect.Descriptor instead.
 func (*LostPayloads) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{28}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *LostPayloads) GetRuns() int64 {
@@ -2583,7 +2693,7 @@ type LostRows struct {
 
 func (x *LostRows) Reset() {
 	*x = LostRows{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[29]
+	mi := &file_signalbox_v1_system_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2595,7 +2705,7 @@ func (x *LostRows) String() string {
 func (*LostRows) ProtoMessage() {}
 
 func (x *LostRows) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[29]
+	mi := &file_signalbox_v1_system_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2608,7 +2718,7 @@ func (x *LostRows) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LostRows.ProtoReflect.Descriptor instead.
 func (*LostRows) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{29}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *LostRows) GetOpen() int64 {
@@ -2682,7 +2792,7 @@ type ListSealingKeysRequest struct {
 
 func (x *ListSealingKeysRequest) Reset() {
 	*x = ListSealingKeysRequest{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[30]
+	mi := &file_signalbox_v1_system_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2694,7 +2804,7 @@ func (x *ListSealingKeysRequest) String() string {
 func (*ListSealingKeysRequest) ProtoMessage() {}
 
 func (x *ListSealingKeysRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[30]
+	mi := &file_signalbox_v1_system_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2707,7 +2817,7 @@ func (x *ListSealingKeysRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSealingKeysRequest.ProtoReflect.Descriptor instead.
 func (*ListSealingKeysRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{30}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{31}
 }
 
 type ListSealingKeysResponse struct {
@@ -2721,7 +2831,7 @@ type ListSealingKeysResponse struct {
 
 func (x *ListSealingKeysResponse) Reset() {
 	*x = ListSealingKeysResponse{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[31]
+	mi := &file_signalbox_v1_system_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2733,7 +2843,7 @@ func (x *ListSealingKeysResponse) String() string {
 func (*ListSealingKeysResponse) ProtoMessage() {}
 
 func (x *ListSealingKeysResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[31]
+	mi := &file_signalbox_v1_system_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2746,7 +2856,7 @@ func (x *ListSealingKeysResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSealingKeysResponse.ProtoReflect.Descriptor instead.
 func (*ListSealingKeysResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{31}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ListSealingKeysResponse) GetSealingKeys() []*SealingKey {
@@ -2792,7 +2902,7 @@ type SealingKey struct {
 
 func (x *SealingKey) Reset() {
 	*x = SealingKey{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[32]
+	mi := &file_signalbox_v1_system_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2804,7 +2914,7 @@ func (x *SealingKey) String() string {
 func (*SealingKey) ProtoMessage() {}
 
 func (x *SealingKey) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[32]
+	mi := &file_signalbox_v1_system_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2817,7 +2927,7 @@ func (x *SealingKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SealingKey.ProtoReflect.Descriptor instead.
 func (*SealingKey) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{32}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *SealingKey) GetId() string {
@@ -2913,7 +3023,7 @@ type AdoptTemporalRequest struct {
 
 func (x *AdoptTemporalRequest) Reset() {
 	*x = AdoptTemporalRequest{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[33]
+	mi := &file_signalbox_v1_system_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2925,7 +3035,7 @@ func (x *AdoptTemporalRequest) String() string {
 func (*AdoptTemporalRequest) ProtoMessage() {}
 
 func (x *AdoptTemporalRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[33]
+	mi := &file_signalbox_v1_system_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2938,7 +3048,7 @@ func (x *AdoptTemporalRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdoptTemporalRequest.ProtoReflect.Descriptor instead.
 func (*AdoptTemporalRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{33}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *AdoptTemporalRequest) GetDryRun() bool {
@@ -2990,7 +3100,7 @@ type AdoptTemporalResponse struct {
 
 func (x *AdoptTemporalResponse) Reset() {
 	*x = AdoptTemporalResponse{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[34]
+	mi := &file_signalbox_v1_system_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3002,7 +3112,7 @@ func (x *AdoptTemporalResponse) String() string {
 func (*AdoptTemporalResponse) ProtoMessage() {}
 
 func (x *AdoptTemporalResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[34]
+	mi := &file_signalbox_v1_system_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3015,7 +3125,7 @@ func (x *AdoptTemporalResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdoptTemporalResponse.ProtoReflect.Descriptor instead.
 func (*AdoptTemporalResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{34}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *AdoptTemporalResponse) GetFormer() *TemporalNamespace {
@@ -3080,7 +3190,7 @@ type TemporalNamespace struct {
 
 func (x *TemporalNamespace) Reset() {
 	*x = TemporalNamespace{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[35]
+	mi := &file_signalbox_v1_system_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3092,7 +3202,7 @@ func (x *TemporalNamespace) String() string {
 func (*TemporalNamespace) ProtoMessage() {}
 
 func (x *TemporalNamespace) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[35]
+	mi := &file_signalbox_v1_system_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3105,7 +3215,7 @@ func (x *TemporalNamespace) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TemporalNamespace.ProtoReflect.Descriptor instead.
 func (*TemporalNamespace) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{35}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *TemporalNamespace) GetAddress() string {
@@ -3140,7 +3250,7 @@ type LeftRuns struct {
 
 func (x *LeftRuns) Reset() {
 	*x = LeftRuns{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[36]
+	mi := &file_signalbox_v1_system_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3152,7 +3262,7 @@ func (x *LeftRuns) String() string {
 func (*LeftRuns) ProtoMessage() {}
 
 func (x *LeftRuns) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[36]
+	mi := &file_signalbox_v1_system_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3165,7 +3275,7 @@ func (x *LeftRuns) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeftRuns.ProtoReflect.Descriptor instead.
 func (*LeftRuns) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{36}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *LeftRuns) GetProject() string {
@@ -3199,7 +3309,7 @@ type Maintenance struct {
 
 func (x *Maintenance) Reset() {
 	*x = Maintenance{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[37]
+	mi := &file_signalbox_v1_system_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3211,7 +3321,7 @@ func (x *Maintenance) String() string {
 func (*Maintenance) ProtoMessage() {}
 
 func (x *Maintenance) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[37]
+	mi := &file_signalbox_v1_system_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3224,7 +3334,7 @@ func (x *Maintenance) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Maintenance.ProtoReflect.Descriptor instead.
 func (*Maintenance) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{37}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Maintenance) GetActive() bool {
@@ -3263,7 +3373,7 @@ type GetMaintenanceRequest struct {
 
 func (x *GetMaintenanceRequest) Reset() {
 	*x = GetMaintenanceRequest{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[38]
+	mi := &file_signalbox_v1_system_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3275,7 +3385,7 @@ func (x *GetMaintenanceRequest) String() string {
 func (*GetMaintenanceRequest) ProtoMessage() {}
 
 func (x *GetMaintenanceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[38]
+	mi := &file_signalbox_v1_system_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3288,7 +3398,7 @@ func (x *GetMaintenanceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetMaintenanceRequest.ProtoReflect.Descriptor instead.
 func (*GetMaintenanceRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{38}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{39}
 }
 
 type GetMaintenanceResponse struct {
@@ -3300,7 +3410,7 @@ type GetMaintenanceResponse struct {
 
 func (x *GetMaintenanceResponse) Reset() {
 	*x = GetMaintenanceResponse{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[39]
+	mi := &file_signalbox_v1_system_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3312,7 +3422,7 @@ func (x *GetMaintenanceResponse) String() string {
 func (*GetMaintenanceResponse) ProtoMessage() {}
 
 func (x *GetMaintenanceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[39]
+	mi := &file_signalbox_v1_system_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3325,7 +3435,7 @@ func (x *GetMaintenanceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetMaintenanceResponse.ProtoReflect.Descriptor instead.
 func (*GetMaintenanceResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{39}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *GetMaintenanceResponse) GetMaintenance() *Maintenance {
@@ -3347,7 +3457,7 @@ type SetMaintenanceRequest struct {
 
 func (x *SetMaintenanceRequest) Reset() {
 	*x = SetMaintenanceRequest{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[40]
+	mi := &file_signalbox_v1_system_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3359,7 +3469,7 @@ func (x *SetMaintenanceRequest) String() string {
 func (*SetMaintenanceRequest) ProtoMessage() {}
 
 func (x *SetMaintenanceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[40]
+	mi := &file_signalbox_v1_system_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3372,7 +3482,7 @@ func (x *SetMaintenanceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetMaintenanceRequest.ProtoReflect.Descriptor instead.
 func (*SetMaintenanceRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{40}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *SetMaintenanceRequest) GetActive() bool {
@@ -3399,7 +3509,7 @@ type SetMaintenanceResponse struct {
 
 func (x *SetMaintenanceResponse) Reset() {
 	*x = SetMaintenanceResponse{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[41]
+	mi := &file_signalbox_v1_system_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3411,7 +3521,7 @@ func (x *SetMaintenanceResponse) String() string {
 func (*SetMaintenanceResponse) ProtoMessage() {}
 
 func (x *SetMaintenanceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[41]
+	mi := &file_signalbox_v1_system_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3424,7 +3534,7 @@ func (x *SetMaintenanceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetMaintenanceResponse.ProtoReflect.Descriptor instead.
 func (*SetMaintenanceResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{41}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *SetMaintenanceResponse) GetMaintenance() *Maintenance {
@@ -3522,7 +3632,7 @@ const file_signalbox_v1_system_proto_rawDesc = "" +
 	"\x06failed\x18\x04 \x01(\x03R\x06failed\x12\x18\n" +
 	"\aforeign\x18\a \x01(\x03R\aforeign\x12\x14\n" +
 	"\x05error\x18\x05 \x01(\tR\x05error\x12A\n" +
-	"\x0esearched_until\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\rsearchedUntil\"\xd4\x02\n" +
+	"\x0esearched_until\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\rsearchedUntil\"\x8b\x03\n" +
 	"\x06Worker\x12\x1b\n" +
 	"\tserver_id\x18\x01 \x01(\tR\bserverId\x12\x1a\n" +
 	"\bcontract\x18\x02 \x01(\tR\bcontract\x12\x18\n" +
@@ -3534,8 +3644,23 @@ const file_signalbox_v1_system_proto_rawDesc = "" +
 	"start_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x12@\n" +
 	"\x0elast_beat_time\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\flastBeatTime\x12\x1d\n" +
 	"\n" +
-	"takes_runs\x18\t \x01(\bR\ttakesRuns\"\x12\n" +
-	"\x10GetStatusRequest\"\xf7\x04\n" +
+	"takes_runs\x18\t \x01(\bR\ttakesRuns\x125\n" +
+	"\tprocessor\x18\n" +
+	" \x01(\v2\x17.signalbox.v1.ProcessorR\tprocessor\"\xe6\x01\n" +
+	"\tProcessor\x12\x19\n" +
+	"\x05limit\x18\x01 \x01(\x01H\x00R\x05limit\x88\x01\x01\x12\x17\n" +
+	"\x04used\x18\x02 \x01(\x01H\x01R\x04used\x88\x01\x01\x12!\n" +
+	"\tthrottled\x18\x03 \x01(\x01H\x02R\tthrottled\x88\x01\x01\x12\x1d\n" +
+	"\awaiting\x18\x04 \x01(\x01H\x03R\awaiting\x88\x01\x01\x12\x1a\n" +
+	"\brequired\x18\x05 \x01(\x01R\brequired\x12\x1a\n" +
+	"\bshortage\x18\x06 \x01(\tR\bshortageB\b\n" +
+	"\x06_limitB\a\n" +
+	"\x05_usedB\f\n" +
+	"\n" +
+	"_throttledB\n" +
+	"\n" +
+	"\b_waiting\"\x12\n" +
+	"\x10GetStatusRequest\"\xae\x05\n" +
 	"\x11GetStatusResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x1b\n" +
 	"\tserver_id\x18\x02 \x01(\tR\bserverId\x12\x14\n" +
@@ -3556,7 +3681,8 @@ const file_signalbox_v1_system_proto_rawDesc = "" +
 	" \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12<\n" +
 	"\fdependencies\x18\v \x03(\v2\x18.signalbox.v1.DependencyR\fdependencies\x12;\n" +
 	"\vmaintenance\x18\f \x01(\v2\x19.signalbox.v1.MaintenanceR\vmaintenance\x12.\n" +
-	"\x05store\x18\r \x01(\v2\x18.signalbox.v1.StoreFactsR\x05store\"\x89\x03\n" +
+	"\x05store\x18\r \x01(\v2\x18.signalbox.v1.StoreFactsR\x05store\x125\n" +
+	"\tprocessor\x18\x0e \x01(\v2\x17.signalbox.v1.ProcessorR\tprocessor\"\x89\x03\n" +
 	"\n" +
 	"StoreFacts\x12\x16\n" +
 	"\x06driver\x18\x01 \x01(\tR\x06driver\x12\x1a\n" +
@@ -3783,7 +3909,7 @@ func file_signalbox_v1_system_proto_rawDescGZIP() []byte {
 	return file_signalbox_v1_system_proto_rawDescData
 }
 
-var file_signalbox_v1_system_proto_msgTypes = make([]protoimpl.MessageInfo, 44)
+var file_signalbox_v1_system_proto_msgTypes = make([]protoimpl.MessageInfo, 45)
 var file_signalbox_v1_system_proto_goTypes = []any{
 	(*GetVersionRequest)(nil),       // 0: signalbox.v1.GetVersionRequest
 	(*GetVersionResponse)(nil),      // 1: signalbox.v1.GetVersionResponse
@@ -3796,144 +3922,147 @@ var file_signalbox_v1_system_proto_goTypes = []any{
 	(*QueueMode)(nil),               // 8: signalbox.v1.QueueMode
 	(*Reconciler)(nil),              // 9: signalbox.v1.Reconciler
 	(*Worker)(nil),                  // 10: signalbox.v1.Worker
-	(*GetStatusRequest)(nil),        // 11: signalbox.v1.GetStatusRequest
-	(*GetStatusResponse)(nil),       // 12: signalbox.v1.GetStatusResponse
-	(*StoreFacts)(nil),              // 13: signalbox.v1.StoreFacts
-	(*ConnectionPool)(nil),          // 14: signalbox.v1.ConnectionPool
-	(*ListQueuesRequest)(nil),       // 15: signalbox.v1.ListQueuesRequest
-	(*ListQueuesResponse)(nil),      // 16: signalbox.v1.ListQueuesResponse
-	(*Queue)(nil),                   // 17: signalbox.v1.Queue
-	(*QueueLine)(nil),               // 18: signalbox.v1.QueueLine
-	(*Dependency)(nil),              // 19: signalbox.v1.Dependency
-	(*ResetBreakerRequest)(nil),     // 20: signalbox.v1.ResetBreakerRequest
-	(*ResetBreakerResponse)(nil),    // 21: signalbox.v1.ResetBreakerResponse
-	(*ReconcileRequest)(nil),        // 22: signalbox.v1.ReconcileRequest
-	(*ReconcileResponse)(nil),       // 23: signalbox.v1.ReconcileResponse
-	(*ForeignRuns)(nil),             // 24: signalbox.v1.ForeignRuns
-	(*Correction)(nil),              // 25: signalbox.v1.Correction
-	(*CheckRestoreRequest)(nil),     // 26: signalbox.v1.CheckRestoreRequest
-	(*CheckRestoreResponse)(nil),    // 27: signalbox.v1.CheckRestoreResponse
-	(*LostPayloads)(nil),            // 28: signalbox.v1.LostPayloads
-	(*LostRows)(nil),                // 29: signalbox.v1.LostRows
-	(*ListSealingKeysRequest)(nil),  // 30: signalbox.v1.ListSealingKeysRequest
-	(*ListSealingKeysResponse)(nil), // 31: signalbox.v1.ListSealingKeysResponse
-	(*SealingKey)(nil),              // 32: signalbox.v1.SealingKey
-	(*AdoptTemporalRequest)(nil),    // 33: signalbox.v1.AdoptTemporalRequest
-	(*AdoptTemporalResponse)(nil),   // 34: signalbox.v1.AdoptTemporalResponse
-	(*TemporalNamespace)(nil),       // 35: signalbox.v1.TemporalNamespace
-	(*LeftRuns)(nil),                // 36: signalbox.v1.LeftRuns
-	(*Maintenance)(nil),             // 37: signalbox.v1.Maintenance
-	(*GetMaintenanceRequest)(nil),   // 38: signalbox.v1.GetMaintenanceRequest
-	(*GetMaintenanceResponse)(nil),  // 39: signalbox.v1.GetMaintenanceResponse
-	(*SetMaintenanceRequest)(nil),   // 40: signalbox.v1.SetMaintenanceRequest
-	(*SetMaintenanceResponse)(nil),  // 41: signalbox.v1.SetMaintenanceResponse
-	nil,                             // 42: signalbox.v1.CheckRestoreResponse.DifferencesEntry
-	nil,                             // 43: signalbox.v1.CheckRestoreResponse.ErrorsEntry
-	(*timestamppb.Timestamp)(nil),   // 44: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),     // 45: google.protobuf.Duration
+	(*Processor)(nil),               // 11: signalbox.v1.Processor
+	(*GetStatusRequest)(nil),        // 12: signalbox.v1.GetStatusRequest
+	(*GetStatusResponse)(nil),       // 13: signalbox.v1.GetStatusResponse
+	(*StoreFacts)(nil),              // 14: signalbox.v1.StoreFacts
+	(*ConnectionPool)(nil),          // 15: signalbox.v1.ConnectionPool
+	(*ListQueuesRequest)(nil),       // 16: signalbox.v1.ListQueuesRequest
+	(*ListQueuesResponse)(nil),      // 17: signalbox.v1.ListQueuesResponse
+	(*Queue)(nil),                   // 18: signalbox.v1.Queue
+	(*QueueLine)(nil),               // 19: signalbox.v1.QueueLine
+	(*Dependency)(nil),              // 20: signalbox.v1.Dependency
+	(*ResetBreakerRequest)(nil),     // 21: signalbox.v1.ResetBreakerRequest
+	(*ResetBreakerResponse)(nil),    // 22: signalbox.v1.ResetBreakerResponse
+	(*ReconcileRequest)(nil),        // 23: signalbox.v1.ReconcileRequest
+	(*ReconcileResponse)(nil),       // 24: signalbox.v1.ReconcileResponse
+	(*ForeignRuns)(nil),             // 25: signalbox.v1.ForeignRuns
+	(*Correction)(nil),              // 26: signalbox.v1.Correction
+	(*CheckRestoreRequest)(nil),     // 27: signalbox.v1.CheckRestoreRequest
+	(*CheckRestoreResponse)(nil),    // 28: signalbox.v1.CheckRestoreResponse
+	(*LostPayloads)(nil),            // 29: signalbox.v1.LostPayloads
+	(*LostRows)(nil),                // 30: signalbox.v1.LostRows
+	(*ListSealingKeysRequest)(nil),  // 31: signalbox.v1.ListSealingKeysRequest
+	(*ListSealingKeysResponse)(nil), // 32: signalbox.v1.ListSealingKeysResponse
+	(*SealingKey)(nil),              // 33: signalbox.v1.SealingKey
+	(*AdoptTemporalRequest)(nil),    // 34: signalbox.v1.AdoptTemporalRequest
+	(*AdoptTemporalResponse)(nil),   // 35: signalbox.v1.AdoptTemporalResponse
+	(*TemporalNamespace)(nil),       // 36: signalbox.v1.TemporalNamespace
+	(*LeftRuns)(nil),                // 37: signalbox.v1.LeftRuns
+	(*Maintenance)(nil),             // 38: signalbox.v1.Maintenance
+	(*GetMaintenanceRequest)(nil),   // 39: signalbox.v1.GetMaintenanceRequest
+	(*GetMaintenanceResponse)(nil),  // 40: signalbox.v1.GetMaintenanceResponse
+	(*SetMaintenanceRequest)(nil),   // 41: signalbox.v1.SetMaintenanceRequest
+	(*SetMaintenanceResponse)(nil),  // 42: signalbox.v1.SetMaintenanceResponse
+	nil,                             // 43: signalbox.v1.CheckRestoreResponse.DifferencesEntry
+	nil,                             // 44: signalbox.v1.CheckRestoreResponse.ErrorsEntry
+	(*timestamppb.Timestamp)(nil),   // 45: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),     // 46: google.protobuf.Duration
 }
 var file_signalbox_v1_system_proto_depIdxs = []int32{
-	44, // 0: signalbox.v1.Connection.since:type_name -> google.protobuf.Timestamp
-	44, // 1: signalbox.v1.Connection.last_error_time:type_name -> google.protobuf.Timestamp
-	45, // 2: signalbox.v1.Connection.latency:type_name -> google.protobuf.Duration
-	44, // 3: signalbox.v1.Connection.next_attempt_time:type_name -> google.protobuf.Timestamp
+	45, // 0: signalbox.v1.Connection.since:type_name -> google.protobuf.Timestamp
+	45, // 1: signalbox.v1.Connection.last_error_time:type_name -> google.protobuf.Timestamp
+	46, // 2: signalbox.v1.Connection.latency:type_name -> google.protobuf.Duration
+	45, // 3: signalbox.v1.Connection.next_attempt_time:type_name -> google.protobuf.Timestamp
 	5,  // 4: signalbox.v1.Connection.breaker:type_name -> signalbox.v1.Breaker
 	6,  // 5: signalbox.v1.Connection.statistics:type_name -> signalbox.v1.ConnectionStatistics
 	7,  // 6: signalbox.v1.Connection.worker_sets:type_name -> signalbox.v1.WorkerSet
-	44, // 7: signalbox.v1.GetConnectionResponse.since:type_name -> google.protobuf.Timestamp
-	44, // 8: signalbox.v1.GetConnectionResponse.time:type_name -> google.protobuf.Timestamp
-	44, // 9: signalbox.v1.Breaker.open_time:type_name -> google.protobuf.Timestamp
-	44, // 10: signalbox.v1.Breaker.next_probe_time:type_name -> google.protobuf.Timestamp
-	45, // 11: signalbox.v1.ConnectionStatistics.uptime:type_name -> google.protobuf.Duration
-	45, // 12: signalbox.v1.ConnectionStatistics.downtime:type_name -> google.protobuf.Duration
-	45, // 13: signalbox.v1.ConnectionStatistics.last_outage:type_name -> google.protobuf.Duration
-	45, // 14: signalbox.v1.ConnectionStatistics.longest_outage:type_name -> google.protobuf.Duration
-	44, // 15: signalbox.v1.ConnectionStatistics.connected_since:type_name -> google.protobuf.Timestamp
-	44, // 16: signalbox.v1.WorkerSet.start_time:type_name -> google.protobuf.Timestamp
-	44, // 17: signalbox.v1.WorkerSet.last_poll_time:type_name -> google.protobuf.Timestamp
-	45, // 18: signalbox.v1.QueueMode.ttl:type_name -> google.protobuf.Duration
-	44, // 19: signalbox.v1.Reconciler.last_time:type_name -> google.protobuf.Timestamp
-	44, // 20: signalbox.v1.Reconciler.searched_until:type_name -> google.protobuf.Timestamp
-	44, // 21: signalbox.v1.Worker.start_time:type_name -> google.protobuf.Timestamp
-	44, // 22: signalbox.v1.Worker.last_beat_time:type_name -> google.protobuf.Timestamp
-	44, // 23: signalbox.v1.GetStatusResponse.start_time:type_name -> google.protobuf.Timestamp
-	2,  // 24: signalbox.v1.GetStatusResponse.connection:type_name -> signalbox.v1.Connection
-	8,  // 25: signalbox.v1.GetStatusResponse.queue_mode:type_name -> signalbox.v1.QueueMode
-	9,  // 26: signalbox.v1.GetStatusResponse.reconciler:type_name -> signalbox.v1.Reconciler
-	10, // 27: signalbox.v1.GetStatusResponse.workers:type_name -> signalbox.v1.Worker
-	44, // 28: signalbox.v1.GetStatusResponse.time:type_name -> google.protobuf.Timestamp
-	19, // 29: signalbox.v1.GetStatusResponse.dependencies:type_name -> signalbox.v1.Dependency
-	37, // 30: signalbox.v1.GetStatusResponse.maintenance:type_name -> signalbox.v1.Maintenance
-	13, // 31: signalbox.v1.GetStatusResponse.store:type_name -> signalbox.v1.StoreFacts
-	45, // 32: signalbox.v1.StoreFacts.latency:type_name -> google.protobuf.Duration
-	14, // 33: signalbox.v1.StoreFacts.pools:type_name -> signalbox.v1.ConnectionPool
-	45, // 34: signalbox.v1.StoreFacts.clock_skew:type_name -> google.protobuf.Duration
-	17, // 35: signalbox.v1.ListQueuesResponse.queues:type_name -> signalbox.v1.Queue
-	44, // 36: signalbox.v1.ListQueuesResponse.time:type_name -> google.protobuf.Timestamp
-	18, // 37: signalbox.v1.Queue.workflow_tasks:type_name -> signalbox.v1.QueueLine
-	18, // 38: signalbox.v1.Queue.activities:type_name -> signalbox.v1.QueueLine
-	44, // 39: signalbox.v1.QueueLine.last_poll_time:type_name -> google.protobuf.Timestamp
-	45, // 40: signalbox.v1.QueueLine.backlog_age:type_name -> google.protobuf.Duration
-	44, // 41: signalbox.v1.Dependency.since:type_name -> google.protobuf.Timestamp
-	2,  // 42: signalbox.v1.ResetBreakerResponse.connection:type_name -> signalbox.v1.Connection
-	44, // 43: signalbox.v1.ReconcileRequest.since:type_name -> google.protobuf.Timestamp
-	25, // 44: signalbox.v1.ReconcileResponse.corrections:type_name -> signalbox.v1.Correction
-	45, // 45: signalbox.v1.ReconcileResponse.took:type_name -> google.protobuf.Duration
-	44, // 46: signalbox.v1.ReconcileResponse.searched_until:type_name -> google.protobuf.Timestamp
-	24, // 47: signalbox.v1.ReconcileResponse.foreign:type_name -> signalbox.v1.ForeignRuns
-	44, // 48: signalbox.v1.ForeignRuns.first_start_time:type_name -> google.protobuf.Timestamp
-	44, // 49: signalbox.v1.CheckRestoreResponse.time:type_name -> google.protobuf.Timestamp
-	44, // 50: signalbox.v1.CheckRestoreResponse.restored_time:type_name -> google.protobuf.Timestamp
-	44, // 51: signalbox.v1.CheckRestoreResponse.backup_time:type_name -> google.protobuf.Timestamp
-	44, // 52: signalbox.v1.CheckRestoreResponse.newest_row_time:type_name -> google.protobuf.Timestamp
-	37, // 53: signalbox.v1.CheckRestoreResponse.maintenance:type_name -> signalbox.v1.Maintenance
-	23, // 54: signalbox.v1.CheckRestoreResponse.comparison:type_name -> signalbox.v1.ReconcileResponse
-	42, // 55: signalbox.v1.CheckRestoreResponse.differences:type_name -> signalbox.v1.CheckRestoreResponse.DifferencesEntry
-	29, // 56: signalbox.v1.CheckRestoreResponse.lost:type_name -> signalbox.v1.LostRows
-	28, // 57: signalbox.v1.CheckRestoreResponse.lost_payloads:type_name -> signalbox.v1.LostPayloads
-	43, // 58: signalbox.v1.CheckRestoreResponse.errors:type_name -> signalbox.v1.CheckRestoreResponse.ErrorsEntry
-	32, // 59: signalbox.v1.CheckRestoreResponse.sealing_keys:type_name -> signalbox.v1.SealingKey
-	44, // 60: signalbox.v1.LostRows.newest_time:type_name -> google.protobuf.Timestamp
-	44, // 61: signalbox.v1.LostRows.forgotten_from:type_name -> google.protobuf.Timestamp
-	44, // 62: signalbox.v1.LostRows.forgotten_until:type_name -> google.protobuf.Timestamp
-	32, // 63: signalbox.v1.ListSealingKeysResponse.sealing_keys:type_name -> signalbox.v1.SealingKey
-	44, // 64: signalbox.v1.ListSealingKeysResponse.time:type_name -> google.protobuf.Timestamp
-	44, // 65: signalbox.v1.SealingKey.first_time:type_name -> google.protobuf.Timestamp
-	44, // 66: signalbox.v1.SealingKey.last_time:type_name -> google.protobuf.Timestamp
-	35, // 67: signalbox.v1.AdoptTemporalResponse.former:type_name -> signalbox.v1.TemporalNamespace
-	44, // 68: signalbox.v1.AdoptTemporalResponse.since:type_name -> google.protobuf.Timestamp
-	35, // 69: signalbox.v1.AdoptTemporalResponse.now:type_name -> signalbox.v1.TemporalNamespace
-	36, // 70: signalbox.v1.AdoptTemporalResponse.left_runs:type_name -> signalbox.v1.LeftRuns
-	44, // 71: signalbox.v1.Maintenance.since:type_name -> google.protobuf.Timestamp
-	37, // 72: signalbox.v1.GetMaintenanceResponse.maintenance:type_name -> signalbox.v1.Maintenance
-	37, // 73: signalbox.v1.SetMaintenanceResponse.maintenance:type_name -> signalbox.v1.Maintenance
-	0,  // 74: signalbox.v1.SystemService.GetVersion:input_type -> signalbox.v1.GetVersionRequest
-	3,  // 75: signalbox.v1.SystemService.GetConnection:input_type -> signalbox.v1.GetConnectionRequest
-	11, // 76: signalbox.v1.SystemService.GetStatus:input_type -> signalbox.v1.GetStatusRequest
-	15, // 77: signalbox.v1.SystemService.ListQueues:input_type -> signalbox.v1.ListQueuesRequest
-	20, // 78: signalbox.v1.SystemService.ResetBreaker:input_type -> signalbox.v1.ResetBreakerRequest
-	22, // 79: signalbox.v1.SystemService.Reconcile:input_type -> signalbox.v1.ReconcileRequest
-	33, // 80: signalbox.v1.SystemService.AdoptTemporal:input_type -> signalbox.v1.AdoptTemporalRequest
-	26, // 81: signalbox.v1.SystemService.CheckRestore:input_type -> signalbox.v1.CheckRestoreRequest
-	30, // 82: signalbox.v1.SystemService.ListSealingKeys:input_type -> signalbox.v1.ListSealingKeysRequest
-	38, // 83: signalbox.v1.SystemService.GetMaintenance:input_type -> signalbox.v1.GetMaintenanceRequest
-	40, // 84: signalbox.v1.SystemService.SetMaintenance:input_type -> signalbox.v1.SetMaintenanceRequest
-	1,  // 85: signalbox.v1.SystemService.GetVersion:output_type -> signalbox.v1.GetVersionResponse
-	4,  // 86: signalbox.v1.SystemService.GetConnection:output_type -> signalbox.v1.GetConnectionResponse
-	12, // 87: signalbox.v1.SystemService.GetStatus:output_type -> signalbox.v1.GetStatusResponse
-	16, // 88: signalbox.v1.SystemService.ListQueues:output_type -> signalbox.v1.ListQueuesResponse
-	21, // 89: signalbox.v1.SystemService.ResetBreaker:output_type -> signalbox.v1.ResetBreakerResponse
-	23, // 90: signalbox.v1.SystemService.Reconcile:output_type -> signalbox.v1.ReconcileResponse
-	34, // 91: signalbox.v1.SystemService.AdoptTemporal:output_type -> signalbox.v1.AdoptTemporalResponse
-	27, // 92: signalbox.v1.SystemService.CheckRestore:output_type -> signalbox.v1.CheckRestoreResponse
-	31, // 93: signalbox.v1.SystemService.ListSealingKeys:output_type -> signalbox.v1.ListSealingKeysResponse
-	39, // 94: signalbox.v1.SystemService.GetMaintenance:output_type -> signalbox.v1.GetMaintenanceResponse
-	41, // 95: signalbox.v1.SystemService.SetMaintenance:output_type -> signalbox.v1.SetMaintenanceResponse
-	85, // [85:96] is the sub-list for method output_type
-	74, // [74:85] is the sub-list for method input_type
-	74, // [74:74] is the sub-list for extension type_name
-	74, // [74:74] is the sub-list for extension extendee
-	0,  // [0:74] is the sub-list for field type_name
+	45, // 7: signalbox.v1.GetConnectionResponse.since:type_name -> google.protobuf.Timestamp
+	45, // 8: signalbox.v1.GetConnectionResponse.time:type_name -> google.protobuf.Timestamp
+	45, // 9: signalbox.v1.Breaker.open_time:type_name -> google.protobuf.Timestamp
+	45, // 10: signalbox.v1.Breaker.next_probe_time:type_name -> google.protobuf.Timestamp
+	46, // 11: signalbox.v1.ConnectionStatistics.uptime:type_name -> google.protobuf.Duration
+	46, // 12: signalbox.v1.ConnectionStatistics.downtime:type_name -> google.protobuf.Duration
+	46, // 13: signalbox.v1.ConnectionStatistics.last_outage:type_name -> google.protobuf.Duration
+	46, // 14: signalbox.v1.ConnectionStatistics.longest_outage:type_name -> google.protobuf.Duration
+	45, // 15: signalbox.v1.ConnectionStatistics.connected_since:type_name -> google.protobuf.Timestamp
+	45, // 16: signalbox.v1.WorkerSet.start_time:type_name -> google.protobuf.Timestamp
+	45, // 17: signalbox.v1.WorkerSet.last_poll_time:type_name -> google.protobuf.Timestamp
+	46, // 18: signalbox.v1.QueueMode.ttl:type_name -> google.protobuf.Duration
+	45, // 19: signalbox.v1.Reconciler.last_time:type_name -> google.protobuf.Timestamp
+	45, // 20: signalbox.v1.Reconciler.searched_until:type_name -> google.protobuf.Timestamp
+	45, // 21: signalbox.v1.Worker.start_time:type_name -> google.protobuf.Timestamp
+	45, // 22: signalbox.v1.Worker.last_beat_time:type_name -> google.protobuf.Timestamp
+	11, // 23: signalbox.v1.Worker.processor:type_name -> signalbox.v1.Processor
+	45, // 24: signalbox.v1.GetStatusResponse.start_time:type_name -> google.protobuf.Timestamp
+	2,  // 25: signalbox.v1.GetStatusResponse.connection:type_name -> signalbox.v1.Connection
+	8,  // 26: signalbox.v1.GetStatusResponse.queue_mode:type_name -> signalbox.v1.QueueMode
+	9,  // 27: signalbox.v1.GetStatusResponse.reconciler:type_name -> signalbox.v1.Reconciler
+	10, // 28: signalbox.v1.GetStatusResponse.workers:type_name -> signalbox.v1.Worker
+	45, // 29: signalbox.v1.GetStatusResponse.time:type_name -> google.protobuf.Timestamp
+	20, // 30: signalbox.v1.GetStatusResponse.dependencies:type_name -> signalbox.v1.Dependency
+	38, // 31: signalbox.v1.GetStatusResponse.maintenance:type_name -> signalbox.v1.Maintenance
+	14, // 32: signalbox.v1.GetStatusResponse.store:type_name -> signalbox.v1.StoreFacts
+	11, // 33: signalbox.v1.GetStatusResponse.processor:type_name -> signalbox.v1.Processor
+	46, // 34: signalbox.v1.StoreFacts.latency:type_name -> google.protobuf.Duration
+	15, // 35: signalbox.v1.StoreFacts.pools:type_name -> signalbox.v1.ConnectionPool
+	46, // 36: signalbox.v1.StoreFacts.clock_skew:type_name -> google.protobuf.Duration
+	18, // 37: signalbox.v1.ListQueuesResponse.queues:type_name -> signalbox.v1.Queue
+	45, // 38: signalbox.v1.ListQueuesResponse.time:type_name -> google.protobuf.Timestamp
+	19, // 39: signalbox.v1.Queue.workflow_tasks:type_name -> signalbox.v1.QueueLine
+	19, // 40: signalbox.v1.Queue.activities:type_name -> signalbox.v1.QueueLine
+	45, // 41: signalbox.v1.QueueLine.last_poll_time:type_name -> google.protobuf.Timestamp
+	46, // 42: signalbox.v1.QueueLine.backlog_age:type_name -> google.protobuf.Duration
+	45, // 43: signalbox.v1.Dependency.since:type_name -> google.protobuf.Timestamp
+	2,  // 44: signalbox.v1.ResetBreakerResponse.connection:type_name -> signalbox.v1.Connection
+	45, // 45: signalbox.v1.ReconcileRequest.since:type_name -> google.protobuf.Timestamp
+	26, // 46: signalbox.v1.ReconcileResponse.corrections:type_name -> signalbox.v1.Correction
+	46, // 47: signalbox.v1.ReconcileResponse.took:type_name -> google.protobuf.Duration
+	45, // 48: signalbox.v1.ReconcileResponse.searched_until:type_name -> google.protobuf.Timestamp
+	25, // 49: signalbox.v1.ReconcileResponse.foreign:type_name -> signalbox.v1.ForeignRuns
+	45, // 50: signalbox.v1.ForeignRuns.first_start_time:type_name -> google.protobuf.Timestamp
+	45, // 51: signalbox.v1.CheckRestoreResponse.time:type_name -> google.protobuf.Timestamp
+	45, // 52: signalbox.v1.CheckRestoreResponse.restored_time:type_name -> google.protobuf.Timestamp
+	45, // 53: signalbox.v1.CheckRestoreResponse.backup_time:type_name -> google.protobuf.Timestamp
+	45, // 54: signalbox.v1.CheckRestoreResponse.newest_row_time:type_name -> google.protobuf.Timestamp
+	38, // 55: signalbox.v1.CheckRestoreResponse.maintenance:type_name -> signalbox.v1.Maintenance
+	24, // 56: signalbox.v1.CheckRestoreResponse.comparison:type_name -> signalbox.v1.ReconcileResponse
+	43, // 57: signalbox.v1.CheckRestoreResponse.differences:type_name -> signalbox.v1.CheckRestoreResponse.DifferencesEntry
+	30, // 58: signalbox.v1.CheckRestoreResponse.lost:type_name -> signalbox.v1.LostRows
+	29, // 59: signalbox.v1.CheckRestoreResponse.lost_payloads:type_name -> signalbox.v1.LostPayloads
+	44, // 60: signalbox.v1.CheckRestoreResponse.errors:type_name -> signalbox.v1.CheckRestoreResponse.ErrorsEntry
+	33, // 61: signalbox.v1.CheckRestoreResponse.sealing_keys:type_name -> signalbox.v1.SealingKey
+	45, // 62: signalbox.v1.LostRows.newest_time:type_name -> google.protobuf.Timestamp
+	45, // 63: signalbox.v1.LostRows.forgotten_from:type_name -> google.protobuf.Timestamp
+	45, // 64: signalbox.v1.LostRows.forgotten_until:type_name -> google.protobuf.Timestamp
+	33, // 65: signalbox.v1.ListSealingKeysResponse.sealing_keys:type_name -> signalbox.v1.SealingKey
+	45, // 66: signalbox.v1.ListSealingKeysResponse.time:type_name -> google.protobuf.Timestamp
+	45, // 67: signalbox.v1.SealingKey.first_time:type_name -> google.protobuf.Timestamp
+	45, // 68: signalbox.v1.SealingKey.last_time:type_name -> google.protobuf.Timestamp
+	36, // 69: signalbox.v1.AdoptTemporalResponse.former:type_name -> signalbox.v1.TemporalNamespace
+	45, // 70: signalbox.v1.AdoptTemporalResponse.since:type_name -> google.protobuf.Timestamp
+	36, // 71: signalbox.v1.AdoptTemporalResponse.now:type_name -> signalbox.v1.TemporalNamespace
+	37, // 72: signalbox.v1.AdoptTemporalResponse.left_runs:type_name -> signalbox.v1.LeftRuns
+	45, // 73: signalbox.v1.Maintenance.since:type_name -> google.protobuf.Timestamp
+	38, // 74: signalbox.v1.GetMaintenanceResponse.maintenance:type_name -> signalbox.v1.Maintenance
+	38, // 75: signalbox.v1.SetMaintenanceResponse.maintenance:type_name -> signalbox.v1.Maintenance
+	0,  // 76: signalbox.v1.SystemService.GetVersion:input_type -> signalbox.v1.GetVersionRequest
+	3,  // 77: signalbox.v1.SystemService.GetConnection:input_type -> signalbox.v1.GetConnectionRequest
+	12, // 78: signalbox.v1.SystemService.GetStatus:input_type -> signalbox.v1.GetStatusRequest
+	16, // 79: signalbox.v1.SystemService.ListQueues:input_type -> signalbox.v1.ListQueuesRequest
+	21, // 80: signalbox.v1.SystemService.ResetBreaker:input_type -> signalbox.v1.ResetBreakerRequest
+	23, // 81: signalbox.v1.SystemService.Reconcile:input_type -> signalbox.v1.ReconcileRequest
+	34, // 82: signalbox.v1.SystemService.AdoptTemporal:input_type -> signalbox.v1.AdoptTemporalRequest
+	27, // 83: signalbox.v1.SystemService.CheckRestore:input_type -> signalbox.v1.CheckRestoreRequest
+	31, // 84: signalbox.v1.SystemService.ListSealingKeys:input_type -> signalbox.v1.ListSealingKeysRequest
+	39, // 85: signalbox.v1.SystemService.GetMaintenance:input_type -> signalbox.v1.GetMaintenanceRequest
+	41, // 86: signalbox.v1.SystemService.SetMaintenance:input_type -> signalbox.v1.SetMaintenanceRequest
+	1,  // 87: signalbox.v1.SystemService.GetVersion:output_type -> signalbox.v1.GetVersionResponse
+	4,  // 88: signalbox.v1.SystemService.GetConnection:output_type -> signalbox.v1.GetConnectionResponse
+	13, // 89: signalbox.v1.SystemService.GetStatus:output_type -> signalbox.v1.GetStatusResponse
+	17, // 90: signalbox.v1.SystemService.ListQueues:output_type -> signalbox.v1.ListQueuesResponse
+	22, // 91: signalbox.v1.SystemService.ResetBreaker:output_type -> signalbox.v1.ResetBreakerResponse
+	24, // 92: signalbox.v1.SystemService.Reconcile:output_type -> signalbox.v1.ReconcileResponse
+	35, // 93: signalbox.v1.SystemService.AdoptTemporal:output_type -> signalbox.v1.AdoptTemporalResponse
+	28, // 94: signalbox.v1.SystemService.CheckRestore:output_type -> signalbox.v1.CheckRestoreResponse
+	32, // 95: signalbox.v1.SystemService.ListSealingKeys:output_type -> signalbox.v1.ListSealingKeysResponse
+	40, // 96: signalbox.v1.SystemService.GetMaintenance:output_type -> signalbox.v1.GetMaintenanceResponse
+	42, // 97: signalbox.v1.SystemService.SetMaintenance:output_type -> signalbox.v1.SetMaintenanceResponse
+	87, // [87:98] is the sub-list for method output_type
+	76, // [76:87] is the sub-list for method input_type
+	76, // [76:76] is the sub-list for extension type_name
+	76, // [76:76] is the sub-list for extension extendee
+	0,  // [0:76] is the sub-list for field type_name
 }
 
 func init() { file_signalbox_v1_system_proto_init() }
@@ -3941,16 +4070,17 @@ func file_signalbox_v1_system_proto_init() {
 	if File_signalbox_v1_system_proto != nil {
 		return
 	}
-	file_signalbox_v1_system_proto_msgTypes[13].OneofWrappers = []any{}
-	file_signalbox_v1_system_proto_msgTypes[18].OneofWrappers = []any{}
-	file_signalbox_v1_system_proto_msgTypes[27].OneofWrappers = []any{}
+	file_signalbox_v1_system_proto_msgTypes[11].OneofWrappers = []any{}
+	file_signalbox_v1_system_proto_msgTypes[14].OneofWrappers = []any{}
+	file_signalbox_v1_system_proto_msgTypes[19].OneofWrappers = []any{}
+	file_signalbox_v1_system_proto_msgTypes[28].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signalbox_v1_system_proto_rawDesc), len(file_signalbox_v1_system_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   44,
+			NumMessages:   45,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -87,13 +87,16 @@ func facts(status *signalboxv1.GetStatusResponse, now time.Time) []output.Field 
 	if status.GetStartTime() != nil {
 		server += ", up for " + output.Span(now.Sub(status.GetStartTime().AsTime()))
 	}
-	fields := []output.Field{
+	fields := append([]output.Field{
 		{Name: "server", Value: server},
+		{Name: "processors", Value: processors(status.GetProcessor())},
+	}, processorWarnings(status.GetProcessor())...)
+	fields = append(fields, []output.Field{
 		{Name: "maintenance", Value: maintenanceLine(status.GetMaintenance(), now)},
 		{Name: "breaker", Value: breaker(c.GetBreaker(), now)},
 		{Name: "outages", Value: outages(c)},
 		{Name: "attempts", Value: fmt.Sprintf("%d to connect, %d connected", c.GetAttempts(), c.GetStatistics().GetConnections())},
-	}
+	}...)
 	if usable(c) && c.GetLatency().AsDuration() > 0 {
 		fields = append(fields, output.Field{Name: "check", Value: "answered in " + output.Took(c.GetLatency().AsDuration())})
 	}
@@ -120,6 +123,43 @@ func facts(status *signalboxv1.GetStatusResponse, now time.Time) []output.Field 
 	return append(fields,
 		output.Field{Name: "queue", Value: queue(status.GetQueueMode())},
 		output.Field{Name: "reconciler", Value: reconciler(status.GetReconciler(), now)})
+}
+
+// processors is what a process gets of its machine's processors; a server of an earlier release reports nothing.
+func processors(p *signalboxv1.Processor) string {
+	if p == nil {
+		return "unknown"
+	}
+	var facts []string
+	if p.Used != nil {
+		facts = append(facts, fmt.Sprintf("%.2f used", p.GetUsed()))
+	}
+	if p.Limit != nil {
+		limit := "no limit"
+		if p.GetLimit() > 0 {
+			limit = fmt.Sprintf("limit %.2f", p.GetLimit())
+		}
+		facts = append(facts, limit)
+	}
+	if p.Throttled != nil && p.GetLimit() > 0 {
+		facts = append(facts, fmt.Sprintf("throttled in %.0f %% of the periods", 100*p.GetThrottled()))
+	}
+	if p.Waiting != nil {
+		facts = append(facts, fmt.Sprintf("%.1f threads wait for one", p.GetWaiting()))
+	}
+	return cmp.Or(strings.Join(facts, ", "), "unknown")
+}
+
+// processorWarnings are the problems of a process that gets too little processor time.
+func processorWarnings(p *signalboxv1.Processor) (warnings []output.Field) {
+	if p.GetLimit() > 0 && p.GetLimit() < p.GetRequired() {
+		warnings = append(warnings, output.Field{Name: "limit too low", Value: fmt.Sprintf(
+			"the control group of this server allows %.2f processors, and it requires %.2f; raise the limit, or work takes longer", p.GetLimit(), p.GetRequired())})
+	}
+	if p.GetShortage() != "" {
+		warnings = append(warnings, output.Field{Name: "too slow", Value: "this server is short of processor time: " + p.GetShortage()})
+	}
+	return warnings
 }
 
 // mostClockSkew is the difference of the database's clock and the server's that is not worth a warning.
@@ -272,7 +312,8 @@ func printWorkers(s *session.Session, status *signalboxv1.GetStatusResponse, now
 			projects = strings.Join(w.GetProjects(), ",")
 		}
 		rows[i] = []string{
-			w.GetServerId(), cmp.Or(past(w.GetLastBeatTime(), now), "unknown"), yes(w.GetTakesRuns()), projects, w.GetAddress(), w.GetNamespace(),
+			w.GetServerId(), cmp.Or(past(w.GetLastBeatTime(), now), "unknown"), yes(w.GetTakesRuns()), projects, workerProcessors(w.GetProcessor()),
+			w.GetAddress(), w.GetNamespace(),
 			cmp.Or(past(w.GetStartTime(), now), "unknown"), w.GetNamespaceId(), w.GetContract(),
 		}
 	}
@@ -280,7 +321,22 @@ func printWorkers(s *session.Session, status *signalboxv1.GetStatusResponse, now
 		return err
 	}
 	return output.Rows(s.Out, s.Format(), s.Style(), output.Columns(
-		"SERVER", "HEARTBEAT", "ACCEPTS RUNS", "PROJECTS", "TEMPORAL", "NAMESPACE", "+STARTED", "+NAMESPACE ID", "+CONTRACT"), rows)
+		"SERVER", "HEARTBEAT", "ACCEPTS RUNS", "PROJECTS", "PROCESSORS", "TEMPORAL", "NAMESPACE", "+STARTED", "+NAMESPACE ID", "+CONTRACT"), rows)
+}
+
+// workerProcessors is what a worker used of its limit, in one cell.
+func workerProcessors(p *signalboxv1.Processor) string {
+	if p == nil || p.Used == nil {
+		return "unknown"
+	}
+	text := fmt.Sprintf("%.2f", p.GetUsed())
+	if p.GetLimit() > 0 {
+		text += fmt.Sprintf(" of %.2f", p.GetLimit())
+	}
+	if p.GetShortage() != "" {
+		text += ", too little"
+	}
+	return text
 }
 
 func ago(t *timestamppb.Timestamp, now time.Time) string {

@@ -36,6 +36,7 @@ type driver struct {
 	machine    *interp.Machine
 	sink       Sink
 	turns      Turns
+	measure    func(late time.Duration) // the lateness of a timer; nil: not measured
 	limits     Limits
 	wakes      workflow.ReceiveChannel
 	controls   workflow.ReceiveChannel // nil for a run without controls
@@ -233,6 +234,7 @@ func (d *driver) handleCompletions() {
 		}
 		switch e.kind { //nolint:exhaustive // calls are above; the results of removals and of cancellations are not used
 		case timerEffect:
+			d.measureTimer(e)
 			d.machine.Fire(e.id, workflow.Now(d.ctx))
 		case listenEffect, emitEffect:
 			d.completeEvent(e)
@@ -330,9 +332,17 @@ func (d *driver) cancel(id interp.EffectID) {
 func (d *driver) startTimer(e interp.StartTimer) {
 	ctx, cancel := workflow.WithCancel(d.detached)
 	// a timer with zero duration would fire without an event, and thus within the workflow task
-	after := max(e.Deadline.Sub(workflow.Now(d.ctx)), time.Millisecond)
-	d.pending = append(d.pending, &effect{kind: timerEffect, id: e.ID, future: workflow.NewTimer(ctx, after), cancel: cancel, due: e.Deadline})
+	now := workflow.Now(d.ctx)
+	after := max(e.Deadline.Sub(now), time.Millisecond)
+	d.pending = append(d.pending, &effect{kind: timerEffect, id: e.ID, future: workflow.NewTimer(ctx, after), cancel: cancel, due: now.Add(after)})
 	d.events += eventsPerTimer
+}
+
+// measureTimer measures how late a timer is that has fired. It was due at its deadline, or at once where that had passed when it was set.
+func (d *driver) measureTimer(timer *effect) {
+	if d.measure != nil && !workflow.IsReplaying(d.ctx) {
+		d.measure(max(0, workflow.Now(d.ctx).Sub(timer.due)))
+	}
 }
 
 // taskFull reports whether the workflow task has grown so large that it must end before it does more.

@@ -27,6 +27,7 @@ type Workflow struct {
 	sink   Sink
 	turns  Turns
 	limits Limits
+	timers Timers
 	// longest is the time for which a run may compute without a pause. 0: only fuel bounds it.
 	longest time.Duration
 
@@ -52,6 +53,16 @@ func (w *Workflow) StopAfter(d time.Duration) *Workflow {
 	return w
 }
 
+// Timers measures timers of runs: a run of the project has received its timer this late. The time is that of Temporal, from when the timer was
+// due until the start of the workflow task that received it. A workflow task that is repeated measures its timers again, a replay does not.
+type Timers func(ctx context.Context, project string, late time.Duration)
+
+// Measure passes the lateness of timers to timers, which must not block. nil: they are not measured. It must be called before the workflow is registered.
+func (w *Workflow) Measure(timers Timers) *Workflow {
+	w.timers = timers
+	return w
+}
+
 // unlimited grants every turn.
 type unlimited struct{}
 
@@ -73,6 +84,9 @@ func (w *Workflow) Run(ctx workflow.Context, in Input) (json.RawMessage, error) 
 		wakes:     workflow.GetSignalChannel(detached, contract.WakeSignal),
 		controls:  workflow.GetSignalChannel(detached, contract.ControlSignal),
 		children:  workflow.GetSignalChannel(detached, contract.ChildSignal),
+	}
+	if w.timers != nil {
+		d.measure = func(late time.Duration) { w.timers(w.ctx, in.Project, late) }
 	}
 	if w.longest > 0 {
 		d.watch(w.longest)

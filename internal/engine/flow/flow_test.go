@@ -84,6 +84,7 @@ type testRun struct {
 	attached func(ctx context.Context, r flow.AttachRequest) (flow.HTTPResponse, error)
 	barriers int
 	turns    turns
+	late     []time.Duration
 	longest  time.Duration // the time for which a run may compute without a pause; 0: unlimited
 	listens  []flow.ListenRequest
 	left     []string
@@ -140,7 +141,10 @@ func (b *testRun) start() {
 	// With the race detector, a busy machine is slower than a worker's limit of a second allows.
 	b.env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute})
 	b.env.SetStartTime(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
-	w := flow.New(b.t.Context(), b.docs, b.recorder, b.limits).Share(&b.turns).StopAfter(b.longest)
+	w := flow.New(b.t.Context(), b.docs, b.recorder, b.limits).Share(&b.turns).StopAfter(b.longest).Measure(func(_ context.Context, project string, late time.Duration) {
+		assert.Equal(b.t, b.input.Project, project)
+		b.late = append(b.late, late)
+	})
 	b.env.RegisterWorkflowWithOptions(w.Run, workflow.RegisterOptions{Name: workflowName})
 	b.env.RegisterActivityWithOptions(b.call, activity.RegisterOptions{Name: flow.HTTPActivity})
 	b.env.RegisterActivityWithOptions(b.attach, activity.RegisterOptions{Name: flow.AttachActivity})
@@ -290,6 +294,7 @@ func TestTimersSkipTime(t *testing.T) {
 	require.Equal(t, interp.StatusWaiting, b.recorder.runs[0].Status)
 	require.Equal(t, interp.WaitTimer, b.recorder.runs[0].WaitKind)
 	require.Equal(t, 400*24*time.Hour, b.recorder.steps[1].EndedAt.Sub(b.recorder.steps[1].StartedAt))
+	require.Equal(t, []time.Duration{0}, b.late)
 }
 
 func TestSafeCallsAreLocalActivities(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"github.com/signalbox-dev/signalbox/conn/conntype"
 	"github.com/signalbox-dev/signalbox/internal/health"
 	"github.com/signalbox-dev/signalbox/internal/maintenance"
+	"github.com/signalbox-dev/signalbox/internal/processor"
 	"github.com/signalbox-dev/signalbox/internal/rpc/message"
 	"github.com/signalbox-dev/signalbox/internal/rpc/page"
 	"github.com/signalbox-dev/signalbox/internal/run"
@@ -103,6 +104,7 @@ func (h *System) GetStatus(
 			SearchedUntil: message.Timestamp(s.Reconciliation.SearchedUntil),
 		},
 		WorkersError: s.WorkersError, Time: message.Timestamp(s.At), Store: storeMessage(s.Store),
+		Processor: processorMessage(s.Processor),
 	}
 	if s.Maintenance != nil {
 		res.Maintenance = maintenanceMessage(*s.Maintenance)
@@ -111,7 +113,7 @@ func (h *System) GetStatus(
 		res.Workers = append(res.Workers, &signalboxv1.Worker{
 			ServerId: w.ServerID, Contract: w.Fingerprint.Contract, Address: w.Fingerprint.Address, Namespace: w.Fingerprint.Namespace,
 			NamespaceId: w.Fingerprint.NamespaceID, Projects: w.Projects, StartTime: message.Timestamp(w.StartedAt), LastBeatTime: message.Timestamp(w.BeatAt),
-			TakesRuns: w.TakesRuns,
+			TakesRuns: w.TakesRuns, Processor: processorMessage(w.Processor),
 		})
 	}
 	if err := s.Reconciliation.Err; err != nil {
@@ -125,6 +127,14 @@ func (h *System) GetStatus(
 		res.Dependencies = append(res.Dependencies, shown)
 	}
 	return connect.NewResponse(res), nil
+}
+
+func processorMessage(p processor.State) *signalboxv1.Processor {
+	m := &signalboxv1.Processor{Limit: p.Limit, Used: p.Used, Throttled: p.Throttled, Waiting: p.Waiting, Required: processor.Minimum}
+	if p.Short() {
+		m.Shortage = "it " + p.Gets()
+	}
+	return m
 }
 
 func storeMessage(f system.StoreFacts) *signalboxv1.StoreFacts {

@@ -21,9 +21,22 @@ type failureCause struct {
 	twoBuilds bool
 }
 
-// failureCause chooses among three sources. A failure that a Signalbox worker reported is that of the newest attempt. The history has the
-// first consecutive failure. Temporal's list of problems has one word.
+// failureCause returns the cause, with the shortage of a worker that explains a task without an answer in time.
 func (f diagnosis) failureCause() failureCause {
+	b := f.foundCause()
+	if f.Queue == nil || f.Queue.Shortage == "" || b.cause != run.Deadlock && b.cause != run.NoAnswer {
+		return b
+	}
+	if b.cause == run.Deadlock {
+		b.cause = run.ProcessorShortage
+	}
+	b.text = f.Queue.Shortage + ": " + b.text
+	return b
+}
+
+// foundCause chooses among three sources. A failure that a Signalbox worker reported is that of the newest attempt. The history has the
+// first consecutive failure. Temporal's list of problems has one word.
+func (f diagnosis) foundCause() failureCause {
 	x, own := f.Execution, f.Failure
 	switch {
 	case own != nil && (x == nil || x.Failure == "" || !own.At.Before(x.FailedAt.Add(-clockSkew))) && (x != nil || !own.At.Before(f.since)):
@@ -100,6 +113,9 @@ func (f diagnosis) advice(cause string) string {
 	case run.Deadlock:
 		return fmt.Sprintf("an expression or a value of the run takes a worker more than a second without a pause: end it with "+
 			"`signalbox run terminate %s`, simplify the workflow, and replay it; if many runs show this, the workers lack processor time", id)
+	case run.ProcessorShortage:
+		return fmt.Sprintf("give the workers that poll %s more processor time: raise their limit, or take other work off their machines; `signalbox system status` "+
+			"shows what each gets, and the run then continues by itself", queue)
 	case run.Panic:
 		return fmt.Sprintf("the worker's code has a defect that this run triggers: report it with the detail, and deploy a version that "+
 			"corrects it to the workers that poll %s"+continues, queue)

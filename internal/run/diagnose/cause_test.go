@@ -6,8 +6,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/signalbox-dev/signalbox/internal/processor"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/diagnose"
+	"github.com/signalbox-dev/signalbox/internal/worker"
 )
 
 // failing returns the facts of a running run with a task that has failed for a cause since then, according to the history.
@@ -87,4 +89,59 @@ func TestEachCauseHasItsOwnAdvice(t *testing.T) {
 		require.Empty(t, seen[advice], "%s has the advice of %s", cause, seen[advice])
 		seen[advice] = cause
 	}
+}
+
+// A worker that is not allowed to run looks like one that computes without end.
+func TestDeadlockOnAWorkerShortOfProcessorTimeIsNotPoison(t *testing.T) {
+	t.Parallel()
+	const shortage = "worker w1 gets 24 % of a processor (limited to 25 % of a processor and throttled in 93 % of the last minute's periods)"
+	for name, f := range map[string]diagnose.Facts{
+		"by the history":           failing(run.Deadlock, time.Hour),
+		"by the worker's report":   reported(failing(run.Deadlock, time.Hour), diagnose.Failure{At: ago(time.Second), Since: ago(time.Hour), Text: "why", Cause: run.Deadlock}),
+		"a task without an answer": failing(run.NoAnswer, time.Hour),
+	} {
+		f.Queue.Shortage = shortage
+		d := diagnose.Decide(f)
+		want := run.ProcessorShortage
+		if name == "a task without an answer" {
+			want = run.NoAnswer
+		}
+		require.Equal(t, []string{run.TaskFailing, want}, []string{d.Verdict.Code, d.Verdict.Cause}, name)
+		require.Contains(t, d.Verdict.Detail, shortage, name)
+		require.Contains(t, d.Verdict.Detail, "why", name)
+	}
+	f := failing(run.PayloadTooLarge, time.Hour)
+	f.Queue.Shortage = shortage
+	require.Equal(t, run.Poison, diagnose.Decide(f).Verdict.Code, "no shortage explains a value that is too large")
+
+	f = facts(rows()["running"])
+	f.Queue.Shortage = shortage
+	f.Execution = &diagnose.Execution{Task: &diagnose.Task{Attempt: 1, ScheduledAt: ago(2 * time.Minute)}}
+	d := diagnose.Decide(f)
+	require.Equal(t, run.Backlog, d.Verdict.Code)
+	require.Contains(t, d.Verdict.Detail, shortage)
+}
+
+func TestFailureIsReportedWithTheShortageOfItsWorker(t *testing.T) {
+	t.Parallel()
+	used, throttled := 0.24, 0.93
+	short := processor.State{Used: &used, Throttled: &throttled}
+	failure := diagnose.TaskFailure{Cause: run.Deadlock, Text: "[TMPRL1101] no yield"}
+	got := failure.Under("w1", short)
+	require.Equal(t, run.ProcessorShortage, got.Cause)
+	require.Equal(t, "worker w1 gets 24 % of a processor (throttled in 93 % of the last minute's periods): [TMPRL1101] no yield", got.Text)
+	require.Equal(t, failure, failure.Under("w1", processor.State{}), "nothing is known")
+	failure.Cause = run.Panic
+	require.Equal(t, failure, failure.Under("w1", short))
+}
+
+func TestShortageIsThatOfTheWorkerThatGetsTheLeast(t *testing.T) {
+	t.Parallel()
+	of := func(id string, used, throttled float64, live bool) diagnose.Worker {
+		return diagnose.Worker{Identity: id, Live: live, Compatible: true, Registered: worker.Worker{Processor: processor.State{Used: &used, Throttled: &throttled}}}
+	}
+	require.Empty(t, diagnose.Shortage([]diagnose.Worker{of("idle", 0, 0, true), {Identity: "unknown", Live: true, Compatible: true}}))
+	require.Contains(t, diagnose.Shortage([]diagnose.Worker{
+		of("w1", 0.5, 0.9, true), of("w2", 0.24, 0.9, true), of("dead", 0.1, 0.9, false), of("idle", 0, 0, true),
+	}), "worker w2 gets 24 % of a processor")
 }

@@ -87,7 +87,8 @@ func (p *pass) describe(ctx context.Context, candidates []Candidate, unclear []i
 func (p *pass) describeRun(ctx context.Context, c Candidate) (description, bool) {
 	x, err := p.w.engine.Execution(ctx, c.ID)
 	if err == nil {
-		if code := Decide(p.described(c, x)).Verdict.Code; code == run.Unknown || code == run.ExecutionClosed {
+		code := Decide(p.described(c, x)).Verdict.Code
+		if unexplained := code == run.Unknown || code == run.TimerLate; unexplained || code == run.ExecutionClosed {
 			var behind bool
 			if behind, err = p.w.engine.Behind(ctx, c.Project, c.ID); behind {
 				return description{}, false
@@ -95,7 +96,7 @@ func (p *pass) describeRun(ctx context.Context, c Candidate) (description, bool)
 			if code == run.ExecutionClosed && !errors.Is(err, ErrLimited) {
 				err = nil // the run has ended and its row cannot be written, which the verdict reports
 			}
-			if err == nil && code == run.Unknown {
+			if err == nil && unexplained {
 				x.LacksPayload, err = p.w.engine.LacksPayload(ctx, c.ID)
 			}
 		}

@@ -1,9 +1,11 @@
 package diagnose
 
 import (
+	"math"
 	"slices"
 	"time"
 
+	"github.com/signalbox-dev/signalbox/internal/processor"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/worker"
 )
@@ -45,6 +47,9 @@ type Queue struct {
 	Workflow, Activity Pollers
 	// Elsewhere describes a live worker that serves the project but is not compatible ([Worker]); empty where there is none.
 	Elsewhere string
+	// Shortage describes the live worker that gets the least, of those that serve the project and are short of processor time; empty where none
+	// is.
+	Shortage string
 }
 
 // Pollers are the pollers for one kind of task, and the backlog of that kind.
@@ -202,6 +207,28 @@ func CountPollers(listed []Poller, workers []Worker, now time.Time) (p Pollers) 
 		}
 	}
 	return p
+}
+
+// Shortage describes the live and compatible worker that gets the least processor time, of those that are short of it; empty where none is.
+func Shortage(workers []Worker) (text string) {
+	least := math.Inf(1)
+	for _, w := range workers {
+		s := w.Registered.Processor
+		if !w.Live || !w.Compatible || !s.Short() {
+			continue
+		}
+		if text == "" {
+			text = shortageOf(w.Identity, s)
+		}
+		if s.Used != nil && *s.Used < least {
+			least, text = *s.Used, shortageOf(w.Identity, s)
+		}
+	}
+	return text
+}
+
+func shortageOf(identity string, s processor.State) string {
+	return "worker " + identity + " " + s.Gets()
 }
 
 // Elsewhere describes the first live worker that is not compatible; empty where there is none.

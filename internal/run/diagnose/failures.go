@@ -7,6 +7,8 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/loop"
+	"github.com/signalbox-dev/signalbox/internal/processor"
+	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
 const (
@@ -15,6 +17,15 @@ const (
 	// flushEvery is how often failures are written.
 	flushEvery = 500 * time.Millisecond
 )
+
+// Under returns a failure with what its worker gets of a processor. A task that took too long by the clock is no fault of its run where the
+// worker is short of processor time.
+func (t TaskFailure) Under(worker string, s processor.State) TaskFailure {
+	if t.Cause == run.Deadlock && s.Short() {
+		t.Cause, t.Text = run.ProcessorShortage, shortageOf(worker, s)+": "+t.Text
+	}
+	return t
+}
 
 // Failures stores the failed workflow tasks of this process's workers, from which the [Watcher] determines causes. A burst of failures
 // costs one statement for each run, and no caller waits for it.

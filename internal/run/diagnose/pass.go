@@ -255,7 +255,7 @@ func (p *pass) queue(ctx context.Context, project string) *Queue {
 			serving = append(serving, k)
 		}
 	}
-	q := &Queue{Name: state.Name, Elsewhere: Elsewhere(serving)}
+	q := &Queue{Name: state.Name, Elsewhere: Elsewhere(serving), Shortage: Shortage(serving)}
 	q.Workflow, q.Activity = state.Pollers(project, slices.Collect(maps.Values(p.w.workers)), p.now)
 	return q
 }
@@ -322,8 +322,8 @@ func (p *pass) described(c Candidate, x Execution) Facts {
 	return f
 }
 
-// report sets or confirms a verdict. The size of a backlog differs in every pass: a difference in it alone is written only with a
-// confirmation.
+// report sets or confirms a verdict. The size of a backlog, and what a worker gets of a processor, differ in every pass: a difference in them
+// alone is written only with a confirmation.
 func (p *pass) report(c Candidate, before StoredVerdict, was bool, v Verdict) {
 	p.counts[v.Code]++
 	p.after[group{c.Project, v.Code}]++
@@ -336,7 +336,7 @@ func (p *pass) report(c Candidate, before StoredVerdict, was bool, v Verdict) {
 		case same && due:
 			p.checked = append(p.checked, c.ID)
 			return
-		case same, v.Code == run.Backlog && !due:
+		case same, (v.Code == run.Backlog || v.Cause == run.ProcessorShortage || v.Cause == run.NoAnswer) && v.Cause == before.Cause && !due:
 			return
 		}
 	}

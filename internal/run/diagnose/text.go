@@ -58,8 +58,12 @@ func (f diagnosis) verdict(code string) Decision {
 	case run.ExecutionClosed:
 		v.Detail = fmt.Sprintf("the execution has ended in Temporal: %s", f.Execution.Closed)
 		v.Advice = "the reconciler writes its end within a minute; `signalbox system reconcile` does it now"
+	case run.TimerLate:
+		v.Detail = fmt.Sprintf("its timer was due at %s, but Temporal has not fired it", stamp(f.Row.WaitUntil))
+		v.Advice = "Temporal's queue of timers is behind: give Temporal processor time, and its database what it waits for; the run continues by itself; " +
+			"the runbook TimersLate has the metrics of Temporal to look at, `signalbox system status` its address"
 	case run.Unknown:
-		v.Detail = f.unknown()
+		v.Detail = "the execution is open in Temporal and has no pending task or activity"
 		v.Advice = fmt.Sprintf("see the history of workflow %s on task queue %s in Temporal; `signalbox run steps %s` shows how far it has come",
 			f.Row.ID, queue, f.Row.ID)
 	}
@@ -90,14 +94,10 @@ func (f diagnosis) backlog() string {
 	if p.Backlog > 0 {
 		text += fmt.Sprintf(": about %d, the oldest for %s", p.Backlog, p.Age.Round(time.Second))
 	}
-	return text
-}
-
-func (f diagnosis) unknown() string {
-	if f.Row.Status == run.Waiting {
-		return fmt.Sprintf("its timer was due at %s, but Temporal has not fired it", stamp(f.Row.WaitUntil))
+	if f.Queue.Shortage != "" {
+		text += "; " + f.Queue.Shortage
 	}
-	return "the execution is open in Temporal and has no pending task or activity"
+	return text
 }
 
 // retrying returns the verdict of a run with an activity that fails repeatedly.

@@ -185,6 +185,8 @@ func (f diagnosis) execution(x Execution) Decision {
 		return f.activities(x.Activities)
 	case x.LacksPayload:
 		return f.lacksPayload()
+	case f.Row.Status == run.Waiting:
+		return f.verdict(run.TimerLate)
 	}
 	return f.verdict(run.Unknown)
 }

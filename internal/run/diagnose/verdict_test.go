@@ -154,6 +154,8 @@ func TestDecideInEverySituation(t *testing.T) {
 				want = "clear"
 			case name == "queued starting" && !disconnected && f.Elsewhere == (run.ClusterID{}):
 				want = "NOT_STARTED"
+			case row.Status == run.Waiting && want == "UNKNOWN":
+				want = "TIMER_LATE"
 			case name == "queued worker" && s.queued != "":
 				want = s.queued
 			}

@@ -16,6 +16,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/pubsub"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/repair"
+	"github.com/signalbox-dev/signalbox/internal/stopwatch"
 	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/store/fresh"
 	"github.com/signalbox-dev/signalbox/internal/store/storetest"
@@ -294,13 +295,13 @@ func TestClaimIsReturnedWhenTheStoreIsBack(t *testing.T) {
 	}
 	b.request(t, run.RepairRequest{Reason: "read", Behind: true})
 	r := repair.New(&forgetful{Store: b.store, away: 2}, b.engine, b.opts)
-	began := time.Now()
+	watch := stopwatch.Start(t)
 	require.NoError(t, r.Start(t.Context()))
 	ctx := context.WithoutCancel(t.Context())
 	t.Cleanup(func() { require.NoError(t, r.Stop(ctx)) })
 	b.done(t)
 	require.Len(t, attempts, 1)
-	require.Less(t, time.Since(began), 15*time.Second, "no claim had to expire")
+	require.Less(t, watch.Elapsed(), 15*time.Second, "no claim had to expire")
 }
 
 func TestRepairStopsWithItsProcess(t *testing.T) {
@@ -319,9 +320,9 @@ func TestRepairStopsWithItsProcess(t *testing.T) {
 	first := repair.New(b.store, b.engine, b.opts)
 	require.NoError(t, first.Start(t.Context()))
 	<-begun
-	began := time.Now()
+	watch := stopwatch.Start(t)
 	require.NoError(t, first.Stop(t.Context()))
-	require.Less(t, time.Since(began), 10*time.Second)
+	require.Less(t, watch.Elapsed(), 10*time.Second)
 	require.EqualValues(t, 1, b.metrics.of(repair.Canceled))
 
 	// Another process continues where this one ended.

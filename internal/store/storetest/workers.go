@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/signalbox-dev/signalbox/internal/processor"
 	"github.com/signalbox-dev/signalbox/internal/worker"
 )
 
@@ -40,6 +41,8 @@ func testWorkers(t *testing.T, open Opener) {
 	// Its next heartbeat contains its changes.
 	one.Fingerprint.NamespaceID, one.Projects = "n2", nil
 	one.Busy = []worker.Busy{{Project: "shop", WorkflowTasks: at(3)}}
+	limit, none := 0.25, 0.0
+	one.Processor = processor.State{Limit: &limit, Throttled: &none}
 	require.Eventually(t, func() bool {
 		require.NoError(t, a.BeatWorker(ctx, one, time.Hour))
 		return list(time.Hour, 10)[0].BeatAt.After(first)
@@ -47,6 +50,7 @@ func testWorkers(t *testing.T, open Opener) {
 	got = list(time.Hour, 10)
 	require.Equal(t, []any{"n2", 0}, []any{got[0].Fingerprint.NamespaceID, len(got[0].Projects)})
 	require.Equal(t, one.Busy, got[0].Busy)
+	require.Equal(t, one.Processor, got[0].Processor, "unknown values stay unknown")
 	one.Busy = nil
 
 	two := one

@@ -45,7 +45,8 @@ most starts of the last hour were fast.
 const alertsFoot = `
 The tickets of StartLatencyBudgetBurn and LostTimeBudgetBurn have no row: the pages for the same objectives silence them for the first hours
 of a fault, and their windows are up to 3 days long. ProjectionLag has none: what delays rows by 10 seconds also slows or interrupts the
-database, whose alerts silence it. CleanupSlow has none: what delays a clean-up by 2 minutes is an outage with an alert. Their unit tests are in [deploy/prometheus](../deploy/prometheus).
+database, whose alerts silence it. CleanupSlow and TimersLate have none: what a test can do to delay a clean-up by 2 minutes, or
+timers, is an outage with an alert. Their unit tests are in [deploy/prometheus](../deploy/prometheus).
 
 Faults of ` + "`make alerts`" + ` without a row, and times that are not recorded, were not part of the recorded runs, or these ended before.
 `

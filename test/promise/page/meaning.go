@@ -35,6 +35,7 @@ func promised() []meaning {
 		{"R12", "Each fault of the platform raises its alert, which arrives at the receiver and is resolved after the repair; symptoms are silent."},
 		{"R14", "Takeover within 30 s (p95), clean-up within 2 minutes (p95), no duplicates in rolling restarts, less than 1 % of the supervisor's cycles fail."},
 		{"bounded", "Workloads that are as large or as hostile as can be keep memory below its limit and do not slow other projects beyond theirs."},
+		{"soak", "Under a steady mix of everything that runs do, no run is lost, doubled or stuck, timers fire within a second (p99), and no process grows."},
 		{"quotas", "A limit of steps holds across restarts, and loses none."},
 	}
 }

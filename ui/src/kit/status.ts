@@ -140,6 +140,7 @@ export const vocabularies = {
     IN_ANOTHER_TEMPORAL: w(TriangleAlert, 'In another Temporal', 'amber'),
     EXECUTION_MISSING: w(TriangleAlert, 'Missing in Temporal', 'amber'),
     EXECUTION_CLOSED: w(TriangleAlert, 'Ended in Temporal', 'amber'),
+    TIMER_LATE: w(TriangleAlert, 'Timer late', 'amber'),
     UNKNOWN: w(TriangleAlert, 'No progress', 'amber'),
   },
   batch: {

@@ -23,6 +23,7 @@ import (
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/problem"
+	"github.com/signalbox-dev/signalbox/internal/processor"
 	"github.com/signalbox-dev/signalbox/internal/quota"
 	"github.com/signalbox-dev/signalbox/internal/telemetry"
 	"github.com/signalbox-dev/signalbox/internal/webhook"
@@ -92,6 +93,9 @@ func observe(tel *telemetry.Telemetry) error {
 		}),
 		tel.ObservePools(func() map[string]sql.DBStats { return map[string]sql.DBStats{"all": {}} }),
 		tel.ObserveClockSkew(func(context.Context) (time.Duration, error) { return 0, nil }),
+		tel.ObserveProcessor(func() processor.Totals {
+			return processor.Totals{Group: &processor.Group{Limit: 1}, Waited: new(time.Duration)}
+		}),
 		tel.ObserveWebhooks(func(context.Context) ([]webhook.Backlog, error) { return []webhook.Backlog{{Project: project}}, nil }),
 		tel.ObserveUnpublished(func(context.Context) (event.Unpublished, error) { return event.Unpublished{}, nil }),
 		tel.ObserveProblems(func(context.Context) ([]problem.Gauge, error) {
@@ -142,6 +146,7 @@ func measure(ctx context.Context, tel *telemetry.Telemetry) error {
 	ended, err2 := tel.Connections("127.0.0.1:7233", "default")
 	ended.Outage(ctx, "127.0.0.1:7233", "default", time.Second)
 	tel.Runs.Count(ctx, project, "completed")
+	tel.Runs.Fired(ctx, project, time.Second)
 	tel.Runs.Corrected(ctx, "finished")
 	tel.Runs.Rebuilt(ctx, "rebuilt", 1)
 	tel.Retention.Deleted(ctx, "runs", 1)

@@ -958,7 +958,7 @@ export const RowsBehindSchema: GenMessage<RowsBehind> = /*@__PURE__*/
 export type Stuck = Message<"signalbox.v1.Stuck"> & {
   /**
    * IN_ANOTHER_TEMPORAL, ENGINE_DISCONNECTED, NO_POLLER, POLLER_STALE, BACKLOG, TASK_FAILING, POISON, ACTIVITY_RETRYING,
-   * NOT_STARTED, EXECUTION_MISSING, EXECUTION_CLOSED or UNKNOWN.
+   * NOT_STARTED, EXECUTION_MISSING, EXECUTION_CLOSED, TIMER_LATE or UNKNOWN.
    *
    * @generated from field: string code = 1;
    */
@@ -993,9 +993,9 @@ export type Stuck = Message<"signalbox.v1.Stuck"> & {
   checkTime?: Timestamp | undefined;
 
   /**
-   * Cause of failing workflow tasks, for TASK_FAILING and POISON: PAYLOAD_TOO_LARGE, DEADLOCK, PANIC, UNKNOWN_TYPE,
-   * NON_DETERMINISM, NEWER_INTERPRETER, MISSING_KEY, FOREIGN_WORKER, DOCUMENT_UNAVAILABLE, PAYLOAD_MISSING,
-   * NO_ANSWER or OTHER.
+   * Cause of failing workflow tasks, for TASK_FAILING and POISON: PAYLOAD_TOO_LARGE, DEADLOCK, PROCESSOR_SHORTAGE, PANIC,
+   * UNKNOWN_TYPE, NON_DETERMINISM, NEWER_INTERPRETER, MISSING_KEY, FOREIGN_WORKER, DOCUMENT_UNAVAILABLE,
+   * PAYLOAD_MISSING, NO_ANSWER or OTHER.
    *
    * @generated from field: string cause = 6;
    */
