@@ -156,9 +156,6 @@ CREATE INDEX runs_untimed ON runs (project, id, created_at)
 -- Waiting runs with a requested cancellation are few, and read every two seconds.
 CREATE INDEX runs_cancel_requested ON runs (id) WHERE status = 'waiting' AND cancel_requested;
 CREATE INDEX runs_failure_group ON runs (project, failure_group, created_at, id) WHERE failure_group <> '';
--- The key of a failure group has 20 digits. A loop computes it for runs without one.
-CREATE INDEX runs_other_group ON runs (ended_at, id)
-    WHERE status IN ('failed', 'timed_out') AND length(failure_group) <> 20 AND trigger_kind <> 'import';
 -- The failures of a project with their versions.
 CREATE INDEX runs_failed_versions ON runs (project, ended_at, failure_group, id, version) WHERE failure_group <> '';
 CREATE INDEX runs_left ON runs (id) WHERE left_in IS NOT NULL;
