@@ -27,7 +27,16 @@ func Kind(err error) conntype.Kind {
 	if namespaceMissing(err) {
 		return conntype.NamespaceMissing
 	}
-	switch code(err) {
+	switch code := code(err); code {
+	case codes.Canceled, codes.Internal:
+		switch {
+		case !strings.Contains(err.Error(), streamReset):
+			return conntype.None
+		case code == codes.Canceled: // the server or a proxy has given the request up, as at its deadline
+			return conntype.Hung
+		default:
+			return conntype.Unreachable
+		}
 	case codes.Unavailable:
 		switch {
 		case isTLS(err):
@@ -47,6 +56,9 @@ func Kind(err error) conntype.Kind {
 		return conntype.None
 	}
 }
+
+// streamReset is in the text of an error of gRPC about a request that the server or a proxy has ended without an answer.
+const streamReset = "stream terminated by RST_STREAM"
 
 // namespaceMissing reports whether the namespace does not exist. An interceptor receives the plain gRPC status, which the SDK converts
 // to a typed error later.

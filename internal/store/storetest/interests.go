@@ -233,6 +233,7 @@ func roundID(i int) string { return fmt.Sprintf("l%03d", i) }
 // listeners that were read when it was matched.
 func listenAgainstPublish(t *testing.T, stores []Store, listener func(i int) event.Listener) map[int64]map[string]bool {
 	t.Helper()
+	o := fence(t, stores[2], "host-1") // a listener for which events were found is refused while the project has no dispatcher
 	errs := make(chan error, 3)
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -251,7 +252,6 @@ func listenAgainstPublish(t *testing.T, stores []Store, listener func(i int) eve
 			}
 		}
 	})
-	o := fence(t, stores[2], "host-1")
 	known := map[int64]map[string]bool{}
 	wg.Go(func() {
 		for len(known) < 2*rounds {
