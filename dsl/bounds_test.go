@@ -80,7 +80,7 @@ func TestLargeDocumentCompiles(t *testing.T) {
 	require.NoError(t, errorOf(problems))
 	require.Len(t, doc.Do, 10_000)
 	require.Greater(t, doc.Memory(), int64(1<<20))
-	again, problems := dsl.Parse(doc.Canonical(), dsl.WithLimits(dsl.DefaultLimits().Stored()), dsl.Stored())
+	again, problems := dsl.Parse(doc.Canonical(), dsl.WithLimits(dsl.DefaultLimits().Stored()))
 	require.NoError(t, errorOf(problems))
 	require.Equal(t, doc.Hash(), again.Hash())
 }

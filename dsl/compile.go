@@ -68,7 +68,7 @@ func (p *parser) compile(v value, vars []string) *Expr {
 	if !whole && strings.HasPrefix(strings.TrimSpace(v.node.Text), "${") {
 		p.warn(CodeLiteral, v, Pos{}, "add the }", "${ is not closed: the expression is read as if it were, and other engines may refuse it")
 	}
-	if !p.stored && lint.NamesCredentials(source) {
+	if lint.NamesCredentials(source) {
 		p.report(CodeSecret, v, "send the credentials by the authentication of the endpoint", "the parameter of $authorization is a secret, no expression sees it; $authorization.scheme can be used")
 	}
 	if p.done(v) {

@@ -47,7 +47,6 @@ type EventFilter struct {
 	Correlate []Correlation // by name
 	Pos       Pos
 	matcher   *eventfilter.Matcher
-	literal   *EventFilter // the filter without patterns; nil where it has none
 }
 
 // Correlation is a key by which events belong together. A nil Expect takes the value of the first event.
@@ -75,22 +74,6 @@ func (*Listen) Kind() Kind { return KindListen }
 
 // Kind implements Body.
 func (*Emit) Kind() Kind { return KindEmit }
-
-// WithoutPatterns returns the consumption with filters that compare all texts literally. Runs that began before filters
-// supported patterns use it.
-func (c Consumption) WithoutPatterns() Consumption {
-	c.Filters = slices.Clone(c.Filters)
-	for i, f := range c.Filters {
-		if f.literal != nil {
-			c.Filters[i] = f.literal
-		}
-	}
-	if c.UntilEvents != nil {
-		until := c.UntilEvents.WithoutPatterns()
-		c.UntilEvents = &until
-	}
-	return c
-}
 
 // Matcher returns the compiled filter with the values that its correlation keys must have.
 func (f *EventFilter) Matcher(expect map[string]any) *eventfilter.Matcher {

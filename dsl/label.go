@@ -34,32 +34,22 @@ func (l Label) Path() []string {
 	return strings.Split(l.value.expr.Source, ".")[1:]
 }
 
-// labels reads the labels in the metadata of a document. In a stored document, which an earlier release may have
-// accepted, invalid ones are ignored.
+// labels reads the labels in the metadata of a document.
 func (p *parser) labels(metadata value) []Label {
 	v, ok := metadata.member(LabelsKey)
 	if !ok {
 		return nil
 	}
-	reader := p
-	if p.stored {
-		silent := *p
-		reader = &silent
-	}
-	if !reader.is(v, tree.Object, "metadata.labels") {
+	if !p.is(v, tree.Object, "metadata.labels") {
 		return nil
 	}
 	if n := len(v.node.Members); n > label.MaxCount {
-		reader.report(CodeLimit, v, "", "the document has %d labels, more than the %d that a run can have", n, label.MaxCount)
+		p.report(CodeLimit, v, "", "the document has %d labels, more than the %d that a run can have", n, label.MaxCount)
 		return nil
 	}
 	var list []Label
 	for _, m := range v.node.Members {
-		before := reader.errorCount
-		one := reader.label(m.Key, v.child(m))
-		if reader.errorCount == before {
-			list = append(list, one)
-		}
+		list = append(list, p.label(m.Key, v.child(m)))
 	}
 	return list
 }

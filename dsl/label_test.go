@@ -1,7 +1,6 @@
 package dsl_test
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -37,22 +36,4 @@ func TestLabelsOfADocument(t *testing.T) {
 	require.Equal(t, map[string]any{"order": 4711, "team": "payments", "region": "eu"}, values)
 	_, err := doc.Labels[0].Eval("text", nil)
 	require.ErrorContains(t, err, "expected an object")
-}
-
-func TestLabelsOfAStoredDocumentAreReadAsFarAsTheyAreValid(t *testing.T) {
-	t.Parallel()
-	for _, labels := range []string{"[a, b]", "{a b: x, team: payments, n: 7, broken: '${ .a | }', new: '${ $workflow }'}"} {
-		source := strings.Split(labelled, "    labels:")[0] + "    labels: " + labels + "\ndo:\n  - note: {set: {n: 1}}\n"
-		doc, problems := dsl.Parse([]byte(source))
-		require.Nil(t, doc)
-		require.NotEmpty(t, problems)
-		doc, problems = dsl.Parse([]byte(source), dsl.Stored())
-		require.Empty(t, problems)
-		if strings.HasPrefix(labels, "[") {
-			require.Empty(t, doc.Labels)
-			continue
-		}
-		require.Len(t, doc.Labels, 1)
-		require.Equal(t, "team", doc.Labels[0].Key)
-	}
 }

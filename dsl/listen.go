@@ -103,9 +103,8 @@ func (p *parser) eventFilters(v value, vars []string, what string) []*EventFilte
 // eventFilter reads one filter. vars are the variables that correlate.*.expect may use, nil where it must be constant.
 func (p *parser) eventFilter(v value, vars []string) *EventFilter {
 	f := &EventFilter{Pos: v.pos()}
-	var literal map[string]eventfilter.Value
 	p.object(v, "an event filter", fields{
-		{"with", true, func(v value) { f.With, literal = p.eventPattern(v) }},
+		{"with", true, func(v value) { f.With = p.eventPattern(v) }},
 		{"correlate", false, func(v value) { f.Correlate = p.correlations(v, vars) }},
 	})
 	p.checkKeys(v, f.With)
@@ -115,11 +114,6 @@ func (p *parser) eventFilter(v value, vars []string) *EventFilter {
 	}
 	// Expressions that do not compile have been reported above.
 	f.matcher, _ = eventfilter.Compile(stored, p.jq)
-	if literal != nil {
-		stored.With = literal
-		f.literal = &EventFilter{With: literal, Correlate: f.Correlate, Pos: f.Pos}
-		f.literal.matcher, _ = eventfilter.Compile(stored, p.jq)
-	}
 	return f
 }
 
@@ -157,27 +151,24 @@ func (p *parser) expectation(v value, vars []string) *Template {
 	return p.template(v, vars)
 }
 
-// eventPattern reads the with of a filter. literal is the same without patterns, nil if it has none.
-func (p *parser) eventPattern(v value) (out, literal map[string]eventfilter.Value) {
-	out = map[string]eventfilter.Value{}
-	plain := map[string]eventfilter.Value{}
+// eventPattern reads the with of a filter.
+func (p *parser) eventPattern(v value) map[string]eventfilter.Value {
+	out := map[string]eventfilter.Value{}
 	p.eventAttributes(v, "with", func(name string, v value) {
 		if literal := p.isLiteral(v); literal && isURIAttribute(name) && strings.ContainsAny(v.node.Text, "{}") {
 			p.report(CodeValue, v, "write an expression, for example ${ startswith(\"https://example.com/\") }",
 				"a filter compares the %s as it is, it cannot be a URI template", name)
 		}
 		p.checkAttribute(name, v)
-		plain[name] = p.eventValue(v)
-		out[name] = plain[name]
+		out[name] = p.eventValue(v)
 		if pattern, ok := p.pattern(name, v); ok {
 			out[name] = eventfilter.Value{Expr: pattern}
-			literal = plain
 		}
 	})
 	if v.node.Kind == tree.Object && len(v.node.Members) == 0 {
 		p.report(CodeValue, v, "any: [] takes every event", "the with of an event filter must not be empty")
 	}
-	return out, literal
+	return out
 }
 
 // ParseEventPattern reads the `with` of an event filter that is not part of a document, in YAML or JSON, as a listen task has it.
@@ -192,7 +183,7 @@ func ParseEventPattern(source []byte) (map[string]eventfilter.Value, Problems) {
 	var with map[string]eventfilter.Value
 	if root != nil {
 		p.lines = bytes.Split(source, []byte("\n"))
-		with, _ = p.eventPattern(value{node: root})
+		with = p.eventPattern(value{node: root})
 	}
 	return with, limitProblems(p.problems.sorted(), p.limits.MaxProblems)
 }

@@ -38,10 +38,6 @@ type Option func(*parser)
 // WithLimits replaces the default limits.
 func WithLimits(l Limits) Option { return func(p *parser) { p.limits = l } }
 
-// Stored parses a document that was published before. Checks that a later release added do not apply, so that its runs
-// continue.
-func Stored() Option { return func(p *parser) { p.stored = true } }
-
 // Parse reads and checks a definition in YAML or JSON. It returns all problems, sorted by position, without duplicates.
 // The document is nil if one of them is an error; warnings do not prevent it.
 func Parse(source []byte, opts ...Option) (*Document, Problems) {
@@ -93,7 +89,6 @@ type parser struct {
 	problems       Problems
 	errorCount     int // number of problems that are errors
 	loose          bool
-	stored         bool                            // the document was published, perhaps by a release that allowed more
 	use            map[string]map[string]*reusable // by section of use, then by name
 	functions      []string                        // the names under use.functions, which this version does not run
 	errors         errorTypes

@@ -59,7 +59,7 @@ func (p *parser) interval(v value, what string, least time.Duration) *Duration {
 func (p *parser) every(v value) *Duration {
 	before := len(p.problems)
 	d := p.interval(v, "schedule.every", time.Second)
-	if d == nil || p.stored || len(p.problems) > before {
+	if d == nil || len(p.problems) > before {
 		return d
 	}
 	if length, _ := d.Fixed(); length%time.Second != 0 {

@@ -39,7 +39,7 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON run_repairs TO signalbox;
 GRANT SELECT, INSERT, UPDATE, DELETE ON run_verdicts TO signalbox;
 GRANT SELECT, INSERT, DELETE ON run_warnings TO signalbox;
 GRANT SELECT, INSERT, UPDATE, DELETE ON runs TO signalbox;
-GRANT SELECT, INSERT, UPDATE ON runs_home TO signalbox;
+GRANT SELECT, INSERT, UPDATE ON runs_cluster TO signalbox;
 GRANT SELECT ON schema_compat TO signalbox;
 GRANT SELECT, INSERT, UPDATE, DELETE ON sessions TO signalbox;
 GRANT SELECT ON signalbox_schema TO signalbox;

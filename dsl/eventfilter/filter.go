@@ -191,11 +191,8 @@ type Match struct {
 }
 
 // Match matches an event, a plain value that must not change meanwhile.
-func (m *Matcher) Match(event map[string]any) Match { return m.MatchAt(event, jq.ByWork) }
-
-// MatchAt is Match at the prices of a run that began with others.
-func (m *Matcher) MatchAt(event map[string]any, prices jq.Prices) Match {
-	e := evaluation{prices: prices}
+func (m *Matcher) Match(event map[string]any) Match {
+	var e evaluation
 	for _, a := range m.with {
 		if !a.meets(event, &e) {
 			return e.noMatch(a.name)
@@ -261,14 +258,12 @@ func (w condition) accepts(value any, instant bool, e *evaluation) bool {
 
 // evaluation records the fuel used on one event, and the first expression that failed.
 type evaluation struct {
-	prices  jq.Prices
 	used    int64
 	problem error
 }
 
 func (e *evaluation) run(p *jq.Program, input any) (any, error) {
 	fuel := jq.NewFuel(Fuel)
-	fuel.Prices = e.prices
 	value, err := p.Run(input, nil, fuel)
 	e.used += fuel.Used()
 	if e.problem == nil {

@@ -1,10 +1,6 @@
 package eventfilter
 
-import (
-	"strings"
-
-	"github.com/signalbox-dev/signalbox/dsl/jq"
-)
+import "strings"
 
 // keyCondition begins the name of the condition on a correlation key.
 const keyCondition = "correlate."
@@ -16,7 +12,7 @@ func KeyOf(condition string) (name string, isKey bool) {
 
 // Unmet returns the names of all conditions that an event does not meet, as [Match] names the first of them; none where the event matches.
 func (m *Matcher) Unmet(event map[string]any) []string {
-	e := evaluation{prices: jq.ByWork}
+	var e evaluation
 	var names []string
 	for _, a := range m.with {
 		if !a.meets(event, &e) {
@@ -38,7 +34,7 @@ func (m *Matcher) Value(condition string, event map[string]any) any {
 	if !isKey {
 		return attributeOf(event, condition)
 	}
-	e := evaluation{prices: jq.ByWork}
+	var e evaluation
 	for _, k := range m.keys {
 		if k.name == name {
 			value, _ := e.run(k.from, event) // an expression that fails gives no value

@@ -27,14 +27,8 @@ func TooLarge(what string, size, limit int, instance string) dsl.Error {
 	return problem
 }
 
-// bounded reports whether the limits of BoundedSince apply to the run.
-func (m *Machine) bounded() bool { return m.start.Interpreter >= BoundedSince }
-
 // truncate limits the texts of an error. A truncated text ends with a mark that shows it.
-func (m *Machine) truncate(problem dsl.Error) dsl.Error {
-	if !m.bounded() {
-		return problem
-	}
+func truncate(problem dsl.Error) dsl.Error {
 	problem.Detail = truncateText(problem.Detail, maxDetail)
 	for _, label := range []*string{&problem.Type, &problem.Title, &problem.Instance} {
 		*label = truncateText(*label, maxLabel)
@@ -42,10 +36,10 @@ func (m *Machine) truncate(problem dsl.Error) dsl.Error {
 	return problem
 }
 
-// truncateResult is [Machine.truncate] for the error of a result, if it has one.
-func (m *Machine) truncateResult(r Result) Result {
+// truncateResult is truncate for the error of a result, if it has one.
+func truncateResult(r Result) Result {
 	if r.Error != nil {
-		problem := m.truncate(*r.Error)
+		problem := truncate(*r.Error)
 		r.Error = &problem
 	}
 	return r

@@ -45,12 +45,12 @@ func (m *Machine) startHTTP(f *frame, b *dsl.HTTPCall) {
 	m.calls[f.call] = f
 	f.step.method, f.step.host = request.Method, hostOf(request)
 	f.step.beginAttempt(1, m.now)
-	f.step.requests = m.start.Interpreter >= BoundedSince
+	f.step.requests = true
 	m.recorder.markDirty(f.step)
 	m.effects = append(m.effects, Call{
 		ID: f.call, StepNumber: f.step.number, Attempt: f.step.attempt, Deadline: f.deadline(),
 		Key: callKey(m.start.RunID, f.key), HTTP: request,
-		Once: f.step.requests && f.task.ForbidsRepeat(),
+		Once: f.task.ForbidsRepeat(),
 	})
 }
 
@@ -102,8 +102,8 @@ func (m *Machine) endAttempts(f *frame, attempts []Attempt, problem *dsl.Error) 
 }
 
 // retryAfter returns the delay that the response to the last attempt asks for.
-func (m *Machine) retryAfter(attempts []Attempt) time.Duration {
-	if n := len(attempts); n > 0 && m.start.Interpreter >= AskedSince {
+func retryAfter(attempts []Attempt) time.Duration {
+	if n := len(attempts); n > 0 {
 		return attempts[n-1].RetryAfter
 	}
 	return 0

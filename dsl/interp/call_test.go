@@ -214,21 +214,18 @@ func TestRetriesWaitAsLongAsTheServiceAsks(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name, policy string
-		interpreter  int
 		want         []time.Duration // gaps between the calls, in seconds
 	}{
-		{"longer than the policy", `{delay: {seconds: 3}, limit: {attempt: {count: 2}}}`, interp.Version, []time.Duration{7, 7}},
-		{"shorter than the policy", `{delay: {seconds: 9}, limit: {attempt: {count: 2}}}`, interp.Version, []time.Duration{9, 9}},
-		{"without a delay", `{limit: {attempt: {count: 2}}}`, interp.Version, []time.Duration{7, 7}},
-		{"plus jitter", `{jitter: {from: {seconds: 2}, to: {seconds: 2}}, limit: {attempt: {count: 2}}}`, interp.Version, []time.Duration{9, 9}},
-		{"limited by time", `{delay: {seconds: 1}, limit: {duration: {seconds: 10}}}`, interp.Version, []time.Duration{7}},
-		{"run of an earlier interpreter", `{delay: {seconds: 3}, limit: {attempt: {count: 2}}}`, interp.AskedSince - 1, []time.Duration{3, 3}},
+		{"longer than the policy", `{delay: {seconds: 3}, limit: {attempt: {count: 2}}}`, []time.Duration{7, 7}},
+		{"shorter than the policy", `{delay: {seconds: 9}, limit: {attempt: {count: 2}}}`, []time.Duration{9, 9}},
+		{"without a delay", `{limit: {attempt: {count: 2}}}`, []time.Duration{7, 7}},
+		{"plus jitter", `{jitter: {from: {seconds: 2}, to: {seconds: 2}}, limit: {attempt: {count: 2}}}`, []time.Duration{9, 9}},
+		{"limited by time", `{delay: {seconds: 1}, limit: {duration: {seconds: 10}}}`, []time.Duration{7}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			w := newDriver(t, document(retrying+tt.policy+`, do: [{h: {set: {caught: true}}}]}`), ``)
-			w.m = interp.New(w.doc, interp.Start{RunID: "r", Input: map[string]any{}, At: epoch, Interpreter: tt.interpreter}, w.limits)
 			var at []time.Time
 			w.origin = func(interp.Call) answer {
 				at = append(at, w.now)

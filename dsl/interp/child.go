@@ -84,7 +84,7 @@ func (m *Machine) childStarted(f *frame, runID string) {
 // one for a run that is not awaited, is ignored.
 func (m *Machine) ChildEnded(key string, result Result, now time.Time) {
 	m.tick(now)
-	result = m.truncateResult(result)
+	result = truncateResult(result)
 	i := slices.IndexFunc(m.parents, func(f *frame) bool { return f.child.key == key })
 	switch {
 	case i < 0 || m.outcome != nil:

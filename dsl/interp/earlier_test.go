@@ -65,6 +65,34 @@ do:
 	require.Equal(t, []string{"[] 0", "[1 2 3] 0", "[4 5 6] 0", "[7 8 9] 0"}, reports)
 }
 
+// A listener that is committed again, because the database was restored from a backup, has all events that the run has taken.
+func TestListenersHaveAllTakenEvents(t *testing.T) {
+	t.Parallel()
+	for _, restored := range []bool{false, true} {
+		w := newDriver(t, document(`
+do:
+  - a: {listen: {to: {one: {with: {type: a}}}}}
+  - b: {listen: {to: {one: {with: {type: a}}}}}
+  - c: {listen: {to: {one: {with: {type: a}}}}}`), `{}`)
+		w.publish(time.Second, `{"type": "a", "data": 1}`)
+		w.publish(2*time.Second, `{"type": "a", "data": 2}`)
+		w.publish(time.Hour, `{"type": "a", "data": 3}`)
+		var seen []int64
+		w.between = func(w *driver) {
+			if restored && w.m.InFlight() == 0 {
+				w.restore()
+			}
+			list, err := w.m.Listeners()
+			require.NoError(t, err)
+			for _, l := range list {
+				seen = l.Taken
+			}
+		}
+		w.completes(`[3]`)
+		require.Equal(t, []int64{1, 2}, seen)
+	}
+}
+
 // Beyond a maximum, a run reports only the newest events that it has taken, and the position of the others.
 func TestTakenEventsAreBounded(t *testing.T) {
 	t.Parallel()

@@ -213,7 +213,7 @@ func (m *Machine) fireDue() {
 		if due == nil {
 			return
 		}
-		if m.spent >= m.limits.AdvanceFuel && m.start.Interpreter >= BoundedSince {
+		if m.spent >= m.limits.AdvanceFuel {
 			return // the next Advance continues
 		}
 		m.fireAlarm(due)

@@ -22,18 +22,15 @@ func newError(kind string, status int, instance, detail string) dsl.Error {
 	return dsl.Error{Type: kind, Status: status, Title: titleOf(kind), Detail: detail, Instance: instance}
 }
 
-// errorValue returns an error as expressions access it: without members that are not set. In runs before BoundedSince
-// it has all members.
-func (m *Machine) errorValue(problem *dsl.Error) map[string]any {
+// errorValue returns an error as expressions access it: without members that are not set.
+func errorValue(problem *dsl.Error) map[string]any {
 	value := problem.Value()
-	if m.bounded() {
-		maps.DeleteFunc(value, func(name string, v any) bool { return v == "" && name != "type" })
-	}
+	maps.DeleteFunc(value, func(name string, v any) bool { return v == "" && name != "type" })
 	return value
 }
 
 // titleOf returns the title of an error that the machine raises: a phrase for a standard type, otherwise the last part
-// of the type. Runs before BoundedSince also use it for errors that a document raises without a title.
+// of the type.
 func titleOf(kind string) string {
 	for _, standard := range []struct{ kind, title string }{
 		{dsl.ErrorTypeConfiguration, "Wrong configuration"},
@@ -65,7 +62,7 @@ func (m *Machine) fail(f *frame, problem *dsl.Error) {
 // branch, or the run fails.
 func (m *Machine) propagate(f *frame, failure raised) {
 	m.handling = true
-	failure.problem = m.truncate(failure.problem)
+	failure.problem = truncate(failure.problem)
 	for f != nil {
 		failure.unanswered = m.cancelPending(f) || failure.unanswered
 		p := f.parent
@@ -156,7 +153,7 @@ func (m *Machine) catch(f *frame, failure *raised) bool {
 		return false
 	}
 	vars := m.variables(f)
-	vars[c.As] = m.errorValue(&failure.problem)
+	vars[c.As] = errorValue(&failure.problem)
 	wanted, failed := m.permits(f, c.When, c.ExceptWhen, vars)
 	if failed != nil {
 		failure.problem = *failed
@@ -182,7 +179,7 @@ func (m *Machine) catch(f *frame, failure *raised) bool {
 		m.finish(f, f.input, catchThen(f.task))
 		return true
 	}
-	m.newList(f, roleCatch, c.Tasks, f.input).binds = []binding{{c.As, m.errorValue(&failure.problem)}}
+	m.newList(f, roleCatch, c.Tasks, f.input).binds = []binding{{c.As, errorValue(&failure.problem)}}
 	return true
 }
 

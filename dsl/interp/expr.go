@@ -42,7 +42,7 @@ func (m *Machine) variables(f *frame) map[string]any {
 	}
 	vars["input"] = f.input
 	vars["task"] = m.descriptorOf(f)
-	if call, ok := f.task.Body.(*dsl.HTTPCall); ok && call.Authentication != nil && m.bounded() {
+	if call, ok := f.task.Body.(*dsl.HTTPCall); ok && call.Authentication != nil {
 		vars["authorization"] = map[string]any{"scheme": call.Authentication.Scheme.HTTP()}
 	}
 	for p := f.parent; p != nil; p = p.parent {
@@ -77,18 +77,15 @@ func (f *frame) setOutput(vars map[string]any, raw any) {
 	vars["task"] = d
 }
 
-// fuel returns the budget of the next expression. Since version BoundedSince all expressions of one turn share a
-// budget, because a turn cannot be interrupted and a task may have any number of expressions.
+// fuel returns the budget of the next expression. All expressions of one turn share a budget, because a turn cannot be
+// interrupted and a task may have any number of expressions.
 func (m *Machine) fuel() *jq.Fuel {
 	share := m.limits.ExpressionFuel
-	if m.start.Interpreter >= BoundedSince {
-		if m.handling {
-			share += share / handlerShare
-		}
-		share = max(share-m.turn, 0)
+	if m.handling {
+		share += share / handlerShare
 	}
-	fuel := jq.NewFuel(share)
-	fuel.Prices, fuel.Watch = m.prices(), m.watch
+	fuel := jq.NewFuel(max(share-m.turn, 0))
+	fuel.Watch = m.watch
 	return fuel
 }
 
@@ -96,14 +93,6 @@ func (m *Machine) fuel() *jq.Fuel {
 // evaluation that takes longer than its cost suggests may panic in it, after which the machine must not be used. The
 // function must not influence the interpretation.
 func (m *Machine) Watch(f func()) { m.watch = f }
-
-// prices returns the prices that the run began with.
-func (m *Machine) prices() jq.Prices {
-	if m.start.Interpreter < BoundedSince {
-		return jq.ByInstruction
-	}
-	return jq.ByWork
-}
 
 // handlerShare is the part of a turn's budget, one in handlerShare, that is reserved for the handlers of an error: an
 // expression that exhausts the budget fails with an error that can be caught.
@@ -157,16 +146,7 @@ func (m *Machine) conform(s *dsl.Schema, v any, at, what string) *dsl.Error {
 	if s == nil {
 		return nil
 	}
-	size := int64(payload.Size(v, m.limits.size()) / bytesPerFuel)
-	if !m.bounded() {
-		m.spend(size)
-		if err := s.Validate(v); err != nil {
-			problem := newError(dsl.ErrorTypeValidation, 400, at, what+" does not match its schema: "+err.Error())
-			return &problem
-		}
-		return nil
-	}
-	size /= 8 // the value is copied for the check
+	size := int64(payload.Size(v, m.limits.size()) / bytesPerFuel) // the value is copied for the check
 	spent, err := s.Check(v, m.fuel().Remaining()-size)
 	m.spend(min(size+spent, m.fuel().Remaining()))
 	if err == nil {
@@ -179,8 +159,8 @@ func (m *Machine) conform(s *dsl.Schema, v any, at, what string) *dsl.Error {
 	return &problem
 }
 
-// bytesPerFuel is the number of bytes of JSON that one unit of fuel validates.
-const bytesPerFuel = 4
+// bytesPerFuel is the number of bytes of JSON that one unit of fuel copies.
+const bytesPerFuel = 32
 
 func (l Limits) size() int { return int(min(l.AdvanceFuel, 1<<40)) * bytesPerFuel }
 

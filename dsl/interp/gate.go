@@ -112,7 +112,7 @@ func (m *Machine) admits(f *frame, task *dsl.Task) bool {
 // would need steps itself, and a loop around it would never end.
 func (m *Machine) exhausted(task *dsl.Task) bool {
 	limit := m.limits.Steps
-	if limit <= 0 || m.recorder.total < limit || m.start.Interpreter < BoundedSince {
+	if limit <= 0 || m.recorder.total < limit {
 		return false
 	}
 	problem := newError(dsl.ErrorTypeRuntime, 500, task.Pointer, fmt.Sprintf(

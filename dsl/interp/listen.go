@@ -32,14 +32,17 @@ type delivered struct {
 	position int64
 }
 
-// maxTaken is the number of consumed events that a run keeps, until a listener that is committed reports them.
+// maxTaken is the number of consumed events that a run keeps.
 const maxTaken = 2000
 
-// takenEvents are the events that a run has consumed and not reported yet, oldest first.
+// takenEvents are the newest events that a run has consumed, oldest first.
 type takenEvents struct {
 	positions []int64
-	// total counts all consumed events; after is the highest position of those that were dropped.
-	total, after int64
+	// reported is how many of them a listener that is committed has reported.
+	reported int
+	// total counts all consumed events. after is the highest position of those that were dropped without a report, dropped that of all that
+	// were dropped.
+	total, after, dropped int64
 }
 
 // add records a consumed event. The oldest ones are dropped beyond the maximum.
@@ -50,10 +53,16 @@ func (t *takenEvents) add(position int64) {
 	t.positions = append(t.positions, position)
 	t.total++
 	if n := len(t.positions) - maxTaken; n > 0 {
-		t.after = max(t.after, slices.Max(t.positions[:n]))
-		t.positions = slices.Clone(t.positions[n:])
+		t.dropped = max(t.dropped, slices.Max(t.positions[:n]))
+		if t.reported < n {
+			t.after = max(t.after, slices.Max(t.positions[t.reported:n]))
+		}
+		t.positions, t.reported = slices.Clone(t.positions[n:]), max(t.reported-n, 0)
 	}
 }
+
+// unreported returns the positions that no committed listener has reported.
+func (t *takenEvents) unreported() []int64 { return slices.Clone(t.positions[t.reported:]) }
 
 // save returns the positions as differences, which are small and compress well.
 func (t *takenEvents) save() []int64 {
@@ -65,20 +74,19 @@ func (t *takenEvents) save() []int64 {
 }
 
 // restoreTaken reverts save.
-func restoreTaken(steps []int64, after int64) takenEvents {
-	t := takenEvents{positions: steps, total: int64(len(steps)), after: after}
+func restoreTaken(s state) takenEvents {
+	steps := s.Taken
+	t := takenEvents{positions: steps, reported: s.TakenReported, total: int64(len(steps)), after: s.TakenAfter, dropped: s.TakenDropped}
 	for i := 1; i < len(steps); i++ {
 		steps[i] += steps[i-1]
 	}
 	return t
 }
 
-// reported removes the events up to a number of consumed ones.
-func (t *takenEvents) reported(total int64) {
+// report records that the events up to a number of consumed ones are reported.
+func (t *takenEvents) report(total int64) {
 	first := t.total - int64(len(t.positions))
-	if n := total - first; n > 0 {
-		t.positions = slices.Clone(t.positions[n:])
-	}
+	t.reported = max(t.reported, int(total-first))
 }
 
 // startListen requests the listener, with everything evaluated that depends on the run.
@@ -93,7 +101,7 @@ func (m *Machine) startListen(f *frame, b *dsl.Listen) {
 		m.fail(f, problem)
 		return
 	}
-	e.setFilters(m.consumption(b), main, until)
+	e.setFilters(b.To, main, until)
 	spec, err := filterset.Spec(e.main, e.until)
 	if problem = expressionError(err, f.task.Pointer); problem != nil {
 		m.fail(f, problem)
@@ -104,7 +112,7 @@ func (m *Machine) startListen(f *frame, b *dsl.Listen) {
 	m.listeners = append(m.listeners, f)
 	e.reports = m.taken.total
 	effect := m.listenEffect(f, spec)
-	effect.ID, effect.Taken = f.call, slices.Clone(m.taken.positions)
+	effect.ID, effect.Taken = f.call, m.taken.unreported()
 	m.effects = append(m.effects, effect)
 }
 
@@ -145,14 +153,6 @@ func (e *listener) setFilters(to dsl.Consumption, main, until filterset.State) {
 	}
 }
 
-// consumption returns the consumption of a task. In runs before BoundedSince no text of a filter is a pattern.
-func (m *Machine) consumption(b *dsl.Listen) dsl.Consumption {
-	if m.bounded() {
-		return b.To
-	}
-	return b.To.WithoutPatterns()
-}
-
 // Deliver passes an event to a listener: its CloudEvents JSON form as a plain value, which must not be changed
 // afterwards. Positions increase with each event for a listener: an event with a position not above the last one is a
 // repetition, and ignored. Events for listeners that no longer exist are ignored, too.
@@ -170,7 +170,8 @@ func (m *Machine) Deliver(listener string, position int64, event any, now time.T
 }
 
 // Listeners returns the listeners of the open listen tasks, as their Listen effects requested them, also those whose commit the machine has
-// not seen yet: it may be done.
+// not seen yet: it may be done. Each has all events that the run has consumed, also those that an earlier listener has reported: what stored
+// them may be lost.
 func (m *Machine) Listeners() ([]Listen, error) {
 	var list []Listen
 	for _, f := range m.listeners {
@@ -181,7 +182,9 @@ func (m *Machine) Listeners() ([]Listen, error) {
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, m.listenEffect(f, spec))
+		effect := m.listenEffect(f, spec)
+		effect.Taken, effect.After = slices.Clone(m.taken.positions), max(m.taken.after, m.taken.dropped)
+		list = append(list, effect)
 	}
 	return list, nil
 }
@@ -189,7 +192,7 @@ func (m *Machine) Listeners() ([]Listen, error) {
 // listenerCommitted handles the commit of a task's listener.
 func (m *Machine) listenerCommitted(f *frame) {
 	f.listener.open = true
-	m.taken.reported(f.listener.reports)
+	m.taken.report(f.listener.reports)
 	f.step.wait(WaitEvent, time.Time{})
 	m.recorder.markDirty(f.step)
 	m.consumeNext(f)
@@ -233,12 +236,12 @@ func (m *Machine) awaitNext(f *frame) {
 }
 
 func (m *Machine) consumes(f *frame, s *filterset.Set, event delivered) bool {
-	taken, fuel := s.Consume(event.event, f.listener.keys, m.prices())
+	taken, fuel := s.Consume(event.event, f.listener.keys)
 	m.spend(fuel)
 	if taken {
 		m.taken.add(event.position)
 	}
-	if taken && s.All() && m.bounded() {
+	if taken && s.All() {
 		f.listener.noteTaken(m.now)
 		f.step.taken = f.listener.taken
 		m.recorder.markDirty(f.step)

@@ -61,10 +61,8 @@ func (r *restorer) listener(f *frame, s listenerState) error {
 	for _, i := range s.Outputs {
 		e.outputs = append(e.outputs, r.value(i))
 	}
-	e.setFilters(r.machine.consumption(b), states[0], states[1])
-	if r.machine.bounded() {
-		e.noteTaken(time.Time{})
-	}
+	e.setFilters(b.To, states[0], states[1])
+	e.noteTaken(time.Time{})
 	f.listener = e
 	return nil
 }

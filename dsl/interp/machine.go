@@ -91,9 +91,7 @@ func New(doc *dsl.Document, start Start, limits Limits) *Machine {
 	m.describe()
 	m.recorder.run = RunRecord{Status: StatusRunning, Since: start.At}
 	m.recorder.runDirty = true
-	if start.Interpreter >= BoundedSince {
-		m.recorder.summary = newSummarizer(limits.Records)
-	}
+	m.recorder.summary = newSummarizer(limits.Records)
 	return m
 }
 
@@ -181,7 +179,7 @@ func (m *Machine) Complete(id EffectID, result Result, now time.Time) {
 	}
 	delete(m.calls, id)
 	f.call = 0
-	result = m.truncateResult(result)
+	result = truncateResult(result)
 	if result.Error != nil {
 		problem := *result.Error
 		problem.Instance = f.task.Pointer
@@ -189,7 +187,7 @@ func (m *Machine) Complete(id EffectID, result Result, now time.Time) {
 		if f.child != nil {
 			m.forgetChild(f)
 		}
-		m.propagate(f, raised{problem: problem, unanswered: result.Unanswered, retryAfter: m.retryAfter(result.Attempts)})
+		m.propagate(f, raised{problem: problem, unanswered: result.Unanswered, retryAfter: retryAfter(result.Attempts)})
 		return
 	}
 	if f.child != nil {
@@ -273,7 +271,7 @@ func (m *Machine) conclude(value any) {
 		}
 	}
 	encoded := payload.Encode(value)
-	if m.bounded() && len(encoded) > MaxValueBytes {
+	if len(encoded) > MaxValueBytes {
 		problem := TooLarge("the output of the run", len(encoded), MaxValueBytes, "/output")
 		m.end(Outcome{Status: StatusFailed, Error: &problem})
 		return
@@ -287,7 +285,7 @@ func (m *Machine) end(o Outcome) {
 		return
 	}
 	if o.Error != nil {
-		problem := m.truncate(*o.Error)
+		problem := truncate(*o.Error)
 		o.Error = &problem
 	}
 	m.outcome = &o

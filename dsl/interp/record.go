@@ -35,8 +35,8 @@ const (
 
 // MaxRecordedPayload is the size in bytes of JSON up to which a step's input or output is recorded in full. A larger
 // one is recorded shortened: as a value of the same type whose parts have the types and places of those that they show.
-// Strings lose their end, arrays their last items, objects members. Runs older than ShortenedSince record a string with
-// the beginning of its JSON instead. StepRecord has its real size.
+// Strings lose their end, arrays their last items, objects members. StepRecord has its real
+// size.
 const MaxRecordedPayload = 16 << 10
 
 // maxAttempts is the number of attempts in a step's record: the latest ones.
@@ -65,7 +65,7 @@ type StepRecord struct {
 	Deadline   *time.Time `json:"deadline,omitempty"`
 	DeadlineBy string     `json:"deadlineBy,omitempty"`
 	// Taken lists, for an open listen task that requires an event for each of several filters, the filters that were
-	// met, in this order. Runs older than BoundedSince do not record them.
+	// met, in this order.
 	Taken []TakenEvent `json:"taken,omitempty"`
 	// Attempt is the number of the attempt of a try task, from 1; for any other task it is that of the nearest try
 	// around it.
@@ -116,7 +116,7 @@ type AttemptRecord struct {
 	EndedAt   *time.Time `json:"endedAt,omitempty"`
 	Error     *dsl.Error `json:"error,omitempty"`
 	// Outcome is the outcome of one request of a call: answered, failed or unknown. It is empty while the attempt is
-	// open, for tasks other than calls, and in runs older than BoundedSince.
+	// open, and for tasks other than calls.
 	Outcome string `json:"outcome,omitempty"`
 	// HTTPStatus is the status of the response; 0 if there is none.
 	HTTPStatus int `json:"httpStatus,omitempty"`

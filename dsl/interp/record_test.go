@@ -206,22 +206,6 @@ func TestLargePayloadsAreCut(t *testing.T) {
 	require.JSONEq(t, "1", string(w.steps[2].Output))
 }
 
-// Where a workflow task ends depends on the sizes of records, so runs of earlier versions keep their form.
-func TestLargePayloadsOfEarlierVersionsAreBeginnings(t *testing.T) {
-	t.Parallel()
-	w := newDriver(t, document(`do: [{a: {set: '${ 1 }'}}]`), ``)
-	long := strings.Repeat("x", 20<<10)
-	w.m = interp.New(w.doc, interp.Start{RunID: "r", Input: []any{long}, At: epoch, Interpreter: interp.ShortenedSince - 1}, w.limits)
-	w.completes(`1`)
-	var beginning string
-	require.NoError(t, json.Unmarshal(w.steps[1].Input, &beginning))
-	require.Equal(t, `["`+long[:1<<10]+`"]`, beginning)
-	require.Equal(t, len(long)+len(`[""]`), w.steps[1].InputSize)
-	first := w.steps[1]
-	whole, _ := first.FullPayloads()
-	require.Equal(t, []any{long}, whole)
-}
-
 func TestManyAttemptsKeepTheLatest(t *testing.T) {
 	t.Parallel()
 	w := newDriver(t, document(`

@@ -160,7 +160,7 @@ func (m *Machine) TakeRecords() (*RunRecord, []StepRecord) {
 		steps = make([]StepRecord, len(b.dirty))
 	}
 	for i, s := range b.dirty {
-		steps[i] = b.record(s, m.start.Interpreter)
+		steps[i] = b.record(s)
 		s.dirty = false
 	}
 	b.dirty = nil
@@ -173,7 +173,7 @@ func (m *Machine) TakeRecords() (*RunRecord, []StepRecord) {
 	return &run, steps
 }
 
-func (b *recorder) record(s *step, version int) StepRecord {
+func (b *recorder) record(s *step) StepRecord {
 	r := StepRecord{
 		Number: s.number, Path: s.path, Pointer: s.task.Pointer, Task: s.task.Name, Kind: string(s.task.Body.Kind()),
 		Status: s.status, WaitKind: s.waitKind, Attempt: s.attempt, StartedAt: s.startedAt, Error: s.err,
@@ -191,20 +191,17 @@ func (b *recorder) record(s *step, version int) StepRecord {
 		ended := s.endedAt
 		r.EndedAt = &ended
 	}
-	r.Input, r.InputSize, r.wholeInput = b.encode(s.input, version)
+	r.Input, r.InputSize, r.wholeInput = b.encode(s.input)
 	if s.hasOutput {
-		r.Output, r.OutputSize, r.wholeOutput = b.encode(s.output, version)
+		r.Output, r.OutputSize, r.wholeOutput = b.encode(s.output)
 	}
 	return r
 }
 
 // encode returns the recorded form of a payload and, if it is shortened, its size and the payload itself.
-func (b *recorder) encode(v any, version int) (recorded json.RawMessage, size int, whole any) {
+func (b *recorder) encode(v any) (recorded json.RawMessage, size int, whole any) {
 	if recorded, size = b.payloads.Encode(v, MaxRecordedPayload); size == 0 {
 		return recorded, 0, nil
-	}
-	if version < ShortenedSince {
-		recorded = payload.Beginning(v)
 	}
 	return recorded, size, v
 }

@@ -1,7 +1,6 @@
 package interp
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,14 +20,13 @@ var ErrInFlight = errors.New("calls are in flight")
 // state is a snapshot: data only. Values are indices into Values, each of which is stored once however often it occurs.
 // Tasks are pointers into the document, which the snapshot identifies by its hash.
 type state struct {
-	Format   int       `json:"format"`
-	Document string    `json:"document"`
-	RunID    string    `json:"runId"`
-	At       time.Time `json:"at"`
-	Source   string    `json:"source,omitempty"`
-	Runtime  [2]string `json:"runtime"`
-	// Interpreter is absent in snapshots of the versions before BoundedSince.
-	Interpreter int `json:"interpreter,omitempty"`
+	Format      int       `json:"format"`
+	Document    string    `json:"document"`
+	RunID       string    `json:"runId"`
+	At          time.Time `json:"at"`
+	Source      string    `json:"source,omitempty"`
+	Runtime     [2]string `json:"runtime"`
+	Interpreter int       `json:"interpreter"`
 
 	Input   int           `json:"input"`
 	Context int           `json:"context"`
@@ -46,12 +44,14 @@ type state struct {
 	// Unlisten are listeners that were removed since the last Advance. Other effects that it has not returned yet end
 	// with the execution.
 	Unlisten         []string          `json:"unlisten,omitempty"`
-	CanceledChildren []childState      `json:"disowned,omitempty"` // canceled children, likewise
+	CanceledChildren []childState      `json:"canceledChildren,omitempty"` // canceled children, likewise
 	Values           []json.RawMessage `json:"values"`
-	// Taken are the positions of the consumed events that no listener has reported, each as the difference from the one before, and
-	// TakenAfter is that of those that were dropped; absent in older snapshots.
-	Taken      []int64 `json:"taken,omitempty"`
-	TakenAfter int64   `json:"takenAfter,omitempty"`
+	// Taken are the positions of the newest consumed events, each as the difference from the one before, of which a listener has reported the
+	// first TakenReported. TakenAfter and TakenDropped are the fields after and dropped of takenEvents.
+	Taken         []int64 `json:"taken,omitempty"`
+	TakenReported int     `json:"takenReported,omitempty"`
+	TakenAfter    int64   `json:"takenAfter,omitempty"`
+	TakenDropped  int64   `json:"takenDropped,omitempty"`
 }
 
 type frameState struct {
@@ -151,7 +151,8 @@ func (m *Machine) Snapshot() ([]byte, error) {
 		Runtime: [2]string{m.start.RuntimeName, m.start.RuntimeVersion}, Interpreter: m.start.Interpreter,
 		Input: p.put(m.start.Input), Context: p.put(m.context), Now: m.now, LastID: m.lastID, Begun: m.begun,
 		Total: m.recorder.total, Done: m.recorder.done, Run: m.recorder.run, Gate: m.gate.save(),
-		Summary: m.recorder.summary.save(m.recorder.total), Taken: m.taken.save(), TakenAfter: m.taken.after,
+		Summary: m.recorder.summary.save(m.recorder.total),
+		Taken:   m.taken.save(), TakenReported: m.taken.reported, TakenAfter: m.taken.after, TakenDropped: m.taken.dropped,
 	}
 	if m.root != nil {
 		s.Frames = saveFrames(nil, m.root, p)
@@ -257,9 +258,9 @@ func Restore(doc *dsl.Document, snapshot []byte, limits Limits) (*Machine, error
 		doc: doc, limits: limits, now: s.Now, context: r.value(s.Context), calls: map[EffectID]*frame{},
 		start: Start{
 			RunID: s.RunID, Input: r.value(s.Input), At: s.At, Source: s.Source, RuntimeName: s.Runtime[0], RuntimeVersion: s.Runtime[1],
-			Interpreter: cmp.Or(s.Interpreter, BoundedSince-1),
+			Interpreter: s.Interpreter,
 		},
-		taken:  restoreTaken(s.Taken, s.TakenAfter),
+		taken:  restoreTaken(s),
 		lastID: s.LastID, begun: s.Begun, recorder: recorder{total: s.Total, done: s.Done, run: s.Run}, gate: s.Gate.gate(),
 	}
 	m.describe()

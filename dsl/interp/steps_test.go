@@ -10,9 +10,9 @@ import (
 )
 
 // limitSteps limits the steps of a new run.
-func (w *driver) limitSteps(steps int64, interpreter int) {
+func (w *driver) limitSteps(steps int64) {
 	w.limits.Steps = steps
-	w.m = interp.New(w.doc, interp.Start{RunID: "r", Input: map[string]any{}, At: epoch, Interpreter: interpreter}, w.limits)
+	w.m = interp.New(w.doc, interp.Start{RunID: "r", Input: map[string]any{}, At: epoch}, w.limits)
 }
 
 func TestRunFailsAtItsStepLimit(t *testing.T) {
@@ -33,7 +33,7 @@ do: [{a: {try: [{d: {raise: {error: {type: 'http://x/y', status: 500}}}}], catch
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newDriver(t, document(rest), `{}`)
-			w.limitSteps(100, 0)
+			w.limitSteps(100)
 			w.run()
 			outcome, done := w.m.Done()
 			require.True(t, done)
@@ -57,21 +57,14 @@ do: [{a: {try: [{d: {raise: {error: {type: 'http://x/y', status: 500}}}}], catch
 func TestRunMayEnterAsManyStepsAsItsLimit(t *testing.T) {
 	t.Parallel()
 	w := newDriver(t, document(`do: [{l: {for: {each: x, in: '[range(9)]'}, do: [{s: {set: {n: '${ $x }'}}}]}}]`), `{}`)
-	w.limitSteps(10, 0)
-	w.completes(`{"n": 8}`)
-}
-
-func TestRunsOfOlderVersionsHaveNoStepLimit(t *testing.T) {
-	t.Parallel()
-	w := newDriver(t, document(`do: [{l: {for: {each: x, in: '[range(9)]'}, do: [{s: {set: {n: '${ $x }'}}}]}}]`), `{}`)
-	w.limitSteps(5, interp.BoundedSince-1)
+	w.limitSteps(10)
 	w.completes(`{"n": 8}`)
 }
 
 func TestStepLimitCountsAllExecutions(t *testing.T) {
 	t.Parallel()
 	w := newDriver(t, document(`do: [{a: {wait: {seconds: 1}, then: b}}, {b: {set: {x: 1}, then: a}}]`), `{}`)
-	w.limitSteps(40, 0)
+	w.limitSteps(40)
 	moves := 0
 	w.between = func(w *driver) {
 		if w.m.InFlight() == 0 {

@@ -25,7 +25,7 @@ type RecordLimits struct {
 	Pending int
 }
 
-// DefaultRecordLimits are the limits of every run since version BoundedSince.
+// DefaultRecordLimits are the limits of every run.
 func DefaultRecordLimits() RecordLimits {
 	return RecordLimits{First: 5_000, Last: 4_000, Failures: 1_000, Pending: 250}
 }

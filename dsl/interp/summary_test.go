@@ -105,17 +105,6 @@ do:
 	require.Empty(t, y.summary.Open)
 }
 
-func TestRunsOfOlderVersionsKeepEveryRecord(t *testing.T) {
-	t.Parallel()
-	w := newDriver(t, document(nested), ``)
-	w.limits.Records = interp.RecordLimits{First: 5, Last: 4, Failures: 2, Pending: 2}
-	w.m = interp.New(w.doc, interp.Start{RunID: "r", At: epoch, Interpreter: interp.BoundedSince - 1}, w.limits)
-	w.between = func(w *driver) { w.restore() }
-	w.run()
-	require.Len(t, w.steps, 111)
-	require.Nil(t, w.lastRun().Summary)
-}
-
 // A run with a machine that was restored at any time has the same records, and all of its steps are counted.
 func TestRestoringChangesNoSummary(t *testing.T) {
 	t.Parallel()

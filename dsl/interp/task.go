@@ -257,8 +257,5 @@ func (m *Machine) raise(f *frame, b *dsl.Raise) {
 		}
 		*part.to = text
 	}
-	if problem.Title == "" && !m.bounded() {
-		problem.Title = titleOf(problem.Type)
-	}
 	m.fail(f, &problem)
 }

@@ -36,14 +36,6 @@ func TestExpressionsOfOneTurnShareABudget(t *testing.T) {
 	w.completes(`{"caught": true}`)
 }
 
-func TestRunsOfOlderVersionsHaveABudgetForEachExpression(t *testing.T) {
-	t.Parallel()
-	w := newDriver(t, document(`do: [`+manyConditions()+`]`), `{}`)
-	w.m = interp.New(w.doc, interp.Start{RunID: "r", Input: map[string]any{}, At: epoch, Interpreter: interp.BoundedSince - 1}, w.limits)
-	w.completes(`{}`)
-	require.Greater(t, w.m.Spent(), 10*w.limits.ExpressionFuel)
-}
-
 func TestCheckAgainstASchemaIsBounded(t *testing.T) {
 	t.Parallel()
 	rest := `

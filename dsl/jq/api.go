@@ -18,17 +18,6 @@ type Fuel = guard.Fuel
 // Limits limits the values that expressions create.
 type Limits = guard.Limits
 
-// Prices selects what an evaluation is charged for.
-type Prices = guard.Prices
-
-// The values of [Prices]. A budget charges by work unless its field Prices is set.
-const (
-	// ByWork charges for the time and memory that each function uses.
-	ByWork = guard.ByWork
-	// ByInstruction charges mostly for instructions. It serves runs that began with an older interpreter.
-	ByInstruction = guard.ByInstruction
-)
-
 // DefaultFuel is the budget of one evaluation if the caller passes none: a few tenths of a second of work.
 const DefaultFuel = guard.DefaultFuel
 
@@ -64,7 +53,7 @@ func PatternWeight(source string) int64 { return pattern.Weigh(source) }
 // Builtins lists the functions that expressions may use, as name/arity, sorted.
 func Builtins() []string {
 	var out []string
-	for f := range newLibrary(ByWork).functions {
+	for f := range newLibrary().functions {
 		out = append(out, fmt.Sprintf("%s/%d", f.name, f.arity))
 	}
 	slices.Sort(out)

@@ -16,7 +16,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"sync/atomic"
 
 	"github.com/itchyny/gojq"
@@ -28,8 +27,7 @@ import (
 type Program struct {
 	source string
 	vars   []string
-	// code is the compiled program for each value of Prices: each has its own guards.
-	code [2]func() (*gojq.Code, *SyntaxError)
+	code   *gojq.Code
 }
 
 // SyntaxError is the error of an expression that does not compile. Offset is the byte in the source at which the
@@ -58,7 +56,7 @@ const (
 
 // Compiler compiles expressions and holds the data that they share. It is safe for concurrent use.
 type Compiler struct {
-	libs    [2]library // by guard.Prices
+	lib     library
 	options []gojq.CompilerOption
 
 	budget int64 // in terms, for all expressions together; 0: unlimited
@@ -71,7 +69,7 @@ func NewCompiler() *Compiler { return NewLimitedCompiler(0) }
 // NewLimitedCompiler returns a compiler for expressions of limited cost together: ten terms for each expression, and one for each of its
 // terms and each eight bytes of its text. An expression that is compiled several times has its cost each time. A limit of 0 is none.
 func NewLimitedCompiler(terms int) *Compiler {
-	return &Compiler{budget: int64(terms), libs: [2]library{guard.ByWork: newLibrary(guard.ByWork), guard.ByInstruction: newLibrary(guard.ByInstruction)}, options: guard.Options()}
+	return &Compiler{budget: int64(terms), lib: newLibrary(), options: guard.Options()}
 }
 
 // Compile compiles one expression. To compile many, share a [Compiler].
@@ -119,28 +117,12 @@ func (c *Compiler) spend(terms int) *SyntaxError {
 	return &SyntaxError{Message: fmt.Sprintf("all expressions together have a size of more than %d terms", c.budget), Offset: -1, Limit: true}
 }
 
-// compile compiles a query that was parsed from source, or a part of it. The form for runs of older interpreters is
-// compiled when one of them first needs it.
+// compile compiles a query that was parsed from source, or a part of it.
 func (c *Compiler) compile(query *gojq.Query, source string, vars []string) (*Program, *SyntaxError) {
-	p := &Program{source: source, vars: slices.Clone(vars)}
-	code, err := c.build(query, source, vars, guard.ByWork)
-	if err != nil {
-		return nil, err
-	}
-	p.code[guard.ByWork] = func() (*gojq.Code, *SyntaxError) { return code, nil }
-	p.code[guard.ByInstruction] = sync.OnceValues(func() (*gojq.Code, *SyntaxError) {
-		return c.build(query, source, p.vars, guard.ByInstruction)
-	})
-	return p, nil
-}
-
-func (c *Compiler) build(query *gojq.Query, source string, vars []string, prices guard.Prices) (*gojq.Code, *SyntaxError) {
-	r := &rewriter{source: source, vars: slices.Clone(vars), lib: c.libs[prices], used: make(map[string]bool)}
+	r := &rewriter{source: source, vars: slices.Clone(vars), lib: c.lib, used: make(map[string]bool)}
 	safe := r.query(query)
-	if prices == guard.ByWork { // the other form has the same terms
-		if err := c.spend(r.terms); err != nil {
-			return nil, err
-		}
+	if err := c.spend(r.terms); err != nil {
+		return nil, err
 	}
 	if r.err != nil {
 		return nil, r.err
@@ -158,7 +140,7 @@ func (c *Compiler) build(query *gojq.Query, source string, vars []string, prices
 	if err != nil {
 		return nil, &SyntaxError{Message: err.Error(), Offset: -1}
 	}
-	return code, nil
+	return &Program{source: source, vars: r.vars, code: code}, nil
 }
 
 func parseError(err error) error {
@@ -184,13 +166,9 @@ func (p *Program) Run(input any, vars map[string]any, fuel *Fuel) (any, error) {
 	for i, name := range p.vars {
 		values[i] = vars[name]
 	}
-	code, broken := p.code[fuel.Prices]()
-	if broken != nil {
-		return nil, fmt.Errorf("evaluate %.200q: %w", p.source, broken)
-	}
 	fuel.Begin(append(slices.Clone(values[:len(p.vars)]), input)...)
 	defer fuel.Begin()
-	v, ok := code.RunWithContext(guard.Counter{Fuel: fuel}, input, values...).Next()
+	v, ok := p.code.RunWithContext(guard.Counter{Fuel: fuel}, input, values...).Next()
 	if !ok {
 		return nil, nil
 	}

@@ -2,9 +2,9 @@ package jq
 
 import "strings"
 
-// pricedNatives are gojq's functions that charge for the texts and the numbers they read, by the number of their
+// chargedNatives are gojq's functions that charge for the texts and the numbers they read, by the number of their
 // arguments.
-func pricedNatives() []string {
+func chargedNatives() []string {
 	return []string{
 		`utf8bytelength abs toboolean isnan isinfinite isnormal isfinite finites normals
 		 floor round nearbyint rint ceil trunc significand fabs sqrt cbrt exp exp10 exp2 expm1 frexp modf log log10 log1p
@@ -16,9 +16,9 @@ func pricedNatives() []string {
 	}
 }
 
-// pricedDefinitions replace the definitions and native functions of the same names if an evaluation is charged by work.
+// chargedDefinitions are the functions with a guard that charges for their work.
 // Package guard documents the charge of each guard.
-func pricedDefinitions() []definition {
+func chargedDefinitions() []definition {
 	out := []definition{
 		{"length", `def __length: __subject($__fuel) | length;`},
 		{"first", `def __first0: __subject($__fuel) | .[0];`},
@@ -97,7 +97,7 @@ func pricedDefinitions() []definition {
 	for _, name := range []string{"implode", "ascii_downcase", "ascii_upcase", "trim", "ltrim", "rtrim"} {
 		out = append(out, definition{name, `def __` + name + `: __pay0($__fuel) | __copied($__fuel) | ` + name + `;`})
 	}
-	for arity, names := range pricedNatives() {
+	for arity, names := range chargedNatives() {
 		params := strings.Join([]string{"$a", "$b", "$c"}[:arity], "; ")
 		guard, head := "__pay"+string(rune('0'+arity))+"($__fuel)", ""
 		if arity > 0 {

@@ -251,12 +251,8 @@ func (r *rewriter) funcDefs(defs []*gojq.FuncDef) []*gojq.FuncDef {
 	return out
 }
 
-// definition is a function with its rewritten body. If evaluations are charged by work, it gets its depth as another
-// parameter: gojq finds a variable by searching the frames between its definition and its use.
+// definition is a function with its rewritten body. It gets its depth as another parameter: gojq finds a variable by searching the frames between its definition and its use.
 func (r *rewriter) definition(d *gojq.FuncDef, body *gojq.Query) *gojq.FuncDef {
-	if !r.lib.priced {
-		return &gojq.FuncDef{Name: d.Name, Args: d.Args, Body: body}
-	}
 	return &gojq.FuncDef{
 		Name: ownPrefix + d.Name, Args: append([]string{depthVar}, d.Args...),
 		Body: pipe(r.guarded("__call", call(depthVar)), &gojq.Query{Term: paren(body)}),
@@ -266,7 +262,7 @@ func (r *rewriter) definition(d *gojq.FuncDef, body *gojq.Query) *gojq.FuncDef {
 // callOwn calls a function that the expression defines, by its index in funcs.
 func (r *rewriter) callOwn(at int, args []*gojq.Query) *gojq.Term {
 	f := r.funcs[at]
-	if f.parameter || !r.lib.priced {
+	if f.parameter {
 		return call(f.name, args...).Term
 	}
 	added := number(strconv.Itoa(r.frames + 1))
@@ -331,7 +327,7 @@ func (r *rewriter) pattern(p *gojq.Pattern) *gojq.Pattern {
 		switch {
 		case e.KeyString != nil && e.KeyString.Queries != nil:
 			entry.KeyString, entry.KeyQuery = nil, r.key(r.str(e.KeyString, ""))
-		case r.long(e.Key, e.KeyString) && !strings.HasPrefix(e.Key, "$"):
+		case long(e.Key, e.KeyString) && !strings.HasPrefix(e.Key, "$"):
 			entry.Key, entry.KeyString, entry.KeyQuery = "", nil, r.key(literal(e.Key, e.KeyString))
 		}
 		if e.Val != nil {

@@ -27,7 +27,7 @@ func (r *rewriter) term(t *gojq.Term) *gojq.Term {
 }
 
 func (r *rewriter) suffix(t *gojq.Term, s *gojq.Suffix) *gojq.Term {
-	if r.lib.priced && s.Optional && !s.Iter && s.Index == nil {
+	if s.Optional && !s.Iter && s.Index == nil {
 		// T? is try T, and the caught error has a cost
 		return paren(&gojq.Query{Term: &gojq.Term{Type: gojq.TermTypeTry, Try: &gojq.Try{
 			Body: &gojq.Query{Term: t}, Catch: r.caught(nil),
@@ -38,7 +38,7 @@ func (r *rewriter) suffix(t *gojq.Term, s *gojq.Suffix) *gojq.Term {
 		t = r.touched(t)
 	}
 	if s.Index != nil {
-		if r.lib.priced && !s.Index.IsSlice && !namesMember(s.Index) {
+		if !s.Index.IsSlice && !namesMember(s.Index) {
 			t = paren(pipe(&gojq.Query{Term: t}, r.guarded("__subject")))
 		}
 		next.Index = r.index(s.Index)
@@ -51,11 +51,7 @@ func (r *rewriter) suffix(t *gojq.Term, s *gojq.Suffix) *gojq.Term {
 // touched charges for iterating over a term's value. As the guard returns its input unchanged, paths through it stay
 // valid.
 func (r *rewriter) touched(t *gojq.Term) *gojq.Term {
-	touch := "__touch"
-	if r.lib.priced {
-		touch = "__each"
-	}
-	return paren(pipe(&gojq.Query{Term: t}, r.guarded(touch)))
+	return paren(pipe(&gojq.Query{Term: t}, r.guarded("__each")))
 }
 
 // namesMember reports whether an index can only be one of an object.
@@ -71,7 +67,7 @@ func (r *rewriter) index(x *gojq.Index) *gojq.Index {
 	switch {
 	case x.Str != nil && x.Str.Queries != nil:
 		out.Str, out.Start = nil, r.key(r.str(x.Str, ""))
-	case r.long(x.Name, x.Str):
+	case long(x.Name, x.Str):
 		out.Name, out.Str, out.Start = "", nil, r.key(literal(x.Name, x.Str))
 	case x.IsSlice:
 		out.Start, out.End = r.query(x.Start), r.query(x.End)
@@ -88,8 +84,8 @@ func (r *rewriter) index(x *gojq.Index) *gojq.Index {
 const longKey = 1024
 
 // long reports whether a key that the expression contains is longer than longKey.
-func (r *rewriter) long(name string, quoted *gojq.String) bool {
-	return r.lib.priced && (len(name) >= longKey || quoted != nil && len(quoted.Str) >= longKey)
+func long(name string, quoted *gojq.String) bool {
+	return len(name) >= longKey || quoted != nil && len(quoted.Str) >= longKey
 }
 
 // literal returns a key that the expression contains, named or quoted.
@@ -102,7 +98,7 @@ func literal(name string, quoted *gojq.String) *gojq.Query {
 
 // key charges for a key that is computed.
 func (r *rewriter) key(q *gojq.Query) *gojq.Query {
-	if q == nil || !r.lib.priced {
+	if q == nil {
 		return q
 	}
 	return pipe(q, r.guarded("__key"))
@@ -129,7 +125,7 @@ func (r *rewriter) head(t *gojq.Term) *gojq.Term {
 	case gojq.TermTypeRecurse:
 		return r.libCall("__recurse0").Term
 	case gojq.TermTypeIndex:
-		if t.Index.IsSlice || r.lib.priced && !namesMember(t.Index) {
+		if t.Index.IsSlice || !namesMember(t.Index) {
 			return r.suffix(&gojq.Term{Type: gojq.TermTypeIdentity}, &gojq.Suffix{Index: t.Index})
 		}
 		out.Index = r.index(t.Index)
@@ -194,10 +190,7 @@ func (r *rewriter) control(t, out *gojq.Term) {
 
 // caught charges for the error that a try passes to its handler.
 func (r *rewriter) caught(handler *gojq.Query) *gojq.Query {
-	switch {
-	case !r.lib.priced:
-		return handler
-	case handler == nil:
+	if handler == nil {
 		return &gojq.Query{Term: paren(pipe(r.guarded("__caught"), call("empty")))}
 	}
 	return &gojq.Query{Term: paren(pipe(r.guarded("__caught"), &gojq.Query{Term: paren(handler)}))}
@@ -217,7 +210,7 @@ func (r *rewriter) object(o *gojq.Object) *gojq.Object {
 			if kv.Val == nil { // {"a\(f)"} means {("a\(f)"): .["a\(f)"]}
 				entry.Val = &gojq.Query{Term: &gojq.Term{Type: gojq.TermTypeIndex, Index: r.index(&gojq.Index{Str: kv.KeyString})}}
 			}
-		case r.long(kv.Key, kv.KeyString):
+		case long(kv.Key, kv.KeyString):
 			entry.Key, entry.KeyString, entry.KeyQuery = "", nil, r.key(literal(kv.Key, kv.KeyString))
 			if kv.Val == nil {
 				entry.Val = &gojq.Query{Term: &gojq.Term{Type: gojq.TermTypeIndex, Index: r.index(&gojq.Index{Name: kv.Key, Str: kv.KeyString})}}
@@ -258,10 +251,7 @@ func (r *rewriter) formatted(format string) *gojq.Query {
 	if format == "" {
 		format = "@text"
 	}
-	if r.lib.priced {
-		return r.guarded("__shape", &gojq.Query{Term: &gojq.Term{Type: gojq.TermTypeString, Str: &gojq.String{Str: format[1:]}}})
-	}
-	return pipe(r.guarded("__deep"), &gojq.Query{Term: &gojq.Term{Type: gojq.TermTypeFormat, Format: format}})
+	return r.guarded("__shape", &gojq.Query{Term: &gojq.Term{Type: gojq.TermTypeString, Str: &gojq.String{Str: format[1:]}}})
 }
 
 func (r *rewriter) format(t *gojq.Term) *gojq.Term {

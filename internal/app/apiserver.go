@@ -100,7 +100,7 @@ func addServices(options *rpc.Options, c *components, tokens *token.Service) (er
 	options.Unredacted = sealed.NewViewer(s.sealed.Sealer, c.runs.service, s, time.Now)
 	options.StepValues = stepvalue.NewReader(stepvalue.Options{Runs: c.runs.service, Source: c.connection.engine, Redactor: s.sealed.Sealer})
 	options.Explainer = explain.New(explain.Options{
-		Store: s.Waits(), Events: s.sealed.events, Runs: c.runs.service, Redactor: s.sealed.Sealer, Documents: s.documents, Key: interp.EntryKey, TakenSince: interp.BoundedSince,
+		Store: s.Waits(), Events: s.sealed.events, Runs: c.runs.service, Redactor: s.sealed.Sealer, Documents: s.documents, Key: interp.EntryKey,
 	})
 	ui, err := webui.New(webui.Built())
 	if err != nil {

@@ -15,7 +15,6 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/dispatcher/router"
 	"github.com/signalbox-dev/signalbox/internal/engine/codec"
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
-	"github.com/signalbox-dev/signalbox/internal/engine/flow"
 	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/event/match"
 	"github.com/signalbox-dev/signalbox/internal/pubsub"
@@ -60,10 +59,6 @@ func newEvents(p *process, s *storage, c *connection, runs *runs, leases lease.S
 	e.inbox = router.New(router.Options{
 		Store: rows, Matcher: match.New(match.Options{}), Runs: runs.service.Service, Waker: c.engine, Hints: hints,
 		Reports: event.Platform{Service: e.service},
-		Batches: func(ctx context.Context, project, runID string) bool {
-			list, err := s.ListRuns(ctx, run.Filter{Project: project, IDs: []string{runID}}) // without its input and output
-			return err == nil && len(list) == 1 && list[0].Interpreter >= flow.BatchesSince
-		},
 	})
 	e.dispatchers, err = dispatch.New(dispatch.Options{
 		ServerID: p.serverID, Build: p.version, Client: manager.Client, Namespace: p.cfg.Temporal.Namespace,

@@ -453,7 +453,7 @@ OwnerHistory Park Progress Redeliver Unlisten Unpark Unrouted`,
 	"Batches":     "ActiveBatches ClaimItems CloseBatch CloseRuns NoteOutcomes OpenBatches RunStates Exclusive GetBatch ListBatchItems ListBatches PauseBatch RetryBatch SelectMore StartBatch StopWorkflow CountNotTaken",
 	"Quotas":      "AdmissionQueues Admit Exclusive GetQuota GrantSteps HeldUp ResumeSteps ResumedSteps ReturnAdmitted ReturnSteps SetQuota WaitingForSteps",
 	"Verdicts":    "CheckVerdicts ForgetFailures Left Overdue OverdueWaits ReserveEndings Suspects Verdicts Waiting",
-	"Problems":    "DeadDeliveries Exclusive FailingWebhooks FailureGroups ForeignRuns GroupFailures OpenRuns Problems Samples StuckGroups",
+	"Problems":    "DeadDeliveries Exclusive FailingWebhooks FailureGroups ForeignRuns OpenRuns Problems Samples StuckGroups",
 	"Awaited":     "Due DueFor Key MarkNotified",
 	"Waits":       "Pending Listening NotTaken",
 	// The codec of payloads has sealed the argument of Put.

@@ -61,7 +61,6 @@ const (
 	RunNotStarted        = "RUN_NOT_STARTED"
 	RunCanceling         = "RUN_CANCELING"
 	RunImported          = "RUN_IMPORTED"
-	RunTooOld            = "RUN_TOO_OLD"
 	ExecutionMissing     = "EXECUTION_MISSING"
 	RunElsewhere         = "RUN_ELSEWHERE"
 	InputRedacted        = "INPUT_REDACTED"

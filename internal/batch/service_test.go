@@ -195,7 +195,7 @@ func insertRun(t *testing.T, p *platform, id string) {
 	t.Helper()
 	_, _, err := p.store.InsertRun(p.ctx, run.Run{
 		ID: id, Project: here, Workflow: "examples/hello", Version: "1.0.0", DocumentHash: "h", Status: run.Queued, QueuedReason: run.QueuedWorker,
-		StatusAt: time.Unix(1, 0), CreatedAt: time.Unix(1, 0), RequestID: "request-" + id, Trigger: run.TriggerAPI, Interpreter: run.PausableSince,
+		StatusAt: time.Unix(1, 0), CreatedAt: time.Unix(1, 0), RequestID: "request-" + id, Trigger: run.TriggerAPI, Interpreter: 1,
 	}, audit.Entry{Project: here, Action: "test", Subject: id, Time: time.Unix(1, 0)})
 	require.NoError(t, err)
 }

@@ -86,7 +86,7 @@ func (d *Documents) load(ctx context.Context, hash string) (*dsl.Document, error
 		return nil, fmt.Errorf("waiting to compile document %q: %w", hash, err)
 	}
 	defer d.slots.Release(1)
-	doc, problems := dsl.Parse(canonical, dsl.WithLimits(d.limits), dsl.Stored(), dsl.WithContext(ctx))
+	doc, problems := dsl.Parse(canonical, dsl.WithLimits(d.limits), dsl.WithContext(ctx))
 	if err := ctx.Err(); err != nil && doc == nil {
 		return nil, fmt.Errorf("compiling the stored document %q: %w", hash, err)
 	}

@@ -43,7 +43,7 @@ func (s *fakeSource) Document(ctx context.Context, hash string) ([]byte, error) 
 
 func (s *fakeSource) put(t *testing.T, source string) string {
 	t.Helper()
-	doc, problems := dsl.Parse([]byte(source), dsl.Stored())
+	doc, problems := dsl.Parse([]byte(source))
 	require.False(t, problems.HasErrors(), problems)
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -223,7 +223,7 @@ func (e *Engine) startedBefore(ctx context.Context, r run.Run, executionID strin
 
 // grant returns the first block of steps of a run with a quota; nil where the run has to request it, as when nothing is left.
 func (e *Engine) grant(ctx context.Context, r run.Run) *flow.QuotaGrant {
-	if !r.Metered || e.steps == nil || r.Interpreter < flow.GrantedSince {
+	if !r.Metered || e.steps == nil {
 		return nil
 	}
 	g, err := e.steps.GrantSteps(ctx, quota.Request{Project: r.Project, RunID: r.ID})

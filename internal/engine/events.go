@@ -41,8 +41,7 @@ type Events interface {
 // no error type of its own. The run continues in another execution after its next workflow task.
 const signalLimit = "limit for signal events"
 
-// Wake delivers events to a listening run in one signal, in their order. Delivering them again changes nothing. More than one requires a
-// run of an interpreter since [flow.BatchesSince]. The errors are [run.ErrNotKnown] and [run.ErrClosed] for runs that cannot receive it, and
+// Wake delivers events to a listening run in one signal, in their order. Delivering them again changes nothing. The errors are [run.ErrNotKnown] and [run.ErrClosed] for runs that cannot receive it, and
 // faults: Refused for an event that Temporal will never accept, Unavailable for one that may succeed later.
 func (e *Engine) Wake(ctx context.Context, runID string, events ...event.WakeEvent) error {
 	c, err := e.temporal()

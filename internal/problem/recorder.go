@@ -21,9 +21,6 @@ const (
 	confirmEvery = time.Minute
 	// lockName is the name of the lock that elects the process.
 	lockName = "problems"
-	// groupPage is how many failed runs of older releases one transaction groups, and groupPages how many transactions a pass makes.
-	groupPage  = 500
-	groupPages = 10
 )
 
 // Recording is what a pass of the recorder writes about one problem.
@@ -41,9 +38,6 @@ type Recording struct {
 type RecorderStore interface {
 	// Record writes what a pass found. A record with another revision stays as it is.
 	Record(ctx context.Context, list []Recording) error
-	// GroupFailures stores the failure groups of up to limit failed runs that have none because an older release ended them, the newest
-	// first. It returns the number of these runs.
-	GroupFailures(ctx context.Context, limit int) (int, error)
 	// Exclusive runs fn unless another caller, in any process, runs work of that name.
 	Exclusive(ctx context.Context, name string, fn func(context.Context) error) (ran bool, err error)
 }
@@ -88,15 +82,8 @@ func (r *Recorder) poll(ctx, _ context.Context) time.Duration {
 	return recordEvery
 }
 
-// Pass groups failed runs of older releases, and records the problems of all projects.
+// Pass records the problems of all projects.
 func (r *Recorder) Pass(ctx context.Context) error {
-	for range groupPages {
-		if n, err := r.store.GroupFailures(ctx, groupPage); err != nil {
-			return err
-		} else if n < groupPage {
-			break
-		}
-	}
 	s := r.service
 	projects, err := s.visible(ctx, "")
 	if err != nil {

@@ -149,7 +149,7 @@ func start(t testing.TB, change func(*rpc.Options)) *platform {
 	projects := project.NewService(st, time.Now)
 	workflows := workflow.NewService(st, st, limits, time.Now)
 	options := run.Options{
-		MaxInputBytes: 512 << 10, StartTimeout: 5 * time.Second, Interpreter: run.PausableSince, Now: time.Now, Metrics: metrics.Runs,
+		MaxInputBytes: 512 << 10, StartTimeout: 5 * time.Second, Interpreter: 1, Now: time.Now, Metrics: metrics.Runs,
 	}
 	p.runs = control.New(run.NewService(st, p.engine, workflows, engine.NewDocuments(st, limits), p.changes, options), st, p.engine, p.changes, options)
 	opts := rpc.Options{

@@ -24,13 +24,11 @@ func (b *bench) put(t *testing.T, id string, s control.State) run.Run {
 	r := run.Run{
 		ID: id, Project: here, Workflow: "examples/hello", Version: "1.0.0", DocumentHash: v.Hash, Status: run.Queued, QueuedReason: run.QueuedWorker,
 		StatusAt: b.clock(), CreatedAt: b.clock(), RequestID: id, Trigger: run.TriggerAPI, Actor: "ada", Input: []byte(`{"name":"Ada"}`),
-		Interpreter: run.PausableSince,
+		Interpreter: 1,
 	}
 	switch {
 	case s.Imported:
 		r.Trigger = run.TriggerImport
-	case s.Old:
-		r.Interpreter = run.PausableSince - 1
 	}
 	if s.Status == run.Queued {
 		r.QueuedReason = s.QueuedReason

@@ -90,9 +90,6 @@ func WaitingKinds() []string {
 	return []string{WaitingEvent, WaitingTimer, WaitingRetry, WaitingQuota, WaitingChild, WaitingPaused}
 }
 
-// PausableSince is the first version of the interpreter whose runs can be paused, and resumed in spite of a quota.
-const PausableSince = 3
-
 // What started a run.
 const (
 	// TriggerAPI: a call of StartRun.

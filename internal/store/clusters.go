@@ -21,7 +21,7 @@ AND NOT (status = 'queued' AND queued_reason IN ('engine', 'admission'))`
 // RunsCluster implements [run.ReconcileStore].
 func (s *Store) RunsCluster(ctx context.Context) (h run.RunsCluster, err error) {
 	err = s.db.Read(ctx, "read where the runs are", func(ctx context.Context, c sqldb.Conn) error {
-		list, err := sqlrow.Collect(ctx, c, `SELECT address, namespace, namespace_id, since FROM runs_home`, nil, scanRunsCluster)
+		list, err := sqlrow.Collect(ctx, c, `SELECT address, namespace, namespace_id, since FROM runs_cluster`, nil, scanRunsCluster)
 		if err == nil && len(list) > 0 {
 			h = list[0]
 		}
@@ -38,7 +38,7 @@ func scanRunsCluster(row sqlrow.Scanner) (h run.RunsCluster, err error) {
 // Comparisons implements [run.ReconcileStore].
 func (s *Store) Comparisons(ctx context.Context) (known run.Comparisons, err error) {
 	err = s.db.Read(ctx, "read the comparisons with Temporal", func(ctx context.Context, c sqldb.Conn) error {
-		list, err := sqlrow.Collect(ctx, c, `SELECT searched_until, compared_at, restored_at, restored_to FROM runs_home`, nil, scanComparisons)
+		list, err := sqlrow.Collect(ctx, c, `SELECT searched_until, compared_at, restored_at, restored_to FROM runs_cluster`, nil, scanComparisons)
 		if err == nil && len(list) > 0 {
 			known = list[0]
 		}
@@ -58,7 +58,7 @@ func (s *Store) RecordForeign(ctx context.Context, list []run.ForeignRuns) error
 		return fmt.Errorf("encode foreign runs: %w", err)
 	}
 	return s.db.Write(ctx, "record foreign runs", func(ctx context.Context, c sqldb.Conn) error {
-		_, err := c.ExecContext(ctx, `UPDATE runs_home SET foreign_runs = $1 WHERE COALESCE(foreign_runs, '') <> $1`, string(text))
+		_, err := c.ExecContext(ctx, `UPDATE runs_cluster SET foreign_runs = $1 WHERE COALESCE(foreign_runs, '') <> $1`, string(text))
 		return err
 	})
 }
@@ -70,7 +70,7 @@ func (s *Store) MarkSearched(ctx context.Context, from, until time.Time) (marked
 		expected = from.UnixMicro()
 	}
 	err = s.db.Write(ctx, "record which executions were searched", func(ctx context.Context, c sqldb.Conn) (err error) {
-		marked, err = sqlrow.Affected(ctx, c, `UPDATE runs_home SET searched_until = $1 WHERE COALESCE(searched_until, 0) = $2`, until.UnixMicro(), expected)
+		marked, err = sqlrow.Affected(ctx, c, `UPDATE runs_cluster SET searched_until = $1 WHERE COALESCE(searched_until, 0) = $2`, until.UnixMicro(), expected)
 		return err
 	})
 	return marked && err == nil, err
@@ -79,7 +79,7 @@ func (s *Store) MarkSearched(ctx context.Context, from, until time.Time) (marked
 // MarkCompared implements [run.ReconcileStore].
 func (s *Store) MarkCompared(ctx context.Context, at time.Time) error {
 	return s.db.Exec(ctx, "record a comparison with Temporal", func(ctx context.Context, c sqldb.Conn) error {
-		_, err := c.ExecContext(ctx, `UPDATE runs_home SET compared_at = $1`, at.UnixMicro())
+		_, err := c.ExecContext(ctx, `UPDATE runs_cluster SET compared_at = $1`, at.UnixMicro())
 		return err
 	})
 }
@@ -87,7 +87,7 @@ func (s *Store) MarkCompared(ctx context.Context, at time.Time) error {
 // MarkRestored implements [run.ReconcileStore].
 func (s *Store) MarkRestored(ctx context.Context, at, to time.Time) error {
 	return s.db.Exec(ctx, "record that the database was restored", func(ctx context.Context, c sqldb.Conn) error {
-		_, err := c.ExecContext(ctx, `UPDATE runs_home SET restored_at = $1, restored_to = $2`, at.UnixMicro(), to.UnixMicro())
+		_, err := c.ExecContext(ctx, `UPDATE runs_cluster SET restored_at = $1, restored_to = $2`, at.UnixMicro(), to.UnixMicro())
 		return err
 	})
 }
@@ -115,10 +115,10 @@ func (s *Store) moveRunsCluster(ctx context.Context, from run.ClusterID, to run.
 func replaceCluster(ctx context.Context, c sqldb.Conn, from run.ClusterID, to run.RunsCluster, condition string) (bool, error) {
 	values := []any{to.Address, to.Namespace, to.NamespaceID, sqlrow.Micros(to.Since)}
 	if from == (run.ClusterID{}) {
-		return sqlrow.Affected(ctx, c, `INSERT INTO runs_home (one, address, namespace, namespace_id, since) VALUES (1, $1, $2, $3, $4)
+		return sqlrow.Affected(ctx, c, `INSERT INTO runs_cluster (one, address, namespace, namespace_id, since) VALUES (1, $1, $2, $3, $4)
 ON CONFLICT (one) DO NOTHING`, values...)
 	}
-	return sqlrow.Affected(ctx, c, `UPDATE runs_home SET address = $1, namespace = $2, namespace_id = $3, since = $4
+	return sqlrow.Affected(ctx, c, `UPDATE runs_cluster SET address = $1, namespace = $2, namespace_id = $3, since = $4
 WHERE address = $5 AND namespace = $6 AND namespace_id = $7`+condition, append(values, from.Address, from.Namespace, from.NamespaceID)...)
 }
 

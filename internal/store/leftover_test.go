@@ -10,9 +10,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/batch"
-	"github.com/signalbox-dev/signalbox/internal/problem"
 	"github.com/signalbox-dev/signalbox/internal/project"
-	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 )
@@ -67,56 +65,6 @@ func TestBatchWithoutItemsIsClosed(t *testing.T) {
 			gone, again := closing()
 			require.Zero(t, gone)
 			require.Equal(t, got, again)
-		})
-	}
-}
-
-// TestFailuresOfEarlierReleasesAreGroupedAgain has runs that an earlier release grouped by version, with a problem that an operator
-// acknowledged.
-func TestFailuresOfEarlierReleasesAreGroupedAgain(t *testing.T) {
-	t.Parallel()
-	for name, options := range databases() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			o, ctx := options(t), t.Context()
-			s := start(t, o)
-			now := time.UnixMicro(1735689600000000).UTC()
-			failed := &run.Problem{Type: "communication", Status: 503, Title: "no answer", Instance: "/do/0/reserve"}
-			for _, id := range []string{"r1", "r2", "r3"} {
-				r := run.Run{
-					ID: id, Project: project.Default, Workflow: "shop/order", Version: "1." + id[1:], Status: run.Running, StatusAt: now, RequestID: id,
-					Trigger: run.TriggerAPI, CreatedAt: now,
-				}
-				_, _, err := s.InsertRun(ctx, r, audit.NewEntry(ctx, now, audit.RunStart, project.Default, id, ""))
-				require.NoError(t, err)
-				finished, err := s.FinishMissing(ctx, id, run.Failed, failed, now, audit.NewEntry(ctx, now, audit.RunFinish, project.Default, id, ""))
-				require.NoError(t, err)
-				require.True(t, finished)
-			}
-			key := run.FailureGroup(run.Run{Workflow: "shop/order", Status: run.Failed, Error: failed})
-			execute(t, o, `UPDATE runs SET failure_group = '00aa11bb22cc33d' || version WHERE version <> '1.3'`)
-			execute(t, o, `UPDATE runs SET failure_group = '' WHERE version = '1.3'`)
-			record := func(key, owner string) problem.Recording {
-				return problem.Recording{Record: problem.Record{
-					Finding:   problem.Finding{ID: problem.FailureID(project.Default, key), Project: project.Default, Kind: problem.Failure},
-					FirstSeen: now, LastSeen: now, Handling: problem.Handling{Owner: owner},
-				}}
-			}
-			require.NoError(t, s.Problems().Record(ctx, []problem.Recording{record("00aa11bb22cc33d1.1", ""), record("00aa11bb22cc33d1.2", "ada"), record(key, "")}))
-
-			n, err := s.Problems().GroupFailures(ctx, 10)
-			require.NoError(t, err)
-			require.Equal(t, 3, n)
-			list, err := s.ListRuns(ctx, run.Filter{Project: project.Default, FailureGroup: key, Limit: 10})
-			require.NoError(t, err)
-			require.Len(t, list, 3, "one group of all versions")
-			records, err := s.Problems().Problems(ctx, []string{project.Default})
-			require.NoError(t, err)
-			require.Len(t, records, 1)
-			require.Equal(t, []string{problem.FailureID(project.Default, key), "ada"}, []string{records[0].ID, records[0].Owner})
-			n, err = s.Problems().GroupFailures(ctx, 10)
-			require.NoError(t, err)
-			require.Zero(t, n)
 		})
 	}
 }

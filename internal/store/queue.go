@@ -166,7 +166,7 @@ func (s *Store) CountQueued(ctx context.Context) (waiting, total int64, err erro
 // MarkDisclosed implements [run.Store].
 func (s *Store) MarkDisclosed(ctx context.Context, project, id string) (r run.Run, err error) {
 	err = s.db.Write(ctx, "mark a run as disclosed", func(ctx context.Context, c sqldb.Conn) (err error) {
-		if _, err := c.ExecContext(ctx, `UPDATE runs SET told = TRUE WHERE id = $1 AND project = $2 AND status = $3 AND queued_reason = $4 AND NOT told`,
+		if _, err := c.ExecContext(ctx, `UPDATE runs SET disclosed = TRUE WHERE id = $1 AND project = $2 AND status = $3 AND queued_reason = $4 AND NOT disclosed`,
 			id, project, run.Queued, run.QueuedStarting); err != nil {
 			return err
 		}

@@ -62,7 +62,7 @@ func scanRun(row sqlrow.Scanner) (r run.Run, err error) {
 const (
 	insertRun = `INSERT INTO runs (id, project, workflow, version, document_hash, status, queued_reason, waiting_kind,
 status_at, cancel_requested, cancel_reason, request_id, trigger_kind, actor, created_at, started_at, ended_at,
-steps_total, steps_done, sequence, position, state_position, interpreter, execution_id, input, expires_at, told, admission, request_digest, metered, events_after)
+steps_total, steps_done, sequence, position, state_position, interpreter, execution_id, input, expires_at, disclosed, admission, request_digest, metered, events_after)
 SELECT $1, $2, $3, $4, $5, $6, $7, '', $8, $9, '', $10, $11, $12, $13, NULL, NULL, 0, 0, $14, 0, 0, $15, $16, $17, $18, $19, $20, $21, ` + quotas.Metered + `, COALESCE((SELECT head FROM inboxes WHERE project = $2), 0)
 WHERE EXISTS (SELECT 1 FROM projects WHERE name = $2)`
 	insertOnce = ` ON CONFLICT (project, request_id) DO NOTHING RETURNING metered`
@@ -200,7 +200,7 @@ func (s *Store) RemoveUnstarted(ctx context.Context, id string, given sealed.Sea
 	e := given.Value()
 	err = s.db.Write(ctx, "remove run", func(ctx context.Context, c sqldb.Conn) (err error) {
 		removed, err = sqlrow.Affected(ctx, c,
-			`DELETE FROM runs WHERE id = $1 AND status = $2 AND queued_reason = $3 AND position = 0 AND NOT told`,
+			`DELETE FROM runs WHERE id = $1 AND status = $2 AND queued_reason = $3 AND position = 0 AND NOT disclosed`,
 			id, run.Queued, run.QueuedStarting)
 		if err != nil {
 			return err

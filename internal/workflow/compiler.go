@@ -32,13 +32,7 @@ type compiler struct {
 	limits  dsl.Limits
 	all     *semaphore.Keyed // with one key
 	callers *semaphore.Keyed
-	cached  *ttlcache.Cache[compilationKey, compilation]
-}
-
-// compilationKey identifies a source, and whether it was published.
-type compilationKey struct {
-	hash   [sha256.Size]byte
-	stored bool
+	cached  *ttlcache.Cache[[sha256.Size]byte, compilation] // by the hash of the source
 }
 
 // compilation is the result of compiling a source. Document is nil if one of the problems is an error. It is not changed.
@@ -51,8 +45,8 @@ func newCompiler(limits dsl.Limits) *compiler {
 	return &compiler{
 		limits: limits, all: semaphore.NewKeyed(maxCompiling), callers: semaphore.NewKeyed(1),
 		cached: ttlcache.New(
-			ttlcache.WithCapacity[compilationKey, compilation](maxCached),
-			ttlcache.WithMaxCost(maxCachedMemory, func(item ttlcache.CostItem[compilationKey, compilation]) uint64 { return item.Value.memory() })),
+			ttlcache.WithCapacity[[sha256.Size]byte, compilation](maxCached),
+			ttlcache.WithMaxCost(maxCachedMemory, func(item ttlcache.CostItem[[sha256.Size]byte, compilation]) uint64 { return item.Value.memory() })),
 	}
 }
 
@@ -65,9 +59,9 @@ func (c compilation) memory() uint64 {
 	return uint64(memory) //nolint:gosec // not negative
 }
 
-// compile compiles a source; stored if it was published. It ends with ctx, and refuses callers for which many documents wait already.
-func (c *compiler) compile(ctx context.Context, source string, stored bool) (compilation, error) {
-	key := compilationKey{sha256.Sum256([]byte(source)), stored}
+// compile compiles a source. It ends with ctx, and refuses callers for which many documents wait already.
+func (c *compiler) compile(ctx context.Context, source string) (compilation, error) {
+	key := sha256.Sum256([]byte(source))
 	if cached := c.cached.Get(key); cached != nil {
 		return cached.Value(), nil
 	}
@@ -88,12 +82,8 @@ func (c *compiler) compile(ctx context.Context, source string, stored bool) (com
 
 	ctx, cancel := context.WithTimeout(ctx, compileTimeout)
 	defer cancel()
-	options := []dsl.Option{dsl.WithLimits(c.limits), dsl.WithContext(ctx)}
-	if stored {
-		options = append(options, dsl.Stored())
-	}
 	var out compilation
-	out.document, out.problems = dsl.Parse([]byte(source), options...)
+	out.document, out.problems = dsl.Parse([]byte(source), dsl.WithLimits(c.limits), dsl.WithContext(ctx))
 	if err := ctx.Err(); err != nil && out.document == nil {
 		return compilation{}, compileError(err)
 	}

@@ -83,7 +83,7 @@ type Checked struct {
 
 // Validate checks a document and stores nothing. Its error is that the document was not checked.
 func (s *Service) Validate(ctx context.Context, source string) (Checked, error) {
-	compiled, err := s.compiler.compile(ctx, source, false)
+	compiled, err := s.compiler.compile(ctx, source)
 	if err != nil {
 		return Checked{}, err
 	}
@@ -127,7 +127,7 @@ func (s *Service) unprotected(source string, doc *dsl.Document) (out dsl.Problem
 // InputSchema returns the JSON Schema of a version's input, in the order of its document; nil if it has none, and for a document that the
 // current parser rejects.
 func (s *Service) InputSchema(ctx context.Context, v Version) ([]byte, error) {
-	compiled, err := s.compiler.compile(ctx, v.Source, true)
+	compiled, err := s.compiler.compile(ctx, v.Source)
 	if err != nil || compiled.document == nil {
 		return nil, err
 	}
@@ -306,7 +306,7 @@ func (s *Service) Graph(ctx context.Context, projectName, name, version string, 
 		out.Version = v.Version
 		source, what = v.Source, fmt.Sprintf("version %s of workflow %q cannot be read", v.Version, w.Name)
 	}
-	compiled, err := s.compiler.compile(ctx, source, out.Version != "")
+	compiled, err := s.compiler.compile(ctx, source)
 	if err != nil {
 		return VersionGraph{}, err
 	}

@@ -365,10 +365,10 @@ func (x *installation) age() {
 	if x.dump != "" {
 		database.Open(x.t, x.store, func(ctx context.Context, db *sql.DB) error {
 			var compared, searched int64
-			if err := db.QueryRowContext(ctx, "SELECT compared_at, searched_until FROM runs_home").Scan(&compared, &searched); err != nil {
+			if err := db.QueryRowContext(ctx, "SELECT compared_at, searched_until FROM runs_cluster").Scan(&compared, &searched); err != nil {
 				return fmt.Errorf("the database has no comparison before its backup: %w", err)
 			}
-			_, err := db.ExecContext(ctx, "UPDATE runs_home SET compared_at = $1, searched_until = $2",
+			_, err := db.ExecContext(ctx, "UPDATE runs_cluster SET compared_at = $1, searched_until = $2",
 				moved(time.UnixMicro(compared)).UnixMicro(), moved(time.UnixMicro(searched)).UnixMicro())
 			return err
 		})

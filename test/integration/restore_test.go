@@ -138,7 +138,7 @@ func (i *installation) restore(t *testing.T, h history, env ...string) {
 	}
 	store := database.Restore(t, i.store.Driver, dump)
 	if h.firstIsOfDatabase {
-		execSQL(t, store, "UPDATE runs_home SET compared_at = compared_at - 600000000") // as if the backup were ten minutes old
+		execSQL(t, store, "UPDATE runs_cluster SET compared_at = compared_at - 600000000") // as if the backup were ten minutes old
 	}
 	i.temporal.Replace(t, temporal)
 	running := i.temporal.Restart(t)

@@ -52,7 +52,7 @@ func (i *installation) replaceDatabase(t *testing.T, restore func()) {
 	restore()
 	i.grant(t)
 	// As if the backup were ten minutes old: with one of the last minute no maintenance begins.
-	i.cluster.asAdmin(t, i.database, "UPDATE runs_home SET compared_at = compared_at - 600000000")
+	i.cluster.asAdmin(t, i.database, "UPDATE runs_cluster SET compared_at = compared_at - 600000000")
 }
 
 // awaitRestored waits until a comparison has found that the database was restored. The first one is seconds after the start, and the runs of a

@@ -57,7 +57,7 @@ var _ inbox.Batcher = (*Router)(nil)
 // DeliverMany implements [inbox.Batcher]: events that wake the same run share a signal. The other deliveries are made one by one, and so are
 // those that Temporal rejects together.
 func (r *Router) DeliverMany(ctx context.Context, name inbox.Name, list []inbox.Delivery) []inbox.Outcome {
-	wakes := r.together(ctx, list)
+	wakes := together(list)
 	if len(wakes) < 2 { //nolint:mnd // one is delivered as always
 		return []inbox.Outcome{r.Deliver(ctx, name, list[0])}
 	}
@@ -77,7 +77,7 @@ func (r *Router) DeliverMany(ctx context.Context, name inbox.Name, list []inbox.
 }
 
 // together returns the wakes of the first deliveries that one signal can deliver, one for each; fewer than two where they cannot share one.
-func (r *Router) together(ctx context.Context, list []inbox.Delivery) []event.WakeEvent {
+func together(list []inbox.Delivery) []event.WakeEvent {
 	var wakes []event.WakeEvent
 	size := 0
 	for _, d := range list {
@@ -87,9 +87,6 @@ func (r *Router) together(ctx context.Context, list []inbox.Delivery) []event.Wa
 		}
 		w := wakeOf(item, item.Events[0])
 		if size += len(w.JSON); size > batchBytes {
-			break
-		}
-		if len(wakes) == 1 && !r.opts.Batches(ctx, item.Project, item.RunID) {
 			break
 		}
 		wakes = append(wakes, w)

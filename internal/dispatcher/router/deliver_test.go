@@ -224,13 +224,11 @@ func TestEventsForOneRunShareASignal(t *testing.T) {
 	for name, tt := range map[string]struct {
 		list    []inbox.Delivery
 		targets targets
-		older   bool
 		// done and signals are the number of deliveries that were made, and of signals; last is the result of the last outcome.
 		done, signals int
 		last          inbox.Result
 	}{
 		"all":                        {list: wakes("r", 5, 1), done: 5, signals: 1, last: inbox.Done},
-		"a run of an older worker":   {list: wakes("r", 5, 1), older: true, done: 1, signals: 1, last: inbox.Done},
 		"large events":               {list: wakes("r", 5, 100<<10), done: 2, signals: 1, last: inbox.Done},
 		"before a sealed one":        {list: sealedEvent, done: 2, signals: 1, last: inbox.Done},
 		"another run":                {list: append(wakes("r", 2, 1), wakes("s", 2, 1)...), done: 2, signals: 1, last: inbox.Done},
@@ -241,7 +239,7 @@ func TestEventsForOneRunShareASignal(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			g := tt.targets
-			r := router.New(router.Options{Runs: &g, Waker: &g, Batches: func(context.Context, string, string) bool { return !tt.older }})
+			r := router.New(router.Options{Runs: &g, Waker: &g})
 			outcomes := r.DeliverMany(t.Context(), inbox.Name{Project: shop, TaskQueue: "q"}, tt.list)
 			require.Len(t, outcomes, tt.done)
 			require.Equal(t, tt.last, outcomes[tt.done-1].Result, outcomes)

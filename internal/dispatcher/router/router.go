@@ -50,8 +50,6 @@ type Options struct {
 	Matcher *match.Matcher
 	Runs    Runs
 	Waker   Waker
-	// Batches reports whether a run can receive several events in one signal.
-	Batches func(ctx context.Context, project, runID string) bool
 	// Reports publishes [RunRefused] events; nil publishes nothing.
 	Reports Reports
 	// Hints notifies of commits, of this process and of others.

@@ -24,9 +24,6 @@ func (d *driver) fits(e *effect, what string, size int) bool {
 		d.reject(e, interp.TooLarge(what, size, d.limits.ValueBytes, ""))
 		return false
 	}
-	if d.limits.ValueBytes == noBound {
-		return true
-	}
 	if d.encodedBytes += size; d.encodedBytes > d.limits.YieldBytes {
 		d.encodedBytes = 0
 		d.yield()
@@ -77,7 +74,7 @@ func (d *driver) decoded(call workflow.Future) workflow.Future {
 // unavailable. way selects the failed operation: contract.PayloadsUnread or contract.PayloadsUnkept.
 func (d *driver) storageUnavailable(err error, way string) bool {
 	app, ok := errors.AsType[*temporal.ApplicationError](err)
-	return ok && d.limits.ValueBytes != noBound && !app.HasDetails() && strings.Contains(app.Message(), way)
+	return ok && !app.HasDetails() && strings.Contains(app.Message(), way)
 }
 
 // sizeOf returns the size of a request's JSON.

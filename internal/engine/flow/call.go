@@ -66,8 +66,6 @@ type HTTPRequest struct {
 	// handed over.
 	Patience time.Duration `json:"patience,omitempty"`
 	Inline   int64         `json:"inline,omitempty"`
-	// ReportAttempts requests a report of the requests that left the process.
-	ReportAttempts bool `json:"reportAttempts,omitempty"`
 	// Once forbids sending the request a second time, both by another activity and by the HTTP transport.
 	Once bool `json:"once,omitempty"`
 	// Project owns the secrets in use. It is empty if there are none.
@@ -105,7 +103,7 @@ type HTTPResponse struct {
 	// Content is the decoded JSON body. It is a JSON string for text, and base64 in a JSON string for other types and
 	// always for OutputRaw. It is null if there was no body.
 	Content json.RawMessage `json:"content,omitempty"`
-	// Attempts are the requests that left the process, if HTTPRequest.ReportAttempts is set.
+	// Attempts are the requests that left the process.
 	Attempts []Attempt `json:"attempts,omitempty"`
 	// Continued is set if a local activity has handed the request over. All other fields are empty then.
 	Continued *Continued `json:"continued,omitempty"`

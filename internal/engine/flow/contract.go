@@ -3,7 +3,6 @@ package flow
 import (
 	"context"
 	"encoding/json"
-	"math"
 	"time"
 
 	"github.com/signalbox-dev/signalbox/dsl"
@@ -69,7 +68,7 @@ type Input struct {
 	Interpreter int `json:"interpreter"`
 	// StepQuota requires that QuotaActivity grants the run its steps.
 	StepQuota bool `json:"stepQuota,omitempty"`
-	// Granted is its first block of steps, for a run of an interpreter since GrantedSince. nil: the run requests it.
+	// Granted is its first block of steps, nil: the run requests it.
 	Granted *QuotaGrant `json:"granted,omitempty"`
 	// MaxSteps is the number of steps that the run may enter over all executions. 0: unlimited.
 	MaxSteps int64 `json:"maxSteps,omitempty"`
@@ -91,7 +90,7 @@ type Limits struct {
 	// flight at once, LocalResult one result. Calls beyond these bounds become activities.
 	LocalCalls, LocalBytes, LocalWidth int
 	// LocalSpan bounds the time from the first local activity of one workflow task to the end of the last one, so that
-	// their records soon reach the rows, and a lost worker repeats only the calls of that time. 0: unlimited.
+	// their records soon reach the rows, and a lost worker repeats only the calls of that time.
 	LocalSpan   time.Duration
 	LocalResult int64
 	// BarrierFuel bounds the compute of one workflow task.
@@ -104,9 +103,6 @@ type Limits struct {
 	// LocalRoom bounds the results of one workflow task, including those that calls in flight may add to it. 0: only
 	// LocalResult bounds each.
 	LocalRoom int64
-	// HandOver: a call that a local activity does not finish continues in its process, and an activity receives its
-	// result. In runs older than interp.BoundedSince the activity makes the call again.
-	HandOver bool
 	// CallTimeout bounds a call of a task without its own timeout, CallResult the response of any call.
 	CallTimeout time.Duration
 	CallResult  int64
@@ -127,13 +123,6 @@ type Limits struct {
 	ValueBytes, TaskBytes, YieldBytes int
 }
 
-const (
-	// noBound is the bound of values of runs that were started before there was one.
-	noBound = math.MaxInt
-	// Limits of runs of interpreters before interp.BoundedSince: Temporal's limit for one payload.
-	oldSnapshotBytes = 1_900_000
-)
-
 // HeartbeatsWithin is the time for which a worker may delay heartbeats of an activity. Temporal reports a cancellation
 // in its response to a heartbeat.
 const HeartbeatsWithin = time.Second
@@ -149,7 +138,6 @@ func DefaultLimits() Limits {
 		LocalResult:   64 << 10,
 		LocalRoom:     3 << 20,
 		LocalTimeout:  time.Second,
-		HandOver:      true,
 		BarrierFuel:   5_000_000,
 		RecordBytes:   4 << 20,
 		CallTimeout:   60 * time.Second,
@@ -167,32 +155,8 @@ func DefaultLimits() Limits {
 	}
 }
 
-// of returns the limits of a run. Those that decide commands stay as they were when the run began: the changes of
-// version interp.BoundedSince are reverted here for runs of older versions, unless the worker has custom limits.
+// of returns the limits of a run.
 func (l Limits) of(in Input) Limits {
-	if in.Interpreter < interp.PacedSince {
-		l.LocalSpan = 0
-	}
-	if in.Interpreter >= interp.BoundedSince {
-		l.Machine.Steps = in.MaxSteps
-		return l
-	}
-	l.RecordBytes = 0
-	l.ValueBytes, l.SnapshotBytes = noBound, min(l.SnapshotBytes, oldSnapshotBytes)
-	l.HandOver, l.LocalRoom, l.LocalWidth, l.LocalTimeout = false, 0, 20, 3*time.Second
-	now := DefaultLimits()
-	for _, older := range []struct {
-		limit     *int64
-		now, then int64
-	}{
-		{&l.Machine.ExpressionFuel, now.Machine.ExpressionFuel, 2_000_000},
-		{&l.Machine.AdvanceFuel, now.Machine.AdvanceFuel, 2_000_000},
-		{&l.BarrierFuel, now.BarrierFuel, 8_000_000},
-		{&l.ExecutionFuel, now.ExecutionFuel, 40_000_000},
-	} {
-		if *older.limit == older.now {
-			*older.limit = older.then
-		}
-	}
+	l.Machine.Steps = in.MaxSteps
 	return l
 }

@@ -9,13 +9,6 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl/interp"
 )
 
-// ControlsSince is the first interpreter with runs that can be paused, have a quota of steps and await other runs. A run
-// with an older one ignores controls: workers without support for them may have worked on it.
-const ControlsSince = 3
-
-// GrantedSince is the first interpreter with runs that may have steps from their start on.
-const GrantedSince = interp.BoundedSince
-
 // Control is the payload of the signal that controls a run (contract.ControlSignal). An operation without an effect is
 // ignored.
 type Control struct {

@@ -90,15 +90,6 @@ do:
 	require.Contains(t, b.recorder.states(), "waiting paused 0s")
 }
 
-func TestRunsOfOlderInterpretersIgnoreControls(t *testing.T) {
-	t.Parallel()
-	b := newTestRun(t, `do: [{w: {wait: {minutes: 1}}}, {s: {set: {x: 1}}}]`, `{}`)
-	b.input.Interpreter, b.input.StepQuota = flow.ControlsSince-1, true
-	b.began = func() { b.control(10*time.Second, flow.OpPause) }
-	b.completes(`{"x": 1}`)
-	require.Equal(t, []string{"waiting timer 0s", "completed  1m0s"}, b.recorder.states())
-}
-
 func TestStepQuota(t *testing.T) {
 	t.Parallel()
 	b := newTestRun(t, `do: [{f: {for: {in: '[range(5)]'}, do: [{s: {set: {x: '${ $index }'}}}]}}]`, `{}`)

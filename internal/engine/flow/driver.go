@@ -220,7 +220,7 @@ func (d *driver) handleCompletions() {
 		if !e.future.IsReady() {
 			continue
 		}
-		if d.in.Interpreter >= interp.BoundedSince && d.machine.Spent()-mark >= d.limits.Machine.AdvanceFuel {
+		if d.machine.Spent()-mark >= d.limits.Machine.AdvanceFuel {
 			d.resultsLeft = true // the results may cause as much compute as an Advance
 			return
 		}
@@ -262,20 +262,7 @@ func (d *driver) completeCall(e *effect) {
 	case d.storageUnavailable(err, contract.PayloadsUnkept):
 		err = Interrupted(err.Error())
 	}
-	if d.limits.HandOver {
-		d.handleResponse(e, response, err)
-		return
-	}
-	if e.call.Local {
-		d.localBytes += len(response.Content)
-		if retryAsActivity(err) {
-			d.dispatch(e.id, *e.call, 0)
-			return
-		}
-	} else {
-		d.newTask()
-	}
-	d.machine.Complete(e.id, resultOf(e.call, response, err), workflow.Now(d.ctx))
+	d.handleResponse(e, response, err)
 }
 
 // newTask records that an event has started another workflow task.
@@ -361,8 +348,8 @@ func (d *driver) measureTimer(timer *effect) {
 // taskFull reports whether the workflow task has grown so large that it must end before it does more.
 func (d *driver) taskFull() bool {
 	return d.localCalls >= d.limits.LocalCalls || d.localBytes >= d.limits.LocalBytes ||
-		d.limits.LocalSpan > 0 && d.localCalls > 0 && workflow.Now(d.ctx).Sub(d.localSince) >= d.limits.LocalSpan ||
-		d.machine.Spent()-d.fuelMark >= d.limits.BarrierFuel || d.limits.RecordBytes > 0 && d.recordBytes >= d.limits.RecordBytes
+		d.localCalls > 0 && workflow.Now(d.ctx).Sub(d.localSince) >= d.limits.LocalSpan ||
+		d.machine.Spent()-d.fuelMark >= d.limits.BarrierFuel || d.recordBytes >= d.limits.RecordBytes
 }
 
 // barrier ends the workflow task. Only server events end one, so it takes an activity. An idle worker starts it

@@ -58,9 +58,6 @@ type EmitRequest struct {
 	Sensitive []string `json:"sensitive,omitempty"`
 }
 
-// BatchesSince is the first interpreter with runs whose signals may deliver several events each, in Wake.More.
-const BatchesSince = interp.BoundedSince
-
 // Wake is the payload of the signal that delivers events to a listening run (contract.WakeSignal).
 type Wake struct {
 	Listener string          `json:"listener"`

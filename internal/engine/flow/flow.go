@@ -82,16 +82,14 @@ func (w *Workflow) Run(ctx workflow.Context, in Input) (json.RawMessage, error) 
 		ctx: ctx, detached: detached, in: in, info: info, machine: machine, sink: w.sink, turns: w.turns, limits: w.limits.of(in), tracker: w.newTracker(in),
 		execution: Execution{WorkflowID: info.WorkflowExecution.ID, RunID: info.WorkflowExecution.RunID},
 		wakes:     workflow.GetSignalChannel(detached, contract.WakeSignal),
+		controls:  workflow.GetSignalChannel(detached, contract.ControlSignal),
+		children:  workflow.GetSignalChannel(detached, contract.ChildSignal),
 	}
 	if w.timers != nil {
 		d.measure = func(late time.Duration) { w.timers(w.ctx, in.Project, late) }
 	}
 	if w.longest > 0 {
 		d.watch(w.longest)
-	}
-	if in.Interpreter >= ControlsSince {
-		d.controls = workflow.GetSignalChannel(detached, contract.ControlSignal)
-		d.children = workflow.GetSignalChannel(detached, contract.ChildSignal)
 	}
 	if sink, ok := w.sink.(ListeningSink); ok {
 		sink.Listening(d.listeners)
@@ -126,9 +124,9 @@ func (w *Workflow) machine(ctx workflow.Context, in Input) *interp.Machine {
 	start := interp.Start{
 		RunID: in.RunID, At: now, Source: "/projects/" + in.Project + "/workflows/" + in.Workflow + "/runs/" + in.RunID,
 		RuntimeName: "signalbox", RuntimeVersion: strconv.Itoa(in.Interpreter),
-		Metered: in.StepQuota && in.Interpreter >= ControlsSince, Interpreter: in.Interpreter,
+		Metered: in.StepQuota, Interpreter: in.Interpreter,
 	}
-	if in.Granted != nil && in.Interpreter >= GrantedSince {
+	if in.Granted != nil {
 		start.Granted, start.Lapses = in.Granted.Steps, in.Granted.ResetAt
 	}
 	var malformed error

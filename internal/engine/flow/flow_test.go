@@ -324,7 +324,6 @@ do:
 	require.Equal(t, b.limits.CallTimeout, get.Timeout)
 	require.Equal(t, b.limits.LocalResult, get.Inline)
 	require.Equal(t, b.limits.CallResult, get.MaxResponseBytes)
-	require.True(t, get.ReportAttempts)
 	require.Equal(t, flow.OutputContent, get.Output)
 	require.False(t, post.Local)
 	require.NotEmpty(t, post.IdempotencyKey)
@@ -498,11 +497,6 @@ do: [{l: {for: {in: '[range(2000)]'}, do: [{s: {set: {text: '${ "a" * 8000 }'}}}
 	b := newTestRun(t, loop, ``)
 	b.completes(`{"text": "` + strings.Repeat("a", 8000) + `"}`)
 	require.Equal(t, 4, b.barriers, "after each 500 steps of 16 kB: records are taken by 250")
-
-	b = newTestRun(t, loop, ``)
-	b.input.Interpreter = interp.BoundedSince - 1
-	b.completes(`{"text": "` + strings.Repeat("a", 8000) + `"}`)
-	require.Zero(t, b.barriers, "a run keeps its original limits")
 }
 
 func TestLongLoopsContinueAsNew(t *testing.T) {

@@ -208,26 +208,3 @@ func TestRoomForResults(t *testing.T) {
 	}
 	require.LessOrEqual(t, room, b.limits.LocalRoom)
 }
-
-func TestOlderRunsRepeatSlowOrLargeSafeCalls(t *testing.T) {
-	t.Parallel()
-	for _, category := range []flow.Category{flow.CategoryTransport, flow.CategoryTooLarge} {
-		t.Run(string(category), func(t *testing.T) {
-			t.Parallel()
-			b := newTestRun(t, `do: [{g: {call: http, with: {method: get, endpoint: 'http://x'}}}]`, ``)
-			b.input.Interpreter = interp.BoundedSince - 1
-			b.origin = func(_ context.Context, r flow.HTTPRequest) (flow.HTTPResponse, error) {
-				if r.Local {
-					require.Equal(t, 3*time.Second, r.Timeout)
-					return flow.HTTPResponse{}, refuse(504, category)
-				}
-				return answer("slow")
-			}
-			b.completes(`"slow"`)
-			require.Len(t, b.requests, 2)
-			require.Equal(t, b.limits.CallTimeout, b.requests[1].Timeout)
-			require.Len(t, b.recorder.steps[1].Attempts, 1)
-			require.Empty(t, b.recorder.steps[1].Attempts[0].Outcome)
-		})
-	}
-}

@@ -21,10 +21,8 @@ import (
 const deadlineGrace = 2 * time.Second
 
 const (
-	// callGrace is the time by which the activity of a call may exceed its request in runs older than
-	// interp.BoundedSince, keepGrace that in others: there the activity waits with a response until the database can
-	// store it. Heartbeats detect the loss of its worker.
-	callGrace = 5 * time.Second
+	// keepGrace is the time by which the activity of a call may exceed its request: it waits with a response until the
+	// database can store it. Heartbeats detect the loss of its worker.
 	keepGrace = 10 * time.Minute
 	// localGrace is the time by which a local activity may exceed its patience. Only a process without processor time
 	// needs it.
@@ -42,7 +40,7 @@ func (d *driver) request(c interp.Call) HTTPRequest {
 		Method: c.HTTP.Method, URL: c.HTTP.URL, Headers: c.HTTP.Headers, Query: c.HTTP.Query,
 		Output: string(c.HTTP.Output), Redirect: c.HTTP.Redirect,
 		Timeout: d.limits.CallTimeout, MaxResponseBytes: d.limits.CallResult,
-		ReportAttempts: d.limits.HandOver, Once: c.Once,
+		Once: c.Once,
 	}
 	if r.Output == "" {
 		r.Output = OutputContent
@@ -105,19 +103,13 @@ func (d *driver) dispatch(id interp.EffectID, r HTTPRequest, inline int64) {
 // startLocalCall starts a call as a local activity.
 func (d *driver) startLocalCall(e *effect) {
 	wire := *e.call
-	options := workflow.LocalActivityOptions{RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1}}
-	if d.limits.HandOver {
-		wire.Patience, wire.Inline = d.limits.LocalTimeout, e.inline
-		options.StartToCloseTimeout = wire.Patience + localGrace
+	wire.Patience, wire.Inline = d.limits.LocalTimeout, e.inline
+	ctx, cancel := workflow.WithCancel(workflow.WithLocalActivityOptions(d.contextOf(e.id), workflow.LocalActivityOptions{
+		RetryPolicy:         &temporal.RetryPolicy{MaximumAttempts: 1},
+		StartToCloseTimeout: wire.Patience + localGrace,
 		// It includes the time in which the worker has no free slot for the activity. Nothing is sent before.
-		options.ScheduleToCloseTimeout = options.StartToCloseTimeout + localQueue
-	} else {
-		// The request's own timeout must expire first: then the failure describes what happened.
-		wire.Timeout = min(wire.Timeout, d.limits.LocalTimeout)
-		wire.MaxResponseBytes = min(wire.MaxResponseBytes, e.inline)
-		options.ScheduleToCloseTimeout = wire.Timeout + time.Second
-	}
-	ctx, cancel := workflow.WithCancel(workflow.WithLocalActivityOptions(d.contextOf(e.id), options))
+		ScheduleToCloseTimeout: wire.Patience + localGrace + localQueue,
+	}))
 	if d.localCalls++; d.localCalls == 1 {
 		d.localSince = workflow.Now(d.ctx)
 	}
@@ -125,22 +117,13 @@ func (d *driver) startLocalCall(e *effect) {
 	d.startRequest(e, d.decoded(workflow.ExecuteLocalActivity(ctx, HTTPActivity, wire)), cancel)
 }
 
-// startCall starts a call as an activity. Responses and transport errors are not retried (CallError). A call is retried
-// after the loss of its worker: by Temporal in runs older than interp.BoundedSince, else by handleResponse, which
-// records it.
+// startCall starts a call as an activity. Temporal does not retry it: responses and transport errors are results
+// (CallError), and after the loss of its worker handleResponse makes the call again, which records it.
 func (d *driver) startCall(e *effect) {
-	grace := callGrace
-	retries := temporal.RetryPolicy{
-		InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: 10 * time.Second,
-		MaximumAttempts: d.limits.CallTries,
-	}
-	if d.limits.HandOver {
-		retries, grace = temporal.RetryPolicy{MaximumAttempts: 1}, keepGrace
-	}
 	ctx, cancel := workflow.WithCancel(workflow.WithActivityOptions(d.contextOf(e.id), workflow.ActivityOptions{
-		StartToCloseTimeout: e.call.Timeout + grace,
+		StartToCloseTimeout: e.call.Timeout + keepGrace,
 		HeartbeatTimeout:    d.limits.Heartbeat,
-		RetryPolicy:         &retries,
+		RetryPolicy:         &temporal.RetryPolicy{MaximumAttempts: 1},
 	}))
 	name := HTTPActivity
 	if e.call.UsesCredentials() {
@@ -188,9 +171,6 @@ func (d *driver) inline(calls int) int64 {
 	if !d.roomForLocal() {
 		return 0
 	}
-	if !d.limits.HandOver {
-		return d.limits.LocalResult
-	}
 	room := d.limits.LocalRoom - int64(d.localBytes)
 	for _, e := range d.pending {
 		room -= e.inline
@@ -200,17 +180,6 @@ func (d *driver) inline(calls int) int64 {
 		return 0
 	}
 	return share
-}
-
-// retryAsActivity reports whether a call that failed as a local activity must be made as an activity: it took too long,
-// or its response was too large.
-func retryAsActivity(err error) bool {
-	if failure, ok := failureOf(err); ok {
-		late := failure.Category == CategoryTransport && failure.Error.Status == 504
-		return late || failure.Category == CategoryTooLarge
-	}
-	_, timeout := errors.AsType[*temporal.TimeoutError](err)
-	return timeout
 }
 
 // lost reports whether the result of a request was lost, so that its failure does not describe the request.

@@ -53,11 +53,8 @@ func (a *attempts) end(status int, retryAfter time.Duration) {
 	}
 }
 
-// all returns the recorded requests, if the call asks for them.
-func (a *attempts) all(r flow.HTTPRequest) []flow.Attempt {
-	if !r.ReportAttempts {
-		return nil
-	}
+// all returns the recorded requests.
+func (a *attempts) all() []flow.Attempt {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.list

@@ -214,21 +214,14 @@ func TestUnavailableSecrets(t *testing.T) {
 			_, err := secretsCaller(t).Call(t.Context(), r)
 			f := failureOf(t, err)
 			require.Equal(t, flow.CategoryRefused, f.Category)
-			require.Equal(t, dsl.ErrorTypeConfiguration, f.Error.Type)
-			require.Equal(t, tc.status, f.Error.Status)
-			require.Equal(t, tc.title, f.Error.Title)
-			require.Contains(t, f.Error.Detail, tc.says)
-			require.NotContains(t, f.Error.Detail, token)
-			require.NotContains(t, f.Error.Detail, "p4ssw0rd")
-
-			r.ReportAttempts = true
-			_, err = secretsCaller(t).Call(t.Context(), r)
 			kind, status := dsl.ErrorTypeConfiguration, tc.status
 			if tc.title == "Secret not found" {
 				kind, status = dsl.ErrorTypeAuthorization, 403
 			}
-			f = failureOf(t, err)
 			require.Equal(t, []any{kind, status, tc.title}, []any{f.Error.Type, f.Error.Status, f.Error.Title})
+			require.Contains(t, f.Error.Detail, tc.says)
+			require.NotContains(t, f.Error.Detail, token)
+			require.NotContains(t, f.Error.Detail, "p4ssw0rd")
 		})
 	}
 }

@@ -167,10 +167,8 @@ func unresolved(parent context.Context, r flow.HTTPRequest, err error) error {
 	kind, status, title := dsl.ErrorTypeConfiguration, http.StatusBadRequest, "Secret not usable"
 	var provider *providerError
 	switch {
-	case errors.Is(err, secret.ErrMissing) && r.ReportAttempts:
+	case errors.Is(err, secret.ErrMissing):
 		kind, status, title = dsl.ErrorTypeAuthorization, http.StatusForbidden, "Secret not found"
-	case errors.Is(err, secret.ErrMissing): // runs of older interpreters, which report no attempts, keep their error
-		title = "Secret not found"
 	case errors.As(err, &provider):
 		status, title = http.StatusServiceUnavailable, "Secret not available"
 	}

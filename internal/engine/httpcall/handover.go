@@ -212,7 +212,7 @@ func (e *exchanges) cancelAll() {
 
 // attemptsBefore returns the requests that an earlier try of the same workflow task may have sent.
 func (c *Caller) attemptsBefore(ctx context.Context, r flow.HTTPRequest) []flow.Attempt {
-	if !r.ReportAttempts || !activity.IsActivity(ctx) || !c.repeated(activity.GetInfo(ctx).WorkflowExecution.RunID) {
+	if !activity.IsActivity(ctx) || !c.repeated(activity.GetInfo(ctx).WorkflowExecution.RunID) {
 		return nil
 	}
 	return []flow.Attempt{{EndedAt: attemptTime(), Unknown: true}}

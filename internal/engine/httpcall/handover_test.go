@@ -20,7 +20,7 @@ import (
 // patient returns a request of a local activity that is handed over after the given time.
 func patient(url string, patience time.Duration) flow.HTTPRequest {
 	r := get(url)
-	r.Patience, r.Inline, r.ReportAttempts = patience, 1<<10, true
+	r.Patience, r.Inline = patience, 1<<10
 	return r
 }
 
@@ -142,11 +142,6 @@ func TestFailuresReportTheirAttempts(t *testing.T) {
 
 	_, err = c.Call(t.Context(), patient("http://127.0.0.1:1/", time.Minute))
 	require.Empty(t, failureOf(t, err).Attempts, "nothing was sent")
-
-	r := patient(url, 0)
-	r.ReportAttempts = false
-	_, err = c.Call(t.Context(), r)
-	require.Empty(t, failureOf(t, err).Attempts)
 }
 
 // closingOrigin answers the first request on each connection and closes the connection on the second.

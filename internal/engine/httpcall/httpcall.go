@@ -175,9 +175,6 @@ func (c *Caller) Call(ctx context.Context, r flow.HTTPRequest) (flow.HTTPRespons
 		defer stop()
 	}
 	res, err := c.perform(ctx, r)
-	if !r.ReportAttempts {
-		return res, err
-	}
 	return c.storage.await(ctx, res, err)
 }
 
@@ -189,20 +186,20 @@ func (c *Caller) perform(ctx context.Context, r flow.HTTPRequest) (flow.HTTPResp
 	sent := &attempts{}
 	resolved, err := c.resolve(bounded, r)
 	if err != nil {
-		return flow.HTTPResponse{}, redacted(unresolved(ctx, r, err), nil, sent.all(r))
+		return flow.HTTPResponse{}, redacted(unresolved(ctx, r, err), nil, sent.all())
 	}
 	res, body, err := c.exchange(ctx, bounded, r, resolved, sent) //nolint:bodyclose // it was read and closed
 	scrubber := redact.NewScrubber(resolved.credentials()...)
 	switch {
-	case err != nil && r.ReportAttempts && errors.Is(ctx.Err(), context.Canceled):
+	case err != nil && errors.Is(ctx.Err(), context.Canceled):
 		return flow.HTTPResponse{}, flow.Interrupted(err.Error())
 	case err != nil:
-		return flow.HTTPResponse{}, redacted(err, scrubber, sent.all(r))
+		return flow.HTTPResponse{}, redacted(err, scrubber, sent.all())
 	case !acceptable(res.StatusCode, r.Redirect):
-		return flow.HTTPResponse{}, redacted(statusError(r, res, scrubber.Bytes(body), scrubber), scrubber, sent.all(r))
+		return flow.HTTPResponse{}, redacted(statusError(r, res, scrubber.Bytes(body), scrubber), scrubber, sent.all())
 	}
 	out, err := respond(r, res, body, scrubber)
-	out.Attempts = sent.all(r)
+	out.Attempts = sent.all()
 	return out, redacted(err, scrubber, out.Attempts)
 }
 

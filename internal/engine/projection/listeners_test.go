@@ -29,6 +29,7 @@ func requested(t *testing.T, history *historypb.History) (list []flow.ListenRequ
 		case flow.ListenActivity:
 			var r flow.ListenRequest
 			require.NoError(t, codec.Converter(sealing(t)).FromPayloads(scheduled.GetInput(), &r))
+			r.Taken, r.After = nil, 0
 			list = append(list, r)
 		}
 	}
@@ -44,7 +45,7 @@ func requested(t *testing.T, history *historypb.History) (list []flow.ListenRequ
 // A rebuild up to any workflow task reads the listeners that the run has then, with what they were committed with.
 func TestRebuildReadsListeners(t *testing.T) {
 	t.Parallel()
-	whole, e := recordedBy(t, "4", "events")
+	whole, e := recorded(t, "events")
 	most := 0
 	for i, event := range whole.GetEvents() {
 		if event.GetEventType() != enumspb.EVENT_TYPE_WORKFLOW_TASK_SCHEDULED || i == 1 {
@@ -59,9 +60,7 @@ func TestRebuildReadsListeners(t *testing.T) {
 		b.Listen = func(_ context.Context, listeners []flow.ListenRequest) error {
 			require.False(t, written, "an interrupted rebuild must be repeated")
 			for _, l := range listeners {
-				// The release that recorded the history did not look through earlier events.
-				require.True(t, l.FromStart)
-				l.FromStart, l.Single = false, false
+				l.Taken, l.After = nil, 0 // dsl/interp tests them
 				got = append(got, l)
 			}
 			return nil

@@ -21,6 +21,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/dsl/interp"
 	"github.com/signalbox-dev/signalbox/internal/engine/codec"
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
@@ -35,13 +36,7 @@ const recordings = "../../../test/replay"
 
 func recorded(t *testing.T, scenario string) (*historypb.History, flow.Execution) {
 	t.Helper()
-	return recordedBy(t, "1", scenario)
-}
-
-// recordedBy is recorded for a version of the interpreter.
-func recordedBy(t *testing.T, version, scenario string) (*historypb.History, flow.Execution) {
-	t.Helper()
-	f, err := os.Open(filepath.Join(recordings, "testdata", version, scenario, "history-0.json"))
+	f, err := os.Open(filepath.Join(recordings, "testdata", "1", scenario, "history-0.json"))
 	require.NoError(t, err)
 	defer f.Close()
 	history, err := client.HistoryFromJSON(f, client.HistoryJSONOptions{})
@@ -196,11 +191,10 @@ func TestRebuildIgnoresUnacceptedTasks(t *testing.T) {
 	require.Less(t, u.Position, int64(last))
 }
 
-// TestRebuildWritesInParts has one workflow task that enters far more steps than a part holds, in an older run, in
-// which each step has a row.
+// TestRebuildWritesInParts has one workflow task that enters more steps than a part holds, each of which has a row.
 func TestRebuildWritesInParts(t *testing.T) {
 	t.Parallel()
-	const rounds = 20_000
+	const rounds = 2500
 	doc, problems := dsl.Parse(fmt.Appendf(nil, `
 document: {dsl: '1.0.0', namespace: test, name: long, version: '1.0.0'}
 do:
@@ -229,10 +223,10 @@ do:
 	require.LessOrEqual(t, largest, 2000)
 }
 
-// firstTask returns the history of a run of an older interpreter in which the first workflow task ended with a timer.
+// firstTask returns the history of a run in which the first workflow task ended with a timer.
 func firstTask(t *testing.T) *historypb.History {
 	t.Helper()
-	input, err := codec.Converter(sealing(t)).ToPayloads(flow.Input{RunID: "r1", Project: "default", Interpreter: 3})
+	input, err := codec.Converter(sealing(t)).ToPayloads(flow.Input{RunID: "r1", Project: "default", Interpreter: interp.Version})
 	require.NoError(t, err)
 	events := []*historypb.HistoryEvent{
 		{EventType: enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED, Attributes: &historypb.HistoryEvent_WorkflowExecutionStartedEventAttributes{

@@ -16,7 +16,7 @@ import (
 const (
 	runColumns = `id, project, workflow, version, document_hash, status, queued_reason, waiting_kind, status_at, cancel_requested, cancel_reason,
 trigger_kind, actor, created_at, started_at, ended_at, steps_total, steps_done, sequence, position, state_position, interpreter, execution_id,
-error, input, output, told, redacted`
+error, input, output, disclosed, redacted`
 	stepColumns = `run_id, number, path, pointer, task, kind, status, waiting_kind, wait_until, started_at, ended_at, sequence, position, error,
 attempts, input, output`
 	legacyColumns = `run_id, engine, fingerprint, settled_at, original`

@@ -57,8 +57,6 @@ type State struct {
 	CancelRequested bool
 	// Imported marks a run that was executed by another engine.
 	Imported bool
-	// Old marks an open run of a release without pause.
-	Old bool
 }
 
 // StateOf returns the state of a run.
@@ -66,7 +64,6 @@ func StateOf(r run.Run) State {
 	return State{
 		Status: r.Status, QueuedReason: r.QueuedReason, WaitingKind: r.WaitingKind,
 		CancelRequested: r.CancelRequested && !r.Status.Terminal(), Imported: r.Trigger == run.TriggerImport,
-		Old: r.Interpreter < run.PausableSince && !r.Status.Terminal(),
 	}
 }
 
@@ -94,7 +91,7 @@ func States() []State {
 			add(State{Status: status})
 		}
 	}
-	return append(states, State{Status: run.Running, Old: true}, State{Status: run.Completed, Imported: true})
+	return append(states, State{Status: run.Completed, Imported: true})
 }
 
 // String returns the name of a state in docs/reference/controls.md.
@@ -102,9 +99,6 @@ func (s State) String() string {
 	name := string(s.Status)
 	if s.Imported {
 		return "imported, in any state"
-	}
-	if s.Old {
-		return "of an earlier release, open"
 	}
 	if detail := s.QueuedReason + s.WaitingKind; detail != "" {
 		name += ": " + detail
@@ -167,8 +161,6 @@ func Decide(c Control, s State) Answer {
 		return refused(apperror.RunNotStarted)
 	case s.QueuedReason == run.QueuedStarting:
 		return refused(apperror.RunStarting)
-	case s.Old:
-		return refused(apperror.RunTooOld)
 	case c == Pause:
 		return pausing(s)
 	case c == Unpause && s.WaitingKind == run.WaitingPaused, c == ResumeQuota && s.WaitingKind == run.WaitingQuota:
@@ -284,8 +276,6 @@ func explain(c Control, r run.Run, reason string) string {
 		return "is being canceled; terminate it to end it at once"
 	case apperror.RunImported:
 		return "was imported: it can be read, exported and replayed, and nothing else"
-	case apperror.RunTooOld:
-		return "was started by an earlier release, whose runs could not be paused; it can be cancelled and terminated"
 	case apperror.ExecutionMissing:
 		return "is not known to Temporal; cancel it to end it"
 	default:

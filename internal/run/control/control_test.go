@@ -32,7 +32,7 @@ func TestEveryStateHasAnAnswer(t *testing.T) {
 			for _, kind := range []string{run.WaitingEvent, run.WaitingTimer, run.WaitingRetry, run.WaitingQuota, run.WaitingChild, run.WaitingPaused, "", "odd"} {
 				for _, requested := range []bool{false, true} {
 					for _, trigger := range []string{run.TriggerAPI, run.TriggerImport} {
-						r := run.Run{ID: "r", Status: status, CancelRequested: requested, Trigger: trigger, Interpreter: run.PausableSince}
+						r := run.Run{ID: "r", Status: status, CancelRequested: requested, Trigger: trigger}
 						if status == run.Queued {
 							r.QueuedReason = reason
 						}
@@ -79,16 +79,6 @@ func TestRules(t *testing.T) {
 	}
 }
 
-func TestOldRunsCannotBePaused(t *testing.T) {
-	t.Parallel()
-	r := run.Run{Status: run.Running, Interpreter: run.PausableSince - 1}
-	require.Equal(t, []control.Control{control.Cancel, control.Terminate, control.Replay, control.Export}, control.Available(r))
-	r.Interpreter++
-	require.Contains(t, control.Available(r), control.Pause)
-	r.Status, r.Interpreter = run.Completed, 1
-	require.Equal(t, []control.Control{control.Replay, control.Export}, control.Available(r))
-}
-
 // TestMissingRuns checks the rules for runs that were handed over and that Temporal does not have.
 func TestMissingRuns(t *testing.T) {
 	t.Parallel()
@@ -112,13 +102,10 @@ func TestOutcomesExplainEveryEffect(t *testing.T) {
 	for _, s := range control.States() {
 		r := run.Run{
 			ID: "r", Status: s.Status, QueuedReason: s.QueuedReason, WaitingKind: s.WaitingKind, CancelRequested: s.CancelRequested,
-			Trigger: run.TriggerAPI, Interpreter: run.PausableSince,
+			Trigger: run.TriggerAPI,
 		}
 		if s.Imported {
 			r.Trigger = run.TriggerImport
-		}
-		if s.Old {
-			r.Interpreter--
 		}
 		outcomes := control.Outcomes(r)
 		require.Len(t, outcomes, len(control.Controls()))

@@ -54,8 +54,6 @@ func (w *waiting) events(one *Wait, task *dsl.Task) {
 	if b.To.UntilEvents != nil {
 		until = b.To.UntilEvents.Filters
 	}
-	// Which events have arrived matters only for a task that requires all of several events.
-	recorded := w.Run.Interpreter >= w.TakenSince
 	came := func(e *Event, filter int) {
 		t := w.steps[one.Path]
 		if t.Wait == nil {
@@ -75,7 +73,7 @@ func (w *waiting) events(one *Wait, task *dsl.Task) {
 		came(&e, i)
 		one.Events = append(one.Events, e)
 	}
-	one.What = listed(b.To.Mode, one.Events, recorded)
+	one.What = listed(b.To.Mode, one.Events)
 	switch {
 	case b.To.UntilEvents != nil:
 		var ends []Event
@@ -85,7 +83,7 @@ func (w *waiting) events(one *Wait, task *dsl.Task) {
 			came(&e, len(b.To.Filters)+i)
 			ends = append(ends, e)
 		}
-		one.What += "; ends with " + listed(b.To.UntilEvents.Mode, ends, recorded)
+		one.What += "; ends with " + listed(b.To.UntilEvents.Mode, ends)
 		one.Events = append(one.Events, ends...)
 	case b.To.Until != nil && b.To.Until.Source != "false":
 		one.What += "; ends when " + short(b.To.Until.Source)
@@ -141,8 +139,8 @@ func filterOf(f *dsl.EventFilter, with any, stored *event.Filter) Event {
 	return e
 }
 
-// listed returns a line of events. recorded reports whether the run records which of several required events have arrived.
-func listed(mode eventfilter.Mode, events []Event, recorded bool) string {
+// listed returns a line of events.
+func listed(mode eventfilter.Mode, events []Event) string {
 	switch {
 	case len(events) == 0:
 		return "any event"
@@ -150,8 +148,6 @@ func listed(mode eventfilter.Mode, events []Event, recorded bool) string {
 		return events[0].text()
 	case mode != eventfilter.All:
 		return "one of: " + joined(events, false)
-	case !recorded:
-		return "each of: " + joined(events, false) + " (which of them have come is not recorded)"
 	}
 	return "each of: " + joined(events, true)
 }

@@ -90,8 +90,6 @@ type Options struct {
 	Documents run.Documents
 	// Key names one entry into a task: the listener of a listen task and the child of a run task have that name.
 	Key func(runID, path string) string
-	// TakenSince is the first version of the interpreter that records which of several events have arrived ([run.StepWait]).
-	TakenSince int
 }
 
 // Service explains runs. It is safe for concurrent use.
@@ -108,7 +106,7 @@ func (s *Service) Waits(ctx context.Context, r run.Run, after int64, limit int) 
 		return nil, 0, nil
 	}
 	var stored []event.Listener
-	state := State{Run: r, Key: s.opts.Key, TakenSince: s.opts.TakenSince, After: after}
+	state := State{Run: r, Key: s.opts.Key, After: after}
 	if r.Status != run.Queued {
 		page := Page{After: after, Limit: limit, Key: func(path string) string { return s.opts.Key(r.ID, path) }}
 		if state.Rows, err = s.opts.Store.Pending(ctx, r.Project, r.ID, page); err != nil {

@@ -28,9 +28,6 @@ func parse(t *testing.T, tasks string) *dsl.Document {
 
 func at(seconds int) time.Time { return time.Unix(1_767_225_600+int64(seconds), 0).UTC() }
 
-// takenSince is the first interpreter that records which events have come.
-const takenSince = 4
-
 func key(_, path string) string { return "key of " + path }
 
 // open returns an open step of a task in the workflow's list. An empty kind is a step that runs, any other one a step that waits.
@@ -50,7 +47,7 @@ func running(status run.Status, kind string) run.Run {
 // awaiting returns a run with waiting steps.
 func awaiting(t *testing.T, tasks, kind string, steps ...run.Step) explain.State {
 	t.Helper()
-	return explain.State{Run: running(run.Waiting, kind), Document: parse(t, tasks), Rows: explain.Rows{Steps: steps}, Key: key, TakenSince: takenSince}
+	return explain.State{Run: running(run.Waiting, kind), Document: parse(t, tasks), Rows: explain.Rows{Steps: steps}, Key: key}
 }
 
 func listener(path string, keys ...map[string]event.Key) event.Listener {
@@ -132,26 +129,24 @@ func TestWaitsShowWhichOfAllEventsHaveCome(t *testing.T) {
 		return w
 	}
 	tests := map[string]struct {
-		tasks       string
-		interpreter int
-		wait        *run.StepWait
-		what        string
-		came        []bool
+		tasks string
+		wait  *run.StepWait
+		what  string
+		came  []bool
 	}{
-		"none": {both, takenSince, nil, "each of: event a (awaited); event b (awaited)", []bool{false, false}},
-		"one":  {both, takenSince, taken(1), "each of: event a (awaited); event b (came at 2026-01-01T00:00:11Z)", []bool{false, true}},
+		"none": {both, nil, "each of: event a (awaited); event b (awaited)", []bool{false, false}},
+		"one":  {both, taken(1), "each of: event a (awaited); event b (came at 2026-01-01T00:00:11Z)", []bool{false, true}},
 		"one, without its time": {
-			both, takenSince, &run.StepWait{Taken: []run.TakenEvent{{Filter: 0}}}, "each of: event a (has come); event b (awaited)", []bool{true, false},
+			both, &run.StepWait{Taken: []run.TakenEvent{{Filter: 0}}}, "each of: event a (has come); event b (awaited)", []bool{true, false},
 		},
 		"of those that end it": {
-			ends, takenSince, taken(2), "event a; ends with each of: event b (awaited); event c (came at 2026-01-01T00:00:12Z)", []bool{false, false, true},
+			ends, taken(2), "event a; ends with each of: event b (awaited); event c (came at 2026-01-01T00:00:12Z)", []bool{false, false, true},
 		},
 		"of more than a line has": {
-			seven, takenSince, taken(0, 5),
+			seven, taken(0, 5),
 			"each of: event a (came at 2026-01-01T00:00:10Z); event b (awaited); event c (awaited); event d (awaited); event e (awaited); and 2 more, 1 of them awaited",
 			[]bool{true, false, false, false, false, true, false},
 		},
-		"of an older run": {both, takenSince - 1, nil, "each of: event a; event b (which of them have come is not recorded)", []bool{false, false}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -159,7 +154,6 @@ func TestWaitsShowWhichOfAllEventsHaveCome(t *testing.T) {
 			step := open(1, "/do/0/t", dsl.KindListen, run.WaitingEvent)
 			step.Wait = tt.wait
 			s := awaiting(t, tt.tasks, run.WaitingEvent, step)
-			s.Run.Interpreter = tt.interpreter
 			waits := explain.Waits(s)
 			require.Len(t, waits, 1)
 			require.Equal(t, tt.what, waits[0].What)

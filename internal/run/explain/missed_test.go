@@ -141,7 +141,7 @@ func TestWhyAListenTaskHasNotTakenAnEvent(t *testing.T) {
 				document = tt.document
 			}
 			service := explain.New(explain.Options{
-				Store: w, Events: w, Runs: w, Redactor: redactor, Documents: documents{"h": parse(t, document)}, Key: key, TakenSince: takenSince,
+				Store: w, Events: w, Runs: w, Redactor: redactor, Documents: documents{"h": parse(t, document)}, Key: key,
 			})
 			missed, more, err := service.Missed(t.Context(), w.event, tt.deliveries)
 			require.NoError(t, err)

@@ -66,9 +66,8 @@ type State struct {
 	Rows     Rows
 	// After is the number of the step that Rows begin after; 0 on the first page, which has what the run as a whole waits for.
 	After int64
-	// Key and TakenSince are those of [Options].
-	Key        func(runID, path string) string
-	TakenSince int
+	// Key is that of [Options].
+	Key func(runID, path string) string
 }
 
 // Waits returns what a run waits for: first what the run as a whole waits for, then the open steps by number.

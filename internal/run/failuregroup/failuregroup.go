@@ -22,9 +22,8 @@ import (
 )
 
 const (
-	// KeyLength is the length of a key, in hexadecimal digits. Keys of earlier releases, which contained the version, have
-	// another length, so that the store finds the runs to group again.
-	KeyLength = 20
+	// keyLength is the length of a key, in hexadecimal digits.
+	keyLength = 20
 	// maxCauseText is how many bytes of a title count for the cause of a failure.
 	maxCauseText = 500
 	// minHex is the shortest word of hexadecimal digits that counts as an identifier.
@@ -43,17 +42,17 @@ func Key(workflow string, failed *dsl.Error) string {
 		p = *failed
 	}
 	sum := sha256.Sum256([]byte(strings.Join([]string{workflow, failedAt(p), Cause(p)}, "\x00")))
-	return hex.EncodeToString(sum[:])[:KeyLength]
+	return hex.EncodeToString(sum[:])[:keyLength]
 }
 
 // Check returns an error for a text in a request's field that is not the key of a failure group. An empty
 // text selects no group.
 func Check(field, key string) error {
-	if key == "" || len(key) == KeyLength && strings.Trim(key, "0123456789abcdef") == "" {
+	if key == "" || len(key) == keyLength && strings.Trim(key, "0123456789abcdef") == "" {
 		return nil
 	}
 	return apperror.New(apperror.Invalid, apperror.InvalidArgument,
-		"failure group %q: a key has %d hexadecimal digits", key, KeyLength).
+		"failure group %q: a key has %d hexadecimal digits", key, keyLength).
 		WithField(field, "is not the key of a failure group")
 }
 

@@ -232,7 +232,7 @@ WHERE v.project = $1 AND v.code = $2 ORDER BY v.created_at DESC, v.run_id DESC`,
 func (s *Store) ForeignRuns(ctx context.Context) (list []run.ForeignRuns, err error) {
 	err = s.db.Read(ctx, "read foreign runs", func(ctx context.Context, c sqldb.Conn) error {
 		list = nil
-		found, err := sqlrow.Collect(ctx, c, `SELECT foreign_runs FROM runs_home WHERE foreign_runs IS NOT NULL`, nil, func(row sqlrow.Scanner) (l []run.ForeignRuns, err error) {
+		found, err := sqlrow.Collect(ctx, c, `SELECT foreign_runs FROM runs_cluster WHERE foreign_runs IS NOT NULL`, nil, func(row sqlrow.Scanner) (l []run.ForeignRuns, err error) {
 			return l, row.Scan(sqlrow.JSONInto(&l))
 		})
 		if err == nil && len(found) > 0 {

@@ -23,7 +23,7 @@ import (
 )
 
 //go:embed migrations/*.sql
-var files embed.FS
+var releases embed.FS
 
 // table is goose's table of applied migrations.
 const table = "signalbox_schema"
@@ -85,13 +85,13 @@ type step struct {
 // Read implements [fs.File].
 func (s step) Read(p []byte) (int, error) { return s.text.Read(p) }
 
-// render returns the SQL of each migration for one database, by file name.
-func render(driver sqldb.Driver) (map[string][]byte, error) {
+// render returns the SQL of each migration in a folder for one database, by file name.
+func render(folder fs.FS, driver sqldb.Driver) (map[string][]byte, error) {
 	words := differences{Key: "TEXT", Bytes: "BLOB", WithoutRowID: " WITHOUT ROWID"}
 	if driver == sqldb.Postgres {
 		words = differences{Postgres: true, Key: `TEXT COLLATE "C"`, Bytes: "BYTEA"}
 	}
-	templates, err := template.ParseFS(files, "migrations/*.sql")
+	templates, err := template.ParseFS(folder, "*.sql")
 	if err != nil {
 		return nil, err
 	}
@@ -109,16 +109,26 @@ func render(driver sqldb.Driver) (map[string][]byte, error) {
 // Migrator applies the migrations of this binary to one database.
 type Migrator struct {
 	db         *sqldb.DB
+	folder     fs.FS
 	migrations []Migration
 }
 
 // New returns a migrator for an open database.
 func New(db *sqldb.DB) (*Migrator, error) {
-	entries, err := files.ReadDir("migrations") // in order of their names
+	folder, err := fs.Sub(releases, "migrations")
 	if err != nil {
 		return nil, fmt.Errorf("read migrations: %w", err)
 	}
-	m := &Migrator{db: db}
+	return newMigrator(db, folder)
+}
+
+// newMigrator returns a migrator with the migrations in a folder.
+func newMigrator(db *sqldb.DB, folder fs.FS) (*Migrator, error) {
+	entries, err := fs.ReadDir(folder, ".") // in order of their names
+	if err != nil {
+		return nil, fmt.Errorf("read migrations: %w", err)
+	}
+	m := &Migrator{db: db, folder: folder}
 	for _, e := range entries {
 		number, name, _ := strings.Cut(strings.TrimSuffix(e.Name(), ".sql"), "_")
 		version, err := strconv.ParseInt(number, 10, 64)
@@ -201,15 +211,11 @@ func (m *Migrator) provider() (*goose.Provider, error) {
 		}
 		dialect, opts = goose.DialectPostgres, append(opts, goose.WithSessionLocker(session))
 	}
-	folder, err := fs.Sub(files, "migrations")
+	texts, err := render(m.folder, m.db.Dialect().Driver)
 	if err != nil {
 		return nil, fmt.Errorf("migrate store: %w", err)
 	}
-	texts, err := render(m.db.Dialect().Driver)
-	if err != nil {
-		return nil, fmt.Errorf("migrate store: %w", err)
-	}
-	p, err := goose.NewProvider(dialect, m.db.Writer(), steps{folder, texts}, opts...)
+	p, err := goose.NewProvider(dialect, m.db.Writer(), steps{m.folder, texts}, opts...)
 	if err != nil {
 		return nil, fmt.Errorf("migrate store: %w", err)
 	}

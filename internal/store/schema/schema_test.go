@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -46,6 +47,24 @@ func open(t *testing.T, o sqldb.Options) (*sqldb.DB, *schema.Migrator) {
 	return db, m
 }
 
+// openSteps opens a database with three small migrations in the place of those of this binary.
+func openSteps(t *testing.T, o sqldb.Options) (*sqldb.DB, *schema.Migrator) {
+	t.Helper()
+	db, _ := open(t, o)
+	m, err := schema.NewFrom(db, fstest.MapFS{
+		"0001_projects.sql": step(1, "CREATE TABLE schema_compat (version BIGINT NOT NULL PRIMARY KEY, oldest BIGINT NOT NULL);\nCREATE TABLE projects (name {{.Key}} NOT NULL PRIMARY KEY);"),
+		"0002_runs.sql":     step(2, "CREATE TABLE runs (id {{.Key}} NOT NULL PRIMARY KEY);\nCREATE TABLE steps (run_id {{.Key}} NOT NULL);"),
+		"0004_labels.sql":   step(4, "ALTER TABLE runs ADD COLUMN label TEXT NOT NULL DEFAULT '';"),
+	})
+	require.NoError(t, err)
+	return db, m
+}
+
+// step is the file of a migration.
+func step(version int, statements string) *fstest.MapFile {
+	return &fstest.MapFile{Data: fmt.Appendf(nil, "-- +goose Up\n%s\nINSERT INTO schema_compat (version, oldest) VALUES (%d, 1);\n", statements, version)}
+}
+
 func exec(t *testing.T, db *sqldb.DB, query string) {
 	t.Helper()
 	require.NoError(t, db.Write(t.Context(), "test", func(ctx context.Context, c sqldb.Conn) error {
@@ -69,7 +88,11 @@ func TestViewsOfRemovedProjectsAreDeleted(t *testing.T) {
 		db, m := open(t, o)
 		_, err := m.Up(t.Context())
 		require.NoError(t, err)
-		for _, query := range append([]string{`INSERT INTO projects (name, description, created_at) VALUES ('shop', '', 1)`}, fixtures()[34].insert...) {
+		for _, query := range []string{
+			`INSERT INTO projects (name, description, created_at) VALUES ('shop', '', 1)`,
+			`INSERT INTO views (id, project, owner_kind, owner_name, updater_kind, updater_name, name, query, shared, revision, updated_at)
+			VALUES ('v', 'shop', 'local', 'ada', 'local', 'ada', 'mine', '{}', FALSE, 1, 1)`,
+		} {
 			exec(t, db, query)
 		}
 		require.Equal(t, "1", text(t, db, `SELECT COUNT(*) FROM views`))
@@ -135,7 +158,7 @@ func upgrade(t *testing.T, o sqldb.Options, from int64) {
 func TestStatus(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, o sqldb.Options) {
-		_, m := open(t, o)
+		_, m := openSteps(t, o)
 		list, err := m.Status(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, m.Latest(), list[len(list)-1].Version)
@@ -161,7 +184,7 @@ func TestStatus(t *testing.T) {
 func TestCheckRefusesOlder(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, o sqldb.Options) {
-		db, m := open(t, o)
+		db, m := openSteps(t, o)
 		requireRefused(t, m.Check(t.Context()), db.Location(), "no schema yet", "signalbox migrate up")
 		_, err := m.UpTo(t.Context(), 2)
 		require.NoError(t, err)
@@ -216,9 +239,9 @@ func TestManyAtOnce(t *testing.T) {
 		var wg sync.WaitGroup
 		errs := make([]error, rivals)
 		applied := make([][]schema.Migration, rivals)
-		db, m := open(t, o)
+		db, m := openSteps(t, o)
 		for i := range rivals {
-			_, own := open(t, o)
+			_, own := openSteps(t, o)
 			wg.Go(func() { applied[i], errs[i] = own.Up(t.Context()) })
 		}
 		wg.Wait()
@@ -235,7 +258,7 @@ func TestManyAtOnce(t *testing.T) {
 func TestFailedMigrationIsRolledBack(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, o sqldb.Options) {
-		db, m := open(t, o)
+		db, m := openSteps(t, o)
 		exec(t, db, `CREATE TABLE steps (someone_elses INTEGER)`)
 		_, err := m.Up(t.Context())
 		require.ErrorContains(t, err, "migration 2")
@@ -263,7 +286,7 @@ func TestAuditIsUnchanged(t *testing.T) {
 		db, m := open(t, o)
 		_, err := m.Up(t.Context())
 		require.NoError(t, err)
-		exec(t, db, fixtures()[3].insert[0])
+		exec(t, db, `INSERT INTO audit (at, actor_kind, actor_name, action, project, subject, reason) VALUES (6, 'local', 'ada', 'run.start', 'shop', 'r1', 'because')`)
 		err = db.Write(t.Context(), "forge", func(ctx context.Context, c sqldb.Conn) error {
 			_, err := c.ExecContext(ctx, `UPDATE audit SET reason = 'another'`)
 			return err

@@ -247,12 +247,12 @@ func testBatchSelection(t *testing.T, open Opener) {
 	states, err := s.Batches().RunStates(ctx, filtered("", queued), nil)
 	require.NoError(t, err)
 	require.Equal(t, []batch.StateCount{{
-		State: control.State{Status: run.Queued, QueuedReason: run.QueuedStarting, Old: true}, Count: 20, Sample: []string{"r01", "r24"},
+		State: control.State{Status: run.Queued, QueuedReason: run.QueuedStarting}, Count: 20, Sample: []string{"r01", "r24"},
 	}}, states)
 	states, err = s.Batches().RunStates(ctx, newBatch("", 1), []string{"r01", "r05", "x", "nothing"})
 	require.NoError(t, err)
 	require.ElementsMatch(t, []batch.StateCount{
-		{State: control.State{Status: run.Queued, QueuedReason: run.QueuedStarting, Old: true}, Count: 1, Sample: []string{"r01"}},
+		{State: control.State{Status: run.Queued, QueuedReason: run.QueuedStarting}, Count: 1, Sample: []string{"r01"}},
 		{State: control.State{Status: run.Completed}, Count: 1, Sample: []string{"r05"}},
 	}, states)
 	for _, expected := range []int64{19, 21} {

@@ -181,7 +181,7 @@ func (d restored) restore(t platform.T, lost []string) {
 	for _, statement := range []string{`DELETE FROM steps WHERE run_id = ANY($1)`, `DELETE FROM runs WHERE id = ANY($1)`} {
 		d.Do(t, statement, lost)
 	}
-	d.Do(t, `UPDATE runs_home SET compared_at = compared_at - 3600000000, searched_until = searched_until - 3600000000`)
+	d.Do(t, `UPDATE runs_cluster SET compared_at = compared_at - 3600000000, searched_until = searched_until - 3600000000`)
 }
 
 // requireAll requires that the runs have their rows again.

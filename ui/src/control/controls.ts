@@ -59,7 +59,6 @@ const reasons: Record<string, string> = {
   RUN_NOT_STARTED: 'The run has not been submitted to Temporal yet.',
   RUN_STARTING: 'The run is being submitted to Temporal.',
   RUN_CANCELING: 'The run is being canceled.',
-  RUN_TOO_OLD: 'The run was started by a release without this control.',
   RUN_IMPORTED: 'The run was imported: it cannot be controlled here.',
 }
 

@@ -112,11 +112,11 @@ type RunServiceClient interface {
 	// ended, and with RUN_IMPORTED when it was imported.
 	TerminateRun(context.Context, *connect.Request[v1.TerminateRunRequest]) (*connect.Response[v1.TerminateRunResponse], error)
 	// PauseRun stops the run before its next task until it is unpaused. Work in flight ends. Depending on the
-	// state of the run, it is refused with RUN_NOT_STARTED, RUN_STARTING, RUN_CANCELING, RUN_ENDED, RUN_TOO_OLD or
+	// state of the run, it is refused with RUN_NOT_STARTED, RUN_STARTING, RUN_CANCELING, RUN_ENDED or
 	// RUN_IMPORTED.
 	PauseRun(context.Context, *connect.Request[v1.PauseRunRequest]) (*connect.Response[v1.PauseRunResponse], error)
 	// UnpauseRun continues a paused run. Depending on the state of the run, it is refused with
-	// RUN_NOT_STARTED, RUN_STARTING, RUN_ENDED, RUN_TOO_OLD or RUN_IMPORTED.
+	// RUN_NOT_STARTED, RUN_STARTING, RUN_ENDED or RUN_IMPORTED.
 	UnpauseRun(context.Context, *connect.Request[v1.UnpauseRunRequest]) (*connect.Response[v1.UnpauseRunResponse], error)
 	// ReplayRun starts a new run with the input of an earlier run, unchanged or edited. It is refused for the same reasons as
 	// StartRun, with INPUT_REDACTED when an edit contains a mark, and with RUN_IMPORTED when the original of an imported run
@@ -400,11 +400,11 @@ type RunServiceHandler interface {
 	// ended, and with RUN_IMPORTED when it was imported.
 	TerminateRun(context.Context, *connect.Request[v1.TerminateRunRequest]) (*connect.Response[v1.TerminateRunResponse], error)
 	// PauseRun stops the run before its next task until it is unpaused. Work in flight ends. Depending on the
-	// state of the run, it is refused with RUN_NOT_STARTED, RUN_STARTING, RUN_CANCELING, RUN_ENDED, RUN_TOO_OLD or
+	// state of the run, it is refused with RUN_NOT_STARTED, RUN_STARTING, RUN_CANCELING, RUN_ENDED or
 	// RUN_IMPORTED.
 	PauseRun(context.Context, *connect.Request[v1.PauseRunRequest]) (*connect.Response[v1.PauseRunResponse], error)
 	// UnpauseRun continues a paused run. Depending on the state of the run, it is refused with
-	// RUN_NOT_STARTED, RUN_STARTING, RUN_ENDED, RUN_TOO_OLD or RUN_IMPORTED.
+	// RUN_NOT_STARTED, RUN_STARTING, RUN_ENDED or RUN_IMPORTED.
 	UnpauseRun(context.Context, *connect.Request[v1.UnpauseRunRequest]) (*connect.Response[v1.UnpauseRunResponse], error)
 	// ReplayRun starts a new run with the input of an earlier run, unchanged or edited. It is refused for the same reasons as
 	// StartRun, with INPUT_REDACTED when an edit contains a mark, and with RUN_IMPORTED when the original of an imported run

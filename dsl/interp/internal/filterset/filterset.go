@@ -7,7 +7,6 @@ import (
 
 	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/dsl/eventfilter"
-	"github.com/signalbox-dev/signalbox/dsl/jq"
 )
 
 // State is the state of a set that does not follow from its document.
@@ -40,7 +39,7 @@ func New(c dsl.Consumption, state State) *Set {
 
 // Consume reports whether the set consumes an event, and records that it did. keys are the correlation keys of earlier
 // events, which all filters share: the first event with a key sets it. It also returns the fuel used.
-func (s *Set) Consume(event, keys map[string]any, prices jq.Prices) (taken bool, fuel int64) {
+func (s *Set) Consume(event, keys map[string]any) (taken bool, fuel int64) {
 	if s == nil {
 		return false, 0
 	}
@@ -51,7 +50,7 @@ func (s *Set) Consume(event, keys map[string]any, prices jq.Prices) (taken bool,
 		if s.mode == eventfilter.All && s.Met[i] {
 			continue
 		}
-		match := matcher.MatchAt(event, prices)
+		match := matcher.Match(event)
 		fuel += match.Fuel
 		if !match.OK || !s.correlates(i, match.Keys, keys) {
 			continue

@@ -64,9 +64,6 @@ func small(op string, l, r any) (any, bool) {
 
 // priceOperands charges for the work of an operator in addition to copying.
 func priceOperands(op string, l, r any, f *Fuel) error {
-	if f.Prices != ByWork {
-		return nil
-	}
 	if err := f.charge(numeric(l) + numeric(r)); err != nil {
 		return err
 	}
@@ -95,7 +92,7 @@ func checkOperands(op string, l, r any, f *Fuel) error {
 		if l == nil || r == nil {
 			return nil
 		}
-		if m, ok := r.(map[string]any); ok && f.Prices == ByWork {
+		if m, ok := r.(map[string]any); ok {
 			if err := f.charge(hashedKeys(m)); err != nil {
 				return err
 			}
@@ -156,16 +153,13 @@ func bits(v any) int {
 func comparison(holds func(int) bool) guardFunc {
 	return func(_ any, args []any, f *Fuel) (any, error) {
 		l, r := args[0], args[1]
-		if f.Prices == ByWork && !container(l) && !container(r) {
+		if !container(l) && !container(r) {
 			if err := f.charge(int64(min(length(l), length(r)))/512 + numeric(l) + numeric(r)); err != nil {
 				return nil, err
 			}
 		}
 		if container(l) && container(r) {
 			for _, v := range args[:2] {
-				if f.Prices != ByWork {
-					break
-				}
 				g := &gauge{limits: f.Limits} // gojq sorts the keys of both sides
 				g.walk(v, 0)
 				if err := f.charge(g.nodes + g.sorting); err != nil {
@@ -190,51 +184,6 @@ func container(v any) bool {
 	return false
 }
 
-// joinSize checks the size of join's result.
-func joinSize(v any, args []any, f *Fuel) (any, error) {
-	items, _ := v.([]any)
-	total := max(len(items)-1, 0) * length(args[0])
-	for _, e := range items {
-		if s, ok := e.(string); ok {
-			total += len(s)
-			continue
-		}
-		total += nodeBytes
-	}
-	if err := f.fits(items, len(items)); err != nil {
-		return nil, err
-	}
-	return v, f.fits("", total)
-}
-
-// regex charges for running a regular expression: gojq's take time in proportion to text and pattern. A search for all
-// matches is refused on long texts, as each match takes a few hundred bytes.
-func regex(v any, args []any, f *Fuel) (any, error) {
-	const longestPattern, longestForAll = 1 << 10, 16 << 10
-	pattern, flags := args[0], args[1]
-	if list, ok := pattern.([]any); ok && len(list) > 0 {
-		pattern = list[0]
-		if len(list) > 1 {
-			flags = list[1]
-		}
-	}
-	text, _ := v.(string)
-	re, _ := pattern.(string)
-	if len(re) > longestPattern {
-		return nil, sizeError("a pattern of %d bytes, the limit is %d", len(re), longestPattern)
-	}
-	if s, _ := flags.(string); strings.Contains(s, "g") {
-		if len(text) > longestForAll {
-			return nil, sizeError("a search for all matches in %d bytes, the limit is %d", len(text), longestForAll)
-		}
-		// gojq counts the characters before each match again
-		if err := f.charge(int64(len(text)) * int64(len(text)) / 512); err != nil {
-			return nil, err
-		}
-	}
-	return v, f.charge(int64(len(re))*4 + int64(len(text))*int64(len(re)+1)/64)
-}
-
 // weave splits a text at matches. Without replacements it returns the pieces between the matches, with replacements the
 // text in which they replace the matches.
 func weave(v any, args []any, f *Fuel) (any, error) {
@@ -244,14 +193,10 @@ func weave(v any, args []any, f *Fuel) (any, error) {
 		return nil, fmt.Errorf("cannot search in %s: not a string", gojq.Preview(v))
 	}
 	replacements, replace := args[1].([]any)
-	take := cut
-	if f.Prices == ByWork {
-		take = slice
-		if err := f.charge(int64(len(text))/16 + int64(len(matches))); err != nil {
-			return nil, err
-		}
+	if err := f.charge(int64(len(text))/16 + int64(len(matches))); err != nil {
+		return nil, err
 	}
-	pieces, err := take(text, matches)
+	pieces, err := slice(text, matches)
 	if err != nil {
 		return nil, err
 	}
@@ -312,22 +257,4 @@ func slice(text string, matches []any) ([]any, error) {
 		last = offset + n
 	}
 	return append(pieces, text[at:]), nil
-}
-
-// cut returns the pieces of a text between matches. Positions count characters.
-func cut(text string, matches []any) ([]any, error) {
-	runes := []rune(text)
-	pieces := make([]any, 0, len(matches)+1)
-	last := 0
-	for _, m := range matches {
-		match, _ := m.(map[string]any)
-		offset, ok := gojq.ToInt(match["offset"])
-		n, also := gojq.ToInt(match["length"])
-		if !ok || !also || offset < last || offset+n > len(runes) {
-			return nil, fmt.Errorf("matches overlap")
-		}
-		pieces = append(pieces, string(runes[last:offset]))
-		last = offset + n
-	}
-	return append(pieces, string(runes[last:])), nil
 }

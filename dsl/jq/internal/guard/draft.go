@@ -57,7 +57,7 @@ func peek(v any, args []any, f *Fuel) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		if _, slice := p.(map[string]any); slice && f.Prices == ByWork {
+		if _, slice := p.(map[string]any); slice {
 			if err := f.charge(int64(length(next)) / 4); err != nil {
 				return nil, err
 			}
@@ -70,9 +70,6 @@ func peek(v any, args []any, f *Fuel) (any, error) {
 
 // searched charges for looking up a part of a path that is a key.
 func (f *Fuel) searched(part any) error {
-	if f.Prices != ByWork {
-		return nil
-	}
 	return f.charge(hashed(part))
 }
 

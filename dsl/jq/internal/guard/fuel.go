@@ -28,7 +28,6 @@ const ErrFuel = Err("expression used up its compute budget")
 // any machine. A Fuel may be used by several evaluations in a row; it is not safe for concurrent use.
 type Fuel struct {
 	Limits Limits // limits on values; set before use
-	Prices Prices // what is charged; set before use
 	// Watch, if set, is called about every [WatchEvery] units. A caller that must stop an evaluation that takes longer
 	// than its charge suggests may panic in it. It must not influence the result of an evaluation.
 	Watch func()

@@ -23,16 +23,16 @@ const arities = 4
 func guards() []map[string]guardFunc {
 	return []map[string]guardFunc{
 		{
-			"__touch": touch, "__deep": deepGuard, "__sorted": sorted, "__index": index, "__path": path, "__sumsize": sumSize,
-			"__matrix": matrix, "__digits": digits, "__timeformat": timeFormat, "__fromjson": fromJSON,
+			"__touch": touch, "__deep": deepGuard, "__index": index, "__path": path,
+			"__digits": digits, "__timeformat": timeFormat, "__fromjson": fromJSON,
 		},
-		{"__product": product, "__joinsize": joinSize, "__walked": walked, "__peek": peek},
+		{"__peek": peek},
 		{
 			"__add": arithmetic("+"), "__sub": arithmetic("-"), "__mul": arithmetic("*"), "__div": arithmetic("/"), "__mod": arithmetic("%"),
 			"__eq": comparison(func(c int) bool { return c == 0 }), "__ne": comparison(func(c int) bool { return c != 0 }),
 			"__lt": comparison(func(c int) bool { return c < 0 }), "__le": comparison(func(c int) bool { return c <= 0 }),
 			"__gt": comparison(func(c int) bool { return c > 0 }), "__ge": comparison(func(c int) bool { return c >= 0 }),
-			"__regex": regex, "__weave": weave, "__put": put,
+			"__weave": weave, "__put": put,
 		},
 		{},
 	}
@@ -84,20 +84,6 @@ func deepGuard(v any, _ []any, f *Fuel) (any, error) {
 	return v, nil
 }
 
-// sorted charges for comparing the parts of a value with each other.
-func sorted(v any, _ []any, f *Fuel) (any, error) {
-	const comparisons = 16
-	switch v.(type) {
-	case []any, map[string]any:
-		nodes, err := f.deep(v)
-		if err != nil {
-			return nil, err
-		}
-		return v, f.charge(nodes / 4 * comparisons)
-	}
-	return v, nil
-}
-
 // index refuses indices that would make an array huge if a value were stored there.
 func index(v any, _ []any, f *Fuel) (any, error) {
 	switch n := v.(type) {
@@ -108,9 +94,7 @@ func index(v any, _ []any, f *Fuel) (any, error) {
 	case []any:
 		return nil, fmt.Errorf("an array is not an index; use indices to search for a part of an array")
 	case string:
-		if f.Prices == ByWork {
-			return v, f.charge(hashed(v))
-		}
+		return v, f.charge(hashed(v))
 	case map[string]any, nil, bool:
 	default:
 		if x, ok := gojq.ToFloat64(v); ok && x > float64(f.Limits.Index) {
@@ -154,10 +138,8 @@ func walked(v any, args []any, f *Fuel) (any, error) {
 		switch c := cur.(type) {
 		case map[string]any:
 			key, _ := parts[i].(string)
-			if f.Prices == ByWork {
-				if err := f.charge(hashed(key)); err != nil {
-					return nil, err
-				}
+			if err := f.charge(hashed(key)); err != nil {
+				return nil, err
 			}
 			cur = c[key]
 		case []any:
@@ -174,25 +156,6 @@ func walked(v any, args []any, f *Fuel) (any, error) {
 		}
 	}
 	return v, nil
-}
-
-// sumSize checks the size of add's result.
-func sumSize(v any, _ []any, f *Fuel) (any, error) {
-	items, err := elements(v)
-	if err != nil {
-		return v, nil //nolint:nilerr // the native function has the better message
-	}
-	total, kind := 0, any(nil)
-	for _, e := range items {
-		total += length(e)
-		if length(e) > 0 {
-			kind = e
-		}
-	}
-	if err := f.fits(items, len(items)); err != nil {
-		return nil, err
-	}
-	return v, f.fits(kind, total)
 }
 
 // elements returns the parts of a list or of an object, in the order of its keys, and charges for sorting them.
@@ -217,16 +180,6 @@ func elements(v any) ([]any, error) {
 		return out, nil
 	}
 	return nil, fmt.Errorf("not iterable")
-}
-
-// matrix checks the size of transpose's result: every row is as long as the longest.
-func matrix(v any, _ []any, f *Fuel) (any, error) {
-	rows, _ := v.([]any)
-	widest := 0
-	for _, r := range rows {
-		widest = max(widest, length(r))
-	}
-	return v, f.fits(rows, widest*max(len(rows), 1))
 }
 
 // product charges for comparing every part of one value with every part of another.

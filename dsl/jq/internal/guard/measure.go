@@ -147,20 +147,10 @@ func length(v any) int {
 func (f *Fuel) fits(v any, n int) error {
 	switch v.(type) {
 	case string:
-		if f.Prices == ByWork {
-			return f.room(int64(n))
-		}
-		if int64(n) > f.Limits.Bytes {
-			return sizeError("a string of %d bytes, the limit is %d", n, f.Limits.Bytes)
-		}
-		f.longest = max(f.longest, int64(n))
-		return f.charge(int64(n) / 64)
+		return f.room(int64(n))
 	case []any, map[string]any:
 		if n > f.Limits.Items {
 			return sizeError("%d items, the limit is %d", n, f.Limits.Items)
-		}
-		if f.Prices == ByInstruction {
-			return f.charge(int64(n) / 4)
 		}
 		if m, object := v.(map[string]any); object {
 			f.widest = max(f.widest, n)

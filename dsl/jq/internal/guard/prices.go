@@ -15,19 +15,8 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl/jq/internal/render"
 )
 
-// Prices selects what an evaluation charges for. A run keeps the prices it began with, because its compute determines
-// where its workflow tasks end.
-// where its workflow tasks end.
-type Prices int
-
-// The prices. ByWork charges for the time and memory of native functions: one unit stands for about 50 ns or 64 bytes,
-// whichever is more. ByInstruction charges mostly for instructions, as interpreters before version 4 did.
-const (
-	ByWork Prices = iota
-	ByInstruction
-)
-
-// pricedGuards lists the functions that only evaluations by work use, by the number of their arguments.
+// pricedGuards lists the functions that charge for the work of native functions, or replace them, by the number of their arguments. One unit
+// stands for about 50 ns or 64 bytes, whichever is more.
 func pricedGuards() []map[string]guardFunc {
 	m := &machine{codes: make(map[string]*gojq.Code)}
 	return []map[string]guardFunc{

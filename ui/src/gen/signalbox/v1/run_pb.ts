@@ -2878,7 +2878,7 @@ export const RunService: GenService<{
   },
   /**
    * PauseRun stops the run before its next task until it is unpaused. Work in flight ends. Depending on the
-   * state of the run, it is refused with RUN_NOT_STARTED, RUN_STARTING, RUN_CANCELING, RUN_ENDED, RUN_TOO_OLD or
+   * state of the run, it is refused with RUN_NOT_STARTED, RUN_STARTING, RUN_CANCELING, RUN_ENDED or
    * RUN_IMPORTED.
    *
    * @generated from rpc signalbox.v1.RunService.PauseRun
@@ -2890,7 +2890,7 @@ export const RunService: GenService<{
   },
   /**
    * UnpauseRun continues a paused run. Depending on the state of the run, it is refused with
-   * RUN_NOT_STARTED, RUN_STARTING, RUN_ENDED, RUN_TOO_OLD or RUN_IMPORTED.
+   * RUN_NOT_STARTED, RUN_STARTING, RUN_ENDED or RUN_IMPORTED.
    *
    * @generated from rpc signalbox.v1.RunService.UnpauseRun
    */
