@@ -10,9 +10,9 @@ import (
 // rare lists rights that the scenario does not use, and when the servers do.
 func rare() map[string]string {
 	return map[string]string{
-		"hget":                "an acquisition of a lease whose answer was lost is sent again",
+		"hget":                   "an acquisition of a lease whose answer was lost is sent again",
 		"UPDATE ON runs_cluster": "the servers are connected to another Temporal",
-		"DELETE ON problems":  "a problem was resolved a day ago",
+		"DELETE ON problems":     "a problem was resolved a day ago",
 		// A run with the verdict POISON is ended in a project with end_poison.
 		"SELECT ON poison_endings": "poison", "INSERT ON poison_endings": "poison", "DELETE ON poison_endings": "poison",
 	}
