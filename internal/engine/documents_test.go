@@ -190,16 +190,3 @@ func TestDocumentsOutgrowTheCache(t *testing.T) {
 	require.Equal(t, hashes[0], doc.Hash())
 	require.Equal(t, 1002, s.asked, "the oldest made room")
 }
-
-// Documents that an earlier release published continue to run, although they could not be published now.
-func TestDocumentsOfEarlierReleasesAreLoaded(t *testing.T) {
-	t.Parallel()
-	const text = "document: {dsl: 1.0.3, namespace: a, name: b, version: 1.0.0}\nschedule: {every: PT1.5S}\ndo: []"
-	_, problems := dsl.Parse([]byte(text))
-	require.True(t, problems.HasErrors())
-	s := &fakeSource{}
-	doc, err := engine.NewDocuments(s, dsl.DefaultLimits()).Document(t.Context(), s.put(t, text))
-	require.NoError(t, err)
-	every, _ := doc.Schedule.Every.Fixed()
-	require.Equal(t, 1500*time.Millisecond, every)
-}

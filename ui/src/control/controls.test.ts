@@ -17,7 +17,6 @@ describe('why a control does nothing', () => {
     [{ effect: 'no', reason: 'RUN_STARTING' }, 'The run is being submitted to Temporal.'],
     [{ effect: 'no', reason: 'RUN_NOT_STARTED' }, 'The run has not been submitted to Temporal yet.'],
     [{ effect: 'no', reason: 'RUN_CANCELING' }, 'The run is being canceled.'],
-    [{ effect: 'no', reason: 'RUN_TOO_OLD' }, 'The run was started by a release without this control.'],
     [{ effect: 'no', reason: 'RUN_IMPORTED' }, 'The run was imported: it cannot be controlled here.'],
     [{ effect: 'no', reason: 'OTHER_REASON' }, 'OTHER_REASON'],
     [{ effect: 'no' }, 'It does not apply to the run in its current state.'],
