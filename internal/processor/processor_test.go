@@ -154,10 +154,28 @@ func (m *machine) Open(name string) (fs.File, error) {
 	return files(m.contents).Open(name)
 }
 
+// lines is a log that is read while it is written.
+type lines struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
 func TestMonitorReportsTheLastMinute(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var log bytes.Buffer
+		var log lines
 		m := &machine{}
 		count := func(periods, throttled, waited int) {
 			m.set(map[string]string{

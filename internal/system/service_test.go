@@ -205,7 +205,7 @@ func TestQueues(t *testing.T) {
 			Workflow: diagnose.TaskTypeState{
 				Pollers: []diagnose.Poller{
 					{Identity: "live", LastAccess: noon.Add(-diagnose.PollCycle)}, {Identity: "silent", LastAccess: noon.Add(-2 * time.Minute)},
-					{Identity: ours.ServerID, LastAccess: noon.Add(-3 * time.Minute)}, {Identity: "killed", LastAccess: noon.Add(-20 * time.Second)},
+					{Identity: ours.ServerID, LastAccess: noon.Add(-3 * time.Minute)}, {Identity: "killed", LastAccess: noon.Add(-25 * time.Second)},
 				},
 				Backlog: 3, Age: time.Minute, Measured: true,
 			},
@@ -221,7 +221,7 @@ func TestQueues(t *testing.T) {
 		{Project: "bank", Name: "q-bank", Error: "Temporal is away"},
 		{
 			Project: "shop", Name: "q-shop",
-			Workflow: system.QueueLine{Pollers: 2, Busy: 1, PolledAt: noon.Add(-20 * time.Second), Backlog: new(int64(3)), Age: time.Minute},
+			Workflow: system.QueueLine{Pollers: 2, Busy: 1, PolledAt: noon.Add(-25 * time.Second), Backlog: new(int64(3)), Age: time.Minute},
 		},
 	}, queues, "an unknown backlog is not 0, a busy worker counts, a dead one does not")
 	s.listError = errors.New("no answer")
