@@ -134,7 +134,9 @@ func TestTLS(t *testing.T) {
 	full := &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}
 	var unknown *tls.CertificateVerificationError
 	require.ErrorAs(t, get(redislease.Options{URL: "rediss://" + server.addr}), &unknown)
-	require.ErrorContains(t, get(redislease.Options{URL: "rediss://" + server.addr, TLS: trusting}), "certificate required")
+	err := get(redislease.Options{URL: "rediss://" + server.addr, TLS: trusting})
+	require.Error(t, err)
+	require.Regexp(t, "certificate required|connection reset|broken pipe", err, "the server closes the connection after its alert, which may be lost")
 	require.ErrorIs(t, get(redislease.Options{URL: "rediss://" + server.addr, TLS: full}), lease.ErrNotFound)
 	require.ErrorIs(t, get(redislease.Options{Addresses: []string{server.addr}, TLS: full}), lease.ErrNotFound)
 }
