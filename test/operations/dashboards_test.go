@@ -103,6 +103,9 @@ func notShown() map[string]string {
 	return map[string]string{
 		"signalbox_listener_certificate_expiry_timestamp_seconds":  "its listeners use no TLS",
 		"signalbox_listener_certificate_renewal_timestamp_seconds": "its listeners use no TLS",
+		"signalbox_processor_limit":                                "its control group may have no limit",
+		"signalbox_processor_periods_total":                        "its control group may have no limit",
+		"signalbox_processor_throttled":                            "its control group may have no limit",
 	}
 }
 
