@@ -146,7 +146,7 @@ func (m *Machine) conform(s *dsl.Schema, v any, at, what string) *dsl.Error {
 	if s == nil {
 		return nil
 	}
-	size := int64(payload.Size(v, m.limits.size()) / bytesPerFuel) // the value is copied for the check
+	size := int64(payload.Size(v, m.limits.size()) / bytesPerFuel)
 	spent, err := s.Check(v, m.fuel().Remaining()-size)
 	m.spend(min(size+spent, m.fuel().Remaining()))
 	if err == nil {
@@ -159,10 +159,11 @@ func (m *Machine) conform(s *dsl.Schema, v any, at, what string) *dsl.Error {
 	return &problem
 }
 
-// bytesPerFuel is the number of bytes of JSON that one unit of fuel copies.
+// bytesPerFuel is the number of bytes of JSON that one unit of fuel copies: a value is copied for its check.
 const bytesPerFuel = 32
 
-func (l Limits) size() int { return int(min(l.AdvanceFuel, 1<<40)) * bytesPerFuel }
+// size is the number of bytes up to which the size of a value is counted, so that its copy costs an eighth of an Advance at most.
+func (l Limits) size() int { return int(min(l.AdvanceFuel, 1<<40)) * bytesPerFuel / 8 }
 
 func expressionError(err error, at string) *dsl.Error {
 	if err == nil {

@@ -26,7 +26,7 @@ type listener struct {
 	outputs []any // nil if the task never completes
 }
 
-// delivered is an event in the queue of a listener. Its position is 0 in the snapshots of earlier releases.
+// delivered is an event in the queue of a listener.
 type delivered struct {
 	event    map[string]any
 	position int64
@@ -47,9 +47,6 @@ type takenEvents struct {
 
 // add records a consumed event. The oldest ones are dropped beyond the maximum.
 func (t *takenEvents) add(position int64) {
-	if position == 0 {
-		return
-	}
 	t.positions = append(t.positions, position)
 	t.total++
 	if n := len(t.positions) - maxTaken; n > 0 {
@@ -57,7 +54,7 @@ func (t *takenEvents) add(position int64) {
 		if t.reported < n {
 			t.after = max(t.after, slices.Max(t.positions[t.reported:n]))
 		}
-		t.positions, t.reported = slices.Clone(t.positions[n:]), max(t.reported-n, 0)
+		t.positions, t.reported = t.positions[n:], max(t.reported-n, 0) // append copies them when the array is full
 	}
 }
 
@@ -183,7 +180,7 @@ func (m *Machine) Listeners() ([]Listen, error) {
 			return nil, err
 		}
 		effect := m.listenEffect(f, spec)
-		effect.Taken, effect.After = slices.Clone(m.taken.positions), max(m.taken.after, m.taken.dropped)
+		effect.Taken, effect.After = slices.Clone(m.taken.positions), m.taken.dropped
 		list = append(list, effect)
 	}
 	return list, nil

@@ -39,11 +39,7 @@ func (r *restorer) listener(f *frame, s listenerState) error {
 	e := &listener{key: s.Listener, open: true, lastPosition: s.Mark, keys: maps.Clone(r.object(s.Keys)), count: s.Count,
 		taken: s.Taken}
 	for n, i := range s.Queue {
-		event := delivered{event: r.object(i)}
-		if n < len(s.Positions) {
-			event.position = s.Positions[n]
-		}
-		e.queue = append(e.queue, event)
+		e.queue = append(e.queue, delivered{r.object(i), s.Positions[n]})
 	}
 	wanted := [2]int{len(b.To.Filters)}
 	if b.To.UntilEvents != nil {

@@ -35,8 +35,7 @@ const (
 
 // MaxRecordedPayload is the size in bytes of JSON up to which a step's input or output is recorded in full. A larger
 // one is recorded shortened: as a value of the same type whose parts have the types and places of those that they show.
-// Strings lose their end, arrays their last items, objects members. StepRecord has its real
-// size.
+// Strings lose their end, arrays their last items, objects members. StepRecord has its real size.
 const MaxRecordedPayload = 16 << 10
 
 // maxAttempts is the number of attempts in a step's record: the latest ones.

@@ -107,7 +107,7 @@ type listenerState struct {
 	Listener string `json:"listener"`
 	Mark     int64  `json:"mark"`
 	Queue    []int  `json:"queue,omitempty"`
-	// Positions are those of the events in Queue; absent in older snapshots.
+	// Positions are those of the events in Queue.
 	Positions []int64 `json:"positions,omitempty"`
 	// Expect and Met of the task's filters, then of its until's.
 	Expect  [2][]int  `json:"expect"`

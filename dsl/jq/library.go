@@ -17,7 +17,6 @@ type library struct {
 
 type libraryEntry struct {
 	native     bool
-	guard      string
 	definition string
 }
 
@@ -28,7 +27,6 @@ func newLibrary() library {
 			l.functions[funcName{name, arity}] = libraryEntry{native: true}
 		}
 	}
-	l.functions[funcName{"fromjson", 0}] = libraryEntry{guard: "__fromjson"}
 	l.define(definitions())
 	return l
 }

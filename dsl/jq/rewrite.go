@@ -251,7 +251,8 @@ func (r *rewriter) funcDefs(defs []*gojq.FuncDef) []*gojq.FuncDef {
 	return out
 }
 
-// definition is a function with its rewritten body. It gets its depth as another parameter: gojq finds a variable by searching the frames between its definition and its use.
+// definition is a function with its rewritten body. It gets its depth as another parameter: gojq finds a variable by
+// searching the frames between its definition and its use.
 func (r *rewriter) definition(d *gojq.FuncDef, body *gojq.Query) *gojq.FuncDef {
 	return &gojq.FuncDef{
 		Name: ownPrefix + d.Name, Args: append([]string{depthVar}, d.Args...),

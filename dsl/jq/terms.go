@@ -288,8 +288,6 @@ func (r *rewriter) function(f *gojq.Func) *gojq.Term {
 	switch {
 	case ok && entry.native:
 		return call(f.Name, args...).Term
-	case ok && entry.guard != "":
-		return r.guarded(entry.guard, args...).Term
 	case ok:
 		return r.libCall(entry.definition, args...).Term
 	}

@@ -27,16 +27,17 @@ func Kind(err error) conntype.Kind {
 	if namespaceMissing(err) {
 		return conntype.NamespaceMissing
 	}
-	switch code := code(err); code {
-	case codes.Canceled, codes.Internal:
-		switch {
-		case !strings.Contains(err.Error(), streamReset):
-			return conntype.None
-		case code == codes.Canceled: // the server or a proxy has given the request up, as at its deadline
+	switch code(err) {
+	case codes.Canceled:
+		if isReset(err) { // the server or a proxy has given the request up, as at its deadline
 			return conntype.Hung
-		default:
+		}
+		return conntype.None
+	case codes.Internal:
+		if isReset(err) {
 			return conntype.Unreachable
 		}
+		return conntype.None
 	case codes.Unavailable:
 		switch {
 		case isTLS(err):
@@ -57,8 +58,8 @@ func Kind(err error) conntype.Kind {
 	}
 }
 
-// streamReset is in the text of an error of gRPC about a request that the server or a proxy has ended without an answer.
-const streamReset = "stream terminated by RST_STREAM"
+// isReset reports whether the server or a proxy has ended a request without an answer. gRPC says so in the text only.
+func isReset(err error) bool { return strings.Contains(err.Error(), "stream terminated by RST_STREAM") }
 
 // namespaceMissing reports whether the namespace does not exist. An interceptor receives the plain gRPC status, which the SDK converts
 // to a typed error later.

@@ -87,16 +87,13 @@ func facts(status *signalboxv1.GetStatusResponse, now time.Time) []output.Field 
 	if status.GetStartTime() != nil {
 		server += ", up for " + output.Span(now.Sub(status.GetStartTime().AsTime()))
 	}
-	fields := append([]output.Field{
-		{Name: "server", Value: server},
-		{Name: "processors", Value: processors(status.GetProcessor())},
-	}, processorWarnings(status.GetProcessor())...)
-	fields = append(fields, []output.Field{
-		{Name: "maintenance", Value: maintenanceLine(status.GetMaintenance(), now)},
-		{Name: "breaker", Value: breaker(c.GetBreaker(), now)},
-		{Name: "outages", Value: outages(c)},
-		{Name: "attempts", Value: fmt.Sprintf("%d to connect, %d connected", c.GetAttempts(), c.GetStatistics().GetConnections())},
-	}...)
+	fields := []output.Field{{Name: "server", Value: server}, {Name: "processors", Value: processors(status.GetProcessor())}}
+	fields = append(fields, processorWarnings(status.GetProcessor())...)
+	fields = append(fields,
+		output.Field{Name: "maintenance", Value: maintenanceLine(status.GetMaintenance(), now)},
+		output.Field{Name: "breaker", Value: breaker(c.GetBreaker(), now)},
+		output.Field{Name: "outages", Value: outages(c)},
+		output.Field{Name: "attempts", Value: fmt.Sprintf("%d to connect, %d connected", c.GetAttempts(), c.GetStatistics().GetConnections())})
 	if usable(c) && c.GetLatency().AsDuration() > 0 {
 		fields = append(fields, output.Field{Name: "check", Value: "answered in " + output.Took(c.GetLatency().AsDuration())})
 	}

@@ -68,7 +68,7 @@ type Input struct {
 	Interpreter int `json:"interpreter"`
 	// StepQuota requires that QuotaActivity grants the run its steps.
 	StepQuota bool `json:"stepQuota,omitempty"`
-	// Granted is its first block of steps, nil: the run requests it.
+	// Granted is its first block of steps. nil: the run requests it.
 	Granted *QuotaGrant `json:"granted,omitempty"`
 	// MaxSteps is the number of steps that the run may enter over all executions. 0: unlimited.
 	MaxSteps int64 `json:"maxSteps,omitempty"`

@@ -31,8 +31,7 @@ type ListenRequest struct {
 	RunID    string           `json:"runId"`
 	Listener string           `json:"listener"`
 	Spec     eventfilter.Spec `json:"spec"`
-	// FromStart: the listener also takes the events that were accepted since the run's start, except those that the run has taken. It is
-	// absent in requests of earlier releases.
+	// FromStart: the listener also takes the events that were accepted since the run's start, except those that the run has taken.
 	FromStart bool `json:"fromStart,omitempty"`
 	// Single: one event ends the task.
 	Single bool `json:"single,omitempty"`

@@ -57,7 +57,8 @@ func (w *Workflow) StopAfter(d time.Duration) *Workflow {
 // due until the start of the workflow task that received it. A workflow task that is repeated measures its timers again, a replay does not.
 type Timers func(ctx context.Context, project string, late time.Duration)
 
-// Measure passes the lateness of timers to timers, which must not block. nil: they are not measured. It must be called before the workflow is registered.
+// Measure passes the lateness of timers to timers, which must not block. nil: they are not measured. It must be called
+// before the workflow is registered.
 func (w *Workflow) Measure(timers Timers) *Workflow {
 	w.timers = timers
 	return w

@@ -175,8 +175,8 @@ func (s QueueState) Pollers(project string, workers []Worker, now time.Time) (wo
 }
 
 // CountPollers separates live pollers from dead ones that are still listed: Temporal removes one only five minutes after its last poll.
-// The heartbeats of a Signalbox worker end sooner: a worker without heartbeats and polls for [worker.AliveFor] no longer polls. A live one may not have polled for long, or be
-// listed no more, while its slots are in use.
+// The heartbeats of a Signalbox worker end sooner: a worker without heartbeats and polls for [worker.AliveFor] no longer polls. A live one
+// may not have polled for long, or be listed no more, while its slots are in use.
 func CountPollers(listed []Poller, workers []Worker, now time.Time) (p Pollers) {
 	busy := func(w Worker) bool { return w.Live && w.Compatible && !w.BusySince.IsZero() }
 	for _, w := range workers {

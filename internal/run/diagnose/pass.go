@@ -37,10 +37,9 @@ type pass struct {
 	queues     map[string]*Queue
 	// stored are the stored verdicts that the pass has not decided yet, by run ID.
 	stored map[string]StoredVerdict
-	// changes are by project. checked are the runs with confirmed verdicts. counts are the verdicts after the pass, by code.
+	// changes are by project. checked are the runs with confirmed verdicts.
 	changes map[string][]Change
 	checked []string
-	counts  map[string]int64
 	// before and after are how many runs have a verdict, by project and code, before and after the pass. begun are the verdicts that it sets,
 	// ended those that it removes, by the project and code of the verdict.
 	before, after map[group]int
@@ -63,15 +62,12 @@ type pass struct {
 func (w *Watcher) RunPass(ctx context.Context) error {
 	p := &pass{
 		w: w, now: w.opts.Now(), connection: w.connection(), queues: map[string]*Queue{}, stored: map[string]StoredVerdict{},
-		changes: map[string][]Change{}, poison: map[string][]Candidate{}, counts: map[string]int64{},
+		changes: map[string][]Change{}, poison: map[string][]Candidate{},
 		before: map[group]int{}, after: map[group]int{}, begun: map[group][]announced{}, ended: map[group][]announced{},
 		carriers:        map[group]string{},
 		maxDescriptions: maxDescriptions(w.opts.Now().Sub(w.lastPass)),
 	}
 	w.lastPass, w.nextAt = p.now, time.Time{}
-	for _, code := range run.Codes() {
-		p.counts[code] = 0
-	}
 	if err := p.read(ctx); err != nil {
 		return err
 	}
@@ -86,7 +82,7 @@ func (w *Watcher) RunPass(ctx context.Context) error {
 	if err := p.write(ctx); err != nil {
 		return err
 	}
-	w.count(p.counts, p.undecided)
+	w.count(p.counts(), p.undecided)
 	p.endPoison(ctx)
 	if p.now.Sub(w.purgedAt) >= purgeEvery {
 		w.purgedAt = p.now
@@ -285,7 +281,6 @@ func (p *pass) decide(ctx context.Context, candidates []Candidate) {
 		case before.Moved:
 			p.report(c, before, was, before.Verdict)
 		default: // the stored verdict stays
-			p.counts[before.Code]++
 			p.after[group{before.Project, before.Code}]++
 		}
 	}
@@ -322,15 +317,27 @@ func (p *pass) described(c Candidate, x Execution) Facts {
 	return f
 }
 
+// counts returns how many runs have a verdict after the pass, by code, zeros included.
+func (p *pass) counts() map[string]int64 {
+	counts := map[string]int64{}
+	for _, code := range run.Codes() {
+		counts[code] = 0
+	}
+	for of, runs := range p.after {
+		counts[of.code] += int64(runs)
+	}
+	return counts
+}
+
 // report sets or confirms a verdict. The size of a backlog, and what a worker gets of a processor, differ in every pass: a difference in them
 // alone is written only with a confirmation.
 func (p *pass) report(c Candidate, before StoredVerdict, was bool, v Verdict) {
-	p.counts[v.Code]++
 	p.after[group{c.Project, v.Code}]++
 	if was && !before.Moved && before.Code == run.Poison && v.Code == run.Poison {
 		p.poison[c.Project] = append(p.poison[c.Project], c)
 	}
-	if was && !before.Moved && before.Code == v.Code && before.Since.Equal(v.Since.Truncate(time.Microsecond)) {
+	sameSince := was && before.Since.Equal(v.Since.Truncate(time.Microsecond))
+	if sameSince && !before.Moved && before.Code == v.Code {
 		same, due := before.Detail == v.Detail && before.Advice == v.Advice && before.Cause == v.Cause, p.now.Sub(before.CheckedAt) >= confirmEvery
 		switch {
 		case same && due:
@@ -341,13 +348,12 @@ func (p *pass) report(c Candidate, before StoredVerdict, was bool, v Verdict) {
 		}
 	}
 	at := p.change(c.Project, Change{RunID: c.ID, Sequence: c.Sequence, To: &v})
-	same := was && before.Since.Equal(v.Since.Truncate(time.Microsecond))
-	if same && before.Code == v.Code {
+	if sameSince && before.Code == v.Code {
 		return
 	}
 	data := stuckData(c, v)
 	switch {
-	case same:
+	case sameSince:
 		data.Previous = before.Code
 	case was:
 		p.over(before, at)

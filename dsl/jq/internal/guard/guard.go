@@ -24,7 +24,7 @@ func guards() []map[string]guardFunc {
 	return []map[string]guardFunc{
 		{
 			"__touch": touch, "__deep": deepGuard, "__index": index, "__path": path,
-			"__digits": digits, "__timeformat": timeFormat, "__fromjson": fromJSON,
+			"__digits": digits, "__timeformat": timeFormat,
 		},
 		{"__peek": peek},
 		{
@@ -204,21 +204,6 @@ func digits(v any, _ []any, f *Fuel) (any, error) {
 		return nil, sizeError("a number of %d characters, the limit is %d", len(s), value.MaxDigits)
 	}
 	return v, f.charge(1)
-}
-
-func fromJSON(v any, _ []any, f *Fuel) (any, error) {
-	s, ok := v.(string)
-	if !ok {
-		return nil, fmt.Errorf("fromjson cannot be applied to: %s", gojq.Preview(v))
-	}
-	if err := f.charge(int64(len(s)) / 16); err != nil {
-		return nil, err
-	}
-	out, err := value.Decode([]byte(s))
-	if err != nil {
-		return nil, fmt.Errorf("fromjson cannot be applied to %s: %w", gojq.Preview(v), err)
-	}
-	return out, nil
 }
 
 // timeFormat refuses formats with long paddings.
