@@ -15,6 +15,9 @@ PAGES := $(GO) run ./promise/page -processors "$$(nproc)" -tests . -figures prom
 BUILD := $(GO) build -ldflags '$(LDFLAGS)'
 TOOL_BUILD := GOWORK=off GOFLAGS=-buildvcs=false go build
 
+# The packages that decide, whose own tests notice at least 80 % of the changes that `make mutate` makes.
+DECIDING := ./internal/netguard ./internal/webhook ./internal/problem ./internal/batch ./internal/sealed
+
 PROTO_TOOLS := $(addprefix $(TOOLS)/,buf protoimports protoc-gen-go protoc-gen-connect-go)
 
 ##@ Start here
@@ -147,6 +150,10 @@ steady: setup build $(TOOLS)/testreport ## Run the suites (SUITES=packages: some
 		SIGNALBOX_PREVIOUS_BIN="$$(scripts/previous.sh)" SUITES="$(SUITES)" STEADY_RUNS="$(STEADY_RUNS)" STEADY_SHARES="$(STEADY_SHARES)" \
 		TESTREPORT="$(TOOLS)/testreport" scripts/services.sh with scripts/steady.sh
 
+.PHONY: mutate
+mutate: $(TOOLS)/gremlins ## Change the code of packages (PKG="./internal/webhook …") and list the changes that their own tests do not notice
+	@scripts/mutate.sh $(TOOLS)/gremlins $(or $(PKG),$(DECIDING))
+
 .PHONY: fuzz
 fuzz: setup ## Fuzz every target for FUZZ_TIME (10m) in all; failing inputs are stored in testdata/fuzz
 	@scripts/fuzz.sh "$(or $(FUZZ_TIME),10m)"
@@ -192,6 +199,9 @@ tools: $(PROTO_TOOLS) $(TOOLS)/golangci-lint $(TOOLS)/testreport $(TOOLS)/dashbo
 # A change of the file that pins a tool's version rebuilds the tool.
 $(TOOLS)/buf: tools/go.mod
 	@echo "Building $(@F)"; cd tools && $(TOOL_BUILD) -o $@ github.com/bufbuild/buf/cmd/buf
+
+$(TOOLS)/gremlins: tools/go.mod
+	@echo "Building $(@F)"; cd tools && $(TOOL_BUILD) -o $@ github.com/go-gremlins/gremlins/cmd/gremlins
 
 $(TOOLS)/protoimports: tools/go.mod $(wildcard tools/protoimports/*.go)
 	@echo "Building $(@F)"; cd tools && $(TOOL_BUILD) -o $@ ./protoimports
