@@ -1,5 +1,5 @@
 import { useNavigate } from '@tanstack/react-router'
-import { useFilters, useProjects } from '../app'
+import { listed, useFilters, useProjects } from '../app'
 import {
   clients,
   durationMilliseconds,
@@ -93,18 +93,18 @@ export function ProblemsPage() {
   const navigate = useNavigate()
   const phone = usePhone()
   const state = states.find((s) => s === view.values.state) ?? 'open'
-  const [kind, project, owner, text] = [values.kind ?? '', values.project ?? '', values.owner ?? '', values.q ?? '']
+  const { kind, project, owner, q: text } = values
   const counts = useProblemCounts(project)
   const list = usePages([...problemsKey, state, kind, project, owner, text], async (pageToken, signal) => {
     const page = await clients.problems.listProblems(
-      { project, kinds: kind === '' ? [] : [kind], states: [state], owner, text, pageSize: 100, pageToken },
+      { project, kinds: listed(kind), states: [state], owner, text, pageSize: 100, pageToken },
       { signal },
     )
     return { rows: page.problems, nextPageToken: page.nextPageToken, errors: page.errors }
   })
   const mean = durationMilliseconds(counts.data?.meanTimeToAcknowledge)
   // The drawer follows the problem itself, which may leave the list while it is read.
-  const id = view.values.id ?? ''
+  const { id } = view.values
   const selected = useProblem(
     id,
     list.rows.find((p) => p.id === id),
