@@ -93,7 +93,7 @@ export default function Palette({ project, onClose }: { project: string; onClose
                   Find runs with the label {labelText(label)}
                 </Command.Item>
               )}
-              <Command.Item forceMount value={`search ${query}`} onSelect={() => go(`${base}/runs`, { q: query })}>
+              <Command.Item forceMount value={`search ${query}`} onSelect={() => go(`${base}/runs`, { text: query })}>
                 Find runs with “{query}”
               </Command.Item>
               <Command.Item forceMount value={`event ${query}`} onSelect={() => go(`${base}/events`, { id: query })}>
