@@ -234,9 +234,6 @@ func checkFilter(f run.Filter, add func(path, format string, args ...any)) {
 			}
 		}
 	}
-	if f.Version != "" && f.Workflow == "" {
-		add("filter.workflow", "is required with filter.version: name the workflow that %q is a version of", f.Version)
-	}
 }
 
 // distinct returns each ID once, in the order given.

@@ -464,8 +464,8 @@ type RowVersion struct {
 
 // Counts are numbers of runs.
 type Counts struct {
-	// Statuses is by status, Problems by code of [Stuck]; keys with a count of zero are omitted.
-	Statuses, Problems map[string]int64
+	// Statuses is by status, Stuck by code of [Stuck]; keys with a count of zero are omitted.
+	Statuses, Stuck map[string]int64
 	// More are the statuses with more runs than the [MaxCount] that Statuses contains. Only counts of ended runs are
 	// limited.
 	More []Status

@@ -100,8 +100,8 @@ func TestListsOfManyRuns(t *testing.T) {
 					{Statuses: []run.Status{run.Failed, run.Running}},
 					{Workflow: "w/1", Until: all[700].CreatedAt},
 					{Since: all[300].CreatedAt, Until: all[5000].CreatedAt},
-					{Workflow: "w/2", Problems: []string{"NO_POLLER"}},
-					{Workflow: "w/2", Problems: []string{run.AnyProblem}, Statuses: []run.Status{run.Running}},
+					{Workflow: "w/2", Stuck: []string{"NO_POLLER"}},
+					{Workflow: "w/2", Stuck: []string{run.AnyCode}, Statuses: []run.Status{run.Running}},
 				} {
 					f.Project, f.Text = project.Default, text
 					requirePages(t, s, f, all)
@@ -112,7 +112,7 @@ func TestListsOfManyRuns(t *testing.T) {
 			} {
 				for _, f := range []run.Filter{
 					{}, {Statuses: []run.Status{run.Failed, run.Running}}, {Statuses: []run.Status{run.Completed}}, {Workflow: "w/1"}, {Text: "0194"}, {Text: "01941"}, {Text: "order-77"},
-					{Problems: []string{run.AnyProblem}}, {Since: all[300].CreatedAt, Until: all[5000].CreatedAt},
+					{Stuck: []string{run.AnyCode}}, {Since: all[300].CreatedAt, Until: all[5000].CreatedAt},
 				} {
 					f.Project, f.Labels = project.Default, labels
 					requirePages(t, s, f, all)
@@ -129,7 +129,7 @@ func requirePages(t *testing.T, s *storetest.Plain, f run.Filter, all []run.Run)
 	var want []run.Run
 	for _, r := range all {
 		if (strings.HasPrefix(r.ID, f.Text) || strings.HasPrefix(r.RequestID, f.Text)) && (f.Workflow == "" || r.Workflow == f.Workflow) &&
-			(len(f.Statuses) == 0 || slices.Contains(f.Statuses, r.Status)) && (len(f.Problems) == 0 || r.Status == run.Running) &&
+			(len(f.Statuses) == 0 || slices.Contains(f.Statuses, r.Status)) && (len(f.Stuck) == 0 || r.Status == run.Running) &&
 			!r.CreatedAt.Before(f.Since) && (f.Until.IsZero() || r.CreatedAt.Before(f.Until)) && hasLabels(r, f.Labels) {
 			want = append(want, r)
 		}
@@ -176,17 +176,17 @@ func requireCounts(t *testing.T, s *storetest.Plain, all []run.Run) {
 	counts, err := s.CountRuns(t.Context(), run.Filter{Project: project.Default})
 	require.NoError(t, err)
 	require.Equal(t, run.Counts{
-		Statuses: map[string]int64{"completed": run.MaxCount, "failed": 104, "running": 26}, Problems: map[string]int64{"NO_POLLER": 26},
+		Statuses: map[string]int64{"completed": run.MaxCount, "failed": 104, "running": 26}, Stuck: map[string]int64{"NO_POLLER": 26},
 		More: []run.Status{run.Completed},
 	}, counts, "ended runs are counted up to a bound")
 	counts, err = s.CountRuns(t.Context(), run.Filter{Project: project.Default, Workflow: "w/2", Until: all[2000].CreatedAt})
 	require.NoError(t, err)
-	want := run.Counts{Statuses: map[string]int64{}, Problems: map[string]int64{}}
+	want := run.Counts{Statuses: map[string]int64{}, Stuck: map[string]int64{}}
 	for _, r := range all[:2000] {
 		if r.Workflow == "w/2" {
 			want.Statuses[string(r.Status)]++
 			if r.Status == run.Running {
-				want.Problems["NO_POLLER"]++
+				want.Stuck["NO_POLLER"]++
 			}
 		}
 	}

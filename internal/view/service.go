@@ -183,7 +183,7 @@ func (s *Service) checkedQuery(ctx context.Context, project string, q Query) (Qu
 		return q, err
 	}
 	if e, wrong := apperror.From(f.CheckPeriods()); wrong {
-		return q, invalid("query."+e.Fields[0].Path, e.Fields[0].Message, "%s", e.Message)
+		return q, invalid("query.filter."+e.Fields[0].Path, e.Fields[0].Message, "%s", e.Message)
 	}
 	if err := checkColumns(q.Columns); err != nil {
 		return q, err

@@ -101,7 +101,7 @@ func outcomeCounts(b *signalboxv1.Batch) string {
 }
 
 // filterLine is the filter in the words of the flags; empty for a batch of run IDs.
-func filterLine(f *signalboxv1.BatchFilter) string {
+func filterLine(f *signalboxv1.RunFilter) string {
 	if f == nil {
 		return ""
 	}

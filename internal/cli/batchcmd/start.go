@@ -114,17 +114,10 @@ func (f *startFlags) request(cmd *cobra.Command, s *session.Session, ids []strin
 		}
 		request.ExpectedTotal = &f.expect
 	}
-	selects := ""
-	for _, name := range append(runcmd.SelectionFlags(), "all") {
-		if !cmd.Flags().Changed(name) {
-			continue
-		}
-		if f.all && selects != "" {
-			return nil, exit.Usagef("--all: all runs are selected, and --%s selects some of them; leave out one of the two", selects)
-		}
-		selects = name
-	}
+	selects := runcmd.GivenFlag(cmd, "all")
 	switch {
+	case f.all && selects != "all":
+		return nil, exit.Usagef("--all: all runs are selected, and --%s selects some of them; leave out one of the two", selects)
 	case len(ids) > 0 && selects != "":
 		return nil, exit.Usagef("--%s: the runs are named by their IDs; leave out either these or --%s", selects, selects)
 	case len(ids) > 0:
@@ -132,8 +125,8 @@ func (f *startFlags) request(cmd *cobra.Command, s *session.Session, ids []strin
 	case selects == "":
 		return nil, exit.Usagef("%s: no runs are given: give their IDs, or some of --%s, or --all for every run", cmd.CommandPath(), strings.Join(runcmd.SelectionFlags(), ", --"))
 	}
-	chosen, err := f.Chosen(s)
-	request.Filter = chosen.Conditions
+	filter, err := f.Filter(s)
+	request.Filter = filter
 	return request, err
 }
 

@@ -11,7 +11,6 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
 	"github.com/signalbox-dev/signalbox/internal/cli/runcmd"
 	"github.com/signalbox-dev/signalbox/internal/cli/session"
-	"github.com/signalbox-dev/signalbox/internal/rpc/selection"
 )
 
 type exportFlags struct {
@@ -19,16 +18,6 @@ type exportFlags struct {
 
 	format, file string
 	all          bool
-}
-
-// listed names a flag that is for lists of runs, where one was given.
-func listed(cmd *cobra.Command) string {
-	for _, name := range append(runcmd.SelectionFlags(), "format", "all") {
-		if cmd.Flags().Changed(name) {
-			return "--" + name
-		}
-	}
-	return ""
 }
 
 func exportCommand(s *session.Session) *cobra.Command {
@@ -63,10 +52,10 @@ every run of the project. Lists of any length are written as they arrive; an int
 func export(cmd *cobra.Command, s *session.Session, args []string, flags exportFlags) error {
 	patience, stop := s.Patience(cmd.Context())
 	defer stop()
-	choice := listed(cmd)
+	choice := runcmd.GivenFlag(cmd, "format", "all")
 	if len(args) == 1 {
 		if choice != "" {
-			return exit.Usagef("%s chooses among runs, and %q is one: leave one of them out", choice, args[0])
+			return exit.Usagef("--%s chooses among runs, and %q is one: leave one of them out", choice, args[0])
 		}
 		stream, err := s.Runs().ExportRun(patience, connect.NewRequest(&signalboxv1.ExportRunRequest{Project: s.Project(), Id: args[0]}))
 		return save(s, stream, err, flags.file, fmt.Sprintf("export run %q", args[0]))
@@ -74,8 +63,8 @@ func export(cmd *cobra.Command, s *session.Session, args []string, flags exportF
 	switch {
 	case choice == "":
 		return exit.Usagef("nothing to export: name a run, choose runs (--status, --workflow, --since, …), or write --all for every run")
-	case flags.all && choice != "--all" && choice != "--format":
-		return exit.Usagef("--all: all runs are selected, and %s selects some of them; leave out one of the two", choice)
+	case flags.all && choice != "all" && choice != "format":
+		return exit.Usagef("--all: all runs are selected, and --%s selects some of them; leave out one of the two", choice)
 	}
 	request, err := exportRequest(s, flags)
 	if err != nil {
@@ -86,16 +75,14 @@ func export(cmd *cobra.Command, s *session.Session, args []string, flags exportF
 }
 
 func exportRequest(s *session.Session, flags exportFlags) (*signalboxv1.ExportRunsRequest, error) {
-	chosen, err := flags.Chosen(s)
+	filter, err := flags.Filter(s)
 	if err != nil {
 		return nil, err
 	}
 	if flags.format != "" && flags.format != "csv" && flags.format != "json" {
 		return nil, exit.Usagef("--format: %q is neither csv nor json", flags.format)
 	}
-	request := &signalboxv1.ExportRunsRequest{Project: s.Project(), Format: flags.format}
-	selection.Copy(request, chosen.Conditions)
-	return request, nil
+	return &signalboxv1.ExportRunsRequest{Project: s.Project(), Filter: filter, Format: flags.format}, nil
 }
 
 // publicMode is the mode of a new file, of which the umask of the caller takes away what it forbids.

@@ -94,7 +94,7 @@ func runExamples() []example {
 		{name: "run-start-again", line: "run start shop/order -p shop --request-id order-4710", answers: answers{"StartRun": `{"run": ` + doneRun + `}`}},
 		{name: "run-start-dry-run", line: "run start shop/order -p shop --dry-run", answers: answers{"StartRun": `{"run": {"workflow": "shop/order", "version": "1.2.0"}}`}},
 		{name: "run-start-missing", line: "run start shop/ordr -p shop", answers: answers{"StartRun": `!not_found WORKFLOW_NOT_FOUND project "shop" has no workflow "shop/ordr"`}},
-		{name: "run-count", line: "run count -p shop", answers: answers{"CountRuns": `{"statuses": {"completed": "10000", "failed": "3", "waiting": "1"}, "problems": {"NO_POLLER": "1"}, "more": ["completed"]}`}},
+		{name: "run-count", line: "run count -p shop", answers: answers{"CountRuns": `{"statuses": {"completed": "10000", "failed": "3", "waiting": "1"}, "stuck": {"NO_POLLER": "1"}, "more": ["completed"]}`}},
 		{name: "run-count-empty", line: "run count -p shop", answers: answers{"CountRuns": `{}`}},
 		{name: "run-count-bucket", line: "run count -p shop --since 2d --bucket 1d", answers: answers{
 			"CountRuns": `{"buckets": [{"start": "2026-11-22T03:00:00Z", "statuses": {"completed": "12", "failed": "3"}}, {"start": "2026-11-23T03:00:00Z"}]}`,

@@ -15,7 +15,6 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
 	"github.com/signalbox-dev/signalbox/internal/cli/session"
-	"github.com/signalbox-dev/signalbox/internal/rpc/selection"
 )
 
 type countFlags struct {
@@ -30,7 +29,7 @@ func countCommand(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "count",
 		Short: "Count runs by status, and with --bucket by time of creation",
-		Long: `Count runs by status, and those that are stuck by the code of the problem. Ended runs are counted up to 10000 per status.
+		Long: `Count runs by status, and stuck runs by code. Ended runs are counted up to 10000 per status.
 
 With --bucket, runs are counted by their time of creation instead, in intervals of this length from --since to --until (now).`,
 		Example: `  signalbox run count --workflow shop/order --since 24h
@@ -48,14 +47,13 @@ With --bucket, runs are counted by their time of creation instead, in intervals 
 }
 
 func count(ctx context.Context, s *session.Session, flags countFlags) error {
-	chosen, err := flags.Chosen(s)
+	filter, err := flags.Filter(s)
 	if err != nil {
 		return err
 	}
-	request := &signalboxv1.CountRunsRequest{Project: s.Project(), RequestId: flags.request}
-	selection.Copy(request, chosen.Conditions)
+	request := &signalboxv1.CountRunsRequest{Project: s.Project(), Filter: filter, RequestId: flags.request}
 	switch {
-	case flags.bucket > 0 && chosen.Conditions.GetSince() == nil:
+	case flags.bucket > 0 && filter.GetSince() == nil:
 		return exit.Usagef("--bucket requires --since, the start of the first interval")
 	case flags.bucket > 0:
 		request.Bucket = durationpb.New(flags.bucket)
@@ -77,8 +75,8 @@ func count(ctx context.Context, s *session.Session, flags countFlags) error {
 			fields = append(fields, output.Field{Name: status, Value: value})
 		}
 	}
-	for _, code := range problems() {
-		if n := response.GetProblems()[code]; n > 0 {
+	for _, code := range stuckCodes() {
+		if n := response.GetStuck()[code]; n > 0 {
 			fields = append(fields, output.Field{Name: "stuck: " + code, Value: strconv.FormatInt(n, 10)})
 		}
 	}

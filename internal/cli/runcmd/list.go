@@ -8,7 +8,6 @@ import (
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
 	"github.com/signalbox-dev/signalbox/internal/cli/session"
-	"github.com/signalbox-dev/signalbox/internal/rpc/selection"
 )
 
 type listFlags struct {
@@ -28,7 +27,7 @@ func listCommand(s *session.Session) *cobra.Command {
 changes, is created, or ceases to match; with -o json one JSON object per line. If the server becomes unavailable, the command
 waits for it, and prints the list again if the server cannot report what has changed since. Ctrl-C ends the command.`,
 		Example: `  signalbox run list --status running,waiting
-  signalbox run list --problem any
+  signalbox run list --stuck any
   signalbox run list --error execution_missing --ended-since 1h
   signalbox run list --label order=4711
   signalbox run list --status failed --watch
@@ -96,13 +95,8 @@ func listRequest(cmd *cobra.Command, s *session.Session, flags listFlags) (*sign
 	if cmd.Flags().Changed("view") {
 		return viewRequest(cmd, s, flags)
 	}
-	chosen, err := flags.Chosen(s)
-	if err != nil {
-		return nil, err
-	}
-	request := &signalboxv1.ListRunsRequest{Project: s.Project(), RequestId: flags.request, Order: flags.by}
-	selection.Copy(request, chosen.Conditions)
-	return request, nil
+	filter, err := flags.Filter(s)
+	return &signalboxv1.ListRunsRequest{Project: s.Project(), Filter: filter, RequestId: flags.request, Order: flags.by}, err
 }
 
 // Orders are the orders of a list of runs, in the API's words.

@@ -39,13 +39,10 @@ func Statuses() []string {
 	}
 }
 
-// anyProblem stands for all codes.
-const anyProblem = "any"
-
-// problems are the codes of runs that are stuck, and the word for all of them.
-func problems() []string {
+// stuckCodes are the codes of runs that are stuck, and the word for all of them.
+func stuckCodes() []string {
 	return []string{
-		anyProblem, "IN_ANOTHER_TEMPORAL", "ENGINE_DISCONNECTED", "NO_POLLER", "POLLER_STALE", "BACKLOG", "TASK_FAILING", "POISON", "ACTIVITY_RETRYING", "NOT_STARTED",
+		"any", "IN_ANOTHER_TEMPORAL", "ENGINE_DISCONNECTED", "NO_POLLER", "POLLER_STALE", "BACKLOG", "TASK_FAILING", "POISON", "ACTIVITY_RETRYING", "NOT_STARTED",
 		"EXECUTION_MISSING", "EXECUTION_CLOSED", "TIMER_LATE", "UNKNOWN",
 	}
 }

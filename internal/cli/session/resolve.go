@@ -56,7 +56,7 @@ func (s *Session) runID(ctx context.Context, text string) (string, error) {
 	if !isPrefix(text) {
 		return text, nil
 	}
-	request := &signalboxv1.ListRunsRequest{Project: s.Project(), Text: text, PageSize: named + 1}
+	request := &signalboxv1.ListRunsRequest{Project: s.Project(), Filter: &signalboxv1.RunFilter{Text: text}, PageSize: named + 1}
 	response, err := Call(ctx, s, s.Runs().ListRuns, request, "find the run whose ID begins with %q", text)
 	if err != nil {
 		return "", err

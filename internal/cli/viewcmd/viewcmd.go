@@ -16,7 +16,6 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
 	"github.com/signalbox-dev/signalbox/internal/cli/runcmd"
 	"github.com/signalbox-dev/signalbox/internal/cli/session"
-	"github.com/signalbox-dev/signalbox/internal/rpc/selection"
 )
 
 // New returns the noun with its verbs.
@@ -64,7 +63,7 @@ func yes(b bool) string {
 
 // filterLine is the query in the words of the flags.
 func filterLine(q *signalboxv1.ViewQuery) string {
-	line := runcmd.FilterLine(q, periodText(q.GetPeriod()), periodText(q.GetEndedPeriod()))
+	line := runcmd.FilterLine(q.GetFilter(), periodText(q.GetPeriod()), periodText(q.GetEndedPeriod()))
 	if q.GetOrder() != "" && q.GetOrder() != "newest" {
 		line += ", " + q.GetOrder() + " first"
 	}
@@ -147,7 +146,7 @@ func save(cmd *cobra.Command, s *session.Session, name string, flags saveFlags) 
 }
 
 func (f *saveFlags) query(s *session.Session) (*signalboxv1.ViewQuery, error) {
-	chosen, err := f.Chosen(s)
+	filter, err := f.Filter(s)
 	if err != nil {
 		return nil, err
 	}
@@ -156,13 +155,13 @@ func (f *saveFlags) query(s *session.Session) (*signalboxv1.ViewQuery, error) {
 			return nil, err
 		}
 	}
-	q := &signalboxv1.ViewQuery{Order: f.order, Columns: f.columns}
-	selection.Copy(q, chosen.Conditions)
-	if chosen.Period != 0 {
-		q.Since, q.Period = nil, durationpb.New(chosen.Period)
+	q := &signalboxv1.ViewQuery{Filter: filter, Order: f.order, Columns: f.columns}
+	created, ended := f.Lengths()
+	if created != 0 {
+		filter.Since, q.Period = nil, durationpb.New(created)
 	}
-	if chosen.EndedPeriod != 0 {
-		q.EndedSince, q.EndedPeriod = nil, durationpb.New(chosen.EndedPeriod)
+	if ended != 0 {
+		filter.EndedSince, q.EndedPeriod = nil, durationpb.New(ended)
 	}
 	return q, nil
 }

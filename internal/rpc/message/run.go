@@ -166,7 +166,7 @@ func Counts(counts run.Counts) *signalboxv1.CountRunsResponse {
 	for i, status := range counts.More {
 		more[i] = string(status)
 	}
-	m := &signalboxv1.CountRunsResponse{Statuses: counts.Statuses, Problems: counts.Problems, More: more}
+	m := &signalboxv1.CountRunsResponse{Statuses: counts.Statuses, Stuck: counts.Stuck, More: more}
 	for _, b := range counts.Buckets {
 		m.Buckets = append(m.Buckets, &signalboxv1.RunBucket{Start: Timestamp(b.Start), Statuses: b.Statuses})
 	}

@@ -36,11 +36,10 @@ type enumeration struct {
 // enumerations returns the sets, each from the package that defines it.
 func enumerations() []enumeration {
 	return []enumeration{
-		{"RunStatus", `Run.status AwaitedRun.status RecentRun.status GridRun.status ListRunsRequest.statuses CountRunsRequest.statuses
-			CountRunsResponse.more ExportRunsRequest.statuses BatchFilter.statuses ViewQuery.statuses`, texts(run.Statuses())},
+		{"RunStatus", `Run.status AwaitedRun.status RecentRun.status GridRun.status RunFilter.statuses CountRunsResponse.more`, texts(run.Statuses())},
 		{"QueuedReason", `Run.queued_reason AwaitedRun.queued_reason`, run.QueuedReasons()},
 		{"WaitingKind", `Run.waiting_kind AwaitedRun.waiting_kind Step.waiting_kind`, run.WaitingKinds()},
-		{"Trigger", `Run.trigger ListRunsRequest.trigger CountRunsRequest.trigger ExportRunsRequest.trigger BatchFilter.trigger ViewQuery.trigger`, run.Triggers()},
+		{"Trigger", `Run.trigger RunFilter.trigger`, run.Triggers()},
 		{"Control", `Run.controls ControlState.control`, texts(control.Controls())},
 		{"StepStatus", `Step.status GridCell.status ListStepsRequest.statuses`, run.StepStatuses()},
 		{"WaitKind", `Wait.kind`, explain.Kinds()},

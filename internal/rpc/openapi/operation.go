@@ -86,6 +86,18 @@ func (o operation) arguments() []protoreflect.FieldDescriptor {
 	return slices.DeleteFunc(fieldsOf(o.method.Input()), func(f protoreflect.FieldDescriptor) bool { return slices.Contains(o.variables, f) })
 }
 
+// parameters returns the fields that are in the query. A message of the API stands for its fields there.
+func (o operation) parameters() (fields []protoreflect.FieldDescriptor) {
+	for _, field := range o.arguments() {
+		if m := field.Message(); m != nil && m.ParentFile().Package() == protos {
+			fields = append(fields, fieldsOf(m)...)
+		} else {
+			fields = append(fields, field)
+		}
+	}
+	return fields
+}
+
 // isFile reports whether the answer is a file instead of a message.
 func (o operation) isFile() bool { return o.method.Output().FullName() == "google.api.HttpBody" }
 
@@ -121,7 +133,7 @@ func (g *generator) operation(o operation) (*yaml.Node, error) {
 		parameters.Content = append(parameters.Content, parameter)
 	}
 	if !o.body {
-		for _, field := range o.arguments() {
+		for _, field := range o.parameters() {
 			parameter, err := g.parameter(field, "query", g.tables.isRequired(field))
 			if err != nil {
 				return nil, err

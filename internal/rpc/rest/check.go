@@ -15,7 +15,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 )
 
-// Check returns the parameters of the query, in order. If the query or the body contradicts the match, it returns an error that names
+// Check returns the parameters of the query with their fields, in order. If the query or the body contradicts the match, it returns an error that names
 // the parameter: one that cannot be parsed, that the request message does not have, that occurs twice, or that is also in the path or the
 // body; or a member of the body whose value differs from the path. A body that is not a JSON object passes, because its decoder describes
 // the error better.
@@ -28,25 +28,26 @@ func (m Match) Check(rawQuery string, body []byte) ([]Parameter, error) {
 	if err != nil {
 		return nil, err
 	}
-	given := map[string]string{}
-	for _, p := range query {
-		field, leaf := m.resolve(p.Name)
-		if leaf == nil {
+	given := map[protoreflect.FullName]string{}
+	for i, p := range query {
+		if p.path = m.resolve(p.Name); p.path == nil {
 			return nil, invalid(p.Name, "there is no parameter %q", p.Name)
 		}
-		if m.variable(leaf[0].Name()) != nil {
+		if m.variable(p.path[0].Name()) != nil {
 			return nil, invalid(p.Name, "parameter %q is a part of the path: leave it out of the query", p.Name)
 		}
-		if _, ok := members[leaf[0].JSONName()]; ok {
+		if _, ok := members[p.path[0].JSONName()]; ok {
 			return nil, invalid(p.Name, "parameter %q is in the body as well: give it once", p.Name)
 		}
-		if before, ok := given[field]; ok && (!leaf[len(leaf)-1].IsList() || before != p.Name) {
+		field := p.field()
+		if before, ok := given[field.FullName()]; ok && (!field.IsList() || before != p.Name) {
 			return nil, invalid(p.Name, "parameter %q is given more than once", p.Name)
 		}
-		given[field] = p.Name
-		if err := checkValue(leaf[len(leaf)-1], p); err != nil {
+		given[field.FullName()] = p.Name
+		if err := checkValue(field, p); err != nil {
 			return nil, err
 		}
+		query[i] = p
 	}
 	for _, v := range m.Variables {
 		if err := CheckVariable(v.Field.JSONName(), v.Value); err != nil {
@@ -84,7 +85,24 @@ func checkValue(field protoreflect.FieldDescriptor, p Parameter) error {
 }
 
 // Parameter is a name and a value in a query.
-type Parameter struct{ Name, Value string }
+type Parameter struct {
+	Name, Value string
+
+	// path is the field of the request, or a field of a message in the request with the field of the message.
+	path []protoreflect.FieldDescriptor
+}
+
+// field returns the field with the value.
+func (p Parameter) field() protoreflect.FieldDescriptor { return p.path[len(p.path)-1] }
+
+// name returns the path of the field, with dots.
+func (p Parameter) name() string {
+	names := make([]string, len(p.path))
+	for i, field := range p.path {
+		names[i] = string(field.Name())
+	}
+	return strings.Join(names, ".")
+}
 
 // Query returns the parameters of a query, in order. Unlike [url.ParseQuery] it drops none: text that it cannot parse is an error.
 func Query(raw string) ([]Parameter, error) {
@@ -105,29 +123,33 @@ func Query(raw string) ([]Parameter, error) {
 		if err != nil {
 			return nil, invalid(name, "the value of parameter %q cannot be decoded: %v", name, err)
 		}
-		all = append(all, Parameter{name, value})
+		all = append(all, Parameter{Name: name, Value: value})
 	}
 	return all, nil
 }
 
-// resolve returns the fields along a parameter's dotted name, and the canonical spelling of the name; none if it is unknown.
-func (m Match) resolve(name string) (canonical string, path []protoreflect.FieldDescriptor) {
-	var names []string
-	message := m.Method.Input()
-	for part := range strings.SplitSeq(name, ".") {
-		if message == nil {
-			return "", nil
+// resolve returns the field of a parameter: one of the request, or, where the query is the whole request, one of a message of the API
+// in it, which has no parameter of its own. It returns none if there is no such field.
+func (m Match) resolve(name string) []protoreflect.FieldDescriptor {
+	input := m.Method.Input()
+	if field := fieldOf(input, name); field != nil && (m.Body || !isGroup(field)) {
+		return []protoreflect.FieldDescriptor{field}
+	}
+	for i := range input.Fields().Len() {
+		outer := input.Fields().Get(i)
+		if m.Body || !isGroup(outer) {
+			continue
 		}
-		field := fieldOf(message, part)
-		if field == nil {
-			return "", nil
-		}
-		path, names = append(path, field), append(names, string(field.Name()))
-		if message = field.Message(); field.IsList() || field.IsMap() {
-			message = nil
+		if field := fieldOf(outer.Message(), name); field != nil {
+			return []protoreflect.FieldDescriptor{outer, field}
 		}
 	}
-	return strings.Join(names, "."), path
+	return nil
+}
+
+// isGroup reports whether a field is a message of the API, as opposed to a time or a length of time, which are single values.
+func isGroup(field protoreflect.FieldDescriptor) bool {
+	return field.Message() != nil && !field.IsList() && !field.IsMap() && field.Message().ParentFile().Package() == field.ParentFile().Package()
 }
 
 func fieldOf(message protoreflect.MessageDescriptor, name string) protoreflect.FieldDescriptor {

@@ -2,7 +2,6 @@ package rest
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"strings"
 
@@ -26,25 +25,26 @@ func (m method) read(r *http.Request, match Match) (proto.Message, *connect.Erro
 		problem, _ := apierror.Error(err)
 		return nil, problem
 	}
-	fields := m.request.Descriptor().Fields()
-	members, lists := map[string]any{}, map[string][]any{}
+	members := map[string]any{}
 	for _, v := range match.Variables {
 		members[v.Field.JSONName()] = v.Value
 	}
 	for _, p := range query {
-		field := fields.ByJSONName(p.Name)
-		if field == nil {
-			field = fields.ByTextName(p.Name)
+		within, field := members, p.field()
+		for _, outer := range p.path[:len(p.path)-1] {
+			inner, _ := within[outer.JSONName()].(map[string]any)
+			if inner == nil {
+				inner = map[string]any{}
+				within[outer.JSONName()] = inner
+			}
+			within = inner
 		}
-		if field == nil {
-			return nil, apierror.New(connect.CodeInvalidArgument, apperror.InvalidArgument, fmt.Sprintf("request: there is no parameter %q", p.Name))
-		}
-		name := field.JSONName()
-		members[name] = memberOf(field, p.Value)
+		value, name := memberOf(field, p.Value), field.JSONName()
 		if field.IsList() {
-			lists[name] = append(lists[name], members[name])
-			members[name] = lists[name]
+			list, _ := within[name].([]any)
+			value = append(list, value)
 		}
+		within[name] = value
 	}
 	text, err := json.Marshal(members)
 	if err != nil {

@@ -6,8 +6,10 @@
 // It adds to Vanguard: every error is a google.rpc.Status with a reason, a request is bounded before and after decompression, and a
 // method never runs for a request that could not be read (Vanguard returns the error to the caller, but passes an empty request on).
 //
+// The fields of a message in a request, such as its filter, are parameters of their own names: "statuses", not "filter.statuses".
+//
 // In Vanguard the query overrides the path, and the path overrides the body, and a path is decoded twice. Therefore this package matches
-// the request first, rejects an argument that occurs twice, and passes the canonical path to Vanguard. A request for which Vanguard selects
+// the request first, rejects an argument that occurs twice, and passes the canonical path and query to Vanguard. A request for which Vanguard selects
 // another method than this package is an internal error.
 package rest
 
@@ -20,6 +22,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"connectrpc.com/connect"
@@ -133,10 +136,16 @@ func (h *restHandler) prepare(r *http.Request, match Match) *connect.Error {
 	if e != nil {
 		return e
 	}
-	if _, err := match.Check(r.URL.RawQuery, raw); err != nil {
+	query, err := match.Check(r.URL.RawQuery, raw)
+	if err != nil {
 		problem, _ := apierror.Error(err)
 		return problem
 	}
+	named := url.Values{}
+	for _, p := range query {
+		named.Add(p.name(), p.Value)
+	}
+	r.URL.RawQuery = named.Encode()
 	r.URL.Path, r.URL.RawPath = match.Path, ""
 	r.Header.Del("Connect-Protocol-Version") // with it, Vanguard would parse the request as one of Connect's protocol
 	r.Header.Del("Content-Encoding")

@@ -3,7 +3,9 @@ package batches
 import (
 	"context"
 	"math"
+	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/batch"
@@ -80,12 +82,12 @@ func storable(b batch.Batch, ids []string) error {
 		return err
 	}
 	if b.Filter != nil {
-		for field, text := range map[string]string{
-			"version": b.Filter.Version, "text": b.Filter.Text, "parentRunId": b.Filter.ParentRunID, "replayOf": b.Filter.ReplayOf, "batchId": b.Filter.BatchID, "startedByBatchId": b.Filter.StartedByBatchID,
-			"errorType": b.Filter.ErrorType,
-		} {
-			if err := sqlrow.Storable("filter."+field, text); err != nil {
-				return err
+		for field, value := range reflect.ValueOf(*b.Filter).Fields() {
+			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+			if text, is := value.Interface().(string); is {
+				if err := sqlrow.Storable("filter."+name, text); err != nil {
+					return err
+				}
 			}
 		}
 	}

@@ -56,7 +56,10 @@ export function Series({ series }: { series: ProblemSeries | undefined }) {
 export function runsOf(p: OperatorProblem): { to: string; search: Record<string, string> } | undefined {
   const to = `/p/${encodeURIComponent(p.project)}/runs`
   if (p.kind === 'failure' && p.failureGroup !== '')
-    return { to, search: { group: p.failureGroup, ...(p.state === 'resolved' ? {} : { 'not-replayed': 'true' }) } }
-  if (p.kind === 'stuck') return { to, search: { problem: p.code } }
+    return {
+      to,
+      search: { 'failure-group': p.failureGroup, ...(p.state === 'resolved' ? {} : { 'not-replayed': 'true' }) },
+    }
+  if (p.kind === 'stuck') return { to, search: { stuck: p.code } }
   return undefined
 }

@@ -165,7 +165,7 @@ function LastGood({ run, onPick, onOther }: { run: Run; onPick: (id: string) => 
     queryKey: ['last-good', run.project, run.workflow],
     queryFn: ({ signal }) =>
       clients.runs.listRuns(
-        { project: run.project, workflow: run.workflow, statuses: ['completed'], pageSize: 5 },
+        { project: run.project, filter: { workflow: run.workflow, statuses: ['completed'] }, pageSize: 5 },
         { signal },
       ),
   })

@@ -15,7 +15,7 @@ describe('what the palette offers for a text', () => {
 
   it('is to search the lists', () => {
     expect(offered(' abc ')).toEqual(lists('abc'))
-    expect(target('abc', 'search abc')).toEqual({ page: 'runs', search: { q: 'abc' } })
+    expect(target('abc', 'search abc')).toEqual({ page: 'runs', search: { text: 'abc' } })
     expect(target('abc', 'event abc')).toEqual({ page: 'events', search: { id: 'abc' } })
     expect(target('abc', 'workflow abc')).toEqual({ page: 'workflows', search: { q: 'abc' } })
   })

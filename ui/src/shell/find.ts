@@ -32,7 +32,7 @@ export function suggestions(typed: string, project: string): Suggestion[] {
       target: { page: 'runs', search: { label: labelParameter(label) } },
     })
   found.push(
-    { value: `search ${query}`, text: `Find runs with “${query}”`, target: { page: 'runs', search: { q: query } } },
+    { value: `search ${query}`, text: `Find runs with “${query}”`, target: { page: 'runs', search: { text: query } } },
     {
       value: `event ${query}`,
       text: `Find events with the ID “${query}”`,
