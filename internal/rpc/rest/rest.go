@@ -119,7 +119,9 @@ func (h *transcoder) unmatched(w http.ResponseWriter, r *http.Request) {
 		fmt.Sprintf("method %s is not allowed here: use %s", r.Method, allowed)), http.StatusMethodNotAllowed)
 }
 
-func writeError(w http.ResponseWriter, e *connect.Error) { apierror.WriteREST(w, e, apierror.HTTPStatus(e)) }
+func writeError(w http.ResponseWriter, e *connect.Error) {
+	apierror.WriteREST(w, e, apierror.HTTPStatus(e))
+}
 
 // isJSON reports whether the body, if there is one, is declared as JSON.
 func isJSON(r *http.Request) bool {
