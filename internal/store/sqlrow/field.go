@@ -24,7 +24,7 @@ func Col(name string, value any) Field { return Field{name, value} }
 
 // Row returns fields, given as names and values that take turns.
 func Row(pairs ...any) Fields {
-	fields := make(Fields, len(pairs)/2)
+	fields := make(Fields, (len(pairs)+1)/2) // a name without a value panics below
 	for i := range fields {
 		name, _ := pairs[2*i].(string)
 		fields[i] = Field{name, pairs[2*i+1]}
