@@ -100,6 +100,7 @@ func eventExamples() []example {
 		{name: "event-send-json", line: "event send --type com.example.paid --source /shop --id e1 -o json", answers: answers{"PublishEvents": `{"accepted": [{"id": "e1", "source": "/shop", "position": "4713", "duplicate": true}]}`}},
 		{name: "event-list-empty", line: "event list -p shop", answers: answers{"ListEvents": `{}`}},
 		{name: "event-show", line: "event show 5f0c", answers: answers{"GetEvent": `{"event": ` + event + `, "deliveries": ` + deliveries + `}`}},
+		{name: "event-show-missed", line: "event show 5f0c", answers: answers{"GetEvent": `{"event": ` + event + `, "missed": [{"runId": "` + openID + `", "workflow": "shop/order", "version": "1.2.0", "step": "6", "task": "awaitPayment", "since": "2026-11-24T02:16:00Z", "reason": "data.orderId is 4711, not 4712"}]}`}},
 		{name: "event-show-rejected", line: "event show x", answers: answers{"GetEvent": `{"event": ` + rejected + `}`}},
 		{name: "event-show-nothing", line: "event show"},
 		{name: "event-redeliver", line: "event redeliver --position 4711", answers: answers{"RedeliverEvent": `{"deliveries": ` + deliveries + `}`}},

@@ -176,6 +176,9 @@ func connectRequest(r *http.Request, match Match, body []byte) *http.Request {
 		}
 	}
 	call.Header.Del(timeoutHeader) // the context has the deadline
+	if !match.Method.IsStreamingServer() {
+		call.Header["Accept-Encoding"] = r.Header.Values("Accept-Encoding") // for the compression around serveUnary
+	}
 	call.Header.Set("Content-Type", kind)
 	return call
 }
@@ -183,6 +186,7 @@ func connectRequest(r *http.Request, match Match, body []byte) *http.Request {
 // serveUnary calls a method that returns a message.
 func (h *transcoder) serveUnary(w http.ResponseWriter, r *http.Request) {
 	c, _ := r.Context().Value(callKey{}).(*call)
+	r.Header.Del("Accept-Encoding") // otherwise Connect would compress the answer, too
 	a := &answer{ResponseWriter: w, success: http.StatusOK}
 	if c.match.events {
 		a.success = http.StatusAccepted

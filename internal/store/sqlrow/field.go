@@ -24,7 +24,8 @@ func Col(name string, value any) Field { return Field{name, value} }
 
 // Row returns fields, given as names and values that take turns.
 func Row(pairs ...any) Fields {
-	fields := make(Fields, (len(pairs)+1)/2) // a name without a value panics below
+	n := (len(pairs) + 1) / 2      // a name without a value panics below
+	fields := make(Fields, n, 2*n) // callers append the columns that not all rows have
 	for i := range fields {
 		name, _ := pairs[2*i].(string)
 		fields[i] = Field{name, pairs[2*i+1]}
