@@ -45,16 +45,14 @@ func timeOf(src any) (time.Time, error) {
 	}
 }
 
-// Nanos returns the nanoseconds of a time below its microsecond, which [Micros] omits.
-func Nanos(t time.Time) int { return t.Nanosecond() % int(time.Microsecond) }
-
-// NanosInto scans the result of [Nanos] and adds it to a time that [TimeInto] has scanned from an earlier column.
+// NanosInto scans the nanoseconds of a time below its microsecond, which [Micros] omits, and adds them to a time that [TimeInto] has scanned
+// from an earlier column.
 func NanosInto(to *time.Time) Value { return nanosInto{to} }
 
 type nanosInto struct{ to *time.Time }
 
 // Stored implements [Value].
-func (n nanosInto) Stored() (any, error) { return Nanos(*n.to), nil }
+func (n nanosInto) Stored() (any, error) { return n.to.Nanosecond() % int(time.Microsecond), nil }
 
 func (nanosInto) kind() string { return number }
 
@@ -111,14 +109,19 @@ func Raw(raw json.RawMessage) any {
 // RawInto scans the result of [Raw], and stores it.
 func RawInto(to *json.RawMessage) Value { return value[json.RawMessage]{to, rawOf, storedRaw, text} }
 
-// MendedRawInto scans the result of [MendedRaw], and stores it.
+// MendedRawInto is [RawInto] for text that must be storable.
 func MendedRawInto(to *json.RawMessage) Value {
 	return value[json.RawMessage]{to, rawOf, storedMendedRaw, text}
 }
 
 func storedRaw(raw json.RawMessage) (any, error) { return Raw(raw), nil }
 
-func storedMendedRaw(raw json.RawMessage) (any, error) { return MendedRaw(raw), nil }
+func storedMendedRaw(raw json.RawMessage) (any, error) {
+	if raw == nil {
+		return nil, nil
+	}
+	return Mended(string(raw)), nil
+}
 
 func rawOf(src any) (json.RawMessage, error) {
 	given, ok, err := textOf(src)
@@ -206,12 +209,4 @@ func textOrNull(s string) (any, error) {
 		return nil, nil
 	}
 	return s, nil
-}
-
-// MendedRaw is [Raw] for text that must be storable.
-func MendedRaw(raw json.RawMessage) any {
-	if raw == nil {
-		return nil
-	}
-	return Mended(string(raw))
 }
