@@ -56,13 +56,16 @@ func listAnnotations(ctx context.Context, s *session.Session, request *signalbox
 		s.Note("no annotations match in project %s", s.Project())
 		return nil
 	}
-	rows := make([][]string, len(response.GetAnnotations()))
+	rows := make([]output.Row, len(response.GetAnnotations()))
 	for i, a := range response.GetAnnotations() {
 		end := "not yet"
 		if a.GetEnd() != nil {
 			end = output.Moment(a.GetEnd())
 		}
-		rows[i] = []string{a.GetKind(), output.Moment(a.GetStart()), end, a.GetTitle(), a.GetDetail()}
+		rows[i] = output.Cells(
+			"KIND", a.GetKind(), "START", output.Moment(a.GetStart()), "END", end, "TITLE", a.GetTitle(),
+			"DETAIL", a.GetDetail(),
+		)
 	}
-	return output.Rows(s.Out, s.Format(), s.Style(), output.Columns("KIND", "START", "END", "TITLE", "DETAIL"), rows)
+	return output.Rows(s.Out, s.Format(), s.Style(), rows)
 }

@@ -52,12 +52,12 @@ func listAudit(ctx context.Context, s *session.Session, flags auditFlags) error 
 	}
 	return session.Listing[*signalboxv1.AuditEntry]{
 		Thing: "entry", None: noEntries(s.Project()),
-		Columns: output.Columns("+ID", "TIME", "ACTOR", "+KIND", "ACTION", "SUBJECT", "REASON", "+PROJECT", "+DETAIL"),
-		Row: func(entry *signalboxv1.AuditEntry) []string {
-			return []string{
-				fmt.Sprint(entry.GetId()), output.Moment(entry.GetTime()), entry.GetActor(), entry.GetActorKind(),
-				entry.GetAction(), entry.GetSubject(), entry.GetReason(), entry.GetProject(), entry.GetDetail().GetJson(),
-			}
+		Row: func(entry *signalboxv1.AuditEntry) output.Row {
+			return output.Cells(
+				"+ID", fmt.Sprint(entry.GetId()), "TIME", output.Moment(entry.GetTime()), "ACTOR", entry.GetActor(),
+				"+KIND", entry.GetActorKind(), "ACTION", entry.GetAction(), "SUBJECT", entry.GetSubject(),
+				"REASON", entry.GetReason(), "+PROJECT", entry.GetProject(), "+DETAIL", entry.GetDetail().GetJson(),
+			)
 		},
 	}.List(s, flags.limit, func(size int32, token string) ([]*signalboxv1.AuditEntry, string, error) {
 		response, err := session.Call(ctx, s, s.Audit().ListAudit, &signalboxv1.ListAuditRequest{

@@ -38,7 +38,7 @@ func contextListCommand(s *session.Session) *cobra.Command {
 				return err
 			}
 			found := []listed{}
-			rows := [][]string{}
+			rows := []output.Row{}
 			for _, name := range file.Names() {
 				item := listed{Name: name, Current: name == file.Current, Context: file.Contexts[name]}
 				found = append(found, item)
@@ -46,7 +46,9 @@ func contextListCommand(s *session.Session) *cobra.Command {
 				if item.Current {
 					mark = "*"
 				}
-				rows = append(rows, []string{mark, name, item.Address, item.Project})
+				rows = append(rows, output.Cells(
+					"CURRENT", mark, "NAME", name, "ADDRESS", item.Address, "PROJECT", item.Project,
+				))
 			}
 			if s.Format().Structured() {
 				return output.Value(s.Out, s.Format(), found)
@@ -55,7 +57,7 @@ func contextListCommand(s *session.Session) *cobra.Command {
 				s.Note("no contexts; create one: %s", s.Command("context set NAME --address HOST:PORT"))
 				return nil
 			}
-			return output.Rows(s.Out, s.Format(), s.Style(), output.Columns("CURRENT", "NAME", "ADDRESS", "PROJECT"), rows)
+			return output.Rows(s.Out, s.Format(), s.Style(), rows)
 		},
 	}
 	s.BindOutput(cmd)

@@ -45,11 +45,12 @@ func listProjects(ctx context.Context, s *session.Session) error {
 	}
 	return session.Listing[*signalboxv1.Project]{
 		Thing: "project", None: "no projects in which you have a role",
-		Columns: output.Columns("PROJECT", "DESCRIPTION", "+TASK QUEUE", "ROLES", "CREATED"),
-		Row: func(project *signalboxv1.Project) []string {
-			return []string{
-				project.GetName(), project.GetDescription(), project.GetTaskQueue(), strings.Join(project.GetRoles(), ", "), output.Moment(project.GetCreateTime()),
-			}
+		Row: func(project *signalboxv1.Project) output.Row {
+			return output.Cells(
+				"PROJECT", project.GetName(), "DESCRIPTION", project.GetDescription(),
+				"+TASK QUEUE", project.GetTaskQueue(), "ROLES", strings.Join(project.GetRoles(), ", "),
+				"CREATED", output.Moment(project.GetCreateTime()),
+			)
 		},
 	}.Print(s, projects, false)
 }

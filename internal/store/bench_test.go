@@ -332,7 +332,7 @@ func insertLabelled(b *testing.B, o store.Options, first, count int) {
 		}
 	}
 	require.NoError(b, db.Write(b.Context(), "test", func(ctx context.Context, c sqldb.Conn) error {
-		_, err := sqlrow.InsertMany(ctx, c, db.Dialect(), "runs", crowdColumns, ``, list, crowdRow)
+		_, err := sqlrow.InsertMany(ctx, c, db.Dialect(), "runs", ``, list, crowdRow)
 		if err != nil {
 			return err
 		}

@@ -18,7 +18,7 @@ func (s *Store) ListRuns(ctx context.Context, f run.Filter) (list []run.Run, err
 		if err != nil {
 			return err
 		}
-		query, args := runrow.Page(f, headColumns, spread)
+		query, args := runrow.Page(f, sqlrow.Columns(headFields), spread)
 		list, err = sqlrow.Collect(ctx, c, query, args, scanHead)
 		if err == nil && len(list) == 0 {
 			return needProjectOf(ctx, c, f)

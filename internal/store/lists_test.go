@@ -20,12 +20,14 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store/storetest"
 )
 
-// crowdColumns are the columns of the rows that crowdRow returns.
-const crowdColumns = `id, project, workflow, version, document_hash, status, queued_reason, waiting_kind, cancel_requested,
-cancel_reason, request_id, trigger_kind, actor, created_at, steps_total, steps_done, sequence, position, state_position, interpreter, execution_id`
-
-func crowdRow(r run.Run) ([]any, error) {
-	return []any{r.ID, r.Project, r.Workflow, r.Version, "h", r.Status, "", "", false, "", r.RequestID, r.Trigger, "", r.CreatedAt.UnixMicro(), 0, 0, 1, 0, 0, 1, ""}, nil
+func crowdRow(r run.Run) sqlrow.Fields {
+	return sqlrow.Row(
+		"id", r.ID, "project", r.Project, "workflow", r.Workflow, "version", r.Version, "document_hash", "h",
+		"status", r.Status, "queued_reason", "", "waiting_kind", "", "cancel_requested", false, "cancel_reason", "",
+		"request_id", r.RequestID, "trigger_kind", r.Trigger, "actor", "", "created_at", r.CreatedAt.UnixMicro(),
+		"steps_total", 0, "steps_done", 0, "sequence", 1, "position", 0, "state_position", 0, "interpreter", 1,
+		"execution_id", "",
+	)
 }
 
 // crowd creates so many runs that lists use other plans than for few: one per minute, most with IDs that contain their
@@ -68,7 +70,7 @@ func crowd(t *testing.T, o store.Options) (list []run.Run) {
 	db, err := sqldb.Open(t.Context(), sqldb.Options{Driver: o.Driver, DSN: o.DSN, MaxConns: 1, CallTimeout: patience})
 	require.NoError(t, err)
 	require.NoError(t, db.Write(t.Context(), "test", func(ctx context.Context, c sqldb.Conn) error {
-		_, err := sqlrow.InsertMany(ctx, c, db.Dialect(), "runs", crowdColumns, ``, list, crowdRow)
+		_, err := sqlrow.InsertMany(ctx, c, db.Dialect(), "runs", ``, list, crowdRow)
 		if err != nil {
 			return err
 		}

@@ -148,7 +148,7 @@ func (s *Store) ListQueued(ctx context.Context, f run.QueueFilter) (list []run.R
 		w.Is("expires_at", "<=", f.ExpiredAt.UnixMicro())
 	}
 	err = s.db.Read(ctx, "list the queue", func(ctx context.Context, c sqldb.Conn) (err error) {
-		list, err = sqlrow.Collect(ctx, c, `SELECT `+headColumns+` FROM runs`+w.String()+` ORDER BY created_at, id`+sqlrow.Limit(f.Limit), w.Args, scanHead)
+		list, err = sqlrow.Collect(ctx, c, `SELECT `+sqlrow.Columns(headFields)+` FROM runs`+w.String()+` ORDER BY created_at, id`+sqlrow.Limit(f.Limit), w.Args, scanHead)
 		return err
 	})
 	return list, err

@@ -48,13 +48,15 @@ func listCommand(s *session.Session) *cobra.Command {
 
 func list(ctx context.Context, s *session.Session, statuses []string, limit int) error {
 	return session.Listing[*signalboxv1.Batch]{
-		Thing:   "batch",
-		Columns: output.Columns("ID", "ACTION", "STATUS", "RUNS", "OUTCOMES", "AGE", "+CREATED", "+ENDED", "+FILTER", "+ACTOR", "+WAITING", "REASON"),
-		Row: func(b *signalboxv1.Batch) []string {
-			return []string{
-				b.GetId(), action(b), b.GetStatus(), counts(b), outcomeCounts(b), s.Age(b.GetCreateTime()), output.Moment(b.GetCreateTime()),
-				output.Moment(b.GetEndTime()), filterLine(b.GetFilter()), b.GetActor(), b.GetWaiting(), b.GetReason(),
-			}
+		Thing: "batch",
+		Row: func(b *signalboxv1.Batch) output.Row {
+			return output.Cells(
+				"ID", b.GetId(), "ACTION", action(b), "STATUS", b.GetStatus(), "RUNS", counts(b),
+				"OUTCOMES", outcomeCounts(b), "AGE", s.Age(b.GetCreateTime()),
+				"+CREATED", output.Moment(b.GetCreateTime()), "+ENDED", output.Moment(b.GetEndTime()),
+				"+FILTER", filterLine(b.GetFilter()), "+ACTOR", b.GetActor(), "+WAITING", b.GetWaiting(),
+				"REASON", b.GetReason(),
+			)
 		},
 	}.List(s, limit, func(size int32, token string) ([]*signalboxv1.Batch, string, error) {
 		response, err := session.Call(ctx, s, s.Batches().ListBatches, &signalboxv1.ListBatchesRequest{
@@ -116,10 +118,12 @@ func listItems(ctx context.Context, s *session.Session, id, status, outcome stri
 		}
 	}
 	return session.Listing[*signalboxv1.BatchItem]{
-		Thing:   "run",
-		Columns: output.Columns("RUN", "STATUS", "NEW RUN", "OUTCOME", "+ENDED", "REASON"),
-		Row: func(item *signalboxv1.BatchItem) []string {
-			return []string{item.GetRunId(), item.GetStatus(), item.GetNewRunId(), item.GetOutcome(), output.Moment(item.GetEndTime()), item.GetError()}
+		Thing: "run",
+		Row: func(item *signalboxv1.BatchItem) output.Row {
+			return output.Cells(
+				"RUN", item.GetRunId(), "STATUS", item.GetStatus(), "NEW RUN", item.GetNewRunId(),
+				"OUTCOME", item.GetOutcome(), "+ENDED", output.Moment(item.GetEndTime()), "REASON", item.GetError(),
+			)
 		},
 	}.List(s, limit, func(size int32, token string) ([]*signalboxv1.BatchItem, string, error) {
 		response, err := session.Call(ctx, s, s.Batches().ListBatchItems, &signalboxv1.ListBatchItemsRequest{

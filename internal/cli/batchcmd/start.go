@@ -207,11 +207,14 @@ func PrintPreview(s *session.Session, unchanged int64, refused []*signalboxv1.In
 	if len(refused) == 0 {
 		return nil
 	}
-	var rows [][]string
+	var rows []output.Row
 	for _, i := range refused {
-		rows = append(rows, []string{i.GetReason(), fmt.Sprint(i.GetCount()), strings.Join(i.GetSampleRunIds(), " ")})
+		rows = append(rows, output.Cells(
+			"REFUSED", i.GetReason(), "RUNS", fmt.Sprint(i.GetCount()),
+			"SUCH AS", strings.Join(i.GetSampleRunIds(), " "),
+		))
 	}
-	return output.Rows(s.Out, s.Format(), s.Style(), output.Columns("REFUSED", "RUNS", "SUCH AS"), rows)
+	return output.Rows(s.Out, s.Format(), s.Style(), rows)
 }
 
 // untilEnd polls a batch until it has ended. While the server is unavailable, it continues to poll.

@@ -74,15 +74,16 @@ func reconcile(ctx context.Context, s *session.Session, dryRun bool) error {
 		s.Note("nothing to do: %s", checked)
 		return nil
 	}
-	rows := make([][]string, len(report.GetItems()))
+	rows := make([]output.Row, len(report.GetItems()))
 	for i, item := range report.GetItems() {
-		rows[i] = []string{
-			item.GetAction(), item.GetKind(), item.GetProject(), item.GetWorkflowId(), done(item, dryRun), item.GetRunId(), ownerLine(item.GetOwner()), item.GetReason(),
-		}
+		rows[i] = output.Cells(
+			"ACTION", item.GetAction(), "KIND", item.GetKind(), "PROJECT", item.GetProject(),
+			"WORKFLOW", item.GetWorkflowId(), "DONE", done(item, dryRun), "+EXECUTION", item.GetRunId(),
+			"+OWNER", ownerLine(item.GetOwner()), "REASON", item.GetReason(),
+		)
 	}
 	s.Note("%s", checked)
-	return output.Rows(s.Out, s.Format(), s.Style(),
-		output.Columns("ACTION", "KIND", "PROJECT", "WORKFLOW", "DONE", "+EXECUTION", "+OWNER", "REASON"), rows)
+	return output.Rows(s.Out, s.Format(), s.Style(), rows)
 }
 
 // done reports whether something was done.

@@ -73,15 +73,15 @@ func list(ctx context.Context, s *session.Session, wanted []string) error {
 	}
 	return session.Listing[*signalboxv1.Dispatcher]{
 		Thing: "dispatcher",
-		Columns: output.Columns("PROJECT", "STATE", "OWNER", "LEASE", "PENDING", "LAG",
-			"+TASK QUEUE", "+HEAD", "+ROUTED", "+EXECUTION", "+HISTORY", "DETAIL"),
-		Row: func(d *signalboxv1.Dispatcher) []string {
+		Row: func(d *signalboxv1.Dispatcher) output.Row {
 			progress := d.GetProgress()
-			return []string{
-				d.GetProject(), d.GetState(), owner(d), leaseLine(d), number(progress != nil, progress.GetPending()), lag(progress),
-				d.GetTaskQueue(), number(progress != nil, progress.GetHead()), number(progress != nil, progress.GetRouted()),
-				d.GetExecution().GetRunId(), historyLength(d), d.GetDetail(),
-			}
+			return output.Cells(
+				"PROJECT", d.GetProject(), "STATE", d.GetState(), "OWNER", owner(d), "LEASE", leaseLine(d),
+				"PENDING", number(progress != nil, progress.GetPending()), "LAG", lag(progress),
+				"+TASK QUEUE", d.GetTaskQueue(), "+HEAD", number(progress != nil, progress.GetHead()),
+				"+ROUTED", number(progress != nil, progress.GetRouted()), "+EXECUTION", d.GetExecution().GetRunId(),
+				"+HISTORY", historyLength(d), "DETAIL", d.GetDetail(),
+			)
 		},
 	}.Print(s, found, false)
 }

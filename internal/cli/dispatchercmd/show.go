@@ -104,15 +104,18 @@ func printWorkers(s *session.Session, d *signalboxv1.Dispatcher) error {
 	if err := s.Heading("registered workers"); err != nil {
 		return err
 	}
-	rows := make([][]string, len(workers))
+	rows := make([]output.Row, len(workers))
 	for i, w := range workers {
 		missed := ""
 		if w.GetMissed() > 0 {
 			missed = output.Count(int64(w.GetMissed()), "heartbeat") + " missed"
 		}
-		rows[i] = []string{w.GetServerId(), w.GetBuild(), s.Age(w.GetRegisterTime()), output.Moment(w.GetRegisterTime()), missed}
+		rows[i] = output.Cells(
+			"SERVER", w.GetServerId(), "BUILD", w.GetBuild(), "AGE", s.Age(w.GetRegisterTime()),
+			"+REGISTERED", output.Moment(w.GetRegisterTime()), "MISSED", missed,
+		)
 	}
-	return output.Rows(s.Out, s.Format(), s.Style(), output.Columns("SERVER", "BUILD", "AGE", "+REGISTERED", "MISSED"), rows)
+	return output.Rows(s.Out, s.Format(), s.Style(), rows)
 }
 
 func printOwners(s *session.Session, owners []*signalboxv1.OwnerChange) error {
@@ -122,12 +125,13 @@ func printOwners(s *session.Session, owners []*signalboxv1.OwnerChange) error {
 	if err := s.Heading("owners"); err != nil {
 		return err
 	}
-	rows := make([][]string, len(owners))
+	rows := make([]output.Row, len(owners))
 	for i, o := range owners {
-		rows[i] = []string{
-			output.Moment(o.GetTime()), o.GetHow(), ownerLine(o.GetOwner()), ownerLine(o.GetPrevious()), o.GetRunId(), o.GetEndedRunId(), o.GetReason(),
-		}
+		rows[i] = output.Cells(
+			"SINCE", output.Moment(o.GetTime()), "OUTCOME", o.GetHow(), "OWNER", ownerLine(o.GetOwner()),
+			"PREVIOUS", ownerLine(o.GetPrevious()), "+EXECUTION", o.GetRunId(), "+ENDED", o.GetEndedRunId(),
+			"REASON", o.GetReason(),
+		)
 	}
-	return output.Rows(s.Out, s.Format(), s.Style(),
-		output.Columns("SINCE", "OUTCOME", "OWNER", "PREVIOUS", "+EXECUTION", "+ENDED", "REASON"), rows)
+	return output.Rows(s.Out, s.Format(), s.Style(), rows)
 }

@@ -79,19 +79,20 @@ func (n *named) get(ctx context.Context, s *session.Session, doing string) (*sig
 
 // printDeliveries prints a table. Ages are by this machine's clock.
 func printDeliveries(s *session.Session, deliveries []*signalboxv1.Delivery) error {
-	rows := make([][]string, len(deliveries))
+	rows := make([]output.Row, len(deliveries))
 	for i, d := range deliveries {
 		target := "run " + d.GetRunId()
 		if d.GetWorkflow() != "" {
 			target = d.GetWorkflow() + " " + d.GetVersion()
 		}
-		rows[i] = []string{
-			d.GetId(), d.GetKind(), target, d.GetStatus(), fmt.Sprint(d.GetAttempts()), next(s, d), d.GetRunId(),
-			strings.Trim(fmt.Sprint(d.GetPositions()), "[]"), output.Moment(d.GetCreateTime()), output.Moment(d.GetUpdateTime()), d.GetReason(),
-		}
+		rows[i] = output.Cells(
+			"DELIVERY", d.GetId(), "KIND", d.GetKind(), "TARGET", target, "STATUS", d.GetStatus(),
+			"ATTEMPTS", fmt.Sprint(d.GetAttempts()), "NEXT", next(s, d), "+RUN", d.GetRunId(),
+			"+EVENTS", strings.Trim(fmt.Sprint(d.GetPositions()), "[]"), "+CREATED", output.Moment(d.GetCreateTime()),
+			"+UPDATED", output.Moment(d.GetUpdateTime()), "REASON", d.GetReason(),
+		)
 	}
-	return output.Rows(s.Out, s.Format(), s.Style(),
-		output.Columns("DELIVERY", "KIND", "TARGET", "STATUS", "ATTEMPTS", "NEXT", "+RUN", "+EVENTS", "+CREATED", "+UPDATED", "REASON"), rows)
+	return output.Rows(s.Out, s.Format(), s.Style(), rows)
 }
 
 // next is when a pending delivery is tried again.

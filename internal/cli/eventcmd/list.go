@@ -71,12 +71,13 @@ func list(ctx context.Context, s *session.Session, flags filterFlags, limit int)
 	}
 	return session.Listing[*signalboxv1.Event]{
 		Thing: "event", None: "no events match in project " + s.Project(),
-		Columns: output.Columns("POSITION", "ID", "TYPE", "SOURCE", "+SUBJECT", "STATUS", "AGE", "+RECEIVED", "+TIME", "+ACTOR", "REASON"),
-		Row: func(e *signalboxv1.Event) []string {
-			return []string{
-				fmt.Sprint(e.GetPosition()), e.GetId(), e.GetType(), e.GetSource(), e.GetSubject(), e.GetStatus(), s.Age(e.GetReceiveTime()),
-				output.Moment(e.GetReceiveTime()), output.Moment(e.GetTime()), e.GetActor(), e.GetReason(),
-			}
+		Row: func(e *signalboxv1.Event) output.Row {
+			return output.Cells(
+				"POSITION", fmt.Sprint(e.GetPosition()), "ID", e.GetId(), "TYPE", e.GetType(), "SOURCE", e.GetSource(),
+				"+SUBJECT", e.GetSubject(), "STATUS", e.GetStatus(), "AGE", s.Age(e.GetReceiveTime()),
+				"+RECEIVED", output.Moment(e.GetReceiveTime()), "+TIME", output.Moment(e.GetTime()),
+				"+ACTOR", e.GetActor(), "REASON", e.GetReason(),
+			)
 		},
 	}.List(s, limit, fetch)
 }

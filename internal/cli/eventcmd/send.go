@@ -173,7 +173,7 @@ func showAccepted(s *session.Session, response *signalboxv1.PublishEventsRespons
 	if s.Format().Structured() {
 		return output.Message(s.Out, s.Format(), response)
 	}
-	rows := make([][]string, len(response.GetAccepted()))
+	rows := make([]output.Row, len(response.GetAccepted()))
 	for i, a := range response.GetAccepted() {
 		result := "accepted"
 		switch {
@@ -182,9 +182,11 @@ func showAccepted(s *session.Session, response *signalboxv1.PublishEventsRespons
 		case a.GetDuplicate():
 			result = "duplicate"
 		}
-		rows[i] = []string{fmt.Sprint(a.GetPosition()), a.GetId(), a.GetSource(), result}
+		rows[i] = output.Cells(
+			"POSITION", fmt.Sprint(a.GetPosition()), "ID", a.GetId(), "SOURCE", a.GetSource(), "RESULT", result,
+		)
 	}
-	return output.Rows(s.Out, s.Format(), s.Style(), output.Columns("POSITION", "ID", "SOURCE", "RESULT"), rows)
+	return output.Rows(s.Out, s.Format(), s.Style(), rows)
 }
 
 // publish sends the events in as few requests as the default limits of servers allow, and returns one answer for all of them.

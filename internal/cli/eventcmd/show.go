@@ -68,7 +68,7 @@ func printEvent(s *session.Session, found *signalboxv1.GetEventResponse) error {
 }
 
 func printMissed(s *session.Session, missed []*signalboxv1.MissedListener) error {
-	rows := make([][]string, len(missed))
+	rows := make([]output.Row, len(missed))
 	for i, m := range missed {
 		step, since := "not recorded yet", "unknown"
 		if m.GetStep() > 0 {
@@ -77,9 +77,12 @@ func printMissed(s *session.Session, missed []*signalboxv1.MissedListener) error
 		if m.GetSince() != nil {
 			since = output.Span(s.Now().Sub(m.GetSince().AsTime()))
 		}
-		rows[i] = []string{m.GetRunId(), m.GetWorkflow(), m.GetVersion(), terminal.Line(step), since, terminal.Line(m.GetReason())}
+		rows[i] = output.Cells(
+			"RUN", m.GetRunId(), "+WORKFLOW", m.GetWorkflow(), "+VERSION", m.GetVersion(), "STEP", terminal.Line(step),
+			"WAITING", since, "REASON", terminal.Line(m.GetReason()),
+		)
 	}
-	return output.Rows(s.Out, s.Format(), s.Style(), output.Columns("RUN", "+WORKFLOW", "+VERSION", "STEP", "WAITING", "REASON"), rows)
+	return output.Rows(s.Out, s.Format(), s.Style(), rows)
 }
 
 func eventFields(e *signalboxv1.Event, wide bool) []output.Field {

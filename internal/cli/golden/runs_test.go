@@ -18,7 +18,8 @@ const (
 		"failedStep": {"number": "12", "path": "/pay[3]", "task": "pay", "pointer": "/do/3/pay", "attempts": 5}, "input": {"json": "null"}}`
 	queuedRun = `{"id": "0199a4f3-1111-7c54-8a3c-5a0d1e0b7f13", "project": "shop", "workflow": "shop/order", "version": "1.2.0", "status": "queued", "queuedReason": "concurrency", "queuePosition": "3",
 		"createTime": "2026-11-24T02:59:48Z", "queueExpireTime": "2026-11-24T03:59:48Z", "requestId": "order-4712", "actor": "checkout", "trigger": "api", "cancelRequested": true, "cancelReason": "ordered twice"}`
-	oldRun  = `{"id": "0199a4f0-2222-7c54-8a3c-5a0d1e0b7f14", "project": "shop", "workflow": "shop/order", "version": "1.2.0", "status": "running", "trigger": "api"}`
+	oldRun = `{"id": "0199a4f0-2222-7c54-8a3c-5a0d1e0b7f14", "project": "shop", "workflow": "shop/order", "version": "1.2.0", "status": "running", "trigger": "api",
+		"behind": {"since": "2026-11-24T02:50:00Z", "reason": "the rows lack the end of the run"}}`
 	doneRun = `{"id": "0199a4ef-3333-7c54-8a3c-5a0d1e0b7f15", "project": "shop", "workflow": "shop/order", "version": "1.2.0", "status": "completed", "stepsTotal": "2", "stepsDone": "2", "sequence": "9",
 		"createTime": "2026-11-24T02:58:00Z", "startTime": "2026-11-24T02:58:00.1Z", "endTime": "2026-11-24T02:58:01.6Z", "requestId": "order-4710", "actor": "checkout", "trigger": "api",
 		"input": {"json": "{\"order\": 4710}"}, "output": {"json": "{\"paid\": true}"}}`
@@ -118,7 +119,7 @@ func runExamples() []example {
 		{name: "run-value-wrong", line: "run value " + openID + " 1 error"},
 		{name: "run-value-gone", line: "run value " + openID + " 1 output", answers: answers{"GetStepValue": `!not_found VALUE_NOT_RECORDED the output of step 1 of run "` + openID + `" is not available whole: Temporal does not have the history of its execution any more`}},
 		{name: "run-summary", line: "run summary " + openID, answers: answers{"SummarizeSteps": `{"tasks": [
-			{"pointer": "/do/1/pay", "task": "pay", "kind": "call", "statuses": {"failed": "2", "completed": "3"}, "attempts": "9", "firstFailed": "4", "total": "3s", "longest": "1s", "firstStartTime": "2026-11-24T02:58:00Z"},
+			{"pointer": "/do/1/pay", "task": "pay", "kind": "call", "statuses": {"failed": "2", "completed": "3"}, "attempts": "9", "firstFailed": "4", "total": "3s", "longest": "1s", "firstStartTime": "2026-11-24T02:58:00Z", "lastEndTime": "2026-11-24T02:58:03Z"},
 			{"pointer": "/do/2/each", "task": "each", "kind": "set", "statuses": {"completed": "7"}, "notListed": "2"}]}`}},
 		{name: "run-summary-empty", line: "run summary " + openID, answers: answers{"SummarizeSteps": `{}`}},
 		{name: "run-waits", line: "run waits " + openID, answers: answers{"ListWaits": `{"waits": [{"kind": "paused", "what": "unpause: the run is paused"},

@@ -20,6 +20,7 @@ func workflowExamples() []example {
 		"startedBy": "schedule", "preview": [{"reason": "RUN_ENDED", "count": "1", "sampleRunIds": ["` + doneID + `"]}], "timer": {"every": "3600s", "unknownBecause": "Temporal is unavailable"}}`
 	return []example{
 		{name: "workflow-list", line: "workflow list -p shop", answers: answers{"ListWorkflows": `{"workflows": [` + draft + "," + order + "," + refund + `]}`}},
+		{name: "workflow-list-all-projects", line: "workflow list --all-projects", answers: answers{"FindWorkflows": `{"workflows": [{"project": "shop", ` + order[1:] + `, {"project": "shop", ` + refund[1:] + `, {"project": "billing", ` + draft[1:] + `]}`}},
 		{name: "workflow-list-empty", line: "workflow list -p shop", answers: answers{"ListWorkflows": `{}`}},
 		{name: "workflow-show", line: "workflow show shop/order", answers: answers{"GetWorkflow": `{"workflow": ` + order + `, ` + version + `, "timer": {"cron": "0 3 * * *", "nextTimes": ["2026-11-25T03:00:00Z"], "lastTime": "2026-11-24T03:00:00Z", "fired": "12", "missed": "1"}}`}},
 		{name: "workflow-show-without-runs", line: "workflow show shop/refund-of-orders-of-the-previous-business-year", answers: answers{

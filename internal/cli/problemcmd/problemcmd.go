@@ -86,13 +86,14 @@ func list(ctx context.Context, s *session.Session, flags listFlags) error {
 	}
 	return session.Listing[*signalboxv1.OperatorProblem]{
 		Thing: "problem",
-		Columns: output.Columns("ID", "STATE", "PROJECT", "TITLE", "WHERE", "COUNT", "NOT REPLAYED", "FIRST", "LAST", "OWNER",
-			"+VERSIONS", "+CODE", "+CAUSE", "+ACKNOWLEDGED BY", "+REVISION", "+NOTE"),
-		Row: func(p *signalboxv1.OperatorProblem) []string {
-			return []string{
-				p.GetId(), p.GetState(), p.GetProject(), p.GetTitle(), where(p), count(p), notReplayed(p), output.Moment(p.GetFirstTime()), output.Moment(p.GetLastTime()),
-				p.GetOwner(), versions(p), p.GetCode(), p.GetCause(), p.GetAcknowledger(), fmt.Sprint(p.GetRevision()), p.GetNote(),
-			}
+		Row: func(p *signalboxv1.OperatorProblem) output.Row {
+			return output.Cells(
+				"ID", p.GetId(), "STATE", p.GetState(), "PROJECT", p.GetProject(), "TITLE", p.GetTitle(),
+				"WHERE", where(p), "COUNT", count(p), "NOT REPLAYED", notReplayed(p),
+				"FIRST", output.Moment(p.GetFirstTime()), "LAST", output.Moment(p.GetLastTime()), "OWNER", p.GetOwner(),
+				"+VERSIONS", versions(p), "+CODE", p.GetCode(), "+CAUSE", p.GetCause(),
+				"+ACKNOWLEDGED BY", p.GetAcknowledger(), "+REVISION", fmt.Sprint(p.GetRevision()), "+NOTE", p.GetNote(),
+			)
 		},
 	}.Print(s, found, more)
 }

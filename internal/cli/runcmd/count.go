@@ -89,21 +89,16 @@ func count(ctx context.Context, s *session.Session, flags countFlags) error {
 
 // printBuckets prints one row for each interval.
 func printBuckets(s *session.Session, buckets []*signalboxv1.RunBucket) error {
-	columns := []string{"START", "RUNS"}
-	for _, status := range Statuses() {
-		columns = append(columns, strings.ToUpper(strings.ReplaceAll(status, "_", " ")))
-	}
 	return session.Listing[*signalboxv1.RunBucket]{
-		Thing: "interval", Columns: output.Columns(columns...),
-		Row: func(b *signalboxv1.RunBucket) []string {
-			row, total := []string{output.Moment(b.GetStart()), ""}, int64(0)
+		Thing: "interval",
+		Row: func(b *signalboxv1.RunBucket) output.Row {
+			total, statuses := int64(0), output.Row(nil)
 			for _, status := range Statuses() {
 				n := b.GetStatuses()[status]
 				total += n
-				row = append(row, strconv.FormatInt(n, 10))
+				statuses = append(statuses, output.Cell{Head: strings.ToUpper(strings.ReplaceAll(status, "_", " ")), Value: strconv.FormatInt(n, 10)})
 			}
-			row[1] = fmt.Sprint(total)
-			return row
+			return append(output.Cells("START", output.Moment(b.GetStart()), "RUNS", fmt.Sprint(total)), statuses...)
 		},
 	}.Print(s, buckets, false)
 }

@@ -60,14 +60,16 @@ func list(cmd *cobra.Command, s *session.Session, flags listFlags) error {
 	}
 	return session.Listing[*signalboxv1.Run]{
 		Thing: "run", None: "no runs match in project " + s.Project(),
-		Columns: output.Columns("ID", "WORKFLOW", "VERSION", "STATUS", "REASON", "STUCK", "ERROR", "STEPS", "DURATION", "AGE", "+CREATED", "+WAITED FOR START", "+EXPIRES", "+REQUEST ID", "+ACTOR", "+TRIGGER", "+CAUSE", "+BEHIND", "+LABELS"),
-		Row: func(run *signalboxv1.Run) []string {
-			return []string{
-				run.GetId(), run.GetWorkflow(), run.GetVersion(), run.GetStatus(), statusDetail(run), run.GetStuck().GetCode(), errorTitle(run.GetError()),
-				stepCount(run), took(run), s.Age(run.GetCreateTime()),
-				output.Moment(run.GetCreateTime()), startDelay(run), output.Moment(run.GetQueueExpireTime()), run.GetRequestId(), run.GetActor(), run.GetTrigger(), run.GetStuck().GetCause(),
-				output.Moment(run.GetBehind().GetSince()), session.LabelLine(run.GetLabels()),
-			}
+		Row: func(run *signalboxv1.Run) output.Row {
+			return output.Cells(
+				"ID", run.GetId(), "WORKFLOW", run.GetWorkflow(), "VERSION", run.GetVersion(), "STATUS", run.GetStatus(),
+				"REASON", statusDetail(run), "STUCK", run.GetStuck().GetCode(), "ERROR", errorTitle(run.GetError()),
+				"STEPS", stepCount(run), "DURATION", took(run), "AGE", s.Age(run.GetCreateTime()),
+				"+CREATED", output.Moment(run.GetCreateTime()), "+WAITED FOR START", startDelay(run),
+				"+EXPIRES", output.Moment(run.GetQueueExpireTime()), "+REQUEST ID", run.GetRequestId(),
+				"+ACTOR", run.GetActor(), "+TRIGGER", run.GetTrigger(), "+CAUSE", run.GetStuck().GetCause(),
+				"+BEHIND", output.Moment(run.GetBehind().GetSince()), "+LABELS", session.LabelLine(run.GetLabels()),
+			)
 		},
 	}.List(s, flags.limit, func(size int32, token string) ([]*signalboxv1.Run, string, error) {
 		request.PageSize, request.PageToken = size, token

@@ -124,8 +124,7 @@ func showTotals(ctx context.Context, s *session.Session, id string) error {
 	}
 	return session.Listing[*signalboxv1.TaskTotals]{
 		Thing: "task", None: "no step has been entered yet",
-		Columns: output.Columns("TASK", "KIND", "STEPS", "ATTEMPTS", "TOTAL", "LONGEST", "FIRST FAILED", "POINTER", "+STARTED", "+ENDED"),
-		Row: func(t *signalboxv1.TaskTotals) []string {
+		Row: func(t *signalboxv1.TaskTotals) output.Row {
 			var steps []string
 			for _, status := range slices.Sorted(maps.Keys(t.GetStatuses())) {
 				steps = append(steps, fmt.Sprintf("%d %s", t.GetStatuses()[status], status))
@@ -137,10 +136,12 @@ func showTotals(ctx context.Context, s *session.Session, id string) error {
 			if t.GetFirstFailed() > 0 {
 				failed = fmt.Sprint(t.GetFirstFailed())
 			}
-			return []string{
-				t.GetTask(), t.GetKind(), strings.Join(steps, ", "), attempts, length(t.GetTotal()), length(t.GetLongest()), failed, t.GetPointer(),
-				output.Moment(t.GetFirstStartTime()), output.Moment(t.GetLastEndTime()),
-			}
+			return output.Cells(
+				"TASK", t.GetTask(), "KIND", t.GetKind(), "STEPS", strings.Join(steps, ", "), "ATTEMPTS", attempts,
+				"TOTAL", length(t.GetTotal()), "LONGEST", length(t.GetLongest()), "FIRST FAILED", failed,
+				"POINTER", t.GetPointer(), "+STARTED", output.Moment(t.GetFirstStartTime()),
+				"+ENDED", output.Moment(t.GetLastEndTime()),
+			)
 		},
 	}.Print(s, response.GetTasks(), false)
 }

@@ -101,8 +101,7 @@ func listSteps(ctx context.Context, s *session.Session, request *signalboxv1.Lis
 	}
 	err = session.Listing[proto.Message]{
 		Thing: "step", None: none,
-		Columns: output.Columns("STEP", "TASK", "KIND", "STATUS", "ATTEMPTS", "DURATION", "PATH", "ERROR", "DETAIL", "+STARTED"),
-		Row:     func(item proto.Message) []string { return stepRow(item, s.Now()) },
+		Row: func(item proto.Message) output.Row { return stepRow(item, s.Now()) },
 	}.Print(s, items, false)
 	if err != nil || s.Format().Structured() {
 		return err
@@ -133,19 +132,24 @@ func listedDetail(step *signalboxv1.Step, now time.Time) string {
 }
 
 // stepRow is the row of a step, or of the summary in place of the steps that are not listed.
-func stepRow(item proto.Message, now time.Time) []string {
+func stepRow(item proto.Message, now time.Time) output.Row {
 	step, ok := item.(*signalboxv1.Step)
 	if !ok {
 		summary, _ := item.(*signalboxv1.StepSummary)
-		return []string{"…", fmt.Sprintf("steps %d to %d: %d not listed", summary.GetFrom(), summary.GetTo(), summary.GetSteps()), "", "", "", "", "", "", "", ""}
+		row := stepRow(&signalboxv1.Step{}, now)
+		for i := range row {
+			row[i].Value = ""
+		}
+		row[0].Value, row[1].Value = "…", fmt.Sprintf("steps %d to %d: %d not listed", summary.GetFrom(), summary.GetTo(), summary.GetSteps())
+		return row
 	}
 	problem := ""
 	if step.GetError() != nil {
 		problem = problemLine(step.GetError())
 	}
-	return []string{
-		fmt.Sprint(step.GetNumber()), step.GetTask(), step.GetKind(), stepOutcome(step),
-		tries(step), output.Between(step.GetStartTime(), step.GetEndTime()), step.GetPath(), problem, listedDetail(step, now),
-		output.Moment(step.GetStartTime()),
-	}
+	return output.Cells(
+		"STEP", fmt.Sprint(step.GetNumber()), "TASK", step.GetTask(), "KIND", step.GetKind(), "STATUS", stepOutcome(step), "ATTEMPTS", tries(step),
+		"DURATION", output.Between(step.GetStartTime(), step.GetEndTime()), "PATH", step.GetPath(), "ERROR", problem, "DETAIL", listedDetail(step, now),
+		"+STARTED", output.Moment(step.GetStartTime()),
+	)
 }

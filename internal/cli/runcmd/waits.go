@@ -41,13 +41,15 @@ func listWaits(ctx context.Context, s *session.Session, id string) error {
 	}
 	return session.Listing[*signalboxv1.Wait]{
 		Thing: "wait", None: "the run waits for nothing",
-		Columns: output.Columns("STEP", "TASK", "KIND", "DETAIL", "+SINCE", "+PATH"),
-		Row: func(w *signalboxv1.Wait) []string {
+		Row: func(w *signalboxv1.Wait) output.Row {
 			step := ""
 			if w.GetStep() > 0 {
 				step = fmt.Sprint(w.GetStep())
 			}
-			return []string{step, terminal.Line(w.GetTask()), w.GetKind(), waitLine(w, s.Now()), output.Moment(w.GetSince()), terminal.Line(w.GetPath())}
+			return output.Cells(
+				"STEP", step, "TASK", terminal.Line(w.GetTask()), "KIND", w.GetKind(), "DETAIL", waitLine(w, s.Now()),
+				"+SINCE", output.Moment(w.GetSince()), "+PATH", terminal.Line(w.GetPath()),
+			)
 		},
 	}.Print(s, found, false)
 }

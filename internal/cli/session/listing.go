@@ -13,9 +13,8 @@ type Listing[M proto.Message] struct {
 	// Thing is what is listed, in the singular.
 	Thing string
 	// None is said where there are none; empty: "no THINGS".
-	None    string
-	Columns []output.Column
-	Row     func(M) []string
+	None string
+	Row  func(M) output.Row
 }
 
 // List prints up to limit items that fetch returns page by page; see Pages.
@@ -39,9 +38,9 @@ func (l Listing[M]) Print(s *Session, items []M, more bool) error {
 	if more {
 		s.Note("%s shown; there are more: --limit 0 lists all", output.Count(int64(len(items)), l.Thing))
 	}
-	rows := make([][]string, len(items))
+	rows := make([]output.Row, len(items))
 	for i, item := range items {
 		rows[i] = l.Row(item)
 	}
-	return output.Rows(s.Out, s.Format(), s.Style(), l.Columns, rows)
+	return output.Rows(s.Out, s.Format(), s.Style(), rows)
 }

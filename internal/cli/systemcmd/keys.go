@@ -44,13 +44,14 @@ func listKeys(ctx context.Context, s *session.Session) error {
 	now := found.GetTime().AsTime()
 	return session.Listing[*signalboxv1.SealingKey]{
 		Thing: "sealing key", None: "nothing was sealed yet",
-		Columns: output.Columns("KEY", "STATE", "LAST USED", "OPEN RUNS", "EVENTS", "SETS", "STARTS", "WEBHOOKS", "+FIRST USED", "FINGERPRINT"),
-		Row: func(k *signalboxv1.SealingKey) []string {
-			return []string{
-				terminal.Line(k.GetId()), keyState(k), cmp.Or(past(k.GetLastTime(), now), "unknown"), fmt.Sprint(k.GetOpenRuns()), fmt.Sprint(k.GetWaitingEvents()),
-				fmt.Sprint(k.GetIncompleteSets()), fmt.Sprint(k.GetScheduledStarts()), fmt.Sprint(k.GetWebhooks()),
-				output.Moment(k.GetFirstTime()), k.GetFingerprint(),
-			}
+		Row: func(k *signalboxv1.SealingKey) output.Row {
+			return output.Cells(
+				"KEY", terminal.Line(k.GetId()), "STATE", keyState(k),
+				"LAST USED", cmp.Or(past(k.GetLastTime(), now), "unknown"), "OPEN RUNS", fmt.Sprint(k.GetOpenRuns()),
+				"EVENTS", fmt.Sprint(k.GetWaitingEvents()), "SETS", fmt.Sprint(k.GetIncompleteSets()),
+				"STARTS", fmt.Sprint(k.GetScheduledStarts()), "WEBHOOKS", fmt.Sprint(k.GetWebhooks()),
+				"+FIRST USED", output.Moment(k.GetFirstTime()), "FINGERPRINT", k.GetFingerprint(),
+			)
 		},
 	}.Print(s, found.GetSealingKeys(), false)
 }

@@ -45,31 +45,32 @@ func listQueues(ctx context.Context, s *session.Session) error {
 	}
 	return session.Listing[*signalboxv1.Queue]{
 		Thing: "task queue", None: "there is no project",
-		Columns: output.Columns("PROJECT", "TASK QUEUE", "POLLERS", "POLLED", "BACKLOG", "ACTIVITY POLLERS", "ACTIVITY POLLED", "ACTIVITY BACKLOG", "ERROR"),
-		Row: func(q *signalboxv1.Queue) []string {
-			row := []string{q.GetProject(), q.GetName()}
-			row = append(row, line(q.GetWorkflowTasks(), now)...)
-			row = append(row, line(q.GetActivities(), now)...)
-			return append(row, terminal.Line(q.GetError()))
+		Row: func(q *signalboxv1.Queue) output.Row {
+			pollers, polled, backlog := line(q.GetWorkflowTasks(), now)
+			activityPollers, activityPolled, activityBacklog := line(q.GetActivities(), now)
+			return output.Cells(
+				"PROJECT", q.GetProject(), "TASK QUEUE", q.GetName(), "POLLERS", pollers, "POLLED", polled, "BACKLOG", backlog,
+				"ACTIVITY POLLERS", activityPollers, "ACTIVITY POLLED", activityPolled, "ACTIVITY BACKLOG", activityBacklog, "ERROR", terminal.Line(q.GetError()),
+			)
 		},
 	}.Print(s, found, false)
 }
 
-// line returns the columns of one kind of task.
-func line(l *signalboxv1.QueueLine, now time.Time) []string {
+// line returns the cells of one kind of task.
+func line(l *signalboxv1.QueueLine, now time.Time) (pollers, polled, backlog string) {
 	if l == nil {
-		return []string{"unknown", "unknown", "unknown"}
+		return "unknown", "unknown", "unknown"
 	}
-	backlog := "unknown"
+	backlog = "unknown"
 	if l.Backlog != nil {
 		backlog = fmt.Sprint(l.GetBacklog())
 		if l.GetBacklog() > 0 {
 			backlog += ", oldest " + output.Span(l.GetBacklogAge().AsDuration())
 		}
 	}
-	pollers := fmt.Sprint(l.GetPollers())
+	pollers = fmt.Sprint(l.GetPollers())
 	if l.GetBusy() > 0 {
 		pollers += fmt.Sprintf(", %d busy", l.GetBusy())
 	}
-	return []string{pollers, cmp.Or(past(l.GetLastPollTime(), now), "none known"), backlog}
+	return pollers, cmp.Or(past(l.GetLastPollTime(), now), "none known"), backlog
 }

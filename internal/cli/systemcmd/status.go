@@ -280,19 +280,19 @@ func printWorkerSets(s *session.Session, sets []*signalboxv1.WorkerSet, now time
 	if len(sets) == 0 {
 		return nil
 	}
-	rows := make([][]string, len(sets))
+	rows := make([]output.Row, len(sets))
 	for i, set := range sets {
-		rows[i] = []string{
-			set.GetName(), yes(set.GetRunning()), yes(set.GetPolling()), ago(set.GetLastPollTime(), now),
-			fmt.Sprint(set.GetGeneration()), cmp.Or(past(set.GetStartTime(), now), "not started"), fmt.Sprint(set.GetFailures()),
-			strings.Join(set.GetTaskQueues(), ","), set.GetError(),
-		}
+		rows[i] = output.Cells(
+			"SERVES", set.GetName(), "RUNNING", yes(set.GetRunning()), "POLLING", yes(set.GetPolling()),
+			"LAST POLL", ago(set.GetLastPollTime(), now), "GENERATION", fmt.Sprint(set.GetGeneration()),
+			"STARTED", cmp.Or(past(set.GetStartTime(), now), "not started"), "+FAILURES", fmt.Sprint(set.GetFailures()),
+			"+TASK QUEUES", strings.Join(set.GetTaskQueues(), ","), "ERROR", set.GetError(),
+		)
 	}
 	if err := write(s.Out, "\nworkers of this server\n"); err != nil {
 		return err
 	}
-	return output.Rows(s.Out, s.Format(), s.Style(), output.Columns(
-		"SERVES", "RUNNING", "POLLING", "LAST POLL", "GENERATION", "STARTED", "+FAILURES", "+TASK QUEUES", "ERROR"), rows)
+	return output.Rows(s.Out, s.Format(), s.Style(), rows)
 }
 
 func printWorkers(s *session.Session, status *signalboxv1.GetStatusResponse, now time.Time) error {
@@ -302,23 +302,24 @@ func printWorkers(s *session.Session, status *signalboxv1.GetStatusResponse, now
 	if len(status.GetWorkers()) == 0 {
 		return write(s.Out, "\nno live workers\n")
 	}
-	rows := make([][]string, len(status.GetWorkers()))
+	rows := make([]output.Row, len(status.GetWorkers()))
 	for i, w := range status.GetWorkers() {
 		projects := "all"
 		if len(w.GetProjects()) > 0 {
 			projects = strings.Join(w.GetProjects(), ",")
 		}
-		rows[i] = []string{
-			w.GetServerId(), cmp.Or(past(w.GetLastBeatTime(), now), "unknown"), yes(w.GetTakesRuns()), projects, workerProcessors(w.GetProcessor()),
-			w.GetAddress(), w.GetNamespace(),
-			cmp.Or(past(w.GetStartTime(), now), "unknown"), w.GetNamespaceId(), w.GetContract(),
-		}
+		rows[i] = output.Cells(
+			"SERVER", w.GetServerId(), "HEARTBEAT", cmp.Or(past(w.GetLastBeatTime(), now), "unknown"),
+			"ACCEPTS RUNS", yes(w.GetTakesRuns()), "PROJECTS", projects,
+			"PROCESSORS", workerProcessors(w.GetProcessor()), "TEMPORAL", w.GetAddress(), "NAMESPACE", w.GetNamespace(),
+			"+STARTED", cmp.Or(past(w.GetStartTime(), now), "unknown"), "+NAMESPACE ID", w.GetNamespaceId(),
+			"+CONTRACT", w.GetContract(),
+		)
 	}
 	if err := write(s.Out, "\nlive workers of all servers\n"); err != nil {
 		return err
 	}
-	return output.Rows(s.Out, s.Format(), s.Style(), output.Columns(
-		"SERVER", "HEARTBEAT", "ACCEPTS RUNS", "PROJECTS", "PROCESSORS", "TEMPORAL", "NAMESPACE", "+STARTED", "+NAMESPACE ID", "+CONTRACT"), rows)
+	return output.Rows(s.Out, s.Format(), s.Style(), rows)
 }
 
 // workerProcessors is what a worker used of its limit, in one cell.

@@ -176,11 +176,14 @@ func reconcile(ctx context.Context, s *session.Session, request *signalboxv1.Rec
 		s.Note("nothing to correct: %s", checked)
 		return nil
 	}
-	rows := make([][]string, len(report.GetCorrections()))
+	rows := make([]output.Row, len(report.GetCorrections()))
 	for i, c := range report.GetCorrections() {
-		rows[i] = []string{c.GetRunId(), c.GetProject(), c.GetKind(), applied(c, request.GetDryRun()), c.GetDetail()}
+		rows[i] = output.Cells(
+			"RUN", c.GetRunId(), "PROJECT", c.GetProject(), "CORRECTION", c.GetKind(),
+			"DONE", applied(c, request.GetDryRun()), "DETAIL", c.GetDetail(),
+		)
 	}
-	if err := output.Rows(s.Out, s.Format(), s.Style(), output.Columns("RUN", "PROJECT", "CORRECTION", "DONE", "DETAIL"), rows); err != nil {
+	if err := output.Rows(s.Out, s.Format(), s.Style(), rows); err != nil {
 		return err
 	}
 	if more := report.GetTotal() - int64(len(rows)); more > 0 {

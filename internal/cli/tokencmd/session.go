@@ -28,13 +28,13 @@ are an admin, newest first.`,
 
 func listSessions(ctx context.Context, s *session.Session, limit int) error {
 	return session.Listing[*signalboxv1.Session]{
-		Thing:   "open session",
-		Columns: output.Columns("ID", "NAME", "TOKEN", "CREATED", "LAST USED", "ENDS UNUSED", "EXPIRES"),
-		Row: func(one *signalboxv1.Session) []string {
-			return []string{
-				one.GetId(), one.GetTokenName(), one.GetTokenId(), output.Moment(one.GetCreateTime()), output.Moment(one.GetLastUsedTime()),
-				output.Moment(one.GetIdleExpireTime()), output.Moment(one.GetExpireTime()),
-			}
+		Thing: "open session",
+		Row: func(one *signalboxv1.Session) output.Row {
+			return output.Cells(
+				"ID", one.GetId(), "NAME", one.GetTokenName(), "TOKEN", one.GetTokenId(),
+				"CREATED", output.Moment(one.GetCreateTime()), "LAST USED", output.Moment(one.GetLastUsedTime()),
+				"ENDS UNUSED", output.Moment(one.GetIdleExpireTime()), "EXPIRES", output.Moment(one.GetExpireTime()),
+			)
 		},
 	}.List(s, limit, func(size int32, page string) ([]*signalboxv1.Session, string, error) {
 		request := &signalboxv1.ListSessionsRequest{PageSize: size, PageToken: page}

@@ -46,13 +46,13 @@ func listCommand(s *session.Session) *cobra.Command {
 
 func list(ctx context.Context, s *session.Session, limit int) error {
 	return session.Listing[*signalboxv1.Token]{
-		Thing:   "token",
-		Columns: output.Columns("ID", "NAME", "ROLES", "STATE", "+CREATED", "+CREATOR", "EXPIRES", "LAST USED"),
-		Row: func(t *signalboxv1.Token) []string {
-			return []string{
-				t.GetId(), t.GetName(), roles(t.GetRoles()), state(s, t), output.Moment(t.GetCreateTime()), t.GetCreator(),
-				expiry(t), cmp.Or(output.Moment(t.GetLastUsedTime()), "never"),
-			}
+		Thing: "token",
+		Row: func(t *signalboxv1.Token) output.Row {
+			return output.Cells(
+				"ID", t.GetId(), "NAME", t.GetName(), "ROLES", roles(t.GetRoles()), "STATE", state(s, t),
+				"+CREATED", output.Moment(t.GetCreateTime()), "+CREATOR", t.GetCreator(), "EXPIRES", expiry(t),
+				"LAST USED", cmp.Or(output.Moment(t.GetLastUsedTime()), "never"),
+			)
 		},
 	}.List(s, limit, func(size int32, page string) ([]*signalboxv1.Token, string, error) {
 		request := &signalboxv1.ListTokensRequest{PageSize: size, PageToken: page}

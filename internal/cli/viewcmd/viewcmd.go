@@ -44,12 +44,13 @@ func list(ctx context.Context, s *session.Session) error {
 	}
 	return session.Listing[*signalboxv1.View]{
 		Thing: "view", None: "no views in project " + s.Project(),
-		Columns: output.Columns("NAME", "SHARED", "OWNER", "FILTER", "REVISION", "AGE", "+ID", "+CHANGED BY", "+COLUMNS"),
-		Row: func(v *signalboxv1.View) []string {
-			return []string{
-				v.GetName(), yes(v.GetShared()), v.GetOwner(), filterLine(v.GetQuery()), fmt.Sprint(v.GetRevision()), s.Age(v.GetUpdateTime()),
-				v.GetId(), v.GetUpdater(), strings.Join(v.GetQuery().GetColumns(), ","),
-			}
+		Row: func(v *signalboxv1.View) output.Row {
+			return output.Cells(
+				"NAME", v.GetName(), "SHARED", yes(v.GetShared()), "OWNER", v.GetOwner(),
+				"FILTER", filterLine(v.GetQuery()), "REVISION", fmt.Sprint(v.GetRevision()),
+				"AGE", s.Age(v.GetUpdateTime()), "+ID", v.GetId(), "+CHANGED BY", v.GetUpdater(),
+				"+COLUMNS", strings.Join(v.GetQuery().GetColumns(), ","),
+			)
 		},
 	}.Print(s, response.GetViews(), false)
 }

@@ -24,12 +24,13 @@ func deliveriesCommand(s *session.Session) *cobra.Command {
 		}
 		return session.Listing[*signalboxv1.WebhookDelivery]{
 			Thing: "delivery", None: "no deliveries of webhook " + name,
-			Columns: output.Columns("DELIVERY", "STATUS", "TYPE", "ATTEMPTS", "HTTP", "NEXT", "AGE", "+EVENT", "+SOURCE", "+POSITION", "REASON"),
-			Row: func(d *signalboxv1.WebhookDelivery) []string {
-				return []string{
-					d.GetId(), d.GetStatus(), d.GetEventType(), fmt.Sprint(d.GetAttempts()), status(d.GetHttpStatus()), next(s, d),
-					s.Age(d.GetCreateTime()), d.GetEventId(), d.GetEventSource(), fmt.Sprint(d.GetPosition()), d.GetReason(),
-				}
+			Row: func(d *signalboxv1.WebhookDelivery) output.Row {
+				return output.Cells(
+					"DELIVERY", d.GetId(), "STATUS", d.GetStatus(), "TYPE", d.GetEventType(),
+					"ATTEMPTS", fmt.Sprint(d.GetAttempts()), "HTTP", status(d.GetHttpStatus()), "NEXT", next(s, d),
+					"AGE", s.Age(d.GetCreateTime()), "+EVENT", d.GetEventId(), "+SOURCE", d.GetEventSource(),
+					"+POSITION", fmt.Sprint(d.GetPosition()), "REASON", d.GetReason(),
+				)
 			},
 		}.List(s, limit, fetch)
 	})

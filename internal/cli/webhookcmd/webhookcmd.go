@@ -56,12 +56,13 @@ func list(ctx context.Context, s *session.Session) error {
 	}
 	return session.Listing[*signalboxv1.Webhook]{
 		Thing: "webhook", None: "no webhooks in project " + s.Project(),
-		Columns: output.Columns("NAME", "STATUS", "FORMAT", "TYPES", "PENDING", "URL", "+LAST SUCCESS", "+LAST ERROR", "+CREATED BY", "+AGE"),
-		Row: func(w *signalboxv1.Webhook) []string {
-			return []string{
-				w.GetName(), w.GetStatus(), w.GetFormat(), strings.Join(w.GetFilter().GetTypes(), ","), fmt.Sprint(w.GetPending()), w.GetUrl(),
-				output.Moment(w.GetLastSuccessTime()), w.GetLastError(), w.GetCreator(), s.Age(w.GetCreateTime()),
-			}
+		Row: func(w *signalboxv1.Webhook) output.Row {
+			return output.Cells(
+				"NAME", w.GetName(), "STATUS", w.GetStatus(), "FORMAT", w.GetFormat(),
+				"TYPES", strings.Join(w.GetFilter().GetTypes(), ","), "PENDING", fmt.Sprint(w.GetPending()),
+				"URL", w.GetUrl(), "+LAST SUCCESS", output.Moment(w.GetLastSuccessTime()),
+				"+LAST ERROR", w.GetLastError(), "+CREATED BY", w.GetCreator(), "+AGE", s.Age(w.GetCreateTime()),
+			)
 		},
 	}.Print(s, response.GetWebhooks(), false)
 }

@@ -76,13 +76,14 @@ func list(ctx context.Context, s *session.Session, flags listFlags) error {
 		s.Note("partial result: %s", terminal.Line(line))
 	}
 	return session.Listing[*signalboxv1.WorkerProcess]{
-		Thing:   "worker",
-		Columns: output.Columns("SERVER", "STATE", "BUILD", "PROJECTS", "HEARTBEAT", "STALE", "BUSY", "REGISTERED", "+INTERPRETER", "+CONTRACT", "+STARTED", "+LAST POLL"),
-		Row: func(w *signalboxv1.WorkerProcess) []string {
-			return []string{
-				w.GetServerId(), w.GetState(), cmp.Or(w.GetBuild(), unknown), projects(w), lastBeat(s, w), stale(w), busy(s, w), registrations(w),
-				interpreter(w), w.GetContract(), output.Moment(w.GetStartTime()), output.Moment(w.GetLastPollTime()),
-			}
+		Thing: "worker",
+		Row: func(w *signalboxv1.WorkerProcess) output.Row {
+			return output.Cells(
+				"SERVER", w.GetServerId(), "STATE", w.GetState(), "BUILD", cmp.Or(w.GetBuild(), unknown),
+				"PROJECTS", projects(w), "HEARTBEAT", lastBeat(s, w), "STALE", stale(w), "BUSY", busy(s, w),
+				"REGISTERED", registrations(w), "+INTERPRETER", interpreter(w), "+CONTRACT", w.GetContract(),
+				"+STARTED", output.Moment(w.GetStartTime()), "+LAST POLL", output.Moment(w.GetLastPollTime()),
+			)
 		},
 	}.Print(s, found, false)
 }

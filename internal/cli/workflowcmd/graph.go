@@ -51,21 +51,21 @@ func showGraph(ctx context.Context, s *session.Session, request *signalboxv1.Get
 	for _, e := range response.GetEdges() {
 		leaving[e.GetFrom()] = append(leaving[e.GetFrom()], e)
 	}
-	var rows [][]string
+	var rows []output.Row
 	for _, n := range response.GetNodes() {
-		cells := []string{n.GetId(), n.GetKind(), n.GetLabel(), "", position(n)}
-		edges := leaving[n.GetId()]
+		edges, place := leaving[n.GetId()], position(n)
 		for i := range max(1, len(edges)) {
-			if i > 0 {
-				cells = make([]string, len(cells))
-			}
+			next := ""
 			if i < len(edges) {
-				cells[3] = edgeText(edges[i])
+				next = edgeText(edges[i])
 			}
-			rows = append(rows, cells)
+			if i > 0 { // the first row of a node with several edges has the node
+				n, place = &signalboxv1.GraphNode{}, ""
+			}
+			rows = append(rows, output.Cells("NODE", n.GetId(), "KIND", n.GetKind(), "LABEL", n.GetLabel(), "NEXT", next, "+LINE", place))
 		}
 	}
-	return output.Rows(s.Out, s.Format(), s.Style(), output.Columns("NODE", "KIND", "LABEL", "NEXT", "+LINE"), rows)
+	return output.Rows(s.Out, s.Format(), s.Style(), rows)
 }
 
 // edgeText describes an edge: where it leads, and when.

@@ -57,22 +57,20 @@ func printGrid(s *session.Session, g *signalboxv1.GetWorkflowGridResponse) error
 		s.Note("there are no such runs in project %s", s.Project())
 		return nil
 	}
-	columns := []string{"TASK"}
-	for i, r := range g.GetRuns() {
-		columns = append(columns, fmt.Sprint(i+1))
-		s.Note("%s", gridRun(i+1, r))
-	}
-	rows := make([][]string, len(g.GetTasks()))
+	rows := make([]output.Row, len(g.GetTasks()))
 	for i, t := range g.GetTasks() {
-		rows[i] = append(rows[i], t.GetTask())
-		for range g.GetRuns() {
-			rows[i] = append(rows[i], notReached)
+		rows[i] = output.Cells("TASK", t.GetTask())
+	}
+	for n, r := range g.GetRuns() {
+		s.Note("%s", gridRun(n+1, r))
+		for i := range rows {
+			rows[i] = append(rows[i], output.Cell{Head: fmt.Sprint(n + 1), Value: notReached})
 		}
 	}
 	for _, c := range g.GetCells() {
-		rows[c.GetTask()][c.GetRun()+1] = cellText(c)
+		rows[c.GetTask()][c.GetRun()+1].Value = cellText(c)
 	}
-	return output.Rows(s.Out, s.Format(), s.Style(), output.Columns(columns...), rows)
+	return output.Rows(s.Out, s.Format(), s.Style(), rows)
 }
 
 func gridRun(number int, r *signalboxv1.GridRun) string {

@@ -66,12 +66,12 @@ const statsPage = 50
 func list(ctx context.Context, s *session.Session, request *signalboxv1.ListWorkflowsRequest, limit int) error {
 	return session.Listing[*signalboxv1.Workflow]{
 		Thing: "workflow", None: "no workflows match in project " + s.Project() + "; publish one: " + s.Command("workflow publish FILE"),
-		Columns: append(columns(), output.Columns("+RUNS", "+SUCCESS", "+P50", "+P95", "+OPEN", "+STUCK")...),
-		Row: func(workflow *signalboxv1.Workflow) []string {
+		Row: func(workflow *signalboxv1.Workflow) output.Row {
 			stats := workflow.GetStats()
-			return append(row(s, workflow),
-				runs(stats), successRate(stats), percentile(stats, stats.GetP50()), percentile(stats, stats.GetP95()),
-				count(stats, "open", stats.GetOpen()), count(stats, "stuck", stats.GetStuck()))
+			return append(row(s, workflow), output.Cells(
+				"+RUNS", runs(stats), "+SUCCESS", successRate(stats), "+P50", percentile(stats, stats.GetP50()), "+P95", percentile(stats, stats.GetP95()),
+				"+OPEN", count(stats, "open", stats.GetOpen()), "+STUCK", count(stats, "stuck", stats.GetStuck()),
+			)...)
 		},
 	}.List(s, limit, func(size int32, token string) ([]*signalboxv1.Workflow, string, error) {
 		request.PageSize, request.PageToken = size, token
@@ -87,9 +87,8 @@ func list(ctx context.Context, s *session.Session, request *signalboxv1.ListWork
 func find(ctx context.Context, s *session.Session, request *signalboxv1.FindWorkflowsRequest, limit int) error {
 	return session.Listing[*signalboxv1.Workflow]{
 		Thing: "workflow", None: "no workflows match in the projects in which you have a role",
-		Columns: append(output.Columns("PROJECT"), columns()...),
-		Row: func(workflow *signalboxv1.Workflow) []string {
-			return append([]string{workflow.GetProject()}, row(s, workflow)...)
+		Row: func(workflow *signalboxv1.Workflow) output.Row {
+			return append(output.Cells("PROJECT", workflow.GetProject()), row(s, workflow)...)
 		},
 	}.List(s, limit, func(size int32, token string) ([]*signalboxv1.Workflow, string, error) {
 		request.PageSize, request.PageToken = size, token
@@ -98,20 +97,17 @@ func find(ctx context.Context, s *session.Session, request *signalboxv1.FindWork
 	})
 }
 
-// columns are those of a list of workflows, row their values.
-func columns() []output.Column {
-	return output.Columns("WORKFLOW", "STATE", "LATEST", "DRAFT", "TITLE", "UPDATED", "+CREATED", "+PAUSE REASON")
-}
-
-func row(s *session.Session, workflow *signalboxv1.Workflow) []string {
+// row has the columns of every list of workflows.
+func row(s *session.Session, workflow *signalboxv1.Workflow) output.Row {
 	draft := ""
 	if workflow.GetHasDraft() {
 		draft = "yes"
 	}
-	return []string{
-		workflow.GetName(), workflow.GetState(), workflow.GetLatestVersion(), draft, workflow.GetTitle(),
-		s.Age(workflow.GetUpdateTime()), output.Moment(workflow.GetCreateTime()), workflow.GetPauseReason(),
-	}
+	return output.Cells(
+		"WORKFLOW", workflow.GetName(), "STATE", workflow.GetState(), "LATEST", workflow.GetLatestVersion(),
+		"DRAFT", draft, "TITLE", workflow.GetTitle(), "UPDATED", s.Age(workflow.GetUpdateTime()),
+		"+CREATED", output.Moment(workflow.GetCreateTime()), "+PAUSE REASON", workflow.GetPauseReason(),
+	)
 }
 
 func showCommand(s *session.Session) *cobra.Command {
@@ -194,9 +190,11 @@ func versionsCommand(s *session.Session) *cobra.Command {
 func versions(ctx context.Context, s *session.Session, name string) error {
 	return session.Listing[*signalboxv1.WorkflowVersion]{
 		Thing: "version", None: fmt.Sprintf("no version of %q is published yet", name),
-		Columns: output.Columns("VERSION", "PUBLISHED", "PUBLISHER", "+HASH"),
-		Row: func(version *signalboxv1.WorkflowVersion) []string {
-			return []string{version.GetVersion(), output.Moment(version.GetPublishTime()), version.GetPublisher(), version.GetHash()}
+		Row: func(version *signalboxv1.WorkflowVersion) output.Row {
+			return output.Cells(
+				"VERSION", version.GetVersion(), "PUBLISHED", output.Moment(version.GetPublishTime()),
+				"PUBLISHER", version.GetPublisher(), "+HASH", version.GetHash(),
+			)
 		},
 	}.List(s, 0, func(size int32, token string) ([]*signalboxv1.WorkflowVersion, string, error) {
 		response, err := session.Call(ctx, s, s.Workflows().ListVersions, &signalboxv1.ListVersionsRequest{

@@ -175,7 +175,7 @@ func TestPagesBeginWithTheirReaders(t *testing.T) {
 
 func TestTables(t *testing.T) {
 	t.Parallel()
-	folder := plant(t, "-- cli/a.go --\npackage a\n\nvar x = output.Columns(\"ID\", \"LAST BEAT\", \"+HASH\", \"AGE\")\n"+
+	folder := plant(t, "-- cli/a.go --\npackage a\n\nvar x = output.Cells(\"ID\", a, \"LAST BEAT\", b, \"+HASH\", c, \"AGE\", d)\n"+
 		"-- page.md --\nID NAME AGE\n```\nID   LAST BEAT  AGE\n1\n  ID  LAST BEAT  HASH  AGE\nID  BEAT  AGE\n```\nID  BEAT  AGE\n")
 	columns, err := pages.Columns(filepath.Join(folder, "cli"))
 	require.NoError(t, err)

@@ -16,7 +16,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/hygiene"
 )
 
-// Columns returns the columns of the tables that the Go code below root prints: the arguments of each call of output.Columns. Columns
+// Columns returns the columns of the tables that the Go code below root prints: the heads in each call of output.Cells. Those
 // of the wide format alone begin with a plus.
 func Columns(root string) ([][]string, error) {
 	var tables [][]string
@@ -42,18 +42,18 @@ func Columns(root string) ([][]string, error) {
 	return tables, nil
 }
 
-// columnsOf returns the text arguments of a call of output.Columns.
+// columnsOf returns the heads in a call of output.Cells: every other argument.
 func columnsOf(n ast.Node) (columns []string) {
 	call, ok := n.(*ast.CallExpr)
 	if !ok {
 		return nil
 	}
 	function, ok := call.Fun.(*ast.SelectorExpr)
-	if !ok || function.Sel.Name != "Columns" {
+	if !ok || function.Sel.Name != "Cells" {
 		return nil
 	}
-	for _, argument := range call.Args {
-		literal, ok := argument.(*ast.BasicLit)
+	for i := 0; i < len(call.Args); i += 2 {
+		literal, ok := call.Args[i].(*ast.BasicLit)
 		if !ok {
 			return nil
 		}

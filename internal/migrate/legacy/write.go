@@ -9,17 +9,9 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/store/ledger"
+	"github.com/signalbox-dev/signalbox/internal/store/runrow"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
-)
-
-const (
-	runColumns = `id, project, workflow, version, document_hash, status, queued_reason, waiting_kind, status_at, cancel_requested, cancel_reason,
-trigger_kind, actor, created_at, started_at, ended_at, steps_total, steps_done, sequence, position, state_position, interpreter, execution_id,
-error, input, output, disclosed, redacted`
-	stepColumns = `run_id, number, path, pointer, task, kind, status, waiting_kind, wait_until, started_at, ended_at, sequence, position, error,
-attempts, input, output`
-	legacyColumns = `run_id, engine, fingerprint, settled_at, original`
 )
 
 // existingRow is the existing row for a run's ID.
@@ -167,7 +159,7 @@ type ownedStep struct {
 
 func (i *importer) insert(ctx context.Context, c sqldb.Conn, list []imported) error {
 	d := i.target.Dialect()
-	if _, err := sqlrow.InsertMany(ctx, c, d, "runs", runColumns, "", list, runValues); err != nil {
+	if _, err := sqlrow.InsertMany(ctx, c, d, "runs", "", list, imported.fields); err != nil {
 		return err
 	}
 	var steps []ownedStep
@@ -177,47 +169,36 @@ func (i *importer) insert(ctx context.Context, c sqldb.Conn, list []imported) er
 			steps = append(steps, ownedStep{r.ID, s})
 		}
 	}
-	if _, err := sqlrow.InsertMany(ctx, c, d, "steps", stepColumns, "", steps, stepValues); err != nil {
+	if _, err := sqlrow.InsertMany(ctx, c, d, "steps", "", steps, func(s ownedStep) sqlrow.Fields {
+		return append(runrow.StepFields(&s.Step), sqlrow.Col("run_id", s.runID))
+	}); err != nil {
 		return err
 	}
-	_, err := sqlrow.InsertMany(ctx, c, d, "run_legacy", legacyColumns, "", list, func(r imported) ([]any, error) {
-		settled := any(nil)
-		if r.open {
-			settled = sqlrow.Micros(r.settled)
+	_, err := sqlrow.InsertMany(ctx, c, d, "run_legacy", "", list, func(r imported) sqlrow.Fields {
+		if !r.open {
+			r.settled = time.Time{}
 		}
-		return []any{r.ID, sqlrow.Mended(r.engine), r.fingerprint, settled, sqlrow.Raw(r.original)}, nil
+		return sqlrow.Row(
+			"run_id", r.ID, "engine", sqlrow.MendedInto(&r.engine), "fingerprint", r.fingerprint,
+			"settled_at", sqlrow.TimeInto(&r.settled), "original", sqlrow.RawInto(&r.original),
+		)
 	})
 	return err
 }
 
-func runValues(r imported) ([]any, error) {
-	problem, err := problemText(r.Error)
-	if err != nil {
-		return nil, err
-	}
-	return []any{
-		r.ID, r.Project, r.Workflow, r.Version, "", r.Status, "", r.WaitingKind, sqlrow.Micros(r.StatusAt), false, "",
-		r.Trigger, r.Actor, r.CreatedAt.UnixMicro(), sqlrow.Micros(r.StartedAt), sqlrow.Micros(r.EndedAt), r.StepsTotal, r.StepsDone, r.Sequence, 0, 0, 0, "",
-		problem, sqlrow.Raw(r.Input), sqlrow.Raw(r.Output), true, r.Redacted,
-	}, nil
+func (r imported) fields() sqlrow.Fields {
+	return sqlrow.Row(
+		"id", r.ID, "project", r.Project, "workflow", r.Workflow, "version", r.Version, "document_hash", "",
+		"status", r.Status, "queued_reason", "", "waiting_kind", r.WaitingKind,
+		"status_at", sqlrow.TimeInto(&r.StatusAt), "cancel_requested", false, "cancel_reason", "",
+		"trigger_kind", r.Trigger, "actor", r.Actor, "created_at", sqlrow.TimeInto(&r.CreatedAt),
+		"started_at", sqlrow.TimeInto(&r.StartedAt), "ended_at", sqlrow.TimeInto(&r.EndedAt),
+		"steps_total", r.StepsTotal, "steps_done", r.StepsDone, "sequence", r.Sequence, "position", 0,
+		"state_position", 0, "interpreter", 0, "execution_id", "", "error", sqlrow.JSONInto(&r.Error),
+		"input", sqlrow.RawInto(&r.Input), "output", sqlrow.RawInto(&r.Output), "disclosed", true,
+		"redacted", r.Redacted,
+	)
 }
-
-func stepValues(s ownedStep) ([]any, error) {
-	problem, err := problemText(s.Error)
-	if err != nil {
-		return nil, err
-	}
-	attempts, err := sqlrow.AsJSON(s.Attempts, len(s.Attempts) == 0)
-	if err != nil {
-		return nil, err
-	}
-	return []any{
-		s.runID, s.Number, s.Path, s.Pointer, s.Task, s.Kind, s.Status, s.WaitingKind, sqlrow.Micros(s.WaitUntil), sqlrow.Micros(s.StartedAt),
-		sqlrow.Micros(s.EndedAt), s.Sequence, 0, problem, attempts, sqlrow.Raw(s.Input), sqlrow.Raw(s.Output),
-	}, nil
-}
-
-func problemText(p *run.Problem) (any, error) { return sqlrow.AsJSON(p, p == nil) }
 
 // writeAudit writes one audit entry for each project of a page.
 func (i *importer) writeAudit(ctx context.Context, c sqldb.Conn, list []imported) error {

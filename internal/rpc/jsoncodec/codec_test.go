@@ -138,11 +138,6 @@ func TestCodecsRejectNonMessages(t *testing.T) {
 	stable, err := codec.MarshalStable(value("[ 1 ]"))
 	require.NoError(t, err)
 	require.Equal(t, "[1]", string(stable))
-	stable, err = jsoncodec.NewREST().MarshalAppendStable([]byte("> "), value("[ 1 ]"))
-	require.NoError(t, err)
-	require.Equal(t, "> [1]", string(stable))
-	require.Equal(t, "json", jsoncodec.NewREST().Name())
-	require.False(t, jsoncodec.NewREST().IsBinary())
 }
 
 // FuzzRoundTrip: any JSON value passes through a message unchanged, and everything that can be read can be written and

@@ -9,9 +9,9 @@ import (
 	"unicode"
 
 	"go.yaml.in/yaml/v3"
-	"google.golang.org/genproto/googleapis/api/annotations"
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/signalbox-dev/signalbox/internal/rpc/rest"
 )
 
 // operation is one HTTP annotation of a method.
@@ -28,12 +28,12 @@ type operation struct {
 
 // operationsOf returns the operations of a method: none without an HTTP annotation.
 func operationsOf(method protoreflect.MethodDescriptor) ([]operation, error) {
-	rule, _ := proto.GetExtension(method.Options(), annotations.E_Http).(*annotations.HttpRule)
-	if rule == nil {
-		return nil, nil
+	rules, err := rest.Rules(method)
+	if err != nil {
+		return nil, err
 	}
 	var operations []operation
-	for i, r := range append([]*annotations.HttpRule{rule}, rule.GetAdditionalBindings()...) {
+	for i, r := range rules {
 		o, err := operationOf(method, r)
 		if err != nil {
 			return nil, fmt.Errorf("read the HTTP annotation of %s: %w", method.FullName(), err)
@@ -47,25 +47,10 @@ func operationsOf(method protoreflect.MethodDescriptor) ([]operation, error) {
 	return operations, nil
 }
 
-func operationOf(method protoreflect.MethodDescriptor, rule *annotations.HttpRule) (operation, error) {
+func operationOf(method protoreflect.MethodDescriptor, rule rest.Rule) (operation, error) {
 	name := []rune(string(method.Name()))
 	name[0] = unicode.ToLower(name[0])
-	o := operation{id: string(name), method: method, body: rule.GetBody() == "*"}
-	switch pattern := rule.GetPattern().(type) {
-	case *annotations.HttpRule_Get:
-		o.verb, o.path = http.MethodGet, pattern.Get
-	case *annotations.HttpRule_Put:
-		o.verb, o.path = http.MethodPut, pattern.Put
-	case *annotations.HttpRule_Post:
-		o.verb, o.path = http.MethodPost, pattern.Post
-	case *annotations.HttpRule_Delete:
-		o.verb, o.path = http.MethodDelete, pattern.Delete
-	case *annotations.HttpRule_Patch:
-		o.verb, o.path = http.MethodPatch, pattern.Patch
-	default:
-		return o, fmt.Errorf("the pattern %T is not supported", pattern)
-	}
-	o.path = strings.ReplaceAll(o.path, "=**}", "}")
+	o := operation{id: string(name), method: method, verb: rule.Verb, path: strings.ReplaceAll(rule.Template, "=**}", "}"), body: rule.Body}
 	for part := range strings.SplitSeq(o.path, "{") {
 		variable, _, found := strings.Cut(part, "}")
 		if !found {

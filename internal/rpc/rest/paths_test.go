@@ -49,7 +49,7 @@ var errReached = errors.New("the method was reached")
 func newStack(t *testing.T) *stack {
 	t.Helper()
 	s := &stack{}
-	interceptors := connect.WithInterceptors(mapped{}, permission.NewInterceptor(permission.InterceptorOptions{}))
+	interceptors := connect.WithInterceptors(rest.NewInterceptor(), mapped{}, permission.NewInterceptor(permission.InterceptorOptions{}))
 	var services []rest.Service
 	protoregistry.GlobalFiles.RangeFilesByPackage(signalboxv1.File_signalbox_v1_run_proto.Package(), func(f protoreflect.FileDescriptor) bool {
 		for i := range f.Services().Len() {
@@ -62,9 +62,8 @@ func newStack(t *testing.T) *stack {
 		}
 		return true
 	})
-	paths, err := rest.New(services, rest.Options{MaxRequestBytes: 1 << 20})
-	require.NoError(t, err)
-	s.handler, err = rest.NewDownloads(services, paths)
+	var err error
+	s.handler, err = rest.New(services, rest.Options{MaxRequestBytes: 1 << 20})
 	require.NoError(t, err)
 	return s
 }
@@ -292,7 +291,7 @@ func TestAmbiguousQueriesAreRefused(t *testing.T) {
 		"a stray semicolon in a download":    {"GET", export + "?format=csv;x", "", `parameter \"format\" contains a semicolon`},
 		"a value that cannot be decoded":     {"GET", runs + "?text=%zz", "", `value of parameter \"text\"`},
 		"a name that cannot be decoded":      {"GET", runs + "?te%xt=a", "", `the name of parameter \"te%xt\"`},
-		"a value that is not UTF-8":          {"GET", runs + "?text=%ff", "", `the value of parameter \"text\" is not UTF-8`},
+		"a value that is not UTF-8":          {"GET", runs + "?text=%ff", "", `parameter \"text\" is not UTF-8`},
 		"a path that is not UTF-8":           {"GET", "/v1/projects/p%e9/runs", "", `\"project\" of the path is not UTF-8`},
 		"a text as a number":                 {"GET", runs + "?pageSize=ten", "", `parameter \"pageSize\" is \"ten\": give a whole number`},
 		"a text as a truth":                  {"GET", runs + "/r1?unredacted=yes", "", `parameter \"unredacted\" is \"yes\": give true or false`},
@@ -307,7 +306,7 @@ func TestAmbiguousQueriesAreRefused(t *testing.T) {
 		"a dotted name":                      {"GET", runs + "?filter.text=a", "", `no parameter \"filter.text\"`},
 		"a field of a message twice":         {"GET", export + "?parentRunId=a&parent_run_id=b", "", "is given more than once"},
 		"a field of a message in a body":     {"POST", "/v1/projects/pa/batches?statuses=failed", "{}", `no parameter \"statuses\"`},
-		"a download with a body":             {"GET", export, "{}", "a download takes none"},
+		"a download with a body":             {"GET", export, "{}", "this method takes no body"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 func (s *Store) ActiveBatches(ctx context.Context, limit int) ([]batch.Batch, error) {
 	var list []row
 	err := s.db.Read(ctx, "list active batches", func(ctx context.Context, c sqldb.Conn) (err error) {
-		list, err = sqlrow.Collect(ctx, c, selectBatch+` WHERE ended_at IS NULL AND NOT paused ORDER BY id`+sqlrow.Limit(limit), nil, scanBatch)
+		list, err = sqlrow.Collect(ctx, c, selectBatch()+` WHERE ended_at IS NULL AND NOT paused ORDER BY id`+sqlrow.Limit(limit), nil, scanBatch)
 		return err
 	})
 	return batchesOf(list), err
@@ -32,7 +32,7 @@ func (s *Store) ClaimItems(ctx context.Context, id string, after int64, limit in
 		if !active {
 			return nil
 		}
-		list, err = sqlrow.Collect(ctx, c, selectItem+` WHERE batch = $1 AND status = 'pending' AND number > $2 ORDER BY number`+sqlrow.Limit(limit),
+		list, err = sqlrow.Collect(ctx, c, selectItem()+` WHERE batch = $1 AND status = 'pending' AND number > $2 ORDER BY number`+sqlrow.Limit(limit),
 			[]any{id, after}, scanItem)
 		if err != nil || len(list) == 0 {
 			return err
@@ -69,8 +69,11 @@ func (s *Store) WriteItems(ctx context.Context, id string, sealedItems []sealed.
 		if err != nil {
 			return err
 		}
-		err = sqlrow.UpdateMany(ctx, c, s.db.Dialect(), "batch_items", 2, itemColumns(), open, func(i batch.Item) ([]any, error) { //nolint:mnd // the keys
-			return []any{id, i.Number, stored(i.Status), sqlrow.Mended(i.Error), i.NewRunID, at.UnixMicro()}, nil
+		err = sqlrow.UpdateMany(ctx, c, s.db.Dialect(), "batch_items", 2, open, func(i batch.Item) sqlrow.Fields { //nolint:mnd // the keys
+			return sqlrow.Row(
+				"batch", id, "number", i.Number, "status", stored(i.Status), "error", sqlrow.Mended(i.Error),
+				"new_run_id", i.NewRunID, "ended_at", at.UnixMicro(),
+			)
 		})
 		if err != nil {
 			return err
@@ -100,13 +103,6 @@ func stored(status batch.ItemStatus) batch.ItemStatus {
 		return batch.Succeeded
 	}
 	return status
-}
-
-func itemColumns() []sqlrow.Column {
-	return []sqlrow.Column{
-		{Name: "batch", Kind: sqlrow.Text}, {Name: "number", Kind: sqlrow.Number}, {Name: "status", Kind: sqlrow.Text}, {Name: "error", Kind: sqlrow.Text},
-		{Name: "new_run_id", Kind: sqlrow.Text}, {Name: "ended_at", Kind: sqlrow.Number},
-	}
 }
 
 // pending returns the items without a result. The caller has locked the batch, so they stay pending.

@@ -161,7 +161,7 @@ func (s *Deliveries) searchType(ctx context.Context, c sqldb.Conn, l *lookback, 
 		if typ != "" {
 			args, condition = append(args, typ), ` AND e.type = $5`
 		}
-		page, err := sqlrow.Collect(ctx, c, `SELECT `+eventColumns+`, `+originalColumns+` FROM events e
+		page, err := sqlrow.Collect(ctx, c, selectPending()+`
 WHERE e.project = $1 AND e.position > $2 AND e.position <= $3`+condition+`
 AND NOT EXISTS (SELECT 1 FROM taken_events t WHERE t.run_id = $4 AND t.position = e.position)
 ORDER BY e.position`+sqlrow.Limit(earlierPage), args, scanPending)
@@ -234,8 +234,10 @@ func (s *Deliveries) commitListener(ctx context.Context, c sqldb.Conn, l *lookba
 	if err != nil || !made {
 		return done, err
 	}
-	_, err = sqlrow.InsertMany(ctx, c, s.db.Dialect(), "taken_events", "run_id, position", ` ON CONFLICT DO NOTHING`, l.Taken,
-		func(position int64) ([]any, error) { return []any{l.RunID, position}, nil })
+	_, err = sqlrow.InsertMany(ctx, c, s.db.Dialect(), "taken_events", ` ON CONFLICT DO NOTHING`, l.Taken,
+		func(position int64) sqlrow.Fields {
+			return sqlrow.Row("run_id", l.RunID, "position", position)
+		})
 	if err != nil {
 		return done, err
 	}

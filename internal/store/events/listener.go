@@ -21,8 +21,9 @@ ON CONFLICT (project, id) DO NOTHING`, l.Project, l.ID, l.RunID, since, spec)
 	if err != nil || !made {
 		return made, err
 	}
-	_, err = sqlrow.InsertMany(ctx, c, s.db.Dialect(), "listener_types", "project, type, shape, value, listener", "", entriesOf(l),
-		func(e event.Entry) ([]any, error) { return []any{l.Project, e.Type, e.Shape, e.Values, l.ID}, nil })
+	_, err = sqlrow.InsertMany(ctx, c, s.db.Dialect(), "listener_types", "", entriesOf(l), func(e event.Entry) sqlrow.Fields {
+		return sqlrow.Row("project", l.Project, "type", e.Type, "shape", e.Shape, "value", e.Values, "listener", l.ID)
+	})
 	return made, err
 }
 
@@ -115,7 +116,7 @@ func NotTaken(
 		return nil, nil, err
 	}
 	read := func(condition string, args []any) error {
-		found, err := sqlrow.Collect(ctx, c, selectWhole+` WHERE e.project = $1 AND e.position IN (
+		found, err := sqlrow.Collect(ctx, c, selectWhole()+` WHERE e.project = $1 AND e.position IN (
 SELECT position FROM events WHERE project = $1 AND position > $2`+condition+` ORDER BY position DESC`+sqlrow.Limit(newestRead)+`)
 AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.run_id = $3 AND d.project = e.project AND d.position = e.position)
 ORDER BY e.position DESC`+sqlrow.Limit(limit), args, scanWhole)
