@@ -100,7 +100,7 @@ type Supervisor struct {
 	MaxTerminations int
 	// Rate is the limit of requests to Temporal per second; 20.
 	Rate float64
-	// LegacyIDs are patterns of the workflow IDs of dispatchers of older releases: {project} and {task_queue} stand for the names, * for
+	// LegacyIDs are patterns of the workflow IDs of dispatchers of older programs: {project} and {task_queue} stand for the names, * for
 	// any text, and {project} is required. Without patterns, such dispatchers are left alone.
 	LegacyIDs []string
 }

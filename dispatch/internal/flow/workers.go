@@ -95,22 +95,16 @@ func awaitFor(ctx workflow.Context, limit time.Duration, met func() bool) error 
 // check reads the heartbeats of all workers. It repeats the check after a pause while a worker was missed for the first time: workers that
 // die together are missed one after another.
 func (d *dispatcher) check(ctx workflow.Context) {
-	for round := 1; ; round++ {
+	for {
 		// Each round checks all workers, and so all suspects.
 		clear(d.suspects)
-		if !d.once(ctx) || round >= misses && !repeats(ctx) {
+		if !d.once(ctx) {
 			return
 		}
 		if err := workflow.Sleep(ctx, d.in.CheckEvery/3); err != nil {
 			return
 		}
 	}
-}
-
-// repeats reports whether the check is repeated after the second round. Runs of the previous release left workers that were missed once to
-// the next check. GetVersion is called only where the versions differ, because the result becomes part of the history.
-func repeats(ctx workflow.Context) bool {
-	return workflow.GetVersion(ctx, "check-until-settled", workflow.DefaultVersion, 1) != workflow.DefaultVersion
 }
 
 // once checks all workers, and reports whether one was missed for the first time.
