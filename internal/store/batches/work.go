@@ -70,7 +70,7 @@ func (s *Store) WriteItems(ctx context.Context, id string, sealedItems []sealed.
 			return err
 		}
 		err = sqlrow.UpdateMany(ctx, c, s.db.Dialect(), "batch_items", 2, itemColumns(), open, func(i batch.Item) ([]any, error) { //nolint:mnd // the keys
-			return []any{id, i.Number, stored(i.Status), sqlrow.Mended(i.Error), i.NewRunID, at.UnixMicro()}, nil
+			return []any{id, i.Number, i.Status, sqlrow.Mended(i.Error), i.NewRunID, at.UnixMicro()}, nil
 		})
 		if err != nil {
 			return err
@@ -92,14 +92,6 @@ func (s *Store) WriteItems(ctx context.Context, id string, sealedItems []sealed.
 		}
 		return s.reportEnd(ctx, c, r)
 	})
-}
-
-// stored returns the status as it is stored: earlier releases have one for both.
-func stored(status batch.ItemStatus) batch.ItemStatus {
-	if status == batch.Started {
-		return batch.Succeeded
-	}
-	return status
 }
 
 func itemColumns() []sqlrow.Column {
@@ -142,29 +134,6 @@ func (s *Store) reportEnd(ctx context.Context, c sqldb.Conn, r row) error {
 		return nil
 	}
 	return outbox.AddBatch(ctx, c, s.db.Dialect(), r.Batch)
-}
-
-// CloseBatch implements [batch.WorkRows].
-func (s *Store) CloseBatch(ctx context.Context, id string, at time.Time) (gone int64, err error) {
-	err = s.db.Write(ctx, "close batch", func(ctx context.Context, c sqldb.Conn) error {
-		gone = 0
-		r, err := s.lock(ctx, c, id)
-		if err != nil || !r.open() || !r.selected {
-			return err
-		}
-		left, err := sqlrow.Count(ctx, c, `SELECT COUNT(*) FROM batch_items WHERE batch = $1 AND status = 'pending'`, id)
-		if err != nil || left > 0 {
-			return err
-		}
-		gone = max(0, r.Pending())
-		r.Failed, r.EndedAt = r.Failed+gone, at
-		_, err = c.ExecContext(ctx, `UPDATE batches SET failed = $2, ended_at = $3, waiting = '' WHERE id = $1`, id, r.Failed, at.UnixMicro())
-		if err != nil {
-			return err
-		}
-		return s.reportEnd(ctx, c, r)
-	})
-	return gone, err
 }
 
 // SetWaitReason implements [sealed.BatchStore].
