@@ -201,7 +201,7 @@ type Run struct {
 
 	// The fields below are not in lists.
 
-	// WrittenAt is when the projection last wrote the row; zero before, and for rows of earlier releases.
+	// WrittenAt is when the projection last wrote the row; zero before.
 	WrittenAt time.Time
 	// Legacy is what the source of an imported run had in addition: its row, waits and snapshots, as JSON.
 	Legacy json.RawMessage

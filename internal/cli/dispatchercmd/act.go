@@ -46,7 +46,7 @@ func reconcileCommand(s *session.Session) *cobra.Command {
 		Use:   "reconcile",
 		Short: "Compare leases, workers and dispatchers now, and end stale dispatchers",
 		Long: `Compare leases, heartbeats and the dispatchers in Temporal now, as every worker does each minute, and end stale
-dispatchers: those of crashed owners, those without an owner, and those of older releases. A dispatcher whose state is unknown does
+dispatchers: those of crashed owners, those without an owner, and those of older programs. A dispatcher whose state is unknown does
 not change. Each finding is one line; with --dry-run nothing is changed.`,
 		Example: `  signalbox dispatcher reconcile --dry-run`,
 		Args:    session.Args(0, 0, ""),

@@ -13,7 +13,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/cli/session"
 )
 
-// unknown stands for a value that the server does not report, as one of an earlier release.
+// unknown stands for a value that the server does not report.
 const unknown = "unknown"
 
 // window is the flag --window of commands with statistics.

@@ -5,7 +5,7 @@
 //	reasons := service.Uncaught(ctx, r, steps)
 //
 // Both follow from stored data: the run's row, its open steps, listeners and awaited children, and the document. Only [run.StepWait] is
-// written for this purpose, for facts that only the interpreter has. The rest costs a run nothing and works for runs of earlier releases.
+// written for this purpose, for facts that only the interpreter has. The rest costs a run nothing.
 // The decisions are the functions [Waits] and [Uncaught], which perform no I/O. Facts that cannot be derived are marked as unknown.
 package explain
 
