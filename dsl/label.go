@@ -55,12 +55,12 @@ func (p *parser) labels(metadata value) []Label {
 }
 
 func (p *parser) label(key string, v value) Label {
-	if problem := label.KeyProblem(key); problem != "" {
-		p.report(CodeValue, v, "", "the key of the label %q %s", key, problem)
+	if violation := label.KeyViolation(key); violation != "" {
+		p.report(CodeValue, v, "", "the key of the label %q %s", key, violation)
 	}
 	if p.is(v, tree.String, fmt.Sprintf("the label %q", key)) && !p.isExpression(v, labelVariables()) {
-		if problem := label.ValueProblem(v.node.Text); problem != "" {
-			p.report(CodeValue, v, "", "the value of the label %q %s", key, problem)
+		if violation := label.ValueViolation(v.node.Text); violation != "" {
+			p.report(CodeValue, v, "", "the value of the label %q %s", key, violation)
 		}
 	}
 	return Label{Key: key, value: p.template(v, labelVariables())}

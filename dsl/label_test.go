@@ -25,8 +25,8 @@ do:
 
 func TestLabelsOfADocument(t *testing.T) {
 	t.Parallel()
-	doc, problems := dsl.Parse([]byte(labelled))
-	require.Empty(t, problems)
+	doc, violations := dsl.Parse([]byte(labelled))
+	require.Empty(t, violations)
 	values := map[string]any{}
 	for _, l := range doc.Labels {
 		value, err := l.Eval(map[string]any{"order": map[string]any{"id": 4711}}, nil)

@@ -1,8 +1,8 @@
 // Package label has the rules of the keys and values of labels, by which runs are found. They are the same for labels in a
 // document and in a request.
 //
-//	problem := label.KeyProblem("order")
-//	value, problem := label.Value(result)
+//	violation := label.KeyViolation("order")
+//	value, violation := label.Value(result)
 package label
 
 import (
@@ -24,8 +24,8 @@ const (
 
 const keyCharacters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-/"
 
-// KeyProblem returns what is wrong with the key of a label; empty if it is valid.
-func KeyProblem(key string) string {
+// KeyViolation returns what is wrong with the key of a label; empty if it is valid.
+func KeyViolation(key string) string {
 	switch {
 	case key == "":
 		return "is empty"
@@ -37,8 +37,8 @@ func KeyProblem(key string) string {
 	return ""
 }
 
-// ValueProblem returns what is wrong with the value of a label, without quoting it; empty if it is valid.
-func ValueProblem(value string) string {
+// ValueViolation returns what is wrong with the value of a label, without quoting it; empty if it is valid.
+func ValueViolation(value string) string {
 	switch {
 	case value == "":
 		return "is empty"
@@ -56,9 +56,9 @@ func ValueProblem(value string) string {
 }
 
 // Value converts the result of an expression to the value of a label: a text, a number with all its digits, or a boolean.
-// For null and for an empty text the run has no such label, and the value is empty. Otherwise problem states what is
+// For null and for an empty text the run has no such label, and the value is empty. Otherwise violation states what is
 // wrong with the result, without quoting it.
-func Value(result any) (value, problem string) {
+func Value(result any) (value, violation string) {
 	switch v := result.(type) {
 	case nil:
 		return "", ""
@@ -66,13 +66,13 @@ func Value(result any) (value, problem string) {
 		if v == "" {
 			return "", ""
 		}
-		return v, ValueProblem(v)
+		return v, ValueViolation(v)
 	case bool, int, float64, *big.Int:
 		text, err := jq.EncodeJSON(v)
 		if err != nil {
 			return "", "has no JSON form"
 		}
-		return string(text), ValueProblem(string(text))
+		return string(text), ValueViolation(string(text))
 	}
 	return "", fmt.Sprintf("is %s instead of a text, a number or a boolean", jq.TypeName(result))
 }

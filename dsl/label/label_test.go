@@ -17,18 +17,18 @@ func TestLimits(t *testing.T) {
 		"": "is empty", strings.Repeat("k", 64): "has 64 characters, more than 63", "a b": "other characters", "a=b": "other characters",
 		"a:b": "other characters", "größe": "other characters", "a\n": "other characters",
 	} {
-		requireProblem(t, want, label.KeyProblem(key), key)
+		requireViolation(t, want, label.KeyViolation(key), key)
 	}
 	for value, want := range map[string]string{
 		"4711": "", "a b = ü €": "", "<script>alert(1)</script>": "", strings.Repeat("v", 256): "",
 		"": "is empty", strings.Repeat("v", 257): "has 257 bytes, more than 256", "a\xff": "is not UTF-8", "a\nb": "U+000A", "a\x00": "U+0000",
 		"a\u202eb": "U+202E", "a\u200bb": "U+200B",
 	} {
-		requireProblem(t, want, label.ValueProblem(value), value)
+		requireViolation(t, want, label.ValueViolation(value), value)
 	}
 }
 
-func requireProblem(t *testing.T, want, got, of string) {
+func requireViolation(t *testing.T, want, got, of string) {
 	t.Helper()
 	if want == "" {
 		require.Empty(t, got, "%q", of)
@@ -41,14 +41,14 @@ func TestValues(t *testing.T) {
 	t.Parallel()
 	digits, _ := new(big.Int).SetString("12345678901234567890123", 10)
 	for _, tt := range []struct {
-		result        any
-		want, problem string
+		result          any
+		want, violation string
 	}{
 		{nil, "", ""}, {"", "", ""}, {"a", "a", ""}, {true, "true", ""}, {4711, "4711", ""}, {1.5, "1.5", ""}, {digits, "12345678901234567890123", ""},
 		{map[string]any{"secret": 1}, "", "is an object instead of a text, a number or a boolean"}, {[]any{"a"}, "", "is an array instead of a text, a number or a boolean"},
 		{"a\tb", "a\tb", "has the character U+0009, which is not printable"},
 	} {
-		value, problem := label.Value(tt.result)
-		require.Equal(t, []string{tt.want, tt.problem}, []string{value, problem})
+		value, violation := label.Value(tt.result)
+		require.Equal(t, []string{tt.want, tt.violation}, []string{value, violation})
 	}
 }

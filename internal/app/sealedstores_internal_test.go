@@ -242,14 +242,14 @@ var plantings = map[string]func(s *scene, id string) error{
 		if err := s.insert(id); err != nil {
 			return err
 		}
-		p := planting(run.Problem{})
+		p := planting(run.Error{})
 		return written(s.rows.FinishMissing(s.ctx, id, run.Failed, &p, start, s.refused(id)))
 	},
 	"FinishQueued": func(s *scene, id string) error {
 		if err := s.enqueue(id); err != nil {
 			return err
 		}
-		p := planting(run.Problem{})
+		p := planting(run.Error{})
 		return written(s.rows.FinishQueued(s.ctx, run.Run{ID: id, Status: run.Failed, Error: &p, EndedAt: start}, s.refused(id)))
 	},
 	"PostponeRepair": func(s *scene, id string) error {
@@ -403,7 +403,7 @@ func (s *scene) problems(id string) ([]problem.Record, error) {
 	if err := errors.Join(s.insert(failed), s.insert(stuck)); err != nil {
 		return nil, err
 	}
-	p := planting(run.Problem{})
+	p := planting(run.Error{})
 	if err := written(s.rows.FinishMissing(s.ctx, failed, run.Failed, &p, start, s.refused(failed))); err != nil {
 		return nil, err
 	}

@@ -206,7 +206,7 @@ func check(req StartRequest) error {
 	case *req.ExpectedTotal < 0:
 		add("expectedTotal", "is %d, less than 0", *req.ExpectedTotal)
 	}
-	if problem := requestid.Problem(req.RequestID); problem != "" {
+	if problem := requestid.Violation(req.RequestID); problem != "" {
 		add("requestId", "%s", problem)
 	}
 	switch {

@@ -284,7 +284,7 @@ func refused(a Action, err error) bool {
 // requestID returns the request ID of the replay of a run by a batch: the same for each attempt.
 func requestID(batch, runID string) string {
 	id := "batch-" + batch + "-" + runID
-	if requestid.Problem(id) != "" {
+	if requestid.Violation(id) != "" {
 		sum := sha256.Sum256([]byte(runID))
 		id = "batch-" + batch + "-" + hex.EncodeToString(sum[:])
 	}

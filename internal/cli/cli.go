@@ -54,7 +54,7 @@ type Options struct {
 	ConfigLayers []config.Layer
 	// CheckServices connects to services that the configuration names, for check-config; nil: none. note receives what could not be checked, and
 	// what makes a server slow on this machine.
-	CheckServices func(ctx context.Context, cfg *config.Config, note func(format string, args ...any)) config.Problems
+	CheckServices func(ctx context.Context, cfg *config.Config, note func(format string, args ...any)) config.Violations
 	// Bootstrap makes the first token; nil: this program has no store.
 	Bootstrap tokencmd.Bootstrap
 	// Commands are added to the root.

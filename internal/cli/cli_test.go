@@ -255,7 +255,7 @@ func TestExtraCommandsAreRegular(t *testing.T) {
 		}}}, args)
 		return code, errs.String()
 	}
-	code, text := run(config.Problems{{Path: "listen", Message: "is wrong"}, {Path: "roles", Message: "are wrong"}}, "server")
+	code, text := run(config.Violations{{Path: "listen", Message: "is wrong"}, {Path: "roles", Message: "are wrong"}}, "server")
 	require.Equal(t, exit.Usage, code)
 	require.Equal(t, "error: listen: is wrong\nroles: are wrong\n", text)
 	code, text = run(exit.Errorf(exit.Unavailable, "the port is in use"), "server")

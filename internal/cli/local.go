@@ -29,7 +29,7 @@ type fault struct {
 }
 
 func checkConfigCommand(
-	s *session.Session, layers []config.Layer, services func(context.Context, *config.Config, func(string, ...any)) config.Problems,
+	s *session.Session, layers []config.Layer, services func(context.Context, *config.Config, func(string, ...any)) config.Violations,
 ) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check-config",
@@ -45,7 +45,7 @@ a client certificate that has expired, a store of payloads that is unavailable.`
 		Args:    session.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := config.Load(config.Options{Flags: cmd.Flags(), Env: s.Env, Layers: layers})
-			var problems config.Problems
+			var problems config.Violations
 			if err != nil && !errors.As(err, &problems) {
 				return err
 			}
@@ -63,7 +63,7 @@ a client certificate that has expired, a store of payloads that is unavailable.`
 	return cmd
 }
 
-func printProblems(s *session.Session, problems config.Problems) error {
+func printProblems(s *session.Session, problems config.Violations) error {
 	if s.Format().Structured() {
 		faults := make([]fault, len(problems))
 		for i, p := range problems {

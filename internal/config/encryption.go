@@ -32,7 +32,7 @@ func (e Encryption) KeyFiles() []KeyFile {
 }
 
 // Validate reports duplicate keys, and an active key that is none of them. It does not read the files; package sealconfig does.
-func (e Encryption) Validate() Problems {
+func (e Encryption) Validate() Violations {
 	var ps found
 	var ids []string
 	for _, pair := range e.Keys {
@@ -66,5 +66,5 @@ func (e Encryption) Validate() Problems {
 	if !e.CodecEndpoint && len(e.CodecOrigins) > 0 {
 		ps.add("codec_origins", "are given while encryption.codec_endpoint is false; set it to true, or leave them out")
 	}
-	return Problems(ps)
+	return Violations(ps)
 }

@@ -202,6 +202,6 @@ func (s *Service) loggable(ctx context.Context, runID string, err error) string 
 }
 
 // NotStartedProblem is the error of a run whose start was refused for good.
-func NotStartedProblem(refusal error) *Problem {
-	return &Problem{Type: dsl.ErrorTypeRuntime, Status: 500, Title: "Not started", Detail: validText(refusal), Instance: "/"}
+func NotStartedProblem(refusal error) *Error {
+	return &Error{Type: dsl.ErrorTypeRuntime, Status: 500, Title: "Not started", Detail: validText(refusal), Instance: "/"}
 }

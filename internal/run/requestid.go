@@ -16,5 +16,5 @@ func requestIDProblem(req StartRequest) string {
 	if req.Parent.RunID == "" && strings.HasPrefix(req.RequestID, ChildRequestPrefix) {
 		return fmt.Sprintf("begins with %q, which is reserved for runs that other runs start; use another one", ChildRequestPrefix)
 	}
-	return requestid.Problem(req.RequestID)
+	return requestid.Violation(req.RequestID)
 }

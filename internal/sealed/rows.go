@@ -113,7 +113,7 @@ func (s *Rows) RemoveUnstarted(ctx context.Context, id string, e audit.Entry) (b
 }
 
 // FinishMissing implements [run.Store].
-func (s *Rows) FinishMissing(ctx context.Context, id string, status run.Status, p *run.Problem, at time.Time, e audit.Entry) (bool, error) {
+func (s *Rows) FinishMissing(ctx context.Context, id string, status run.Status, p *run.Error, at time.Time, e audit.Entry) (bool, error) {
 	hidden, entry, err := s.sealer.hideEnd(ctx, id, p, e)
 	if err != nil {
 		return false, err
@@ -131,7 +131,7 @@ func (s *Rows) FinishQueued(ctx context.Context, r run.Run, e audit.Entry) (bool
 }
 
 // hideEnd replaces secrets in the problem with which the platform ends a run, and in the audit entry. Both may quote an answer of Temporal.
-func (sl *Sealer) hideEnd(ctx context.Context, id string, p *run.Problem, e audit.Entry) (*run.Problem, audit.Entry, error) {
+func (sl *Sealer) hideEnd(ctx context.Context, id string, p *run.Error, e audit.Entry) (*run.Error, audit.Entry, error) {
 	if !sl.keys.Seals() || p == nil && e.Reason == "" {
 		return p, e, nil
 	}
@@ -387,7 +387,7 @@ func (s *runSecrets) step(step run.Step) (run.Step, bool) {
 }
 
 // problem replaces secrets in the texts of a problem.
-func (s *runSecrets) problem(p *run.Problem) (*run.Problem, bool) {
+func (s *runSecrets) problem(p *run.Error) (*run.Error, bool) {
 	if p == nil {
 		return nil, false
 	}

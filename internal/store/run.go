@@ -329,7 +329,7 @@ WHERE id = $1 AND project = $2 AND NOT cancel_requested AND (status = 'canceled'
 
 // FinishMissing implements [sealed.Store]. It ends open steps with the run: no later update will.
 func (s *Store) FinishMissing(
-	ctx context.Context, id string, status run.Status, given sealed.Sealed[*run.Problem], at time.Time, note sealed.Sealed[audit.Entry],
+	ctx context.Context, id string, status run.Status, given sealed.Sealed[*run.Error], at time.Time, note sealed.Sealed[audit.Entry],
 ) (finished bool, err error) {
 	e := note.Value()
 	problem, err := sqlrow.AsJSON(given.Value(), given.Value() == nil)

@@ -47,15 +47,15 @@ func Main() cli.Options {
 	}
 }
 
-// telemetryLayer reports the variables of OpenTelemetry with invalid values, with all other problems. It sets nothing.
+// telemetryLayer reports the variables of OpenTelemetry with invalid values, with all other violations. It sets nothing.
 func telemetryLayer(env config.Environment) config.Layer {
 	return config.Layer{
 		Apply: func(config.Environment, *config.Config) (map[string]string, error) { return nil, nil }, //nolint:nilnil // it sets nothing
-		Check: func(*config.Config) (all config.Problems) {
+		Check: func(*config.Config) (all config.Violations) {
 			_, err := otlp.Read(env.LookupEnv)
-			invalid, _ := errors.AsType[otlp.Problems](err)
+			invalid, _ := errors.AsType[otlp.Violations](err)
 			for _, p := range invalid {
-				all = append(all, config.Problem{Source: p.Variable, Message: p.Message})
+				all = append(all, config.Violation{Source: p.Variable, Message: p.Message})
 			}
 			return all
 		},
@@ -80,8 +80,8 @@ until it is interrupted; then it accepts no new work, waits up to worker.stop_ti
 			if err != nil {
 				return err
 			}
-			for _, problem := range cfg.Warnings {
-				log.WarnContext(cmd.Context(), "The configuration has a problem that may be temporary", "problem", problem.String())
+			for _, violation := range cfg.Warnings {
+				log.WarnContext(cmd.Context(), "The configuration has a violation that may be temporary", "violation", violation.String())
 			}
 			options := app.Options{Config: cfg, Version: version, Log: log, Memory: memory.Apply(int64(cfg.MemoryLimit), os.DirFS("/"))}
 			return Serve(cmd.Context(), options, func(a *app.App) error {

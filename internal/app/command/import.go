@@ -39,12 +39,12 @@ interruption: unchanged runs are skipped. docs/migration.md lists the columns th
   signalbox migrate import --config signalbox.yaml --from legacy.db --project shop`,
 		Args: session.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			source, problems := dsn.Resolve(from, env.LookupEnv)
+			source, violations := dsn.Resolve(from, env.LookupEnv)
 			switch {
 			case from == "":
 				return errors.New("--from is missing: it takes the URL of a Postgres database or the path of a SQLite file")
-			case len(problems) > 0:
-				return fmt.Errorf("--from: %s", strings.Join(problems, "; "))
+			case len(violations) > 0:
+				return fmt.Errorf("--from: %s", strings.Join(violations, "; "))
 			case dsn.HasPlainPassword(from):
 				return errors.New("--from holds a password in plain text; refer to it as ${env:NAME} or ${file:/path}")
 			}

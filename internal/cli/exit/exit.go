@@ -64,7 +64,7 @@ func Silently(code int) error {
 // Code decides the process's exit code.
 func Code(err error) int {
 	var own *Error
-	var problems config.Problems
+	var problems config.Violations
 	var answer *connect.Error
 	switch {
 	case err == nil:

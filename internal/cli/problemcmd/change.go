@@ -14,7 +14,7 @@ import (
 // changing is a command that changes one problem; flags are those of its example; act sends the request for the problem with this revision.
 func changing(
 	s *session.Session, verb, short, flags string,
-	act func(ctx context.Context, cmd *cobra.Command, id string, revision int64) (*signalboxv1.OperatorProblem, error),
+	act func(ctx context.Context, cmd *cobra.Command, id string, revision int64) (*signalboxv1.Problem, error),
 ) *cobra.Command {
 	var revision int64
 	cmd := &cobra.Command{
@@ -44,7 +44,7 @@ func changing(
 func acknowledgeCommand(s *session.Session) *cobra.Command {
 	var note string
 	cmd := changing(s, "acknowledge", "Mark a problem as seen until it is resolved", `--note "the workers are restarting"`,
-		func(ctx context.Context, _ *cobra.Command, id string, revision int64) (*signalboxv1.OperatorProblem, error) {
+		func(ctx context.Context, _ *cobra.Command, id string, revision int64) (*signalboxv1.Problem, error) {
 			request := &signalboxv1.AcknowledgeProblemRequest{Id: id, Revision: revision, Note: note}
 			response, err := session.Send(ctx, s, s.Problems().AcknowledgeProblem, request)
 			return response.GetProblem(), err
@@ -57,7 +57,7 @@ func snoozeCommand(s *session.Session) *cobra.Command {
 	var until string
 	var count int64
 	cmd := changing(s, "snooze", "Take a problem out of the open ones until a time or a count", "--until 12h",
-		func(ctx context.Context, cmd *cobra.Command, id string, revision int64) (*signalboxv1.OperatorProblem, error) {
+		func(ctx context.Context, cmd *cobra.Command, id string, revision int64) (*signalboxv1.Problem, error) {
 			if (until == "") == !cmd.Flags().Changed("until-count") {
 				return nil, exit.Usagef("%s: give either --until or --until-count", cmd.CommandPath())
 			}
@@ -80,7 +80,7 @@ func snoozeCommand(s *session.Session) *cobra.Command {
 func updateCommand(s *session.Session) *cobra.Command {
 	var owner, note string
 	cmd := changing(s, "update", "Set the owner or the note of a problem", "--owner payments",
-		func(ctx context.Context, cmd *cobra.Command, id string, revision int64) (*signalboxv1.OperatorProblem, error) {
+		func(ctx context.Context, cmd *cobra.Command, id string, revision int64) (*signalboxv1.Problem, error) {
 			request := &signalboxv1.UpdateProblemRequest{Id: id, Revision: revision}
 			if cmd.Flags().Changed("owner") {
 				request.Owner = &owner
@@ -101,7 +101,7 @@ func updateCommand(s *session.Session) *cobra.Command {
 
 func reopenCommand(s *session.Session) *cobra.Command {
 	return changing(s, "reopen", "End the acknowledgement or the snooze of a problem", "",
-		func(ctx context.Context, _ *cobra.Command, id string, revision int64) (*signalboxv1.OperatorProblem, error) {
+		func(ctx context.Context, _ *cobra.Command, id string, revision int64) (*signalboxv1.Problem, error) {
 			response, err := session.Send(ctx, s, s.Problems().ReopenProblem, &signalboxv1.ReopenProblemRequest{Id: id, Revision: revision})
 			return response.GetProblem(), err
 		})

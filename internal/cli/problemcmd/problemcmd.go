@@ -72,7 +72,7 @@ func list(ctx context.Context, s *session.Session, flags listFlags) error {
 		}
 	}
 	var partial []string
-	found, more, err := session.Pages(flags.limit, func(size int32, token string) ([]*signalboxv1.OperatorProblem, string, error) {
+	found, more, err := session.Pages(flags.limit, func(size int32, token string) ([]*signalboxv1.Problem, string, error) {
 		request.PageSize, request.PageToken = size, token
 		response, err := session.Call(ctx, s, s.Problems().ListProblems, request, "list problems")
 		partial = response.GetErrors()
@@ -84,11 +84,11 @@ func list(ctx context.Context, s *session.Session, flags listFlags) error {
 	for _, line := range partial {
 		s.Note("partial result: %s", terminal.Line(line))
 	}
-	return session.Listing[*signalboxv1.OperatorProblem]{
+	return session.Listing[*signalboxv1.Problem]{
 		Thing: "problem",
 		Columns: output.Columns("ID", "STATE", "PROJECT", "TITLE", "WHERE", "COUNT", "NOT REPLAYED", "FIRST", "LAST", "OWNER",
 			"+VERSIONS", "+CODE", "+CAUSE", "+ACKNOWLEDGED BY", "+REVISION", "+NOTE"),
-		Row: func(p *signalboxv1.OperatorProblem) []string {
+		Row: func(p *signalboxv1.Problem) []string {
 			return []string{
 				p.GetId(), p.GetState(), p.GetProject(), p.GetTitle(), where(p), count(p), notReplayed(p), output.Moment(p.GetFirstTime()), output.Moment(p.GetLastTime()),
 				p.GetOwner(), versions(p), p.GetCode(), p.GetCause(), p.GetAcknowledger(), fmt.Sprint(p.GetRevision()), p.GetNote(),
@@ -98,7 +98,7 @@ func list(ctx context.Context, s *session.Session, flags listFlags) error {
 }
 
 // where is what the problem is about: a workflow with its task, or a task queue.
-func where(p *signalboxv1.OperatorProblem) string {
+func where(p *signalboxv1.Problem) string {
 	if p.GetWorkflow() == "" {
 		return p.GetTaskQueue()
 	}
@@ -106,7 +106,7 @@ func where(p *signalboxv1.OperatorProblem) string {
 }
 
 // versions are those of the failed runs, with the number of runs of each.
-func versions(p *signalboxv1.OperatorProblem) string {
+func versions(p *signalboxv1.Problem) string {
 	parts := make([]string, len(p.GetVersions()))
 	for i, v := range p.GetVersions() {
 		parts[i] = fmt.Sprintf("%s (%d)", v.GetVersion(), v.GetCount())
@@ -114,7 +114,7 @@ func versions(p *signalboxv1.OperatorProblem) string {
 	return strings.Join(parts, ", ")
 }
 
-func count(p *signalboxv1.OperatorProblem) string {
+func count(p *signalboxv1.Problem) string {
 	switch {
 	case p.Count == nil:
 		return ""
@@ -124,7 +124,7 @@ func count(p *signalboxv1.OperatorProblem) string {
 	return fmt.Sprint(p.GetCount())
 }
 
-func notReplayed(p *signalboxv1.OperatorProblem) string {
+func notReplayed(p *signalboxv1.Problem) string {
 	if p.NotReplayed == nil {
 		return ""
 	}
@@ -194,12 +194,12 @@ func showCommand(s *session.Session) *cobra.Command {
 	return cmd
 }
 
-func get(ctx context.Context, s *session.Session, id string) (*signalboxv1.OperatorProblem, error) {
+func get(ctx context.Context, s *session.Session, id string) (*signalboxv1.Problem, error) {
 	response, err := session.Call(ctx, s, s.Problems().GetProblem, &signalboxv1.GetProblemRequest{Id: id}, "show problem %q", id)
 	return response.GetProblem(), err
 }
 
-func show(s *session.Session, p *signalboxv1.OperatorProblem) error {
+func show(s *session.Session, p *signalboxv1.Problem) error {
 	snoozed := output.Moment(p.GetSnoozeUntil())
 	if p.GetSnoozeCount() > 0 {
 		snoozed = fmt.Sprintf("the count is %d", p.GetSnoozeCount())

@@ -81,7 +81,7 @@ func list(cmd *cobra.Command, s *session.Session, flags listFlags) error {
 const mostTitle = 60
 
 // errorTitle is the title of the error of a run that failed; its type where it has none.
-func errorTitle(problem *signalboxv1.Problem) string {
+func errorTitle(problem *signalboxv1.RunError) string {
 	title := cmp.Or(problem.GetTitle(), problem.GetType())
 	if runes := []rune(title); len(runes) > mostTitle {
 		return string(runes[:mostTitle]) + "…"

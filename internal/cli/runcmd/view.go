@@ -261,7 +261,7 @@ func until(step *signalboxv1.Step) string {
 	return " until " + step.GetWaitUntil().AsTime().Format("15:04:05Z07:00")
 }
 
-func problemLine(problem *signalboxv1.Problem) string {
+func problemLine(problem *signalboxv1.RunError) string {
 	line := problem.GetTitle()
 	if line == "" {
 		line = problem.GetType()

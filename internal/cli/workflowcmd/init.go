@@ -42,7 +42,7 @@ func initialize(s *session.Session, file, namespace string) error {
 	source := strings.NewReplacer("NAMESPACE", namespace, "NAME", name, "FILE", file).Replace(firstDocument)
 	doc := document{name: file, source: []byte(source)}
 	if checked := check(doc); !checked.Valid { // the names are not those of a workflow
-		return wrongDocument("init", doc, checked.Findings)
+		return wrongDocument("init", doc, checked.Violations)
 	}
 	out, err := os.OpenFile(filepath.Clean(file), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644) //nolint:gosec // a source file
 	if errors.Is(err, fs.ErrExist) {

@@ -53,13 +53,13 @@ func run(ctx context.Context, s *session.Session, file string, flags *runFlags) 
 		return err
 	}
 	if checked := check(doc); !checked.Valid {
-		return wrongDocument("run", doc, checked.Findings)
+		return wrongDocument("run", doc, checked.Violations)
 	}
 	response, err := publishOnce(ctx, s, doc, flags.bump)
 	if err != nil {
 		return err
 	}
-	noteFindings(s, doc.name, response.GetFindings())
+	noteViolations(s, doc.name, response.GetViolations())
 	name, version := response.GetWorkflow().GetName(), response.GetVersion().GetVersion()
 	if response.GetCreated() {
 		s.Note("published %s %s", name, version)
@@ -105,7 +105,7 @@ func publishNext(
 }
 
 // PublishFile validates a file and publishes it with a client. If its version is published with other content, the next free version is
-// written into the file first. The error of an invalid file has a line for each problem, with file, line and column.
+// written into the file first. The error of an invalid file has a line for each violation, with file, line and column.
 func PublishFile(
 	ctx context.Context, client signalboxv1connect.WorkflowServiceClient, project, file string,
 ) (*signalboxv1.PublishWorkflowResponse, error) {
@@ -114,7 +114,7 @@ func PublishFile(
 		return nil, err
 	}
 	if checked := check(doc); !checked.Valid {
-		return nil, wrongDocument("publish", doc, checked.Findings)
+		return nil, wrongDocument("publish", doc, checked.Violations)
 	}
 	send := func(doc document) (*signalboxv1.PublishWorkflowResponse, error) {
 		response, err := client.PublishWorkflow(ctx, connect.NewRequest(&signalboxv1.PublishWorkflowRequest{Project: project, Source: string(doc.source)}))

@@ -99,7 +99,7 @@ func unopened(t *testing.T) error {
 
 func TestParentIsNotifiedOnlyOfResults(t *testing.T) {
 	t.Parallel()
-	shown := &run.Problem{Type: dsl.ErrorTypeRuntime, Title: "as the row has it"}
+	shown := &run.Error{Type: dsl.ErrorTypeRuntime, Title: "as the row has it"}
 	problem := dsl.Error{Type: dsl.ErrorTypeCommunication, Status: 503, Title: "the child's own"}
 	for name, tt := range map[string]struct {
 		err  error

@@ -13,7 +13,7 @@ import (
 )
 
 // Links finds relative links in Markdown pages below root whose file or heading does not exist.
-func Links(root string) ([]hygiene.Finding, error) {
+func Links(root string) ([]hygiene.Violation, error) {
 	link := regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	return each(root, func(page, text string, find func(line int, problem string)) {
 		for i, line := range prose(text) {
@@ -27,12 +27,12 @@ func Links(root string) ([]hygiene.Finding, error) {
 }
 
 // each reads the pages below root, and returns what visit finds in them.
-func each(root string, visit func(page, text string, find func(line int, problem string))) ([]hygiene.Finding, error) {
+func each(root string, visit func(page, text string, find func(line int, problem string))) ([]hygiene.Violation, error) {
 	pages, err := markdown(root)
 	if err != nil {
 		return nil, err
 	}
-	var findings []hygiene.Finding
+	var violations []hygiene.Violation
 	for _, page := range pages {
 		text, err := os.ReadFile(page)
 		if err != nil {
@@ -43,10 +43,10 @@ func each(root string, visit func(page, text string, find func(line int, problem
 			return nil, fmt.Errorf("name a page: %w", err)
 		}
 		visit(page, string(text), func(line int, problem string) {
-			findings = append(findings, hygiene.Finding{Where: fmt.Sprintf("%s:%d", filepath.ToSlash(name), line), What: problem})
+			violations = append(violations, hygiene.Violation{Where: fmt.Sprintf("%s:%d", filepath.ToSlash(name), line), What: problem})
 		})
 	}
-	return findings, nil
+	return violations, nil
 }
 
 func markdown(root string) ([]string, error) {

@@ -28,7 +28,7 @@ func keys(reference string) (keys, sections []string, err error) {
 
 // Settings finds settings in the text of the pages below root that the configuration reference does not have. A setting is inline
 // code that begins with a section and a dot; others of that form are exempt.
-func Settings(root, reference string, others ...string) ([]hygiene.Finding, error) {
+func Settings(root, reference string, others ...string) ([]hygiene.Violation, error) {
 	known, sections, err := keys(reference)
 	if err != nil {
 		return nil, err
@@ -49,7 +49,7 @@ func Settings(root, reference string, others ...string) ([]hygiene.Finding, erro
 
 // Configurations finds YAML blocks in the pages below root in which check finds problems. A block is a configuration if each key at its
 // top level is a section of the configuration reference, or a key.
-func Configurations(root, reference string, check func(source string) []string) ([]hygiene.Finding, error) {
+func Configurations(root, reference string, check func(source string) []string) ([]hygiene.Violation, error) {
 	_, sections, err := keys(reference)
 	if err != nil {
 		return nil, err

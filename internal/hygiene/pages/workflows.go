@@ -11,7 +11,7 @@ const head = "document: {dsl: '1.0.3', namespace: example, name: example, versio
 
 // Workflows finds examples of workflows in the pages below root in which check finds problems. An example is a YAML block with `document`
 // or `do` at its top level; check gets a whole document and returns its problems.
-func Workflows(root string, check func(source string) []string) ([]hygiene.Finding, error) {
+func Workflows(root string, check func(source string) []string) ([]hygiene.Violation, error) {
 	return each(root, func(_, text string, find func(line int, problem string)) {
 		for _, block := range blocks(text) {
 			source, is := workflow(block.source)

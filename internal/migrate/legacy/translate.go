@@ -98,7 +98,7 @@ func (t translator) translate(from legacyRun, now time.Time) (imported, error) {
 		out.Status, out.EndedAt = run.Canceled, now
 		out.Error = run.EngineGone(out.engine, was)
 	} else if status.Terminal() && status != run.Completed && out.Error == nil {
-		out.Error = &run.Problem{Type: errorType, Status: 500, Title: "Ended on another engine", Detail: fmt.Sprintf("the run is %s; the engine recorded no reason", status), Instance: "/"}
+		out.Error = &run.Error{Type: errorType, Status: 500, Title: "Ended on another engine", Detail: fmt.Sprintf("the run is %s; the engine recorded no reason", status), Instance: "/"}
 	}
 	out.StatusAt = firstTime(out.EndedAt, out.StartedAt, out.CreatedAt)
 	for _, s := range out.steps {
@@ -127,7 +127,7 @@ func (r *imported) redact(failures []json.RawMessage) {
 		secrets redact.SecretSet
 	)
 	values := []*json.RawMessage{&r.Input, &r.Output, &r.original}
-	problems := []*run.Problem{r.Error}
+	problems := []*run.Error{r.Error}
 	for n := range r.steps {
 		values = append(values, &r.steps[n].Input, &r.steps[n].Output)
 		problems = append(problems, r.steps[n].Error)

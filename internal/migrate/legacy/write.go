@@ -217,7 +217,7 @@ func stepValues(s ownedStep) ([]any, error) {
 	}, nil
 }
 
-func problemText(p *run.Problem) (any, error) { return sqlrow.AsJSON(p, p == nil) }
+func problemText(p *run.Error) (any, error) { return sqlrow.AsJSON(p, p == nil) }
 
 // writeAudit writes one audit entry for each project of a page.
 func (i *importer) writeAudit(ctx context.Context, c sqldb.Conn, list []imported) error {

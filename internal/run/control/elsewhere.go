@@ -61,7 +61,7 @@ func remedy(c Control, v run.PlacementView) string {
 }
 
 // withUnreached adds to the problem of a terminated run that its execution was not reached.
-func withUnreached(problem *run.Problem, v run.PlacementView) *run.Problem {
+func withUnreached(problem *run.Error, v run.PlacementView) *run.Error {
 	changed := *problem
 	changed.Title += " in the table alone"
 	changed.Detail += " (the execution was not reached: it was " + v.Explanation() + ", where it may continue)"

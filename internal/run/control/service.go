@@ -214,7 +214,7 @@ func (s *Service) endMissing(ctx context.Context, r run.Run, e ending) (run.Run,
 	case e.control == Terminate && view.Placement() != run.PlacementHere:
 		problem, entry.Detail = withUnreached(problem, view), unreachedDetail(view)
 	case e.control == Cancel:
-		problem = &run.Problem{
+		problem = &run.Error{
 			Type: dsl.ErrorTypeRuntime, Status: 404, Title: "Execution missing", //nolint:mnd // "not found", as in HTTP
 			Detail: "Temporal does not have this run; it was ended when its cancellation was requested", Instance: "",
 		}
@@ -247,7 +247,7 @@ func (s *Service) entry(ctx context.Context, r run.Run, e ending) audit.Entry {
 
 // terminated returns the problem of a run that was terminated in the database alone, with the same text as for one in
 // Temporal.
-func terminated(ctx context.Context, reason string) *run.Problem {
+func terminated(ctx context.Context, reason string) *run.Error {
 	actor, ok := auth.ActorFrom(ctx)
 	if !ok {
 		actor = auth.System()

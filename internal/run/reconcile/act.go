@@ -112,7 +112,7 @@ func ignoreNotFound(err error) error {
 }
 
 // finishMissing fails a run that has no execution in Temporal.
-func (p *pass) finishMissing(ctx context.Context, row run.Run, c run.Correction, problem *run.Problem, action string) (err error) {
+func (p *pass) finishMissing(ctx context.Context, row run.Run, c run.Correction, problem *run.Error, action string) (err error) {
 	if !p.dry {
 		now := p.r.opts.Now()
 		c.Applied, err = p.r.store.FinishMissing(ctx, row.ID, run.Failed, problem, now,
@@ -130,7 +130,7 @@ func (p *pass) finishMissing(ctx context.Context, row run.Run, c run.Correction,
 func (p *pass) failMissing(ctx context.Context, row run.Run) error {
 	detail := fmt.Sprintf("Temporal at %s has no execution of this run in namespace %q: it was deleted there, or Temporal's data was lost",
 		p.view.Here.Address, p.view.Here.Namespace)
-	problem := &run.Problem{
+	problem := &run.Error{
 		Type: run.ErrorTypeExecutionMissing, Status: 500, Title: "Execution missing", Detail: detail, Instance: "/",
 	}
 	c := run.Correction{Kind: run.CorrectionExecutionMissing, RunID: row.ID, Project: row.Project, Detail: detail}

@@ -102,7 +102,7 @@ func (p *Plain) FollowExecution(ctx context.Context, u run.Update, from string, 
 }
 
 // FinishMissing implements [run.Store].
-func (p *Plain) FinishMissing(ctx context.Context, id string, status run.Status, problem *run.Problem, at time.Time, e audit.Entry) (bool, error) {
+func (p *Plain) FinishMissing(ctx context.Context, id string, status run.Status, problem *run.Error, at time.Time, e audit.Entry) (bool, error) {
 	return p.rows.FinishMissing(ctx, id, status, problem, at, e)
 }
 

@@ -1,7 +1,7 @@
 import { Link } from '@tanstack/react-router'
 import { lazy, Suspense, useState } from 'react'
 import { milliseconds } from '../api'
-import type { OperatorProblem } from '../gen/signalbox/v1/problem_pb'
+import type { Problem } from '../gen/signalbox/v1/problem_pb'
 import {
   Ago,
   Button,
@@ -29,7 +29,7 @@ export function ProblemDrawer({
   onClose,
   onRuns,
 }: {
-  problem: OperatorProblem
+  problem: Problem
   onClose: () => void
   onRuns: (to: string, search: Record<string, string>) => void
 }) {

@@ -12,11 +12,11 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl"
 )
 
-// TestProblems holds each file of testdata/problems against the problems written in it. With UPDATE=1 in the
+// TestViolations holds each file of testdata/violations against the violations written in it. With UPDATE=1 in the
 // environment it writes them there, for a person to read through.
-func TestProblems(t *testing.T) {
+func TestViolations(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob("testdata/problems/*.txtar")
+	files, err := filepath.Glob("testdata/violations/*.txtar")
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
 	for _, file := range files {
@@ -25,11 +25,11 @@ func TestProblems(t *testing.T) {
 			archive, err := txtar.ParseFile(file)
 			require.NoError(t, err)
 			require.Len(t, archive.Files, 2)
-			doc, problems := dsl.Parse(archive.Files[0].Data)
-			require.Equal(t, problems.HasErrors(), doc == nil)
+			doc, violations := dsl.Parse(archive.Files[0].Data)
+			require.Equal(t, violations.HasErrors(), doc == nil)
 			got := ""
-			if len(problems) > 0 {
-				got = problems.Error() + "\n"
+			if len(violations) > 0 {
+				got = violations.Error() + "\n"
 			}
 			if os.Getenv("UPDATE") == "1" {
 				archive.Files[1].Data = []byte(got)
@@ -44,13 +44,13 @@ func TestProblems(t *testing.T) {
 func TestEveryCodeHasACase(t *testing.T) {
 	t.Parallel()
 	seen := map[dsl.Code]bool{}
-	files, err := filepath.Glob("testdata/problems/*.txtar")
+	files, err := filepath.Glob("testdata/violations/*.txtar")
 	require.NoError(t, err)
 	for _, file := range files {
 		archive, err := txtar.ParseFile(file)
 		require.NoError(t, err)
-		_, problems := dsl.Parse(archive.Files[0].Data)
-		for _, p := range problems {
+		_, violations := dsl.Parse(archive.Files[0].Data)
+		for _, p := range violations {
 			seen[p.Code] = true
 			require.NotEmpty(t, p.Message, file)
 			require.Positive(t, p.Pos.Line, file)

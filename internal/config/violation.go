@@ -8,16 +8,16 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/config/schema"
 )
 
-// Problem is one mistake in the configuration.
-type Problem struct {
+// Violation is one mistake in the configuration.
+type Violation struct {
 	Path    string // the key, "store.dsn"; empty where the whole file is the subject
 	Source  string // where the value came from: "signalbox.yaml:12", "--listen", "SIGNALBOX_LISTEN", "default"
 	Message string // what is wrong and what to do
 	Heals   bool   // it may disappear without a restart, so a server starts nevertheless
 }
 
-// String writes the problem on one line.
-func (p Problem) String() string {
+// String writes the violation on one line.
+func (p Violation) String() string {
 	switch {
 	case p.Path == "":
 		return fmt.Sprintf("%s: %s", p.Source, p.Message)
@@ -28,12 +28,12 @@ func (p Problem) String() string {
 	}
 }
 
-// Problems are all problems found, in the order of the file, then of the keys. It is the error of Load
+// Violations are all violations found, in the order of the file, then of the keys. It is the error of Load
 // and Validate.
-type Problems []Problem
+type Violations []Violation
 
-// Error writes one problem per line.
-func (ps Problems) Error() string {
+// Error writes one violation per line.
+func (ps Violations) Error() string {
 	lines := make([]string, len(ps))
 	for i, p := range ps {
 		lines[i] = p.String()
@@ -41,16 +41,16 @@ func (ps Problems) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// found collects problems while a concern is checked.
-type found []Problem
+// found collects violations while a concern is checked.
+type found []Violation
 
 func (f *found) add(path, format string, args ...any) {
-	*f = append(*f, Problem{Path: path, Message: fmt.Sprintf(format, args...)})
+	*f = append(*f, Violation{Path: path, Message: fmt.Sprintf(format, args...)})
 }
 
-// under prefixes the problems of one concern with its section.
-func (ps Problems) under(section string) Problems {
-	out := make(Problems, len(ps))
+// under prefixes the violations of one concern with its section.
+func (ps Violations) under(section string) Violations {
+	out := make(Violations, len(ps))
 	for i, p := range ps {
 		p.Path = schema.Join(section, p.Path)
 		out[i] = p
@@ -58,13 +58,13 @@ func (ps Problems) under(section string) Problems {
 	return out
 }
 
-// fatal reports whether any problem prevents a server from starting.
-func (ps Problems) fatal() bool {
-	return slices.ContainsFunc(ps, func(p Problem) bool { return !p.Heals })
+// fatal reports whether any violation prevents a server from starting.
+func (ps Violations) fatal() bool {
+	return slices.ContainsFunc(ps, func(p Violation) bool { return !p.Heals })
 }
 
-// err returns nil, not an empty Problems, where nothing is wrong.
-func (ps Problems) err() error {
+// err returns nil, not an empty Violations, where nothing is wrong.
+func (ps Violations) err() error {
 	if len(ps) == 0 {
 		return nil
 	}

@@ -10,7 +10,7 @@ import (
 // Pos is a position in the source. Both numbers count from 1; zero means the whole document. Columns count characters.
 type Pos struct{ Line, Column int }
 
-// Severity defines whether a problem prevents a document from running.
+// Severity defines whether a violation prevents a document from running.
 type Severity string
 
 // The severities.
@@ -19,10 +19,10 @@ const (
 	SeverityWarning Severity = "warning"
 )
 
-// Code names a kind of problem. Codes are stable: programs may branch on them.
+// Code names a kind of violation. Codes are stable: programs may branch on them.
 type Code string
 
-// The codes of problems.
+// The codes of violations.
 const (
 	CodeSyntax           Code = "syntax"            // not YAML or JSON
 	CodeLimit            Code = "limit"             // over a size, depth or alias limit
@@ -59,8 +59,8 @@ func Codes() []Code {
 	}
 }
 
-// Problem is one defect of a document: its position, a message and a suggestion.
-type Problem struct {
+// Violation is one defect of a document: its position, a message and a suggestion.
+type Violation struct {
 	Severity   Severity `json:"severity"`
 	Code       Code     `json:"code"`
 	Path       string   `json:"path"` // JSON pointer; "" is the document
@@ -69,7 +69,7 @@ type Problem struct {
 	Pos        Pos      `json:"pos"`
 }
 
-func (p Problem) String() string {
+func (p Violation) String() string {
 	var b strings.Builder
 	if p.Pos.Line > 0 {
 		fmt.Fprintf(&b, "%d:%d: ", p.Pos.Line, p.Pos.Column)
@@ -84,11 +84,11 @@ func (p Problem) String() string {
 	return b.String()
 }
 
-// Problems are all problems of a document, sorted by position, without duplicates.
-type Problems []Problem
+// Violations are all violations of a document, sorted by position, without duplicates.
+type Violations []Violation
 
-// Error joins the problems, one per line.
-func (ps Problems) Error() string {
+// Error joins the violations, one per line.
+func (ps Violations) Error() string {
 	lines := make([]string, len(ps))
 	for i, p := range ps {
 		lines[i] = p.String()
@@ -96,14 +96,14 @@ func (ps Problems) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// HasErrors reports whether one of the problems prevents the document from running.
-func (ps Problems) HasErrors() bool {
-	return slices.ContainsFunc(ps, func(p Problem) bool { return p.Severity == SeverityError })
+// HasErrors reports whether one of the violations prevents the document from running.
+func (ps Violations) HasErrors() bool {
+	return slices.ContainsFunc(ps, func(p Violation) bool { return p.Severity == SeverityError })
 }
 
-// sorted orders problems by position and removes duplicates, which occur if two references resolve to one definition.
-func (ps Problems) sorted() Problems {
-	slices.SortStableFunc(ps, func(a, b Problem) int {
+// sorted orders violations by position and removes duplicates, which occur if two references resolve to one definition.
+func (ps Violations) sorted() Violations {
+	slices.SortStableFunc(ps, func(a, b Violation) int {
 		return cmp.Or(cmp.Compare(a.Pos.Line, b.Pos.Line), cmp.Compare(a.Pos.Column, b.Pos.Column),
 			cmp.Compare(a.Path, b.Path), cmp.Compare(a.Code, b.Code), cmp.Compare(a.Message, b.Message))
 	})

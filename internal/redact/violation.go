@@ -10,15 +10,15 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/jsonpointer"
 )
 
-// Problem is an invalid list of sensitive locations, an invalid location, which would protect nothing, or a label with a
+// Violation is an invalid list of sensitive locations, an invalid location, which would protect nothing, or a label with a
 // sensitive value.
-type Problem struct {
-	// Path is the JSON pointer of the problem in the document.
+type Violation struct {
+	// Path is the JSON pointer of the violation in the document.
 	Path, Message, Suggestion string
 }
 
-// Problems returns the problems of the sensitive locations that a document names, and of its labels.
-func Problems(doc *dsl.Document) []Problem {
+// Violations returns the violations of the sensitive locations that a document names, and of its labels.
+func Violations(doc *dsl.Document) []Violation {
 	c := checker{tasks: map[string]bool{"*": true}}
 	var whole map[string]any
 	if json.Unmarshal(doc.Canonical(), &whole) != nil {
@@ -28,7 +28,7 @@ func Problems(doc *dsl.Document) []Problem {
 	inTasks := c.found
 	c.found = nil
 	c.list("/document/metadata/sensitive", doc.Metadata, true)
-	slices.SortStableFunc(inTasks, func(a, b Problem) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortStableFunc(inTasks, func(a, b Violation) int { return strings.Compare(a.Path, b.Path) })
 	c.labels(doc)
 	return append(c.found, inTasks...)
 }
@@ -54,11 +54,11 @@ func (c *checker) labels(doc *dsl.Document) {
 
 type checker struct {
 	tasks map[string]bool // the names of all tasks
-	found []Problem
+	found []Violation
 }
 
 func (c *checker) add(path, suggestion, format string, args ...any) {
-	c.found = append(c.found, Problem{path, fmt.Sprintf(format, args...), suggestion})
+	c.found = append(c.found, Violation{path, fmt.Sprintf(format, args...), suggestion})
 }
 
 // walk visits the lists of tasks at any depth: a task is the value of the only key of an item.
