@@ -38,7 +38,7 @@ func checkProcessors(root fs.FS, note func(format string, args ...any)) {
 	}
 }
 
-// checkKeys compares the keys of the configuration with those that sealed values. A database without records of keys has no problems.
+// checkKeys compares the keys of the configuration with those that sealed values. A database without records of keys has no violations.
 func checkKeys(ctx context.Context, cfg *config.Config) (config.Violations, error) {
 	ring, err := sealconfig.Ring(cfg.Encryption)
 	if err != nil {
@@ -67,7 +67,7 @@ func checkKeys(ctx context.Context, cfg *config.Config) (config.Violations, erro
 	err = sealingkey.Check(ctx, opened, ring)
 	if refused, is := errors.AsType[*sealingkey.RefusedError](err); is {
 		var violations config.Violations
-		for _, p := range refused.Problems {
+		for _, p := range refused.Violations {
 			violations = append(violations, config.Violation{Path: "encryption.keys", Message: p})
 		}
 		return violations, nil

@@ -169,7 +169,7 @@ func (s *Service) NotStarted(ctx context.Context, r Run, refusal error) {
 	if Classify(refusal) != RefusedForGood {
 		return
 	}
-	now, problem := s.opts.Now(), NotStartedProblem(refusal)
+	now, runError := s.opts.Now(), NotStartedError(refusal)
 	r, err := s.store.GetRun(ctx, r.Project, r.ID)
 	finished := false
 	if err == nil && r.QueuedReason == QueuedStarting && r.Position == 0 {
@@ -201,7 +201,7 @@ func (s *Service) loggable(ctx context.Context, runID string, err error) string 
 	return redact.Mark
 }
 
-// NotStartedProblem is the error of a run whose start was refused for good.
-func NotStartedProblem(refusal error) *Error {
+// NotStartedError is the error of a run whose start was refused for good.
+func NotStartedError(refusal error) *Error {
 	return &Error{Type: dsl.ErrorTypeRuntime, Status: 500, Title: "Not started", Detail: validText(refusal), Instance: "/"}
 }

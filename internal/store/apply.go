@@ -220,7 +220,7 @@ func scanStepID(row sqlrow.Scanner) (id stepID, err error) {
 
 func (n newStep) values() ([]any, error) {
 	t := n.step
-	problem, err := sqlrow.AsJSON(t.Error, t.Error == nil)
+	runError, err := sqlrow.AsJSON(t.Error, t.Error == nil)
 	if err != nil {
 		return nil, err
 	}
@@ -234,7 +234,7 @@ func (n newStep) values() ([]any, error) {
 	}
 	return []any{
 		n.run, t.Number, sqlrow.Mended(t.Path), sqlrow.Mended(t.Pointer), sqlrow.Mended(t.Task), t.Kind, t.Status, t.WaitingKind,
-		sqlrow.Micros(t.WaitUntil), sqlrow.Micros(t.StartedAt), sqlrow.Micros(t.EndedAt), n.sequence, t.Position, problem, attempts,
+		sqlrow.Micros(t.WaitUntil), sqlrow.Micros(t.StartedAt), sqlrow.Micros(t.EndedAt), n.sequence, t.Position, runError, attempts,
 		sqlrow.MendedRaw(t.Input), sqlrow.MendedRaw(t.Output), t.Kept, details, t.InputSize, t.OutputSize, t.Original != nil,
 	}, nil
 }
@@ -288,7 +288,7 @@ func stateColumns() []sqlrow.Column {
 }
 
 func stateValues(o outcome) ([]any, error) {
-	problem, err := sqlrow.AsJSON(o.state.Error, o.state.Error == nil)
+	runError, err := sqlrow.AsJSON(o.state.Error, o.state.Error == nil)
 	if err != nil {
 		return nil, err
 	}
@@ -300,7 +300,7 @@ func stateValues(o outcome) ([]any, error) {
 	return []any{
 		o.after.id, o.state.Status, reason, o.state.WaitingKind, sqlrow.Micros(o.state.Since), sqlrow.Micros(o.after.startedAt),
 		sqlrow.Micros(o.state.EndedAt), o.state.StepsTotal, o.state.StepsDone, o.after.sequence, o.after.position,
-		o.after.statePosition, o.after.executionID, problem, sqlrow.MendedRaw(o.state.Output), time.Now().UnixMicro(),
+		o.after.statePosition, o.after.executionID, runError, sqlrow.MendedRaw(o.state.Output), time.Now().UnixMicro(),
 		run.FailureGroup(run.Run{Workflow: o.after.workflow, Status: o.state.Status, Trigger: o.after.trigger, Error: o.state.Error}),
 	}, nil
 }

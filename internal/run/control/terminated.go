@@ -5,7 +5,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
-// TerminatedBy returns the problem of a run terminated by an actor, in the database or in Temporal.
+// TerminatedBy returns the error of a run terminated by an actor, in the database or in Temporal.
 func TerminatedBy(actor, reason string) *run.Error {
 	return &run.Error{Type: dsl.ErrorTypeRuntime, Title: "Terminated by " + actor, Detail: reason, Instance: "/"}
 }
