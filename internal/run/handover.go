@@ -173,8 +173,8 @@ func (s *Service) NotStarted(ctx context.Context, r Run, refusal error) {
 	r, err := s.store.GetRun(ctx, r.Project, r.ID)
 	finished := false
 	if err == nil && r.QueuedReason == QueuedStarting && r.Position == 0 {
-		finished, err = s.store.FinishMissing(ctx, r.ID, Failed, problem, now,
-			audit.NewEntry(ctx, now, audit.RunStartRefused, r.Project, r.ID, problem.Detail))
+		finished, err = s.store.FinishMissing(ctx, r.ID, Failed, runError, now,
+			audit.NewEntry(ctx, now, audit.RunStartRefused, r.Project, r.ID, runError.Detail))
 	}
 	if err != nil {
 		log.WarnContext(ctx, "Run that was not started could not be ended yet", "run_id", r.ID, "error", err)

@@ -15,7 +15,6 @@ import (
 
 	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/dsl/jq"
-	rules "github.com/signalbox-dev/signalbox/dsl/label"
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/redact"
 )
@@ -27,9 +26,9 @@ const maxFuel = 200_000
 func Check(labels map[string]string) error {
 	violations := map[string]string{}
 	for key, value := range labels {
-		if violation := rules.KeyViolation(key); violation != "" {
+		if violation := dsl.LabelKeyViolation(key); violation != "" {
 			violations[key] = "the key " + violation
-		} else if violation := rules.ValueViolation(value); violation != "" {
+		} else if violation := dsl.LabelValueViolation(value); violation != "" {
 			violations[key] = "the value " + violation
 		}
 	}
@@ -40,11 +39,11 @@ func Check(labels map[string]string) error {
 }
 
 func checkCount(labels map[string]string) error {
-	if len(labels) <= rules.MaxCount {
+	if len(labels) <= dsl.MaxLabels {
 		return nil
 	}
-	return apperror.New(apperror.Invalid, apperror.InvalidArgument, "%d labels: a run can have at most %d", len(labels), rules.MaxCount).
-		WithField("labels", "at most %d", rules.MaxCount)
+	return apperror.New(apperror.Invalid, apperror.InvalidArgument, "%d labels: a run can have at most %d", len(labels), dsl.MaxLabels).
+		WithField("labels", "at most %d", dsl.MaxLabels)
 }
 
 // invalid returns the error for labels with violations, by key.
@@ -141,7 +140,7 @@ func (r Request) compute() (labels, missing map[string]string, err error) {
 			continue
 		}
 		result, err := l.Eval(input, fuel)
-		value, violation := rules.Value(result)
+		value, violation := dsl.LabelValue(result)
 		switch {
 		case err != nil && r.Strict:
 			missing[l.Key] = "the expression of the workflow fails for this input: " + err.Error()
