@@ -190,7 +190,7 @@ func TestCheckConfigReportsAllProblems(t *testing.T) {
 	delete(shell.env, "SIGNALBOX_LOG_LEVEL")
 	c = shell.run(t, "check-config")
 	require.Zero(t, c.code)
-	require.Equal(t, "no problems\n", c.err.String())
+	require.Equal(t, "no violations\n", c.err.String())
 }
 
 func TestVersion(t *testing.T) {

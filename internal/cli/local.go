@@ -20,14 +20,6 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/terminal"
 )
 
-// fault is the JSON of one configuration violation. Heals marks one that does not keep a server from starting.
-type fault struct {
-	Path    string `json:"path,omitempty"`
-	Source  string `json:"source,omitempty"`
-	Message string `json:"message"`
-	Heals   bool   `json:"heals,omitempty"`
-}
-
 func checkConfigCommand(
 	s *session.Session, layers []config.Layer, services func(context.Context, *config.Config, func(string, ...any)) config.Violations,
 ) *cobra.Command {
@@ -65,11 +57,7 @@ a client certificate that has expired, a store of payloads that is unavailable.`
 
 func printViolations(s *session.Session, violations config.Violations) error {
 	if s.Format().Structured() {
-		faults := make([]fault, len(violations))
-		for i, p := range violations {
-			faults[i] = fault{Path: p.Path, Source: p.Source, Message: p.Message, Heals: p.Heals}
-		}
-		if err := output.Value(s.Out, s.Format(), faults); err != nil {
+		if err := output.Value(s.Out, s.Format(), append(config.Violations{}, violations...)); err != nil {
 			return err
 		}
 	} else {

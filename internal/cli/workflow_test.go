@@ -41,15 +41,15 @@ func TestValidateNeedsNoServer(t *testing.T) {
 	var results []struct {
 		Workflow string `json:"workflow"`
 		Valid    bool   `json:"valid"`
-		Findings []struct {
+		Violations []struct {
 			Line int `json:"line"`
-		} `json:"findings"`
+		} `json:"violations"`
 	}
 	require.NoError(t, json.Unmarshal([]byte(c.out.String()), &results))
 	require.False(t, results[0].Valid)
-	require.Equal(t, 5, results[0].Findings[0].Line)
+	require.Equal(t, 5, results[0].Violations[0].Line)
 	require.Equal(t, "demo/hello", results[1].Workflow)
-	require.NotNil(t, results[1].Findings, "[] rather than null")
+	require.NotNil(t, results[1].Violations, "[] rather than null")
 
 	shell.stdin = brokenSource
 	require.Contains(t, shell.run(t, "workflow", "validate", "-").out.String(), "standard input:5:1:")

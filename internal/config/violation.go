@@ -10,10 +10,14 @@ import (
 
 // Violation is one mistake in the configuration.
 type Violation struct {
-	Path    string // the key, "store.dsn"; empty where the whole file is the subject
-	Source  string // where the value came from: "signalbox.yaml:12", "--listen", "SIGNALBOX_LISTEN", "default"
-	Message string // what is wrong and what to do
-	Heals   bool   // it may disappear without a restart, so a server starts nevertheless
+	// Path is the key, "store.dsn"; empty where the whole file is the subject.
+	Path string `json:"path,omitempty"`
+	// Source is where the value came from: "signalbox.yaml:12", "--listen", "SIGNALBOX_LISTEN", "default".
+	Source string `json:"source,omitempty"`
+	// Message is what is wrong and what to do.
+	Message string `json:"message"`
+	// Heals: it may disappear without a restart, so a server starts nevertheless.
+	Heals bool `json:"heals,omitempty"`
 }
 
 // String writes the violation on one line.

@@ -29,7 +29,7 @@ func TestRESTFromDocumentToRun(t *testing.T) {
 	checked := p.do("POST", "/v1/projects/default/workflows:validate", `{"source":`+quoted(greeting)+`}`).ok()
 	require.Equal(t, true, checked["valid"])
 	require.Equal(t, "demo/hello", checked["workflow"])
-	require.Empty(t, checked["findings"])
+	require.Empty(t, checked["violations"])
 
 	saved := p.do("POST", "/v1/projects/default/workflows:save", `{"source":`+quoted(greeting)+`}`).ok()
 	require.Equal(t, "draft", saved["workflow"].(map[string]any)["state"])

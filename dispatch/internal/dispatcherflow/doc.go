@@ -1,4 +1,4 @@
-// Package flow is the dispatcher's Temporal workflow and its activities. The workflow stores the owner and the workers; activities do the
+// Package dispatcherflow is the dispatcher's Temporal workflow and its activities. The workflow stores the owner and the workers; activities do the
 // rest.
 //
 // The workflow runs one long activity, which routes. When the activity finds no work for a while, the workflow is parked: it has no timer
@@ -7,4 +7,4 @@
 //
 // An adoption does not cancel the routing of the previous owner. It starts a second routing at once; the inbox rejects the claims of the
 // old one, which then ends.
-package flow
+package dispatcherflow

@@ -1,4 +1,4 @@
-package flow_test
+package dispatcherflow_test
 
 import (
 	"context"
@@ -21,7 +21,7 @@ import (
 	"github.com/signalbox-dev/signalbox/dispatch/dispatchtype"
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/delivery"
-	"github.com/signalbox-dev/signalbox/dispatch/internal/flow"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/dispatcherflow"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/wire"
 )
 
@@ -40,11 +40,11 @@ type bench struct {
 	env *testsuite.TestWorkflowEnvironment
 
 	mu         sync.Mutex
-	routes     []flow.RouteInput
+	routes     []dispatcherflow.RouteInput
 	ends       []leg // the ends of the routings in order; the last one repeats
 	begun      int
-	checks     []flow.CheckInput
-	found      []flow.CheckOutput // the results of the checks in order; then empty ones
+	checks     []dispatcherflow.CheckInput
+	found      []dispatcherflow.CheckOutput // the results of the checks in order; then empty ones
 	failing    error
 	fails      int // how many checks fail; 0: all, while failing is set
 	evictFails int // how many reports of an eviction fail
@@ -67,18 +67,18 @@ func newBench(t *testing.T, ends ...leg) *bench {
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	b.env = suite.NewTestWorkflowEnvironment()
-	b.env.RegisterWorkflowWithOptions(flow.Run, workflow.RegisterOptions{Name: wire.WorkflowType})
+	b.env.RegisterWorkflowWithOptions(dispatcherflow.Run, workflow.RegisterOptions{Name: wire.WorkflowType})
 	for _, known := range []struct {
 		name string
 		as   any
 	}{
-		{wire.RouteActivity, func(context.Context, flow.RouteInput) (delivery.End, error) { return "", nil }},
-		{wire.CheckActivity, func(context.Context, flow.CheckInput) (flow.CheckOutput, error) { return flow.CheckOutput{}, nil }},
-		{wire.EvictActivity, func(context.Context, flow.EvictInput) error { return nil }},
+		{wire.RouteActivity, func(context.Context, dispatcherflow.RouteInput) (delivery.End, error) { return "", nil }},
+		{wire.CheckActivity, func(context.Context, dispatcherflow.CheckInput) (dispatcherflow.CheckOutput, error) { return dispatcherflow.CheckOutput{}, nil }},
+		{wire.EvictActivity, func(context.Context, dispatcherflow.EvictInput) error { return nil }},
 	} {
 		b.env.RegisterActivityWithOptions(known.as, activity.RegisterOptions{Name: known.name})
 	}
-	b.env.OnActivity(wire.RouteActivity, mock.Anything, mock.Anything).Return(func(_ context.Context, in flow.RouteInput) (delivery.End, error) {
+	b.env.OnActivity(wire.RouteActivity, mock.Anything, mock.Anything).Return(func(_ context.Context, in dispatcherflow.RouteInput) (delivery.End, error) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.routes = append(b.routes, in)
@@ -90,19 +90,19 @@ func newBench(t *testing.T, ends ...leg) *bench {
 		b.begun++
 		return b.ends[min(b.begun, len(b.ends))-1].takes
 	})
-	b.env.OnActivity(wire.CheckActivity, mock.Anything, mock.Anything).Return(func(_ context.Context, in flow.CheckInput) (flow.CheckOutput, error) {
+	b.env.OnActivity(wire.CheckActivity, mock.Anything, mock.Anything).Return(func(_ context.Context, in dispatcherflow.CheckInput) (dispatcherflow.CheckOutput, error) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.checks = append(b.checks, in)
 		if b.failing != nil && (b.fails == 0 || len(b.checks) <= b.fails) {
-			return flow.CheckOutput{}, b.failing
+			return dispatcherflow.CheckOutput{}, b.failing
 		}
 		if at := len(b.checks) - b.fails; at <= len(b.found) {
 			return b.found[at-1], nil
 		}
-		return flow.CheckOutput{}, nil
+		return dispatcherflow.CheckOutput{}, nil
 	})
-	b.env.OnActivity(wire.EvictActivity, mock.Anything, mock.Anything).Return(func(_ context.Context, in flow.EvictInput) error {
+	b.env.OnActivity(wire.EvictActivity, mock.Anything, mock.Anything).Return(func(_ context.Context, in dispatcherflow.EvictInput) error {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		if b.evictFails > 0 {
@@ -140,7 +140,7 @@ func (b *bench) wake(when time.Duration, signal string, arg any) {
 }
 
 // run runs the dispatcher until a time, or until it continues as new; then it returns the next run's input.
-func (b *bench) run(in flow.Input, until time.Duration) *flow.Input {
+func (b *bench) run(in dispatcherflow.Input, until time.Duration) *dispatcherflow.Input {
 	if in.Version == 0 {
 		in.Version, in.Name, in.Owner, in.CheckEvery = 1, name, inbox.Owner{Epoch: 1, Holder: "a"}, 30*time.Second
 	}
@@ -152,7 +152,7 @@ func (b *bench) run(in flow.Input, until time.Duration) *flow.Input {
 		require.True(b.t, temporal.IsCanceledError(errors.Unwrap(b.env.GetWorkflowError())), "%v", b.env.GetWorkflowError())
 		return nil
 	}
-	var next flow.Input
+	var next dispatcherflow.Input
 	require.NoError(b.t, converter.GetDefaultDataConverter().FromPayloads(again.Input, &next))
 	return &next
 }
@@ -210,8 +210,8 @@ func TestDispatcherRoutesAndParks(t *testing.T) {
 		b.doorbell()
 	})
 	b.at(2*time.Hour, func() { require.Len(t, b.routes, 2) })
-	b.run(flow.Input{}, 30*24*time.Hour)
-	require.Equal(t, flow.RouteInput{Name: name, Owner: inbox.Owner{Epoch: 1, Holder: "a"}}, b.routes[0])
+	b.run(dispatcherflow.Input{}, 30*24*time.Hour)
+	require.Equal(t, dispatcherflow.RouteInput{Name: name, Owner: inbox.Owner{Epoch: 1, Holder: "a"}}, b.routes[0])
 	require.Len(t, b.routes, 2)
 	require.Zero(t, b.timers)
 }
@@ -220,14 +220,14 @@ func TestDoorbellWhileRoutingIsNotLost(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, leg{takes: 10 * time.Second, end: delivery.Parked})
 	b.at(9*time.Second, b.doorbell)
-	b.run(flow.Input{}, time.Hour)
+	b.run(dispatcherflow.Input{}, time.Hour)
 	require.Len(t, b.routes, 2, "the doorbell rang before the workflow received the result parked")
 }
 
 func TestTurnedRoutingIsStartedAgain(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, leg{takes: 10 * time.Minute, end: delivery.Turned}, leg{takes: time.Minute, end: delivery.Parked})
-	b.run(flow.Input{}, time.Hour)
+	b.run(dispatcherflow.Input{}, time.Hour)
 	require.Len(t, b.routes, 2)
 	require.True(t, b.routes[1].Busy, "it polls as long as after work")
 }
@@ -235,7 +235,7 @@ func TestTurnedRoutingIsStartedAgain(t *testing.T) {
 func TestFailedRoutingIsStartedAgain(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, leg{err: temporal.NewNonRetryableApplicationError("no such thing", "broken", nil)}, leg{end: delivery.Parked})
-	b.run(flow.Input{}, time.Hour)
+	b.run(dispatcherflow.Input{}, time.Hour)
 	require.Len(t, b.routes, 2)
 }
 
@@ -252,7 +252,7 @@ func TestAdoptionWhileRouting(t *testing.T) {
 	b.at(25*time.Second, func() {
 		require.Equal(t, dispatchtype.Routing, b.state().Phase, "the end of the old routing has no effect")
 	})
-	b.run(flow.Input{}, time.Hour)
+	b.run(dispatcherflow.Input{}, time.Hour)
 	require.Len(t, b.routes, 2)
 	require.Equal(t, inbox.Owner{Epoch: 5, Holder: "b"}, b.routes[1].Owner)
 	require.True(t, b.routes[1].Busy)
@@ -265,9 +265,9 @@ func TestAdoptionWhileParked(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, leg{end: delivery.Parked})
 	b.at(time.Minute, func() { b.adopt("b", 2) })
-	b.run(flow.Input{Version: 1, Name: name, Owner: inbox.Owner{Epoch: 1, Holder: "a"}, Parked: true, CheckEvery: 30 * time.Second}, time.Hour)
+	b.run(dispatcherflow.Input{Version: 1, Name: name, Owner: inbox.Owner{Epoch: 1, Holder: "a"}, Parked: true, CheckEvery: 30 * time.Second}, time.Hour)
 	require.Len(t, b.routes, 1, "one routing for the new owner")
-	require.Equal(t, flow.RouteInput{Name: name, Owner: inbox.Owner{Epoch: 2, Holder: "b"}}, b.routes[0])
+	require.Equal(t, dispatcherflow.RouteInput{Name: name, Owner: inbox.Owner{Epoch: 2, Holder: "b"}}, b.routes[0])
 }
 
 func TestOutdatedAdoptionIsRejected(t *testing.T) {
@@ -280,7 +280,7 @@ func TestOutdatedAdoptionIsRejected(t *testing.T) {
 		b.adopt("", 9)
 		b.adopt("b", 3) // a repeated adoption succeeds
 	})
-	b.run(flow.Input{}, time.Hour)
+	b.run(dispatcherflow.Input{}, time.Hour)
 	require.Len(t, b.refused, 3)
 	for i, kind := range []string{wire.FencedError, wire.FencedError, "invalid"} {
 		application, ok := errors.AsType[*temporal.ApplicationError](b.refused[i])
@@ -296,7 +296,7 @@ func TestHigherOfTwoAdoptionsWins(t *testing.T) {
 	b := newBench(t, leg{end: delivery.Parked})
 	b.at(time.Second, func() { b.adopt("c", 4); b.adopt("b", 3) })
 	b.at(time.Minute, func() { require.Equal(t, "c", b.state().Owner) })
-	b.run(flow.Input{}, time.Hour)
+	b.run(dispatcherflow.Input{}, time.Hour)
 	require.Len(t, b.refused, 1)
 }
 
@@ -304,7 +304,7 @@ func TestFencedRoutingWaitsForNextOwner(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, leg{takes: time.Second, end: delivery.Fenced}, leg{end: delivery.Parked})
 	b.at(time.Minute, func() { require.Len(t, b.routes, 1); b.adopt("b", 2) })
-	b.run(flow.Input{}, time.Hour)
+	b.run(dispatcherflow.Input{}, time.Hour)
 	require.Len(t, b.routes, 2)
 }
 
@@ -314,7 +314,7 @@ func TestWorkersRegister(t *testing.T) {
 	b.at(time.Minute, func() { b.register("w2", "w1", "w3", "w1") })
 	b.at(2*time.Minute, func() { require.Equal(t, []string{"w1", "w2", "w3"}, ids(b.state().Workers)) })
 	b.at(3*time.Minute, func() { b.register("") })
-	b.run(flow.Input{}, time.Hour)
+	b.run(dispatcherflow.Input{}, time.Hour)
 	require.Len(t, b.refused, 1)
 	require.Empty(t, b.checks, "a parked dispatcher makes no checks by itself")
 }
@@ -322,7 +322,7 @@ func TestWorkersRegister(t *testing.T) {
 func TestWorkersAreEvictedWhenMissedTwice(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, leg{takes: 2 * time.Minute, end: delivery.Parked})
-	b.found = []flow.CheckOutput{
+	b.found = []dispatcherflow.CheckOutput{
 		{Missed: []string{"w1", "w3"}, Left: []string{"w4"}}, // after 30 s
 		{Missed: []string{"w1"}},                             // again
 	}
@@ -336,7 +336,7 @@ func TestWorkersAreEvictedWhenMissedTwice(t *testing.T) {
 		require.Zero(t, b.state().Workers[1].Missed)
 	})
 	b.at(50*time.Second, func() { b.register("w1") })
-	b.run(flow.Input{}, time.Hour)
+	b.run(dispatcherflow.Input{}, time.Hour)
 	require.Equal(t, [][]string{{"w1"}}, b.evicted, "once")
 	require.Equal(t, []string{"w1", "w2", "w3", "w4"}, b.checks[0].ServerIDs)
 	require.Empty(t, b.checks[0].Reread)
@@ -348,7 +348,7 @@ func TestWorkersAreEvictedWhenMissedTwice(t *testing.T) {
 func TestParkedDispatcherChecksReportedWorkers(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, leg{end: delivery.Parked})
-	b.found = []flow.CheckOutput{{Missed: []string{"w1"}}, {Missed: []string{"w1"}}}
+	b.found = []dispatcherflow.CheckOutput{{Missed: []string{"w1"}}, {Missed: []string{"w1"}}}
 	b.at(time.Minute, func() { b.register("w1", "w2") })
 	b.at(2*time.Minute, func() { b.env.SignalWorkflow(wire.LateSignal, wire.Late{ServerIDs: []string{"stranger"}}) })
 	b.at(3*time.Minute, func() {
@@ -356,7 +356,7 @@ func TestParkedDispatcherChecksReportedWorkers(t *testing.T) {
 		b.env.SignalWorkflow(wire.LateSignal, wire.Late{ServerIDs: []string{"w1", "stranger"}})
 	})
 	b.at(4*time.Minute, func() { require.Equal(t, []string{"w2"}, ids(b.state().Workers)) })
-	b.run(flow.Input{}, time.Hour)
+	b.run(dispatcherflow.Input{}, time.Hour)
 	require.Equal(t, [][]string{{"w1"}}, b.evicted)
 	require.Len(t, b.checks, 2)
 	require.Equal(t, 1, b.timers, "between the two checks")
@@ -372,12 +372,12 @@ func (b *bench) late(ids ...string) {
 func TestWorkersThatDieTogetherAreEvictedTogether(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, leg{end: delivery.Parked})
-	b.found = []flow.CheckOutput{{Missed: []string{"w1"}}, {Missed: []string{"w1", "w2"}}, {Missed: []string{"w2"}}}
+	b.found = []dispatcherflow.CheckOutput{{Missed: []string{"w1"}}, {Missed: []string{"w1", "w2"}}, {Missed: []string{"w2"}}}
 	b.at(time.Minute, func() { b.register("w1", "w2", "w3") })
 	b.at(2*time.Minute, func() { b.late("w1") })
 	b.at(2*time.Minute+5*time.Second, func() { b.late("w2") })
 	b.at(3*time.Minute, func() { require.Equal(t, []string{"w3"}, ids(b.state().Workers)) })
-	b.run(flow.Input{}, time.Hour)
+	b.run(dispatcherflow.Input{}, time.Hour)
 	require.Equal(t, [][]string{{"w1"}, {"w2"}}, b.evicted, "each once")
 	require.Len(t, b.checks, 3)
 	require.Equal(t, []string{"w2"}, b.checks[2].Reread)
@@ -390,11 +390,11 @@ func TestFailedCheckIsRepeated(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, leg{end: delivery.Parked})
 	b.failing, b.fails = errors.New("redis is away"), 1
-	b.found = []flow.CheckOutput{{Missed: []string{"w1"}}, {Missed: []string{"w1"}}}
+	b.found = []dispatcherflow.CheckOutput{{Missed: []string{"w1"}}, {Missed: []string{"w1"}}}
 	b.at(time.Minute, func() { b.register("w1", "w2") })
 	b.at(2*time.Minute, func() { b.late("w1") })
 	b.at(3*time.Minute, func() { require.Equal(t, []string{"w2"}, ids(b.state().Workers)) })
-	b.run(flow.Input{}, time.Hour)
+	b.run(dispatcherflow.Input{}, time.Hour)
 	require.Equal(t, [][]string{{"w1"}}, b.evicted)
 	require.Equal(t, 1, b.timers, "no timer between attempts")
 }
@@ -416,10 +416,10 @@ func TestPersistentlyFailingChecksEnd(t *testing.T) {
 	})
 	b.at(time.Hour, func() {
 		require.Len(t, b.checks, tried)
-		b.found = append(make([]flow.CheckOutput, tried), flow.CheckOutput{Missed: []string{"w1"}}, flow.CheckOutput{Missed: []string{"w1"}})
+		b.found = append(make([]dispatcherflow.CheckOutput, tried), dispatcherflow.CheckOutput{Missed: []string{"w1"}}, dispatcherflow.CheckOutput{Missed: []string{"w1"}})
 		b.late("w1")
 	})
-	b.run(flow.Input{}, 2*time.Hour)
+	b.run(dispatcherflow.Input{}, 2*time.Hour)
 	require.Equal(t, [][]string{{"w1"}}, b.evicted)
 	require.Equal(t, 1, b.timers)
 }
@@ -428,10 +428,10 @@ func TestEvictionReportIsRetried(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, leg{end: delivery.Parked})
 	b.evictFails = 3
-	b.found = []flow.CheckOutput{{Missed: []string{"w1"}}, {Missed: []string{"w1"}}}
+	b.found = []dispatcherflow.CheckOutput{{Missed: []string{"w1"}}, {Missed: []string{"w1"}}}
 	b.at(time.Minute, func() { b.register("w1", "w2") })
 	b.at(2*time.Minute, func() { b.late("w1") })
-	b.run(flow.Input{}, time.Hour)
+	b.run(dispatcherflow.Input{}, time.Hour)
 	require.Equal(t, [][]string{{"w1"}}, b.evicted)
 }
 
@@ -441,7 +441,7 @@ func TestUncheckedWorkersAreNotEvicted(t *testing.T) {
 	b.failing = errors.New("redis is away")
 	b.at(time.Second, func() { b.register("w1") })
 	b.at(4*time.Minute, func() { require.Equal(t, []string{"w1"}, ids(b.state().Workers)) })
-	b.run(flow.Input{}, time.Hour)
+	b.run(dispatcherflow.Input{}, time.Hour)
 	require.Empty(t, b.evicted)
 	require.Greater(t, len(b.checks), 5)
 }
@@ -452,7 +452,7 @@ func TestContinueAsNewWaitsForRunningActivities(t *testing.T) {
 	b.at(time.Second, func() { b.register("w2", "w1"); b.adopt("b", 7) })
 	b.at(time.Minute, func() { b.env.SetContinueAsNewSuggested(true) })
 	b.at(5*time.Minute, func() { require.False(t, b.env.IsWorkflowCompleted(), "not during a routing") })
-	next := b.run(flow.Input{}, time.Hour)
+	next := b.run(dispatcherflow.Input{}, time.Hour)
 	require.NotNil(t, next)
 	require.Equal(t, []string{"w1", "w2"}, ids(next.Workers))
 	require.Equal(t, inbox.Owner{Epoch: 7, Holder: "b"}, next.Owner)
@@ -475,7 +475,7 @@ func TestParkedDispatcherContinuesAsNewParked(t *testing.T) {
 	})
 	put := false
 	b.at(2*time.Minute+2*time.Second, func() { put = true })
-	next := b.run(flow.Input{}, time.Hour)
+	next := b.run(dispatcherflow.Input{}, time.Hour)
 	require.NotNil(t, next)
 	require.True(t, put, "deferred to another task: an update in the same one would be lost if the server rejected the task")
 	require.True(t, next.Parked)
@@ -493,7 +493,7 @@ func TestSignalIsCarriedOver(t *testing.T) {
 	b := newBench(t, leg{end: delivery.Parked})
 	b.at(time.Minute, func() { b.register("w1") })
 	b.wake(2*time.Minute, wire.DoorbellSignal, nil)
-	next := b.run(flow.Input{}, time.Hour)
+	next := b.run(dispatcherflow.Input{}, time.Hour)
 	require.NotNil(t, next)
 	require.False(t, next.Parked)
 	require.Len(t, b.routes, 1, "the next run routes")
@@ -501,13 +501,13 @@ func TestSignalIsCarriedOver(t *testing.T) {
 	b = newBench(t, leg{end: delivery.Parked})
 	b.at(time.Minute, func() { b.register("w1") })
 	b.wake(2*time.Minute, wire.LateSignal, wire.Late{ServerIDs: []string{"w1"}})
-	next = b.run(flow.Input{}, time.Hour)
+	next = b.run(dispatcherflow.Input{}, time.Hour)
 	require.NotNil(t, next)
 	require.True(t, next.Parked)
 	require.Equal(t, []string{"w1"}, next.Suspects)
 
 	again := newBench(t, leg{end: delivery.Parked})
-	again.found = []flow.CheckOutput{{Missed: []string{"w1"}}, {Missed: []string{"w1"}}}
+	again.found = []dispatcherflow.CheckOutput{{Missed: []string{"w1"}}, {Missed: []string{"w1"}}}
 	again.env.SetStartTime(time.Now().Add(time.Hour))
 	again.run(*next, time.Hour)
 	require.Equal(t, [][]string{{"w1"}}, again.evicted)
@@ -537,7 +537,7 @@ func TestHistoryIsBoundedUnderDoorbells(t *testing.T) {
 			b.doorbell()
 		})
 		began := b.env.Now()
-		next := b.run(flow.Input{Version: c.version, Name: name, Owner: inbox.Owner{Epoch: 1, Holder: "a"}, CheckEvery: time.Hour}, 30*time.Minute)
+		next := b.run(dispatcherflow.Input{Version: c.version, Name: name, Owner: inbox.Owner{Epoch: 1, Holder: "a"}, CheckEvery: time.Hour}, 30*time.Minute)
 		if c.ended == never {
 			require.Nil(t, next, c)
 			continue

@@ -1,4 +1,4 @@
-package flow_test
+package dispatcherflow_test
 
 import (
 	"context"
@@ -19,7 +19,7 @@ import (
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 	"github.com/signalbox-dev/signalbox/dispatch/inbox/memory"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/delivery"
-	"github.com/signalbox-dev/signalbox/dispatch/internal/flow"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/dispatcherflow"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/wire"
 	"github.com/signalbox-dev/signalbox/lease"
 )
@@ -31,7 +31,7 @@ type activityBench struct {
 	inbox      *memory.Inbox
 	evicted    []dispatchtype.Eviction
 	evictError error // the result of reporting an eviction
-	acts       *flow.Activities
+	acts       *dispatcherflow.Activities
 	stop       chan struct{}
 	// canceled receives the names of canceled routings.
 	canceled chan inbox.Name
@@ -48,7 +48,7 @@ func newActivityBench() *activityBench {
 	w.inbox = memory.New(func(context.Context, inbox.Name, inbox.Delivery) inbox.Outcome {
 		return inbox.Outcome{Result: inbox.Done}
 	})
-	w.acts = &flow.Activities{
+	w.acts = &dispatcherflow.Activities{
 		ServerID: "me", Inbox: w.inbox, Leases: w.leases, Idle: 50 * time.Millisecond, Metrics: client.MetricsNopHandler,
 		Evicted: func(_ context.Context, e dispatchtype.Eviction) error {
 			w.evicted = append(w.evicted, e)
@@ -78,9 +78,9 @@ func TestCheckReadsHeartbeats(t *testing.T) {
 	w.beat(t, "alive")
 	left := w.beat(t, "left")
 	require.NoError(t, w.leases.Resign(t.Context(), left.Key, left.Token))
-	value, err := w.ExecuteActivity(w.acts.Check, flow.CheckInput{ServerIDs: []string{"alive", "late", "late too", "left", "never"}, Reread: []string{"late"}})
+	value, err := w.ExecuteActivity(w.acts.Check, dispatcherflow.CheckInput{ServerIDs: []string{"alive", "late", "late too", "left", "never"}, Reread: []string{"late"}})
 	require.NoError(t, err)
-	var out flow.CheckOutput
+	var out dispatcherflow.CheckOutput
 	require.NoError(t, value.Get(&out))
 	require.Equal(t, []string{"left"}, out.Left)
 	require.Equal(t, []string{"late", "late too", "never"}, out.Missed)
@@ -95,12 +95,12 @@ func TestWorkerThatLeftIsNotMissed(t *testing.T) {
 		require.Equal(t, []string{"killed", "left"}, serverIDs, "only workers that would be evicted: a new one is not stored yet")
 		return []string{"left"}, away
 	}
-	in := flow.CheckInput{ServerIDs: []string{"killed", "left", "new"}, Reread: []string{"killed", "left"}}
+	in := dispatcherflow.CheckInput{ServerIDs: []string{"killed", "left", "new"}, Reread: []string{"killed", "left"}}
 	value, err := w.ExecuteActivity(w.acts.Check, in)
 	require.NoError(t, err)
-	var out flow.CheckOutput
+	var out dispatcherflow.CheckOutput
 	require.NoError(t, value.Get(&out))
-	require.Equal(t, flow.CheckOutput{Left: []string{"left"}, Missed: []string{"killed", "new"}}, out)
+	require.Equal(t, dispatcherflow.CheckOutput{Left: []string{"left"}, Missed: []string{"killed", "new"}}, out)
 	away = errors.New("the database is away")
 	_, err = w.ExecuteActivity(w.acts.Check, in)
 	require.ErrorContains(t, err, "the database is away", "nothing is evicted while it is not known who left")
@@ -117,10 +117,10 @@ func TestWorkerBackBeforeRereadIsAlive(t *testing.T) {
 		_, _, err := w.leases.Acquire(ctx, wire.WorkerKey("late"), "late", nil, lease.Lifetime{TTL: time.Hour, Retention: time.Hour})
 		back <- err
 	})
-	value, err := w.ExecuteActivity(w.acts.Check, flow.CheckInput{ServerIDs: []string{"late"}, Reread: []string{"late"}})
+	value, err := w.ExecuteActivity(w.acts.Check, dispatcherflow.CheckInput{ServerIDs: []string{"late"}, Reread: []string{"late"}})
 	require.NoError(t, err)
 	require.NoError(t, <-back)
-	var out flow.CheckOutput
+	var out dispatcherflow.CheckOutput
 	require.NoError(t, value.Get(&out))
 	require.Empty(t, out.Missed)
 }
@@ -129,11 +129,11 @@ func TestEvictReportsWorkers(t *testing.T) {
 	t.Parallel()
 	w := newActivityBench()
 	at := time.Now().UTC()
-	_, err := w.ExecuteActivity(w.acts.Evict, flow.EvictInput{Name: name, Evicted: []string{"a", "b"}, At: at})
+	_, err := w.ExecuteActivity(w.acts.Evict, dispatcherflow.EvictInput{Name: name, Evicted: []string{"a", "b"}, At: at})
 	require.NoError(t, err)
 	require.Equal(t, []dispatchtype.Eviction{{Name: name, Evicted: []string{"a", "b"}, By: "me", At: at}}, w.evicted)
 	w.evictError = errors.New("the database is away")
-	_, err = w.ExecuteActivity(w.acts.Evict, flow.EvictInput{Name: name, Evicted: []string{"c"}, At: at})
+	_, err = w.ExecuteActivity(w.acts.Evict, dispatcherflow.EvictInput{Name: name, Evicted: []string{"c"}, At: at})
 	require.ErrorContains(t, err, "the database is away", "Temporal retries the report")
 }
 
@@ -143,7 +143,7 @@ func TestRouteRecordsHeartbeats(t *testing.T) {
 	owner, err := w.inbox.Fence(t.Context(), name, "me", 0)
 	require.NoError(t, err)
 	w.inbox.Publish(name, "", "event")
-	value, err := w.ExecuteActivity(w.acts.Route, flow.RouteInput{Name: name, Owner: owner})
+	value, err := w.ExecuteActivity(w.acts.Route, dispatcherflow.RouteInput{Name: name, Owner: owner})
 	require.NoError(t, err)
 	var end delivery.End
 	require.NoError(t, value.Get(&end))
@@ -156,7 +156,7 @@ func TestRouteEndsWhenWorkerStops(t *testing.T) {
 	owner, err := w.inbox.Fence(t.Context(), name, "me", 0)
 	require.NoError(t, err)
 	close(w.stop)
-	_, err = w.ExecuteActivity(w.acts.Route, flow.RouteInput{Name: name, Owner: owner})
+	_, err = w.ExecuteActivity(w.acts.Route, dispatcherflow.RouteInput{Name: name, Owner: owner})
 	application, ok := errors.AsType[*temporal.ApplicationError](err)
 	require.True(t, ok, "%v", err)
 	require.Equal(t, "stopped", application.Type())
@@ -179,7 +179,7 @@ func TestCanceledRoutingRecordsOutcomes(t *testing.T) {
 	owner, err := w.inbox.Fence(t.Context(), name, "me", 0)
 	require.NoError(t, err)
 	w.inbox.Publish(name, "", "event")
-	value, err := w.ExecuteActivity(w.acts.Route, flow.RouteInput{Name: name, Owner: owner})
+	value, err := w.ExecuteActivity(w.acts.Route, dispatcherflow.RouteInput{Name: name, Owner: owner})
 	require.NoError(t, err)
 	var end delivery.End
 	require.NoError(t, value.Get(&end))
