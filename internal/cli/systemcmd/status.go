@@ -122,7 +122,7 @@ func facts(status *signalboxv1.GetStatusResponse, now time.Time) []output.Field 
 		output.Field{Name: "reconciler", Value: reconciler(status.GetReconciler(), now)})
 }
 
-// processors is what a process gets of its machine's processors; a server of an earlier release reports nothing.
+// processors is what a process gets of its machine's processors; p is nil where the server reports none.
 func processors(p *signalboxv1.Processor) string {
 	if p == nil {
 		return "unknown"
@@ -162,7 +162,7 @@ func processorWarnings(p *signalboxv1.Processor) (warnings []output.Field) {
 // mostClockSkew is the difference of the database's clock and the server's that is not worth a warning.
 const mostClockSkew = 2 * time.Second
 
-// storeFields are the facts of the database; a server of an earlier release reports none.
+// storeFields are the facts of the database; f is nil where the server reports none.
 func storeFields(f *signalboxv1.StoreFacts) []output.Field {
 	if f == nil {
 		return []output.Field{{Name: "database", Value: "unknown"}}
