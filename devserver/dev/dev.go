@@ -26,7 +26,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/app/command"
 	"github.com/signalbox-dev/signalbox/internal/cli"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/config"
 	"github.com/signalbox-dev/signalbox/internal/config/address"
 	"github.com/signalbox-dev/signalbox/internal/logger"
@@ -85,7 +85,7 @@ program, signalbox-server, does not have this command.`,
   signalbox dev --watch ./workflows`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return session.UnknownVerb(cmd, args[0])
+				return invocation.UnknownVerb(cmd, args[0])
 			}
 			return nil
 		},

@@ -13,15 +13,15 @@ import (
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
 	"github.com/signalbox-dev/signalbox/internal/config"
 	"github.com/signalbox-dev/signalbox/internal/notice"
 	"github.com/signalbox-dev/signalbox/internal/terminal"
 )
 
 func checkConfigCommand(
-	s *session.Session, layers []config.Layer, services func(context.Context, *config.Config, func(string, ...any)) config.Violations,
+	s *invocation.Invocation, layers []config.Layer, services func(context.Context, *config.Config, func(string, ...any)) config.Violations,
 ) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check-config",
@@ -34,7 +34,7 @@ server requires is noted.
 Exits with 1 when there is a violation, also for a violation with which a server starts because it may be solved meanwhile:
 a client certificate that has expired, a store of payloads that is unavailable.`,
 		Example: `  signalbox check-config --config signalbox.yaml`,
-		Args:    session.Args(0, 0, ""),
+		Args:    invocation.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := config.Load(config.Options{Flags: cmd.Flags(), Env: s.Env, Layers: layers})
 			var violations config.Violations
@@ -55,7 +55,7 @@ a client certificate that has expired, a store of payloads that is unavailable.`
 	return cmd
 }
 
-func printViolations(s *session.Session, violations config.Violations) error {
+func printViolations(s *invocation.Invocation, violations config.Violations) error {
 	if s.Format().Structured() {
 		if err := output.Value(s.Out, s.Format(), append(config.Violations{}, violations...)); err != nil {
 			return err
@@ -91,7 +91,7 @@ type serverInfo struct {
 	ServerID    string `json:"serverId"`
 }
 
-func versionCommand(s *session.Session, version string) *cobra.Command {
+func versionCommand(s *invocation.Invocation, version string) *cobra.Command {
 	var server, licences bool
 	cmd := &cobra.Command{
 		Use:   "version",
@@ -99,7 +99,7 @@ func versionCommand(s *session.Session, version string) *cobra.Command {
 		Example: `  signalbox version
   signalbox version --server
   signalbox version --licences`,
-		Args: session.Args(0, 0, ""),
+		Args: invocation.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if licences && server {
 				return exit.Usagef("--licences and --server exclude each other")
@@ -116,7 +116,7 @@ func versionCommand(s *session.Session, version string) *cobra.Command {
 	return cmd
 }
 
-func printLicences(s *session.Session) error {
+func printLicences(s *invocation.Invocation) error {
 	text, err := notice.Text()
 	if err != nil {
 		return err
@@ -128,10 +128,10 @@ func printLicences(s *session.Session) error {
 	return err
 }
 
-func printVersion(ctx context.Context, s *session.Session, info buildInfo, server bool) error {
+func printVersion(ctx context.Context, s *invocation.Invocation, info buildInfo, server bool) error {
 	if server {
 		request := &signalboxv1.GetVersionRequest{}
-		response, err := session.Call(ctx, s, s.System().GetVersion, request, "get the server's version")
+		response, err := invocation.Call(ctx, s, s.System().GetVersion, request, "get the server's version")
 		if err != nil {
 			return err
 		}

@@ -39,8 +39,8 @@ func TestValidateNeedsNoServer(t *testing.T) {
 	c = shell.run(t, "workflow", "validate", bad, good, "-o", "json")
 	require.Equal(t, exit.Failed, c.code)
 	var results []struct {
-		Workflow string `json:"workflow"`
-		Valid    bool   `json:"valid"`
+		Workflow   string `json:"workflow"`
+		Valid      bool   `json:"valid"`
 		Violations []struct {
 			Line int `json:"line"`
 		} `json:"violations"`

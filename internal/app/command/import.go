@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/config"
 	"github.com/signalbox-dev/signalbox/internal/config/dsn"
 	"github.com/signalbox-dev/signalbox/internal/migrate/legacy"
@@ -37,7 +37,7 @@ error that states this; ended runs, and Temporal's runs, stay unchanged. The sou
 interruption: unchanged runs are skipped. docs/migration.md lists the columns that it reads.`,
 		Example: `  signalbox migrate import --config signalbox.yaml --from 'postgres://reader:${env:LEGACY_PASSWORD}@db/legacy' --dry-run
   signalbox migrate import --config signalbox.yaml --from legacy.db --project shop`,
-		Args: session.Args(0, 0, ""),
+		Args: invocation.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			source, violations := dsn.Resolve(from, env.LookupEnv)
 			switch {

@@ -6,8 +6,8 @@ import (
 	"github.com/spf13/cobra"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
 	"github.com/signalbox-dev/signalbox/internal/rpc/selection"
 )
 
@@ -19,7 +19,7 @@ type listFlags struct {
 	watch             bool
 }
 
-func listCommand(s *session.Session) *cobra.Command {
+func listCommand(s *invocation.Invocation) *cobra.Command {
 	var flags listFlags
 	cmd := &cobra.Command{
 		Use:   "list",
@@ -34,7 +34,7 @@ waits for it, and prints the list again if the server cannot report what has cha
   signalbox run list --status failed --watch
   signalbox run list --view failed-orders
   signalbox run list --workflow shop/order --since 24h --status failed --jq '.[].id'`,
-		Args: session.Args(0, 0, ""),
+		Args: invocation.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return list(cmd, s, flags)
 		},
@@ -50,7 +50,7 @@ waits for it, and prints the list again if the server cannot report what has cha
 	return cmd
 }
 
-func list(cmd *cobra.Command, s *session.Session, flags listFlags) error {
+func list(cmd *cobra.Command, s *invocation.Invocation, flags listFlags) error {
 	ctx := cmd.Context()
 	request, err := listRequest(cmd, s, flags)
 	if err != nil {
@@ -59,7 +59,7 @@ func list(cmd *cobra.Command, s *session.Session, flags listFlags) error {
 	if flags.watch {
 		return watchList(ctx, s, request, flags.limit)
 	}
-	return session.Listing[*signalboxv1.Run]{
+	return invocation.Listing[*signalboxv1.Run]{
 		Thing: "run", None: "no runs match in project " + s.Project(),
 		Columns: output.Columns("ID", "WORKFLOW", "VERSION", "STATUS", "REASON", "STUCK", "ERROR", "STEPS", "DURATION", "AGE", "+CREATED", "+WAITED FOR START", "+EXPIRES", "+REQUEST ID", "+ACTOR", "+TRIGGER", "+CAUSE", "+BEHIND", "+LABELS"),
 		Row: func(run *signalboxv1.Run) []string {
@@ -67,12 +67,12 @@ func list(cmd *cobra.Command, s *session.Session, flags listFlags) error {
 				run.GetId(), run.GetWorkflow(), run.GetVersion(), run.GetStatus(), statusDetail(run), run.GetStuck().GetCode(), errorTitle(run.GetError()),
 				stepCount(run), took(run), s.Age(run.GetCreateTime()),
 				output.Moment(run.GetCreateTime()), startDelay(run), output.Moment(run.GetQueueExpireTime()), run.GetRequestId(), run.GetActor(), run.GetTrigger(), run.GetStuck().GetCause(),
-				output.Moment(run.GetBehind().GetSince()), session.LabelLine(run.GetLabels()),
+				output.Moment(run.GetBehind().GetSince()), invocation.LabelLine(run.GetLabels()),
 			}
 		},
 	}.List(s, flags.limit, func(size int32, token string) ([]*signalboxv1.Run, string, error) {
 		request.PageSize, request.PageToken = size, token
-		response, err := session.Call(ctx, s, s.Runs().ListRuns, request, "list runs")
+		response, err := invocation.Call(ctx, s, s.Runs().ListRuns, request, "list runs")
 		return response.GetRuns(), response.GetNextPageToken(), err
 	})
 }
@@ -89,8 +89,8 @@ func errorTitle(problem *signalboxv1.RunError) string {
 	return title
 }
 
-func listRequest(cmd *cobra.Command, s *session.Session, flags listFlags) (*signalboxv1.ListRunsRequest, error) {
-	if _, err := session.Words("order", []string{flags.by}, Orders()); err != nil {
+func listRequest(cmd *cobra.Command, s *invocation.Invocation, flags listFlags) (*signalboxv1.ListRunsRequest, error) {
+	if _, err := invocation.Words("order", []string{flags.by}, Orders()); err != nil {
 		return nil, err
 	}
 	if cmd.Flags().Changed("view") {

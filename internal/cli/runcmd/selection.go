@@ -10,13 +10,13 @@ import (
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 )
 
 // Selection is the flags that choose among runs, the same whatever is done with those that are chosen.
 type Selection struct {
 	conditions     *signalboxv1.BatchFilter // nil before Bind
-	created, ended session.Period
+	created, ended invocation.Period
 }
 
 // Chosen is what the flags of a Selection ask for.
@@ -67,23 +67,23 @@ func (f *Selection) bind(flags *pflag.FlagSet) {
 }
 
 // Chosen reads the flags.
-func (f *Selection) Chosen(s *session.Session) (Chosen, error) {
+func (f *Selection) Chosen(s *invocation.Invocation) (Chosen, error) {
 	c := proto.CloneOf(f.conditions)
 	if c.GetVersion() != "" && c.GetWorkflow() == "" {
 		return Chosen{}, exit.Usagef("--version %s requires --workflow", c.GetVersion())
 	}
-	err := session.CheckLabels(c.GetLabels())
+	err := invocation.CheckLabels(c.GetLabels())
 	if err != nil {
 		return Chosen{}, err
 	}
-	if c.Statuses, err = session.Words("status", c.GetStatuses(), Statuses()); err != nil {
+	if c.Statuses, err = invocation.Words("status", c.GetStatuses(), Statuses()); err != nil {
 		return Chosen{}, err
 	}
-	if c.Problems, err = session.Words("problem", upper(c.GetProblems()), problems()); err != nil {
+	if c.Problems, err = invocation.Words("problem", upper(c.GetProblems()), problems()); err != nil {
 		return Chosen{}, err
 	}
 	if c.GetTrigger() != "" {
-		if _, err = session.Words("trigger", []string{c.GetTrigger()}, triggers()); err != nil {
+		if _, err = invocation.Words("trigger", []string{c.GetTrigger()}, triggers()); err != nil {
 			return Chosen{}, err
 		}
 	}

@@ -9,8 +9,8 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
 	"github.com/signalbox-dev/signalbox/internal/terminal"
 )
 
@@ -31,7 +31,7 @@ func usable(c interface{ GetState() string }) bool {
 }
 
 // printStatus prints the verdict, then the facts, then the workers. Ages are by the server's clock.
-func printStatus(s *session.Session, status *signalboxv1.GetStatusResponse) error {
+func printStatus(s *invocation.Invocation, status *signalboxv1.GetStatusResponse) error {
 	now := s.Now()
 	if status.GetTime() != nil {
 		now = status.GetTime().AsTime()
@@ -276,7 +276,7 @@ func reconciler(r *signalboxv1.Reconciler, now time.Time) string {
 	return text
 }
 
-func printWorkerSets(s *session.Session, sets []*signalboxv1.WorkerSet, now time.Time) error {
+func printWorkerSets(s *invocation.Invocation, sets []*signalboxv1.WorkerSet, now time.Time) error {
 	if len(sets) == 0 {
 		return nil
 	}
@@ -295,7 +295,7 @@ func printWorkerSets(s *session.Session, sets []*signalboxv1.WorkerSet, now time
 		"SERVES", "RUNNING", "POLLING", "LAST POLL", "GENERATION", "STARTED", "+FAILURES", "+TASK QUEUES", "ERROR"), rows)
 }
 
-func printWorkers(s *session.Session, status *signalboxv1.GetStatusResponse, now time.Time) error {
+func printWorkers(s *invocation.Invocation, status *signalboxv1.GetStatusResponse, now time.Time) error {
 	if text := status.GetWorkersError(); text != "" {
 		return write(s.Out, "\nlive workers: "+terminal.Line(text)+"\n")
 	}

@@ -9,21 +9,21 @@ import (
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
 )
 
 // invalidDocument is the server's reason for refusing a document whose violations "validate" would list.
 const invalidDocument = "INVALID_DOCUMENT"
 
-func saveCommand(s *session.Session) *cobra.Command {
+func saveCommand(s *invocation.Invocation) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "save FILE",
 		Short: "Save a file as its workflow's draft",
 		Long: `Save a file (- for standard input) as the draft of the workflow it names. A draft may have violations; they are
 printed, and only publishing refuses them.`,
 		Example: `  signalbox workflow save order.yaml`,
-		Args:    session.Args(1, 1, "FILE"),
+		Args:    invocation.Args(1, 1, "FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return save(cmd.Context(), s, args[0])
 		},
@@ -32,13 +32,13 @@ printed, and only publishing refuses them.`,
 	return cmd
 }
 
-func save(ctx context.Context, s *session.Session, file string) error {
+func save(ctx context.Context, s *invocation.Invocation, file string) error {
 	doc, err := readDocument(file, s.In)
 	if err != nil {
 		return err
 	}
 	request := &signalboxv1.SaveDraftRequest{Project: s.Project(), Source: string(doc.source)}
-	response, err := session.Send(ctx, s, s.Workflows().SaveDraft, request)
+	response, err := invocation.Send(ctx, s, s.Workflows().SaveDraft, request)
 	if err != nil {
 		return refusedDocument(s, err, "save", doc)
 	}
@@ -48,7 +48,7 @@ func save(ctx context.Context, s *session.Session, file string) error {
 	return s.Card(response, workflowFields(response.GetWorkflow()))
 }
 
-func publishCommand(s *session.Session) *cobra.Command {
+func publishCommand(s *invocation.Invocation) *cobra.Command {
 	var (
 		draft  string
 		strict bool
@@ -61,7 +61,7 @@ version is the one the document names. Publishing the same content again changes
 published version is refused. With --strict, so is a document with warnings.`,
 		Example: `  signalbox workflow publish order.yaml
   signalbox workflow publish --draft shop/order`,
-		Args: session.Args(0, 1, "FILE"),
+		Args: invocation.Args(0, 1, "FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if (draft == "") == (len(args) == 0) {
 				return exit.Usagef("publish either a file or, with --draft NAME, a stored draft; see \"%s --help\"", cmd.CommandPath())
@@ -88,7 +88,7 @@ published version is refused. With --strict, so is a document with warnings.`,
 	return cmd
 }
 
-func publish(ctx context.Context, s *session.Session, doc document, draft string, strict bool) error {
+func publish(ctx context.Context, s *invocation.Invocation, doc document, draft string, strict bool) error {
 	ctx, cancel := s.Deadline(ctx)
 	defer cancel()
 	if strict {
@@ -99,7 +99,7 @@ func publish(ctx context.Context, s *session.Session, doc document, draft string
 		draft = "" // what was checked is what is published
 	}
 	request := &signalboxv1.PublishWorkflowRequest{Project: s.Project(), Source: string(doc.source), Workflow: draft}
-	response, err := session.Send(ctx, s, s.Workflows().PublishWorkflow, request)
+	response, err := invocation.Send(ctx, s, s.Workflows().PublishWorkflow, request)
 	if err != nil {
 		return refusedDocument(s, err, "publish", doc)
 	}
@@ -119,17 +119,17 @@ func publish(ctx context.Context, s *session.Session, doc document, draft string
 }
 
 // withoutViolations returns the document, or the draft, if the server has nothing to say about it.
-func withoutViolations(ctx context.Context, s *session.Session, doc document, draft string) (document, error) {
+func withoutViolations(ctx context.Context, s *invocation.Invocation, doc document, draft string) (document, error) {
 	if draft != "" {
 		request := &signalboxv1.GetWorkflowRequest{Project: s.Project(), Workflow: draft, Draft: true}
-		response, err := session.Call(ctx, s, s.Workflows().GetWorkflow, request, "publish %s", doc.name)
+		response, err := invocation.Call(ctx, s, s.Workflows().GetWorkflow, request, "publish %s", doc.name)
 		if err != nil {
 			return doc, err
 		}
 		doc.source = []byte(response.GetDraftSource())
 	}
 	request := &signalboxv1.ValidateWorkflowRequest{Project: s.Project(), Source: string(doc.source)}
-	response, err := session.Call(ctx, s, s.Workflows().ValidateWorkflow, request, "publish %s", doc.name)
+	response, err := invocation.Call(ctx, s, s.Workflows().ValidateWorkflow, request, "publish %s", doc.name)
 	if err != nil {
 		return doc, err
 	}
@@ -141,7 +141,7 @@ func withoutViolations(ctx context.Context, s *session.Session, doc document, dr
 
 // refusedDocument is the error of a document that the server has refused. Its violations are printed with their positions in the
 // file, as "validate" prints them; the server's own list has no file names.
-func refusedDocument(s *session.Session, err error, what string, doc document) error {
+func refusedDocument(s *invocation.Invocation, err error, what string, doc document) error {
 	if exit.Reason(err) == invalidDocument && len(doc.source) > 0 {
 		if violations := check(doc).Violations; len(violations) > 0 {
 			return wrongDocument(what, doc, violations)
@@ -163,7 +163,7 @@ func wrongDocument(what string, doc document, violations []violation) error {
 	return exit.Errorf(exit.Failed, "%s", text.String())
 }
 
-func noteViolations(s *session.Session, file string, violations []*signalboxv1.Violation) {
+func noteViolations(s *invocation.Invocation, file string, violations []*signalboxv1.Violation) {
 	for _, f := range received(violations) {
 		s.Note("%s", f.line(file, s.ErrStyle()))
 	}

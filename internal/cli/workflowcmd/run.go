@@ -10,8 +10,8 @@ import (
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/api/signalbox/v1/signalboxv1connect"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/runcmd"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
 )
 
 // otherContent is the server's reason for refusing other content under a published version.
@@ -23,7 +23,7 @@ type runFlags struct {
 	bump, detach bool
 }
 
-func runCommand(s *session.Session) *cobra.Command {
+func runCommand(s *invocation.Invocation) *cobra.Command {
 	var flags runFlags
 	cmd := &cobra.Command{
 		Use:   "run FILE",
@@ -35,7 +35,7 @@ If the file has changed since its version was published, the command is refused;
 third number plus one) into the file first.`,
 		Example: `  signalbox workflow run order.yaml --input '{"sku": "A-7"}'
   signalbox workflow run order.yaml --input order.json --bump`,
-		Args: session.Args(1, 1, "FILE"),
+		Args: invocation.Args(1, 1, "FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return run(cmd.Context(), s, args[0], &flags)
 		},
@@ -47,7 +47,7 @@ third number plus one) into the file first.`,
 	return cmd
 }
 
-func run(ctx context.Context, s *session.Session, file string, flags *runFlags) error {
+func run(ctx context.Context, s *invocation.Invocation, file string, flags *runFlags) error {
 	doc, err := readDocument(file, s.In)
 	if err != nil {
 		return err
@@ -68,10 +68,10 @@ func run(ctx context.Context, s *session.Session, file string, flags *runFlags) 
 }
 
 // publishOnce publishes a document, if bump is set with the next free version.
-func publishOnce(ctx context.Context, s *session.Session, doc document, bump bool) (*signalboxv1.PublishWorkflowResponse, error) {
+func publishOnce(ctx context.Context, s *invocation.Invocation, doc document, bump bool) (*signalboxv1.PublishWorkflowResponse, error) {
 	send := func(doc document) (*signalboxv1.PublishWorkflowResponse, error) {
 		request := &signalboxv1.PublishWorkflowRequest{Project: s.Project(), Source: string(doc.source)}
-		return session.Send(ctx, s, s.Workflows().PublishWorkflow, request)
+		return invocation.Send(ctx, s, s.Workflows().PublishWorkflow, request)
 	}
 	response, err := send(doc)
 	if exit.Reason(err) == otherContent {

@@ -8,8 +8,8 @@ import (
 
 	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
 	"github.com/signalbox-dev/signalbox/internal/terminal"
 )
 
@@ -34,7 +34,7 @@ type violation struct {
 	Suggestion string `json:"suggestion,omitempty"`
 }
 
-func validateCommand(s *session.Session) *cobra.Command {
+func validateCommand(s *invocation.Invocation) *cobra.Command {
 	var strict bool
 	cmd := &cobra.Command{
 		Use:   "validate FILE...",
@@ -44,7 +44,7 @@ file:line:column: code: message (suggestion). No server is needed. Exits with 1 
 report valid documents that are probably wrong, count with --strict only.`,
 		Example: `  signalbox workflow validate order.yaml
   signalbox workflow validate examples/workflows -o json`,
-		Args: session.Args(1, -1, "FILE..."),
+		Args: invocation.Args(1, -1, "FILE..."),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return validate(s, args, strict)
 		},
@@ -54,7 +54,7 @@ report valid documents that are probably wrong, count with --strict only.`,
 	return cmd
 }
 
-func validate(s *session.Session, args []string, strict bool) error {
+func validate(s *invocation.Invocation, args []string, strict bool) error {
 	files, err := workflowFiles(args)
 	if err != nil {
 		return err
@@ -100,7 +100,7 @@ func check(doc document) checked {
 	return result
 }
 
-func printViolations(s *session.Session, results []checked) error {
+func printViolations(s *invocation.Invocation, results []checked) error {
 	var text strings.Builder
 	for _, result := range results {
 		for _, f := range result.Violations {

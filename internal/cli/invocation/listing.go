@@ -1,4 +1,4 @@
-package session
+package invocation
 
 import (
 	"cmp"
@@ -19,7 +19,7 @@ type Listing[M proto.Message] struct {
 }
 
 // List prints up to limit items that fetch returns page by page; see Pages.
-func (l Listing[M]) List(s *Session, limit int, fetch Fetch[M]) error {
+func (l Listing[M]) List(s *Invocation, limit int, fetch Fetch[M]) error {
 	items, more, err := Pages(limit, fetch)
 	if err != nil {
 		return err
@@ -28,7 +28,7 @@ func (l Listing[M]) List(s *Session, limit int, fetch Fetch[M]) error {
 }
 
 // Print prints a list: for programs as it is, for people as a table. That there is none, or more, is said beside it.
-func (l Listing[M]) Print(s *Session, items []M, more bool) error {
+func (l Listing[M]) Print(s *Invocation, items []M, more bool) error {
 	if s.Format().Structured() {
 		return output.List(s.Out, s.Format(), items)
 	}

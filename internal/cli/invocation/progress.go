@@ -1,4 +1,4 @@
-package session
+package invocation
 
 import (
 	"fmt"
@@ -26,7 +26,7 @@ type Progress struct {
 }
 
 // Progress returns a line on standard error. Clear it before anything else is printed there.
-func (s *Session) Progress() *Progress {
+func (s *Invocation) Progress() *Progress {
 	if !IsTerminal(s.Err) || s.Env["TERM"] == "dumb" {
 		return &Progress{}
 	}

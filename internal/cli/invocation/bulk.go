@@ -1,4 +1,4 @@
-package session
+package invocation
 
 import (
 	"fmt"
@@ -23,7 +23,7 @@ type Bulk[T any, D proto.Message] struct {
 }
 
 // Run selects the items with fetch, and calls the server for each.
-func (b Bulk[T, D]) Run(s *Session, fetch Fetch[T]) error {
+func (b Bulk[T, D]) Run(s *Invocation, fetch Fetch[T]) error {
 	items, more, err := Pages(b.Limit, fetch)
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package session
+package invocation
 
 import (
 	"bytes"
@@ -137,7 +137,7 @@ func nameOf(value any) string {
 }
 
 // filterOutput makes the output what --jq or -o name asks for.
-func (s *Session) filterOutput(chosen bool) error {
+func (s *Invocation) filterOutput(chosen bool) error {
 	switch {
 	case s.jq != "":
 		if chosen && s.format != "json" {

@@ -1,4 +1,4 @@
-package session
+package invocation
 
 import (
 	"context"
@@ -22,13 +22,13 @@ const (
 
 // BindRuns is BindClient for a command whose arguments, or the first count of them, are IDs of runs: each may be the beginning of an ID that
 // no other run's ID has.
-func (s *Session) BindRuns(cmd *cobra.Command, count int) {
+func (s *Invocation) BindRuns(cmd *cobra.Command, count int) {
 	s.BindClient(cmd)
 	resolve(cmd, count, s.runID)
 }
 
 // BindBatch is BindRuns for a command whose argument is the ID of a batch.
-func (s *Session) BindBatch(cmd *cobra.Command) {
+func (s *Invocation) BindBatch(cmd *cobra.Command) {
 	s.BindClient(cmd)
 	resolve(cmd, 1, s.batchID)
 }
@@ -52,7 +52,7 @@ func resolve(cmd *cobra.Command, count int, id func(ctx context.Context, text st
 }
 
 // runID returns the ID of the only run whose ID begins with the text. A whole ID, and what cannot begin one, is returned as it is.
-func (s *Session) runID(ctx context.Context, text string) (string, error) {
+func (s *Invocation) runID(ctx context.Context, text string) (string, error) {
 	if !isPrefix(text) {
 		return text, nil
 	}
@@ -71,7 +71,7 @@ func (s *Session) runID(ctx context.Context, text string) (string, error) {
 }
 
 // batchID is runID for batches.
-func (s *Session) batchID(ctx context.Context, text string) (string, error) {
+func (s *Invocation) batchID(ctx context.Context, text string) (string, error) {
 	if !isPrefix(text) {
 		return text, nil
 	}

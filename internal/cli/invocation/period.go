@@ -1,4 +1,4 @@
-package session
+package invocation
 
 import (
 	"errors"
@@ -66,7 +66,7 @@ func (l *length) String() string {
 func (l *length) Type() string { return "duration" }
 
 // Bounds reads the flags; nil where one was not given.
-func (p *Period) Bounds(s *Session) (since, until *timestamppb.Timestamp, err error) {
+func (p *Period) Bounds(s *Invocation) (since, until *timestamppb.Timestamp, err error) {
 	from, err := s.Time(p.prefix+"since", p.since)
 	if err != nil {
 		return nil, nil, err

@@ -1,4 +1,4 @@
-package session
+package invocation
 
 import (
 	"strconv"
@@ -43,7 +43,7 @@ func Pages[T any](limit int, fetch Fetch[T]) (items []T, more bool, err error) {
 
 // Time reads a flag that is a moment (RFC 3339, a day with or without a time, "today", "yesterday"; in UTC, as times are printed) or a
 // time before now ("2h", "7d", "1w"). Empty is the zero time.
-func (s *Session) Time(flag, text string) (time.Time, error) {
+func (s *Invocation) Time(flag, text string) (time.Time, error) {
 	today := s.Now().UTC().Truncate(day)
 	switch text {
 	case "today":
@@ -62,7 +62,7 @@ func (s *Session) Time(flag, text string) (time.Time, error) {
 }
 
 // Ahead is Time for a moment to come: a duration counts from now on.
-func (s *Session) Ahead(flag, text string) (time.Time, error) {
+func (s *Invocation) Ahead(flag, text string) (time.Time, error) {
 	if t, is := moment(text); is {
 		return t, nil
 	}

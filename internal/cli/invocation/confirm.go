@@ -1,4 +1,4 @@
-package session
+package invocation
 
 import (
 	"bufio"
@@ -21,10 +21,10 @@ func (c *Confirmation) Bind(cmd *cobra.Command) {
 }
 
 // Needed reports whether to ask.
-func (c *Confirmation) Needed(s *Session) bool { return s.Interactive && !c.yes }
+func (c *Confirmation) Needed(s *Invocation) bool { return s.Interactive && !c.yes }
 
 // Ask returns nil once the question is answered with yes, or if it need not be asked.
-func (c *Confirmation) Ask(s *Session, question string) error {
+func (c *Confirmation) Ask(s *Invocation, question string) error {
 	if !c.Needed(s) {
 		return nil
 	}

@@ -1,14 +1,14 @@
-// Package session is what every command that talks to a server shares: where the server is, which project is
+// Package invocation is what every command that talks to a server shares: where the server is, which project is
 // meant, how to print, and the streams.
 //
-//	s := session.New(streams)
+//	s := invocation.New(streams)
 //	s.BindClient(cmd)                  // --address, --token, --ca-file, --project, --timeout, -o
-//	response, err := session.Call(cmd.Context(), s, s.Runs().GetRun, &signalboxv1.GetRunRequest{…}, "show run %q", id)
+//	response, err := invocation.Call(cmd.Context(), s, s.Runs().GetRun, &signalboxv1.GetRunRequest{…}, "show run %q", id)
 //	return s.Card(response.GetRun(), fields)
 //
 // A flag wins over a variable, a variable over the context chosen in the file of package contexts, that over the
 // default. The package prints nothing by itself.
-package session
+package invocation
 
 import (
 	"context"
@@ -65,12 +65,12 @@ type Streams struct {
 }
 
 // Command returns a command line of this program, for hints: Command("run watch %s", id).
-func (s *Session) Command(format string, args ...any) string {
+func (s *Invocation) Command(format string, args ...any) string {
 	return s.Program + " " + fmt.Sprintf(format, args...)
 }
 
-// Session is one invocation's settings and connection.
-type Session struct {
+// Invocation is the settings and the connection of one call of the program.
+type Invocation struct {
 	Streams
 
 	address, project, format string
@@ -84,8 +84,8 @@ type Session struct {
 	server                   clock
 }
 
-// New returns a session without bound flags.
-func New(streams Streams) *Session {
+// New returns an invocation without bound flags.
+func New(streams Streams) *Invocation {
 	streams.Out, streams.Err = screened(streams.Out), screened(streams.Err)
 	transport := &http.Transport{
 		Proxy:                 http.ProxyFromEnvironment,
@@ -96,7 +96,7 @@ func New(streams Streams) *Session {
 		IdleConnTimeout:       time.Minute,
 		ExpectContinueTimeout: time.Second,
 	}
-	return &Session{
+	return &Invocation{
 		Streams:   streams,
 		format:    string(output.Table),
 		transport: transport,
@@ -105,13 +105,13 @@ func New(streams Streams) *Session {
 }
 
 // Close lets go of the connections.
-func (s *Session) Close() { s.client.CloseIdleConnections() }
+func (s *Invocation) Close() { s.client.CloseIdleConnections() }
 
 // formats are the values of -o.
 func formats() []string { return append(output.Formats(), formatName) }
 
 // BindOutput adds -o, --jq and --no-headers to a command.
-func (s *Session) BindOutput(cmd *cobra.Command) {
+func (s *Invocation) BindOutput(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVarP(&s.format, "output", "o", string(output.Table), "`format` of the output: table, wide, json, yaml, or name for IDs and names only")
 	flags.StringVarP(&s.jq, "jq", "q", "", "print what this jq `expression` makes of the JSON output, texts without quotes")
@@ -134,7 +134,7 @@ func (s *Session) BindOutput(cmd *cobra.Command) {
 }
 
 // BindServer adds --address, --token, --ca-file, --timeout and -o to a command that concerns no project.
-func (s *Session) BindServer(cmd *cobra.Command) {
+func (s *Invocation) BindServer(cmd *cobra.Command) {
 	s.BindOutput(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&s.address, "address", "", "Signalbox `server`, host:port or URL ("+AddressVariable+"; default "+DefaultAddress+")")
@@ -152,27 +152,27 @@ func (s *Session) BindServer(cmd *cobra.Command) {
 }
 
 // BindClient adds the flags of BindServer and --project.
-func (s *Session) BindClient(cmd *cobra.Command) {
+func (s *Invocation) BindClient(cmd *cobra.Command) {
 	s.BindServer(cmd)
 	cmd.Flags().StringVarP(&s.project, "project", "p", "", "`project` to work in ("+ProjectVariable+"; default "+DefaultProject+")")
 	global(cmd.Flags(), "project")
 }
 
 // Format returns what to print.
-func (s *Session) Format() output.Format { return output.Format(s.format) }
+func (s *Invocation) Format() output.Format { return output.Format(s.format) }
 
 // Project returns the project's name.
-func (s *Session) Project() string {
+func (s *Invocation) Project() string {
 	return first(s.project, s.Env[ProjectVariable], s.context().Project, DefaultProject)
 }
 
 // Address returns the server's address as it was given.
-func (s *Session) Address() string {
+func (s *Invocation) Address() string {
 	return first(s.address, s.Env[AddressVariable], s.context().Address, DefaultAddress)
 }
 
 // context returns the chosen context, and an empty one where there is none; Check reports a broken file.
-func (s *Session) context() Context {
+func (s *Invocation) context() Context {
 	chosen, err := s.chosen()
 	if err != nil {
 		return Context{}
@@ -180,7 +180,7 @@ func (s *Session) context() Context {
 	return chosen
 }
 
-func (s *Session) chosen() (Context, error) {
+func (s *Invocation) chosen() (Context, error) {
 	file, err := LoadContexts(ContextsPath(s.Env))
 	if err != nil {
 		return Context{}, err
@@ -201,7 +201,7 @@ func first(values ...string) string {
 }
 
 // Check reports settings that cannot work, before anything is sent, and makes the client from them.
-func (s *Session) Check() error {
+func (s *Invocation) Check() error {
 	if s.address == "" && s.Env[AddressVariable] == "" {
 		if _, err := s.chosen(); err != nil {
 			return exit.Usagef("%w", err)
@@ -240,7 +240,7 @@ func baseURL(address string) (string, error) {
 }
 
 // url is only called after Check.
-func (s *Session) url() string {
+func (s *Invocation) url() string {
 	base, err := baseURL(s.Address())
 	if err != nil {
 		return "http://invalid.invalid"
@@ -249,87 +249,87 @@ func (s *Session) url() string {
 }
 
 // Runs returns the client of the RunService.
-func (s *Session) Runs() signalboxv1connect.RunServiceClient {
+func (s *Invocation) Runs() signalboxv1connect.RunServiceClient {
 	return signalboxv1connect.NewRunServiceClient(s.client, s.url())
 }
 
 // Watches returns the client of the WatchService.
-func (s *Session) Watches() signalboxv1connect.WatchServiceClient {
+func (s *Invocation) Watches() signalboxv1connect.WatchServiceClient {
 	return signalboxv1connect.NewWatchServiceClient(s.client, s.url())
 }
 
 // Views returns the client of the ViewService.
-func (s *Session) Views() signalboxv1connect.ViewServiceClient {
+func (s *Invocation) Views() signalboxv1connect.ViewServiceClient {
 	return signalboxv1connect.NewViewServiceClient(s.client, s.url())
 }
 
 // Webhooks returns the client of the WebhookService.
-func (s *Session) Webhooks() signalboxv1connect.WebhookServiceClient {
+func (s *Invocation) Webhooks() signalboxv1connect.WebhookServiceClient {
 	return signalboxv1connect.NewWebhookServiceClient(s.client, s.url())
 }
 
 // Workflows returns the client of the WorkflowService.
-func (s *Session) Workflows() signalboxv1connect.WorkflowServiceClient {
+func (s *Invocation) Workflows() signalboxv1connect.WorkflowServiceClient {
 	return signalboxv1connect.NewWorkflowServiceClient(s.client, s.url())
 }
 
 // Projects returns the client of the ProjectService.
-func (s *Session) Projects() signalboxv1connect.ProjectServiceClient {
+func (s *Invocation) Projects() signalboxv1connect.ProjectServiceClient {
 	return signalboxv1connect.NewProjectServiceClient(s.client, s.url())
 }
 
 // Audit returns the client of the AuditService.
-func (s *Session) Audit() signalboxv1connect.AuditServiceClient {
+func (s *Invocation) Audit() signalboxv1connect.AuditServiceClient {
 	return signalboxv1connect.NewAuditServiceClient(s.client, s.url())
 }
 
 // System returns the client of the SystemService.
-func (s *Session) System() signalboxv1connect.SystemServiceClient {
+func (s *Invocation) System() signalboxv1connect.SystemServiceClient {
 	return signalboxv1connect.NewSystemServiceClient(s.client, s.url())
 }
 
 // Events returns the client of the EventService.
-func (s *Session) Events() signalboxv1connect.EventServiceClient {
+func (s *Invocation) Events() signalboxv1connect.EventServiceClient {
 	return signalboxv1connect.NewEventServiceClient(s.client, s.url())
 }
 
 // Batches returns the client of the BatchService.
-func (s *Session) Batches() signalboxv1connect.BatchServiceClient {
+func (s *Invocation) Batches() signalboxv1connect.BatchServiceClient {
 	return signalboxv1connect.NewBatchServiceClient(s.client, s.url())
 }
 
 // Problems returns the client of the ProblemService.
-func (s *Session) Problems() signalboxv1connect.ProblemServiceClient {
+func (s *Invocation) Problems() signalboxv1connect.ProblemServiceClient {
 	return signalboxv1connect.NewProblemServiceClient(s.client, s.url())
 }
 
 // Dispatchers returns the client of the DispatcherService.
-func (s *Session) Dispatchers() signalboxv1connect.DispatcherServiceClient {
+func (s *Invocation) Dispatchers() signalboxv1connect.DispatcherServiceClient {
 	return signalboxv1connect.NewDispatcherServiceClient(s.client, s.url())
 }
 
 // Workers returns the client of the WorkerService.
-func (s *Session) Workers() signalboxv1connect.WorkerServiceClient {
+func (s *Invocation) Workers() signalboxv1connect.WorkerServiceClient {
 	return signalboxv1connect.NewWorkerServiceClient(s.client, s.url())
 }
 
 // Quotas returns the client of the QuotaService.
-func (s *Session) Quotas() signalboxv1connect.QuotaServiceClient {
+func (s *Invocation) Quotas() signalboxv1connect.QuotaServiceClient {
 	return signalboxv1connect.NewQuotaServiceClient(s.client, s.url())
 }
 
 // Sessions returns the client of the SessionService.
-func (s *Session) Sessions() signalboxv1connect.SessionServiceClient {
+func (s *Invocation) Sessions() signalboxv1connect.SessionServiceClient {
 	return signalboxv1connect.NewSessionServiceClient(s.client, s.url())
 }
 
 // Tokens returns the client of the TokenService.
-func (s *Session) Tokens() signalboxv1connect.TokenServiceClient {
+func (s *Invocation) Tokens() signalboxv1connect.TokenServiceClient {
 	return signalboxv1connect.NewTokenServiceClient(s.client, s.url())
 }
 
 // Get reads a path of the server that is no method of the API, bounded by --timeout.
-func (s *Session) Get(ctx context.Context, path string) (status int, body []byte, err error) {
+func (s *Invocation) Get(ctx context.Context, path string) (status int, body []byte, err error) {
 	ctx, cancel := s.Deadline(ctx)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url()+path, nil)
@@ -347,12 +347,12 @@ func (s *Session) Get(ctx context.Context, path string) (status int, body []byte
 }
 
 // Deadline bounds a call by --timeout, or several that share the time.
-func (s *Session) Deadline(ctx context.Context) (context.Context, context.CancelFunc) {
+func (s *Invocation) Deadline(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, s.timeout)
 }
 
 // Patience bounds a wait: by --timeout only where one was given.
-func (s *Session) Patience(ctx context.Context) (context.Context, context.CancelFunc) {
+func (s *Invocation) Patience(ctx context.Context) (context.Context, context.CancelFunc) {
 	if s.timeoutSet {
 		return context.WithTimeout(ctx, s.timeout)
 	}
@@ -360,7 +360,7 @@ func (s *Session) Patience(ctx context.Context) (context.Context, context.Cancel
 }
 
 // Failed says what was being done when a call failed; nil stays nil.
-func (s *Session) Failed(err error, what string, args ...any) error {
+func (s *Invocation) Failed(err error, what string, args ...any) error {
 	if err == nil {
 		return nil
 	}
@@ -368,17 +368,17 @@ func (s *Session) Failed(err error, what string, args ...any) error {
 }
 
 // FailedHint is Failed with what to do about it.
-func (s *Session) FailedHint(err error, hint, what string, args ...any) error {
+func (s *Invocation) FailedHint(err error, hint, what string, args ...any) error {
 	return &exit.Call{What: fmt.Sprintf(what, args...), Address: s.Address(), Err: err, Hint: hint, Program: s.Program, Dev: s.Dev}
 }
 
 // Note prints a line of progress, for people.
-func (s *Session) Note(format string, args ...any) {
+func (s *Invocation) Note(format string, args ...any) {
 	_ = terminal.Draw(s.Err, fmt.Sprintf(format+"\n", args...)) // an error of standard error cannot be reported
 }
 
 // Heading prints the line above a further table. It is data, as the heads of columns are: where these are left out, it is, too.
-func (s *Session) Heading(text string) error {
+func (s *Invocation) Heading(text string) error {
 	if s.noHeaders {
 		return nil
 	}
@@ -386,7 +386,7 @@ func (s *Session) Heading(text string) error {
 }
 
 // Style says how data is shown: in colour only on a terminal, and where NO_COLOR is not set.
-func (s *Session) Style() output.Style {
+func (s *Invocation) Style() output.Style {
 	style := output.Style{Color: s.colored(s.Out), NoHeaders: s.noHeaders}
 	if IsTerminal(s.Out) {
 		style.Width = Width(s.Out)
@@ -395,9 +395,9 @@ func (s *Session) Style() output.Style {
 }
 
 // ErrStyle is Style for progress.
-func (s *Session) ErrStyle() output.Style { return output.Style{Color: s.colored(s.Err)} }
+func (s *Invocation) ErrStyle() output.Style { return output.Style{Color: s.colored(s.Err)} }
 
-func (s *Session) colored(w io.Writer) bool {
+func (s *Invocation) colored(w io.Writer) bool {
 	return s.Env["NO_COLOR"] == "" && s.Env["TERM"] != "dumb" && IsTerminal(w)
 }
 
@@ -435,7 +435,7 @@ func Width(w io.Writer) int {
 }
 
 // Age writes how long ago t was, if that is known.
-func (s *Session) Age(t *timestamppb.Timestamp) string {
+func (s *Invocation) Age(t *timestamppb.Timestamp) string {
 	if t == nil {
 		return "unknown"
 	}

@@ -1,4 +1,4 @@
-package session
+package invocation
 
 import (
 	"net/http"
@@ -13,12 +13,12 @@ const dateError = 2 * time.Second
 type clock struct{ ahead atomic.Int64 }
 
 // Now returns the time by the server's clock, once the server has answered, so that ages of what it reports are differences of one clock.
-func (s *Session) Now() time.Time {
+func (s *Invocation) Now() time.Time {
 	return s.Streams.Now().Add(time.Duration(s.server.ahead.Load()))
 }
 
 // answered reads the server's clock from the header of a response. A difference that the header cannot show counts as none.
-func (s *Session) answered(header http.Header) {
+func (s *Invocation) answered(header http.Header) {
 	at, err := http.ParseTime(header.Get("Date"))
 	if err != nil {
 		return

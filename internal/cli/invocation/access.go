@@ -1,4 +1,4 @@
-package session
+package invocation
 
 import (
 	"crypto/tls"
@@ -26,14 +26,14 @@ const (
 )
 
 // bindAccess adds --token and --ca-file.
-func (s *Session) bindAccess(cmd *cobra.Command) {
+func (s *Invocation) bindAccess(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&s.token, "token", "", "`token` to call with ("+TokenVariable+"); other users of this machine can see it here")
 	cmd.Flags().StringVar(&s.caFile, "ca-file", "", "`file` of the authorities that the server's certificate is from, PEM ("+CAFileVariable+"; default the system's)")
 }
 
 // there returns the chosen context where it is its server that is called, and else an empty one: what belongs to one server, its token
 // above all, is not for another.
-func (s *Session) there() Context {
+func (s *Invocation) there() Context {
 	chosen := s.context()
 	if given := first(s.address, s.Env[AddressVariable]); given != "" && given != chosen.Address {
 		return Context{}
@@ -42,7 +42,7 @@ func (s *Session) there() Context {
 }
 
 // prepare reads the token and the certificates, before anything is sent.
-func (s *Session) prepare() error {
+func (s *Invocation) prepare() error {
 	base, err := url.Parse(s.url())
 	if err != nil {
 		return exit.Usagef("%q is no address of a server: %w", s.Address(), err)
@@ -64,7 +64,7 @@ func (s *Session) prepare() error {
 }
 
 // tokenText returns the token to call with, or "".
-func (s *Session) tokenText() (string, error) {
+func (s *Invocation) tokenText() (string, error) {
 	text, from := s.token, "--token"
 	if text == "" {
 		text, from = s.Env[TokenVariable], TokenVariable
@@ -89,7 +89,7 @@ func (s *Session) tokenText() (string, error) {
 }
 
 // tlsConfig has the trusted authorities; nil means the system's.
-func (s *Session) tlsConfig() (*tls.Config, error) {
+func (s *Invocation) tlsConfig() (*tls.Config, error) {
 	there := s.there()
 	ca := first(s.caFile, s.Env[CAFileVariable], there.CAFile)
 	cert, key := first(s.Env[CertFileVariable], there.CertFile), first(s.Env[KeyFileVariable], there.KeyFile)

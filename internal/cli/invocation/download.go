@@ -1,4 +1,4 @@
-package session
+package invocation
 
 import (
 	"fmt"
@@ -19,7 +19,7 @@ type Download interface {
 }
 
 // Copy writes a file to w as it arrives, with progress on a terminal, and closes it. An error says what was being done, such as "export runs".
-func (s *Session) Copy(file Download, w io.Writer, what string) error {
+func (s *Invocation) Copy(file Download, w io.Writer, what string) error {
 	progress := s.progressBeside(w)
 	escaped := terminal.NewEscaper(w)
 	defer progress.Clear()
@@ -44,7 +44,7 @@ func (s *Session) Copy(file Download, w io.Writer, what string) error {
 }
 
 // progressBeside returns the progress of what is written to w. There is none where the data itself is printed on the terminal.
-func (s *Session) progressBeside(w io.Writer) *Progress {
+func (s *Invocation) progressBeside(w io.Writer) *Progress {
 	if IsTerminal(w) {
 		return &Progress{}
 	}

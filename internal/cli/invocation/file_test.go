@@ -1,4 +1,4 @@
-package session_test
+package invocation_test
 
 import (
 	"bytes"
@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 )
 
 func stat(t *testing.T, path string) *syscall.Stat_t {
@@ -38,7 +38,7 @@ func TestWriteFileKeepsWhatThePathIs(t *testing.T) {
 	in := func(t *testing.T, name string) string { t.Helper(); return filepath.Join(t.TempDir(), name) }
 	write := func(t *testing.T, path string) {
 		t.Helper()
-		require.NoError(t, session.WriteFile(path, []byte(fresh), 0o666))
+		require.NoError(t, invocation.WriteFile(path, []byte(fresh), 0o666))
 	}
 	t.Run("new", func(t *testing.T) {
 		t.Parallel()
@@ -90,7 +90,7 @@ func TestWriteFileKeepsWhatThePathIs(t *testing.T) {
 		require.Equal(t, fresh, content(t, filepath.Join(filepath.Dir(target), "not-there")))
 		loop := filepath.Join(filepath.Dir(target), "loop")
 		require.NoError(t, os.Symlink("loop", loop))
-		require.ErrorIs(t, session.WriteFile(loop, []byte(fresh), 0o666), syscall.ELOOP)
+		require.ErrorIs(t, invocation.WriteFile(loop, []byte(fresh), 0o666), syscall.ELOOP)
 	})
 	t.Run("hard link", func(t *testing.T) {
 		t.Parallel()
@@ -123,13 +123,13 @@ func TestWriteFileKeepsWhatThePathIs(t *testing.T) {
 	})
 	t.Run("folder", func(t *testing.T) {
 		t.Parallel()
-		require.ErrorIs(t, session.WriteFile(t.TempDir(), []byte(fresh), 0o666), syscall.EISDIR)
+		require.ErrorIs(t, invocation.WriteFile(t.TempDir(), []byte(fresh), 0o666), syscall.EISDIR)
 	})
 	t.Run("discarded", func(t *testing.T) {
 		t.Parallel()
 		path := in(t, "f")
 		require.NoError(t, os.WriteFile(path, []byte(old), 0o600))
-		f, err := session.CreateFile(path, 0o666)
+		f, err := invocation.CreateFile(path, 0o666)
 		require.NoError(t, err)
 		_, err = f.WriteString(fresh)
 		require.NoError(t, err)
@@ -144,7 +144,7 @@ func TestWriteFileKeepsWhatThePathIs(t *testing.T) {
 func TestInterruptibleReader(t *testing.T) {
 	t.Parallel()
 	text := bytes.Repeat([]byte("0123456789"), 10_000)
-	got, err := io.ReadAll(session.Interruptible(t.Context(), bytes.NewReader(text)))
+	got, err := io.ReadAll(invocation.Interruptible(t.Context(), bytes.NewReader(text)))
 	require.NoError(t, err)
 	require.Equal(t, text, got)
 
@@ -153,7 +153,7 @@ func TestInterruptibleReader(t *testing.T) {
 	defer func() { require.NoError(t, to.Close()) }()
 	ended := make(chan error, 1)
 	go func() {
-		_, err := io.ReadAll(session.Interruptible(ctx, from))
+		_, err := io.ReadAll(invocation.Interruptible(ctx, from))
 		ended <- err
 	}()
 	_, err = to.Write([]byte("begun"))
