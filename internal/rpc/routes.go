@@ -154,8 +154,8 @@ func withTimeout(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		timeout, ok, err := rest.Timeout(r.Header)
 		if err != nil {
-			problem, _ := apierror.Error(err)
-			apierror.WriteREST(w, problem, apierror.HTTPStatus(problem))
+			failure, _ := apierror.Error(err)
+			apierror.WriteREST(w, failure, apierror.HTTPStatus(failure))
 			return
 		}
 		if ok {

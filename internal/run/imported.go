@@ -9,7 +9,7 @@ import (
 // LegacyTemporal is the [Run].LegacyEngine whose runs may continue elsewhere. The runs of all other engines cannot continue.
 const LegacyTemporal = "temporal"
 
-// EngineGone returns the problem of a run that was open on another engine and was canceled.
+// EngineGone returns the error of a run that was open on another engine and was canceled.
 func EngineGone(engine string, was Status) *Error {
 	if engine == "" {
 		engine = "unnamed"

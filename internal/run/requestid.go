@@ -12,7 +12,7 @@ import (
 const ChildRequestPrefix = "child:"
 
 // requestIDProblem returns what is wrong with the request ID of a start.
-func requestIDProblem(req StartRequest) string {
+func requestIDViolation(req StartRequest) string {
 	if req.Parent.RunID == "" && strings.HasPrefix(req.RequestID, ChildRequestPrefix) {
 		return fmt.Sprintf("begins with %q, which is reserved for runs that other runs start; use another one", ChildRequestPrefix)
 	}

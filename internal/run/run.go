@@ -502,7 +502,7 @@ type Store interface {
 	// RemoveUnstarted deletes a run that is still `queued: starting` and not disclosed (see [Rows.MarkDisclosed]), and
 	// writes e; it returns false when the run is not in that state.
 	RemoveUnstarted(ctx context.Context, id string, e audit.Entry) (bool, error)
-	// FinishMissing ends an open run that Temporal does not have, with the given status and problem.
+	// FinishMissing ends an open run that Temporal does not have, with the given status and error.
 	FinishMissing(ctx context.Context, id string, status Status, p *Error, at time.Time, e audit.Entry) (bool, error)
 	// ApplyUpdates writes what Temporal has accepted, all in one transaction: a run's row and steps change only where
 	// the update's (for steps: the step's) position is beyond the stored one, a terminal row keeps its state, and

@@ -68,8 +68,8 @@ func (s *Rows) ApplyUpdates(ctx context.Context, updates []run.Update) ([]run.Tr
 }
 
 // PostponeRepair implements [run.RepairStore].
-func (s *Rows) PostponeRepair(ctx context.Context, r run.Repair, after time.Duration, problem string) error {
-	shown, err := s.sealer.Text(ctx, r.RunID, problem)
+func (s *Rows) PostponeRepair(ctx context.Context, r run.Repair, after time.Duration, failure string) error {
+	shown, err := s.sealer.Text(ctx, r.RunID, failure)
 	if err != nil {
 		// Without the secrets of the run the text cannot be redacted; the log has it.
 		shown = "see the log of the worker"

@@ -1432,7 +1432,7 @@ type RowsBehind struct {
 	Reason string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
 	// Why the last repair failed, in one line; empty before the first failure. The repair is retried at growing
 	// intervals.
-	Problem       string `protobuf:"bytes,3,opt,name=problem,proto3" json:"problem,omitempty"`
+	Failure       string `protobuf:"bytes,3,opt,name=failure,proto3" json:"failure,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1481,9 +1481,9 @@ func (x *RowsBehind) GetReason() string {
 	return ""
 }
 
-func (x *RowsBehind) GetProblem() string {
+func (x *RowsBehind) GetFailure() string {
 	if x != nil {
-		return x.Problem
+		return x.Failure
 	}
 	return ""
 }
@@ -5017,7 +5017,7 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"RowsBehind\x120\n" +
 	"\x05since\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x18\n" +
-	"\aproblem\x18\x03 \x01(\tR\aproblem\"\xce\x01\n" +
+	"\afailure\x18\x03 \x01(\tR\afailure\"\xce\x01\n" +
 	"\x05Stuck\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\tR\x04code\x120\n" +
 	"\x05since\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12\x16\n" +

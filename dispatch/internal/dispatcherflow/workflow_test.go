@@ -73,7 +73,9 @@ func newBench(t *testing.T, ends ...leg) *bench {
 		as   any
 	}{
 		{wire.RouteActivity, func(context.Context, dispatcherflow.RouteInput) (delivery.End, error) { return "", nil }},
-		{wire.CheckActivity, func(context.Context, dispatcherflow.CheckInput) (dispatcherflow.CheckOutput, error) { return dispatcherflow.CheckOutput{}, nil }},
+		{wire.CheckActivity, func(context.Context, dispatcherflow.CheckInput) (dispatcherflow.CheckOutput, error) {
+			return dispatcherflow.CheckOutput{}, nil
+		}},
 		{wire.EvictActivity, func(context.Context, dispatcherflow.EvictInput) error { return nil }},
 	} {
 		b.env.RegisterActivityWithOptions(known.as, activity.RegisterOptions{Name: known.name})

@@ -87,8 +87,8 @@ func runFields(s *invocation.Invocation, run *signalboxv1.Run) []output.Field {
 	if behind := run.GetBehind(); behind != nil {
 		fields = append(fields,
 			output.Field{Name: "behind", Value: "since " + output.Moment(behind.GetSince()) + ": " + terminal.Line(behind.GetReason())})
-		if problem := behind.GetProblem(); problem != "" {
-			fields = append(fields, output.Field{Name: "not repaired", Value: terminal.Line(problem)})
+		if failure := behind.GetFailure(); failure != "" {
+			fields = append(fields, output.Field{Name: "not repaired", Value: terminal.Line(failure)})
 		}
 	}
 	for _, w := range run.GetWarnings() {

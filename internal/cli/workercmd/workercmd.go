@@ -61,18 +61,18 @@ func list(ctx context.Context, s *invocation.Invocation, flags listFlags) error 
 	if err != nil {
 		return err
 	}
-	var problems []string
+	var unread []string
 	found, _, err := invocation.Pages(0, func(size int32, token string) ([]*signalboxv1.WorkerProcess, string, error) {
 		response, err := invocation.Call(ctx, s, s.Workers().ListWorkers, &signalboxv1.ListWorkersRequest{
 			PageSize: size, PageToken: token, Project: flags.project, States: wanted,
 		}, "list workers")
-		problems = response.GetErrors()
+		unread = response.GetErrors()
 		return response.GetWorkers(), response.GetNextPageToken(), err
 	})
 	if err != nil {
 		return err
 	}
-	for _, line := range problems {
+	for _, line := range unread {
 		s.Note("partial result: %s", terminal.Line(line))
 	}
 	return invocation.Listing[*signalboxv1.WorkerProcess]{

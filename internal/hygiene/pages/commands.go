@@ -17,14 +17,14 @@ func Commands(root, reference string) ([]hygiene.Violation, error) {
 	if err != nil {
 		return nil, err
 	}
-	return each(root, func(page, text string, find func(line int, problem string)) {
+	return each(root, func(page, text string, find func(line int, violation string)) {
 		if page == filepath.Clean(reference) {
 			return
 		}
 		for i, commands := range typed(text) {
 			for _, command := range commands {
-				if problem := unknownCommand(command, sections); problem != "" {
-					find(i+1, problem)
+				if violation := unknownCommand(command, sections); violation != "" {
+					find(i+1, violation)
 				}
 			}
 		}

@@ -15,11 +15,11 @@ import (
 // Links finds relative links in Markdown pages below root whose file or heading does not exist.
 func Links(root string) ([]hygiene.Violation, error) {
 	link := regexp.MustCompile(`\]\(([^)\s]+)\)`)
-	return each(root, func(page, text string, find func(line int, problem string)) {
+	return each(root, func(page, text string, find func(line int, violation string)) {
 		for i, line := range prose(text) {
 			for _, match := range link.FindAllStringSubmatch(line, -1) {
-				if problem := broken(page, match[1]); problem != "" {
-					find(i+1, problem)
+				if violation := broken(page, match[1]); violation != "" {
+					find(i+1, violation)
 				}
 			}
 		}
@@ -27,7 +27,7 @@ func Links(root string) ([]hygiene.Violation, error) {
 }
 
 // each reads the pages below root, and returns what visit finds in them.
-func each(root string, visit func(page, text string, find func(line int, problem string))) ([]hygiene.Violation, error) {
+func each(root string, visit func(page, text string, find func(line int, violation string))) ([]hygiene.Violation, error) {
 	pages, err := markdown(root)
 	if err != nil {
 		return nil, err
@@ -42,8 +42,8 @@ func each(root string, visit func(page, text string, find func(line int, problem
 		if err != nil {
 			return nil, fmt.Errorf("name a page: %w", err)
 		}
-		visit(page, string(text), func(line int, problem string) {
-			violations = append(violations, hygiene.Violation{Where: fmt.Sprintf("%s:%d", filepath.ToSlash(name), line), What: problem})
+		visit(page, string(text), func(line int, violation string) {
+			violations = append(violations, hygiene.Violation{Where: fmt.Sprintf("%s:%d", filepath.ToSlash(name), line), What: violation})
 		})
 	}
 	return violations, nil

@@ -12,7 +12,7 @@ import (
 // labels of a metric, is ignored.
 func Names(root string, pattern *regexp.Regexp, known func(name string) bool) ([]hygiene.Violation, error) {
 	span := regexp.MustCompile("`([^`{]+)[^`]*`")
-	return each(root, func(_, text string, find func(line int, problem string)) {
+	return each(root, func(_, text string, find func(line int, violation string)) {
 		fenced := false
 		for i, line := range strings.Split(text, "\n") {
 			if strings.HasPrefix(strings.TrimSpace(line), "```") {

@@ -108,7 +108,7 @@ func TestWorkflows(t *testing.T) {
 		"# whole\ndocument: x\ndo: []\n",
 		"document: {dsl: '1.0.3', namespace: example, name: example, version: '1.0.0'}\ndo:\n  - part\n",
 	}, seen)
-	require.Equal(t, "page.md:6: shows a workflow with a problem: bad\npage.md:11: shows a workflow with a problem: bad\n", render(violations))
+	require.Equal(t, "page.md:6: shows a workflow with a violation: bad\npage.md:11: shows a workflow with a violation: bad\n", render(violations))
 }
 
 func TestWorkflowsInPagesAreValid(t *testing.T) {
@@ -116,8 +116,8 @@ func TestWorkflowsInPagesAreValid(t *testing.T) {
 	seen := 0
 	violations, err := pages.Workflows(root, func(source string) (wrong []string) {
 		seen++
-		_, problems := dsl.Parse([]byte(source))
-		for _, p := range problems {
+		_, violations := dsl.Parse([]byte(source))
+		for _, p := range violations {
 			wrong = append(wrong, p.String())
 		}
 		return wrong
@@ -196,7 +196,7 @@ func TestSettings(t *testing.T) {
 	require.Equal(t, "page.md:1: names the setting \"temporal.gone\", which the reference does not have\n", render(violations))
 	violations, err = pages.Configurations(folder, reference, func(source string) []string { return []string{source} })
 	require.NoError(t, err)
-	require.Equal(t, "page.md:2: shows a configuration with a problem: listen: 1\ntemporal: {}\n\n", render(violations))
+	require.Equal(t, "page.md:2: shows a configuration with a violation: listen: 1\ntemporal: {}\n\n", render(violations))
 }
 
 func TestTablesInPagesAreThoseOfCommands(t *testing.T) {
@@ -231,11 +231,11 @@ func TestConfigurationsInPagesAreValid(t *testing.T) {
 		require.NoError(t, os.WriteFile(file, []byte(source), 0o600))
 		_, err := config.Load(config.Options{Env: config.Environment{"SIGNALBOX_CONFIG": file, "LEGACY_PASSWORD": "x"},
 			Layers: []config.Layer{temporalconfig.Layer(time.Now), redisconfig.Layer(time.Now), sealconfig.Layer()}})
-		var problems config.Violations
-		if !errors.As(err, &problems) {
+		var violations config.Violations
+		if !errors.As(err, &violations) {
 			return nil
 		}
-		for _, p := range problems {
+		for _, p := range violations {
 			if !strings.Contains(p.Message, "cannot be read: open /etc/signalbox/") {
 				wrong = append(wrong, p.String())
 			}

@@ -135,7 +135,7 @@ func Tables(root string, tables [][]string) ([]hygiene.Violation, error) {
 	}
 	head := regexp.MustCompile(`^[A-Z]+(?: [A-Z]+)*(?:  [A-Z]+(?: [A-Z]+)*){2,}$`)
 	gap := regexp.MustCompile(` {2,}`)
-	return each(root, func(_, text string, find func(line int, problem string)) {
+	return each(root, func(_, text string, find func(line int, violation string)) {
 		fenced := false
 		for i, line := range strings.Split(text, "\n") {
 			line = gap.ReplaceAllString(strings.TrimSpace(line), "  ")

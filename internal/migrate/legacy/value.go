@@ -62,8 +62,8 @@ func epoch(n int64) time.Time {
 	return time.UnixMicro(n).UTC()
 }
 
-// problemOf returns a column that holds an error: Problem Details, an object with a message, or a text.
-func problemOf(v any) *run.Error {
+// errorOf returns a column that holds an error: Problem Details, an object with a message, or a text.
+func errorOf(v any) *run.Error {
 	raw := rawOf(v)
 	if raw == nil {
 		return nil

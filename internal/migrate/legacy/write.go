@@ -191,19 +191,19 @@ func (i *importer) insert(ctx context.Context, c sqldb.Conn, list []imported) er
 }
 
 func runValues(r imported) ([]any, error) {
-	problem, err := problemText(r.Error)
+	runError, err := errorText(r.Error)
 	if err != nil {
 		return nil, err
 	}
 	return []any{
 		r.ID, r.Project, r.Workflow, r.Version, "", r.Status, "", r.WaitingKind, sqlrow.Micros(r.StatusAt), false, "",
 		r.Trigger, r.Actor, r.CreatedAt.UnixMicro(), sqlrow.Micros(r.StartedAt), sqlrow.Micros(r.EndedAt), r.StepsTotal, r.StepsDone, r.Sequence, 0, 0, 0, "",
-		problem, sqlrow.Raw(r.Input), sqlrow.Raw(r.Output), true, r.Redacted,
+		runError, sqlrow.Raw(r.Input), sqlrow.Raw(r.Output), true, r.Redacted,
 	}, nil
 }
 
 func stepValues(s ownedStep) ([]any, error) {
-	problem, err := problemText(s.Error)
+	runError, err := errorText(s.Error)
 	if err != nil {
 		return nil, err
 	}
@@ -213,11 +213,11 @@ func stepValues(s ownedStep) ([]any, error) {
 	}
 	return []any{
 		s.runID, s.Number, s.Path, s.Pointer, s.Task, s.Kind, s.Status, s.WaitingKind, sqlrow.Micros(s.WaitUntil), sqlrow.Micros(s.StartedAt),
-		sqlrow.Micros(s.EndedAt), s.Sequence, 0, problem, attempts, sqlrow.Raw(s.Input), sqlrow.Raw(s.Output),
+		sqlrow.Micros(s.EndedAt), s.Sequence, 0, runError, attempts, sqlrow.Raw(s.Input), sqlrow.Raw(s.Output),
 	}, nil
 }
 
-func problemText(p *run.Error) (any, error) { return sqlrow.AsJSON(p, p == nil) }
+func errorText(p *run.Error) (any, error) { return sqlrow.AsJSON(p, p == nil) }
 
 // writeAudit writes one audit entry for each project of a page.
 func (i *importer) writeAudit(ctx context.Context, c sqldb.Conn, list []imported) error {

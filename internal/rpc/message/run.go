@@ -84,7 +84,7 @@ func behindMessage(b *run.Behind) *signalboxv1.RowsBehind {
 	if b == nil {
 		return nil
 	}
-	return &signalboxv1.RowsBehind{Since: Timestamp(b.Since), Reason: b.Reason, Problem: b.Problem}
+	return &signalboxv1.RowsBehind{Since: Timestamp(b.Since), Reason: b.Reason, Failure: b.Failure}
 }
 
 func stuckMessage(s *run.Stuck) *signalboxv1.Stuck {

@@ -123,15 +123,15 @@ func (a *downloadWriter) take(flags byte, data []byte) {
 
 // finish sends the error, if there is one.
 func (a *downloadWriter) finish() {
-	problem := streamError(a.end)
-	if problem == nil && !a.ended {
-		problem = apierror.InternalError()
+	failure := streamError(a.end)
+	if failure == nil && !a.ended {
+		failure = apierror.InternalError()
 	}
 	switch {
-	case problem == nil:
+	case failure == nil:
 	case a.begun:
 		panic(http.ErrAbortHandler)
 	default:
-		apierror.WriteREST(a.w, problem, apierror.HTTPStatus(problem))
+		apierror.WriteREST(a.w, failure, apierror.HTTPStatus(failure))
 	}
 }

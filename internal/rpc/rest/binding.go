@@ -66,8 +66,8 @@ func (b *eventBinding) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			fmt.Sprintf("method %s is not allowed here: use POST to publish events, GET to list them", r.Method)), http.StatusMethodNotAllowed)
 		return
 	}
-	res, problem := b.publish(r)
-	if problem == nil {
+	res, failure := b.publish(r)
+	if failure == nil {
 		text, err := jsoncodec.Append(nil, res)
 		if err == nil {
 			w.Header().Set("Content-Type", "application/json")
@@ -75,9 +75,9 @@ func (b *eventBinding) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			_, _ = w.Write(append(text, '\n')) //nolint:gosec // the content type is JSON; fails only if the caller disconnected
 			return
 		}
-		problem = apierror.InternalError()
+		failure = apierror.InternalError()
 	}
-	apierror.WriteREST(w, problem, apierror.HTTPStatus(problem))
+	apierror.WriteREST(w, failure, apierror.HTTPStatus(failure))
 }
 
 // publish reads the request and calls the method.
@@ -92,17 +92,17 @@ func (b *eventBinding) publish(r *http.Request) (*signalboxv1.PublishEventsRespo
 		err = CheckVariable("project", project)
 	}
 	if err != nil {
-		problem, _ := apierror.Error(err)
-		return nil, problem
+		failure, _ := apierror.Error(err)
+		return nil, failure
 	}
-	raw, problem := ReadBody(r, b.opts.MaxBytes)
-	if problem != nil {
-		return nil, problem
+	raw, failure := ReadBody(r, b.opts.MaxBytes)
+	if failure != nil {
+		return nil, failure
 	}
 	events, err := cloudevents.Parse(r.Header, raw, b.opts.Limits)
 	if err != nil {
-		problem, _ = apierror.Error(err)
-		return nil, problem
+		failure, _ = apierror.Error(err)
+		return nil, failure
 	}
 	req := connect.NewRequest(&signalboxv1.PublishEventsRequest{Project: project, Events: handler.EventMessages(events)})
 	for name, values := range r.Header {
@@ -132,8 +132,8 @@ func eventError(ctx context.Context, err error) *connect.Error {
 	var e *connect.Error
 	if !errors.As(err, &e) || len(e.Details()) == 0 {
 		if ctx.Err() != nil {
-			problem, _ := apierror.Error(ctx.Err())
-			return problem
+			failure, _ := apierror.Error(ctx.Err())
+			return failure
 		}
 		return apierror.InternalError()
 	}

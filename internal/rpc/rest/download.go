@@ -66,9 +66,9 @@ func NewDownloads(services []Service, next http.Handler) (http.Handler, error) {
 
 // serve calls the method with the arguments of path and query.
 func (m method) serve(w http.ResponseWriter, r *http.Request, match Match) {
-	message, problem := m.read(r, match)
-	if problem != nil {
-		apierror.WriteREST(w, problem, apierror.HTTPStatus(problem))
+	message, failure := m.read(r, match)
+	if failure != nil {
+		apierror.WriteREST(w, failure, apierror.HTTPStatus(failure))
 		return
 	}
 	encoded, err := proto.Marshal(message)

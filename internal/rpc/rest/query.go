@@ -17,14 +17,14 @@ import (
 
 // read builds the request message from path and query: fields by either of their names, lists by repetition.
 func (m method) read(r *http.Request, match Match) (proto.Message, *connect.Error) {
-	raw, problem := ReadBody(r, 1)
-	if problem != nil || len(raw) > 0 {
+	raw, failure := ReadBody(r, 1)
+	if failure != nil || len(raw) > 0 {
 		return nil, BadBody("a download takes none")
 	}
 	query, err := match.Check(r.URL.RawQuery, nil)
 	if err != nil {
-		problem, _ := apierror.Error(err)
-		return nil, problem
+		failure, _ := apierror.Error(err)
+		return nil, failure
 	}
 	fields := m.request.Descriptor().Fields()
 	members, lists := map[string]any{}, map[string][]any{}

@@ -134,8 +134,8 @@ func (h *restHandler) prepare(r *http.Request, match Match) *connect.Error {
 		return e
 	}
 	if _, err := match.Check(r.URL.RawQuery, raw); err != nil {
-		problem, _ := apierror.Error(err)
-		return problem
+		failure, _ := apierror.Error(err)
+		return failure
 	}
 	r.URL.Path, r.URL.RawPath = match.Path, ""
 	r.Header.Del("Connect-Protocol-Version") // with it, Vanguard would parse the request as one of Connect's protocol

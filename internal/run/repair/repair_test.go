@@ -222,8 +222,8 @@ func TestFailedRepairIsRetriedLater(t *testing.T) {
 	b.opts.Permanent = func(err error) bool { return errors.Is(err, gone) }
 	b.request(t, run.RepairRequest{Reason: "read", Behind: true})
 	r := b.repairer(t)
-	require.Eventually(t, func() bool { return b.row(t).Behind.Problem != "" }, timeout, 10*time.Millisecond)
-	require.Equal(t, `document "sha256:aa" does not exist`, b.row(t).Behind.Problem)
+	require.Eventually(t, func() bool { return b.row(t).Behind.Failure != "" }, timeout, 10*time.Millisecond)
+	require.Equal(t, `document "sha256:aa" does not exist`, b.row(t).Behind.Failure)
 	b.request(t, run.RepairRequest{Reason: "read again", Behind: true})
 	r.Wake()
 	polled, stop := context.WithTimeout(t.Context(), 1500*time.Millisecond) // more than one poll
@@ -241,7 +241,7 @@ func TestUnavailableTemporalIsNoAttempt(t *testing.T) {
 	b.engine.away = 2
 	var problems []string
 	b.engine.rebuild = func(ctx context.Context, _ run.Run, _ string, w run.RebuildWriter) error {
-		problems = append(problems, b.row(t).Behind.Problem)
+		failures = append(failures, b.row(t).Behind.Failure)
 		return w.Write(ctx, end())
 	}
 	b.request(t, run.RepairRequest{Reason: "read", Behind: true})
@@ -355,6 +355,6 @@ func TestRepairStopsForLackOfMemory(t *testing.T) {
 	b.request(t, run.RepairRequest{Reason: "read", Behind: true})
 	b.repairer(t)
 	require.Eventually(t, func() bool { return b.metrics.of(repair.Canceled) == 1 }, timeout, 10*time.Millisecond)
-	require.Eventually(t, func() bool { return b.row(t).Behind.Problem != "" }, timeout, 10*time.Millisecond)
-	require.Contains(t, b.row(t).Behind.Problem, "not enough memory")
+	require.Eventually(t, func() bool { return b.row(t).Behind.Failure != "" }, timeout, 10*time.Millisecond)
+	require.Contains(t, b.row(t).Behind.Failure, "not enough memory")
 }
