@@ -233,13 +233,13 @@ func TestFailedRepairIsRetriedLater(t *testing.T) {
 	require.EqualValues(t, 1, b.metrics.of(repair.Failed))
 }
 
-// TestUnavailableTemporalIsNoAttempt: back-off counts only problems of the run, which is repaired soon after Temporal
+// TestUnavailableTemporalIsNoAttempt: back-off counts only failures of the run, which is repaired soon after Temporal
 // is back.
 func TestUnavailableTemporalIsNoAttempt(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.engine.away = 2
-	var problems []string
+	var failures []string
 	b.engine.rebuild = func(ctx context.Context, _ run.Run, _ string, w run.RebuildWriter) error {
 		failures = append(failures, b.row(t).Behind.Failure)
 		return w.Write(ctx, end())
@@ -247,7 +247,7 @@ func TestUnavailableTemporalIsNoAttempt(t *testing.T) {
 	b.request(t, run.RepairRequest{Reason: "read", Behind: true})
 	b.repairer(t)
 	b.done(t)
-	require.Equal(t, []string{""}, problems, "the outage is no problem of the run")
+	require.Equal(t, []string{""}, failures, "the outage is no failure of the run")
 	require.Zero(t, b.metrics.of(repair.Failed))
 }
 
