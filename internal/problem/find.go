@@ -358,7 +358,7 @@ func dispatcherFinding(d *dispatcher.Dispatcher) (Finding, bool) {
 		Advice: fmt.Sprintf("`signalbox dispatcher show %s` shows its owner, progress and workers", d.Name.Project),
 	}
 	if f.Detail == "" {
-		f.Detail = strings.Join(d.Problems, "; ")
+		f.Detail = strings.Join(d.Unread, "; ")
 	}
 	switch d.Status { //nolint:exhaustive // the others route, or wait for events
 	case dispatchtype.Stale:

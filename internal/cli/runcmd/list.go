@@ -81,8 +81,8 @@ func list(cmd *cobra.Command, s *invocation.Invocation, flags listFlags) error {
 const mostTitle = 60
 
 // errorTitle is the title of the error of a run that failed; its type where it has none.
-func errorTitle(problem *signalboxv1.RunError) string {
-	title := cmp.Or(problem.GetTitle(), problem.GetType())
+func errorTitle(runError *signalboxv1.RunError) string {
+	title := cmp.Or(runError.GetTitle(), runError.GetType())
 	if runes := []rune(title); len(runes) > mostTitle {
 		return string(runes[:mostTitle]) + "…"
 	}

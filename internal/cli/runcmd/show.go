@@ -94,9 +94,9 @@ func runFields(s *invocation.Invocation, run *signalboxv1.Run) []output.Field {
 	for _, w := range run.GetWarnings() {
 		fields = append(fields, output.Field{Name: "warning", Value: w.GetCode() + " since " + output.Moment(w.GetTime()) + ": " + terminal.Line(w.GetDetail())})
 	}
-	if problem := run.GetError(); problem != nil {
-		fields = append(fields, output.Field{Name: "error", Value: problemLine(problem)},
-			output.Field{Name: "error type", Value: problem.GetType()})
+	if runError := run.GetError(); runError != nil {
+		fields = append(fields, output.Field{Name: "error", Value: errorLine(runError)},
+			output.Field{Name: "error type", Value: runError.GetType()})
 	}
 	if f := run.GetFailedStep(); f != nil {
 		value := fmt.Sprintf("%d %s", f.GetNumber(), f.GetPath())

@@ -48,9 +48,9 @@ func showStep(ctx context.Context, s *invocation.Invocation, request *signalboxv
 	if s.Format().Structured() {
 		return output.Message(s.Out, s.Format(), step)
 	}
-	problem := ""
+	runError := ""
 	if step.GetError() != nil {
-		problem = problemLine(step.GetError())
+		runError = errorLine(step.GetError())
 	}
 	err = output.Card(s.Out, s.Style(), []output.Field{
 		{Name: "step", Value: fmt.Sprint(step.GetNumber())},
@@ -63,7 +63,7 @@ func showStep(ctx context.Context, s *invocation.Invocation, request *signalboxv
 		{Name: "duration", Value: output.Between(step.GetStartTime(), step.GetEndTime())},
 		{Name: "attempts", Value: tries(step)},
 		{Name: "detail", Value: stepDetail(step, s.Now())},
-		{Name: "error", Value: problem},
+		{Name: "error", Value: runError},
 		output.JSONField("input", step.GetInput().GetJson()),
 		{Name: "", Value: showWhole(s, request, "input", step.GetInputShortened())},
 		output.JSONField("output", step.GetOutput().GetJson()),

@@ -139,13 +139,13 @@ func stepRow(item proto.Message, now time.Time) []string {
 		summary, _ := item.(*signalboxv1.StepSummary)
 		return []string{"…", fmt.Sprintf("steps %d to %d: %d not listed", summary.GetFrom(), summary.GetTo(), summary.GetSteps()), "", "", "", "", "", "", "", ""}
 	}
-	problem := ""
+	runError := ""
 	if step.GetError() != nil {
-		problem = problemLine(step.GetError())
+		runError = errorLine(step.GetError())
 	}
 	return []string{
 		fmt.Sprint(step.GetNumber()), step.GetTask(), step.GetKind(), stepOutcome(step),
-		tries(step), output.Between(step.GetStartTime(), step.GetEndTime()), step.GetPath(), problem, listedDetail(step, now),
+		tries(step), output.Between(step.GetStartTime(), step.GetEndTime()), step.GetPath(), runError, listedDetail(step, now),
 		output.Moment(step.GetStartTime()),
 	}
 }

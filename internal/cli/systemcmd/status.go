@@ -147,7 +147,7 @@ func processors(p *signalboxv1.Processor) string {
 	return cmp.Or(strings.Join(facts, ", "), "unknown")
 }
 
-// processorWarnings are the problems of a process that gets too little processor time.
+// processorWarnings are the warnings of a process that gets too little processor time.
 func processorWarnings(p *signalboxv1.Processor) (warnings []output.Field) {
 	if p.GetLimit() > 0 && p.GetLimit() < p.GetRequired() {
 		warnings = append(warnings, output.Field{Name: "limit too low", Value: fmt.Sprintf(

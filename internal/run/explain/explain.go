@@ -61,7 +61,7 @@ type Store interface {
 	Listening(ctx context.Context, project, typ string, limit int) ([]Listening, error)
 	// NotTaken returns up to limit events, newest first, that were accepted since a run's start and have no delivery to it: of one of the
 	// types, or of any. start is the position of the start.
-	NotTaken(ctx context.Context, project, runID string, types []string, limit int) (list []event.Event, start *int64, err error)
+	NotTaken(ctx context.Context, project, runID string, types []string, limit int) (list []event.Event, start int64, err error)
 }
 
 // Events reads events with their originals.

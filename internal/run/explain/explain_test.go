@@ -385,8 +385,8 @@ func (s stored) Listening(context.Context, string, string, int) ([]explain.Liste
 	return nil, nil
 }
 
-func (s stored) NotTaken(context.Context, string, string, []string, int) ([]event.Event, *int64, error) {
-	return nil, nil, nil
+func (s stored) NotTaken(context.Context, string, string, []string, int) ([]event.Event, int64, error) {
+	return nil, 0, nil
 }
 
 func (s stored) EventsAt(context.Context, string, []int64) ([]event.Event, error) { return nil, nil }

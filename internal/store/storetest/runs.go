@@ -227,7 +227,7 @@ func testCancel(t *testing.T, open Opener) {
 
 func testFinishMissing(t *testing.T, open Opener) {
 	s, ctx := open(t), t.Context()
-	problem := &run.Error{Type: "about:blank", Status: 500, Title: "execution missing", Detail: "it's gone", Instance: "/"}
+	runError := &run.Error{Type: "about:blank", Status: 500, Title: "execution missing", Detail: "it's gone", Instance: "/"}
 	for _, status := range run.Statuses() {
 		id := string(status)
 		insert(t, s, newRun(id, 1))
@@ -238,7 +238,7 @@ func testFinishMissing(t *testing.T, open Opener) {
 		}
 		apply(t, s, u)
 		before, beforeSteps := get(t, s, id), steps(t, s, id)
-		finished, err := s.FinishMissing(ctx, id, run.Failed, problem, at(9), entry("run.finish", here, id))
+		finished, err := s.FinishMissing(ctx, id, run.Failed, runError, at(9), entry("run.finish", here, id))
 		require.NoError(t, err)
 		require.Equal(t, !status.Terminal(), finished)
 		if status.Terminal() {
@@ -248,7 +248,7 @@ func testFinishMissing(t *testing.T, open Opener) {
 			continue
 		}
 		want := before
-		want.Status, want.QueuedReason, want.WaitingKind, want.Error = run.Failed, "", "", problem
+		want.Status, want.QueuedReason, want.WaitingKind, want.Error = run.Failed, "", "", runError
 		want.StatusAt, want.EndedAt, want.Sequence = at(9), at(9), before.Sequence+1
 		require.Equal(t, want, get(t, s, id))
 		after := steps(t, s, id)
