@@ -95,7 +95,7 @@ func TestRESTErrors(t *testing.T) {
 	}
 }
 
-func TestDocumentErrorsNameAllProblems(t *testing.T) {
+func TestDocumentErrorsNameAllViolations(t *testing.T) {
 	t.Parallel()
 	p := start(t, nil)
 	wrong := strings.ReplaceAll(greeting, "title:", "titel:") + "  - odd:\n      sett: {a: 1}\n"
@@ -109,7 +109,7 @@ func TestDocumentErrorsNameAllProblems(t *testing.T) {
 
 	checked := p.do("POST", "/v1/projects/default/workflows:validate", body).ok()
 	require.Equal(t, false, checked["valid"])
-	violations := checked["violations"].([]any)
+	violations = checked["violations"].([]any)
 	require.Len(t, violations, 2)
 	require.Equal(t, "error", violations[0].(map[string]any)["severity"])
 	require.Equal(t, "6", violations[0].(map[string]any)["line"].(interface{ String() string }).String())

@@ -154,14 +154,14 @@ func (x *RunError) GetInstance() string {
 	return ""
 }
 
-// Violation is one problem that the validation of a workflow document found.
+// Violation is what the validation of a workflow document found at one place.
 type Violation struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// "error" or "warning".
 	Severity string `protobuf:"bytes,1,opt,name=severity,proto3" json:"severity,omitempty"`
 	// Stable code, such as "unknown_key".
 	Code string `protobuf:"bytes,2,opt,name=code,proto3" json:"code,omitempty"`
-	// Description of the problem, in one line.
+	// What is wrong, in one line.
 	Message string `protobuf:"bytes,3,opt,name=message,proto3" json:"message,omitempty"`
 	// JSON pointer into the document.
 	Path string `protobuf:"bytes,4,opt,name=path,proto3" json:"path,omitempty"`

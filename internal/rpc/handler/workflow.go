@@ -81,7 +81,7 @@ func (h *Workflows) ValidateWorkflow(
 		return nil, err
 	}
 	res := &signalboxv1.ValidateWorkflowResponse{
-		Valid: c.Document != nil, Violations: violations(c.Violations), Workflow: c.Name, Version: c.Version,
+		Valid: c.Document != nil, Violations: violationMessages(c.Violations), Workflow: c.Name, Version: c.Version,
 	}
 	if c.Document != nil {
 		res.Hash = c.Document.Hash()
@@ -97,7 +97,7 @@ func (h *Workflows) SaveDraft(
 		return nil, err
 	}
 	w, violations, err := h.service.SaveDraft(ctx, message.ProjectOf(req.Msg.GetProject()), req.Msg.GetSource())
-	return message.Reply(&signalboxv1.SaveDraftResponse{Workflow: workflowMessage(w), Violations: violations(violations)}, err)
+	return message.Reply(&signalboxv1.SaveDraftResponse{Workflow: workflowMessage(w), Violations: violationMessages(violations)}, err)
 }
 
 // PublishWorkflow makes a document, or the stored draft, an immutable version.
@@ -124,7 +124,7 @@ func (h *Workflows) PublishWorkflow(
 			WithField("source", "is required")
 	}
 	return message.Reply(&signalboxv1.PublishWorkflowResponse{
-		Workflow: workflowMessage(p.Workflow), Version: versionMessage(p.Version), Created: p.Created, Violations: violations(p.Violations),
+		Workflow: workflowMessage(p.Workflow), Version: versionMessage(p.Version), Created: p.Created, Violations: violationMessages(p.Violations),
 	}, err)
 }
 
@@ -338,7 +338,7 @@ func versionMessage(v workflow.Version) *signalboxv1.WorkflowVersion {
 	}
 }
 
-func violations(violations dsl.Violations) []*signalboxv1.Violation {
+func violationMessages(violations dsl.Violations) []*signalboxv1.Violation {
 	found := make([]*signalboxv1.Violation, len(violations))
 	for i, p := range violations {
 		found[i] = &signalboxv1.Violation{

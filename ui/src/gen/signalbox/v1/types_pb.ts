@@ -89,7 +89,7 @@ export const RunErrorSchema: GenMessage<RunError> = /*@__PURE__*/
   messageDesc(file_signalbox_v1_types, 1);
 
 /**
- * Violation is one problem that the validation of a workflow document found.
+ * Violation is what the validation of a workflow document found at one place.
  *
  * @generated from message signalbox.v1.Violation
  */
@@ -109,7 +109,7 @@ export type Violation = Message<"signalbox.v1.Violation"> & {
   code: string;
 
   /**
-   * Description of the problem, in one line.
+   * What is wrong, in one line.
    *
    * @generated from field: string message = 3;
    */
