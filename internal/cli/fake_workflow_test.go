@@ -63,7 +63,7 @@ func (w *workflows) PublishWorkflow(_ context.Context, request *connect.Request[
 	}
 	found := slices.DeleteFunc(violations(request.Msg.GetSource()), func(f *signalboxv1.Violation) bool { return f.GetSeverity() != "error" })
 	if request.Msg.GetSource() != "" && len(found) > 0 {
-		return nil, refusal(connect.CodeInvalidArgument, "INVALID_DOCUMENT", "the document has problems",
+		return nil, refusal(connect.CodeInvalidArgument, "INVALID_DOCUMENT", "the document has violations",
 			&errdetails.BadRequest{FieldViolations: []*errdetails.BadRequest_FieldViolation{{Field: "source", Description: found[0].GetMessage()}}})
 	}
 	return connect.NewResponse(&signalboxv1.PublishWorkflowResponse{

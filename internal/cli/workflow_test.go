@@ -108,7 +108,7 @@ func TestPublish(t *testing.T) {
 	requireRefusal(t, shell.run(t, "workflow", "publish", write(t, "bad.yaml", brokenSource)), exit.Failed, "bad.yaml:5:1:", "unknown_key")
 	c = shell.run(t, "workflow", "publish", write(t, "worse.yaml", brokenSource+"doos: []\n"))
 	require.Equal(t, exit.Failed, c.code)
-	require.Contains(t, c.err.String(), "2 problems\n")
+	require.Contains(t, c.err.String(), "2 violations\n")
 	require.Contains(t, c.err.String(), "worse.yaml:6:")
 }
 
