@@ -30,7 +30,7 @@ func TestValidateNeedsNoServer(t *testing.T) {
 	c := shell.run(t, "workflow", "validate", good)
 	require.Zero(t, c.code, c.err.String())
 	require.Empty(t, c.out.String())
-	require.Equal(t, "1 file, 0 problems\n", c.err.String())
+	require.Equal(t, "1 file, 0 violations\n", c.err.String())
 
 	c = shell.run(t, "workflow", "validate", good, bad)
 	require.Equal(t, exit.Failed, c.code)
