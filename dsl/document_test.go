@@ -37,7 +37,7 @@ document: {dsl: '1.0.3', namespace: shop, name: order, version: 1.2.3, title: Or
 input: {schema: {document: {type: object}}, from: .order}
 use:
   errors: {gone: {type: 'https://example.com/gone', status: 410, detail: '${ .why }'}}
-  retries: {slow: {delay: PT2S, backoff: {linear: {increment: PT1S}}, limit: {attempt: {count: 3, duration: PT9S}, duration: PT1M}, jitter: {from: PT0S, to: PT1S}, when: $violation.status == 503}}
+  retries: {slow: {delay: PT2S, backoff: {linear: {increment: PT1S}}, limit: {attempt: {count: 3, duration: PT9S}, duration: PT1M}, jitter: {from: PT0S, to: PT1S}, when: $problem.status == 503}}
   timeouts: {day: {after: P1D}}
 timeout: day
 schedule: {on: {all: [{with: {type: paid}, correlate: {order: {from: .data.order}}}, {with: {type: packed}, correlate: {order: {from: .data.order, expect: x}}}]}}
