@@ -206,8 +206,8 @@ func check(req StartRequest) error {
 	case *req.ExpectedTotal < 0:
 		add("expectedTotal", "is %d, less than 0", *req.ExpectedTotal)
 	}
-	if problem := requestid.Problem(req.RequestID); problem != "" {
-		add("requestId", "%s", problem)
+	if violation := requestid.Violation(req.RequestID); violation != "" {
+		add("requestId", "%s", violation)
 	}
 	switch {
 	case req.Version != "" && req.Action != Replay:

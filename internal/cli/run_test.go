@@ -89,7 +89,7 @@ func TestInputComesFromTextFileOrStandardInput(t *testing.T) {
 
 func TestWaitExitCodeFollowsRunStatus(t *testing.T) {
 	t.Parallel()
-	problem := &signalboxv1.Problem{Type: "https://example.com/oops", Status: 500, Title: "Oops", Detail: "no luck", Instance: "/do/0/greet"}
+	problem := &signalboxv1.RunError{Type: "https://example.com/oops", Status: 500, Title: "Oops", Detail: "no luck", Instance: "/do/0/greet"}
 	tests := []struct {
 		status string
 		change func(*signalboxv1.Run)
@@ -204,7 +204,7 @@ func TestWatchShowsLinesOrRecords(t *testing.T) {
 	records := shell.start(t.Context(), "run", "watch", "run-1", "-o", "json")
 	eventually(t, lines, "2 waiting")
 	eventually(t, records, `"waiting"`)
-	a.put("run-1", &signalboxv1.Step{Number: 3, Path: "/do/2/c\x1b[2J", Task: "c\x1b[2J", Kind: "call", Status: "failed", Attempts: []*signalboxv1.Attempt{{}, {}}, Error: &signalboxv1.Problem{Title: "Not there", Status: 404}})
+	a.put("run-1", &signalboxv1.Step{Number: 3, Path: "/do/2/c\x1b[2J", Task: "c\x1b[2J", Kind: "call", Status: "failed", Attempts: []*signalboxv1.Attempt{{}, {}}, Error: &signalboxv1.RunError{Title: "Not there", Status: 404}})
 	eventually(t, lines, "3 failed")
 	a.end(t, "run-1", "failed", nil)
 	<-lines.done
@@ -425,7 +425,7 @@ func TestListIsWatched(t *testing.T) {
 	records := shell.start(ctx, "run", "list", "--watch", "--limit", "7", "-o", "json")
 	eventually(t, table, "run-1 running demo/hello 1.0.0\n")
 	eventually(t, records, `"running"`)
-	a.end(t, "run-1", "failed", func(run *signalboxv1.Run) { run.Error = &signalboxv1.Problem{Title: "Not\x1b there"} })
+	a.end(t, "run-1", "failed", func(run *signalboxv1.Run) { run.Error = &signalboxv1.RunError{Title: "Not\x1b there"} })
 	eventually(t, table, `run-1 failed demo/hello 1.0.0 Not\u001b there [no longer matches]`)
 	eventually(t, records, `"failed"`)
 	interrupt()

@@ -19,13 +19,13 @@ For platform engineers: each key of the configuration with its flag, variable, d
 One YAML file (` + "`--config FILE` or `" + FileVariable + "`" + `), and for every key a flag and a variable. A flag wins over a
 variable, a variable over the file, the file over Temporal's own environment configuration, and that over the default.
 
-` + "`signalbox check-config --config FILE`" + ` reports every problem at once, with the key, the source of its value and what to do. Unknown keys are problems.
+` + "`signalbox check-config --config FILE`" + ` reports every violation at once, with the key, the source of its value and what to do. Unknown keys are violations.
 
 - Durations: ` + "`500ms`, `10s`, `2m`, `1h30m`" + `.
 - Sizes: ` + "`512KiB`, `4MiB`, `1GiB`" + `, or a number of bytes.
 - Lists: a YAML list in the file; separated by commas in a flag or variable.
-- Files must be readable and valid at start: otherwise a server refuses to start and reports every problem at
-  once. A later problem with a credential file, in a rotation for example, is logged and retried, and so is
+- Files must be readable and valid at start: otherwise a server refuses to start and reports every violation at
+  once. A later error of a credential file, in a rotation for example, is logged and retried, and so is
   a client certificate outside its validity, also at start; ` + "`check-config`" + ` reports that too.
 - Secrets are neither in the file nor on the command line: ` + "`${env:NAME}`" + ` and ` + "`${file:/path}`" + ` refer to them.
 `)

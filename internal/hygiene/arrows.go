@@ -25,7 +25,7 @@ type Ban struct {
 }
 
 // Arrows returns the allowed imports: cmd → app → {rpc, engine, store, webui, telemetry} → domain → their own interfaces.
-// A package without a rule is a finding, so a new package needs a rule here first.
+// A package without a rule is a violation, so a new package needs a rule here first.
 func Arrows() []Rule {
 	language := []string{"dsl", "dsl/jq"}
 	domain := []string{"internal/run", "internal/server", "internal/sealingkey", "internal/annotation", "internal/batch", "internal/problem", "internal/retention", "internal/migrate", "internal/event", "internal/dispatcher", "internal/workflow", "internal/worker", "internal/project", "internal/audit", "internal/auth", "internal/apperror", "internal/secret", "internal/system", "internal/maintenance", "internal/token", "internal/session", "internal/view", "internal/webhook", "internal/netguard", "internal/quota", "internal/redact"}
@@ -131,12 +131,12 @@ func Bans() []Ban {
 type Imports map[string][]string
 
 // Direction finds imports between our own packages that no rule allows, and packages without a rule.
-func Direction(graph Imports, rules []Rule) []Finding {
-	var findings []Finding
+func Direction(graph Imports, rules []Rule) []Violation {
+	var violations []Violation
 	for _, pkg := range ours(graph) {
 		rule, ok := ruleOf(pkg, rules)
 		if !ok {
-			findings = append(findings, Finding{pkg, "has no rule; add one in Arrows with the packages that it may import"})
+			violations = append(violations, Violation{pkg, "has no rule; add one in Arrows with the packages that it may import"})
 			continue
 		}
 		for _, imported := range graph[Module+"/"+pkg] {
@@ -145,11 +145,11 @@ func Direction(graph Imports, rules []Rule) []Finding {
 				continue
 			}
 			if !slices.ContainsFunc(rule.Allow, func(a string) bool { return allowedBy(inside, a, rules) }) {
-				findings = append(findings, Finding{pkg, fmt.Sprintf("must not import %s: %s", inside, rule.Why)})
+				violations = append(violations, Violation{pkg, fmt.Sprintf("must not import %s: %s", inside, rule.Why)})
 			}
 		}
 	}
-	return findings
+	return violations
 }
 
 // sameRule reports whether the given rule applies to a package.
@@ -165,8 +165,8 @@ func allowedBy(pkg, allow string, rules []Rule) bool {
 }
 
 // Linked finds packages that link, directly or indirectly, what they must not.
-func Linked(graph Imports, bans []Ban) []Finding {
-	var findings []Finding
+func Linked(graph Imports, bans []Ban) []Violation {
+	var violations []Violation
 	for _, pkg := range ours(graph) {
 		for _, ban := range bans {
 			exempt := slices.ContainsFunc(ban.Except, func(e string) bool { return below(pkg, e) })
@@ -174,11 +174,11 @@ func Linked(graph Imports, bans []Ban) []Finding {
 				continue
 			}
 			if path := pathTo(graph, pkg, ban.Links); path != nil {
-				findings = append(findings, Finding{pkg, fmt.Sprintf("links %s: %s", strings.Join(path, " → "), ban.Why)})
+				violations = append(violations, Violation{pkg, fmt.Sprintf("links %s: %s", strings.Join(path, " → "), ban.Why)})
 			}
 		}
 	}
-	return findings
+	return violations
 }
 
 // pathTo returns the shortest chain of imports from a package of ours to any of the patterns.

@@ -320,10 +320,10 @@ WHERE id = $1 AND project = $2 AND NOT cancel_requested AND (status = 'canceled'
 
 // FinishMissing implements [sealed.Store]. It ends open steps with the run: no later update will.
 func (s *Store) FinishMissing(
-	ctx context.Context, id string, status run.Status, given sealed.Sealed[*run.Problem], at time.Time, note sealed.Sealed[audit.Entry],
+	ctx context.Context, id string, status run.Status, given sealed.Sealed[*run.Error], at time.Time, note sealed.Sealed[audit.Entry],
 ) (finished bool, err error) {
 	e := note.Value()
-	problem, err := sqlrow.AsJSON(given.Value(), given.Value() == nil)
+	runError, err := sqlrow.AsJSON(given.Value(), given.Value() == nil)
 	if err != nil {
 		return false, err
 	}
@@ -335,7 +335,7 @@ func (s *Store) FinishMissing(
 		ended.Status, ended.Error, ended.EndedAt = status, given.Value(), sqlrow.Kept(at)
 		finished, err = sqlrow.Affected(ctx, c, `UPDATE runs
 SET status = $2, queued_reason = '', waiting_kind = '', status_at = $3, ended_at = $3, error = $4, failure_group = $5, sequence = sequence + 1
-WHERE id = $1 AND status IN `+openStatuses, id, status, sqlrow.Micros(at), problem, run.FailureGroup(ended))
+WHERE id = $1 AND status IN `+openStatuses, id, status, sqlrow.Micros(at), runError, run.FailureGroup(ended))
 		if err != nil {
 			return err
 		}

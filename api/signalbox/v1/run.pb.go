@@ -68,7 +68,7 @@ type Run struct {
 	// The output of a completed run. Not set in lists.
 	Output *JsonValue `protobuf:"bytes,20,opt,name=output,proto3" json:"output,omitempty"`
 	// The error of a run that failed or timed out.
-	Error *Problem `protobuf:"bytes,21,opt,name=error,proto3" json:"error,omitempty"`
+	Error *RunError `protobuf:"bytes,21,opt,name=error,proto3" json:"error,omitempty"`
 	// Version counter of the run. It grows with every change of the run or its steps.
 	Sequence int64 `protobuf:"varint,22,opt,name=sequence,proto3" json:"sequence,omitempty"`
 	// Hash of the document to which the run is pinned.
@@ -297,7 +297,7 @@ func (x *Run) GetOutput() *JsonValue {
 	return nil
 }
 
-func (x *Run) GetError() *Problem {
+func (x *Run) GetError() *RunError {
 	if x != nil {
 		return x.Error
 	}
@@ -735,8 +735,8 @@ type Wait struct {
 	Deadline *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=deadline,proto3" json:"deadline,omitempty"`
 	// JSON pointer of the task whose timeout sets the deadline; /timeout for the timeout of the run.
 	DeadlineBy string `protobuf:"bytes,10,opt,name=deadline_by,json=deadlineBy,proto3" json:"deadline_by,omitempty"`
-	// Whether the wait may end earlier by a timeout of unknown length: the document is not available, or an expression
-	// defines the timeout of a step that an older release recorded.
+	// Whether the wait may end earlier by a timeout of unknown length: the document is not available, or the length that an
+	// expression gives is not recorded.
 	DeadlineUnknown bool `protobuf:"varint,11,opt,name=deadline_unknown,json=deadlineUnknown,proto3" json:"deadline_unknown,omitempty"`
 	// For events: one, any or all of the events.
 	Mode string `protobuf:"bytes,12,opt,name=mode,proto3" json:"mode,omitempty"`
@@ -1432,7 +1432,7 @@ type RowsBehind struct {
 	Reason string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
 	// Why the last repair failed, in one line; empty before the first failure. The repair is retried at growing
 	// intervals.
-	Problem       string `protobuf:"bytes,3,opt,name=problem,proto3" json:"problem,omitempty"`
+	Failure       string `protobuf:"bytes,3,opt,name=failure,proto3" json:"failure,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1481,9 +1481,9 @@ func (x *RowsBehind) GetReason() string {
 	return ""
 }
 
-func (x *RowsBehind) GetProblem() string {
+func (x *RowsBehind) GetFailure() string {
 	if x != nil {
-		return x.Problem
+		return x.Failure
 	}
 	return ""
 }
@@ -1753,7 +1753,7 @@ type Step struct {
 	// without this field, it is a string with the beginning of the JSON.
 	InputShortened  *Shortened `protobuf:"bytes,19,opt,name=input_shortened,json=inputShortened,proto3" json:"input_shortened,omitempty"`
 	OutputShortened *Shortened `protobuf:"bytes,20,opt,name=output_shortened,json=outputShortened,proto3" json:"output_shortened,omitempty"`
-	Error           *Problem   `protobuf:"bytes,13,opt,name=error,proto3" json:"error,omitempty"`
+	Error           *RunError  `protobuf:"bytes,13,opt,name=error,proto3" json:"error,omitempty"`
 	Attempts        []*Attempt `protobuf:"bytes,14,rep,name=attempts,proto3" json:"attempts,omitempty"`
 	// Sequence of the run at the last change of the step.
 	Sequence int64 `protobuf:"varint,15,opt,name=sequence,proto3" json:"sequence,omitempty"`
@@ -1897,7 +1897,7 @@ func (x *Step) GetOutputShortened() *Shortened {
 	return nil
 }
 
-func (x *Step) GetError() *Problem {
+func (x *Step) GetError() *RunError {
 	if x != nil {
 		return x.Error
 	}
@@ -1991,7 +1991,7 @@ type Attempt struct {
 	Number    int32                  `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
 	StartTime *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
 	EndTime   *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
-	Error     *Problem               `protobuf:"bytes,4,opt,name=error,proto3" json:"error,omitempty"`
+	Error     *RunError              `protobuf:"bytes,4,opt,name=error,proto3" json:"error,omitempty"`
 	// Outcome of the request of a call: answered, failed (no complete response, or nothing could be sent) or unknown (the
 	// result was lost: the request may have been sent). Empty while the request is in progress, and for other tasks.
 	Outcome string `protobuf:"bytes,5,opt,name=outcome,proto3" json:"outcome,omitempty"`
@@ -2062,7 +2062,7 @@ func (x *Attempt) GetEndTime() *timestamppb.Timestamp {
 	return nil
 }
 
-func (x *Attempt) GetError() *Problem {
+func (x *Attempt) GetError() *RunError {
 	if x != nil {
 		return x.Error
 	}
@@ -4612,7 +4612,7 @@ var File_signalbox_v1_run_proto protoreflect.FileDescriptor
 
 const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\n" +
-	"\x16signalbox/v1/run.proto\x12\fsignalbox.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x19google/api/httpbody.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18signalbox/v1/types.proto\"\xc3\x0f\n" +
+	"\x16signalbox/v1/run.proto\x12\fsignalbox.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x19google/api/httpbody.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18signalbox/v1/types.proto\"\xc4\x0f\n" +
 	"\x03Run\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\aproject\x18\x02 \x01(\tR\aproject\x12\x1a\n" +
@@ -4640,8 +4640,8 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\n" +
 	"steps_done\x18\x12 \x01(\x03R\tstepsDone\x12-\n" +
 	"\x05input\x18\x13 \x01(\v2\x17.signalbox.v1.JsonValueR\x05input\x12/\n" +
-	"\x06output\x18\x14 \x01(\v2\x17.signalbox.v1.JsonValueR\x06output\x12+\n" +
-	"\x05error\x18\x15 \x01(\v2\x15.signalbox.v1.ProblemR\x05error\x12\x1a\n" +
+	"\x06output\x18\x14 \x01(\v2\x17.signalbox.v1.JsonValueR\x06output\x12,\n" +
+	"\x05error\x18\x15 \x01(\v2\x16.signalbox.v1.RunErrorR\x05error\x12\x1a\n" +
 	"\bsequence\x18\x16 \x01(\x03R\bsequence\x12#\n" +
 	"\rdocument_hash\x18\x17 \x01(\tR\fdocumentHash\x12;\n" +
 	"\btemporal\x18\x18 \x01(\v2\x1f.signalbox.v1.TemporalReferenceR\btemporal\x12*\n" +
@@ -4760,7 +4760,7 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"RowsBehind\x120\n" +
 	"\x05since\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x18\n" +
-	"\aproblem\x18\x03 \x01(\tR\aproblem\"\xce\x01\n" +
+	"\afailure\x18\x03 \x01(\tR\afailure\"\xce\x01\n" +
 	"\x05Stuck\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\tR\x04code\x120\n" +
 	"\x05since\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12\x16\n" +
@@ -4782,7 +4782,7 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\vworkflow_id\x18\x03 \x01(\tR\n" +
 	"workflowId\x12\x15\n" +
 	"\x06run_id\x18\x04 \x01(\tR\x05runId\x12\x10\n" +
-	"\x03url\x18\x05 \x01(\tR\x03url\"\xaa\x06\n" +
+	"\x03url\x18\x05 \x01(\tR\x03url\"\xab\x06\n" +
 	"\x04Step\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x03R\x06number\x12\x12\n" +
 	"\x04path\x18\x02 \x01(\tR\x04path\x12\x18\n" +
@@ -4800,8 +4800,8 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\x05input\x18\v \x01(\v2\x17.signalbox.v1.JsonValueR\x05input\x12/\n" +
 	"\x06output\x18\f \x01(\v2\x17.signalbox.v1.JsonValueR\x06output\x12@\n" +
 	"\x0finput_shortened\x18\x13 \x01(\v2\x17.signalbox.v1.ShortenedR\x0einputShortened\x12B\n" +
-	"\x10output_shortened\x18\x14 \x01(\v2\x17.signalbox.v1.ShortenedR\x0foutputShortened\x12+\n" +
-	"\x05error\x18\r \x01(\v2\x15.signalbox.v1.ProblemR\x05error\x121\n" +
+	"\x10output_shortened\x18\x14 \x01(\v2\x17.signalbox.v1.ShortenedR\x0foutputShortened\x12,\n" +
+	"\x05error\x18\r \x01(\v2\x16.signalbox.v1.RunErrorR\x05error\x121\n" +
 	"\battempts\x18\x0e \x03(\v2\x15.signalbox.v1.AttemptR\battempts\x12\x1a\n" +
 	"\bsequence\x18\x0f \x01(\x03R\bsequence\x12&\n" +
 	"\x04wait\x18\x10 \x01(\v2\x12.signalbox.v1.WaitR\x04wait\x12\x1a\n" +
@@ -4809,13 +4809,13 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\x06caught\x18\x12 \x01(\bH\x00R\x06caught\x88\x01\x01B\t\n" +
 	"\a_caught\"\x1f\n" +
 	"\tShortened\x12\x12\n" +
-	"\x04size\x18\x01 \x01(\x03R\x04size\"\xb1\x03\n" +
+	"\x04size\x18\x01 \x01(\x03R\x04size\"\xb2\x03\n" +
 	"\aAttempt\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x05R\x06number\x129\n" +
 	"\n" +
 	"start_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x125\n" +
-	"\bend_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\x12+\n" +
-	"\x05error\x18\x04 \x01(\v2\x15.signalbox.v1.ProblemR\x05error\x12\x18\n" +
+	"\bend_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\x12,\n" +
+	"\x05error\x18\x04 \x01(\v2\x16.signalbox.v1.RunErrorR\x05error\x12\x18\n" +
 	"\aoutcome\x18\x05 \x01(\tR\aoutcome\x12$\n" +
 	"\vhttp_status\x18\x06 \x01(\x05H\x00R\n" +
 	"httpStatus\x88\x01\x01\x12\x16\n" +
@@ -5143,7 +5143,7 @@ var file_signalbox_v1_run_proto_goTypes = []any{
 	nil,                            // 59: signalbox.v1.ReplayRunRequest.LabelsEntry
 	(*timestamppb.Timestamp)(nil),  // 60: google.protobuf.Timestamp
 	(*JsonValue)(nil),              // 61: signalbox.v1.JsonValue
-	(*Problem)(nil),                // 62: signalbox.v1.Problem
+	(*RunError)(nil),               // 62: signalbox.v1.RunError
 	(*durationpb.Duration)(nil),    // 63: google.protobuf.Duration
 	(*httpbody.HttpBody)(nil),      // 64: google.api.HttpBody
 }
@@ -5154,7 +5154,7 @@ var file_signalbox_v1_run_proto_depIdxs = []int32{
 	60,  // 3: signalbox.v1.Run.end_time:type_name -> google.protobuf.Timestamp
 	61,  // 4: signalbox.v1.Run.input:type_name -> signalbox.v1.JsonValue
 	61,  // 5: signalbox.v1.Run.output:type_name -> signalbox.v1.JsonValue
-	62,  // 6: signalbox.v1.Run.error:type_name -> signalbox.v1.Problem
+	62,  // 6: signalbox.v1.Run.error:type_name -> signalbox.v1.RunError
 	14,  // 7: signalbox.v1.Run.temporal:type_name -> signalbox.v1.TemporalReference
 	60,  // 8: signalbox.v1.Run.queue_expire_time:type_name -> google.protobuf.Timestamp
 	12,  // 9: signalbox.v1.Run.stuck:type_name -> signalbox.v1.Stuck
@@ -5194,12 +5194,12 @@ var file_signalbox_v1_run_proto_depIdxs = []int32{
 	61,  // 43: signalbox.v1.Step.output:type_name -> signalbox.v1.JsonValue
 	16,  // 44: signalbox.v1.Step.input_shortened:type_name -> signalbox.v1.Shortened
 	16,  // 45: signalbox.v1.Step.output_shortened:type_name -> signalbox.v1.Shortened
-	62,  // 46: signalbox.v1.Step.error:type_name -> signalbox.v1.Problem
+	62,  // 46: signalbox.v1.Step.error:type_name -> signalbox.v1.RunError
 	17,  // 47: signalbox.v1.Step.attempts:type_name -> signalbox.v1.Attempt
 	4,   // 48: signalbox.v1.Step.wait:type_name -> signalbox.v1.Wait
 	60,  // 49: signalbox.v1.Attempt.start_time:type_name -> google.protobuf.Timestamp
 	60,  // 50: signalbox.v1.Attempt.end_time:type_name -> google.protobuf.Timestamp
-	62,  // 51: signalbox.v1.Attempt.error:type_name -> signalbox.v1.Problem
+	62,  // 51: signalbox.v1.Attempt.error:type_name -> signalbox.v1.RunError
 	60,  // 52: signalbox.v1.Attempt.next_time:type_name -> google.protobuf.Timestamp
 	63,  // 53: signalbox.v1.Attempt.retry_after:type_name -> google.protobuf.Duration
 	61,  // 54: signalbox.v1.StartRunRequest.input:type_name -> signalbox.v1.JsonValue

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/config"
 	"github.com/signalbox-dev/signalbox/internal/config/dsn"
 	"github.com/signalbox-dev/signalbox/internal/migrate/legacy"
@@ -37,14 +37,14 @@ error that states this; ended runs, and Temporal's runs, stay unchanged. The sou
 interruption: unchanged runs are skipped. docs/migration.md lists the columns that it reads.`,
 		Example: `  signalbox migrate import --config signalbox.yaml --from 'postgres://reader:${env:LEGACY_PASSWORD}@db/legacy' --dry-run
   signalbox migrate import --config signalbox.yaml --from legacy.db --project shop`,
-		Args: session.Args(0, 0, ""),
+		Args: invocation.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			source, problems := dsn.Resolve(from, env.LookupEnv)
+			source, violations := dsn.Resolve(from, env.LookupEnv)
 			switch {
 			case from == "":
 				return errors.New("--from is missing: it takes the URL of a Postgres database or the path of a SQLite file")
-			case len(problems) > 0:
-				return fmt.Errorf("--from: %s", strings.Join(problems, "; "))
+			case len(violations) > 0:
+				return fmt.Errorf("--from: %s", strings.Join(violations, "; "))
 			case dsn.HasPlainPassword(from):
 				return errors.New("--from holds a password in plain text; refer to it as ${env:NAME} or ${file:/path}")
 			}

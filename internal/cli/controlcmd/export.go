@@ -9,8 +9,8 @@ import (
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/runcmd"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
 )
 
 type exportFlags struct {
@@ -20,7 +20,7 @@ type exportFlags struct {
 	all          bool
 }
 
-func exportCommand(s *session.Session) *cobra.Command {
+func exportCommand(s *invocation.Invocation) *cobra.Command {
 	var flags exportFlags
 	cmd := &cobra.Command{
 		Use:   "export [ID]",
@@ -33,7 +33,7 @@ every run of the project. Lists of any length are written as they arrive; an int
 		Example: `  signalbox run export 0199a4f2 > run.json
   signalbox run export --status failed --since 7d --file failed.csv
   signalbox run export --all --format json > runs.jsonl`,
-		Args:              session.Args(0, 1, "[ID]"),
+		Args:              invocation.Args(0, 1, "[ID]"),
 		ValidArgsFunction: s.CompleteRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return export(cmd, s, args, flags)
@@ -49,7 +49,7 @@ every run of the project. Lists of any length are written as they arrive; an int
 	return cmd
 }
 
-func export(cmd *cobra.Command, s *session.Session, args []string, flags exportFlags) error {
+func export(cmd *cobra.Command, s *invocation.Invocation, args []string, flags exportFlags) error {
 	patience, stop := s.Patience(cmd.Context())
 	defer stop()
 	choice := runcmd.GivenFlag(cmd, "format", "all")
@@ -74,7 +74,7 @@ func export(cmd *cobra.Command, s *session.Session, args []string, flags exportF
 	return save(s, stream, err, flags.file, "export runs")
 }
 
-func exportRequest(s *session.Session, flags exportFlags) (*signalboxv1.ExportRunsRequest, error) {
+func exportRequest(s *invocation.Invocation, flags exportFlags) (*signalboxv1.ExportRunsRequest, error) {
 	filter, err := flags.Filter(s)
 	if err != nil {
 		return nil, err
@@ -89,14 +89,14 @@ func exportRequest(s *session.Session, flags exportFlags) (*signalboxv1.ExportRu
 const publicMode = 0o666
 
 // save writes what arrives. A regular file has its old content until it is whole.
-func save(s *session.Session, stream session.Download, err error, path, what string) error {
+func save(s *invocation.Invocation, stream invocation.Download, err error, path, what string) error {
 	if err != nil {
 		return s.Failed(err, "%s", what)
 	}
 	if path == "" || path == "-" {
 		return s.Copy(stream, s.Out, what)
 	}
-	part, err := session.CreateFile(path, publicMode)
+	part, err := invocation.CreateFile(path, publicMode)
 	if err != nil {
 		return exit.Usagef("--file: %q cannot be written: %w", path, errors.Unwrap(err))
 	}

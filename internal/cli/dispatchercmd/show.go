@@ -6,22 +6,22 @@ import (
 	"github.com/spf13/cobra"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
 )
 
-func showCommand(s *session.Session) *cobra.Command {
+func showCommand(s *invocation.Invocation) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show PROJECT",
 		Short: "Show a project's dispatcher, its workers and its last owners",
 		Long: `Show all data of a project's dispatcher: the lease of its owner, the workflow in Temporal, its progress with the
 events, the workers that are registered with it, and its previous owners.`,
 		Example:           `  signalbox dispatcher show shop`,
-		Args:              session.Args(1, 1, "PROJECT"),
+		Args:              invocation.Args(1, 1, "PROJECT"),
 		ValidArgsFunction: s.CompleteProjects,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			request := &signalboxv1.GetDispatcherRequest{Project: args[0]}
-			response, err := session.Call(cmd.Context(), s, s.Dispatchers().GetDispatcher, request,
+			response, err := invocation.Call(cmd.Context(), s, s.Dispatchers().GetDispatcher, request,
 				"show the dispatcher of project %q", args[0])
 			if err != nil {
 				return err
@@ -33,7 +33,7 @@ events, the workers that are registered with it, and its previous owners.`,
 	return cmd
 }
 
-func printDispatcher(s *session.Session, d *signalboxv1.Dispatcher) error {
+func printDispatcher(s *invocation.Invocation, d *signalboxv1.Dispatcher) error {
 	if s.Format().Structured() {
 		return output.Message(s.Out, s.Format(), d)
 	}
@@ -93,7 +93,7 @@ func progressLine(p *signalboxv1.DispatcherProgress) string {
 	return output.Span(p.GetSinceProgress().AsDuration()) + " ago"
 }
 
-func printWorkers(s *session.Session, d *signalboxv1.Dispatcher) error {
+func printWorkers(s *invocation.Invocation, d *signalboxv1.Dispatcher) error {
 	workers := d.GetWorkers()
 	switch {
 	case len(workers) == 0 && (unasked(d, "state") || unasked(d, "temporal")): // only the dispatcher has them
@@ -118,7 +118,7 @@ func printWorkers(s *session.Session, d *signalboxv1.Dispatcher) error {
 	return output.Rows(s.Out, s.Format(), s.Style(), rows)
 }
 
-func printOwners(s *session.Session, owners []*signalboxv1.OwnerChange) error {
+func printOwners(s *invocation.Invocation, owners []*signalboxv1.OwnerChange) error {
 	if len(owners) == 0 {
 		return nil
 	}

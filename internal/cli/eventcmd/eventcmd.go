@@ -12,16 +12,16 @@ import (
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
 )
 
 // pending is a delivery that is still tried, as the API spells it.
 const pending = "pending"
 
 // New returns the noun with its verbs.
-func New(s *session.Session) *cobra.Command {
-	noun := session.Noun("event", "Send events, and show the runs that they started and woke", "")
+func New(s *invocation.Invocation) *cobra.Command {
+	noun := invocation.Noun("event", "Send events, and show the runs that they started and woke", "")
 	noun.AddCommand(sendCommand(s), listCommand(s), showCommand(s), redeliverCommand(s))
 	return noun
 }
@@ -67,8 +67,8 @@ func (n *named) String() string {
 }
 
 // get asks for the event.
-func (n *named) get(ctx context.Context, s *session.Session, doing string) (*signalboxv1.GetEventResponse, error) {
-	response, err := session.Call(ctx, s, s.Events().GetEvent, &signalboxv1.GetEventRequest{
+func (n *named) get(ctx context.Context, s *invocation.Invocation, doing string) (*signalboxv1.GetEventResponse, error) {
+	response, err := invocation.Call(ctx, s, s.Events().GetEvent, &signalboxv1.GetEventRequest{
 		Project: s.Project(), Position: n.position, Id: n.id, Source: n.source,
 	}, "%s event %s", doing, n)
 	if err != nil {
@@ -78,7 +78,7 @@ func (n *named) get(ctx context.Context, s *session.Session, doing string) (*sig
 }
 
 // printDeliveries prints a table. Ages are by this machine's clock.
-func printDeliveries(s *session.Session, deliveries []*signalboxv1.Delivery) error {
+func printDeliveries(s *invocation.Invocation, deliveries []*signalboxv1.Delivery) error {
 	rows := make([]output.Row, len(deliveries))
 	for i, d := range deliveries {
 		target := "run " + d.GetRunId()
@@ -96,7 +96,7 @@ func printDeliveries(s *session.Session, deliveries []*signalboxv1.Delivery) err
 }
 
 // next is when a pending delivery is tried again.
-func next(s *session.Session, d *signalboxv1.Delivery) string {
+func next(s *invocation.Invocation, d *signalboxv1.Delivery) string {
 	if d.GetStatus() != pending || d.GetNextTime() == nil {
 		return ""
 	}

@@ -7,14 +7,14 @@ import (
 	"strings"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
 )
 
 const unknown = "unknown"
 
 // printAttempts prints the requests of calls: those of all calls where the format is wide, else of those that need attention.
-func printAttempts(s *session.Session, steps []*signalboxv1.Step) error {
+func printAttempts(s *invocation.Invocation, steps []*signalboxv1.Step) error {
 	var rows []output.Row
 	for _, step := range steps {
 		attempts := step.GetAttempts()

@@ -13,8 +13,8 @@ import (
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
 )
 
 type countFlags struct {
@@ -24,7 +24,7 @@ type countFlags struct {
 	bucket  time.Duration
 }
 
-func countCommand(s *session.Session) *cobra.Command {
+func countCommand(s *invocation.Invocation) *cobra.Command {
 	var flags countFlags
 	cmd := &cobra.Command{
 		Use:   "count",
@@ -34,19 +34,19 @@ func countCommand(s *session.Session) *cobra.Command {
 With --bucket, runs are counted by their time of creation instead, in intervals of this length from --since to --until (now).`,
 		Example: `  signalbox run count --workflow shop/order --since 24h
   signalbox run count --since 24h --bucket 1h --status failed`,
-		Args: session.Args(0, 0, ""),
+		Args: invocation.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return count(cmd.Context(), s, flags)
 		},
 	}
 	flags.Bind(cmd)
 	cmd.Flags().StringVar(&flags.request, "request-id", "", "only the run with this request `ID`")
-	session.LengthVar(cmd.Flags(), &flags.bucket, "bucket", "count by intervals of this `length` (\"1h\", \"1d\"); requires --since")
+	invocation.LengthVar(cmd.Flags(), &flags.bucket, "bucket", "count by intervals of this `length` (\"1h\", \"1d\"); requires --since")
 	s.BindClient(cmd)
 	return cmd
 }
 
-func count(ctx context.Context, s *session.Session, flags countFlags) error {
+func count(ctx context.Context, s *invocation.Invocation, flags countFlags) error {
 	filter, err := flags.Filter(s)
 	if err != nil {
 		return err
@@ -58,7 +58,7 @@ func count(ctx context.Context, s *session.Session, flags countFlags) error {
 	case flags.bucket > 0:
 		request.Bucket = durationpb.New(flags.bucket)
 	}
-	response, err := session.Call(ctx, s, s.Runs().CountRuns, request, "count runs")
+	response, err := invocation.Call(ctx, s, s.Runs().CountRuns, request, "count runs")
 	if err != nil {
 		return err
 	}
@@ -88,8 +88,8 @@ func count(ctx context.Context, s *session.Session, flags countFlags) error {
 }
 
 // printBuckets prints one row for each interval.
-func printBuckets(s *session.Session, buckets []*signalboxv1.RunBucket) error {
-	return session.Listing[*signalboxv1.RunBucket]{
+func printBuckets(s *invocation.Invocation, buckets []*signalboxv1.RunBucket) error {
+	return invocation.Listing[*signalboxv1.RunBucket]{
 		Thing: "interval",
 		Row: func(b *signalboxv1.RunBucket) output.Row {
 			total, statuses := int64(0), output.Row(nil)

@@ -6,8 +6,8 @@ import (
 	"github.com/spf13/cobra"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
 )
 
 type listFlags struct {
@@ -18,7 +18,7 @@ type listFlags struct {
 	watch             bool
 }
 
-func listCommand(s *session.Session) *cobra.Command {
+func listCommand(s *invocation.Invocation) *cobra.Command {
 	var flags listFlags
 	cmd := &cobra.Command{
 		Use:   "list",
@@ -33,7 +33,7 @@ waits for it, and prints the list again if the server cannot report what has cha
   signalbox run list --status failed --watch
   signalbox run list --view failed-orders
   signalbox run list --workflow shop/order --since 24h --status failed --jq '.[].id'`,
-		Args: session.Args(0, 0, ""),
+		Args: invocation.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return list(cmd, s, flags)
 		},
@@ -49,7 +49,7 @@ waits for it, and prints the list again if the server cannot report what has cha
 	return cmd
 }
 
-func list(cmd *cobra.Command, s *session.Session, flags listFlags) error {
+func list(cmd *cobra.Command, s *invocation.Invocation, flags listFlags) error {
 	ctx := cmd.Context()
 	request, err := listRequest(cmd, s, flags)
 	if err != nil {
@@ -58,7 +58,7 @@ func list(cmd *cobra.Command, s *session.Session, flags listFlags) error {
 	if flags.watch {
 		return watchList(ctx, s, request, flags.limit)
 	}
-	return session.Listing[*signalboxv1.Run]{
+	return invocation.Listing[*signalboxv1.Run]{
 		Thing: "run", None: "no runs match in project " + s.Project(),
 		Row: func(run *signalboxv1.Run) output.Row {
 			return output.Cells(
@@ -68,12 +68,12 @@ func list(cmd *cobra.Command, s *session.Session, flags listFlags) error {
 				"+CREATED", output.Moment(run.GetCreateTime()), "+WAITED FOR START", startDelay(run),
 				"+EXPIRES", output.Moment(run.GetQueueExpireTime()), "+REQUEST ID", run.GetRequestId(),
 				"+ACTOR", run.GetActor(), "+TRIGGER", run.GetTrigger(), "+CAUSE", run.GetStuck().GetCause(),
-				"+BEHIND", output.Moment(run.GetBehind().GetSince()), "+LABELS", session.LabelLine(run.GetLabels()),
+				"+BEHIND", output.Moment(run.GetBehind().GetSince()), "+LABELS", invocation.LabelLine(run.GetLabels()),
 			)
 		},
 	}.List(s, flags.limit, func(size int32, token string) ([]*signalboxv1.Run, string, error) {
 		request.PageSize, request.PageToken = size, token
-		response, err := session.Call(ctx, s, s.Runs().ListRuns, request, "list runs")
+		response, err := invocation.Call(ctx, s, s.Runs().ListRuns, request, "list runs")
 		return response.GetRuns(), response.GetNextPageToken(), err
 	})
 }
@@ -82,16 +82,16 @@ func list(cmd *cobra.Command, s *session.Session, flags listFlags) error {
 const mostTitle = 60
 
 // errorTitle is the title of the error of a run that failed; its type where it has none.
-func errorTitle(problem *signalboxv1.Problem) string {
-	title := cmp.Or(problem.GetTitle(), problem.GetType())
+func errorTitle(runError *signalboxv1.RunError) string {
+	title := cmp.Or(runError.GetTitle(), runError.GetType())
 	if runes := []rune(title); len(runes) > mostTitle {
 		return string(runes[:mostTitle]) + "…"
 	}
 	return title
 }
 
-func listRequest(cmd *cobra.Command, s *session.Session, flags listFlags) (*signalboxv1.ListRunsRequest, error) {
-	if _, err := session.Words("order", []string{flags.by}, Orders()); err != nil {
+func listRequest(cmd *cobra.Command, s *invocation.Invocation, flags listFlags) (*signalboxv1.ListRunsRequest, error) {
+	if _, err := invocation.Words("order", []string{flags.by}, Orders()); err != nil {
 		return nil, err
 	}
 	if cmd.Flags().Changed("view") {

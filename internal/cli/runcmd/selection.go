@@ -12,14 +12,14 @@ import (
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
 )
 
 // Selection is the flags that select runs, the same in every command.
 type Selection struct {
 	filter         *signalboxv1.RunFilter // nil before Bind
-	created, ended session.Period
+	created, ended invocation.Period
 }
 
 // condition is a flag, and the field of a RunFilter that it sets: a text, a list or a truth. A period has two flags and two fields.
@@ -34,7 +34,7 @@ type condition struct {
 	// words are the values of the text or of the list, in any case; any value if it is empty.
 	words []string
 
-	period       *session.Period
+	period       *invocation.Period
 	since, until **timestamppb.Timestamp
 }
 
@@ -77,17 +77,17 @@ func (c condition) bind(flags *pflag.FlagSet) {
 }
 
 // check writes the values as the API does, or returns an error for those that it does not have.
-func (c condition) check(s *session.Session) (err error) {
+func (c condition) check(s *invocation.Invocation) (err error) {
 	switch {
 	case c.period != nil:
 		*c.since, *c.until, err = c.period.Bounds(s)
 	case c.words == nil:
 	case c.list != nil:
-		*c.list, err = session.Words(c.flag, inCaseOf(c.words, *c.list), c.words)
+		*c.list, err = invocation.Words(c.flag, inCaseOf(c.words, *c.list), c.words)
 	case *c.text != "":
 		given := inCaseOf(c.words, []string{*c.text})
 		*c.text = given[0]
-		_, err = session.Words(c.flag, given, c.words)
+		_, err = invocation.Words(c.flag, given, c.words)
 	}
 	return err
 }
@@ -141,13 +141,13 @@ func (f *Selection) bind(flags *pflag.FlagSet) {
 }
 
 // Filter reads the flags.
-func (f *Selection) Filter(s *session.Session) (*signalboxv1.RunFilter, error) {
+func (f *Selection) Filter(s *invocation.Invocation) (*signalboxv1.RunFilter, error) {
 	read := &Selection{filter: proto.CloneOf(f.filter), created: f.created, ended: f.ended}
 	m := read.filter
 	if m.GetVersion() != "" && m.GetWorkflow() == "" {
 		return nil, exit.Usagef("--version %s requires --workflow", m.GetVersion())
 	}
-	if err := session.CheckLabels(m.GetLabels()); err != nil {
+	if err := invocation.CheckLabels(m.GetLabels()); err != nil {
 		return nil, err
 	}
 	for _, c := range read.conditions() {

@@ -6,8 +6,8 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
 )
 
 // summaryLine says in one line which steps are not listed.
@@ -16,7 +16,7 @@ func summaryLine(s *signalboxv1.StepSummary) string {
 }
 
 // printTasks prints the counts of the steps that are not listed.
-func printTasks(s *session.Session, summary *signalboxv1.StepSummary) error {
+func printTasks(s *invocation.Invocation, summary *signalboxv1.StepSummary) error {
 	var rows []output.Row
 	for _, t := range summary.GetTasks() {
 		rows = append(rows, output.Cells(

@@ -9,12 +9,12 @@ import (
 	"github.com/spf13/cobra"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
 	"github.com/signalbox-dev/signalbox/internal/terminal"
 )
 
-func queuesCommand(s *session.Session) *cobra.Command {
+func queuesCommand(s *invocation.Invocation) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "queues",
 		Short: "List the task queues of the projects with their pollers and backlog",
@@ -23,18 +23,18 @@ activities the number of pollers, the last poll, and the approximate number of t
 A poller counts if it has polled within the last 70 seconds, or is a worker that does not poll because all its slots are in
 use; "2, 1 busy" has one of these. A queue that cannot be read is listed with the reason.`,
 		Example: `  signalbox system queues`,
-		Args:    session.Args(0, 0, ""),
+		Args:    invocation.Args(0, 0, ""),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return listQueues(cmd.Context(), s) },
 	}
 	s.BindServer(cmd)
 	return cmd
 }
 
-func listQueues(ctx context.Context, s *session.Session) error {
+func listQueues(ctx context.Context, s *invocation.Invocation) error {
 	request, now := &signalboxv1.ListQueuesRequest{}, s.Now()
-	found, _, err := session.Pages(0, func(size int32, token string) ([]*signalboxv1.Queue, string, error) {
+	found, _, err := invocation.Pages(0, func(size int32, token string) ([]*signalboxv1.Queue, string, error) {
 		request.PageSize, request.PageToken = size, token
-		response, err := session.Call(ctx, s, s.System().ListQueues, request, "list the task queues")
+		response, err := invocation.Call(ctx, s, s.System().ListQueues, request, "list the task queues")
 		if response.GetTime() != nil {
 			now = response.GetTime().AsTime()
 		}
@@ -43,7 +43,7 @@ func listQueues(ctx context.Context, s *session.Session) error {
 	if err != nil {
 		return err
 	}
-	return session.Listing[*signalboxv1.Queue]{
+	return invocation.Listing[*signalboxv1.Queue]{
 		Thing: "task queue", None: "there is no project",
 		Row: func(q *signalboxv1.Queue) output.Row {
 			pollers, polled, backlog := line(q.GetWorkflowTasks(), now)

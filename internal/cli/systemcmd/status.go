@@ -9,8 +9,8 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
 	"github.com/signalbox-dev/signalbox/internal/terminal"
 )
 
@@ -31,7 +31,7 @@ func usable(c interface{ GetState() string }) bool {
 }
 
 // printStatus prints the verdict, then the facts, then the workers. Ages are by the server's clock.
-func printStatus(s *session.Session, status *signalboxv1.GetStatusResponse) error {
+func printStatus(s *invocation.Invocation, status *signalboxv1.GetStatusResponse) error {
 	now := s.Now()
 	if status.GetTime() != nil {
 		now = status.GetTime().AsTime()
@@ -122,7 +122,7 @@ func facts(status *signalboxv1.GetStatusResponse, now time.Time) []output.Field 
 		output.Field{Name: "reconciler", Value: reconciler(status.GetReconciler(), now)})
 }
 
-// processors is what a process gets of its machine's processors; a server of an earlier release reports nothing.
+// processors is what a process gets of its machine's processors; p is nil where the server reports none.
 func processors(p *signalboxv1.Processor) string {
 	if p == nil {
 		return "unknown"
@@ -147,7 +147,7 @@ func processors(p *signalboxv1.Processor) string {
 	return cmp.Or(strings.Join(facts, ", "), "unknown")
 }
 
-// processorWarnings are the problems of a process that gets too little processor time.
+// processorWarnings are the warnings of a process that gets too little processor time.
 func processorWarnings(p *signalboxv1.Processor) (warnings []output.Field) {
 	if p.GetLimit() > 0 && p.GetLimit() < p.GetRequired() {
 		warnings = append(warnings, output.Field{Name: "limit too low", Value: fmt.Sprintf(
@@ -162,7 +162,7 @@ func processorWarnings(p *signalboxv1.Processor) (warnings []output.Field) {
 // mostClockSkew is the difference of the database's clock and the server's that is not worth a warning.
 const mostClockSkew = 2 * time.Second
 
-// storeFields are the facts of the database; a server of an earlier release reports none.
+// storeFields are the facts of the database; f is nil where the server reports none.
 func storeFields(f *signalboxv1.StoreFacts) []output.Field {
 	if f == nil {
 		return []output.Field{{Name: "database", Value: "unknown"}}
@@ -276,7 +276,7 @@ func reconciler(r *signalboxv1.Reconciler, now time.Time) string {
 	return text
 }
 
-func printWorkerSets(s *session.Session, sets []*signalboxv1.WorkerSet, now time.Time) error {
+func printWorkerSets(s *invocation.Invocation, sets []*signalboxv1.WorkerSet, now time.Time) error {
 	if len(sets) == 0 {
 		return nil
 	}
@@ -295,7 +295,7 @@ func printWorkerSets(s *session.Session, sets []*signalboxv1.WorkerSet, now time
 	return output.Rows(s.Out, s.Format(), s.Style(), rows)
 }
 
-func printWorkers(s *session.Session, status *signalboxv1.GetStatusResponse, now time.Time) error {
+func printWorkers(s *invocation.Invocation, status *signalboxv1.GetStatusResponse, now time.Time) error {
 	if text := status.GetWorkersError(); text != "" {
 		return write(s.Out, "\nlive workers: "+terminal.Line(text)+"\n")
 	}

@@ -8,8 +8,8 @@ import (
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
 )
 
 // maxGridRuns is the server's limit for the runs of a grid.
@@ -18,7 +18,7 @@ const maxGridRuns = 50
 // notReached is the cell of a task that a run has not entered.
 const notReached = "-"
 
-func gridCommand(s *session.Session) *cobra.Command {
+func gridCommand(s *invocation.Invocation) *cobra.Command {
 	var version string
 	var count int32
 	cmd := &cobra.Command{
@@ -28,13 +28,13 @@ func gridCommand(s *session.Session) *cobra.Command {
 of the task's steps and, if there are several, their number: F failed, x canceled, w waiting, r running, C completed,
 s skipped, - not reached. The runs are listed on standard error.`,
 		Example:           `  signalbox workflow grid shop/order --runs 10`,
-		Args:              session.Args(1, 1, "NAME"),
+		Args:              invocation.Args(1, 1, "NAME"),
 		ValidArgsFunction: s.CompleteWorkflows,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if count < 0 || count > maxGridRuns {
 				return exit.Usagef("--runs: %d is not between 1 and %d", count, maxGridRuns)
 			}
-			response, err := session.Call(cmd.Context(), s, s.Workflows().GetWorkflowGrid, &signalboxv1.GetWorkflowGridRequest{
+			response, err := invocation.Call(cmd.Context(), s, s.Workflows().GetWorkflowGrid, &signalboxv1.GetWorkflowGridRequest{
 				Project: s.Project(), Workflow: args[0], Version: version, Runs: count,
 			}, "show the grid of workflow %q", args[0])
 			if err != nil {
@@ -49,7 +49,7 @@ s skipped, - not reached. The runs are listed on standard error.`,
 	return cmd
 }
 
-func printGrid(s *session.Session, g *signalboxv1.GetWorkflowGridResponse) error {
+func printGrid(s *invocation.Invocation, g *signalboxv1.GetWorkflowGridResponse) error {
 	if s.Format().Structured() {
 		return output.Message(s.Out, s.Format(), g)
 	}

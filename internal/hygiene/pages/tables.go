@@ -120,7 +120,7 @@ func Constants(file, typeName string) ([]string, error) {
 
 // Tables finds tables in blocks of the pages below root whose columns match none of the tables, plain or wide. A table is recognized by
 // its head: three or more names in capitals.
-func Tables(root string, tables [][]string) ([]hygiene.Finding, error) {
+func Tables(root string, tables [][]string) ([]hygiene.Violation, error) {
 	known := map[string]bool{}
 	for _, columns := range tables {
 		var plain, wide []string
@@ -135,7 +135,7 @@ func Tables(root string, tables [][]string) ([]hygiene.Finding, error) {
 	}
 	head := regexp.MustCompile(`^[A-Z]+(?: [A-Z]+)*(?:  [A-Z]+(?: [A-Z]+)*){2,}$`)
 	gap := regexp.MustCompile(` {2,}`)
-	return each(root, func(_, text string, find func(line int, problem string)) {
+	return each(root, func(_, text string, find func(line int, violation string)) {
 		fenced := false
 		for i, line := range strings.Split(text, "\n") {
 			line = gap.ReplaceAllString(strings.TrimSpace(line), "  ")

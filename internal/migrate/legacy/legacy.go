@@ -114,11 +114,11 @@ func (i *importer) survey(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	var problems []string
+	var violations []string
 	for _, status := range slices.Sorted(maps.Keys(byStatus)) {
 		i.total += byStatus[status]
 		if _, known := statusOf(status); !known {
-			problems = append(problems, fmt.Sprintf("the status %q (rows: %d) is none of %s", status, byStatus[status],
+			violations = append(violations, fmt.Sprintf("the status %q (rows: %d) is none of %s", status, byStatus[status],
 				strings.Join(slices.Sorted(maps.Keys(statuses())), ", ")))
 		}
 	}
@@ -132,11 +132,11 @@ func (i *importer) survey(ctx context.Context) ([]string, error) {
 	}
 	for _, name := range projects {
 		if !projectName.MatchString(name) {
-			problems = append(problems, fmt.Sprintf("%q is not a project's name (lower-case letters, digits and hyphens, at most 63); give --project", name))
+			violations = append(violations, fmt.Sprintf("%q is not a project's name (lower-case letters, digits and hyphens, at most 63); give --project", name))
 		}
 	}
-	if len(problems) > 0 {
-		return nil, fmt.Errorf("nothing was imported: %s", strings.Join(problems, "; "))
+	if len(violations) > 0 {
+		return nil, fmt.Errorf("nothing was imported: %s", strings.Join(violations, "; "))
 	}
 	if i.total == 0 {
 		return nil, nil

@@ -44,11 +44,11 @@ func (r Rows) EndImports(ctx context.Context, list []run.Run, at time.Time) (end
 	err = db.Write(ctx, "end imported runs", func(ctx context.Context, c sqldb.Conn) error {
 		ended = nil
 		for g, ids := range groups {
-			problem, err := sqlrow.AsJSON(run.EngineGone(g.engine, g.status), false)
+			runError, err := sqlrow.AsJSON(run.EngineGone(g.engine, g.status), false)
 			if err != nil {
 				return err
 			}
-			err = sqlrow.In(ctx, db.Dialect(), ids, []any{at.UnixMicro(), problem}, func(ctx context.Context, marks string, args []any) error {
+			err = sqlrow.In(ctx, db.Dialect(), ids, []any{at.UnixMicro(), runError}, func(ctx context.Context, marks string, args []any) error {
 				done, err := sqlrow.Collect(ctx, c, `UPDATE runs SET status = 'canceled', status_at = $1, ended_at = $1, queued_reason = '', waiting_kind = '',
 error = $2, steps_done = steps_total, sequence = sequence + 1 WHERE `+stranding+` AND id IN `+marks+` RETURNING id`, args, sqlrow.ScanText)
 				ended = append(ended, done...)

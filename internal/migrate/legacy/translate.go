@@ -81,7 +81,7 @@ func (t translator) translate(from legacyRun, now time.Time) (imported, error) {
 		ID: id, Project: t.projectOf(from.row), Workflow: t.workflowOf(Text(at("workflow|workflow_name"))), Version: sqlrow.Mended(Text(at("version|workflow_version"))),
 		Status: status, Trigger: run.TriggerImport, Actor: sqlrow.Mended(Text(at("actor|created_by"))),
 		CreatedAt: timeOf(from.row["created_at"]), StartedAt: timeOf(from.row["started_at"]),
-		Input: rawOf(from.row["input"]), Output: rawOf(from.row["output"]), Error: problemOf(from.row["error"]),
+		Input: rawOf(from.row["input"]), Output: rawOf(from.row["output"]), Error: errorOf(from.row["error"]),
 	}
 	if status.Terminal() {
 		out.EndedAt = timeOf(at("completed_at|finished_at|ended_at"))
@@ -98,7 +98,7 @@ func (t translator) translate(from legacyRun, now time.Time) (imported, error) {
 		out.Status, out.EndedAt = run.Canceled, now
 		out.Error = run.EngineGone(out.engine, was)
 	} else if status.Terminal() && status != run.Completed && out.Error == nil {
-		out.Error = &run.Problem{Type: errorType, Status: 500, Title: "Ended on another engine", Detail: fmt.Sprintf("the run is %s; the engine recorded no reason", status), Instance: "/"}
+		out.Error = &run.Error{Type: errorType, Status: 500, Title: "Ended on another engine", Detail: fmt.Sprintf("the run is %s; the engine recorded no reason", status), Instance: "/"}
 	}
 	out.StatusAt = firstTime(out.EndedAt, out.StartedAt, out.CreatedAt)
 	for _, s := range out.steps {
@@ -120,17 +120,17 @@ func (t translator) translate(from legacyRun, now time.Time) (imported, error) {
 }
 
 // redact replaces the values in which secrets are usually stored by placeholders, because the sensitive values of its
-// definition are not known. The source keeps the values. failures are the source of its problems.
+// definition are not known. The source keeps the values. failures are the source of its errors.
 func (r *imported) redact(failures []json.RawMessage) {
 	var (
 		policy  redact.Policy
 		secrets redact.SecretSet
 	)
 	values := []*json.RawMessage{&r.Input, &r.Output, &r.original}
-	problems := []*run.Problem{r.Error}
+	runErrors := []*run.Error{r.Error}
 	for n := range r.steps {
 		values = append(values, &r.steps[n].Input, &r.steps[n].Output)
-		problems = append(problems, r.steps[n].Error)
+		runErrors = append(runErrors, r.steps[n].Error)
 	}
 	hidden := slices.Clone(values)
 	for i := range failures {
@@ -147,7 +147,7 @@ func (r *imported) redact(failures []json.RawMessage) {
 	for _, v := range values {
 		*v, _ = policy.Value(redact.Location{}, *v, &secrets)
 	}
-	for _, p := range problems {
+	for _, p := range runErrors {
 		if p != nil {
 			if json.Valid([]byte(p.Detail)) { // an error without a message is shown in full
 				shown, _ := policy.Value(redact.Location{}, json.RawMessage(p.Detail), &secrets)
@@ -174,7 +174,7 @@ func (t translator) workflowOf(name string) string {
 	return t.namespace + "/" + name
 }
 
-// errorType is the type of problems of imported runs.
+// errorType is the type of errors of imported runs.
 const errorType = "https://signalbox.dev/errors/legacy"
 
 // stepsOf returns the steps in the order in which they began. Open steps of a settled run end with it.
@@ -190,7 +190,7 @@ func (t translator) stepsOf(rows []Record, settle bool, now time.Time) []run.Ste
 		s := run.Step{
 			Number: int64(i + 1), Path: "/" + name, Task: name, Kind: sqlrow.Mended(Text(r["kind"])), Status: stepStatus(Text(r["status"])),
 			StartedAt: began(r), EndedAt: timeOf(t.field(Steps, r, "completed_at|finished_at|ended_at")),
-			Input: rawOf(r["input"]), Output: rawOf(r["output"]), Error: problemOf(r["error"]), Sequence: 1,
+			Input: rawOf(r["input"]), Output: rawOf(r["output"]), Error: errorOf(r["error"]), Sequence: 1,
 		}
 		if settle && (s.Status == "running" || s.Status == "waiting") {
 			s.Status, s.EndedAt = "canceled", now

@@ -62,8 +62,8 @@ func epoch(n int64) time.Time {
 	return time.UnixMicro(n).UTC()
 }
 
-// problemOf returns a column that holds an error: Problem Details, an object with a message, or a text.
-func problemOf(v any) *run.Problem {
+// errorOf returns a column that holds an error: Problem Details, an object with a message, or a text.
+func errorOf(v any) *run.Error {
 	raw := rawOf(v)
 	if raw == nil {
 		return nil
@@ -77,7 +77,7 @@ func problemOf(v any) *run.Problem {
 		Instance string `json:"instance"`
 		Status   int    `json:"status"`
 	}
-	p := &run.Problem{Type: errorType, Status: 500, Title: "Failed on another engine", Instance: "/"}
+	p := &run.Error{Type: errorType, Status: 500, Title: "Failed on another engine", Instance: "/"}
 	var text string
 	switch {
 	case json.Unmarshal(raw, &text) == nil:

@@ -95,17 +95,17 @@ func columns() []string {
 }
 
 func (t *table) write(r *signalboxv1.Run) error {
-	problem := r.GetError()
+	runError := r.GetError()
 	status := ""
-	if problem.GetStatus() != 0 {
-		status = strconv.Itoa(int(problem.GetStatus()))
+	if runError.GetStatus() != 0 {
+		status = strconv.Itoa(int(runError.GetStatus()))
 	}
 	cells := []string{
 		r.GetId(), r.GetProject(), r.GetWorkflow(), r.GetVersion(), r.GetStatus(), r.GetQueuedReason(), r.GetWaitingKind(),
 		moment(r.GetStatusTime()), moment(r.GetCreateTime()), moment(r.GetStartTime()), moment(r.GetEndTime()),
 		strconv.FormatInt(r.GetStepsTotal(), 10), strconv.FormatInt(r.GetStepsDone(), 10), r.GetTrigger(), r.GetActor(), r.GetRequestId(),
 		strconv.FormatBool(r.GetCancelRequested()), r.GetCancelReason(), r.GetTerminateReason(),
-		status, problem.GetType(), problem.GetTitle(), problem.GetDetail(), problem.GetInstance(), r.GetStuck().GetCode(), r.GetTemporal().GetRunId(),
+		status, runError.GetType(), runError.GetTitle(), runError.GetDetail(), runError.GetInstance(), r.GetStuck().GetCode(), r.GetTemporal().GetRunId(),
 		moment(r.GetBehind().GetSince()), labels(r.GetLabels()),
 	}
 	for i, cell := range cells {

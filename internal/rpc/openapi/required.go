@@ -50,7 +50,7 @@ const requiredInAnswers = `
 	RecentRun.id RecentRun.status RecentRun.create_time
 	GridTask.pointer GridRun.id GridRun.status GridRun.create_time GridCell.status
 	GraphNode.id GraphNode.kind GraphEdge.from GraphEdge.to GraphEdge.kind
-	Finding.severity Finding.code Finding.message
+	Violation.severity Violation.code Violation.message
 	SaveDraftResponse.workflow PublishWorkflowResponse.workflow PublishWorkflowResponse.version GetWorkflowResponse.workflow
 	PauseWorkflowResponse.workflow UnpauseWorkflowResponse.workflow StopWorkflowResponse.workflow
 	GetVersionGraphResponse.workflow
@@ -60,7 +60,7 @@ const requiredInAnswers = `
 	Annotation.kind Annotation.start Annotation.title
 	GetQuotaResponse.quota SetQuotaResponse.quota
 
-	OperatorProblem.id OperatorProblem.kind OperatorProblem.code OperatorProblem.title OperatorProblem.state
+	Problem.id Problem.kind Problem.code Problem.title Problem.state
 	ProblemVersion.version
 	GetProblemResponse.problem AcknowledgeProblemResponse.problem SnoozeProblemResponse.problem UpdateProblemResponse.problem
 	ReopenProblemResponse.problem

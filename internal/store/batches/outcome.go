@@ -25,7 +25,7 @@ func (s *Store) OpenBatches(ctx context.Context, after string, limit int) ([]bat
 }
 
 // openRuns is the condition of the items whose runs are open, as far as is stored.
-const openRuns = `batch = $1 AND new_run_id <> '' AND outcome = '' AND status = 'succeeded'`
+const openRuns = `batch = $1 AND new_run_id <> '' AND outcome = '' AND status = 'started'`
 
 // NoteOutcomes implements [batch.OutcomeStore]. It writes only where a run has ended, after reading the same page again under the lock.
 func (s *Store) NoteOutcomes(ctx context.Context, id string, after int64, limit int) (noted batch.Noted, err error) {
@@ -174,7 +174,7 @@ func (s *Store) RetryBatch(ctx context.Context, project, id string, e audit.Entr
 			counts[outcome] = n
 		}
 		for _, outcome := range batch.FailedOutcomes() {
-			n, err := reopen(ctx, c, id, `status = 'succeeded' AND outcome = '`+string(outcome)+`'`)
+			n, err := reopen(ctx, c, id, `status = 'started' AND outcome = '`+string(outcome)+`'`)
 			if err != nil {
 				return err
 			}

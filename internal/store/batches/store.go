@@ -196,18 +196,11 @@ func batchesOf(rows []row) []batch.Batch {
 func (s *Store) ListBatchItems(ctx context.Context, f batch.ItemFilter) (list []batch.Item, err error) {
 	var w sqlrow.Where
 	w.Is("batch", "=", f.Batch)
-	switch f.Status {
-	case batch.Started:
-		w.Conditions = append(w.Conditions, `status = 'succeeded' AND new_run_id <> ''`)
-	case batch.Succeeded:
-		w.Conditions = append(w.Conditions, `status = 'succeeded' AND new_run_id = ''`)
-	case batch.Pending, batch.Refused, batch.Failed:
-		w.IsText("status", string(f.Status))
-	}
+	w.IsText("status", string(f.Status))
 	switch f.Outcome {
 	case "":
 	case batch.RunOpen:
-		w.Conditions = append(w.Conditions, `status = 'succeeded' AND new_run_id <> '' AND outcome = ''`)
+		w.Conditions = append(w.Conditions, `status = 'started' AND outcome = ''`)
 	default:
 		w.Is("outcome", "=", f.Outcome)
 	}
@@ -233,8 +226,8 @@ func selectItem() string { return `SELECT ` + sqlrow.Columns(itemFields) + ` FRO
 
 func scanItem(from sqlrow.Scanner) (i batch.Item, err error) {
 	err = from.Scan(itemFields(&i).Into()...)
-	if i.Status == batch.Succeeded && i.NewRunID != "" {
-		i.Status, i.Outcome = batch.Started, cmp.Or(i.Outcome, batch.RunOpen)
+	if i.Status == batch.Started {
+		i.Outcome = cmp.Or(i.Outcome, batch.RunOpen)
 	}
 	return i, err
 }

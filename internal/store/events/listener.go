@@ -110,10 +110,10 @@ const newestRead = 200
 // delivery to the run: of one of the types, or of any.
 func NotTaken(
 	ctx context.Context, c sqldb.Conn, project, runID string, types []string, limit int,
-) (list []event.Event, start *int64, err error) {
+) (list []event.Event, start int64, err error) {
 	known, err := found(c.QueryRowContext(ctx, `SELECT `+RunStart+` FROM runs WHERE id = $1 AND project = $2`, runID, project), &start)
-	if err != nil || !known || start == nil {
-		return nil, nil, err
+	if err != nil || !known {
+		return nil, 0, err
 	}
 	read := func(condition string, args []any) error {
 		found, err := sqlrow.Collect(ctx, c, selectWhole()+` WHERE e.project = $1 AND e.position IN (
@@ -123,13 +123,13 @@ ORDER BY e.position DESC`+sqlrow.Limit(limit), args, scanWhole)
 		list = append(list, found...)
 		return err
 	}
-	args := []any{project, *start, runID}
+	args := []any{project, start, runID}
 	if types == nil {
 		return list, start, read("", args)
 	}
 	for _, typ := range types {
 		if err := read(` AND type = $4`, append(slices.Clone(args), sqlrow.Mended(typ))); err != nil {
-			return nil, nil, err
+			return nil, 0, err
 		}
 	}
 	slices.SortFunc(list, func(a, b event.Event) int { return cmp.Compare(b.Position, a.Position) })

@@ -11,8 +11,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
-func noAnswer(title string) *run.Problem {
-	return &run.Problem{Type: "communication", Status: 503, Title: title, Detail: "why", Instance: "/do/0/reserve"}
+func noAnswer(title string) *run.Error {
+	return &run.Error{Type: "communication", Status: 503, Title: title, Detail: "why", Instance: "/do/0/reserve"}
 }
 
 // failureGroup returns the key of the runs of newRun that fail with noAnswer.
@@ -23,7 +23,7 @@ func failureGroup() string {
 }
 
 // end ends a run with an error.
-func end(t testing.TB, s Store, id string, status run.Status, p *run.Problem) {
+func end(t testing.TB, s Store, id string, status run.Status, p *run.Error) {
 	t.Helper()
 	u := state(id, 1, status)
 	u.State.Error = p

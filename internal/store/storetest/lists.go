@@ -75,7 +75,7 @@ func listedState(id string, status run.Status, i int) run.Update {
 	}
 	if status == run.Failed || status == run.TimedOut {
 		of := []string{run.ErrorTypeExecutionMissing, run.ErrorTypes("communication")[2], "https://example.com/<order>é?a=\"1\"&b", "communication"}[(i/16+i%2)%4]
-		u.State.Error = &run.Problem{Type: of, Status: 500, Title: "Failed", Instance: "/do/0/a"}
+		u.State.Error = &run.Error{Type: of, Status: 500, Title: "Failed", Instance: "/do/0/a"}
 	}
 	return u
 }

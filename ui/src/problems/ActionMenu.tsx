@@ -3,7 +3,7 @@ import { MoreHorizontal } from 'lucide-react'
 import { useState } from 'react'
 import { useRefusal } from '../app'
 import { clients, now, problemsKey, timestamp, useProblem } from '../api'
-import type { OperatorProblem } from '../gen/signalbox/v1/problem_pb'
+import type { Problem } from '../gen/signalbox/v1/problem_pb'
 import {
   ActionDialog,
   Button,
@@ -20,7 +20,7 @@ import { type EditedText, followed, goneRefusal, isSettled, otherText, roleProje
 import styles from './problems.module.css'
 
 /** Acknowledge, snooze, give an owner and a note, reopen. A change that another operator made first is shown, not overwritten. */
-export function ActionMenu({ problem: p }: { problem: OperatorProblem }) {
+export function ActionMenu({ problem: p }: { problem: Problem }) {
   const [dialog, setDialog] = useState(false)
   const refusal = useRefusal()
   const offline = useLinkRefusal()
@@ -98,7 +98,7 @@ function useText(current: string) {
 const others = (text: string | undefined) =>
   text === undefined ? undefined : `Another operator has written “${text}” meanwhile. Saving replaces it.`
 
-function NoteDialog({ problem, onClose }: { problem: OperatorProblem; onClose: () => void }) {
+function NoteDialog({ problem, onClose }: { problem: Problem; onClose: () => void }) {
   const queries = useQueryClient()
   const p = useProblem(problem.id, problem) ?? problem
   const [opened] = useState(p.state)

@@ -1,7 +1,7 @@
 import { lazy, Suspense, useState } from 'react'
 import { milliseconds } from '../api'
 import { RunId } from '../app'
-import type { OperatorProblem } from '../gen/signalbox/v1/problem_pb'
+import type { Problem } from '../gen/signalbox/v1/problem_pb'
 import { Ago, Button, command, CopyCommand, Drawer, Facts, formatCount, inWords, Marked, plural, Time } from '../kit'
 import { leftRuns } from './action'
 import { ActionMenu } from './ActionMenu'
@@ -16,7 +16,7 @@ export function ProblemDrawer({
   onClose,
   onRuns,
 }: {
-  problem: OperatorProblem
+  problem: Problem
   onClose: () => void
   onRuns: (to: string, search: Record<string, string>) => void
 }) {

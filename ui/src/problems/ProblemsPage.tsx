@@ -9,7 +9,7 @@ import {
   useProblem,
   useProblemCounts,
 } from '../api'
-import type { OperatorProblem } from '../gen/signalbox/v1/problem_pb'
+import type { Problem } from '../gen/signalbox/v1/problem_pb'
 import {
   Ago,
   cardHeight,
@@ -32,7 +32,7 @@ import styles from './problems.module.css'
 const states = ['open', 'acknowledged', 'snoozed', 'resolved'] as const
 const words = { open: 'Open', acknowledged: 'Acknowledged', snoozed: 'Snoozed', resolved: 'Resolved, 24 h' }
 
-const columns: Column<OperatorProblem>[] = [
+const columns: Column<Problem>[] = [
   { id: 'kind', title: 'Kind', width: 84, cell: (p) => <KindBadge problem={p} /> },
   { id: 'title', title: 'Problem', width: 150, grow: true, cell: (p) => <span title={title(p)}>{title(p)}</span> },
   { id: 'where', title: 'Where', width: 170, grow: 2, cell: (p) => <span title={where(p)}>{where(p)}</span> },
@@ -57,7 +57,7 @@ const columns: Column<OperatorProblem>[] = [
 ]
 
 /** On a phone, the row is a card of two lines; it opens the problem, with all that can be done. */
-const cards: Column<OperatorProblem>[] = [
+const cards: Column<Problem>[] = [
   {
     id: 'card',
     title: 'Problem',

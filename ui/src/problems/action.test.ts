@@ -1,9 +1,9 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf'
 import { describe, expect, it } from 'vitest'
-import { OperatorProblemSchema } from '../gen/signalbox/v1/problem_pb'
+import { ProblemSchema } from '../gen/signalbox/v1/problem_pb'
 import { type EditedText, followed, goneRefusal, isSettled, leftRuns, otherText, roleProject } from './action'
 
-const problem = (given: MessageInitShape<typeof OperatorProblemSchema>) => create(OperatorProblemSchema, given)
+const problem = (given: MessageInitShape<typeof ProblemSchema>) => create(ProblemSchema, given)
 
 describe('what can be done about a problem', () => {
   it.each([

@@ -1,4 +1,4 @@
-import type { OperatorProblem } from '../gen/signalbox/v1/problem_pb'
+import type { Problem } from '../gen/signalbox/v1/problem_pb'
 
 const hour = 3_600_000
 
@@ -10,17 +10,17 @@ export const snoozes = [
 ]
 
 /** isSettled reports whether an operator has taken note of a problem, so that it can be reopened. */
-export const isSettled = ({ state }: OperatorProblem): boolean => state === 'acknowledged' || state === 'snoozed'
+export const isSettled = ({ state }: Problem): boolean => state === 'acknowledged' || state === 'snoozed'
 
 /** goneRefusal returns why nothing can be done about a problem that is resolved. */
-export const goneRefusal = ({ state }: OperatorProblem): string | undefined =>
+export const goneRefusal = ({ state }: Problem): string | undefined =>
   state === 'resolved' ? 'The problem no longer exists.' : undefined
 
 /** roleProject returns the project in which an operator acts on a problem; "*" for one of the platform. */
-export const roleProject = ({ project }: OperatorProblem): string => (project === '' ? '*' : project)
+export const roleProject = ({ project }: Problem): string => (project === '' ? '*' : project)
 
 /** leftRuns returns how many runs of a failure have no replay; none of a resolved one is to be replayed. */
-export const leftRuns = ({ state, notReplayed }: OperatorProblem): bigint =>
+export const leftRuns = ({ state, notReplayed }: Problem): bigint =>
   state === 'resolved' ? 0n : (notReplayed ?? 0n)
 
 /** A text that is edited while others may change it, too. */

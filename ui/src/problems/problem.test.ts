@@ -1,9 +1,9 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf'
 import { describe, expect, it } from 'vitest'
-import { OperatorProblemSchema } from '../gen/signalbox/v1/problem_pb'
+import { ProblemSchema } from '../gen/signalbox/v1/problem_pb'
 import { runsOf, title, versions, where } from './problem'
 
-const problem = (given: MessageInitShape<typeof OperatorProblemSchema>) => create(OperatorProblemSchema, given)
+const problem = (given: MessageInitShape<typeof ProblemSchema>) => create(ProblemSchema, given)
 
 describe('a problem', () => {
   it('has the word of its code before its title, if runs are stuck', () => {

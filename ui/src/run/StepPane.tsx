@@ -19,7 +19,7 @@ import {
   useNarrow,
 } from '../kit'
 import type { Run, Step } from '../gen/signalbox/v1/run_pb'
-import type { Problem } from '../gen/signalbox/v1/types_pb'
+import type { RunError } from '../gen/signalbox/v1/types_pb'
 import { attemptCount, attemptRows, outcome } from './attempts'
 import { useStep } from './live'
 import { StepValue } from './StepValue'
@@ -129,7 +129,7 @@ function Content({ step: listed, run }: { step: Step; run: Run }) {
   )
 }
 
-export function ErrorFacts({ error, uncaught = '' }: { error: Problem; uncaught?: string }) {
+export function ErrorFacts({ error, uncaught = '' }: { error: RunError; uncaught?: string }) {
   return (
     <div className={styles.error}>
       <p className={styles.errorTitle}>{error.title === '' ? 'No title' : error.title}</p>

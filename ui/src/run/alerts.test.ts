@@ -151,7 +151,7 @@ describe('what else is said of a run', () => {
       title: 'The rows of the run are behind Temporal: lost',
       detail: 'A worker repairs them.',
     })
-    expect(only({ behind: { reason: 'lost', problem: 'no history' } })?.detail).toBe(
+    expect(only({ behind: { reason: 'lost', failure: 'no history' } })?.detail).toBe(
       'The last repair failed: no history. It is tried again at growing intervals.',
     )
   })

@@ -262,7 +262,7 @@ function queued(run: Run): Alert | undefined {
 
 function behind(run: Run): Alert | undefined {
   if (run.behind === undefined) return undefined
-  const { since, reason, problem } = run.behind
+  const { since, reason, failure } = run.behind
   return {
     id: 'behind',
     tone: 'amber',
@@ -273,9 +273,9 @@ function behind(run: Run): Alert | undefined {
       </>
     ),
     detail:
-      problem === ''
+      failure === ''
         ? 'A worker repairs them.'
-        : `The last repair failed: ${problem}. It is tried again at growing intervals.`,
+        : `The last repair failed: ${failure}. It is tried again at growing intervals.`,
   }
 }
 

@@ -97,11 +97,11 @@ func linked(ctx context.Context, dir string) ([]listed, error) {
 	list := exec.CommandContext(ctx, "go", "list", "-deps", "-json=Dir,Module", "./cmd/signalbox")
 	list.Dir = dir
 	list.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=", "CGO_ENABLED=0", "GOOS=linux", "GOARCH=amd64")
-	var problems bytes.Buffer
-	list.Stderr = &problems
+	var messages bytes.Buffer
+	list.Stderr = &messages
 	output, err := list.Output()
 	if err != nil {
-		return nil, fmt.Errorf("list the packages of %q: %w: %s", dir, err, strings.TrimSpace(problems.String()))
+		return nil, fmt.Errorf("list the packages of %q: %w: %s", dir, err, strings.TrimSpace(messages.String()))
 	}
 	var all []listed
 	for decoder := json.NewDecoder(bytes.NewReader(output)); ; {
