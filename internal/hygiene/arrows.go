@@ -84,6 +84,7 @@ func Arrows() []Rule {
 		{"internal/app", slices.Concat(domain, ambient, language, []string{"conn", "dispatch", "dispatch/inbox", "dsl/interp", "lease", "internal/config/redisconfig", "internal/config/sealconfig", "internal/engine", "internal/health", "internal/memory", "internal/payload",
 			"internal/migrate/legacy", "internal/rpc", "internal/sealed", "internal/keyring", "internal/store", "internal/telemetry", "internal/webui"}), "it composes the parts of one process"},
 		{"internal/app/command", slices.Concat(ambient, []string{"internal/telemetry/otlp", "internal/auth", "internal/apperror", "internal/token", "internal/app", "internal/memory", "internal/config/redisconfig", "internal/config/sealconfig", "internal/cli", "internal/migrate/legacy", "internal/store", "lease/redislease"}), "these commands run without the API"},
+		{"internal/generate", slices.Concat(domain, ambient, plain, []string{"api", "internal/health", "internal/notice", "internal/rpc", "internal/rpc/jsoncodec", "internal/telemetry"}), "it reads the tables of the packages whose files it makes"},
 		{"internal/stopwatch", nil, "time measurement does not depend on the code under test"},
 		{"internal/hygiene", nil, "it reads sources and imports none of them"},
 		{"cmd", slices.Concat(ambient, []string{"internal/app/command", "internal/cli"}), "main packages contain only a few lines"},

@@ -1,7 +1,11 @@
-package main
+// Package licences collects the licence texts of the software of others that Signalbox's programs contain, for package notice.
+package licences
 
 import (
+	"bytes"
 	"cmp"
+	"compress/gzip"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -32,6 +36,31 @@ licence below its name.
 	programsTitle = "Go modules in the programs signalbox and signalbox-server"
 	studioTitle   = "Packages in Run Studio, the web UI"
 )
+
+// Collect returns the texts, compressed by gzip. Root is the folder of the repository, whose packages of the web UI are installed. It is
+// an error if a module or package has no text.
+func Collect(ctx context.Context, root string) ([]byte, error) {
+	programs, err := modules(ctx, root)
+	if err != nil {
+		return nil, err
+	}
+	studio, err := packages(root)
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	w, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := w.Write([]byte(introduction + render(programsTitle, programs) + render(studioTitle, studio))); err != nil {
+		return nil, err
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), nil
+}
 
 // render lists the components, and then their texts: each once, below the components that have it.
 func render(title string, components []component) string {

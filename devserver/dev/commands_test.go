@@ -1,7 +1,6 @@
 package dev_test
 
 import (
-	"os"
 	"strings"
 	"testing"
 
@@ -11,13 +10,6 @@ import (
 	"github.com/signalbox-dev/signalbox/devserver/dev"
 	"github.com/signalbox-dev/signalbox/internal/cli"
 )
-
-func TestReferencePageIsFresh(t *testing.T) {
-	t.Parallel()
-	page, err := os.ReadFile("../../docs/reference/cli.md")
-	require.NoError(t, err)
-	require.Equal(t, cli.Reference(cli.New(dev.Main())), string(page), "run: make generate")
-}
 
 // The help of every command has one line of purpose and an example. test/examples runs the examples.
 func TestEveryCommandHasPurposeAndExample(t *testing.T) {

@@ -1,4 +1,4 @@
-package main
+package licences
 
 import (
 	"os"
@@ -11,7 +11,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/notice"
 )
 
-const root = "../../../.."
+const root = "../../.."
 
 // A module or a version that is linked, and the text of its licence, are in the notice, and nothing else is.
 func TestNoticeHasEveryModuleOfThePrograms(t *testing.T) {

@@ -1,6 +1,11 @@
-package main
+// Package metrics makes docs/reference/metrics.md.
+//
+// Names, types, labels and meanings are those of the instruments themselves: it creates all of them in a [telemetry.Telemetry] with example
+// values, and reads its page. The rules of Prometheus and the dashboards of Grafana in the repository show where each metric is used.
+package metrics
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -46,7 +51,19 @@ func families() []struct {
 	}
 }
 
-// render returns the page.
+// Page returns the page of the repository in a folder.
+func Page(ctx context.Context, repository string) ([]byte, error) {
+	metrics, err := instruments(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read the instruments: %w", err)
+	}
+	used, err := usages(repository)
+	if err != nil {
+		return nil, err
+	}
+	return []byte(render(metrics, used)), nil
+}
+
 func render(metrics []instrument, used map[string][]usage) string {
 	var page strings.Builder
 	page.WriteString(head)
