@@ -11,8 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/signalbox-dev/signalbox/internal/audit"
-	"github.com/signalbox-dev/signalbox/internal/migrate"
-	"github.com/signalbox-dev/signalbox/internal/migrate/legacy"
+	"github.com/signalbox-dev/signalbox/internal/migrate/internal/legacy"
 	"github.com/signalbox-dev/signalbox/internal/retention"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/store"
@@ -21,7 +20,7 @@ import (
 )
 
 // pass runs a pass at a time, with a new follower: its progress is stored with the runs.
-func (o old) pass(t *testing.T, to *storetest.Plain, at time.Time) migrate.Pass {
+func (o old) pass(t *testing.T, to *storetest.Plain, at time.Time) legacy.Pass {
 	t.Helper()
 	p, err := legacy.NewFollower(to.Database(), o.options(at)).Pass(t.Context())
 	require.NoError(t, err)
@@ -41,7 +40,7 @@ func TestRunsAddedLaterAreEnded(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, from old, to *storetest.Plain) {
 		from.fill(t)
-		require.Equal(t, migrate.Pass{New: 12, Canceled: 4}, from.pass(t, to, importedAt))
+		require.Equal(t, legacy.Pass{New: 12, Canceled: 4}, from.pass(t, to, importedAt))
 		for _, engine := range []string{"null", "db", "temporal"} {
 			for _, status := range []string{"running", "waiting", "completed", "failed"} {
 				requireImported(t, to, engine, status)
@@ -52,7 +51,7 @@ func TestRunsAddedLaterAreEnded(t *testing.T) {
 
 		from.add(t, "late", later)
 		from.exec(t, `INSERT INTO workflow_runs (id, project, workflow, engine, status, created_at) VALUES ('late-temporal', 'shop', 'order', 'temporal', 'RUNNING', '2026-05-01 08:01:00+00:00')`)
-		require.Equal(t, migrate.Pass{New: 2, Canceled: 1}, from.pass(t, to, later))
+		require.Equal(t, legacy.Pass{New: 2, Canceled: 1}, from.pass(t, to, later))
 		late, err := to.GetRun(t.Context(), "shop", "late")
 		require.NoError(t, err)
 		require.Equal(t, []any{run.Canceled, later, "Engine gone"}, []any{late.Status, late.EndedAt, late.Error.Title})
@@ -69,7 +68,7 @@ func TestRunsAddedLaterAreEnded(t *testing.T) {
 
 		// It ends after all, on its engine.
 		from.exec(t, `UPDATE workflow_runs SET status = 'COMPLETED', completed_at = '2026-05-01 08:02:00+00:00' WHERE id = 'late'`)
-		require.Equal(t, migrate.Pass{Changed: 1}, from.pass(t, to, later.Add(time.Minute)))
+		require.Equal(t, legacy.Pass{Changed: 1}, from.pass(t, to, later.Add(time.Minute)))
 		late, err = to.GetRun(t.Context(), "shop", "late")
 		require.NoError(t, err)
 		require.Equal(t, run.Completed, late.Status)
@@ -97,7 +96,7 @@ func TestNewRunsAreFoundByTime(t *testing.T) {
 	onBoth(t, func(t *testing.T, from old, to *storetest.Plain) {
 		from.exec(t, `ALTER TABLE workflow_runs ADD COLUMN updated_at TIMESTAMPTZ`)
 		from.add(t, "a", importedAt)
-		require.Equal(t, migrate.Pass{New: 1, Canceled: 1}, from.pass(t, to, importedAt))
+		require.Equal(t, legacy.Pass{New: 1, Canceled: 1}, from.pass(t, to, importedAt))
 		here := connect(t, from.driver, from.into)
 		later := importedAt
 		for n := range 3 { // the marks move on
@@ -105,10 +104,10 @@ func TestNewRunsAreFoundByTime(t *testing.T) {
 			id := fmt.Sprintf("b%d", n)
 			from.add(t, id, later)
 			here.exec(t, `UPDATE legacy_sources SET walked = '{"text": "z"}'`)
-			require.Equal(t, migrate.Pass{New: 1, Canceled: 1}, from.pass(t, to, later))
+			require.Equal(t, legacy.Pass{New: 1, Canceled: 1}, from.pass(t, to, later))
 			from.exec(t, fmt.Sprintf(`UPDATE workflow_runs SET note = 'moved', updated_at = '%s' WHERE id = 'a'`, later.Format("2006-01-02 15:04:05-07:00")))
 			here.exec(t, `UPDATE legacy_sources SET walked = '{"text": "z"}'`)
-			require.Equal(t, migrate.Pass{Changed: 1, Canceled: 1}, from.pass(t, to, later), "updated_at shows the change")
+			require.Equal(t, legacy.Pass{Changed: 1, Canceled: 1}, from.pass(t, to, later), "updated_at shows the change")
 		}
 	})
 }
@@ -121,20 +120,20 @@ func TestMoreThanOnePassReads(t *testing.T) {
 		from.exec(t, `INSERT INTO workflow_runs (id, project, workflow, engine, status, created_at, completed_at) SELECT printf('%08d', value), 'shop', 'order', 'db', 'COMPLETED', '2026-03-01 12:00:00+00:00', '2026-03-01 12:00:02+00:00' FROM `+series)
 		from.exec(t, `UPDATE workflow_runs SET created_at = '2026-03-01 12:00:01+00:00' WHERE id = '00005200'`)
 		at := importedAt
-		require.Equal(t, migrate.Pass{New: 5_000, First: true}, from.pass(t, to, at), "a part of it")
+		require.Equal(t, legacy.Pass{New: 5_000, First: true}, from.pass(t, to, at), "a part of it")
 		from.add(t, "00000000", at)
-		require.Equal(t, migrate.Pass{New: 201, Canceled: 1}, from.pass(t, to, at), "the rest, and what has come where the round was already")
+		require.Equal(t, legacy.Pass{New: 201, Canceled: 1}, from.pass(t, to, at), "the rest, and what has come where the round was already")
 
 		// The scan is at its beginning: runs at its end are found by their times.
 		at = at.Add(5 * time.Minute)
 		from.add(t, "b", at)
 		from.exec(t, `UPDATE workflow_runs SET note = 'moved' WHERE id = '00005150'`)
-		require.Equal(t, migrate.Pass{New: 1, Canceled: 1}, from.pass(t, to, at))
-		require.Equal(t, migrate.Pass{Changed: 1}, from.pass(t, to, at), "a change without a new time is found by the scan")
+		require.Equal(t, legacy.Pass{New: 1, Canceled: 1}, from.pass(t, to, at))
+		require.Equal(t, legacy.Pass{Changed: 1}, from.pass(t, to, at), "a change without a new time is found by the scan")
 		for n := range 4 { // the marks move on
 			at = at.Add(3 * time.Minute)
 			from.add(t, fmt.Sprintf("c%d", n), at)
-			require.Equal(t, migrate.Pass{New: 1, Canceled: 1}, from.pass(t, to, at))
+			require.Equal(t, legacy.Pass{New: 1, Canceled: 1}, from.pass(t, to, at))
 		}
 	})
 }
@@ -145,7 +144,7 @@ func TestTwoFollowers(t *testing.T) {
 		from.fill(t)
 		followers := []*legacy.Follower{legacy.NewFollower(to.Database(), from.options(importedAt)), legacy.NewFollower(to.Database(), from.options(importedAt))}
 		const passes = 4
-		results := make(chan migrate.Pass, 2*passes)
+		results := make(chan legacy.Pass, 2*passes)
 		var group sync.WaitGroup
 		for _, f := range followers {
 			group.Go(func() {
@@ -158,14 +157,14 @@ func TestTwoFollowers(t *testing.T) {
 		}
 		group.Wait()
 		close(results)
-		var all migrate.Pass
+		var all legacy.Pass
 		count := 0
 		for p := range results {
 			count++
 			all.New, all.Changed, all.Canceled = all.New+p.New, all.Changed+p.Changed, all.Canceled+p.Canceled
 		}
 		require.Equal(t, 2*passes, count, "none failed")
-		require.Equal(t, migrate.Pass{New: 12, Canceled: 4}, all, "each run once")
+		require.Equal(t, legacy.Pass{New: 12, Canceled: 4}, all, "each run once")
 		list, err := to.ListRuns(t.Context(), run.Filter{Project: "shop", Limit: 50})
 		require.NoError(t, err)
 		require.Len(t, list, 12)
@@ -182,7 +181,7 @@ func TestInvalidRunsAreSkipped(t *testing.T) {
 		from.exec(t, `INSERT INTO workflow_runs (id, project, workflow, status, created_at) VALUES ('odd', 'shop', 'order', 'ODD', '2026-05-01 08:30:00+00:00')`)
 		from.exec(t, `INSERT INTO workflow_runs (id, project, workflow, status, created_at) VALUES ('where', 'My Shop', 'order', 'FAILED', '2026-05-01 08:30:00+00:00')`)
 		p := from.pass(t, to, importedAt)
-		require.Equal(t, migrate.Pass{New: 1, Canceled: 1, LeftOut: 2, Why: `the run "odd" has the status "ODD", which is none of those that can be imported`}, p)
+		require.Equal(t, legacy.Pass{New: 1, Canceled: 1, LeftOut: 2, Why: `the run "odd" has the status "ODD", which is none of those that can be imported`}, p)
 		from.exec(t, `UPDATE workflow_runs SET status = 'FAILED'`)
 		o := from.options(importedAt)
 		o.Project = "default"
@@ -196,14 +195,14 @@ func TestSourceUnavailable(t *testing.T) {
 	t.Parallel()
 	to := target(t, store.SQLite, filepath.Join(t.TempDir(), "signalbox.db"))
 	path := filepath.Join(t.TempDir(), "later.db")
-	f := legacy.NewFollower(to.Database(), old{driver: sqldb.SQLite, dsn: path}.options(importedAt))
+	f := legacy.NewFollower(to.Database(), old{dsn: path}.options(importedAt))
 	_, err := f.Pass(t.Context())
 	require.ErrorContains(t, err, "there is no such file")
 	from := open(t, sqldb.SQLite, path)
 	from.add(t, "a", importedAt)
 	p, err := f.Pass(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, migrate.Pass{New: 1, Canceled: 1}, p)
+	require.Equal(t, legacy.Pass{New: 1, Canceled: 1}, p)
 	from.exec(t, `ALTER TABLE workflow_runs DROP COLUMN engine`)
 	_, err = f.Pass(t.Context())
 	require.ErrorContains(t, err, "has no column engine")

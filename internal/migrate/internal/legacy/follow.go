@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/signalbox-dev/signalbox/internal/migrate"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 )
 
@@ -36,10 +35,10 @@ func NewFollower(target *sqldb.DB, o Options) *Follower {
 	return &Follower{target: target, o: o, made: map[string]bool{}}
 }
 
-// Pass implements [migrate.Source].
-func (f *Follower) Pass(ctx context.Context) (p migrate.Pass, err error) {
+// Pass copies what is new or changed, or the next part of it, and cancels what cannot continue. Changes before an error are kept.
+func (f *Follower) Pass(ctx context.Context) (p Pass, err error) {
 	ran, err := f.target.Exclusive(ctx, lockName, func(ctx context.Context) (err error) {
-		src, err := Open(ctx, f.o.Driver, f.o.DSN)
+		src, err := Open(ctx, f.o.DSN)
 		if err != nil {
 			return err
 		}
@@ -57,11 +56,29 @@ func (f *Follower) Pass(ctx context.Context) (p migrate.Pass, err error) {
 	return p, err
 }
 
+// Pass is the result of one pass.
+type Pass struct {
+	// New and Changed count the copied runs; Canceled counts those of them that were open on an engine that is gone, and were canceled.
+	New, Changed, Canceled int64
+	// LeftOut counts the runs that cannot be imported; Why is the reason of the first.
+	LeftOut int64
+	Why     string
+	// First: the source has not been read completely yet. Busy: an import was in progress and nothing was done.
+	First, Busy bool
+}
+
+// LeaveOut counts a run that cannot be imported.
+func (p *Pass) LeaveOut(why string) {
+	if p.LeftOut++; p.LeftOut == 1 {
+		p.Why = why
+	}
+}
+
 // pass is the state of one pass.
 type pass struct {
 	f        *Follower
 	importer *importer
-	pass     migrate.Pass
+	pass     Pass
 	// odd are the runs that were skipped.
 	odd map[string]bool
 }

@@ -1,6 +1,6 @@
-// Package legacy copies the runs of an older engine's database into this one: `signalbox migrate import`.
+// Package legacy reads an older engine's database and copies its runs into this one.
 //
-//	report, err := legacy.Import(ctx, db, legacy.Options{Driver: driver, DSN: dsn, Now: time.Now, Progress: os.Stderr})
+//	report, err := legacy.Import(ctx, db, legacy.Options{DSN: dsn, Now: time.Now, Progress: os.Stderr})
 //
 // The source is only read. Its runs are read in pages by ID, and each page is written in one transaction of a few
 // statements, so that memory use does not grow with the number of runs. A run that was imported before and has not
@@ -42,9 +42,8 @@ var projectName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
 // Options configure an import.
 type Options struct {
-	// Driver and DSN are the source's.
-	Driver sqldb.Driver
-	DSN    string
+	// DSN is the source: a Postgres URL or the path of a SQLite file.
+	DSN string
 	// Project receives all runs; empty: each run keeps its project, which is created if it does not exist.
 	Project string
 	// Namespace is prepended to the names of workflows without one.
@@ -75,7 +74,7 @@ type Report struct {
 // Import copies new and changed runs.
 func Import(ctx context.Context, target *sqldb.DB, o Options) (r Report, err error) {
 	begun := o.Now()
-	src, err := Open(ctx, o.Driver, o.DSN)
+	src, err := Open(ctx, o.DSN)
 	if err != nil {
 		return r, err
 	}

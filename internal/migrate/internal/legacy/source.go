@@ -17,7 +17,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 	"modernc.org/sqlite"
 
-	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
+	"github.com/signalbox-dev/signalbox/internal/config/dsn"
 )
 
 // The tables of a legacy database.
@@ -40,7 +40,7 @@ func needed() map[string][]string {
 
 // Source is an older engine's database with its four tables, opened for reading only. Columns may have one of several names.
 //
-//	src, err := legacy.Open(ctx, driver, dsn)
+//	src, err := legacy.Open(ctx, dsn)
 //	rows, err := src.Page(ctx, nil, 500)
 //	steps, err := src.Of(ctx, legacy.Steps, ids)
 type Source struct {
@@ -56,13 +56,13 @@ type Source struct {
 type Record map[string]any
 
 // Open opens a legacy database and checks that it has the tables and columns.
-func Open(ctx context.Context, driver sqldb.Driver, dsn string) (*Source, error) {
+func Open(ctx context.Context, location string) (*Source, error) {
 	s := &Source{columns: map[string][]string{}}
 	var err error
-	if driver == sqldb.Postgres {
-		err = s.openPostgres(dsn)
+	if dsn.IsPostgres(location) {
+		err = s.openPostgres(location)
 	} else {
-		err = s.openSQLite(dsn)
+		err = s.openSQLite(location)
 	}
 	if err != nil {
 		return nil, err
@@ -76,8 +76,8 @@ func Open(ctx context.Context, driver sqldb.Driver, dsn string) (*Source, error)
 	return s, nil
 }
 
-func (s *Source) openPostgres(dsn string) error {
-	cfg, err := pgx.ParseConfig(dsn)
+func (s *Source) openPostgres(location string) error {
+	cfg, err := pgx.ParseConfig(location)
 	if err != nil {
 		return fmt.Errorf("open the legacy database: %w", err) // the driver omits the password
 	}

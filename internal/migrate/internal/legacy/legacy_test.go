@@ -16,7 +16,7 @@ import (
 	_ "modernc.org/sqlite"
 
 	"github.com/signalbox-dev/signalbox/internal/audit"
-	"github.com/signalbox-dev/signalbox/internal/migrate/legacy"
+	"github.com/signalbox-dev/signalbox/internal/migrate/internal/legacy"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
@@ -101,7 +101,7 @@ func target(t *testing.T, driver sqldb.Driver, dsn string) *storetest.Plain {
 var importedAt = time.Date(2026, 5, 1, 8, 0, 0, 0, time.UTC)
 
 func (o old) options(at time.Time) legacy.Options {
-	return legacy.Options{Driver: o.driver, DSN: o.dsn, Namespace: "legacy", Now: func() time.Time { return at }}
+	return legacy.Options{DSN: o.dsn, Namespace: "legacy", Now: func() time.Time { return at }}
 }
 
 // fill creates a run of each engine in each state, each with an open and a closed step, an open and a resolved wait,
@@ -343,7 +343,7 @@ func TestInvalidSources(t *testing.T) {
 		require.ErrorContains(t, err, "the table workflow_runs has no column engine")
 		require.ErrorContains(t, err, "docs/migration.md")
 
-		o.Driver, o.DSN = sqldb.SQLite, filepath.Join(t.TempDir(), "gone.db")
+		o.DSN = filepath.Join(t.TempDir(), "gone.db")
 		_, err = legacy.Import(t.Context(), to.Database(), o)
 		require.ErrorContains(t, err, "there is no such file")
 		require.NoFileExists(t, o.DSN)

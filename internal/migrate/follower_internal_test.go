@@ -1,4 +1,4 @@
-package migrate_test
+package migrate
 
 import (
 	"bytes"
@@ -17,7 +17,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/loop"
-	"github.com/signalbox-dev/signalbox/internal/migrate"
+	"github.com/signalbox-dev/signalbox/internal/migrate/internal/legacy"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -35,8 +35,8 @@ func (a alone) Exclusive(ctx context.Context, _ string, fn func(context.Context)
 	}
 }
 
-// source returns the next answer for each pass, and then nothing new.
-type source struct {
+// scripted returns the next answer for each pass, and then nothing new.
+type scripted struct {
 	mu      sync.Mutex
 	began   time.Time
 	answers []answer
@@ -45,19 +45,19 @@ type source struct {
 }
 
 type answer struct {
-	pass migrate.Pass
+	pass legacy.Pass
 	err  error
 	took time.Duration
 }
 
-func (s *source) Pass(ctx context.Context) (migrate.Pass, error) {
+func (s *scripted) Pass(ctx context.Context) (legacy.Pass, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.at = append(s.at, time.Since(s.began))
 	actor, _ := auth.ActorFrom(ctx)
 	s.actor = actor.Name
 	if len(s.answers) == 0 {
-		return migrate.Pass{}, nil
+		return legacy.Pass{}, nil
 	}
 	a := s.answers[0]
 	s.answers = s.answers[1:]
@@ -66,7 +66,7 @@ func (s *source) Pass(ctx context.Context) (migrate.Pass, error) {
 }
 
 // passes returns the number of passes.
-func (s *source) passes() int {
+func (s *scripted) passes() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.at)
@@ -76,18 +76,20 @@ func (s *source) passes() int {
 type counts struct {
 	runs   map[string]int64
 	failed int
+	begun  bool
 }
 
 func (c *counts) Imported(_ context.Context, kind string, runs int64) { c.runs[kind] += runs }
 func (c *counts) Failed(context.Context)                              { c.failed++ }
+func (c *counts) Begin(context.Context)                               { c.begun = true }
 
 // follow follows a source for a time, and returns the metrics and the log.
-func follow(t *testing.T, s *source, d time.Duration) (*counts, string) {
+func follow(t *testing.T, s *scripted, d time.Duration) (*counts, string) {
 	t.Helper()
 	var log bytes.Buffer
 	c := &counts{runs: map[string]int64{}}
 	ctx := logger.WithContext(t.Context(), slog.New(slog.NewTextHandler(&log, nil)))
-	f := migrate.New(make(alone, 1), s, migrate.Options{Interval: 30 * time.Second, Metrics: c})
+	f := newFollower(make(alone, 1), s, 30*time.Second, c)
 	s.began = time.Now()
 	require.NoError(t, f.Start(ctx))
 	loop.Sleep(t.Context(), d)
@@ -98,11 +100,11 @@ func follow(t *testing.T, s *source, d time.Duration) (*counts, string) {
 func TestDelaysAndLog(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := &source{answers: []answer{
-			{pass: migrate.Pass{New: 5000, Canceled: 7, First: true}, took: 4 * time.Second},
-			{pass: migrate.Pass{New: 10, LeftOut: 2, Why: "odd"}, took: time.Second},
-			{pass: migrate.Pass{Changed: 1, LeftOut: 2, Why: "odd"}, took: 10 * time.Second},
-			{pass: migrate.Pass{First: true, Busy: true}},
+		s := &scripted{answers: []answer{
+			{pass: legacy.Pass{New: 5000, Canceled: 7, First: true}, took: 4 * time.Second},
+			{pass: legacy.Pass{New: 10, LeftOut: 2, Why: "odd"}, took: time.Second},
+			{pass: legacy.Pass{Changed: 1, LeftOut: 2, Why: "odd"}, took: 10 * time.Second},
+			{pass: legacy.Pass{First: true, Busy: true}},
 		}}
 		c, log := follow(t, s, 3*time.Minute+20*time.Second)
 		require.Equal(t, []time.Duration{0, 8 * time.Second, 39 * time.Second, 149 * time.Second, 179 * time.Second}, s.at,
@@ -118,7 +120,7 @@ func TestUnavailableSourceIsRetriedWithBackoff(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		unavailable := answer{err: errors.New("no such host")}
-		s := &source{answers: []answer{unavailable, unavailable, unavailable, unavailable, unavailable, unavailable}}
+		s := &scripted{answers: []answer{unavailable, unavailable, unavailable, unavailable, unavailable, unavailable}}
 		c, log := follow(t, s, 20*time.Minute)
 		m := time.Minute
 		require.Equal(t, []time.Duration{0, m / 2, m + m/2, 3*m + m/2, 7*m + m/2, 12*m + m/2, 17*m + m/2, 18 * m}, s.at[:8])
@@ -133,9 +135,9 @@ func TestOneProcessFollows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		shared := make(alone, 1)
 		c := &counts{runs: map[string]int64{}}
-		first, second := &source{began: time.Now()}, &source{began: time.Now()}
-		a := migrate.New(shared, first, migrate.Options{Interval: time.Second, Metrics: c})
-		b := migrate.New(shared, second, migrate.Options{Interval: time.Second, Metrics: c})
+		first, second := &scripted{began: time.Now()}, &scripted{began: time.Now()}
+		a := newFollower(shared, first, time.Second, c)
+		b := newFollower(shared, second, time.Second, c)
 		require.NoError(t, a.Start(t.Context()))
 		synctest.Wait()
 		require.NoError(t, b.Start(t.Context()))
