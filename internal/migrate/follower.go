@@ -64,6 +64,12 @@ func newFollower(e elector, s source, interval time.Duration, m Metrics) *follow
 	return f
 }
 
+// Start exports the metrics and starts the passes.
+func (f *follower) Start(ctx context.Context) error {
+	f.metrics.Begin(ctx)
+	return f.Loop.Start(ctx)
+}
+
 // poll follows the source while this process holds the lock, and tries to get the lock otherwise.
 func (f *follower) poll(ctx, _ context.Context) time.Duration {
 	ctx = auth.WithActor(ctx, auth.System())

@@ -31,13 +31,12 @@ func Import(ctx context.Context, into *store.Store, o Options) (Report, error) {
 // Migration is the part of a process that copies the changes of an older engine's database. Without one in the settings it does nothing.
 type Migration struct {
 	store    *store.Store
-	metrics  Metrics
 	follower *follower // nil without a database
 }
 
 // New returns the part. It reads nothing before Start.
 func New(into *store.Store, settings config.Migration, metrics Metrics) *Migration {
-	m := &Migration{store: into, metrics: metrics}
+	m := &Migration{store: into}
 	if settings.From != "" {
 		source := legacy.NewFollower(into.Database(), Options{
 			DSN: settings.From.Reveal(), Project: settings.Project, Namespace: settings.Namespace, Now: time.Now,
@@ -50,12 +49,11 @@ func New(into *store.Store, settings config.Migration, metrics Metrics) *Migrati
 // Rows returns the imported runs for the reconciler.
 func (m *Migration) Rows() run.ImportedRows { return legacy.Rows{Store: m.store} }
 
-// Start starts the passes, and exports their metrics.
+// Start starts the passes.
 func (m *Migration) Start(ctx context.Context) error {
 	if m.follower == nil {
 		return nil
 	}
-	m.metrics.Begin(ctx)
 	return m.follower.Start(ctx)
 }
 
