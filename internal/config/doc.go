@@ -14,4 +14,4 @@
 // The package opens no connection and starts nothing; it reads the files it is pointed at.
 package config
 
-//go:generate go run ./internal/reference ../../docs/reference/configuration.md
+//go:generate go run ../generate configuration ../../docs/reference/configuration.md

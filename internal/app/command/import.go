@@ -14,7 +14,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/config"
 	"github.com/signalbox-dev/signalbox/internal/config/dsn"
-	"github.com/signalbox-dev/signalbox/internal/migrate/legacy"
+	"github.com/signalbox-dev/signalbox/internal/migrate"
 	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 )
@@ -26,7 +26,7 @@ const importTimeout = 2 * time.Minute
 func migrateImport(env config.Environment, layers []config.Layer) *cobra.Command {
 	var (
 		from string
-		o    legacy.Options
+		o    migrate.Options
 	)
 	cmd := &cobra.Command{
 		Use:   "import --from DSN",
@@ -48,10 +48,7 @@ interruption: unchanged runs are skipped. docs/migration.md lists the columns th
 			case dsn.HasPlainPassword(from):
 				return errors.New("--from holds a password in plain text; refer to it as ${env:NAME} or ${file:/path}")
 			}
-			o.Driver, o.DSN = sqldb.SQLite, source
-			if dsn.IsPostgres(source) {
-				o.Driver = sqldb.Postgres
-			}
+			o.DSN = source
 			cfg, err := config.Load(config.Options{Flags: cmd.Flags(), Env: env, Layers: layers})
 			if err != nil {
 				return err
@@ -68,7 +65,7 @@ interruption: unchanged runs are skipped. docs/migration.md lists the columns th
 }
 
 // importInto imports into the store that a configuration names.
-func importInto(ctx context.Context, cfg *config.Config, o legacy.Options, out, progress io.Writer) error {
+func importInto(ctx context.Context, cfg *config.Config, o migrate.Options, out, progress io.Writer) error {
 	o.Now, o.Progress = time.Now, progress
 	s, err := store.Open(ctx, store.Options{
 		Driver: sqldb.Driver(cfg.Store.Driver), DSN: cfg.Store.DSN.Reveal(), AutoMigrate: cfg.Store.AutoMigrate, CallTimeout: importTimeout,
@@ -79,14 +76,14 @@ func importInto(ctx context.Context, cfg *config.Config, o legacy.Options, out, 
 	if err := s.Start(ctx); err != nil {
 		return errors.Join(err, s.Stop(ctx))
 	}
-	r, err := legacy.Import(ctx, s.Database(), o)
+	r, err := migrate.Import(ctx, s, o)
 	if err == nil {
 		err = printImport(out, r, o.DryRun)
 	}
 	return errors.Join(err, s.Stop(context.WithoutCancel(ctx)))
 }
 
-func printImport(out io.Writer, r legacy.Report, dry bool) error {
+func printImport(out io.Writer, r migrate.Report, dry bool) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	done := "imported"
 	if dry {
