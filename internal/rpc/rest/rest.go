@@ -263,8 +263,8 @@ func (s stream) Header() http.Header { return s.header }
 // WriteHeader does nothing: the status of a stream is in its last message.
 func (stream) WriteHeader(int) {}
 
-// Write does nothing: [file.Send] writes.
+// Write does nothing: the chunks of the file are written when they are sent.
 func (stream) Write(p []byte) (int, error) { return len(p), nil }
 
-// Flush does nothing: [file.Send] flushes.
+// Flush does nothing: it follows each chunk.
 func (stream) Flush() {}
