@@ -61,7 +61,7 @@ generate: $(PROTO_TOOLS) $(TOOLS)/dashboards ui/node_modules ## Generate the API
 	@$(TOOLS)/buf generate
 	@$(TOOLS)/buf generate --template ui/buf.gen.yaml
 	@$(TOOLS)/buf build api -o .build/api.binpb
-	@$(GO) run ./internal/rpc/openapi/internal/document .build/api.binpb api/openapi.base.yaml api/openapi.yaml
+	@$(GO) run ./internal/generate openapi .build/api.binpb api/openapi.base.yaml api/openapi.yaml
 	@$(TOOLS)/dashboards deploy/grafana/dashboards
 	@$(GO) generate ./...
 	@cd devserver && $(GO) generate ./...

@@ -78,7 +78,7 @@ type generation struct {
 	identity  *connclient.Identity // nil before the first answered check
 }
 
-// New returns a manager that does nothing before [Manager.Start]. The error contains every problem of the options.
+// New returns a manager that does nothing before [Manager.Start]. The error contains every violation of the options.
 func New(options Options) (*Manager, error) {
 	opts, err := options.withDefaults()
 	if err != nil {

@@ -78,9 +78,9 @@ const (
 	backoffMax   = 30 * time.Second
 )
 
-// withDefaults returns the options with all defaults, or an error that contains every problem.
+// withDefaults returns the options with all defaults, or an error that contains every violation.
 func (o Options) withDefaults() (Options, error) {
-	var problems []error
+	var violations []error
 	durations := []struct {
 		name  string
 		value *time.Duration
@@ -100,25 +100,25 @@ func (o Options) withDefaults() (Options, error) {
 	for _, d := range durations {
 		switch {
 		case *d.value < 0:
-			problems = append(problems, fmt.Errorf("%s is %s; give a positive duration, or none for %s", d.name, *d.value, d.def))
+			violations = append(violations, fmt.Errorf("%s is %s; give a positive duration, or none for %s", d.name, *d.value, d.def))
 		case *d.value == 0:
 			*d.value = d.def
 		}
 	}
 	if o.BreakerAfter < 0 {
-		problems = append(problems, fmt.Errorf("BreakerAfter is %d; give a positive number, or none for %d", o.BreakerAfter, defaultBreakerAfter))
+		violations = append(violations, fmt.Errorf("BreakerAfter is %d; give a positive number, or none for %d", o.BreakerAfter, defaultBreakerAfter))
 	}
 	if o.BreakerAfter == 0 {
 		o.BreakerAfter = defaultBreakerAfter
 	}
-	if o.SlowAfter >= o.CheckTimeout && len(problems) == 0 {
-		problems = append(problems, fmt.Errorf("SlowAfter (%s) is not below CheckTimeout (%s), so nothing would ever be slow", o.SlowAfter, o.CheckTimeout))
+	if o.SlowAfter >= o.CheckTimeout && len(violations) == 0 {
+		violations = append(violations, fmt.Errorf("SlowAfter (%s) is not below CheckTimeout (%s), so nothing would ever be slow", o.SlowAfter, o.CheckTimeout))
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	o.Client = o.completed(o.Client)
-	if err := errors.Join(problems...); err != nil {
+	if err := errors.Join(violations...); err != nil {
 		return o, fmt.Errorf("connection options: %w", err)
 	}
 	return o, nil

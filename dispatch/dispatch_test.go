@@ -45,7 +45,7 @@ func TestID(t *testing.T) {
 	require.ErrorContains(t, err, "task queue: missing")
 }
 
-func TestValidateReturnsEveryProblem(t *testing.T) {
+func TestValidateReturnsEveryViolation(t *testing.T) {
 	t.Parallel()
 	_, err := dispatch.New(dispatch.Options{
 		Timing: dispatch.Timing{Renew: time.Minute}, Supervisor: dispatch.SupervisorOptions{Interval: time.Hour, LegacyIDs: []string{"dispatcher-*"}},

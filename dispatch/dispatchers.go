@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sync/singleflight"
 	"golang.org/x/time/rate"
 
-	"github.com/signalbox-dev/signalbox/dispatch/internal/flow"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/dispatcherflow"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/heartbeat"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/owner"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/record"
@@ -38,7 +38,7 @@ type Dispatchers struct {
 	o             Options
 	temporal      *remote.Temporal
 	process       *owner.Process
-	activities    *flow.Activities
+	activities    *dispatcherflow.Activities
 	record        *record.Record
 	heartbeat     *heartbeat.Heartbeat
 	heartbeats    *heartbeat.Workers
@@ -86,7 +86,7 @@ func New(o Options) (*Dispatchers, error) {
 		Leases: o.Leases, ServerID: o.ServerID, Every: o.Timing.Heartbeat, Lifetime: o.Timing.Worker(), Beat: d.beat, Changed: d.changed, Log: o.Log,
 		Returned: func() { d.registrations.Add(d.names()...) },
 	}
-	d.activities = &flow.Activities{
+	d.activities = &dispatcherflow.Activities{
 		ServerID: o.ServerID, Inbox: o.Inbox, Leases: o.Leases, Idle: o.Timing.Idle, Evicted: d.record.Evicted, Left: o.Left,
 		Canceled: d.notifyOwner, Metrics: o.Metrics, Log: o.Log,
 	}

@@ -56,12 +56,12 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// Validate returns all problems of the options, joined.
+// Validate returns all violations of the options, joined.
 func (o Options) Validate() error {
 	o = o.withDefaults()
-	var problems []error
+	var violations []error
 	if o.ServerID == "" || len(wire.WorkerKey(o.ServerID)) > min(lease.MaxKey, lease.MaxHolder) {
-		problems = append(problems, fmt.Errorf("server ID %q: needs 1 to %d bytes", o.ServerID, min(lease.MaxKey, lease.MaxHolder)-len(wire.WorkerKey(""))))
+		violations = append(violations, fmt.Errorf("server ID %q: needs 1 to %d bytes", o.ServerID, min(lease.MaxKey, lease.MaxHolder)-len(wire.WorkerKey(""))))
 	}
 	for _, needed := range []struct {
 		name    string
@@ -73,14 +73,14 @@ func (o Options) Validate() error {
 		{"inbox", o.Inbox == nil},
 	} {
 		if needed.missing {
-			problems = append(problems, fmt.Errorf("%s: missing", needed.name))
+			violations = append(violations, fmt.Errorf("%s: missing", needed.name))
 		}
 	}
 	for _, pattern := range o.Supervisor.LegacyIDs {
-		problems = append(problems, wire.ValidatePattern(pattern))
+		violations = append(violations, wire.ValidatePattern(pattern))
 	}
-	problems = append(problems, o.Timing.Validate(), o.Supervisor.Validate(o.Timing.StaleAfter))
-	return errors.Join(problems...)
+	violations = append(violations, o.Timing.Validate(), o.Supervisor.Validate(o.Timing.StaleAfter))
+	return errors.Join(violations...)
 }
 
 func (o Options) withDefaults() Options {

@@ -36,14 +36,14 @@ type Overview struct{ sources overview.Sources }
 // NewOverview validates the options and returns an overview.
 func NewOverview(o OverviewOptions) (*Overview, error) {
 	timing := o.Timing.WithDefaults()
-	problems := []error{timing.Validate()}
+	violations := []error{timing.Validate()}
 	if o.Client == nil || o.Namespace == "" || o.Leases == nil || o.Inbox == nil {
-		problems = append(problems, errors.New("client, namespace, leases and inbox are required"))
+		violations = append(violations, errors.New("client, namespace, leases and inbox are required"))
 	}
 	for _, pattern := range o.LegacyIDs {
-		problems = append(problems, wire.ValidatePattern(pattern))
+		violations = append(violations, wire.ValidatePattern(pattern))
 	}
-	if err := errors.Join(problems...); err != nil {
+	if err := errors.Join(violations...); err != nil {
 		return nil, err
 	}
 	if o.Converter == nil {

@@ -15,10 +15,10 @@ type bounds struct {
 	referred      int // values of the reusable parts, once for each reference
 	schemaValues  int
 	schemaPattern int64
-	stopped       bool // what follows is not compiled, and its problems are not reported
+	stopped       bool // what follows is not compiled, and its violations are not reported
 }
 
-// WithContext ends the compilation with the context. [Parse] then returns no document, and a problem with [CodeLimit].
+// WithContext ends the compilation with the context. [Parse] then returns no document, and a violation with [CodeLimit].
 func WithContext(ctx context.Context) Option { return func(p *parser) { p.ctx = ctx } }
 
 // done reports whether the compilation has ended early.
@@ -29,7 +29,7 @@ func (p *parser) done(v value) bool {
 	return p.stopped
 }
 
-// stop reports the problem that ends the compilation.
+// stop reports the violation that ends the compilation.
 func (p *parser) stop(v value, suggestion, format string, args ...any) {
 	if p.stopped {
 		return

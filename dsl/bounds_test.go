@@ -59,16 +59,16 @@ func TestDocumentOverABoundIsRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			doc, problems := dsl.Parse([]byte(tt.source))
+			doc, violations := dsl.Parse([]byte(tt.source))
 			require.Nil(t, doc)
-			require.ErrorContains(t, problems, tt.want)
+			require.ErrorContains(t, violations, tt.want)
 		})
 	}
 }
 
-func errorOf(problems dsl.Problems) error {
-	if problems.HasErrors() {
-		return problems
+func errorOf(violations dsl.Violations) error {
+	if violations.HasErrors() {
+		return violations
 	}
 	return nil
 }
@@ -76,20 +76,20 @@ func errorOf(problems dsl.Problems) error {
 // A document as large as an honest one can be is within the bounds.
 func TestLargeDocumentCompiles(t *testing.T) {
 	t.Parallel()
-	doc, problems := dsl.Parse([]byte(header + "do:\n" + repeated(9_999, "- a%d: {set: {x: '${ .orders[0].id }'}}\n") + "- last: {set: {x: '${ 1" + strings.Repeat(" + .a.b", 900) + " }'}}\n"))
-	require.NoError(t, errorOf(problems))
+	doc, violations := dsl.Parse([]byte(header + "do:\n" + repeated(9_999, "- a%d: {set: {x: '${ .orders[0].id }'}}\n") + "- last: {set: {x: '${ 1" + strings.Repeat(" + .a.b", 900) + " }'}}\n"))
+	require.NoError(t, errorOf(violations))
 	require.Len(t, doc.Do, 10_000)
 	require.Greater(t, doc.Memory(), int64(1<<20))
-	again, problems := dsl.Parse(doc.Canonical(), dsl.WithLimits(dsl.DefaultLimits().Stored()))
-	require.NoError(t, errorOf(problems))
+	again, violations := dsl.Parse(doc.Canonical(), dsl.WithLimits(dsl.DefaultLimits().Stored()))
+	require.NoError(t, errorOf(violations))
 	require.Equal(t, doc.Hash(), again.Hash())
 }
 
 // The definition of a task is a part of that of the document: a deep document takes no more memory than a flat one.
 func TestTasksShareTheDefinition(t *testing.T) {
 	t.Parallel()
-	doc, problems := dsl.Parse([]byte(header + "do: [{a: {do: [{b: {set: {x: 1}}}]}}]\n"))
-	require.NoError(t, errorOf(problems))
+	doc, violations := dsl.Parse([]byte(header + "do: [{a: {do: [{b: {set: {x: 1}}}]}}]\n"))
+	require.NoError(t, errorOf(violations))
 	item := doc.Definition.(map[string]any)["do"].([]any)[0].(map[string]any)
 	require.Equal(t, reflect.ValueOf(item["a"]).Pointer(), reflect.ValueOf(doc.Do[0].Definition).Pointer())
 }
@@ -97,16 +97,16 @@ func TestTasksShareTheDefinition(t *testing.T) {
 // A document with many errors is not checked to its end: each suggestion takes time.
 func TestManyErrorsEndTheCheck(t *testing.T) {
 	t.Parallel()
-	_, problems := dsl.Parse([]byte(header + "do:\n" + repeated(5_000, "- a%[1]d: {set: {x: 1}, then: zzzz%[1]d}\n")))
-	require.Len(t, problems, 501)
-	require.ErrorContains(t, problems, "501 more problems are not shown")
+	_, violations := dsl.Parse([]byte(header + "do:\n" + repeated(5_000, "- a%[1]d: {set: {x: 1}, then: zzzz%[1]d}\n")))
+	require.Len(t, violations, 501)
+	require.ErrorContains(t, violations, "501 more violations are not shown")
 }
 
 func TestCompilationEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	doc, problems := dsl.Parse([]byte(header+"do: [{a: {set: {x: 1}}}]\n"), dsl.WithContext(ctx))
+	doc, violations := dsl.Parse([]byte(header+"do: [{a: {set: {x: 1}}}]\n"), dsl.WithContext(ctx))
 	require.Nil(t, doc)
-	require.ErrorContains(t, problems, "the document was not checked to its end: context canceled")
+	require.ErrorContains(t, violations, "the document was not checked to its end: context canceled")
 }

@@ -79,7 +79,7 @@ func (p *parser) compile(v value, vars []string) *Expr {
 	case err != nil && p.secretsAllowed && refersToSecrets(err):
 		return p.assemble(v, source, vars)
 	case err != nil:
-		p.expressionProblem(v, source, vars, err)
+		p.expressionViolation(v, source, vars, err)
 		return &Expr{Source: source, Pos: v.pos()}
 	}
 	return &Expr{Source: strings.TrimSpace(source), Pos: v.pos(), program: program}
@@ -91,37 +91,37 @@ func refersToSecrets(err error) bool {
 	return ok && se.Variable == secretsVariable
 }
 
-func (p *parser) expressionProblem(v value, source string, vars []string, err error) {
-	problem := Problem{Code: CodeExpression, Path: v.path, Pos: v.pos(), Message: "the expression does not compile: " + lint.Explain(err)}
+func (p *parser) expressionViolation(v value, source string, vars []string, err error) {
+	violation := Violation{Code: CodeExpression, Path: v.path, Pos: v.pos(), Message: "the expression does not compile: " + lint.Explain(err)}
 	if se, ok := errors.AsType[*jq.SyntaxError](err); ok {
-		problem.Suggestion = se.Suggestion
+		violation.Suggestion = se.Suggestion
 		if se.Limit {
-			problem.Code, problem.Message = CodeLimit, se.Message
+			violation.Code, violation.Message = CodeLimit, se.Message
 		}
 		if se.Offset >= 0 {
-			problem.Pos = p.positionInside(v, strings.Index(v.node.Text, source)+se.Offset)
+			violation.Pos = p.positionInside(v, strings.Index(v.node.Text, source)+se.Offset)
 		}
 		switch {
 		case se.Variable == secretsVariable && p.secretsAllowed:
-			problem.Code = CodeSecret
+			violation.Code = CodeSecret
 		case se.Variable == secretsVariable:
-			problem.Code, problem.Message = CodeSecret, "a secret cannot be used here: what this gives is kept with the run, or decides its path"
-			problem.Suggestion = "use it where a call takes it: in with.headers, with.query, with.body, with.endpoint or its authentication"
+			violation.Code, violation.Message = CodeSecret, "a secret cannot be used here: what this gives is kept with the run, or decides its path"
+			violation.Suggestion = "use it where a call takes it: in with.headers, with.query, with.body, with.endpoint or its authentication"
 		case se.Variable != "":
-			problem.Code, problem.Message = CodeUnknownVariable, fmt.Sprintf("there is no variable $%s here", se.Variable)
-			problem.Suggestion = suggest.Name(se.Variable, vars)
+			violation.Code, violation.Message = CodeUnknownVariable, fmt.Sprintf("there is no variable $%s here", se.Variable)
+			violation.Suggestion = suggest.Name(se.Variable, vars)
 			if len(vars) == 0 {
-				problem.Suggestion = "only the event can be seen here; data of the run belongs into correlate, as expect"
+				violation.Suggestion = "only the event can be seen here; data of the run belongs into correlate, as expect"
 			}
 		}
 	}
 	if strings.Contains(source, "${") {
 		if expression, ok := lint.Interpolated(v.node.Text, p.compiles(vars)); ok {
-			problem.Pos, problem.Message = v.pos(), "${ } must be around a whole text, which has one expression"
-			problem.Suggestion = "write " + expression
+			violation.Pos, violation.Message = v.pos(), "${ } must be around a whole text, which has one expression"
+			violation.Suggestion = "write " + expression
 		}
 	}
-	p.add(problem)
+	p.add(violation)
 }
 
 // positionInside returns the position of a byte within a string, if the source shows the string as it is. Where escapes

@@ -87,11 +87,11 @@ func (p *parser) semver(v value, what string) string {
 // pre-release is read as its release; what the release changed since then is refused.
 func (p *parser) dslVersion(v value) string {
 	const suggestion = `write dsl: "1.0.3"`
-	before := len(p.problems)
+	before := len(p.violations)
 	s := p.semver(v, "the version of the language")
 	release, _, _ := strings.Cut(s, "+")
 	switch {
-	case len(p.problems) > before:
+	case len(p.violations) > before:
 	case !strings.HasPrefix(s, "1.0."):
 		p.report(CodeUnsupported, v, suggestion, "version %q of the language is not supported, 1.0.x is", s)
 	case strings.Contains(release, "-"):
@@ -149,7 +149,7 @@ func (p *parser) evaluate(v value, e *Evaluate) {
 }
 
 // reusable is one named part under use. A part is read at each reference to it, because the variables that its
-// expressions may use depend on where it is referred to. A part without a reference is read for its problems only.
+// expressions may use depend on where it is referred to. A part without a reference is read for its violations only.
 type reusable struct {
 	value
 	used bool
@@ -225,7 +225,7 @@ func (p *parser) finishUse() Use {
 				continue
 			}
 			s.check(entry.value, scope{})
-			p.add(Problem{
+			p.add(Violation{
 				Severity: SeverityWarning, Code: CodeUnused, Path: entry.path, Pos: entry.pos(),
 				Message: fmt.Sprintf("the %s %q is never used", s.noun, name), Suggestion: "refer to it or remove it",
 			})

@@ -16,8 +16,8 @@ const header = "document: {dsl: '1.0.3', namespace: test, name: sample, version:
 
 func parse(t testing.TB, source string) *dsl.Document {
 	t.Helper()
-	doc, problems := dsl.Parse([]byte(source))
-	require.Empty(t, problems)
+	doc, violations := dsl.Parse([]byte(source))
+	require.Empty(t, violations)
 	require.NotNil(t, doc)
 	return doc
 }
@@ -204,7 +204,7 @@ func TestSpellingsOfOneDocument(t *testing.T) {
 
 func TestLimits(t *testing.T) {
 	t.Parallel()
-	limits := dsl.Limits{MaxBytes: 4000, MaxDepth: 20, MaxAliases: 3, MaxNodes: 100, MaxProblems: 2}
+	limits := dsl.Limits{MaxBytes: 4000, MaxDepth: 20, MaxAliases: 3, MaxNodes: 100, MaxViolations: 2}
 	bomb := "a: &a [1,1,1,1,1,1,1,1]\nb: [*a,*a]\n"
 	for source, want := range map[string]string{
 		strings.Repeat("x", 5000):                                         "over the limit of 4000",
@@ -212,12 +212,12 @@ func TestLimits(t *testing.T) {
 		`{"a":` + strings.Repeat("[", 50) + strings.Repeat("]", 50) + "}": "nested deeper than the limit of 20",
 		"a: &a 1\nb: [*a, *a, *a, *a]\n":                                  "more than 3 aliases",
 		bomb + "d: [1" + strings.Repeat(",1", 90) + "]\n":                 "more than 100 values",
-		"a: 1\nb: 1\nc: 1\nd: 1\n":                                        "4 more problems are not shown",
+		"a: 1\nb: 1\nc: 1\nd: 1\n":                                        "4 more violations are not shown",
 		strings.Repeat("[", 3900):                                         "syntax",
 	} {
-		doc, problems := dsl.Parse([]byte(source), dsl.WithLimits(limits))
+		doc, violations := dsl.Parse([]byte(source), dsl.WithLimits(limits))
 		require.Nil(t, doc)
-		require.ErrorContains(t, problems, want)
+		require.ErrorContains(t, violations, want)
 	}
 }
 
@@ -228,8 +228,8 @@ func TestEncodings(t *testing.T) {
 		"a: b\x01c":     "1:5: syntax: the control character U+0001 is not allowed",
 		"é: 1\nb: \x00": "2:4: syntax: the control character U+0000",
 	} {
-		_, problems := dsl.Parse([]byte(source))
-		require.ErrorContains(t, problems, want)
+		_, violations := dsl.Parse([]byte(source))
+		require.ErrorContains(t, violations, want)
 	}
 	bom := parse(t, "\ufeff"+header+"do: []\n")
 	require.Equal(t, parse(t, header+"do: []\n").Hash(), bom.Hash())

@@ -16,9 +16,9 @@ do:
 
 // A valid definition is parsed into an immutable document. Its hash identifies the content, in any spelling.
 func ExampleParse() {
-	doc, problems := dsl.Parse([]byte(order))
-	if problems.HasErrors() {
-		fmt.Println(problems)
+	doc, violations := dsl.Parse([]byte(order))
+	if violations.HasErrors() {
+		fmt.Println(violations)
 		return
 	}
 	fmt.Println(doc.Namespace, doc.Name, doc.Version)
@@ -30,14 +30,14 @@ func ExampleParse() {
 	// /do/0/total set
 }
 
-// An invalid definition has no document. All of its problems are reported at once.
-func ExampleProblems() {
-	_, problems := dsl.Parse([]byte(`
+// An invalid definition has no document. All of its violations are reported at once.
+func ExampleViolations() {
+	_, violations := dsl.Parse([]byte(`
 document: {dsl: 1.0.3, namespace: shop, name: order, version: 1.0.0}
 do:
   - first: {set: {total: '${ .a + $inptu }'}, thne: end}
 `))
-	for _, p := range problems {
+	for _, p := range violations {
 		fmt.Printf("%d:%d %s: %s\n", p.Pos.Line, p.Pos.Column, p.Code, p.Suggestion)
 	}
 	// Output:

@@ -11,11 +11,11 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl"
 )
 
-// FuzzParse finds panics, documents without problems that differ after a parse of their canonical form, and
-// problems without a position.
+// FuzzParse finds panics, documents without violations that differ after a parse of their canonical form, and
+// violations without a position.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(richDocument))
-	files, err := filepath.Glob("testdata/problems/*.txtar")
+	files, err := filepath.Glob("testdata/violations/*.txtar")
 	require.NoError(f, err)
 	for _, file := range files {
 		archive, err := txtar.ParseFile(file)
@@ -37,10 +37,10 @@ func FuzzParse(f *testing.F) {
 	limits := dsl.DefaultLimits()
 	limits.MaxBytes = 1 << 16
 	f.Fuzz(func(t *testing.T, source []byte) {
-		doc, problems := dsl.Parse(source, dsl.WithLimits(limits))
-		require.Equal(t, doc == nil, problems.HasErrors())
+		doc, violations := dsl.Parse(source, dsl.WithLimits(limits))
+		require.Equal(t, doc == nil, violations.HasErrors())
 		_, again := dsl.Parse(source, dsl.WithLimits(limits))
-		require.Equal(t, problems, again, "the same problems every time")
+		require.Equal(t, violations, again, "the same violations every time")
 		if doc == nil {
 			return
 		}

@@ -172,20 +172,20 @@ func (p *parser) eventPattern(v value) map[string]eventfilter.Value {
 }
 
 // ParseEventPattern reads the `with` of an event filter that is not part of a document, in YAML or JSON, as a listen task has it.
-func ParseEventPattern(source []byte) (map[string]eventfilter.Value, Problems) {
+func ParseEventPattern(source []byte) (map[string]eventfilter.Value, Violations) {
 	p := &parser{limits: DefaultLimits(), jq: jq.NewCompiler(), secrets: map[string]bool{}}
 	root, found := tree.Parse(source, tree.Limits{
 		Bytes: p.limits.MaxBytes, Depth: p.limits.MaxDepth, Aliases: p.limits.MaxAliases, Nodes: p.limits.MaxNodes,
 	})
 	for _, f := range found {
-		p.addTreeProblem(f)
+		p.addTreeViolation(f)
 	}
 	var with map[string]eventfilter.Value
 	if root != nil {
 		p.lines = bytes.Split(source, []byte("\n"))
 		with = p.eventPattern(value{node: root})
 	}
-	return with, limitProblems(p.problems.sorted(), p.limits.MaxProblems)
+	return with, limitViolations(p.violations.sorted(), p.limits.MaxViolations)
 }
 
 // pattern returns the expression for an attribute that is a regular expression. A text that does not compile as
@@ -253,7 +253,7 @@ func (p *parser) eventAttributes(v value, what string, read func(name string, v 
 		a, described := v.child(m), fmt.Sprintf("the %s of an event", m.Key)
 		switch {
 		case !lint.IsAttributeName(m.Key):
-			p.add(Problem{
+			p.add(Violation{
 				Code: CodeValue, Path: a.path, Pos: Pos(m.Pos), Suggestion: suggest.Closest(m.Key, known),
 				Message: fmt.Sprintf("%.80q cannot be an attribute of an event: CloudEvents names have lower-case letters and digits", m.Key),
 			})

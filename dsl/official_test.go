@@ -94,14 +94,14 @@ func officialDocuments(t *testing.T, dir string) map[string][]byte {
 	return out
 }
 
-// TestOfficialDocuments: none of them has a problem but that a part is not run yet, and none loses anything.
+// TestOfficialDocuments: none of them has a violation but that a part is not run yet, and none loses anything.
 func TestOfficialDocuments(t *testing.T) {
 	t.Parallel()
 	dir := officialData(t)
 	accepted := 0
 	for name, source := range officialDocuments(t, dir) {
-		doc, problems := dsl.Parse(source)
-		for _, p := range problems {
+		doc, violations := dsl.Parse(source)
+		for _, p := range violations {
 			require.Contains(t, []dsl.Code{dsl.CodeUnsupported, dsl.CodeExtensionKey}, p.Code, "%s: %s", name, p)
 		}
 		if doc == nil {
@@ -111,8 +111,8 @@ func TestOfficialDocuments(t *testing.T) {
 		var plain any
 		require.NoError(t, yaml.Unmarshal(source, &plain))
 		require.Equal(t, jq.Normalize(plain), doc.Definition, name)
-		again, problems := dsl.Parse(doc.Canonical())
-		for _, p := range problems {
+		again, violations := dsl.Parse(doc.Canonical())
+		for _, p := range violations {
 			require.Equal(t, dsl.CodeExtensionKey, p.Code, "%s: %s", name, p)
 		}
 		require.Equal(t, doc.Hash(), again.Hash(), name)
@@ -147,7 +147,7 @@ func TestAgainstOfficialSchema(t *testing.T) {
 			}
 			text, err := jq.EncodeJSON(value)
 			require.NoError(t, err)
-			doc, problems := dsl.Parse(text)
+			doc, violations := dsl.Parse(text)
 			refusal := schema.Validate(value)
 			require.False(t, doc != nil && refusal != nil, "seed %d, %s: accepted, but the official schema says %v\n%s", seed, name, refusal, text)
 			switch {
@@ -156,7 +156,7 @@ func TestAgainstOfficialSchema(t *testing.T) {
 			case refusal != nil:
 				neither++
 			default:
-				for _, p := range problems {
+				for _, p := range violations {
 					stricter[string(p.Code)]++
 				}
 			}

@@ -13,11 +13,11 @@ import (
 
 // Limits limits the size of a document.
 type Limits struct {
-	MaxBytes    int // size of the source
-	MaxDepth    int // nesting of values
-	MaxAliases  int // uses of YAML anchors
-	MaxNodes    int // values once aliases are expanded
-	MaxProblems int // problems reported; further ones are counted, up to maxUnshown
+	MaxBytes      int // size of the source
+	MaxDepth      int // nesting of values
+	MaxAliases    int // uses of YAML anchors
+	MaxNodes      int // values once aliases are expanded
+	MaxViolations int // violations reported; further ones are counted, up to maxUnshown
 
 	MaxTasks        int // tasks, those of inner lists included
 	MaxTerms        int // size of all expressions together, see [jq.NewLimitedCompiler]
@@ -27,7 +27,7 @@ type Limits struct {
 // DefaultLimits returns the limits that apply without [WithLimits].
 func DefaultLimits() Limits {
 	return Limits{
-		MaxBytes: 1 << 20, MaxDepth: 200, MaxAliases: 1000, MaxNodes: 250_000, MaxProblems: 500,
+		MaxBytes: 1 << 20, MaxDepth: 200, MaxAliases: 1000, MaxNodes: 250_000, MaxViolations: 500,
 		MaxTasks: 10_000, MaxTerms: 250_000, MaxSchemaValues: 10_000,
 	}
 }
@@ -38,9 +38,9 @@ type Option func(*parser)
 // WithLimits replaces the default limits.
 func WithLimits(l Limits) Option { return func(p *parser) { p.limits = l } }
 
-// Parse reads and checks a definition in YAML or JSON. It returns all problems, sorted by position, without duplicates.
+// Parse reads and checks a definition in YAML or JSON. It returns all violations, sorted by position, without duplicates.
 // The document is nil if one of them is an error; warnings do not prevent it.
-func Parse(source []byte, opts ...Option) (*Document, Problems) {
+func Parse(source []byte, opts ...Option) (*Document, Violations) {
 	p := &parser{limits: DefaultLimits(), secrets: map[string]bool{}}
 	for _, o := range opts {
 		o(p)
@@ -50,7 +50,7 @@ func Parse(source []byte, opts ...Option) (*Document, Problems) {
 		Bytes: p.limits.MaxBytes, Depth: p.limits.MaxDepth, Aliases: p.limits.MaxAliases, Nodes: p.limits.MaxNodes,
 	})
 	for _, f := range found {
-		p.addTreeProblem(f)
+		p.addTreeViolation(f)
 	}
 	var doc *Document
 	if root != nil {
@@ -59,35 +59,35 @@ func Parse(source []byte, opts ...Option) (*Document, Problems) {
 			doc = p.document(value{node: root})
 		}
 	}
-	problems := p.problems.sorted()
-	if problems.HasErrors() {
+	violations := p.violations.sorted()
+	if violations.HasErrors() {
 		doc = nil
 	}
-	return doc, limitProblems(problems, p.limits.MaxProblems)
+	return doc, limitViolations(violations, p.limits.MaxViolations)
 }
 
-func limitProblems(ps Problems, limit int) Problems {
+func limitViolations(ps Violations, limit int) Violations {
 	if len(ps) <= limit {
 		return ps
 	}
-	return append(ps[:limit:limit], Problem{
+	return append(ps[:limit:limit], Violation{
 		Severity: SeverityError, Code: CodeLimit,
-		Message: fmt.Sprintf("%d more problems are not shown", len(ps)-limit), Suggestion: "fix these first",
+		Message: fmt.Sprintf("%d more violations are not shown", len(ps)-limit), Suggestion: "fix these first",
 	})
 }
 
-// maxUnshown is the number of errors over the limit of problems at which a document is not checked further. The search for suggestions
+// maxUnshown is the number of errors over the limit of violations at which a document is not checked further. The search for suggestions
 // takes time for each of them.
 const maxUnshown = 500
 
-// parser collects problems while it turns a tree into a document.
+// parser collects violations while it turns a tree into a document.
 type parser struct {
 	bounds
 	limits         Limits
 	jq             *jq.Compiler
 	lines          [][]byte
-	problems       Problems
-	errorCount     int // number of problems that are errors
+	violations     Violations
+	errorCount     int // number of violations that are errors
 	loose          bool
 	use            map[string]map[string]*reusable // by section of use, then by name
 	functions      []string                        // the names under use.functions, which this version does not run
@@ -123,8 +123,8 @@ func (v value) item(i int) value {
 	return value{node: v.node.Items[i], path: fmt.Sprintf("%s/%d", v.path, i)}
 }
 
-func (p *parser) addTreeProblem(f tree.Problem) {
-	codes := map[tree.ProblemKind]Code{
+func (p *parser) addTreeViolation(f tree.Violation) {
+	codes := map[tree.ViolationKind]Code{
 		tree.Syntax: CodeSyntax, tree.Limit: CodeLimit, tree.DuplicateKey: CodeDuplicateKey, tree.NotJSON: CodeType,
 		tree.TrailingComma: CodeTrailingComma,
 	}
@@ -132,28 +132,28 @@ func (p *parser) addTreeProblem(f tree.Problem) {
 	if f.Kind == tree.TrailingComma {
 		severity = SeverityWarning
 	}
-	p.add(Problem{
+	p.add(Violation{
 		Severity: severity, Code: codes[f.Kind], Path: f.Pointer, Pos: Pos(f.Pos), Message: f.Message, Suggestion: f.Suggestion,
 	})
 }
 
-// add records a problem, as an error unless it has another severity.
-func (p *parser) add(problem Problem) {
+// add records a violation, as an error unless it has another severity.
+func (p *parser) add(violation Violation) {
 	if p.stopped {
 		return
 	}
-	if problem.Severity == "" {
-		problem.Severity = SeverityError
+	if violation.Severity == "" {
+		violation.Severity = SeverityError
 	}
-	if problem.Severity == SeverityError {
+	if violation.Severity == SeverityError {
 		p.errorCount++
 	}
-	p.problems = append(p.problems, problem)
-	p.stopped = p.errorCount > p.limits.MaxProblems+maxUnshown
+	p.violations = append(p.violations, violation)
+	p.stopped = p.errorCount > p.limits.MaxViolations+maxUnshown
 }
 
 func (p *parser) report(code Code, v value, suggestion, format string, args ...any) {
-	p.add(Problem{Code: code, Path: v.path, Pos: v.pos(), Message: fmt.Sprintf(format, args...), Suggestion: suggestion})
+	p.add(Violation{Code: code, Path: v.path, Pos: v.pos(), Message: fmt.Sprintf(format, args...), Suggestion: suggestion})
 }
 
 // warn reports something that is legal but certainly a mistake, at a position that may be within the value.
@@ -161,7 +161,7 @@ func (p *parser) warn(code Code, v value, at Pos, suggestion, format string, arg
 	if at.Line == 0 {
 		at = v.pos()
 	}
-	p.add(Problem{
+	p.add(Violation{
 		Severity: SeverityWarning, Code: code, Path: v.path, Pos: at, Message: fmt.Sprintf(format, args...), Suggestion: suggestion,
 	})
 }
@@ -171,13 +171,13 @@ func (p *parser) unsupported(v value, what string) {
 	if at.Line == 0 {
 		at = v.pos()
 	}
-	p.add(Problem{
+	p.add(Violation{
 		Code: CodeUnsupported, Path: v.path, Pos: at, Suggestion: "remove it, or run the document with an engine that has it",
 		Message: what + " is in the language, but this version of Signalbox does not run it yet",
 	})
 }
 
-// is reports whether a value has a kind, and records a problem if not.
+// is reports whether a value has a kind, and records a violation if not.
 func (p *parser) is(v value, kind tree.Kind, what string) bool {
 	if v.node.Kind == kind {
 		return true
@@ -275,7 +275,7 @@ func (fs fields) keys() []string {
 func (p *parser) unknownKeys(v value, what string, known []string) {
 	for _, m := range v.node.Members {
 		if !slices.Contains(known, m.Key) {
-			p.add(Problem{
+			p.add(Violation{
 				Code: CodeUnknownKey, Path: v.path + pointer(m.Key), Pos: Pos(m.Pos),
 				Message: fmt.Sprintf("%s has no key %q", what, m.Key), Suggestion: suggest.Name(m.Key, known),
 			})

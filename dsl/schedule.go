@@ -46,9 +46,9 @@ func (p *parser) interval(v value, what string, least time.Duration) *Duration {
 		p.report(CodeValue, v, `write it as "PT30S" or as {seconds: 30}`, "%s cannot be an expression: there is no run yet to evaluate it in", what)
 		return nil
 	}
-	before := len(p.problems)
+	before := len(p.violations)
 	d := p.duration(v, nil)
-	if length, _ := d.Fixed(); length < least && len(p.problems) == before {
+	if length, _ := d.Fixed(); length < least && len(p.violations) == before {
 		p.report(CodeValue, v, "", "%s must be at least %v", what, least)
 	}
 	return d
@@ -57,9 +57,9 @@ func (p *parser) interval(v value, what string, least time.Duration) *Duration {
 // every reads an interval. Temporal silently rounds it down to whole seconds, so that an interval with a fraction would
 // fire too often.
 func (p *parser) every(v value) *Duration {
-	before := len(p.problems)
+	before := len(p.violations)
 	d := p.interval(v, "schedule.every", time.Second)
-	if d == nil || len(p.problems) > before {
+	if d == nil || len(p.violations) > before {
 		return d
 	}
 	if length, _ := d.Fixed(); length%time.Second != 0 {

@@ -31,8 +31,8 @@ type Schema struct {
 	costs      *schemacost.Graph
 }
 
-// Violation is one part of a value that does not match its schema.
-type Violation struct {
+// SchemaViolation is one part of a value that does not match its schema.
+type SchemaViolation struct {
 	Pointer string   // JSON pointer in the value; "" is the value
 	Message string   // may quote the value
 	Keyword string   // the part of the schema that is violated, such as "pattern" or "dependentRequired/a"
@@ -40,7 +40,7 @@ type Violation struct {
 }
 
 // MissingAt returns the JSON pointers at which the properties in Missing belong.
-func (v Violation) MissingAt() []string {
+func (v SchemaViolation) MissingAt() []string {
 	pointers := make([]string, len(v.Missing))
 	for i, name := range v.Missing {
 		pointers[i] = v.Pointer + "/" + tree.Escape(name)
@@ -49,7 +49,7 @@ func (v Violation) MissingAt() []string {
 }
 
 // SchemaError lists every violation, sorted by pointer.
-type SchemaError struct{ Violations []Violation }
+type SchemaError struct{ Violations []SchemaViolation }
 
 // Error implements error.
 func (e *SchemaError) Error() string {
@@ -65,7 +65,7 @@ func compileSchema(node *tree.Node) (*Schema, error) {
 	definition := node.Value()
 	compiled, err := compileDefinition(definition, func(*jsonschema.Compiler) {})
 	if invalid, ok := errors.AsType[*jsonschema.SchemaValidationError](err); ok {
-		err = violations(invalid.Err, MaxViolations)
+		err = schemaViolations(invalid.Err, MaxSchemaViolations)
 	}
 	if err != nil {
 		return nil, err
@@ -138,8 +138,8 @@ func (noLoader) Load(url string) (any, error) {
 	return nil, fmt.Errorf("%q is outside the document and is not loaded", url)
 }
 
-// MaxViolations is the maximum number of violations in the error of [Schema.Check].
-const MaxViolations = 100
+// MaxSchemaViolations is the maximum number of violations in the error of [Schema.Check].
+const MaxSchemaViolations = 100
 
 // CheckCostError is the error of a check that was not started, because it might have exceeded its budget.
 type CheckCostError struct{ Budget int64 }
@@ -152,14 +152,14 @@ func (e *CheckCostError) Error() string {
 
 // Check validates a value within a budget, in the units of [jq.Fuel], and returns the units used. A check that may
 // exceed the budget is refused before it starts. The same value uses the same units on every machine. The error is a
-// *SchemaError with the first MaxViolations, or a *CheckCostError.
+// *SchemaError with the first MaxSchemaViolations, or a *CheckCostError.
 func (s *Schema) Check(v any, budget int64) (units int64, err error) {
 	cost := s.costs.Cost(v, max(budget, 0))
 	if cost > budget {
 		return max(budget, 0), &CheckCostError{Budget: max(budget, 0)}
 	}
 	if err := s.compiled.Validate(forSchema(v)); err != nil {
-		return cost, violations(err, MaxViolations)
+		return cost, schemaViolations(err, MaxSchemaViolations)
 	}
 	return cost, nil
 }
@@ -167,7 +167,7 @@ func (s *Schema) Check(v any, budget int64) (units int64, err error) {
 // Formats returns the texts of a valid value that are not of the formats that the schema names, with messages that quote nothing of the value.
 // JSON Schema leaves it to each program whether formats are required, and [Schema.Check] does not require them. It finds nothing where the
 // check may exceed the budget.
-func (s *Schema) Formats(v any, budget int64) []Violation {
+func (s *Schema) Formats(v any, budget int64) []SchemaViolation {
 	if s.formats == nil || s.costs.Cost(v, budget) > budget {
 		return nil
 	}
@@ -175,11 +175,11 @@ func (s *Schema) Formats(v any, budget int64) []Violation {
 	if strict := s.formats(); strict == nil || !errors.As(strict.Validate(forSchema(v)), &ve) {
 		return nil
 	}
-	var found []Violation
+	var found []SchemaViolation
 	var collect func(*jsonschema.ValidationError)
 	collect = func(ve *jsonschema.ValidationError) {
-		if k, is := ve.ErrorKind.(*kind.Format); is && len(found) < MaxViolations {
-			found = append(found, Violation{Pointer: pointer(ve.InstanceLocation...), Message: fmt.Sprintf("is not of the format %q", k.Want), Keyword: "format"})
+		if k, is := ve.ErrorKind.(*kind.Format); is && len(found) < MaxSchemaViolations {
+			found = append(found, SchemaViolation{Pointer: pointer(ve.InstanceLocation...), Message: fmt.Sprintf("is not of the format %q", k.Want), Keyword: "format"})
 		}
 		for _, cause := range ve.Causes {
 			collect(cause)
@@ -193,13 +193,13 @@ func (s *Schema) Formats(v any, budget int64) []Violation {
 // began before there were budgets; others use [Schema.Check].
 func (s *Schema) Validate(v any) error {
 	if err := s.compiled.Validate(forSchema(v)); err != nil {
-		return violations(err, 0)
+		return schemaViolations(err, 0)
 	}
 	return nil
 }
 
-// violations returns the violations of an error, at most limit of them unless limit is zero.
-func violations(err error, limit int) error {
+// schemaViolations returns the violations of an error, at most limit of them unless limit is zero.
+func schemaViolations(err error, limit int) error {
 	var ve *jsonschema.ValidationError
 	if !errors.As(err, &ve) {
 		return fmt.Errorf("validate against the schema: %w", err)
@@ -214,18 +214,20 @@ func violations(err error, limit int) error {
 	return &SchemaError{Violations: slices.CompactFunc(c.found, equalViolations)}
 }
 
-func compareViolations(a, b Violation) int {
+func compareViolations(a, b SchemaViolation) int {
 	return cmp.Or(cmp.Compare(a.Pointer, b.Pointer), cmp.Compare(a.Message, b.Message))
 }
 
 // unique sorts violations and removes duplicates.
-func unique(all []Violation) []Violation {
-	slices.SortFunc(all, func(a, b Violation) int { return cmp.Or(compareViolations(a, b), cmp.Compare(a.Keyword, b.Keyword)) })
+func unique(all []SchemaViolation) []SchemaViolation {
+	slices.SortFunc(all, func(a, b SchemaViolation) int {
+		return cmp.Or(compareViolations(a, b), cmp.Compare(a.Keyword, b.Keyword))
+	})
 	return slices.CompactFunc(all, equalViolations)
 }
 
 // equalViolations ignores Missing, which follows from the message.
-func equalViolations(a, b Violation) bool {
+func equalViolations(a, b SchemaViolation) bool {
 	return compareViolations(a, b) == 0 && a.Keyword == b.Keyword
 }
 
@@ -233,7 +235,7 @@ func equalViolations(a, b Violation) bool {
 type collector struct {
 	limit   int // 0: none
 	printer *message.Printer
-	found   []Violation
+	found   []SchemaViolation
 	last    string // with a limit: violations sorted after this one are not among the first
 }
 
@@ -249,7 +251,7 @@ func (c *collector) collect(ve *jsonschema.ValidationError) {
 		return
 	}
 	c.normalize(ve.ErrorKind)
-	c.found = append(c.found, Violation{
+	c.found = append(c.found, SchemaViolation{
 		Pointer: at, Message: ve.ErrorKind.LocalizedString(c.printer), Keyword: strings.Join(ve.ErrorKind.KeywordPath(), "/"),
 		Missing: missing(ve.ErrorKind),
 	})

@@ -127,7 +127,7 @@ func TestChecksOfUsualSizeAreMade(t *testing.T) {
 			}
 			var se *dsl.SchemaError
 			require.ErrorAs(t, err, &se)
-			require.LessOrEqual(t, len(se.Violations), dsl.MaxViolations)
+			require.LessOrEqual(t, len(se.Violations), dsl.MaxSchemaViolations)
 		})
 	}
 }
@@ -142,8 +142,8 @@ func TestCheckNamesTheFirstViolations(t *testing.T) {
 	require.ErrorAs(t, schema.Validate(v), &all)
 	_, err := schema.Check(v, checkBudget)
 	require.ErrorAs(t, err, &first)
-	require.Len(t, first.Violations, dsl.MaxViolations)
-	require.Equal(t, all.Violations[:dsl.MaxViolations], first.Violations)
+	require.Len(t, first.Violations, dsl.MaxSchemaViolations)
+	require.Equal(t, all.Violations[:dsl.MaxSchemaViolations], first.Violations)
 
 	_, err = schema.Check([]any{strings.Repeat("a", 5000)}, checkBudget)
 	require.ErrorAs(t, err, &first)
@@ -182,7 +182,7 @@ func TestFormatsAreFound(t *testing.T) {
 	value := map[string]any{"mail": "planted", "at": "2026-01-31T12:00:00Z", "list": []any{"127.0.0.1", "planted"}}
 	_, err := s.Check(value, checkBudget)
 	require.NoError(t, err)
-	require.Equal(t, []dsl.Violation{
+	require.Equal(t, []dsl.SchemaViolation{
 		{Pointer: "/list/1", Message: `is not of the format "ipv4"`, Keyword: "format"},
 		{Pointer: "/mail", Message: `is not of the format "email"`, Keyword: "format"},
 	}, s.Formats(value, checkBudget))

@@ -60,7 +60,7 @@ func (p *parser) assemble(v value, source string, vars []string) *Expr {
 	e := &Expr{Source: strings.TrimSpace(source), Pos: v.pos()}
 	assembly, err := p.jq.Assemble(source, vars, secretsVariable)
 	if err != nil {
-		p.expressionProblem(v, source, vars, err)
+		p.expressionViolation(v, source, vars, err)
 		return e
 	}
 	e.inline = p.assembled(v, source, *assembly)
@@ -98,14 +98,14 @@ func (p *parser) useSecret(v value, source, name string) {
 	if suggestion == "" {
 		suggestion = fmt.Sprintf("declare it: use: {secrets: [%s]}", name)
 	}
-	problem := Problem{
+	violation := Violation{
 		Code: CodeUnknownReference, Path: v.path, Pos: v.pos(), Suggestion: suggestion,
 		Message: fmt.Sprintf("the secret %q is not declared under use.secrets", name),
 	}
 	if at := strings.Index(v.node.Text, "."+name); source != "" && at >= 0 {
-		problem.Pos = p.positionInside(v, at+1)
+		violation.Pos = p.positionInside(v, at+1)
 	}
-	p.add(problem)
+	p.add(violation)
 }
 
 // collectSecrets reads use.secrets.
@@ -137,7 +137,7 @@ func (p *parser) collectSecrets(v value) {
 func (p *parser) finishSecrets() []DeclaredSecret {
 	for _, s := range p.declared {
 		if !p.secrets[s.Name] {
-			p.add(Problem{
+			p.add(Violation{
 				Severity: SeverityWarning, Code: CodeUnused, Path: s.Path, Pos: s.Pos,
 				Message: fmt.Sprintf("the secret %q is never used", s.Name), Suggestion: "refer to it or remove it",
 			})

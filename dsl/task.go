@@ -94,7 +94,7 @@ func (p *parser) named(v value, what string, seen map[string]Pos) (string, value
 	m := v.node.Members[0]
 	body := v.child(m)
 	if first, twice := seen[m.Key]; twice {
-		p.add(Problem{
+		p.add(Violation{
 			Code: CodeDuplicateName, Path: body.path, Pos: Pos(m.Pos), Suggestion: "rename one of them",
 			Message: fmt.Sprintf("the name %q is already used in this list, in line %d", m.Key, first.Line),
 		})
@@ -145,7 +145,7 @@ func (p *parser) task(name string, index int, v value, c taskContext) *Task {
 	return t
 }
 
-// unknownKeysOfNoKind reports unknown keys, except those that look like a mistyped kind: the problem about the missing
+// unknownKeysOfNoKind reports unknown keys, except those that look like a mistyped kind: the violation about the missing
 // kind covers them.
 func (p *parser) unknownKeysOfNoKind(v value, what string, known []string) {
 	rest := &tree.Node{Kind: tree.Object, Pos: v.node.Pos}

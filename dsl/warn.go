@@ -10,8 +10,8 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl/jq"
 )
 
-// reportFinding reports a finding about a value.
-func (p *parser) reportFinding(v value, at Pos, f lint.Finding) {
+// reportViolation reports a violation about a value.
+func (p *parser) reportViolation(v value, at Pos, f lint.Violation) {
 	p.warn(Code(f.Code), v, at, f.Suggestion, "%s", f.Message)
 }
 
@@ -29,7 +29,7 @@ func (p *parser) checkText(v value, vars []string) {
 		return
 	}
 	if f, ok := lint.EmbeddedExpression(v.node.Text, p.compiles(vars)); ok {
-		p.reportFinding(v, p.positionInside(v, f.Offset), f)
+		p.reportViolation(v, p.positionInside(v, f.Offset), f)
 	}
 }
 
@@ -57,7 +57,7 @@ func (p *parser) checkAttribute(name string, v value) {
 		return err != nil && strings.Contains(err.Error(), "expected an object")
 	})
 	if ok {
-		p.reportFinding(v, Pos{}, f)
+		p.reportViolation(v, Pos{}, f)
 	}
 }
 
@@ -82,7 +82,7 @@ func (p *parser) checkKeys(filter value, with map[string]eventfilter.Value) {
 			return given || name == "specversion" || name == "data_base64" || slices.Contains(eventAttributeNames(), name)
 		})
 		if ok {
-			p.reportFinding(from, Pos{}, f)
+			p.reportViolation(from, Pos{}, f)
 		}
 	}
 }
@@ -97,7 +97,7 @@ func (p *parser) checkFlow(list value) {
 			body, _ = body.member("then")
 			at = body.pos()
 		}
-		p.reportFinding(body, at, f)
+		p.reportViolation(body, at, f)
 	}
 }
 
@@ -119,7 +119,7 @@ func (p *parser) finishErrorFilters() {
 			literal, static := t.Static()
 			return !static || literal == v.node.Text
 		}) {
-			p.reportFinding(v, Pos{}, f)
+			p.reportViolation(v, Pos{}, f)
 		}
 	}
 }

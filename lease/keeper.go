@@ -40,20 +40,20 @@ type KeepOptions struct {
 	Value func() []byte
 }
 
-// Validate returns an error that is [ErrInvalid] and contains every problem of the options.
+// Validate returns an error that is [ErrInvalid] and contains every violation of the options.
 func (p KeepOptions) Validate() error {
-	var problems []error
+	var violations []error
 	if err := checkContent(nil, p.Lifetime); err != nil {
-		problems = append(problems, err)
+		violations = append(violations, err)
 	}
 	if p.Margin < 0 {
-		problems = append(problems, fmt.Errorf("%w: the margin of %s is negative", ErrInvalid, p.Margin))
+		violations = append(violations, fmt.Errorf("%w: the margin of %s is negative", ErrInvalid, p.Margin))
 	}
 	if trustedFor := p.Lifetime.TTL - p.margin(); p.Interval <= 0 || p.Interval >= trustedFor {
-		problems = append(problems, fmt.Errorf("%w: a renewal every %s does not keep a lease that is trusted for %s (TTL %s less a margin of %s)",
+		violations = append(violations, fmt.Errorf("%w: a renewal every %s does not keep a lease that is trusted for %s (TTL %s less a margin of %s)",
 			ErrInvalid, p.Interval, trustedFor, p.Lifetime.TTL, p.margin()))
 	}
-	return errors.Join(problems...)
+	return errors.Join(violations...)
 }
 
 func (p KeepOptions) margin() time.Duration {

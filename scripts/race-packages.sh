@@ -9,7 +9,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 # These compute a lot with the detector, and what uses their stores is checked by the packages above them.
-never='/signalbox/(dsl(/.*)?|dispatch/internal/model|internal/store|internal/store/schema|internal/migrate/legacy|internal/run/reconcile)$'
+never='/signalbox/(dsl(/.*)?|dispatch/internal/model|internal/store|internal/store/schema|internal/migrate/internal/legacy|internal/run/reconcile)$'
 
 # Which packages have tests that link the two, one "dependency package" per line.
 linking=$(GOWORK=off go list -test -f '{{if .ForTest}}{{$test := .ForTest}}{{range .Deps}}{{if or (eq . "modernc.org/sqlite") (eq . "go.temporal.io/sdk/internal")}}{{.}} {{$test}}{{"\n"}}{{end}}{{end}}{{end}}' ./... | sort -u)

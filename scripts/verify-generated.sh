@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Generates the API's code and the dashboards into a temporary folder and compares them with the repository.
-# The tests of the packages behind the reference pages compare those pages.
+# The tests of the generators, internal/generate and devserver/dev/internal/reference, compare the reference pages and the licences.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 tools=$1
@@ -10,7 +10,7 @@ trap 'rm -rf "${fresh}"' EXIT
 "${tools}/buf" generate -o "${fresh}"
 "${tools}/buf" generate --template ui/buf.gen.yaml -o "${fresh}"
 "${tools}/buf" build api -o "${fresh}/api.binpb"
-GOWORK=off CGO_ENABLED=0 GOFLAGS=-trimpath go run ./internal/rpc/openapi/internal/document \
+GOWORK=off CGO_ENABLED=0 GOFLAGS=-trimpath go run ./internal/generate openapi \
 	"${fresh}/api.binpb" api/openapi.base.yaml "${fresh}/api/openapi.yaml"
 mkdir -p "${fresh}/deploy/grafana/dashboards"
 "${tools}/dashboards" "${fresh}/deploy/grafana/dashboards"

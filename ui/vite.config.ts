@@ -34,5 +34,10 @@ export default defineConfig({
       ]),
     ),
   },
-  test: { setupFiles: ['build/browser.js'], include: ['src/**/*.test.ts', 'build/**/*.test.js'] },
+  test: {
+    setupFiles: ['build/browser.js'],
+    include: ['src/**/*.test.ts', 'build/**/*.test.js'],
+    // A busy machine is no failure.
+    testTimeout: 60_000,
+  },
 })

@@ -26,7 +26,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/app/command"
 	"github.com/signalbox-dev/signalbox/internal/cli"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/config"
 	"github.com/signalbox-dev/signalbox/internal/config/address"
 	"github.com/signalbox-dev/signalbox/internal/logger"
@@ -85,7 +85,7 @@ program, signalbox-server, does not have this command.`,
   signalbox dev --watch ./workflows`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return session.UnknownVerb(cmd, args[0])
+				return invocation.UnknownVerb(cmd, args[0])
 			}
 			return nil
 		},
@@ -241,7 +241,7 @@ func (d *dev) config() (*config.Config, error) {
 	if env["SIGNALBOX_CALLS_ALLOW_PRIVATE"] == "" {
 		env["SIGNALBOX_CALLS_ALLOW_PRIVATE"] = "127.0.0.0/8,::1/128"
 	}
-	if address.ListenProblem(d.flags.listen) == "" && !address.IsLoopback(d.flags.listen) {
+	if address.ListenViolation(d.flags.listen) == "" && !address.IsLoopback(d.flags.listen) {
 		return nil, exit.Usagef("--listen: %q can be reached from other machines, and every caller of this command is an administrator; listen on 127.0.0.1 or [::1], or run \"signalbox server\" with auth.mode tokens", d.flags.listen)
 	}
 	cfg, err := config.Load(config.Options{Env: env, Flags: d.set})

@@ -17,7 +17,7 @@ import (
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/api/signalbox/v1/signalboxv1connect"
 	"github.com/signalbox-dev/signalbox/internal/app"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/health"
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/terminal"
@@ -61,7 +61,7 @@ type firstRun struct {
 
 // addressFlag is empty if the command line finds the API by default.
 func addressFlag(address string) string {
-	if address == session.DefaultAddress {
+	if address == invocation.DefaultAddress {
 		return ""
 	}
 	return " --address " + address

@@ -12,7 +12,7 @@ import (
 	"github.com/signalbox-dev/signalbox/devserver/embedded"
 	"github.com/signalbox-dev/signalbox/internal/app/command"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/logger"
 )
 
@@ -45,7 +45,7 @@ func temporalCommand() *cobra.Command {
 		Long: `Run the embedded Temporal alone, on loopback. A "signalbox server" beside it can then be stopped, killed and started
 independently of it.`,
 		Example: `  signalbox dev temporal --port 7233 --data temporal.db`,
-		Args:    session.Args(0, 0, ""),
+		Args:    invocation.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			log, err := logger.New(cmd.ErrOrStderr(), level, logger.FormatText)
 			if err != nil {

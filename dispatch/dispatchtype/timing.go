@@ -53,12 +53,12 @@ func (t Timing) WithDefaults() Timing {
 	return t
 }
 
-// Validate returns all problems of a timing with defaults, joined.
+// Validate returns all violations of a timing with defaults, joined.
 func (t Timing) Validate() error {
-	var problems []error
+	var violations []error
 	positive := func(name string, d time.Duration) {
 		if d <= 0 {
-			problems = append(problems, fmt.Errorf("%s: %s is not positive", name, d))
+			violations = append(violations, fmt.Errorf("%s: %s is not positive", name, d))
 		}
 	}
 	positive("ttl", t.TTL)
@@ -71,7 +71,7 @@ func (t Timing) Validate() error {
 	positive("check every", t.CheckEvery)
 	less := func(small string, a time.Duration, large string, b time.Duration) {
 		if a >= b {
-			problems = append(problems, fmt.Errorf("%s %s is not shorter than %s %s", small, a, large, b))
+			violations = append(violations, fmt.Errorf("%s %s is not shorter than %s %s", small, a, large, b))
 		}
 	}
 	less("renew", t.Renew, "ttl", t.TTL)
@@ -79,7 +79,7 @@ func (t Timing) Validate() error {
 	less("heartbeat", t.Heartbeat, "stale after", t.StaleAfter)
 	less("stale after", t.StaleAfter, "retention", t.Retention)
 	less("ttl", t.TTL, "retention", t.Retention)
-	return errors.Join(problems...)
+	return errors.Join(violations...)
 }
 
 // Owner returns the lifetime of an owner's lease.
@@ -100,7 +100,7 @@ type Supervisor struct {
 	MaxTerminations int
 	// Rate is the limit of requests to Temporal per second; 20.
 	Rate float64
-	// LegacyIDs are patterns of the workflow IDs of dispatchers of older releases: {project} and {task_queue} stand for the names, * for
+	// LegacyIDs are patterns of the workflow IDs of dispatchers of older programs: {project} and {task_queue} stand for the names, * for
 	// any text, and {project} is required. Without patterns, such dispatchers are left alone.
 	LegacyIDs []string
 }
@@ -122,23 +122,23 @@ func (s Supervisor) WithDefaults() Supervisor {
 	return s
 }
 
-// Validate returns all problems of options with defaults, joined. stale is [Timing.StaleAfter].
+// Validate returns all violations of options with defaults, joined. stale is [Timing.StaleAfter].
 func (s Supervisor) Validate(stale time.Duration) error {
-	var problems []error
+	var violations []error
 	for name, d := range map[string]time.Duration{"interval": s.Interval, "confirm": s.Confirm} {
 		if d <= 0 {
-			problems = append(problems, fmt.Errorf("%s: %s is not positive", name, d))
+			violations = append(violations, fmt.Errorf("%s: %s is not positive", name, d))
 		}
 	}
 	if s.MaxTerminations < 1 {
-		problems = append(problems, fmt.Errorf("max terminations: %d is not positive", s.MaxTerminations))
+		violations = append(violations, fmt.Errorf("max terminations: %d is not positive", s.MaxTerminations))
 	}
 	if s.Rate <= 0 {
-		problems = append(problems, fmt.Errorf("rate: %g is not positive", s.Rate))
+		violations = append(violations, fmt.Errorf("rate: %g is not positive", s.Rate))
 	}
 	if sum := stale + s.Confirm + s.Interval; sum > MaxCleanup {
-		problems = append(problems, fmt.Errorf("stale after %s, confirm %s and interval %s add up to %s: what a crash leaves behind must be gone within %s",
+		violations = append(violations, fmt.Errorf("stale after %s, confirm %s and interval %s add up to %s: what a crash leaves behind must be gone within %s",
 			stale, s.Confirm, s.Interval, sum, MaxCleanup))
 	}
-	return errors.Join(problems...)
+	return errors.Join(violations...)
 }

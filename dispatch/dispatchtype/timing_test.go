@@ -19,7 +19,7 @@ func TestDefaultsAreValid(t *testing.T) {
 	require.Equal(t, 20*time.Second, timing.Worker().TTL)
 }
 
-func TestValidateReturnsEveryProblem(t *testing.T) {
+func TestValidateReturnsEveryViolation(t *testing.T) {
 	t.Parallel()
 	timing := dispatchtype.Timing{Renew: 15 * time.Second, Heartbeat: 30 * time.Second, StaleAfter: 30 * time.Second, Retention: 10 * time.Second, Idle: -1}
 	err := timing.WithDefaults().Validate()

@@ -184,8 +184,8 @@ type Match struct {
 	Keys map[string]any
 	// Missed is the attribute that did not match, or the correlation key as "correlate." and its name.
 	Missed string
-	// Problem is the reason why an expression could not be evaluated, empty if all could.
-	Problem string
+	// Failure is the reason why an expression could not be evaluated, empty if all could.
+	Failure string
 	// Fuel is the compute that was used.
 	Fuel int64
 }
@@ -259,23 +259,23 @@ func (w condition) accepts(value any, instant bool, e *evaluation) bool {
 // evaluation records the fuel used on one event, and the first expression that failed.
 type evaluation struct {
 	used    int64
-	problem error
+	failure error
 }
 
 func (e *evaluation) run(p *jq.Program, input any) (any, error) {
 	fuel := jq.NewFuel(Fuel)
 	value, err := p.Run(input, nil, fuel)
 	e.used += fuel.Used()
-	if e.problem == nil {
-		e.problem = err
+	if e.failure == nil {
+		e.failure = err
 	}
 	return value, err
 }
 
 func (e *evaluation) noMatch(name string) Match {
 	m := Match{Missed: name, Fuel: e.used}
-	if e.problem != nil {
-		m.Problem = fmt.Sprintf("cannot be evaluated for %q: %v", name, e.problem)
+	if e.failure != nil {
+		m.Failure = fmt.Sprintf("cannot be evaluated for %q: %v", name, e.failure)
 	}
 	return m
 }

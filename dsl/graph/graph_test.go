@@ -27,8 +27,8 @@ func TestGraphs(t *testing.T) {
 			archive, err := txtar.ParseFile(file)
 			require.NoError(t, err)
 			require.Len(t, archive.Files, 2)
-			doc, problems := dsl.Parse(archive.Files[0].Data)
-			require.False(t, problems.HasErrors(), problems)
+			doc, violations := dsl.Parse(archive.Files[0].Data)
+			require.False(t, violations.HasErrors(), violations)
 			got := text(graph.Of(doc))
 			if os.Getenv("UPDATE") != "" {
 				archive.Files[1].Data = []byte(got)
@@ -90,7 +90,7 @@ func TestGraphsAreComplete(t *testing.T) {
 	t.Parallel()
 	parsed := 0
 	for name, source := range documents(t) {
-		doc, problems := dsl.Parse(source)
+		doc, violations := dsl.Parse(source)
 		if doc == nil {
 			continue // this version does not run it
 		}
@@ -123,7 +123,7 @@ func TestGraphsAreComplete(t *testing.T) {
 			seen[e] = true
 			requireNesting(t, nodes, e, name)
 		}
-		requireReachable(t, g, problems, name)
+		requireReachable(t, g, violations, name)
 	}
 	require.GreaterOrEqual(t, parsed, 10)
 	t.Logf("%d documents", parsed)
@@ -144,7 +144,7 @@ func requireNesting(t *testing.T, nodes map[string]graph.Node, e graph.Edge, nam
 }
 
 // requireReachable compares the nodes that no edges lead to with those that the parser reports as unreachable.
-func requireReachable(t *testing.T, g graph.Graph, problems dsl.Problems, name string) {
+func requireReachable(t *testing.T, g graph.Graph, violations dsl.Violations, name string) {
 	t.Helper()
 	reached := map[string]bool{}
 	for queue := []string{graph.Start}; len(queue) > 0; queue = queue[1:] {
@@ -159,7 +159,7 @@ func requireReachable(t *testing.T, g graph.Graph, problems dsl.Problems, name s
 		}
 	}
 	var unreachable []string
-	for _, p := range problems {
+	for _, p := range violations {
 		if p.Code == dsl.CodeUnreachable {
 			unreachable = append(unreachable, p.Path)
 		}

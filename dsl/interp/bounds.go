@@ -21,26 +21,26 @@ const (
 // TooLarge returns the error of a task with a request or response over the limit. what describes the value
 // with its article.
 func TooLarge(what string, size, limit int, instance string) dsl.Error {
-	problem := newError(dsl.ErrorTypeValidation, 413, instance,
+	runError := newError(dsl.ErrorTypeValidation, 413, instance,
 		fmt.Sprintf("%s has %d bytes as JSON, more than the limit of %d: pass less on, or a reference to it", what, size, limit))
-	problem.Title = "Value too large"
-	return problem
+	runError.Title = "Value too large"
+	return runError
 }
 
 // truncate limits the texts of an error. A truncated text ends with a mark that shows it.
-func truncate(problem dsl.Error) dsl.Error {
-	problem.Detail = truncateText(problem.Detail, maxDetail)
-	for _, label := range []*string{&problem.Type, &problem.Title, &problem.Instance} {
+func truncate(runError dsl.Error) dsl.Error {
+	runError.Detail = truncateText(runError.Detail, maxDetail)
+	for _, label := range []*string{&runError.Type, &runError.Title, &runError.Instance} {
 		*label = truncateText(*label, maxLabel)
 	}
-	return problem
+	return runError
 }
 
 // truncateResult is truncate for the error of a result, if it has one.
 func truncateResult(r Result) Result {
 	if r.Error != nil {
-		problem := truncate(*r.Error)
-		r.Error = &problem
+		runError := truncate(*r.Error)
+		r.Error = &runError
 	}
 	return r
 }

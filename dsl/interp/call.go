@@ -36,9 +36,9 @@ func (m *Machine) startCall(f *frame) {
 
 // startHTTP evaluates the request of a call and emits its effect.
 func (m *Machine) startHTTP(f *frame, b *dsl.HTTPCall) {
-	request, problem := m.httpRequest(f, b)
-	if problem != nil {
-		m.fail(f, problem)
+	request, runError := m.httpRequest(f, b)
+	if runError != nil {
+		m.fail(f, runError)
 		return
 	}
 	f.call = EffectID(m.newID())
@@ -90,15 +90,15 @@ func (m *Machine) RecordAttempts(id EffectID, attempts []Attempt, now time.Time)
 }
 
 // endAttempts completes the attempts of a frame's step with the result of its call.
-func (m *Machine) endAttempts(f *frame, attempts []Attempt, problem *dsl.Error) {
+func (m *Machine) endAttempts(f *frame, attempts []Attempt, runError *dsl.Error) {
 	if len(attempts) > 0 {
-		f.step.setAttempts(attempts, problem)
+		f.step.setAttempts(attempts, runError)
 		return
 	}
-	if f.step.requests && problem != nil {
+	if f.step.requests && runError != nil {
 		f.step.setOutcome(OutcomeFailed)
 	}
-	f.step.endAttempt(m.now, problem)
+	f.step.endAttempt(m.now, runError)
 }
 
 // retryAfter returns the delay that the response to the last attempt asks for.
@@ -122,36 +122,36 @@ func callKey(runID, place string) string {
 func (m *Machine) httpRequest(f *frame, b *dsl.HTTPCall) (*HTTPRequest, *dsl.Error) {
 	vars, at := m.variables(f), f.task.Pointer
 	r := &HTTPRequest{Output: b.Output, Redirect: b.Redirect}
-	var problem *dsl.Error
-	if r.Method, problem = m.text(b.Method, f.input, vars, at); problem != nil {
-		return nil, problem
+	var runError *dsl.Error
+	if r.Method, runError = m.text(b.Method, f.input, vars, at); runError != nil {
+		return nil, runError
 	}
 	r.Method = strings.ToUpper(r.Method)
 	fuel := m.fuel()
 	uri, err := b.URI(f.input, vars, fuel)
 	m.spend(fuel.Used())
-	if problem = expressionError(err, at); problem != nil {
-		return nil, problem
+	if runError = expressionError(err, at); runError != nil {
+		return nil, runError
 	}
-	headers, problem := m.strings(f, b.Headers, vars, "with.headers")
-	if problem != nil {
-		return nil, problem
+	headers, runError := m.strings(f, b.Headers, vars, "with.headers")
+	if runError != nil {
+		return nil, runError
 	}
-	query, problem := m.strings(f, b.Query, vars, "with.query")
-	if problem != nil {
-		return nil, problem
+	query, runError := m.strings(f, b.Query, vars, "with.query")
+	if runError != nil {
+		return nil, runError
 	}
 	if b.Body != nil {
 		r.HasBody = true
-		if r.Body, problem = m.template(b.Body, f.input, vars, at); problem != nil {
-			return nil, problem
+		if r.Body, runError = m.template(b.Body, f.input, vars, at); runError != nil {
+			return nil, runError
 		}
 	}
 	if b.Authentication != nil {
 		r.Authentication = &Authentication{Scheme: b.Authentication.Scheme, Secret: b.Authentication.Secret}
 		if b.Authentication.Properties != nil {
-			if r.Authentication.Properties, problem = m.template(b.Authentication.Properties, f.input, vars, at); problem != nil {
-				return nil, problem
+			if r.Authentication.Properties, runError = m.template(b.Authentication.Properties, f.input, vars, at); runError != nil {
+				return nil, runError
 			}
 		}
 	}
@@ -183,14 +183,14 @@ func (m *Machine) strings(f *frame, t *dsl.Template, vars map[string]any, what s
 	if t == nil {
 		return nil, nil
 	}
-	v, problem := m.template(t, f.input, vars, f.task.Pointer)
-	if problem != nil || v == nil {
-		return nil, problem
+	v, runError := m.template(t, f.input, vars, f.task.Pointer)
+	if runError != nil || v == nil {
+		return nil, runError
 	}
 	object, ok := v.(map[string]any)
 	if !ok {
-		problem := newError(dsl.ErrorTypeExpression, 400, f.task.Pointer, what+" must give an object of strings, got "+jq.TypeName(v))
-		return nil, &problem
+		runError := newError(dsl.ErrorTypeExpression, 400, f.task.Pointer, what+" must give an object of strings, got "+jq.TypeName(v))
+		return nil, &runError
 	}
 	out := make(map[string]any, len(object))
 	for _, name := range slices.Sorted(maps.Keys(object)) {
@@ -199,8 +199,8 @@ func (m *Machine) strings(f *frame, t *dsl.Template, vars map[string]any, what s
 		case string, dsl.Opaque:
 			out[name] = value
 		case []any, map[string]any:
-			problem := newError(dsl.ErrorTypeExpression, 400, f.task.Pointer, what+"."+name+" must be a string, got "+jq.TypeName(value))
-			return nil, &problem
+			runError := newError(dsl.ErrorTypeExpression, 400, f.task.Pointer, what+"."+name+" must be a string, got "+jq.TypeName(value))
+			return nil, &runError
 		default:
 			out[name] = string(payload.Encode(value))
 		}

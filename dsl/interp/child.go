@@ -44,9 +44,9 @@ type child struct {
 func (m *Machine) startChild(f *frame, b *dsl.RunWorkflow) {
 	var input any
 	if b.Input != nil {
-		var problem *dsl.Error
-		if input, problem = m.template(b.Input, f.input, m.variables(f), f.task.Pointer); problem != nil {
-			m.fail(f, problem)
+		var runError *dsl.Error
+		if input, runError = m.template(b.Input, f.input, m.variables(f), f.task.Pointer); runError != nil {
+			m.fail(f, runError)
 			return
 		}
 	}
@@ -100,10 +100,10 @@ func (m *Machine) childDone(f *frame, result Result) {
 	m.forgetChild(f)
 	f.step.resume()
 	if result.Error != nil {
-		problem := *result.Error
-		problem.Instance = f.task.Pointer
-		f.step.endAttempt(m.now, &problem)
-		m.propagate(f, raised{problem: problem})
+		runError := *result.Error
+		runError.Instance = f.task.Pointer
+		f.step.endAttempt(m.now, &runError)
+		m.propagate(f, raised{runError: runError})
 		return
 	}
 	f.step.endAttempt(m.now, nil)

@@ -84,8 +84,8 @@ func TestFailedChildFailsItsTask(t *testing.T) {
 	for _, refused := range []bool{false, true} {
 		w := newDriver(t, document(`do: [{r: {`+runTask("order", "")+`}}]`), `{"n": 7}`)
 		w.child = broken(refused)
-		problem := w.fails()
-		require.Equal(t, dsl.Error{Type: "https://e/x", Status: 503, Title: "X", Detail: "run child-1", Instance: "/do/0/r"}, problem)
+		runError := w.fails()
+		require.Equal(t, dsl.Error{Type: "https://e/x", Status: 503, Title: "X", Detail: "run child-1", Instance: "/do/0/r"}, runError)
 
 		w = newDriver(t, document(`
 do:

@@ -120,15 +120,15 @@ func (s *scenario) execute() (err error) {
 			err = fmt.Errorf("%v", r)
 		}
 	}()
-	doc, problems := dsl.Parse([]byte(s.source))
-	for _, p := range problems {
+	doc, violations := dsl.Parse([]byte(s.source))
+	for _, p := range violations {
 		if p.Code == "unsupported" {
 			s.unsupported = fmt.Sprintf("%s at %s", p.Message, p.Path)
 			return godog.ErrPending
 		}
 	}
-	if problems.HasErrors() {
-		return problems
+	if violations.HasErrors() {
+		return violations
 	}
 	var input any
 	if err := yaml.Unmarshal([]byte(s.input), &input); err != nil {

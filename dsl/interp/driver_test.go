@@ -198,8 +198,8 @@ func (w *driver) dispatch(text string) {
 
 func parse(t tb, source string) *dsl.Document {
 	t.Helper()
-	doc, problems := dsl.Parse([]byte(source))
-	require.False(t, problems.HasErrors(), "%v\n%s", problems, source)
+	doc, violations := dsl.Parse([]byte(source))
+	require.False(t, violations.HasErrors(), "%v\n%s", violations, source)
 	return doc
 }
 
@@ -428,7 +428,7 @@ func (w *driver) completes(want string) {
 	require.JSONEq(w.t, want, string(got))
 }
 
-// fails runs to a failure and returns its problem.
+// fails runs to a failure and returns its error.
 func (w *driver) fails() dsl.Error {
 	w.t.Helper()
 	o := w.run()

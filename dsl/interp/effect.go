@@ -241,11 +241,11 @@ func (m *Machine) fireAlarm(a *alarm) {
 		m.gate.refused = false
 	case alarmTimeout:
 		if f == nil {
-			problem := timeoutError("/timeout", "the run did not end within its timeout")
-			m.end(Outcome{Status: StatusTimedOut, Error: &problem})
+			runError := timeoutError("/timeout", "the run did not end within its timeout")
+			m.end(Outcome{Status: StatusTimedOut, Error: &runError})
 			return
 		}
-		m.propagate(f, raised{problem: timeoutError(f.task.Pointer, "the task did not end within its timeout")})
+		m.propagate(f, raised{runError: timeoutError(f.task.Pointer, "the task did not end within its timeout")})
 	}
 }
 

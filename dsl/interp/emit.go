@@ -12,8 +12,8 @@ func (m *Machine) startEmit(f *frame, b *dsl.Emit) {
 	fuel := m.fuel()
 	event, err := b.Event(f.input, m.variables(f), fuel)
 	m.spend(fuel.Used())
-	if problem := expressionError(err, f.task.Pointer); problem != nil {
-		m.fail(f, problem)
+	if runError := expressionError(err, f.task.Pointer); runError != nil {
+		m.fail(f, runError)
 		return
 	}
 	key := callKey(m.start.RunID, f.key)

@@ -11,7 +11,7 @@ import (
 
 // raised is an error that is being propagated outwards.
 type raised struct {
-	problem dsl.Error
+	runError dsl.Error
 	// unanswered reports that calls were canceled or failed while it is unknown whether their receivers acted.
 	unanswered bool
 	// retryAfter is the least delay before a retry, which the called service asks for.
@@ -23,8 +23,8 @@ func newError(kind string, status int, instance, detail string) dsl.Error {
 }
 
 // errorValue returns an error as expressions access it: without members that are not set.
-func errorValue(problem *dsl.Error) map[string]any {
-	value := problem.Value()
+func errorValue(runError *dsl.Error) map[string]any {
+	value := runError.Value()
 	maps.DeleteFunc(value, func(name string, v any) bool { return v == "" && name != "type" })
 	return value
 }
@@ -54,21 +54,21 @@ func timeoutError(instance, detail string) dsl.Error {
 }
 
 // fail raises an error in a task.
-func (m *Machine) fail(f *frame, problem *dsl.Error) {
-	m.propagate(f, raised{problem: *problem})
+func (m *Machine) fail(f *frame, runError *dsl.Error) {
+	m.propagate(f, raised{runError: *runError})
 }
 
 // propagate raises an error in f and passes it outwards until a try catches it, a competing fork continues without the
 // branch, or the run fails.
 func (m *Machine) propagate(f *frame, failure raised) {
 	m.handling = true
-	failure.problem = truncate(failure.problem)
+	failure.runError = truncate(failure.runError)
 	for f != nil {
 		failure.unanswered = m.cancelPending(f) || failure.unanswered
 		p := f.parent
 		if f.task != nil {
-			problem := failure.problem
-			f.step.err = &problem
+			runError := failure.runError
+			f.step.err = &runError
 			m.recorder.close(f.step, StatusFailed, m.now)
 			m.remove(f)
 			if p.task != nil && m.forkContinues(p, &failure) {
@@ -86,8 +86,8 @@ func (m *Machine) propagate(f *frame, failure raised) {
 		f = p
 	}
 	m.root = nil
-	problem := failure.problem
-	m.end(Outcome{Status: StatusFailed, Error: &problem})
+	runError := failure.runError
+	m.end(Outcome{Status: StatusFailed, Error: &runError})
 }
 
 // forkContinues reports whether a fork continues although one of its branches has failed. If not, failure is the error
@@ -118,9 +118,9 @@ func (m *Machine) tryBody(f *frame) {
 	f.step.beginAttempt(f.try.number, m.now)
 	m.recorder.markDirty(f.step)
 	if retry := b.Catch.Retry; retry != nil && retry.Limit.Attempt.Duration != nil {
-		d, problem := m.duration(retry.Limit.Attempt.Duration, f.input, m.variables(f), f.task.Pointer)
-		if problem != nil {
-			m.fail(f, problem)
+		d, runError := m.duration(retry.Limit.Attempt.Duration, f.input, m.variables(f), f.task.Pointer)
+		if runError != nil {
+			m.fail(f, runError)
 			return
 		}
 		m.setAlarm(f, alarmAttempt, d)
@@ -130,7 +130,7 @@ func (m *Machine) tryBody(f *frame) {
 
 // attemptTimedOut ends the current attempt of a try with a timeout error, which its catch may handle.
 func (m *Machine) attemptTimedOut(f *frame) {
-	failure := raised{problem: timeoutError(f.task.Pointer, fmt.Sprintf("attempt %d did not end within its limit", f.try.number))}
+	failure := raised{runError: timeoutError(f.task.Pointer, fmt.Sprintf("attempt %d did not end within its limit", f.try.number))}
 	failure.unanswered = m.cancelChildren(f)
 	if !m.catch(f, &failure) {
 		m.propagate(f, failure)
@@ -141,22 +141,22 @@ func (m *Machine) attemptTimedOut(f *frame) {
 // of a condition, is passed outwards.
 func (m *Machine) catch(f *frame, failure *raised) bool {
 	c := f.task.Body.(*dsl.Try).Catch
-	problem := failure.problem
-	f.step.endAttempt(m.now, &problem)
+	runError := failure.runError
+	f.step.endAttempt(m.now, &runError)
 	for _, a := range f.alarms {
 		if a.Kind == alarmAttempt {
 			m.dropAlarm(a)
 			break
 		}
 	}
-	if !c.Errors.Matches(&failure.problem) {
+	if !c.Errors.Matches(&failure.runError) {
 		return false
 	}
 	vars := m.variables(f)
-	vars[c.As] = errorValue(&failure.problem)
+	vars[c.As] = errorValue(&failure.runError)
 	wanted, failed := m.permits(f, c.When, c.ExceptWhen, vars)
 	if failed != nil {
-		failure.problem = *failed
+		failure.runError = *failed
 		return false
 	}
 	if !wanted {
@@ -165,7 +165,7 @@ func (m *Machine) catch(f *frame, failure *raised) bool {
 	if c.Retry != nil {
 		again, failed := m.retry(f, c.Retry, vars, failure)
 		if failed != nil {
-			failure.problem = *failed
+			failure.runError = *failed
 			return false
 		}
 		if again {
@@ -179,7 +179,7 @@ func (m *Machine) catch(f *frame, failure *raised) bool {
 		m.finish(f, f.input, catchThen(f.task))
 		return true
 	}
-	m.newList(f, roleCatch, c.Tasks, f.input).binds = []binding{{c.As, errorValue(&failure.problem)}}
+	m.newList(f, roleCatch, c.Tasks, f.input).binds = []binding{{c.As, errorValue(&failure.runError)}}
 	return true
 }
 

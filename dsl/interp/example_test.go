@@ -10,14 +10,14 @@ import (
 
 // The driver of a machine performs its effects and reports their results. The machine itself reads no clock and does no I/O.
 func ExampleMachine() {
-	doc, problems := dsl.Parse([]byte(`
+	doc, violations := dsl.Parse([]byte(`
 document: {dsl: 1.0.3, namespace: shop, name: order, version: 1.0.0}
 do:
   - pause: {wait: {seconds: 30}}
   - stock: {call: http, with: {method: get, endpoint: 'https://shop.example/stock/{id}'}}
 `))
-	if problems.HasErrors() {
-		fmt.Println(problems)
+	if violations.HasErrors() {
+		fmt.Println(violations)
 		return
 	}
 	now := time.Date(2026, time.January, 31, 8, 0, 0, 0, time.UTC)

@@ -152,11 +152,11 @@ func (m *Machine) conform(s *dsl.Schema, v any, at, what string) *dsl.Error {
 	if err == nil {
 		return nil
 	}
-	problem := newError(dsl.ErrorTypeValidation, 400, at, what+" does not match its schema: "+err.Error())
+	runError := newError(dsl.ErrorTypeValidation, 400, at, what+" does not match its schema: "+err.Error())
 	if _, costly := errors.AsType[*dsl.CheckCostError](err); costly {
-		problem = newError(dsl.ErrorTypeExpression, 400, at, what+" cannot be checked: "+err.Error())
+		runError = newError(dsl.ErrorTypeExpression, 400, at, what+" cannot be checked: "+err.Error())
 	}
-	return &problem
+	return &runError
 }
 
 // bytesPerFuel is the number of bytes of JSON that one unit of fuel copies: a value is copied for its check.
@@ -169,6 +169,6 @@ func expressionError(err error, at string) *dsl.Error {
 	if err == nil {
 		return nil
 	}
-	problem := newError(dsl.ErrorTypeExpression, 400, at, err.Error())
-	return &problem
+	runError := newError(dsl.ErrorTypeExpression, 400, at, err.Error())
+	return &runError
 }

@@ -115,10 +115,10 @@ func (m *Machine) exhausted(task *dsl.Task) bool {
 	if limit <= 0 || m.recorder.total < limit {
 		return false
 	}
-	problem := newError(dsl.ErrorTypeRuntime, 500, task.Pointer, fmt.Sprintf(
+	runError := newError(dsl.ErrorTypeRuntime, 500, task.Pointer, fmt.Sprintf(
 		"the run has entered %d steps, which is its limit (runs.max_steps, or the lower max_steps of its project)", limit))
-	problem.Title = "Too many steps"
-	m.end(Outcome{Status: StatusFailed, Error: &problem})
+	runError.Title = "Too many steps"
+	m.end(Outcome{Status: StatusFailed, Error: &runError})
 	return true
 }
 

@@ -90,18 +90,18 @@ func (t *takenEvents) report(total int64) {
 func (m *Machine) startListen(f *frame, b *dsl.Listen) {
 	e := &listener{key: EntryKey(m.start.RunID, f.path), keys: map[string]any{}}
 	var main, until filterset.State
-	var problem *dsl.Error
-	if main.Expect, problem = m.expectations(f, b.To.Filters); problem == nil && b.To.UntilEvents != nil {
-		until.Expect, problem = m.expectations(f, b.To.UntilEvents.Filters)
+	var runError *dsl.Error
+	if main.Expect, runError = m.expectations(f, b.To.Filters); runError == nil && b.To.UntilEvents != nil {
+		until.Expect, runError = m.expectations(f, b.To.UntilEvents.Filters)
 	}
-	if problem != nil {
-		m.fail(f, problem)
+	if runError != nil {
+		m.fail(f, runError)
 		return
 	}
 	e.setFilters(b.To, main, until)
 	spec, err := filterset.Spec(e.main, e.until)
-	if problem = expressionError(err, f.task.Pointer); problem != nil {
-		m.fail(f, problem)
+	if runError = expressionError(err, f.task.Pointer); runError != nil {
+		m.fail(f, runError)
 		return
 	}
 	f.listener, f.call = e, EffectID(m.newID())
@@ -129,9 +129,9 @@ func (m *Machine) expectations(f *frame, filters []*dsl.EventFilter) ([]map[stri
 			if key.Expect == nil {
 				continue
 			}
-			value, problem := m.template(key.Expect, f.input, m.variables(f), f.task.Pointer)
-			if problem != nil {
-				return nil, problem
+			value, runError := m.template(key.Expect, f.input, m.variables(f), f.task.Pointer)
+			if runError != nil {
+				return nil, runError
 			}
 			if out[i] == nil {
 				out[i] = map[string]any{}
@@ -288,13 +288,13 @@ func (m *Machine) itemDone(f *frame, output any, binds []binding) {
 	for _, bound := range binds {
 		vars[bound.name] = bound.value
 	}
-	var problem *dsl.Error
+	var runError *dsl.Error
 	if out := each.Output; out != nil {
-		if output, problem = m.template(out.As, output, vars, at); problem == nil {
-			problem = m.conform(out.Schema, output, at, "an item's output")
+		if output, runError = m.template(out.As, output, vars, at); runError == nil {
+			runError = m.conform(out.Schema, output, at, "an item's output")
 		}
-		if problem != nil {
-			m.fail(f, problem)
+		if runError != nil {
+			m.fail(f, runError)
 			return
 		}
 	}
@@ -302,13 +302,13 @@ func (m *Machine) itemDone(f *frame, output any, binds []binding) {
 		vars["output"] = output
 		next := m.context
 		if export.As != nil {
-			if next, problem = m.template(export.As, output, vars, at); problem != nil {
-				m.fail(f, problem)
+			if next, runError = m.template(export.As, output, vars, at); runError != nil {
+				m.fail(f, runError)
 				return
 			}
 		}
-		if problem = m.conform(export.Schema, next, at, "the exported context"); problem != nil {
-			m.fail(f, problem)
+		if runError = m.conform(export.Schema, next, at, "the exported context"); runError != nil {
+			m.fail(f, runError)
 			return
 		}
 		m.context = next
@@ -325,9 +325,9 @@ func (m *Machine) consumed(f *frame, output any) {
 	}
 	done := e.main.Complete() && to.UntilEvents == nil
 	if to.Until != nil {
-		var problem *dsl.Error
-		if done, problem = m.holds(to.Until, e.output(), m.variables(f), f.task.Pointer); problem != nil {
-			m.fail(f, problem)
+		var runError *dsl.Error
+		if done, runError = m.holds(to.Until, e.output(), m.variables(f), f.task.Pointer); runError != nil {
+			m.fail(f, runError)
 			return
 		}
 	}

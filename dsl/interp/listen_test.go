@@ -544,9 +544,9 @@ func TestEmitErrors(t *testing.T) {
 		`{type: t, source: 'https://e.com/{deep}'}`: "an object",
 	} {
 		w := newDriver(t, document(`do: [{e: {emit: {event: {with: `+with+`}}}}]`), `{"n": 5, "deep": {}}`)
-		problem := w.fails()
-		require.Equal(t, dsl.ErrorTypeExpression, problem.Type)
-		require.Contains(t, problem.Detail, detail, with)
+		runError := w.fails()
+		require.Equal(t, dsl.ErrorTypeExpression, runError.Type)
+		require.Contains(t, runError.Detail, detail, with)
 		require.Empty(t, w.emitted)
 	}
 }

@@ -181,13 +181,13 @@ func (m *Machine) Complete(id EffectID, result Result, now time.Time) {
 	f.call = 0
 	result = truncateResult(result)
 	if result.Error != nil {
-		problem := *result.Error
-		problem.Instance = f.task.Pointer
-		m.endAttempts(f, result.Attempts, &problem)
+		runError := *result.Error
+		runError.Instance = f.task.Pointer
+		m.endAttempts(f, result.Attempts, &runError)
 		if f.child != nil {
 			m.forgetChild(f)
 		}
-		m.propagate(f, raised{problem: problem, unanswered: result.Unanswered, retryAfter: retryAfter(result.Attempts)})
+		m.propagate(f, raised{runError: runError, unanswered: result.Unanswered, retryAfter: retryAfter(result.Attempts)})
 		return
 	}
 	if f.child != nil {
@@ -214,9 +214,9 @@ func (m *Machine) Cancel(reason string, now time.Time) {
 }
 
 // Abort ends the run as failed for a reason outside the document. It has no effect on a run that has ended.
-func (m *Machine) Abort(problem dsl.Error, now time.Time) {
+func (m *Machine) Abort(runError dsl.Error, now time.Time) {
 	m.tick(now)
-	m.end(Outcome{Status: StatusFailed, Error: &problem})
+	m.end(Outcome{Status: StatusFailed, Error: &runError})
 }
 
 func (m *Machine) tick(now time.Time) {
@@ -236,21 +236,21 @@ func (m *Machine) spend(n int64) {
 func (m *Machine) begin() {
 	value := m.start.Input
 	if in := m.doc.Input; in != nil {
-		if problem := m.conform(in.Schema, value, "/input", "the workflow's input"); problem != nil {
-			m.end(Outcome{Status: StatusFailed, Error: problem})
+		if runError := m.conform(in.Schema, value, "/input", "the workflow's input"); runError != nil {
+			m.end(Outcome{Status: StatusFailed, Error: runError})
 			return
 		}
-		var problem *dsl.Error
-		if value, problem = m.template(in.From, value, m.variables(nil), "/input"); problem != nil {
-			m.end(Outcome{Status: StatusFailed, Error: problem})
+		var runError *dsl.Error
+		if value, runError = m.template(in.From, value, m.variables(nil), "/input"); runError != nil {
+			m.end(Outcome{Status: StatusFailed, Error: runError})
 			return
 		}
 	}
 	m.context = value
 	if t := m.doc.Timeout; t != nil {
-		after, problem := m.duration(t.After, value, m.variables(nil), "/timeout")
-		if problem != nil {
-			m.end(Outcome{Status: StatusFailed, Error: problem})
+		after, runError := m.duration(t.After, value, m.variables(nil), "/timeout")
+		if runError != nil {
+			m.end(Outcome{Status: StatusFailed, Error: runError})
 			return
 		}
 		m.setAlarm(nil, alarmTimeout, after)
@@ -261,19 +261,19 @@ func (m *Machine) begin() {
 // conclude runs steps 10 and 11 of the data flow: the workflow's output.
 func (m *Machine) conclude(value any) {
 	if out := m.doc.Output; out != nil {
-		var problem *dsl.Error
-		if value, problem = m.template(out.As, value, m.variables(nil), "/output"); problem == nil {
-			problem = m.conform(out.Schema, value, "/output", "the workflow's output")
+		var runError *dsl.Error
+		if value, runError = m.template(out.As, value, m.variables(nil), "/output"); runError == nil {
+			runError = m.conform(out.Schema, value, "/output", "the workflow's output")
 		}
-		if problem != nil {
-			m.end(Outcome{Status: StatusFailed, Error: problem})
+		if runError != nil {
+			m.end(Outcome{Status: StatusFailed, Error: runError})
 			return
 		}
 	}
 	encoded := payload.Encode(value)
 	if len(encoded) > MaxValueBytes {
-		problem := TooLarge("the output of the run", len(encoded), MaxValueBytes, "/output")
-		m.end(Outcome{Status: StatusFailed, Error: &problem})
+		runError := TooLarge("the output of the run", len(encoded), MaxValueBytes, "/output")
+		m.end(Outcome{Status: StatusFailed, Error: &runError})
 		return
 	}
 	m.end(Outcome{Status: StatusCompleted, Output: value, JSON: encoded})
@@ -285,8 +285,8 @@ func (m *Machine) end(o Outcome) {
 		return
 	}
 	if o.Error != nil {
-		problem := truncate(*o.Error)
-		o.Error = &problem
+		runError := truncate(*o.Error)
+		o.Error = &runError
 	}
 	m.outcome = &o
 	if m.root != nil {

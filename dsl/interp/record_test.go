@@ -163,12 +163,12 @@ func TestFailureShowsInEveryTaskAround(t *testing.T) {
 	t.Parallel()
 	w := newDriver(t, document(`
 do: [{o: {do: [{f: {fork: {branches: [{r: {raise: {error: {type: 'https://e/x', status: 500}}}}, {w: {wait: {seconds: 1}}}]}}}]}}]`), `{}`)
-	problem := w.fails()
+	runError := w.fails()
 	require.Equal(t, []string{
 		"/do/0/o failed", "/do/0/o/do/0/f failed", "/do/0/o/do/0/f/fork/branches/0/r failed", "/do/0/o/do/0/f/fork/branches/1/w canceled",
 	}, w.trace())
-	require.Equal(t, &problem, w.steps[1].Error)
-	require.Equal(t, &problem, w.runs[len(w.runs)-1].Error)
+	require.Equal(t, &runError, w.steps[1].Error)
+	require.Equal(t, &runError, w.runs[len(w.runs)-1].Error)
 }
 
 func TestEndShowsInEveryTaskAround(t *testing.T) {

@@ -117,9 +117,9 @@ func (s *step) setOutcome(outcome string) {
 	}
 }
 
-// setAttempts replaces the attempts of a call by the requests that were sent. problem is the result of the last one.
+// setAttempts replaces the attempts of a call by the requests that were sent. runError is the result of the last one.
 // The clocks of processes differ, so no attempt begins before its step or ends before it began.
-func (s *step) setAttempts(attempts []Attempt, problem *dsl.Error) {
+func (s *step) setAttempts(attempts []Attempt, runError *dsl.Error) {
 	s.attempts = nil
 	for i, a := range attempts {
 		started := laterOf(normalizeTime(a.StartedAt), s.startedAt)
@@ -129,12 +129,12 @@ func (s *step) setAttempts(attempts []Attempt, problem *dsl.Error) {
 		r.EndedAt, r.HTTPStatus, r.RetryAfter = &ended, a.Status, a.RetryAfter
 		last := i == len(attempts)-1
 		if last {
-			r.Error = problem
+			r.Error = runError
 		}
 		switch {
 		case a.Status != 0:
 			r.Outcome = OutcomeAnswered
-		case !a.Unknown && last && problem != nil:
+		case !a.Unknown && last && runError != nil:
 			r.Outcome = OutcomeFailed
 		default:
 			r.Outcome = OutcomeUnknown

@@ -211,7 +211,7 @@ func saveFrames(out []frameState, f *frame, p *valuePool) []frameState {
 			s.Fork.Outputs = append(s.Fork.Outputs, p.put(v))
 		}
 		if r.first != nil {
-			s.Fork.First, s.Fork.Unanswered, s.Fork.RetryAfter = &r.first.problem, r.first.unanswered, r.first.retryAfter
+			s.Fork.First, s.Fork.Unanswered, s.Fork.RetryAfter = &r.first.runError, r.first.unanswered, r.first.retryAfter
 		}
 	}
 	if e := f.listener; e != nil {
@@ -363,7 +363,7 @@ func (r *restorer) frame(doc *dsl.Document, s frameState) error {
 			f.fork.outputs = append(f.fork.outputs, r.value(v))
 		}
 		if k.First != nil {
-			f.fork.first = &raised{problem: *k.First, unanswered: k.Unanswered, retryAfter: k.RetryAfter}
+			f.fork.first = &raised{runError: *k.First, unanswered: k.Unanswered, retryAfter: k.RetryAfter}
 		}
 	}
 	if s.Listener != nil {

@@ -14,9 +14,9 @@ func (m *Machine) enter(f *frame) {
 	f.phase = phaseBlocked
 	f.input = f.value // the value of $input until the input is transformed
 	if t.If != nil {
-		holds, problem := m.holds(t.If, f.value, m.variables(f), at)
-		if problem != nil {
-			m.fail(f, problem)
+		holds, runError := m.holds(t.If, f.value, m.variables(f), at)
+		if runError != nil {
+			m.fail(f, runError)
 			return
 		}
 		if !holds {
@@ -27,22 +27,22 @@ func (m *Machine) enter(f *frame) {
 		}
 	}
 	if t.Timeout != nil {
-		after, problem := m.duration(t.Timeout.After, f.value, m.variables(f), at)
-		if problem != nil {
-			m.fail(f, problem)
+		after, runError := m.duration(t.Timeout.After, f.value, m.variables(f), at)
+		if runError != nil {
+			m.fail(f, runError)
 			return
 		}
 		m.setAlarm(f, alarmTimeout, after)
 		m.noteDeadline(f)
 	}
 	if t.Input != nil {
-		if problem := m.conform(t.Input.Schema, f.value, at, "the task's input"); problem != nil {
-			m.fail(f, problem)
+		if runError := m.conform(t.Input.Schema, f.value, at, "the task's input"); runError != nil {
+			m.fail(f, runError)
 			return
 		}
-		input, problem := m.template(t.Input.From, f.value, m.variables(f), at)
-		if problem != nil {
-			m.fail(f, problem)
+		input, runError := m.template(t.Input.From, f.value, m.variables(f), at)
+		if runError != nil {
+			m.fail(f, runError)
 			return
 		}
 		f.input, f.step.input = input, input
@@ -56,9 +56,9 @@ func (m *Machine) body(f *frame) {
 	case *dsl.Do:
 		m.newList(f, roleDo, b.Tasks, f.input)
 	case *dsl.Set:
-		value, problem := m.template(b.Value, f.input, m.variables(f), f.task.Pointer)
-		if problem != nil {
-			m.fail(f, problem)
+		value, runError := m.template(b.Value, f.input, m.variables(f), f.task.Pointer)
+		if runError != nil {
+			m.fail(f, runError)
 			return
 		}
 		m.finish(f, value, f.task.Then)
@@ -79,23 +79,23 @@ func (m *Machine) body(f *frame) {
 		f.phase = phaseCall
 		m.startCall(f)
 	default:
-		problem := newError(dsl.ErrorTypeRuntime, 500, f.task.Pointer, fmt.Sprintf("this version does not run tasks of the kind %q", f.task.Body.Kind()))
-		m.fail(f, &problem)
+		runError := newError(dsl.ErrorTypeRuntime, 500, f.task.Pointer, fmt.Sprintf("this version does not run tasks of the kind %q", f.task.Body.Kind()))
+		m.fail(f, &runError)
 	}
 }
 
 // finish ends a task with its raw output: steps 5 to 8 of the data flow, then the flow directive.
 func (m *Machine) finish(f *frame, raw any, then dsl.Flow) {
 	t, output := f.task, raw
-	var problem *dsl.Error
+	var runError *dsl.Error
 	if t.Output != nil {
 		vars := m.variables(f)
 		f.setOutput(vars, raw)
-		if output, problem = m.template(t.Output.As, raw, vars, t.Pointer); problem == nil {
-			problem = m.conform(t.Output.Schema, output, t.Pointer, "the task's output")
+		if output, runError = m.template(t.Output.As, raw, vars, t.Pointer); runError == nil {
+			runError = m.conform(t.Output.Schema, output, t.Pointer, "the task's output")
 		}
-		if problem != nil {
-			m.fail(f, problem)
+		if runError != nil {
+			m.fail(f, runError)
 			return
 		}
 	}
@@ -105,13 +105,13 @@ func (m *Machine) finish(f *frame, raw any, then dsl.Flow) {
 		vars["output"] = output
 		next := m.context
 		if t.Export.As != nil {
-			if next, problem = m.template(t.Export.As, output, vars, t.Pointer); problem != nil {
-				m.fail(f, problem)
+			if next, runError = m.template(t.Export.As, output, vars, t.Pointer); runError != nil {
+				m.fail(f, runError)
 				return
 			}
 		}
-		if problem = m.conform(t.Export.Schema, next, t.Pointer, "the exported context"); problem != nil {
-			m.fail(f, problem)
+		if runError = m.conform(t.Export.Schema, next, t.Pointer, "the exported context"); runError != nil {
+			m.fail(f, runError)
 			return
 		}
 		m.context = next
@@ -134,9 +134,9 @@ func (m *Machine) runSwitch(f *frame, b *dsl.Switch) {
 		if c.When == nil {
 			continue
 		}
-		holds, problem := m.holds(c.When, f.input, m.variables(f), f.task.Pointer)
-		if problem != nil {
-			m.fail(f, problem)
+		holds, runError := m.holds(c.When, f.input, m.variables(f), f.task.Pointer)
+		if runError != nil {
+			m.fail(f, runError)
 			return
 		}
 		if holds {
@@ -148,9 +148,9 @@ func (m *Machine) runSwitch(f *frame, b *dsl.Switch) {
 }
 
 func (m *Machine) beginWait(f *frame, b *dsl.Wait) {
-	d, problem := m.duration(b.Duration, f.input, m.variables(f), f.task.Pointer)
-	if problem != nil {
-		m.fail(f, problem)
+	d, runError := m.duration(b.Duration, f.input, m.variables(f), f.task.Pointer)
+	if runError != nil {
+		m.fail(f, runError)
 		return
 	}
 	if d <= 0 {
@@ -163,15 +163,15 @@ func (m *Machine) beginWait(f *frame, b *dsl.Wait) {
 }
 
 func (m *Machine) beginLoop(f *frame, b *dsl.For) {
-	v, problem := m.evaluate(b.In, f.input, m.variables(f), f.task.Pointer)
-	if problem != nil {
-		m.fail(f, problem)
+	v, runError := m.evaluate(b.In, f.input, m.variables(f), f.task.Pointer)
+	if runError != nil {
+		m.fail(f, runError)
 		return
 	}
 	items, ok := v.([]any)
 	if !ok {
-		problem := newError(dsl.ErrorTypeExpression, 400, f.task.Pointer, fmt.Sprintf("for.in must give an array, got %s", jq.TypeName(v)))
-		m.fail(f, &problem)
+		runError := newError(dsl.ErrorTypeExpression, 400, f.task.Pointer, fmt.Sprintf("for.in must give an array, got %s", jq.TypeName(v)))
+		m.fail(f, &runError)
 		return
 	}
 	f.loop = &loop{items: items, value: f.input}
@@ -192,9 +192,9 @@ func (m *Machine) iterate(f *frame) {
 		for _, bound := range binds {
 			vars[bound.name] = bound.value
 		}
-		holds, problem := m.holds(b.While, l.value, vars, f.task.Pointer)
-		if problem != nil {
-			m.fail(f, problem)
+		holds, runError := m.holds(b.While, l.value, vars, f.task.Pointer)
+		if runError != nil {
+			m.fail(f, runError)
 			return
 		}
 		if !holds {
@@ -242,11 +242,11 @@ func (m *Machine) branchDone(f, branch *frame, output any) {
 
 func (m *Machine) raise(f *frame, b *dsl.Raise) {
 	e := b.Error
-	problem := dsl.Error{Status: e.Status, Instance: f.task.Pointer}
+	runError := dsl.Error{Status: e.Status, Instance: f.task.Pointer}
 	for _, part := range []struct {
 		to       *string
 		template *dsl.Template
-	}{{&problem.Type, e.Type}, {&problem.Title, e.Title}, {&problem.Detail, e.Detail}} {
+	}{{&runError.Type, e.Type}, {&runError.Title, e.Title}, {&runError.Detail, e.Detail}} {
 		if part.template == nil {
 			continue
 		}
@@ -257,5 +257,5 @@ func (m *Machine) raise(f *frame, b *dsl.Raise) {
 		}
 		*part.to = text
 	}
-	m.fail(f, &problem)
+	m.fail(f, &runError)
 }

@@ -27,9 +27,9 @@ func cases(n int) string {
 func TestExpressionsOfOneTurnShareABudget(t *testing.T) {
 	t.Parallel()
 	w := newDriver(t, document(`do: [`+manyConditions()+`]`), `{}`)
-	problem := w.fails()
-	require.Equal(t, dsl.ErrorTypeExpression, problem.Type)
-	require.Contains(t, problem.Detail, "compute budget")
+	runError := w.fails()
+	require.Equal(t, dsl.ErrorTypeExpression, runError.Type)
+	require.Contains(t, runError.Detail, "compute budget")
 	require.Less(t, w.m.Spent(), 2*w.limits.ExpressionFuel)
 
 	w = newDriver(t, document(`do: [{t: {try: [`+manyConditions()+`], catch: {when: $error.status == 400, do: [{h: {set: {caught: true}}}]}}}]`), `{}`)
@@ -43,9 +43,9 @@ input: {schema: {document: {type: object, properties: {s: {allOf: [` + strings.R
 do: [{a: {set: {x: 1}}}]`
 	w := newDriver(t, document(rest), `{}`)
 	w.m = interp.New(w.doc, interp.Start{RunID: "r", Input: map[string]any{"s": strings.Repeat("a", 2_000_000)}, At: epoch}, w.limits)
-	problem := w.fails()
-	require.Equal(t, dsl.ErrorTypeExpression, problem.Type)
-	require.Contains(t, problem.Detail, "units of compute")
+	runError := w.fails()
+	require.Equal(t, dsl.ErrorTypeExpression, runError.Type)
+	require.Contains(t, runError.Detail, "units of compute")
 }
 
 // TestRecursiveSchemaIsBounded has a check that would never end.
@@ -53,9 +53,9 @@ func TestRecursiveSchemaIsBounded(t *testing.T) {
 	t.Parallel()
 	const schema = `{$ref: '#/$defs/n', $defs: {n: {anyOf: [{type: array, items: {$ref: '#/$defs/n'}}, {type: array, items: {$ref: '#/$defs/n'}}, {type: string}]}}}`
 	task := `{a: {set: '${ reduce range(60) as $i (1; [.]) }', output: {schema: {document: ` + schema + `}}}}`
-	problem := newDriver(t, document(`do: [`+task+`]`), `{}`).fails()
-	require.Equal(t, dsl.ErrorTypeExpression, problem.Type)
-	require.Contains(t, problem.Detail, "the task's output cannot be checked: a check against the schema may take more than")
+	runError := newDriver(t, document(`do: [`+task+`]`), `{}`).fails()
+	require.Equal(t, dsl.ErrorTypeExpression, runError.Type)
+	require.Contains(t, runError.Detail, "the task's output cannot be checked: a check against the schema may take more than")
 
 	w := newDriver(t, document(`do: [{t: {try: [`+task+`], catch: {do: [{h: {set: {caught: true}}}]}}}]`), `{}`)
 	w.completes(`{"caught": true}`)

@@ -31,11 +31,11 @@ type Program struct {
 }
 
 // SyntaxError is the error of an expression that does not compile. Offset is the byte in the source at which the
-// problem was detected, or -1 if it has no single position.
+// error was detected, or -1 if it has no single position.
 type SyntaxError struct {
 	Message    string
 	Suggestion string
-	Variable   string // the unknown variable, without "$", if that is the problem
+	Variable   string // the unknown variable, without "$", if that is the error
 	Offset     int
 	Limit      bool // the expression is over a limit of its size
 }

@@ -215,9 +215,7 @@ func (a *App) wireAPI() (err error) {
 	if a.problems != nil {
 		a.add("problems", a.problems.recorder)
 	}
-	if a.cfg.Migration.From != "" {
-		a.add("migration", newMigration(a.process, a.storage))
-	}
+	a.add("migration", a.storage.migration)
 	if a.workers != nil {
 		a.add("workers", a.workers.Workers)
 		a.add("heartbeat", a.workers.heartbeat)

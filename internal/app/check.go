@@ -21,7 +21,7 @@ const checkTimeout = 10 * time.Second
 
 // CheckServices connects to the database and to the store of payloads, and reports why a server with the configuration does not start, or
 // cannot store values. note receives what could not be checked, and what makes a server slow on this machine.
-func CheckServices(ctx context.Context, cfg *config.Config, note func(format string, args ...any)) config.Problems {
+func CheckServices(ctx context.Context, cfg *config.Config, note func(format string, args ...any)) config.Violations {
 	checkProcessors(os.DirFS("/"), note)
 	refused, err := checkKeys(ctx, cfg)
 	if err != nil {
@@ -38,8 +38,8 @@ func checkProcessors(root fs.FS, note func(format string, args ...any)) {
 	}
 }
 
-// checkKeys compares the keys of the configuration with those that sealed values. A database without records of keys has no problems.
-func checkKeys(ctx context.Context, cfg *config.Config) (config.Problems, error) {
+// checkKeys compares the keys of the configuration with those that sealed values. A database without records of keys has no violations.
+func checkKeys(ctx context.Context, cfg *config.Config) (config.Violations, error) {
 	ring, err := sealconfig.Ring(cfg.Encryption)
 	if err != nil {
 		return nil, nil //nolint:nilerr // the configuration reports it
@@ -66,11 +66,11 @@ func checkKeys(ctx context.Context, cfg *config.Config) (config.Problems, error)
 	}
 	err = sealingkey.Check(ctx, opened, ring)
 	if refused, is := errors.AsType[*sealingkey.RefusedError](err); is {
-		var problems config.Problems
-		for _, p := range refused.Problems {
-			problems = append(problems, config.Problem{Path: "encryption.keys", Message: p})
+		var violations config.Violations
+		for _, p := range refused.Violations {
+			violations = append(violations, config.Violation{Path: "encryption.keys", Message: p})
 		}
-		return problems, nil
+		return violations, nil
 	}
 	return nil, err
 }

@@ -38,7 +38,7 @@ func TestCheckOfTheProcessorLimit(t *testing.T) {
 func TestCheckOfSealingKeys(t *testing.T) {
 	t.Parallel()
 	dsn, right := filepath.Join(t.TempDir(), "signalbox.db"), keyFile(t)
-	checks := func(key, dsn string) (config.Problems, []string) {
+	checks := func(key, dsn string) (config.Violations, []string) {
 		t.Helper()
 		var notes []string
 		cfg := load(t, map[string]string{"SIGNALBOX_ENCRYPTION_KEYS": "k1=" + key, "SIGNALBOX_STORE_DSN": dsn})

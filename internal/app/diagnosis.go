@@ -31,7 +31,7 @@ func (e diagnoseEngine) Behind(ctx context.Context, project, runID string) (bool
 	if err == nil && r.Behind == nil && e.budget.RefusedSince(began) {
 		return false, diagnose.ErrLimited
 	}
-	return r.Behind != nil && r.Behind.Problem == "", err
+	return r.Behind != nil && r.Behind.Failure == "", err
 }
 
 // redactor replaces sensitive values in texts about runs by marks, so that values that Temporal holds sealed are not written in clear.

@@ -19,7 +19,7 @@ func TestPartsStartInOrder(t *testing.T) {
 	t.Parallel()
 	foundation := []string{"telemetry", "memory monitor", "processor monitor", "store", "payloads", "sealing keys", "maintenance mode", "row writer", "connection", "outages", "run service", "child watcher", "leases", "events", "inbox"}
 	services := []string{
-		"tokens", "API server", "server heartbeat", "placement monitor", "queue", "admission", "quotas", "batch runner", "batch observer", "secrets of webhooks", "webhooks", "connection events", "failure events", "retention", "schedules", "diagnosis", "task failures", "problems",
+		"tokens", "API server", "server heartbeat", "placement monitor", "queue", "admission", "quotas", "batch runner", "batch observer", "secrets of webhooks", "webhooks", "connection events", "failure events", "retention", "schedules", "diagnosis", "task failures", "problems", "migration",
 	}
 	execution := []string{"workers", "heartbeat", "repairer", "reconciler", "dispatchers"}
 	for roles, want := range map[string][][]string{
@@ -29,9 +29,7 @@ func TestPartsStartInOrder(t *testing.T) {
 		a := wired(t, "SIGNALBOX_ROLES", roles)
 		require.Equal(t, slices.Concat(want...), stepNames(a), roles)
 	}
-	a := wired(t, "SIGNALBOX_ROLES", "api", "SIGNALBOX_MIGRATION_FROM", filepath.Join(t.TempDir(), "older.db"))
-	require.Equal(t, slices.Concat(foundation, services, []string{"migration"}), stepNames(a))
-	a = wired(t, "SIGNALBOX_ROLES", "api", "SIGNALBOX_TELEMETRY_PROFILE_LISTEN", "127.0.0.1:0")
+	a := wired(t, "SIGNALBOX_ROLES", "api", "SIGNALBOX_TELEMETRY_PROFILE_LISTEN", "127.0.0.1:0")
 	require.Equal(t, slices.Concat(foundation[:3], []string{"profiles"}, foundation[3:], services), stepNames(a))
 }
 

@@ -49,14 +49,14 @@ func (l *largeValues) Stop(context.Context) error {
 
 // CheckPayloads connects to the store of payloads, if that is not Signalbox's own database, and reports why values cannot be stored there.
 // A server starts nevertheless.
-func CheckPayloads(ctx context.Context, cfg *config.Config) config.Problems {
+func CheckPayloads(ctx context.Context, cfg *config.Config) config.Violations {
 	if cfg.Payloads.Store == config.PayloadsDatabase {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	if err := checkPayloads(ctx, cfg); err != nil {
-		return config.Problems{{Path: "payloads.store", Source: cfg.Payloads.Store, Message: err.Error(), Heals: true}}
+		return config.Violations{{Path: "payloads.store", Source: cfg.Payloads.Store, Message: err.Error(), Heals: true}}
 	}
 	return nil
 }

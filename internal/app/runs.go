@@ -8,7 +8,6 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/engine"
 	"github.com/signalbox-dev/signalbox/internal/engine/projection"
 	"github.com/signalbox-dev/signalbox/internal/maintenance"
-	"github.com/signalbox-dev/signalbox/internal/migrate/legacy"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/child"
 	"github.com/signalbox-dev/signalbox/internal/run/control"
@@ -54,7 +53,7 @@ func newRuns(p *process, s *storage, r *records, c *connection, d *definitions, 
 		children:     child.New(service, s, child.Options{MaxDepth: cfg.MaxDepth}),
 		childWatcher: child.NewWatcher(s.Awaited(), s, service, c.engine, s.Exclusive),
 		reconciler: reconcile.New(rows, c.engine, service.Service, reconcile.Options{
-			StartTimeout: cfg.StartTimeout, Now: time.Now, Metrics: p.telemetry.Runs, Changes: r.changes, Imports: legacy.Rows{Store: s.Store}, Requested: repairer.Wake,
+			StartTimeout: cfg.StartTimeout, Now: time.Now, Metrics: p.telemetry.Runs, Changes: r.changes, Imports: s.migration.Rows(), Requested: repairer.Wake,
 			Hold: m.Begin,
 		}),
 	}

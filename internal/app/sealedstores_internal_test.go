@@ -242,14 +242,14 @@ var plantings = map[string]func(s *scene, id string) error{
 		if err := s.insert(id); err != nil {
 			return err
 		}
-		p := planting(run.Problem{})
+		p := planting(run.Error{})
 		return written(s.rows.FinishMissing(s.ctx, id, run.Failed, &p, start, s.refused(id)))
 	},
 	"FinishQueued": func(s *scene, id string) error {
 		if err := s.enqueue(id); err != nil {
 			return err
 		}
-		p := planting(run.Problem{})
+		p := planting(run.Error{})
 		return written(s.rows.FinishQueued(s.ctx, run.Run{ID: id, Status: run.Failed, Error: &p, EndedAt: start}, s.refused(id)))
 	},
 	"PostponeRepair": func(s *scene, id string) error {
@@ -403,7 +403,7 @@ func (s *scene) problems(id string) ([]problem.Record, error) {
 	if err := errors.Join(s.insert(failed), s.insert(stuck)); err != nil {
 		return nil, err
 	}
-	p := planting(run.Problem{})
+	p := planting(run.Error{})
 	if err := written(s.rows.FinishMissing(s.ctx, failed, run.Failed, &p, start, s.refused(failed))); err != nil {
 		return nil, err
 	}
@@ -450,7 +450,7 @@ OwnerHistory Park Progress Redeliver Unlisten Unpark Unrouted`,
 	"Views":       "ChangeView ListViews",
 	"Tokens":      "CreateToken GetToken GetTokens ListTokens RevokeToken TouchToken",
 	"Sessions":    "CreateSession DeleteSessions EndSession GetSession GetSessions ListSessions TouchSession",
-	"Batches":     "ActiveBatches ClaimItems CloseBatch CloseRuns NoteOutcomes OpenBatches RunStates Exclusive GetBatch ListBatchItems ListBatches PauseBatch RetryBatch SelectMore StartBatch StopWorkflow CountNotTaken",
+	"Batches":     "ActiveBatches ClaimItems CloseRuns NoteOutcomes OpenBatches RunStates Exclusive GetBatch ListBatchItems ListBatches PauseBatch RetryBatch SelectMore StartBatch StopWorkflow CountNotTaken",
 	"Quotas":      "AdmissionQueues Admit Exclusive GetQuota GrantSteps HeldUp ResumeSteps ResumedSteps ReturnAdmitted ReturnSteps SetQuota WaitingForSteps",
 	"Verdicts":    "CheckVerdicts ForgetFailures Left Overdue OverdueWaits ReserveEndings Suspects Verdicts Waiting",
 	"Problems":    "DeadDeliveries Exclusive FailingWebhooks FailureGroups ForeignRuns OpenRuns Problems Samples StuckGroups",

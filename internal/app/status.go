@@ -134,7 +134,4 @@ func (c *components) beginSeries(ctx context.Context) {
 		c.telemetry.Runs.BeginCorrections(ctx, string(kind))
 	}
 	c.telemetry.API.Begin(ctx, permission.RefusalReasons()...)
-	if c.cfg.Migration.From != "" {
-		c.telemetry.Migration.Begin(ctx)
-	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/event/match"
 	"github.com/signalbox-dev/signalbox/internal/keyring"
+	"github.com/signalbox-dev/signalbox/internal/migrate"
 	"github.com/signalbox-dev/signalbox/internal/payload"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/sealed"
@@ -28,6 +29,8 @@ type storage struct {
 	// values are the stores of the large payloads that Temporal histories refer to; payloads writes and reads them.
 	values   *largeValues
 	payloads *codec.Storage
+	// migration copies runs from an older engine's database.
+	migration *migrate.Migration
 }
 
 func openStorage(ctx context.Context, p *process) (*storage, error) {
@@ -49,6 +52,7 @@ func openStorage(ctx context.Context, p *process) (*storage, error) {
 	return &storage{
 		Store: opened, documents: documents, sealed: newSealedStores(p.keys, opened, documents, match.New(match.Options{}).Search(p.cfg.Events.MaxLookback)),
 		values: values, payloads: codec.New(values, codec.Options{MaxBytes: payload.MaxBytes}),
+		migration: migrate.New(opened, p.cfg.Migration, p.telemetry.Migration),
 	}, nil
 }
 

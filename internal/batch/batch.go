@@ -243,9 +243,6 @@ type WorkRows interface {
 	ClaimItems(ctx context.Context, id string, after int64, limit int) ([]Item, bool, error)
 	// CountNotTaken returns how many of these runs no worker has picked up: they are being started in Temporal, or wait there for a worker.
 	CountNotTaken(ctx context.Context, runIDs []string) (int64, error)
-	// CloseBatch ends an open batch without pending items although some of its items have no result: their rows are gone, and they
-	// count as failed. It returns their number, and changes nothing while an item is pending.
-	CloseBatch(ctx context.Context, id string, at time.Time) (gone int64, err error)
 	// Exclusive runs fn unless another caller, in any process, runs work of that name.
 	Exclusive(ctx context.Context, name string, fn func(context.Context) error) (ran bool, err error)
 }

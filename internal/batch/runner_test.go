@@ -286,40 +286,6 @@ func TestRunsInAnotherTemporalCanBeRetried(t *testing.T) {
 	require.Equal(t, []int64{2, 0, 0}, []int64{b.Succeeded, b.Refused, b.Failed})
 }
 
-// emptied is a store with a batch that has lost its items.
-type emptied struct {
-	batch.WorkStore
-
-	claims atomic.Int32
-}
-
-func (e *emptied) ClaimItems(ctx context.Context, id string, _ int64, limit int) ([]batch.Item, bool, error) {
-	e.claims.Add(1)
-	return e.WorkStore.ClaimItems(ctx, id, 1000, limit)
-}
-
-func (e *emptied) CloseBatch(ctx context.Context, id string, at time.Time) (int64, error) {
-	list, _, err := e.WorkStore.ClaimItems(ctx, id, 0, 1000)
-	for i := range list {
-		list[i].Status = batch.Failed
-	}
-	return int64(len(list)), errors.Join(err, e.WriteItems(ctx, id, list, at))
-}
-
-func TestBatchWithoutPendingItemsIsEnded(t *testing.T) {
-	t.Parallel()
-	p := newPlatform(t)
-	s := &emptied{WorkStore: p.store.Batches()}
-	r := batch.NewRunner(s, p.controls, time.Now)
-	b := p.start(t, batch.StartRequest{Action: batch.Cancel, RunIDs: names(3)})
-	require.NoError(t, r.Start(p.ctx))
-	t.Cleanup(func() { require.NoError(t, r.Stop(context.WithoutCancel(p.ctx))) })
-	b = p.await(t, b.ID, completed)
-	require.EqualValues(t, 3, b.Failed)
-	require.EqualValues(t, 1, s.claims.Load(), "it is claimed once")
-	require.Empty(t, p.controls.done())
-}
-
 // counting is a store that controls how many started runs no worker has picked up.
 type counting struct {
 	batch.WorkStore

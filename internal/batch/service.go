@@ -206,8 +206,8 @@ func check(req StartRequest) error {
 	case *req.ExpectedTotal < 0:
 		add("expectedTotal", "is %d, less than 0", *req.ExpectedTotal)
 	}
-	if problem := requestid.Problem(req.RequestID); problem != "" {
-		add("requestId", "%s", problem)
+	if violation := requestid.Violation(req.RequestID); violation != "" {
+		add("requestId", "%s", violation)
 	}
 	switch {
 	case req.Version != "" && req.Action != Replay:
@@ -233,9 +233,6 @@ func checkFilter(f run.Filter, add func(path, format string, args ...any)) {
 				add("filter."+field.Path, "%s", field.Message)
 			}
 		}
-	}
-	if f.Version != "" && f.Workflow == "" {
-		add("filter.workflow", "is required with filter.version: name the workflow that %q is a version of", f.Version)
 	}
 }
 

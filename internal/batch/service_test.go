@@ -56,8 +56,8 @@ func TestInvalidRequestsStartNothing(t *testing.T) {
 			r.RunIDs, r.Filter = nil, &run.Filter{Statuses: []run.Status{"open"}}
 		}, "filter.statuses"},
 		"unknown problem": {func(r *batch.StartRequest) {
-			r.RunIDs, r.Filter = nil, &run.Filter{Problems: []string{run.AnyProblem, "SLOW"}}
-		}, "filter.problems"},
+			r.RunIDs, r.Filter = nil, &run.Filter{Stuck: []string{run.AnyCode, "SLOW"}}
+		}, "filter.stuck"},
 		"unknown trigger": {func(r *batch.StartRequest) {
 			r.RunIDs, r.Filter = nil, &run.Filter{Trigger: "chance"}
 		}, "filter.trigger"},

@@ -139,7 +139,7 @@ func (r *Runner) next(ctx, work context.Context, e *effort, n int) (more bool, e
 	}
 	if len(items) == 0 {
 		if e.after == 0 {
-			return false, r.close(ctx, e.batch)
+			return false, nil
 		}
 		e.after = 0
 		return true, nil
@@ -160,17 +160,6 @@ func (r *Runner) waitForPickUp(ctx context.Context, started []string) {
 			return // the next claim reports an unavailable database
 		}
 	}
-}
-
-// close ends a batch without work. Normally its last item does that; where items were deleted without a result, this call does, or the
-// batch would stay active forever.
-func (r *Runner) close(ctx context.Context, b Batch) error {
-	gone, err := r.store.CloseBatch(ctx, b.ID, r.now())
-	if gone > 0 {
-		logger.FromContext(ctx).WarnContext(ctx, "Batch without pending items was ended: rows of items are gone, and count as failed",
-			"batch", b.ID, "project", b.Project, "items", gone)
-	}
-	return err
 }
 
 // round does some items in parallel, at most [width], and writes their results. It returns the runs that were started, and the reason
@@ -295,7 +284,7 @@ func refused(a Action, err error) bool {
 // requestID returns the request ID of the replay of a run by a batch: the same for each attempt.
 func requestID(batch, runID string) string {
 	id := "batch-" + batch + "-" + runID
-	if requestid.Problem(id) != "" {
+	if requestid.Violation(id) != "" {
 		sum := sha256.Sum256([]byte(runID))
 		id = "batch-" + batch + "-" + hex.EncodeToString(sum[:])
 	}

@@ -6,14 +6,14 @@ import (
 	"github.com/spf13/cobra"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
 )
 
 func annotationKinds() []string { return []string{"outage", "publish", "owner"} }
 
-func projectAnnotationsCommand(s *session.Session) *cobra.Command {
-	var period session.Period
+func projectAnnotationsCommand(s *invocation.Invocation) *cobra.Command {
+	var period invocation.Period
 	var kinds []string
 	cmd := &cobra.Command{
 		Use:   "annotations",
@@ -21,9 +21,9 @@ func projectAnnotationsCommand(s *session.Session) *cobra.Command {
 		Long: `List what happened around the runs of a project: outages of Temporal, published versions, and changes of the dispatcher's owner.
 Without --since, those of the last 24 hours.`,
 		Example: `  signalbox project annotations --since 7d --kind outage`,
-		Args:    session.Args(0, 0, ""),
+		Args:    invocation.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			chosen, err := session.Words("kind", kinds, annotationKinds())
+			chosen, err := invocation.Words("kind", kinds, annotationKinds())
 			if err != nil {
 				return err
 			}
@@ -41,8 +41,8 @@ Without --since, those of the last 24 hours.`,
 	return cmd
 }
 
-func listAnnotations(ctx context.Context, s *session.Session, request *signalboxv1.ListAnnotationsRequest) error {
-	response, err := session.Call(ctx, s, s.Projects().ListAnnotations, request, "list annotations")
+func listAnnotations(ctx context.Context, s *invocation.Invocation, request *signalboxv1.ListAnnotationsRequest) error {
+	response, err := invocation.Call(ctx, s, s.Projects().ListAnnotations, request, "list annotations")
 	if err != nil {
 		return err
 	}
@@ -56,13 +56,16 @@ func listAnnotations(ctx context.Context, s *session.Session, request *signalbox
 		s.Note("no annotations match in project %s", s.Project())
 		return nil
 	}
-	rows := make([][]string, len(response.GetAnnotations()))
+	rows := make([]output.Row, len(response.GetAnnotations()))
 	for i, a := range response.GetAnnotations() {
 		end := "not yet"
 		if a.GetEnd() != nil {
 			end = output.Moment(a.GetEnd())
 		}
-		rows[i] = []string{a.GetKind(), output.Moment(a.GetStart()), end, a.GetTitle(), a.GetDetail()}
+		rows[i] = output.Cells(
+			"KIND", a.GetKind(), "START", output.Moment(a.GetStart()), "END", end, "TITLE", a.GetTitle(),
+			"DETAIL", a.GetDetail(),
+		)
 	}
-	return output.Rows(s.Out, s.Format(), s.Style(), output.Columns("KIND", "START", "END", "TITLE", "DETAIL"), rows)
+	return output.Rows(s.Out, s.Format(), s.Style(), rows)
 }

@@ -7,13 +7,13 @@ import (
 	"github.com/spf13/cobra"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
 )
 
 type auditFlags struct {
 	action, subject, actor string
-	period                 session.Period
+	period                 invocation.Period
 	limit                  int
 }
 
@@ -25,15 +25,15 @@ func (f *auditFlags) bind(cmd *cobra.Command) {
 	f.period.Bind(cmd, "only entries made")
 }
 
-func auditCommand(s *session.Session) *cobra.Command {
-	noun := session.Noun("audit", "Read the audit log", "Every call that changes something is recorded in an append-only log. --project - lists the entries of all projects and those without a project, which concern the platform as a whole.")
+func auditCommand(s *invocation.Invocation) *cobra.Command {
+	noun := invocation.Noun("audit", "Read the audit log", "Every call that changes something is recorded in an append-only log. --project - lists the entries of all projects and those without a project, which concern the platform as a whole.")
 	var flags auditFlags
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List audit entries, newest first",
 		Example: `  signalbox audit list --action run.cancel --since 7d
   signalbox audit list --project - --action system.reset_breaker`,
-		Args: session.Args(0, 0, ""),
+		Args: invocation.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return listAudit(cmd.Context(), s, flags)
 		},
@@ -45,22 +45,22 @@ func auditCommand(s *session.Session) *cobra.Command {
 	return noun
 }
 
-func listAudit(ctx context.Context, s *session.Session, flags auditFlags) error {
+func listAudit(ctx context.Context, s *invocation.Invocation, flags auditFlags) error {
 	since, until, err := flags.period.Bounds(s)
 	if err != nil {
 		return err
 	}
-	return session.Listing[*signalboxv1.AuditEntry]{
+	return invocation.Listing[*signalboxv1.AuditEntry]{
 		Thing: "entry", None: noEntries(s.Project()),
-		Columns: output.Columns("+ID", "TIME", "ACTOR", "+KIND", "ACTION", "SUBJECT", "REASON", "+PROJECT", "+DETAIL"),
-		Row: func(entry *signalboxv1.AuditEntry) []string {
-			return []string{
-				fmt.Sprint(entry.GetId()), output.Moment(entry.GetTime()), entry.GetActor(), entry.GetActorKind(),
-				entry.GetAction(), entry.GetSubject(), entry.GetReason(), entry.GetProject(), entry.GetDetail().GetJson(),
-			}
+		Row: func(entry *signalboxv1.AuditEntry) output.Row {
+			return output.Cells(
+				"+ID", fmt.Sprint(entry.GetId()), "TIME", output.Moment(entry.GetTime()), "ACTOR", entry.GetActor(),
+				"+KIND", entry.GetActorKind(), "ACTION", entry.GetAction(), "SUBJECT", entry.GetSubject(),
+				"REASON", entry.GetReason(), "+PROJECT", entry.GetProject(), "+DETAIL", entry.GetDetail().GetJson(),
+			)
 		},
 	}.List(s, flags.limit, func(size int32, token string) ([]*signalboxv1.AuditEntry, string, error) {
-		response, err := session.Call(ctx, s, s.Audit().ListAudit, &signalboxv1.ListAuditRequest{
+		response, err := invocation.Call(ctx, s, s.Audit().ListAudit, &signalboxv1.ListAuditRequest{
 			Project: s.Project(), PageSize: size, PageToken: token,
 			Action: flags.action, Subject: flags.subject, Actor: flags.actor, Since: since, Until: until,
 		}, "list the audit log")

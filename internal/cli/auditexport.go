@@ -8,10 +8,10 @@ import (
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 )
 
-func auditExportCommand(s *session.Session) *cobra.Command {
+func auditExportCommand(s *invocation.Invocation) *cobra.Command {
 	var flags auditFlags
 	var format string
 	cmd := &cobra.Command{
@@ -20,7 +20,7 @@ func auditExportCommand(s *session.Session) *cobra.Command {
 		Long:  "Write all audit entries that match to standard output, oldest first, as CSV or as JSON with one entry per line. They are streamed: there may be any number.",
 		Example: `  signalbox audit export --since 30d > audit.csv
   signalbox audit export --project - --format json`,
-		Args: session.Args(0, 0, ""),
+		Args: invocation.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error { return exportAudit(cmd.Context(), s, flags, format) },
 	}
 	cmd.Flags().StringVar(&format, "format", "csv", "`form` of the entries: csv or json")
@@ -30,7 +30,7 @@ func auditExportCommand(s *session.Session) *cobra.Command {
 	return cmd
 }
 
-func exportAudit(ctx context.Context, s *session.Session, flags auditFlags, format string) error {
+func exportAudit(ctx context.Context, s *invocation.Invocation, flags auditFlags, format string) error {
 	if format != "csv" && format != "json" {
 		return exit.Usagef("--format: %q is neither csv nor json", format)
 	}

@@ -43,7 +43,7 @@ func TestBatchStart(t *testing.T) {
 	require.Contains(t, c.err.String(), "this batch was started before with the request ID q")
 
 	c = shell.run(t, "batch", "start", "--action", "replay", "--reason", "fixed", "--latest", "--status", "failed,timed_out", "--workflow", "shop/order",
-		"--version", "1.0.0", "--since", "2026-01-31", "--until", "2026-02-01T00:00:00Z", "--problem", "any,no_poller", "--trigger", "api", "--failure-group", "00aa11bb22cc33dd", "--not-replayed", "--dry-run")
+		"--version", "1.0.0", "--since", "2026-01-31", "--until", "2026-02-01T00:00:00Z", "--stuck", "any,no_poller", "--trigger", "api", "--failure-group", "00aa11bb22cc33dd", "--not-replayed", "--dry-run")
 	require.Zero(t, c.code, c.err.String())
 	require.Equal(t, "dry run: would replay 1 run of 2 selected\n", c.err.String())
 	require.Regexp(t, `(?m)^RUN_ENDED +1 +run-2$`, c.out.String())
@@ -52,7 +52,7 @@ func TestBatchStart(t *testing.T) {
 	require.Equal(t, []string{"failed", "timed_out"}, f.GetStatuses())
 	require.Equal(t, []string{"shop/order", "1.0.0", "latest"}, []string{f.GetWorkflow(), f.GetVersion(), sent.GetVersion()})
 	require.Equal(t, 24*time.Hour, f.GetUntil().AsTime().Sub(f.GetSince().AsTime()))
-	require.Equal(t, []string{"any", "NO_POLLER", "api"}, append(f.GetProblems(), f.GetTrigger()))
+	require.Equal(t, []string{"any", "NO_POLLER", "api"}, append(f.GetStuck(), f.GetTrigger()))
 	require.Equal(t, "00aa11bb22cc33dd", f.GetFailureGroup())
 	require.True(t, f.GetNotReplayed())
 	require.True(t, sent.GetDryRun())

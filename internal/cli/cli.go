@@ -3,7 +3,7 @@
 //	os.Exit(cli.Run(ctx, cli.Options{Version: version, Stdin: os.Stdin, …}, os.Args[1:]))
 //
 // Nouns come first, then verbs. Data goes to standard output, progress and errors to standard error, one line each.
-// Package exit has the exit codes, package session the settings that all commands share, the packages that end in
+// Package exit has the exit codes, package invocation the settings that all commands share, the packages that end in
 // cmd the big nouns. The program adds commands of its own (server, migrate, dev) in
 // Options.Commands; their errors are printed and turned into exit codes like all others.
 //
@@ -25,11 +25,11 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/cli/dispatchercmd"
 	"github.com/signalbox-dev/signalbox/internal/cli/eventcmd"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/problemcmd"
 	"github.com/signalbox-dev/signalbox/internal/cli/quotacmd"
 	"github.com/signalbox-dev/signalbox/internal/cli/restorecmd"
 	"github.com/signalbox-dev/signalbox/internal/cli/runcmd"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
 	"github.com/signalbox-dev/signalbox/internal/cli/systemcmd"
 	"github.com/signalbox-dev/signalbox/internal/cli/tokencmd"
 	"github.com/signalbox-dev/signalbox/internal/cli/viewcmd"
@@ -54,7 +54,7 @@ type Options struct {
 	ConfigLayers []config.Layer
 	// CheckServices connects to services that the configuration names, for check-config; nil: none. note receives what could not be checked, and
 	// what makes a server slow on this machine.
-	CheckServices func(ctx context.Context, cfg *config.Config, note func(format string, args ...any)) config.Problems
+	CheckServices func(ctx context.Context, cfg *config.Config, note func(format string, args ...any)) config.Violations
 	// Bootstrap makes the first token; nil: this program has no store.
 	Bootstrap tokencmd.Bootstrap
 	// Commands are added to the root.
@@ -71,18 +71,18 @@ func New(options Options) *cobra.Command {
 	return root
 }
 
-func build(options Options) (*cobra.Command, *session.Session) {
+func build(options Options) (*cobra.Command, *invocation.Invocation) {
 	if options.Now == nil {
 		options.Now = time.Now
 	}
-	s := session.New(session.Streams{
+	s := invocation.New(invocation.Streams{
 		In: options.Stdin, Out: options.Stdout, Err: options.Stderr, Env: options.Env, Now: options.Now, Program: Called(options.Program),
-		Interactive: options.Interactive || session.IsTerminal(options.Stdin) && session.IsTerminal(options.Stderr),
+		Interactive: options.Interactive || invocation.IsTerminal(options.Stdin) && invocation.IsTerminal(options.Stderr),
 	})
-	root := session.Noun("signalbox", "Run declarative workflows on Temporal", `Signalbox runs declarative workflows (Open Workflow Specification 1.0) on Temporal.
+	root := invocation.Noun("signalbox", "Run declarative workflows on Temporal", `Signalbox runs declarative workflows (Open Workflow Specification 1.0) on Temporal.
 
-Commands are a noun, then a verb. They call the server at --address (`+session.AddressVariable+`, or the current context;
-default `+session.DefaultAddress+`) with a --token if it requires one (`+session.TokenVariable+`), and work in one --project (`+session.ProjectVariable+`; default `+session.DefaultProject+`).
+Commands are a noun, then a verb. They call the server at --address (`+invocation.AddressVariable+`, or the current context;
+default `+invocation.DefaultAddress+`) with a --token if it requires one (`+invocation.TokenVariable+`), and work in one --project (`+invocation.ProjectVariable+`; default `+invocation.DefaultProject+`).
 
 Exit codes: 0 ok, 1 failed, 2 usage, 3 not found, 4 refused by the state of an object, 5 unavailable, 6 not signed in, 7 forbidden, 8 conflict with
 another request; waiting for a run ends with 10 when it failed, 11 when it was canceled or terminated, 12 when it timed out; 130 interrupted.`)
@@ -94,7 +94,7 @@ another request; waiting for a run ends with 10 when it failed, 11 when it was c
 	root.SetIn(options.Stdin)
 	root.SetOut(s.Out)
 	root.SetErr(s.Err)
-	root.SetFlagErrorFunc(session.FlagError)
+	root.SetFlagErrorFunc(invocation.FlagError)
 	root.AddCommand(
 		workflowcmd.New(s), runcmd.New(s, controlcmd.New(s)...), batchcmd.New(s), problemcmd.New(s), viewcmd.New(s), eventcmd.New(s), webhookcmd.New(s), dispatchercmd.New(s), workercmd.New(s),
 		quotacmd.New(s), projectCommand(s), auditCommand(s), contextCommand(s),
@@ -119,7 +119,7 @@ another request; waiting for a run ends with 10 when it failed, 11 when it was c
 
 // acceptClientFlags lets a noun accept the flags of its verbs that say which server to call, so that they may precede the noun. The
 // program's own commands, such as the server, do not call one.
-func acceptClientFlags(s *session.Session, noun *cobra.Command) {
+func acceptClientFlags(s *invocation.Invocation, noun *cobra.Command) {
 	if !noun.HasSubCommands() {
 		return
 	}
@@ -148,10 +148,10 @@ func strictCompletion(root *cobra.Command) {
 		if noun.Name() != "completion" {
 			continue
 		}
-		like := session.Noun("", "", "")
+		like := invocation.Noun("", "", "")
 		noun.Args, noun.RunE = like.Args, like.RunE
 		for _, shell := range noun.Commands() {
-			shell.Args = session.Args(0, 0, "")
+			shell.Args = invocation.Args(0, 0, "")
 			shell.Example = "  signalbox completion " + shell.Name() + " > completion." + shell.Name()
 		}
 	}
@@ -161,7 +161,7 @@ func strictCompletion(root *cobra.Command) {
 func Run(ctx context.Context, options Options, args []string) int {
 	root, s := build(options) //nolint:contextcheck // commands get theirs from Cobra
 	defer s.Close()
-	s.In = session.Interruptible(ctx, s.In)
+	s.In = invocation.Interruptible(ctx, s.In)
 	root.SetIn(s.In)
 	root.SetArgs(args)
 	err := execute(ctx, root, options, args)

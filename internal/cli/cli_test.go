@@ -190,7 +190,7 @@ func TestCheckConfigReportsAllProblems(t *testing.T) {
 	delete(shell.env, "SIGNALBOX_LOG_LEVEL")
 	c = shell.run(t, "check-config")
 	require.Zero(t, c.code)
-	require.Equal(t, "no problems\n", c.err.String())
+	require.Equal(t, "no violations\n", c.err.String())
 }
 
 func TestVersion(t *testing.T) {
@@ -255,7 +255,7 @@ func TestExtraCommandsAreRegular(t *testing.T) {
 		}}}, args)
 		return code, errs.String()
 	}
-	code, text := run(config.Problems{{Path: "listen", Message: "is wrong"}, {Path: "roles", Message: "are wrong"}}, "server")
+	code, text := run(config.Violations{{Path: "listen", Message: "is wrong"}, {Path: "roles", Message: "are wrong"}}, "server")
 	require.Equal(t, exit.Usage, code)
 	require.Equal(t, "error: listen: is wrong\nroles: are wrong\n", text)
 	code, text = run(exit.Errorf(exit.Unavailable, "the port is in use"), "server")

@@ -7,38 +7,38 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
 )
 
 // listed is the JSON of one context.
 type listed struct {
 	Name    string `json:"name"`
 	Current bool   `json:"current"`
-	session.Context
+	invocation.Context
 }
 
-func contextCommand(s *session.Session) *cobra.Command {
-	noun := session.Noun("context", "Manage servers by name, and select the one that commands use",
+func contextCommand(s *invocation.Invocation) *cobra.Command {
+	noun := invocation.Noun("context", "Manage servers by name, and select the one that commands use",
 		`Contexts are kept in ~/.config/signalbox/config.yaml ($XDG_CONFIG_HOME/signalbox/config.yaml where that is set). A flag
-or a variable (`+session.AddressVariable+`, `+session.ProjectVariable+`) takes precedence over the current context.`)
+or a variable (`+invocation.AddressVariable+`, `+invocation.ProjectVariable+`) takes precedence over the current context.`)
 	noun.AddCommand(contextListCommand(s), contextUseCommand(s), contextSetCommand(s), contextDeleteCommand(s))
 	return noun
 }
 
-func contextListCommand(s *session.Session) *cobra.Command {
+func contextListCommand(s *invocation.Invocation) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "list",
 		Short:   "List contexts",
 		Example: `  signalbox context list`,
-		Args:    session.Args(0, 0, ""),
+		Args:    invocation.Args(0, 0, ""),
 		RunE: func(*cobra.Command, []string) error {
-			file, err := session.LoadContexts(session.ContextsPath(s.Env))
+			file, err := invocation.LoadContexts(invocation.ContextsPath(s.Env))
 			if err != nil {
 				return err
 			}
 			found := []listed{}
-			rows := [][]string{}
+			rows := []output.Row{}
 			for _, name := range file.Names() {
 				item := listed{Name: name, Current: name == file.Current, Context: file.Contexts[name]}
 				found = append(found, item)
@@ -46,7 +46,9 @@ func contextListCommand(s *session.Session) *cobra.Command {
 				if item.Current {
 					mark = "*"
 				}
-				rows = append(rows, []string{mark, name, item.Address, item.Project})
+				rows = append(rows, output.Cells(
+					"CURRENT", mark, "NAME", name, "ADDRESS", item.Address, "PROJECT", item.Project,
+				))
 			}
 			if s.Format().Structured() {
 				return output.Value(s.Out, s.Format(), found)
@@ -55,22 +57,22 @@ func contextListCommand(s *session.Session) *cobra.Command {
 				s.Note("no contexts; create one: %s", s.Command("context set NAME --address HOST:PORT"))
 				return nil
 			}
-			return output.Rows(s.Out, s.Format(), s.Style(), output.Columns("CURRENT", "NAME", "ADDRESS", "PROJECT"), rows)
+			return output.Rows(s.Out, s.Format(), s.Style(), rows)
 		},
 	}
 	s.BindOutput(cmd)
 	return cmd
 }
 
-func contextUseCommand(s *session.Session) *cobra.Command {
+func contextUseCommand(s *invocation.Invocation) *cobra.Command {
 	return &cobra.Command{
 		Use:               "use NAME",
 		Short:             "Select the current context",
 		Example:           `  signalbox context use prod`,
-		Args:              session.Args(1, 1, "NAME"),
+		Args:              invocation.Args(1, 1, "NAME"),
 		ValidArgsFunction: completeContexts(s),
 		RunE: func(_ *cobra.Command, args []string) error {
-			return changeContexts(s, func(file *session.ContextFile) error {
+			return changeContexts(s, func(file *invocation.ContextFile) error {
 				if _, ok := file.Contexts[args[0]]; !ok {
 					return exit.Errorf(exit.NotFound, "there is no context %q; see \"%s\"", args[0], s.Command("context list"))
 				}
@@ -82,18 +84,18 @@ func contextUseCommand(s *session.Session) *cobra.Command {
 	}
 }
 
-func contextSetCommand(s *session.Session) *cobra.Command {
-	var change session.Context
+func contextSetCommand(s *invocation.Invocation) *cobra.Command {
+	var change invocation.Context
 	cmd := &cobra.Command{
 		Use:               "set NAME",
 		Short:             "Create a context, or change the given values of it",
 		Long:              `Create a context, or change the given values of it. The first context becomes the current one.`,
 		Example:           `  signalbox context set prod --address https://signalbox.example.com --project shop --token-file ~/.signalbox-token`,
-		Args:              session.Args(1, 1, "NAME"),
+		Args:              invocation.Args(1, 1, "NAME"),
 		ValidArgsFunction: completeContexts(s),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var current string
-			err := changeContexts(s, func(file *session.ContextFile) error {
+			err := changeContexts(s, func(file *invocation.ContextFile) error {
 				item, exists := file.Contexts[args[0]]
 				if !exists && !cmd.Flags().Changed("address") {
 					return exit.Usagef("there is no context %q; to create it, give --address HOST:PORT", args[0])
@@ -107,11 +109,11 @@ func contextSetCommand(s *session.Session) *cobra.Command {
 				if err := setFiles(cmd, &item, change); err != nil {
 					return err
 				}
-				if err := session.CheckAddress(item.Address); err != nil {
+				if err := invocation.CheckAddress(item.Address); err != nil {
 					return err
 				}
 				if file.Contexts == nil {
-					file.Contexts = map[string]session.Context{}
+					file.Contexts = map[string]invocation.Context{}
 				}
 				file.Contexts[args[0]] = item
 				if file.Current == "" {
@@ -131,7 +133,7 @@ func contextSetCommand(s *session.Session) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&change.Address, "address", "", "the `server`, host:port or URL")
-	cmd.Flags().StringVar(&change.Project, "project", "", "`project` to use with it; empty: "+session.DefaultProject)
+	cmd.Flags().StringVar(&change.Project, "project", "", "`project` to use with it; empty: "+invocation.DefaultProject)
 	cmd.Flags().StringVar(&change.TokenFile, "token-file", "", "`file` of the token to call with")
 	cmd.Flags().StringVar(&change.CAFile, "ca-file", "", "`file` of the authorities that the server's certificate is from, PEM")
 	cmd.Flags().StringVar(&change.CertFile, "cert-file", "", "`file` of a client certificate, PEM, for servers that require one")
@@ -140,7 +142,7 @@ func contextSetCommand(s *session.Session) *cobra.Command {
 }
 
 // setFiles takes over the files that were given, by their absolute paths: commands are typed anywhere.
-func setFiles(cmd *cobra.Command, item *session.Context, change session.Context) error {
+func setFiles(cmd *cobra.Command, item *invocation.Context, change invocation.Context) error {
 	for name, file := range map[string]struct {
 		to   *string
 		path string
@@ -163,16 +165,16 @@ func setFiles(cmd *cobra.Command, item *session.Context, change session.Context)
 	return nil
 }
 
-func contextDeleteCommand(s *session.Session) *cobra.Command {
-	var confirm session.Confirmation
+func contextDeleteCommand(s *invocation.Invocation) *cobra.Command {
+	var confirm invocation.Confirmation
 	cmd := &cobra.Command{
 		Use:               "delete NAME",
 		Short:             "Delete a context",
 		Example:           `  signalbox context delete prod --yes`,
-		Args:              session.Args(1, 1, "NAME"),
+		Args:              invocation.Args(1, 1, "NAME"),
 		ValidArgsFunction: completeContexts(s),
 		RunE: func(_ *cobra.Command, args []string) error {
-			err := changeContexts(s, func(file *session.ContextFile) error {
+			err := changeContexts(s, func(file *invocation.ContextFile) error {
 				if _, ok := file.Contexts[args[0]]; !ok {
 					return exit.Errorf(exit.NotFound, "there is no context %q; see \"%s\"", args[0], s.Command("context list"))
 				}
@@ -195,9 +197,9 @@ func contextDeleteCommand(s *session.Session) *cobra.Command {
 	return cmd
 }
 
-func changeContexts(s *session.Session, change func(*session.ContextFile) error) error {
-	path := session.ContextsPath(s.Env)
-	file, err := session.LoadContexts(path)
+func changeContexts(s *invocation.Invocation, change func(*invocation.ContextFile) error) error {
+	path := invocation.ContextsPath(s.Env)
+	file, err := invocation.LoadContexts(path)
 	if err != nil {
 		return err
 	}
@@ -207,9 +209,9 @@ func changeContexts(s *session.Session, change func(*session.ContextFile) error)
 	return file.Save(path)
 }
 
-func completeContexts(s *session.Session) cobra.CompletionFunc {
+func completeContexts(s *invocation.Invocation) cobra.CompletionFunc {
 	return func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		file, err := session.LoadContexts(session.ContextsPath(s.Env))
+		file, err := invocation.LoadContexts(invocation.ContextsPath(s.Env))
 		if err != nil || len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}

@@ -101,9 +101,9 @@ func TestExportCommand(t *testing.T) {
 	require.Zero(t, c.code, c.err.String())
 	require.Contains(t, c.err.String(), "written to "+file)
 	request := last[*signalboxv1.ExportRunsRequest](t, a)
-	require.Equal(t, []string{"failed", "canceled"}, request.GetStatuses())
+	require.Equal(t, []string{"failed", "canceled"}, request.GetFilter().GetStatuses())
 	require.Equal(t, []string{"hello", "replay", "csv", "00aa11bb22cc33dd"},
-		[]string{request.GetWorkflow(), request.GetTrigger(), request.GetFormat(), request.GetFailureGroup()})
+		[]string{request.GetFilter().GetWorkflow(), request.GetFilter().GetTrigger(), request.GetFormat(), request.GetFilter().GetFailureGroup()})
 	kept, err := os.ReadFile(file)
 	require.NoError(t, err)
 	require.Equal(t, "id,status\n", string(kept))

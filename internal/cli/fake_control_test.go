@@ -107,7 +107,7 @@ func (a *api) ExportRuns(_ context.Context, request *connect.Request[signalboxv1
 	if err := stream.Send(&httpbody.HttpBody{ContentType: "text/csv", Data: []byte("id,status\n")}); err != nil {
 		return err
 	}
-	if request.Msg.GetVersion() == "broken" {
+	if request.Msg.GetFilter().GetVersion() == "broken" {
 		return refusal(connect.CodeUnavailable, "STORE_UNAVAILABLE", "the database is away")
 	}
 	return nil

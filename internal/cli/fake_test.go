@@ -140,7 +140,7 @@ func (a *api) CountRuns(_ context.Context, request *connect.Request[signalboxv1.
 		response.Statuses[run.GetStatus()]++
 	}
 	if length := request.Msg.GetBucket().AsDuration(); length > 0 {
-		for start := request.Msg.GetSince().AsTime(); start.Before(request.Msg.GetUntil().AsTime()); start = start.Add(length) {
+		for start := request.Msg.GetFilter().GetSince().AsTime(); start.Before(request.Msg.GetFilter().GetUntil().AsTime()); start = start.Add(length) {
 			response.Buckets = append(response.Buckets, &signalboxv1.RunBucket{Start: timestamppb.New(start)})
 		}
 		response.Buckets[0].Statuses = response.GetStatuses()

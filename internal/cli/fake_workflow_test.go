@@ -34,11 +34,11 @@ func known(name string) error {
 	return refusal(connect.CodeNotFound, "WORKFLOW_NOT_FOUND", "project \"default\" has no workflow \""+name+"\"; list them with \"signalbox workflow list\"")
 }
 
-func findings(source string) []*signalboxv1.Finding {
+func violations(source string) []*signalboxv1.Violation {
 	_, problems := dsl.Parse([]byte(source))
-	var out []*signalboxv1.Finding
+	var out []*signalboxv1.Violation
 	for _, p := range problems {
-		out = append(out, &signalboxv1.Finding{
+		out = append(out, &signalboxv1.Violation{
 			Severity: string(p.Severity), Code: string(p.Code), Message: p.Message, Path: p.Path,
 			Line: int32(p.Pos.Line), Column: int32(p.Pos.Column), Suggestion: p.Suggestion,
 		})
@@ -47,11 +47,11 @@ func findings(source string) []*signalboxv1.Finding {
 }
 
 func (w *workflows) ValidateWorkflow(_ context.Context, request *connect.Request[signalboxv1.ValidateWorkflowRequest]) (*connect.Response[signalboxv1.ValidateWorkflowResponse], error) {
-	return connect.NewResponse(&signalboxv1.ValidateWorkflowResponse{Findings: findings(request.Msg.GetSource())}), nil
+	return connect.NewResponse(&signalboxv1.ValidateWorkflowResponse{Violations: violations(request.Msg.GetSource())}), nil
 }
 
 func (w *workflows) SaveDraft(_ context.Context, request *connect.Request[signalboxv1.SaveDraftRequest]) (*connect.Response[signalboxv1.SaveDraftResponse], error) {
-	return connect.NewResponse(&signalboxv1.SaveDraftResponse{Workflow: hello(), Findings: findings(request.Msg.GetSource())}), nil
+	return connect.NewResponse(&signalboxv1.SaveDraftResponse{Workflow: hello(), Violations: violations(request.Msg.GetSource())}), nil
 }
 
 func (w *workflows) PublishWorkflow(_ context.Context, request *connect.Request[signalboxv1.PublishWorkflowRequest]) (*connect.Response[signalboxv1.PublishWorkflowResponse], error) {
@@ -61,9 +61,9 @@ func (w *workflows) PublishWorkflow(_ context.Context, request *connect.Request[
 	if request.Msg.GetSource() == "" && known(request.Msg.GetWorkflow()) != nil {
 		return nil, known(request.Msg.GetWorkflow())
 	}
-	found := slices.DeleteFunc(findings(request.Msg.GetSource()), func(f *signalboxv1.Finding) bool { return f.GetSeverity() != "error" })
+	found := slices.DeleteFunc(violations(request.Msg.GetSource()), func(f *signalboxv1.Violation) bool { return f.GetSeverity() != "error" })
 	if request.Msg.GetSource() != "" && len(found) > 0 {
-		return nil, refusal(connect.CodeInvalidArgument, "INVALID_DOCUMENT", "the document has problems",
+		return nil, refusal(connect.CodeInvalidArgument, "INVALID_DOCUMENT", "the document has violations",
 			&errdetails.BadRequest{FieldViolations: []*errdetails.BadRequest_FieldViolation{{Field: "source", Description: found[0].GetMessage()}}})
 	}
 	return connect.NewResponse(&signalboxv1.PublishWorkflowResponse{

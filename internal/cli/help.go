@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/config"
 )
 
@@ -125,7 +125,7 @@ func flagsOf(cmd *cobra.Command) (own, shared, keys *pflag.FlagSet) {
 		switch {
 		case isKey:
 			keys.AddFlag(flag)
-		case session.IsGlobal(flag) || flag.Name == "help":
+		case invocation.IsGlobal(flag) || flag.Name == "help":
 			shared.AddFlag(flag)
 		default:
 			own.AddFlag(flag)

@@ -13,49 +13,41 @@ import (
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
 	"github.com/signalbox-dev/signalbox/internal/config"
 	"github.com/signalbox-dev/signalbox/internal/notice"
 	"github.com/signalbox-dev/signalbox/internal/terminal"
 )
 
-// fault is the JSON of one configuration problem. Heals marks one that does not keep a server from starting.
-type fault struct {
-	Path    string `json:"path,omitempty"`
-	Source  string `json:"source,omitempty"`
-	Message string `json:"message"`
-	Heals   bool   `json:"heals,omitempty"`
-}
-
 func checkConfigCommand(
-	s *session.Session, layers []config.Layer, services func(context.Context, *config.Config, func(string, ...any)) config.Problems,
+	s *invocation.Invocation, layers []config.Layer, services func(context.Context, *config.Config, func(string, ...any)) config.Violations,
 ) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check-config",
-		Short: "Check the configuration of a server, and report all problems at once",
-		Long: `Check the configuration a server would start with: the file, the variables and the flags given here. Every problem is
+		Short: "Check the configuration of a server, and report all violations at once",
+		Long: `Check the configuration a server would start with: the file, the variables and the flags given here. Every violation is
 printed with the key, the source of its value and what to do. Files of credentials are read. Nothing is started.
 It connects to the database, if that exists, and reads whether a sealing key is missing that something needs; and to the store of
 payloads, if that is not the database: a small value is written there and deleted. A processor limit of this machine below what a
 server requires is noted.
-Exits with 1 when there is a problem, also for a problem with which a server starts because it may be solved meanwhile:
+Exits with 1 when there is a violation, also for a violation with which a server starts because it may be solved meanwhile:
 a client certificate that has expired, a store of payloads that is unavailable.`,
 		Example: `  signalbox check-config --config signalbox.yaml`,
-		Args:    session.Args(0, 0, ""),
+		Args:    invocation.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := config.Load(config.Options{Flags: cmd.Flags(), Env: s.Env, Layers: layers})
-			var problems config.Problems
-			if err != nil && !errors.As(err, &problems) {
+			var violations config.Violations
+			if err != nil && !errors.As(err, &violations) {
 				return err
 			}
 			if cfg != nil {
-				problems = cfg.Warnings
+				violations = cfg.Warnings
 				if services != nil {
-					problems = append(problems, services(cmd.Context(), cfg, s.Note)...)
+					violations = append(violations, services(cmd.Context(), cfg, s.Note)...)
 				}
 			}
-			return printProblems(s, problems)
+			return printViolations(s, violations)
 		},
 	}
 	config.BindUnlisted(cmd.Flags())
@@ -63,26 +55,22 @@ a client certificate that has expired, a store of payloads that is unavailable.`
 	return cmd
 }
 
-func printProblems(s *session.Session, problems config.Problems) error {
+func printViolations(s *invocation.Invocation, violations config.Violations) error {
 	if s.Format().Structured() {
-		faults := make([]fault, len(problems))
-		for i, p := range problems {
-			faults[i] = fault{Path: p.Path, Source: p.Source, Message: p.Message, Heals: p.Heals}
-		}
-		if err := output.Value(s.Out, s.Format(), faults); err != nil {
+		if err := output.Value(s.Out, s.Format(), append(config.Violations{}, violations...)); err != nil {
 			return err
 		}
 	} else {
-		for _, p := range problems {
+		for _, p := range violations {
 			if err := terminal.Draw(s.Out, p.String()+"\n"); err != nil {
 				return err
 			}
 		}
 	}
-	if len(problems) > 0 {
+	if len(violations) > 0 {
 		return exit.Silently(exit.Failed)
 	}
-	s.Note("no problems")
+	s.Note("no violations")
 	return nil
 }
 
@@ -103,7 +91,7 @@ type serverInfo struct {
 	ServerID    string `json:"serverId"`
 }
 
-func versionCommand(s *session.Session, version string) *cobra.Command {
+func versionCommand(s *invocation.Invocation, version string) *cobra.Command {
 	var server, licences bool
 	cmd := &cobra.Command{
 		Use:   "version",
@@ -111,7 +99,7 @@ func versionCommand(s *session.Session, version string) *cobra.Command {
 		Example: `  signalbox version
   signalbox version --server
   signalbox version --licences`,
-		Args: session.Args(0, 0, ""),
+		Args: invocation.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if licences && server {
 				return exit.Usagef("--licences and --server exclude each other")
@@ -128,7 +116,7 @@ func versionCommand(s *session.Session, version string) *cobra.Command {
 	return cmd
 }
 
-func printLicences(s *session.Session) error {
+func printLicences(s *invocation.Invocation) error {
 	text, err := notice.Text()
 	if err != nil {
 		return err
@@ -140,10 +128,10 @@ func printLicences(s *session.Session) error {
 	return err
 }
 
-func printVersion(ctx context.Context, s *session.Session, info buildInfo, server bool) error {
+func printVersion(ctx context.Context, s *invocation.Invocation, info buildInfo, server bool) error {
 	if server {
 		request := &signalboxv1.GetVersionRequest{}
-		response, err := session.Call(ctx, s, s.System().GetVersion, request, "get the server's version")
+		response, err := invocation.Call(ctx, s, s.System().GetVersion, request, "get the server's version")
 		if err != nil {
 			return err
 		}

@@ -146,12 +146,12 @@ func TestPeriodsOfLists(t *testing.T) {
 	for since, hours := range map[string][2]float64{"1w": {168, 169}, "2d": {48, 49}, "yesterday": {24, 48}, "today": {0, 24}} {
 		before := time.Now()
 		require.Zero(t, shell.run(t, "run", "list", "--since", since).code, since)
-		age := before.Sub(last[*signalboxv1.ListRunsRequest](t, a).GetSince().AsTime()).Hours()
+		age := before.Sub(last[*signalboxv1.ListRunsRequest](t, a).GetFilter().GetSince().AsTime()).Hours()
 		require.GreaterOrEqual(t, age, hours[0]-0.01, since)
 		require.LessOrEqual(t, age, hours[1], since)
 	}
 	require.Zero(t, shell.run(t, "run", "list", "--since", "2026-01-31 14:05").code)
-	require.Equal(t, "2026-01-31T14:05:00Z", last[*signalboxv1.ListRunsRequest](t, a).GetSince().AsTime().Format("2006-01-02T15:04:05Z07:00"))
+	require.Equal(t, "2026-01-31T14:05:00Z", last[*signalboxv1.ListRunsRequest](t, a).GetFilter().GetSince().AsTime().Format("2006-01-02T15:04:05Z07:00"))
 }
 
 // The help of each command has one line of purpose, an example or no arguments to show, and lists the flags that all commands share apart.

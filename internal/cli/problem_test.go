@@ -22,11 +22,11 @@ type problems struct {
 	api *api
 }
 
-func (p *problems) note(m proto.Message) *signalboxv1.OperatorProblem {
+func (p *problems) note(m proto.Message) *signalboxv1.Problem {
 	p.api.mu.Lock()
 	defer p.api.mu.Unlock()
 	p.api.note(proto.Clone(m))
-	return &signalboxv1.OperatorProblem{
+	return &signalboxv1.Problem{
 		Id: "failure.shop.00aa11bb22cc33dd", Kind: "failure", Project: "shop", Workflow: "shop/order", Versions: []*signalboxv1.ProblemVersion{{Version: "1.4.0", Count: 212}}, Task: "reserve", Title: "no answer",
 		State: "open", Count: new(int64(212)), NotReplayed: new(int64(204)), FailureGroup: "00aa11bb22cc33dd", Samples: []string{"r2", "r1"}, Revision: 7,
 	}
@@ -34,7 +34,7 @@ func (p *problems) note(m proto.Message) *signalboxv1.OperatorProblem {
 
 func (p *problems) ListProblems(_ context.Context, r *connect.Request[signalboxv1.ListProblemsRequest]) (*connect.Response[signalboxv1.ListProblemsResponse], error) {
 	return connect.NewResponse(&signalboxv1.ListProblemsResponse{
-		Problems: []*signalboxv1.OperatorProblem{p.note(r.Msg)}, Errors: []string{"dispatchers are not known"},
+		Problems: []*signalboxv1.Problem{p.note(r.Msg)}, Errors: []string{"dispatchers are not known"},
 	}), nil
 }
 

@@ -9,23 +9,23 @@ import (
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
 )
 
-func projectCommand(s *session.Session) *cobra.Command {
-	noun := session.Noun("project", "Create, list and configure projects, the tenancy boundary",
+func projectCommand(s *invocation.Invocation) *cobra.Command {
+	noun := invocation.Noun("project", "Create, list and configure projects, the tenancy boundary",
 		"Each project has its own definitions, runs, task queue and settings.")
 	noun.AddCommand(projectListCommand(s), projectCreateCommand(s), projectShowCommand(s), projectSetCommand(s), projectAnnotationsCommand(s))
 	return noun
 }
 
-func projectListCommand(s *session.Session) *cobra.Command {
+func projectListCommand(s *invocation.Invocation) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "list",
 		Short:   "List projects by name",
 		Example: `  signalbox project list`,
-		Args:    session.Args(0, 0, ""),
+		Args:    invocation.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return listProjects(cmd.Context(), s)
 		},
@@ -34,36 +34,37 @@ func projectListCommand(s *session.Session) *cobra.Command {
 	return cmd
 }
 
-func listProjects(ctx context.Context, s *session.Session) error {
-	projects, _, err := session.Pages(0, func(size int32, token string) ([]*signalboxv1.Project, string, error) {
+func listProjects(ctx context.Context, s *invocation.Invocation) error {
+	projects, _, err := invocation.Pages(0, func(size int32, token string) ([]*signalboxv1.Project, string, error) {
 		request := &signalboxv1.ListProjectsRequest{PageSize: size, PageToken: token}
-		response, err := session.Call(ctx, s, s.Projects().ListProjects, request, "list projects")
+		response, err := invocation.Call(ctx, s, s.Projects().ListProjects, request, "list projects")
 		return response.GetProjects(), response.GetNextPageToken(), err
 	})
 	if err != nil {
 		return err
 	}
-	return session.Listing[*signalboxv1.Project]{
+	return invocation.Listing[*signalboxv1.Project]{
 		Thing: "project", None: "no projects in which you have a role",
-		Columns: output.Columns("PROJECT", "DESCRIPTION", "+TASK QUEUE", "ROLES", "CREATED"),
-		Row: func(project *signalboxv1.Project) []string {
-			return []string{
-				project.GetName(), project.GetDescription(), project.GetTaskQueue(), strings.Join(project.GetRoles(), ", "), output.Moment(project.GetCreateTime()),
-			}
+		Row: func(project *signalboxv1.Project) output.Row {
+			return output.Cells(
+				"PROJECT", project.GetName(), "DESCRIPTION", project.GetDescription(),
+				"+TASK QUEUE", project.GetTaskQueue(), "ROLES", strings.Join(project.GetRoles(), ", "),
+				"CREATED", output.Moment(project.GetCreateTime()),
+			)
 		},
 	}.Print(s, projects, false)
 }
 
-func projectCreateCommand(s *session.Session) *cobra.Command {
+func projectCreateCommand(s *invocation.Invocation) *cobra.Command {
 	var description string
 	cmd := &cobra.Command{
 		Use:     "create NAME",
 		Short:   "Create a project; workers serve it within seconds",
 		Example: `  signalbox project create billing --description "invoices and payments"`,
-		Args:    session.Args(1, 1, "NAME"),
+		Args:    invocation.Args(1, 1, "NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			request := &signalboxv1.CreateProjectRequest{Name: args[0], Description: description}
-			response, err := session.Call(cmd.Context(), s, s.Projects().CreateProject, request, "create project %q", args[0])
+			response, err := invocation.Call(cmd.Context(), s, s.Projects().CreateProject, request, "create project %q", args[0])
 			if err != nil {
 				return err
 			}
@@ -75,15 +76,15 @@ func projectCreateCommand(s *session.Session) *cobra.Command {
 	return cmd
 }
 
-func projectShowCommand(s *session.Session) *cobra.Command {
+func projectShowCommand(s *invocation.Invocation) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "show NAME",
 		Short:   "Show one project",
 		Example: `  signalbox project show shop`,
-		Args:    session.Args(1, 1, "NAME"),
+		Args:    invocation.Args(1, 1, "NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			request := &signalboxv1.GetProjectRequest{Name: args[0]}
-			response, err := session.Call(cmd.Context(), s, s.Projects().GetProject, request, "show project %q", args[0])
+			response, err := invocation.Call(cmd.Context(), s, s.Projects().GetProject, request, "show project %q", args[0])
 			if err != nil {
 				return err
 			}
@@ -102,7 +103,7 @@ type projectSetFlags struct {
 	endPoison             bool
 }
 
-func projectSetCommand(s *session.Session) *cobra.Command {
+func projectSetCommand(s *invocation.Invocation) *cobra.Command {
 	var flags projectSetFlags
 	cmd := &cobra.Command{
 		Use:   "set NAME",
@@ -113,7 +114,7 @@ seconds; a limit of steps applies to runs that start afterwards.`,
   signalbox project set shop --max-steps none
   signalbox project set shop --end-poison
   signalbox project set shop --end-poison=false`,
-		Args: session.Args(1, 1, "NAME"),
+		Args: invocation.Args(1, 1, "NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return setProject(cmd, s, args[0], flags)
 		},
@@ -125,7 +126,7 @@ seconds; a limit of steps applies to runs that start afterwards.`,
 	return cmd
 }
 
-func setProject(cmd *cobra.Command, s *session.Session, name string, flags projectSetFlags) error {
+func setProject(cmd *cobra.Command, s *invocation.Invocation, name string, flags projectSetFlags) error {
 	request := &signalboxv1.UpdateProjectRequest{Name: name}
 	changed := false
 	if cmd.Flags().Changed("description") {
@@ -144,7 +145,7 @@ func setProject(cmd *cobra.Command, s *session.Session, name string, flags proje
 	if !changed {
 		return exit.Usagef("nothing to set: give --description, --max-steps or --end-poison")
 	}
-	response, err := session.Call(cmd.Context(), s, s.Projects().UpdateProject, request, "set project %q", name)
+	response, err := invocation.Call(cmd.Context(), s, s.Projects().UpdateProject, request, "set project %q", name)
 	if err != nil {
 		return err
 	}
@@ -170,7 +171,7 @@ func maxSteps(limit int64) string {
 	return strconv.FormatInt(limit, 10)
 }
 
-func printProject(s *session.Session, project *signalboxv1.Project) error {
+func printProject(s *invocation.Invocation, project *signalboxv1.Project) error {
 	return s.Card(project, []output.Field{
 		{Name: "project", Value: project.GetName()},
 		{Name: "description", Value: project.GetDescription()},

@@ -89,7 +89,7 @@ func TestInputComesFromTextFileOrStandardInput(t *testing.T) {
 
 func TestWaitExitCodeFollowsRunStatus(t *testing.T) {
 	t.Parallel()
-	problem := &signalboxv1.Problem{Type: "https://example.com/oops", Status: 500, Title: "Oops", Detail: "no luck", Instance: "/do/0/greet"}
+	problem := &signalboxv1.RunError{Type: "https://example.com/oops", Status: 500, Title: "Oops", Detail: "no luck", Instance: "/do/0/greet"}
 	tests := []struct {
 		status string
 		change func(*signalboxv1.Run)
@@ -204,7 +204,7 @@ func TestWatchShowsLinesOrRecords(t *testing.T) {
 	records := shell.start(t.Context(), "run", "watch", "run-1", "-o", "json")
 	eventually(t, lines, "2 waiting")
 	eventually(t, records, `"waiting"`)
-	a.put("run-1", &signalboxv1.Step{Number: 3, Path: "/do/2/c\x1b[2J", Task: "c\x1b[2J", Kind: "call", Status: "failed", Attempts: []*signalboxv1.Attempt{{}, {}}, Error: &signalboxv1.Problem{Title: "Not there", Status: 404}})
+	a.put("run-1", &signalboxv1.Step{Number: 3, Path: "/do/2/c\x1b[2J", Task: "c\x1b[2J", Kind: "call", Status: "failed", Attempts: []*signalboxv1.Attempt{{}, {}}, Error: &signalboxv1.RunError{Title: "Not there", Status: 404}})
 	eventually(t, lines, "3 failed")
 	a.end(t, "run-1", "failed", nil)
 	<-lines.done
@@ -253,24 +253,24 @@ func TestRunListPagesAndFilters(t *testing.T) {
 	require.Equal(t, 5, count("--limit", "0", "--status", "failed,timed_out", "--workflow", "demo/hello", "--version", "1.0.0",
 		"--since", "2026-01-01T00:00:00Z", "--until", "2026-02-01", "--request-id", "q", "--order", "oldest", "--project", "shop"))
 	request := last[*signalboxv1.ListRunsRequest](t, a)
-	require.Equal(t, []string{"failed", "timed_out"}, request.GetStatuses())
+	require.Equal(t, []string{"failed", "timed_out"}, request.GetFilter().GetStatuses())
 	require.Equal(t, "shop", request.GetProject())
 	require.Equal(t, "oldest", request.GetOrder())
-	require.Equal(t, "2026-01-01T00:00:00Z", request.GetSince().AsTime().Format(time.RFC3339))
-	require.Equal(t, "2026-02-01T00:00:00Z", request.GetUntil().AsTime().Format(time.RFC3339))
+	require.Equal(t, "2026-01-01T00:00:00Z", request.GetFilter().GetSince().AsTime().Format(time.RFC3339))
+	require.Equal(t, "2026-02-01T00:00:00Z", request.GetFilter().GetUntil().AsTime().Format(time.RFC3339))
 	count("--since", "7d")
-	require.WithinDuration(t, time.Now().Add(-7*24*time.Hour), last[*signalboxv1.ListRunsRequest](t, a).GetSince().AsTime(), time.Minute)
+	require.WithinDuration(t, time.Now().Add(-7*24*time.Hour), last[*signalboxv1.ListRunsRequest](t, a).GetFilter().GetSince().AsTime(), time.Minute)
 
 	for _, command := range [][]string{{"run", "list"}, {"run", "export"}, {"batch", "start", "--action", "cancel", "--reason", "x"}} {
 		requireRefusal(t, shell.run(t, append(command, "--version", "1.0.0")...), exit.Usage, "--version 1.0.0 requires --workflow")
 	}
-	count("--problem", "no_poller,BACKLOG", "--trigger", "event", "--text", "order-", "--failure-group", "00aa11bb22cc33dd")
+	count("--stuck", "no_poller,BACKLOG", "--trigger", "event", "--text", "order-", "--failure-group", "00aa11bb22cc33dd")
 	request = last[*signalboxv1.ListRunsRequest](t, a)
-	require.Equal(t, []string{"NO_POLLER", "BACKLOG"}, request.GetProblems(), "codes in whatever case")
-	require.Equal(t, []string{"event", "order-", "00aa11bb22cc33dd"}, []string{request.GetTrigger(), request.GetText(), request.GetFailureGroup()})
-	count("--problem", "any")
-	require.Equal(t, []string{"any"}, last[*signalboxv1.ListRunsRequest](t, a).GetProblems())
-	for _, wrong := range [][]string{{"--problem", "slow"}, {"--trigger", "me"}} {
+	require.Equal(t, []string{"NO_POLLER", "BACKLOG"}, request.GetFilter().GetStuck(), "codes in whatever case")
+	require.Equal(t, []string{"event", "order-", "00aa11bb22cc33dd"}, []string{request.GetFilter().GetTrigger(), request.GetFilter().GetText(), request.GetFilter().GetFailureGroup()})
+	count("--stuck", "any")
+	require.Equal(t, []string{"any"}, last[*signalboxv1.ListRunsRequest](t, a).GetFilter().GetStuck())
+	for _, wrong := range [][]string{{"--stuck", "slow"}, {"--trigger", "me"}} {
 		require.NotZero(t, shell.run(t, append([]string{"run", "list"}, wrong...)...).code)
 	}
 
@@ -425,7 +425,7 @@ func TestListIsWatched(t *testing.T) {
 	records := shell.start(ctx, "run", "list", "--watch", "--limit", "7", "-o", "json")
 	eventually(t, table, "run-1 running demo/hello 1.0.0\n")
 	eventually(t, records, `"running"`)
-	a.end(t, "run-1", "failed", func(run *signalboxv1.Run) { run.Error = &signalboxv1.Problem{Title: "Not\x1b there"} })
+	a.end(t, "run-1", "failed", func(run *signalboxv1.Run) { run.Error = &signalboxv1.RunError{Title: "Not\x1b there"} })
 	eventually(t, table, `run-1 failed demo/hello 1.0.0 Not\u001b there [no longer matches]`)
 	eventually(t, records, `"failed"`)
 	interrupt()
@@ -499,8 +499,8 @@ func TestRunCount(t *testing.T) {
 	require.Regexp(t, `(?m)^running +2\nfailed +1$`, shell.run(t, "run", "count", "--parent", "p", "--replay-of", "q", "--batch", "b", "--text", "x", "--request-id", "r", "--label", "order=1,2", "--label", "a=b").out.String())
 	request := last[*signalboxv1.CountRunsRequest](t, a)
 	require.Equal(t, []string{"p", "q", "b", "x", "r"},
-		[]string{request.GetParentRunId(), request.GetReplayOf(), request.GetBatchId(), request.GetText(), request.GetRequestId()})
-	require.Equal(t, []string{"order=1,2", "a=b"}, request.GetLabels())
+		[]string{request.GetFilter().GetParentRunId(), request.GetFilter().GetReplayOf(), request.GetFilter().GetBatchId(), request.GetFilter().GetText(), request.GetRequestId()})
+	require.Equal(t, []string{"order=1,2", "a=b"}, request.GetFilter().GetLabels())
 
 	counted := shell.run(t, "run", "count", "--since", "2026-01-01T00:00:00Z", "--until", "2026-01-01T03:00:00Z", "--bucket", "2h").out.String()
 	require.Regexp(t, `(?m)^START +RUNS +QUEUED +RUNNING +.*TIMED OUT$`, counted)
@@ -523,9 +523,9 @@ func TestRunLabels(t *testing.T) {
 	require.Zero(t, shell.run(t, "run", "replay", "run-1", "--reason", "x", "--label", "order=4712").code)
 	require.Equal(t, map[string]string{"order": "4712"}, last[*signalboxv1.ReplayRunRequest](t, a).GetLabels())
 	require.Zero(t, shell.run(t, "run", "list", "--label", "order=4711").code)
-	require.Equal(t, []string{"order=4711"}, last[*signalboxv1.ListRunsRequest](t, a).GetLabels())
+	require.Equal(t, []string{"order=4711"}, last[*signalboxv1.ListRunsRequest](t, a).GetFilter().GetLabels())
 	require.Zero(t, shell.run(t, "run", "export", "--label", "order=4711").code)
-	require.Equal(t, []string{"order=4711"}, last[*signalboxv1.ExportRunsRequest](t, a).GetLabels())
+	require.Equal(t, []string{"order=4711"}, last[*signalboxv1.ExportRunsRequest](t, a).GetFilter().GetLabels())
 	require.Zero(t, shell.run(t, "batch", "start", "--action", "cancel", "--reason", "x", "--label", "order=4711", "--dry-run").code)
 	require.Equal(t, []string{"order=4711"}, last[*signalboxv1.StartBatchRequest](t, a).GetFilter().GetLabels())
 	for _, wrong := range [][]string{

@@ -8,14 +8,13 @@ import (
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/cli/runcmd"
-	"github.com/signalbox-dev/signalbox/internal/rpc/selection"
 )
 
 // Each condition on runs has a flag, and each command that selects runs sends all of them.
 func TestFlagsCarryEveryCondition(t *testing.T) {
 	t.Parallel()
 	values := map[string]string{
-		"status": "failed", "workflow": "shop/order", "version": "1.0.0", "since": "2026-01-30", "until": "2026-01-31", "problem": "NO_POLLER", "error": "execution_missing",
+		"status": "failed", "workflow": "shop/order", "version": "1.0.0", "since": "2026-01-30", "until": "2026-01-31", "stuck": "no_poller", "error": "execution_missing",
 		"ended-since": "2026-02-01", "ended-until": "2026-02-02", "failure-group": "00aa11bb22cc33dd44ee", "trigger": "api", "text": "r1", "label": "order=4711",
 		"parent": "p1", "replay-of": "r2", "batch": "b1", "started-by-batch": "b2",
 	}
@@ -28,32 +27,34 @@ func TestFlagsCarryEveryCondition(t *testing.T) {
 		}
 	}
 	shell, a := sh(t)
-	var want *signalboxv1.BatchFilter
+	var want *signalboxv1.RunFilter
+	fields := want.ProtoReflect().Descriptor().Fields()
 	for _, command := range []struct {
 		args []string
-		sent func() proto.Message
+		sent func() *signalboxv1.RunFilter
 	}{
-		{[]string{"batch", "start", "--action", "replay", "--dry-run"}, func() proto.Message { return last[*signalboxv1.StartBatchRequest](t, a).GetFilter() }},
-		{[]string{"run", "list"}, func() proto.Message { return last[*signalboxv1.ListRunsRequest](t, a) }},
-		{[]string{"run", "count"}, func() proto.Message { return last[*signalboxv1.CountRunsRequest](t, a) }},
-		{[]string{"run", "export"}, func() proto.Message { return last[*signalboxv1.ExportRunsRequest](t, a) }},
-		{[]string{"view", "save", "v"}, func() proto.Message { return last[*signalboxv1.SaveViewRequest](t, a).GetQuery() }},
+		{[]string{"batch", "start", "--action", "replay", "--dry-run"}, func() *signalboxv1.RunFilter { return last[*signalboxv1.StartBatchRequest](t, a).GetFilter() }},
+		{[]string{"run", "list"}, func() *signalboxv1.RunFilter { return last[*signalboxv1.ListRunsRequest](t, a).GetFilter() }},
+		{[]string{"run", "count"}, func() *signalboxv1.RunFilter { return last[*signalboxv1.CountRunsRequest](t, a).GetFilter() }},
+		{[]string{"run", "export"}, func() *signalboxv1.RunFilter { return last[*signalboxv1.ExportRunsRequest](t, a).GetFilter() }},
+		{[]string{"view", "save", "v"}, func() *signalboxv1.RunFilter { return last[*signalboxv1.SaveViewRequest](t, a).GetQuery().GetFilter() }},
 	} {
 		c := shell.run(t, append(command.args, flags...)...)
 		require.Zero(t, c.code, "%v: %s", command.args, c.err.String())
-		got := selection.Of(command.sent())
+		got := command.sent()
 		if want == nil {
 			want = got
-			for _, name := range selection.Fields() {
-				require.True(t, want.ProtoReflect().Has(want.ProtoReflect().Descriptor().Fields().ByName(name)), "no flag sets the condition %s", name)
+			for i := range fields.Len() {
+				require.True(t, want.ProtoReflect().Has(fields.Get(i)), "no flag sets the condition %s", fields.Get(i).Name())
 			}
+			require.Equal(t, []string{"NO_POLLER"}, want.GetStuck())
 		}
 		require.True(t, proto.Equal(want, got), "%v: %v", command.args, got)
 	}
 	line := runcmd.FilterLine(want, "", "")
-	for _, name := range selection.Fields() {
+	for i := range fields.Len() {
 		part := proto.CloneOf(want)
-		part.ProtoReflect().Clear(part.ProtoReflect().Descriptor().Fields().ByName(name))
-		require.NotEqual(t, line, runcmd.FilterLine(part, "", ""), name)
+		part.ProtoReflect().Clear(fields.Get(i))
+		require.NotEqual(t, line, runcmd.FilterLine(part, "", ""), fields.Get(i).Name())
 	}
 }

@@ -32,11 +32,11 @@ func (v *views) note(m proto.Message) {
 func (v *views) ListViews(_ context.Context, r *connect.Request[signalboxv1.ListViewsRequest]) (*connect.Response[signalboxv1.ListViewsResponse], error) {
 	v.note(r.Msg)
 	hour := timestamppb.New(time.Now().Add(-time.Hour))
-	query := &signalboxv1.ViewQuery{Statuses: []string{"failed"}, Period: durationpb.New(24 * time.Hour), Order: "oldest", Columns: []string{"run", "actor"}}
+	query := &signalboxv1.ViewQuery{Filter: &signalboxv1.RunFilter{Statuses: []string{"failed"}}, Period: durationpb.New(24 * time.Hour), Order: "oldest", Columns: []string{"run", "actor"}}
 	return connect.NewResponse(&signalboxv1.ListViewsResponse{Views: []*signalboxv1.View{
 		{Id: "v1", Name: "failed", Owner: "bob", Shared: true, Revision: 9, UpdateTime: hour, Query: &signalboxv1.ViewQuery{}},
 		{Id: "v2", Name: "failed", Owner: "ada", Mine: true, Revision: 4, UpdateTime: hour, Updater: "ada", Query: query},
-		{Id: "v3", Name: "team", Owner: "bob", Shared: true, Revision: 2, UpdateTime: hour, Query: &signalboxv1.ViewQuery{Trigger: "event"}},
+		{Id: "v3", Name: "team", Owner: "bob", Shared: true, Revision: 2, UpdateTime: hour, Query: &signalboxv1.ViewQuery{Filter: &signalboxv1.RunFilter{Trigger: "event"}}},
 	}}), nil
 }
 
@@ -66,17 +66,17 @@ func TestViews(t *testing.T) {
 	saved := last[*signalboxv1.SaveViewRequest](t, a)
 	require.Empty(t, saved.GetId())
 	require.True(t, proto.Equal(&signalboxv1.ViewQuery{
-		Statuses: []string{"failed", "timed_out"}, Period: durationpb.New(7 * 24 * time.Hour), Order: "oldest", Columns: []string{"run", "status"},
+		Filter: &signalboxv1.RunFilter{Statuses: []string{"failed", "timed_out"}}, Period: durationpb.New(7 * 24 * time.Hour), Order: "oldest", Columns: []string{"run", "status"},
 	}, saved.GetQuery()), "%v", saved)
 	shell.run(t, "view", "save", "once", "--since", "2026-01-31T12:00:00Z")
 	saved = last[*signalboxv1.SaveViewRequest](t, a)
 	require.Nil(t, saved.GetQuery().GetPeriod(), "a moment stays one")
-	require.Equal(t, "2026-01-31T12:00:00Z", saved.GetQuery().GetSince().AsTime().Format(time.RFC3339))
+	require.Equal(t, "2026-01-31T12:00:00Z", saved.GetQuery().GetFilter().GetSince().AsTime().Format(time.RFC3339))
 
 	shell.run(t, "view", "save", "failed", "--revision", "4", "--name", "broken", "--trigger", "api")
 	saved = last[*signalboxv1.SaveViewRequest](t, a)
-	require.Equal(t, []any{"v2", "broken", int64(4), "api"}, []any{saved.GetId(), saved.GetName(), saved.GetRevision(), saved.GetQuery().GetTrigger()}, "the caller's own of two with the name")
-	require.Empty(t, saved.GetQuery().GetStatuses(), "the flags replace the whole filter")
+	require.Equal(t, []any{"v2", "broken", int64(4), "api"}, []any{saved.GetId(), saved.GetName(), saved.GetRevision(), saved.GetQuery().GetFilter().GetTrigger()}, "the caller's own of two with the name")
+	require.Empty(t, saved.GetQuery().GetFilter().GetStatuses(), "the flags replace the whole filter")
 
 	c = shell.run(t, "view", "delete", "team")
 	require.Zero(t, c.code, c.err.String())
@@ -99,9 +99,9 @@ func TestRunsOfAView(t *testing.T) {
 	c := shell.run(t, "run", "list", "--view", "failed", "--limit", "7")
 	require.Zero(t, c.code, c.err.String())
 	listed := last[*signalboxv1.ListRunsRequest](t, a)
-	require.Equal(t, []string{"failed"}, listed.GetStatuses())
+	require.Equal(t, []string{"failed"}, listed.GetFilter().GetStatuses())
 	require.Equal(t, "oldest", listed.GetOrder())
-	require.WithinDuration(t, time.Now().Add(-24*time.Hour), listed.GetSince().AsTime(), time.Minute)
+	require.WithinDuration(t, time.Now().Add(-24*time.Hour), listed.GetFilter().GetSince().AsTime(), time.Minute)
 	shell.run(t, "run", "list", "--view", "failed", "--order", "newest")
 	require.Equal(t, "newest", last[*signalboxv1.ListRunsRequest](t, a).GetOrder())
 	requireRefusal(t, shell.run(t, "run", "list", "--view", "failed", "--status", "running"), exit.Usage, "--status", "--view")

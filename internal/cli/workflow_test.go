@@ -30,7 +30,7 @@ func TestValidateNeedsNoServer(t *testing.T) {
 	c := shell.run(t, "workflow", "validate", good)
 	require.Zero(t, c.code, c.err.String())
 	require.Empty(t, c.out.String())
-	require.Equal(t, "1 file, 0 problems\n", c.err.String())
+	require.Equal(t, "1 file, 0 violations\n", c.err.String())
 
 	c = shell.run(t, "workflow", "validate", good, bad)
 	require.Equal(t, exit.Failed, c.code)
@@ -39,17 +39,17 @@ func TestValidateNeedsNoServer(t *testing.T) {
 	c = shell.run(t, "workflow", "validate", bad, good, "-o", "json")
 	require.Equal(t, exit.Failed, c.code)
 	var results []struct {
-		Workflow string `json:"workflow"`
-		Valid    bool   `json:"valid"`
-		Findings []struct {
+		Workflow   string `json:"workflow"`
+		Valid      bool   `json:"valid"`
+		Violations []struct {
 			Line int `json:"line"`
-		} `json:"findings"`
+		} `json:"violations"`
 	}
 	require.NoError(t, json.Unmarshal([]byte(c.out.String()), &results))
 	require.False(t, results[0].Valid)
-	require.Equal(t, 5, results[0].Findings[0].Line)
+	require.Equal(t, 5, results[0].Violations[0].Line)
 	require.Equal(t, "demo/hello", results[1].Workflow)
-	require.NotNil(t, results[1].Findings, "[] rather than null")
+	require.NotNil(t, results[1].Violations, "[] rather than null")
 
 	shell.stdin = brokenSource
 	require.Contains(t, shell.run(t, "workflow", "validate", "-").out.String(), "standard input:5:1:")
@@ -108,7 +108,7 @@ func TestPublish(t *testing.T) {
 	requireRefusal(t, shell.run(t, "workflow", "publish", write(t, "bad.yaml", brokenSource)), exit.Failed, "bad.yaml:5:1:", "unknown_key")
 	c = shell.run(t, "workflow", "publish", write(t, "worse.yaml", brokenSource+"doos: []\n"))
 	require.Equal(t, exit.Failed, c.code)
-	require.Contains(t, c.err.String(), "2 problems\n")
+	require.Contains(t, c.err.String(), "2 violations\n")
 	require.Contains(t, c.err.String(), "worse.yaml:6:")
 }
 

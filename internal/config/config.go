@@ -49,9 +49,9 @@ type Config struct {
 	Log         Log        `yaml:"log" doc:"The process's own log, written to standard error."`
 	Telemetry   Telemetry  `yaml:"telemetry" doc:"Metrics, served at /metrics for Prometheus, and profiles. Traces and metrics over OTLP are configured by the OTEL_* variables."`
 
-	// Warnings are problems that may heal without a restart, such as an expired client certificate: a server
+	// Warnings are violations that may heal without a restart, such as an expired client certificate: a server
 	// starts with them and tries again, check-config reports them.
-	Warnings Problems `yaml:"-"`
+	Warnings Violations `yaml:"-"`
 }
 
 // Default returns the configuration without any settings.

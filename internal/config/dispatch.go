@@ -41,7 +41,7 @@ const mostCleanup = 2 * time.Minute
 const ownerMargin = time.Second
 
 // Validate reports intervals that contradict each other. Of two, it names the one that is derived from the other.
-func (d Dispatch) Validate() Problems {
+func (d Dispatch) Validate() Violations {
 	var ps found
 	atLeast(&ps, "ttl", d.TTL, shortest)
 	atLeast(&ps, "renew", d.Renew, shortest)
@@ -51,7 +51,7 @@ func (d Dispatch) Validate() Problems {
 	atLeast(&ps, "idle", d.Idle, shortest)
 	atLeast(&ps, "check_interval", d.CheckInterval, shortest)
 	if len(ps) > 0 {
-		return Problems(ps) // the following checks compare them
+		return Violations(ps) // the following checks compare them
 	}
 	if d.Renew+ownerMargin >= d.TTL {
 		ps.add("renew", "%v is too long for dispatch.ttl (%v): an owner trusts its lease until %v before the end; lower it or raise the other", d.Renew, d.TTL, ownerMargin)
@@ -65,11 +65,11 @@ func (d Dispatch) Validate() Problems {
 	if d.TTL >= d.Retention {
 		ps.add("retention", "%v is not longer than dispatch.ttl (%v), so the entry of a crashed owner would be deleted before its lease expires; raise it", d.Retention, d.TTL)
 	}
-	return Problems(ps)
+	return Violations(ps)
 }
 
 // Validate reports a supervisor that does nothing, or would end work of others.
-func (s Supervisor) Validate() Problems {
+func (s Supervisor) Validate() Violations {
 	var ps found
 	atLeast(&ps, "interval", s.Interval, time.Second)
 	atLeast(&ps, "confirm", s.Confirm, shortest)
@@ -83,7 +83,7 @@ func (s Supervisor) Validate() Problems {
 			ps.add("legacy_ids", "%q holds braces that stand for nothing; only {project} and {task_queue} do", pattern)
 		}
 	}
-	return Problems(ps)
+	return Violations(ps)
 }
 
 // validateCleanup reports intervals that together delay the clean-up after a crash too long.
@@ -95,7 +95,7 @@ func (c *Config) validateCleanup(ps *found) {
 }
 
 // Validate bounds events and batches.
-func (e Events) Validate() Problems {
+func (e Events) Validate() Violations {
 	var ps found
 	payload(&ps, "max_data_bytes", e.MaxDataBytes)
 	atLeastNumber(&ps, "max_batch", e.MaxBatch, 1)
@@ -103,5 +103,5 @@ func (e Events) Validate() Problems {
 		ps.add("max_batch", "%d is too many; give at most %d", e.MaxBatch, MaxEventBatch)
 	}
 	atLeastNumber(&ps, "max_lookback", e.MaxLookback, 1)
-	return Problems(ps)
+	return Violations(ps)
 }

@@ -48,7 +48,7 @@ func TestRedisIsValidated(t *testing.T) {
 			require.NoError(t, err, yaml)
 			continue
 		}
-		lines := problems(t, err)
+		lines := violations(t, err)
 		require.Len(t, lines, 1, "%s: %v", yaml, lines)
 		require.Contains(t, lines[0], want)
 		require.NotContains(t, lines[0], "hunter2")
@@ -72,7 +72,7 @@ func TestPasswordOfRedis(t *testing.T) {
 	require.True(t, cfg.Redis.TLSEnabled())
 
 	_, err = load(t, "redis: {url: 'redis://:${file:"+file+"}@h', password_file: "+file+"}", nil)
-	require.Equal(t, []string{"redis.password_file (signalbox.yaml:1): is given beside a password in redis.url; keep one of the two"}, problems(t, err))
+	require.Equal(t, []string{"redis.password_file (signalbox.yaml:1): is given beside a password in redis.url; keep one of the two"}, violations(t, err))
 }
 
 func TestContradictingDispatchIntervals(t *testing.T) {
@@ -97,12 +97,12 @@ func TestContradictingDispatchIntervals(t *testing.T) {
 		"events: {max_data_bytes: 0}":                                      "events.max_data_bytes (signalbox.yaml:1): 0B lets nothing through",
 	} {
 		_, err := load(t, yaml+"\n", nil)
-		lines := problems(t, err)
+		lines := violations(t, err)
 		require.Len(t, lines, 1, "%s: %v", yaml, lines)
 		require.Contains(t, lines[0], want)
 	}
 	_, err := load(t, "dispatch: {stale_after: 58s}\nsupervisor: {legacy_ids: ['old-{project}-{task_queue}-*']}", nil)
 	require.NoError(t, err)
 	_, err = load(t, "api: {max_request_bytes: 100KiB}\nruns: {max_input_bytes: 1KiB}\nworkflows: {max_definition_bytes: 1KiB}", nil)
-	require.Equal(t, []string{"events.max_data_bytes (default): 256KiB is over api.max_request_bytes (100KiB), so such an event could never arrive; lower it or raise the other"}, problems(t, err))
+	require.Equal(t, []string{"events.max_data_bytes (default): 256KiB is over api.max_request_bytes (100KiB), so such an event could never arrive; lower it or raise the other"}, violations(t, err))
 }

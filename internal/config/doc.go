@@ -7,11 +7,11 @@
 //	config.BindFlags(flags)
 //	cfg, err := config.Load(config.Options{Flags: flags, Env: config.NewEnvironment(os.Environ())})
 //
-// The error of Load is a Problems: every problem of every source at once, each with the key, where its
-// value came from and what to do. Unknown keys are problems. Secrets must not be in the file or on the
+// The error of Load is a Violations: every violation of every source at once, each with the key, where its
+// value came from and what to do. Unknown keys are violations. Secrets must not be in the file or on the
 // command line: a DSN refers to them as ${env:NAME} or ${file:/path}.
 //
 // The package opens no connection and starts nothing; it reads the files it is pointed at.
 package config
 
-//go:generate go run ./internal/reference ../../docs/reference/configuration.md
+//go:generate go run ../generate configuration ../../docs/reference/configuration.md

@@ -11,7 +11,7 @@ import (
 type Encryption struct {
 	Keys          []string `yaml:"keys" default:"" kind:"pairs" doc:"The keys that seal sensitive values in the database, and all run data in Temporal: ID and file of each, written ID=FILE, in the file as a mapping. A file holds 32 random bytes in base64, as \"head -c 32 /dev/urandom | base64\" prints them. A server needs at least one, the same in all processes. Keep inactive keys here for as long as values sealed with them must be read."`
 	Active        string   `yaml:"active" default:"" doc:"ID of the key that seals; the others only open. Required if there are several."`
-	Sealing       bool     `yaml:"sealing" default:"true" doc:"Seal new values. Set to false only while servers of a release without keys still use the same database and Temporal: sealed values are opened, and nothing new is sealed."`
+	Sealing       bool     `yaml:"sealing" default:"true" doc:"Seal new values. Set to false only while servers without keys still use the same database and Temporal: sealed values are opened, and nothing new is sealed."`
 	RequireSealed bool     `yaml:"require_sealed" default:"false" doc:"Refuse unsealed data in Temporal: payloads from before keys were introduced, and signals that other programs send. A run with such a payload makes no progress, and its verdict says why."`
 	CodecEndpoint bool     `yaml:"codec_endpoint" default:"false" doc:"Serve /codec/NAMESPACE/decode, where Temporal's UI can open payloads for administrators. Each use is audited."`
 	CodecOrigins  []string `yaml:"codec_origins" default:"" doc:"Origins of the UIs that may use it from a browser, for example http://127.0.0.1:8233."`
@@ -32,7 +32,7 @@ func (e Encryption) KeyFiles() []KeyFile {
 }
 
 // Validate reports duplicate keys, and an active key that is none of them. It does not read the files; package sealconfig does.
-func (e Encryption) Validate() Problems {
+func (e Encryption) Validate() Violations {
 	var ps found
 	var ids []string
 	for _, pair := range e.Keys {
@@ -66,5 +66,5 @@ func (e Encryption) Validate() Problems {
 	if !e.CodecEndpoint && len(e.CodecOrigins) > 0 {
 		ps.add("codec_origins", "are given while encryption.codec_endpoint is false; set it to true, or leave them out")
 	}
-	return Problems(ps)
+	return Violations(ps)
 }

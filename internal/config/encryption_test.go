@@ -38,6 +38,6 @@ func TestInvalidEncryption(t *testing.T) {
 		"{codec_origins: ['http://h:1']}":            `encryption.codec_origins (signalbox.yaml:1): are given while encryption.codec_endpoint is false; set it to true, or leave them out`,
 	} {
 		_, err := load(t, "encryption: "+file, nil)
-		require.Equal(t, []string{want}, problems(t, err), file)
+		require.Equal(t, []string{want}, violations(t, err), file)
 	}
 }

@@ -28,9 +28,9 @@ type Layer struct {
 	// Apply sets values that override the defaults but not the file. It returns the source of each key it set, by the
 	// key's path.
 	Apply func(env Environment, cfg *Config) (sources map[string]string, err error)
-	// Check reports problems of the final values that this package does not check. Problems of keys that have
+	// Check reports violations of the final values that this package does not check. Violations of keys that have
 	// one already are dropped. Those without a source get their key's.
-	Check func(cfg *Config) Problems
+	Check func(cfg *Config) Violations
 }
 
 // Options are the sources of Load.
@@ -40,7 +40,7 @@ type Options struct {
 	Layers []Layer        // lowest first
 }
 
-// flagValue stores a flag's text until Load parses it, so that an invalid flag is reported with all other problems.
+// flagValue stores a flag's text until Load parses it, so that an invalid flag is reported with all other violations.
 type flagValue struct {
 	text string
 	kind string
@@ -77,7 +77,7 @@ func BindUnlisted(flags *pflag.FlagSet) {
 	})
 }
 
-// Load reads every source and returns the configuration, or every problem found as a Problems. Where all of them may heal
+// Load reads every source and returns the configuration, or every violation found as a Violations. Where all of them may heal
 // without a restart, it returns the configuration with them as its Warnings.
 func Load(options Options) (*Config, error) {
 	cfg := Default()
@@ -92,10 +92,10 @@ func Load(options Options) (*Config, error) {
 	for _, layer := range options.Layers {
 		l.add(layer.Check(cfg))
 	}
-	if l.problems.fatal() {
-		return nil, l.problems
+	if l.violations.fatal() {
+		return nil, l.violations
 	}
-	cfg.Warnings = l.problems
+	cfg.Warnings = l.violations
 	return cfg, nil
 }
 
@@ -107,18 +107,18 @@ func filePath(options Options) string {
 }
 
 type loader struct {
-	cfg      *Config
-	schema   *schema.Schema
-	env      Environment
-	sources  map[string]string // where each key's final value came from
-	problems Problems
+	cfg        *Config
+	schema     *schema.Schema
+	env        Environment
+	sources    map[string]string // where each key's final value came from
+	violations Violations
 }
 
 func (l *loader) layers(layers []Layer) {
 	for _, layer := range layers {
 		sources, err := layer.Apply(l.env, l.cfg)
 		if err != nil {
-			l.problems = append(l.problems, Problem{Source: "environment", Message: err.Error()})
+			l.violations = append(l.violations, Violation{Source: "environment", Message: err.Error()})
 			continue
 		}
 		maps.Copy(l.sources, sources)
@@ -131,13 +131,13 @@ func (l *loader) file(path string) {
 	}
 	content, err := os.ReadFile(path)
 	if err != nil {
-		l.problems = append(l.problems, Problem{Source: path, Message: fmt.Sprintf("the configuration file cannot be read: %v; check the path given by --%s or %s", err, FileFlag, FileVariable)})
+		l.violations = append(l.violations, Violation{Source: path, Message: fmt.Sprintf("the configuration file cannot be read: %v; check the path given by --%s or %s", err, FileFlag, FileVariable)})
 		return
 	}
-	sources, problems := l.schema.ReadFile(path, content)
+	sources, violations := l.schema.ReadFile(path, content)
 	maps.Copy(l.sources, sources)
-	for _, f := range problems {
-		l.problems = append(l.problems, Problem{Path: f.Path, Source: f.Source, Message: f.Message})
+	for _, f := range violations {
+		l.violations = append(l.violations, Violation{Path: f.Path, Source: f.Source, Message: f.Message})
 	}
 }
 
@@ -162,7 +162,7 @@ func (l *loader) flags(flags *pflag.FlagSet) {
 
 func (l *loader) set(k schema.Key, text, source string) {
 	if err := k.Set(text); err != nil {
-		l.problems = append(l.problems, Problem{Path: k.Path, Source: source, Message: err.Error()})
+		l.violations = append(l.violations, Violation{Path: k.Path, Source: source, Message: err.Error()})
 		return
 	}
 	l.sources[k.Path] = source
@@ -179,9 +179,9 @@ func (l *loader) secrets() {
 		if dsn.HasPlainPassword(secret.Reveal()) && l.sources[k.Path] != k.Variable() {
 			l.report(k.Path, "holds a password in plain text; refer to it as ${env:NAME} or ${file:/path}, or give the whole value in "+k.Variable())
 		}
-		resolved, problems := dsn.Resolve(secret.Reveal(), l.env.LookupEnv)
-		for _, problem := range problems {
-			l.report(k.Path, problem)
+		resolved, violations := dsn.Resolve(secret.Reveal(), l.env.LookupEnv)
+		for _, violation := range violations {
+			l.report(k.Path, violation)
 		}
 		k.Value.SetString(resolved)
 	}
@@ -214,29 +214,29 @@ func (l *loader) files() {
 
 func (l *loader) validate() { l.add(l.cfg.validate()) }
 
-// add adds the problems of values, except of keys that have one already: a value that could not be read
+// add adds the violations of values, except of keys that have one already: a value that could not be read
 // keeps its default and would only be reported twice.
-func (l *loader) add(found Problems) {
+func (l *loader) add(found Violations) {
 	reported := map[string]bool{}
-	for _, p := range l.problems {
+	for _, p := range l.violations {
 		reported[p.Path] = p.Path != ""
 	}
 	for _, p := range found {
 		if !reported[p.Path] {
-			l.problem(p)
+			l.violation(p)
 		}
 	}
 }
 
-func (l *loader) report(path, message string) { l.problem(Problem{Path: path, Message: message}) }
+func (l *loader) report(path, message string) { l.violation(Violation{Path: path, Message: message}) }
 
-// problem adds a problem, with the source of its key where it has none itself.
-func (l *loader) problem(p Problem) {
+// violation adds a violation, with the source of its key where it has none itself.
+func (l *loader) violation(p Violation) {
 	if p.Source == "" {
 		p.Source = l.sources[p.Path]
 	}
 	if p.Source == "" {
 		p.Source = "default"
 	}
-	l.problems = append(l.problems, p)
+	l.violations = append(l.violations, p)
 }

@@ -30,7 +30,7 @@ func load(t *testing.T, yaml string, env config.Environment, args ...string) (*c
 	return config.Load(config.Options{Flags: flags, Env: env})
 }
 
-// A file of each secret that others may read or change is reported by its key, with all other problems; certificates are public.
+// A file of each secret that others may read or change is reported by its key, with all other violations; certificates are public.
 func TestExposedSecretFilesAreReported(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "secret")
@@ -48,7 +48,7 @@ payloads: {s3: {access_key_file: %[1]s, secret_key_file: %[1]s}}
 	_, err = load(t, document, nil)
 	require.Error(t, err)
 	var reported []string
-	for _, line := range problems(t, err) {
+	for _, line := range violations(t, err) {
 		if strings.Contains(line, "holds a secret and can be read by all users of the machine (mode 0644): run `chmod 600") {
 			reported = append(reported, strings.Fields(line)[0])
 		}
@@ -59,10 +59,10 @@ payloads: {s3: {access_key_file: %[1]s, secret_key_file: %[1]s}}
 	}, reported)
 }
 
-// problems returns the lines of err, without the folder of the file.
-func problems(t *testing.T, err error) []string {
+// violations returns the lines of err, without the folder of the file.
+func violations(t *testing.T, err error) []string {
 	t.Helper()
-	var found config.Problems
+	var found config.Violations
 	require.ErrorAs(t, err, &found)
 	lines := []string{}
 	for _, p := range found {
@@ -134,7 +134,7 @@ func TestEveryKindOfValueFromEverySource(t *testing.T) {
 	want(t, cfg, err)
 }
 
-func TestAllProblemsAtOnceWithPathAndSource(t *testing.T) {
+func TestAllViolationsAtOnceWithPathAndSource(t *testing.T) {
 	t.Parallel()
 	_, err := load(t, `listen: 0.0.0.0:8080
 rolse: [api]
@@ -172,7 +172,7 @@ start_timeout: 1s
 		`log.level (signalbox.yaml:14): "inform" is not a level, did you mean "info"?; the levels are debug, info, warn and error`,
 		`log.format (SIGNALBOX_LOG_FORMAT): "xml" is not a format; the formats are json and text`,
 		`runs.max_input_bytes (signalbox.yaml:12): 17MiB is over api.max_request_bytes (4MiB), so such an input could never arrive; lower it or raise the other`,
-	}, problems(t, err))
+	}, violations(t, err))
 }
 
 func TestFilesThatAreNotConfigurations(t *testing.T) {
@@ -188,7 +188,7 @@ func TestFilesThatAreNotConfigurations(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, err := load(t, test.yaml, nil)
-			require.Equal(t, []string{test.want}, problems(t, err))
+			require.Equal(t, []string{test.want}, violations(t, err))
 		})
 	}
 	_, err := load(t, "", config.Environment{"SIGNALBOX_CONFIG": "/nowhere/signalbox.yaml"})
@@ -243,7 +243,7 @@ func TestSecretsComeByReference(t *testing.T) {
 
 func TestLayersOverrideDefaultsOnly(t *testing.T) {
 	t.Parallel()
-	nothing := func(*config.Config) config.Problems { return nil }
+	nothing := func(*config.Config) config.Violations { return nil }
 	layer := config.Layer{Check: nothing, Apply: func(env config.Environment, cfg *config.Config) (map[string]string, error) {
 		cfg.Temporal.Address, cfg.Temporal.Namespace = env["A"], "below the file"
 		return map[string]string{"temporal.address": "A"}, nil
@@ -253,31 +253,31 @@ func TestLayersOverrideDefaultsOnly(t *testing.T) {
 	require.Equal(t, "h:1", cfg.Temporal.Address)
 	require.Equal(t, "above", cfg.Temporal.Namespace)
 	_, err = config.Load(config.Options{Layers: []config.Layer{layer}, Env: config.Environment{"A": "nonsense"}})
-	require.Equal(t, []string{`temporal.address (A): "nonsense" is not host:port: the port is missing; write nonsense:7233`}, problems(t, err))
+	require.Equal(t, []string{`temporal.address (A): "nonsense" is not host:port: the port is missing; write nonsense:7233`}, violations(t, err))
 	broken := config.Layer{Check: nothing, Apply: func(config.Environment, *config.Config) (map[string]string, error) {
 		return nil, errors.New("bad profile")
 	}}
 	_, err = config.Load(config.Options{Layers: []config.Layer{broken}})
-	require.Equal(t, []string{"environment: bad profile"}, problems(t, err))
+	require.Equal(t, []string{"environment: bad profile"}, violations(t, err))
 }
 
-// A problem that may heal does not prevent the start, but is reported with the others.
+// A violation that may heal does not prevent the start, but is reported with the others.
 func TestLayersCheckTheResult(t *testing.T) {
 	t.Parallel()
-	expired := config.Problem{Path: "temporal.tls.cert_file", Message: "expired", Heals: true}
-	checking := func(found ...config.Problem) config.Options {
+	expired := config.Violation{Path: "temporal.tls.cert_file", Message: "expired", Heals: true}
+	checking := func(found ...config.Violation) config.Options {
 		return config.Options{Env: config.Environment{"SIGNALBOX_LISTEN": "everywhere"}, Layers: []config.Layer{{
 			Apply: func(config.Environment, *config.Config) (map[string]string, error) { return nil, nil },
-			Check: func(*config.Config) config.Problems { return found },
+			Check: func(*config.Config) config.Violations { return found },
 		}}}
 	}
 	_, err := config.Load(checking(
-		expired, config.Problem{Path: "listen", Message: "again"}, config.Problem{Source: "elsewhere", Message: "inline"}))
+		expired, config.Violation{Path: "listen", Message: "again"}, config.Violation{Source: "elsewhere", Message: "inline"}))
 	require.Equal(t, []string{
 		`listen (SIGNALBOX_LISTEN): "everywhere" is not host:port: missing port in address; write for example 127.0.0.1:8080`,
 		"temporal.tls.cert_file (default): expired",
 		"elsewhere: inline",
-	}, problems(t, err))
+	}, violations(t, err))
 
 	healing := checking(expired)
 	healing.Env = nil
@@ -337,7 +337,7 @@ func TestBounds(t *testing.T) {
 	} {
 		_, err := load(t, "", nil, flag)
 		name, _, _ := strings.Cut(flag, "=")
-		lines := problems(t, err)
+		lines := violations(t, err)
 		require.Len(t, lines, 1, flag)
 		require.Contains(t, lines[0], "("+name+"): ")
 		require.Contains(t, lines[0], want)
@@ -367,7 +367,7 @@ func TestListeningBeyondLoopback(t *testing.T) {
 			require.NoError(t, err, flags)
 			continue
 		}
-		lines := problems(t, err)
+		lines := violations(t, err)
 		require.Len(t, lines, 1, flags)
 		require.Contains(t, lines[0], want, flags)
 	}

@@ -14,7 +14,7 @@ type Migration struct {
 }
 
 // Validate reports invalid names and an invalid interval.
-func (m Migration) Validate() Problems {
+func (m Migration) Validate() Violations {
 	var ps found
 	if m.Project != "" && !regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`).MatchString(m.Project) {
 		ps.add("project", "%q is not a project's name: lower-case letters, digits and hyphens, at most 63", m.Project)
@@ -23,5 +23,5 @@ func (m Migration) Validate() Problems {
 		ps.add("namespace", "%q cannot stand before a workflow's name: letters, digits, hyphens and dots, at most 63", m.Namespace)
 	}
 	atLeast(&ps, "interval", m.Interval, time.Second)
-	return Problems(ps)
+	return Violations(ps)
 }

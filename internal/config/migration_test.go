@@ -12,11 +12,11 @@ import (
 func TestMigrationIsValidated(t *testing.T) {
 	t.Parallel()
 	require.Empty(t, config.Default().Migration.Validate())
-	problems := config.Migration{Project: "My Shop", Namespace: "a/b", Interval: time.Millisecond}.Validate()
-	require.Len(t, problems, 3, "all at once: %v", problems)
-	require.ErrorContains(t, problems, `"My Shop" is not a project's name`)
-	require.ErrorContains(t, problems, `"a/b" cannot stand before a workflow's name`)
-	require.ErrorContains(t, problems, "1ms is too short; give at least 1s")
+	violations := config.Migration{Project: "My Shop", Namespace: "a/b", Interval: time.Millisecond}.Validate()
+	require.Len(t, violations, 3, "all at once: %v", violations)
+	require.ErrorContains(t, violations, `"My Shop" is not a project's name`)
+	require.ErrorContains(t, violations, `"a/b" cannot stand before a workflow's name`)
+	require.ErrorContains(t, violations, "1ms is too short; give at least 1s")
 }
 
 func TestMigrationPasswordIsReference(t *testing.T) {

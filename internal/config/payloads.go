@@ -39,12 +39,12 @@ type S3 struct {
 }
 
 // Validate reports an unknown store, and settings that are missing or belong to another store.
-func (p Payloads) Validate() Problems {
+func (p Payloads) Validate() Violations {
 	var ps found
 	stores := []string{PayloadsDatabase, PayloadsFolder, PayloadsS3, PayloadsPostgres}
 	if !slices.Contains(stores, p.Store) {
 		ps.add("store", "%q is not a store of payloads%s; the stores are database, folder, s3 and postgres", p.Store, spelling.DidYouMean(p.Store, stores))
-		return Problems(ps)
+		return Violations(ps)
 	}
 	switch {
 	case p.Store == PayloadsFolder && p.Folder == "":
@@ -58,18 +58,18 @@ func (p Payloads) Validate() Problems {
 	case p.Store != PayloadsPostgres && p.DSN != "":
 		ps.add("dsn", "is set while payloads.store is %s; set payloads.store to postgres, or leave it out", p.Store)
 	}
-	all := Problems(ps)
+	all := Violations(ps)
 	if p.Store == PayloadsS3 {
 		return append(all, p.S3.Validate().under("s3")...)
 	}
 	if p.S3.Bucket != "" || p.S3.Endpoint != "" {
 		ps.add("s3.bucket", "is set while payloads.store is %s; set payloads.store to s3, or leave it out", p.Store)
 	}
-	return Problems(ps)
+	return Violations(ps)
 }
 
 // Validate reports a bucket that cannot be requested.
-func (s S3) Validate() Problems {
+func (s S3) Validate() Violations {
 	var ps found
 	u, err := url.Parse(s.Endpoint)
 	switch {
@@ -94,7 +94,7 @@ func (s S3) Validate() Problems {
 			ps.add(key.path, "is empty; name the file that holds the key")
 		}
 	}
-	return Problems(ps)
+	return Violations(ps)
 }
 
 // maxPrefix is the longest prefix: names of objects have at most 1024 bytes.

@@ -27,7 +27,7 @@ func TestPayloadsAreValidated(t *testing.T) {
 	} {
 		require.Empty(t, p.Validate(), p.Store)
 	}
-	for problem, p := range map[string]config.Payloads{
+	for violation, p := range map[string]config.Payloads{
 		`store: "S3" is not a store of payloads`:                               {Store: "S3"},
 		"folder: is empty while payloads.store is folder":                      {Store: "folder"},
 		"folder: is set while payloads.store is database":                      {Store: "database", Folder: "/srv"},
@@ -47,7 +47,7 @@ func TestPayloadsAreValidated(t *testing.T) {
 		`s3.prefix: "signalbox" is not a prefix`:                               {Store: "s3", S3: config.S3{Prefix: "signalbox"}},
 		`s3.prefix: "/a" is not a prefix`:                                      {Store: "s3", S3: config.S3{Prefix: "/a"}},
 	} {
-		require.ErrorContains(t, p.Validate(), problem)
+		require.ErrorContains(t, p.Validate(), violation)
 	}
 }
 

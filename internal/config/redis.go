@@ -49,15 +49,15 @@ func (r Redis) TLSEnabled() bool {
 }
 
 // Validate reports a missing, duplicate or invalid address of Redis.
-func (r Redis) Validate() Problems {
+func (r Redis) Validate() Violations {
 	var ps found
 	r.validateMode(&ps)
 	if r.URL != "" {
 		r.validateURL(&ps)
 	}
 	for _, a := range r.Addresses {
-		if problem := address.DialProblem(a); problem != "" {
-			ps.add("addresses", "%q is not host:port: %s", a, problem)
+		if violation := address.DialViolation(a); violation != "" {
+			ps.add("addresses", "%q is not host:port: %s", a, violation)
 		}
 	}
 	if !regexp.MustCompile(`^[!-~]{1,64}$`).MatchString(r.Prefix) {
@@ -66,7 +66,7 @@ func (r Redis) Validate() Problems {
 		ps.add("prefix", "%q holds a character that means something to Redis: leave out { } * ? [ ] and \\", r.Prefix)
 	}
 	atLeast(&ps, "timeout", r.Timeout, shortest)
-	return append(Problems(ps), r.TLS.Validate().under("tls")...)
+	return append(Violations(ps), r.TLS.Validate().under("tls")...)
 }
 
 func (r Redis) validateMode(ps *found) {
@@ -132,6 +132,6 @@ func (c *Config) validateRenewal(ps *found) {
 }
 
 // Validate reports half a key pair.
-func (t RedisTLS) Validate() Problems {
+func (t RedisTLS) Validate() Violations {
 	return TLS{CertFile: t.CertFile, KeyFile: t.KeyFile}.Validate()
 }

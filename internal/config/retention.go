@@ -22,10 +22,10 @@ type RetentionLimits struct {
 const leastAge = time.Hour
 
 // Validate reports limits that would delete data in use.
-func (r Retention) Validate() Problems {
+func (r Retention) Validate() Violations {
 	var ps found
 	atLeast(&ps, "interval", r.Interval, time.Second)
-	all := Problems(ps)
+	all := Violations(ps)
 	for _, of := range []struct {
 		name   string
 		limits RetentionLimits
@@ -36,11 +36,11 @@ func (r Retention) Validate() Problems {
 }
 
 // Validate reports an age that is too short, and negative numbers.
-func (l RetentionLimits) Validate() Problems {
+func (l RetentionLimits) Validate() Violations {
 	var ps found
 	if l.MaxAge != 0 {
 		atLeast(&ps, "max_age", l.MaxAge, leastAge)
 	}
 	atLeastNumber(&ps, "max_count", l.MaxCount, 0)
-	return Problems(ps)
+	return Violations(ps)
 }

@@ -16,11 +16,11 @@ func TestRetentionIsValidated(t *testing.T) {
 		Interval: time.Millisecond, Runs: config.RetentionLimits{MaxAge: time.Minute}, Events: config.RetentionLimits{MaxAge: -time.Hour},
 		Audit: config.RetentionLimits{MaxCount: -1}, Batches: config.RetentionLimits{MaxAge: 720 * time.Hour, MaxCount: 10},
 	}
-	problems := r.Validate()
-	require.Len(t, problems, 4, "all at once: %v", problems)
-	require.ErrorContains(t, problems, "interval")
-	require.ErrorContains(t, problems, "runs.max_age")
-	require.ErrorContains(t, problems, "1m0s is too short; give at least 1h0m0s")
-	require.ErrorContains(t, problems, "events.max_age")
-	require.ErrorContains(t, problems, "audit.max_count")
+	violations := r.Validate()
+	require.Len(t, violations, 4, "all at once: %v", violations)
+	require.ErrorContains(t, violations, "interval")
+	require.ErrorContains(t, violations, "runs.max_age")
+	require.ErrorContains(t, violations, "1m0s is too short; give at least 1h0m0s")
+	require.ErrorContains(t, violations, "events.max_age")
+	require.ErrorContains(t, violations, "audit.max_count")
 }

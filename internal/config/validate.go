@@ -24,13 +24,13 @@ const maxSteps = 100_000_000
 // maxDepth is the most that runs.max_depth may be.
 const maxDepth = 100
 
-// Validate returns all problems at once as a Problems, or nil.
+// Validate returns all violations at once as a Violations, or nil.
 func (c *Config) Validate() error { return c.validate().err() }
 
-func (c *Config) validate() Problems {
+func (c *Config) validate() Violations {
 	var ps found
 	c.validateProcess(&ps)
-	for _, concern := range []Problems{
+	for _, concern := range []Violations{
 		c.ListenTLS.Validate().under("listen_tls"),
 		c.Temporal.Validate().under("temporal"),
 		c.Servers.Validate().under("servers"),
@@ -61,7 +61,7 @@ func (c *Config) validate() Problems {
 	c.validateCleanup(&ps)
 	c.validateRenewal(&ps)
 	if c.API.MaxRequestBytes <= 0 {
-		return Problems(ps) // reported above; everything is over it
+		return Violations(ps) // reported above; everything is over it
 	}
 	if c.Events.MaxDataBytes > c.API.MaxRequestBytes {
 		ps.add("events.max_data_bytes", "%v is over api.max_request_bytes (%v), so such an event could never arrive; lower it or raise the other", c.Events.MaxDataBytes, c.API.MaxRequestBytes)
@@ -72,12 +72,12 @@ func (c *Config) validate() Problems {
 	if c.Workflows.MaxDefinitionBytes > c.API.MaxRequestBytes {
 		ps.add("workflows.max_definition_bytes", "%v is over api.max_request_bytes (%v), so such a document could never arrive; lower it or raise the other", c.Workflows.MaxDefinitionBytes, c.API.MaxRequestBytes)
 	}
-	return Problems(ps)
+	return Violations(ps)
 }
 
 func (c *Config) validateProcess(ps *found) {
-	if problem := address.ListenProblem(c.Listen); problem != "" {
-		ps.add("listen", "%q is not host:port: %s; write for example 127.0.0.1:8080", c.Listen, problem)
+	if violation := address.ListenViolation(c.Listen); violation != "" {
+		ps.add("listen", "%q is not host:port: %s; write for example 127.0.0.1:8080", c.Listen, violation)
 	} else if !address.IsLoopback(c.Listen) {
 		c.validateReachable(ps)
 	}
@@ -113,7 +113,7 @@ func (c *Config) validateReachable(ps *found) {
 }
 
 // Validate reports half a key pair, and authorities without one.
-func (t ListenTLS) Validate() Problems {
+func (t ListenTLS) Validate() Violations {
 	ps := found(TLS{CertFile: t.CertFile, KeyFile: t.KeyFile}.Validate())
 	switch {
 	case t.Disabled && (t.CertFile != "" || t.KeyFile != "" || t.ClientCAFile != ""):
@@ -121,23 +121,23 @@ func (t ListenTLS) Validate() Problems {
 	case t.ClientCAFile != "" && t.CertFile == "" && t.KeyFile == "":
 		ps.add("client_ca_file", "is set while cert_file is empty; callers show certificates to a listener that has one itself")
 	}
-	return Problems(ps)
+	return Violations(ps)
 }
 
 // Validate reports what is wrong with the connection's settings.
-func (t Temporal) Validate() Problems {
+func (t Temporal) Validate() Violations {
 	var ps found
-	if problem := address.DialProblem(t.Address); problem != "" {
-		ps.add("address", "%q is not host:port: %s", t.Address, problem)
+	if violation := address.DialViolation(t.Address); violation != "" {
+		ps.add("address", "%q is not host:port: %s", t.Address, violation)
 	}
 	if t.Namespace == "" {
 		ps.add("namespace", "is empty; name a Temporal namespace, for example \"default\"")
 	}
-	if problem := address.WebProblem(t.UIURL); t.UIURL != "" && problem != "" {
-		ps.add("ui_url", "%q is not the address of a web page: %s; write for example http://localhost:8233", t.UIURL, problem)
+	if violation := address.WebViolation(t.UIURL); t.UIURL != "" && violation != "" {
+		ps.add("ui_url", "%q is not the address of a web page: %s; write for example http://localhost:8233", t.UIURL, violation)
 	}
 	t.validateWatch(&ps)
-	return slices.Concat(Problems(ps), t.Breaker.Validate().under("breaker"), t.TLS.Validate().under("tls"))
+	return slices.Concat(Violations(ps), t.Breaker.Validate().under("breaker"), t.TLS.Validate().under("tls"))
 }
 
 const (
@@ -168,15 +168,15 @@ func (t Temporal) validateWatch(ps *found) {
 }
 
 // Validate reports a breaker that would always be open, or never delay anything.
-func (b Breaker) Validate() Problems {
+func (b Breaker) Validate() Violations {
 	var ps found
 	atLeastNumber(&ps, "failures", b.Failures, 1)
 	atLeast(&ps, "interval", b.Interval, time.Second)
-	return Problems(ps)
+	return Violations(ps)
 }
 
 // Validate reports half a key pair.
-func (t TLS) Validate() Problems {
+func (t TLS) Validate() Violations {
 	var ps found
 	if t.CertFile != "" && t.KeyFile == "" {
 		ps.add("key_file", "is empty while cert_file is set; a client certificate needs its private key")
@@ -184,11 +184,11 @@ func (t TLS) Validate() Problems {
 	if t.KeyFile != "" && t.CertFile == "" {
 		ps.add("cert_file", "is empty while key_file is set; a private key needs its certificate")
 	}
-	return Problems(ps)
+	return Violations(ps)
 }
 
 // Validate reports an unknown driver and a missing DSN.
-func (s Store) Validate() Problems {
+func (s Store) Validate() Violations {
 	var ps found
 	drivers := []string{DriverSQLite, DriverPostgres}
 	if !slices.Contains(drivers, s.Driver) {
@@ -202,14 +202,14 @@ func (s Store) Validate() Problems {
 	case s.Driver == DriverSQLite && dsn.IsPostgres(s.DSN.Reveal()):
 		ps.add("dsn", "is a Postgres DSN while store.driver is sqlite; set store.driver to postgres")
 	}
-	return Problems(ps)
+	return Violations(ps)
 }
 
 // minSessionIdle is the shortest idle time of a session: uses are recorded once a minute.
 const minSessionIdle = 2 * time.Minute
 
 // Validate reports an unknown mode, and sessions that end before they can be used.
-func (a Auth) Validate() Problems {
+func (a Auth) Validate() Violations {
 	var ps found
 	modes := []string{ModeNone, ModeTokens}
 	if !slices.Contains(modes, a.Mode) {
@@ -220,11 +220,11 @@ func (a Auth) Validate() Problems {
 	if a.SessionMax < a.SessionIdle {
 		ps.add("session_max", "%s is shorter than session_idle (%s); set it to at least that", a.SessionMax, a.SessionIdle)
 	}
-	return Problems(ps)
+	return Violations(ps)
 }
 
 // Validate bounds requests and connections.
-func (a API) Validate() Problems {
+func (a API) Validate() Violations {
 	var ps found
 	positive(&ps, "max_request_bytes", a.MaxRequestBytes)
 	atLeastNumber(&ps, "max_connections", a.MaxConnections, 1)
@@ -234,11 +234,11 @@ func (a API) Validate() Problems {
 		u.User != nil || u.RawQuery != "" || u.Fragment != "") {
 		ps.add("public_url", "%q is not an address of pages; write scheme and host, for example https://signalbox.example.com", a.PublicURL)
 	}
-	return Problems(ps)
+	return Violations(ps)
 }
 
 // Validate bounds the input and the start.
-func (r Runs) Validate() Problems {
+func (r Runs) Validate() Violations {
 	var ps found
 	payload(&ps, "max_input_bytes", r.MaxInputBytes)
 	atLeast(&ps, "start_timeout", r.StartTimeout, 100*time.Millisecond)
@@ -254,38 +254,38 @@ func (r Runs) Validate() Problems {
 	if r.MaxDepth < 1 || r.MaxDepth > maxDepth {
 		ps.add("max_depth", "%d is not between 1 and %d", r.MaxDepth, maxDepth)
 	}
-	return append(Problems(ps), r.QueueWhenUnavailable.Validate().under("queue_when_unavailable")...)
+	return append(Violations(ps), r.QueueWhenUnavailable.Validate().under("queue_when_unavailable")...)
 }
 
 // Validate reports a queue that could hold nothing, or never become empty.
-func (q QueueMode) Validate() Problems {
+func (q QueueMode) Validate() Violations {
 	var ps found
 	atLeastNumber(&ps, "max_runs", q.MaxRuns, 1)
 	atLeast(&ps, "ttl", q.TTL, time.Second)
 	atLeastNumber(&ps, "rate", q.Rate, 1)
-	return Problems(ps)
+	return Violations(ps)
 }
 
 // Validate bounds the document's size.
-func (w Workflows) Validate() Problems {
+func (w Workflows) Validate() Violations {
 	var ps found
 	positive(&ps, "max_definition_bytes", w.MaxDefinitionBytes)
-	return Problems(ps)
+	return Violations(ps)
 }
 
 // Validate bounds the concurrency. The SDK refuses one workflow task at a time: it needs one slot for
 // its sticky queue and one for the ordinary one.
-func (w Worker) Validate() Problems {
+func (w Worker) Validate() Violations {
 	var ps found
 	atLeastNumber(&ps, "max_concurrent_workflow_tasks", w.MaxConcurrentWorkflowTasks, 2)
 	atLeastNumber(&ps, "max_concurrent_activities", w.MaxConcurrentActivities, 1)
 	atLeastNumber(&ps, "max_concurrent_local_activities", w.MaxConcurrentLocalActivities, 1)
 	atLeast(&ps, "stop_timeout", w.StopTimeout, 0)
-	return Problems(ps)
+	return Violations(ps)
 }
 
 // Validate checks the networks and bounds.
-func (c Calls) Validate() Problems {
+func (c Calls) Validate() Violations {
 	var ps found
 	for _, text := range c.AllowPrivate {
 		if _, err := netip.ParsePrefix(text); err != nil {
@@ -295,7 +295,7 @@ func (c Calls) Validate() Problems {
 	atLeast(&ps, "timeout", c.Timeout, time.Millisecond)
 	atLeast(&ps, "max_retry_after", c.MaxRetryAfter, 0)
 	payload(&ps, "max_response_bytes", c.MaxResponseBytes)
-	return Problems(ps)
+	return Violations(ps)
 }
 
 // Networks returns the allowed private networks, without their host bits; it leaves out invalid
@@ -311,7 +311,7 @@ func (c Calls) Networks() []netip.Prefix {
 }
 
 // Validate reports a prefix that no variable can have, and invalid durations.
-func (s Secrets) Validate() Problems {
+func (s Secrets) Validate() Violations {
 	var ps found
 	if s.EnvPrefix != "" && !regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`).MatchString(s.EnvPrefix) {
 		ps.add("env_prefix", "%q cannot begin a variable; use letters, digits and underscores, for example SIGNALBOX_SECRET_", s.EnvPrefix)
@@ -321,14 +321,14 @@ func (s Secrets) Validate() Problems {
 	if s.Cache > mostKept {
 		ps.add("cache", "%v is over %v, so a secret that is rotated would be used for too long; lower it", s.Cache, mostKept)
 	}
-	return Problems(ps)
+	return Violations(ps)
 }
 
 // mostKept bounds how long the old value of a rotated secret is used.
 const mostKept = 5 * time.Minute
 
 // Validate reports an unknown level or format.
-func (l Log) Validate() Problems {
+func (l Log) Validate() Violations {
 	var ps found
 	levels := []string{"debug", "info", "warn", "error"}
 	if !slices.Contains(levels, l.Level) {
@@ -337,21 +337,21 @@ func (l Log) Validate() Problems {
 	if l.Format != "json" && l.Format != "text" {
 		ps.add("format", "%q is not a format%s; the formats are json and text", l.Format, spelling.DidYouMean(l.Format, []string{"json", "text"}))
 	}
-	return Problems(ps)
+	return Violations(ps)
 }
 
 // Validate reports a missing name, and an address of profiles that other machines can connect to.
-func (t Telemetry) Validate() Problems {
+func (t Telemetry) Validate() Violations {
 	var ps found
 	if t.ServiceName == "" {
 		ps.add("service_name", "is empty; give the name under which metrics are found, for example \"signalbox\"")
 	}
-	if problem := address.ListenProblem(t.ProfileListen); t.ProfileListen != "" && problem != "" {
-		ps.add("profile_listen", "%q is not host:port: %s; write for example 127.0.0.1:6060", t.ProfileListen, problem)
+	if violation := address.ListenViolation(t.ProfileListen); t.ProfileListen != "" && violation != "" {
+		ps.add("profile_listen", "%q is not host:port: %s; write for example 127.0.0.1:6060", t.ProfileListen, violation)
 	} else if t.ProfileListen != "" && !address.IsLoopback(t.ProfileListen) {
 		ps.add("profile_listen", "%q can be reached from other machines, and profiles need no token; listen on 127.0.0.1 or [::1]", t.ProfileListen)
 	}
-	return Problems(ps)
+	return Violations(ps)
 }
 
 func positive(ps *found, path string, size Size) {
@@ -368,10 +368,10 @@ func payload(ps *found, path string, size Size) {
 }
 
 // Validate returns what is wrong with the settings. A server writes a heartbeat every 5 seconds.
-func (s Servers) Validate() Problems {
+func (s Servers) Validate() Violations {
 	var ps found
 	atLeast(&ps, "lost_after", s.LostAfter, 15*time.Second)
-	return Problems(ps)
+	return Violations(ps)
 }
 
 func atLeast(ps *found, path string, d, least time.Duration) {

@@ -12,12 +12,12 @@ type Webhooks struct {
 }
 
 // Validate reports limits with which nothing could be delivered.
-func (w Webhooks) Validate() Problems {
+func (w Webhooks) Validate() Violations {
 	var ps found
 	atLeast(&ps, "timeout", w.Timeout, 10*time.Millisecond)
 	atLeast(&ps, "retry_for", w.RetryFor, 0)
 	atLeast(&ps, "pause_after", w.PauseAfter, time.Second)
 	atLeast(&ps, "keep_deliveries", w.KeepDeliveries, time.Hour)
 	atLeastNumber(&ps, "max_concurrent", w.MaxConcurrent, 1)
-	return Problems(ps)
+	return Violations(ps)
 }

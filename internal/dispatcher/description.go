@@ -17,9 +17,9 @@ import (
 // retryDelay is the retry delay returned when a backend did not answer.
 const retryDelay = 2 * time.Second
 
-// describe returns a dispatcher with its detail and the problems of its sources.
+// describe returns a dispatcher with its detail and what could not be read of it.
 func describe(ctx context.Context, d dispatchtype.Dispatcher) Dispatcher {
-	out := Dispatcher{Dispatcher: d, Problems: problems(ctx, d.Errors)}
+	out := Dispatcher{Dispatcher: d, Unread: unread(ctx, d.Errors)}
 	if d.Status != dispatchtype.Routing && d.Status != dispatchtype.Parked {
 		out.Detail = d.Reason
 	}
@@ -46,8 +46,8 @@ func listed(others []dispatchtype.Execution) string {
 	return text
 }
 
-// problems describes for callers which backends did not answer. The underlying errors may contain host names, so they only go to the log.
-func problems(ctx context.Context, failed []dispatchtype.PartError) []string {
+// unread describes for callers which backends did not answer. The underlying errors may contain host names, so they only go to the log.
+func unread(ctx context.Context, failed []dispatchtype.PartError) []string {
 	var lines []string
 	for _, e := range failed {
 		logger.FromContext(ctx).WarnContext(ctx, "Dispatcher status is incomplete", "part", string(e.Part), "error", e.Err)
@@ -78,7 +78,7 @@ func unavailableReason(e dispatchtype.PartError) string {
 // answerShown is the number of bytes of an answer of Temporal that an error quotes.
 const answerShown = 300
 
-// statusError returns the error for a status that cannot be read, with the backend that failed. As with [problems], the underlying error
+// statusError returns the error for a status that cannot be read, with the backend that failed. As with [unread], the underlying error
 // only goes to the log, except for a list that Temporal refused: no other command shows the cause.
 func statusError(ctx context.Context, err error) error {
 	if _, ok := apperror.From(err); ok || err == nil {

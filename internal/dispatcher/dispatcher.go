@@ -25,15 +25,15 @@ type Dispatcher struct {
 	Detail string
 	// Owners are the last owners, newest first; not set in lists.
 	Owners []dispatchtype.OwnerChange
-	// Problems describe what could not be read, one line each, without secrets or host names.
-	Problems []string
+	// Unread describes what could not be read, one line each, without secrets or host names.
+	Unread []string
 }
 
 // Workers is the result of [Service.Workers].
 type Workers struct {
 	Workers []dispatchtype.Worker
-	// Problems describe what could not be read, one line each, without secrets or host names.
-	Problems []string
+	// Unread describes what could not be read, one line each, without secrets or host names.
+	Unread []string
 }
 
 // Facts are what a worker of the platform adds to its heartbeat.

@@ -73,7 +73,7 @@ func (s *Service) List(ctx context.Context) ([]Dispatcher, error) {
 }
 
 // Get returns a project's dispatcher with its workers and its last owners. A history that cannot be read is reported in the dispatcher's
-// Problems.
+// Unread.
 func (s *Service) Get(ctx context.Context, project string) (Dispatcher, error) {
 	found, err := s.o.Overview.Get(ctx, s.o.Name(project))
 	if err != nil {
@@ -81,7 +81,7 @@ func (s *Service) Get(ctx context.Context, project string) (Dispatcher, error) {
 	}
 	d := describe(ctx, found)
 	if d.Owners, err = s.o.History.OwnerHistory(ctx, d.Name, ownersShown); err != nil {
-		d.Problems = append(d.Problems, "the history of its owners: "+publicError(ctx, err))
+		d.Unread = append(d.Unread, "the history of its owners: "+publicError(ctx, err))
 	}
 	return d, nil
 }
@@ -89,7 +89,7 @@ func (s *Service) Get(ctx context.Context, project string) (Dispatcher, error) {
 // Workers returns all workers, ordered by server ID.
 func (s *Service) Workers(ctx context.Context) (Workers, error) {
 	found, failed, err := s.o.Overview.Workers(ctx)
-	return Workers{found, problems(ctx, failed)}, statusError(ctx, err)
+	return Workers{found, unread(ctx, failed)}, statusError(ctx, err)
 }
 
 // HandOver asks the owner of a project's dispatcher to resign, and returns the owner. It returns [apperror.DispatcherNotOwned] if there is

@@ -102,15 +102,15 @@ func TestListsReportWhatCouldNotBeRead(t *testing.T) {
 	service := newService(s)
 	all, err := service.List(ctx)
 	require.NoError(t, err)
-	problems := []string{"temporal: Temporal does not answer; check `signalbox system status`; see the server's log for the cause"}
+	unread := []string{"temporal: Temporal does not answer; check `signalbox system status`; see the server's log for the cause"}
 	var want []dispatcher.Dispatcher
 	for _, d := range s.all {
-		want = append(want, dispatcher.Dispatcher{Dispatcher: d, Problems: problems})
+		want = append(want, dispatcher.Dispatcher{Dispatcher: d, Unread: unread})
 	}
 	require.Equal(t, want, all)
 	workers, err := service.Workers(ctx)
 	require.NoError(t, err)
-	require.Equal(t, dispatcher.Workers{Workers: s.workers, Problems: problems}, workers)
+	require.Equal(t, dispatcher.Workers{Workers: s.workers, Unread: unread}, workers)
 	require.Contains(t, log.String(), "temporal.example.com:7233")
 
 	s.refuse = apperror.New(apperror.Unavailable, apperror.LeasesUnavailable, "away")
@@ -141,17 +141,17 @@ func TestGetReturnsHistory(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []dispatchtype.OwnerChange{{Name: shop, Outcome: "takeover"}}, d.Owners)
 	require.Equal(t, state, d.State)
-	require.Empty(t, d.Problems)
+	require.Empty(t, d.Unread)
 
 	s.history = errors.New("password=hunter2")
 	d, err = service.Get(logger.WithContext(t.Context(), slog.New(slog.DiscardHandler)), "shop")
 	require.NoError(t, err)
 	require.Equal(t, dispatchtype.Routing, d.Status)
-	require.Equal(t, []string{"the history of its owners: cannot be read; the server's log has the cause"}, d.Problems)
+	require.Equal(t, []string{"the history of its owners: cannot be read; the server's log has the cause"}, d.Unread)
 	s.history = apperror.New(apperror.Unavailable, apperror.StoreUnavailable, "the database is away").WithCause(s.history)
 	d, err = service.Get(t.Context(), "shop")
 	require.NoError(t, err)
-	require.Equal(t, []string{"the history of its owners: the database is away"}, d.Problems)
+	require.Equal(t, []string{"the history of its owners: the database is away"}, d.Unread)
 
 	_, err = service.Get(t.Context(), "other")
 	require.True(t, apperror.Is(err, apperror.StoreUnavailable))

@@ -86,12 +86,12 @@ func (d *Documents) load(ctx context.Context, hash string) (*dsl.Document, error
 		return nil, fmt.Errorf("waiting to compile document %q: %w", hash, err)
 	}
 	defer d.slots.Release(1)
-	doc, problems := dsl.Parse(canonical, dsl.WithLimits(d.limits), dsl.WithContext(ctx))
+	doc, violations := dsl.Parse(canonical, dsl.WithLimits(d.limits), dsl.WithContext(ctx))
 	if err := ctx.Err(); err != nil && doc == nil {
 		return nil, fmt.Errorf("compiling the stored document %q: %w", hash, err)
 	}
 	if doc == nil {
-		return nil, fmt.Errorf("compiling the stored document %q: %w", hash, problems)
+		return nil, fmt.Errorf("compiling the stored document %q: %w", hash, violations)
 	}
 	if doc.Hash() != hash {
 		return nil, fmt.Errorf("the stored document %q has the hash %q: the store was changed by hand", hash, doc.Hash())

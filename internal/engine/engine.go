@@ -141,7 +141,7 @@ func (e *Engine) temporal() (client.Client, error) {
 	return nil, f
 }
 
-// describeDown describes the problem briefly.
+// describeDown describes the error briefly.
 func describeDown(down *conn.DownError) string {
 	switch down.Kind {
 	case conn.None:

@@ -130,16 +130,16 @@ func rejected(err error) error {
 	if !ok {
 		return err
 	}
-	problem := dsl.Error{Detail: f.Message}
+	runError := dsl.Error{Detail: f.Message}
 	switch {
 	case f.Reason == apperror.EventTooLarge:
-		problem.Type, problem.Status, problem.Title = dsl.ErrorTypeValidation, http.StatusRequestEntityTooLarge, "Event too large"
+		runError.Type, runError.Status, runError.Title = dsl.ErrorTypeValidation, http.StatusRequestEntityTooLarge, "Event too large"
 	case f.Class == apperror.Invalid:
-		problem.Type, problem.Status, problem.Title = dsl.ErrorTypeValidation, http.StatusBadRequest, "Event refused"
+		runError.Type, runError.Status, runError.Title = dsl.ErrorTypeValidation, http.StatusBadRequest, "Event refused"
 	case f.Class == apperror.NotFound:
-		problem.Type, problem.Status, problem.Title = dsl.ErrorTypeConfiguration, http.StatusNotFound, "Not found"
+		runError.Type, runError.Status, runError.Title = dsl.ErrorTypeConfiguration, http.StatusNotFound, "Not found"
 	default:
 		return err
 	}
-	return flow.CallError(flow.CategoryRefused, problem, err)
+	return flow.CallError(flow.CategoryRefused, runError, err)
 }

@@ -252,7 +252,7 @@ func closedUnread(history *historypb.History) *run.State {
 		state.Status = run.Canceled
 	case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_FAILED:
 		state.Status = run.Failed
-		state.Error = &run.Problem{
+		state.Error = &run.Error{
 			Type: dsl.ErrorTypeRuntime, Status: 500, Title: "Error lost", Instance: "/",
 			Detail: "the run failed, and its steps and error cannot be read from Temporal, because one of its large values is lost",
 		}
@@ -277,13 +277,13 @@ func closedFromOutside(history *historypb.History) *run.State {
 			state.Error = control.TerminatedBy(actor, terminated.GetReason())
 			return state
 		}
-		state.Error = &run.Problem{
+		state.Error = &run.Error{
 			Type: dsl.ErrorTypeRuntime, Status: 500, Title: "Terminated", Instance: "/",
 			Detail: fmt.Sprintf("the execution was terminated in Temporal by %q: %s", terminated.GetIdentity(), terminated.GetReason()),
 		}
 	case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_TIMED_OUT:
 		state.Status = run.TimedOut
-		state.Error = &run.Problem{
+		state.Error = &run.Error{
 			Type: dsl.ErrorTypeTimeout, Status: 408, Title: "Timed out", Instance: "/", Detail: "the execution timed out in Temporal",
 		}
 	default:

@@ -69,7 +69,7 @@ func TestClosedFromOutside(t *testing.T) {
 			WorkflowExecutionTerminatedEventAttributes: &historypb.WorkflowExecutionTerminatedEventAttributes{Identity: "ada", Reason: "runaway"},
 		},
 	}}}
-	outside := map[enumspb.EventType]run.Problem{
+	outside := map[enumspb.EventType]run.Error{
 		enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED: {
 			Type: dsl.ErrorTypeRuntime, Status: 500, Title: "Terminated", Instance: "/", Detail: `the execution was terminated in Temporal by "ada": runaway`,
 		},

@@ -179,8 +179,8 @@ func (c *checker) extensions(raw json.RawMessage) {
 }
 
 func (c *checker) extension(name string, raw json.RawMessage) {
-	if problem := badName(name); problem != "" {
-		c.add(name, "%s", problem)
+	if violation := badName(name); violation != "" {
+		c.add(name, "%s", violation)
 		return
 	}
 	value, err := jq.DecodeJSON(raw)

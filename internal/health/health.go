@@ -38,7 +38,7 @@ const (
 // The states of a dependency.
 const (
 	Up       = "up"
-	Impaired = "impaired" // usable, but with a problem
+	Impaired = "impaired" // usable, but with an error
 	Down     = "down"
 )
 
@@ -68,8 +68,8 @@ type Condition struct {
 	State, Kind string
 	// Since is the start of this state.
 	Since time.Time
-	// Err is the problem, if there is one. Usable reports whether the dependency can be used despite it. Pending reports that the first
-	// attempt to use the dependency has not ended, which is then the problem.
+	// Err is the error, if there is one. Usable reports whether the dependency can be used despite it. Pending reports that the first
+	// attempt to use the dependency has not ended, which is then the error.
 	Err             error
 	Usable, Pending bool
 }

@@ -25,10 +25,10 @@ type Ban struct {
 }
 
 // Arrows returns the allowed imports: cmd → app → {rpc, engine, store, webui, telemetry} → domain → their own interfaces.
-// A package without a rule is a finding, so a new package needs a rule here first.
+// A package without a rule is a violation, so a new package needs a rule here first.
 func Arrows() []Rule {
 	language := []string{"dsl", "dsl/jq"}
-	domain := []string{"internal/run", "internal/server", "internal/sealingkey", "internal/annotation", "internal/batch", "internal/problem", "internal/retention", "internal/migrate", "internal/event", "internal/dispatcher", "internal/workflow", "internal/worker", "internal/project", "internal/audit", "internal/auth", "internal/apperror", "internal/secret", "internal/system", "internal/maintenance", "internal/token", "internal/session", "internal/view", "internal/webhook", "internal/netguard", "internal/quota", "internal/redact"}
+	domain := []string{"internal/run", "internal/server", "internal/sealingkey", "internal/annotation", "internal/batch", "internal/problem", "internal/retention", "internal/event", "internal/dispatcher", "internal/workflow", "internal/worker", "internal/project", "internal/audit", "internal/auth", "internal/apperror", "internal/secret", "internal/system", "internal/maintenance", "internal/token", "internal/session", "internal/view", "internal/webhook", "internal/netguard", "internal/quota", "internal/redact"}
 	ambient := []string{"internal/logger", "internal/secretfile", "internal/config", "internal/pubsub", "internal/loop", "internal/backoff", "internal/lookup", "internal/semaphore", "internal/traceparent", "internal/excerpt", "internal/jsonpointer", "internal/requestid", "internal/processor"}
 	waiting := []string{"internal/loop", "internal/backoff"} // the standard library only, so the libraries may link them
 	plain := []string{"conn/conntype", "dispatch/dispatchtype", "dispatch/inbox"}
@@ -74,16 +74,16 @@ func Arrows() []Rule {
 		{"internal/processor", []string{"internal/loop", "internal/cgroup"}, "it measures only its own process"},
 		{"internal/cgroup", nil, "control groups do not depend on what is read of them"},
 		{"internal/store", slices.Concat(domain, ambient, plain, []string{"internal/payload", "internal/sealed", "internal/keyring"}), "it implements the domain's interfaces on a database"},
-		{"internal/migrate/legacy", slices.Concat(domain, ambient, []string{"internal/store"}), "it copies an older engine's database into the store's"},
+		{"internal/migrate", slices.Concat(domain, ambient, []string{"internal/store"}), "it copies an older engine's database into the store's"},
 		{"internal/engine", slices.Concat(domain, ambient, language, []string{"conn", "dispatch/inbox", "dsl/interp", "internal/keyring", "internal/telemetry/tracing"}), "it implements the domain's interfaces on Temporal"},
-		{"internal/rpc", slices.Concat(domain, ambient, language, plain, []string{"api", "internal/health", "internal/rpc/jsoncodec", "internal/rpc/selection"}), "it serves the domain as an API"},
+		{"internal/rpc", slices.Concat(domain, ambient, language, plain, []string{"api", "internal/health", "internal/rpc/jsoncodec"}), "it serves the domain as an API"},
 		{"internal/rpc/jsoncodec", []string{"api"}, "the API's server and its clients share the JSON encoding"},
-		{"internal/rpc/selection", []string{"api"}, "the API's server and its clients copy the same conditions"},
 		{"internal/webui", []string{"internal/notice"}, "the web UI is files, which call the API from a browser"},
-		{"internal/cli", append([]string{"api", "dsl", "internal/config", "internal/rpc/jsoncodec", "internal/rpc/selection", "internal/notice", "internal/secretfile", "internal/terminal"}, waiting...), "the command line uses only the API, like any other client"},
+		{"internal/cli", append([]string{"api", "dsl", "internal/config", "internal/rpc/jsoncodec", "internal/notice", "internal/secretfile", "internal/terminal"}, waiting...), "the command line uses only the API, like any other client"},
 		{"internal/app", slices.Concat(domain, ambient, language, []string{"conn", "dispatch", "dispatch/inbox", "dsl/interp", "lease", "internal/config/redisconfig", "internal/config/sealconfig", "internal/engine", "internal/health", "internal/memory", "internal/payload",
-			"internal/migrate/legacy", "internal/rpc", "internal/sealed", "internal/keyring", "internal/store", "internal/telemetry", "internal/webui"}), "it composes the parts of one process"},
-		{"internal/app/command", slices.Concat(ambient, []string{"internal/telemetry/otlp", "internal/auth", "internal/apperror", "internal/token", "internal/app", "internal/memory", "internal/config/redisconfig", "internal/config/sealconfig", "internal/cli", "internal/migrate/legacy", "internal/store", "lease/redislease"}), "these commands run without the API"},
+			"internal/migrate", "internal/rpc", "internal/sealed", "internal/keyring", "internal/store", "internal/telemetry", "internal/webui"}), "it composes the parts of one process"},
+		{"internal/app/command", slices.Concat(ambient, []string{"internal/telemetry/otlp", "internal/auth", "internal/apperror", "internal/token", "internal/app", "internal/memory", "internal/config/redisconfig", "internal/config/sealconfig", "internal/cli", "internal/migrate", "internal/store", "lease/redislease"}), "these commands run without the API"},
+		{"internal/generate", slices.Concat(domain, ambient, plain, []string{"api", "internal/health", "internal/notice", "internal/rpc", "internal/rpc/jsoncodec", "internal/telemetry"}), "it reads the tables of the packages whose files it makes"},
 		{"internal/stopwatch", nil, "time measurement does not depend on the code under test"},
 		{"internal/hygiene", nil, "it reads sources and imports none of them"},
 		{"cmd", slices.Concat(ambient, []string{"internal/app/command", "internal/cli"}), "main packages contain only a few lines"},
@@ -122,8 +122,8 @@ func Bans() []Ban {
 		{"internal/store", []string{temporal, "connectrpc.com/..."}, nil, "the store does not depend on Temporal or the API"},
 		{"internal/rpc", []string{temporal, "database/sql"}, nil, "the API uses the domain's interfaces, not their implementations"},
 	}
-	for _, noun := range []string{"run", "batch", "problem", "retention", "migrate", "event", "dispatcher", "workflow", "worker", "project", "audit", "auth", "apperror", "system", "maintenance", "token", "session", "webhook", "quota"} {
-		bans = append(bans, Ban{"internal/" + noun, append([]string{temporal}, platform...), []string{"internal/migrate/legacy"}, "the domain makes decisions and does no I/O"})
+	for _, noun := range []string{"run", "batch", "problem", "retention", "event", "dispatcher", "workflow", "worker", "project", "audit", "auth", "apperror", "system", "maintenance", "token", "session", "webhook", "quota"} {
+		bans = append(bans, Ban{"internal/" + noun, append([]string{temporal}, platform...), nil, "the domain makes decisions and does no I/O"})
 	}
 	return bans
 }
@@ -132,12 +132,12 @@ func Bans() []Ban {
 type Imports map[string][]string
 
 // Direction finds imports between our own packages that no rule allows, and packages without a rule.
-func Direction(graph Imports, rules []Rule) []Finding {
-	var findings []Finding
+func Direction(graph Imports, rules []Rule) []Violation {
+	var violations []Violation
 	for _, pkg := range ours(graph) {
 		rule, ok := ruleOf(pkg, rules)
 		if !ok {
-			findings = append(findings, Finding{pkg, "has no rule; add one in Arrows with the packages that it may import"})
+			violations = append(violations, Violation{pkg, "has no rule; add one in Arrows with the packages that it may import"})
 			continue
 		}
 		for _, imported := range graph[Module+"/"+pkg] {
@@ -146,11 +146,11 @@ func Direction(graph Imports, rules []Rule) []Finding {
 				continue
 			}
 			if !slices.ContainsFunc(rule.Allow, func(a string) bool { return allowedBy(inside, a, rules) }) {
-				findings = append(findings, Finding{pkg, fmt.Sprintf("must not import %s: %s", inside, rule.Why)})
+				violations = append(violations, Violation{pkg, fmt.Sprintf("must not import %s: %s", inside, rule.Why)})
 			}
 		}
 	}
-	return findings
+	return violations
 }
 
 // sameRule reports whether the given rule applies to a package.
@@ -166,8 +166,8 @@ func allowedBy(pkg, allow string, rules []Rule) bool {
 }
 
 // Linked finds packages that link, directly or indirectly, what they must not.
-func Linked(graph Imports, bans []Ban) []Finding {
-	var findings []Finding
+func Linked(graph Imports, bans []Ban) []Violation {
+	var violations []Violation
 	for _, pkg := range ours(graph) {
 		for _, ban := range bans {
 			exempt := slices.ContainsFunc(ban.Except, func(e string) bool { return below(pkg, e) })
@@ -175,11 +175,11 @@ func Linked(graph Imports, bans []Ban) []Finding {
 				continue
 			}
 			if path := pathTo(graph, pkg, ban.Links); path != nil {
-				findings = append(findings, Finding{pkg, fmt.Sprintf("links %s: %s", strings.Join(path, " → "), ban.Why)})
+				violations = append(violations, Violation{pkg, fmt.Sprintf("links %s: %s", strings.Join(path, " → "), ban.Why)})
 			}
 		}
 	}
-	return findings
+	return violations
 }
 
 // pathTo returns the shortest chain of imports from a package of ours to any of the patterns.

@@ -9,7 +9,7 @@ import (
 )
 
 // Binary reports what is wrong with a built binary: it is too large, or links a banned module.
-func Binary(path string, maxBytes int64, banned ...string) ([]Finding, error) {
+func Binary(path string, maxBytes int64, banned ...string) ([]Violation, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, fmt.Errorf("look at a built binary: %w", err)
@@ -22,17 +22,17 @@ func Binary(path string, maxBytes int64, banned ...string) ([]Finding, error) {
 }
 
 // Built checks a binary by its size and its build information.
-func Built(name string, size, maxBytes int64, built *debug.BuildInfo, banned ...string) []Finding {
-	var findings []Finding
+func Built(name string, size, maxBytes int64, built *debug.BuildInfo, banned ...string) []Violation {
+	var violations []Violation
 	if size >= maxBytes {
-		findings = append(findings, Finding{name, fmt.Sprintf("has %d bytes; it must stay under %d", size, maxBytes)})
+		violations = append(violations, Violation{name, fmt.Sprintf("has %d bytes; it must stay under %d", size, maxBytes)})
 	}
 	for _, dep := range built.Deps {
 		for _, module := range banned {
 			if dep.Path == module {
-				findings = append(findings, Finding{name, "links " + module})
+				violations = append(violations, Violation{name, "links " + module})
 			}
 		}
 	}
-	return findings
+	return violations
 }

@@ -48,9 +48,9 @@ a: logs "check_every" as text with varying units: pass the duration itself
 `, render(hygiene.LogDurations(tree)))
 }
 
-func render(findings []hygiene.Finding) string {
+func render(violations []hygiene.Violation) string {
 	text := ""
-	for _, f := range findings {
+	for _, f := range violations {
 		text += f.String() + "\n"
 	}
 	return text
@@ -240,7 +240,7 @@ example.com/gone: imports no library for tests any more; remove it from TestImpo
 
 func TestRequirements(t *testing.T) {
 	t.Parallel()
-	findings, err := hygiene.Requirements(plant(t, `
+	violations, err := hygiene.Requirements(plant(t, `
 -- go.mod --
 module example.com/a
 require example.com/other v1.0.0
@@ -255,7 +255,7 @@ module example.com/a/skipped
 require example.com/server v1.0.0
 `), "example.com/server", "dev")
 	require.NoError(t, err)
-	require.Equal(t, "test: requires example.com/server, which only this may: [dev]\n", render(findings))
+	require.Equal(t, "test: requires example.com/server, which only this may: [dev]\n", render(violations))
 
 	_, err = hygiene.Requirements(plant(t, "-- a/go.mod --\nmodul x\n"), "example.com/server")
 	require.ErrorContains(t, err, "a/go.mod:1")
@@ -268,14 +268,14 @@ func TestBinary(t *testing.T) {
 	info, err := os.Stat(self)
 	require.NoError(t, err)
 
-	findings, err := hygiene.Binary(self, info.Size()+1)
+	violations, err := hygiene.Binary(self, info.Size()+1)
 	require.NoError(t, err)
-	require.Empty(t, findings)
+	require.Empty(t, violations)
 
-	findings, err = hygiene.Binary(self, info.Size())
+	violations, err = hygiene.Binary(self, info.Size())
 	require.NoError(t, err)
-	require.Len(t, findings, 1)
-	require.Contains(t, findings[0].What, "it must stay under")
+	require.Len(t, violations, 1)
+	require.Contains(t, violations[0].What, "it must stay under")
 
 	_, err = hygiene.Binary(filepath.Join(t.TempDir(), "absent"), 1)
 	require.ErrorContains(t, err, "look at a built binary")

@@ -14,8 +14,8 @@ import (
 // DocComments finds comments of package-level declarations that do not begin with the name of the declaration, comments of their members that
 // begin with another name, and comments that begin with "This file". Test files are left out but for the last: the comments of tests say what
 // holds.
-func DocComments(tree Tree) []Finding {
-	var findings []Finding
+func DocComments(tree Tree) []Violation {
+	var violations []Violation
 	for _, folder := range tree.Folders() {
 		for _, f := range tree[folder] {
 			parsed := f.parse(folder)
@@ -24,7 +24,7 @@ func DocComments(tree Tree) []Finding {
 			}
 			for _, group := range parsed.Comments {
 				if strings.HasPrefix(group.Text(), "This file") {
-					findings = append(findings, Finding{folder, fmt.Sprintf("%q: say what the declarations below do", firstLine(group))})
+					violations = append(violations, Violation{folder, fmt.Sprintf("%q: say what the declarations below do", firstLine(group))})
 				}
 			}
 			if f.Test {
@@ -33,13 +33,13 @@ func DocComments(tree Tree) []Finding {
 			for _, decl := range parsed.Decls {
 				for _, d := range documented(decl) {
 					if text := d.doc.Text(); text != "" && !d.right(f, text) {
-						findings = append(findings, Finding{folder, fmt.Sprintf("the comment of %s begins otherwise: %q", d.name, firstLine(d.doc))})
+						violations = append(violations, Violation{folder, fmt.Sprintf("the comment of %s begins otherwise: %q", d.name, firstLine(d.doc))})
 					}
 				}
 			}
 		}
 	}
-	return findings
+	return violations
 }
 
 // description is a declared name with its comment.
@@ -128,9 +128,9 @@ var reference = regexp.MustCompile(`(?:^|[\s(\["'*&,;])([a-z][a-zA-Z0-9]*)\.([A-
 // NamedPackages finds references of comments to something that does not exist: a name, a point and an exported name, where the first is
 // neither a package of the tree that declares the other one, nor another package that the tree imports, nor a value or type with such a
 // member, nor what the comment itself declares.
-func NamedPackages(tree Tree) []Finding {
+func NamedPackages(tree Tree) []Violation {
 	in := index(tree)
-	var findings []Finding
+	var violations []Violation
 	for _, folder := range tree.Folders() {
 		for _, f := range tree[folder] {
 			parsed := f.parse(folder)
@@ -140,13 +140,13 @@ func NamedPackages(tree Tree) []Finding {
 			for _, group := range parsed.Comments {
 				for _, found := range reference.FindAllStringSubmatch(group.Text(), -1) {
 					if !in.has(found[1], found[2]) && !introduced(group.Text(), found[1]) {
-						findings = append(findings, Finding{folder, fmt.Sprintf("a comment names %s.%s, which does not exist", found[1], found[2])})
+						violations = append(violations, Violation{folder, fmt.Sprintf("a comment names %s.%s, which does not exist", found[1], found[2])})
 					}
 				}
 			}
 		}
 	}
-	return findings
+	return violations
 }
 
 // identifiers are those that a tree has.

@@ -3,7 +3,7 @@
 //
 // Two tables describe the architecture (arrows.go): which packages of ours a package may import, and what a
 // package must not link at all. Smaller checks cover the sizes of binaries, the page of the architecture,
-// comments, the modules, and links in the documentation. Every check is a function from sources to findings and is tested on
+// comments, the modules, and links in the documentation. Every check is a function from sources to violations and is tested on
 // planted input; one test per check then runs it on the repository.
 //
 // To add an exception, add it with its reason to the table that the failing test names. Only tests use the package:
@@ -12,11 +12,11 @@ package hygiene
 
 import "fmt"
 
-// Finding is one violation.
-type Finding struct {
+// Violation is one part of the repository that breaks a rule.
+type Violation struct {
 	Where string // file:line, import path or file, relative to the repository
 	What  string // what is wrong and what to do
 }
 
-// String renders the finding as one line.
-func (f Finding) String() string { return fmt.Sprintf("%s: %s", f.Where, f.What) }
+// String renders the violation as one line.
+func (f Violation) String() string { return fmt.Sprintf("%s: %s", f.Where, f.What) }

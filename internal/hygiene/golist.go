@@ -18,10 +18,10 @@ func Graph(ctx context.Context, dir, pattern string) (Imports, error) {
 	list := exec.CommandContext(ctx, "go", "list", "-deps", "-json=ImportPath,Imports,Error", pattern)
 	list.Dir = dir
 	list.Env = append(os.Environ(), "GOWORK=off")
-	var output, problems bytes.Buffer
-	list.Stdout, list.Stderr = &output, &problems
+	var output, messages bytes.Buffer
+	list.Stdout, list.Stderr = &output, &messages
 	if err := list.Run(); err != nil {
-		return nil, fmt.Errorf("list the packages of %q: %w: %s", dir, err, strings.TrimSpace(problems.String()))
+		return nil, fmt.Errorf("list the packages of %q: %w: %s", dir, err, strings.TrimSpace(messages.String()))
 	}
 	graph := Imports{}
 	for decoder := json.NewDecoder(&output); ; {

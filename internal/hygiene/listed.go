@@ -9,12 +9,12 @@ import (
 
 // Unlisted finds packages that a page does not describe: neither the package nor a folder above it is in the first column of one of the
 // page's tables. It also finds duplicate names. The first name of a row is a folder from the root, the following ones are siblings.
-func Unlisted(tree Tree, page string) []Finding {
+func Unlisted(tree Tree, page string) []Violation {
 	listed := map[string]bool{}
-	var findings []Finding
+	var violations []Violation
 	list := func(name string) {
 		if listed[name] {
-			findings = append(findings, Finding{name, "is twice in the page's table of packages"})
+			violations = append(violations, Violation{name, "is twice in the page's table of packages"})
 		}
 		listed[name] = true
 	}
@@ -43,8 +43,8 @@ func Unlisted(tree Tree, page string) []Finding {
 			at = path.Dir(at)
 		}
 		if at == "." {
-			findings = append(findings, Finding{folder, "is not in the page's table of packages; say there what it is"})
+			violations = append(violations, Violation{folder, "is not in the page's table of packages; say there what it is"})
 		}
 	}
-	return findings
+	return violations
 }

@@ -12,8 +12,8 @@ import (
 
 // LogDurations finds durations in log lines whose unit is not the second. The logger writes values of time.Duration in seconds, so a call
 // passes them as they are. A call that converts one itself uses Seconds, under a name that ends in _seconds.
-func LogDurations(tree Tree) []Finding {
-	var findings []Finding
+func LogDurations(tree Tree) []Violation {
+	var violations []Violation
 	for _, folder := range tree.Folders() {
 		for _, f := range tree[folder] {
 			if f.Test || f.Kit || f.Generated {
@@ -25,13 +25,13 @@ func LogDurations(tree Tree) []Finding {
 			}
 			ast.Inspect(parsed, func(n ast.Node) bool {
 				if call, ok := n.(*ast.CallExpr); ok && logs(call) {
-					findings = append(findings, durations(folder, call)...)
+					violations = append(violations, durations(folder, call)...)
 				}
 				return true
 			})
 		}
 	}
-	return findings
+	return violations
 }
 
 // logs reports whether a call has the name of a method of slog.Logger that accepts attributes.
@@ -53,8 +53,8 @@ func method(e ast.Expr) string {
 	return ""
 }
 
-func durations(folder string, call *ast.CallExpr) []Finding {
-	var findings []Finding
+func durations(folder string, call *ast.CallExpr) []Violation {
+	var violations []Violation
 	for i := 1; i < len(call.Args); i++ {
 		key, ok := call.Args[i-1].(*ast.BasicLit)
 		if !ok || key.Kind != token.STRING {
@@ -63,19 +63,19 @@ func durations(folder string, call *ast.CallExpr) []Finding {
 		name := strings.Trim(key.Value, `"`)
 		switch unit := method(call.Args[i]); unit {
 		case "Milliseconds", "Microseconds", "Nanoseconds", "Minutes", "Hours":
-			findings = append(findings, Finding{folder, fmt.Sprintf("logs %q in %s: pass the duration itself", name, unit)})
+			violations = append(violations, Violation{folder, fmt.Sprintf("logs %q in %s: pass the duration itself", name, unit)})
 		case "Seconds":
 			if !strings.HasSuffix(name, "_seconds") {
-				findings = append(findings, Finding{folder, fmt.Sprintf("logs %q in seconds: name it %s_seconds", name, name)})
+				violations = append(violations, Violation{folder, fmt.Sprintf("logs %q in seconds: name it %s_seconds", name, name)})
 			}
 		case "String":
 			of := receiver(call.Args[i])
 			if namesDuration(lastName(of)) || slices.Contains([]string{"Round", "Truncate", "Since", "Sub", "Until"}, method(of)) {
-				findings = append(findings, Finding{folder, fmt.Sprintf("logs %q as text with varying units: pass the duration itself", name)})
+				violations = append(violations, Violation{folder, fmt.Sprintf("logs %q as text with varying units: pass the duration itself", name)})
 			}
 		}
 	}
-	return findings
+	return violations
 }
 
 // namesDuration matches the names of variables and fields that are durations.

@@ -12,8 +12,8 @@ import (
 
 // Requirements finds modules below root whose go.mod requires the banned module, directly or indirectly, except those in
 // the named folders.
-func Requirements(root, banned string, except ...string) ([]Finding, error) {
-	var findings []Finding
+func Requirements(root, banned string, except ...string) ([]Violation, error) {
+	var violations []Violation
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
@@ -24,16 +24,16 @@ func Requirements(root, banned string, except ...string) ([]Finding, error) {
 			return nil
 		}
 		found, err := requires(root, path, banned, except)
-		findings = append(findings, found...)
+		violations = append(violations, found...)
 		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read the modules below %q: %w", root, err)
 	}
-	return findings, nil
+	return violations, nil
 }
 
-func requires(root, path, banned string, except []string) ([]Finding, error) {
+func requires(root, path, banned string, except []string) ([]Violation, error) {
 	folder, err := filepath.Rel(root, filepath.Dir(path))
 	if err != nil {
 		return nil, err
@@ -50,5 +50,5 @@ func requires(root, path, banned string, except []string) ([]Finding, error) {
 	if !asks || slices.Contains(except, filepath.ToSlash(folder)) {
 		return nil, nil
 	}
-	return []Finding{{filepath.ToSlash(folder), "requires " + banned + ", which only this may: " + fmt.Sprint(except)}}, nil
+	return []Violation{{filepath.ToSlash(folder), "requires " + banned + ", which only this may: " + fmt.Sprint(except)}}, nil
 }

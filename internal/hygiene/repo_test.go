@@ -24,9 +24,9 @@ func repository(t *testing.T) hygiene.Tree {
 	return tree
 }
 
-func clean(t *testing.T, findings []hygiene.Finding) {
+func clean(t *testing.T, violations []hygiene.Violation) {
 	t.Helper()
-	require.Empty(t, render(findings))
+	require.Empty(t, render(violations))
 }
 
 func TestEveryPackageIsInTheArchitecture(t *testing.T) {
@@ -66,9 +66,9 @@ func TestImportsFollowTheArchitecture(t *testing.T) {
 
 func TestOnlyOneModuleEmbedsTemporal(t *testing.T) {
 	t.Parallel()
-	findings, err := hygiene.Requirements(root, "go.temporal.io/server", "devserver")
+	violations, err := hygiene.Requirements(root, "go.temporal.io/server", "devserver")
 	require.NoError(t, err)
-	clean(t, findings)
+	clean(t, violations)
 }
 
 func TestProgramsLinkNoTestLibraries(t *testing.T) {
@@ -98,9 +98,9 @@ func TestBinariesStaySmall(t *testing.T) {
 			if path == "" {
 				t.Skipf("%s is not set; make test sets it to the binary it built", tt.variable)
 			}
-			findings, err := hygiene.Binary(filepath.Clean(path), tt.limit, tt.banned...)
+			violations, err := hygiene.Binary(filepath.Clean(path), tt.limit, tt.banned...)
 			require.NoError(t, err)
-			clean(t, findings)
+			clean(t, violations)
 		})
 	}
 }

@@ -39,8 +39,8 @@ func TestImporters(module string) []Importer {
 
 // TestCode finds libraries for tests that the programs in a graph import, other than through the accepted importers, and accepted importers
 // that import none.
-func TestCode(graph Imports, accepted []Importer) []Finding {
-	var findings []Finding
+func TestCode(graph Imports, accepted []Importer) []Violation {
+	var violations []Violation
 	used := map[string]bool{}
 	isTest := func(pkg string) bool {
 		return slices.ContainsFunc(TestLibraries(), func(pattern string) bool { return matches(pkg, pattern) })
@@ -56,14 +56,14 @@ func TestCode(graph Imports, accepted []Importer) []Finding {
 			case importer >= 0:
 				used[accepted[importer].Tree] = true
 			default:
-				findings = append(findings, Finding{pkg, "imports " + imported + ", which is for tests, into a program"})
+				violations = append(violations, Violation{pkg, "imports " + imported + ", which is for tests, into a program"})
 			}
 		}
 	}
 	for _, i := range accepted {
 		if !used[i.Tree] {
-			findings = append(findings, Finding{i.Tree, fmt.Sprintf("imports no library for tests any more; remove it from TestImporters (%s)", i.Why)})
+			violations = append(violations, Violation{i.Tree, fmt.Sprintf("imports no library for tests any more; remove it from TestImporters (%s)", i.Why)})
 		}
 	}
-	return findings
+	return violations
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-//go:generate go run ./internal/collect ../.. licences.txt.gz
+//go:generate go run ../generate licences ../.. licences.txt.gz
 
 //go:embed licences.txt.gz
 var compressed []byte

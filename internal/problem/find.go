@@ -358,7 +358,7 @@ func dispatcherFinding(d *dispatcher.Dispatcher) (Finding, bool) {
 		Advice: fmt.Sprintf("`signalbox dispatcher show %s` shows its owner, progress and workers", d.Name.Project),
 	}
 	if f.Detail == "" {
-		f.Detail = strings.Join(d.Problems, "; ")
+		f.Detail = strings.Join(d.Unread, "; ")
 	}
 	switch d.Status { //nolint:exhaustive // the others route, or wait for events
 	case dispatchtype.Stale:
@@ -427,7 +427,7 @@ func stuckTitle(code string) string {
 }
 
 func failureFinding(g FailureGroup, more bool, now time.Time) Finding {
-	p := cmp.Or(g.Newest.Error, &run.Problem{})
+	p := cmp.Or(g.Newest.Error, &run.Error{})
 	f := Finding{
 		ID: FailureID(g.Project, g.Key), Kind: Failure, Code: RunFailed, Project: g.Project, FailureGroup: g.Key,
 		Workflow: g.Newest.Workflow, Versions: versionsOf(g), Title: cmp.Or(p.Title, p.Type, "The run failed"), Detail: p.Detail, Cause: p.Type,

@@ -117,7 +117,7 @@ func (b *bench) insertVersion(t *testing.T, id, where, version string) {
 func (b *bench) fail(t *testing.T, id, where, title string) {
 	t.Helper()
 	b.insert(t, id, where)
-	b.end(t, id, run.Failed, &run.Problem{Type: "communication", Status: 503, Title: title, Detail: "no answer", Instance: "/do/3/reserve"})
+	b.end(t, id, run.Failed, &run.Error{Type: "communication", Status: 503, Title: title, Detail: "no answer", Instance: "/do/3/reserve"})
 }
 
 // replay replays a run.
@@ -129,7 +129,7 @@ func (b *bench) replay(t *testing.T, id string) {
 	b.now = b.now.Add(5 * time.Second) // groups of failures are reused for that long
 }
 
-func (b *bench) end(t *testing.T, id string, status run.Status, p *run.Problem) {
+func (b *bench) end(t *testing.T, id string, status run.Status, p *run.Error) {
 	t.Helper()
 	_, err := b.store.ApplyUpdates(t.Context(), []run.Update{{RunID: id, ExecutionID: "x", Position: 1, State: &run.State{
 		Status: status, Since: b.now, StartedAt: b.now, EndedAt: b.now, Error: p,
@@ -245,7 +245,7 @@ func TestFailuresOfAllVersionsAreOneProblem(t *testing.T) {
 	// A new version with one more task before the one that fails.
 	for _, id := range []string{"f2", "f3"} {
 		b.insertVersion(t, id, shop, "1.5.0")
-		b.end(t, id, run.Failed, &run.Problem{Type: "communication", Status: 503, Title: "no answer for order 2", Detail: "no answer", Instance: "/do/4/reserve"})
+		b.end(t, id, run.Failed, &run.Error{Type: "communication", Status: 503, Title: "no answer for order 2", Detail: "no answer", Instance: "/do/4/reserve"})
 	}
 	b.now = b.now.Add(5 * time.Second)
 	b.pass(t)

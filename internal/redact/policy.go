@@ -100,7 +100,7 @@ func (p *Policy) All() bool { return p.all }
 // Any reports whether anything is sensitive in addition to values under usual names of secrets.
 func (p *Policy) Any() bool { return p.all || p.nonEmpty }
 
-// For compiles the policy of a document. It ignores entries that [Problems] reports.
+// For compiles the policy of a document. It ignores entries that [Violations] reports.
 func For(doc *dsl.Document) *Policy {
 	p := &Policy{named: map[string]*sides{}, pointers: map[string]*sides{}, room: mostNodes}
 	for _, pointer := range sensitive(doc.Metadata) {

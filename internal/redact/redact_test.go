@@ -43,8 +43,8 @@ do:
 
 func parse(t testing.TB, source string) *dsl.Document {
 	t.Helper()
-	doc, problems := dsl.Parse([]byte(source))
-	require.NotNil(t, doc, "%v", problems)
+	doc, violations := dsl.Parse([]byte(source))
+	require.NotNil(t, doc, "%v", violations)
 	return doc
 }
 
@@ -183,27 +183,27 @@ func TestValueWithoutSecretsIsNotCopied(t *testing.T) {
 
 func TestProblemsOfInvalidPointers(t *testing.T) {
 	t.Parallel()
-	require.Empty(t, redact.Problems(parse(t, document)))
+	require.Empty(t, redact.Violations(parse(t, document)))
 	wrong := strings.Replace(document, "[/input/card/cvv,", "[card.cvv, /tasks/pay, /context/x, 7, /tasks/gone/input/x, /tasks/*/input/x,", 1)
-	problems := redact.Problems(parse(t, wrong))
-	require.Len(t, problems, 5)
-	require.Equal(t, redact.Problem{
+	violations := redact.Violations(parse(t, wrong))
+	require.Len(t, violations, 5)
+	require.Equal(t, redact.Violation{
 		Path: "/document/metadata/sensitive/0", Message: `"card.cvv" does not point into an input or output`,
 		Suggestion: "write /input/…, /output/… or /tasks/NAME/input/…",
-	}, problems[0])
-	require.Equal(t, `a sensitive location is a JSON pointer, not 7`, problems[3].Message)
-	require.Equal(t, `"/tasks/gone/input/x" names no task: the document has no task "gone"`, problems[4].Message)
+	}, violations[0])
+	require.Equal(t, `a sensitive location is a JSON pointer, not 7`, violations[3].Message)
+	require.Equal(t, `"/tasks/gone/input/x" names no task: the document has no task "gone"`, violations[4].Message)
 	wrong = strings.Replace(document, "[/input/card/cvv, /input/people/*/born, /output/receipt, /tasks/pay/output/reference]", "/input/card", 1)
-	problems = redact.Problems(parse(t, wrong))
-	require.Len(t, problems, 1)
-	require.Equal(t, "/document/metadata/sensitive", problems[0].Path)
+	violations = redact.Violations(parse(t, wrong))
+	require.Len(t, violations, 1)
+	require.Equal(t, "/document/metadata/sensitive", violations[0].Path)
 
 	nested := parse(t, "document: {dsl: 1.0.3, namespace: a, name: b, version: 1.0.0}\ndo:\n"+
 		"  - each:\n      for: {in: '${ [] }'}\n      do:\n        - a: {set: {n: 1}, metadata: {sensitive: [/input/x, x, /tasks/each/input/x]}}\n")
-	problems = redact.Problems(nested)
-	require.Len(t, problems, 2)
-	require.Equal(t, "/do/0/each/do/0/a/metadata/sensitive/1", problems[0].Path)
-	require.Equal(t, "/do/0/each/do/0/a/metadata/sensitive/2", problems[1].Path)
+	violations = redact.Violations(nested)
+	require.Len(t, violations, 2)
+	require.Equal(t, "/do/0/each/do/0/a/metadata/sensitive/1", violations[0].Path)
+	require.Equal(t, "/do/0/each/do/0/a/metadata/sensitive/2", violations[1].Path)
 }
 
 // FuzzValue checks that valid JSON stays valid when secrets are replaced.

@@ -14,9 +14,9 @@ import (
 // maxBytes is the length of the longest request ID, in bytes.
 const maxBytes = 200
 
-// Problem returns what is wrong with a request ID, as text that follows its name; empty where it is valid. Request IDs appear in
+// Violation returns what is wrong with a request ID, as text that follows its name; empty where it is valid. Request IDs appear in
 // tables, logs and URLs, and therefore consist of printable characters.
-func Problem(id string) string {
+func Violation(id string) string {
 	if len(id) > maxBytes {
 		return fmt.Sprintf("has %d bytes, more than %d", len(id), maxBytes)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/requestid"
 )
 
-func TestProblem(t *testing.T) {
+func TestViolation(t *testing.T) {
 	t.Parallel()
 	for id, want := range map[string]string{
 		"order-4711":             "",
@@ -22,7 +22,7 @@ func TestProblem(t *testing.T) {
 		"a\nb":                   "contains the character U+000A, which is not printable",
 		"a\u202eb":               "contains the character U+202E, which is not printable",
 	} {
-		require.Equal(t, want, requestid.Problem(id), "%q", id)
+		require.Equal(t, want, requestid.Violation(id), "%q", id)
 	}
 }
 

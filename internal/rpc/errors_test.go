@@ -95,7 +95,7 @@ func TestRESTErrors(t *testing.T) {
 	}
 }
 
-func TestDocumentErrorsNameAllProblems(t *testing.T) {
+func TestDocumentErrorsNameAllViolations(t *testing.T) {
 	t.Parallel()
 	p := start(t, nil)
 	wrong := strings.ReplaceAll(greeting, "title:", "titel:") + "  - odd:\n      sett: {a: 1}\n"
@@ -109,13 +109,13 @@ func TestDocumentErrorsNameAllProblems(t *testing.T) {
 
 	checked := p.do("POST", "/v1/projects/default/workflows:validate", body).ok()
 	require.Equal(t, false, checked["valid"])
-	findings := checked["findings"].([]any)
-	require.Len(t, findings, 2)
-	require.Equal(t, "error", findings[0].(map[string]any)["severity"])
-	require.Equal(t, "6", findings[0].(map[string]any)["line"].(interface{ String() string }).String())
+	violations = checked["violations"].([]any)
+	require.Len(t, violations, 2)
+	require.Equal(t, "error", violations[0].(map[string]any)["severity"])
+	require.Equal(t, "6", violations[0].(map[string]any)["line"].(interface{ String() string }).String())
 
 	saved := p.do("POST", "/v1/projects/default/workflows:save", body).ok()
-	require.Len(t, saved["findings"], 2, "a draft may be wrong")
+	require.Len(t, saved["violations"], 2, "a draft may be wrong")
 }
 
 func TestUnavailableHasRetryDelay(t *testing.T) {

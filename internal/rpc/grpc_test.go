@@ -70,7 +70,7 @@ func TestGRPCWithoutTLS(t *testing.T) {
 	requireGRPC(t, err, codes.InvalidArgument, apperror.InvalidArgument)
 
 	err = conn.Invoke(ctx, "/signalbox.v1.RunService/ListRuns", &signalboxv1.ListRunsRequest{
-		Since: &timestamppb.Timestamp{Seconds: 1 << 60},
+		Filter: &signalboxv1.RunFilter{Since: &timestamppb.Timestamp{Seconds: 1 << 60}},
 	}, &signalboxv1.ListRunsResponse{})
 	requireGRPC(t, err, codes.InvalidArgument, apperror.InvalidArgument)
 

@@ -26,15 +26,15 @@ func TestRepeatedFieldsAreBounded(t *testing.T) {
 	p.publish()
 	message := p.do("GET", "/v1/projects/default/runs?"+strings.Repeat("statuses=failed&", 51)+"pageSize=1", "").
 		fails(http.StatusBadRequest, apperror.InvalidArgument)
-	require.Equal(t, "statuses has 51 elements: at most 50 are allowed", message)
+	require.Equal(t, "filter.statuses has 51 elements: at most 50 are allowed", message)
 	p.do("GET", "/v1/projects/default/runs?"+strings.Repeat("statuses=failed&", 50)+"pageSize=1", "").ok()
 	many := make([]string, 10_000)
 	for _, options := range [][]connect.ClientOption{nil, {connect.WithGRPC()}, {connect.WithGRPCWeb()}} {
 		_, err := signalboxv1connect.NewRunServiceClient(h2c(), p.base, options...).CountRuns(t.Context(),
-			connect.NewRequest(&signalboxv1.CountRunsRequest{Statuses: many}))
+			connect.NewRequest(&signalboxv1.CountRunsRequest{Filter: &signalboxv1.RunFilter{Statuses: many}}))
 		requireReason(t, err, connect.CodeInvalidArgument, apperror.InvalidArgument)
 		export, err := signalboxv1connect.NewRunServiceClient(h2c(), p.base, options...).ExportRuns(t.Context(),
-			connect.NewRequest(&signalboxv1.ExportRunsRequest{Statuses: many}))
+			connect.NewRequest(&signalboxv1.ExportRunsRequest{Filter: &signalboxv1.RunFilter{Statuses: many}}))
 		require.NoError(t, err)
 		require.False(t, export.Receive())
 		requireReason(t, export.Err(), connect.CodeInvalidArgument, apperror.InvalidArgument)

@@ -29,7 +29,7 @@ func TestRESTFromDocumentToRun(t *testing.T) {
 	checked := p.do("POST", "/v1/projects/default/workflows:validate", `{"source":`+quoted(greeting)+`}`).ok()
 	require.Equal(t, true, checked["valid"])
 	require.Equal(t, "demo/hello", checked["workflow"])
-	require.Empty(t, checked["findings"])
+	require.Empty(t, checked["violations"])
 
 	saved := p.do("POST", "/v1/projects/default/workflows:save", `{"source":`+quoted(greeting)+`}`).ok()
 	require.Equal(t, "draft", saved["workflow"].(map[string]any)["state"])
@@ -160,7 +160,7 @@ func TestRESTShowsWhyStepsAndRunsFailed(t *testing.T) {
 	id := p.startRun(`{}`)
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	later := now.Add(time.Second)
-	failure := &run.Problem{Type: "https://example.com/errors/timeout", Status: 408, Title: "Timeout", Instance: "/do/0/greet"}
+	failure := &run.Error{Type: "https://example.com/errors/timeout", Status: 408, Title: "Timeout", Instance: "/do/0/greet"}
 	_, err := p.store.ApplyUpdates(t.Context(), []run.Update{{
 		RunID: id, ExecutionID: "e", Position: 5,
 		State: &run.State{Status: run.Failed, Since: later, StartedAt: now, EndedAt: later, Error: failure},

@@ -57,24 +57,13 @@ func (o Options) routes(access *permission.AuthMiddleware, stop *stopping) (*htt
 		names = append(names, s.Path[1:len(s.Path)-1])
 		mux.Handle(s.Path, apierror.Handler(s.Handler, o.MaxRequestBytes))
 	}
-	restPaths, err := rest.New(services, rest.Options{MaxRequestBytes: o.MaxRequestBytes, CompressFrom: compressFrom})
+	paths, err := rest.New(services, rest.Options{MaxRequestBytes: o.MaxRequestBytes, CompressFrom: compressFrom, EventLimits: o.EventLimits})
 	if err != nil {
 		return nil, err
 	}
-	downloads, err := rest.NewDownloads(services, restPaths)
-	if err != nil {
-		return nil, err
-	}
-	mux.Handle("/v1/", withTimeout(downloads))
+	mux.Handle("/v1/", paths)
 	if o.Codec.Handler != nil {
 		mux.Handle(o.Codec.Path, o.Codec.Handler)
-	}
-	for _, s := range services {
-		if s.Path == "/"+signalboxv1connect.EventServiceName+"/" {
-			mux.Handle(rest.EventsPath, withTimeout(rest.NewEventBinding(rest.EventBindingOptions{
-				Events: s.Handler, Else: restPaths, Limits: o.EventLimits, MaxBytes: o.MaxRequestBytes,
-			})))
-		}
 	}
 
 	limited := connect.WithReadMaxBytes(int(o.MaxRequestBytes))
@@ -149,25 +138,6 @@ func (o Options) pages(missing http.Handler) http.Handler {
 	})
 }
 
-// withTimeout applies the timeout header of a REST call as its deadline.
-func withTimeout(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		timeout, ok, err := rest.Timeout(r.Header)
-		if err != nil {
-			problem, _ := apierror.Error(err)
-			apierror.WriteREST(w, problem, apierror.HTTPStatus(problem))
-			return
-		}
-		if ok {
-			ctx, cancel := context.WithTimeout(r.Context(), timeout)
-			defer cancel()
-			r = r.WithContext(ctx)
-			r.Header.Del(rest.TimeoutHeader) // the context has the deadline
-		}
-		next.ServeHTTP(w, r)
-	})
-}
-
 // services returns the services of the API, each with the same codecs, limits and interceptors.
 func (o Options) services(access *permission.AuthMiddleware, stop *stopping) []rest.Service {
 	options := connect.WithHandlerOptions(
@@ -177,6 +147,7 @@ func (o Options) services(access *permission.AuthMiddleware, stop *stopping) []r
 		connect.WithReadMaxBytes(int(o.MaxRequestBytes)),
 		connect.WithCompressMinBytes(compressFrom),
 		connect.WithCompression("gzip", newDecompressor, newCompressor),
+		connect.WithInterceptors(rest.NewInterceptor()),
 		connect.WithInterceptors(append(slices.Clone(o.Interceptors), &calls{timeout: o.CallTimeout, stopping: stop}, fieldlimit.NewInterceptor(), o.permissionInterceptor())...),
 	)
 	var services []rest.Service

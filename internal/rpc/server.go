@@ -5,7 +5,7 @@
 //	server.Addr()            // the actual address, also for port 0
 //	err = server.Stop(ctx)   // drains within ctx, ends watches at once
 //
-// Connect's handlers serve gRPC (also without TLS, as h2c), gRPC-Web and Connect; Vanguard serves the REST paths of the protos by
+// Connect's handlers serve gRPC (also without TLS, as h2c), gRPC-Web and Connect; package rest serves the REST paths of the protos by
 // calling the same handlers. All JSON is encoded by package jsoncodec.
 //
 // Every call passes, from the outside in: the connection limit, TLS, deadlines for writing, authentication (or, without tokens, the check

@@ -59,7 +59,7 @@ func TestWatchStreamsSeveralTopics(t *testing.T) {
 	p := start(t, nil)
 	p.publish()
 	first, second := p.startRun(`{"name":"Ada"}`), p.startRun(`{"name":"Bob"}`)
-	open := &signalboxv1.ListRunsRequest{Statuses: []string{"queued", "running"}, PageSize: 1}
+	open := &signalboxv1.ListRunsRequest{Filter: &signalboxv1.RunFilter{Statuses: []string{"queued", "running"}}, PageSize: 1}
 	stream := p.watchTopics(t, runsTopic(&signalboxv1.RunsTopic{List: open, WithCounts: true}), runTopic(first), engineTopic())
 	begun := map[int32]*signalboxv1.WatchResponse{}
 	until(t, stream, func(m *signalboxv1.WatchResponse) bool {
@@ -76,7 +76,7 @@ func TestWatchStreamsSeveralTopics(t *testing.T) {
 	require.Nil(t, list.GetRows()[0].GetRun().GetInput())
 	require.Equal(t, map[string]int64{"queued": 2}, list.GetCounts().GetStatuses())
 	next, err := signalboxv1connect.NewRunServiceClient(p.client, p.base).ListRuns(t.Context(), connect.NewRequest(&signalboxv1.ListRunsRequest{
-		Statuses: open.GetStatuses(), PageSize: 1, PageToken: list.GetNextPageToken(),
+		Filter: open.GetFilter(), PageSize: 1, PageToken: list.GetNextPageToken(),
 	}))
 	require.NoError(t, err)
 	require.Equal(t, first, next.Msg.GetRuns()[0].GetId(), "ListRuns continues the list")
@@ -143,9 +143,9 @@ func TestWatchRefusesWrongTopics(t *testing.T) {
 		"project":       {list(&signalboxv1.ListRunsRequest{Project: "other"})},
 		"page token":    {list(&signalboxv1.ListRunsRequest{PageToken: "x"})},
 		"page size":     {list(&signalboxv1.ListRunsRequest{PageSize: 201})},
-		"status":        {engineTopic(), list(&signalboxv1.ListRunsRequest{Statuses: []string{"broken"}})},
+		"status":        {engineTopic(), list(&signalboxv1.ListRunsRequest{Filter: &signalboxv1.RunFilter{Statuses: []string{"broken"}}})},
 		"order":         {list(&signalboxv1.ListRunsRequest{Order: "longest"})},
-		"version":       {list(&signalboxv1.ListRunsRequest{Version: "1.0.0"})},
+		"version":       {list(&signalboxv1.ListRunsRequest{Filter: &signalboxv1.RunFilter{Version: "1.0.0"}})},
 		"cursor":        {{Cursor: "x", Topic: runTopic("r").GetTopic()}},
 		"more than 16":  make([]*signalboxv1.WatchTopic, 17),
 		"negative size": {list(&signalboxv1.ListRunsRequest{PageSize: -1})},

@@ -38,7 +38,7 @@ func checkInput(doc *dsl.Document, input json.RawMessage, hidden bool) (warning 
 const maxFormats = 10
 
 // formatWarning names the texts of an input that are not of their formats.
-func formatWarning(list []dsl.Violation) string {
+func formatWarning(list []dsl.SchemaViolation) string {
 	var parts []string
 	for _, v := range list[:min(len(list), maxFormats)] {
 		parts = append(parts, fmt.Sprintf("input%s %s", v.Pointer, v.Message))
@@ -82,7 +82,7 @@ func withoutValues(err error) error {
 		if len(v.Missing) > 0 {
 			message += fmt.Sprintf(": no %s", quoted(v.Missing))
 		}
-		located.Violations = append(located.Violations, dsl.Violation{Pointer: v.Pointer, Message: message, Keyword: v.Keyword, Missing: v.Missing})
+		located.Violations = append(located.Violations, dsl.SchemaViolation{Pointer: v.Pointer, Message: message, Keyword: v.Keyword, Missing: v.Missing})
 	}
 	return located
 }

@@ -23,8 +23,8 @@ type Filter struct {
 	// Since is inclusive, Until exclusive; both apply to the time of creation.
 	Since time.Time `json:"since,omitzero"`
 	Until time.Time `json:"until,omitzero"`
-	// Problems are codes of [Stuck], or [AnyProblem].
-	Problems []string `json:"problems,omitempty"`
+	// Stuck are codes of [Stuck], or [AnyCode].
+	Stuck []string `json:"stuck,omitempty"`
 	// Trigger is what started the runs.
 	Trigger string `json:"trigger,omitempty"`
 	// NotReplayed omits runs that have a replay.
@@ -53,11 +53,11 @@ type Filter struct {
 	Limit       int     `json:"limit,omitempty"`
 }
 
-// AnyProblem stands for all codes of [Stuck] in a [Filter].
-const AnyProblem = "any"
+// AnyCode stands for all codes of [Stuck] in a [Filter].
+const AnyCode = "any"
 
-// AnyProblem reports whether the filter selects stuck runs regardless of the code.
-func (f Filter) AnyProblem() bool { return slices.Contains(f.Problems, AnyProblem) }
+// AnyCode reports whether the filter selects stuck runs regardless of the code.
+func (f Filter) AnyCode() bool { return slices.Contains(f.Stuck, AnyCode) }
 
 // Matches reports whether a run from a list matches the conditions of the filter that its row shows: all except those
 // that [Filter.BeyondRow] reports. The order, the cursor and the limit are not conditions.
@@ -71,7 +71,7 @@ func (f Filter) Matches(r Run) bool {
 		(len(f.IDs) == 0 || slices.Contains(f.IDs, r.ID)) &&
 		(strings.HasPrefix(r.ID, f.Text) || strings.HasPrefix(r.RequestID, f.Text)) &&
 		(f.FailureGroup == "" || r.Status == Failed || r.Status == TimedOut) &&
-		between(r.CreatedAt, f.Since, f.Until) && f.hasEnded(r) && f.hasError(r) && f.hasProblem(r) && f.hasLabels(r)
+		between(r.CreatedAt, f.Since, f.Until) && f.hasEnded(r) && f.hasError(r) && f.isStuck(r) && f.hasLabels(r)
 }
 
 // BeyondRow reports whether the filter has conditions on what the row of a run does not contain: only the store
@@ -106,14 +106,14 @@ func (f Filter) hasError(r Run) bool {
 	return f.ErrorType == "" || r.Error != nil && slices.Contains(ErrorTypes(f.ErrorType), r.Error.Type)
 }
 
-func (f Filter) hasProblem(r Run) bool {
+func (f Filter) isStuck(r Run) bool {
 	switch {
-	case len(f.Problems) == 0:
+	case len(f.Stuck) == 0:
 		return true
 	case r.Stuck == nil:
 		return false
 	}
-	return f.AnyProblem() || slices.Contains(f.Problems, r.Stuck.Code)
+	return f.AnyCode() || slices.Contains(f.Stuck, r.Stuck.Code)
 }
 
 func (f Filter) hasLabels(r Run) bool {

@@ -169,12 +169,12 @@ func (s *Service) NotStarted(ctx context.Context, r Run, refusal error) {
 	if Classify(refusal) != RefusedForGood {
 		return
 	}
-	now, problem := s.opts.Now(), NotStartedProblem(refusal)
+	now, runError := s.opts.Now(), NotStartedError(refusal)
 	r, err := s.store.GetRun(ctx, r.Project, r.ID)
 	finished := false
 	if err == nil && r.QueuedReason == QueuedStarting && r.Position == 0 {
-		finished, err = s.store.FinishMissing(ctx, r.ID, Failed, problem, now,
-			audit.NewEntry(ctx, now, audit.RunStartRefused, r.Project, r.ID, problem.Detail))
+		finished, err = s.store.FinishMissing(ctx, r.ID, Failed, runError, now,
+			audit.NewEntry(ctx, now, audit.RunStartRefused, r.Project, r.ID, runError.Detail))
 	}
 	if err != nil {
 		log.WarnContext(ctx, "Run that was not started could not be ended yet", "run_id", r.ID, "error", err)
@@ -201,7 +201,7 @@ func (s *Service) loggable(ctx context.Context, runID string, err error) string 
 	return redact.Mark
 }
 
-// NotStartedProblem is the error of a run whose start was refused for good.
-func NotStartedProblem(refusal error) *Problem {
-	return &Problem{Type: dsl.ErrorTypeRuntime, Status: 500, Title: "Not started", Detail: validText(refusal), Instance: "/"}
+// NotStartedError is the error of a run whose start was refused for good.
+func NotStartedError(refusal error) *Error {
+	return &Error{Type: dsl.ErrorTypeRuntime, Status: 500, Title: "Not started", Detail: validText(refusal), Instance: "/"}
 }

@@ -9,12 +9,12 @@ import (
 // LegacyTemporal is the [Run].LegacyEngine whose runs may continue elsewhere. The runs of all other engines cannot continue.
 const LegacyTemporal = "temporal"
 
-// EngineGone returns the problem of a run that was open on another engine and was canceled.
-func EngineGone(engine string, was Status) *Problem {
+// EngineGone returns the error of a run that was open on another engine and was canceled.
+func EngineGone(engine string, was Status) *Error {
 	if engine == "" {
 		engine = "unnamed"
 	}
-	return &Problem{
+	return &Error{
 		Type: errorTypeBase + "engine_gone", Status: 500, Title: "Engine gone", Instance: "/",
 		Detail: fmt.Sprintf("the run was %s on the engine %q, which Signalbox does not have: it could never have continued, so it was canceled", was, engine),
 	}

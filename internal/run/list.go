@@ -68,7 +68,7 @@ func (s *Service) Checked(ctx context.Context, f Filter) (Filter, error) {
 // maxErrorType is the maximum length of the type of an error in a filter, in bytes.
 const maxErrorType = 1000
 
-// Check returns an error for a value of a condition that no run can have. A period of no time is not an error.
+// Check returns an error for a condition that no run can fulfil, and for a version without a workflow. A period of no time is not an error.
 func (f Filter) Check() error {
 	for _, status := range f.Statuses {
 		if !status.Known() {
@@ -76,11 +76,15 @@ func (f Filter) Check() error {
 				WithField("statuses", "unknown status %q", status)
 		}
 	}
-	for _, code := range f.Problems {
-		if code != AnyProblem && !slices.Contains(Codes(), code) {
-			return apperror.New(apperror.Invalid, apperror.InvalidArgument, "unknown problem code %q; use %q or one of %v", code, AnyProblem, Codes()).
-				WithField("problems", "unknown code %q", code)
+	for _, code := range f.Stuck {
+		if code != AnyCode && !slices.Contains(Codes(), code) {
+			return apperror.New(apperror.Invalid, apperror.InvalidArgument, "unknown code %q of stuck runs; use %q or one of %v", code, AnyCode, Codes()).
+				WithField("stuck", "unknown code %q", code)
 		}
+	}
+	if f.Version != "" && f.Workflow == "" { // it would have to be searched among all runs of the project
+		return apperror.New(apperror.Invalid, apperror.InvalidArgument, "version %q without a workflow: name the workflow as well", f.Version).
+			WithField("workflow", "is required with version")
 	}
 	if f.Trigger != "" && !slices.Contains(Triggers(), f.Trigger) {
 		return apperror.New(apperror.Invalid, apperror.InvalidArgument, "unknown trigger %q; use one of %v", f.Trigger, Triggers()).

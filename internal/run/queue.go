@@ -9,7 +9,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/audit"
 )
 
-// ErrorTypeQueueExpired is the type of the problem of a run that failed because it waited for Temporal for too long.
+// ErrorTypeQueueExpired is the type of the error of a run that failed because it waited for Temporal for too long.
 const ErrorTypeQueueExpired = errorTypeBase + "queue_expired"
 
 // QueueOptions configure whether and how runs are accepted while Temporal is unavailable.

@@ -14,7 +14,7 @@ import (
 // errorTypeBase begins the types of Signalbox's own errors.
 const errorTypeBase = "https://signalbox.dev/errors/"
 
-// ErrorTypeExecutionMissing is the type of the problem of a run that ended because Temporal lost it.
+// ErrorTypeExecutionMissing is the type of the error of a run that ended because Temporal lost it.
 const ErrorTypeExecutionMissing = errorTypeBase + "execution_missing"
 
 // CorrectionKind is the kind of a correction that was made, or would be.

@@ -18,9 +18,9 @@ const (
 type Behind struct {
 	// Since is when that was found.
 	Since time.Time
-	// Reason is how it was found, Problem why the last attempt at a repair failed; empty before the first failure. For
+	// Reason is how it was found, Failure why the last attempt at a repair failed; empty before the first failure. For
 	// display.
-	Reason, Problem string
+	Reason, Failure string
 }
 
 // RepairRequest requests that a worker compares the rows of a run with Temporal and updates them.
@@ -43,7 +43,7 @@ type Repair struct {
 	RepairRequest
 
 	Project string
-	// Attempts counts the claims, including this one, without those that were postponed without a problem.
+	// Attempts counts the claims, including this one, without those that were postponed without a failure.
 	Attempts int
 	// Done is the newest execution whose records are all written; empty before the first.
 	Done string
@@ -55,9 +55,9 @@ type Repair struct {
 type RepairStore interface {
 	RepairRows
 
-	// PostponeRepair returns a claim and stores r.Done. problem is why the attempt failed; where it is empty, the
+	// PostponeRepair returns a claim and stores r.Done. failure is why the attempt failed; where it is empty, the
 	// attempt does not count.
-	PostponeRepair(ctx context.Context, r Repair, after time.Duration, problem string) error
+	PostponeRepair(ctx context.Context, r Repair, after time.Duration, failure string) error
 }
 
 // RepairRows is the part of a [RepairStore] that writes no values of runs.

@@ -11,10 +11,10 @@ import (
 // request ID would be found in place of the child.
 const ChildRequestPrefix = "child:"
 
-// requestIDProblem returns what is wrong with the request ID of a start.
-func requestIDProblem(req StartRequest) string {
+// requestIDViolation returns what is wrong with the request ID of a start.
+func requestIDViolation(req StartRequest) string {
 	if req.Parent.RunID == "" && strings.HasPrefix(req.RequestID, ChildRequestPrefix) {
 		return fmt.Sprintf("begins with %q, which is reserved for runs that other runs start; use another one", ChildRequestPrefix)
 	}
-	return requestid.Problem(req.RequestID)
+	return requestid.Violation(req.RequestID)
 }

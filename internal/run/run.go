@@ -111,8 +111,8 @@ func Triggers() []string {
 	return []string{TriggerAPI, TriggerEvent, TriggerSchedule, TriggerReplay, TriggerParent, TriggerImport}
 }
 
-// Problem is an error in the shape of Problem Details, as the language defines it.
-type Problem = dsl.Error
+// Error is an error of a run in the shape of Problem Details, as the language defines it.
+type Error = dsl.Error
 
 // WarningEventsNotSearched: a listen task has not looked through all events that were accepted since the run's start, so that it may wait
 // for an event that has arrived.
@@ -160,7 +160,7 @@ type Run struct {
 	StepsTotal, StepsDone int64
 	// Input and Output are JSON; nil where a list omits them or there is none yet.
 	Input, Output json.RawMessage
-	Error         *Problem
+	Error         *Error
 	// Sequence grows with every change of the run or its steps.
 	Sequence int64
 	// Position is the point in Temporal's history up to which the row is written (see [Update]).
@@ -201,7 +201,7 @@ type Run struct {
 
 	// The fields below are not in lists.
 
-	// WrittenAt is when the projection last wrote the row; zero before, and for rows of earlier releases.
+	// WrittenAt is when the projection last wrote the row; zero before.
 	WrittenAt time.Time
 	// Legacy is what the source of an imported run had in addition: its row, waits and snapshots, as JSON.
 	Legacy json.RawMessage
@@ -255,7 +255,7 @@ type Attempt struct {
 	Number    int        `json:"number"`
 	StartedAt time.Time  `json:"startedAt"`
 	EndedAt   *time.Time `json:"endedAt,omitempty"`
-	Error     *Problem   `json:"error,omitempty"`
+	Error     *Error     `json:"error,omitempty"`
 	// Outcome is how a request of a call ended: answered, failed or unknown; empty while it is in progress, and for
 	// other tasks.
 	Outcome string `json:"outcome,omitempty"`
@@ -303,7 +303,7 @@ type Step struct {
 	StartedAt     time.Time
 	EndedAt       time.Time
 	Input, Output json.RawMessage
-	Error         *Problem
+	Error         *Error
 	Attempts      []Attempt
 	// Sequence is the run's sequence at which the step last changed.
 	Sequence int64
@@ -373,7 +373,7 @@ type State struct {
 	// EndedAt is set with a terminal status.
 	EndedAt               time.Time
 	Output                json.RawMessage
-	Error                 *Problem
+	Error                 *Error
 	StepsTotal, StepsDone int64
 	// EndsSteps ends the open steps of the run as canceled, also where the row has ended already.
 	EndsSteps bool
@@ -464,8 +464,8 @@ type RowVersion struct {
 
 // Counts are numbers of runs.
 type Counts struct {
-	// Statuses is by status, Problems by code of [Stuck]; keys with a count of zero are omitted.
-	Statuses, Problems map[string]int64
+	// Statuses is by status, Stuck by code of [Stuck]; keys with a count of zero are omitted.
+	Statuses, Stuck map[string]int64
 	// More are the statuses with more runs than the [MaxCount] that Statuses contains. Only counts of ended runs are
 	// limited.
 	More []Status
@@ -502,8 +502,8 @@ type Store interface {
 	// RemoveUnstarted deletes a run that is still `queued: starting` and not disclosed (see [Rows.MarkDisclosed]), and
 	// writes e; it returns false when the run is not in that state.
 	RemoveUnstarted(ctx context.Context, id string, e audit.Entry) (bool, error)
-	// FinishMissing ends an open run that Temporal does not have, with the given status and problem.
-	FinishMissing(ctx context.Context, id string, status Status, p *Problem, at time.Time, e audit.Entry) (bool, error)
+	// FinishMissing ends an open run that Temporal does not have, with the given status and error.
+	FinishMissing(ctx context.Context, id string, status Status, p *Error, at time.Time, e audit.Entry) (bool, error)
 	// ApplyUpdates writes what Temporal has accepted, all in one transaction: a run's row and steps change only where
 	// the update's (for steps: the step's) position is beyond the stored one, a terminal row keeps its state, and
 	// sequences grow by one per run and call. A step that a stored summary replaces is not written. Updates of unknown

@@ -292,8 +292,8 @@ func (s *Service) existing(ctx, answer context.Context, req StartRequest, refusa
 
 // prepare validates the request and builds the row of the run, without any side effect.
 func (s *Service) prepare(ctx context.Context, req StartRequest) (Run, error) {
-	if problem := requestIDProblem(req); problem != "" {
-		return Run{}, apperror.New(apperror.Invalid, apperror.InvalidArgument, "the request ID %s", problem).WithField("requestId", "%s", problem)
+	if violation := requestIDViolation(req); violation != "" {
+		return Run{}, apperror.New(apperror.Invalid, apperror.InvalidArgument, "the request ID %s", violation).WithField("requestId", "%s", violation)
 	}
 	w, v, err := s.workflows.Pin(ctx, req.Project, req.Workflow, req.Version)
 	if w.State == workflow.StatePaused {

@@ -4,7 +4,7 @@ import "time"
 
 // Stuck is the diagnosis of a run that makes no progress although it should; package diagnose makes it.
 type Stuck struct {
-	// Code is the kind of problem; see [Codes].
+	// Code is the cause; see [Codes].
 	Code string
 	// Cause is why workflow tasks fail, for the codes TASK_FAILING and POISON; empty for the others.
 	Cause string

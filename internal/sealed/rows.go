@@ -68,8 +68,8 @@ func (s *Rows) ApplyUpdates(ctx context.Context, updates []run.Update) ([]run.Tr
 }
 
 // PostponeRepair implements [run.RepairStore].
-func (s *Rows) PostponeRepair(ctx context.Context, r run.Repair, after time.Duration, problem string) error {
-	shown, err := s.sealer.Text(ctx, r.RunID, problem)
+func (s *Rows) PostponeRepair(ctx context.Context, r run.Repair, after time.Duration, failure string) error {
+	shown, err := s.sealer.Text(ctx, r.RunID, failure)
 	if err != nil {
 		// Without the secrets of the run the text cannot be redacted; the log has it.
 		shown = "see the log of the worker"
@@ -113,7 +113,7 @@ func (s *Rows) RemoveUnstarted(ctx context.Context, id string, e audit.Entry) (b
 }
 
 // FinishMissing implements [run.Store].
-func (s *Rows) FinishMissing(ctx context.Context, id string, status run.Status, p *run.Problem, at time.Time, e audit.Entry) (bool, error) {
+func (s *Rows) FinishMissing(ctx context.Context, id string, status run.Status, p *run.Error, at time.Time, e audit.Entry) (bool, error) {
 	hidden, entry, err := s.sealer.hideEnd(ctx, id, p, e)
 	if err != nil {
 		return false, err
@@ -130,8 +130,8 @@ func (s *Rows) FinishQueued(ctx context.Context, r run.Run, e audit.Entry) (bool
 	return s.Store.FinishQueued(ctx, marked(r), marked(e))
 }
 
-// hideEnd replaces secrets in the problem with which the platform ends a run, and in the audit entry. Both may quote an answer of Temporal.
-func (sl *Sealer) hideEnd(ctx context.Context, id string, p *run.Problem, e audit.Entry) (*run.Problem, audit.Entry, error) {
+// hideEnd replaces secrets in the error with which the platform ends a run, and in the audit entry. Both may quote an answer of Temporal.
+func (sl *Sealer) hideEnd(ctx context.Context, id string, p *run.Error, e audit.Entry) (*run.Error, audit.Entry, error) {
 	if !sl.keys.Seals() || p == nil && e.Reason == "" {
 		return p, e, nil
 	}
@@ -141,7 +141,7 @@ func (sl *Sealer) hideEnd(ctx context.Context, id string, p *run.Problem, e audi
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	hidden, _ := s.problem(p)
+	hidden, _ := s.runError(p)
 	// A user may have written the reason: it is not hidden as a whole where all of the run is hidden.
 	e.Reason, _ = s.secrets.Text(e.Reason)
 	return hidden, e, nil
@@ -306,10 +306,10 @@ func (sl *Sealer) hideUpdate(u run.Update, s *runSecrets) (run.Update, error) {
 	u.Steps = steps
 	if u.State != nil {
 		state := *u.State
-		var output, problem bool
+		var output, runError bool
 		state.Output, output = s.value(redact.Location{Output: true}, state.Output)
-		state.Error, problem = s.problem(state.Error)
-		if output || problem {
+		state.Error, runError = s.runError(state.Error)
+		if output || runError {
 			plain, err := json.Marshal(sealedEnd{u.State.Output, u.State.Error})
 			if err != nil {
 				return u, err //nolint:wrapcheck // a state is always JSON
@@ -368,11 +368,11 @@ func (s *runSecrets) step(step run.Step) (run.Step, bool) {
 	hidden = hidden || changed
 	step.Output, changed = s.value(redact.Location{Pointer: step.Pointer, Task: step.Task, Output: true}, step.Output)
 	hidden = hidden || changed
-	step.Error, changed = s.problem(step.Error)
+	step.Error, changed = s.runError(step.Error)
 	hidden = hidden || changed
 	attempts := slices.Clone(step.Attempts)
 	for i := range attempts {
-		if attempts[i].Error, changed = s.problem(attempts[i].Error); changed {
+		if attempts[i].Error, changed = s.runError(attempts[i].Error); changed {
 			step.Attempts, hidden = attempts, true
 		}
 		if attempts[i].Method, changed = s.secrets.Text(attempts[i].Method); changed {
@@ -386,13 +386,13 @@ func (s *runSecrets) step(step run.Step) (run.Step, bool) {
 	return step, hidden
 }
 
-// problem replaces secrets in the texts of a problem.
-func (s *runSecrets) problem(p *run.Problem) (*run.Problem, bool) {
+// runError replaces secrets in the texts of an error.
+func (s *runSecrets) runError(p *run.Error) (*run.Error, bool) {
 	if p == nil {
 		return nil, false
 	}
 	shown := *p
-	shown.Type, _ = s.secrets.Text(shown.Type) // the kind of a problem is not a value and stays visible where all of the run is hidden
+	shown.Type, _ = s.secrets.Text(shown.Type) // the kind of an error is not a value and stays visible where all of the run is hidden
 	for _, text := range []*string{&shown.Title, &shown.Detail, &shown.Instance} {
 		*text = s.text(*text)
 	}

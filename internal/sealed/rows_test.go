@@ -46,7 +46,7 @@ func insert(t *testing.T, v *sealed.Sealer, kept *store.Store, id, of, replayOf,
 	require.True(t, made)
 }
 
-func write(t *testing.T, v *sealed.Sealer, kept *store.Store, id, execution string, position int64, output string, p *run.Problem) run.Step {
+func write(t *testing.T, v *sealed.Sealer, kept *store.Store, id, execution string, position int64, output string, p *run.Error) run.Step {
 	t.Helper()
 	_, err := v.Rows(kept).ApplyUpdates(t.Context(), []run.Update{{
 		RunID: id, ExecutionID: execution, Position: position << 32, State: &run.State{Status: run.Running, Since: at, StartedAt: at},
@@ -99,8 +99,8 @@ func TestWithoutTheKeyErrorsAreHidden(t *testing.T) {
 	kept := newStore(t)
 	insert(t, over(kept, keyring.Random("k1")), kept, "r1", hash, "", `{"card":"planted-card"}`)
 	step := write(t, over(kept, keyring.Random("k2")), kept, "r1", "x", 1, "",
-		&run.Problem{Type: "urn:t", Title: "t", Detail: "planted-card"})
-	require.Equal(t, run.Problem{Type: "urn:t", Title: redact.Mark, Detail: redact.Mark}, *step.Error)
+		&run.Error{Type: "urn:t", Title: "t", Detail: "planted-card"})
+	require.Equal(t, run.Error{Type: "urn:t", Title: redact.Mark, Detail: redact.Mark}, *step.Error)
 	text, err := over(kept, keyring.Random("k2")).Text(t.Context(), "r1", "it said planted-card")
 	require.NoError(t, err)
 	require.Equal(t, redact.Mark, text)
@@ -224,7 +224,7 @@ func TestEndsOfRunsAreRedacted(t *testing.T) {
 		Status: run.Queued, QueuedReason: run.QueuedEngine, StatusAt: at, CreatedAt: at, RequestID: "r2", Trigger: run.TriggerAPI,
 	}, 10, audit.NewEntry(t.Context(), at, audit.RunStart, here, "r2", ""))
 	require.NoError(t, err)
-	p := run.Problem{Type: "t", Title: "refused planted-card", Detail: "temporal answered: planted-card, or 706c616e7465642d63617264"}
+	p := run.Error{Type: "t", Title: "refused planted-card", Detail: "temporal answered: planted-card, or 706c616e7465642d63617264"}
 	e := audit.NewEntry(t.Context(), at, audit.RunCancel, here, "r1", "")
 	rows := over(kept, keys).Rows(kept)
 	ended, err := rows.FinishMissing(t.Context(), "r1", run.Failed, &p, at, e)
@@ -236,7 +236,7 @@ func TestEndsOfRunsAreRedacted(t *testing.T) {
 	for _, id := range []string{"r1", "r2"} {
 		r, err := kept.GetRun(t.Context(), here, id)
 		require.NoError(t, err)
-		require.Equal(t, run.Problem{Type: "t", Title: "refused " + redact.Mark, Detail: "temporal answered: " + redact.Mark + ", or " + redact.Mark}, *r.Error, id)
+		require.Equal(t, run.Error{Type: "t", Title: "refused " + redact.Mark, Detail: "temporal answered: " + redact.Mark + ", or " + redact.Mark}, *r.Error, id)
 	}
 	require.Contains(t, p.Detail, "planted-card", "the argument is unchanged")
 }

@@ -50,9 +50,9 @@ type Store interface {
 	CorrectRun(ctx context.Context, u Sealed[run.Update], e *audit.Entry) (bool, error)
 	FollowExecution(ctx context.Context, u Sealed[run.Update], from string, left []string, e audit.Entry) (bool, error)
 	RemoveUnstarted(ctx context.Context, id string, e Sealed[audit.Entry]) (bool, error)
-	FinishMissing(ctx context.Context, id string, status run.Status, p Sealed[*run.Problem], at time.Time, e Sealed[audit.Entry]) (bool, error)
+	FinishMissing(ctx context.Context, id string, status run.Status, p Sealed[*run.Error], at time.Time, e Sealed[audit.Entry]) (bool, error)
 	FinishQueued(ctx context.Context, r Sealed[run.Run], e Sealed[audit.Entry]) (bool, error)
-	PostponeRepair(ctx context.Context, r run.Repair, after time.Duration, problem Sealed[string]) error
+	PostponeRepair(ctx context.Context, r run.Repair, after time.Duration, failure Sealed[string]) error
 }
 
 // EventStore is the store of events that [Events] wraps: [event.Store] with sealed events, listeners and errors.

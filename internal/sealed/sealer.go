@@ -199,14 +199,14 @@ func (sl *Sealer) Input(ctx context.Context, r run.Run) (json.RawMessage, error)
 // sealedEnd is the content of a [run.OriginalEnd].
 type sealedEnd struct {
 	Output json.RawMessage `json:"output,omitempty"`
-	Error  *run.Problem    `json:"error,omitempty"`
+	Error  *run.Error      `json:"error,omitempty"`
 }
 
 // sealedStep is the content of a [run.OriginalStep].
 type sealedStep struct {
 	Input    json.RawMessage `json:"input,omitempty"`
 	Output   json.RawMessage `json:"output,omitempty"`
-	Error    *run.Problem    `json:"error,omitempty"`
+	Error    *run.Error      `json:"error,omitempty"`
 	Attempts []run.Attempt   `json:"attempts,omitempty"`
 }
 

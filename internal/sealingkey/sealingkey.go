@@ -142,10 +142,10 @@ func List(ctx context.Context, store Store, keys Keys) ([]State, error) {
 }
 
 // RefusedError is why a process with these keys must not start.
-type RefusedError struct{ Problems []string }
+type RefusedError struct{ Violations []string }
 
-// Error lists all problems.
-func (e *RefusedError) Error() string { return "encryption.keys: " + strings.Join(e.Problems, "; ") }
+// Error lists all violations.
+func (e *RefusedError) Error() string { return "encryption.keys: " + strings.Join(e.Violations, "; ") }
 
 // Check returns a [RefusedError] where a key differs from the one that sealed values under its ID, or a key that something needs is missing.
 func Check(ctx context.Context, store Store, keys Keys) error {
@@ -153,7 +153,7 @@ func Check(ctx context.Context, store Store, keys Keys) error {
 	if err != nil {
 		return err
 	}
-	refused := &RefusedError{Problems: different(recorded, keys)}
+	refused := &RefusedError{Violations: different(recorded, keys)}
 	if slices.ContainsFunc(recorded, func(k Key) bool { return !has(keys, k.ID) }) {
 		uses, err := store.SealingKeyUses(ctx)
 		if err != nil {
@@ -161,12 +161,12 @@ func Check(ctx context.Context, store Store, keys Keys) error {
 		}
 		for _, k := range recorded {
 			if use := uses[k.ID]; !has(keys, k.ID) && use.Needed() {
-				refused.Problems = append(refused.Problems, fmt.Sprintf("the key %q is missing, which %s still need; put it back, and remove it when "+
+				refused.Violations = append(refused.Violations, fmt.Sprintf("the key %q is missing, which %s still need; put it back, and remove it when "+
 					"`signalbox system keys` shows that nothing needs it", k.ID, use))
 			}
 		}
 	}
-	if len(refused.Problems) > 0 {
+	if len(refused.Violations) > 0 {
 		return refused
 	}
 	return nil
@@ -177,15 +177,15 @@ func has(keys Keys, id string) bool {
 	return known
 }
 
-// different returns the problems of keys that are not those that sealed values under their IDs.
-func different(recorded []Key, keys Keys) (problems []string) {
+// different returns the violations of keys that are not those that sealed values under their IDs.
+func different(recorded []Key, keys Keys) (violations []string) {
 	for _, k := range recorded {
 		if own, known := keys.Fingerprint(k.ID); known && own != k.Fingerprint {
-			problems = append(problems, fmt.Sprintf("the key %q is not the one that sealed values here: its fingerprint is %s, that of the other one %s; "+
+			violations = append(violations, fmt.Sprintf("the key %q is not the one that sealed values here: its fingerprint is %s, that of the other one %s; "+
 				"configure that one, or give this one an ID of its own", k.ID, own, k.Fingerprint))
 		}
 	}
-	return problems
+	return violations
 }
 
 // Recorder keeps the record of the active key current.
@@ -217,8 +217,8 @@ func (r *Recorder) Start(ctx context.Context) error {
 		return err
 	}
 	// Another process may have recorded another key under this ID in the meantime.
-	if problems := different(recorded, r.keys); len(problems) > 0 {
-		return &RefusedError{Problems: problems}
+	if violations := different(recorded, r.keys); len(violations) > 0 {
+		return &RefusedError{Violations: violations}
 	}
 	return r.Loop.Start(ctx)
 }

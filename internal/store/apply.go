@@ -122,8 +122,6 @@ func scanRow(row sqlrow.Scanner) (r runRow, err error) {
 	return r, err
 }
 
-const stepColumns = 22
-
 // newStep is a step with its run and its new sequence.
 type newStep struct {
 	run      string
@@ -151,37 +149,20 @@ func (s *Store) writeSteps(
 	}
 	touched, kept := map[string]bool{}, []runrow.OriginalRow(nil)
 	hidden := map[stepID]*run.Original{}
-	for part := range sqlrow.Chunks(steps) {
-		args := make([]any, 0, len(part)*stepColumns)
-		for _, n := range part {
-			values, err := n.values()
-			if err != nil {
-				return nil, nil, err
-			}
-			if n.step.Original != nil {
-				hidden[stepID{n.run, n.step.Number}] = n.step.Original
-			}
-			args = append(args, values...)
+	for _, n := range steps {
+		if n.step.Original != nil {
+			hidden[stepID{n.run, n.step.Number}] = n.step.Original
 		}
-		written, err := sqlrow.Collect(ctx, c, `INSERT INTO steps (run_id, number, path, pointer, task, kind, status,
-waiting_kind, wait_until, started_at, ended_at, sequence, position, error, attempts, input, output, kept, wait_details, input_size, output_size, redacted)
-VALUES `+sqlrow.Tuples(s.db.Dialect(), 0, len(part), stepColumns)+`
-ON CONFLICT (run_id, number) DO UPDATE SET path = excluded.path, pointer = excluded.pointer, task = excluded.task,
-kind = excluded.kind, status = excluded.status, waiting_kind = excluded.waiting_kind,
-wait_until = excluded.wait_until, started_at = excluded.started_at, ended_at = excluded.ended_at,
-sequence = excluded.sequence, position = excluded.position, error = excluded.error, attempts = excluded.attempts,
-input = excluded.input, output = excluded.output, kept = excluded.kept, wait_details = excluded.wait_details,
-input_size = excluded.input_size, output_size = excluded.output_size, redacted = excluded.redacted
-WHERE steps.position < excluded.position
-RETURNING run_id, number`, args, scanStepID)
-		if err != nil {
-			return nil, nil, err
-		}
-		for _, id := range written {
-			touched[id.run] = true
-			if o := hidden[id]; o != nil {
-				kept = append(kept, runrow.OriginalRows(id.run, *o)...)
-			}
+	}
+	written, err := sqlrow.InsertReturning(ctx, c, s.db.Dialect(), "steps", (newStep{}).fields().ReplaceAll("run_id, number")+`
+WHERE steps.position < excluded.position RETURNING run_id, number`, steps, newStep.fields, scanStepID)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, id := range written {
+		touched[id.run] = true
+		if o := hidden[id]; o != nil {
+			kept = append(kept, runrow.OriginalRows(id.run, *o)...)
 		}
 	}
 	return touched, kept, nil
@@ -218,25 +199,10 @@ func scanStepID(row sqlrow.Scanner) (id stepID, err error) {
 	return id, err
 }
 
-func (n newStep) values() ([]any, error) {
+func (n newStep) fields() sqlrow.Fields {
 	t := n.step
-	problem, err := sqlrow.AsJSON(t.Error, t.Error == nil)
-	if err != nil {
-		return nil, err
-	}
-	attempts, err := sqlrow.AsJSON(t.Attempts, len(t.Attempts) == 0)
-	if err != nil {
-		return nil, err
-	}
-	details, err := sqlrow.AsJSON(t.Wait, t.Wait == nil)
-	if err != nil {
-		return nil, err
-	}
-	return []any{
-		n.run, t.Number, sqlrow.Mended(t.Path), sqlrow.Mended(t.Pointer), sqlrow.Mended(t.Task), t.Kind, t.Status, t.WaitingKind,
-		sqlrow.Micros(t.WaitUntil), sqlrow.Micros(t.StartedAt), sqlrow.Micros(t.EndedAt), n.sequence, t.Position, problem, attempts,
-		sqlrow.MendedRaw(t.Input), sqlrow.MendedRaw(t.Output), t.Kept, details, t.InputSize, t.OutputSize, t.Original != nil,
-	}, nil
+	t.Sequence, t.Redacted = n.sequence, t.Original != nil
+	return append(runrow.StepFields(&t), sqlrow.Col("run_id", n.run), sqlrow.Col("wait_details", sqlrow.JSONInto(&t.Wait)))
 }
 
 // writeRuns writes the rows that changed, and returns their changes of status.
@@ -266,10 +232,10 @@ func (s *Store) writeRuns(ctx context.Context, c sqldb.Conn, outcomes []outcome)
 			})
 		}
 	}
-	if err := sqlrow.UpdateMany(ctx, c, s.db.Dialect(), "runs", 1, stateColumns(), states, stateValues); err != nil {
+	if err := sqlrow.UpdateMany(ctx, c, s.db.Dialect(), "runs", 1, states, outcome.stateFields); err != nil {
 		return nil, err
 	}
-	if err := sqlrow.UpdateMany(ctx, c, s.db.Dialect(), "runs", 1, movedColumns(), moved, movedValues); err != nil {
+	if err := sqlrow.UpdateMany(ctx, c, s.db.Dialect(), "runs", 1, moved, outcome.movedFields); err != nil {
 		return nil, err
 	}
 	if err := events.EndListeners(ctx, c, s.db.Dialect(), ended); err != nil {
@@ -278,37 +244,28 @@ func (s *Store) writeRuns(ctx context.Context, c sqldb.Conn, outcomes []outcome)
 	return transitions, outbox.AddRuns(ctx, c, s.db.Dialect(), endings)
 }
 
-func stateColumns() []sqlrow.Column {
-	return []sqlrow.Column{
-		{Name: "id", Kind: sqlrow.Text}, {Name: "status", Kind: sqlrow.Text}, {Name: "queued_reason", Kind: sqlrow.Text}, {Name: "waiting_kind", Kind: sqlrow.Text}, {Name: "status_at", Kind: sqlrow.Number},
-		{Name: "started_at", Kind: sqlrow.Number}, {Name: "ended_at", Kind: sqlrow.Number}, {Name: "steps_total", Kind: sqlrow.Number}, {Name: "steps_done", Kind: sqlrow.Number},
-		{Name: "sequence", Kind: sqlrow.Number}, {Name: "position", Kind: sqlrow.Number}, {Name: "state_position", Kind: sqlrow.Number}, {Name: "execution_id", Kind: sqlrow.Text},
-		{Name: "error", Kind: sqlrow.Text}, {Name: "output", Kind: sqlrow.Text}, {Name: "written_at", Kind: sqlrow.Number}, {Name: "failure_group", Kind: sqlrow.Text},
-	}
+// movedFields are the columns of a run that any update may change, with the key.
+func (o outcome) movedFields() sqlrow.Fields {
+	return sqlrow.Row(
+		"id", o.after.id, "sequence", o.after.sequence, "position", o.after.position,
+		"execution_id", o.after.executionID, "started_at", sqlrow.TimeInto(&o.after.startedAt),
+		"written_at", time.Now().UnixMicro(),
+	)
 }
 
-func stateValues(o outcome) ([]any, error) {
-	problem, err := sqlrow.AsJSON(o.state.Error, o.state.Error == nil)
-	if err != nil {
-		return nil, err
-	}
+// stateFields adds those that a new state changes.
+func (o outcome) stateFields() sqlrow.Fields {
 	reason := ""
 	if o.state.Status == run.Queued {
 		// Temporal has a run that it reports.
 		reason = run.QueuedWorker
 	}
-	return []any{
-		o.after.id, o.state.Status, reason, o.state.WaitingKind, sqlrow.Micros(o.state.Since), sqlrow.Micros(o.after.startedAt),
-		sqlrow.Micros(o.state.EndedAt), o.state.StepsTotal, o.state.StepsDone, o.after.sequence, o.after.position,
-		o.after.statePosition, o.after.executionID, problem, sqlrow.MendedRaw(o.state.Output), time.Now().UnixMicro(),
-		run.FailureGroup(run.Run{Workflow: o.after.workflow, Status: o.state.Status, Trigger: o.after.trigger, Error: o.state.Error}),
-	}, nil
-}
-
-func movedColumns() []sqlrow.Column {
-	return []sqlrow.Column{{Name: "id", Kind: sqlrow.Text}, {Name: "sequence", Kind: sqlrow.Number}, {Name: "position", Kind: sqlrow.Number}, {Name: "execution_id", Kind: sqlrow.Text}, {Name: "started_at", Kind: sqlrow.Number}, {Name: "written_at", Kind: sqlrow.Number}}
-}
-
-func movedValues(o outcome) ([]any, error) {
-	return []any{o.after.id, o.after.sequence, o.after.position, o.after.executionID, sqlrow.Micros(o.after.startedAt), time.Now().UnixMicro()}, nil
+	failed := run.Run{Workflow: o.after.workflow, Status: o.state.Status, Trigger: o.after.trigger, Error: o.state.Error}
+	return append(o.movedFields(), sqlrow.Row(
+		"status", o.state.Status, "queued_reason", reason, "waiting_kind", o.state.WaitingKind,
+		"status_at", sqlrow.TimeInto(&o.state.Since), "ended_at", sqlrow.TimeInto(&o.state.EndedAt),
+		"steps_total", o.state.StepsTotal, "steps_done", o.state.StepsDone, "state_position", o.after.statePosition,
+		"error", sqlrow.JSONInto(&o.state.Error), "output", sqlrow.MendedRawInto(&o.state.Output),
+		"failure_group", run.FailureGroup(failed),
+	)...)
 }

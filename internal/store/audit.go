@@ -34,17 +34,14 @@ func (s *Store) ListAudit(ctx context.Context, f audit.Filter) (list []audit.Ent
 	if f.After != nil {
 		w.Is("id", beyond, f.After.ID)
 	}
-	query := `SELECT id, at, actor_kind, actor_name, action, project, subject, reason, detail FROM audit` +
-		w.String() + order + sqlrow.Limit(f.Limit)
+	query := `SELECT ` + sqlrow.Columns(entryFields) + ` FROM audit` + w.String() + order + sqlrow.Limit(f.Limit)
 	err = s.db.Read(ctx, "list audit entries", func(ctx context.Context, c sqldb.Conn) (err error) {
-		list, err = sqlrow.Collect(ctx, c, query, w.Args, scanEntry)
+		list, err = sqlrow.Collect(ctx, c, query, w.Args, sqlrow.Scan(entryFields))
 		return err
 	})
 	return list, err
 }
 
-func scanEntry(row sqlrow.Scanner) (e audit.Entry, err error) {
-	err = row.Scan(&e.ID, sqlrow.TimeInto(&e.Time), &e.Actor.Kind, &e.Actor.Name, &e.Action, &e.Project, &e.Subject, &e.Reason,
-		sqlrow.RawInto(&e.Detail))
-	return e, err
+func entryFields(e *audit.Entry) sqlrow.Fields {
+	return append(ledger.Fields(e), sqlrow.Col("id", &e.ID))
 }

@@ -199,7 +199,7 @@ func BenchmarkFailureGroups(b *testing.B) {
 			var updates []run.Update
 			for i := range runs {
 				u := benchUpdate(benchInsert(b, s, i), 1, run.Failed)
-				u.State.Error = &run.Problem{Type: "communication", Status: 503, Title: "no answer", Instance: fmt.Sprintf("/do/%d/charge", i/10%2)}
+				u.State.Error = &run.Error{Type: "communication", Status: 503, Title: "no answer", Instance: fmt.Sprintf("/do/%d/charge", i/10%2)}
 				u.State.EndedAt = u.State.StartedAt.Add(time.Duration(i) * time.Second)
 				if updates = append(updates, u); len(updates) == batch {
 					_, err := s.ApplyUpdates(b.Context(), updates)
@@ -332,7 +332,7 @@ func insertLabelled(b *testing.B, o store.Options, first, count int) {
 		}
 	}
 	require.NoError(b, db.Write(b.Context(), "test", func(ctx context.Context, c sqldb.Conn) error {
-		_, err := sqlrow.InsertMany(ctx, c, db.Dialect(), "runs", crowdColumns, ``, list, crowdRow)
+		_, err := sqlrow.InsertMany(ctx, c, db.Dialect(), "runs", ``, list, crowdRow)
 		if err != nil {
 			return err
 		}

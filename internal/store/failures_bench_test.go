@@ -42,7 +42,7 @@ func BenchmarkEnds(b *testing.B) {
 					u := benchUpdate(benchInsert(b, s, i), 1, c.status)
 					u.State.EndedAt = u.State.Since
 					if c.status == run.Failed {
-						u.State.Error = &run.Problem{Type: "communication", Status: 503, Title: "Unavailable", Instance: "/do/0/charge"}
+						u.State.Error = &run.Error{Type: "communication", Status: 503, Title: "Unavailable", Instance: "/do/0/charge"}
 					}
 					b.StartTimer()
 					_, err := s.ApplyUpdates(b.Context(), []run.Update{u})

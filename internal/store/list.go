@@ -18,7 +18,7 @@ func (s *Store) ListRuns(ctx context.Context, f run.Filter) (list []run.Run, err
 		if err != nil {
 			return err
 		}
-		query, args := runrow.Page(f, headColumns, spread)
+		query, args := runrow.Page(f, sqlrow.Columns(headFields), spread)
 		list, err = sqlrow.Collect(ctx, c, query, args, scanHead)
 		if err == nil && len(list) == 0 {
 			return needProjectOf(ctx, c, f)
@@ -61,7 +61,7 @@ func needProjectOf(ctx context.Context, c sqldb.Conn, f run.Filter) error {
 // CountRuns implements [run.Store].
 func (s *Store) CountRuns(ctx context.Context, f run.Filter) (counts run.Counts, err error) {
 	err = s.db.Read(ctx, "count runs", func(ctx context.Context, c sqldb.Conn) error {
-		counts = run.Counts{Statuses: map[string]int64{}, Problems: map[string]int64{}}
+		counts = run.Counts{Statuses: map[string]int64{}, Stuck: map[string]int64{}}
 		spread, err := runrow.CountSpreadOf(ctx, c, s.db.Dialect(), f)
 		if err != nil {
 			return err
@@ -79,8 +79,8 @@ func (s *Store) CountRuns(ctx context.Context, f run.Filter) (counts run.Counts,
 		if len(counts.Statuses) == 0 {
 			return ledger.NeedProject(ctx, c, f.Project)
 		}
-		query, args = runrow.ByProblem(f)
-		return count(ctx, c, query, args, counts.Problems)
+		query, args = runrow.ByCode(f)
+		return count(ctx, c, query, args, counts.Stuck)
 	})
 	return counts, err
 }

@@ -20,12 +20,14 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store/storetest"
 )
 
-// crowdColumns are the columns of the rows that crowdRow returns.
-const crowdColumns = `id, project, workflow, version, document_hash, status, queued_reason, waiting_kind, cancel_requested,
-cancel_reason, request_id, trigger_kind, actor, created_at, steps_total, steps_done, sequence, position, state_position, interpreter, execution_id`
-
-func crowdRow(r run.Run) ([]any, error) {
-	return []any{r.ID, r.Project, r.Workflow, r.Version, "h", r.Status, "", "", false, "", r.RequestID, r.Trigger, "", r.CreatedAt.UnixMicro(), 0, 0, 1, 0, 0, 1, ""}, nil
+func crowdRow(r run.Run) sqlrow.Fields {
+	return sqlrow.Row(
+		"id", r.ID, "project", r.Project, "workflow", r.Workflow, "version", r.Version, "document_hash", "h",
+		"status", r.Status, "queued_reason", "", "waiting_kind", "", "cancel_requested", false, "cancel_reason", "",
+		"request_id", r.RequestID, "trigger_kind", r.Trigger, "actor", "", "created_at", r.CreatedAt.UnixMicro(),
+		"steps_total", 0, "steps_done", 0, "sequence", 1, "position", 0, "state_position", 0, "interpreter", 1,
+		"execution_id", "",
+	)
 }
 
 // crowd creates so many runs that lists use other plans than for few: one per minute, most with IDs that contain their
@@ -68,7 +70,7 @@ func crowd(t *testing.T, o store.Options) (list []run.Run) {
 	db, err := sqldb.Open(t.Context(), sqldb.Options{Driver: o.Driver, DSN: o.DSN, MaxConns: 1, CallTimeout: patience})
 	require.NoError(t, err)
 	require.NoError(t, db.Write(t.Context(), "test", func(ctx context.Context, c sqldb.Conn) error {
-		_, err := sqlrow.InsertMany(ctx, c, db.Dialect(), "runs", crowdColumns, ``, list, crowdRow)
+		_, err := sqlrow.InsertMany(ctx, c, db.Dialect(), "runs", ``, list, crowdRow)
 		if err != nil {
 			return err
 		}
@@ -100,8 +102,8 @@ func TestListsOfManyRuns(t *testing.T) {
 					{Statuses: []run.Status{run.Failed, run.Running}},
 					{Workflow: "w/1", Until: all[700].CreatedAt},
 					{Since: all[300].CreatedAt, Until: all[5000].CreatedAt},
-					{Workflow: "w/2", Problems: []string{"NO_POLLER"}},
-					{Workflow: "w/2", Problems: []string{run.AnyProblem}, Statuses: []run.Status{run.Running}},
+					{Workflow: "w/2", Stuck: []string{"NO_POLLER"}},
+					{Workflow: "w/2", Stuck: []string{run.AnyCode}, Statuses: []run.Status{run.Running}},
 				} {
 					f.Project, f.Text = project.Default, text
 					requirePages(t, s, f, all)
@@ -112,7 +114,7 @@ func TestListsOfManyRuns(t *testing.T) {
 			} {
 				for _, f := range []run.Filter{
 					{}, {Statuses: []run.Status{run.Failed, run.Running}}, {Statuses: []run.Status{run.Completed}}, {Workflow: "w/1"}, {Text: "0194"}, {Text: "01941"}, {Text: "order-77"},
-					{Problems: []string{run.AnyProblem}}, {Since: all[300].CreatedAt, Until: all[5000].CreatedAt},
+					{Stuck: []string{run.AnyCode}}, {Since: all[300].CreatedAt, Until: all[5000].CreatedAt},
 				} {
 					f.Project, f.Labels = project.Default, labels
 					requirePages(t, s, f, all)
@@ -129,7 +131,7 @@ func requirePages(t *testing.T, s *storetest.Plain, f run.Filter, all []run.Run)
 	var want []run.Run
 	for _, r := range all {
 		if (strings.HasPrefix(r.ID, f.Text) || strings.HasPrefix(r.RequestID, f.Text)) && (f.Workflow == "" || r.Workflow == f.Workflow) &&
-			(len(f.Statuses) == 0 || slices.Contains(f.Statuses, r.Status)) && (len(f.Problems) == 0 || r.Status == run.Running) &&
+			(len(f.Statuses) == 0 || slices.Contains(f.Statuses, r.Status)) && (len(f.Stuck) == 0 || r.Status == run.Running) &&
 			!r.CreatedAt.Before(f.Since) && (f.Until.IsZero() || r.CreatedAt.Before(f.Until)) && hasLabels(r, f.Labels) {
 			want = append(want, r)
 		}
@@ -176,17 +178,17 @@ func requireCounts(t *testing.T, s *storetest.Plain, all []run.Run) {
 	counts, err := s.CountRuns(t.Context(), run.Filter{Project: project.Default})
 	require.NoError(t, err)
 	require.Equal(t, run.Counts{
-		Statuses: map[string]int64{"completed": run.MaxCount, "failed": 104, "running": 26}, Problems: map[string]int64{"NO_POLLER": 26},
+		Statuses: map[string]int64{"completed": run.MaxCount, "failed": 104, "running": 26}, Stuck: map[string]int64{"NO_POLLER": 26},
 		More: []run.Status{run.Completed},
 	}, counts, "ended runs are counted up to a bound")
 	counts, err = s.CountRuns(t.Context(), run.Filter{Project: project.Default, Workflow: "w/2", Until: all[2000].CreatedAt})
 	require.NoError(t, err)
-	want := run.Counts{Statuses: map[string]int64{}, Problems: map[string]int64{}}
+	want := run.Counts{Statuses: map[string]int64{}, Stuck: map[string]int64{}}
 	for _, r := range all[:2000] {
 		if r.Workflow == "w/2" {
 			want.Statuses[string(r.Status)]++
 			if r.Status == run.Running {
-				want.Problems["NO_POLLER"]++
+				want.Stuck["NO_POLLER"]++
 			}
 		}
 	}

@@ -11,7 +11,12 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 )
 
-const projectColumns = `name, description, created_at, max_steps, end_poison`
+func projectFields(p *project.Project) sqlrow.Fields {
+	return sqlrow.Row(
+		"name", &p.Name, "description", &p.Description, "created_at", sqlrow.TimeInto(&p.CreatedAt),
+		"max_steps", &p.Settings.MaxSteps, "end_poison", &p.Settings.EndPoison,
+	)
+}
 
 // CreateProject implements [project.Store].
 func (s *Store) CreateProject(ctx context.Context, p project.Project, e audit.Entry) error {
@@ -19,9 +24,7 @@ func (s *Store) CreateProject(ctx context.Context, p project.Project, e audit.En
 		return err
 	}
 	return s.db.Write(ctx, "create project", func(ctx context.Context, c sqldb.Conn) error {
-		made, err := sqlrow.Affected(ctx, c,
-			`INSERT INTO projects (`+projectColumns+`) VALUES ($1, $2, $3, $4, $5) ON CONFLICT (name) DO NOTHING`,
-			p.Name, p.Description, p.CreatedAt.UnixMicro(), p.Settings.MaxSteps, p.Settings.EndPoison)
+		made, err := sqlrow.Insert(ctx, c, "projects", projectFields(&p), ` ON CONFLICT (name) DO NOTHING`)
 		if err != nil {
 			return err
 		}
@@ -42,8 +45,8 @@ func (s *Store) UpdateProject(ctx context.Context, name string, change project.C
 	err = s.db.Write(ctx, "update project", func(ctx context.Context, c sqldb.Conn) (err error) {
 		p, err = sqlrow.One(ctx, c, `
 			UPDATE projects SET description = COALESCE($2, description), max_steps = COALESCE($3, max_steps), end_poison = COALESCE($4, end_poison)
-			WHERE name = $1 RETURNING `+projectColumns,
-			[]any{name, change.Description, change.MaxSteps, change.EndPoison}, scanProject, func() error { return ledger.NoProject(name) })
+			WHERE name = $1 RETURNING `+sqlrow.Columns(projectFields),
+			[]any{name, change.Description, change.MaxSteps, change.EndPoison}, sqlrow.Scan(projectFields), func() error { return ledger.NoProject(name) })
 		if err != nil {
 			return err
 		}
@@ -55,8 +58,8 @@ func (s *Store) UpdateProject(ctx context.Context, name string, change project.C
 // GetProject implements [project.Store].
 func (s *Store) GetProject(ctx context.Context, name string) (p project.Project, err error) {
 	err = s.db.Read(ctx, "get project", func(ctx context.Context, c sqldb.Conn) (err error) {
-		p, err = sqlrow.One(ctx, c, `SELECT `+projectColumns+` FROM projects WHERE name = $1`, []any{name},
-			scanProject, func() error { return ledger.NoProject(name) })
+		p, err = sqlrow.One(ctx, c, `SELECT `+sqlrow.Columns(projectFields)+` FROM projects WHERE name = $1`, []any{name},
+			sqlrow.Scan(projectFields), func() error { return ledger.NoProject(name) })
 		return err
 	})
 	return p, err
@@ -66,14 +69,9 @@ func (s *Store) GetProject(ctx context.Context, name string) (p project.Project,
 func (s *Store) ListProjects(ctx context.Context, after string, limit int) (list []project.Project, err error) {
 	err = s.db.Read(ctx, "list projects", func(ctx context.Context, c sqldb.Conn) (err error) {
 		list, err = sqlrow.Collect(ctx, c,
-			`SELECT `+projectColumns+` FROM projects WHERE name > $1 ORDER BY name`+sqlrow.Limit(limit),
-			[]any{after}, scanProject)
+			`SELECT `+sqlrow.Columns(projectFields)+` FROM projects WHERE name > $1 ORDER BY name`+sqlrow.Limit(limit),
+			[]any{after}, sqlrow.Scan(projectFields))
 		return err
 	})
 	return list, err
-}
-
-func scanProject(row sqlrow.Scanner) (p project.Project, err error) {
-	err = row.Scan(&p.Name, &p.Description, sqlrow.TimeInto(&p.CreatedAt), &p.Settings.MaxSteps, &p.Settings.EndPoison)
-	return p, err
 }

@@ -104,7 +104,7 @@ func (s *Store) FinishQueued(ctx context.Context, given sealed.Sealed[run.Run], 
 	if err := sqlrow.Storable("reason", r.CancelReason); err != nil {
 		return false, err
 	}
-	problem, err := sqlrow.AsJSON(r.Error, r.Error == nil)
+	runError, err := sqlrow.AsJSON(r.Error, r.Error == nil)
 	if err != nil {
 		return false, err
 	}
@@ -117,7 +117,7 @@ func (s *Store) FinishQueued(ctx context.Context, given sealed.Sealed[run.Run], 
 		finished, err = sqlrow.Affected(ctx, c, `UPDATE runs
 SET status = $2, queued_reason = '', status_at = $3, ended_at = $3, error = $4, cancel_requested = $5, cancel_reason = $6,
 failure_group = $7, sequence = sequence + 1
-WHERE id = $1 AND `+notHandedOver, r.ID, r.Status, sqlrow.Micros(r.EndedAt), problem, r.CancelRequested, r.CancelReason, run.FailureGroup(ended))
+WHERE id = $1 AND `+notHandedOver, r.ID, r.Status, sqlrow.Micros(r.EndedAt), runError, r.CancelRequested, r.CancelReason, run.FailureGroup(ended))
 		if err != nil {
 			return err
 		}
@@ -148,7 +148,7 @@ func (s *Store) ListQueued(ctx context.Context, f run.QueueFilter) (list []run.R
 		w.Is("expires_at", "<=", f.ExpiredAt.UnixMicro())
 	}
 	err = s.db.Read(ctx, "list the queue", func(ctx context.Context, c sqldb.Conn) (err error) {
-		list, err = sqlrow.Collect(ctx, c, `SELECT `+headColumns+` FROM runs`+w.String()+` ORDER BY created_at, id`+sqlrow.Limit(f.Limit), w.Args, scanHead)
+		list, err = sqlrow.Collect(ctx, c, `SELECT `+sqlrow.Columns(headFields)+` FROM runs`+w.String()+` ORDER BY created_at, id`+sqlrow.Limit(f.Limit), w.Args, scanHead)
 		return err
 	})
 	return list, err

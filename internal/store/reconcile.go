@@ -17,7 +17,7 @@ import (
 // OpenRuns implements [run.ReconcileStore].
 func (s *Store) OpenRuns(ctx context.Context, after string, limit int) (list []run.Run, err error) {
 	err = s.db.Read(ctx, "list open runs", func(ctx context.Context, c sqldb.Conn) (err error) {
-		list, err = sqlrow.Collect(ctx, c, `SELECT `+headColumns+` FROM runs WHERE status IN `+openStatuses+` AND `+executedHere+` AND id > $1 ORDER BY id`+sqlrow.Limit(limit),
+		list, err = sqlrow.Collect(ctx, c, `SELECT `+sqlrow.Columns(headFields)+` FROM runs WHERE status IN `+openStatuses+` AND `+executedHere+` AND id > $1 ORDER BY id`+sqlrow.Limit(limit),
 			[]any{after}, scanHead)
 		return err
 	})
@@ -27,7 +27,7 @@ func (s *Store) OpenRuns(ctx context.Context, after string, limit int) (list []r
 // OpenImports implements [run.ImportedRows].
 func (s *Store) OpenImports(ctx context.Context, after string, limit int) (list []run.Run, err error) {
 	err = s.db.Read(ctx, "list open imported runs", func(ctx context.Context, c sqldb.Conn) (err error) {
-		list, err = sqlrow.Collect(ctx, c, `SELECT `+headColumns+` FROM runs WHERE status IN `+openStatuses+` AND NOT (`+executedHere+`) AND id > $1 ORDER BY id`+sqlrow.Limit(limit),
+		list, err = sqlrow.Collect(ctx, c, `SELECT `+sqlrow.Columns(headFields)+` FROM runs WHERE status IN `+openStatuses+` AND NOT (`+executedHere+`) AND id > $1 ORDER BY id`+sqlrow.Limit(limit),
 			[]any{after}, scanHead)
 		return err
 	})
@@ -37,7 +37,7 @@ func (s *Store) OpenImports(ctx context.Context, after string, limit int) (list 
 // StartingRuns implements [run.ReconcileStore].
 func (s *Store) StartingRuns(ctx context.Context, until time.Time, after string, limit int) (list []run.Run, err error) {
 	err = s.db.Read(ctx, "list runs being started", func(ctx context.Context, c sqldb.Conn) (err error) {
-		list, err = sqlrow.Collect(ctx, c, `SELECT `+headColumns+` FROM runs WHERE status IN `+openStatuses+
+		list, err = sqlrow.Collect(ctx, c, `SELECT `+sqlrow.Columns(headFields)+` FROM runs WHERE status IN `+openStatuses+
 			` AND status = $1 AND queued_reason = $2 AND status_at <= $3 AND id > $4 ORDER BY id`+sqlrow.Limit(limit),
 			[]any{run.Queued, run.QueuedStarting, sqlrow.Micros(until), after}, scanHead)
 		return err
@@ -54,7 +54,7 @@ func (s *Store) FindRuns(ctx context.Context, ids []string) (list []run.Run, err
 			for i, id := range part {
 				args[i] = id
 			}
-			found, err := sqlrow.Collect(ctx, c, `SELECT `+headColumns+` FROM runs WHERE id IN `+sqlrow.Tuples(s.db.Dialect(), 0, 1, len(part)), args, scanHead)
+			found, err := sqlrow.Collect(ctx, c, `SELECT `+sqlrow.Columns(headFields)+` FROM runs WHERE id IN `+sqlrow.Tuples(s.db.Dialect(), 0, 1, len(part)), args, scanHead)
 			if err != nil {
 				return err
 			}

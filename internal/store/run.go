@@ -25,48 +25,37 @@ const openStatuses = `('queued', 'running', 'waiting')`
 // executedHere selects the runs that this platform executes: an imported run may be open on another engine.
 const executedHere = `trigger_kind <> 'import'`
 
-const (
-	// headColumns lists the columns that lists show: all except the large ones. In SQLite the expiry is stored after those:
-	// it is read only for statuses that use it.
-	headColumns = `id, project, workflow, version, document_hash, status, queued_reason, waiting_kind, status_at,
-cancel_requested, cancel_reason, COALESCE(request_id, ''), trigger_kind, actor, created_at, started_at, ended_at,
-steps_total, steps_done, sequence, position, interpreter, execution_id, error,
-CASE WHEN status = 'queued' AND queued_reason = 'engine' THEN expires_at END,
-CASE WHEN trigger_kind = 'import' THEN COALESCE((SELECT engine FROM run_legacy WHERE run_id = runs.id), '') ELSE '' END`
-	runAll = headColumns + `, metered, input, output, redacted, input_redacted, end_redacted, request_digest, written_at`
-)
-
-func headInto(r *run.Run) []any {
-	return []any{
-		&r.ID, &r.Project, &r.Workflow, &r.Version, &r.DocumentHash, &r.Status, &r.QueuedReason, &r.WaitingKind,
-		sqlrow.TimeInto(&r.StatusAt), &r.CancelRequested, &r.CancelReason, &r.RequestID, &r.Trigger, &r.Actor,
-		sqlrow.TimeInto(&r.CreatedAt), sqlrow.TimeInto(&r.StartedAt), sqlrow.TimeInto(&r.EndedAt), &r.StepsTotal, &r.StepsDone, &r.Sequence,
-		&r.Position, &r.Interpreter, &r.ExecutionID, sqlrow.JSONInto(&r.Error), sqlrow.TimeInto(&r.ExpiresAt), &r.LegacyEngine,
-	}
+// insertedFields are the columns of a run that lists show and that a new row has.
+func insertedFields(r *run.Run) sqlrow.Fields {
+	return sqlrow.Row(
+		"id", &r.ID, "project", &r.Project, "workflow", &r.Workflow, "version", &r.Version,
+		"document_hash", &r.DocumentHash, "status", &r.Status, "queued_reason", &r.QueuedReason,
+		"waiting_kind", &r.WaitingKind, "status_at", sqlrow.TimeInto(&r.StatusAt),
+		"cancel_requested", &r.CancelRequested, "cancel_reason", &r.CancelReason,
+		"request_id", sqlrow.TextInto(&r.RequestID), "trigger_kind", &r.Trigger, "actor", &r.Actor,
+		"created_at", sqlrow.TimeInto(&r.CreatedAt), "started_at", sqlrow.TimeInto(&r.StartedAt),
+		"ended_at", sqlrow.TimeInto(&r.EndedAt), "steps_total", &r.StepsTotal, "steps_done", &r.StepsDone,
+		"sequence", &r.Sequence, "position", &r.Position, "interpreter", &r.Interpreter, "execution_id", &r.ExecutionID,
+	)
 }
 
-func scanHead(row sqlrow.Scanner) (r run.Run, err error) {
-	err = row.Scan(headInto(&r)...)
-	return r, err
+// headFields are the columns that lists show: all except the large ones. In SQLite the expiry is stored after those: it is read only for
+// statuses that use it.
+func headFields(r *run.Run) sqlrow.Fields {
+	return append(insertedFields(r), sqlrow.Col("error", sqlrow.JSONInto(&r.Error)),
+		sqlrow.Col(`CASE WHEN status = 'queued' AND queued_reason = 'engine' THEN expires_at END`, sqlrow.TimeInto(&r.ExpiresAt)),
+		sqlrow.Col(`CASE WHEN trigger_kind = 'import' THEN (SELECT engine FROM run_legacy WHERE run_id = runs.id) END`, sqlrow.TextInto(&r.LegacyEngine)))
 }
 
-func allInto(r *run.Run) []any {
-	return append(headInto(r), &r.Metered, sqlrow.RawInto(&r.Input), sqlrow.RawInto(&r.Output), &r.Redacted, &r.InputRedacted, &r.EndRedacted, &r.RequestDigest, sqlrow.TimeInto(&r.WrittenAt))
-}
+func scanHead(row sqlrow.Scanner) (run.Run, error) { return sqlrow.Scan(headFields)(row) }
 
-func scanRun(row sqlrow.Scanner) (r run.Run, err error) {
-	err = row.Scan(allInto(&r)...)
-	return r, err
+func runFields(r *run.Run) sqlrow.Fields {
+	return append(headFields(r), sqlrow.Row(
+		"metered", &r.Metered, "input", sqlrow.RawInto(&r.Input), "output", sqlrow.RawInto(&r.Output),
+		"redacted", &r.Redacted, "input_redacted", &r.InputRedacted, "end_redacted", &r.EndRedacted,
+		"request_digest", &r.RequestDigest, "written_at", sqlrow.TimeInto(&r.WrittenAt),
+	)...)
 }
-
-const (
-	insertRun = `INSERT INTO runs (id, project, workflow, version, document_hash, status, queued_reason, waiting_kind,
-status_at, cancel_requested, cancel_reason, request_id, trigger_kind, actor, created_at, started_at, ended_at,
-steps_total, steps_done, sequence, position, state_position, interpreter, execution_id, input, expires_at, disclosed, admission, request_digest, metered, events_after)
-SELECT $1, $2, $3, $4, $5, $6, $7, '', $8, $9, '', $10, $11, $12, $13, NULL, NULL, 0, 0, $14, 0, 0, $15, $16, $17, $18, $19, $20, $21, ` + quotas.Metered + `, COALESCE((SELECT head FROM inboxes WHERE project = $2), 0)
-WHERE EXISTS (SELECT 1 FROM projects WHERE name = $2)`
-	insertOnce = ` ON CONFLICT (project, request_id) DO NOTHING RETURNING metered`
-)
 
 // InsertRun implements [sealed.Store].
 func (s *Store) InsertRun(ctx context.Context, given sealed.Sealed[run.Run], e audit.Entry) (stored run.Run, made bool, err error) {
@@ -132,8 +121,8 @@ func insertOrFind(ctx context.Context, c sqldb.Conn, r run.Run) (run.Run, bool, 
 				return accepted, made, err
 			}
 		}
-		earlier, err := sqlrow.Collect(ctx, c, `SELECT `+runAll+` FROM runs WHERE project = $1 AND request_id = $2`,
-			[]any{r.Project, r.RequestID}, scanRun)
+		earlier, err := sqlrow.Collect(ctx, c, `SELECT `+sqlrow.Columns(runFields)+` FROM runs WHERE project = $1 AND request_id = $2`,
+			[]any{r.Project, r.RequestID}, sqlrow.Scan(runFields))
 		if err != nil {
 			return r, false, err
 		}
@@ -170,12 +159,22 @@ func insertLimited(ctx context.Context, c sqldb.Conn, r run.Run) (run.Run, bool,
 // insert adds a run unless a run with its request ID exists, or condition is false; admission is its number in the
 // queue if it has one. A run that waits for a slot counts as disclosed to its caller.
 func insert(ctx context.Context, c sqldb.Conn, r *run.Run, condition string, admission any) (bool, error) {
-	metered, err := sqlrow.Collect(ctx, c, insertRun+condition+insertOnce, []any{
-		r.ID, r.Project, r.Workflow, r.Version, r.DocumentHash, r.Status,
-		r.QueuedReason, sqlrow.Micros(r.StatusAt), r.CancelRequested, textOrNull(r.RequestID), r.Trigger, r.Actor,
-		r.CreatedAt.UnixMicro(), r.Sequence, r.Interpreter, r.ExecutionID, sqlrow.Raw(r.Input), sqlrow.Micros(r.ExpiresAt),
-		r.QueuedReason == run.QueuedAdmission, admission, r.RequestDigest,
-	}, func(row sqlrow.Scanner) (metered bool, err error) { return metered, row.Scan(&metered) })
+	fresh := *r
+	fresh.WaitingKind, fresh.CancelReason, fresh.StartedAt, fresh.EndedAt = "", "", time.Time{}, time.Time{}
+	fresh.StepsTotal, fresh.StepsDone, fresh.Position = 0, 0, 0
+	row := append(insertedFields(&fresh), sqlrow.Row(
+		"state_position", 0, "input", sqlrow.RawInto(&r.Input), "expires_at", sqlrow.TimeInto(&r.ExpiresAt),
+		"disclosed", r.QueuedReason == run.QueuedAdmission, "admission", admission, "request_digest", r.RequestDigest,
+	)...)
+	args, err := row.Args()
+	if err != nil {
+		return false, err
+	}
+	// The project is the second argument, also in the conditions.
+	metered, err := sqlrow.Collect(ctx, c, `INSERT INTO runs (`+row.Names("")+`, metered, events_after)
+SELECT `+sqlrow.Marks(len(row))+`, `+quotas.Metered+`, COALESCE((SELECT head FROM inboxes WHERE project = $2), 0)
+WHERE EXISTS (SELECT 1 FROM projects WHERE name = $2)`+condition+` ON CONFLICT (project, request_id) DO NOTHING RETURNING metered`, args,
+		func(row sqlrow.Scanner) (metered bool, err error) { return metered, row.Scan(&metered) })
 	if err != nil || len(metered) == 0 {
 		return false, err
 	}
@@ -185,14 +184,6 @@ func insert(ctx context.Context, c sqldb.Conn, r *run.Run, condition string, adm
 		return false, err
 	}
 	return true, runrow.NeedOpenAncestors(ctx, c, *r)
-}
-
-// textOrNull stores an empty text as NULL, which a unique index accepts any number of times.
-func textOrNull(text string) any {
-	if text == "" {
-		return nil
-	}
-	return text
 }
 
 // RemoveUnstarted implements [sealed.Store]. A run with an update has started, whatever its status is.
@@ -248,9 +239,9 @@ func (s *Store) GetRun(ctx context.Context, project, id string) (r run.Run, err 
 // getRun reads a run and what belongs to it. For most runs that is one query, because it finds that they have nothing beside their row.
 func getRun(ctx context.Context, c sqldb.Conn, project, id string) (run.Run, error) {
 	var has runrow.Relations
-	r, err := sqlrow.One(ctx, c, `SELECT `+runAll+runrow.RelationColumns+` FROM runs WHERE id = $1 AND project = $2`, []any{id, project},
+	r, err := sqlrow.One(ctx, c, `SELECT `+sqlrow.Columns(runFields)+runrow.RelationColumns+` FROM runs WHERE id = $1 AND project = $2`, []any{id, project},
 		func(row sqlrow.Scanner) (r run.Run, err error) {
-			return r, row.Scan(append(allInto(&r), has.Into()...)...)
+			return r, row.Scan(append(runFields(&r).Into(), has.Into()...)...)
 		}, func() error {
 			if err := ledger.NeedProject(ctx, c, project); err != nil {
 				return err
@@ -329,10 +320,10 @@ WHERE id = $1 AND project = $2 AND NOT cancel_requested AND (status = 'canceled'
 
 // FinishMissing implements [sealed.Store]. It ends open steps with the run: no later update will.
 func (s *Store) FinishMissing(
-	ctx context.Context, id string, status run.Status, given sealed.Sealed[*run.Problem], at time.Time, note sealed.Sealed[audit.Entry],
+	ctx context.Context, id string, status run.Status, given sealed.Sealed[*run.Error], at time.Time, note sealed.Sealed[audit.Entry],
 ) (finished bool, err error) {
 	e := note.Value()
-	problem, err := sqlrow.AsJSON(given.Value(), given.Value() == nil)
+	runError, err := sqlrow.AsJSON(given.Value(), given.Value() == nil)
 	if err != nil {
 		return false, err
 	}
@@ -344,7 +335,7 @@ func (s *Store) FinishMissing(
 		ended.Status, ended.Error, ended.EndedAt = status, given.Value(), sqlrow.Kept(at)
 		finished, err = sqlrow.Affected(ctx, c, `UPDATE runs
 SET status = $2, queued_reason = '', waiting_kind = '', status_at = $3, ended_at = $3, error = $4, failure_group = $5, sequence = sequence + 1
-WHERE id = $1 AND status IN `+openStatuses, id, status, sqlrow.Micros(at), problem, run.FailureGroup(ended))
+WHERE id = $1 AND status IN `+openStatuses, id, status, sqlrow.Micros(at), runError, run.FailureGroup(ended))
 		if err != nil {
 			return err
 		}

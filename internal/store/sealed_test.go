@@ -91,7 +91,7 @@ func isSealed(of reflect.Type) bool {
 // actions of users.
 func mayHoldValues(of reflect.Type, above []reflect.Type) bool {
 	switch of {
-	case reflect.TypeFor[json.RawMessage](), reflect.TypeFor[run.Problem](), reflect.TypeFor[event.Event](), reflect.TypeFor[diagnose.TaskFailure](),
+	case reflect.TypeFor[json.RawMessage](), reflect.TypeFor[run.Error](), reflect.TypeFor[event.Event](), reflect.TypeFor[diagnose.TaskFailure](),
 		reflect.TypeFor[diagnose.Verdict](), reflect.TypeFor[event.Routing](), reflect.TypeFor[inbox.DeliveryOutcome](), reflect.TypeFor[batch.Item]():
 		return true
 	case reflect.TypeFor[audit.Entry]():

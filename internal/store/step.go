@@ -104,14 +104,14 @@ func (s *Store) writeSummaries(ctx context.Context, c sqldb.Conn, groups []runUp
 func (s *Store) ChangedSteps(
 	ctx context.Context, id string, f run.ChangedFilter,
 ) (list []run.Step, err error) {
-	columns := runrow.StepColumns
+	fields := runrow.StepFields
 	if f.Heads {
-		columns = runrow.HeadColumns
+		fields = runrow.HeadFields
 	}
 	err = s.db.ReadList(ctx, "list changed steps", func(ctx context.Context, c sqldb.Conn) (err error) {
-		list, err = sqlrow.Collect(ctx, c, `SELECT `+columns+
+		list, err = sqlrow.Collect(ctx, c, `SELECT `+sqlrow.Columns(fields)+
 			` FROM steps WHERE run_id = $1 AND (sequence, number) > ($2, $3) AND sequence <= $4 ORDER BY sequence, number`+sqlrow.Limit(f.Limit),
-			[]any{id, f.After.Sequence, f.After.Number, f.UpTo}, runrow.ScanStep)
+			[]any{id, f.After.Sequence, f.After.Number, f.UpTo}, sqlrow.Scan(fields))
 		if err == nil && len(list) == 0 {
 			return needRun(ctx, c, id)
 		}

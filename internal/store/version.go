@@ -12,21 +12,29 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/workflow"
 )
 
-const selectVersion = `SELECT v.project, v.workflow, v.version, v.hash, v.title, v.summary, v.publisher, v.published_at,
-v.source, d.canonical, v.trigger_spec, v.timer FROM versions v JOIN documents d ON d.hash = v.hash
+func versionHead(v *workflow.Version) sqlrow.Fields {
+	return sqlrow.Row(
+		"project", &v.Project, "workflow", &v.Workflow, "version", &v.Version, "hash", &v.Hash,
+		"title", sqlrow.MendedInto(&v.Title), "summary", sqlrow.MendedInto(&v.Summary), "publisher", &v.Publisher,
+		"published_at", sqlrow.TimeInto(&v.PublishedAt),
+	)
+}
+
+func versionFields(v *workflow.Version) sqlrow.Fields {
+	return append(versionHead(v), sqlrow.Row(
+		"source", &v.Source, "trigger_spec", sqlrow.RawInto(&v.Trigger), "timer", sqlrow.RawInto(&v.Timer),
+	)...)
+}
+
+func selectVersion() string {
+	return `SELECT ` + versionFields(&workflow.Version{}).Names("v.") + `, d.canonical FROM versions v JOIN documents d ON d.hash = v.hash
 WHERE v.project = $1 AND v.workflow = $2 AND v.version = $3`
+}
 
 func scanVersion(row sqlrow.Scanner) (v workflow.Version, err error) {
 	var canonical string
-	err = row.Scan(&v.Project, &v.Workflow, &v.Version, &v.Hash, &v.Title, &v.Summary, &v.Publisher,
-		sqlrow.TimeInto(&v.PublishedAt), &v.Source, &canonical, sqlrow.RawInto(&v.Trigger), sqlrow.RawInto(&v.Timer))
+	err = row.Scan(append(versionFields(&v).Into(), &canonical)...)
 	v.Canonical = []byte(canonical)
-	return v, err
-}
-
-func scanVersionHead(row sqlrow.Scanner) (v workflow.Version, err error) {
-	err = row.Scan(&v.Project, &v.Workflow, &v.Version, &v.Hash, &v.Title, &v.Summary, &v.Publisher,
-		sqlrow.TimeInto(&v.PublishedAt))
 	return v, err
 }
 
@@ -54,7 +62,7 @@ func (s *Store) publish(
 	if err := lockWorkflow(ctx, c, v.Project, v.Workflow, v.PublishedAt); err != nil {
 		return v, false, err
 	}
-	published, err := sqlrow.Collect(ctx, c, selectVersion, []any{v.Project, v.Workflow, v.Version}, scanVersion)
+	published, err := sqlrow.Collect(ctx, c, selectVersion(), []any{v.Project, v.Workflow, v.Version}, scanVersion)
 	if err != nil {
 		return v, false, err
 	}
@@ -100,12 +108,7 @@ func insertVersion(ctx context.Context, c sqldb.Conn, v workflow.Version) error 
 	if err != nil {
 		return err
 	}
-	_, err = c.ExecContext(ctx, `INSERT INTO versions
-(project, workflow, version, hash, title, summary, publisher, published_at, source, trigger_spec, timer)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
-		v.Project, v.Workflow, v.Version, v.Hash, sqlrow.Mended(v.Title), sqlrow.Mended(v.Summary), v.Publisher,
-		v.PublishedAt.UnixMicro(), v.Source, sqlrow.Raw(v.Trigger), sqlrow.Raw(v.Timer))
-	if err != nil {
+	if _, err = sqlrow.Insert(ctx, c, "versions", versionFields(&v), ""); err != nil {
 		return err
 	}
 	_, err = c.ExecContext(ctx, `DELETE FROM drafts WHERE project = $1 AND workflow = $2 AND source = $3`,
@@ -116,7 +119,7 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
 // GetVersion implements [workflow.Store].
 func (s *Store) GetVersion(ctx context.Context, project, name, version string) (v workflow.Version, err error) {
 	err = s.db.Read(ctx, "get version", func(ctx context.Context, c sqldb.Conn) (err error) {
-		v, err = sqlrow.One(ctx, c, selectVersion, []any{project, name, version}, scanVersion, func() error {
+		v, err = sqlrow.One(ctx, c, selectVersion(), []any{project, name, version}, scanVersion, func() error {
 			if _, err := getWorkflow(ctx, c, project, name, ""); err != nil {
 				return err
 			}
@@ -139,10 +142,10 @@ func (s *Store) ListVersions(
 		w.Conditions = append(w.Conditions,
 			"(published_at, version) < ("+w.Arg(after.PublishedAt.UnixMicro())+", "+w.Arg(after.Version)+")")
 	}
-	query := `SELECT project, workflow, version, hash, title, summary, publisher, published_at FROM versions` +
+	query := `SELECT ` + sqlrow.Columns(versionHead) + ` FROM versions` +
 		w.String() + ` ORDER BY published_at DESC, version DESC` + sqlrow.Limit(limit)
 	err = s.db.Read(ctx, "list versions", func(ctx context.Context, c sqldb.Conn) (err error) {
-		list, err = sqlrow.Collect(ctx, c, query, w.Args, scanVersionHead)
+		list, err = sqlrow.Collect(ctx, c, query, w.Args, sqlrow.Scan(versionHead))
 		if err == nil && len(list) == 0 {
 			_, err = getWorkflow(ctx, c, project, name, "")
 		}

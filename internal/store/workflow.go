@@ -101,11 +101,8 @@ func (s *Store) SaveDraft(ctx context.Context, d workflow.Draft, e audit.Entry) 
 		if err != nil {
 			return err
 		}
-		_, err = c.ExecContext(ctx, `INSERT INTO drafts (project, workflow, title, summary, source, saved_at)
-VALUES ($1, $2, $3, $4, $5, $6)
-ON CONFLICT (project, workflow) DO UPDATE
-SET title = excluded.title, summary = excluded.summary, source = excluded.source, saved_at = excluded.saved_at`,
-			d.Project, d.Workflow, sqlrow.Mended(d.Title), sqlrow.Mended(d.Summary), d.Source, d.SavedAt.UnixMicro())
+		all := draftFields(&d)
+		_, err = sqlrow.Insert(ctx, c, "drafts", all, all.ReplaceAll("project, workflow"))
 		if err != nil {
 			return err
 		}
@@ -135,8 +132,8 @@ ON CONFLICT (project, name) DO UPDATE SET short_name = excluded.short_name`,
 // GetDraft implements [workflow.Store].
 func (s *Store) GetDraft(ctx context.Context, project, name string) (d workflow.Draft, err error) {
 	err = s.db.Read(ctx, "get draft", func(ctx context.Context, c sqldb.Conn) (err error) {
-		d, err = sqlrow.One(ctx, c, `SELECT project, workflow, title, summary, source, saved_at FROM drafts
-WHERE project = $1 AND workflow = $2`, []any{project, name}, scanDraft, func() error {
+		d, err = sqlrow.One(ctx, c, `SELECT `+sqlrow.Columns(draftFields)+` FROM drafts
+WHERE project = $1 AND workflow = $2`, []any{project, name}, sqlrow.Scan(draftFields), func() error {
 			if _, err := getWorkflow(ctx, c, project, name, ""); err != nil {
 				return err
 			}
@@ -148,9 +145,11 @@ WHERE project = $1 AND workflow = $2`, []any{project, name}, scanDraft, func() e
 	return d, err
 }
 
-func scanDraft(row sqlrow.Scanner) (d workflow.Draft, err error) {
-	err = row.Scan(&d.Project, &d.Workflow, &d.Title, &d.Summary, &d.Source, sqlrow.TimeInto(&d.SavedAt))
-	return d, err
+func draftFields(d *workflow.Draft) sqlrow.Fields {
+	return sqlrow.Row(
+		"project", &d.Project, "workflow", &d.Workflow, "title", sqlrow.MendedInto(&d.Title),
+		"summary", sqlrow.MendedInto(&d.Summary), "source", &d.Source, "saved_at", sqlrow.TimeInto(&d.SavedAt),
+	)
 }
 
 // SetPaused implements [workflow.Store]. A workflow that was never published cannot be paused.

@@ -13,7 +13,7 @@
 // Package otlp reads the variables and exports, package tracing makes the spans.
 package telemetry
 
-//go:generate go run ./internal/metricdocs ../.. ../../docs/reference/metrics.md
+//go:generate go run ../generate metrics ../.. ../../docs/reference/metrics.md
 
 import (
 	"context"

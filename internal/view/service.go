@@ -125,11 +125,11 @@ func fits(views []View, v View, create bool) error {
 		if other.Name != v.Name || other.Owner != v.Owner && (!other.Shared || !v.Shared) {
 			continue
 		}
-		problem := fmt.Sprintf("%s has a view %q in project %q already", other.Owner.Name, v.Name, v.Project)
+		violation := fmt.Sprintf("%s has a view %q in project %q already", other.Owner.Name, v.Name, v.Project)
 		if other.Owner != v.Owner {
-			problem = fmt.Sprintf("%s shares a view %q in project %q already", other.Owner.Name, v.Name, v.Project)
+			violation = fmt.Sprintf("%s shares a view %q in project %q already", other.Owner.Name, v.Name, v.Project)
 		}
-		return apperror.New(apperror.Exists, apperror.ViewExists, "%s: choose another name, or change that view", problem).WithField("name", "is taken")
+		return apperror.New(apperror.Exists, apperror.ViewExists, "%s: choose another name, or change that view", violation).WithField("name", "is taken")
 	}
 	if create && owned >= MaxOwned {
 		return apperror.New(apperror.Exhausted, apperror.TooManyViews, "%s has %d views in project %q, the maximum: delete one first", v.Owner.Name, owned, v.Project)
@@ -183,7 +183,7 @@ func (s *Service) checkedQuery(ctx context.Context, project string, q Query) (Qu
 		return q, err
 	}
 	if e, wrong := apperror.From(f.CheckPeriods()); wrong {
-		return q, invalid("query."+e.Fields[0].Path, e.Fields[0].Message, "%s", e.Message)
+		return q, invalid("query.filter."+e.Fields[0].Path, e.Fields[0].Message, "%s", e.Message)
 	}
 	if err := checkColumns(q.Columns); err != nil {
 		return q, err
@@ -223,6 +223,6 @@ func checkColumns(columns []string) error {
 	return nil
 }
 
-func invalid(field, problem, format string, args ...any) error {
-	return apperror.New(apperror.Invalid, apperror.InvalidArgument, format, args...).WithField(field, "%s", problem)
+func invalid(field, violation, format string, args ...any) error {
+	return apperror.New(apperror.Invalid, apperror.InvalidArgument, format, args...).WithField(field, "%s", violation)
 }

@@ -75,7 +75,7 @@ type Query struct {
 
 // Columns returns the columns that a list of runs can have.
 func Columns() []string {
-	return []string{"status", "run", "workflow", "trigger", "actor", "queued", "started", "waited", "duration", "steps", "problem", "labels"}
+	return []string{"status", "run", "workflow", "trigger", "actor", "queued", "started", "waited", "duration", "steps", "cause", "labels"}
 }
 
 // Store stores views. Missing projects are [apperror.NotFound].

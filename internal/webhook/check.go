@@ -98,9 +98,9 @@ func checkFilter(f *Filter) error {
 	if len(f.With) > MaxFilter {
 		return invalid("filter.with", "is too large", "the conditions of the filter have %d bytes: %d are allowed", len(f.With), MaxFilter)
 	}
-	conditions, problems := dsl.ParseEventPattern(f.With)
-	if problems.HasErrors() {
-		for _, p := range problems {
+	conditions, violations := dsl.ParseEventPattern(f.With)
+	if violations.HasErrors() {
+		for _, p := range violations {
 			if p.Severity == dsl.SeverityError {
 				return invalid("filter.with"+p.Path, p.Message, "filter.with%s: %s", p.Path, p.Message)
 			}

@@ -325,6 +325,6 @@ func NoDelivery(project, id string) error {
 		"delivery %q does not exist in project %q: `signalbox webhook deliveries NAME` shows those that do", id, project)
 }
 
-func invalid(field, problem, format string, args ...any) error {
-	return apperror.New(apperror.Invalid, apperror.InvalidArgument, format, args...).WithField(field, "%s", problem)
+func invalid(field, violation, format string, args ...any) error {
+	return apperror.New(apperror.Invalid, apperror.InvalidArgument, format, args...).WithField(field, "%s", violation)
 }

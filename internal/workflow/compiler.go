@@ -35,10 +35,10 @@ type compiler struct {
 	cached  *ttlcache.Cache[[sha256.Size]byte, compilation] // by the hash of the source
 }
 
-// compilation is the result of compiling a source. Document is nil if one of the problems is an error. It is not changed.
+// compilation is the result of compiling a source. Document is nil if one of the violations is an error. It is not changed.
 type compilation struct {
-	document *dsl.Document
-	problems dsl.Problems
+	document   *dsl.Document
+	violations dsl.Violations
 }
 
 func newCompiler(limits dsl.Limits) *compiler {
@@ -51,8 +51,8 @@ func newCompiler(limits dsl.Limits) *compiler {
 }
 
 func (c compilation) memory() uint64 {
-	const problem = 1 << 10
-	memory := int64(len(c.problems)) * problem
+	const violation = 1 << 10
+	memory := int64(len(c.violations)) * violation
 	if c.document != nil {
 		memory += c.document.Memory()
 	}
@@ -83,7 +83,7 @@ func (c *compiler) compile(ctx context.Context, source string) (compilation, err
 	ctx, cancel := context.WithTimeout(ctx, compileTimeout)
 	defer cancel()
 	var out compilation
-	out.document, out.problems = dsl.Parse([]byte(source), dsl.WithLimits(c.limits), dsl.WithContext(ctx))
+	out.document, out.violations = dsl.Parse([]byte(source), dsl.WithLimits(c.limits), dsl.WithContext(ctx))
 	if err := ctx.Err(); err != nil && out.document == nil {
 		return compilation{}, compileError(err)
 	}

@@ -8,12 +8,12 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 )
 
-// documentError returns the error for a document with problems: the first one in the message, all of them as fields.
-func documentError(what string, problems dsl.Problems) error {
+// documentError returns the error for a document with violations: the first one in the message, all of them as fields.
+func documentError(what string, violations dsl.Violations) error {
 	message := what
 	count := 0
 	f := apperror.New(apperror.Invalid, apperror.InvalidDocument, "")
-	for _, p := range problems {
+	for _, p := range violations {
 		if p.Severity != dsl.SeverityError {
 			continue
 		}

@@ -48,37 +48,37 @@ func (s *Service) SetSecretProvider(secrets secret.Provider) { s.secrets = secre
 const secretTimeout = 3 * time.Second
 
 // missing returns warnings for the secrets of a document that the server does not have. Workers may have others.
-func (s *Service) missing(ctx context.Context, projectName string, doc *dsl.Document) dsl.Problems {
+func (s *Service) missing(ctx context.Context, projectName string, doc *dsl.Document) dsl.Violations {
 	if s.secrets == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, secretTimeout)
 	defer cancel()
-	var out dsl.Problems
+	var out dsl.Violations
 	for _, declared := range doc.Use.Secrets {
 		_, err := s.secrets.Resolve(ctx, projectName, declared.Name)
 		if err == nil {
 			continue
 		}
-		problem := dsl.Problem{
+		violation := dsl.Violation{
 			Severity: dsl.SeverityWarning, Code: dsl.CodeSecret, Path: declared.Path, Pos: declared.Pos,
 			Message:    fmt.Sprintf("the secret %q was not found by the server", declared.Name),
 			Suggestion: "provide it before a run needs it; where workers have secrets of their own, it is enough that they have it",
 		}
 		if !errors.Is(err, secret.ErrMissing) {
-			problem.Message = fmt.Sprintf("whether there is a secret %q is not known: its provider failed", declared.Name)
+			violation.Message = fmt.Sprintf("whether there is a secret %q is not known: its provider failed", declared.Name)
 		}
-		out = append(out, problem)
+		out = append(out, violation)
 	}
 	return out
 }
 
-// Checked is the result of checking a document. Document is nil when it has problems of severity error.
+// Checked is the result of checking a document. Document is nil when it has violations of severity error.
 type Checked struct {
-	Name     string
-	Version  string
-	Document *dsl.Document
-	Problems dsl.Problems
+	Name       string
+	Version    string
+	Document   *dsl.Document
+	Violations dsl.Violations
 }
 
 // Validate checks a document and stores nothing. Its error is that the document was not checked.
@@ -87,28 +87,28 @@ func (s *Service) Validate(ctx context.Context, source string) (Checked, error) 
 	if err != nil {
 		return Checked{}, err
 	}
-	doc, problems := compiled.document, slices.Clip(compiled.problems)
+	doc, violations := compiled.document, slices.Clip(compiled.violations)
 	if wrong := s.unprotected(source, doc); len(wrong) > 0 {
-		problems = append(wrong, problems...)
-		return Checked{Name: doc.Namespace + "/" + doc.Name, Version: doc.Version, Problems: problems}, nil
+		violations = append(wrong, violations...)
+		return Checked{Name: doc.Namespace + "/" + doc.Name, Version: doc.Version, Violations: violations}, nil
 	}
 	if doc != nil {
-		return Checked{Name: doc.Namespace + "/" + doc.Name, Version: doc.Version, Document: doc, Problems: problems}, nil
+		return Checked{Name: doc.Namespace + "/" + doc.Name, Version: doc.Version, Document: doc, Violations: violations}, nil
 	}
-	c := Checked{Problems: problems}
+	c := Checked{Violations: violations}
 	if id, ok := dsl.Identify([]byte(source), dsl.WithLimits(s.limits)); ok {
 		c.Name, c.Version = id.Namespace+"/"+id.Name, id.Version
 	}
 	return c, nil
 }
 
-// unprotected returns a problem for each path that a document declares sensitive although no value can be there.
-func (s *Service) unprotected(source string, doc *dsl.Document) (out dsl.Problems) {
+// unprotected returns a violation for each path that a document declares sensitive although no value can be there.
+func (s *Service) unprotected(source string, doc *dsl.Document) (out dsl.Violations) {
 	if doc == nil {
 		return nil
 	}
-	found := redact.Problems(doc)
-	found = found[:min(len(found), s.limits.MaxProblems)]
+	found := redact.Violations(doc)
+	found = found[:min(len(found), s.limits.MaxViolations)]
 	pointers := make([]string, len(found))
 	for i, p := range found {
 		pointers[i] = p.Path
@@ -117,7 +117,7 @@ func (s *Service) unprotected(source string, doc *dsl.Document) (out dsl.Problem
 		return nil
 	}
 	for i, pos := range dsl.Locate([]byte(source), pointers, dsl.WithLimits(s.limits)) {
-		out = append(out, dsl.Problem{
+		out = append(out, dsl.Violation{
 			Severity: dsl.SeverityError, Code: dsl.CodeValue, Path: found[i].Path, Message: found[i].Message, Suggestion: found[i].Suggestion, Pos: pos,
 		})
 	}
@@ -134,9 +134,9 @@ func (s *Service) InputSchema(ctx context.Context, v Version) ([]byte, error) {
 	return compiled.document.InputSchema(), nil
 }
 
-// SaveDraft stores a document as its workflow's draft, even with problems, as long as it is readable and names its
+// SaveDraft stores a document as its workflow's draft, even with violations, as long as it is readable and names its
 // workflow.
-func (s *Service) SaveDraft(ctx context.Context, projectName, source string) (Workflow, dsl.Problems, error) {
+func (s *Service) SaveDraft(ctx context.Context, projectName, source string) (Workflow, dsl.Violations, error) {
 	if _, err := s.projects.GetProject(ctx, projectName); err != nil {
 		return Workflow{}, nil, err
 	}
@@ -148,14 +148,14 @@ func (s *Service) SaveDraft(ctx context.Context, projectName, source string) (Wo
 		return Workflow{}, nil, err
 	}
 	if c.Name == "" {
-		return Workflow{}, c.Problems, documentError("a draft must at least name its workflow (document.namespace and document.name)", c.Problems)
+		return Workflow{}, c.Violations, documentError("a draft must at least name its workflow (document.namespace and document.name)", c.Violations)
 	}
 	d := Draft{Project: projectName, Workflow: c.Name, Source: source, SavedAt: s.now()}
 	if c.Document != nil {
 		d.Title, d.Summary = c.Document.Title, c.Document.Summary
 	}
 	w, err := s.store.SaveDraft(ctx, d, audit.NewEntry(ctx, d.SavedAt, audit.WorkflowSaveDraft, projectName, c.Name, ""))
-	return w, c.Problems, err
+	return w, c.Violations, err
 }
 
 // Published is the result of publishing.
@@ -163,8 +163,8 @@ type Published struct {
 	Workflow Workflow
 	Version  Version
 	// Created is false when this version existed already with the same content.
-	Created  bool
-	Problems dsl.Problems
+	Created    bool
+	Violations dsl.Violations
 }
 
 // Publish makes a document an immutable version.
@@ -180,25 +180,25 @@ func (s *Service) Publish(ctx context.Context, projectName, source, publisher st
 		return Published{}, err
 	}
 	if c.Document == nil {
-		return Published{Problems: c.Problems}, documentError("the document cannot be published", c.Problems)
+		return Published{Violations: c.Violations}, documentError("the document cannot be published", c.Violations)
 	}
-	c.Problems = append(c.Problems, s.missing(ctx, projectName, c.Document)...)
+	c.Violations = append(c.Violations, s.missing(ctx, projectName, c.Document)...)
 	v := Version{
 		Project: projectName, Workflow: c.Name, Version: c.Version,
 		Hash: c.Document.Hash(), Title: c.Document.Title, Summary: c.Document.Summary,
 		Source: source, Canonical: c.Document.Canonical(), Publisher: publisher, PublishedAt: s.now(),
 	}
 	if v.Trigger, v.Timer, err = startedBy(projectName, c.Document); err != nil {
-		return Published{Problems: c.Problems}, err
+		return Published{Violations: c.Violations}, err
 	}
 	entry := audit.NewEntry(ctx, v.PublishedAt, audit.WorkflowPublish, projectName, c.Name, "")
 	entry.Detail = versionDetail(v)
 	stored, created, err := s.store.Publish(ctx, v, Newer, entry)
 	if err != nil {
-		return Published{Problems: c.Problems}, err
+		return Published{Violations: c.Violations}, err
 	}
 	w, err := s.store.GetWorkflow(ctx, projectName, c.Name)
-	return Published{Workflow: w, Version: stored, Created: created, Problems: c.Problems}, err
+	return Published{Workflow: w, Version: stored, Created: created, Violations: c.Violations}, err
 }
 
 // PublishDraft publishes the stored draft.
@@ -311,7 +311,7 @@ func (s *Service) Graph(ctx context.Context, projectName, name, version string, 
 		return VersionGraph{}, err
 	}
 	if compiled.document == nil {
-		return VersionGraph{}, documentError(what, compiled.problems)
+		return VersionGraph{}, documentError(what, compiled.violations)
 	}
 	out.Graph = graph.Of(compiled.document)
 	return out, nil

@@ -104,28 +104,28 @@ func TestDrafts(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	source := document(hello, "1.0.0", "1")
-	w, problems, err := b.SaveDraft(b.ctx, here, source)
+	w, violations, err := b.SaveDraft(b.ctx, here, source)
 	require.NoError(t, err)
-	require.Empty(t, problems)
+	require.Empty(t, violations)
 	require.Equal(t, []any{hello, workflow.StateDraft, true, "T1", ""}, []any{w.Name, w.State, w.HasDraft, w.Title, w.LatestVersion})
 	d, err := b.GetDraft(b.ctx, here, "hello")
 	require.NoError(t, err)
 	require.Equal(t, source, d.Source)
 
-	// A draft may have problems, as long as it names its workflow.
+	// A draft may have violations, as long as it names its workflow.
 	wrong := strings.Replace(source, "set:", "sett:", 1)
-	w, problems, err = b.SaveDraft(b.ctx, here, wrong)
+	w, violations, err = b.SaveDraft(b.ctx, here, wrong)
 	require.NoError(t, err)
 	require.Equal(t, hello, w.Name)
-	require.NotEmpty(t, problems)
+	require.NotEmpty(t, violations)
 	d, err = b.GetDraft(b.ctx, here, hello)
 	require.NoError(t, err)
 	require.Equal(t, wrong, d.Source)
 
 	for name, bad := range map[string]string{"nameless": "do: []", "no YAML": "document: [", "empty": ""} {
-		_, problems, err = b.SaveDraft(b.ctx, here, bad)
+		_, violations, err = b.SaveDraft(b.ctx, here, bad)
 		requireError(t, err, apperror.Invalid, apperror.InvalidDocument, "a draft must at least name its workflow")
-		require.NotEmpty(t, problems, name)
+		require.NotEmpty(t, violations, name)
 	}
 	_, _, err = b.SaveDraft(b.ctx, "none", source)
 	requireError(t, err, apperror.NotFound, apperror.ProjectNotFound, `"none"`)
@@ -165,7 +165,7 @@ func TestPublish(t *testing.T) {
 	require.Equal(t, []string{"workflow.publish " + hello}, b.actions(t))
 }
 
-func TestPublishReportsEveryProblem(t *testing.T) {
+func TestPublishReportsEveryViolation(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	source := strings.Replace(document(hello, "one", "1"), "set:", "sett:", 1)
@@ -173,8 +173,8 @@ func TestPublishReportsEveryProblem(t *testing.T) {
 	requireError(t, err, apperror.Invalid, apperror.InvalidDocument, "the document cannot be published: ")
 	f, _ := apperror.From(err)
 	errors := 0
-	for _, problem := range p.Problems {
-		if problem.Severity == dsl.SeverityError {
+	for _, violation := range p.Violations {
+		if violation.Severity == dsl.SeverityError {
 			errors++
 		}
 	}
@@ -208,13 +208,13 @@ func TestPublishWarnsOfMissingSecrets(t *testing.T) {
 	p, err := b.Publish(b.ctx, here, source, "ada")
 	require.NoError(t, err)
 	require.True(t, p.Created)
-	require.Len(t, p.Problems, 2)
+	require.Len(t, p.Violations, 2)
 	for i, want := range []string{`the secret "gone" was not found by the server`, `whether there is a secret "unknown" is not known: its provider failed`} {
-		require.Equal(t, dsl.SeverityWarning, p.Problems[i].Severity)
-		require.Equal(t, dsl.CodeSecret, p.Problems[i].Code)
-		require.Equal(t, want, p.Problems[i].Message)
-		require.Equal(t, fmt.Sprintf("/use/secrets/%d", i+1), p.Problems[i].Path)
-		require.Positive(t, p.Problems[i].Pos.Line)
+		require.Equal(t, dsl.SeverityWarning, p.Violations[i].Severity)
+		require.Equal(t, dsl.CodeSecret, p.Violations[i].Code)
+		require.Equal(t, want, p.Violations[i].Message)
+		require.Equal(t, fmt.Sprintf("/use/secrets/%d", i+1), p.Violations[i].Path)
+		require.Positive(t, p.Violations[i].Pos.Line)
 	}
 }
 
@@ -226,8 +226,8 @@ func TestSensitivePathsWithoutValuesAreRefused(t *testing.T) {
 	require.NoError(t, err)
 	require.Nil(t, checked.Document)
 	require.Equal(t, hello, checked.Name)
-	require.Len(t, checked.Problems, 1)
-	p := checked.Problems[0]
+	require.Len(t, checked.Violations, 1)
+	p := checked.Violations[0]
 	require.Equal(t, "/document/metadata/sensitive/1", p.Path)
 	before, _, _ := strings.Cut(source, "card.cvv")
 	line := strings.Count(before, "\n") + 1
@@ -478,7 +478,7 @@ func TestValidateStoresNothing(t *testing.T) {
 	c, err = b.Validate(b.ctx, "")
 	require.NoError(t, err)
 	require.Empty(t, c.Name)
-	require.NotEmpty(t, c.Problems)
+	require.NotEmpty(t, c.Violations)
 	list, err := b.List(b.ctx, workflow.Filter{Project: here, Limit: 10})
 	require.NoError(t, err)
 	require.Empty(t, list)

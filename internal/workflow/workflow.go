@@ -44,7 +44,7 @@ type Workflow struct {
 	UpdatedAt   time.Time
 }
 
-// Draft is the unpublished document of a workflow; it may have problems.
+// Draft is the unpublished document of a workflow; it may have violations.
 type Draft struct {
 	Project  string
 	Workflow string

@@ -126,7 +126,7 @@ func randomHistory(t testing.TB, store lease.Store) {
 	if granted < 10 {
 		t.Errorf("only %d of %d calls acquired the lease: the history proves nothing", granted, len(calls))
 	}
-	for _, problem := range Verify(calls) {
-		t.Errorf("%s\nin the history of %+v", problem, load)
+	for _, failure := range Verify(calls) {
+		t.Errorf("%s\nin the history of %+v", failure, load)
 	}
 }

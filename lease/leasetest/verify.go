@@ -40,13 +40,13 @@ func Verify(calls []Call) []string {
 		k.checkWrites()
 		k.checkRefusals()
 	}
-	slices.Sort(j.problems)
-	return j.problems
+	slices.Sort(j.failures)
+	return j.failures
 }
 
 // verifier collects contradictions, and the offset between the store's clock and that of the calls.
 type verifier struct {
-	problems []string
+	failures []string
 	// The store's time less that of the calls lies between these, in microseconds since 1970.
 	low, high int64
 }
@@ -56,7 +56,7 @@ func (j *verifier) report(what string, calls ...Call) {
 	for _, c := range calls {
 		lines = append(lines, "  "+c.String())
 	}
-	j.problems = append(j.problems, strings.Join(lines, "\n"))
+	j.failures = append(j.failures, strings.Join(lines, "\n"))
 }
 
 // checkClock compares the ReadAt of entries with the times of the calls: the offset of a single clock is constant.

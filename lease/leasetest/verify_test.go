@@ -85,16 +85,16 @@ func TestVerifyFindsDefects(t *testing.T) {
 	for name, defect := range defects() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var problems []string
+			var failures []string
 			for seed := range uint64(100) { // some defects show only in some histories, and less often on a busy machine
 				load := load
 				load.Seed = seed
-				problems = leasetest.Verify(leasetest.RunLoad(t.Context(), defect.store(), load))
-				if slices.ContainsFunc(problems, func(p string) bool { return strings.HasPrefix(p, defect.want) }) {
+				failures = leasetest.Verify(leasetest.RunLoad(t.Context(), defect.store(), load))
+				if slices.ContainsFunc(failures, func(p string) bool { return strings.HasPrefix(p, defect.want) }) {
 					return
 				}
 			}
-			require.Fail(t, "not found: "+defect.want, strings.Join(problems, "\n"))
+			require.Fail(t, "not found: "+defect.want, strings.Join(failures, "\n"))
 		})
 	}
 }

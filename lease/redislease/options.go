@@ -94,10 +94,12 @@ func (o Options) client() (*redis.UniversalOptions, error) {
 	return settings, nil
 }
 
-// validate returns an error that contains every problem.
+// validate returns an error that contains every violation.
 func (o Options) validate() error {
-	var problems []error
-	add := func(format string, args ...any) { problems = append(problems, fmt.Errorf("redis: "+format, args...)) }
+	var violations []error
+	add := func(format string, args ...any) {
+		violations = append(violations, fmt.Errorf("redis: "+format, args...))
+	}
 	switch {
 	case o.URL == "" && len(o.Addresses) == 0:
 		add("neither a URL nor addresses are given")
@@ -116,7 +118,7 @@ func (o Options) validate() error {
 	if o.Timeout < 0 {
 		add("the timeout of %s is negative", o.Timeout)
 	}
-	return errors.Join(problems...)
+	return errors.Join(violations...)
 }
 
 // withoutURL removes the URL from an error, since it may contain the password.

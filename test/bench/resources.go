@@ -24,7 +24,7 @@ func openRuns(t platform.T, s *platform.Server, p plan) float64 {
 	}
 	platform.Eventually(t, time.Minute, func() string {
 		res, err := s.Runs.ListRuns(t.Context(), connect.NewRequest(&signalboxv1.ListRunsRequest{
-			Project: platform.DefaultProject, Workflow: name, Statuses: []string{"queued", "running"}, PageSize: 1,
+			Project: platform.DefaultProject, Filter: &signalboxv1.RunFilter{Workflow: name, Statuses: []string{"queued", "running"}}, PageSize: 1,
 		}))
 		switch {
 		case err != nil:

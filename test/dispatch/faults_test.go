@@ -158,8 +158,8 @@ func faults() map[string]fault {
 				return "no backlog"
 			case len(p.Status.Workers) != 2, p.WorkersIn("alive") != 2:
 				return "the number of live workers is not 2"
-			case p.Problems[b.run] != "ENGINE_DISCONNECTED":
-				return fmt.Sprintf("the problem of the run is %q", p.Problems[b.run])
+			case p.Stuck[b.run] != "ENGINE_DISCONNECTED":
+				return fmt.Sprintf("the run is stuck with %q", p.Stuck[b.run])
 			case !strings.Contains(p.Log, "Temporal connection unhealthy"):
 				return "the log line is missing"
 			}
@@ -180,8 +180,8 @@ func faults() map[string]fault {
 				return "no backlog"
 			case p.WorkersIn("alive") != 2:
 				return "the number of live workers is not 2"
-			case p.Problems[b.run] != "ENGINE_DISCONNECTED":
-				return fmt.Sprintf("the problem of the run is %q", p.Problems[b.run])
+			case p.Stuck[b.run] != "ENGINE_DISCONNECTED":
+				return fmt.Sprintf("the run is stuck with %q", p.Stuck[b.run])
 			}
 			return ""
 		}},
@@ -200,8 +200,8 @@ func faults() map[string]fault {
 				return fmt.Sprint(p.Workers)
 			case len(p.Status.Workers) != 1:
 				return fmt.Sprintf("the live workers are %v", p.Status.Workers)
-			case len(p.Problems) > 0:
-				return fmt.Sprintf("problems of runs: %v", p.Problems)
+			case len(p.Stuck) > 0:
+				return fmt.Sprintf("stuck runs: %v", p.Stuck)
 			}
 			return ""
 		}},
@@ -235,8 +235,8 @@ func faults() map[string]fault {
 				return fmt.Sprintf("the lease is %q, unknown: %v", p.Listed.Lease.State, p.Listed.Errors)
 			case p.WorkersIn("unknown") != 2:
 				return fmt.Sprint(p.Workers)
-			case len(p.Problems) > 0:
-				return fmt.Sprintf("problems of runs: %v", p.Problems)
+			case len(p.Stuck) > 0:
+				return fmt.Sprintf("stuck runs: %v", p.Stuck)
 			case p.Value("dispatcher_active") != 0:
 				return "dispatcher_active is not 0"
 			}
@@ -255,8 +255,8 @@ func faults() map[string]fault {
 				return "a worker is alive"
 			case p.WorkersIn("late")+p.WorkersIn("dead") != 2:
 				return fmt.Sprint(p.Workers)
-			case p.Problems[b.run] != "POLLER_STALE":
-				return fmt.Sprintf("the problem of the run is %q", p.Problems[b.run])
+			case p.Stuck[b.run] != "POLLER_STALE":
+				return fmt.Sprintf("the run is stuck with %q", p.Stuck[b.run])
 			case !p.Backlog():
 				return "no backlog"
 			case p.Value("dispatcher_active") != 0:
@@ -276,8 +276,8 @@ func faults() map[string]fault {
 				return "a worker is alive"
 			case p.WorkersIn("stopped") != 2:
 				return fmt.Sprint(p.Workers)
-			case p.Problems[b.run] != "POLLER_STALE" && p.Problems[b.run] != "NO_POLLER":
-				return fmt.Sprintf("the problem of the run is %q", p.Problems[b.run])
+			case p.Stuck[b.run] != "POLLER_STALE" && p.Stuck[b.run] != "NO_POLLER":
+				return fmt.Sprintf("the run is stuck with %q", p.Stuck[b.run])
 			}
 			return ""
 		}},
@@ -292,7 +292,7 @@ func faults() map[string]fault {
 				return fmt.Sprint(p.Needs)
 			case p.Status.WorkersError == "":
 				return "the live workers are reported"
-			case p.Problems != nil, p.Shown != nil, p.Listed.Progress != nil:
+			case p.Stuck != nil, p.Shown != nil, p.Listed.Progress != nil:
 				return "unreadable data is shown"
 			case !p.Unknown("the database does not answer"):
 				return fmt.Sprint(p.Listed.Errors)
@@ -363,8 +363,8 @@ func faults() map[string]fault {
 				return fmt.Sprint(p.Status.Connection)
 			case p.Listed.State != "unknown", !p.Unknown("Temporal does not answer"):
 				return fmt.Sprintf("the dispatcher is %s, unknown: %v", p.Listed.State, p.Listed.Errors)
-			case p.Problems[b.run] != "ENGINE_DISCONNECTED":
-				return fmt.Sprintf("the problem of the run is %q", p.Problems[b.run])
+			case p.Stuck[b.run] != "ENGINE_DISCONNECTED":
+				return fmt.Sprintf("the run is stuck with %q", p.Stuck[b.run])
 			}
 			return ""
 		}},
@@ -398,8 +398,8 @@ func faults() map[string]fault {
 				return "the certificate does not end soon"
 			case p.Listed.State != "unknown", !p.Unknown("Temporal does not answer"):
 				return fmt.Sprintf("the dispatcher is %s, unknown: %v", p.Listed.State, p.Listed.Errors)
-			case p.Problems[b.run] != "ENGINE_DISCONNECTED":
-				return fmt.Sprintf("the problem of the run is %q", p.Problems[b.run])
+			case p.Stuck[b.run] != "ENGINE_DISCONNECTED":
+				return fmt.Sprintf("the run is stuck with %q", p.Stuck[b.run])
 			case !strings.Contains(p.Log, "tls_error"):
 				return "the log line is missing"
 			}

@@ -74,7 +74,7 @@ func (w *environment) retriedActivity(t *testing.T, alarmed func(id, code string
 		}
 		return ""
 	})
-	require.Contains(t, w.CLI(t, "run", "list", "--problem", "activity_retrying").Stdout, id)
+	require.Contains(t, w.CLI(t, "run", "list", "--stuck", "activity_retrying").Stdout, id)
 	alarmed(id, "ACTIVITY_RETRYING")
 	execSQL(t, w.store, "DROP TRIGGER refuse ON events", "DROP FUNCTION refuse()")
 	w.awaitUnstuck(t, id, "completed")

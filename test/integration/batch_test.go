@@ -117,7 +117,7 @@ func TestReplayOfManyRunsSurvivesKill(t *testing.T) {
 	name := s.Publish(t, platform.Document("replayed", hello))
 	originals := startMany(t, s, name, n)
 	begun := time.Now()
-	b := startBatch(t, s, &signalboxv1.StartBatchRequest{Action: "replay", Rate: rate, Filter: &signalboxv1.BatchFilter{Workflow: name}})
+	b := startBatch(t, s, &signalboxv1.StartBatchRequest{Action: "replay", Rate: rate, Filter: &signalboxv1.RunFilter{Workflow: name}})
 	awaitBatch(t, s, b.GetId(), 5*time.Minute, func(b *signalboxv1.Batch) bool { return b.GetOutcomes().GetStarted() >= int64(n/4) })
 	s.Kill()
 	s = platform.StartServer(t, options)
@@ -142,7 +142,7 @@ func TestAnotherServerResumesBatch(t *testing.T) {
 	second := platform.StartServer(t, platform.ServerOptions{Temporal: temporal.Address, Store: store})
 	name := first.Publish(t, platform.Document("replayed", hello))
 	originals := startMany(t, first, name, n)
-	b := startBatch(t, first, &signalboxv1.StartBatchRequest{Action: "replay", Rate: rate, Filter: &signalboxv1.BatchFilter{Workflow: name}})
+	b := startBatch(t, first, &signalboxv1.StartBatchRequest{Action: "replay", Rate: rate, Filter: &signalboxv1.RunFilter{Workflow: name}})
 	awaitBatch(t, second, b.GetId(), 5*time.Minute, func(b *signalboxv1.Batch) bool { return b.GetOutcomes().GetStarted() >= int64(n/4) })
 	first.Kill() // it received the batch, so it executes it
 	killed, was := time.Now(), awaitBatch(t, second, b.GetId(), soon, func(*signalboxv1.Batch) bool { return true }).GetOutcomes().GetStarted()

@@ -173,7 +173,7 @@ func wrongExports(t *testing.T, s *platform.Server, id string) {
 		{usage, `"xml"`, []string{"--all", "--format", "xml"}},
 		{usage, `"tomorrow"`, []string{"--since", "tomorrow"}},
 		{usage, "cannot be written", []string{"--all", "--file", filepath.Join(folder, "none", "x")}},
-		{usage, `"ODD"`, []string{"--problem", "odd", "--file", file}},
+		{usage, `"odd"`, []string{"--stuck", "odd", "--file", file}},
 		{usage, `"odd"`, []string{"--trigger", "odd", "--file", file}},
 		{usage, "not before", []string{"--since", "1h", "--until", "2h", "--file", file}},
 		{usage, "--all: all runs are selected", []string{"--all", "--status", "failed", "--file", file}},
@@ -185,7 +185,7 @@ func wrongExports(t *testing.T, s *platform.Server, id string) {
 	left, err := os.ReadDir(folder)
 	require.NoError(t, err)
 	require.Empty(t, left, "an interrupted export leaves no file")
-	for _, query := range []string{"format=xml", "statuses=odd", "since=yesterday", "nothing=1", "problems=odd", "trigger=odd"} {
+	for _, query := range []string{"format=xml", "statuses=odd", "since=yesterday", "nothing=1", "stuck=odd", "trigger=odd"} {
 		status, body, err := s.Get(t.Context(), "/v1/projects/default/runs:export?"+query)
 		require.NoError(t, err)
 		require.Equal(t, 400, status, "%s: %s", query, body)

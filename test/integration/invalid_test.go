@@ -75,7 +75,7 @@ func TestInvalidDocumentsAreRefused(t *testing.T) {
 	})
 }
 
-func TestAllProblemsAreReportedTogether(t *testing.T) {
+func TestAllViolationsAreReportedTogether(t *testing.T) {
 	t.Parallel()
 	source := platform.Document("wrong", "  - a:\n      sett: {}\n  - b:\n      set: ${ .x | }\n  - c:\n      set: {}\n      then: nowhere\n")
 	r := platform.Run(t, platform.Command{Binary: platform.Binary(t), Args: []string{"workflow", "validate", file(t, "bad.yaml", source)}})

@@ -188,11 +188,11 @@ func (l labelled) batch(t *testing.T) {
 	l.Await(t, second.ID, soon, "waiting")
 
 	b := startBatch(t, l.Server, &signalboxv1.StartBatchRequest{
-		Action: "replay", Filter: &signalboxv1.BatchFilter{Workflow: l.name, Labels: []string{"wave=1"}},
+		Action: "replay", Filter: &signalboxv1.RunFilter{Workflow: l.name, Labels: []string{"wave=1"}},
 	})
 	require.EqualValues(t, 1, awaitBatch(t, l.Server, b.GetId(), soon, replayed).GetOutcomes().GetStarted())
 	res, err := l.Runs.ListRuns(t.Context(), connect.NewRequest(&signalboxv1.ListRunsRequest{
-		Project: platform.DefaultProject, Labels: []string{"wave=1"}, ReplayOf: first.ID,
+		Project: platform.DefaultProject, Filter: &signalboxv1.RunFilter{Labels: []string{"wave=1"}, ReplayOf: first.ID},
 	}))
 	require.NoError(t, err)
 	require.Len(t, res.Msg.GetRuns(), 1, "the replay has the labels of its original")

@@ -37,7 +37,7 @@ func TestListPagesAreStableUnderWrites(t *testing.T) {
 		token := ""
 		for {
 			res, err := s.Runs.ListRuns(t.Context(), connect.NewRequest(&signalboxv1.ListRunsRequest{
-				Project: platform.DefaultProject, Workflow: name, PageSize: 5, PageToken: token,
+				Project: platform.DefaultProject, Filter: &signalboxv1.RunFilter{Workflow: name}, PageSize: 5, PageToken: token,
 			}))
 			require.NoError(t, err)
 			paged = append(paged, ids(res.Msg.GetRuns())...)
@@ -57,7 +57,7 @@ func TestListFilters(t *testing.T) {
 		bad := s.Await(t, s.Start(t, good, `{"bad":true}`).GetId(), soon, "failed")
 
 		list := func(change func(*signalboxv1.ListRunsRequest)) []string {
-			req := &signalboxv1.ListRunsRequest{Project: platform.DefaultProject, Workflow: good}
+			req := &signalboxv1.ListRunsRequest{Project: platform.DefaultProject, Filter: &signalboxv1.RunFilter{Workflow: good}}
 			change(req)
 			res, err := s.Runs.ListRuns(t.Context(), connect.NewRequest(req))
 			require.NoError(t, err)
@@ -69,13 +69,13 @@ func TestListFilters(t *testing.T) {
 		}
 		both := []string{bad.GetId(), fine.GetId()}
 		require.Equal(t, both, list(func(*signalboxv1.ListRunsRequest) {}))
-		require.Equal(t, both[:1], list(func(r *signalboxv1.ListRunsRequest) { r.Statuses = []string{"failed"} }))
-		require.Equal(t, both, list(func(r *signalboxv1.ListRunsRequest) { r.Statuses = []string{"failed", "completed"} }))
-		require.Empty(t, list(func(r *signalboxv1.ListRunsRequest) { r.Version = "7.0.0" }))
+		require.Equal(t, both[:1], list(func(r *signalboxv1.ListRunsRequest) { r.Filter.Statuses = []string{"failed"} }))
+		require.Equal(t, both, list(func(r *signalboxv1.ListRunsRequest) { r.Filter.Statuses = []string{"failed", "completed"} }))
+		require.Empty(t, list(func(r *signalboxv1.ListRunsRequest) { r.Filter.Version = "7.0.0" }))
 		require.Equal(t, both[1:], list(func(r *signalboxv1.ListRunsRequest) { r.RequestId = fine.GetRequestId() }))
 		require.Equal(t, []string{fine.GetId(), bad.GetId()}, list(func(r *signalboxv1.ListRunsRequest) { r.Order = "oldest" }))
-		require.Equal(t, both[:1], list(func(r *signalboxv1.ListRunsRequest) { r.Since = bad.GetCreateTime() }), "since is inclusive")
-		require.Equal(t, both[1:], list(func(r *signalboxv1.ListRunsRequest) { r.Until = bad.GetCreateTime() }), "until is exclusive")
+		require.Equal(t, both[:1], list(func(r *signalboxv1.ListRunsRequest) { r.Filter.Since = bad.GetCreateTime() }), "since is inclusive")
+		require.Equal(t, both[1:], list(func(r *signalboxv1.ListRunsRequest) { r.Filter.Until = bad.GetCreateTime() }), "until is exclusive")
 
 		r := s.CLI(t, "run", "list", "--workflow", good, "--status", "failed", "-o", "json")
 		require.Equal(t, platform.ExitOK, r.Code, r.String())
@@ -92,7 +92,7 @@ func TestForeignPageTokensAreRefused(t *testing.T) {
 		s.Start(t, name, "")
 		page := func(token string, statuses ...string) (*connect.Response[signalboxv1.ListRunsResponse], error) {
 			return s.Runs.ListRuns(t.Context(), connect.NewRequest(&signalboxv1.ListRunsRequest{
-				Project: platform.DefaultProject, Workflow: name, PageSize: 1, PageToken: token, Statuses: statuses,
+				Project: platform.DefaultProject, Filter: &signalboxv1.RunFilter{Workflow: name, Statuses: statuses}, PageSize: 1, PageToken: token,
 			}))
 		}
 		first, err := page("")

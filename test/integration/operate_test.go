@@ -54,7 +54,7 @@ func TestListeningBeyondLoopbackIsRefused(t *testing.T) {
 	requireRefusedStart(t, server(t, platform.SQLite(t), "--listen", "0.0.0.0:0"), "listen", "127.0.0.1")
 }
 
-func TestConfigurationProblemsAreAllReported(t *testing.T) {
+func TestConfigurationViolationsAreAllReported(t *testing.T) {
 	t.Parallel()
 	path := file(t, "signalbox.yaml", "listen: nowhere\nlog: {level: loud}\nstores: {}\n")
 	for command, code := range map[string]int{"check-config": platform.ExitFailed, "server": platform.ExitUsage} {

@@ -75,11 +75,11 @@ func TestDeadlockedRunIsTerminated(t *testing.T) {
 	})
 	awaitCause(t, s, id, "TASK_FAILING", "DEADLOCK", stuckWithin)
 	awaitCause(t, s, id, "POISON", "DEADLOCK", 2*stuckWithin)
-	require.Contains(t, s.CLI(t, "run", "list", "--problem", "poison", "-o", "wide").Stdout, "DEADLOCK")
+	require.Contains(t, s.CLI(t, "run", "list", "--stuck", "poison", "-o", "wide").Stdout, "DEADLOCK")
 	require.Equal(t, "queued", s.Run(t, id).GetStatus(), "by default it is only reported")
 	picture.Await(t, soon, s, platform.DefaultProject, func(p picture.Picture) string {
-		if poisoned := p.Value("signalbox_runs_stuck", `code="POISON"`); p.Problems[id] != "POISON" || poisoned != 1 {
-			return fmt.Sprintf("the list has %v, and signalbox_runs_stuck %v", p.Problems, poisoned)
+		if poisoned := p.Value("signalbox_runs_stuck", `code="POISON"`); p.Stuck[id] != "POISON" || poisoned != 1 {
+			return fmt.Sprintf("the list has %v, and signalbox_runs_stuck %v", p.Stuck, poisoned)
 		}
 		return ""
 	})

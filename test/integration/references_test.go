@@ -185,8 +185,8 @@ func TestHistoriesWithReferences(t *testing.T) {
 		require.JSONEq(t, largeInput(), run.GetOutput().GetJson())
 		require.Positive(t, openPayloadTable(t, store).count(t, id)[0])
 
-		doc, problems := dsl.Parse([]byte(source))
-		require.False(t, problems.HasErrors(), "%v", problems)
+		doc, violations := dsl.Parse([]byte(source))
+		require.False(t, violations.HasErrors(), "%v", violations)
 		references := platform.RawHistory(t, w.client, id)
 		replay := func(values codec.Values) error {
 			replayer, err := worker.NewWorkflowReplayerWithOptions(worker.WorkflowReplayerOptions{

@@ -83,18 +83,18 @@ func TestRunWithoutWorkerIsStuckUntilWorkerStarts(t *testing.T) {
 	}
 	require.NoError(t, watch.Err(), "watches receive it, too")
 	require.Equal(t, noPoller, watch.Msg().GetRun().GetStuck().GetCode())
-	counts, err := s.Runs.CountRuns(t.Context(), connect.NewRequest(&signalboxv1.CountRunsRequest{Project: platform.DefaultProject, Workflow: name}))
+	counts, err := s.Runs.CountRuns(t.Context(), connect.NewRequest(&signalboxv1.CountRunsRequest{Project: platform.DefaultProject, Filter: &signalboxv1.RunFilter{Workflow: name}}))
 	require.NoError(t, err)
 	require.Equal(t, map[string]int64{"queued": 1}, counts.Msg.GetStatuses())
-	require.Equal(t, map[string]int64{noPoller: 1}, counts.Msg.GetProblems())
-	list := s.CLI(t, "run", "list", "--problem", "no_poller")
+	require.Equal(t, map[string]int64{noPoller: 1}, counts.Msg.GetStuck())
+	list := s.CLI(t, "run", "list", "--stuck", "no_poller")
 	require.Contains(t, list.Stdout, noPoller)
 	require.Contains(t, list.Stdout, r.GetId())
-	require.Contains(t, s.CLI(t, "run", "list", "--problem", "backlog").Stderr, "no runs match")
+	require.Contains(t, s.CLI(t, "run", "list", "--stuck", "backlog").Stderr, "no runs match")
 	require.Contains(t, s.CLI(t, "run", "show", r.GetId()).Stdout, v.GetAdvice())
 	picture.Await(t, soon, s, platform.DefaultProject, func(p picture.Picture) string {
-		if stuck := p.Value("signalbox_runs_stuck", `code="NO_POLLER"`); p.Problems[r.GetId()] != noPoller || stuck != 1 || p.WorkersIn("alive") != 0 {
-			return fmt.Sprintf("the list has %v, signalbox_runs_stuck %v, and the workers are %v", p.Problems, stuck, p.Workers)
+		if stuck := p.Value("signalbox_runs_stuck", `code="NO_POLLER"`); p.Stuck[r.GetId()] != noPoller || stuck != 1 || p.WorkersIn("alive") != 0 {
+			return fmt.Sprintf("the list has %v, signalbox_runs_stuck %v, and the workers are %v", p.Stuck, stuck, p.Workers)
 		}
 		return ""
 	})

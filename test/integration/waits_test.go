@@ -105,7 +105,7 @@ func TestRunReportsItsWaits(t *testing.T) {
 		require.NoError(t, json.Unmarshal([]byte(exported.Stdout), &bundle), exported.String())
 		require.Equal(t, paid.GetWhat(), bundle.Run.Waits[0].What)
 		require.Equal(t, "payment "+paid.GetWhat(), bundle.Waits[0].Task+" "+bundle.Waits[0].Wait.What)
-		listed, err := s.Runs.ListRuns(t.Context(), connect.NewRequest(&signalboxv1.ListRunsRequest{Project: platform.DefaultProject, Workflow: workflow}))
+		listed, err := s.Runs.ListRuns(t.Context(), connect.NewRequest(&signalboxv1.ListRunsRequest{Project: platform.DefaultProject, Filter: &signalboxv1.RunFilter{Workflow: workflow}}))
 		require.NoError(t, err)
 		require.Empty(t, listed.Msg.GetRuns()[0].GetWaits())
 

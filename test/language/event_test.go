@@ -36,8 +36,8 @@ type interpreterOnly struct {
 
 func newInterpreterOnly(t *testing.T, name, tasks string, limits flow.Limits) *interpreterOnly {
 	t.Helper()
-	doc, problems := dsl.Parse([]byte(platform.Document(name, tasks)))
-	require.Empty(t, problems)
+	doc, violations := dsl.Parse([]byte(platform.Document(name, tasks)))
+	require.Empty(t, violations)
 	a := &interpreterOnly{t: t, client: platform.DialTemporal(t, shared.Get(t).temporal.Address), doc: doc, listeners: make(chan flow.ListenRequest, 100)}
 	a.input = flow.Input{
 		RunID: name, Project: "alone", Workflow: "test/" + name, Version: "1.0.0", DocumentHash: doc.Hash(), Input: json.RawMessage(`{}`),

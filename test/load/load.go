@@ -120,7 +120,7 @@ func (l *Load) gauge(ctx context.Context) {
 		}
 		limit, cancel := context.WithTimeout(ctx, answerLimit)
 		res, err := l.server.Load().Runs.CountRuns(limit, connect.NewRequest(&signalboxv1.CountRunsRequest{
-			Project: platform.DefaultProject, Workflow: l.workflow, Statuses: []string{"running", "queued"},
+			Project: platform.DefaultProject, Filter: &signalboxv1.RunFilter{Workflow: l.workflow, Statuses: []string{"running", "queued"}},
 		}))
 		cancel()
 		if err != nil {

@@ -15,14 +15,14 @@ import (
 )
 
 // lostServers returns the problems of servers that are lost, by their cause, with their states.
-func lostServers(t *testing.T, s *platform.Server) (map[string]*signalboxv1.OperatorProblem, error) {
+func lostServers(t *testing.T, s *platform.Server) (map[string]*signalboxv1.Problem, error) {
 	t.Helper()
 	client := signalboxv1connect.NewProblemServiceClient(http.DefaultClient, s.URL)
 	res, err := client.ListProblems(t.Context(), connect.NewRequest(&signalboxv1.ListProblemsRequest{}))
 	if err != nil {
 		return nil, err
 	}
-	lost := map[string]*signalboxv1.OperatorProblem{}
+	lost := map[string]*signalboxv1.Problem{}
 	for _, p := range res.Msg.GetProblems() {
 		if p.GetCode() == "SERVER_LOST" {
 			lost[p.GetCause()] = p

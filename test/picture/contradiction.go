@@ -182,10 +182,10 @@ func (p Picture) backlog() string {
 func (p Picture) runs() string {
 	stuck, known := p.Metric("signalbox_runs_stuck")
 	switch {
-	case p.Problems == nil && p.Needs["store"] == "up":
+	case p.Stuck == nil && p.Needs["store"] == "up":
 		return "the runs are unknown although the store is up"
-	case known && p.Problems != nil && int(stuck) != len(p.Problems):
-		return fmt.Sprintf("signalbox_runs_stuck is %v, and the list has %v", stuck, p.Problems)
+	case known && p.Stuck != nil && int(stuck) != len(p.Stuck):
+		return fmt.Sprintf("signalbox_runs_stuck is %v, and the list has %v", stuck, p.Stuck)
 	}
 	return ""
 }

@@ -26,8 +26,8 @@ type Picture struct {
 	Listed, Shown *Dispatcher
 	// Workers are the states of `worker list` by server ID; nil if that was refused.
 	Workers map[string]string
-	// Problems are the codes of `run list --problem any` by run; nil if that was refused.
-	Problems map[string]string
+	// Stuck are the codes of `run list --stuck any` by run; nil if that was refused.
+	Stuck map[string]string
 	// Ready is the status of /readyz, and Needs its dependencies.
 	Ready int
 	Needs map[string]string
@@ -119,10 +119,10 @@ func Take(t platform.T, s *platform.Server, project string) Picture {
 		ID    string
 		Stuck struct{ Code string }
 	}
-	if ask(&runs, "run", "list", "--problem", "any", "--project", project) {
-		p.Problems = map[string]string{}
+	if ask(&runs, "run", "list", "--stuck", "any", "--project", project) {
+		p.Stuck = map[string]string{}
 		for _, r := range runs {
-			p.Problems[r.ID] = r.Stuck.Code
+			p.Stuck[r.ID] = r.Stuck.Code
 		}
 	}
 	var body string

@@ -176,7 +176,7 @@ func (s *Server) AllRuns(t T, workflow string, pageSize int32) []*signalboxv1.Ru
 	token := ""
 	for {
 		res, err := Read(t.Context(), s.Runs.ListRuns, &signalboxv1.ListRunsRequest{
-			Project: DefaultProject, Workflow: workflow, PageSize: pageSize, PageToken: token,
+			Project: DefaultProject, Filter: &signalboxv1.RunFilter{Workflow: workflow}, PageSize: pageSize, PageToken: token,
 		})
 		if err != nil {
 			t.Fatalf("list the runs of %s: %v", workflow, err)

@@ -298,7 +298,7 @@ func (e *environment) faults(t *testing.T, first, second *platform.Server) {
 	})
 	e.until(t, "waiting", "run", "list", "--project", "side")
 	side.Kill()
-	e.until(t, "p/unserved", "run", "list", "--project", "side", "--problem", "any")
+	e.until(t, "p/unserved", "run", "list", "--project", "side", "--stuck", "any")
 	e.until(t, `"id"`, "problem", "list", "--project", "side", "-o", "json")
 	var problems []struct{ ID string }
 	require.NoError(t, json.Unmarshal([]byte(e.cli(t, "problem", "list", "--project", "side", "-o", "json")), &problems))
@@ -308,7 +308,7 @@ func (e *environment) faults(t *testing.T, first, second *platform.Server) {
 	_, err := e.admin.Exec(t.Context(), "DELETE FROM payloads WHERE run_id IN (SELECT id FROM runs WHERE workflow = 'p/unserved')")
 	require.NoError(t, err)
 	blind := e.launch(t, platform.Worker, append(quick(), "SIGNALBOX_PROJECTS=side")...)
-	e.until(t, "TASK_FAILING", "run", "list", "--project", "side", "--problem", "any")
+	e.until(t, "TASK_FAILING", "run", "list", "--project", "side", "--stuck", "any")
 	blind.Kill()
 	platform.Eventually(t, soon, func() string {
 		if !strings.Contains(first.Output()+second.Output(), "terminated by the supervisor") {

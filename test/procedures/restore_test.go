@@ -122,7 +122,7 @@ func restore(t *testing.T, g *guide) {
 	i.settings = append(i.settings, "SIGNALBOX_PAYLOADS_STORE=folder", "SIGNALBOX_PAYLOADS_FOLDER="+filepath.Join(i.folder, "payloads"))
 	i.set(i.settings[len(i.settings)-2:]...)
 	i.shell(t, "mkdir payloads")
-	require.Contains(t, i.do(t, payloads, "signalbox check-config"), "no problems")
+	require.Contains(t, i.do(t, payloads, "signalbox check-config"), "no violations")
 	i.stop(t)
 	i.start(t)
 	i.shell(t, "mv payloads away")

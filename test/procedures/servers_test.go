@@ -120,7 +120,7 @@ func (i *installation) awaitAnswer(t *testing.T, path, pattern string) {
 func (i *installation) call(t *testing.T, method, path string) (int, string, error) {
 	t.Helper()
 	header := http.Header{"Content-Type": {"application/json"}}
-	if token := i.variable("SIGNALBOX_TOKEN"); token != "" { // the previous release has none
+	if token := i.variable("SIGNALBOX_TOKEN"); token != "" { // a platform without tokens has none
 		header.Set("Authorization", "Bearer "+token)
 	}
 	body := ""

@@ -29,7 +29,7 @@ func loseTemporal(t *testing.T, g *guide) {
 	i.start(t)
 	i.eventually(t, "signalbox run start "+asks+" 2>&1 || true", "another Temporal")
 	i.shell(t, "signalbox system adopt-temporal "+i.temporal.Address+" "+i.namespace+" --reason lost")
-	i.eventually(t, "signalbox run list --problem IN_ANOTHER_TEMPORAL -o name", left)
+	i.eventually(t, "signalbox run list --stuck IN_ANOTHER_TEMPORAL -o name", left)
 	i.do(t, s, "signalbox batch start --action terminate", "TEXT", "lost")
 	i.await(t, "default", left, "terminated")
 

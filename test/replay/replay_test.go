@@ -80,8 +80,8 @@ func TestRecordedHistoriesReplay(t *testing.T) {
 	require.NoError(t, err)
 	docs := library{}
 	for _, s := range scenarios {
-		doc, problems := dsl.Parse([]byte(s.Source))
-		require.False(t, problems.HasErrors(), s.Name)
+		doc, violations := dsl.Parse([]byte(s.Source))
+		require.False(t, violations.HasErrors(), s.Name)
 		docs[doc.Hash()] = doc
 	}
 	for version := 1; version <= interp.Version; version++ {

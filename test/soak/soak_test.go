@@ -116,7 +116,7 @@ func (m *started) read(ctx context.Context, t *testing.T, s *platform.Server) {
 	t.Helper()
 	every(ctx, controlEvery, func() {
 		list, err := s.Runs.ListRuns(t.Context(), connect.NewRequest(&signalboxv1.ListRunsRequest{
-			Project: platform.DefaultProject, Workflow: m.names["steps"], PageSize: 50,
+			Project: platform.DefaultProject, Filter: &signalboxv1.RunFilter{Workflow: m.names["steps"]}, PageSize: 50,
 		}))
 		if !assert.NoError(t, err) || len(list.Msg.GetRuns()) == 0 {
 			return

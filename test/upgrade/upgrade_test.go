@@ -112,11 +112,8 @@ func TestRunsSurviveUpgradeAndRollback(t *testing.T) {
 	}
 	temporal := platform.StartTemporal(t)
 	f := &environment{
-		// The previous release cannot read sealed values, so nothing is sealed while it serves.
-		options: platform.ServerOptions{
-			Temporal: temporal.Address, Store: platform.Postgres(t), Env: []string{"SIGNALBOX_ENCRYPTION_SEALING=false"},
-		},
-		client: platform.DialTemporal(t, temporal.Address), started: map[string]string{},
+		options: platform.ServerOptions{Temporal: temporal.Address, Store: platform.Postgres(t)},
+		client:  platform.DialTemporal(t, temporal.Address), started: map[string]string{},
 	}
 	site := origin.New(t)
 	site.Answer("GET /item", http.StatusOK, `{"ok":true}`)

@@ -50,7 +50,7 @@ type Batch struct {
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,14,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
 	EndTime    *timestamppb.Timestamp `protobuf:"bytes,15,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
 	// The filter that selected the runs; absent when they were specified by ID.
-	Filter *BatchFilter `protobuf:"bytes,16,opt,name=filter,proto3" json:"filter,omitempty"`
+	Filter *RunFilter `protobuf:"bytes,16,opt,name=filter,proto3" json:"filter,omitempty"`
 	// Why the batch makes no progress at present, for example because Temporal is unavailable; empty otherwise.
 	Waiting string `protobuf:"bytes,17,opt,name=waiting,proto3" json:"waiting,omitempty"`
 	// For a replay: empty for each run's own version, or "latest".
@@ -198,7 +198,7 @@ func (x *Batch) GetEndTime() *timestamppb.Timestamp {
 	return nil
 }
 
-func (x *Batch) GetFilter() *BatchFilter {
+func (x *Batch) GetFilter() *RunFilter {
 	if x != nil {
 		return x.Filter
 	}
@@ -340,200 +340,6 @@ func (x *BatchOutcomes) GetUnknown() int64 {
 	return 0
 }
 
-// BatchFilter selects runs as ListRuns does, at the time of StartBatch.
-type BatchFilter struct {
-	state    protoimpl.MessageState `protogen:"open.v1"`
-	Statuses []string               `protobuf:"bytes,1,rep,name=statuses,proto3" json:"statuses,omitempty"`
-	Workflow string                 `protobuf:"bytes,2,opt,name=workflow,proto3" json:"workflow,omitempty"`
-	// Only runs of this version of the workflow; requires workflow.
-	Version  string                 `protobuf:"bytes,3,opt,name=version,proto3" json:"version,omitempty"`
-	Since    *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=since,proto3" json:"since,omitempty"`
-	Until    *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=until,proto3" json:"until,omitempty"`
-	Problems []string               `protobuf:"bytes,6,rep,name=problems,proto3" json:"problems,omitempty"`
-	Trigger  string                 `protobuf:"bytes,7,opt,name=trigger,proto3" json:"trigger,omitempty"`
-	// Only runs without a replay.
-	NotReplayed bool `protobuf:"varint,8,opt,name=not_replayed,json=notReplayed,proto3" json:"not_replayed,omitempty"`
-	// Only runs of this group of failed runs.
-	FailureGroup string `protobuf:"bytes,9,opt,name=failure_group,json=failureGroup,proto3" json:"failure_group,omitempty"`
-	// Only runs whose ID or request ID begins with this text.
-	Text string `protobuf:"bytes,10,opt,name=text,proto3" json:"text,omitempty"`
-	// Only runs that this run started with a task.
-	ParentRunId string `protobuf:"bytes,11,opt,name=parent_run_id,json=parentRunId,proto3" json:"parent_run_id,omitempty"`
-	// Only replays of this run.
-	ReplayOf string `protobuf:"bytes,12,opt,name=replay_of,json=replayOf,proto3" json:"replay_of,omitempty"`
-	// Only runs that this batch selected.
-	BatchId string `protobuf:"bytes,13,opt,name=batch_id,json=batchId,proto3" json:"batch_id,omitempty"`
-	// Only runs that this batch started: the newest replay of each run that it selected.
-	StartedByBatchId string `protobuf:"bytes,15,opt,name=started_by_batch_id,json=startedByBatchId,proto3" json:"started_by_batch_id,omitempty"`
-	// Only runs with all of these labels, each as "key=value".
-	Labels []string `protobuf:"bytes,14,rep,name=labels,proto3" json:"labels,omitempty"`
-	// Only runs that ended at or after this time.
-	EndedSince *timestamppb.Timestamp `protobuf:"bytes,16,opt,name=ended_since,json=endedSince,proto3" json:"ended_since,omitempty"`
-	// Only runs that ended before this time.
-	EndedUntil *timestamppb.Timestamp `protobuf:"bytes,17,opt,name=ended_until,json=endedUntil,proto3" json:"ended_until,omitempty"`
-	// Only runs that failed with an error of this type: the whole type, or its last part for the errors of Signalbox and of
-	// the specification, such as execution_missing or communication.
-	ErrorType     string `protobuf:"bytes,18,opt,name=error_type,json=errorType,proto3" json:"error_type,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *BatchFilter) Reset() {
-	*x = BatchFilter{}
-	mi := &file_signalbox_v1_batch_proto_msgTypes[2]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *BatchFilter) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*BatchFilter) ProtoMessage() {}
-
-func (x *BatchFilter) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_batch_proto_msgTypes[2]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use BatchFilter.ProtoReflect.Descriptor instead.
-func (*BatchFilter) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{2}
-}
-
-func (x *BatchFilter) GetStatuses() []string {
-	if x != nil {
-		return x.Statuses
-	}
-	return nil
-}
-
-func (x *BatchFilter) GetWorkflow() string {
-	if x != nil {
-		return x.Workflow
-	}
-	return ""
-}
-
-func (x *BatchFilter) GetVersion() string {
-	if x != nil {
-		return x.Version
-	}
-	return ""
-}
-
-func (x *BatchFilter) GetSince() *timestamppb.Timestamp {
-	if x != nil {
-		return x.Since
-	}
-	return nil
-}
-
-func (x *BatchFilter) GetUntil() *timestamppb.Timestamp {
-	if x != nil {
-		return x.Until
-	}
-	return nil
-}
-
-func (x *BatchFilter) GetProblems() []string {
-	if x != nil {
-		return x.Problems
-	}
-	return nil
-}
-
-func (x *BatchFilter) GetTrigger() string {
-	if x != nil {
-		return x.Trigger
-	}
-	return ""
-}
-
-func (x *BatchFilter) GetNotReplayed() bool {
-	if x != nil {
-		return x.NotReplayed
-	}
-	return false
-}
-
-func (x *BatchFilter) GetFailureGroup() string {
-	if x != nil {
-		return x.FailureGroup
-	}
-	return ""
-}
-
-func (x *BatchFilter) GetText() string {
-	if x != nil {
-		return x.Text
-	}
-	return ""
-}
-
-func (x *BatchFilter) GetParentRunId() string {
-	if x != nil {
-		return x.ParentRunId
-	}
-	return ""
-}
-
-func (x *BatchFilter) GetReplayOf() string {
-	if x != nil {
-		return x.ReplayOf
-	}
-	return ""
-}
-
-func (x *BatchFilter) GetBatchId() string {
-	if x != nil {
-		return x.BatchId
-	}
-	return ""
-}
-
-func (x *BatchFilter) GetStartedByBatchId() string {
-	if x != nil {
-		return x.StartedByBatchId
-	}
-	return ""
-}
-
-func (x *BatchFilter) GetLabels() []string {
-	if x != nil {
-		return x.Labels
-	}
-	return nil
-}
-
-func (x *BatchFilter) GetEndedSince() *timestamppb.Timestamp {
-	if x != nil {
-		return x.EndedSince
-	}
-	return nil
-}
-
-func (x *BatchFilter) GetEndedUntil() *timestamppb.Timestamp {
-	if x != nil {
-		return x.EndedUntil
-	}
-	return nil
-}
-
-func (x *BatchFilter) GetErrorType() string {
-	if x != nil {
-		return x.ErrorType
-	}
-	return ""
-}
-
 // BatchItem is one run of a batch.
 type BatchItem struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -553,7 +359,7 @@ type BatchItem struct {
 
 func (x *BatchItem) Reset() {
 	*x = BatchItem{}
-	mi := &file_signalbox_v1_batch_proto_msgTypes[3]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -565,7 +371,7 @@ func (x *BatchItem) String() string {
 func (*BatchItem) ProtoMessage() {}
 
 func (x *BatchItem) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_batch_proto_msgTypes[3]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -578,7 +384,7 @@ func (x *BatchItem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchItem.ProtoReflect.Descriptor instead.
 func (*BatchItem) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{3}
+	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *BatchItem) GetRunId() string {
@@ -628,10 +434,10 @@ type StartBatchRequest struct {
 	Project string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
 	// cancel, terminate or replay.
 	Action string `protobuf:"bytes,2,opt,name=action,proto3" json:"action,omitempty"`
-	// IDs of the runs, at most 10,000. Either run_ids or filter is required. A filter without conditions selects every
-	// run.
-	RunIds []string     `protobuf:"bytes,3,rep,name=run_ids,json=runIds,proto3" json:"run_ids,omitempty"`
-	Filter *BatchFilter `protobuf:"bytes,4,opt,name=filter,proto3" json:"filter,omitempty"`
+	// IDs of the runs, at most 10,000. Either run_ids or filter is required.
+	RunIds []string `protobuf:"bytes,3,rep,name=run_ids,json=runIds,proto3" json:"run_ids,omitempty"`
+	// Selects runs as ListRuns does, at the time of this call. A filter without conditions selects every run.
+	Filter *RunFilter `protobuf:"bytes,4,opt,name=filter,proto3" json:"filter,omitempty"`
 	// Required, except for a dry run. The audit log records it.
 	Reason string `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
 	// Maximum rate in items per second, from 0.1 to 500; 0 means 50.
@@ -652,7 +458,7 @@ type StartBatchRequest struct {
 
 func (x *StartBatchRequest) Reset() {
 	*x = StartBatchRequest{}
-	mi := &file_signalbox_v1_batch_proto_msgTypes[4]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -664,7 +470,7 @@ func (x *StartBatchRequest) String() string {
 func (*StartBatchRequest) ProtoMessage() {}
 
 func (x *StartBatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_batch_proto_msgTypes[4]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -677,7 +483,7 @@ func (x *StartBatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartBatchRequest.ProtoReflect.Descriptor instead.
 func (*StartBatchRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{4}
+	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *StartBatchRequest) GetProject() string {
@@ -701,7 +507,7 @@ func (x *StartBatchRequest) GetRunIds() []string {
 	return nil
 }
 
-func (x *StartBatchRequest) GetFilter() *BatchFilter {
+func (x *StartBatchRequest) GetFilter() *RunFilter {
 	if x != nil {
 		return x.Filter
 	}
@@ -765,7 +571,7 @@ type IneligibleRuns struct {
 
 func (x *IneligibleRuns) Reset() {
 	*x = IneligibleRuns{}
-	mi := &file_signalbox_v1_batch_proto_msgTypes[5]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -777,7 +583,7 @@ func (x *IneligibleRuns) String() string {
 func (*IneligibleRuns) ProtoMessage() {}
 
 func (x *IneligibleRuns) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_batch_proto_msgTypes[5]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -790,7 +596,7 @@ func (x *IneligibleRuns) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IneligibleRuns.ProtoReflect.Descriptor instead.
 func (*IneligibleRuns) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{5}
+	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *IneligibleRuns) GetReason() string {
@@ -834,7 +640,7 @@ type StartBatchResponse struct {
 
 func (x *StartBatchResponse) Reset() {
 	*x = StartBatchResponse{}
-	mi := &file_signalbox_v1_batch_proto_msgTypes[6]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -846,7 +652,7 @@ func (x *StartBatchResponse) String() string {
 func (*StartBatchResponse) ProtoMessage() {}
 
 func (x *StartBatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_batch_proto_msgTypes[6]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -859,7 +665,7 @@ func (x *StartBatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartBatchResponse.ProtoReflect.Descriptor instead.
 func (*StartBatchResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{6}
+	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *StartBatchResponse) GetBatch() *Batch {
@@ -907,7 +713,7 @@ type GetBatchRequest struct {
 
 func (x *GetBatchRequest) Reset() {
 	*x = GetBatchRequest{}
-	mi := &file_signalbox_v1_batch_proto_msgTypes[7]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -919,7 +725,7 @@ func (x *GetBatchRequest) String() string {
 func (*GetBatchRequest) ProtoMessage() {}
 
 func (x *GetBatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_batch_proto_msgTypes[7]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -932,7 +738,7 @@ func (x *GetBatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetBatchRequest.ProtoReflect.Descriptor instead.
 func (*GetBatchRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{7}
+	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *GetBatchRequest) GetProject() string {
@@ -958,7 +764,7 @@ type GetBatchResponse struct {
 
 func (x *GetBatchResponse) Reset() {
 	*x = GetBatchResponse{}
-	mi := &file_signalbox_v1_batch_proto_msgTypes[8]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -970,7 +776,7 @@ func (x *GetBatchResponse) String() string {
 func (*GetBatchResponse) ProtoMessage() {}
 
 func (x *GetBatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_batch_proto_msgTypes[8]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -983,7 +789,7 @@ func (x *GetBatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetBatchResponse.ProtoReflect.Descriptor instead.
 func (*GetBatchResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{8}
+	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *GetBatchResponse) GetBatch() *Batch {
@@ -1007,7 +813,7 @@ type ListBatchesRequest struct {
 
 func (x *ListBatchesRequest) Reset() {
 	*x = ListBatchesRequest{}
-	mi := &file_signalbox_v1_batch_proto_msgTypes[9]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1019,7 +825,7 @@ func (x *ListBatchesRequest) String() string {
 func (*ListBatchesRequest) ProtoMessage() {}
 
 func (x *ListBatchesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_batch_proto_msgTypes[9]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1032,7 +838,7 @@ func (x *ListBatchesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBatchesRequest.ProtoReflect.Descriptor instead.
 func (*ListBatchesRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{9}
+	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ListBatchesRequest) GetProject() string {
@@ -1073,7 +879,7 @@ type ListBatchesResponse struct {
 
 func (x *ListBatchesResponse) Reset() {
 	*x = ListBatchesResponse{}
-	mi := &file_signalbox_v1_batch_proto_msgTypes[10]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1085,7 +891,7 @@ func (x *ListBatchesResponse) String() string {
 func (*ListBatchesResponse) ProtoMessage() {}
 
 func (x *ListBatchesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_batch_proto_msgTypes[10]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1098,7 +904,7 @@ func (x *ListBatchesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBatchesResponse.ProtoReflect.Descriptor instead.
 func (*ListBatchesResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{10}
+	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ListBatchesResponse) GetBatches() []*Batch {
@@ -1132,7 +938,7 @@ type ListBatchItemsRequest struct {
 
 func (x *ListBatchItemsRequest) Reset() {
 	*x = ListBatchItemsRequest{}
-	mi := &file_signalbox_v1_batch_proto_msgTypes[11]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1144,7 +950,7 @@ func (x *ListBatchItemsRequest) String() string {
 func (*ListBatchItemsRequest) ProtoMessage() {}
 
 func (x *ListBatchItemsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_batch_proto_msgTypes[11]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1157,7 +963,7 @@ func (x *ListBatchItemsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBatchItemsRequest.ProtoReflect.Descriptor instead.
 func (*ListBatchItemsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{11}
+	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ListBatchItemsRequest) GetProject() string {
@@ -1212,7 +1018,7 @@ type ListBatchItemsResponse struct {
 
 func (x *ListBatchItemsResponse) Reset() {
 	*x = ListBatchItemsResponse{}
-	mi := &file_signalbox_v1_batch_proto_msgTypes[12]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1224,7 +1030,7 @@ func (x *ListBatchItemsResponse) String() string {
 func (*ListBatchItemsResponse) ProtoMessage() {}
 
 func (x *ListBatchItemsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_batch_proto_msgTypes[12]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1237,7 +1043,7 @@ func (x *ListBatchItemsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListBatchItemsResponse.ProtoReflect.Descriptor instead.
 func (*ListBatchItemsResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{12}
+	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ListBatchItemsResponse) GetItems() []*BatchItem {
@@ -1264,7 +1070,7 @@ type PauseBatchRequest struct {
 
 func (x *PauseBatchRequest) Reset() {
 	*x = PauseBatchRequest{}
-	mi := &file_signalbox_v1_batch_proto_msgTypes[13]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1276,7 +1082,7 @@ func (x *PauseBatchRequest) String() string {
 func (*PauseBatchRequest) ProtoMessage() {}
 
 func (x *PauseBatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_batch_proto_msgTypes[13]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1289,7 +1095,7 @@ func (x *PauseBatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseBatchRequest.ProtoReflect.Descriptor instead.
 func (*PauseBatchRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{13}
+	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *PauseBatchRequest) GetProject() string {
@@ -1315,7 +1121,7 @@ type PauseBatchResponse struct {
 
 func (x *PauseBatchResponse) Reset() {
 	*x = PauseBatchResponse{}
-	mi := &file_signalbox_v1_batch_proto_msgTypes[14]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1327,7 +1133,7 @@ func (x *PauseBatchResponse) String() string {
 func (*PauseBatchResponse) ProtoMessage() {}
 
 func (x *PauseBatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_batch_proto_msgTypes[14]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1340,7 +1146,7 @@ func (x *PauseBatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseBatchResponse.ProtoReflect.Descriptor instead.
 func (*PauseBatchResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{14}
+	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *PauseBatchResponse) GetBatch() *Batch {
@@ -1360,7 +1166,7 @@ type UnpauseBatchRequest struct {
 
 func (x *UnpauseBatchRequest) Reset() {
 	*x = UnpauseBatchRequest{}
-	mi := &file_signalbox_v1_batch_proto_msgTypes[15]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1372,7 +1178,7 @@ func (x *UnpauseBatchRequest) String() string {
 func (*UnpauseBatchRequest) ProtoMessage() {}
 
 func (x *UnpauseBatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_batch_proto_msgTypes[15]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1385,7 +1191,7 @@ func (x *UnpauseBatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnpauseBatchRequest.ProtoReflect.Descriptor instead.
 func (*UnpauseBatchRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{15}
+	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *UnpauseBatchRequest) GetProject() string {
@@ -1411,7 +1217,7 @@ type UnpauseBatchResponse struct {
 
 func (x *UnpauseBatchResponse) Reset() {
 	*x = UnpauseBatchResponse{}
-	mi := &file_signalbox_v1_batch_proto_msgTypes[16]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1423,7 +1229,7 @@ func (x *UnpauseBatchResponse) String() string {
 func (*UnpauseBatchResponse) ProtoMessage() {}
 
 func (x *UnpauseBatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_batch_proto_msgTypes[16]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1436,7 +1242,7 @@ func (x *UnpauseBatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnpauseBatchResponse.ProtoReflect.Descriptor instead.
 func (*UnpauseBatchResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{16}
+	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *UnpauseBatchResponse) GetBatch() *Batch {
@@ -1456,7 +1262,7 @@ type RetryBatchRequest struct {
 
 func (x *RetryBatchRequest) Reset() {
 	*x = RetryBatchRequest{}
-	mi := &file_signalbox_v1_batch_proto_msgTypes[17]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1468,7 +1274,7 @@ func (x *RetryBatchRequest) String() string {
 func (*RetryBatchRequest) ProtoMessage() {}
 
 func (x *RetryBatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_batch_proto_msgTypes[17]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1481,7 +1287,7 @@ func (x *RetryBatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryBatchRequest.ProtoReflect.Descriptor instead.
 func (*RetryBatchRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{17}
+	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *RetryBatchRequest) GetProject() string {
@@ -1507,7 +1313,7 @@ type RetryBatchResponse struct {
 
 func (x *RetryBatchResponse) Reset() {
 	*x = RetryBatchResponse{}
-	mi := &file_signalbox_v1_batch_proto_msgTypes[18]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1519,7 +1325,7 @@ func (x *RetryBatchResponse) String() string {
 func (*RetryBatchResponse) ProtoMessage() {}
 
 func (x *RetryBatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_batch_proto_msgTypes[18]
+	mi := &file_signalbox_v1_batch_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1532,7 +1338,7 @@ func (x *RetryBatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryBatchResponse.ProtoReflect.Descriptor instead.
 func (*RetryBatchResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{18}
+	return file_signalbox_v1_batch_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *RetryBatchResponse) GetBatch() *Batch {
@@ -1546,7 +1352,7 @@ var File_signalbox_v1_batch_proto protoreflect.FileDescriptor
 
 const file_signalbox_v1_batch_proto_rawDesc = "" +
 	"\n" +
-	"\x18signalbox/v1/batch.proto\x12\fsignalbox.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x96\x05\n" +
+	"\x18signalbox/v1/batch.proto\x12\fsignalbox.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16signalbox/v1/run.proto\"\x94\x05\n" +
 	"\x05Batch\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\aproject\x18\x02 \x01(\tR\aproject\x12\x16\n" +
@@ -1565,8 +1371,8 @@ const file_signalbox_v1_batch_proto_rawDesc = "" +
 	"request_id\x18\r \x01(\tR\trequestId\x12;\n" +
 	"\vcreate_time\x18\x0e \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"createTime\x125\n" +
-	"\bend_time\x18\x0f \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\x121\n" +
-	"\x06filter\x18\x10 \x01(\v2\x19.signalbox.v1.BatchFilterR\x06filter\x12\x18\n" +
+	"\bend_time\x18\x0f \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\x12/\n" +
+	"\x06filter\x18\x10 \x01(\v2\x17.signalbox.v1.RunFilterR\x06filter\x12\x18\n" +
 	"\awaiting\x18\x11 \x01(\tR\awaiting\x12\x18\n" +
 	"\aversion\x18\x12 \x01(\tR\aversion\x127\n" +
 	"\boutcomes\x18\x13 \x01(\v2\x1b.signalbox.v1.BatchOutcomesR\boutcomes\x12>\n" +
@@ -1581,30 +1387,7 @@ const file_signalbox_v1_batch_proto_rawDesc = "" +
 	"\n" +
 	"terminated\x18\a \x01(\x03R\n" +
 	"terminated\x12\x18\n" +
-	"\aunknown\x18\b \x01(\x03R\aunknown\"\x91\x05\n" +
-	"\vBatchFilter\x12\x1a\n" +
-	"\bstatuses\x18\x01 \x03(\tR\bstatuses\x12\x1a\n" +
-	"\bworkflow\x18\x02 \x01(\tR\bworkflow\x12\x18\n" +
-	"\aversion\x18\x03 \x01(\tR\aversion\x120\n" +
-	"\x05since\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x120\n" +
-	"\x05until\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\x12\x1a\n" +
-	"\bproblems\x18\x06 \x03(\tR\bproblems\x12\x18\n" +
-	"\atrigger\x18\a \x01(\tR\atrigger\x12!\n" +
-	"\fnot_replayed\x18\b \x01(\bR\vnotReplayed\x12#\n" +
-	"\rfailure_group\x18\t \x01(\tR\ffailureGroup\x12\x12\n" +
-	"\x04text\x18\n" +
-	" \x01(\tR\x04text\x12\"\n" +
-	"\rparent_run_id\x18\v \x01(\tR\vparentRunId\x12\x1b\n" +
-	"\treplay_of\x18\f \x01(\tR\breplayOf\x12\x19\n" +
-	"\bbatch_id\x18\r \x01(\tR\abatchId\x12-\n" +
-	"\x13started_by_batch_id\x18\x0f \x01(\tR\x10startedByBatchId\x12\x16\n" +
-	"\x06labels\x18\x0e \x03(\tR\x06labels\x12;\n" +
-	"\vended_since\x18\x10 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"endedSince\x12;\n" +
-	"\vended_until\x18\x11 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"endedUntil\x12\x1d\n" +
-	"\n" +
-	"error_type\x18\x12 \x01(\tR\terrorType\"\xbf\x01\n" +
+	"\aunknown\x18\b \x01(\x03R\aunknown\"\xbf\x01\n" +
 	"\tBatchItem\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x16\n" +
 	"\x06status\x18\x02 \x01(\tR\x06status\x12\x14\n" +
@@ -1612,12 +1395,12 @@ const file_signalbox_v1_batch_proto_rawDesc = "" +
 	"\n" +
 	"new_run_id\x18\x04 \x01(\tR\bnewRunId\x125\n" +
 	"\bend_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\x12\x18\n" +
-	"\aoutcome\x18\x06 \x01(\tR\aoutcome\"\xce\x02\n" +
+	"\aoutcome\x18\x06 \x01(\tR\aoutcome\"\xcc\x02\n" +
 	"\x11StartBatchRequest\x12\x18\n" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x12\x16\n" +
 	"\x06action\x18\x02 \x01(\tR\x06action\x12\x17\n" +
-	"\arun_ids\x18\x03 \x03(\tR\x06runIds\x121\n" +
-	"\x06filter\x18\x04 \x01(\v2\x19.signalbox.v1.BatchFilterR\x06filter\x12\x16\n" +
+	"\arun_ids\x18\x03 \x03(\tR\x06runIds\x12/\n" +
+	"\x06filter\x18\x04 \x01(\v2\x17.signalbox.v1.RunFilterR\x06filter\x12\x16\n" +
 	"\x06reason\x18\x05 \x01(\tR\x06reason\x12\x12\n" +
 	"\x04rate\x18\x06 \x01(\x01R\x04rate\x12\x1d\n" +
 	"\n" +
@@ -1701,68 +1484,64 @@ func file_signalbox_v1_batch_proto_rawDescGZIP() []byte {
 	return file_signalbox_v1_batch_proto_rawDescData
 }
 
-var file_signalbox_v1_batch_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
+var file_signalbox_v1_batch_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
 var file_signalbox_v1_batch_proto_goTypes = []any{
 	(*Batch)(nil),                  // 0: signalbox.v1.Batch
 	(*BatchOutcomes)(nil),          // 1: signalbox.v1.BatchOutcomes
-	(*BatchFilter)(nil),            // 2: signalbox.v1.BatchFilter
-	(*BatchItem)(nil),              // 3: signalbox.v1.BatchItem
-	(*StartBatchRequest)(nil),      // 4: signalbox.v1.StartBatchRequest
-	(*IneligibleRuns)(nil),         // 5: signalbox.v1.IneligibleRuns
-	(*StartBatchResponse)(nil),     // 6: signalbox.v1.StartBatchResponse
-	(*GetBatchRequest)(nil),        // 7: signalbox.v1.GetBatchRequest
-	(*GetBatchResponse)(nil),       // 8: signalbox.v1.GetBatchResponse
-	(*ListBatchesRequest)(nil),     // 9: signalbox.v1.ListBatchesRequest
-	(*ListBatchesResponse)(nil),    // 10: signalbox.v1.ListBatchesResponse
-	(*ListBatchItemsRequest)(nil),  // 11: signalbox.v1.ListBatchItemsRequest
-	(*ListBatchItemsResponse)(nil), // 12: signalbox.v1.ListBatchItemsResponse
-	(*PauseBatchRequest)(nil),      // 13: signalbox.v1.PauseBatchRequest
-	(*PauseBatchResponse)(nil),     // 14: signalbox.v1.PauseBatchResponse
-	(*UnpauseBatchRequest)(nil),    // 15: signalbox.v1.UnpauseBatchRequest
-	(*UnpauseBatchResponse)(nil),   // 16: signalbox.v1.UnpauseBatchResponse
-	(*RetryBatchRequest)(nil),      // 17: signalbox.v1.RetryBatchRequest
-	(*RetryBatchResponse)(nil),     // 18: signalbox.v1.RetryBatchResponse
-	(*timestamppb.Timestamp)(nil),  // 19: google.protobuf.Timestamp
+	(*BatchItem)(nil),              // 2: signalbox.v1.BatchItem
+	(*StartBatchRequest)(nil),      // 3: signalbox.v1.StartBatchRequest
+	(*IneligibleRuns)(nil),         // 4: signalbox.v1.IneligibleRuns
+	(*StartBatchResponse)(nil),     // 5: signalbox.v1.StartBatchResponse
+	(*GetBatchRequest)(nil),        // 6: signalbox.v1.GetBatchRequest
+	(*GetBatchResponse)(nil),       // 7: signalbox.v1.GetBatchResponse
+	(*ListBatchesRequest)(nil),     // 8: signalbox.v1.ListBatchesRequest
+	(*ListBatchesResponse)(nil),    // 9: signalbox.v1.ListBatchesResponse
+	(*ListBatchItemsRequest)(nil),  // 10: signalbox.v1.ListBatchItemsRequest
+	(*ListBatchItemsResponse)(nil), // 11: signalbox.v1.ListBatchItemsResponse
+	(*PauseBatchRequest)(nil),      // 12: signalbox.v1.PauseBatchRequest
+	(*PauseBatchResponse)(nil),     // 13: signalbox.v1.PauseBatchResponse
+	(*UnpauseBatchRequest)(nil),    // 14: signalbox.v1.UnpauseBatchRequest
+	(*UnpauseBatchResponse)(nil),   // 15: signalbox.v1.UnpauseBatchResponse
+	(*RetryBatchRequest)(nil),      // 16: signalbox.v1.RetryBatchRequest
+	(*RetryBatchResponse)(nil),     // 17: signalbox.v1.RetryBatchResponse
+	(*timestamppb.Timestamp)(nil),  // 18: google.protobuf.Timestamp
+	(*RunFilter)(nil),              // 19: signalbox.v1.RunFilter
 }
 var file_signalbox_v1_batch_proto_depIdxs = []int32{
-	19, // 0: signalbox.v1.Batch.create_time:type_name -> google.protobuf.Timestamp
-	19, // 1: signalbox.v1.Batch.end_time:type_name -> google.protobuf.Timestamp
-	2,  // 2: signalbox.v1.Batch.filter:type_name -> signalbox.v1.BatchFilter
+	18, // 0: signalbox.v1.Batch.create_time:type_name -> google.protobuf.Timestamp
+	18, // 1: signalbox.v1.Batch.end_time:type_name -> google.protobuf.Timestamp
+	19, // 2: signalbox.v1.Batch.filter:type_name -> signalbox.v1.RunFilter
 	1,  // 3: signalbox.v1.Batch.outcomes:type_name -> signalbox.v1.BatchOutcomes
-	19, // 4: signalbox.v1.Batch.runs_end_time:type_name -> google.protobuf.Timestamp
-	19, // 5: signalbox.v1.BatchFilter.since:type_name -> google.protobuf.Timestamp
-	19, // 6: signalbox.v1.BatchFilter.until:type_name -> google.protobuf.Timestamp
-	19, // 7: signalbox.v1.BatchFilter.ended_since:type_name -> google.protobuf.Timestamp
-	19, // 8: signalbox.v1.BatchFilter.ended_until:type_name -> google.protobuf.Timestamp
-	19, // 9: signalbox.v1.BatchItem.end_time:type_name -> google.protobuf.Timestamp
-	2,  // 10: signalbox.v1.StartBatchRequest.filter:type_name -> signalbox.v1.BatchFilter
-	0,  // 11: signalbox.v1.StartBatchResponse.batch:type_name -> signalbox.v1.Batch
-	5,  // 12: signalbox.v1.StartBatchResponse.preview:type_name -> signalbox.v1.IneligibleRuns
-	0,  // 13: signalbox.v1.GetBatchResponse.batch:type_name -> signalbox.v1.Batch
-	0,  // 14: signalbox.v1.ListBatchesResponse.batches:type_name -> signalbox.v1.Batch
-	3,  // 15: signalbox.v1.ListBatchItemsResponse.items:type_name -> signalbox.v1.BatchItem
-	0,  // 16: signalbox.v1.PauseBatchResponse.batch:type_name -> signalbox.v1.Batch
-	0,  // 17: signalbox.v1.UnpauseBatchResponse.batch:type_name -> signalbox.v1.Batch
-	0,  // 18: signalbox.v1.RetryBatchResponse.batch:type_name -> signalbox.v1.Batch
-	4,  // 19: signalbox.v1.BatchService.StartBatch:input_type -> signalbox.v1.StartBatchRequest
-	7,  // 20: signalbox.v1.BatchService.GetBatch:input_type -> signalbox.v1.GetBatchRequest
-	9,  // 21: signalbox.v1.BatchService.ListBatches:input_type -> signalbox.v1.ListBatchesRequest
-	11, // 22: signalbox.v1.BatchService.ListBatchItems:input_type -> signalbox.v1.ListBatchItemsRequest
-	13, // 23: signalbox.v1.BatchService.PauseBatch:input_type -> signalbox.v1.PauseBatchRequest
-	15, // 24: signalbox.v1.BatchService.UnpauseBatch:input_type -> signalbox.v1.UnpauseBatchRequest
-	17, // 25: signalbox.v1.BatchService.RetryBatch:input_type -> signalbox.v1.RetryBatchRequest
-	6,  // 26: signalbox.v1.BatchService.StartBatch:output_type -> signalbox.v1.StartBatchResponse
-	8,  // 27: signalbox.v1.BatchService.GetBatch:output_type -> signalbox.v1.GetBatchResponse
-	10, // 28: signalbox.v1.BatchService.ListBatches:output_type -> signalbox.v1.ListBatchesResponse
-	12, // 29: signalbox.v1.BatchService.ListBatchItems:output_type -> signalbox.v1.ListBatchItemsResponse
-	14, // 30: signalbox.v1.BatchService.PauseBatch:output_type -> signalbox.v1.PauseBatchResponse
-	16, // 31: signalbox.v1.BatchService.UnpauseBatch:output_type -> signalbox.v1.UnpauseBatchResponse
-	18, // 32: signalbox.v1.BatchService.RetryBatch:output_type -> signalbox.v1.RetryBatchResponse
-	26, // [26:33] is the sub-list for method output_type
-	19, // [19:26] is the sub-list for method input_type
-	19, // [19:19] is the sub-list for extension type_name
-	19, // [19:19] is the sub-list for extension extendee
-	0,  // [0:19] is the sub-list for field type_name
+	18, // 4: signalbox.v1.Batch.runs_end_time:type_name -> google.protobuf.Timestamp
+	18, // 5: signalbox.v1.BatchItem.end_time:type_name -> google.protobuf.Timestamp
+	19, // 6: signalbox.v1.StartBatchRequest.filter:type_name -> signalbox.v1.RunFilter
+	0,  // 7: signalbox.v1.StartBatchResponse.batch:type_name -> signalbox.v1.Batch
+	4,  // 8: signalbox.v1.StartBatchResponse.preview:type_name -> signalbox.v1.IneligibleRuns
+	0,  // 9: signalbox.v1.GetBatchResponse.batch:type_name -> signalbox.v1.Batch
+	0,  // 10: signalbox.v1.ListBatchesResponse.batches:type_name -> signalbox.v1.Batch
+	2,  // 11: signalbox.v1.ListBatchItemsResponse.items:type_name -> signalbox.v1.BatchItem
+	0,  // 12: signalbox.v1.PauseBatchResponse.batch:type_name -> signalbox.v1.Batch
+	0,  // 13: signalbox.v1.UnpauseBatchResponse.batch:type_name -> signalbox.v1.Batch
+	0,  // 14: signalbox.v1.RetryBatchResponse.batch:type_name -> signalbox.v1.Batch
+	3,  // 15: signalbox.v1.BatchService.StartBatch:input_type -> signalbox.v1.StartBatchRequest
+	6,  // 16: signalbox.v1.BatchService.GetBatch:input_type -> signalbox.v1.GetBatchRequest
+	8,  // 17: signalbox.v1.BatchService.ListBatches:input_type -> signalbox.v1.ListBatchesRequest
+	10, // 18: signalbox.v1.BatchService.ListBatchItems:input_type -> signalbox.v1.ListBatchItemsRequest
+	12, // 19: signalbox.v1.BatchService.PauseBatch:input_type -> signalbox.v1.PauseBatchRequest
+	14, // 20: signalbox.v1.BatchService.UnpauseBatch:input_type -> signalbox.v1.UnpauseBatchRequest
+	16, // 21: signalbox.v1.BatchService.RetryBatch:input_type -> signalbox.v1.RetryBatchRequest
+	5,  // 22: signalbox.v1.BatchService.StartBatch:output_type -> signalbox.v1.StartBatchResponse
+	7,  // 23: signalbox.v1.BatchService.GetBatch:output_type -> signalbox.v1.GetBatchResponse
+	9,  // 24: signalbox.v1.BatchService.ListBatches:output_type -> signalbox.v1.ListBatchesResponse
+	11, // 25: signalbox.v1.BatchService.ListBatchItems:output_type -> signalbox.v1.ListBatchItemsResponse
+	13, // 26: signalbox.v1.BatchService.PauseBatch:output_type -> signalbox.v1.PauseBatchResponse
+	15, // 27: signalbox.v1.BatchService.UnpauseBatch:output_type -> signalbox.v1.UnpauseBatchResponse
+	17, // 28: signalbox.v1.BatchService.RetryBatch:output_type -> signalbox.v1.RetryBatchResponse
+	22, // [22:29] is the sub-list for method output_type
+	15, // [15:22] is the sub-list for method input_type
+	15, // [15:15] is the sub-list for extension type_name
+	15, // [15:15] is the sub-list for extension extendee
+	0,  // [0:15] is the sub-list for field type_name
 }
 
 func init() { file_signalbox_v1_batch_proto_init() }
@@ -1770,14 +1549,15 @@ func file_signalbox_v1_batch_proto_init() {
 	if File_signalbox_v1_batch_proto != nil {
 		return
 	}
-	file_signalbox_v1_batch_proto_msgTypes[4].OneofWrappers = []any{}
+	file_signalbox_v1_run_proto_init()
+	file_signalbox_v1_batch_proto_msgTypes[3].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signalbox_v1_batch_proto_rawDesc), len(file_signalbox_v1_batch_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   19,
+			NumMessages:   18,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

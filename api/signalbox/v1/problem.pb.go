@@ -24,8 +24,8 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// OperatorProblem is one thing that an operator has to act on.
-type OperatorProblem struct {
+// Problem is one thing that an operator has to act on.
+type Problem struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The ID; the same whenever the problem occurs.
 	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -100,20 +100,20 @@ type OperatorProblem struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *OperatorProblem) Reset() {
-	*x = OperatorProblem{}
+func (x *Problem) Reset() {
+	*x = Problem{}
 	mi := &file_signalbox_v1_problem_proto_msgTypes[0]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *OperatorProblem) String() string {
+func (x *Problem) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*OperatorProblem) ProtoMessage() {}
+func (*Problem) ProtoMessage() {}
 
-func (x *OperatorProblem) ProtoReflect() protoreflect.Message {
+func (x *Problem) ProtoReflect() protoreflect.Message {
 	mi := &file_signalbox_v1_problem_proto_msgTypes[0]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -125,229 +125,229 @@ func (x *OperatorProblem) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use OperatorProblem.ProtoReflect.Descriptor instead.
-func (*OperatorProblem) Descriptor() ([]byte, []int) {
+// Deprecated: Use Problem.ProtoReflect.Descriptor instead.
+func (*Problem) Descriptor() ([]byte, []int) {
 	return file_signalbox_v1_problem_proto_rawDescGZIP(), []int{0}
 }
 
-func (x *OperatorProblem) GetId() string {
+func (x *Problem) GetId() string {
 	if x != nil {
 		return x.Id
 	}
 	return ""
 }
 
-func (x *OperatorProblem) GetKind() string {
+func (x *Problem) GetKind() string {
 	if x != nil {
 		return x.Kind
 	}
 	return ""
 }
 
-func (x *OperatorProblem) GetCode() string {
+func (x *Problem) GetCode() string {
 	if x != nil {
 		return x.Code
 	}
 	return ""
 }
 
-func (x *OperatorProblem) GetProject() string {
+func (x *Problem) GetProject() string {
 	if x != nil {
 		return x.Project
 	}
 	return ""
 }
 
-func (x *OperatorProblem) GetTaskQueue() string {
+func (x *Problem) GetTaskQueue() string {
 	if x != nil {
 		return x.TaskQueue
 	}
 	return ""
 }
 
-func (x *OperatorProblem) GetWorkflow() string {
+func (x *Problem) GetWorkflow() string {
 	if x != nil {
 		return x.Workflow
 	}
 	return ""
 }
 
-func (x *OperatorProblem) GetVersions() []*ProblemVersion {
+func (x *Problem) GetVersions() []*ProblemVersion {
 	if x != nil {
 		return x.Versions
 	}
 	return nil
 }
 
-func (x *OperatorProblem) GetTask() string {
+func (x *Problem) GetTask() string {
 	if x != nil {
 		return x.Task
 	}
 	return ""
 }
 
-func (x *OperatorProblem) GetPointer() string {
+func (x *Problem) GetPointer() string {
 	if x != nil {
 		return x.Pointer
 	}
 	return ""
 }
 
-func (x *OperatorProblem) GetTitle() string {
+func (x *Problem) GetTitle() string {
 	if x != nil {
 		return x.Title
 	}
 	return ""
 }
 
-func (x *OperatorProblem) GetDetail() string {
+func (x *Problem) GetDetail() string {
 	if x != nil {
 		return x.Detail
 	}
 	return ""
 }
 
-func (x *OperatorProblem) GetCause() string {
+func (x *Problem) GetCause() string {
 	if x != nil {
 		return x.Cause
 	}
 	return ""
 }
 
-func (x *OperatorProblem) GetAdvice() string {
+func (x *Problem) GetAdvice() string {
 	if x != nil {
 		return x.Advice
 	}
 	return ""
 }
 
-func (x *OperatorProblem) GetRunbook() string {
+func (x *Problem) GetRunbook() string {
 	if x != nil {
 		return x.Runbook
 	}
 	return ""
 }
 
-func (x *OperatorProblem) GetCount() int64 {
+func (x *Problem) GetCount() int64 {
 	if x != nil && x.Count != nil {
 		return *x.Count
 	}
 	return 0
 }
 
-func (x *OperatorProblem) GetMore() bool {
+func (x *Problem) GetMore() bool {
 	if x != nil {
 		return x.More
 	}
 	return false
 }
 
-func (x *OperatorProblem) GetNotReplayed() int64 {
+func (x *Problem) GetNotReplayed() int64 {
 	if x != nil && x.NotReplayed != nil {
 		return *x.NotReplayed
 	}
 	return 0
 }
 
-func (x *OperatorProblem) GetFirstTime() *timestamppb.Timestamp {
+func (x *Problem) GetFirstTime() *timestamppb.Timestamp {
 	if x != nil {
 		return x.FirstTime
 	}
 	return nil
 }
 
-func (x *OperatorProblem) GetLastTime() *timestamppb.Timestamp {
+func (x *Problem) GetLastTime() *timestamppb.Timestamp {
 	if x != nil {
 		return x.LastTime
 	}
 	return nil
 }
 
-func (x *OperatorProblem) GetSeries() *ProblemSeries {
+func (x *Problem) GetSeries() *ProblemSeries {
 	if x != nil {
 		return x.Series
 	}
 	return nil
 }
 
-func (x *OperatorProblem) GetSamples() []string {
+func (x *Problem) GetSamples() []string {
 	if x != nil {
 		return x.Samples
 	}
 	return nil
 }
 
-func (x *OperatorProblem) GetState() string {
+func (x *Problem) GetState() string {
 	if x != nil {
 		return x.State
 	}
 	return ""
 }
 
-func (x *OperatorProblem) GetOwner() string {
+func (x *Problem) GetOwner() string {
 	if x != nil {
 		return x.Owner
 	}
 	return ""
 }
 
-func (x *OperatorProblem) GetNote() string {
+func (x *Problem) GetNote() string {
 	if x != nil {
 		return x.Note
 	}
 	return ""
 }
 
-func (x *OperatorProblem) GetAcknowledgeTime() *timestamppb.Timestamp {
+func (x *Problem) GetAcknowledgeTime() *timestamppb.Timestamp {
 	if x != nil {
 		return x.AcknowledgeTime
 	}
 	return nil
 }
 
-func (x *OperatorProblem) GetAcknowledger() string {
+func (x *Problem) GetAcknowledger() string {
 	if x != nil {
 		return x.Acknowledger
 	}
 	return ""
 }
 
-func (x *OperatorProblem) GetSnoozeUntil() *timestamppb.Timestamp {
+func (x *Problem) GetSnoozeUntil() *timestamppb.Timestamp {
 	if x != nil {
 		return x.SnoozeUntil
 	}
 	return nil
 }
 
-func (x *OperatorProblem) GetSnoozeCount() int64 {
+func (x *Problem) GetSnoozeCount() int64 {
 	if x != nil {
 		return x.SnoozeCount
 	}
 	return 0
 }
 
-func (x *OperatorProblem) GetResolveTime() *timestamppb.Timestamp {
+func (x *Problem) GetResolveTime() *timestamppb.Timestamp {
 	if x != nil {
 		return x.ResolveTime
 	}
 	return nil
 }
 
-func (x *OperatorProblem) GetRevision() int64 {
+func (x *Problem) GetRevision() int64 {
 	if x != nil {
 		return x.Revision
 	}
 	return 0
 }
 
-func (x *OperatorProblem) GetFailureGroup() string {
+func (x *Problem) GetFailureGroup() string {
 	if x != nil {
 		return x.FailureGroup
 	}
 	return ""
 }
 
-func (x *OperatorProblem) GetDetectTime() *timestamppb.Timestamp {
+func (x *Problem) GetDetectTime() *timestamppb.Timestamp {
 	if x != nil {
 		return x.DetectTime
 	}
@@ -572,7 +572,7 @@ func (x *ListProblemsRequest) GetText() string {
 
 type ListProblemsResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Problems      []*OperatorProblem     `protobuf:"bytes,1,rep,name=problems,proto3" json:"problems,omitempty"`
+	Problems      []*Problem             `protobuf:"bytes,1,rep,name=problems,proto3" json:"problems,omitempty"`
 	NextPageToken string                 `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	// What could not be read, one line each. Problems of these sources are listed as they were last recorded.
 	Errors []string `protobuf:"bytes,3,rep,name=errors,proto3" json:"errors,omitempty"`
@@ -612,7 +612,7 @@ func (*ListProblemsResponse) Descriptor() ([]byte, []int) {
 	return file_signalbox_v1_problem_proto_rawDescGZIP(), []int{4}
 }
 
-func (x *ListProblemsResponse) GetProblems() []*OperatorProblem {
+func (x *ListProblemsResponse) GetProblems() []*Problem {
 	if x != nil {
 		return x.Problems
 	}
@@ -804,7 +804,7 @@ func (x *GetProblemRequest) GetId() string {
 
 type GetProblemResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Problem       *OperatorProblem       `protobuf:"bytes,1,opt,name=problem,proto3" json:"problem,omitempty"`
+	Problem       *Problem               `protobuf:"bytes,1,opt,name=problem,proto3" json:"problem,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -839,7 +839,7 @@ func (*GetProblemResponse) Descriptor() ([]byte, []int) {
 	return file_signalbox_v1_problem_proto_rawDescGZIP(), []int{8}
 }
 
-func (x *GetProblemResponse) GetProblem() *OperatorProblem {
+func (x *GetProblemResponse) GetProblem() *Problem {
 	if x != nil {
 		return x.Problem
 	}
@@ -910,7 +910,7 @@ func (x *AcknowledgeProblemRequest) GetNote() string {
 
 type AcknowledgeProblemResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Problem       *OperatorProblem       `protobuf:"bytes,1,opt,name=problem,proto3" json:"problem,omitempty"`
+	Problem       *Problem               `protobuf:"bytes,1,opt,name=problem,proto3" json:"problem,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -945,7 +945,7 @@ func (*AcknowledgeProblemResponse) Descriptor() ([]byte, []int) {
 	return file_signalbox_v1_problem_proto_rawDescGZIP(), []int{10}
 }
 
-func (x *AcknowledgeProblemResponse) GetProblem() *OperatorProblem {
+func (x *AcknowledgeProblemResponse) GetProblem() *Problem {
 	if x != nil {
 		return x.Problem
 	}
@@ -1025,7 +1025,7 @@ func (x *SnoozeProblemRequest) GetUntilCount() int64 {
 
 type SnoozeProblemResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Problem       *OperatorProblem       `protobuf:"bytes,1,opt,name=problem,proto3" json:"problem,omitempty"`
+	Problem       *Problem               `protobuf:"bytes,1,opt,name=problem,proto3" json:"problem,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1060,7 +1060,7 @@ func (*SnoozeProblemResponse) Descriptor() ([]byte, []int) {
 	return file_signalbox_v1_problem_proto_rawDescGZIP(), []int{12}
 }
 
-func (x *SnoozeProblemResponse) GetProblem() *OperatorProblem {
+func (x *SnoozeProblemResponse) GetProblem() *Problem {
 	if x != nil {
 		return x.Problem
 	}
@@ -1140,7 +1140,7 @@ func (x *UpdateProblemRequest) GetNote() string {
 
 type UpdateProblemResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Problem       *OperatorProblem       `protobuf:"bytes,1,opt,name=problem,proto3" json:"problem,omitempty"`
+	Problem       *Problem               `protobuf:"bytes,1,opt,name=problem,proto3" json:"problem,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1175,7 +1175,7 @@ func (*UpdateProblemResponse) Descriptor() ([]byte, []int) {
 	return file_signalbox_v1_problem_proto_rawDescGZIP(), []int{14}
 }
 
-func (x *UpdateProblemResponse) GetProblem() *OperatorProblem {
+func (x *UpdateProblemResponse) GetProblem() *Problem {
 	if x != nil {
 		return x.Problem
 	}
@@ -1237,7 +1237,7 @@ func (x *ReopenProblemRequest) GetRevision() int64 {
 
 type ReopenProblemResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Problem       *OperatorProblem       `protobuf:"bytes,1,opt,name=problem,proto3" json:"problem,omitempty"`
+	Problem       *Problem               `protobuf:"bytes,1,opt,name=problem,proto3" json:"problem,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1272,7 +1272,7 @@ func (*ReopenProblemResponse) Descriptor() ([]byte, []int) {
 	return file_signalbox_v1_problem_proto_rawDescGZIP(), []int{16}
 }
 
-func (x *ReopenProblemResponse) GetProblem() *OperatorProblem {
+func (x *ReopenProblemResponse) GetProblem() *Problem {
 	if x != nil {
 		return x.Problem
 	}
@@ -1283,8 +1283,8 @@ var File_signalbox_v1_problem_proto protoreflect.FileDescriptor
 
 const file_signalbox_v1_problem_proto_rawDesc = "" +
 	"\n" +
-	"\x1asignalbox/v1/problem.proto\x12\fsignalbox.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x81\t\n" +
-	"\x0fOperatorProblem\x12\x0e\n" +
+	"\x1asignalbox/v1/problem.proto\x12\fsignalbox.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xf9\b\n" +
+	"\aProblem\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x12\n" +
 	"\x04code\x18\x03 \x01(\tR\x04code\x12\x18\n" +
@@ -1339,9 +1339,9 @@ const file_signalbox_v1_problem_proto_rawDesc = "" +
 	"\x05kinds\x18\x04 \x03(\tR\x05kinds\x12\x16\n" +
 	"\x06states\x18\x05 \x03(\tR\x06states\x12\x14\n" +
 	"\x05owner\x18\x06 \x01(\tR\x05owner\x12\x12\n" +
-	"\x04text\x18\a \x01(\tR\x04text\"\xc1\x01\n" +
-	"\x14ListProblemsResponse\x129\n" +
-	"\bproblems\x18\x01 \x03(\v2\x1d.signalbox.v1.OperatorProblemR\bproblems\x12&\n" +
+	"\x04text\x18\a \x01(\tR\x04text\"\xb9\x01\n" +
+	"\x14ListProblemsResponse\x121\n" +
+	"\bproblems\x18\x01 \x03(\v2\x15.signalbox.v1.ProblemR\bproblems\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12\x16\n" +
 	"\x06errors\x18\x03 \x03(\tR\x06errors\x12.\n" +
 	"\x04time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\"0\n" +
@@ -1356,37 +1356,37 @@ const file_signalbox_v1_problem_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"#\n" +
 	"\x11GetProblemRequest\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\tR\x02id\"M\n" +
-	"\x12GetProblemResponse\x127\n" +
-	"\aproblem\x18\x01 \x01(\v2\x1d.signalbox.v1.OperatorProblemR\aproblem\"[\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\"E\n" +
+	"\x12GetProblemResponse\x12/\n" +
+	"\aproblem\x18\x01 \x01(\v2\x15.signalbox.v1.ProblemR\aproblem\"[\n" +
 	"\x19AcknowledgeProblemRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\x03R\brevision\x12\x12\n" +
-	"\x04note\x18\x03 \x01(\tR\x04note\"U\n" +
-	"\x1aAcknowledgeProblemResponse\x127\n" +
-	"\aproblem\x18\x01 \x01(\v2\x1d.signalbox.v1.OperatorProblemR\aproblem\"\x95\x01\n" +
+	"\x04note\x18\x03 \x01(\tR\x04note\"M\n" +
+	"\x1aAcknowledgeProblemResponse\x12/\n" +
+	"\aproblem\x18\x01 \x01(\v2\x15.signalbox.v1.ProblemR\aproblem\"\x95\x01\n" +
 	"\x14SnoozeProblemRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\x03R\brevision\x120\n" +
 	"\x05until\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\x12\x1f\n" +
 	"\vuntil_count\x18\x04 \x01(\x03R\n" +
-	"untilCount\"P\n" +
-	"\x15SnoozeProblemResponse\x127\n" +
-	"\aproblem\x18\x01 \x01(\v2\x1d.signalbox.v1.OperatorProblemR\aproblem\"\x89\x01\n" +
+	"untilCount\"H\n" +
+	"\x15SnoozeProblemResponse\x12/\n" +
+	"\aproblem\x18\x01 \x01(\v2\x15.signalbox.v1.ProblemR\aproblem\"\x89\x01\n" +
 	"\x14UpdateProblemRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\x03R\brevision\x12\x19\n" +
 	"\x05owner\x18\x03 \x01(\tH\x00R\x05owner\x88\x01\x01\x12\x17\n" +
 	"\x04note\x18\x04 \x01(\tH\x01R\x04note\x88\x01\x01B\b\n" +
 	"\x06_ownerB\a\n" +
-	"\x05_note\"P\n" +
-	"\x15UpdateProblemResponse\x127\n" +
-	"\aproblem\x18\x01 \x01(\v2\x1d.signalbox.v1.OperatorProblemR\aproblem\"B\n" +
+	"\x05_note\"H\n" +
+	"\x15UpdateProblemResponse\x12/\n" +
+	"\aproblem\x18\x01 \x01(\v2\x15.signalbox.v1.ProblemR\aproblem\"B\n" +
 	"\x14ReopenProblemRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1a\n" +
-	"\brevision\x18\x02 \x01(\x03R\brevision\"P\n" +
-	"\x15ReopenProblemResponse\x127\n" +
-	"\aproblem\x18\x01 \x01(\v2\x1d.signalbox.v1.OperatorProblemR\aproblem2\xf2\x06\n" +
+	"\brevision\x18\x02 \x01(\x03R\brevision\"H\n" +
+	"\x15ReopenProblemResponse\x12/\n" +
+	"\aproblem\x18\x01 \x01(\v2\x15.signalbox.v1.ProblemR\aproblem2\xf2\x06\n" +
 	"\x0eProblemService\x12n\n" +
 	"\fListProblems\x12!.signalbox.v1.ListProblemsRequest\x1a\".signalbox.v1.ListProblemsResponse\"\x17\x82\xd3\xe4\x93\x02\x0e\x12\f/v1/problems\x90\x02\x01\x12w\n" +
 	"\rCountProblems\x12\".signalbox.v1.CountProblemsRequest\x1a#.signalbox.v1.CountProblemsResponse\"\x1d\x82\xd3\xe4\x93\x02\x14\x12\x12/v1/problems:count\x90\x02\x01\x12m\n" +
@@ -1411,7 +1411,7 @@ func file_signalbox_v1_problem_proto_rawDescGZIP() []byte {
 
 var file_signalbox_v1_problem_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
 var file_signalbox_v1_problem_proto_goTypes = []any{
-	(*OperatorProblem)(nil),            // 0: signalbox.v1.OperatorProblem
+	(*Problem)(nil),                    // 0: signalbox.v1.Problem
 	(*ProblemVersion)(nil),             // 1: signalbox.v1.ProblemVersion
 	(*ProblemSeries)(nil),              // 2: signalbox.v1.ProblemSeries
 	(*ListProblemsRequest)(nil),        // 3: signalbox.v1.ListProblemsRequest
@@ -1433,27 +1433,27 @@ var file_signalbox_v1_problem_proto_goTypes = []any{
 	(*durationpb.Duration)(nil),        // 19: google.protobuf.Duration
 }
 var file_signalbox_v1_problem_proto_depIdxs = []int32{
-	1,  // 0: signalbox.v1.OperatorProblem.versions:type_name -> signalbox.v1.ProblemVersion
-	18, // 1: signalbox.v1.OperatorProblem.first_time:type_name -> google.protobuf.Timestamp
-	18, // 2: signalbox.v1.OperatorProblem.last_time:type_name -> google.protobuf.Timestamp
-	2,  // 3: signalbox.v1.OperatorProblem.series:type_name -> signalbox.v1.ProblemSeries
-	18, // 4: signalbox.v1.OperatorProblem.acknowledge_time:type_name -> google.protobuf.Timestamp
-	18, // 5: signalbox.v1.OperatorProblem.snooze_until:type_name -> google.protobuf.Timestamp
-	18, // 6: signalbox.v1.OperatorProblem.resolve_time:type_name -> google.protobuf.Timestamp
-	18, // 7: signalbox.v1.OperatorProblem.detect_time:type_name -> google.protobuf.Timestamp
+	1,  // 0: signalbox.v1.Problem.versions:type_name -> signalbox.v1.ProblemVersion
+	18, // 1: signalbox.v1.Problem.first_time:type_name -> google.protobuf.Timestamp
+	18, // 2: signalbox.v1.Problem.last_time:type_name -> google.protobuf.Timestamp
+	2,  // 3: signalbox.v1.Problem.series:type_name -> signalbox.v1.ProblemSeries
+	18, // 4: signalbox.v1.Problem.acknowledge_time:type_name -> google.protobuf.Timestamp
+	18, // 5: signalbox.v1.Problem.snooze_until:type_name -> google.protobuf.Timestamp
+	18, // 6: signalbox.v1.Problem.resolve_time:type_name -> google.protobuf.Timestamp
+	18, // 7: signalbox.v1.Problem.detect_time:type_name -> google.protobuf.Timestamp
 	18, // 8: signalbox.v1.ProblemSeries.start_time:type_name -> google.protobuf.Timestamp
 	19, // 9: signalbox.v1.ProblemSeries.interval:type_name -> google.protobuf.Duration
-	0,  // 10: signalbox.v1.ListProblemsResponse.problems:type_name -> signalbox.v1.OperatorProblem
+	0,  // 10: signalbox.v1.ListProblemsResponse.problems:type_name -> signalbox.v1.Problem
 	18, // 11: signalbox.v1.ListProblemsResponse.time:type_name -> google.protobuf.Timestamp
 	17, // 12: signalbox.v1.CountProblemsResponse.states:type_name -> signalbox.v1.CountProblemsResponse.StatesEntry
 	19, // 13: signalbox.v1.CountProblemsResponse.mean_time_to_acknowledge:type_name -> google.protobuf.Duration
 	18, // 14: signalbox.v1.CountProblemsResponse.time:type_name -> google.protobuf.Timestamp
-	0,  // 15: signalbox.v1.GetProblemResponse.problem:type_name -> signalbox.v1.OperatorProblem
-	0,  // 16: signalbox.v1.AcknowledgeProblemResponse.problem:type_name -> signalbox.v1.OperatorProblem
+	0,  // 15: signalbox.v1.GetProblemResponse.problem:type_name -> signalbox.v1.Problem
+	0,  // 16: signalbox.v1.AcknowledgeProblemResponse.problem:type_name -> signalbox.v1.Problem
 	18, // 17: signalbox.v1.SnoozeProblemRequest.until:type_name -> google.protobuf.Timestamp
-	0,  // 18: signalbox.v1.SnoozeProblemResponse.problem:type_name -> signalbox.v1.OperatorProblem
-	0,  // 19: signalbox.v1.UpdateProblemResponse.problem:type_name -> signalbox.v1.OperatorProblem
-	0,  // 20: signalbox.v1.ReopenProblemResponse.problem:type_name -> signalbox.v1.OperatorProblem
+	0,  // 18: signalbox.v1.SnoozeProblemResponse.problem:type_name -> signalbox.v1.Problem
+	0,  // 19: signalbox.v1.UpdateProblemResponse.problem:type_name -> signalbox.v1.Problem
+	0,  // 20: signalbox.v1.ReopenProblemResponse.problem:type_name -> signalbox.v1.Problem
 	3,  // 21: signalbox.v1.ProblemService.ListProblems:input_type -> signalbox.v1.ListProblemsRequest
 	5,  // 22: signalbox.v1.ProblemService.CountProblems:input_type -> signalbox.v1.CountProblemsRequest
 	7,  // 23: signalbox.v1.ProblemService.GetProblem:input_type -> signalbox.v1.GetProblemRequest

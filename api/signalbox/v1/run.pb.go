@@ -68,7 +68,7 @@ type Run struct {
 	// The output of a completed run. Not set in lists.
 	Output *JsonValue `protobuf:"bytes,20,opt,name=output,proto3" json:"output,omitempty"`
 	// The error of a run that failed or timed out.
-	Error *Problem `protobuf:"bytes,21,opt,name=error,proto3" json:"error,omitempty"`
+	Error *RunError `protobuf:"bytes,21,opt,name=error,proto3" json:"error,omitempty"`
 	// Version counter of the run. It grows with every change of the run or its steps.
 	Sequence int64 `protobuf:"varint,22,opt,name=sequence,proto3" json:"sequence,omitempty"`
 	// Hash of the document to which the run is pinned.
@@ -297,7 +297,7 @@ func (x *Run) GetOutput() *JsonValue {
 	return nil
 }
 
-func (x *Run) GetError() *Problem {
+func (x *Run) GetError() *RunError {
 	if x != nil {
 		return x.Error
 	}
@@ -735,8 +735,8 @@ type Wait struct {
 	Deadline *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=deadline,proto3" json:"deadline,omitempty"`
 	// JSON pointer of the task whose timeout sets the deadline; /timeout for the timeout of the run.
 	DeadlineBy string `protobuf:"bytes,10,opt,name=deadline_by,json=deadlineBy,proto3" json:"deadline_by,omitempty"`
-	// Whether the wait may end earlier by a timeout of unknown length: the document is not available, or an expression
-	// defines the timeout of a step that an older release recorded.
+	// Whether the wait may end earlier by a timeout of unknown length: the document is not available, or the length that an
+	// expression gives is not recorded.
 	DeadlineUnknown bool `protobuf:"varint,11,opt,name=deadline_unknown,json=deadlineUnknown,proto3" json:"deadline_unknown,omitempty"`
 	// For events: one, any or all of the events.
 	Mode string `protobuf:"bytes,12,opt,name=mode,proto3" json:"mode,omitempty"`
@@ -1432,7 +1432,7 @@ type RowsBehind struct {
 	Reason string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
 	// Why the last repair failed, in one line; empty before the first failure. The repair is retried at growing
 	// intervals.
-	Problem       string `protobuf:"bytes,3,opt,name=problem,proto3" json:"problem,omitempty"`
+	Failure       string `protobuf:"bytes,3,opt,name=failure,proto3" json:"failure,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1481,9 +1481,9 @@ func (x *RowsBehind) GetReason() string {
 	return ""
 }
 
-func (x *RowsBehind) GetProblem() string {
+func (x *RowsBehind) GetFailure() string {
 	if x != nil {
-		return x.Problem
+		return x.Failure
 	}
 	return ""
 }
@@ -1753,7 +1753,7 @@ type Step struct {
 	// without this field, it is a string with the beginning of the JSON.
 	InputShortened  *Shortened `protobuf:"bytes,19,opt,name=input_shortened,json=inputShortened,proto3" json:"input_shortened,omitempty"`
 	OutputShortened *Shortened `protobuf:"bytes,20,opt,name=output_shortened,json=outputShortened,proto3" json:"output_shortened,omitempty"`
-	Error           *Problem   `protobuf:"bytes,13,opt,name=error,proto3" json:"error,omitempty"`
+	Error           *RunError  `protobuf:"bytes,13,opt,name=error,proto3" json:"error,omitempty"`
 	Attempts        []*Attempt `protobuf:"bytes,14,rep,name=attempts,proto3" json:"attempts,omitempty"`
 	// Sequence of the run at the last change of the step.
 	Sequence int64 `protobuf:"varint,15,opt,name=sequence,proto3" json:"sequence,omitempty"`
@@ -1897,7 +1897,7 @@ func (x *Step) GetOutputShortened() *Shortened {
 	return nil
 }
 
-func (x *Step) GetError() *Problem {
+func (x *Step) GetError() *RunError {
 	if x != nil {
 		return x.Error
 	}
@@ -1991,7 +1991,7 @@ type Attempt struct {
 	Number    int32                  `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
 	StartTime *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
 	EndTime   *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
-	Error     *Problem               `protobuf:"bytes,4,opt,name=error,proto3" json:"error,omitempty"`
+	Error     *RunError              `protobuf:"bytes,4,opt,name=error,proto3" json:"error,omitempty"`
 	// Outcome of the request of a call: answered, failed (no complete response, or nothing could be sent) or unknown (the
 	// result was lost: the request may have been sent). Empty while the request is in progress, and for other tasks.
 	Outcome string `protobuf:"bytes,5,opt,name=outcome,proto3" json:"outcome,omitempty"`
@@ -2062,7 +2062,7 @@ func (x *Attempt) GetEndTime() *timestamppb.Timestamp {
 	return nil
 }
 
-func (x *Attempt) GetError() *Problem {
+func (x *Attempt) GetError() *RunError {
 	if x != nil {
 		return x.Error
 	}
@@ -2372,63 +2372,228 @@ func (x *GetRunResponse) GetRun() *Run {
 	return nil
 }
 
+// RunFilter selects runs. All conditions must match; fields without a value match every run. In the query of a REST call, each
+// condition is a parameter of its own name.
+type RunFilter struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Only runs with one of these statuses.
+	Statuses []string `protobuf:"bytes,1,rep,name=statuses,proto3" json:"statuses,omitempty"`
+	// "namespace/name", or "name" if it is unambiguous.
+	Workflow string `protobuf:"bytes,2,opt,name=workflow,proto3" json:"workflow,omitempty"`
+	// Only runs of this version of the workflow; requires workflow.
+	Version string `protobuf:"bytes,3,opt,name=version,proto3" json:"version,omitempty"`
+	// Only runs created at or after this time.
+	Since *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=since,proto3" json:"since,omitempty"`
+	// Only runs created before this time.
+	Until *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=until,proto3" json:"until,omitempty"`
+	// Only runs that ended at or after this time.
+	EndedSince *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=ended_since,json=endedSince,proto3" json:"ended_since,omitempty"`
+	// Only runs that ended before this time.
+	EndedUntil *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=ended_until,json=endedUntil,proto3" json:"ended_until,omitempty"`
+	// Only runs that are stuck with one of these codes; "any" for all of them.
+	Stuck []string `protobuf:"bytes,8,rep,name=stuck,proto3" json:"stuck,omitempty"`
+	// Only runs that failed with an error of this type: the whole type, or its last part for the errors of Signalbox and of
+	// the specification, such as execution_missing or communication.
+	ErrorType string `protobuf:"bytes,9,opt,name=error_type,json=errorType,proto3" json:"error_type,omitempty"`
+	// Only runs of this group of failed runs: the key of the runs of one workflow that failed at the same task with the same
+	// cause.
+	FailureGroup string `protobuf:"bytes,10,opt,name=failure_group,json=failureGroup,proto3" json:"failure_group,omitempty"`
+	// Only runs that were started by this trigger.
+	Trigger string `protobuf:"bytes,11,opt,name=trigger,proto3" json:"trigger,omitempty"`
+	// Only runs whose ID or request ID begins with this text.
+	Text string `protobuf:"bytes,12,opt,name=text,proto3" json:"text,omitempty"`
+	// Only runs with all of these labels, each as "key=value".
+	Labels []string `protobuf:"bytes,13,rep,name=labels,proto3" json:"labels,omitempty"`
+	// Only runs that this run started with a task.
+	ParentRunId string `protobuf:"bytes,14,opt,name=parent_run_id,json=parentRunId,proto3" json:"parent_run_id,omitempty"`
+	// Only replays of this run.
+	ReplayOf string `protobuf:"bytes,15,opt,name=replay_of,json=replayOf,proto3" json:"replay_of,omitempty"`
+	// Only runs that this batch selected.
+	BatchId string `protobuf:"bytes,16,opt,name=batch_id,json=batchId,proto3" json:"batch_id,omitempty"`
+	// Only runs that this batch started: the newest replay of each run that it selected.
+	StartedByBatchId string `protobuf:"bytes,17,opt,name=started_by_batch_id,json=startedByBatchId,proto3" json:"started_by_batch_id,omitempty"`
+	// Only runs without a replay.
+	NotReplayed   bool `protobuf:"varint,18,opt,name=not_replayed,json=notReplayed,proto3" json:"not_replayed,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RunFilter) Reset() {
+	*x = RunFilter{}
+	mi := &file_signalbox_v1_run_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RunFilter) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RunFilter) ProtoMessage() {}
+
+func (x *RunFilter) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_run_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RunFilter.ProtoReflect.Descriptor instead.
+func (*RunFilter) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *RunFilter) GetStatuses() []string {
+	if x != nil {
+		return x.Statuses
+	}
+	return nil
+}
+
+func (x *RunFilter) GetWorkflow() string {
+	if x != nil {
+		return x.Workflow
+	}
+	return ""
+}
+
+func (x *RunFilter) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+func (x *RunFilter) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+func (x *RunFilter) GetUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Until
+	}
+	return nil
+}
+
+func (x *RunFilter) GetEndedSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.EndedSince
+	}
+	return nil
+}
+
+func (x *RunFilter) GetEndedUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.EndedUntil
+	}
+	return nil
+}
+
+func (x *RunFilter) GetStuck() []string {
+	if x != nil {
+		return x.Stuck
+	}
+	return nil
+}
+
+func (x *RunFilter) GetErrorType() string {
+	if x != nil {
+		return x.ErrorType
+	}
+	return ""
+}
+
+func (x *RunFilter) GetFailureGroup() string {
+	if x != nil {
+		return x.FailureGroup
+	}
+	return ""
+}
+
+func (x *RunFilter) GetTrigger() string {
+	if x != nil {
+		return x.Trigger
+	}
+	return ""
+}
+
+func (x *RunFilter) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *RunFilter) GetLabels() []string {
+	if x != nil {
+		return x.Labels
+	}
+	return nil
+}
+
+func (x *RunFilter) GetParentRunId() string {
+	if x != nil {
+		return x.ParentRunId
+	}
+	return ""
+}
+
+func (x *RunFilter) GetReplayOf() string {
+	if x != nil {
+		return x.ReplayOf
+	}
+	return ""
+}
+
+func (x *RunFilter) GetBatchId() string {
+	if x != nil {
+		return x.BatchId
+	}
+	return ""
+}
+
+func (x *RunFilter) GetStartedByBatchId() string {
+	if x != nil {
+		return x.StartedByBatchId
+	}
+	return ""
+}
+
+func (x *RunFilter) GetNotReplayed() bool {
+	if x != nil {
+		return x.NotReplayed
+	}
+	return false
+}
+
 type ListRunsRequest struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Project string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
-	// Maximum number of runs of a page; default 50, at most 500.
-	PageSize  int32  `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	PageToken string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
-	// Only runs with one of these statuses.
-	Statuses []string `protobuf:"bytes,4,rep,name=statuses,proto3" json:"statuses,omitempty"`
-	// "namespace/name", or "name" if it is unambiguous.
-	Workflow string `protobuf:"bytes,5,opt,name=workflow,proto3" json:"workflow,omitempty"`
-	// Only runs of this version of the workflow; requires workflow.
-	Version string `protobuf:"bytes,6,opt,name=version,proto3" json:"version,omitempty"`
-	// Only runs created at or after this time.
-	Since *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=since,proto3" json:"since,omitempty"`
-	// Only runs created before this time.
-	Until *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=until,proto3" json:"until,omitempty"`
+	Filter  *RunFilter             `protobuf:"bytes,2,opt,name=filter,proto3" json:"filter,omitempty"`
 	// Only the run with this request ID.
-	RequestId string `protobuf:"bytes,9,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	RequestId string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	// Order of the list: "newest" (default) or "oldest" first by creation, or "longest" first by the time from start to end,
 	// of an open run to the time of the first page. Longest compares the 10,000 oldest open runs and the 10,000 newest ended
 	// runs that match. WatchService has no order "longest".
-	Order string `protobuf:"bytes,10,opt,name=order,proto3" json:"order,omitempty"`
-	// Only runs that are stuck with one of these codes; "any" for all of them.
-	Problems []string `protobuf:"bytes,11,rep,name=problems,proto3" json:"problems,omitempty"`
-	// Only runs that were started by this trigger.
-	Trigger string `protobuf:"bytes,12,opt,name=trigger,proto3" json:"trigger,omitempty"`
-	// Only runs whose ID or request ID begins with this text.
-	Text string `protobuf:"bytes,13,opt,name=text,proto3" json:"text,omitempty"`
-	// Only runs without a replay.
-	NotReplayed bool `protobuf:"varint,14,opt,name=not_replayed,json=notReplayed,proto3" json:"not_replayed,omitempty"`
-	// Only runs of this group of failed runs: the key of the runs of one workflow that failed at the same task with the same
-	// cause.
-	FailureGroup string `protobuf:"bytes,15,opt,name=failure_group,json=failureGroup,proto3" json:"failure_group,omitempty"`
-	// Only runs that this run started with a task.
-	ParentRunId string `protobuf:"bytes,16,opt,name=parent_run_id,json=parentRunId,proto3" json:"parent_run_id,omitempty"`
-	// Only replays of this run.
-	ReplayOf string `protobuf:"bytes,17,opt,name=replay_of,json=replayOf,proto3" json:"replay_of,omitempty"`
-	// Only runs that this batch selected.
-	BatchId string `protobuf:"bytes,18,opt,name=batch_id,json=batchId,proto3" json:"batch_id,omitempty"`
-	// Only runs that this batch started: the newest replay of each run that it selected.
-	StartedByBatchId string `protobuf:"bytes,20,opt,name=started_by_batch_id,json=startedByBatchId,proto3" json:"started_by_batch_id,omitempty"`
-	// Only runs with all of these labels, each as "key=value".
-	Labels []string `protobuf:"bytes,19,rep,name=labels,proto3" json:"labels,omitempty"`
-	// Only runs that ended at or after this time.
-	EndedSince *timestamppb.Timestamp `protobuf:"bytes,21,opt,name=ended_since,json=endedSince,proto3" json:"ended_since,omitempty"`
-	// Only runs that ended before this time.
-	EndedUntil *timestamppb.Timestamp `protobuf:"bytes,22,opt,name=ended_until,json=endedUntil,proto3" json:"ended_until,omitempty"`
-	// Only runs that failed with an error of this type: the whole type, or its last part for the errors of Signalbox and of
-	// the specification, such as execution_missing or communication.
-	ErrorType     string `protobuf:"bytes,23,opt,name=error_type,json=errorType,proto3" json:"error_type,omitempty"`
+	Order string `protobuf:"bytes,4,opt,name=order,proto3" json:"order,omitempty"`
+	// Maximum number of runs of a page; default 50, at most 500.
+	PageSize      int32  `protobuf:"varint,5,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	PageToken     string `protobuf:"bytes,6,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListRunsRequest) Reset() {
 	*x = ListRunsRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[22]
+	mi := &file_signalbox_v1_run_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2440,7 +2605,7 @@ func (x *ListRunsRequest) String() string {
 func (*ListRunsRequest) ProtoMessage() {}
 
 func (x *ListRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[22]
+	mi := &file_signalbox_v1_run_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2453,7 +2618,7 @@ func (x *ListRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRunsRequest.ProtoReflect.Descriptor instead.
 func (*ListRunsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{22}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ListRunsRequest) GetProject() string {
@@ -2463,51 +2628,9 @@ func (x *ListRunsRequest) GetProject() string {
 	return ""
 }
 
-func (x *ListRunsRequest) GetPageSize() int32 {
+func (x *ListRunsRequest) GetFilter() *RunFilter {
 	if x != nil {
-		return x.PageSize
-	}
-	return 0
-}
-
-func (x *ListRunsRequest) GetPageToken() string {
-	if x != nil {
-		return x.PageToken
-	}
-	return ""
-}
-
-func (x *ListRunsRequest) GetStatuses() []string {
-	if x != nil {
-		return x.Statuses
-	}
-	return nil
-}
-
-func (x *ListRunsRequest) GetWorkflow() string {
-	if x != nil {
-		return x.Workflow
-	}
-	return ""
-}
-
-func (x *ListRunsRequest) GetVersion() string {
-	if x != nil {
-		return x.Version
-	}
-	return ""
-}
-
-func (x *ListRunsRequest) GetSince() *timestamppb.Timestamp {
-	if x != nil {
-		return x.Since
-	}
-	return nil
-}
-
-func (x *ListRunsRequest) GetUntil() *timestamppb.Timestamp {
-	if x != nil {
-		return x.Until
+		return x.Filter
 	}
 	return nil
 }
@@ -2526,93 +2649,16 @@ func (x *ListRunsRequest) GetOrder() string {
 	return ""
 }
 
-func (x *ListRunsRequest) GetProblems() []string {
+func (x *ListRunsRequest) GetPageSize() int32 {
 	if x != nil {
-		return x.Problems
+		return x.PageSize
 	}
-	return nil
+	return 0
 }
 
-func (x *ListRunsRequest) GetTrigger() string {
+func (x *ListRunsRequest) GetPageToken() string {
 	if x != nil {
-		return x.Trigger
-	}
-	return ""
-}
-
-func (x *ListRunsRequest) GetText() string {
-	if x != nil {
-		return x.Text
-	}
-	return ""
-}
-
-func (x *ListRunsRequest) GetNotReplayed() bool {
-	if x != nil {
-		return x.NotReplayed
-	}
-	return false
-}
-
-func (x *ListRunsRequest) GetFailureGroup() string {
-	if x != nil {
-		return x.FailureGroup
-	}
-	return ""
-}
-
-func (x *ListRunsRequest) GetParentRunId() string {
-	if x != nil {
-		return x.ParentRunId
-	}
-	return ""
-}
-
-func (x *ListRunsRequest) GetReplayOf() string {
-	if x != nil {
-		return x.ReplayOf
-	}
-	return ""
-}
-
-func (x *ListRunsRequest) GetBatchId() string {
-	if x != nil {
-		return x.BatchId
-	}
-	return ""
-}
-
-func (x *ListRunsRequest) GetStartedByBatchId() string {
-	if x != nil {
-		return x.StartedByBatchId
-	}
-	return ""
-}
-
-func (x *ListRunsRequest) GetLabels() []string {
-	if x != nil {
-		return x.Labels
-	}
-	return nil
-}
-
-func (x *ListRunsRequest) GetEndedSince() *timestamppb.Timestamp {
-	if x != nil {
-		return x.EndedSince
-	}
-	return nil
-}
-
-func (x *ListRunsRequest) GetEndedUntil() *timestamppb.Timestamp {
-	if x != nil {
-		return x.EndedUntil
-	}
-	return nil
-}
-
-func (x *ListRunsRequest) GetErrorType() string {
-	if x != nil {
-		return x.ErrorType
+		return x.PageToken
 	}
 	return ""
 }
@@ -2628,7 +2674,7 @@ type ListRunsResponse struct {
 
 func (x *ListRunsResponse) Reset() {
 	*x = ListRunsResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[23]
+	mi := &file_signalbox_v1_run_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2640,7 +2686,7 @@ func (x *ListRunsResponse) String() string {
 func (*ListRunsResponse) ProtoMessage() {}
 
 func (x *ListRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[23]
+	mi := &file_signalbox_v1_run_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2653,7 +2699,7 @@ func (x *ListRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRunsResponse.ProtoReflect.Descriptor instead.
 func (*ListRunsResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{23}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ListRunsResponse) GetRuns() []*Run {
@@ -2703,7 +2749,7 @@ type ListStepsRequest struct {
 
 func (x *ListStepsRequest) Reset() {
 	*x = ListStepsRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[24]
+	mi := &file_signalbox_v1_run_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2715,7 +2761,7 @@ func (x *ListStepsRequest) String() string {
 func (*ListStepsRequest) ProtoMessage() {}
 
 func (x *ListStepsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[24]
+	mi := &file_signalbox_v1_run_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2728,7 +2774,7 @@ func (x *ListStepsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListStepsRequest.ProtoReflect.Descriptor instead.
 func (*ListStepsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{24}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ListStepsRequest) GetProject() string {
@@ -2831,7 +2877,7 @@ type ListStepsResponse struct {
 
 func (x *ListStepsResponse) Reset() {
 	*x = ListStepsResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[25]
+	mi := &file_signalbox_v1_run_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2843,7 +2889,7 @@ func (x *ListStepsResponse) String() string {
 func (*ListStepsResponse) ProtoMessage() {}
 
 func (x *ListStepsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[25]
+	mi := &file_signalbox_v1_run_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2856,7 +2902,7 @@ func (x *ListStepsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListStepsResponse.ProtoReflect.Descriptor instead.
 func (*ListStepsResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{25}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ListStepsResponse) GetSteps() []*Step {
@@ -2902,7 +2948,7 @@ type ListWaitsRequest struct {
 
 func (x *ListWaitsRequest) Reset() {
 	*x = ListWaitsRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[26]
+	mi := &file_signalbox_v1_run_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2914,7 +2960,7 @@ func (x *ListWaitsRequest) String() string {
 func (*ListWaitsRequest) ProtoMessage() {}
 
 func (x *ListWaitsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[26]
+	mi := &file_signalbox_v1_run_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2927,7 +2973,7 @@ func (x *ListWaitsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWaitsRequest.ProtoReflect.Descriptor instead.
 func (*ListWaitsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{26}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ListWaitsRequest) GetProject() string {
@@ -2969,7 +3015,7 @@ type ListWaitsResponse struct {
 
 func (x *ListWaitsResponse) Reset() {
 	*x = ListWaitsResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[27]
+	mi := &file_signalbox_v1_run_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2981,7 +3027,7 @@ func (x *ListWaitsResponse) String() string {
 func (*ListWaitsResponse) ProtoMessage() {}
 
 func (x *ListWaitsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[27]
+	mi := &file_signalbox_v1_run_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2994,7 +3040,7 @@ func (x *ListWaitsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWaitsResponse.ProtoReflect.Descriptor instead.
 func (*ListWaitsResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{27}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ListWaitsResponse) GetWaits() []*Wait {
@@ -3027,7 +3073,7 @@ type GetStepRequest struct {
 
 func (x *GetStepRequest) Reset() {
 	*x = GetStepRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[28]
+	mi := &file_signalbox_v1_run_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3039,7 +3085,7 @@ func (x *GetStepRequest) String() string {
 func (*GetStepRequest) ProtoMessage() {}
 
 func (x *GetStepRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[28]
+	mi := &file_signalbox_v1_run_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3052,7 +3098,7 @@ func (x *GetStepRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStepRequest.ProtoReflect.Descriptor instead.
 func (*GetStepRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{28}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *GetStepRequest) GetProject() string {
@@ -3092,7 +3138,7 @@ type GetStepResponse struct {
 
 func (x *GetStepResponse) Reset() {
 	*x = GetStepResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[29]
+	mi := &file_signalbox_v1_run_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3104,7 +3150,7 @@ func (x *GetStepResponse) String() string {
 func (*GetStepResponse) ProtoMessage() {}
 
 func (x *GetStepResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[29]
+	mi := &file_signalbox_v1_run_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3117,7 +3163,7 @@ func (x *GetStepResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStepResponse.ProtoReflect.Descriptor instead.
 func (*GetStepResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{29}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *GetStepResponse) GetStep() *Step {
@@ -3148,7 +3194,7 @@ type GetStepValueRequest struct {
 
 func (x *GetStepValueRequest) Reset() {
 	*x = GetStepValueRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[30]
+	mi := &file_signalbox_v1_run_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3160,7 +3206,7 @@ func (x *GetStepValueRequest) String() string {
 func (*GetStepValueRequest) ProtoMessage() {}
 
 func (x *GetStepValueRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[30]
+	mi := &file_signalbox_v1_run_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3173,7 +3219,7 @@ func (x *GetStepValueRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStepValueRequest.ProtoReflect.Descriptor instead.
 func (*GetStepValueRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{30}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *GetStepValueRequest) GetProject() string {
@@ -3239,7 +3285,7 @@ type GetStepValueResponse struct {
 
 func (x *GetStepValueResponse) Reset() {
 	*x = GetStepValueResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[31]
+	mi := &file_signalbox_v1_run_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3251,7 +3297,7 @@ func (x *GetStepValueResponse) String() string {
 func (*GetStepValueResponse) ProtoMessage() {}
 
 func (x *GetStepValueResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[31]
+	mi := &file_signalbox_v1_run_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3264,7 +3310,7 @@ func (x *GetStepValueResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStepValueResponse.ProtoReflect.Descriptor instead.
 func (*GetStepValueResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{31}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *GetStepValueResponse) GetText() string {
@@ -3299,7 +3345,7 @@ type SummarizeStepsRequest struct {
 
 func (x *SummarizeStepsRequest) Reset() {
 	*x = SummarizeStepsRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[32]
+	mi := &file_signalbox_v1_run_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3311,7 +3357,7 @@ func (x *SummarizeStepsRequest) String() string {
 func (*SummarizeStepsRequest) ProtoMessage() {}
 
 func (x *SummarizeStepsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[32]
+	mi := &file_signalbox_v1_run_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3324,7 +3370,7 @@ func (x *SummarizeStepsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SummarizeStepsRequest.ProtoReflect.Descriptor instead.
 func (*SummarizeStepsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{32}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *SummarizeStepsRequest) GetProject() string {
@@ -3351,7 +3397,7 @@ type SummarizeStepsResponse struct {
 
 func (x *SummarizeStepsResponse) Reset() {
 	*x = SummarizeStepsResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[33]
+	mi := &file_signalbox_v1_run_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3363,7 +3409,7 @@ func (x *SummarizeStepsResponse) String() string {
 func (*SummarizeStepsResponse) ProtoMessage() {}
 
 func (x *SummarizeStepsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[33]
+	mi := &file_signalbox_v1_run_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3376,7 +3422,7 @@ func (x *SummarizeStepsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SummarizeStepsResponse.ProtoReflect.Descriptor instead.
 func (*SummarizeStepsResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{33}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *SummarizeStepsResponse) GetTasks() []*TaskTotals {
@@ -3414,7 +3460,7 @@ type TaskTotals struct {
 
 func (x *TaskTotals) Reset() {
 	*x = TaskTotals{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[34]
+	mi := &file_signalbox_v1_run_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3426,7 +3472,7 @@ func (x *TaskTotals) String() string {
 func (*TaskTotals) ProtoMessage() {}
 
 func (x *TaskTotals) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[34]
+	mi := &file_signalbox_v1_run_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3439,7 +3485,7 @@ func (x *TaskTotals) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskTotals.ProtoReflect.Descriptor instead.
 func (*TaskTotals) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{34}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *TaskTotals) GetPointer() string {
@@ -3533,7 +3579,7 @@ type WatchRunRequest struct {
 
 func (x *WatchRunRequest) Reset() {
 	*x = WatchRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[35]
+	mi := &file_signalbox_v1_run_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3545,7 +3591,7 @@ func (x *WatchRunRequest) String() string {
 func (*WatchRunRequest) ProtoMessage() {}
 
 func (x *WatchRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[35]
+	mi := &file_signalbox_v1_run_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3558,7 +3604,7 @@ func (x *WatchRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRunRequest.ProtoReflect.Descriptor instead.
 func (*WatchRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{35}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *WatchRunRequest) GetProject() string {
@@ -3606,7 +3652,7 @@ type WatchRunResponse struct {
 
 func (x *WatchRunResponse) Reset() {
 	*x = WatchRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[36]
+	mi := &file_signalbox_v1_run_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3618,7 +3664,7 @@ func (x *WatchRunResponse) String() string {
 func (*WatchRunResponse) ProtoMessage() {}
 
 func (x *WatchRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[36]
+	mi := &file_signalbox_v1_run_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3631,7 +3677,7 @@ func (x *WatchRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRunResponse.ProtoReflect.Descriptor instead.
 func (*WatchRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{36}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *WatchRunResponse) GetRun() *Run {
@@ -3673,7 +3719,7 @@ type CancelRunRequest struct {
 
 func (x *CancelRunRequest) Reset() {
 	*x = CancelRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[37]
+	mi := &file_signalbox_v1_run_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3685,7 +3731,7 @@ func (x *CancelRunRequest) String() string {
 func (*CancelRunRequest) ProtoMessage() {}
 
 func (x *CancelRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[37]
+	mi := &file_signalbox_v1_run_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3698,7 +3744,7 @@ func (x *CancelRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRunRequest.ProtoReflect.Descriptor instead.
 func (*CancelRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{37}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *CancelRunRequest) GetProject() string {
@@ -3731,7 +3777,7 @@ type CancelRunResponse struct {
 
 func (x *CancelRunResponse) Reset() {
 	*x = CancelRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[38]
+	mi := &file_signalbox_v1_run_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3743,7 +3789,7 @@ func (x *CancelRunResponse) String() string {
 func (*CancelRunResponse) ProtoMessage() {}
 
 func (x *CancelRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[38]
+	mi := &file_signalbox_v1_run_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3756,7 +3802,7 @@ func (x *CancelRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRunResponse.ProtoReflect.Descriptor instead.
 func (*CancelRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{38}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *CancelRunResponse) GetRun() *Run {
@@ -3769,55 +3815,19 @@ func (x *CancelRunResponse) GetRun() *Run {
 type CountRunsRequest struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Project string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
-	// "namespace/name", or "name" if it is unambiguous.
-	Workflow string `protobuf:"bytes,2,opt,name=workflow,proto3" json:"workflow,omitempty"`
-	// Only runs created at or after this time.
-	Since *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=since,proto3" json:"since,omitempty"`
-	// Only runs created before this time.
-	Until *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=until,proto3" json:"until,omitempty"`
-	// Only runs of this group of failed runs.
-	FailureGroup string `protobuf:"bytes,5,opt,name=failure_group,json=failureGroup,proto3" json:"failure_group,omitempty"`
-	// Only runs with one of these statuses.
-	Statuses []string `protobuf:"bytes,6,rep,name=statuses,proto3" json:"statuses,omitempty"`
-	// Only runs of this version of the workflow; requires workflow.
-	Version string `protobuf:"bytes,7,opt,name=version,proto3" json:"version,omitempty"`
+	Filter  *RunFilter             `protobuf:"bytes,2,opt,name=filter,proto3" json:"filter,omitempty"`
 	// Only the run with this request ID.
-	RequestId string `protobuf:"bytes,8,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	// Only runs that are stuck with one of these codes; "any" for all of them.
-	Problems []string `protobuf:"bytes,9,rep,name=problems,proto3" json:"problems,omitempty"`
-	// Only runs that were started by this trigger.
-	Trigger string `protobuf:"bytes,10,opt,name=trigger,proto3" json:"trigger,omitempty"`
-	// Only runs whose ID or request ID begins with this text.
-	Text string `protobuf:"bytes,11,opt,name=text,proto3" json:"text,omitempty"`
-	// Only runs without a replay.
-	NotReplayed bool `protobuf:"varint,12,opt,name=not_replayed,json=notReplayed,proto3" json:"not_replayed,omitempty"`
-	// Only runs that this run started with a task.
-	ParentRunId string `protobuf:"bytes,13,opt,name=parent_run_id,json=parentRunId,proto3" json:"parent_run_id,omitempty"`
-	// Only replays of this run.
-	ReplayOf string `protobuf:"bytes,14,opt,name=replay_of,json=replayOf,proto3" json:"replay_of,omitempty"`
-	// Only runs that this batch selected.
-	BatchId string `protobuf:"bytes,15,opt,name=batch_id,json=batchId,proto3" json:"batch_id,omitempty"`
-	// Only runs that this batch started: the newest replay of each run that it selected.
-	StartedByBatchId string `protobuf:"bytes,18,opt,name=started_by_batch_id,json=startedByBatchId,proto3" json:"started_by_batch_id,omitempty"`
+	RequestId string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	// Also counts the runs by time of creation, in buckets of this length from since to until; until defaults to now. At
 	// least one second; requires since, and allows at most 200 buckets.
-	Bucket *durationpb.Duration `protobuf:"bytes,16,opt,name=bucket,proto3" json:"bucket,omitempty"`
-	// Only runs with all of these labels, each as "key=value".
-	Labels []string `protobuf:"bytes,17,rep,name=labels,proto3" json:"labels,omitempty"`
-	// Only runs that ended at or after this time.
-	EndedSince *timestamppb.Timestamp `protobuf:"bytes,19,opt,name=ended_since,json=endedSince,proto3" json:"ended_since,omitempty"`
-	// Only runs that ended before this time.
-	EndedUntil *timestamppb.Timestamp `protobuf:"bytes,20,opt,name=ended_until,json=endedUntil,proto3" json:"ended_until,omitempty"`
-	// Only runs that failed with an error of this type: the whole type, or its last part for the errors of Signalbox and of
-	// the specification, such as execution_missing or communication.
-	ErrorType     string `protobuf:"bytes,21,opt,name=error_type,json=errorType,proto3" json:"error_type,omitempty"`
+	Bucket        *durationpb.Duration `protobuf:"bytes,4,opt,name=bucket,proto3" json:"bucket,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CountRunsRequest) Reset() {
 	*x = CountRunsRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[39]
+	mi := &file_signalbox_v1_run_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3829,7 +3839,7 @@ func (x *CountRunsRequest) String() string {
 func (*CountRunsRequest) ProtoMessage() {}
 
 func (x *CountRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[39]
+	mi := &file_signalbox_v1_run_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3842,7 +3852,7 @@ func (x *CountRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountRunsRequest.ProtoReflect.Descriptor instead.
 func (*CountRunsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{39}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *CountRunsRequest) GetProject() string {
@@ -3852,46 +3862,11 @@ func (x *CountRunsRequest) GetProject() string {
 	return ""
 }
 
-func (x *CountRunsRequest) GetWorkflow() string {
+func (x *CountRunsRequest) GetFilter() *RunFilter {
 	if x != nil {
-		return x.Workflow
-	}
-	return ""
-}
-
-func (x *CountRunsRequest) GetSince() *timestamppb.Timestamp {
-	if x != nil {
-		return x.Since
+		return x.Filter
 	}
 	return nil
-}
-
-func (x *CountRunsRequest) GetUntil() *timestamppb.Timestamp {
-	if x != nil {
-		return x.Until
-	}
-	return nil
-}
-
-func (x *CountRunsRequest) GetFailureGroup() string {
-	if x != nil {
-		return x.FailureGroup
-	}
-	return ""
-}
-
-func (x *CountRunsRequest) GetStatuses() []string {
-	if x != nil {
-		return x.Statuses
-	}
-	return nil
-}
-
-func (x *CountRunsRequest) GetVersion() string {
-	if x != nil {
-		return x.Version
-	}
-	return ""
 }
 
 func (x *CountRunsRequest) GetRequestId() string {
@@ -3901,95 +3876,11 @@ func (x *CountRunsRequest) GetRequestId() string {
 	return ""
 }
 
-func (x *CountRunsRequest) GetProblems() []string {
-	if x != nil {
-		return x.Problems
-	}
-	return nil
-}
-
-func (x *CountRunsRequest) GetTrigger() string {
-	if x != nil {
-		return x.Trigger
-	}
-	return ""
-}
-
-func (x *CountRunsRequest) GetText() string {
-	if x != nil {
-		return x.Text
-	}
-	return ""
-}
-
-func (x *CountRunsRequest) GetNotReplayed() bool {
-	if x != nil {
-		return x.NotReplayed
-	}
-	return false
-}
-
-func (x *CountRunsRequest) GetParentRunId() string {
-	if x != nil {
-		return x.ParentRunId
-	}
-	return ""
-}
-
-func (x *CountRunsRequest) GetReplayOf() string {
-	if x != nil {
-		return x.ReplayOf
-	}
-	return ""
-}
-
-func (x *CountRunsRequest) GetBatchId() string {
-	if x != nil {
-		return x.BatchId
-	}
-	return ""
-}
-
-func (x *CountRunsRequest) GetStartedByBatchId() string {
-	if x != nil {
-		return x.StartedByBatchId
-	}
-	return ""
-}
-
 func (x *CountRunsRequest) GetBucket() *durationpb.Duration {
 	if x != nil {
 		return x.Bucket
 	}
 	return nil
-}
-
-func (x *CountRunsRequest) GetLabels() []string {
-	if x != nil {
-		return x.Labels
-	}
-	return nil
-}
-
-func (x *CountRunsRequest) GetEndedSince() *timestamppb.Timestamp {
-	if x != nil {
-		return x.EndedSince
-	}
-	return nil
-}
-
-func (x *CountRunsRequest) GetEndedUntil() *timestamppb.Timestamp {
-	if x != nil {
-		return x.EndedUntil
-	}
-	return nil
-}
-
-func (x *CountRunsRequest) GetErrorType() string {
-	if x != nil {
-		return x.ErrorType
-	}
-	return ""
 }
 
 // RunBucket is the number of runs created in one interval of time.
@@ -4005,7 +3896,7 @@ type RunBucket struct {
 
 func (x *RunBucket) Reset() {
 	*x = RunBucket{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[40]
+	mi := &file_signalbox_v1_run_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4017,7 +3908,7 @@ func (x *RunBucket) String() string {
 func (*RunBucket) ProtoMessage() {}
 
 func (x *RunBucket) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[40]
+	mi := &file_signalbox_v1_run_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4030,7 +3921,7 @@ func (x *RunBucket) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunBucket.ProtoReflect.Descriptor instead.
 func (*RunBucket) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{40}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *RunBucket) GetStart() *timestamppb.Timestamp {
@@ -4053,7 +3944,7 @@ type CountRunsResponse struct {
 	// status.
 	Statuses map[string]int64 `protobuf:"bytes,1,rep,name=statuses,proto3" json:"statuses,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	// Number of stuck runs by the code of their verdict.
-	Problems map[string]int64 `protobuf:"bytes,2,rep,name=problems,proto3" json:"problems,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	Stuck map[string]int64 `protobuf:"bytes,2,rep,name=stuck,proto3" json:"stuck,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	// The statuses with more ended runs than the counted 10000.
 	More []string `protobuf:"bytes,3,rep,name=more,proto3" json:"more,omitempty"`
 	// The buckets in order of time, including those without runs; absent unless requested.
@@ -4064,7 +3955,7 @@ type CountRunsResponse struct {
 
 func (x *CountRunsResponse) Reset() {
 	*x = CountRunsResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[41]
+	mi := &file_signalbox_v1_run_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4076,7 +3967,7 @@ func (x *CountRunsResponse) String() string {
 func (*CountRunsResponse) ProtoMessage() {}
 
 func (x *CountRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[41]
+	mi := &file_signalbox_v1_run_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4089,7 +3980,7 @@ func (x *CountRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountRunsResponse.ProtoReflect.Descriptor instead.
 func (*CountRunsResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{41}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *CountRunsResponse) GetStatuses() map[string]int64 {
@@ -4099,9 +3990,9 @@ func (x *CountRunsResponse) GetStatuses() map[string]int64 {
 	return nil
 }
 
-func (x *CountRunsResponse) GetProblems() map[string]int64 {
+func (x *CountRunsResponse) GetStuck() map[string]int64 {
 	if x != nil {
-		return x.Problems
+		return x.Stuck
 	}
 	return nil
 }
@@ -4132,7 +4023,7 @@ type TerminateRunRequest struct {
 
 func (x *TerminateRunRequest) Reset() {
 	*x = TerminateRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[42]
+	mi := &file_signalbox_v1_run_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4144,7 +4035,7 @@ func (x *TerminateRunRequest) String() string {
 func (*TerminateRunRequest) ProtoMessage() {}
 
 func (x *TerminateRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[42]
+	mi := &file_signalbox_v1_run_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4157,7 +4048,7 @@ func (x *TerminateRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TerminateRunRequest.ProtoReflect.Descriptor instead.
 func (*TerminateRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{42}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *TerminateRunRequest) GetProject() string {
@@ -4190,7 +4081,7 @@ type TerminateRunResponse struct {
 
 func (x *TerminateRunResponse) Reset() {
 	*x = TerminateRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[43]
+	mi := &file_signalbox_v1_run_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4202,7 +4093,7 @@ func (x *TerminateRunResponse) String() string {
 func (*TerminateRunResponse) ProtoMessage() {}
 
 func (x *TerminateRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[43]
+	mi := &file_signalbox_v1_run_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4215,7 +4106,7 @@ func (x *TerminateRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TerminateRunResponse.ProtoReflect.Descriptor instead.
 func (*TerminateRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{43}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *TerminateRunResponse) GetRun() *Run {
@@ -4236,7 +4127,7 @@ type PauseRunRequest struct {
 
 func (x *PauseRunRequest) Reset() {
 	*x = PauseRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[44]
+	mi := &file_signalbox_v1_run_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4248,7 +4139,7 @@ func (x *PauseRunRequest) String() string {
 func (*PauseRunRequest) ProtoMessage() {}
 
 func (x *PauseRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[44]
+	mi := &file_signalbox_v1_run_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4261,7 +4152,7 @@ func (x *PauseRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseRunRequest.ProtoReflect.Descriptor instead.
 func (*PauseRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{44}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *PauseRunRequest) GetProject() string {
@@ -4294,7 +4185,7 @@ type PauseRunResponse struct {
 
 func (x *PauseRunResponse) Reset() {
 	*x = PauseRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[45]
+	mi := &file_signalbox_v1_run_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4306,7 +4197,7 @@ func (x *PauseRunResponse) String() string {
 func (*PauseRunResponse) ProtoMessage() {}
 
 func (x *PauseRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[45]
+	mi := &file_signalbox_v1_run_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4319,7 +4210,7 @@ func (x *PauseRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseRunResponse.ProtoReflect.Descriptor instead.
 func (*PauseRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{45}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *PauseRunResponse) GetRun() *Run {
@@ -4340,7 +4231,7 @@ type UnpauseRunRequest struct {
 
 func (x *UnpauseRunRequest) Reset() {
 	*x = UnpauseRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[46]
+	mi := &file_signalbox_v1_run_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4352,7 +4243,7 @@ func (x *UnpauseRunRequest) String() string {
 func (*UnpauseRunRequest) ProtoMessage() {}
 
 func (x *UnpauseRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[46]
+	mi := &file_signalbox_v1_run_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4365,7 +4256,7 @@ func (x *UnpauseRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnpauseRunRequest.ProtoReflect.Descriptor instead.
 func (*UnpauseRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{46}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *UnpauseRunRequest) GetProject() string {
@@ -4398,7 +4289,7 @@ type UnpauseRunResponse struct {
 
 func (x *UnpauseRunResponse) Reset() {
 	*x = UnpauseRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[47]
+	mi := &file_signalbox_v1_run_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4410,7 +4301,7 @@ func (x *UnpauseRunResponse) String() string {
 func (*UnpauseRunResponse) ProtoMessage() {}
 
 func (x *UnpauseRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[47]
+	mi := &file_signalbox_v1_run_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4423,7 +4314,7 @@ func (x *UnpauseRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnpauseRunResponse.ProtoReflect.Descriptor instead.
 func (*UnpauseRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{47}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *UnpauseRunResponse) GetRun() *Run {
@@ -4460,7 +4351,7 @@ type ReplayRunRequest struct {
 
 func (x *ReplayRunRequest) Reset() {
 	*x = ReplayRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[48]
+	mi := &file_signalbox_v1_run_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4472,7 +4363,7 @@ func (x *ReplayRunRequest) String() string {
 func (*ReplayRunRequest) ProtoMessage() {}
 
 func (x *ReplayRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[48]
+	mi := &file_signalbox_v1_run_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4485,7 +4376,7 @@ func (x *ReplayRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplayRunRequest.ProtoReflect.Descriptor instead.
 func (*ReplayRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{48}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ReplayRunRequest) GetProject() string {
@@ -4562,7 +4453,7 @@ type ReplayRunResponse struct {
 
 func (x *ReplayRunResponse) Reset() {
 	*x = ReplayRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[49]
+	mi := &file_signalbox_v1_run_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4574,7 +4465,7 @@ func (x *ReplayRunResponse) String() string {
 func (*ReplayRunResponse) ProtoMessage() {}
 
 func (x *ReplayRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[49]
+	mi := &file_signalbox_v1_run_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4587,7 +4478,7 @@ func (x *ReplayRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplayRunResponse.ProtoReflect.Descriptor instead.
 func (*ReplayRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{49}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ReplayRunResponse) GetRun() *Run {
@@ -4614,7 +4505,7 @@ type ExportRunRequest struct {
 
 func (x *ExportRunRequest) Reset() {
 	*x = ExportRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[50]
+	mi := &file_signalbox_v1_run_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4626,7 +4517,7 @@ func (x *ExportRunRequest) String() string {
 func (*ExportRunRequest) ProtoMessage() {}
 
 func (x *ExportRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[50]
+	mi := &file_signalbox_v1_run_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4639,7 +4530,7 @@ func (x *ExportRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRunRequest.ProtoReflect.Descriptor instead.
 func (*ExportRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{50}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *ExportRunRequest) GetProject() string {
@@ -4659,45 +4550,16 @@ func (x *ExportRunRequest) GetId() string {
 type ExportRunsRequest struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Project string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
+	Filter  *RunFilter             `protobuf:"bytes,2,opt,name=filter,proto3" json:"filter,omitempty"`
 	// "csv" or "json" (one run per line).
-	Format   string   `protobuf:"bytes,2,opt,name=format,proto3" json:"format,omitempty"`
-	Statuses []string `protobuf:"bytes,3,rep,name=statuses,proto3" json:"statuses,omitempty"`
-	Workflow string   `protobuf:"bytes,4,opt,name=workflow,proto3" json:"workflow,omitempty"`
-	// Only runs of this version of the workflow; requires workflow.
-	Version  string                 `protobuf:"bytes,5,opt,name=version,proto3" json:"version,omitempty"`
-	Since    *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=since,proto3" json:"since,omitempty"`
-	Until    *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=until,proto3" json:"until,omitempty"`
-	Problems []string               `protobuf:"bytes,8,rep,name=problems,proto3" json:"problems,omitempty"`
-	Trigger  string                 `protobuf:"bytes,9,opt,name=trigger,proto3" json:"trigger,omitempty"`
-	Text     string                 `protobuf:"bytes,10,opt,name=text,proto3" json:"text,omitempty"`
-	// Only runs without a replay.
-	NotReplayed bool `protobuf:"varint,11,opt,name=not_replayed,json=notReplayed,proto3" json:"not_replayed,omitempty"`
-	// Only runs of this group of failed runs.
-	FailureGroup string `protobuf:"bytes,12,opt,name=failure_group,json=failureGroup,proto3" json:"failure_group,omitempty"`
-	// Only runs that this run started with a task.
-	ParentRunId string `protobuf:"bytes,13,opt,name=parent_run_id,json=parentRunId,proto3" json:"parent_run_id,omitempty"`
-	// Only replays of this run.
-	ReplayOf string `protobuf:"bytes,14,opt,name=replay_of,json=replayOf,proto3" json:"replay_of,omitempty"`
-	// Only runs that this batch selected.
-	BatchId string `protobuf:"bytes,15,opt,name=batch_id,json=batchId,proto3" json:"batch_id,omitempty"`
-	// Only runs that this batch started: the newest replay of each run that it selected.
-	StartedByBatchId string `protobuf:"bytes,17,opt,name=started_by_batch_id,json=startedByBatchId,proto3" json:"started_by_batch_id,omitempty"`
-	// Only runs with all of these labels, each as "key=value".
-	Labels []string `protobuf:"bytes,16,rep,name=labels,proto3" json:"labels,omitempty"`
-	// Only runs that ended at or after this time.
-	EndedSince *timestamppb.Timestamp `protobuf:"bytes,18,opt,name=ended_since,json=endedSince,proto3" json:"ended_since,omitempty"`
-	// Only runs that ended before this time.
-	EndedUntil *timestamppb.Timestamp `protobuf:"bytes,19,opt,name=ended_until,json=endedUntil,proto3" json:"ended_until,omitempty"`
-	// Only runs that failed with an error of this type: the whole type, or its last part for the errors of Signalbox and of
-	// the specification, such as execution_missing or communication.
-	ErrorType     string `protobuf:"bytes,20,opt,name=error_type,json=errorType,proto3" json:"error_type,omitempty"`
+	Format        string `protobuf:"bytes,3,opt,name=format,proto3" json:"format,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ExportRunsRequest) Reset() {
 	*x = ExportRunsRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[51]
+	mi := &file_signalbox_v1_run_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4709,7 +4571,7 @@ func (x *ExportRunsRequest) String() string {
 func (*ExportRunsRequest) ProtoMessage() {}
 
 func (x *ExportRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[51]
+	mi := &file_signalbox_v1_run_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4722,7 +4584,7 @@ func (x *ExportRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRunsRequest.ProtoReflect.Descriptor instead.
 func (*ExportRunsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{51}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *ExportRunsRequest) GetProject() string {
@@ -4732,135 +4594,16 @@ func (x *ExportRunsRequest) GetProject() string {
 	return ""
 }
 
+func (x *ExportRunsRequest) GetFilter() *RunFilter {
+	if x != nil {
+		return x.Filter
+	}
+	return nil
+}
+
 func (x *ExportRunsRequest) GetFormat() string {
 	if x != nil {
 		return x.Format
-	}
-	return ""
-}
-
-func (x *ExportRunsRequest) GetStatuses() []string {
-	if x != nil {
-		return x.Statuses
-	}
-	return nil
-}
-
-func (x *ExportRunsRequest) GetWorkflow() string {
-	if x != nil {
-		return x.Workflow
-	}
-	return ""
-}
-
-func (x *ExportRunsRequest) GetVersion() string {
-	if x != nil {
-		return x.Version
-	}
-	return ""
-}
-
-func (x *ExportRunsRequest) GetSince() *timestamppb.Timestamp {
-	if x != nil {
-		return x.Since
-	}
-	return nil
-}
-
-func (x *ExportRunsRequest) GetUntil() *timestamppb.Timestamp {
-	if x != nil {
-		return x.Until
-	}
-	return nil
-}
-
-func (x *ExportRunsRequest) GetProblems() []string {
-	if x != nil {
-		return x.Problems
-	}
-	return nil
-}
-
-func (x *ExportRunsRequest) GetTrigger() string {
-	if x != nil {
-		return x.Trigger
-	}
-	return ""
-}
-
-func (x *ExportRunsRequest) GetText() string {
-	if x != nil {
-		return x.Text
-	}
-	return ""
-}
-
-func (x *ExportRunsRequest) GetNotReplayed() bool {
-	if x != nil {
-		return x.NotReplayed
-	}
-	return false
-}
-
-func (x *ExportRunsRequest) GetFailureGroup() string {
-	if x != nil {
-		return x.FailureGroup
-	}
-	return ""
-}
-
-func (x *ExportRunsRequest) GetParentRunId() string {
-	if x != nil {
-		return x.ParentRunId
-	}
-	return ""
-}
-
-func (x *ExportRunsRequest) GetReplayOf() string {
-	if x != nil {
-		return x.ReplayOf
-	}
-	return ""
-}
-
-func (x *ExportRunsRequest) GetBatchId() string {
-	if x != nil {
-		return x.BatchId
-	}
-	return ""
-}
-
-func (x *ExportRunsRequest) GetStartedByBatchId() string {
-	if x != nil {
-		return x.StartedByBatchId
-	}
-	return ""
-}
-
-func (x *ExportRunsRequest) GetLabels() []string {
-	if x != nil {
-		return x.Labels
-	}
-	return nil
-}
-
-func (x *ExportRunsRequest) GetEndedSince() *timestamppb.Timestamp {
-	if x != nil {
-		return x.EndedSince
-	}
-	return nil
-}
-
-func (x *ExportRunsRequest) GetEndedUntil() *timestamppb.Timestamp {
-	if x != nil {
-		return x.EndedUntil
-	}
-	return nil
-}
-
-func (x *ExportRunsRequest) GetErrorType() string {
-	if x != nil {
-		return x.ErrorType
 	}
 	return ""
 }
@@ -4869,7 +4612,7 @@ var File_signalbox_v1_run_proto protoreflect.FileDescriptor
 
 const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\n" +
-	"\x16signalbox/v1/run.proto\x12\fsignalbox.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x19google/api/httpbody.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18signalbox/v1/types.proto\"\xc3\x0f\n" +
+	"\x16signalbox/v1/run.proto\x12\fsignalbox.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x19google/api/httpbody.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18signalbox/v1/types.proto\"\xc4\x0f\n" +
 	"\x03Run\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\aproject\x18\x02 \x01(\tR\aproject\x12\x1a\n" +
@@ -4897,8 +4640,8 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\n" +
 	"steps_done\x18\x12 \x01(\x03R\tstepsDone\x12-\n" +
 	"\x05input\x18\x13 \x01(\v2\x17.signalbox.v1.JsonValueR\x05input\x12/\n" +
-	"\x06output\x18\x14 \x01(\v2\x17.signalbox.v1.JsonValueR\x06output\x12+\n" +
-	"\x05error\x18\x15 \x01(\v2\x15.signalbox.v1.ProblemR\x05error\x12\x1a\n" +
+	"\x06output\x18\x14 \x01(\v2\x17.signalbox.v1.JsonValueR\x06output\x12,\n" +
+	"\x05error\x18\x15 \x01(\v2\x16.signalbox.v1.RunErrorR\x05error\x12\x1a\n" +
 	"\bsequence\x18\x16 \x01(\x03R\bsequence\x12#\n" +
 	"\rdocument_hash\x18\x17 \x01(\tR\fdocumentHash\x12;\n" +
 	"\btemporal\x18\x18 \x01(\v2\x1f.signalbox.v1.TemporalReferenceR\btemporal\x12*\n" +
@@ -5017,7 +4760,7 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"RowsBehind\x120\n" +
 	"\x05since\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x18\n" +
-	"\aproblem\x18\x03 \x01(\tR\aproblem\"\xce\x01\n" +
+	"\afailure\x18\x03 \x01(\tR\afailure\"\xce\x01\n" +
 	"\x05Stuck\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\tR\x04code\x120\n" +
 	"\x05since\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12\x16\n" +
@@ -5039,7 +4782,7 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\vworkflow_id\x18\x03 \x01(\tR\n" +
 	"workflowId\x12\x15\n" +
 	"\x06run_id\x18\x04 \x01(\tR\x05runId\x12\x10\n" +
-	"\x03url\x18\x05 \x01(\tR\x03url\"\xaa\x06\n" +
+	"\x03url\x18\x05 \x01(\tR\x03url\"\xab\x06\n" +
 	"\x04Step\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x03R\x06number\x12\x12\n" +
 	"\x04path\x18\x02 \x01(\tR\x04path\x12\x18\n" +
@@ -5057,8 +4800,8 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\x05input\x18\v \x01(\v2\x17.signalbox.v1.JsonValueR\x05input\x12/\n" +
 	"\x06output\x18\f \x01(\v2\x17.signalbox.v1.JsonValueR\x06output\x12@\n" +
 	"\x0finput_shortened\x18\x13 \x01(\v2\x17.signalbox.v1.ShortenedR\x0einputShortened\x12B\n" +
-	"\x10output_shortened\x18\x14 \x01(\v2\x17.signalbox.v1.ShortenedR\x0foutputShortened\x12+\n" +
-	"\x05error\x18\r \x01(\v2\x15.signalbox.v1.ProblemR\x05error\x121\n" +
+	"\x10output_shortened\x18\x14 \x01(\v2\x17.signalbox.v1.ShortenedR\x0foutputShortened\x12,\n" +
+	"\x05error\x18\r \x01(\v2\x16.signalbox.v1.RunErrorR\x05error\x121\n" +
 	"\battempts\x18\x0e \x03(\v2\x15.signalbox.v1.AttemptR\battempts\x12\x1a\n" +
 	"\bsequence\x18\x0f \x01(\x03R\bsequence\x12&\n" +
 	"\x04wait\x18\x10 \x01(\v2\x12.signalbox.v1.WaitR\x04wait\x12\x1a\n" +
@@ -5066,13 +4809,13 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\x06caught\x18\x12 \x01(\bH\x00R\x06caught\x88\x01\x01B\t\n" +
 	"\a_caught\"\x1f\n" +
 	"\tShortened\x12\x12\n" +
-	"\x04size\x18\x01 \x01(\x03R\x04size\"\xb1\x03\n" +
+	"\x04size\x18\x01 \x01(\x03R\x04size\"\xb2\x03\n" +
 	"\aAttempt\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x05R\x06number\x129\n" +
 	"\n" +
 	"start_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x125\n" +
-	"\bend_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\x12+\n" +
-	"\x05error\x18\x04 \x01(\v2\x15.signalbox.v1.ProblemR\x05error\x12\x18\n" +
+	"\bend_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\x12,\n" +
+	"\x05error\x18\x04 \x01(\v2\x16.signalbox.v1.RunErrorR\x05error\x12\x18\n" +
 	"\aoutcome\x18\x05 \x01(\tR\aoutcome\x12$\n" +
 	"\vhttp_status\x18\x06 \x01(\x05H\x00R\n" +
 	"httpStatus\x88\x01\x01\x12\x16\n" +
@@ -5105,37 +4848,39 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"unredacted\x18\x03 \x01(\bR\n" +
 	"unredacted\"5\n" +
 	"\x0eGetRunResponse\x12#\n" +
-	"\x03run\x18\x01 \x01(\v2\x11.signalbox.v1.RunR\x03run\"\xa0\x06\n" +
-	"\x0fListRunsRequest\x12\x18\n" +
-	"\aproject\x18\x01 \x01(\tR\aproject\x12\x1b\n" +
-	"\tpage_size\x18\x02 \x01(\x05R\bpageSize\x12\x1d\n" +
-	"\n" +
-	"page_token\x18\x03 \x01(\tR\tpageToken\x12\x1a\n" +
-	"\bstatuses\x18\x04 \x03(\tR\bstatuses\x12\x1a\n" +
-	"\bworkflow\x18\x05 \x01(\tR\bworkflow\x12\x18\n" +
-	"\aversion\x18\x06 \x01(\tR\aversion\x120\n" +
-	"\x05since\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x120\n" +
-	"\x05until\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\x05until\x12\x1d\n" +
-	"\n" +
-	"request_id\x18\t \x01(\tR\trequestId\x12\x14\n" +
-	"\x05order\x18\n" +
-	" \x01(\tR\x05order\x12\x1a\n" +
-	"\bproblems\x18\v \x03(\tR\bproblems\x12\x18\n" +
-	"\atrigger\x18\f \x01(\tR\atrigger\x12\x12\n" +
-	"\x04text\x18\r \x01(\tR\x04text\x12!\n" +
-	"\fnot_replayed\x18\x0e \x01(\bR\vnotReplayed\x12#\n" +
-	"\rfailure_group\x18\x0f \x01(\tR\ffailureGroup\x12\"\n" +
-	"\rparent_run_id\x18\x10 \x01(\tR\vparentRunId\x12\x1b\n" +
-	"\treplay_of\x18\x11 \x01(\tR\breplayOf\x12\x19\n" +
-	"\bbatch_id\x18\x12 \x01(\tR\abatchId\x12-\n" +
-	"\x13started_by_batch_id\x18\x14 \x01(\tR\x10startedByBatchId\x12\x16\n" +
-	"\x06labels\x18\x13 \x03(\tR\x06labels\x12;\n" +
-	"\vended_since\x18\x15 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"\x03run\x18\x01 \x01(\v2\x11.signalbox.v1.RunR\x03run\"\x89\x05\n" +
+	"\tRunFilter\x12\x1a\n" +
+	"\bstatuses\x18\x01 \x03(\tR\bstatuses\x12\x1a\n" +
+	"\bworkflow\x18\x02 \x01(\tR\bworkflow\x12\x18\n" +
+	"\aversion\x18\x03 \x01(\tR\aversion\x120\n" +
+	"\x05since\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x120\n" +
+	"\x05until\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\x12;\n" +
+	"\vended_since\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"endedSince\x12;\n" +
-	"\vended_until\x18\x16 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"endedUntil\x12\x1d\n" +
+	"\vended_until\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"endedUntil\x12\x14\n" +
+	"\x05stuck\x18\b \x03(\tR\x05stuck\x12\x1d\n" +
 	"\n" +
-	"error_type\x18\x17 \x01(\tR\terrorType\"a\n" +
+	"error_type\x18\t \x01(\tR\terrorType\x12#\n" +
+	"\rfailure_group\x18\n" +
+	" \x01(\tR\ffailureGroup\x12\x18\n" +
+	"\atrigger\x18\v \x01(\tR\atrigger\x12\x12\n" +
+	"\x04text\x18\f \x01(\tR\x04text\x12\x16\n" +
+	"\x06labels\x18\r \x03(\tR\x06labels\x12\"\n" +
+	"\rparent_run_id\x18\x0e \x01(\tR\vparentRunId\x12\x1b\n" +
+	"\treplay_of\x18\x0f \x01(\tR\breplayOf\x12\x19\n" +
+	"\bbatch_id\x18\x10 \x01(\tR\abatchId\x12-\n" +
+	"\x13started_by_batch_id\x18\x11 \x01(\tR\x10startedByBatchId\x12!\n" +
+	"\fnot_replayed\x18\x12 \x01(\bR\vnotReplayed\"\xcd\x01\n" +
+	"\x0fListRunsRequest\x12\x18\n" +
+	"\aproject\x18\x01 \x01(\tR\aproject\x12/\n" +
+	"\x06filter\x18\x02 \x01(\v2\x17.signalbox.v1.RunFilterR\x06filter\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x03 \x01(\tR\trequestId\x12\x14\n" +
+	"\x05order\x18\x04 \x01(\tR\x05order\x12\x1b\n" +
+	"\tpage_size\x18\x05 \x01(\x05R\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x06 \x01(\tR\tpageToken\"a\n" +
 	"\x10ListRunsResponse\x12%\n" +
 	"\x04runs\x18\x01 \x03(\v2\x11.signalbox.v1.RunR\x04runs\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xd5\x02\n" +
@@ -5233,49 +4978,29 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12\x16\n" +
 	"\x06reason\x18\x03 \x01(\tR\x06reason\"8\n" +
 	"\x11CancelRunResponse\x12#\n" +
-	"\x03run\x18\x01 \x01(\v2\x11.signalbox.v1.RunR\x03run\"\x82\x06\n" +
+	"\x03run\x18\x01 \x01(\v2\x11.signalbox.v1.RunR\x03run\"\xaf\x01\n" +
 	"\x10CountRunsRequest\x12\x18\n" +
-	"\aproject\x18\x01 \x01(\tR\aproject\x12\x1a\n" +
-	"\bworkflow\x18\x02 \x01(\tR\bworkflow\x120\n" +
-	"\x05since\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x120\n" +
-	"\x05until\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\x12#\n" +
-	"\rfailure_group\x18\x05 \x01(\tR\ffailureGroup\x12\x1a\n" +
-	"\bstatuses\x18\x06 \x03(\tR\bstatuses\x12\x18\n" +
-	"\aversion\x18\a \x01(\tR\aversion\x12\x1d\n" +
+	"\aproject\x18\x01 \x01(\tR\aproject\x12/\n" +
+	"\x06filter\x18\x02 \x01(\v2\x17.signalbox.v1.RunFilterR\x06filter\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\b \x01(\tR\trequestId\x12\x1a\n" +
-	"\bproblems\x18\t \x03(\tR\bproblems\x12\x18\n" +
-	"\atrigger\x18\n" +
-	" \x01(\tR\atrigger\x12\x12\n" +
-	"\x04text\x18\v \x01(\tR\x04text\x12!\n" +
-	"\fnot_replayed\x18\f \x01(\bR\vnotReplayed\x12\"\n" +
-	"\rparent_run_id\x18\r \x01(\tR\vparentRunId\x12\x1b\n" +
-	"\treplay_of\x18\x0e \x01(\tR\breplayOf\x12\x19\n" +
-	"\bbatch_id\x18\x0f \x01(\tR\abatchId\x12-\n" +
-	"\x13started_by_batch_id\x18\x12 \x01(\tR\x10startedByBatchId\x121\n" +
-	"\x06bucket\x18\x10 \x01(\v2\x19.google.protobuf.DurationR\x06bucket\x12\x16\n" +
-	"\x06labels\x18\x11 \x03(\tR\x06labels\x12;\n" +
-	"\vended_since\x18\x13 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"endedSince\x12;\n" +
-	"\vended_until\x18\x14 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"endedUntil\x12\x1d\n" +
-	"\n" +
-	"error_type\x18\x15 \x01(\tR\terrorType\"\xbd\x01\n" +
+	"request_id\x18\x03 \x01(\tR\trequestId\x121\n" +
+	"\x06bucket\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x06bucket\"\xbd\x01\n" +
 	"\tRunBucket\x120\n" +
 	"\x05start\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x05start\x12A\n" +
 	"\bstatuses\x18\x02 \x03(\v2%.signalbox.v1.RunBucket.StatusesEntryR\bstatuses\x1a;\n" +
 	"\rStatusesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xea\x02\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xde\x02\n" +
 	"\x11CountRunsResponse\x12I\n" +
-	"\bstatuses\x18\x01 \x03(\v2-.signalbox.v1.CountRunsResponse.StatusesEntryR\bstatuses\x12I\n" +
-	"\bproblems\x18\x02 \x03(\v2-.signalbox.v1.CountRunsResponse.ProblemsEntryR\bproblems\x12\x12\n" +
+	"\bstatuses\x18\x01 \x03(\v2-.signalbox.v1.CountRunsResponse.StatusesEntryR\bstatuses\x12@\n" +
+	"\x05stuck\x18\x02 \x03(\v2*.signalbox.v1.CountRunsResponse.StuckEntryR\x05stuck\x12\x12\n" +
 	"\x04more\x18\x03 \x03(\tR\x04more\x121\n" +
 	"\abuckets\x18\x04 \x03(\v2\x17.signalbox.v1.RunBucketR\abuckets\x1a;\n" +
 	"\rStatusesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\x1a;\n" +
-	"\rProblemsEntry\x12\x10\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\x1a8\n" +
+	"\n" +
+	"StuckEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"W\n" +
 	"\x13TerminateRunRequest\x12\x18\n" +
@@ -5315,32 +5040,11 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\acreated\x18\x02 \x01(\bR\acreated\"<\n" +
 	"\x10ExportRunRequest\x12\x18\n" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x12\x0e\n" +
-	"\x02id\x18\x02 \x01(\tR\x02id\"\xc9\x05\n" +
+	"\x02id\x18\x02 \x01(\tR\x02id\"v\n" +
 	"\x11ExportRunsRequest\x12\x18\n" +
-	"\aproject\x18\x01 \x01(\tR\aproject\x12\x16\n" +
-	"\x06format\x18\x02 \x01(\tR\x06format\x12\x1a\n" +
-	"\bstatuses\x18\x03 \x03(\tR\bstatuses\x12\x1a\n" +
-	"\bworkflow\x18\x04 \x01(\tR\bworkflow\x12\x18\n" +
-	"\aversion\x18\x05 \x01(\tR\aversion\x120\n" +
-	"\x05since\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x120\n" +
-	"\x05until\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x05until\x12\x1a\n" +
-	"\bproblems\x18\b \x03(\tR\bproblems\x12\x18\n" +
-	"\atrigger\x18\t \x01(\tR\atrigger\x12\x12\n" +
-	"\x04text\x18\n" +
-	" \x01(\tR\x04text\x12!\n" +
-	"\fnot_replayed\x18\v \x01(\bR\vnotReplayed\x12#\n" +
-	"\rfailure_group\x18\f \x01(\tR\ffailureGroup\x12\"\n" +
-	"\rparent_run_id\x18\r \x01(\tR\vparentRunId\x12\x1b\n" +
-	"\treplay_of\x18\x0e \x01(\tR\breplayOf\x12\x19\n" +
-	"\bbatch_id\x18\x0f \x01(\tR\abatchId\x12-\n" +
-	"\x13started_by_batch_id\x18\x11 \x01(\tR\x10startedByBatchId\x12\x16\n" +
-	"\x06labels\x18\x10 \x03(\tR\x06labels\x12;\n" +
-	"\vended_since\x18\x12 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"endedSince\x12;\n" +
-	"\vended_until\x18\x13 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"endedUntil\x12\x1d\n" +
-	"\n" +
-	"error_type\x18\x14 \x01(\tR\terrorType2\xec\x10\n" +
+	"\aproject\x18\x01 \x01(\tR\aproject\x12/\n" +
+	"\x06filter\x18\x02 \x01(\v2\x17.signalbox.v1.RunFilterR\x06filter\x12\x16\n" +
+	"\x06format\x18\x03 \x01(\tR\x06format2\xec\x10\n" +
 	"\n" +
 	"RunService\x12q\n" +
 	"\bStartRun\x12\x1d.signalbox.v1.StartRunRequest\x1a\x1e.signalbox.v1.StartRunResponse\"&\x82\xd3\xe4\x93\x02 :\x01*\"\x1b/v1/projects/{project}/runs\x12p\n" +
@@ -5375,7 +5079,7 @@ func file_signalbox_v1_run_proto_rawDescGZIP() []byte {
 	return file_signalbox_v1_run_proto_rawDescData
 }
 
-var file_signalbox_v1_run_proto_msgTypes = make([]protoimpl.MessageInfo, 59)
+var file_signalbox_v1_run_proto_msgTypes = make([]protoimpl.MessageInfo, 60)
 var file_signalbox_v1_run_proto_goTypes = []any{
 	(*Run)(nil),                    // 0: signalbox.v1.Run
 	(*RunWarning)(nil),             // 1: signalbox.v1.RunWarning
@@ -5399,187 +5103,183 @@ var file_signalbox_v1_run_proto_goTypes = []any{
 	(*StartRunResponse)(nil),       // 19: signalbox.v1.StartRunResponse
 	(*GetRunRequest)(nil),          // 20: signalbox.v1.GetRunRequest
 	(*GetRunResponse)(nil),         // 21: signalbox.v1.GetRunResponse
-	(*ListRunsRequest)(nil),        // 22: signalbox.v1.ListRunsRequest
-	(*ListRunsResponse)(nil),       // 23: signalbox.v1.ListRunsResponse
-	(*ListStepsRequest)(nil),       // 24: signalbox.v1.ListStepsRequest
-	(*ListStepsResponse)(nil),      // 25: signalbox.v1.ListStepsResponse
-	(*ListWaitsRequest)(nil),       // 26: signalbox.v1.ListWaitsRequest
-	(*ListWaitsResponse)(nil),      // 27: signalbox.v1.ListWaitsResponse
-	(*GetStepRequest)(nil),         // 28: signalbox.v1.GetStepRequest
-	(*GetStepResponse)(nil),        // 29: signalbox.v1.GetStepResponse
-	(*GetStepValueRequest)(nil),    // 30: signalbox.v1.GetStepValueRequest
-	(*GetStepValueResponse)(nil),   // 31: signalbox.v1.GetStepValueResponse
-	(*SummarizeStepsRequest)(nil),  // 32: signalbox.v1.SummarizeStepsRequest
-	(*SummarizeStepsResponse)(nil), // 33: signalbox.v1.SummarizeStepsResponse
-	(*TaskTotals)(nil),             // 34: signalbox.v1.TaskTotals
-	(*WatchRunRequest)(nil),        // 35: signalbox.v1.WatchRunRequest
-	(*WatchRunResponse)(nil),       // 36: signalbox.v1.WatchRunResponse
-	(*CancelRunRequest)(nil),       // 37: signalbox.v1.CancelRunRequest
-	(*CancelRunResponse)(nil),      // 38: signalbox.v1.CancelRunResponse
-	(*CountRunsRequest)(nil),       // 39: signalbox.v1.CountRunsRequest
-	(*RunBucket)(nil),              // 40: signalbox.v1.RunBucket
-	(*CountRunsResponse)(nil),      // 41: signalbox.v1.CountRunsResponse
-	(*TerminateRunRequest)(nil),    // 42: signalbox.v1.TerminateRunRequest
-	(*TerminateRunResponse)(nil),   // 43: signalbox.v1.TerminateRunResponse
-	(*PauseRunRequest)(nil),        // 44: signalbox.v1.PauseRunRequest
-	(*PauseRunResponse)(nil),       // 45: signalbox.v1.PauseRunResponse
-	(*UnpauseRunRequest)(nil),      // 46: signalbox.v1.UnpauseRunRequest
-	(*UnpauseRunResponse)(nil),     // 47: signalbox.v1.UnpauseRunResponse
-	(*ReplayRunRequest)(nil),       // 48: signalbox.v1.ReplayRunRequest
-	(*ReplayRunResponse)(nil),      // 49: signalbox.v1.ReplayRunResponse
-	(*ExportRunRequest)(nil),       // 50: signalbox.v1.ExportRunRequest
-	(*ExportRunsRequest)(nil),      // 51: signalbox.v1.ExportRunsRequest
-	nil,                            // 52: signalbox.v1.Run.LabelsEntry
-	nil,                            // 53: signalbox.v1.StartRunRequest.LabelsEntry
-	nil,                            // 54: signalbox.v1.TaskTotals.StatusesEntry
-	nil,                            // 55: signalbox.v1.RunBucket.StatusesEntry
-	nil,                            // 56: signalbox.v1.CountRunsResponse.StatusesEntry
-	nil,                            // 57: signalbox.v1.CountRunsResponse.ProblemsEntry
-	nil,                            // 58: signalbox.v1.ReplayRunRequest.LabelsEntry
-	(*timestamppb.Timestamp)(nil),  // 59: google.protobuf.Timestamp
-	(*JsonValue)(nil),              // 60: signalbox.v1.JsonValue
-	(*Problem)(nil),                // 61: signalbox.v1.Problem
-	(*durationpb.Duration)(nil),    // 62: google.protobuf.Duration
-	(*httpbody.HttpBody)(nil),      // 63: google.api.HttpBody
+	(*RunFilter)(nil),              // 22: signalbox.v1.RunFilter
+	(*ListRunsRequest)(nil),        // 23: signalbox.v1.ListRunsRequest
+	(*ListRunsResponse)(nil),       // 24: signalbox.v1.ListRunsResponse
+	(*ListStepsRequest)(nil),       // 25: signalbox.v1.ListStepsRequest
+	(*ListStepsResponse)(nil),      // 26: signalbox.v1.ListStepsResponse
+	(*ListWaitsRequest)(nil),       // 27: signalbox.v1.ListWaitsRequest
+	(*ListWaitsResponse)(nil),      // 28: signalbox.v1.ListWaitsResponse
+	(*GetStepRequest)(nil),         // 29: signalbox.v1.GetStepRequest
+	(*GetStepResponse)(nil),        // 30: signalbox.v1.GetStepResponse
+	(*GetStepValueRequest)(nil),    // 31: signalbox.v1.GetStepValueRequest
+	(*GetStepValueResponse)(nil),   // 32: signalbox.v1.GetStepValueResponse
+	(*SummarizeStepsRequest)(nil),  // 33: signalbox.v1.SummarizeStepsRequest
+	(*SummarizeStepsResponse)(nil), // 34: signalbox.v1.SummarizeStepsResponse
+	(*TaskTotals)(nil),             // 35: signalbox.v1.TaskTotals
+	(*WatchRunRequest)(nil),        // 36: signalbox.v1.WatchRunRequest
+	(*WatchRunResponse)(nil),       // 37: signalbox.v1.WatchRunResponse
+	(*CancelRunRequest)(nil),       // 38: signalbox.v1.CancelRunRequest
+	(*CancelRunResponse)(nil),      // 39: signalbox.v1.CancelRunResponse
+	(*CountRunsRequest)(nil),       // 40: signalbox.v1.CountRunsRequest
+	(*RunBucket)(nil),              // 41: signalbox.v1.RunBucket
+	(*CountRunsResponse)(nil),      // 42: signalbox.v1.CountRunsResponse
+	(*TerminateRunRequest)(nil),    // 43: signalbox.v1.TerminateRunRequest
+	(*TerminateRunResponse)(nil),   // 44: signalbox.v1.TerminateRunResponse
+	(*PauseRunRequest)(nil),        // 45: signalbox.v1.PauseRunRequest
+	(*PauseRunResponse)(nil),       // 46: signalbox.v1.PauseRunResponse
+	(*UnpauseRunRequest)(nil),      // 47: signalbox.v1.UnpauseRunRequest
+	(*UnpauseRunResponse)(nil),     // 48: signalbox.v1.UnpauseRunResponse
+	(*ReplayRunRequest)(nil),       // 49: signalbox.v1.ReplayRunRequest
+	(*ReplayRunResponse)(nil),      // 50: signalbox.v1.ReplayRunResponse
+	(*ExportRunRequest)(nil),       // 51: signalbox.v1.ExportRunRequest
+	(*ExportRunsRequest)(nil),      // 52: signalbox.v1.ExportRunsRequest
+	nil,                            // 53: signalbox.v1.Run.LabelsEntry
+	nil,                            // 54: signalbox.v1.StartRunRequest.LabelsEntry
+	nil,                            // 55: signalbox.v1.TaskTotals.StatusesEntry
+	nil,                            // 56: signalbox.v1.RunBucket.StatusesEntry
+	nil,                            // 57: signalbox.v1.CountRunsResponse.StatusesEntry
+	nil,                            // 58: signalbox.v1.CountRunsResponse.StuckEntry
+	nil,                            // 59: signalbox.v1.ReplayRunRequest.LabelsEntry
+	(*timestamppb.Timestamp)(nil),  // 60: google.protobuf.Timestamp
+	(*JsonValue)(nil),              // 61: signalbox.v1.JsonValue
+	(*RunError)(nil),               // 62: signalbox.v1.RunError
+	(*durationpb.Duration)(nil),    // 63: google.protobuf.Duration
+	(*httpbody.HttpBody)(nil),      // 64: google.api.HttpBody
 }
 var file_signalbox_v1_run_proto_depIdxs = []int32{
-	59,  // 0: signalbox.v1.Run.status_time:type_name -> google.protobuf.Timestamp
-	59,  // 1: signalbox.v1.Run.create_time:type_name -> google.protobuf.Timestamp
-	59,  // 2: signalbox.v1.Run.start_time:type_name -> google.protobuf.Timestamp
-	59,  // 3: signalbox.v1.Run.end_time:type_name -> google.protobuf.Timestamp
-	60,  // 4: signalbox.v1.Run.input:type_name -> signalbox.v1.JsonValue
-	60,  // 5: signalbox.v1.Run.output:type_name -> signalbox.v1.JsonValue
-	61,  // 6: signalbox.v1.Run.error:type_name -> signalbox.v1.Problem
+	60,  // 0: signalbox.v1.Run.status_time:type_name -> google.protobuf.Timestamp
+	60,  // 1: signalbox.v1.Run.create_time:type_name -> google.protobuf.Timestamp
+	60,  // 2: signalbox.v1.Run.start_time:type_name -> google.protobuf.Timestamp
+	60,  // 3: signalbox.v1.Run.end_time:type_name -> google.protobuf.Timestamp
+	61,  // 4: signalbox.v1.Run.input:type_name -> signalbox.v1.JsonValue
+	61,  // 5: signalbox.v1.Run.output:type_name -> signalbox.v1.JsonValue
+	62,  // 6: signalbox.v1.Run.error:type_name -> signalbox.v1.RunError
 	14,  // 7: signalbox.v1.Run.temporal:type_name -> signalbox.v1.TemporalReference
-	59,  // 8: signalbox.v1.Run.queue_expire_time:type_name -> google.protobuf.Timestamp
+	60,  // 8: signalbox.v1.Run.queue_expire_time:type_name -> google.protobuf.Timestamp
 	12,  // 9: signalbox.v1.Run.stuck:type_name -> signalbox.v1.Stuck
 	13,  // 10: signalbox.v1.Run.quota:type_name -> signalbox.v1.QuotaUsage
-	60,  // 11: signalbox.v1.Run.legacy:type_name -> signalbox.v1.JsonValue
+	61,  // 11: signalbox.v1.Run.legacy:type_name -> signalbox.v1.JsonValue
 	11,  // 12: signalbox.v1.Run.behind:type_name -> signalbox.v1.RowsBehind
 	9,   // 13: signalbox.v1.Run.step_summary:type_name -> signalbox.v1.StepSummary
 	4,   // 14: signalbox.v1.Run.waits:type_name -> signalbox.v1.Wait
 	2,   // 15: signalbox.v1.Run.control_states:type_name -> signalbox.v1.ControlState
 	3,   // 16: signalbox.v1.Run.failed_step:type_name -> signalbox.v1.FailedStep
-	52,  // 17: signalbox.v1.Run.labels:type_name -> signalbox.v1.Run.LabelsEntry
+	53,  // 17: signalbox.v1.Run.labels:type_name -> signalbox.v1.Run.LabelsEntry
 	1,   // 18: signalbox.v1.Run.warnings:type_name -> signalbox.v1.RunWarning
-	59,  // 19: signalbox.v1.RunWarning.time:type_name -> google.protobuf.Timestamp
-	59,  // 20: signalbox.v1.Wait.since:type_name -> google.protobuf.Timestamp
-	59,  // 21: signalbox.v1.Wait.due_time:type_name -> google.protobuf.Timestamp
-	59,  // 22: signalbox.v1.Wait.deadline:type_name -> google.protobuf.Timestamp
+	60,  // 19: signalbox.v1.RunWarning.time:type_name -> google.protobuf.Timestamp
+	60,  // 20: signalbox.v1.Wait.since:type_name -> google.protobuf.Timestamp
+	60,  // 21: signalbox.v1.Wait.due_time:type_name -> google.protobuf.Timestamp
+	60,  // 22: signalbox.v1.Wait.deadline:type_name -> google.protobuf.Timestamp
 	6,   // 23: signalbox.v1.Wait.events:type_name -> signalbox.v1.AwaitedEvent
 	8,   // 24: signalbox.v1.Wait.child:type_name -> signalbox.v1.AwaitedRun
 	5,   // 25: signalbox.v1.Wait.near:type_name -> signalbox.v1.NearEvent
-	59,  // 26: signalbox.v1.NearEvent.receive_time:type_name -> google.protobuf.Timestamp
-	60,  // 27: signalbox.v1.AwaitedEvent.with:type_name -> signalbox.v1.JsonValue
+	60,  // 26: signalbox.v1.NearEvent.receive_time:type_name -> google.protobuf.Timestamp
+	61,  // 27: signalbox.v1.AwaitedEvent.with:type_name -> signalbox.v1.JsonValue
 	7,   // 28: signalbox.v1.AwaitedEvent.keys:type_name -> signalbox.v1.AwaitedKey
-	59,  // 29: signalbox.v1.AwaitedEvent.came_time:type_name -> google.protobuf.Timestamp
-	60,  // 30: signalbox.v1.AwaitedKey.expect:type_name -> signalbox.v1.JsonValue
+	60,  // 29: signalbox.v1.AwaitedEvent.came_time:type_name -> google.protobuf.Timestamp
+	61,  // 30: signalbox.v1.AwaitedKey.expect:type_name -> signalbox.v1.JsonValue
 	10,  // 31: signalbox.v1.StepSummary.tasks:type_name -> signalbox.v1.TaskSummary
-	62,  // 32: signalbox.v1.TaskSummary.shortest:type_name -> google.protobuf.Duration
-	62,  // 33: signalbox.v1.TaskSummary.longest:type_name -> google.protobuf.Duration
-	62,  // 34: signalbox.v1.TaskSummary.total:type_name -> google.protobuf.Duration
-	59,  // 35: signalbox.v1.RowsBehind.since:type_name -> google.protobuf.Timestamp
-	59,  // 36: signalbox.v1.Stuck.since:type_name -> google.protobuf.Timestamp
-	59,  // 37: signalbox.v1.Stuck.check_time:type_name -> google.protobuf.Timestamp
-	59,  // 38: signalbox.v1.QuotaUsage.reset_time:type_name -> google.protobuf.Timestamp
-	59,  // 39: signalbox.v1.Step.wait_until:type_name -> google.protobuf.Timestamp
-	59,  // 40: signalbox.v1.Step.start_time:type_name -> google.protobuf.Timestamp
-	59,  // 41: signalbox.v1.Step.end_time:type_name -> google.protobuf.Timestamp
-	60,  // 42: signalbox.v1.Step.input:type_name -> signalbox.v1.JsonValue
-	60,  // 43: signalbox.v1.Step.output:type_name -> signalbox.v1.JsonValue
+	63,  // 32: signalbox.v1.TaskSummary.shortest:type_name -> google.protobuf.Duration
+	63,  // 33: signalbox.v1.TaskSummary.longest:type_name -> google.protobuf.Duration
+	63,  // 34: signalbox.v1.TaskSummary.total:type_name -> google.protobuf.Duration
+	60,  // 35: signalbox.v1.RowsBehind.since:type_name -> google.protobuf.Timestamp
+	60,  // 36: signalbox.v1.Stuck.since:type_name -> google.protobuf.Timestamp
+	60,  // 37: signalbox.v1.Stuck.check_time:type_name -> google.protobuf.Timestamp
+	60,  // 38: signalbox.v1.QuotaUsage.reset_time:type_name -> google.protobuf.Timestamp
+	60,  // 39: signalbox.v1.Step.wait_until:type_name -> google.protobuf.Timestamp
+	60,  // 40: signalbox.v1.Step.start_time:type_name -> google.protobuf.Timestamp
+	60,  // 41: signalbox.v1.Step.end_time:type_name -> google.protobuf.Timestamp
+	61,  // 42: signalbox.v1.Step.input:type_name -> signalbox.v1.JsonValue
+	61,  // 43: signalbox.v1.Step.output:type_name -> signalbox.v1.JsonValue
 	16,  // 44: signalbox.v1.Step.input_shortened:type_name -> signalbox.v1.Shortened
 	16,  // 45: signalbox.v1.Step.output_shortened:type_name -> signalbox.v1.Shortened
-	61,  // 46: signalbox.v1.Step.error:type_name -> signalbox.v1.Problem
+	62,  // 46: signalbox.v1.Step.error:type_name -> signalbox.v1.RunError
 	17,  // 47: signalbox.v1.Step.attempts:type_name -> signalbox.v1.Attempt
 	4,   // 48: signalbox.v1.Step.wait:type_name -> signalbox.v1.Wait
-	59,  // 49: signalbox.v1.Attempt.start_time:type_name -> google.protobuf.Timestamp
-	59,  // 50: signalbox.v1.Attempt.end_time:type_name -> google.protobuf.Timestamp
-	61,  // 51: signalbox.v1.Attempt.error:type_name -> signalbox.v1.Problem
-	59,  // 52: signalbox.v1.Attempt.next_time:type_name -> google.protobuf.Timestamp
-	62,  // 53: signalbox.v1.Attempt.retry_after:type_name -> google.protobuf.Duration
-	60,  // 54: signalbox.v1.StartRunRequest.input:type_name -> signalbox.v1.JsonValue
-	53,  // 55: signalbox.v1.StartRunRequest.labels:type_name -> signalbox.v1.StartRunRequest.LabelsEntry
+	60,  // 49: signalbox.v1.Attempt.start_time:type_name -> google.protobuf.Timestamp
+	60,  // 50: signalbox.v1.Attempt.end_time:type_name -> google.protobuf.Timestamp
+	62,  // 51: signalbox.v1.Attempt.error:type_name -> signalbox.v1.RunError
+	60,  // 52: signalbox.v1.Attempt.next_time:type_name -> google.protobuf.Timestamp
+	63,  // 53: signalbox.v1.Attempt.retry_after:type_name -> google.protobuf.Duration
+	61,  // 54: signalbox.v1.StartRunRequest.input:type_name -> signalbox.v1.JsonValue
+	54,  // 55: signalbox.v1.StartRunRequest.labels:type_name -> signalbox.v1.StartRunRequest.LabelsEntry
 	0,   // 56: signalbox.v1.StartRunResponse.run:type_name -> signalbox.v1.Run
 	0,   // 57: signalbox.v1.GetRunResponse.run:type_name -> signalbox.v1.Run
-	59,  // 58: signalbox.v1.ListRunsRequest.since:type_name -> google.protobuf.Timestamp
-	59,  // 59: signalbox.v1.ListRunsRequest.until:type_name -> google.protobuf.Timestamp
-	59,  // 60: signalbox.v1.ListRunsRequest.ended_since:type_name -> google.protobuf.Timestamp
-	59,  // 61: signalbox.v1.ListRunsRequest.ended_until:type_name -> google.protobuf.Timestamp
-	0,   // 62: signalbox.v1.ListRunsResponse.runs:type_name -> signalbox.v1.Run
-	15,  // 63: signalbox.v1.ListStepsResponse.steps:type_name -> signalbox.v1.Step
-	9,   // 64: signalbox.v1.ListStepsResponse.summary:type_name -> signalbox.v1.StepSummary
-	4,   // 65: signalbox.v1.ListWaitsResponse.waits:type_name -> signalbox.v1.Wait
-	15,  // 66: signalbox.v1.GetStepResponse.step:type_name -> signalbox.v1.Step
-	34,  // 67: signalbox.v1.SummarizeStepsResponse.tasks:type_name -> signalbox.v1.TaskTotals
-	54,  // 68: signalbox.v1.TaskTotals.statuses:type_name -> signalbox.v1.TaskTotals.StatusesEntry
-	59,  // 69: signalbox.v1.TaskTotals.first_start_time:type_name -> google.protobuf.Timestamp
-	59,  // 70: signalbox.v1.TaskTotals.last_end_time:type_name -> google.protobuf.Timestamp
-	62,  // 71: signalbox.v1.TaskTotals.total:type_name -> google.protobuf.Duration
-	62,  // 72: signalbox.v1.TaskTotals.longest:type_name -> google.protobuf.Duration
-	0,   // 73: signalbox.v1.WatchRunResponse.run:type_name -> signalbox.v1.Run
-	15,  // 74: signalbox.v1.WatchRunResponse.steps:type_name -> signalbox.v1.Step
-	9,   // 75: signalbox.v1.WatchRunResponse.summary:type_name -> signalbox.v1.StepSummary
-	0,   // 76: signalbox.v1.CancelRunResponse.run:type_name -> signalbox.v1.Run
-	59,  // 77: signalbox.v1.CountRunsRequest.since:type_name -> google.protobuf.Timestamp
-	59,  // 78: signalbox.v1.CountRunsRequest.until:type_name -> google.protobuf.Timestamp
-	62,  // 79: signalbox.v1.CountRunsRequest.bucket:type_name -> google.protobuf.Duration
-	59,  // 80: signalbox.v1.CountRunsRequest.ended_since:type_name -> google.protobuf.Timestamp
-	59,  // 81: signalbox.v1.CountRunsRequest.ended_until:type_name -> google.protobuf.Timestamp
-	59,  // 82: signalbox.v1.RunBucket.start:type_name -> google.protobuf.Timestamp
-	55,  // 83: signalbox.v1.RunBucket.statuses:type_name -> signalbox.v1.RunBucket.StatusesEntry
-	56,  // 84: signalbox.v1.CountRunsResponse.statuses:type_name -> signalbox.v1.CountRunsResponse.StatusesEntry
-	57,  // 85: signalbox.v1.CountRunsResponse.problems:type_name -> signalbox.v1.CountRunsResponse.ProblemsEntry
-	40,  // 86: signalbox.v1.CountRunsResponse.buckets:type_name -> signalbox.v1.RunBucket
-	0,   // 87: signalbox.v1.TerminateRunResponse.run:type_name -> signalbox.v1.Run
-	0,   // 88: signalbox.v1.PauseRunResponse.run:type_name -> signalbox.v1.Run
-	0,   // 89: signalbox.v1.UnpauseRunResponse.run:type_name -> signalbox.v1.Run
-	60,  // 90: signalbox.v1.ReplayRunRequest.input:type_name -> signalbox.v1.JsonValue
-	60,  // 91: signalbox.v1.ReplayRunRequest.patch:type_name -> signalbox.v1.JsonValue
-	58,  // 92: signalbox.v1.ReplayRunRequest.labels:type_name -> signalbox.v1.ReplayRunRequest.LabelsEntry
-	0,   // 93: signalbox.v1.ReplayRunResponse.run:type_name -> signalbox.v1.Run
-	59,  // 94: signalbox.v1.ExportRunsRequest.since:type_name -> google.protobuf.Timestamp
-	59,  // 95: signalbox.v1.ExportRunsRequest.until:type_name -> google.protobuf.Timestamp
-	59,  // 96: signalbox.v1.ExportRunsRequest.ended_since:type_name -> google.protobuf.Timestamp
-	59,  // 97: signalbox.v1.ExportRunsRequest.ended_until:type_name -> google.protobuf.Timestamp
-	18,  // 98: signalbox.v1.RunService.StartRun:input_type -> signalbox.v1.StartRunRequest
-	20,  // 99: signalbox.v1.RunService.GetRun:input_type -> signalbox.v1.GetRunRequest
-	22,  // 100: signalbox.v1.RunService.ListRuns:input_type -> signalbox.v1.ListRunsRequest
-	24,  // 101: signalbox.v1.RunService.ListSteps:input_type -> signalbox.v1.ListStepsRequest
-	28,  // 102: signalbox.v1.RunService.GetStep:input_type -> signalbox.v1.GetStepRequest
-	30,  // 103: signalbox.v1.RunService.GetStepValue:input_type -> signalbox.v1.GetStepValueRequest
-	32,  // 104: signalbox.v1.RunService.SummarizeSteps:input_type -> signalbox.v1.SummarizeStepsRequest
-	26,  // 105: signalbox.v1.RunService.ListWaits:input_type -> signalbox.v1.ListWaitsRequest
-	35,  // 106: signalbox.v1.RunService.WatchRun:input_type -> signalbox.v1.WatchRunRequest
-	39,  // 107: signalbox.v1.RunService.CountRuns:input_type -> signalbox.v1.CountRunsRequest
-	37,  // 108: signalbox.v1.RunService.CancelRun:input_type -> signalbox.v1.CancelRunRequest
-	42,  // 109: signalbox.v1.RunService.TerminateRun:input_type -> signalbox.v1.TerminateRunRequest
-	44,  // 110: signalbox.v1.RunService.PauseRun:input_type -> signalbox.v1.PauseRunRequest
-	46,  // 111: signalbox.v1.RunService.UnpauseRun:input_type -> signalbox.v1.UnpauseRunRequest
-	48,  // 112: signalbox.v1.RunService.ReplayRun:input_type -> signalbox.v1.ReplayRunRequest
-	50,  // 113: signalbox.v1.RunService.ExportRun:input_type -> signalbox.v1.ExportRunRequest
-	51,  // 114: signalbox.v1.RunService.ExportRuns:input_type -> signalbox.v1.ExportRunsRequest
-	19,  // 115: signalbox.v1.RunService.StartRun:output_type -> signalbox.v1.StartRunResponse
-	21,  // 116: signalbox.v1.RunService.GetRun:output_type -> signalbox.v1.GetRunResponse
-	23,  // 117: signalbox.v1.RunService.ListRuns:output_type -> signalbox.v1.ListRunsResponse
-	25,  // 118: signalbox.v1.RunService.ListSteps:output_type -> signalbox.v1.ListStepsResponse
-	29,  // 119: signalbox.v1.RunService.GetStep:output_type -> signalbox.v1.GetStepResponse
-	31,  // 120: signalbox.v1.RunService.GetStepValue:output_type -> signalbox.v1.GetStepValueResponse
-	33,  // 121: signalbox.v1.RunService.SummarizeSteps:output_type -> signalbox.v1.SummarizeStepsResponse
-	27,  // 122: signalbox.v1.RunService.ListWaits:output_type -> signalbox.v1.ListWaitsResponse
-	36,  // 123: signalbox.v1.RunService.WatchRun:output_type -> signalbox.v1.WatchRunResponse
-	41,  // 124: signalbox.v1.RunService.CountRuns:output_type -> signalbox.v1.CountRunsResponse
-	38,  // 125: signalbox.v1.RunService.CancelRun:output_type -> signalbox.v1.CancelRunResponse
-	43,  // 126: signalbox.v1.RunService.TerminateRun:output_type -> signalbox.v1.TerminateRunResponse
-	45,  // 127: signalbox.v1.RunService.PauseRun:output_type -> signalbox.v1.PauseRunResponse
-	47,  // 128: signalbox.v1.RunService.UnpauseRun:output_type -> signalbox.v1.UnpauseRunResponse
-	49,  // 129: signalbox.v1.RunService.ReplayRun:output_type -> signalbox.v1.ReplayRunResponse
-	63,  // 130: signalbox.v1.RunService.ExportRun:output_type -> google.api.HttpBody
-	63,  // 131: signalbox.v1.RunService.ExportRuns:output_type -> google.api.HttpBody
-	115, // [115:132] is the sub-list for method output_type
-	98,  // [98:115] is the sub-list for method input_type
-	98,  // [98:98] is the sub-list for extension type_name
-	98,  // [98:98] is the sub-list for extension extendee
-	0,   // [0:98] is the sub-list for field type_name
+	60,  // 58: signalbox.v1.RunFilter.since:type_name -> google.protobuf.Timestamp
+	60,  // 59: signalbox.v1.RunFilter.until:type_name -> google.protobuf.Timestamp
+	60,  // 60: signalbox.v1.RunFilter.ended_since:type_name -> google.protobuf.Timestamp
+	60,  // 61: signalbox.v1.RunFilter.ended_until:type_name -> google.protobuf.Timestamp
+	22,  // 62: signalbox.v1.ListRunsRequest.filter:type_name -> signalbox.v1.RunFilter
+	0,   // 63: signalbox.v1.ListRunsResponse.runs:type_name -> signalbox.v1.Run
+	15,  // 64: signalbox.v1.ListStepsResponse.steps:type_name -> signalbox.v1.Step
+	9,   // 65: signalbox.v1.ListStepsResponse.summary:type_name -> signalbox.v1.StepSummary
+	4,   // 66: signalbox.v1.ListWaitsResponse.waits:type_name -> signalbox.v1.Wait
+	15,  // 67: signalbox.v1.GetStepResponse.step:type_name -> signalbox.v1.Step
+	35,  // 68: signalbox.v1.SummarizeStepsResponse.tasks:type_name -> signalbox.v1.TaskTotals
+	55,  // 69: signalbox.v1.TaskTotals.statuses:type_name -> signalbox.v1.TaskTotals.StatusesEntry
+	60,  // 70: signalbox.v1.TaskTotals.first_start_time:type_name -> google.protobuf.Timestamp
+	60,  // 71: signalbox.v1.TaskTotals.last_end_time:type_name -> google.protobuf.Timestamp
+	63,  // 72: signalbox.v1.TaskTotals.total:type_name -> google.protobuf.Duration
+	63,  // 73: signalbox.v1.TaskTotals.longest:type_name -> google.protobuf.Duration
+	0,   // 74: signalbox.v1.WatchRunResponse.run:type_name -> signalbox.v1.Run
+	15,  // 75: signalbox.v1.WatchRunResponse.steps:type_name -> signalbox.v1.Step
+	9,   // 76: signalbox.v1.WatchRunResponse.summary:type_name -> signalbox.v1.StepSummary
+	0,   // 77: signalbox.v1.CancelRunResponse.run:type_name -> signalbox.v1.Run
+	22,  // 78: signalbox.v1.CountRunsRequest.filter:type_name -> signalbox.v1.RunFilter
+	63,  // 79: signalbox.v1.CountRunsRequest.bucket:type_name -> google.protobuf.Duration
+	60,  // 80: signalbox.v1.RunBucket.start:type_name -> google.protobuf.Timestamp
+	56,  // 81: signalbox.v1.RunBucket.statuses:type_name -> signalbox.v1.RunBucket.StatusesEntry
+	57,  // 82: signalbox.v1.CountRunsResponse.statuses:type_name -> signalbox.v1.CountRunsResponse.StatusesEntry
+	58,  // 83: signalbox.v1.CountRunsResponse.stuck:type_name -> signalbox.v1.CountRunsResponse.StuckEntry
+	41,  // 84: signalbox.v1.CountRunsResponse.buckets:type_name -> signalbox.v1.RunBucket
+	0,   // 85: signalbox.v1.TerminateRunResponse.run:type_name -> signalbox.v1.Run
+	0,   // 86: signalbox.v1.PauseRunResponse.run:type_name -> signalbox.v1.Run
+	0,   // 87: signalbox.v1.UnpauseRunResponse.run:type_name -> signalbox.v1.Run
+	61,  // 88: signalbox.v1.ReplayRunRequest.input:type_name -> signalbox.v1.JsonValue
+	61,  // 89: signalbox.v1.ReplayRunRequest.patch:type_name -> signalbox.v1.JsonValue
+	59,  // 90: signalbox.v1.ReplayRunRequest.labels:type_name -> signalbox.v1.ReplayRunRequest.LabelsEntry
+	0,   // 91: signalbox.v1.ReplayRunResponse.run:type_name -> signalbox.v1.Run
+	22,  // 92: signalbox.v1.ExportRunsRequest.filter:type_name -> signalbox.v1.RunFilter
+	18,  // 93: signalbox.v1.RunService.StartRun:input_type -> signalbox.v1.StartRunRequest
+	20,  // 94: signalbox.v1.RunService.GetRun:input_type -> signalbox.v1.GetRunRequest
+	23,  // 95: signalbox.v1.RunService.ListRuns:input_type -> signalbox.v1.ListRunsRequest
+	25,  // 96: signalbox.v1.RunService.ListSteps:input_type -> signalbox.v1.ListStepsRequest
+	29,  // 97: signalbox.v1.RunService.GetStep:input_type -> signalbox.v1.GetStepRequest
+	31,  // 98: signalbox.v1.RunService.GetStepValue:input_type -> signalbox.v1.GetStepValueRequest
+	33,  // 99: signalbox.v1.RunService.SummarizeSteps:input_type -> signalbox.v1.SummarizeStepsRequest
+	27,  // 100: signalbox.v1.RunService.ListWaits:input_type -> signalbox.v1.ListWaitsRequest
+	36,  // 101: signalbox.v1.RunService.WatchRun:input_type -> signalbox.v1.WatchRunRequest
+	40,  // 102: signalbox.v1.RunService.CountRuns:input_type -> signalbox.v1.CountRunsRequest
+	38,  // 103: signalbox.v1.RunService.CancelRun:input_type -> signalbox.v1.CancelRunRequest
+	43,  // 104: signalbox.v1.RunService.TerminateRun:input_type -> signalbox.v1.TerminateRunRequest
+	45,  // 105: signalbox.v1.RunService.PauseRun:input_type -> signalbox.v1.PauseRunRequest
+	47,  // 106: signalbox.v1.RunService.UnpauseRun:input_type -> signalbox.v1.UnpauseRunRequest
+	49,  // 107: signalbox.v1.RunService.ReplayRun:input_type -> signalbox.v1.ReplayRunRequest
+	51,  // 108: signalbox.v1.RunService.ExportRun:input_type -> signalbox.v1.ExportRunRequest
+	52,  // 109: signalbox.v1.RunService.ExportRuns:input_type -> signalbox.v1.ExportRunsRequest
+	19,  // 110: signalbox.v1.RunService.StartRun:output_type -> signalbox.v1.StartRunResponse
+	21,  // 111: signalbox.v1.RunService.GetRun:output_type -> signalbox.v1.GetRunResponse
+	24,  // 112: signalbox.v1.RunService.ListRuns:output_type -> signalbox.v1.ListRunsResponse
+	26,  // 113: signalbox.v1.RunService.ListSteps:output_type -> signalbox.v1.ListStepsResponse
+	30,  // 114: signalbox.v1.RunService.GetStep:output_type -> signalbox.v1.GetStepResponse
+	32,  // 115: signalbox.v1.RunService.GetStepValue:output_type -> signalbox.v1.GetStepValueResponse
+	34,  // 116: signalbox.v1.RunService.SummarizeSteps:output_type -> signalbox.v1.SummarizeStepsResponse
+	28,  // 117: signalbox.v1.RunService.ListWaits:output_type -> signalbox.v1.ListWaitsResponse
+	37,  // 118: signalbox.v1.RunService.WatchRun:output_type -> signalbox.v1.WatchRunResponse
+	42,  // 119: signalbox.v1.RunService.CountRuns:output_type -> signalbox.v1.CountRunsResponse
+	39,  // 120: signalbox.v1.RunService.CancelRun:output_type -> signalbox.v1.CancelRunResponse
+	44,  // 121: signalbox.v1.RunService.TerminateRun:output_type -> signalbox.v1.TerminateRunResponse
+	46,  // 122: signalbox.v1.RunService.PauseRun:output_type -> signalbox.v1.PauseRunResponse
+	48,  // 123: signalbox.v1.RunService.UnpauseRun:output_type -> signalbox.v1.UnpauseRunResponse
+	50,  // 124: signalbox.v1.RunService.ReplayRun:output_type -> signalbox.v1.ReplayRunResponse
+	64,  // 125: signalbox.v1.RunService.ExportRun:output_type -> google.api.HttpBody
+	64,  // 126: signalbox.v1.RunService.ExportRuns:output_type -> google.api.HttpBody
+	110, // [110:127] is the sub-list for method output_type
+	93,  // [93:110] is the sub-list for method input_type
+	93,  // [93:93] is the sub-list for extension type_name
+	93,  // [93:93] is the sub-list for extension extendee
+	0,   // [0:93] is the sub-list for field type_name
 }
 
 func init() { file_signalbox_v1_run_proto_init() }
@@ -5591,15 +5291,15 @@ func file_signalbox_v1_run_proto_init() {
 	file_signalbox_v1_run_proto_msgTypes[0].OneofWrappers = []any{}
 	file_signalbox_v1_run_proto_msgTypes[15].OneofWrappers = []any{}
 	file_signalbox_v1_run_proto_msgTypes[17].OneofWrappers = []any{}
-	file_signalbox_v1_run_proto_msgTypes[24].OneofWrappers = []any{}
-	file_signalbox_v1_run_proto_msgTypes[34].OneofWrappers = []any{}
+	file_signalbox_v1_run_proto_msgTypes[25].OneofWrappers = []any{}
+	file_signalbox_v1_run_proto_msgTypes[35].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signalbox_v1_run_proto_rawDesc), len(file_signalbox_v1_run_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   59,
+			NumMessages:   60,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

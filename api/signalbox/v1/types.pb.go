@@ -72,8 +72,8 @@ func (x *JsonValue) GetJson() string {
 	return ""
 }
 
-// Problem is an error in the shape of Problem Details (RFC 9457), as the workflow language defines it.
-type Problem struct {
+// RunError is an error of a run in the shape of Problem Details (RFC 9457), as the workflow language defines it.
+type RunError struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// URI of the error's type.
 	Type string `protobuf:"bytes,1,opt,name=type,proto3" json:"type,omitempty"`
@@ -89,20 +89,20 @@ type Problem struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *Problem) Reset() {
-	*x = Problem{}
+func (x *RunError) Reset() {
+	*x = RunError{}
 	mi := &file_signalbox_v1_types_proto_msgTypes[1]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *Problem) String() string {
+func (x *RunError) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*Problem) ProtoMessage() {}
+func (*RunError) ProtoMessage() {}
 
-func (x *Problem) ProtoReflect() protoreflect.Message {
+func (x *RunError) ProtoReflect() protoreflect.Message {
 	mi := &file_signalbox_v1_types_proto_msgTypes[1]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -114,54 +114,54 @@ func (x *Problem) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use Problem.ProtoReflect.Descriptor instead.
-func (*Problem) Descriptor() ([]byte, []int) {
+// Deprecated: Use RunError.ProtoReflect.Descriptor instead.
+func (*RunError) Descriptor() ([]byte, []int) {
 	return file_signalbox_v1_types_proto_rawDescGZIP(), []int{1}
 }
 
-func (x *Problem) GetType() string {
+func (x *RunError) GetType() string {
 	if x != nil {
 		return x.Type
 	}
 	return ""
 }
 
-func (x *Problem) GetStatus() int32 {
+func (x *RunError) GetStatus() int32 {
 	if x != nil {
 		return x.Status
 	}
 	return 0
 }
 
-func (x *Problem) GetTitle() string {
+func (x *RunError) GetTitle() string {
 	if x != nil {
 		return x.Title
 	}
 	return ""
 }
 
-func (x *Problem) GetDetail() string {
+func (x *RunError) GetDetail() string {
 	if x != nil {
 		return x.Detail
 	}
 	return ""
 }
 
-func (x *Problem) GetInstance() string {
+func (x *RunError) GetInstance() string {
 	if x != nil {
 		return x.Instance
 	}
 	return ""
 }
 
-// Finding is one problem that the validation of a workflow document found.
-type Finding struct {
+// Violation is what the validation of a workflow document found at one place.
+type Violation struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// "error" or "warning".
 	Severity string `protobuf:"bytes,1,opt,name=severity,proto3" json:"severity,omitempty"`
 	// Stable code, such as "unknown_key".
 	Code string `protobuf:"bytes,2,opt,name=code,proto3" json:"code,omitempty"`
-	// Description of the problem, in one line.
+	// What is wrong, in one line.
 	Message string `protobuf:"bytes,3,opt,name=message,proto3" json:"message,omitempty"`
 	// JSON pointer into the document.
 	Path string `protobuf:"bytes,4,opt,name=path,proto3" json:"path,omitempty"`
@@ -175,20 +175,20 @@ type Finding struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *Finding) Reset() {
-	*x = Finding{}
+func (x *Violation) Reset() {
+	*x = Violation{}
 	mi := &file_signalbox_v1_types_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *Finding) String() string {
+func (x *Violation) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*Finding) ProtoMessage() {}
+func (*Violation) ProtoMessage() {}
 
-func (x *Finding) ProtoReflect() protoreflect.Message {
+func (x *Violation) ProtoReflect() protoreflect.Message {
 	mi := &file_signalbox_v1_types_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -200,54 +200,54 @@ func (x *Finding) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use Finding.ProtoReflect.Descriptor instead.
-func (*Finding) Descriptor() ([]byte, []int) {
+// Deprecated: Use Violation.ProtoReflect.Descriptor instead.
+func (*Violation) Descriptor() ([]byte, []int) {
 	return file_signalbox_v1_types_proto_rawDescGZIP(), []int{2}
 }
 
-func (x *Finding) GetSeverity() string {
+func (x *Violation) GetSeverity() string {
 	if x != nil {
 		return x.Severity
 	}
 	return ""
 }
 
-func (x *Finding) GetCode() string {
+func (x *Violation) GetCode() string {
 	if x != nil {
 		return x.Code
 	}
 	return ""
 }
 
-func (x *Finding) GetMessage() string {
+func (x *Violation) GetMessage() string {
 	if x != nil {
 		return x.Message
 	}
 	return ""
 }
 
-func (x *Finding) GetPath() string {
+func (x *Violation) GetPath() string {
 	if x != nil {
 		return x.Path
 	}
 	return ""
 }
 
-func (x *Finding) GetLine() int32 {
+func (x *Violation) GetLine() int32 {
 	if x != nil {
 		return x.Line
 	}
 	return 0
 }
 
-func (x *Finding) GetColumn() int32 {
+func (x *Violation) GetColumn() int32 {
 	if x != nil {
 		return x.Column
 	}
 	return 0
 }
 
-func (x *Finding) GetSuggestion() string {
+func (x *Violation) GetSuggestion() string {
 	if x != nil {
 		return x.Suggestion
 	}
@@ -260,14 +260,14 @@ const file_signalbox_v1_types_proto_rawDesc = "" +
 	"\n" +
 	"\x18signalbox/v1/types.proto\x12\fsignalbox.v1\"\x1f\n" +
 	"\tJsonValue\x12\x12\n" +
-	"\x04json\x18\x01 \x01(\tR\x04json\"\x7f\n" +
-	"\aProblem\x12\x12\n" +
+	"\x04json\x18\x01 \x01(\tR\x04json\"\x80\x01\n" +
+	"\bRunError\x12\x12\n" +
 	"\x04type\x18\x01 \x01(\tR\x04type\x12\x16\n" +
 	"\x06status\x18\x02 \x01(\x05R\x06status\x12\x14\n" +
 	"\x05title\x18\x03 \x01(\tR\x05title\x12\x16\n" +
 	"\x06detail\x18\x04 \x01(\tR\x06detail\x12\x1a\n" +
-	"\binstance\x18\x05 \x01(\tR\binstance\"\xb3\x01\n" +
-	"\aFinding\x12\x1a\n" +
+	"\binstance\x18\x05 \x01(\tR\binstance\"\xb5\x01\n" +
+	"\tViolation\x12\x1a\n" +
 	"\bseverity\x18\x01 \x01(\tR\bseverity\x12\x12\n" +
 	"\x04code\x18\x02 \x01(\tR\x04code\x12\x18\n" +
 	"\amessage\x18\x03 \x01(\tR\amessage\x12\x12\n" +
@@ -293,8 +293,8 @@ func file_signalbox_v1_types_proto_rawDescGZIP() []byte {
 var file_signalbox_v1_types_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
 var file_signalbox_v1_types_proto_goTypes = []any{
 	(*JsonValue)(nil), // 0: signalbox.v1.JsonValue
-	(*Problem)(nil),   // 1: signalbox.v1.Problem
-	(*Finding)(nil),   // 2: signalbox.v1.Finding
+	(*RunError)(nil),  // 1: signalbox.v1.RunError
+	(*Violation)(nil), // 2: signalbox.v1.Violation
 }
 var file_signalbox_v1_types_proto_depIdxs = []int32{
 	0, // [0:0] is the sub-list for method output_type

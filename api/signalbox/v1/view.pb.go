@@ -150,56 +150,21 @@ func (x *View) GetUpdater() string {
 	return ""
 }
 
-// ViewQuery is the filter, the order and the columns of a list of runs. All conditions must match; fields without a value
-// match every run.
+// ViewQuery is the filter, the order and the columns of a list of runs.
 type ViewQuery struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// Only runs with one of these statuses.
-	Statuses []string `protobuf:"bytes,1,rep,name=statuses,proto3" json:"statuses,omitempty"`
-	// "namespace/name", or "name" if it is unambiguous.
-	Workflow string `protobuf:"bytes,2,opt,name=workflow,proto3" json:"workflow,omitempty"`
-	// Only runs of this version of the workflow; requires workflow.
-	Version string `protobuf:"bytes,3,opt,name=version,proto3" json:"version,omitempty"`
-	// Only runs created at or after this time; excludes period.
-	Since *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=since,proto3" json:"since,omitempty"`
-	// Only runs created before this time.
-	Until *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=until,proto3" json:"until,omitempty"`
-	// Only runs that are stuck with one of these codes; "any" for all of them.
-	Problems []string `protobuf:"bytes,6,rep,name=problems,proto3" json:"problems,omitempty"`
-	// Only runs that were started by this trigger.
-	Trigger string `protobuf:"bytes,7,opt,name=trigger,proto3" json:"trigger,omitempty"`
-	// Only runs without a replay.
-	NotReplayed bool `protobuf:"varint,8,opt,name=not_replayed,json=notReplayed,proto3" json:"not_replayed,omitempty"`
-	// Only runs of this group of failed runs.
-	FailureGroup string `protobuf:"bytes,9,opt,name=failure_group,json=failureGroup,proto3" json:"failure_group,omitempty"`
-	// Only runs whose ID or request ID begins with this text.
-	Text string `protobuf:"bytes,10,opt,name=text,proto3" json:"text,omitempty"`
-	// Only runs that this run started with a task.
-	ParentRunId string `protobuf:"bytes,11,opt,name=parent_run_id,json=parentRunId,proto3" json:"parent_run_id,omitempty"`
-	// Only replays of this run.
-	ReplayOf string `protobuf:"bytes,12,opt,name=replay_of,json=replayOf,proto3" json:"replay_of,omitempty"`
-	// Only runs that this batch selected.
-	BatchId string `protobuf:"bytes,13,opt,name=batch_id,json=batchId,proto3" json:"batch_id,omitempty"`
-	// Only runs that this batch started: the newest replay of each run that it selected.
-	StartedByBatchId string `protobuf:"bytes,18,opt,name=started_by_batch_id,json=startedByBatchId,proto3" json:"started_by_batch_id,omitempty"`
-	// Only runs created within this time before the list is read: whole seconds, at most 3650 days.
-	Period *durationpb.Duration `protobuf:"bytes,14,opt,name=period,proto3" json:"period,omitempty"`
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Filter *RunFilter             `protobuf:"bytes,1,opt,name=filter,proto3" json:"filter,omitempty"`
+	// Only runs created within this time before the list is read: whole seconds, at most 3650 days. It excludes since of the
+	// filter.
+	Period *durationpb.Duration `protobuf:"bytes,2,opt,name=period,proto3" json:"period,omitempty"`
+	// Only runs that ended within this time before the list is read: whole seconds, at most 3650 days. It excludes ended_since
+	// of the filter.
+	EndedPeriod *durationpb.Duration `protobuf:"bytes,3,opt,name=ended_period,json=endedPeriod,proto3" json:"ended_period,omitempty"`
 	// Order of the list, as in ListRunsRequest; empty for the newest first.
-	Order string `protobuf:"bytes,15,opt,name=order,proto3" json:"order,omitempty"`
+	Order string `protobuf:"bytes,4,opt,name=order,proto3" json:"order,omitempty"`
 	// Columns of the list in the web UI, in this order; empty for the reader's own choice. Known are status, run, workflow,
-	// trigger, actor, queued, started, duration, steps, problem and labels.
-	Columns []string `protobuf:"bytes,16,rep,name=columns,proto3" json:"columns,omitempty"`
-	// Only runs with all of these labels, each as "key=value".
-	Labels []string `protobuf:"bytes,17,rep,name=labels,proto3" json:"labels,omitempty"`
-	// Only runs that ended at or after this time; excludes ended_period.
-	EndedSince *timestamppb.Timestamp `protobuf:"bytes,19,opt,name=ended_since,json=endedSince,proto3" json:"ended_since,omitempty"`
-	// Only runs that ended before this time.
-	EndedUntil *timestamppb.Timestamp `protobuf:"bytes,20,opt,name=ended_until,json=endedUntil,proto3" json:"ended_until,omitempty"`
-	// Only runs that ended within this time before the list is read: whole seconds, at most 3650 days.
-	EndedPeriod *durationpb.Duration `protobuf:"bytes,21,opt,name=ended_period,json=endedPeriod,proto3" json:"ended_period,omitempty"`
-	// Only runs that failed with an error of this type: the whole type, or its last part for the errors of Signalbox and of
-	// the specification, such as execution_missing or communication.
-	ErrorType     string `protobuf:"bytes,22,opt,name=error_type,json=errorType,proto3" json:"error_type,omitempty"`
+	// trigger, actor, queued, started, waited, duration, steps, cause and labels.
+	Columns       []string `protobuf:"bytes,5,rep,name=columns,proto3" json:"columns,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -234,107 +199,23 @@ func (*ViewQuery) Descriptor() ([]byte, []int) {
 	return file_signalbox_v1_view_proto_rawDescGZIP(), []int{1}
 }
 
-func (x *ViewQuery) GetStatuses() []string {
+func (x *ViewQuery) GetFilter() *RunFilter {
 	if x != nil {
-		return x.Statuses
+		return x.Filter
 	}
 	return nil
-}
-
-func (x *ViewQuery) GetWorkflow() string {
-	if x != nil {
-		return x.Workflow
-	}
-	return ""
-}
-
-func (x *ViewQuery) GetVersion() string {
-	if x != nil {
-		return x.Version
-	}
-	return ""
-}
-
-func (x *ViewQuery) GetSince() *timestamppb.Timestamp {
-	if x != nil {
-		return x.Since
-	}
-	return nil
-}
-
-func (x *ViewQuery) GetUntil() *timestamppb.Timestamp {
-	if x != nil {
-		return x.Until
-	}
-	return nil
-}
-
-func (x *ViewQuery) GetProblems() []string {
-	if x != nil {
-		return x.Problems
-	}
-	return nil
-}
-
-func (x *ViewQuery) GetTrigger() string {
-	if x != nil {
-		return x.Trigger
-	}
-	return ""
-}
-
-func (x *ViewQuery) GetNotReplayed() bool {
-	if x != nil {
-		return x.NotReplayed
-	}
-	return false
-}
-
-func (x *ViewQuery) GetFailureGroup() string {
-	if x != nil {
-		return x.FailureGroup
-	}
-	return ""
-}
-
-func (x *ViewQuery) GetText() string {
-	if x != nil {
-		return x.Text
-	}
-	return ""
-}
-
-func (x *ViewQuery) GetParentRunId() string {
-	if x != nil {
-		return x.ParentRunId
-	}
-	return ""
-}
-
-func (x *ViewQuery) GetReplayOf() string {
-	if x != nil {
-		return x.ReplayOf
-	}
-	return ""
-}
-
-func (x *ViewQuery) GetBatchId() string {
-	if x != nil {
-		return x.BatchId
-	}
-	return ""
-}
-
-func (x *ViewQuery) GetStartedByBatchId() string {
-	if x != nil {
-		return x.StartedByBatchId
-	}
-	return ""
 }
 
 func (x *ViewQuery) GetPeriod() *durationpb.Duration {
 	if x != nil {
 		return x.Period
+	}
+	return nil
+}
+
+func (x *ViewQuery) GetEndedPeriod() *durationpb.Duration {
+	if x != nil {
+		return x.EndedPeriod
 	}
 	return nil
 }
@@ -351,41 +232,6 @@ func (x *ViewQuery) GetColumns() []string {
 		return x.Columns
 	}
 	return nil
-}
-
-func (x *ViewQuery) GetLabels() []string {
-	if x != nil {
-		return x.Labels
-	}
-	return nil
-}
-
-func (x *ViewQuery) GetEndedSince() *timestamppb.Timestamp {
-	if x != nil {
-		return x.EndedSince
-	}
-	return nil
-}
-
-func (x *ViewQuery) GetEndedUntil() *timestamppb.Timestamp {
-	if x != nil {
-		return x.EndedUntil
-	}
-	return nil
-}
-
-func (x *ViewQuery) GetEndedPeriod() *durationpb.Duration {
-	if x != nil {
-		return x.EndedPeriod
-	}
-	return nil
-}
-
-func (x *ViewQuery) GetErrorType() string {
-	if x != nil {
-		return x.ErrorType
-	}
-	return ""
 }
 
 type ListViewsRequest struct {
@@ -708,7 +554,7 @@ var File_signalbox_v1_view_proto protoreflect.FileDescriptor
 
 const file_signalbox_v1_view_proto_rawDesc = "" +
 	"\n" +
-	"\x17signalbox/v1/view.proto\x12\fsignalbox.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xa8\x02\n" +
+	"\x17signalbox/v1/view.proto\x12\fsignalbox.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16signalbox/v1/run.proto\"\xa8\x02\n" +
 	"\x04View\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\aproject\x18\x02 \x01(\tR\aproject\x12\x12\n" +
@@ -721,34 +567,13 @@ const file_signalbox_v1_view_proto_rawDesc = "" +
 	"\vupdate_time\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"updateTime\x12\x18\n" +
 	"\aupdater\x18\n" +
-	" \x01(\tR\aupdater\"\xb0\x06\n" +
-	"\tViewQuery\x12\x1a\n" +
-	"\bstatuses\x18\x01 \x03(\tR\bstatuses\x12\x1a\n" +
-	"\bworkflow\x18\x02 \x01(\tR\bworkflow\x12\x18\n" +
-	"\aversion\x18\x03 \x01(\tR\aversion\x120\n" +
-	"\x05since\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x120\n" +
-	"\x05until\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\x12\x1a\n" +
-	"\bproblems\x18\x06 \x03(\tR\bproblems\x12\x18\n" +
-	"\atrigger\x18\a \x01(\tR\atrigger\x12!\n" +
-	"\fnot_replayed\x18\b \x01(\bR\vnotReplayed\x12#\n" +
-	"\rfailure_group\x18\t \x01(\tR\ffailureGroup\x12\x12\n" +
-	"\x04text\x18\n" +
-	" \x01(\tR\x04text\x12\"\n" +
-	"\rparent_run_id\x18\v \x01(\tR\vparentRunId\x12\x1b\n" +
-	"\treplay_of\x18\f \x01(\tR\breplayOf\x12\x19\n" +
-	"\bbatch_id\x18\r \x01(\tR\abatchId\x12-\n" +
-	"\x13started_by_batch_id\x18\x12 \x01(\tR\x10startedByBatchId\x121\n" +
-	"\x06period\x18\x0e \x01(\v2\x19.google.protobuf.DurationR\x06period\x12\x14\n" +
-	"\x05order\x18\x0f \x01(\tR\x05order\x12\x18\n" +
-	"\acolumns\x18\x10 \x03(\tR\acolumns\x12\x16\n" +
-	"\x06labels\x18\x11 \x03(\tR\x06labels\x12;\n" +
-	"\vended_since\x18\x13 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"endedSince\x12;\n" +
-	"\vended_until\x18\x14 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"endedUntil\x12<\n" +
-	"\fended_period\x18\x15 \x01(\v2\x19.google.protobuf.DurationR\vendedPeriod\x12\x1d\n" +
-	"\n" +
-	"error_type\x18\x16 \x01(\tR\terrorType\",\n" +
+	" \x01(\tR\aupdater\"\xdd\x01\n" +
+	"\tViewQuery\x12/\n" +
+	"\x06filter\x18\x01 \x01(\v2\x17.signalbox.v1.RunFilterR\x06filter\x121\n" +
+	"\x06period\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x06period\x12<\n" +
+	"\fended_period\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\vendedPeriod\x12\x14\n" +
+	"\x05order\x18\x04 \x01(\tR\x05order\x12\x18\n" +
+	"\acolumns\x18\x05 \x03(\tR\acolumns\",\n" +
 	"\x10ListViewsRequest\x12\x18\n" +
 	"\aproject\x18\x01 \x01(\tR\aproject\"=\n" +
 	"\x11ListViewsResponse\x12(\n" +
@@ -796,31 +621,29 @@ var file_signalbox_v1_view_proto_goTypes = []any{
 	(*DeleteViewRequest)(nil),     // 6: signalbox.v1.DeleteViewRequest
 	(*DeleteViewResponse)(nil),    // 7: signalbox.v1.DeleteViewResponse
 	(*timestamppb.Timestamp)(nil), // 8: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 9: google.protobuf.Duration
+	(*RunFilter)(nil),             // 9: signalbox.v1.RunFilter
+	(*durationpb.Duration)(nil),   // 10: google.protobuf.Duration
 }
 var file_signalbox_v1_view_proto_depIdxs = []int32{
 	1,  // 0: signalbox.v1.View.query:type_name -> signalbox.v1.ViewQuery
 	8,  // 1: signalbox.v1.View.update_time:type_name -> google.protobuf.Timestamp
-	8,  // 2: signalbox.v1.ViewQuery.since:type_name -> google.protobuf.Timestamp
-	8,  // 3: signalbox.v1.ViewQuery.until:type_name -> google.protobuf.Timestamp
-	9,  // 4: signalbox.v1.ViewQuery.period:type_name -> google.protobuf.Duration
-	8,  // 5: signalbox.v1.ViewQuery.ended_since:type_name -> google.protobuf.Timestamp
-	8,  // 6: signalbox.v1.ViewQuery.ended_until:type_name -> google.protobuf.Timestamp
-	9,  // 7: signalbox.v1.ViewQuery.ended_period:type_name -> google.protobuf.Duration
-	0,  // 8: signalbox.v1.ListViewsResponse.views:type_name -> signalbox.v1.View
-	1,  // 9: signalbox.v1.SaveViewRequest.query:type_name -> signalbox.v1.ViewQuery
-	0,  // 10: signalbox.v1.SaveViewResponse.view:type_name -> signalbox.v1.View
-	2,  // 11: signalbox.v1.ViewService.ListViews:input_type -> signalbox.v1.ListViewsRequest
-	4,  // 12: signalbox.v1.ViewService.SaveView:input_type -> signalbox.v1.SaveViewRequest
-	6,  // 13: signalbox.v1.ViewService.DeleteView:input_type -> signalbox.v1.DeleteViewRequest
-	3,  // 14: signalbox.v1.ViewService.ListViews:output_type -> signalbox.v1.ListViewsResponse
-	5,  // 15: signalbox.v1.ViewService.SaveView:output_type -> signalbox.v1.SaveViewResponse
-	7,  // 16: signalbox.v1.ViewService.DeleteView:output_type -> signalbox.v1.DeleteViewResponse
-	14, // [14:17] is the sub-list for method output_type
-	11, // [11:14] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	9,  // 2: signalbox.v1.ViewQuery.filter:type_name -> signalbox.v1.RunFilter
+	10, // 3: signalbox.v1.ViewQuery.period:type_name -> google.protobuf.Duration
+	10, // 4: signalbox.v1.ViewQuery.ended_period:type_name -> google.protobuf.Duration
+	0,  // 5: signalbox.v1.ListViewsResponse.views:type_name -> signalbox.v1.View
+	1,  // 6: signalbox.v1.SaveViewRequest.query:type_name -> signalbox.v1.ViewQuery
+	0,  // 7: signalbox.v1.SaveViewResponse.view:type_name -> signalbox.v1.View
+	2,  // 8: signalbox.v1.ViewService.ListViews:input_type -> signalbox.v1.ListViewsRequest
+	4,  // 9: signalbox.v1.ViewService.SaveView:input_type -> signalbox.v1.SaveViewRequest
+	6,  // 10: signalbox.v1.ViewService.DeleteView:input_type -> signalbox.v1.DeleteViewRequest
+	3,  // 11: signalbox.v1.ViewService.ListViews:output_type -> signalbox.v1.ListViewsResponse
+	5,  // 12: signalbox.v1.ViewService.SaveView:output_type -> signalbox.v1.SaveViewResponse
+	7,  // 13: signalbox.v1.ViewService.DeleteView:output_type -> signalbox.v1.DeleteViewResponse
+	11, // [11:14] is the sub-list for method output_type
+	8,  // [8:11] is the sub-list for method input_type
+	8,  // [8:8] is the sub-list for extension type_name
+	8,  // [8:8] is the sub-list for extension extendee
+	0,  // [0:8] is the sub-list for field type_name
 }
 
 func init() { file_signalbox_v1_view_proto_init() }
@@ -828,6 +651,7 @@ func file_signalbox_v1_view_proto_init() {
 	if File_signalbox_v1_view_proto != nil {
 		return
 	}
+	file_signalbox_v1_run_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

@@ -512,8 +512,8 @@ func (x *ValidateWorkflowRequest) GetSource() string {
 type ValidateWorkflowResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Whether the document could be published.
-	Valid    bool       `protobuf:"varint,1,opt,name=valid,proto3" json:"valid,omitempty"`
-	Findings []*Finding `protobuf:"bytes,2,rep,name=findings,proto3" json:"findings,omitempty"`
+	Valid      bool         `protobuf:"varint,1,opt,name=valid,proto3" json:"valid,omitempty"`
+	Violations []*Violation `protobuf:"bytes,2,rep,name=violations,proto3" json:"violations,omitempty"`
 	// Name of the workflow in the document; empty if it could not be read.
 	Workflow      string `protobuf:"bytes,3,opt,name=workflow,proto3" json:"workflow,omitempty"`
 	Version       string `protobuf:"bytes,4,opt,name=version,proto3" json:"version,omitempty"`
@@ -559,9 +559,9 @@ func (x *ValidateWorkflowResponse) GetValid() bool {
 	return false
 }
 
-func (x *ValidateWorkflowResponse) GetFindings() []*Finding {
+func (x *ValidateWorkflowResponse) GetViolations() []*Violation {
 	if x != nil {
-		return x.Findings
+		return x.Violations
 	}
 	return nil
 }
@@ -642,7 +642,7 @@ func (x *SaveDraftRequest) GetSource() string {
 type SaveDraftResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Workflow      *Workflow              `protobuf:"bytes,1,opt,name=workflow,proto3" json:"workflow,omitempty"`
-	Findings      []*Finding             `protobuf:"bytes,2,rep,name=findings,proto3" json:"findings,omitempty"`
+	Violations    []*Violation           `protobuf:"bytes,2,rep,name=violations,proto3" json:"violations,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -684,9 +684,9 @@ func (x *SaveDraftResponse) GetWorkflow() *Workflow {
 	return nil
 }
 
-func (x *SaveDraftResponse) GetFindings() []*Finding {
+func (x *SaveDraftResponse) GetViolations() []*Violation {
 	if x != nil {
-		return x.Findings
+		return x.Violations
 	}
 	return nil
 }
@@ -758,8 +758,8 @@ type PublishWorkflowResponse struct {
 	Workflow *Workflow              `protobuf:"bytes,1,opt,name=workflow,proto3" json:"workflow,omitempty"`
 	Version  *WorkflowVersion       `protobuf:"bytes,2,opt,name=version,proto3" json:"version,omitempty"`
 	// False if this content was already published under this version.
-	Created       bool       `protobuf:"varint,3,opt,name=created,proto3" json:"created,omitempty"`
-	Findings      []*Finding `protobuf:"bytes,4,rep,name=findings,proto3" json:"findings,omitempty"`
+	Created       bool         `protobuf:"varint,3,opt,name=created,proto3" json:"created,omitempty"`
+	Violations    []*Violation `protobuf:"bytes,4,rep,name=violations,proto3" json:"violations,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -815,9 +815,9 @@ func (x *PublishWorkflowResponse) GetCreated() bool {
 	return false
 }
 
-func (x *PublishWorkflowResponse) GetFindings() []*Finding {
+func (x *PublishWorkflowResponse) GetViolations() []*Violation {
 	if x != nil {
-		return x.Findings
+		return x.Violations
 	}
 	return nil
 }
@@ -2846,28 +2846,34 @@ const file_signalbox_v1_workflow_proto_rawDesc = "" +
 	"\finput_schema\x18\x06 \x01(\v2\x17.signalbox.v1.JsonValueR\vinputSchema\"K\n" +
 	"\x17ValidateWorkflowRequest\x12\x18\n" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x12\x16\n" +
-	"\x06source\x18\x02 \x01(\tR\x06source\"\xad\x01\n" +
+	"\x06source\x18\x02 \x01(\tR\x06source\"\xb3\x01\n" +
 	"\x18ValidateWorkflowResponse\x12\x14\n" +
-	"\x05valid\x18\x01 \x01(\bR\x05valid\x121\n" +
-	"\bfindings\x18\x02 \x03(\v2\x15.signalbox.v1.FindingR\bfindings\x12\x1a\n" +
+	"\x05valid\x18\x01 \x01(\bR\x05valid\x127\n" +
+	"\n" +
+	"violations\x18\x02 \x03(\v2\x17.signalbox.v1.ViolationR\n" +
+	"violations\x12\x1a\n" +
 	"\bworkflow\x18\x03 \x01(\tR\bworkflow\x12\x18\n" +
 	"\aversion\x18\x04 \x01(\tR\aversion\x12\x12\n" +
 	"\x04hash\x18\x05 \x01(\tR\x04hash\"D\n" +
 	"\x10SaveDraftRequest\x12\x18\n" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x12\x16\n" +
-	"\x06source\x18\x02 \x01(\tR\x06source\"z\n" +
+	"\x06source\x18\x02 \x01(\tR\x06source\"\x80\x01\n" +
 	"\x11SaveDraftResponse\x122\n" +
-	"\bworkflow\x18\x01 \x01(\v2\x16.signalbox.v1.WorkflowR\bworkflow\x121\n" +
-	"\bfindings\x18\x02 \x03(\v2\x15.signalbox.v1.FindingR\bfindings\"f\n" +
+	"\bworkflow\x18\x01 \x01(\v2\x16.signalbox.v1.WorkflowR\bworkflow\x127\n" +
+	"\n" +
+	"violations\x18\x02 \x03(\v2\x17.signalbox.v1.ViolationR\n" +
+	"violations\"f\n" +
 	"\x16PublishWorkflowRequest\x12\x18\n" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x12\x16\n" +
 	"\x06source\x18\x02 \x01(\tR\x06source\x12\x1a\n" +
-	"\bworkflow\x18\x03 \x01(\tR\bworkflow\"\xd3\x01\n" +
+	"\bworkflow\x18\x03 \x01(\tR\bworkflow\"\xd9\x01\n" +
 	"\x17PublishWorkflowResponse\x122\n" +
 	"\bworkflow\x18\x01 \x01(\v2\x16.signalbox.v1.WorkflowR\bworkflow\x127\n" +
 	"\aversion\x18\x02 \x01(\v2\x1d.signalbox.v1.WorkflowVersionR\aversion\x12\x18\n" +
-	"\acreated\x18\x03 \x01(\bR\acreated\x121\n" +
-	"\bfindings\x18\x04 \x03(\v2\x15.signalbox.v1.FindingR\bfindings\"\xec\x01\n" +
+	"\acreated\x18\x03 \x01(\bR\acreated\x127\n" +
+	"\n" +
+	"violations\x18\x04 \x03(\v2\x17.signalbox.v1.ViolationR\n" +
+	"violations\"\xec\x01\n" +
 	"\x14ListWorkflowsRequest\x12\x18\n" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x12\x1b\n" +
 	"\tpage_size\x18\x02 \x01(\x05R\bpageSize\x12\x1d\n" +
@@ -3090,7 +3096,7 @@ var file_signalbox_v1_workflow_proto_goTypes = []any{
 	(*timestamppb.Timestamp)(nil),    // 40: google.protobuf.Timestamp
 	(*durationpb.Duration)(nil),      // 41: google.protobuf.Duration
 	(*JsonValue)(nil),                // 42: signalbox.v1.JsonValue
-	(*Finding)(nil),                  // 43: signalbox.v1.Finding
+	(*Violation)(nil),                // 43: signalbox.v1.Violation
 	(*Batch)(nil),                    // 44: signalbox.v1.Batch
 	(*IneligibleRuns)(nil),           // 45: signalbox.v1.IneligibleRuns
 }
@@ -3108,12 +3114,12 @@ var file_signalbox_v1_workflow_proto_depIdxs = []int32{
 	41, // 10: signalbox.v1.RecentRun.duration:type_name -> google.protobuf.Duration
 	40, // 11: signalbox.v1.WorkflowVersion.publish_time:type_name -> google.protobuf.Timestamp
 	42, // 12: signalbox.v1.WorkflowVersion.input_schema:type_name -> signalbox.v1.JsonValue
-	43, // 13: signalbox.v1.ValidateWorkflowResponse.findings:type_name -> signalbox.v1.Finding
+	43, // 13: signalbox.v1.ValidateWorkflowResponse.violations:type_name -> signalbox.v1.Violation
 	0,  // 14: signalbox.v1.SaveDraftResponse.workflow:type_name -> signalbox.v1.Workflow
-	43, // 15: signalbox.v1.SaveDraftResponse.findings:type_name -> signalbox.v1.Finding
+	43, // 15: signalbox.v1.SaveDraftResponse.violations:type_name -> signalbox.v1.Violation
 	0,  // 16: signalbox.v1.PublishWorkflowResponse.workflow:type_name -> signalbox.v1.Workflow
 	3,  // 17: signalbox.v1.PublishWorkflowResponse.version:type_name -> signalbox.v1.WorkflowVersion
-	43, // 18: signalbox.v1.PublishWorkflowResponse.findings:type_name -> signalbox.v1.Finding
+	43, // 18: signalbox.v1.PublishWorkflowResponse.violations:type_name -> signalbox.v1.Violation
 	41, // 19: signalbox.v1.ListWorkflowsRequest.stats_window:type_name -> google.protobuf.Duration
 	0,  // 20: signalbox.v1.ListWorkflowsResponse.workflows:type_name -> signalbox.v1.Workflow
 	0,  // 21: signalbox.v1.FindWorkflowsResponse.workflows:type_name -> signalbox.v1.Workflow

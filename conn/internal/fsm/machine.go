@@ -236,7 +236,7 @@ func (m *Machine) built(now time.Time, e Built) {
 		case m.up():
 			m.replacementFailed(now)
 			if e.Kind != conntype.None {
-				m.requestCheck(now, suspectInterval) // the build used another client, but the current one may have the same problem
+				m.requestCheck(now, suspectInterval) // the build used another client, but the current one may fail in the same way
 			}
 		case e.CurrentAnswered:
 			m.keepCurrent(now)

@@ -40,10 +40,10 @@ type Tracker struct {
 	open   map[int]time.Time
 	lastID int
 	resets int // counts the resets
-	// verdict and reason are the last result of Verdict. lastProblem is the last request in trouble.
+	// verdict and reason are the last result of Verdict. lastTrouble is the last request in trouble.
 	verdict     Verdict
 	reason      error
-	lastProblem problem
+	lastTrouble trouble
 }
 
 type second struct {
@@ -51,8 +51,8 @@ type second struct {
 	Counts
 }
 
-// problem is a request in trouble.
-type problem struct {
+// trouble is a request in trouble.
+type trouble struct {
 	method string
 	err    error // nil: it was late
 }
@@ -87,10 +87,10 @@ func (t *Tracker) Begin(method string) func(err error, answered bool) {
 		switch classify(err, answered, prompt, took, t.slowAfter) {
 		case failed:
 			s.Failed++
-			t.lastProblem = problem{method, err}
+			t.lastTrouble = trouble{method, err}
 		case late:
 			s.Late++
-			t.lastProblem = problem{method, nil}
+			t.lastTrouble = trouble{method, nil}
 		case served:
 			s.Served++
 		case ignored:
@@ -164,7 +164,7 @@ func (t *Tracker) explain(f Periods) error {
 	total := counts.Served + counts.Late + counts.Failed
 	text := fmt.Sprintf("Temporal answers health checks, but of %d requests in the last %s %d failed and %d took longer than %s",
 		total, period, counts.Failed, counts.Late, t.slowAfter)
-	p := t.lastProblem
+	p := t.lastTrouble
 	if p.err == nil {
 		return errors.New(text + "; check the latency of Temporal's persistence")
 	}

@@ -138,17 +138,17 @@ func epochsRace(t *testing.T, f Fixture) {
 	name := f.Name(1)
 	var group sync.WaitGroup
 	epochs := make([]int64, 8)
-	problems := make([]error, len(epochs))
+	failures := make([]error, len(epochs))
 	for i := range epochs {
 		group.Go(func() {
 			owner, err := f.Inbox.Fence(t.Context(), name, fmt.Sprintf("holder-%d", i), 0)
-			epochs[i], problems[i] = owner.Epoch, err
+			epochs[i], failures[i] = owner.Epoch, err
 		})
 	}
 	group.Wait()
-	require.NoError(t, errors.Join(problems...))
+	require.NoError(t, errors.Join(failures...))
 	slices.Sort(epochs)
-	require.Len(t, slices.Compact(epochs), len(problems))
+	require.Len(t, slices.Compact(epochs), len(failures))
 }
 
 func fenced(t *testing.T, f Fixture) {
@@ -456,14 +456,14 @@ func concurrent(t *testing.T, f Fixture) {
 	}
 	var mu sync.Mutex
 	var group sync.WaitGroup
-	var problems []error
+	var failures []error
 	counts := map[string]int{}
 	for range 4 {
 		group.Go(func() {
 			for {
 				got, err := f.Inbox.Claim(t.Context(), name, owner, 5, long)
 				mu.Lock()
-				problems = append(problems, err)
+				failures = append(failures, err)
 				for _, d := range got {
 					counts[d.ID]++
 				}
@@ -475,7 +475,7 @@ func concurrent(t *testing.T, f Fixture) {
 		})
 	}
 	group.Wait()
-	require.NoError(t, errors.Join(problems...))
+	require.NoError(t, errors.Join(failures...))
 	require.Len(t, counts, events)
 	for id, n := range counts {
 		require.Equal(t, 1, n, id)

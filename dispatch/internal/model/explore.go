@@ -28,7 +28,7 @@ type explorer struct {
 	reversed [][2]int32
 }
 
-// Explore visits every state that is reachable from an empty state, and from one with a dispatcher of an older release. It then checks that
+// Explore visits every state that is reachable from an empty state, and from one with a dispatcher of an older program. It then checks that
 // from each of them a routing dispatcher can be reached without another fault.
 func Explore(defects Defects) Result {
 	x := explorer{numbers: map[state]int32{}, steps: stepper{Defects: defects, decisions: &decisions{moves: map[decisionInput]move{}, plans: map[planInput]string{}}}}

@@ -18,7 +18,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/dispatch/dispatchtype"
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
-	"github.com/signalbox-dev/signalbox/dispatch/internal/flow"
+	"github.com/signalbox-dev/signalbox/dispatch/internal/dispatcherflow"
 	"github.com/signalbox-dev/signalbox/dispatch/internal/wire"
 	"github.com/signalbox-dev/signalbox/internal/loop"
 )
@@ -102,7 +102,7 @@ func (t *Temporal) Start(ctx context.Context, name inbox.Name, owner inbox.Owner
 		// Without it the SDK returns the run that is open as if it had been started.
 		WorkflowExecutionErrorWhenAlreadyStarted: true,
 		Memo:                                     wire.Memo{Name: name, Owner: owner.Holder, Epoch: owner.Epoch, Interpreter: wire.Interpreter}.Fields(),
-	}, wire.WorkflowType, flow.Input{
+	}, wire.WorkflowType, dispatcherflow.Input{
 		Version: wire.Interpreter, Name: name, Owner: owner, Workers: workers, CheckEvery: t.CheckEvery,
 	})
 	if err == nil {

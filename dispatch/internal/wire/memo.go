@@ -36,18 +36,18 @@ func ReadMemo(c converter.DataConverter, memo *commonpb.Memo) (*Memo, error) {
 		return nil, nil
 	}
 	var m Memo
-	var problems []error
+	var violations []error
 	for key, into := range map[string]any{
 		"project": &m.Name.Project, "task_queue": &m.Name.TaskQueue,
 		"owner": &m.Owner, "epoch": &m.Epoch, "interpreter": &m.Interpreter,
 	} {
 		if payload := fields[key]; payload != nil {
 			if err := c.FromPayload(payload, into); err != nil {
-				problems = append(problems, fmt.Errorf("memo field %q: %w", key, err))
+				violations = append(violations, fmt.Errorf("memo field %q: %w", key, err))
 			}
 		}
 	}
-	return &m, errors.Join(problems...)
+	return &m, errors.Join(violations...)
 }
 
 // Execution is an open workflow in Temporal.
@@ -107,7 +107,7 @@ func othersID(name inbox.Name, e Execution) bool {
 	return ok && other != name && Validate(other) == nil
 }
 
-// ValidatePattern returns the problem of a pattern of older IDs. In a pattern, {project} and {task_queue} stand for the names, and * for
+// ValidatePattern returns the violation of a pattern of older IDs. In a pattern, {project} and {task_queue} stand for the names, and * for
 // any text; {project} is required, so that no other project's workflows match.
 func ValidatePattern(pattern string) error {
 	if !strings.Contains(pattern, "{project}") {

@@ -78,7 +78,7 @@ func ServerOf(key string) (string, bool) {
 	return id, ok && id != ""
 }
 
-// Validate returns all problems of a name, joined.
+// Validate returns all violations of a name, joined.
 func Validate(name inbox.Name) error {
 	return errors.Join(validate("project", name.Project, maxProject), validate("task queue", name.TaskQueue, maxTaskQueue))
 }

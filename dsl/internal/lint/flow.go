@@ -9,14 +9,14 @@ import (
 
 // Tasks returns the tasks of a list that are unreachable, that repeat themselves for ever, or that are named like a
 // directive.
-func Tasks(list *tree.Node) []Finding {
-	var out []Finding
+func Tasks(list *tree.Node) []Violation {
+	var out []Violation
 	index := make(map[string]int, len(list.Items))
 	for i, item := range list.Items {
 		name := item.Members[0].Key
 		index[name] = i
 		if slices.Contains([]string{"continue", "exit", "end"}, name) {
-			out = append(out, Finding{
+			out = append(out, Violation{
 				Code: DirectiveName, Task: i, Suggestion: "rename it",
 				Message: fmt.Sprintf("the task is named like the directive %q: then: %s follows the directive and never goes to the task", name, name),
 			})
@@ -42,7 +42,7 @@ func Tasks(list *tree.Node) []Finding {
 			}
 		}
 		if always(targets, name) && !mayExit(task) {
-			out = append(out, Finding{
+			out = append(out, Violation{
 				Code: Endless, Task: i, Then: true, Suggestion: "go on conditionally: by if, or by a switch",
 				Message: fmt.Sprintf("the task %q goes to itself without a condition: it is repeated until an error or a timeout ends it", name),
 			})
@@ -50,7 +50,7 @@ func Tasks(list *tree.Node) []Finding {
 	}
 	for i, item := range list.Items {
 		if !reached[i] {
-			out = append(out, Finding{
+			out = append(out, Violation{
 				Code: Unreachable, Task: i, Suggestion: "go to it by then, or remove it",
 				Message: fmt.Sprintf("the task %q is never reached: no task before it goes on with it, and no then names it", item.Members[0].Key),
 			})

@@ -7,7 +7,7 @@
 // filters to check.
 package lint
 
-// The codes of findings.
+// The codes of violations.
 const (
 	Literal       = "literal"        // a text that looks like an expression but is not one
 	NeverMatches  = "never_matches"  // a filter that nothing can match
@@ -17,12 +17,12 @@ const (
 	DirectiveName = "directive_name" // a task named like a flow directive
 )
 
-// Finding is one mistake.
-type Finding struct {
+// Violation is one mistake.
+type Violation struct {
 	Code, Message, Suggestion string
 	// Offset is the byte offset of the mistake in a text.
 	Offset int
-	// Task is the index of the task in its list. Then is true if the finding concerns the task's flow directive, not
+	// Task is the index of the task in its list. Then is true if the violation concerns the task's flow directive, not
 	// the task.
 	Task int
 	Then bool

@@ -12,12 +12,12 @@ import (
 
 // EmbeddedExpression finds ${ } in a text that is not an expression, or ${ without }: the text is not evaluated. compiles reports
 // whether a text without ${ } is an expression.
-func EmbeddedExpression(text string, compiles func(string) bool) (Finding, bool) {
+func EmbeddedExpression(text string, compiles func(string) bool) (Violation, bool) {
 	begin := strings.Index(text, "${")
 	if begin < 0 {
-		return Finding{}, false
+		return Violation{}, false
 	}
-	f := Finding{
+	f := Violation{
 		Code: Literal, Offset: begin, Message: "${ } in the middle of a text is no expression, the text stays as it stands",
 		Suggestion: `write the whole text as one expression, for example ${ "a \(.b)" }`,
 	}
@@ -67,20 +67,20 @@ func LooksLikePath(text string, compiles func(string) bool) bool {
 
 // UnmatchableAttribute finds an expression on an event attribute that never matches. fails reports whether the expression fails on
 // a string because a string has no members.
-func UnmatchableAttribute(name, source string, fails func() bool) (Finding, bool) {
+func UnmatchableAttribute(name, source string, fails func() bool) (Violation, bool) {
 	switch {
 	case slices.Contains([]string{"false", "null", "empty"}, source):
-		return Finding{
+		return Violation{
 			Code: NeverMatches, Suggestion: "remove the attribute, or write what it must be",
 			Message: fmt.Sprintf("no event matches: the expression gives %s for each", source),
 		}, true
 	case slices.Contains([]string{"id", "source", "type"}, name) && regexp.MustCompile(`^\.[A-Za-z_]`).MatchString(source) && fails():
-		return Finding{
+		return Violation{
 			Code: NeverMatches, Suggestion: fmt.Sprintf("write . for the %s, for example ${ startswith(\"com.example.\") }", name),
 			Message: fmt.Sprintf("no event matches: the expression sees the %s itself, which is a text without members", name),
 		}, true
 	}
-	return Finding{}, false
+	return Violation{}, false
 }
 
 // IsAttributeName reports whether an attribute of an event may have the name, by the rules of CloudEvents.
@@ -88,19 +88,19 @@ func IsAttributeName(name string) bool { return regexp.MustCompile(`^[a-z0-9]+$`
 
 // DoubtfulKey finds a correlation key that reads the event itself for a member that is no attribute of CloudEvents: what the producer sent is in
 // data. known reports whether the filter or CloudEvents name an attribute.
-func DoubtfulKey(source string, known func(name string) bool) (Finding, bool) {
+func DoubtfulKey(source string, known func(name string) bool) (Violation, bool) {
 	member := regexp.MustCompile(`^\.([A-Za-z_][A-Za-z0-9_]*)`).FindStringSubmatch(source)
 	if member == nil || known(member[1]) {
-		return Finding{}, false
+		return Violation{}, false
 	}
 	name, suggestion := member[1], "write .data"+source
 	if !IsAttributeName(name) {
-		return Finding{
+		return Violation{
 			Code: NeverMatches, Suggestion: suggestion,
 			Message: fmt.Sprintf("no event matches: no attribute of an event can be named %q; what the producer sent is in .data", name),
 		}, true
 	}
-	return Finding{
+	return Violation{
 		Code: ExtensionKey, Suggestion: suggestion + ", or name the attribute in with, too",
 		Message: fmt.Sprintf("only events with an extension attribute %q match; what the producer sent is in .data", name),
 	}, true
@@ -109,7 +109,7 @@ func DoubtfulKey(source string, known func(name string) bool) (Finding, bool) {
 // MisspeltErrorType finds the type in an error filter that is a short or misspelt form of a standard error. The standard errors
 // are base followed by one of names. canonical is the type in standard form, if it has one of the standard hosts and
 // paths.
-func MisspeltErrorType(text, canonical, base string, names []string) (Finding, bool) {
+func MisspeltErrorType(text, canonical, base string, names []string) (Violation, bool) {
 	meant := ""
 	if name, standard := strings.CutPrefix(canonical, base); standard {
 		if !slices.Contains(names, name) {
@@ -120,7 +120,7 @@ func MisspeltErrorType(text, canonical, base string, names []string) (Finding, b
 	} else {
 		meant = misspeltHost(text, names)
 	}
-	return Finding{
+	return Violation{
 		Code: NeverMatches, Suggestion: fmt.Sprintf("did you mean %q?", base+meant),
 		Message: fmt.Sprintf("no error has the type %.200q: the filter matches nothing", text),
 	}, meant != ""

@@ -16,8 +16,8 @@ import (
 // diagnose finds the position of a syntax error. The main parser (yaml.v3) reports a line, which is that of the
 // construct rather than of the error. The second parser (goccy/go-yaml) reports line and column, but may take long on
 // hostile input, so it receives only a short text: a short document, or the part up to the line in question.
-func diagnose(source []byte, cause error) Problem {
-	f := Problem{Kind: Syntax, Pos: Pos{1, 1}, Message: strings.TrimPrefix(cause.Error(), "yaml: ")}
+func diagnose(source []byte, cause error) Violation {
+	f := Violation{Kind: Syntax, Pos: Pos{1, 1}, Message: strings.TrimPrefix(cause.Error(), "yaml: ")}
 	if strings.Contains(f.Message, "exceeded max depth") {
 		f.Kind, f.Message = Limit, "nested deeper than the limit"
 		return f

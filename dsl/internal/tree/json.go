@@ -12,7 +12,7 @@ import (
 
 // parseJSON reads the source if it is JSON. JSON has a reader of its own, because YAML parsers refuse some of it: long
 // keys, escaped surrogate pairs, tabs.
-func parseJSON(source []byte, limits Limits) (*Node, []Problem, bool) {
+func parseJSON(source []byte, limits Limits) (*Node, []Violation, bool) {
 	if t := bytes.TrimLeft(source, " \t\r\n"); len(t) == 0 || t[0] != '{' || !utf8.Valid(source) || !json.Valid(source) {
 		return nil, nil, false
 	}
@@ -30,15 +30,15 @@ type jsonReader struct {
 	pos    Pos
 }
 
-func (r *jsonReader) result(n *Node) (*Node, []Problem, bool) {
+func (r *jsonReader) result(n *Node) (*Node, []Violation, bool) {
 	if r.stopped {
 		n = nil
 	}
-	return n, r.problems, true
+	return n, r.violations, true
 }
 
 // trailingComma finds the first comma before a closing bracket, in a text that is JSON up to there.
-func trailingComma(source []byte) []Problem {
+func trailingComma(source []byte) []Violation {
 	if t := bytes.TrimLeft(source, " \t\r\n"); len(t) == 0 || t[0] != '{' {
 		return nil
 	}
@@ -51,7 +51,7 @@ func trailingComma(source []byte) []Problem {
 	if !bytes.HasSuffix(before, []byte(",")) {
 		return nil
 	}
-	return []Problem{{
+	return []Violation{{
 		Kind: TrailingComma, Pos: position(source, len(before)-1), Suggestion: "remove the comma",
 		Message: "JSON has no comma before a closing bracket: the document is read as YAML, and other programs will refuse it",
 	}}
@@ -104,7 +104,7 @@ func (r *jsonReader) number(pos Pos, pointer, text string) *Node {
 		v, ok = f, err == nil
 	}
 	if !ok {
-		r.report(Problem{Kind: NotJSON, Pos: pos, Pointer: pointer, Message: fmt.Sprintf("the number %.40s is out of range", text)})
+		r.report(Violation{Kind: NotJSON, Pos: pos, Pointer: pointer, Message: fmt.Sprintf("the number %.40s is out of range", text)})
 		return &Node{Kind: Null, Text: text, Pos: pos}
 	}
 	return &Node{Kind: Number, Scalar: v, Text: text, Pos: pos}

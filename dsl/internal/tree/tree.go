@@ -2,7 +2,7 @@
 //
 // It exists because the decoders of YAML libraries lose what a language needs for good messages (positions, duplicate
 // keys) and, following YAML 1.1, turn words such as on, yes and no into booleans. This package resolves scalars by the
-// core schema of YAML 1.2; a value that JSON cannot represent is a problem. Aliases and merge keys are expanded within
+// core schema of YAML 1.2; a value that JSON cannot represent is a violation. Aliases and merge keys are expanded within
 // limits, so that a small text cannot become a huge tree.
 //
 // YAML is parsed by go.yaml.in/yaml/v3. goccy/go-yaml would give better messages but needs quadratic time on nested
@@ -92,21 +92,21 @@ func (n *Node) Value() any {
 	return n.plain
 }
 
-// ProblemKind classifies a problem.
-type ProblemKind int
+// ViolationKind classifies a violation.
+type ViolationKind int
 
-// The kinds of problems.
+// The kinds of violations.
 const (
-	Syntax ProblemKind = iota
+	Syntax ViolationKind = iota
 	Limit
 	DuplicateKey
 	NotJSON       // a value or key that JSON cannot represent
 	TrailingComma // JSON except for a comma that YAML allows: the meaning is unambiguous
 )
 
-// Problem is one defect of a text. Pointer is the JSON pointer of the value concerned.
-type Problem struct {
-	Kind       ProblemKind
+// Violation is one defect of a text. Pointer is the JSON pointer of the value concerned.
+type Violation struct {
+	Kind       ViolationKind
 	Pos        Pos
 	Pointer    string
 	Message    string
@@ -121,20 +121,20 @@ type Limits struct {
 	Nodes   int // values after aliases are expanded
 }
 
-// Parse reads one document. The tree is nil if a problem prevents further checks. Duplicate keys and values that are
+// Parse reads one document. The tree is nil if a violation prevents further checks. Duplicate keys and values that are
 // not JSON leave a tree (with the first value, or null), and so does a trailing comma.
-func Parse(source []byte, limits Limits) (*Node, []Problem) {
+func Parse(source []byte, limits Limits) (*Node, []Violation) {
 	if len(source) > limits.Bytes {
-		return nil, []Problem{{Kind: Limit, Message: "the document has " + strconv.Itoa(len(source)) + " bytes, over the limit of " + strconv.Itoa(limits.Bytes)}}
+		return nil, []Violation{{Kind: Limit, Message: "the document has " + strconv.Itoa(len(source)) + " bytes, over the limit of " + strconv.Itoa(limits.Bytes)}}
 	}
-	if n, problems, ok := parseJSON(source, limits); ok {
-		return n, problems
+	if n, violations, ok := parseJSON(source, limits); ok {
+		return n, violations
 	}
-	n, problems := parseYAML(source, limits)
+	n, violations := parseYAML(source, limits)
 	if n != nil {
-		problems = append(problems, trailingComma(source)...)
+		violations = append(violations, trailingComma(source)...)
 	}
-	return n, problems
+	return n, violations
 }
 
 const maxDigits = 1024

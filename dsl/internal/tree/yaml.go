@@ -13,42 +13,42 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-func parseYAML(source []byte, limits Limits) (*Node, []Problem) {
-	if f, bad := encodingProblem(source); bad {
-		return nil, []Problem{f}
+func parseYAML(source []byte, limits Limits) (*Node, []Violation) {
+	if f, bad := encodingViolation(source); bad {
+		return nil, []Violation{f}
 	}
 	var doc, more yaml.Node
 	dec := yaml.NewDecoder(bytes.NewReader(source))
 	err := dec.Decode(&doc)
 	if errors.Is(err, io.EOF) || err == nil && len(doc.Content) == 0 {
-		return nil, []Problem{{Kind: Syntax, Pos: Pos{1, 1}, Message: "the document is empty"}}
+		return nil, []Violation{{Kind: Syntax, Pos: Pos{1, 1}, Message: "the document is empty"}}
 	}
 	if err != nil {
-		return nil, []Problem{diagnose(source, err)}
+		return nil, []Violation{diagnose(source, err)}
 	}
 	if err := dec.Decode(&more); err == nil {
 		at := Pos{more.Line, more.Column}
-		return nil, []Problem{{Kind: Syntax, Pos: at, Message: "a second document begins here", Suggestion: "put each workflow into its own file"}}
+		return nil, []Violation{{Kind: Syntax, Pos: at, Message: "a second document begins here", Suggestion: "put each workflow into its own file"}}
 	} else if !errors.Is(err, io.EOF) {
-		return nil, []Problem{diagnose(source, err)}
+		return nil, []Violation{diagnose(source, err)}
 	}
 	y := &yamlReader{builder: builder{limits: limits}, open: make(map[*yaml.Node]bool)}
 	n := y.value(doc.Content[0], "", 0)
 	if y.stopped {
 		n = nil
 	}
-	return n, y.problems
+	return n, y.violations
 }
 
-func encodingProblem(source []byte) (Problem, bool) {
+func encodingViolation(source []byte) (Violation, bool) {
 	pos := Pos{1, 1}
 	for i := 0; i < len(source); {
 		r, size := utf8.DecodeRune(source[i:])
 		switch {
 		case r == utf8.RuneError && size == 1:
-			return Problem{Kind: Syntax, Pos: pos, Message: fmt.Sprintf("byte 0x%02x is not valid UTF-8", source[i]), Suggestion: "save the file as UTF-8"}, true
+			return Violation{Kind: Syntax, Pos: pos, Message: fmt.Sprintf("byte 0x%02x is not valid UTF-8", source[i]), Suggestion: "save the file as UTF-8"}, true
 		case r < 0x20 && r != '\n' && r != '\r' && r != '\t', r == 0x7f:
-			return Problem{Kind: Syntax, Pos: pos, Message: fmt.Sprintf("the control character U+%04X is not allowed", r), Suggestion: "remove it"}, true
+			return Violation{Kind: Syntax, Pos: pos, Message: fmt.Sprintf("the control character U+%04X is not allowed", r), Suggestion: "remove it"}, true
 		}
 		i += size
 		pos.Column++
@@ -56,7 +56,7 @@ func encodingProblem(source []byte) (Problem, bool) {
 			pos = Pos{pos.Line + 1, 1}
 		}
 	}
-	return Problem{}, false
+	return Violation{}, false
 }
 
 type yamlReader struct {
@@ -90,11 +90,11 @@ func (y *yamlReader) value(n *yaml.Node, pointer string, depth int) *Node {
 func (y *yamlReader) alias(n *yaml.Node, pointer string, depth int) *Node {
 	pos := Pos{n.Line, n.Column}
 	if y.aliases++; y.aliases > y.limits.Aliases {
-		y.stop(Problem{Kind: Limit, Pos: pos, Pointer: pointer, Message: fmt.Sprintf("more than %d aliases", y.limits.Aliases), Suggestion: "use fewer aliases"})
+		y.stop(Violation{Kind: Limit, Pos: pos, Pointer: pointer, Message: fmt.Sprintf("more than %d aliases", y.limits.Aliases), Suggestion: "use fewer aliases"})
 		return &Node{Pos: pos}
 	}
 	if y.open[n.Alias] {
-		y.stop(Problem{Kind: Syntax, Pos: pos, Pointer: pointer, Message: fmt.Sprintf("the anchor %q contains itself", n.Value), Suggestion: "remove the alias"})
+		y.stop(Violation{Kind: Syntax, Pos: pos, Pointer: pointer, Message: fmt.Sprintf("the anchor %q contains itself", n.Value), Suggestion: "remove the alias"})
 		return &Node{Pos: pos}
 	}
 	y.open[n.Alias] = true
@@ -131,7 +131,7 @@ func (y *yamlReader) key(k *yaml.Node, pointer string) (string, bool) {
 		return k.Alias.Value, true
 	}
 	if k.Kind != yaml.ScalarNode {
-		y.report(Problem{Kind: NotJSON, Pos: Pos{k.Line, k.Column}, Pointer: pointer, Message: "a key must be a single word or string", Suggestion: "quote the key"})
+		y.report(Violation{Kind: NotJSON, Pos: Pos{k.Line, k.Column}, Pointer: pointer, Message: "a key must be a single word or string", Suggestion: "quote the key"})
 		return "", false
 	}
 	return k.Value, true
@@ -146,7 +146,7 @@ func (y *yamlReader) merge(out *Node, seen map[string]Pos, m *yaml.Node, pointer
 	}
 	for _, s := range sources {
 		if s.Kind != Object {
-			y.report(Problem{Kind: NotJSON, Pos: s.Pos, Pointer: pointer, Message: "a merge key << takes mappings, got " + s.Kind.String(), Suggestion: "refer to an anchor of a mapping"})
+			y.report(Violation{Kind: NotJSON, Pos: s.Pos, Pointer: pointer, Message: "a merge key << takes mappings, got " + s.Kind.String(), Suggestion: "refer to an anchor of a mapping"})
 			continue
 		}
 		for _, member := range s.Members {
@@ -165,7 +165,7 @@ func (y *yamlReader) checkTag(n *yaml.Node, want, pointer string) {
 }
 
 func (y *yamlReader) badTag(n *yaml.Node, pointer string) {
-	y.report(Problem{
+	y.report(Violation{
 		Kind: NotJSON, Pos: Pos{n.Line, n.Column}, Pointer: pointer,
 		Message: fmt.Sprintf("the tag %q has no meaning in JSON here", n.ShortTag()), Suggestion: "remove the tag",
 	})
@@ -187,7 +187,7 @@ func (y *yamlReader) scalar(n *yaml.Node, pointer string) *Node {
 	}
 	var ok bool
 	if out.Kind, out.Scalar, ok = resolveScalar(n.Value); !ok {
-		y.report(Problem{
+		y.report(Violation{
 			Kind: NotJSON, Pos: out.Pos, Pointer: pointer,
 			Message: fmt.Sprintf("%.40s is not a number JSON can hold", n.Value), Suggestion: "quote it to make it a string",
 		})

@@ -15,7 +15,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/app"
 	"github.com/signalbox-dev/signalbox/internal/cli"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/config"
 	"github.com/signalbox-dev/signalbox/internal/config/redisconfig"
 	"github.com/signalbox-dev/signalbox/internal/config/sealconfig"
@@ -47,15 +47,15 @@ func Main() cli.Options {
 	}
 }
 
-// telemetryLayer reports the variables of OpenTelemetry with invalid values, with all other problems. It sets nothing.
+// telemetryLayer reports the variables of OpenTelemetry with invalid values, with all other violations. It sets nothing.
 func telemetryLayer(env config.Environment) config.Layer {
 	return config.Layer{
 		Apply: func(config.Environment, *config.Config) (map[string]string, error) { return nil, nil }, //nolint:nilnil // it sets nothing
-		Check: func(*config.Config) (all config.Problems) {
+		Check: func(*config.Config) (all config.Violations) {
 			_, err := otlp.Read(env.LookupEnv)
-			invalid, _ := errors.AsType[otlp.Problems](err)
+			invalid, _ := errors.AsType[otlp.Violations](err)
 			for _, p := range invalid {
-				all = append(all, config.Problem{Source: p.Variable, Message: p.Message})
+				all = append(all, config.Violation{Source: p.Variable, Message: p.Message})
 			}
 			return all
 		},
@@ -70,7 +70,7 @@ func Server(version string, env config.Environment, layers []config.Layer) *cobr
 		Long: `Run the platform against a Temporal cluster and a database. It starts whether or not Temporal is available, and serves
 until it is interrupted; then it accepts no new work, waits up to worker.stop_timeout for running tasks, and exits.`,
 		Example: `  signalbox server --config signalbox.yaml`,
-		Args:    session.Args(0, 0, ""),
+		Args:    invocation.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := config.Load(config.Options{Flags: cmd.Flags(), Env: env, Layers: layers})
 			if err != nil {
@@ -80,8 +80,8 @@ until it is interrupted; then it accepts no new work, waits up to worker.stop_ti
 			if err != nil {
 				return err
 			}
-			for _, problem := range cfg.Warnings {
-				log.WarnContext(cmd.Context(), "The configuration has a problem that may be temporary", "problem", problem.String())
+			for _, violation := range cfg.Warnings {
+				log.WarnContext(cmd.Context(), "The configuration has a violation that may be temporary", "violation", violation.String())
 			}
 			options := app.Options{Config: cfg, Version: version, Log: log, Memory: memory.Apply(int64(cfg.MemoryLimit), os.DirFS("/"))}
 			return Serve(cmd.Context(), options, func(a *app.App) error {
@@ -133,7 +133,7 @@ func Interrupted(ctx context.Context, err error) error {
 
 // Migrate returns `signalbox migrate`.
 func Migrate(env config.Environment, layers []config.Layer) *cobra.Command {
-	cmd := session.Noun("migrate", "Migrate the database's schema, show its state, or import runs",
+	cmd := invocation.Noun("migrate", "Migrate the database's schema, show its state, or import runs",
 		"Migrate the schema of the database in store.dsn, show its state, or import an older engine's runs. Migrations take a lock: several may run at once.")
 	cmd.AddCommand(
 		migrateVerb("up", "Apply the migrations that are missing", env, layers, up),
@@ -148,7 +148,7 @@ func migrateVerb(
 ) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: verb, Short: short, Long: short + ".", Example: "  signalbox migrate " + verb + " --config signalbox.yaml",
-		Args: session.Args(0, 0, ""),
+		Args: invocation.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := config.Load(config.Options{Flags: cmd.Flags(), Env: env, Layers: layers})
 			if err != nil {

@@ -11,10 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/config"
 	"github.com/signalbox-dev/signalbox/internal/config/dsn"
-	"github.com/signalbox-dev/signalbox/internal/migrate/legacy"
+	"github.com/signalbox-dev/signalbox/internal/migrate"
 	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 )
@@ -26,7 +26,7 @@ const importTimeout = 2 * time.Minute
 func migrateImport(env config.Environment, layers []config.Layer) *cobra.Command {
 	var (
 		from string
-		o    legacy.Options
+		o    migrate.Options
 	)
 	cmd := &cobra.Command{
 		Use:   "import --from DSN",
@@ -37,21 +37,18 @@ error that states this; ended runs, and Temporal's runs, stay unchanged. The sou
 interruption: unchanged runs are skipped. docs/migration.md lists the columns that it reads.`,
 		Example: `  signalbox migrate import --config signalbox.yaml --from 'postgres://reader:${env:LEGACY_PASSWORD}@db/legacy' --dry-run
   signalbox migrate import --config signalbox.yaml --from legacy.db --project shop`,
-		Args: session.Args(0, 0, ""),
+		Args: invocation.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			source, problems := dsn.Resolve(from, env.LookupEnv)
+			source, violations := dsn.Resolve(from, env.LookupEnv)
 			switch {
 			case from == "":
 				return errors.New("--from is missing: it takes the URL of a Postgres database or the path of a SQLite file")
-			case len(problems) > 0:
-				return fmt.Errorf("--from: %s", strings.Join(problems, "; "))
+			case len(violations) > 0:
+				return fmt.Errorf("--from: %s", strings.Join(violations, "; "))
 			case dsn.HasPlainPassword(from):
 				return errors.New("--from holds a password in plain text; refer to it as ${env:NAME} or ${file:/path}")
 			}
-			o.Driver, o.DSN = sqldb.SQLite, source
-			if dsn.IsPostgres(source) {
-				o.Driver = sqldb.Postgres
-			}
+			o.DSN = source
 			cfg, err := config.Load(config.Options{Flags: cmd.Flags(), Env: env, Layers: layers})
 			if err != nil {
 				return err
@@ -68,7 +65,7 @@ interruption: unchanged runs are skipped. docs/migration.md lists the columns th
 }
 
 // importInto imports into the store that a configuration names.
-func importInto(ctx context.Context, cfg *config.Config, o legacy.Options, out, progress io.Writer) error {
+func importInto(ctx context.Context, cfg *config.Config, o migrate.Options, out, progress io.Writer) error {
 	o.Now, o.Progress = time.Now, progress
 	s, err := store.Open(ctx, store.Options{
 		Driver: sqldb.Driver(cfg.Store.Driver), DSN: cfg.Store.DSN.Reveal(), AutoMigrate: cfg.Store.AutoMigrate, CallTimeout: importTimeout,
@@ -79,14 +76,14 @@ func importInto(ctx context.Context, cfg *config.Config, o legacy.Options, out, 
 	if err := s.Start(ctx); err != nil {
 		return errors.Join(err, s.Stop(ctx))
 	}
-	r, err := legacy.Import(ctx, s.Database(), o)
+	r, err := migrate.Import(ctx, s, o)
 	if err == nil {
 		err = printImport(out, r, o.DryRun)
 	}
 	return errors.Join(err, s.Stop(context.WithoutCancel(ctx)))
 }
 
-func printImport(out io.Writer, r legacy.Report, dry bool) error {
+func printImport(out io.Writer, r migrate.Report, dry bool) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	done := "imported"
 	if dry {

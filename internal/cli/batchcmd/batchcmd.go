@@ -11,9 +11,9 @@ import (
 	"github.com/spf13/cobra"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
 	"github.com/signalbox-dev/signalbox/internal/cli/runcmd"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
 )
 
 // completed is the API's status of a batch with no items left; paused of one that an operator has stopped.
@@ -23,22 +23,22 @@ const (
 )
 
 // New returns the noun with its verbs.
-func New(s *session.Session) *cobra.Command {
-	noun := session.Noun("batch", "Cancel, terminate or replay many runs as one job", "")
+func New(s *invocation.Invocation) *cobra.Command {
+	noun := invocation.Noun("batch", "Cancel, terminate or replay many runs as one job", "")
 	noun.AddCommand(startCommand(s), listCommand(s), showCommand(s), pauseCommand(s), unpauseCommand(s), retryCommand(s))
 	return noun
 }
 
-func get(ctx context.Context, s *session.Session, id string) (*signalboxv1.Batch, error) {
+func get(ctx context.Context, s *invocation.Invocation, id string) (*signalboxv1.Batch, error) {
 	request := &signalboxv1.GetBatchRequest{Project: s.Project(), Id: id}
-	response, err := session.Call(ctx, s, s.Batches().GetBatch, request, "show batch %q", id)
+	response, err := invocation.Call(ctx, s, s.Batches().GetBatch, request, "show batch %q", id)
 	if err != nil {
 		return nil, err
 	}
 	return response.GetBatch(), nil
 }
 
-func show(s *session.Session, b *signalboxv1.Batch) error {
+func show(s *invocation.Invocation, b *signalboxv1.Batch) error {
 	return s.Card(b, []output.Field{
 		{Name: "id", Value: b.GetId()},
 		{Name: "action", Value: action(b)},
@@ -101,7 +101,7 @@ func outcomeCounts(b *signalboxv1.Batch) string {
 }
 
 // filterLine is the filter in the words of the flags; empty for a batch of run IDs.
-func filterLine(f *signalboxv1.BatchFilter) string {
+func filterLine(f *signalboxv1.RunFilter) string {
 	if f == nil {
 		return ""
 	}

@@ -8,8 +8,8 @@ import (
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
 )
 
 func itemStatuses() []string { return []string{"pending", "succeeded", "started", "refused", "failed"} }
@@ -22,7 +22,7 @@ func batchStatuses() []string {
 	return []string{"selecting", "running", "paused", "started", "completed"}
 }
 
-func listCommand(s *session.Session) *cobra.Command {
+func listCommand(s *invocation.Invocation) *cobra.Command {
 	var limit int
 	var statuses []string
 	cmd := &cobra.Command{
@@ -30,9 +30,9 @@ func listCommand(s *session.Session) *cobra.Command {
 		Short: "List batches, newest first",
 		Example: `  signalbox batch list --status running
   signalbox batch list -o wide --limit 0`,
-		Args: session.Args(0, 0, ""),
+		Args: invocation.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			chosen, err := session.Words("status", statuses, batchStatuses())
+			chosen, err := invocation.Words("status", statuses, batchStatuses())
 			if err != nil {
 				return err
 			}
@@ -46,25 +46,27 @@ func listCommand(s *session.Session) *cobra.Command {
 	return cmd
 }
 
-func list(ctx context.Context, s *session.Session, statuses []string, limit int) error {
-	return session.Listing[*signalboxv1.Batch]{
-		Thing:   "batch",
-		Columns: output.Columns("ID", "ACTION", "STATUS", "RUNS", "OUTCOMES", "AGE", "+CREATED", "+ENDED", "+FILTER", "+ACTOR", "+WAITING", "REASON"),
-		Row: func(b *signalboxv1.Batch) []string {
-			return []string{
-				b.GetId(), action(b), b.GetStatus(), counts(b), outcomeCounts(b), s.Age(b.GetCreateTime()), output.Moment(b.GetCreateTime()),
-				output.Moment(b.GetEndTime()), filterLine(b.GetFilter()), b.GetActor(), b.GetWaiting(), b.GetReason(),
-			}
+func list(ctx context.Context, s *invocation.Invocation, statuses []string, limit int) error {
+	return invocation.Listing[*signalboxv1.Batch]{
+		Thing: "batch",
+		Row: func(b *signalboxv1.Batch) output.Row {
+			return output.Cells(
+				"ID", b.GetId(), "ACTION", action(b), "STATUS", b.GetStatus(), "RUNS", counts(b),
+				"OUTCOMES", outcomeCounts(b), "AGE", s.Age(b.GetCreateTime()),
+				"+CREATED", output.Moment(b.GetCreateTime()), "+ENDED", output.Moment(b.GetEndTime()),
+				"+FILTER", filterLine(b.GetFilter()), "+ACTOR", b.GetActor(), "+WAITING", b.GetWaiting(),
+				"REASON", b.GetReason(),
+			)
 		},
 	}.List(s, limit, func(size int32, token string) ([]*signalboxv1.Batch, string, error) {
-		response, err := session.Call(ctx, s, s.Batches().ListBatches, &signalboxv1.ListBatchesRequest{
+		response, err := invocation.Call(ctx, s, s.Batches().ListBatches, &signalboxv1.ListBatchesRequest{
 			Project: s.Project(), PageSize: size, PageToken: token, Statuses: statuses,
 		}, "list batches")
 		return response.GetBatches(), response.GetNextPageToken(), err
 	})
 }
 
-func showCommand(s *session.Session) *cobra.Command {
+func showCommand(s *invocation.Invocation) *cobra.Command {
 	var items bool
 	var status, outcome string
 	var limit int
@@ -76,7 +78,7 @@ and "completed" when all have ended; OUTCOMES counts what became of them. "run l
 		Example: `  signalbox batch show 0199a4f2 --items --status failed
   signalbox batch show 0199a4f2 --items --outcome failed_same_cause
   signalbox batch show 0199a4f2 --items --limit 0 --jq '.[].newRunId'`,
-		Args:              session.Args(1, 1, "ID"),
+		Args:              invocation.Args(1, 1, "ID"),
 		ValidArgsFunction: s.CompleteBatches,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if items {
@@ -104,25 +106,27 @@ and "completed" when all have ended; OUTCOMES counts what became of them. "run l
 	return cmd
 }
 
-func listItems(ctx context.Context, s *session.Session, id, status, outcome string, limit int) error {
+func listItems(ctx context.Context, s *invocation.Invocation, id, status, outcome string, limit int) error {
 	if status != "" {
-		if _, err := session.Words("status", []string{status}, itemStatuses()); err != nil {
+		if _, err := invocation.Words("status", []string{status}, itemStatuses()); err != nil {
 			return err
 		}
 	}
 	if outcome != "" {
-		if _, err := session.Words("outcome", []string{outcome}, outcomes()); err != nil {
+		if _, err := invocation.Words("outcome", []string{outcome}, outcomes()); err != nil {
 			return err
 		}
 	}
-	return session.Listing[*signalboxv1.BatchItem]{
-		Thing:   "run",
-		Columns: output.Columns("RUN", "STATUS", "NEW RUN", "OUTCOME", "+ENDED", "REASON"),
-		Row: func(item *signalboxv1.BatchItem) []string {
-			return []string{item.GetRunId(), item.GetStatus(), item.GetNewRunId(), item.GetOutcome(), output.Moment(item.GetEndTime()), item.GetError()}
+	return invocation.Listing[*signalboxv1.BatchItem]{
+		Thing: "run",
+		Row: func(item *signalboxv1.BatchItem) output.Row {
+			return output.Cells(
+				"RUN", item.GetRunId(), "STATUS", item.GetStatus(), "NEW RUN", item.GetNewRunId(),
+				"OUTCOME", item.GetOutcome(), "+ENDED", output.Moment(item.GetEndTime()), "REASON", item.GetError(),
+			)
 		},
 	}.List(s, limit, func(size int32, token string) ([]*signalboxv1.BatchItem, string, error) {
-		response, err := session.Call(ctx, s, s.Batches().ListBatchItems, &signalboxv1.ListBatchItemsRequest{
+		response, err := invocation.Call(ctx, s, s.Batches().ListBatchItems, &signalboxv1.ListBatchItemsRequest{
 			Project: s.Project(), Id: id, Status: status, Outcome: outcome, PageSize: size, PageToken: token,
 		}, "list the runs of batch %q", id)
 		return response.GetItems(), response.GetNextPageToken(), err

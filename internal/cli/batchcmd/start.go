@@ -13,9 +13,9 @@ import (
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
 	"github.com/signalbox-dev/signalbox/internal/cli/runcmd"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
 )
 
 // askEvery is how often a batch is looked at that is waited for.
@@ -24,7 +24,7 @@ const askEvery = 500 * time.Millisecond
 type startFlags struct {
 	runcmd.Selection
 
-	confirmation session.Confirmation
+	confirmation invocation.Confirmation
 
 	action, reason, requestID string
 	rate                      float64
@@ -34,7 +34,7 @@ type startFlags struct {
 
 func actions() []string { return []string{"cancel", "terminate", "replay"} }
 
-func startCommand(s *session.Session) *cobra.Command {
+func startCommand(s *invocation.Invocation) *cobra.Command {
 	var flags startFlags
 	cmd := &cobra.Command{
 		Use:   "start [ID…]",
@@ -51,7 +51,7 @@ failed. Ctrl-C ends the command, not the batch.`,
 		Example: `  signalbox batch start --action cancel --workflow shop/order --status running,waiting --reason "wrong prices"
   signalbox batch start --action replay --latest --status failed --since 24h --reason "bug is fixed" --dry-run
   signalbox batch start --action terminate --reason "test data" --wait $(cat ids.txt)`,
-		Args: session.Args(0, -1, "[ID…]"),
+		Args: invocation.Args(0, -1, "[ID…]"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			request, err := flags.request(cmd, s, args)
 			if err != nil {
@@ -83,11 +83,11 @@ failed. Ctrl-C ends the command, not the batch.`,
 const latest = "latest"
 
 // request is what the flags ask for.
-func (f *startFlags) request(cmd *cobra.Command, s *session.Session, ids []string) (*signalboxv1.StartBatchRequest, error) {
+func (f *startFlags) request(cmd *cobra.Command, s *invocation.Invocation, ids []string) (*signalboxv1.StartBatchRequest, error) {
 	if f.action == "" {
 		return nil, exit.Usagef("%s: --action is missing: give cancel, terminate or replay", cmd.CommandPath())
 	}
-	if _, err := session.Words("action", []string{f.action}, actions()); err != nil {
+	if _, err := invocation.Words("action", []string{f.action}, actions()); err != nil {
 		return nil, err
 	}
 	if f.reason == "" && !f.dryRun {
@@ -114,17 +114,10 @@ func (f *startFlags) request(cmd *cobra.Command, s *session.Session, ids []strin
 		}
 		request.ExpectedTotal = &f.expect
 	}
-	selects := ""
-	for _, name := range append(runcmd.SelectionFlags(), "all") {
-		if !cmd.Flags().Changed(name) {
-			continue
-		}
-		if f.all && selects != "" {
-			return nil, exit.Usagef("--all: all runs are selected, and --%s selects some of them; leave out one of the two", selects)
-		}
-		selects = name
-	}
+	selects := runcmd.GivenFlag(cmd, "all")
 	switch {
+	case f.all && selects != "all":
+		return nil, exit.Usagef("--all: all runs are selected, and --%s selects some of them; leave out one of the two", selects)
 	case len(ids) > 0 && selects != "":
 		return nil, exit.Usagef("--%s: the runs are named by their IDs; leave out either these or --%s", selects, selects)
 	case len(ids) > 0:
@@ -132,13 +125,13 @@ func (f *startFlags) request(cmd *cobra.Command, s *session.Session, ids []strin
 	case selects == "":
 		return nil, exit.Usagef("%s: no runs are given: give their IDs, or some of --%s, or --all for every run", cmd.CommandPath(), strings.Join(runcmd.SelectionFlags(), ", --"))
 	}
-	chosen, err := f.Chosen(s)
-	request.Filter = chosen.Conditions
+	filter, err := f.Filter(s)
+	request.Filter = filter
 	return request, err
 }
 
 // confirm asks whether to start the batch, with what a dry run counts. The batch then selects as many runs as were shown, or is refused.
-func (f *startFlags) confirm(ctx context.Context, s *session.Session, request *signalboxv1.StartBatchRequest) error {
+func (f *startFlags) confirm(ctx context.Context, s *invocation.Invocation, request *signalboxv1.StartBatchRequest) error {
 	if request.GetDryRun() || !f.confirmation.Needed(s) {
 		return nil
 	}
@@ -146,7 +139,7 @@ func (f *startFlags) confirm(ctx context.Context, s *session.Session, request *s
 		Project: request.GetProject(), Action: request.GetAction(), RunIds: request.GetRunIds(), Filter: request.GetFilter(), Version: request.GetVersion(),
 		Reason: request.GetReason(), RequestId: request.GetRequestId(), DryRun: true,
 	}
-	response, err := session.Call(ctx, s, s.Batches().StartBatch, preview, "count the runs")
+	response, err := invocation.Call(ctx, s, s.Batches().StartBatch, preview, "count the runs")
 	if err != nil {
 		return err
 	}
@@ -158,13 +151,13 @@ func (f *startFlags) confirm(ctx context.Context, s *session.Session, request *s
 	return f.confirmation.Ask(s, fmt.Sprintf("%s %s of %d selected?", action, output.Count(response.GetEligible(), "run"), total))
 }
 
-func start(ctx context.Context, s *session.Session, request *signalboxv1.StartBatchRequest, wait bool) error {
+func start(ctx context.Context, s *invocation.Invocation, request *signalboxv1.StartBatchRequest, wait bool) error {
 	patience, stop := s.Patience(ctx)
 	defer stop()
-	response, err := session.Send(patience, s, s.Batches().StartBatch, request)
+	response, err := invocation.Send(patience, s, s.Batches().StartBatch, request)
 	if err != nil {
 		hint := ""
-		if session.UnknownOutcome(ctx, err) && !request.GetDryRun() {
+		if invocation.UnknownOutcome(ctx, err) && !request.GetDryRun() {
 			hint = "it is unknown whether the batch was started: repeated with --request-id " + request.GetRequestId() + ", the command starts it once"
 		}
 		return s.FailedHint(err, hint, "start a batch")
@@ -207,22 +200,25 @@ func start(ctx context.Context, s *session.Session, request *signalboxv1.StartBa
 }
 
 // PrintPreview lists the runs on which the action of a dry run has no effect.
-func PrintPreview(s *session.Session, unchanged int64, refused []*signalboxv1.IneligibleRuns) error {
+func PrintPreview(s *invocation.Invocation, unchanged int64, refused []*signalboxv1.IneligibleRuns) error {
 	if unchanged > 0 {
 		s.Note("%s would not change: the same was requested before", output.Count(unchanged, "run"))
 	}
 	if len(refused) == 0 {
 		return nil
 	}
-	var rows [][]string
+	var rows []output.Row
 	for _, i := range refused {
-		rows = append(rows, []string{i.GetReason(), fmt.Sprint(i.GetCount()), strings.Join(i.GetSampleRunIds(), " ")})
+		rows = append(rows, output.Cells(
+			"REFUSED", i.GetReason(), "RUNS", fmt.Sprint(i.GetCount()),
+			"SUCH AS", strings.Join(i.GetSampleRunIds(), " "),
+		))
 	}
-	return output.Rows(s.Out, s.Format(), s.Style(), output.Columns("REFUSED", "RUNS", "SUCH AS"), rows)
+	return output.Rows(s.Out, s.Format(), s.Style(), rows)
 }
 
 // untilEnd polls a batch until it has ended. While the server is unavailable, it continues to poll.
-func untilEnd(ctx context.Context, s *session.Session, b *signalboxv1.Batch) (*signalboxv1.Batch, error) {
+func untilEnd(ctx context.Context, s *invocation.Invocation, b *signalboxv1.Batch) (*signalboxv1.Batch, error) {
 	s.Note("waiting for the end of batch %s", b.GetId())
 	id, noted, lost := b.GetId(), "", false
 	ticker := time.NewTicker(askEvery)

@@ -10,12 +10,12 @@ import (
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/runcmd"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
 )
 
 // New returns the verbs.
-func New(s *session.Session) []*cobra.Command {
+func New(s *invocation.Invocation) []*cobra.Command {
 	return append(controlCommands(s), replayCommand(s), exportCommand(s))
 }
 
@@ -27,12 +27,12 @@ type control struct {
 	verb, short, long string
 	// needsReason: the server refuses to do it without one.
 	needsReason bool
-	call        func(ctx context.Context, s *session.Session, id, reason string) (*signalboxv1.Run, error)
+	call        func(ctx context.Context, s *invocation.Invocation, id, reason string) (*signalboxv1.Run, error)
 	// note says what follows, to people.
-	note func(s *session.Session, run *signalboxv1.Run)
+	note func(s *invocation.Invocation, run *signalboxv1.Run)
 }
 
-func controlCommands(s *session.Session) []*cobra.Command {
+func controlCommands(s *invocation.Invocation) []*cobra.Command {
 	return []*cobra.Command{
 		controlCommand(s, control{
 			verb: "cancel", short: "Request the cancellation of a run", call: cancelRun,
@@ -56,14 +56,14 @@ paused changes nothing.`,
 	}
 }
 
-func controlCommand(s *session.Session, c control) *cobra.Command {
+func controlCommand(s *invocation.Invocation, c control) *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
 		Use:               c.verb + " ID",
 		Short:             c.short,
 		Long:              c.long,
 		Example:           "  signalbox run " + c.verb + ` 0199a4f2 --reason "wrong customer"`,
-		Args:              session.Args(1, 1, "ID"),
+		Args:              invocation.Args(1, 1, "ID"),
 		ValidArgsFunction: s.CompleteRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := reasonGiven(c.needsReason, reason); err != nil {
@@ -101,32 +101,32 @@ func reasonGiven(needed bool, reason string) error {
 }
 
 // notePaused prints a note while no worker has handled the request yet; there may be no live worker.
-func notePaused(s *session.Session, run *signalboxv1.Run) {
+func notePaused(s *invocation.Invocation, run *signalboxv1.Run) {
 	if run.GetWaitingKind() != waitingPaused && !runcmd.Ended(run.GetStatus()) {
 		s.Note("requested; the run shows it once a worker has handled it: %s", s.Command("run watch %s", run.GetId()))
 	}
 }
 
-func cancelRun(ctx context.Context, s *session.Session, id, reason string) (*signalboxv1.Run, error) {
+func cancelRun(ctx context.Context, s *invocation.Invocation, id, reason string) (*signalboxv1.Run, error) {
 	request := &signalboxv1.CancelRunRequest{Project: s.Project(), Id: id, Reason: reason}
-	response, err := session.Send(ctx, s, s.Runs().CancelRun, request)
+	response, err := invocation.Send(ctx, s, s.Runs().CancelRun, request)
 	return response.GetRun(), err
 }
 
-func terminateRun(ctx context.Context, s *session.Session, id, reason string) (*signalboxv1.Run, error) {
+func terminateRun(ctx context.Context, s *invocation.Invocation, id, reason string) (*signalboxv1.Run, error) {
 	request := &signalboxv1.TerminateRunRequest{Project: s.Project(), Id: id, Reason: reason}
-	response, err := session.Send(ctx, s, s.Runs().TerminateRun, request)
+	response, err := invocation.Send(ctx, s, s.Runs().TerminateRun, request)
 	return response.GetRun(), err
 }
 
-func pauseRun(ctx context.Context, s *session.Session, id, reason string) (*signalboxv1.Run, error) {
+func pauseRun(ctx context.Context, s *invocation.Invocation, id, reason string) (*signalboxv1.Run, error) {
 	request := &signalboxv1.PauseRunRequest{Project: s.Project(), Id: id, Reason: reason}
-	response, err := session.Send(ctx, s, s.Runs().PauseRun, request)
+	response, err := invocation.Send(ctx, s, s.Runs().PauseRun, request)
 	return response.GetRun(), err
 }
 
-func unpauseRun(ctx context.Context, s *session.Session, id, reason string) (*signalboxv1.Run, error) {
+func unpauseRun(ctx context.Context, s *invocation.Invocation, id, reason string) (*signalboxv1.Run, error) {
 	request := &signalboxv1.UnpauseRunRequest{Project: s.Project(), Id: id, Reason: reason}
-	response, err := session.Send(ctx, s, s.Runs().UnpauseRun, request)
+	response, err := invocation.Send(ctx, s, s.Runs().UnpauseRun, request)
 	return response.GetRun(), err
 }

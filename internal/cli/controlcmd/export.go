@@ -9,9 +9,8 @@ import (
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/runcmd"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
-	"github.com/signalbox-dev/signalbox/internal/rpc/selection"
 )
 
 type exportFlags struct {
@@ -21,17 +20,7 @@ type exportFlags struct {
 	all          bool
 }
 
-// listed names a flag that is for lists of runs, where one was given.
-func listed(cmd *cobra.Command) string {
-	for _, name := range append(runcmd.SelectionFlags(), "format", "all") {
-		if cmd.Flags().Changed(name) {
-			return "--" + name
-		}
-	}
-	return ""
-}
-
-func exportCommand(s *session.Session) *cobra.Command {
+func exportCommand(s *invocation.Invocation) *cobra.Command {
 	var flags exportFlags
 	cmd := &cobra.Command{
 		Use:   "export [ID]",
@@ -44,7 +33,7 @@ every run of the project. Lists of any length are written as they arrive; an int
 		Example: `  signalbox run export 0199a4f2 > run.json
   signalbox run export --status failed --since 7d --file failed.csv
   signalbox run export --all --format json > runs.jsonl`,
-		Args:              session.Args(0, 1, "[ID]"),
+		Args:              invocation.Args(0, 1, "[ID]"),
 		ValidArgsFunction: s.CompleteRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return export(cmd, s, args, flags)
@@ -60,13 +49,13 @@ every run of the project. Lists of any length are written as they arrive; an int
 	return cmd
 }
 
-func export(cmd *cobra.Command, s *session.Session, args []string, flags exportFlags) error {
+func export(cmd *cobra.Command, s *invocation.Invocation, args []string, flags exportFlags) error {
 	patience, stop := s.Patience(cmd.Context())
 	defer stop()
-	choice := listed(cmd)
+	choice := runcmd.GivenFlag(cmd, "format", "all")
 	if len(args) == 1 {
 		if choice != "" {
-			return exit.Usagef("%s chooses among runs, and %q is one: leave one of them out", choice, args[0])
+			return exit.Usagef("--%s chooses among runs, and %q is one: leave one of them out", choice, args[0])
 		}
 		stream, err := s.Runs().ExportRun(patience, connect.NewRequest(&signalboxv1.ExportRunRequest{Project: s.Project(), Id: args[0]}))
 		return save(s, stream, err, flags.file, fmt.Sprintf("export run %q", args[0]))
@@ -74,8 +63,8 @@ func export(cmd *cobra.Command, s *session.Session, args []string, flags exportF
 	switch {
 	case choice == "":
 		return exit.Usagef("nothing to export: name a run, choose runs (--status, --workflow, --since, …), or write --all for every run")
-	case flags.all && choice != "--all" && choice != "--format":
-		return exit.Usagef("--all: all runs are selected, and %s selects some of them; leave out one of the two", choice)
+	case flags.all && choice != "all" && choice != "format":
+		return exit.Usagef("--all: all runs are selected, and --%s selects some of them; leave out one of the two", choice)
 	}
 	request, err := exportRequest(s, flags)
 	if err != nil {
@@ -85,31 +74,29 @@ func export(cmd *cobra.Command, s *session.Session, args []string, flags exportF
 	return save(s, stream, err, flags.file, "export runs")
 }
 
-func exportRequest(s *session.Session, flags exportFlags) (*signalboxv1.ExportRunsRequest, error) {
-	chosen, err := flags.Chosen(s)
+func exportRequest(s *invocation.Invocation, flags exportFlags) (*signalboxv1.ExportRunsRequest, error) {
+	filter, err := flags.Filter(s)
 	if err != nil {
 		return nil, err
 	}
 	if flags.format != "" && flags.format != "csv" && flags.format != "json" {
 		return nil, exit.Usagef("--format: %q is neither csv nor json", flags.format)
 	}
-	request := &signalboxv1.ExportRunsRequest{Project: s.Project(), Format: flags.format}
-	selection.Copy(request, chosen.Conditions)
-	return request, nil
+	return &signalboxv1.ExportRunsRequest{Project: s.Project(), Filter: filter, Format: flags.format}, nil
 }
 
 // publicMode is the mode of a new file, of which the umask of the caller takes away what it forbids.
 const publicMode = 0o666
 
 // save writes what arrives. A regular file has its old content until it is whole.
-func save(s *session.Session, stream session.Download, err error, path, what string) error {
+func save(s *invocation.Invocation, stream invocation.Download, err error, path, what string) error {
 	if err != nil {
 		return s.Failed(err, "%s", what)
 	}
 	if path == "" || path == "-" {
 		return s.Copy(stream, s.Out, what)
 	}
-	part, err := session.CreateFile(path, publicMode)
+	part, err := invocation.CreateFile(path, publicMode)
 	if err != nil {
 		return exit.Usagef("--file: %q cannot be written: %w", path, errors.Unwrap(err))
 	}

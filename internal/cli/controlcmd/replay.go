@@ -8,18 +8,18 @@ import (
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/runcmd"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
 )
 
 type replayFlags struct {
-	session.Labels
+	invocation.Labels
 
 	input, patch, version, reason, requestID string
 	wait, dryRun                             bool
 }
 
-func replayCommand(s *session.Session) *cobra.Command {
+func replayCommand(s *invocation.Invocation) *cobra.Command {
 	var flags replayFlags
 	cmd := &cobra.Command{
 		Use:   "replay ID",
@@ -37,7 +37,7 @@ The new run has the labels of the earlier one, and those of --label, which repla
   signalbox run replay 0199a4f2 --reason "wrong amount" --patch '[{"op": "replace", "path": "/amount", "value": 12}]' --wait
   signalbox run replay 0199a4f2 --version latest --dry-run
   signalbox run replay 0199a4f2 --reason "fixed in 1.2.0" --version latest`,
-		Args:              session.Args(1, 1, "ID"),
+		Args:              invocation.Args(1, 1, "ID"),
 		ValidArgsFunction: s.CompleteRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return replay(cmd.Context(), s, args[0], flags)
@@ -55,14 +55,14 @@ The new run has the labels of the earlier one, and those of --label, which repla
 	return cmd
 }
 
-func replay(ctx context.Context, s *session.Session, id string, flags replayFlags) error {
+func replay(ctx context.Context, s *invocation.Invocation, id string, flags replayFlags) error {
 	request, err := replayRequest(s, id, flags)
 	if err != nil {
 		return err
 	}
 	patience, stop := s.Patience(ctx)
 	defer stop()
-	response, err := session.Send(patience, s, s.Runs().ReplayRun, request)
+	response, err := invocation.Send(patience, s, s.Runs().ReplayRun, request)
 	if err != nil {
 		return s.FailedHint(err, runcmd.StartedOnce(ctx, err, request.GetRequestId()), "replay run %q", id)
 	}
@@ -72,7 +72,7 @@ func replay(ctx context.Context, s *session.Session, id string, flags replayFlag
 	return runcmd.Started(patience, s, response.GetRun(), response.GetCreated(), flags.wait)
 }
 
-func replayRequest(s *session.Session, id string, flags replayFlags) (*signalboxv1.ReplayRunRequest, error) {
+func replayRequest(s *invocation.Invocation, id string, flags replayFlags) (*signalboxv1.ReplayRunRequest, error) {
 	if err := runcmd.NoWait(flags.dryRun, flags.wait); err != nil {
 		return nil, err
 	}
@@ -90,14 +90,14 @@ func replayRequest(s *session.Session, id string, flags replayFlags) (*signalbox
 		return nil, err
 	}
 	if flags.input != "" {
-		given, err := session.ReadJSON("input", flags.input, s.In)
+		given, err := invocation.ReadJSON("input", flags.input, s.In)
 		if err != nil {
 			return nil, err
 		}
 		request.Input = &signalboxv1.JsonValue{Json: given}
 	}
 	if flags.patch != "" {
-		given, err := session.ReadJSON("patch", flags.patch, s.In)
+		given, err := invocation.ReadJSON("patch", flags.patch, s.In)
 		if err != nil {
 			return nil, err
 		}

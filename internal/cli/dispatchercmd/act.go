@@ -7,11 +7,11 @@ import (
 	"github.com/spf13/cobra"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
 )
 
-func handoverCommand(s *session.Session) *cobra.Command {
+func handoverCommand(s *invocation.Invocation) *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
 		Use:   "handover PROJECT",
@@ -20,11 +20,11 @@ func handoverCommand(s *session.Session) *cobra.Command {
 meanwhile, and no event is lost or delayed. It happens within a renewal of the lease, by default 5 seconds: "signalbox dispatcher show" has the new
 owner. If no other worker is available, the same worker becomes the owner again.`,
 		Example:           `  signalbox dispatcher handover shop --reason "node 3 is drained"`,
-		Args:              session.Args(1, 1, "PROJECT"),
+		Args:              invocation.Args(1, 1, "PROJECT"),
 		ValidArgsFunction: s.CompleteProjects,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			request := &signalboxv1.HandOverDispatcherRequest{Project: args[0], Reason: reason}
-			response, err := session.Call(cmd.Context(), s, s.Dispatchers().HandOverDispatcher, request,
+			response, err := invocation.Call(cmd.Context(), s, s.Dispatchers().HandOverDispatcher, request,
 				"hand over the dispatcher of project %q", args[0])
 			if err != nil {
 				return err
@@ -40,16 +40,16 @@ owner. If no other worker is available, the same worker becomes the owner again.
 	return cmd
 }
 
-func reconcileCommand(s *session.Session) *cobra.Command {
+func reconcileCommand(s *invocation.Invocation) *cobra.Command {
 	var dryRun bool
 	cmd := &cobra.Command{
 		Use:   "reconcile",
 		Short: "Compare leases, workers and dispatchers now, and end stale dispatchers",
 		Long: `Compare leases, heartbeats and the dispatchers in Temporal now, as every worker does each minute, and end stale
-dispatchers: those of crashed owners, those without an owner, and those of older releases. A dispatcher whose state is unknown does
+dispatchers: those of crashed owners, those without an owner, and those of older programs. A dispatcher whose state is unknown does
 not change. Each finding is one line; with --dry-run nothing is changed.`,
 		Example: `  signalbox dispatcher reconcile --dry-run`,
-		Args:    session.Args(0, 0, ""),
+		Args:    invocation.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return reconcile(cmd.Context(), s, dryRun)
 		},
@@ -59,9 +59,9 @@ not change. Each finding is one line; with --dry-run nothing is changed.`,
 	return cmd
 }
 
-func reconcile(ctx context.Context, s *session.Session, dryRun bool) error {
+func reconcile(ctx context.Context, s *invocation.Invocation, dryRun bool) error {
 	request := &signalboxv1.ReconcileDispatchersRequest{DryRun: dryRun}
-	report, err := session.Call(ctx, s, s.Dispatchers().ReconcileDispatchers, request, "reconcile the dispatchers")
+	report, err := invocation.Call(ctx, s, s.Dispatchers().ReconcileDispatchers, request, "reconcile the dispatchers")
 	if err != nil {
 		return err
 	}
@@ -74,15 +74,16 @@ func reconcile(ctx context.Context, s *session.Session, dryRun bool) error {
 		s.Note("nothing to do: %s", checked)
 		return nil
 	}
-	rows := make([][]string, len(report.GetItems()))
+	rows := make([]output.Row, len(report.GetItems()))
 	for i, item := range report.GetItems() {
-		rows[i] = []string{
-			item.GetAction(), item.GetKind(), item.GetProject(), item.GetWorkflowId(), done(item, dryRun), item.GetRunId(), ownerLine(item.GetOwner()), item.GetReason(),
-		}
+		rows[i] = output.Cells(
+			"ACTION", item.GetAction(), "KIND", item.GetKind(), "PROJECT", item.GetProject(),
+			"WORKFLOW", item.GetWorkflowId(), "DONE", done(item, dryRun), "+EXECUTION", item.GetRunId(),
+			"+OWNER", ownerLine(item.GetOwner()), "REASON", item.GetReason(),
+		)
 	}
 	s.Note("%s", checked)
-	return output.Rows(s.Out, s.Format(), s.Style(),
-		output.Columns("ACTION", "KIND", "PROJECT", "WORKFLOW", "DONE", "+EXECUTION", "+OWNER", "REASON"), rows)
+	return output.Rows(s.Out, s.Format(), s.Style(), rows)
 }
 
 // done reports whether something was done.

@@ -13,14 +13,14 @@ import (
 	"github.com/spf13/cobra"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
 	"github.com/signalbox-dev/signalbox/internal/terminal"
 )
 
 // New returns the noun with its verbs.
-func New(s *session.Session) *cobra.Command {
-	noun := session.Noun("dispatcher", "Show and control the dispatchers, which turn events into runs",
+func New(s *invocation.Invocation) *cobra.Command {
+	noun := invocation.Noun("dispatcher", "Show and control the dispatchers, which turn events into runs",
 		"Each project has one dispatcher: a workflow in Temporal that one worker owns at a time.")
 	noun.AddCommand(listCommand(s), showCommand(s), handoverCommand(s), reconcileCommand(s))
 	return noun
@@ -31,7 +31,7 @@ func states() []string {
 	return []string{"routing", "parked", "stale", "missing", "foreign", "no_workers", "unknown"}
 }
 
-func listCommand(s *session.Session) *cobra.Command {
+func listCommand(s *invocation.Invocation) *cobra.Command {
 	var wanted []string
 	cmd := &cobra.Command{
 		Use:   "list",
@@ -43,7 +43,7 @@ or the database could not be read; a line on standard error says which. PENDING 
 deliveries that are neither done nor dead.`,
 		Example: `  signalbox dispatcher list
   signalbox dispatcher list --state stale,missing --jq '.[].project'`,
-		Args: session.Args(0, 0, ""),
+		Args: invocation.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return list(cmd.Context(), s, wanted)
 		},
@@ -54,13 +54,13 @@ deliveries that are neither done nor dead.`,
 	return cmd
 }
 
-func list(ctx context.Context, s *session.Session, wanted []string) error {
-	wanted, err := session.Words("state", wanted, states())
+func list(ctx context.Context, s *invocation.Invocation, wanted []string) error {
+	wanted, err := invocation.Words("state", wanted, states())
 	if err != nil {
 		return err
 	}
-	found, _, err := session.Pages(0, func(size int32, token string) ([]*signalboxv1.Dispatcher, string, error) {
-		response, err := session.Call(ctx, s, s.Dispatchers().ListDispatchers, &signalboxv1.ListDispatchersRequest{
+	found, _, err := invocation.Pages(0, func(size int32, token string) ([]*signalboxv1.Dispatcher, string, error) {
+		response, err := invocation.Call(ctx, s, s.Dispatchers().ListDispatchers, &signalboxv1.ListDispatchersRequest{
 			PageSize: size, PageToken: token, States: wanted,
 		}, "list dispatchers")
 		return response.GetDispatchers(), response.GetNextPageToken(), err
@@ -71,23 +71,23 @@ func list(ctx context.Context, s *session.Session, wanted []string) error {
 	if !s.Format().Structured() {
 		noteErrors(s, found)
 	}
-	return session.Listing[*signalboxv1.Dispatcher]{
+	return invocation.Listing[*signalboxv1.Dispatcher]{
 		Thing: "dispatcher",
-		Columns: output.Columns("PROJECT", "STATE", "OWNER", "LEASE", "PENDING", "LAG",
-			"+TASK QUEUE", "+HEAD", "+ROUTED", "+EXECUTION", "+HISTORY", "DETAIL"),
-		Row: func(d *signalboxv1.Dispatcher) []string {
+		Row: func(d *signalboxv1.Dispatcher) output.Row {
 			progress := d.GetProgress()
-			return []string{
-				d.GetProject(), d.GetState(), owner(d), leaseLine(d), number(progress != nil, progress.GetPending()), lag(progress),
-				d.GetTaskQueue(), number(progress != nil, progress.GetHead()), number(progress != nil, progress.GetRouted()),
-				d.GetExecution().GetRunId(), historyLength(d), d.GetDetail(),
-			}
+			return output.Cells(
+				"PROJECT", d.GetProject(), "STATE", d.GetState(), "OWNER", owner(d), "LEASE", leaseLine(d),
+				"PENDING", number(progress != nil, progress.GetPending()), "LAG", lag(progress),
+				"+TASK QUEUE", d.GetTaskQueue(), "+HEAD", number(progress != nil, progress.GetHead()),
+				"+ROUTED", number(progress != nil, progress.GetRouted()), "+EXECUTION", d.GetExecution().GetRunId(),
+				"+HISTORY", historyLength(d), "DETAIL", d.GetDetail(),
+			)
 		},
 	}.Print(s, found, false)
 }
 
 // noteErrors says once what could not be asked for any of them.
-func noteErrors(s *session.Session, found []*signalboxv1.Dispatcher) {
+func noteErrors(s *invocation.Invocation, found []*signalboxv1.Dispatcher) {
 	noted := map[string]bool{}
 	for _, d := range found {
 		for _, line := range d.GetErrors() {

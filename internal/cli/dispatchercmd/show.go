@@ -6,22 +6,22 @@ import (
 	"github.com/spf13/cobra"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
 )
 
-func showCommand(s *session.Session) *cobra.Command {
+func showCommand(s *invocation.Invocation) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show PROJECT",
 		Short: "Show a project's dispatcher, its workers and its last owners",
 		Long: `Show all data of a project's dispatcher: the lease of its owner, the workflow in Temporal, its progress with the
 events, the workers that are registered with it, and its previous owners.`,
 		Example:           `  signalbox dispatcher show shop`,
-		Args:              session.Args(1, 1, "PROJECT"),
+		Args:              invocation.Args(1, 1, "PROJECT"),
 		ValidArgsFunction: s.CompleteProjects,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			request := &signalboxv1.GetDispatcherRequest{Project: args[0]}
-			response, err := session.Call(cmd.Context(), s, s.Dispatchers().GetDispatcher, request,
+			response, err := invocation.Call(cmd.Context(), s, s.Dispatchers().GetDispatcher, request,
 				"show the dispatcher of project %q", args[0])
 			if err != nil {
 				return err
@@ -33,7 +33,7 @@ events, the workers that are registered with it, and its previous owners.`,
 	return cmd
 }
 
-func printDispatcher(s *session.Session, d *signalboxv1.Dispatcher) error {
+func printDispatcher(s *invocation.Invocation, d *signalboxv1.Dispatcher) error {
 	if s.Format().Structured() {
 		return output.Message(s.Out, s.Format(), d)
 	}
@@ -93,7 +93,7 @@ func progressLine(p *signalboxv1.DispatcherProgress) string {
 	return output.Span(p.GetSinceProgress().AsDuration()) + " ago"
 }
 
-func printWorkers(s *session.Session, d *signalboxv1.Dispatcher) error {
+func printWorkers(s *invocation.Invocation, d *signalboxv1.Dispatcher) error {
 	workers := d.GetWorkers()
 	switch {
 	case len(workers) == 0 && (unasked(d, "state") || unasked(d, "temporal")): // only the dispatcher has them
@@ -104,30 +104,34 @@ func printWorkers(s *session.Session, d *signalboxv1.Dispatcher) error {
 	if err := s.Heading("registered workers"); err != nil {
 		return err
 	}
-	rows := make([][]string, len(workers))
+	rows := make([]output.Row, len(workers))
 	for i, w := range workers {
 		missed := ""
 		if w.GetMissed() > 0 {
 			missed = output.Count(int64(w.GetMissed()), "heartbeat") + " missed"
 		}
-		rows[i] = []string{w.GetServerId(), w.GetBuild(), s.Age(w.GetRegisterTime()), output.Moment(w.GetRegisterTime()), missed}
+		rows[i] = output.Cells(
+			"SERVER", w.GetServerId(), "BUILD", w.GetBuild(), "AGE", s.Age(w.GetRegisterTime()),
+			"+REGISTERED", output.Moment(w.GetRegisterTime()), "MISSED", missed,
+		)
 	}
-	return output.Rows(s.Out, s.Format(), s.Style(), output.Columns("SERVER", "BUILD", "AGE", "+REGISTERED", "MISSED"), rows)
+	return output.Rows(s.Out, s.Format(), s.Style(), rows)
 }
 
-func printOwners(s *session.Session, owners []*signalboxv1.OwnerChange) error {
+func printOwners(s *invocation.Invocation, owners []*signalboxv1.OwnerChange) error {
 	if len(owners) == 0 {
 		return nil
 	}
 	if err := s.Heading("owners"); err != nil {
 		return err
 	}
-	rows := make([][]string, len(owners))
+	rows := make([]output.Row, len(owners))
 	for i, o := range owners {
-		rows[i] = []string{
-			output.Moment(o.GetTime()), o.GetHow(), ownerLine(o.GetOwner()), ownerLine(o.GetPrevious()), o.GetRunId(), o.GetEndedRunId(), o.GetReason(),
-		}
+		rows[i] = output.Cells(
+			"SINCE", output.Moment(o.GetTime()), "OUTCOME", o.GetHow(), "OWNER", ownerLine(o.GetOwner()),
+			"PREVIOUS", ownerLine(o.GetPrevious()), "+EXECUTION", o.GetRunId(), "+ENDED", o.GetEndedRunId(),
+			"REASON", o.GetReason(),
+		)
 	}
-	return output.Rows(s.Out, s.Format(), s.Style(),
-		output.Columns("SINCE", "OUTCOME", "OWNER", "PREVIOUS", "+EXECUTION", "+ENDED", "REASON"), rows)
+	return output.Rows(s.Out, s.Format(), s.Style(), rows)
 }

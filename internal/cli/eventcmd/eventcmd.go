@@ -12,16 +12,16 @@ import (
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
 )
 
 // pending is a delivery that is still tried, as the API spells it.
 const pending = "pending"
 
 // New returns the noun with its verbs.
-func New(s *session.Session) *cobra.Command {
-	noun := session.Noun("event", "Send events, and show the runs that they started and woke", "")
+func New(s *invocation.Invocation) *cobra.Command {
+	noun := invocation.Noun("event", "Send events, and show the runs that they started and woke", "")
 	noun.AddCommand(sendCommand(s), listCommand(s), showCommand(s), redeliverCommand(s))
 	return noun
 }
@@ -67,8 +67,8 @@ func (n *named) String() string {
 }
 
 // get asks for the event.
-func (n *named) get(ctx context.Context, s *session.Session, doing string) (*signalboxv1.GetEventResponse, error) {
-	response, err := session.Call(ctx, s, s.Events().GetEvent, &signalboxv1.GetEventRequest{
+func (n *named) get(ctx context.Context, s *invocation.Invocation, doing string) (*signalboxv1.GetEventResponse, error) {
+	response, err := invocation.Call(ctx, s, s.Events().GetEvent, &signalboxv1.GetEventRequest{
 		Project: s.Project(), Position: n.position, Id: n.id, Source: n.source,
 	}, "%s event %s", doing, n)
 	if err != nil {
@@ -78,24 +78,25 @@ func (n *named) get(ctx context.Context, s *session.Session, doing string) (*sig
 }
 
 // printDeliveries prints a table. Ages are by this machine's clock.
-func printDeliveries(s *session.Session, deliveries []*signalboxv1.Delivery) error {
-	rows := make([][]string, len(deliveries))
+func printDeliveries(s *invocation.Invocation, deliveries []*signalboxv1.Delivery) error {
+	rows := make([]output.Row, len(deliveries))
 	for i, d := range deliveries {
 		target := "run " + d.GetRunId()
 		if d.GetWorkflow() != "" {
 			target = d.GetWorkflow() + " " + d.GetVersion()
 		}
-		rows[i] = []string{
-			d.GetId(), d.GetKind(), target, d.GetStatus(), fmt.Sprint(d.GetAttempts()), next(s, d), d.GetRunId(),
-			strings.Trim(fmt.Sprint(d.GetPositions()), "[]"), output.Moment(d.GetCreateTime()), output.Moment(d.GetUpdateTime()), d.GetReason(),
-		}
+		rows[i] = output.Cells(
+			"DELIVERY", d.GetId(), "KIND", d.GetKind(), "TARGET", target, "STATUS", d.GetStatus(),
+			"ATTEMPTS", fmt.Sprint(d.GetAttempts()), "NEXT", next(s, d), "+RUN", d.GetRunId(),
+			"+EVENTS", strings.Trim(fmt.Sprint(d.GetPositions()), "[]"), "+CREATED", output.Moment(d.GetCreateTime()),
+			"+UPDATED", output.Moment(d.GetUpdateTime()), "REASON", d.GetReason(),
+		)
 	}
-	return output.Rows(s.Out, s.Format(), s.Style(),
-		output.Columns("DELIVERY", "KIND", "TARGET", "STATUS", "ATTEMPTS", "NEXT", "+RUN", "+EVENTS", "+CREATED", "+UPDATED", "REASON"), rows)
+	return output.Rows(s.Out, s.Format(), s.Style(), rows)
 }
 
 // next is when a pending delivery is tried again.
-func next(s *session.Session, d *signalboxv1.Delivery) string {
+func next(s *invocation.Invocation, d *signalboxv1.Delivery) string {
 	if d.GetStatus() != pending || d.GetNextTime() == nil {
 		return ""
 	}

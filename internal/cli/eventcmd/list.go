@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/cobra"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
 )
 
 // filterFlags select events.
@@ -16,7 +16,7 @@ type filterFlags struct {
 	statuses         []string
 	kind, source, id string
 	run              string
-	period           session.Period
+	period           invocation.Period
 	dead, retrying   bool
 }
 
@@ -40,7 +40,7 @@ func (*filterFlags) names() []string {
 // statuses of events, as the API spells them.
 func statuses() []string { return []string{"pending", "routed", "unmatched", "rejected"} }
 
-func listCommand(s *session.Session) *cobra.Command {
+func listCommand(s *invocation.Invocation) *cobra.Command {
 	var flags filterFlags
 	var limit int
 	cmd := &cobra.Command{
@@ -52,7 +52,7 @@ with a delivery that failed and is attempted again; "event show" has its error.`
 		Example: `  signalbox event list --status unmatched --since 24h
   signalbox event list --run 0199a4f2
   signalbox event list --dead --jq '.[].position'`,
-		Args: session.Args(0, 0, ""),
+		Args: invocation.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return list(cmd.Context(), s, flags, limit)
 		},
@@ -64,38 +64,39 @@ with a delivery that failed and is attempted again; "event show" has its error.`
 	return cmd
 }
 
-func list(ctx context.Context, s *session.Session, flags filterFlags, limit int) error {
+func list(ctx context.Context, s *invocation.Invocation, flags filterFlags, limit int) error {
 	fetch, err := flags.fetch(ctx, s)
 	if err != nil {
 		return err
 	}
-	return session.Listing[*signalboxv1.Event]{
+	return invocation.Listing[*signalboxv1.Event]{
 		Thing: "event", None: "no events match in project " + s.Project(),
-		Columns: output.Columns("POSITION", "ID", "TYPE", "SOURCE", "+SUBJECT", "STATUS", "AGE", "+RECEIVED", "+TIME", "+ACTOR", "REASON"),
-		Row: func(e *signalboxv1.Event) []string {
-			return []string{
-				fmt.Sprint(e.GetPosition()), e.GetId(), e.GetType(), e.GetSource(), e.GetSubject(), e.GetStatus(), s.Age(e.GetReceiveTime()),
-				output.Moment(e.GetReceiveTime()), output.Moment(e.GetTime()), e.GetActor(), e.GetReason(),
-			}
+		Row: func(e *signalboxv1.Event) output.Row {
+			return output.Cells(
+				"POSITION", fmt.Sprint(e.GetPosition()), "ID", e.GetId(), "TYPE", e.GetType(), "SOURCE", e.GetSource(),
+				"+SUBJECT", e.GetSubject(), "STATUS", e.GetStatus(), "AGE", s.Age(e.GetReceiveTime()),
+				"+RECEIVED", output.Moment(e.GetReceiveTime()), "+TIME", output.Moment(e.GetTime()),
+				"+ACTOR", e.GetActor(), "REASON", e.GetReason(),
+			)
 		},
 	}.List(s, limit, fetch)
 }
 
 // fetch returns the function that reads a page of the events.
-func (f *filterFlags) fetch(ctx context.Context, s *session.Session) (session.Fetch[*signalboxv1.Event], error) {
+func (f *filterFlags) fetch(ctx context.Context, s *invocation.Invocation) (invocation.Fetch[*signalboxv1.Event], error) {
 	request, err := f.request(s)
 	if err != nil {
 		return nil, err
 	}
 	return func(size int32, token string) ([]*signalboxv1.Event, string, error) {
 		request.PageSize, request.PageToken = size, token
-		response, err := session.Call(ctx, s, s.Events().ListEvents, request, "list events")
+		response, err := invocation.Call(ctx, s, s.Events().ListEvents, request, "list events")
 		return response.GetEvents(), response.GetNextPageToken(), err
 	}, nil
 }
 
-func (f *filterFlags) request(s *session.Session) (*signalboxv1.ListEventsRequest, error) {
-	wanted, err := session.Words("status", f.statuses, statuses())
+func (f *filterFlags) request(s *invocation.Invocation) (*signalboxv1.ListEventsRequest, error) {
+	wanted, err := invocation.Words("status", f.statuses, statuses())
 	if err != nil {
 		return nil, err
 	}

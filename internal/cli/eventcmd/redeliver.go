@@ -8,11 +8,11 @@ import (
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
 )
 
-func redeliverCommand(s *session.Session) *cobra.Command {
+func redeliverCommand(s *invocation.Invocation) *cobra.Command {
 	var which named
 	var many manyFlags
 	var ids []string
@@ -28,7 +28,7 @@ Without an event, the flags of "event list" select events, the newest first, up 
   signalbox event redeliver --position 12
   signalbox event redeliver --dead --type com.example.order.created --since 2h --dry-run
   signalbox event redeliver --dead --type com.example.order.created --since 2h --reason "the schema is fixed"`,
-		Args:              session.Args(0, 1, "ID"),
+		Args:              invocation.Args(0, 1, "ID"),
 		ValidArgsFunction: s.CompleteEvents,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if many.given(cmd) {
@@ -70,15 +70,15 @@ func (f *manyFlags) given(cmd *cobra.Command) bool {
 	return slices.ContainsFunc(f.filter.names(), cmd.Flags().Changed)
 }
 
-func redeliverMany(ctx context.Context, s *session.Session, flags manyFlags, reason string) error {
+func redeliverMany(ctx context.Context, s *invocation.Invocation, flags manyFlags, reason string) error {
 	fetch, err := flags.filter.fetch(ctx, s)
 	if err != nil {
 		return err
 	}
-	return session.Bulk[*signalboxv1.Event, *signalboxv1.Delivery]{
+	return invocation.Bulk[*signalboxv1.Event, *signalboxv1.Delivery]{
 		Thing: "event", Done: "retried", Limit: flags.limit, DryRun: flags.dryRun,
 		Call: func(e *signalboxv1.Event, place string) ([]*signalboxv1.Delivery, error) {
-			response, err := session.Call(ctx, s, s.Events().RedeliverEvent, &signalboxv1.RedeliverEventRequest{
+			response, err := invocation.Call(ctx, s, s.Events().RedeliverEvent, &signalboxv1.RedeliverEventRequest{
 				Project: s.Project(), Position: e.GetPosition(), Reason: reason,
 			}, "redeliver event at position %d, %s", e.GetPosition(), place)
 			return response.GetDeliveries(), err
@@ -87,7 +87,7 @@ func redeliverMany(ctx context.Context, s *session.Session, flags manyFlags, rea
 	}.Run(s, fetch)
 }
 
-func redeliver(ctx context.Context, s *session.Session, which named, ids []string, reason string) error {
+func redeliver(ctx context.Context, s *invocation.Invocation, which named, ids []string, reason string) error {
 	position := which.position
 	if position == 0 {
 		found, err := which.get(ctx, s, "redeliver")
@@ -96,7 +96,7 @@ func redeliver(ctx context.Context, s *session.Session, which named, ids []strin
 		}
 		position = found.GetEvent().GetPosition()
 	}
-	response, err := session.Call(ctx, s, s.Events().RedeliverEvent, &signalboxv1.RedeliverEventRequest{
+	response, err := invocation.Call(ctx, s, s.Events().RedeliverEvent, &signalboxv1.RedeliverEventRequest{
 		Project: s.Project(), Position: position, DeliveryIds: ids, Reason: reason,
 	}, "redeliver event %s", &which)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
 )
 
 type sendFlags struct {
@@ -23,7 +23,7 @@ type sendFlags struct {
 	extensions                                         []string
 }
 
-func sendCommand(s *session.Session) *cobra.Command {
+func sendCommand(s *invocation.Invocation) *cobra.Command {
 	var flags sendFlags
 	cmd := &cobra.Command{
 		Use:   "send",
@@ -37,7 +37,7 @@ generated if none is given.`,
 		Example: `  signalbox event send --type com.example.order.created --source /shop --data '{"order": 4711}'
   signalbox event send --type com.example.photo --source /camera --data photo.jpg --content-type image/jpeg
   signalbox event send --file events.json`,
-		Args: session.Args(0, 0, ""),
+		Args: invocation.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			events, err := flags.events(cmd, s)
 			if err != nil {
@@ -59,14 +59,14 @@ generated if none is given.`,
 }
 
 // events are what the flags describe.
-func (f *sendFlags) events(cmd *cobra.Command, s *session.Session) ([]*signalboxv1.CloudEvent, error) {
+func (f *sendFlags) events(cmd *cobra.Command, s *invocation.Invocation) ([]*signalboxv1.CloudEvent, error) {
 	if cmd.Flags().Changed("file") {
 		for _, name := range []string{"type", "source", "id", "subject", "data", "content-type", "extension"} {
 			if cmd.Flags().Changed(name) {
 				return nil, exit.Usagef("--%s: the file says it; leave out either --file or --%s", name, name)
 			}
 		}
-		text, err := session.ReadJSON("file", f.file, s.In)
+		text, err := invocation.ReadJSON("file", f.file, s.In)
 		if err != nil {
 			return nil, err
 		}
@@ -109,16 +109,16 @@ func (f *sendFlags) extend(event *signalboxv1.CloudEvent) error {
 }
 
 // fill adds the data, in the form that its media type asks for.
-func (f *sendFlags) fill(event *signalboxv1.CloudEvent, cmd *cobra.Command, s *session.Session) error {
+func (f *sendFlags) fill(event *signalboxv1.CloudEvent, cmd *cobra.Command, s *invocation.Invocation) error {
 	if !cmd.Flags().Changed("data") {
 		return nil
 	}
 	if isJSON(f.contentType) {
-		text, err := session.ReadJSON("data", f.data, s.In)
+		text, err := invocation.ReadJSON("data", f.data, s.In)
 		event.Data = &signalboxv1.JsonValue{Json: text}
 		return err
 	}
-	content, err := session.ReadBytes("data", f.data, s.In)
+	content, err := invocation.ReadBytes("data", f.data, s.In)
 	if err != nil {
 		return err
 	}
@@ -140,7 +140,7 @@ func isJSON(contentType string) bool {
 	return contentType == "" || err == nil && (strings.HasSuffix(media, "/json") || strings.HasSuffix(media, "+json"))
 }
 
-func send(ctx context.Context, s *session.Session, events []*signalboxv1.CloudEvent) error {
+func send(ctx context.Context, s *invocation.Invocation, events []*signalboxv1.CloudEvent) error {
 	response, err := publish(ctx, s, events)
 	if err != nil {
 		return err
@@ -169,11 +169,11 @@ func send(ctx context.Context, s *session.Session, events []*signalboxv1.CloudEv
 	return nil
 }
 
-func showAccepted(s *session.Session, response *signalboxv1.PublishEventsResponse) error {
+func showAccepted(s *invocation.Invocation, response *signalboxv1.PublishEventsResponse) error {
 	if s.Format().Structured() {
 		return output.Message(s.Out, s.Format(), response)
 	}
-	rows := make([][]string, len(response.GetAccepted()))
+	rows := make([]output.Row, len(response.GetAccepted()))
 	for i, a := range response.GetAccepted() {
 		result := "accepted"
 		switch {
@@ -182,13 +182,15 @@ func showAccepted(s *session.Session, response *signalboxv1.PublishEventsRespons
 		case a.GetDuplicate():
 			result = "duplicate"
 		}
-		rows[i] = []string{fmt.Sprint(a.GetPosition()), a.GetId(), a.GetSource(), result}
+		rows[i] = output.Cells(
+			"POSITION", fmt.Sprint(a.GetPosition()), "ID", a.GetId(), "SOURCE", a.GetSource(), "RESULT", result,
+		)
 	}
-	return output.Rows(s.Out, s.Format(), s.Style(), output.Columns("POSITION", "ID", "SOURCE", "RESULT"), rows)
+	return output.Rows(s.Out, s.Format(), s.Style(), rows)
 }
 
 // publish sends the events in as few requests as the default limits of servers allow, and returns one answer for all of them.
-func publish(ctx context.Context, s *session.Session, events []*signalboxv1.CloudEvent) (*signalboxv1.PublishEventsResponse, error) {
+func publish(ctx context.Context, s *invocation.Invocation, events []*signalboxv1.CloudEvent) (*signalboxv1.PublishEventsResponse, error) {
 	progress := s.Progress()
 	defer progress.Clear()
 	total := int64(len(events))
@@ -199,9 +201,9 @@ func publish(ctx context.Context, s *session.Session, events []*signalboxv1.Clou
 			progress.Of(accepted, total, "event")
 		}
 		request := &signalboxv1.PublishEventsRequest{Project: s.Project(), Events: part}
-		response, err := session.Send(ctx, s, s.Events().PublishEvents, request)
+		response, err := invocation.Send(ctx, s, s.Events().PublishEvents, request)
 		if err != nil {
-			return nil, s.FailedHint(err, sendHint(session.UnknownOutcome(ctx, err), accepted, events), "send %s", output.Count(total, "event"))
+			return nil, s.FailedHint(err, sendHint(invocation.UnknownOutcome(ctx, err), accepted, events), "send %s", output.Count(total, "event"))
 		}
 		all.Accepted = append(all.Accepted, response.GetAccepted()...)
 	}

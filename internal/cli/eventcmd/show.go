@@ -6,12 +6,12 @@ import (
 	"github.com/spf13/cobra"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
 	"github.com/signalbox-dev/signalbox/internal/terminal"
 )
 
-func showCommand(s *session.Session) *cobra.Command {
+func showCommand(s *invocation.Invocation) *cobra.Command {
 	var which named
 	cmd := &cobra.Command{
 		Use:   "show ID",
@@ -21,7 +21,7 @@ and the dead ones with the reason. A second table has the runs that wait for eve
 JSON and YAML have the event, its deliveries and these runs side by side.`,
 		Example: `  signalbox event show 4711 --source /shop
   signalbox event show --position 12 --jq .event.data`,
-		Args:              session.Args(0, 1, "ID"),
+		Args:              invocation.Args(0, 1, "ID"),
 		ValidArgsFunction: s.CompleteEvents,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := which.take(cmd, args); err != nil {
@@ -39,7 +39,7 @@ JSON and YAML have the event, its deliveries and these runs side by side.`,
 	return cmd
 }
 
-func printEvent(s *session.Session, found *signalboxv1.GetEventResponse) error {
+func printEvent(s *invocation.Invocation, found *signalboxv1.GetEventResponse) error {
 	if s.Format().Structured() {
 		return output.Message(s.Out, s.Format(), found)
 	}
@@ -67,8 +67,8 @@ func printEvent(s *session.Session, found *signalboxv1.GetEventResponse) error {
 	return printMissed(s, found.GetMissed())
 }
 
-func printMissed(s *session.Session, missed []*signalboxv1.MissedListener) error {
-	rows := make([][]string, len(missed))
+func printMissed(s *invocation.Invocation, missed []*signalboxv1.MissedListener) error {
+	rows := make([]output.Row, len(missed))
 	for i, m := range missed {
 		step, since := "not recorded yet", "unknown"
 		if m.GetStep() > 0 {
@@ -77,9 +77,12 @@ func printMissed(s *session.Session, missed []*signalboxv1.MissedListener) error
 		if m.GetSince() != nil {
 			since = output.Span(s.Now().Sub(m.GetSince().AsTime()))
 		}
-		rows[i] = []string{m.GetRunId(), m.GetWorkflow(), m.GetVersion(), terminal.Line(step), since, terminal.Line(m.GetReason())}
+		rows[i] = output.Cells(
+			"RUN", m.GetRunId(), "+WORKFLOW", m.GetWorkflow(), "+VERSION", m.GetVersion(), "STEP", terminal.Line(step),
+			"WAITING", since, "REASON", terminal.Line(m.GetReason()),
+		)
 	}
-	return output.Rows(s.Out, s.Format(), s.Style(), output.Columns("RUN", "+WORKFLOW", "+VERSION", "STEP", "WAITING", "REASON"), rows)
+	return output.Rows(s.Out, s.Format(), s.Style(), rows)
 }
 
 func eventFields(e *signalboxv1.Event, wide bool) []output.Field {

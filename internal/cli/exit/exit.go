@@ -64,14 +64,14 @@ func Silently(code int) error {
 // Code decides the process's exit code.
 func Code(err error) int {
 	var own *Error
-	var problems config.Problems
+	var violations config.Violations
 	var answer *connect.Error
 	switch {
 	case err == nil:
 		return OK
 	case errors.As(err, &own):
 		return own.Code
-	case errors.As(err, &problems):
+	case errors.As(err, &violations):
 		return Usage
 	case errors.As(err, &answer):
 		return codeOf(answer)

@@ -29,7 +29,7 @@ func TestCodes(t *testing.T) {
 		{nil, 0},
 		{errors.New("any"), 1},
 		{exit.Usagef("wrong flag"), 2},
-		{config.Problems{{Message: "wrong key"}}, 2},
+		{config.Violations{{Message: "wrong key"}}, 2},
 		{fmt.Errorf("wrapped: %w", exit.Errorf(exit.RunFailed, "x")), 10},
 		{context.Canceled, 130},
 		{context.DeadlineExceeded, 5},

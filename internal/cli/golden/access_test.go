@@ -15,7 +15,7 @@ func projectExamples() []example {
 	project := `{"name": "shop", "description": "orders and payments", "taskQueue": "signalbox-shop", "createTime": "2026-10-01T08:00:00Z", "settings": {"maxSteps": "50000", "endPoison": true}, "roles": ["operator", "viewer"]}`
 	quota := `"quota": {"concurrentRuns": "20", "steps": "100000", "periodSeconds": "86400"}`
 	view := `{"id": "0199a4f5-0000-7c54-8a3c-5a0d1e0b7f31", "project": "shop", "name": "failed-orders", "shared": true, "owner": "ada", "mine": true, "revision": "2", "updateTime": "2026-11-22T03:00:00Z", "updater": "bob",
-		"query": {"statuses": ["failed", "timed_out"], "workflow": "shop/order", "period": "86400s", "order": "oldest", "columns": ["id", "error"]}}`
+		"query": {"filter": {"statuses": ["failed", "timed_out"], "workflow": "shop/order"}, "period": "86400s", "order": "oldest", "columns": ["id", "error"]}}`
 	return []example{
 		{name: "project-list", line: "project list", answers: answers{"ListProjects": `{"projects": [` + project + `, {"name": "default"}]}`}},
 		{name: "project-list-empty", line: "project list", answers: answers{"ListProjects": `{}`}},
@@ -64,7 +64,7 @@ func tokenExamples() []example {
 }
 
 func webhookExamples() []example {
-	hook := `{"id": "1", "project": "shop", "name": "orders", "url": "https://example.com/hook", "format": "cloudevents", "status": "failing", "filter": {"types": ["com.example.order.*"]}, "failingTime": "2026-11-24T02:00:00Z", "lastError": "503 Service Unavailable", "pending": "12", "oldestPendingTime": "2026-11-24T02:00:00Z",
+	hook := `{"id": "1", "project": "shop", "name": "orders", "url": "https://example.com/hook", "format": "cloudevents", "status": "failing", "filter": {"types": ["com.example.order.*"]}, "failingTime": "2026-11-24T02:00:00Z", "lastSuccessTime": "2026-11-24T01:59:00Z", "lastError": "503 Service Unavailable", "pending": "12", "oldestPendingTime": "2026-11-24T02:00:00Z",
 		"creator": "ada", "createTime": "2026-10-01T08:00:00Z", "updater": "bob", "updateTime": "2026-11-01T08:00:00Z"}`
 	delivery := `{"id": "0199a4f2-9e07-7c54-8a3c-5a0d1e0b7f51", "webhook": "orders", "position": "4711", "eventId": "e1", "eventSource": "/shop", "eventType": "com.example.order.created", "status": "pending", "attempts": 2, "nextTime": "2026-11-24T03:01:00Z", "reason": "503 Service Unavailable", "httpStatus": 503, "createTime": "2026-11-24T02:00:00Z",
 		"history": [{"time": "2026-11-24T02:00:00Z", "duration": "5s", "error": "no answer in time"}, {"time": "2026-11-24T02:01:00Z", "duration": "0.05s", "httpStatus": 503, "error": "503 Service Unavailable"}]}`

@@ -30,7 +30,7 @@ func batchExamples() []example {
 }
 
 const (
-	stuckProblem = `{"id": "stuck.shop.NO_POLLER", "kind": "stuck", "code": "NO_POLLER", "project": "shop", "taskQueue": "signalbox-shop", "title": "No worker polls the task queue", "detail": "3 runs wait", "advice": "start a worker", "count": "3",
+	stuckProblem = `{"id": "stuck.shop.NO_POLLER", "kind": "stuck", "code": "NO_POLLER", "cause": "NO_WORKER", "project": "shop", "taskQueue": "signalbox-shop", "title": "No worker polls the task queue", "detail": "3 runs wait", "advice": "start a worker", "count": "3",
 		"firstTime": "2026-11-24T02:40:00Z", "lastTime": "2026-11-24T02:59:00Z", "samples": ["0199a4f2-9e07-7c54-8a3c-5a0d1e0b7f11"], "state": "open", "revision": "1", "detectTime": "2026-11-24T02:41:00Z"}`
 	failureProblem = `{"id": "failure.shop.5f0c", "kind": "failure", "project": "shop", "workflow": "shop/order", "versions": [{"version": "1.2.0", "count": "10000"}], "task": "pay", "pointer": "/do/1/pay", "title": "Service Unavailable", "count": "10000", "more": true, "notReplayed": "0",
 		"firstTime": "2026-11-20T02:40:00Z", "lastTime": "2026-11-24T02:59:00Z", "state": "acknowledged", "owner": "payments", "note": "the provider is under maintenance", "acknowledger": "ada", "acknowledgeTime": "2026-11-23T02:59:00Z", "revision": "4"}`
@@ -66,7 +66,8 @@ const (
 		"execution": {"runId": "7f0c6a53-3d0f-4c1f-8df2-0f3b7a1f3c55", "startTime": "2026-11-24T01:00:00Z", "owner": {"serverId": "host-1-abc", "epoch": "7"}, "interpreter": 4, "historyLength": "812"},
 		"progress": {"head": "4711", "routed": "4709", "pending": "2", "sinceProgress": "3s", "lag": "1.5s"},
 		"workers": [{"serverId": "host-1-abc", "build": "1.2.3", "registerTime": "2026-11-24T01:00:00Z", "missed": 1}],
-		"owners": [{"time": "2026-11-24T01:00:00Z", "how": "adopted", "owner": {"serverId": "host-1-abc", "epoch": "7"}, "previous": {"serverId": "host-2-def", "epoch": "6"}, "reason": "node 3 is drained"}]}`
+		"owners": [{"time": "2026-11-24T01:00:00Z", "how": "adopted", "owner": {"serverId": "host-1-abc", "epoch": "7"}, "previous": {"serverId": "host-2-def", "epoch": "6"}, "reason": "node 3 is drained"},
+			{"time": "2026-11-23T01:00:00Z", "how": "takeover", "owner": {"serverId": "host-2-def", "epoch": "6"}, "runId": "7f0c6a53", "endedRunId": "5e0b4a11", "reason": "no heartbeat for 30 s"}]}`
 	unread = `{"project": "a-project-with-a-name-of-many-words", "taskQueue": "signalbox-a-project-with-a-name-of-many-words", "workflowId": "signalbox-dispatcher-a-project-with-a-name-of-many-words", "state": "unknown", "detail": "Redis does not answer",
 		"errors": ["leases: Redis does not answer", "temporal: connection refused"]}`
 )
@@ -79,7 +80,7 @@ func dispatcherExamples() []example {
 		{name: "dispatcher-show-unknown", line: "dispatcher show a-project-with-a-name-of-many-words", answers: answers{"GetDispatcher": `{"dispatcher": ` + unread + `}`}},
 		{name: "dispatcher-handover", line: "dispatcher handover shop", answers: answers{"HandOverDispatcher": `{"owner": {"serverId": "host-1-abc", "epoch": "7"}}`}},
 		{name: "dispatcher-reconcile", line: "dispatcher reconcile", answers: answers{"ReconcileDispatchers": `{"dispatchers": "3", "healthy": "1", "stale": "1", "unknown": "1", "took": "0.12s",
-			"items": [{"action": "end", "kind": "stale", "project": "shop", "workflowId": "signalbox-dispatcher-shop", "runId": "7f0c6a53", "reason": "its owner host-2-def has no heartbeat", "applied": true}, {"action": "alert", "kind": "foreign", "project": "billing", "workflowId": "signalbox-dispatcher-billing", "reason": "another workflow uses the ID"}]}`}},
+			"items": [{"action": "end", "kind": "stale", "project": "shop", "workflowId": "signalbox-dispatcher-shop", "runId": "7f0c6a53", "owner": {"serverId": "host-2-def", "epoch": "6"}, "reason": "its owner host-2-def has no heartbeat", "applied": true}, {"action": "alert", "kind": "foreign", "project": "billing", "workflowId": "signalbox-dispatcher-billing", "reason": "another workflow uses the ID"}]}`}},
 		{name: "dispatcher-reconcile-dry-run", line: "dispatcher reconcile --dry-run", answers: answers{"ReconcileDispatchers": `{"dispatchers": "2", "healthy": "2", "took": "0.12s", "dryRun": true}`}},
 		{name: "worker-list", line: "worker list", answers: answers{"ListWorkers": `{"workers": [
 			{"serverId": "host-1-abc", "state": "alive", "build": "1.2.3", "interpreter": 4, "contract": "2", "startTime": "2026-11-24T01:00:00Z", "lastBeatTime": "2026-11-24T02:59:55Z", "staleIn": "25s", "lastPollTime": "2026-11-24T02:56:50Z", "busyTime": "2026-11-24T02:57:00Z", "registrations": [{"project": "shop"}]},
@@ -90,8 +91,8 @@ func dispatcherExamples() []example {
 
 func eventExamples() []example {
 	deliveries := `[{"id": "d1", "kind": "start", "workflow": "shop/order", "version": "1.2.0", "runId": "` + doneID + `", "status": "done", "attempts": 1, "positions": ["4711"], "createTime": "2026-11-24T02:58:00Z"},
-		{"id": "d2", "kind": "wake", "runId": "` + openID + `", "status": "pending", "attempts": 3, "nextTime": "2026-11-24T03:00:40Z", "positions": ["4711", "4712"], "createTime": "2026-11-24T02:58:00Z", "reason": "Temporal is unavailable"}]`
-	event := `{"position": "4711", "project": "shop", "id": "5f0c6a53-3d0f-4c1f-8df2-0f3b7a1f3c55", "source": "/shop", "type": "com.example.order.created", "subject": "4711", "status": "routed", "receiveTime": "2026-11-24T02:58:00Z", "actor": "checkout", "data": {"json": "{\"order\": 4711}"}}`
+		{"id": "d2", "kind": "wake", "runId": "` + openID + `", "status": "pending", "attempts": 3, "nextTime": "2026-11-24T03:00:40Z", "positions": ["4711", "4712"], "createTime": "2026-11-24T02:58:00Z", "updateTime": "2026-11-24T02:59:40Z", "reason": "Temporal is unavailable"}]`
+	event := `{"position": "4711", "project": "shop", "id": "5f0c6a53-3d0f-4c1f-8df2-0f3b7a1f3c55", "source": "/shop", "type": "com.example.order.created", "subject": "4711", "status": "routed", "receiveTime": "2026-11-24T02:58:00Z", "time": "2026-11-24T02:57:59Z", "actor": "checkout", "data": {"json": "{\"order\": 4711}"}}`
 	rejected := `{"position": "4710", "project": "shop", "id": "x", "source": "https://example.com/a/source/of/events/with/a/long/path", "type": "com.example.order.created.in.a.name.space.of.many.words", "status": "rejected", "reason": "data\u0007 is no object", "dataBase64": "AAEC"}`
 	return []example{
 		{name: "event-list", line: "event list -p shop", answers: answers{"ListEvents": `{"events": [` + event + "," + rejected + `]}`}},
@@ -99,6 +100,7 @@ func eventExamples() []example {
 		{name: "event-send-json", line: "event send --type com.example.paid --source /shop --id e1 -o json", answers: answers{"PublishEvents": `{"accepted": [{"id": "e1", "source": "/shop", "position": "4713", "duplicate": true}]}`}},
 		{name: "event-list-empty", line: "event list -p shop", answers: answers{"ListEvents": `{}`}},
 		{name: "event-show", line: "event show 5f0c", answers: answers{"GetEvent": `{"event": ` + event + `, "deliveries": ` + deliveries + `}`}},
+		{name: "event-show-missed", line: "event show 5f0c", answers: answers{"GetEvent": `{"event": ` + event + `, "missed": [{"runId": "` + openID + `", "workflow": "shop/order", "version": "1.2.0", "step": "6", "task": "awaitPayment", "since": "2026-11-24T02:16:00Z", "reason": "data.orderId is 4711, not 4712"}]}`}},
 		{name: "event-show-rejected", line: "event show x", answers: answers{"GetEvent": `{"event": ` + rejected + `}`}},
 		{name: "event-show-nothing", line: "event show"},
 		{name: "event-redeliver", line: "event redeliver --position 4711", answers: answers{"RedeliverEvent": `{"deliveries": ` + deliveries + `}`}},
@@ -121,7 +123,7 @@ func systemExamples() []example {
 			"queueMode": {"enabled": true, "runs": "3", "maxRuns": "1000", "ttl": "3600s"}, "reconciler": {"lastTime": "2026-11-24T02:59:40Z", "checked": "4", "corrections": "0", "searchedUntil": "2026-11-23T12:00:00Z"}, "maintenance": {},
 			"store": {"driver": "postgres", "location": "db.example/signalbox", "version": "17.2", "schema": "81", "requiredSchema": "81", "bytes": "123456789", "latency": "0.0009s", "pools": [{"name": "main", "inUse": "1", "limit": "20", "waits": "0"}]},
 			"processor": {"limit": 0.25, "used": 0.24, "throttled": 0.93, "waiting": 1.8, "required": 0.5, "shortage": "it gets 24 % of a processor (limited to 25 % of a processor and throttled in 93 % of the last minute's periods)"},
-			"workers": [{"serverId": "host-1-abc", "contract": "2", "address": "temporal.example:7233", "namespace": "signalbox", "startTime": "2026-11-23T03:00:00Z", "lastBeatTime": "2026-11-24T02:59:58Z", "takesRuns": true, "processor": {"limit": 2, "used": 0.4, "required": 0.5}}]}`}},
+			"workers": [{"serverId": "host-1-abc", "contract": "2", "address": "temporal.example:7233", "namespace": "signalbox", "namespaceId": "0f6e2a", "startTime": "2026-11-23T03:00:00Z", "lastBeatTime": "2026-11-24T02:59:58Z", "takesRuns": true, "processor": {"limit": 2, "used": 0.4, "required": 0.5}}]}`}},
 		{name: "system-status-down", line: "system status", answers: answers{"GetStatus": `{"version": "1.2.3", "serverId": "host-1-abc", "roles": ["api"], ` + down + `, "workersError": "unknown: Redis does not answer",
 			"dependencies": [{"name": "redis", "state": "down", "since": "2026-11-24T02:55:00Z", "error": "connection refused"}], "maintenance": {"active": true, "reason": "upgrade of the database", "actor": "ada", "since": "2026-11-24T02:30:00Z"}}`}},
 		{name: "system-connection", line: "system connection", answers: answers{"GetConnection": `{"state": "connected", "since": "2026-11-23T03:00:00Z", "queuesRuns": true}`}},

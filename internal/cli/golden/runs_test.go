@@ -18,7 +18,8 @@ const (
 		"failedStep": {"number": "12", "path": "/pay[3]", "task": "pay", "pointer": "/do/3/pay", "attempts": 5}, "input": {"json": "null"}}`
 	queuedRun = `{"id": "0199a4f3-1111-7c54-8a3c-5a0d1e0b7f13", "project": "shop", "workflow": "shop/order", "version": "1.2.0", "status": "queued", "queuedReason": "concurrency", "queuePosition": "3",
 		"createTime": "2026-11-24T02:59:48Z", "queueExpireTime": "2026-11-24T03:59:48Z", "requestId": "order-4712", "actor": "checkout", "trigger": "api", "cancelRequested": true, "cancelReason": "ordered twice"}`
-	oldRun  = `{"id": "0199a4f0-2222-7c54-8a3c-5a0d1e0b7f14", "project": "shop", "workflow": "shop/order", "version": "1.2.0", "status": "running", "trigger": "api"}`
+	oldRun = `{"id": "0199a4f0-2222-7c54-8a3c-5a0d1e0b7f14", "project": "shop", "workflow": "shop/order", "version": "1.2.0", "status": "running", "trigger": "api",
+		"behind": {"since": "2026-11-24T02:50:00Z", "reason": "the rows lack the end of the run"}}`
 	doneRun = `{"id": "0199a4ef-3333-7c54-8a3c-5a0d1e0b7f15", "project": "shop", "workflow": "shop/order", "version": "1.2.0", "status": "completed", "stepsTotal": "2", "stepsDone": "2", "sequence": "9",
 		"createTime": "2026-11-24T02:58:00Z", "startTime": "2026-11-24T02:58:00.1Z", "endTime": "2026-11-24T02:58:01.6Z", "requestId": "order-4710", "actor": "checkout", "trigger": "api",
 		"input": {"json": "{\"order\": 4710}"}, "output": {"json": "{\"paid\": true}"}}`
@@ -94,7 +95,7 @@ func runExamples() []example {
 		{name: "run-start-again", line: "run start shop/order -p shop --request-id order-4710", answers: answers{"StartRun": `{"run": ` + doneRun + `}`}},
 		{name: "run-start-dry-run", line: "run start shop/order -p shop --dry-run", answers: answers{"StartRun": `{"run": {"workflow": "shop/order", "version": "1.2.0"}}`}},
 		{name: "run-start-missing", line: "run start shop/ordr -p shop", answers: answers{"StartRun": `!not_found WORKFLOW_NOT_FOUND project "shop" has no workflow "shop/ordr"`}},
-		{name: "run-count", line: "run count -p shop", answers: answers{"CountRuns": `{"statuses": {"completed": "10000", "failed": "3", "waiting": "1"}, "problems": {"NO_POLLER": "1"}, "more": ["completed"]}`}},
+		{name: "run-count", line: "run count -p shop", answers: answers{"CountRuns": `{"statuses": {"completed": "10000", "failed": "3", "waiting": "1"}, "stuck": {"NO_POLLER": "1"}, "more": ["completed"]}`}},
 		{name: "run-count-empty", line: "run count -p shop", answers: answers{"CountRuns": `{}`}},
 		{name: "run-count-bucket", line: "run count -p shop --since 2d --bucket 1d", answers: answers{
 			"CountRuns": `{"buckets": [{"start": "2026-11-22T03:00:00Z", "statuses": {"completed": "12", "failed": "3"}}, {"start": "2026-11-23T03:00:00Z"}]}`,
@@ -118,7 +119,7 @@ func runExamples() []example {
 		{name: "run-value-wrong", line: "run value " + openID + " 1 error"},
 		{name: "run-value-gone", line: "run value " + openID + " 1 output", answers: answers{"GetStepValue": `!not_found VALUE_NOT_RECORDED the output of step 1 of run "` + openID + `" is not available whole: Temporal does not have the history of its execution any more`}},
 		{name: "run-summary", line: "run summary " + openID, answers: answers{"SummarizeSteps": `{"tasks": [
-			{"pointer": "/do/1/pay", "task": "pay", "kind": "call", "statuses": {"failed": "2", "completed": "3"}, "attempts": "9", "firstFailed": "4", "total": "3s", "longest": "1s", "firstStartTime": "2026-11-24T02:58:00Z"},
+			{"pointer": "/do/1/pay", "task": "pay", "kind": "call", "statuses": {"failed": "2", "completed": "3"}, "attempts": "9", "firstFailed": "4", "total": "3s", "longest": "1s", "firstStartTime": "2026-11-24T02:58:00Z", "lastEndTime": "2026-11-24T02:58:03Z"},
 			{"pointer": "/do/2/each", "task": "each", "kind": "set", "statuses": {"completed": "7"}, "notListed": "2"}]}`}},
 		{name: "run-summary-empty", line: "run summary " + openID, answers: answers{"SummarizeSteps": `{}`}},
 		{name: "run-waits", line: "run waits " + openID, answers: answers{"ListWaits": `{"waits": [{"kind": "paused", "what": "unpause: the run is paused"},

@@ -20,6 +20,7 @@ func workflowExamples() []example {
 		"startedBy": "schedule", "preview": [{"reason": "RUN_ENDED", "count": "1", "sampleRunIds": ["` + doneID + `"]}], "timer": {"every": "3600s", "unknownBecause": "Temporal is unavailable"}}`
 	return []example{
 		{name: "workflow-list", line: "workflow list -p shop", answers: answers{"ListWorkflows": `{"workflows": [` + draft + "," + order + "," + refund + `]}`}},
+		{name: "workflow-list-all-projects", line: "workflow list --all-projects", answers: answers{"FindWorkflows": `{"workflows": [{"project": "shop", ` + order[1:] + `, {"project": "shop", ` + refund[1:] + `, {"project": "billing", ` + draft[1:] + `]}`}},
 		{name: "workflow-list-empty", line: "workflow list -p shop", answers: answers{"ListWorkflows": `{}`}},
 		{name: "workflow-show", line: "workflow show shop/order", answers: answers{"GetWorkflow": `{"workflow": ` + order + `, ` + version + `, "timer": {"cron": "0 3 * * *", "nextTimes": ["2026-11-25T03:00:00Z"], "lastTime": "2026-11-24T03:00:00Z", "fired": "12", "missed": "1"}}`}},
 		{name: "workflow-show-without-runs", line: "workflow show shop/refund-of-orders-of-the-previous-business-year", answers: answers{
@@ -45,7 +46,7 @@ func workflowExamples() []example {
 		{name: "workflow-stop-asks", line: "workflow stop shop/order -r prices --request-id stop-1", asks: true, stdin: "n\n", answers: answers{"StopWorkflow": stop}},
 		{name: "workflow-delete", line: "workflow delete shop/order", asks: true, stdin: "y\n", answers: answers{"DeleteWorkflow": `{}`}},
 		{name: "workflow-delete-refused", line: "workflow delete shop/order", answers: answers{"DeleteWorkflow": `!failed_precondition WORKFLOW_HAS_OPEN_RUNS workflow "shop/order" has 3 open runs`}},
-		{name: "workflow-save", line: "workflow save FILE", file: validDocument, answers: answers{"SaveDraft": `{"workflow": ` + order + `, "findings": [{"severity": "warning", "code": "UNUSED", "message": "the task nap changes nothing", "path": "/do/0/nap", "line": 7, "column": 5, "suggestion": "delete it"}]}`}},
+		{name: "workflow-save", line: "workflow save FILE", file: validDocument, answers: answers{"SaveDraft": `{"workflow": ` + order + `, "violations": [{"severity": "warning", "code": "UNUSED", "message": "the task nap changes nothing", "path": "/do/0/nap", "line": 7, "column": 5, "suggestion": "delete it"}]}`}},
 		{name: "workflow-publish", line: "workflow publish FILE", file: validDocument, answers: answers{"PublishWorkflow": `{"workflow": ` + order + `, ` + version + `}`}},
 		{name: "workflow-publish-taken", line: "workflow publish FILE", file: validDocument, answers: answers{"PublishWorkflow": `!already_exists VERSION_TAKEN version 1.2.0 of "shop/order" is published with other content; give the document another version`}},
 		{name: "workflow-publish-nothing", line: "workflow publish"},

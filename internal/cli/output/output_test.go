@@ -17,27 +17,30 @@ import (
 
 func TestTablesAlignWidenAndEscape(t *testing.T) {
 	t.Parallel()
-	columns := output.Columns("ID", "STATUS", "+WHY")
-	rows := func() [][]string {
-		return [][]string{{"ä", "completed", "x"}, {"long-id", "a\x1b[31m\n", "\u009b"}}
+	row := func(id, status, why string) output.Row { return output.Cells("ID", id, "STATUS", status, "+WHY", why) }
+	rows := func() []output.Row {
+		return []output.Row{row("ä", "completed", "x"), row("long-id", "a\x1b[31m\n", "\u009b")}
 	}
 	var table, wide, colored bytes.Buffer
-	require.NoError(t, output.Rows(&table, output.Table, output.Style{}, columns, rows()))
+	require.NoError(t, output.Rows(&table, output.Table, output.Style{}, rows()))
 	require.Equal(t, "ID       STATUS\nä        completed\nlong-id  a\\u001b[31m\\n\n", table.String())
-	require.NoError(t, output.Rows(&wide, output.Wide, output.Style{}, columns, rows()))
+	require.NoError(t, output.Rows(&wide, output.Wide, output.Style{}, rows()))
 	require.Equal(t, "ID       STATUS         WHY\nä        completed      x\nlong-id  a\\u001b[31m\\n  \\u009b\n", wide.String())
 	table.Reset()
-	require.NoError(t, output.Rows(&table, output.Wide, output.Style{}, columns, [][]string{{"1", "", "x"}, {"2", "", ""}}))
+	require.NoError(t, output.Rows(&table, output.Wide, output.Style{}, []output.Row{row("1", "", "x"), row("2", "", "")}))
 	require.Equal(t, "ID  STATUS  WHY\n1           x\n2\n", table.String())
-	require.NoError(t, output.Rows(&colored, output.Table, output.Style{Color: true}, columns, [][]string{{"1", "failed", ""}}))
+	require.NoError(t, output.Rows(&colored, output.Table, output.Style{Color: true}, []output.Row{row("1", "failed", "")}))
 	require.Contains(t, colored.String(), "1   \x1b[31mfailed\x1b[0m\n")
 }
 
 // What does not fit the terminal loses its empty columns, then becomes one value per line.
 func TestTablesFitTheTerminal(t *testing.T) {
 	t.Parallel()
-	columns := output.Columns("ID", "STATUS", "ERROR", "TITLE")
-	rows := func() [][]string { return [][]string{{"one", "failed", "", "a long title"}, {"two", "", "", "b"}} }
+	rows := func() []output.Row {
+		return []output.Row{
+			output.Cells("ID", "one", "STATUS", "failed", "ERROR", "", "TITLE", "a long title"), output.Cells("ID", "two", "STATUS", "", "ERROR", "", "TITLE", "b"),
+		}
+	}
 	for width, want := range map[int]string{
 		0:  "ID   STATUS  ERROR  TITLE\none  failed         a long title\ntwo                 b\n",
 		32: "ID   STATUS  ERROR  TITLE\none  failed         a long title\ntwo                 b\n",
@@ -45,11 +48,11 @@ func TestTablesFitTheTerminal(t *testing.T) {
 		24: "ID      one\nSTATUS  failed\nTITLE   a long title\n\nID     two\nTITLE  b\n",
 	} {
 		var out bytes.Buffer
-		require.NoError(t, output.Rows(&out, output.Table, output.Style{Width: width}, columns, rows()))
+		require.NoError(t, output.Rows(&out, output.Table, output.Style{Width: width}, rows()))
 		require.Equal(t, want, out.String(), width)
 	}
 	var out bytes.Buffer
-	require.NoError(t, output.Rows(&out, output.Table, output.Style{Width: 5, NoHeaders: true}, columns, rows()))
+	require.NoError(t, output.Rows(&out, output.Table, output.Style{Width: 5, NoHeaders: true}, rows()))
 	require.Equal(t, "one  failed  a long title\ntwo          b\n", out.String(), "scripts read lines")
 }
 

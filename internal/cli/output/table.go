@@ -15,20 +15,23 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/terminal"
 )
 
-// Column is one column of a table. Wide columns are printed in the format Wide only.
-type Column struct {
-	Name string
-	Wide bool
+// Cell is one cell of a table with the head of its column. Wide columns are printed in the format Wide only.
+type Cell struct {
+	Head, Value string
+	Wide        bool
 }
 
-// Columns makes columns of names; those that begin with "+" are wide.
-func Columns(names ...string) []Column {
-	columns := make([]Column, len(names))
-	for i, name := range names {
-		trimmed, wide := strings.CutPrefix(name, "+")
-		columns[i] = Column{Name: trimmed, Wide: wide}
+// Row is a row of a table. All rows of a table have the same heads.
+type Row []Cell
+
+// Cells makes a row of heads and values that take turns; the columns of heads that begin with "+" are wide.
+func Cells(pairs ...string) Row {
+	row := make(Row, (len(pairs)+1)/2) // a head without a value panics below
+	for i := range row {
+		head, wide := strings.CutPrefix(pairs[2*i], "+")
+		row[i] = Cell{Head: head, Value: pairs[2*i+1], Wide: wide}
 	}
-	return columns
+	return row
 }
 
 // Style is how text is shown; the zero value is plain text.
@@ -96,9 +99,13 @@ func statusColor(word string) string {
 // gap is the number of spaces between columns.
 const gap = 2
 
-// Rows prints a table. Each row has a cell for each column. A table that is wider than the terminal is printed without its empty columns, and
+// Rows prints a table. A table that is wider than the terminal is printed without its empty columns, and
 // if that is too wide, too, with one value per line: nothing is cut, so that IDs can be copied.
-func Rows(w io.Writer, format Format, style Style, columns []Column, rows [][]string) error {
+func Rows(w io.Writer, format Format, style Style, rows []Row) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	columns := rows[0]
 	var kept []int
 	for i, column := range columns {
 		if !column.Wide || format == Wide {
@@ -108,11 +115,11 @@ func Rows(w io.Writer, format Format, style Style, columns []Column, rows [][]st
 	widths := make([]int, len(columns))
 	for _, i := range kept {
 		if !style.NoHeaders {
-			widths[i] = utf8.RuneCountInString(columns[i].Name)
+			widths[i] = utf8.RuneCountInString(columns[i].Head)
 		}
 		for _, row := range rows {
-			row[i] = terminal.Line(row[i])
-			widths[i] = max(widths[i], utf8.RuneCountInString(row[i]))
+			row[i].Value = terminal.Line(row[i].Value)
+			widths[i] = max(widths[i], utf8.RuneCountInString(row[i].Value))
 		}
 	}
 	tooWide := func() bool {
@@ -124,17 +131,17 @@ func Rows(w io.Writer, format Format, style Style, columns []Column, rows [][]st
 	}
 	if tooWide() {
 		kept = slices.DeleteFunc(kept, func(i int) bool {
-			return !slices.ContainsFunc(rows, func(row []string) bool { return row[i] != "" })
+			return !slices.ContainsFunc(rows, func(row Row) bool { return row[i].Value != "" })
 		})
 	}
 	if tooWide() && !style.NoHeaders {
-		return records(w, style, columns, kept, rows)
+		return records(w, style, kept, rows)
 	}
-	return table(w, style, columns, kept, widths, rows)
+	return table(w, style, kept, widths, rows)
 }
 
 // records prints the cells of each row one per line, and an empty line between rows.
-func records(w io.Writer, style Style, columns []Column, kept []int, rows [][]string) error {
+func records(w io.Writer, style Style, kept []int, rows []Row) error {
 	for n, row := range rows {
 		if n > 0 {
 			if err := terminal.Draw(w, "\n"); err != nil {
@@ -143,7 +150,7 @@ func records(w io.Writer, style Style, columns []Column, kept []int, rows [][]st
 		}
 		fields := make([]Field, len(kept))
 		for at, i := range kept {
-			fields[at] = Field{Name: columns[i].Name, Value: row[i]}
+			fields[at] = Field{Name: row[i].Head, Value: row[i].Value}
 		}
 		if err := Card(w, style, fields); err != nil {
 			return err
@@ -153,7 +160,7 @@ func records(w io.Writer, style Style, columns []Column, kept []int, rows [][]st
 }
 
 // table prints the columns that are kept with their widths.
-func table(w io.Writer, style Style, columns []Column, kept, widths []int, rows [][]string) error {
+func table(w io.Writer, style Style, kept, widths []int, rows []Row) error {
 	var text strings.Builder
 	line := func(cell func(i int) (plain, shown string)) {
 		space := "" // written before the next cell, so that no line ends in spaces
@@ -168,10 +175,10 @@ func table(w io.Writer, style Style, columns []Column, kept, widths []int, rows 
 		text.WriteByte('\n')
 	}
 	if !style.NoHeaders {
-		line(func(i int) (string, string) { return columns[i].Name, style.Faint(columns[i].Name) })
+		line(func(i int) (string, string) { return rows[0][i].Head, style.Faint(rows[0][i].Head) })
 	}
 	for _, row := range rows {
-		line(func(i int) (string, string) { return row[i], style.Status(row[i]) })
+		line(func(i int) (string, string) { return row[i].Value, style.Status(row[i].Value) })
 	}
 	return terminal.Draw(w, text.String())
 }

@@ -8,18 +8,18 @@ import (
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 )
 
 // changing is a command that changes one problem; flags are those of its example; act sends the request for the problem with this revision.
 func changing(
-	s *session.Session, verb, short, flags string,
-	act func(ctx context.Context, cmd *cobra.Command, id string, revision int64) (*signalboxv1.OperatorProblem, error),
+	s *invocation.Invocation, verb, short, flags string,
+	act func(ctx context.Context, cmd *cobra.Command, id string, revision int64) (*signalboxv1.Problem, error),
 ) *cobra.Command {
 	var revision int64
 	cmd := &cobra.Command{
 		Use: verb + " ID", Short: short, Example: strings.TrimRight("  signalbox problem "+verb+" stuck.shop.NO_POLLER "+flags, " "),
-		Args: session.Args(1, 1, "ID"),
+		Args: invocation.Args(1, 1, "ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, at := args[0], revision
 			if !cmd.Flags().Changed("revision") {
@@ -41,23 +41,23 @@ func changing(
 	return cmd
 }
 
-func acknowledgeCommand(s *session.Session) *cobra.Command {
+func acknowledgeCommand(s *invocation.Invocation) *cobra.Command {
 	var note string
 	cmd := changing(s, "acknowledge", "Mark a problem as seen until it is resolved", `--note "the workers are restarting"`,
-		func(ctx context.Context, _ *cobra.Command, id string, revision int64) (*signalboxv1.OperatorProblem, error) {
+		func(ctx context.Context, _ *cobra.Command, id string, revision int64) (*signalboxv1.Problem, error) {
 			request := &signalboxv1.AcknowledgeProblemRequest{Id: id, Revision: revision, Note: note}
-			response, err := session.Send(ctx, s, s.Problems().AcknowledgeProblem, request)
+			response, err := invocation.Send(ctx, s, s.Problems().AcknowledgeProblem, request)
 			return response.GetProblem(), err
 		})
 	cmd.Flags().StringVar(&note, "note", "", "`text` that replaces the note of the problem")
 	return cmd
 }
 
-func snoozeCommand(s *session.Session) *cobra.Command {
+func snoozeCommand(s *invocation.Invocation) *cobra.Command {
 	var until string
 	var count int64
 	cmd := changing(s, "snooze", "Take a problem out of the open ones until a time or a count", "--until 12h",
-		func(ctx context.Context, cmd *cobra.Command, id string, revision int64) (*signalboxv1.OperatorProblem, error) {
+		func(ctx context.Context, cmd *cobra.Command, id string, revision int64) (*signalboxv1.Problem, error) {
 			if (until == "") == !cmd.Flags().Changed("until-count") {
 				return nil, exit.Usagef("%s: give either --until or --until-count", cmd.CommandPath())
 			}
@@ -67,9 +67,9 @@ func snoozeCommand(s *session.Session) *cobra.Command {
 				if err != nil {
 					return nil, err
 				}
-				request.Until = session.Timestamp(at)
+				request.Until = invocation.Timestamp(at)
 			}
-			response, err := session.Send(ctx, s, s.Problems().SnoozeProblem, request)
+			response, err := invocation.Send(ctx, s, s.Problems().SnoozeProblem, request)
 			return response.GetProblem(), err
 		})
 	cmd.Flags().StringVar(&until, "until", "", "`time` at which the snooze ends: in how long (\"12h\") or a moment (2027-01-31T12:00:00Z)")
@@ -77,10 +77,10 @@ func snoozeCommand(s *session.Session) *cobra.Command {
 	return cmd
 }
 
-func updateCommand(s *session.Session) *cobra.Command {
+func updateCommand(s *invocation.Invocation) *cobra.Command {
 	var owner, note string
 	cmd := changing(s, "update", "Set the owner or the note of a problem", "--owner payments",
-		func(ctx context.Context, cmd *cobra.Command, id string, revision int64) (*signalboxv1.OperatorProblem, error) {
+		func(ctx context.Context, cmd *cobra.Command, id string, revision int64) (*signalboxv1.Problem, error) {
 			request := &signalboxv1.UpdateProblemRequest{Id: id, Revision: revision}
 			if cmd.Flags().Changed("owner") {
 				request.Owner = &owner
@@ -91,7 +91,7 @@ func updateCommand(s *session.Session) *cobra.Command {
 			if request.Owner == nil && request.Note == nil {
 				return nil, exit.Usagef("%s: nothing to set: give --owner or --note", cmd.CommandPath())
 			}
-			response, err := session.Send(ctx, s, s.Problems().UpdateProblem, request)
+			response, err := invocation.Send(ctx, s, s.Problems().UpdateProblem, request)
 			return response.GetProblem(), err
 		})
 	cmd.Flags().StringVar(&owner, "owner", "", "`person` or team that takes care of the problem; empty for none")
@@ -99,10 +99,10 @@ func updateCommand(s *session.Session) *cobra.Command {
 	return cmd
 }
 
-func reopenCommand(s *session.Session) *cobra.Command {
+func reopenCommand(s *invocation.Invocation) *cobra.Command {
 	return changing(s, "reopen", "End the acknowledgement or the snooze of a problem", "",
-		func(ctx context.Context, _ *cobra.Command, id string, revision int64) (*signalboxv1.OperatorProblem, error) {
-			response, err := session.Send(ctx, s, s.Problems().ReopenProblem, &signalboxv1.ReopenProblemRequest{Id: id, Revision: revision})
+		func(ctx context.Context, _ *cobra.Command, id string, revision int64) (*signalboxv1.Problem, error) {
+			response, err := invocation.Send(ctx, s, s.Problems().ReopenProblem, &signalboxv1.ReopenProblemRequest{Id: id, Revision: revision})
 			return response.GetProblem(), err
 		})
 }

@@ -11,14 +11,14 @@ import (
 	"github.com/spf13/cobra"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
 	"github.com/signalbox-dev/signalbox/internal/terminal"
 )
 
 // New returns the noun with its verbs.
-func New(s *session.Session) *cobra.Command {
-	noun := session.Noun("problem", "List what an operator has to act on, and record what was done about it", "")
+func New(s *invocation.Invocation) *cobra.Command {
+	noun := invocation.Noun("problem", "List what an operator has to act on, and record what was done about it", "")
 	noun.AddCommand(listCommand(s), countCommand(s), showCommand(s), acknowledgeCommand(s), snoozeCommand(s), updateCommand(s), reopenCommand(s))
 	return noun
 }
@@ -32,7 +32,7 @@ type listFlags struct {
 	limit                int
 }
 
-func listCommand(s *session.Session) *cobra.Command {
+func listCommand(s *invocation.Invocation) *cobra.Command {
 	var flags listFlags
 	cmd := &cobra.Command{
 		Use:   "list",
@@ -43,7 +43,7 @@ is listed as resolved for 24 hours; --state resolved lists these, and --state al
 		Example: `  signalbox problem list
   signalbox problem list --kind failure --project shop
   signalbox problem list --state all --jq '.[].id'`,
-		Args: session.Args(0, 0, ""),
+		Args: invocation.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error { return list(cmd.Context(), s, flags) },
 	}
 	cmd.Flags().StringSliceVar(&flags.kinds, "kind", nil, "only these `kinds`, separated by commas: stuck, failure, platform")
@@ -60,21 +60,21 @@ is listed as resolved for 24 hours; --state resolved lists these, and --state al
 	return cmd
 }
 
-func list(ctx context.Context, s *session.Session, flags listFlags) error {
+func list(ctx context.Context, s *invocation.Invocation, flags listFlags) error {
 	request := &signalboxv1.ListProblemsRequest{Project: flags.project, Owner: flags.owner, Text: flags.text}
 	var err error
-	if request.Kinds, err = session.Words("kind", flags.kinds, kinds()); err != nil {
+	if request.Kinds, err = invocation.Words("kind", flags.kinds, kinds()); err != nil {
 		return err
 	}
 	if len(flags.states) != 1 || flags.states[0] != "all" {
-		if request.States, err = session.Words("state", flags.states, states()); err != nil {
+		if request.States, err = invocation.Words("state", flags.states, states()); err != nil {
 			return err
 		}
 	}
 	var partial []string
-	found, more, err := session.Pages(flags.limit, func(size int32, token string) ([]*signalboxv1.OperatorProblem, string, error) {
+	found, more, err := invocation.Pages(flags.limit, func(size int32, token string) ([]*signalboxv1.Problem, string, error) {
 		request.PageSize, request.PageToken = size, token
-		response, err := session.Call(ctx, s, s.Problems().ListProblems, request, "list problems")
+		response, err := invocation.Call(ctx, s, s.Problems().ListProblems, request, "list problems")
 		partial = response.GetErrors()
 		return response.GetProblems(), response.GetNextPageToken(), err
 	})
@@ -84,21 +84,22 @@ func list(ctx context.Context, s *session.Session, flags listFlags) error {
 	for _, line := range partial {
 		s.Note("partial result: %s", terminal.Line(line))
 	}
-	return session.Listing[*signalboxv1.OperatorProblem]{
+	return invocation.Listing[*signalboxv1.Problem]{
 		Thing: "problem",
-		Columns: output.Columns("ID", "STATE", "PROJECT", "TITLE", "WHERE", "COUNT", "NOT REPLAYED", "FIRST", "LAST", "OWNER",
-			"+VERSIONS", "+CODE", "+CAUSE", "+ACKNOWLEDGED BY", "+REVISION", "+NOTE"),
-		Row: func(p *signalboxv1.OperatorProblem) []string {
-			return []string{
-				p.GetId(), p.GetState(), p.GetProject(), p.GetTitle(), where(p), count(p), notReplayed(p), output.Moment(p.GetFirstTime()), output.Moment(p.GetLastTime()),
-				p.GetOwner(), versions(p), p.GetCode(), p.GetCause(), p.GetAcknowledger(), fmt.Sprint(p.GetRevision()), p.GetNote(),
-			}
+		Row: func(p *signalboxv1.Problem) output.Row {
+			return output.Cells(
+				"ID", p.GetId(), "STATE", p.GetState(), "PROJECT", p.GetProject(), "TITLE", p.GetTitle(),
+				"WHERE", where(p), "COUNT", count(p), "NOT REPLAYED", notReplayed(p),
+				"FIRST", output.Moment(p.GetFirstTime()), "LAST", output.Moment(p.GetLastTime()), "OWNER", p.GetOwner(),
+				"+VERSIONS", versions(p), "+CODE", p.GetCode(), "+CAUSE", p.GetCause(),
+				"+ACKNOWLEDGED BY", p.GetAcknowledger(), "+REVISION", fmt.Sprint(p.GetRevision()), "+NOTE", p.GetNote(),
+			)
 		},
 	}.Print(s, found, more)
 }
 
 // where is what the problem is about: a workflow with its task, or a task queue.
-func where(p *signalboxv1.OperatorProblem) string {
+func where(p *signalboxv1.Problem) string {
 	if p.GetWorkflow() == "" {
 		return p.GetTaskQueue()
 	}
@@ -106,7 +107,7 @@ func where(p *signalboxv1.OperatorProblem) string {
 }
 
 // versions are those of the failed runs, with the number of runs of each.
-func versions(p *signalboxv1.OperatorProblem) string {
+func versions(p *signalboxv1.Problem) string {
 	parts := make([]string, len(p.GetVersions()))
 	for i, v := range p.GetVersions() {
 		parts[i] = fmt.Sprintf("%s (%d)", v.GetVersion(), v.GetCount())
@@ -114,7 +115,7 @@ func versions(p *signalboxv1.OperatorProblem) string {
 	return strings.Join(parts, ", ")
 }
 
-func count(p *signalboxv1.OperatorProblem) string {
+func count(p *signalboxv1.Problem) string {
 	switch {
 	case p.Count == nil:
 		return ""
@@ -124,23 +125,23 @@ func count(p *signalboxv1.OperatorProblem) string {
 	return fmt.Sprint(p.GetCount())
 }
 
-func notReplayed(p *signalboxv1.OperatorProblem) string {
+func notReplayed(p *signalboxv1.Problem) string {
 	if p.NotReplayed == nil {
 		return ""
 	}
 	return fmt.Sprint(p.GetNotReplayed())
 }
 
-func countCommand(s *session.Session) *cobra.Command {
+func countCommand(s *invocation.Invocation) *cobra.Command {
 	var project string
 	cmd := &cobra.Command{
 		Use:     "count",
 		Short:   "Count problems by state, with the mean time to acknowledge",
 		Long:    `Count problems by state, with the mean time to acknowledge of the last 24 hours.`,
 		Example: `  signalbox problem count --project shop`,
-		Args:    session.Args(0, 0, ""),
+		Args:    invocation.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			response, err := session.Call(cmd.Context(), s, s.Problems().CountProblems, &signalboxv1.CountProblemsRequest{Project: project}, "count problems")
+			response, err := invocation.Call(cmd.Context(), s, s.Problems().CountProblems, &signalboxv1.CountProblemsRequest{Project: project}, "count problems")
 			if err != nil {
 				return err
 			}
@@ -176,12 +177,12 @@ func stateCount(response *signalboxv1.CountProblemsResponse, state string) strin
 	}
 }
 
-func showCommand(s *session.Session) *cobra.Command {
+func showCommand(s *invocation.Invocation) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "show ID",
 		Short:   "Show a problem: cause, advice, newest runs, and what was done about it",
 		Example: `  signalbox problem show stuck.shop.NO_POLLER`,
-		Args:    session.Args(1, 1, "ID"),
+		Args:    invocation.Args(1, 1, "ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p, err := get(cmd.Context(), s, args[0])
 			if err != nil {
@@ -194,12 +195,12 @@ func showCommand(s *session.Session) *cobra.Command {
 	return cmd
 }
 
-func get(ctx context.Context, s *session.Session, id string) (*signalboxv1.OperatorProblem, error) {
-	response, err := session.Call(ctx, s, s.Problems().GetProblem, &signalboxv1.GetProblemRequest{Id: id}, "show problem %q", id)
+func get(ctx context.Context, s *invocation.Invocation, id string) (*signalboxv1.Problem, error) {
+	response, err := invocation.Call(ctx, s, s.Problems().GetProblem, &signalboxv1.GetProblemRequest{Id: id}, "show problem %q", id)
 	return response.GetProblem(), err
 }
 
-func show(s *session.Session, p *signalboxv1.OperatorProblem) error {
+func show(s *invocation.Invocation, p *signalboxv1.Problem) error {
 	snoozed := output.Moment(p.GetSnoozeUntil())
 	if p.GetSnoozeCount() > 0 {
 		snoozed = fmt.Sprintf("the count is %d", p.GetSnoozeCount())

@@ -9,13 +9,13 @@ import (
 	"github.com/spf13/cobra"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
 )
 
 // New returns the noun with its verbs.
-func New(s *session.Session) *cobra.Command {
-	noun := session.Noun("quota", "Show and change the quota of a project", `Show and change the quota of a project: its limits of concurrent runs and of steps per period.
+func New(s *invocation.Invocation) *cobra.Command {
+	noun := invocation.Noun("quota", "Show and change the quota of a project", `Show and change the quota of a project: its limits of concurrent runs and of steps per period.
 
 Runs beyond the first limit are queued and start in order, as others end. Runs that need more steps than the second allows wait until
 the next period.`)
@@ -23,12 +23,12 @@ the next period.`)
 	return noun
 }
 
-func showCommand(s *session.Session) *cobra.Command {
+func showCommand(s *invocation.Invocation) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "show",
 		Short:   "Show a project's quota and how much of it is used",
 		Example: `  signalbox quota show --project shop`,
-		Args:    session.Args(0, 0, ""),
+		Args:    invocation.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return show(cmd, s)
 		},
@@ -37,16 +37,16 @@ func showCommand(s *session.Session) *cobra.Command {
 	return cmd
 }
 
-func show(cmd *cobra.Command, s *session.Session) error {
+func show(cmd *cobra.Command, s *invocation.Invocation) error {
 	request := &signalboxv1.GetQuotaRequest{Project: s.Project()}
-	response, err := session.Call(cmd.Context(), s, s.Quotas().GetQuota, request, "show the quota of project %q", s.Project())
+	response, err := invocation.Call(cmd.Context(), s, s.Quotas().GetQuota, request, "show the quota of project %q", s.Project())
 	if err != nil {
 		return err
 	}
 	return s.Card(response, fields(s, response))
 }
 
-func fields(s *session.Session, m *signalboxv1.GetQuotaResponse) []output.Field {
+func fields(s *invocation.Invocation, m *signalboxv1.GetQuotaResponse) []output.Field {
 	q := m.GetQuota()
 	all := []output.Field{
 		{Name: "project", Value: s.Project()},

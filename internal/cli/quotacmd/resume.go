@@ -6,14 +6,14 @@ import (
 	"github.com/spf13/cobra"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
 )
 
 // mostRuns is the maximum number of runs in one command.
 const mostRuns = 1000
 
-func resumeCommand(s *session.Session) *cobra.Command {
+func resumeCommand(s *invocation.Invocation) *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
 		Use:   "resume [RUN…]",
@@ -22,10 +22,10 @@ func resumeCommand(s *session.Session) *cobra.Command {
 steps as the whole limit, in this period. Without this command, runs continue when the next period begins or the limit is raised.`,
 		Example: `  signalbox quota resume --reason "the month's closing"
   signalbox quota resume 0199a4f2`,
-		Args:              session.Args(0, mostRuns, "[RUN…]"),
+		Args:              invocation.Args(0, mostRuns, "[RUN…]"),
 		ValidArgsFunction: s.CompleteRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			response, err := session.Call(cmd.Context(), s, s.Quotas().ResumeQuota, &signalboxv1.ResumeQuotaRequest{
+			response, err := invocation.Call(cmd.Context(), s, s.Quotas().ResumeQuota, &signalboxv1.ResumeQuotaRequest{
 				Project: s.Project(), RunIds: args, Reason: reason,
 			}, "resume runs of project %q", s.Project())
 			if err != nil {

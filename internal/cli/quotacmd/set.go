@@ -8,8 +8,8 @@ import (
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
 )
 
 // none removes a limit, as 0 does.
@@ -20,7 +20,7 @@ type setFlags struct {
 	period      time.Duration
 }
 
-func setCommand(s *session.Session) *cobra.Command {
+func setCommand(s *invocation.Invocation) *cobra.Command {
 	var flags setFlags
 	cmd := &cobra.Command{
 		Use:   "set",
@@ -30,19 +30,19 @@ continue at once; a lower limit stops no run that has started. A limit of steps 
 		Example: `  signalbox quota set --project shop --concurrent-runs 10
   signalbox quota set --project shop --steps 100000 --period 1h
   signalbox quota set --project shop --concurrent-runs none --steps none`,
-		Args: session.Args(0, 0, ""),
+		Args: invocation.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return set(cmd, s, flags)
 		},
 	}
 	cmd.Flags().StringVar(&flags.runs, "concurrent-runs", "", "maximum number of concurrent `runs`")
 	cmd.Flags().StringVar(&flags.steps, "steps", "", "maximum number of `steps` entered per period")
-	session.LengthVar(cmd.Flags(), &flags.period, "period", "length of a period, in whole seconds, such as 1h or 1d")
+	invocation.LengthVar(cmd.Flags(), &flags.period, "period", "length of a period, in whole seconds, such as 1h or 1d")
 	s.BindClient(cmd)
 	return cmd
 }
 
-func set(cmd *cobra.Command, s *session.Session, flags setFlags) error {
+func set(cmd *cobra.Command, s *invocation.Invocation, flags setFlags) error {
 	if !cmd.Flags().Changed("concurrent-runs") && !cmd.Flags().Changed("steps") && !cmd.Flags().Changed("period") {
 		return exit.Usagef(`nothing to set: give --concurrent-runs, or --steps with --period; "none" removes a limit`)
 	}
@@ -50,7 +50,7 @@ func set(cmd *cobra.Command, s *session.Session, flags setFlags) error {
 	defer cancel()
 	const what = "set the quota of project %q"
 	get := &signalboxv1.GetQuotaRequest{Project: s.Project()}
-	before, err := session.Call(ctx, s, s.Quotas().GetQuota, get, what, s.Project())
+	before, err := invocation.Call(ctx, s, s.Quotas().GetQuota, get, what, s.Project())
 	if err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func set(cmd *cobra.Command, s *session.Session, flags setFlags) error {
 		return err
 	}
 	request := &signalboxv1.SetQuotaRequest{Project: s.Project(), Quota: quota}
-	if _, err := session.Call(ctx, s, s.Quotas().SetQuota, request, what, s.Project()); err != nil {
+	if _, err := invocation.Call(ctx, s, s.Quotas().SetQuota, request, what, s.Project()); err != nil {
 		return err
 	}
 	return show(cmd, s)

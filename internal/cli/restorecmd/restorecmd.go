@@ -16,21 +16,21 @@ import (
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
 	"github.com/signalbox-dev/signalbox/internal/terminal"
 )
 
 // New returns the noun with its verbs.
-func New(s *session.Session) *cobra.Command {
-	noun := session.Noun("restore", "Check a database that was restored from a backup", "")
+func New(s *invocation.Invocation) *cobra.Command {
+	noun := invocation.Noun("restore", "Check a database that was restored from a backup", "")
 	noun.AddCommand(checkCommand(s))
 	return noun
 }
 
-func checkCommand(s *session.Session) *cobra.Command {
+func checkCommand(s *invocation.Invocation) *cobra.Command {
 	var fix bool
-	var confirm session.Confirmation
+	var confirm invocation.Confirmation
 	cmd := &cobra.Command{
 		Use:   "check",
 		Short: "Compare a restored database with Temporal before runs start again",
@@ -47,7 +47,7 @@ It exits with 1 while something is left to correct or is unknown. A server that 
 mode on; "signalbox system maintenance off" ends it. The command requires the role admin in all projects.`,
 		Example: `  signalbox restore check
   signalbox restore check --fix --yes`,
-		Args: session.Args(0, 0, ""),
+		Args: invocation.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			found, err := check(cmd.Context(), s)
 			if err != nil {
@@ -79,15 +79,15 @@ mode on; "signalbox system maintenance off" ends it. The command requires the ro
 	return cmd
 }
 
-func check(ctx context.Context, s *session.Session) (*signalboxv1.CheckRestoreResponse, error) {
-	return session.Call(ctx, s, s.System().CheckRestore, &signalboxv1.CheckRestoreRequest{}, "compare the database with Temporal")
+func check(ctx context.Context, s *invocation.Invocation) (*signalboxv1.CheckRestoreResponse, error) {
+	return invocation.Call(ctx, s, s.System().CheckRestore, &signalboxv1.CheckRestoreRequest{}, "compare the database with Temporal")
 }
 
 // correct has the server correct differences until all ended executions were searched.
-func correct(ctx context.Context, s *session.Session) error {
+func correct(ctx context.Context, s *invocation.Invocation) error {
 	var done int64
 	for {
-		report, err := session.Call(ctx, s, s.System().Reconcile, &signalboxv1.ReconcileRequest{}, "correct the runs")
+		report, err := invocation.Call(ctx, s, s.System().Reconcile, &signalboxv1.ReconcileRequest{}, "correct the runs")
 		if err != nil {
 			return err
 		}
@@ -114,21 +114,21 @@ func question(c *signalboxv1.CheckRestoreResponse) string {
 }
 
 // show prints a check; the exit code tells whether it is complete.
-func show(s *session.Session, c *signalboxv1.CheckRestoreResponse) error {
+func show(s *invocation.Invocation, c *signalboxv1.CheckRestoreResponse) error {
 	if err := describe(s, c); err != nil || c.GetComplete() {
 		return err
 	}
 	return exit.Errorf(exit.Failed, "the database and Temporal differ, or it is not known whether they do")
 }
 
-func describe(s *session.Session, c *signalboxv1.CheckRestoreResponse) error {
+func describe(s *invocation.Invocation, c *signalboxv1.CheckRestoreResponse) error {
 	if s.Format().Structured() {
 		return output.Message(s.Out, s.Format(), c)
 	}
 	return output.Card(s.Out, s.Style(), fields(s, c))
 }
 
-func fields(s *session.Session, c *signalboxv1.CheckRestoreResponse) []output.Field {
+func fields(s *invocation.Invocation, c *signalboxv1.CheckRestoreResponse) []output.Field {
 	now := c.GetTime().AsTime()
 	return []output.Field{
 		{Name: "restored", Value: restored(c)},
@@ -290,7 +290,7 @@ func keys(c *signalboxv1.CheckRestoreResponse) string {
 	return cmp.Or(strings.Join(parts, "; "), "nothing was sealed yet")
 }
 
-func result(s *session.Session, c *signalboxv1.CheckRestoreResponse) string {
+func result(s *invocation.Invocation, c *signalboxv1.CheckRestoreResponse) string {
 	switch {
 	case !c.GetComplete():
 		return fmt.Sprintf("differences are left, or parts are unknown; the servers compare every 30 seconds, \"%s\" does now", s.Command("restore check --fix"))

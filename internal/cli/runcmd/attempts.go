@@ -7,15 +7,15 @@ import (
 	"strings"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
 )
 
 const unknown = "unknown"
 
 // printAttempts prints the requests of calls: those of all calls where the format is wide, else of those that need attention.
-func printAttempts(s *session.Session, steps []*signalboxv1.Step) error {
-	var rows [][]string
+func printAttempts(s *invocation.Invocation, steps []*signalboxv1.Step) error {
+	var rows []output.Row
 	for _, step := range steps {
 		attempts := step.GetAttempts()
 		if !slices.ContainsFunc(attempts, func(a *signalboxv1.Attempt) bool { return a.GetOutcome() != "" }) {
@@ -34,11 +34,11 @@ func printAttempts(s *session.Session, steps []*signalboxv1.Step) error {
 	if err := s.Heading("requests of calls"); err != nil {
 		return err
 	}
-	return output.Rows(s.Out, s.Format(), s.Style(), output.Columns("STEP", "TASK", "ATTEMPT", "STARTED", "DURATION", "OUTCOME", "HTTP", "REQUEST", "+ENDED", "+RETRY AFTER"), rows)
+	return output.Rows(s.Out, s.Format(), s.Style(), rows)
 }
 
 // attemptRow is the row of a request. The start of one that an earlier worker sent is not known.
-func attemptRow(step *signalboxv1.Step, a *signalboxv1.Attempt) []string {
+func attemptRow(step *signalboxv1.Step, a *signalboxv1.Attempt) output.Row {
 	began, ended, took, status := unknown, "", "", ""
 	if a.GetStartTime() != nil {
 		began = output.Moment(a.GetStartTime())
@@ -53,8 +53,9 @@ func attemptRow(step *signalboxv1.Step, a *signalboxv1.Attempt) []string {
 	if a.GetRetryAfter() != nil {
 		retryAfter = output.Took(a.GetRetryAfter().AsDuration())
 	}
-	return []string{
-		fmt.Sprint(step.GetNumber()), step.GetTask(), fmt.Sprint(a.GetNumber()), began, took, cmp.Or(a.GetOutcome(), "open"), status,
-		strings.TrimSpace(a.GetMethod() + " " + a.GetHost()), ended, retryAfter,
-	}
+	return output.Cells(
+		"STEP", fmt.Sprint(step.GetNumber()), "TASK", step.GetTask(), "ATTEMPT", fmt.Sprint(a.GetNumber()),
+		"STARTED", began, "DURATION", took, "OUTCOME", cmp.Or(a.GetOutcome(), "open"), "HTTP", status,
+		"REQUEST", strings.TrimSpace(a.GetMethod()+" "+a.GetHost()), "+ENDED", ended, "+RETRY AFTER", retryAfter,
+	)
 }

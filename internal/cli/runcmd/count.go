@@ -13,9 +13,8 @@ import (
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
-	"github.com/signalbox-dev/signalbox/internal/rpc/selection"
 )
 
 type countFlags struct {
@@ -25,42 +24,41 @@ type countFlags struct {
 	bucket  time.Duration
 }
 
-func countCommand(s *session.Session) *cobra.Command {
+func countCommand(s *invocation.Invocation) *cobra.Command {
 	var flags countFlags
 	cmd := &cobra.Command{
 		Use:   "count",
 		Short: "Count runs by status, and with --bucket by time of creation",
-		Long: `Count runs by status, and those that are stuck by the code of the problem. Ended runs are counted up to 10000 per status.
+		Long: `Count runs by status, and stuck runs by code. Ended runs are counted up to 10000 per status.
 
 With --bucket, runs are counted by their time of creation instead, in intervals of this length from --since to --until (now).`,
 		Example: `  signalbox run count --workflow shop/order --since 24h
   signalbox run count --since 24h --bucket 1h --status failed`,
-		Args: session.Args(0, 0, ""),
+		Args: invocation.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return count(cmd.Context(), s, flags)
 		},
 	}
 	flags.Bind(cmd)
 	cmd.Flags().StringVar(&flags.request, "request-id", "", "only the run with this request `ID`")
-	session.LengthVar(cmd.Flags(), &flags.bucket, "bucket", "count by intervals of this `length` (\"1h\", \"1d\"); requires --since")
+	invocation.LengthVar(cmd.Flags(), &flags.bucket, "bucket", "count by intervals of this `length` (\"1h\", \"1d\"); requires --since")
 	s.BindClient(cmd)
 	return cmd
 }
 
-func count(ctx context.Context, s *session.Session, flags countFlags) error {
-	chosen, err := flags.Chosen(s)
+func count(ctx context.Context, s *invocation.Invocation, flags countFlags) error {
+	filter, err := flags.Filter(s)
 	if err != nil {
 		return err
 	}
-	request := &signalboxv1.CountRunsRequest{Project: s.Project(), RequestId: flags.request}
-	selection.Copy(request, chosen.Conditions)
+	request := &signalboxv1.CountRunsRequest{Project: s.Project(), Filter: filter, RequestId: flags.request}
 	switch {
-	case flags.bucket > 0 && chosen.Conditions.GetSince() == nil:
+	case flags.bucket > 0 && filter.GetSince() == nil:
 		return exit.Usagef("--bucket requires --since, the start of the first interval")
 	case flags.bucket > 0:
 		request.Bucket = durationpb.New(flags.bucket)
 	}
-	response, err := session.Call(ctx, s, s.Runs().CountRuns, request, "count runs")
+	response, err := invocation.Call(ctx, s, s.Runs().CountRuns, request, "count runs")
 	if err != nil {
 		return err
 	}
@@ -77,8 +75,8 @@ func count(ctx context.Context, s *session.Session, flags countFlags) error {
 			fields = append(fields, output.Field{Name: status, Value: value})
 		}
 	}
-	for _, code := range problems() {
-		if n := response.GetProblems()[code]; n > 0 {
+	for _, code := range stuckCodes() {
+		if n := response.GetStuck()[code]; n > 0 {
 			fields = append(fields, output.Field{Name: "stuck: " + code, Value: strconv.FormatInt(n, 10)})
 		}
 	}
@@ -90,22 +88,17 @@ func count(ctx context.Context, s *session.Session, flags countFlags) error {
 }
 
 // printBuckets prints one row for each interval.
-func printBuckets(s *session.Session, buckets []*signalboxv1.RunBucket) error {
-	columns := []string{"START", "RUNS"}
-	for _, status := range Statuses() {
-		columns = append(columns, strings.ToUpper(strings.ReplaceAll(status, "_", " ")))
-	}
-	return session.Listing[*signalboxv1.RunBucket]{
-		Thing: "interval", Columns: output.Columns(columns...),
-		Row: func(b *signalboxv1.RunBucket) []string {
-			row, total := []string{output.Moment(b.GetStart()), ""}, int64(0)
+func printBuckets(s *invocation.Invocation, buckets []*signalboxv1.RunBucket) error {
+	return invocation.Listing[*signalboxv1.RunBucket]{
+		Thing: "interval",
+		Row: func(b *signalboxv1.RunBucket) output.Row {
+			total, statuses := int64(0), output.Row(nil)
 			for _, status := range Statuses() {
 				n := b.GetStatuses()[status]
 				total += n
-				row = append(row, strconv.FormatInt(n, 10))
+				statuses = append(statuses, output.Cell{Head: strings.ToUpper(strings.ReplaceAll(status, "_", " ")), Value: strconv.FormatInt(n, 10)})
 			}
-			row[1] = fmt.Sprint(total)
-			return row
+			return append(output.Cells("START", output.Moment(b.GetStart()), "RUNS", fmt.Sprint(total)), statuses...)
 		},
 	}.Print(s, buckets, false)
 }

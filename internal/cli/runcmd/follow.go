@@ -10,7 +10,7 @@ import (
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/backoff"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/loop"
 )
 
@@ -30,11 +30,11 @@ const firstPause, longestPause = 100 * time.Millisecond, 5 * time.Second
 
 // follower follows one run to its end, across broken streams and restarts of the server.
 type follower struct {
-	session *session.Session
-	project string
-	id      string
-	view    view
-	silence time.Duration
+	invocation *invocation.Invocation
+	project    string
+	id         string
+	view       view
+	silence    time.Duration
 
 	shown    bool  // whether the view has the run
 	sequence int64 // of the last change seen; a new stream begins after it
@@ -42,8 +42,8 @@ type follower struct {
 	tries    int   // in a row without an answer
 }
 
-func newFollower(s *session.Session, project, id string, view view) *follower {
-	return &follower{session: s, project: project, id: id, view: view, silence: silence}
+func newFollower(s *invocation.Invocation, project, id string, view view) *follower {
+	return &follower{invocation: s, project: project, id: id, view: view, silence: silence}
 }
 
 // untilEnd returns the finished run, with input and output.
@@ -68,7 +68,7 @@ func (f *follower) stream(ctx context.Context) (over bool, err error) {
 	defer cut()
 	watchdog := time.AfterFunc(f.silence, cut)
 	defer watchdog.Stop()
-	stream, err := f.session.Runs().WatchRun(ctx, connect.NewRequest(&signalboxv1.WatchRunRequest{
+	stream, err := f.invocation.Runs().WatchRun(ctx, connect.NewRequest(&signalboxv1.WatchRunRequest{
 		Project: f.project, Id: f.id, AfterSequence: f.sequence, View: "heads",
 	}))
 	if err != nil {
@@ -99,7 +99,7 @@ func (f *follower) show(message *signalboxv1.WatchRunResponse) {
 
 func (f *follower) fetch(ctx context.Context) (*signalboxv1.Run, error) {
 	request := &signalboxv1.GetRunRequest{Project: f.project, Id: f.id}
-	response, err := session.Send(ctx, f.session, f.session.Runs().GetRun, request)
+	response, err := invocation.Send(ctx, f.invocation, f.invocation.Runs().GetRun, request)
 	if err != nil {
 		return nil, err
 	}
@@ -119,11 +119,11 @@ func (f *follower) answered() {
 func (f *follower) pause(ctx context.Context, err error) error {
 	if ctx.Err() == nil && err != nil {
 		if !passing(err) {
-			return f.session.Failed(err, "wait for run %q", f.id)
+			return f.invocation.Failed(err, "wait for run %q", f.id)
 		}
 		if !f.away {
 			f.away = true
-			f.view.lost(f.session.Address())
+			f.view.lost(f.invocation.Address())
 		}
 	}
 	f.tries++
@@ -136,10 +136,10 @@ func (f *follower) pause(ctx context.Context, err error) error {
 // givenUp explains the end of waiting: the run does not end with it.
 func (f *follower) givenUp(ctx context.Context) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return exit.Errorf(exit.RunTimedOut, "wait for run %q: it has not ended within --timeout; it continues: %s", f.id, f.session.Command("run watch %s", f.id))
+		return exit.Errorf(exit.RunTimedOut, "wait for run %q: it has not ended within --timeout; it continues: %s", f.id, f.invocation.Command("run watch %s", f.id))
 	}
 	return exit.Errorf(exit.Interrupted, "interrupted; run %q continues: \"%s\" watches it, \"%s\" cancels it",
-		f.id, f.session.Command("run watch %s", f.id), f.session.Command("run cancel %s", f.id))
+		f.id, f.invocation.Command("run watch %s", f.id), f.invocation.Command("run cancel %s", f.id))
 }
 
 // passing reports whether err is a transport failure, which a retry may cure, and not an answer of the server.

@@ -16,8 +16,8 @@ import (
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/api/signalbox/v1/signalboxv1connect"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
 	"github.com/signalbox-dev/signalbox/internal/config"
 )
 
@@ -67,7 +67,7 @@ func TestSilentStreamIsResumed(t *testing.T) {
 	t.Cleanup(server.Close)
 
 	var progress bytes.Buffer
-	s := session.New(session.Streams{Env: config.Environment{session.AddressVariable: server.URL}, Now: time.Now})
+	s := invocation.New(invocation.Streams{Env: config.Environment{invocation.AddressVariable: server.URL}, Now: time.Now})
 	s.BindClient(&cobra.Command{})
 	t.Cleanup(s.Close)
 	view := &countingView{lines: newLines(&progress, output.Style{})}

@@ -6,9 +6,8 @@ import (
 	"github.com/spf13/cobra"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
-	"github.com/signalbox-dev/signalbox/internal/rpc/selection"
 )
 
 type listFlags struct {
@@ -19,7 +18,7 @@ type listFlags struct {
 	watch             bool
 }
 
-func listCommand(s *session.Session) *cobra.Command {
+func listCommand(s *invocation.Invocation) *cobra.Command {
 	var flags listFlags
 	cmd := &cobra.Command{
 		Use:   "list",
@@ -28,13 +27,13 @@ func listCommand(s *session.Session) *cobra.Command {
 changes, is created, or ceases to match; with -o json one JSON object per line. If the server becomes unavailable, the command
 waits for it, and prints the list again if the server cannot report what has changed since. Ctrl-C ends the command.`,
 		Example: `  signalbox run list --status running,waiting
-  signalbox run list --problem any
+  signalbox run list --stuck any
   signalbox run list --error execution_missing --ended-since 1h
   signalbox run list --label order=4711
   signalbox run list --status failed --watch
   signalbox run list --view failed-orders
   signalbox run list --workflow shop/order --since 24h --status failed --jq '.[].id'`,
-		Args: session.Args(0, 0, ""),
+		Args: invocation.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return list(cmd, s, flags)
 		},
@@ -50,7 +49,7 @@ waits for it, and prints the list again if the server cannot report what has cha
 	return cmd
 }
 
-func list(cmd *cobra.Command, s *session.Session, flags listFlags) error {
+func list(cmd *cobra.Command, s *invocation.Invocation, flags listFlags) error {
 	ctx := cmd.Context()
 	request, err := listRequest(cmd, s, flags)
 	if err != nil {
@@ -59,20 +58,22 @@ func list(cmd *cobra.Command, s *session.Session, flags listFlags) error {
 	if flags.watch {
 		return watchList(ctx, s, request, flags.limit)
 	}
-	return session.Listing[*signalboxv1.Run]{
+	return invocation.Listing[*signalboxv1.Run]{
 		Thing: "run", None: "no runs match in project " + s.Project(),
-		Columns: output.Columns("ID", "WORKFLOW", "VERSION", "STATUS", "REASON", "STUCK", "ERROR", "STEPS", "DURATION", "AGE", "+CREATED", "+WAITED FOR START", "+EXPIRES", "+REQUEST ID", "+ACTOR", "+TRIGGER", "+CAUSE", "+BEHIND", "+LABELS"),
-		Row: func(run *signalboxv1.Run) []string {
-			return []string{
-				run.GetId(), run.GetWorkflow(), run.GetVersion(), run.GetStatus(), statusDetail(run), run.GetStuck().GetCode(), errorTitle(run.GetError()),
-				stepCount(run), took(run), s.Age(run.GetCreateTime()),
-				output.Moment(run.GetCreateTime()), startDelay(run), output.Moment(run.GetQueueExpireTime()), run.GetRequestId(), run.GetActor(), run.GetTrigger(), run.GetStuck().GetCause(),
-				output.Moment(run.GetBehind().GetSince()), session.LabelLine(run.GetLabels()),
-			}
+		Row: func(run *signalboxv1.Run) output.Row {
+			return output.Cells(
+				"ID", run.GetId(), "WORKFLOW", run.GetWorkflow(), "VERSION", run.GetVersion(), "STATUS", run.GetStatus(),
+				"REASON", statusDetail(run), "STUCK", run.GetStuck().GetCode(), "ERROR", errorTitle(run.GetError()),
+				"STEPS", stepCount(run), "DURATION", took(run), "AGE", s.Age(run.GetCreateTime()),
+				"+CREATED", output.Moment(run.GetCreateTime()), "+WAITED FOR START", startDelay(run),
+				"+EXPIRES", output.Moment(run.GetQueueExpireTime()), "+REQUEST ID", run.GetRequestId(),
+				"+ACTOR", run.GetActor(), "+TRIGGER", run.GetTrigger(), "+CAUSE", run.GetStuck().GetCause(),
+				"+BEHIND", output.Moment(run.GetBehind().GetSince()), "+LABELS", invocation.LabelLine(run.GetLabels()),
+			)
 		},
 	}.List(s, flags.limit, func(size int32, token string) ([]*signalboxv1.Run, string, error) {
 		request.PageSize, request.PageToken = size, token
-		response, err := session.Call(ctx, s, s.Runs().ListRuns, request, "list runs")
+		response, err := invocation.Call(ctx, s, s.Runs().ListRuns, request, "list runs")
 		return response.GetRuns(), response.GetNextPageToken(), err
 	})
 }
@@ -81,28 +82,23 @@ func list(cmd *cobra.Command, s *session.Session, flags listFlags) error {
 const mostTitle = 60
 
 // errorTitle is the title of the error of a run that failed; its type where it has none.
-func errorTitle(problem *signalboxv1.Problem) string {
-	title := cmp.Or(problem.GetTitle(), problem.GetType())
+func errorTitle(runError *signalboxv1.RunError) string {
+	title := cmp.Or(runError.GetTitle(), runError.GetType())
 	if runes := []rune(title); len(runes) > mostTitle {
 		return string(runes[:mostTitle]) + "…"
 	}
 	return title
 }
 
-func listRequest(cmd *cobra.Command, s *session.Session, flags listFlags) (*signalboxv1.ListRunsRequest, error) {
-	if _, err := session.Words("order", []string{flags.by}, Orders()); err != nil {
+func listRequest(cmd *cobra.Command, s *invocation.Invocation, flags listFlags) (*signalboxv1.ListRunsRequest, error) {
+	if _, err := invocation.Words("order", []string{flags.by}, Orders()); err != nil {
 		return nil, err
 	}
 	if cmd.Flags().Changed("view") {
 		return viewRequest(cmd, s, flags)
 	}
-	chosen, err := flags.Chosen(s)
-	if err != nil {
-		return nil, err
-	}
-	request := &signalboxv1.ListRunsRequest{Project: s.Project(), RequestId: flags.request, Order: flags.by}
-	selection.Copy(request, chosen.Conditions)
-	return request, nil
+	filter, err := flags.Filter(s)
+	return &signalboxv1.ListRunsRequest{Project: s.Project(), Filter: filter, RequestId: flags.request, Order: flags.by}, err
 }
 
 // Orders are the orders of a list of runs, in the API's words.

@@ -11,8 +11,8 @@ import (
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/backoff"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
 	"github.com/signalbox-dev/signalbox/internal/loop"
 	"github.com/signalbox-dev/signalbox/internal/terminal"
 )
@@ -22,15 +22,15 @@ const maxWatched = 200
 
 // listWatch prints the rows of a list as they change, across broken streams and restarts of the server.
 type listWatch struct {
-	session *session.Session
-	request *signalboxv1.ListRunsRequest
-	notes   *lines // reports on stderr that the server cannot be reached
-	cursor  string
-	away    bool
-	tries   int // in a row without a message
+	invocation *invocation.Invocation
+	request    *signalboxv1.ListRunsRequest
+	notes      *lines // reports on stderr that the server cannot be reached
+	cursor     string
+	away       bool
+	tries      int // in a row without a message
 }
 
-func watchList(ctx context.Context, s *session.Session, request *signalboxv1.ListRunsRequest, limit int) error {
+func watchList(ctx context.Context, s *invocation.Invocation, request *signalboxv1.ListRunsRequest, limit int) error {
 	if limit < 1 || limit > maxWatched {
 		return exit.Usagef("--limit: with --watch it must be between 1 and %d", maxWatched)
 	}
@@ -41,10 +41,10 @@ func watchList(ctx context.Context, s *session.Session, request *signalboxv1.Lis
 	defer stop()
 	request.PageSize = int32(limit)
 	// This call fails at once for a wrong filter or a server that cannot be reached; a watch would keep retrying.
-	if _, err := session.Call(patience, s, s.Runs().ListRuns, request, "list runs"); err != nil {
+	if _, err := invocation.Call(patience, s, s.Runs().ListRuns, request, "list runs"); err != nil {
 		return err
 	}
-	w := &listWatch{session: s, request: request, notes: newLines(s.Err, s.ErrStyle())}
+	w := &listWatch{invocation: s, request: request, notes: newLines(s.Err, s.ErrStyle())}
 	for {
 		err := w.stream(patience)
 		if patience.Err() != nil {
@@ -68,8 +68,8 @@ func (w *listWatch) stream(ctx context.Context) error {
 	defer cut()
 	watchdog := time.AfterFunc(silence, cut)
 	defer watchdog.Stop()
-	stream, err := w.session.Watches().Watch(ctx, connect.NewRequest(&signalboxv1.WatchRequest{
-		Project: w.session.Project(), Topics: []*signalboxv1.WatchTopic{{
+	stream, err := w.invocation.Watches().Watch(ctx, connect.NewRequest(&signalboxv1.WatchRequest{
+		Project: w.invocation.Project(), Topics: []*signalboxv1.WatchTopic{{
 			Cursor: w.cursor, Topic: &signalboxv1.WatchTopic_Runs{Runs: &signalboxv1.RunsTopic{List: w.request}},
 		}},
 	}))
@@ -94,8 +94,8 @@ func (w *listWatch) stream(ctx context.Context) error {
 }
 
 func (w *listWatch) print(row *signalboxv1.RunsRow) {
-	if w.session.Format() == output.JSON {
-		_ = output.Line(w.session.Out, row) // a reader that hung up does not end the runs
+	if w.invocation.Format() == output.JSON {
+		_ = output.Line(w.invocation.Out, row) // a reader that hung up does not end the runs
 		return
 	}
 	run := row.GetRun()
@@ -112,5 +112,5 @@ func (w *listWatch) print(row *signalboxv1.RunsRow) {
 		words = append(words, "[no longer matches]")
 	}
 	line := strings.Join(strings.Fields(strings.Join(words, " ")), " ")
-	_ = terminal.Draw(w.session.Out, terminal.Line(line)+"\n") // as above
+	_ = terminal.Draw(w.invocation.Out, terminal.Line(line)+"\n") // as above
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 )
 
 // The words of a run's life.
@@ -39,13 +39,10 @@ func Statuses() []string {
 	}
 }
 
-// anyProblem stands for all codes.
-const anyProblem = "any"
-
-// problems are the codes of runs that are stuck, and the word for all of them.
-func problems() []string {
+// stuckCodes are the codes of runs that are stuck, and the word for all of them.
+func stuckCodes() []string {
 	return []string{
-		anyProblem, "IN_ANOTHER_TEMPORAL", "ENGINE_DISCONNECTED", "NO_POLLER", "POLLER_STALE", "BACKLOG", "TASK_FAILING", "POISON", "ACTIVITY_RETRYING", "NOT_STARTED",
+		"any", "IN_ANOTHER_TEMPORAL", "ENGINE_DISCONNECTED", "NO_POLLER", "POLLER_STALE", "BACKLOG", "TASK_FAILING", "POISON", "ACTIVITY_RETRYING", "NOT_STARTED",
 		"EXECUTION_MISSING", "EXECUTION_CLOSED", "TIMER_LATE", "UNKNOWN",
 	}
 }
@@ -80,8 +77,8 @@ func outcome(status string) error {
 }
 
 // New returns the noun with the verbs of this package, and others beside them.
-func New(s *session.Session, others ...*cobra.Command) *cobra.Command {
-	noun := session.Noun("run", "Start, watch and control runs", "")
+func New(s *invocation.Invocation, others ...*cobra.Command) *cobra.Command {
+	noun := invocation.Noun("run", "Start, watch and control runs", "")
 	noun.AddCommand(startCommand(s), listCommand(s), countCommand(s), showCommand(s), stepsCommand(s), stepCommand(s), valueCommand(s), summaryCommand(s), waitsCommand(s), watchCommand(s))
 	noun.AddCommand(others...)
 	return noun

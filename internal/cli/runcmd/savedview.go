@@ -7,13 +7,12 @@ import (
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
-	"github.com/signalbox-dev/signalbox/internal/rpc/selection"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 )
 
 // FindView returns the view with an ID or a name. Of several with a name, it is the caller's own.
-func FindView(ctx context.Context, s *session.Session, name string) (*signalboxv1.View, error) {
-	response, err := session.Call(ctx, s, s.Views().ListViews, &signalboxv1.ListViewsRequest{Project: s.Project()}, "list views")
+func FindView(ctx context.Context, s *invocation.Invocation, name string) (*signalboxv1.View, error) {
+	response, err := invocation.Call(ctx, s, s.Views().ListViews, &signalboxv1.ListViewsRequest{Project: s.Project()}, "list views")
 	if err != nil {
 		return nil, err
 	}
@@ -33,24 +32,24 @@ func FindView(ctx context.Context, s *session.Session, name string) (*signalboxv
 }
 
 // viewRequest returns the request for the runs of a view. An order that was given replaces that of the view.
-func viewRequest(cmd *cobra.Command, s *session.Session, flags listFlags) (*signalboxv1.ListRunsRequest, error) {
-	for _, name := range append(SelectionFlags(), "request-id") {
-		if cmd.Flags().Changed(name) {
-			return nil, exit.Usagef("--%s: with --view, the view has the filter; leave one of them out", name)
-		}
+func viewRequest(cmd *cobra.Command, s *invocation.Invocation, flags listFlags) (*signalboxv1.ListRunsRequest, error) {
+	if name := GivenFlag(cmd, "request-id"); name != "" {
+		return nil, exit.Usagef("--%s: with --view, the view has the filter; leave one of them out", name)
 	}
 	v, err := FindView(cmd.Context(), s, flags.view)
 	if err != nil {
 		return nil, err
 	}
 	q := v.GetQuery()
-	request := &signalboxv1.ListRunsRequest{Project: s.Project(), Order: q.GetOrder()}
-	selection.Copy(request, q)
+	request := &signalboxv1.ListRunsRequest{Project: s.Project(), Filter: &signalboxv1.RunFilter{}, Order: q.GetOrder()}
+	if q.GetFilter() != nil {
+		request.Filter = q.GetFilter()
+	}
 	if q.GetPeriod() != nil {
-		request.Since = session.Timestamp(s.Now().Add(-q.GetPeriod().AsDuration()))
+		request.Filter.Since = invocation.Timestamp(s.Now().Add(-q.GetPeriod().AsDuration()))
 	}
 	if q.GetEndedPeriod() != nil {
-		request.EndedSince = session.Timestamp(s.Now().Add(-q.GetEndedPeriod().AsDuration()))
+		request.Filter.EndedSince = invocation.Timestamp(s.Now().Add(-q.GetEndedPeriod().AsDuration()))
 	}
 	if cmd.Flags().Changed("order") {
 		request.Order = flags.by

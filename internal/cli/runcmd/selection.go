@@ -1,30 +1,106 @@
 package runcmd
 
 import (
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
+	"github.com/signalbox-dev/signalbox/internal/cli/output"
 )
 
-// Selection is the flags that choose among runs, the same whatever is done with those that are chosen.
+// Selection is the flags that select runs, the same in every command.
 type Selection struct {
-	conditions     *signalboxv1.BatchFilter // nil before Bind
-	created, ended session.Period
+	filter         *signalboxv1.RunFilter // nil before Bind
+	created, ended invocation.Period
 }
 
-// Chosen is what the flags of a Selection ask for.
-type Chosen struct {
-	// Conditions are those of the flags, for [selection.Copy].
-	Conditions *signalboxv1.BatchFilter
-	// Period and EndedPeriod are the lengths of time that --since and --ended-since name; 0 if one names a moment or was not given.
-	Period, EndedPeriod time.Duration
+// condition is a flag, and the field of a RunFilter that it sets: a text, a list or a truth. A period has two flags and two fields.
+type condition struct {
+	flag, short, usage string
+
+	text *string
+	list *[]string
+	on   *bool
+	// each: every occurrence of the flag is one element of the list. Otherwise its elements are separated by commas.
+	each bool
+	// words are the values of the text or of the list, in any case; any value if it is empty.
+	words []string
+
+	period       *invocation.Period
+	since, until **timestamppb.Timestamp
+}
+
+// conditions returns the flags in the order of the help.
+func (f *Selection) conditions() []condition {
+	m := f.filter
+	return []condition{
+		{flag: "status", short: "s", list: &m.Statuses, words: Statuses(), usage: "only these `statuses`, separated by commas"},
+		{flag: "workflow", text: &m.Workflow, usage: "only runs of this workflow, by `name`"},
+		{flag: "version", text: &m.Version, usage: "only runs of this `version` of the --workflow"},
+		{flag: "", period: &f.created, since: &m.Since, until: &m.Until, usage: "only runs created"},
+		{flag: "ended-", period: &f.ended, since: &m.EndedSince, until: &m.EndedUntil, usage: "only runs that ended"},
+		{flag: "stuck", list: &m.Stuck, words: stuckCodes(), usage: "only runs that are stuck with one of these `codes`, separated by commas; any for all of them"},
+		{flag: "error", text: &m.ErrorType, usage: "only runs that failed with an error of this `type`: the whole type, or its last part, such as execution_missing"},
+		{flag: "failure-group", text: &m.FailureGroup, usage: "only runs that failed in the same way, by the `key` that problem list shows"},
+		{flag: "trigger", text: &m.Trigger, words: triggers(), usage: "only runs that this `trigger` started: " + strings.Join(triggers(), ", ")},
+		{flag: "text", text: &m.Text, usage: "only runs whose ID or request ID begins with this `text`"},
+		{flag: "label", short: "l", list: &m.Labels, each: true, usage: "only runs with this label, as `key=value`; may be repeated for several"},
+		{flag: "parent", text: &m.ParentRunId, usage: "only runs that the run with this `ID` started"},
+		{flag: "replay-of", text: &m.ReplayOf, usage: "only replays of the run with this `ID`"},
+		{flag: "batch", text: &m.BatchId, usage: "only runs that the batch with this `ID` selected"},
+		{flag: "started-by-batch", text: &m.StartedByBatchId, usage: "only runs that the batch with this `ID` started: the newest replay of each run"},
+		{flag: "not-replayed", on: &m.NotReplayed, usage: "only runs without a replay"},
+	}
+}
+
+func (c condition) bind(flags *pflag.FlagSet) {
+	switch {
+	case c.period != nil:
+		c.period.BindTo(flags, c.flag, c.usage)
+	case c.on != nil:
+		flags.BoolVarP(c.on, c.flag, c.short, false, c.usage)
+	case c.text != nil:
+		flags.StringVarP(c.text, c.flag, c.short, "", c.usage)
+	case c.each:
+		flags.StringArrayVarP(c.list, c.flag, c.short, nil, c.usage)
+	default:
+		flags.StringSliceVarP(c.list, c.flag, c.short, nil, c.usage)
+	}
+}
+
+// check writes the values as the API does, or returns an error for those that it does not have.
+func (c condition) check(s *invocation.Invocation) (err error) {
+	switch {
+	case c.period != nil:
+		*c.since, *c.until, err = c.period.Bounds(s)
+	case c.words == nil:
+	case c.list != nil:
+		*c.list, err = invocation.Words(c.flag, inCaseOf(c.words, *c.list), c.words)
+	case *c.text != "":
+		given := inCaseOf(c.words, []string{*c.text})
+		*c.text = given[0]
+		_, err = invocation.Words(c.flag, given, c.words)
+	}
+	return err
+}
+
+// inCaseOf writes values like the words that they equal in another case.
+func inCaseOf(words, values []string) []string {
+	out := slices.Clone(values)
+	for i, value := range values {
+		if at := slices.IndexFunc(words, func(word string) bool { return strings.EqualFold(word, value) }); at >= 0 {
+			out[i] = words[at]
+		}
+	}
+	return out
 }
 
 // SelectionFlags names the flags that Bind adds.
@@ -37,70 +113,94 @@ func SelectionFlags() []string {
 	return names
 }
 
+// GivenFlag returns the first of the flags of a Selection, and of others, that a command was given; empty if there is none.
+func GivenFlag(cmd *cobra.Command, others ...string) string {
+	for _, name := range append(SelectionFlags(), others...) {
+		if cmd.Flags().Changed(name) {
+			return name
+		}
+	}
+	return ""
+}
+
 // Bind adds the flags with their completions.
 func (f *Selection) Bind(cmd *cobra.Command) {
 	f.bind(cmd.Flags())
-	for flag, words := range map[string][]string{"status": Statuses(), "problem": problems(), "trigger": triggers()} {
-		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)) // the flag is there
+	for _, c := range f.conditions() {
+		if c.words != nil {
+			_ = cmd.RegisterFlagCompletionFunc(c.flag, cobra.FixedCompletions(c.words, cobra.ShellCompDirectiveNoFileComp)) // the flag is there
+		}
 	}
 }
 
 func (f *Selection) bind(flags *pflag.FlagSet) {
-	f.conditions = &signalboxv1.BatchFilter{}
-	c := f.conditions
-	flags.StringSliceVarP(&c.Statuses, "status", "s", nil, "only these `statuses`, separated by commas")
-	flags.StringVar(&c.Workflow, "workflow", "", "only runs of this workflow, by `name`")
-	flags.StringVar(&c.Version, "version", "", "only runs of this `version` of the --workflow")
-	f.created.BindTo(flags, "", "only runs created")
-	f.ended.BindTo(flags, "ended-", "only runs that ended")
-	flags.StringSliceVar(&c.Problems, "problem", nil, "only runs that are stuck with one of these `codes`, separated by commas; any for all of them")
-	flags.StringVar(&c.ErrorType, "error", "", "only runs that failed with an error of this `type`: the whole type, or its last part, such as execution_missing")
-	flags.StringVar(&c.FailureGroup, "failure-group", "", "only runs that failed in the same way, by the `key` that problem list shows")
-	flags.StringVar(&c.Trigger, "trigger", "", "only runs that this `trigger` started: "+strings.Join(triggers(), ", "))
-	flags.StringVar(&c.Text, "text", "", "only runs whose ID or request ID begins with this `text`")
-	flags.StringArrayVarP(&c.Labels, "label", "l", nil, "only runs with this label, as `key=value`; may be repeated for several")
-	flags.StringVar(&c.ParentRunId, "parent", "", "only runs that the run with this `ID` started")
-	flags.StringVar(&c.ReplayOf, "replay-of", "", "only replays of the run with this `ID`")
-	flags.StringVar(&c.BatchId, "batch", "", "only runs that the batch with this `ID` selected")
-	flags.StringVar(&c.StartedByBatchId, "started-by-batch", "", "only runs that the batch with this `ID` started: the newest replay of each run")
-	flags.BoolVar(&c.NotReplayed, "not-replayed", false, "only runs without a replay")
+	f.filter = &signalboxv1.RunFilter{}
+	for _, c := range f.conditions() {
+		c.bind(flags)
+	}
 }
 
-// Chosen reads the flags.
-func (f *Selection) Chosen(s *session.Session) (Chosen, error) {
-	c := proto.CloneOf(f.conditions)
-	if c.GetVersion() != "" && c.GetWorkflow() == "" {
-		return Chosen{}, exit.Usagef("--version %s requires --workflow", c.GetVersion())
+// Filter reads the flags.
+func (f *Selection) Filter(s *invocation.Invocation) (*signalboxv1.RunFilter, error) {
+	read := &Selection{filter: proto.CloneOf(f.filter), created: f.created, ended: f.ended}
+	m := read.filter
+	if m.GetVersion() != "" && m.GetWorkflow() == "" {
+		return nil, exit.Usagef("--version %s requires --workflow", m.GetVersion())
 	}
-	err := session.CheckLabels(c.GetLabels())
-	if err != nil {
-		return Chosen{}, err
+	if err := invocation.CheckLabels(m.GetLabels()); err != nil {
+		return nil, err
 	}
-	if c.Statuses, err = session.Words("status", c.GetStatuses(), Statuses()); err != nil {
-		return Chosen{}, err
-	}
-	if c.Problems, err = session.Words("problem", upper(c.GetProblems()), problems()); err != nil {
-		return Chosen{}, err
-	}
-	if c.GetTrigger() != "" {
-		if _, err = session.Words("trigger", []string{c.GetTrigger()}, triggers()); err != nil {
-			return Chosen{}, err
+	for _, c := range read.conditions() {
+		if err := c.check(s); err != nil {
+			return nil, err
 		}
 	}
-	if c.Since, c.Until, err = f.created.Bounds(s); err != nil {
-		return Chosen{}, err
-	}
-	c.EndedSince, c.EndedUntil, err = f.ended.Bounds(s)
-	return Chosen{Conditions: c, Period: f.created.Length(), EndedPeriod: f.ended.Length()}, err
+	return m, nil
 }
 
-// upper writes codes as the API does, whatever their case.
-func upper(codes []string) []string {
-	out := make([]string, len(codes))
-	for i, code := range codes {
-		if out[i] = strings.ToUpper(code); strings.EqualFold(code, anyProblem) {
-			out[i] = anyProblem
+// Lengths returns the lengths of time that --since and --ended-since name; 0 if one names a moment or was not given.
+func (f *Selection) Lengths() (created, ended time.Duration) {
+	return f.created.Length(), f.ended.Length()
+}
+
+// FilterLine is a filter in the words of the flags. Last is the length of time that it reaches back, endedLast that in which the runs
+// ended; empty if it names moments or no time.
+func FilterLine(m *signalboxv1.RunFilter, last, endedLast string) string {
+	var parts []string
+	add := func(name, value string) {
+		if value != "" {
+			parts = append(parts, name+" "+value)
 		}
 	}
-	return out
+	of := &Selection{filter: m}
+	if m == nil {
+		of.filter = &signalboxv1.RunFilter{}
+	}
+	for _, c := range of.conditions() {
+		name := strings.ReplaceAll(c.flag, "-", " ")
+		switch {
+		case c.period != nil:
+			length := last
+			if c.period == &of.ended {
+				length = endedLast
+			}
+			add(name+"last", length)
+			add(name+"since", output.Moment(*c.since))
+			add(name+"until", output.Moment(*c.until))
+		case c.text != nil:
+			add(name, *c.text)
+		case c.each:
+			for _, value := range *c.list {
+				add(name, value)
+			}
+		case c.list != nil:
+			add(name, strings.Join(*c.list, ","))
+		case *c.on:
+			parts = append(parts, name)
+		}
+	}
+	if len(parts) == 0 {
+		return "all runs"
+	}
+	return strings.Join(parts, ", ")
 }

@@ -8,22 +8,22 @@ import (
 	"github.com/spf13/cobra"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
 	"github.com/signalbox-dev/signalbox/internal/terminal"
 )
 
-func showCommand(s *session.Session) *cobra.Command {
+func showCommand(s *invocation.Invocation) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show ID",
 		Short: "Show one run with its input, output or error",
 		Example: `  signalbox run show 0199a4f2
   signalbox run show 0199a4f2 --jq .output`,
-		Args:              session.Args(1, 1, "ID"),
+		Args:              invocation.Args(1, 1, "ID"),
 		ValidArgsFunction: s.CompleteRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			request := &signalboxv1.GetRunRequest{Project: s.Project(), Id: args[0]}
-			response, err := session.Call(cmd.Context(), s, s.Runs().GetRun, request, "show run %q", args[0])
+			response, err := invocation.Call(cmd.Context(), s, s.Runs().GetRun, request, "show run %q", args[0])
 			if err != nil {
 				return err
 			}
@@ -35,11 +35,11 @@ func showCommand(s *session.Session) *cobra.Command {
 }
 
 // Print prints one run.
-func Print(s *session.Session, run *signalboxv1.Run) error {
+func Print(s *invocation.Invocation, run *signalboxv1.Run) error {
 	return s.Card(run, runFields(s, run))
 }
 
-func runFields(s *session.Session, run *signalboxv1.Run) []output.Field {
+func runFields(s *invocation.Invocation, run *signalboxv1.Run) []output.Field {
 	wide := s.Format() == output.Wide
 	fields := []output.Field{
 		{Name: "id", Value: run.GetId()},
@@ -47,7 +47,7 @@ func runFields(s *session.Session, run *signalboxv1.Run) []output.Field {
 		{Name: "version", Value: run.GetVersion()},
 		{Name: "status", Value: run.GetStatus()},
 		{Name: "reason", Value: statusDetail(run)},
-		{Name: "labels", Value: terminal.Line(session.LabelLine(run.GetLabels()))},
+		{Name: "labels", Value: terminal.Line(invocation.LabelLine(run.GetLabels()))},
 		{Name: "waits for", Value: waitLines(run, s.Now(), s.Command("run waits %s", run.GetId()))},
 		{Name: "expires", Value: output.Moment(run.GetQueueExpireTime())},
 		{Name: "steps", Value: steps(run)},
@@ -87,16 +87,16 @@ func runFields(s *session.Session, run *signalboxv1.Run) []output.Field {
 	if behind := run.GetBehind(); behind != nil {
 		fields = append(fields,
 			output.Field{Name: "behind", Value: "since " + output.Moment(behind.GetSince()) + ": " + terminal.Line(behind.GetReason())})
-		if problem := behind.GetProblem(); problem != "" {
-			fields = append(fields, output.Field{Name: "not repaired", Value: terminal.Line(problem)})
+		if failure := behind.GetFailure(); failure != "" {
+			fields = append(fields, output.Field{Name: "not repaired", Value: terminal.Line(failure)})
 		}
 	}
 	for _, w := range run.GetWarnings() {
 		fields = append(fields, output.Field{Name: "warning", Value: w.GetCode() + " since " + output.Moment(w.GetTime()) + ": " + terminal.Line(w.GetDetail())})
 	}
-	if problem := run.GetError(); problem != nil {
-		fields = append(fields, output.Field{Name: "error", Value: problemLine(problem)},
-			output.Field{Name: "error type", Value: problem.GetType()})
+	if runError := run.GetError(); runError != nil {
+		fields = append(fields, output.Field{Name: "error", Value: errorLine(runError)},
+			output.Field{Name: "error type", Value: runError.GetType()})
 	}
 	if f := run.GetFailedStep(); f != nil {
 		value := fmt.Sprintf("%d %s", f.GetNumber(), f.GetPath())

@@ -10,8 +10,8 @@ import (
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
 )
 
 type startFlags struct {
@@ -23,7 +23,7 @@ type startFlags struct {
 
 // Input is the flags of what a new run is given.
 type Input struct {
-	session.Labels
+	invocation.Labels
 
 	input, requestID string
 }
@@ -36,7 +36,7 @@ func (f *Input) Bind(cmd *cobra.Command) {
 }
 
 // request is the request to start a run of a workflow.
-func (f *Input) request(s *session.Session, name, version string) (*signalboxv1.StartRunRequest, error) {
+func (f *Input) request(s *invocation.Invocation, name, version string) (*signalboxv1.StartRunRequest, error) {
 	labels, err := f.Given()
 	if err != nil {
 		return nil, err
@@ -45,7 +45,7 @@ func (f *Input) request(s *session.Session, name, version string) (*signalboxv1.
 		Project: s.Project(), Workflow: name, Version: version, Labels: labels, RequestId: cmp.Or(f.requestID, uuid.NewString()),
 	}
 	if f.input != "" {
-		given, err := session.ReadJSON("input", f.input, s.In)
+		given, err := invocation.ReadJSON("input", f.input, s.In)
 		if err != nil {
 			return nil, err
 		}
@@ -54,7 +54,7 @@ func (f *Input) request(s *session.Session, name, version string) (*signalboxv1.
 	return request, nil
 }
 
-func startCommand(s *session.Session) *cobra.Command {
+func startCommand(s *invocation.Invocation) *cobra.Command {
 	var flags startFlags
 	cmd := &cobra.Command{
 		Use:   "start NAME",
@@ -75,7 +75,7 @@ The same request ID starts only one run, however often the command is repeated.`
   signalbox run start shop/order --input order.json --dry-run
   signalbox run start shop/order --input order.json --label order=4711 --label region=eu
   cat order.json | signalbox run start shop/order --input - --wait -o json`,
-		Args:              session.Args(1, 1, "NAME"),
+		Args:              invocation.Args(1, 1, "NAME"),
 		ValidArgsFunction: s.CompleteWorkflows,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return start(cmd.Context(), s, args[0], flags)
@@ -89,7 +89,7 @@ The same request ID starts only one run, however often the command is repeated.`
 	return cmd
 }
 
-func start(ctx context.Context, s *session.Session, name string, flags startFlags) error {
+func start(ctx context.Context, s *invocation.Invocation, name string, flags startFlags) error {
 	if err := NoWait(flags.dryRun, flags.wait); err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func start(ctx context.Context, s *session.Session, name string, flags startFlag
 }
 
 // Start starts a run of a version of a workflow, prints it, and waits for its end if asked to.
-func (f *Input) Start(ctx context.Context, s *session.Session, name, version string, wait bool) error {
+func (f *Input) Start(ctx context.Context, s *invocation.Invocation, name, version string, wait bool) error {
 	request, err := f.request(s, name, version)
 	if err != nil {
 		return err
@@ -110,10 +110,10 @@ func (f *Input) Start(ctx context.Context, s *session.Session, name, version str
 	return send(ctx, s, request, wait)
 }
 
-func send(ctx context.Context, s *session.Session, request *signalboxv1.StartRunRequest, wait bool) error {
+func send(ctx context.Context, s *invocation.Invocation, request *signalboxv1.StartRunRequest, wait bool) error {
 	patience, stop := s.Patience(ctx)
 	defer stop()
-	response, err := session.Send(patience, s, s.Runs().StartRun, request)
+	response, err := invocation.Send(patience, s, s.Runs().StartRun, request)
 	if err != nil {
 		return s.FailedHint(err, StartedOnce(ctx, err, request.GetRequestId()), "start a run of %q", request.GetWorkflow())
 	}
@@ -132,7 +132,7 @@ func NoWait(dryRun, wait bool) error {
 }
 
 // Checked prints the run that a dry run would start.
-func Checked(s *session.Session, run *signalboxv1.Run) error {
+func Checked(s *invocation.Invocation, run *signalboxv1.Run) error {
 	when := "now"
 	if run.GetQueuedReason() == queuedEngine {
 		when = "when Temporal is available; until then it would be queued"
@@ -146,14 +146,14 @@ func Checked(s *session.Session, run *signalboxv1.Run) error {
 
 // StartedOnce describes how to repeat a start with an unknown outcome.
 func StartedOnce(ctx context.Context, err error, requestID string) string {
-	if !session.UnknownOutcome(ctx, err) {
+	if !invocation.UnknownOutcome(ctx, err) {
 		return ""
 	}
 	return "it is unknown whether the run was started: repeated with --request-id " + requestID + ", the command starts it once"
 }
 
 // Started prints a run that was asked for, at once or when it has ended.
-func Started(ctx context.Context, s *session.Session, run *signalboxv1.Run, created, wait bool) error {
+func Started(ctx context.Context, s *invocation.Invocation, run *signalboxv1.Run, created, wait bool) error {
 	if !created {
 		s.Note("this run was started before with the request ID %s", run.GetRequestId())
 	}
@@ -185,7 +185,7 @@ func position(run *signalboxv1.Run) string {
 }
 
 // noteQueued prints a note if the run is not in Temporal yet.
-func noteQueued(s *session.Session, run *signalboxv1.Run) {
+func noteQueued(s *invocation.Invocation, run *signalboxv1.Run) {
 	switch {
 	case run.GetStatus() != statusQueued:
 	case run.GetQueuedReason() == queuedEngine:

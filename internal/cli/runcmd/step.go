@@ -12,17 +12,17 @@ import (
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
 )
 
-func stepCommand(s *session.Session) *cobra.Command {
+func stepCommand(s *invocation.Invocation) *cobra.Command {
 	var unredacted bool
 	cmd := &cobra.Command{
 		Use:               "step ID NUMBER",
 		Short:             "Show one step of a run with its input, output, error and attempts",
 		Example:           `  signalbox run step 0199a4f2 1`,
-		Args:              session.Args(2, 2, "ID NUMBER"),
+		Args:              invocation.Args(2, 2, "ID NUMBER"),
 		ValidArgsFunction: s.CompleteRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			number, err := stepNumber(args[1])
@@ -39,8 +39,8 @@ func stepCommand(s *session.Session) *cobra.Command {
 	return cmd
 }
 
-func showStep(ctx context.Context, s *session.Session, request *signalboxv1.GetStepRequest) error {
-	response, err := session.Call(ctx, s, s.Runs().GetStep, request, "show step %d of run %q", request.GetNumber(), request.GetId())
+func showStep(ctx context.Context, s *invocation.Invocation, request *signalboxv1.GetStepRequest) error {
+	response, err := invocation.Call(ctx, s, s.Runs().GetStep, request, "show step %d of run %q", request.GetNumber(), request.GetId())
 	if err != nil {
 		return err
 	}
@@ -48,9 +48,9 @@ func showStep(ctx context.Context, s *session.Session, request *signalboxv1.GetS
 	if s.Format().Structured() {
 		return output.Message(s.Out, s.Format(), step)
 	}
-	problem := ""
+	runError := ""
 	if step.GetError() != nil {
-		problem = problemLine(step.GetError())
+		runError = errorLine(step.GetError())
 	}
 	err = output.Card(s.Out, s.Style(), []output.Field{
 		{Name: "step", Value: fmt.Sprint(step.GetNumber())},
@@ -63,7 +63,7 @@ func showStep(ctx context.Context, s *session.Session, request *signalboxv1.GetS
 		{Name: "duration", Value: output.Between(step.GetStartTime(), step.GetEndTime())},
 		{Name: "attempts", Value: tries(step)},
 		{Name: "detail", Value: stepDetail(step, s.Now())},
-		{Name: "error", Value: problem},
+		{Name: "error", Value: runError},
 		output.JSONField("input", step.GetInput().GetJson()),
 		{Name: "", Value: showWhole(s, request, "input", step.GetInputShortened())},
 		output.JSONField("output", step.GetOutput().GetJson()),
@@ -92,21 +92,21 @@ func stepNumber(text string) (int64, error) {
 }
 
 // showWhole is shortened with the command that prints the value.
-func showWhole(s *session.Session, request *signalboxv1.GetStepRequest, what string, of *signalboxv1.Shortened) string {
+func showWhole(s *invocation.Invocation, request *signalboxv1.GetStepRequest, what string, of *signalboxv1.Shortened) string {
 	if of == nil {
 		return ""
 	}
 	return shortened(what, of) + "; print it with " + strconv.Quote(s.Command("run value %s %d %s", request.GetId(), request.GetNumber(), what))
 }
 
-func summaryCommand(s *session.Session) *cobra.Command {
+func summaryCommand(s *invocation.Invocation) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "summary ID",
 		Short: "Show totals of a run's steps by task",
 		Long: `Show totals of all steps of a run by task: how many there are by status, their attempts and durations. Of a long run the
 steps that "run steps" does not list are included; the number of attempts is unknown then.`,
 		Example:           `  signalbox run summary 0199a4f2`,
-		Args:              session.Args(1, 1, "ID"),
+		Args:              invocation.Args(1, 1, "ID"),
 		ValidArgsFunction: s.CompleteRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return showTotals(cmd.Context(), s, args[0])
@@ -116,16 +116,15 @@ steps that "run steps" does not list are included; the number of attempts is unk
 	return cmd
 }
 
-func showTotals(ctx context.Context, s *session.Session, id string) error {
-	response, err := session.Call(ctx, s, s.Runs().SummarizeSteps, &signalboxv1.SummarizeStepsRequest{Project: s.Project(), Id: id},
+func showTotals(ctx context.Context, s *invocation.Invocation, id string) error {
+	response, err := invocation.Call(ctx, s, s.Runs().SummarizeSteps, &signalboxv1.SummarizeStepsRequest{Project: s.Project(), Id: id},
 		"summarize the steps of run %q", id)
 	if err != nil {
 		return err
 	}
-	return session.Listing[*signalboxv1.TaskTotals]{
+	return invocation.Listing[*signalboxv1.TaskTotals]{
 		Thing: "task", None: "no step has been entered yet",
-		Columns: output.Columns("TASK", "KIND", "STEPS", "ATTEMPTS", "TOTAL", "LONGEST", "FIRST FAILED", "POINTER", "+STARTED", "+ENDED"),
-		Row: func(t *signalboxv1.TaskTotals) []string {
+		Row: func(t *signalboxv1.TaskTotals) output.Row {
 			var steps []string
 			for _, status := range slices.Sorted(maps.Keys(t.GetStatuses())) {
 				steps = append(steps, fmt.Sprintf("%d %s", t.GetStatuses()[status], status))
@@ -137,10 +136,12 @@ func showTotals(ctx context.Context, s *session.Session, id string) error {
 			if t.GetFirstFailed() > 0 {
 				failed = fmt.Sprint(t.GetFirstFailed())
 			}
-			return []string{
-				t.GetTask(), t.GetKind(), strings.Join(steps, ", "), attempts, length(t.GetTotal()), length(t.GetLongest()), failed, t.GetPointer(),
-				output.Moment(t.GetFirstStartTime()), output.Moment(t.GetLastEndTime()),
-			}
+			return output.Cells(
+				"TASK", t.GetTask(), "KIND", t.GetKind(), "STEPS", strings.Join(steps, ", "), "ATTEMPTS", attempts,
+				"TOTAL", length(t.GetTotal()), "LONGEST", length(t.GetLongest()), "FIRST FAILED", failed,
+				"POINTER", t.GetPointer(), "+STARTED", output.Moment(t.GetFirstStartTime()),
+				"+ENDED", output.Moment(t.GetLastEndTime()),
+			)
 		},
 	}.Print(s, response.GetTasks(), false)
 }

@@ -12,11 +12,11 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
 )
 
-func stepsCommand(s *session.Session) *cobra.Command {
+func stepsCommand(s *invocation.Invocation) *cobra.Command {
 	request := &signalboxv1.ListStepsRequest{}
 	var basic, newest, caught bool
 	cmd := &cobra.Command{
@@ -35,7 +35,7 @@ did not handle the error. It has the sizes of inputs and outputs over 16 KiB, wh
 step that failed inside of a try that has completed.`,
 		Example: `  signalbox run steps 0199a4f2
   signalbox run steps 0199a4f2 --status failed -o wide`,
-		Args:              session.Args(1, 1, "ID"),
+		Args:              invocation.Args(1, 1, "ID"),
 		ValidArgsFunction: s.CompleteRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			request.Project, request.Id = s.Project(), args[0]
@@ -74,11 +74,11 @@ func filtered(r *signalboxv1.ListStepsRequest) bool {
 	return r.GetPointer() != "" || r.GetParentPath() != "" || len(r.GetStatuses()) > 0 || r.GetText() != "" || r.GetOrder() != "" || r.Caught != nil
 }
 
-func listSteps(ctx context.Context, s *session.Session, request *signalboxv1.ListStepsRequest) error {
+func listSteps(ctx context.Context, s *invocation.Invocation, request *signalboxv1.ListStepsRequest) error {
 	var summary *signalboxv1.StepSummary
-	found, _, err := session.Pages(0, func(size int32, token string) ([]*signalboxv1.Step, string, error) {
+	found, _, err := invocation.Pages(0, func(size int32, token string) ([]*signalboxv1.Step, string, error) {
 		request.PageSize, request.PageToken = size, token
-		response, err := session.Call(ctx, s, s.Runs().ListSteps, request, "list the steps of run %q", request.GetId())
+		response, err := invocation.Call(ctx, s, s.Runs().ListSteps, request, "list the steps of run %q", request.GetId())
 		if !filtered(request) {
 			summary = response.GetSummary() // that of the last page is as new as the last steps
 		}
@@ -99,10 +99,9 @@ func listSteps(ctx context.Context, s *session.Session, request *signalboxv1.Lis
 		}
 		items = append(items, step)
 	}
-	err = session.Listing[proto.Message]{
+	err = invocation.Listing[proto.Message]{
 		Thing: "step", None: none,
-		Columns: output.Columns("STEP", "TASK", "KIND", "STATUS", "ATTEMPTS", "DURATION", "PATH", "ERROR", "DETAIL", "+STARTED"),
-		Row:     func(item proto.Message) []string { return stepRow(item, s.Now()) },
+		Row: func(item proto.Message) output.Row { return stepRow(item, s.Now()) },
 	}.Print(s, items, false)
 	if err != nil || s.Format().Structured() {
 		return err
@@ -133,19 +132,24 @@ func listedDetail(step *signalboxv1.Step, now time.Time) string {
 }
 
 // stepRow is the row of a step, or of the summary in place of the steps that are not listed.
-func stepRow(item proto.Message, now time.Time) []string {
+func stepRow(item proto.Message, now time.Time) output.Row {
 	step, ok := item.(*signalboxv1.Step)
 	if !ok {
 		summary, _ := item.(*signalboxv1.StepSummary)
-		return []string{"…", fmt.Sprintf("steps %d to %d: %d not listed", summary.GetFrom(), summary.GetTo(), summary.GetSteps()), "", "", "", "", "", "", "", ""}
+		row := stepRow(&signalboxv1.Step{}, now)
+		for i := range row {
+			row[i].Value = ""
+		}
+		row[0].Value, row[1].Value = "…", fmt.Sprintf("steps %d to %d: %d not listed", summary.GetFrom(), summary.GetTo(), summary.GetSteps())
+		return row
 	}
-	problem := ""
+	runError := ""
 	if step.GetError() != nil {
-		problem = problemLine(step.GetError())
+		runError = errorLine(step.GetError())
 	}
-	return []string{
-		fmt.Sprint(step.GetNumber()), step.GetTask(), step.GetKind(), stepOutcome(step),
-		tries(step), output.Between(step.GetStartTime(), step.GetEndTime()), step.GetPath(), problem, listedDetail(step, now),
-		output.Moment(step.GetStartTime()),
-	}
+	return output.Cells(
+		"STEP", fmt.Sprint(step.GetNumber()), "TASK", step.GetTask(), "KIND", step.GetKind(), "STATUS", stepOutcome(step), "ATTEMPTS", tries(step),
+		"DURATION", output.Between(step.GetStartTime(), step.GetEndTime()), "PATH", step.GetPath(), "ERROR", runError, "DETAIL", listedDetail(step, now),
+		"+STARTED", output.Moment(step.GetStartTime()),
+	)
 }

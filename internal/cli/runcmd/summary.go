@@ -6,8 +6,8 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
 )
 
 // summaryLine says in one line which steps are not listed.
@@ -16,16 +16,18 @@ func summaryLine(s *signalboxv1.StepSummary) string {
 }
 
 // printTasks prints the counts of the steps that are not listed.
-func printTasks(s *session.Session, summary *signalboxv1.StepSummary) error {
-	var rows [][]string
+func printTasks(s *invocation.Invocation, summary *signalboxv1.StepSummary) error {
+	var rows []output.Row
 	for _, t := range summary.GetTasks() {
-		rows = append(rows, []string{
-			t.GetTask(), t.GetKind(), fmt.Sprint(t.GetCount()), fmt.Sprint(t.GetCompleted()), fmt.Sprint(t.GetFailed()),
-			fmt.Sprint(t.GetSkipped()), fmt.Sprint(t.GetCanceled()), length(t.GetShortest()), length(t.GetLongest()), length(t.GetTotal()), t.GetPointer(),
-		})
+		rows = append(rows, output.Cells(
+			"TASK", t.GetTask(), "KIND", t.GetKind(), "STEPS", fmt.Sprint(t.GetCount()),
+			"COMPLETED", fmt.Sprint(t.GetCompleted()), "FAILED", fmt.Sprint(t.GetFailed()),
+			"SKIPPED", fmt.Sprint(t.GetSkipped()), "CANCELED", fmt.Sprint(t.GetCanceled()),
+			"SHORTEST", length(t.GetShortest()), "LONGEST", length(t.GetLongest()), "TOTAL", length(t.GetTotal()),
+			"+POINTER", t.GetPointer(),
+		))
 	}
-	return output.Rows(s.Out, s.Format(), s.Style(), output.Columns(
-		"TASK", "KIND", "STEPS", "COMPLETED", "FAILED", "SKIPPED", "CANCELED", "SHORTEST", "LONGEST", "TOTAL", "+POINTER"), rows)
+	return output.Rows(s.Out, s.Format(), s.Style(), rows)
 }
 
 // length is a duration, if it is known.

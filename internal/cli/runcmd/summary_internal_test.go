@@ -46,6 +46,6 @@ func TestRunShowsStepSummary(t *testing.T) {
 	t.Parallel()
 	run := &signalboxv1.Run{StepsDone: 99, StepsTotal: 100, StepSummary: &signalboxv1.StepSummary{From: 3, To: 40, Steps: 37}}
 	require.Equal(t, "99 of 100 done; steps 3 to 40 are summarized: 37 of them are not listed", steps(run))
-	require.Equal(t, "…", stepRow(run.GetStepSummary(), time.Now())[0])
-	require.Equal(t, "steps 3 to 40: 37 not listed", stepRow(run.GetStepSummary(), time.Now())[1])
+	require.Equal(t, "…", stepRow(run.GetStepSummary(), time.Now())[0].Value)
+	require.Equal(t, "steps 3 to 40: 37 not listed", stepRow(run.GetStepSummary(), time.Now())[1].Value)
 }

@@ -9,11 +9,11 @@ import (
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
 )
 
-func valueCommand(s *session.Session) *cobra.Command {
+func valueCommand(s *invocation.Invocation) *cobra.Command {
 	request := &signalboxv1.GetStepValueRequest{}
 	cmd := &cobra.Command{
 		Use:   "value ID NUMBER input|output",
@@ -22,7 +22,7 @@ func valueCommand(s *session.Session) *cobra.Command {
 the run's history in Temporal, which takes longer than other reads, and is available as long as that history.`,
 		Example: `  signalbox run value 0199a4f2 1 input
   signalbox run value 0199a4f2 1 input --pointer /sku -o yaml`,
-		Args:              session.Args(3, 3, "ID NUMBER input|output"),
+		Args:              invocation.Args(3, 3, "ID NUMBER input|output"),
 		ValidArgsFunction: s.CompleteRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			number, err := stepNumber(args[1])
@@ -42,10 +42,10 @@ the run's history in Temporal, which takes longer than other reads, and is avail
 }
 
 // printValue reads a value page by page. It prints the text as the server has it, or in the format that was asked for.
-func printValue(ctx context.Context, s *session.Session, request *signalboxv1.GetStepValueRequest) error {
+func printValue(ctx context.Context, s *invocation.Invocation, request *signalboxv1.GetStepValueRequest) error {
 	var text []byte
 	for {
-		response, err := session.Call(ctx, s, s.Runs().GetStepValue, request, "read the %s of step %d of run %q", request.GetValue(), request.GetNumber(), request.GetId())
+		response, err := invocation.Call(ctx, s, s.Runs().GetStepValue, request, "read the %s of step %d of run %q", request.GetValue(), request.GetNumber(), request.GetId())
 		if err != nil {
 			return err
 		}

@@ -186,8 +186,8 @@ func runText(run *signalboxv1.Run, style output.Style) string {
 		line += " (" + detail + ")"
 	}
 	line += " " + terminal.Line(run.GetWorkflow()) + " " + terminal.Line(run.GetVersion())
-	if problem := run.GetError(); problem != nil {
-		line += ": " + problemLine(problem)
+	if runError := run.GetError(); runError != nil {
+		line += ": " + errorLine(runError)
 	}
 	return line
 }
@@ -208,8 +208,8 @@ func stepText(step *signalboxv1.Step, style output.Style) string {
 		line += " " + took
 	}
 	line += " " + terminal.Line(step.GetPath())
-	if problem := step.GetError(); problem != nil {
-		line += ": " + problemLine(problem)
+	if runError := step.GetError(); runError != nil {
+		line += ": " + errorLine(runError)
 	}
 	return line
 }
@@ -261,19 +261,19 @@ func until(step *signalboxv1.Step) string {
 	return " until " + step.GetWaitUntil().AsTime().Format("15:04:05Z07:00")
 }
 
-func problemLine(problem *signalboxv1.Problem) string {
-	line := problem.GetTitle()
+func errorLine(runError *signalboxv1.RunError) string {
+	line := runError.GetTitle()
 	if line == "" {
-		line = problem.GetType()
+		line = runError.GetType()
 	}
-	if problem.GetStatus() != 0 {
-		line = fmt.Sprintf("%d %s", problem.GetStatus(), line)
+	if runError.GetStatus() != 0 {
+		line = fmt.Sprintf("%d %s", runError.GetStatus(), line)
 	}
-	if problem.GetDetail() != "" {
-		line += ": " + problem.GetDetail()
+	if runError.GetDetail() != "" {
+		line += ": " + runError.GetDetail()
 	}
-	if problem.GetInstance() != "" {
-		line += " (at " + problem.GetInstance() + ")"
+	if runError.GetInstance() != "" {
+		line += " (at " + runError.GetInstance() + ")"
 	}
 	return terminal.Line(line)
 }

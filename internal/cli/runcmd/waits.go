@@ -9,19 +9,19 @@ import (
 	"github.com/spf13/cobra"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
 	"github.com/signalbox-dev/signalbox/internal/terminal"
 )
 
-func waitsCommand(s *session.Session) *cobra.Command {
+func waitsCommand(s *invocation.Invocation) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "waits ID",
 		Short: "List what an open run waits for",
 		Long: `List what an open run waits for: first what holds the run as a whole, then its open steps in the order they were entered. DETAIL
 says since when, when the wait is due and until when at most. JSON and YAML hold the awaited events and runs as well.`,
 		Example:           `  signalbox run waits 0199a4f2`,
-		Args:              session.Args(1, 1, "ID"),
+		Args:              invocation.Args(1, 1, "ID"),
 		ValidArgsFunction: s.CompleteRuns,
 		RunE:              func(cmd *cobra.Command, args []string) error { return listWaits(cmd.Context(), s, args[0]) },
 	}
@@ -29,25 +29,27 @@ says since when, when the wait is due and until when at most. JSON and YAML hold
 	return cmd
 }
 
-func listWaits(ctx context.Context, s *session.Session, id string) error {
+func listWaits(ctx context.Context, s *invocation.Invocation, id string) error {
 	request := &signalboxv1.ListWaitsRequest{Project: s.Project(), Id: id}
-	found, _, err := session.Pages(0, func(size int32, token string) ([]*signalboxv1.Wait, string, error) {
+	found, _, err := invocation.Pages(0, func(size int32, token string) ([]*signalboxv1.Wait, string, error) {
 		request.PageSize, request.PageToken = size, token
-		response, err := session.Call(ctx, s, s.Runs().ListWaits, request, "list what run %q waits for", id)
+		response, err := invocation.Call(ctx, s, s.Runs().ListWaits, request, "list what run %q waits for", id)
 		return response.GetWaits(), response.GetNextPageToken(), err
 	})
 	if err != nil {
 		return err
 	}
-	return session.Listing[*signalboxv1.Wait]{
+	return invocation.Listing[*signalboxv1.Wait]{
 		Thing: "wait", None: "the run waits for nothing",
-		Columns: output.Columns("STEP", "TASK", "KIND", "DETAIL", "+SINCE", "+PATH"),
-		Row: func(w *signalboxv1.Wait) []string {
+		Row: func(w *signalboxv1.Wait) output.Row {
 			step := ""
 			if w.GetStep() > 0 {
 				step = fmt.Sprint(w.GetStep())
 			}
-			return []string{step, terminal.Line(w.GetTask()), w.GetKind(), waitLine(w, s.Now()), output.Moment(w.GetSince()), terminal.Line(w.GetPath())}
+			return output.Cells(
+				"STEP", step, "TASK", terminal.Line(w.GetTask()), "KIND", w.GetKind(), "DETAIL", waitLine(w, s.Now()),
+				"+SINCE", output.Moment(w.GetSince()), "+PATH", terminal.Line(w.GetPath()),
+			)
 		},
 	}.Print(s, found, false)
 }

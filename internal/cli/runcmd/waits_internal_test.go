@@ -44,9 +44,9 @@ func TestWaitLinesOfManySteps(t *testing.T) {
 func TestErrorTitle(t *testing.T) {
 	t.Parallel()
 	require.Empty(t, errorTitle(nil))
-	require.Equal(t, "Out of stock", errorTitle(&signalboxv1.Problem{Type: "https://x", Title: "Out of stock"}))
-	require.Equal(t, "https://x", errorTitle(&signalboxv1.Problem{Type: "https://x"}))
-	require.Equal(t, strings.Repeat("é", mostTitle)+"…", errorTitle(&signalboxv1.Problem{Title: strings.Repeat("é", 100)}))
+	require.Equal(t, "Out of stock", errorTitle(&signalboxv1.RunError{Type: "https://x", Title: "Out of stock"}))
+	require.Equal(t, "https://x", errorTitle(&signalboxv1.RunError{Type: "https://x"}))
+	require.Equal(t, strings.Repeat("é", mostTitle)+"…", errorTitle(&signalboxv1.RunError{Title: strings.Repeat("é", 100)}))
 }
 
 func TestStepAttempts(t *testing.T) {

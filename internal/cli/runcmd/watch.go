@@ -7,11 +7,11 @@ import (
 	"github.com/spf13/cobra"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
 )
 
-func watchCommand(s *session.Session) *cobra.Command {
+func watchCommand(s *invocation.Invocation) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "watch ID",
 		Short: "Watch a run's steps until it ends",
@@ -21,7 +21,7 @@ func watchCommand(s *session.Session) *cobra.Command {
 the command waits for it. Ctrl-C ends the command, not the run.`,
 		Example: `  signalbox run watch 0199a4f2
   signalbox run watch 0199a4f2 -o json`,
-		Args:              session.Args(1, 1, "ID"),
+		Args:              invocation.Args(1, 1, "ID"),
 		ValidArgsFunction: s.CompleteRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return watch(cmd.Context(), s, args[0])
@@ -31,12 +31,12 @@ the command waits for it. Ctrl-C ends the command, not the run.`,
 	return cmd
 }
 
-func watch(ctx context.Context, s *session.Session, id string) error {
+func watch(ctx context.Context, s *invocation.Invocation, id string) error {
 	patience, stop := s.Patience(ctx)
 	defer stop()
 	// This call fails at once for a wrong ID or a server that cannot be reached; a watch would keep retrying.
 	request := &signalboxv1.GetRunRequest{Project: s.Project(), Id: id}
-	if _, err := session.Call(patience, s, s.Runs().GetRun, request, "watch run %q", id); err != nil {
+	if _, err := invocation.Call(patience, s, s.Runs().GetRun, request, "watch run %q", id); err != nil {
 		return err
 	}
 	follow := newFollower(s, s.Project(), id, watchView(s))
@@ -47,12 +47,12 @@ func watch(ctx context.Context, s *session.Session, id string) error {
 	return outcome(finished.GetStatus())
 }
 
-func watchView(s *session.Session) view {
+func watchView(s *invocation.Invocation) view {
 	switch {
 	case s.Format().Structured():
 		return &records{w: s.Out, format: s.Format(), lines: newLines(s.Err, s.ErrStyle())}
-	case session.IsTerminal(s.Out):
-		return newScreen(s.Out, s.Style(), session.Width(s.Out))
+	case invocation.IsTerminal(s.Out):
+		return newScreen(s.Out, s.Style(), invocation.Width(s.Out))
 	default:
 		return newLines(s.Out, s.Style())
 	}

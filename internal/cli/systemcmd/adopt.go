@@ -8,16 +8,16 @@ import (
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
 	"github.com/signalbox-dev/signalbox/internal/terminal"
 )
 
-func adoptCommand(s *session.Session) *cobra.Command {
+func adoptCommand(s *invocation.Invocation) *cobra.Command {
 	var (
 		dryRun  bool
 		reason  string
-		confirm session.Confirmation
+		confirm invocation.Confirmation
 	)
 	cmd := &cobra.Command{
 		Use:   "adopt-temporal [ADDRESS NAMESPACE]",
@@ -34,7 +34,7 @@ command is refused while live workers are connected to the former Temporal. A Te
 it. It requires the role admin in all projects, and is recorded in the audit log.`,
 		Example: `  signalbox system adopt-temporal --dry-run
   signalbox system adopt-temporal temporal.internal:7233 default --reason 'the former Temporal is lost'`,
-		Args: session.Args(0, 2, "[ADDRESS NAMESPACE]"), //nolint:mnd // both or none
+		Args: invocation.Args(0, 2, "[ADDRESS NAMESPACE]"), //nolint:mnd // both or none
 		RunE: func(cmd *cobra.Command, args []string) error {
 			request := &signalboxv1.AdoptTemporalRequest{DryRun: dryRun, Reason: reason}
 			switch {
@@ -53,7 +53,7 @@ it. It requires the role admin in all projects, and is recorded in the audit log
 	return cmd
 }
 
-func adopt(ctx context.Context, s *session.Session, request *signalboxv1.AdoptTemporalRequest, confirm *session.Confirmation) error {
+func adopt(ctx context.Context, s *invocation.Invocation, request *signalboxv1.AdoptTemporalRequest, confirm *invocation.Confirmation) error {
 	if confirm.Needed(s) && !request.GetDryRun() {
 		found, err := callAdopt(ctx, s, &signalboxv1.AdoptTemporalRequest{DryRun: true})
 		if err != nil {
@@ -77,11 +77,11 @@ func adopt(ctx context.Context, s *session.Session, request *signalboxv1.AdoptTe
 	return printAdoption(s, done)
 }
 
-func callAdopt(ctx context.Context, s *session.Session, request *signalboxv1.AdoptTemporalRequest) (*signalboxv1.AdoptTemporalResponse, error) {
-	return session.Call(ctx, s, s.System().AdoptTemporal, request, "adopt the server's Temporal")
+func callAdopt(ctx context.Context, s *invocation.Invocation, request *signalboxv1.AdoptTemporalRequest) (*signalboxv1.AdoptTemporalResponse, error) {
+	return invocation.Call(ctx, s, s.System().AdoptTemporal, request, "adopt the server's Temporal")
 }
 
-func printAdoption(s *session.Session, a *signalboxv1.AdoptTemporalResponse) error {
+func printAdoption(s *invocation.Invocation, a *signalboxv1.AdoptTemporalResponse) error {
 	fields := []output.Field{{Name: "server", Value: temporalName(a.GetNow())}}
 	if former := a.GetFormer(); former != nil && a.GetNeeded() {
 		fields = append(fields, output.Field{Name: "former", Value: temporalName(former) + ", since " + output.Moment(a.GetSince())})

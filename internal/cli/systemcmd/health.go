@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
 	"github.com/signalbox-dev/signalbox/internal/terminal"
 )
 
@@ -29,7 +29,7 @@ type report struct {
 	} `json:"roles"`
 }
 
-func healthCommand(s *session.Session) *cobra.Command {
+func healthCommand(s *invocation.Invocation) *cobra.Command {
 	var role string
 	cmd := &cobra.Command{
 		Use:   "health",
@@ -38,7 +38,7 @@ func healthCommand(s *session.Session) *cobra.Command {
 work (ready or degraded), and with 5 while it cannot or does not answer. An image without a shell and curl can be checked with it.`,
 		Example: `  signalbox system health
   signalbox system health --role worker --timeout 3s`,
-		Args: session.Args(0, 0, ""),
+		Args: invocation.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error { return health(cmd.Context(), s, role) },
 	}
 	cmd.Flags().StringVar(&role, "role", "", "only this `role`: api or worker")
@@ -47,7 +47,7 @@ work (ready or degraded), and with 5 while it cannot or does not answer. An imag
 	return cmd
 }
 
-func health(ctx context.Context, s *session.Session, role string) error {
+func health(ctx context.Context, s *invocation.Invocation, role string) error {
 	path := "/readyz"
 	if role != "" {
 		path += "?role=" + url.QueryEscape(role)

@@ -8,12 +8,12 @@ import (
 	"github.com/spf13/cobra"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
 	"github.com/signalbox-dev/signalbox/internal/terminal"
 )
 
-func keysCommand(s *session.Session) *cobra.Command {
+func keysCommand(s *invocation.Invocation) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "keys",
 		Short: "List the keys that have sealed values, and what needs each of them",
@@ -26,15 +26,15 @@ missing     something needs it, and this server does not have it
 not needed  it can be removed from encryption.keys; originals that it sealed are then shown as marks`,
 		Example: `  signalbox system keys
   signalbox system keys --jq '.sealingKeys[] | select(.openRuns == "0") | .id'`,
-		Args: session.Args(0, 0, ""),
+		Args: invocation.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error { return listKeys(cmd.Context(), s) },
 	}
 	s.BindServer(cmd)
 	return cmd
 }
 
-func listKeys(ctx context.Context, s *session.Session) error {
-	found, err := session.Call(ctx, s, s.System().ListSealingKeys, &signalboxv1.ListSealingKeysRequest{}, "list the sealing keys")
+func listKeys(ctx context.Context, s *invocation.Invocation) error {
+	found, err := invocation.Call(ctx, s, s.System().ListSealingKeys, &signalboxv1.ListSealingKeysRequest{}, "list the sealing keys")
 	if err != nil {
 		return err
 	}
@@ -42,15 +42,16 @@ func listKeys(ctx context.Context, s *session.Session) error {
 		return output.Message(s.Out, s.Format(), found)
 	}
 	now := found.GetTime().AsTime()
-	return session.Listing[*signalboxv1.SealingKey]{
+	return invocation.Listing[*signalboxv1.SealingKey]{
 		Thing: "sealing key", None: "nothing was sealed yet",
-		Columns: output.Columns("KEY", "STATE", "LAST USED", "OPEN RUNS", "EVENTS", "SETS", "STARTS", "WEBHOOKS", "+FIRST USED", "FINGERPRINT"),
-		Row: func(k *signalboxv1.SealingKey) []string {
-			return []string{
-				terminal.Line(k.GetId()), keyState(k), cmp.Or(past(k.GetLastTime(), now), "unknown"), fmt.Sprint(k.GetOpenRuns()), fmt.Sprint(k.GetWaitingEvents()),
-				fmt.Sprint(k.GetIncompleteSets()), fmt.Sprint(k.GetScheduledStarts()), fmt.Sprint(k.GetWebhooks()),
-				output.Moment(k.GetFirstTime()), k.GetFingerprint(),
-			}
+		Row: func(k *signalboxv1.SealingKey) output.Row {
+			return output.Cells(
+				"KEY", terminal.Line(k.GetId()), "STATE", keyState(k),
+				"LAST USED", cmp.Or(past(k.GetLastTime(), now), "unknown"), "OPEN RUNS", fmt.Sprint(k.GetOpenRuns()),
+				"EVENTS", fmt.Sprint(k.GetWaitingEvents()), "SETS", fmt.Sprint(k.GetIncompleteSets()),
+				"STARTS", fmt.Sprint(k.GetScheduledStarts()), "WEBHOOKS", fmt.Sprint(k.GetWebhooks()),
+				"+FIRST USED", output.Moment(k.GetFirstTime()), "FINGERPRINT", k.GetFingerprint(),
+			)
 		},
 	}.Print(s, found.GetSealingKeys(), false)
 }

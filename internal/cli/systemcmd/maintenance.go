@@ -8,12 +8,12 @@ import (
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
 	"github.com/signalbox-dev/signalbox/internal/terminal"
 )
 
-func maintenanceCommand(s *session.Session) *cobra.Command {
+func maintenanceCommand(s *invocation.Invocation) *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
 		Use:   "maintenance [on|off]",
@@ -28,21 +28,21 @@ func maintenanceCommand(s *session.Session) *cobra.Command {
 Other servers follow within seconds. It requires the role admin in all projects, and is recorded in the audit log.`,
 		Example: `  signalbox system maintenance on --reason 'upgrade of the database'
   signalbox system maintenance off`,
-		Args:      session.Args(0, 1, "[on|off]"),
+		Args:      invocation.Args(0, 1, "[on|off]"),
 		ValidArgs: []string{"on", "off"},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				if reason != "" {
 					return exit.Usagef("--reason belongs to \"maintenance on\" or \"maintenance off\"")
 				}
-				response, err := session.Call(cmd.Context(), s, s.System().GetMaintenance, &signalboxv1.GetMaintenanceRequest{}, "get the maintenance mode")
+				response, err := invocation.Call(cmd.Context(), s, s.System().GetMaintenance, &signalboxv1.GetMaintenanceRequest{}, "get the maintenance mode")
 				return printMaintenance(s, response.GetMaintenance(), err)
 			}
 			if args[0] != "on" && args[0] != "off" {
 				return exit.Usagef("unknown state %q: use on or off", args[0])
 			}
 			request := &signalboxv1.SetMaintenanceRequest{Active: args[0] == "on", Reason: reason}
-			response, err := session.Call(cmd.Context(), s, s.System().SetMaintenance, request, "switch maintenance %s", args[0])
+			response, err := invocation.Call(cmd.Context(), s, s.System().SetMaintenance, request, "switch maintenance %s", args[0])
 			return printMaintenance(s, response.GetMaintenance(), err)
 		},
 	}
@@ -51,7 +51,7 @@ Other servers follow within seconds. It requires the role admin in all projects,
 	return cmd
 }
 
-func printMaintenance(s *session.Session, m *signalboxv1.Maintenance, err error) error {
+func printMaintenance(s *invocation.Invocation, m *signalboxv1.Maintenance, err error) error {
 	if err != nil {
 		return err
 	}

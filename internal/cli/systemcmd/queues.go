@@ -9,12 +9,12 @@ import (
 	"github.com/spf13/cobra"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
 	"github.com/signalbox-dev/signalbox/internal/terminal"
 )
 
-func queuesCommand(s *session.Session) *cobra.Command {
+func queuesCommand(s *invocation.Invocation) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "queues",
 		Short: "List the task queues of the projects with their pollers and backlog",
@@ -23,18 +23,18 @@ activities the number of pollers, the last poll, and the approximate number of t
 A poller counts if it has polled within the last 70 seconds, or is a worker that does not poll because all its slots are in
 use; "2, 1 busy" has one of these. A queue that cannot be read is listed with the reason.`,
 		Example: `  signalbox system queues`,
-		Args:    session.Args(0, 0, ""),
+		Args:    invocation.Args(0, 0, ""),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return listQueues(cmd.Context(), s) },
 	}
 	s.BindServer(cmd)
 	return cmd
 }
 
-func listQueues(ctx context.Context, s *session.Session) error {
+func listQueues(ctx context.Context, s *invocation.Invocation) error {
 	request, now := &signalboxv1.ListQueuesRequest{}, s.Now()
-	found, _, err := session.Pages(0, func(size int32, token string) ([]*signalboxv1.Queue, string, error) {
+	found, _, err := invocation.Pages(0, func(size int32, token string) ([]*signalboxv1.Queue, string, error) {
 		request.PageSize, request.PageToken = size, token
-		response, err := session.Call(ctx, s, s.System().ListQueues, request, "list the task queues")
+		response, err := invocation.Call(ctx, s, s.System().ListQueues, request, "list the task queues")
 		if response.GetTime() != nil {
 			now = response.GetTime().AsTime()
 		}
@@ -43,33 +43,34 @@ func listQueues(ctx context.Context, s *session.Session) error {
 	if err != nil {
 		return err
 	}
-	return session.Listing[*signalboxv1.Queue]{
+	return invocation.Listing[*signalboxv1.Queue]{
 		Thing: "task queue", None: "there is no project",
-		Columns: output.Columns("PROJECT", "TASK QUEUE", "POLLERS", "POLLED", "BACKLOG", "ACTIVITY POLLERS", "ACTIVITY POLLED", "ACTIVITY BACKLOG", "ERROR"),
-		Row: func(q *signalboxv1.Queue) []string {
-			row := []string{q.GetProject(), q.GetName()}
-			row = append(row, line(q.GetWorkflowTasks(), now)...)
-			row = append(row, line(q.GetActivities(), now)...)
-			return append(row, terminal.Line(q.GetError()))
+		Row: func(q *signalboxv1.Queue) output.Row {
+			pollers, polled, backlog := line(q.GetWorkflowTasks(), now)
+			activityPollers, activityPolled, activityBacklog := line(q.GetActivities(), now)
+			return output.Cells(
+				"PROJECT", q.GetProject(), "TASK QUEUE", q.GetName(), "POLLERS", pollers, "POLLED", polled, "BACKLOG", backlog,
+				"ACTIVITY POLLERS", activityPollers, "ACTIVITY POLLED", activityPolled, "ACTIVITY BACKLOG", activityBacklog, "ERROR", terminal.Line(q.GetError()),
+			)
 		},
 	}.Print(s, found, false)
 }
 
-// line returns the columns of one kind of task.
-func line(l *signalboxv1.QueueLine, now time.Time) []string {
+// line returns the cells of one kind of task.
+func line(l *signalboxv1.QueueLine, now time.Time) (pollers, polled, backlog string) {
 	if l == nil {
-		return []string{"unknown", "unknown", "unknown"}
+		return "unknown", "unknown", "unknown"
 	}
-	backlog := "unknown"
+	backlog = "unknown"
 	if l.Backlog != nil {
 		backlog = fmt.Sprint(l.GetBacklog())
 		if l.GetBacklog() > 0 {
 			backlog += ", oldest " + output.Span(l.GetBacklogAge().AsDuration())
 		}
 	}
-	pollers := fmt.Sprint(l.GetPollers())
+	pollers = fmt.Sprint(l.GetPollers())
 	if l.GetBusy() > 0 {
 		pollers += fmt.Sprintf(", %d busy", l.GetBusy())
 	}
-	return []string{pollers, cmp.Or(past(l.GetLastPollTime(), now), "none known"), backlog}
+	return pollers, cmp.Or(past(l.GetLastPollTime(), now), "none known"), backlog
 }

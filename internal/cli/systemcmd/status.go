@@ -9,8 +9,8 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
 	"github.com/signalbox-dev/signalbox/internal/terminal"
 )
 
@@ -31,7 +31,7 @@ func usable(c interface{ GetState() string }) bool {
 }
 
 // printStatus prints the verdict, then the facts, then the workers. Ages are by the server's clock.
-func printStatus(s *session.Session, status *signalboxv1.GetStatusResponse) error {
+func printStatus(s *invocation.Invocation, status *signalboxv1.GetStatusResponse) error {
 	now := s.Now()
 	if status.GetTime() != nil {
 		now = status.GetTime().AsTime()
@@ -122,7 +122,7 @@ func facts(status *signalboxv1.GetStatusResponse, now time.Time) []output.Field 
 		output.Field{Name: "reconciler", Value: reconciler(status.GetReconciler(), now)})
 }
 
-// processors is what a process gets of its machine's processors; a server of an earlier release reports nothing.
+// processors is what a process gets of its machine's processors; p is nil where the server reports none.
 func processors(p *signalboxv1.Processor) string {
 	if p == nil {
 		return "unknown"
@@ -147,7 +147,7 @@ func processors(p *signalboxv1.Processor) string {
 	return cmp.Or(strings.Join(facts, ", "), "unknown")
 }
 
-// processorWarnings are the problems of a process that gets too little processor time.
+// processorWarnings are the warnings of a process that gets too little processor time.
 func processorWarnings(p *signalboxv1.Processor) (warnings []output.Field) {
 	if p.GetLimit() > 0 && p.GetLimit() < p.GetRequired() {
 		warnings = append(warnings, output.Field{Name: "limit too low", Value: fmt.Sprintf(
@@ -162,7 +162,7 @@ func processorWarnings(p *signalboxv1.Processor) (warnings []output.Field) {
 // mostClockSkew is the difference of the database's clock and the server's that is not worth a warning.
 const mostClockSkew = 2 * time.Second
 
-// storeFields are the facts of the database; a server of an earlier release reports none.
+// storeFields are the facts of the database; f is nil where the server reports none.
 func storeFields(f *signalboxv1.StoreFacts) []output.Field {
 	if f == nil {
 		return []output.Field{{Name: "database", Value: "unknown"}}
@@ -276,49 +276,50 @@ func reconciler(r *signalboxv1.Reconciler, now time.Time) string {
 	return text
 }
 
-func printWorkerSets(s *session.Session, sets []*signalboxv1.WorkerSet, now time.Time) error {
+func printWorkerSets(s *invocation.Invocation, sets []*signalboxv1.WorkerSet, now time.Time) error {
 	if len(sets) == 0 {
 		return nil
 	}
-	rows := make([][]string, len(sets))
+	rows := make([]output.Row, len(sets))
 	for i, set := range sets {
-		rows[i] = []string{
-			set.GetName(), yes(set.GetRunning()), yes(set.GetPolling()), ago(set.GetLastPollTime(), now),
-			fmt.Sprint(set.GetGeneration()), cmp.Or(past(set.GetStartTime(), now), "not started"), fmt.Sprint(set.GetFailures()),
-			strings.Join(set.GetTaskQueues(), ","), set.GetError(),
-		}
+		rows[i] = output.Cells(
+			"SERVES", set.GetName(), "RUNNING", yes(set.GetRunning()), "POLLING", yes(set.GetPolling()),
+			"LAST POLL", ago(set.GetLastPollTime(), now), "GENERATION", fmt.Sprint(set.GetGeneration()),
+			"STARTED", cmp.Or(past(set.GetStartTime(), now), "not started"), "+FAILURES", fmt.Sprint(set.GetFailures()),
+			"+TASK QUEUES", strings.Join(set.GetTaskQueues(), ","), "ERROR", set.GetError(),
+		)
 	}
 	if err := write(s.Out, "\nworkers of this server\n"); err != nil {
 		return err
 	}
-	return output.Rows(s.Out, s.Format(), s.Style(), output.Columns(
-		"SERVES", "RUNNING", "POLLING", "LAST POLL", "GENERATION", "STARTED", "+FAILURES", "+TASK QUEUES", "ERROR"), rows)
+	return output.Rows(s.Out, s.Format(), s.Style(), rows)
 }
 
-func printWorkers(s *session.Session, status *signalboxv1.GetStatusResponse, now time.Time) error {
+func printWorkers(s *invocation.Invocation, status *signalboxv1.GetStatusResponse, now time.Time) error {
 	if text := status.GetWorkersError(); text != "" {
 		return write(s.Out, "\nlive workers: "+terminal.Line(text)+"\n")
 	}
 	if len(status.GetWorkers()) == 0 {
 		return write(s.Out, "\nno live workers\n")
 	}
-	rows := make([][]string, len(status.GetWorkers()))
+	rows := make([]output.Row, len(status.GetWorkers()))
 	for i, w := range status.GetWorkers() {
 		projects := "all"
 		if len(w.GetProjects()) > 0 {
 			projects = strings.Join(w.GetProjects(), ",")
 		}
-		rows[i] = []string{
-			w.GetServerId(), cmp.Or(past(w.GetLastBeatTime(), now), "unknown"), yes(w.GetTakesRuns()), projects, workerProcessors(w.GetProcessor()),
-			w.GetAddress(), w.GetNamespace(),
-			cmp.Or(past(w.GetStartTime(), now), "unknown"), w.GetNamespaceId(), w.GetContract(),
-		}
+		rows[i] = output.Cells(
+			"SERVER", w.GetServerId(), "HEARTBEAT", cmp.Or(past(w.GetLastBeatTime(), now), "unknown"),
+			"ACCEPTS RUNS", yes(w.GetTakesRuns()), "PROJECTS", projects,
+			"PROCESSORS", workerProcessors(w.GetProcessor()), "TEMPORAL", w.GetAddress(), "NAMESPACE", w.GetNamespace(),
+			"+STARTED", cmp.Or(past(w.GetStartTime(), now), "unknown"), "+NAMESPACE ID", w.GetNamespaceId(),
+			"+CONTRACT", w.GetContract(),
+		)
 	}
 	if err := write(s.Out, "\nlive workers of all servers\n"); err != nil {
 		return err
 	}
-	return output.Rows(s.Out, s.Format(), s.Style(), output.Columns(
-		"SERVER", "HEARTBEAT", "ACCEPTS RUNS", "PROJECTS", "PROCESSORS", "TEMPORAL", "NAMESPACE", "+STARTED", "+NAMESPACE ID", "+CONTRACT"), rows)
+	return output.Rows(s.Out, s.Format(), s.Style(), rows)
 }
 
 // workerProcessors is what a worker used of its limit, in one cell.

@@ -14,19 +14,19 @@ import (
 	"github.com/spf13/cobra"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
 	"github.com/signalbox-dev/signalbox/internal/terminal"
 )
 
 // New returns the noun with its verbs.
-func New(s *session.Session) *cobra.Command {
-	noun := session.Noun("system", "Show the connection of the platform to Temporal, and repair it", "")
+func New(s *invocation.Invocation) *cobra.Command {
+	noun := invocation.Noun("system", "Show the connection of the platform to Temporal, and repair it", "")
 	noun.AddCommand(statusCommand(s), connectionCommand(s), queuesCommand(s), healthCommand(s), resetCommand(s), reconcileCommand(s), adoptCommand(s), maintenanceCommand(s), keysCommand(s))
 	return noun
 }
 
-func statusCommand(s *session.Session) *cobra.Command {
+func statusCommand(s *invocation.Invocation) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show the connection to Temporal, workers, queue and reconciler",
@@ -37,10 +37,10 @@ the live workers of all servers.
 It exits with 0 whenever the server answers, in any state of the connection: scripts read connection.state of -o json.`,
 		Example: `  signalbox system status
   signalbox system status --jq .connection.state`,
-		Args: session.Args(0, 0, ""),
+		Args: invocation.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			request := &signalboxv1.GetStatusRequest{}
-			response, err := session.Call(cmd.Context(), s, s.System().GetStatus, request, "get the system's status")
+			response, err := invocation.Call(cmd.Context(), s, s.System().GetStatus, request, "get the system's status")
 			if err != nil {
 				return err
 			}
@@ -54,7 +54,7 @@ It exits with 0 whenever the server answers, in any state of the connection: scr
 	return cmd
 }
 
-func connectionCommand(s *session.Session) *cobra.Command {
+func connectionCommand(s *invocation.Invocation) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "connection",
 		Short: "Show whether the server is connected to Temporal",
@@ -62,9 +62,9 @@ func connectionCommand(s *session.Session) *cobra.Command {
 "signalbox system status", for callers with a role in all projects, shows the address and the last error, too.`,
 		Example: `  signalbox system connection
   signalbox system connection --jq .state`,
-		Args: session.Args(0, 0, ""),
+		Args: invocation.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := session.Call(cmd.Context(), s, s.System().GetConnection, &signalboxv1.GetConnectionRequest{}, "get the connection to Temporal")
+			c, err := invocation.Call(cmd.Context(), s, s.System().GetConnection, &signalboxv1.GetConnectionRequest{}, "get the connection to Temporal")
 			if err != nil {
 				return err
 			}
@@ -94,17 +94,17 @@ func newRuns(c *signalboxv1.GetConnectionResponse) string {
 	return "are refused until Temporal is available"
 }
 
-func resetCommand(s *session.Session) *cobra.Command {
+func resetCommand(s *invocation.Invocation) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reset-breaker",
 		Short: "Make the server attempt to connect to Temporal at once",
 		Long: `Make the server at --address attempt to connect to Temporal at once, regardless of its circuit breaker and its back-off. The
 command does not wait for the attempt: "signalbox system status" shows its result. It changes nothing while the server is connected.`,
 		Example: `  signalbox system reset-breaker`,
-		Args:    session.Args(0, 0, ""),
+		Args:    invocation.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			request := &signalboxv1.ResetBreakerRequest{}
-			response, err := session.Call(cmd.Context(), s, s.System().ResetBreaker, request, "reset the breaker")
+			response, err := invocation.Call(cmd.Context(), s, s.System().ResetBreaker, request, "reset the breaker")
 			if err != nil {
 				return err
 			}
@@ -124,7 +124,7 @@ command does not wait for the attempt: "signalbox system status" shows its resul
 	return cmd
 }
 
-func reconcileCommand(s *session.Session) *cobra.Command {
+func reconcileCommand(s *invocation.Invocation) *cobra.Command {
 	var dryRun bool
 	var since string
 	cmd := &cobra.Command{
@@ -136,13 +136,13 @@ line; with --dry-run nothing is changed. Runs without a row, of an older databas
 Those of a workflow that the database did not have are only reported: publish it, and repeat with --since.`,
 		Example: `  signalbox system reconcile --dry-run
   signalbox system reconcile --since 2d`,
-		Args: session.Args(0, 0, ""),
+		Args: invocation.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			from, err := s.Time("since", since)
 			if err != nil {
 				return err
 			}
-			return reconcile(cmd.Context(), s, &signalboxv1.ReconcileRequest{DryRun: dryRun, Since: session.Timestamp(from)})
+			return reconcile(cmd.Context(), s, &signalboxv1.ReconcileRequest{DryRun: dryRun, Since: invocation.Timestamp(from)})
 		},
 	}
 	cmd.Flags().StringVar(&since, "since", "", "search again for executions without a row that ended in the last `time` (\"2h\", \"7d\"), or since a day or a moment in UTC")
@@ -151,8 +151,8 @@ Those of a workflow that the database did not have are only reported: publish it
 	return cmd
 }
 
-func reconcile(ctx context.Context, s *session.Session, request *signalboxv1.ReconcileRequest) error {
-	report, err := session.Call(ctx, s, s.System().Reconcile, request, "reconcile the runs with Temporal")
+func reconcile(ctx context.Context, s *invocation.Invocation, request *signalboxv1.ReconcileRequest) error {
+	report, err := invocation.Call(ctx, s, s.System().Reconcile, request, "reconcile the runs with Temporal")
 	if err != nil {
 		return err
 	}
@@ -176,11 +176,14 @@ func reconcile(ctx context.Context, s *session.Session, request *signalboxv1.Rec
 		s.Note("nothing to correct: %s", checked)
 		return nil
 	}
-	rows := make([][]string, len(report.GetCorrections()))
+	rows := make([]output.Row, len(report.GetCorrections()))
 	for i, c := range report.GetCorrections() {
-		rows[i] = []string{c.GetRunId(), c.GetProject(), c.GetKind(), applied(c, request.GetDryRun()), c.GetDetail()}
+		rows[i] = output.Cells(
+			"RUN", c.GetRunId(), "PROJECT", c.GetProject(), "CORRECTION", c.GetKind(),
+			"DONE", applied(c, request.GetDryRun()), "DETAIL", c.GetDetail(),
+		)
 	}
-	if err := output.Rows(s.Out, s.Format(), s.Style(), output.Columns("RUN", "PROJECT", "CORRECTION", "DONE", "DETAIL"), rows); err != nil {
+	if err := output.Rows(s.Out, s.Format(), s.Style(), rows); err != nil {
 		return err
 	}
 	if more := report.GetTotal() - int64(len(rows)); more > 0 {

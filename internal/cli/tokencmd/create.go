@@ -13,8 +13,8 @@ import (
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
 	"github.com/signalbox-dev/signalbox/internal/config"
 )
 
@@ -44,7 +44,7 @@ type createFlags struct {
 	bootstrap, force    bool
 }
 
-func createCommand(s *session.Session, bootstrap Bootstrap) *cobra.Command {
+func createCommand(s *invocation.Invocation, bootstrap Bootstrap) *cobra.Command {
 	var flags createFlags
 	cmd := &cobra.Command{
 		Use:   "create",
@@ -61,7 +61,7 @@ token is created, so that the command can be repeated, for example at each start
 		Example: `  signalbox token create --bootstrap --config signalbox.yaml --name ada
   signalbox token create --name ci --role shop=operator --expires 90d
   signalbox token create --name prometheus --role '*=viewer'`,
-		Args: session.Args(0, 0, ""),
+		Args: invocation.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error { return create(cmd, s, flags, bootstrap) },
 	}
 	cmd.Flags().StringVar(&flags.name, "name", "", "`name` of the person or program that uses it, for the audit log")
@@ -77,7 +77,7 @@ token is created, so that the command can be repeated, for example at each start
 	return cmd
 }
 
-func create(cmd *cobra.Command, s *session.Session, flags createFlags, bootstrap Bootstrap) error {
+func create(cmd *cobra.Command, s *invocation.Invocation, flags createFlags, bootstrap Bootstrap) error {
 	wanted, err := parseRoles(flags.roles)
 	if err != nil {
 		return exit.Usagef("--role: %w", err)
@@ -98,7 +98,7 @@ func create(cmd *cobra.Command, s *session.Session, flags createFlags, bootstrap
 	if err != nil {
 		return err
 	}
-	var file *session.File
+	var file *invocation.File
 	if flags.file != "" {
 		file, err = openTokenFile(flags.file)
 		if err != nil {
@@ -116,8 +116,8 @@ func create(cmd *cobra.Command, s *session.Session, flags createFlags, bootstrap
 	if flags.bootstrap {
 		made, err = bootstrapped(ctx, cmd.Flags(), bootstrap, Wanted{Name: flags.name, Roles: wanted, ExpiresAt: expires, Force: flags.force})
 	} else {
-		request := &signalboxv1.CreateTokenRequest{Name: flags.name, Roles: wanted, ExpireTime: session.Timestamp(expires)}
-		made, err = session.Call(ctx, s, s.Tokens().CreateToken, request, "create token %q", flags.name)
+		request := &signalboxv1.CreateTokenRequest{Name: flags.name, Roles: wanted, ExpireTime: invocation.Timestamp(expires)}
+		made, err = invocation.Call(ctx, s, s.Tokens().CreateToken, request, "create token %q", flags.name)
 	}
 	if err != nil {
 		return err
@@ -126,7 +126,7 @@ func create(cmd *cobra.Command, s *session.Session, flags createFlags, bootstrap
 }
 
 // deliver writes a token to its file, or prints it.
-func deliver(s *session.Session, made *signalboxv1.CreateTokenResponse, file *session.File, path string) error {
+func deliver(s *invocation.Invocation, made *signalboxv1.CreateTokenResponse, file *invocation.File, path string) error {
 	t := made.GetToken()
 	where := "It is printed only once:"
 	if file != nil {
@@ -151,15 +151,15 @@ const tokenMode = 0o640
 
 // openTokenFile prepares the file before a token is created, so that no token is lost because it cannot be saved. It returns nil without
 // an error if the file exists: one that was interrupted does not, because the file appears under its name complete or not at all.
-func openTokenFile(path string) (*session.File, error) {
+func openTokenFile(path string) (*invocation.File, error) {
 	info, err := os.Stat(path)
 	if err == nil && info.Mode().IsRegular() {
 		return nil, nil
 	}
-	return session.CreateFile(path, tokenMode)
+	return invocation.CreateFile(path, tokenMode)
 }
 
-func saveToken(f *session.File, secret string) error {
+func saveToken(f *invocation.File, secret string) error {
 	_, err := fmt.Fprintln(f, secret)
 	if info, statErr := f.Stat(); statErr == nil && info.Mode().IsRegular() {
 		err = errors.Join(err, f.Chmod(tokenMode))
@@ -175,6 +175,6 @@ func bootstrapped(ctx context.Context, flags *pflag.FlagSet, bootstrap Bootstrap
 	}
 	return &signalboxv1.CreateTokenResponse{Secret: made.Secret, Token: &signalboxv1.Token{
 		Id: made.ID, Name: w.Name, Roles: w.Roles, Creator: made.Creator, CreateTime: timestamppb.New(made.CreatedAt.Truncate(time.Microsecond)),
-		ExpireTime: session.Timestamp(w.ExpiresAt),
+		ExpireTime: invocation.Timestamp(w.ExpiresAt),
 	}}, nil
 }

@@ -6,11 +6,11 @@ import (
 	"github.com/spf13/cobra"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
 )
 
-func sessionsCommand(s *session.Session) *cobra.Command {
+func sessionsCommand(s *invocation.Invocation) *cobra.Command {
 	var limit int
 	cmd := &cobra.Command{
 		Use:   "sessions",
@@ -18,7 +18,7 @@ func sessionsCommand(s *session.Session) *cobra.Command {
 		Long: `List the open sessions of the web UI: those of your own token, and those of tokens whose roles are all in projects of which you
 are an admin, newest first.`,
 		Example: `  signalbox token sessions`,
-		Args:    session.Args(0, 0, ""),
+		Args:    invocation.Args(0, 0, ""),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return listSessions(cmd.Context(), s, limit) },
 	}
 	cmd.Flags().IntVarP(&limit, "limit", "n", 50, "at most this many; 0 for all")
@@ -26,33 +26,33 @@ are an admin, newest first.`,
 	return cmd
 }
 
-func listSessions(ctx context.Context, s *session.Session, limit int) error {
-	return session.Listing[*signalboxv1.Session]{
-		Thing:   "open session",
-		Columns: output.Columns("ID", "NAME", "TOKEN", "CREATED", "LAST USED", "ENDS UNUSED", "EXPIRES"),
-		Row: func(one *signalboxv1.Session) []string {
-			return []string{
-				one.GetId(), one.GetTokenName(), one.GetTokenId(), output.Moment(one.GetCreateTime()), output.Moment(one.GetLastUsedTime()),
-				output.Moment(one.GetIdleExpireTime()), output.Moment(one.GetExpireTime()),
-			}
+func listSessions(ctx context.Context, s *invocation.Invocation, limit int) error {
+	return invocation.Listing[*signalboxv1.Session]{
+		Thing: "open session",
+		Row: func(one *signalboxv1.Session) output.Row {
+			return output.Cells(
+				"ID", one.GetId(), "NAME", one.GetTokenName(), "TOKEN", one.GetTokenId(),
+				"CREATED", output.Moment(one.GetCreateTime()), "LAST USED", output.Moment(one.GetLastUsedTime()),
+				"ENDS UNUSED", output.Moment(one.GetIdleExpireTime()), "EXPIRES", output.Moment(one.GetExpireTime()),
+			)
 		},
 	}.List(s, limit, func(size int32, page string) ([]*signalboxv1.Session, string, error) {
 		request := &signalboxv1.ListSessionsRequest{PageSize: size, PageToken: page}
-		response, err := session.Call(ctx, s, s.Sessions().ListSessions, request, "list sessions")
+		response, err := invocation.Call(ctx, s, s.Sessions().ListSessions, request, "list sessions")
 		return response.GetSessions(), response.GetNextPageToken(), err
 	})
 }
 
-func revokeSessionCommand(s *session.Session) *cobra.Command {
+func revokeSessionCommand(s *invocation.Invocation) *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
 		Use:     "revoke-session ID",
 		Short:   "End a session of the web UI, at once; its token stays valid",
 		Example: `  signalbox token revoke-session k5x2m7qdw3a4ebfz --reason "the laptop is lost"`,
-		Args:    session.Args(1, 1, "ID"),
+		Args:    invocation.Args(1, 1, "ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			request := &signalboxv1.RevokeSessionRequest{Id: args[0], Reason: reason}
-			response, err := session.Call(cmd.Context(), s, s.Sessions().RevokeSession, request, "end session %q", args[0])
+			response, err := invocation.Call(cmd.Context(), s, s.Sessions().RevokeSession, request, "end session %q", args[0])
 			if err != nil {
 				return err
 			}

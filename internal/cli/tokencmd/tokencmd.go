@@ -17,26 +17,26 @@ import (
 	"github.com/spf13/cobra"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
 )
 
 // New returns the noun with its verbs. bootstrap is nil where there is no store.
-func New(s *session.Session, bootstrap Bootstrap) *cobra.Command {
-	noun := session.Noun("token", "Create, list and revoke API tokens and sessions of the web UI",
+func New(s *invocation.Invocation, bootstrap Bootstrap) *cobra.Command {
+	noun := invocation.Noun("token", "Create, list and revoke API tokens and sessions of the web UI",
 		"A token authorizes a program or a person to call a server with auth.mode tokens. It has a role in one or more projects; \"*\" means every project.")
 	noun.AddCommand(createCommand(s, bootstrap), listCommand(s), revokeCommand(s), sessionsCommand(s), revokeSessionCommand(s))
 	return noun
 }
 
-func listCommand(s *session.Session) *cobra.Command {
+func listCommand(s *invocation.Invocation) *cobra.Command {
 	var limit int
 	cmd := &cobra.Command{
 		Use:     "list",
 		Short:   "List tokens, newest first",
 		Long:    "List the tokens whose roles are all in projects of which you are an admin, newest first. The tokens themselves are not stored.",
 		Example: `  signalbox token list`,
-		Args:    session.Args(0, 0, ""),
+		Args:    invocation.Args(0, 0, ""),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return list(cmd.Context(), s, limit) },
 	}
 	cmd.Flags().IntVarP(&limit, "limit", "n", 50, "at most this many; 0 for all")
@@ -44,25 +44,25 @@ func listCommand(s *session.Session) *cobra.Command {
 	return cmd
 }
 
-func list(ctx context.Context, s *session.Session, limit int) error {
-	return session.Listing[*signalboxv1.Token]{
-		Thing:   "token",
-		Columns: output.Columns("ID", "NAME", "ROLES", "STATE", "+CREATED", "+CREATOR", "EXPIRES", "LAST USED"),
-		Row: func(t *signalboxv1.Token) []string {
-			return []string{
-				t.GetId(), t.GetName(), roles(t.GetRoles()), state(s, t), output.Moment(t.GetCreateTime()), t.GetCreator(),
-				expiry(t), cmp.Or(output.Moment(t.GetLastUsedTime()), "never"),
-			}
+func list(ctx context.Context, s *invocation.Invocation, limit int) error {
+	return invocation.Listing[*signalboxv1.Token]{
+		Thing: "token",
+		Row: func(t *signalboxv1.Token) output.Row {
+			return output.Cells(
+				"ID", t.GetId(), "NAME", t.GetName(), "ROLES", roles(t.GetRoles()), "STATE", state(s, t),
+				"+CREATED", output.Moment(t.GetCreateTime()), "+CREATOR", t.GetCreator(), "EXPIRES", expiry(t),
+				"LAST USED", cmp.Or(output.Moment(t.GetLastUsedTime()), "never"),
+			)
 		},
 	}.List(s, limit, func(size int32, page string) ([]*signalboxv1.Token, string, error) {
 		request := &signalboxv1.ListTokensRequest{PageSize: size, PageToken: page}
-		response, err := session.Call(ctx, s, s.Tokens().ListTokens, request, "list tokens")
+		response, err := invocation.Call(ctx, s, s.Tokens().ListTokens, request, "list tokens")
 		return response.GetTokens(), response.GetNextPageToken(), err
 	})
 }
 
 // state is whether a token can be used.
-func state(s *session.Session, t *signalboxv1.Token) string {
+func state(s *invocation.Invocation, t *signalboxv1.Token) string {
 	switch {
 	case t.GetRevokeTime() != nil:
 		return "revoked"
@@ -81,20 +81,20 @@ func roles(all map[string]string) string {
 	return strings.Join(words, " ")
 }
 
-func revokeCommand(s *session.Session) *cobra.Command {
+func revokeCommand(s *invocation.Invocation) *cobra.Command {
 	var reason string
-	var confirm session.Confirmation
+	var confirm invocation.Confirmation
 	cmd := &cobra.Command{
 		Use:     "revoke ID",
 		Short:   "Permanently invalidate a token, at once",
 		Example: `  signalbox token revoke k5x2m7qdw3a4ebfz --reason "it was in a log" --yes`,
-		Args:    session.Args(1, 1, "ID"),
+		Args:    invocation.Args(1, 1, "ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := confirm.Ask(s, fmt.Sprintf("Revoke token %q? It cannot be made valid again.", args[0])); err != nil {
 				return err
 			}
 			request := &signalboxv1.RevokeTokenRequest{Id: args[0], Reason: reason}
-			response, err := session.Call(cmd.Context(), s, s.Tokens().RevokeToken, request, "revoke token %q", args[0])
+			response, err := invocation.Call(cmd.Context(), s, s.Tokens().RevokeToken, request, "revoke token %q", args[0])
 			if err != nil {
 				return err
 			}
@@ -107,7 +107,7 @@ func revokeCommand(s *session.Session) *cobra.Command {
 	return cmd
 }
 
-func show(s *session.Session, t *signalboxv1.Token) error {
+func show(s *invocation.Invocation, t *signalboxv1.Token) error {
 	return s.Card(t, []output.Field{
 		{Name: "id", Value: t.GetId()}, {Name: "name", Value: t.GetName()}, {Name: "roles", Value: roles(t.GetRoles())},
 		{Name: "state", Value: state(s, t)}, {Name: "expires", Value: expiry(t)},
@@ -122,15 +122,15 @@ func expiry(t *signalboxv1.Token) string {
 }
 
 // WhoAmI returns the command of that name.
-func WhoAmI(s *session.Session) *cobra.Command {
+func WhoAmI(s *invocation.Invocation) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "whoami",
 		Short:   "Show your identity and roles",
 		Example: `  signalbox whoami`,
-		Args:    session.Args(0, 0, ""),
+		Args:    invocation.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			request := &signalboxv1.WhoAmIRequest{}
-			me, err := session.Call(cmd.Context(), s, s.Tokens().WhoAmI, request, "read the identity")
+			me, err := invocation.Call(cmd.Context(), s, s.Tokens().WhoAmI, request, "read the identity")
 			if err != nil {
 				return err
 			}

@@ -13,44 +13,44 @@ import (
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
 	"github.com/signalbox-dev/signalbox/internal/cli/runcmd"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
-	"github.com/signalbox-dev/signalbox/internal/rpc/selection"
 )
 
 // New returns the noun with its verbs.
-func New(s *session.Session) *cobra.Command {
-	noun := session.Noun("view", "Save filters of the list of runs under a name", "")
+func New(s *invocation.Invocation) *cobra.Command {
+	noun := invocation.Noun("view", "Save filters of the list of runs under a name", "")
 	noun.AddCommand(listCommand(s), saveCommand(s), deleteCommand(s))
 	return noun
 }
 
-func listCommand(s *session.Session) *cobra.Command {
+func listCommand(s *invocation.Invocation) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "list",
 		Short:   "List your views and the shared ones of the project",
 		Example: `  signalbox view list`,
-		Args:    session.Args(0, 0, ""),
+		Args:    invocation.Args(0, 0, ""),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return list(cmd.Context(), s) },
 	}
 	s.BindClient(cmd)
 	return cmd
 }
 
-func list(ctx context.Context, s *session.Session) error {
-	response, err := session.Call(ctx, s, s.Views().ListViews, &signalboxv1.ListViewsRequest{Project: s.Project()}, "list views")
+func list(ctx context.Context, s *invocation.Invocation) error {
+	response, err := invocation.Call(ctx, s, s.Views().ListViews, &signalboxv1.ListViewsRequest{Project: s.Project()}, "list views")
 	if err != nil {
 		return err
 	}
-	return session.Listing[*signalboxv1.View]{
+	return invocation.Listing[*signalboxv1.View]{
 		Thing: "view", None: "no views in project " + s.Project(),
-		Columns: output.Columns("NAME", "SHARED", "OWNER", "FILTER", "REVISION", "AGE", "+ID", "+CHANGED BY", "+COLUMNS"),
-		Row: func(v *signalboxv1.View) []string {
-			return []string{
-				v.GetName(), yes(v.GetShared()), v.GetOwner(), filterLine(v.GetQuery()), fmt.Sprint(v.GetRevision()), s.Age(v.GetUpdateTime()),
-				v.GetId(), v.GetUpdater(), strings.Join(v.GetQuery().GetColumns(), ","),
-			}
+		Row: func(v *signalboxv1.View) output.Row {
+			return output.Cells(
+				"NAME", v.GetName(), "SHARED", yes(v.GetShared()), "OWNER", v.GetOwner(),
+				"FILTER", filterLine(v.GetQuery()), "REVISION", fmt.Sprint(v.GetRevision()),
+				"AGE", s.Age(v.GetUpdateTime()), "+ID", v.GetId(), "+CHANGED BY", v.GetUpdater(),
+				"+COLUMNS", strings.Join(v.GetQuery().GetColumns(), ","),
+			)
 		},
 	}.Print(s, response.GetViews(), false)
 }
@@ -64,7 +64,7 @@ func yes(b bool) string {
 
 // filterLine is the query in the words of the flags.
 func filterLine(q *signalboxv1.ViewQuery) string {
-	line := runcmd.FilterLine(q, periodText(q.GetPeriod()), periodText(q.GetEndedPeriod()))
+	line := runcmd.FilterLine(q.GetFilter(), periodText(q.GetPeriod()), periodText(q.GetEndedPeriod()))
 	if q.GetOrder() != "" && q.GetOrder() != "newest" {
 		line += ", " + q.GetOrder() + " first"
 	}
@@ -88,7 +88,7 @@ type saveFlags struct {
 	revision    int64
 }
 
-func saveCommand(s *session.Session) *cobra.Command {
+func saveCommand(s *invocation.Invocation) *cobra.Command {
 	var flags saveFlags
 	cmd := &cobra.Command{
 		Use:   "save NAME",
@@ -101,7 +101,7 @@ its name: the filter, order and columns are those of the flags. It fails if the 
 		Example: `  signalbox view save failed-orders --status failed --workflow shop/order --since 24h
   signalbox view save failed-orders --status failed,timed_out --workflow shop/order --revision 1 --shared
   signalbox run list --view failed-orders`,
-		Args: session.Args(1, 1, "NAME"),
+		Args: invocation.Args(1, 1, "NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error { return save(cmd, s, args[0], flags) },
 	}
 	flags.Bind(cmd)
@@ -115,7 +115,7 @@ its name: the filter, order and columns are those of the flags. It fails if the 
 	return cmd
 }
 
-func save(cmd *cobra.Command, s *session.Session, name string, flags saveFlags) error {
+func save(cmd *cobra.Command, s *invocation.Invocation, name string, flags saveFlags) error {
 	query, err := flags.query(s)
 	if err != nil {
 		return err
@@ -134,7 +134,7 @@ func save(cmd *cobra.Command, s *session.Session, name string, flags saveFlags) 
 		}
 		request.Name = flags.name
 	}
-	response, err := session.Call(cmd.Context(), s, s.Views().SaveView, request, "save view %q", name)
+	response, err := invocation.Call(cmd.Context(), s, s.Views().SaveView, request, "save view %q", name)
 	if err != nil {
 		return err
 	}
@@ -146,35 +146,35 @@ func save(cmd *cobra.Command, s *session.Session, name string, flags saveFlags) 
 	})
 }
 
-func (f *saveFlags) query(s *session.Session) (*signalboxv1.ViewQuery, error) {
-	chosen, err := f.Chosen(s)
+func (f *saveFlags) query(s *invocation.Invocation) (*signalboxv1.ViewQuery, error) {
+	filter, err := f.Filter(s)
 	if err != nil {
 		return nil, err
 	}
 	if f.order != "" {
-		if _, err := session.Words("order", []string{f.order}, runcmd.Orders()); err != nil {
+		if _, err := invocation.Words("order", []string{f.order}, runcmd.Orders()); err != nil {
 			return nil, err
 		}
 	}
-	q := &signalboxv1.ViewQuery{Order: f.order, Columns: f.columns}
-	selection.Copy(q, chosen.Conditions)
-	if chosen.Period != 0 {
-		q.Since, q.Period = nil, durationpb.New(chosen.Period)
+	q := &signalboxv1.ViewQuery{Filter: filter, Order: f.order, Columns: f.columns}
+	created, ended := f.Lengths()
+	if created != 0 {
+		filter.Since, q.Period = nil, durationpb.New(created)
 	}
-	if chosen.EndedPeriod != 0 {
-		q.EndedSince, q.EndedPeriod = nil, durationpb.New(chosen.EndedPeriod)
+	if ended != 0 {
+		filter.EndedSince, q.EndedPeriod = nil, durationpb.New(ended)
 	}
 	return q, nil
 }
 
-func deleteCommand(s *session.Session) *cobra.Command {
+func deleteCommand(s *invocation.Invocation) *cobra.Command {
 	var revision int64
-	var confirm session.Confirmation
+	var confirm invocation.Confirmation
 	cmd := &cobra.Command{
 		Use:     "delete NAME",
 		Short:   "Delete a view, by its name or ID",
 		Example: `  signalbox view delete failed-orders --yes`,
-		Args:    session.Args(1, 1, "NAME"),
+		Args:    invocation.Args(1, 1, "NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			now, err := runcmd.FindView(cmd.Context(), s, args[0])
 			if err != nil {
@@ -191,7 +191,7 @@ func deleteCommand(s *session.Session) *cobra.Command {
 			if err := confirm.Ask(s, fmt.Sprintf("Delete the %sview %q?", shared, now.GetName())); err != nil {
 				return err
 			}
-			if _, err := session.Call(cmd.Context(), s, s.Views().DeleteView, request, "delete view %q", args[0]); err != nil {
+			if _, err := invocation.Call(cmd.Context(), s, s.Views().DeleteView, request, "delete view %q", args[0]); err != nil {
 				return err
 			}
 			s.Note("view %q is deleted", now.GetName())

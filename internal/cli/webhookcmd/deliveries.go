@@ -10,11 +10,11 @@ import (
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
 )
 
-func deliveriesCommand(s *session.Session) *cobra.Command {
+func deliveriesCommand(s *invocation.Invocation) *cobra.Command {
 	var statuses []string
 	var limit int
 	cmd := named(s, "deliveries", "List the deliveries of a webhook, newest first", "", func(ctx context.Context, name string) error {
@@ -22,14 +22,15 @@ func deliveriesCommand(s *session.Session) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return session.Listing[*signalboxv1.WebhookDelivery]{
+		return invocation.Listing[*signalboxv1.WebhookDelivery]{
 			Thing: "delivery", None: "no deliveries of webhook " + name,
-			Columns: output.Columns("DELIVERY", "STATUS", "TYPE", "ATTEMPTS", "HTTP", "NEXT", "AGE", "+EVENT", "+SOURCE", "+POSITION", "REASON"),
-			Row: func(d *signalboxv1.WebhookDelivery) []string {
-				return []string{
-					d.GetId(), d.GetStatus(), d.GetEventType(), fmt.Sprint(d.GetAttempts()), status(d.GetHttpStatus()), next(s, d),
-					s.Age(d.GetCreateTime()), d.GetEventId(), d.GetEventSource(), fmt.Sprint(d.GetPosition()), d.GetReason(),
-				}
+			Row: func(d *signalboxv1.WebhookDelivery) output.Row {
+				return output.Cells(
+					"DELIVERY", d.GetId(), "STATUS", d.GetStatus(), "TYPE", d.GetEventType(),
+					"ATTEMPTS", fmt.Sprint(d.GetAttempts()), "HTTP", status(d.GetHttpStatus()), "NEXT", next(s, d),
+					"AGE", s.Age(d.GetCreateTime()), "+EVENT", d.GetEventId(), "+SOURCE", d.GetEventSource(),
+					"+POSITION", fmt.Sprint(d.GetPosition()), "REASON", d.GetReason(),
+				)
 			},
 		}.List(s, limit, fetch)
 	})
@@ -44,13 +45,13 @@ func bindStatuses(cmd *cobra.Command, statuses *[]string) {
 }
 
 // fetchDeliveries returns the function that reads a page of the deliveries of a webhook.
-func fetchDeliveries(ctx context.Context, s *session.Session, name string, statuses []string) (session.Fetch[*signalboxv1.WebhookDelivery], error) {
-	words, err := session.Words("status", statuses, []string{"pending", "delivered", "dead"})
+func fetchDeliveries(ctx context.Context, s *invocation.Invocation, name string, statuses []string) (invocation.Fetch[*signalboxv1.WebhookDelivery], error) {
+	words, err := invocation.Words("status", statuses, []string{"pending", "delivered", "dead"})
 	if err != nil {
 		return nil, err
 	}
 	return func(size int32, token string) ([]*signalboxv1.WebhookDelivery, string, error) {
-		response, err := session.Call(ctx, s, s.Webhooks().ListWebhookDeliveries, &signalboxv1.ListWebhookDeliveriesRequest{
+		response, err := invocation.Call(ctx, s, s.Webhooks().ListWebhookDeliveries, &signalboxv1.ListWebhookDeliveriesRequest{
 			Project: s.Project(), Name: name, Statuses: words, PageSize: size, PageToken: token,
 		}, "list the deliveries of webhook %q", name)
 		if err != nil {
@@ -69,7 +70,7 @@ func status(code int32) string {
 }
 
 // next is when a pending delivery is attempted again.
-func next(s *session.Session, d *signalboxv1.WebhookDelivery) string {
+func next(s *invocation.Invocation, d *signalboxv1.WebhookDelivery) string {
 	if d.GetStatus() != "pending" {
 		return ""
 	}
@@ -82,12 +83,12 @@ func next(s *session.Session, d *signalboxv1.WebhookDelivery) string {
 	return "now"
 }
 
-func deliveryCommand(s *session.Session) *cobra.Command {
+func deliveryCommand(s *invocation.Invocation) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "delivery ID", Short: "Show a delivery with its attempts", Example: `  signalbox webhook delivery 0199a4f2-9e07-7c54-8a3c-5a0d1e0b7f11`,
-		Args: session.Args(1, 1, "ID"),
+		Args: invocation.Args(1, 1, "ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			response, err := session.Call(cmd.Context(), s, s.Webhooks().GetWebhookDelivery, &signalboxv1.GetWebhookDeliveryRequest{
+			response, err := invocation.Call(cmd.Context(), s, s.Webhooks().GetWebhookDelivery, &signalboxv1.GetWebhookDeliveryRequest{
 				Project: s.Project(), Id: args[0],
 			}, "show delivery %q", args[0])
 			if err != nil {
@@ -100,7 +101,7 @@ func deliveryCommand(s *session.Session) *cobra.Command {
 	return cmd
 }
 
-func deliveryCard(s *session.Session, d *signalboxv1.WebhookDelivery) error {
+func deliveryCard(s *invocation.Invocation, d *signalboxv1.WebhookDelivery) error {
 	fields := []output.Field{
 		{Name: "delivery", Value: d.GetId()}, {Name: "webhook", Value: d.GetWebhook()}, {Name: "status", Value: d.GetStatus()},
 		{Name: "event", Value: d.GetEventType() + " " + d.GetEventId()}, {Name: "source", Value: d.GetEventSource()},
@@ -122,7 +123,7 @@ func deliveryCard(s *session.Session, d *signalboxv1.WebhookDelivery) error {
 	return s.Card(d, fields)
 }
 
-func redeliverCommand(s *session.Session) *cobra.Command {
+func redeliverCommand(s *invocation.Invocation) *cobra.Command {
 	var reason string
 	var many manyFlags
 	cmd := &cobra.Command{
@@ -135,7 +136,7 @@ counts them.`,
 		Example: `  signalbox webhook redeliver 0199a4f2-9e07-7c54-8a3c-5a0d1e0b7f11 --reason "the receiver is back"
   signalbox webhook redeliver --webhook orders --status dead --dry-run
   signalbox webhook redeliver --webhook orders --status dead --reason "the receiver is back"`,
-		Args: session.Args(0, 1, "ID"),
+		Args: invocation.Args(0, 1, "ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case (len(args) == 0) == (many.webhook == ""):
@@ -145,7 +146,7 @@ counts them.`,
 			case many.webhook != "":
 				return redeliverMany(cmd.Context(), s, many, reason)
 			}
-			response, err := session.Call(cmd.Context(), s, s.Webhooks().RedeliverWebhookDelivery, &signalboxv1.RedeliverWebhookDeliveryRequest{
+			response, err := invocation.Call(cmd.Context(), s, s.Webhooks().RedeliverWebhookDelivery, &signalboxv1.RedeliverWebhookDeliveryRequest{
 				Project: s.Project(), Id: args[0], Reason: reason,
 			}, "redeliver %q", args[0])
 			if err != nil {
@@ -171,15 +172,15 @@ type manyFlags struct {
 	dryRun   bool
 }
 
-func redeliverMany(ctx context.Context, s *session.Session, flags manyFlags, reason string) error {
+func redeliverMany(ctx context.Context, s *invocation.Invocation, flags manyFlags, reason string) error {
 	fetch, err := fetchDeliveries(ctx, s, flags.webhook, flags.statuses)
 	if err != nil {
 		return err
 	}
-	return session.Bulk[*signalboxv1.WebhookDelivery, *signalboxv1.WebhookDelivery]{
+	return invocation.Bulk[*signalboxv1.WebhookDelivery, *signalboxv1.WebhookDelivery]{
 		Thing: "delivery", Done: "sent", Limit: flags.limit, DryRun: flags.dryRun,
 		Call: func(d *signalboxv1.WebhookDelivery, place string) ([]*signalboxv1.WebhookDelivery, error) {
-			response, err := session.Call(ctx, s, s.Webhooks().RedeliverWebhookDelivery, &signalboxv1.RedeliverWebhookDeliveryRequest{
+			response, err := invocation.Call(ctx, s, s.Webhooks().RedeliverWebhookDelivery, &signalboxv1.RedeliverWebhookDeliveryRequest{
 				Project: s.Project(), Id: d.GetId(), Reason: reason,
 			}, "redeliver %q, %s", d.GetId(), place)
 			return []*signalboxv1.WebhookDelivery{response.GetDelivery()}, err

@@ -17,58 +17,59 @@ import (
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
 )
 
 // New returns the noun with its verbs.
-func New(s *session.Session) *cobra.Command {
-	noun := session.Noun("webhook", "Send events of a project to other systems by HTTP", "")
+func New(s *invocation.Invocation) *cobra.Command {
+	noun := invocation.Noun("webhook", "Send events of a project to other systems by HTTP", "")
 	noun.AddCommand(listCommand(s), showCommand(s), createCommand(s), updateCommand(s), pauseCommand(s), unpauseCommand(s), rotateCommand(s),
 		testCommand(s), deleteCommand(s), deliveriesCommand(s), deliveryCommand(s), redeliverCommand(s))
 	return noun
 }
 
 // named returns a command with the name of a webhook as its argument.
-func named(s *session.Session, verb, short, long string, run func(ctx context.Context, name string) error) *cobra.Command {
+func named(s *invocation.Invocation, verb, short, long string, run func(ctx context.Context, name string) error) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: verb + " NAME", Short: short, Long: long, Example: "  signalbox webhook " + verb + " orders", Args: session.Args(1, 1, "NAME"),
+		Use: verb + " NAME", Short: short, Long: long, Example: "  signalbox webhook " + verb + " orders", Args: invocation.Args(1, 1, "NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error { return run(cmd.Context(), args[0]) },
 	}
 	s.BindClient(cmd)
 	return cmd
 }
 
-func listCommand(s *session.Session) *cobra.Command {
+func listCommand(s *invocation.Invocation) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "list", Short: "List the webhooks of the project", Example: `  signalbox webhook list`,
-		Args: session.Args(0, 0, ""),
+		Args: invocation.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error { return list(cmd.Context(), s) },
 	}
 	s.BindClient(cmd)
 	return cmd
 }
 
-func list(ctx context.Context, s *session.Session) error {
-	response, err := session.Call(ctx, s, s.Webhooks().ListWebhooks, &signalboxv1.ListWebhooksRequest{Project: s.Project()}, "list webhooks")
+func list(ctx context.Context, s *invocation.Invocation) error {
+	response, err := invocation.Call(ctx, s, s.Webhooks().ListWebhooks, &signalboxv1.ListWebhooksRequest{Project: s.Project()}, "list webhooks")
 	if err != nil {
 		return err
 	}
-	return session.Listing[*signalboxv1.Webhook]{
+	return invocation.Listing[*signalboxv1.Webhook]{
 		Thing: "webhook", None: "no webhooks in project " + s.Project(),
-		Columns: output.Columns("NAME", "STATUS", "FORMAT", "TYPES", "PENDING", "URL", "+LAST SUCCESS", "+LAST ERROR", "+CREATED BY", "+AGE"),
-		Row: func(w *signalboxv1.Webhook) []string {
-			return []string{
-				w.GetName(), w.GetStatus(), w.GetFormat(), strings.Join(w.GetFilter().GetTypes(), ","), fmt.Sprint(w.GetPending()), w.GetUrl(),
-				output.Moment(w.GetLastSuccessTime()), w.GetLastError(), w.GetCreator(), s.Age(w.GetCreateTime()),
-			}
+		Row: func(w *signalboxv1.Webhook) output.Row {
+			return output.Cells(
+				"NAME", w.GetName(), "STATUS", w.GetStatus(), "FORMAT", w.GetFormat(),
+				"TYPES", strings.Join(w.GetFilter().GetTypes(), ","), "PENDING", fmt.Sprint(w.GetPending()),
+				"URL", w.GetUrl(), "+LAST SUCCESS", output.Moment(w.GetLastSuccessTime()),
+				"+LAST ERROR", w.GetLastError(), "+CREATED BY", w.GetCreator(), "+AGE", s.Age(w.GetCreateTime()),
+			)
 		},
 	}.Print(s, response.GetWebhooks(), false)
 }
 
-func showCommand(s *session.Session) *cobra.Command {
+func showCommand(s *invocation.Invocation) *cobra.Command {
 	return named(s, "show", "Show a webhook", "", func(ctx context.Context, name string) error {
-		response, err := session.Call(ctx, s, s.Webhooks().GetWebhook, &signalboxv1.GetWebhookRequest{Project: s.Project(), Name: name}, "show webhook %q", name)
+		response, err := invocation.Call(ctx, s, s.Webhooks().GetWebhook, &signalboxv1.GetWebhookRequest{Project: s.Project(), Name: name}, "show webhook %q", name)
 		if err != nil {
 			return err
 		}
@@ -76,7 +77,7 @@ func showCommand(s *session.Session) *cobra.Command {
 	})
 }
 
-func card(s *session.Session, w *signalboxv1.Webhook) error {
+func card(s *invocation.Invocation, w *signalboxv1.Webhook) error {
 	return s.Card(w, []output.Field{
 		{Name: "webhook", Value: w.GetName()}, {Name: "status", Value: w.GetStatus()}, {Name: "url", Value: w.GetUrl()}, {Name: "format", Value: w.GetFormat()},
 		{Name: "types", Value: strings.Join(w.GetFilter().GetTypes(), ",")}, {Name: "with", Value: w.GetFilter().GetWith().GetJson()},
@@ -114,7 +115,7 @@ func (f *settings) filter() *signalboxv1.WebhookFilter {
 	return m
 }
 
-func createCommand(s *session.Session) *cobra.Command {
+func createCommand(s *invocation.Invocation) *cobra.Command {
 	var f settings
 	cmd := &cobra.Command{
 		Use: "create NAME", Short: "Create a webhook, and print its secret",
@@ -124,12 +125,12 @@ The secret, with which receivers check the signature of requests (Standard Webho
 		Example: `  signalbox webhook create audit --url https://example.com/hook --type 'io.signalbox.*'
   signalbox webhook create orders --url https://example.com/hook --type com.example.order.failed --with '{"data":{"country":"DE"}}'
   signalbox webhook create pager --format pagerduty --routing-key KEY --type io.signalbox.run.failed,io.signalbox.connection.*`,
-		Args: session.Args(1, 1, "NAME"),
+		Args: invocation.Args(1, 1, "NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(f.types) == 0 {
 				return exit.Usagef("--type is missing: it names the types of the events that the webhook receives, as in --type 'io.signalbox.*'")
 			}
-			response, err := session.Call(cmd.Context(), s, s.Webhooks().CreateWebhook, &signalboxv1.CreateWebhookRequest{
+			response, err := invocation.Call(cmd.Context(), s, s.Webhooks().CreateWebhook, &signalboxv1.CreateWebhookRequest{
 				Project: s.Project(), Name: args[0], Url: f.url, Format: f.format, Filter: f.filter(), RoutingKey: f.routingKey,
 			}, "create webhook %q", args[0])
 			if err != nil {
@@ -146,7 +147,7 @@ The secret, with which receivers check the signature of requests (Standard Webho
 }
 
 // secret prints a secret: for people alone on standard output, so that it can be piped.
-func secret(s *session.Session, response proto.Message, w *signalboxv1.Webhook, text, done string) error {
+func secret(s *invocation.Invocation, response proto.Message, w *signalboxv1.Webhook, text, done string) error {
 	if s.Format().Structured() {
 		return output.Message(s.Out, s.Format(), response)
 	}
@@ -155,14 +156,14 @@ func secret(s *session.Session, response proto.Message, w *signalboxv1.Webhook, 
 	return err
 }
 
-func updateCommand(s *session.Session) *cobra.Command {
+func updateCommand(s *invocation.Invocation) *cobra.Command {
 	var f settings
 	cmd := &cobra.Command{
 		Use: "update NAME", Short: "Change the address, the filter or the routing key of a webhook",
 		Long: `Change the settings of a webhook that are given as flags. --type and --with are changed together: give both where both apply.
 Unfinished deliveries use the new address.`,
 		Example: `  signalbox webhook update orders --type com.example.order.failed,com.example.order.expired`,
-		Args:    session.Args(1, 1, "NAME"),
+		Args:    invocation.Args(1, 1, "NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			request := &signalboxv1.UpdateWebhookRequest{Project: s.Project(), Name: args[0]}
 			changed := cmd.Flags().Changed
@@ -178,7 +179,7 @@ Unfinished deliveries use the new address.`,
 			if changed("type") {
 				request.Filter = f.filter()
 			}
-			response, err := session.Call(cmd.Context(), s, s.Webhooks().UpdateWebhook, request, "update webhook %q", args[0])
+			response, err := invocation.Call(cmd.Context(), s, s.Webhooks().UpdateWebhook, request, "update webhook %q", args[0])
 			if err != nil {
 				return err
 			}
@@ -190,12 +191,12 @@ Unfinished deliveries use the new address.`,
 	return cmd
 }
 
-func pauseCommand(s *session.Session) *cobra.Command {
+func pauseCommand(s *invocation.Invocation) *cobra.Command {
 	var reason string
 	cmd := named(s, "pause", "Pause a webhook",
 		"Pause a webhook. Events that are accepted while it is paused are not delivered; unfinished deliveries wait.",
 		func(ctx context.Context, name string) error {
-			response, err := session.Call(ctx, s, s.Webhooks().PauseWebhook, &signalboxv1.PauseWebhookRequest{Project: s.Project(), Name: name, Reason: reason}, "pause webhook %q", name)
+			response, err := invocation.Call(ctx, s, s.Webhooks().PauseWebhook, &signalboxv1.PauseWebhookRequest{Project: s.Project(), Name: name, Reason: reason}, "pause webhook %q", name)
 			if err != nil {
 				return err
 			}
@@ -205,10 +206,10 @@ func pauseCommand(s *session.Session) *cobra.Command {
 	return cmd
 }
 
-func unpauseCommand(s *session.Session) *cobra.Command {
+func unpauseCommand(s *invocation.Invocation) *cobra.Command {
 	return named(s, "unpause", "Continue a paused webhook", "Continue a paused webhook. Its unfinished deliveries are due at once.",
 		func(ctx context.Context, name string) error {
-			response, err := session.Call(ctx, s, s.Webhooks().UnpauseWebhook, &signalboxv1.UnpauseWebhookRequest{Project: s.Project(), Name: name}, "unpause webhook %q", name)
+			response, err := invocation.Call(ctx, s, s.Webhooks().UnpauseWebhook, &signalboxv1.UnpauseWebhookRequest{Project: s.Project(), Name: name}, "unpause webhook %q", name)
 			if err != nil {
 				return err
 			}
@@ -216,12 +217,12 @@ func unpauseCommand(s *session.Session) *cobra.Command {
 		})
 }
 
-func rotateCommand(s *session.Session) *cobra.Command {
+func rotateCommand(s *invocation.Invocation) *cobra.Command {
 	keep := 24 * time.Hour
 	cmd := named(s, "rotate-secret", "Replace the secret of a webhook, and print the new one",
 		"Replace the secret of a webhook. For the time of --keep, requests have a signature of the previous secret, too.",
 		func(ctx context.Context, name string) error {
-			response, err := session.Call(ctx, s, s.Webhooks().RotateWebhookSecret, &signalboxv1.RotateWebhookSecretRequest{
+			response, err := invocation.Call(ctx, s, s.Webhooks().RotateWebhookSecret, &signalboxv1.RotateWebhookSecretRequest{
 				Project: s.Project(), Name: name, KeepPrevious: durationpb.New(keep),
 			}, "rotate the secret of webhook %q", name)
 			if err != nil {
@@ -233,10 +234,10 @@ func rotateCommand(s *session.Session) *cobra.Command {
 	return cmd
 }
 
-func testCommand(s *session.Session) *cobra.Command {
+func testCommand(s *invocation.Invocation) *cobra.Command {
 	return named(s, "test", "Send a test event to a webhook", "Send an event of the type io.signalbox.webhook.test, once. Exit code 1 where the receiver does not accept it.",
 		func(ctx context.Context, name string) error {
-			response, err := session.Call(ctx, s, s.Webhooks().TestWebhook, &signalboxv1.TestWebhookRequest{Project: s.Project(), Name: name}, "test webhook %q", name)
+			response, err := invocation.Call(ctx, s, s.Webhooks().TestWebhook, &signalboxv1.TestWebhookRequest{Project: s.Project(), Name: name}, "test webhook %q", name)
 			if err != nil {
 				return err
 			}
@@ -251,13 +252,13 @@ func testCommand(s *session.Session) *cobra.Command {
 		})
 }
 
-func deleteCommand(s *session.Session) *cobra.Command {
-	var confirm session.Confirmation
+func deleteCommand(s *invocation.Invocation) *cobra.Command {
+	var confirm invocation.Confirmation
 	cmd := named(s, "delete", "Delete a webhook with its deliveries", "", func(ctx context.Context, name string) error {
 		if err := confirm.Ask(s, fmt.Sprintf("Delete webhook %q of project %s with its deliveries?", name, s.Project())); err != nil {
 			return err
 		}
-		_, err := session.Call(ctx, s, s.Webhooks().DeleteWebhook, &signalboxv1.DeleteWebhookRequest{Project: s.Project(), Name: name}, "delete webhook %q", name)
+		_, err := invocation.Call(ctx, s, s.Webhooks().DeleteWebhook, &signalboxv1.DeleteWebhookRequest{Project: s.Project(), Name: name}, "delete webhook %q", name)
 		if err != nil {
 			return err
 		}

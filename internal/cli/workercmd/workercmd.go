@@ -12,14 +12,14 @@ import (
 	"github.com/spf13/cobra"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
 	"github.com/signalbox-dev/signalbox/internal/terminal"
 )
 
 // New returns the noun with its verbs.
-func New(s *session.Session) *cobra.Command {
-	noun := session.Noun("worker", "List the worker processes", "")
+func New(s *invocation.Invocation) *cobra.Command {
+	noun := invocation.Noun("worker", "List the worker processes", "")
 	noun.AddCommand(listCommand(s))
 	return noun
 }
@@ -32,7 +32,7 @@ type listFlags struct {
 	project string
 }
 
-func listCommand(s *session.Session) *cobra.Command {
+func listCommand(s *invocation.Invocation) *cobra.Command {
 	var flags listFlags
 	cmd := &cobra.Command{
 		Use:   "list",
@@ -43,7 +43,7 @@ or silent (registered with a dispatcher, without a heartbeat). A worker is busy 
 task queues are in use: it does not poll that queue until one of them ends.`,
 		Example: `  signalbox worker list
   signalbox worker list --project shop --state late,dead`,
-		Args: session.Args(0, 0, ""),
+		Args: invocation.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return list(cmd.Context(), s, flags)
 		},
@@ -56,33 +56,34 @@ task queues are in use: it does not poll that queue until one of them ends.`,
 	return cmd
 }
 
-func list(ctx context.Context, s *session.Session, flags listFlags) error {
-	wanted, err := session.Words("state", flags.states, states())
+func list(ctx context.Context, s *invocation.Invocation, flags listFlags) error {
+	wanted, err := invocation.Words("state", flags.states, states())
 	if err != nil {
 		return err
 	}
-	var problems []string
-	found, _, err := session.Pages(0, func(size int32, token string) ([]*signalboxv1.WorkerProcess, string, error) {
-		response, err := session.Call(ctx, s, s.Workers().ListWorkers, &signalboxv1.ListWorkersRequest{
+	var unread []string
+	found, _, err := invocation.Pages(0, func(size int32, token string) ([]*signalboxv1.WorkerProcess, string, error) {
+		response, err := invocation.Call(ctx, s, s.Workers().ListWorkers, &signalboxv1.ListWorkersRequest{
 			PageSize: size, PageToken: token, Project: flags.project, States: wanted,
 		}, "list workers")
-		problems = response.GetErrors()
+		unread = response.GetErrors()
 		return response.GetWorkers(), response.GetNextPageToken(), err
 	})
 	if err != nil {
 		return err
 	}
-	for _, line := range problems {
+	for _, line := range unread {
 		s.Note("partial result: %s", terminal.Line(line))
 	}
-	return session.Listing[*signalboxv1.WorkerProcess]{
-		Thing:   "worker",
-		Columns: output.Columns("SERVER", "STATE", "BUILD", "PROJECTS", "HEARTBEAT", "STALE", "BUSY", "REGISTERED", "+INTERPRETER", "+CONTRACT", "+STARTED", "+LAST POLL"),
-		Row: func(w *signalboxv1.WorkerProcess) []string {
-			return []string{
-				w.GetServerId(), w.GetState(), cmp.Or(w.GetBuild(), unknown), projects(w), lastBeat(s, w), stale(w), busy(s, w), registrations(w),
-				interpreter(w), w.GetContract(), output.Moment(w.GetStartTime()), output.Moment(w.GetLastPollTime()),
-			}
+	return invocation.Listing[*signalboxv1.WorkerProcess]{
+		Thing: "worker",
+		Row: func(w *signalboxv1.WorkerProcess) output.Row {
+			return output.Cells(
+				"SERVER", w.GetServerId(), "STATE", w.GetState(), "BUILD", cmp.Or(w.GetBuild(), unknown),
+				"PROJECTS", projects(w), "HEARTBEAT", lastBeat(s, w), "STALE", stale(w), "BUSY", busy(s, w),
+				"REGISTERED", registrations(w), "+INTERPRETER", interpreter(w), "+CONTRACT", w.GetContract(),
+				"+STARTED", output.Moment(w.GetStartTime()), "+LAST POLL", output.Moment(w.GetLastPollTime()),
+			)
 		},
 	}.Print(s, found, false)
 }
@@ -110,7 +111,7 @@ func projects(w *signalboxv1.WorkerProcess) string {
 	}
 }
 
-func lastBeat(s *session.Session, w *signalboxv1.WorkerProcess) string {
+func lastBeat(s *invocation.Invocation, w *signalboxv1.WorkerProcess) string {
 	switch {
 	case w.GetLastBeatTime() != nil:
 	case w.GetState() == "unknown": // the heartbeats cannot be asked for
@@ -134,7 +135,7 @@ func stale(w *signalboxv1.WorkerProcess) string {
 }
 
 // busy is for how long the worker has had no free slot for one of its task queues; empty while it has.
-func busy(s *session.Session, w *signalboxv1.WorkerProcess) string {
+func busy(s *invocation.Invocation, w *signalboxv1.WorkerProcess) string {
 	if w.GetBusyTime() == nil {
 		return ""
 	}

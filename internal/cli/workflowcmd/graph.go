@@ -8,11 +8,11 @@ import (
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
 )
 
-func graphCommand(s *session.Session) *cobra.Command {
+func graphCommand(s *invocation.Invocation) *cobra.Command {
 	var version string
 	var draft bool
 	cmd := &cobra.Command{
@@ -22,7 +22,7 @@ func graphCommand(s *session.Session) *cobra.Command {
 may follow, by their JSON pointers, with the kind and the condition of the step. A task that follows its own container
 ends the list that contains it.`,
 		Example:           `  signalbox workflow graph order --version 1.2.0`,
-		Args:              session.Args(1, 1, "NAME"),
+		Args:              invocation.Args(1, 1, "NAME"),
 		ValidArgsFunction: s.CompleteWorkflows,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if draft && version != "" {
@@ -39,8 +39,8 @@ ends the list that contains it.`,
 	return cmd
 }
 
-func showGraph(ctx context.Context, s *session.Session, request *signalboxv1.GetVersionGraphRequest) error {
-	response, err := session.Call(ctx, s, s.Workflows().GetVersionGraph, request, "show the graph of workflow %q", request.GetWorkflow())
+func showGraph(ctx context.Context, s *invocation.Invocation, request *signalboxv1.GetVersionGraphRequest) error {
+	response, err := invocation.Call(ctx, s, s.Workflows().GetVersionGraph, request, "show the graph of workflow %q", request.GetWorkflow())
 	if err != nil {
 		return err
 	}
@@ -51,21 +51,21 @@ func showGraph(ctx context.Context, s *session.Session, request *signalboxv1.Get
 	for _, e := range response.GetEdges() {
 		leaving[e.GetFrom()] = append(leaving[e.GetFrom()], e)
 	}
-	var rows [][]string
+	var rows []output.Row
 	for _, n := range response.GetNodes() {
-		cells := []string{n.GetId(), n.GetKind(), n.GetLabel(), "", position(n)}
-		edges := leaving[n.GetId()]
+		edges, place := leaving[n.GetId()], position(n)
 		for i := range max(1, len(edges)) {
-			if i > 0 {
-				cells = make([]string, len(cells))
-			}
+			next := ""
 			if i < len(edges) {
-				cells[3] = edgeText(edges[i])
+				next = edgeText(edges[i])
 			}
-			rows = append(rows, cells)
+			if i > 0 { // the first row of a node with several edges has the node
+				n, place = &signalboxv1.GraphNode{}, ""
+			}
+			rows = append(rows, output.Cells("NODE", n.GetId(), "KIND", n.GetKind(), "LABEL", n.GetLabel(), "NEXT", next, "+LINE", place))
 		}
 	}
-	return output.Rows(s.Out, s.Format(), s.Style(), output.Columns("NODE", "KIND", "LABEL", "NEXT", "+LINE"), rows)
+	return output.Rows(s.Out, s.Format(), s.Style(), rows)
 }
 
 // edgeText describes an edge: where it leads, and when.

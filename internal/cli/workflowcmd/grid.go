@@ -8,8 +8,8 @@ import (
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
 )
 
 // maxGridRuns is the server's limit for the runs of a grid.
@@ -18,7 +18,7 @@ const maxGridRuns = 50
 // notReached is the cell of a task that a run has not entered.
 const notReached = "-"
 
-func gridCommand(s *session.Session) *cobra.Command {
+func gridCommand(s *invocation.Invocation) *cobra.Command {
 	var version string
 	var count int32
 	cmd := &cobra.Command{
@@ -28,13 +28,13 @@ func gridCommand(s *session.Session) *cobra.Command {
 of the task's steps and, if there are several, their number: F failed, x canceled, w waiting, r running, C completed,
 s skipped, - not reached. The runs are listed on standard error.`,
 		Example:           `  signalbox workflow grid shop/order --runs 10`,
-		Args:              session.Args(1, 1, "NAME"),
+		Args:              invocation.Args(1, 1, "NAME"),
 		ValidArgsFunction: s.CompleteWorkflows,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if count < 0 || count > maxGridRuns {
 				return exit.Usagef("--runs: %d is not between 1 and %d", count, maxGridRuns)
 			}
-			response, err := session.Call(cmd.Context(), s, s.Workflows().GetWorkflowGrid, &signalboxv1.GetWorkflowGridRequest{
+			response, err := invocation.Call(cmd.Context(), s, s.Workflows().GetWorkflowGrid, &signalboxv1.GetWorkflowGridRequest{
 				Project: s.Project(), Workflow: args[0], Version: version, Runs: count,
 			}, "show the grid of workflow %q", args[0])
 			if err != nil {
@@ -49,7 +49,7 @@ s skipped, - not reached. The runs are listed on standard error.`,
 	return cmd
 }
 
-func printGrid(s *session.Session, g *signalboxv1.GetWorkflowGridResponse) error {
+func printGrid(s *invocation.Invocation, g *signalboxv1.GetWorkflowGridResponse) error {
 	if s.Format().Structured() {
 		return output.Message(s.Out, s.Format(), g)
 	}
@@ -57,22 +57,20 @@ func printGrid(s *session.Session, g *signalboxv1.GetWorkflowGridResponse) error
 		s.Note("there are no such runs in project %s", s.Project())
 		return nil
 	}
-	columns := []string{"TASK"}
-	for i, r := range g.GetRuns() {
-		columns = append(columns, fmt.Sprint(i+1))
-		s.Note("%s", gridRun(i+1, r))
-	}
-	rows := make([][]string, len(g.GetTasks()))
+	rows := make([]output.Row, len(g.GetTasks()))
 	for i, t := range g.GetTasks() {
-		rows[i] = append(rows[i], t.GetTask())
-		for range g.GetRuns() {
-			rows[i] = append(rows[i], notReached)
+		rows[i] = output.Cells("TASK", t.GetTask())
+	}
+	for n, r := range g.GetRuns() {
+		s.Note("%s", gridRun(n+1, r))
+		for i := range rows {
+			rows[i] = append(rows[i], output.Cell{Head: fmt.Sprint(n + 1), Value: notReached})
 		}
 	}
 	for _, c := range g.GetCells() {
-		rows[c.GetTask()][c.GetRun()+1] = cellText(c)
+		rows[c.GetTask()][c.GetRun()+1].Value = cellText(c)
 	}
-	return output.Rows(s.Out, s.Format(), s.Style(), output.Columns(columns...), rows)
+	return output.Rows(s.Out, s.Format(), s.Style(), rows)
 }
 
 func gridRun(number int, r *signalboxv1.GridRun) string {

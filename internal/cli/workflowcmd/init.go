@@ -12,13 +12,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 )
 
 //go:embed first.yaml
 var firstDocument string
 
-func initCommand(s *session.Session) *cobra.Command {
+func initCommand(s *invocation.Invocation) *cobra.Command {
 	var namespace string
 	cmd := &cobra.Command{
 		Use:   "init FILE",
@@ -27,7 +27,7 @@ func initCommand(s *session.Session) *cobra.Command {
 not changed.`,
 		Example: `  signalbox workflow init order.yaml
   signalbox workflow init --namespace shop refund.yaml`,
-		Args: session.Args(1, 1, "FILE"),
+		Args: invocation.Args(1, 1, "FILE"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return initialize(s, args[0], namespace)
 		},
@@ -37,12 +37,12 @@ not changed.`,
 	return cmd
 }
 
-func initialize(s *session.Session, file, namespace string) error {
+func initialize(s *invocation.Invocation, file, namespace string) error {
 	name := strings.TrimSuffix(filepath.Base(file), filepath.Ext(file))
 	source := strings.NewReplacer("NAMESPACE", namespace, "NAME", name, "FILE", file).Replace(firstDocument)
 	doc := document{name: file, source: []byte(source)}
 	if checked := check(doc); !checked.Valid { // the names are not those of a workflow
-		return wrongDocument("init", doc, checked.Findings)
+		return wrongDocument("init", doc, checked.Violations)
 	}
 	out, err := os.OpenFile(filepath.Clean(file), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644) //nolint:gosec // a source file
 	if errors.Is(err, fs.ErrExist) {

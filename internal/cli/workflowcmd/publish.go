@@ -9,21 +9,21 @@ import (
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
 )
 
-// invalidDocument is the server's reason for refusing a document whose problems "validate" would list.
+// invalidDocument is the server's reason for refusing a document whose violations "validate" would list.
 const invalidDocument = "INVALID_DOCUMENT"
 
-func saveCommand(s *session.Session) *cobra.Command {
+func saveCommand(s *invocation.Invocation) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "save FILE",
 		Short: "Save a file as its workflow's draft",
-		Long: `Save a file (- for standard input) as the draft of the workflow it names. A draft may have problems; they are
+		Long: `Save a file (- for standard input) as the draft of the workflow it names. A draft may have violations; they are
 printed, and only publishing refuses them.`,
 		Example: `  signalbox workflow save order.yaml`,
-		Args:    session.Args(1, 1, "FILE"),
+		Args:    invocation.Args(1, 1, "FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return save(cmd.Context(), s, args[0])
 		},
@@ -32,23 +32,23 @@ printed, and only publishing refuses them.`,
 	return cmd
 }
 
-func save(ctx context.Context, s *session.Session, file string) error {
+func save(ctx context.Context, s *invocation.Invocation, file string) error {
 	doc, err := readDocument(file, s.In)
 	if err != nil {
 		return err
 	}
 	request := &signalboxv1.SaveDraftRequest{Project: s.Project(), Source: string(doc.source)}
-	response, err := session.Send(ctx, s, s.Workflows().SaveDraft, request)
+	response, err := invocation.Send(ctx, s, s.Workflows().SaveDraft, request)
 	if err != nil {
 		return refusedDocument(s, err, "save", doc)
 	}
 	if !s.Format().Structured() {
-		noteFindings(s, doc.name, response.GetFindings())
+		noteViolations(s, doc.name, response.GetViolations())
 	}
 	return s.Card(response, workflowFields(response.GetWorkflow()))
 }
 
-func publishCommand(s *session.Session) *cobra.Command {
+func publishCommand(s *invocation.Invocation) *cobra.Command {
 	var (
 		draft  string
 		strict bool
@@ -61,7 +61,7 @@ version is the one the document names. Publishing the same content again changes
 published version is refused. With --strict, so is a document with warnings.`,
 		Example: `  signalbox workflow publish order.yaml
   signalbox workflow publish --draft shop/order`,
-		Args: session.Args(0, 1, "FILE"),
+		Args: invocation.Args(0, 1, "FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if (draft == "") == (len(args) == 0) {
 				return exit.Usagef("publish either a file or, with --draft NAME, a stored draft; see \"%s --help\"", cmd.CommandPath())
@@ -74,7 +74,7 @@ published version is refused. With --strict, so is a document with warnings.`,
 				return err
 			}
 			if len(doc.source) == 0 { // the API takes an empty source for "the draft"
-				return wrongDocument("publish", doc, check(doc).Findings)
+				return wrongDocument("publish", doc, check(doc).Violations)
 			}
 			return publish(cmd.Context(), s, doc, "", strict)
 		},
@@ -88,23 +88,23 @@ published version is refused. With --strict, so is a document with warnings.`,
 	return cmd
 }
 
-func publish(ctx context.Context, s *session.Session, doc document, draft string, strict bool) error {
+func publish(ctx context.Context, s *invocation.Invocation, doc document, draft string, strict bool) error {
 	ctx, cancel := s.Deadline(ctx)
 	defer cancel()
 	if strict {
 		var err error
-		if doc, err = withoutFindings(ctx, s, doc, draft); err != nil {
+		if doc, err = withoutViolations(ctx, s, doc, draft); err != nil {
 			return err
 		}
 		draft = "" // what was checked is what is published
 	}
 	request := &signalboxv1.PublishWorkflowRequest{Project: s.Project(), Source: string(doc.source), Workflow: draft}
-	response, err := session.Send(ctx, s, s.Workflows().PublishWorkflow, request)
+	response, err := invocation.Send(ctx, s, s.Workflows().PublishWorkflow, request)
 	if err != nil {
 		return refusedDocument(s, err, "publish", doc)
 	}
 	if !s.Format().Structured() {
-		noteFindings(s, doc.name, response.GetFindings())
+		noteViolations(s, doc.name, response.GetViolations())
 		if !response.GetCreated() {
 			s.Note("this content was published before; nothing changed")
 		}
@@ -118,62 +118,62 @@ func publish(ctx context.Context, s *session.Session, doc document, draft string
 	})
 }
 
-// withoutFindings returns the document, or the draft, if the server has nothing to say about it.
-func withoutFindings(ctx context.Context, s *session.Session, doc document, draft string) (document, error) {
+// withoutViolations returns the document, or the draft, if the server has nothing to say about it.
+func withoutViolations(ctx context.Context, s *invocation.Invocation, doc document, draft string) (document, error) {
 	if draft != "" {
 		request := &signalboxv1.GetWorkflowRequest{Project: s.Project(), Workflow: draft, Draft: true}
-		response, err := session.Call(ctx, s, s.Workflows().GetWorkflow, request, "publish %s", doc.name)
+		response, err := invocation.Call(ctx, s, s.Workflows().GetWorkflow, request, "publish %s", doc.name)
 		if err != nil {
 			return doc, err
 		}
 		doc.source = []byte(response.GetDraftSource())
 	}
 	request := &signalboxv1.ValidateWorkflowRequest{Project: s.Project(), Source: string(doc.source)}
-	response, err := session.Call(ctx, s, s.Workflows().ValidateWorkflow, request, "publish %s", doc.name)
+	response, err := invocation.Call(ctx, s, s.Workflows().ValidateWorkflow, request, "publish %s", doc.name)
 	if err != nil {
 		return doc, err
 	}
-	if found := response.GetFindings(); len(found) > 0 {
+	if found := response.GetViolations(); len(found) > 0 {
 		return doc, wrongDocument("publish", doc, received(found))
 	}
 	return doc, nil
 }
 
-// refusedDocument is the error of a document that the server has refused. Its problems are printed with their positions in the
+// refusedDocument is the error of a document that the server has refused. Its violations are printed with their positions in the
 // file, as "validate" prints them; the server's own list has no file names.
-func refusedDocument(s *session.Session, err error, what string, doc document) error {
+func refusedDocument(s *invocation.Invocation, err error, what string, doc document) error {
 	if exit.Reason(err) == invalidDocument && len(doc.source) > 0 {
-		if findings := check(doc).Findings; len(findings) > 0 {
-			return wrongDocument(what, doc, findings)
+		if violations := check(doc).Violations; len(violations) > 0 {
+			return wrongDocument(what, doc, violations)
 		}
 	}
 	return s.Failed(err, "%s %s", what, doc.name)
 }
 
-// wrongDocument is one line for one problem, and a line for each of several.
-func wrongDocument(what string, doc document, findings []finding) error {
-	if len(findings) == 1 {
-		return exit.Errorf(exit.Failed, "%s %s", what, findings[0].line(doc.name, output.Style{}))
+// wrongDocument is one line for one violation, and a line for each of several.
+func wrongDocument(what string, doc document, violations []violation) error {
+	if len(violations) == 1 {
+		return exit.Errorf(exit.Failed, "%s %s", what, violations[0].line(doc.name, output.Style{}))
 	}
 	var text strings.Builder
-	fmt.Fprintf(&text, "%s %s: %s", what, doc.name, output.Count(int64(len(findings)), "problem"))
-	for _, f := range findings {
+	fmt.Fprintf(&text, "%s %s: %s", what, doc.name, output.Count(int64(len(violations)), "violation"))
+	for _, f := range violations {
 		text.WriteString("\n" + f.line(doc.name, output.Style{}))
 	}
 	return exit.Errorf(exit.Failed, "%s", text.String())
 }
 
-func noteFindings(s *session.Session, file string, findings []*signalboxv1.Finding) {
-	for _, f := range received(findings) {
+func noteViolations(s *invocation.Invocation, file string, violations []*signalboxv1.Violation) {
+	for _, f := range received(violations) {
 		s.Note("%s", f.line(file, s.ErrStyle()))
 	}
 }
 
-// received are the findings of a server.
-func received(findings []*signalboxv1.Finding) []finding {
-	out := make([]finding, len(findings))
-	for i, f := range findings {
-		out[i] = finding{
+// received are the violations of a server.
+func received(violations []*signalboxv1.Violation) []violation {
+	out := make([]violation, len(violations))
+	for i, f := range violations {
+		out[i] = violation{
 			Severity: f.GetSeverity(), Code: f.GetCode(), Message: f.GetMessage(), Path: f.GetPath(),
 			Line: int(f.GetLine()), Column: int(f.GetColumn()), Suggestion: f.GetSuggestion(),
 		}

@@ -10,12 +10,12 @@ import (
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
 	"github.com/signalbox-dev/signalbox/internal/terminal"
 )
 
-func listCommand(s *session.Session) *cobra.Command {
+func listCommand(s *invocation.Invocation) *cobra.Command {
 	var text string
 	var states []string
 	var limit int
@@ -29,7 +29,7 @@ func listCommand(s *session.Session) *cobra.Command {
 		Example: `  signalbox workflow list -o wide --window 7d
   signalbox workflow list --stats -o json
   signalbox workflow list --all-projects --text invoice`,
-		Args: session.Args(0, 0, ""),
+		Args: invocation.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if everywhere {
 				if stats || period.text != "" || cmd.Flags().Changed("project") {
@@ -63,58 +63,54 @@ func listCommand(s *session.Session) *cobra.Command {
 // statsPage is the server's limit for a page with statistics.
 const statsPage = 50
 
-func list(ctx context.Context, s *session.Session, request *signalboxv1.ListWorkflowsRequest, limit int) error {
-	return session.Listing[*signalboxv1.Workflow]{
+func list(ctx context.Context, s *invocation.Invocation, request *signalboxv1.ListWorkflowsRequest, limit int) error {
+	return invocation.Listing[*signalboxv1.Workflow]{
 		Thing: "workflow", None: "no workflows match in project " + s.Project() + "; publish one: " + s.Command("workflow publish FILE"),
-		Columns: append(columns(), output.Columns("+RUNS", "+SUCCESS", "+P50", "+P95", "+OPEN", "+STUCK")...),
-		Row: func(workflow *signalboxv1.Workflow) []string {
+		Row: func(workflow *signalboxv1.Workflow) output.Row {
 			stats := workflow.GetStats()
-			return append(row(s, workflow),
-				runs(stats), successRate(stats), percentile(stats, stats.GetP50()), percentile(stats, stats.GetP95()),
-				count(stats, "open", stats.GetOpen()), count(stats, "stuck", stats.GetStuck()))
+			return append(row(s, workflow), output.Cells(
+				"+RUNS", runs(stats), "+SUCCESS", successRate(stats), "+P50", percentile(stats, stats.GetP50()), "+P95", percentile(stats, stats.GetP95()),
+				"+OPEN", count(stats, "open", stats.GetOpen()), "+STUCK", count(stats, "stuck", stats.GetStuck()),
+			)...)
 		},
 	}.List(s, limit, func(size int32, token string) ([]*signalboxv1.Workflow, string, error) {
 		request.PageSize, request.PageToken = size, token
 		if request.GetStats() {
 			request.PageSize = min(size, statsPage)
 		}
-		response, err := session.Call(ctx, s, s.Workflows().ListWorkflows, request, "list workflows")
+		response, err := invocation.Call(ctx, s, s.Workflows().ListWorkflows, request, "list workflows")
 		return response.GetWorkflows(), response.GetNextPageToken(), err
 	})
 }
 
 // find lists the workflows of all projects.
-func find(ctx context.Context, s *session.Session, request *signalboxv1.FindWorkflowsRequest, limit int) error {
-	return session.Listing[*signalboxv1.Workflow]{
+func find(ctx context.Context, s *invocation.Invocation, request *signalboxv1.FindWorkflowsRequest, limit int) error {
+	return invocation.Listing[*signalboxv1.Workflow]{
 		Thing: "workflow", None: "no workflows match in the projects in which you have a role",
-		Columns: append(output.Columns("PROJECT"), columns()...),
-		Row: func(workflow *signalboxv1.Workflow) []string {
-			return append([]string{workflow.GetProject()}, row(s, workflow)...)
+		Row: func(workflow *signalboxv1.Workflow) output.Row {
+			return append(output.Cells("PROJECT", workflow.GetProject()), row(s, workflow)...)
 		},
 	}.List(s, limit, func(size int32, token string) ([]*signalboxv1.Workflow, string, error) {
 		request.PageSize, request.PageToken = size, token
-		response, err := session.Call(ctx, s, s.Workflows().FindWorkflows, request, "list workflows")
+		response, err := invocation.Call(ctx, s, s.Workflows().FindWorkflows, request, "list workflows")
 		return response.GetWorkflows(), response.GetNextPageToken(), err
 	})
 }
 
-// columns are those of a list of workflows, row their values.
-func columns() []output.Column {
-	return output.Columns("WORKFLOW", "STATE", "LATEST", "DRAFT", "TITLE", "UPDATED", "+CREATED", "+PAUSE REASON")
-}
-
-func row(s *session.Session, workflow *signalboxv1.Workflow) []string {
+// row has the columns of every list of workflows.
+func row(s *invocation.Invocation, workflow *signalboxv1.Workflow) output.Row {
 	draft := ""
 	if workflow.GetHasDraft() {
 		draft = "yes"
 	}
-	return []string{
-		workflow.GetName(), workflow.GetState(), workflow.GetLatestVersion(), draft, workflow.GetTitle(),
-		s.Age(workflow.GetUpdateTime()), output.Moment(workflow.GetCreateTime()), workflow.GetPauseReason(),
-	}
+	return output.Cells(
+		"WORKFLOW", workflow.GetName(), "STATE", workflow.GetState(), "LATEST", workflow.GetLatestVersion(),
+		"DRAFT", draft, "TITLE", workflow.GetTitle(), "UPDATED", s.Age(workflow.GetUpdateTime()),
+		"+CREATED", output.Moment(workflow.GetCreateTime()), "+PAUSE REASON", workflow.GetPauseReason(),
+	)
 }
 
-func showCommand(s *session.Session) *cobra.Command {
+func showCommand(s *invocation.Invocation) *cobra.Command {
 	var version string
 	var draft, source bool
 	var period window
@@ -123,7 +119,7 @@ func showCommand(s *session.Session) *cobra.Command {
 		Short: "Show a workflow with the source of one version, or of its draft",
 		Example: `  signalbox workflow show order --version 1.2.0
   signalbox workflow show order --source > order.yaml`,
-		Args:              session.Args(1, 1, "NAME"),
+		Args:              invocation.Args(1, 1, "NAME"),
 		ValidArgsFunction: s.CompleteWorkflows,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if draft && version != "" {
@@ -146,8 +142,8 @@ func showCommand(s *session.Session) *cobra.Command {
 	return cmd
 }
 
-func show(ctx context.Context, s *session.Session, request *signalboxv1.GetWorkflowRequest, sourceOnly bool) error {
-	response, err := session.Call(ctx, s, s.Workflows().GetWorkflow, request, "show workflow %q", request.GetWorkflow())
+func show(ctx context.Context, s *invocation.Invocation, request *signalboxv1.GetWorkflowRequest, sourceOnly bool) error {
+	response, err := invocation.Call(ctx, s, s.Workflows().GetWorkflow, request, "show workflow %q", request.GetWorkflow())
 	if err != nil {
 		return err
 	}
@@ -176,12 +172,12 @@ func show(ctx context.Context, s *session.Session, request *signalboxv1.GetWorkf
 	return output.Card(s.Out, s.Style(), append(fields, output.Field{Name: "source", Value: strings.TrimRight(source, "\n") + "\n"}))
 }
 
-func versionsCommand(s *session.Session) *cobra.Command {
+func versionsCommand(s *invocation.Invocation) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "versions NAME",
 		Short:             "List a workflow's published versions, newest first",
 		Example:           `  signalbox workflow versions shop/order`,
-		Args:              session.Args(1, 1, "NAME"),
+		Args:              invocation.Args(1, 1, "NAME"),
 		ValidArgsFunction: s.CompleteWorkflows,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return versions(cmd.Context(), s, args[0])
@@ -191,27 +187,29 @@ func versionsCommand(s *session.Session) *cobra.Command {
 	return cmd
 }
 
-func versions(ctx context.Context, s *session.Session, name string) error {
-	return session.Listing[*signalboxv1.WorkflowVersion]{
+func versions(ctx context.Context, s *invocation.Invocation, name string) error {
+	return invocation.Listing[*signalboxv1.WorkflowVersion]{
 		Thing: "version", None: fmt.Sprintf("no version of %q is published yet", name),
-		Columns: output.Columns("VERSION", "PUBLISHED", "PUBLISHER", "+HASH"),
-		Row: func(version *signalboxv1.WorkflowVersion) []string {
-			return []string{version.GetVersion(), output.Moment(version.GetPublishTime()), version.GetPublisher(), version.GetHash()}
+		Row: func(version *signalboxv1.WorkflowVersion) output.Row {
+			return output.Cells(
+				"VERSION", version.GetVersion(), "PUBLISHED", output.Moment(version.GetPublishTime()),
+				"PUBLISHER", version.GetPublisher(), "+HASH", version.GetHash(),
+			)
 		},
 	}.List(s, 0, func(size int32, token string) ([]*signalboxv1.WorkflowVersion, string, error) {
-		response, err := session.Call(ctx, s, s.Workflows().ListVersions, &signalboxv1.ListVersionsRequest{
+		response, err := invocation.Call(ctx, s, s.Workflows().ListVersions, &signalboxv1.ListVersionsRequest{
 			Project: s.Project(), Workflow: name, PageSize: size, PageToken: token,
 		}, "list the versions of workflow %q", name)
 		return response.GetVersions(), response.GetNextPageToken(), err
 	})
 }
 
-func diffCommand(s *session.Session) *cobra.Command {
+func diffCommand(s *invocation.Invocation) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "diff NAME V1 V2",
 		Short:             "Compare the sources of two versions; \"draft\" means the draft",
 		Example:           `  signalbox workflow diff shop/order 1.0.0 1.1.0`,
-		Args:              session.Args(3, 3, "NAME V1 V2"),
+		Args:              invocation.Args(3, 3, "NAME V1 V2"),
 		ValidArgsFunction: s.CompleteWorkflows,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return diff(cmd.Context(), s, args[0], args[1], args[2])
@@ -221,8 +219,8 @@ func diffCommand(s *session.Session) *cobra.Command {
 	return cmd
 }
 
-func diff(ctx context.Context, s *session.Session, name, from, to string) error {
-	response, err := session.Call(ctx, s, s.Workflows().DiffVersions, &signalboxv1.DiffVersionsRequest{
+func diff(ctx context.Context, s *invocation.Invocation, name, from, to string) error {
+	response, err := invocation.Call(ctx, s, s.Workflows().DiffVersions, &signalboxv1.DiffVersionsRequest{
 		Project: s.Project(), Workflow: name, From: from, To: to,
 	}, "compare %s and %s of workflow %q", from, to, name)
 	if err != nil {
@@ -236,7 +234,7 @@ func diff(ctx context.Context, s *session.Session, name, from, to string) error 
 		return nil
 	}
 	unified := strings.TrimRight(response.GetUnified(), "\n") + "\n"
-	if !session.IsTerminal(s.Out) {
+	if !invocation.IsTerminal(s.Out) {
 		_, err = io.WriteString(s.Out, unified) // as it is, so that it can be applied
 		return err
 	}

@@ -10,8 +10,8 @@ import (
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/api/signalbox/v1/signalboxv1connect"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/runcmd"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
 )
 
 // otherContent is the server's reason for refusing other content under a published version.
@@ -23,7 +23,7 @@ type runFlags struct {
 	bump, detach bool
 }
 
-func runCommand(s *session.Session) *cobra.Command {
+func runCommand(s *invocation.Invocation) *cobra.Command {
 	var flags runFlags
 	cmd := &cobra.Command{
 		Use:   "run FILE",
@@ -35,7 +35,7 @@ If the file has changed since its version was published, the command is refused;
 third number plus one) into the file first.`,
 		Example: `  signalbox workflow run order.yaml --input '{"sku": "A-7"}'
   signalbox workflow run order.yaml --input order.json --bump`,
-		Args: session.Args(1, 1, "FILE"),
+		Args: invocation.Args(1, 1, "FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return run(cmd.Context(), s, args[0], &flags)
 		},
@@ -47,19 +47,19 @@ third number plus one) into the file first.`,
 	return cmd
 }
 
-func run(ctx context.Context, s *session.Session, file string, flags *runFlags) error {
+func run(ctx context.Context, s *invocation.Invocation, file string, flags *runFlags) error {
 	doc, err := readDocument(file, s.In)
 	if err != nil {
 		return err
 	}
 	if checked := check(doc); !checked.Valid {
-		return wrongDocument("run", doc, checked.Findings)
+		return wrongDocument("run", doc, checked.Violations)
 	}
 	response, err := publishOnce(ctx, s, doc, flags.bump)
 	if err != nil {
 		return err
 	}
-	noteFindings(s, doc.name, response.GetFindings())
+	noteViolations(s, doc.name, response.GetViolations())
 	name, version := response.GetWorkflow().GetName(), response.GetVersion().GetVersion()
 	if response.GetCreated() {
 		s.Note("published %s %s", name, version)
@@ -68,10 +68,10 @@ func run(ctx context.Context, s *session.Session, file string, flags *runFlags) 
 }
 
 // publishOnce publishes a document, if bump is set with the next free version.
-func publishOnce(ctx context.Context, s *session.Session, doc document, bump bool) (*signalboxv1.PublishWorkflowResponse, error) {
+func publishOnce(ctx context.Context, s *invocation.Invocation, doc document, bump bool) (*signalboxv1.PublishWorkflowResponse, error) {
 	send := func(doc document) (*signalboxv1.PublishWorkflowResponse, error) {
 		request := &signalboxv1.PublishWorkflowRequest{Project: s.Project(), Source: string(doc.source)}
-		return session.Send(ctx, s, s.Workflows().PublishWorkflow, request)
+		return invocation.Send(ctx, s, s.Workflows().PublishWorkflow, request)
 	}
 	response, err := send(doc)
 	if exit.Reason(err) == otherContent {
@@ -105,7 +105,7 @@ func publishNext(
 }
 
 // PublishFile validates a file and publishes it with a client. If its version is published with other content, the next free version is
-// written into the file first. The error of an invalid file has a line for each problem, with file, line and column.
+// written into the file first. The error of an invalid file has a line for each violation, with file, line and column.
 func PublishFile(
 	ctx context.Context, client signalboxv1connect.WorkflowServiceClient, project, file string,
 ) (*signalboxv1.PublishWorkflowResponse, error) {
@@ -114,7 +114,7 @@ func PublishFile(
 		return nil, err
 	}
 	if checked := check(doc); !checked.Valid {
-		return nil, wrongDocument("publish", doc, checked.Findings)
+		return nil, wrongDocument("publish", doc, checked.Violations)
 	}
 	send := func(doc document) (*signalboxv1.PublishWorkflowResponse, error) {
 		response, err := client.PublishWorkflow(ctx, connect.NewRequest(&signalboxv1.PublishWorkflowRequest{Project: project, Source: string(doc.source)}))

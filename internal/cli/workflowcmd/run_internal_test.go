@@ -17,11 +17,11 @@ func TestBumpChangesTheVersionOnly(t *testing.T) {
 		require.NoError(t, err, source)
 		require.Equal(t, want, string(got))
 	}
-	for source, problem := range map[string]string{
+	for source, violation := range map[string]string{
 		"do: []\n": "document.version is missing", "document: {version: one}\n": "no third number", "a: [\n": "yaml",
 		`{"document": {"version": "1.0.\u0031"}}`: "without escapes",
 	} {
 		_, err := bumped([]byte(source))
-		require.ErrorContains(t, err, problem, source)
+		require.ErrorContains(t, err, violation, source)
 	}
 }

@@ -9,11 +9,11 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
 )
 
-// unknown stands for a value that the server does not report, as one of an earlier release.
+// unknown stands for a value that the server does not report.
 const unknown = "unknown"
 
 // window is the flag --window of commands with statistics.
@@ -27,7 +27,7 @@ func (w *window) length() (*durationpb.Duration, error) {
 	if w.text == "" {
 		return nil, nil
 	}
-	length, err := session.Span("window", w.text)
+	length, err := invocation.Span("window", w.text)
 	return durationpb.New(length), err
 }
 

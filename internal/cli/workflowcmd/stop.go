@@ -11,19 +11,19 @@ import (
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/cli/batchcmd"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
 )
 
 type stopFlags struct {
-	session.Confirmation
+	invocation.Confirmation
 
 	reason, requestID string
 	expect            int64
 	dryRun            bool
 }
 
-func stopCommand(s *session.Session) *cobra.Command {
+func stopCommand(s *invocation.Invocation) *cobra.Command {
 	var flags stopFlags
 	cmd := &cobra.Command{
 		Use:   "stop NAME",
@@ -35,7 +35,7 @@ lets new runs start again.
 It requires both roles publisher and operator.`,
 		Example: `  signalbox workflow stop shop/order --dry-run
   signalbox workflow stop shop/order --reason "wrong prices" --expect 12`,
-		Args:              session.Args(1, 1, "NAME"),
+		Args:              invocation.Args(1, 1, "NAME"),
 		ValidArgsFunction: s.CompleteWorkflows,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			request, err := flags.request(cmd, s, args[0])
@@ -57,7 +57,7 @@ It requires both roles publisher and operator.`,
 	return cmd
 }
 
-func (f *stopFlags) request(cmd *cobra.Command, s *session.Session, name string) (*signalboxv1.StopWorkflowRequest, error) {
+func (f *stopFlags) request(cmd *cobra.Command, s *invocation.Invocation, name string) (*signalboxv1.StopWorkflowRequest, error) {
 	request := &signalboxv1.StopWorkflowRequest{
 		Project: s.Project(), Workflow: name, Reason: f.reason, RequestId: f.requestID, DryRun: f.dryRun,
 	}
@@ -77,12 +77,12 @@ func (f *stopFlags) request(cmd *cobra.Command, s *session.Session, name string)
 }
 
 // confirm asks whether to stop the workflow, with what a dry run counts. No more runs than were shown are then canceled.
-func (f *stopFlags) confirm(ctx context.Context, s *session.Session, request *signalboxv1.StopWorkflowRequest) error {
+func (f *stopFlags) confirm(ctx context.Context, s *invocation.Invocation, request *signalboxv1.StopWorkflowRequest) error {
 	if request.GetDryRun() || !f.Needed(s) {
 		return nil
 	}
 	preview := &signalboxv1.StopWorkflowRequest{Project: request.GetProject(), Workflow: request.GetWorkflow(), RequestId: request.GetRequestId(), DryRun: true}
-	response, err := session.Call(ctx, s, s.Workflows().StopWorkflow, preview, "count the open runs of workflow %q", request.GetWorkflow())
+	response, err := invocation.Call(ctx, s, s.Workflows().StopWorkflow, preview, "count the open runs of workflow %q", request.GetWorkflow())
 	if err != nil {
 		return err
 	}
@@ -93,11 +93,11 @@ func (f *stopFlags) confirm(ctx context.Context, s *session.Session, request *si
 	return f.Ask(s, fmt.Sprintf("Pause workflow %q and cancel %s of %d open?", request.GetWorkflow(), output.Count(response.GetEligible(), "run"), open))
 }
 
-func stop(ctx context.Context, s *session.Session, request *signalboxv1.StopWorkflowRequest) error {
-	response, err := session.Send(ctx, s, s.Workflows().StopWorkflow, request)
+func stop(ctx context.Context, s *invocation.Invocation, request *signalboxv1.StopWorkflowRequest) error {
+	response, err := invocation.Send(ctx, s, s.Workflows().StopWorkflow, request)
 	if err != nil {
 		hint := ""
-		if session.UnknownOutcome(ctx, err) && !request.GetDryRun() {
+		if invocation.UnknownOutcome(ctx, err) && !request.GetDryRun() {
 			hint = "it is unknown whether the workflow was stopped: repeated with --request-id " + request.GetRequestId() + ", the command stops it once"
 		}
 		return s.FailedHint(err, hint, "stop workflow %q", request.GetWorkflow())
@@ -115,7 +115,7 @@ func stop(ctx context.Context, s *session.Session, request *signalboxv1.StopWork
 }
 
 // printStopPreview prints what a stop would do, and the runs that it would not cancel.
-func printStopPreview(s *session.Session, response *signalboxv1.StopWorkflowResponse) error {
+func printStopPreview(s *invocation.Invocation, response *signalboxv1.StopWorkflowResponse) error {
 	pauses := "pause the workflow and cancel"
 	if response.GetWorkflow().GetState() == "paused" {
 		pauses = "leave the workflow paused and cancel"

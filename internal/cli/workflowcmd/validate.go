@@ -8,23 +8,23 @@ import (
 
 	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
 	"github.com/signalbox-dev/signalbox/internal/terminal"
 )
 
 // checked is what "validate" found in one file: the JSON of its output.
 type checked struct {
-	File     string    `json:"file"`
-	Valid    bool      `json:"valid"`
-	Workflow string    `json:"workflow,omitempty"`
-	Version  string    `json:"version,omitempty"`
-	Hash     string    `json:"hash,omitempty"`
-	Findings []finding `json:"findings"`
+	File       string      `json:"file"`
+	Valid      bool        `json:"valid"`
+	Workflow   string      `json:"workflow,omitempty"`
+	Version    string      `json:"version,omitempty"`
+	Hash       string      `json:"hash,omitempty"`
+	Violations []violation `json:"violations"`
 }
 
-// finding has the shape of the API's Finding.
-type finding struct {
+// violation has the shape of the API's Violation.
+type violation struct {
 	Severity   string `json:"severity"`
 	Code       string `json:"code"`
 	Message    string `json:"message"`
@@ -34,17 +34,17 @@ type finding struct {
 	Suggestion string `json:"suggestion,omitempty"`
 }
 
-func validateCommand(s *session.Session) *cobra.Command {
+func validateCommand(s *invocation.Invocation) *cobra.Command {
 	var strict bool
 	cmd := &cobra.Command{
 		Use:   "validate FILE...",
 		Short: "Check workflow files, without a server",
-		Long: `Check workflow files, or all YAML and JSON files in folders, and print every problem as
+		Long: `Check workflow files, or all YAML and JSON files in folders, and print every violation as
 file:line:column: code: message (suggestion). No server is needed. Exits with 1 when a file has an error; warnings, which
 report valid documents that are probably wrong, count with --strict only.`,
 		Example: `  signalbox workflow validate order.yaml
   signalbox workflow validate examples/workflows -o json`,
-		Args: session.Args(1, -1, "FILE..."),
+		Args: invocation.Args(1, -1, "FILE..."),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return validate(s, args, strict)
 		},
@@ -54,31 +54,31 @@ report valid documents that are probably wrong, count with --strict only.`,
 	return cmd
 }
 
-func validate(s *session.Session, args []string, strict bool) error {
+func validate(s *invocation.Invocation, args []string, strict bool) error {
 	files, err := workflowFiles(args)
 	if err != nil {
 		return err
 	}
 	results := make([]checked, len(files))
-	problems := 0
+	violations := 0
 	for i, file := range files {
 		doc, err := readDocument(file, s.In)
 		if err != nil {
 			return err
 		}
 		results[i] = check(doc)
-		problems += len(results[i].Findings)
+		violations += len(results[i].Violations)
 	}
 	if s.Format().Structured() {
 		if err := output.Value(s.Out, s.Format(), results); err != nil {
 			return err
 		}
-	} else if err := printFindings(s, results); err != nil {
+	} else if err := printViolations(s, results); err != nil {
 		return err
 	}
-	s.Note("%s, %s", output.Count(int64(len(files)), "file"), output.Count(int64(problems), "problem"))
+	s.Note("%s, %s", output.Count(int64(len(files)), "file"), output.Count(int64(violations), "violation"))
 	for _, result := range results {
-		if !result.Valid || strict && len(result.Findings) > 0 {
+		if !result.Valid || strict && len(result.Violations) > 0 {
 			return exit.Silently(exit.Failed)
 		}
 	}
@@ -86,13 +86,13 @@ func validate(s *session.Session, args []string, strict bool) error {
 }
 
 func check(doc document) checked {
-	parsed, problems := dsl.Parse(doc.source)
-	result := checked{File: doc.name, Valid: !problems.HasErrors(), Findings: []finding{}}
+	parsed, violations := dsl.Parse(doc.source)
+	result := checked{File: doc.name, Valid: !violations.HasErrors(), Violations: []violation{}}
 	if parsed != nil {
 		result.Workflow, result.Version, result.Hash = parsed.Namespace+"/"+parsed.Name, parsed.Version, parsed.Hash()
 	}
-	for _, p := range problems {
-		result.Findings = append(result.Findings, finding{
+	for _, p := range violations {
+		result.Violations = append(result.Violations, violation{
 			Severity: string(p.Severity), Code: string(p.Code), Message: p.Message, Path: p.Path,
 			Line: p.Pos.Line, Column: p.Pos.Column, Suggestion: p.Suggestion,
 		})
@@ -100,10 +100,10 @@ func check(doc document) checked {
 	return result
 }
 
-func printFindings(s *session.Session, results []checked) error {
+func printViolations(s *invocation.Invocation, results []checked) error {
 	var text strings.Builder
 	for _, result := range results {
-		for _, f := range result.Findings {
+		for _, f := range result.Violations {
 			text.WriteString(f.line(result.File, s.Style()) + "\n")
 		}
 	}
@@ -111,7 +111,7 @@ func printFindings(s *session.Session, results []checked) error {
 }
 
 // line is the form editors and CI systems turn into links.
-func (f finding) line(file string, style output.Style) string {
+func (f violation) line(file string, style output.Style) string {
 	code := f.Code
 	if f.Severity == string(dsl.SeverityWarning) {
 		code = style.Status(f.Severity) + ": " + code

@@ -9,7 +9,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 )
 
 // withNextVersion writes the next version into the file of a document, and returns the document.
@@ -21,7 +21,7 @@ func withNextVersion(doc document) (document, error) {
 	if err != nil {
 		return doc, exit.Errorf(exit.Failed, "--bump: %s: %w", doc.name, err)
 	}
-	if err := session.WriteFile(doc.file, source, 0); err != nil {
+	if err := invocation.WriteFile(doc.file, source, 0); err != nil {
 		return doc, fmt.Errorf("write the next version: %w", err)
 	}
 	doc.source = source

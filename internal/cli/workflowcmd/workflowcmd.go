@@ -10,20 +10,20 @@ import (
 	"github.com/spf13/cobra"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
-	"github.com/signalbox-dev/signalbox/internal/cli/session"
 )
 
 // New returns the noun with its verbs.
-func New(s *session.Session) *cobra.Command {
-	noun := session.Noun("workflow", "Validate, publish and manage workflow definitions", "")
+func New(s *invocation.Invocation) *cobra.Command {
+	noun := invocation.Noun("workflow", "Validate, publish and manage workflow definitions", "")
 	noun.AddCommand(initCommand(s), runCommand(s), validateCommand(s), saveCommand(s), publishCommand(s), listCommand(s), showCommand(s), graphCommand(s), gridCommand(s),
 		versionsCommand(s), diffCommand(s), pauseCommand(s), unpauseCommand(s), stopCommand(s), deleteCommand(s))
 	return noun
 }
 
 // printWorkflow prints one workflow's record.
-func printWorkflow(s *session.Session, workflow *signalboxv1.Workflow) error {
+func printWorkflow(s *invocation.Invocation, workflow *signalboxv1.Workflow) error {
 	return s.Card(workflow, workflowFields(workflow))
 }
 
@@ -49,17 +49,17 @@ func workflowFields(workflow *signalboxv1.Workflow) []output.Field {
 	}
 }
 
-func pauseCommand(s *session.Session) *cobra.Command {
+func pauseCommand(s *invocation.Invocation) *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
 		Use:               "pause NAME",
 		Short:             "Refuse new runs of a workflow; open runs continue",
 		Example:           `  signalbox workflow pause shop/order --reason "the supplier is down"`,
-		Args:              session.Args(1, 1, "NAME"),
+		Args:              invocation.Args(1, 1, "NAME"),
 		ValidArgsFunction: s.CompleteWorkflows,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			request := &signalboxv1.PauseWorkflowRequest{Project: s.Project(), Workflow: args[0], Reason: reason}
-			response, err := session.Call(cmd.Context(), s, s.Workflows().PauseWorkflow, request, "pause workflow %q", args[0])
+			response, err := invocation.Call(cmd.Context(), s, s.Workflows().PauseWorkflow, request, "pause workflow %q", args[0])
 			if err != nil {
 				return err
 			}
@@ -71,16 +71,16 @@ func pauseCommand(s *session.Session) *cobra.Command {
 	return cmd
 }
 
-func unpauseCommand(s *session.Session) *cobra.Command {
+func unpauseCommand(s *invocation.Invocation) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "unpause NAME",
 		Short:             "Allow new runs of a workflow again",
 		Example:           `  signalbox workflow unpause shop/order`,
-		Args:              session.Args(1, 1, "NAME"),
+		Args:              invocation.Args(1, 1, "NAME"),
 		ValidArgsFunction: s.CompleteWorkflows,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			request := &signalboxv1.UnpauseWorkflowRequest{Project: s.Project(), Workflow: args[0]}
-			response, err := session.Call(cmd.Context(), s, s.Workflows().UnpauseWorkflow, request, "unpause workflow %q", args[0])
+			response, err := invocation.Call(cmd.Context(), s, s.Workflows().UnpauseWorkflow, request, "unpause workflow %q", args[0])
 			if err != nil {
 				return err
 			}
@@ -91,21 +91,21 @@ func unpauseCommand(s *session.Session) *cobra.Command {
 	return cmd
 }
 
-func deleteCommand(s *session.Session) *cobra.Command {
-	var confirm session.Confirmation
+func deleteCommand(s *invocation.Invocation) *cobra.Command {
+	var confirm invocation.Confirmation
 	cmd := &cobra.Command{
 		Use:   "delete NAME",
 		Short: "Delete a workflow; its finished runs stay readable",
 		Long: `Delete a workflow with its draft, and hide its versions. Refused while runs of it are open. Finished runs stay
 readable.`,
 		Example:           `  signalbox workflow delete shop/order --yes`,
-		Args:              session.Args(1, 1, "NAME"),
+		Args:              invocation.Args(1, 1, "NAME"),
 		ValidArgsFunction: s.CompleteWorkflows,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := confirm.Ask(s, fmt.Sprintf("Delete workflow %q of project %s? Its draft is lost.", args[0], s.Project())); err != nil {
 				return err
 			}
-			_, err := session.Call(cmd.Context(), s, s.Workflows().DeleteWorkflow, &signalboxv1.DeleteWorkflowRequest{
+			_, err := invocation.Call(cmd.Context(), s, s.Workflows().DeleteWorkflow, &signalboxv1.DeleteWorkflowRequest{
 				Project: s.Project(), Workflow: args[0],
 			}, "delete workflow %q", args[0])
 			if err != nil {

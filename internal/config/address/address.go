@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// ListenProblem returns why text is not host:port, or "". Port 0 means any free port.
-func ListenProblem(text string) string {
+// ListenViolation returns why text is not host:port, or "". Port 0 means any free port.
+func ListenViolation(text string) string {
 	_, port, err := net.SplitHostPort(text)
 	if err != nil {
 		if addr, ok := err.(*net.AddrError); ok { //nolint:errorlint // SplitHostPort documents this type and wraps nothing.
@@ -26,10 +26,10 @@ func ListenProblem(text string) string {
 	return ""
 }
 
-// DialProblem returns why text is not an address to connect to, with a correction where one is likely, or "".
-func DialProblem(text string) string {
+// DialViolation returns why text is not an address to connect to, with a correction where one is likely, or "".
+func DialViolation(text string) string {
 	if scheme, rest, ok := strings.Cut(text, "://"); ok {
-		if authority, _, _ := strings.Cut(rest, "/"); ListenProblem(authority) == "" {
+		if authority, _, _ := strings.Cut(rest, "/"); ListenViolation(authority) == "" {
 			return fmt.Sprintf("it is a URL; write %s", authority) + tlsHint(scheme)
 		}
 		return "it is a URL; write the host and the port alone, for example 127.0.0.1:7233" + tlsHint(scheme)
@@ -47,7 +47,7 @@ func DialProblem(text string) string {
 	case err != nil && bare != "" && !strings.Contains(text, ":"):
 		return "the port is missing; write " + bare + ":7233"
 	case err != nil:
-		return ListenProblem(text) + "; write for example 127.0.0.1:7233"
+		return ListenViolation(text) + "; write for example 127.0.0.1:7233"
 	case host == "" || strings.ContainsAny(host, " /\t"):
 		return "it has no host; write for example 127.0.0.1:" + port
 	}
@@ -57,8 +57,8 @@ func DialProblem(text string) string {
 	return ""
 }
 
-// WebProblem returns why text is not the base address of web pages (http or https, without a query), or "".
-func WebProblem(text string) string {
+// WebViolation returns why text is not the base address of web pages (http or https, without a query), or "".
+func WebViolation(text string) string {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil:

@@ -8,7 +8,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/config/address"
 )
 
-// Wrong addresses, and the correction that the problem proposes.
+// Wrong addresses, and the correction that the violation proposes.
 func TestAddressesOfTemporal(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -30,21 +30,21 @@ func TestAddressesOfTemporal(t *testing.T) {
 		"1:2:3:4:5:6:7:8:7233":       "an IPv6 address needs brackets; write [1:2:3:4:5:6:7:8]:7233",
 		"a:b:c":                      "it has too many colons; write for example 127.0.0.1:7233 or [::1]:7233",
 	} {
-		require.Contains(t, address.DialProblem(text), want, text)
+		require.Contains(t, address.DialViolation(text), want, text)
 	}
 	for _, text := range []string{"temporal:7233", "127.0.0.1:1", "[::1]:7233", "[fe80::1%eth0]:7233", "a.b.example:65535"} {
-		require.Empty(t, address.DialProblem(text), text)
+		require.Empty(t, address.DialViolation(text), text)
 	}
 }
 
 func TestListening(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{":0", "127.0.0.1:8080", "[::]:8080", "localhost:65535"} {
-		require.Empty(t, address.ListenProblem(text), text)
+		require.Empty(t, address.ListenViolation(text), text)
 	}
-	require.Equal(t, "missing port in address", address.ListenProblem("everywhere"))
-	require.Equal(t, "the port is not a number from 0 to 65535", address.ListenProblem("a:-1"))
-	require.Equal(t, "the port is not a number from 0 to 65535", address.ListenProblem("a:65536"))
+	require.Equal(t, "missing port in address", address.ListenViolation("everywhere"))
+	require.Equal(t, "the port is not a number from 0 to 65535", address.ListenViolation("a:-1"))
+	require.Equal(t, "the port is not a number from 0 to 65535", address.ListenViolation("a:65536"))
 }
 
 func TestLoopback(t *testing.T) {
@@ -70,10 +70,10 @@ func TestWebAddresses(t *testing.T) {
 		"http://temporal?x=1":        "a query",
 		"http://temporal/#/runs":     "a fragment",
 	} {
-		require.Contains(t, address.WebProblem(text), want, text)
+		require.Contains(t, address.WebViolation(text), want, text)
 	}
 	for _, text := range []string{"http://localhost:8233", "https://temporal.example/ui/", "http://[::1]:8233"} {
-		require.Empty(t, address.WebProblem(text), text)
+		require.Empty(t, address.WebViolation(text), text)
 	}
 }
 

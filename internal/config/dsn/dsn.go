@@ -1,7 +1,7 @@
 // Package dsn reads connection texts of databases and of Redis: it distinguishes those of Postgres from file paths, finds passwords in
 // plain text, and resolves references to passwords.
 //
-//	text, problems := dsn.Resolve("postgres://u:${file:/run/secrets/db}@h/d", os.LookupEnv)
+//	text, violations := dsn.Resolve("postgres://u:${file:/run/secrets/db}@h/d", os.LookupEnv)
 //
 // It opens no connection, and does not validate the rest of a DSN.
 package dsn
@@ -27,14 +27,14 @@ type Lookup func(name string) (string, bool)
 // Resolve replaces ${env:NAME} and ${file:/path} in a DSN. A value put into the middle of a URL is
 // percent-escaped and one put into key=value text is quoted, so that any password works.
 //
-// Each problem names a reference that cannot be resolved and the cause, without its value.
-func Resolve(dsn string, lookup Lookup) (resolved string, problems []string) {
+// Each violation names a reference that cannot be resolved and the cause, without its value.
+func Resolve(dsn string, lookup Lookup) (resolved string, violations []string) {
 	whole := reference.FindString(dsn) == dsn
 	resolved = reference.ReplaceAllStringFunc(dsn, func(match string) string {
 		parts := reference.FindStringSubmatch(match)
-		value, problem := readReference(parts[1], parts[2], lookup)
-		if problem != "" {
-			problems = append(problems, match+": "+problem)
+		value, violation := readReference(parts[1], parts[2], lookup)
+		if violation != "" {
+			violations = append(violations, match+": "+violation)
 			return ""
 		}
 		switch {
@@ -46,10 +46,10 @@ func Resolve(dsn string, lookup Lookup) (resolved string, problems []string) {
 			return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(value) + "'"
 		}
 	})
-	return resolved, problems
+	return resolved, violations
 }
 
-func readReference(kind, name string, lookup Lookup) (value, problem string) {
+func readReference(kind, name string, lookup Lookup) (value, violation string) {
 	switch kind {
 	case "env":
 		value, ok := lookup(name)

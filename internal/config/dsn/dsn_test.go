@@ -44,16 +44,16 @@ func TestReferences(t *testing.T) {
 		"host=h password=${env:P}":  `host=h password='a\'b\\c@d'`,
 		"nothing to do":             "nothing to do",
 	} {
-		got, problems := dsn.Resolve(text, lookup)
-		require.Empty(t, problems, text)
+		got, violations := dsn.Resolve(text, lookup)
+		require.Empty(t, violations, text)
 		require.Equal(t, want, got)
 	}
-	_, problems := dsn.Resolve("${env:EMPTY} ${env:NOPE} ${P} ${file:/no/such/file}", lookup)
-	require.Len(t, problems, 4, "all at once")
+	_, violations := dsn.Resolve("${env:EMPTY} ${env:NOPE} ${P} ${file:/no/such/file}", lookup)
+	require.Len(t, violations, 4, "all at once")
 	exposed := filepath.Join(t.TempDir(), "password")
 	require.NoError(t, errors.Join(os.WriteFile(exposed, []byte("p"), 0o600), os.Chmod(exposed, 0o604)))
 	_, refused := dsn.Resolve("${file:"+exposed+"}", lookup)
 	require.Len(t, refused, 1)
 	require.Contains(t, refused[0], "can be read by all users of the machine")
-	require.Equal(t, "${P}: is not a reference; write ${env:NAME} or ${file:/path}", problems[2])
+	require.Equal(t, "${P}: is not a reference; write ${env:NAME} or ${file:/path}", violations[2])
 }

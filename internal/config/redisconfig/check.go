@@ -15,16 +15,16 @@ import (
 func Layer(now func() time.Time) config.Layer {
 	return config.Layer{
 		Apply: func(config.Environment, *config.Config) (map[string]string, error) { return nil, nil }, //nolint:nilnil // it sets nothing
-		Check: func(cfg *config.Config) config.Problems { return append(needed(cfg), Check(cfg.Redis, now())...) },
+		Check: func(cfg *config.Config) config.Violations { return append(needed(cfg), Check(cfg.Redis, now())...) },
 	}
 }
 
 // needed reports leases in memory where several processes share a database: each would own every dispatcher.
-func needed(cfg *config.Config) config.Problems {
+func needed(cfg *config.Config) config.Violations {
 	if cfg.Store.Driver != config.DriverPostgres || cfg.Redis.Used() {
 		return nil
 	}
-	return config.Problems{{
+	return config.Violations{{
 		Path:    "redis.url",
 		Message: "is empty while store.driver is postgres: without Redis, leases are in memory, which is for one process on SQLite; set redis.url, or redis.addresses",
 	}}
@@ -32,10 +32,10 @@ func needed(cfg *config.Config) config.Problems {
 
 // Check reads the files and reports everything that is wrong with them at once. A client certificate outside its validity may heal,
 // by a rotation or with time. Files that are missing are reported by package config.
-func Check(r config.Redis, now time.Time) config.Problems {
-	var problems config.Problems
+func Check(r config.Redis, now time.Time) config.Violations {
+	var violations config.Violations
 	add := func(path string, heals bool, format string, args ...any) {
-		problems = append(problems, config.Problem{Path: path, Message: fmt.Sprintf(format, args...), Heals: heals})
+		violations = append(violations, config.Violation{Path: path, Message: fmt.Sprintf(format, args...), Heals: heals})
 	}
 	if r.PasswordFile != "" {
 		if _, err := readPassword(r.PasswordFile); err != nil {
@@ -49,12 +49,12 @@ func Check(r config.Redis, now time.Time) config.Problems {
 		}
 	}
 	if r.TLS.CertFile == "" || r.TLS.KeyFile == "" {
-		return problems // half a pair is reported by the keys' own validation
+		return violations // half a pair is reported by the keys' own validation
 	}
 	pair, err := tls.LoadX509KeyPair(r.TLS.CertFile, r.TLS.KeyFile)
 	if err != nil {
 		add("redis.tls.cert_file", false, "the client certificate and its key cannot be used: %v; give a certificate and the key that it was made for, in PEM form", err)
-		return problems
+		return violations
 	}
 	const advice = "(a server starts with it, and connects once the file holds a valid one)"
 	switch leaf := pair.Leaf; {
@@ -63,5 +63,5 @@ func Check(r config.Redis, now time.Time) config.Problems {
 	case now.Before(leaf.NotBefore):
 		add("redis.tls.cert_file", true, "the client certificate is not valid before %s; check the clock, or wait %s", leaf.NotBefore.UTC().Format(time.DateTime), advice)
 	}
-	return problems
+	return violations
 }

@@ -31,7 +31,7 @@ func load(t *testing.T, now time.Time, variables map[string]string) (*config.Con
 	}
 	layer := redisconfig.Layer(func() time.Time { return now })
 	cfg, err := config.Load(config.Options{Env: env, Layers: []config.Layer{layer}})
-	var found config.Problems
+	var found config.Violations
 	if !errors.As(err, &found) {
 		require.NoError(t, err)
 		found = cfg.Warnings
@@ -68,8 +68,8 @@ func pair(t *testing.T) (cert, key string) {
 
 func TestOptions(t *testing.T) {
 	t.Parallel()
-	cfg, problems := load(t, noon, map[string]string{"URL": "redis://ada:x@h:1/2", "PREFIX": "p:", "TIMEOUT": "700ms"})
-	require.Empty(t, problems)
+	cfg, violations := load(t, noon, map[string]string{"URL": "redis://ada:x@h:1/2", "PREFIX": "p:", "TIMEOUT": "700ms"})
+	require.Empty(t, violations)
 	options, err := redisconfig.Options(cfg.Redis)
 	require.NoError(t, err)
 	require.Equal(t, "redis://ada:x@h:1/2", options.URL)
@@ -78,15 +78,15 @@ func TestOptions(t *testing.T) {
 	require.Nil(t, options.TLS)
 	require.Nil(t, options.Password)
 
-	cfg, problems = load(t, noon, map[string]string{"ADDRESSES": "a:1,b:2", "MODE": "sentinel", "MASTER_NAME": "m", "USERNAME": "ada"})
-	require.Empty(t, problems)
+	cfg, violations = load(t, noon, map[string]string{"ADDRESSES": "a:1,b:2", "MODE": "sentinel", "MASTER_NAME": "m", "USERNAME": "ada"})
+	require.Empty(t, violations)
 	options, err = redisconfig.Options(cfg.Redis)
 	require.NoError(t, err)
 	require.Equal(t, []string{"a:1", "b:2"}, options.Addresses)
 	require.Equal(t, []any{"m", "ada", false}, []any{options.MasterName, options.Username, options.Cluster})
 
-	cfg, problems = load(t, noon, map[string]string{"ADDRESSES": "a:1", "MODE": "cluster", "TLS_ENABLED": "true"})
-	require.Empty(t, problems)
+	cfg, violations = load(t, noon, map[string]string{"ADDRESSES": "a:1", "MODE": "cluster", "TLS_ENABLED": "true"})
+	require.Empty(t, violations)
 	options, err = redisconfig.Options(cfg.Redis)
 	require.NoError(t, err)
 	require.True(t, options.Cluster)
@@ -99,10 +99,10 @@ func TestRotatedCredentials(t *testing.T) {
 	t.Parallel()
 	cert, key := pair(t)
 	password := write(t, "old\n")
-	cfg, problems := load(t, noon, map[string]string{
+	cfg, violations := load(t, noon, map[string]string{
 		"URL": "redis://h", "PASSWORD_FILE": password, "TLS_CERT_FILE": cert, "TLS_KEY_FILE": key, "TLS_CA_FILE": cert, "TLS_SERVER_NAME": "redis",
 	})
-	require.Empty(t, problems)
+	require.Empty(t, violations)
 	options, err := redisconfig.Options(cfg.Redis)
 	require.NoError(t, err)
 	require.Equal(t, "redis", options.TLS.ServerName)
@@ -131,7 +131,7 @@ func TestRotatedCredentials(t *testing.T) {
 	require.ErrorContains(t, err, "redis.password_file")
 }
 
-func TestEveryProblemOfTheFilesAtOnce(t *testing.T) {
+func TestEveryViolationOfTheFilesAtOnce(t *testing.T) {
 	t.Parallel()
 	cert, key := pair(t)
 	_, other := pair(t)

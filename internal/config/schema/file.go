@@ -15,27 +15,27 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/config/spelling"
 )
 
-// Problem is one mistake in a file.
-type Problem struct {
+// Violation is one mistake in a file.
+type Violation struct {
 	Path    string // the key; empty where the whole file is the subject
 	Source  string // "signalbox.yaml:12"
 	Message string
 }
 
 // ReadFile reads one YAML document into the schema's keys. It returns the source of each value that it set, by the key's path,
-// and all problems.
-func (s *Schema) ReadFile(name string, content []byte) (sources map[string]string, problems []Problem) {
+// and all violations.
+func (s *Schema) ReadFile(name string, content []byte) (sources map[string]string, violations []Violation) {
 	f := &fileLayer{name: name, schema: s, sources: map[string]string{}}
 	f.load(content)
-	return f.sources, f.problems
+	return f.sources, f.violations
 }
 
 // fileLayer is one file being read.
 type fileLayer struct {
-	name     string
-	schema   *Schema
-	sources  map[string]string
-	problems []Problem
+	name       string
+	schema     *Schema
+	sources    map[string]string
+	violations []Violation
 }
 
 func (f *fileLayer) load(content []byte) {
@@ -48,18 +48,18 @@ func (f *fileLayer) load(content []byte) {
 		return // an empty file sets nothing
 	}
 	if err := decoder.Decode(&yaml.Node{}); !errors.Is(err, io.EOF) {
-		f.problems = append(f.problems, Problem{Source: f.name, Message: "holds more than one YAML document; keep the first"})
+		f.violations = append(f.violations, Violation{Source: f.name, Message: "holds more than one YAML document; keep the first"})
 	}
 	f.mapping(document.Content[0], "")
 }
 
-// syntax moves the line number of the parser's message to the source, as in other problems.
+// syntax moves the line number of the parser's message to the source, as in other violations.
 func (f *fileLayer) syntax(err error) {
 	source, message := f.name, strings.TrimPrefix(err.Error(), "yaml: ")
 	if m := regexp.MustCompile(`^line (\d+): `).FindStringSubmatch(message); m != nil {
 		source, message = f.name+":"+m[1], strings.TrimPrefix(message, m[0])
 	}
-	f.problems = append(f.problems, Problem{Source: source, Message: "is not YAML: " + message})
+	f.violations = append(f.violations, Violation{Source: source, Message: "is not YAML: " + message})
 }
 
 func (f *fileLayer) at(node *yaml.Node) string {
@@ -67,7 +67,7 @@ func (f *fileLayer) at(node *yaml.Node) string {
 }
 
 func (f *fileLayer) report(node *yaml.Node, path, format string, args ...any) {
-	f.problems = append(f.problems, Problem{Path: path, Source: f.at(node), Message: fmt.Sprintf(format, args...)})
+	f.violations = append(f.violations, Violation{Path: path, Source: f.at(node), Message: fmt.Sprintf(format, args...)})
 }
 
 func (f *fileLayer) mapping(node *yaml.Node, prefix string) {

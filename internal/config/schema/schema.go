@@ -3,7 +3,7 @@
 //
 //	s := schema.Of(cfg) // a pointer to a struct of structs
 //	err := s.ByPath["store.dsn"].Set("signalbox.db")
-//	sources, problems := s.ReadFile("signalbox.yaml", content)
+//	sources, violations := s.ReadFile("signalbox.yaml", content)
 //
 // The tags are yaml (the key's name; "-" leaves a field out), default, doc, and kind ([File], [SecretFile],
 // [Pairs]). The package does not depend on the meaning of the keys.

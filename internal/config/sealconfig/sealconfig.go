@@ -1,6 +1,6 @@
 // Package sealconfig loads the key ring that a configuration names.
 //
-//	layers := []config.Layer{sealconfig.Layer()} // reports problems of keys with all other problems
+//	layers := []config.Layer{sealconfig.Layer()} // reports violations of keys with all other violations
 //	ring, err := sealconfig.Ring(cfg.Encryption)
 //
 // It reads the key files and keeps no state.
@@ -18,7 +18,7 @@ const noKey = "names no key, and a server seals sensitive values: make one with 
 // Ring loads the key ring of a configuration.
 func Ring(e config.Encryption) (*keyring.Ring, error) {
 	if len(e.Keys) == 0 {
-		return nil, config.Problems{{Path: "encryption.keys", Message: noKey}}
+		return nil, config.Violations{{Path: "encryption.keys", Message: noKey}}
 	}
 	var files []keyring.KeyFile
 	for _, f := range e.KeyFiles() {
@@ -26,7 +26,7 @@ func Ring(e config.Encryption) (*keyring.Ring, error) {
 	}
 	ring, err := keyring.Open(e.Active, files)
 	if err != nil {
-		return nil, config.Problems{{Path: "encryption.keys", Message: err.Error()}}
+		return nil, config.Violations{{Path: "encryption.keys", Message: err.Error()}}
 	}
 	if !e.Sealing {
 		return ring.Opening(), nil
@@ -37,17 +37,17 @@ func Ring(e config.Encryption) (*keyring.Ring, error) {
 	return ring, nil
 }
 
-// Layer reports keys that cannot be used and a missing key, with all other problems.
+// Layer reports keys that cannot be used and a missing key, with all other violations.
 func Layer() config.Layer {
 	return config.Layer{
 		Apply: func(config.Environment, *config.Config) (map[string]string, error) { return nil, nil }, //nolint:nilnil // it sets nothing
-		Check: func(cfg *config.Config) config.Problems {
+		Check: func(cfg *config.Config) config.Violations {
 			if cfg.Encryption.Validate() != nil {
 				return nil //nolint:nilerr // the configuration reports it
 			}
 			_, err := Ring(cfg.Encryption)
-			problems, _ := err.(config.Problems) //nolint:errorlint // Ring returns no other type
-			return problems
+			violations, _ := err.(config.Violations) //nolint:errorlint // Ring returns no other type
+			return violations
 		},
 	}
 }

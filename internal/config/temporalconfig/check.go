@@ -14,7 +14,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/config"
 )
 
-// The keys of problems, and the sources of credentials without a key.
+// The keys of violations, and the sources of credentials without a key.
 const (
 	certKey   = "temporal.tls.cert_file"
 	keyKey    = "temporal.tls.key_file"
@@ -26,24 +26,24 @@ const (
 // Check reads the credentials and reports everything that is wrong with them at once: files that cannot be read, are
 // empty or hold something else, a key of another certificate, a client certificate outside its validity. The last one
 // heals, by a rotation or with time.
-func Check(t config.Temporal, now time.Time) config.Problems {
+func Check(t config.Temporal, now time.Time) config.Violations {
 	var c checker
 	if t.APIKeyFile != "" {
 		c.apiKey(t.APIKeyFile)
 	}
 	if !t.TLSEnabled() {
-		return c.problems
+		return c.violations
 	}
 	c.client(t, now)
 	if ca, ok := c.read(t.TLS.CAFile, caKey, t.Profile.CAPEM); ok && !x509.NewCertPool().AppendCertsFromPEM(ca.content) {
 		c.add(ca, "the authorities hold no certificate in PEM form; give the certificates of those that sign Temporal's")
 	}
-	return c.problems
+	return c.violations
 }
 
 var errNoCertificate = errors.New("no certificate in PEM form found in it")
 
-type checker struct{ problems config.Problems }
+type checker struct{ violations config.Violations }
 
 // part is one credential and its source.
 type part struct {
@@ -52,14 +52,14 @@ type part struct {
 }
 
 func (c *checker) add(p part, format string, args ...any) {
-	c.problems = append(c.problems, problem(p, fmt.Sprintf(format, args...)))
+	c.violations = append(c.violations, violation(p, fmt.Sprintf(format, args...)))
 }
 
-func problem(p part, message string) config.Problem {
+func violation(p part, message string) config.Violation {
 	if p.path == "" {
-		return config.Problem{Source: inline, Message: message}
+		return config.Violation{Source: inline, Message: message}
 	}
-	return config.Problem{Path: p.path, Message: message}
+	return config.Violation{Path: p.path, Message: message}
 }
 
 // read returns the content of the file or the inline value, and whether there is any.
@@ -110,15 +110,15 @@ func (c *checker) client(t config.Temporal, now time.Time) {
 	const layout = "2006-01-02 15:04:05Z"
 	switch {
 	case now.After(leaf.NotAfter):
-		p := problem(cert, fmt.Sprintf("the client certificate expired at %s; renew it (a server starts with it, and connects once the file holds a valid one)",
+		p := violation(cert, fmt.Sprintf("the client certificate expired at %s; renew it (a server starts with it, and connects once the file holds a valid one)",
 			leaf.NotAfter.UTC().Format(layout)))
 		p.Heals = true
-		c.problems = append(c.problems, p)
+		c.violations = append(c.violations, p)
 	case now.Before(leaf.NotBefore):
-		p := problem(cert, fmt.Sprintf("the client certificate is not valid before %s; check the clock, or wait (a server starts with it, and connects then)",
+		p := violation(cert, fmt.Sprintf("the client certificate is not valid before %s; check the clock, or wait (a server starts with it, and connects then)",
 			leaf.NotBefore.UTC().Format(layout)))
 		p.Heals = true
-		c.problems = append(c.problems, p)
+		c.violations = append(c.violations, p)
 	}
 }
 

@@ -13,11 +13,11 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/config/temporalconfig"
 )
 
-// lines loads the configuration that the variables describe and returns every problem of it.
+// lines loads the configuration that the variables describe and returns every violation of it.
 func lines(t *testing.T, env config.Environment) []string {
 	t.Helper()
 	_, err := config.Load(config.Options{Env: env, Layers: layers()})
-	var found config.Problems
+	var found config.Violations
 	if !errors.As(err, &found) {
 		require.NoError(t, err)
 	}
@@ -28,7 +28,7 @@ func lines(t *testing.T, env config.Environment) []string {
 	return text
 }
 
-func TestEveryProblemOfTheFilesAtOnce(t *testing.T) {
+func TestEveryViolationOfTheFilesAtOnce(t *testing.T) {
 	t.Parallel()
 	cert, key := keyPair(t)
 	_, otherKey := keyPair(t)

@@ -27,7 +27,7 @@ import (
 // Layer applies Temporal's environment configuration and checks the credentials; now is the clock for the validity of
 // certificates.
 func Layer(now func() time.Time) config.Layer {
-	return config.Layer{Apply: apply, Check: func(cfg *config.Config) config.Problems { return Check(cfg.Temporal, now()) }}
+	return config.Layer{Apply: apply, Check: func(cfg *config.Config) config.Violations { return Check(cfg.Temporal, now()) }}
 }
 
 func apply(env config.Environment, cfg *config.Config) (map[string]string, error) {

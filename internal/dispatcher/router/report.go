@@ -28,7 +28,7 @@ func (r *Router) report(ctx context.Context, d event.Delivery, err error) error 
 		Source   string `json:"source"`
 		Position int64  `json:"position"`
 	}
-	type problem struct {
+	type runError struct {
 		Type    string `json:"type"`
 		Status  int    `json:"status"`
 		Pointer string `json:"pointer"`
@@ -37,9 +37,9 @@ func (r *Router) report(ctx context.Context, d event.Delivery, err error) error 
 	data := struct {
 		Workflow string   `json:"workflow"`
 		Version  string   `json:"version,omitempty"`
-		Error    problem  `json:"error"`
+		Error    runError `json:"error"`
 		Events   []source `json:"events"`
-	}{Workflow: d.Workflow, Version: d.Version, Error: problem{dsl.ErrorTypeValidation, 400, f.Facts["pointer"], f.Message}} //nolint:mnd // as in HTTP
+	}{Workflow: d.Workflow, Version: d.Version, Error: runError{dsl.ErrorTypeValidation, 400, f.Facts["pointer"], f.Message}} //nolint:mnd // as in HTTP
 	for _, e := range d.Events {
 		data.Events = append(data.Events, source{e.ID, e.Source, e.Position})
 	}

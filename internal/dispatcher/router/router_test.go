@@ -83,9 +83,9 @@ func (d documents) Document(ctx context.Context, hash string) (*dsl.Document, er
 	if err != nil {
 		return nil, err
 	}
-	doc, problems := dsl.Parse(canonical)
+	doc, violations := dsl.Parse(canonical)
 	if doc == nil {
-		return nil, problems
+		return nil, violations
 	}
 	return doc, nil
 }

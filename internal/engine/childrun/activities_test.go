@@ -122,10 +122,10 @@ func TestRejectionsAreErrorsOfTheTask(t *testing.T) {
 			require.True(t, app.NonRetryable())
 			var failure flow.CallFailure
 			require.NoError(t, app.Details(&failure))
-			problem := failure.Error
-			require.Equal(t, []any{tt.kind, tt.status, tt.title}, []any{problem.Type, problem.Status, problem.Title})
+			runError := failure.Error
+			require.Equal(t, []any{tt.kind, tt.status, tt.title}, []any{runError.Type, runError.Status, runError.Title})
 			if f, ok := apperror.From(tt.err); ok {
-				require.Equal(t, f.Message, problem.Detail)
+				require.Equal(t, f.Message, runError.Detail)
 			}
 		})
 	}

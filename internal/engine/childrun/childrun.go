@@ -161,12 +161,12 @@ func failure(ended flow.ChildEnded, err error) (flow.ChildEnded, error) {
 			return ended, fmt.Errorf("%w: %w", child.ErrUnreadable, err)
 		}
 	}
-	status, problem := flow.Failed(err)
+	status, runError := flow.Failed(err)
 	switch {
 	case ended.Status == string(run.Completed):
-		ended.Status, ended.Error = string(status), problem
-	case problem != nil && ended.Status == string(status):
-		ended.Error = problem
+		ended.Status, ended.Error = string(status), runError
+	case runError != nil && ended.Status == string(status):
+		ended.Error = runError
 	}
 	return ended, nil
 }
@@ -176,11 +176,11 @@ func (n *Notifier) sensitive(ctx context.Context, ended flow.ChildEnded) ([]stri
 	if n.opts.Sensitive == nil {
 		return nil, nil
 	}
-	problem, err := json.Marshal(ended.Error)
+	runError, err := json.Marshal(ended.Error)
 	if err != nil {
 		return nil, fmt.Errorf("encoding the error of run %s: %w", ended.RunID, err)
 	}
-	return n.opts.Sensitive(ctx, ended.RunID, ended.Output, problem)
+	return n.opts.Sensitive(ctx, ended.RunID, ended.Output, runError)
 }
 
 func (n *Notifier) unanswered(err error) error {
@@ -214,28 +214,28 @@ func (a activities) cancel(ctx context.Context, r flow.CancelChildRequest) error
 
 // rejected converts a permanent rejection to an error of the task. Temporal retries every other error.
 func rejected(err error) error {
-	problem := dsl.Error{Detail: err.Error()}
+	runError := dsl.Error{Detail: err.Error()}
 	f, isFault := apperror.From(err)
 	switch {
 	case errors.Is(err, run.ErrAncestorCanceled):
-		problem.Type, problem.Status, problem.Title = interp.ErrorTypeChildCanceled, http.StatusConflict, "Child canceled"
+		runError.Type, runError.Status, runError.Title = interp.ErrorTypeChildCanceled, http.StatusConflict, "Child canceled"
 	case errors.Is(err, child.ErrTooDeep):
-		problem.Type, problem.Status, problem.Title = dsl.ErrorTypeRuntime, http.StatusLoopDetected, "Too deep"
+		runError.Type, runError.Status, runError.Title = dsl.ErrorTypeRuntime, http.StatusLoopDetected, "Too deep"
 	case !isFault, apperror.Temporary(err):
 		return err
 	case f.Reason == apperror.InputTooLarge:
-		problem.Type, problem.Status, problem.Title = dsl.ErrorTypeValidation, http.StatusRequestEntityTooLarge, "Input too large"
+		runError.Type, runError.Status, runError.Title = dsl.ErrorTypeValidation, http.StatusRequestEntityTooLarge, "Input too large"
 	case f.Class == apperror.Invalid:
-		problem.Type, problem.Status, problem.Title = dsl.ErrorTypeValidation, http.StatusBadRequest, "Input refused"
+		runError.Type, runError.Status, runError.Title = dsl.ErrorTypeValidation, http.StatusBadRequest, "Input refused"
 	case f.Class == apperror.NotFound:
-		problem.Type, problem.Status, problem.Title = dsl.ErrorTypeConfiguration, http.StatusNotFound, "Not found"
+		runError.Type, runError.Status, runError.Title = dsl.ErrorTypeConfiguration, http.StatusNotFound, "Not found"
 	case f.Reason == apperror.WorkflowPaused:
-		problem.Type, problem.Status, problem.Title = dsl.ErrorTypeConfiguration, http.StatusConflict, "Workflow paused"
+		runError.Type, runError.Status, runError.Title = dsl.ErrorTypeConfiguration, http.StatusConflict, "Workflow paused"
 	default:
-		problem.Type, problem.Status, problem.Title = dsl.ErrorTypeRuntime, http.StatusInternalServerError, "Not started"
+		runError.Type, runError.Status, runError.Title = dsl.ErrorTypeRuntime, http.StatusInternalServerError, "Not started"
 	}
 	if isFault {
-		problem.Detail = f.Message
+		runError.Detail = f.Message
 	}
-	return flow.CallError(flow.CategoryRefused, problem, err)
+	return flow.CallError(flow.CategoryRefused, runError, err)
 }

@@ -99,13 +99,13 @@ func unopened(t *testing.T) error {
 
 func TestParentIsNotifiedOnlyOfResults(t *testing.T) {
 	t.Parallel()
-	shown := &run.Problem{Type: dsl.ErrorTypeRuntime, Title: "as the row has it"}
-	problem := dsl.Error{Type: dsl.ErrorTypeCommunication, Status: 503, Title: "the child's own"}
+	shown := &run.Error{Type: dsl.ErrorTypeRuntime, Title: "as the row has it"}
+	runError := dsl.Error{Type: dsl.ErrorTypeCommunication, Status: 503, Title: "the child's own"}
 	for name, tt := range map[string]struct {
 		err  error
 		want *dsl.Error
 	}{
-		"failed":               {failed(problem, interp.StatusFailed), &problem},
+		"failed":               {failed(runError, interp.StatusFailed), &runError},
 		"no answer":            {serviceerror.NewUnavailable("connection refused"), nil},
 		"an answer cut short":  {errors.New("stream terminated by RST_STREAM"), nil},
 		"nobody may read that": {serviceerror.NewPermissionDenied("no", ""), nil},
@@ -130,9 +130,9 @@ func TestParentIsNotifiedOnlyOfResults(t *testing.T) {
 
 func TestResultsAreThoseOfTemporal(t *testing.T) {
 	t.Parallel()
-	problem := dsl.Error{Type: dsl.ErrorTypeTimeout, Status: 408, Title: "too slow"}
-	result := func(status string, output string, problem *dsl.Error) flow.ChildEnded {
-		e := flow.ChildEnded{Key: "k", RunID: "child", Status: status, Error: problem}
+	runError := dsl.Error{Type: dsl.ErrorTypeTimeout, Status: 408, Title: "too slow"}
+	result := func(status string, output string, runError *dsl.Error) flow.ChildEnded {
+		e := flow.ChildEnded{Key: "k", RunID: "child", Status: status, Error: runError}
 		if output != "" {
 			e.Output = json.RawMessage(output)
 		}
@@ -149,9 +149,9 @@ func TestResultsAreThoseOfTemporal(t *testing.T) {
 	}{
 		"completed":                 {run.Completed, frontend{output: `{"n":1}`}, result("completed", `{"n":1}`, nil)},
 		"its row has failed":        {run.Failed, frontend{output: `1`}, result("completed", `1`, nil)},
-		"timed out":                 {run.TimedOut, frontend{err: failed(problem, interp.StatusTimedOut)}, result("timed_out", "", &problem)},
+		"timed out":                 {run.TimedOut, frontend{err: failed(runError, interp.StatusTimedOut)}, result("timed_out", "", &runError)},
 		"not known any more":        {run.Completed, frontend{err: serviceerror.NewNotFound("gone")}, result("completed", `"as the row has it"`, nil)},
-		"reset, and failed since":   {run.Completed, frontend{err: failed(problem, interp.StatusFailed)}, result("failed", "", &problem)},
+		"reset, and failed since":   {run.Completed, frontend{err: failed(runError, interp.StatusFailed)}, result("failed", "", &runError)},
 		"reset, and canceled since": {run.Completed, frontend{err: errors.Join(&temporal.WorkflowExecutionError{}, temporal.NewCanceledError())}, result("canceled", "", nil)},
 		"reset, and ended since":    {run.Completed, frontend{err: &temporal.WorkflowExecutionError{}}, result("failed", "", unexpected)},
 		"canceled":                  {run.Canceled, frontend{err: errors.New("not read")}, result("canceled", "", nil)},

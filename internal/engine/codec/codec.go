@@ -58,15 +58,18 @@ const (
 	// boundTo is the metadata key of the ID of the workflow that a payload is bound to. The ID is authenticated with
 	// the payload.
 	boundTo = "signalbox-workflow"
-	// domain is the authenticated purpose of sealed payloads. Those of earlier releases are bound to nothing else.
+	// domain is the authenticated purpose of sealed payloads.
 	domain = "temporal payload"
 )
 
 // Codec seals and opens payloads. With the ID of a workflow it binds payloads to that workflow, and rejects payloads
-// that are bound to another one. Without an ID it opens a payload as bound to the workflow that the payload names.
+// that are bound to another one, or to none. Without an ID it opens a payload as bound to the workflow that the payload
+// names.
 type Codec struct {
 	ring     *keyring.Ring
 	workflow string
+	// unbound also opens payloads that are bound to no workflow.
+	unbound bool
 }
 
 var _ converter.PayloadCodecWithSerializationContext = (*Codec)(nil)
@@ -89,7 +92,11 @@ func (c *Codec) WithSerializationContext(sc converter.SerializationContext) conv
 
 // Converter returns the SDK's default converter with sealing.
 func Converter(ring *keyring.Ring) converter.DataConverter {
-	return sealing{converter.NewCodecDataConverter(plain(), NewCodec(ring))}
+	return convert(NewCodec(ring))
+}
+
+func convert(c *Codec) converter.DataConverter {
+	return sealing{converter.NewCodecDataConverter(plain(), c)}
 }
 
 // plain returns the SDK's default converter, except for JSON, which it writes verbatim.
@@ -191,6 +198,9 @@ type bindingError struct{ bound, workflow string }
 
 // Error implements error.
 func (e *bindingError) Error() string {
+	if e.bound == "" {
+		return fmt.Sprintf("it is bound to no workflow, and stands in the history of workflow %q", e.workflow)
+	}
 	return fmt.Sprintf("it was sealed for workflow %q, and stands in the history of workflow %q", e.bound, e.workflow)
 }
 
@@ -203,9 +213,10 @@ func Unreadable(err error) bool {
 	}, func(unreadable error) bool { return errors.Is(err, unreadable) })
 }
 
-// FailureConverter returns a converter that seals the messages and stack traces of failures.
+// FailureConverter returns a converter that seals the messages and stack traces of failures. Those of failed tasks are
+// bound to no workflow, because the SDK encodes them without one.
 func FailureConverter(ring *keyring.Ring) converter.FailureConverter {
-	return newFailures(ring, Converter(ring))
+	return newFailures(ring, convert(&Codec{ring: ring, unbound: true}))
 }
 
 // failures wraps the SDK's converter, which does not pass the serialization context to its data converter.
@@ -292,7 +303,7 @@ func (c *Codec) Decode(payloads []*commonpb.Payload) ([]*commonpb.Payload, error
 			continue
 		}
 		bound := string(p.GetMetadata()[boundTo])
-		if bound != "" && c.workflow != "" && !startedAs(c.workflow, bound) {
+		if c.workflow != "" && (bound != "" || !c.unbound) && !startedAs(c.workflow, bound) {
 			return nil, fmt.Errorf("%w: %w", errUnopened, &bindingError{bound, c.workflow})
 		}
 		plain, err := c.ring.Open(p.GetData(), binding(bound)...)

@@ -168,12 +168,15 @@ func TestPayloadsAreBoundToTheirWorkflow(t *testing.T) {
 		if copied.Metadata["signalbox-workflow"] = claim; claim == nil {
 			delete(copied.GetMetadata(), "signalbox-workflow")
 		}
-		require.ErrorIs(t, codec.For(ring, "r2").FromPayload(copied, &read), keyring.ErrForged, name)
+		require.Error(t, codec.For(ring, "r2").FromPayload(copied, &read), name)
+		require.ErrorIs(t, codec.Converter(ring).FromPayload(copied, &read), keyring.ErrForged, name)
 	}
 
-	before, err := codec.Converter(ring).ToPayload("of before")
+	unbound, err := codec.Converter(ring).ToPayload(planted)
 	require.NoError(t, err)
-	require.NoError(t, codec.For(ring, "r2").FromPayload(before, &read), "payloads of earlier releases are not bound")
+	require.NoError(t, codec.Converter(ring).FromPayload(unbound, &read))
+	err = codec.For(ring, "r2").FromPayload(unbound, &read)
+	require.ErrorContains(t, err, `opening a payload: it is bound to no workflow, and stands in the history of workflow "r2"`)
 }
 
 func TestPayloadsOfSchedulesOpenInTheirWorkflows(t *testing.T) {
@@ -217,6 +220,8 @@ func TestFailuresAreBoundToTheirWorkflow(t *testing.T) {
 	}
 	require.ErrorContains(t, bound("r1").FailureToError(kept()), planted)
 	require.ErrorContains(t, codec.FailureConverter(ring).FailureToError(kept()), planted)
+	ofTask := codec.FailureConverter(ring).ErrorToFailure(errors.New("the task failed"))
+	require.ErrorContains(t, bound("r1").FailureToError(ofTask), "the task failed", "the SDK encodes the failures of tasks without a workflow")
 	err := bound("r2").FailureToError(kept())
 	require.NotContains(t, err.Error(), planted)
 	var app *temporal.ApplicationError

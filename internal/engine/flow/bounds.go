@@ -36,9 +36,9 @@ func (d *driver) fits(e *effect, what string, size int) bool {
 }
 
 // reject fails an effect without a command: its future is ready at once.
-func (d *driver) reject(e *effect, problem dsl.Error) {
+func (d *driver) reject(e *effect, runError dsl.Error) {
 	future, settable := workflow.NewFuture(d.detached)
-	settable.SetError(CallError(CategoryRefused, problem, nil))
+	settable.SetError(CallError(CategoryRefused, runError, nil))
 	e.future, e.cancel, e.rejected = future, func() {}, true
 	d.pending = append(d.pending, e)
 }

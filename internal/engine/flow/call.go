@@ -168,7 +168,7 @@ const (
 	// CategoryAnswered: the origin responded with an error status.
 	CategoryAnswered Category = "answered"
 	// CategoryTransport: no complete response (name, connection, TLS, time). It is unknown whether the origin acted.
-	// The problem's status is 504 after a timeout.
+	// The error's status is 504 after a timeout.
 	CategoryTransport Category = "transport"
 	// CategoryRefused: the request was never sent (guard, invalid URL or header).
 	CategoryRefused Category = "refused"
@@ -185,17 +185,17 @@ type CallFailure struct {
 }
 
 // CallError returns the error of an activity for a failed call. Temporal never retries it: the language's own `try`
-// decides that. The interpreter sets the problem's instance.
-func CallError(category Category, problem dsl.Error, cause error, attempts ...Attempt) error {
+// decides that. The interpreter sets the error's instance.
+func CallError(category Category, runError dsl.Error, cause error, attempts ...Attempt) error {
 	return temporal.NewApplicationErrorWithOptions(
-		fmt.Sprintf("%s: %s", problem.Title, problem.Detail),
-		problem.Type,
+		fmt.Sprintf("%s: %s", runError.Title, runError.Detail),
+		runError.Type,
 		temporal.ApplicationErrorOptions{
 			NonRetryable: true,
 			// The run's steps report it. It is not an error of the worker, which would be logged and counted as such.
 			Category: temporal.ApplicationErrorCategoryBenign,
 			Cause:    cause,
-			Details:  []any{CallFailure{Error: problem, Category: category, Attempts: attempts}},
+			Details:  []any{CallFailure{Error: runError, Category: category, Attempts: attempts}},
 		},
 	)
 }

@@ -94,12 +94,12 @@ func (d *driver) startChild(e interp.StartChild) {
 func (d *driver) completeChildStart(e *effect) {
 	var started ChildStarted
 	err := e.future.Get(d.detached, &started)
-	problem := rejection(err)
+	runError := rejection(err)
 	switch {
-	case !e.abandoned && problem != nil && problem.Type == interp.ErrorTypeChildCanceled:
+	case !e.abandoned && runError != nil && runError.Type == interp.ErrorTypeChildCanceled:
 		d.over = append(d.over, e.child)
 	case !e.abandoned:
-		d.machine.Complete(e.id, interp.Result{Value: started.RunID, Error: problem}, workflow.Now(d.ctx))
+		d.machine.Complete(e.id, interp.Result{Value: started.RunID, Error: runError}, workflow.Now(d.ctx))
 	case err == nil:
 		d.cancelChild(started.RunID)
 	default:
@@ -177,9 +177,9 @@ func (d *driver) handleChildResults() {
 
 // result returns the child's result for the task that awaits it.
 func (e ChildEnded) result() interp.Result {
-	problem := dsl.Error{Type: dsl.ErrorTypeRuntime, Status: 500, Title: "Cannot go on", Detail: "it ended as " + e.Status}
+	runError := dsl.Error{Type: dsl.ErrorTypeRuntime, Status: 500, Title: "Cannot go on", Detail: "it ended as " + e.Status}
 	if e.Error != nil {
-		problem = *e.Error
+		runError = *e.Error
 	}
 	switch e.Status {
 	case string(interp.StatusCompleted):
@@ -187,12 +187,12 @@ func (e ChildEnded) result() interp.Result {
 		if err == nil {
 			return interp.Result{Value: output}
 		}
-		problem.Detail = "its output cannot be read: " + err.Error()
+		runError.Detail = "its output cannot be read: " + err.Error()
 	case string(interp.StatusCanceled):
-		problem = dsl.Error{Type: interp.ErrorTypeChildCanceled, Status: 409, Title: "Child canceled", Detail: "it was canceled"}
+		runError = dsl.Error{Type: interp.ErrorTypeChildCanceled, Status: 409, Title: "Child canceled", Detail: "it was canceled"}
 	case terminated:
-		problem.Type, problem.Title = interp.ErrorTypeChildTerminated, "Child terminated"
+		runError.Type, runError.Title = interp.ErrorTypeChildTerminated, "Child terminated"
 	}
-	problem.Detail = fmt.Sprintf("run %s: %s", e.RunID, cmp.Or(problem.Detail, problem.Title))
-	return interp.Result{Error: &problem}
+	runError.Detail = fmt.Sprintf("run %s: %s", e.RunID, cmp.Or(runError.Detail, runError.Title))
+	return interp.Result{Error: &runError}
 }

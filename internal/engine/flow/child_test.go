@@ -105,12 +105,12 @@ func TestChildIsAwaited(t *testing.T) {
 
 func TestChildResults(t *testing.T) {
 	t.Parallel()
-	problem := &dsl.Error{Type: "https://e/x", Status: 503, Title: "X", Detail: "no stock", Instance: "/do/7/y"}
+	runError := &dsl.Error{Type: "https://e/x", Status: 503, Title: "X", Detail: "no stock", Instance: "/do/7/y"}
 	for name, tt := range map[string]struct {
 		end  flow.ChildEnded
 		want dsl.Error
 	}{
-		"failed":     {flow.ChildEnded{Status: "failed", Error: problem}, dsl.Error{Type: "https://e/x", Status: 503, Title: "X", Detail: "run child-1: no stock"}},
+		"failed":     {flow.ChildEnded{Status: "failed", Error: runError}, dsl.Error{Type: "https://e/x", Status: 503, Title: "X", Detail: "run child-1: no stock"}},
 		"timed out":  {flow.ChildEnded{Status: "timed_out", Error: &dsl.Error{Type: dsl.ErrorTypeTimeout, Status: 408, Title: "Timed out"}}, dsl.Error{Type: dsl.ErrorTypeTimeout, Status: 408, Title: "Timed out", Detail: "run child-1: Timed out"}},
 		"canceled":   {flow.ChildEnded{Status: "canceled"}, dsl.Error{Type: interp.ErrorTypeChildCanceled, Status: 409, Title: "Child canceled", Detail: "run child-1: it was canceled"}},
 		"terminated": {flow.ChildEnded{Status: "terminated", Error: &dsl.Error{Type: dsl.ErrorTypeRuntime, Status: 500, Title: "Terminated", Detail: "by hand"}}, dsl.Error{Type: interp.ErrorTypeChildTerminated, Status: 500, Title: "Child terminated", Detail: "run child-1: by hand"}},

@@ -95,9 +95,9 @@ func (d *driver) completeQuota(e *effect) {
 	var grant QuotaGrant
 	now := workflow.Now(d.ctx)
 	if err := e.future.Get(d.detached, &grant); err != nil {
-		problem := rejection(err)
-		problem.Instance = "/"
-		d.machine.Abort(*problem, now)
+		runError := rejection(err)
+		runError.Instance = "/"
+		d.machine.Abort(*runError, now)
 		return
 	}
 	d.machine.Grant(e.id, grant.Steps, grant.ResetAt, now)

@@ -135,7 +135,7 @@ func TestRejectedQuotaRequestFailsTheRun(t *testing.T) {
 		return flow.QuotaGrant{}, temporal.NewNonRetryableApplicationError("no such project", "gone", nil)
 	}
 	_, err := b.run()
-	status, problem := flow.Failed(err)
+	status, runError := flow.Failed(err)
 	require.Equal(t, interp.StatusFailed, status)
-	require.Contains(t, problem.Detail, "no such project")
+	require.Contains(t, runError.Detail, "no such project")
 }

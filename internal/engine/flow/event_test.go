@@ -105,9 +105,9 @@ func TestRejectionsAreErrorsOfTheRun(t *testing.T) {
 				return flow.CallError(flow.CategoryRefused, dsl.Error{Type: dsl.ErrorTypeValidation, Status: 400, Title: "No", Detail: "too large"}, nil)
 			}
 			_, err := b.run()
-			status, problem := flow.Failed(err)
+			status, runError := flow.Failed(err)
 			require.Equal(t, interp.StatusFailed, status)
-			require.Equal(t, &dsl.Error{Type: dsl.ErrorTypeValidation, Status: 400, Title: "No", Detail: "too large", Instance: "/do/0/a"}, problem)
+			require.Equal(t, &dsl.Error{Type: dsl.ErrorTypeValidation, Status: 400, Title: "No", Detail: "too large", Instance: "/do/0/a"}, runError)
 			require.Len(t, append(b.emits, make([]flow.EmitRequest, len(b.listens))...), 1, "tried once")
 		})
 	}

@@ -121,8 +121,8 @@ const workflowName = "run"
 
 func newTestRun(t *testing.T, rest, input string) *testRun {
 	t.Helper()
-	doc, problems := dsl.Parse([]byte("document: {dsl: '1.0.0', namespace: test, name: test, version: '1.0.0'}\n" + rest))
-	require.False(t, problems.HasErrors(), "%v", problems)
+	doc, violations := dsl.Parse([]byte("document: {dsl: '1.0.0', namespace: test, name: test, version: '1.0.0'}\n" + rest))
+	require.False(t, violations.HasErrors(), "%v", violations)
 	return &testRun{
 		t: t, docs: documents{doc.Hash(): doc}, recorder: &recorder{}, limits: flow.DefaultLimits(),
 		input: flow.Input{
@@ -366,10 +366,10 @@ func TestFailedCall(t *testing.T) {
 		return flow.HTTPResponse{}, refuse(503, flow.CategoryAnswered)
 	}
 	_, err := b.run()
-	status, problem := flow.Failed(err)
+	status, runError := flow.Failed(err)
 	require.Equal(t, interp.StatusFailed, status)
 	want := dsl.Error{Type: dsl.ErrorTypeCommunication, Status: 503, Title: "Refused", Detail: "by the test", Instance: "/do/0/o/do/0/p"}
-	require.Equal(t, &want, problem)
+	require.Equal(t, &want, runError)
 	require.Len(t, b.requests, 1, "Temporal does not repeat an answered call")
 	var app *temporal.ApplicationError
 	require.ErrorAs(t, err, &app)
@@ -385,9 +385,9 @@ func TestLostWorkerIsRetriedThenFailsTheCall(t *testing.T) {
 		return flow.HTTPResponse{}, temporal.NewHeartbeatTimeoutError()
 	}
 	_, err := b.run()
-	_, problem := flow.Failed(err)
-	require.Equal(t, dsl.ErrorTypeCommunication, problem.Type)
-	require.Equal(t, 504, problem.Status)
+	_, runError := flow.Failed(err)
+	require.Equal(t, dsl.ErrorTypeCommunication, runError.Type)
+	require.Equal(t, 504, runError.Status)
 	require.Len(t, b.requests, int(b.limits.CallTries))
 	attempts := b.recorder.steps[1].Attempts
 	require.Len(t, attempts, len(b.requests))
@@ -395,7 +395,7 @@ func TestLostWorkerIsRetriedThenFailsTheCall(t *testing.T) {
 		require.Equal(t, []any{i + 1, interp.OutcomeUnknown}, []any{a.Number, a.Outcome})
 		require.NotNil(t, a.EndedAt)
 	}
-	require.Equal(t, problem, attempts[2].Error)
+	require.Equal(t, runError, attempts[2].Error)
 	require.Equal(t, b.requests[0].IdempotencyKey, b.requests[2].IdempotencyKey)
 }
 
@@ -406,9 +406,9 @@ func TestBrokenActivityIsARuntimeError(t *testing.T) {
 		return flow.HTTPResponse{}, errors.New("context canceled, it says")
 	}
 	_, err := b.run()
-	status, problem := flow.Failed(err)
+	status, runError := flow.Failed(err)
 	require.Equal(t, interp.StatusFailed, status, "a text about cancellation is a failure")
-	require.Equal(t, dsl.ErrorTypeRuntime, problem.Type)
+	require.Equal(t, dsl.ErrorTypeRuntime, runError.Type)
 }
 
 func TestRetryByTheDocument(t *testing.T) {
@@ -444,9 +444,9 @@ do: [{t: {try: [{f: {fork: {branches: [{w: {wait: {days: 1}}}, {v: {wait: {days:
 	b.start()
 	b.env.RegisterDelayedCallback(b.env.CancelWorkflow, time.Hour)
 	_, err := b.once()
-	status, problem := flow.Failed(err)
+	status, runError := flow.Failed(err)
 	require.Equal(t, interp.StatusCanceled, status)
-	require.Nil(t, problem)
+	require.Nil(t, runError)
 	require.Equal(t, interp.StatusCanceled, b.recorder.runs[len(b.recorder.runs)-1].Status)
 	for _, s := range b.recorder.steps {
 		require.Equal(t, interp.StatusCanceled, s.Status, s.Path)
@@ -458,10 +458,10 @@ func TestWorkflowTimeout(t *testing.T) {
 	t.Parallel()
 	b := newTestRun(t, "timeout: {after: {minutes: 1}}\ndo: [{w: {wait: {days: 1}}}]", ``)
 	_, err := b.run()
-	status, problem := flow.Failed(err)
+	status, runError := flow.Failed(err)
 	require.Equal(t, interp.StatusTimedOut, status)
-	require.Equal(t, 408, problem.Status)
-	require.Equal(t, dsl.ErrorTypeTimeout, problem.Type)
+	require.Equal(t, 408, runError.Status)
+	require.Equal(t, dsl.ErrorTypeTimeout, runError.Type)
 	require.Equal(t, interp.StatusTimedOut, b.recorder.runs[len(b.recorder.runs)-1].Status)
 }
 
@@ -469,9 +469,9 @@ func TestUncaughtTaskTimeoutIsAFailure(t *testing.T) {
 	t.Parallel()
 	b := newTestRun(t, `do: [{w: {wait: {days: 1}, timeout: {after: {minutes: 1}}}}]`, ``)
 	_, err := b.run()
-	status, problem := flow.Failed(err)
+	status, runError := flow.Failed(err)
 	require.Equal(t, interp.StatusFailed, status)
-	require.Equal(t, dsl.ErrorTypeTimeout, problem.Type)
+	require.Equal(t, dsl.ErrorTypeTimeout, runError.Type)
 }
 
 func TestBarriers(t *testing.T) {
@@ -542,9 +542,9 @@ do: [{l: {for: {each: x, in: '[range(1000)]'}, do: [{p: {call: http, with: {meth
 	b.limits.SoftEvents, b.limits.HardEvents, b.limits.LastEvents, b.limits.SnapshotBytes = 100, 200, 300, 10
 	b.origin = func(context.Context, flow.HTTPRequest) (flow.HTTPResponse, error) { return answer("p") }
 	_, err := b.run()
-	_, problem := flow.Failed(err)
-	require.Equal(t, dsl.ErrorTypeRuntime, problem.Type)
-	require.Contains(t, problem.Detail, "over the limit of 10")
+	_, runError := flow.Failed(err)
+	require.Equal(t, dsl.ErrorTypeRuntime, runError.Type)
+	require.Contains(t, runError.Detail, "over the limit of 10")
 	require.Zero(t, b.input.Chain)
 }
 
@@ -572,22 +572,22 @@ func TestInputOverTheLimits(t *testing.T) {
 	t.Parallel()
 	b := newTestRun(t, `do: [{a: {set: {x: 1}}}]`, strings.Repeat("[", 2000)+strings.Repeat("]", 2000))
 	_, err := b.run()
-	status, problem := flow.Failed(err)
+	status, runError := flow.Failed(err)
 	require.Equal(t, interp.StatusFailed, status)
-	require.Equal(t, dsl.ErrorTypeValidation, problem.Type)
-	require.Equal(t, "/input", problem.Instance)
+	require.Equal(t, dsl.ErrorTypeValidation, runError.Type)
+	require.Equal(t, "/input", runError.Instance)
 	require.Len(t, b.recorder.runs, 1)
 }
 
 func TestFailedReadsAnyError(t *testing.T) {
 	t.Parallel()
-	status, problem := flow.Failed(nil)
+	status, runError := flow.Failed(nil)
 	require.Equal(t, interp.StatusCompleted, status)
-	require.Nil(t, problem)
-	status, problem = flow.Failed(errors.New("terminated"))
+	require.Nil(t, runError)
+	status, runError = flow.Failed(errors.New("terminated"))
 	require.Equal(t, interp.StatusFailed, status)
-	require.Equal(t, "terminated", problem.Detail)
-	status, problem = flow.Failed(temporal.NewApplicationError("x", "y", "some detail"))
+	require.Equal(t, "terminated", runError.Detail)
+	status, runError = flow.Failed(temporal.NewApplicationError("x", "y", "some detail"))
 	require.Equal(t, interp.StatusFailed, status)
-	require.Equal(t, dsl.ErrorTypeRuntime, problem.Type)
+	require.Equal(t, dsl.ErrorTypeRuntime, runError.Type)
 }

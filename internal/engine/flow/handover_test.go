@@ -116,9 +116,9 @@ func TestCallWhoseResponseCannotBeStored(t *testing.T) {
 		}
 		require.Len(t, b.requests, len(attempts))
 		if lost == 3 {
-			_, problem := flow.Failed(err)
-			require.Equal(t, []any{504, "No answer"}, []any{problem.Status, problem.Title})
-			require.Contains(t, problem.Detail, "could not be kept")
+			_, runError := flow.Failed(err)
+			require.Equal(t, []any{504, "No answer"}, []any{runError.Status, runError.Title})
+			require.Contains(t, runError.Detail, "could not be kept")
 			continue
 		}
 		require.NoError(t, err)
@@ -128,8 +128,8 @@ func TestCallWhoseResponseCannotBeStored(t *testing.T) {
 		return flow.HTTPResponse{}, away(contract.PayloadsUnkept)
 	}
 	_, err := once.run()
-	_, problem := flow.Failed(err)
-	require.Equal(t, []any{504, "Outcome unknown"}, []any{problem.Status, problem.Title})
+	_, runError := flow.Failed(err)
+	require.Equal(t, []any{504, "Outcome unknown"}, []any{runError.Status, runError.Title})
 	require.Len(t, once.requests, 1)
 	require.Equal(t, interp.OutcomeUnknown, once.recorder.steps[1].Attempts[0].Outcome)
 }
@@ -177,9 +177,9 @@ func TestCallWithoutRepetitionIsMadeOnce(t *testing.T) {
 			return flow.HTTPResponse{}, temporal.NewHeartbeatTimeoutError()
 		}
 		_, err := b.run()
-		_, problem := flow.Failed(err)
-		require.Equal(t, []any{504, "Outcome unknown"}, []any{problem.Status, problem.Title})
-		require.Contains(t, problem.Detail, "signalbox.repeat: never")
+		_, runError := flow.Failed(err)
+		require.Equal(t, []any{504, "Outcome unknown"}, []any{runError.Status, runError.Title})
+		require.Contains(t, runError.Detail, "signalbox.repeat: never")
 		require.Len(t, b.requests, 1)
 		require.Equal(t, []bool{false, true}, []bool{b.requests[0].Local, b.requests[0].Once})
 		require.Len(t, b.recorder.steps[1].Attempts, 1)

@@ -10,7 +10,7 @@ import (
 )
 
 // failed returns the workflow's error for a run that failed or timed out: a non-retryable application error with the
-// problem's type, and with the problem and the run's status as details.
+// error's type, and with the error and the run's status as details.
 func failed(o interp.Outcome) error {
 	return temporal.NewApplicationErrorWithOptions(o.Error.Error(), o.Error.Type, temporal.ApplicationErrorOptions{
 		NonRetryable: true,
@@ -19,8 +19,8 @@ func failed(o interp.Outcome) error {
 }
 
 // Failed reads the error with which a run's workflow ended, as returned by a client or stored in a history's failure.
-// It returns the run's status (failed, timed_out or canceled) and, unless it was canceled, its problem. For an error
-// that the interpreter did not return it returns failed and a runtime problem; for nil, completed.
+// It returns the run's status (failed, timed_out or canceled) and, unless it was canceled, its error. For an error
+// that the interpreter did not return it returns failed and a runtime error; for nil, completed.
 func Failed(err error) (interp.Status, *dsl.Error) {
 	if err == nil {
 		return interp.StatusCompleted, nil
@@ -29,10 +29,10 @@ func Failed(err error) (interp.Status, *dsl.Error) {
 		return interp.StatusCanceled, nil
 	}
 	if app, ok := errors.AsType[*temporal.ApplicationError](err); ok && app.HasDetails() {
-		var problem dsl.Error
+		var runError dsl.Error
 		var status interp.Status
-		if app.Details(&problem, &status) == nil && problem.Type != "" {
-			return status, &problem
+		if app.Details(&runError, &status) == nil && runError.Type != "" {
+			return status, &runError
 		}
 	}
 	return interp.StatusFailed, &dsl.Error{

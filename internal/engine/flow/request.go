@@ -217,8 +217,8 @@ func resultOf(r *HTTPRequest, response HTTPResponse, err error) interp.Result {
 
 func failedCall(r *HTTPRequest, err error) interp.Result {
 	if failure, ok := failureOf(err); ok {
-		problem := failure.Error
-		return interp.Result{Error: &problem, Unanswered: failure.Category == CategoryTransport, Attempts: failure.Attempts}
+		runError := failure.Error
+		return interp.Result{Error: &runError, Unanswered: failure.Category == CategoryTransport, Attempts: failure.Attempts}
 	}
 	if lost(err) && r.Once {
 		detail := fmt.Sprintf("%s %s: the result was lost with the worker that made the call, or could not be kept, so it is unknown whether the receiver acted; "+
@@ -233,11 +233,11 @@ func failedCall(r *HTTPRequest, err error) interp.Result {
 		detail := fmt.Sprintf("%s %s: the workers that made the call were lost or did not answer in time", r.Method, r.URL)
 		return interp.Result{Error: communicationError(504, "No answer", detail), Unanswered: true}
 	}
-	problem := dsl.Error{
+	runError := dsl.Error{
 		Type: dsl.ErrorTypeRuntime, Status: 500, Title: "Call not made",
 		Detail: fmt.Sprintf("%s %s: %v", r.Method, r.URL, err),
 	}
-	return interp.Result{Error: &problem, Unanswered: true}
+	return interp.Result{Error: &runError, Unanswered: true}
 }
 
 func communicationError(status int, title, detail string) *dsl.Error {

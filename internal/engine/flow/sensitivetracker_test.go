@@ -24,8 +24,8 @@ func twentySteps(t testing.TB) *dsl.Document {
 	for n := range 20 {
 		fmt.Fprintf(&text, "  - s%d: {set: '${ . + {n: %d} }'}\n", n, n)
 	}
-	doc, problems := dsl.Parse([]byte(text.String()))
-	require.False(t, problems.HasErrors(), "%v", problems)
+	doc, violations := dsl.Parse([]byte(text.String()))
+	require.False(t, violations.HasErrors(), "%v", violations)
 	return doc
 }
 

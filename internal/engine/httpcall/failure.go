@@ -142,10 +142,10 @@ func failure(category flow.Category, kind string, status int, title, detail stri
 // failed is a failure before its redaction.
 type failed struct {
 	category flow.Category
-	problem  dsl.Error
+	runError dsl.Error
 }
 
-func (f *failed) Error() string { return f.problem.Error() }
+func (f *failed) Error() string { return f.runError.Error() }
 
 // redacted returns an error without secrets. It shortens texts only after the redaction, because half a secret would
 // not be found.
@@ -154,7 +154,7 @@ func redacted(err error, s *redact.Scrubber, sent []flow.Attempt) error {
 	if !ok {
 		return err
 	}
-	p := f.problem
+	p := f.runError
 	p.Title, p.Detail = excerpt.Of(s.Text(p.Title), maxTitle), excerpt.Of(s.Text(p.Detail), maxDetail)
 	return flow.CallError(f.category, p, nil, sent...)
 }

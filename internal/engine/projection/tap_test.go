@@ -178,7 +178,7 @@ func TestUpdateContainsTheRecords(t *testing.T) {
 	w := newWire()
 	w.poll(t, "e1", "token")
 	ended, until := at(4), at(60)
-	problem := &run.Problem{Type: "t", Status: 503, Title: "away"}
+	problem := &run.Error{Type: "t", Status: 503, Title: "away"}
 	w.Records(execution("e1"), 3, &interp.RunRecord{
 		Status: interp.StatusWaiting, WaitKind: interp.WaitRetry, Since: at(4), WaitUntil: &until, StepsTotal: 2, StepsDone: 1,
 	}, []interp.StepRecord{

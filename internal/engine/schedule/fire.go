@@ -28,11 +28,9 @@ type Fire struct {
 	Version  string `json:"version"`
 	// At is the due time. Zero: the time for which the schedule started the workflow.
 	At time.Time `json:"at,omitzero"`
-	// Following marks a fire that was started for a later time at the end of a run. It is started only once, so it
-	// waits while the workflow is paused. It has no effect if the workflow no longer follows its runs.
-	Following bool `json:"following,omitempty"`
-	// Run is the ID of the run that the fire follows. It is empty if it follows none, or if an earlier release has
-	// started it.
+	// Run is the ID of the run that the fire follows; empty if it follows none. A fire that follows a run was started at
+	// the end of the run for a later time. It is started only once, so it waits while the workflow is paused. It has no
+	// effect if the workflow no longer follows its runs.
 	Run string `json:"run,omitempty"`
 }
 
@@ -50,7 +48,7 @@ type Timers interface {
 func Register(r worker.Registry, events Publisher, timers Timers) {
 	r.RegisterWorkflowWithOptions(fire, workflow.RegisterOptions{Name: fireWorkflow})
 	publish := func(ctx context.Context, f Fire) error {
-		if f.Following {
+		if f.Run != "" {
 			if follows, err := stillFollows(ctx, timers, f); err != nil || !follows {
 				return err
 			}

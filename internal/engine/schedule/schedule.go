@@ -276,7 +276,7 @@ func (r *Reconciler) follow(ctx context.Context, c client.Client, t event.Timer)
 	_, err = c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
 		ID: fireID(t.Project, t.Workflow, last.ID), TaskQueue: contract.TaskQueue(t.Project), StartDelay: max(due.Sub(r.opts.Now()), 0),
 		WorkflowIDReusePolicy: enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE, WorkflowExecutionErrorWhenAlreadyStarted: true,
-	}, fireWorkflow, Fire{Project: t.Project, Workflow: t.Workflow, Version: t.Version, At: due, Following: true, Run: last.ID})
+	}, fireWorkflow, Fire{Project: t.Project, Workflow: t.Workflow, Version: t.Version, At: due, Run: last.ID})
 	if err != nil && !temporal.IsWorkflowExecutionAlreadyStartedError(err) {
 		return fmt.Errorf("starting the fire after run %s of %q: %w", last.ID, t.Workflow, err)
 	}

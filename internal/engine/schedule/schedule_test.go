@@ -122,20 +122,19 @@ func TestFire(t *testing.T) {
 }
 
 // Several runs that are followed after less than a second may end within one second. Each has its own fire, which is a
-// duplicate when it is retried. A fire that an earlier release has started does not name its run, and has the ID that
-// this release would have given it.
+// duplicate when it is retried.
 func TestFiresWithinOneSecond(t *testing.T) {
 	t.Parallel()
 	i := &inbox{timers: map[string]event.Timer{"orders/w": timer("w", event.TimerSpec{After: time.Millisecond})}}
-	for _, run := range []string{"r1", "r2", "r2", ""} {
-		require.NoError(t, fired(t, i, Fire{Project: "shop", Workflow: "orders/w", Version: "1.0.0", At: noon().Add(time.Millisecond), Following: true, Run: run}))
+	for _, run := range []string{"r1", "r2", "r2"} {
+		require.NoError(t, fired(t, i, Fire{Project: "shop", Workflow: "orders/w", Version: "1.0.0", At: noon().Add(time.Millisecond), Run: run}))
 	}
 	var ids []string
 	for _, e := range i.events {
 		ids = append(ids, e.ID)
 		require.JSONEq(t, `{"scheduledTime":"2026-03-01T12:00:07Z","workflow":"orders/w","version":"1.0.0"}`, string(e.Data))
 	}
-	require.Equal(t, []string{"2026-03-01T12:00:07Z/r1", "2026-03-01T12:00:07Z/r2", "2026-03-01T12:00:07Z/r2", "2026-03-01T12:00:07Z"}, ids)
+	require.Equal(t, []string{"2026-03-01T12:00:07Z/r1", "2026-03-01T12:00:07Z/r2", "2026-03-01T12:00:07Z/r2"}, ids)
 }
 
 func TestFireOfADeletedProject(t *testing.T) {
@@ -164,7 +163,7 @@ func TestFireAfterARun(t *testing.T) {
 		"on another timer": {map[string]event.Timer{"orders/w": every}, 0, 0, 1},
 	} {
 		i := &inbox{timers: tt.timers, resume: tt.resume}
-		require.NoError(t, fired(t, i, Fire{Project: "shop", Workflow: "orders/w", Version: "1.0.0", At: noon(), Following: true}), name)
+		require.NoError(t, fired(t, i, Fire{Project: "shop", Workflow: "orders/w", Version: "1.0.0", At: noon(), Run: "r1"}), name)
 		require.Len(t, i.events, tt.events, name)
 		require.Equal(t, tt.reads, i.reads, name)
 	}

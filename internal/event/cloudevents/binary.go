@@ -42,9 +42,9 @@ func readBinary(header http.Header, media string, body []byte) (event.Event, []a
 			r.add(name, "is given %d times", len(values))
 			continue
 		}
-		text, problem := headerText(values[0])
-		if problem != "" {
-			r.add(name, "%s", problem)
+		text, violation := headerText(values[0])
+		if violation != "" {
+			r.add(name, "%s", violation)
 			continue
 		}
 		switch name {
@@ -68,7 +68,7 @@ func readBinary(header http.Header, media string, body []byte) (event.Event, []a
 }
 
 // headerText decodes the percent-encoding of CloudEvents' HTTP binding.
-func headerText(value string) (text, problem string) {
+func headerText(value string) (text, violation string) {
 	text, err := url.PathUnescape(strings.TrimSpace(value))
 	if err != nil {
 		return "", "is not percent-encoded as headers are: " + err.Error()

@@ -95,8 +95,8 @@ func parseBatch(body []byte, limits event.Limits) ([]event.Event, error) {
 	var found []apperror.Field
 	events := make([]event.Event, 0, len(items))
 	for i, item := range items {
-		e, problems := readJSON(fmt.Sprintf("events[%d].", i), item)
-		found = append(found, problems...)
+		e, violations := readJSON(fmt.Sprintf("events[%d].", i), item)
+		found = append(found, violations...)
 		events = append(events, e)
 	}
 	return finish(events, found, limits)

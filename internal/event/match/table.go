@@ -201,7 +201,7 @@ type outcome struct {
 func (o outcome) ok() bool { return o.group.shape.broken == nil && o.match.OK }
 
 // failed reports whether the filter could not be evaluated.
-func (o outcome) failed() bool { return o.group.shape.broken != nil || o.match.Problem != "" }
+func (o outcome) failed() bool { return o.group.shape.broken != nil || o.match.Failure != "" }
 
 // evaluate evaluates the shapes that may match an event.
 func (t *table) evaluate(e *event.Event) evaluated {
@@ -328,20 +328,20 @@ func notes(of evaluated) []string {
 	})
 	list := make([]string, len(failed))
 	for i, o := range failed {
-		list[i] = o.group.note(problem(of.event, o))
+		list[i] = o.group.note(failure(of.event, o))
 	}
 	return list
 }
 
-// problem returns the error of a filter on an event. It may quote the data.
-func problem(e *event.Event, o outcome) string {
+// failure returns the error of a filter on an event. It may quote the data.
+func failure(e *event.Event, o outcome) string {
 	if broken := o.group.shape.broken; broken != nil {
 		return "cannot be evaluated: " + broken.Error()
 	}
 	if e.Opened {
 		return "cannot be evaluated; the cause is hidden, because the event has sensitive values"
 	}
-	return o.match.Problem
+	return o.match.Failure
 }
 
 // targets returns the first of the targets that share a filter, and their number.
@@ -364,12 +364,12 @@ func (g *group) targets() (first *target, count int) {
 }
 
 // note describes an error of a filter and names the first of the targets that share the filter.
-func (g *group) note(problem string) string {
+func (g *group) note(failure string) string {
 	first, count := g.targets()
 	others := ""
 	if count > 1 {
 		others = fmt.Sprintf(" and %d more", count-1)
 	}
 	const longest = 200
-	return fmt.Sprintf("the filter of %s%s %.*s", first.name(), others, longest, problem)
+	return fmt.Sprintf("the filter of %s%s %.*s", first.name(), others, longest, failure)
 }

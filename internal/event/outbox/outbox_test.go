@@ -21,7 +21,7 @@ var ended = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 func failedRun(id string) run.Run {
 	return run.Run{
 		ID: id, Project: "shop", Workflow: "shop/order", Version: "1.0.0", Status: run.Failed, Trigger: run.TriggerAPI, CreatedAt: ended.Add(-time.Minute),
-		EndedAt: ended, Error: &run.Problem{Type: "x", Title: strings.Repeat("é", 2000), Detail: "the password is 4711", Instance: "/do/0/charge"},
+		EndedAt: ended, Error: &run.Error{Type: "x", Title: strings.Repeat("é", 2000), Detail: "the password is 4711", Instance: "/do/0/charge"},
 	}
 }
 

@@ -12,19 +12,19 @@ import (
 
 // Commands finds commands and flags in the pages below root that the reference of the command line does not have: in blocks of shell
 // commands, in blocks without a language, which may show a session with output, and in inline code.
-func Commands(root, reference string) ([]hygiene.Finding, error) {
+func Commands(root, reference string) ([]hygiene.Violation, error) {
 	sections, err := referenceSections(reference)
 	if err != nil {
 		return nil, err
 	}
-	return each(root, func(page, text string, find func(line int, problem string)) {
+	return each(root, func(page, text string, find func(line int, violation string)) {
 		if page == filepath.Clean(reference) {
 			return
 		}
 		for i, commands := range typed(text) {
 			for _, command := range commands {
-				if problem := unknownCommand(command, sections); problem != "" {
-					find(i+1, problem)
+				if violation := unknownCommand(command, sections); violation != "" {
+					find(i+1, violation)
 				}
 			}
 		}

@@ -3,6 +3,6 @@
 // commands in pages exist, with their flags, that tables have the columns which the commands print, that settings
 // exist, that the page of errors has the titles which errors have, and that the workflows and configurations which pages show are valid.
 //
-// Like package hygiene, whose findings it returns, it is for tests only. It does not check the statements of pages,
+// Like package hygiene, whose violations it returns, it is for tests only. It does not check the statements of pages,
 // and its callers validate workflows and configurations.
 package pages

@@ -13,13 +13,13 @@ import (
 )
 
 // Links finds relative links in Markdown pages below root whose file or heading does not exist.
-func Links(root string) ([]hygiene.Finding, error) {
+func Links(root string) ([]hygiene.Violation, error) {
 	link := regexp.MustCompile(`\]\(([^)\s]+)\)`)
-	return each(root, func(page, text string, find func(line int, problem string)) {
+	return each(root, func(page, text string, find func(line int, violation string)) {
 		for i, line := range prose(text) {
 			for _, match := range link.FindAllStringSubmatch(line, -1) {
-				if problem := broken(page, match[1]); problem != "" {
-					find(i+1, problem)
+				if violation := broken(page, match[1]); violation != "" {
+					find(i+1, violation)
 				}
 			}
 		}
@@ -27,12 +27,12 @@ func Links(root string) ([]hygiene.Finding, error) {
 }
 
 // each reads the pages below root, and returns what visit finds in them.
-func each(root string, visit func(page, text string, find func(line int, problem string))) ([]hygiene.Finding, error) {
+func each(root string, visit func(page, text string, find func(line int, violation string))) ([]hygiene.Violation, error) {
 	pages, err := markdown(root)
 	if err != nil {
 		return nil, err
 	}
-	var findings []hygiene.Finding
+	var violations []hygiene.Violation
 	for _, page := range pages {
 		text, err := os.ReadFile(page)
 		if err != nil {
@@ -42,11 +42,11 @@ func each(root string, visit func(page, text string, find func(line int, problem
 		if err != nil {
 			return nil, fmt.Errorf("name a page: %w", err)
 		}
-		visit(page, string(text), func(line int, problem string) {
-			findings = append(findings, hygiene.Finding{Where: fmt.Sprintf("%s:%d", filepath.ToSlash(name), line), What: problem})
+		visit(page, string(text), func(line int, violation string) {
+			violations = append(violations, hygiene.Violation{Where: fmt.Sprintf("%s:%d", filepath.ToSlash(name), line), What: violation})
 		})
 	}
-	return findings, nil
+	return violations, nil
 }
 
 func markdown(root string) ([]string, error) {

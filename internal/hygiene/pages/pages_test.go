@@ -39,9 +39,9 @@ func plant(t *testing.T, archive string) string {
 	return root
 }
 
-func render(findings []hygiene.Finding) string {
+func render(violations []hygiene.Violation) string {
 	text := ""
-	for _, f := range findings {
+	for _, f := range violations {
 		text += f.String() + "\n"
 	}
 	return text
@@ -49,7 +49,7 @@ func render(findings []hygiene.Finding) string {
 
 func TestLinks(t *testing.T) {
 	t.Parallel()
-	findings, err := pages.Links(plant(t, "-- README.md --\n"+
+	violations, err := pages.Links(plant(t, "-- README.md --\n"+
 		"# The title: of it\n"+
 		"[ok](docs/a.md) [web](https://example.com/x) [heading](docs/a.md#second-part) [here](#the-title-of-it)\n"+
 		"[gone](docs/b.md) and `[code](gone.md)`\n"+
@@ -59,7 +59,7 @@ func TestLinks(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, `README.md:3: links to "docs/b.md", which does not exist
 README.md:7: links to "docs/a.md#third", but "a.md" has no such heading
-`, render(findings))
+`, render(violations))
 }
 
 func TestCommands(t *testing.T) {
@@ -80,7 +80,7 @@ func TestCommands(t *testing.T) {
 		"```\n$ signalbox run start --gone\n```\n"+
 		"`signalbox run halt ID`, `signalbox run`, `signalbox server --roles api`\n"+
 		"1. A list:\n\n   ```sh\n   signalbox run wait\n   ```\n")
-	findings, err := pages.Commands(folder, filepath.Join(folder, "cli.md"))
+	violations, err := pages.Commands(folder, filepath.Join(folder, "cli.md"))
 	require.NoError(t, err)
 	require.Equal(t, `page.md:6: runs "signalbox-server run stop", which the reference does not have
 page.md:7: runs "./bin/signalbox walk", which the reference does not have
@@ -88,7 +88,7 @@ page.md:8: gives --inp to "run start", which the reference does not have
 page.md:14: gives --gone to "run start", which the reference does not have
 page.md:16: runs "signalbox run halt", which the reference does not have
 page.md:20: runs "signalbox run wait", which the reference does not have
-`, render(findings))
+`, render(violations))
 }
 
 func TestWorkflows(t *testing.T) {
@@ -99,7 +99,7 @@ func TestWorkflows(t *testing.T) {
 		"```yml\ndo:\n  - part\n```\n"+
 		"```json\ndo: no YAML\n```\n")
 	var seen []string
-	findings, err := pages.Workflows(folder, func(source string) []string {
+	violations, err := pages.Workflows(folder, func(source string) []string {
 		seen = append(seen, source)
 		return []string{"bad"}
 	})
@@ -108,37 +108,37 @@ func TestWorkflows(t *testing.T) {
 		"# whole\ndocument: x\ndo: []\n",
 		"document: {dsl: '1.0.3', namespace: example, name: example, version: '1.0.0'}\ndo:\n  - part\n",
 	}, seen)
-	require.Equal(t, "page.md:6: shows a workflow with a problem: bad\npage.md:11: shows a workflow with a problem: bad\n", render(findings))
+	require.Equal(t, "page.md:6: shows a workflow with a violation: bad\npage.md:11: shows a workflow with a violation: bad\n", render(violations))
 }
 
 func TestWorkflowsInPagesAreValid(t *testing.T) {
 	t.Parallel()
 	seen := 0
-	findings, err := pages.Workflows(root, func(source string) (wrong []string) {
+	violations, err := pages.Workflows(root, func(source string) (wrong []string) {
 		seen++
-		_, problems := dsl.Parse([]byte(source))
-		for _, p := range problems {
+		_, violations := dsl.Parse([]byte(source))
+		for _, p := range violations {
 			wrong = append(wrong, p.String())
 		}
 		return wrong
 	})
 	require.NoError(t, err)
-	require.Empty(t, render(findings))
+	require.Empty(t, render(violations))
 	require.GreaterOrEqual(t, seen, 9, "they are found")
 }
 
 func TestLinksInPagesExist(t *testing.T) {
 	t.Parallel()
-	findings, err := pages.Links(root)
+	violations, err := pages.Links(root)
 	require.NoError(t, err)
-	require.Empty(t, render(findings))
+	require.Empty(t, render(violations))
 }
 
 func TestCommandsInPagesExist(t *testing.T) {
 	t.Parallel()
-	findings, err := pages.Commands(root, filepath.Join(root, "docs/reference/cli.md"))
+	violations, err := pages.Commands(root, filepath.Join(root, "docs/reference/cli.md"))
 	require.NoError(t, err)
-	require.Empty(t, render(findings))
+	require.Empty(t, render(violations))
 }
 
 // The page lists each title that an error of a run may have, and no other.
@@ -151,38 +151,38 @@ func TestErrorsOfRunsAreOnTheirPage(t *testing.T) {
 	} {
 		folders = append(folders, filepath.Join(root, folder))
 	}
-	findings, err := pages.Titles(filepath.Join(root, "docs/failures.md"), folders)
+	violations, err := pages.Titles(filepath.Join(root, "docs/failures.md"), folders)
 	require.NoError(t, err)
-	require.Empty(t, render(findings))
+	require.Empty(t, render(violations))
 }
 
 func TestReaders(t *testing.T) {
 	t.Parallel()
-	findings, err := pages.Readers(plant(t, "-- good.md --\n# Good\n\nFor operators: what to do.\n"+
+	violations, err := pages.Readers(plant(t, "-- good.md --\n# Good\n\nFor operators: what to do.\n"+
 		"-- generated.md --\n<!-- Code generated -->\n\n# Good\n\nFor users of the library\n[conn](conn): what it does.\n"+
 		"-- 0001-a-decision.md --\n# 1. A decision\n\nAccepted.\n"+
 		"-- bad.md --\n# Bad\n\nThis page is for operators: what to do.\n"))
 	require.NoError(t, err)
-	require.Equal(t, "bad.md:1: does not begin with who it is for and what it answers: \"For READERS: …\" below the title\n", render(findings))
+	require.Equal(t, "bad.md:1: does not begin with who it is for and what it answers: \"For READERS: …\" below the title\n", render(violations))
 }
 
 func TestPagesBeginWithTheirReaders(t *testing.T) {
 	t.Parallel()
-	findings, err := pages.Readers(filepath.Join(root, "docs"))
+	violations, err := pages.Readers(filepath.Join(root, "docs"))
 	require.NoError(t, err)
-	require.Empty(t, render(findings))
+	require.Empty(t, render(violations))
 }
 
 func TestTables(t *testing.T) {
 	t.Parallel()
-	folder := plant(t, "-- cli/a.go --\npackage a\n\nvar x = output.Columns(\"ID\", \"LAST BEAT\", \"+HASH\", \"AGE\")\n"+
+	folder := plant(t, "-- cli/a.go --\npackage a\n\nvar x = output.Cells(\"ID\", a, \"LAST BEAT\", b, \"+HASH\", c, \"AGE\", d)\n"+
 		"-- page.md --\nID NAME AGE\n```\nID   LAST BEAT  AGE\n1\n  ID  LAST BEAT  HASH  AGE\nID  BEAT  AGE\n```\nID  BEAT  AGE\n")
 	columns, err := pages.Columns(filepath.Join(folder, "cli"))
 	require.NoError(t, err)
 	require.Equal(t, [][]string{{"ID", "LAST BEAT", "+HASH", "AGE"}}, columns)
-	findings, err := pages.Tables(folder, columns)
+	violations, err := pages.Tables(folder, columns)
 	require.NoError(t, err)
-	require.Equal(t, "page.md:6: shows a table that no command prints: \"ID  BEAT  AGE\"\n", render(findings))
+	require.Equal(t, "page.md:6: shows a table that no command prints: \"ID  BEAT  AGE\"\n", render(violations))
 }
 
 func TestSettings(t *testing.T) {
@@ -191,12 +191,12 @@ func TestSettings(t *testing.T) {
 		"-- page.md --\n`temporal.tls` and `temporal.tls.ca_file: x`, `temporal.gone`, `temporal.open`, `run.start`\n"+
 		"```yaml\nlisten: 1\ntemporal: {}\n```\n```yaml\nlisten: 1\nother: 1\n```\n")
 	reference := filepath.Join(folder, "ref/configuration.md")
-	findings, err := pages.Settings(folder, reference, "temporal.open")
+	violations, err := pages.Settings(folder, reference, "temporal.open")
 	require.NoError(t, err)
-	require.Equal(t, "page.md:1: names the setting \"temporal.gone\", which the reference does not have\n", render(findings))
-	findings, err = pages.Configurations(folder, reference, func(source string) []string { return []string{source} })
+	require.Equal(t, "page.md:1: names the setting \"temporal.gone\", which the reference does not have\n", render(violations))
+	violations, err = pages.Configurations(folder, reference, func(source string) []string { return []string{source} })
 	require.NoError(t, err)
-	require.Equal(t, "page.md:2: shows a configuration with a problem: listen: 1\ntemporal: {}\n\n", render(findings))
+	require.Equal(t, "page.md:2: shows a configuration with a violation: listen: 1\ntemporal: {}\n\n", render(violations))
 }
 
 func TestTablesInPagesAreThoseOfCommands(t *testing.T) {
@@ -204,17 +204,17 @@ func TestTablesInPagesAreThoseOfCommands(t *testing.T) {
 	columns, err := pages.Columns(filepath.Join(root, "internal/cli"))
 	require.NoError(t, err)
 	require.Greater(t, len(columns), 15, "they are found")
-	findings, err := pages.Tables(root, columns)
+	violations, err := pages.Tables(root, columns)
 	require.NoError(t, err)
-	require.Empty(t, render(findings))
+	require.Empty(t, render(violations))
 }
 
 func TestSettingsInPagesExist(t *testing.T) {
 	t.Parallel()
-	findings, err := pages.Settings(root, filepath.Join(root, "docs/reference/configuration.md"),
+	violations, err := pages.Settings(root, filepath.Join(root, "docs/reference/configuration.md"),
 		"worker.evict", "retention.delete", "payloads.open") // actions of the audit log
 	require.NoError(t, err)
-	require.Empty(t, render(findings))
+	require.Empty(t, render(violations))
 }
 
 // TestConfigurationsInPagesAreValid loads the configurations in pages. A block with `listen` or `auth` is a whole file; others omit
@@ -222,7 +222,7 @@ func TestSettingsInPagesExist(t *testing.T) {
 func TestConfigurationsInPagesAreValid(t *testing.T) {
 	t.Parallel()
 	seen := 0
-	findings, err := pages.Configurations(root, filepath.Join(root, "docs/reference/configuration.md"), func(source string) (wrong []string) {
+	violations, err := pages.Configurations(root, filepath.Join(root, "docs/reference/configuration.md"), func(source string) (wrong []string) {
 		seen++
 		if top := "\n" + source; !strings.Contains(top, "\nlisten:") && !strings.Contains(top, "\nauth:") && !strings.Contains(top, "\nencryption:") {
 			source += "encryption: {keys: {first: /etc/signalbox/first.key}}\n"
@@ -231,11 +231,11 @@ func TestConfigurationsInPagesAreValid(t *testing.T) {
 		require.NoError(t, os.WriteFile(file, []byte(source), 0o600))
 		_, err := config.Load(config.Options{Env: config.Environment{"SIGNALBOX_CONFIG": file, "LEGACY_PASSWORD": "x"},
 			Layers: []config.Layer{temporalconfig.Layer(time.Now), redisconfig.Layer(time.Now), sealconfig.Layer()}})
-		var problems config.Problems
-		if !errors.As(err, &problems) {
+		var violations config.Violations
+		if !errors.As(err, &violations) {
 			return nil
 		}
-		for _, p := range problems {
+		for _, p := range violations {
 			if !strings.Contains(p.Message, "cannot be read: open /etc/signalbox/") {
 				wrong = append(wrong, p.String())
 			}
@@ -243,7 +243,7 @@ func TestConfigurationsInPagesAreValid(t *testing.T) {
 		return wrong
 	})
 	require.NoError(t, err)
-	require.Empty(t, render(findings))
+	require.Empty(t, render(violations))
 	require.GreaterOrEqual(t, seen, 5, "they are found")
 }
 
@@ -303,10 +303,10 @@ func TestTablesInPagesMatchTheCode(t *testing.T) {
 
 func TestNames(t *testing.T) {
 	t.Parallel()
-	findings, err := pages.Names(plant(t, "-- a.md --\n`my_a`, `my_b{label}` and `my_c{x=\"1\"} > 0`, `other`, my_d\n```\n`my_e`\n```\n"), regexp.MustCompile("my_[a-z]+"),
+	violations, err := pages.Names(plant(t, "-- a.md --\n`my_a`, `my_b{label}` and `my_c{x=\"1\"} > 0`, `other`, my_d\n```\n`my_e`\n```\n"), regexp.MustCompile("my_[a-z]+"),
 		func(name string) bool { return name == "my_a" || name == "my_b" })
 	require.NoError(t, err)
-	require.Equal(t, "a.md:1: names \"my_c\", which there is not\n", render(findings))
+	require.Equal(t, "a.md:1: names \"my_c\", which there is not\n", render(violations))
 }
 
 // TestNamesInPagesExist searches the code for the metrics of the pages, and the generated reference for their error reasons. Names in capitals

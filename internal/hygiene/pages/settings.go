@@ -28,14 +28,14 @@ func keys(reference string) (keys, sections []string, err error) {
 
 // Settings finds settings in the text of the pages below root that the configuration reference does not have. A setting is inline
 // code that begins with a section and a dot; others of that form are exempt.
-func Settings(root, reference string, others ...string) ([]hygiene.Finding, error) {
+func Settings(root, reference string, others ...string) ([]hygiene.Violation, error) {
 	known, sections, err := keys(reference)
 	if err != nil {
 		return nil, err
 	}
 	sections = slices.DeleteFunc(sections, func(section string) bool { return slices.Contains(known, section) })
 	setting := regexp.MustCompile("`((?:" + strings.Join(sections, "|") + `)\.[a-z_]+(?:\.[a-z_]+)*)[:` + "`]")
-	return each(root, func(_, text string, find func(line int, problem string)) {
+	return each(root, func(_, text string, find func(line int, violation string)) {
 		for i, line := range strings.Split(text, "\n") {
 			for _, match := range setting.FindAllStringSubmatch(line, -1) {
 				name := match[1]
@@ -47,22 +47,22 @@ func Settings(root, reference string, others ...string) ([]hygiene.Finding, erro
 	})
 }
 
-// Configurations finds YAML blocks in the pages below root in which check finds problems. A block is a configuration if each key at its
+// Configurations finds YAML blocks in the pages below root in which check finds violations. A block is a configuration if each key at its
 // top level is a section of the configuration reference, or a key.
-func Configurations(root, reference string, check func(source string) []string) ([]hygiene.Finding, error) {
+func Configurations(root, reference string, check func(source string) []string) ([]hygiene.Violation, error) {
 	_, sections, err := keys(reference)
 	if err != nil {
 		return nil, err
 	}
 	top := regexp.MustCompile(`(?m)^([a-z_]+):`)
-	return each(root, func(_, text string, find func(line int, problem string)) {
+	return each(root, func(_, text string, find func(line int, violation string)) {
 		for _, block := range blocks(text) {
 			names := top.FindAllStringSubmatch(block.source, -1)
 			if len(names) == 0 || slices.ContainsFunc(names, func(name []string) bool { return !slices.Contains(sections, name[1]) }) {
 				continue
 			}
-			for _, problem := range check(block.source) {
-				find(block.line, "shows a configuration with a problem: "+problem)
+			for _, violation := range check(block.source) {
+				find(block.line, "shows a configuration with a violation: "+violation)
 			}
 		}
 	})

@@ -16,7 +16,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/hygiene"
 )
 
-// Columns returns the columns of the tables that the Go code below root prints: the arguments of each call of output.Columns. Columns
+// Columns returns the columns of the tables that the Go code below root prints: the heads in each call of output.Cells. Those
 // of the wide format alone begin with a plus.
 func Columns(root string) ([][]string, error) {
 	var tables [][]string
@@ -42,18 +42,18 @@ func Columns(root string) ([][]string, error) {
 	return tables, nil
 }
 
-// columnsOf returns the text arguments of a call of output.Columns.
+// columnsOf returns the heads in a call of output.Cells: every other argument.
 func columnsOf(n ast.Node) (columns []string) {
 	call, ok := n.(*ast.CallExpr)
 	if !ok {
 		return nil
 	}
 	function, ok := call.Fun.(*ast.SelectorExpr)
-	if !ok || function.Sel.Name != "Columns" {
+	if !ok || function.Sel.Name != "Cells" {
 		return nil
 	}
-	for _, argument := range call.Args {
-		literal, ok := argument.(*ast.BasicLit)
+	for i := 0; i < len(call.Args); i += 2 {
+		literal, ok := call.Args[i].(*ast.BasicLit)
 		if !ok {
 			return nil
 		}
@@ -120,7 +120,7 @@ func Constants(file, typeName string) ([]string, error) {
 
 // Tables finds tables in blocks of the pages below root whose columns match none of the tables, plain or wide. A table is recognized by
 // its head: three or more names in capitals.
-func Tables(root string, tables [][]string) ([]hygiene.Finding, error) {
+func Tables(root string, tables [][]string) ([]hygiene.Violation, error) {
 	known := map[string]bool{}
 	for _, columns := range tables {
 		var plain, wide []string
@@ -135,7 +135,7 @@ func Tables(root string, tables [][]string) ([]hygiene.Finding, error) {
 	}
 	head := regexp.MustCompile(`^[A-Z]+(?: [A-Z]+)*(?:  [A-Z]+(?: [A-Z]+)*){2,}$`)
 	gap := regexp.MustCompile(` {2,}`)
-	return each(root, func(_, text string, find func(line int, problem string)) {
+	return each(root, func(_, text string, find func(line int, violation string)) {
 		fenced := false
 		for i, line := range strings.Split(text, "\n") {
 			line = gap.ReplaceAllString(strings.TrimSpace(line), "  ")

@@ -14,7 +14,7 @@ import (
 
 // Titles compares the titles in the first column of the table of errors of a page with those that the code of the folders gives to errors
 // of runs.
-func Titles(page string, folders []string) ([]hygiene.Finding, error) {
+func Titles(page string, folders []string) ([]hygiene.Violation, error) {
 	given, err := givenTitles(folders)
 	if err != nil {
 		return nil, err
@@ -29,18 +29,18 @@ func Titles(page string, folders []string) ([]hygiene.Finding, error) {
 			listed[title] = true
 		}
 	}
-	var findings []hygiene.Finding
+	var violations []hygiene.Violation
 	for _, title := range slices.Sorted(maps.Keys(given)) {
 		if !listed[title] {
-			findings = append(findings, hygiene.Finding{Where: filepath.Base(page), What: fmt.Sprintf("does not have the title %q of %s", title, given[title])})
+			violations = append(violations, hygiene.Violation{Where: filepath.Base(page), What: fmt.Sprintf("does not have the title %q of %s", title, given[title])})
 		}
 	}
 	for _, title := range slices.Sorted(maps.Keys(listed)) {
 		if given[title] == "" {
-			findings = append(findings, hygiene.Finding{Where: filepath.Base(page), What: fmt.Sprintf("has the title %q, which no error has", title)})
+			violations = append(violations, hygiene.Violation{Where: filepath.Base(page), What: fmt.Sprintf("has the title %q, which no error has", title)})
 		}
 	}
-	return findings, nil
+	return violations, nil
 }
 
 // givenTitles returns the titles in the code of folders, each with a file that gives it.

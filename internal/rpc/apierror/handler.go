@@ -112,27 +112,20 @@ func (c *completer) bare(r *http.Request) *connect.Error {
 	case http.StatusHTTPVersionNotSupported:
 		return New(connect.CodeUnimplemented, Unimplemented, "this call needs HTTP/2")
 	}
-	code, message, bare := connectError(c.body.Bytes())
-	if !bare {
-		return nil
-	}
-	return Completed(code, message, c.limit)
+	return Undetailed(c.body.Bytes(), c.limit)
 }
 
-// connectError parses an error in Connect's JSON. bare reports whether it is an error without details.
-func connectError(body []byte) (code connect.Code, message string, bare bool) {
+// Undetailed returns the completed form of an error in Connect's JSON that has no details; nil for anything else.
+func Undetailed(body []byte, limit int64) *connect.Error {
 	var wire struct {
-		Code    string            `json:"code"`
+		Code    connect.Code      `json:"code"`
 		Message string            `json:"message"`
 		Details []json.RawMessage `json:"details"`
 	}
-	if err := json.Unmarshal(body, &wire); err != nil {
-		return 0, "", false
+	if err := json.Unmarshal(body, &wire); err != nil || wire.Code == 0 || len(wire.Details) > 0 {
+		return nil
 	}
-	if err := code.UnmarshalText([]byte(wire.Code)); err != nil {
-		return 0, "", false
-	}
-	return code, wire.Message, len(wire.Details) == 0
+	return Completed(wire.Code, wire.Message, limit)
 }
 
 // Completed adds a reason and a message with a remedy to an error of a library.

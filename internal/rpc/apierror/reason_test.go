@@ -5,7 +5,6 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -17,13 +16,6 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/rpc/apierror"
 )
-
-func TestReferencePageIsFresh(t *testing.T) {
-	t.Parallel()
-	page, err := os.ReadFile("../../../docs/reference/errors.md")
-	require.NoError(t, err)
-	require.Equal(t, apierror.Markdown(), string(page), "run: go generate ./internal/rpc/apierror")
-}
 
 // reasonsIn returns the constants of a Go file whose values look like reasons: name of the constant to value.
 func reasonsIn(t *testing.T, path string) map[string]string {

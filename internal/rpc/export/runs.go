@@ -16,7 +16,6 @@ import (
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/rpc/message"
-	"github.com/signalbox-dev/signalbox/internal/rpc/selection"
 )
 
 // ExportRuns streams the matching runs, newest first, without input and output. Runs created during the export are not included.
@@ -29,8 +28,7 @@ func (x *Exports) ExportRuns(
 		return err
 	}
 	err = pages(func(token string) (string, error) {
-		list := &signalboxv1.ListRunsRequest{Project: m.GetProject(), PageSize: runsPage, PageToken: token}
-		selection.Copy(list, m)
+		list := &signalboxv1.ListRunsRequest{Project: m.GetProject(), Filter: m.GetFilter(), PageSize: runsPage, PageToken: token}
 		res, err := x.opts.Runs.ListRuns(ctx, connect.NewRequest(list))
 		if err != nil {
 			return "", err
@@ -92,22 +90,22 @@ func columns() []string {
 	return []string{
 		"id", "project", "workflow", "version", "status", "queued_reason", "waiting_kind", "status_time", "create_time", "start_time", "end_time",
 		"steps_total", "steps_done", "trigger", "actor", "request_id", "cancel_requested", "cancel_reason", "terminate_reason",
-		"error_status", "error_type", "error_title", "error_detail", "error_instance", "problem", "execution_id", "behind_since", "labels",
+		"error_status", "error_type", "error_title", "error_detail", "error_instance", "stuck", "execution_id", "behind_since", "labels",
 	}
 }
 
 func (t *table) write(r *signalboxv1.Run) error {
-	problem := r.GetError()
+	runError := r.GetError()
 	status := ""
-	if problem.GetStatus() != 0 {
-		status = strconv.Itoa(int(problem.GetStatus()))
+	if runError.GetStatus() != 0 {
+		status = strconv.Itoa(int(runError.GetStatus()))
 	}
 	cells := []string{
 		r.GetId(), r.GetProject(), r.GetWorkflow(), r.GetVersion(), r.GetStatus(), r.GetQueuedReason(), r.GetWaitingKind(),
 		moment(r.GetStatusTime()), moment(r.GetCreateTime()), moment(r.GetStartTime()), moment(r.GetEndTime()),
 		strconv.FormatInt(r.GetStepsTotal(), 10), strconv.FormatInt(r.GetStepsDone(), 10), r.GetTrigger(), r.GetActor(), r.GetRequestId(),
 		strconv.FormatBool(r.GetCancelRequested()), r.GetCancelReason(), r.GetTerminateReason(),
-		status, problem.GetType(), problem.GetTitle(), problem.GetDetail(), problem.GetInstance(), r.GetStuck().GetCode(), r.GetTemporal().GetRunId(),
+		status, runError.GetType(), runError.GetTitle(), runError.GetDetail(), runError.GetInstance(), r.GetStuck().GetCode(), r.GetTemporal().GetRunId(),
 		moment(r.GetBehind().GetSince()), labels(r.GetLabels()),
 	}
 	for i, cell := range cells {

@@ -74,16 +74,16 @@ func TestFieldOverItsLimitIsRefused(t *testing.T) {
 		labels[strings.Repeat("a", i+1)] = "x"
 	}
 	for field, m := range map[string]proto.Message{
-		"statuses has 20000 elements: at most 50 are allowed":     &signalboxv1.ListRunsRequest{Statuses: slices.Repeat([]string{"failed"}, 20_000)},
-		"statuses[1] has 4097 bytes: at most 256 are allowed":     &signalboxv1.ListRunsRequest{Statuses: []string{"failed", long}},
-		"filter.statuses has 51 elements: at most 50 are allowed": &signalboxv1.StartBatchRequest{Filter: &signalboxv1.BatchFilter{Statuses: slices.Repeat([]string{"failed"}, 51)}},
-		"labels has 51 elements: at most 50 are allowed":          &signalboxv1.StartRunRequest{Labels: labels},
-		"labels has 4097 bytes: at most 4096 are allowed":         &signalboxv1.StartRunRequest{Labels: map[string]string{"a": long}},
-		"project has 4097 bytes: at most 4096 are allowed":        &signalboxv1.GetRunRequest{Project: long},
-		"events[1].id has 4097 bytes: at most 4096 are allowed":   &signalboxv1.PublishEventsRequest{Events: []*signalboxv1.CloudEvent{{}, {Id: long}}},
-		"runIds has 10001 elements: at most 10000 are allowed":    &signalboxv1.StartBatchRequest{RunIds: make([]string, 10_001)},
-		"topics has 51 elements: at most 50 are allowed":          &signalboxv1.WatchRequest{Topics: make([]*signalboxv1.WatchTopic, 51)},
-		"pageToken has 8193 bytes: at most 8192 are allowed":      &signalboxv1.ListRunsRequest{PageToken: long + long[1:]},
+		"filter.statuses has 20000 elements: at most 50 are allowed": &signalboxv1.ListRunsRequest{Filter: &signalboxv1.RunFilter{Statuses: slices.Repeat([]string{"failed"}, 20_000)}},
+		"filter.statuses[1] has 4097 bytes: at most 256 are allowed": &signalboxv1.ListRunsRequest{Filter: &signalboxv1.RunFilter{Statuses: []string{"failed", long}}},
+		"filter.statuses has 51 elements: at most 50 are allowed":    &signalboxv1.StartBatchRequest{Filter: &signalboxv1.RunFilter{Statuses: slices.Repeat([]string{"failed"}, 51)}},
+		"labels has 51 elements: at most 50 are allowed":             &signalboxv1.StartRunRequest{Labels: labels},
+		"labels has 4097 bytes: at most 4096 are allowed":            &signalboxv1.StartRunRequest{Labels: map[string]string{"a": long}},
+		"project has 4097 bytes: at most 4096 are allowed":           &signalboxv1.GetRunRequest{Project: long},
+		"events[1].id has 4097 bytes: at most 4096 are allowed":      &signalboxv1.PublishEventsRequest{Events: []*signalboxv1.CloudEvent{{}, {Id: long}}},
+		"runIds has 10001 elements: at most 10000 are allowed":       &signalboxv1.StartBatchRequest{RunIds: make([]string, 10_001)},
+		"topics has 51 elements: at most 50 are allowed":             &signalboxv1.WatchRequest{Topics: make([]*signalboxv1.WatchTopic, 51)},
+		"pageToken has 8193 bytes: at most 8192 are allowed":         &signalboxv1.ListRunsRequest{PageToken: long + long[1:]},
 	} {
 		err := fieldlimit.NewTable().Check(m)
 		require.EqualError(t, err, field)
@@ -95,9 +95,9 @@ func TestFieldOverItsLimitIsRefused(t *testing.T) {
 
 func TestSetLosesDuplicates(t *testing.T) {
 	t.Parallel()
-	m := &signalboxv1.ListRunsRequest{Statuses: []string{"failed", "running", "failed", "running", "completed"}}
+	m := &signalboxv1.ListRunsRequest{Filter: &signalboxv1.RunFilter{Statuses: []string{"failed", "running", "failed", "running", "completed"}}}
 	require.NoError(t, fieldlimit.NewTable().Check(m))
-	require.Equal(t, []string{"failed", "running", "completed"}, m.GetStatuses())
+	require.Equal(t, []string{"failed", "running", "completed"}, m.GetFilter().GetStatuses())
 	columns := &signalboxv1.ViewQuery{Columns: []string{"a", "b", "a"}}
 	require.NoError(t, fieldlimit.NewTable().Check(columns))
 	require.Equal(t, []string{"a", "b", "a"}, columns.GetColumns(), "the order of columns has a meaning")
@@ -120,12 +120,10 @@ func TestElementsAreCountedBeforeTheyAreDecoded(t *testing.T) {
 	binary, json := events(config.MaxEventBatch)
 	require.NoError(t, fieldlimit.NewBinary().Unmarshal(binary, message()))
 	require.NoError(t, fieldlimit.NewJSON("json").Unmarshal(json, message()))
-	require.NoError(t, fieldlimit.NewREST().Unmarshal(json, message()))
 	binary, json = events(config.MaxEventBatch + 1)
 	for _, read := range []func(m *signalboxv1.PublishEventsRequest) error{
 		func(m *signalboxv1.PublishEventsRequest) error { return fieldlimit.NewBinary().Unmarshal(binary, m) },
 		func(m *signalboxv1.PublishEventsRequest) error { return fieldlimit.NewJSON("json").Unmarshal(json, m) },
-		func(m *signalboxv1.PublishEventsRequest) error { return fieldlimit.NewREST().Unmarshal(json, m) },
 	} {
 		m := message()
 		require.EqualError(t, read(m), "events has more than 10000 elements")

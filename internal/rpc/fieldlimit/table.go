@@ -48,7 +48,7 @@ func NewTable() Table {
 	document := Limit{Bytes: BySize}
 	return Table{
 		// lists and maps
-		"kinds": words, "problems": words, "states": words, "statuses": words, "types": {Count: maxWords, Bytes: textBytes, Set: true}, "columns": {Count: maxWords, Bytes: wordBytes},
+		"kinds": words, "states": words, "statuses": words, "stuck": words, "types": {Count: maxWords, Bytes: textBytes, Set: true}, "columns": {Count: maxWords, Bytes: wordBytes},
 		"delivery_ids":            {Count: 1000, Bytes: wordBytes, Set: true},
 		"run_ids":                 {Count: batch.MaxIDs, Bytes: textBytes},
 		"labels":                  {Count: maxWords, Bytes: textBytes, Set: true},

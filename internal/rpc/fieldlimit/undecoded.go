@@ -137,17 +137,3 @@ func (j JSON) Unmarshal(data []byte, message any) error {
 	}
 	return j.Connect.Unmarshal(data, message)
 }
-
-// REST is the codec of JSON for REST, which counts as [Binary] does.
-type REST struct{ jsoncodec.REST }
-
-// NewREST returns the codec.
-func NewREST() REST { return REST{jsoncodec.NewREST()} }
-
-// Unmarshal reads a message.
-func (r REST) Unmarshal(data []byte, m proto.Message) error {
-	if err := checkJSON(data, m); err != nil {
-		return err
-	}
-	return r.REST.Unmarshal(data, m)
-}

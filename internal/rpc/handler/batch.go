@@ -149,7 +149,7 @@ func (h *Batches) RetryBatch(
 	return message.Reply(&signalboxv1.RetryBatchResponse{Batch: BatchMessage(b)}, err)
 }
 
-func filterOf(m *signalboxv1.BatchFilter) (*run.Filter, error) {
+func filterOf(m *signalboxv1.RunFilter) (*run.Filter, error) {
 	if m == nil {
 		return nil, nil
 	}
@@ -174,7 +174,7 @@ func BatchMessage(b batch.Batch) *signalboxv1.Batch {
 		}
 	}
 	if b.Filter != nil {
-		m.Filter = message.Conditions(*b.Filter)
+		m.Filter = message.RunFilter(*b.Filter)
 	}
 	return m
 }

@@ -182,8 +182,8 @@ func eventsOf(messages []*signalboxv1.CloudEvent) ([]event.Event, error) {
 		if len(messages) > 1 {
 			prefix = fmt.Sprintf("events[%d].", i)
 		}
-		add := func(name, problem string) {
-			found = append(found, apperror.Field{Path: prefix + name, Message: problem})
+		add := func(name, violation string) {
+			found = append(found, apperror.Field{Path: prefix + name, Message: violation})
 		}
 		e := event.Event{
 			ID: m.GetId(), Source: m.GetSource(), Type: m.GetType(), Subject: m.GetSubject(),

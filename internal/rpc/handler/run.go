@@ -190,7 +190,7 @@ func (h *Runs) listPage(ctx context.Context, m *signalboxv1.ListRunsRequest, fil
 }
 
 func runFilter(m *signalboxv1.ListRunsRequest) (run.Filter, error) {
-	f, err := message.FilterOf(m, "")
+	f, err := message.FilterOf(m.GetFilter(), "")
 	if err != nil {
 		return f, err
 	}
@@ -199,12 +199,12 @@ func runFilter(m *signalboxv1.ListRunsRequest) (run.Filter, error) {
 	return f, err
 }
 
-// CountRuns counts runs by status and by problem.
+// CountRuns counts runs by status, and stuck runs by code.
 func (h *Runs) CountRuns(
 	ctx context.Context, req *connect.Request[signalboxv1.CountRunsRequest],
 ) (*connect.Response[signalboxv1.CountRunsResponse], error) {
 	m := req.Msg
-	f, err := message.FilterOf(m, "")
+	f, err := message.FilterOf(m.GetFilter(), "")
 	if err != nil {
 		return nil, err
 	}

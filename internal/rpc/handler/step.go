@@ -171,7 +171,7 @@ func stepMessages(steps []run.Step) []*signalboxv1.Step {
 			Number: s.Number, Path: s.Path, Pointer: s.Pointer, Task: s.Task, Kind: s.Kind,
 			Status: s.Status, WaitingKind: s.WaitingKind, WaitUntil: message.Timestamp(s.WaitUntil),
 			StartTime: message.Timestamp(s.StartedAt), EndTime: message.Timestamp(s.EndedAt),
-			Input: message.JSON(s.Input), Output: message.JSON(s.Output), Error: message.Problem(s.Error),
+			Input: message.JSON(s.Input), Output: message.JSON(s.Output), Error: message.Error(s.Error),
 			InputShortened: shortened(s.InputSize), OutputShortened: shortened(s.OutputSize),
 			Attempts: attemptMessages(s.Attempts), Sequence: s.Sequence, Caught: s.Caught,
 		}
@@ -194,7 +194,7 @@ func attemptMessages(attempts []run.Attempt) []*signalboxv1.Attempt {
 	messages := make([]*signalboxv1.Attempt, len(attempts))
 	for i, a := range attempts {
 		messages[i] = &signalboxv1.Attempt{
-			Number: int32(a.Number), StartTime: message.Timestamp(a.StartedAt), Error: message.Problem(a.Error), //nolint:gosec // retries stay far below
+			Number: int32(a.Number), StartTime: message.Timestamp(a.StartedAt), Error: message.Error(a.Error), //nolint:gosec // retries stay far below
 			Outcome: a.Outcome, Method: a.Method, Host: a.Host,
 		}
 		if a.HTTPStatus != 0 {

@@ -24,7 +24,7 @@ const draftVersion = "draft"
 type WorkflowService interface {
 	Validate(ctx context.Context, source string) (workflow.Checked, error)
 	InputSchema(ctx context.Context, v workflow.Version) ([]byte, error)
-	SaveDraft(ctx context.Context, project, source string) (workflow.Workflow, dsl.Problems, error)
+	SaveDraft(ctx context.Context, project, source string) (workflow.Workflow, dsl.Violations, error)
 	Publish(ctx context.Context, project, source, publisher string) (workflow.Published, error)
 	PublishDraft(ctx context.Context, project, name, publisher string) (workflow.Published, error)
 	Get(ctx context.Context, project, name string) (workflow.Workflow, error)
@@ -66,7 +66,7 @@ func NewWorkflows(service WorkflowService, projects message.ProjectFinder, opts 
 	return &Workflows{service: service, projects: projects, opts: opts, reads: newReadSlots(runtime.GOMAXPROCS(0) / 2)}
 }
 
-// ValidateWorkflow checks a document. Findings are the response, not an error.
+// ValidateWorkflow checks a document. Violations are the response, not an error.
 func (h *Workflows) ValidateWorkflow(
 	ctx context.Context, req *connect.Request[signalboxv1.ValidateWorkflowRequest],
 ) (*connect.Response[signalboxv1.ValidateWorkflowResponse], error) {
@@ -81,7 +81,7 @@ func (h *Workflows) ValidateWorkflow(
 		return nil, err
 	}
 	res := &signalboxv1.ValidateWorkflowResponse{
-		Valid: c.Document != nil, Findings: findings(c.Problems), Workflow: c.Name, Version: c.Version,
+		Valid: c.Document != nil, Violations: violationMessages(c.Violations), Workflow: c.Name, Version: c.Version,
 	}
 	if c.Document != nil {
 		res.Hash = c.Document.Hash()
@@ -96,8 +96,8 @@ func (h *Workflows) SaveDraft(
 	if err := sourceGiven(req.Msg.GetSource()); err != nil {
 		return nil, err
 	}
-	w, problems, err := h.service.SaveDraft(ctx, message.ProjectOf(req.Msg.GetProject()), req.Msg.GetSource())
-	return message.Reply(&signalboxv1.SaveDraftResponse{Workflow: workflowMessage(w), Findings: findings(problems)}, err)
+	w, violations, err := h.service.SaveDraft(ctx, message.ProjectOf(req.Msg.GetProject()), req.Msg.GetSource())
+	return message.Reply(&signalboxv1.SaveDraftResponse{Workflow: workflowMessage(w), Violations: violationMessages(violations)}, err)
 }
 
 // PublishWorkflow makes a document, or the stored draft, an immutable version.
@@ -124,7 +124,7 @@ func (h *Workflows) PublishWorkflow(
 			WithField("source", "is required")
 	}
 	return message.Reply(&signalboxv1.PublishWorkflowResponse{
-		Workflow: workflowMessage(p.Workflow), Version: versionMessage(p.Version), Created: p.Created, Findings: findings(p.Problems),
+		Workflow: workflowMessage(p.Workflow), Version: versionMessage(p.Version), Created: p.Created, Violations: violationMessages(p.Violations),
 	}, err)
 }
 
@@ -338,10 +338,10 @@ func versionMessage(v workflow.Version) *signalboxv1.WorkflowVersion {
 	}
 }
 
-func findings(problems dsl.Problems) []*signalboxv1.Finding {
-	found := make([]*signalboxv1.Finding, len(problems))
-	for i, p := range problems {
-		found[i] = &signalboxv1.Finding{
+func violationMessages(violations dsl.Violations) []*signalboxv1.Violation {
+	found := make([]*signalboxv1.Violation, len(violations))
+	for i, p := range violations {
+		found[i] = &signalboxv1.Violation{
 			Severity: string(p.Severity), Code: string(p.Code), Message: p.Message, Path: p.Path,
 			Line: int32(p.Pos.Line), Column: int32(p.Pos.Column), Suggestion: p.Suggestion, //nolint:gosec // documents are at most 1 MiB
 		}

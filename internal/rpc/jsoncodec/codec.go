@@ -13,14 +13,13 @@
 //	text, err := jsoncodec.Append(nil, message)
 //	err := jsoncodec.Unmarshal(text, message)
 //
-// [Connect] and [REST] wrap the two functions for Connect and for Vanguard. The package does not change binary encodings.
+// [Connect] wraps the two functions for Connect. The package does not change binary encodings.
 package jsoncodec
 
 import (
 	"fmt"
 
 	"connectrpc.com/connect"
-	"connectrpc.com/vanguard"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -69,26 +68,3 @@ func (c Connect) Unmarshal(data []byte, message any) error {
 	}
 	return Unmarshal(data, m)
 }
-
-// REST is the codec for Vanguard's transcoder.
-type REST struct{}
-
-var _ vanguard.StableCodec = REST{}
-
-// NewREST returns the codec.
-func NewREST() REST { return REST{} }
-
-// Name returns the codec's name.
-func (REST) Name() string { return Name }
-
-// MarshalAppend appends the JSON of a message.
-func (REST) MarshalAppend(dst []byte, m proto.Message) ([]byte, error) { return Append(dst, m) }
-
-// MarshalAppendStable equals MarshalAppend: the output depends only on the message.
-func (REST) MarshalAppendStable(dst []byte, m proto.Message) ([]byte, error) { return Append(dst, m) }
-
-// IsBinary returns false: JSON can be placed in a URL.
-func (REST) IsBinary() bool { return false }
-
-// Unmarshal reads JSON into a message.
-func (REST) Unmarshal(data []byte, m proto.Message) error { return Unmarshal(data, m) }

@@ -3,60 +3,82 @@ package message
 import (
 	"time"
 
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/apperror"
-	"github.com/signalbox-dev/signalbox/internal/rpc/selection"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/label"
 )
 
-// FilterOf returns the filter without a project of a message that selects runs; prefix precedes the names of its fields in errors.
-func FilterOf(of proto.Message, prefix string) (run.Filter, error) {
-	m := selection.Of(of)
-	f := run.Filter{
-		Workflow: m.GetWorkflow(), Version: m.GetVersion(), Problems: m.GetProblems(), Trigger: m.GetTrigger(), Text: m.GetText(),
-		NotReplayed: m.GetNotReplayed(), ParentRunID: m.GetParentRunId(), ReplayOf: m.GetReplayOf(), BatchID: m.GetBatchId(), StartedByBatchID: m.GetStartedByBatchId(),
-		FailureGroup: m.GetFailureGroup(), ErrorType: m.GetErrorType(),
+// text is a text of a message and of a filter.
+type text struct{ message, filter *string }
+
+// texts returns the conditions that are one text.
+func texts(m *signalboxv1.RunFilter, f *run.Filter) []text {
+	return []text{
+		{&m.Workflow, &f.Workflow},
+		{&m.Version, &f.Version},
+		{&m.ErrorType, &f.ErrorType},
+		{&m.FailureGroup, &f.FailureGroup},
+		{&m.Trigger, &f.Trigger},
+		{&m.Text, &f.Text},
+		{&m.ParentRunId, &f.ParentRunID},
+		{&m.ReplayOf, &f.ReplayOf},
+		{&m.BatchId, &f.BatchID},
+		{&m.StartedByBatchId, &f.StartedByBatchID},
 	}
-	if f.Version != "" && f.Workflow == "" { // it would have to be searched among all runs of the project
-		return run.Filter{}, apperror.New(apperror.Invalid, apperror.InvalidArgument, "version %q without a workflow: name the workflow as well", f.Version).
-			WithField(prefix+"workflow", "is required with version")
+}
+
+// bound is a time of a message and of a filter.
+type bound struct {
+	field   string
+	message **timestamppb.Timestamp
+	filter  *time.Time
+}
+
+// bounds returns the conditions that are a time.
+func bounds(m *signalboxv1.RunFilter, f *run.Filter) []bound {
+	return []bound{
+		{"since", &m.Since, &f.Since},
+		{"until", &m.Until, &f.Until},
+		{"ended_since", &m.EndedSince, &f.EndedSince},
+		{"ended_until", &m.EndedUntil, &f.EndedUntil},
 	}
+}
+
+// FilterOf returns the filter, without a project, of a message, which may be nil; prefix precedes the names of its fields in errors.
+func FilterOf(m *signalboxv1.RunFilter, prefix string) (f run.Filter, err error) {
+	if m == nil {
+		return f, nil
+	}
+	f.Stuck, f.NotReplayed = m.GetStuck(), m.GetNotReplayed()
 	for _, status := range m.GetStatuses() {
 		f.Statuses = append(f.Statuses, run.Status(status))
 	}
-	var err error
-	if f.Labels, err = label.Parse(prefix+"labels", m.GetLabels()); err != nil {
-		return run.Filter{}, err
+	for _, t := range texts(m, &f) {
+		*t.filter = *t.message
 	}
-	for _, bound := range []struct {
-		to    *time.Time
-		field string
-		given *timestamppb.Timestamp
-	}{
-		{&f.Since, "since", m.GetSince()}, {&f.Until, "until", m.GetUntil()},
-		{&f.EndedSince, "ended_since", m.GetEndedSince()}, {&f.EndedUntil, "ended_until", m.GetEndedUntil()},
-	} {
-		if *bound.to, err = Time(prefix+bound.field, bound.given); err != nil {
+	for _, b := range bounds(m, &f) {
+		if *b.filter, err = Time(prefix+b.field, *b.message); err != nil {
 			return run.Filter{}, err
 		}
 	}
-	return f, nil
+	f.Labels, err = label.Parse(prefix+"labels", m.GetLabels())
+	return f, err
 }
 
-// Conditions returns the conditions of a filter as a message.
-func Conditions(f run.Filter) *signalboxv1.BatchFilter {
-	m := &signalboxv1.BatchFilter{
-		Workflow: f.Workflow, Version: f.Version, Since: Timestamp(f.Since), Until: Timestamp(f.Until), Problems: f.Problems, Trigger: f.Trigger,
-		NotReplayed: f.NotReplayed, FailureGroup: f.FailureGroup, Text: f.Text, ParentRunId: f.ParentRunID, ReplayOf: f.ReplayOf,
-		BatchId: f.BatchID, StartedByBatchId: f.StartedByBatchID, Labels: label.Texts(f.Labels),
-		EndedSince: Timestamp(f.EndedSince), EndedUntil: Timestamp(f.EndedUntil), ErrorType: f.ErrorType,
-	}
+// RunFilter returns the message of a filter.
+func RunFilter(f run.Filter) *signalboxv1.RunFilter {
+	m := &signalboxv1.RunFilter{Stuck: f.Stuck, NotReplayed: f.NotReplayed, Labels: label.Texts(f.Labels)}
 	for _, status := range f.Statuses {
 		m.Statuses = append(m.Statuses, string(status))
+	}
+	for _, t := range texts(m, &f) {
+		*t.message = *t.filter
+	}
+	for _, b := range bounds(m, &f) {
+		*b.message = Timestamp(*b.filter)
 	}
 	return m
 }

@@ -42,7 +42,7 @@ func (m Runs) Run(ctx context.Context, r run.Run) *signalboxv1.Run {
 		RequestId: r.RequestID, Trigger: r.Trigger, Actor: r.Actor,
 		CreateTime: Timestamp(r.CreatedAt), StartTime: Timestamp(r.StartedAt), EndTime: Timestamp(r.EndedAt),
 		StepsTotal: r.StepsTotal, StepsDone: r.StepsDone,
-		Input: JSON(r.Input), Output: JSON(r.Output), Error: Problem(r.Error),
+		Input: JSON(r.Input), Output: JSON(r.Output), Error: Error(r.Error),
 		Sequence: r.Sequence, DocumentHash: r.DocumentHash,
 		QueuePosition: queuePosition(r.QueuePosition), QueueExpireTime: Timestamp(r.ExpiresAt),
 		ReplayOf: r.ReplayOf, Replays: r.Replays, ParentRunId: r.Parent.RunID, ParentPath: r.Parent.Path, Depth: int32(r.Parent.Depth), //nolint:gosec // bounded by runs.max_depth
@@ -84,7 +84,7 @@ func behindMessage(b *run.Behind) *signalboxv1.RowsBehind {
 	if b == nil {
 		return nil
 	}
-	return &signalboxv1.RowsBehind{Since: Timestamp(b.Since), Reason: b.Reason, Problem: b.Problem}
+	return &signalboxv1.RowsBehind{Since: Timestamp(b.Since), Reason: b.Reason, Failure: b.Failure}
 }
 
 func stuckMessage(s *run.Stuck) *signalboxv1.Stuck {
@@ -150,12 +150,12 @@ func controls(r run.Run) []string {
 	return names
 }
 
-// Problem returns nil for nil.
-func Problem(p *run.Problem) *signalboxv1.Problem {
+// Error returns nil for nil.
+func Error(p *run.Error) *signalboxv1.RunError {
 	if p == nil {
 		return nil
 	}
-	return &signalboxv1.Problem{
+	return &signalboxv1.RunError{
 		Type: p.Type, Status: int32(p.Status), Title: p.Title, Detail: p.Detail, Instance: p.Instance, //nolint:gosec // statuses are three digits
 	}
 }
@@ -166,7 +166,7 @@ func Counts(counts run.Counts) *signalboxv1.CountRunsResponse {
 	for i, status := range counts.More {
 		more[i] = string(status)
 	}
-	m := &signalboxv1.CountRunsResponse{Statuses: counts.Statuses, Problems: counts.Problems, More: more}
+	m := &signalboxv1.CountRunsResponse{Statuses: counts.Statuses, Stuck: counts.Stuck, More: more}
 	for _, b := range counts.Buckets {
 		m.Buckets = append(m.Buckets, &signalboxv1.RunBucket{Start: Timestamp(b.Start), Statuses: b.Statuses})
 	}

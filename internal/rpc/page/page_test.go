@@ -16,9 +16,9 @@ import (
 
 func TestTokenRoundTrip(t *testing.T) {
 	t.Parallel()
-	key, err := page.Key(&signalboxv1.ListRunsRequest{Statuses: []string{"failed"}, PageSize: 10})
+	key, err := page.Key(&signalboxv1.ListRunsRequest{Filter: &signalboxv1.RunFilter{Statuses: []string{"failed"}}, PageSize: 10})
 	require.NoError(t, err)
-	same, err := page.Key(&signalboxv1.ListRunsRequest{Statuses: []string{"failed"}, PageSize: 20, PageToken: "abc"})
+	same, err := page.Key(&signalboxv1.ListRunsRequest{Filter: &signalboxv1.RunFilter{Statuses: []string{"failed"}}, PageSize: 20, PageToken: "abc"})
 	require.NoError(t, err)
 	require.Equal(t, key, same, "size and token are no filters")
 
@@ -42,7 +42,7 @@ func TestForeignTokensAreRefused(t *testing.T) {
 	require.NoError(t, err)
 	steps, err := page.Key(&signalboxv1.ListStepsRequest{})
 	require.NoError(t, err)
-	filtered, err := page.Key(&signalboxv1.ListRunsRequest{Workflow: "a"})
+	filtered, err := page.Key(&signalboxv1.ListRunsRequest{Filter: &signalboxv1.RunFilter{Workflow: "a"}})
 	require.NoError(t, err)
 	encode := func(s string) string { return base64.RawURLEncoding.EncodeToString([]byte(s)) }
 	for name, test := range map[string]struct{ token, key string }{

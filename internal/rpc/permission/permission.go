@@ -128,7 +128,7 @@ func (i *Interceptor) check(ctx context.Context, spec connect.Spec, m any) (proj
 		return "", nil
 	}
 	if d.Err = auth.Require(ctx, d.Project, d.Role); d.Err == nil {
-		also := alsoRequired(rule.Procedure)
+		also := AlsoRequired(rule.Procedure)
 		if also == "" {
 			return d.Project, nil
 		}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -65,13 +64,6 @@ func TestEveryMethodHasOneRow(t *testing.T) {
 		delete(rows, procedure(m))
 	}
 	require.Empty(t, rows, "rows without a method")
-}
-
-func TestReferencePageIsFresh(t *testing.T) {
-	t.Parallel()
-	page, err := os.ReadFile("../../../docs/reference/access.md")
-	require.NoError(t, err)
-	require.Equal(t, permission.Markdown(), string(page), "run: go generate ./internal/rpc/permission")
 }
 
 var errReached = errors.New("the method was reached")

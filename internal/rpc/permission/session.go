@@ -85,11 +85,11 @@ func (m *AuthMiddleware) forged(r *http.Request, secret string) error {
 	if subtle.ConstantTimeCompare([]byte(given), []byte(m.opts.Sessions.CSRFToken(secret))) == 1 {
 		return nil
 	}
-	problem := "is not the one of this session"
+	why := "is not the one of this session"
 	if given == "" {
-		problem = "is missing"
+		why = "is missing"
 	}
-	return apperror.New(apperror.Denied, apperror.CSRFTokenWrong, "the header %s %s: send the csrf_token that GetSession returns", CSRFHeader, problem)
+	return apperror.New(apperror.Denied, apperror.CSRFTokenWrong, "the header %s %s: send the csrf_token that GetSession returns", CSRFHeader, why)
 }
 
 // reads returns the paths of the methods that the protos mark as free of side effects. They may be called by POST without a CSRF token, above all

@@ -105,8 +105,8 @@ func (l *Limiter) Wrap(next http.Handler) http.Handler {
 			if f, ok := apperror.From(err); ok {
 				l.opts.Refused(r.Context(), f.Reason)
 			}
-			problem, _ := apierror.Error(err)
-			apierror.Write(w, r, problem)
+			failure, _ := apierror.Error(err)
+			apierror.Write(w, r, failure)
 			return
 		}
 		defer release()

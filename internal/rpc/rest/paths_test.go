@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"connectrpc.com/connect"
 	"github.com/stretchr/testify/require"
@@ -20,6 +21,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/descriptorpb"
 	"google.golang.org/protobuf/types/dynamicpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/apperror"
@@ -47,7 +49,7 @@ var errReached = errors.New("the method was reached")
 func newStack(t *testing.T) *stack {
 	t.Helper()
 	s := &stack{}
-	interceptors := connect.WithInterceptors(mapped{}, permission.NewInterceptor(permission.InterceptorOptions{}))
+	interceptors := connect.WithInterceptors(rest.NewInterceptor(), mapped{}, permission.NewInterceptor(permission.InterceptorOptions{}))
 	var services []rest.Service
 	protoregistry.GlobalFiles.RangeFilesByPackage(signalboxv1.File_signalbox_v1_run_proto.Package(), func(f protoreflect.FileDescriptor) bool {
 		for i := range f.Services().Len() {
@@ -60,9 +62,8 @@ func newStack(t *testing.T) *stack {
 		}
 		return true
 	})
-	paths, err := rest.New(services, rest.Options{MaxRequestBytes: 1 << 20})
-	require.NoError(t, err)
-	s.handler, err = rest.NewDownloads(services, paths)
+	var err error
+	s.handler, err = rest.New(services, rest.Options{MaxRequestBytes: 1 << 20})
 	require.NoError(t, err)
 	return s
 }
@@ -290,7 +291,7 @@ func TestAmbiguousQueriesAreRefused(t *testing.T) {
 		"a stray semicolon in a download":    {"GET", export + "?format=csv;x", "", `parameter \"format\" contains a semicolon`},
 		"a value that cannot be decoded":     {"GET", runs + "?text=%zz", "", `value of parameter \"text\"`},
 		"a name that cannot be decoded":      {"GET", runs + "?te%xt=a", "", `the name of parameter \"te%xt\"`},
-		"a value that is not UTF-8":          {"GET", runs + "?text=%ff", "", `the value of parameter \"text\" is not UTF-8`},
+		"a value that is not UTF-8":          {"GET", runs + "?text=%ff", "", `parameter \"text\" is not UTF-8`},
 		"a path that is not UTF-8":           {"GET", "/v1/projects/p%e9/runs", "", `\"project\" of the path is not UTF-8`},
 		"a text as a number":                 {"GET", runs + "?pageSize=ten", "", `parameter \"pageSize\" is \"ten\": give a whole number`},
 		"a text as a truth":                  {"GET", runs + "/r1?unredacted=yes", "", `parameter \"unredacted\" is \"yes\": give true or false`},
@@ -301,7 +302,11 @@ func TestAmbiguousQueriesAreRefused(t *testing.T) {
 		"a parameter in both spellings":      {"GET", runs + "?pageSize=1&page_size=2", "", "is given more than once"},
 		"a parameter that the body has":      {"POST", replay + "?reason=a", `{"reason":"b"}`, `parameter \"reason\" is in the body as well`},
 		"Connect's parameters":               {"GET", runs + "?connect=v1&encoding=json&message={}", "", `no parameter \"connect\"`},
-		"a download with a body":             {"GET", export, "{}", "a download takes none"},
+		"a message instead of its fields":    {"GET", runs + "?filter={}", "", `no parameter \"filter\"`},
+		"a dotted name":                      {"GET", runs + "?filter.text=a", "", `no parameter \"filter.text\"`},
+		"a field of a message twice":         {"GET", export + "?parentRunId=a&parent_run_id=b", "", "is given more than once"},
+		"a field of a message in a body":     {"POST", "/v1/projects/pa/batches?statuses=failed", "{}", `no parameter \"statuses\"`},
+		"a download with a body":             {"GET", export, "{}", "this method takes no body"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -314,9 +319,27 @@ func TestAmbiguousQueriesAreRefused(t *testing.T) {
 		})
 	}
 	s := newStack(t)
-	for _, target := range []string{runs + "?statuses=failed&statuses=queued", runs + "?&text=a&", runs + "?text=a%3Bb", export + "?problems=any"} {
+	for _, target := range []string{runs + "?statuses=failed&statuses=queued", runs + "?&text=a&", runs + "?text=a%3Bb", export + "?stuck=any"} {
 		w, got := s.do(t, "GET", target, "")
 		require.NotNil(t, got, w.Body)
+	}
+}
+
+// The parameters of a query are the fields of the request and those of its filter.
+func TestFieldsOfFilterAreParameters(t *testing.T) {
+	t.Parallel()
+	s := newStack(t)
+	want := &signalboxv1.RunFilter{
+		Statuses: []string{"failed", "queued"}, Text: "a;b", NotReplayed: true, ParentRunId: "p1", Since: timestamppb.New(time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)),
+	}
+	for _, path := range []string{"/runs", "/runs:count", "/runs:export"} {
+		w, got := s.do(t, "GET", "/v1/projects/pa"+path+"?statuses=failed&text=a%3Bb&statuses=queued&notReplayed=true&parent_run_id=p1&since=2026-01-31T12%3A00%3A00Z", "")
+		require.NotNil(t, got, w.Body)
+		raw, err := proto.Marshal(got.message.Get(got.message.Descriptor().Fields().ByName("filter")).Message().Interface())
+		require.NoError(t, err)
+		filter := &signalboxv1.RunFilter{}
+		require.NoError(t, proto.Unmarshal(raw, filter))
+		require.True(t, proto.Equal(want, filter), "%s: %v", path, filter)
 	}
 }
 

@@ -1,35 +1,35 @@
-// Package rest serves the API's REST paths: the HTTP annotations of the protos, transcoded by Vanguard onto the
-// Connect handlers.
+// Package rest serves the API's REST paths: the HTTP annotations of the protos, and the CloudEvents HTTP binding.
 //
-//	handler, err := rest.New(services, options)
+//	handler, err := rest.New(services, rest.Options{MaxRequestBytes: 4 << 20, …})
+//	mux.Handle("/v1/", handler)
 //
-// It adds to Vanguard: every error is a google.rpc.Status with a reason, a request is bounded before and after decompression, and a
-// method never runs for a request that could not be read (Vanguard returns the error to the caller, but passes an empty request on).
+// A REST call is a call of its method like any other: its body, which is JSON, goes through the Connect handler of the service, within the
+// process. [Interceptor], which these handlers need, adds the fields in the path and in the query to the request message. The answer is the
+// JSON of Connect; the files of methods that stream google.api.HttpBody are sent chunk by chunk, as they arrive.
 //
-// In Vanguard the query overrides the path, and the path overrides the body, and a path is decoded twice. Therefore this package matches
-// the request first, rejects an argument that occurs twice, and passes the canonical path to Vanguard. A request for which Vanguard selects
-// another method than this package is an internal error.
+// The fields of a message in a request, such as its filter, are parameters of their own names: "statuses", not "filter.statuses".
+//
+// Every error is a google.rpc.Status with a reason. An argument that occurs twice is refused: in the path, the query and the body, or in
+// one of them.
 package rest
 
 import (
 	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"mime"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"connectrpc.com/connect"
-	"connectrpc.com/vanguard"
 	"github.com/klauspost/compress/gzhttp"
 	"github.com/klauspost/compress/gzip"
 
 	"github.com/signalbox-dev/signalbox/internal/apperror"
+	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/rpc/apierror"
-	"github.com/signalbox-dev/signalbox/internal/rpc/fieldlimit"
 )
 
 // Service is one Connect service: its path, as generated code returns it, and its handler.
@@ -42,68 +42,78 @@ type Service struct {
 type Options struct {
 	// MaxRequestBytes is the maximum size of a request.
 	MaxRequestBytes int64
-	// CompressFrom is the size in bytes from which responses are compressed for clients that accept it.
+	// CompressFrom is the size in bytes from which responses are compressed for clients that accept it. Files are not compressed.
 	CompressFrom int
+	// EventLimits bound the events of the CloudEvents binding.
+	EventLimits event.Limits
 }
 
 // New returns the handler of all REST paths of the services.
 func New(services []Service, opts Options) (http.Handler, error) {
-	targets, paths := make([]*vanguard.Service, len(services)), make([]string, len(services))
+	h := &transcoder{opts: opts, services: map[string]http.Handler{}}
+	paths := make([]string, len(services))
 	for i, s := range services {
 		paths[i] = s.Path
-		// Always to binary: if JSON were passed on, Connect would parse, and reject, the body instead.
-		targets[i] = vanguard.NewService(s.Path, skipUnreadable(s.Handler), vanguard.WithTargetCodecs(vanguard.CodecProto))
+		h.services[s.Path] = s.Handler
 	}
-	transcoder, err := vanguard.NewTranscoder(targets,
-		vanguard.WithCodec(func(vanguard.TypeResolver) vanguard.Codec { return fieldlimit.NewREST() }),
-		vanguard.WithUnknownHandler(http.HandlerFunc(unknown)))
-	if err != nil {
-		return nil, fmt.Errorf("build the REST paths: %w", err)
-	}
-	table, err := NewTable(paths...)
-	if err != nil {
+	var err error
+	if h.table, err = NewTable(paths...); err != nil {
 		return nil, fmt.Errorf("build the REST paths: %w", err)
 	}
 	compress, err := gzhttp.NewWrapper(gzhttp.MinSize(opts.CompressFrom), gzhttp.CompressionLevel(gzip.BestSpeed), gzhttp.EnableZstd(false))
 	if err != nil {
 		return nil, fmt.Errorf("build the compression of the REST paths: %w", err)
 	}
-	return compress(&restHandler{transcoder: transcoder, table: table, limit: opts.MaxRequestBytes}), nil
+	h.unary = compress(http.HandlerFunc(h.serveUnary))
+	return h, nil
 }
 
-type restHandler struct {
-	transcoder http.Handler
-	table      *Table
-	limit      int64
+type transcoder struct {
+	opts     Options
+	table    *Table
+	services map[string]http.Handler // by path
+	unary    http.Handler
 }
 
 // ServeHTTP handles one REST call.
-func (h *restHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (h *transcoder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	match, ok := h.table.Match(r.Method, r.URL.EscapedPath())
 	if !ok {
 		h.unmatched(w, r)
 		return
 	}
-	if !isJSON(r) {
+	ctx, cancel, err := withTimeout(r)
+	if err != nil {
+		problem, _ := apierror.Error(err)
+		writeError(w, problem)
+		return
+	}
+	defer cancel()
+	if !match.events && !isJSON(r) {
 		apierror.WriteREST(w, apierror.New(connect.CodeInvalidArgument, apperror.InvalidArgument, fmt.Sprintf(
 			"content type %q is not supported here: send JSON with Content-Type: application/json", r.Header.Get("Content-Type"))),
 			http.StatusUnsupportedMediaType)
 		return
 	}
-	if e := h.prepare(r, match); e != nil {
-		apierror.WriteREST(w, e, apierror.HTTPStatus(e))
+	c, body, problem := h.read(r, match)
+	if problem != nil {
+		writeError(w, problem)
 		return
 	}
-	a := &answer{ResponseWriter: w, procedure: fmt.Sprintf("/%s/%s", match.Method.Parent().FullName(), match.Method.Name())}
-	h.transcoder.ServeHTTP(a, r.WithContext(context.WithValue(r.Context(), answerKey{}, a)))
-	a.finish()
+	method := connectRequest(r.WithContext(context.WithValue(ctx, callKey{}, c)), match, body)
+	if match.Method.IsStreamingServer() {
+		h.serveFile(w, method, c)
+		return
+	}
+	h.unary.ServeHTTP(w, method)
 }
 
-// unmatched responds to a request that no annotation matches.
-func (h *restHandler) unmatched(w http.ResponseWriter, r *http.Request) {
+// unmatched responds to a request that no path matches.
+func (h *transcoder) unmatched(w http.ResponseWriter, r *http.Request) {
 	allowed := strings.Join(h.table.Allowed(r.URL.EscapedPath()), ", ")
 	if allowed == "" {
-		unknown(w, r)
+		apierror.WriteREST(w, apierror.New(connect.CodeUnimplemented, apierror.Unimplemented,
+			fmt.Sprintf("there is nothing at %s; docs/reference/api.md lists the paths", r.URL.Path)), http.StatusNotFound)
 		return
 	}
 	w.Header().Set("Allow", allowed)
@@ -111,155 +121,150 @@ func (h *restHandler) unmatched(w http.ResponseWriter, r *http.Request) {
 		fmt.Sprintf("method %s is not allowed here: use %s", r.Method, allowed)), http.StatusMethodNotAllowed)
 }
 
-// isJSON reports whether the body, if there is one, is declared as JSON, and sets the content type that Vanguard expects.
+func writeError(w http.ResponseWriter, e *connect.Error) {
+	apierror.WriteREST(w, e, apierror.HTTPStatus(e))
+}
+
+// isJSON reports whether the body, if there is one, is declared as JSON.
 func isJSON(r *http.Request) bool {
 	given := strings.Join(r.Header.Values("Content-Type"), ", ")
 	if given == "" {
-		r.Header.Del("Content-Type")
 		return true
 	}
 	media, params, err := mime.ParseMediaType(given)
 	charset := strings.ToLower(params["charset"])
-	if err != nil || media != "application/json" || (charset != "" && charset != "utf-8") {
-		return false
-	}
-	r.Header.Set("Content-Type", media)
-	return true
+	return err == nil && media == "application/json" && (charset == "" || charset == "utf-8")
 }
 
-// prepare reads the body within the limit, removes its content encoding, and checks that each argument occurs once.
-func (h *restHandler) prepare(r *http.Request, match Match) *connect.Error {
-	raw, e := ReadBody(r, h.limit)
-	if e != nil {
-		return e
+// read returns the call with the arguments outside of the JSON body, and this body.
+func (h *transcoder) read(r *http.Request, match Match) (*call, []byte, *connect.Error) {
+	body, problem := ReadBody(r, h.opts.MaxRequestBytes)
+	if problem != nil {
+		return nil, nil, problem
 	}
-	if _, err := match.Check(r.URL.RawQuery, raw); err != nil {
+	arguments, err := match.arguments(r.URL.RawQuery)
+	if err == nil && match.events {
+		err = h.addEvents(arguments, r.Header, body)
+		body = nil
+	}
+	if err != nil {
 		problem, _ := apierror.Error(err)
-		return problem
+		return nil, nil, problem
 	}
-	r.URL.Path, r.URL.RawPath = match.Path, ""
-	r.Header.Del("Connect-Protocol-Version") // with it, Vanguard would parse the request as one of Connect's protocol
-	r.Header.Del("Content-Encoding")
-	r.Header.Del("Content-Length")
-	r.Header.Del("Accept-Encoding") // otherwise the method would compress a message that is decoded again in this process
-	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(raw)), int64(len(raw))
-	return nil
+	if !match.Body && len(body) > 0 {
+		return nil, nil, BadBody("this method takes no body")
+	}
+	return &call{match: match, arguments: arguments}, body, nil
 }
 
-func unknown(w http.ResponseWriter, r *http.Request) {
-	apierror.WriteREST(w, apierror.New(connect.CodeUnimplemented, apierror.Unimplemented,
-		fmt.Sprintf("there is nothing at %s; docs/reference/api.md lists the paths", r.URL.Path)), http.StatusNotFound)
+// connectRequest returns the request of the method in Connect's protocol.
+func connectRequest(r *http.Request, match Match, body []byte) *http.Request {
+	procedure := match.service() + string(match.Method.Name())
+	kind := "application/json"
+	switch {
+	case match.Method.IsStreamingServer():
+		kind, body = "application/connect+proto", make([]byte, 5) // the header of an empty message: no flags, no length
+	case len(body) == 0:
+		body = []byte("{}")
+	}
+	call := r.Clone(r.Context())
+	call.Method, call.URL, call.RequestURI = http.MethodPost, &url.URL{Path: procedure}, procedure
+	call.Body, call.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	for name := range call.Header {
+		for _, prefix := range []string{"Accept", "Ce-", "Connect-", "Content-", "Transfer-"} { // these concern the form of this request and its answer
+			if strings.HasPrefix(name, prefix) {
+				call.Header.Del(name)
+			}
+		}
+	}
+	call.Header.Del(timeoutHeader) // the context has the deadline
+	if !match.Method.IsStreamingServer() {
+		call.Header["Accept-Encoding"] = r.Header.Values("Accept-Encoding") // for the compression around serveUnary
+	}
+	call.Header.Set("Content-Type", kind)
+	return call
 }
 
-type answerKey struct{}
+// serveUnary calls a method that returns a message.
+func (h *transcoder) serveUnary(w http.ResponseWriter, r *http.Request) {
+	c, _ := r.Context().Value(callKey{}).(*call)
+	r.Header.Del("Accept-Encoding") // otherwise Connect would compress the answer, too
+	a := &answer{ResponseWriter: w, success: http.StatusOK}
+	if c.match.events {
+		a.success = http.StatusAccepted
+	}
+	h.services[c.match.service()].ServeHTTP(a, r)
+	if !a.failed {
+		return
+	}
+	if c.problem == nil && !c.reached {
+		c.problem = apierror.Undetailed(a.body.Bytes(), h.opts.MaxRequestBytes) // the message could not be decoded
+	}
+	if c.problem == nil {
+		c.problem = apierror.InternalError()
+	}
+	writeError(w, c.problem)
+}
 
-// answer holds back errors until they are completed.
+// answer is a ResponseWriter that holds back Connect's errors.
 type answer struct {
 	http.ResponseWriter
 
-	procedure string // the matched method
-	begun     bool   // a status was set
-	reached   bool   // the request was read and a method called
-	status    int    // status of the held error
-	body      bytes.Buffer
+	success int
+	begun   bool
+	failed  bool
+	body    bytes.Buffer // of the error
 }
 
 // Unwrap gives http.ResponseController access to the writer's deadlines.
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
 // WriteHeader holds back error statuses.
-func (a *answer) WriteHeader(status int) {
-	if a.begun {
-		return
-	}
-	a.begun = true
-	if status >= http.StatusBadRequest {
-		a.status = status
-		return
-	}
-	a.ResponseWriter.WriteHeader(status)
-}
+func (a *answer) WriteHeader(status int) { a.failed = status >= http.StatusBadRequest }
 
 // Write writes to the held body, or directly if nothing is held.
 func (a *answer) Write(p []byte) (int, error) {
-	a.begun = true
-	if a.status != 0 {
+	if a.failed {
 		return a.body.Write(p)
+	}
+	if !a.begun {
+		a.begun = true
+		a.Header().Del("Accept-Encoding") // Connect names the compressions of its requests
+		a.ResponseWriter.WriteHeader(a.success)
 	}
 	return a.ResponseWriter.Write(p)
 }
 
-// Flush flushes unless an error is held; Vanguard requires a Flusher.
-func (a *answer) Flush() {
-	if f, ok := a.ResponseWriter.(http.Flusher); ok && a.begun && a.status == 0 {
-		f.Flush()
-	}
-}
-
-func (a *answer) finish() {
-	if a.status == 0 {
-		return
-	}
-	var s struct {
-		Code    uint32 `json:"code"`
-		Message string `json:"message"`
-		Details []struct {
-			Reason string `json:"reason"`
-		} `json:"details"`
-	}
-	err := json.Unmarshal(a.body.Bytes(), &s)
-	if err == nil && len(s.Details) > 0 {
-		a.Header().Set("Content-Type", "application/json")
-		a.Header().Del("Content-Length")
-		status := a.status
-		for _, d := range s.Details {
-			if d.Reason != "" && status == http.StatusTooManyRequests { // Vanguard uses 429 for every exhausted error
-				status = apierror.StatusOf(connect.Code(s.Code), d.Reason)
-			}
-		}
-		a.ResponseWriter.WriteHeader(status)
-		_, _ = a.ResponseWriter.Write(append(a.body.Bytes(), '\n')) // fails only if the caller disconnected
-		return
-	}
-	status := a.status
-	var e *connect.Error
+// serveFile calls a method that streams a file. An error before the first chunk is sent like any other; a later one aborts the connection, so
+// that a partial file is not taken for a complete one.
+func (h *transcoder) serveFile(w http.ResponseWriter, r *http.Request, c *call) {
+	c.file = w
+	h.services[c.match.service()].ServeHTTP(stream{w, http.Header{}}, r)
 	switch {
-	case a.reached:
-		e, status = apierror.InternalError(), http.StatusInternalServerError
-	case err == nil:
-		e, status = apierror.New(connect.CodeInvalidArgument, apperror.InvalidArgument, "request: "+s.Message), http.StatusBadRequest
-	default:
-		e = apierror.New(connect.CodeInvalidArgument, apperror.InvalidArgument, "request: "+strings.TrimSpace(a.body.String()))
+	case c.problem != nil && c.begun:
+		panic(http.ErrAbortHandler)
+	case c.problem != nil:
+		writeError(w, c.problem)
+	case !c.reached:
+		writeError(w, apierror.InternalError())
 	}
-	apierror.WriteREST(a.ResponseWriter, e, status)
 }
 
-// skipUnreadable calls next only if Vanguard could read the request: reading the body runs the transcoding, and if that fails, Vanguard has
-// begun the response by then.
-func skipUnreadable(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		a, ok := r.Context().Value(answerKey{}).(*answer)
-		if !ok {
-			http.Error(w, errNoAnswer.Error(), http.StatusInternalServerError)
-			return
-		}
-		raw, err := io.ReadAll(r.Body)
-		if a.begun {
-			return
-		}
-		if err != nil {
-			apierror.WriteREST(a, BadBody(err.Error()), http.StatusBadRequest)
-			return
-		}
-		a.reached = true
-		if r.URL.Path != a.procedure {
-			internal := apierror.InternalError()
-			apierror.WriteREST(a, internal, apierror.HTTPStatus(internal))
-			return
-		}
-		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(raw)), int64(len(raw))
-		next.ServeHTTP(w, r)
-	})
+// stream is the ResponseWriter for what Connect writes around the chunks of a file, which is discarded.
+type stream struct {
+	http.ResponseWriter
+
+	header http.Header
 }
 
-var errNoAnswer = errors.New("the transcoder was not called through this package's handler")
+// Header returns headers that are not sent; those of the file are copied.
+func (s stream) Header() http.Header { return s.header }
+
+// WriteHeader does nothing: the status of a stream is in its last message.
+func (stream) WriteHeader(int) {}
+
+// Write does nothing: the chunks of the file are written when they are sent.
+func (stream) Write(p []byte) (int, error) { return len(p), nil }
+
+// Flush does nothing: it follows each chunk.
+func (stream) Flush() {}

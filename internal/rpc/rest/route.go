@@ -11,30 +11,29 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
+
+	"github.com/signalbox-dev/signalbox/api/signalbox/v1/signalboxv1connect"
 )
 
-// Table holds the bindings of services: it matches REST requests with the HTTP annotations of the protos, and checks that a request gives each
-// of its arguments once: in the path, in the query or in the body. It is immutable.
+// Table holds the paths of services: it matches REST requests with the HTTP annotations of the protos. It is immutable.
 //
 //	table, err := rest.NewTable("/signalbox.v1.RunService/", …)
 //	match, ok := table.Match(r.Method, r.URL.EscapedPath())
-//	parameters, err := match.Check(r.URL.RawQuery, body)
 //
 // A path is split into segments before it is decoded, and each segment is decoded once: an escaped slash or colon is part of a value
-// and never a separator. [Match.Path] is the same path in a canonical form, which every later reader decodes to the same values.
+// and never a separator.
 //
-// Matching does not convert values: the decoder of the request message decides whether a text is a number.
+// Matching does not convert values.
 type Table struct {
 	bindings []binding
 }
 
-// binding is one HTTP annotation.
+// binding is one path of a method.
 type binding struct {
-	verb     string // HTTP method
-	method   protoreflect.MethodDescriptor
+	match    Match // without variables
+	verb     string
 	segments []segment
 	suffix   string // text after the colon of the last segment; empty without one
-	body     bool   // the whole body is the request message
 }
 
 // segment is one part of a path template: a literal, or a variable where field is set.
@@ -54,13 +53,42 @@ type Variable struct {
 type Match struct {
 	Method    protoreflect.MethodDescriptor
 	Variables []Variable
-	// Path is the canonical form of the request's path: decoded once by its reader, each variable has the value in Variables.
-	Path string
 	// Body reports that the body is the request message without the fields in the path. Otherwise there is no body.
+	Body bool
+
+	input  protoreflect.MessageType
+	events bool // the body has events in a form of CloudEvents
+}
+
+// service returns the path of the service's Connect handler.
+func (m Match) service() string { return "/" + string(m.Method.Parent().FullName()) + "/" }
+
+// Rule is one HTTP annotation of a method.
+type Rule struct {
+	Verb, Template string
+	// Body reports that the body is the request message without the fields in the path; otherwise they are the query.
 	Body bool
 }
 
-// NewTable returns the table of services, given by the paths of their Connect handlers. Unregistered services have no bindings.
+// Rules returns the HTTP annotations of a method.
+func Rules(method protoreflect.MethodDescriptor) ([]Rule, error) {
+	first, _ := proto.GetExtension(method.Options(), annotations.E_Http).(*annotations.HttpRule)
+	if first == nil {
+		return nil, nil
+	}
+	var rules []Rule
+	for _, r := range append([]*annotations.HttpRule{first}, first.GetAdditionalBindings()...) {
+		pattern := r.ProtoReflect().WhichOneof(r.ProtoReflect().Descriptor().Oneofs().ByName("pattern"))
+		if pattern == nil || pattern.Kind() != protoreflect.StringKind || (r.GetBody() != "" && r.GetBody() != "*") {
+			return nil, fmt.Errorf("read the HTTP annotation of %s: %v is not supported", method.FullName(), r)
+		}
+		verb, template := strings.ToUpper(string(pattern.Name())), r.ProtoReflect().Get(pattern).String()
+		rules = append(rules, Rule{Verb: verb, Template: template, Body: r.GetBody() == "*"})
+	}
+	return rules, nil
+}
+
+// NewTable returns the table of services, given by the paths of their Connect handlers. Unregistered services have no paths.
 func NewTable(paths ...string) (*Table, error) {
 	t := &Table{}
 	for _, path := range paths {
@@ -79,50 +107,36 @@ func NewTable(paths ...string) (*Table, error) {
 }
 
 func (t *Table) add(method protoreflect.MethodDescriptor) error {
-	rule, _ := proto.GetExtension(method.Options(), annotations.E_Http).(*annotations.HttpRule)
-	if rule == nil {
-		return nil
+	rules, err := Rules(method)
+	if err != nil {
+		return err
 	}
-	for _, r := range append([]*annotations.HttpRule{rule}, rule.GetAdditionalBindings()...) {
-		b, err := bindingOf(method, r)
-		if err != nil {
-			return fmt.Errorf("read the HTTP annotation of %s: %w", method.FullName(), err)
+	match := Match{Method: method}
+	if match.service()+string(method.Name()) == signalboxv1connect.EventServicePublishEventsProcedure {
+		match.events = true
+		rules = append(rules, Rule{Verb: http.MethodPost, Template: eventsPath, Body: true})
+	}
+	if len(rules) > 0 && method.IsStreamingServer() && method.Output().FullName() != "google.api.HttpBody" {
+		return fmt.Errorf("read the HTTP annotation of %s: only files are streamed", method.FullName())
+	}
+	if match.input, err = protoregistry.GlobalTypes.FindMessageByName(method.Input().FullName()); err != nil {
+		return fmt.Errorf("find the request message of %s: %w", method.FullName(), err)
+	}
+	for _, r := range rules {
+		b := binding{match: match, verb: r.Verb}
+		b.match.Body = r.Body
+		parts := strings.Split(strings.TrimPrefix(r.Template, "/"), "/")
+		parts[len(parts)-1], b.suffix, _ = strings.Cut(parts[len(parts)-1], ":")
+		for i, part := range parts {
+			s, err := segmentOf(method.Input(), part)
+			if err != nil || (s.rest && i != len(parts)-1) {
+				return fmt.Errorf("read the HTTP annotation of %s: the segment %q of %q is not supported (%w)", method.FullName(), part, r.Template, err)
+			}
+			b.segments = append(b.segments, s)
 		}
 		t.bindings = append(t.bindings, b)
 	}
 	return nil
-}
-
-func bindingOf(method protoreflect.MethodDescriptor, rule *annotations.HttpRule) (binding, error) {
-	b := binding{method: method, body: rule.GetBody() == "*"}
-	if !b.body && rule.GetBody() != "" {
-		return b, fmt.Errorf("the body is %q: only \"*\" is supported", rule.GetBody())
-	}
-	var template string
-	switch pattern := rule.GetPattern().(type) {
-	case *annotations.HttpRule_Get:
-		b.verb, template = http.MethodGet, pattern.Get
-	case *annotations.HttpRule_Put:
-		b.verb, template = http.MethodPut, pattern.Put
-	case *annotations.HttpRule_Post:
-		b.verb, template = http.MethodPost, pattern.Post
-	case *annotations.HttpRule_Delete:
-		b.verb, template = http.MethodDelete, pattern.Delete
-	case *annotations.HttpRule_Patch:
-		b.verb, template = http.MethodPatch, pattern.Patch
-	default:
-		return b, fmt.Errorf("the pattern %T is not supported", pattern)
-	}
-	parts := strings.Split(strings.TrimPrefix(template, "/"), "/")
-	parts[len(parts)-1], b.suffix, _ = strings.Cut(parts[len(parts)-1], ":")
-	for i, part := range parts {
-		s, err := segmentOf(method.Input(), part)
-		if err != nil || (s.rest && i != len(parts)-1) {
-			return b, fmt.Errorf("the segment %q of %q is not supported (%w)", part, template, err)
-		}
-		b.segments = append(b.segments, s)
-	}
-	return b, nil
 }
 
 func segmentOf(input protoreflect.MessageDescriptor, part string) (segment, error) {
@@ -145,7 +159,7 @@ func (t *Table) Match(verb, escapedPath string) (Match, bool) {
 		if b.verb != verb {
 			continue
 		}
-		if m, ok := b.match(escapedPath); ok {
+		if m, ok := b.matches(escapedPath); ok {
 			return m, true
 		}
 	}
@@ -156,7 +170,7 @@ func (t *Table) Match(verb, escapedPath string) (Match, bool) {
 func (t *Table) Allowed(escapedPath string) []string {
 	var verbs []string
 	for _, b := range t.bindings {
-		if _, ok := b.match(escapedPath); ok {
+		if _, ok := b.matches(escapedPath); ok {
 			verbs = append(verbs, b.verb)
 		}
 	}
@@ -164,8 +178,8 @@ func (t *Table) Allowed(escapedPath string) []string {
 	return slices.Compact(verbs)
 }
 
-func (b binding) match(escapedPath string) (Match, bool) {
-	m := Match{Method: b.method, Body: b.body}
+func (b binding) matches(escapedPath string) (Match, bool) {
+	m := b.match
 	path, rooted := strings.CutPrefix(escapedPath, "/")
 	parts := strings.Split(path, "/")
 	var suffix string
@@ -174,7 +188,6 @@ func (b binding) match(escapedPath string) (Match, bool) {
 	if !rooted || suffix != b.suffix || suffixed != (b.suffix != "") || len(parts) < len(b.segments) {
 		return m, false
 	}
-	canonical := make([]string, 0, len(parts))
 	for i, s := range b.segments {
 		text := parts[i]
 		switch {
@@ -187,25 +200,9 @@ func (b binding) match(escapedPath string) (Match, bool) {
 		if err != nil || value == "" || (s.field == nil && value != s.literal) {
 			return m, false
 		}
-		if s.field == nil {
-			canonical = append(canonical, s.literal)
-			continue
+		if s.field != nil {
+			m.Variables = append(m.Variables, Variable{Field: s.field, Value: value})
 		}
-		m.Variables = append(m.Variables, Variable{Field: s.field, Value: value})
-		canonical = append(canonical, escape(value, s.rest))
-	}
-	m.Path = "/" + strings.Join(canonical, "/")
-	if b.suffix != "" {
-		m.Path += ":" + b.suffix
 	}
 	return m, true
-}
-
-// escape encodes a value as one segment, or with slashes as several, without an unescaped colon.
-func escape(value string, slashes bool) string {
-	escaped := strings.ReplaceAll(url.PathEscape(value), ":", "%3A")
-	if slashes {
-		escaped = strings.ReplaceAll(escaped, "%2F", "/")
-	}
-	return escaped
 }

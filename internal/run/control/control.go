@@ -21,7 +21,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
-//go:generate go run ./internal/page ../../../docs/reference/controls.md
+//go:generate go run ../../generate controls ../../../docs/reference/controls.md
 
 // Control is an operation on a run.
 type Control string

@@ -1,7 +1,6 @@
 package control_test
 
 import (
-	"os"
 	"slices"
 	"testing"
 
@@ -11,13 +10,6 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/control"
 )
-
-func TestReferencePageIsFresh(t *testing.T) {
-	t.Parallel()
-	page, err := os.ReadFile("../../../docs/reference/controls.md")
-	require.NoError(t, err)
-	require.Equal(t, control.Markdown(), string(page), "run: go generate ./internal/run/control")
-}
 
 // TestEveryStateHasAnAnswer makes every possible row, valid and invalid.
 func TestEveryStateHasAnAnswer(t *testing.T) {

@@ -60,9 +60,9 @@ func remedy(c Control, v run.PlacementView) string {
 		verb(c))
 }
 
-// withUnreached adds to the problem of a terminated run that its execution was not reached.
-func withUnreached(problem *run.Problem, v run.PlacementView) *run.Problem {
-	changed := *problem
+// withUnreached adds to the error of a terminated run that its execution was not reached.
+func withUnreached(runError *run.Error, v run.PlacementView) *run.Error {
+	changed := *runError
 	changed.Title += " in the table alone"
 	changed.Detail += " (the execution was not reached: it was " + v.Explanation() + ", where it may continue)"
 	return &changed

@@ -209,17 +209,17 @@ func (s *Service) endMissing(ctx context.Context, r run.Run, e ending) (run.Run,
 		return run.Run{}, err
 	}
 	entry := s.entry(ctx, r, e)
-	problem := terminated(ctx, e.reason)
+	runError := terminated(ctx, e.reason)
 	switch {
 	case e.control == Terminate && view.Placement() != run.PlacementHere:
-		problem, entry.Detail = withUnreached(problem, view), unreachedDetail(view)
+		runError, entry.Detail = withUnreached(runError, view), unreachedDetail(view)
 	case e.control == Cancel:
-		problem = &run.Problem{
+		runError = &run.Error{
 			Type: dsl.ErrorTypeRuntime, Status: 404, Title: "Execution missing", //nolint:mnd // "not found", as in HTTP
 			Detail: "Temporal does not have this run; it was ended when its cancellation was requested", Instance: "",
 		}
 	}
-	ended, err := s.store.FinishMissing(ctx, r.ID, e.status, problem, now, entry)
+	ended, err := s.store.FinishMissing(ctx, r.ID, e.status, runError, now, entry)
 	if err != nil {
 		return run.Run{}, err
 	}
@@ -245,9 +245,9 @@ func (s *Service) entry(ctx context.Context, r run.Run, e ending) audit.Entry {
 	return audit.NewEntry(ctx, s.opts.Now(), e.action, r.Project, r.ID, e.reason)
 }
 
-// terminated returns the problem of a run that was terminated in the database alone, with the same text as for one in
+// terminated returns the error of a run that was terminated in the database alone, with the same text as for one in
 // Temporal.
-func terminated(ctx context.Context, reason string) *run.Problem {
+func terminated(ctx context.Context, reason string) *run.Error {
 	actor, ok := auth.ActorFrom(ctx)
 	if !ok {
 		actor = auth.System()

@@ -5,9 +5,9 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
-// TerminatedBy returns the problem of a run terminated by an actor, in the database or in Temporal.
-func TerminatedBy(actor, reason string) *run.Problem {
-	return &run.Problem{Type: dsl.ErrorTypeRuntime, Title: "Terminated by " + actor, Detail: reason, Instance: "/"}
+// TerminatedBy returns the error of a run terminated by an actor, in the database or in Temporal.
+func TerminatedBy(actor, reason string) *run.Error {
+	return &run.Error{Type: dsl.ErrorTypeRuntime, Title: "Terminated by " + actor, Detail: reason, Instance: "/"}
 }
 
 // TerminateReason returns the reason given for a termination; empty for every other run.

@@ -5,7 +5,7 @@
 //	reasons := service.Uncaught(ctx, r, steps)
 //
 // Both follow from stored data: the run's row, its open steps, listeners and awaited children, and the document. Only [run.StepWait] is
-// written for this purpose, for facts that only the interpreter has. The rest costs a run nothing and works for runs of earlier releases.
+// written for this purpose, for facts that only the interpreter has. The rest costs a run nothing.
 // The decisions are the functions [Waits] and [Uncaught], which perform no I/O. Facts that cannot be derived are marked as unknown.
 package explain
 
@@ -61,7 +61,7 @@ type Store interface {
 	Listening(ctx context.Context, project, typ string, limit int) ([]Listening, error)
 	// NotTaken returns up to limit events, newest first, that were accepted since a run's start and have no delivery to it: of one of the
 	// types, or of any. start is the position of the start.
-	NotTaken(ctx context.Context, project, runID string, types []string, limit int) (list []event.Event, start *int64, err error)
+	NotTaken(ctx context.Context, project, runID string, types []string, limit int) (list []event.Event, start int64, err error)
 }
 
 // Events reads events with their originals.

@@ -303,14 +303,14 @@ func TestWaitsOfEachKind(t *testing.T) {
 func TestUncaught(t *testing.T) {
 	t.Parallel()
 	const pointer = "/do/0/t"
-	communication := run.Problem{Type: dsl.ErrorTypeCommunication, Status: 503, Title: "Communication failed", Instance: "/do/0/t/try/0/c"}
+	communication := run.Error{Type: dsl.ErrorTypeCommunication, Status: 503, Title: "Communication failed", Instance: "/do/0/t/try/0/c"}
 	redacted := communication
 	redacted.Title = "no answer for " + redact.Mark
-	handler := run.Problem{Type: dsl.ErrorTypeRuntime, Status: 500, Instance: "/do/0/t/catch/do/0/h"}
-	timeout := run.Problem{Type: dsl.ErrorTypeTimeout, Status: 408, Instance: pointer}
+	handler := run.Error{Type: dsl.ErrorTypeRuntime, Status: 500, Instance: "/do/0/t/catch/do/0/h"}
+	timeout := run.Error{Type: dsl.ErrorTypeTimeout, Status: 408, Instance: pointer}
 	tests := map[string]struct {
 		rest           string
-		raised, failed run.Problem
+		raised, failed run.Error
 		attempts       int
 		why            string
 	}{
@@ -385,8 +385,8 @@ func (s stored) Listening(context.Context, string, string, int) ([]explain.Liste
 	return nil, nil
 }
 
-func (s stored) NotTaken(context.Context, string, string, []string, int) ([]event.Event, *int64, error) {
-	return nil, nil, nil
+func (s stored) NotTaken(context.Context, string, string, []string, int) ([]event.Event, int64, error) {
+	return nil, 0, nil
 }
 
 func (s stored) EventsAt(context.Context, string, []int64) ([]event.Event, error) { return nil, nil }

@@ -38,9 +38,8 @@ type Listening struct {
 	event.Listener
 
 	Workflow, Version string
-	// Start is the position after which the run takes events; nil for runs of earlier releases, which take only those that are accepted while
-	// they listen.
-	Start *int64
+	// Start is the position after which the run takes events.
+	Start int64
 }
 
 // Missed is a listen task of an open run that has not taken an event.
@@ -357,9 +356,7 @@ func (c comparison) notTaken(e event.Event, task *dsl.Task, since time.Time) str
 		before = since.Sub(e.ReceivedAt).Round(time.Millisecond).String() + " "
 	}
 	switch {
-	case c.Start == nil:
-		return "it arrived " + before + "before the task began to wait; the run was started by an earlier release, which takes only later events"
-	case e.Position <= *c.Start:
+	case e.Position <= c.Start:
 		return "it arrived before the run started"
 	case task != nil && task.IgnoresEarlier():
 		return fmt.Sprintf("it arrived %sbefore the task began to wait, which takes only later events (%s: %s)", before, dsl.SinceKey, dsl.SinceListen)

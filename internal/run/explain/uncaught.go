@@ -44,7 +44,7 @@ func Uncaught(task *dsl.Task, t *run.Step) string {
 
 // mismatches returns how an error differs from what a filter requires. The mismatch is certain unless each difference is in a text that is
 // redacted in the row.
-func mismatches(f *dsl.ErrorFilter, e *run.Problem) (found []string, certain bool) {
+func mismatches(f *dsl.ErrorFilter, e *run.Error) (found []string, certain bool) {
 	if f == nil || f.Matches(e) {
 		return nil, false
 	}

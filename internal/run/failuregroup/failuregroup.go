@@ -1,5 +1,5 @@
 // Package failuregroup groups failed runs: those of one workflow that failed at the same task with the same cause. The version is
-// not part of a group: an error that a new version does not correct is the same problem.
+// not part of a group: an error that a new version does not correct is the same error.
 //
 //	key := failuregroup.Key(r.Workflow, r.Error)
 //

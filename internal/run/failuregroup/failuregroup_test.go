@@ -49,36 +49,36 @@ func TestKey(t *testing.T) {
 	t.Parallel()
 	type failed struct {
 		workflow string
-		problem  *dsl.Error
+		runError *dsl.Error
 	}
 	keyOf := func(change func(*failed)) string {
 		f := failed{"shop/order", &dsl.Error{
 			Type: "communication", Status: 503, Title: "no answer for order 4711", Detail: "a", Instance: "/do/3/reserve",
 		}}
 		change(&f)
-		return failuregroup.Key(f.workflow, f.problem)
+		return failuregroup.Key(f.workflow, f.runError)
 	}
 	key := keyOf(func(*failed) {})
 	require.NoError(t, failuregroup.Check("failure_group", key))
-	require.Equal(t, key, keyOf(func(f *failed) { f.problem.Title = "no answer for order 12" }))
-	require.Equal(t, key, keyOf(func(f *failed) { f.problem.Detail = "b" }))
-	require.Equal(t, key, keyOf(func(f *failed) { f.problem.Instance = "/do/12/reserve" }), "a version with more tasks before it")
+	require.Equal(t, key, keyOf(func(f *failed) { f.runError.Title = "no answer for order 12" }))
+	require.Equal(t, key, keyOf(func(f *failed) { f.runError.Detail = "b" }))
+	require.Equal(t, key, keyOf(func(f *failed) { f.runError.Instance = "/do/12/reserve" }), "a version with more tasks before it")
 	seen := map[string]string{key: "the first"}
 	for name, other := range map[string]func(*failed){
 		"another workflow": func(f *failed) { f.workflow = "shop/return" },
-		"another task":     func(f *failed) { f.problem.Instance = "/do/3/pay" },
-		"an inner task":    func(f *failed) { f.problem.Instance = "/do/3/try/0/reserve" },
-		"another status":   func(f *failed) { f.problem.Status = 502 },
-		"another type":     func(f *failed) { f.problem.Type = "timeout" },
-		"another title":    func(f *failed) { f.problem.Title = "no such order: 4711" },
-		"no error":         func(f *failed) { f.problem = nil },
+		"another task":     func(f *failed) { f.runError.Instance = "/do/3/pay" },
+		"an inner task":    func(f *failed) { f.runError.Instance = "/do/3/try/0/reserve" },
+		"another status":   func(f *failed) { f.runError.Status = 502 },
+		"another type":     func(f *failed) { f.runError.Type = "timeout" },
+		"another title":    func(f *failed) { f.runError.Title = "no such order: 4711" },
+		"no error":         func(f *failed) { f.runError = nil },
 	} {
 		key := keyOf(other)
 		require.NoError(t, failuregroup.Check("failure_group", key), name)
 		require.Empty(t, seen[key], name)
 		seen[key] = name
 	}
-	own := func(instance string) string { return keyOf(func(f *failed) { f.problem.Instance = instance }) }
+	own := func(instance string) string { return keyOf(func(f *failed) { f.runError.Instance = instance }) }
 	require.Equal(t, own("/orders/1"), own("/orders/2"), "the document chose this instance")
 
 	require.NoError(t, failuregroup.Check("failure_group", ""))

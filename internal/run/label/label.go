@@ -15,7 +15,6 @@ import (
 
 	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/dsl/jq"
-	rules "github.com/signalbox-dev/signalbox/dsl/label"
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/redact"
 )
@@ -25,34 +24,34 @@ const maxFuel = 200_000
 
 // Check returns an error that names each invalid label.
 func Check(labels map[string]string) error {
-	problems := map[string]string{}
+	violations := map[string]string{}
 	for key, value := range labels {
-		if problem := rules.KeyProblem(key); problem != "" {
-			problems[key] = "the key " + problem
-		} else if problem := rules.ValueProblem(value); problem != "" {
-			problems[key] = "the value " + problem
+		if violation := dsl.LabelKeyViolation(key); violation != "" {
+			violations[key] = "the key " + violation
+		} else if violation := dsl.LabelValueViolation(value); violation != "" {
+			violations[key] = "the value " + violation
 		}
 	}
-	if len(problems) > 0 {
-		return invalid(apperror.InvalidArgument, problems)
+	if len(violations) > 0 {
+		return invalid(apperror.InvalidArgument, violations)
 	}
 	return checkCount(labels)
 }
 
 func checkCount(labels map[string]string) error {
-	if len(labels) <= rules.MaxCount {
+	if len(labels) <= dsl.MaxLabels {
 		return nil
 	}
-	return apperror.New(apperror.Invalid, apperror.InvalidArgument, "%d labels: a run can have at most %d", len(labels), rules.MaxCount).
-		WithField("labels", "at most %d", rules.MaxCount)
+	return apperror.New(apperror.Invalid, apperror.InvalidArgument, "%d labels: a run can have at most %d", len(labels), dsl.MaxLabels).
+		WithField("labels", "at most %d", dsl.MaxLabels)
 }
 
-// invalid returns the error for labels with problems, by key.
-func invalid(reason string, problems map[string]string) *apperror.Error {
-	keys := slices.Sorted(maps.Keys(problems))
-	e := apperror.New(apperror.Invalid, reason, "label %q: %s", keys[0], problems[keys[0]])
+// invalid returns the error for labels with violations, by key.
+func invalid(reason string, violations map[string]string) *apperror.Error {
+	keys := slices.Sorted(maps.Keys(violations))
+	e := apperror.New(apperror.Invalid, reason, "label %q: %s", keys[0], violations[keys[0]])
 	for _, key := range keys {
-		e = e.WithField("labels."+key, "%s", problems[key])
+		e = e.WithField("labels."+key, "%s", violations[key])
 	}
 	return e
 }
@@ -105,14 +104,14 @@ const sensitiveValue = "the value contains a sensitive value of the input, which
 // Labels returns the labels of the run, and the reasons why labels of the document are missing, by key. Those reasons
 // quote no values.
 func (r Request) Labels() (labels, missing map[string]string, err error) {
-	problems := map[string]string{}
+	violations := map[string]string{}
 	for key, value := range r.Own {
 		if r.Sensitive(value) {
-			problems[key] = sensitiveValue
+			violations[key] = sensitiveValue
 		}
 	}
-	if len(problems) > 0 {
-		return nil, nil, invalid(apperror.InvalidArgument, problems)
+	if len(violations) > 0 {
+		return nil, nil, invalid(apperror.InvalidArgument, violations)
 	}
 	labels, missing, err = r.compute()
 	if err != nil {
@@ -141,7 +140,7 @@ func (r Request) compute() (labels, missing map[string]string, err error) {
 			continue
 		}
 		result, err := l.Eval(input, fuel)
-		value, problem := rules.Value(result)
+		value, violation := dsl.LabelValue(result)
 		switch {
 		case err != nil && r.Strict:
 			missing[l.Key] = "the expression of the workflow fails for this input: " + err.Error()
@@ -149,8 +148,8 @@ func (r Request) compute() (labels, missing map[string]string, err error) {
 			missing[l.Key] = "the expression of the workflow fails for this input"
 		case strings.Contains(value, redact.Mark), r.Sensitive(value):
 			missing[l.Key] = sensitiveValue
-		case problem != "":
-			missing[l.Key] = "the value " + problem
+		case violation != "":
+			missing[l.Key] = "the value " + violation
 		case value != "":
 			labels[l.Key] = value
 		}

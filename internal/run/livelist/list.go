@@ -248,10 +248,10 @@ func (l *list) record(ctx context.Context, rows []run.Run) error {
 func (l *list) mayHaveMatched(r run.Run) bool {
 	f := l.filter
 	open := slices.ContainsFunc(f.Statuses, func(s run.Status) bool { return !s.Terminal() })
-	if l.next == nil || !open && len(f.Problems) == 0 {
+	if l.next == nil || !open && len(f.Stuck) == 0 {
 		return false
 	}
-	f.Statuses, f.Problems = nil, nil
+	f.Statuses, f.Stuck = nil, nil
 	return f.Matches(r)
 }
 
@@ -314,7 +314,7 @@ func (l *list) countDue() time.Time {
 }
 
 func sameCounts(a, b run.Counts) bool {
-	return maps.Equal(a.Statuses, b.Statuses) && maps.Equal(a.Problems, b.Problems) && reflect.DeepEqual(a.More, b.More)
+	return maps.Equal(a.Statuses, b.Statuses) && maps.Equal(a.Stuck, b.Stuck) && reflect.DeepEqual(a.More, b.More)
 }
 
 // earlier returns the earlier of two times; a zero b does not count.

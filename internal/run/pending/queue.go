@@ -202,7 +202,7 @@ func (q *Queue) expire(ctx context.Context) error {
 				now.Sub(r.CreatedAt).Round(time.Second))
 			end := run.Run{
 				ID: r.ID, Status: run.Failed, EndedAt: now,
-				Error: &run.Problem{Type: run.ErrorTypeQueueExpired, Status: 503, Title: "Queue expired", Detail: detail, Instance: "/"},
+				Error: &run.Error{Type: run.ErrorTypeQueueExpired, Status: 503, Title: "Queue expired", Detail: detail, Instance: "/"},
 			}
 			finished, err := q.store.FinishQueued(ctx, end, audit.NewEntry(ctx, now, audit.RunQueueExpired, r.Project, r.ID, detail))
 			if err != nil && !apperror.Is(err, apperror.RunNotFound) {

@@ -94,9 +94,9 @@ func (p *pass) startAgain(ctx context.Context, row run.Run) error {
 		if run.Classify(refusal) != run.RefusedForGood {
 			return refusal
 		}
-		problem := run.NotStartedProblem(refusal)
-		c.Kind, c.Detail = run.CorrectionNotStarted, problem.Detail
-		return p.finishMissing(ctx, row, c, problem, audit.RunStartRefused)
+		runError := run.NotStartedError(refusal)
+		c.Kind, c.Detail = run.CorrectionNotStarted, runError.Detail
+		return p.finishMissing(ctx, row, c, runError, audit.RunStartRefused)
 	}
 	c.Applied = true
 	p.record(ctx, c)
@@ -112,10 +112,10 @@ func ignoreNotFound(err error) error {
 }
 
 // finishMissing fails a run that has no execution in Temporal.
-func (p *pass) finishMissing(ctx context.Context, row run.Run, c run.Correction, problem *run.Problem, action string) (err error) {
+func (p *pass) finishMissing(ctx context.Context, row run.Run, c run.Correction, runError *run.Error, action string) (err error) {
 	if !p.dry {
 		now := p.r.opts.Now()
-		c.Applied, err = p.r.store.FinishMissing(ctx, row.ID, run.Failed, problem, now,
+		c.Applied, err = p.r.store.FinishMissing(ctx, row.ID, run.Failed, runError, now,
 			audit.NewEntry(ctx, now, action, row.Project, row.ID, c.Detail))
 		if err != nil || !c.Applied {
 			return ignoreNotFound(err)
@@ -130,11 +130,11 @@ func (p *pass) finishMissing(ctx context.Context, row run.Run, c run.Correction,
 func (p *pass) failMissing(ctx context.Context, row run.Run) error {
 	detail := fmt.Sprintf("Temporal at %s has no execution of this run in namespace %q: it was deleted there, or Temporal's data was lost",
 		p.view.Here.Address, p.view.Here.Namespace)
-	problem := &run.Problem{
+	runError := &run.Error{
 		Type: run.ErrorTypeExecutionMissing, Status: 500, Title: "Execution missing", Detail: detail, Instance: "/",
 	}
 	c := run.Correction{Kind: run.CorrectionExecutionMissing, RunID: row.ID, Project: row.Project, Detail: detail}
-	return p.finishMissing(ctx, row, c, problem, audit.RunExecutionMissing)
+	return p.finishMissing(ctx, row, c, runError, audit.RunExecutionMissing)
 }
 
 // catchUp has a worker bring the row up to the history, including the run's end. The worker audits and counts it.

@@ -18,7 +18,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/auth"
-	"github.com/signalbox-dev/signalbox/internal/migrate/legacy"
+	"github.com/signalbox-dev/signalbox/internal/config"
+	"github.com/signalbox-dev/signalbox/internal/migrate"
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/pubsub"
 	"github.com/signalbox-dev/signalbox/internal/run"
@@ -261,7 +262,7 @@ func inBubble(t *testing.T, test func(*testing.T, *bench)) {
 func (b *bench) restart() {
 	runs := run.NewService(b.store, b.engine, nil, nil, b.changes, run.Options{StartTimeout: startTimeout, Now: time.Now})
 	b.Reconciler = reconcile.New(b.store, b.engine, runs, reconcile.Options{
-		StartTimeout: startTimeout, Now: time.Now, Metrics: b.metrics, Changes: b.changes, Imports: legacy.Rows{Store: b.store.Store},
+		StartTimeout: startTimeout, Now: time.Now, Metrics: b.metrics, Changes: b.changes, Imports: migrate.New(b.store.Store, config.Migration{}, nil).Rows(),
 		Requested: b.repairs.Wake,
 		Hold: func(_ context.Context, reason string) error {
 			b.held = append(b.held, reason)

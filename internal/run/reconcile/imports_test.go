@@ -9,9 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 	_ "modernc.org/sqlite"
 
-	"github.com/signalbox-dev/signalbox/internal/migrate/legacy"
+	"github.com/signalbox-dev/signalbox/internal/migrate"
 	"github.com/signalbox-dev/signalbox/internal/run"
-	"github.com/signalbox-dev/signalbox/internal/store"
 )
 
 func TestImportedRunsThatWereSetBackAreCanceled(t *testing.T) {
@@ -22,7 +21,7 @@ CREATE TABLE workflow_run_steps (id TEXT PRIMARY KEY, run_id TEXT, name TEXT, st
 CREATE TABLE workflow_run_waits (id TEXT PRIMARY KEY, run_id TEXT, kind TEXT, status TEXT, resolved_at TEXT);
 CREATE TABLE workflow_run_snapshots (id TEXT PRIMARY KEY, run_id TEXT);
 INSERT INTO workflow_runs VALUES ('a', 'default', 'order', 'db', 'RUNNING', '2026-03-01 12:00:00', NULL), ('b', 'default', 'order', 'temporal', 'RUNNING', '2026-03-01 12:00:00', NULL)`)
-		_, err := legacy.Import(b.ctx, b.store.Database(), legacy.Options{Driver: store.SQLite, DSN: path, Namespace: "legacy", Now: time.Now})
+		_, err := migrate.Import(b.ctx, b.store.Store, migrate.Options{DSN: path, Namespace: "legacy", Now: time.Now})
 		require.NoError(t, err)
 		report, err := b.Reconcile(b.ctx, false)
 		require.NoError(t, err)

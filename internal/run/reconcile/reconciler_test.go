@@ -296,7 +296,7 @@ func TestFailureDoesNotPreventOtherRepairs(t *testing.T) {
 		report, err := b.Reconcile(b.ctx, false)
 		require.NoError(t, err)
 		require.Equal(t, []string{"finished r1 false", "finished r2 true"}, corrections(report))
-		require.Contains(t, b.row(t, "r1").Behind.Problem, "the history of r1 cannot be read")
+		require.Contains(t, b.row(t, "r1").Behind.Failure, "the history of r1 cannot be read")
 		last, at, lastErr := b.Last()
 		require.Equal(t, []any{report, err}, []any{last, lastErr})
 		require.Equal(t, time.Now(), at)

@@ -38,8 +38,8 @@ const (
 	DefaultAtOnce = 2
 	// again is the delay before a run that is about to be written is compared again.
 	again = run.QuietAfter
-	// maxProblem limits the stored text of a failure, in bytes.
-	maxProblem = 300
+	// maxFailure limits the stored text of a failure, in bytes.
+	maxFailure = 300
 )
 
 // Outcomes of a repair, for the metric.
@@ -273,18 +273,18 @@ func (r *Repairer) failed(ctx context.Context, claimed run.Repair, err error) er
 		return errors.Join(err, r.giveBack(ctx, claimed, again))
 	}
 	permanent := r.opts.Permanent(err)
-	after, problem := backOff(claimed.Attempts, permanent), shortened(err)
+	after, failure := backOff(claimed.Attempts, permanent), shortened(err)
 	logger.FromContext(ctx).WarnContext(ctx, "Rows of a run could not be rebuilt", "run_id", claimed.RunID, "attempt", claimed.Attempts,
-		"again_in", after, "error", problem)
-	return r.postpone(ctx, claimed, after, problem)
+		"again_in", after, "error", failure)
+	return r.postpone(ctx, claimed, after, failure)
 }
 
 func (r *Repairer) end(ctx context.Context, claimed run.Repair) error {
 	return r.returned(ctx, func(ctx context.Context) error { return r.store.EndRepair(ctx, claimed) })
 }
 
-func (r *Repairer) postpone(ctx context.Context, claimed run.Repair, after time.Duration, problem string) error {
-	return r.returned(ctx, func(ctx context.Context) error { return r.store.PostponeRepair(ctx, claimed, after, problem) })
+func (r *Repairer) postpone(ctx context.Context, claimed run.Repair, after time.Duration, failure string) error {
+	return r.returned(ctx, func(ctx context.Context) error { return r.store.PostponeRepair(ctx, claimed, after, failure) })
 }
 
 // giveBack returns a claim without counting an attempt, although ctx may have ended.
@@ -310,8 +310,8 @@ func (r *Repairer) corrected(ctx context.Context, claimed run.Repair, changed bo
 // shortened returns the first line of an error, of limited length. Errors of the replayer contain stack traces.
 func shortened(err error) string {
 	text, _, _ := strings.Cut(err.Error(), "\n")
-	if len(text) > maxProblem {
-		text = strings.ToValidUTF8(text[:maxProblem], "") + "…"
+	if len(text) > maxFailure {
+		text = strings.ToValidUTF8(text[:maxFailure], "") + "…"
 	}
 	return text
 }

@@ -222,8 +222,8 @@ func TestFailedRepairIsRetriedLater(t *testing.T) {
 	b.opts.Permanent = func(err error) bool { return errors.Is(err, gone) }
 	b.request(t, run.RepairRequest{Reason: "read", Behind: true})
 	r := b.repairer(t)
-	require.Eventually(t, func() bool { return b.row(t).Behind.Problem != "" }, timeout, 10*time.Millisecond)
-	require.Equal(t, `document "sha256:aa" does not exist`, b.row(t).Behind.Problem)
+	require.Eventually(t, func() bool { return b.row(t).Behind.Failure != "" }, timeout, 10*time.Millisecond)
+	require.Equal(t, `document "sha256:aa" does not exist`, b.row(t).Behind.Failure)
 	b.request(t, run.RepairRequest{Reason: "read again", Behind: true})
 	r.Wake()
 	polled, stop := context.WithTimeout(t.Context(), 1500*time.Millisecond) // more than one poll
@@ -233,21 +233,21 @@ func TestFailedRepairIsRetriedLater(t *testing.T) {
 	require.EqualValues(t, 1, b.metrics.of(repair.Failed))
 }
 
-// TestUnavailableTemporalIsNoAttempt: back-off counts only problems of the run, which is repaired soon after Temporal
+// TestUnavailableTemporalIsNoAttempt: back-off counts only failures of the run, which is repaired soon after Temporal
 // is back.
 func TestUnavailableTemporalIsNoAttempt(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.engine.away = 2
-	var problems []string
+	var failures []string
 	b.engine.rebuild = func(ctx context.Context, _ run.Run, _ string, w run.RebuildWriter) error {
-		problems = append(problems, b.row(t).Behind.Problem)
+		failures = append(failures, b.row(t).Behind.Failure)
 		return w.Write(ctx, end())
 	}
 	b.request(t, run.RepairRequest{Reason: "read", Behind: true})
 	b.repairer(t)
 	b.done(t)
-	require.Equal(t, []string{""}, problems, "the outage is no problem of the run")
+	require.Equal(t, []string{""}, failures, "the outage is no failure of the run")
 	require.Zero(t, b.metrics.of(repair.Failed))
 }
 
@@ -355,6 +355,6 @@ func TestRepairStopsForLackOfMemory(t *testing.T) {
 	b.request(t, run.RepairRequest{Reason: "read", Behind: true})
 	b.repairer(t)
 	require.Eventually(t, func() bool { return b.metrics.of(repair.Canceled) == 1 }, timeout, 10*time.Millisecond)
-	require.Eventually(t, func() bool { return b.row(t).Behind.Problem != "" }, timeout, 10*time.Millisecond)
-	require.Contains(t, b.row(t).Behind.Problem, "not enough memory")
+	require.Eventually(t, func() bool { return b.row(t).Behind.Failure != "" }, timeout, 10*time.Millisecond)
+	require.Contains(t, b.row(t).Behind.Failure, "not enough memory")
 }

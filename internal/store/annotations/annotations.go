@@ -25,13 +25,18 @@ var (
 // New returns a store on an open database. Package store migrates its schema.
 func New(db *sqldb.DB) *Store { return &Store{db: db} }
 
+func outageFields(o *annotation.Outage) sqlrow.Fields {
+	return sqlrow.Row(
+		"server", &o.Server, "since", sqlrow.TimeInto(&o.Since), "kind", &o.Kind, "seen_at", sqlrow.TimeInto(&o.SeenAt),
+		"ended_at", sqlrow.TimeInto(&o.EndedAt),
+	)
+}
+
 // WriteOutages implements [annotation.Store].
 func (s *Store) WriteOutages(ctx context.Context, list []annotation.Outage) error {
 	return s.db.Write(ctx, "write outages", func(ctx context.Context, c sqldb.Conn) error {
 		for _, o := range list {
-			_, err := c.ExecContext(ctx, `INSERT INTO outages (server, since, kind, seen_at, ended_at) VALUES ($1, $2, $3, $4, $5)
-ON CONFLICT (server, since) DO UPDATE SET kind = excluded.kind, seen_at = excluded.seen_at, ended_at = excluded.ended_at`,
-				o.Server, o.Since.UnixMicro(), o.Kind, o.SeenAt.UnixMicro(), sqlrow.Micros(o.EndedAt))
+			_, err := sqlrow.Insert(ctx, c, "outages", outageFields(&o), sqlrow.Replace("server, since", "kind", "seen_at", "ended_at"))
 			if err != nil {
 				return err
 			}
@@ -43,12 +48,9 @@ ON CONFLICT (server, since) DO UPDATE SET kind = excluded.kind, seen_at = exclud
 // ListOutages implements [annotation.Store].
 func (s *Store) ListOutages(ctx context.Context, seen, to time.Time, limit int) (list []annotation.Outage, err error) {
 	err = s.db.Read(ctx, "list outages", func(ctx context.Context, c sqldb.Conn) (err error) {
-		list, err = sqlrow.Collect(ctx, c, `SELECT server, since, kind, seen_at, ended_at FROM outages
+		list, err = sqlrow.Collect(ctx, c, `SELECT `+sqlrow.Columns(outageFields)+` FROM outages
 WHERE since < $1 AND seen_at >= $2 ORDER BY since DESC, server`+sqlrow.Limit(limit),
-			[]any{to.UnixMicro(), seen.UnixMicro()}, func(row sqlrow.Scanner) (o annotation.Outage, err error) {
-				err = row.Scan(&o.Server, sqlrow.TimeInto(&o.Since), &o.Kind, sqlrow.TimeInto(&o.SeenAt), sqlrow.TimeInto(&o.EndedAt))
-				return o, err
-			})
+			[]any{to.UnixMicro(), seen.UnixMicro()}, sqlrow.Scan(outageFields))
 		return err
 	})
 	return list, err

@@ -17,7 +17,7 @@ import (
 func (s *Store) OpenBatches(ctx context.Context, after string, limit int) ([]batch.Batch, error) {
 	var list []row
 	err := s.db.Read(ctx, "list batches with open runs", func(ctx context.Context, c sqldb.Conn) (err error) {
-		list, err = sqlrow.Collect(ctx, c, selectBatch+` WHERE action = 'replay' AND runs_ended_at IS NULL AND id > $1 ORDER BY id`+sqlrow.Limit(limit),
+		list, err = sqlrow.Collect(ctx, c, selectBatch()+` WHERE action = 'replay' AND runs_ended_at IS NULL AND id > $1 ORDER BY id`+sqlrow.Limit(limit),
 			[]any{after}, scanBatch)
 		return err
 	})
@@ -25,7 +25,7 @@ func (s *Store) OpenBatches(ctx context.Context, after string, limit int) ([]bat
 }
 
 // openRuns is the condition of the items whose runs are open, as far as is stored.
-const openRuns = `batch = $1 AND new_run_id <> '' AND outcome = '' AND status = 'succeeded'`
+const openRuns = `batch = $1 AND new_run_id <> '' AND outcome = '' AND status = 'started'`
 
 // NoteOutcomes implements [batch.OutcomeStore]. It writes only where a run has ended, after reading the same page again under the lock.
 func (s *Store) NoteOutcomes(ctx context.Context, id string, after int64, limit int) (noted batch.Noted, err error) {
@@ -56,9 +56,8 @@ func (s *Store) NoteOutcomes(ctx context.Context, id string, after int64, limit 
 			noted.Ended[outcome]++
 			counts[outcome]++
 		}
-		columns := []sqlrow.Column{{Name: "batch", Kind: sqlrow.Text}, {Name: "number", Kind: sqlrow.Number}, {Name: "outcome", Kind: sqlrow.Text}}
-		err = sqlrow.UpdateMany(ctx, c, s.db.Dialect(), "batch_items", 2, columns, numbers, func(n int64) ([]any, error) { //nolint:mnd // the keys
-			return []any{id, n, ended[n]}, nil
+		err = sqlrow.UpdateMany(ctx, c, s.db.Dialect(), "batch_items", 2, numbers, func(n int64) sqlrow.Fields { //nolint:mnd // the keys
+			return sqlrow.Row("batch", id, "number", n, "outcome", ended[n])
 		})
 		if err != nil {
 			return err
@@ -175,7 +174,7 @@ func (s *Store) RetryBatch(ctx context.Context, project, id string, e audit.Entr
 			counts[outcome] = n
 		}
 		for _, outcome := range batch.FailedOutcomes() {
-			n, err := reopen(ctx, c, id, `status = 'succeeded' AND outcome = '`+string(outcome)+`'`)
+			n, err := reopen(ctx, c, id, `status = 'started' AND outcome = '`+string(outcome)+`'`)
 			if err != nil {
 				return err
 			}

@@ -3,7 +3,9 @@ package batches
 import (
 	"context"
 	"math"
+	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/batch"
@@ -29,7 +31,7 @@ func (s *Store) StartBatch(ctx context.Context, b batch.Batch, ids []string, pag
 			return err
 		}
 		if !made {
-			r, err = sqlrow.One(ctx, c, selectBatch+byRequest, []any{b.Project, b.RequestID}, scanBatch, func() error { return noBatch(b.RequestID) })
+			r, err = sqlrow.One(ctx, c, selectBatch()+byRequest, []any{b.Project, b.RequestID}, scanBatch, func() error { return noBatch(b.RequestID) })
 			return err
 		}
 		if err := s.needTotal(ctx, c, b); err != nil {
@@ -47,15 +49,11 @@ const byRequest = ` WHERE project = $1 AND request_id = $2`
 
 // insert adds the row of a batch without runs. It returns false if the project has a batch with the same request ID.
 func insert(ctx context.Context, c sqldb.Conn, b batch.Batch) (bool, error) {
-	filter, err := sqlrow.AsJSON(b.Filter, b.Filter == nil)
-	if err != nil {
-		return false, err
-	}
-	return sqlrow.Affected(ctx, c, `INSERT INTO batches (id, project, request_id, fingerprint, action, version, reason, rate, actor_kind,
-actor_name, created_at, paused, selected, selected_run, total, succeeded, refused, failed, waiting, filter)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, FALSE, $12, '', 0, 0, 0, 0, '', $13) ON CONFLICT (project, request_id) DO NOTHING`,
-		b.ID, b.Project, b.RequestID, b.Fingerprint, b.Action, b.Version, b.Reason, b.Rate, b.Actor.Kind, b.Actor.Name,
-		b.CreatedAt.UnixMicro(), b.Filter == nil, filter)
+	r := row{Batch: batch.Batch{
+		ID: b.ID, Project: b.Project, RequestID: b.RequestID, Fingerprint: b.Fingerprint, Action: b.Action, Version: b.Version, Reason: b.Reason, Rate: b.Rate,
+		Actor: b.Actor, CreatedAt: b.CreatedAt, Filter: b.Filter,
+	}, selected: b.Filter == nil}
+	return sqlrow.Insert(ctx, c, "batches", fields(&r), ` ON CONFLICT (project, request_id) DO NOTHING`)
 }
 
 // addRuns adds the selected runs to a batch that was inserted, up to page of those that its filter selects.
@@ -80,12 +78,12 @@ func storable(b batch.Batch, ids []string) error {
 		return err
 	}
 	if b.Filter != nil {
-		for field, text := range map[string]string{
-			"version": b.Filter.Version, "text": b.Filter.Text, "parentRunId": b.Filter.ParentRunID, "replayOf": b.Filter.ReplayOf, "batchId": b.Filter.BatchID, "startedByBatchId": b.Filter.StartedByBatchID,
-			"errorType": b.Filter.ErrorType,
-		} {
-			if err := sqlrow.Storable("filter."+field, text); err != nil {
-				return err
+		for field, value := range reflect.ValueOf(*b.Filter).Fields() {
+			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+			if text, is := value.Interface().(string); is {
+				if err := sqlrow.Storable("filter."+name, text); err != nil {
+					return err
+				}
 			}
 		}
 	}
@@ -100,11 +98,10 @@ func storable(b batch.Batch, ids []string) error {
 // name adds the runs that were selected by ID.
 func (s *Store) name(ctx context.Context, c sqldb.Conn, r *row, ids []string) error {
 	number := int64(0)
-	_, err := sqlrow.InsertMany(ctx, c, s.db.Dialect(), "batch_items", "batch, number, run_id, status, begun, new_run_id, error", "", ids,
-		func(id string) ([]any, error) {
-			number++
-			return []any{r.ID, number, id, batch.Pending, false, "", ""}, nil
-		})
+	_, err := sqlrow.InsertMany(ctx, c, s.db.Dialect(), "batch_items", "", ids, func(id string) sqlrow.Fields {
+		number++
+		return append(itemFields(&batch.Item{Number: number, RunID: id, Status: batch.Pending}), sqlrow.Col("batch", r.ID))
+	})
 	if err != nil {
 		return err
 	}

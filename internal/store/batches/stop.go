@@ -22,7 +22,7 @@ func (s *Store) StopWorkflow(ctx context.Context, b batch.Batch, page int, pause
 		if out.Workflow, err = s.workflows.Lock(ctx, c, b.Project, b.Filter.Workflow); err != nil {
 			return err
 		}
-		earlier, err := sqlrow.Collect(ctx, c, selectBatch+byRequest, []any{b.Project, b.RequestID}, scanBatch)
+		earlier, err := sqlrow.Collect(ctx, c, selectBatch()+byRequest, []any{b.Project, b.RequestID}, scanBatch)
 		if err != nil {
 			return err
 		}

@@ -61,9 +61,6 @@ func (s *Store) Exclusive(ctx context.Context, name string, fn func(context.Cont
 	return s.db.Exclusive(ctx, name, fn)
 }
 
-const selectBatch = `SELECT id, project, action, reason, rate, version, total, succeeded, refused, failed, waiting, actor_kind, actor_name,
-request_id, fingerprint, created_at, ended_at, filter, paused, selected, selected_at, selected_run, outcomes, runs_ended_at FROM batches`
-
 // row is a batch as it is stored.
 type row struct {
 	batch.Batch
@@ -74,10 +71,27 @@ type row struct {
 	last string
 }
 
+func fields(r *row) sqlrow.Fields {
+	return sqlrow.Row(
+		"id", &r.ID, "project", &r.Project, "action", &r.Action, "reason", &r.Reason, "rate", &r.Rate,
+		"version", &r.Version, "total", &r.Total, "succeeded", &r.Succeeded, "refused", &r.Refused, "failed", &r.Failed,
+		"waiting", &r.Waiting, "actor_kind", &r.Actor.Kind, "actor_name", &r.Actor.Name, "request_id", &r.RequestID,
+		"fingerprint", &r.Fingerprint, "created_at", sqlrow.TimeInto(&r.CreatedAt),
+		"ended_at", sqlrow.TimeInto(&r.EndedAt), "filter", sqlrow.JSONInto(&r.Filter), "paused", &r.paused,
+		"selected", &r.selected, "selected_at", sqlrow.TimeInto(&r.at), "selected_run", &r.last,
+		"runs_ended_at", sqlrow.TimeInto(&r.RunsEndedAt),
+	)
+}
+
+// allFields adds the outcomes, which a new row has by default.
+func allFields(r *row) sqlrow.Fields {
+	return append(fields(r), sqlrow.Col("outcomes", sqlrow.JSONInto(&r.Ended)))
+}
+
+func selectBatch() string { return `SELECT ` + sqlrow.Columns(allFields) + ` FROM batches` }
+
 func scanBatch(from sqlrow.Scanner) (r row, err error) {
-	err = from.Scan(&r.ID, &r.Project, &r.Action, &r.Reason, &r.Rate, &r.Version, &r.Total, &r.Succeeded, &r.Refused, &r.Failed, &r.Waiting,
-		&r.Actor.Kind, &r.Actor.Name, &r.RequestID, &r.Fingerprint, sqlrow.TimeInto(&r.CreatedAt), sqlrow.TimeInto(&r.EndedAt),
-		sqlrow.JSONInto(&r.Filter), &r.paused, &r.selected, sqlrow.TimeInto(&r.at), &r.last, sqlrow.JSONInto(&r.Ended), sqlrow.TimeInto(&r.RunsEndedAt))
+	err = from.Scan(allFields(&r).Into()...)
 	if len(r.Ended) == 0 {
 		r.Ended = nil
 	}
@@ -101,12 +115,12 @@ func (r row) open() bool { return r.EndedAt.IsZero() && !r.paused }
 
 // lock reads a batch of any project and locks it until the transaction ends.
 func (s *Store) lock(ctx context.Context, c sqldb.Conn, id string) (row, error) {
-	return sqlrow.One(ctx, c, selectBatch+` WHERE id = $1`+s.db.Dialect().LockRows, []any{id}, scanBatch, func() error { return noBatch(id) })
+	return sqlrow.One(ctx, c, selectBatch()+` WHERE id = $1`+s.db.Dialect().LockRows, []any{id}, scanBatch, func() error { return noBatch(id) })
 }
 
 // find is lock for a batch of one project.
 func (s *Store) find(ctx context.Context, c sqldb.Conn, project, id, lock string) (row, error) {
-	return sqlrow.One(ctx, c, selectBatch+` WHERE id = $1 AND project = $2`+lock, []any{id, project}, scanBatch, func() error {
+	return sqlrow.One(ctx, c, selectBatch()+` WHERE id = $1 AND project = $2`+lock, []any{id, project}, scanBatch, func() error {
 		if err := ledger.NeedProject(ctx, c, project); err != nil {
 			return err
 		}
@@ -144,7 +158,7 @@ func (s *Store) ListBatches(ctx context.Context, f batch.ListFilter) ([]batch.Ba
 	}
 	var list []row
 	err := s.db.Read(ctx, "list batches", func(ctx context.Context, c sqldb.Conn) (err error) {
-		list, err = sqlrow.Collect(ctx, c, selectBatch+w.String()+` ORDER BY id DESC`+sqlrow.Limit(f.Limit), w.Args, scanBatch)
+		list, err = sqlrow.Collect(ctx, c, selectBatch()+w.String()+` ORDER BY id DESC`+sqlrow.Limit(f.Limit), w.Args, scanBatch)
 		if err == nil && len(list) == 0 {
 			err = ledger.NeedProject(ctx, c, f.Project)
 		}
@@ -182,18 +196,11 @@ func batchesOf(rows []row) []batch.Batch {
 func (s *Store) ListBatchItems(ctx context.Context, f batch.ItemFilter) (list []batch.Item, err error) {
 	var w sqlrow.Where
 	w.Is("batch", "=", f.Batch)
-	switch f.Status {
-	case batch.Started:
-		w.Conditions = append(w.Conditions, `status = 'succeeded' AND new_run_id <> ''`)
-	case batch.Succeeded:
-		w.Conditions = append(w.Conditions, `status = 'succeeded' AND new_run_id = ''`)
-	case batch.Pending, batch.Refused, batch.Failed:
-		w.IsText("status", string(f.Status))
-	}
+	w.IsText("status", string(f.Status))
 	switch f.Outcome {
 	case "":
 	case batch.RunOpen:
-		w.Conditions = append(w.Conditions, `status = 'succeeded' AND new_run_id <> '' AND outcome = ''`)
+		w.Conditions = append(w.Conditions, `status = 'started' AND outcome = ''`)
 	default:
 		w.Is("outcome", "=", f.Outcome)
 	}
@@ -202,18 +209,25 @@ func (s *Store) ListBatchItems(ctx context.Context, f batch.ItemFilter) (list []
 		if _, err := s.find(ctx, c, f.Project, f.Batch, ""); err != nil {
 			return err
 		}
-		list, err = sqlrow.Collect(ctx, c, selectItem+w.String()+` ORDER BY number`+sqlrow.Limit(f.Limit), w.Args, scanItem)
+		list, err = sqlrow.Collect(ctx, c, selectItem()+w.String()+` ORDER BY number`+sqlrow.Limit(f.Limit), w.Args, scanItem)
 		return err
 	})
 	return list, err
 }
 
-const selectItem = `SELECT number, run_id, status, begun, ended_at, new_run_id, error, outcome FROM batch_items`
+func itemFields(i *batch.Item) sqlrow.Fields {
+	return sqlrow.Row(
+		"number", &i.Number, "run_id", &i.RunID, "status", &i.Status, "begun", &i.Begun,
+		"ended_at", sqlrow.TimeInto(&i.EndedAt), "new_run_id", &i.NewRunID, "error", &i.Error, "outcome", &i.Outcome,
+	)
+}
+
+func selectItem() string { return `SELECT ` + sqlrow.Columns(itemFields) + ` FROM batch_items` }
 
 func scanItem(from sqlrow.Scanner) (i batch.Item, err error) {
-	err = from.Scan(&i.Number, &i.RunID, &i.Status, &i.Begun, sqlrow.TimeInto(&i.EndedAt), &i.NewRunID, &i.Error, &i.Outcome)
-	if i.Status == batch.Succeeded && i.NewRunID != "" {
-		i.Status, i.Outcome = batch.Started, cmp.Or(i.Outcome, batch.RunOpen)
+	err = from.Scan(itemFields(&i).Into()...)
+	if i.Status == batch.Started {
+		i.Outcome = cmp.Or(i.Outcome, batch.RunOpen)
 	}
 	return i, err
 }

@@ -15,7 +15,7 @@ import (
 func (s *Store) ActiveBatches(ctx context.Context, limit int) ([]batch.Batch, error) {
 	var list []row
 	err := s.db.Read(ctx, "list active batches", func(ctx context.Context, c sqldb.Conn) (err error) {
-		list, err = sqlrow.Collect(ctx, c, selectBatch+` WHERE ended_at IS NULL AND NOT paused ORDER BY id`+sqlrow.Limit(limit), nil, scanBatch)
+		list, err = sqlrow.Collect(ctx, c, selectBatch()+` WHERE ended_at IS NULL AND NOT paused ORDER BY id`+sqlrow.Limit(limit), nil, scanBatch)
 		return err
 	})
 	return batchesOf(list), err
@@ -32,7 +32,7 @@ func (s *Store) ClaimItems(ctx context.Context, id string, after int64, limit in
 		if !active {
 			return nil
 		}
-		list, err = sqlrow.Collect(ctx, c, selectItem+` WHERE batch = $1 AND status = 'pending' AND number > $2 ORDER BY number`+sqlrow.Limit(limit),
+		list, err = sqlrow.Collect(ctx, c, selectItem()+` WHERE batch = $1 AND status = 'pending' AND number > $2 ORDER BY number`+sqlrow.Limit(limit),
 			[]any{id, after}, scanItem)
 		if err != nil || len(list) == 0 {
 			return err
@@ -69,8 +69,11 @@ func (s *Store) WriteItems(ctx context.Context, id string, sealedItems []sealed.
 		if err != nil {
 			return err
 		}
-		err = sqlrow.UpdateMany(ctx, c, s.db.Dialect(), "batch_items", 2, itemColumns(), open, func(i batch.Item) ([]any, error) { //nolint:mnd // the keys
-			return []any{id, i.Number, stored(i.Status), sqlrow.Mended(i.Error), i.NewRunID, at.UnixMicro()}, nil
+		err = sqlrow.UpdateMany(ctx, c, s.db.Dialect(), "batch_items", 2, open, func(i batch.Item) sqlrow.Fields { //nolint:mnd // the keys
+			return sqlrow.Row(
+				"batch", id, "number", i.Number, "status", i.Status, "error", sqlrow.Mended(i.Error),
+				"new_run_id", i.NewRunID, "ended_at", at.UnixMicro(),
+			)
 		})
 		if err != nil {
 			return err
@@ -92,21 +95,6 @@ func (s *Store) WriteItems(ctx context.Context, id string, sealedItems []sealed.
 		}
 		return s.reportEnd(ctx, c, r)
 	})
-}
-
-// stored returns the status as it is stored: earlier releases have one for both.
-func stored(status batch.ItemStatus) batch.ItemStatus {
-	if status == batch.Started {
-		return batch.Succeeded
-	}
-	return status
-}
-
-func itemColumns() []sqlrow.Column {
-	return []sqlrow.Column{
-		{Name: "batch", Kind: sqlrow.Text}, {Name: "number", Kind: sqlrow.Number}, {Name: "status", Kind: sqlrow.Text}, {Name: "error", Kind: sqlrow.Text},
-		{Name: "new_run_id", Kind: sqlrow.Text}, {Name: "ended_at", Kind: sqlrow.Number},
-	}
 }
 
 // pending returns the items without a result. The caller has locked the batch, so they stay pending.
@@ -142,29 +130,6 @@ func (s *Store) reportEnd(ctx context.Context, c sqldb.Conn, r row) error {
 		return nil
 	}
 	return outbox.AddBatch(ctx, c, s.db.Dialect(), r.Batch)
-}
-
-// CloseBatch implements [batch.WorkRows].
-func (s *Store) CloseBatch(ctx context.Context, id string, at time.Time) (gone int64, err error) {
-	err = s.db.Write(ctx, "close batch", func(ctx context.Context, c sqldb.Conn) error {
-		gone = 0
-		r, err := s.lock(ctx, c, id)
-		if err != nil || !r.open() || !r.selected {
-			return err
-		}
-		left, err := sqlrow.Count(ctx, c, `SELECT COUNT(*) FROM batch_items WHERE batch = $1 AND status = 'pending'`, id)
-		if err != nil || left > 0 {
-			return err
-		}
-		gone = max(0, r.Pending())
-		r.Failed, r.EndedAt = r.Failed+gone, at
-		_, err = c.ExecContext(ctx, `UPDATE batches SET failed = $2, ended_at = $3, waiting = '' WHERE id = $1`, id, r.Failed, at.UnixMicro())
-		if err != nil {
-			return err
-		}
-		return s.reportEnd(ctx, c, r)
-	})
-	return gone, err
 }
 
 // SetWaitReason implements [sealed.BatchStore].

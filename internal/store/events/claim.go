@@ -2,6 +2,7 @@ package events
 
 import (
 	"context"
+	"database/sql"
 	"slices"
 	"time"
 
@@ -46,8 +47,8 @@ func (s *Deliveries) Due(
 
 // claim claims the deliveries that are due longest, and those behind them in their lanes.
 func (s *Deliveries) claim(ctx context.Context, c sqldb.Conn, t dispatcherRow, limit int, until int64) ([]stored, error) {
-	claimed, err := sqlrow.Collect(ctx, c, selectDelivery+` WHERE project = $1 AND due_at <= $2 ORDER BY due_at, position`+sqlrow.Limit(limit),
-		[]any{t.project, t.now}, scanDelivery)
+	claimed, err := sqlrow.Collect(ctx, c, selectDelivery()+` WHERE project = $1 AND due_at <= $2 ORDER BY due_at, position`+sqlrow.Limit(limit),
+		[]any{t.project, t.now}, sqlrow.Scan(deliveryFields))
 	if err != nil || len(claimed) == 0 {
 		return nil, err
 	}
@@ -170,8 +171,8 @@ func (s *Deliveries) writeResults(ctx context.Context, c sqldb.Conn, t *dispatch
 			}
 		}
 	}
-	err = sqlrow.UpdateMany(ctx, c, s.db.Dialect(), "deliveries", 1, resultColumns(), list,
-		func(v deliveryResult) ([]any, error) { return v.values(t.now), nil })
+	err = sqlrow.UpdateMany(ctx, c, s.db.Dialect(), "deliveries", 1, list,
+		func(v deliveryResult) sqlrow.Fields { return v.fields(t.now) })
 	if err != nil {
 		return err
 	}
@@ -198,27 +199,22 @@ func deadOf(list []deliveryResult, now int64) (dead []event.Delivery) {
 	return dead
 }
 
-func resultColumns() []sqlrow.Column {
-	return []sqlrow.Column{
-		{Name: "id", Kind: sqlrow.Text}, {Name: "status", Kind: sqlrow.Text},
-		{Name: "due_at", Kind: sqlrow.Number}, {Name: "claimed_until", Kind: sqlrow.Number}, {Name: "attempts", Kind: sqlrow.Number},
-		{Name: "reason", Kind: sqlrow.Text}, {Name: "updated_at", Kind: sqlrow.Number},
-	}
-}
-
-func (v deliveryResult) values(now int64) []any {
-	status, due := event.DeliveryDone, any(nil)
+func (v deliveryResult) fields(now int64) sqlrow.Fields {
+	status, due := event.DeliveryDone, sql.NullInt64{}
 	attempts, reason := v.Attempts, v.outcome.Reason
 	switch v.outcome.Result {
 	case inbox.Done:
 	case inbox.Retry:
-		status, due = event.DeliveryPending, now+v.outcome.After.Microseconds()
+		status, due = event.DeliveryPending, sql.NullInt64{Int64: now + v.outcome.After.Microseconds(), Valid: true}
 	case inbox.Released:
-		status, due, attempts, reason = event.DeliveryPending, now, max(attempts-1, 0), v.Reason
+		status, due, attempts, reason = event.DeliveryPending, sql.NullInt64{Int64: now, Valid: true}, max(attempts-1, 0), v.Reason
 	case inbox.Dead:
 		status = event.DeliveryDead
 	}
-	return []any{v.ID, status, due, nil, attempts, sqlrow.Mended(reason), now}
+	return sqlrow.Row(
+		"id", v.ID, "status", status, "due_at", due, "claimed_until", sql.NullInt64{}, "attempts", attempts,
+		"reason", sqlrow.Mended(reason), "updated_at", now,
+	)
 }
 
 // release returns the deliveries that were claimed behind one that must be retried: they cannot be delivered before it,

@@ -28,7 +28,7 @@ const (
 const retryOwner = time.Second
 
 // RunStart is the position after which a run of the table "runs" takes events: that of the event that started it, or that of the newest event
-// when it was accepted. It is NULL for a run that an earlier release accepted.
+// when it was accepted.
 const RunStart = `COALESCE((SELECT d.position FROM deliveries d WHERE d.run_id = runs.id AND d.project = runs.project
 AND d.kind = 'start' ORDER BY d.position, d.id LIMIT 1), runs.events_after)`
 
@@ -93,21 +93,19 @@ func (s *Deliveries) Listen(ctx context.Context, given sealed.Sealed[event.Liste
 	}
 }
 
-// searchFromStart looks through the events since the start of the run. A run that an earlier release accepted, or that the database does not
-// have, has no such position: its listeners take later events only.
+// searchFromStart looks through the events since the start of the run. The listeners of a run that the database does not have take later
+// events only.
 func (s *Deliveries) searchFromStart(ctx context.Context, c sqldb.Conn, l *lookback) error {
 	exists, err := sqlrow.Exists(ctx, c, `SELECT 1 FROM listeners WHERE project = $1 AND id = $2`, l.Project, l.ID)
 	if err != nil || exists {
 		l.FromStart = false
 		return err
 	}
-	var start *int64
-	known, err := found(c.QueryRowContext(ctx, `SELECT `+RunStart+` FROM runs WHERE id = $1 AND project = $2`, l.RunID, l.Project), &start)
-	if err != nil || !known || start == nil {
+	known, err := found(c.QueryRowContext(ctx, `SELECT `+RunStart+` FROM runs WHERE id = $1 AND project = $2`, l.RunID, l.Project), &l.from)
+	if err != nil || !known {
 		l.FromStart = false
 		return err
 	}
-	l.from = *start
 	if l.After > l.from {
 		l.from = l.After
 		l.warning = "the run has taken more events than are recorded one by one"
@@ -161,7 +159,7 @@ func (s *Deliveries) searchType(ctx context.Context, c sqldb.Conn, l *lookback, 
 		if typ != "" {
 			args, condition = append(args, typ), ` AND e.type = $5`
 		}
-		page, err := sqlrow.Collect(ctx, c, `SELECT `+eventColumns+`, `+originalColumns+` FROM events e
+		page, err := sqlrow.Collect(ctx, c, selectPending()+`
 WHERE e.project = $1 AND e.position > $2 AND e.position <= $3`+condition+`
 AND NOT EXISTS (SELECT 1 FROM taken_events t WHERE t.run_id = $4 AND t.position = e.position)
 ORDER BY e.position`+sqlrow.Limit(earlierPage), args, scanPending)
@@ -234,8 +232,10 @@ func (s *Deliveries) commitListener(ctx context.Context, c sqldb.Conn, l *lookba
 	if err != nil || !made {
 		return done, err
 	}
-	_, err = sqlrow.InsertMany(ctx, c, s.db.Dialect(), "taken_events", "run_id, position", ` ON CONFLICT DO NOTHING`, l.Taken,
-		func(position int64) ([]any, error) { return []any{l.RunID, position}, nil })
+	_, err = sqlrow.InsertMany(ctx, c, s.db.Dialect(), "taken_events", ` ON CONFLICT DO NOTHING`, l.Taken,
+		func(position int64) sqlrow.Fields {
+			return sqlrow.Row("run_id", l.RunID, "position", position)
+		})
 	if err != nil {
 		return done, err
 	}

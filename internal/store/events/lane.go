@@ -3,6 +3,7 @@ package events
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	"slices"
 	"strings"
 
@@ -25,11 +26,11 @@ func (s *Deliveries) firsts(ctx context.Context, c sqldb.Conn, lanes []string, n
 		args := make([]any, len(part))
 		selects := make([]string, len(part))
 		for i, lane := range part {
-			selects[i] = `SELECT ` + deliveryColumns + ` FROM (` + selectDelivery + ` WHERE run_id = ` + s.db.Dialect().Mark(i+1) + ` AND ` + inLane +
+			selects[i] = `SELECT ` + sqlrow.Columns(deliveryFields) + ` FROM (` + selectDelivery() + ` WHERE run_id = ` + s.db.Dialect().Mark(i+1) + ` AND ` + inLane +
 				` ORDER BY position, id` + sqlrow.Limit(n) + `) AS l`
 			args[i] = lane
 		}
-		list, err := sqlrow.Collect(ctx, c, strings.Join(selects, ` UNION ALL `), args, scanDelivery)
+		list, err := sqlrow.Collect(ctx, c, strings.Join(selects, ` UNION ALL `), args, sqlrow.Scan(deliveryFields))
 		if err != nil {
 			return nil, err
 		}
@@ -55,8 +56,8 @@ func (s *Deliveries) orderLanes(ctx context.Context, c sqldb.Conn, now int64, la
 	}
 	heads := map[string][]stored{}
 	err = sqlrow.In(ctx, s.db.Dialect(), sqlrow.Distinct(lanes), nil, func(ctx context.Context, marks string, args []any) error {
-		list, err := sqlrow.Collect(ctx, c, selectDelivery+` WHERE `+inLane+` AND due_at IS NOT NULL AND run_id IN `+marks,
-			args, scanDelivery)
+		list, err := sqlrow.Collect(ctx, c, selectDelivery()+` WHERE `+inLane+` AND due_at IS NOT NULL AND run_id IN `+marks,
+			args, sqlrow.Scan(deliveryFields))
 		for _, d := range list {
 			heads[d.RunID] = append(heads[d.RunID], d)
 		}
@@ -93,11 +94,7 @@ type timed struct {
 
 // setDueTimes writes the due times of deliveries.
 func (s *Deliveries) setDueTimes(ctx context.Context, c sqldb.Conn, list []timed) error {
-	columns := []sqlrow.Column{{Name: "id", Kind: sqlrow.Text}, {Name: "due_at", Kind: sqlrow.Number}}
-	return sqlrow.UpdateMany(ctx, c, s.db.Dialect(), "deliveries", 1, columns, list, func(t timed) ([]any, error) {
-		if t.at == 0 {
-			return []any{t.id, nil}, nil
-		}
-		return []any{t.id, t.at}, nil
+	return sqlrow.UpdateMany(ctx, c, s.db.Dialect(), "deliveries", 1, list, func(t timed) sqlrow.Fields {
+		return sqlrow.Row("id", t.id, "due_at", sql.NullInt64{Int64: t.at, Valid: t.at != 0})
 	})
 }

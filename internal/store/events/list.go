@@ -13,51 +13,67 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 )
 
-const (
-	eventColumns = `e.project, e.position, e.id, e.source, e.type, e.subject, e.occurred_at, e.occurred_nanos, e.data_content_type, e.data_schema,
-e.data_base64, e.received_at, e.actor, e.extensions, e.data`
-	// outcome of an event: that of its range, which is the first one that does not end before it.
-	outcome = `FROM routings r WHERE r.project = e.project AND r.last >= e.position ORDER BY r.last LIMIT 1`
-	// outcomeColumns reads it; events that are not routed have none.
-	outcomeColumns = `COALESCE((SELECT r.status ` + outcome + `), 'pending'), COALESCE((SELECT r.reason ` + outcome + `), '')`
-	// originalColumns are read to match an event, and with traceparent to deliver it.
-	originalColumns = `COALESCE(e.original_key, ''), e.original`
-	// selectEvent reads the outcome with the event; selectWhole reads what delivers it as well.
-	selectEvent = `SELECT ` + eventColumns + `, ` + outcomeColumns + ` FROM events e`
-	selectWhole = `SELECT ` + eventColumns + `, ` + outcomeColumns + `, ` + originalColumns + `, COALESCE(e.traceparent, '') FROM events e`
-)
+func eventFields(e *event.Event) sqlrow.Fields {
+	return sqlrow.Row(
+		"project", &e.Project, "position", &e.Position, "id", &e.ID, "source", &e.Source, "type", &e.Type,
+		"subject", &e.Subject, "occurred_at", sqlrow.TimeInto(&e.Time), "occurred_nanos", sqlrow.NanosInto(&e.Time),
+		"data_content_type", &e.DataContentType, "data_schema", &e.DataSchema, "data_base64", &e.DataBase64,
+		"received_at", sqlrow.TimeInto(&e.ReceivedAt), "actor", sqlrow.MendedInto(&e.Actor),
+		"extensions", sqlrow.RawInto(&e.Extensions), "data", sqlrow.RawInto(&e.Data),
+	)
+}
 
-func eventInto(e *event.Event) []any {
-	return []any{
-		&e.Project, &e.Position, &e.ID, &e.Source, &e.Type, &e.Subject, sqlrow.TimeInto(&e.Time), sqlrow.NanosInto(&e.Time), &e.DataContentType, &e.DataSchema,
-		&e.DataBase64, sqlrow.TimeInto(&e.ReceivedAt), &e.Actor, sqlrow.RawInto(&e.Extensions), sqlrow.RawInto(&e.Data),
-	}
+// originalFields are read to match an event, and with traceparent to deliver it.
+func originalFields(o *event.Original) sqlrow.Fields {
+	return sqlrow.Row("original_key", sqlrow.TextInto(&o.KeyID), "original", &o.Sealed)
+}
+
+// outcome of an event: that of its range, which is the first one that does not end before it. Events that are not routed have none.
+const outcome = `FROM routings r WHERE r.project = e.project AND r.last >= e.position ORDER BY r.last LIMIT 1`
+
+const outcomeColumns = `COALESCE((SELECT r.status ` + outcome + `), 'pending'), COALESCE((SELECT r.reason ` + outcome + `), '')`
+
+// selectEvent reads the outcome with the event; selectWhole reads what delivers it as well, and selectPending what matches it.
+func selectEvent() string {
+	return `SELECT ` + eventFields(&event.Event{}).Names("e.") + `, ` + outcomeColumns + ` FROM events e`
+}
+
+func selectWhole() string {
+	return `SELECT ` + pendingColumns() + `, e.traceparent, ` + outcomeColumns + ` FROM events e`
+}
+
+func selectPending() string { return `SELECT ` + pendingColumns() + ` FROM events e` }
+
+func pendingColumns() string {
+	return append(eventFields(&event.Event{}), originalFields(&event.Original{})...).Names("e.")
 }
 
 func scanEvent(row sqlrow.Scanner) (e event.Event, err error) {
-	err = row.Scan(append(eventInto(&e), &e.Status, &e.Reason)...)
+	err = row.Scan(append(eventFields(&e).Into(), &e.Status, &e.Reason)...)
 	return e, err
 }
 
-func scanWhole(row sqlrow.Scanner) (e event.Event, err error) {
-	var original event.Original
-	err = row.Scan(append(eventInto(&e), &e.Status, &e.Reason, &original.KeyID, &original.Sealed, &e.Traceparent)...)
-	e.Original = originalOrNil(original)
-	return e, err
+func scanWhole(row sqlrow.Scanner) (event.Event, error) {
+	return scanPendingAnd(row, func(e *event.Event) []any { return []any{sqlrow.TextInto(&e.Traceparent), &e.Status, &e.Reason} })
 }
 
-// originalOrNil returns the original, nil if the event has none.
-func originalOrNil(o event.Original) *event.Original {
-	if o.KeyID == "" {
-		return nil
+func scanPending(row sqlrow.Scanner) (event.Event, error) {
+	return scanPendingAnd(row, func(*event.Event) []any { return nil })
+}
+
+func scanPendingAnd(row sqlrow.Scanner, more func(*event.Event) []any) (event.Event, error) {
+	e, original := event.Event{Status: event.Pending}, event.Original{}
+	err := row.Scan(append(append(eventFields(&e), originalFields(&original)...).Into(), more(&e)...)...)
+	if original.KeyID != "" {
+		e.Original = &original
 	}
-	return &o
+	return e, err
 }
 
 // GetEvent implements [event.Rows].
 func (s *Intake) GetEvent(ctx context.Context, project string, position int64) (e event.Event, err error) {
 	err = s.db.Read(ctx, "get event", func(ctx context.Context, c sqldb.Conn) (err error) {
-		e, err = sqlrow.One(ctx, c, selectEvent+` WHERE e.project = $1 AND e.position = $2`, []any{project, position}, scanEvent,
+		e, err = sqlrow.One(ctx, c, selectEvent()+` WHERE e.project = $1 AND e.position = $2`, []any{project, position}, scanEvent,
 			func() error { return NoEvent(ctx, c, project, position) })
 		return err
 	})
@@ -114,7 +130,7 @@ func listQuery(f event.ListFilter) (string, []any) {
 	conditions(&w, f)
 	page := sqlrow.Limit(f.Limit)
 	if len(f.Statuses) == 0 {
-		return selectEvent + w.String() + ` ORDER BY ` + order(f) + page, w.Args
+		return selectEvent() + w.String() + ` ORDER BY ` + order(f) + page, w.Args
 	}
 	parts := make([]string, len(f.Statuses))
 	for i, status := range f.Statuses {
@@ -135,7 +151,7 @@ func listQuery(f event.ListFilter) (string, []any) {
 		w.Args = part.Args
 		parts[i] = `SELECT hit FROM (SELECT e.position AS hit FROM ` + from + part.String() + ` ORDER BY ` + by + page + `) AS s`
 	}
-	return selectEvent + ` WHERE e.project = $1 AND e.position IN (` + strings.Join(parts, ` UNION ALL `) + `) ORDER BY e.position DESC` + page, w.Args
+	return selectEvent() + ` WHERE e.project = $1 AND e.position IN (` + strings.Join(parts, ` UNION ALL `) + `) ORDER BY e.position DESC` + page, w.Args
 }
 
 // RunQuery reads the positions of the events with a delivery to a run, then the events of the page. The expression in the order prevents
@@ -150,13 +166,13 @@ func RunQuery(f event.ListFilter, set []int64) (string, []any) {
 	w.Conditions = append(w.Conditions, `e.position IN (`+strings.Join(positions, ` UNION ALL `)+`)`)
 	sqlrow.OneOf(&w, `COALESCE((SELECT r.status `+outcome+`), 'pending')`, f.Statuses)
 	page := sqlrow.Limit(f.Limit)
-	return selectEvent + ` WHERE e.project = $1 AND e.position IN (SELECT hit FROM (SELECT e.position AS hit FROM events e` + w.String() +
+	return selectEvent() + ` WHERE e.project = $1 AND e.position IN (SELECT hit FROM (SELECT e.position AS hit FROM events e` + w.String() +
 		` ORDER BY e.position + 0 DESC` + page + `) AS h) ORDER BY e.position DESC` + page, w.Args
 }
 
 // setOf returns the positions of the events of the delivery that started a run: it is the first one of the run.
 func setOf(ctx context.Context, c sqldb.Conn, project, runID string) ([]int64, error) {
-	first, err := sqlrow.Collect(ctx, c, selectDelivery+` WHERE run_id = $1 AND project = $2 ORDER BY position, id LIMIT 1`, []any{runID, project}, scanDelivery)
+	first, err := sqlrow.Collect(ctx, c, selectDelivery()+` WHERE run_id = $1 AND project = $2 ORDER BY position, id LIMIT 1`, []any{runID, project}, sqlrow.Scan(deliveryFields))
 	if err != nil || len(first) == 0 || first[0].Kind != event.Start {
 		return nil, err
 	}
@@ -207,17 +223,9 @@ AND (d.attempts > 1 OR d.attempts = 1 AND d.claimed_until IS NULL))`)
 // Behind reads up to limit events with their originals after the position up to which the project's events are routed,
 // in order.
 func (s *Intake) Behind(ctx context.Context, c sqldb.Conn, project string, limit int) ([]event.Event, error) {
-	return sqlrow.Collect(ctx, c, `SELECT `+eventColumns+`, `+originalColumns+` FROM events e WHERE e.project = $1 AND
+	return sqlrow.Collect(ctx, c, selectPending()+` WHERE e.project = $1 AND
 e.position > COALESCE((SELECT routed FROM dispatchers WHERE project = $1), 0) ORDER BY e.position`+sqlrow.Limit(limit),
 		[]any{project}, scanPending)
-}
-
-func scanPending(row sqlrow.Scanner) (e event.Event, err error) {
-	e.Status = event.Pending
-	var original event.Original
-	err = row.Scan(append(eventInto(&e), &original.KeyID, &original.Sealed)...)
-	e.Original = originalOrNil(original)
-	return e, err
 }
 
 // Identities reads the identifying columns of events, by position, in order: none of the columns that may be large.
@@ -248,7 +256,7 @@ const denseEnough = 4
 func (s *Intake) At(ctx context.Context, c sqldb.Conn, project string, positions []int64) (list []event.Event, err error) {
 	positions = slices.Compact(slices.Sorted(slices.Values(positions)))
 	if n := len(positions); n > 0 && positions[n-1]-positions[0] < int64(denseEnough*n) {
-		list, err = sqlrow.Collect(ctx, c, selectWhole+` WHERE e.project = $1 AND e.position BETWEEN $2 AND $3 ORDER BY e.position`,
+		list, err = sqlrow.Collect(ctx, c, selectWhole()+` WHERE e.project = $1 AND e.position BETWEEN $2 AND $3 ORDER BY e.position`,
 			[]any{project, positions[0], positions[n-1]}, scanWhole)
 		return slices.DeleteFunc(list, func(e event.Event) bool {
 			_, wanted := slices.BinarySearch(positions, e.Position)
@@ -260,7 +268,7 @@ func (s *Intake) At(ctx context.Context, c sqldb.Conn, project string, positions
 		for _, p := range part {
 			args = append(args, p)
 		}
-		found, err := sqlrow.Collect(ctx, c, selectWhole+` WHERE e.project = $1 AND e.position IN `+
+		found, err := sqlrow.Collect(ctx, c, selectWhole()+` WHERE e.project = $1 AND e.position IN `+
 			sqlrow.Tuples(s.db.Dialect(), 1, 1, len(part))+` ORDER BY e.position`, args, scanWhole)
 		if err != nil {
 			return nil, err

@@ -21,8 +21,9 @@ ON CONFLICT (project, id) DO NOTHING`, l.Project, l.ID, l.RunID, since, spec)
 	if err != nil || !made {
 		return made, err
 	}
-	_, err = sqlrow.InsertMany(ctx, c, s.db.Dialect(), "listener_types", "project, type, shape, value, listener", "", entriesOf(l),
-		func(e event.Entry) ([]any, error) { return []any{l.Project, e.Type, e.Shape, e.Values, l.ID}, nil })
+	_, err = sqlrow.InsertMany(ctx, c, s.db.Dialect(), "listener_types", "", entriesOf(l), func(e event.Entry) sqlrow.Fields {
+		return sqlrow.Row("project", l.Project, "type", e.Type, "shape", e.Shape, "value", e.Values, "listener", l.ID)
+	})
 	return made, err
 }
 
@@ -109,26 +110,26 @@ const newestRead = 200
 // delivery to the run: of one of the types, or of any.
 func NotTaken(
 	ctx context.Context, c sqldb.Conn, project, runID string, types []string, limit int,
-) (list []event.Event, start *int64, err error) {
+) (list []event.Event, start int64, err error) {
 	known, err := found(c.QueryRowContext(ctx, `SELECT `+RunStart+` FROM runs WHERE id = $1 AND project = $2`, runID, project), &start)
-	if err != nil || !known || start == nil {
-		return nil, nil, err
+	if err != nil || !known {
+		return nil, 0, err
 	}
 	read := func(condition string, args []any) error {
-		found, err := sqlrow.Collect(ctx, c, selectWhole+` WHERE e.project = $1 AND e.position IN (
+		found, err := sqlrow.Collect(ctx, c, selectWhole()+` WHERE e.project = $1 AND e.position IN (
 SELECT position FROM events WHERE project = $1 AND position > $2`+condition+` ORDER BY position DESC`+sqlrow.Limit(newestRead)+`)
 AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.run_id = $3 AND d.project = e.project AND d.position = e.position)
 ORDER BY e.position DESC`+sqlrow.Limit(limit), args, scanWhole)
 		list = append(list, found...)
 		return err
 	}
-	args := []any{project, *start, runID}
+	args := []any{project, start, runID}
 	if types == nil {
 		return list, start, read("", args)
 	}
 	for _, typ := range types {
 		if err := read(` AND type = $4`, append(slices.Clone(args), sqlrow.Mended(typ))); err != nil {
-			return nil, nil, err
+			return nil, 0, err
 		}
 	}
 	slices.SortFunc(list, func(a, b event.Event) int { return cmp.Compare(b.Position, a.Position) })

@@ -70,19 +70,12 @@ JOIN listener_types t ON t.project = w.project AND t.type = w.type AND t.shape =
 	return nil
 }
 
-// Waiting reads the shapes of the listeners that can match events of these types, and those of the listeners that are not in the index by
-// their values.
+// Waiting reads the shapes of the listeners that can match events of these types, and the listeners with a shape that this release does not
+// compute for them.
 func (s *Interests) Waiting(
 	ctx context.Context, c sqldb.Conn, project string, types []string,
 ) (shapes []event.Shape, listeners []event.Listener, err error) {
-	unindexed := make([]event.Entry, len(types))
-	for i, typ := range types {
-		unindexed[i] = event.Entry{Type: typ}
-	}
 	byID := map[string]event.Listener{}
-	if err := s.readEntries(ctx, c, project, unindexed, byID); err != nil {
-		return nil, nil, err
-	}
 	examples, err := s.examples(ctx, c, project, types)
 	if err != nil {
 		return nil, nil, err
@@ -92,7 +85,7 @@ func (s *Interests) Waiting(
 			shapes = append(shapes, of)
 			continue
 		}
-		// Another release computed it.
+		// Another release computed it, or the values of the filter are not valid.
 		list, err := sqlrow.Collect(ctx, c, selectListener+` WHERE project = $1 AND id IN (
 SELECT listener FROM listener_types WHERE project = $1 AND type = $2 AND shape = $3)`, []any{project, e.typ, e.hash}, scanListener)
 		if err != nil {
@@ -134,7 +127,7 @@ func (s *Interests) examples(ctx context.Context, c sqldb.Conn, project string, 
 		found, err := sqlrow.Collect(ctx, c, `WITH RECURSIVE wanted (project, type) AS (
 SELECT CAST($1 AS TEXT), v.column1 FROM (VALUES `+sqlrow.Tuples(s.db.Dialect(), 1, len(part), 1)+`) v),
 shapes (project, type, shape) AS (
-SELECT w.project, w.type, (SELECT MIN(t.shape) FROM listener_types t WHERE t.project = w.project AND t.type = w.type AND t.shape > '') FROM wanted w
+SELECT w.project, w.type, (SELECT MIN(t.shape) FROM listener_types t WHERE t.project = w.project AND t.type = w.type) FROM wanted w
 UNION ALL
 SELECT s.project, s.type, (SELECT MIN(t.shape) FROM listener_types t WHERE t.project = s.project AND t.type = s.type AND t.shape > s.shape)
 FROM shapes s WHERE s.shape IS NOT NULL)

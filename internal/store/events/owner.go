@@ -23,11 +23,8 @@ func (s *Store) RecordOwner(ctx context.Context, o dispatchtype.OwnerChange, giv
 		if err := ledger.NeedProject(ctx, c, o.Name.Project); err != nil {
 			return err
 		}
-		made, err := sqlrow.Affected(ctx, c, `INSERT INTO owner_changes (project, task_queue, epoch, execution, at, holder, how, previous_epoch,
-previous_holder, ended, reason) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
-ON CONFLICT (project, task_queue, epoch, execution) DO NOTHING`,
-			o.Name.Project, o.Name.TaskQueue, o.To.Epoch, o.RunID, o.At.UnixMicro(), o.To.Holder, o.Outcome, o.From.Epoch, o.From.Holder,
-			o.Ended, sqlrow.Mended(o.Reason))
+		row := append(ownerFields(&o), sqlrow.Col("project", o.Name.Project), sqlrow.Col("task_queue", o.Name.TaskQueue))
+		made, err := sqlrow.Insert(ctx, c, "owner_changes", row, ` ON CONFLICT (project, task_queue, epoch, execution) DO NOTHING`)
 		if err != nil || !made {
 			return err
 		}
@@ -38,17 +35,23 @@ ON CONFLICT (project, task_queue, epoch, execution) DO NOTHING`,
 	})
 }
 
+func ownerFields(o *dispatchtype.OwnerChange) sqlrow.Fields {
+	return sqlrow.Row(
+		"epoch", &o.To.Epoch, "execution", &o.RunID, "at", sqlrow.TimeInto(&o.At), "holder", &o.To.Holder,
+		"how", &o.Outcome, "previous_epoch", &o.From.Epoch, "previous_holder", &o.From.Holder, "ended", &o.Ended,
+		"reason", sqlrow.MendedInto(&o.Reason),
+	)
+}
+
 // OwnerHistory implements [event.Rows].
 func (s *Store) OwnerHistory(ctx context.Context, name inbox.Name, limit int) (list []dispatchtype.OwnerChange, err error) {
 	err = s.db.Read(ctx, "list owners", func(ctx context.Context, c sqldb.Conn) (err error) {
-		list, err = sqlrow.Collect(ctx, c, `SELECT epoch, execution, at, holder, how, previous_epoch, previous_holder, ended, reason
+		list, err = sqlrow.Collect(ctx, c, `SELECT `+sqlrow.Columns(ownerFields)+`
 FROM owner_changes WHERE project = $1 AND task_queue = $2 ORDER BY epoch DESC, at DESC`+sqlrow.Limit(limit),
-			[]any{name.Project, name.TaskQueue}, func(row sqlrow.Scanner) (o dispatchtype.OwnerChange, err error) {
-				o.Name = name
-				err = row.Scan(&o.To.Epoch, &o.RunID, sqlrow.TimeInto(&o.At), &o.To.Holder, &o.Outcome, &o.From.Epoch,
-					&o.From.Holder, &o.Ended, &o.Reason)
-				return o, err
-			})
+			[]any{name.Project, name.TaskQueue}, sqlrow.Scan(ownerFields))
+		for i := range list {
+			list[i].Name = name
+		}
 		if err == nil && len(list) == 0 {
 			err = ledger.NeedProject(ctx, c, name.Project)
 		}

@@ -21,11 +21,8 @@ func (s *Interests) ReadPartials(ctx context.Context, c sqldb.Conn, project stri
 	}
 	var positions []int64
 	err := sqlrow.In(ctx, s.db.Dialect(), workflows, []any{project}, func(ctx context.Context, marks string, args []any) error {
-		found, err := sqlrow.Collect(ctx, c, `SELECT project, workflow, key, positions FROM partials WHERE project = $1 AND workflow IN `+marks,
-			args, func(row sqlrow.Scanner) (p event.Partial, err error) {
-				err = row.Scan(&p.Project, &p.Workflow, &p.Key, sqlrow.JSONInto(&p.Positions))
-				return p, err
-			})
+		found, err := sqlrow.Collect(ctx, c, `SELECT `+sqlrow.Columns(partialFields)+` FROM partials WHERE project = $1 AND workflow IN `+marks,
+			args, sqlrow.Scan(partialFields))
 		for _, p := range found {
 			positions = append(positions, p.Positions...)
 		}
@@ -78,12 +75,18 @@ func (s *Interests) WritePartials(ctx context.Context, c sqldb.Conn, project str
 			return err
 		}
 	}
-	_, err = sqlrow.InsertMany(ctx, c, s.db.Dialect(), "partials", "project, workflow, key_hash, key, positions",
-		` ON CONFLICT (project, workflow, key_hash) DO UPDATE SET positions = excluded.positions`, open, func(p event.Partial) ([]any, error) {
-			positions, err := sqlrow.AsJSON(p.Positions, false)
-			return []any{project, p.Workflow, hashOf(p.Key), p.Key, positions}, err
+	_, err = sqlrow.InsertMany(ctx, c, s.db.Dialect(), "partials", sqlrow.Replace("project, workflow, key_hash", "positions"), open,
+		func(p event.Partial) sqlrow.Fields {
+			p.Project = project
+			return append(partialFields(&p), sqlrow.Col("key_hash", hashOf(p.Key)))
 		})
 	return err
+}
+
+func partialFields(p *event.Partial) sqlrow.Fields {
+	return sqlrow.Row(
+		"project", &p.Project, "workflow", &p.Workflow, "key", &p.Key, "positions", sqlrow.JSONInto(&p.Positions),
+	)
 }
 
 // hashOf replaces a partial's key in the index, which does not accept a text of that length.

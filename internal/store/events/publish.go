@@ -3,6 +3,7 @@ package events
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/sealed"
@@ -118,21 +119,14 @@ func (s *Intake) insertNew(
 		positions[key] = event.Accepted{Position: e.Position}
 		fresh = append(fresh, e)
 	}
-	added, err := sqlrow.InsertMany(ctx, c, s.db.Dialect(), "events", `project, position, id, source, type, subject, occurred_at, occurred_nanos,
-data_content_type, data_schema, data_base64, received_at, actor, extensions, data, original_key, original, traceparent`, ` ON CONFLICT (project, id, source) DO NOTHING`, fresh,
-		func(e event.Event) ([]any, error) {
-			var key, sealed, parent any
-			if e.Original != nil {
-				key, sealed = e.Original.KeyID, e.Original.Sealed
-			}
-			if e.Traceparent != "" {
-				parent = e.Traceparent
-			}
-			return []any{
-				project, e.Position, e.ID, e.Source, e.Type, e.Subject, sqlrow.Micros(e.Time), sqlrow.Nanos(e.Time), e.DataContentType, e.DataSchema,
-				e.DataBase64, a.ReceivedAt, sqlrow.Mended(e.Actor), sqlrow.Raw(e.Extensions), sqlrow.Raw(e.Data), key, sealed, parent,
-			}, nil
-		})
+	added, err := sqlrow.InsertMany(ctx, c, s.db.Dialect(), "events", ` ON CONFLICT (project, id, source) DO NOTHING`, fresh, func(e event.Event) sqlrow.Fields {
+		e.Project, e.ReceivedAt = project, time.UnixMicro(a.ReceivedAt)
+		original := event.Original{}
+		if e.Original != nil {
+			original = *e.Original
+		}
+		return append(append(eventFields(&e), originalFields(&original)...), sqlrow.Col("traceparent", sqlrow.TextInto(&e.Traceparent)))
+	})
 	if err == nil && added < int64(len(fresh)) {
 		return 0, errTaken
 	}

@@ -13,11 +13,6 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 )
 
-const deliveryColumns = `project, id, position, kind, status, due_at, attempts, workflow, version, run_id, listener, created_at,
-updated_at, reason, positions, claimed_until`
-
-const selectDelivery = `SELECT ` + deliveryColumns + ` FROM deliveries`
-
 // stored is a delivery with the columns that are internal to the store.
 type stored struct {
 	event.Delivery
@@ -37,12 +32,17 @@ func (d stored) claimed(now int64) bool {
 // wakes reports whether it is part of a lane.
 func (d stored) wakes() bool { return d.Kind == event.Wake }
 
-func scanDelivery(row sqlrow.Scanner) (d stored, err error) {
-	err = row.Scan(&d.Project, &d.ID, &d.Position, &d.Kind, &d.Status, sqlrow.TimeInto(&d.NextAt), &d.Attempts, &d.Workflow, &d.Version,
-		&d.RunID, &d.Listener, sqlrow.TimeInto(&d.CreatedAt), sqlrow.TimeInto(&d.UpdatedAt), &d.Reason, sqlrow.JSONInto(&d.Positions),
-		sqlrow.TimeInto(&d.claimedUntil))
-	return d, err
+func deliveryFields(d *stored) sqlrow.Fields {
+	return sqlrow.Row(
+		"project", &d.Project, "id", &d.ID, "position", &d.Position, "kind", &d.Kind, "status", &d.Status,
+		"due_at", sqlrow.TimeInto(&d.NextAt), "attempts", &d.Attempts, "workflow", &d.Workflow, "version", &d.Version,
+		"run_id", &d.RunID, "listener", &d.Listener, "created_at", sqlrow.TimeInto(&d.CreatedAt),
+		"updated_at", sqlrow.TimeInto(&d.UpdatedAt), "reason", sqlrow.MendedInto(&d.Reason),
+		"positions", sqlrow.JSONInto(&d.Positions), "claimed_until", sqlrow.TimeInto(&d.claimedUntil),
+	)
 }
+
+func selectDelivery() string { return `SELECT ` + sqlrow.Columns(deliveryFields) + ` FROM deliveries` }
 
 // ListDeliveries implements [event.Rows].
 func (s *Deliveries) ListDeliveries(ctx context.Context, project string, position int64) (list []event.Delivery, err error) {
@@ -78,7 +78,7 @@ func (s *Deliveries) ListRunDeliveries(
 		w.Conditions = append(w.Conditions, "(position, id) > ("+w.Arg(after.Position)+", "+w.Arg(after.ID)+")")
 	}
 	err = s.db.Read(ctx, "list a run's deliveries", func(ctx context.Context, c sqldb.Conn) error {
-		found, err := sqlrow.Collect(ctx, c, selectDelivery+w.String()+` ORDER BY position, id`+sqlrow.Limit(limit), w.Args, scanDelivery)
+		found, err := sqlrow.Collect(ctx, c, selectDelivery()+w.String()+` ORDER BY position, id`+sqlrow.Limit(limit), w.Args, sqlrow.Scan(deliveryFields))
 		list = plain(found)
 		return err
 	})
@@ -95,9 +95,9 @@ func plain(list []stored) []event.Delivery {
 
 // deliveriesOf reads the deliveries that contain an event, in order of position and ID.
 func deliveriesOf(ctx context.Context, c sqldb.Conn, project string, position int64) ([]stored, error) {
-	list, err := sqlrow.Collect(ctx, c, selectDelivery+` WHERE id IN (
+	list, err := sqlrow.Collect(ctx, c, selectDelivery()+` WHERE id IN (
 SELECT id FROM deliveries WHERE project = $1 AND position = $2 UNION ALL SELECT delivery FROM delivery_events WHERE project = $1 AND position = $2
-) ORDER BY position, id`, []any{project, position}, scanDelivery)
+) ORDER BY position, id`, []any{project, position}, sqlrow.Scan(deliveryFields))
 	if err != nil || len(list) > 0 {
 		return list, err
 	}
@@ -240,7 +240,7 @@ AND (status = 'done' OR claimed_until IS NOT NULL) AND listener IN `+marks, args
 // deliveries reads deliveries by their IDs, in order of position and ID.
 func (s *Deliveries) deliveries(ctx context.Context, c sqldb.Conn, ids []string) (list []stored, err error) {
 	err = sqlrow.In(ctx, s.db.Dialect(), ids, nil, func(ctx context.Context, marks string, args []any) error {
-		found, err := sqlrow.Collect(ctx, c, selectDelivery+` WHERE id IN `+marks, args, scanDelivery)
+		found, err := sqlrow.Collect(ctx, c, selectDelivery()+` WHERE id IN `+marks, args, sqlrow.Scan(deliveryFields))
 		list = append(list, found...)
 		return err
 	})

@@ -101,8 +101,11 @@ func (s *Deliveries) withEarlier(ctx context.Context, c sqldb.Conn, project stri
 
 // insertRanges adds rows of routings.
 func (s *Deliveries) insertRanges(ctx context.Context, c sqldb.Conn, project string, list []outcomeRange) error {
-	_, err := sqlrow.InsertMany(ctx, c, s.db.Dialect(), "routings", "project, last, first, status, reason", "", list,
-		func(v outcomeRange) ([]any, error) { return []any{project, v.last, v.first, v.status, v.reason}, nil })
+	_, err := sqlrow.InsertMany(ctx, c, s.db.Dialect(), "routings", "", list, func(v outcomeRange) sqlrow.Fields {
+		return sqlrow.Row(
+			"project", project, "last", v.last, "first", v.first, "status", v.status, "reason", v.reason,
+		)
+	})
 	return err
 }
 
@@ -152,15 +155,10 @@ func (s *Deliveries) insertDeliveries(ctx context.Context, c sqldb.Conn, t *disp
 			taken[d.RunID] = true
 		}
 	}
-	added, err := sqlrow.InsertMany(ctx, c, s.db.Dialect(), "deliveries", `project, id, position, kind, status, due_at, claimed_by, attempts,
-workflow, version, run_id, listener, created_at, updated_at, reason, positions`, ` ON CONFLICT (id) DO NOTHING`, list,
-		func(d event.Delivery) ([]any, error) {
-			positions, err := sqlrow.AsJSON(d.Positions, false)
-			return []any{
-				t.project, d.ID, d.Position, d.Kind, event.DeliveryPending, sqlrow.Micros(d.NextAt), 0, 0, d.Workflow, d.Version, d.RunID, d.Listener,
-				t.now, t.now, sqlrow.Mended(d.Reason), positions,
-			}, err
-		})
+	added, err := sqlrow.InsertMany(ctx, c, s.db.Dialect(), "deliveries", ` ON CONFLICT (id) DO NOTHING`, list, func(d event.Delivery) sqlrow.Fields {
+		d.Project, d.Status, d.Attempts, d.CreatedAt, d.UpdatedAt = t.project, event.DeliveryPending, 0, time.UnixMicro(t.now), time.UnixMicro(t.now)
+		return append(deliveryFields(&stored{Delivery: d}), sqlrow.Col("claimed_by", 0))
+	})
 	if err != nil {
 		return err
 	}
@@ -188,7 +186,9 @@ func (s *Deliveries) insertParts(ctx context.Context, c sqldb.Conn, project stri
 			}
 		}
 	}
-	_, err := sqlrow.InsertMany(ctx, c, s.db.Dialect(), "delivery_events", "project, position, delivery", ` ON CONFLICT (project, position, delivery) DO NOTHING`,
-		parts, func(p part) ([]any, error) { return []any{project, p.position, p.delivery}, nil })
+	_, err := sqlrow.InsertMany(ctx, c, s.db.Dialect(), "delivery_events", ` ON CONFLICT (project, position, delivery) DO NOTHING`, parts,
+		func(p part) sqlrow.Fields {
+			return sqlrow.Row("project", project, "position", p.position, "delivery", p.delivery)
+		})
 	return err
 }

@@ -67,11 +67,12 @@ func (s *Interests) PublishTrigger(ctx context.Context, c sqldb.Conn, v workflow
 			return err
 		}
 	}
-	_, err = c.ExecContext(ctx, `INSERT INTO triggers (project, workflow, version, hash, since, published_at, spec, timer)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
-ON CONFLICT (project, workflow) DO UPDATE SET version = excluded.version, hash = excluded.hash, since = excluded.since,
-published_at = excluded.published_at, spec = excluded.spec, timer = excluded.timer`,
-		v.Project, v.Workflow, v.Version, v.Hash, since, v.PublishedAt.UnixMicro(), sqlrow.Raw(v.Trigger), sqlrow.Raw(v.Timer))
+	all := sqlrow.Row(
+		"project", v.Project, "workflow", v.Workflow, "version", v.Version, "hash", v.Hash, "since", since,
+		"published_at", sqlrow.TimeInto(&v.PublishedAt), "spec", sqlrow.RawInto(&v.Trigger),
+		"timer", sqlrow.RawInto(&v.Timer),
+	)
+	_, err = sqlrow.Insert(ctx, c, "triggers", all, all.ReplaceAll("project, workflow"))
 	if err != nil {
 		return err
 	}
@@ -85,8 +86,9 @@ func (s *Interests) writeTriggerTypes(ctx context.Context, c sqldb.Conn, v workf
 	if v.Trigger == nil {
 		return nil
 	}
-	_, err := sqlrow.InsertMany(ctx, c, s.db.Dialect(), "trigger_types", "project, type, workflow", "", typesOf(spec),
-		func(name string) ([]any, error) { return []any{v.Project, name, v.Workflow}, nil })
+	_, err := sqlrow.InsertMany(ctx, c, s.db.Dialect(), "trigger_types", "", typesOf(spec), func(name string) sqlrow.Fields {
+		return sqlrow.Row("project", v.Project, "type", name, "workflow", v.Workflow)
+	})
 	return err
 }
 

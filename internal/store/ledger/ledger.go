@@ -13,14 +13,20 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 )
 
+// Fields are the columns of an entry but for its ID, which the database assigns.
+func Fields(e *audit.Entry) sqlrow.Fields {
+	return sqlrow.Row(
+		"at", sqlrow.TimeInto(&e.Time), "actor_kind", &e.Actor.Kind, "actor_name", &e.Actor.Name, "action", &e.Action,
+		"project", &e.Project, "subject", &e.Subject, "reason", &e.Reason, "detail", sqlrow.RawInto(&e.Detail),
+	)
+}
+
 // Add writes e in the transaction of the change that it describes.
 func Add(ctx context.Context, c sqldb.Conn, e audit.Entry) error {
 	if err := sqlrow.Storable("reason", e.Reason); err != nil {
 		return err
 	}
-	_, err := c.ExecContext(ctx, `INSERT INTO audit (at, actor_kind, actor_name, action, project, subject, reason, detail)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
-		e.Time.UnixMicro(), e.Actor.Kind, e.Actor.Name, e.Action, e.Project, e.Subject, e.Reason, sqlrow.Raw(e.Detail))
+	_, err := sqlrow.Insert(ctx, c, "audit", Fields(&e), "")
 	return err
 }
 

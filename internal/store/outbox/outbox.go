@@ -69,8 +69,8 @@ func (s *Store) Backlog(ctx context.Context) (b event.Unpublished, err error) {
 func (s *Store) Move(ctx context.Context, project string, limit int, complete func(event.Event) event.Event) (moved int, wake bool, err error) {
 	err = s.db.Write(ctx, "publish events", func(ctx context.Context, c sqldb.Conn) error {
 		moved, wake = 0, false
-		list, err := sqlrow.Collect(ctx, c, `SELECT project, occurred_at, id, type, source, subject, extensions, data FROM event_outbox
-WHERE project = $1 ORDER BY occurred_at, id`+sqlrow.Limit(limit), []any{project}, scan)
+		list, err := sqlrow.Collect(ctx, c, `SELECT `+sqlrow.Columns(fields)+` FROM event_outbox
+WHERE project = $1 ORDER BY occurred_at, id`+sqlrow.Limit(limit), []any{project}, sqlrow.Scan(fields))
 		if err != nil || len(list) == 0 {
 			return err
 		}
@@ -94,17 +94,16 @@ WHERE project = $1 ORDER BY occurred_at, id`+sqlrow.Limit(limit), []any{project}
 	return moved, wake, nil
 }
 
-func scan(row sqlrow.Scanner) (e event.Event, err error) {
-	err = row.Scan(&e.Project, sqlrow.TimeInto(&e.Time), &e.ID, &e.Type, &e.Source, &e.Subject, sqlrow.RawInto(&e.Extensions), sqlrow.RawInto(&e.Data))
-	e.Time = e.Time.UTC()
-	return e, err
+func fields(e *event.Event) sqlrow.Fields {
+	return sqlrow.Row(
+		"project", &e.Project, "occurred_at", sqlrow.TimeInto(&e.Time), "id", &e.ID, "type", &e.Type,
+		"source", &e.Source, "subject", sqlrow.MendedInto(&e.Subject), "extensions", sqlrow.RawInto(&e.Extensions),
+		"data", sqlrow.MendedRawInto(&e.Data),
+	)
 }
 
 // add writes events that are not in the outbox.
 func add(ctx context.Context, c sqldb.Conn, d sqldb.Dialect, list []event.Event) error {
-	_, err := sqlrow.InsertMany(ctx, c, d, "event_outbox", "project, occurred_at, id, type, source, subject, extensions, data", ` ON CONFLICT DO NOTHING`, list,
-		func(e event.Event) ([]any, error) {
-			return []any{e.Project, sqlrow.Micros(e.Time), e.ID, e.Type, e.Source, sqlrow.Mended(e.Subject), sqlrow.Raw(e.Extensions), sqlrow.MendedRaw(e.Data)}, nil
-		})
+	_, err := sqlrow.InsertMany(ctx, c, d, "event_outbox", ` ON CONFLICT DO NOTHING`, list, func(e event.Event) sqlrow.Fields { return fields(&e) })
 	return err
 }

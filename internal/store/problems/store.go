@@ -7,7 +7,7 @@ package problems
 
 import (
 	"context"
-	"slices"
+	"strconv"
 
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/problem"
@@ -28,7 +28,17 @@ var (
 // New returns a store on an open database. Package store migrates its schema.
 func New(db *sqldb.DB) *Store { return &Store{db: db} }
 
-const columns = `id, project, first_seen, last_seen, resolved_at, revision, acknowledged_at, acknowledger, snooze_until, snooze_count, owner, note, content`
+// fields begin with the content: a scan sets all of the finding with it, and then the columns of the finding.
+func fields(r *problem.Record) sqlrow.Fields {
+	return sqlrow.Row(
+		"content", sqlrow.JSONInto(&r.Finding), "id", &r.ID, "project", &r.Project,
+		"first_seen", sqlrow.TimeInto(&r.FirstSeen), "last_seen", sqlrow.TimeInto(&r.LastSeen),
+		"resolved_at", sqlrow.TimeInto(&r.ResolvedAt), "revision", &r.Revision,
+		"acknowledged_at", sqlrow.TimeInto(&r.AcknowledgedAt), "acknowledger", &r.Acknowledger,
+		"snooze_until", sqlrow.TimeInto(&r.SnoozeUntil), "snooze_count", &r.SnoozeCount, "owner", &r.Owner,
+		"note", &r.Note,
+	)
+}
 
 // Exclusive implements [problem.RecorderStore].
 func (s *Store) Exclusive(ctx context.Context, name string, fn func(context.Context) error) (ran bool, err error) {
@@ -40,7 +50,7 @@ func (s *Store) Problems(ctx context.Context, projects []string) (list []problem
 	err = s.db.Read(ctx, "list problems", func(ctx context.Context, c sqldb.Conn) error {
 		list = nil
 		return sqlrow.In(ctx, s.db.Dialect(), sqlrow.Distinct(projects), nil, func(ctx context.Context, marks string, args []any) error {
-			found, err := sqlrow.Collect(ctx, c, `SELECT `+columns+` FROM problems WHERE project IN `+marks+` ORDER BY id`, args, scan)
+			found, err := sqlrow.Collect(ctx, c, `SELECT `+sqlrow.Columns(fields)+` FROM problems WHERE project IN `+marks+` ORDER BY id`, args, sqlrow.Scan(fields))
 			list = append(list, found...)
 			return err
 		})
@@ -48,32 +58,17 @@ func (s *Store) Problems(ctx context.Context, projects []string) (list []problem
 	return list, err
 }
 
-func scan(row sqlrow.Scanner) (r problem.Record, err error) {
-	var id, project string
-	err = row.Scan(&id, &project, sqlrow.TimeInto(&r.FirstSeen), sqlrow.TimeInto(&r.LastSeen), sqlrow.TimeInto(&r.ResolvedAt), &r.Revision,
-		sqlrow.TimeInto(&r.AcknowledgedAt), &r.Acknowledger, sqlrow.TimeInto(&r.SnoozeUntil), &r.SnoozeCount, &r.Owner, &r.Note,
-		sqlrow.JSONInto(&r.Finding))
-	r.ID, r.Project = id, project
-	return r, err
-}
-
-func values(r problem.Record) ([]any, error) {
-	content, err := sqlrow.AsJSON(r.Finding, false)
+// replace writes the whole row of a problem if it has a revision.
+func replace(ctx context.Context, c sqldb.Conn, r problem.Record, revision int64) (bool, error) {
+	all := fields(&r)
+	args, err := all.Args()
 	if err != nil {
-		return nil, err
+		return false, err
 	}
-	return []any{
-		r.ID, r.Project, sqlrow.Micros(r.FirstSeen), sqlrow.Micros(r.LastSeen), sqlrow.Micros(r.ResolvedAt), r.Revision,
-		sqlrow.Micros(r.AcknowledgedAt), r.Acknowledger, sqlrow.Micros(r.SnoozeUntil), r.SnoozeCount, r.Owner, r.Note, content,
-	}, nil
+	n := len(args)
+	return sqlrow.Affected(ctx, c, `UPDATE problems SET (`+all.Names("")+`) = (`+sqlrow.Marks(n)+`) WHERE id = $`+strconv.Itoa(n+1)+` AND revision = $`+strconv.Itoa(n+2),
+		append(args, r.ID, revision)...)
 }
-
-const (
-	insertText = `INSERT INTO problems (` + columns + `) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) ON CONFLICT (id) DO `
-	// replaceText replaces the whole row if it has the revision $14.
-	replaceText = `UPDATE problems SET project = $2, first_seen = $3, last_seen = $4, resolved_at = $5, revision = $6, acknowledged_at = $7,
-acknowledger = $8, snooze_until = $9, snooze_count = $10, owner = $11, note = $12, content = $13 WHERE id = $1 AND revision = $14`
-)
 
 // Handle implements [problem.Store].
 func (s *Store) Handle(ctx context.Context, r problem.Record, before int64, absent bool, e audit.Entry) (written bool, err error) {
@@ -82,15 +77,11 @@ func (s *Store) Handle(ctx context.Context, r problem.Record, before int64, abse
 			return false, err
 		}
 	}
-	args, err := values(r)
-	if err != nil {
-		return false, err
-	}
 	err = s.db.Write(ctx, "change a problem", func(ctx context.Context, c sqldb.Conn) (err error) {
 		if absent {
-			written, err = sqlrow.Affected(ctx, c, insertText+`NOTHING`, args...)
+			written, err = sqlrow.Insert(ctx, c, "problems", fields(&r), ` ON CONFLICT (id) DO NOTHING`)
 		} else {
-			written, err = sqlrow.Affected(ctx, c, replaceText, append(slices.Clip(args), before)...)
+			written, err = replace(ctx, c, r, before)
 		}
 		if err != nil || !written {
 			return err
@@ -107,18 +98,15 @@ func (s *Store) Record(ctx context.Context, list []problem.Recording) error {
 	}
 	return s.db.Write(ctx, "record problems", func(ctx context.Context, c sqldb.Conn) error {
 		for _, r := range list {
-			args, err := values(r.Record)
-			if err != nil {
-				return err
-			}
+			var err error
 			switch {
 			case r.Gone:
 				_, err = c.ExecContext(ctx, `DELETE FROM problems WHERE id = $1 AND revision = $2 AND resolved_at IS NOT NULL`, r.ID, r.Revision)
 			case r.Again:
-				_, err = c.ExecContext(ctx, replaceText, append(args, r.Revision-1)...)
+				_, err = replace(ctx, c, r.Record, r.Revision-1)
 			default:
-				_, err = c.ExecContext(ctx, insertText+`UPDATE SET last_seen = excluded.last_seen, resolved_at = excluded.resolved_at,
-content = excluded.content WHERE problems.revision = excluded.revision`, args...)
+				_, err = sqlrow.Insert(ctx, c, "problems", fields(&r.Record),
+					sqlrow.Replace("id", "last_seen", "resolved_at", "content")+` WHERE problems.revision = excluded.revision`)
 			}
 			if err != nil {
 				return err

@@ -52,7 +52,7 @@ func bucketNumber(w *sqlrow.Where, created string, since time.Time, length time.
 
 // byLabel reports whether runs are counted by the rows of a label: nothing else selects fewer.
 func (s Spread) byLabel(f run.Filter) bool {
-	return s.fewLabelled || s.label != "" && !s.fewOthers && !s.few && !s.fewEnded && f.FailureGroup == "" && f.ParentRunID == "" && f.ReplayOf == "" && f.BatchID == "" && f.StartedByBatchID == ""
+	return s.fewLabelled || s.label != "" && !s.fewOthers && !s.few && !s.fewEnded && f.FailureGroup == "" && !isLinked(f)
 }
 
 // counted adds the conditions of a count, and returns the tables to read if another one selects the runs.
@@ -88,8 +88,8 @@ func quoted(status run.Status) string {
 	return `'` + strings.ReplaceAll(string(status), `'`, `''`) + `'`
 }
 
-// ByProblem returns the query for the number of stuck runs for each reason.
-func ByProblem(f run.Filter) (string, []any) {
+// ByCode returns the query for the number of stuck runs of each code.
+func ByCode(f run.Filter) (string, []any) {
 	var w sqlrow.Where
 	w.IsText("v.project", f.Project)
 	if f.Workflow != "" {
@@ -105,11 +105,11 @@ func ByProblem(f run.Filter) (string, []any) {
 
 // codes adds the condition on the code of a verdict.
 func codes(w *sqlrow.Where, f run.Filter) {
-	if len(f.Problems) == 0 || f.AnyProblem() {
+	if len(f.Stuck) == 0 || f.AnyCode() {
 		return
 	}
-	marks := make([]string, len(f.Problems))
-	for i, code := range f.Problems {
+	marks := make([]string, len(f.Stuck))
+	for i, code := range f.Stuck {
 		marks[i] = w.Arg(code)
 	}
 	w.Conditions = append(w.Conditions, `v.code IN (`+strings.Join(marks, `, `)+`)`)

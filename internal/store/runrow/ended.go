@@ -82,7 +82,7 @@ func failedWith(w *sqlrow.Where, name string) {
 
 // errorBegin returns how the stored error of a type begins.
 func errorBegin(of string) string {
-	text, _ := json.Marshal(run.Problem{Type: of}) //nolint:errchkjson // texts and numbers always encode
+	text, _ := json.Marshal(run.Error{Type: of}) //nolint:errchkjson // texts and numbers always encode
 	begin, _, _ := strings.Cut(string(text), `,"status":`)
 	return begin + `,`
 }

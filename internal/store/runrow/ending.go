@@ -42,8 +42,8 @@ func (s *VerdictRows) ReserveEndings(ctx context.Context, r diagnose.EndingReque
 			return err
 		}
 		answer.Granted = append(answer.Granted, fresh...)
-		_, err = sqlrow.InsertMany(ctx, c, s.db.Dialect(), "poison_endings", "run_id, project, at", "", fresh, func(id string) ([]any, error) {
-			return []any{id, r.Project, r.At.UnixMicro()}, nil
+		_, err = sqlrow.InsertMany(ctx, c, s.db.Dialect(), "poison_endings", "", fresh, func(id string) sqlrow.Fields {
+			return sqlrow.Row("run_id", id, "project", r.Project, "at", r.At.UnixMicro())
 		})
 		return err
 	})

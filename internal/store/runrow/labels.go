@@ -16,10 +16,12 @@ func AddLabels(ctx context.Context, c sqldb.Conn, d sqldb.Dialect, r run.Run) er
 	if len(r.Labels) == 0 {
 		return nil
 	}
-	_, err := sqlrow.InsertMany(ctx, c, d, "run_labels", `run_id, name, value, project, created_at`, ``, slices.Sorted(maps.Keys(r.Labels)),
-		func(name string) ([]any, error) {
-			return []any{r.ID, name, r.Labels[name], r.Project, r.CreatedAt.UnixMicro()}, nil
-		})
+	_, err := sqlrow.InsertMany(ctx, c, d, "run_labels", "", slices.Sorted(maps.Keys(r.Labels)), func(name string) sqlrow.Fields {
+		return sqlrow.Row(
+			"run_id", r.ID, "name", name, "value", r.Labels[name], "project", r.Project,
+			"created_at", r.CreatedAt.UnixMicro(),
+		)
+	})
 	return err
 }
 

@@ -36,10 +36,8 @@ func (h *Relations) Into() []any {
 // Related reads the origin of a run, the runs that originate from it, and its warnings.
 func Related(ctx context.Context, c sqldb.Conn, r *run.Run, has Relations) (err error) {
 	if has.warnings {
-		r.Warnings, err = sqlrow.Collect(ctx, c, `SELECT code, detail, at FROM run_warnings WHERE run_id = $1 ORDER BY code`, []any{r.ID},
-			func(row sqlrow.Scanner) (w run.Warning, err error) {
-				return w, row.Scan(&w.Code, &w.Detail, sqlrow.TimeInto(&w.At))
-			})
+		r.Warnings, err = sqlrow.Collect(ctx, c, `SELECT `+sqlrow.Columns(warningFields)+` FROM run_warnings WHERE run_id = $1 ORDER BY code`, []any{r.ID},
+			sqlrow.Scan(warningFields))
 		if err != nil {
 			return err
 		}
@@ -99,13 +97,18 @@ func linked(ctx context.Context, c sqldb.Conn, condition, id string, most int) (
 	return sqlrow.Collect(ctx, c, `SELECT run_id FROM run_links WHERE `+condition+` ORDER BY run_id DESC`+sqlrow.Limit(most), []any{id}, sqlrow.ScanText)
 }
 
+func warningFields(w *run.Warning) sqlrow.Fields {
+	return sqlrow.Row("code", &w.Code, "detail", &w.Detail, "at", sqlrow.TimeInto(&w.At))
+}
+
 // AddWarnings writes the warnings of a run that was inserted.
 func AddWarnings(ctx context.Context, c sqldb.Conn, d sqldb.Dialect, r run.Run) error {
 	if len(r.Warnings) == 0 {
 		return nil
 	}
-	_, err := sqlrow.InsertMany(ctx, c, d, "run_warnings", `run_id, code, detail, at`, ``, r.Warnings,
-		func(w run.Warning) ([]any, error) { return []any{r.ID, w.Code, w.Detail, sqlrow.Micros(w.At)}, nil })
+	_, err := sqlrow.InsertMany(ctx, c, d, "run_warnings", "", r.Warnings, func(w run.Warning) sqlrow.Fields {
+		return append(warningFields(&w), sqlrow.Col("run_id", r.ID))
+	})
 	return err
 }
 

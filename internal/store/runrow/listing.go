@@ -30,13 +30,13 @@ func Page(f run.Filter, columns string, s Spread) (string, []any) {
 	switch {
 	case len(f.IDs) > 0:
 		return `SELECT ` + columns + ` FROM runs` + amongIDs(&w, f) + order, w.Args
-	case len(f.Problems) > 0:
+	case len(f.Stuck) > 0:
 		hits = stuck(&w, f, page)
 	case s.fewLabelled:
 		hits = []string{labelled(&w, f, s.label, page)}
 	case f.FailureGroup != "":
 		hits = []string{failed(&w, f, page)}
-	case f.ParentRunID != "" || f.ReplayOf != "" || f.BatchID != "" || f.StartedByBatchID != "":
+	case isLinked(f):
 		from := source(&w, &f, s)
 		hits = []string{narrow(&w, f, from, page)}
 	case s.fewEnded:
@@ -70,7 +70,7 @@ func amongIDs(w *sqlrow.Where, f run.Filter) string {
 	conditions(w, f, "runs.created_at", "runs.id")
 	sqlrow.OneOf(w, "runs.status", f.Statuses)
 	textCondition(w, f)
-	if len(f.Problems) > 0 {
+	if len(f.Stuck) > 0 {
 		of := sqlrow.Where{Conditions: []string{`v.run_id = runs.id`, `v.sequence = runs.sequence`}, Args: w.Args}
 		codes(&of, f)
 		w.Args = of.Args
@@ -155,8 +155,8 @@ func stuck(w *sqlrow.Where, f run.Filter, page string) []string {
 	orderConditions(&all, f, "v.created_at", "v.run_id")
 	all.Conditions = append(all.Conditions, `COALESCE((SELECT runs.sequence FROM runs`+of.String()+`) = v.sequence, FALSE)`)
 	w.Args = all.Args
-	codes, workflows := f.Problems, []string{f.Workflow}
-	if f.AnyProblem() {
+	codes, workflows := f.Stuck, []string{f.Workflow}
+	if f.AnyCode() {
 		codes = []string{""}
 	}
 	if f.Workflow != "" {
@@ -236,14 +236,9 @@ func rowConditions(w *sqlrow.Where, f run.Filter) {
 	failedWith(w, f.ErrorType)
 	// The conditions below read an entry of an index for each run that the other conditions select. COALESCE prevents
 	// Postgres from reading all links or items instead.
-	for _, of := range [][2]string{
-		{f.ParentRunID, `run_links l WHERE l.run_id = runs.id AND l.parent = `},
-		{f.ReplayOf, `run_links l WHERE l.run_id = runs.id AND l.replay_of = `},
-		{f.BatchID, `batch_items b WHERE b.run_id = runs.id AND b.batch = `},
-		{f.StartedByBatchID, `batch_items b WHERE b.new_run_id = runs.id AND b.new_run_id <> '' AND b.batch = `},
-	} {
-		if of[0] != "" {
-			w.Conditions = append(w.Conditions, `COALESCE((SELECT 1 FROM `+of[1]+w.Arg(of[0])+` LIMIT 1), 0) = 1`)
+	for _, l := range links(&f) {
+		if l.isGiven() {
+			w.Conditions = append(w.Conditions, `COALESCE((SELECT 1 FROM `+l.entry+w.Arg(*l.id)+` LIMIT 1), 0) = 1`)
 		}
 	}
 	hasLabels(w, f.Labels)

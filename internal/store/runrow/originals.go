@@ -60,9 +60,8 @@ func WriteOriginals(ctx context.Context, c sqldb.Conn, d sqldb.Dialect, rows []O
 			once = append(once, r)
 		}
 	}
-	_, err := sqlrow.InsertMany(ctx, c, d, "originals", "run_id, what, number, key_id, sealed",
-		" ON CONFLICT (run_id, what, number) DO UPDATE SET key_id = excluded.key_id, sealed = excluded.sealed", once,
-		func(r OriginalRow) ([]any, error) { return []any{r.RunID, r.What, r.Number, r.KeyID, r.Sealed}, nil })
+	_, err := sqlrow.InsertMany(ctx, c, d, "originals", sqlrow.Replace("run_id, what, number", "key_id", "sealed"), once,
+		func(r OriginalRow) sqlrow.Fields { return originalFields(&r) })
 	if err != nil {
 		return err
 	}
@@ -102,12 +101,11 @@ var _ run.SealedStore = (*Originals)(nil)
 // NewOriginals returns a store over a database.
 func NewOriginals(db *sqldb.DB) *Originals { return &Originals{db: db} }
 
-func scanOriginal(row sqlrow.Scanner) (r OriginalRow, err error) {
-	err = row.Scan(&r.RunID, &r.What, &r.Number, &r.KeyID, &r.Sealed)
-	return r, err
+func originalFields(r *OriginalRow) sqlrow.Fields {
+	return sqlrow.Row(
+		"run_id", &r.RunID, "what", &r.What, "number", &r.Number, "key_id", &r.KeyID, "sealed", &r.Sealed,
+	)
 }
-
-const originalColumns = `run_id, what, number, key_id, sealed`
 
 // Secrecies implements [run.SealedStore].
 func (s *Originals) Secrecies(ctx context.Context, ids []string) (list []run.Secrecy, err error) {
@@ -126,7 +124,7 @@ func (s *Originals) Secrecies(ctx context.Context, ids []string) (list []run.Sec
 			if err != nil || !slices.Contains(redacted, true) {
 				return err
 			}
-			secrets, err := sqlrow.Collect(ctx, c, `SELECT `+originalColumns+` FROM originals WHERE what = 'taint' AND run_id IN `+marks, args, scanOriginal)
+			secrets, err := sqlrow.Collect(ctx, c, `SELECT `+sqlrow.Columns(originalFields)+` FROM originals WHERE what = 'taint' AND run_id IN `+marks, args, sqlrow.Scan(originalFields))
 			for _, r := range secrets {
 				if i, known := at[r.RunID]; known {
 					list[i].Secrets = append(list[i].Secrets, r.Original)
@@ -141,8 +139,8 @@ func (s *Originals) Secrecies(ctx context.Context, ids []string) (list []run.Sec
 // SealedOf implements [run.SealedStore].
 func (s *Originals) SealedOf(ctx context.Context, id, what string, after, upTo int64) (list []run.Original, err error) {
 	err = s.db.Read(ctx, "read originals", func(ctx context.Context, c sqldb.Conn) error {
-		rows, err := sqlrow.Collect(ctx, c, `SELECT `+originalColumns+` FROM originals
-WHERE run_id = $1 AND what = $2 AND number > $3 AND number <= $4 ORDER BY number`, []any{id, what, after, upTo}, scanOriginal)
+		rows, err := sqlrow.Collect(ctx, c, `SELECT `+sqlrow.Columns(originalFields)+` FROM originals
+WHERE run_id = $1 AND what = $2 AND number > $3 AND number <= $4 ORDER BY number`, []any{id, what, after, upTo}, sqlrow.Scan(originalFields))
 		list = list[:0]
 		for _, r := range rows {
 			list = append(list, r.Original)

@@ -113,13 +113,13 @@ func (s *Repairs) EndRepair(ctx context.Context, r run.Repair) error {
 }
 
 // PostponeRepair implements [sealed.Store].
-func (s *Repairs) PostponeRepair(ctx context.Context, r run.Repair, after time.Duration, problem sealed.Sealed[string]) error {
+func (s *Repairs) PostponeRepair(ctx context.Context, r run.Repair, after time.Duration, failure sealed.Sealed[string]) error {
 	return s.db.Exec(ctx, "postpone a repair", func(ctx context.Context, c sqldb.Conn) error {
 		_, err := c.ExecContext(ctx, `UPDATE run_repairs SET due_at = `+s.db.Dialect().Now+` + $3,
 attempts = CASE WHEN $4 = '' THEN attempts - 1 ELSE attempts END,
 problem = CASE WHEN $4 = '' THEN problem ELSE $4 END,
 done = CASE WHEN generation = $6 THEN $5 ELSE done END
-WHERE run_id = $1 AND claim = $2`, r.RunID, r.Claim, after.Microseconds(), sqlrow.Mended(problem.Value()), r.Done, r.Generation)
+WHERE run_id = $1 AND claim = $2`, r.RunID, r.Claim, after.Microseconds(), sqlrow.Mended(failure.Value()), r.Done, r.Generation)
 		return err
 	})
 }
@@ -161,6 +161,6 @@ type behindRow struct {
 }
 
 func scanBehind(row sqlrow.Scanner) (b behindRow, err error) {
-	err = row.Scan(&b.run, sqlrow.TimeInto(&b.behind.Since), &b.behind.Reason, &b.behind.Problem)
+	err = row.Scan(&b.run, sqlrow.TimeInto(&b.behind.Since), &b.behind.Reason, &b.behind.Failure)
 	return b, err
 }

@@ -1,11 +1,34 @@
 package runrow
 
 import (
+	"slices"
 	"time"
 
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 )
+
+// link is a condition of a filter whose runs another table lists under an ID.
+type link struct {
+	id *string
+	// rows selects the IDs of all these runs, entry the entry of the run in the table runs. Both end with a comparison with the ID.
+	rows, entry string
+}
+
+func (l link) isGiven() bool { return *l.id != "" }
+
+func links(f *run.Filter) []link {
+	return []link{
+		{&f.ParentRunID, `run_id FROM run_links WHERE parent <> '' AND parent = `, `run_links l WHERE l.run_id = runs.id AND l.parent = `},
+		{&f.ReplayOf, `run_id FROM run_links WHERE replay_of <> '' AND replay_of = `, `run_links l WHERE l.run_id = runs.id AND l.replay_of = `},
+		{&f.BatchID, `run_id FROM batch_items WHERE batch = `, `batch_items b WHERE b.run_id = runs.id AND b.batch = `},
+		{&f.StartedByBatchID, `new_run_id AS run_id FROM batch_items WHERE new_run_id <> '' AND batch = `,
+			`batch_items b WHERE b.new_run_id = runs.id AND b.new_run_id <> '' AND b.batch = `},
+	}
+}
+
+// isLinked reports whether the filter has such a condition.
+func isLinked(f run.Filter) bool { return slices.ContainsFunc(links(&f), link.isGiven) }
 
 // source returns the table n of the IDs, in the column run_id, of the runs that another table selects: few, compared
 // with the runs of a project. It clears the condition of the filter that the table fulfils. It is empty for a filter
@@ -13,22 +36,16 @@ import (
 func source(w *sqlrow.Where, f *run.Filter, s Spread) string {
 	var rows string
 	switch {
-	case len(f.Problems) > 0:
+	case len(f.Stuck) > 0:
 		v := sqlrow.Where{Conditions: []string{`v.sequence = (SELECT runs.sequence FROM runs WHERE runs.id = v.run_id)`}, Args: w.Args}
 		v.IsText("v.project", f.Project)
 		codes(&v, *f)
-		w.Args, f.Problems = v.Args, nil
+		w.Args, f.Stuck = v.Args, nil
 		rows = `SELECT v.run_id FROM run_verdicts v` + v.String()
-	case f.ParentRunID != "":
-		rows = `SELECT run_id FROM run_links WHERE parent = ` + w.Arg(f.ParentRunID) + ` AND parent <> ''`
-		f.ParentRunID = ""
-	case f.ReplayOf != "":
-		rows = `SELECT run_id FROM run_links WHERE replay_of = ` + w.Arg(f.ReplayOf) + ` AND replay_of <> ''`
-		f.ReplayOf = ""
-	case f.BatchID != "":
-		rows, f.BatchID = `SELECT run_id FROM batch_items WHERE batch = `+w.Arg(f.BatchID), ""
-	case f.StartedByBatchID != "":
-		rows, f.StartedByBatchID = `SELECT new_run_id AS run_id FROM batch_items WHERE batch = `+w.Arg(f.StartedByBatchID)+` AND new_run_id <> ''`, ""
+	case isLinked(*f):
+		all := links(f)
+		l := all[slices.IndexFunc(all, link.isGiven)]
+		rows, *l.id = `SELECT `+l.rows+w.Arg(*l.id), ""
 	case f.FailureGroup != "":
 		group := sqlrow.Where{Conditions: []string{`g.failure_group <> ''`}, Args: w.Args}
 		group.IsText("g.project", f.Project)

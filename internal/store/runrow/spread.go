@@ -42,7 +42,7 @@ type Spread struct {
 
 // SpreadOf counts in the indexes, up to the number that distinguishes few from many.
 func SpreadOf(ctx context.Context, c sqldb.Conn, d sqldb.Dialect, f run.Filter) (s Spread, err error) {
-	if len(f.Problems) > 0 || len(f.IDs) > 0 {
+	if len(f.Stuck) > 0 || len(f.IDs) > 0 {
 		return s, nil
 	}
 	if s, err = labelSpread(ctx, c, f); err != nil || s.fewLabelled {

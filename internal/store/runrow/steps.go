@@ -10,22 +10,28 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 )
 
-const stepHead = `number, path, pointer, task, kind, status, waiting_kind, wait_until, started_at, ended_at, sequence, position, error, `
+// basicFields are the columns of a step that every list has.
+func basicFields(t *run.Step) sqlrow.Fields {
+	return sqlrow.Row(
+		"number", &t.Number, "path", sqlrow.MendedInto(&t.Path), "pointer", sqlrow.MendedInto(&t.Pointer),
+		"task", sqlrow.MendedInto(&t.Task), "kind", &t.Kind, "status", &t.Status, "waiting_kind", &t.WaitingKind,
+		"wait_until", sqlrow.TimeInto(&t.WaitUntil), "started_at", sqlrow.TimeInto(&t.StartedAt),
+		"ended_at", sqlrow.TimeInto(&t.EndedAt), "sequence", &t.Sequence, "position", &t.Position,
+		"error", sqlrow.JSONInto(&t.Error),
+	)
+}
 
-// StepColumns are the columns of table steps that ScanStep reads.
-const StepColumns = stepHead + `attempts, input, output, kept, input_size, output_size, redacted`
+// HeadFields are those of a step without the large ones, and those behind them in the row: SQLite reads a row from its beginning.
+func HeadFields(t *run.Step) sqlrow.Fields {
+	return append(basicFields(t), sqlrow.Col("attempts", sqlrow.JSONInto(&t.Attempts)))
+}
 
-// HeadColumns and basicColumns have values in place of the large columns, and of those behind them: SQLite reads a row from its beginning.
-const HeadColumns = stepHead + `attempts, NULL, NULL, FALSE, 0, 0, FALSE`
-
-const basicColumns = stepHead + `NULL, NULL, NULL, FALSE, 0, 0, FALSE`
-
-// ScanStep reads a row of [StepColumns].
-func ScanStep(row sqlrow.Scanner) (t run.Step, err error) {
-	err = row.Scan(&t.Number, &t.Path, &t.Pointer, &t.Task, &t.Kind, &t.Status, &t.WaitingKind, sqlrow.TimeInto(&t.WaitUntil),
-		sqlrow.TimeInto(&t.StartedAt), sqlrow.TimeInto(&t.EndedAt), &t.Sequence, &t.Position, sqlrow.JSONInto(&t.Error),
-		sqlrow.JSONInto(&t.Attempts), sqlrow.RawInto(&t.Input), sqlrow.RawInto(&t.Output), &t.Kept, &t.InputSize, &t.OutputSize, &t.Redacted)
-	return t, err
+// StepFields are the columns of table steps but for the run and the details of a wait.
+func StepFields(t *run.Step) sqlrow.Fields {
+	return append(HeadFields(t), sqlrow.Row(
+		"input", sqlrow.MendedRawInto(&t.Input), "output", sqlrow.MendedRawInto(&t.Output), "kept", &t.Kept,
+		"input_size", &t.InputSize, "output_size", &t.OutputSize, "redacted", &t.Redacted,
+	)...)
 }
 
 // ListSteps returns a page of the steps of a run. It reads at most [run.MaxScan] steps to search for a text.
@@ -58,11 +64,11 @@ func ListSteps(ctx context.Context, c sqldb.Conn, d sqldb.Dialect, id string, f 
 			return page, err
 		}
 	}
-	columns := StepColumns
+	fields := StepFields
 	if f.Basic {
-		columns = basicColumns
+		fields = basicFields
 	}
-	page.Steps, err = sqlrow.Collect(ctx, c, `SELECT `+columns+` FROM steps`+w.String()+order+sqlrow.Limit(f.Limit+1), w.Args, ScanStep)
+	page.Steps, err = sqlrow.Collect(ctx, c, `SELECT `+sqlrow.Columns(fields)+` FROM steps`+w.String()+order+sqlrow.Limit(f.Limit+1), w.Args, sqlrow.Scan(fields))
 	if err != nil {
 		return page, err
 	}

@@ -10,18 +10,28 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 )
 
+// summaryRow is a summary with its run.
+type summaryRow struct {
+	run.StepSummary
+
+	run string
+}
+
+func summaryFields(s *summaryRow) sqlrow.Fields {
+	return sqlrow.Row(
+		"run_id", &s.run, "from_number", &s.From, "to_number", &s.To, "open_steps", sqlrow.JSONInto(&s.Open),
+		"position", &s.Position,
+	)
+}
+
 // SummariesOf returns the summaries of runs, without their tasks; runs without one are omitted.
 func SummariesOf(ctx context.Context, c sqldb.Conn, d sqldb.Dialect, ids []string) (map[string]*run.StepSummary, error) {
 	found := map[string]*run.StepSummary{}
 	err := sqlrow.In(ctx, d, ids, nil, func(ctx context.Context, marks string, args []any) error {
-		_, err := sqlrow.Collect(ctx, c, `SELECT run_id, from_number, to_number, open_steps, position FROM step_summaries WHERE run_id IN `+marks,
-			args, func(row sqlrow.Scanner) (none struct{}, err error) {
-				var id string
-				s := &run.StepSummary{}
-				err = row.Scan(&id, &s.From, &s.To, sqlrow.JSONInto(&s.Open), &s.Position)
-				found[id] = s
-				return none, err
-			})
+		list, err := sqlrow.Collect(ctx, c, `SELECT `+sqlrow.Columns(summaryFields)+` FROM step_summaries WHERE run_id IN `+marks, args, sqlrow.Scan(summaryFields))
+		for _, s := range list {
+			found[s.run] = &s.StepSummary
+		}
 		return err
 	})
 	return found, err
@@ -34,19 +44,21 @@ func ReadSummary(ctx context.Context, c sqldb.Conn, d sqldb.Dialect, id string, 
 	if err != nil || s == nil {
 		return nil, err
 	}
-	s.Tasks, err = sqlrow.Collect(ctx, c, `SELECT pointer, task, kind, count, completed, failed, skipped, canceled, shortest, longest, total, sequence
-FROM task_summaries WHERE run_id = $1 AND sequence > $2 ORDER BY pointer`, []any{id, after}, scanTask)
+	s.Tasks, err = sqlrow.Collect(ctx, c, `SELECT `+sqlrow.Columns(taskFields)+` FROM task_summaries WHERE run_id = $1 AND sequence > $2 ORDER BY pointer`,
+		[]any{id, after}, sqlrow.Scan(taskFields))
 	if err != nil || len(s.Tasks) == 0 && after > 0 {
 		return nil, err
 	}
 	return s, nil
 }
 
-func scanTask(row sqlrow.Scanner) (t run.TaskSummary, err error) {
-	var shortest, longest, total int64
-	err = row.Scan(&t.Pointer, &t.Task, &t.Kind, &t.Count, &t.Completed, &t.Failed, &t.Skipped, &t.Canceled, &shortest, &longest, &total, &t.Sequence)
-	t.Shortest, t.Longest, t.Total = micros(shortest), micros(longest), micros(total)
-	return t, err
+func taskFields(t *run.TaskSummary) sqlrow.Fields {
+	return sqlrow.Row(
+		"pointer", sqlrow.MendedInto(&t.Pointer), "task", sqlrow.MendedInto(&t.Task), "kind", &t.Kind,
+		"count", &t.Count, "completed", &t.Completed, "failed", &t.Failed, "skipped", &t.Skipped,
+		"canceled", &t.Canceled, "shortest", sqlrow.DurationInto(&t.Shortest),
+		"longest", sqlrow.DurationInto(&t.Longest), "total", sqlrow.DurationInto(&t.Total), "sequence", &t.Sequence,
+	)
 }
 
 func micros(n int64) time.Duration { return time.Duration(n) * time.Microsecond }
@@ -58,27 +70,16 @@ func micros(n int64) time.Duration { return time.Duration(n) * time.Microsecond 
 // the rows of the run.
 func WriteSummary(ctx context.Context, c sqldb.Conn, d sqldb.Dialect, id string, s, stored *run.StepSummary, sequence int64) (bool, error) {
 	grown, err := sqlrow.InsertMany(ctx, c, d, "task_summaries",
-		"run_id, pointer, task, kind, count, completed, failed, skipped, canceled, shortest, longest, total, sequence",
-		` ON CONFLICT (run_id, pointer) DO UPDATE SET count = excluded.count, completed = excluded.completed, failed = excluded.failed,
-skipped = excluded.skipped, canceled = excluded.canceled, shortest = excluded.shortest, longest = excluded.longest,
-total = excluded.total, sequence = excluded.sequence WHERE task_summaries.count < excluded.count`, s.Tasks,
-		func(t run.TaskSummary) ([]any, error) {
-			return []any{
-				id, sqlrow.Mended(t.Pointer), sqlrow.Mended(t.Task), t.Kind, t.Count, t.Completed, t.Failed, t.Skipped, t.Canceled,
-				t.Shortest.Microseconds(), t.Longest.Microseconds(), t.Total.Microseconds(), sequence,
-			}, nil
+		sqlrow.Replace("run_id, pointer", "count", "completed", "failed", "skipped", "canceled", "shortest", "longest", "total", "sequence")+
+			` WHERE task_summaries.count < excluded.count`, s.Tasks, func(t run.TaskSummary) sqlrow.Fields {
+			t.Sequence = sequence
+			return append(taskFields(&t), sqlrow.Col("run_id", id))
 		})
 	if err != nil || !s.Newer(stored) {
 		return grown > 0, err
 	}
-	open, err := sqlrow.AsJSON(s.Open, len(s.Open) == 0)
-	if err != nil {
-		return false, err
-	}
-	_, err = c.ExecContext(ctx, `INSERT INTO step_summaries (run_id, from_number, to_number, open_steps, position) VALUES ($1, $2, $3, $4, $5)
-ON CONFLICT (run_id) DO UPDATE SET from_number = excluded.from_number, to_number = excluded.to_number, open_steps = excluded.open_steps,
-position = excluded.position`, id, s.From, s.To, open, s.Position)
-	if err != nil {
+	all := summaryFields(&summaryRow{*s, id})
+	if _, err = sqlrow.Insert(ctx, c, "step_summaries", all, all.ReplaceAll("run_id")); err != nil {
 		return false, err
 	}
 	return true, deleteRows(ctx, c, d, id, s)

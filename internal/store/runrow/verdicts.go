@@ -171,14 +171,13 @@ func (s *VerdictRows) apply(ctx context.Context, c sqldb.Conn, project string, m
 			return err
 		}
 	}
-	_, err := sqlrow.InsertMany(ctx, c, s.db.Dialect(), "run_verdicts", "run_id, project, workflow, code, cause, created_at, sequence, since, checked_at, detail, advice",
-		` ON CONFLICT (run_id) DO UPDATE SET workflow = excluded.workflow, code = excluded.code, cause = excluded.cause, sequence = excluded.sequence, since = excluded.since,
-checked_at = excluded.checked_at, detail = excluded.detail, advice = excluded.advice`, given, func(m change) ([]any, error) {
+	_, err := sqlrow.InsertMany(ctx, c, s.db.Dialect(), "run_verdicts",
+		sqlrow.Replace("run_id", "workflow", "code", "cause", "sequence", "since", "checked_at", "detail", "advice"), given, func(m change) sqlrow.Fields {
 			v := m.To
-			return []any{
-				m.RunID, project, m.workflow, v.Code, v.Cause, m.createdAt, m.Sequence, sqlrow.Micros(v.Since), sqlrow.Micros(at),
-				sqlrow.Mended(v.Detail), sqlrow.Mended(v.Advice),
-			}, nil
+			k := kept{m.RunID, m.Sequence, run.Stuck{Code: v.Code, Cause: v.Cause, Since: v.Since, Detail: v.Detail, Advice: v.Advice, CheckedAt: at}}
+			return append(keptFields(&k), sqlrow.Row(
+				"project", project, "workflow", m.workflow, "created_at", m.createdAt,
+			)...)
 		})
 	return err
 }
@@ -200,12 +199,12 @@ type kept struct {
 	stuck    run.Stuck
 }
 
-const keptColumns = `run_id, sequence, code, cause, since, detail, advice, checked_at`
-
-func scanKept(row sqlrow.Scanner) (k kept, err error) {
-	err = row.Scan(&k.run, &k.sequence, &k.stuck.Code, &k.stuck.Cause, sqlrow.TimeInto(&k.stuck.Since), &k.stuck.Detail, &k.stuck.Advice,
-		sqlrow.TimeInto(&k.stuck.CheckedAt))
-	return k, err
+func keptFields(k *kept) sqlrow.Fields {
+	return sqlrow.Row(
+		"run_id", &k.run, "sequence", &k.sequence, "code", &k.stuck.Code, "cause", &k.stuck.Cause,
+		"since", sqlrow.TimeInto(&k.stuck.Since), "detail", sqlrow.MendedInto(&k.stuck.Detail),
+		"advice", sqlrow.MendedInto(&k.stuck.Advice), "checked_at", sqlrow.TimeInto(&k.stuck.CheckedAt),
+	)
 }
 
 // StuckOf returns why a run is stuck; nil if it is not, or has changed since the verdict.
@@ -213,7 +212,7 @@ func StuckOf(ctx context.Context, c sqldb.Conn, r run.Run) (*run.Stuck, error) {
 	if r.Status.Terminal() {
 		return nil, nil //nolint:nilnil // no verdict is a valid result
 	}
-	found, err := sqlrow.Collect(ctx, c, `SELECT `+keptColumns+` FROM run_verdicts WHERE run_id = $1 AND sequence = $2`, []any{r.ID, r.Sequence}, scanKept)
+	found, err := sqlrow.Collect(ctx, c, `SELECT `+sqlrow.Columns(keptFields)+` FROM run_verdicts WHERE run_id = $1 AND sequence = $2`, []any{r.ID, r.Sequence}, sqlrow.Scan(keptFields))
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}
@@ -230,7 +229,7 @@ func AttachStuck(ctx context.Context, c sqldb.Conn, d sqldb.Dialect, runs []run.
 		}
 	}
 	return sqlrow.In(ctx, d, ids, nil, func(ctx context.Context, marks string, args []any) error {
-		found, err := sqlrow.Collect(ctx, c, `SELECT `+keptColumns+` FROM run_verdicts WHERE run_id IN `+marks, args, scanKept)
+		found, err := sqlrow.Collect(ctx, c, `SELECT `+sqlrow.Columns(keptFields)+` FROM run_verdicts WHERE run_id IN `+marks, args, sqlrow.Scan(keptFields))
 		for _, k := range found {
 			if r := at[k.run]; r.Sequence == k.sequence {
 				r.Stuck = &k.stuck

@@ -65,7 +65,7 @@ func (s *Waits) Listening(ctx context.Context, project, typ string, limit int) (
 // NotTaken implements [explain.Store].
 func (s *Waits) NotTaken(
 	ctx context.Context, project, runID string, types []string, limit int,
-) (list []event.Event, start *int64, err error) {
+) (list []event.Event, start int64, err error) {
 	err = s.db.Read(ctx, "read which events a run has not taken", func(ctx context.Context, c sqldb.Conn) (err error) {
 		list, start, err = events.NotTaken(ctx, c, project, runID, types, limit)
 		return err

@@ -261,11 +261,11 @@ func (d *DB) call(ctx context.Context, operation Operation, doing string, f func
 
 // failure classifies the explained error of a call.
 func failure(caller context.Context, err error) Failure {
-	problem, explained := apperror.From(err)
+	failure, explained := apperror.From(err)
 	switch {
 	case err == nil:
 		return ""
-	case explained && problem.Class == apperror.Unavailable:
+	case explained && failure.Class == apperror.Unavailable:
 		return FailedUnavailable
 	case explained:
 		return "" // the work's own result, such as a row that does not exist

@@ -61,7 +61,7 @@ func (d *DB) Explain(caller context.Context, doing string, err error) error {
 		return apperror.New(apperror.Invalid, apperror.InvalidArgument,
 			"%s: %s: remove the character, which databases cannot keep in text", doing, bad).WithCause(err)
 	}
-	if why := d.databaseProblem(err); why != "" {
+	if why := d.databaseError(err); why != "" {
 		return apperror.New(apperror.Unavailable, apperror.StoreUnavailable, "%s: the store: %s", doing, why).
 			WithDetail("store %s: %v", d.location, err).WithCause(err).WithRetry(retryAfter)
 	}
@@ -70,7 +70,7 @@ func (d *DB) Explain(caller context.Context, doing string, err error) error {
 
 // explainOpen explains the error of the first connection to the operator.
 func (d *DB) explainOpen(err error) error {
-	why := d.databaseProblem(err)
+	why := d.databaseError(err)
 	var pe *pgconn.PgError
 	switch {
 	case errors.As(err, &pe):
@@ -99,17 +99,17 @@ func openHint(pe *pgconn.PgError) string {
 	return pe.Message
 }
 
-// databaseProblem returns what is wrong with the database itself; empty if the error concerns the statement.
-func (d *DB) databaseProblem(err error) string {
+// databaseError returns what is wrong with the database itself; empty if the error concerns the statement.
+func (d *DB) databaseError(err error) string {
 	if pe, ok := errors.AsType[*pgconn.PgError](err); ok {
-		why := postgresProblem(pe)
+		why := postgresError(pe)
 		if _, atTheDoor := errors.AsType[*pgconn.ConnectError](err); atTheDoor && why == "" {
 			return pe.Message // no statement was run that could be the cause
 		}
 		return why
 	}
 	if se, ok := errors.AsType[*sqlite.Error](err); ok {
-		return sqliteProblem(se.Code())
+		return sqliteError(se.Code())
 	}
 	var ne net.Error
 	var ce *pgconn.ConnectError
@@ -139,7 +139,7 @@ func MissingRight(err error) (message string, missing bool) {
 	return pe.Message, true
 }
 
-func postgresProblem(pe *pgconn.PgError) string {
+func postgresError(pe *pgconn.PgError) string {
 	switch pe.Code {
 	case "53100":
 		return "its disk is full: free space where Postgres keeps its data (" + pe.Message + ")"
@@ -158,7 +158,7 @@ func postgresProblem(pe *pgconn.PgError) string {
 	return ""
 }
 
-func sqliteProblem(code int) string {
+func sqliteError(code int) string {
 	switch code & 0xff {
 	case sqlite3.SQLITE_FULL:
 		return "the disk is full: free space there; nothing was half-written"

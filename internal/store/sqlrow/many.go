@@ -27,15 +27,6 @@ func Chunks[T any](list []T) iter.Seq[[]T] {
 	}
 }
 
-// The types of columns, for parameters with a type that does not follow from the text.
-const (
-	Text   = "TEXT"
-	Number = "BIGINT"
-)
-
-// Column is a column of a table and its type.
-type Column struct{ Name, Kind string }
-
 // Tuples returns rows of placeholders, "($1, $2), ($3, $4)", counted from before+1.
 func Tuples(d sqldb.Dialect, before, rows, columns int) string {
 	var b strings.Builder
@@ -59,22 +50,16 @@ func tuple(b *strings.Builder, d sqldb.Dialect, before, columns int) {
 	b.WriteByte(')')
 }
 
-// InsertMany adds rows to a table; columns are their names separated by commas, and rest follows the values. It returns
-// how many rows were added or changed.
+// InsertMany adds rows to a table; rest follows the values. It returns how many rows were added or changed.
 func InsertMany[T any](
-	ctx context.Context, c sqldb.Conn, d sqldb.Dialect, table, columns, rest string, list []T, values func(T) ([]any, error),
+	ctx context.Context, c sqldb.Conn, d sqldb.Dialect, table, rest string, list []T, row func(T) Fields,
 ) (added int64, err error) {
-	count := strings.Count(columns, ",") + 1
 	for part := range Chunks(list) {
-		args := make([]any, 0, len(part)*count)
-		for _, v := range part {
-			row, err := values(v)
-			if err != nil {
-				return added, err
-			}
-			args = append(args, row...)
+		columns, args, err := values(part, row)
+		if err != nil {
+			return added, err
 		}
-		res, err := c.ExecContext(ctx, "INSERT INTO "+table+" ("+columns+") VALUES "+Tuples(d, 0, len(part), count)+rest, args...)
+		res, err := c.ExecContext(ctx, insertText(d, table, rest, columns, len(part)), args...)
 		if err != nil {
 			return added, err
 		}
@@ -87,13 +72,52 @@ func InsertMany[T any](
 	return added, nil
 }
 
+// InsertReturning is [InsertMany] with a rest that returns rows, which it scans.
+func InsertReturning[T, R any](
+	ctx context.Context, c sqldb.Conn, d sqldb.Dialect, table, rest string, list []T, row func(T) Fields, scan func(Scanner) (R, error),
+) (returned []R, err error) {
+	for part := range Chunks(list) {
+		columns, args, err := values(part, row)
+		if err != nil {
+			return returned, err
+		}
+		found, err := Collect(ctx, c, insertText(d, table, rest, columns, len(part)), args, scan)
+		if err != nil {
+			return returned, err
+		}
+		returned = append(returned, found...)
+	}
+	return returned, nil
+}
+
+func insertText(d sqldb.Dialect, table, rest string, columns Fields, rows int) string {
+	return "INSERT INTO " + table + " (" + columns.Names("") + ") VALUES " + Tuples(d, 0, rows, len(columns)) + rest
+}
+
+// values returns the columns of rows, and the arguments for all of them.
+func values[T any](list []T, row func(T) Fields) (columns Fields, args []any, err error) {
+	for i, v := range list {
+		fields := row(v)
+		if i == 0 {
+			columns, args = fields, make([]any, 0, len(list)*len(fields))
+		}
+		if args, err = fields.appendArgs(args); err != nil {
+			return nil, nil, err
+		}
+	}
+	return columns, args, nil
+}
+
 // updateText returns a statement that updates rows, each with its own values; the first columns are the keys. Only the
 // first row of the values has types: the others follow it.
-func updateText(d sqldb.Dialect, table string, keys int, columns []Column, rows int) string {
-	var names, sets, match, first []string
+func updateText(d sqldb.Dialect, table string, keys int, columns Fields, rows int) (string, error) {
+	var sets, match, first []string
 	for i, c := range columns {
-		names = append(names, c.Name)
-		first = append(first, "CAST("+d.Mark(i+1)+" AS "+c.Kind+")")
+		kind, err := c.kind()
+		if err != nil {
+			return "", err
+		}
+		first = append(first, "CAST("+d.Mark(i+1)+" AS "+kind+")")
 		if i < keys {
 			match = append(match, table+"."+c.Name+" = v."+c.Name)
 		} else {
@@ -105,24 +129,22 @@ func updateText(d sqldb.Dialect, table string, keys int, columns []Column, rows 
 		rest.WriteString(", ")
 		tuple(&rest, d, r*len(columns), len(columns))
 	}
-	return "WITH v (" + strings.Join(names, ", ") + ") AS (VALUES (" + strings.Join(first, ", ") + ")" + rest.String() +
-		") UPDATE " + table + " SET " + strings.Join(sets, ", ") + " FROM v WHERE " + strings.Join(match, " AND ")
+	return "WITH v (" + columns.Names("") + ") AS (VALUES (" + strings.Join(first, ", ") + ")" + rest.String() +
+		") UPDATE " + table + " SET " + strings.Join(sets, ", ") + " FROM v WHERE " + strings.Join(match, " AND "), nil
 }
 
 // UpdateMany writes the columns of many rows. The first columns are the keys.
-func UpdateMany[T any](
-	ctx context.Context, c sqldb.Conn, d sqldb.Dialect, table string, keys int, columns []Column, list []T, values func(T) ([]any, error),
-) error {
+func UpdateMany[T any](ctx context.Context, c sqldb.Conn, d sqldb.Dialect, table string, keys int, list []T, row func(T) Fields) error {
 	for part := range Chunks(list) {
-		args := make([]any, 0, len(part)*len(columns))
-		for _, v := range part {
-			row, err := values(v)
-			if err != nil {
-				return err
-			}
-			args = append(args, row...)
+		columns, args, err := values(part, row)
+		if err != nil {
+			return err
 		}
-		if _, err := c.ExecContext(ctx, updateText(d, table, keys, columns, len(part)), args...); err != nil {
+		query, err := updateText(d, table, keys, columns, len(part))
+		if err != nil {
+			return err
+		}
+		if _, err := c.ExecContext(ctx, query, args...); err != nil {
 			return err
 		}
 	}

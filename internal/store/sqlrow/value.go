@@ -1,9 +1,11 @@
 package sqlrow
 
 import (
-	"database/sql"
+	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -27,31 +29,32 @@ func Kept(t time.Time) time.Time {
 	return time.UnixMicro(t.UnixMicro()).UTC()
 }
 
-// TimeInto scans the result of [Micros].
-func TimeInto(to *time.Time) sql.Scanner { return timeInto{to} }
+// TimeInto scans the result of [Micros], and stores it.
+func TimeInto(to *time.Time) Value { return value[time.Time]{to, timeOf, storedTime, number} }
 
-type timeInto struct{ to *time.Time }
+func storedTime(t time.Time) (any, error) { return Micros(t), nil }
 
-// Scan implements [sql.Scanner].
-func (t timeInto) Scan(src any) error {
+func timeOf(src any) (time.Time, error) {
 	switch v := src.(type) {
 	case nil:
-		*t.to = time.Time{}
+		return time.Time{}, nil
 	case int64:
-		*t.to = time.UnixMicro(v).UTC()
+		return time.UnixMicro(v).UTC(), nil
 	default:
-		return fmt.Errorf("a time is kept as %T", src)
+		return time.Time{}, fmt.Errorf("a time is kept as %T", src)
 	}
-	return nil
 }
 
-// Nanos returns the nanoseconds of a time below its microsecond, which [Micros] omits.
-func Nanos(t time.Time) int { return t.Nanosecond() % int(time.Microsecond) }
-
-// NanosInto scans the result of [Nanos] and adds it to a time that [TimeInto] has scanned from an earlier column.
-func NanosInto(to *time.Time) sql.Scanner { return nanosInto{to} }
+// NanosInto scans the nanoseconds of a time below its microsecond, which [Micros] omits, and adds them to a time that [TimeInto] has scanned
+// from an earlier column.
+func NanosInto(to *time.Time) Value { return nanosInto{to} }
 
 type nanosInto struct{ to *time.Time }
+
+// Stored implements [Value].
+func (n nanosInto) Stored() (any, error) { return n.to.Nanosecond() % int(time.Microsecond), nil }
+
+func (nanosInto) kind() string { return number }
 
 // Scan implements [sql.Scanner].
 func (n nanosInto) Scan(src any) error {
@@ -63,6 +66,38 @@ func (n nanosInto) Scan(src any) error {
 	return nil
 }
 
+// DurationInto scans a duration in microseconds, and stores it.
+func DurationInto(to *time.Duration) Value {
+	return value[time.Duration]{to, durationOf, storedDuration, number}
+}
+
+func storedDuration(d time.Duration) (any, error) { return d.Microseconds(), nil }
+
+func durationOf(src any) (time.Duration, error) {
+	v, ok := src.(int64)
+	if !ok {
+		return 0, fmt.Errorf("a duration is kept as %T", src)
+	}
+	return time.Duration(v) * time.Microsecond, nil
+}
+
+// HexInto scans bytes in hexadecimal, and stores them.
+func HexInto(to *[]byte) Value { return value[[]byte]{to, bytesOf, storedHex, text} }
+
+func storedHex(b []byte) (any, error) { return hex.EncodeToString(b), nil }
+
+func bytesOf(src any) ([]byte, error) {
+	given, _, err := textOf(src)
+	if err != nil {
+		return nil, err
+	}
+	b, err := hex.DecodeString(given)
+	if err != nil {
+		return nil, errors.New("the bytes are not hexadecimal") // the cause would quote a part of a secret hash
+	}
+	return b, nil
+}
+
 // Raw returns the stored form of JSON: the text that was given; nil is NULL.
 func Raw(raw json.RawMessage) any {
 	if raw == nil {
@@ -71,20 +106,29 @@ func Raw(raw json.RawMessage) any {
 	return string(raw)
 }
 
-// RawInto scans the result of [Raw].
-func RawInto(to *json.RawMessage) sql.Scanner { return rawInto{to} }
+// RawInto scans the result of [Raw], and stores it.
+func RawInto(to *json.RawMessage) Value { return value[json.RawMessage]{to, rawOf, storedRaw, text} }
 
-type rawInto struct{ to *json.RawMessage }
+// MendedRawInto is [RawInto] for text that must be storable.
+func MendedRawInto(to *json.RawMessage) Value {
+	return value[json.RawMessage]{to, rawOf, storedMendedRaw, text}
+}
 
-// Scan implements [sql.Scanner].
-func (r rawInto) Scan(src any) error {
-	text, ok, err := textOf(src)
-	if err != nil || !ok {
-		*r.to = nil
-		return err
+func storedRaw(raw json.RawMessage) (any, error) { return Raw(raw), nil }
+
+func storedMendedRaw(raw json.RawMessage) (any, error) {
+	if raw == nil {
+		return nil, nil
 	}
-	*r.to = json.RawMessage(text)
-	return nil
+	return Mended(string(raw)), nil
+}
+
+func rawOf(src any) (json.RawMessage, error) {
+	given, ok, err := textOf(src)
+	if err != nil || !ok {
+		return nil, err
+	}
+	return json.RawMessage(given), nil
 }
 
 // AsJSON returns a value as JSON; an empty one is NULL.
@@ -99,20 +143,20 @@ func AsJSON[T any](v T, empty bool) (any, error) {
 	return string(b), nil
 }
 
-// JSONInto scans the result of [AsJSON]; NULL is the zero value.
-func JSONInto[T any](to *T) sql.Scanner { return jsonInto[T]{to} }
+// JSONInto scans the result of [AsJSON], and stores it; NULL is the zero value of a pointer or a list.
+func JSONInto[T any](to *T) Value { return value[T]{to, fromJSON[T], storedJSON[T], text} }
 
-type jsonInto[T any] struct{ to *T }
-
-// Scan implements [sql.Scanner].
-func (j jsonInto[T]) Scan(src any) error {
-	var v T
-	text, ok, err := textOf(src)
+func fromJSON[T any](src any) (v T, err error) {
+	given, ok, err := textOf(src)
 	if err == nil && ok {
-		err = json.Unmarshal([]byte(text), &v)
+		err = json.Unmarshal([]byte(given), &v)
 	}
-	*j.to = v
-	return err
+	return v, err
+}
+
+func storedJSON[T any](v T) (any, error) {
+	of := reflect.ValueOf(&v).Elem()
+	return AsJSON(v, of.Kind() == reflect.Pointer && of.IsNil() || of.Kind() == reflect.Slice && of.Len() == 0)
 }
 
 func textOf(src any) (text string, ok bool, err error) {
@@ -147,10 +191,22 @@ func Mended(text string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
 }
 
-// MendedRaw is [Raw] for text that must be storable.
-func MendedRaw(raw json.RawMessage) any {
-	if raw == nil {
-		return nil
+// TextInto scans text, and stores it; the empty text is NULL, which a unique index accepts any number of times.
+func TextInto(to *string) Value { return value[string]{to, stringOf, textOrNull, text} }
+
+// MendedInto scans text, and stores the result of [Mended].
+func MendedInto(to *string) Value { return value[string]{to, stringOf, storedMended, text} }
+
+func storedMended(s string) (any, error) { return Mended(s), nil }
+
+func stringOf(src any) (string, error) {
+	given, _, err := textOf(src)
+	return given, err
+}
+
+func textOrNull(s string) (any, error) {
+	if s == "" {
+		return nil, nil
 	}
-	return Mended(string(raw))
+	return s, nil
 }

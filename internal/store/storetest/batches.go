@@ -288,7 +288,7 @@ func testBatchSelection(t *testing.T, open Opener) {
 	require.EqualValues(t, 25, startBatch(t, s, filtered("b2", run.Filter{}), wholePage).Total)
 	require.EqualValues(t, 4, startBatch(t, s, filtered("b3", run.Filter{Workflow: hello, Version: "1.0.0", Since: at(1), Until: at(5)}), wholePage).Total)
 	require.EqualValues(t, 25, startBatch(t, s, filtered("b6", run.Filter{Trigger: run.TriggerAPI}), wholePage).Total)
-	require.Zero(t, startBatch(t, s, filtered("b7", run.Filter{Problems: []string{run.AnyProblem}}), wholePage).Total, "none is stuck")
+	require.Zero(t, startBatch(t, s, filtered("b7", run.Filter{Stuck: []string{run.AnyCode}}), wholePage).Total, "none is stuck")
 	none := startBatch(t, s, filtered("b4", run.Filter{Workflow: "no/such"}), wholePage)
 	require.Equal(t, batch.Completed, none.Status)
 	require.Zero(t, none.Total)

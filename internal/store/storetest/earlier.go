@@ -111,7 +111,7 @@ func testEarlierEvents(t *testing.T, open Opener) {
 	require.NoError(t, err)
 	require.Equal(t, []int64{5}, deliveredTo(t, s, "r", "one"), "3 and 4 were taken, as the listener before has reported")
 
-	// Neither does one that only takes later events, nor one of a run that an earlier release accepted.
+	// Neither does one that only takes later events, nor one of a run without a row.
 	_, err = s.Events().Listen(ctx, listener("later", "r", "a"))
 	require.NoError(t, err)
 	_, err = s.Events().Listen(ctx, fromStart("unknown", "of no row", "a"))

@@ -11,8 +11,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
-func noAnswer(title string) *run.Problem {
-	return &run.Problem{Type: "communication", Status: 503, Title: title, Detail: "why", Instance: "/do/0/reserve"}
+func noAnswer(title string) *run.Error {
+	return &run.Error{Type: "communication", Status: 503, Title: title, Detail: "why", Instance: "/do/0/reserve"}
 }
 
 // failureGroup returns the key of the runs of newRun that fail with noAnswer.
@@ -23,7 +23,7 @@ func failureGroup() string {
 }
 
 // end ends a run with an error.
-func end(t testing.TB, s Store, id string, status run.Status, p *run.Problem) {
+func end(t testing.TB, s Store, id string, status run.Status, p *run.Error) {
 	t.Helper()
 	u := state(id, 1, status)
 	u.State.Error = p
@@ -82,13 +82,13 @@ func testFailureGroups(t *testing.T, open Opener) {
 	require.Equal(t, all, listed(func(f *run.Filter) { f.Workflow, f.Version, f.Trigger = hello, "1.0.0", run.TriggerAPI }))
 	require.Empty(t, listed(func(f *run.Filter) { f.Workflow = "demo/other" }))
 	require.Equal(t, []string{"late", "missing"}, listed(func(f *run.Filter) { f.Since, f.Until = at(1), at(3) }))
-	require.Empty(t, listed(func(f *run.Filter) { f.Problems = []string{run.AnyProblem} }), "stuck runs have not ended")
+	require.Empty(t, listed(func(f *run.Filter) { f.Stuck = []string{run.AnyCode} }), "stuck runs have not ended")
 	require.Equal(t, []string{"foreign"}, listed(func(f *run.Filter) { f.Project = "other" }))
 	require.Empty(t, listed(func(f *run.Filter) { f.FailureGroup = "0000000000000000" }))
 
 	counts, err := s.CountRuns(ctx, run.Filter{Project: here, Workflow: hello, FailureGroup: failureGroup()})
 	require.NoError(t, err)
-	require.Equal(t, run.Counts{Statuses: map[string]int64{"failed": 3, "timed_out": 1}, Problems: map[string]int64{}}, counts)
+	require.Equal(t, run.Counts{Statuses: map[string]int64{"failed": 3, "timed_out": 1}, Stuck: map[string]int64{}}, counts)
 	counts, err = s.CountRuns(ctx, run.Filter{Project: here, FailureGroup: failureGroup(), Since: at(2)})
 	require.NoError(t, err)
 	require.Equal(t, map[string]int64{"failed": 2}, counts.Statuses)

@@ -75,7 +75,7 @@ func listedState(id string, status run.Status, i int) run.Update {
 	}
 	if status == run.Failed || status == run.TimedOut {
 		of := []string{run.ErrorTypeExecutionMissing, run.ErrorTypes("communication")[2], "https://example.com/<order>é?a=\"1\"&b", "communication"}[(i/16+i%2)%4]
-		u.State.Error = &run.Problem{Type: of, Status: 500, Title: "Failed", Instance: "/do/0/a"}
+		u.State.Error = &run.Error{Type: of, Status: 500, Title: "Failed", Instance: "/do/0/a"}
 	}
 	return u
 }
@@ -106,13 +106,13 @@ func (l lister) linked(f run.Filter, r run.Run) bool {
 	return true
 }
 
-// wanted reports whether a run has the problems, the labels, the trigger and the text of a filter.
+// wanted reports whether a run has the codes, the labels, the trigger and the text of a filter.
 func wanted(f run.Filter, r run.Run) bool {
-	problem := len(f.Problems) == 0 || r.Stuck != nil && (f.AnyProblem() || slices.Contains(f.Problems, r.Stuck.Code))
+	has := len(f.Stuck) == 0 || r.Stuck != nil && (f.AnyCode() || slices.Contains(f.Stuck, r.Stuck.Code))
 	for key, value := range f.Labels {
-		problem = problem && r.Labels[key] == value
+		has = has && r.Labels[key] == value
 	}
-	return problem && (f.Trigger == "" || f.Trigger == r.Trigger) &&
+	return has && (f.Trigger == "" || f.Trigger == r.Trigger) &&
 		(strings.HasPrefix(r.ID, f.Text) || strings.HasPrefix(r.RequestID, f.Text))
 }
 
@@ -136,8 +136,8 @@ func testListRuns(t *testing.T, open Opener) {
 	for _, statuses := range [][]run.Status{nil, {run.Queued, run.Failed}} {
 		for _, trigger := range []string{"", run.TriggerEvent, run.TriggerParent} {
 			for _, text := range []string{"", "r", "r1", "order-r0", "r%", "none"} {
-				for _, problems := range [][]string{nil, {run.AnyProblem}, {codes[0]}, {codes[1], codes[2]}, {codes[9]}} {
-					f := run.Filter{Project: here, Statuses: statuses, Trigger: trigger, Text: text, Problems: problems}
+				for _, stuck := range [][]string{nil, {run.AnyCode}, {codes[0]}, {codes[1], codes[2]}, {codes[9]}} {
+					f := run.Filter{Project: here, Statuses: statuses, Trigger: trigger, Text: text, Stuck: stuck}
 					l.check(t, s, f)
 					f.Workflow, f.Since = hello, at(4)
 					l.check(t, s, f)
@@ -148,14 +148,14 @@ func testListRuns(t *testing.T, open Opener) {
 	for _, link := range []run.Filter{
 		{ParentRunID: "r01"}, {ReplayOf: "r00"}, {BatchID: "b"}, {ParentRunID: "r01", ReplayOf: "r00", BatchID: "b"}, {ParentRunID: "none"}, {ReplayOf: "r01"}, {BatchID: "none"},
 	} {
-		for _, f := range []run.Filter{{}, {Statuses: []run.Status{run.Failed, run.Running}}, {Text: "r1"}, {Problems: []string{run.AnyProblem}}, {Workflow: hello, Since: at(4)}} {
+		for _, f := range []run.Filter{{}, {Statuses: []run.Status{run.Failed, run.Running}}, {Text: "r1"}, {Stuck: []string{run.AnyCode}}, {Workflow: hello, Since: at(4)}} {
 			f.Project, f.ParentRunID, f.ReplayOf, f.BatchID = here, link.ParentRunID, link.ReplayOf, link.BatchID
 			l.check(t, s, f)
 		}
 	}
 	for _, labels := range []map[string]string{{"order": "4711"}, {"order": "4711", "region": "eu"}, {"order": "eu"}, {"none": "4711"}} {
 		for _, f := range []run.Filter{
-			{}, {Statuses: []run.Status{run.Failed, run.Running}}, {Text: "r1"}, {Problems: []string{run.AnyProblem}}, {Workflow: hello, Since: at(4)}, {ParentRunID: "r01"},
+			{}, {Statuses: []run.Status{run.Failed, run.Running}}, {Text: "r1"}, {Stuck: []string{run.AnyCode}}, {Workflow: hello, Since: at(4)}, {ParentRunID: "r01"},
 			{BatchID: "b", Trigger: run.TriggerAPI},
 		} {
 			f.Project, f.Labels = here, labels
@@ -174,11 +174,11 @@ func testListRuns(t *testing.T, open Opener) {
 // count compares the counts with the runs.
 func (l lister) count(t *testing.T, s Store, f run.Filter) {
 	t.Helper()
-	want := run.Counts{Statuses: map[string]int64{}, Problems: map[string]int64{}}
+	want := run.Counts{Statuses: map[string]int64{}, Stuck: map[string]int64{}}
 	for _, r := range l.match(f) {
 		want.Statuses[string(r.Status)]++
 		if r.Stuck != nil {
-			want.Problems[r.Stuck.Code]++
+			want.Stuck[r.Stuck.Code]++
 		}
 	}
 	got, err := s.CountRuns(t.Context(), f)

@@ -16,7 +16,7 @@ import (
 
 // conditions are the fields of a filter that are conditions on runs; testFilterMatches varies them all.
 func conditions() []string {
-	return []string{"Project", "Statuses", "Workflow", "Version", "RequestID", "Since", "Until", "Problems", "Trigger", "Text", "NotReplayed", "FailureGroup", "IDs", "ParentRunID", "ReplayOf", "BatchID", "StartedByBatchID", "Labels", "EndedSince", "EndedUntil", "ErrorType"}
+	return []string{"Project", "Statuses", "Workflow", "Version", "RequestID", "Since", "Until", "Stuck", "Trigger", "Text", "NotReplayed", "FailureGroup", "IDs", "ParentRunID", "ReplayOf", "BatchID", "StartedByBatchID", "Labels", "EndedSince", "EndedUntil", "ErrorType"}
 }
 
 // testFilterMatches compares the runs that the store selects with those that [run.Filter.Matches] selects of all rows, for random filters.
@@ -68,7 +68,7 @@ func testFilterMatches(t *testing.T, open Opener) {
 	for name, f := range map[string]run.Filter{
 		"Statuses": {Statuses: []run.Status{run.Failed}}, "Workflow": {Workflow: failed.Workflow}, "Version": {Workflow: failed.Workflow, Version: failed.Version},
 		"RequestID": {RequestID: failed.RequestID}, "Since": {Since: failed.CreatedAt}, "Until": {Until: failed.CreatedAt.Add(time.Microsecond)},
-		"Problems": {Problems: []string{run.AnyProblem}}, "Trigger": {Trigger: failed.Trigger}, "Text": {Text: failed.ID}, "NotReplayed": {NotReplayed: true},
+		"Stuck": {Stuck: []string{run.AnyCode}}, "Trigger": {Trigger: failed.Trigger}, "Text": {Text: failed.ID}, "NotReplayed": {NotReplayed: true},
 		"FailureGroup": {FailureGroup: run.FailureGroup(failed)}, "IDs": {IDs: []string{failed.ID}}, "ParentRunID": {ParentRunID: "r01"}, "ReplayOf": {ReplayOf: "r00"},
 		"BatchID": {BatchID: "b"}, "StartedByBatchID": {StartedByBatchID: "b"}, "Labels": {Labels: map[string]string{"order": "4711"}},
 		"EndedSince": {EndedSince: failed.EndedAt}, "EndedUntil": {EndedUntil: failed.EndedAt.Add(time.Microsecond)}, "ErrorType": {ErrorType: failed.Error.Type},
@@ -114,8 +114,8 @@ func randomFilter(random *rand.Rand, rows []run.Run) run.Filter {
 			f.ErrorType = failed.Type[random.IntN(2)*(strings.LastIndex(failed.Type, "/")+1):]
 		}
 	})
-	set(func() { f.Problems = []string{run.AnyProblem} })
-	set(func() { f.Problems = []string{run.Codes()[random.IntN(4)], run.Codes()[random.IntN(4)]} })
+	set(func() { f.Stuck = []string{run.AnyCode} })
+	set(func() { f.Stuck = []string{run.Codes()[random.IntN(4)], run.Codes()[random.IntN(4)]} })
 	set(func() { f.Trigger = pick().Trigger })
 	set(func() { id := pick().ID; f.Text = id[:random.IntN(len(id)+1)] })
 	set(func() { id := pick().RequestID; f.Text = id[:random.IntN(len(id)+1)] })

@@ -48,7 +48,7 @@ func failRun(t *testing.T, s Store, r run.Run) {
 	t.Helper()
 	insert(t, s, r)
 	u := state(r.ID, 2, run.Failed)
-	u.State.EndedAt, u.State.Error = at(9), &run.Problem{Type: "x", Status: 503, Title: "Unavailable", Detail: "very", Instance: "/do/0/call"}
+	u.State.EndedAt, u.State.Error = at(9), &run.Error{Type: "x", Status: 503, Title: "Unavailable", Detail: "very", Instance: "/do/0/call"}
 	apply(t, s, u)
 }
 
@@ -73,7 +73,7 @@ func testFailureEvents(t *testing.T, open Opener) {
 	require.NoError(t, err)
 	require.True(t, finished)
 	insert(t, s, newRun("c", 3))
-	finished, err = s.FinishMissing(ctx, "c", run.TimedOut, &run.Problem{Type: "t", Title: "Timeout"}, at(11), entry("run.finish", here, "c"))
+	finished, err = s.FinishMissing(ctx, "c", run.TimedOut, &run.Error{Type: "t", Title: "Timeout"}, at(11), entry("run.finish", here, "c"))
 	require.NoError(t, err)
 	require.True(t, finished)
 	for i, status := range []run.Status{run.Completed, run.Canceled, run.Terminated} {

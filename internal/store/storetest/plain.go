@@ -102,8 +102,8 @@ func (p *Plain) FollowExecution(ctx context.Context, u run.Update, from string, 
 }
 
 // FinishMissing implements [run.Store].
-func (p *Plain) FinishMissing(ctx context.Context, id string, status run.Status, problem *run.Problem, at time.Time, e audit.Entry) (bool, error) {
-	return p.rows.FinishMissing(ctx, id, status, problem, at, e)
+func (p *Plain) FinishMissing(ctx context.Context, id string, status run.Status, runError *run.Error, at time.Time, e audit.Entry) (bool, error) {
+	return p.rows.FinishMissing(ctx, id, status, runError, at, e)
 }
 
 // FinishQueued implements [run.QueueStore].
@@ -117,8 +117,8 @@ func (p *Plain) RemoveUnstarted(ctx context.Context, id string, e audit.Entry) (
 }
 
 // PostponeRepair implements [run.RepairStore].
-func (p *Plain) PostponeRepair(ctx context.Context, r run.Repair, after time.Duration, problem string) error {
-	return p.rows.PostponeRepair(ctx, r, after, problem)
+func (p *Plain) PostponeRepair(ctx context.Context, r run.Repair, after time.Duration, failure string) error {
+	return p.rows.PostponeRepair(ctx, r, after, failure)
 }
 
 // Events returns the store's events.

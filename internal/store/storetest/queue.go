@@ -118,7 +118,7 @@ func testQueueEnds(t *testing.T, open Opener) {
 		"what may have been started does not expire")
 
 	end := run.Run{
-		ID: "a", Status: run.Failed, Error: &run.Problem{Type: "x", Status: 503, Title: "Queue expired", Detail: "late", Instance: "/"}, EndedAt: at(7),
+		ID: "a", Status: run.Failed, Error: &run.Error{Type: "x", Status: 503, Title: "Queue expired", Detail: "late", Instance: "/"}, EndedAt: at(7),
 	}
 	finished, err := s.FinishQueued(ctx, end, entry("run.expire", here, "a"))
 	require.NoError(t, err)

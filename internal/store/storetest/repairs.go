@@ -59,7 +59,7 @@ func testRepairs(t *testing.T, open Opener) {
 
 	// A failure is shown, and the next attempt continues where this one ended; waiting is no attempt.
 	require.NoError(t, s.PostponeRepair(ctx, r, 0, "no key"))
-	require.Equal(t, "no key", get(t, s, "r1").Behind.Problem)
+	require.Equal(t, "no key", get(t, s, "r1").Behind.Failure)
 	r, ok = claimRepair(t, s)
 	require.True(t, ok)
 	require.Equal(t, []any{2, "execution-1", int64(2)}, []any{r.Attempts, r.Done, r.Claim})

@@ -43,9 +43,9 @@ func testRelatedRuns(t *testing.T, open Opener) {
 func testFailedStep(t *testing.T, open Opener) {
 	s := open(t)
 	insert(t, s, newRun("r1", 1))
-	caught := &run.Problem{Type: "x", Status: 503, Title: "Unavailable", Detail: "first", Instance: "/do/0/try/call"}
-	final := &run.Problem{Type: "x", Status: 503, Title: "Unavailable", Detail: "second", Instance: "/do/0/try/call"}
-	failed := func(number int64, path string, p *run.Problem) run.Step {
+	caught := &run.Error{Type: "x", Status: 503, Title: "Unavailable", Detail: "first", Instance: "/do/0/try/call"}
+	final := &run.Error{Type: "x", Status: 503, Title: "Unavailable", Detail: "second", Instance: "/do/0/try/call"}
+	failed := func(number int64, path string, p *run.Error) run.Step {
 		return run.Step{Number: number, Path: path, Pointer: "/p" + path, Task: "t" + path, Status: "failed", Error: p, Position: 2}
 	}
 	steps := []run.Step{failed(1, "/do", final), failed(2, "/do/0", final), failed(3, "/do/0/call", final), failed(4, "/do/1", caught)}
@@ -227,7 +227,7 @@ func testCancel(t *testing.T, open Opener) {
 
 func testFinishMissing(t *testing.T, open Opener) {
 	s, ctx := open(t), t.Context()
-	problem := &run.Problem{Type: "about:blank", Status: 500, Title: "execution missing", Detail: "it's gone", Instance: "/"}
+	runError := &run.Error{Type: "about:blank", Status: 500, Title: "execution missing", Detail: "it's gone", Instance: "/"}
 	for _, status := range run.Statuses() {
 		id := string(status)
 		insert(t, s, newRun(id, 1))
@@ -238,7 +238,7 @@ func testFinishMissing(t *testing.T, open Opener) {
 		}
 		apply(t, s, u)
 		before, beforeSteps := get(t, s, id), steps(t, s, id)
-		finished, err := s.FinishMissing(ctx, id, run.Failed, problem, at(9), entry("run.finish", here, id))
+		finished, err := s.FinishMissing(ctx, id, run.Failed, runError, at(9), entry("run.finish", here, id))
 		require.NoError(t, err)
 		require.Equal(t, !status.Terminal(), finished)
 		if status.Terminal() {
@@ -248,7 +248,7 @@ func testFinishMissing(t *testing.T, open Opener) {
 			continue
 		}
 		want := before
-		want.Status, want.QueuedReason, want.WaitingKind, want.Error = run.Failed, "", "", problem
+		want.Status, want.QueuedReason, want.WaitingKind, want.Error = run.Failed, "", "", runError
 		want.StatusAt, want.EndedAt, want.Sequence = at(9), at(9), before.Sequence+1
 		require.Equal(t, want, get(t, s, id))
 		after := steps(t, s, id)

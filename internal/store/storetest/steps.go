@@ -27,7 +27,7 @@ func testStepFilters(t *testing.T, open Opener) {
 			Position: 1, Input: json.RawMessage(`{"n":1}`), Output: json.RawMessage(`"100%"`), Attempts: []run.Attempt{{Number: 3}},
 		})
 	}
-	list[3].Status, list[3].Error = "failed", &run.Problem{Type: "http://type", Title: "Stock is AWAY", Detail: "try_later"}
+	list[3].Status, list[3].Error = "failed", &run.Error{Type: "http://type", Title: "Stock is AWAY", Detail: "try_later"}
 	list[5].Input = json.RawMessage(`{"who":"Ada"}`)
 	list[6].Status, list[6].EndedAt, list[6].Output = "waiting", time.Time{}, nil
 	apply(t, s, run.Update{RunID: "r1", Position: 1, Steps: list})

@@ -28,7 +28,7 @@ func testUpdates(t *testing.T, open Opener) {
 	waiting.Steps = []run.Step{{
 		Number: 1, Path: "/do/0/call", Pointer: "/do/0/call", Task: "call", Kind: "call", Status: "waiting", WaitingKind: "retry",
 		WaitUntil: at(60), StartedAt: at(2), Position: 5, Input: json.RawMessage(`[1, 2]`), InputSize: 573_034, OutputSize: 1 << 40,
-		Attempts: []run.Attempt{{Number: 1, StartedAt: at(2), Outcome: "answered", HTTPStatus: 503, Error: &run.Problem{Type: "t", Status: 503, Title: "away"}}},
+		Attempts: []run.Attempt{{Number: 1, StartedAt: at(2), Outcome: "answered", HTTPStatus: 503, Error: &run.Error{Type: "t", Status: 503, Title: "away"}}},
 	}}
 	require.Equal(t, []run.Transition{
 		{RunID: "r1", Project: here, From: run.Queued, To: run.Waiting, CreatedAt: at(0), StartedAt: at(1)},
@@ -45,7 +45,7 @@ func testUpdates(t *testing.T, open Opener) {
 	ended := at(9)
 	failed := state("r1", 9, run.Failed)
 	failed.ExecutionID, failed.Position = "execution-2", second+9
-	failed.State.Error = &run.Problem{Type: "t", Status: 500, Title: "broken", Detail: "very", Instance: "/do/0/call"}
+	failed.State.Error = &run.Error{Type: "t", Status: 500, Title: "broken", Detail: "very", Instance: "/do/0/call"}
 	failed.State.Output = json.RawMessage(`null`)
 	done := step
 	done.Status, done.WaitingKind, done.WaitUntil, done.EndedAt, done.Position = "failed", "", time.Time{}, ended, second+9
@@ -355,7 +355,7 @@ func testOddText(t *testing.T, open Opener) {
 	}
 	insert(t, s, newRun("r1", 0))
 	u := state("r1", 1, run.Failed)
-	u.State.Error = &run.Problem{Title: "a\x00b"}
+	u.State.Error = &run.Error{Title: "a\x00b"}
 	u.State.Output = json.RawMessage("\"a\xffb\"")
 	u.Steps = []run.Step{{Number: 1, Task: "a\x00b", Path: "/a\xffb", Pointer: "/", Status: "failed", Position: 1}}
 	require.Len(t, apply(t, s, u), 1)

@@ -98,10 +98,10 @@ func testMissed(t *testing.T, open Opener) {
 	listen(t, s, listener("l3", "woken", "another"))
 	found, err := waits.Listening(ctx, here, before.Type, 10)
 	require.NoError(t, err)
-	start := int64(1)
+	const start = 1
 	require.Len(t, found, 2)
 	require.Equal(t, explain.Listening{
-		Listener: event.Listener{ID: "l1", Project: here, RunID: "r", Since: 2, Spec: wants(before.Type)}, Workflow: hello, Version: "1.0.0", Start: &start,
+		Listener: event.Listener{ID: "l1", Project: here, RunID: "r", Since: 2, Spec: wants(before.Type)}, Workflow: hello, Version: "1.0.0", Start: start,
 	}, found[1])
 	require.Equal(t, "l2", found[0].ID, "it takes every event, and began to wait last")
 	found, err = waits.Listening(ctx, here, event.RunFailed, 10)
@@ -120,7 +120,7 @@ func testMissed(t *testing.T, open Opener) {
 	positions := func(runID string, types ...string) (list []int64) {
 		events, from, err := waits.NotTaken(ctx, here, runID, types, 10)
 		require.NoError(t, err)
-		require.Equal(t, &start, from)
+		require.EqualValues(t, start, from)
 		for _, e := range events {
 			list = append(list, e.Position)
 		}

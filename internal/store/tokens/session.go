@@ -2,8 +2,6 @@ package tokens
 
 import (
 	"context"
-	"encoding/hex"
-	"fmt"
 	"time"
 
 	"github.com/signalbox-dev/signalbox/internal/apperror"
@@ -22,14 +20,31 @@ var _ session.Store = (*Sessions)(nil)
 // NewSessions returns a store on an open database. Package store migrates its schema.
 func NewSessions(db *sqldb.DB) *Sessions { return &Sessions{db: db} }
 
-// sessionQuery selects sessions with their tokens, which are never deleted.
-const sessionQuery = `SELECT s.id, s.hash, s.created_at, s.last_used_at, s.idle, s.expires_at, s.ended_at,
-t.id, t.name, t.hash, t.roles, t.creator, t.created_at, t.expires_at, t.last_used_at, t.revoked_at FROM sessions s JOIN tokens t ON t.id = s.token`
-
 // keptSession is one row.
 type keptSession struct {
 	session session.Session
 	hash    []byte
+}
+
+func sessionFields(k *keptSession) sqlrow.Fields {
+	s := &k.session
+	return sqlrow.Row(
+		"id", &s.ID, "hash", sqlrow.HexInto(&k.hash), "created_at", sqlrow.TimeInto(&s.CreatedAt),
+		"last_used_at", sqlrow.TimeInto(&s.LastUsedAt), "idle", sqlrow.DurationInto(&s.Idle),
+		"expires_at", sqlrow.TimeInto(&s.ExpiresAt), "ended_at", sqlrow.TimeInto(&s.EndedAt),
+	)
+}
+
+// sessionQuery selects sessions with their tokens, which are never deleted.
+func sessionQuery() string {
+	return `SELECT ` + sessionFields(&keptSession{}).Names("s.") + `, ` + fields(&kept{}).Names("t.") + ` FROM sessions s JOIN tokens t ON t.id = s.token`
+}
+
+func scanSession(row sqlrow.Scanner) (k keptSession, err error) {
+	var t kept
+	err = row.Scan(append(sessionFields(&k), fields(&t)...).Into()...)
+	k.session.Token = t.token
+	return k, err
 }
 
 // CreateSession implements [session.Store].
@@ -45,8 +60,7 @@ func (s *Sessions) CreateSession(ctx context.Context, one session.Session, hash 
 		if err := check(counts); err != nil {
 			return err
 		}
-		_, err = c.ExecContext(ctx, `INSERT INTO sessions (id, hash, token, created_at, last_used_at, idle, expires_at) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
-			one.ID, hex.EncodeToString(hash), one.Token.ID, one.CreatedAt.UnixMicro(), one.LastUsedAt.UnixMicro(), one.Idle.Microseconds(), one.ExpiresAt.UnixMicro())
+		_, err = sqlrow.Insert(ctx, c, "sessions", append(sessionFields(&keptSession{one, hash}), sqlrow.Col("token", one.Token.ID)), "")
 		if err != nil {
 			return err
 		}
@@ -77,7 +91,7 @@ func (s *Sessions) GetSessions(ctx context.Context, ids []string) (map[string]se
 	var w sqlrow.Where
 	sqlrow.OneOf(&w, "s.id", padded(ids))
 	err := s.db.Read(ctx, "get sessions", func(ctx context.Context, c sqldb.Conn) error {
-		list, err := sqlrow.Collect(ctx, c, sessionQuery+w.String(), w.Args, scanSession)
+		list, err := sqlrow.Collect(ctx, c, sessionQuery()+w.String(), w.Args, scanSession)
 		for _, k := range list {
 			found[k.session.ID] = session.Stored{Session: k.session, Hash: k.hash}
 		}
@@ -87,7 +101,7 @@ func (s *Sessions) GetSessions(ctx context.Context, ids []string) (map[string]se
 }
 
 func getSession(ctx context.Context, c sqldb.Conn, id string) (keptSession, error) {
-	return sqlrow.One(ctx, c, sessionQuery+` WHERE s.id = $1`, []any{id}, scanSession, func() error {
+	return sqlrow.One(ctx, c, sessionQuery()+` WHERE s.id = $1`, []any{id}, scanSession, func() error {
 		return apperror.New(apperror.NotFound, apperror.SessionNotFound, "there is no session %q", id)
 	})
 }
@@ -101,7 +115,7 @@ func (s *Sessions) ListSessions(ctx context.Context, at time.Time, after *sessio
 		created, id := w.Arg(after.CreatedAt.UnixMicro()), w.Arg(after.ID)
 		w.Conditions = append(w.Conditions, "(s.created_at, s.id) < ("+created+", "+id+")")
 	}
-	query := sessionQuery + w.String() + ` ORDER BY s.created_at DESC, s.id DESC` + sqlrow.Limit(limit)
+	query := sessionQuery() + w.String() + ` ORDER BY s.created_at DESC, s.id DESC` + sqlrow.Limit(limit)
 	err = s.db.Read(ctx, "list sessions", func(ctx context.Context, c sqldb.Conn) (err error) {
 		list, err = sqlrow.Collect(ctx, c, query, w.Args, func(row sqlrow.Scanner) (session.Session, error) {
 			k, err := scanSession(row)
@@ -149,21 +163,4 @@ SELECT id FROM sessions WHERE ended_at < $1 OR expires_at < $1 OR last_used_at +
 		return err
 	})
 	return deleted, err
-}
-
-func scanSession(row sqlrow.Scanner) (k keptSession, err error) {
-	var hash, tokenHash string
-	var idle int64
-	s, t := &k.session, &k.session.Token
-	err = row.Scan(&s.ID, &hash, sqlrow.TimeInto(&s.CreatedAt), sqlrow.TimeInto(&s.LastUsedAt), &idle, sqlrow.TimeInto(&s.ExpiresAt), sqlrow.TimeInto(&s.EndedAt),
-		&t.ID, &t.Name, &tokenHash, sqlrow.JSONInto(&t.Roles), &t.Creator, sqlrow.TimeInto(&t.CreatedAt), sqlrow.TimeInto(&t.ExpiresAt),
-		sqlrow.TimeInto(&t.LastUsedAt), sqlrow.TimeInto(&t.RevokedAt))
-	if err != nil {
-		return k, err
-	}
-	s.Idle = time.Duration(idle) * time.Microsecond
-	if k.hash, err = hex.DecodeString(hash); err != nil {
-		return k, fmt.Errorf("read session %q: %w", s.ID, errHash)
-	}
-	return k, nil
 }

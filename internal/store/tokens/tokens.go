@@ -9,9 +9,6 @@ package tokens
 
 import (
 	"context"
-	"encoding/hex"
-	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -31,20 +28,25 @@ var _ token.Store = (*Store)(nil)
 // New returns a store on an open database. Package store migrates its schema.
 func New(db *sqldb.DB) *Store { return &Store{db: db} }
 
-const columns = `id, name, hash, roles, creator, created_at, expires_at, last_used_at, revoked_at`
-
 // kept is one row.
 type kept struct {
 	token token.Token
 	hash  []byte
 }
 
+func fields(k *kept) sqlrow.Fields {
+	t := &k.token
+	return sqlrow.Row(
+		"id", &t.ID, "name", &t.Name, "hash", sqlrow.HexInto(&k.hash), "roles", sqlrow.JSONInto(&t.Roles),
+		"creator", &t.Creator, "created_at", sqlrow.TimeInto(&t.CreatedAt), "expires_at", sqlrow.TimeInto(&t.ExpiresAt),
+		"last_used_at", sqlrow.TimeInto(&t.LastUsedAt), "revoked_at", sqlrow.TimeInto(&t.RevokedAt),
+	)
+}
+
+func selectTokens() string { return `SELECT ` + sqlrow.Columns(fields) + ` FROM tokens` }
+
 // CreateToken implements [token.Store].
 func (s *Store) CreateToken(ctx context.Context, t token.Token, hash []byte, e audit.Entry, check func(token.Token) error) error {
-	roles, err := sqlrow.AsJSON(t.Roles, false)
-	if err != nil {
-		return err
-	}
 	return s.db.Write(ctx, "create token", func(ctx context.Context, c sqldb.Conn) error {
 		if err := s.db.Serialize(ctx, c, "create token "+t.Name); err != nil {
 			return err
@@ -55,8 +57,8 @@ func (s *Store) CreateToken(ctx context.Context, t token.Token, hash []byte, e a
 		if err := checkTokens(ctx, c, check); err != nil {
 			return err
 		}
-		_, err := c.ExecContext(ctx, `INSERT INTO tokens (`+columns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, NULL, NULL)`,
-			t.ID, t.Name, hex.EncodeToString(hash), roles, t.Creator, t.CreatedAt.UnixMicro(), sqlrow.Micros(t.ExpiresAt))
+		t.LastUsedAt, t.RevokedAt = time.Time{}, time.Time{}
+		_, err := sqlrow.Insert(ctx, c, "tokens", fields(&kept{t, hash}), "")
 		if err != nil {
 			return err
 		}
@@ -66,7 +68,7 @@ func (s *Store) CreateToken(ctx context.Context, t token.Token, hash []byte, e a
 
 // checkName refuses the name of a token that is not revoked and has a project in common with t.
 func checkName(ctx context.Context, c sqldb.Conn, t token.Token) error {
-	named, err := sqlrow.Collect(ctx, c, `SELECT `+columns+` FROM tokens WHERE name = $1 AND revoked_at IS NULL`, []any{t.Name}, scan)
+	named, err := sqlrow.Collect(ctx, c, selectTokens()+` WHERE name = $1 AND revoked_at IS NULL`, []any{t.Name}, sqlrow.Scan(fields))
 	if err != nil {
 		return err
 	}
@@ -85,7 +87,7 @@ func checkTokens(ctx context.Context, c sqldb.Conn, check func(token.Token) erro
 	if check == nil {
 		return nil
 	}
-	there, err := sqlrow.Collect(ctx, c, `SELECT `+columns+` FROM tokens ORDER BY created_at`, nil, scan)
+	there, err := sqlrow.Collect(ctx, c, selectTokens()+` ORDER BY created_at`, nil, sqlrow.Scan(fields))
 	for _, k := range there {
 		if err == nil {
 			err = check(k.token)
@@ -110,7 +112,7 @@ func (s *Store) GetTokens(ctx context.Context, ids []string) (map[string]token.S
 	var w sqlrow.Where
 	sqlrow.OneOf(&w, "id", padded(ids))
 	err := s.db.Read(ctx, "get tokens", func(ctx context.Context, c sqldb.Conn) error {
-		list, err := sqlrow.Collect(ctx, c, `SELECT `+columns+` FROM tokens`+w.String(), w.Args, scan)
+		list, err := sqlrow.Collect(ctx, c, selectTokens()+w.String(), w.Args, sqlrow.Scan(fields))
 		for _, k := range list {
 			found[k.token.ID] = token.Stored{Token: k.token, Hash: k.hash}
 		}
@@ -129,7 +131,7 @@ func padded(ids []string) []string {
 }
 
 func get(ctx context.Context, c sqldb.Conn, id, lock string) (kept, error) {
-	return sqlrow.One(ctx, c, `SELECT `+columns+` FROM tokens WHERE id = $1`+lock, []any{id}, scan, func() error {
+	return sqlrow.One(ctx, c, selectTokens()+` WHERE id = $1`+lock, []any{id}, sqlrow.Scan(fields), func() error {
 		return apperror.New(apperror.NotFound, apperror.TokenNotFound, "there is no token %q", id)
 	})
 }
@@ -141,12 +143,13 @@ func (s *Store) ListTokens(ctx context.Context, after *token.Cursor, limit int) 
 		at, id := w.Arg(after.CreatedAt.UnixMicro()), w.Arg(after.ID)
 		w.Conditions = append(w.Conditions, "(created_at, id) < ("+at+", "+id+")")
 	}
-	query := `SELECT ` + columns + ` FROM tokens` + w.String() + ` ORDER BY created_at DESC, id DESC` + sqlrow.Limit(limit)
+	query := selectTokens() + w.String() + ` ORDER BY created_at DESC, id DESC` + sqlrow.Limit(limit)
 	err = s.db.Read(ctx, "list tokens", func(ctx context.Context, c sqldb.Conn) (err error) {
-		list, err = sqlrow.Collect(ctx, c, query, w.Args, func(row sqlrow.Scanner) (token.Token, error) {
-			k, err := scan(row)
-			return k.token, err
-		})
+		found, err := sqlrow.Collect(ctx, c, query, w.Args, sqlrow.Scan(fields))
+		list = nil
+		for _, k := range found {
+			list = append(list, k.token)
+		}
 		return err
 	})
 	return list, err
@@ -176,20 +179,4 @@ func (s *Store) TouchToken(ctx context.Context, id string, at time.Time) error {
 			`UPDATE tokens SET last_used_at = $1 WHERE id = $2 AND (last_used_at IS NULL OR last_used_at < $1)`, at.UnixMicro(), id)
 		return err
 	})
-}
-
-var errHash = errors.New("the hash is not hexadecimal")
-
-func scan(row sqlrow.Scanner) (k kept, err error) {
-	var hash string
-	t := &k.token
-	err = row.Scan(&t.ID, &t.Name, &hash, sqlrow.JSONInto(&t.Roles), &t.Creator, sqlrow.TimeInto(&t.CreatedAt),
-		sqlrow.TimeInto(&t.ExpiresAt), sqlrow.TimeInto(&t.LastUsedAt), sqlrow.TimeInto(&t.RevokedAt))
-	if err != nil {
-		return k, err
-	}
-	if k.hash, err = hex.DecodeString(hash); err != nil {
-		return k, fmt.Errorf("read token %q: %w", t.ID, errHash)
-	}
-	return k, nil
 }

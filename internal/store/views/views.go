@@ -16,24 +16,30 @@ type Store struct{ db *sqldb.DB }
 // New returns the views of a database.
 func New(db *sqldb.DB) *Store { return &Store{db} }
 
-const selectViews = `SELECT id, project, owner_kind, owner_name, updater_kind, updater_name, name, query, shared, revision, updated_at FROM views`
-
-func scanView(row sqlrow.Scanner) (v view.View, err error) {
-	return v, row.Scan(&v.ID, &v.Project, &v.Owner.Kind, &v.Owner.Name, &v.Updater.Kind, &v.Updater.Name, &v.Name, sqlrow.JSONInto(&v.Query), &v.Shared,
-		&v.Revision, sqlrow.TimeInto(&v.UpdatedAt))
+func fields(v *view.View) sqlrow.Fields {
+	return sqlrow.Row(
+		"id", &v.ID, "project", &v.Project, "owner_kind", &v.Owner.Kind, "owner_name", &v.Owner.Name,
+		"updater_kind", &v.Updater.Kind, "updater_name", &v.Updater.Name, "name", &v.Name,
+		"query", sqlrow.JSONInto(&v.Query), "shared", &v.Shared, "revision", &v.Revision,
+		"updated_at", sqlrow.TimeInto(&v.UpdatedAt),
+	)
 }
+
+func selectViews() string { return `SELECT ` + sqlrow.Columns(fields) + ` FROM views` }
 
 // maxViews bounds a list: the most that a caller can see.
 const maxViews = view.MaxOwned + view.MaxShared
 
 // seenViews selects what an owner sees. Each part has an index of its own.
-const seenViews = ` WHERE project = $1 AND owner_kind = $2 AND owner_name = $3
-UNION ALL ` + selectViews + ` WHERE project = $1 AND shared AND NOT (owner_kind = $2 AND owner_name = $3) ORDER BY name, id`
+func seenViews() string {
+	return selectViews() + ` WHERE project = $1 AND owner_kind = $2 AND owner_name = $3
+UNION ALL ` + selectViews() + ` WHERE project = $1 AND shared AND NOT (owner_kind = $2 AND owner_name = $3) ORDER BY name, id` + sqlrow.Limit(maxViews)
+}
 
 // ListViews implements [view.Store].
 func (s *Store) ListViews(ctx context.Context, project string, owner view.Person) (list []view.View, err error) {
 	err = s.db.Read(ctx, "list views", func(ctx context.Context, c sqldb.Conn) error {
-		list, err = sqlrow.Collect(ctx, c, selectViews+seenViews+sqlrow.Limit(maxViews), []any{project, owner.Kind, owner.Name}, scanView)
+		list, err = sqlrow.Collect(ctx, c, seenViews(), []any{project, owner.Kind, owner.Name}, sqlrow.Scan(fields))
 		if err == nil && len(list) == 0 {
 			return ledger.NeedProject(ctx, c, project)
 		}
@@ -52,14 +58,14 @@ func (s *Store) ChangeView(ctx context.Context, project, id string, owner view.P
 		if len(projects) == 0 {
 			return ledger.NoProject(project)
 		}
-		found, err := sqlrow.Collect(ctx, c, selectViews+` WHERE id = $1 AND project = $2`, []any{id, project}, scanView)
+		found, err := sqlrow.Collect(ctx, c, selectViews()+` WHERE id = $1 AND project = $2`, []any{id, project}, sqlrow.Scan(fields))
 		if err != nil {
 			return err
 		}
 		if len(found) > 0 {
 			owner = found[0].Owner
 		}
-		views, err := sqlrow.Collect(ctx, c, selectViews+seenViews+sqlrow.Limit(maxViews), []any{project, owner.Kind, owner.Name}, scanView)
+		views, err := sqlrow.Collect(ctx, c, seenViews(), []any{project, owner.Kind, owner.Name}, sqlrow.Scan(fields))
 		if err != nil {
 			return err
 		}
@@ -80,14 +86,7 @@ func writeView(ctx context.Context, c sqldb.Conn, id string, v *view.View) error
 		_, err := c.ExecContext(ctx, `DELETE FROM views WHERE id = $1`, id)
 		return err
 	}
-	query, err := sqlrow.AsJSON(v.Query, false)
-	if err != nil {
-		return err
-	}
-	_, err = c.ExecContext(ctx, `INSERT INTO views (id, project, owner_kind, owner_name, updater_kind, updater_name, name, query, shared, revision, updated_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
-ON CONFLICT (id) DO UPDATE SET updater_kind = excluded.updater_kind, updater_name = excluded.updater_name, name = excluded.name, query = excluded.query,
-shared = excluded.shared, revision = excluded.revision, updated_at = excluded.updated_at`,
-		v.ID, v.Project, v.Owner.Kind, v.Owner.Name, v.Updater.Kind, v.Updater.Name, v.Name, query, v.Shared, v.Revision, v.UpdatedAt.UnixMicro())
+	_, err := sqlrow.Insert(ctx, c, "views", fields(v),
+		sqlrow.Replace("id", "updater_kind", "updater_name", "name", "query", "shared", "revision", "updated_at"))
 	return err
 }

@@ -11,38 +11,38 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/webhook"
 )
 
-const (
-	deliveryColumns = `d.id, d.project, d.webhook, d.position, d.status, d.due_at, d.attempts, d.retry_from, d.failures, d.http_status, d.created_at,
-d.updated_at, d.event_id, d.event_source, d.event_type, d.reason`
-	selectDeliveries = `SELECT ` + deliveryColumns + ` FROM webhook_deliveries d`
-	selectWhole      = `SELECT ` + deliveryColumns + `, d.history, d.event FROM webhook_deliveries d`
-)
-
-func deliveryFields(d *webhook.Delivery) []any {
-	return []any{
-		&d.ID, &d.Project, &d.Webhook, &d.Position, &d.Status, sqlrow.TimeInto(&d.NextAt), &d.Attempts, sqlrow.TimeInto(&d.RetryFrom), &d.Failures,
-		&d.HTTPStatus, sqlrow.TimeInto(&d.CreatedAt), sqlrow.TimeInto(&d.UpdatedAt), &d.EventID, &d.EventSource, &d.EventType, &d.Reason,
-	}
+func deliveryFields(d *webhook.Delivery) sqlrow.Fields {
+	return sqlrow.Row(
+		"id", &d.ID, "project", &d.Project, "webhook", &d.Webhook, "position", &d.Position, "status", &d.Status,
+		"due_at", sqlrow.TimeInto(&d.NextAt), "attempts", &d.Attempts, "retry_from", sqlrow.TimeInto(&d.RetryFrom),
+		"failures", &d.Failures, "http_status", &d.HTTPStatus, "created_at", sqlrow.TimeInto(&d.CreatedAt),
+		"updated_at", sqlrow.TimeInto(&d.UpdatedAt), "event_id", &d.EventID, "event_source", &d.EventSource,
+		"event_type", &d.EventType, "reason", &d.Reason,
+	)
 }
 
-func scanDelivery(row sqlrow.Scanner) (d webhook.Delivery, err error) {
-	return d, row.Scan(deliveryFields(&d)...)
+func selectDeliveries() string {
+	return `SELECT ` + sqlrow.Columns(deliveryFields) + ` FROM webhook_deliveries d`
 }
 
-func scanWhole(row sqlrow.Scanner) (d webhook.Delivery, err error) {
-	return d, row.Scan(append(deliveryFields(&d), sqlrow.JSONInto(&d.History), sqlrow.RawInto(&d.Event))...)
+func wholeFields(d *webhook.Delivery) sqlrow.Fields {
+	return append(deliveryFields(d), sqlrow.Col("history", sqlrow.JSONInto(&d.History)), sqlrow.Col("event", sqlrow.RawInto(&d.Event)))
+}
+
+func selectWhole() string {
+	return `SELECT ` + sqlrow.Columns(wholeFields) + ` FROM webhook_deliveries d`
 }
 
 // insert adds deliveries that do not exist, due at once. It returns how many it added.
 func (s *Store) insert(ctx context.Context, c sqldb.Conn, now int64, list []webhook.Delivery) (int64, error) {
-	return sqlrow.InsertMany(ctx, c, s.db.Dialect(), "webhook_deliveries", `id, project, webhook, position, status, due_at, claimed_until, claim, attempts,
-retry_from, failures, http_status, created_at, updated_at, event_id, event_source, event_type, reason, event`, ` ON CONFLICT (id) DO NOTHING`, list,
-		func(d webhook.Delivery) ([]any, error) {
-			return []any{
-				d.ID, d.Project, d.Webhook, d.Position, webhook.Pending, now, nil, "", 0, now, 0, 0, now, now, d.EventID, d.EventSource, d.EventType, "",
-				string(d.Event),
-			}, nil
-		})
+	at := time.UnixMicro(now)
+	return sqlrow.InsertMany(ctx, c, s.db.Dialect(), "webhook_deliveries", ` ON CONFLICT (id) DO NOTHING`, list, func(d webhook.Delivery) sqlrow.Fields {
+		fresh := webhook.Delivery{
+			ID: d.ID, Project: d.Project, Webhook: d.Webhook, Position: d.Position, Status: webhook.Pending, NextAt: at, RetryFrom: at, CreatedAt: at, UpdatedAt: at,
+			EventID: d.EventID, EventSource: d.EventSource, EventType: d.EventType, Event: d.Event,
+		}
+		return append(deliveryFields(&fresh), sqlrow.Col("claim", ""), sqlrow.Col("event", sqlrow.RawInto(&fresh.Event)))
+	})
 }
 
 // InsertTest implements [webhook.Store].
@@ -82,7 +82,7 @@ func (s *Store) ListDeliveries(ctx context.Context, f webhook.DeliveryFilter) (l
 	}
 	sqlrow.OneOf(&w, "d.status", f.Statuses)
 	err = s.db.Read(ctx, "list webhook deliveries", func(ctx context.Context, c sqldb.Conn) error {
-		list, err = sqlrow.Collect(ctx, c, selectDeliveries+w.String()+` ORDER BY d.created_at DESC, d.id DESC`+sqlrow.Limit(f.Limit), w.Args, scanDelivery)
+		list, err = sqlrow.Collect(ctx, c, selectDeliveries()+w.String()+` ORDER BY d.created_at DESC, d.id DESC`+sqlrow.Limit(f.Limit), w.Args, sqlrow.Scan(deliveryFields))
 		return err
 	})
 	return list, err
@@ -91,7 +91,7 @@ func (s *Store) ListDeliveries(ctx context.Context, f webhook.DeliveryFilter) (l
 // GetDelivery implements [webhook.Store].
 func (s *Store) GetDelivery(ctx context.Context, project, id string) (d webhook.Delivery, err error) {
 	err = s.db.Read(ctx, "get webhook delivery", func(ctx context.Context, c sqldb.Conn) error {
-		d, err = sqlrow.One(ctx, c, selectWhole+` WHERE d.id = $1 AND d.project = $2`, []any{id, project}, scanWhole, func() error { return missing(ctx, c, project, id) })
+		d, err = sqlrow.One(ctx, c, selectWhole()+` WHERE d.id = $1 AND d.project = $2`, []any{id, project}, sqlrow.Scan(wholeFields), func() error { return missing(ctx, c, project, id) })
 		if err != nil {
 			return err
 		}

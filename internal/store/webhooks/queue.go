@@ -37,7 +37,7 @@ ORDER BY p.project`+sqlrow.Limit(maxProjects), nil, sqlrow.ScanText)
 // Receiving returns the projects with an active webhook whose types match one of those given.
 func (s *Store) Receiving(ctx context.Context, types ...string) (projects []string, err error) {
 	err = s.db.Read(ctx, "find receivers of events", func(ctx context.Context, c sqldb.Conn) error {
-		hooks, err := sqlrow.Collect(ctx, c, selectWebhooks+` WHERE w.paused_at IS NULL ORDER BY w.project, w.id`, nil, scanWebhook)
+		hooks, err := sqlrow.Collect(ctx, c, selectWebhooks()+` WHERE w.paused_at IS NULL ORDER BY w.project, w.id`, nil, sqlrow.Scan(fields))
 		projects = nil
 		for _, w := range hooks {
 			m := webhook.NewMatcher([]webhook.Webhook{w})
@@ -65,7 +65,7 @@ func (s *Store) Match(
 		if err := s.lockPosition(ctx, c, project); err != nil {
 			return err
 		}
-		hooks, err := sqlrow.Collect(ctx, c, selectWebhooks+` WHERE w.project = $1 AND w.paused_at IS NULL ORDER BY w.id`, []any{project}, scanWebhook)
+		hooks, err := sqlrow.Collect(ctx, c, selectWebhooks()+` WHERE w.project = $1 AND w.paused_at IS NULL ORDER BY w.id`, []any{project}, sqlrow.Scan(fields))
 		if err != nil || len(hooks) == 0 {
 			return err
 		}
@@ -166,7 +166,7 @@ func (s *Store) Claim(ctx context.Context, id string, most int, lease time.Durat
 func (s *Store) claim(
 	ctx context.Context, c sqldb.Conn, now int64, id, condition string, args []any, most int, lease time.Duration,
 ) ([]webhook.Claim, error) {
-	hooks, err := sqlrow.Collect(ctx, c, selectWebhooks+` WHERE w.id = $1 AND w.paused_at IS NULL`+s.db.Dialect().LockRows, []any{id}, scanWebhook)
+	hooks, err := sqlrow.Collect(ctx, c, selectWebhooks()+` WHERE w.id = $1 AND w.paused_at IS NULL`+s.db.Dialect().LockRows, []any{id}, sqlrow.Scan(fields))
 	if err != nil || len(hooks) == 0 {
 		return nil, err
 	}
@@ -181,7 +181,7 @@ func (s *Store) claim(
 	if most -= int(busy[0]); most <= 0 && condition == dueCondition {
 		return nil, nil
 	}
-	list, err := sqlrow.Collect(ctx, c, selectWhole+` WHERE d.webhook = $1`+condition+` ORDER BY d.due_at, d.id`+sqlrow.Limit(max(most, 1)), args, scanWhole)
+	list, err := sqlrow.Collect(ctx, c, selectWhole()+` WHERE d.webhook = $1`+condition+` ORDER BY d.due_at, d.id`+sqlrow.Limit(max(most, 1)), args, sqlrow.Scan(wholeFields))
 	if err != nil {
 		return nil, err
 	}
@@ -213,7 +213,7 @@ func (s *Store) Finish(ctx context.Context, claim webhook.Claim, o webhook.Outco
 	}
 	err = s.db.Write(ctx, "finish webhook delivery", func(ctx context.Context, c sqldb.Conn) error {
 		// The row of the webhook is locked first, as by Claim and ChangeWebhook.
-		hooks, err := sqlrow.Collect(ctx, c, selectWebhooks+` WHERE w.id = $1`+s.db.Dialect().LockRows, []any{claim.Webhook.ID}, scanWebhook)
+		hooks, err := sqlrow.Collect(ctx, c, selectWebhooks()+` WHERE w.id = $1`+s.db.Dialect().LockRows, []any{claim.Webhook.ID}, sqlrow.Scan(fields))
 		if err != nil || len(hooks) == 0 {
 			return err // deleted with its deliveries
 		}

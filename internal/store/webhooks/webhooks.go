@@ -32,36 +32,31 @@ var (
 // New returns a store on an open database. Package store migrates its schema.
 func New(db *sqldb.DB, events *events.Store) *Store { return &Store{db, events} }
 
-const (
-	columns = `w.id, w.project, w.name, w.url, w.format, w.filter, w.sealed, w.since, w.paused_at, w.pause_reason, w.failing_since, w.last_error,
-w.succeeded_at, w.previous_until, w.creator, w.updater, w.created_at, w.updated_at`
-	selectWebhooks = `SELECT ` + columns + ` FROM webhooks w`
-	// selectListed adds the unfinished deliveries.
-	selectListed = `SELECT ` + columns + `,
-(SELECT COUNT(*) FROM webhook_deliveries d WHERE d.webhook = w.id AND d.status = 'pending'),
-(SELECT MIN(d.created_at) FROM webhook_deliveries d WHERE d.webhook = w.id AND d.status = 'pending') FROM webhooks w`
-)
-
-func fields(w *webhook.Webhook) []any {
-	return []any{
-		&w.ID, &w.Project, &w.Name, &w.URL, &w.Format, sqlrow.JSONInto(&w.Filter), &w.Sealed, &w.Since, sqlrow.TimeInto(&w.PausedAt), &w.PauseReason,
-		sqlrow.TimeInto(&w.FailingSince), &w.LastError, sqlrow.TimeInto(&w.SucceededAt), sqlrow.TimeInto(&w.PreviousUntil), &w.Creator, &w.Updater,
-		sqlrow.TimeInto(&w.CreatedAt), sqlrow.TimeInto(&w.UpdatedAt),
-	}
+func fields(w *webhook.Webhook) sqlrow.Fields {
+	return sqlrow.Row(
+		"id", &w.ID, "project", &w.Project, "name", &w.Name, "url", &w.URL, "format", &w.Format,
+		"filter", sqlrow.JSONInto(&w.Filter), "sealed", &w.Sealed, "since", &w.Since,
+		"paused_at", sqlrow.TimeInto(&w.PausedAt), "pause_reason", &w.PauseReason,
+		"failing_since", sqlrow.TimeInto(&w.FailingSince), "last_error", &w.LastError,
+		"succeeded_at", sqlrow.TimeInto(&w.SucceededAt), "previous_until", sqlrow.TimeInto(&w.PreviousUntil),
+		"creator", &w.Creator, "updater", &w.Updater, "created_at", sqlrow.TimeInto(&w.CreatedAt),
+		"updated_at", sqlrow.TimeInto(&w.UpdatedAt),
+	)
 }
 
-func scanWebhook(row sqlrow.Scanner) (w webhook.Webhook, err error) {
-	return w, row.Scan(fields(&w)...)
-}
+func selectWebhooks() string { return `SELECT ` + sqlrow.Columns(fields) + ` FROM webhooks w` }
 
-func scanListed(row sqlrow.Scanner) (w webhook.Webhook, err error) {
-	return w, row.Scan(append(fields(&w), &w.Pending, sqlrow.TimeInto(&w.OldestPending))...)
+// listed adds the unfinished deliveries.
+func listed(w *webhook.Webhook) sqlrow.Fields {
+	const pending = ` FROM webhook_deliveries d WHERE d.webhook = w.id AND d.status = 'pending')`
+	return append(fields(w), sqlrow.Col(`(SELECT COUNT(*)`+pending, &w.Pending),
+		sqlrow.Col(`(SELECT MIN(d.created_at)`+pending, sqlrow.TimeInto(&w.OldestPending)))
 }
 
 // ListWebhooks implements [webhook.Store].
 func (s *Store) ListWebhooks(ctx context.Context, project string) (list []webhook.Webhook, err error) {
 	err = s.db.Read(ctx, "list webhooks", func(ctx context.Context, c sqldb.Conn) error {
-		list, err = sqlrow.Collect(ctx, c, selectListed+` WHERE w.project = $1 ORDER BY w.name`+sqlrow.Limit(webhook.MaxPerProject), []any{project}, scanListed)
+		list, err = sqlrow.Collect(ctx, c, `SELECT `+sqlrow.Columns(listed)+` FROM webhooks w WHERE w.project = $1 ORDER BY w.name`+sqlrow.Limit(webhook.MaxPerProject), []any{project}, sqlrow.Scan(listed))
 		if err == nil && len(list) == 0 {
 			return ledger.NeedProject(ctx, c, project)
 		}
@@ -74,7 +69,7 @@ func (s *Store) ListWebhooks(ctx context.Context, project string) (list []webhoo
 func (s *Store) ReplaceSealed(ctx context.Context, replace func(webhook.Webhook) ([]byte, error)) (replaced int, err error) {
 	var list []webhook.Webhook
 	err = s.db.Read(ctx, "read sealed parts of webhooks", func(ctx context.Context, c sqldb.Conn) error {
-		list, err = sqlrow.Collect(ctx, c, selectWebhooks+` ORDER BY w.id`, nil, scanWebhook)
+		list, err = sqlrow.Collect(ctx, c, selectWebhooks()+` ORDER BY w.id`, nil, sqlrow.Scan(fields))
 		return err
 	})
 	if err != nil {
@@ -106,7 +101,7 @@ func (s *Store) ChangeWebhook(ctx context.Context, project string, change func([
 		if err := s.lockPosition(ctx, c, project); err != nil {
 			return err
 		}
-		list, err := sqlrow.Collect(ctx, c, selectWebhooks+` WHERE w.project = $1 ORDER BY w.name`+s.db.Dialect().LockRows, []any{project}, scanWebhook)
+		list, err := sqlrow.Collect(ctx, c, selectWebhooks()+` WHERE w.project = $1 ORDER BY w.name`+s.db.Dialect().LockRows, []any{project}, sqlrow.Scan(fields))
 		if err != nil {
 			return err
 		}
@@ -174,17 +169,8 @@ func save(ctx context.Context, c sqldb.Conn, w webhook.Webhook) error {
 	if err := sqlrow.Storable("reason", w.PauseReason); err != nil {
 		return err
 	}
-	filter, err := sqlrow.AsJSON(w.Filter, false)
-	if err != nil {
-		return err
-	}
-	_, err = c.ExecContext(ctx, `INSERT INTO webhooks (id, project, name, url, format, filter, sealed, since, paused_at, pause_reason, disabled, failing_since,
-last_error, succeeded_at, previous_until, creator, updater, created_at, updated_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, FALSE, $11, $12, $13, $14, $15, $16, $17, $18)
-ON CONFLICT (id) DO UPDATE SET url = excluded.url, filter = excluded.filter, sealed = excluded.sealed, since = excluded.since,
-paused_at = excluded.paused_at, pause_reason = excluded.pause_reason, disabled = webhooks.disabled AND excluded.paused_at IS NOT NULL,
-failing_since = excluded.failing_since, previous_until = excluded.previous_until, updater = excluded.updater, updated_at = excluded.updated_at`,
-		w.ID, w.Project, w.Name, w.URL, w.Format, filter, w.Sealed, w.Since, sqlrow.Micros(w.PausedAt), w.PauseReason, sqlrow.Micros(w.FailingSince),
-		w.LastError, sqlrow.Micros(w.SucceededAt), sqlrow.Micros(w.PreviousUntil), w.Creator, w.Updater, w.CreatedAt.UnixMicro(), w.UpdatedAt.UnixMicro())
+	_, err := sqlrow.Insert(ctx, c, "webhooks", append(fields(&w), sqlrow.Col("disabled", false)),
+		sqlrow.Replace("id", "url", "filter", "sealed", "since", "paused_at", "pause_reason", "failing_since", "previous_until", "updater", "updated_at")+
+			`, disabled = webhooks.disabled AND excluded.paused_at IS NOT NULL`)
 	return err
 }

@@ -53,14 +53,14 @@ type Signal struct {
 // Lookup returns the value of an environment variable.
 type Lookup func(name string) (value string, found bool)
 
-// Problem is a variable with an invalid value.
-type Problem struct{ Variable, Message string }
+// Violation is a variable with an invalid value.
+type Violation struct{ Variable, Message string }
 
-// Problems are all variables with invalid values, an error of [Read].
-type Problems []Problem
+// Violations are all variables with invalid values, an error of [Read].
+type Violations []Violation
 
-// Error implements error, with a line for each problem.
-func (ps Problems) Error() string {
+// Error implements error, with a line for each violation.
+func (ps Violations) Error() string {
 	lines := make([]string, len(ps))
 	for i, p := range ps {
 		lines[i] = p.Variable + ": " + p.Message
@@ -68,7 +68,7 @@ func (ps Problems) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Read returns the settings. Its only error are [Problems].
+// Read returns the settings. Its only error are [Violations].
 func Read(lookup Lookup) (Settings, error) {
 	r := reader{lookup: lookup}
 	off := r.flag("OTEL_SDK_DISABLED")
@@ -83,16 +83,16 @@ func Read(lookup Lookup) (Settings, error) {
 	if off {
 		return Settings{}, nil
 	}
-	if len(r.problems) > 0 {
-		return Settings{}, r.problems
+	if len(r.violations) > 0 {
+		return Settings{}, r.violations
 	}
 	return s, nil
 }
 
-// reader reads variables and collects problems.
+// reader reads variables and collects violations.
 type reader struct {
-	lookup   Lookup
-	problems Problems
+	lookup     Lookup
+	violations Violations
 }
 
 // value returns a variable without spaces around it. An empty variable is one that is not set.
@@ -102,18 +102,18 @@ func (r *reader) value(name string) string {
 }
 
 func (r *reader) reject(name, value, advice string) {
-	r.add(Problem{name, fmt.Sprintf("invalid value %q; %s", value, advice)})
+	r.add(Violation{name, fmt.Sprintf("invalid value %q; %s", value, advice)})
 }
 
 // rejectHidden is reject for a value that may contain credentials.
 func (r *reader) rejectHidden(name, advice string) {
-	r.add(Problem{name, "invalid value; " + advice})
+	r.add(Violation{name, "invalid value; " + advice})
 }
 
-// add adds a problem once: the variables of both signals are read for each of them.
-func (r *reader) add(p Problem) {
-	if !slices.Contains(r.problems, p) {
-		r.problems = append(r.problems, p)
+// add adds a violation once: the variables of both signals are read for each of them.
+func (r *reader) add(p Violation) {
+	if !slices.Contains(r.violations, p) {
+		r.violations = append(r.violations, p)
 	}
 }
 

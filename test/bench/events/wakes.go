@@ -66,7 +66,7 @@ func (w *sleepers) start(t platform.T, count int) {
 	}))
 	platform.Eventually(t, patience, func() string {
 		res, err := w.s.server.Runs.ListRuns(t.Context(), connect.NewRequest(&signalboxv1.ListRunsRequest{
-			Project: platform.DefaultProject, Workflow: w.workflow, Statuses: []string{"queued", "running"}, PageSize: 1,
+			Project: platform.DefaultProject, Filter: &signalboxv1.RunFilter{Workflow: w.workflow, Statuses: []string{"queued", "running"}}, PageSize: 1,
 		}))
 		switch {
 		case err != nil:

@@ -103,7 +103,7 @@ func count(t platform.T, s *platform.Server) {
 func lists() []list {
 	of := func(name string, least int, change func(*signalboxv1.ListRunsRequest)) list {
 		return list{name, func(t platform.T, s *platform.Server) {
-			request := &signalboxv1.ListRunsRequest{Project: platform.DefaultProject, PageSize: 50}
+			request := &signalboxv1.ListRunsRequest{Project: platform.DefaultProject, Filter: &signalboxv1.RunFilter{}, PageSize: 50}
 			change(request)
 			res, err := s.Runs.ListRuns(t.Context(), connect.NewRequest(request))
 			if err != nil {
@@ -117,20 +117,26 @@ func lists() []list {
 	return []list{
 		of("newest", 50, func(*signalboxv1.ListRunsRequest) {}),
 		of("oldest first", 50, func(r *signalboxv1.ListRunsRequest) { r.Order = "oldest" }),
-		of("created before a time long ago", 20, func(r *signalboxv1.ListRunsRequest) { r.Until = timestamppb.New(first().Add(500 * apart)) }),
-		of("`--status failed`", 20, func(r *signalboxv1.ListRunsRequest) { r.Statuses = []string{"failed"} }),
-		of("`--status queued,running,waiting`", 5, func(r *signalboxv1.ListRunsRequest) { r.Statuses = []string{"queued", "running", "waiting"} }),
-		of("`--workflow`", 40, func(r *signalboxv1.ListRunsRequest) { r.Workflow = "bench/w7" }),
-		of("`--workflow --status failed`", 0, func(r *signalboxv1.ListRunsRequest) { r.Workflow, r.Statuses = "bench/w7", []string{"failed"} }),
-		of("`--workflow --version`, which no run is of", 0, func(r *signalboxv1.ListRunsRequest) { r.Workflow, r.Version = "bench/w7", "0.0.9" }),
-		of("`--trigger replay`, one run in a hundred", 10, func(r *signalboxv1.ListRunsRequest) { r.Trigger = "replay" }),
-		of("`--trigger event --status failed`", 0, func(r *signalboxv1.ListRunsRequest) { r.Trigger, r.Statuses = "event", []string{"failed"} }),
-		of("`--problem any`", 5, func(r *signalboxv1.ListRunsRequest) { r.Problems = []string{"any"} }),
-		of("`--problem NO_POLLER --workflow`", 0, func(r *signalboxv1.ListRunsRequest) { r.Problems, r.Workflow = []string{"NO_POLLER"}, "bench/w7" }),
-		of("`--text`, a prefix of one request ID in a thousand", 1, func(r *signalboxv1.ListRunsRequest) { r.Text = "order-77-" }),
-		of("`--text`, a prefix of all", 50, func(r *signalboxv1.ListRunsRequest) { r.Text = "order-" }),
-		of("`--text`, a prefix of the IDs of the oldest runs", 50, func(r *signalboxv1.ListRunsRequest) { r.Text = "0194" }),
-		of("`--text`, a prefix of none", 0, func(r *signalboxv1.ListRunsRequest) { r.Text = "zzz" }),
+		of("created before a time long ago", 20, func(r *signalboxv1.ListRunsRequest) { r.Filter.Until = timestamppb.New(first().Add(500 * apart)) }),
+		of("`--status failed`", 20, func(r *signalboxv1.ListRunsRequest) { r.Filter.Statuses = []string{"failed"} }),
+		of("`--status queued,running,waiting`", 5, func(r *signalboxv1.ListRunsRequest) { r.Filter.Statuses = []string{"queued", "running", "waiting"} }),
+		of("`--workflow`", 40, func(r *signalboxv1.ListRunsRequest) { r.Filter.Workflow = "bench/w7" }),
+		of("`--workflow --status failed`", 0, func(r *signalboxv1.ListRunsRequest) {
+			r.Filter.Workflow, r.Filter.Statuses = "bench/w7", []string{"failed"}
+		}),
+		of("`--workflow --version`, which no run is of", 0, func(r *signalboxv1.ListRunsRequest) { r.Filter.Workflow, r.Filter.Version = "bench/w7", "0.0.9" }),
+		of("`--trigger replay`, one run in a hundred", 10, func(r *signalboxv1.ListRunsRequest) { r.Filter.Trigger = "replay" }),
+		of("`--trigger event --status failed`", 0, func(r *signalboxv1.ListRunsRequest) {
+			r.Filter.Trigger, r.Filter.Statuses = "event", []string{"failed"}
+		}),
+		of("`--stuck any`", 5, func(r *signalboxv1.ListRunsRequest) { r.Filter.Stuck = []string{"any"} }),
+		of("`--stuck NO_POLLER --workflow`", 0, func(r *signalboxv1.ListRunsRequest) {
+			r.Filter.Stuck, r.Filter.Workflow = []string{"NO_POLLER"}, "bench/w7"
+		}),
+		of("`--text`, a prefix of one request ID in a thousand", 1, func(r *signalboxv1.ListRunsRequest) { r.Filter.Text = "order-77-" }),
+		of("`--text`, a prefix of all", 50, func(r *signalboxv1.ListRunsRequest) { r.Filter.Text = "order-" }),
+		of("`--text`, a prefix of the IDs of the oldest runs", 50, func(r *signalboxv1.ListRunsRequest) { r.Filter.Text = "0194" }),
+		of("`--text`, a prefix of none", 0, func(r *signalboxv1.ListRunsRequest) { r.Filter.Text = "zzz" }),
 		of("`--request-id`", 1, func(r *signalboxv1.ListRunsRequest) { r.RequestId = "order-77-77" }),
 	}
 }

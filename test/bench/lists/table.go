@@ -58,7 +58,7 @@ WHEN i % 400 = 33 THEN 'waiting' ELSE 'completed' END AS status FROM generate_se
 		if err != nil {
 			return err.Error()
 		}
-		if have = res.Msg.GetProblems()["NO_POLLER"]; have < want {
+		if have = res.Msg.GetStuck()["NO_POLLER"]; have < want {
 			return "not all are reported"
 		}
 		return ""

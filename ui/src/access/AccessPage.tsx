@@ -24,24 +24,18 @@ import {
 } from '../kit'
 import { CreateTokenDialog } from './CreateTokenDialog'
 import { Sessions } from './Sessions'
-
-/** state returns whether a token can be used. */
-export function state(token: Token): { word: string; tone: 'green' | 'slate' | 'amber' } {
-  if (token.revokeTime !== undefined) return { word: 'Revoked', tone: 'slate' }
-  const expires = milliseconds(token.expireTime)
-  if (expires !== undefined && expires <= now()) return { word: 'Expired', tone: 'amber' }
-  return { word: 'Valid', tone: 'green' }
-}
-
-/** roles prints the roles of a token by project. */
-export const roles = (map: Record<string, string>): string =>
-  Object.entries(map)
-    .sort(([a], [b]) => a.localeCompare(b))
-    .map(([project, role]) => `${project === '*' ? 'all projects' : project}: ${role}`)
-    .join(', ')
+import { createRefusal, roles, state } from './token'
 
 const columns = (onRevoke: (token: Token) => void, offline: string | undefined): Column<Token>[] => [
-  { id: 'state', title: 'State', width: 84, cell: (t) => <Chip tone={state(t).tone}>{state(t).word}</Chip> },
+  {
+    id: 'state',
+    title: 'State',
+    width: 84,
+    cell: (t) => {
+      const { word, tone } = state(t, now())
+      return <Chip tone={tone}>{word}</Chip>
+    },
+  },
   { id: 'name', title: 'Name', width: 130, grow: true, cell: (t) => <span title={t.name}>{t.name}</span> },
   { id: 'id', title: 'Token ID', width: 150, cell: (t) => <Id id={t.id} /> },
   {
@@ -92,12 +86,7 @@ export function AccessPage() {
   const { values, change } = useFilters(['tab'])
   const tab = values.tab === 'sessions' ? 'sessions' : 'tokens'
   const local = caller.data?.authentication === 'none'
-  // An administrator of any project creates tokens for it.
-  const refused =
-    offline ??
-    (caller.data === undefined || Object.values(caller.data.roles).includes('admin')
-      ? undefined
-      : 'Needs admin in a project')
+  const refused = offline ?? createRefusal(caller.data?.roles)
   const list = usePages(
     ['tokens'],
     async (pageToken, signal) => {

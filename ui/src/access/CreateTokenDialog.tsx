@@ -2,9 +2,10 @@ import { useQueryClient } from '@tanstack/react-query'
 import { Plus, X } from 'lucide-react'
 import { useState } from 'react'
 import { useProjects } from '../app'
-import { clients, now, timestamp } from '../api'
-import { ActionDialog, Button, command, restCall, SecretDialog, Select, TextField } from '../kit'
+import { clients, now } from '../api'
+import { ActionDialog, Button, SecretDialog, Select, TextField } from '../kit'
 import styles from './access.module.css'
+import { formRefusal, tokenCommands, tokenRequest } from './token'
 
 const roleOptions = [
   { value: 'viewer', label: 'viewer: read, redacted' },
@@ -34,40 +35,17 @@ export function CreateTokenDialog({ onClose }: { onClose: () => void }) {
 
   if (secret !== '')
     return <SecretDialog title={`The token of ${name}`} what="the token" secret={secret} onClose={onClose} />
-  const twice = new Set(roles.map((r) => r.project)).size < roles.length
+  const form = { name, roles, days }
   return (
     <ActionDialog
       title="Create a token"
       description="For a program or a person. You must be an administrator of each project that you name."
       action="Create"
       reason="none"
-      refused={
-        name.trim() === ''
-          ? 'Name the program or person that uses it.'
-          : twice
-            ? 'A project is named twice.'
-            : undefined
-      }
-      run={() =>
-        clients.tokens.createToken({
-          name: name.trim(),
-          roles: Object.fromEntries(roles.map((r) => [r.project, r.role])),
-          ...(days === '' ? {} : { expireTime: timestamp(now() + Number(days) * 86_400_000) }),
-        })
-      }
-      cli={() =>
-        command(['token', 'create', ...roles.flatMap((r) => ['--role', `${r.project}=${r.role}`])], {
-          name,
-          expires: days === '' ? '' : `${days}d`,
-        })
-      }
-      rest={() =>
-        restCall('POST', '/v1/tokens', {
-          name: name.trim(),
-          roles: Object.fromEntries(roles.map((r) => [r.project, r.role])),
-          expireTime: days === '' ? undefined : new Date(now() + Number(days) * 86_400_000).toISOString(),
-        })
-      }
+      refused={formRefusal(form)}
+      run={() => clients.tokens.createToken(tokenRequest(form, now()))}
+      cli={() => tokenCommands(form, now()).cli}
+      rest={() => tokenCommands(form, now()).rest}
       onDone={(answer) => {
         setSecret(answer.secret)
         void queries.invalidateQueries({ queryKey: ['tokens'] })

@@ -1,3 +1,4 @@
+import { milliseconds } from '../api/time'
 import type { Annotation } from '../gen/signalbox/v1/project_pb'
 
 /** The kinds that a chart shows, in the order of the legend. */
@@ -9,9 +10,6 @@ export const words: Record<Kind, [one: string, many: string]> = {
   publish: ['publication', 'publications'],
   owner: ['change of owner', 'changes of owner'],
 }
-
-const time = (at: { seconds: bigint; nanos: number } | undefined) =>
-  at === undefined ? undefined : Number(at.seconds) * 1000 + at.nanos / 1e6
 
 /** A period on a chart, with its share of the width, from 0 to 1. */
 export interface Band {
@@ -31,8 +29,8 @@ export const bands = (list: Annotation[], share: (at: number) => number, now: nu
   list
     .filter((a) => a.kind === 'outage')
     .map((annotation) => {
-      const left = share(time(annotation.start) ?? now)
-      return { annotation, left, width: Math.max(0, share(time(annotation.end) ?? now) - left) }
+      const left = share(milliseconds(annotation.start) ?? now)
+      return { annotation, left, width: Math.max(0, share(milliseconds(annotation.end) ?? now) - left) }
     })
 
 /** groups returns the marks of moments, at most one in each of the slots of equal width. */
@@ -40,7 +38,7 @@ export function groups(list: Annotation[], share: (at: number) => number, slots:
   const bySlot = new Map<number, Group>()
   for (const annotation of list) {
     const kind = kinds.find((k) => k === annotation.kind && k !== 'outage')
-    const at = time(annotation.start)
+    const at = milliseconds(annotation.start)
     if (kind === undefined || at === undefined) continue
     const left = share(at)
     const slot = Math.min(slots - 1, Math.floor(left * slots))
@@ -57,16 +55,16 @@ export function groups(list: Annotation[], share: (at: number) => number, slots:
 export const annotationsIn = (list: Annotation[], from: number, to: number): Annotation[] =>
   list.filter(
     (a) =>
-      (time(a.start) ?? 0) < to &&
-      (a.kind === 'outage' ? (time(a.end) ?? Infinity) >= from : (time(a.start) ?? 0) >= from),
+      (milliseconds(a.start) ?? 0) < to &&
+      (a.kind === 'outage' ? (milliseconds(a.end) ?? Infinity) >= from : (milliseconds(a.start) ?? 0) >= from),
   )
 
 /** when prints the time of an annotation; that of an outage with its end. */
 export function when(annotation: Annotation, print: (at: number) => string): string {
-  const start = time(annotation.start)
+  const start = milliseconds(annotation.start)
   const text = start === undefined ? 'at an unknown time' : print(start)
   if (annotation.kind !== 'outage') return text
-  const end = time(annotation.end)
+  const end = milliseconds(annotation.end)
   return end === undefined ? `since ${text}` : `${text} to ${print(end)}`
 }
 

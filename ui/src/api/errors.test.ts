@@ -1,7 +1,7 @@
 import { Code, ConnectError } from '@connectrpc/connect'
 import { describe, expect, it } from 'vitest'
 import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from '../gen/google/rpc/error_details_pb'
-import { callError, ofField } from './errors'
+import { callError, isRepeatable, ofField } from './errors'
 
 const answered = (code: Code, message = 'the run has ended') =>
   new ConnectError(message, code, undefined, [{ desc: ErrorInfoSchema, value: { reason: 'RUN_ENDED' } }])
@@ -85,4 +85,19 @@ describe('ofField', () => {
   ])('of %s in %s is %s', (path, field, expected) => {
     expect(ofField(path, field)).toBe(expected)
   })
+})
+
+describe('a query that failed', () => {
+  it('is repeated four times where no server answered', () => {
+    const lost = new ConnectError('', Code.Unavailable)
+    expect([0, 1, 2, 3, 4].map((failures) => isRepeatable(failures, lost))).toEqual([true, true, true, true, false])
+    expect(isRepeatable(0, new TypeError('Failed to fetch'))).toBe(true)
+  })
+
+  it.each([Code.NotFound, Code.PermissionDenied, Code.InvalidArgument, Code.Internal])(
+    'is not repeated after the answer %d',
+    (code) => {
+      expect(isRepeatable(0, answered(code))).toBe(false)
+    },
+  )
 })

@@ -55,3 +55,10 @@ export function callError(error: unknown): CallError {
     kind: unreached ? 'unavailable' : (kinds[e.code] ?? 'other'),
   }
 }
+
+/** How often a query is repeated. */
+const mostRepeats = 4
+
+/** isRepeatable reports whether a query is repeated after it failed: after a lost answer, never after a refusal, which would be the same. */
+export const isRepeatable = (failures: number, error: unknown): boolean =>
+  callError(error).kind === 'unavailable' && failures < mostRepeats

@@ -1,12 +1,13 @@
 export * as clients from './clients'
 export { now, useNow, observeServerTime } from './clock'
-export { type CallError, callError, ofField } from './errors'
+export { type CallError, callError, isRepeatable, ofField } from './errors'
 export { type Link, reportAnswer, useLink } from './link'
 export { type ListPage, type Pages, usePages } from './pages'
 export { problemsKey, usePlatformProblems, useProblem, useProblemCounts } from './problems'
 export { durationMilliseconds, milliseconds, timestamp } from './time'
 export {
   escapePointer,
+  isNumberText,
   isObject,
   type Json,
   jsonEqual,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { JsonError, jsonEqual, JsonNumber, printJson, readJson } from './json'
+import { escapePointer, isNumberText, JsonError, jsonEqual, JsonNumber, printJson, readJson } from './json'
 
 describe('readJson', () => {
   it.each([
@@ -46,5 +46,25 @@ describe('jsonEqual', () => {
     expect(jsonEqual(readJson('1'), readJson('1.0'))).toBe(false)
     expect(jsonEqual(new JsonNumber('1'), '1')).toBe(false)
     expect(jsonEqual(readJson('{"a":null}'), readJson('{"b":null}'))).toBe(false)
+  })
+})
+
+describe('the text of a number', () => {
+  it.each(['0', '-0', '12.50', '1e400', '-1.5E-7', '12345678901234567890'])('%s is one of JSON', (text) => {
+    expect(isNumberText(text)).toBe(true)
+  })
+
+  it.each(['', '-', '01', '1.', '.5', '+1', '1e', '0x1', 'NaN', ' 1', '1 ', '1\n', '1 2', '1,0'])(
+    '%j is none of JSON',
+    (text) => {
+      expect(isNumberText(text)).toBe(false)
+    },
+  )
+})
+
+describe('a name in a JSON pointer', () => {
+  it('is escaped so that it is one part, and each sign once', () => {
+    expect(escapePointer('a/b~c')).toBe('a~1b~0c')
+    expect(escapePointer('~1')).toBe('~01')
   })
 })

@@ -29,9 +29,13 @@ export class JsonError extends Error {
 const deepest = 1000
 const space = /[ \t\n\r]*/y
 const number = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y
+const numberAlone = new RegExp(`^(?:${number.source})$`)
 // Everything up to the closing quote: plain characters and escapes.
 const quoted = /"((?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*)"/y
 const escapes: Record<string, string> = { b: '\b', f: '\f', n: '\n', r: '\r', t: '\t' }
+
+/** isNumberText reports whether a text is a number of JSON. */
+export const isNumberText = (text: string): boolean => numberAlone.test(text)
 
 const unescape = (text: string) =>
   text.replace(/\\(?:u([0-9a-fA-F]{4})|(.))/g, (_, code: string | undefined, char: string) =>

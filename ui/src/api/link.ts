@@ -1,5 +1,5 @@
 import { Code, ConnectError } from '@connectrpc/connect'
-import { useSyncExternalStore } from 'react'
+import { createStore, useStore } from './store'
 
 /** The state of the link between the browser and the server. */
 export interface Link {
@@ -10,15 +10,9 @@ export interface Link {
   lastAnswer: number | undefined
 }
 
-let link: Link = { state: 'live', since: performance.now(), lastAnswer: undefined }
+export const link = createStore<Link>({ state: 'live', since: performance.now(), lastAnswer: undefined })
 /** Kept apart, so that an answer over a live link draws nothing again. */
 let lastAnswer: number | undefined
-const listeners = new Set<() => void>()
-
-function change(next: Link): void {
-  link = next
-  for (const listener of listeners) listener()
-}
 
 /** lost reports whether the error means that no server answered. */
 function lost(error: unknown): boolean {
@@ -34,21 +28,15 @@ function lost(error: unknown): boolean {
 /** reportAnswer notes that the server answered, or with an error, that it may not have. */
 export function reportAnswer(error: unknown): void {
   const time = performance.now()
+  const before = link.get()
   if (error === undefined || !lost(error)) {
     lastAnswer = time
-    if (link.state !== 'live') change({ state: 'live', since: time, lastAnswer: undefined })
+    if (before.state !== 'live') link.set({ state: 'live', since: time, lastAnswer: undefined })
     return
   }
   const state = navigator.onLine ? 'reconnecting' : 'offline'
-  if (link.state !== state) change({ state, since: link.state === 'live' ? time : link.since, lastAnswer })
-}
-
-const subscribe = (listener: () => void) => {
-  listeners.add(listener)
-  return () => {
-    listeners.delete(listener)
-  }
+  if (before.state !== state) link.set({ state, since: before.state === 'live' ? time : before.since, lastAnswer })
 }
 
 /** useLink returns the state of the link and renders again when it changes. */
-export const useLink = (): Link => useSyncExternalStore(subscribe, () => link)
+export const useLink = (): Link => useStore(link)

@@ -1,16 +1,19 @@
 import { describe, expect, it } from 'vitest'
 import { isObject, type Json, jsonEqual, printJson, readJson } from './json'
 import {
+  brief,
   diffJson,
   find,
   hasMark,
   insert,
+  isSealed,
   mark,
   markProblems,
   numberMarks,
   type Operation,
   plainMarks,
   printPatch,
+  seals,
   splitPointer,
   undo,
 } from './patch'
@@ -177,5 +180,51 @@ describe('marks of sensitive values', () => {
       text.replace('⟦redacted:2⟧', '⟦x⟧').replace('⟦redacted:3⟧', '⟦redacted:2⟧').replace('⟦x⟧', '⟦redacted:3⟧'),
     )
     expect(swapped.length).toBeGreaterThan(0)
+  })
+})
+
+describe('the marks in a value', () => {
+  it('are found by their numbers, wherever they are', () => {
+    expect(
+      seals(readJson('{"a":"⟦redacted:3⟧","b":["x ⟦redacted:1⟧",{"c":"⟦redacted⟧ ⟦redacted:2⟧"}],"d":1}')),
+    ).toEqual(['3', '1', '2'])
+    expect(seals(readJson('{"⟦redacted:1⟧":"⟦redacted⟧"}'))).toEqual([])
+  })
+
+  it.each([
+    ['⟦redacted⟧', true],
+    ['⟦redacted:12⟧', true],
+    ['a ⟦redacted⟧', false],
+    ['⟦redacted⟧⟦redacted⟧', false],
+    ['', false],
+    ['redacted', false],
+  ])('make %j a sealed text: %s', (text, sealed) => {
+    expect(isSealed(text)).toBe(sealed)
+  })
+})
+
+describe('a value in one short line', () => {
+  it('is cut where it is long, and its marks have no numbers', () => {
+    expect(brief(readJson('{"card":"⟦redacted:7⟧"}'))).toBe('{"card":"⟦redacted⟧"}')
+    expect(brief('x'.repeat(58))).toBe(`"${'x'.repeat(58)}"`)
+    expect(brief('x'.repeat(59))).toBe(`"${'x'.repeat(59)}…`)
+    expect(brief(readJson('[1,2,3]'), 3)).toBe('[1,…')
+  })
+})
+
+describe('a JSON pointer', () => {
+  it('is taken apart into its names', () => {
+    expect(splitPointer('')).toEqual([])
+    expect(splitPointer('/')).toEqual([''])
+    expect(splitPointer('/a~1b/~01/0')).toEqual(['a/b', '~1', '0'])
+  })
+
+  it('leads to a value, or to none', () => {
+    const value = readJson('{"a/b":[{"~":1}],"":2}')
+    expect(printJson(find(value, '/a~1b/0/~0') ?? null)).toBe('1')
+    expect(printJson(find(value, '/') ?? null)).toBe('2')
+    expect(find(value, '/a~1b/1')).toBeUndefined()
+    expect(find(value, '/a~1b/0/~0/more')).toBeUndefined()
+    expect(find(value, '')).toBe(value)
   })
 })

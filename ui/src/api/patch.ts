@@ -13,6 +13,7 @@ export interface Operation {
 }
 
 const seal = /⟦redacted(?::(\d+))?⟧/
+const numberedSeal = /⟦redacted:(\d+)⟧/
 
 /** hasMark reports whether a value is or contains the mark of a sensitive value. */
 export function hasMark(value: Json): boolean {
@@ -46,9 +47,10 @@ export function numberMarks(value: Json): { value: Json; pointers: Map<number, s
 /** plainMarks removes the numbers from marks, for what a person reads. */
 export const plainMarks = (text: string): string => text.replace(/⟦redacted:\d+⟧/g, mark)
 
-function seals(value: Json, found: string[] = []): string[] {
+/** seals returns the numbers of the marks in a value, as texts. */
+export function seals(value: Json, found: string[] = []): string[] {
   if (typeof value === 'string') {
-    const id = seal.exec(value)?.[1]
+    const id = numberedSeal.exec(value)?.[1]
     if (id !== undefined) found.push(id)
   } else if (Array.isArray(value)) {
     for (const item of value) seals(item, found)

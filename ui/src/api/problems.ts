@@ -1,5 +1,5 @@
 import { useQuery } from '@tanstack/react-query'
-import type { OperatorProblem } from '../gen/signalbox/v1/problem_pb'
+import type { Problem } from '../gen/signalbox/v1/problem_pb'
 import { problems } from './clients'
 
 /** The key of everything that is read of problems: a change of one makes all of it old. */
@@ -14,7 +14,7 @@ export const useProblemCounts = (project: string) =>
   })
 
 /** useProblem follows one problem, beginning with what is known of it; undefined while nothing is. */
-export const useProblem = (id: string, known?: OperatorProblem): OperatorProblem | undefined =>
+export const useProblem = (id: string, known?: Problem): Problem | undefined =>
   useQuery({
     queryKey: [...problemsKey, 'one', id],
     queryFn: async ({ signal }) => (await problems.getProblem({ id }, { signal })).problem ?? null,

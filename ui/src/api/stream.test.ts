@@ -202,4 +202,77 @@ describe('a stream', () => {
     expect(received).toEqual(['a', 'last'])
     expect(state.done).toBe(true)
   })
+
+  it('is not opened by a tab whose page went away while it waited for its turn', async () => {
+    const request = async (_name: string, _options: unknown, work: (lock: unknown) => unknown) => {
+      end.abort()
+      return work({})
+    }
+    vi.stubGlobal('navigator', { onLine: true, locks: { request } })
+    const state = follow((_, signal) => silent(signal, 'a'))
+    await vi.advanceTimersByTimeAsync(0)
+    expect([opened, state.done]).toEqual([0, true])
+  })
+
+  it('ends at once with a signal that comes while it waits for the next try', async () => {
+    const state = follow(async function* () {
+      throw new ConnectError('', Code.Unavailable)
+    })
+    await vi.advanceTimersByTimeAsync(500)
+    expect(state.done).toBe(false)
+    end.abort()
+    await vi.advanceTimersByTimeAsync(0)
+    expect(state.done).toBe(true)
+  })
+
+  it('ends at once with a signal that comes while it is read', async () => {
+    const state = follow((_, signal) => silent(signal, 'a'))
+    await vi.advanceTimersByTimeAsync(0)
+    end.abort()
+    await vi.advanceTimersByTimeAsync(0)
+    expect([state.done, opened, breaks]).toEqual([true, 1, 1])
+  })
+
+  it('waits a second after it broke, however often it failed before', async () => {
+    follow(async function* (n) {
+      if (n === 4) yield 'a'
+      throw new ConnectError('', Code.Unavailable)
+    })
+    await vi.advanceTimersByTimeAsync(7000)
+    expect(opened).toBe(4)
+    await vi.advanceTimersByTimeAsync(1000)
+    expect(opened).toBe(5)
+    await vi.advanceTimersByTimeAsync(1999)
+    expect(opened).toBe(5)
+    await vi.advanceTimersByTimeAsync(1)
+    expect(opened).toBe(6)
+  })
+
+  it('is not opened by a page that is hidden from the beginning, until it is shown', async () => {
+    page.hidden = true
+    follow((_, signal) => silent(signal, 'a'))
+    await vi.advanceTimersByTimeAsync(60_000)
+    expect(opened).toBe(0)
+    show(false)
+    await vi.advanceTimersByTimeAsync(0)
+    expect(opened).toBe(1)
+  })
+
+  it('goes on where its page was hidden for a moment', async () => {
+    follow(async function* (_, signal) {
+      while (!signal.aborted) {
+        yield 'a'
+        await new Promise((resolve) => {
+          setTimeout(resolve, 10_000)
+          signal.addEventListener('abort', resolve)
+        })
+      }
+    })
+    await vi.advanceTimersByTimeAsync(0)
+    show(true)
+    await vi.advanceTimersByTimeAsync(29_000)
+    show(false)
+    await vi.advanceTimersByTimeAsync(60_000)
+    expect([opened, breaks]).toEqual([1, 0])
+  })
 })

@@ -96,6 +96,8 @@ async function read<Message>(
   signal: AbortSignal,
   most: number,
 ): Promise<Outcome> {
+  // The signal may have been aborted while the tab waited for its turn.
+  if (signal.aborted) return 'failed'
   const stop = new AbortController()
   const abort = () => {
     stop.abort()
@@ -163,4 +165,5 @@ const pause = (ms: number, signal: AbortSignal) =>
     const timer = window.setTimeout(done, ms)
     window.addEventListener('online', done, { signal: end.signal })
     signal.addEventListener('abort', done, { signal: end.signal })
+    if (signal.aborted) done()
   })

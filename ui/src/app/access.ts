@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query'
 import { clients, setCSRFToken } from '../api'
-import { has, type Role } from './roles'
+import { has, refusalOf, type Role } from './roles'
 
 export const sessionKey = ['session']
 
@@ -23,11 +23,8 @@ export function useMay(): (wanted: Role, project: string) => boolean {
   return (wanted, project) => roles !== undefined && has(roles, wanted, project)
 }
 
-/** useRefusal returns a function that says why the caller may not act: "Needs operator in shop"; undefined if it may, or if its roles are not known. */
+/** useRefusal returns a function that says why the caller may not act; undefined if it may. */
 export function useRefusal(): (wanted: Role, project: string) => string | undefined {
-  const caller = useCaller()
-  return (wanted, project) => {
-    if (caller.data === undefined || has(caller.data.roles, wanted, project)) return undefined
-    return project === '*' ? `Needs ${wanted} in all projects` : `Needs ${wanted} in ${project}`
-  }
+  const roles = useCaller().data?.roles
+  return (wanted, project) => refusalOf(roles, wanted, project)
 }

@@ -6,6 +6,10 @@ export const typing = (target: EventTarget | null): boolean =>
   target instanceof HTMLElement &&
   target.closest('input, textarea, select, [contenteditable=true], [role=menu], [role=dialog]') !== null
 
+/** isPlain reports whether a key is pressed without another one that would change its meaning; Shift is part of the key itself. */
+export const isPlain = (key: { ctrlKey: boolean; metaKey: boolean; altKey: boolean }): boolean =>
+  !key.ctrlKey && !key.metaKey && !key.altKey
+
 /** usePageKeys handles keys of one page; they do nothing while a person types or a menu or dialog is open. */
 export function usePageKeys(actions: Record<string, () => void>): void {
   const { shortcuts } = usePreferences()
@@ -14,7 +18,7 @@ export function usePageKeys(actions: Record<string, () => void>): void {
   useEffect(() => {
     if (!shortcuts) return undefined
     const onKey = (event: KeyboardEvent) => {
-      if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || typing(event.target)) return
+      if (event.defaultPrevented || !isPlain(event) || typing(event.target)) return
       if (document.querySelector('[role=dialog][data-state=open]:not([data-peek])') !== null) return
       const action = current.current[event.key]
       if (action === undefined) return

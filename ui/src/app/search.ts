@@ -21,6 +21,19 @@ export function stringifySearch(search: Record<string, unknown>): string {
   return text === '' ? '' : `?${text}`
 }
 
+/** changed returns the search with some names set; an empty or absent value removes its name. */
+export function changed(before: Search, change: Record<string, string | undefined>): Search {
+  const next: Search = { ...before }
+  for (const [name, value] of Object.entries(change)) {
+    if (value === undefined || value === '') Reflect.deleteProperty(next, name)
+    else next[name] = value
+  }
+  return next
+}
+
+/** listed returns a filter with one value as the list that a request has; empty for all. */
+export const listed = (value: string): string[] => (value === '' ? [] : [value])
+
 /** one returns the first value of a name; empty if it is absent. */
 export const one = (search: Search, name: string): string => {
   const value = search[name]

@@ -1,57 +1,53 @@
 import { Link } from '@tanstack/react-router'
 import { Download } from 'lucide-react'
-import { useFilters, useProject, workflowParams } from '../app'
+import { RunId, spanOptions, spanStart, useFilters, useProject, workflowParams } from '../app'
 import { clients, milliseconds, now, timestamp, usePages } from '../api'
 import type { AuditEntry } from '../gen/signalbox/v1/audit_pb'
 import {
   Button,
   type Column,
+  Cut,
   FilterFields,
   Id,
   ListView,
   Menu,
   Page,
   PageHead,
+  shortId,
   StateView,
   Time,
   useLinkRefusal,
 } from '../kit'
-
-const runId = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
+import { exportPath, subjectKind } from './entry'
 
 function Subject({ entry }: { entry: AuditEntry }) {
-  const { subject, project, action } = entry
-  if (subject === '') return <>–</>
-  if (project !== '' && runId.test(subject)) {
-    return action.startsWith('batch.') ? (
-      <Id id={subject}>
-        <Link
-          to="/p/$project/batches/$id"
-          params={{ project, id: subject }}
-        >{`batch ${subject.slice(0, 8)}…${subject.slice(-4)}`}</Link>
-      </Id>
-    ) : (
-      <Id id={subject}>
-        <Link
-          to="/p/$project/runs/$id"
-          params={{ project, id: subject }}
-        >{`${subject.slice(0, 8)}…${subject.slice(-4)}`}</Link>
-      </Id>
-    )
+  const { subject, project } = entry
+  switch (subjectKind(entry)) {
+    case 'run':
+      return <RunId project={project} id={subject} />
+    case 'batch':
+      return (
+        <Id id={subject}>
+          <Link to="/p/$project/batches/$id" params={{ project, id: subject }}>
+            batch {shortId(subject)}
+          </Link>
+        </Id>
+      )
+    case 'workflow':
+      return (
+        <Link to="/p/$project/workflows/$namespace/$name" params={workflowParams(project, subject)}>
+          {subject}
+        </Link>
+      )
+    case 'webhook':
+      return (
+        <Link to="/p/$project/webhooks/$name" params={{ project, name: subject }}>
+          {subject}
+        </Link>
+      )
+    default:
+      return <Cut text={subject} />
   }
-  if (project !== '' && action.startsWith('workflow.'))
-    return (
-      <Link to="/p/$project/workflows/$namespace/$name" params={workflowParams(project, subject)}>
-        {subject}
-      </Link>
-    )
-  if (project !== '' && action.startsWith('webhook.') && action !== 'webhook.redeliver')
-    return (
-      <Link to="/p/$project/webhooks/$name" params={{ project, name: subject }}>
-        {subject}
-      </Link>
-    )
-  return <span title={subject}>{subject}</span>
 }
 
 const columns: Column<AuditEntry>[] = [
@@ -74,50 +70,40 @@ const columns: Column<AuditEntry>[] = [
     title: 'Reason',
     width: 160,
     grow: true,
-    cell: (e) => <span title={e.reason}>{e.reason === '' ? '–' : e.reason}</span>,
+    cell: (e) => <Cut text={e.reason} />,
   },
   {
     id: 'detail',
     title: 'Detail',
     width: 220,
     grow: true,
-    cell: (e) => (
-      <span className="mono" title={e.detail?.json}>
-        {e.detail?.json ?? '–'}
-      </span>
-    ),
+    cell: (e) => <Cut mono text={e.detail?.json ?? ''} />,
   },
 ]
-
-const spans: Record<string, number> = { '1h': 3_600_000, '24h': 86_400_000, '7d': 604_800_000, '30d': 2_592_000_000 }
 
 /** What was done in a project, by whom, when and why. */
 export function AuditPage() {
   const project = useProject()
   const { values, change, filtered, clear } = useFilters(['action', 'actor', 'subject', 'since'])
   const offline = useLinkRefusal()
-  const span = spans[values.since ?? '']
   const list = usePages(['audit', project, values], async (pageToken, signal) => {
+    const since = spanStart(values.since, now())
     const page = await clients.audit.listAudit(
       {
         project,
         pageSize: 100,
         pageToken,
-        action: values.action ?? '',
-        actor: values.actor ?? '',
-        subject: values.subject ?? '',
-        ...(span === undefined ? {} : { since: timestamp(now() - span) }),
+        action: values.action,
+        actor: values.actor,
+        subject: values.subject,
+        ...(since === undefined ? {} : { since: timestamp(since) }),
       },
       { signal },
     )
     return { rows: page.entries, nextPageToken: page.nextPageToken }
   })
   const download = (format: string) => {
-    const query = new URLSearchParams({ format })
-    for (const name of ['action', 'actor', 'subject'] as const)
-      if (values[name] !== undefined && values[name] !== '') query.set(name, values[name])
-    if (span !== undefined) query.set('since', new Date(now() - span).toISOString())
-    window.location.assign(`/v1/projects/${encodeURIComponent(project)}/audit:export?${query.toString()}`)
+    window.location.assign(exportPath(project, format, values, spanStart(values.since, now())))
   }
   return (
     <Page title="Audit" fill>
@@ -153,12 +139,7 @@ export function AuditPage() {
           {
             name: 'since',
             label: 'Time',
-            options: [
-              { value: '1h', label: 'Last hour' },
-              { value: '24h', label: 'Last 24 hours' },
-              { value: '7d', label: 'Last 7 days' },
-              { value: '30d', label: 'Last 30 days' },
-            ],
+            options: spanOptions('1h', '24h', '7d', '30d'),
           },
         ]}
         values={values}

@@ -1,7 +1,7 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link, useParams } from '@tanstack/react-router'
-import { useFilters, useProject, useRefusal } from '../app'
-import { callError, clients, milliseconds, usePages } from '../api'
+import { RunId, useFilters, useProject, useRefusal } from '../app'
+import { clients, milliseconds, usePages } from '../api'
 import type { BatchItem } from '../gen/signalbox/v1/batch_pb'
 import {
   AlertSlot,
@@ -9,6 +9,7 @@ import {
   type Column,
   command,
   CopyCommand,
+  Cut,
   Elapsed,
   ErrorView,
   Facts,
@@ -24,28 +25,19 @@ import {
   Skeleton,
   StateView,
   StatusBadge,
+  statusOptions,
   Time,
-  toast,
+  toastError,
   useLinkRefusal,
   usePreferences,
-  vocabularies,
 } from '../kit'
 import { conditions } from './conditions'
-import { failedRuns, shownStatus } from './outcomes'
+import { isOpen, pauseRefusal, retryRefusal, shownStatus } from './outcomes'
 import { StartedRuns } from './StartedRuns'
 import { Progress } from './Progress'
 
 const columns = (project: string, replays: boolean): Column<BatchItem>[] => {
-  const run = (id: string) =>
-    id === '' ? (
-      '–'
-    ) : (
-      <Id id={id}>
-        <Link to="/p/$project/runs/$id" params={{ project, id }}>
-          {shortId(id)}
-        </Link>
-      </Id>
-    )
+  const run = (id: string) => (id === '' ? '–' : <RunId project={project} id={id} />)
   return [
     { id: 'status', title: 'Result', width: 120, cell: (i) => <StatusBadge of="item" status={i.status} /> },
     { id: 'run', title: 'Run', width: 150, cell: (i) => run(i.runId) },
@@ -65,7 +57,7 @@ const columns = (project: string, replays: boolean): Column<BatchItem>[] => {
       title: 'Why',
       width: 300,
       grow: true,
-      cell: (i) => <span title={i.error}>{i.error === '' ? '–' : i.error}</span>,
+      cell: (i) => <Cut text={i.error} />,
     },
     { id: 'end', title: 'Done', width: 100, cell: (i) => <Time at={milliseconds(i.endTime)} /> },
   ]
@@ -86,17 +78,16 @@ export function BatchPage() {
     refetchInterval: ({ state }) => (state.data?.batch?.status === 'completed' ? false : 1500),
   })
   const batch = query.data?.batch
-  const open = batch !== undefined && batch.status !== 'completed'
   const items = usePages(
     ['batch-items', project, id, values.status, values.outcome, batch?.status],
     async (pageToken, signal) => {
       const page = await clients.batches.listBatchItems(
-        { project, id, pageSize: 200, pageToken, status: values.status ?? '', outcome: values.outcome ?? '' },
+        { project, id, pageSize: 200, pageToken, ...values },
         { signal },
       )
       return { rows: page.items, nextPageToken: page.nextPageToken }
     },
-    open ? 2000 : 60_000,
+    isOpen(batch) ? 2000 : 60_000,
   )
   const act = useMutation({
     mutationFn: async (what: 'pause' | 'unpause' | 'retry'): Promise<unknown> =>
@@ -104,7 +95,7 @@ export function BatchPage() {
         what
       ]({ project, id }),
     onSuccess: () => void queries.invalidateQueries({ queryKey: ['batch', project, id] }),
-    onError: (error) => toast(callError(error).message, 'error'),
+    onError: toastError,
   })
   const denied = offline ?? refusal('operator', project)
   return (
@@ -126,22 +117,11 @@ export function BatchPage() {
                 Go on
               </Button>
             ) : (
-              <Button
-                refused={denied ?? (open && batch.status !== 'started' ? undefined : 'The batch has ended.')}
-                busy={act.isPending}
-                onClick={() => act.mutate('pause')}
-              >
+              <Button refused={denied ?? pauseRefusal(batch)} busy={act.isPending} onClick={() => act.mutate('pause')}>
                 Pause
               </Button>
             )}
-            <Button
-              refused={
-                denied ??
-                (batch === undefined || batch.failed + failedRuns(batch) === 0n ? 'Nothing failed.' : undefined)
-              }
-              busy={act.isPending}
-              onClick={() => act.mutate('retry')}
-            >
+            <Button refused={denied ?? retryRefusal(batch)} busy={act.isPending} onClick={() => act.mutate('retry')}>
               Retry the failed
             </Button>
           </>
@@ -196,7 +176,7 @@ export function BatchPage() {
               {
                 name: 'status',
                 label: 'Result',
-                options: Object.entries(vocabularies.item).map(([value, { word }]) => ({ value, label: word })),
+                options: statusOptions('item'),
               },
               ...(batch.outcomes === undefined
                 ? []
@@ -204,10 +184,7 @@ export function BatchPage() {
                     {
                       name: 'outcome',
                       label: 'What became of it',
-                      options: Object.entries(vocabularies.outcome).map(([value, { word }]) => ({
-                        value,
-                        label: word,
-                      })),
+                      options: statusOptions('outcome'),
                     },
                   ]),
             ]}

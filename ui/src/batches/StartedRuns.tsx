@@ -12,7 +12,7 @@ export function StartedRuns({ batch: b }: { batch: Batch }) {
     <Link
       to="/p/$project/runs"
       params={{ project: b.project }}
-      search={{ 'started-by': b.id, ...(status.length === 0 ? {} : { status }) } as never}
+      search={{ 'started-by-batch': b.id, ...(status.length === 0 ? {} : { status }) } as never}
     >
       {text}
     </Link>

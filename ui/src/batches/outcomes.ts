@@ -44,3 +44,33 @@ export function outcomeWords(b: Batch): string {
         [o.unknown, 'unknown'],
       ])
 }
+
+/** isOpen reports whether a batch still changes. */
+export const isOpen = (b: Batch | undefined): boolean => b !== undefined && b.status !== 'completed'
+
+/** pauseRefusal returns why a batch cannot be paused: it has ended, or all its runs are started. */
+export const pauseRefusal = (b: Batch | undefined): string | undefined =>
+  b !== undefined && isOpen(b) && b.status !== 'started' ? undefined : 'The batch has ended.'
+
+/** retryRefusal returns why nothing of a batch can be tried again. */
+export const retryRefusal = (b: Batch | undefined): string | undefined =>
+  b === undefined || b.failed + failedRuns(b) === 0n ? 'Nothing failed.' : undefined
+
+/** A part of the bar of a batch, with its share of the width, from 0 to 1. */
+export interface BarPart {
+  part: 'succeeded' | 'open' | 'ended' | 'refused' | 'failed'
+  share: number
+}
+
+/** barParts returns the parts of the bar of a batch. A run that is started is no success yet. */
+export function barParts(b: Batch): BarPart[] {
+  const o = b.outcomes
+  const counts: [BarPart['part'], bigint][] = [
+    ['succeeded', o === undefined ? b.succeeded : o.completed],
+    ['open', o?.open ?? 0n],
+    ['ended', o === undefined ? 0n : o.canceled + o.terminated + o.unknown],
+    ['refused', b.refused],
+    ['failed', b.failed + failedRuns(b)],
+  ]
+  return counts.map(([part, n]) => ({ part, share: b.total === 0n ? 0 : Number(n) / Number(b.total) }))
+}

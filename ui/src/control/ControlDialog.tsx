@@ -1,23 +1,30 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
-import { callError, clients, fetchRun, type Json, printJson, runKey, useLink, useRun } from '../api'
+import { callError, clients, fetchRun, runKey, useRun } from '../api'
 import {
   Button,
   CallProblem,
   CloseButton,
-  command,
   CopyCommand,
   Dialog,
   Id,
   StatusBadge,
   TextArea,
   toast,
+  useLinkRefusal,
 } from '../kit'
 import type { Run } from '../gen/signalbox/v1/run_pb'
 import styles from './control.module.css'
-import { type Control, controlWords, noteOf, refusalOf, stateText } from './controls'
-
-type Confirmed = Exclude<Control, 'replay' | 'export'>
+import {
+  answered,
+  type Confirmed,
+  controlCommands,
+  controlWords,
+  doneText,
+  noteOf,
+  refusalOf,
+  stateText,
+} from './controls'
 
 /** act calls the method of a control and returns the run as the server answered, where it did. */
 async function act(control: Confirmed, project: string, id: string, reason: string): Promise<Run | undefined> {
@@ -37,32 +44,11 @@ async function act(control: Confirmed, project: string, id: string, reason: stri
   }
 }
 
-const cli = (control: Confirmed, project: string, id: string, reason: string) =>
-  control === 'resume_quota'
-    ? command(['quota', 'resume', id], { project, reason })
-    : command(['run', control, id], { project, reason })
-
-const rest = (control: Confirmed, project: string, id: string, reason: string) => {
-  const base = `/v1/projects/${encodeURIComponent(project)}`
-  return control === 'resume_quota'
-    ? {
-        method: 'POST',
-        path: `${base}/quota:resume`,
-        body: printJson(
-          new Map<string, Json>([
-            ['runIds', [id]],
-            ['reason', reason],
-          ]),
-        ),
-      }
-    : { method: 'POST', path: `${base}/runs/${id}:${control}`, body: printJson(new Map([['reason', reason]])) }
-}
-
 /** Confirms one control of one run. If the run has changed meanwhile, a person has to look again before it is sent. */
 export function ControlDialog({ control, run: shown, onClose }: { control: Confirmed; run: Run; onClose: () => void }) {
   const { project, id } = shown
   const words = controlWords[control]
-  const link = useLink()
+  const offline = useLinkRefusal()
   const queries = useQueryClient()
   const current = useRun(project, id, 3000).data ?? shown
   const [seen, setSeen] = useState(stateText(shown))
@@ -80,22 +66,17 @@ export function ControlDialog({ control, run: shown, onClose }: { control: Confi
       const { run } = answer
       if (run !== undefined)
         queries.setQueryData<Run>(runKey(project, id), (known) =>
-          known === undefined ? undefined : { ...known, ...changed(run) },
+          known === undefined ? undefined : { ...known, ...answered(run) },
         )
       await queries.invalidateQueries({ queryKey: runKey(project, id) })
-      toast(
-        run?.cancelRequested && run.status !== 'canceled'
-          ? 'Cancel requested. A worker ends the run.'
-          : `${words.name}: the server has accepted it.`,
-      )
+      toast(doneText(control, run))
       onClose()
     },
     onError: () => void queries.invalidateQueries({ queryKey: runKey(project, id) }),
   })
   const state = stateText(current)
   const differs = state !== seen
-  const refused =
-    link.state !== 'live' ? 'No connection to the server.' : differs ? undefined : refusalOf(current, control)
+  const refused = offline ?? (differs ? undefined : refusalOf(current, control))
   const missing = words.reasonRequired && reason.trim() === ''
   const note = noteOf(current, control)
   const fields = call.isError ? callError(call.error).fields : []
@@ -119,9 +100,7 @@ export function ControlDialog({ control, run: shown, onClose }: { control: Confi
       size="small"
       onClose={onClose}
       onSubmit={submit}
-      aside={
-        <CopyCommand cli={cli(control, project, id, reason.trim())} rest={rest(control, project, id, reason.trim())} />
-      }
+      aside={<CopyCommand {...controlCommands(control, project, id, reason.trim())} />}
       actions={
         <>
           <CloseButton />
@@ -160,14 +139,3 @@ export function ControlDialog({ control, run: shown, onClose }: { control: Confi
     </Dialog>
   )
 }
-
-/** What the answer to a control says about the run; the rest is read again. */
-const changed = (run: Run): Partial<Run> => ({
-  status: run.status,
-  queuedReason: run.queuedReason,
-  waitingKind: run.waitingKind,
-  cancelRequested: run.cancelRequested,
-  cancelReason: run.cancelReason,
-  terminateReason: run.terminateReason,
-  sequence: run.sequence,
-})

@@ -2,25 +2,12 @@ import { useMutation, useQuery } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { Undo2 } from 'lucide-react'
 import { useMemo, useState } from 'react'
-import {
-  brief,
-  callError,
-  clients,
-  type Json,
-  newRequestID,
-  type Operation,
-  printJson,
-  printPatch,
-  readJson,
-  useLink,
-  useRun,
-} from '../api'
+import { brief, callError, clients, type Json, newRequestID, type Operation, printPatch, useRun } from '../api'
 import {
   Button,
   CallProblem,
   CloseButton,
   CodeEditor,
-  command,
   CopyCommand,
   Dialog,
   Id,
@@ -30,13 +17,15 @@ import {
   TextArea,
   toast,
   useDelayed,
+  useLinkRefusal,
 } from '../kit'
-import { givenLabels, LabelEditor, type LabelRow, labelList, labelsRefusal, labelText } from '../labels'
+import { givenLabels, LabelEditor, type LabelRow, labelList, labelsRefusal } from '../labels'
 import { JsonView } from '../payload'
 import type { Run } from '../gen/signalbox/v1/run_pb'
 import styles from './control.module.css'
 import { refusalOf } from './controls'
 import { changeSealed, type Draft, newDraft, readEdit, undoEdit } from './edit'
+import { canCheck, canReplay, isUnchosen, latestLabel, replayCommands, type VersionChoice, versionOf } from './replay'
 
 /**
  * Starts a new run with the input of an earlier one. Unedited, neither input nor patch is sent: the server takes the original, sealed values
@@ -44,13 +33,12 @@ import { changeSealed, type Draft, newDraft, readEdit, undoEdit } from './edit'
  */
 export default function ReplayDialog({ run: shown, onClose }: { run: Run; onClose: () => void }) {
   const { project, id } = shown
-  const link = useLink()
+  const offline = useLinkRefusal()
   const navigate = useNavigate()
   const whole = useRun(project, id)
   const run = whole.data ?? shown
   const [requestID] = useState(newRequestID)
-  const [choice, setChoice] = useState<'same' | 'latest' | 'other'>(run.trigger === 'import' ? 'latest' : 'same')
-  const [other, setOther] = useState('')
+  const [choice, setChoice] = useState<VersionChoice>({ kind: run.trigger === 'import' ? 'latest' : 'same', other: '' })
   const [reason, setReason] = useState('')
   const [draft, setDraft] = useState<Draft | undefined>(undefined)
   const [labelRows, setLabelRows] = useState<LabelRow[]>([])
@@ -64,19 +52,16 @@ export default function ReplayDialog({ run: shown, onClose }: { run: Run; onClos
   })
   const edit = useMemo(() => (draft === undefined ? undefined : readEdit(draft)), [draft])
   const operations = edit?.operations ?? []
-  const version = choice === 'same' ? '' : choice === 'latest' ? 'latest' : other
+  const version = versionOf(choice)
   const patch = operations.length === 0 ? undefined : printPatch(operations)
   // The server checks the replay as it stands: whether the version exists, the patch applies, and the input fits the version's schema.
   const labels = givenLabels(labelRows)
-  const labelled = labelList(labels)
   const wrongLabels = labelsRefusal(labelRows, run.labels)
   const content = JSON.stringify([version, patch, labels])
   const request = useDelayed(content, 600)
-  const checkable =
-    run.id !== '' &&
-    wrongLabels === undefined &&
-    (choice !== 'other' || other !== '') &&
-    (edit === undefined || (edit.syntax === '' && edit.problems.length === 0))
+  const form = { reason, version: choice, labels: wrongLabels, edit }
+  const checkable = run.id !== '' && canCheck(form)
+  const refused = offline ?? refusalOf(run, 'replay')
   const check = useQuery({
     queryKey: ['replay-check', project, id, request],
     queryFn: ({ signal }) =>
@@ -84,7 +69,7 @@ export default function ReplayDialog({ run: shown, onClose }: { run: Run; onClos
         { project, id, version, dryRun: true, labels, ...(patch === undefined ? {} : { patch: { json: patch } }) },
         { signal },
       ),
-    enabled: checkable && link.state === 'live' && refusalOf(run, 'replay') === undefined && request === content,
+    enabled: checkable && refused === undefined && request === content,
     retry: false,
     gcTime: 0,
     staleTime: Infinity,
@@ -107,20 +92,9 @@ export default function ReplayDialog({ run: shown, onClose }: { run: Run; onClos
       void navigate({ to: `/p/${encodeURIComponent(project)}/runs/${encodeURIComponent(answer.run.id)}` })
     },
   })
-  const refused = link.state !== 'live' ? 'No connection to the server.' : refusalOf(run, 'replay')
-  const problems = [
-    ...(reason.trim() === '' ? ['A reason is required.'] : []),
-    ...(choice === 'other' && other === '' ? ['Choose a version.'] : []),
-    ...(wrongLabels === undefined ? [] : [wrongLabels]),
-    ...(edit === undefined
-      ? []
-      : edit.syntax !== ''
-        ? [`The input is not JSON: ${edit.syntax}.`]
-        : edit.problems.map((p) => p.message)),
-  ]
   const submit = () => {
     setAsked(true)
-    if (problems.length === 0 && refused === undefined && !call.isPending) call.mutate()
+    if (canReplay(form) && refused === undefined && !call.isPending) call.mutate()
   }
   const begin = () => {
     try {
@@ -130,26 +104,22 @@ export default function ReplayDialog({ run: shown, onClose }: { run: Run; onClos
     }
   }
   const fields = call.isError ? callError(call.error).fields : []
-  const cli = command(['run', 'replay', id], {
+  const commands = replayCommands({
     project,
+    id,
     reason: reason.trim(),
     version,
     patch,
-    label: labelled.map(labelText),
-    'request-id': requestID,
+    labels: labelList(labels),
+    requestId: requestID,
   })
-  const body = printJson(
-    new Map<string, Json>([
-      ['reason', reason.trim()],
-      ['version', version],
-      ['requestId', requestID],
-      ...(labelled.length === 0
-        ? []
-        : [['labels', new Map(labelled.map(({ key, value }) => [key, value]))] as [string, Json]]),
-      ...(patch === undefined ? [] : [['patch', readJson(patch)] as [string, Json]]),
-    ]),
-  )
   const latest = versions.data?.versions[0]?.version
+  const radio = (kind: VersionChoice['kind']) => ({
+    type: 'radio',
+    name: 'version',
+    checked: choice.kind === kind,
+    onChange: () => setChoice({ ...choice, kind }),
+  })
   return (
     <Dialog
       title={
@@ -166,12 +136,7 @@ export default function ReplayDialog({ run: shown, onClose }: { run: Run; onClos
       size="wide"
       onClose={onClose}
       onSubmit={submit}
-      aside={
-        <CopyCommand
-          cli={cli}
-          rest={{ method: 'POST', path: `/v1/projects/${encodeURIComponent(project)}/runs/${id}:replay`, body }}
-        />
-      }
+      aside={<CopyCommand {...commands} />}
       actions={
         <>
           <CloseButton />
@@ -185,22 +150,20 @@ export default function ReplayDialog({ run: shown, onClose }: { run: Run; onClos
         <fieldset className={styles.choices}>
           <legend>Version</legend>
           <label>
-            <input type="radio" name="version" checked={choice === 'same'} onChange={() => setChoice('same')} />{' '}
-            {run.version}, as it ran
+            <input {...radio('same')} /> {run.version}, as it ran
           </label>
           <label>
-            <input type="radio" name="version" checked={choice === 'latest'} onChange={() => setChoice('latest')} />{' '}
-            {latest === undefined ? 'latest' : latest === run.version ? 'latest, now the same' : `${latest}, latest`}
+            <input {...radio('latest')} /> {latestLabel(latest, run.version)}
           </label>
           <label>
-            <input type="radio" name="version" checked={choice === 'other'} onChange={() => setChoice('other')} /> other
+            <input {...radio('other')} /> other
           </label>
-          {choice === 'other' ? (
+          {choice.kind === 'other' ? (
             <Select
               label="Version"
               labelHidden
-              value={other}
-              onChange={(event) => setOther(event.target.value)}
+              value={choice.other}
+              onChange={(event) => setChoice({ kind: 'other', other: event.target.value })}
               error={fields.find((f) => f.path === 'version')?.message}
               options={[
                 { value: '', label: versions.isPending ? 'Reading the versions' : 'Choose a version' },
@@ -272,7 +235,7 @@ export default function ReplayDialog({ run: shown, onClose }: { run: Run; onClos
           }
           onChange={(event) => setReason(event.target.value)}
         />
-        {asked && choice === 'other' && other === '' ? <p className={styles.wrong}>Choose a version.</p> : null}
+        {asked && isUnchosen(choice) ? <p className={styles.wrong}>Choose a version.</p> : null}
         {!checkable || request !== content || !(check.isSuccess || check.isError) ? null : (
           <p className={check.isError ? styles.wrong : styles.faint} role="status">
             {check.isError

@@ -1,7 +1,7 @@
 import { create } from '@bufbuild/protobuf'
 import { describe, expect, it } from 'vitest'
 import { RunSchema } from '../gen/signalbox/v1/run_pb'
-import { controlWords, noteOf, refusalOf, stateText } from './controls'
+import { answered, controlCommands, controlWords, doneText, noteOf, refusalOf, stateText } from './controls'
 
 const run = (more: object) => create(RunSchema, { id: 'r1', status: 'running', ...more } as never)
 const state = (more: object) => run({ controlStates: [{ control: 'cancel', ...more }] })
@@ -61,5 +61,45 @@ describe('the words of the controls', () => {
     const required = Object.entries(controlWords).filter(([, words]) => words.reasonRequired)
     expect(required.map(([name]) => name)).toEqual(['terminate'])
     expect(controlWords.terminate.danger).toBe(true)
+  })
+})
+
+describe('the commands of a control', () => {
+  it('name the run and the reason', () => {
+    expect(controlCommands('cancel', 'my shop', 'r1', 'too late')).toEqual({
+      cli: "signalbox run cancel r1 --project 'my shop' --reason 'too late'",
+      rest: { method: 'POST', path: '/v1/projects/my%20shop/runs/r1:cancel', body: '{"reason":"too late"}' },
+    })
+    expect(controlCommands('unpause', 'shop', 'r1', '').cli).toBe('signalbox run unpause r1 --project shop')
+  })
+
+  it('of the quota are those of the project, for one run', () => {
+    expect(controlCommands('resume_quota', 'shop', 'r1', 'paid')).toEqual({
+      cli: 'signalbox quota resume r1 --project shop --reason paid',
+      rest: { method: 'POST', path: '/v1/projects/shop/quota:resume', body: '{"runIds":["r1"],"reason":"paid"}' },
+    })
+  })
+})
+
+describe('what became of a control', () => {
+  it('is that the server accepted it; a worker has yet to cancel the run', () => {
+    expect(doneText('pause', run({}))).toBe('Pause: the server has accepted it.')
+    expect(doneText('resume_quota', undefined)).toBe('Resume quota: the server has accepted it.')
+    expect(doneText('cancel', run({ cancelRequested: true }))).toBe('Cancel requested. A worker ends the run.')
+    expect(doneText('cancel', run({ status: 'canceled', cancelRequested: true }))).toBe(
+      'Cancel: the server has accepted it.',
+    )
+  })
+
+  it('changes the state of the run alone, not what only a whole run has', () => {
+    const known = run({ input: { json: '1' }, workflow: 'shop/order', sequence: 3n })
+    const next = { ...known, ...answered(run({ status: 'waiting', waitingKind: 'paused', sequence: 4n })) }
+    expect(next).toMatchObject({
+      status: 'waiting',
+      waitingKind: 'paused',
+      sequence: 4n,
+      workflow: 'shop/order',
+      input: { json: '1' },
+    })
   })
 })

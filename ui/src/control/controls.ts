@@ -1,8 +1,12 @@
 import { hasEnded } from '../api'
 import type { Run } from '../gen/signalbox/v1/run_pb'
+import { command, type Rest, restCall } from '../kit'
 
 /** The controls of a run that ask for a confirmation, and replay and export, in the order of the reference. */
 export type Control = 'cancel' | 'terminate' | 'pause' | 'unpause' | 'resume_quota' | 'replay' | 'export'
+
+/** The controls that ask for a confirmation. */
+export type Confirmed = Exclude<Control, 'replay' | 'export'>
 
 export interface Words {
   /** The name in menus and on buttons. */
@@ -15,7 +19,7 @@ export interface Words {
   danger: boolean
 }
 
-export const controlWords: Record<Exclude<Control, 'replay' | 'export'>, Words> = {
+export const controlWords: Record<Confirmed, Words> = {
   cancel: {
     name: 'Cancel',
     act: 'Cancel the run',
@@ -86,3 +90,37 @@ export const stateText = (run: Run): string => {
   const detail = run.status === 'queued' ? run.queuedReason : run.status === 'waiting' ? run.waitingKind : ''
   return `${run.status.replaceAll('_', ' ')}${detail === '' ? '' : `: ${detail}`}${run.cancelRequested && !hasEnded(run.status) ? ', cancel requested' : ''}`
 }
+
+/** controlCommands returns how to control a run without the page: by the CLI and by REST. */
+export const controlCommands = (
+  control: Confirmed,
+  project: string,
+  id: string,
+  reason: string,
+): { cli: string; rest: Rest } =>
+  control === 'resume_quota'
+    ? {
+        cli: command(['quota', 'resume', id], { project, reason }),
+        rest: restCall('POST', '/v1/projects/{project}/quota:resume', { project, runIds: [id], reason }),
+      }
+    : {
+        cli: command(['run', control, id], { project, reason }),
+        rest: restCall('POST', `/v1/projects/{project}/runs/{id}:${control}`, { project, id, reason }),
+      }
+
+/** doneText says what became of a control that the server has accepted; `run` is the run in its answer. */
+export const doneText = (control: Confirmed, run: Run | undefined): string =>
+  run?.cancelRequested && run.status !== 'canceled'
+    ? 'Cancel requested. A worker ends the run.'
+    : `${controlWords[control].name}: the server has accepted it.`
+
+/** answered returns what the answer to a control says about the run; the rest is read again. */
+export const answered = (run: Run): Partial<Run> => ({
+  status: run.status,
+  queuedReason: run.queuedReason,
+  waitingKind: run.waitingKind,
+  cancelRequested: run.cancelRequested,
+  cancelReason: run.cancelReason,
+  terminateReason: run.terminateReason,
+  sequence: run.sequence,
+})

@@ -53,3 +53,49 @@ describe('the edit of an input', () => {
     expect(edit.problems[0]?.message).toContain('1200 changes')
   })
 })
+
+describe('sealed values in an edit', () => {
+  const two = newDraft('{"card":"⟦redacted⟧","list":["a","⟦redacted⟧ and more"],"plain":1}')
+
+  it('are kept where they are still in the text', () => {
+    expect(readEdit(two).kept).toEqual(['/card', '/list/1'])
+    expect(readEdit({ ...two, text: two.text.replace('"⟦redacted:1⟧"', '"4242"') }).kept).toEqual(['/list/1'])
+    expect(readEdit({ ...two, text: '{}' }).kept).toEqual([])
+  })
+
+  it('are changed one at a time, the others stay', () => {
+    const value = readEdit(two).value ?? null
+    const edit = readEdit(changeSealed(two, value, '/list/1', 'remove'))
+    expect(printPatch(edit.operations)).toBe('[{"op":"remove","path":"/list/1"}]')
+    expect(edit.kept).toEqual(['/card'])
+    expect(readEdit(changeSealed(two, value, '/list/1', 'replace')).value).toEqual(
+      readEdit({ ...two, text: two.text.replace('⟦redacted:2⟧ and more', '') }).value,
+    )
+  })
+
+  it('stay where the pointer names none', () => {
+    const value = readEdit(two).value ?? null
+    expect(changeSealed(two, value, '/plain', 'remove').text).toBe(two.text)
+  })
+
+  it('may be the whole input', () => {
+    const whole = newDraft('"⟦redacted⟧"')
+    expect(readEdit(whole).kept).toEqual([''])
+    expect(changeSealed(whole, readEdit(whole).value ?? null, '', 'replace').text).toBe('""')
+    expect(changeSealed(whole, readEdit(whole).value ?? null, '', 'remove').text).toBe('null')
+  })
+})
+
+describe('an input that is not JSON', () => {
+  it('cannot be edited', () => {
+    expect(() => newDraft('{"a":')).toThrow('line 1')
+  })
+})
+
+describe('the number of changes', () => {
+  it('may be exactly what the server takes', () => {
+    const numbers = Array.from({ length: 1000 }, (_, i) => i)
+    const draft = newDraft(JSON.stringify(numbers))
+    expect(readEdit({ ...draft, text: JSON.stringify(numbers.map(String)) }).problems).toEqual([])
+  })
+})

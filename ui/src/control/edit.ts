@@ -1,5 +1,5 @@
 import { isObject, type Json, JsonError, printJson, readJson } from '../api/json'
-import { diffJson, type EditProblem, markProblems, numberMarks, type Operation, undo } from '../api/patch'
+import { diffJson, type EditProblem, markProblems, numberMarks, type Operation, seals, undo } from '../api/patch'
 
 /** The input of a run as it is edited: the shown value with numbered marks, and the text of the editor. */
 export interface Draft {
@@ -49,25 +49,13 @@ export function readEdit(draft: Draft): Edit {
       path: '',
       message: `There are ${operations.length} changes; the server takes at most ${mostOperations}.`,
     })
-  const present = new Set<number>()
-  collect(value, present)
+  const present = new Set(seals(value))
   return {
     operations,
     problems,
     syntax: '',
     value,
-    kept: [...draft.pointers].filter(([id]) => present.has(id)).map(([, pointer]) => pointer),
-  }
-}
-
-function collect(value: Json, found: Set<number>): void {
-  if (typeof value === 'string') {
-    const id = /⟦redacted:(\d+)⟧/.exec(value)?.[1]
-    if (id !== undefined) found.add(Number(id))
-  } else if (Array.isArray(value)) {
-    for (const item of value) collect(item, found)
-  } else if (isObject(value)) {
-    for (const item of value.values()) collect(item, found)
+    kept: [...draft.pointers].filter(([id]) => present.has(String(id))).map(([, pointer]) => pointer),
   }
 }
 
@@ -81,8 +69,7 @@ export const undoEdit = (draft: Draft, value: Json, operation: Operation): Draft
 export function changeSealed(draft: Draft, value: Json, pointer: string, how: 'replace' | 'remove'): Draft {
   const id = [...draft.pointers].find(([, p]) => p === pointer)?.[0]
   const visit = (v: Json): Json | undefined => {
-    if (typeof v === 'string')
-      return /⟦redacted:(\d+)⟧/.exec(v)?.[1] === String(id) ? (how === 'replace' ? '' : undefined) : v
+    if (typeof v === 'string') return seals(v).includes(String(id)) ? (how === 'replace' ? '' : undefined) : v
     if (Array.isArray(v)) return v.map(visit).filter((item) => item !== undefined)
     return isObject(v)
       ? new Map(

@@ -8,7 +8,6 @@ import type { WorkerProcess } from '../gen/signalbox/v1/worker_pb'
 import {
   ActionDialog,
   Ago,
-  type Alert,
   AlertSlot,
   Button,
   command,
@@ -31,6 +30,7 @@ import {
   Unread,
   useLinkRefusal,
 } from '../kit'
+import { alerts, lagText } from './dispatcher'
 import { Lease, Owner } from './lease'
 
 /** One dispatcher: who owns it, how far it is, its workers, and how its owner changed. */
@@ -98,33 +98,6 @@ export function DispatcherPage() {
   )
 }
 
-const sound = new Set(['routing', 'parked'])
-
-/** alerts returns why events may not be delivered. */
-export function alerts(d: Dispatcher): Alert[] {
-  const list: Alert[] = []
-  if (!sound.has(d.state))
-    list.push({
-      id: 'state',
-      tone: d.state === 'unknown' || d.state === 'foreign' ? 'amber' : 'red',
-      title: inWords(d.state),
-      detail: d.detail === '' ? 'The server gives no explanation.' : d.detail,
-    })
-  const owners = [d.lease?.owner, d.progress?.owner, d.execution?.owner].filter(
-    (o) => o !== undefined && o.serverId !== '',
-  )
-  if (new Set(owners.map((o) => `${o?.serverId ?? ''} ${String(o?.epoch ?? 0n)}`)).size > 1) {
-    list.push({
-      id: 'owners',
-      tone: 'amber',
-      title: 'The lease, the inbox and the execution name different owners.',
-      detail:
-        'This lasts for seconds while ownership changes. Only the owner that the inbox names can deliver; the others are refused.',
-    })
-  }
-  return list
-}
-
 function Ownership({ dispatcher: d, at }: { dispatcher: Dispatcher; at: number }) {
   return (
     <Panel title="Ownership">
@@ -146,7 +119,6 @@ function Ownership({ dispatcher: d, at }: { dispatcher: Dispatcher; at: number }
 
 function Progress({ dispatcher: { progress } }: { dispatcher: Dispatcher }) {
   if (progress === undefined) return <Panel title="Progress">Not known: the inbox could not be read.</Panel>
-  const lag = durationMilliseconds(progress.lag)
   const since = durationMilliseconds(progress.sinceProgress)
   return (
     <Panel title="Progress">
@@ -155,7 +127,7 @@ function Progress({ dispatcher: { progress } }: { dispatcher: Dispatcher }) {
           ['Newest event', formatCount(progress.head)],
           ['Routed up to', formatCount(progress.routed)],
           ['Pending', formatCount(progress.pending)],
-          ['Lag', lag === undefined ? 'unknown' : lag === 0 ? 'none' : formatDuration(lag)],
+          ['Lag', lagText(progress, 'none')],
           ['Work is due', progress.due ? 'yes' : 'no'],
           ['Parked', progress.parked ? 'yes: it waits for its doorbell signal' : 'no'],
           ['Last progress', since === undefined ? 'none yet' : `${formatDuration(since)} ago`],

@@ -1,22 +1,22 @@
 import { Link, useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
-import { useFilters, useRefusal } from '../app'
-import { clients, durationMilliseconds, now, usePages } from '../api'
+import { listed, useFilters, useRefusal } from '../app'
+import { clients, now, usePages } from '../api'
 import type { Dispatcher } from '../gen/signalbox/v1/dispatcher_pb'
 import {
   Button,
   type Column,
   FilterFields,
   formatCount,
-  formatDuration,
   ListView,
   Page,
   PageHead,
   StateView,
   StatusBadge,
+  statusOptions,
   useLinkRefusal,
-  vocabularies,
 } from '../kit'
+import { lagText } from './dispatcher'
 import { Lease } from './lease'
 import { ReconcileDialog } from './ReconcileDialog'
 
@@ -79,10 +79,7 @@ const columns: Column<Row>[] = [
     title: 'Lag',
     width: 76,
     align: 'end',
-    cell: ({ dispatcher: { progress } }) => {
-      const lag = durationMilliseconds(progress?.lag)
-      return progress === undefined || lag === undefined ? 'unknown' : lag === 0 ? '–' : formatDuration(lag)
-    },
+    cell: ({ dispatcher: { progress } }) => lagText(progress, '–'),
   },
 ]
 
@@ -93,10 +90,10 @@ export function DispatchersPage() {
   const navigate = useNavigate()
   const refusal = useRefusal()
   const offline = useLinkRefusal()
-  const state = values.state ?? ''
+  const { state } = values
   const list = usePages(['dispatchers', state], async (pageToken, signal) => {
     const page = await clients.dispatchers.listDispatchers(
-      { pageSize: 100, pageToken, states: state === '' ? [] : [state] },
+      { pageSize: 100, pageToken, states: listed(state) },
       { signal },
     )
     const at = now()
@@ -123,7 +120,7 @@ export function DispatchersPage() {
           {
             name: 'state',
             label: 'State',
-            options: Object.entries(vocabularies.dispatcher).map(([value, { word }]) => ({ value, label: word })),
+            options: statusOptions('dispatcher'),
           },
         ]}
         values={values}

@@ -2,6 +2,7 @@ import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { clients } from '../api'
 import type { PlanItem } from '../gen/signalbox/v1/dispatcher_pb'
 import { ActionDialog, ErrorView, inWords, plural, restCall, Skeleton, Table, toast } from '../kit'
+import { planRefusal, planResult } from './dispatcher'
 
 /** Shows what a reconcile would do, and does it. */
 export function ReconcileDialog({ onClose }: { onClose: () => void }) {
@@ -19,24 +20,13 @@ export function ReconcileDialog({ onClose }: { onClose: () => void }) {
       action={`Apply ${plural(items.length, 'action')}`}
       reason="none"
       size="wide"
-      refused={
-        plan.data === undefined
-          ? 'The plan is not known yet.'
-          : items.length === 0
-            ? 'There is nothing to do.'
-            : undefined
-      }
+      refused={planRefusal(plan.data?.items)}
       run={() => clients.dispatchers.reconcileDispatchers({ dryRun: false })}
       cli={() => 'signalbox dispatcher reconcile'}
       rest={() => restCall('POST', '/v1/dispatchers:reconcile', { dryRun: false })}
       onDone={(answer) => {
-        const failed = answer.items.filter((item) => item.error !== '')
-        toast(
-          failed.length === 0
-            ? `Applied ${plural(answer.items.length, 'action')}.`
-            : `${plural(failed.length, 'action')} failed: ${failed[0]?.error ?? ''}`,
-          failed.length === 0 ? 'normal' : 'error',
-        )
+        const { text, tone } = planResult(answer.items)
+        toast(text, tone)
         void queries.invalidateQueries({ queryKey: ['dispatchers'] })
         onClose()
       }}

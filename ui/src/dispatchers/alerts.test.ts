@@ -1,7 +1,7 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf'
 import { describe, expect, it } from 'vitest'
 import { DispatcherSchema } from '../gen/signalbox/v1/dispatcher_pb'
-import { alerts } from './DispatcherPage'
+import { alerts } from './dispatcher'
 
 const shown = (dispatcher: MessageInitShape<typeof DispatcherSchema>) =>
   alerts(create(DispatcherSchema, dispatcher)).map(({ id, tone, detail }) => `${id} ${tone}: ${String(detail)}`)

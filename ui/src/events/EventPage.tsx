@@ -1,7 +1,7 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link, useParams } from '@tanstack/react-router'
 import { useState } from 'react'
-import { useProject, useRefusal } from '../app'
+import { RunId, useProject, useRefusal } from '../app'
 import { clients, milliseconds } from '../api'
 import type { Delivery, MissedListener } from '../gen/signalbox/v1/event_pb'
 import {
@@ -14,13 +14,12 @@ import {
   ErrorView,
   Facts,
   Id,
-  inWords,
+  orDash,
   Page,
   PageHead,
   Panel,
   plural,
   restCall,
-  shortId,
   Skeleton,
   StatusBadge,
   Table,
@@ -28,6 +27,7 @@ import {
   toast,
   useLinkRefusal,
 } from '../kit'
+import { dataText, eventAlerts, isMoving, isPosition, redeliverRefusal, redeliverText } from './event'
 import styles from './events.module.css'
 
 /** One event: its attributes and data, and what each delivery did. */
@@ -38,20 +38,16 @@ export function EventPage() {
   const refusal = useRefusal()
   const offline = useLinkRefusal()
   const queries = useQueryClient()
-  const valid = /^[1-9]\d{0,17}$/.test(position)
+  const valid = isPosition(position)
   const query = useQuery({
     queryKey: ['event', project, position],
     queryFn: ({ signal }) => clients.events.getEvent({ project, position: BigInt(position) }, { signal }),
     enabled: valid,
-    refetchInterval: ({ state }) =>
-      state.data?.event?.status === 'pending' || state.data?.deliveries.some((d) => d.status === 'pending')
-        ? 2000
-        : 15_000,
+    refetchInterval: ({ state: { data } }) => (isMoving(data?.event, data?.deliveries ?? []) ? 2000 : 15_000),
   })
   const event = query.data?.event
   const deliveries = query.data?.deliveries ?? []
   const missed = query.data?.missed ?? []
-  const dead = deliveries.filter((d) => d.status === 'dead')
   return (
     <Page title={`Event ${position}`}>
       <PageHead
@@ -65,17 +61,7 @@ export function EventPage() {
         }
         actions={
           <Button
-            refused={
-              offline ??
-              refusal('operator', project) ??
-              (event === undefined
-                ? 'The event is not loaded yet.'
-                : dead.length === 0 && event.status === 'routed'
-                  ? 'No delivery is dead.'
-                  : event.status === 'pending'
-                    ? 'The event is not matched yet.'
-                    : undefined)
-            }
+            refused={offline ?? refusal('operator', project) ?? redeliverRefusal(event, deliveries)}
             onClick={() => setRedelivering(true)}
           >
             Redeliver…
@@ -92,30 +78,14 @@ export function EventPage() {
         <Skeleton rows={12} />
       ) : (
         <>
-          <AlertSlot
-            alerts={[
-              ...(dead.length > 0
-                ? [
-                    {
-                      id: 'dead',
-                      tone: 'red' as const,
-                      title: `${plural(dead.length, 'delivery', 'deliveries')} dead`,
-                      detail: dead[0]?.reason,
-                    },
-                  ]
-                : []),
-              ...(event.reason === ''
-                ? []
-                : [{ id: 'reason', tone: 'amber' as const, title: inWords(event.status), detail: event.reason }]),
-            ]}
-          />
+          <AlertSlot alerts={eventAlerts(event, deliveries)} />
           <Panel title="Attributes">
             <Facts
               facts={[
                 ['Type', event.type],
                 ['Source', event.source],
                 ['ID', <Id key="i" id={event.id} whole />],
-                ['Subject', event.subject === '' ? '–' : event.subject],
+                ['Subject', orDash(event.subject)],
                 ['Occurred', <Time key="t" at={milliseconds(event.time)} />],
                 ['Received', <Time key="r" at={milliseconds(event.receiveTime)} />],
                 ['Published by', event.actor],
@@ -143,14 +113,10 @@ export function EventPage() {
             </Panel>
           )}
           <Panel title="Data">
-            {event.data !== undefined ? (
+            {dataText(event) ?? (
               <pre className={styles.data} tabIndex={0}>
-                {event.data.json}
+                {event.data?.json}
               </pre>
-            ) : event.dataBase64.length > 0 ? (
-              `${event.dataBase64.length} bytes of binary data`
-            ) : (
-              'None.'
             )}
           </Panel>
         </>
@@ -158,11 +124,7 @@ export function EventPage() {
       {redelivering && event !== undefined ? (
         <ActionDialog
           title={`Redeliver event ${position}`}
-          description={
-            dead.length > 0
-              ? `${plural(dead.length, 'dead delivery', 'dead deliveries')} will be tried again.`
-              : 'The event is matched again with what is published and waits now.'
-          }
+          description={redeliverText(deliveries)}
           action="Redeliver"
           run={(reason) => clients.events.redeliverEvent({ project, position: event.position, reason })}
           cli={(reason) => command(['event', 'redeliver', position], { project, reason })}
@@ -187,11 +149,7 @@ function Missed({ project, missed }: { project: string; missed: MissedListener[]
       {missed.map((m) => (
         <tr key={`${m.runId} ${m.step} ${m.reason}`}>
           <td>
-            <Id id={m.runId}>
-              <Link to="/p/$project/runs/$id" params={{ project, id: m.runId }}>
-                {shortId(m.runId)}
-              </Link>
-            </Id>
+            <RunId project={project} id={m.runId} />
           </td>
           <td>
             {m.workflow}@{m.version}
@@ -231,17 +189,7 @@ function Deliveries({ project, deliveries }: { project: string; deliveries: Deli
           </td>
           <td>{d.kind === 'start' ? 'start a run' : 'wake a run'}</td>
           <td>{d.workflow === '' ? '–' : `${d.workflow}@${d.version}`}</td>
-          <td>
-            {d.runId === '' ? (
-              '–'
-            ) : (
-              <Id id={d.runId}>
-                <Link to="/p/$project/runs/$id" params={{ project, id: d.runId }}>
-                  {shortId(d.runId)}
-                </Link>
-              </Id>
-            )}
-          </td>
+          <td>{d.runId === '' ? '–' : <RunId project={project} id={d.runId} />}</td>
           <td>{d.attempts}</td>
           <td>
             {d.nextTime === undefined || d.status !== 'pending' ? (
@@ -252,7 +200,7 @@ function Deliveries({ project, deliveries }: { project: string; deliveries: Deli
               </>
             )}
           </td>
-          <td>{d.reason === '' ? '–' : d.reason}</td>
+          <td>{orDash(d.reason)}</td>
         </tr>
       ))}
     </Table>

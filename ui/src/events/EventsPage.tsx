@@ -1,26 +1,26 @@
 import { Link, useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
-import { useFilters, useProject, useRefusal } from '../app'
+import { listed, spanOptions, spanStart, useFilters, useProject, useRefusal } from '../app'
 import { clients, milliseconds, now, timestamp, usePages } from '../api'
 import type { Event } from '../gen/signalbox/v1/event_pb'
 import {
   Button,
   type Column,
+  Cut,
   FilterFields,
   ListView,
+  orDash,
   Page,
   PageHead,
   StateView,
   StatusBadge,
+  statusOptions,
   Time,
   useLinkRefusal,
   usePhone,
-  vocabularies,
 } from '../kit'
 import styles from './events.module.css'
 import { SendDialog } from './SendDialog'
-
-const spans: Record<string, number> = { '1h': 3_600_000, '24h': 86_400_000, '7d': 604_800_000 }
 
 const first = (project: string): Column<Event>[] => [
   { id: 'status', title: 'Status', width: 104, cell: (e) => <StatusBadge of="event" status={e.status} /> },
@@ -42,26 +42,21 @@ const received: Column<Event> = {
   width: 80,
   cell: (e) => <Time at={milliseconds(e.receiveTime)} />,
 }
-const text = (value: string) => (value === '' ? '–' : <span title={value}>{value}</span>)
 
 /** On a phone, where each column is a line of a card. */
 const cardColumns = (project: string): Column<Event>[] => [
   ...first(project),
-  { id: 'type', title: 'Type', width: 170, cell: (e) => text(e.type) },
-  { id: 'source', title: 'Source', width: 110, cell: (e) => text(e.source) },
-  { id: 'subject', title: 'Subject', width: 90, cell: (e) => text(e.subject) },
+  { id: 'type', title: 'Type', width: 170, cell: (e) => <Cut text={e.type} /> },
+  { id: 'source', title: 'Source', width: 110, cell: (e) => <Cut text={e.source} /> },
+  { id: 'subject', title: 'Subject', width: 90, cell: (e) => <Cut text={e.subject} /> },
   {
     id: 'id',
     title: 'ID',
     width: 120,
-    cell: (e) => (
-      <span className="mono" title={e.id}>
-        {e.id}
-      </span>
-    ),
+    cell: (e) => <Cut mono text={e.id} />,
   },
   received,
-  { id: 'reason', title: 'Reason', width: 160, cell: (e) => text(e.reason) },
+  { id: 'reason', title: 'Reason', width: 160, cell: (e) => <Cut text={e.reason} /> },
 ]
 
 /** In a table, where what other systems chose has two lines for two values: it is long. */
@@ -72,23 +67,14 @@ const tableColumns = (project: string): Column<Event>[] => [
     title: 'Type, source',
     width: 240,
     grow: true,
-    cell: (e) => <Two above={text(e.type)} below={text(e.source)} />,
+    cell: (e) => <Two above={<Cut text={e.type} />} below={<Cut text={e.source} />} />,
   },
   {
     id: 'id',
     title: 'ID, subject',
     width: 200,
     grow: true,
-    cell: (e) => (
-      <Two
-        above={
-          <span className="mono" title={e.id}>
-            {e.id}
-          </span>
-        }
-        below={text(e.subject)}
-      />
-    ),
+    cell: (e) => <Two above={<Cut mono text={e.id} />} below={<Cut text={e.subject} />} />,
   },
   received,
   {
@@ -98,7 +84,7 @@ const tableColumns = (project: string): Column<Event>[] => [
     grow: true,
     cell: (e) => (
       <span className={styles.lines} title={e.reason}>
-        {e.reason === '' ? '–' : e.reason}
+        {orDash(e.reason)}
       </span>
     ),
   },
@@ -122,20 +108,20 @@ export function EventsPage() {
   const [sending, setSending] = useState(false)
   const refusal = useRefusal()
   const offline = useLinkRefusal()
-  const span = spans[values.since ?? '']
   const list = usePages(['events', project, values], async (pageToken, signal) => {
+    const since = spanStart(values.since, now())
     const page = await clients.events.listEvents(
       {
         project,
         pageSize: 100,
         pageToken,
-        statuses: values.status === undefined || values.status === '' ? [] : [values.status],
-        type: values.type ?? '',
-        source: values.source ?? '',
-        id: values.id ?? '',
+        statuses: listed(values.status),
+        type: values.type,
+        source: values.source,
+        id: values.id,
         dead: values.deliveries === 'dead',
         retrying: values.deliveries === 'retrying',
-        ...(span === undefined ? {} : { since: timestamp(now() - span) }),
+        ...(since === undefined ? {} : { since: timestamp(since) }),
       },
       { signal },
     )
@@ -161,7 +147,7 @@ export function EventsPage() {
           {
             name: 'status',
             label: 'Status',
-            options: Object.entries(vocabularies.event).map(([value, { word }]) => ({ value, label: word })),
+            options: statusOptions('event'),
           },
           {
             name: 'deliveries',
@@ -177,11 +163,7 @@ export function EventsPage() {
           {
             name: 'since',
             label: 'Time',
-            options: [
-              { value: '1h', label: 'Last hour' },
-              { value: '24h', label: 'Last 24 hours' },
-              { value: '7d', label: 'Last 7 days' },
-            ],
+            options: spanOptions('1h', '24h', '7d'),
           },
         ]}
         values={values}

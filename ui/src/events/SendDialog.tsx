@@ -1,21 +1,19 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
-import { clients, readJson } from '../api'
+import { clients, newRequestID } from '../api'
 import {
   Button,
   CallProblem,
   CloseButton,
-  command,
   CopyCommand,
   Dialog,
-  type Rest,
-  restCall,
   TextArea,
   TextField,
   toast,
   useLinkRefusal,
 } from '../kit'
+import { eventOf, missingParts, sendCommands } from './event'
 import styles from './events.module.css'
 
 /** Sends an event as a program would. Its ID is made when the dialog opens, so sending again after a lost answer makes one event. */
@@ -24,25 +22,14 @@ export function SendDialog({ project, onClose }: { project: string; onClose: () 
   const [source, setSource] = useState('/studio')
   const [subject, setSubject] = useState('')
   const [data, setData] = useState('{}')
-  const [id] = useState(() => crypto.randomUUID())
+  const [id] = useState(newRequestID)
   const [checked, setChecked] = useState(false)
   const navigate = useNavigate()
   const queries = useQueryClient()
   const offline = useLinkRefusal()
+  const form = { id, type, source, subject, data }
   const send = useMutation({
-    mutationFn: () =>
-      clients.events.publishEvents({
-        project,
-        events: [
-          {
-            id,
-            type: type.trim(),
-            source: source.trim(),
-            subject: subject.trim(),
-            ...(data.trim() === '' ? {} : { data: { json: data } }),
-          },
-        ],
-      }),
+    mutationFn: () => clients.events.publishEvents({ project, events: [eventOf(form)] }),
     onSuccess: (answer) => {
       const accepted = answer.accepted[0]
       toast(accepted?.duplicate ? 'The event was accepted before.' : 'The event was accepted.')
@@ -52,26 +39,7 @@ export function SendDialog({ project, onClose }: { project: string; onClose: () 
         void navigate({ to: '/p/$project/events/$position', params: { project, position: String(accepted.position) } })
     },
   })
-  const missing = {
-    type: type.trim() === '' ? 'Name the type, such as com.example.order.placed.' : undefined,
-    source: source.trim() === '' ? 'Name the source, such as /shop.' : undefined,
-  }
-  const call = (): Rest | undefined => {
-    try {
-      const event = {
-        project,
-        specversion: '1.0',
-        id,
-        type: type.trim(),
-        source: source.trim(),
-        subject: subject.trim() === '' ? undefined : subject.trim(),
-        data: data.trim() === '' ? undefined : readJson(data),
-      }
-      return { ...restCall('POST', '/v1/projects/{project}/events', event), type: 'application/cloudevents+json' }
-    } catch {
-      return undefined // the data is not JSON yet
-    }
-  }
+  const missing = missingParts(form)
   const submit = () => {
     setChecked(true)
     if (missing.type === undefined && missing.source === undefined && offline === undefined && !send.isPending)
@@ -84,9 +52,7 @@ export function SendDialog({ project, onClose }: { project: string; onClose: () 
       open
       onClose={onClose}
       onSubmit={submit}
-      aside={
-        <CopyCommand cli={command(['event', 'send'], { project, id, type, source, subject, data })} rest={call()} />
-      }
+      aside={<CopyCommand {...sendCommands(project, form)} />}
       actions={
         <>
           <CloseButton />

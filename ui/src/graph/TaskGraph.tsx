@@ -12,10 +12,23 @@ import {
 import '@xyflow/react/dist/base.css'
 import { ChevronDown, ChevronRight } from 'lucide-react'
 import { useEffect, useMemo, useState } from 'react'
-import { Button, plural, Skeleton, StateView, StatusBadge } from '../kit'
+import { Button, flipped, Skeleton, StateView, StatusBadge } from '../kit'
 import type { GraphEdge, GraphNode } from '../gen/signalbox/v1/workflow_pb'
-import { type Box, layout } from './layout'
-import { nodeTitle, shape, type Shape, type ShapeNode, type TaskState } from './model'
+import type { Box } from './elk'
+import { layout } from './layout'
+import {
+  canSelect,
+  edgeLabel,
+  foldedText,
+  isTerminal,
+  nodeTitle,
+  outline,
+  shape,
+  type Shape,
+  type ShapeNode,
+  structureOf,
+  type TaskState,
+} from './model'
 import styles from './graph.module.css'
 
 export interface TaskGraphProps {
@@ -57,13 +70,10 @@ export default function TaskGraph({
   const [list, setList] = useState(false)
   const drawn = useMemo(() => shape(nodes, edges, toggled, states, taken), [nodes, edges, toggled, states, taken])
   const fold = (id: string) => {
-    setToggled((before) => {
-      const next = new Set(before)
-      if (!next.delete(id)) next.add(id)
-      return next
-    })
+    setToggled((before) => flipped(before, id))
   }
   const ofRun = states !== none
+  const shown = { label, drawn, states, ofRun, selected, onSelect, onFold: fold }
   return (
     <div className={styles.graph}>
       <div className={styles.tools}>
@@ -71,27 +81,7 @@ export default function TaskGraph({
           {list ? 'Show as graph' : 'Show as list'}
         </Button>
       </div>
-      {list ? (
-        <List
-          label={label}
-          drawn={drawn}
-          states={states}
-          ofRun={ofRun}
-          selected={selected}
-          onSelect={onSelect}
-          onFold={fold}
-        />
-      ) : (
-        <Canvas
-          label={label}
-          drawn={drawn}
-          states={states}
-          ofRun={ofRun}
-          selected={selected}
-          onSelect={onSelect}
-          onFold={fold}
-        />
-      )}
+      {list ? <List {...shown} /> : <Canvas {...shown} />}
     </div>
   )
 }
@@ -112,7 +102,7 @@ function Canvas({ label, drawn, states, ofRun, selected, onSelect, onFold }: Sho
   const [placed, setPlaced] = useState<{ drawn: Shape; boxes: Map<string, Box> } | undefined>(undefined)
   const [problem, setProblem] = useState('')
   // The same nodes and edges have the same layout, however their states change.
-  const structure = drawn.nodes.map((n) => `${n.node.id}${n.container}`).join() + drawn.edges.map((e) => e.id).join()
+  const structure = structureOf(drawn)
   useEffect(() => {
     let current = true
     layout(drawn).then(
@@ -161,7 +151,7 @@ function Canvas({ label, drawn, states, ofRun, selected, onSelect, onFold }: Sho
       source: edge.from,
       target: edge.to,
       type: 'smoothstep',
-      label: edge.label.length > 40 ? `${edge.label.slice(0, 40)}…` : edge.label,
+      label: edgeLabel(edge),
       zIndex: 2,
       focusable: false,
       selectable: false,
@@ -212,7 +202,7 @@ const handle = { opacity: 0, pointerEvents: 'none' as const }
 function TaskNode({ data }: NodeProps<Node<Data>>) {
   const { shape: shown, state, ofRun, selected, onFold, onSelect } = data
   const { node, container, foldable, folded } = shown
-  const terminal = node.kind === 'start' || node.kind === 'end'
+  const terminal = isTerminal(node)
   const classes = [
     styles.node,
     container ? styles.container : '',
@@ -236,13 +226,7 @@ function TaskNode({ data }: NodeProps<Node<Data>>) {
             {folded > 0 ? <ChevronRight size={14} aria-hidden /> : <ChevronDown size={14} aria-hidden />}
           </button>
         ) : null}
-        <Body
-          node={node}
-          state={state}
-          ofRun={ofRun}
-          folded={folded}
-          onSelect={state === undefined && ofRun ? undefined : onSelect}
-        />
+        <Body node={node} state={state} ofRun={ofRun} folded={folded} onSelect={onSelect} />
       </div>
     </div>
   )
@@ -262,14 +246,13 @@ function Body({
   folded: number
   onSelect: ((id: string) => void) | undefined
 }) {
-  const terminal = node.kind === 'start' || node.kind === 'end'
   const content = (
     <>
       <span className={styles.name}>
         <strong>{nodeTitle(node)}</strong>
         {node.name === '' ? null : <span className={styles.kind}>{node.kind}</span>}
       </span>
-      {terminal ? (
+      {isTerminal(node) ? (
         node.label === '' ? null : (
           <span className={styles.text}>{node.label}</span>
         )
@@ -282,12 +265,12 @@ function Body({
           ) : (
             node.label
           )}
-          {folded > 0 ? ` ${state === undefined || state.inside === '' ? plural(folded, 'task') : state.inside}` : null}
+          {folded > 0 ? ` ${foldedText(folded, state)}` : null}
         </span>
       )}
     </>
   )
-  if (onSelect === undefined || terminal || node.kind === 'catch') return <span className={styles.body}>{content}</span>
+  if (onSelect === undefined || !canSelect(node, state, ofRun)) return <span className={styles.body}>{content}</span>
   return (
     <button type="button" className={`nodrag nopan ${styles.body}`} onClick={() => onSelect(node.id)}>
       {content}
@@ -297,15 +280,7 @@ function Body({
 
 /** The same as a list. */
 function List({ label, drawn, states, ofRun, selected, onSelect, onFold }: Shown) {
-  const depth = new Map<string, number>()
-  for (const { node, parent } of drawn.nodes) depth.set(node.id, parent === '' ? 0 : (depth.get(parent) ?? 0) + 1)
-  const next = new Map<string, string[]>()
-  const names = new Map(drawn.nodes.map(({ node }) => [node.id, nodeTitle(node)]))
-  for (const edge of drawn.edges)
-    next.set(edge.from, [
-      ...(next.get(edge.from) ?? []),
-      `${names.get(edge.to) ?? ''}${edge.label === '' ? '' : ` (${edge.label})`}`,
-    ])
+  const rows = useMemo(() => outline(drawn), [drawn])
   return (
     <ul className={styles.list} aria-label={label}>
       {drawn.nodes.map(({ node, foldable, folded }) => {
@@ -314,7 +289,7 @@ function List({ label, drawn, states, ofRun, selected, onSelect, onFold }: Shown
           <li
             key={node.id}
             className={node.id === selected ? styles.listSelected : undefined}
-            style={{ paddingLeft: 8 + (depth.get(node.id) ?? 0) * 20 }}
+            style={{ paddingLeft: 8 + (rows.get(node.id)?.depth ?? 0) * 20 }}
           >
             {foldable ? (
               <Button
@@ -324,16 +299,8 @@ function List({ label, drawn, states, ofRun, selected, onSelect, onFold }: Shown
                 onClick={() => onFold(node.id)}
               />
             ) : null}
-            <Body
-              node={node}
-              state={state}
-              ofRun={ofRun}
-              folded={folded}
-              onSelect={state === undefined && ofRun ? undefined : onSelect}
-            />
-            <span className={styles.next}>
-              {(next.get(node.id) ?? []).length === 0 ? '' : `then ${(next.get(node.id) ?? []).join(', ')}`}
-            </span>
+            <Body node={node} state={state} ofRun={ofRun} folded={folded} onSelect={onSelect} />
+            <span className={styles.next}>{rows.get(node.id)?.next}</span>
           </li>
         )
       })}

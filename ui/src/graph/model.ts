@@ -1,4 +1,5 @@
 import type { GraphEdge, GraphNode } from '../gen/signalbox/v1/workflow_pb'
+import { plural } from '../kit'
 
 /** What the steps of one task of a run amount to, for its node. */
 export interface TaskState {
@@ -117,3 +118,47 @@ export function shape(
 
 /** nodeTitle returns the name that a node is shown by. */
 export const nodeTitle = (node: GraphNode): string => (node.name === '' ? node.kind : node.name)
+
+/** structureOf returns a text that is the same for graphs with the same layout, however the states of their tasks change. */
+export const structureOf = ({ nodes, edges }: Shape): string =>
+  nodes.map((n) => `${n.node.id}${n.container}`).join() + edges.map((e) => e.id).join()
+
+/** The longest label of an edge that is drawn whole. */
+const longestLabel = 40
+
+/** edgeLabel returns the label of an edge as it is drawn. */
+export const edgeLabel = ({ label }: ShapeEdge): string =>
+  label.length > longestLabel ? `${label.slice(0, longestLabel)}…` : label
+
+/** isTerminal reports whether a node is the beginning or an end, not a task. */
+export const isTerminal = ({ kind }: GraphNode): boolean => kind === 'start' || kind === 'end'
+
+/** canSelect reports whether a node can be selected: a task, and in the graph of a run one that has steps. */
+export const canSelect = (node: GraphNode, state: TaskState | undefined, ofRun: boolean): boolean =>
+  !isTerminal(node) && node.kind !== 'catch' && (state !== undefined || !ofRun)
+
+/** foldedText says what is folded into a node: what its steps amount to, or how many tasks there are; empty for an open one. */
+export const foldedText = (folded: number, state: TaskState | undefined): string =>
+  folded === 0 ? '' : state === undefined || state.inside === '' ? plural(folded, 'task') : state.inside
+
+/** A node in the list: how deep it is, and the nodes after it, with the labels of the edges to them. */
+export interface OutlineRow {
+  depth: number
+  next: string
+}
+
+/** outline returns the rows of a graph as a list, by the IDs of its nodes. */
+export function outline({ nodes, edges }: Shape): Map<string, OutlineRow> {
+  const names = new Map(nodes.map(({ node }) => [node.id, nodeTitle(node)]))
+  const rows = new Map<string, OutlineRow>()
+  for (const { node, parent } of nodes) {
+    const next = edges
+      .filter(({ from }) => from === node.id)
+      .map(({ to, label }) => `${names.get(to) ?? ''}${label === '' ? '' : ` (${label})`}`)
+    rows.set(node.id, {
+      depth: parent === '' ? 0 : (rows.get(parent)?.depth ?? 0) + 1,
+      next: next.length === 0 ? '' : `then ${next.join(', ')}`,
+    })
+  }
+  return rows
+}

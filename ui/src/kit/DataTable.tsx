@@ -12,7 +12,9 @@ import {
   type ReactNode,
   type RefObject,
 } from 'react'
+import { cardLines, gridTemplate, leastWidth } from './columns'
 import styles from './DataTable.module.css'
+import { moved } from './move'
 import { cardHeight, usePhone } from './narrow'
 
 export interface Column<Row> {
@@ -65,7 +67,7 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
   const { rows, rowKey, onOpen, onPeek, onSelect, selected, onEnd, onView, active, onActive, faded, highlighted } =
     props
   const scroller = useRef<HTMLDivElement>(null)
-  const rowHeight = cards ? cardHeight(linesOf(props.columns)) : (props.rowHeight ?? 32)
+  const rowHeight = cards ? cardHeight(cardLines(props.columns.length)) : (props.rowHeight ?? 32)
   const heightOf = (row: Row | undefined) =>
     typeof rowHeight === 'number' ? rowHeight : row === undefined ? 0 : rowHeight(row)
   const virtual = useVirtualizer({
@@ -90,18 +92,15 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
   }, [first, last, onView])
 
   const wanted = useWidths(scroller, columns, rows.length > 0)
-  const template = columns
-    .map((c, i) => (c.grow ? `minmax(${c.width}px, ${Number(c.grow) * (wanted[i] ?? c.width)}fr)` : `${c.width}px`))
-    .join(' ')
-  // The gaps between the columns and the padding of a row are 8 and 12 px.
-  const least = columns.reduce((sum, c) => sum + c.width, 0) + 8 * (columns.length - 1) + 24
+  const template = gridTemplate(columns, wanted)
+  const least = leastWidth(columns)
   const current = active === undefined ? -1 : rows.findIndex((row) => rowKey(row) === active)
 
   const move = (to: number) => {
-    const row = rows[Math.min(rows.length - 1, Math.max(0, to))]
+    const row = rows[to]
     if (row === undefined) return
     onActive?.(rowKey(row))
-    virtual.scrollToIndex(rows.indexOf(row))
+    virtual.scrollToIndex(to)
   }
   const extend = (from: Row, to: number) => {
     if (selected?.has(rowKey(from)) !== true) onSelect?.(rowKey(from), false)
@@ -120,66 +119,17 @@ export function DataTable<Row>(props: DataTableProps<Row>) {
     )
       return
     const row = rows[current]
-    const actions: Record<string, (() => void) | undefined> = {
-      j: () => {
-        move(current + 1)
-      },
-      ArrowDown: () => {
-        move(current + 1)
-      },
-      k: () => {
-        move(current - 1)
-      },
-      ArrowUp: () => {
-        move(current - 1)
-      },
-      Home: () => {
-        move(0)
-      },
-      End: () => {
-        move(rows.length - 1)
-      },
-      PageDown: () => {
-        move(current + 15)
-      },
-      PageUp: () => {
-        move(current - 15)
-      },
-      Enter:
-        row === undefined || onOpen === undefined || (event.target as HTMLElement).closest('a, button') !== null
-          ? undefined
-          : () => {
-              onOpen(row)
-            },
-      ' ':
-        row === undefined || onPeek === undefined || (event.target as HTMLElement).closest('a, button') !== null
-          ? undefined
-          : () => {
-              onPeek(row)
-            },
-      x:
-        row === undefined || onSelect === undefined
-          ? undefined
-          : () => {
-              onSelect(rowKey(row), false)
-            },
-      J:
-        row === undefined || onSelect === undefined
-          ? undefined
-          : () => {
-              extend(row, current + 1)
-            },
-      K:
-        row === undefined || onSelect === undefined
-          ? undefined
-          : () => {
-              extend(row, current - 1)
-            },
-    }
-    const action = actions[event.key]
-    if (action === undefined) return
+    const to = moved(event.key, current, rows.length)
+    const onControl = (event.target as HTMLElement).closest('a, button') !== null
+    if (to !== undefined) move(to)
+    else if (row === undefined) return
+    else if (event.key === 'Enter' && onOpen !== undefined && !onControl) onOpen(row)
+    else if (event.key === ' ' && onPeek !== undefined && !onControl) onPeek(row)
+    else if (event.key === 'x' && onSelect !== undefined) onSelect(rowKey(row), false)
+    else if ((event.key === 'J' || event.key === 'K') && onSelect !== undefined)
+      extend(row, current + (event.key === 'J' ? 1 : -1))
+    else return
     event.preventDefault()
-    action()
   }
 
   return (
@@ -280,9 +230,6 @@ function useWidths<Row>(
   }, [scroller, ids, any])
   return widths
 }
-
-/** How many lines a row has as a card: its first two columns, then two of the others on each line, then its actions. */
-const linesOf = <Row,>(columns: Column<Row>[]) => 1 + Math.ceil((columns.length - 2) / 2)
 
 /** cardOf returns the one column of a table on a phone, with all of a row. */
 const cardOf = <Row,>(columns: Column<Row>[]): Column<Row> => ({

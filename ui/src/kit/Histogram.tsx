@@ -1,16 +1,9 @@
 import { useRef, useState, type KeyboardEvent, type PointerEvent, type ReactNode } from 'react'
+import { type Bar, type Choice, choose, chosenBars, describe, shareOf, stack, total } from './bars'
 import { formatCount, formatFullTime, formatTime } from './format'
 import styles from './Histogram.module.css'
 import { usePreferences } from './preferences'
 import type { Tone } from './status'
-
-export interface Bar {
-  /** Milliseconds since the epoch. */
-  start: number
-  end: number
-  /** Numbers in the order of the series. */
-  counts: number[]
-}
 
 export interface HistogramProps {
   label: string
@@ -30,28 +23,16 @@ export interface HistogramProps {
 }
 
 const height = 40
-/** shareOf returns the place of a time on bars of equal width, from 0 to 1. */
-export function shareOf(bars: Bar[], at: number): number {
-  const index = bars.findIndex((bar) => at < bar.end)
-  const bar = bars[index]
-  if (bar === undefined) return bars.length === 0 ? 0 : 1
-  return (index + Math.max(0, (at - bar.start) / Math.max(1, bar.end - bar.start))) / bars.length
-}
-
-const sum = (bar: Bar) => bar.counts.reduce((a, b) => a + b, 0)
 
 /** Counts over time as stacked bars. A period is chosen by dragging; by keys with arrows, Shift and Enter. A table holds the numbers. */
 export function Histogram({ label, series, bars, now, onPeriod, marks, legend, note }: HistogramProps) {
   const { zone } = usePreferences()
   const area = useRef<SVGSVGElement>(null)
-  const [chosen, setChosen] = useState<{ from: number; to: number } | undefined>(undefined)
+  const [chosen, setChosen] = useState<Choice | undefined>(undefined)
   const [dragging, setDragging] = useState(false)
-  const most = Math.max(1, ...bars.map(sum))
+  const most = Math.max(1, ...bars.map(total))
   const last = bars.length - 1
-  const range =
-    chosen === undefined
-      ? undefined
-      : { low: Math.min(chosen.from, chosen.to), high: Math.min(last, Math.max(chosen.from, chosen.to)) }
+  const period = chosenBars(bars, chosen)
 
   const indexAt = (event: PointerEvent) => {
     const box = area.current?.getBoundingClientRect()
@@ -59,29 +40,25 @@ export function Histogram({ label, series, bars, now, onPeriod, marks, legend, n
     return Math.min(last, Math.max(0, Math.floor(((event.clientX - box.left) / box.width) * bars.length)))
   }
   const apply = () => {
-    const first = range === undefined ? undefined : bars[range.low]
-    const end = range === undefined ? undefined : bars[range.high]
+    const [first, end] = [period[0], period.at(-1)]
     setChosen(undefined)
     if (first !== undefined && end !== undefined) onPeriod(first.start, end.end)
   }
   const keys = (event: KeyboardEvent) => {
-    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key]
-    if (step !== undefined) {
+    const next = choose(event.key, event.shiftKey, chosen, bars.length)
+    if (next !== undefined) {
       event.preventDefault()
-      const to = Math.min(last, Math.max(0, (chosen?.to ?? (step < 0 ? bars.length : -1)) + step))
-      setChosen({ from: event.shiftKey && chosen !== undefined ? chosen.from : to, to })
-    } else if (event.key === 'Enter' && range !== undefined) {
+      setChosen(next)
+    } else if (event.key === 'Enter' && chosen !== undefined) {
       event.preventDefault()
       apply()
-    } else if (event.key === 'Escape' && range !== undefined) {
+    } else if (event.key === 'Escape' && chosen !== undefined) {
       event.preventDefault()
       setChosen(undefined)
     }
   }
-  const chosenBars = range === undefined ? [] : bars.slice(range.low, range.high + 1)
-  const more = chosenBars[0] === undefined ? '' : (note?.(chosenBars[0].start, chosenBars.at(-1)?.end ?? 0) ?? '')
-  const text =
-    range === undefined ? '' : [describe(chosenBars, series, zone), more].filter((part) => part !== '').join('; ')
+  const more = period[0] === undefined ? '' : (note?.(period[0].start, period.at(-1)?.end ?? 0) ?? '')
+  const text = [describe(period, series, zone), more].filter((part) => part !== '').join('; ')
   return (
     <figure className={styles.figure}>
       <div
@@ -127,28 +104,29 @@ export function Histogram({ label, series, bars, now, onPeriod, marks, legend, n
           preserveAspectRatio="none"
           aria-hidden
         >
-          {range === undefined ? null : (
-            <rect className={styles.range} x={range.low} y={0} width={range.high - range.low + 1} height={height} />
+          {chosen === undefined ? null : (
+            <rect
+              className={styles.range}
+              x={Math.min(chosen.from, chosen.to)}
+              y={0}
+              width={period.length}
+              height={height}
+            />
           )}
-          {bars.map((bar, index) => {
-            let top = height
-            return bar.counts.map((count, s) => {
-              if (count === 0) return null
-              // A number that is not zero is always visible.
-              const size = Math.max(1, (count / most) * height)
-              top -= size
-              return (
+          {bars.map((bar, index) =>
+            stack(bar.counts, most, height).map((part, s) =>
+              part === undefined ? null : (
                 <rect
                   key={`${index} ${s}`}
                   className={styles[series[s]?.tone ?? 'slate']}
                   x={index + 0.1}
-                  y={top}
+                  y={part.top}
                   width={0.8}
-                  height={size}
+                  height={part.size}
                 />
-              )
-            })
-          })}
+              ),
+            ),
+          )}
         </svg>
         {marks === undefined || bars.length === 0 ? null : marks((at) => shareOf(bars, at))}
       </div>
@@ -178,7 +156,7 @@ export function Histogram({ label, series, bars, now, onPeriod, marks, legend, n
           </thead>
           <tbody>
             {bars
-              .filter((bar) => sum(bar) > 0)
+              .filter((bar) => total(bar) > 0)
               .map((bar) => (
                 <tr key={bar.start}>
                   <th scope="row">{formatFullTime(bar.start, zone)}</th>
@@ -192,18 +170,4 @@ export function Histogram({ label, series, bars, now, onPeriod, marks, legend, n
       </div>
     </figure>
   )
-}
-
-function describe(bars: Bar[], series: { name: string }[], zone: 'local' | 'utc'): string {
-  const [first] = bars
-  const last = bars.at(-1)
-  if (first === undefined || last === undefined) return ''
-  const parts = series
-    .map(({ name }, i) => ({ name, count: bars.reduce((total, bar) => total + (bar.counts[i] ?? 0), 0) }))
-    .filter(({ count }) => count > 0)
-  const counts =
-    parts.length === 0
-      ? 'no runs'
-      : parts.map(({ name, count }) => `${formatCount(count)} ${name.toLowerCase()}`).join(', ')
-  return `${formatFullTime(first.start, zone)} to ${formatFullTime(last.end, zone)}: ${counts}`
 }

@@ -1,5 +1,5 @@
 import { now, useNow } from '../api'
-import { formatAgo, formatCountdown, formatDuration, formatFullTime, formatTime } from './format'
+import { formatAgo, formatCountdown, formatDistance, formatDuration, formatFullTime, formatTime } from './format'
 import { usePreferences } from './preferences'
 import { Tooltip } from './Tooltip'
 
@@ -33,7 +33,7 @@ export function Time({
       <br />
       {formatFullTime(at, 'local')}
       <br />
-      {now() >= at ? formatAgo(now() - at) : `in ${formatDuration(at - now())}`}
+      {formatDistance(at, now())}
     </>
   )
   return (

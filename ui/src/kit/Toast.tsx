@@ -1,5 +1,7 @@
 import { Toast as Radix } from 'radix-ui'
-import { useSyncExternalStore, type ReactNode } from 'react'
+import type { ReactNode } from 'react'
+import { callError } from '../api'
+import { createStore, useStore } from '../api/store'
 import styles from './Toast.module.css'
 
 interface Message {
@@ -8,29 +10,21 @@ interface Message {
   tone: 'normal' | 'error'
 }
 
-let messages: Message[] = []
+export const messages = createStore<Message[]>([])
 let next = 1
-const listeners = new Set<() => void>()
-
-function change(list: Message[]): void {
-  messages = list
-  for (const listener of listeners) listener()
-}
 
 /** toast shows a short message that goes away by itself. What needs an answer belongs into the page or a dialog. */
 export function toast(text: ReactNode, tone: Message['tone'] = 'normal'): void {
-  change([...messages.slice(-3), { id: next++, text, tone }])
+  messages.set([...messages.get().slice(-3), { id: next++, text, tone }])
 }
 
-const subscribe = (listener: () => void) => {
-  listeners.add(listener)
-  return () => {
-    listeners.delete(listener)
-  }
+/** toastError shows why a call failed. */
+export const toastError = (error: unknown): void => {
+  toast(callError(error).message, 'error')
 }
 
 export function Toasts() {
-  const list = useSyncExternalStore(subscribe, () => messages)
+  const list = useStore(messages)
   return (
     <Radix.Provider duration={6000} swipeDirection="right">
       {list.map(({ id, text, tone }) => (
@@ -38,7 +32,7 @@ export function Toasts() {
           key={id}
           className={`${styles.toast} ${tone === 'error' ? styles.error : ''}`}
           onOpenChange={(open) => {
-            if (!open) change(messages.filter((m) => m.id !== id))
+            if (!open) messages.set(messages.get().filter((m) => m.id !== id))
           }}
         >
           <Radix.Description>{text}</Radix.Description>

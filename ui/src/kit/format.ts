@@ -1,3 +1,6 @@
+import type { Duration } from '@bufbuild/protobuf/wkt'
+import { durationMilliseconds } from '../api/time'
+
 /** What the pages print for numbers, times and identifiers. Unknown values are "unknown" or a dash, never 0. */
 
 const second = 1000
@@ -18,6 +21,12 @@ export function formatDuration(ms: number): string {
   return `${Math.floor(value / day)}d ${Math.floor((value % day) / hour)}h`
 }
 
+/** durationText prints a duration of the API; one that it did not give is "unknown". */
+export const durationText = (duration: Duration | undefined): string => {
+  const ms = durationMilliseconds(duration)
+  return ms === undefined ? 'unknown' : formatDuration(ms)
+}
+
 /** formatCountdown prints the time until something happens: 0:17, 12:04, 2:05:00; from a day on as a duration: 2d 19h. */
 export function formatCountdown(ms: number): string {
   if (ms >= day) return formatDuration(ms)
@@ -35,6 +44,10 @@ export function formatAgo(ms: number): string {
   if (value < day) return `${Math.floor(value / hour)}h ago`
   return `${Math.floor(value / day)}d ago`
 }
+
+/** formatDistance prints how far a time is from now: 3 s ago, in 2m 05s. */
+export const formatDistance = (at: number, now: number): string =>
+  now >= at ? formatAgo(now - at) : `in ${formatDuration(at - now)}`
 
 export type Zone = 'local' | 'utc'
 
@@ -81,6 +94,12 @@ export function formatBytes(bytes: number): string {
   if (bytes < 1_000_000) return `${(bytes / 1000).toFixed(1)} kB`
   return `${(bytes / 1_000_000).toFixed(1)} MB`
 }
+
+/** byteLength returns how many bytes a text has where it is stored. */
+export const byteLength = (text: string): number => new TextEncoder().encode(text).length
+
+/** orDash prints a text, or a dash if it is empty. */
+export const orDash = (text: string): string => (text === '' ? '–' : text)
 
 /** formatPercent prints 98.2 %. */
 export const formatPercent = (share: number): string => `${(share * 100).toFixed(1)} %`

@@ -1,4 +1,4 @@
-import { useSyncExternalStore } from 'react'
+import { createStore, useStore } from '../api/store'
 
 /** What a person chose for this browser; kept under one key of the local storage, which holds nothing else. */
 export interface Preferences {
@@ -48,15 +48,14 @@ function load(): Preferences {
   }
 }
 
-let current = load()
-const listeners = new Set<() => void>()
+const current = createStore(load())
 const dark = window.matchMedia('(prefers-color-scheme: dark)')
 
+/** apply gives the page the theme and the density; the other preferences are read where they matter. */
 function apply(): void {
-  const theme = current.theme === 'system' ? (dark.matches ? 'dark' : 'light') : current.theme
-  document.documentElement.dataset.theme = theme
-  document.documentElement.dataset.density = current.density
-  for (const listener of listeners) listener()
+  const { theme, density } = current.get()
+  document.documentElement.dataset.theme = theme === 'system' ? (dark.matches ? 'dark' : 'light') : theme
+  document.documentElement.dataset.density = density
 }
 
 dark.addEventListener('change', apply)
@@ -64,11 +63,12 @@ apply()
 
 /** setPreferences changes some preferences, here and in the browser's storage. */
 export function setPreferences(change: Partial<Preferences>): void {
-  current = { ...current, ...change }
+  const next = { ...current.get(), ...change }
+  current.set(next)
   try {
     window.localStorage.setItem(
       key,
-      new URLSearchParams(Object.entries(current).map(([k, v]) => [k, String(v)])).toString(),
+      new URLSearchParams(Object.entries(next).map(([k, v]) => [k, String(v)])).toString(),
     )
   } catch {
     // storage may be switched off in the browser: the choice lasts until the page is closed
@@ -76,15 +76,8 @@ export function setPreferences(change: Partial<Preferences>): void {
   apply()
 }
 
-const subscribe = (listener: () => void) => {
-  listeners.add(listener)
-  return () => {
-    listeners.delete(listener)
-  }
-}
-
 /** currentPreferences returns the preferences as they are. */
-export const currentPreferences = (): Preferences => current
+export const currentPreferences = (): Preferences => current.get()
 
 /** usePreferences returns the preferences and renders again when they change. */
-export const usePreferences = (): Preferences => useSyncExternalStore(subscribe, () => current)
+export const usePreferences = (): Preferences => useStore(current)

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { inWords, statusWord, vocabularies, type Vocabulary } from './status'
+import { inWords, statusOptions, statusWord, vocabularies, type Vocabulary } from './status'
 
 describe('the words of a status', () => {
   it.each([
@@ -32,5 +32,16 @@ describe('the words of a status', () => {
     for (const [name, words] of Object.entries(vocabularies)) {
       for (const status of Object.keys(words)) expect(statusWord(name as Vocabulary, status).icon).toBeDefined()
     }
+  })
+})
+
+describe('the options of a filter', () => {
+  it('are the statuses with their words, in the order of the vocabulary', () => {
+    expect(statusOptions('event')).toEqual([
+      { value: 'pending', label: 'Pending' },
+      { value: 'routed', label: 'Routed' },
+      { value: 'unmatched', label: 'Unmatched' },
+      { value: 'rejected', label: 'Rejected' },
+    ])
   })
 })

@@ -185,6 +185,10 @@ export function inWords(code: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1)
 }
 
+/** statusOptions returns the statuses of a vocabulary as the options of a filter. */
+export const statusOptions = (of: Vocabulary): { value: string; label: string }[] =>
+  Object.entries(vocabularies[of]).map(([value, { word }]: [string, StatusWord]) => ({ value, label: word }))
+
 /** statusWord returns how a status is shown; a word that this page has no icon for is shown as it is. */
 export function statusWord(of: Vocabulary, status: string): StatusWord {
   const words: Record<string, StatusWord> = vocabularies[of]

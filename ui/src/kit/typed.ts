@@ -49,6 +49,23 @@ export class TypedTexts {
   }
 }
 
+/** A change of the page while a dialog is open. */
+interface Leaving {
+  /** Whether a field has another text than first. */
+  kept: boolean
+  submitted: boolean
+  action: string
+  from: string
+  to: string
+}
+
+/**
+ * asksFirst reports whether leaving a page asks first, because what was typed would be lost. An action that succeeds closes its dialog and may
+ * open another page in the same turn; a change of the query string keeps the page. Going back or forward may lead anywhere.
+ */
+export const asksFirst = ({ kept, submitted, action, from, to }: Leaving): boolean =>
+  kept && ((action !== 'PUSH' && action !== 'REPLACE') || (!submitted && from !== to))
+
 /**
  * useTyped keeps what is typed in a dialog or drawer from being lost: closing it and leaving the page ask first. `content` is its element.
  * `asking` is set while it asks; the answer is `stay` or `discard`.
@@ -70,10 +87,14 @@ export function useTyped(content: HTMLElement | null, onClose: () => void) {
     disabled: !typed,
     withResolver: true,
     enableBeforeUnload: () => texts.kept(),
-    // An action that succeeds closes its dialog and may open another page in the same turn.
     shouldBlockFn: ({ current, next, action }) =>
-      texts.kept() &&
-      ((action !== 'PUSH' && action !== 'REPLACE') || (!texts.submitted && current.pathname !== next.pathname)),
+      asksFirst({
+        kept: texts.kept(),
+        submitted: texts.submitted,
+        action,
+        from: current.pathname,
+        to: next.pathname,
+      }),
   })
   const close = useRef(onClose)
   useEffect(() => {

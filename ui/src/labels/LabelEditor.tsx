@@ -1,7 +1,7 @@
 import { Plus, Trash2 } from 'lucide-react'
 import { useEffect, useRef } from 'react'
 import { Button, TextField } from '../kit'
-import { type LabelRow, labelList, labelText, mostLabels, rowProblems } from './label'
+import { type LabelRow, labelList, labelText, mostLabels, nextID, rowProblems, serverProblems } from './label'
 import styles from './labels.module.css'
 
 export interface LabelEditorProps {
@@ -36,7 +36,7 @@ export function LabelEditor({
   const problems = rowProblems(rows)
   const add = (key = '', value = '') => {
     focus.current = key === '' ? 'key' : 'value'
-    onChange([...rows, { id: Math.max(0, ...rows.map((row) => row.id)) + 1, key, value }])
+    onChange([...rows, { id: nextID(rows), key, value }])
   }
   const remove = (id: number) => {
     list.current?.querySelector('button')?.focus()
@@ -46,15 +46,7 @@ export function LabelEditor({
     onChange(rows.map((row) => (row.id === id ? { ...row, ...part } : row)))
   }
   const keys = new Set(rows.map((row) => row.key.trim()))
-  const server = new Map(
-    fields
-      .filter(({ path }) => path.startsWith('labels.'))
-      .map(({ path, message }) => [path.slice('labels.'.length), message]),
-  )
-  const elsewhere = [
-    ...fields.filter(({ path }) => path === 'labels').map(({ message }) => message),
-    ...[...server].filter(([key]) => !keys.has(key)).map(([key, message]) => `${key}: ${message}`),
-  ]
+  const { at, elsewhere } = serverProblems(fields, keys)
   return (
     <div ref={list} role="group" aria-label="Labels" className={styles.editor}>
       <div className={styles.line}>
@@ -115,7 +107,7 @@ export function LabelEditor({
                 value={row.value}
                 disabled={disabled}
                 hint={before === undefined ? undefined : <span className={styles.hint}>Replaces {before}</span>}
-                error={(row.value.trim() === '' ? undefined : problems.get(row.id)?.value) ?? server.get(key)}
+                error={(row.value.trim() === '' ? undefined : problems.get(row.id)?.value) ?? at.get(key)}
                 onChange={(event) => set(row.id, { value: event.target.value })}
                 onKeyDown={(event) => {
                   if (event.key !== 'Enter' || event.ctrlKey || event.metaKey) return

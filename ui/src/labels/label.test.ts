@@ -6,9 +6,11 @@ import {
   labelParameter,
   labelProblem,
   labelsRefusal,
+  nextID,
   readLabel,
   readParameter,
   rowProblems,
+  serverProblems,
   valueProblem,
 } from './label'
 
@@ -91,5 +93,38 @@ describe('rows of labels', () => {
     const inherited = Object.fromEntries(Array.from({ length: 16 }, (_, i) => [`k${String(i)}`, 'v']))
     expect(labelsRefusal([row(1, 'k3', 'w')], inherited)).toBeUndefined()
     expect(labelsRefusal([row(1, 'k16', 'w')], inherited)).toBe('17 labels: a run can have at most 16')
+  })
+})
+
+describe('a new row', () => {
+  it('has an ID that no row has, also after some were removed', () => {
+    expect(nextID([])).toBe(1)
+    expect(
+      nextID([
+        { id: 4, key: '', value: '' },
+        { id: 2, key: '', value: '' },
+      ]),
+    ).toBe(5)
+  })
+})
+
+describe('what the server says about labels', () => {
+  const said = [
+    { path: 'labels', message: 'there are too many' },
+    { path: 'labels.order', message: 'is too long' },
+    { path: 'labels.a.b', message: 'is not printable' },
+    { path: 'labels.computed', message: 'is empty' },
+    { path: 'labelsets', message: 'is unknown' },
+    { path: 'input', message: 'is required' },
+  ]
+
+  it('is at its row, or beside the rows where no row has the key', () => {
+    const { at, elsewhere } = serverProblems(said, new Set(['order', 'a.b', 'more']))
+    expect(Object.fromEntries(at)).toEqual({ order: 'is too long', 'a.b': 'is not printable' })
+    expect(elsewhere).toEqual(['there are too many', 'computed: is empty'])
+  })
+
+  it('is nothing where it is about something else', () => {
+    expect(serverProblems(said.slice(4), new Set())).toEqual({ at: new Map(), elsewhere: [] })
   })
 })

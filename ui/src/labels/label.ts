@@ -1,3 +1,5 @@
+import { byteLength } from '../kit/format'
+
 // The rules are those of the server, in its words. The server checks them, too.
 
 /** A label of a run. */
@@ -11,19 +13,17 @@ export const mostLabels = 16
 const longestKey = 63
 const longestValue = 256
 
-const bytes = (text: string) => new TextEncoder().encode(text).length
-
 /** keyProblem returns what is wrong with the key of a label; empty if it is valid. */
 export function keyProblem(key: string): string {
   if (key === '') return 'is empty'
-  if (bytes(key) > longestKey) return `has ${bytes(key)} characters, more than ${longestKey}`
+  if (byteLength(key) > longestKey) return `has ${byteLength(key)} characters, more than ${longestKey}`
   return /^[A-Za-z0-9._/-]+$/.test(key) ? '' : 'has other characters than letters, digits and . _ - /'
 }
 
 /** valueProblem returns what is wrong with the value of a label; empty if it is valid. */
 export function valueProblem(value: string): string {
   if (value === '') return 'is empty'
-  if (bytes(value) > longestValue) return `has ${bytes(value)} bytes, more than ${longestValue}`
+  if (byteLength(value) > longestValue) return `has ${byteLength(value)} bytes, more than ${longestValue}`
   const found = /[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/u.exec(value)?.[0].codePointAt(0)
   return found === undefined
     ? ''
@@ -106,4 +106,24 @@ export function labelsRefusal(rows: readonly LabelRow[], inherited: Record<strin
   }
   const count = Object.keys({ ...inherited, ...givenLabels(rows) }).length
   return count > mostLabels ? `${count} labels: a run can have at most ${mostLabels}` : undefined
+}
+
+/** nextID returns the ID of a new row: no row that is there has it. */
+export const nextID = (rows: readonly LabelRow[]): number => Math.max(0, ...rows.map((row) => row.id)) + 1
+
+/** serverProblems sorts what the server says about labels: at the keys of rows, and what no row can show. */
+export function serverProblems(
+  fields: readonly { path: string; message: string }[],
+  keys: ReadonlySet<string>,
+): { at: Map<string, string>; elsewhere: string[] } {
+  const prefix = 'labels.'
+  const at = new Map<string, string>()
+  const elsewhere: string[] = []
+  for (const { path, message } of fields) {
+    const key = path.startsWith(prefix) ? path.slice(prefix.length) : undefined
+    if (path === 'labels') elsewhere.push(message)
+    else if (key !== undefined && keys.has(key)) at.set(key, message)
+    else if (key !== undefined) elsewhere.push(`${key}: ${message}`)
+  }
+  return { at, elsewhere }
 }

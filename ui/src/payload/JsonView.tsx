@@ -1,15 +1,13 @@
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { ChevronDown, ChevronRight, ChevronUp, LockKeyhole } from 'lucide-react'
 import { useMemo, useRef, useState, type KeyboardEvent, type ReactNode } from 'react'
-import { isObject, isSealed, type Json, JsonError, JsonNumber, mark, printJson, readJson } from '../api'
-import { Button, CopyButton, formatBytes, plural } from '../kit'
-import { copyOf, type Line, lines, search } from './rows'
+import { isObject, isSealed, type Json, JsonError, JsonNumber, printJson, readJson } from '../api'
+import { Button, byteLength, CopyButton, flipped, formatBytes, plural, treeAction } from '../kit'
+import { copyOf, type Line, lines, search, stepped, textLines, textParts } from './rows'
 import styles from './JsonView.module.css'
 
 /** Larger values are read only when a person asks for the rest. */
 const largest = 64_000
-
-const bytes = (text: string) => new TextEncoder().encode(text).length
 
 interface Props {
   /** JSON text as the API returned it; undefined if there is none. */
@@ -35,7 +33,7 @@ export function JsonView({ json, label, none = 'No value.', height = 420, whole,
   const [find, setFind] = useState('')
   const [position, setPosition] = useState(0)
   const [toggled, setToggled] = useState<ReadonlySet<string>>(new Set())
-  const size = useMemo(() => (json === undefined ? 0 : bytes(json)), [json])
+  const size = useMemo(() => (json === undefined ? 0 : byteLength(json)), [json])
   const cut = size > largest && !all && !open
   const read = useMemo((): { value: Json } | { problem: string } | undefined => {
     if (json === undefined || cut) return undefined
@@ -51,7 +49,7 @@ export function JsonView({ json, label, none = 'No value.', height = 420, whole,
   const current = found[Math.min(position, found.length - 1)]
   const text = mode === 'text' || value === undefined
   const go = (by: number) => {
-    setPosition((p) => (found.length === 0 ? 0 : (Math.min(p, found.length - 1) + by + found.length) % found.length))
+    setPosition((p) => stepped(p, by, found.length))
   }
   return (
     <div className={styles.view}>
@@ -136,15 +134,9 @@ export function JsonView({ json, label, none = 'No value.', height = 420, whole,
   )
 }
 
-/** Long lines are cut in the page, not in what is copied: a line of megabytes would make the browser slow. */
-const longestLine = 2000
-
 function Text({ text, label, height }: { text: string; label: string; height: number }) {
   const scroller = useRef<HTMLDivElement>(null)
-  const all = useMemo(
-    () => text.split('\n').flatMap((line) => line.match(new RegExp(`.{1,${longestLine}}`, 'gsu')) ?? ['']),
-    [text],
-  )
+  const all = useMemo(() => textLines(text), [text])
   const virtual = useVirtualizer({
     count: all.length,
     getScrollElement: () => scroller.current,
@@ -202,9 +194,7 @@ function Tree({ value, label, height, current, found, toggled, onToggle }: TreeP
       })
   }
   const toggle = (line: Line) => {
-    const next = new Set(toggled)
-    if (!next.delete(line.pointer)) next.add(line.pointer)
-    onToggle(next)
+    onToggle(flipped(toggled, line.pointer))
   }
   const at = Math.max(
     0,
@@ -213,52 +203,14 @@ function Tree({ value, label, height, current, found, toggled, onToggle }: TreeP
   const keys = (event: KeyboardEvent) => {
     const row = rows[at]
     if (row === undefined || event.ctrlKey || event.metaKey || event.altKey) return
-    const to = (index: number) => {
-      const next = rows[Math.min(rows.length - 1, Math.max(0, index))]
-      if (next === undefined) return
-      setActive(next.pointer)
-      virtual.scrollToIndex(rows.indexOf(next))
-    }
-    const actions: Record<string, (() => void) | undefined> = {
-      ArrowDown: () => {
-        to(at + 1)
-      },
-      ArrowUp: () => {
-        to(at - 1)
-      },
-      Home: () => {
-        to(0)
-      },
-      End: () => {
-        to(rows.length - 1)
-      },
-      ArrowRight:
-        row.size !== undefined && !row.open
-          ? () => {
-              toggle(row)
-            }
-          : () => {
-              to(at + 1)
-            },
-      ArrowLeft: row.open
-        ? () => {
-            toggle(row)
-          }
-        : () => {
-            to(rows.findIndex((r) => r.pointer === row.pointer.slice(0, row.pointer.lastIndexOf('/'))))
-          },
-      Enter:
-        row.size === undefined
-          ? undefined
-          : () => {
-              toggle(row)
-            },
-    }
-    const action = actions[event.key]
+    const action = treeAction(event.key, rows, at)
     if (action === undefined || (event.target as HTMLElement).closest('button') !== null) return
     event.preventDefault()
     event.stopPropagation()
-    action()
+    if (action.kind === 'move') {
+      setActive(rows[action.to]?.pointer ?? '')
+      virtual.scrollToIndex(action.to)
+    } else if (row.branch) toggle(row)
   }
   return (
     <div
@@ -293,7 +245,7 @@ function Tree({ value, label, height, current, found, toggled, onToggle }: TreeP
               style={{ transform: `translateY(${item.start}px)`, paddingLeft: 4 + Math.min(line.depth, 24) * 14 }}
               onClick={() => setActive(line.pointer)}
             >
-              {line.size === undefined || line.size === 0 ? (
+              {!line.branch ? (
                 <span className={styles.gap} />
               ) : (
                 <button
@@ -336,17 +288,10 @@ function Value({ line }: { line: Line }) {
       <Sealed />
     ) : (
       <span className={styles.string} title={value.length > 200 ? undefined : value}>
-        {cutText(value)}
+        {textParts(value).map((part, i) => (i === 0 ? part : [<Sealed key={i} />, part]))}
       </span>
     )
   return <span className={styles.literal}>{String(value)}</span>
-}
-
-/** A text as JSON writes it, so that line ends and quotes are visible; parts that are sealed are shown as such. */
-function cutText(text: string): ReactNode {
-  const shown = text.length > 500 ? `${text.slice(0, 500)}…` : text
-  const parts = JSON.stringify(shown).split(mark)
-  return parts.map((part, i) => (i === 0 ? part : [<Sealed key={i} />, part]))
 }
 
 /** What stands in place of a sensitive value. */

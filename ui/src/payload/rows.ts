@@ -1,4 +1,5 @@
 import { escapePointer, isObject, type Json, JsonNumber, printJson } from '../api/json'
+import { mark } from '../api/patch'
 
 /** A line of the tree of a value. */
 export interface Line {
@@ -9,6 +10,8 @@ export interface Line {
   value: Json
   /** Number of entries of an object or list. */
   size: number | undefined
+  /** Whether it can be opened. */
+  branch: boolean
   open: boolean
 }
 
@@ -42,9 +45,9 @@ export function lines(value: Json, toggled: ReadonlySet<string>, reveal = ''): L
         ? [...v]
         : undefined
     const inside = reveal.startsWith(`${pointer}/`)
-    const open =
-      entries !== undefined && entries.length > 0 && (inside || (small || depth < 1) !== toggled.has(pointer))
-    out.push({ pointer, depth, name, value: v, size: entries?.length, open })
+    const branch = entries !== undefined && entries.length > 0
+    const open = branch && (inside || (small || depth < 1) !== toggled.has(pointer))
+    out.push({ pointer, depth, name, value: v, size: entries?.length, branch, open })
     if (open) for (const [key, item] of entries) visit(item, `${pointer}/${escapePointer(key)}`, key, depth + 1)
   }
   visit(value, '', '', 0)
@@ -79,3 +82,24 @@ export function search(value: Json, text: string, most = 1000): string[] {
 
 /** copyOf returns what is copied of a value: a text as it is, anything else as JSON. */
 export const copyOf = (value: Json): string => (typeof value === 'string' ? value : printJson(value, 2))
+
+/** stepped returns the position in a list of matches after a step; it goes round at both ends. The list may have become shorter. */
+export const stepped = (position: number, by: number, count: number): number =>
+  count === 0 ? 0 : (Math.min(position, count - 1) + by + count) % count
+
+/** Long lines are cut in the page, not in what is copied: a line of megabytes would make the browser slow. */
+const longestLine = 2000
+const pieces = new RegExp(`.{1,${longestLine}}`, 'gsu')
+
+/** textLines returns the lines of a text as they are drawn. */
+export const textLines = (text: string): string[] => text.split('\n').flatMap((line) => line.match(pieces) ?? [''])
+
+/** The longest text that is drawn in a line of the tree. */
+const longestText = 500
+
+/**
+ * textParts returns a text as JSON writes it, so that line ends and quotes are visible, cut where it is long. Between two parts is a sealed
+ * value.
+ */
+export const textParts = (text: string): string[] =>
+  JSON.stringify(text.length > longestText ? `${text.slice(0, longestText)}…` : text).split(mark)

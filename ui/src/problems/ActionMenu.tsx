@@ -2,8 +2,8 @@ import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { MoreHorizontal } from 'lucide-react'
 import { useState } from 'react'
 import { useRefusal } from '../app'
-import { callError, clients, now, problemsKey, timestamp, useProblem } from '../api'
-import type { OperatorProblem } from '../gen/signalbox/v1/problem_pb'
+import { clients, now, problemsKey, timestamp, useProblem } from '../api'
+import type { Problem } from '../gen/signalbox/v1/problem_pb'
 import {
   ActionDialog,
   Button,
@@ -13,15 +13,14 @@ import {
   restCall,
   TextArea,
   TextField,
-  toast,
+  toastError,
   useLinkRefusal,
 } from '../kit'
+import { type EditedText, followed, goneRefusal, isSettled, otherText, roleProject, snoozes } from './action'
 import styles from './problems.module.css'
 
-const hour = 3_600_000
-
 /** Acknowledge, snooze, give an owner and a note, reopen. A change that another operator made first is shown, not overwritten. */
-export function ActionMenu({ problem: p }: { problem: OperatorProblem }) {
+export function ActionMenu({ problem: p }: { problem: Problem }) {
   const [dialog, setDialog] = useState(false)
   const refusal = useRefusal()
   const offline = useLinkRefusal()
@@ -29,23 +28,14 @@ export function ActionMenu({ problem: p }: { problem: OperatorProblem }) {
   const key = { id: p.id, revision: p.revision }
   const act = useMutation({
     mutationFn: (call: () => Promise<unknown>) => call(),
-    onError: (error) => toast(callError(error).message, 'error'),
+    onError: toastError,
     onSettled: () => queries.invalidateQueries({ queryKey: problemsKey }),
   })
-  const refused =
-    offline ??
-    refusal('operator', p.project === '' ? '*' : p.project) ??
-    (p.state === 'resolved' ? 'The problem no longer exists.' : undefined)
-  const snooze = (label: string, milliseconds: number) => ({
-    label,
-    refused,
-    onSelect: () =>
-      act.mutate(() => clients.problems.snoozeProblem({ ...key, until: timestamp(now() + milliseconds) })),
-  })
+  const refused = offline ?? refusal('operator', roleProject(p)) ?? goneRefusal(p)
   const count = p.count
   return (
     <span className={styles.actions}>
-      {p.state === 'acknowledged' || p.state === 'snoozed' ? (
+      {isSettled(p) ? (
         <Button
           refused={refused}
           busy={act.isPending}
@@ -71,9 +61,12 @@ export function ActionMenu({ problem: p }: { problem: OperatorProblem }) {
             onSelect: () => setDialog(true),
           },
           { kind: 'heading', label: 'Snooze' },
-          snooze('For an hour', hour),
-          snooze('For 8 hours', 8 * hour),
-          snooze('For 3 days', 72 * hour),
+          ...snoozes.map(({ label, milliseconds }) => ({
+            label,
+            refused,
+            onSelect: () =>
+              act.mutate(() => clients.problems.snoozeProblem({ ...key, until: timestamp(now() + milliseconds) })),
+          })),
           ...(count === undefined
             ? []
             : [
@@ -90,21 +83,22 @@ export function ActionMenu({ problem: p }: { problem: OperatorProblem }) {
   )
 }
 
-/** A field that the operator has not typed in follows the server; where both have changed, the other text is shown. */
+/** useText edits a text that other operators may change, too. */
 function useText(current: string) {
-  const [first, setFirst] = useState(current)
-  const [text, setText] = useState(current)
-  if (text === first && current !== first) {
-    setFirst(current)
-    setText(current)
+  const [edit, setEdit] = useState<EditedText>({ first: current, text: current })
+  const shown = followed(edit, current)
+  if (shown !== edit) setEdit(shown)
+  return {
+    text: shown.text,
+    setText: (text: string) => setEdit({ ...shown, text }),
+    other: otherText(shown, current),
   }
-  return { text, setText, other: text !== first && current !== first && current !== text ? current : undefined }
 }
 
 const others = (text: string | undefined) =>
   text === undefined ? undefined : `Another operator has written “${text}” meanwhile. Saving replaces it.`
 
-function NoteDialog({ problem, onClose }: { problem: OperatorProblem; onClose: () => void }) {
+function NoteDialog({ problem, onClose }: { problem: Problem; onClose: () => void }) {
   const queries = useQueryClient()
   const p = useProblem(problem.id, problem) ?? problem
   const [opened] = useState(p.state)
@@ -117,7 +111,7 @@ function NoteDialog({ problem, onClose }: { problem: OperatorProblem; onClose: (
       description={p.title}
       action="Save"
       reason="none"
-      refused={p.state === 'resolved' ? 'The problem no longer exists.' : undefined}
+      refused={goneRefusal(p)}
       run={() => clients.problems.updateProblem(change)}
       cli={() => command(['problem', 'update', p.id], { owner: owner.text, note: note.text })}
       rest={() => restCall('PATCH', '/v1/problems/{id}', change)}

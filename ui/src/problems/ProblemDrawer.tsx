@@ -1,22 +1,9 @@
-import { Link } from '@tanstack/react-router'
 import { lazy, Suspense, useState } from 'react'
 import { milliseconds } from '../api'
-import type { OperatorProblem } from '../gen/signalbox/v1/problem_pb'
-import {
-  Ago,
-  Button,
-  command,
-  CopyCommand,
-  Drawer,
-  Facts,
-  formatCount,
-  Id,
-  inWords,
-  Marked,
-  plural,
-  shortId,
-  Time,
-} from '../kit'
+import { RunId } from '../app'
+import type { Problem } from '../gen/signalbox/v1/problem_pb'
+import { Ago, Button, command, CopyCommand, Drawer, Facts, formatCount, inWords, Marked, plural, Time } from '../kit'
+import { leftRuns } from './action'
 import { ActionMenu } from './ActionMenu'
 import { KindBadge, runsOf, Series, title, versions, where } from './problem'
 import styles from './problems.module.css'
@@ -29,13 +16,13 @@ export function ProblemDrawer({
   onClose,
   onRuns,
 }: {
-  problem: OperatorProblem
+  problem: Problem
   onClose: () => void
   onRuns: (to: string, search: Record<string, string>) => void
 }) {
   const runs = runsOf(p)
   const [replaying, setReplaying] = useState(false)
-  const left = p.state === 'resolved' ? 0n : (p.notReplayed ?? 0n)
+  const left = leftRuns(p)
   return (
     <Drawer title={title(p)} open onClose={onClose}>
       <div className={styles.drawer}>
@@ -120,11 +107,7 @@ export function ProblemDrawer({
             <ul>
               {p.samples.map((id) => (
                 <li key={id}>
-                  <Id id={id}>
-                    <Link to="/p/$project/runs/$id" params={{ project: p.project, id }}>
-                      {shortId(id)}
-                    </Link>
-                  </Id>
+                  <RunId project={p.project} id={id} />
                 </li>
               ))}
             </ul>

@@ -1,5 +1,5 @@
 import { useNavigate } from '@tanstack/react-router'
-import { useFilters, useProjects } from '../app'
+import { listed, useFilters, useProjects } from '../app'
 import {
   clients,
   durationMilliseconds,
@@ -9,7 +9,7 @@ import {
   useProblem,
   useProblemCounts,
 } from '../api'
-import type { OperatorProblem } from '../gen/signalbox/v1/problem_pb'
+import type { Problem } from '../gen/signalbox/v1/problem_pb'
 import {
   Ago,
   cardHeight,
@@ -32,7 +32,7 @@ import styles from './problems.module.css'
 const states = ['open', 'acknowledged', 'snoozed', 'resolved'] as const
 const words = { open: 'Open', acknowledged: 'Acknowledged', snoozed: 'Snoozed', resolved: 'Resolved, 24 h' }
 
-const columns: Column<OperatorProblem>[] = [
+const columns: Column<Problem>[] = [
   { id: 'kind', title: 'Kind', width: 84, cell: (p) => <KindBadge problem={p} /> },
   { id: 'title', title: 'Problem', width: 150, grow: true, cell: (p) => <span title={title(p)}>{title(p)}</span> },
   { id: 'where', title: 'Where', width: 170, grow: 2, cell: (p) => <span title={where(p)}>{where(p)}</span> },
@@ -57,7 +57,7 @@ const columns: Column<OperatorProblem>[] = [
 ]
 
 /** On a phone, the row is a card of two lines; it opens the problem, with all that can be done. */
-const cards: Column<OperatorProblem>[] = [
+const cards: Column<Problem>[] = [
   {
     id: 'card',
     title: 'Problem',
@@ -93,18 +93,18 @@ export function ProblemsPage() {
   const navigate = useNavigate()
   const phone = usePhone()
   const state = states.find((s) => s === view.values.state) ?? 'open'
-  const [kind, project, owner, text] = [values.kind ?? '', values.project ?? '', values.owner ?? '', values.q ?? '']
+  const { kind, project, owner, q: text } = values
   const counts = useProblemCounts(project)
   const list = usePages([...problemsKey, state, kind, project, owner, text], async (pageToken, signal) => {
     const page = await clients.problems.listProblems(
-      { project, kinds: kind === '' ? [] : [kind], states: [state], owner, text, pageSize: 100, pageToken },
+      { project, kinds: listed(kind), states: [state], owner, text, pageSize: 100, pageToken },
       { signal },
     )
     return { rows: page.problems, nextPageToken: page.nextPageToken, errors: page.errors }
   })
   const mean = durationMilliseconds(counts.data?.meanTimeToAcknowledge)
   // The drawer follows the problem itself, which may leave the list while it is read.
-  const id = view.values.id ?? ''
+  const { id } = view.values
   const selected = useProblem(
     id,
     list.rows.find((p) => p.id === id),

@@ -1,9 +1,9 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf'
 import { describe, expect, it } from 'vitest'
-import { OperatorProblemSchema } from '../gen/signalbox/v1/problem_pb'
+import { ProblemSchema } from '../gen/signalbox/v1/problem_pb'
 import { runsOf, title, versions, where } from './problem'
 
-const problem = (given: MessageInitShape<typeof OperatorProblemSchema>) => create(OperatorProblemSchema, given)
+const problem = (given: MessageInitShape<typeof ProblemSchema>) => create(ProblemSchema, given)
 
 describe('a problem', () => {
   it('has the word of its code before its title, if runs are stuck', () => {
@@ -36,13 +36,13 @@ describe('a problem', () => {
     const failure = { kind: 'failure', failureGroup: 'g1', project: 'a b' }
     expect(runsOf(problem({ ...failure, state: 'open' }))).toEqual({
       to: '/p/a%20b/runs',
-      search: { group: 'g1', 'not-replayed': 'true' },
+      search: { 'failure-group': 'g1', 'not-replayed': 'true' },
     })
-    expect(runsOf(problem({ ...failure, state: 'resolved' }))?.search).toEqual({ group: 'g1' })
+    expect(runsOf(problem({ ...failure, state: 'resolved' }))?.search).toEqual({ 'failure-group': 'g1' })
     expect(runsOf(problem({ ...failure, failureGroup: '' }))).toBeUndefined()
     expect(runsOf(problem({ kind: 'stuck', code: 'BACKLOG', project: 'shop' }))).toEqual({
       to: '/p/shop/runs',
-      search: { problem: 'BACKLOG' },
+      search: { stuck: 'BACKLOG' },
     })
     expect(runsOf(problem({ kind: 'platform', project: 'shop' }))).toBeUndefined()
   })

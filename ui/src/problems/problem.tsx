@@ -1,4 +1,4 @@
-import type { OperatorProblem, ProblemSeries } from '../gen/signalbox/v1/problem_pb'
+import type { Problem, ProblemSeries } from '../gen/signalbox/v1/problem_pb'
 import { Chip, formatCount, inWords, statusWord } from '../kit'
 import styles from './problems.module.css'
 
@@ -8,17 +8,17 @@ const kinds: Record<string, { word: string; tone: 'amber' | 'red' }> = {
   platform: { word: 'Platform', tone: 'amber' },
 }
 
-export function KindBadge({ problem }: { problem: OperatorProblem }) {
+export function KindBadge({ problem }: { problem: Problem }) {
   const { word, tone } = kinds[problem.kind] ?? { word: inWords(problem.kind), tone: 'amber' as const }
   return <Chip tone={tone}>{word}</Chip>
 }
 
 /** The line that names a problem. */
-export const title = (p: OperatorProblem): string =>
+export const title = (p: Problem): string =>
   p.kind === 'stuck' ? `${statusWord('stuck', p.code).word}: ${p.title}` : p.title
 
 /** Where a problem is: the workflow with its task, or the task queue, and the project. */
-export function where(p: OperatorProblem): string {
+export function where(p: Problem): string {
   const parts = [
     p.workflow,
     p.task,
@@ -29,7 +29,7 @@ export function where(p: OperatorProblem): string {
 }
 
 /** The versions of the failed runs, each with its number of runs. */
-export const versions = (p: OperatorProblem): string =>
+export const versions = (p: Problem): string =>
   p.versions.map((v) => `${v.version} (${formatCount(v.count)})`).join(', ')
 
 /** Failed runs over time, one bar each interval. */
@@ -53,10 +53,13 @@ export function Series({ series }: { series: ProblemSeries | undefined }) {
 }
 
 /** The runs of a problem, as a path and filters of the page of runs; undefined if it has none. */
-export function runsOf(p: OperatorProblem): { to: string; search: Record<string, string> } | undefined {
+export function runsOf(p: Problem): { to: string; search: Record<string, string> } | undefined {
   const to = `/p/${encodeURIComponent(p.project)}/runs`
   if (p.kind === 'failure' && p.failureGroup !== '')
-    return { to, search: { group: p.failureGroup, ...(p.state === 'resolved' ? {} : { 'not-replayed': 'true' }) } }
-  if (p.kind === 'stuck') return { to, search: { problem: p.code } }
+    return {
+      to,
+      search: { 'failure-group': p.failureGroup, ...(p.state === 'resolved' ? {} : { 'not-replayed': 'true' }) },
+    }
+  if (p.kind === 'stuck') return { to, search: { stuck: p.code } }
   return undefined
 }

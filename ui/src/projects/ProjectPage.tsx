@@ -15,6 +15,7 @@ import {
   Facts,
   formatCount,
   formatDuration,
+  orDash,
   Page,
   PageHead,
   Panel,
@@ -26,6 +27,7 @@ import {
   toast,
   useLinkRefusal,
 } from '../kit'
+import { quotaRefusal, stepsRefusal } from './limits'
 import { Use } from './Use'
 
 type DialogName = '' | 'settings' | 'quota' | 'resume'
@@ -79,7 +81,7 @@ export function ProjectPage() {
         >
           <Facts
             facts={[
-              ['Description', project.description === '' ? '–' : project.description],
+              ['Description', orDash(project.description)],
               [
                 'Task queue',
                 <span key="q" className="mono">
@@ -216,14 +218,13 @@ function SettingsDialog({ project, onClose }: { project: Project; onClose: () =>
   const [steps, setSteps] = useState(String(project.settings?.maxSteps ?? 0n))
   const [endPoison, setEndPoison] = useState(project.settings?.endPoison ?? false)
   const queries = useQueryClient()
-  const valid = /^\d{1,18}$/.test(steps)
   return (
     <ActionDialog
       title={`Settings of ${project.name}`}
       description="They apply to runs from their next step on."
       action="Save"
       reason="none"
-      refused={valid ? undefined : 'The limit of steps is a whole number; 0 means the limit of the servers.'}
+      refused={stepsRefusal(steps)}
       run={() =>
         clients.projects.updateProject({ name: project.name, description, maxSteps: BigInt(steps), endPoison })
       }
@@ -266,14 +267,13 @@ function QuotaDialog({ project, quota, onClose }: { project: string; quota: GetQ
   const [steps, setSteps] = useState(String(quota.quota?.steps ?? 0n))
   const [period, setPeriod] = useState(String(quota.quota?.periodSeconds ?? 0n))
   const queries = useQueryClient()
-  const valid = [runs, steps, period].every((text) => /^\d{1,15}$/.test(text))
   return (
     <ActionDialog
       title={`Quota of ${project}`}
       description="Runs over the quota wait; none is refused or lost."
       action="Save"
       reason="none"
-      refused={valid ? undefined : 'Each limit is a whole number; 0 means no limit.'}
+      refused={quotaRefusal(runs, steps, period)}
       run={() =>
         clients.quotas.setQuota({
           project,

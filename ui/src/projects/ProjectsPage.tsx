@@ -10,6 +10,7 @@ import {
   Button,
   type Column,
   command,
+  Cut,
   formatCount,
   ListView,
   Page,
@@ -20,6 +21,7 @@ import {
   toast,
   useLinkRefusal,
 } from '../kit'
+import { nameRefusal } from './limits'
 import { Use } from './Use'
 
 interface Row {
@@ -44,9 +46,7 @@ const columns: Column<Row>[] = [
     title: 'Description',
     width: 200,
     grow: true,
-    cell: ({ project }) => (
-      <span title={project.description}>{project.description === '' ? '–' : project.description}</span>
-    ),
+    cell: ({ project }) => <Cut text={project.description} />,
   },
   {
     id: 'queue',
@@ -141,11 +141,7 @@ function CreateDialog({ onClose }: { onClose: () => void }) {
       description="Workers that serve all projects serve it within seconds."
       action="Create"
       reason="none"
-      refused={
-        /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/.test(name)
-          ? undefined
-          : 'The name has 1 to 63 characters of a-z, 0-9 and "-", which is neither the first nor the last.'
-      }
+      refused={nameRefusal(name)}
       run={() => clients.projects.createProject({ name, description })}
       cli={() => command(['project', 'create', name], { description })}
       rest={() => restCall('POST', '/v1/projects', { name, description })}

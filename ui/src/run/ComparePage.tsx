@@ -3,6 +3,7 @@ import { Link, useParams } from '@tanstack/react-router'
 import { ArrowLeftRight } from 'lucide-react'
 import { useEffect, useMemo, useRef, useState } from 'react'
 import { brief, clients, milliseconds, useRun } from '../api'
+import { chosenTab, RunId, useFilters } from '../app'
 import {
   Button,
   Checkbox,
@@ -27,15 +28,27 @@ import { LabelChips } from '../labels'
 import { JsonView } from '../payload'
 import type { Run } from '../gen/signalbox/v1/run_pb'
 import styles from './compare.module.css'
-import { compareErrors, compareTasks, compareValues, type TaskRow, type Totals } from './compare'
+import {
+  comparable,
+  compareErrors,
+  compareTasks,
+  compareValues,
+  differing,
+  equalTitle,
+  failedSteps,
+  sealedNote,
+  type TaskRow,
+  type Totals,
+} from './compare'
 import { useLiveRuns } from './live'
-import { useSearchText } from './location'
 
 /** Two runs side by side: where they went different ways, and what went in and came out. */
 export function ComparePage() {
   const { project = '' }: { project?: string } = useParams({ strict: false })
-  const { get, set } = useSearchText()
-  const [a, b] = [get('a'), get('b')]
+  const {
+    values: { a, b },
+    change,
+  } = useFilters(['a', 'b'])
   const [picking, setPicking] = useState(false)
   const first = useRun(project, a)
   const second = useRun(project, b)
@@ -49,7 +62,7 @@ export function ComparePage() {
             <Button
               icon={<ArrowLeftRight size={14} aria-hidden />}
               refused={a === '' || b === '' ? 'There are not two runs yet.' : undefined}
-              onClick={() => set({ a: b, b: a })}
+              onClick={() => change({ a: b, b: a })}
             >
               Swap
             </Button>
@@ -69,12 +82,12 @@ export function ComparePage() {
           b={b}
           onPick={(ids) => {
             setPicking(false)
-            set(ids)
+            change(ids)
           }}
         />
       ) : null}
       {a !== '' && b === '' && first.data !== undefined ? (
-        <LastGood run={first.data} onPick={(id) => set({ b: id })} onOther={() => setPicking(true)} />
+        <LastGood run={first.data} onPick={(id) => change({ b: id })} onOther={() => setPicking(true)} />
       ) : null}
       {first.data !== undefined && second.data !== undefined ? (
         <Comparison key={`${a} ${b}`} a={first.data} b={second.data} />
@@ -107,12 +120,7 @@ function Side({
         <Skeleton />
       ) : (
         <>
-          <Id id={run.id}>
-            <Link
-              to="/p/$project/runs/$id"
-              params={{ project, id: run.id }}
-            >{`${run.id.slice(0, 8)}…${run.id.slice(-4)}`}</Link>
-          </Id>
+          <RunId project={project} id={run.id} />
           <StatusBadge of="run" status={run.status} detail={run.queuedReason || run.waitingKind} />
           <span>
             <Elapsed from={milliseconds(run.startTime)} to={milliseconds(run.endTime)} />
@@ -157,7 +165,7 @@ function LastGood({ run, onPick, onOther }: { run: Run; onPick: (id: string) => 
     queryKey: ['last-good', run.project, run.workflow],
     queryFn: ({ signal }) =>
       clients.runs.listRuns(
-        { project: run.project, workflow: run.workflow, statuses: ['completed'], pageSize: 5 },
+        { project: run.project, filter: { workflow: run.workflow, statuses: ['completed'] }, pageSize: 5 },
         { signal },
       ),
   })
@@ -166,8 +174,7 @@ function LastGood({ run, onPick, onOther }: { run: Run; onPick: (id: string) => 
       <ErrorView error={good.error} what="The completed runs of this workflow" onRetry={() => void good.refetch()} />
     )
   if (good.data === undefined || (run.replayOf !== '' && replayed.isPending)) return <Skeleton rows={2} />
-  const found = good.data.runs.find((r) => r.id !== run.id && r.id !== run.replayOf)
-  const offered = replayed.data ?? found
+  const { offered, other } = comparable(run, replayed.data, good.data.runs)
   if (offered === undefined)
     return (
       <StateView kind="empty" title="Pick a run" actions={<Button onClick={onOther}>Pick…</Button>}>
@@ -183,9 +190,7 @@ function LastGood({ run, onPick, onOther }: { run: Run; onPick: (id: string) => 
           <Button kind="primary" onClick={() => onPick(offered.id)}>
             Compare with it
           </Button>
-          {replayed.data === undefined || found === undefined ? null : (
-            <Button onClick={() => onPick(found.id)}>With the last good run</Button>
-          )}
+          {other === undefined ? null : <Button onClick={() => onPick(other.id)}>With the last good run</Button>}
           <Button onClick={onOther}>Pick another…</Button>
         </>
       }
@@ -199,7 +204,7 @@ function LastGood({ run, onPick, onOther }: { run: Run; onPick: (id: string) => 
 }
 
 function Comparison({ a, b }: { a: Run; b: Run }) {
-  const { get, set } = useSearchText()
+  const { values, change } = useFilters(['tab', 'all'])
   const tasksA = useTotals(a)
   const tasksB = useTotals(b)
   const sameDocument = a.documentHash === b.documentHash && a.workflow === b.workflow
@@ -210,23 +215,19 @@ function Comparison({ a, b }: { a: Run; b: Run }) {
   const input = useMemo(() => compareValues(a.input?.json, b.input?.json), [a.input, b.input])
   const output = useMemo(() => compareValues(a.output?.json, b.output?.json), [a.output, b.output])
   const errors = compareErrors(a, b)
-  const all = get('all') === '1'
+  const all = values.all === '1'
   const count = (n: number) => (n === 0 ? 'equal' : String(n))
   const tabs: Tab[] = [
     {
       id: 'path',
       label: 'Path',
-      count:
-        tasksA.data === undefined || tasksB.data === undefined
-          ? undefined
-          : count(rows.filter((r) => r.differs.length > 0).length),
+      count: tasksA.data === undefined || tasksB.data === undefined ? undefined : count(differing(rows).length),
     },
     { id: 'input', label: 'Input', count: count(input.operations.length) },
     { id: 'output', label: 'Output', count: count(output.operations.length) },
     { id: 'errors', label: 'Errors', count: count(errors.filter((e) => e.differs).length) },
   ]
-  const asked = get('tab')
-  const tab = tabs.some((t) => t.id === asked) ? asked : 'path'
+  const tab = chosenTab(tabs, values.tab, 'path')
   const failure = tasksA.error ?? tasksB.error
   return (
     <div>
@@ -242,10 +243,10 @@ function Comparison({ a, b }: { a: Run; b: Run }) {
         <Checkbox
           label="Only differences"
           checked={!all}
-          onChange={(event) => set({ all: event.target.checked ? '' : '1' })}
+          onChange={(event) => change({ all: event.target.checked ? '' : '1' })}
         />
       </div>
-      <Tabs tabs={tabs} value={tab} onChange={(id) => set({ tab: id })} label="Parts of the comparison">
+      <Tabs tabs={tabs} value={tab} onChange={(id) => change({ tab: id })} label="Parts of the comparison">
         {tab === 'path' ? (
           failure !== null ? (
             <ErrorView error={failure} what="The steps" />
@@ -278,7 +279,7 @@ const differences = { presence: 'only in one run', steps: 'number of steps', sta
 
 /** The tasks of both runs; the first difference has the focus. */
 function PathTable({ rows, all, a, b }: { rows: TaskRow[]; all: boolean; a: Run; b: Run }) {
-  const first = rows.find((row) => row.differs.length > 0)?.key
+  const first = differing(rows)[0]?.key
   const focused = useRef<HTMLTableRowElement>(null)
   const done = useRef(false)
   useEffect(() => {
@@ -288,7 +289,7 @@ function PathTable({ rows, all, a, b }: { rows: TaskRow[]; all: boolean; a: Run;
     focused.current.focus({ preventScroll: true })
     focused.current.scrollIntoView({ block: 'nearest' })
   }, [first])
-  const shown = all ? rows : rows.filter((row) => row.differs.length > 0)
+  const shown = all ? rows : differing(rows)
   if (shown.length === 0)
     return (
       <StateView kind="empty" title={rows.length === 0 ? 'Neither run has steps.' : 'The runs took the same path.'}>
@@ -381,32 +382,11 @@ function Values({
   found: ReturnType<typeof compareValues>
   all: boolean
 }) {
-  const sealed =
-    found.sealed.length === 0 ? null : (
-      <p className={styles.note}>
-        {found.sealed.length === 1
-          ? 'One value is sealed in both runs and may differ'
-          : `${found.sealed.length} values are sealed in both runs and may differ`}
-        :{' '}
-        {found.sealed.slice(0, 20).map((path) => (
-          <code key={path}>{path === '' ? 'the whole value' : path} </code>
-        ))}
-        {found.sealed.length > 20 ? '…' : ''}
-      </p>
-    )
+  const sealed = sealedNote(found)
   return (
     <div className={styles.values}>
       {found.operations.length === 0 ? (
-        <StateView
-          kind="empty"
-          title={
-            a === undefined
-              ? `Neither run has an ${what}.`
-              : found.sealed.length === 0
-                ? `The ${what}s are equal.`
-                : `The ${what}s are equal where they are shown.`
-          }
-        />
+        <StateView kind="empty" title={equalTitle(what, a, found)} />
       ) : (
         <div className={styles.frame}>
           <table className={styles.table}>
@@ -446,7 +426,14 @@ function Values({
           ) : null}
         </div>
       )}
-      {sealed}
+      {sealed === undefined ? null : (
+        <p className={styles.note}>
+          {sealed.text}:{' '}
+          {sealed.pointers.map((pointer) => (
+            <code key={pointer}>{pointer} </code>
+          ))}
+        </p>
+      )}
       {all ? (
         <div className={styles.both}>
           <section aria-label={`A: ${what}`}>
@@ -477,7 +464,6 @@ function Errors({
   rows: TaskRow[]
 }) {
   const shown = all ? parts.filter((p) => p.a !== '' || p.b !== '') : parts.filter((p) => p.differs)
-  const failedIn = (side: 'a' | 'b') => rows.reduce((sum, row) => sum + (row[side]?.statuses.get('failed') ?? 0), 0)
   return (
     <div className={styles.values}>
       {shown.length === 0 ? (
@@ -512,8 +498,8 @@ function Errors({
         </div>
       )}
       <p className={styles.faint}>
-        Failed steps, those that a catch handled included: {formatCount(failedIn('a'))} in A,{' '}
-        {formatCount(failedIn('b'))} in B.
+        Failed steps, those that a catch handled included: {formatCount(failedSteps(rows, 'a'))} in A,{' '}
+        {formatCount(failedSteps(rows, 'b'))} in B.
       </p>
     </div>
   )

@@ -5,8 +5,9 @@ import { TaskGraph } from '../graph'
 import { type Column, DataTable, Elapsed, ErrorView, plural, Skeleton, StateView, StatusBadge } from '../kit'
 import type { Run, Step, StepSummary } from '../gen/signalbox/v1/run_pb'
 import styles from './run.module.css'
+import { ofTask } from './steps'
 import { takenEdges, taskStates } from './taken'
-import { type Node, statusGroup } from './tree'
+import type { Node } from './tree'
 
 interface Props {
   run: Run
@@ -30,13 +31,10 @@ export function GraphTab({ run, root, steps, summary, selected, onSelect }: Prop
   })
   const states = useMemo(() => taskStates(root, summary), [root, summary])
   const taken = useMemo(() => takenEdges(root, run.status === 'completed'), [root, run.status])
-  const ofTask = useMemo(
-    () => (selected === undefined ? [] : byAttention(steps.filter((step) => step.pointer === selected.pointer))),
-    [steps, selected],
-  )
+  const others = useMemo(() => ofTask(steps, selected?.pointer), [steps, selected])
   const select = useCallback(
     (pointer: string) => {
-      const [step] = byAttention(steps.filter((s) => s.pointer === pointer))
+      const [step] = ofTask(steps, pointer)
       if (step !== undefined) onSelect(String(step.number))
     },
     [steps, onSelect],
@@ -66,15 +64,15 @@ export function GraphTab({ run, root, steps, summary, selected, onSelect }: Prop
           onSelect={select}
         />
       </Suspense>
-      {ofTask.length > 1 && selected !== undefined ? (
+      {others.length > 1 && selected !== undefined ? (
         <div className={styles.ofTask}>
           <h3>
-            {plural(ofTask.length, 'step')} of {selected.task}
+            {plural(others.length, 'step')} of {selected.task}
           </h3>
           <DataTable
             label={`Steps of ${selected.task}`}
             columns={columns}
-            rows={ofTask}
+            rows={others}
             rowKey={(step) => String(step.number)}
             active={String(selected.number)}
             onActive={onSelect}
@@ -102,8 +100,3 @@ const columns: Column<Step>[] = [
     cell: (step) => <Elapsed from={milliseconds(step.startTime)} to={milliseconds(step.endTime)} />,
   },
 ]
-
-const rank = (step: Step) => (step.status === 'failed' ? 0 : statusGroup(step.status) === 'open' ? 1 : 2)
-
-const byAttention = (steps: Step[]): Step[] =>
-  [...steps].sort((a, b) => rank(a) - rank(b) || Number(a.number - b.number))

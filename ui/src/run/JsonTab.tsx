@@ -1,14 +1,14 @@
-import { toJson } from '@bufbuild/protobuf'
 import { useMemo } from 'react'
-import { type Json, JsonNumber, printJson, readJson } from '../api'
+import { printJson } from '../api'
 import { Panel } from '../kit'
 import { JsonView } from '../payload'
-import { type Run, RunSchema } from '../gen/signalbox/v1/run_pb'
+import type { Run } from '../gen/signalbox/v1/run_pb'
+import { runDocument } from './document'
 import styles from './run.module.css'
 
 /** The run as the API returns it: input, output, and all the rest. Values are shown beside it: their numbers keep every digit. */
 export function JsonTab({ run }: { run: Run }) {
-  const rest = useMemo(() => printJson(asJson(run), 2), [run])
+  const rest = useMemo(() => printJson(runDocument(run), 2), [run])
   return (
     <div className={styles.json}>
       <Panel title="Input">
@@ -32,49 +32,3 @@ export function JsonTab({ run }: { run: Run }) {
     </div>
   )
 }
-
-/** asJson returns the run as REST returns it, with payloads inline. */
-function asJson(run: Run): Json {
-  const document = readJson(JSON.stringify(toJson(RunSchema, run)))
-  return inline(document)
-}
-
-/** A message of the type JsonValue has one member, `json`, with the text of the value. */
-function inline(value: Json): Json {
-  if (Array.isArray(value)) return value.map(inline)
-  if (!(value instanceof Map)) return value
-  const text = value.get('json')
-  if (value.size === 1 && typeof text === 'string') {
-    try {
-      return readJson(text)
-    } catch {
-      return text
-    }
-  }
-  return new Map(
-    [...value].map(([name, item]) => [
-      name,
-      counts.has(name) && typeof item === 'string' ? new JsonNumber(item) : inline(item),
-    ]),
-  )
-}
-
-/** Numbers of 64 bits, which the JSON of protobuf writes as texts and REST writes as numbers. */
-const counts = new Set([
-  'stepsTotal',
-  'stepsDone',
-  'sequence',
-  'queuePosition',
-  'number',
-  'step',
-  'used',
-  'limit',
-  'from',
-  'to',
-  'steps',
-  'count',
-  'completed',
-  'failed',
-  'skipped',
-  'canceled',
-])

@@ -1,18 +1,9 @@
-import { Link } from '@tanstack/react-router'
 import { milliseconds, useRun } from '../api'
-import { Elapsed, ErrorView, Id, Skeleton, StateView, StatusBadge, Time } from '../kit'
+import { RunId } from '../app'
+import { Elapsed, ErrorView, Skeleton, StateView, StatusBadge, Time } from '../kit'
 import type { Run } from '../gen/signalbox/v1/run_pb'
 import styles from './run.module.css'
-
-/** related returns the runs that a run is linked to, with what they are to it. */
-export function related(run: Run): { id: string; what: string }[] {
-  return [
-    ...(run.parentRunId === '' ? [] : [{ id: run.parentRunId, what: `Parent, by its task at ${run.parentPath}` }]),
-    ...(run.replayOf === '' ? [] : [{ id: run.replayOf, what: 'Original of this replay' }]),
-    ...run.replays.map((id) => ({ id, what: 'Replay of this run' })),
-    ...run.children.map((id) => ({ id, what: 'Child, started by this run' })),
-  ]
-}
+import { related } from './tabs'
 
 /** The runs that this one is linked to: parent, original, replays, children. */
 export function RelatedTab({ run }: { run: Run }) {
@@ -41,9 +32,7 @@ function Related({ project, id, what }: { project: string; id: string; what: str
   return (
     <li className={styles.relatedRow}>
       <span className={styles.what}>{what}</span>
-      <Id id={id}>
-        <Link to="/p/$project/runs/$id" params={{ project, id }}>{`${id.slice(0, 8)}…${id.slice(-4)}`}</Link>
-      </Id>
+      <RunId project={project} id={id} />
       {run.isError ? (
         <ErrorView error={run.error} what="This run" />
       ) : run.data === undefined ? (

@@ -1,9 +1,8 @@
 import { Link, useNavigate } from '@tanstack/react-router'
-import { workflowParams } from '../app'
+import { usePageKeys, workflowParams } from '../app'
 import { ChevronDown, ChevronLeft, ChevronRight, ExternalLink } from 'lucide-react'
 import { lazy, Suspense, useState } from 'react'
-import { callError, clients, milliseconds, useLink } from '../api'
-import { usePageKeys } from '../app/keys'
+import { callError, clients, milliseconds } from '../api'
 import { lastList } from '../app/list'
 import { type Control, ControlDialog, refusalOf } from '../control'
 import {
@@ -22,11 +21,13 @@ import {
   Time,
   toast,
   Tooltip,
+  useLinkRefusal,
 } from '../kit'
 import type { Run, Step } from '../gen/signalbox/v1/run_pb'
 import { LabelChips } from '../labels'
 import { incident } from './incident'
 import styles from './run.module.css'
+import { neighbours, temporalAddress } from './tabs'
 
 const ReplayDialog = lazy(() => import('../control/ReplayDialog'))
 
@@ -36,9 +37,8 @@ const runPath = (project: string, id: string) => `/p/${encodeURIComponent(projec
 export function RunHeader({ run, failed }: { run: Run; failed: Step | undefined }) {
   const [open, setOpen] = useState<Control | ''>('')
   const navigate = useNavigate()
-  const link = useLink()
-  const refused = (control: Control) =>
-    link.state === 'live' ? refusalOf(run, control) : 'No connection to the server.'
+  const offline = useLinkRefusal()
+  const refused = (control: Control) => offline ?? refusalOf(run, control)
   const show = (control: Control) => {
     if (refused(control) === undefined) setOpen(control)
   }
@@ -191,10 +191,9 @@ export function RunHeader({ run, failed }: { run: Run; failed: Step | undefined 
   )
 }
 
-/** Only addresses of web pages become links: the address comes from a configuration. */
 function TemporalLink({ run }: { run: Run }) {
-  const address = run.temporal?.url ?? ''
-  if (!/^https?:\/\//i.test(address)) return null
+  const address = temporalAddress(run)
+  if (address === undefined) return null
   return (
     <a href={address} target="_blank" rel="noopener noreferrer" className={styles.external}>
       Temporal <ExternalLink size={12} aria-hidden />
@@ -206,23 +205,21 @@ function TemporalLink({ run }: { run: Run }) {
 function Trail({ run }: { run: Run }) {
   const origin = lastList(run.project)
   const navigate = useNavigate()
-  const at = origin?.ids.indexOf(run.id) ?? -1
+  const beside = neighbours(origin?.ids ?? [], run.id)
   const go = (id: string | undefined) => {
     if (id !== undefined) void navigate({ to: runPath(run.project, id), search: {} })
   }
-  const previous = at > 0 ? origin?.ids[at - 1] : undefined
-  const next = at >= 0 ? origin?.ids[at + 1] : undefined
   usePageKeys({
     '[': () => {
-      go(previous)
+      go(beside?.previous)
     },
     ']': () => {
-      go(next)
+      go(beside?.next)
     },
   })
   const filters = Object.values(origin?.search ?? {})
     .flat()
-    .filter((value) => value !== undefined && value !== '')
+    .filter(Boolean)
     .join(', ')
   return (
     <div className={styles.trail}>
@@ -230,20 +227,20 @@ function Trail({ run }: { run: Run }) {
         <ChevronLeft size={14} aria-hidden />
         Runs{filters === '' ? '' : ` (${filters})`}
       </Link>
-      {at < 0 ? null : (
+      {beside === undefined ? null : (
         <span className={styles.neighbours}>
           <Button
             kind="quiet"
-            refused={previous === undefined ? 'This is the first row of the list.' : undefined}
+            refused={beside.previous === undefined ? 'This is the first row of the list.' : undefined}
             icon={<ChevronLeft size={14} aria-hidden />}
-            onClick={() => go(previous)}
+            onClick={() => go(beside.previous)}
           >
             Previous
           </Button>
           <Button
             kind="quiet"
-            refused={next === undefined ? 'This is the last row of the list as it was loaded.' : undefined}
-            onClick={() => go(next)}
+            refused={beside.next === undefined ? 'This is the last row of the list as it was loaded.' : undefined}
+            onClick={() => go(beside.next)}
           >
             Next <ChevronRight size={14} aria-hidden />
           </Button>

@@ -1,8 +1,8 @@
 import { useParams } from '@tanstack/react-router'
 import { useCallback, useMemo } from 'react'
 import { useRun } from '../api'
-import { usePageKeys } from '../app/keys'
-import { AlertSlot, ErrorView, Page, PageHead, shortId, Skeleton, type Tab, Tabs } from '../kit'
+import { chosenTab, useFilters, usePageKeys } from '../app'
+import { AlertSlot, ErrorView, Page, PageHead, shortId, Skeleton, Tabs } from '../kit'
 import type { Run } from '../gen/signalbox/v1/run_pb'
 import { useRunAlerts } from './alerts'
 import { AuditTab } from './AuditTab'
@@ -10,11 +10,12 @@ import { EventsTab } from './EventsTab'
 import { GraphTab } from './GraphTab'
 import { JsonTab } from './JsonTab'
 import { useLive, useSteps } from './live'
-import { useSearchText } from './location'
-import { RelatedTab, related } from './RelatedTab'
+import { RelatedTab } from './RelatedTab'
 import { RunHeader } from './RunHeader'
 import { StepPane } from './StepPane'
+import { nextFailure } from './steps'
 import { StepsTab } from './StepsTab'
+import { runTabs, withSteps } from './tabs'
 import { TimelineTab } from './TimelineTab'
 import { WaitsTab } from './WaitsTab'
 import { buildTree, failures } from './tree'
@@ -44,61 +45,50 @@ export function RunPage() {
 }
 
 function Loaded({ run }: { run: Run }) {
-  const { get, set } = useSearchText()
+  const { values, change } = useFilters(['tab', 'step', 'pane', 'only', 'q'])
   const steps = useSteps(run.project, run.id)
   useLive(run.project, run.id, run, steps.data)
   const list = useMemo(() => steps.data?.steps ?? [], [steps.data])
   const root = useMemo(() => buildTree(list), [list])
   const failed = useMemo(() => failures(root), [root])
-  const number = get('step')
-  const selected = useMemo(() => list.find((step) => String(step.number) === number), [list, number])
+  const selected = useMemo(() => list.find((step) => String(step.number) === values.step), [list, values.step])
   const select = useCallback(
     (step: string, pane = '') => {
-      set({ step, pane })
+      change({ step, pane })
     },
-    [set],
+    [change],
   )
   const alerts = useRunAlerts(
     run,
     failed,
     (step) => {
-      set({ step, tab: 'steps', pane: 'error', only: '', q: '' })
+      change({ step, tab: 'steps', pane: 'error', only: '', q: '' })
     },
     () => {
-      set({ tab: 'waits' })
+      change({ tab: 'waits' })
     },
   )
 
   const summary = steps.data?.summary ?? run.stepSummary
-  const asked = get('tab')
-  const tabs: Tab[] = [
-    { id: 'graph', label: 'Graph' },
-    { id: 'timeline', label: 'Timeline' },
-    { id: 'steps', label: 'Steps', count: String(run.stepsTotal) },
-    { id: 'events', label: 'Events' },
-    { id: 'related', label: 'Related', count: String(related(run).length) },
-    { id: 'audit', label: 'Audit' },
-    { id: 'json', label: 'JSON' },
-    // The last one, so that it does not change the numbers that open the others.
-    ...(run.waits.length > 0 || asked === 'waits'
-      ? [{ id: 'waits', label: 'Waits', count: `${run.waits.length}${run.moreWaits ? '+' : ''}` }]
-      : []),
-  ]
-  const tab = tabs.some((t) => t.id === asked) ? asked : 'steps'
-  const withSteps = tab === 'steps' || tab === 'timeline' || tab === 'graph'
-  const toFailure = (by: number) => {
-    if (failed.length === 0) return
-    const at = failed.findIndex((step) => step.number === selected?.number)
-    const next = failed[at < 0 ? (by > 0 ? 0 : failed.length - 1) : (at + by + failed.length) % failed.length]
+  const tabs = runTabs(run, values.tab)
+  const tab = chosenTab(tabs, values.tab, 'steps')
+  const toFailure = (by: 1 | -1) => {
+    const next = nextFailure(failed, selected?.number, by)
     if (next !== undefined)
-      set({ step: String(next.number), pane: 'error', only: '', q: '', ...(withSteps ? {} : { tab: 'steps' }) })
+      change({
+        step: String(next.number),
+        pane: 'error',
+        only: '',
+        q: '',
+        ...(withSteps.has(tab) ? {} : { tab: 'steps' }),
+      })
   }
   usePageKeys({
     ...Object.fromEntries(
       tabs.map((t, i) => [
         String(i + 1),
         () => {
-          set({ tab: t.id })
+          change({ tab: t.id })
         },
       ]),
     ),
@@ -115,8 +105,8 @@ function Loaded({ run }: { run: Run }) {
       <RunHeader run={run} failed={failed.at(-1)} />
       <AlertSlot alerts={alerts} />
       <div className={styles.tabs}>
-        <Tabs tabs={tabs} value={tab} onChange={(next) => set({ tab: next })} label="Parts of the run">
-          {withSteps ? (
+        <Tabs tabs={tabs} value={tab} onChange={(next) => change({ tab: next })} label="Parts of the run">
+          {withSteps.has(tab) ? (
             <div className={styles.split}>
               <div className={styles.left}>
                 {steps.data === undefined ? (

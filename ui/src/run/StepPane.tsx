@@ -1,6 +1,7 @@
 import { X } from 'lucide-react'
 import { Fragment } from 'react'
-import { durationMilliseconds, milliseconds } from '../api'
+import { milliseconds } from '../api'
+import { chosenTab, useFilters } from '../app'
 import {
   Button,
   CopyButton,
@@ -8,7 +9,6 @@ import {
   Elapsed,
   ErrorView,
   Facts,
-  formatDuration,
   Skeleton,
   StateView,
   StatusBadge,
@@ -18,9 +18,9 @@ import {
   Time,
   useNarrow,
 } from '../kit'
-import type { Attempt, Run, Step } from '../gen/signalbox/v1/run_pb'
-import type { Problem } from '../gen/signalbox/v1/types_pb'
-import { useSearchText } from './location'
+import type { Run, Step } from '../gen/signalbox/v1/run_pb'
+import type { RunError } from '../gen/signalbox/v1/types_pb'
+import { attemptCount, attemptRows, outcome } from './attempts'
 import { useStep } from './live'
 import { StepValue } from './StepValue'
 import styles from './run.module.css'
@@ -59,7 +59,7 @@ export function StepPane({ step, run, onClose }: Props) {
 }
 
 function Content({ step: listed, run }: { step: Step; run: Run }) {
-  const { get, set } = useSearchText()
+  const { values, change } = useFilters(['pane'])
   const read = useStep(run.project, run.id, listed)
   // What the list and the watch send has no payloads for a long run, and no waits.
   const step = read.data ?? listed
@@ -68,10 +68,9 @@ function Content({ step: listed, run }: { step: Step; run: Run }) {
     { id: 'input', label: 'Input' },
     { id: 'output', label: 'Output' },
     ...(step.error === undefined ? [] : [{ id: 'error', label: 'Error' }]),
-    { id: 'attempts', label: 'Attempts', count: loading ? undefined : String(step.attempts.length) },
+    { id: 'attempts', label: 'Attempts', count: loading ? undefined : String(attemptCount(step)) },
   ]
-  const asked = get('pane')
-  const pane = tabs.some((tab) => tab.id === asked) ? asked : step.error !== undefined ? 'error' : 'input'
+  const pane = chosenTab(tabs, values.pane, step.error === undefined ? 'input' : 'error')
   return (
     <div className={styles.paneContent}>
       <div className={styles.paneFacts}>
@@ -103,7 +102,7 @@ function Content({ step: listed, run }: { step: Step; run: Run }) {
           )}
         </p>
       )}
-      <Tabs tabs={tabs} value={pane} onChange={(id) => set({ pane: id })} label="Parts of the step">
+      <Tabs tabs={tabs} value={pane} onChange={(id) => change({ pane: id })} label="Parts of the step">
         {read.isError ? <ErrorView error={read.error} what="The step" onRetry={() => void read.refetch()} /> : null}
         {loading && pane !== 'error' ? <Skeleton rows={4} /> : null}
         {pane === 'input' && !loading ? (
@@ -121,13 +120,7 @@ function Content({ step: listed, run }: { step: Step; run: Run }) {
         {pane === 'error' && step.error !== undefined ? (
           <ErrorFacts error={step.error} uncaught={step.uncaught} />
         ) : null}
-        {pane === 'attempts' && !loading ? (
-          <Attempts
-            attempts={step.attempts}
-            kind={step.kind}
-            next={milliseconds(step.wait?.kind === 'retry' ? step.wait.dueTime : undefined)}
-          />
-        ) : null}
+        {pane === 'attempts' && !loading ? <Attempts step={step} /> : null}
       </Tabs>
       {run.redacted && (pane === 'input' || pane === 'output') ? (
         <p className={styles.faint}>Sensitive values of this run are sealed.</p>
@@ -136,7 +129,7 @@ function Content({ step: listed, run }: { step: Step; run: Run }) {
   )
 }
 
-export function ErrorFacts({ error, uncaught = '' }: { error: Problem; uncaught?: string }) {
+export function ErrorFacts({ error, uncaught = '' }: { error: RunError; uncaught?: string }) {
   return (
     <div className={styles.error}>
       <p className={styles.errorTitle}>{error.title === '' ? 'No title' : error.title}</p>
@@ -154,64 +147,53 @@ export function ErrorFacts({ error, uncaught = '' }: { error: Problem; uncaught?
 }
 
 /** The attempts of a step; those of a call are the requests that left the process. */
-function Attempts({ attempts, kind, next }: { attempts: Attempt[]; kind: string; next: number | undefined }) {
-  if (attempts.length === 0) {
+function Attempts({ step }: { step: Step }) {
+  const call = step.kind === 'call'
+  if (step.attempts.length === 0) {
     return (
       <StateView kind="empty" title="No attempts.">
-        {kind === 'call'
+        {call
           ? 'No request has left the process yet.'
-          : `Attempts are recorded for calls, and for tasks that are tried again; this is a ${kind}.`}
+          : `Attempts are recorded for calls, and for tasks that are tried again; this is a ${step.kind}.`}
       </StateView>
     )
   }
-  const call = kind === 'call'
   const heads = ['No.', 'Start', ...(call ? ['Request', 'HTTP'] : []), 'Duration', 'Outcome', 'Next attempt']
   return (
     <Table heads={heads} label="Attempts">
-      {attempts.toReversed().map((attempt, i) => {
-        const following = attempts[attempts.length - i]
-        const start =
-          milliseconds(following?.startTime) ?? (i === 0 ? (milliseconds(attempt.nextTime) ?? next) : undefined)
-        return (
-          <Fragment key={attempt.number}>
-            <tr>
-              <td>{attempt.number}</td>
-              <td>
-                <Time at={milliseconds(attempt.startTime)} unknown="unknown" />
-              </td>
-              {call ? (
-                <>
-                  <td className={styles.request}>
-                    {attempt.method === '' && attempt.host === '' ? 'unknown' : `${attempt.method} ${attempt.host}`}
-                  </td>
-                  <td>{attempt.httpStatus ?? '–'}</td>
-                </>
-              ) : null}
-              <td>
-                <Elapsed from={milliseconds(attempt.startTime)} to={milliseconds(attempt.endTime)} />
-              </td>
-              <td>{outcome(attempt)}</td>
-              <td>{start === undefined ? '–' : <Time at={start} />}</td>
-            </tr>
-            {attempt.error === undefined ? null : (
-              <tr>
-                <td colSpan={heads.length} className={styles.attemptError}>
-                  {attempt.error.title}
-                  {attempt.error.detail === '' ? '' : `: ${attempt.error.detail}`}
+      {attemptRows(step).map(({ attempt, next }) => (
+        <Fragment key={attempt.number}>
+          <tr>
+            <td>{attempt.number}</td>
+            <td>
+              <Time at={milliseconds(attempt.startTime)} unknown="unknown" />
+            </td>
+            {call ? (
+              <>
+                <td className={styles.request}>
+                  {attempt.method === '' && attempt.host === '' ? 'unknown' : `${attempt.method} ${attempt.host}`}
                 </td>
-              </tr>
-            )}
-          </Fragment>
-        )
-      })}
+                <td>{attempt.httpStatus ?? '–'}</td>
+              </>
+            ) : null}
+            <td>
+              <Elapsed from={milliseconds(attempt.startTime)} to={milliseconds(attempt.endTime)} />
+            </td>
+            <td>{outcome(attempt)}</td>
+            <td>
+              <Time at={next} />
+            </td>
+          </tr>
+          {attempt.error === undefined ? null : (
+            <tr>
+              <td colSpan={heads.length} className={styles.attemptError}>
+                {attempt.error.title}
+                {attempt.error.detail === '' ? '' : `: ${attempt.error.detail}`}
+              </td>
+            </tr>
+          )}
+        </Fragment>
+      ))}
     </Table>
   )
-}
-
-const outcome = (attempt: Attempt): string => {
-  const retryAfter = durationMilliseconds(attempt.retryAfter)
-  if (attempt.outcome !== '')
-    return retryAfter === undefined ? attempt.outcome : `${attempt.outcome}: retry after ${formatDuration(retryAfter)}`
-  if (attempt.endTime === undefined) return 'in progress'
-  return attempt.error === undefined ? 'completed' : 'failed'
 }

@@ -2,27 +2,30 @@ import { useVirtualizer } from '@tanstack/react-virtual'
 import { ChevronDown, ChevronRight, ChevronUp } from 'lucide-react'
 import { Link } from '@tanstack/react-router'
 import { useDeferredValue, useEffect, useMemo, useRef, useState, type KeyboardEvent } from 'react'
-import { callError, durationMilliseconds, hasEnded, milliseconds } from '../api'
+import { callError, milliseconds } from '../api'
+import { useFilters } from '../app'
 import {
   Button,
+  durationText,
   Elapsed,
+  flipped,
   formatCount,
-  formatDuration,
   plural,
   StateView,
   StatusBadge,
+  treeAction,
   useDelayed,
   usePreferences,
 } from '../kit'
 import type { Run, Step, StepSummary } from '../gen/signalbox/v1/run_pb'
 import type { Search } from '../app/search'
+import { attemptCount } from './attempts'
 import { useStepSearch } from './live'
-import { useSearchText } from './location'
 import styles from './run.module.css'
 import { listedSteps, noneFound } from './search'
+import { countsBelow, groupLabel, noSteps } from './steps'
 import {
   countMatches,
-  type Counts,
   countsText,
   flatten,
   type Matches,
@@ -31,6 +34,7 @@ import {
   stepMatches,
   sumCounts,
   textMatches,
+  total,
 } from './tree'
 
 interface Props {
@@ -41,14 +45,13 @@ interface Props {
   complete: boolean
   selected: Step | undefined
   onSelect: (number: string, pane?: string) => void
-  onFailure: (by: number) => void
+  onFailure: (by: 1 | -1) => void
 }
 
 /** The steps as a tree by their paths; many repeated ones are folded, the failed first. */
 export function StepsTab({ run, root, failed, summary, complete, selected, onSelect, onFailure }: Props) {
-  const { get, set } = useSearchText()
-  const only = get('only')
-  const typed = get('q')
+  const { values, change, clear } = useFilters(['only', 'q'])
+  const { only, q: typed } = values
   // While a text is typed, the 10,000 rows of a long run follow when there is time; the server is asked once it stays.
   const text = useDeferredValue(typed)
   const asked = useDelayed(typed, 300)
@@ -63,17 +66,18 @@ export function StepsTab({ run, root, failed, summary, complete, selected, onSel
     () => flatten(root, { toggled, unfolded, matches, reveal: selected?.path ?? '' }),
     [root, toggled, unfolded, matches, selected],
   )
-  const flip = (of: ReadonlySet<string>, key: string) => {
-    const next = new Set(of)
-    if (!next.delete(key)) next.add(key)
-    return next
-  }
   const act = (row: Row) => {
-    if (row.kind === 'fold') setUnfolded(flip(unfolded, row.of.key))
-    else if (row.step === undefined) setToggled(flip(toggled, row.key))
+    if (row.kind === 'fold') setUnfolded(flipped(unfolded, row.of.key))
+    else if (row.step === undefined) setToggled(flipped(toggled, row.key))
     else onSelect(row.step.number === selected?.number ? '' : String(row.step.number), '')
   }
   const failure = failed.findIndex((step) => step.number === selected?.number)
+  const none = noSteps(run, {
+    counted: summary?.steps ?? 0n,
+    filtered: matches !== undefined,
+    text: typed.trim(),
+    complete: complete && (typed.trim() === '' || found.complete || search.isError),
+  })
   return (
     <>
       <div className={styles.tools}>
@@ -93,7 +97,7 @@ export function StepsTab({ run, root, failed, summary, complete, selected, onSel
               kind="quiet"
               aria-pressed={only === value}
               className={only === value ? styles.chosen : ''}
-              onClick={() => set({ only: value })}
+              onClick={() => change({ only: value })}
             >
               {label}
             </Button>
@@ -106,7 +110,7 @@ export function StepsTab({ run, root, failed, summary, complete, selected, onSel
           aria-label="Find in steps"
           title="A text in the name, path or error of a step, or in its input or output"
           value={typed}
-          onChange={(event) => set({ q: event.target.value })}
+          onChange={(event) => change({ q: event.target.value })}
         />
         {typed.trim() === '' || matches === undefined ? null : (
           <SearchState
@@ -120,15 +124,7 @@ export function StepsTab({ run, root, failed, summary, complete, selected, onSel
         )}
         {complete ? null : (
           <span className={styles.faint} role="status">
-            reading,{' '}
-            {formatCount(
-              root.counts.completed +
-                root.counts.failed +
-                root.counts.open +
-                root.counts.skipped +
-                root.counts.canceled,
-            )}{' '}
-            of {formatCount(run.stepsTotal)} so far
+            reading, {formatCount(total(root.counts))} of {formatCount(run.stepsTotal)} so far
           </span>
         )}
         {failed.length === 0 ? null : (
@@ -152,14 +148,13 @@ export function StepsTab({ run, root, failed, summary, complete, selected, onSel
         )}
       </div>
       {rows.length === 0 ? (
-        <NoRows
-          run={run}
-          counted={summary?.steps ?? 0n}
-          filtered={matches !== undefined}
-          text={typed.trim()}
-          complete={complete && (typed.trim() === '' || found.complete || search.isError)}
-          onClear={() => set({ only: '', q: '' })}
-        />
+        <StateView
+          kind={none.kind}
+          title={none.title}
+          actions={none.kind === 'no-match' ? <Button onClick={clear}>Clear filters</Button> : undefined}
+        >
+          {none.text}
+        </StateView>
       ) : (
         <Rows
           rows={rows}
@@ -167,7 +162,7 @@ export function StepsTab({ run, root, failed, summary, complete, selected, onSel
           inPayload={inPayload}
           selected={selected}
           onAct={act}
-          onToggle={(row) => setToggled(flip(toggled, row.key))}
+          onToggle={(row) => setToggled(flipped(toggled, row.key))}
         />
       )}
       {summary === undefined || summary.steps === 0n ? null : <Summary summary={summary} />}
@@ -208,52 +203,6 @@ function SearchState({
   )
 }
 
-function NoRows({
-  run,
-  counted,
-  filtered,
-  text,
-  complete,
-  onClear,
-}: {
-  run: Run
-  counted: bigint
-  filtered: boolean
-  text: string
-  complete: boolean
-  onClear: () => void
-}) {
-  if (!complete)
-    return (
-      <StateView kind="empty" title={text === '' ? 'The steps are being read.' : 'The steps are being searched.'} />
-    )
-  if (filtered) {
-    return (
-      <StateView
-        kind="no-match"
-        title={text === '' ? 'No step matches.' : `No ${counted > 0n ? 'listed ' : ''}step contains “${text}”.`}
-        actions={<Button onClick={onClear}>Clear filters</Button>}
-      >
-        {text === ''
-          ? null
-          : `Names, paths, errors, inputs and outputs were searched${run.redacted ? ', sealed values not' : ''}${counted > 0n ? `; ${formatCount(counted)} steps are not listed, so what they contain is unknown` : ''}.`}
-      </StateView>
-    )
-  }
-  const position =
-    run.queuePosition === undefined ? '' : ` Its position in the queue is ${formatCount(run.queuePosition)}.`
-  return (
-    <StateView
-      kind="empty"
-      title={hasEnded(run.status) ? 'The run ended before its first step.' : 'Nothing has run yet.'}
-    >
-      {hasEnded(run.status)
-        ? null
-        : `The run is ${run.status}${run.queuedReason === '' ? '' : ` (${run.queuedReason})`}.${position}`}
-    </StateView>
-  )
-}
-
 function Rows({
   rows,
   matches,
@@ -279,6 +228,10 @@ function Rows({
     overscan: 16,
   })
   const [active, setActive] = useState('')
+  const tree = useMemo(
+    () => rows.map((row) => ({ ...row, branch: row.kind === 'node' && row.children.length > 0 })),
+    [rows],
+  )
   const at = Math.max(
     0,
     rows.findIndex((row) => row.key === active),
@@ -296,73 +249,16 @@ function Rows({
   }, [chosen])
   const keys = (event: KeyboardEvent) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return
-    const to = (index: number) => {
-      const row = rows[Math.min(rows.length - 1, Math.max(0, index))]
-      if (row === undefined) return
-      setActive(row.key)
-      virtual.scrollToIndex(rows.indexOf(row))
-    }
     const row = rows[at]
-    if (row === undefined) return
-    const branch = row.kind === 'node' && row.children.length > 0
-    const above = () => {
-      for (let i = at - 1; i >= 0; i--) {
-        if ((rows[i]?.depth ?? 0) < row.depth) return i
-      }
-      return at
-    }
-    const actions: Record<string, (() => void) | undefined> = {
-      ArrowDown: () => {
-        to(at + 1)
-      },
-      j: () => {
-        to(at + 1)
-      },
-      ArrowUp: () => {
-        to(at - 1)
-      },
-      k: () => {
-        to(at - 1)
-      },
-      Home: () => {
-        to(0)
-      },
-      End: () => {
-        to(rows.length - 1)
-      },
-      PageDown: () => {
-        to(at + 15)
-      },
-      PageUp: () => {
-        to(at - 15)
-      },
-      ArrowRight:
-        branch && !row.open
-          ? () => {
-              onToggle(row)
-            }
-          : () => {
-              to(at + 1)
-            },
-      ArrowLeft:
-        branch && row.open
-          ? () => {
-              onToggle(row)
-            }
-          : () => {
-              to(above())
-            },
-      Enter: () => {
-        onAct(row)
-      },
-      ' ': () => {
-        onAct(row)
-      },
-    }
-    const action = actions[event.key]
-    if (action === undefined || (event.target as HTMLElement).closest('button') !== null) return
+    const action = treeAction(event.key, tree, at)
+    if (row === undefined || action === undefined || (event.target as HTMLElement).closest('button') !== null) return
     event.preventDefault()
-    action()
+    if (action.kind === 'activate') onAct(row)
+    else if (action.kind === 'toggle') onToggle(row)
+    else {
+      setActive(rows[action.to]?.key ?? '')
+      virtual.scrollToIndex(action.to)
+    }
   }
   return (
     <div
@@ -431,13 +327,6 @@ function FoldRow({ row }: { row: Row & { kind: 'fold' } }) {
   )
 }
 
-const groupLabel = (node: Node): string =>
-  node.kind === 'iteration'
-    ? `iteration ${formatCount(node.number)}`
-    : node.kind === 'attempt'
-      ? `attempt ${node.number}`
-      : 'catch'
-
 /** A row of a step, or of a group. A filter also shows the steps around those that match. */
 function NodeRow({
   row,
@@ -487,9 +376,9 @@ function NodeRow({
           </Link>
           <span className={styles.kind}>{step.kind}</span>
           {children.length === 0 || open ? null : (
-            <span className={styles.faint}>{below(node.counts, step, caught)}</span>
+            <span className={styles.faint}>{countsBelow(node.counts, step, caught)}</span>
           )}
-          {attemptsOf(step) > 1 ? <span className={styles.faint}>{attemptsOf(step)} attempts</span> : null}
+          {attemptCount(step) > 1 ? <span className={styles.faint}>{attemptCount(step)} attempts</span> : null}
           {inPayload ? <span className={styles.faint}>in input or output</span> : null}
           <span className={styles.problem} title={step.error?.title}>
             {step.status === 'failed' ? step.error?.title : ''}
@@ -504,25 +393,6 @@ function NodeRow({
       )}
     </>
   )
-}
-
-/** A step keeps its latest 50 attempts: the last one's number is the number of all. */
-const attemptsOf = (step: Step): number => step.attempts.at(-1)?.number ?? 0
-
-/** The counts of the steps below a closed one. */
-function below(counts: Counts, step: Step, caught: boolean): string {
-  const own = caught
-    ? 'caught'
-    : step.status === 'failed'
-      ? 'failed'
-      : step.status === 'completed'
-        ? 'completed'
-        : step.status === 'skipped'
-          ? 'skipped'
-          : step.status === 'canceled'
-            ? 'canceled'
-            : 'open'
-  return countsText({ ...counts, [own]: counts[own] - 1 })
 }
 
 /** The counts of the steps of a long run that are not listed. */
@@ -556,7 +426,7 @@ function Summary({ summary }: { summary: StepSummary }) {
                   <td key={i}>{formatCount(n)}</td>
                 ))}
                 {[task.shortest, task.longest, task.total].map((d, i) => (
-                  <td key={i}>{d === undefined ? '–' : formatDuration(durationMilliseconds(d) ?? 0)}</td>
+                  <td key={i}>{d === undefined ? '–' : durationText(d)}</td>
                 ))}
               </tr>
             ))}

@@ -3,11 +3,12 @@ import { ZoomIn, ZoomOut } from 'lucide-react'
 import { useMemo, useRef, useState } from 'react'
 import { AnnotationLegend, AnnotationMarks, useAnnotations } from '../annotations'
 import { callError, hasEnded, milliseconds, useNow } from '../api'
-import { Button, formatCount, formatDuration, formatTime, StateView, statusWord, usePreferences } from '../kit'
+import { Button, flipped, formatCount, formatDuration, formatTime, StateView, statusWord, usePreferences } from '../kit'
 import type { Run, Step, StepSummary } from '../gen/signalbox/v1/run_pb'
 import { useAttempts } from './live'
 import styles from './timeline.module.css'
-import { type Piece, pieces, position, type Span, spansOf, ticks } from './scale'
+import { barsOf, type Piece, pieces, position, spansBelow, tickOrigin, ticks } from './scale'
+import { groupLabel } from './steps'
 import { countsText, flatten, type Node, type Row, sumCounts } from './tree'
 
 interface Props {
@@ -36,7 +37,7 @@ export function TimelineTab({ run, root, summary, selected, onSelect, full }: Pr
     () => flatten(root, { toggled, unfolded, matches: undefined, reveal: selected?.path ?? '' }),
     [root, toggled, unfolded, selected],
   )
-  const all = useMemo(() => spansOfAll(root, open ? now : 0), [root, open, now])
+  const all = useMemo(() => spansBelow(root, open ? now : 0), [root, open, now])
   const from = milliseconds(run.startTime) ?? all.reduce((least, s) => Math.min(least, s.from), Infinity)
   const to = Math.max(from, milliseconds(run.endTime) ?? now)
   const axis = useMemo(() => pieces(all, from, to), [all, from, to])
@@ -56,26 +57,17 @@ export function TimelineTab({ run, root, summary, selected, onSelect, full }: Pr
   })
   if (rows.length === 0)
     return <StateView kind="empty" title={open ? 'Nothing has run yet.' : 'The run ended before its first step.'} />
-  const flip = (key: string) => {
-    const of = (before: ReadonlySet<string>) => {
-      const next = new Set(before)
-      if (!next.delete(key)) next.add(key)
-      return next
-    }
-    return of
-  }
   const act = (row: Row) => {
-    if (row.kind === 'fold') setUnfolded(flip(row.of.key))
-    else if (row.step === undefined) setToggled(flip(row.key))
+    if (row.kind === 'fold') setUnfolded(flipped(unfolded, row.of.key))
+    else if (row.step === undefined) setToggled(flipped(toggled, row.key))
     else onSelect(row.step.number === selected?.number ? '' : String(row.step.number))
   }
   // A short run counts from its start, a long one has the times of the clock.
   const short = to - from < 60_000
-  const marked = ticks(
-    axis,
-    short ? from : zone === 'utc' ? 0 : new Date(from).getTimezoneOffset() * 60_000,
-    6 * (zooms[zoom] ?? 1),
-  ).map(({ time, share }) => ({ share, text: short ? `+${formatDuration(time - from)}` : formatTime(time, now, zone) }))
+  const marked = ticks(axis, tickOrigin(from, short, zone), 6 * (zooms[zoom] ?? 1)).map(({ time, share }) => ({
+    share,
+    text: short ? `+${formatDuration(time - from)}` : formatTime(time, now, zone),
+  }))
   const width = `${(zooms[zoom] ?? 1) * 100}%`
   return (
     <>
@@ -182,20 +174,6 @@ export function TimelineTab({ run, root, summary, selected, onSelect, full }: Pr
   )
 }
 
-function spansOfAll(root: Node, now: number): Span[] {
-  const spans: Span[] = []
-  const visit = (node: Node) => {
-    if (node.step !== undefined) {
-      // A task that contains listed steps is shown around them: what they do counts.
-      for (const span of spansOf(node.step, now))
-        spans.push(node.children.length > 0 ? { ...span, kind: 'around' } : span)
-    }
-    for (const child of node.children) visit(child)
-  }
-  visit(root)
-  return spans
-}
-
 function Label({ row }: { row: Row }) {
   const indent = { paddingLeft: 8 + Math.min(row.depth, 10) * 12 }
   if (row.kind === 'fold')
@@ -205,8 +183,7 @@ function Label({ row }: { row: Row }) {
       </span>
     )
   const { icon: Icon, tone, word } = statusWord('step', row.caught ? 'caught' : (row.step?.status ?? ''))
-  const group =
-    row.node.kind === 'step' ? '' : row.node.kind === 'catch' ? 'catch ' : `${row.node.kind} ${row.node.number} `
+  const group = row.node.kind === 'step' ? '' : `${groupLabel(row.node)} `
   return (
     <span className={styles.corner} style={indent} title={row.step === undefined ? group : `${row.step.task}: ${word}`}>
       {row.step === undefined ? null : (
@@ -223,26 +200,14 @@ function Label({ row }: { row: Row }) {
 }
 
 function Bars({ row, axis, now }: { row: Row & { kind: 'node' }; axis: Piece[]; now: number }) {
-  const steps =
-    row.step === undefined
-      ? row.children.flatMap((child) => (child.step === undefined ? [] : [child.step]))
-      : [row.step]
-  const around = row.step === undefined || row.children.length > 0
-  return steps.flatMap((step) =>
-    spansOf(step, now).map((span, i) => {
-      const left = position(axis, span.from)
-      const kind = around && span.kind !== 'executing' ? 'around' : span.kind
-      const failed = step.status === 'failed' ? styles.failed : ''
-      return (
-        <i
-          key={`${step.number}-${i}`}
-          className={`${styles.bar} ${styles[around ? 'around' : kind]} ${failed}`}
-          style={{ left: `${left * 100}%`, width: `max(2px, ${(position(axis, span.to) - left) * 100}%)` }}
-          title={`${step.task} ${span.kind === 'around' ? '' : span.kind} ${formatDuration(span.to - span.from)}`}
-        />
-      )
-    }),
-  )
+  return barsOf(row, axis, now).map(({ step, span, around, left, width }, i) => (
+    <i
+      key={i}
+      className={`${styles.bar} ${styles[around ? 'around' : span.kind]} ${step.status === 'failed' ? styles.failed : ''}`}
+      style={{ left: `${left * 100}%`, width: `max(2px, ${width * 100}%)` }}
+      title={`${step.task} ${span.kind === 'around' ? '' : span.kind} ${formatDuration(span.to - span.from)}`}
+    />
+  ))
 }
 
 function Idle({ piece, label = false }: { piece: Piece; label?: boolean }) {

@@ -1,19 +1,8 @@
 import { Link } from '@tanstack/react-router'
 import { clients, milliseconds, usePages } from '../api'
+import { RunId } from '../app'
 import type { Run, Wait } from '../gen/signalbox/v1/run_pb'
-import {
-  Ago,
-  type Column,
-  command,
-  CopyCommand,
-  Countdown,
-  Id,
-  inWords,
-  ListView,
-  Panel,
-  StateView,
-  Time,
-} from '../kit'
+import { Ago, type Column, command, CopyCommand, Countdown, inWords, ListView, Panel, StateView, Time } from '../kit'
 import styles from './run.module.css'
 
 const columns = (project: string, id: string): Column<Wait>[] => [
@@ -48,17 +37,7 @@ const columns = (project: string, id: string): Column<Wait>[] => [
     id: 'child',
     title: 'Run',
     width: 128,
-    cell: (wait) =>
-      wait.child === undefined ? (
-        '–'
-      ) : (
-        <Id id={wait.child.id}>
-          <Link
-            to="/p/$project/runs/$id"
-            params={{ project, id: wait.child.id }}
-          >{`${wait.child.id.slice(0, 8)}…${wait.child.id.slice(-4)}`}</Link>
-        </Id>
-      ),
+    cell: (wait) => (wait.child === undefined ? '–' : <RunId project={project} id={wait.child.id} />),
   },
   { id: 'since', title: 'Since', width: 84, cell: (wait) => <Ago at={milliseconds(wait.since)} unknown="unknown" /> },
   {

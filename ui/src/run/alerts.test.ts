@@ -3,7 +3,6 @@ import { describe, expect, it } from 'vitest'
 import { RunSchema, StepSchema } from '../gen/signalbox/v1/run_pb'
 import { GetConnectionResponseSchema } from '../gen/signalbox/v1/system_pb'
 import { runAlerts } from './alerts'
-import { related } from './RelatedTab'
 
 type Given = MessageInitShape<typeof RunSchema>
 
@@ -152,7 +151,7 @@ describe('what else is said of a run', () => {
       title: 'The rows of the run are behind Temporal: lost',
       detail: 'A worker repairs them.',
     })
-    expect(only({ behind: { reason: 'lost', problem: 'no history' } })?.detail).toBe(
+    expect(only({ behind: { reason: 'lost', failure: 'no history' } })?.detail).toBe(
       'The last repair failed: no history. It is tried again at growing intervals.',
     )
   })
@@ -166,22 +165,22 @@ describe('what else is said of a run', () => {
   })
 })
 
-describe('the runs that a run is linked to', () => {
-  it('are its parent, original, replays and children, in this order', () => {
-    const run = create(RunSchema, {
-      parentRunId: 'p',
-      parentPath: '/do/0/sub',
-      replayOf: 'o',
-      replays: ['r1', 'r2'],
-      children: ['c'],
-    })
-    expect(related(run)).toEqual([
-      { id: 'p', what: 'Parent, by its task at /do/0/sub' },
-      { id: 'o', what: 'Original of this replay' },
-      { id: 'r1', what: 'Replay of this run' },
-      { id: 'r2', what: 'Replay of this run' },
-      { id: 'c', what: 'Child, started by this run' },
-    ])
-    expect(related(create(RunSchema, {}))).toEqual([])
+describe('the number of attempts of a failed run', () => {
+  const error = { title: 'Card declined' }
+  const title = (attempts: number[]) => {
+    const list = runAlerts(
+      create(RunSchema, { status: 'failed', error }),
+      undefined,
+      [create(StepSchema, { number: 3n, task: 'pay', attempts: attempts.map((number) => ({ number })) })],
+      () => undefined,
+      () => undefined,
+    )
+    return JSON.stringify(list[0]?.title)
+  }
+
+  it('is that of all attempts, not of those that the step keeps', () => {
+    expect(title([71, 72])).toContain('attempt 72')
+    expect(title([1])).not.toContain('attempt')
+    expect(title([])).not.toContain('attempt')
   })
 })

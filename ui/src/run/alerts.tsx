@@ -1,9 +1,11 @@
 import { Link } from '@tanstack/react-router'
 import { useState, type ReactNode } from 'react'
 import { hasEnded, milliseconds, useConnection, useRun } from '../api'
-import { type Alert, Ago, Button, Countdown, formatCount, Id, Marked, Since, statusWord, Time } from '../kit'
+import { RunId } from '../app'
+import { type Alert, Ago, Button, Countdown, formatCount, Marked, Since, statusWord, Time } from '../kit'
 import type { Run, RunWarning, Step, Wait } from '../gen/signalbox/v1/run_pb'
 import type { GetConnectionResponse } from '../gen/signalbox/v1/system_pb'
+import { attemptCount } from './attempts'
 
 /** useRunAlerts returns the alerts of a run, with the connection as the server reports it. */
 export function useRunAlerts(
@@ -101,7 +103,7 @@ function failed(run: Run, failures: Step[], onStep: (number: string) => void): A
     failures.findLast((s) => run.failedStep === undefined || s.number === run.failedStep.number) ??
     (run.failedStep === undefined ? failures.at(-1) : undefined)
   const number = run.failedStep?.number ?? step?.number
-  const attempts = run.failedStep?.attempts ?? step?.attempts.length ?? 0
+  const attempts = run.failedStep?.attempts ?? (step === undefined ? 0 : attemptCount(step))
   const task = run.failedStep?.task ?? step?.task ?? ''
   return {
     id: 'error',
@@ -260,7 +262,7 @@ function queued(run: Run): Alert | undefined {
 
 function behind(run: Run): Alert | undefined {
   if (run.behind === undefined) return undefined
-  const { since, reason, problem } = run.behind
+  const { since, reason, failure } = run.behind
   return {
     id: 'behind',
     tone: 'amber',
@@ -271,9 +273,9 @@ function behind(run: Run): Alert | undefined {
       </>
     ),
     detail:
-      problem === ''
+      failure === ''
         ? 'A worker repairs them.'
-        : `The last repair failed: ${problem}. It is tried again at growing intervals.`,
+        : `The last repair failed: ${failure}. It is tried again at growing intervals.`,
   }
 }
 
@@ -395,14 +397,11 @@ function relation(run: Run): Alert | undefined {
 }
 
 /** A link to a run with its status. */
-export function RunLink({ project, id }: { project: string; id: string }) {
+function RunLink({ project, id }: { project: string; id: string }) {
   const run = useRun(project, id)
   return (
-    <Id id={id}>
-      <Link to="/p/$project/runs/$id" params={{ project, id }}>
-        {`${id.slice(0, 8)}…${id.slice(-4)}`}
-        {run.data === undefined ? null : ` (${run.data.status.replaceAll('_', ' ')})`}
-      </Link>
-    </Id>
+    <RunId project={project} id={id}>
+      {run.data === undefined ? null : ` (${run.data.status.replaceAll('_', ' ')})`}
+    </RunId>
   )
 }

@@ -2,7 +2,17 @@ import { create } from '@bufbuild/protobuf'
 import { describe, expect, it } from 'vitest'
 import { printPatch } from '../api/patch'
 import { RunSchema, TaskTotalsSchema } from '../gen/signalbox/v1/run_pb'
-import { compareErrors, compareTasks, compareValues, keyOf } from './compare'
+import {
+  comparable,
+  compareErrors,
+  compareTasks,
+  compareValues,
+  differing,
+  equalTitle,
+  failedSteps,
+  keyOf,
+  sealedNote,
+} from './compare'
 
 const task = (pointer: string, status = 'completed', attempts: number | undefined = 0, steps = 1, firstFailed = 0) =>
   create(TaskTotalsSchema, {
@@ -85,4 +95,66 @@ it('compares errors part by part', () => {
       .filter((p) => p.differs)
       .map((p) => `${p.name} ${p.a} ${p.b}`),
   ).toEqual(['Status 503 500'])
+})
+
+describe('what the comparison says', () => {
+  const found = (...sealed: string[]) => ({ operations: [], sealed })
+
+  it('is which values are sealed in both runs', () => {
+    expect(sealedNote(found())).toBeUndefined()
+    expect(sealedNote(found('/card'))).toEqual({
+      text: 'One value is sealed in both runs and may differ',
+      pointers: ['/card'],
+    })
+    expect(sealedNote(found('', '/pin'))).toEqual({
+      text: '2 values are sealed in both runs and may differ',
+      pointers: ['the whole value', '/pin'],
+    })
+  })
+
+  it('names at most twenty of them', () => {
+    const many = (n: number) => sealedNote(found(...Array.from({ length: n }, (_, i) => `/${i}`)))?.pointers
+    expect(many(20)).toHaveLength(20)
+    expect(many(21)?.slice(-2)).toEqual(['/19', '…'])
+  })
+
+  it('is that values are equal, as far as they are shown', () => {
+    expect(equalTitle('output', undefined, found())).toBe('Neither run has an output.')
+    expect(equalTitle('input', '1', found())).toBe('The inputs are equal.')
+    expect(equalTitle('input', '1', found('/card'))).toBe('The inputs are equal where they are shown.')
+  })
+
+  it('counts what differs, and the failed steps of each run', () => {
+    const tasks = compareTasks(
+      [task('/do/0/a', 'failed', 1, 3), task('/do/1/b')],
+      [task('/do/0/a', 'failed', 1, 2), task('/do/1/b'), task('/do/2/c', 'failed')],
+      true,
+    )
+    expect(differing(tasks).map(({ key }) => key)).toEqual(['/do/0/a', '/do/2/c'])
+    expect([failedSteps(tasks, 'a'), failedSteps(tasks, 'b')]).toEqual([3, 3])
+  })
+})
+
+describe('the run to compare with', () => {
+  const run = create(RunSchema, { id: 'r', replayOf: 'o' })
+  const runs = (...ids: string[]) => ids.map((id) => ({ id }))
+
+  it('is the one that it replays, or else the newest other one that completed', () => {
+    expect(comparable(run, { id: 'o' }, runs('r', 'o', 'x', 'y'))).toEqual({ offered: { id: 'o' }, other: { id: 'x' } })
+    expect(comparable(run, undefined, runs('r', 'x', 'y'))).toEqual({ offered: { id: 'x' }, other: undefined })
+  })
+
+  it('may be none', () => {
+    expect(comparable(run, undefined, runs('r'))).toEqual({ offered: undefined, other: undefined })
+    expect(comparable(run, { id: 'o' }, runs('o'))).toEqual({ offered: { id: 'o' }, other: undefined })
+  })
+})
+
+describe('the durations of a task', () => {
+  it('are added up, and unknown where no step has ended', () => {
+    const two = [task('/do/0/x'), task('/do/1/x')]
+    expect(compareTasks(two, [], false)[0]?.a).toMatchObject({ steps: 2, duration: 4000 })
+    const open = { ...task('/do/0/x'), total: undefined }
+    expect(compareTasks([open as never], [], true)[0]?.a?.duration).toBeUndefined()
+  })
 })

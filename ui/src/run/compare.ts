@@ -1,4 +1,5 @@
 import { escapePointer, isObject, type Json, readJson } from '../api/json'
+import { durationMilliseconds } from '../api/time'
 import { diffJson, hasMark, type Operation } from '../api/patch'
 import type { Run, TaskTotals } from '../gen/signalbox/v1/run_pb'
 
@@ -70,7 +71,7 @@ function totals(tasks: TaskTotals[], sameDocument: boolean): Map<string, Task> {
       t.steps += Number(n)
     }
     t.attempts = t.attempts === undefined || attempts === undefined ? undefined : t.attempts + Number(attempts)
-    if (total !== undefined) t.duration = (t.duration ?? 0) + Number(total.seconds) * 1000 + total.nanos / 1e6
+    if (total !== undefined) t.duration = (t.duration ?? 0) + (durationMilliseconds(total) ?? 0)
     if (t.failed === 0n) t.failed = firstFailed
   }
   return found
@@ -167,4 +168,41 @@ export function compareErrors(a: Run, b: Run): { name: string; a: string; b: str
     b: other.get(name) ?? '',
     differs: text !== other.get(name),
   }))
+}
+
+/** differing returns the rows of tasks that differ. */
+export const differing = (rows: TaskRow[]): TaskRow[] => rows.filter((row) => row.differs.length > 0)
+
+/** failedSteps returns the number of failed steps of one run, those included that a catch handled. */
+export const failedSteps = (rows: TaskRow[], side: 'a' | 'b'): number =>
+  rows.reduce((sum, row) => sum + (row[side]?.statuses.get('failed') ?? 0), 0)
+
+/** How many pointers of sealed values are named. */
+const namedPointers = 20
+
+/** sealedNote says which values are sealed in both runs, so that they may differ; empty for none. */
+export function sealedNote({ sealed }: ValueDifference): { text: string; pointers: string[] } | undefined {
+  if (sealed.length === 0) return undefined
+  const text =
+    sealed.length === 1
+      ? 'One value is sealed in both runs and may differ'
+      : `${sealed.length} values are sealed in both runs and may differ`
+  const pointers = sealed.slice(0, namedPointers).map((path) => (path === '' ? 'the whole value' : path))
+  return { text, pointers: sealed.length > namedPointers ? [...pointers, '…'] : pointers }
+}
+
+/** equalTitle says that two values without a difference are equal, as far as that is known. */
+export function equalTitle(what: string, value: string | undefined, { sealed }: ValueDifference): string {
+  if (value === undefined) return `Neither run has an ${what}.`
+  return sealed.length === 0 ? `The ${what}s are equal.` : `The ${what}s are equal where they are shown.`
+}
+
+/** comparable returns the runs that a run can be compared with: the one that it replays, and the newest other one that completed. */
+export function comparable<R extends { id: string }>(
+  run: Run,
+  replayed: R | undefined,
+  completed: R[],
+): { offered: R | undefined; other: R | undefined } {
+  const good = completed.find(({ id }) => id !== run.id && id !== run.replayOf)
+  return replayed === undefined ? { offered: good, other: undefined } : { offered: replayed, other: good }
 }

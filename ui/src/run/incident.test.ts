@@ -42,4 +42,42 @@ describe('an incident as Markdown', () => {
   it('contains no payload', () => {
     expect(text).not.toContain('4111')
   })
+
+  it('counts all attempts of a step, not those alone that it keeps', () => {
+    const failed = (...numbers: number[]) =>
+      incident(
+        run,
+        create(StepSchema, {
+          number: 4n,
+          task: 'reserve',
+          path: '/do/3',
+          attempts: numbers.map((number) => ({ number })),
+        }),
+        '',
+      )
+    expect(failed(71, 72)).toContain('Step 4 `reserve` at `/do/3`, 72 attempts')
+    expect(failed(1)).toContain(', 1 attempt\n')
+  })
+
+  it('says what a stuck run waits for, and what to do', () => {
+    const stuck = create(RunSchema, {
+      status: 'queued',
+      queuedReason: 'worker',
+      stuck: {
+        code: 'NO_POLLER',
+        since: { seconds: 1_700_000_000n },
+        detail: 'no worker\npolls',
+        advice: 'Start one.',
+      },
+      temporal: { taskQueue: 'q', workflowId: 'w' },
+    })
+    const text = incident(stuck, undefined, '')
+    expect(text).toContain('**queued** (worker)')
+    expect(text).toContain(
+      'Stuck since 2023-11-14T22:13:20.000Z: `NO_POLLER`\n> no worker\n> polls\n\nWhat to do: Start one.',
+    )
+    expect(text).toContain('- Task queue: `q`, Temporal workflow `w`')
+    expect(text).toContain('- Queued: unknown')
+    expect(text).not.toContain('Error')
+  })
 })

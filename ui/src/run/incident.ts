@@ -1,8 +1,14 @@
+import type { Timestamp } from '@bufbuild/protobuf/wkt'
+import { milliseconds } from '../api'
+import { plural } from '../kit'
 import { labelList, labelText } from '../labels'
 import type { Run, Step } from '../gen/signalbox/v1/run_pb'
+import { attemptCount } from './attempts'
 
-const time = (at: { seconds: bigint } | undefined) =>
-  at === undefined ? 'unknown' : new Date(Number(at.seconds) * 1000).toISOString()
+const time = (at: Timestamp | undefined) => {
+  const ms = milliseconds(at)
+  return ms === undefined ? 'unknown' : new Date(ms).toISOString()
+}
 
 const code = (text: string) => {
   const longest = Math.max(0, ...[...text.matchAll(/`+/g)].map((m) => m[0].length))
@@ -55,7 +61,7 @@ export function incident(run: Run, failed: Step | undefined, address: string): s
     if (failed !== undefined)
       lines.push(
         '',
-        `Step ${failed.number} ${code(failed.task)} at ${code(failed.path)}, ${failed.attempts.length === 1 ? '1 attempt' : `${failed.attempts.length} attempts`}`,
+        `Step ${failed.number} ${code(failed.task)} at ${code(failed.path)}, ${plural(attemptCount(failed), 'attempt')}`,
       )
   }
   return `${lines.join('\n')}\n`

@@ -1,7 +1,8 @@
 import { create } from '@bufbuild/protobuf'
 import { describe, expect, it } from 'vitest'
 import { StepSchema } from '../gen/signalbox/v1/run_pb'
-import { pieces, position, spansOf, ticks } from './scale'
+import { barsOf, pieces, position, spansBelow, spansOf, tickOrigin, ticks } from './scale'
+import { buildTree, flatten } from './tree'
 
 const at = (ms: number) => ({ seconds: BigInt(Math.floor(ms / 1000)), nanos: (ms % 1000) * 1e6 })
 const show = (spans: { from: number; to: number; kind: string }[]) => spans.map((s) => `${s.kind} ${s.from}-${s.to}`)
@@ -119,5 +120,71 @@ describe('the ticks of the axis', () => {
     const found = ticks(axis, 0, 6)
     expect(found.every(({ share }, i) => i === 0 || share - (found[i - 1]?.share ?? 0) >= 0.1)).toBe(true)
     expect(found.filter(({ time }) => time > 1000 && time < 10 * minute)).toEqual([])
+  })
+})
+
+describe('the spans of a tree', () => {
+  const step = (number: number, path: string, kind: string, from: number, to: number, status = 'completed') =>
+    create(StepSchema, { number: BigInt(number), path, kind, status, startTime: at(from), endTime: at(to) })
+  const steps = [
+    step(1, '/do/0/pay', 'try', 0, 9000),
+    step(2, '/do/0/pay/try/0/charge', 'call', 1000, 4000, 'failed'),
+    step(3, '/do/0/pay/retry/2/try/0/charge', 'call', 5000, 8000),
+    step(4, '/do/1/wait', 'wait', 9000, 20_000),
+  ]
+  const root = buildTree(steps)
+
+  it('are around others where a task contains some that are listed', () => {
+    expect(show(spansBelow(root, 0))).toEqual([
+      'around 0-9000',
+      'executing 1000-4000',
+      'executing 5000-8000',
+      'waiting 9000-20000',
+    ])
+    expect(show(spansBelow(buildTree(steps.slice(0, 1)), 0))).toEqual(['executing 0-9000'])
+  })
+
+  const axis = pieces([{ from: 0, to: 20_000, kind: 'executing' }], 0, 20_000)
+  const rows = flatten(root, { toggled: new Set(['/do/0/pay']), unfolded: new Set(), matches: undefined, reveal: '' })
+  const bars = (key: string, tree = rows) => {
+    const row = tree.find((r) => r.key === key)
+    if (row?.kind !== 'node') throw new Error(`no row ${key}`)
+    return barsOf(row, axis, 0).map(
+      ({ step: of, span, around, left, width }) =>
+        `${of.number} ${span.kind}${around ? ' around' : ''} ${left.toFixed(2)}+${width.toFixed(2)}`,
+    )
+  }
+
+  it('are bars on the axis', () => {
+    expect(bars('/do/1/wait')).toEqual(['4 waiting 0.45+0.55'])
+  })
+
+  it('only frame what a row contains', () => {
+    expect(bars('/do/0/pay')).toEqual(['1 executing around 0.00+0.45'])
+  })
+
+  it('of a group are those of its steps', () => {
+    const loop = [
+      step(1, '/do/0/each', 'for', 0, 9000),
+      step(2, '/do/0/each/for/0/do/0/a', 'call', 0, 2000),
+      step(3, '/do/0/each/for/0/do/1/b', 'call', 2000, 4000),
+    ]
+    const open = flatten(buildTree(loop), {
+      toggled: new Set(),
+      unfolded: new Set(),
+      matches: undefined,
+      reveal: '',
+    })
+    expect(bars('/do/0/each/for/0', open)).toEqual(['2 executing around 0.00+0.10', '3 executing around 0.10+0.10'])
+  })
+})
+
+describe('the origin of the ticks', () => {
+  it('is the start of a short run, else midnight in the zone', () => {
+    const from = new Date(2026, 5, 1, 12).getTime()
+    expect(tickOrigin(from, true, 'local')).toBe(from)
+    expect(tickOrigin(from, false, 'utc')).toBe(0)
+    const midnight = new Date(2026, 5, 1).getTime()
+    expect((midnight - tickOrigin(from, false, 'local')) % 86_400_000).toBe(0)
   })
 })

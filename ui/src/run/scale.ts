@@ -1,4 +1,6 @@
+import { milliseconds } from '../api/time'
 import type { Step } from '../gen/signalbox/v1/run_pb'
+import type { Node, Row } from './tree'
 
 /** A part of a step's time. `around` is the time of a task that contains others. */
 export interface Span {
@@ -10,20 +12,17 @@ export interface Span {
 const waits = new Set(['wait', 'listen', 'run'])
 const contains = new Set(['do', 'for', 'fork'])
 
-const time = (at: { seconds: bigint; nanos: number } | undefined) =>
-  at === undefined ? undefined : Number(at.seconds) * 1000 + at.nanos / 1e6
-
 /**
  * spansOf splits a step's time: its attempts execute, the rest of it waits. A step without recorded attempts does one of the two. The times of
  * attempts are those of the process that made the call, so they may lie outside of the time that Temporal recorded of the step.
  */
 export function spansOf(step: Step, now: number): Span[] {
-  const start = time(step.startTime)
+  const start = milliseconds(step.startTime)
   if (start === undefined) return []
-  const end = Math.max(start, time(step.endTime) ?? now)
+  const end = Math.max(start, milliseconds(step.endTime) ?? now)
   if (contains.has(step.kind)) return [{ from: start, to: end, kind: 'around' }]
   const attempts = step.attempts
-    .map((attempt) => ({ from: time(attempt.startTime), to: time(attempt.endTime) ?? end }))
+    .map((attempt) => ({ from: milliseconds(attempt.startTime), to: milliseconds(attempt.endTime) ?? end }))
     .filter((attempt): attempt is { from: number; to: number } => attempt.from !== undefined)
     .map((attempt) => ({ from: attempt.from, to: Math.max(attempt.from, attempt.to) }))
     .sort((a, b) => a.from - b.from)
@@ -41,6 +40,15 @@ export function spansOf(step: Step, now: number): Span[] {
   }
   if (to > at) spans.push({ from: at, to, kind: 'waiting' })
   return spans
+}
+
+/** spansBelow returns the spans of all steps of a tree. A task that contains listed steps is around them: what they do counts. */
+export function spansBelow(node: Node, now: number): Span[] {
+  const own = node.step === undefined ? [] : spansOf(node.step, now)
+  return [
+    ...own.map((span): Span => (node.children.length > 0 ? { ...span, kind: 'around' } : span)),
+    ...node.children.flatMap((child) => spansBelow(child, now)),
+  ]
 }
 
 /** A stretch of time on the axis, with its share of the width, from 0 to 1. A folded one has the same width however long it is. */
@@ -149,4 +157,30 @@ export function ticks(axis: Piece[], origin: number, count: number): { time: num
     }
   }
   return found
+}
+
+/** tickOrigin returns what ticks count from: the start of a short run, else midnight in the zone. */
+export const tickOrigin = (from: number, short: boolean, zone: 'local' | 'utc'): number =>
+  short ? from : zone === 'utc' ? 0 : new Date(from).getTimezoneOffset() * 60_000
+
+/** A bar of a row: a span of one of its steps, with its place and width on the axis, from 0 to 1. */
+export interface StepBar {
+  step: Step
+  span: Span
+  /** Whether the row contains others, so that the bar only frames them. */
+  around: boolean
+  left: number
+  width: number
+}
+
+/** barsOf returns the bars of a row: those of its step, or of the steps in a group. */
+export function barsOf(row: Row & { kind: 'node' }, axis: Piece[], now: number): StepBar[] {
+  const steps = row.step === undefined ? row.children.flatMap(({ step }) => step ?? []) : [row.step]
+  const around = row.step === undefined || row.children.length > 0
+  return steps.flatMap((step) =>
+    spansOf(step, now).map((span) => {
+      const left = position(axis, span.from)
+      return { step, span, around, left, width: position(axis, span.to) - left }
+    }),
+  )
 }

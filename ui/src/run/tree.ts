@@ -124,6 +124,9 @@ function count(node: Node): Counts {
   return node.counts
 }
 
+/** total returns the number of all counted steps. */
+export const total = (counts: Counts): number => Object.values(counts).reduce((sum: number, n: number) => sum + n, 0)
+
 /** failures returns the failed steps in order of entry; a step that failed because of one below it is left out, and so are caught ones. */
 export function failures(root: Node): Step[] {
   const found: Step[] = []

@@ -21,7 +21,7 @@ import {
   TextField,
   useLinkRefusal,
 } from '../kit'
-import { batchFilter, filterFlags, type RunFilter } from './filter'
+import { filterFlags, isFiltered, type RunFilter, selection } from './filter'
 import styles from './runs.module.css'
 
 export type BatchAction = 'replay' | 'cancel' | 'terminate'
@@ -57,7 +57,7 @@ export function BatchDialog({
   const [reason, setReason] = useState('')
   const [rate, setRate] = useState('50')
   const [version, setVersion] = useState('')
-  const matching = batchFilter(filter, time)
+  const matching = selection(filter, time)
   const rateNumber = Number(rate)
   const request = {
     project,
@@ -123,9 +123,7 @@ export function BatchDialog({
     ? command(['batch', 'start'], {
         ...flags,
         ...filterFlags(filter),
-        all: Object.values(filterFlags(filter)).every(
-          (v) => v === '' || v === false || (Array.isArray(v) && v.length === 0),
-        ),
+        all: !isFiltered(filter),
       })
     : command(['batch', 'start', ...selected], flags)
   return (

@@ -3,13 +3,13 @@ import { AnnotationLegend, AnnotationMarks, annotationsIn, useAnnotations } from
 import { callError, clients, milliseconds, now, timestamp } from '../api'
 import type { CountRunsResponse } from '../gen/signalbox/v1/run_pb'
 import { type Bar, formatCount, Histogram, StatusBadge, type Tone } from '../kit'
-import { bounds, bucketLength, countRequest, type RunFilter, statuses, writeFilter } from './filter'
+import { bounds, bucketLength, countRequest, type RunFilter, selection, statuses, writeFilter } from './filter'
 import styles from './runs.module.css'
 
 const filterKey = (filter: RunFilter) => JSON.stringify(writeFilter({ ...filter, statuses: [], order: 'newest' }))
 
 /**
- * useCounts counts the runs of a filter by status, whatever statuses it selects, and by problem, each 5 s. The list comes first: numbers
+ * useCounts counts the runs of a filter by status, whatever statuses it selects, and the stuck ones by code, each 5 s. The list comes first: numbers
  * that are asked for once it is `listed` take no time from it.
  */
 export const useCounts = (project: string, filter: RunFilter, listed: boolean) =>
@@ -54,7 +54,7 @@ export function RunHistogram({
   project: string
   filter: RunFilter
   listed: boolean
-  onPeriod: (from: string, to: string) => void
+  onPeriod: (since: string, until: string) => void
 }) {
   const query = useQuery({
     enabled: listed,
@@ -67,9 +67,8 @@ export function RunHistogram({
       const bucket = bucketLength(end - start)
       const { buckets } = await clients.runs.countRuns(
         {
-          ...countRequest(project, filter, time),
-          since: timestamp(start),
-          until: timestamp(end),
+          project,
+          filter: { ...selection(filter, time), since: timestamp(start), until: timestamp(end) },
           bucket: { seconds: BigInt(bucket / 1000) },
         },
         { signal },

@@ -18,10 +18,11 @@ import {
   filterChips,
   type Invalid,
   isFiltered,
+  momentOf,
   noFilter,
-  problemCodes,
   type RunFilter,
   statuses,
+  stuckCodes,
   triggers,
   triggerWord,
   withLabel,
@@ -40,7 +41,7 @@ interface FilterBarProps {
 /** The parts of the filter as chips that can be removed, and the panel that adds them. */
 export function FilterBar({ project, filter, invalid, onChange, open, onOpen }: FilterBarProps) {
   const { zone } = usePreferences()
-  const failure = useFailure(project, filter.group)
+  const failure = useFailure(project, filter.failureGroup)
   return (
     <>
       <Popover
@@ -122,7 +123,7 @@ const periods = ['1h', '24h', '7d']
 
 /** The periods that are used most, beside each other. */
 export function Periods({ filter, onChange }: { filter: RunFilter; onChange: (change: Partial<RunFilter>) => void }) {
-  const any = filter.since === '' && filter.from === '' && filter.to === ''
+  const any = filter.since === '' && filter.until === ''
   return (
     <div className={styles.periods} role="group" aria-label="Queued in the last">
       {periods.map((since) => (
@@ -131,7 +132,7 @@ export function Periods({ filter, onChange }: { filter: RunFilter; onChange: (ch
           type="button"
           className={styles.view}
           aria-pressed={filter.since === since}
-          onClick={() => onChange({ since, from: '', to: '' })}
+          onClick={() => onChange({ since, until: '' })}
         >
           {since}
         </button>
@@ -140,7 +141,7 @@ export function Periods({ filter, onChange }: { filter: RunFilter; onChange: (ch
         type="button"
         className={styles.view}
         aria-pressed={any}
-        onClick={() => onChange({ since: '', from: '', to: '' })}
+        onClick={() => onChange({ since: '', until: '' })}
       >
         Any time
       </button>
@@ -212,23 +213,23 @@ function FilterForm({
         onChange={(event) => onChange({ trigger: event.target.value })}
       />
       <Select
-        label="Problem"
-        value={filter.problems.length > 1 ? 'several' : (filter.problems[0] ?? '')}
+        label="Stuck"
+        value={filter.stuck.length > 1 ? 'several' : (filter.stuck[0] ?? '')}
         options={[
-          { value: '', label: 'With or without' },
-          { value: 'any', label: 'Any problem' },
-          ...problemCodes.map((value) => ({ value, label: statusWord('stuck', value).word })),
-          ...(filter.problems.length > 1 ? [{ value: 'several', label: 'Several', disabled: true }] : []),
+          { value: '', label: 'Stuck or not' },
+          { value: 'any', label: 'Any cause' },
+          ...stuckCodes.map((value) => ({ value, label: statusWord('stuck', value).word })),
+          ...(filter.stuck.length > 1 ? [{ value: 'several', label: 'Several', disabled: true }] : []),
         ]}
-        onChange={(event) => onChange({ problems: event.target.value === '' ? [] : [event.target.value] })}
+        onChange={(event) => onChange({ stuck: event.target.value === '' ? [] : [event.target.value] })}
       />
       <Committed
         label="Error"
-        value={filter.error}
+        value={filter.errorType}
         options={errorTypes}
         placeholder="communication"
         hint="The type of the error with which runs failed, or its last part."
-        onCommit={(error) => onChange({ error })}
+        onCommit={(errorType) => onChange({ errorType })}
       />
       <Checkbox
         label="Only runs without a replay"
@@ -239,18 +240,23 @@ function FilterForm({
         <Periods filter={filter} onChange={onChange} />
         <Moment
           label="Queued from"
-          value={filter.from}
+          value={momentOf(filter.since)}
           zone={zone}
-          onCommit={(from) => onChange({ from, since: '' })}
+          onCommit={(since) => onChange({ since })}
         />
-        <Moment label="Queued before" value={filter.to} zone={zone} onCommit={(to) => onChange({ to })} />
+        <Moment label="Queued before" value={filter.until} zone={zone} onCommit={(until) => onChange({ until })} />
         <Moment
           label="Ended from"
-          value={filter.endedFrom}
+          value={momentOf(filter.endedSince)}
           zone={zone}
-          onCommit={(endedFrom) => onChange({ endedFrom, endedSince: '' })}
+          onCommit={(endedSince) => onChange({ endedSince })}
         />
-        <Moment label="Ended before" value={filter.endedTo} zone={zone} onCommit={(endedTo) => onChange({ endedTo })} />
+        <Moment
+          label="Ended before"
+          value={filter.endedUntil}
+          zone={zone}
+          onCommit={(endedUntil) => onChange({ endedUntil })}
+        />
       </div>
     </div>
   )

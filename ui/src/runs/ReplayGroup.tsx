@@ -8,7 +8,7 @@ export function ReplayGroup({ project, group, onClose }: { project: string; grou
       project={project}
       action="replay"
       selected={[]}
-      filter={{ ...noFilter, group, notReplayed: true }}
+      filter={{ ...noFilter, failureGroup: group, notReplayed: true }}
       onClose={onClose}
     />
   )

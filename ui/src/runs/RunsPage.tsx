@@ -103,7 +103,7 @@ export function RunsPage() {
         project={project}
         filter={filter}
         listed={answered}
-        onPeriod={(from, to) => change({ from, to, since: '' })}
+        onPeriod={(since, until) => change({ since, until })}
       />
       <StatusCounts
         project={project}

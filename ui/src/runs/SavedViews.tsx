@@ -26,9 +26,9 @@ import {
   usePreferences,
 } from '../kit'
 import { useCounts } from './Counts'
-import { filterChips, noFilter, type RunFilter, views as builtIn } from './filter'
+import { filterChips, noFilter, type RunFilter, sameFilter, views as builtIn } from './filter'
 import styles from './runs.module.css'
-import { columnTitles, filterOf, sameFilter, saveCommand, viewQuery } from './view'
+import { columnTitles, filterOf, saveCommand, viewQuery } from './view'
 
 /** How many saved views are beside the built-in ones; the others are in a menu. */
 const inBar = 3
@@ -65,7 +65,7 @@ export function ViewBar({
   onView,
 }: ViewBarProps) {
   const views = useViews(project)
-  const counts = useCounts(project, { ...noFilter, since: filter.since, from: filter.from, to: filter.to }, listed)
+  const counts = useCounts(project, { ...noFilter, since: filter.since, until: filter.until }, listed)
   const [asked, setAsked] = useState<Asked | undefined>(undefined)
   const offline = useLinkRefusal()
   const role = useRefusal()
@@ -73,7 +73,7 @@ export function ViewBar({
   const number = (id: string): string | undefined => {
     if (id === 'all') return undefined
     if (data === undefined) return '–'
-    if (id === 'problems') return formatCount(Object.values(data.problems).reduce((sum, count) => sum + count, 0n))
+    if (id === 'stuck') return formatCount(Object.values(data.stuck).reduce((sum, count) => sum + count, 0n))
     return formatCount(data.statuses[id] ?? 0n, data.more.includes(id))
   }
   const list = views.data ?? []

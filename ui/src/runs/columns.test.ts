@@ -1,7 +1,6 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf'
 import { describe, expect, it } from 'vitest'
 import { CountRunsResponseSchema, RunSchema } from '../gen/signalbox/v1/run_pb'
-import { shareOf } from '../kit/Histogram'
 import { statusDetail } from './columns'
 import { total } from './Counts'
 import { noFilter } from './filter'
@@ -29,28 +28,5 @@ describe('the number of runs of a filter', () => {
     expect(total(counts, noFilter)).toEqual({ count: 10_005n, more: true })
     expect(total(counts, { ...noFilter, statuses: ['canceled'] })).toEqual({ count: 0n, more: false })
     expect(total(undefined, noFilter)).toBeUndefined()
-  })
-})
-
-describe('the place of a time on bars', () => {
-  const bars = [
-    { start: 0, end: 10, counts: [] },
-    { start: 10, end: 30, counts: [] },
-  ]
-
-  it.each([
-    [-5, 0],
-    [0, 0],
-    [5, 0.25],
-    [10, 0.5],
-    [20, 0.75],
-    [30, 1],
-    [99, 1],
-  ])('%d is at %d', (at, share) => {
-    expect(shareOf(bars, at)).toBe(share)
-  })
-
-  it('is at the beginning of none', () => {
-    expect(shareOf([], 5)).toBe(0)
   })
 })

@@ -47,8 +47,8 @@ export const StartDelay = ({ run }: { run: Run }) => (
   <Elapsed from={milliseconds(run.createTime)} to={milliseconds(run.startTime ?? run.endTime)} />
 )
 
-/** What is wrong with a run: stuck, asked to cancel, or the error that ended it. */
-function RunProblem({ run }: { run: Run }) {
+/** Why a run does not go on, or why it ended: stuck, asked to cancel, or the error that ended it. */
+function RunCause({ run }: { run: Run }) {
   if (run.stuck !== undefined) {
     return (
       <span className={styles.problem}>
@@ -223,7 +223,7 @@ export function runColumns({
           ? formatCount(run.stepsTotal)
           : `${formatCount(run.stepsDone)} of ${formatCount(run.stepsTotal)}`,
     },
-    { id: 'problem', title: 'Problem', width: 104, grow: true, cell: (run) => <RunProblem run={run} /> },
+    { id: 'cause', title: 'Cause', width: 104, grow: true, cell: (run) => <RunCause run={run} /> },
     {
       id: 'labels',
       title: 'Labels',
@@ -264,7 +264,7 @@ export function runColumns({
             <Link to="/p/$project/runs/$id" params={{ project, id: run.id }} className={styles.cardID} title={run.id}>
               {shortId(run.id)}
             </Link>
-            <span className={styles.cardText}>{has('problem') ? <RunProblem run={run} /> : null}</span>
+            <span className={styles.cardText}>{has('cause') ? <RunCause run={run} /> : null}</span>
           </span>
           {lines.facts.length === 0 ? null : (
             <span className={styles.cardLine}>

@@ -50,14 +50,14 @@ describe('the end of the rows', () => {
   it('continues the newest before the last row, a millisecond later, so that it stays in sight', () => {
     expect(listEnd(mostRows, true, false, last, 'newest')).toEqual({
       kind: 'continued',
-      change: { to: '2026-01-31T12:00:00.006Z' },
+      change: { until: '2026-01-31T12:00:00.006Z' },
     })
   })
 
   it('continues the oldest from the last row, whatever the last time was', () => {
     expect(listEnd(mostRows, false, true, last, 'oldest')).toEqual({
       kind: 'continued',
-      change: { from: '2026-01-31T12:00:00.005Z', since: '' },
+      change: { since: '2026-01-31T12:00:00.005Z' },
     })
   })
 

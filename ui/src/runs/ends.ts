@@ -29,7 +29,7 @@ export function listEnd(count: number, more: boolean, cut: boolean, last: number
   if (full && last !== undefined) {
     // The bound is exclusive before and inclusive after a moment: a millisecond more keeps the last run in sight.
     const next = new Date(order === 'newest' ? last + 1 : last).toISOString()
-    return { kind: 'continued', change: order === 'newest' ? { to: next } : { from: next, since: '' } }
+    return { kind: 'continued', change: order === 'newest' ? { until: next } : { since: next } }
   }
   return { kind: more ? 'more' : 'all' }
 }

@@ -28,9 +28,8 @@ vi.mock('../api/transport', async () => {
         listRuns: (request) => {
           server.lists.push(request)
           if (server.error !== undefined) throw server.error
-          const matching = server.runs.filter(
-            (run) => request.statuses.length === 0 || request.statuses.includes(run.status),
-          )
+          const statuses = request.filter?.statuses ?? []
+          const matching = server.runs.filter((run) => statuses.length === 0 || statuses.includes(run.status))
           const from = Number(request.pageToken)
           const to = from + request.pageSize
           return {
@@ -123,8 +122,7 @@ describe('the feed of a list', () => {
     await open({ ...noFilter, statuses: ['failed'], workflow: 'shop/order', order: 'oldest' })
     expect(server.lists[0]).toMatchObject({
       project: 'shop',
-      statuses: ['failed'],
-      workflow: 'shop/order',
+      filter: { statuses: ['failed'], workflow: 'shop/order' },
       order: 'oldest',
       pageSize: 50,
       pageToken: '',

@@ -1,41 +1,22 @@
-import { timestamp } from '../api'
+import { milliseconds, timestamp } from '../api'
 import { all, many, one, type Search } from '../app'
+import type { RunFilter as Conditions } from '../gen/signalbox/v1/run_pb'
 import { command, formatFullTime, inWords, shortId, statusWord, vocabularies, type Zone } from '../kit'
 import { type Label, labelParameter, labelProblem, labelText, readLabel, readParameter } from '../labels'
 
-/** Which runs the list shows, and in which order. The URL holds it; this is its checked form. */
-export interface RunFilter {
-  statuses: string[]
-  workflow: string
-  version: string
-  trigger: string
-  /** Beginning of a run ID or request ID. */
-  text: string
-  /** Codes of stuck runs; "any" for all of them. */
-  problems: string[]
-  /** Key of a group of failed runs, from the page of problems. */
-  group: string
-  /** IDs: of the run that started the runs, of the run that they replay, of the batch that selected them, of the batch that started them. */
-  parent: string
-  replayOf: string
-  batch: string
-  startedBy: string
-  /** Labels that the runs have, all of them, each as key=value. */
-  labels: string[]
-  notReplayed: boolean
-  /** Only runs of the last time, such as 24h; empty with from or to. */
-  since: string
-  /** Moments, RFC 3339. */
-  from: string
-  to: string
-  /** The same for the time of the end: the length of time, or moments. */
-  endedSince: string
-  endedFrom: string
-  endedTo: string
-  /** Type of the error of the runs, or its last part, such as execution_missing. */
-  error: string
-  order: Order
-}
+/**
+ * Which runs the list shows, and in which order. The URL holds it; this is its checked form. A time is a moment of RFC 3339; the first time of
+ * a period may be a length of time before now instead, such as 24h.
+ */
+export type RunFilter = {
+  [F in Field]: Conditions[F] extends string | boolean | string[] ? Conditions[F] : string
+} & { order: Order }
+
+type Field = Exclude<keyof Conditions, '$typeName' | '$unknown'>
+
+type Time = 'since' | 'until' | 'endedSince' | 'endedUntil'
+
+const times: string[] = ['since', 'until', 'endedSince', 'endedUntil'] satisfies Time[]
 
 export type Order = 'newest' | 'oldest' | 'longest'
 
@@ -43,35 +24,11 @@ const orders: string[] = ['newest', 'oldest', 'longest']
 
 export const statuses = Object.keys(vocabularies.run)
 export const openStatuses = ['queued', 'running', 'waiting']
-export const problemCodes = Object.keys(vocabularies.stuck)
+export const stuckCodes = Object.keys(vocabularies.stuck)
 export const triggers = ['api', 'event', 'schedule', 'replay', 'parent', 'import']
 
 /** triggerWord prints the cause of a start. */
 export const triggerWord = (trigger: string): string => (trigger === 'api' ? 'API' : inWords(trigger))
-
-export const noFilter: RunFilter = {
-  statuses: [],
-  workflow: '',
-  version: '',
-  trigger: '',
-  text: '',
-  problems: [],
-  group: '',
-  parent: '',
-  replayOf: '',
-  batch: '',
-  startedBy: '',
-  labels: [],
-  notReplayed: false,
-  since: '',
-  from: '',
-  to: '',
-  endedSince: '',
-  endedFrom: '',
-  endedTo: '',
-  error: '',
-  order: 'newest',
-}
 
 /** A parameter of the URL that cannot be used, and why. It is left out of the filter. */
 export interface Invalid {
@@ -79,6 +36,73 @@ export interface Invalid {
   value: string
   why: string
 }
+
+type Refuse = (value: string, why: string) => void
+
+/** What a part of the filter is shown with: the zone of times, and the name of its failure group. */
+interface Context {
+  zone: Zone
+  failure: string
+}
+
+/** A condition of the filter with a value of type T. */
+interface Condition<T> {
+  /** The parameter of the URL, and the flag of the CLI. */
+  name: string
+  none: T
+  /** Reads the URL. */
+  read(search: Search, refuse: Refuse): T
+  /** The value in the URL; undefined for none. */
+  write(value: T): string | string[] | undefined
+  /** The parts as they are shown, each with the value that is left without it. */
+  parts(value: T, context: Context): { text: string; left: T }[]
+}
+
+const text = (
+  name: string,
+  shown: (value: string, context: Context) => string,
+  wrong: (value: string, search: Search) => string = () => '',
+): Condition<string> => ({
+  name,
+  none: '',
+  read: (search, refuse) => {
+    const value = one(search, name).trim()
+    const why = value === '' ? '' : wrong(value, search)
+    if (why !== '') refuse(value, why)
+    return why === '' ? value : ''
+  },
+  write: (value) => (value === '' ? undefined : value),
+  parts: (value, context) => (value === '' ? [] : [{ text: shown(value, context), left: '' }]),
+})
+
+const words = (
+  name: string,
+  known: string[],
+  what: string,
+  shown: (values: string[]) => string,
+): Condition<string[]> => ({
+  name,
+  none: [],
+  read: (search, refuse) =>
+    many(search, name).filter((value, i, values) => {
+      if (!known.includes(value)) refuse(value, `not ${what}`)
+      return known.includes(value) && values.indexOf(value) === i
+    }),
+  write: (values) => (values.length === 0 ? undefined : values.join(',')),
+  parts: (values) => (values.length === 0 ? [] : [{ text: shown(values), left: [] }]),
+})
+
+const truth = (name: string, shown: string): Condition<boolean> => ({
+  name,
+  none: false,
+  read: (search, refuse) => {
+    const value = one(search, name)
+    if (value !== '' && value !== 'true') refuse(value, 'the only value is true')
+    return value === 'true'
+  },
+  write: (value) => (value ? 'true' : undefined),
+  parts: (value) => (value ? [{ text: shown, left: false }] : []),
+})
 
 const units: Record<string, number> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 
@@ -93,19 +117,100 @@ const momentPattern = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{
 
 const isMoment = (text: string) => momentPattern.test(text) && Number.isFinite(Date.parse(text))
 
-/** readLabels returns the labels of the URL, each as key=value, and reports those that cannot be used. */
-function readLabels(search: Search, refuse: (name: string, value: string, why: string) => void): string[] {
-  const labels = new Map<string, string>()
-  for (const text of all(search, 'label')) {
-    const label = readParameter(text)
-    const problem = label === undefined ? 'not a label such as order:4711' : labelProblem(label)
-    if (label === undefined || problem !== '') refuse('label', text, problem)
-    else if ((labels.get(label.key) ?? label.value) !== label.value)
-      refuse('label', text, `a run has one value for ${label.key}`)
-    else labels.set(label.key, label.value)
-  }
-  return [...labels].map(([key, value]) => labelText({ key, value }))
+/** momentOf returns a time of the filter that is a moment; empty for a length of time. */
+export const momentOf = (time: string): string => (isMoment(time) ? time : '')
+
+const since = (name: string, what: string) =>
+  text(
+    name,
+    (value, { zone }) =>
+      isMoment(value) ? `${what} from ${formatFullTime(Date.parse(value), zone)}` : `${what} in the last ${value}`,
+    (value) =>
+      isMoment(value) || periodMilliseconds(value) !== undefined
+        ? ''
+        : 'neither a length of time such as 24h nor a moment such as 2026-01-31T12:00:00Z',
+  )
+
+const until = (name: string, what: string, begin: string) =>
+  text(
+    name,
+    (value, { zone }) => `${what} before ${formatFullTime(Date.parse(value), zone)}`,
+    (value, search) =>
+      !isMoment(value)
+        ? 'not a moment such as 2026-01-31T12:00:00Z'
+        : Date.parse(one(search, begin)) >= Date.parse(value)
+          ? `not after ${begin}`
+          : '',
+  )
+
+/** Labels that the runs have, all of them, each as key=value. */
+const labels: Condition<string[]> = {
+  name: 'label',
+  none: [],
+  read: (search, refuse) => {
+    const labels = new Map<string, string>()
+    for (const text of all(search, 'label')) {
+      const label = readParameter(text)
+      const problem = label === undefined ? 'not a label such as order:4711' : labelProblem(label)
+      if (label === undefined || problem !== '') refuse(text, problem)
+      else if ((labels.get(label.key) ?? label.value) !== label.value)
+        refuse(text, `a run has one value for ${label.key}`)
+      else labels.set(label.key, label.value)
+    }
+    return [...labels].map(([key, value]) => labelText({ key, value }))
+  },
+  write: (labels) =>
+    labels.length === 0
+      ? undefined
+      : labels.map((label) => labelParameter(readLabel(label) ?? { key: label, value: '' })),
+  parts: (labels) =>
+    labels.map((label) => ({ text: `Label: ${label}`, left: labels.filter((other) => other !== label) })),
 }
+
+/** Each condition of the API, in the order of the URL and of the chips. */
+const table: { [F in Field]: Condition<RunFilter[F]> } = {
+  statuses: words(
+    'status',
+    statuses,
+    'a status',
+    (values) => `Status: ${values.map((s) => statusWord('run', s).word).join(', ')}`,
+  ),
+  stuck: words('stuck', ['any', ...stuckCodes], 'a code of stuck runs', (values) =>
+    values.includes('any') ? 'Stuck' : `Stuck: ${values.map((c) => statusWord('stuck', c).word).join(', ')}`,
+  ),
+  workflow: text('workflow', (name) => `Workflow: ${name}`),
+  version: text(
+    'version',
+    (version) => `Version: ${version}`,
+    (_, search) => (one(search, 'workflow') === '' ? 'a version needs a workflow' : ''),
+  ),
+  trigger: text(
+    'trigger',
+    (trigger) => `Trigger: ${triggerWord(trigger)}`,
+    (trigger) => (triggers.includes(trigger) ? '' : 'not a trigger'),
+  ),
+  text: text('text', (begin) => `ID begins with: ${begin}`),
+  failureGroup: text('failure-group', (_, { failure }) => `Failure: ${failure}`),
+  parentRunId: text('parent', (id) => `Started by run ${shortId(id)}`),
+  replayOf: text('replay-of', (id) => `Replays of ${shortId(id)}`),
+  batchId: text('batch', (id) => `Of batch ${shortId(id)}`),
+  startedByBatchId: text('started-by-batch', (id) => `Started by batch ${shortId(id)}`),
+  labels,
+  notReplayed: truth('not-replayed', 'Without a replay'),
+  since: since('since', 'Queued'),
+  until: until('until', 'Queued', 'since'),
+  errorType: text('error', (type) => `Error: ${type}`),
+  endedSince: since('ended-since', 'Ended'),
+  endedUntil: until('ended-until', 'Ended', 'ended-since'),
+}
+
+const fields = Object.keys(table) as Field[]
+
+/** each returns an object with a value for each condition. */
+const each = <T>(value: (field: Field, condition: Condition<unknown>) => T) =>
+  Object.fromEntries(fields.map((field) => [field, value(field, table[field])])) as Record<Field, T>
+
+export const noFilter = { ...each((_, { none }) => none), order: 'newest' } as RunFilter
 
 /** withLabel adds a label to those of a filter; it replaces one with the same key. */
 export function withLabel(labels: readonly string[], label: Label): string[] {
@@ -116,158 +221,94 @@ export function withLabel(labels: readonly string[], label: Label): string[] {
 /** The parameters of the page that are no filter. */
 const ownParameters = ['peek', 'view', 'columns']
 
+const orderParameter = 'sort'
+
 /** readFilter reads the filter from the URL, with what cannot be used. */
 export function readFilter(search: Search): { filter: RunFilter; invalid: Invalid[] } {
   const invalid: Invalid[] = []
-  const refuse = (name: string, value: string, why: string) => {
+  const refuse = (name: string) => (value: string, why: string) => {
     invalid.push({ name, value, why })
   }
-  const among = (name: string, known: string[], what: string) =>
-    many(search, name).filter((value, i, all) => {
-      if (!known.includes(value)) refuse(name, value, `not ${what}`)
-      return known.includes(value) && all.indexOf(value) === i
-    })
-  const checked = (name: string, valid: (value: string) => boolean, why: string) => {
-    const value = one(search, name)
-    if (value === '' || valid(value)) return value
-    refuse(name, value, why)
-    return ''
-  }
-  const length = (name: string) =>
-    checked(name, (v) => periodMilliseconds(v) !== undefined, 'not a length of time such as 24h')
-  const moment = (name: string) => checked(name, isMoment, 'not a moment such as 2026-01-31T12:00:00Z')
-  const filter: RunFilter = {
-    statuses: among('status', statuses, 'a status'),
-    workflow: one(search, 'workflow'),
-    version: checked('version', () => one(search, 'workflow') !== '', 'a version needs a workflow'),
-    trigger: checked('trigger', (v) => triggers.includes(v), 'not a trigger'),
-    text: one(search, 'q').trim(),
-    problems: among('problem', ['any', ...problemCodes], 'a code of a problem'),
-    group: one(search, 'group'),
-    parent: one(search, 'parent'),
-    replayOf: one(search, 'replay-of'),
-    batch: one(search, 'batch'),
-    startedBy: one(search, 'started-by'),
-    labels: readLabels(search, refuse),
-    notReplayed: checked('not-replayed', (v) => v === 'true', 'the only value is true') === 'true',
-    since: length('since'),
-    from: moment('from'),
-    to: moment('to'),
-    endedSince: length('ended-since'),
-    endedFrom: moment('ended-from'),
-    endedTo: moment('ended-to'),
-    error: one(search, 'error').trim(),
-    order: (checked('sort', (v) => orders.includes(v), 'not an order') || 'newest') as Order,
-  }
-  for (const [since, from, to, prefix] of [
-    ['since', 'from', 'to', ''],
-    ['endedSince', 'endedFrom', 'endedTo', 'ended-'],
-  ] as const) {
-    if (filter[since] !== '' && filter[from] !== '') {
-      refuse(`${prefix}since`, filter[since], `replaced by ${prefix}from`)
-      filter[since] = ''
-    }
-    if (filter[from] !== '' && filter[to] !== '' && Date.parse(filter[from]) >= Date.parse(filter[to])) {
-      refuse(`${prefix}to`, filter[to], `not after ${prefix}from`)
-      filter[to] = ''
-    }
-  }
+  const conditions = each((_, condition) => condition.read(search, refuse(condition.name)))
+  const order = one(search, orderParameter)
+  if (order !== '' && !orders.includes(order)) refuse(orderParameter)(order, 'not an order')
   const known = Object.keys(writeFilter(noFilter))
   for (const name of Object.keys(search)) {
     if (!known.includes(name) && !ownParameters.includes(name))
-      refuse(name, many(search, name).join(','), 'not a filter')
+      refuse(name)(many(search, name).join(','), 'not a filter')
   }
-  return { filter, invalid }
+  return { filter: { ...conditions, order: orders.includes(order) ? order : 'newest' } as RunFilter, invalid }
 }
 
 /** writeFilter returns the parameters of the URL for a filter; a parameter that is not needed is undefined. */
-export function writeFilter(filter: RunFilter): Search {
-  const text = (value: string) => (value === '' ? undefined : value)
-  return {
-    status: text(filter.statuses.join(',')),
-    workflow: text(filter.workflow),
-    version: filter.workflow === '' ? undefined : text(filter.version),
-    trigger: text(filter.trigger),
-    q: text(filter.text),
-    problem: text(filter.problems.join(',')),
-    group: text(filter.group),
-    parent: text(filter.parent),
-    'replay-of': text(filter.replayOf),
-    batch: text(filter.batch),
-    'started-by': text(filter.startedBy),
-    label:
-      filter.labels.length === 0
-        ? undefined
-        : filter.labels.map((label) => labelParameter(readLabel(label) ?? { key: label, value: '' })),
-    'not-replayed': filter.notReplayed ? 'true' : undefined,
-    since: text(filter.since),
-    from: text(filter.from),
-    to: text(filter.to),
-    'ended-since': text(filter.endedSince),
-    'ended-from': text(filter.endedFrom),
-    'ended-to': text(filter.endedTo),
-    error: text(filter.error),
-    sort: filter.order === 'newest' ? undefined : filter.order,
-  }
+export const writeFilter = (filter: RunFilter): Search => ({
+  ...Object.fromEntries(
+    fields.map((field) => [table[field].name, (table[field] as Condition<unknown>).write(filter[field])]),
+  ),
+  [orderParameter]: filter.order === 'newest' ? undefined : filter.order,
+})
+
+/** The point in time of a time of the filter, in milliseconds since the epoch; undefined for none. */
+function pointOf(time: string, now: number): number | undefined {
+  const period = periodMilliseconds(time)
+  return period === undefined ? (time === '' ? undefined : Date.parse(time)) : now - period
 }
 
 /** bounds returns the period of the filter in milliseconds since the epoch; `now` is the server's time. */
-export const bounds = (filter: RunFilter, now: number) => between(filter.since, filter.from, filter.to, now)
-
-function between(
-  length: string,
-  from: string,
-  to: string,
-  now: number,
-): { since: number | undefined; until: number | undefined } {
-  const period = periodMilliseconds(length)
-  return {
-    since: period === undefined ? (from === '' ? undefined : Date.parse(from)) : now - period,
-    until: to === '' ? undefined : Date.parse(to),
-  }
-}
-
-const times = (filter: RunFilter, now: number) => {
-  const { since, until } = bounds(filter, now)
-  const ended = between(filter.endedSince, filter.endedFrom, filter.endedTo, now)
-  return {
-    ...(since === undefined ? {} : { since: timestamp(since) }),
-    ...(until === undefined ? {} : { until: timestamp(until) }),
-    ...(ended.since === undefined ? {} : { endedSince: timestamp(ended.since) }),
-    ...(ended.until === undefined ? {} : { endedUntil: timestamp(ended.until) }),
-  }
-}
-
-/** What lists, counts, batches, exports and views select by in the same way. */
-export const selection = (filter: RunFilter, now: number) => ({
-  statuses: filter.statuses,
-  workflow: filter.workflow,
-  version: filter.version,
-  trigger: filter.trigger,
-  text: filter.text,
-  problems: filter.problems,
-  failureGroup: filter.group,
-  parentRunId: filter.parent,
-  replayOf: filter.replayOf,
-  batchId: filter.batch,
-  startedByBatchId: filter.startedBy,
-  labels: filter.labels,
-  notReplayed: filter.notReplayed,
-  errorType: filter.error,
-  ...times(filter, now),
+export const bounds = (filter: RunFilter, now: number) => ({
+  since: pointOf(filter.since, now),
+  until: pointOf(filter.until, now),
 })
+
+/** selection returns the filter as the API has it. */
+export function selection(filter: RunFilter, now: number) {
+  const given = fields.flatMap((field): [string, unknown][] => {
+    if (!times.includes(field)) return [[field, filter[field]]]
+    const point = pointOf(filter[field] as string, now)
+    return point === undefined ? [] : [[field, timestamp(point)]]
+  })
+  return Object.fromEntries(given) as Omit<RunFilter, 'order' | Time> &
+    Partial<Record<Time, ReturnType<typeof timestamp>>>
+}
+
+/** filterFromMessage returns the filter of a message of the API. */
+export function filterFromMessage(message: Conditions | undefined): RunFilter {
+  if (message === undefined) return noFilter
+  return {
+    ...each((field) => {
+      const value = message[field]
+      const point = typeof value === 'object' && '$typeName' in value ? milliseconds(value) : undefined
+      return point === undefined ? (value ?? '') : new Date(point).toISOString()
+    }),
+    order: 'newest',
+  } as RunFilter
+}
+
+/** sameFilter reports whether two filters select the same runs in the same order, however they are written. */
+export const sameFilter = (a: RunFilter, b: RunFilter): boolean => normal(a) === normal(b)
+
+const normal = (filter: RunFilter) =>
+  JSON.stringify({
+    ...each((field) => {
+      const value = filter[field]
+      if (typeof value === 'object') return value.toSorted()
+      if (typeof value === 'boolean' || !times.includes(field)) return value
+      return periodMilliseconds(value)?.toString() ?? Date.parse(value)
+    }),
+    order: filter.order,
+  })
 
 /** listRequest returns the request for the runs of a filter. */
 export const listRequest = (project: string, filter: RunFilter, now: number) => ({
   project,
+  filter: selection(filter, now),
   order: filter.order,
-  ...selection(filter, now),
 })
 
 /** countRequest returns the request for the number of runs of a filter. */
 export const countRequest = (project: string, filter: RunFilter, now: number) => ({
   project,
-  ...selection(filter, now),
+  filter: selection(filter, now),
 })
 
 const lengths = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400].map(
@@ -281,30 +322,14 @@ export function bucketLength(period: number): number {
   return lengths.find((length) => length >= least) ?? Math.ceil(least / last) * last
 }
 
-/** batchFilter returns the filter that selects the same runs for a batch. */
-export const batchFilter = (filter: RunFilter, now: number) => selection(filter, now)
-
 /** filterFlags returns the flags of the CLI that select the same runs. */
-export const filterFlags = (filter: RunFilter): Record<string, string | boolean | string[]> => ({
-  status: filter.statuses.join(','),
-  workflow: filter.workflow,
-  version: filter.version,
-  trigger: filter.trigger,
-  text: filter.text,
-  problem: filter.problems.join(','),
-  'failure-group': filter.group,
-  parent: filter.parent,
-  'replay-of': filter.replayOf,
-  batch: filter.batch,
-  'started-by-batch': filter.startedBy,
-  label: filter.labels,
-  'not-replayed': filter.notReplayed,
-  since: filter.since === '' ? filter.from : filter.since,
-  until: filter.to,
-  'ended-since': filter.endedSince === '' ? filter.endedFrom : filter.endedSince,
-  'ended-until': filter.endedTo,
-  error: filter.error,
-})
+export const filterFlags = (filter: RunFilter): Record<string, string | boolean | string[]> =>
+  Object.fromEntries(
+    fields.map((field) => {
+      const value = filter[field]
+      return [table[field].name, Array.isArray(value) && field !== 'labels' ? value.join(',') : value]
+    }),
+  )
 
 /** listCommand returns the command that prints the same list. */
 export const listCommand = (project: string, filter: RunFilter): string =>
@@ -331,95 +356,25 @@ export interface FilterChip {
 }
 
 /** filterChips returns the parts of a filter. Failure names its failure group, once it is known. */
-export function filterChips(filter: RunFilter, zone: Zone, failure = 'failures of one cause'): FilterChip[] {
-  const chips: (FilterChip | undefined)[] = [
-    filter.statuses.length === 0
-      ? undefined
-      : {
-          name: 'status',
-          text: `Status: ${filter.statuses.map((s) => statusWord('run', s).word).join(', ')}`,
-          without: { statuses: [] },
-        },
-    filter.problems.length === 0
-      ? undefined
-      : {
-          name: 'problem',
-          text: filter.problems.includes('any')
-            ? 'With a problem'
-            : `Problem: ${filter.problems.map((c) => statusWord('stuck', c).word).join(', ')}`,
-          without: { problems: [] },
-        },
-    filter.workflow === ''
-      ? undefined
-      : { name: 'workflow', text: `Workflow: ${filter.workflow}`, without: { workflow: '', version: '' } },
-    filter.version === ''
-      ? undefined
-      : { name: 'version', text: `Version: ${filter.version}`, without: { version: '' } },
-    filter.trigger === ''
-      ? undefined
-      : { name: 'trigger', text: `Trigger: ${triggerWord(filter.trigger)}`, without: { trigger: '' } },
-    filter.text === '' ? undefined : { name: 'q', text: `ID begins with: ${filter.text}`, without: { text: '' } },
-    filter.group === '' ? undefined : { name: 'group', text: `Failure: ${failure}`, without: { group: '' } },
-    filter.parent === ''
-      ? undefined
-      : { name: 'parent', text: `Started by run ${shortId(filter.parent)}`, without: { parent: '' } },
-    filter.replayOf === ''
-      ? undefined
-      : { name: 'replay-of', text: `Replays of ${shortId(filter.replayOf)}`, without: { replayOf: '' } },
-    filter.batch === ''
-      ? undefined
-      : { name: 'batch', text: `Of batch ${shortId(filter.batch)}`, without: { batch: '' } },
-    filter.startedBy === ''
-      ? undefined
-      : { name: 'started-by', text: `Started by batch ${shortId(filter.startedBy)}`, without: { startedBy: '' } },
-    ...filter.labels.map((label) => ({
-      name: `label ${label}`,
-      text: `Label: ${label}`,
-      without: { labels: filter.labels.filter((other) => other !== label) },
-    })),
-    filter.notReplayed
-      ? { name: 'not-replayed', text: 'Without a replay', without: { notReplayed: false } }
-      : undefined,
-    filter.since === ''
-      ? undefined
-      : { name: 'since', text: `Queued in the last ${filter.since}`, without: { since: '' } },
-    filter.from === ''
-      ? undefined
-      : { name: 'from', text: `Queued from ${formatFullTime(Date.parse(filter.from), zone)}`, without: { from: '' } },
-    filter.to === ''
-      ? undefined
-      : { name: 'to', text: `Queued before ${formatFullTime(Date.parse(filter.to), zone)}`, without: { to: '' } },
-    filter.error === '' ? undefined : { name: 'error', text: `Error: ${filter.error}`, without: { error: '' } },
-    filter.endedSince === ''
-      ? undefined
-      : { name: 'ended-since', text: `Ended in the last ${filter.endedSince}`, without: { endedSince: '' } },
-    filter.endedFrom === ''
-      ? undefined
-      : {
-          name: 'ended-from',
-          text: `Ended from ${formatFullTime(Date.parse(filter.endedFrom), zone)}`,
-          without: { endedFrom: '' },
-        },
-    filter.endedTo === ''
-      ? undefined
-      : {
-          name: 'ended-to',
-          text: `Ended before ${formatFullTime(Date.parse(filter.endedTo), zone)}`,
-          without: { endedTo: '' },
-        },
-  ]
-  return chips.filter((chip) => chip !== undefined)
-}
+export const filterChips = (filter: RunFilter, zone: Zone, failure = 'failures of one cause'): FilterChip[] =>
+  fields.flatMap((field) => {
+    const condition = table[field] as Condition<unknown>
+    return condition.parts(filter[field], { zone, failure }).map(({ text, left }) => ({
+      name: field === 'labels' ? text : condition.name,
+      text,
+      without: { [field]: left, ...(field === 'workflow' ? { version: '' } : {}) },
+    }))
+  })
 
 /** The views that every project has, by their filter; the period is kept when a view is chosen. */
 export const views: { id: string; name: string; filter: Partial<RunFilter> }[] = [
   { id: 'all', name: 'All', filter: {} },
   { id: 'running', name: 'Running', filter: { statuses: ['running'] } },
   { id: 'failed', name: 'Failed', filter: { statuses: ['failed'] } },
-  { id: 'problems', name: 'With problem', filter: { problems: ['any'] } },
+  { id: 'stuck', name: 'Stuck', filter: { stuck: ['any'] } },
 ]
 
-const period = ({ since, from, to, order }: RunFilter) => ({ since, from, to, order })
+const period = ({ since, until, order }: RunFilter) => ({ since, until, order })
 
 /** viewFilter returns the filter of a view with the period and order of the present one. */
 export const viewFilter = (view: (typeof views)[number], present: RunFilter): RunFilter => ({

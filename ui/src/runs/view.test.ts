@@ -10,14 +10,13 @@ import {
   periodText,
   readColumns,
   readShown,
-  sameFilter,
   saveCommand,
   shownColumns,
   standardColumns,
   toggleColumn,
   viewQuery,
 } from './view'
-import { noFilter, writeFilter } from './filter'
+import { noFilter, sameFilter, writeFilter } from './filter'
 
 const full = {
   ...noFilter,
@@ -26,16 +25,16 @@ const full = {
   version: '1.4.0',
   trigger: 'event',
   text: 'order-4',
-  problems: ['NO_POLLER'],
-  group: 'g1',
-  parent: 'p1',
+  stuck: ['NO_POLLER'],
+  failureGroup: 'g1',
+  parentRunId: 'p1',
   replayOf: 'r1',
-  batch: 'b1',
-  startedBy: 'b2',
+  batchId: 'b1',
+  startedByBatchId: 'b2',
   labels: ['order=4711', 'note=a:b, c=d'],
   notReplayed: true,
-  from: '2026-01-31T12:00:00.000Z',
-  to: '2026-02-01T12:00:00.000Z',
+  since: '2026-01-31T12:00:00.000Z',
+  until: '2026-02-01T12:00:00.000Z',
   order: 'oldest' as const,
 }
 const query = (filter: typeof noFilter, columns: string[] = []) => create(ViewQuerySchema, viewQuery(filter, columns))
@@ -67,14 +66,15 @@ describe('the filter of a view', () => {
   it('is the same however it is written', () => {
     expect(
       sameFilter(
-        { ...noFilter, statuses: ['failed', 'queued'], since: '48h', to: '2026-02-01T12:00:00Z' },
-        { ...noFilter, statuses: ['queued', 'failed'], since: '2d', to: '2026-02-01T12:00:00.000Z' },
+        { ...noFilter, statuses: ['failed', 'queued'], since: '48h', until: '2026-02-01T12:00:00Z' },
+        { ...noFilter, statuses: ['queued', 'failed'], since: '2d', until: '2026-02-01T12:00:00.000Z' },
       ),
     ).toBe(true)
     expect(sameFilter({ ...noFilter, labels: ['a=1', 'b=2'] }, { ...noFilter, labels: ['b=2', 'a=1'] })).toBe(true)
     expect(sameFilter(full, { ...full, labels: [] })).toBe(false)
     expect(sameFilter(full, { ...full, order: 'newest' })).toBe(false)
     expect(sameFilter(noFilter, { ...noFilter, text: 'a' })).toBe(false)
+    expect(sameFilter({ ...noFilter, text: '60m' }, { ...noFilter, text: '1h' })).toBe(false)
   })
 })
 

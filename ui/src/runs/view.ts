@@ -1,16 +1,18 @@
-import { milliseconds } from '../api'
 import { many, one, type Search } from '../app'
 import type { View, ViewQuery } from '../gen/signalbox/v1/view_pb'
 import { command } from '../kit'
 import {
   filterFlags,
+  filterFromMessage,
   type Invalid,
   isFiltered,
+  momentOf,
   noFilter,
   type Order,
   periodMilliseconds,
   readFilter,
   type RunFilter,
+  sameFilter,
   selection,
   writeFilter,
 } from './filter'
@@ -27,7 +29,7 @@ export const columnTitles: Record<string, string> = {
   waited: 'Waited for start',
   duration: 'Duration',
   steps: 'Steps',
-  problem: 'Problem',
+  cause: 'Cause',
   labels: 'Labels',
 }
 
@@ -41,11 +43,11 @@ export const standardColumns = [
   'started',
   'duration',
   'steps',
-  'problem',
+  'cause',
 ]
 
 /** What a card on a phone shows for those who chose nothing. */
-export const standardCard = ['status', 'run', 'workflow', 'queued', 'problem', 'labels']
+export const standardCard = ['status', 'run', 'workflow', 'queued', 'cause', 'labels']
 
 /** The parts of a card that share one line below the first two. */
 const cardFacts = ['trigger', 'actor', 'started', 'waited', 'duration', 'steps']
@@ -124,7 +126,14 @@ const periodOf = (length: string) => {
 export function viewQuery(filter: RunFilter, columns: readonly string[]) {
   const [period, endedPeriod] = [periodOf(filter.since), periodOf(filter.endedSince)]
   return {
-    ...selection({ ...filter, since: '', endedSince: '' }, 0),
+    filter: selection(
+      {
+        ...filter,
+        since: momentOf(filter.since),
+        endedSince: momentOf(filter.endedSince),
+      },
+      0,
+    ),
     ...(period === undefined ? {} : { period }),
     ...(endedPeriod === undefined ? {} : { endedPeriod }),
     order: filter.order === 'newest' ? '' : filter.order,
@@ -132,52 +141,16 @@ export function viewQuery(filter: RunFilter, columns: readonly string[]) {
   }
 }
 
-const moment = (at: number | undefined) => (at === undefined ? '' : new Date(at).toISOString())
-
 /** filterOf returns the filter of a view. */
 export function filterOf(query: ViewQuery | undefined): RunFilter {
   if (query === undefined) return noFilter
   return {
-    statuses: query.statuses,
-    workflow: query.workflow,
-    version: query.version,
-    trigger: query.trigger,
-    text: query.text,
-    problems: query.problems,
-    group: query.failureGroup,
-    parent: query.parentRunId,
-    replayOf: query.replayOf,
-    batch: query.batchId,
-    startedBy: query.startedByBatchId,
-    labels: query.labels,
-    notReplayed: query.notReplayed,
-    since: query.period === undefined ? '' : periodText(Number(query.period.seconds)),
-    from: moment(milliseconds(query.since)),
-    to: moment(milliseconds(query.until)),
-    endedSince: query.endedPeriod === undefined ? '' : periodText(Number(query.endedPeriod.seconds)),
-    endedFrom: moment(milliseconds(query.endedSince)),
-    endedTo: moment(milliseconds(query.endedUntil)),
-    error: query.errorType,
+    ...filterFromMessage(query.filter),
+    ...(query.period === undefined ? {} : { since: periodText(Number(query.period.seconds)) }),
+    ...(query.endedPeriod === undefined ? {} : { endedSince: periodText(Number(query.endedPeriod.seconds)) }),
     order: (query.order === '' ? 'newest' : query.order) as Order,
   }
 }
-
-const normal = (filter: RunFilter) =>
-  JSON.stringify({
-    ...filter,
-    statuses: filter.statuses.toSorted(),
-    problems: filter.problems.toSorted(),
-    labels: filter.labels.toSorted(),
-    since: periodMilliseconds(filter.since),
-    from: filter.from === '' ? '' : Date.parse(filter.from),
-    to: filter.to === '' ? '' : Date.parse(filter.to),
-    endedSince: periodMilliseconds(filter.endedSince),
-    endedFrom: filter.endedFrom === '' ? '' : Date.parse(filter.endedFrom),
-    endedTo: filter.endedTo === '' ? '' : Date.parse(filter.endedTo),
-  })
-
-/** sameFilter reports whether two filters select the same runs in the same order, however they are written. */
-export const sameFilter = (a: RunFilter, b: RunFilter): boolean => normal(a) === normal(b)
 
 /** What the URL of the list shows: the saved view that it names, the filter, and the columns that differ from those of the view. */
 export interface Shown {

@@ -1,11 +1,10 @@
 import { QueryClient, QueryClientProvider } from '@tanstack/react-query'
 import { RouterProvider } from '@tanstack/react-router'
 import { useState } from 'react'
-import { callError } from '../api'
+import { isRepeatable, retryDelay } from '../api'
 import { Toasts, TooltipProvider } from '../kit'
 import { newRouter } from './router'
 
-/** A query is repeated after a lost answer, never after a refusal: repeating that would not help. */
 const newQueryClient = () =>
   new QueryClient({
     defaultOptions: {
@@ -14,8 +13,8 @@ const newQueryClient = () =>
         networkMode: 'always',
         staleTime: 2_000,
         refetchOnWindowFocus: true,
-        retry: (count, error) => callError(error).kind === 'unavailable' && count < 4,
-        retryDelay: (attempt) => Math.min(15_000, 1000 * 2 ** attempt) * (0.75 + Math.random() / 2),
+        retry: isRepeatable,
+        retryDelay: (attempt) => retryDelay(attempt + 1, Math.random()),
       },
       mutations: { retry: false, networkMode: 'always' },
     },

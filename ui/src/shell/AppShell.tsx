@@ -43,45 +43,34 @@ import {
   StaleNote,
   StatusBadge,
   Time,
-  toast,
+  toastError,
   Tooltip,
   usePreferences,
 } from '../kit'
 import styles from './AppShell.module.css'
 import { useKeys } from './keys'
 import { MaintenanceNote } from './MaintenanceNote'
+import { pathInProject, pathOf, type Place, sections } from './pages'
 
 const Palette = lazy(() => import('./Palette'))
 const SignInOverlay = lazy(async () => ({ default: (await import('../session')).SignInOverlay }))
 const Shortcuts = lazy(() => import('./Shortcuts'))
 
-interface Entry {
-  to: string
-  label: string
-  icon: LucideIcon
+/** The icons of the pages in the navigation, by their paths. */
+const icons: Record<string, LucideIcon> = {
+  '/problems': TriangleAlert,
+  runs: Activity,
+  workflows: Workflow,
+  events: Inbox,
+  webhooks: Webhook,
+  batches: ListChecks,
+  audit: ScrollText,
+  '/dispatchers': Route,
+  '/workers': Cpu,
+  '/system': Server,
+  '/projects': FolderCog,
+  '/access': KeyRound,
 }
-
-const ofProject = (project: string): Entry[] => {
-  const base = `/p/${encodeURIComponent(project)}`
-  return [
-    { to: `${base}/runs`, label: 'Runs', icon: Activity },
-    { to: `${base}/workflows`, label: 'Workflows', icon: Workflow },
-    { to: `${base}/events`, label: 'Events', icon: Inbox },
-    { to: `${base}/webhooks`, label: 'Webhooks', icon: Webhook },
-    { to: `${base}/batches`, label: 'Batches', icon: ListChecks },
-    { to: `${base}/audit`, label: 'Audit', icon: ScrollText },
-  ]
-}
-
-const problemsEntry: Entry = { to: '/problems', label: 'Problems', icon: TriangleAlert }
-
-const ofInstallation: Entry[] = [
-  { to: '/dispatchers', label: 'Dispatchers', icon: Route },
-  { to: '/workers', label: 'Workers', icon: Cpu },
-  { to: '/system', label: 'System', icon: Server },
-  { to: '/projects', label: 'Projects', icon: FolderCog },
-  { to: '/access', label: 'Access', icon: KeyRound },
-]
 
 /** The frame of every page: navigation, project, link state, palette, user menu. */
 export function AppShell() {
@@ -89,6 +78,7 @@ export function AppShell() {
   const location = useLocation()
   const signInNeeded = useSignInNeeded()
   const [open, setOpen] = useState(false)
+  const { daily, installation } = sections(project)
   const [overlay, setOverlay] = useState<'palette' | 'keys' | ''>('')
   useKeys({
     palette: () => {
@@ -131,9 +121,9 @@ export function AppShell() {
         <UserMenu onKeys={() => setOverlay('keys')} />
       </header>
       <nav className={`${styles.side} ${open ? styles.open : ''}`} aria-label="Pages">
-        <NavList entries={[problemsEntry, ...(project === '' ? [] : ofProject(project))]} />
+        <NavList places={daily} project={project} />
         <div className={styles.heading}>Installation</div>
-        <NavList entries={ofInstallation} />
+        <NavList places={installation} project={project} />
       </nav>
       <main id="content" className={styles.main} tabIndex={-1}>
         <StaleNote />
@@ -149,17 +139,20 @@ export function AppShell() {
   )
 }
 
-function NavList({ entries }: { entries: Entry[] }) {
+function NavList({ places, project }: { places: Place[]; project: string }) {
   return (
     <ul>
-      {entries.map(({ to, label, icon: Icon }) => (
-        <li key={to}>
-          <RouterLink to={to} className={styles.link} activeProps={{ className: styles.current }}>
-            <Icon size={16} aria-hidden /> {label}
-            {to === '/problems' ? <OpenProblems /> : null}
-          </RouterLink>
-        </li>
-      ))}
+      {places.map((place) => {
+        const Icon = icons[place.path] ?? Activity
+        return (
+          <li key={place.path}>
+            <RouterLink to={pathOf(place, project)} className={styles.link} activeProps={{ className: styles.current }}>
+              <Icon size={16} aria-hidden /> {place.name}
+              {place.path === '/problems' ? <OpenProblems /> : null}
+            </RouterLink>
+          </li>
+        )
+      })}
     </ul>
   )
 }
@@ -183,12 +176,11 @@ function ProjectSwitcher({ project }: { project: string }) {
   useEffect(() => {
     if (pathname.startsWith('/p/') && project !== '') setPreferences({ project })
   }, [pathname, project])
-  const page = /^\/p\/[^/]+\/([^/]+)/.exec(pathname)?.[1] ?? 'runs'
   const items = (projects.data ?? []).map((p) => ({
     key: p.name,
     label: p.name,
     checked: p.name === project,
-    onSelect: () => void navigate({ to: `/p/${encodeURIComponent(p.name)}/${page}` }),
+    onSelect: () => void navigate({ to: pathInProject(pathname, p.name) }),
   }))
   return (
     <Menu
@@ -281,7 +273,7 @@ function UserMenu({ onKeys }: { onKeys: () => void }) {
       setCSRFToken('')
       window.location.assign('/sign-in')
     },
-    onError: (error) => toast(callError(error).message, 'error'),
+    onError: toastError,
   })
   const choice = <K extends 'theme' | 'zone' | 'density'>(
     key: K,

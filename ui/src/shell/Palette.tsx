@@ -1,11 +1,12 @@
 import { useNavigate } from '@tanstack/react-router'
 import { Command } from 'cmdk'
 import { useState } from 'react'
-import { callError, clients } from '../api'
+import { clients } from '../api'
 import { useProjects, useViews } from '../app'
-import { Dialog, toast } from '../kit'
-import { labelParameter, labelProblem, labelText, readLabel } from '../labels'
+import { Dialog, toastError } from '../kit'
+import { suggestions } from './find'
 import styles from './Palette.module.css'
+import { pathOf, placesOf } from './pages'
 
 /** Finds pages, projects and runs: any ID may be pasted. */
 export default function Palette({ project, onClose }: { project: string; onClose: () => void }) {
@@ -20,40 +21,11 @@ export default function Palette({ project, onClose }: { project: string; onClose
   const base = `/p/${encodeURIComponent(project)}`
   // The address of a delivery has the name of its webhook.
   const goToDelivery = (id: string) => {
-    clients.webhooks.getWebhookDelivery({ project, id }).then(
-      ({ delivery }) => {
-        go(`${base}/webhooks/${delivery?.webhook ?? ''}/deliveries/${id}`)
-      },
-      (error: unknown) => {
-        toast(callError(error).message, 'error')
-      },
-    )
+    clients.webhooks.getWebhookDelivery({ project, id }).then(({ delivery }) => {
+      go(`${base}/webhooks/${delivery?.webhook ?? ''}/deliveries/${id}`)
+    }, toastError)
   }
-  const query = text.trim()
-  const uuid = /^[0-9a-f]{8}-[0-9a-f-]{27}$/i.test(query)
-  const label = readLabel(query)
-  const searches = query.length >= 3 && project !== ''
-  const pages: [string, string][] = [
-    ...(project === ''
-      ? []
-      : ([
-          ['Runs', `${base}/runs`],
-          ['Workflows', `${base}/workflows`],
-          ['Events', `${base}/events`],
-          ['Webhooks', `${base}/webhooks`],
-          ['Batches', `${base}/batches`],
-          ['Audit', `${base}/audit`],
-        ] as [string, string][])),
-    ['Problems', '/problems'],
-    ['Workflows of all projects', '/workflows'],
-    ['Dispatchers', '/dispatchers'],
-    ['Workers', '/workers'],
-    ['System', '/system'],
-    ['Restore check', '/system/restore'],
-    ['Licences', '/system/licences'],
-    ['Projects', '/projects'],
-    ['Access', '/access'],
-  ]
+  const found = suggestions(text, project)
   return (
     <Dialog title="Find" open onClose={onClose}>
       <Command label="Find" className={styles.palette}>
@@ -66,52 +38,28 @@ export default function Palette({ project, onClose }: { project: string; onClose
         />
         <Command.List className={styles.list}>
           {/* Items that are always there do not count as found. */}
-          {searches ? null : <Command.Empty className={styles.empty}>Nothing found.</Command.Empty>}
-          {!searches ? null : (
+          {found.length > 0 ? null : <Command.Empty className={styles.empty}>Nothing found.</Command.Empty>}
+          {found.length === 0 ? null : (
             <Command.Group heading={`In ${project}`} forceMount>
-              {uuid ? (
-                <Command.Item forceMount value={`run ${query}`} onSelect={() => go(`${base}/runs/${query}`)}>
-                  Open run {query}
-                </Command.Item>
-              ) : null}
-              {uuid ? (
-                <Command.Item forceMount value={`batch ${query}`} onSelect={() => go(`${base}/batches/${query}`)}>
-                  Open batch {query}
-                </Command.Item>
-              ) : null}
-              {/^msg_[0-9a-f]+$/.test(query) ? (
-                <Command.Item forceMount value={`delivery ${query}`} onSelect={() => goToDelivery(query)}>
-                  Open delivery {query}
-                </Command.Item>
-              ) : null}
-              {label === undefined || labelProblem(label) !== '' ? null : (
+              {found.map(({ value, text, target }) => (
                 <Command.Item
+                  key={value}
                   forceMount
-                  value={`label ${query}`}
-                  onSelect={() => go(`${base}/runs`, { label: labelParameter(label) })}
+                  value={value}
+                  onSelect={() => {
+                    if ('delivery' in target) goToDelivery(target.delivery)
+                    else go(`${base}/${target.page}`, target.search)
+                  }}
                 >
-                  Find runs with the label {labelText(label)}
+                  {text}
                 </Command.Item>
-              )}
-              <Command.Item forceMount value={`search ${query}`} onSelect={() => go(`${base}/runs`, { q: query })}>
-                Find runs with “{query}”
-              </Command.Item>
-              <Command.Item forceMount value={`event ${query}`} onSelect={() => go(`${base}/events`, { id: query })}>
-                Find events with the ID “{query}”
-              </Command.Item>
-              <Command.Item
-                forceMount
-                value={`workflow ${query}`}
-                onSelect={() => go(`${base}/workflows`, { q: query })}
-              >
-                Find workflows with “{query}”
-              </Command.Item>
+              ))}
             </Command.Group>
           )}
           <Command.Group heading="Pages">
-            {pages.map(([name, to]) => (
-              <Command.Item key={to} value={name} onSelect={() => go(to)}>
-                {name}
+            {placesOf(project).map((place) => (
+              <Command.Item key={place.path} value={place.name} onSelect={() => go(pathOf(place, project))}>
+                {place.name}
               </Command.Item>
             ))}
           </Command.Group>

@@ -1,4 +1,5 @@
 import { Dialog } from '../kit'
+import { places } from './pages'
 import styles from './Shortcuts.module.css'
 
 const groups: [string, [string, string][]][] = [
@@ -8,16 +9,7 @@ const groups: [string, [string, string][]][] = [
       ['Ctrl K', 'Find anything'],
       ['?', 'These keys'],
       ['/', 'Search the list'],
-      ['g p', 'Problems'],
-      ['g r', 'Runs'],
-      ['g w', 'Workflows'],
-      ['g e', 'Events'],
-      ['g h', 'Webhooks'],
-      ['g b', 'Batches'],
-      ['g a', 'Audit'],
-      ['g d', 'Dispatchers'],
-      ['g k', 'Workers'],
-      ['g s', 'System'],
+      ...places.filter(({ key }) => key !== '').map(({ key, name }): [string, string] => [`g ${key}`, name]),
       ['Ctrl Enter', 'Submit a dialog'],
     ],
   ],

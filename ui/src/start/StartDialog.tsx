@@ -5,6 +5,7 @@ import { clients, milliseconds, useConnection } from '../api'
 import {
   AlertSlot,
   Button,
+  byteLength,
   CallProblem,
   CloseButton,
   CodeEditor,
@@ -174,7 +175,7 @@ export default function StartDialog({
                 ? 'Not JSON'
                 : start.body === ''
                   ? 'No input'
-                  : formatBytes(new TextEncoder().encode(start.body).length)}
+                  : formatBytes(byteLength(start.body))}
             </span>
           </div>
           {start.warning === undefined ? null : (

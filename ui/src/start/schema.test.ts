@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { isObject, printJson, readJson } from '../api'
-import { at, blank, fieldOf, initial, optionOf, suits, withMember, withoutMarks, wrongNumbers } from './schema'
+import { find, isObject, printJson, readJson } from '../api'
+import { blank, fieldOf, initial, optionOf, suits, withMember, withoutMarks, wrongNumbers } from './schema'
 
 const field = (schema: string) => {
   const root = readJson(schema)
@@ -227,7 +227,7 @@ describe('changes of a value', () => {
   it('find numbers that are not finished', () => {
     const value = readJson('{"a/b":[1,2]}')
     expect(wrongNumbers(value)).toEqual([])
-    const list = at(value, '/a~1b')
+    const list = find(value, '/a~1b')
     if (!Array.isArray(list)) throw new Error('no list')
     for (const text of ['', '-', '1.', '01', '0x1', '1e', 'NaN']) {
       Object.assign(list[1] as object, { text })

@@ -1,4 +1,15 @@
-import { escapePointer, isObject, type Json, jsonEqual, JsonNumber, type JsonObject, printJson } from '../api'
+import {
+  escapePointer,
+  find,
+  hasMark,
+  isNumberText,
+  isObject,
+  type Json,
+  jsonEqual,
+  JsonNumber,
+  type JsonObject,
+  printJson,
+} from '../api'
 
 /**
  * The model of a form for a JSON Schema (2020-12). The form edits a JSON value directly: what the form cannot show, for reasons of the
@@ -59,18 +70,6 @@ const small = (schema: JsonObject, name: string, otherwise: number): number => {
   return Number.isFinite(value) ? value : otherwise
 }
 
-/** at returns the part of a document that a JSON pointer names. */
-export function at(document: Json, pointer: string): Json | undefined {
-  let value: Json | undefined = document
-  for (const part of pointer.split('/').slice(1)) {
-    const name = part.replaceAll('~1', '/').replaceAll('~0', '~')
-    if (isObject(value)) value = value.get(name)
-    else if (Array.isArray(value)) value = value[Number(name)]
-    else return undefined
-  }
-  return value
-}
-
 function decoded(fragment: string): string {
   try {
     return decodeURIComponent(fragment)
@@ -90,7 +89,7 @@ function resolved(schema: Json, root: Json): JsonObject | boolean | string {
     if (reference === undefined) return current
     if (typeof reference !== 'string' || !/^#(\/|$)/.test(reference))
       return 'its schema refers to another document or to an anchor'
-    const target = at(root, decoded(reference.slice(1)))
+    const target = find(root, decoded(reference.slice(1)))
     if (target === undefined) return `its schema refers to ${reference}, which does not exist`
     const beside = [...current].filter(([name]) => name !== '$ref')
     if (typeof target === 'boolean' || beside.length === 0) current = target
@@ -424,22 +423,17 @@ export function withMember(object: JsonObject, members: Member[], name: string, 
   )
 }
 
-const numberPattern = /^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?$/
-
 /** wrongNumbers returns the JSON pointers of numbers that are not numbers of JSON: what a person has not finished to type. */
 export function wrongNumbers(value: Json | undefined, pointer = ''): string[] {
-  if (value instanceof JsonNumber) return numberPattern.test(value.text) ? [] : [pointer]
+  if (value instanceof JsonNumber) return isNumberText(value.text) ? [] : [pointer]
   if (Array.isArray(value)) return value.flatMap((v, i) => wrongNumbers(v, `${pointer}/${i}`))
   if (isObject(value)) return [...value].flatMap(([name, v]) => wrongNumbers(v, `${pointer}/${escapePointer(name)}`))
   return []
 }
 
-/** What stands in a payload in place of a sensitive value. */
-const mark = /\u27e6redacted(?::\d+)?\u27e7/
-
 /** withoutMarks removes the values that contain a mark, and names them by JSON pointer. An element of an array becomes null. */
 export function withoutMarks(value: Json, pointer = ''): { value: Json | undefined; removed: string[] } {
-  if (typeof value === 'string' && mark.test(value)) return { value: undefined, removed: [pointer] }
+  if (typeof value === 'string' && hasMark(value)) return { value: undefined, removed: [pointer] }
   const removed: string[] = []
   const inner = (v: Json, name: string) => {
     const result = withoutMarks(v, `${pointer}/${escapePointer(name)}`)
@@ -450,7 +444,7 @@ export function withoutMarks(value: Json, pointer = ''): { value: Json | undefin
   if (!isObject(value)) return { value, removed }
   const members: JsonObject = new Map()
   for (const [name, v] of value) {
-    if (mark.test(name)) {
+    if (hasMark(name)) {
       removed.push(`${pointer}/${escapePointer(name)}`)
       continue
     }

@@ -119,7 +119,7 @@ export function useStart(
     mutationFn: async () => {
       const {
         runs: [newest],
-      } = await clients.runs.listRuns({ project, workflow: name, pageSize: 1 })
+      } = await clients.runs.listRuns({ project, filter: { workflow: name }, pageSize: 1 })
       return newest === undefined ? undefined : fetchRun(project, newest.id)
     },
     onSuccess: (run) => {

@@ -1,6 +1,7 @@
-import { clients, durationMilliseconds, milliseconds, usePages } from '../api'
+import { clients, milliseconds, usePages } from '../api'
 import type { Queue, QueueLine } from '../gen/signalbox/v1/system_pb'
-import { Ago, Button, ErrorView, formatCount, formatDuration, Panel, Skeleton, Table } from '../kit'
+import { Ago, Button, ErrorView, Panel, Skeleton, Table } from '../kit'
+import { backlogText, pollersText, unknownLine } from './words'
 
 /** The task queues of all projects in Temporal: who polls them, and what waits in them. */
 export function QueuesPanel() {
@@ -45,25 +46,14 @@ export function QueuesPanel() {
 }
 
 function Line({ line, queue }: { line: QueueLine | undefined; queue: Queue }) {
-  if (line === undefined)
-    return <td colSpan={3}>unknown: {queue.error === '' ? 'the server did not report it' : queue.error}</td>
-  const age = durationMilliseconds(line.backlogAge)
+  if (line === undefined) return <td colSpan={3}>{unknownLine(queue)}</td>
   return (
     <>
-      <td>
-        {formatCount(line.pollers)}
-        {line.busy > 0n ? `, ${formatCount(line.busy)} busy` : ''}
-      </td>
+      <td>{pollersText(line)}</td>
       <td>
         <Ago at={milliseconds(line.lastPollTime)} unknown="none known" />
       </td>
-      <td>
-        {line.backlog === undefined
-          ? 'unknown'
-          : line.backlog === 0n || age === undefined
-            ? formatCount(line.backlog)
-            : `${formatCount(line.backlog)}, the oldest for ${formatDuration(age)}`}
-      </td>
+      <td>{backlogText(line)}</td>
     </>
   )
 }

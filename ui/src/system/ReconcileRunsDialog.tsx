@@ -1,7 +1,7 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query'
-import { Link } from '@tanstack/react-router'
 import { clients } from '../api'
-import { ActionDialog, ErrorView, Id, inWords, plural, restCall, shortId, Skeleton, Table, toast } from '../kit'
+import { RunId } from '../app'
+import { ActionDialog, ErrorView, inWords, plural, restCall, Skeleton, Table, toast } from '../kit'
 
 /** Shows how the rows of runs differ from Temporal, and corrects them. */
 export function ReconcileRunsDialog({ onClose }: { onClose: () => void }) {
@@ -68,11 +68,7 @@ export function ReconcileRunsDialog({ onClose }: { onClose: () => void }) {
               {data.corrections.map((c) => (
                 <tr key={`${c.runId} ${c.kind}`}>
                   <td>
-                    <Id id={c.runId}>
-                      <Link to="/p/$project/runs/$id" params={{ project: c.project, id: c.runId }}>
-                        {shortId(c.runId)}
-                      </Link>
-                    </Id>
+                    <RunId project={c.project} id={c.runId} />
                   </td>
                   <td>{c.project}</td>
                   <td>{inWords(c.kind)}</td>

@@ -6,7 +6,6 @@ import { clients, milliseconds } from '../api'
 import type { CheckRestoreResponse } from '../gen/signalbox/v1/system_pb'
 import {
   Ago,
-  type Alert,
   AlertSlot,
   Button,
   ErrorView,
@@ -22,6 +21,7 @@ import {
 } from '../kit'
 import { MaintenancePanel } from './MaintenancePanel'
 import { ReconcileRunsDialog } from './ReconcileRunsDialog'
+import { differences, keysText, known, listText, lostText, reportedText, verdict } from './words'
 
 /** What a database that was restored from a backup lacks, compared with Temporal. */
 export function RestorePage() {
@@ -84,38 +84,10 @@ export function RestorePage() {
   )
 }
 
-/** The result in one line. */
-export function verdict(check: CheckRestoreResponse): Alert {
-  if (!check.complete) {
-    return {
-      id: 'result',
-      tone: 'amber',
-      title: 'The database and Temporal differ, or it is not known whether they do.',
-      detail:
-        'A server compares them every 30 seconds and corrects what it can. Keep the maintenance mode on until the check is complete.',
-    }
-  }
-  const held = check.maintenance?.active ?? false
-  return {
-    id: 'result',
-    tone: held ? 'amber' : 'blue',
-    title: 'The database and Temporal agree.',
-    detail: held ? 'End the maintenance to let runs start.' : undefined,
-  }
-}
-
-/** A value of a part of the check, or why the part is unknown. */
-const known = (check: CheckRestoreResponse, part: string, value: () => ReactNode): ReactNode => {
-  const why = check.errors[part]
-  return why === undefined ? value() : `unknown: ${why}`
-}
-
 type Fact = [string, ReactNode] | undefined
 
 function comparison(check: CheckRestoreResponse): Fact[] {
   const { lost } = check
-  const count = (kind: string) => check.differences[kind] ?? 0n
-  const foreign = (check.comparison?.foreign ?? []).reduce((sum, f) => sum + f.count, 0n)
   return [
     [
       'Restore',
@@ -135,17 +107,7 @@ function comparison(check: CheckRestoreResponse): Fact[] {
       'Newest execution without a row',
       known(check, 'comparison', () => <Time at={milliseconds(lost?.newestTime)} unknown="there is none" />),
     ],
-    [
-      'Executions without a row',
-      known(check, 'comparison', () => {
-        const all = (lost?.open ?? 0n) + (lost?.ended ?? 0n)
-        const young =
-          (lost?.young ?? 0n) === 0n ? '' : `; ${formatCount(lost?.young ?? 0n)} more started too recently to tell`
-        return all === 0n && young === ''
-          ? 'none'
-          : `${formatCount(all)}: ${formatCount(lost?.open ?? 0n)} open, ${formatCount(lost?.ended ?? 0n)} ended; started up to an hour ago ${formatCount(lost?.upToHour ?? 0n)}, up to a day ${formatCount(lost?.upToDay ?? 0n)}, earlier ${formatCount(lost?.older ?? 0n)}${young}`
-      }),
-    ],
+    ['Executions without a row', known(check, 'comparison', () => lostText(check))],
     check.comparison?.searchedUntil === undefined
       ? undefined
       : [
@@ -165,20 +127,15 @@ function comparison(check: CheckRestoreResponse): Fact[] {
           </>,
         ],
     check.adopted === undefined ? undefined : ['Adopted since the backup', plural(check.adopted, 'run')],
-    ['Rows without an execution', known(check, 'comparison', () => plural(count('execution_missing'), 'run'))],
+    [
+      'Rows without an execution',
+      known(check, 'comparison', () => plural(differences(check, 'execution_missing'), 'run')),
+    ],
     check.failedMissing === undefined
       ? undefined
       : ['Failed since the backup', `${plural(check.failedMissing, 'run')} with execution_missing`],
-    ['Behind Temporal', known(check, 'comparison', () => plural(count('finished') + count('caught_up'), 'run'))],
-    [
-      'Only reported',
-      known(
-        check,
-        'comparison',
-        () =>
-          `${plural(foreign, 'execution')} without a published workflow, ${plural(count('reopened_in_temporal'), 'run')} that ended here and open in Temporal`,
-      ),
-    ],
+    ['Behind Temporal', known(check, 'comparison', () => plural(differences(check, 'finished', 'caught_up'), 'run'))],
+    ['Only reported', known(check, 'comparison', () => reportedText(check))],
     (check.comparison?.failed ?? 0n) === 0n
       ? undefined
       : ['Not compared', `${plural(check.comparison?.failed ?? 0n, 'run')}: ${check.comparison?.failedBecause ?? ''}`],
@@ -192,8 +149,6 @@ function comparison(check: CheckRestoreResponse): Fact[] {
 }
 
 function others(check: CheckRestoreResponse): Fact[] {
-  const list = (all: bigint | undefined, noun: string, those: string[], what: string) =>
-    `${plural(all ?? 0n, noun)}${those.length === 0 ? '' : `, ${those.length} ${what}: ${those.slice(0, 5).join(', ')}`}`
   return [
     [
       'Large values',
@@ -211,27 +166,17 @@ function others(check: CheckRestoreResponse): Fact[] {
         )
       }),
     ],
-    [
-      'Sealing keys',
-      known(check, 'keys', () =>
-        check.sealingKeys.length === 0
-          ? 'nothing was sealed yet'
-          : check.sealingKeys
-              .map(
-                (k) =>
-                  `${k.id}: ${plural(k.openRuns, 'open run')}${k.configured ? '' : ', this server does not have it'}`,
-              )
-              .join('; '),
-      ),
-    ],
+    ['Sealing keys', known(check, 'keys', () => keysText(check))],
     [
       'Schedules',
-      known(check, 'schedules', () => list(check.schedules, 'schedule', check.lackingSchedules, 'not as in Temporal')),
+      known(check, 'schedules', () =>
+        listText(check.schedules, 'schedule', check.lackingSchedules, 'not as in Temporal'),
+      ),
     ],
     [
       'Dispatchers',
       known(check, 'dispatchers', () =>
-        list(check.dispatchers, 'dispatcher', check.unownedDispatchers, 'without an owner'),
+        listText(check.dispatchers, 'dispatcher', check.unownedDispatchers, 'without an owner'),
       ),
     ],
   ]

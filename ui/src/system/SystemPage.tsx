@@ -2,7 +2,7 @@ import { useQueryClient } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { useState } from 'react'
 import { useMay, useRefusal } from '../app'
-import { clients, durationMilliseconds, milliseconds, useSystemStatus } from '../api'
+import { clients, milliseconds, useSystemStatus } from '../api'
 import type { Connection, GetStatusResponse } from '../gen/signalbox/v1/system_pb'
 import {
   ActionDialog,
@@ -11,13 +11,14 @@ import {
   AlertSlot,
   Button,
   Countdown,
+  durationText,
   Elapsed,
   ErrorView,
   Facts,
   formatCount,
-  formatDuration,
   Id,
   inWords,
+  orDash,
   Page,
   PageHead,
   Panel,
@@ -35,6 +36,7 @@ import { MaintenancePanel } from './MaintenancePanel'
 import { QueuesPanel } from './QueuesPanel'
 import { StorePanel } from './StorePanel'
 import { ReconcileRunsDialog } from './ReconcileRunsDialog'
+import { pollingText } from './words'
 
 /** The installation as one server sees it: its connection to Temporal, what else it depends on, its workers, queue mode and reconciler. */
 export function SystemPage() {
@@ -163,11 +165,6 @@ function Temporal({
 }) {
   if (c === undefined) return <Panel title="Temporal">Not known: the server did not report its connection.</Panel>
   const s = c.statistics
-  const latency = durationMilliseconds(c.latency)
-  const duration = (value: Parameters<typeof durationMilliseconds>[0]) => {
-    const ms = durationMilliseconds(value)
-    return ms === undefined ? 'unknown' : formatDuration(ms)
-  }
   return (
     <Panel
       title="Temporal"
@@ -207,7 +204,7 @@ function Temporal({
             </span>,
           ],
           ['Namespace', c.namespace],
-          ['Last check took', latency === undefined ? 'unknown' : formatDuration(latency)],
+          ['Last check took', durationText(c.latency)],
           ['Attempts since the start', formatCount(c.attempts)],
           [
             'Next attempt',
@@ -232,10 +229,13 @@ function Temporal({
               />
             ),
           ],
-          ['Connected in all', duration(s?.uptime)],
-          ['Not connected in all', duration(s?.downtime)],
+          ['Connected in all', durationText(s?.uptime)],
+          ['Not connected in all', durationText(s?.downtime)],
           ['Outages since the start', s === undefined ? 'unknown' : formatCount(s.outages)],
-          ['Longest outage', s === undefined ? 'unknown' : s.outages === 0n ? 'no outage' : duration(s.longestOutage)],
+          [
+            'Longest outage',
+            s === undefined ? 'unknown' : s.outages === 0n ? 'no outage' : durationText(s.longestOutage),
+          ],
           c.lastError === ''
             ? undefined
             : [
@@ -283,7 +283,7 @@ function Workers({ connection }: { connection: Connection | undefined }) {
             <tr key={set.name}>
               <td>{set.name}</td>
               <td className="mono">{set.taskQueues.join(', ')}</td>
-              <td>{set.polling ? 'yes' : set.running ? 'no: it runs and does not poll' : 'no: it is stopped'}</td>
+              <td>{pollingText(set)}</td>
               <td>
                 <Ago at={milliseconds(set.lastPollTime)} />
               </td>
@@ -291,7 +291,7 @@ function Workers({ connection }: { connection: Connection | undefined }) {
                 <Time at={milliseconds(set.startTime)} />
               </td>
               <td>{formatCount(set.failures)}</td>
-              <td>{set.error === '' ? '–' : set.error}</td>
+              <td>{orDash(set.error)}</td>
             </tr>
           ))}
         </Table>
@@ -315,7 +315,7 @@ function Rest({ status: { queueMode: q, reconciler: r, ...status } }: { status: 
                 'Queued runs',
                 q.error === '' ? `${formatCount(q.runs)} of ${formatCount(q.maxRuns)}` : `unknown: ${q.error}`,
               ],
-              ['A run waits at most', formatDuration(durationMilliseconds(q.ttl) ?? 0)],
+              ['A run waits at most', durationText(q.ttl)],
             ]}
           />
         )}

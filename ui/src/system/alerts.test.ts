@@ -1,8 +1,8 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf'
 import { describe, expect, it } from 'vitest'
 import { CheckRestoreResponseSchema, GetStatusResponseSchema } from '../gen/signalbox/v1/system_pb'
-import { verdict } from './RestorePage'
 import { alerts } from './SystemPage'
+import { verdict } from './words'
 
 const shown = (status: MessageInitShape<typeof GetStatusResponseSchema>) =>
   alerts(create(GetStatusResponseSchema, status)).map(({ id, tone, title }) => `${id} ${tone}: ${String(title)}`)

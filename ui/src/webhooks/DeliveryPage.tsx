@@ -2,17 +2,17 @@ import { useQuery } from '@tanstack/react-query'
 import { Link, useParams } from '@tanstack/react-router'
 import { useState } from 'react'
 import { useProject, useRefusal } from '../app'
-import { clients, durationMilliseconds, milliseconds, printJson, readJson } from '../api'
+import { clients, milliseconds } from '../api'
 import type { WebhookAttempt } from '../gen/signalbox/v1/webhook_pb'
 import {
   Button,
   command,
   CopyButton,
   CopyCommand,
+  durationText,
   ErrorView,
   Facts,
   formatCount,
-  formatDuration,
   Id,
   Page,
   PageHead,
@@ -26,7 +26,7 @@ import {
 import { RedeliverDialog } from './dialogs'
 import { NextAttempt } from './NextAttempt'
 import styles from './webhooks.module.css'
-import { resultOf, webhooksKey } from './words'
+import { pretty, resultOf, webhooksKey } from './words'
 
 /** One delivery: the event, and each attempt with what the receiver answered. */
 export function DeliveryPage() {
@@ -143,27 +143,18 @@ export function DeliveryPage() {
   )
 }
 
-function pretty(json: string): string {
-  try {
-    return printJson(readJson(json), 2)
-  } catch {
-    return json
-  }
-}
-
 /** The newest is first. */
 function Attempts({ attempts }: { attempts: WebhookAttempt[] }) {
   return (
     <Table heads={['Time', 'HTTP', 'Duration', 'Result', 'Response']}>
-      {[...attempts].reverse().map((a, i) => {
-        const duration = durationMilliseconds(a.duration)
+      {attempts.toReversed().map((a, i) => {
         return (
           <tr key={attempts.length - i}>
             <td>
               <Time at={milliseconds(a.time)} />
             </td>
             <td>{a.httpStatus === 0 ? 'no response' : a.httpStatus}</td>
-            <td>{duration === undefined ? 'unknown' : formatDuration(duration)}</td>
+            <td>{durationText(a.duration)}</td>
             <td>{a.error === '' ? 'accepted' : a.error}</td>
             <td>{a.response === '' ? '–' : <code className={styles.response}>{a.response}</code>}</td>
           </tr>

@@ -1,9 +1,10 @@
 import { useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
-import { clients, type Json, readJson } from '../api'
+import { clients } from '../api'
 import type { Webhook } from '../gen/signalbox/v1/webhook_pb'
-import { ActionDialog, command, restCall, Select, TextArea, TextField, toast } from '../kit'
-import { formats, typesOf, webhooksKey } from './words'
+import { ActionDialog, Select, TextArea, TextField, toast } from '../kit'
+import { createRequest, editCommands, formOf, isChanged, updateRequest, urlHint, type WebhookForm } from './edit'
+import { formats, webhooksKey } from './words'
 
 /**
  * Creates a webhook, or changes one. The address and the key of an existing one are secret in part: fields that stay empty keep them. `onDone`
@@ -21,60 +22,15 @@ export function EditDialog({
   onClose: () => void
 }) {
   const queries = useQueryClient()
-  const before = { types: webhook?.filter?.types.join('\n') ?? '', condition: webhook?.filter?.with?.json ?? '' }
-  const [name, setName] = useState(webhook?.name ?? '')
-  const [format, setFormat] = useState(webhook?.format ?? 'cloudevents')
-  const [url, setURL] = useState('')
-  const [key, setKey] = useState('')
-  const [types, setTypes] = useState(before.types)
-  const [condition, setCondition] = useState(before.condition)
-
-  const filter = { types: typesOf(types), ...(condition.trim() === '' ? {} : { with: { json: condition.trim() } }) }
-  const filtered = webhook === undefined || types !== before.types || condition !== before.condition
-  const changed = filtered || url !== '' || key !== ''
+  const [form, setForm] = useState(() => formOf(webhook))
+  const set = (part: Partial<WebhookForm>) => {
+    setForm({ ...form, ...part })
+  }
+  const { name, format } = form
   const save = async (): Promise<string> => {
-    if (webhook === undefined)
-      return (
-        await clients.webhooks.createWebhook({
-          project,
-          name: name.trim(),
-          url: url.trim(),
-          format,
-          filter,
-          routingKey: key.trim(),
-        })
-      ).secret
-    await clients.webhooks.updateWebhook({
-      project,
-      name,
-      ...(url === '' ? {} : { url: url.trim() }),
-      ...(key === '' ? {} : { routingKey: key.trim() }),
-      ...(filtered ? { filter } : {}),
-    })
+    if (webhook === undefined) return (await clients.webhooks.createWebhook(createRequest(project, form))).secret
+    await clients.webhooks.updateWebhook(updateRequest(project, webhook, form))
     return ''
-  }
-  // The key of PagerDuty is a secret; a command in the clipboard and in a shell's history must not contain it.
-  const flags = {
-    project,
-    url,
-    ...(webhook === undefined ? { format } : {}),
-    ...(filtered ? { type: filter.types, with: condition.trim() } : {}),
-    'routing-key': key === '' ? '' : 'KEY',
-  }
-  const call = () => {
-    const json = jsonOf(condition)
-    if (json === 'invalid') return undefined
-    const base = '/v1/projects/{project}/webhooks'
-    const settings = {
-      project,
-      name: name.trim(),
-      url: url === '' ? undefined : url.trim(),
-      routingKey: key === '' ? undefined : 'KEY',
-      filter: filtered ? { types: filter.types, with: json } : undefined,
-    }
-    return webhook === undefined
-      ? restCall('POST', base, { ...settings, format })
-      : restCall('PATCH', `${base}/{name}`, settings)
   }
   return (
     <ActionDialog
@@ -86,11 +42,11 @@ export function EditDialog({
       }
       action={webhook === undefined ? 'Create' : 'Save'}
       reason="none"
-      refused={changed ? undefined : 'Nothing is changed.'}
+      refused={isChanged(webhook, form) ? undefined : 'Nothing is changed.'}
       fields={['name', 'format', 'url', 'routing_key', 'filter']}
       run={save}
-      cli={() => command(['webhook', webhook === undefined ? 'create' : 'update', name === '' ? 'NAME' : name], flags)}
-      rest={call}
+      cli={() => editCommands(project, webhook, form).cli}
+      rest={() => editCommands(project, webhook, form).rest}
       onDone={(secret) => {
         toast(webhook === undefined ? `Created ${name}.` : 'Saved.')
         void queries.invalidateQueries({ queryKey: webhooksKey(project) })
@@ -106,7 +62,7 @@ export function EditDialog({
                 label="Name"
                 required
                 value={name}
-                onChange={(e) => setName(e.target.value)}
+                onChange={(e) => set({ name: e.target.value })}
                 hint="a-z, 0-9 and -"
                 error={problemOf('name')}
                 autoFocus
@@ -114,7 +70,7 @@ export function EditDialog({
               <Select
                 label="Format"
                 value={format}
-                onChange={(e) => setFormat(e.target.value)}
+                onChange={(e) => set({ format: e.target.value })}
                 options={Object.entries(formats).map(([value, label]) => ({ value, label }))}
                 error={problemOf('format')}
               />
@@ -124,15 +80,9 @@ export function EditDialog({
             label="Address of the receiver"
             type="url"
             required={webhook === undefined && format !== 'pagerduty'}
-            value={url}
-            onChange={(e) => setURL(e.target.value)}
-            hint={
-              webhook !== undefined
-                ? `Empty keeps ${webhook.url}`
-                : format === 'pagerduty'
-                  ? 'Empty for that of PagerDuty.'
-                  : 'It may contain credentials, which are not shown again.'
-            }
+            value={form.url}
+            onChange={(e) => set({ url: e.target.value })}
+            hint={urlHint(webhook, format)}
             error={problemOf('url')}
           />
           {format === 'pagerduty' ? (
@@ -140,8 +90,8 @@ export function EditDialog({
               label="Integration key"
               type="password"
               required={webhook === undefined}
-              value={key}
-              onChange={(e) => setKey(e.target.value)}
+              value={form.key}
+              onChange={(e) => set({ key: e.target.value })}
               hint={webhook === undefined ? undefined : 'Empty keeps the key.'}
               error={problemOf('routing_key')}
             />
@@ -152,8 +102,8 @@ export function EditDialog({
             rows={3}
             className="mono"
             spellCheck={false}
-            value={types}
-            onChange={(e) => setTypes(e.target.value)}
+            value={form.types}
+            onChange={(e) => set({ types: e.target.value })}
             hint="One in a line. An * at the end matches all types that begin so: io.signalbox.*"
             error={problemOf('filter.types')}
           />
@@ -162,8 +112,8 @@ export function EditDialog({
             rows={2}
             className="mono"
             spellCheck={false}
-            value={condition}
-            onChange={(e) => setCondition(e.target.value)}
+            value={form.condition}
+            onChange={(e) => set({ condition: e.target.value })}
             hint={
               'JSON, as the with of a listen task; empty for none: {"source": "/orders", "data": "${ .cents > 10000 }"}'
             }
@@ -173,13 +123,4 @@ export function EditDialog({
       )}
     </ActionDialog>
   )
-}
-
-/** jsonOf reads a condition; undefined if there is none. */
-function jsonOf(text: string): Json | undefined {
-  try {
-    return text.trim() === '' ? undefined : readJson(text)
-  } catch {
-    return 'invalid'
-  }
 }

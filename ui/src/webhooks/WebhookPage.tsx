@@ -1,8 +1,8 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link, useNavigate, useParams } from '@tanstack/react-router'
 import { useState } from 'react'
-import { useFilters, useProject, useRefusal } from '../app'
-import { callError, clients, milliseconds, usePages } from '../api'
+import { listed, useFilters, useProject, useRefusal } from '../app'
+import { clients, milliseconds, usePages } from '../api'
 import type { Webhook, WebhookDelivery } from '../gen/signalbox/v1/webhook_pb'
 import {
   Ago,
@@ -25,15 +25,16 @@ import {
   Skeleton,
   StateView,
   StatusBadge,
+  statusOptions,
   Time,
   toast,
+  toastError,
   useLinkRefusal,
-  vocabularies,
 } from '../kit'
 import { DeleteDialog, PauseDialog, RedeliverDialog, RotateDialog } from './dialogs'
 import { EditDialog } from './EditDialog'
 import { NextAttempt } from './NextAttempt'
-import { formats, lastResult, resultOf, typeInWords, webhooksKey } from './words'
+import { formats, lastResult, resultOf, shortDelivery, testResult, typeInWords, webhooksKey } from './words'
 
 type DialogName = '' | 'edit' | 'pause' | 'rotate' | 'delete'
 
@@ -59,17 +60,16 @@ export function WebhookPage() {
   const unpause = useMutation({
     mutationFn: () => clients.webhooks.unpauseWebhook({ project, name }),
     onSuccess: renew,
-    onError: (error) => toast(callError(error).message, 'error'),
+    onError: toastError,
   })
   const test = useMutation({
     mutationFn: () => clients.webhooks.testWebhook({ project, name }),
     onSuccess: ({ delivery }) => {
-      if (delivery?.status === 'delivered') toast(`The receiver accepted the test event with ${delivery.httpStatus}.`)
-      else
-        toast(`The receiver did not accept the test event: ${delivery?.reason ?? 'the reason is not known'}`, 'error')
+      const { text, tone } = testResult(delivery)
+      toast(text, tone)
       renew()
     },
-    onError: (error) => toast(callError(error).message, 'error'),
+    onError: toastError,
   })
   const loading = webhook === undefined ? 'The webhook is not loaded yet.' : undefined
   const admin = offline ?? refusal('admin', project) ?? loading
@@ -282,7 +282,7 @@ const columns = (
         params={{ project, name: d.webhook, id: d.id }}
         title={d.id}
       >
-        {d.id.length > 16 ? `${d.id.slice(0, 10)}…${d.id.slice(-4)}` : d.id}
+        {shortDelivery(d.id)}
       </Link>
     ),
   },
@@ -343,7 +343,7 @@ function Deliveries({ project, name, refused }: { project: string; name: string;
           name,
           pageSize: 100,
           pageToken,
-          statuses: values.status === undefined || values.status === '' ? [] : [values.status],
+          statuses: listed(values.status),
         },
         { signal },
       )
@@ -358,7 +358,7 @@ function Deliveries({ project, name, refused }: { project: string; name: string;
           {
             name: 'status',
             label: 'Deliveries',
-            options: Object.entries(vocabularies.webhookDelivery).map(([value, { word }]) => ({ value, label: word })),
+            options: statusOptions('webhookDelivery'),
           },
         ]}
         values={values}

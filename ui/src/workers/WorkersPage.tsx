@@ -1,6 +1,6 @@
 import { Link } from '@tanstack/react-router'
 import { Fragment } from 'react'
-import { useFilters, useProjects } from '../app'
+import { listed, useFilters, useProjects } from '../app'
 import { clients, durationMilliseconds, milliseconds, now, usePages } from '../api'
 import type { WorkerProcess } from '../gen/signalbox/v1/worker_pb'
 import {
@@ -14,8 +14,8 @@ import {
   PageHead,
   StateView,
   StatusBadge,
+  statusOptions,
   Time,
-  vocabularies,
 } from '../kit'
 
 interface Row {
@@ -104,10 +104,10 @@ const columns: Column<Row>[] = [
 export function WorkersPage() {
   const { values, change, filtered, clear } = useFilters(['state', 'project', 'q'])
   const projects = useProjects()
-  const [state, project, text] = [values.state ?? '', values.project ?? '', values.q ?? '']
+  const { state, project, q: text } = values
   const list = usePages(['workers', state, project, text], async (pageToken, signal) => {
     const page = await clients.workers.listWorkers(
-      { pageSize: 200, pageToken, project, states: state === '' ? [] : [state] },
+      { pageSize: 200, pageToken, project, states: listed(state) },
       { signal },
     )
     const at = now()
@@ -128,7 +128,7 @@ export function WorkersPage() {
           {
             name: 'state',
             label: 'State',
-            options: Object.entries(vocabularies.worker).map(([value, { word }]) => ({ value, label: word })),
+            options: statusOptions('worker'),
           },
           {
             name: 'project',

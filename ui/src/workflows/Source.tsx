@@ -1,5 +1,6 @@
 import type { GetWorkflowResponse } from '../gen/signalbox/v1/workflow_pb'
 import { CopyButton, Panel, StateView } from '../kit'
+import { diffLines } from './workflow'
 import styles from './workflows.module.css'
 
 /** The document of a version, and the draft if there is one. */
@@ -45,22 +46,12 @@ function Code({ text }: { text: string }) {
 export function Diff({ text }: { text: string }) {
   return (
     <pre className={styles.code} tabIndex={0}>
-      {text.split('\n').map((line, i) => {
-        const kind =
-          line.startsWith('+') && !line.startsWith('+++')
-            ? styles.added
-            : line.startsWith('-') && !line.startsWith('---')
-              ? styles.removed
-              : line.startsWith('@@')
-                ? styles.hunk
-                : undefined
-        return (
-          <div key={i} className={`${styles.line} ${kind ?? ''}`}>
-            {line}
-            {'\n'}
-          </div>
-        )
-      })}
+      {diffLines(text).map(({ text: line, kind }, i) => (
+        <div key={i} className={`${styles.line} ${styles[kind] ?? ''}`}>
+          {line}
+          {'\n'}
+        </div>
+      ))}
     </pre>
   )
 }

@@ -1,12 +1,12 @@
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
-import { clients, durationMilliseconds, milliseconds } from '../api'
+import { clients, milliseconds } from '../api'
 import type { GetWorkflowGridResponse, RecentRun, WorkflowStats } from '../gen/signalbox/v1/workflow_pb'
 import {
+  durationText,
   ErrorView,
   Facts,
   formatCount,
-  formatDuration,
   formatPercent,
   Panel,
   Skeleton,
@@ -15,12 +15,8 @@ import {
   Time,
   vocabularies,
 } from '../kit'
+import { cellText } from './workflow'
 import styles from './workflows.module.css'
-
-const duration = (value: Parameters<typeof durationMilliseconds>[0]): string => {
-  const ms = durationMilliseconds(value)
-  return ms === undefined ? 'unknown' : formatDuration(ms)
-}
 
 /** The newest runs, oldest first, one mark each; a failed one is taller, so that it is seen without colour. */
 export function LastRuns({ project, runs }: { project: string; runs: RecentRun[] }) {
@@ -35,7 +31,7 @@ export function LastRuns({ project, runs }: { project: string; runs: RecentRun[]
             to="/p/$project/runs/$id"
             params={{ project, id: r.id }}
             className={`${styles.mark} ${styles[tone] ?? ''}`}
-            title={`${word}, ${duration(r.duration)}`}
+            title={`${word}, ${durationText(r.duration)}`}
             aria-label={`${word}, run ${r.id}`}
           />
         )
@@ -80,8 +76,8 @@ export function Statistics({
               ? 'unknown: no run has ended'
               : `${formatPercent(stats.successRate)} of the newest ${formatCount(stats.sample)}`,
           ],
-          ['Median duration', duration(stats.p50)],
-          ['95th percentile of durations', duration(stats.p95)],
+          ['Median duration', durationText(stats.p50)],
+          ['95th percentile of durations', durationText(stats.p95)],
           ['Open', formatCount(stats.open, stats.more.includes('open'))],
           ['Stuck', formatCount(stats.stuck, stats.more.includes('stuck'))],
           ...Object.entries(vocabularies.run)
@@ -129,7 +125,7 @@ function Cells({ project, grid }: { project: string; grid: GetWorkflowGridRespon
                     to="/p/$project/runs/$id"
                     params={{ project, id: run.id }}
                     className={styles[tone]}
-                    title={`${word}, ${run.version}, ${duration(run.duration)}${run.partial ? ', only its first and last 1,000 steps' : ''}`}
+                    title={`${word}, ${run.version}, ${durationText(run.duration)}${run.partial ? ', only its first and last 1,000 steps' : ''}`}
                   >
                     <Icon size={14} aria-hidden />
                     <span className="hidden">
@@ -155,8 +151,8 @@ function Cells({ project, grid }: { project: string; grid: GetWorkflowGridRespon
                       <span className="hidden">not reached</span>
                     </td>
                   )
-                const { icon: Icon, word, tone } = statusWord('step', cell.status)
-                const text = `${word}, ${formatCount(cell.count)} ${cell.count === 1n ? 'step' : 'steps'}${cell.attempts > 0n ? `, ${formatCount(cell.attempts)} attempts` : ''}, ${duration(cell.duration)}`
+                const { icon: Icon, tone } = statusWord('step', cell.status)
+                const text = cellText(cell)
                 return (
                   <td key={run.id} className={`${styles[tone] ?? ''} ${styles[`${tone}Tint`] ?? ''}`} title={text}>
                     <Icon size={12} aria-hidden />

@@ -3,19 +3,8 @@ import { Link } from '@tanstack/react-router'
 import { useState } from 'react'
 import { callError, clients, milliseconds, newRequestID } from '../api'
 import type { StopWorkflowResponse, Workflow } from '../gen/signalbox/v1/workflow_pb'
-import {
-  Button,
-  CloseButton,
-  command,
-  CopyCommand,
-  Countdown,
-  Dialog,
-  inWords,
-  plural,
-  TextArea,
-  Time,
-  useLinkRefusal,
-} from '../kit'
+import { Button, CloseButton, CopyCommand, Countdown, Dialog, TextArea, Time, useLinkRefusal } from '../kit'
+import { canceled, openRuns, openStatuses, stopCommands, stopped, stopRefusal } from './stop'
 import styles from './workflows.module.css'
 
 /** Pauses a workflow and cancels its open runs, after it showed what that touches. */
@@ -59,12 +48,7 @@ export function StopDialog({
   })
   const error = stop.isError ? callError(stop.error) : undefined
   const reasonError = error?.fields.find((f) => f.path === 'reason')?.message
-  const refused =
-    offline ??
-    refusal ??
-    (open === undefined ? 'The open runs are not counted yet' : reason.trim() === '' ? 'Give a reason' : undefined)
-  const expect = open === undefined ? '' : String(open)
-  const body = JSON.stringify({ reason: reason.trim(), ...(open === undefined ? {} : { expectedOpen: expect }) })
+  const refused = offline ?? refusal ?? stopRefusal(open, reason)
   const done = stop.data
   return (
     <Dialog
@@ -75,18 +59,7 @@ export function StopDialog({
       onSubmit={() => {
         if (done === undefined && refused === undefined && !stop.isPending) stop.mutate()
       }}
-      aside={
-        done === undefined ? (
-          <CopyCommand
-            cli={command(['workflow', 'stop', w.name], { project, reason: reason.trim(), expect })}
-            rest={{
-              method: 'POST',
-              path: `/v1/projects/${encodeURIComponent(project)}/workflows/${w.name}:stop`,
-              body,
-            }}
-          />
-        ) : undefined
-      }
+      aside={done === undefined ? <CopyCommand {...stopCommands(project, w.name, reason.trim(), open)} /> : undefined}
       actions={
         <>
           <CloseButton />
@@ -137,7 +110,7 @@ export function StopDialog({
 
 /** What a stop would do now. */
 function Touched({ answer }: { answer: StopWorkflowResponse }) {
-  const { workflow: w, timer, startedBy, eligible, unchanged, preview } = answer
+  const { workflow: w, timer, startedBy } = answer
   const next = timer?.nextTimes[0]
   return (
     <ul aria-label="What it would do now" className={styles.touched}>
@@ -160,59 +133,27 @@ function Touched({ answer }: { answer: StopWorkflowResponse }) {
         </li>
       )}
       <li>{openRuns(answer)}</li>
-      {eligible > 0n ? <li>{plural(eligible, 'run')} will be asked to end.</li> : null}
-      {unchanged > 0n ? <li>{plural(unchanged, 'run')} will not change: cancellation was requested before.</li> : null}
-      {preview.map((p) => (
-        <li key={p.reason}>
-          {plural(p.count, 'run')} cannot be canceled: {inWords(p.reason).toLowerCase()} <code>{p.reason}</code>
+      {canceled(answer).map(({ text, code }) => (
+        <li key={text}>
+          {text} {code === '' ? null : <code>{code}</code>}
         </li>
       ))}
     </ul>
   )
 }
 
-/** openRuns prints the number of open runs by status. */
-function openRuns({ open }: StopWorkflowResponse): string {
-  const parts = ['queued', 'running', 'waiting'].flatMap((status) => {
-    const count = open[status] ?? 0n
-    return count === 0n ? [] : [`${count} ${status}`]
-  })
-  return parts.length === 0 ? 'No run is open.' : `Open runs: ${parts.join(', ')}.`
-}
-
-function Done({
-  project,
-  name,
-  answer: { batch, paused, created },
-}: {
-  project: string
-  name: string
-  answer: StopWorkflowResponse
-}) {
+function Done({ project, name, answer }: { project: string; name: string; answer: StopWorkflowResponse }) {
   return (
     <div className={styles.form} role="status">
+      <p>{stopped(answer)}</p>
       <p>
-        {created
-          ? paused
-            ? 'The workflow is paused.'
-            : 'The workflow was paused already.'
-          : 'This request stopped the workflow before.'}{' '}
-        {batch === undefined || batch.total === 0n
-          ? 'No run was open.'
-          : `${plural(batch.total, 'open run')} ${batch.total === 1n ? 'is' : 'are'} being canceled.`}
-      </p>
-      <p>
-        {batch === undefined ? null : (
-          <Link to="/p/$project/batches/$id" params={{ project, id: batch.id }}>
+        {answer.batch === undefined ? null : (
+          <Link to="/p/$project/batches/$id" params={{ project, id: answer.batch.id }}>
             Show the batch
           </Link>
         )}
         {' · '}
-        <Link
-          to="/p/$project/runs"
-          params={{ project }}
-          search={{ workflow: name, status: ['queued', 'running', 'waiting'] } as never}
-        >
+        <Link to="/p/$project/runs" params={{ project }} search={{ workflow: name, status: openStatuses } as never}>
           Show open runs
         </Link>
       </p>

@@ -1,22 +1,21 @@
-import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link, useNavigate, useParams } from '@tanstack/react-router'
 import { useState } from 'react'
-import { useFilters, useProject, useRefusal } from '../app'
-import { clients, durationMilliseconds, milliseconds } from '../api'
+import { chosenTab, useFilters, useProject, useRefusal } from '../app'
+import { clients, milliseconds } from '../api'
 import type { GetWorkflowResponse, Workflow } from '../gen/signalbox/v1/workflow_pb'
 import {
   ActionDialog,
-  type Alert,
   AlertSlot,
   Button,
   Chip,
   command,
   Countdown,
+  durationText,
   ErrorView,
   Facts,
-  formatCount,
-  formatDuration,
   Menu,
+  orDash,
   Page,
   PageHead,
   Panel,
@@ -26,6 +25,7 @@ import {
   Tabs,
   Time,
   toast,
+  toastError,
   useLinkRefusal,
 } from '../kit'
 import { StartDialog } from '../start'
@@ -33,6 +33,14 @@ import { Source } from './Source'
 import { Grid, Statistics } from './Statistics'
 import { StopDialog } from './StopDialog'
 import { Versions } from './Versions'
+import { noNextTime, timerCount, unpublished, workflowAlerts } from './workflow'
+
+const tabs = [
+  { id: 'overview', label: 'Overview' },
+  { id: 'source', label: 'Source' },
+  { id: 'versions', label: 'Versions' },
+  { id: 'triggers', label: 'Triggers' },
+]
 
 /** One workflow: its versions and what changed between them, what starts it, and its controls. */
 export function WorkflowPage() {
@@ -44,12 +52,12 @@ export function WorkflowPage() {
   const query = useQuery({
     queryKey: ['workflow', project, name, values.version],
     queryFn: ({ signal }) =>
-      clients.workflows.getWorkflow({ project, workflow: name, version: values.version ?? '' }, { signal }),
+      clients.workflows.getWorkflow({ project, workflow: name, version: values.version }, { signal }),
     refetchInterval: 15_000,
   })
   const data = query.data
   const workflow = data?.workflow
-  const tab = values.tab === undefined || values.tab === '' ? 'overview' : values.tab
+  const tab = chosenTab(tabs, values.tab, 'overview')
   return (
     <Page title={name}>
       <PageHead
@@ -79,17 +87,12 @@ export function WorkflowPage() {
         <Skeleton rows={12} />
       ) : (
         <>
-          <AlertSlot alerts={alerts(workflow)} />
+          <AlertSlot alerts={workflowAlerts(workflow)} />
           <Tabs
             label="Parts of the workflow"
             value={tab}
             onChange={(id) => change({ tab: id === 'overview' ? undefined : id, from: undefined, to: undefined })}
-            tabs={[
-              { id: 'overview', label: 'Overview' },
-              { id: 'source', label: 'Source' },
-              { id: 'versions', label: 'Versions' },
-              { id: 'triggers', label: 'Triggers' },
-            ]}
+            tabs={tabs}
           >
             {tab === 'source' ? (
               <Source data={data} />
@@ -98,8 +101,8 @@ export function WorkflowPage() {
                 project={project}
                 name={name}
                 latest={workflow.latestVersion}
-                from={values.from ?? ''}
-                to={values.to ?? ''}
+                from={values.from}
+                to={values.to}
                 onCompare={(from, to) => change({ from, to })}
               />
             ) : tab === 'triggers' ? (
@@ -115,7 +118,7 @@ export function WorkflowPage() {
           fixed
           project={project}
           workflow={workflow.name}
-          version={values.version ?? ''}
+          version={values.version}
           onClose={() => setDialog('')}
         />
       ) : dialog === 'stop' ? (
@@ -125,16 +128,6 @@ export function WorkflowPage() {
       )}
     </Page>
   )
-}
-
-function alerts(w: Workflow): Alert[] {
-  if (w.state === 'paused')
-    return [
-      { id: 'paused', tone: 'amber', title: 'Paused: no new run starts; open runs go on.', detail: w.pauseReason },
-    ]
-  if (w.latestVersion === '')
-    return [{ id: 'draft', tone: 'blue', title: 'Nothing is published yet: publish the draft to run it.' }]
-  return []
 }
 
 function Actions({
@@ -150,11 +143,14 @@ function Actions({
   const offline = useLinkRefusal()
   const queries = useQueryClient()
   const publisher = offline ?? refusal('publisher', project)
-  const unpause = async () => {
-    await clients.workflows.unpauseWorkflow({ project, workflow: w.name })
-    toast(`${w.name} starts runs again.`)
-    await queries.invalidateQueries({ queryKey: ['workflow', project, w.name] })
-  }
+  const unpause = useMutation({
+    mutationFn: () => clients.workflows.unpauseWorkflow({ project, workflow: w.name }),
+    onSuccess: () => {
+      toast(`${w.name} starts runs again.`)
+      void queries.invalidateQueries({ queryKey: ['workflow', project, w.name] })
+    },
+    onError: toastError,
+  })
   return (
     <>
       <Link to="/p/$project/runs" params={{ project }} search={{ workflow: w.name } as never}>
@@ -164,29 +160,17 @@ function Actions({
         Run…
       </Button>
       {w.state === 'paused' ? (
-        <Button
-          refused={publisher}
-          onClick={() =>
-            unpause().catch((error: unknown) => {
-              toast(error instanceof Error ? error.message : 'failed', 'error')
-            })
-          }
-        >
+        <Button refused={publisher} busy={unpause.isPending} onClick={() => unpause.mutate()}>
           Unpause
         </Button>
       ) : (
-        <Button
-          refused={publisher ?? (w.latestVersion === '' ? 'Nothing is published.' : undefined)}
-          onClick={() => onDialog('pause')}
-        >
+        <Button refused={publisher ?? unpublished(w)} onClick={() => onDialog('pause')}>
           Pause…
         </Button>
       )}
       <Button
         kind="danger"
-        refused={
-          offline ?? stopRefusal(refusal, project) ?? (w.latestVersion === '' ? 'Nothing is published.' : undefined)
-        }
+        refused={offline ?? stopperRefusal(refusal, project) ?? unpublished(w)}
         onClick={() => onDialog('stop')}
       >
         Stop…
@@ -206,13 +190,18 @@ function Actions({
   )
 }
 
-/** stopRefusal says why the caller may not stop workflows: a stop pauses, as publishers may, and cancels, as operators may. */
-const stopRefusal = (refusal: ReturnType<typeof useRefusal>, project: string): string | undefined =>
+/** stopperRefusal says why the caller may not stop workflows: a stop pauses, as publishers may, and cancels, as operators may. */
+const stopperRefusal = (refusal: ReturnType<typeof useRefusal>, project: string): string | undefined =>
   refusal('publisher', project) ?? refusal('operator', project)
 
 function Stop({ project, workflow, onClose }: { project: string; workflow: Workflow; onClose: () => void }) {
   return (
-    <StopDialog project={project} workflow={workflow} refusal={stopRefusal(useRefusal(), project)} onClose={onClose} />
+    <StopDialog
+      project={project}
+      workflow={workflow}
+      refusal={stopperRefusal(useRefusal(), project)}
+      onClose={onClose}
+    />
   )
 }
 
@@ -280,8 +269,8 @@ function Overview({ project, data: { workflow: w, version } }: { project: string
       <Panel title="Document">
         <Facts
           facts={[
-            ['Title', w.title === '' ? '–' : w.title],
-            ['Summary', w.summary === '' ? '–' : w.summary],
+            ['Title', orDash(w.title)],
+            ['Summary', orDash(w.summary)],
             ['Latest version', w.latestVersion === '' ? 'none is published' : w.latestVersion],
             version === undefined ? undefined : ['Published', <Time key="t" at={milliseconds(version.publishTime)} />],
             version === undefined ? undefined : ['Published by', version.publisher],
@@ -300,8 +289,6 @@ function Triggers({ data: { timer, workflow } }: { data: GetWorkflowResponse }) 
         No clock starts runs of this version. Events that start runs are in its source under <code>schedule.on</code>.
       </Panel>
     )
-  const every = durationMilliseconds(timer.every)
-  const after = durationMilliseconds(timer.after)
   return (
     <>
       <AlertSlot
@@ -322,14 +309,12 @@ function Triggers({ data: { timer, workflow } }: { data: GetWorkflowResponse }) 
         <Facts
           facts={[
             timer.cron === '' ? undefined : ['Cron', <code key="c">{timer.cron}</code>],
-            every === undefined ? undefined : ['Every', formatDuration(every)],
-            after === undefined ? undefined : ['After the end of a run', formatDuration(after)],
+            timer.every === undefined ? undefined : ['Every', durationText(timer.every)],
+            timer.after === undefined ? undefined : ['After the end of a run', durationText(timer.after)],
             [
               'Next',
               timer.nextTimes.length === 0
-                ? workflow?.state === 'paused'
-                  ? 'none while the workflow is paused'
-                  : 'unknown'
+                ? noNextTime(workflow)
                 : timer.nextTimes.slice(0, 5).map((t, i) => (
                     <div key={i}>
                       <Time at={milliseconds(t)} /> (in <Countdown at={milliseconds(t)} />)
@@ -344,8 +329,8 @@ function Triggers({ data: { timer, workflow } }: { data: GetWorkflowResponse }) 
                 unknown={timer.unknownBecause === '' ? 'not yet' : 'unknown'}
               />,
             ],
-            ['Fired', timer.unknownBecause === '' ? formatCount(timer.fired) : 'unknown'],
-            ['Missed', timer.unknownBecause === '' ? formatCount(timer.missed) : 'unknown'],
+            ['Fired', timerCount(timer, timer.fired)],
+            ['Missed', timerCount(timer, timer.missed)],
           ]}
         />
       </Panel>

@@ -1,20 +1,21 @@
 import { Link, useNavigate } from '@tanstack/react-router'
-import { useFilters, useProject, workflowParams } from '../app'
-import { clients, durationMilliseconds, milliseconds, usePages } from '../api'
+import { listed, useFilters, useProject, workflowParams } from '../app'
+import { clients, milliseconds, usePages } from '../api'
 import type { Workflow } from '../gen/signalbox/v1/workflow_pb'
 import {
   type Column,
+  durationText,
   FilterFields,
   formatCount,
-  formatDuration,
   formatPercent,
   ListView,
+  orDash,
   Page,
   PageHead,
   StateView,
   StatusBadge,
+  statusOptions,
   Time,
-  vocabularies,
 } from '../kit'
 import { LastRuns } from './Statistics'
 
@@ -36,7 +37,7 @@ const about: Column<Workflow>[] = [
     title: 'Title',
     width: 120,
     grow: true,
-    cell: (w) => <span title={w.summary}>{w.title === '' ? '–' : w.title}</span>,
+    cell: (w) => <span title={w.summary}>{orDash(w.title)}</span>,
   },
   { id: 'version', title: 'Latest', width: 64, cell: (w) => (w.latestVersion === '' ? 'none' : w.latestVersion) },
   { id: 'draft', title: 'Draft', width: 40, cell: (w) => (w.hasDraft ? 'yes' : '–') },
@@ -76,10 +77,7 @@ const columns = (project: string): Column<Workflow>[] => [
     title: 'p95',
     width: 76,
     align: 'end',
-    cell: (w) => {
-      const p95 = durationMilliseconds(w.stats?.p95)
-      return p95 === undefined ? 'unknown' : formatDuration(p95)
-    },
+    cell: (w) => durationText(w.stats?.p95),
   },
   changed,
   {
@@ -117,15 +115,12 @@ const fields = [
   {
     name: 'state',
     label: 'State',
-    options: Object.entries(vocabularies.workflow).map(([value, { word }]) => ({ value, label: word })),
+    options: statusOptions('workflow'),
   },
 ]
 
 /** filterOf returns the part of a request that the filters of a page are. */
-const filterOf = (values: Record<string, string | undefined>) => ({
-  text: values.q ?? '',
-  states: values.state === undefined || values.state === '' ? [] : [values.state],
-})
+const filterOf = ({ q, state }: Record<'q' | 'state', string>) => ({ text: q, states: listed(state) })
 
 /** The workflows of a project. */
 export function WorkflowsPage() {

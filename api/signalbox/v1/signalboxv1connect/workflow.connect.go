@@ -79,9 +79,9 @@ const (
 
 // WorkflowServiceClient is a client for the signalbox.v1.WorkflowService service.
 type WorkflowServiceClient interface {
-	// ValidateWorkflow checks a document and returns all findings. It stores nothing.
+	// ValidateWorkflow checks a document and returns all violations. It stores nothing.
 	ValidateWorkflow(context.Context, *connect.Request[v1.ValidateWorkflowRequest]) (*connect.Response[v1.ValidateWorkflowResponse], error)
-	// SaveDraft stores a document as the draft of its workflow. A draft may have findings of severity error, but must
+	// SaveDraft stores a document as the draft of its workflow. A draft may have violations of severity error, but must
 	// name its workflow.
 	SaveDraft(context.Context, *connect.Request[v1.SaveDraftRequest]) (*connect.Response[v1.SaveDraftResponse], error)
 	// PublishWorkflow publishes a document as an immutable version. Publishing the same content again changes nothing;
@@ -312,9 +312,9 @@ func (c *workflowServiceClient) DeleteWorkflow(ctx context.Context, req *connect
 
 // WorkflowServiceHandler is an implementation of the signalbox.v1.WorkflowService service.
 type WorkflowServiceHandler interface {
-	// ValidateWorkflow checks a document and returns all findings. It stores nothing.
+	// ValidateWorkflow checks a document and returns all violations. It stores nothing.
 	ValidateWorkflow(context.Context, *connect.Request[v1.ValidateWorkflowRequest]) (*connect.Response[v1.ValidateWorkflowResponse], error)
-	// SaveDraft stores a document as the draft of its workflow. A draft may have findings of severity error, but must
+	// SaveDraft stores a document as the draft of its workflow. A draft may have violations of severity error, but must
 	// name its workflow.
 	SaveDraft(context.Context, *connect.Request[v1.SaveDraftRequest]) (*connect.Response[v1.SaveDraftResponse], error)
 	// PublishWorkflow publishes a document as an immutable version. Publishing the same content again changes nothing;

@@ -113,7 +113,7 @@ func (h *Dispatchers) ReconcileDispatchers(
 func dispatcherMessage(d dispatcher.Dispatcher) *signalboxv1.Dispatcher {
 	m := &signalboxv1.Dispatcher{
 		Project: d.Name.Project, TaskQueue: d.Name.TaskQueue, WorkflowId: d.WorkflowID, State: string(d.Status), Detail: d.Detail,
-		Errors: d.Problems,
+		Errors: d.Unread,
 	}
 	if l := d.Lease; l != nil {
 		m.Lease = &signalboxv1.DispatcherLease{

@@ -43,7 +43,7 @@ func (h *Workers) ListWorkers(
 	workers, next, err := page.List(m, page.Default, page.Most,
 		func(after *string, limit int) ([]dispatchtype.Worker, error) {
 			all, err := h.listed.Read(after == nil, func() (dispatcher.Workers, error) { return h.service.Workers(ctx) })
-			res.Errors = all.Problems
+			res.Errors = all.Unread
 			return filterPage(all.Workers, limit, func(w dispatchtype.Worker) bool {
 				return w.ServerID > page.From(after) && anyOf(m.GetStates(), string(w.Status)) && worksFor(w, m.GetProject()) && visible(ctx, w)
 			}), err

@@ -142,8 +142,8 @@ func (h *Handler) ReopenProblem(
 	return message.Reply(&signalboxv1.ReopenProblemResponse{Problem: problemMessage(p)}, err)
 }
 
-func problemMessage(p problem.Problem) *signalboxv1.OperatorProblem {
-	m := &signalboxv1.OperatorProblem{
+func problemMessage(p problem.Problem) *signalboxv1.Problem {
+	m := &signalboxv1.Problem{
 		Id: p.ID, Kind: string(p.Kind), Code: string(p.Code), Project: p.Project, TaskQueue: p.TaskQueue, Workflow: p.Workflow,
 		Task: p.Task, Pointer: p.Pointer, Title: p.Title, Detail: p.Detail, Cause: p.Cause, Advice: p.Advice, Runbook: p.Runbook, More: p.More,
 		FirstTime: message.Timestamp(p.First), LastTime: message.Timestamp(p.Last), Samples: p.Samples, State: string(p.State),

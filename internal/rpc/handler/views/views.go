@@ -14,7 +14,6 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/rpc/message"
-	"github.com/signalbox-dev/signalbox/internal/rpc/selection"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/view"
 )
@@ -75,7 +74,7 @@ func (h *Views) DeleteView(
 
 // queryOf reads a query by the rules of a list of runs.
 func queryOf(m *signalboxv1.ViewQuery) (view.Query, error) {
-	f, err := message.FilterOf(m, "query.")
+	f, err := message.FilterOf(m.GetFilter(), "query.filter.")
 	if err != nil {
 		return view.Query{}, err
 	}
@@ -110,8 +109,7 @@ func viewMessage(ctx context.Context, v view.View) *signalboxv1.View {
 }
 
 func queryMessage(q view.Query) *signalboxv1.ViewQuery {
-	m := &signalboxv1.ViewQuery{Order: q.Order, Columns: q.Columns}
-	selection.Copy(m, message.Conditions(q.Filter))
+	m := &signalboxv1.ViewQuery{Filter: message.RunFilter(q.Filter), Order: q.Order, Columns: q.Columns}
 	if q.Period != 0 {
 		m.Period = durationpb.New(q.Period)
 	}

@@ -219,7 +219,7 @@ describe('a group of failures', () => {
 
     // The failed ones are a list, and so are all of the group, which the list names by workflow, task and error.
     await page.getByRole('link', { name: '2 failed', exact: true }).click()
-    await page.waitForURL(/started-by=/)
+    await page.waitForURL(/started-by-batch=/)
     await until(
       'the list has both',
       async () =>
@@ -232,7 +232,7 @@ describe('a group of failures', () => {
       `{"problems":${await platform.cli('problem', 'list', '--kind', 'failure', '-o', 'json')}}`,
     ) as { problems: { workflow: string; title: string; failureGroup: string }[] }
     const group = problems.find((p) => p.workflow === 'shop/order' && p.title.includes('Not Found'))?.failureGroup ?? ''
-    await page.goto(`${platform.address}/p/default/runs?group=${group}`)
+    await page.goto(`${platform.address}/p/default/runs?failure-group=${group}`)
     await page.getByText(/^Failure: shop\/order · .*Not Found/).waitFor()
     expect(faults).toEqual([])
     await context.close()

@@ -6,13 +6,15 @@ import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegen
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
+import type { RunFilter } from "./run_pb";
+import { file_signalbox_v1_run } from "./run_pb";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file signalbox/v1/batch.proto.
  */
 export const file_signalbox_v1_batch: GenFile = /*@__PURE__*/
-  fileDesc("ChhzaWduYWxib3gvdjEvYmF0Y2gucHJvdG8SDHNpZ25hbGJveC52MSLnAwoFQmF0Y2gSCgoCaWQYASABKAkSDwoHcHJvamVjdBgCIAEoCRIOCgZhY3Rpb24YAyABKAkSDgoGc3RhdHVzGAQgASgJEg4KBnJlYXNvbhgFIAEoCRIMCgRyYXRlGAYgASgBEg0KBXRvdGFsGAcgASgDEg8KB3BlbmRpbmcYCCABKAMSEQoJc3VjY2VlZGVkGAkgASgDEg8KB3JlZnVzZWQYCiABKAMSDgoGZmFpbGVkGAsgASgDEg0KBWFjdG9yGAwgASgJEhIKCnJlcXVlc3RfaWQYDSABKAkSLwoLY3JlYXRlX3RpbWUYDiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGVuZF90aW1lGA8gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIpCgZmaWx0ZXIYECABKAsyGS5zaWduYWxib3gudjEuQmF0Y2hGaWx0ZXISDwoHd2FpdGluZxgRIAEoCRIPCgd2ZXJzaW9uGBIgASgJEi0KCG91dGNvbWVzGBMgASgLMhsuc2lnbmFsYm94LnYxLkJhdGNoT3V0Y29tZXMSMQoNcnVuc19lbmRfdGltZRgUIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAirwEKDUJhdGNoT3V0Y29tZXMSDwoHc3RhcnRlZBgBIAEoAxIMCgRvcGVuGAIgASgDEhEKCWNvbXBsZXRlZBgDIAEoAxIZChFmYWlsZWRfc2FtZV9jYXVzZRgEIAEoAxIaChJmYWlsZWRfb3RoZXJfY2F1c2UYBSABKAMSEAoIY2FuY2VsZWQYBiABKAMSEgoKdGVybWluYXRlZBgHIAEoAxIPCgd1bmtub3duGAggASgDItUDCgtCYXRjaEZpbHRlchIQCghzdGF0dXNlcxgBIAMoCRIQCgh3b3JrZmxvdxgCIAEoCRIPCgd2ZXJzaW9uGAMgASgJEikKBXNpbmNlGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIpCgV1bnRpbBgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIcHJvYmxlbXMYBiADKAkSDwoHdHJpZ2dlchgHIAEoCRIUCgxub3RfcmVwbGF5ZWQYCCABKAgSFQoNZmFpbHVyZV9ncm91cBgJIAEoCRIMCgR0ZXh0GAogASgJEhUKDXBhcmVudF9ydW5faWQYCyABKAkSEQoJcmVwbGF5X29mGAwgASgJEhAKCGJhdGNoX2lkGA0gASgJEhsKE3N0YXJ0ZWRfYnlfYmF0Y2hfaWQYDyABKAkSDgoGbGFiZWxzGA4gAygJEi8KC2VuZGVkX3NpbmNlGBAgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgtlbmRlZF91bnRpbBgRIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEgoKZXJyb3JfdHlwZRgSIAEoCSKNAQoJQmF0Y2hJdGVtEg4KBnJ1bl9pZBgBIAEoCRIOCgZzdGF0dXMYAiABKAkSDQoFZXJyb3IYAyABKAkSEgoKbmV3X3J1bl9pZBgEIAEoCRIsCghlbmRfdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDwoHb3V0Y29tZRgGIAEoCSL0AQoRU3RhcnRCYXRjaFJlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIOCgZhY3Rpb24YAiABKAkSDwoHcnVuX2lkcxgDIAMoCRIpCgZmaWx0ZXIYBCABKAsyGS5zaWduYWxib3gudjEuQmF0Y2hGaWx0ZXISDgoGcmVhc29uGAUgASgJEgwKBHJhdGUYBiABKAESEgoKcmVxdWVzdF9pZBgHIAEoCRIPCgd2ZXJzaW9uGAggASgJEg8KB2RyeV9ydW4YCSABKAgSGwoOZXhwZWN0ZWRfdG90YWwYCiABKANIAIgBAUIRCg9fZXhwZWN0ZWRfdG90YWwiRwoOSW5lbGlnaWJsZVJ1bnMSDgoGcmVhc29uGAEgASgJEg0KBWNvdW50GAIgASgDEhYKDnNhbXBsZV9ydW5faWRzGAMgAygJIp0BChJTdGFydEJhdGNoUmVzcG9uc2USIgoFYmF0Y2gYASABKAsyEy5zaWduYWxib3gudjEuQmF0Y2gSDwoHY3JlYXRlZBgCIAEoCBItCgdwcmV2aWV3GAMgAygLMhwuc2lnbmFsYm94LnYxLkluZWxpZ2libGVSdW5zEhAKCGVsaWdpYmxlGAQgASgDEhEKCXVuY2hhbmdlZBgFIAEoAyIuCg9HZXRCYXRjaFJlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIKCgJpZBgCIAEoCSI2ChBHZXRCYXRjaFJlc3BvbnNlEiIKBWJhdGNoGAEgASgLMhMuc2lnbmFsYm94LnYxLkJhdGNoIl4KEkxpc3RCYXRjaGVzUmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEhEKCXBhZ2Vfc2l6ZRgCIAEoBRISCgpwYWdlX3Rva2VuGAMgASgJEhAKCHN0YXR1c2VzGAQgAygJIlQKE0xpc3RCYXRjaGVzUmVzcG9uc2USJAoHYmF0Y2hlcxgBIAMoCzITLnNpZ25hbGJveC52MS5CYXRjaBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkifAoVTGlzdEJhdGNoSXRlbXNSZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSCgoCaWQYAiABKAkSEQoJcGFnZV9zaXplGAMgASgFEhIKCnBhZ2VfdG9rZW4YBCABKAkSDgoGc3RhdHVzGAUgASgJEg8KB291dGNvbWUYBiABKAkiWQoWTGlzdEJhdGNoSXRlbXNSZXNwb25zZRImCgVpdGVtcxgBIAMoCzIXLnNpZ25hbGJveC52MS5CYXRjaEl0ZW0SFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIjAKEVBhdXNlQmF0Y2hSZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSCgoCaWQYAiABKAkiOAoSUGF1c2VCYXRjaFJlc3BvbnNlEiIKBWJhdGNoGAEgASgLMhMuc2lnbmFsYm94LnYxLkJhdGNoIjIKE1VucGF1c2VCYXRjaFJlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIKCgJpZBgCIAEoCSI6ChRVbnBhdXNlQmF0Y2hSZXNwb25zZRIiCgViYXRjaBgBIAEoCzITLnNpZ25hbGJveC52MS5CYXRjaCIwChFSZXRyeUJhdGNoUmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEgoKAmlkGAIgASgJIjgKElJldHJ5QmF0Y2hSZXNwb25zZRIiCgViYXRjaBgBIAEoCzITLnNpZ25hbGJveC52MS5CYXRjaDLjBAoMQmF0Y2hTZXJ2aWNlEk8KClN0YXJ0QmF0Y2gSHy5zaWduYWxib3gudjEuU3RhcnRCYXRjaFJlcXVlc3QaIC5zaWduYWxib3gudjEuU3RhcnRCYXRjaFJlc3BvbnNlEk4KCEdldEJhdGNoEh0uc2lnbmFsYm94LnYxLkdldEJhdGNoUmVxdWVzdBoeLnNpZ25hbGJveC52MS5HZXRCYXRjaFJlc3BvbnNlIgOQAgESVwoLTGlzdEJhdGNoZXMSIC5zaWduYWxib3gudjEuTGlzdEJhdGNoZXNSZXF1ZXN0GiEuc2lnbmFsYm94LnYxLkxpc3RCYXRjaGVzUmVzcG9uc2UiA5ACARJgCg5MaXN0QmF0Y2hJdGVtcxIjLnNpZ25hbGJveC52MS5MaXN0QmF0Y2hJdGVtc1JlcXVlc3QaJC5zaWduYWxib3gudjEuTGlzdEJhdGNoSXRlbXNSZXNwb25zZSIDkAIBEk8KClBhdXNlQmF0Y2gSHy5zaWduYWxib3gudjEuUGF1c2VCYXRjaFJlcXVlc3QaIC5zaWduYWxib3gudjEuUGF1c2VCYXRjaFJlc3BvbnNlElUKDFVucGF1c2VCYXRjaBIhLnNpZ25hbGJveC52MS5VbnBhdXNlQmF0Y2hSZXF1ZXN0GiIuc2lnbmFsYm94LnYxLlVucGF1c2VCYXRjaFJlc3BvbnNlEk8KClJldHJ5QmF0Y2gSHy5zaWduYWxib3gudjEuUmV0cnlCYXRjaFJlcXVlc3QaIC5zaWduYWxib3gudjEuUmV0cnlCYXRjaFJlc3BvbnNlQkFaP2dpdGh1Yi5jb20vc2lnbmFsYm94LWRldi9zaWduYWxib3gvYXBpL3NpZ25hbGJveC92MTtzaWduYWxib3h2MWIGcHJvdG8z", [file_google_protobuf_timestamp]);
+  fileDesc("ChhzaWduYWxib3gvdjEvYmF0Y2gucHJvdG8SDHNpZ25hbGJveC52MSLlAwoFQmF0Y2gSCgoCaWQYASABKAkSDwoHcHJvamVjdBgCIAEoCRIOCgZhY3Rpb24YAyABKAkSDgoGc3RhdHVzGAQgASgJEg4KBnJlYXNvbhgFIAEoCRIMCgRyYXRlGAYgASgBEg0KBXRvdGFsGAcgASgDEg8KB3BlbmRpbmcYCCABKAMSEQoJc3VjY2VlZGVkGAkgASgDEg8KB3JlZnVzZWQYCiABKAMSDgoGZmFpbGVkGAsgASgDEg0KBWFjdG9yGAwgASgJEhIKCnJlcXVlc3RfaWQYDSABKAkSLwoLY3JlYXRlX3RpbWUYDiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGVuZF90aW1lGA8gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBInCgZmaWx0ZXIYECABKAsyFy5zaWduYWxib3gudjEuUnVuRmlsdGVyEg8KB3dhaXRpbmcYESABKAkSDwoHdmVyc2lvbhgSIAEoCRItCghvdXRjb21lcxgTIAEoCzIbLnNpZ25hbGJveC52MS5CYXRjaE91dGNvbWVzEjEKDXJ1bnNfZW5kX3RpbWUYFCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIq8BCg1CYXRjaE91dGNvbWVzEg8KB3N0YXJ0ZWQYASABKAMSDAoEb3BlbhgCIAEoAxIRCgljb21wbGV0ZWQYAyABKAMSGQoRZmFpbGVkX3NhbWVfY2F1c2UYBCABKAMSGgoSZmFpbGVkX290aGVyX2NhdXNlGAUgASgDEhAKCGNhbmNlbGVkGAYgASgDEhIKCnRlcm1pbmF0ZWQYByABKAMSDwoHdW5rbm93bhgIIAEoAyKNAQoJQmF0Y2hJdGVtEg4KBnJ1bl9pZBgBIAEoCRIOCgZzdGF0dXMYAiABKAkSDQoFZXJyb3IYAyABKAkSEgoKbmV3X3J1bl9pZBgEIAEoCRIsCghlbmRfdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDwoHb3V0Y29tZRgGIAEoCSLyAQoRU3RhcnRCYXRjaFJlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIOCgZhY3Rpb24YAiABKAkSDwoHcnVuX2lkcxgDIAMoCRInCgZmaWx0ZXIYBCABKAsyFy5zaWduYWxib3gudjEuUnVuRmlsdGVyEg4KBnJlYXNvbhgFIAEoCRIMCgRyYXRlGAYgASgBEhIKCnJlcXVlc3RfaWQYByABKAkSDwoHdmVyc2lvbhgIIAEoCRIPCgdkcnlfcnVuGAkgASgIEhsKDmV4cGVjdGVkX3RvdGFsGAogASgDSACIAQFCEQoPX2V4cGVjdGVkX3RvdGFsIkcKDkluZWxpZ2libGVSdW5zEg4KBnJlYXNvbhgBIAEoCRINCgVjb3VudBgCIAEoAxIWCg5zYW1wbGVfcnVuX2lkcxgDIAMoCSKdAQoSU3RhcnRCYXRjaFJlc3BvbnNlEiIKBWJhdGNoGAEgASgLMhMuc2lnbmFsYm94LnYxLkJhdGNoEg8KB2NyZWF0ZWQYAiABKAgSLQoHcHJldmlldxgDIAMoCzIcLnNpZ25hbGJveC52MS5JbmVsaWdpYmxlUnVucxIQCghlbGlnaWJsZRgEIAEoAxIRCgl1bmNoYW5nZWQYBSABKAMiLgoPR2V0QmF0Y2hSZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSCgoCaWQYAiABKAkiNgoQR2V0QmF0Y2hSZXNwb25zZRIiCgViYXRjaBgBIAEoCzITLnNpZ25hbGJveC52MS5CYXRjaCJeChJMaXN0QmF0Y2hlc1JlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIRCglwYWdlX3NpemUYAiABKAUSEgoKcGFnZV90b2tlbhgDIAEoCRIQCghzdGF0dXNlcxgEIAMoCSJUChNMaXN0QmF0Y2hlc1Jlc3BvbnNlEiQKB2JhdGNoZXMYASADKAsyEy5zaWduYWxib3gudjEuQmF0Y2gSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJInwKFUxpc3RCYXRjaEl0ZW1zUmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEgoKAmlkGAIgASgJEhEKCXBhZ2Vfc2l6ZRgDIAEoBRISCgpwYWdlX3Rva2VuGAQgASgJEg4KBnN0YXR1cxgFIAEoCRIPCgdvdXRjb21lGAYgASgJIlkKFkxpc3RCYXRjaEl0ZW1zUmVzcG9uc2USJgoFaXRlbXMYASADKAsyFy5zaWduYWxib3gudjEuQmF0Y2hJdGVtEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSIwChFQYXVzZUJhdGNoUmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEgoKAmlkGAIgASgJIjgKElBhdXNlQmF0Y2hSZXNwb25zZRIiCgViYXRjaBgBIAEoCzITLnNpZ25hbGJveC52MS5CYXRjaCIyChNVbnBhdXNlQmF0Y2hSZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSCgoCaWQYAiABKAkiOgoUVW5wYXVzZUJhdGNoUmVzcG9uc2USIgoFYmF0Y2gYASABKAsyEy5zaWduYWxib3gudjEuQmF0Y2giMAoRUmV0cnlCYXRjaFJlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIKCgJpZBgCIAEoCSI4ChJSZXRyeUJhdGNoUmVzcG9uc2USIgoFYmF0Y2gYASABKAsyEy5zaWduYWxib3gudjEuQmF0Y2gy4wQKDEJhdGNoU2VydmljZRJPCgpTdGFydEJhdGNoEh8uc2lnbmFsYm94LnYxLlN0YXJ0QmF0Y2hSZXF1ZXN0GiAuc2lnbmFsYm94LnYxLlN0YXJ0QmF0Y2hSZXNwb25zZRJOCghHZXRCYXRjaBIdLnNpZ25hbGJveC52MS5HZXRCYXRjaFJlcXVlc3QaHi5zaWduYWxib3gudjEuR2V0QmF0Y2hSZXNwb25zZSIDkAIBElcKC0xpc3RCYXRjaGVzEiAuc2lnbmFsYm94LnYxLkxpc3RCYXRjaGVzUmVxdWVzdBohLnNpZ25hbGJveC52MS5MaXN0QmF0Y2hlc1Jlc3BvbnNlIgOQAgESYAoOTGlzdEJhdGNoSXRlbXMSIy5zaWduYWxib3gudjEuTGlzdEJhdGNoSXRlbXNSZXF1ZXN0GiQuc2lnbmFsYm94LnYxLkxpc3RCYXRjaEl0ZW1zUmVzcG9uc2UiA5ACARJPCgpQYXVzZUJhdGNoEh8uc2lnbmFsYm94LnYxLlBhdXNlQmF0Y2hSZXF1ZXN0GiAuc2lnbmFsYm94LnYxLlBhdXNlQmF0Y2hSZXNwb25zZRJVCgxVbnBhdXNlQmF0Y2gSIS5zaWduYWxib3gudjEuVW5wYXVzZUJhdGNoUmVxdWVzdBoiLnNpZ25hbGJveC52MS5VbnBhdXNlQmF0Y2hSZXNwb25zZRJPCgpSZXRyeUJhdGNoEh8uc2lnbmFsYm94LnYxLlJldHJ5QmF0Y2hSZXF1ZXN0GiAuc2lnbmFsYm94LnYxLlJldHJ5QmF0Y2hSZXNwb25zZUJBWj9naXRodWIuY29tL3NpZ25hbGJveC1kZXYvc2lnbmFsYm94L2FwaS9zaWduYWxib3gvdjE7c2lnbmFsYm94djFiBnByb3RvMw", [file_google_protobuf_timestamp, file_signalbox_v1_run]);
 
 /**
  * Batch is one action on many runs.
@@ -112,9 +114,9 @@ export type Batch = Message<"signalbox.v1.Batch"> & {
   /**
    * The filter that selected the runs; absent when they were specified by ID.
    *
-   * @generated from field: signalbox.v1.BatchFilter filter = 16;
+   * @generated from field: signalbox.v1.RunFilter filter = 16;
    */
-  filter?: BatchFilter | undefined;
+  filter?: RunFilter | undefined;
 
   /**
    * Why the batch makes no progress at present, for example because Temporal is unavailable; empty otherwise.
@@ -218,135 +220,6 @@ export const BatchOutcomesSchema: GenMessage<BatchOutcomes> = /*@__PURE__*/
   messageDesc(file_signalbox_v1_batch, 1);
 
 /**
- * BatchFilter selects runs as ListRuns does, at the time of StartBatch.
- *
- * @generated from message signalbox.v1.BatchFilter
- */
-export type BatchFilter = Message<"signalbox.v1.BatchFilter"> & {
-  /**
-   * @generated from field: repeated string statuses = 1;
-   */
-  statuses: string[];
-
-  /**
-   * @generated from field: string workflow = 2;
-   */
-  workflow: string;
-
-  /**
-   * Only runs of this version of the workflow; requires workflow.
-   *
-   * @generated from field: string version = 3;
-   */
-  version: string;
-
-  /**
-   * @generated from field: google.protobuf.Timestamp since = 4;
-   */
-  since?: Timestamp | undefined;
-
-  /**
-   * @generated from field: google.protobuf.Timestamp until = 5;
-   */
-  until?: Timestamp | undefined;
-
-  /**
-   * @generated from field: repeated string problems = 6;
-   */
-  problems: string[];
-
-  /**
-   * @generated from field: string trigger = 7;
-   */
-  trigger: string;
-
-  /**
-   * Only runs without a replay.
-   *
-   * @generated from field: bool not_replayed = 8;
-   */
-  notReplayed: boolean;
-
-  /**
-   * Only runs of this group of failed runs.
-   *
-   * @generated from field: string failure_group = 9;
-   */
-  failureGroup: string;
-
-  /**
-   * Only runs whose ID or request ID begins with this text.
-   *
-   * @generated from field: string text = 10;
-   */
-  text: string;
-
-  /**
-   * Only runs that this run started with a task.
-   *
-   * @generated from field: string parent_run_id = 11;
-   */
-  parentRunId: string;
-
-  /**
-   * Only replays of this run.
-   *
-   * @generated from field: string replay_of = 12;
-   */
-  replayOf: string;
-
-  /**
-   * Only runs that this batch selected.
-   *
-   * @generated from field: string batch_id = 13;
-   */
-  batchId: string;
-
-  /**
-   * Only runs that this batch started: the newest replay of each run that it selected.
-   *
-   * @generated from field: string started_by_batch_id = 15;
-   */
-  startedByBatchId: string;
-
-  /**
-   * Only runs with all of these labels, each as "key=value".
-   *
-   * @generated from field: repeated string labels = 14;
-   */
-  labels: string[];
-
-  /**
-   * Only runs that ended at or after this time.
-   *
-   * @generated from field: google.protobuf.Timestamp ended_since = 16;
-   */
-  endedSince?: Timestamp | undefined;
-
-  /**
-   * Only runs that ended before this time.
-   *
-   * @generated from field: google.protobuf.Timestamp ended_until = 17;
-   */
-  endedUntil?: Timestamp | undefined;
-
-  /**
-   * Only runs that failed with an error of this type: the whole type, or its last part for the errors of Signalbox and of
-   * the specification, such as execution_missing or communication.
-   *
-   * @generated from field: string error_type = 18;
-   */
-  errorType: string;
-};
-
-/**
- * Describes the message signalbox.v1.BatchFilter.
- * Use `create(BatchFilterSchema)` to create a new message.
- */
-export const BatchFilterSchema: GenMessage<BatchFilter> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_batch, 2);
-
-/**
  * BatchItem is one run of a batch.
  *
  * @generated from message signalbox.v1.BatchItem
@@ -396,7 +269,7 @@ export type BatchItem = Message<"signalbox.v1.BatchItem"> & {
  * Use `create(BatchItemSchema)` to create a new message.
  */
 export const BatchItemSchema: GenMessage<BatchItem> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_batch, 3);
+  messageDesc(file_signalbox_v1_batch, 2);
 
 /**
  * @generated from message signalbox.v1.StartBatchRequest
@@ -415,17 +288,18 @@ export type StartBatchRequest = Message<"signalbox.v1.StartBatchRequest"> & {
   action: string;
 
   /**
-   * IDs of the runs, at most 10,000. Either run_ids or filter is required. A filter without conditions selects every
-   * run.
+   * IDs of the runs, at most 10,000. Either run_ids or filter is required.
    *
    * @generated from field: repeated string run_ids = 3;
    */
   runIds: string[];
 
   /**
-   * @generated from field: signalbox.v1.BatchFilter filter = 4;
+   * Selects runs as ListRuns does, at the time of this call. A filter without conditions selects every run.
+   *
+   * @generated from field: signalbox.v1.RunFilter filter = 4;
    */
-  filter?: BatchFilter | undefined;
+  filter?: RunFilter | undefined;
 
   /**
    * Required, except for a dry run. The audit log records it.
@@ -477,7 +351,7 @@ export type StartBatchRequest = Message<"signalbox.v1.StartBatchRequest"> & {
  * Use `create(StartBatchRequestSchema)` to create a new message.
  */
 export const StartBatchRequestSchema: GenMessage<StartBatchRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_batch, 4);
+  messageDesc(file_signalbox_v1_batch, 3);
 
 /**
  * IneligibleRuns are selected runs for which the action is refused in their current state.
@@ -511,7 +385,7 @@ export type IneligibleRuns = Message<"signalbox.v1.IneligibleRuns"> & {
  * Use `create(IneligibleRunsSchema)` to create a new message.
  */
 export const IneligibleRunsSchema: GenMessage<IneligibleRuns> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_batch, 5);
+  messageDesc(file_signalbox_v1_batch, 4);
 
 /**
  * @generated from message signalbox.v1.StartBatchResponse
@@ -560,7 +434,7 @@ export type StartBatchResponse = Message<"signalbox.v1.StartBatchResponse"> & {
  * Use `create(StartBatchResponseSchema)` to create a new message.
  */
 export const StartBatchResponseSchema: GenMessage<StartBatchResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_batch, 6);
+  messageDesc(file_signalbox_v1_batch, 5);
 
 /**
  * @generated from message signalbox.v1.GetBatchRequest
@@ -582,7 +456,7 @@ export type GetBatchRequest = Message<"signalbox.v1.GetBatchRequest"> & {
  * Use `create(GetBatchRequestSchema)` to create a new message.
  */
 export const GetBatchRequestSchema: GenMessage<GetBatchRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_batch, 7);
+  messageDesc(file_signalbox_v1_batch, 6);
 
 /**
  * @generated from message signalbox.v1.GetBatchResponse
@@ -599,7 +473,7 @@ export type GetBatchResponse = Message<"signalbox.v1.GetBatchResponse"> & {
  * Use `create(GetBatchResponseSchema)` to create a new message.
  */
 export const GetBatchResponseSchema: GenMessage<GetBatchResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_batch, 8);
+  messageDesc(file_signalbox_v1_batch, 7);
 
 /**
  * @generated from message signalbox.v1.ListBatchesRequest
@@ -635,7 +509,7 @@ export type ListBatchesRequest = Message<"signalbox.v1.ListBatchesRequest"> & {
  * Use `create(ListBatchesRequestSchema)` to create a new message.
  */
 export const ListBatchesRequestSchema: GenMessage<ListBatchesRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_batch, 9);
+  messageDesc(file_signalbox_v1_batch, 8);
 
 /**
  * @generated from message signalbox.v1.ListBatchesResponse
@@ -657,7 +531,7 @@ export type ListBatchesResponse = Message<"signalbox.v1.ListBatchesResponse"> & 
  * Use `create(ListBatchesResponseSchema)` to create a new message.
  */
 export const ListBatchesResponseSchema: GenMessage<ListBatchesResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_batch, 10);
+  messageDesc(file_signalbox_v1_batch, 9);
 
 /**
  * @generated from message signalbox.v1.ListBatchItemsRequest
@@ -705,7 +579,7 @@ export type ListBatchItemsRequest = Message<"signalbox.v1.ListBatchItemsRequest"
  * Use `create(ListBatchItemsRequestSchema)` to create a new message.
  */
 export const ListBatchItemsRequestSchema: GenMessage<ListBatchItemsRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_batch, 11);
+  messageDesc(file_signalbox_v1_batch, 10);
 
 /**
  * @generated from message signalbox.v1.ListBatchItemsResponse
@@ -727,7 +601,7 @@ export type ListBatchItemsResponse = Message<"signalbox.v1.ListBatchItemsRespons
  * Use `create(ListBatchItemsResponseSchema)` to create a new message.
  */
 export const ListBatchItemsResponseSchema: GenMessage<ListBatchItemsResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_batch, 12);
+  messageDesc(file_signalbox_v1_batch, 11);
 
 /**
  * @generated from message signalbox.v1.PauseBatchRequest
@@ -749,7 +623,7 @@ export type PauseBatchRequest = Message<"signalbox.v1.PauseBatchRequest"> & {
  * Use `create(PauseBatchRequestSchema)` to create a new message.
  */
 export const PauseBatchRequestSchema: GenMessage<PauseBatchRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_batch, 13);
+  messageDesc(file_signalbox_v1_batch, 12);
 
 /**
  * @generated from message signalbox.v1.PauseBatchResponse
@@ -766,7 +640,7 @@ export type PauseBatchResponse = Message<"signalbox.v1.PauseBatchResponse"> & {
  * Use `create(PauseBatchResponseSchema)` to create a new message.
  */
 export const PauseBatchResponseSchema: GenMessage<PauseBatchResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_batch, 14);
+  messageDesc(file_signalbox_v1_batch, 13);
 
 /**
  * @generated from message signalbox.v1.UnpauseBatchRequest
@@ -788,7 +662,7 @@ export type UnpauseBatchRequest = Message<"signalbox.v1.UnpauseBatchRequest"> & 
  * Use `create(UnpauseBatchRequestSchema)` to create a new message.
  */
 export const UnpauseBatchRequestSchema: GenMessage<UnpauseBatchRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_batch, 15);
+  messageDesc(file_signalbox_v1_batch, 14);
 
 /**
  * @generated from message signalbox.v1.UnpauseBatchResponse
@@ -805,7 +679,7 @@ export type UnpauseBatchResponse = Message<"signalbox.v1.UnpauseBatchResponse"> 
  * Use `create(UnpauseBatchResponseSchema)` to create a new message.
  */
 export const UnpauseBatchResponseSchema: GenMessage<UnpauseBatchResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_batch, 16);
+  messageDesc(file_signalbox_v1_batch, 15);
 
 /**
  * @generated from message signalbox.v1.RetryBatchRequest
@@ -827,7 +701,7 @@ export type RetryBatchRequest = Message<"signalbox.v1.RetryBatchRequest"> & {
  * Use `create(RetryBatchRequestSchema)` to create a new message.
  */
 export const RetryBatchRequestSchema: GenMessage<RetryBatchRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_batch, 17);
+  messageDesc(file_signalbox_v1_batch, 16);
 
 /**
  * @generated from message signalbox.v1.RetryBatchResponse
@@ -844,7 +718,7 @@ export type RetryBatchResponse = Message<"signalbox.v1.RetryBatchResponse"> & {
  * Use `create(RetryBatchResponseSchema)` to create a new message.
  */
 export const RetryBatchResponseSchema: GenMessage<RetryBatchResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_batch, 18);
+  messageDesc(file_signalbox_v1_batch, 17);
 
 /**
  * BatchService applies one action to many runs, as a durable job: it survives restarts, does nothing twice, and records

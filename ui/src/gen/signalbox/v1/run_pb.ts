@@ -8,7 +8,7 @@ import type { HttpBodySchema } from "../../google/api/httpbody_pb";
 import { file_google_api_httpbody } from "../../google/api/httpbody_pb";
 import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_duration, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
-import type { JsonValue, Problem } from "./types_pb";
+import type { JsonValue, RunError } from "./types_pb";
 import { file_signalbox_v1_types } from "./types_pb";
 import type { Message } from "@bufbuild/protobuf";
 
@@ -16,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file signalbox/v1/run.proto.
  */
 export const file_signalbox_v1_run: GenFile = /*@__PURE__*/
-  fileDesc("ChZzaWduYWxib3gvdjEvcnVuLnByb3RvEgxzaWduYWxib3gudjEixQsKA1J1bhIKCgJpZBgBIAEoCRIPCgdwcm9qZWN0GAIgASgJEhAKCHdvcmtmbG93GAMgASgJEg8KB3ZlcnNpb24YBCABKAkSDgoGc3RhdHVzGAUgASgJEhUKDXF1ZXVlZF9yZWFzb24YBiABKAkSFAoMd2FpdGluZ19raW5kGAcgASgJEi8KC3N0YXR1c190aW1lGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIYChBjYW5jZWxfcmVxdWVzdGVkGAkgASgIEhUKDWNhbmNlbF9yZWFzb24YCiABKAkSEgoKcmVxdWVzdF9pZBgLIAEoCRIPCgd0cmlnZ2VyGAwgASgJEg0KBWFjdG9yGA0gASgJEi8KC2NyZWF0ZV90aW1lGA4gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgpzdGFydF90aW1lGA8gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgQIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEwoLc3RlcHNfdG90YWwYESABKAMSEgoKc3RlcHNfZG9uZRgSIAEoAxImCgVpbnB1dBgTIAEoCzIXLnNpZ25hbGJveC52MS5Kc29uVmFsdWUSJwoGb3V0cHV0GBQgASgLMhcuc2lnbmFsYm94LnYxLkpzb25WYWx1ZRIkCgVlcnJvchgVIAEoCzIVLnNpZ25hbGJveC52MS5Qcm9ibGVtEhAKCHNlcXVlbmNlGBYgASgDEhUKDWRvY3VtZW50X2hhc2gYFyABKAkSMQoIdGVtcG9yYWwYGCABKAsyHy5zaWduYWxib3gudjEuVGVtcG9yYWxSZWZlcmVuY2USGwoOcXVldWVfcG9zaXRpb24YGSABKANIAIgBARI1ChFxdWV1ZV9leHBpcmVfdGltZRgaIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASIgoFc3R1Y2sYGyABKAsyEy5zaWduYWxib3gudjEuU3R1Y2sSEQoJcmVwbGF5X29mGBwgASgJEg8KB3JlcGxheXMYHSADKAkSFQoNcGFyZW50X3J1bl9pZBgeIAEoCRITCgtwYXJlbnRfcGF0aBgfIAEoCRINCgVkZXB0aBggIAEoBRIQCghjaGlsZHJlbhghIAMoCRIQCghyZWRhY3RlZBgiIAEoCBIYChB0ZXJtaW5hdGVfcmVhc29uGCMgASgJEicKBXF1b3RhGCQgASgLMhguc2lnbmFsYm94LnYxLlF1b3RhVXNhZ2USFQoNbGVnYWN5X2VuZ2luZRglIAEoCRInCgZsZWdhY3kYJiABKAsyFy5zaWduYWxib3gudjEuSnNvblZhbHVlEhAKCGNvbnRyb2xzGCcgAygJEigKBmJlaGluZBgoIAEoCzIYLnNpZ25hbGJveC52MS5Sb3dzQmVoaW5kEi8KDHN0ZXBfc3VtbWFyeRgpIAEoCzIZLnNpZ25hbGJveC52MS5TdGVwU3VtbWFyeRIhCgV3YWl0cxgqIAMoCzISLnNpZ25hbGJveC52MS5XYWl0EhIKCm1vcmVfd2FpdHMYKyABKAgSMgoOY29udHJvbF9zdGF0ZXMYLCADKAsyGi5zaWduYWxib3gudjEuQ29udHJvbFN0YXRlEi0KC2ZhaWxlZF9zdGVwGC0gASgLMhguc2lnbmFsYm94LnYxLkZhaWxlZFN0ZXASLQoGbGFiZWxzGC4gAygLMh0uc2lnbmFsYm94LnYxLlJ1bi5MYWJlbHNFbnRyeRIqCgh3YXJuaW5ncxgxIAMoCzIYLnNpZ25hbGJveC52MS5SdW5XYXJuaW5nGi0KC0xhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAFCEQoPX3F1ZXVlX3Bvc2l0aW9uIlQKClJ1bldhcm5pbmcSDAoEY29kZRgBIAEoCRIOCgZkZXRhaWwYAiABKAkSKAoEdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiTwoMQ29udHJvbFN0YXRlEg8KB2NvbnRyb2wYASABKAkSDgoGZWZmZWN0GAIgASgJEg4KBnJlYXNvbhgDIAEoCRIOCgZkZXRhaWwYBCABKAkiWwoKRmFpbGVkU3RlcBIOCgZudW1iZXIYASABKAMSDwoHcG9pbnRlchgCIAEoCRIMCgRwYXRoGAMgASgJEgwKBHRhc2sYBCABKAkSEAoIYXR0ZW1wdHMYBSABKAUinQMKBFdhaXQSDAoEa2luZBgBIAEoCRIMCgR3aGF0GAIgASgJEgwKBHN0ZXAYAyABKAMSDAoEdGFzaxgEIAEoCRIPCgdwb2ludGVyGAUgASgJEgwKBHBhdGgYBiABKAkSKQoFc2luY2UYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGR1ZV90aW1lGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghkZWFkbGluZRgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEwoLZGVhZGxpbmVfYnkYCiABKAkSGAoQZGVhZGxpbmVfdW5rbm93bhgLIAEoCBIMCgRtb2RlGAwgASgJEioKBmV2ZW50cxgNIAMoCzIaLnNpZ25hbGJveC52MS5Bd2FpdGVkRXZlbnQSJwoFY2hpbGQYDiABKAsyGC5zaWduYWxib3gudjEuQXdhaXRlZFJ1bhIlCgRuZWFyGA8gAygLMhcuc2lnbmFsYm94LnYxLk5lYXJFdmVudCKJAQoJTmVhckV2ZW50EhAKCHBvc2l0aW9uGAEgASgDEgoKAmlkGAIgASgJEg4KBnNvdXJjZRgDIAEoCRIMCgR0eXBlGAQgASgJEjAKDHJlY2VpdmVfdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDgoGcmVhc29uGAYgASgJIrYBCgxBd2FpdGVkRXZlbnQSDAoEdHlwZRgBIAEoCRIlCgR3aXRoGAIgASgLMhcuc2lnbmFsYm94LnYxLkpzb25WYWx1ZRImCgRrZXlzGAMgAygLMhguc2lnbmFsYm94LnYxLkF3YWl0ZWRLZXkSDAoEZW5kcxgEIAEoCBIMCgRjYW1lGAUgASgIEi0KCWNhbWVfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiYgoKQXdhaXRlZEtleRIMCgRuYW1lGAEgASgJEgwKBGZyb20YAiABKAkSJwoGZXhwZWN0GAMgASgLMhcuc2lnbmFsYm94LnYxLkpzb25WYWx1ZRIPCgd1bmtub3duGAQgASgIIngKCkF3YWl0ZWRSdW4SCgoCaWQYASABKAkSEAoId29ya2Zsb3cYAiABKAkSDwoHdmVyc2lvbhgDIAEoCRIOCgZzdGF0dXMYBCABKAkSFQoNcXVldWVkX3JlYXNvbhgFIAEoCRIUCgx3YWl0aW5nX2tpbmQYBiABKAkiYAoLU3RlcFN1bW1hcnkSDAoEZnJvbRgBIAEoAxIKCgJ0bxgCIAEoAxINCgVzdGVwcxgDIAEoAxIoCgV0YXNrcxgEIAMoCzIZLnNpZ25hbGJveC52MS5UYXNrU3VtbWFyeSKSAgoLVGFza1N1bW1hcnkSDwoHcG9pbnRlchgBIAEoCRIMCgR0YXNrGAIgASgJEgwKBGtpbmQYAyABKAkSDQoFY291bnQYBCABKAMSEQoJY29tcGxldGVkGAUgASgDEg4KBmZhaWxlZBgGIAEoAxIPCgdza2lwcGVkGAcgASgDEhAKCGNhbmNlbGVkGAggASgDEisKCHNob3J0ZXN0GAkgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEioKB2xvbmdlc3QYCiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SKAoFdG90YWwYCyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24iWAoKUm93c0JlaGluZBIpCgVzaW5jZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDgoGcmVhc29uGAIgASgJEg8KB3Byb2JsZW0YAyABKAkinwEKBVN0dWNrEgwKBGNvZGUYASABKAkSKQoFc2luY2UYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBmRldGFpbBgDIAEoCRIOCgZhZHZpY2UYBCABKAkSLgoKY2hlY2tfdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDQoFY2F1c2UYBiABKAkiWQoKUXVvdGFVc2FnZRIMCgR1c2VkGAEgASgDEg0KBWxpbWl0GAIgASgDEi4KCnJlc2V0X3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wImwKEVRlbXBvcmFsUmVmZXJlbmNlEhEKCW5hbWVzcGFjZRgBIAEoCRISCgp0YXNrX3F1ZXVlGAIgASgJEhMKC3dvcmtmbG93X2lkGAMgASgJEg4KBnJ1bl9pZBgEIAEoCRILCgN1cmwYBSABKAki8AQKBFN0ZXASDgoGbnVtYmVyGAEgASgDEgwKBHBhdGgYAiABKAkSDwoHcG9pbnRlchgDIAEoCRIMCgR0YXNrGAQgASgJEgwKBGtpbmQYBSABKAkSDgoGc3RhdHVzGAYgASgJEhQKDHdhaXRpbmdfa2luZBgHIAEoCRIuCgp3YWl0X3VudGlsGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgpzdGFydF90aW1lGAkgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgKIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASJgoFaW5wdXQYCyABKAsyFy5zaWduYWxib3gudjEuSnNvblZhbHVlEicKBm91dHB1dBgMIAEoCzIXLnNpZ25hbGJveC52MS5Kc29uVmFsdWUSMAoPaW5wdXRfc2hvcnRlbmVkGBMgASgLMhcuc2lnbmFsYm94LnYxLlNob3J0ZW5lZBIxChBvdXRwdXRfc2hvcnRlbmVkGBQgASgLMhcuc2lnbmFsYm94LnYxLlNob3J0ZW5lZBIkCgVlcnJvchgNIAEoCzIVLnNpZ25hbGJveC52MS5Qcm9ibGVtEicKCGF0dGVtcHRzGA4gAygLMhUuc2lnbmFsYm94LnYxLkF0dGVtcHQSEAoIc2VxdWVuY2UYDyABKAMSIAoEd2FpdBgQIAEoCzISLnNpZ25hbGJveC52MS5XYWl0EhAKCHVuY2F1Z2h0GBEgASgJEhMKBmNhdWdodBgSIAEoCEgAiAEBQgkKB19jYXVnaHQiGQoJU2hvcnRlbmVkEgwKBHNpemUYASABKAMi1QIKB0F0dGVtcHQSDgoGbnVtYmVyGAEgASgFEi4KCnN0YXJ0X3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGVuZF90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIkCgVlcnJvchgEIAEoCzIVLnNpZ25hbGJveC52MS5Qcm9ibGVtEg8KB291dGNvbWUYBSABKAkSGAoLaHR0cF9zdGF0dXMYBiABKAVIAIgBARIOCgZtZXRob2QYByABKAkSDAoEaG9zdBgIIAEoCRItCgluZXh0X3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KC3JldHJ5X2FmdGVyGAogASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQg4KDF9odHRwX3N0YXR1cyL8AQoPU3RhcnRSdW5SZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSEAoId29ya2Zsb3cYAiABKAkSDwoHdmVyc2lvbhgDIAEoCRImCgVpbnB1dBgEIAEoCzIXLnNpZ25hbGJveC52MS5Kc29uVmFsdWUSEgoKcmVxdWVzdF9pZBgFIAEoCRIPCgdkcnlfcnVuGAggASgIEjkKBmxhYmVscxgGIAMoCzIpLnNpZ25hbGJveC52MS5TdGFydFJ1blJlcXVlc3QuTGFiZWxzRW50cnkaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJDChBTdGFydFJ1blJlc3BvbnNlEh4KA3J1bhgBIAEoCzIRLnNpZ25hbGJveC52MS5SdW4SDwoHY3JlYXRlZBgCIAEoCCJACg1HZXRSdW5SZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSCgoCaWQYAiABKAkSEgoKdW5yZWRhY3RlZBgDIAEoCCIwCg5HZXRSdW5SZXNwb25zZRIeCgNydW4YASABKAsyES5zaWduYWxib3gudjEuUnVuIrQECg9MaXN0UnVuc1JlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIRCglwYWdlX3NpemUYAiABKAUSEgoKcGFnZV90b2tlbhgDIAEoCRIQCghzdGF0dXNlcxgEIAMoCRIQCgh3b3JrZmxvdxgFIAEoCRIPCgd2ZXJzaW9uGAYgASgJEikKBXNpbmNlGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIpCgV1bnRpbBgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEgoKcmVxdWVzdF9pZBgJIAEoCRINCgVvcmRlchgKIAEoCRIQCghwcm9ibGVtcxgLIAMoCRIPCgd0cmlnZ2VyGAwgASgJEgwKBHRleHQYDSABKAkSFAoMbm90X3JlcGxheWVkGA4gASgIEhUKDWZhaWx1cmVfZ3JvdXAYDyABKAkSFQoNcGFyZW50X3J1bl9pZBgQIAEoCRIRCglyZXBsYXlfb2YYESABKAkSEAoIYmF0Y2hfaWQYEiABKAkSGwoTc3RhcnRlZF9ieV9iYXRjaF9pZBgUIAEoCRIOCgZsYWJlbHMYEyADKAkSLwoLZW5kZWRfc2luY2UYFSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC2VuZGVkX3VudGlsGBYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBISCgplcnJvcl90eXBlGBcgASgJIkwKEExpc3RSdW5zUmVzcG9uc2USHwoEcnVucxgBIAMoCzIRLnNpZ25hbGJveC52MS5SdW4SFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIu0BChBMaXN0U3RlcHNSZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSCgoCaWQYAiABKAkSEQoJcGFnZV9zaXplGAMgASgFEhIKCnBhZ2VfdG9rZW4YBCABKAkSEgoKdW5yZWRhY3RlZBgFIAEoCBIPCgdwb2ludGVyGAYgASgJEhMKC3BhcmVudF9wYXRoGAcgASgJEhAKCHN0YXR1c2VzGAggAygJEgwKBHRleHQYCSABKAkSDAoEdmlldxgKIAEoCRINCgVvcmRlchgLIAEoCRITCgZjYXVnaHQYDCABKAhIAIgBAUIJCgdfY2F1Z2h0Io0BChFMaXN0U3RlcHNSZXNwb25zZRIhCgVzdGVwcxgBIAMoCzISLnNpZ25hbGJveC52MS5TdGVwEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCRIqCgdzdW1tYXJ5GAMgASgLMhkuc2lnbmFsYm94LnYxLlN0ZXBTdW1tYXJ5EhAKCHNlYXJjaGVkGAQgASgDIlYKEExpc3RXYWl0c1JlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIKCgJpZBgCIAEoCRIRCglwYWdlX3NpemUYAyABKAUSEgoKcGFnZV90b2tlbhgEIAEoCSJPChFMaXN0V2FpdHNSZXNwb25zZRIhCgV3YWl0cxgBIAMoCzISLnNpZ25hbGJveC52MS5XYWl0EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJRCg5HZXRTdGVwUmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEgoKAmlkGAIgASgJEg4KBm51bWJlchgDIAEoAxISCgp1bnJlZGFjdGVkGAQgASgIIjMKD0dldFN0ZXBSZXNwb25zZRIgCgRzdGVwGAEgASgLMhIuc2lnbmFsYm94LnYxLlN0ZXAigQEKE0dldFN0ZXBWYWx1ZVJlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIKCgJpZBgCIAEoCRIOCgZudW1iZXIYAyABKAMSDQoFdmFsdWUYBCABKAkSDwoHcG9pbnRlchgFIAEoCRIOCgZvZmZzZXQYBiABKAMSDQoFbGltaXQYByABKAUiRwoUR2V0U3RlcFZhbHVlUmVzcG9uc2USDAoEdGV4dBgBIAEoCRIMCgRzaXplGAIgASgDEhMKC25leHRfb2Zmc2V0GAMgASgDIjQKFVN1bW1hcml6ZVN0ZXBzUmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEgoKAmlkGAIgASgJIkEKFlN1bW1hcml6ZVN0ZXBzUmVzcG9uc2USJwoFdGFza3MYASADKAsyGC5zaWduYWxib3gudjEuVGFza1RvdGFscyKxAwoKVGFza1RvdGFscxIPCgdwb2ludGVyGAEgASgJEgwKBHRhc2sYAiABKAkSDAoEa2luZBgDIAEoCRI4CghzdGF0dXNlcxgEIAMoCzImLnNpZ25hbGJveC52MS5UYXNrVG90YWxzLlN0YXR1c2VzRW50cnkSNAoQZmlyc3Rfc3RhcnRfdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMQoNbGFzdF9lbmRfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFQoIYXR0ZW1wdHMYByABKANIAIgBARIoCgV0b3RhbBgIIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIqCgdsb25nZXN0GAkgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhQKDGZpcnN0X2ZhaWxlZBgKIAEoAxISCgpub3RfbGlzdGVkGAsgASgDGi8KDVN0YXR1c2VzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgDOgI4AUILCglfYXR0ZW1wdHMiVAoPV2F0Y2hSdW5SZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSCgoCaWQYAiABKAkSFgoOYWZ0ZXJfc2VxdWVuY2UYAyABKAMSDAoEdmlldxgEIAEoCSKRAQoQV2F0Y2hSdW5SZXNwb25zZRIeCgNydW4YASABKAsyES5zaWduYWxib3gudjEuUnVuEiEKBXN0ZXBzGAIgAygLMhIuc2lnbmFsYm94LnYxLlN0ZXASKgoHc3VtbWFyeRgDIAEoCzIZLnNpZ25hbGJveC52MS5TdGVwU3VtbWFyeRIOCgZjYXVnaHQYBCADKAMiPwoQQ2FuY2VsUnVuUmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEgoKAmlkGAIgASgJEg4KBnJlYXNvbhgDIAEoCSIzChFDYW5jZWxSdW5SZXNwb25zZRIeCgNydW4YASABKAsyES5zaWduYWxib3gudjEuUnVuIqoEChBDb3VudFJ1bnNSZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSEAoId29ya2Zsb3cYAiABKAkSKQoFc2luY2UYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEikKBXVudGlsGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIVCg1mYWlsdXJlX2dyb3VwGAUgASgJEhAKCHN0YXR1c2VzGAYgAygJEg8KB3ZlcnNpb24YByABKAkSEgoKcmVxdWVzdF9pZBgIIAEoCRIQCghwcm9ibGVtcxgJIAMoCRIPCgd0cmlnZ2VyGAogASgJEgwKBHRleHQYCyABKAkSFAoMbm90X3JlcGxheWVkGAwgASgIEhUKDXBhcmVudF9ydW5faWQYDSABKAkSEQoJcmVwbGF5X29mGA4gASgJEhAKCGJhdGNoX2lkGA8gASgJEhsKE3N0YXJ0ZWRfYnlfYmF0Y2hfaWQYEiABKAkSKQoGYnVja2V0GBAgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEg4KBmxhYmVscxgRIAMoCRIvCgtlbmRlZF9zaW5jZRgTIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLZW5kZWRfdW50aWwYFCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhIKCmVycm9yX3R5cGUYFSABKAkioAEKCVJ1bkJ1Y2tldBIpCgVzdGFydBgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASNwoIc3RhdHVzZXMYAiADKAsyJS5zaWduYWxib3gudjEuUnVuQnVja2V0LlN0YXR1c2VzRW50cnkaLwoNU3RhdHVzZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAM6AjgBIq8CChFDb3VudFJ1bnNSZXNwb25zZRI/CghzdGF0dXNlcxgBIAMoCzItLnNpZ25hbGJveC52MS5Db3VudFJ1bnNSZXNwb25zZS5TdGF0dXNlc0VudHJ5Ej8KCHByb2JsZW1zGAIgAygLMi0uc2lnbmFsYm94LnYxLkNvdW50UnVuc1Jlc3BvbnNlLlByb2JsZW1zRW50cnkSDAoEbW9yZRgDIAMoCRIoCgdidWNrZXRzGAQgAygLMhcuc2lnbmFsYm94LnYxLlJ1bkJ1Y2tldBovCg1TdGF0dXNlc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoAzoCOAEaLwoNUHJvYmxlbXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAM6AjgBIkIKE1Rlcm1pbmF0ZVJ1blJlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIKCgJpZBgCIAEoCRIOCgZyZWFzb24YAyABKAkiNgoUVGVybWluYXRlUnVuUmVzcG9uc2USHgoDcnVuGAEgASgLMhEuc2lnbmFsYm94LnYxLlJ1biI+Cg9QYXVzZVJ1blJlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIKCgJpZBgCIAEoCRIOCgZyZWFzb24YAyABKAkiMgoQUGF1c2VSdW5SZXNwb25zZRIeCgNydW4YASABKAsyES5zaWduYWxib3gudjEuUnVuIkAKEVVucGF1c2VSdW5SZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSCgoCaWQYAiABKAkSDgoGcmVhc29uGAMgASgJIjQKElVucGF1c2VSdW5SZXNwb25zZRIeCgNydW4YASABKAsyES5zaWduYWxib3gudjEuUnVuIrACChBSZXBsYXlSdW5SZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSCgoCaWQYAiABKAkSJgoFaW5wdXQYAyABKAsyFy5zaWduYWxib3gudjEuSnNvblZhbHVlEiYKBXBhdGNoGAQgASgLMhcuc2lnbmFsYm94LnYxLkpzb25WYWx1ZRIPCgd2ZXJzaW9uGAUgASgJEg4KBnJlYXNvbhgGIAEoCRISCgpyZXF1ZXN0X2lkGAcgASgJEg8KB2RyeV9ydW4YCSABKAgSOgoGbGFiZWxzGAggAygLMiouc2lnbmFsYm94LnYxLlJlcGxheVJ1blJlcXVlc3QuTGFiZWxzRW50cnkaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJEChFSZXBsYXlSdW5SZXNwb25zZRIeCgNydW4YASABKAsyES5zaWduYWxib3gudjEuUnVuEg8KB2NyZWF0ZWQYAiABKAgiLwoQRXhwb3J0UnVuUmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEgoKAmlkGAIgASgJMpYKCgpSdW5TZXJ2aWNlEkkKCFN0YXJ0UnVuEh0uc2lnbmFsYm94LnYxLlN0YXJ0UnVuUmVxdWVzdBoeLnNpZ25hbGJveC52MS5TdGFydFJ1blJlc3BvbnNlEkgKBkdldFJ1bhIbLnNpZ25hbGJveC52MS5HZXRSdW5SZXF1ZXN0Ghwuc2lnbmFsYm94LnYxLkdldFJ1blJlc3BvbnNlIgOQAgESTgoITGlzdFJ1bnMSHS5zaWduYWxib3gudjEuTGlzdFJ1bnNSZXF1ZXN0Gh4uc2lnbmFsYm94LnYxLkxpc3RSdW5zUmVzcG9uc2UiA5ACARJRCglMaXN0U3RlcHMSHi5zaWduYWxib3gudjEuTGlzdFN0ZXBzUmVxdWVzdBofLnNpZ25hbGJveC52MS5MaXN0U3RlcHNSZXNwb25zZSIDkAIBEksKB0dldFN0ZXASHC5zaWduYWxib3gudjEuR2V0U3RlcFJlcXVlc3QaHS5zaWduYWxib3gudjEuR2V0U3RlcFJlc3BvbnNlIgOQAgESWgoMR2V0U3RlcFZhbHVlEiEuc2lnbmFsYm94LnYxLkdldFN0ZXBWYWx1ZVJlcXVlc3QaIi5zaWduYWxib3gudjEuR2V0U3RlcFZhbHVlUmVzcG9uc2UiA5ACARJgCg5TdW1tYXJpemVTdGVwcxIjLnNpZ25hbGJveC52MS5TdW1tYXJpemVTdGVwc1JlcXVlc3QaJC5zaWduYWxib3gudjEuU3VtbWFyaXplU3RlcHNSZXNwb25zZSIDkAIBElEKCUxpc3RXYWl0cxIeLnNpZ25hbGJveC52MS5MaXN0V2FpdHNSZXF1ZXN0Gh8uc2lnbmFsYm94LnYxLkxpc3RXYWl0c1Jlc3BvbnNlIgOQAgESSwoIV2F0Y2hSdW4SHS5zaWduYWxib3gudjEuV2F0Y2hSdW5SZXF1ZXN0Gh4uc2lnbmFsYm94LnYxLldhdGNoUnVuUmVzcG9uc2UwARJRCglDb3VudFJ1bnMSHi5zaWduYWxib3gudjEuQ291bnRSdW5zUmVxdWVzdBofLnNpZ25hbGJveC52MS5Db3VudFJ1bnNSZXNwb25zZSIDkAIBEkwKCUNhbmNlbFJ1bhIeLnNpZ25hbGJveC52MS5DYW5jZWxSdW5SZXF1ZXN0Gh8uc2lnbmFsYm94LnYxLkNhbmNlbFJ1blJlc3BvbnNlElUKDFRlcm1pbmF0ZVJ1bhIhLnNpZ25hbGJveC52MS5UZXJtaW5hdGVSdW5SZXF1ZXN0GiIuc2lnbmFsYm94LnYxLlRlcm1pbmF0ZVJ1blJlc3BvbnNlEkkKCFBhdXNlUnVuEh0uc2lnbmFsYm94LnYxLlBhdXNlUnVuUmVxdWVzdBoeLnNpZ25hbGJveC52MS5QYXVzZVJ1blJlc3BvbnNlEk8KClVucGF1c2VSdW4SHy5zaWduYWxib3gudjEuVW5wYXVzZVJ1blJlcXVlc3QaIC5zaWduYWxib3gudjEuVW5wYXVzZVJ1blJlc3BvbnNlEkwKCVJlcGxheVJ1bhIeLnNpZ25hbGJveC52MS5SZXBsYXlSdW5SZXF1ZXN0Gh8uc2lnbmFsYm94LnYxLlJlcGxheVJ1blJlc3BvbnNlEkMKCUV4cG9ydFJ1bhIeLnNpZ25hbGJveC52MS5FeHBvcnRSdW5SZXF1ZXN0GhQuZ29vZ2xlLmFwaS5IdHRwQm9keTABQkFaP2dpdGh1Yi5jb20vc2lnbmFsYm94LWRldi9zaWduYWxib3gvYXBpL3NpZ25hbGJveC92MTtzaWduYWxib3h2MWIGcHJvdG8z", [file_google_api_httpbody, file_google_protobuf_duration, file_google_protobuf_timestamp, file_signalbox_v1_types]);
+  fileDesc("ChZzaWduYWxib3gvdjEvcnVuLnByb3RvEgxzaWduYWxib3gudjEixgsKA1J1bhIKCgJpZBgBIAEoCRIPCgdwcm9qZWN0GAIgASgJEhAKCHdvcmtmbG93GAMgASgJEg8KB3ZlcnNpb24YBCABKAkSDgoGc3RhdHVzGAUgASgJEhUKDXF1ZXVlZF9yZWFzb24YBiABKAkSFAoMd2FpdGluZ19raW5kGAcgASgJEi8KC3N0YXR1c190aW1lGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIYChBjYW5jZWxfcmVxdWVzdGVkGAkgASgIEhUKDWNhbmNlbF9yZWFzb24YCiABKAkSEgoKcmVxdWVzdF9pZBgLIAEoCRIPCgd0cmlnZ2VyGAwgASgJEg0KBWFjdG9yGA0gASgJEi8KC2NyZWF0ZV90aW1lGA4gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgpzdGFydF90aW1lGA8gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgQIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEwoLc3RlcHNfdG90YWwYESABKAMSEgoKc3RlcHNfZG9uZRgSIAEoAxImCgVpbnB1dBgTIAEoCzIXLnNpZ25hbGJveC52MS5Kc29uVmFsdWUSJwoGb3V0cHV0GBQgASgLMhcuc2lnbmFsYm94LnYxLkpzb25WYWx1ZRIlCgVlcnJvchgVIAEoCzIWLnNpZ25hbGJveC52MS5SdW5FcnJvchIQCghzZXF1ZW5jZRgWIAEoAxIVCg1kb2N1bWVudF9oYXNoGBcgASgJEjEKCHRlbXBvcmFsGBggASgLMh8uc2lnbmFsYm94LnYxLlRlbXBvcmFsUmVmZXJlbmNlEhsKDnF1ZXVlX3Bvc2l0aW9uGBkgASgDSACIAQESNQoRcXVldWVfZXhwaXJlX3RpbWUYGiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiIKBXN0dWNrGBsgASgLMhMuc2lnbmFsYm94LnYxLlN0dWNrEhEKCXJlcGxheV9vZhgcIAEoCRIPCgdyZXBsYXlzGB0gAygJEhUKDXBhcmVudF9ydW5faWQYHiABKAkSEwoLcGFyZW50X3BhdGgYHyABKAkSDQoFZGVwdGgYICABKAUSEAoIY2hpbGRyZW4YISADKAkSEAoIcmVkYWN0ZWQYIiABKAgSGAoQdGVybWluYXRlX3JlYXNvbhgjIAEoCRInCgVxdW90YRgkIAEoCzIYLnNpZ25hbGJveC52MS5RdW90YVVzYWdlEhUKDWxlZ2FjeV9lbmdpbmUYJSABKAkSJwoGbGVnYWN5GCYgASgLMhcuc2lnbmFsYm94LnYxLkpzb25WYWx1ZRIQCghjb250cm9scxgnIAMoCRIoCgZiZWhpbmQYKCABKAsyGC5zaWduYWxib3gudjEuUm93c0JlaGluZBIvCgxzdGVwX3N1bW1hcnkYKSABKAsyGS5zaWduYWxib3gudjEuU3RlcFN1bW1hcnkSIQoFd2FpdHMYKiADKAsyEi5zaWduYWxib3gudjEuV2FpdBISCgptb3JlX3dhaXRzGCsgASgIEjIKDmNvbnRyb2xfc3RhdGVzGCwgAygLMhouc2lnbmFsYm94LnYxLkNvbnRyb2xTdGF0ZRItCgtmYWlsZWRfc3RlcBgtIAEoCzIYLnNpZ25hbGJveC52MS5GYWlsZWRTdGVwEi0KBmxhYmVscxguIAMoCzIdLnNpZ25hbGJveC52MS5SdW4uTGFiZWxzRW50cnkSKgoId2FybmluZ3MYMSADKAsyGC5zaWduYWxib3gudjEuUnVuV2FybmluZxotCgtMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBQhEKD19xdWV1ZV9wb3NpdGlvbiJUCgpSdW5XYXJuaW5nEgwKBGNvZGUYASABKAkSDgoGZGV0YWlsGAIgASgJEigKBHRpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIk8KDENvbnRyb2xTdGF0ZRIPCgdjb250cm9sGAEgASgJEg4KBmVmZmVjdBgCIAEoCRIOCgZyZWFzb24YAyABKAkSDgoGZGV0YWlsGAQgASgJIlsKCkZhaWxlZFN0ZXASDgoGbnVtYmVyGAEgASgDEg8KB3BvaW50ZXIYAiABKAkSDAoEcGF0aBgDIAEoCRIMCgR0YXNrGAQgASgJEhAKCGF0dGVtcHRzGAUgASgFIp0DCgRXYWl0EgwKBGtpbmQYASABKAkSDAoEd2hhdBgCIAEoCRIMCgRzdGVwGAMgASgDEgwKBHRhc2sYBCABKAkSDwoHcG9pbnRlchgFIAEoCRIMCgRwYXRoGAYgASgJEikKBXNpbmNlGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghkdWVfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoIZGVhZGxpbmUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhMKC2RlYWRsaW5lX2J5GAogASgJEhgKEGRlYWRsaW5lX3Vua25vd24YCyABKAgSDAoEbW9kZRgMIAEoCRIqCgZldmVudHMYDSADKAsyGi5zaWduYWxib3gudjEuQXdhaXRlZEV2ZW50EicKBWNoaWxkGA4gASgLMhguc2lnbmFsYm94LnYxLkF3YWl0ZWRSdW4SJQoEbmVhchgPIAMoCzIXLnNpZ25hbGJveC52MS5OZWFyRXZlbnQiiQEKCU5lYXJFdmVudBIQCghwb3NpdGlvbhgBIAEoAxIKCgJpZBgCIAEoCRIOCgZzb3VyY2UYAyABKAkSDAoEdHlwZRgEIAEoCRIwCgxyZWNlaXZlX3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBnJlYXNvbhgGIAEoCSK2AQoMQXdhaXRlZEV2ZW50EgwKBHR5cGUYASABKAkSJQoEd2l0aBgCIAEoCzIXLnNpZ25hbGJveC52MS5Kc29uVmFsdWUSJgoEa2V5cxgDIAMoCzIYLnNpZ25hbGJveC52MS5Bd2FpdGVkS2V5EgwKBGVuZHMYBCABKAgSDAoEY2FtZRgFIAEoCBItCgljYW1lX3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wImIKCkF3YWl0ZWRLZXkSDAoEbmFtZRgBIAEoCRIMCgRmcm9tGAIgASgJEicKBmV4cGVjdBgDIAEoCzIXLnNpZ25hbGJveC52MS5Kc29uVmFsdWUSDwoHdW5rbm93bhgEIAEoCCJ4CgpBd2FpdGVkUnVuEgoKAmlkGAEgASgJEhAKCHdvcmtmbG93GAIgASgJEg8KB3ZlcnNpb24YAyABKAkSDgoGc3RhdHVzGAQgASgJEhUKDXF1ZXVlZF9yZWFzb24YBSABKAkSFAoMd2FpdGluZ19raW5kGAYgASgJImAKC1N0ZXBTdW1tYXJ5EgwKBGZyb20YASABKAMSCgoCdG8YAiABKAMSDQoFc3RlcHMYAyABKAMSKAoFdGFza3MYBCADKAsyGS5zaWduYWxib3gudjEuVGFza1N1bW1hcnkikgIKC1Rhc2tTdW1tYXJ5Eg8KB3BvaW50ZXIYASABKAkSDAoEdGFzaxgCIAEoCRIMCgRraW5kGAMgASgJEg0KBWNvdW50GAQgASgDEhEKCWNvbXBsZXRlZBgFIAEoAxIOCgZmYWlsZWQYBiABKAMSDwoHc2tpcHBlZBgHIAEoAxIQCghjYW5jZWxlZBgIIAEoAxIrCghzaG9ydGVzdBgJIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIqCgdsb25nZXN0GAogASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEigKBXRvdGFsGAsgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIlgKClJvd3NCZWhpbmQSKQoFc2luY2UYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBnJlYXNvbhgCIAEoCRIPCgdmYWlsdXJlGAMgASgJIp8BCgVTdHVjaxIMCgRjb2RlGAEgASgJEikKBXNpbmNlGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZkZXRhaWwYAyABKAkSDgoGYWR2aWNlGAQgASgJEi4KCmNoZWNrX3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg0KBWNhdXNlGAYgASgJIlkKClF1b3RhVXNhZ2USDAoEdXNlZBgBIAEoAxINCgVsaW1pdBgCIAEoAxIuCgpyZXNldF90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJsChFUZW1wb3JhbFJlZmVyZW5jZRIRCgluYW1lc3BhY2UYASABKAkSEgoKdGFza19xdWV1ZRgCIAEoCRITCgt3b3JrZmxvd19pZBgDIAEoCRIOCgZydW5faWQYBCABKAkSCwoDdXJsGAUgASgJIvEECgRTdGVwEg4KBm51bWJlchgBIAEoAxIMCgRwYXRoGAIgASgJEg8KB3BvaW50ZXIYAyABKAkSDAoEdGFzaxgEIAEoCRIMCgRraW5kGAUgASgJEg4KBnN0YXR1cxgGIAEoCRIUCgx3YWl0aW5nX2tpbmQYByABKAkSLgoKd2FpdF91bnRpbBgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKc3RhcnRfdGltZRgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoIZW5kX3RpbWUYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiYKBWlucHV0GAsgASgLMhcuc2lnbmFsYm94LnYxLkpzb25WYWx1ZRInCgZvdXRwdXQYDCABKAsyFy5zaWduYWxib3gudjEuSnNvblZhbHVlEjAKD2lucHV0X3Nob3J0ZW5lZBgTIAEoCzIXLnNpZ25hbGJveC52MS5TaG9ydGVuZWQSMQoQb3V0cHV0X3Nob3J0ZW5lZBgUIAEoCzIXLnNpZ25hbGJveC52MS5TaG9ydGVuZWQSJQoFZXJyb3IYDSABKAsyFi5zaWduYWxib3gudjEuUnVuRXJyb3ISJwoIYXR0ZW1wdHMYDiADKAsyFS5zaWduYWxib3gudjEuQXR0ZW1wdBIQCghzZXF1ZW5jZRgPIAEoAxIgCgR3YWl0GBAgASgLMhIuc2lnbmFsYm94LnYxLldhaXQSEAoIdW5jYXVnaHQYESABKAkSEwoGY2F1Z2h0GBIgASgISACIAQFCCQoHX2NhdWdodCIZCglTaG9ydGVuZWQSDAoEc2l6ZRgBIAEoAyLWAgoHQXR0ZW1wdBIOCgZudW1iZXIYASABKAUSLgoKc3RhcnRfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoIZW5kX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiUKBWVycm9yGAQgASgLMhYuc2lnbmFsYm94LnYxLlJ1bkVycm9yEg8KB291dGNvbWUYBSABKAkSGAoLaHR0cF9zdGF0dXMYBiABKAVIAIgBARIOCgZtZXRob2QYByABKAkSDAoEaG9zdBgIIAEoCRItCgluZXh0X3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KC3JldHJ5X2FmdGVyGAogASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQg4KDF9odHRwX3N0YXR1cyL8AQoPU3RhcnRSdW5SZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSEAoId29ya2Zsb3cYAiABKAkSDwoHdmVyc2lvbhgDIAEoCRImCgVpbnB1dBgEIAEoCzIXLnNpZ25hbGJveC52MS5Kc29uVmFsdWUSEgoKcmVxdWVzdF9pZBgFIAEoCRIPCgdkcnlfcnVuGAggASgIEjkKBmxhYmVscxgGIAMoCzIpLnNpZ25hbGJveC52MS5TdGFydFJ1blJlcXVlc3QuTGFiZWxzRW50cnkaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJDChBTdGFydFJ1blJlc3BvbnNlEh4KA3J1bhgBIAEoCzIRLnNpZ25hbGJveC52MS5SdW4SDwoHY3JlYXRlZBgCIAEoCCJACg1HZXRSdW5SZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSCgoCaWQYAiABKAkSEgoKdW5yZWRhY3RlZBgDIAEoCCIwCg5HZXRSdW5SZXNwb25zZRIeCgNydW4YASABKAsyES5zaWduYWxib3gudjEuUnVuItADCglSdW5GaWx0ZXISEAoIc3RhdHVzZXMYASADKAkSEAoId29ya2Zsb3cYAiABKAkSDwoHdmVyc2lvbhgDIAEoCRIpCgVzaW5jZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKQoFdW50aWwYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC2VuZGVkX3NpbmNlGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgtlbmRlZF91bnRpbBgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDQoFc3R1Y2sYCCADKAkSEgoKZXJyb3JfdHlwZRgJIAEoCRIVCg1mYWlsdXJlX2dyb3VwGAogASgJEg8KB3RyaWdnZXIYCyABKAkSDAoEdGV4dBgMIAEoCRIOCgZsYWJlbHMYDSADKAkSFQoNcGFyZW50X3J1bl9pZBgOIAEoCRIRCglyZXBsYXlfb2YYDyABKAkSEAoIYmF0Y2hfaWQYECABKAkSGwoTc3RhcnRlZF9ieV9iYXRjaF9pZBgRIAEoCRIUCgxub3RfcmVwbGF5ZWQYEiABKAgilQEKD0xpc3RSdW5zUmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEicKBmZpbHRlchgCIAEoCzIXLnNpZ25hbGJveC52MS5SdW5GaWx0ZXISEgoKcmVxdWVzdF9pZBgDIAEoCRINCgVvcmRlchgEIAEoCRIRCglwYWdlX3NpemUYBSABKAUSEgoKcGFnZV90b2tlbhgGIAEoCSJMChBMaXN0UnVuc1Jlc3BvbnNlEh8KBHJ1bnMYASADKAsyES5zaWduYWxib3gudjEuUnVuEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSLtAQoQTGlzdFN0ZXBzUmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEgoKAmlkGAIgASgJEhEKCXBhZ2Vfc2l6ZRgDIAEoBRISCgpwYWdlX3Rva2VuGAQgASgJEhIKCnVucmVkYWN0ZWQYBSABKAgSDwoHcG9pbnRlchgGIAEoCRITCgtwYXJlbnRfcGF0aBgHIAEoCRIQCghzdGF0dXNlcxgIIAMoCRIMCgR0ZXh0GAkgASgJEgwKBHZpZXcYCiABKAkSDQoFb3JkZXIYCyABKAkSEwoGY2F1Z2h0GAwgASgISACIAQFCCQoHX2NhdWdodCKNAQoRTGlzdFN0ZXBzUmVzcG9uc2USIQoFc3RlcHMYASADKAsyEi5zaWduYWxib3gudjEuU3RlcBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkSKgoHc3VtbWFyeRgDIAEoCzIZLnNpZ25hbGJveC52MS5TdGVwU3VtbWFyeRIQCghzZWFyY2hlZBgEIAEoAyJWChBMaXN0V2FpdHNSZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSCgoCaWQYAiABKAkSEQoJcGFnZV9zaXplGAMgASgFEhIKCnBhZ2VfdG9rZW4YBCABKAkiTwoRTGlzdFdhaXRzUmVzcG9uc2USIQoFd2FpdHMYASADKAsyEi5zaWduYWxib3gudjEuV2FpdBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiUQoOR2V0U3RlcFJlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIKCgJpZBgCIAEoCRIOCgZudW1iZXIYAyABKAMSEgoKdW5yZWRhY3RlZBgEIAEoCCIzCg9HZXRTdGVwUmVzcG9uc2USIAoEc3RlcBgBIAEoCzISLnNpZ25hbGJveC52MS5TdGVwIoEBChNHZXRTdGVwVmFsdWVSZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSCgoCaWQYAiABKAkSDgoGbnVtYmVyGAMgASgDEg0KBXZhbHVlGAQgASgJEg8KB3BvaW50ZXIYBSABKAkSDgoGb2Zmc2V0GAYgASgDEg0KBWxpbWl0GAcgASgFIkcKFEdldFN0ZXBWYWx1ZVJlc3BvbnNlEgwKBHRleHQYASABKAkSDAoEc2l6ZRgCIAEoAxITCgtuZXh0X29mZnNldBgDIAEoAyI0ChVTdW1tYXJpemVTdGVwc1JlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIKCgJpZBgCIAEoCSJBChZTdW1tYXJpemVTdGVwc1Jlc3BvbnNlEicKBXRhc2tzGAEgAygLMhguc2lnbmFsYm94LnYxLlRhc2tUb3RhbHMisQMKClRhc2tUb3RhbHMSDwoHcG9pbnRlchgBIAEoCRIMCgR0YXNrGAIgASgJEgwKBGtpbmQYAyABKAkSOAoIc3RhdHVzZXMYBCADKAsyJi5zaWduYWxib3gudjEuVGFza1RvdGFscy5TdGF0dXNlc0VudHJ5EjQKEGZpcnN0X3N0YXJ0X3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjEKDWxhc3RfZW5kX3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhUKCGF0dGVtcHRzGAcgASgDSACIAQESKAoFdG90YWwYCCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SKgoHbG9uZ2VzdBgJIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIUCgxmaXJzdF9mYWlsZWQYCiABKAMSEgoKbm90X2xpc3RlZBgLIAEoAxovCg1TdGF0dXNlc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoAzoCOAFCCwoJX2F0dGVtcHRzIlQKD1dhdGNoUnVuUmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEgoKAmlkGAIgASgJEhYKDmFmdGVyX3NlcXVlbmNlGAMgASgDEgwKBHZpZXcYBCABKAkikQEKEFdhdGNoUnVuUmVzcG9uc2USHgoDcnVuGAEgASgLMhEuc2lnbmFsYm94LnYxLlJ1bhIhCgVzdGVwcxgCIAMoCzISLnNpZ25hbGJveC52MS5TdGVwEioKB3N1bW1hcnkYAyABKAsyGS5zaWduYWxib3gudjEuU3RlcFN1bW1hcnkSDgoGY2F1Z2h0GAQgAygDIj8KEENhbmNlbFJ1blJlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIKCgJpZBgCIAEoCRIOCgZyZWFzb24YAyABKAkiMwoRQ2FuY2VsUnVuUmVzcG9uc2USHgoDcnVuGAEgASgLMhEuc2lnbmFsYm94LnYxLlJ1biKLAQoQQ291bnRSdW5zUmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEicKBmZpbHRlchgCIAEoCzIXLnNpZ25hbGJveC52MS5SdW5GaWx0ZXISEgoKcmVxdWVzdF9pZBgDIAEoCRIpCgZidWNrZXQYBCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24ioAEKCVJ1bkJ1Y2tldBIpCgVzdGFydBgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASNwoIc3RhdHVzZXMYAiADKAsyJS5zaWduYWxib3gudjEuUnVuQnVja2V0LlN0YXR1c2VzRW50cnkaLwoNU3RhdHVzZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAM6AjgBIqYCChFDb3VudFJ1bnNSZXNwb25zZRI/CghzdGF0dXNlcxgBIAMoCzItLnNpZ25hbGJveC52MS5Db3VudFJ1bnNSZXNwb25zZS5TdGF0dXNlc0VudHJ5EjkKBXN0dWNrGAIgAygLMiouc2lnbmFsYm94LnYxLkNvdW50UnVuc1Jlc3BvbnNlLlN0dWNrRW50cnkSDAoEbW9yZRgDIAMoCRIoCgdidWNrZXRzGAQgAygLMhcuc2lnbmFsYm94LnYxLlJ1bkJ1Y2tldBovCg1TdGF0dXNlc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoAzoCOAEaLAoKU3R1Y2tFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAM6AjgBIkIKE1Rlcm1pbmF0ZVJ1blJlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIKCgJpZBgCIAEoCRIOCgZyZWFzb24YAyABKAkiNgoUVGVybWluYXRlUnVuUmVzcG9uc2USHgoDcnVuGAEgASgLMhEuc2lnbmFsYm94LnYxLlJ1biI+Cg9QYXVzZVJ1blJlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIKCgJpZBgCIAEoCRIOCgZyZWFzb24YAyABKAkiMgoQUGF1c2VSdW5SZXNwb25zZRIeCgNydW4YASABKAsyES5zaWduYWxib3gudjEuUnVuIkAKEVVucGF1c2VSdW5SZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSCgoCaWQYAiABKAkSDgoGcmVhc29uGAMgASgJIjQKElVucGF1c2VSdW5SZXNwb25zZRIeCgNydW4YASABKAsyES5zaWduYWxib3gudjEuUnVuIrACChBSZXBsYXlSdW5SZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSCgoCaWQYAiABKAkSJgoFaW5wdXQYAyABKAsyFy5zaWduYWxib3gudjEuSnNvblZhbHVlEiYKBXBhdGNoGAQgASgLMhcuc2lnbmFsYm94LnYxLkpzb25WYWx1ZRIPCgd2ZXJzaW9uGAUgASgJEg4KBnJlYXNvbhgGIAEoCRISCgpyZXF1ZXN0X2lkGAcgASgJEg8KB2RyeV9ydW4YCSABKAgSOgoGbGFiZWxzGAggAygLMiouc2lnbmFsYm94LnYxLlJlcGxheVJ1blJlcXVlc3QuTGFiZWxzRW50cnkaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJEChFSZXBsYXlSdW5SZXNwb25zZRIeCgNydW4YASABKAsyES5zaWduYWxib3gudjEuUnVuEg8KB2NyZWF0ZWQYAiABKAgiLwoQRXhwb3J0UnVuUmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEgoKAmlkGAIgASgJMpYKCgpSdW5TZXJ2aWNlEkkKCFN0YXJ0UnVuEh0uc2lnbmFsYm94LnYxLlN0YXJ0UnVuUmVxdWVzdBoeLnNpZ25hbGJveC52MS5TdGFydFJ1blJlc3BvbnNlEkgKBkdldFJ1bhIbLnNpZ25hbGJveC52MS5HZXRSdW5SZXF1ZXN0Ghwuc2lnbmFsYm94LnYxLkdldFJ1blJlc3BvbnNlIgOQAgESTgoITGlzdFJ1bnMSHS5zaWduYWxib3gudjEuTGlzdFJ1bnNSZXF1ZXN0Gh4uc2lnbmFsYm94LnYxLkxpc3RSdW5zUmVzcG9uc2UiA5ACARJRCglMaXN0U3RlcHMSHi5zaWduYWxib3gudjEuTGlzdFN0ZXBzUmVxdWVzdBofLnNpZ25hbGJveC52MS5MaXN0U3RlcHNSZXNwb25zZSIDkAIBEksKB0dldFN0ZXASHC5zaWduYWxib3gudjEuR2V0U3RlcFJlcXVlc3QaHS5zaWduYWxib3gudjEuR2V0U3RlcFJlc3BvbnNlIgOQAgESWgoMR2V0U3RlcFZhbHVlEiEuc2lnbmFsYm94LnYxLkdldFN0ZXBWYWx1ZVJlcXVlc3QaIi5zaWduYWxib3gudjEuR2V0U3RlcFZhbHVlUmVzcG9uc2UiA5ACARJgCg5TdW1tYXJpemVTdGVwcxIjLnNpZ25hbGJveC52MS5TdW1tYXJpemVTdGVwc1JlcXVlc3QaJC5zaWduYWxib3gudjEuU3VtbWFyaXplU3RlcHNSZXNwb25zZSIDkAIBElEKCUxpc3RXYWl0cxIeLnNpZ25hbGJveC52MS5MaXN0V2FpdHNSZXF1ZXN0Gh8uc2lnbmFsYm94LnYxLkxpc3RXYWl0c1Jlc3BvbnNlIgOQAgESSwoIV2F0Y2hSdW4SHS5zaWduYWxib3gudjEuV2F0Y2hSdW5SZXF1ZXN0Gh4uc2lnbmFsYm94LnYxLldhdGNoUnVuUmVzcG9uc2UwARJRCglDb3VudFJ1bnMSHi5zaWduYWxib3gudjEuQ291bnRSdW5zUmVxdWVzdBofLnNpZ25hbGJveC52MS5Db3VudFJ1bnNSZXNwb25zZSIDkAIBEkwKCUNhbmNlbFJ1bhIeLnNpZ25hbGJveC52MS5DYW5jZWxSdW5SZXF1ZXN0Gh8uc2lnbmFsYm94LnYxLkNhbmNlbFJ1blJlc3BvbnNlElUKDFRlcm1pbmF0ZVJ1bhIhLnNpZ25hbGJveC52MS5UZXJtaW5hdGVSdW5SZXF1ZXN0GiIuc2lnbmFsYm94LnYxLlRlcm1pbmF0ZVJ1blJlc3BvbnNlEkkKCFBhdXNlUnVuEh0uc2lnbmFsYm94LnYxLlBhdXNlUnVuUmVxdWVzdBoeLnNpZ25hbGJveC52MS5QYXVzZVJ1blJlc3BvbnNlEk8KClVucGF1c2VSdW4SHy5zaWduYWxib3gudjEuVW5wYXVzZVJ1blJlcXVlc3QaIC5zaWduYWxib3gudjEuVW5wYXVzZVJ1blJlc3BvbnNlEkwKCVJlcGxheVJ1bhIeLnNpZ25hbGJveC52MS5SZXBsYXlSdW5SZXF1ZXN0Gh8uc2lnbmFsYm94LnYxLlJlcGxheVJ1blJlc3BvbnNlEkMKCUV4cG9ydFJ1bhIeLnNpZ25hbGJveC52MS5FeHBvcnRSdW5SZXF1ZXN0GhQuZ29vZ2xlLmFwaS5IdHRwQm9keTABQkFaP2dpdGh1Yi5jb20vc2lnbmFsYm94LWRldi9zaWduYWxib3gvYXBpL3NpZ25hbGJveC92MTtzaWduYWxib3h2MWIGcHJvdG8z", [file_google_api_httpbody, file_google_protobuf_duration, file_google_protobuf_timestamp, file_signalbox_v1_types]);
 
 /**
  * Run is one execution of one version of a workflow.
@@ -163,9 +163,9 @@ export type Run = Message<"signalbox.v1.Run"> & {
   /**
    * The error of a run that failed or timed out.
    *
-   * @generated from field: signalbox.v1.Problem error = 21;
+   * @generated from field: signalbox.v1.RunError error = 21;
    */
-  error?: Problem | undefined;
+  error?: RunError | undefined;
 
   /**
    * Version counter of the run. It grows with every change of the run or its steps.
@@ -565,8 +565,8 @@ export type Wait = Message<"signalbox.v1.Wait"> & {
   deadlineBy: string;
 
   /**
-   * Whether the wait may end earlier by a timeout of unknown length: the document is not available, or an expression
-   * defines the timeout of a step that an older release recorded.
+   * Whether the wait may end earlier by a timeout of unknown length: the document is not available, or the length that an
+   * expression gives is not recorded.
    *
    * @generated from field: bool deadline_unknown = 11;
    */
@@ -938,9 +938,9 @@ export type RowsBehind = Message<"signalbox.v1.RowsBehind"> & {
    * Why the last repair failed, in one line; empty before the first failure. The repair is retried at growing
    * intervals.
    *
-   * @generated from field: string problem = 3;
+   * @generated from field: string failure = 3;
    */
-  problem: string;
+  failure: string;
 };
 
 /**
@@ -1183,9 +1183,9 @@ export type Step = Message<"signalbox.v1.Step"> & {
   outputShortened?: Shortened | undefined;
 
   /**
-   * @generated from field: signalbox.v1.Problem error = 13;
+   * @generated from field: signalbox.v1.RunError error = 13;
    */
-  error?: Problem | undefined;
+  error?: RunError | undefined;
 
   /**
    * @generated from field: repeated signalbox.v1.Attempt attempts = 14;
@@ -1273,9 +1273,9 @@ export type Attempt = Message<"signalbox.v1.Attempt"> & {
   endTime?: Timestamp | undefined;
 
   /**
-   * @generated from field: signalbox.v1.Problem error = 4;
+   * @generated from field: signalbox.v1.RunError error = 4;
    */
-  error?: Problem | undefined;
+  error?: RunError | undefined;
 
   /**
    * Outcome of the request of a call: answered, failed (no complete response, or nothing could be sent) or unknown (the
@@ -1465,6 +1465,149 @@ export const GetRunResponseSchema: GenMessage<GetRunResponse> = /*@__PURE__*/
   messageDesc(file_signalbox_v1_run, 21);
 
 /**
+ * RunFilter selects runs. All conditions must match; fields without a value match every run. In the query of a REST call, each
+ * condition is a parameter of its own name.
+ *
+ * @generated from message signalbox.v1.RunFilter
+ */
+export type RunFilter = Message<"signalbox.v1.RunFilter"> & {
+  /**
+   * Only runs with one of these statuses.
+   *
+   * @generated from field: repeated string statuses = 1;
+   */
+  statuses: string[];
+
+  /**
+   * "namespace/name", or "name" if it is unambiguous.
+   *
+   * @generated from field: string workflow = 2;
+   */
+  workflow: string;
+
+  /**
+   * Only runs of this version of the workflow; requires workflow.
+   *
+   * @generated from field: string version = 3;
+   */
+  version: string;
+
+  /**
+   * Only runs created at or after this time.
+   *
+   * @generated from field: google.protobuf.Timestamp since = 4;
+   */
+  since?: Timestamp | undefined;
+
+  /**
+   * Only runs created before this time.
+   *
+   * @generated from field: google.protobuf.Timestamp until = 5;
+   */
+  until?: Timestamp | undefined;
+
+  /**
+   * Only runs that ended at or after this time.
+   *
+   * @generated from field: google.protobuf.Timestamp ended_since = 6;
+   */
+  endedSince?: Timestamp | undefined;
+
+  /**
+   * Only runs that ended before this time.
+   *
+   * @generated from field: google.protobuf.Timestamp ended_until = 7;
+   */
+  endedUntil?: Timestamp | undefined;
+
+  /**
+   * Only runs that are stuck with one of these codes; "any" for all of them.
+   *
+   * @generated from field: repeated string stuck = 8;
+   */
+  stuck: string[];
+
+  /**
+   * Only runs that failed with an error of this type: the whole type, or its last part for the errors of Signalbox and of
+   * the specification, such as execution_missing or communication.
+   *
+   * @generated from field: string error_type = 9;
+   */
+  errorType: string;
+
+  /**
+   * Only runs of this group of failed runs: the key of the runs of one workflow that failed at the same task with the same
+   * cause.
+   *
+   * @generated from field: string failure_group = 10;
+   */
+  failureGroup: string;
+
+  /**
+   * Only runs that were started by this trigger.
+   *
+   * @generated from field: string trigger = 11;
+   */
+  trigger: string;
+
+  /**
+   * Only runs whose ID or request ID begins with this text.
+   *
+   * @generated from field: string text = 12;
+   */
+  text: string;
+
+  /**
+   * Only runs with all of these labels, each as "key=value".
+   *
+   * @generated from field: repeated string labels = 13;
+   */
+  labels: string[];
+
+  /**
+   * Only runs that this run started with a task.
+   *
+   * @generated from field: string parent_run_id = 14;
+   */
+  parentRunId: string;
+
+  /**
+   * Only replays of this run.
+   *
+   * @generated from field: string replay_of = 15;
+   */
+  replayOf: string;
+
+  /**
+   * Only runs that this batch selected.
+   *
+   * @generated from field: string batch_id = 16;
+   */
+  batchId: string;
+
+  /**
+   * Only runs that this batch started: the newest replay of each run that it selected.
+   *
+   * @generated from field: string started_by_batch_id = 17;
+   */
+  startedByBatchId: string;
+
+  /**
+   * Only runs without a replay.
+   *
+   * @generated from field: bool not_replayed = 18;
+   */
+  notReplayed: boolean;
+};
+
+/**
+ * Describes the message signalbox.v1.RunFilter.
+ * Use `create(RunFilterSchema)` to create a new message.
+ */
+export const RunFilterSchema: GenMessage<RunFilter> = /*@__PURE__*/
+  messageDesc(file_signalbox_v1_run, 22);
+
+/**
  * @generated from message signalbox.v1.ListRunsRequest
  */
 export type ListRunsRequest = Message<"signalbox.v1.ListRunsRequest"> & {
@@ -1474,56 +1617,14 @@ export type ListRunsRequest = Message<"signalbox.v1.ListRunsRequest"> & {
   project: string;
 
   /**
-   * Maximum number of runs of a page; default 50, at most 500.
-   *
-   * @generated from field: int32 page_size = 2;
+   * @generated from field: signalbox.v1.RunFilter filter = 2;
    */
-  pageSize: number;
-
-  /**
-   * @generated from field: string page_token = 3;
-   */
-  pageToken: string;
-
-  /**
-   * Only runs with one of these statuses.
-   *
-   * @generated from field: repeated string statuses = 4;
-   */
-  statuses: string[];
-
-  /**
-   * "namespace/name", or "name" if it is unambiguous.
-   *
-   * @generated from field: string workflow = 5;
-   */
-  workflow: string;
-
-  /**
-   * Only runs of this version of the workflow; requires workflow.
-   *
-   * @generated from field: string version = 6;
-   */
-  version: string;
-
-  /**
-   * Only runs created at or after this time.
-   *
-   * @generated from field: google.protobuf.Timestamp since = 7;
-   */
-  since?: Timestamp | undefined;
-
-  /**
-   * Only runs created before this time.
-   *
-   * @generated from field: google.protobuf.Timestamp until = 8;
-   */
-  until?: Timestamp | undefined;
+  filter?: RunFilter | undefined;
 
   /**
    * Only the run with this request ID.
    *
-   * @generated from field: string request_id = 9;
+   * @generated from field: string request_id = 3;
    */
   requestId: string;
 
@@ -1532,102 +1633,21 @@ export type ListRunsRequest = Message<"signalbox.v1.ListRunsRequest"> & {
    * of an open run to the time of the first page. Longest compares the 10,000 oldest open runs and the 10,000 newest ended
    * runs that match. WatchService has no order "longest".
    *
-   * @generated from field: string order = 10;
+   * @generated from field: string order = 4;
    */
   order: string;
 
   /**
-   * Only runs that are stuck with one of these codes; "any" for all of them.
+   * Maximum number of runs of a page; default 50, at most 500.
    *
-   * @generated from field: repeated string problems = 11;
+   * @generated from field: int32 page_size = 5;
    */
-  problems: string[];
+  pageSize: number;
 
   /**
-   * Only runs that were started by this trigger.
-   *
-   * @generated from field: string trigger = 12;
+   * @generated from field: string page_token = 6;
    */
-  trigger: string;
-
-  /**
-   * Only runs whose ID or request ID begins with this text.
-   *
-   * @generated from field: string text = 13;
-   */
-  text: string;
-
-  /**
-   * Only runs without a replay.
-   *
-   * @generated from field: bool not_replayed = 14;
-   */
-  notReplayed: boolean;
-
-  /**
-   * Only runs of this group of failed runs: the key of the runs of one workflow that failed at the same task with the same
-   * cause.
-   *
-   * @generated from field: string failure_group = 15;
-   */
-  failureGroup: string;
-
-  /**
-   * Only runs that this run started with a task.
-   *
-   * @generated from field: string parent_run_id = 16;
-   */
-  parentRunId: string;
-
-  /**
-   * Only replays of this run.
-   *
-   * @generated from field: string replay_of = 17;
-   */
-  replayOf: string;
-
-  /**
-   * Only runs that this batch selected.
-   *
-   * @generated from field: string batch_id = 18;
-   */
-  batchId: string;
-
-  /**
-   * Only runs that this batch started: the newest replay of each run that it selected.
-   *
-   * @generated from field: string started_by_batch_id = 20;
-   */
-  startedByBatchId: string;
-
-  /**
-   * Only runs with all of these labels, each as "key=value".
-   *
-   * @generated from field: repeated string labels = 19;
-   */
-  labels: string[];
-
-  /**
-   * Only runs that ended at or after this time.
-   *
-   * @generated from field: google.protobuf.Timestamp ended_since = 21;
-   */
-  endedSince?: Timestamp | undefined;
-
-  /**
-   * Only runs that ended before this time.
-   *
-   * @generated from field: google.protobuf.Timestamp ended_until = 22;
-   */
-  endedUntil?: Timestamp | undefined;
-
-  /**
-   * Only runs that failed with an error of this type: the whole type, or its last part for the errors of Signalbox and of
-   * the specification, such as execution_missing or communication.
-   *
-   * @generated from field: string error_type = 23;
-   */
-  errorType: string;
+  pageToken: string;
 };
 
 /**
@@ -1635,7 +1655,7 @@ export type ListRunsRequest = Message<"signalbox.v1.ListRunsRequest"> & {
  * Use `create(ListRunsRequestSchema)` to create a new message.
  */
 export const ListRunsRequestSchema: GenMessage<ListRunsRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_run, 22);
+  messageDesc(file_signalbox_v1_run, 23);
 
 /**
  * @generated from message signalbox.v1.ListRunsResponse
@@ -1659,7 +1679,7 @@ export type ListRunsResponse = Message<"signalbox.v1.ListRunsResponse"> & {
  * Use `create(ListRunsResponseSchema)` to create a new message.
  */
 export const ListRunsResponseSchema: GenMessage<ListRunsResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_run, 23);
+  messageDesc(file_signalbox_v1_run, 24);
 
 /**
  * @generated from message signalbox.v1.ListStepsRequest
@@ -1753,7 +1773,7 @@ export type ListStepsRequest = Message<"signalbox.v1.ListStepsRequest"> & {
  * Use `create(ListStepsRequestSchema)` to create a new message.
  */
 export const ListStepsRequestSchema: GenMessage<ListStepsRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_run, 24);
+  messageDesc(file_signalbox_v1_run, 25);
 
 /**
  * @generated from message signalbox.v1.ListStepsResponse
@@ -1793,7 +1813,7 @@ export type ListStepsResponse = Message<"signalbox.v1.ListStepsResponse"> & {
  * Use `create(ListStepsResponseSchema)` to create a new message.
  */
 export const ListStepsResponseSchema: GenMessage<ListStepsResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_run, 25);
+  messageDesc(file_signalbox_v1_run, 26);
 
 /**
  * @generated from message signalbox.v1.ListWaitsRequest
@@ -1830,7 +1850,7 @@ export type ListWaitsRequest = Message<"signalbox.v1.ListWaitsRequest"> & {
  * Use `create(ListWaitsRequestSchema)` to create a new message.
  */
 export const ListWaitsRequestSchema: GenMessage<ListWaitsRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_run, 26);
+  messageDesc(file_signalbox_v1_run, 27);
 
 /**
  * @generated from message signalbox.v1.ListWaitsResponse
@@ -1854,7 +1874,7 @@ export type ListWaitsResponse = Message<"signalbox.v1.ListWaitsResponse"> & {
  * Use `create(ListWaitsResponseSchema)` to create a new message.
  */
 export const ListWaitsResponseSchema: GenMessage<ListWaitsResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_run, 27);
+  messageDesc(file_signalbox_v1_run, 28);
 
 /**
  * @generated from message signalbox.v1.GetStepRequest
@@ -1893,7 +1913,7 @@ export type GetStepRequest = Message<"signalbox.v1.GetStepRequest"> & {
  * Use `create(GetStepRequestSchema)` to create a new message.
  */
 export const GetStepRequestSchema: GenMessage<GetStepRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_run, 28);
+  messageDesc(file_signalbox_v1_run, 29);
 
 /**
  * @generated from message signalbox.v1.GetStepResponse
@@ -1910,7 +1930,7 @@ export type GetStepResponse = Message<"signalbox.v1.GetStepResponse"> & {
  * Use `create(GetStepResponseSchema)` to create a new message.
  */
 export const GetStepResponseSchema: GenMessage<GetStepResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_run, 29);
+  messageDesc(file_signalbox_v1_run, 30);
 
 /**
  * @generated from message signalbox.v1.GetStepValueRequest
@@ -1969,7 +1989,7 @@ export type GetStepValueRequest = Message<"signalbox.v1.GetStepValueRequest"> & 
  * Use `create(GetStepValueRequestSchema)` to create a new message.
  */
 export const GetStepValueRequestSchema: GenMessage<GetStepValueRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_run, 30);
+  messageDesc(file_signalbox_v1_run, 31);
 
 /**
  * @generated from message signalbox.v1.GetStepValueResponse
@@ -2002,7 +2022,7 @@ export type GetStepValueResponse = Message<"signalbox.v1.GetStepValueResponse"> 
  * Use `create(GetStepValueResponseSchema)` to create a new message.
  */
 export const GetStepValueResponseSchema: GenMessage<GetStepValueResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_run, 31);
+  messageDesc(file_signalbox_v1_run, 32);
 
 /**
  * @generated from message signalbox.v1.SummarizeStepsRequest
@@ -2026,7 +2046,7 @@ export type SummarizeStepsRequest = Message<"signalbox.v1.SummarizeStepsRequest"
  * Use `create(SummarizeStepsRequestSchema)` to create a new message.
  */
 export const SummarizeStepsRequestSchema: GenMessage<SummarizeStepsRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_run, 32);
+  messageDesc(file_signalbox_v1_run, 33);
 
 /**
  * @generated from message signalbox.v1.SummarizeStepsResponse
@@ -2045,7 +2065,7 @@ export type SummarizeStepsResponse = Message<"signalbox.v1.SummarizeStepsRespons
  * Use `create(SummarizeStepsResponseSchema)` to create a new message.
  */
 export const SummarizeStepsResponseSchema: GenMessage<SummarizeStepsResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_run, 33);
+  messageDesc(file_signalbox_v1_run, 34);
 
 /**
  * TaskTotals contains totals of all steps of one task of a run.
@@ -2130,7 +2150,7 @@ export type TaskTotals = Message<"signalbox.v1.TaskTotals"> & {
  * Use `create(TaskTotalsSchema)` to create a new message.
  */
 export const TaskTotalsSchema: GenMessage<TaskTotals> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_run, 34);
+  messageDesc(file_signalbox_v1_run, 35);
 
 /**
  * @generated from message signalbox.v1.WatchRunRequest
@@ -2166,7 +2186,7 @@ export type WatchRunRequest = Message<"signalbox.v1.WatchRunRequest"> & {
  * Use `create(WatchRunRequestSchema)` to create a new message.
  */
 export const WatchRunRequestSchema: GenMessage<WatchRunRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_run, 35);
+  messageDesc(file_signalbox_v1_run, 36);
 
 /**
  * @generated from message signalbox.v1.WatchRunResponse
@@ -2207,7 +2227,7 @@ export type WatchRunResponse = Message<"signalbox.v1.WatchRunResponse"> & {
  * Use `create(WatchRunResponseSchema)` to create a new message.
  */
 export const WatchRunResponseSchema: GenMessage<WatchRunResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_run, 36);
+  messageDesc(file_signalbox_v1_run, 37);
 
 /**
  * @generated from message signalbox.v1.CancelRunRequest
@@ -2234,7 +2254,7 @@ export type CancelRunRequest = Message<"signalbox.v1.CancelRunRequest"> & {
  * Use `create(CancelRunRequestSchema)` to create a new message.
  */
 export const CancelRunRequestSchema: GenMessage<CancelRunRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_run, 37);
+  messageDesc(file_signalbox_v1_run, 38);
 
 /**
  * @generated from message signalbox.v1.CancelRunResponse
@@ -2251,7 +2271,7 @@ export type CancelRunResponse = Message<"signalbox.v1.CancelRunResponse"> & {
  * Use `create(CancelRunResponseSchema)` to create a new message.
  */
 export const CancelRunResponseSchema: GenMessage<CancelRunResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_run, 38);
+  messageDesc(file_signalbox_v1_run, 39);
 
 /**
  * @generated from message signalbox.v1.CountRunsRequest
@@ -2263,146 +2283,24 @@ export type CountRunsRequest = Message<"signalbox.v1.CountRunsRequest"> & {
   project: string;
 
   /**
-   * "namespace/name", or "name" if it is unambiguous.
-   *
-   * @generated from field: string workflow = 2;
+   * @generated from field: signalbox.v1.RunFilter filter = 2;
    */
-  workflow: string;
-
-  /**
-   * Only runs created at or after this time.
-   *
-   * @generated from field: google.protobuf.Timestamp since = 3;
-   */
-  since?: Timestamp | undefined;
-
-  /**
-   * Only runs created before this time.
-   *
-   * @generated from field: google.protobuf.Timestamp until = 4;
-   */
-  until?: Timestamp | undefined;
-
-  /**
-   * Only runs of this group of failed runs.
-   *
-   * @generated from field: string failure_group = 5;
-   */
-  failureGroup: string;
-
-  /**
-   * Only runs with one of these statuses.
-   *
-   * @generated from field: repeated string statuses = 6;
-   */
-  statuses: string[];
-
-  /**
-   * Only runs of this version of the workflow; requires workflow.
-   *
-   * @generated from field: string version = 7;
-   */
-  version: string;
+  filter?: RunFilter | undefined;
 
   /**
    * Only the run with this request ID.
    *
-   * @generated from field: string request_id = 8;
+   * @generated from field: string request_id = 3;
    */
   requestId: string;
-
-  /**
-   * Only runs that are stuck with one of these codes; "any" for all of them.
-   *
-   * @generated from field: repeated string problems = 9;
-   */
-  problems: string[];
-
-  /**
-   * Only runs that were started by this trigger.
-   *
-   * @generated from field: string trigger = 10;
-   */
-  trigger: string;
-
-  /**
-   * Only runs whose ID or request ID begins with this text.
-   *
-   * @generated from field: string text = 11;
-   */
-  text: string;
-
-  /**
-   * Only runs without a replay.
-   *
-   * @generated from field: bool not_replayed = 12;
-   */
-  notReplayed: boolean;
-
-  /**
-   * Only runs that this run started with a task.
-   *
-   * @generated from field: string parent_run_id = 13;
-   */
-  parentRunId: string;
-
-  /**
-   * Only replays of this run.
-   *
-   * @generated from field: string replay_of = 14;
-   */
-  replayOf: string;
-
-  /**
-   * Only runs that this batch selected.
-   *
-   * @generated from field: string batch_id = 15;
-   */
-  batchId: string;
-
-  /**
-   * Only runs that this batch started: the newest replay of each run that it selected.
-   *
-   * @generated from field: string started_by_batch_id = 18;
-   */
-  startedByBatchId: string;
 
   /**
    * Also counts the runs by time of creation, in buckets of this length from since to until; until defaults to now. At
    * least one second; requires since, and allows at most 200 buckets.
    *
-   * @generated from field: google.protobuf.Duration bucket = 16;
+   * @generated from field: google.protobuf.Duration bucket = 4;
    */
   bucket?: Duration | undefined;
-
-  /**
-   * Only runs with all of these labels, each as "key=value".
-   *
-   * @generated from field: repeated string labels = 17;
-   */
-  labels: string[];
-
-  /**
-   * Only runs that ended at or after this time.
-   *
-   * @generated from field: google.protobuf.Timestamp ended_since = 19;
-   */
-  endedSince?: Timestamp | undefined;
-
-  /**
-   * Only runs that ended before this time.
-   *
-   * @generated from field: google.protobuf.Timestamp ended_until = 20;
-   */
-  endedUntil?: Timestamp | undefined;
-
-  /**
-   * Only runs that failed with an error of this type: the whole type, or its last part for the errors of Signalbox and of
-   * the specification, such as execution_missing or communication.
-   *
-   * @generated from field: string error_type = 21;
-   */
-  errorType: string;
 };
 
 /**
@@ -2410,7 +2308,7 @@ export type CountRunsRequest = Message<"signalbox.v1.CountRunsRequest"> & {
  * Use `create(CountRunsRequestSchema)` to create a new message.
  */
 export const CountRunsRequestSchema: GenMessage<CountRunsRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_run, 39);
+  messageDesc(file_signalbox_v1_run, 40);
 
 /**
  * RunBucket is the number of runs created in one interval of time.
@@ -2438,7 +2336,7 @@ export type RunBucket = Message<"signalbox.v1.RunBucket"> & {
  * Use `create(RunBucketSchema)` to create a new message.
  */
 export const RunBucketSchema: GenMessage<RunBucket> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_run, 40);
+  messageDesc(file_signalbox_v1_run, 41);
 
 /**
  * @generated from message signalbox.v1.CountRunsResponse
@@ -2455,9 +2353,9 @@ export type CountRunsResponse = Message<"signalbox.v1.CountRunsResponse"> & {
   /**
    * Number of stuck runs by the code of their verdict.
    *
-   * @generated from field: map<string, int64> problems = 2;
+   * @generated from field: map<string, int64> stuck = 2;
    */
-  problems: { [key: string]: bigint };
+  stuck: { [key: string]: bigint };
 
   /**
    * The statuses with more ended runs than the counted 10000.
@@ -2479,7 +2377,7 @@ export type CountRunsResponse = Message<"signalbox.v1.CountRunsResponse"> & {
  * Use `create(CountRunsResponseSchema)` to create a new message.
  */
 export const CountRunsResponseSchema: GenMessage<CountRunsResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_run, 41);
+  messageDesc(file_signalbox_v1_run, 42);
 
 /**
  * @generated from message signalbox.v1.TerminateRunRequest
@@ -2508,7 +2406,7 @@ export type TerminateRunRequest = Message<"signalbox.v1.TerminateRunRequest"> & 
  * Use `create(TerminateRunRequestSchema)` to create a new message.
  */
 export const TerminateRunRequestSchema: GenMessage<TerminateRunRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_run, 42);
+  messageDesc(file_signalbox_v1_run, 43);
 
 /**
  * @generated from message signalbox.v1.TerminateRunResponse
@@ -2525,7 +2423,7 @@ export type TerminateRunResponse = Message<"signalbox.v1.TerminateRunResponse"> 
  * Use `create(TerminateRunResponseSchema)` to create a new message.
  */
 export const TerminateRunResponseSchema: GenMessage<TerminateRunResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_run, 43);
+  messageDesc(file_signalbox_v1_run, 44);
 
 /**
  * @generated from message signalbox.v1.PauseRunRequest
@@ -2552,7 +2450,7 @@ export type PauseRunRequest = Message<"signalbox.v1.PauseRunRequest"> & {
  * Use `create(PauseRunRequestSchema)` to create a new message.
  */
 export const PauseRunRequestSchema: GenMessage<PauseRunRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_run, 44);
+  messageDesc(file_signalbox_v1_run, 45);
 
 /**
  * @generated from message signalbox.v1.PauseRunResponse
@@ -2569,7 +2467,7 @@ export type PauseRunResponse = Message<"signalbox.v1.PauseRunResponse"> & {
  * Use `create(PauseRunResponseSchema)` to create a new message.
  */
 export const PauseRunResponseSchema: GenMessage<PauseRunResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_run, 45);
+  messageDesc(file_signalbox_v1_run, 46);
 
 /**
  * @generated from message signalbox.v1.UnpauseRunRequest
@@ -2596,7 +2494,7 @@ export type UnpauseRunRequest = Message<"signalbox.v1.UnpauseRunRequest"> & {
  * Use `create(UnpauseRunRequestSchema)` to create a new message.
  */
 export const UnpauseRunRequestSchema: GenMessage<UnpauseRunRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_run, 46);
+  messageDesc(file_signalbox_v1_run, 47);
 
 /**
  * @generated from message signalbox.v1.UnpauseRunResponse
@@ -2613,7 +2511,7 @@ export type UnpauseRunResponse = Message<"signalbox.v1.UnpauseRunResponse"> & {
  * Use `create(UnpauseRunResponseSchema)` to create a new message.
  */
 export const UnpauseRunResponseSchema: GenMessage<UnpauseRunResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_run, 47);
+  messageDesc(file_signalbox_v1_run, 48);
 
 /**
  * @generated from message signalbox.v1.ReplayRunRequest
@@ -2687,7 +2585,7 @@ export type ReplayRunRequest = Message<"signalbox.v1.ReplayRunRequest"> & {
  * Use `create(ReplayRunRequestSchema)` to create a new message.
  */
 export const ReplayRunRequestSchema: GenMessage<ReplayRunRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_run, 48);
+  messageDesc(file_signalbox_v1_run, 49);
 
 /**
  * @generated from message signalbox.v1.ReplayRunResponse
@@ -2711,7 +2609,7 @@ export type ReplayRunResponse = Message<"signalbox.v1.ReplayRunResponse"> & {
  * Use `create(ReplayRunResponseSchema)` to create a new message.
  */
 export const ReplayRunResponseSchema: GenMessage<ReplayRunResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_run, 49);
+  messageDesc(file_signalbox_v1_run, 50);
 
 /**
  * @generated from message signalbox.v1.ExportRunRequest
@@ -2733,7 +2631,7 @@ export type ExportRunRequest = Message<"signalbox.v1.ExportRunRequest"> & {
  * Use `create(ExportRunRequestSchema)` to create a new message.
  */
 export const ExportRunRequestSchema: GenMessage<ExportRunRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_run, 50);
+  messageDesc(file_signalbox_v1_run, 51);
 
 /**
  * RunService starts runs, reports their state and controls them.

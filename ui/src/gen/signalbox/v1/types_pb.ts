@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file signalbox/v1/types.proto.
  */
 export const file_signalbox_v1_types: GenFile = /*@__PURE__*/
-  fileDesc("ChhzaWduYWxib3gvdjEvdHlwZXMucHJvdG8SDHNpZ25hbGJveC52MSIZCglKc29uVmFsdWUSDAoEanNvbhgBIAEoCSJYCgdQcm9ibGVtEgwKBHR5cGUYASABKAkSDgoGc3RhdHVzGAIgASgFEg0KBXRpdGxlGAMgASgJEg4KBmRldGFpbBgEIAEoCRIQCghpbnN0YW5jZRgFIAEoCSJ6CgdGaW5kaW5nEhAKCHNldmVyaXR5GAEgASgJEgwKBGNvZGUYAiABKAkSDwoHbWVzc2FnZRgDIAEoCRIMCgRwYXRoGAQgASgJEgwKBGxpbmUYBSABKAUSDgoGY29sdW1uGAYgASgFEhIKCnN1Z2dlc3Rpb24YByABKAlCQVo/Z2l0aHViLmNvbS9zaWduYWxib3gtZGV2L3NpZ25hbGJveC9hcGkvc2lnbmFsYm94L3YxO3NpZ25hbGJveHYxYgZwcm90bzM");
+  fileDesc("ChhzaWduYWxib3gvdjEvdHlwZXMucHJvdG8SDHNpZ25hbGJveC52MSIZCglKc29uVmFsdWUSDAoEanNvbhgBIAEoCSJZCghSdW5FcnJvchIMCgR0eXBlGAEgASgJEg4KBnN0YXR1cxgCIAEoBRINCgV0aXRsZRgDIAEoCRIOCgZkZXRhaWwYBCABKAkSEAoIaW5zdGFuY2UYBSABKAkifAoJVmlvbGF0aW9uEhAKCHNldmVyaXR5GAEgASgJEgwKBGNvZGUYAiABKAkSDwoHbWVzc2FnZRgDIAEoCRIMCgRwYXRoGAQgASgJEgwKBGxpbmUYBSABKAUSDgoGY29sdW1uGAYgASgFEhIKCnN1Z2dlc3Rpb24YByABKAlCQVo/Z2l0aHViLmNvbS9zaWduYWxib3gtZGV2L3NpZ25hbGJveC9hcGkvc2lnbmFsYm94L3YxO3NpZ25hbGJveHYxYgZwcm90bzM");
 
 /**
  * JsonValue is one JSON value of any kind. Numbers keep all their digits.
@@ -40,11 +40,11 @@ export const JsonValueSchema: GenMessage<JsonValue> = /*@__PURE__*/
   messageDesc(file_signalbox_v1_types, 0);
 
 /**
- * Problem is an error in the shape of Problem Details (RFC 9457), as the workflow language defines it.
+ * RunError is an error of a run in the shape of Problem Details (RFC 9457), as the workflow language defines it.
  *
- * @generated from message signalbox.v1.Problem
+ * @generated from message signalbox.v1.RunError
  */
-export type Problem = Message<"signalbox.v1.Problem"> & {
+export type RunError = Message<"signalbox.v1.RunError"> & {
   /**
    * URI of the error's type.
    *
@@ -82,18 +82,18 @@ export type Problem = Message<"signalbox.v1.Problem"> & {
 };
 
 /**
- * Describes the message signalbox.v1.Problem.
- * Use `create(ProblemSchema)` to create a new message.
+ * Describes the message signalbox.v1.RunError.
+ * Use `create(RunErrorSchema)` to create a new message.
  */
-export const ProblemSchema: GenMessage<Problem> = /*@__PURE__*/
+export const RunErrorSchema: GenMessage<RunError> = /*@__PURE__*/
   messageDesc(file_signalbox_v1_types, 1);
 
 /**
- * Finding is one problem that the validation of a workflow document found.
+ * Violation is what the validation of a workflow document found at one place.
  *
- * @generated from message signalbox.v1.Finding
+ * @generated from message signalbox.v1.Violation
  */
-export type Finding = Message<"signalbox.v1.Finding"> & {
+export type Violation = Message<"signalbox.v1.Violation"> & {
   /**
    * "error" or "warning".
    *
@@ -109,7 +109,7 @@ export type Finding = Message<"signalbox.v1.Finding"> & {
   code: string;
 
   /**
-   * Description of the problem, in one line.
+   * What is wrong, in one line.
    *
    * @generated from field: string message = 3;
    */
@@ -145,9 +145,9 @@ export type Finding = Message<"signalbox.v1.Finding"> & {
 };
 
 /**
- * Describes the message signalbox.v1.Finding.
- * Use `create(FindingSchema)` to create a new message.
+ * Describes the message signalbox.v1.Violation.
+ * Use `create(ViolationSchema)` to create a new message.
  */
-export const FindingSchema: GenMessage<Finding> = /*@__PURE__*/
+export const ViolationSchema: GenMessage<Violation> = /*@__PURE__*/
   messageDesc(file_signalbox_v1_types, 2);
 

@@ -6,13 +6,15 @@ import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegen
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_duration, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
+import type { RunFilter } from "./run_pb";
+import { file_signalbox_v1_run } from "./run_pb";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file signalbox/v1/view.proto.
  */
 export const file_signalbox_v1_view: GenFile = /*@__PURE__*/
-  fileDesc("ChdzaWduYWxib3gvdjEvdmlldy5wcm90bxIMc2lnbmFsYm94LnYxItoBCgRWaWV3EgoKAmlkGAEgASgJEg8KB3Byb2plY3QYAiABKAkSDAoEbmFtZRgDIAEoCRImCgVxdWVyeRgEIAEoCzIXLnNpZ25hbGJveC52MS5WaWV3UXVlcnkSDgoGc2hhcmVkGAUgASgIEg0KBW93bmVyGAYgASgJEgwKBG1pbmUYByABKAgSEAoIcmV2aXNpb24YCCABKAMSLwoLdXBkYXRlX3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg8KB3VwZGF0ZXIYCiABKAkizwQKCVZpZXdRdWVyeRIQCghzdGF0dXNlcxgBIAMoCRIQCgh3b3JrZmxvdxgCIAEoCRIPCgd2ZXJzaW9uGAMgASgJEikKBXNpbmNlGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIpCgV1bnRpbBgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIcHJvYmxlbXMYBiADKAkSDwoHdHJpZ2dlchgHIAEoCRIUCgxub3RfcmVwbGF5ZWQYCCABKAgSFQoNZmFpbHVyZV9ncm91cBgJIAEoCRIMCgR0ZXh0GAogASgJEhUKDXBhcmVudF9ydW5faWQYCyABKAkSEQoJcmVwbGF5X29mGAwgASgJEhAKCGJhdGNoX2lkGA0gASgJEhsKE3N0YXJ0ZWRfYnlfYmF0Y2hfaWQYEiABKAkSKQoGcGVyaW9kGA4gASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEg0KBW9yZGVyGA8gASgJEg8KB2NvbHVtbnMYECADKAkSDgoGbGFiZWxzGBEgAygJEi8KC2VuZGVkX3NpbmNlGBMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgtlbmRlZF91bnRpbBgUIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoMZW5kZWRfcGVyaW9kGBUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhIKCmVycm9yX3R5cGUYFiABKAkiIwoQTGlzdFZpZXdzUmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJIjYKEUxpc3RWaWV3c1Jlc3BvbnNlEiEKBXZpZXdzGAEgAygLMhIuc2lnbmFsYm94LnYxLlZpZXcihgEKD1NhdmVWaWV3UmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEgoKAmlkGAIgASgJEgwKBG5hbWUYAyABKAkSJgoFcXVlcnkYBCABKAsyFy5zaWduYWxib3gudjEuVmlld1F1ZXJ5Eg4KBnNoYXJlZBgFIAEoCBIQCghyZXZpc2lvbhgGIAEoAyI0ChBTYXZlVmlld1Jlc3BvbnNlEiAKBHZpZXcYASABKAsyEi5zaWduYWxib3gudjEuVmlldyJCChFEZWxldGVWaWV3UmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEgoKAmlkGAIgASgJEhAKCHJldmlzaW9uGAMgASgDIhQKEkRlbGV0ZVZpZXdSZXNwb25zZTL8AQoLVmlld1NlcnZpY2USUQoJTGlzdFZpZXdzEh4uc2lnbmFsYm94LnYxLkxpc3RWaWV3c1JlcXVlc3QaHy5zaWduYWxib3gudjEuTGlzdFZpZXdzUmVzcG9uc2UiA5ACARJJCghTYXZlVmlldxIdLnNpZ25hbGJveC52MS5TYXZlVmlld1JlcXVlc3QaHi5zaWduYWxib3gudjEuU2F2ZVZpZXdSZXNwb25zZRJPCgpEZWxldGVWaWV3Eh8uc2lnbmFsYm94LnYxLkRlbGV0ZVZpZXdSZXF1ZXN0GiAuc2lnbmFsYm94LnYxLkRlbGV0ZVZpZXdSZXNwb25zZUJBWj9naXRodWIuY29tL3NpZ25hbGJveC1kZXYvc2lnbmFsYm94L2FwaS9zaWduYWxib3gvdjE7c2lnbmFsYm94djFiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_timestamp]);
+  fileDesc("ChdzaWduYWxib3gvdjEvdmlldy5wcm90bxIMc2lnbmFsYm94LnYxItoBCgRWaWV3EgoKAmlkGAEgASgJEg8KB3Byb2plY3QYAiABKAkSDAoEbmFtZRgDIAEoCRImCgVxdWVyeRgEIAEoCzIXLnNpZ25hbGJveC52MS5WaWV3UXVlcnkSDgoGc2hhcmVkGAUgASgIEg0KBW93bmVyGAYgASgJEgwKBG1pbmUYByABKAgSEAoIcmV2aXNpb24YCCABKAMSLwoLdXBkYXRlX3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg8KB3VwZGF0ZXIYCiABKAkisAEKCVZpZXdRdWVyeRInCgZmaWx0ZXIYASABKAsyFy5zaWduYWxib3gudjEuUnVuRmlsdGVyEikKBnBlcmlvZBgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIvCgxlbmRlZF9wZXJpb2QYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDQoFb3JkZXIYBCABKAkSDwoHY29sdW1ucxgFIAMoCSIjChBMaXN0Vmlld3NSZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkiNgoRTGlzdFZpZXdzUmVzcG9uc2USIQoFdmlld3MYASADKAsyEi5zaWduYWxib3gudjEuVmlldyKGAQoPU2F2ZVZpZXdSZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSCgoCaWQYAiABKAkSDAoEbmFtZRgDIAEoCRImCgVxdWVyeRgEIAEoCzIXLnNpZ25hbGJveC52MS5WaWV3UXVlcnkSDgoGc2hhcmVkGAUgASgIEhAKCHJldmlzaW9uGAYgASgDIjQKEFNhdmVWaWV3UmVzcG9uc2USIAoEdmlldxgBIAEoCzISLnNpZ25hbGJveC52MS5WaWV3IkIKEURlbGV0ZVZpZXdSZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSCgoCaWQYAiABKAkSEAoIcmV2aXNpb24YAyABKAMiFAoSRGVsZXRlVmlld1Jlc3BvbnNlMvwBCgtWaWV3U2VydmljZRJRCglMaXN0Vmlld3MSHi5zaWduYWxib3gudjEuTGlzdFZpZXdzUmVxdWVzdBofLnNpZ25hbGJveC52MS5MaXN0Vmlld3NSZXNwb25zZSIDkAIBEkkKCFNhdmVWaWV3Eh0uc2lnbmFsYm94LnYxLlNhdmVWaWV3UmVxdWVzdBoeLnNpZ25hbGJveC52MS5TYXZlVmlld1Jlc3BvbnNlEk8KCkRlbGV0ZVZpZXcSHy5zaWduYWxib3gudjEuRGVsZXRlVmlld1JlcXVlc3QaIC5zaWduYWxib3gudjEuRGVsZXRlVmlld1Jlc3BvbnNlQkFaP2dpdGh1Yi5jb20vc2lnbmFsYm94LWRldi9zaWduYWxib3gvYXBpL3NpZ25hbGJveC92MTtzaWduYWxib3h2MWIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_signalbox_v1_run]);
 
 /**
  * View is a named filter of the list of runs, with the order and the columns of the list.
@@ -96,167 +98,46 @@ export const ViewSchema: GenMessage<View> = /*@__PURE__*/
   messageDesc(file_signalbox_v1_view, 0);
 
 /**
- * ViewQuery is the filter, the order and the columns of a list of runs. All conditions must match; fields without a value
- * match every run.
+ * ViewQuery is the filter, the order and the columns of a list of runs.
  *
  * @generated from message signalbox.v1.ViewQuery
  */
 export type ViewQuery = Message<"signalbox.v1.ViewQuery"> & {
   /**
-   * Only runs with one of these statuses.
-   *
-   * @generated from field: repeated string statuses = 1;
+   * @generated from field: signalbox.v1.RunFilter filter = 1;
    */
-  statuses: string[];
+  filter?: RunFilter | undefined;
 
   /**
-   * "namespace/name", or "name" if it is unambiguous.
+   * Only runs created within this time before the list is read: whole seconds, at most 3650 days. It excludes since of the
+   * filter.
    *
-   * @generated from field: string workflow = 2;
-   */
-  workflow: string;
-
-  /**
-   * Only runs of this version of the workflow; requires workflow.
-   *
-   * @generated from field: string version = 3;
-   */
-  version: string;
-
-  /**
-   * Only runs created at or after this time; excludes period.
-   *
-   * @generated from field: google.protobuf.Timestamp since = 4;
-   */
-  since?: Timestamp | undefined;
-
-  /**
-   * Only runs created before this time.
-   *
-   * @generated from field: google.protobuf.Timestamp until = 5;
-   */
-  until?: Timestamp | undefined;
-
-  /**
-   * Only runs that are stuck with one of these codes; "any" for all of them.
-   *
-   * @generated from field: repeated string problems = 6;
-   */
-  problems: string[];
-
-  /**
-   * Only runs that were started by this trigger.
-   *
-   * @generated from field: string trigger = 7;
-   */
-  trigger: string;
-
-  /**
-   * Only runs without a replay.
-   *
-   * @generated from field: bool not_replayed = 8;
-   */
-  notReplayed: boolean;
-
-  /**
-   * Only runs of this group of failed runs.
-   *
-   * @generated from field: string failure_group = 9;
-   */
-  failureGroup: string;
-
-  /**
-   * Only runs whose ID or request ID begins with this text.
-   *
-   * @generated from field: string text = 10;
-   */
-  text: string;
-
-  /**
-   * Only runs that this run started with a task.
-   *
-   * @generated from field: string parent_run_id = 11;
-   */
-  parentRunId: string;
-
-  /**
-   * Only replays of this run.
-   *
-   * @generated from field: string replay_of = 12;
-   */
-  replayOf: string;
-
-  /**
-   * Only runs that this batch selected.
-   *
-   * @generated from field: string batch_id = 13;
-   */
-  batchId: string;
-
-  /**
-   * Only runs that this batch started: the newest replay of each run that it selected.
-   *
-   * @generated from field: string started_by_batch_id = 18;
-   */
-  startedByBatchId: string;
-
-  /**
-   * Only runs created within this time before the list is read: whole seconds, at most 3650 days.
-   *
-   * @generated from field: google.protobuf.Duration period = 14;
+   * @generated from field: google.protobuf.Duration period = 2;
    */
   period?: Duration | undefined;
 
   /**
+   * Only runs that ended within this time before the list is read: whole seconds, at most 3650 days. It excludes ended_since
+   * of the filter.
+   *
+   * @generated from field: google.protobuf.Duration ended_period = 3;
+   */
+  endedPeriod?: Duration | undefined;
+
+  /**
    * Order of the list, as in ListRunsRequest; empty for the newest first.
    *
-   * @generated from field: string order = 15;
+   * @generated from field: string order = 4;
    */
   order: string;
 
   /**
    * Columns of the list in the web UI, in this order; empty for the reader's own choice. Known are status, run, workflow,
-   * trigger, actor, queued, started, duration, steps, problem and labels.
+   * trigger, actor, queued, started, waited, duration, steps, cause and labels.
    *
-   * @generated from field: repeated string columns = 16;
+   * @generated from field: repeated string columns = 5;
    */
   columns: string[];
-
-  /**
-   * Only runs with all of these labels, each as "key=value".
-   *
-   * @generated from field: repeated string labels = 17;
-   */
-  labels: string[];
-
-  /**
-   * Only runs that ended at or after this time; excludes ended_period.
-   *
-   * @generated from field: google.protobuf.Timestamp ended_since = 19;
-   */
-  endedSince?: Timestamp | undefined;
-
-  /**
-   * Only runs that ended before this time.
-   *
-   * @generated from field: google.protobuf.Timestamp ended_until = 20;
-   */
-  endedUntil?: Timestamp | undefined;
-
-  /**
-   * Only runs that ended within this time before the list is read: whole seconds, at most 3650 days.
-   *
-   * @generated from field: google.protobuf.Duration ended_period = 21;
-   */
-  endedPeriod?: Duration | undefined;
-
-  /**
-   * Only runs that failed with an error of this type: the whole type, or its last part for the errors of Signalbox and of
-   * the specification, such as execution_missing or communication.
-   *
-   * @generated from field: string error_type = 22;
-   */
-  errorType: string;
 };
 
 /**

@@ -1,0 +1,111 @@
+package invocation
+
+import (
+	"context"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+	"github.com/signalbox-dev/signalbox/internal/cli/output"
+)
+
+const (
+	// idLength is the length of a whole ID.
+	idLength = 36
+	// minPrefix is the shortest prefix that is looked up. IDs begin with a time: fewer characters hardly ever select one.
+	minPrefix = 6
+	// named is how many IDs an error names.
+	named = 3
+)
+
+// BindRuns is BindClient for a command whose arguments, or the first count of them, are IDs of runs: each may be the beginning of an ID that
+// no other run's ID has.
+func (s *Invocation) BindRuns(cmd *cobra.Command, count int) {
+	s.BindClient(cmd)
+	resolve(cmd, count, s.runID)
+}
+
+// BindBatch is BindRuns for a command whose argument is the ID of a batch.
+func (s *Invocation) BindBatch(cmd *cobra.Command) {
+	s.BindClient(cmd)
+	resolve(cmd, 1, s.batchID)
+}
+
+// resolve replaces the first count arguments of a command by the IDs that they begin.
+func resolve(cmd *cobra.Command, count int, id func(ctx context.Context, text string) (string, error)) {
+	inner := cmd.PreRunE
+	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
+		if err := inner(cmd, args); err != nil {
+			return err
+		}
+		for i := range args[:min(count, len(args))] {
+			whole, err := id(cmd.Context(), args[i])
+			if err != nil {
+				return err
+			}
+			args[i] = whole // the slice is that of the command itself
+		}
+		return nil
+	}
+}
+
+// runID returns the ID of the only run whose ID begins with the text. A whole ID, and what cannot begin one, is returned as it is.
+func (s *Invocation) runID(ctx context.Context, text string) (string, error) {
+	if !isPrefix(text) {
+		return text, nil
+	}
+	request := &signalboxv1.ListRunsRequest{Project: s.Project(), Filter: &signalboxv1.RunFilter{Text: text}, PageSize: named + 1}
+	response, err := Call(ctx, s, s.Runs().ListRuns, request, "find the run whose ID begins with %q", text)
+	if err != nil {
+		return "", err
+	}
+	var found []string
+	for _, run := range response.GetRuns() {
+		if strings.HasPrefix(run.GetId(), text) {
+			found = append(found, run.GetId())
+		}
+	}
+	return only(text, "run", found)
+}
+
+// batchID is runID for batches.
+func (s *Invocation) batchID(ctx context.Context, text string) (string, error) {
+	if !isPrefix(text) {
+		return text, nil
+	}
+	all, _, err := Pages(0, func(size int32, token string) ([]*signalboxv1.Batch, string, error) {
+		request := &signalboxv1.ListBatchesRequest{Project: s.Project(), PageSize: size, PageToken: token}
+		response, err := Call(ctx, s, s.Batches().ListBatches, request, "find the batch whose ID begins with %q", text)
+		return response.GetBatches(), response.GetNextPageToken(), err
+	})
+	if err != nil {
+		return "", err
+	}
+	var found []string
+	for _, batch := range all {
+		if strings.HasPrefix(batch.GetId(), text) {
+			found = append(found, batch.GetId())
+		}
+	}
+	return only(text, "batch", found)
+}
+
+// isPrefix reports whether a text may be the beginning of an ID and is not a whole one.
+func isPrefix(text string) bool {
+	return len(text) >= minPrefix && len(text) < idLength && strings.Trim(text, "0123456789abcdef-") == ""
+}
+
+// only returns the only ID. Without one, the text itself is returned: the server reports that it does not exist.
+func only(text, thing string, found []string) (string, error) {
+	switch {
+	case len(found) == 0:
+		return text, nil
+	case len(found) == 1:
+		return found[0], nil
+	case len(found) > named:
+		found = append(found[:named], "…")
+	}
+	return "", exit.Usagef("the IDs of several %s begin with %q: %s; write more of the ID", output.Plural(thing), text, strings.Join(found, ", "))
+}
