@@ -288,7 +288,7 @@ func TestEventsAreDeliveredAsLongAsAWebhookIsActive(t *testing.T) {
 	t.Parallel()
 	p := newPlatform(t)
 	publish := func(id string) {
-		_, _, err := sealedtest.NewSealer(t).Events(p.store.Events()).Publish(t.Context(), here, []event.Event{{ID: id, Source: "/test", Type: "a"}})
+		_, _, err := sealedtest.NewSealer(t).Events(p.store.Events(), event.Earlier{}).Publish(t.Context(), here, []event.Event{{ID: id, Source: "/test", Type: "a"}})
 		require.NoError(t, err)
 		for more := true; more; {
 			_, more, err = p.store.Webhooks().Match(t.Context(), here, 10, webhook.NewMatcher)
