@@ -16,7 +16,6 @@ export const layers = [
   [
     'access',
     'audit',
-    'batches',
     'dispatchers',
     'events',
     'projects',
@@ -27,7 +26,7 @@ export const layers = [
     'workers',
     'workflows',
   ],
-  ['problems'],
+  ['batches', 'problems'],
   ['shell'],
   ['main.tsx'],
 ]
