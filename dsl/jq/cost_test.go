@@ -287,3 +287,11 @@ func TestEveryBuiltinIsListed(t *testing.T) {
 		require.Contains(t, tried, name, "%s is in the library: add it to builtinCalls", name)
 	}
 }
+
+// TestJoinWithoutSeparatorIsBounded joins a text with itself many times: null is a separator, too.
+func TestJoinWithoutSeparatorIsBounded(t *testing.T) {
+	program, err := jq.Compile(`[range(1000)] | map($o) | join(null)`, []string{"o"})
+	require.NoError(t, err)
+	_, made := bounded(program, strings.Repeat("x", 1_000_000), 3*longest, 2*largest)
+	require.Less(t, made, uint64(2*largest))
+}

@@ -61,7 +61,7 @@ func (f *frontend) chain(t *testing.T, id, hash string, executions int) {
 	t.Helper()
 	before := ""
 	for n := range executions {
-		input, err := codec.Converter(testKeys(t)).ToPayloads(flow.Input{RunID: id, Project: project.Default, DocumentHash: hash, Interpreter: interp.Version, Chain: n})
+		input, err := codec.For(testKeys(t), id).ToPayloads(flow.Input{RunID: id, Project: project.Default, DocumentHash: hash, Interpreter: interp.Version, Chain: n})
 		require.NoError(t, err)
 		execution := fmt.Sprintf("x%d", n)
 		history := &historypb.History{Events: []*historypb.HistoryEvent{

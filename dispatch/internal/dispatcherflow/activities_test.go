@@ -155,8 +155,9 @@ func TestRouteEndsWhenWorkerStops(t *testing.T) {
 	w := newActivityBench()
 	owner, err := w.inbox.Fence(t.Context(), name, "me", 0)
 	require.NoError(t, err)
+	w.acts.Idle = time.Hour // an empty inbox parks nothing before the stop is noticed
 	close(w.stop)
-	_, err = w.ExecuteActivity(w.acts.Route, dispatcherflow.RouteInput{Name: name, Owner: owner})
+	_, err = w.ExecuteActivity(w.acts.Route, dispatcherflow.RouteInput{Name: name, Owner: owner, Busy: true})
 	application, ok := errors.AsType[*temporal.ApplicationError](err)
 	require.True(t, ok, "%v", err)
 	require.Equal(t, "stopped", application.Type())

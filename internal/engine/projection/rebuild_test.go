@@ -226,7 +226,7 @@ do:
 // firstTask returns the history of a run in which the first workflow task ended with a timer.
 func firstTask(t *testing.T) *historypb.History {
 	t.Helper()
-	input, err := codec.Converter(sealing(t)).ToPayloads(flow.Input{RunID: "r1", Project: "default", Interpreter: interp.Version})
+	input, err := codec.For(sealing(t), "r1").ToPayloads(flow.Input{RunID: "r1", Project: "default", Interpreter: interp.Version})
 	require.NoError(t, err)
 	events := []*historypb.HistoryEvent{
 		{EventType: enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED, Attributes: &historypb.HistoryEvent_WorkflowExecutionStartedEventAttributes{

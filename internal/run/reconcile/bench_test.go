@@ -251,7 +251,7 @@ func inBubble(t *testing.T, test func(*testing.T, *bench)) {
 		require.NoError(t, b.repairs.Start(ctx))
 		t.Cleanup(func() { require.NoError(t, b.repairs.Stop(context.WithoutCancel(ctx))) })
 		b.restart()
-		_, _, err = kept.Publish(ctx, workflow.Version{Project: here, Workflow: "a/b", Version: "1.0.0", Hash: hash, Canonical: []byte("{}")},
+		_, _, err = kept.Publish(ctx, workflow.Version{Project: here, Workflow: "a/b", Version: "1.0.0", Hash: hash, Canonical: []byte("{}"), PublishedAt: time.Now()},
 			func(string, string) bool { return true }, audit.NewEntry(ctx, time.Now(), audit.WorkflowPublish, here, "a/b", ""))
 		require.NoError(t, err)
 		test(t, b)

@@ -20,8 +20,7 @@ export const goneRefusal = ({ state }: Problem): string | undefined =>
 export const roleProject = ({ project }: Problem): string => (project === '' ? '*' : project)
 
 /** leftRuns returns how many runs of a failure have no replay; none of a resolved one is to be replayed. */
-export const leftRuns = ({ state, notReplayed }: Problem): bigint =>
-  state === 'resolved' ? 0n : (notReplayed ?? 0n)
+export const leftRuns = ({ state, notReplayed }: Problem): bigint => (state === 'resolved' ? 0n : (notReplayed ?? 0n))
 
 /** A text that is edited while others may change it, too. */
 export interface EditedText {

@@ -450,7 +450,7 @@ func (m *machine) concat(v any, args []any, f *Fuel) (any, error) {
 		return nil, err
 	}
 	separator, ok := args[0].(string)
-	if err != nil || !ok {
+	if err != nil || !ok && args[0] != nil { // null separates by nothing
 		return m.refuse("join($a)", v, args, f)
 	}
 	bytes := int64(max(len(items)-1, 0)) * int64(len(separator))
