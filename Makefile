@@ -15,7 +15,7 @@ PAGES := $(GO) run ./promise/page -processors "$$(nproc)" -tests . -figures prom
 BUILD := $(GO) build -ldflags '$(LDFLAGS)'
 TOOL_BUILD := GOWORK=off GOFLAGS=-buildvcs=false go build
 
-# The packages that decide, whose own tests notice at least 80 % of the changes that `make mutate` makes.
+# The packages that decide: their own tests should notice at least 80 % of the changes that `make mutate` makes.
 DECIDING := ./internal/netguard ./internal/webhook ./internal/problem ./internal/batch ./internal/sealed
 
 PROTO_TOOLS := $(addprefix $(TOOLS)/,buf protoimports protoc-gen-go protoc-gen-connect-go)
