@@ -111,7 +111,7 @@ func TestRunsOfALaterWorkflowAreAdopted(t *testing.T) {
 		require.Len(t, stored, 1)
 		require.Equal(t, []string{"open"}, stored[0].RunIDs)
 
-		_, _, err = b.store.Publish(b.ctx, workflow.Version{Project: here, Workflow: "a/b", Version: "1.1.0", Hash: "sha256:later", Canonical: []byte("{}")},
+		_, _, err = b.store.Publish(b.ctx, workflow.Version{Project: here, Workflow: "a/b", Version: "1.1.0", Hash: "sha256:later", Canonical: []byte("{}"), PublishedAt: time.Now()},
 			func(string, string) bool { return true }, audit.NewEntry(b.ctx, time.Now(), audit.WorkflowPublish, here, "a/b", ""))
 		require.NoError(t, err)
 		require.Equal(t, []string{"adopted open true"}, b.pass(t, false))
