@@ -73,7 +73,7 @@ func TestDeadlockedRunIsTerminated(t *testing.T) {
 		close(release)
 		hangs.Stop()
 	})
-	awaitCause(t, s, id, "TASK_FAILING", "DEADLOCK", stuckWithin)
+	// Before, it is TASK_FAILING; on a busy machine, for less than the time between two reads.
 	awaitCause(t, s, id, "POISON", "DEADLOCK", 2*stuckWithin)
 	require.Contains(t, s.CLI(t, "run", "list", "--stuck", "poison", "-o", "wide").Stdout, "DEADLOCK")
 	require.Equal(t, "queued", s.Run(t, id).GetStatus(), "by default it is only reported")
