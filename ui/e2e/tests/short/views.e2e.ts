@@ -11,7 +11,7 @@ interface View {
   name: string
   shared: boolean
   revision: number
-  query: { statuses?: string[]; columns?: string[] }
+  query: { filter?: { statuses?: string[] }; columns?: string[] }
 }
 
 const stored = async (): Promise<View[]> => JSON.parse(await platform.cli('view', 'list', '-o', 'json')) as View[]
@@ -47,7 +47,7 @@ describe('a view', () => {
       .getByRole('button', { name: /Broken orders/, pressed: true })
       .waitFor()
     const [view] = await stored()
-    expect(view).toMatchObject({ name: 'Broken orders', shared: true, query: { statuses: ['failed'] } })
+    expect(view).toMatchObject({ name: 'Broken orders', shared: true, query: { filter: { statuses: ['failed'] } } })
 
     // A column, then the filter: each differs from what is saved.
     await page.getByRole('button', { name: 'Columns' }).click()
@@ -64,7 +64,7 @@ describe('a view', () => {
     await dialog.getByRole('button', { name: 'Save', exact: true }).click()
     await dialog.waitFor({ state: 'detached' })
     await bar(page).getByText('Changed').waitFor({ state: 'detached' })
-    expect((await stored())[0]).toMatchObject({ revision: 2, query: { statuses: ['failed', 'completed'] } })
+    expect((await stored())[0]).toMatchObject({ revision: 2, query: { filter: { statuses: ['failed', 'completed'] } } })
     expect((await stored())[0]?.query.columns).toContain('actor')
 
     await page.goto(`${platform.address}/p/default/workflows`)
@@ -97,7 +97,7 @@ describe('a view', () => {
     expect(await dialog.getByRole('alert').innerText()).toMatch(/local changed view "Team" at \d{4}-/)
     expect(await dialog.getByLabel('Name').inputValue()).toBe('Team two')
     expect(await violations(page)).toEqual([])
-    expect(await team()).toMatchObject({ revision: 2, query: { statuses: ['queued'] } })
+    expect(await team()).toMatchObject({ revision: 2, query: { filter: { statuses: ['queued'] } } })
     await context.close()
   })
 
