@@ -45,7 +45,7 @@ type platform struct {
 	url      string
 }
 
-// Send sends a delivery, Wake counts: no loop of a sender runs.
+// sending is a sender without its loops, which counts what wakes it.
 type sending struct {
 	*sender.Sender
 	p *platform
@@ -76,7 +76,7 @@ func newPlatform(t *testing.T) *platform {
 	return p
 }
 
-// use makes the service seal with the keys.
+// use replaces the service by one with other keys.
 func (p *platform) use(keys *keyring.Ring) {
 	guard, now := netguard.New([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}), func() time.Time { return p.now }
 	s := sender.New(sender.Options{
