@@ -1,5 +1,5 @@
-// Package api has the OpenAPI document of the API's REST paths, which the server returns at /openapi.yaml. The packages below it have the
-// messages and the clients in Go.
+// Package api has the OpenAPI document of the API's REST paths, which the server returns at /openapi.yaml. The packages
+// below it have the messages and the clients in Go.
 package api
 
 import _ "embed"

@@ -32,7 +32,8 @@ type situation struct {
 // attemptsEvery is how often a manager that is down is made to start an attempt, far more often than by itself.
 const attemptsEvery = 50 * time.Millisecond
 
-// manage returns a manager in the situation. While it is down, an attempt to reconnect is under way nearly all the time.
+// manage returns a manager in the situation. While it is down, an attempt to reconnect is under way nearly all the
+// time.
 func (s situation) manage(b *testing.B) *conn.Manager {
 	b.Helper()
 	frontend := conntest.Run(b, conntest.Options{})
@@ -127,8 +128,8 @@ func BenchmarkStatus(b *testing.B) {
 	}
 }
 
-// BenchmarkClientLongest times each call separately and reports the longest. The figure for an empty call is the scheduler's, and is
-// contained in every other figure.
+// BenchmarkClientLongest times each call separately and reports the longest. The figure for an empty call is the
+// scheduler's, and is contained in every other figure.
 func BenchmarkClientLongest(b *testing.B) {
 	b.Run("nothing", func(b *testing.B) { longest(b, func() {}) })
 	for _, s := range situations() {

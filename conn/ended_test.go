@@ -74,7 +74,8 @@ func TestEndsOfConnectionsAndOutagesAreReported(t *testing.T) {
 	seen.await(t, 1, 1)
 	_, outages = seen.get()
 
-	require.Equal(t, []conn.Ended{{Address: down.Address, Namespace: "default", Lasted: up.Statistics.LastOutage}}, outages)
+	require.Equal(t, []conn.Ended{{Address: down.Address, Namespace: "default", Lasted: up.Statistics.LastOutage}},
+		outages)
 
 	require.NoError(t, r.Stop(soon(t)))
 	connections, outages = seen.get()

@@ -24,7 +24,8 @@ func temporal(options conntest.Options) *conntest.Frontend {
 	return frontend
 }
 
-// The manager is started before Temporal. Once Temporal accepts connections, the manager connects and starts the workers.
+// The manager is started before Temporal. Once Temporal accepts connections, the manager connects and starts the
+// workers.
 func Example() {
 	frontend := temporal(conntest.Options{Stopped: true})
 	defer frontend.Close()
@@ -100,7 +101,8 @@ func ExampleDownError() {
 	// reason: down namespace_missing
 }
 
-// Borrow is for a sequence of requests: if the generation is replaced meanwhile, its client is not closed before release.
+// Borrow is for a sequence of requests: if the generation is replaced meanwhile, its client is not closed before
+// release.
 func ExampleManager_Borrow() {
 	frontend := temporal(conntest.Options{})
 	defer frontend.Close()
@@ -134,8 +136,8 @@ func ExampleManager_Borrow() {
 	// started: 3
 }
 
-// A hook is for code that must act on each new client, here one that submits queued work. The credential files change, so the manager
-// makes a new generation.
+// A hook is for code that must act on each new client, here one that submits queued work. The credential files change,
+// so the manager makes a new generation.
 func ExampleManager_OnConnect() {
 	frontend := temporal(conntest.Options{})
 	defer frontend.Close()
@@ -145,7 +147,8 @@ func ExampleManager_OnConnect() {
 	rotations <- "certificate 1"
 	current := ""
 	m, err := conn.New(conn.Options{
-		Client: client.Options{HostPort: frontend.Addr()}, Logger: slog.New(slog.DiscardHandler), ProbeEvery: 100 * time.Millisecond,
+		Client: client.Options{HostPort: frontend.Addr()}, Logger: slog.New(slog.DiscardHandler),
+		ProbeEvery: 100 * time.Millisecond,
 		// A program hashes the files that Options.Reload reads.
 		Identity: func() (string, error) {
 			select {

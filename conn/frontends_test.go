@@ -16,7 +16,8 @@ import (
 	"github.com/signalbox-dev/signalbox/conn/conntest"
 )
 
-// TestOneUnavailableFrontendIsNoOutage has two frontends behind one name, of which one answers every request with UNAVAILABLE.
+// TestOneUnavailableFrontendIsNoOutage has two frontends behind one name, of which one answers every request with
+// UNAVAILABLE.
 func TestOneUnavailableFrontendIsNoOutage(t *testing.T) {
 	t.Parallel()
 	second := conntest.Run(t, conntest.Options{})
@@ -27,7 +28,9 @@ func TestOneUnavailableFrontendIsNoOutage(t *testing.T) {
 		o.Client.ConnectionOptions.DialOptions = append(o.Client.ConnectionOptions.DialOptions, grpc.WithResolvers(both))
 	})
 	r.connect(t)
-	require.NoError(t, r.frontend.Await(soon(t), func() bool { return r.frontend.Connections() > 0 && second.Connections() > 0 }))
+	require.NoError(t, r.frontend.Await(soon(t), func() bool {
+		return r.frontend.Connections() > 0 && second.Connections() > 0
+	}))
 	second.Fail("", serviceerror.NewUnavailable("shutting down"))
 	for ctx := soon(t); second.Calls("DescribeNamespace") < 6; { // each failing request causes a check
 		c, err := r.Client()
@@ -41,7 +44,8 @@ func TestOneUnavailableFrontendIsNoOutage(t *testing.T) {
 	r.until(t, is(conn.Down, conn.Unreachable))
 }
 
-// TestRejectedClientCertificateIsATLSError makes many connections, since the server's alert races with the end of the connection.
+// TestRejectedClientCertificateIsATLSError makes many connections, since the server's alert races with the end of the
+// connection.
 func TestRejectedClientCertificateIsATLSError(t *testing.T) {
 	t.Parallel()
 	authority, err := conntest.NewAuthority()
@@ -67,7 +71,9 @@ func TestErrorNamesPortOfAnotherProtocol(t *testing.T) {
 	t.Parallel()
 	web := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(web.Close)
-	r := newRig(t, conntest.Options{}, func(o *conn.Options) { o.Client.HostPort = strings.TrimPrefix(web.URL, "http://") })
+	r := newRig(t, conntest.Options{}, func(o *conn.Options) {
+		o.Client.HostPort = strings.TrimPrefix(web.URL, "http://")
+	})
 	r.start(t)
 	s := r.until(t, func(s conn.Status) bool { return s.State == conn.Down })
 	require.Equal(t, conn.Unreachable, s.Kind)

@@ -31,7 +31,8 @@ type keyFile struct {
 	err error
 }
 
-// TestOutageAfterBadRotationKeepsOldClient has an outage while no new client can be made, and expects the old one to be used after it.
+// TestOutageAfterBadRotationKeepsOldClient has an outage while no new client can be made, and expects the old one to be
+// used after it.
 func TestOutageAfterBadRotationKeepsOldClient(t *testing.T) {
 	t.Parallel()
 	for name, bad := range map[string]keyFile{
@@ -100,19 +101,24 @@ func newActivityTask(t *testing.T) *activityTask {
 // options adds the task to the answers that clients receive, and allows time to finish it.
 func (a *activityTask) options(o *conn.Options) {
 	o.DrainTimeout = patience
-	o.Client.ConnectionOptions.DialOptions = append(o.Client.ConnectionOptions.DialOptions, grpc.WithChainUnaryInterceptor(a.intercept))
+	o.Client.ConnectionOptions.DialOptions = append(o.Client.ConnectionOptions.DialOptions,
+		grpc.WithChainUnaryInterceptor(a.intercept))
 }
 
-func (a *activityTask) intercept(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+func (a *activityTask) intercept(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn,
+	invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	_, poll := req.(*workflowservice.PollActivityTaskQueueRequest)
 	if !poll || !a.returned.CompareAndSwap(false, true) {
 		return invoke(ctx, method, req, reply, cc, opts...)
 	}
 	now, limit := timestamppb.Now(), durationpb.New(time.Hour)
 	proto.Merge(reply.(proto.Message), &workflowservice.PollActivityTaskQueueResponse{
-		TaskToken: []byte("task"), WorkflowNamespace: "default", ActivityId: "1", ActivityType: &common.ActivityType{Name: "blocked"},
-		WorkflowType: &common.WorkflowType{Name: "order"}, WorkflowExecution: &common.WorkflowExecution{WorkflowId: "one", RunId: "one"},
-		ScheduledTime: now, StartedTime: now, CurrentAttemptScheduledTime: now, Attempt: 1, ScheduleToCloseTimeout: limit, StartToCloseTimeout: limit,
+		TaskToken: []byte("task"), WorkflowNamespace: "default", ActivityId: "1",
+		ActivityType:      &common.ActivityType{Name: "blocked"},
+		WorkflowType:      &common.WorkflowType{Name: "order"},
+		WorkflowExecution: &common.WorkflowExecution{WorkflowId: "one", RunId: "one"},
+		ScheduledTime:     now, StartedTime: now, CurrentAttemptScheduledTime: now, Attempt: 1, ScheduleToCloseTimeout: limit,
+		StartToCloseTimeout: limit,
 	})
 	return nil
 }
@@ -146,7 +152,8 @@ type starter struct {
 func (starter) Name() string { return "starter" }
 
 func (s starter) StartWorker(
-	ctx context.Context, options worker.PluginStartWorkerOptions, next func(context.Context, worker.PluginStartWorkerOptions) error,
+	ctx context.Context, options worker.PluginStartWorkerOptions,
+	next func(context.Context, worker.PluginStartWorkerOptions) error,
 ) error {
 	if err := s.before(); err != nil {
 		return err
@@ -161,15 +168,18 @@ func (a *activityTask) awaitResult(t *testing.T, f *conntest.Frontend) {
 	require.NoError(t, f.AwaitCalls(soon(t), "RespondActivityTaskCompleted", 1))
 }
 
-// TestFailedBuildDrainsItsWorkers has a second worker set that fails to start while a worker of the first one runs a task.
+// TestFailedBuildDrainsItsWorkers has a second worker set that fails to start while a worker of the first one runs a
+// task.
 func TestFailedBuildDrainsItsWorkers(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		kind conn.Kind
 		fail func(released <-chan struct{}) error
 	}{
-		"connection error": {conn.Unreachable, func(<-chan struct{}) error { return status.Error(codes.Unavailable, "gone") }},
-		"timeout":          {conn.Hung, func(released <-chan struct{}) error { <-released; return errors.New("too late") }},
+		"connection error": {conn.Unreachable, func(<-chan struct{}) error {
+			return status.Error(codes.Unavailable, "gone")
+		}},
+		"timeout": {conn.Hung, func(released <-chan struct{}) error { <-released; return errors.New("too late") }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -226,7 +236,8 @@ func TestStopDuringBuild(t *testing.T) {
 	require.NoError(t, r.frontend.Await(soon(t), func() bool { return r.frontend.Connections() == 0 }))
 }
 
-// TestIdentityChangeDuringBuild lets the build finish on the client with the running task, and expects another build after it.
+// TestIdentityChangeDuringBuild lets the build finish on the client with the running task, and expects another build
+// after it.
 func TestIdentityChangeDuringBuild(t *testing.T) {
 	t.Parallel()
 	task := newActivityTask(t)
@@ -256,7 +267,8 @@ func TestIdentityChangeDuringBuild(t *testing.T) {
 	task.awaitResult(t, r.frontend)
 }
 
-// TestReplacedClientWorksDuringGrace uses a client after its generation was replaced, in a process without workers: it is not closed yet.
+// TestReplacedClientWorksDuringGrace uses a client after its generation was replaced, in a process without workers: it
+// is not closed yet.
 func TestReplacedClientWorksDuringGrace(t *testing.T) {
 	t.Parallel()
 	var identity atomic.Value

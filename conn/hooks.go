@@ -40,8 +40,8 @@ func (l *hookList) add(name string, call Hook) {
 	l.all = append(l.all, namedHook{name, call})
 }
 
-// run calls the hooks with a generation's client, one after another. A failing hook is logged, and the next ones are called. Once
-// lifetime has ended it calls none.
+// run calls the hooks with a generation's client, one after another. A failing hook is logged, and the next ones are
+// called. Once lifetime has ended it calls none.
 func (l *hookList) run(lifetime context.Context, c client.Client, generation int) {
 	l.running.Lock()
 	defer l.running.Unlock()

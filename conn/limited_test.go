@@ -21,10 +21,12 @@ func (r *rig) request(t *testing.T, limit time.Duration) {
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
-	_, _ = c.WorkflowService().StartWorkflowExecution(ctx, &workflowservice.StartWorkflowExecutionRequest{Namespace: "default"})
+	_, _ = c.WorkflowService().StartWorkflowExecution(ctx,
+		&workflowservice.StartWorkflowExecutionRequest{Namespace: "default"})
 }
 
-// TestRequestsThatAreNotServedDegradeTheConnection refuses or delays all requests except checks. Client and workers are not replaced.
+// TestRequestsThatAreNotServedDegradeTheConnection refuses or delays all requests except checks. Client and workers are
+// not replaced.
 func TestRequestsThatAreNotServedDegradeTheConnection(t *testing.T) {
 	t.Parallel()
 	start := "StartWorkflowExecution"
@@ -36,12 +38,15 @@ func TestRequestsThatAreNotServedDegradeTheConnection(t *testing.T) {
 			serviceerror.NewResourceExhausted(enums.RESOURCE_EXHAUSTED_CAUSE_RPS_LIMIT, "namespace rate limit exceeded"),
 			"namespace rate limit exceeded; check the rate limits",
 		},
-		"persistence": {serviceerror.NewUnavailable("shard status unknown"), "Unavailable: shard status unknown; check the latency"},
-		"no answer":   {nil, "check the latency of Temporal's persistence"},
+		"persistence": {serviceerror.NewUnavailable("shard status unknown"),
+			"Unavailable: shard status unknown; check the latency"},
+		"no answer": {nil, "check the latency of Temporal's persistence"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, conntest.Options{}, func(o *conn.Options) { o.SlowAfter, o.CheckTimeout = time.Second, 3*time.Second })
+			r := newRig(t, conntest.Options{}, func(o *conn.Options) {
+				o.SlowAfter, o.CheckTimeout = time.Second, 3*time.Second
+			})
 			require.NoError(t, r.Register("orders", idle("orders")))
 			r.connect(t)
 			was := r.until(t, polling)

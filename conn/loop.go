@@ -18,14 +18,15 @@ const (
 	maintainEvery = time.Second
 	// notPollingAfter is how long a worker set may be without polls before the connection counts as not polling.
 	notPollingAfter = 3 * time.Second
-	// buildTimeout limits the start of all workers of a generation. A start takes 0.1 s on a healthy server, and no check runs meanwhile.
+	// buildTimeout limits the start of all workers of a generation. A start takes 0.1 s on a healthy server, and no check
+	// runs meanwhile.
 	buildTimeout = 5 * time.Second
 	// never is the wait while the machine has no deadline; a result or a signal ends it.
 	never = time.Hour
 )
 
-// eventLoop is the one goroutine that uses the machine. It runs one operation of the machine at a time, in a goroutine of its own, and never
-// blocks on it.
+// eventLoop is the one goroutine that uses the machine. It runs one operation of the machine at a time, in a goroutine
+// of its own, and never blocks on it.
 type eventLoop struct {
 	*Manager
 
@@ -125,8 +126,8 @@ func (l *eventLoop) tick(now time.Time) {
 	l.startOperation(command)
 }
 
-// handle passes an event to the machine, publishes and logs the new state, and starts the operation that the machine returns. It reports
-// whether the connection has come up.
+// handle passes an event to the machine, publishes and logs the new state, and starts the operation that the machine
+// returns. It reports whether the connection has come up.
 func (l *eventLoop) handle(event fsm.Event) (cameUp bool) {
 	now := time.Now()
 	before := l.machine.View(now)
@@ -260,7 +261,8 @@ func (l *eventLoop) finishOperation(r result) {
 	}
 }
 
-// compareIdentity raises the changed signal if the server behind the current client is not the one that the client was made for.
+// compareIdentity raises the changed signal if the server behind the current client is not the one that the client was
+// made for.
 func (l *eventLoop) compareIdentity(r result) {
 	switch {
 	case r.identity == nil:
@@ -271,8 +273,8 @@ func (l *eventLoop) compareIdentity(r result) {
 	}
 }
 
-// abandonBuild ends what a failed build has started. Its workers may have taken tasks, so they are drained as those of a replaced
-// generation are, before their client is closed.
+// abandonBuild ends what a failed build has started. Its workers may have taken tasks, so they are drained as those of
+// a replaced generation are, before their client is closed.
 func (l *eventLoop) abandonBuild(r result) {
 	var started []*workers.Running
 	for _, o := range r.outcomes {
@@ -304,8 +306,8 @@ func (l *eventLoop) closeCandidate() {
 	l.tasks.Go(old.client.Close)
 }
 
-// swap replaces the current generation by one whose workers were started. The function that it returns runs the hooks and then drains the
-// previous generation.
+// swap replaces the current generation by one whose workers were started. The function that it returns runs the hooks
+// and then drains the previous generation.
 func (l *eventLoop) swap(r result) (finish func()) {
 	old := l.current
 	l.current, l.candidate = r.used, nil

@@ -10,8 +10,9 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/loop"
 )
 
-// maintainWorkers starts the worker sets that have no worker, whose worker has died, or whose worker belongs to an older generation, each
-// with its own back-off. It reports to the machine whether all of them poll, and whether requests are served.
+// maintainWorkers starts the worker sets that have no worker, whose worker has died, or whose worker belongs to an
+// older generation, each with its own back-off. It reports to the machine whether all of them poll, and whether
+// requests are served.
 func (l *eventLoop) maintainWorkers() {
 	if !l.machine.View(time.Now()).State.Up() {
 		l.traffic.Reset() // requests that an outage affected say nothing about the connection after it
@@ -43,7 +44,8 @@ func (l *eventLoop) maintainWorkers() {
 	l.handle(fsm.Requests{Late: verdict == traffic.Late, Failing: verdict == traffic.Failing, Err: reason})
 }
 
-// startWorker starts a worker of a set on the current client, and stops the previous one. The caller has locked the set.
+// startWorker starts a worker of a set on the current client, and stops the previous one. The caller has locked the
+// set.
 func (l *eventLoop) startWorker(set *workers.Set) {
 	g := l.current
 	l.tasks.Go(func() {

@@ -19,12 +19,12 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/loop"
 )
 
-// Factory makes a worker of a client, with workflows and activities registered and not started. It is called again for every
-// generation. The client must be passed to worker.New as it is, and must not be kept.
+// Factory makes a worker of a client, with workflows and activities registered and not started. It is called again for
+// every generation. The client must be passed to worker.New as it is, and must not be kept.
 type Factory = workers.Factory
 
-// Manager maintains a connection to Temporal and the workers on it. Its methods are safe for concurrent use. It can be started
-// once and stopped once.
+// Manager maintains a connection to Temporal and the workers on it. Its methods are safe for concurrent use. It can be
+// started once and stopped once.
 type Manager struct {
 	opts Options
 	log  *slog.Logger
@@ -95,8 +95,8 @@ func New(options Options) (*Manager, error) {
 	return m, nil
 }
 
-// Register adds a worker set. Its worker is started as soon as the connection is up, again in every generation, and again
-// when it dies. Register may be called before and after Start.
+// Register adds a worker set. Its worker is started as soon as the connection is up, again in every generation, and
+// again when it dies. Register may be called before and after Start.
 func (m *Manager) Register(name string, factory Factory) error {
 	if name == "" || factory == nil {
 		return errors.New("a worker set needs a name and a factory")
@@ -108,8 +108,8 @@ func (m *Manager) Register(name string, factory Factory) error {
 	return nil
 }
 
-// Unregister removes a worker set and stops its worker, which may finish the tasks it has begun. If ctx ends first, Unregister returns
-// an error and the stop continues in the background.
+// Unregister removes a worker set and stops its worker, which may finish the tasks it has begun. If ctx ends first,
+// Unregister returns an error and the stop continues in the background.
 func (m *Manager) Unregister(ctx context.Context, name string) error {
 	set, err := m.sets.Remove(name)
 	if err != nil {
@@ -130,10 +130,10 @@ func (m *Manager) Unregister(ctx context.Context, name string) error {
 	}
 }
 
-// OnConnect adds a hook. Hooks are called with the current client each time the connection has come up, and after each replacement of the
-// generation, while the old generation still works. They run in the order of their registration, each limited by HookTimeout. A failing
-// hook is logged, and the others are called all the same. Code that keeps a client needs a hook; code that calls [Manager.Client] for each
-// request does not.
+// OnConnect adds a hook. Hooks are called with the current client each time the connection has come up, and after each
+// replacement of the generation, while the old generation still works. They run in the order of their registration,
+// each limited by HookTimeout. A failing hook is logged, and the others are called all the same. Code that keeps a
+// client needs a hook; code that calls [Manager.Client] for each request does not.
 func (m *Manager) OnConnect(name string, hook Hook) { m.hooks.add(name, hook) }
 
 // Start begins to connect and returns at once. The manager runs until Stop; the end of ctx does not stop it.
@@ -156,8 +156,9 @@ func (m *Manager) Start(ctx context.Context) error {
 	return nil
 }
 
-// Client returns the current client, or a [*DownError] while the connection is not up. It never blocks. The client may be replaced and
-// closed at any time: call Client for each request, and use [Manager.Borrow] for a sequence of requests.
+// Client returns the current client, or a [*DownError] while the connection is not up. It never blocks. The client may
+// be replaced and closed at any time: call Client for each request, and use [Manager.Borrow] for a sequence of
+// requests.
 func (m *Manager) Client() (client.Client, error) {
 	v := m.view.Load()
 	if v.down != nil {
@@ -166,8 +167,8 @@ func (m *Manager) Client() (client.Client, error) {
 	return v.client, nil
 }
 
-// Borrow is [Manager.Client] for longer use: if the generation is replaced, its client is not closed before release is called, or until
-// Options.DrainTimeout has passed. Release must be called.
+// Borrow is [Manager.Client] for longer use: if the generation is replaced, its client is not closed before release is
+// called, or until Options.DrainTimeout has passed. Release must be called.
 func (m *Manager) Borrow() (c client.Client, release func(), err error) {
 	for {
 		v := m.view.Load()
@@ -184,7 +185,8 @@ func (m *Manager) Borrow() (c client.Client, release func(), err error) {
 	}
 }
 
-// Await returns when the connection is up. If ctx ends or the manager is stopped first, it returns the last [*DownError].
+// Await returns when the connection is up. If ctx ends or the manager is stopped first, it returns the last
+// [*DownError].
 func (m *Manager) Await(ctx context.Context) error {
 	for {
 		v := m.view.Load()
@@ -210,8 +212,9 @@ func (m *Manager) Status() Status {
 	v, now := m.view.Load(), time.Now()
 	s := Status{
 		State: v.machine.State, Kind: v.machine.Kind, Since: v.machine.Since, Address: v.address, Namespace: v.namespace,
-		LastErrorAt: v.machine.LastErrAt, Latency: v.machine.Latency, Attempts: v.machine.Attempts, NextAttempt: v.machine.NextAttempt,
-		Breaker: v.machine.Breaker, Statistics: v.machine.Statistics, Draining: int(m.draining.Load()),
+		LastErrorAt: v.machine.LastErrAt, Latency: v.machine.Latency, Attempts: v.machine.Attempts,
+		NextAttempt: v.machine.NextAttempt,
+		Breaker:     v.machine.Breaker, Statistics: v.machine.Statistics, Draining: int(m.draining.Load()),
 	}
 	if v.machine.LastErr != nil {
 		s.LastError = v.machine.LastErr.Error()
@@ -234,13 +237,14 @@ func (m *Manager) Status() Status {
 	return s
 }
 
-// Polling reports whether the task queues of a worker set are polled now, over a connection that is up. It is cheaper than [Manager.Status]
-// for frequent calls, and never blocks.
+// Polling reports whether the task queues of a worker set are polled now, over a connection that is up. It is cheaper
+// than [Manager.Status] for frequent calls, and never blocks.
 func (m *Manager) Polling(name string) bool { return m.sets.Polling(name, m.view.Load().down == nil) }
 
 // publish replaces the view.
 func (m *Manager) publish(state fsm.View, g *generation, now time.Time) {
-	v := &view{machine: state, at: now, generation: g, replaced: make(chan struct{}), address: m.opts.Client.HostPort, namespace: m.opts.Client.Namespace}
+	v := &view{machine: state, at: now, generation: g, replaced: make(chan struct{}), address: m.opts.Client.HostPort,
+		namespace: m.opts.Client.Namespace}
 	if g != nil {
 		g.client.SetServerDown(state.State == Down)
 		v.address, v.namespace, v.namespaceID = g.address, g.namespace, g.identity.NamespaceID
@@ -249,7 +253,8 @@ func (m *Manager) publish(state fsm.View, g *generation, now time.Time) {
 		v.client = g.client.SDK()
 	} else {
 		v.down = &DownError{
-			State: state.State, Kind: state.Kind, Since: state.Since, Address: v.address, Namespace: v.namespace, Cause: state.LastErr,
+			State: state.State, Kind: state.Kind, Since: state.Since, Address: v.address, Namespace: v.namespace,
+			Cause:       state.LastErr,
 			NextAttempt: state.NextAttempt,
 		}
 	}
@@ -258,10 +263,10 @@ func (m *Manager) publish(state fsm.View, g *generation, now time.Time) {
 	}
 }
 
-// Stop ends all attempts to connect, lets workers and borrowers finish until ctx ends, closes every client and waits for every goroutine.
-// If ctx ends first, clients are closed although they are in use, Stop returns an error, and the rest continues in the background. A
-// further call of Stop waits for it. Stop returns nil only when no goroutine and no connection is left. A manager that was stopped cannot
-// be started, even if it was never started before.
+// Stop ends all attempts to connect, lets workers and borrowers finish until ctx ends, closes every client and waits
+// for every goroutine. If ctx ends first, clients are closed although they are in use, Stop returns an error, and the
+// rest continues in the background. A further call of Stop waits for it. Stop returns nil only when no goroutine and no
+// connection is left. A manager that was stopped cannot be started, even if it was never started before.
 func (m *Manager) Stop(ctx context.Context) error {
 	m.mu.Lock()
 	if !m.stopped {
@@ -305,8 +310,8 @@ func (m *Manager) beginStop() {
 // idleCheckInterval is how often a draining generation is checked for use.
 const idleCheckInterval = 20 * time.Millisecond
 
-// drain ends a generation that is no longer the current one. It first waits for DrainGrace: tasks may be on their way to its workers, and
-// a caller that has just been given its client may not have sent its request yet.
+// drain ends a generation that is no longer the current one. It first waits for DrainGrace: tasks may be on their way
+// to its workers, and a caller that has just been given its client may not have sent its request yet.
 func (m *Manager) drain(old *generation, running []*workers.Running) {
 	if old != nil || len(running) > 0 {
 		loop.Sleep(m.lifetime, m.opts.DrainGrace)
@@ -317,8 +322,8 @@ func (m *Manager) drain(old *generation, running []*workers.Running) {
 	m.stopGeneration(old, running)
 }
 
-// stopGeneration stops workers, and closes the generation once it is idle or DrainTimeout has passed. A worker set whose new worker has
-// not started yet keeps its old worker, and so the old client, for as long as that takes.
+// stopGeneration stops workers, and closes the generation once it is idle or DrainTimeout has passed. A worker set
+// whose new worker has not started yet keeps its old worker, and so the old client, for as long as that takes.
 func (m *Manager) stopGeneration(old *generation, running []*workers.Running) {
 	stopped := make(chan struct{})
 	go func() {

@@ -63,8 +63,10 @@ type rig struct {
 // quick returns options for tests, with durations several times shorter than the defaults.
 func quick(address string) conn.Options {
 	return conn.Options{
-		Client: client.Options{HostPort: address}, CheckEvery: 3 * time.Second, CheckTimeout: time.Second, ProbeEvery: 500 * time.Millisecond,
-		ConfirmAfter: 200 * time.Millisecond, SlowAfter: 300 * time.Millisecond, RebuildAfter: time.Second, DrainTimeout: 3 * time.Second,
+		Client: client.Options{HostPort: address}, CheckEvery: 3 * time.Second, CheckTimeout: time.Second,
+		ProbeEvery:   500 * time.Millisecond,
+		ConfirmAfter: 200 * time.Millisecond, SlowAfter: 300 * time.Millisecond, RebuildAfter: time.Second,
+		DrainTimeout: 3 * time.Second,
 	}
 }
 
@@ -207,7 +209,9 @@ func TestNewGenerationAfterLongOutage(t *testing.T) {
 	require.NoError(t, err)
 	require.Same(t, second, current)
 	r.until(t, func(s conn.Status) bool { return s.Draining == 0 })
-	require.NoError(t, r.frontend.Await(soon(t), func() bool { return r.frontend.Connections() == 1 }), "the old generation's connection is closed")
+	require.NoError(t, r.frontend.Await(soon(t), func() bool {
+		return r.frontend.Connections() == 1
+	}), "the old generation's connection is closed")
 	for _, line := range []string{
 		"Temporal connection unhealthy, initiating reconnection", "Temporal reconnected successfully",
 		"Workers restarted successfully", "Stopping old workers",
@@ -362,7 +366,8 @@ func TestKindsOfDown(t *testing.T) {
 			require.NoError(t, test.restore(r.frontend))
 			begin = time.Now()
 			r.until(t, polling)
-			t.Logf("%s after %s, polling %s after the recovery; %d connections", test.kind, took, time.Since(begin), r.frontend.Accepted()-accepted)
+			t.Logf("%s after %s, polling %s after the recovery; %d connections", test.kind, took, time.Since(begin),
+				r.frontend.Accepted()-accepted)
 		})
 	}
 }
@@ -381,7 +386,9 @@ func TestConnectionsLostByTheNetworkAreReplaced(t *testing.T) {
 
 func TestSlowIsDegraded(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, conntest.Options{}, func(o *conn.Options) { o.CheckTimeout = 5 * time.Second }) // slow must not become hung
+	r := newRig(t, conntest.Options{}, func(o *conn.Options) {
+		o.CheckTimeout = 5 * time.Second
+	}) // slow must not become hung
 	r.connect(t)
 	r.frontend.Slow(600 * time.Millisecond)
 	r.until(t, is(conn.Degraded, conn.Slow))
@@ -402,8 +409,8 @@ func TestRateLimitedIsNotDown(t *testing.T) {
 	require.Equal(t, conn.Connected, r.Status().State)
 }
 
-// TestRateLimitedAtFirst connects to a server that refuses DescribeNamespace for its rate limit, and so does not return the namespace's ID.
-// Under the race detector it shows that Status may be called while the ID is set later.
+// TestRateLimitedAtFirst connects to a server that refuses DescribeNamespace for its rate limit, and so does not return
+// the namespace's ID. Under the race detector it shows that Status may be called while the ID is set later.
 func TestRateLimitedAtFirst(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, conntest.Options{})

@@ -19,8 +19,8 @@ var errBuildTimeout = fmt.Errorf("the workers did not start within %s: %w", buil
 // errAnother is why a client cannot go on that reaches another server.
 var errAnother = errors.New("another server answers")
 
-// probe runs the light health check. Its timeout is shorter than that of the check that confirms its result, so that a server that hangs
-// is detected within ten seconds.
+// probe runs the light health check. Its timeout is shorter than that of the check that confirms its result, so that a
+// server that hangs is detected within ten seconds.
 func (m *Manager) probe(ctx context.Context, g *generation) result {
 	ctx, cancel := context.WithTimeout(ctx, m.opts.CheckTimeout*3/4)
 	defer cancel()
@@ -68,12 +68,12 @@ func (m *Manager) check(ctx context.Context, g *generation, number int) result {
 	return r
 }
 
-// recheckTimeout is how long the check of the current client may take after that of a new one; twice the time that the new one took where
-// that is more, since a busy server is busy for both.
+// recheckTimeout is how long the check of the current client may take after that of a new one; twice the time that the
+// new one took where that is more, since a busy server is busy for both.
 const recheckTimeout = 500 * time.Millisecond
 
-// attempt checks a new client, and then the current one, if there is one: the server may answer the current client even where no new one
-// can be made or the new one is refused.
+// attempt checks a new client, and then the current one, if there is one: the server may answer the current client even
+// where no new one can be made or the new one is refused.
 func (m *Manager) attempt(ctx context.Context, current, fresh *generation, number int) result {
 	r := m.check(ctx, fresh, number)
 	if current == nil || r.used == current {
@@ -89,7 +89,8 @@ func (m *Manager) attempt(ctx context.Context, current, fresh *generation, numbe
 	}
 	_, err := recheck(ctx, current, max(recheckTimeout, min(timeout, m.opts.CheckTimeout)))
 	checked.CurrentAnswered = err == nil
-	if checked.CurrentAnswered && checked.Kind != None && r.used != nil { // the server may have come back between the two checks
+	// the server may have come back between the two checks
+	if checked.CurrentAnswered && checked.Kind != None && r.used != nil {
 		begin := time.Now()
 		if identity, err := recheck(ctx, r.used, recheckTimeout); err == nil {
 			r.identity = &identity
@@ -111,8 +112,8 @@ func recheck(ctx context.Context, g *generation, timeout time.Duration) (conncli
 	return identity, err
 }
 
-// build makes a generation that can replace the current one. If that fails while the connection is not up, the result also reports whether
-// the server answers the current client.
+// build makes a generation that can replace the current one. If that fails while the connection is not up, the result
+// also reports whether the server answers the current client.
 func (m *Manager) build(ctx context.Context, current, g *generation, number int) result {
 	r := m.buildGeneration(ctx, g, number)
 	built := r.event.(fsm.Built) //nolint:forcetypeassert // the end of a build
@@ -124,8 +125,8 @@ func (m *Manager) build(ctx context.Context, current, g *generation, number int)
 	return r
 }
 
-// buildGeneration makes a generation: a checked client, and a started worker of every set. The sets in the outcomes stay locked, also after
-// a failed build. A failed start while the connection works does not fail the build.
+// buildGeneration makes a generation: a checked client, and a started worker of every set. The sets in the outcomes
+// stay locked, also after a failed build. A failed start while the connection works does not fail the build.
 func (m *Manager) buildGeneration(ctx context.Context, g *generation, number int) result {
 	var r result
 	if g == nil || g.identity == nil {

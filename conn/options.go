@@ -15,17 +15,17 @@ import (
 
 // Options configure a manager. Zero fields have the defaults given.
 type Options struct {
-	// Client has the options of every generation's client: address, namespace, TLS, credentials, metrics, converters. A nil logger is
-	// replaced by Logger. Its dial options may contain interceptors.
+	// Client has the options of every generation's client: address, namespace, TLS, credentials, metrics, converters. A
+	// nil logger is replaced by Logger. Its dial options may contain interceptors.
 	Client client.Options
-	// Reload, where set, returns the options of each new client instead of Client, for example to read certificates again. Address and
-	// namespace may change.
+	// Reload, where set, returns the options of each new client instead of Client, for example to read certificates again.
+	// Address and namespace may change.
 	Reload func() (client.Options, error)
-	// Identity, where set, identifies what Reload would return now, for example by a hash of the files that it reads. It is called every
-	// ProbeEvery and must be cheap. A changed result causes a new generation; an error changes nothing.
+	// Identity, where set, identifies what Reload would return now, for example by a hash of the files that it reads. It
+	// is called every ProbeEvery and must be cheap. A changed result causes a new generation; an error changes nothing.
 	Identity func() (string, error)
-	// ConnectionEnded and OutageEnded, where set, receive each connection and each outage that has ended, in order. They must not block.
-	// Stop ends the connection; an outage that lasts until Stop is not reported.
+	// ConnectionEnded and OutageEnded, where set, receive each connection and each outage that has ended, in order. They
+	// must not block. Stop ends the connection; an outage that lasts until Stop is not reported.
 	ConnectionEnded, OutageEnded func(ctx context.Context, e Ended)
 	// Logger receives the log of the manager and of the SDK; nil: no logs.
 	Logger *slog.Logger
@@ -38,22 +38,22 @@ type Options struct {
 	ProbeEvery time.Duration
 	// ConfirmAfter is how long after a failed check the check follows that confirms it; 1 s.
 	ConfirmAfter time.Duration
-	// SlowAfter is the duration from which an answer is slow; 1 s. Three consecutive slow checks make the connection degraded, and so do
-	// requests of the program if most of them take longer.
+	// SlowAfter is the duration from which an answer is slow; 1 s. Three consecutive slow checks make the connection
+	// degraded, and so do requests of the program if most of them take longer.
 	SlowAfter time.Duration
-	// RebuildAfter is the duration of an outage after which client and workers are replaced in any case; 1 minute, after which the SDK
-	// gives up a poll that waits for the connection. After a shorter outage they are replaced only if their own connection is dead or
-	// their polls were refused: otherwise they continue at once, without a gap.
+	// RebuildAfter is the duration of an outage after which client and workers are replaced in any case; 1 minute, after
+	// which the SDK gives up a poll that waits for the connection. After a shorter outage they are replaced only if their
+	// own connection is dead or their polls were refused: otherwise they continue at once, without a gap.
 	RebuildAfter time.Duration
 	// BreakerAfter is the number of consecutive failed attempts that opens the circuit breaker; 10.
 	BreakerAfter int
 	// BreakerEvery is the time between attempts while the breaker is open; 5 minutes. A sign of life ends it early.
 	BreakerEvery time.Duration
-	// DrainTimeout is how long a replaced generation may finish what it has begun; 10 s. It is also the WorkerStopTimeout of workers that
-	// set none.
+	// DrainTimeout is how long a replaced generation may finish what it has begun; 10 s. It is also the WorkerStopTimeout
+	// of workers that set none.
 	DrainTimeout time.Duration
-	// DrainGrace is how long a replaced generation continues unchanged, so that tasks on their way to its workers arrive, and requests of
-	// callers that have just been given its client are sent; 200 ms.
+	// DrainGrace is how long a replaced generation continues unchanged, so that tasks on their way to its workers arrive,
+	// and requests of callers that have just been given its client are sent; 200 ms.
 	DrainGrace time.Duration
 	// HookTimeout limits each OnConnect hook; 10 s.
 	HookTimeout time.Duration
@@ -100,19 +100,22 @@ func (o Options) withDefaults() (Options, error) {
 	for _, d := range durations {
 		switch {
 		case *d.value < 0:
-			violations = append(violations, fmt.Errorf("%s is %s; give a positive duration, or none for %s", d.name, *d.value, d.def))
+			violations = append(violations,
+				fmt.Errorf("%s is %s; give a positive duration, or none for %s", d.name, *d.value, d.def))
 		case *d.value == 0:
 			*d.value = d.def
 		}
 	}
 	if o.BreakerAfter < 0 {
-		violations = append(violations, fmt.Errorf("BreakerAfter is %d; give a positive number, or none for %d", o.BreakerAfter, defaultBreakerAfter))
+		violations = append(violations,
+			fmt.Errorf("BreakerAfter is %d; give a positive number, or none for %d", o.BreakerAfter, defaultBreakerAfter))
 	}
 	if o.BreakerAfter == 0 {
 		o.BreakerAfter = defaultBreakerAfter
 	}
 	if o.SlowAfter >= o.CheckTimeout && len(violations) == 0 {
-		violations = append(violations, fmt.Errorf("SlowAfter (%s) is not below CheckTimeout (%s), so nothing would ever be slow", o.SlowAfter, o.CheckTimeout))
+		violations = append(violations, fmt.Errorf("SlowAfter (%s) is not below CheckTimeout (%s), so nothing would ever "+
+			"be slow", o.SlowAfter, o.CheckTimeout))
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -141,7 +144,8 @@ func (o Options) completed(c client.Options) client.Options {
 func (o Options) settings(random func() float64) fsm.Settings {
 	return fsm.Settings{
 		CheckEvery: o.CheckEvery, ProbeEvery: o.ProbeEvery, ConfirmAfter: o.ConfirmAfter, SlowAfter: o.SlowAfter,
-		FreshAfter: min(freshAfter, o.RebuildAfter), RebuildAfter: o.RebuildAfter, BackoffFirst: backoffFirst, BackoffMax: backoffMax,
+		FreshAfter: min(freshAfter, o.RebuildAfter), RebuildAfter: o.RebuildAfter, BackoffFirst: backoffFirst,
+		BackoffMax:   backoffMax,
 		BreakerAfter: o.BreakerAfter, BreakerEvery: o.BreakerEvery, Random: random,
 	}
 }

@@ -2,8 +2,8 @@ package conn
 
 import "sync/atomic"
 
-// signals are flags that any goroutine sets and the manager's loop takes, without waiting for each other. A flag that is set twice
-// before the loop takes it counts once.
+// signals are flags that any goroutine sets and the manager's loop takes, without waiting for each other. A flag that
+// is set twice before the loop takes it counts once.
 type signals struct {
 	ready, lost, suspected, changed, reset, workersDue atomic.Bool
 	// woken holds one token while a flag is set.

@@ -7,7 +7,8 @@ import (
 	"github.com/signalbox-dev/signalbox/conn/conntype"
 )
 
-// Types of the state of a connection, and its constants. Package conntype describes them, and has the types of the other fields of a Status.
+// Types of the state of a connection, and its constants. Package conntype describes them, and has the types of the
+// other fields of a Status.
 type (
 	// Status is a snapshot of a manager.
 	Status = conntype.Status
@@ -39,7 +40,8 @@ const (
 	NotPolling       = conntype.NotPolling
 )
 
-// Ended is a connection, or an outage after a connection, that has ended. A connection ends when the outage after it begins.
+// Ended is a connection, or an outage after a connection, that has ended. A connection ends when the outage after it
+// begins.
 type Ended struct {
 	Address, Namespace string
 	Lasted             time.Duration
@@ -58,7 +60,8 @@ type DownError struct {
 	Cause error
 }
 
-// RetryAfter returns how long to wait before the next call: the time to the next attempt, at least 1 s and at most 30 s.
+// RetryAfter returns how long to wait before the next call: the time to the next attempt, at least 1 s and at most 30
+// s.
 func (e *DownError) RetryAfter() time.Duration {
 	return min(max(time.Until(e.NextAttempt), time.Second), backoffMax)
 }

@@ -15,7 +15,8 @@ import (
 func TestRetryAfterIsOfTheMomentItIsAskedAt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		soon, late := &conn.DownError{NextAttempt: time.Now().Add(20 * time.Second)}, &conn.DownError{NextAttempt: time.Now().Add(5 * time.Minute)}
+		soon, late := &conn.DownError{NextAttempt: time.Now().Add(20 * time.Second)},
+			&conn.DownError{NextAttempt: time.Now().Add(5 * time.Minute)}
 		require.Equal(t, 20*time.Second, soon.RetryAfter())
 		require.Equal(t, 30*time.Second, late.RetryAfter())
 		<-time.After(15 * time.Second) // by the fake clock of synctest
@@ -29,7 +30,9 @@ func TestRetryAfterIsOfTheMomentItIsAskedAt(t *testing.T) {
 // TestStatusShowsRunningAttempt waits for an attempt that only BreakerEvery causes.
 func TestStatusShowsRunningAttempt(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, conntest.Options{}, func(o *conn.Options) { o.BreakerAfter, o.BreakerEvery, o.ProbeEvery = 1, time.Second, time.Hour })
+	r := newRig(t, conntest.Options{}, func(o *conn.Options) {
+		o.BreakerAfter, o.BreakerEvery, o.ProbeEvery = 1, time.Second, time.Hour
+	})
 	r.frontend.Mute()
 	r.start(t)
 	s := r.until(t, func(s conn.Status) bool { return s.Breaker.State == conntype.BreakerOpen })

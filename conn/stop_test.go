@@ -15,8 +15,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/stopwatch"
 )
 
-// TestEveryStopWaitsForHooks has a hook that delays the end of the manager. Every call of Stop returns nil only after the hook has returned:
-// the first one, concurrent ones, and those after one with an ended context.
+// TestEveryStopWaitsForHooks has a hook that delays the end of the manager. Every call of Stop returns nil only after
+// the hook has returned: the first one, concurrent ones, and those after one with an ended context.
 func TestEveryStopWaitsForHooks(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, conntest.Options{})
@@ -61,7 +61,8 @@ func TestStopBeforeStart(t *testing.T) {
 	require.Zero(t, r.frontend.Accepted())
 }
 
-// TestStopDoesNotWaitForAFrozenServer stops workers while the server does not end their polls, before the manager has detected the freeze and after.
+// TestStopDoesNotWaitForAFrozenServer stops workers while the server does not end their polls, before the manager has
+// detected the freeze and after.
 func TestStopDoesNotWaitForAFrozenServer(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -89,7 +90,8 @@ func TestStopDoesNotWaitForAFrozenServer(t *testing.T) {
 	}
 }
 
-// reporting is a worker that reports the result of an activity during its stop, over the worker's client, as the SDK does.
+// reporting is a worker that reports the result of an activity during its stop, over the worker's client, as the SDK
+// does.
 type reporting struct {
 	worker.Worker
 
@@ -104,8 +106,8 @@ func (w reporting) Stop() {
 	w.Worker.Stop()
 }
 
-// TestStopGivesUpResultsWithoutAServer stops a worker that has a result to report while no process listens at Temporal's address. The SDK
-// alone would retry for 10 s.
+// TestStopGivesUpResultsWithoutAServer stops a worker that has a result to report while no process listens at
+// Temporal's address. The SDK alone would retry for 10 s.
 func TestStopGivesUpResultsWithoutAServer(t *testing.T) {
 	t.Parallel()
 	for _, back := range []bool{false, true} {
@@ -138,10 +140,13 @@ func TestStopGivesUpResultsWithoutAServer(t *testing.T) {
 	}
 }
 
-// TestSecondWorkerStopsSoonerOverAFrozenServer stops workers one after another while the manager has not detected the freeze.
+// TestSecondWorkerStopsSoonerOverAFrozenServer stops workers one after another while the manager has not detected the
+// freeze.
 func TestSecondWorkerStopsSoonerOverAFrozenServer(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, conntest.Options{}, func(o *conn.Options) { o.CheckEvery, o.ProbeEvery, o.CheckTimeout = time.Hour, time.Hour, time.Minute })
+	r := newRig(t, conntest.Options{}, func(o *conn.Options) {
+		o.CheckEvery, o.ProbeEvery, o.CheckTimeout = time.Hour, time.Hour, time.Minute
+	})
 	for _, name := range []string{"orders", "refunds"} {
 		require.NoError(t, r.Register(name, idle(name)))
 	}
@@ -172,7 +177,8 @@ func TestStopWhileConnecting(t *testing.T) {
 	require.Error(t, r.Start(t.Context()))
 }
 
-// TestStopWhileUnreachable stops workers whose polls wait for a connection, before and after the manager has detected the outage.
+// TestStopWhileUnreachable stops workers whose polls wait for a connection, before and after the manager has detected
+// the outage.
 func TestStopWhileUnreachable(t *testing.T) {
 	t.Parallel()
 	for name, detected := range map[string]bool{"detected": true, "not detected yet": false} {

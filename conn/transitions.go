@@ -11,8 +11,8 @@ import (
 // repeatEvery is how often a lasting failure is logged.
 const repeatEvery = time.Minute
 
-// transitionLog writes the log lines of state changes, and repeats those of a lasting failure at most once in repeatEvery. It is not
-// safe for concurrent use.
+// transitionLog writes the log lines of state changes, and repeats those of a lasting failure at most once in
+// repeatEvery. It is not safe for concurrent use.
 type transitionLog struct {
 	log       *slog.Logger
 	connected bool      // the first connection has been logged
@@ -42,10 +42,12 @@ func (t *transitionLog) transition(now time.Time, before, after fsm.View, e endp
 		t.changed(before, after, e)
 	} else if after.State == Down && after.LastErrAt.After(before.LastErrAt) && now.Sub(t.failed) >= repeatEvery {
 		t.failed = now
-		t.log.Warn("Temporal reconnection failed, will retry", "kind", after.Kind, "error", after.LastErr, "next_attempt", after.NextAttempt)
+		t.log.Warn("Temporal reconnection failed, will retry", "kind", after.Kind, "error", after.LastErr,
+			"next_attempt", after.NextAttempt)
 	}
 	if after.Breaker.State == conntype.BreakerOpen && before.Breaker.State == conntype.BreakerClosed {
-		t.log.Error("Temporal circuit breaker opened", "failures", after.Breaker.Failures, "next_attempt", after.Breaker.NextProbe)
+		t.log.Error("Temporal circuit breaker opened", "failures", after.Breaker.Failures,
+			"next_attempt", after.Breaker.NextProbe)
 	}
 }
 
@@ -60,12 +62,14 @@ func (t *transitionLog) changed(before, after fsm.View, e endpoint) {
 		t.log.Info("Initial Temporal connection successful", "address", e.address, "namespace", e.namespace,
 			"after_seconds", seconds(after.Statistics.Downtime), "attempts", after.Attempts)
 	case isUp && !wasUp:
-		t.log.Info("Temporal reconnected successfully", "address", e.address, "outage_seconds", seconds(after.Statistics.LastOutage),
+		t.log.Info("Temporal reconnected successfully", "address", e.address,
+			"outage_seconds", seconds(after.Statistics.LastOutage),
 			"generation", e.generation, "attempts", after.Attempts)
 	case !isUp && wasUp:
 		t.log.Warn("Temporal connection unhealthy, initiating reconnection", "kind", after.Kind, "error", after.LastErr)
 	case before.State == Connecting:
-		t.log.Warn("Failed initial Temporal connection - will retry automatically", "kind", after.Kind, "error", after.LastErr)
+		t.log.Warn("Failed initial Temporal connection - will retry automatically", "kind", after.Kind,
+			"error", after.LastErr)
 	case after.State == Down:
 		t.log.Warn("Temporal reconnection failed, will retry", "kind", after.Kind, "error", after.LastErr)
 	case after.Kind == Limited:
@@ -77,5 +81,6 @@ func (t *transitionLog) changed(before, after fsm.View, e endpoint) {
 	}
 }
 
-// seconds returns a duration for the log, to the millisecond. slog would write it with varying units as text, in nanoseconds as JSON.
+// seconds returns a duration for the log, to the millisecond. slog would write it with varying units as text, in
+// nanoseconds as JSON.
 func seconds(d time.Duration) float64 { return d.Round(time.Millisecond).Seconds() }

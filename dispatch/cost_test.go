@@ -37,8 +37,8 @@ const (
 	aliveWorkers = 4
 )
 
-// crowd is a separate Redis with the heartbeats of many dead and a few live workers, and the components that read them. The dispatchers are
-// open, have rows in the inbox, and have owners.
+// crowd is a separate Redis with the heartbeats of many dead and a few live workers, and the components that read them.
+// The dispatchers are open, have rows in the inbox, and have owners.
 type crowd struct {
 	admin       *redis.Client
 	store       *redislease.Store
@@ -56,7 +56,8 @@ func (c *crowd) Progress(_ context.Context, names ...inbox.Name) ([]inbox.Progre
 	}
 	rows := make([]inbox.Progress, len(names))
 	for i, name := range names {
-		rows[i] = inbox.Progress{Name: name, Owner: inbox.Owner{Epoch: 1, Holder: "alive-0"}, SinceProgress: time.Hour, Parked: true}
+		rows[i] = inbox.Progress{
+			Name: name, Owner: inbox.Owner{Epoch: 1, Holder: "alive-0"}, SinceProgress: time.Hour, Parked: true}
 	}
 	return rows, nil
 }
@@ -126,7 +127,9 @@ func newCrowd(t testing.TB, dispatchers int) *crowd {
 	c.workers = heartbeat.NewWorkers(c.store, time.Minute)
 	c.supervisor = supervisor.New(supervisor.Options{
 		ServerID: "alive-0", Leases: c.store, Inbox: c, Temporal: c, Heartbeats: c.workers.Entries, Listed: c.workers.Listed,
-		Ready: func() error { return nil }, Rules: supervisor.Rules{Rules: rules, Interval: time.Minute, Confirm: time.Second},
+		Ready: func() error {
+			return nil
+		}, Rules: supervisor.Rules{Rules: rules, Interval: time.Minute, Confirm: time.Second},
 		Guard: timing.Owner(), Pace: rate.NewLimiter(rate.Inf, 0), Record: c, Log: slog.New(slog.DiscardHandler),
 	})
 	c.sources = overview.Sources{Leases: c.store, Inbox: c, Temporal: c, Rules: rules}
@@ -135,7 +138,8 @@ func newCrowd(t testing.TB, dispatchers int) *crowd {
 
 func (c *crowd) beat(t testing.TB, server string) []byte {
 	t.Helper()
-	beat := dispatchtype.Heartbeat{ServerID: server, Build: "1.2.3", Interpreter: wire.Interpreter, StartedAt: time.Now(), Serves: len(c.dispatchers)}
+	beat := dispatchtype.Heartbeat{
+		ServerID: server, Build: "1.2.3", Interpreter: wire.Interpreter, StartedAt: time.Now(), Serves: len(c.dispatchers)}
 	for _, name := range c.dispatchers {
 		beat.Projects = append(beat.Projects, name.Project)
 	}
@@ -152,8 +156,10 @@ func (c *crowd) writeDeadHeartbeats(t testing.TB) {
 	for i := range deadWorkers {
 		server := fmt.Sprintf("dead-%d", i)
 		key := redislease.DefaultPrefix + wire.WorkerKey(server)
-		pipe.HSet(t.Context(), key, "holder", server, "token", lease.NewToken(), "value", c.beat(t, server), "revision", renewed.UnixMicro(),
-			"acquired", renewed.Add(-time.Minute).UnixMicro(), "renewed", renewed.UnixMicro(), "expires", renewed.Add(20*time.Second).UnixMicro(),
+		pipe.HSet(t.Context(), key, "holder", server, "token", lease.NewToken(), "value", c.beat(t, server), "revision",
+			renewed.UnixMicro(),
+			"acquired", renewed.Add(-time.Minute).UnixMicro(), "renewed", renewed.UnixMicro(), "expires",
+			renewed.Add(20*time.Second).UnixMicro(),
 			"retention", time.Hour.Milliseconds(), "resigned", 0)
 		pipe.Expire(t.Context(), key, time.Hour)
 	}
@@ -161,7 +167,8 @@ func (c *crowd) writeDeadHeartbeats(t testing.TB) {
 	require.NoError(t, err)
 }
 
-// cost is the number of commands that Redis executed, including those of scripts, the number of scripts, and the duration.
+// cost is the number of commands that Redis executed, including those of scripts, the number of scripts, and the
+// duration.
 type cost struct {
 	commands, scripts int
 	took              time.Duration
@@ -218,7 +225,8 @@ func (c *crowd) readers(t testing.TB) map[string]func() {
 			_, err := c.supervisor.Reconcile(t.Context(), false)
 			require.NoError(t, err)
 			for range 12 {
-				_, err := c.store.Renew(t.Context(), c.heartbeats[0].Key, c.heartbeats[0].Token, nil, lease.Lifetime{TTL: time.Hour, Retention: time.Hour})
+				_, err := c.store.Renew(t.Context(), c.heartbeats[0].Key, c.heartbeats[0].Token, nil,
+					lease.Lifetime{TTL: time.Hour, Retention: time.Hour})
 				require.NoError(t, err)
 				lives, err := c.workers.Processes(t.Context())
 				require.NoError(t, err)
@@ -228,8 +236,8 @@ func (c *crowd) readers(t testing.TB) map[string]func() {
 	}
 }
 
-// TestCostOfDeadWorkers: a list, a supervisor cycle and a minute of a process read each heartbeat once, in pages, for any number of
-// dispatchers.
+// TestCostOfDeadWorkers: a list, a supervisor cycle and a minute of a process read each heartbeat once, in pages, for
+// any number of dispatchers.
 func TestCostOfDeadWorkers(t *testing.T) {
 	t.Parallel()
 	const dispatchers = 26
@@ -237,7 +245,8 @@ func TestCostOfDeadWorkers(t *testing.T) {
 	keys := deadWorkers + aliveWorkers + dispatchers
 	for name, do := range c.readers(t) {
 		got := c.measure(t, do)
-		t.Logf("%s: %d commands, %d of them scripts, in %s", name, got.commands, got.scripts, got.took.Round(time.Millisecond))
+		t.Logf("%s: %d commands, %d of them scripts, in %s", name, got.commands, got.scripts,
+			got.took.Round(time.Millisecond))
 		require.Less(t, got.commands, keys+keys/10, name)
 		require.Less(t, got.scripts, 20*(dispatchers+aliveWorkers), name)
 	}
@@ -272,7 +281,8 @@ func startRedis(t testing.TB) string {
 	port, release, err := freeport.Claim(t.Context())
 	require.NoError(t, err)
 	t.Cleanup(release)
-	server := exec.Command("redis-server", "--bind", "127.0.0.1", "--port", strconv.Itoa(port), "--dir", t.TempDir(), "--save", "", "--appendonly", "no")
+	server := exec.Command("redis-server", "--bind", "127.0.0.1", "--port", strconv.Itoa(port), "--dir", t.TempDir(),
+		"--save", "", "--appendonly", "no")
 	output, err := server.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, server.Start())

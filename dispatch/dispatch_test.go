@@ -48,10 +48,12 @@ func TestID(t *testing.T) {
 func TestValidateReturnsEveryViolation(t *testing.T) {
 	t.Parallel()
 	_, err := dispatch.New(dispatch.Options{
-		Timing: dispatch.Timing{Renew: time.Minute}, Supervisor: dispatch.SupervisorOptions{Interval: time.Hour, LegacyIDs: []string{"dispatcher-*"}},
+		Timing:     dispatch.Timing{Renew: time.Minute},
+		Supervisor: dispatch.SupervisorOptions{Interval: time.Hour, LegacyIDs: []string{"dispatcher-*"}},
 	})
 	for _, problem := range []string{
-		"server ID", "client: missing", "namespace: missing", "leases: missing", "inbox: missing", "renew 1m0s is not shorter than ttl 15s",
+		"server ID", "client: missing", "namespace: missing", "leases: missing", "inbox: missing",
+		"renew 1m0s is not shorter than ttl 15s",
 		"add up to 1h0m22s", `pattern "dispatcher-*": {project} is missing`,
 	} {
 		require.ErrorContains(t, err, problem)
@@ -115,7 +117,8 @@ func TestServeDuringStopStartsNothing(t *testing.T) {
 		}
 		require.NoError(t, d.Stop(t.Context()))
 		serving.Wait()
-		require.NoError(t, d.Serve(dispatch.Name{Project: "late", TaskQueue: "q"}), "Serve returns no error, and starts nothing")
+		require.NoError(t, d.Serve(dispatch.Name{Project: "late", TaskQueue: "q"}),
+			"Serve returns no error, and starts nothing")
 		require.Empty(t, d.Owned())
 	}
 }
@@ -126,7 +129,8 @@ func TestHandoverIsRequestedFromOwner(t *testing.T) {
 	d, err := dispatch.New(options(leases))
 	require.NoError(t, err)
 	name := dispatch.Name{Project: "shop", TaskQueue: "orders"}
-	_, _, err = leases.Acquire(t.Context(), "dispatcher:shop:orders", "w-2", nil, lease.Lifetime{TTL: time.Hour, Retention: time.Hour})
+	_, _, err = leases.Acquire(t.Context(), "dispatcher:shop:orders", "w-2", nil,
+		lease.Lifetime{TTL: time.Hour, Retention: time.Hour})
 	require.NoError(t, err)
 	require.NoError(t, d.RequestHandover(t.Context(), name, "ann", "deploy"))
 	require.NoError(t, d.RequestHandover(t.Context(), name, "bob", "too"), "a pending request suffices")

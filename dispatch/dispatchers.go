@@ -28,12 +28,13 @@ const (
 	acquireBurst      = 200
 	// maxTakeovers is how many dispatchers a process starts, adopts or replaces at the same time.
 	maxTakeovers = 32
-	// listEvery is the number of heartbeats between two full listings of all heartbeats. In between, the process reads only those of live
-	// workers.
+	// listEvery is the number of heartbeats between two full listings of all heartbeats. In between, the process reads
+	// only those of live workers.
 	listEvery = 12
 )
 
-// Dispatchers serves dispatchers in one process, and owns those whose leases the process holds. It is safe for concurrent use.
+// Dispatchers serves dispatchers in one process, and owns those whose leases the process holds. It is safe for
+// concurrent use.
 type Dispatchers struct {
 	o             Options
 	temporal      *remote.Temporal
@@ -71,19 +72,23 @@ type service struct {
 	done   chan struct{}
 }
 
-// New validates the options and returns the dispatchers of a process. Ring, RequestHandover and Reconcile do not need Start.
+// New validates the options and returns the dispatchers of a process. Ring, RequestHandover and Reconcile do not need
+// Start.
 func New(o Options) (*Dispatchers, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
 	o = o.withDefaults()
-	d := &Dispatchers{o: o, served: map[Name]*service{}, startedAt: time.Now(), usable: make(chan struct{}), changed: make(chan struct{}, 1)}
-	d.temporal = &remote.Temporal{Client: o.Client, Namespace: o.Namespace, Converter: o.Converter, CheckEvery: o.Timing.CheckEvery}
+	d := &Dispatchers{o: o, served: map[Name]*service{}, startedAt: time.Now(), usable: make(chan struct{}),
+		changed: make(chan struct{}, 1)}
+	d.temporal = &remote.Temporal{
+		Client: o.Client, Namespace: o.Namespace, Converter: o.Converter, CheckEvery: o.Timing.CheckEvery}
 	d.record = record.New(o.Journal, o.Metrics, o.Log)
 	d.registrations = heartbeat.NewRegistrations(registrar{d}, o.ServerID, o.Build, o.Log)
 	d.heartbeats = heartbeat.NewWorkers(o.Leases, listEvery*o.Timing.Heartbeat)
 	d.heartbeat = &heartbeat.Heartbeat{
-		Leases: o.Leases, ServerID: o.ServerID, Every: o.Timing.Heartbeat, Lifetime: o.Timing.Worker(), Beat: d.beat, Changed: d.changed, Log: o.Log,
+		Leases: o.Leases, ServerID: o.ServerID, Every: o.Timing.Heartbeat, Lifetime: o.Timing.Worker(), Beat: d.beat,
+		Changed: d.changed, Log: o.Log,
 		Returned: func() { d.registrations.Add(d.names()...) },
 	}
 	d.activities = &dispatcherflow.Activities{
@@ -93,13 +98,15 @@ func New(o Options) (*Dispatchers, error) {
 	d.process = &owner.Process{
 		ServerID: o.ServerID, Leases: o.Leases, Inbox: o.Inbox, Temporal: d.temporal, Timing: o.Timing,
 		MayOwn: d.mayOwn, StoreFailed: d.heartbeat.StoreFailed, Workers: d.workers,
-		Pace: rate.NewLimiter(acquiresPerSecond, acquireBurst), Slots: make(chan struct{}, maxTakeovers), Observer: d.record, Log: o.Log,
+		Pace: rate.NewLimiter(acquiresPerSecond, acquireBurst), Slots: make(chan struct{}, maxTakeovers), Observer: d.record,
+		Log: o.Log,
 	}
 	d.supervisor = d.newSupervisor()
 	return d, nil
 }
 
-// Register registers the dispatcher's workflow and activities on the worker of a task queue. Call it for each task queue that is served.
+// Register registers the dispatcher's workflow and activities on the worker of a task queue. Call it for each task
+// queue that is served.
 func (d *Dispatchers) Register(r worker.Registry) { d.activities.Register(r) }
 
 // Start starts serving and owning dispatchers. It returns at once.
@@ -115,7 +122,8 @@ func (d *Dispatchers) Start(ctx context.Context) error {
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	d.ctx, d.cancel = running, cancel
 	for _, loop := range []func(context.Context){
-		d.heartbeat.Run, d.registrations.Run, d.watchHints, d.pollHandovers, d.ringParked, d.checkOwned, d.watchWorkers, d.watchClient, d.supervisor.Run,
+		d.heartbeat.Run, d.registrations.Run, d.watchHints, d.pollHandovers, d.ringParked, d.checkOwned, d.watchWorkers,
+		d.watchClient, d.supervisor.Run,
 	} {
 		d.joined.Go(func() { loop(running) })
 	}
@@ -125,8 +133,8 @@ func (d *Dispatchers) Start(ctx context.Context) error {
 	return nil
 }
 
-// Stop resigns the leases that this process holds; the dispatchers keep running. It returns once every goroutine has ended, or when ctx
-// ends. Dispatchers cannot be started again after Stop.
+// Stop resigns the leases that this process holds; the dispatchers keep running. It returns once every goroutine has
+// ended, or when ctx ends. Dispatchers cannot be started again after Stop.
 func (d *Dispatchers) Stop(ctx context.Context) error {
 	d.mu.Lock()
 	started := d.ctx != nil
@@ -161,9 +169,9 @@ func join(ctx context.Context, group *sync.WaitGroup) error {
 	}
 }
 
-// Serve makes this process serve a dispatcher: the process has a worker on the dispatcher's task queue, with [Dispatchers.Register] done.
-// From now on the process registers with the dispatcher, and acquires its lease when it is free. Serving the same name again changes
-// nothing.
+// Serve makes this process serve a dispatcher: the process has a worker on the dispatcher's task queue, with
+// [Dispatchers.Register] done. From now on the process registers with the dispatcher, and acquires its lease when it is
+// free. Serving the same name again changes nothing.
 func (d *Dispatchers) Serve(name Name) error {
 	if err := wire.Validate(name); err != nil {
 		return fmt.Errorf("serve dispatcher: %w", err)
@@ -183,8 +191,8 @@ func (d *Dispatchers) Serve(name Name) error {
 	return nil
 }
 
-// notifyChanged makes the heartbeat write the served projects at once. Otherwise lists would show projects without a worker until the next
-// heartbeat.
+// notifyChanged makes the heartbeat write the served projects at once. Otherwise lists would show projects without a
+// worker until the next heartbeat.
 func (d *Dispatchers) notifyChanged() {
 	select {
 	case d.changed <- struct{}{}:
@@ -192,8 +200,8 @@ func (d *Dispatchers) notifyChanged() {
 	}
 }
 
-// InitMetrics creates the metrics of a project's dispatchers, with the value 0. Serve does so for the projects that it serves; a process
-// that exports metrics of other projects calls InitMetrics for those.
+// InitMetrics creates the metrics of a project's dispatchers, with the value 0. Serve does so for the projects that it
+// serves; a process that exports metrics of other projects calls InitMetrics for those.
 func (d *Dispatchers) InitMetrics(project string) { d.record.InitMetrics(project) }
 
 // run is called with the lock held.
@@ -208,7 +216,8 @@ func (d *Dispatchers) run(ctx context.Context, name Name, s *service) {
 	d.registrations.Add(name)
 }
 
-// Leave reverses Serve. If this process owns the dispatcher, it resigns the lease. Leave returns when that is done, or when ctx ends.
+// Leave reverses Serve. If this process owns the dispatcher, it resigns the lease. Leave returns when that is done, or
+// when ctx ends.
 func (d *Dispatchers) Leave(ctx context.Context, name Name) error {
 	d.mu.Lock()
 	s := d.served[name]

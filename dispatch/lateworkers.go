@@ -15,12 +15,12 @@ import (
 const (
 	// reportsPerSecond limits the late signals and state queries that a process sends to its dispatchers.
 	reportsPerSecond = 50
-	// maxQueries is the number of state queries between two reads of the heartbeats. maxQueryPause is the longest pause before a
-	// dispatcher is queried again.
+	// maxQueries is the number of state queries between two reads of the heartbeats. maxQueryPause is the longest pause
+	// before a dispatcher is queried again.
 	maxQueries    = 100
 	maxQueryPause = 10 * time.Minute
-	// maxUnfiltered is the number of late workers that are reported without a query for the dispatcher's list: a signal stays in the
-	// history, a query does not.
+	// maxUnfiltered is the number of late workers that are reported without a query for the dispatcher's list: a signal
+	// stays in the history, a query does not.
 	maxUnfiltered = 100
 )
 
@@ -49,8 +49,8 @@ func (r *retry) later(first time.Duration) {
 
 func (r *retry) isDue() bool { return !time.Now().Before(r.due) }
 
-// watchWorkers reads the heartbeats, and signals late workers to the dispatchers that this process owns: a parked dispatcher checks its
-// workers only after such a signal. Workers that it still lists later are reported again.
+// watchWorkers reads the heartbeats, and signals late workers to the dispatchers that this process owns: a parked
+// dispatcher checks its workers only after such a signal. Workers that it still lists later are reported again.
 func (d *Dispatchers) watchWorkers(ctx context.Context) {
 	reports := map[Name]*lateReports{}
 	d.checkWorkers(ctx, reports)
@@ -85,7 +85,8 @@ func (d *Dispatchers) checkWorkers(ctx context.Context, reports map[Name]*lateRe
 }
 
 // reportLate signals the late workers to the owned dispatchers.
-func (d *Dispatchers) reportLate(ctx context.Context, processes map[string]heartbeat.Process, owned []owner.Ownership, reports map[Name]*lateReports) {
+func (d *Dispatchers) reportLate(ctx context.Context, processes map[string]heartbeat.Process, owned []owner.Ownership,
+	reports map[Name]*lateReports) {
 	names := map[Name]bool{}
 	queries := 0
 	for _, o := range owned {
@@ -130,7 +131,8 @@ func (d *Dispatchers) reportLate(ctx context.Context, processes map[string]heart
 	}
 }
 
-// markReported records a signal that was sent. The dispatcher gets the time of one check before it is queried for the result.
+// markReported records a signal that was sent. The dispatcher gets the time of one check before it is queried for the
+// result.
 func (r *lateReports) markReported(late []string, checkEvery time.Duration) {
 	for _, id := range late {
 		r.reported[id] = true
@@ -147,8 +149,8 @@ func (r *lateReports) confirmationDue(processes map[string]heartbeat.Process) bo
 	return len(r.unconfirmed) > 0 && r.confirm.isDue()
 }
 
-// filterListed queries the dispatcher for its list, and returns the late workers that are on it. The others count as reported: after many
-// restarts there are thousands of expired heartbeats, and the dispatcher lists none of them.
+// filterListed queries the dispatcher for its list, and returns the late workers that are on it. The others count as
+// reported: after many restarts there are thousands of expired heartbeats, and the dispatcher lists none of them.
 func (d *Dispatchers) filterListed(ctx context.Context, name Name, r *lateReports, late []string) ([]string, error) {
 	state, err := d.temporal.State(ctx, name)
 	if err != nil {
@@ -165,8 +167,9 @@ func (d *Dispatchers) filterListed(ctx context.Context, name Name, r *lateReport
 	}), nil
 }
 
-// stillListed queries the dispatcher, and returns the reported workers that it still lists. A query leaves nothing in the history, so
-// evicted workers are never reported twice. A dispatcher that is routing checks its workers by itself: for it, the result is empty.
+// stillListed queries the dispatcher, and returns the reported workers that it still lists. A query leaves nothing in
+// the history, so evicted workers are never reported twice. A dispatcher that is routing checks its workers by itself:
+// for it, the result is empty.
 func (d *Dispatchers) stillListed(ctx context.Context, name Name, r *lateReports) ([]string, error) {
 	state, err := d.temporal.State(ctx, name)
 	if err != nil || state.Phase != dispatchtype.Parked {
@@ -187,8 +190,9 @@ func serverIDs(workers []dispatchtype.RegisteredWorker) map[string]bool {
 	return ids
 }
 
-// lateWorkers returns the workers of a dispatcher whose heartbeats are missing and that are not in reported, sorted. It removes from reported
-// the workers that are alive, and those in neither the heartbeats nor the dispatcher's list: each start of a process has its own server ID.
+// lateWorkers returns the workers of a dispatcher whose heartbeats are missing and that are not in reported, sorted. It
+// removes from reported the workers that are alive, and those in neither the heartbeats nor the dispatcher's list: each
+// start of a process has its own server ID.
 func lateWorkers(processes map[string]heartbeat.Process, o owner.Ownership, reported map[string]bool) []string {
 	listed := serverIDs(o.Workers)
 	for id := range reported {

@@ -36,7 +36,8 @@ func (s *dispatcherClient) SignalWorkflow(_ context.Context, _, _, _ string, arg
 	return nil
 }
 
-func (s *dispatcherClient) QueryWorkflow(context.Context, string, string, string, ...any) (converter.EncodedValue, error) {
+func (s *dispatcherClient) QueryWorkflow(context.Context, string, string, string,
+	...any) (converter.EncodedValue, error) {
 	s.queries++
 	return answer{s.state}, s.failure
 }
@@ -73,14 +74,17 @@ type watcher struct {
 func newWatcher(t *testing.T, late ...string) *watcher {
 	s := &dispatcherClient{state: dispatchtype.State{Phase: dispatchtype.Parked}}
 	d, err := New(Options{
-		ServerID: "me", Client: func() (client.Client, error) { return s, nil }, Namespace: "default", Leases: lease.NewMemory(),
+		ServerID: "me", Client: func() (client.Client, error) {
+			return s, nil
+		}, Namespace: "default", Leases: lease.NewMemory(),
 		Inbox: memory.New(func(context.Context, inbox.Name, inbox.Delivery) inbox.Outcome {
 			return inbox.Outcome{Result: inbox.Done}
 		}),
 	})
 	require.NoError(t, err)
 	shop := Name{Project: "shop", TaskQueue: "orders"}
-	w := &watcher{dispatcherClient: s, Dispatchers: d, beats: map[string]heartbeat.Process{}, sent: map[Name]*lateReports{}}
+	w := &watcher{dispatcherClient: s, Dispatchers: d, beats: map[string]heartbeat.Process{},
+		sent: map[Name]*lateReports{}}
 	w.owned = []owner.Ownership{{Name: shop, Owner: inbox.Owner{Epoch: 1, Holder: "me"}}}
 	for _, id := range late {
 		w.beats[id] = heartbeat.Process{Beat: dispatchtype.Heartbeat{Projects: []string{"shop"}, Serves: 1}}
@@ -97,8 +101,8 @@ func (w *watcher) watch(t *testing.T, d time.Duration) {
 	}
 }
 
-// TestStillListedWorkersAreReportedAgain: the dispatcher could not read the heartbeats, or missed one of two workers that died together
-// only once.
+// TestStillListedWorkersAreReportedAgain: the dispatcher could not read the heartbeats, or missed one of two workers
+// that died together only once.
 func TestStillListedWorkersAreReportedAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -123,7 +127,8 @@ func TestStillListedWorkersAreReportedAgain(t *testing.T) {
 	})
 }
 
-// TestOnlyListedWorkersAreReported if many expired: thousands of names in the history of each dispatcher would be useless.
+// TestOnlyListedWorkersAreReported if many expired: thousands of names in the history of each dispatcher would be
+// useless.
 func TestOnlyListedWorkersAreReported(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -163,7 +168,8 @@ func TestUnlistedWorkersCostOneQuery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWatcher(t)
 		for i := range 1000 {
-			w.beats[fmt.Sprint("dead-", i)] = heartbeat.Process{Beat: dispatchtype.Heartbeat{Projects: []string{"shop"}, Serves: 1}}
+			w.beats[fmt.Sprint("dead-", i)] = heartbeat.Process{
+				Beat: dispatchtype.Heartbeat{Projects: []string{"shop"}, Serves: 1}}
 		}
 		w.lists("me")
 		w.watch(t, time.Hour)
@@ -197,7 +203,8 @@ func TestConfirmationSkipsLiveAndRoutedWorkers(t *testing.T) {
 	})
 }
 
-// TestNewOwnershipReportsAgain: while this process owned nothing, it may not have noticed, as the leases were unavailable.
+// TestNewOwnershipReportsAgain: while this process owned nothing, it may not have noticed, as the leases were
+// unavailable.
 func TestNewOwnershipReportsAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -218,8 +225,10 @@ func TestLateWorkers(t *testing.T) {
 	life := func(project string, alive bool) heartbeat.Process {
 		return heartbeat.Process{Alive: alive, Beat: dispatchtype.Heartbeat{Projects: []string{project}, Serves: 1}}
 	}
-	o := owner.Ownership{Name: Name{Project: "shop", TaskQueue: "orders"}, Workers: []dispatchtype.RegisteredWorker{{ServerID: "forgotten"}, {ServerID: "alive"}}}
-	processes := map[string]heartbeat.Process{"alive": life("shop", true), "b": life("shop", false), "a": life("shop", false), "elsewhere": life("bank", false)}
+	o := owner.Ownership{Name: Name{Project: "shop", TaskQueue: "orders"},
+		Workers: []dispatchtype.RegisteredWorker{{ServerID: "forgotten"}, {ServerID: "alive"}}}
+	processes := map[string]heartbeat.Process{
+		"alive": life("shop", true), "b": life("shop", false), "a": life("shop", false), "elsewhere": life("bank", false)}
 	known := map[string]bool{"before": true, "alive": true}
 	late := lateWorkers(processes, o, known)
 	require.Equal(t, []string{"a", "b", "forgotten"}, late)

@@ -19,17 +19,18 @@ import (
 )
 
 const (
-	// watchPause is the pause before Watch is called again. handoverEvery is the interval at which handover requests are listed: a hint may
-	// be missed.
+	// watchPause is the pause before Watch is called again. handoverEvery is the interval at which handover requests are
+	// listed: a hint may be missed.
 	watchPause    = time.Second
 	handoverEvery = 5 * time.Second
-	// ringEvery is the interval at which owners ring parked dispatchers that have due work, ringLimit how many at once. In every
-	// ringServedEvery-th round, a process also rings dispatchers that it only serves: they have no owner while the leases are unavailable.
+	// ringEvery is the interval at which owners ring parked dispatchers that have due work, ringLimit how many at once. In
+	// every ringServedEvery-th round, a process also rings dispatchers that it only serves: they have no owner while the
+	// leases are unavailable.
 	ringEvery       = 2 * time.Second
 	ringLimit       = 1000
 	ringServedEvery = 5
-	// checkEvery is the interval at which an owner checks that a dispatcher is still open. A process makes at most checksPerSecond of these
-	// checks.
+	// checkEvery is the interval at which an owner checks that a dispatcher is still open. A process makes at most
+	// checksPerSecond of these checks.
 	checkEvery      = 30 * time.Second
 	checksPerSecond = 20
 	// clientEvery is the interval at which a process checks for a new client.
@@ -117,8 +118,8 @@ func (d *Dispatchers) handOver(ctx context.Context, name Name, entry lease.Entry
 	}
 }
 
-// ringParked rings parked dispatchers that have due work, because a doorbell signal was lost or the time of a retry has come. Doorbells of
-// several processes for one dispatcher do no harm.
+// ringParked rings parked dispatchers that have due work, because a doorbell signal was lost or the time of a retry has
+// come. Doorbells of several processes for one dispatcher do no harm.
 func (d *Dispatchers) ringParked(ctx context.Context) {
 	round := rand.N(ringServedEvery) //nolint:gosec // spreads load, guards nothing
 	every(ctx, ringEvery, func(ctx context.Context) {
@@ -162,8 +163,8 @@ func (d *Dispatchers) checkOwned(ctx context.Context) {
 	}
 }
 
-// watchClient wakes the goroutines that wait for a client, or for its polls, while there is one. It registers with all dispatchers again
-// when the client was replaced or is available again.
+// watchClient wakes the goroutines that wait for a client, or for its polls, while there is one. It registers with all
+// dispatchers again when the client was replaced or is available again.
 func (d *Dispatchers) watchClient(ctx context.Context) {
 	var last client.Client
 	first := true
@@ -230,7 +231,8 @@ func same(a, b client.Client) bool {
 
 // beat returns the content of this process's heartbeat.
 func (d *Dispatchers) beat() dispatchtype.Heartbeat {
-	b := dispatchtype.Heartbeat{ServerID: d.o.ServerID, Build: d.o.Build, Interpreter: wire.Interpreter, StartedAt: d.startedAt}
+	b := dispatchtype.Heartbeat{
+		ServerID: d.o.ServerID, Build: d.o.Build, Interpreter: wire.Interpreter, StartedAt: d.startedAt}
 	for _, name := range d.names() {
 		b.Projects = append(b.Projects, name.Project)
 	}
@@ -242,24 +244,27 @@ func (d *Dispatchers) beat() dispatchtype.Heartbeat {
 	return b
 }
 
-// workers returns the initial workers of a dispatcher: this process, and the live processes whose heartbeats name the project.
+// workers returns the initial workers of a dispatcher: this process, and the live processes whose heartbeats name the
+// project.
 func (d *Dispatchers) workers(name Name) []dispatchtype.RegisteredWorker {
 	d.mu.Lock()
 	processes := d.processes
 	d.mu.Unlock()
 	now := time.Now()
-	list := []dispatchtype.RegisteredWorker{{ServerID: d.o.ServerID, TaskQueue: name.TaskQueue, Build: d.o.Build, RegisteredAt: now}}
+	list := []dispatchtype.RegisteredWorker{
+		{ServerID: d.o.ServerID, TaskQueue: name.TaskQueue, Build: d.o.Build, RegisteredAt: now}}
 	for id, p := range processes {
 		if id != d.o.ServerID && p.Alive && p.Serves(name.Project) {
-			list = append(list, dispatchtype.RegisteredWorker{ServerID: id, TaskQueue: name.TaskQueue, Build: p.Beat.Build, RegisteredAt: now})
+			list = append(list, dispatchtype.RegisteredWorker{
+				ServerID: id, TaskQueue: name.TaskQueue, Build: p.Beat.Build, RegisteredAt: now})
 		}
 	}
 	slices.SortFunc(list, func(a, b dispatchtype.RegisteredWorker) int { return strings.Compare(a.ServerID, b.ServerID) })
 	return list
 }
 
-// notifyOwner makes the owner, in this process or another, check that the dispatcher is open. The notification is a hint: an owner that
-// misses it finds out at its next periodic check.
+// notifyOwner makes the owner, in this process or another, check that the dispatcher is open. The notification is a
+// hint: an owner that misses it finds out at its next periodic check.
 func (d *Dispatchers) notifyOwner(ctx context.Context, name Name) {
 	if s := d.service(name); s != nil && s.loop.Owned() != nil {
 		s.loop.Check()
@@ -270,6 +275,7 @@ func (d *Dispatchers) notifyOwner(ctx context.Context, name Name) {
 	terms := lease.Lifetime{TTL: absentTTL, Retention: absentTTL}
 	_, _, err := d.o.Leases.Acquire(ctx, wire.AbsentKey(name), d.o.ServerID, nil, terms)
 	if err != nil && !errors.Is(err, lease.ErrHeld) { // the owner received the hint less than absentTTL ago
-		d.o.Log.DebugContext(ctx, "Owner could not be notified of a closed dispatcher", "workflow_id", name.DispatcherID(), "error", err)
+		d.o.Log.DebugContext(ctx, "Owner could not be notified of a closed dispatcher", "workflow_id", name.DispatcherID(),
+			"error", err)
 	}
 }

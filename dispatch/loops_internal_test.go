@@ -36,8 +36,8 @@ func (b *bell) SignalWorkflow(context.Context, string, string, string, any) erro
 	return nil
 }
 
-// TestServingProcessRingsUnownedDispatcher: a process that only serves a dispatcher rings it too, or a retry would wait until the leases
-// are back.
+// TestServingProcessRingsUnownedDispatcher: a process that only serves a dispatcher rings it too, or a retry would wait
+// until the leases are back.
 func TestServingProcessRingsUnownedDispatcher(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -46,7 +46,9 @@ func TestServingProcessRingsUnownedDispatcher(t *testing.T) {
 			return inbox.Outcome{Result: inbox.Done}
 		})
 		d, err := New(Options{
-			ServerID: "w-1", Client: func() (client.Client, error) { return b, nil }, Namespace: "default", Leases: lease.NewMemory(), Inbox: box,
+			ServerID: "w-1", Client: func() (client.Client, error) {
+				return b, nil
+			}, Namespace: "default", Leases: lease.NewMemory(), Inbox: box,
 		})
 		require.NoError(t, err)
 		served := Name{Project: "shop", TaskQueue: "orders"}
@@ -71,14 +73,17 @@ func TestServingProcessRingsUnownedDispatcher(t *testing.T) {
 	})
 }
 
-// TestProcessWithoutPollsDoesNotOwn: a process that keeps crashing before it polls must not own the dispatcher in between.
+// TestProcessWithoutPollsDoesNotOwn: a process that keeps crashing before it polls must not own the dispatcher in
+// between.
 func TestProcessWithoutPollsDoesNotOwn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var polls atomic.Bool
 		served := Name{Project: "shop", TaskQueue: "orders"}
 		d, err := New(Options{
-			ServerID: "w-1", Client: func() (client.Client, error) { return &bell{}, nil }, Namespace: "default", Leases: lease.NewMemory(),
+			ServerID: "w-1", Client: func() (client.Client, error) {
+				return &bell{}, nil
+			}, Namespace: "default", Leases: lease.NewMemory(),
 			Inbox: memory.New(func(context.Context, inbox.Name, inbox.Delivery) inbox.Outcome {
 				return inbox.Outcome{Result: inbox.Done}
 			}),
@@ -162,7 +167,8 @@ type started struct {
 
 func (s started) GetRunID() string { return s.id }
 
-func (c *cluster) ExecuteWorkflow(_ context.Context, o client.StartWorkflowOptions, _ any, _ ...any) (client.WorkflowRun, error) {
+func (c *cluster) ExecuteWorkflow(_ context.Context, o client.StartWorkflowOptions, _ any,
+	_ ...any) (client.WorkflowRun, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.starts++
@@ -182,7 +188,8 @@ func (c *cluster) ExecuteWorkflow(_ context.Context, o client.StartWorkflowOptio
 	return started{id: id}, nil
 }
 
-// TestDoorbellWithoutDispatcherNotifiesOwner: the process that rings is rarely the owner, whose next check may be half a minute away.
+// TestDoorbellWithoutDispatcherNotifiesOwner: the process that rings is rarely the owner, whose next check may be half
+// a minute away.
 func TestDoorbellWithoutDispatcherNotifiesOwner(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -193,7 +200,9 @@ func TestDoorbellWithoutDispatcherNotifiesOwner(t *testing.T) {
 		})
 		process := func(id string) *Dispatchers {
 			d, err := New(Options{
-				ServerID: id, Client: func() (client.Client, error) { return temporal, nil }, Namespace: "default", Leases: leases, Inbox: box,
+				ServerID: id, Client: func() (client.Client, error) {
+					return temporal, nil
+				}, Namespace: "default", Leases: leases, Inbox: box,
 			})
 			require.NoError(t, err)
 			return d

@@ -29,16 +29,17 @@ type Options struct {
 	ServerID string
 	// Build is the version of the program, for display.
 	Build string
-	// Describe returns further facts for the heartbeat, at most about 2 KiB; may be nil. It is called for each heartbeat and must return
-	// quickly.
+	// Describe returns further facts for the heartbeat, at most about 2 KiB; may be nil. It is called for each heartbeat
+	// and must return quickly.
 	Describe func() map[string]string
 	// Client returns the current client, or an error while there is none. It is called for each request.
 	Client func() (client.Client, error)
-	// Polls reports whether this process's worker polls the dispatcher's task queue now. While it returns false, the process acquires no
-	// lease of that dispatcher, and keeps the lease that it holds. It is called often and must return quickly; nil means always true.
+	// Polls reports whether this process's worker polls the dispatcher's task queue now. While it returns false, the
+	// process acquires no lease of that dispatcher, and keeps the lease that it holds. It is called often and must return
+	// quickly; nil means always true.
 	Polls func(Name) bool
-	// Left returns those of the processes that have ended in an orderly way. It is called before workers without a heartbeat are evicted: a
-	// lease store in memory loses the resigned heartbeats at a restart. Nil means none.
+	// Left returns those of the processes that have ended in an orderly way. It is called before workers without a
+	// heartbeat are evicted: a lease store in memory loses the resigned heartbeats at a restart. Nil means none.
 	Left func(ctx context.Context, serverIDs []string) ([]string, error)
 	// Namespace is the Temporal namespace of the clients.
 	Namespace string
@@ -61,7 +62,9 @@ func (o Options) Validate() error {
 	o = o.withDefaults()
 	var violations []error
 	if o.ServerID == "" || len(wire.WorkerKey(o.ServerID)) > min(lease.MaxKey, lease.MaxHolder) {
-		violations = append(violations, fmt.Errorf("server ID %q: needs 1 to %d bytes", o.ServerID, min(lease.MaxKey, lease.MaxHolder)-len(wire.WorkerKey(""))))
+		violations = append(violations,
+			fmt.Errorf("server ID %q: needs 1 to %d bytes", o.ServerID,
+				min(lease.MaxKey, lease.MaxHolder)-len(wire.WorkerKey(""))))
 	}
 	for _, needed := range []struct {
 		name    string

@@ -29,7 +29,8 @@ type leftover struct {
 func (l *leftover) info() *workflowpb.WorkflowExecutionInfo {
 	return &workflowpb.WorkflowExecutionInfo{
 		Execution: &commonpb.WorkflowExecution{WorkflowId: "dispatcher-shop-orders", RunId: "run-1"},
-		Type:      &commonpb.WorkflowType{Name: "signalbox.dispatcher"}, TaskQueue: "orders", Status: enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING,
+		Type:      &commonpb.WorkflowType{Name: "signalbox.dispatcher"}, TaskQueue: "orders",
+		Status: enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING,
 	}
 }
 
@@ -39,7 +40,8 @@ func (l *leftover) ListWorkflow(
 	return &workflowservice.ListWorkflowExecutionsResponse{Executions: []*workflowpb.WorkflowExecutionInfo{l.info()}}, nil
 }
 
-func (l *leftover) DescribeWorkflowExecution(context.Context, string, string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+func (l *leftover) DescribeWorkflowExecution(context.Context, string,
+	string) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
 	return &workflowservice.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: l.info()}, nil
 }
 
@@ -75,7 +77,8 @@ func TestReconcileWithoutStartWritesJournal(t *testing.T) {
 		name := dispatch.Name{Project: "shop", TaskQueue: "orders"}
 		_, err = o.Inbox.Fence(t.Context(), name, "w-2", 0)
 		require.NoError(t, err)
-		_, _, err = leases.Acquire(t.Context(), "dispatcher:shop:orders", "w-2", nil, lease.Lifetime{TTL: time.Second, Retention: time.Hour})
+		_, _, err = leases.Acquire(t.Context(), "dispatcher:shop:orders", "w-2", nil,
+			lease.Lifetime{TTL: time.Second, Retention: time.Hour})
 		require.NoError(t, err)
 		<-time.After(time.Minute)
 		_, err = d.Reconcile(t.Context(), false)

@@ -14,7 +14,8 @@ import (
 )
 
 var (
-	// ErrNotOpen is returned where no dispatcher is open. The owner starts it again, and the new run finds the pending work.
+	// ErrNotOpen is returned where no dispatcher is open. The owner starts it again, and the new run finds the pending
+	// work.
 	ErrNotOpen = errors.New("no dispatcher is open")
 	// ErrNotOwned is returned where the dispatcher has no owner that could hand it over.
 	ErrNotOwned = dispatchtype.ErrNotOwned
@@ -26,8 +27,9 @@ const (
 	ringTimeout = 10 * time.Second
 )
 
-// Ring wakes a parked dispatcher by its doorbell signal. Concurrent callers share one signal, which suffices: the dispatcher then finds
-// every event accepted before. Ring starts no dispatcher. It returns [ErrNotOpen] where none is open.
+// Ring wakes a parked dispatcher by its doorbell signal. Concurrent callers share one signal, which suffices: the
+// dispatcher then finds every event accepted before. Ring starts no dispatcher. It returns [ErrNotOpen] where none is
+// open.
 func (d *Dispatchers) Ring(ctx context.Context, name Name) error {
 	ring := d.rings.DoChan(name.DispatcherID(), func() (any, error) {
 		// The first caller signals for all: its cancellation must not end the others' request.
@@ -51,9 +53,9 @@ func (d *Dispatchers) Ring(ctx context.Context, name Name) error {
 	}
 }
 
-// RequestHandover asks the owner of a dispatcher to resign, and records the requester and the reason. It returns once the request is
-// stored. Where no other process serves the dispatcher, the same one acquires it again after a few seconds. It returns [ErrNotOwned] where
-// there is no owner.
+// RequestHandover asks the owner of a dispatcher to resign, and records the requester and the reason. It returns once
+// the request is stored. Where no other process serves the dispatcher, the same one acquires it again after a few
+// seconds. It returns [ErrNotOwned] where there is no owner.
 func (d *Dispatchers) RequestHandover(ctx context.Context, name Name, by, reason string) error {
 	if err := wire.Validate(name); err != nil {
 		return fmt.Errorf("request handover: %w", err)

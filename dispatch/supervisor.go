@@ -10,9 +10,10 @@ import (
 	"github.com/signalbox-dev/signalbox/dispatch/internal/supervisor"
 )
 
-// Reconcile runs one supervisor cycle now, the same as the periodic ones. It reads the leases, the inbox and the open dispatchers in
-// Temporal, of all projects, and terminates dispatchers that have neither an owner nor a worker. A dry run only reports. Reconcile does not
-// need Start. The error is a failed read or a failed action; missing data never causes an action.
+// Reconcile runs one supervisor cycle now, the same as the periodic ones. It reads the leases, the inbox and the open
+// dispatchers in Temporal, of all projects, and terminates dispatchers that have neither an owner nor a worker. A dry
+// run only reports. Reconcile does not need Start. The error is a failed read or a failed action; missing data never
+// causes an action.
 func (d *Dispatchers) Reconcile(ctx context.Context, dryRun bool) (dispatchtype.Report, error) {
 	report, err := d.supervisor.Reconcile(ctx, dryRun)
 	d.mu.Lock()
@@ -36,7 +37,8 @@ func (d *Dispatchers) newSupervisor() *supervisor.Supervisor {
 		Pace:  rate.NewLimiter(rate.Limit(o.Supervisor.Rate), o.Supervisor.MaxTerminations),
 		Rules: supervisor.Rules{
 			Rules: plan.Rules{
-				StaleAfter: o.Timing.StaleAfter, Retention: o.Timing.Retention, MaxActions: o.Supervisor.MaxTerminations, LegacyIDs: o.Supervisor.LegacyIDs,
+				StaleAfter: o.Timing.StaleAfter, Retention: o.Timing.Retention, MaxActions: o.Supervisor.MaxTerminations,
+				LegacyIDs: o.Supervisor.LegacyIDs,
 			},
 			Interval: o.Supervisor.Interval, Confirm: o.Supervisor.Confirm,
 		},

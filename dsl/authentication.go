@@ -77,7 +77,8 @@ func (p *parser) authenticationPolicy(v value, vars []string) *Authentication {
 			return
 		}
 		if len(out) != 1 {
-			p.report(CodeValue, v, "keep one of basic, bearer, digest, oauth2, oidc", "an authentication policy must have exactly one scheme, got %d", len(out))
+			p.report(CodeValue, v, "keep one of basic, bearer, digest, oauth2, oidc",
+				"an authentication policy must have exactly one scheme, got %d", len(out))
 		}
 	})
 	if len(out) == 0 {
@@ -117,7 +118,8 @@ func (p *parser) authenticationBy(v value, scheme AuthScheme, vars, required, op
 
 func oauthGrants() []string {
 	return []string{
-		"authorization_code", "client_credentials", "password", "refresh_token", "urn:ietf:params:oauth:grant-type:token-exchange",
+		"authorization_code", "client_credentials", "password", "refresh_token",
+		"urn:ietf:params:oauth:grant-type:token-exchange",
 	}
 }
 
@@ -135,7 +137,8 @@ func (p *parser) oauthProperty(v value, key, what string) {
 	case "client":
 		object("id", "secret", "assertion", "authentication")
 		if m, ok := v.member("authentication"); ok && m.node.Kind == tree.String {
-			method := p.oneOf(m, "the authentication of a client", "client_secret_basic", "client_secret_post", "client_secret_jwt", "private_key_jwt", "none")
+			method := p.oneOf(m, "the authentication of a client", "client_secret_basic", "client_secret_post",
+				"client_secret_jwt", "private_key_jwt", "none")
 			if strings.HasSuffix(method, "_jwt") {
 				p.unsupported(m, fmt.Sprintf("the client authentication %q", method))
 			}

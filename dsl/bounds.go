@@ -8,7 +8,8 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl/jq"
 )
 
-// bounds counts what a document costs to compile, and ends the compilation once it is over a limit or its caller has gone.
+// bounds counts what a document costs to compile, and ends the compilation once it is over a limit or its caller has
+// gone.
 type bounds struct {
 	ctx           context.Context //nolint:containedctx // of the one call of Parse
 	taskCount     int
@@ -18,7 +19,8 @@ type bounds struct {
 	stopped       bool // what follows is not compiled, and its violations are not reported
 }
 
-// WithContext ends the compilation with the context. [Parse] then returns no document, and a violation with [CodeLimit].
+// WithContext ends the compilation with the context. [Parse] then returns no document, and a violation with
+// [CodeLimit].
 func WithContext(ctx context.Context) Option { return func(p *parser) { p.ctx = ctx } }
 
 // done reports whether the compilation has ended early.
@@ -38,7 +40,8 @@ func (p *parser) stop(v value, suggestion, format string, args ...any) {
 	p.stopped = true
 }
 
-// canonicalFactor is how much longer the canonical form of a document may be than its source: aliases are expanded and texts escaped.
+// canonicalFactor is how much longer the canonical form of a document may be than its source: aliases are expanded and
+// texts escaped.
 const canonicalFactor = 4
 
 func (l Limits) maxCanonical() int { return canonicalFactor * l.MaxBytes }
@@ -49,11 +52,12 @@ func (l Limits) Stored() Limits {
 	return l
 }
 
-// admit reports whether a document is small enough once its aliases are expanded. A short text may have a canonical form that is too
-// large to be built.
+// admit reports whether a document is small enough once its aliases are expanded. A short text may have a canonical
+// form that is too large to be built.
 func (p *parser) admit(root value) bool {
 	if n := textSize(root.node); n > p.limits.maxCanonical() {
-		p.stop(root, "use fewer aliases of large parts", "the document has %d bytes or more once aliases are expanded, the limit is %d", n, p.limits.maxCanonical())
+		p.stop(root, "use fewer aliases of large parts",
+			"the document has %d bytes or more once aliases are expanded, the limit is %d", n, p.limits.maxCanonical())
 	}
 	return !p.stopped
 }
@@ -86,7 +90,8 @@ func (p *parser) memory(root value) int64 {
 // countTask counts a task.
 func (p *parser) countTask(v value) {
 	if p.taskCount++; p.taskCount > p.limits.MaxTasks {
-		p.stop(v, "move some of them to a workflow that this one runs", "the document has more than %d tasks", p.limits.MaxTasks)
+		p.stop(v, "move some of them to a workflow that this one runs", "the document has more than %d tasks",
+			p.limits.MaxTasks)
 	}
 }
 
@@ -96,19 +101,22 @@ func (p *parser) countReference(at value, of *reusable) {
 		of.size = size(of.node)
 	}
 	if p.referred += of.size; p.referred > p.limits.MaxNodes {
-		p.stop(at, "refer to large parts less often", "the document has more than %d values once references to use are resolved", p.limits.MaxNodes)
+		p.stop(at, "refer to large parts less often",
+			"the document has more than %d values once references to use are resolved", p.limits.MaxNodes)
 	}
 }
 
 // admitSchema counts the values of a schema, and reports whether it may be compiled.
 func (p *parser) admitSchema(v value) bool {
 	if p.schemaValues += size(v.node); p.schemaValues > p.limits.MaxSchemaValues {
-		p.stop(v, "make the schemas smaller, or check less", "the schemas of the document have %d values or more, the limit is %d",
+		p.stop(v, "make the schemas smaller, or check less",
+			"the schemas of the document have %d values or more, the limit is %d",
 			p.schemaValues, p.limits.MaxSchemaValues)
 		return false
 	}
 	if p.schemaPattern += patternWeight(v.node); p.schemaPattern > maxSchemaPattern {
-		p.stop(v, "repeat less in them, or check less", "the patterns of the schemas have %d parts or more once repetitions are written out, the limit is %d",
+		p.stop(v, "repeat less in them, or check less",
+			"the patterns of the schemas have %d parts or more once repetitions are written out, the limit is %d",
 			p.schemaPattern, maxSchemaPattern)
 		return false
 	}
@@ -130,7 +138,8 @@ func size(n *tree.Node) int {
 	return total
 }
 
-// weight returns an upper bound of the parts of a regular expression. A class of Unicode characters has hundreds of ranges.
+// weight returns an upper bound of the parts of a regular expression. A class of Unicode characters has hundreds of
+// ranges.
 func weight(pattern string) int64 {
 	const unicodeClass = 300
 	return jq.PatternWeight(pattern) + unicodeClass*int64(strings.Count(strings.ToLower(pattern), `\p`))

@@ -48,12 +48,15 @@ func (p *parser) httpCall(v value, body *HTTPCall, vars []string) {
 				p.report(CodeValue, v, "", "the method must be a word such as get or post, got %.80q", v.node.Text)
 			}
 		}},
-		{"endpoint", true, func(v value) { p.allowSecrets(func() { body.Endpoint, body.Authentication = p.endpoint(v, vars) }) }},
+		{"endpoint", true, func(v value) {
+			p.allowSecrets(func() { body.Endpoint, body.Authentication = p.endpoint(v, vars) })
+		}},
 		{"headers", false, func(v value) { p.allowSecrets(func() { body.Headers = p.stringMap(v, "headers", vars) }) }},
 		{"query", false, func(v value) { p.allowSecrets(func() { body.Query = p.stringMap(v, "query", vars) }) }},
 		{"body", false, func(v value) { p.allowSecrets(func() { body.Body = p.template(v, vars) }) }},
 		{"output", false, func(v value) {
-			body.Output = HTTPOutput(p.oneOf(v, "the output of a call", string(OutputRaw), string(OutputContent), string(OutputResponse)))
+			body.Output = HTTPOutput(
+				p.oneOf(v, "the output of a call", string(OutputRaw), string(OutputContent), string(OutputResponse)))
 		}},
 		{"redirect", false, func(v value) { body.Redirect = p.boolean(v, "redirect") }},
 	})

@@ -31,7 +31,8 @@ func (p *parser) wrappedExpr(v value, what string, vars []string) *Expr {
 	return p.compile(v, vars)
 }
 
-// wrapped returns a text as the expression in ${ } that is meant: a text with ${ } in it, an expression without ${ }, or a plain text.
+// wrapped returns a text as the expression in ${ } that is meant: a text with ${ } in it, an expression without ${ },
+// or a plain text.
 func (p *parser) wrapped(v value, vars []string) string {
 	compiles := p.compiles(vars)
 	whole, ok := lint.Interpolated(v.node.Text, compiles)
@@ -66,10 +67,12 @@ func (p *parser) isExpression(v value, vars []string) bool {
 func (p *parser) compile(v value, vars []string) *Expr {
 	source, whole := unwrap(v.node.Text)
 	if !whole && strings.HasPrefix(strings.TrimSpace(v.node.Text), "${") {
-		p.warn(CodeLiteral, v, Pos{}, "add the }", "${ is not closed: the expression is read as if it were, and other engines may refuse it")
+		p.warn(CodeLiteral, v, Pos{}, "add the }",
+			"${ is not closed: the expression is read as if it were, and other engines may refuse it")
 	}
 	if lint.NamesCredentials(source) {
-		p.report(CodeSecret, v, "send the credentials by the authentication of the endpoint", "the parameter of $authorization is a secret, no expression sees it; $authorization.scheme can be used")
+		p.report(CodeSecret, v, "send the credentials by the authentication of the endpoint",
+			"the parameter of $authorization is a secret, no expression sees it; $authorization.scheme can be used")
 	}
 	if p.done(v) {
 		return &Expr{Source: source, Pos: v.pos()}
@@ -92,7 +95,8 @@ func refersToSecrets(err error) bool {
 }
 
 func (p *parser) expressionViolation(v value, source string, vars []string, err error) {
-	violation := Violation{Code: CodeExpression, Path: v.path, Pos: v.pos(), Message: "the expression does not compile: " + lint.Explain(err)}
+	violation := Violation{Code: CodeExpression, Path: v.path, Pos: v.pos(),
+		Message: "the expression does not compile: " + lint.Explain(err)}
 	if se, ok := errors.AsType[*jq.SyntaxError](err); ok {
 		violation.Suggestion = se.Suggestion
 		if se.Limit {
@@ -105,8 +109,10 @@ func (p *parser) expressionViolation(v value, source string, vars []string, err 
 		case se.Variable == secretsVariable && p.secretsAllowed:
 			violation.Code = CodeSecret
 		case se.Variable == secretsVariable:
-			violation.Code, violation.Message = CodeSecret, "a secret cannot be used here: what this gives is kept with the run, or decides its path"
-			violation.Suggestion = "use it where a call takes it: in with.headers, with.query, with.body, with.endpoint or its authentication"
+			violation.Code, violation.Message = CodeSecret, "a secret cannot be used here: what this gives is kept with the "+
+				"run, or decides its path"
+			violation.Suggestion = "use it where a call takes it: in with.headers, with.query, with.body, with.endpoint or " +
+				"its authentication"
 		case se.Variable != "":
 			violation.Code, violation.Message = CodeUnknownVariable, fmt.Sprintf("there is no variable $%s here", se.Variable)
 			violation.Suggestion = suggest.Name(se.Variable, vars)
@@ -299,7 +305,8 @@ func (p *parser) duration(v value, vars []string) *Duration {
 			p.report(CodeValue, v, "", "%v", err)
 		}
 	default:
-		p.report(CodeType, v, `write it as "PT30S" or as {seconds: 30}`, "a duration must be a string or an object, got %s", v.node.Kind)
+		p.report(CodeType, v, `write it as "PT30S" or as {seconds: 30}`, "a duration must be a string or an object, got %s",
+			v.node.Kind)
 	}
 	return d
 }

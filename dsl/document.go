@@ -113,7 +113,8 @@ func (p *parser) reportOlderLanguage(root value) bool {
 	if versioned {
 		at, which = version, fmt.Sprintf("%q", version.node.Text)
 	}
-	p.report(CodeUnsupported, at, "write it anew for 1.0, with document and do", "this is a document of version %s of the language, which has another structure: 1.0.x is supported", which)
+	p.report(CodeUnsupported, at, "write it anew for 1.0, with document and do",
+		"this is a document of version %s of the language, which has another structure: 1.0.x is supported", which)
 	return true
 }
 
@@ -233,7 +234,8 @@ func (p *parser) finishUse() Use {
 	}
 	sorted := func(key string) []string { return slices.Sorted(maps.Keys(p.use[key])) }
 	return Use{
-		Authentications: sorted("authentications"), Errors: sorted("errors"), Retries: sorted("retries"), Timeouts: sorted("timeouts"),
-		Secrets: p.finishSecrets(),
+		Authentications: sorted("authentications"), Errors: sorted("errors"), Retries: sorted("retries"),
+		Timeouts: sorted("timeouts"),
+		Secrets:  p.finishSecrets(),
 	}
 }

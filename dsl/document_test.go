@@ -84,7 +84,8 @@ output: {as: {total: '${ .t }'}}
 func TestModel(t *testing.T) {
 	t.Parallel()
 	doc := parse(t, richDocument)
-	require.Equal(t, []any{"shop", "order", "1.2.3", "Order", "s"}, []any{doc.Namespace, doc.Name, doc.Version, doc.Title, doc.Summary})
+	require.Equal(t, []any{"shop", "order", "1.2.3", "Order", "s"},
+		[]any{doc.Namespace, doc.Name, doc.Version, doc.Title, doc.Summary})
 	require.Equal(t, map[string]string{"team": "x"}, doc.Tags)
 	require.Equal(t, map[string]any{"k": []any{1}}, doc.Metadata)
 	require.JSONEq(t, `{"type": "object"}`, string(doc.InputSchema()))
@@ -114,7 +115,8 @@ func TestModel(t *testing.T) {
 	require.Equal(t, []any{410, "sold"}, []any{raise.Error.Status, detail})
 	require.Equal(t, dsl.Flow{Kind: dsl.FlowGoto, Task: "loop"}, doc.Do[1].Body.(*dsl.Switch).Cases[0].Then)
 	fork := doc.Do[2]
-	require.Equal(t, []any{dsl.KindFork, 2, "both", "/do/2/both"}, []any{fork.Body.Kind(), fork.Index, fork.Name, fork.Pointer})
+	require.Equal(t, []any{dsl.KindFork, 2, "both", "/do/2/both"},
+		[]any{fork.Body.Kind(), fork.Index, fork.Name, fork.Pointer})
 	require.Equal(t, map[string]any{"m": 1}, fork.Metadata)
 	require.Equal(t, 31, fork.Pos.Line)
 }
@@ -124,13 +126,16 @@ func TestEvents(t *testing.T) {
 	doc := parse(t, richDocument)
 	require.Equal(t, eventfilter.Envelope, doc.Schedule.Read)
 	require.Equal(t, eventfilter.Spec{Mode: eventfilter.All, Filters: []eventfilter.Filter{
-		{With: map[string]eventfilter.Value{"type": {Literal: []byte(`"paid"`)}}, Correlate: map[string]eventfilter.Key{"order": {From: ".data.order"}}},
-		{With: map[string]eventfilter.Value{"type": {Literal: []byte(`"packed"`)}}, Correlate: map[string]eventfilter.Key{"order": {From: ".data.order", Expect: []byte(`"x"`)}}},
+		{With: map[string]eventfilter.Value{"type": {Literal: []byte(`"paid"`)}},
+			Correlate: map[string]eventfilter.Key{"order": {From: ".data.order"}}},
+		{With: map[string]eventfilter.Value{"type": {Literal: []byte(`"packed"`)}},
+			Correlate: map[string]eventfilter.Key{"order": {From: ".data.order", Expect: []byte(`"x"`)}}},
 	}}, *doc.Schedule.On)
 
 	listen, ok := doc.Do[3].Body.(*dsl.Listen)
 	require.True(t, ok)
-	require.Equal(t, []any{dsl.KindListen, eventfilter.Any, eventfilter.Envelope}, []any{listen.Kind(), listen.To.Mode, listen.Read})
+	require.Equal(t, []any{dsl.KindListen, eventfilter.Any, eventfilter.Envelope},
+		[]any{listen.Kind(), listen.To.Mode, listen.Read})
 	require.Nil(t, listen.To.Until)
 	require.Equal(t, eventfilter.All, listen.To.UntilEvents.Mode)
 	require.Len(t, listen.To.UntilEvents.Filters, 2)
@@ -138,7 +143,8 @@ func TestEvents(t *testing.T) {
 	require.Equal(t, "/do/3/hear/foreach/do/0/note", listen.Each.Tasks[0].Pointer)
 	filter := listen.To.Filters[0]
 	require.Equal(t, map[string]eventfilter.Value{
-		"type": {Literal: []byte(`"t"`)}, "source": {Literal: []byte(`"/s"`)}, "subject": {Expr: `startswith("x")`}, "room": {Literal: []byte(`5`)},
+		"type": {Literal: []byte(`"t"`)}, "source": {Literal: []byte(`"/s"`)}, "subject": {Expr: `startswith("x")`},
+		"room": {Literal: []byte(`5`)},
 		"data": {Members: map[string]eventfilter.Value{"id": {Expr: ". > 3"}, "kind": {Literal: []byte(`"k"`)}}},
 	}, filter.With)
 	require.Equal(t, []string{"order", "room"}, []string{filter.Correlate[0].Name, filter.Correlate[1].Name})
@@ -146,8 +152,10 @@ func TestEvents(t *testing.T) {
 	require.NoError(t, err)
 	stored, err := filter.Filter(map[string]any{"order": expect})
 	require.NoError(t, err)
-	require.Equal(t, map[string]eventfilter.Key{"order": {From: ".data.id", Expect: []byte("7")}, "room": {From: ".room"}}, stored.Correlate)
-	event := map[string]any{"type": "t", "source": "/s", "subject": "xy", "room": 5, "data": map[string]any{"id": 7, "kind": "k"}}
+	require.Equal(t, map[string]eventfilter.Key{"order": {From: ".data.id", Expect: []byte("7")}, "room": {From: ".room"}},
+		stored.Correlate)
+	event := map[string]any{"type": "t", "source": "/s", "subject": "xy", "room": 5,
+		"data": map[string]any{"id": 7, "kind": "k"}}
 	require.True(t, filter.Matcher(map[string]any{"order": 7}).Match(event).OK)
 	require.Equal(t, "correlate.order", filter.Matcher(map[string]any{"order": 8}).Match(event).Missed)
 
@@ -157,7 +165,8 @@ func TestEvents(t *testing.T) {
 	got, err := emit.Event(map[string]any{"id": 5, "n": 1}, nil, nil)
 	require.NoError(t, err)
 	require.Equal(t, map[string]any{
-		"type": "told", "source": "https://e.com/5", "time": "2026-01-01T00:00:00Z", "data": map[string]any{"n": 1}, "urgent": true,
+		"type": "told", "source": "https://e.com/5", "time": "2026-01-01T00:00:00Z", "data": map[string]any{"n": 1},
+		"urgent": true,
 	}, got, "what is null is absent")
 }
 
@@ -172,8 +181,9 @@ func TestSourcesMayHaveAnyScheme(t *testing.T) {
 func TestSchedules(t *testing.T) {
 	t.Parallel()
 	for source, want := range map[string]string{
-		"cron: '*/15 8-17 * * Mon-Fri'": "*/15 8-17 * * Mon-Fri", "cron: ' 0  0 1,15 jan-dec/3 *'": "0 0 1,15 jan-dec/3 *", "cron: '5/10 0 * * 7'": "5/10 0 * * 7",
-		"cron: 0 0 29 2 *": "0 0 29 2 *", "cron: '@daily'": "@daily",
+		"cron: '*/15 8-17 * * Mon-Fri'": "*/15 8-17 * * Mon-Fri", "cron: ' 0  0 1,15 jan-dec/3 *'": "0 0 1,15 jan-dec/3 *",
+		"cron: '5/10 0 * * 7'": "5/10 0 * * 7",
+		"cron: 0 0 29 2 *":     "0 0 29 2 *", "cron: '@daily'": "@daily",
 	} {
 		require.Equal(t, want, parse(t, header+"schedule: {"+source+"}\ndo: []\n").Schedule.Cron)
 	}
@@ -188,10 +198,12 @@ func TestSchedules(t *testing.T) {
 
 func TestSpellingsOfOneDocument(t *testing.T) {
 	t.Parallel()
-	yaml := parse(t, header+"do: [{on: {set: {yes: no, n: 12345678901234567890, f: 1.50, \"0x1F\": 0x1F, t: 12:30:00, d: 2001-01-01}}}]\n")
+	yaml := parse(t, header+"do: [{on: {set: {yes: no, n: 12345678901234567890, f: 1.50, \"0x1F\": 0x1F, t: 12:30:00, "+
+		"d: 2001-01-01}}}]\n")
 	json := parse(t, `{"do":[{"on":{"set":{"yes":"no","n":12345678901234567890,"f":1.5,"0x1F":31,"t":"12:30:00","d":"2001-01-01"}}}],
 		"document":{"version":"1.0.0","name":"sample","namespace":"test","dsl":"1.0.3"}}`)
-	anchors := parse(t, header+"do:\n  - on:\n      set:\n        <<: {yes: no, t: 12:30:00}\n        n: &n 12345678901234567890\n        f: 15e-1\n        0x1F: 31\n        d: '2001-01-01'\n")
+	anchors := parse(t, header+"do:\n  - on:\n      set:\n        <<: {yes: no, t: 12:30:00}\n        n: &n "+
+		"12345678901234567890\n        f: 15e-1\n        0x1F: 31\n        d: '2001-01-01'\n")
 	require.Equal(t, yaml.Hash(), json.Hash())
 	require.Equal(t, yaml.Hash(), anchors.Hash())
 	require.Regexp(t, `^sha256:[0-9a-f]{64}$`, yaml.Hash())
@@ -237,10 +249,12 @@ func TestEncodings(t *testing.T) {
 
 func TestTemplate(t *testing.T) {
 	t.Parallel()
-	set := body[*dsl.Set](t, "set:\n  expr: ' ${ .x } '\n  text: a {{ .x }} b\n  list: [1, '${ .x + 1 }', {deep: '${ $input }'}]\n  none: null")
+	set := body[*dsl.Set](t, "set:\n  expr: ' ${ .x } '\n  text: a {{ .x }} b\n  list: [1, '${ .x + 1 }', {deep: '${ "+
+		"$input }'}]\n  none: null")
 	got, err := set.Value.Eval(map[string]any{"x": 1}, map[string]any{"input": "i"}, nil)
 	require.NoError(t, err)
-	require.Equal(t, map[string]any{"expr": 1, "text": "a {{ .x }} b", "list": []any{1, 2, map[string]any{"deep": "i"}}, "none": nil}, got)
+	require.Equal(t, map[string]any{
+		"expr": 1, "text": "a {{ .x }} b", "list": []any{1, 2, map[string]any{"deep": "i"}}, "none": nil}, got)
 	_, static := set.Value.Static()
 	require.False(t, static)
 	whole := body[*dsl.Set](t, "set: ${ [.x] }")
@@ -261,7 +275,8 @@ func TestTemplate(t *testing.T) {
 
 func TestLooseMode(t *testing.T) {
 	t.Parallel()
-	doc := parse(t, header+"evaluate: {mode: loose}\ndo: [{t: {set: {a: .x, b: $input, c: '.. is not', d: $nope, e: x, f: '${ .x }'}}}]\n")
+	doc := parse(t, header+"evaluate: {mode: loose}\ndo: [{t: {set: {a: .x, b: $input, c: '.. is not', d: $nope, e: x, "+
+		"f: '${ .x }'}}}]\n")
 	require.True(t, doc.Evaluate.Loose)
 	got, err := doc.Do[0].Body.(*dsl.Set).Value.Eval(map[string]any{"x": 1}, map[string]any{"input": 2}, nil)
 	require.NoError(t, err)
@@ -281,8 +296,11 @@ func TestDuration(t *testing.T) {
 	t.Parallel()
 	const day = 24 * time.Hour
 	for source, want := range map[string]time.Duration{
-		"PT30S": 30 * time.Second, "P1DT12H": 36 * time.Hour, "PT0.1S": 100 * time.Millisecond, "P1Y2M3W4DT5H6M7.5S": (365+60+21+4)*day + 5*time.Hour + 6*time.Minute + 7500*time.Millisecond,
-		"PT1.5H": 90 * time.Minute, "{days: 1, hours: 2, minutes: 3, seconds: 4, milliseconds: 5}": day + 2*time.Hour + 3*time.Minute + 4005*time.Millisecond, "{seconds: 0}": 0,
+		"PT30S": 30 * time.Second, "P1DT12H": 36 * time.Hour, "PT0.1S": 100 * time.Millisecond,
+		"P1Y2M3W4DT5H6M7.5S": (365+60+21+4)*day + 5*time.Hour + 6*time.Minute + 7500*time.Millisecond,
+		"PT1.5H":             90 * time.Minute,
+		"{days: 1, hours: 2, minutes: 3, seconds: 4, milliseconds: 5}": day + 2*time.Hour + 3*time.Minute +
+			4005*time.Millisecond, "{seconds: 0}": 0,
 		"${ .d }": time.Minute, "${ {seconds: .n} }": 7 * time.Second,
 	} {
 		if strings.HasPrefix(source, "$") {
@@ -294,8 +312,10 @@ func TestDuration(t *testing.T) {
 		require.Equal(t, want, got, source)
 	}
 	for source, want := range map[string]string{
-		"${ 5 }": "got a number", "${ null }": "got null", `${ "5s" }`: "not an ISO 8601 duration", "${ {second: 1} }": `no "second"`, "${ {} }": "at least one",
-		`${ "P1Y2" }`: "not an ISO", `${ "PT1.S" }`: "not an ISO", `${ "PT.5S" }`: "not an ISO", `${ "P1S" }`: "not an ISO", `${ "PT1M1H" }`: "not an ISO", `${ "P99999999999Y" }`: "292 years",
+		"${ 5 }": "got a number", "${ null }": "got null", `${ "5s" }`: "not an ISO 8601 duration",
+		"${ {second: 1} }": `no "second"`, "${ {} }": "at least one",
+		`${ "P1Y2" }`: "not an ISO", `${ "PT1.S" }`: "not an ISO", `${ "PT.5S" }`: "not an ISO", `${ "P1S" }`: "not an ISO",
+		`${ "PT1M1H" }`: "not an ISO", `${ "P99999999999Y" }`: "292 years",
 		"${ error(\"x\") }": "evaluate",
 	} {
 		wait := body[*dsl.Wait](t, "wait: '"+source+"'")
@@ -335,8 +355,11 @@ func TestURI(t *testing.T) {
 	t.Parallel()
 	input := map[string]any{"id": 5, "q": "a b&c", "list": []any{"x", "y"}, "path": "a/b", "o": map[string]any{}}
 	for template, want := range map[string]string{
-		"https://e.com/{id}": "https://e.com/5", "https://e.com/{q}": "https://e.com/a%20b%26c", "https://e.com/{missing}": "https://e.com/", "https://e.com{/list*}{?q,missing,id}": "https://e.com/x/y?q=a%20b%26c&id=5",
-		"https://e.com/{+path}{#id}": "https://e.com/a/b#5", "{list}{;id}{.id}": "x,y;id=5.5", "https://e.com/?a=1{&list}": "https://e.com/?a=1&list=x,y",
+		"https://e.com/{id}": "https://e.com/5", "https://e.com/{q}": "https://e.com/a%20b%26c",
+		"https://e.com/{missing}":              "https://e.com/",
+		"https://e.com{/list*}{?q,missing,id}": "https://e.com/x/y?q=a%20b%26c&id=5",
+		"https://e.com/{+path}{#id}":           "https://e.com/a/b#5", "{list}{;id}{.id}": "x,y;id=5.5",
+		"https://e.com/?a=1{&list}": "https://e.com/?a=1&list=x,y",
 	} {
 		got, err := dsl.ExpandURI(template, input)
 		require.NoError(t, err)
@@ -349,7 +372,9 @@ func TestURI(t *testing.T) {
 	call := func(endpoint string) *dsl.HTTPCall {
 		return body[*dsl.HTTPCall](t, "call: http\nwith: {method: get, endpoint: "+endpoint+"}")
 	}
-	for endpoint, want := range map[string]string{`'https://e.com/{id}'`: "https://e.com/5", `{uri: 'https://e.com/{id}'}`: "https://e.com/5", `'${ "https://e.com/{id}" }'`: "https://e.com/{id}", `'${ {uri: "u"} }'`: "u"} {
+	for endpoint, want := range map[string]string{
+		`'https://e.com/{id}'`: "https://e.com/5", `{uri: 'https://e.com/{id}'}`: "https://e.com/5",
+		`'${ "https://e.com/{id}" }'`: "https://e.com/{id}", `'${ {uri: "u"} }'`: "u"} {
 		got, err := call(endpoint).URI(input, nil, nil)
 		require.NoError(t, err)
 		require.Equal(t, want, got)
@@ -366,12 +391,15 @@ func TestErrors(t *testing.T) {
 	} {
 		require.True(t, dsl.SameErrorType(same, dsl.ErrorTypeTimeout), same)
 	}
-	for _, other := range []string{"https://example.com/spec/1.0.0/errors/timeout", dsl.ErrorTypeRuntime, "timeout", "https://serverlessworkflow.io/timeout", ""} {
+	for _, other := range []string{
+		"https://example.com/spec/1.0.0/errors/timeout", dsl.ErrorTypeRuntime, "timeout",
+		"https://serverlessworkflow.io/timeout", ""} {
 		require.False(t, dsl.SameErrorType(other, dsl.ErrorTypeTimeout), other)
 	}
 	e := &dsl.Error{Type: dsl.ErrorTypeTimeout, Status: 408, Title: "Timeout", Detail: "after 5 s", Instance: "/do/0/a"}
 	require.EqualError(t, e, "Timeout (408): after 5 s at /do/0/a")
-	require.Equal(t, map[string]any{"type": e.Type, "status": 408, "title": "Timeout", "detail": "after 5 s", "instance": "/do/0/a"}, e.Value())
+	require.Equal(t, map[string]any{
+		"type": e.Type, "status": 408, "title": "Timeout", "detail": "after 5 s", "instance": "/do/0/a"}, e.Value())
 	status, title := 408, "Other"
 	var all *dsl.ErrorFilter
 	require.True(t, all.Matches(e))
@@ -381,13 +409,15 @@ func TestErrors(t *testing.T) {
 
 func TestRunWorkflow(t *testing.T) {
 	t.Parallel()
-	run := body[*dsl.RunWorkflow](t, "run: {workflow: {namespace: shop, name: order, version: latest, input: {id: '${ .id }', deep: {x: 1}}}}")
+	run := body[*dsl.RunWorkflow](t,
+		"run: {workflow: {namespace: shop, name: order, version: latest, input: {id: '${ .id }', deep: {x: 1}}}}")
 	input, err := run.Input.Eval(map[string]any{"id": 7}, nil, nil)
 	require.NoError(t, err)
 	require.Equal(t, map[string]any{"id": 7, "deep": map[string]any{"x": 1}}, input)
 	run.Input = nil
 	require.Equal(t, &dsl.RunWorkflow{Namespace: "shop", Name: "order", Await: true, Return: dsl.ReturnStdout}, run)
 	require.Equal(t, dsl.KindRun, run.Kind())
-	run = body[*dsl.RunWorkflow](t, "run: {workflow: {namespace: shop, name: order, version: 1.2.3}, await: false, return: all}")
+	run = body[*dsl.RunWorkflow](t,
+		"run: {workflow: {namespace: shop, name: order, version: 1.2.3}, await: false, return: all}")
 	require.Equal(t, &dsl.RunWorkflow{Namespace: "shop", Name: "order", Version: "1.2.3", Return: dsl.ReturnAll}, run)
 }

@@ -21,7 +21,8 @@ const (
 
 // standardErrors are the names of the standard errors: the last parts of their types.
 func standardErrors() []string {
-	return []string{"configuration", "validation", "expression", "authentication", "authorization", "timeout", "communication", "runtime"}
+	return []string{"configuration", "validation", "expression", "authentication", "authorization", "timeout",
+		"communication", "runtime"}
 }
 
 // Error is an error of a run as Problem Details (RFC 7807) describe it. Instance is the JSON pointer of the task

@@ -41,7 +41,8 @@ type Consumption struct {
 	UntilEvents *Consumption
 }
 
-// EventFilter is one filter of a listen task. With and From see the event only; Expect is evaluated when the task begins.
+// EventFilter is one filter of a listen task. With and From see the event only; Expect is evaluated when the task
+// begins.
 type EventFilter struct {
 	With      map[string]eventfilter.Value
 	Correlate []Correlation // by name

@@ -34,8 +34,8 @@ func Identify(source []byte, opts ...Option) (Identity, bool) {
 	return id, name.MatchString(id.Namespace) && name.MatchString(id.Name)
 }
 
-// Locate returns the positions of values in a source by their JSON pointers. For a value that does not exist it returns the position of
-// the innermost value on the path to it.
+// Locate returns the positions of values in a source by their JSON pointers. For a value that does not exist it returns
+// the position of the innermost value on the path to it.
 func Locate(source []byte, pointers []string, opts ...Option) []Pos {
 	found := make([]Pos, len(pointers))
 	root := read(source, opts)

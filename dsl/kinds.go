@@ -56,7 +56,8 @@ func (p *parser) switchTask(task value, c taskContext) Body {
 		})
 		if _, conditional := def.member("when"); !conditional {
 			if fallback != "" {
-				p.report(CodeValue, def, "give all cases but one a when", "the case %q is a second default beside %q", name, fallback)
+				p.report(CodeValue, def, "give all cases but one a when", "the case %q is a second default beside %q", name,
+					fallback)
 			}
 			fallback = name
 		}
@@ -95,7 +96,8 @@ func (p *parser) collection(v value, vars []string) *Expr {
 	}
 	for i := range v.node.Items {
 		if item := v.item(i); item.node.Kind != tree.Object {
-			p.report(CodeType, item, "write other items in an expression: ${ [1, 2, 3] }", "an item of an inline array must be an object, got %s", item.node.Kind)
+			p.report(CodeType, item, "write other items in an expression: ${ [1, 2, 3] }",
+				"an item of an inline array must be an object, got %s", item.node.Kind)
 		}
 	}
 	return &Expr{Pos: v.pos(), inline: p.template(v, vars)}
@@ -108,7 +110,8 @@ func (p *parser) variable(v value, what, otherwise string) string {
 	case v.node.Kind != tree.String:
 		return otherwise
 	case !regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`).MatchString(name) || jqKeyword(name):
-		p.report(CodeValue, v, "use letters, digits and underscores, without $", "%s %.80q is not a name for a variable", what, name)
+		p.report(CodeValue, v, "use letters, digits and underscores, without $", "%s %.80q is not a name for a variable",
+			what, name)
 		return otherwise
 	case slices.Contains(reservedNames(), name):
 		p.report(CodeValue, v, "choose another name", "%s %q would hide the variable $%s of the runtime", what, name, name)

@@ -112,9 +112,9 @@ func LabelValueViolation(value string) string {
 	return ""
 }
 
-// LabelValue converts the result of an expression to the value of a label: a text, a number with all its digits, or a boolean.
-// For null and for an empty text the run has no such label, and the value is empty. Otherwise violation states what is
-// wrong with the result, without quoting it.
+// LabelValue converts the result of an expression to the value of a label: a text, a number with all its digits, or a
+// boolean. For null and for an empty text the run has no such label, and the value is empty. Otherwise violation states
+// what is wrong with the result, without quoting it.
 func LabelValue(result any) (value, violation string) {
 	switch v := result.(type) {
 	case nil:

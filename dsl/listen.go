@@ -29,7 +29,8 @@ func (p *parser) listenTask(task value, c taskContext) Body {
 }
 
 func (p *parser) form(v value) eventfilter.Form {
-	return eventfilter.Form(p.oneOf(v, "read", string(eventfilter.Data), string(eventfilter.Envelope), string(eventfilter.Raw)))
+	return eventfilter.Form(p.oneOf(v, "read", string(eventfilter.Data), string(eventfilter.Envelope),
+		string(eventfilter.Raw)))
 }
 
 // consumption reads a consumption strategy. vars are the variables that its own expressions may use, nil where there is
@@ -61,7 +62,8 @@ func (p *parser) consumption(v value, vars []string, what string, extra ...strin
 		return out
 	}
 	if len(given) != 1 {
-		p.report(CodeValue, v, "keep one of all, any, one", "%s must have exactly one of all, any and one, got %s", what, describeKeys(given))
+		p.report(CodeValue, v, "keep one of all, any, one", "%s must have exactly one of all, any and one, got %s", what,
+			describeKeys(given))
 	} else if until, ok := v.member("until"); ok && out.Mode != eventfilter.Any && slices.Contains(extra, "until") {
 		p.report(CodeValue, until, "remove it, or listen to any", "until goes with any only, not with %s", out.Mode)
 	}
@@ -171,7 +173,8 @@ func (p *parser) eventPattern(v value) map[string]eventfilter.Value {
 	return out
 }
 
-// ParseEventPattern reads the `with` of an event filter that is not part of a document, in YAML or JSON, as a listen task has it.
+// ParseEventPattern reads the `with` of an event filter that is not part of a document, in YAML or JSON, as a listen
+// task has it.
 func ParseEventPattern(source []byte) (map[string]eventfilter.Value, Violations) {
 	p := &parser{limits: DefaultLimits(), jq: jq.NewCompiler(), secrets: map[string]bool{}}
 	root, found := tree.Parse(source, tree.Limits{
@@ -203,7 +206,8 @@ func (p *parser) pattern(name string, v value) (string, bool) {
 		_, err = program.Run("", nil, jq.NewFuel(eventfilter.Fuel))
 	}
 	if err != nil {
-		p.warn(CodeLiteral, v, Pos{}, "correct the expression, or write ${ . == \"…\" }", "%q is no regular expression that can be used: it is compared as it is", v.node.Text)
+		p.warn(CodeLiteral, v, Pos{}, "correct the expression, or write ${ . == \"…\" }",
+			"%q is no regular expression that can be used: it is compared as it is", v.node.Text)
 	}
 	return source, err == nil
 }
@@ -229,7 +233,8 @@ func (p *parser) eventValue(v value) eventfilter.Value {
 		p.checkPath(v, nil, "an event filter compares with the text %q as it is")
 	}
 	if _, static := p.template(v, nil).Static(); !static {
-		p.report(CodeValue, v, "write the whole array as one expression", "an array in a filter is compared as it is, it cannot hold expressions")
+		p.report(CodeValue, v, "write the whole array as one expression",
+			"an array in a filter is compared as it is, it cannot hold expressions")
 	}
 	text, err := jq.EncodeJSON(v.node.Value())
 	if err != nil {
@@ -255,12 +260,14 @@ func (p *parser) eventAttributes(v value, what string, read func(name string, v 
 		case !lint.IsAttributeName(m.Key):
 			p.add(Violation{
 				Code: CodeValue, Path: a.path, Pos: Pos(m.Pos), Suggestion: suggest.Closest(m.Key, known),
-				Message: fmt.Sprintf("%.80q cannot be an attribute of an event: CloudEvents names have lower-case letters and digits", m.Key),
+				Message: fmt.Sprintf("%.80q cannot be an attribute of an event: CloudEvents names have lower-case letters and "+
+					"digits", m.Key),
 			})
 			continue
 		case !slices.Contains(known, m.Key):
 			if a.node.Kind == tree.Object || a.node.Kind == tree.Array {
-				p.report(CodeType, a, "put it into data", "%s must be a string, a number or a boolean, got %s", described, a.node.Kind)
+				p.report(CodeType, a, "put it into data", "%s must be a string, a number or a boolean, got %s", described,
+					a.node.Kind)
 				continue
 			}
 		case m.Key != "data":

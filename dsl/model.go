@@ -119,7 +119,8 @@ const (
 	KindRun    Kind = "run"
 )
 
-// Body is what a task of one kind does: *Do, *Set, *Switch, *For, *Fork, *Wait, *Raise, *Try, *HTTPCall, *Listen, *Emit or *RunWorkflow.
+// Body is what a task of one kind does: *Do, *Set, *Switch, *For, *Fork, *Wait, *Raise, *Try, *HTTPCall, *Listen, *Emit
+// or *RunWorkflow.
 type Body interface{ Kind() Kind }
 
 // Do runs its tasks in order.
@@ -185,8 +186,9 @@ type Catch struct {
 	Retry      *RetryPolicy
 	Tasks      []*Task // nil where there is no handler
 	Then       Flow    // see HasThen
-	HasThen    bool    // whether the catch has a directive: also an explicit "continue" takes precedence over the task's own
-	Pos        Pos     // of the key
+	// whether the catch has a directive: also an explicit "continue" takes precedence over the task's own
+	HasThen bool
+	Pos     Pos // of the key
 }
 
 // Handles reports whether the catch ends the try after a caught error, rather than raising the error again once the
@@ -294,8 +296,8 @@ func (*Try) Kind() Kind { return KindTry }
 // Kind implements Body.
 func (*HTTPCall) Kind() Kind { return KindCall }
 
-// InputSchema is the JSON Schema of the workflow's input as JSON, in the order of the document; nil if it has none. It must not
-// be changed.
+// InputSchema is the JSON Schema of the workflow's input as JSON, in the order of the document; nil if it has none. It
+// must not be changed.
 func (d *Document) InputSchema() []byte {
 	if d.Input == nil || d.Input.Schema == nil {
 		return nil

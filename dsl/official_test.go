@@ -45,11 +45,14 @@ func compileOfficialPattern(source string) (jsonschema.Regexp, error) {
 	switch {
 	case strings.Contains(source, "P(?!$)"):
 		re := regexp.MustCompile(strings.NewReplacer("(?!$)", "", `(?=\d)`, "").Replace(source))
-		return lookaround{source, func(s string) bool { return s != "P" && !strings.HasSuffix(s, "T") && re.MatchString(s) }}, nil
+		return lookaround{source, func(s string) bool {
+			return s != "P" && !strings.HasSuffix(s, "T") && re.MatchString(s)
+		}}, nil
 	case strings.Contains(source, `(?!\s*\$\{)(?=\S)`):
 		re := regexp.MustCompile(strings.Replace(source, `(?!\s*\$\{)(?=\S)`, "", 1))
 		return lookaround{source, func(s string) bool {
-			return strings.TrimSpace(s[:min(len(s), 1)]) != "" && !strings.HasPrefix(strings.TrimSpace(s), "${") && re.MatchString(s)
+			return strings.TrimSpace(s[:min(len(s), 1)]) != "" && !strings.HasPrefix(strings.TrimSpace(s), "${") &&
+				re.MatchString(s)
 		}}, nil
 	}
 	return regexp.Compile(source)
@@ -149,7 +152,8 @@ func TestAgainstOfficialSchema(t *testing.T) {
 			require.NoError(t, err)
 			doc, violations := dsl.Parse(text)
 			refusal := schema.Validate(value)
-			require.False(t, doc != nil && refusal != nil, "seed %d, %s: accepted, but the official schema says %v\n%s", seed, name, refusal, text)
+			require.False(t, doc != nil && refusal != nil, "seed %d, %s: accepted, but the official schema says %v\n%s", seed,
+				name, refusal, text)
 			switch {
 			case doc != nil:
 				both++
@@ -192,7 +196,8 @@ func mutate(random *rand.Rand, v any) any {
 		case 2:
 			v["added"] = "x"
 		case 3:
-			v[[]string{"if", "then", "set", "do", "wait", "for", "output", "timeout", "until", "any", "all", "with", "read"}[random.IntN(13)]] = oddValue(random)
+			v[[]string{"if", "then", "set", "do", "wait", "for", "output", "timeout", "until", "any", "all", "with",
+				"read"}[random.IntN(13)]] = oddValue(random)
 		case 4:
 			v[key] = oddValue(random)
 		default:
@@ -211,7 +216,10 @@ func mutate(random *rand.Rand, v any) any {
 }
 
 func oddValue(random *rand.Rand) any {
-	odd := []any{nil, true, 0, -3, 1.5, "", "text", "${ .x }", ".x", "PT5S", "P", "end", "https://example.com/{a}", " https://e.com", []any{}, []any{"x"}, map[string]any{}, map[string]any{"seconds": 1}, map[string]any{"after": "PT1S"}, map[string]any{"as": ".x"},
-		map[string]any{"any": []any{}}, map[string]any{"one": map[string]any{"with": map[string]any{"type": "t"}}}, map[string]any{"with": map[string]any{"type": "t"}}}
+	odd := []any{nil, true, 0, -3, 1.5, "", "text", "${ .x }", ".x", "PT5S", "P", "end", "https://example.com/{a}",
+		" https://e.com", []any{}, []any{"x"}, map[string]any{}, map[string]any{"seconds": 1},
+		map[string]any{"after": "PT1S"}, map[string]any{"as": ".x"},
+		map[string]any{"any": []any{}}, map[string]any{"one": map[string]any{"with": map[string]any{"type": "t"}}},
+		map[string]any{"with": map[string]any{"type": "t"}}}
 	return odd[random.IntN(len(odd))]
 }

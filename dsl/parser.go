@@ -38,8 +38,8 @@ type Option func(*parser)
 // WithLimits replaces the default limits.
 func WithLimits(l Limits) Option { return func(p *parser) { p.limits = l } }
 
-// Parse reads and checks a definition in YAML or JSON. It returns all violations, sorted by position, without duplicates.
-// The document is nil if one of them is an error; warnings do not prevent it.
+// Parse reads and checks a definition in YAML or JSON. It returns all violations, sorted by position, without
+// duplicates. The document is nil if one of them is an error; warnings do not prevent it.
 func Parse(source []byte, opts ...Option) (*Document, Violations) {
 	p := &parser{limits: DefaultLimits(), secrets: map[string]bool{}}
 	for _, o := range opts {
@@ -76,8 +76,8 @@ func limitViolations(ps Violations, limit int) Violations {
 	})
 }
 
-// maxUnshown is the number of errors over the limit of violations at which a document is not checked further. The search for suggestions
-// takes time for each of them.
+// maxUnshown is the number of errors over the limit of violations at which a document is not checked further. The
+// search for suggestions takes time for each of them.
 const maxUnshown = 500
 
 // parser collects violations while it turns a tree into a document.
@@ -133,7 +133,8 @@ func (p *parser) addTreeViolation(f tree.Violation) {
 		severity = SeverityWarning
 	}
 	p.add(Violation{
-		Severity: severity, Code: codes[f.Kind], Path: f.Pointer, Pos: Pos(f.Pos), Message: f.Message, Suggestion: f.Suggestion,
+		Severity: severity, Code: codes[f.Kind], Path: f.Pointer, Pos: Pos(f.Pos), Message: f.Message,
+		Suggestion: f.Suggestion,
 	})
 }
 
@@ -162,7 +163,8 @@ func (p *parser) warn(code Code, v value, at Pos, suggestion, format string, arg
 		at = v.pos()
 	}
 	p.add(Violation{
-		Severity: SeverityWarning, Code: code, Path: v.path, Pos: at, Message: fmt.Sprintf(format, args...), Suggestion: suggestion,
+		Severity: SeverityWarning, Code: code, Path: v.path, Pos: at, Message: fmt.Sprintf(format, args...),
+		Suggestion: suggestion,
 	})
 }
 
@@ -227,7 +229,8 @@ func (p *parser) integer(v value, what string) int {
 func (p *parser) oneOf(v value, what string, allowed ...string) string {
 	s := p.text(v, what)
 	if v.node.Kind == tree.String && !slices.Contains(allowed, s) {
-		p.report(CodeValue, v, suggest.Closest(s, allowed), "%s must be one of %s, got %q", what, strings.Join(allowed, ", "), s)
+		p.report(CodeValue, v, suggest.Closest(s, allowed), "%s must be one of %s, got %q", what, strings.Join(allowed, ", "),
+			s)
 	}
 	return s
 }

@@ -65,7 +65,8 @@ func (p *parser) checkOneProcess(v value) {
 	case n == 0:
 		p.report(CodeMissingKey, v, "", "run needs the key %q", "workflow")
 	case n > 1:
-		p.report(CodeValue, v, "make each a task of its own", "run must have exactly one of workflow, container, script and shell")
+		p.report(CodeValue, v, "make each a task of its own",
+			"run must have exactly one of workflow, container, script and shell")
 	}
 }
 

@@ -29,7 +29,8 @@ func (p *parser) schedule(v value) *Schedule {
 		{"read", false, func(v value) { out.Read = p.form(v) }},
 	})
 	if ok && len(given) != 1 {
-		p.report(CodeValue, v, "keep one of every, cron, after, on", "schedule must have exactly one of every, cron, after and on, got %s", describeKeys(given))
+		p.report(CodeValue, v, "keep one of every, cron, after, on",
+			"schedule must have exactly one of every, cron, after and on, got %s", describeKeys(given))
 	}
 	if read, ok := v.member("read"); ok && len(given) == 1 && out.On == nil && !slices.Contains(given, "on") {
 		p.report(CodeValue, read, "remove it", "read goes with on only: no event starts this workflow")
@@ -43,7 +44,8 @@ func (p *parser) schedule(v value) *Schedule {
 // interval reads a duration that does not depend on data.
 func (p *parser) interval(v value, what string, least time.Duration) *Duration {
 	if p.isExpression(v, nil) {
-		p.report(CodeValue, v, `write it as "PT30S" or as {seconds: 30}`, "%s cannot be an expression: there is no run yet to evaluate it in", what)
+		p.report(CodeValue, v, `write it as "PT30S" or as {seconds: 30}`,
+			"%s cannot be an expression: there is no run yet to evaluate it in", what)
 		return nil
 	}
 	before := len(p.violations)
@@ -71,7 +73,8 @@ func (p *parser) every(v value) *Duration {
 func (p *parser) trigger(v value) *eventfilter.Spec {
 	if until, ok := v.member("until"); ok {
 		p.report(CodeUnsupported, until, "remove it; a run can listen to further events by a listen task",
-			"until under schedule.on is in the language, but this version of Signalbox does not run it yet: each run is started once")
+			"until under schedule.on is in the language, but this version of Signalbox does not run it yet: each run is "+
+				"started once")
 	}
 	strategy := p.consumption(value{node: without(v.node, "until"), path: v.path, key: v.key}, nil, "schedule.on")
 	spec := &eventfilter.Spec{Mode: strategy.Mode}

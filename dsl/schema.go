@@ -146,7 +146,8 @@ type CheckCostError struct{ Budget int64 }
 
 // Error implements error.
 func (e *CheckCostError) Error() string {
-	return fmt.Sprintf("a check against the schema may take more than %d units of compute, which is what there is for it: "+
+	return fmt.Sprintf("a check against the schema may take more than %d units of compute, which is what there is for "+
+		"it: "+
 		"make the value smaller, or the schema simpler where it refers to itself or lists alternatives", e.Budget)
 }
 
@@ -164,9 +165,9 @@ func (s *Schema) Check(v any, budget int64) (units int64, err error) {
 	return cost, nil
 }
 
-// Formats returns the texts of a valid value that are not of the formats that the schema names, with messages that quote nothing of the value.
-// JSON Schema leaves it to each program whether formats are required, and [Schema.Check] does not require them. It finds nothing where the
-// check may exceed the budget.
+// Formats returns the texts of a valid value that are not of the formats that the schema names, with messages that
+// quote nothing of the value. JSON Schema leaves it to each program whether formats are required, and [Schema.Check]
+// does not require them. It finds nothing where the check may exceed the budget.
 func (s *Schema) Formats(v any, budget int64) []SchemaViolation {
 	if s.formats == nil || s.costs.Cost(v, budget) > budget {
 		return nil
@@ -179,7 +180,9 @@ func (s *Schema) Formats(v any, budget int64) []SchemaViolation {
 	var collect func(*jsonschema.ValidationError)
 	collect = func(ve *jsonschema.ValidationError) {
 		if k, is := ve.ErrorKind.(*kind.Format); is && len(found) < MaxSchemaViolations {
-			found = append(found, SchemaViolation{Pointer: pointer(ve.InstanceLocation...), Message: fmt.Sprintf("is not of the format %q", k.Want), Keyword: "format"})
+			found = append(found, SchemaViolation{
+				Pointer: pointer(ve.InstanceLocation...), Message: fmt.Sprintf("is not of the format %q", k.Want),
+				Keyword: "format"})
 		}
 		for _, cause := range ve.Causes {
 			collect(cause)

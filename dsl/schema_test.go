@@ -67,22 +67,26 @@ func TestChecksThatMayTakeTooLongAreRefused(t *testing.T) {
 		"alternatives by a member": {
 			`{$ref: '#/$defs/n', $defs: {n: {oneOf: [{properties: {kind: {const: a}, child: {$ref: '#/$defs/n'}}}, {properties: {kind: {const: b}, child: {$ref: '#/$defs/n'}}}]}}}`, tagged(60),
 		},
-		"conditions":            {`{$ref: '#/$defs/n', $defs: {n: {if: {items: {$ref: '#/$defs/n'}}, then: {items: {$ref: '#/$defs/n'}}, else: {items: {$ref: '#/$defs/n'}}}}}`, nest(1, 60)},
-		"what is not evaluated": {`{$ref: '#/$defs/n', $defs: {n: {anyOf: [{contains: {$ref: '#/$defs/n'}}], unevaluatedItems: {$ref: '#/$defs/n'}}}}`, nest(1, 60)},
+		"conditions": {
+			`{$ref: '#/$defs/n', $defs: {n: {if: {items: {$ref: '#/$defs/n'}}, then: {items: {$ref: '#/$defs/n'}}, else: {items: {$ref: '#/$defs/n'}}}}}`, nest(1, 60)},
+		"what is not evaluated": {
+			`{$ref: '#/$defs/n', $defs: {n: {anyOf: [{contains: {$ref: '#/$defs/n'}}], unevaluatedItems: {$ref: '#/$defs/n'}}}}`, nest(1, 60)},
 		"references that depend on their caller": {
 			`{$dynamicAnchor: n, anyOf: [{type: array, items: {$dynamicRef: '#n'}}, {type: array, items: {$dynamicRef: '#n'}}, {type: string}]}`, nest(1, 60),
 		},
 		"references of an older draft": {
 			`{$schema: 'https://json-schema.org/draft/2019-09/schema', $recursiveAnchor: true, anyOf: [{type: array, items: {$recursiveRef: '#'}}, {type: array, items: {$recursiveRef: '#'}}, {type: string}]}`, nest(1, 60),
 		},
-		"one value":              {chainOfPairs(60), 1},
-		"itself":                 {`{anyOf: [{$ref: '#'}, {type: string}]}`, 1},
-		"long patterns":          {`{allOf: [` + strings.Repeat(`{pattern: '(a*)*b'}, `, 300) + `{type: string}]}`, strings.Repeat("a", 2_000_000)},
+		"one value": {chainOfPairs(60), 1},
+		"itself":    {`{anyOf: [{$ref: '#'}, {type: string}]}`, 1},
+		"long patterns": {
+			`{allOf: [` + strings.Repeat(`{pattern: '(a*)*b'}, `, 300) + `{type: string}]}`, strings.Repeat("a", 2_000_000)},
 		"all members":            {`{patternProperties: {'(x*)*y': {}}}`, map[string]any{strings.Repeat("x", 15_000_000): 1}},
 		"comparisons of numbers": {`{items: {enum: [1.5, 2.5, 3.5, 4.5, 5.5, 6.5]}}`, numbers(200_000)},
 		"equal parts":            {`{uniqueItems: true}`, numbers(200_000)},
 		"errors far from the root": {
-			`{$ref: '#/$defs/n', $defs: {n: {anyOf: [{type: array, items: {$ref: '#/$defs/n'}}, {type: string}]}}}`, nest(numbers(20_000), 900),
+			`{$ref: '#/$defs/n', $defs: {n: {anyOf: [{type: array, items: {$ref: '#/$defs/n'}}, {type: string}]}}}`, nest(
+				numbers(20_000), 900),
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -104,13 +108,18 @@ func TestChecksOfUsualSizeAreMade(t *testing.T) {
 		value  any
 		fits   bool
 	}{
-		"many numbers":                {`{type: array, items: {type: integer}}`, numbers(50_000), true},
-		"many errors":                 {`{type: array, items: {type: string}}`, numbers(50_000), false},
-		"a deep tree":                 {tree, nest(1, 500), true},
-		"a wide tree":                 {tree, []any{numbers(20_000), []any{numbers(20_000)}}, true},
-		"alternatives a few deep":     {`{$ref: '#/$defs/n', $defs: {n: {oneOf: [{properties: {kind: {const: none}, child: {$ref: '#/$defs/n'}}}, {type: string}, {type: array}]}}}`, tagged(60), true},
-		"a schema of schemas":         {`{$ref: 'https://json-schema.org/draft/2020-12/schema'}`, map[string]any{"type": "array", "items": map[string]any{"minLength": 3}}, true},
-		"one that is no schema":       {`{$ref: 'https://json-schema.org/draft/2020-12/schema'}`, map[string]any{"type": "array", "items": map[string]any{"minLength": -3}}, false},
+		"many numbers": {`{type: array, items: {type: integer}}`, numbers(50_000), true},
+		"many errors":  {`{type: array, items: {type: string}}`, numbers(50_000), false},
+		"a deep tree":  {tree, nest(1, 500), true},
+		"a wide tree":  {tree, []any{numbers(20_000), []any{numbers(20_000)}}, true},
+		"alternatives a few deep": {
+			`{$ref: '#/$defs/n', $defs: {n: {oneOf: [{properties: {kind: {const: none}, child: {$ref: '#/$defs/n'}}}, {type: string}, {type: array}]}}}`, tagged(60), true},
+		"a schema of schemas": {
+			`{$ref: 'https://json-schema.org/draft/2020-12/schema'}`, map[string]any{
+				"type": "array", "items": map[string]any{"minLength": 3}}, true},
+		"one that is no schema": {
+			`{$ref: 'https://json-schema.org/draft/2020-12/schema'}`, map[string]any{
+				"type": "array", "items": map[string]any{"minLength": -3}}, false},
 		"a long text with a pattern":  {`{pattern: '^a+$'}`, strings.Repeat("a", 200_000), true},
 		"a circle not for this value": {`{type: string, anyOf: [{$ref: '#'}]}`, 1, false},
 	} {
@@ -151,8 +160,8 @@ func TestCheckNamesTheFirstViolations(t *testing.T) {
 	require.Less(t, len(err.Error()), 2000)
 }
 
-// TestSchemaErrorsAreTheSameEveryTime fails where an error shows the order of a map: a run that catches one must see the same text
-// when it is replayed.
+// TestSchemaErrorsAreTheSameEveryTime fails where an error shows the order of a map: a run that catches one must see
+// the same text when it is replayed.
 func TestSchemaErrorsAreTheSameEveryTime(t *testing.T) {
 	t.Parallel()
 	schema := schemaOf(t, `{additionalProperties: false, dependentRequired: {a: [x, y], b: [z]}, not: {required: [a]}}`)

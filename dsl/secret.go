@@ -124,7 +124,8 @@ func (p *parser) collectSecrets(v value) {
 		case twice:
 			p.report(CodeDuplicateName, item, "remove one of them", "the secret %q is declared twice", name)
 		case !regexp.MustCompile(SecretPattern).MatchString(name):
-			p.report(CodeValue, item, "use up to 128 letters, digits and inner hyphens, dots and underscores", "the name %.80q of a secret is not allowed", name)
+			p.report(CodeValue, item, "use up to 128 letters, digits and inner hyphens, dots and underscores",
+				"the name %.80q of a secret is not allowed", name)
 			p.secrets[name] = true
 		default:
 			p.secrets[name] = false

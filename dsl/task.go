@@ -88,7 +88,8 @@ func (p *parser) named(v value, what string, seen map[string]Pos) (string, value
 		if len(v.node.Members) > 1 {
 			suggestion = "indent what belongs to the name, or put a hyphen before each name"
 		}
-		p.report(CodeType, v, suggestion, "%s must be an object with its name as the only key, got %s", what, describe(v.node))
+		p.report(CodeType, v, suggestion, "%s must be an object with its name as the only key, got %s", what,
+			describe(v.node))
 		return "", value{}, false
 	}
 	m := v.node.Members[0]
@@ -134,7 +135,8 @@ func (p *parser) task(name string, index int, v value, c taskContext) *Task {
 			keys[i] = k.key
 			known = append(append(known, k.key), k.extra...)
 		}
-		p.report(CodeTaskKind, v, "make each a task of its own", "%s must be of one kind, got %s", what, strings.Join(keys, ", "))
+		p.report(CodeTaskKind, v, "make each a task of its own", "%s must be of one kind, got %s", what,
+			strings.Join(keys, ", "))
 	}
 	p.baseProperties(t, v, c)
 	if len(present) > 0 {
@@ -145,8 +147,8 @@ func (p *parser) task(name string, index int, v value, c taskContext) *Task {
 	return t
 }
 
-// unknownKeysOfNoKind reports unknown keys, except those that look like a mistyped kind: the violation about the missing
-// kind covers them.
+// unknownKeysOfNoKind reports unknown keys, except those that look like a mistyped kind: the violation about the
+// missing kind covers them.
 func (p *parser) unknownKeysOfNoKind(v value, what string, known []string) {
 	rest := &tree.Node{Kind: tree.Object, Pos: v.node.Pos}
 	for _, m := range v.node.Members {
@@ -232,7 +234,8 @@ const (
 // ForbidsRepeat reports whether the task's metadata forbids sending its call again.
 func (t *Task) ForbidsRepeat() bool { return t.Metadata[RepeatKey] == RepeatNever }
 
-// IgnoresEarlier reports whether the task's metadata limits a listen task to events that are accepted after it has begun to wait.
+// IgnoresEarlier reports whether the task's metadata limits a listen task to events that are accepted after it has
+// begun to wait.
 func (t *Task) IgnoresEarlier() bool { return t.Metadata[SinceKey] == SinceListen }
 
 // checkSetting checks a setting of the platform in a task's metadata, which concerns only tasks of a kind.
@@ -246,7 +249,8 @@ func (p *parser) checkSetting(metadata value, key, only string, concerned bool, 
 		return
 	}
 	if !concerned {
-		p.report(CodeValue, v, "move it to the metadata of the task that "+kind+"s", "%s concerns only tasks that %s", key, kind)
+		p.report(CodeValue, v, "move it to the metadata of the task that "+kind+"s", "%s concerns only tasks that %s", key,
+			kind)
 	}
 }
 
@@ -273,10 +277,12 @@ func (p *parser) flow(v value, c taskContext) Flow {
 	case name == "end":
 		return Flow{Kind: FlowEnd}
 	case c.branch:
-		p.report(CodeValue, v, "use continue, exit or end", "a branch of a fork cannot go to the task %q, as all branches run", name)
+		p.report(CodeValue, v, "use continue, exit or end",
+			"a branch of a fork cannot go to the task %q, as all branches run", name)
 	case !slices.Contains(c.names, name):
 		suggestion := suggest.Name(name, c.suggestedTargets(name))
-		p.report(CodeUnknownReference, v, suggestion, "there is no task %q in this list; a task can only go to tasks of its own list", name)
+		p.report(CodeUnknownReference, v, suggestion,
+			"there is no task %q in this list; a task can only go to tasks of its own list", name)
 	}
 	return Flow{Kind: FlowGoto, Task: name}
 }

@@ -41,7 +41,8 @@ func (p *parser) errorFilter(v value) *ErrorFilter {
 		return func(v value) {
 			s := p.text(v, what)
 			if _, expression := unwrap(s); expression {
-				p.report(CodeValue, v, "move the condition to catch.when", "%s of a filter is compared as it is, it cannot be an expression", what)
+				p.report(CodeValue, v, "move the condition to catch.when",
+					"%s of a filter is compared as it is, it cannot be an expression", what)
 			}
 			*into = &s
 		}
@@ -118,7 +119,8 @@ func (p *parser) backoff(v value) Backoff {
 		}})
 	}
 	if p.object(v, "backoff", fs) && kinds != 1 {
-		p.report(CodeValue, v, "keep one of constant, linear, exponential", "backoff must have exactly one kind, got %d", kinds)
+		p.report(CodeValue, v, "keep one of constant, linear, exponential", "backoff must have exactly one kind, got %d",
+			kinds)
 	}
 	return out
 }
@@ -131,7 +133,8 @@ func (p *parser) retryLimit(v value, vars []string) RetryLimit {
 				{"count", false, func(v value) {
 					limit.Attempt.Count = p.integer(v, "limit.attempt.count")
 					if v.node.Kind == tree.Number && limit.Attempt.Count < 1 {
-						p.report(CodeValue, v, "give a count of at least 1, or remove the limit", "limit.attempt.count must be positive, got %s", v.node.Text)
+						p.report(CodeValue, v, "give a count of at least 1, or remove the limit",
+							"limit.attempt.count must be positive, got %s", v.node.Text)
 					}
 				}},
 				{"duration", false, func(v value) { limit.Attempt.Duration = p.duration(v, vars) }},

@@ -54,8 +54,10 @@ const (
 func Codes() []Code {
 	return []Code{
 		CodeSyntax, CodeLimit, CodeDuplicateKey, CodeUnknownKey, CodeMissingKey, CodeType, CodeValue, CodeUnsupported,
-		CodeUnknownReference, CodeDuplicateName, CodeExpression, CodeUnknownVariable, CodeSchema, CodeTaskKind, CodeUnused, CodeSecret,
-		CodePreRelease, CodeTrailingComma, CodeLiteral, CodeNeverMatches, CodeExtensionKey, CodeUnreachable, CodeEndless, CodeDirectiveName,
+		CodeUnknownReference, CodeDuplicateName, CodeExpression, CodeUnknownVariable, CodeSchema, CodeTaskKind, CodeUnused,
+		CodeSecret,
+		CodePreRelease, CodeTrailingComma, CodeLiteral, CodeNeverMatches, CodeExtensionKey, CodeUnreachable, CodeEndless,
+		CodeDirectiveName,
 	}
 }
 

@@ -36,7 +36,8 @@ func (p *parser) checkText(v value, vars []string) {
 // checkPath warns of a text that is compared literally although it looks like a path into data.
 func (p *parser) checkPath(v value, vars []string, format string) {
 	text := strings.TrimSpace(v.node.Text)
-	if !p.loose && lint.LooksLikePath(text, p.compiles(append([]string{"context", "input", "task", "workflow"}, vars...))) {
+	if !p.loose && lint.LooksLikePath(text,
+		p.compiles(append([]string{"context", "input", "task", "workflow"}, vars...))) {
 		p.warn(CodeLiteral, v, Pos{}, "write ${ "+text+" } for an expression", format, text)
 	}
 }
@@ -61,8 +62,8 @@ func (p *parser) checkAttribute(name string, v value) {
 	}
 }
 
-// checkKeys warns of correlation keys of an event filter that are read outside of the event's data. The filter's with may name the attribute:
-// then its producer sets it.
+// checkKeys warns of correlation keys of an event filter that are read outside of the event's data. The filter's with
+// may name the attribute: then its producer sets it.
 func (p *parser) checkKeys(filter value, with map[string]eventfilter.Value) {
 	correlate, _ := filter.member("correlate")
 	if correlate.node == nil {

@@ -13,12 +13,14 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl/jq"
 )
 
-// Each recipe of the page about expressions gives its output, or fails as it says, as the task of a run that begins at the time of the page.
+// Each recipe of the page about expressions gives its output, or fails as it says, as the task of a run that begins at
+// the time of the page.
 func TestRecipesOfExpressions(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../docs/expressions.md")
 	require.NoError(t, err)
-	recipes := regexp.MustCompile("(?m)^```\ninput +(.*)\nexpression +(.*)\n(output|fails) +(.*)\n```$").FindAllStringSubmatch(string(page), -1)
+	recipes := regexp.MustCompile("(?m)^```\ninput +(.*)\nexpression +(.*)\n(output|fails) +(.*)\n```$").
+		FindAllStringSubmatch(string(page), -1)
 	require.Greater(t, len(recipes), 40)
 	require.Len(t, recipes, strings.Count(string(page), "\nexpression  "), "a recipe has another form")
 	for _, recipe := range recipes {

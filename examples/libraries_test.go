@@ -85,7 +85,8 @@ func exported(t *testing.T) importer.Lookup {
 		args = append(args, match[1])
 	}
 	list := exec.CommandContext(t.Context(), "go", args...)
-	list.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-trimpath") // those of make build, which has compiled the packages
+	// those of make build, which has compiled the packages
+	list.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-trimpath")
 	out, err := list.Output()
 	require.NoError(t, err)
 	files := map[string]string{}

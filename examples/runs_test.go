@@ -23,7 +23,8 @@ import (
 	"github.com/signalbox-dev/signalbox/examples/services"
 )
 
-// TestRuns interprets every example against the simulated services, with the inputs in its comments, and compares the results.
+// TestRuns interprets every example against the simulated services, with the inputs in its comments, and compares the
+// results.
 func TestRuns(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -55,7 +56,8 @@ func TestRuns(t *testing.T) {
 				"DELETE /payments/payment-o-3", "DELETE /reservations/reservation-lamp",
 			},
 		},
-		{example: "order", input: `{"id": "o-4", "sku": "sold-out", "quantity": 1, "amount": 1}`, problem: dsl.ErrorTypeCommunication},
+		{example: "order", input: `{"id": "o-4", "sku": "sold-out", "quantity": 1, "amount": 1}`,
+			problem: dsl.ErrorTypeCommunication},
 		{
 			example: "price-list", input: `{"skus": ["lamp", "desk"]}`,
 			output: `{"prices": [{"position": 1, "sku": "lamp", "price": 29.9}, {"position": 2, "sku": "desk", "price": 249}], "total": 278.9}`,
@@ -64,8 +66,10 @@ func TestRuns(t *testing.T) {
 		{example: "price-list", input: `{"skus": []}`, output: `{"prices": [], "total": 0}`},
 		{example: "race", input: `{"slow": "north", "slowBy": 60000}`, output: `{"provider": "south", "rate": 10.94}`},
 		{example: "race", input: `{"slow": "south", "slowBy": 60000}`, output: `{"provider": "north", "rate": 10.91}`},
-		{example: "enrich", input: `{"customer": "c-7"}`, output: `{"id": "c-7", "name": "Customer c-7", "credit": {"score": 640, "known": true}}`},
-		{example: "enrich", input: `{"customer": "c-0"}`, output: `{"id": "c-0", "name": "Customer c-0", "credit": {"score": null, "known": false}}`},
+		{example: "enrich", input: `{"customer": "c-7"}`,
+			output: `{"id": "c-7", "name": "Customer c-7", "credit": {"score": 640, "known": true}}`},
+		{example: "enrich", input: `{"customer": "c-0"}`,
+			output: `{"id": "c-0", "name": "Customer c-0", "credit": {"score": null, "known": false}}`},
 		{example: "poll", input: `{"polls": 3}`, output: `{"job": "job-1", "result": "done after 3 polls", "polls": 3}`},
 		{example: "poll", input: `{"polls": 20}`, problem: "https://signalbox.dev/examples/not-ready"},
 		{
@@ -77,16 +81,21 @@ func TestRuns(t *testing.T) {
 			output: `{"deleted": ["a.log"], "failed": [{"file": "b.log", "status": 423}]}`,
 			calls:  []string{"GET /files", "DELETE /files/a.log", "DELETE /files/b.log"},
 		},
-		{example: "scoring", input: `{"income": 42000, "debt": 6000, "years": 4}`, output: `{"decision": "approved", "score": 86, "limit": 16800}`},
-		{example: "scoring", input: `{"income": 1000, "debt": 500, "years": 6}`, output: `{"decision": "review", "score": 60}`},
-		{example: "scoring", input: `{"income": 1000, "debt": 900, "years": 1}`, output: `{"decision": "declined", "score": 10}`},
-		{example: "scoring", input: `{"income": 1000, "debt": 20000, "years": 1}`, problem: "https://signalbox.dev/examples/implausible"},
+		{example: "scoring", input: `{"income": 42000, "debt": 6000, "years": 4}`,
+			output: `{"decision": "approved", "score": 86, "limit": 16800}`},
+		{example: "scoring", input: `{"income": 1000, "debt": 500, "years": 6}`,
+			output: `{"decision": "review", "score": 60}`},
+		{example: "scoring", input: `{"income": 1000, "debt": 900, "years": 1}`,
+			output: `{"decision": "declined", "score": 10}`},
+		{example: "scoring", input: `{"income": 1000, "debt": 20000, "years": 1}`,
+			problem: "https://signalbox.dev/examples/implausible"},
 		{
 			example: "trip", input: `{"traveller": "Ada", "parts": ["flight", "hotel"]}`,
 			output: `{"traveller": "Ada", "bookings": ["flight-1", "hotel-2"]}`,
 		},
 		{
-			example: "trip", input: `{"traveller": "Ada", "parts": ["flight", "hotel", "moon"]}`, problem: "https://signalbox.dev/examples/not-bookable",
+			example: "trip", input: `{"traveller": "Ada", "parts": ["flight", "hotel", "moon"]}`,
+			problem: "https://signalbox.dev/examples/not-bookable",
 			calls: []string{
 				"POST /bookings/flight", "POST /bookings/hotel", "POST /bookings/moon",
 				"DELETE /bookings/hotel-2", "DELETE /bookings/flight-1",
@@ -144,7 +153,8 @@ func TestRuns(t *testing.T) {
 			server := httptest.NewServer(service)
 			t.Cleanup(server.Close)
 			document := parse(t, filepath.Join("workflows", tt.example+".yaml"))
-			outcome, emitted := run(t, server.Client().Transport, document, withBase(t, tt.input, server.URL, tt.example), tt.events...)
+			outcome, emitted := run(t, server.Client().Transport, document, withBase(t, tt.input, server.URL, tt.example),
+				tt.events...)
 			require.Equal(t, tt.emits, emitted)
 			if tt.problem != "" {
 				require.Equal(t, interp.StatusFailed, outcome.Status)
@@ -179,7 +189,8 @@ func withBase(t *testing.T, input, base, example string) any {
 	return value
 }
 
-// world executes a machine's effects: real HTTP calls, and timers by a clock that advances to the next timer when nothing else is pending.
+// world executes a machine's effects: real HTTP calls, and timers by a clock that advances to the next timer when
+// nothing else is pending.
 type world struct {
 	http    http.RoundTripper
 	now     time.Time
@@ -199,7 +210,8 @@ type result struct {
 }
 
 // run runs a document to its end. It returns the outcome and the types of the emitted events.
-func run(t *testing.T, transport http.RoundTripper, document *dsl.Document, input any, events ...string) (interp.Outcome, []string) {
+func run(t *testing.T, transport http.RoundTripper, document *dsl.Document, input any,
+	events ...string) (interp.Outcome, []string) {
 	t.Helper()
 	w := &world{
 		http:    transport,
@@ -258,7 +270,8 @@ func (w *world) perform(ctx context.Context, machine *interp.Machine, effects []
 	return atOnce
 }
 
-// wait processes the next input: an answer while calls are pending, otherwise the next event, otherwise the earliest timer.
+// wait processes the next input: an answer while calls are pending, otherwise the next event, otherwise the earliest
+// timer.
 func (w *world) wait(t *testing.T, machine *interp.Machine) {
 	t.Helper()
 	if len(w.calls) > 0 {

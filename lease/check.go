@@ -12,7 +12,8 @@ import (
 // maxRetention is the maximum duration: beyond it, sums of times could exceed the numbers that stores calculate with.
 const maxRetention = 10 * 365 * 24 * time.Hour
 
-// CheckAcquire validates an acquisition. The error is [ErrInvalid]. Every store calls it first, so that all stores refuse the same requests.
+// CheckAcquire validates an acquisition. The error is [ErrInvalid]. Every store calls it first, so that all stores
+// refuse the same requests.
 func CheckAcquire(key, holder string, value []byte, lifetime Lifetime) error {
 	if err := CheckKey(key); err != nil {
 		return err
@@ -53,7 +54,8 @@ func checkContent(value []byte, lifetime Lifetime) error {
 	case lifetime.TTL < time.Millisecond:
 		return fmt.Errorf("%w: a TTL of %s is less than a millisecond", ErrInvalid, lifetime.TTL)
 	case lifetime.Retention < lifetime.TTL:
-		return fmt.Errorf("%w: the retention of %s is shorter than the TTL of %s", ErrInvalid, lifetime.Retention, lifetime.TTL)
+		return fmt.Errorf("%w: the retention of %s is shorter than the TTL of %s", ErrInvalid, lifetime.Retention,
+			lifetime.TTL)
 	case lifetime.Retention > maxRetention:
 		return fmt.Errorf("%w: the retention of %s is longer than %s", ErrInvalid, lifetime.Retention, maxRetention)
 	}

@@ -9,7 +9,8 @@ import (
 	"github.com/signalbox-dev/signalbox/lease"
 )
 
-// One process acquires a lease and keeps it while it works. A second process acquires it after the first one has resigned.
+// One process acquires a lease and keeps it while it works. A second process acquires it after the first one has
+// resigned.
 func Example() {
 	ctx := context.Background()
 	store := lease.NewMemory() // several processes share a redislease.Store instead
@@ -62,7 +63,8 @@ func ExampleHeldError() {
 	// try again within 15 s: true
 }
 
-// After an acquisition without an answer the outcome is unknown. The token of the attempt identifies the caller's own lease.
+// After an acquisition without an answer the outcome is unknown. The token of the attempt identifies the caller's own
+// lease.
 func ExampleKeep_lostAnswer() {
 	ctx := context.Background()
 	store := lease.NewMemory()
@@ -81,7 +83,8 @@ func ExampleKeep_lostAnswer() {
 	// resigned: true
 }
 
-// Watch reports changed keys, so that another process can react before its next poll. Keys are hints and may be missing.
+// Watch reports changed keys, so that another process can react before its next poll. Keys are hints and may be
+// missing.
 func ExampleMemory_Watch() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

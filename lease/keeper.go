@@ -28,15 +28,16 @@ const ResignGrace = 2 * time.Second
 
 // KeepOptions configure [Keep].
 type KeepOptions struct {
-	// Interval is the maximum time between renewals. It is shortened by up to a tenth at random, so that the leases of a process are not all
-	// renewed at the same time, and further where the lease is trusted for less than twice as long.
+	// Interval is the maximum time between renewals. It is shortened by up to a tenth at random, so that the leases of a
+	// process are not all renewed at the same time, and further where the lease is trusted for less than twice as long.
 	Interval time.Duration
-	// Margin is how long before the end of the lease the [Hold] ends; [DefaultMargin] if 0. It covers clocks that run at different speeds,
-	// and the time between a check of the lease and the action that depends on it.
+	// Margin is how long before the end of the lease the [Hold] ends; [DefaultMargin] if 0. It covers clocks that run at
+	// different speeds, and the time between a check of the lease and the action that depends on it.
 	Margin time.Duration
 	// Lifetime is that of each renewal.
 	Lifetime Lifetime
-	// Value, where set, returns the value of each renewal. It is called from one goroutine. If nil, the value does not change.
+	// Value, where set, returns the value of each renewal. It is called from one goroutine. If nil, the value does not
+	// change.
 	Value func() []byte
 }
 
@@ -50,8 +51,9 @@ func (p KeepOptions) Validate() error {
 		violations = append(violations, fmt.Errorf("%w: the margin of %s is negative", ErrInvalid, p.Margin))
 	}
 	if trustedFor := p.Lifetime.TTL - p.margin(); p.Interval <= 0 || p.Interval >= trustedFor {
-		violations = append(violations, fmt.Errorf("%w: a renewal every %s does not keep a lease that is trusted for %s (TTL %s less a margin of %s)",
-			ErrInvalid, p.Interval, trustedFor, p.Lifetime.TTL, p.margin()))
+		violations = append(violations,
+			fmt.Errorf("%w: a renewal every %s does not keep a lease that is trusted for %s (TTL %s less a margin of %s)",
+				ErrInvalid, p.Interval, trustedFor, p.Lifetime.TTL, p.margin()))
 	}
 	return errors.Join(violations...)
 }
@@ -63,8 +65,9 @@ func (p KeepOptions) margin() time.Duration {
 	return p.Margin
 }
 
-// Hold is a lease that is being renewed, from [Keep] until it ends: by [Hold.Resign], because the lease was lost or may have been, or with
-// its context. A Hold that has ended never becomes valid again. Its methods are safe for concurrent use.
+// Hold is a lease that is being renewed, from [Keep] until it ends: by [Hold.Resign], because the lease was lost or may
+// have been, or with its context. A Hold that has ended never becomes valid again. Its methods are safe for concurrent
+// use.
 type Hold struct {
 	store   Store
 	options KeepOptions
@@ -82,12 +85,12 @@ type Hold struct {
 	err      error       // why it ended
 }
 
-// Keep renews an acquired lease until ctx or the lease ends. sent is [time.Now] from just before the acquisition was requested: the lease is
-// trusted from then on, since the answer may have been sent long after the store granted it. got may also be the entry of a [HeldError] with
-// the caller's own token, with the time from before that request.
+// Keep renews an acquired lease until ctx or the lease ends. sent is [time.Now] from just before the acquisition was
+// requested: the lease is trusted from then on, since the answer may have been sent long after the store granted it.
+// got may also be the entry of a [HeldError] with the caller's own token, with the time from before that request.
 //
-// With invalid options the Hold ends at once. The caller must call [Hold.Resign]: the end of ctx stops the renewals, but the lease stays in
-// force until it runs out.
+// With invalid options the Hold ends at once. The caller must call [Hold.Resign]: the end of ctx stops the renewals,
+// but the lease stays in force until it runs out.
 func Keep(ctx context.Context, store Store, got Entry, sent time.Time, options KeepOptions) *Hold {
 	ctx, cancel := context.WithCancel(ctx)
 	h := &Hold{
@@ -114,7 +117,8 @@ func Keep(ctx context.Context, store Store, got Entry, sent time.Time, options K
 // Done returns a channel that is closed when the lease is no longer trusted. After that, another process may hold it.
 func (h *Hold) Done() <-chan struct{} { return h.done }
 
-// Err returns why the Hold ended: [ErrLost], [ErrUntrusted] with the cause, [ErrResigned], or the error of the context; nil before that.
+// Err returns why the Hold ended: [ErrLost], [ErrUntrusted] with the cause, [ErrResigned], or the error of the context;
+// nil before that.
 func (h *Hold) Err() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -135,12 +139,13 @@ func (h *Hold) Entry() Entry {
 	return h.entry
 }
 
-// Resign ends the Hold and gives up the lease in the store, also if it was lost or is no longer trusted: a renewal may have reached the store
-// without its answer reaching the holder. It returns after the renewals have ended. nil means that this holder no longer has the lease,
-// whether or not another one has it. With an error the lease may stay in force until it runs out; Resign can be called again.
+// Resign ends the Hold and gives up the lease in the store, also if it was lost or is no longer trusted: a renewal may
+// have reached the store without its answer reaching the holder. It returns after the renewals have ended. nil means
+// that this holder no longer has the lease, whether or not another one has it. With an error the lease may stay in
+// force until it runs out; Resign can be called again.
 //
-// It also works with a context that has ended, such as that of the program after an interrupt: Resign returns at the latest [ResignGrace]
-// after the end of ctx, or after the call if ctx has ended before.
+// It also works with a context that has ended, such as that of the program after an interrupt: Resign returns at the
+// latest [ResignGrace] after the end of ctx, or after the call if ctx has ended before.
 func (h *Hold) Resign(ctx context.Context) error {
 	ctx, cancel := withGrace(ctx)
 	defer cancel()
@@ -158,7 +163,8 @@ func (h *Hold) Resign(ctx context.Context) error {
 	return nil
 }
 
-// withGrace returns a context with the values of ctx that ends with cancel, or ResignGrace after ctx, with the cause of ctx.
+// withGrace returns a context with the values of ctx that ends with cancel, or ResignGrace after ctx, with the cause of
+// ctx.
 func withGrace(ctx context.Context) (context.Context, context.CancelFunc) {
 	graced, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {

@@ -23,7 +23,8 @@ type faulty struct {
 	resign  func(ctx context.Context) error // called first; an error replaces the memory's result
 }
 
-func (f *faulty) Renew(ctx context.Context, key, token string, value []byte, terms lease.Lifetime) (lease.Entry, error) {
+func (f *faulty) Renew(ctx context.Context, key, token string, value []byte,
+	terms lease.Lifetime) (lease.Entry, error) {
 	f.mu.Lock()
 	f.renewed = append(f.renewed, time.Now())
 	renew := f.renew
@@ -212,7 +213,8 @@ func TestTrustIsCountedFromBeforeTheRequest(t *testing.T) {
 	})
 }
 
-// TestFrozenStoreOrProcess freezes the store, or the process, until the lease has run out. A late answer does not make the hold valid again.
+// TestFrozenStoreOrProcess freezes the store, or the process, until the lease has run out. A late answer does not make
+// the hold valid again.
 func TestFrozenStoreOrProcess(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -355,10 +357,11 @@ func TestInvalidKeepOptions(t *testing.T) {
 	t.Parallel()
 	require.NoError(t, options.Validate())
 	for name, wrong := range map[string]lease.KeepOptions{
-		"zero":                    {},
-		"never renewed":           {Lifetime: lifetime},
-		"renewed too late":        {Interval: 14 * time.Second, Lifetime: lifetime},
-		"nothing beyond margin":   {Interval: time.Millisecond, Lifetime: lease.Lifetime{TTL: time.Second, Retention: time.Minute}},
+		"zero":             {},
+		"never renewed":    {Lifetime: lifetime},
+		"renewed too late": {Interval: 14 * time.Second, Lifetime: lifetime},
+		"nothing beyond margin": {
+			Interval: time.Millisecond, Lifetime: lease.Lifetime{TTL: time.Second, Retention: time.Minute}},
 		"a negative margin":       {Interval: time.Second, Margin: -1, Lifetime: lifetime},
 		"retention below TTL":     {Interval: time.Second, Lifetime: lease.Lifetime{TTL: 15 * time.Second}},
 		"a negative renewal time": {Interval: -1, Lifetime: lifetime},

@@ -1,8 +1,9 @@
 // Package lease provides time-limited ownership of a name, in a store that several processes share.
 //
-// A [Store] grants a key to one holder at a time. Each acquisition has its own token, which every later request of the holder (renew,
-// resign) must present: a slow holder that has lost its lease cannot change its successor's. Entries are kept for a while after their
-// leases end, so that other processes can distinguish a holder that resigned from one that crashed.
+// A [Store] grants a key to one holder at a time. Each acquisition has its own token, which every later request of the
+// holder (renew, resign) must present: a slow holder that has lost its lease cannot change its successor's. Entries are
+// kept for a while after their leases end, so that other processes can distinguish a holder that resigned from one that
+// crashed.
 //
 //	lifetime := lease.Lifetime{TTL: 15 * time.Second, Retention: 10 * time.Minute}
 //	sent := time.Now()
@@ -16,20 +17,21 @@
 //
 // # Guarantees
 //
-// All times are by the store's clock: clocks of different hosts are never compared. A [Hold] ends a margin before its lease can run out,
-// by the monotonic clock of its host and counted from before the request was sent.
+// All times are by the store's clock: clocks of different hosts are never compared. A [Hold] ends a margin before its
+// lease can run out, by the monotonic clock of its host and counted from before the request was sent.
 //
-// A request without an answer has an unknown outcome. Renewals and resignations can be repeated. After an acquisition the key may be
-// held, under a token that is not being renewed: the entry returned with the error has that token, so the caller can recognise its own
-// lease in the next [HeldError], and keep it, or wait until it runs out.
+// A request without an answer has an unknown outcome. Renewals and resignations can be repeated. After an acquisition
+// the key may be held, under a token that is not being renewed: the entry returned with the error has that token, so
+// the caller can recognise its own lease in the next [HeldError], and keep it, or wait until it runs out.
 //
 // # Limits
 //
-// A lease alone does not prevent two processes from acting at the same time: a process that is frozen between checking its lease and
-// acting does not notice that the lease has run out meanwhile. The resource that it acts on must reject requests of an earlier owner, by a
-// number that grows with each owner (an epoch, or fencing token); package dispatch takes it from its inbox. A store that loses its data
-// grants again what is still held, and putting its clock forward ends leases early. The monotonic clock of most hosts stops
-// while they are suspended, so a Hold does not end during that time.
+// A lease alone does not prevent two processes from acting at the same time: a process that is frozen between checking
+// its lease and acting does not notice that the lease has run out meanwhile. The resource that it acts on must reject
+// requests of an earlier owner, by a number that grows with each owner (an epoch, or fencing token); package dispatch
+// takes it from its inbox. A store that loses its data grants again what is still held, and putting its clock forward
+// ends leases early. The monotonic clock of most hosts stops while they are suspended, so a Hold does not end during
+// that time.
 package lease
 
 import (
@@ -80,8 +82,8 @@ type Entry struct {
 	State    State
 	// Value is data of the holder, at most [MaxValue] bytes.
 	Value []byte
-	// AcquiredAt is when the lease was acquired, RenewedAt when it was last renewed (at first: acquired), ExpiresAt when it runs out
-	// without another renewal.
+	// AcquiredAt is when the lease was acquired, RenewedAt when it was last renewed (at first: acquired), ExpiresAt when
+	// it runs out without another renewal.
 	AcquiredAt, RenewedAt, ExpiresAt time.Time
 	// ReadAt is the time at which the entry was read.
 	ReadAt time.Time
@@ -123,7 +125,8 @@ type HeldError struct{ Entry Entry }
 
 // Error names the holder and the remaining time.
 func (e *HeldError) Error() string {
-	return fmt.Sprintf("lease %q is held by %q for another %s", e.Entry.Key, e.Entry.Holder, e.Entry.Remaining().Round(time.Millisecond))
+	return fmt.Sprintf("lease %q is held by %q for another %s", e.Entry.Key, e.Entry.Holder,
+		e.Entry.Remaining().Round(time.Millisecond))
 }
 
 // Unwrap returns [ErrHeld].
@@ -140,27 +143,29 @@ func (e *MalformedError) Error() string {
 // Unwrap returns [ErrMalformed].
 func (*MalformedError) Unwrap() error { return ErrMalformed }
 
-// Store stores leases. Each call is atomic, uses one clock, and is safe for concurrent use by any number of processes. An error that is
-// none of this package's means that the outcome is unknown.
+// Store stores leases. Each call is atomic, uses one clock, and is safe for concurrent use by any number of processes.
+// An error that is none of this package's means that the outcome is unknown.
 type Store interface {
-	// Acquire grants the key to holder, with a new token, if no lease of it is in force; [ErrHeld] otherwise, also if the holder is the
-	// same. before is the entry that was replaced, nil if there was none. A malformed entry is replaced, with before nil. With an error
-	// that leaves the outcome unknown, got has only the key, the holder and the token of the attempt.
+	// Acquire grants the key to holder, with a new token, if no lease of it is in force; [ErrHeld] otherwise, also if the
+	// holder is the same. before is the entry that was replaced, nil if there was none. A malformed entry is replaced,
+	// with before nil. With an error that leaves the outcome unknown, got has only the key, the holder and the token of
+	// the attempt.
 	Acquire(ctx context.Context, key, holder string, value []byte, lifetime Lifetime) (got Entry, before *Entry, err error)
-	// Renew extends the lease in force with that token, and replaces its value; nil keeps the value. [ErrLost] otherwise: a lease that has
-	// run out cannot be renewed, even if it was not acquired again.
+	// Renew extends the lease in force with that token, and replaces its value; nil keeps the value. [ErrLost] otherwise:
+	// a lease that has run out cannot be renewed, even if it was not acquired again.
 	Renew(ctx context.Context, key, token string, value []byte, lifetime Lifetime) (Entry, error)
 	// Resign gives up the lease in force with that token. Its entry is kept until its retention ends. [ErrLost] otherwise.
 	Resign(ctx context.Context, key, token string) error
-	// Delete removes the entry, in any state, if it still has that token and revision; [ErrChanged] if it has others, [ErrNotFound] if
-	// there is none, [ErrMalformed] if it cannot be read.
+	// Delete removes the entry, in any state, if it still has that token and revision; [ErrChanged] if it has others,
+	// [ErrNotFound] if there is none, [ErrMalformed] if it cannot be read.
 	Delete(ctx context.Context, key, token string, revision int64) error
 	// Get returns the entry of a key, [ErrNotFound] or [ErrMalformed].
 	Get(ctx context.Context, key string) (Entry, error)
-	// List returns the entries whose keys begin with prefix, in no order, each at least once if it existed during the whole call. An entry
-	// that cannot be read is a [*MalformedError], after which the others follow; any other error is the last item.
+	// List returns the entries whose keys begin with prefix, in no order, each at least once if it existed during the
+	// whole call. An entry that cannot be read is a [*MalformedError], after which the others follow; any other error is
+	// the last item.
 	List(ctx context.Context, prefix string) iter.Seq2[Entry, error]
-	// Watch returns a channel of keys that were just acquired, resigned or deleted. Keys are hints, which may be late or missing: a slow
-	// reader misses some. The channel is closed when ctx ends.
+	// Watch returns a channel of keys that were just acquired, resigned or deleted. Keys are hints, which may be late or
+	// missing: a slow reader misses some. The channel is closed when ctx ends.
 	Watch(ctx context.Context) (<-chan string, error)
 }

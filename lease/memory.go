@@ -36,7 +36,8 @@ func WithClock(now func() time.Time) MemoryOption {
 	return func(m *Memory) { m.now = now }
 }
 
-// sweepEvery is how often entries past their retention are removed, hintBuffer the number of keys buffered for a slow watcher.
+// sweepEvery is how often entries past their retention are removed, hintBuffer the number of keys buffered for a slow
+// watcher.
 const (
 	sweepEvery = time.Minute
 	hintBuffer = 256
@@ -52,7 +53,8 @@ func NewMemory(options ...MemoryOption) *Memory {
 }
 
 // Acquire implements [Store.Acquire].
-func (m *Memory) Acquire(ctx context.Context, key, holder string, value []byte, lifetime Lifetime) (Entry, *Entry, error) {
+func (m *Memory) Acquire(ctx context.Context, key, holder string, value []byte,
+	lifetime Lifetime) (Entry, *Entry, error) {
 	if err := CheckAcquire(key, holder, value, lifetime); err != nil {
 		return Entry{}, nil, err
 	}

@@ -56,7 +56,8 @@ func TestValuesAreCopies(t *testing.T) {
 func TestErrorTexts(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(100, 0)
-	require.EqualError(t, &lease.HeldError{Entry: lease.Entry{Key: key, Holder: "a", ReadAt: now, ExpiresAt: now.Add(1500 * time.Millisecond)}},
+	require.EqualError(t, &lease.HeldError{
+		Entry: lease.Entry{Key: key, Holder: "a", ReadAt: now, ExpiresAt: now.Add(1500 * time.Millisecond)}},
 		`lease "dispatcher:shop:orders" is held by "a" for another 1.5s`)
 	malformed := &lease.MalformedError{Key: key, Reason: "it is a list"}
 	require.EqualError(t, malformed, `entry "dispatcher:shop:orders" cannot be read: it is a list`)

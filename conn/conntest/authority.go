@@ -52,7 +52,8 @@ func NewAuthority() (*Authority, error) {
 	return &Authority{certificate, key}, nil
 }
 
-// Server makes a certificate for a server of the given names and IP addresses; without any, for localhost and 127.0.0.1.
+// Server makes a certificate for a server of the given names and IP addresses; without any, for localhost and
+// 127.0.0.1.
 func (a *Authority) Server(names ...string) (*Certificate, error) {
 	return a.ServerUntil(time.Now().Add(lifetime), names...)
 }
@@ -80,7 +81,8 @@ func (a *Authority) Client(commonName string, notAfter time.Time) (*Certificate,
 	return a.client(commonName, validity(notAfter))
 }
 
-// ClientBetween is Client with the time from which the certificate is valid, for a certificate near the end of a long lifetime.
+// ClientBetween is Client with the time from which the certificate is valid, for a certificate near the end of a long
+// lifetime.
 func (a *Authority) ClientBetween(commonName string, notBefore, notAfter time.Time) (*Certificate, error) {
 	return a.client(commonName, &x509.Certificate{NotBefore: notBefore, NotAfter: notAfter})
 }
@@ -91,8 +93,8 @@ func (a *Authority) client(commonName string, template *x509.Certificate) (*Cert
 	return a.issue(template)
 }
 
-// ServerConfig returns a server's TLS configuration with a certificate. With requireClients it accepts only clients with a certificate of
-// this authority.
+// ServerConfig returns a server's TLS configuration with a certificate. With requireClients it accepts only clients
+// with a certificate of this authority.
 func (a *Authority) ServerConfig(server *Certificate, requireClients bool) *tls.Config {
 	config := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{server.Certificate}}
 	if requireClients {
@@ -101,7 +103,8 @@ func (a *Authority) ServerConfig(server *Certificate, requireClients bool) *tls.
 	return config
 }
 
-// ClientConfig returns a client's TLS configuration, which trusts only this authority. client is its certificate; nil: none.
+// ClientConfig returns a client's TLS configuration, which trusts only this authority. client is its certificate; nil:
+// none.
 func (a *Authority) ClientConfig(client *Certificate) *tls.Config {
 	config := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: a.Pool()}
 	if client != nil {
@@ -123,8 +126,8 @@ func (a *Authority) Write(folder, name string) (certFile string, err error) {
 	return certFile, replace(certFile, encode("CERTIFICATE", a.certificate.Raw))
 }
 
-// Write writes the certificate to folder/name.crt and its key to folder/name.key, and returns both paths. Each file is replaced as a whole,
-// the key first, so a reader never reads a partial file.
+// Write writes the certificate to folder/name.crt and its key to folder/name.key, and returns both paths. Each file is
+// replaced as a whole, the key first, so a reader never reads a partial file.
 func (c *Certificate) Write(folder, name string) (certFile, keyFile string, err error) {
 	certFile, keyFile = filepath.Join(folder, name+".crt"), filepath.Join(folder, name+".key")
 	if err := replace(keyFile, c.KeyPEM); err != nil {
@@ -133,7 +136,8 @@ func (c *Certificate) Write(folder, name string) (certFile, keyFile string, err 
 	return certFile, keyFile, replace(certFile, c.CertPEM)
 }
 
-// validity returns the template of a certificate with an expiry time, valid from an hour before now or before that time.
+// validity returns the template of a certificate with an expiry time, valid from an hour before now or before that
+// time.
 func validity(notAfter time.Time) *x509.Certificate {
 	notBefore := time.Now().Add(-lifetime)
 	if notAfter.Before(time.Now()) {

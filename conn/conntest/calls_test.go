@@ -72,7 +72,8 @@ func TestPollIsAnsweredBeforeItsDeadline(t *testing.T) {
 	bothWays(t, conntest.Options{}, func(t *testing.T, f *conntest.Frontend) {
 		c := connect(t, f)
 		awaitAnswer(t, c)
-		request := &workflowservice.PollActivityTaskQueueRequest{Namespace: "default", TaskQueue: &taskqueuepb.TaskQueue{Name: "orders"}}
+		request := &workflowservice.PollActivityTaskQueueRequest{
+			Namespace: "default", TaskQueue: &taskqueuepb.TaskQueue{Name: "orders"}}
 		answer, err := c.WorkflowService().PollActivityTaskQueue(within(t, 1200*time.Millisecond), request)
 		require.NoError(t, err)
 		require.Empty(t, answer.GetTaskToken())
@@ -142,7 +143,8 @@ func TestFailedCalls(t *testing.T) {
 		f.Clear()
 		require.NoError(t, describe(ctx, c, "default"))
 
-		f.FailNext(2, "/temporal.api.workflowservice.v1.WorkflowService/DescribeNamespace", serviceerror.NewInvalidArgument("wrong"))
+		f.FailNext(2, "/temporal.api.workflowservice.v1.WorkflowService/DescribeNamespace",
+			serviceerror.NewInvalidArgument("wrong"))
 		var invalid *serviceerror.InvalidArgument
 		require.ErrorAs(t, describe(ctx, c, "default"), &invalid)
 		require.ErrorAs(t, describe(ctx, c, "default"), &invalid)
@@ -151,7 +153,9 @@ func TestFailedCalls(t *testing.T) {
 		f.Fail("", serviceerror.NewResourceExhausted(enumspb.RESOURCE_EXHAUSTED_CAUSE_RPS_LIMIT, "slower"))
 		var exhausted *serviceerror.ResourceExhausted
 		// The SDK retries until the deadline and returns the last error, if it received one.
-		require.Eventually(t, func() bool { return errors.As(describe(within(t, unanswered), c, "default"), &exhausted) }, limit, time.Millisecond)
+		require.Eventually(t, func() bool {
+			return errors.As(describe(within(t, unanswered), c, "default"), &exhausted)
+		}, limit, time.Millisecond)
 		require.Equal(t, enumspb.RESOURCE_EXHAUSTED_CAUSE_RPS_LIMIT, exhausted.Cause)
 
 		f.Clear()
@@ -180,7 +184,8 @@ func TestNamespaces(t *testing.T) {
 		require.Equal(t, "others", missing.Namespace)
 		f.RemoveNamespace("orders")
 		require.ErrorAs(t, describe(ctx, c, "orders"), &missing)
-		_, err := c.WorkflowService().StartWorkflowExecution(ctx, &workflowservice.StartWorkflowExecutionRequest{Namespace: "orders"})
+		_, err := c.WorkflowService().StartWorkflowExecution(ctx,
+			&workflowservice.StartWorkflowExecutionRequest{Namespace: "orders"})
 		require.ErrorAs(t, err, &missing, "every method fails")
 		require.NoError(t, describe(ctx, c, "default"))
 		f.SetNamespaces("orders")
@@ -194,7 +199,8 @@ func TestNamespacesKeepTheirIDs(t *testing.T) {
 	f := conntest.Run(t, conntest.Options{})
 	c := connect(t, f)
 	id := func() string {
-		answer, err := c.WorkflowService().DescribeNamespace(within(t, limit), &workflowservice.DescribeNamespaceRequest{Namespace: "default"})
+		answer, err := c.WorkflowService().DescribeNamespace(within(t, limit),
+			&workflowservice.DescribeNamespaceRequest{Namespace: "default"})
 		require.NoError(t, err)
 		return answer.GetNamespaceInfo().GetId()
 	}
@@ -247,7 +253,8 @@ func TestStartsAreRecorded(t *testing.T) {
 	bothWays(t, conntest.Options{}, func(t *testing.T, f *conntest.Frontend) {
 		ctx := within(t, limit)
 		c := connect(t, f)
-		start := func(requestID string, policy enumspb.WorkflowIdConflictPolicy) (*workflowservice.StartWorkflowExecutionResponse, error) {
+		start := func(requestID string,
+			policy enumspb.WorkflowIdConflictPolicy) (*workflowservice.StartWorkflowExecutionResponse, error) {
 			return c.WorkflowService().StartWorkflowExecution(ctx, &workflowservice.StartWorkflowExecutionRequest{
 				Namespace: "default", WorkflowId: "order-1", RequestId: requestID, WorkflowIdConflictPolicy: policy,
 			})
@@ -287,7 +294,8 @@ func TestStartsAreRecorded(t *testing.T) {
 func TestOtherMethodsAreUnimplemented(t *testing.T) {
 	t.Parallel()
 	bothWays(t, conntest.Options{}, func(t *testing.T, f *conntest.Frontend) {
-		_, err := connect(t, f).WorkflowService().ListSchedules(within(t, limit), &workflowservice.ListSchedulesRequest{Namespace: "default"})
+		_, err := connect(t, f).WorkflowService().ListSchedules(within(t, limit),
+			&workflowservice.ListSchedulesRequest{Namespace: "default"})
 		var unimplemented *serviceerror.Unimplemented
 		require.ErrorAs(t, err, &unimplemented)
 		require.ErrorContains(t, err, "not implemented")

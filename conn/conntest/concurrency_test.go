@@ -22,7 +22,9 @@ func TestConcurrentFaults(t *testing.T) {
 			f.Stop, func() { _ = f.Restart() }, f.CutConnections, f.Freeze, f.Thaw,
 			func() { f.Blackhole(conntest.ToServer) }, func() { f.Blackhole(conntest.ToClient) }, f.Restore,
 			f.LoseConnections, f.Mute, f.Unmute, f.GoAway, func() { f.Slow(time.Millisecond) }, func() { f.Slow(0) },
-			func() { f.Fail("", serviceerror.NewUnavailable("no")) }, func() { f.FailNext(3, "Check", serviceerror.NewUnavailable("no")) },
+			func() {
+				f.Fail("", serviceerror.NewUnavailable("no"))
+			}, func() { f.FailNext(3, "Check", serviceerror.NewUnavailable("no")) },
 			func() { f.Clear() }, func() { f.SetAPIKeys("key") }, func() { f.SetAPIKeys() },
 			func() { f.SetNamespaces("default", "orders") }, func() { f.RemoveNamespace("orders") },
 			func() { f.Connections(); f.Accepted(); f.Calls(""); f.Pollers("orders"); f.Starts() },

@@ -1,9 +1,9 @@
-// Package conntest is a Temporal frontend for tests of faults in the connection to Temporal: it can be slowed, cut, frozen and made to
-// refuse calls, at any time and any number of times.
+// Package conntest is a Temporal frontend for tests of faults in the connection to Temporal: it can be slowed, cut,
+// frozen and made to refuse calls, at any time and any number of times.
 //
-// By itself a [Frontend] answers the calls that an SDK client and its workers need to connect, poll and start workflows, without a
-// Temporal server. With Options.Upstream it is a proxy in front of a real Temporal and passes all calls through unchanged, so that the
-// same faults can be applied to real workflows.
+// By itself a [Frontend] answers the calls that an SDK client and its workers need to connect, poll and start
+// workflows, without a Temporal server. With Options.Upstream it is a proxy in front of a real Temporal and passes all
+// calls through unchanged, so that the same faults can be applied to real workflows.
 //
 //	frontend := conntest.Run(t, conntest.Options{})
 //	c, _ := client.NewLazyClient(client.Options{HostPort: frontend.Addr()})
@@ -18,8 +18,8 @@
 //
 // # Faults
 //
-// Each fault is in effect when its method returns, is undone by its counterpart, and is independent of the others: a frontend that is
-// stopped while frozen is still frozen after its restart.
+// Each fault is in effect when its method returns, is undone by its counterpart, and is independent of the others: a
+// frontend that is stopped while frozen is still frozen after its restart.
 //
 //	Stop, Restart           the process is gone: connections are reset, new ones refused; Options.Stopped starts in this state
 //	CutConnections          connections are reset, new ones are accepted
@@ -38,9 +38,9 @@
 //
 // # Observations
 //
-// [Frontend.Connections], [Frontend.Accepted], [Frontend.Calls], [Frontend.Pollers] and [Frontend.Starts] report what clients do;
-// [Frontend.Await], [Frontend.AwaitPollers] and [Frontend.AwaitCalls] wait for it without polling.
+// [Frontend.Connections], [Frontend.Accepted], [Frontend.Calls], [Frontend.Pollers] and [Frontend.Starts] report what
+// clients do; [Frontend.Await], [Frontend.AwaitPollers] and [Frontend.AwaitCalls] wait for it without polling.
 //
-// The package gives no tasks to workers unless it has an upstream, checks no permissions beyond keys and certificates, and listens on
-// 127.0.0.1 only.
+// The package gives no tasks to workers unless it has an upstream, checks no permissions beyond keys and certificates,
+// and listens on 127.0.0.1 only.
 package conntest

@@ -22,7 +22,8 @@ import (
 
 // Options configure a frontend. All but Upstream can be changed later.
 type Options struct {
-	// Upstream is the address (host:port, no TLS) of a real Temporal that answers the calls. Empty: the frontend answers itself.
+	// Upstream is the address (host:port, no TLS) of a real Temporal that answers the calls. Empty: the frontend answers
+	// itself.
 	Upstream string
 	// Namespaces that exist. None: "default", or all that the upstream has.
 	Namespaces []string
@@ -102,7 +103,8 @@ func Run(t TB, options Options) *Frontend {
 // Addr returns the address to connect to, as host:port. It does not change between New and Close.
 func (f *Frontend) Addr() string { return f.port.Addr().String() }
 
-// Close resets all connections, including those of LoseConnections and Mute, and waits until every goroutine of the frontend has ended.
+// Close resets all connections, including those of LoseConnections and Mute, and waits until every goroutine of the
+// frontend has ended.
 func (f *Frontend) Close() error {
 	f.mu.Lock()
 	server := f.server

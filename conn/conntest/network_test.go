@@ -151,7 +151,9 @@ func TestLostConnectionsStaySilent(t *testing.T) {
 	require.Equal(t, 2, f.Connections())
 	require.NoError(t, raw.Close())
 	c.Close()
-	require.NoError(t, f.Await(within(t, limit), func() bool { return f.Connections() == 0 }), "connections that clients close are not counted")
+	require.NoError(t, f.Await(within(t, limit), func() bool {
+		return f.Connections() == 0
+	}), "connections that clients close are not counted")
 }
 
 func TestMutePortAcceptsAndSendsNothing(t *testing.T) {

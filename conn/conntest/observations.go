@@ -25,13 +25,15 @@ type Polls struct {
 // Total returns the number of polls of all kinds.
 func (p Polls) Total() int { return p.Workflow + p.Sticky + p.Activity + p.Nexus }
 
-// Connections returns the number of open connections. Those of LoseConnections and Mute count until their clients close them.
+// Connections returns the number of open connections. Those of LoseConnections and Mute count until their clients close
+// them.
 func (f *Frontend) Connections() int { return f.port.Connections() }
 
 // Accepted returns the number of connections accepted since New.
 func (f *Frontend) Accepted() int { return f.port.Accepted() }
 
-// Calls returns the number of calls of a method since New, refused ones included. A method is named as for Fail; "" is all.
+// Calls returns the number of calls of a method since New, refused ones included. A method is named as for Fail; "" is
+// all.
 func (f *Frontend) Calls(method string) int {
 	f.observations.mu.Lock()
 	defer f.observations.mu.Unlock()
@@ -51,16 +53,16 @@ func (f *Frontend) Pollers(taskQueue string) Polls {
 	return f.observations.polls[taskQueue]
 }
 
-// Starts returns the requests to start a workflow that were not stopped by a fault, in order of arrival. A request that was sent twice is
-// listed twice. Requests that Temporal refuses are listed too.
+// Starts returns the requests to start a workflow that were not stopped by a fault, in order of arrival. A request that
+// was sent twice is listed twice. Requests that Temporal refuses are listed too.
 func (f *Frontend) Starts() []*workflowservice.StartWorkflowExecutionRequest {
 	f.observations.mu.Lock()
 	defer f.observations.mu.Unlock()
 	return slices.Clone(f.observations.starts)
 }
 
-// Await waits until a condition on the counts of the other methods holds. The condition is evaluated after every change of a count, and
-// must not block.
+// Await waits until a condition on the counts of the other methods holds. The condition is evaluated after every change
+// of a count, and must not block.
 func (f *Frontend) Await(ctx context.Context, condition func() bool) error {
 	for {
 		changed := f.observations.changes.next()

@@ -29,7 +29,8 @@ func newProxy(upstream string, tasks *sync.WaitGroup) (*proxy, error) {
 		grpc.WithIdleTimeout(0),
 		// The proxy must not delay a recovery.
 		grpc.WithConnectParams(grpc.ConnectParams{
-			Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.5, Jitter: 0.2, MaxDelay: 200 * time.Millisecond},
+			Backoff: backoff.Config{
+				BaseDelay: 50 * time.Millisecond, Multiplier: 1.5, Jitter: 0.2, MaxDelay: 200 * time.Millisecond},
 			MinConnectTimeout: time.Second,
 		}),
 	)

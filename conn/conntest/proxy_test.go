@@ -52,7 +52,8 @@ func TestProxyPassesStreamsThrough(t *testing.T) {
 	t.Parallel()
 	f := conntest.Run(t, conntest.Options{Upstream: upstream(t, func(_ any, stream grpc.ServerStream) error {
 		incoming, _ := metadata.FromIncomingContext(stream.Context())
-		if err := stream.SendHeader(metadata.Pairs("heard", incoming.Get("said")[0], "binary-bin", incoming.Get("binary-bin")[0])); err != nil {
+		if err := stream.SendHeader(
+			metadata.Pairs("heard", incoming.Get("said")[0], "binary-bin", incoming.Get("binary-bin")[0])); err != nil {
 			return err
 		}
 		for {

@@ -55,7 +55,8 @@ func (f *Frontend) execute(c call) error {
 	if err := f.faults.errorFor(c.stream.Context(), c.method); err != nil {
 		return err
 	}
-	if r, ok := c.request.(interface{ GetNamespace() string }); ok && r.GetNamespace() != "" && !f.namespaces.has(r.GetNamespace()) {
+	if r, ok := c.request.(interface{ GetNamespace() string }); ok && r.GetNamespace() != "" &&
+		!f.namespaces.has(r.GetNamespace()) {
 		return serviceerror.NewNamespaceNotFound(r.GetNamespace())
 	}
 	defer f.observations.recordAdmission(c.request)()

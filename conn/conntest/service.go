@@ -61,11 +61,15 @@ func (s *service) serve(c call) error {
 	case strings.HasPrefix(c.method, healthService) && c.request != nil:
 		return serveHealth(c, name)
 	case strings.HasPrefix(c.method, workflowService):
-		i := slices.IndexFunc(workflowservice.WorkflowService_ServiceDesc.Methods, func(m grpc.MethodDesc) bool { return m.MethodName == name })
+		i := slices.IndexFunc(workflowservice.WorkflowService_ServiceDesc.Methods, func(m grpc.MethodDesc) bool {
+			return m.MethodName == name
+		})
 		if i < 0 {
 			break
 		}
-		decode := func(m any) error { return proto.Unmarshal(c.body.data, m.(proto.Message)) } //nolint:forcetypeassert // it is the method's request
+		decode := func(m any) error {
+			return proto.Unmarshal(c.body.data, m.(proto.Message))
+		} //nolint:forcetypeassert // it is the method's request
 		answer, err := workflowservice.WorkflowService_ServiceDesc.Methods[i].Handler(s, c.stream.Context(), decode, nil)
 		if err != nil {
 			return err
@@ -76,7 +80,8 @@ func (s *service) serve(c call) error {
 }
 
 func serveHealth(c call, name string) error {
-	if err := c.send(&healthpb.HealthCheckResponse{Status: healthpb.HealthCheckResponse_SERVING}); err != nil || name != "Watch" {
+	if err := c.send(&healthpb.HealthCheckResponse{Status: healthpb.HealthCheckResponse_SERVING}); err != nil ||
+		name != "Watch" {
 		return err
 	}
 	<-c.stream.Context().Done()
@@ -92,19 +97,23 @@ func (c *call) send(answer proto.Message) error {
 }
 
 // GetSystemInfo returns capabilities that all recent Temporal versions have.
-func (s *service) GetSystemInfo(context.Context, *workflowservice.GetSystemInfoRequest) (*workflowservice.GetSystemInfoResponse, error) {
+func (s *service) GetSystemInfo(context.Context,
+	*workflowservice.GetSystemInfoRequest) (*workflowservice.GetSystemInfoResponse, error) {
 	return &workflowservice.GetSystemInfoResponse{
 		ServerVersion: serverVersion,
 		Capabilities: &workflowservice.GetSystemInfoResponse_Capabilities{
-			SignalAndQueryHeader: true, InternalErrorDifferentiation: true, ActivityFailureIncludeHeartbeat: true, SupportsSchedules: true,
+			SignalAndQueryHeader: true, InternalErrorDifferentiation: true, ActivityFailureIncludeHeartbeat: true,
+			SupportsSchedules:        true,
 			EncodedFailureAttributes: true, UpsertMemo: true, SdkMetadata: true, CountGroupByExecutionStatus: true,
 		},
 	}, nil
 }
 
 // GetClusterInfo returns name and ID of the cluster.
-func (s *service) GetClusterInfo(context.Context, *workflowservice.GetClusterInfoRequest) (*workflowservice.GetClusterInfoResponse, error) {
-	return &workflowservice.GetClusterInfoResponse{ServerVersion: serverVersion, ClusterName: clusterName, ClusterId: s.clusterID}, nil
+func (s *service) GetClusterInfo(context.Context,
+	*workflowservice.GetClusterInfoRequest) (*workflowservice.GetClusterInfoResponse, error) {
+	return &workflowservice.GetClusterInfoResponse{
+		ServerVersion: serverVersion, ClusterName: clusterName, ClusterId: s.clusterID}, nil
 }
 
 // DescribeNamespace finds a namespace by its name or ID.
@@ -117,7 +126,8 @@ func (s *service) DescribeNamespace(
 	}
 	return &workflowservice.DescribeNamespaceResponse{
 		NamespaceInfo: &namespacepb.NamespaceInfo{
-			Name: name, Id: id, State: enumspb.NAMESPACE_STATE_REGISTERED, Capabilities: &namespacepb.NamespaceInfo_Capabilities{},
+			Name: name, Id: id, State: enumspb.NAMESPACE_STATE_REGISTERED,
+			Capabilities: &namespacepb.NamespaceInfo_Capabilities{},
 		},
 		Config: &namespacepb.NamespaceConfig{WorkflowExecutionRetentionTtl: durationpb.New(24 * time.Hour)},
 		ReplicationConfig: &replicationpb.NamespaceReplicationConfig{
@@ -162,7 +172,8 @@ func poll(ctx context.Context) error {
 }
 
 // ShutdownWorker does nothing: polls end at their own deadlines.
-func (s *service) ShutdownWorker(context.Context, *workflowservice.ShutdownWorkerRequest) (*workflowservice.ShutdownWorkerResponse, error) {
+func (s *service) ShutdownWorker(context.Context,
+	*workflowservice.ShutdownWorkerRequest) (*workflowservice.ShutdownWorkerResponse, error) {
 	return &workflowservice.ShutdownWorkerResponse{}, nil
 }
 
@@ -173,8 +184,8 @@ func (s *service) RecordWorkerHeartbeat(
 	return &workflowservice.RecordWorkerHeartbeatResponse{}, nil
 }
 
-// StartWorkflowExecution starts an execution that never ends. A repeated request gets the same answer. Another request for the same workflow
-// is refused or, with USE_EXISTING, gets the existing execution.
+// StartWorkflowExecution starts an execution that never ends. A repeated request gets the same answer. Another request
+// for the same workflow is refused or, with USE_EXISTING, gets the existing execution.
 func (s *service) StartWorkflowExecution(
 	_ context.Context, r *workflowservice.StartWorkflowExecutionRequest,
 ) (*workflowservice.StartWorkflowExecutionResponse, error) {
@@ -189,10 +200,12 @@ func (s *service) StartWorkflowExecution(
 	case running.requestID == r.GetRequestId() && r.GetRequestId() != "":
 		// A repeated request: the first answer was lost.
 	case r.GetWorkflowIdConflictPolicy() == enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING:
-		return &workflowservice.StartWorkflowExecutionResponse{RunId: running.runID, Status: enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING}, nil
+		return &workflowservice.StartWorkflowExecutionResponse{
+			RunId: running.runID, Status: enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING}, nil
 	default:
 		return nil, serviceerror.NewWorkflowExecutionAlreadyStarted(
-			"Workflow execution is already running. WorkflowId: "+r.GetWorkflowId()+", RunId: "+running.runID+".", running.requestID, running.runID)
+			"Workflow execution is already running. WorkflowId: "+r.GetWorkflowId()+", RunId: "+running.runID+
+				".", running.requestID, running.runID)
 	}
 	return &workflowservice.StartWorkflowExecutionResponse{
 		RunId: running.runID, Started: true, Status: enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING,

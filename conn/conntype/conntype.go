@@ -1,5 +1,5 @@
-// Package conntype has the plain types of package conn: what is reported of a connection to Temporal and of the workers on it. It imports
-// neither Temporal's SDK nor gRPC, so that a package which only shows or counts them links neither.
+// Package conntype has the plain types of package conn: what is reported of a connection to Temporal and of the workers
+// on it. It imports neither Temporal's SDK nor gRPC, so that a package which only shows or counts them links neither.
 package conntype
 
 import "time"
@@ -11,9 +11,10 @@ type State string
 const (
 	Connecting State = "connecting" // not connected since the start, and no attempt has failed yet
 	Connected  State = "connected"  // Temporal answers in time, and the workers poll
-	Degraded   State = "degraded"   // Temporal answers, but slowly, or does not serve requests, or a worker set does not poll
-	Down       State = "down"       // the connection cannot be used; the kind is the reason
-	Closed     State = "closed"     // the manager was stopped
+	// Temporal answers, but slowly, or does not serve requests, or a worker set does not poll
+	Degraded State = "degraded"
+	Down     State = "down"   // the connection cannot be used; the kind is the reason
+	Closed   State = "closed" // the manager was stopped
 )
 
 // States returns all states.
@@ -34,8 +35,9 @@ const (
 	AuthFailed       Kind = "auth_failed"       // the credentials are refused, or could not be read
 	TLSError         Kind = "tls_error"         // the TLS handshake fails
 	Slow             Kind = "slow"              // three consecutive answers were slow
-	Limited          Kind = "limited"           // checks are answered, but most requests are refused or late; LastError has the details
-	NotPolling       Kind = "not_polling"       // a worker set does not poll
+	// checks are answered, but most requests are refused or late; LastError has the details
+	Limited    Kind = "limited"
+	NotPolling Kind = "not_polling" // a worker set does not poll
 )
 
 // Kinds returns all kinds except None.
@@ -97,12 +99,12 @@ func BreakerStates() []BreakerState {
 type Status struct {
 	State State
 	Kind  Kind
-	// Since is when State or Kind last changed. While Down it is when the outage began, also if Kind has changed since: the time of its
-	// first sign, which is that gRPC lost the connection, or the end of the first of the consecutive checks that failed. Statistics count
-	// outages from there.
+	// Since is when State or Kind last changed. While Down it is when the outage began, also if Kind has changed since:
+	// the time of its first sign, which is that gRPC lost the connection, or the end of the first of the consecutive
+	// checks that failed. Statistics count outages from there.
 	Since time.Time
-	// Address and Namespace are those of the current client. NamespaceID is Temporal's own ID of the namespace, empty before the first
-	// connection.
+	// Address and Namespace are those of the current client. NamespaceID is Temporal's own ID of the namespace, empty
+	// before the first connection.
 	Address, Namespace, NamespaceID string
 	// LastError is the last failure of a check or an attempt; it is kept after recovery.
 	LastError   string
@@ -157,7 +159,8 @@ type WorkerStatus struct {
 	Since time.Time
 	// LastPoll is when a poll was last answered or sent.
 	LastPoll time.Time
-	// Failures counts consecutive failed starts. Error is the last of them, or the reason why the worker died or does not poll.
+	// Failures counts consecutive failed starts. Error is the last of them, or the reason why the worker died or does not
+	// poll.
 	Failures int
 	Error    string
 }

@@ -28,7 +28,8 @@ func TestTitlesDiffer(t *testing.T) {
 func TestRequestsMayBeSentWhileUp(t *testing.T) {
 	t.Parallel()
 	for state, want := range map[conntype.State]bool{
-		conntype.Connecting: false, conntype.Connected: true, conntype.Degraded: true, conntype.Down: false, conntype.Closed: false,
+		conntype.Connecting: false, conntype.Connected: true, conntype.Degraded: true, conntype.Down: false,
+		conntype.Closed: false,
 	} {
 		require.Equal(t, want, state.Up(), state)
 	}

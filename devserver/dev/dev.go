@@ -1,8 +1,8 @@
-// Package dev implements `signalbox dev`, the whole platform with an embedded Temporal in one process, and `signalbox dev
-// temporal`, that Temporal alone.
+// Package dev implements `signalbox dev`, the whole platform with an embedded Temporal in one process, and `signalbox
+// dev temporal`, that Temporal alone.
 //
-// It assembles the same parts as `signalbox server`, with other surroundings: Temporal on SQLite in this process, the store in a
-// SQLite file beside it, loopback only.
+// It assembles the same parts as `signalbox server`, with other surroundings: Temporal on SQLite in this process, the
+// store in a SQLite file beside it, loopback only.
 package dev
 
 import (
@@ -36,7 +36,8 @@ import (
 
 const (
 	namespace = "default"
-	// stopBudget bounds the whole stop. Calls still in flight then continue when the process is started again on the same data.
+	// stopBudget bounds the whole stop. Calls still in flight then continue when the process is started again on the same
+	// data.
 	stopBudget = 4500 * time.Millisecond
 	// callBudget is the part of it for calls in flight.
 	callBudget = 2 * time.Second
@@ -68,7 +69,8 @@ func Main() cli.Options {
 	return options
 }
 
-// Command returns `signalbox dev`. The commands that it prints begin with program, the name by which this program was called.
+// Command returns `signalbox dev`. The commands that it prints begin with program, the name by which this program was
+// called.
 func Command(version, program string, env config.Environment) *cobra.Command {
 	var f flags
 	cmd := &cobra.Command{
@@ -98,13 +100,17 @@ program, signalbox-server, does not have this command.`,
 			return d.run(cmd.Context())
 		},
 	}
-	cmd.Flags().StringVar(&f.listen, "listen", "127.0.0.1:8080", "loopback `address` to listen on; port 0 takes a free one")
+	cmd.Flags().StringVar(&f.listen, "listen", "127.0.0.1:8080",
+		"loopback `address` to listen on; port 0 takes a free one")
 	cmd.Flags().StringVar(&f.dataDir, "data-dir", "", "`folder` for all data; created if it is missing")
 	cmd.Flags().IntVar(&f.temporalPort, "temporal-port", 0, "`port` of the embedded Temporal; 0 takes a free one")
-	cmd.Flags().IntVar(&f.metricsPort, "temporal-metrics-port", 0, "`port` of the metrics of the embedded Temporal; 0 takes a free one")
+	cmd.Flags().IntVar(&f.metricsPort, "temporal-metrics-port", 0,
+		"`port` of the metrics of the embedded Temporal; 0 takes a free one")
 	cmd.Flags().DurationVar(&f.retention, "temporal-retention", embedded.DefaultRetention, retentionHelp)
-	cmd.Flags().StringSliceVar(&f.publish, "publish", nil, "workflow `file or folder` to publish when ready; may be given more than once")
-	cmd.Flags().StringSliceVar(&f.watch, "watch", nil, "workflow `file or folder` to publish now and whenever it changes; may be given more than once")
+	cmd.Flags().StringSliceVar(&f.publish, "publish", nil,
+		"workflow `file or folder` to publish when ready; may be given more than once")
+	cmd.Flags().StringSliceVar(&f.watch, "watch", nil,
+		"workflow `file or folder` to publish now and whenever it changes; may be given more than once")
 	cmd.Flags().StringVar(&f.run, "run", "", "`name` of a published workflow to run once when ready")
 	cmd.Flags().StringVar(&f.logLevel, "log-level", "warn", "least `level` to log: debug, info, warn or error")
 	cmd.Flags().StringVar(&f.logFormat, "log-format", "text", "`format` of the log: text or json")
@@ -148,7 +154,8 @@ func (d *dev) run(ctx context.Context) (err error) {
 		return err
 	}
 	temporal := embedded.New(embedded.Options{
-		Port: d.flags.temporalPort, MetricsPort: d.flags.metricsPort, Retention: d.flags.retention, DataFile: d.dataFile(folder, "temporal.db"), Namespace: namespace, Log: d.log,
+		Port: d.flags.temporalPort, MetricsPort: d.flags.metricsPort, Retention: d.flags.retention,
+		DataFile: d.dataFile(folder, "temporal.db"), Namespace: namespace, Log: d.log,
 	})
 	stop := &stopping{budget: stopBudget}
 	defer func() {
@@ -163,7 +170,8 @@ func (d *dev) run(ctx context.Context) (err error) {
 		return command.Interrupted(ctx, err)
 	}
 	cfg.Temporal = config.Temporal{Address: temporal.Address(), Namespace: namespace}
-	cfg.Store = config.Store{Driver: config.DriverSQLite, DSN: config.Secret(filepath.Join(folder, "signalbox.db")), AutoMigrate: true}
+	cfg.Store = config.Store{
+		Driver: config.DriverSQLite, DSN: config.Secret(filepath.Join(folder, "signalbox.db")), AutoMigrate: true}
 	a, err := app.New(ctx, app.Options{
 		Config: cfg, Version: d.version, Log: d.log, Keys: keys, Memory: memory.Apply(int64(cfg.MemoryLimit), os.DirFS("/")),
 	})
@@ -173,7 +181,8 @@ func (d *dev) run(ctx context.Context) (err error) {
 	if err := a.Start(ctx); err != nil {
 		return command.Interrupted(ctx, err)
 	}
-	err = d.serve(ctx, a, surroundings{temporal: temporal.Address(), metrics: temporal.MetricsURL(), documents: documents, changes: changes, began: began})
+	err = d.serve(ctx, a, surroundings{
+		temporal: temporal.Address(), metrics: temporal.MetricsURL(), documents: documents, changes: changes, began: began})
 	if ctx.Err() != nil {
 		d.printf("\nStopping …\n")
 	}
@@ -206,7 +215,8 @@ func (d *dev) serve(ctx context.Context, a *app.App, with surroundings) error {
 	// Without a timeout of its own: the server bounds calls, and the watch of a run has its own bound.
 	client := &http.Client{Transport: &http.Transport{}}
 	defer client.CloseIdleConnections()
-	first := firstRun{api: api, http: client, out: d.out, program: cli.Called(d.program), flag: addressFlag(a.Addr().String())}
+	first := firstRun{api: api, http: client, out: d.out, program: cli.Called(d.program),
+		flag: addressFlag(a.Addr().String())}
 	if err := first.publish(ctx, with.documents); err != nil {
 		return err
 	}
@@ -220,14 +230,16 @@ func (d *dev) serve(ctx context.Context, a *app.App, with surroundings) error {
 	return nil
 }
 
-// config returns the configuration from flags and variables. A variable that contradicts a setting of this command is an error: a caller
-// that requires tokens must not get a server that is open to all users of this machine.
+// config returns the configuration from flags and variables. A variable that contradicts a setting of this command is
+// an error: a caller that requires tokens must not get a server that is open to all users of this machine.
 func (d *dev) config() (*config.Config, error) {
 	env := config.Environment{}
 	var refused []string
 	for name, value := range d.env {
 		switch {
-		case !slices.ContainsFunc(reservedPrefixes(), func(begin string) bool { return strings.HasPrefix(name, "SIGNALBOX_"+begin) }):
+		case !slices.ContainsFunc(reservedPrefixes(), func(begin string) bool {
+			return strings.HasPrefix(name, "SIGNALBOX_"+begin)
+		}):
 			env[name] = value
 		case value != "" && name+"="+value != "SIGNALBOX_AUTH_MODE=none":
 			refused = append(refused, name)
@@ -235,14 +247,16 @@ func (d *dev) config() (*config.Config, error) {
 	}
 	if len(refused) > 0 {
 		slices.Sort(refused)
-		return nil, exit.Usagef("%s cannot be set for \"signalbox dev\", which sets it itself: unset it, use the flags of this command, or run \"signalbox server\"",
+		return nil, exit.Usagef("%s cannot be set for \"signalbox dev\", which sets it itself: unset it, use the flags of "+
+			"this command, or run \"signalbox server\"",
 			strings.Join(refused, ", "))
 	}
 	if env["SIGNALBOX_CALLS_ALLOW_PRIVATE"] == "" {
 		env["SIGNALBOX_CALLS_ALLOW_PRIVATE"] = "127.0.0.0/8,::1/128"
 	}
 	if address.ListenViolation(d.flags.listen) == "" && !address.IsLoopback(d.flags.listen) {
-		return nil, exit.Usagef("--listen: %q can be reached from other machines, and every caller of this command is an administrator; listen on 127.0.0.1 or [::1], or run \"signalbox server\" with auth.mode tokens", d.flags.listen)
+		return nil, exit.Usagef("--listen: %q can be reached from other machines, and every caller of this command is an "+
+			"administrator; listen on 127.0.0.1 or [::1], or run \"signalbox server\" with auth.mode tokens", d.flags.listen)
 	}
 	cfg, err := config.Load(config.Options{Env: env, Flags: d.set})
 	if err != nil {
@@ -276,7 +290,8 @@ func (d *dev) folder() (string, func() error, error) {
 	if d.flags.dataDir == "" {
 		folder, err := os.MkdirTemp("", "signalbox-dev-")
 		if err != nil {
-			return "", nil, fmt.Errorf("making a temporary folder for the data: %w; set TMPDIR to a folder that can be written", err)
+			return "", nil, fmt.Errorf("making a temporary folder for the data: %w; set TMPDIR to a folder that can be written",
+				err)
 		}
 		return folder, func() error { return os.RemoveAll(folder) }, nil
 	}

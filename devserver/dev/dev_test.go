@@ -123,17 +123,19 @@ func (r *running) refused(t *testing.T) error {
 func workflow(t *testing.T, name string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), name+".yaml")
-	source := "document: {dsl: '1.0.3', namespace: tests, name: " + name + ", version: '1.0.0'}\ndo: [{greet: {set: {from: " + name + "}}}]\n"
+	source := "document: {dsl: '1.0.3', namespace: tests, name: " + name +
+		", version: '1.0.0'}\ndo: [{greet: {set: {from: " + name + "}}}]\n"
 	require.NoError(t, os.WriteFile(file, []byte(source), 0o600))
 	return file
 }
 
-// Two platforms, each with its own Temporal, run in one process and are isolated from each other. For one of them, Temporal's own
-// environment variables name another server; it ignores them.
+// Two platforms, each with its own Temporal, run in one process and are isolated from each other. For one of them,
+// Temporal's own environment variables name another server; it ignores them.
 func TestTwoPlatformsInOneProcess(t *testing.T) {
 	t.Parallel()
 	folder := filepath.Join(t.TempDir(), "data")
-	elsewhere := config.Environment{"TEMPORAL_ADDRESS": "127.0.0.1:1", "SIGNALBOX_AUTH_MODE": "none", "SIGNALBOX_REDIS_URL": ""}
+	elsewhere := config.Environment{
+		"TEMPORAL_ADDRESS": "127.0.0.1:1", "SIGNALBOX_AUTH_MODE": "none", "SIGNALBOX_REDIS_URL": ""}
 	one := start(t, elsewhere, "--publish", workflow(t, "one"), "--run", "one", "--data-dir", folder)
 	two := start(t, nil, "--publish", workflow(t, "two"), "--run", "two")
 	require.Contains(t, one.out.String(), `{"from":"one"}`)
@@ -161,8 +163,10 @@ func TestTwoPlatformsInOneProcess(t *testing.T) {
 func TestConflictingSettingsAreRefused(t *testing.T) {
 	t.Parallel()
 	for name, value := range map[string]string{
-		"SIGNALBOX_AUTH_MODE": "tokens", "SIGNALBOX_LISTEN": "127.0.0.1:1", "SIGNALBOX_ROLES": "api", "SIGNALBOX_PROJECTS": "other",
-		"SIGNALBOX_CONFIG": "/does/not/exist.yaml", "SIGNALBOX_STORE_DRIVER": "postgres", "SIGNALBOX_TEMPORAL_ADDRESS": "127.0.0.1:1",
+		"SIGNALBOX_AUTH_MODE": "tokens", "SIGNALBOX_LISTEN": "127.0.0.1:1", "SIGNALBOX_ROLES": "api",
+		"SIGNALBOX_PROJECTS": "other",
+		"SIGNALBOX_CONFIG":   "/does/not/exist.yaml", "SIGNALBOX_STORE_DRIVER": "postgres",
+		"SIGNALBOX_TEMPORAL_ADDRESS":     "127.0.0.1:1",
 		"SIGNALBOX_TEMPORAL_TLS_CA_FILE": "/does/not/exist.pem", "SIGNALBOX_REDIS_URL": "redis://127.0.0.1:1",
 		"SIGNALBOX_LISTEN_TLS_CERT_FILE": "/does/not/exist.pem",
 	} {
@@ -210,9 +214,10 @@ func TestInvalidCommandLines(t *testing.T) {
 		says      []string
 		ready     bool // what is wrong shows only when everything runs
 	}{
-		"port of the API taken":       {[]string{"--listen", address}, []string{address, "--listen"}, false},
-		"port of Temporal taken":      {[]string{"--temporal-port", port}, []string{port, "--temporal-port"}, false},
-		"nothing at the place":        {[]string{"--publish", "does/not/exist"}, []string{"does/not/exist", "--publish"}, false},
+		"port of the API taken":  {[]string{"--listen", address}, []string{address, "--listen"}, false},
+		"port of Temporal taken": {[]string{"--temporal-port", port}, []string{port, "--temporal-port"}, false},
+		"nothing at the place": {
+			[]string{"--publish", "does/not/exist"}, []string{"does/not/exist", "--publish"}, false},
 		"no workflows in the folder":  {[]string{"--publish", empty}, []string{empty, ".yaml"}, false},
 		"no workflow":                 {[]string{"--publish", broken}, []string{broken}, true},
 		"no such workflow to run":     {[]string{"--run", "missing"}, []string{"missing"}, true},

@@ -80,7 +80,8 @@ func (f firstRun) publish(ctx context.Context, documents []document) error {
 		if !response.Msg.GetCreated() {
 			state = "Unchanged"
 		}
-		f.printf("%s  %s@%s  (%s)\n", state, response.Msg.GetWorkflow().GetName(), response.Msg.GetVersion().GetVersion(), d.file)
+		f.printf("%s  %s@%s  (%s)\n", state, response.Msg.GetWorkflow().GetName(), response.Msg.GetVersion().GetVersion(),
+			d.file)
 	}
 	if len(documents) > 0 {
 		f.printf("\n")
@@ -166,7 +167,8 @@ func (f firstRun) run(ctx context.Context, name string) error {
 	if run.GetError() != nil {
 		result = fmt.Sprintf("%s (%d) %s", run.GetError().GetTitle(), run.GetError().GetStatus(), run.GetError().GetDetail())
 	}
-	f.printf("  %s in %s: %s\n\n", run.GetStatus(), run.GetEndTime().AsTime().Sub(run.GetCreateTime().AsTime()).Round(time.Millisecond), compact(result))
+	f.printf("  %s in %s: %s\n\n", run.GetStatus(),
+		run.GetEndTime().AsTime().Sub(run.GetCreateTime().AsTime()).Round(time.Millisecond), compact(result))
 	f.printf("Look at it, and start others, from another terminal:\n")
 	for _, command := range []string{"show " + id, "steps " + id, "start " + name + " --wait", "list"} {
 		f.printf("  %s run %s%s\n", f.program, command, f.flag)

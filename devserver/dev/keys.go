@@ -17,8 +17,8 @@ const (
 	keyFile = "encryption.key"
 )
 
-// keys returns the keys of the configuration, or a key generated at the first start. That key is stored in the data folder; without a data
-// folder it is discarded with the data.
+// keys returns the keys of the configuration, or a key generated at the first start. That key is stored in the data
+// folder; without a data folder it is discarded with the data.
 func (d *dev) keys(e config.Encryption) (*keyring.Ring, error) {
 	switch {
 	case len(e.Keys) > 0:

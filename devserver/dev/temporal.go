@@ -59,7 +59,8 @@ independently of it.`,
 			ctx := cmd.Context()
 			err = command.Interrupted(ctx, server.Start(ctx))
 			if err == nil && ctx.Err() == nil {
-				_, err = fmt.Fprintf(cmd.OutOrStdout(), "Temporal is ready on %s (namespace %s, metrics: %s).\n", server.Address(), opts.Namespace, server.MetricsURL())
+				_, err = fmt.Fprintf(cmd.OutOrStdout(), "Temporal is ready on %s (namespace %s, metrics: %s).\n", server.Address(),
+					opts.Namespace, server.MetricsURL())
 			}
 			if err == nil {
 				<-ctx.Done()
@@ -69,13 +70,17 @@ independently of it.`,
 			return errors.Join(err, server.Stop(stopCtx))
 		},
 	}
-	cmd.Flags().IntVar(&opts.Port, "port", 7233, "`port` of the frontend on 127.0.0.1; 0 takes a free one") //nolint:mnd // Temporal's own default
-	cmd.Flags().IntVar(&opts.MetricsPort, "metrics-port", 0, "`port` of Temporal's own metrics on 127.0.0.1; 0 takes a free one")
+	cmd.Flags().IntVar(&opts.Port, "port", 7233,
+		"`port` of the frontend on 127.0.0.1; 0 takes a free one") //nolint:mnd // Temporal's own default
+	cmd.Flags().IntVar(&opts.MetricsPort, "metrics-port", 0,
+		"`port` of Temporal's own metrics on 127.0.0.1; 0 takes a free one")
 	cmd.Flags().StringVar(&opts.DataFile, "data", "", "SQLite `file` for the data; without it, data is in memory")
 	cmd.Flags().DurationVar(&opts.Retention, "retention", embedded.DefaultRetention, retentionHelp)
 	cmd.Flags().StringVar(&opts.Namespace, "namespace", namespace, "`name` of the namespace; created if it is missing")
-	cmd.Flags().StringVar(&permissions, "permissions", "", "YAML `file` with the calls of each role, to test permissions: "+
-		"a client's API key is the name of its role, and all other calls are refused and logged; without it, every client may do everything")
+	cmd.Flags().StringVar(&permissions, "permissions", "",
+		"YAML `file` with the calls of each role, to test permissions: "+
+			"a client's API key is the name of its role, and all other calls are refused and logged; without it, every client "+
+			"may do everything")
 	cmd.Flags().StringVar(&level, "log-level", "warn", "least `level` to log: debug, info, warn or error")
 	return cmd
 }

@@ -26,7 +26,8 @@ import (
 // quiet is how long no event of a file must have arrived before it is read: editors write a file in several steps.
 const quiet = 150 * time.Millisecond
 
-// watcher follows workflow files. Folders are watched, not files: editors replace a file by another one of the same name.
+// watcher follows workflow files. Folders are watched, not files: editors replace a file by another one of the same
+// name.
 type watcher struct {
 	events  *fsnotify.Watcher   // nil: nothing is watched
 	files   map[string]bool     // the files that were named
@@ -98,7 +99,8 @@ func (w *watcher) all(ctx context.Context, handle func(ctx context.Context, file
 	w.handle(ctx, found, handle)
 }
 
-// handle calls a function for each file whose content differs from what was handled before. What the function writes into the file is handled.
+// handle calls a function for each file whose content differs from what was handled before. What the function writes
+// into the file is handled.
 func (w *watcher) handle(ctx context.Context, files []string, handle func(ctx context.Context, file string) error) {
 	slices.Sort(files)
 	for _, file := range slices.Compact(files) {
@@ -111,7 +113,8 @@ func (w *watcher) handle(ctx context.Context, files []string, handle func(ctx co
 			continue
 		}
 		if err := handle(ctx, file); err != nil && connect.CodeOf(err) != connect.CodeUnknown {
-			delete(w.handled, file) // the server has not published it; the same content is sent again when the file is written again
+			// the server has not published it; the same content is sent again when the file is written again
+			delete(w.handled, file)
 			continue
 		}
 		if content, err = os.ReadFile(file); err == nil {
@@ -197,7 +200,8 @@ func republisher(api string, client *http.Client, out io.Writer) func(ctx contex
 		if !response.GetCreated() {
 			state = "unchanged"
 		}
-		line := fmt.Sprintf("%s %s %s@%s (%s)\n", at, state, response.GetWorkflow().GetName(), response.GetVersion().GetVersion(), file)
+		line := fmt.Sprintf("%s %s %s@%s (%s)\n", at, state, response.GetWorkflow().GetName(),
+			response.GetVersion().GetVersion(), file)
 		_ = terminal.Draw(out, line) // as above
 		return nil
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A watched folder is published at the start and as its files change: a changed file gets the next version, a new file in a new folder is
-// found, an invalid file is reported with its line and does not stop the platform.
+// A watched folder is published at the start and as its files change: a changed file gets the next version, a new file
+// in a new folder is found, an invalid file is reported with its line and does not stop the platform.
 func TestWatchedFilesAreRepublished(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -20,7 +20,8 @@ func TestWatchedFilesAreRepublished(t *testing.T) {
 		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 	}
 	source := func(version, greeting string) string {
-		return "document: {dsl: '1.0.3', namespace: tests, name: greet, version: '" + version + "'}\ndo: [{greet: {set: {text: " + greeting + "}}}]\n"
+		return "document: {dsl: '1.0.3', namespace: tests, name: greet, version: '" + version +
+			"'}\ndo: [{greet: {set: {text: " + greeting + "}}}]\n"
 	}
 	write(file, source("1.0.0", "hello"))
 	r := start(t, nil, "--watch", folder, "--run", "greet")
@@ -49,7 +50,8 @@ func TestWatchedFilesAreRepublished(t *testing.T) {
 	require.NoError(t, os.Mkdir(inner, 0o700))
 	write(filepath.Join(inner, "other.yaml"), strings.Replace(source("1.0.0", "x"), "name: greet", "name: other", 1))
 	shows("published tests/other@1.0.0 (" + filepath.Join(inner, "other.yaml") + ")")
-	require.Equal(t, 1, strings.Count(r.out.String(), "greet@1.0.1"), "the version that was written into the file is not published again")
+	require.Equal(t, 1, strings.Count(r.out.String(), "greet@1.0.1"),
+		"the version that was written into the file is not published again")
 	r.stop(t)
 }
 

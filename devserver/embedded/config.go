@@ -19,8 +19,8 @@ const (
 	clusterName = "active"
 )
 
-// joinLimit is half of the time in which Temporal's services must start; with static hosts it limits nothing else. With the default, 15 s in all,
-// the process ended on a busy machine, before it was ready.
+// joinLimit is half of the time in which Temporal's services must start; with static hosts it limits nothing else. With
+// the default, 15 s in all, the process ended on a busy machine, before it was ready.
 const joinLimit = 5 * time.Minute
 
 // The settings of the queue of timers.
@@ -82,7 +82,8 @@ func (s *Server) database() *config.SQL {
 	return &config.SQL{
 		PluginName: store, DatabaseName: s.opts.DataFile,
 		// With a write-ahead log, "normal" survives a crash of the process; only a power failure can lose the last moments.
-		ConnectAttributes: map[string]string{"mode": "rwc", "journal_mode": "wal", "synchronous": "normal", "busy_timeout": "10000"},
+		ConnectAttributes: map[string]string{
+			"mode": "rwc", "journal_mode": "wal", "synchronous": "normal", "busy_timeout": "10000"},
 	}
 }
 
@@ -111,25 +112,28 @@ func (p portSet) hosts() map[primitives.ServiceName]static.Hosts {
 func dynamicConfig() dynamicconfig.StaticClient {
 	const polls, queueWorkers = 200, 16
 	return dynamicconfig.StaticClient{
-		// With the default of four partitions, a worker with fewer polls than partitions may not receive a task until one of its polls ends,
-		// after a minute: the task is in a partition without polls, and was not forwarded because the machine was busy.
+		// With the default of four partitions, a worker with fewer polls than partitions may not receive a task until one of
+		// its polls ends, after a minute: the task is in a partition without polls, and was not forwarded because the machine
+		// was busy.
 		dynamicconfig.MakeKey("matching.numTaskqueueReadPartitions"):  1,
 		dynamicconfig.MakeKey("matching.numTaskqueueWritePartitions"): 1,
 		// The default is 20 per second: a minimum of 50 ms per dispatch. Far more would starve eager starts.
 		dynamicconfig.MakeKey("history.transferProcessorMaxPollRPS"): polls,
-		// A timer takes two polls: one that reads it and one that looks for the next. With the default of 20 per second, timers are late by a
-		// quarter of a second from ten per second on.
+		// A timer takes two polls: one that reads it and one that looks for the next. With the default of 20 per second,
+		// timers are late by a quarter of a second from ten per second on.
 		dynamicconfig.MakeKey(timerPolls): polls,
-		// A range that is read more than three times, as on a busy machine, moves to the next reader by default. That one gets only the polls that
-		// the first one leaves: as long as it leaves none, the timers of the range do not fire. One reader has no such neighbor.
+		// A range that is read more than three times, as on a busy machine, moves to the next reader by default. That one
+		// gets only the polls that the first one leaves: as long as it leaves none, the timers of the range do not fire. One
+		// reader has no such neighbor.
 		dynamicconfig.MakeKey(timerReaders): 1,
-		// The default is 512 workers of each queue. All wait for the one connection of SQLite: on a busy machine each waits for longer than its task
-		// may take, fails, and is tried again, so that most of the work is lost and timers stand still for as long as the backlog lasts.
+		// The default is 512 workers of each queue. All wait for the one connection of SQLite: on a busy machine each waits
+		// for longer than its task may take, fails, and is tried again, so that most of the work is lost and timers stand
+		// still for as long as the backlog lasts.
 		dynamicconfig.MakeKey("history.timerProcessorSchedulerWorkerCount"):      queueWorkers,
 		dynamicconfig.MakeKey("history.transferProcessorSchedulerWorkerCount"):   queueWorkers,
 		dynamicconfig.MakeKey("history.visibilityProcessorSchedulerWorkerCount"): queueWorkers,
-		// The states of workflows stay in this cache for an hour, also of those that have ended, and the default is 128,000 of them. A limit in
-		// bytes would count less than a twentieth of what they take in memory.
+		// The states of workflows stay in this cache for an hour, also of those that have ended, and the default is 128,000
+		// of them. A limit in bytes would count less than a twentieth of what they take in memory.
 		dynamicconfig.MakeKey("history.hostLevelCacheMaxSize"): maxStates,
 		// With the default, a timer of a millisecond takes a second.
 		dynamicconfig.MakeKey("history.timerProcessorMaxTimeShift"): 10 * time.Millisecond,

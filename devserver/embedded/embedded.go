@@ -1,12 +1,12 @@
-// Package embedded runs a whole Temporal server in this process, on SQLite: the code of a cluster, in one process and for one
-// machine.
+// Package embedded runs a whole Temporal server in this process, on SQLite: the code of a cluster, in one process and
+// for one machine.
 //
 //	server := embedded.New(embedded.Options{Port: 7233, DataFile: "temporal.db", Namespace: "default", Log: log})
 //	err := server.Start(ctx)
 //	defer server.Stop(ctx)
 //
-// It listens on loopback only. Without a data file all data is in memory and lost with the process. Temporal keeps the caches of its
-// SQLite plugin in package variables, so each in-memory database has its own name.
+// It listens on loopback only. Without a data file all data is in memory and lost with the process. Temporal keeps the
+// caches of its SQLite plugin in package variables, so each in-memory database has its own name.
 package embedded
 
 import (
@@ -42,8 +42,8 @@ type Options struct {
 	Port int
 	// MetricsPort is the port of Temporal's own metrics on 127.0.0.1, at /metrics; 0 takes a free one.
 	MetricsPort int
-	// Retention is how long Temporal keeps closed workflows, from an hour; 0: [DefaultRetention]. It also changes that of a namespace that exists,
-	// for the workflows that end from then on.
+	// Retention is how long Temporal keeps closed workflows, from an hour; 0: [DefaultRetention]. It also changes that of
+	// a namespace that exists, for the workflows that end from then on.
 	Retention time.Duration
 	// DataFile is the SQLite file; empty keeps everything in memory.
 	DataFile  string
@@ -78,8 +78,8 @@ func (s *Server) Address() string { return s.address }
 // MetricsURL returns the address of Temporal's own metrics after the start.
 func (s *Server) MetricsURL() string { return s.metrics.url() }
 
-// Start prepares the database, starts all services and returns when the frontend accepts calls. Most of that cannot be interrupted: if ctx
-// ends earlier, Start returns at once and leaves the rest to Stop, which must then be called.
+// Start prepares the database, starts all services and returns when the frontend accepts calls. Most of that cannot be
+// interrupted: if ctx ends earlier, Start returns at once and leaves the rest to Stop, which must then be called.
 func (s *Server) Start(ctx context.Context) error {
 	if err := checkRetention(s.opts.Retention); err != nil {
 		return err
@@ -152,8 +152,8 @@ func (s *Server) authorization() (authorization.Authorizer, authorization.ClaimM
 	}, keyMapper{}
 }
 
-// Stop stops all services, including those that an interrupted start is still starting, or abandons them if ctx ends first. After a failed
-// start it does nothing.
+// Stop stops all services, including those that an interrupted start is still starting, or abandons them if ctx ends
+// first. After a failed start it does nothing.
 func (s *Server) Stop(ctx context.Context) error {
 	if s.begun == nil {
 		return nil
@@ -202,8 +202,8 @@ func (s *Server) prepare(ctx context.Context, db *config.SQL) error {
 	return nil
 }
 
-// create builds a new database in a temporary file and renames it when it is complete: a crash or a full disk leaves no incomplete
-// database behind.
+// create builds a new database in a temporary file and renames it when it is complete: a crash or a full disk leaves no
+// incomplete database behind.
 func (s *Server) create(db *config.SQL) error {
 	fresh := *db
 	fresh.DatabaseName = s.opts.DataFile + ".new"
@@ -214,7 +214,8 @@ func (s *Server) create(db *config.SQL) error {
 	}
 	if err := sqlite.SetupSchema(&fresh); err != nil {
 		return errors.Join(
-			fmt.Errorf("creating the embedded Temporal's data in %q: %w; is the folder writable and is there space left?", s.opts.DataFile, err),
+			fmt.Errorf("creating the embedded Temporal's data in %q: %w; is the folder writable and is there space left?",
+				s.opts.DataFile, err),
 			removeAll(fresh.DatabaseName))
 	}
 	if err := os.Chmod(fresh.DatabaseName, 0o600); err != nil {
@@ -242,11 +243,12 @@ func removeAll(file string) error {
 	return nil
 }
 
-// portSet has the ports of the services. internalFrontend is 0 where the server itself uses the same frontend as clients.
+// portSet has the ports of the services. internalFrontend is 0 where the server itself uses the same frontend as
+// clients.
 type portSet struct{ frontend, internalFrontend, history, matching, worker int }
 
-// freePorts finds free ports, which stay reserved until release is called. It fails if the requested port is taken: if Temporal found that
-// out later, it would end the process.
+// freePorts finds free ports, which stay reserved until release is called. It fails if the requested port is taken: if
+// Temporal found that out later, it would end the process.
 func freePorts(ctx context.Context, frontend int, internalFrontend bool) (ports portSet, release func(), err error) {
 	var claims []func()
 	release = func() {

@@ -15,12 +15,13 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 )
 
-// A start that waits for its database, as on a slow disk, ends when it is interrupted, and Stop does not wait for it beyond its
-// context.
+// A start that waits for its database, as on a slow disk, ends when it is interrupted, and Stop does not wait for it
+// beyond its context.
 func TestInterruptedStart(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "temporal.db")
-	require.NoError(t, sqlite.SetupSchema(&config.SQL{PluginName: "sqlite", DatabaseName: file, ConnectAttributes: map[string]string{"mode": "rwc"}}))
+	require.NoError(t, sqlite.SetupSchema(
+		&config.SQL{PluginName: "sqlite", DatabaseName: file, ConnectAttributes: map[string]string{"mode": "rwc"}}))
 	db, err := sqldb.Open(t.Context(), sqldb.Options{Driver: sqldb.SQLite, DSN: file, CallTimeout: time.Minute})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, db.Close()) }()

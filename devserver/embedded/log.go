@@ -10,8 +10,9 @@ import (
 	"go.temporal.io/server/common/log/tag"
 )
 
-// logAdapter forwards Temporal's log lines. Much of what Temporal logs is irrelevant for the operator of a single process, so its info
-// lines become debug lines, and so do its warnings about work that it cannot finish while it stops.
+// logAdapter forwards Temporal's log lines. Much of what Temporal logs is irrelevant for the operator of a single
+// process, so its info lines become debug lines, and so do its warnings about work that it cannot finish while it
+// stops.
 type logAdapter struct {
 	log      *slog.Logger
 	stopping *atomic.Bool

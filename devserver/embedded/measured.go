@@ -11,8 +11,8 @@ import (
 // serviceLabel is the label of Temporal's services.
 const serviceLabel = "service_name"
 
-// measured passes on the metrics that show where time and memory go, with the labels that bound their number. All metrics of Temporal would take
-// a fifth of its processor time.
+// measured passes on the metrics that show where time and memory go, with the labels that bound their number. All
+// metrics of Temporal would take a fifth of its processor time.
 type measured struct {
 	all  metrics.Handler
 	tags []metrics.Tag

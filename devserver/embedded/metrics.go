@@ -41,7 +41,8 @@ func serveMetrics(ctx context.Context, port int, logger log.Logger) (_ *metricsP
 		return nil, err
 	}
 	registry := prometheus.NewRegistry()
-	reader, err := exporter.New(exporter.WithRegisterer(registry), exporter.WithoutUnits(), exporter.WithoutCounterSuffixes(), exporter.WithoutScopeInfo(),
+	reader, err := exporter.New(exporter.WithRegisterer(registry), exporter.WithoutUnits(),
+		exporter.WithoutCounterSuffixes(), exporter.WithoutScopeInfo(),
 		exporter.WithoutTargetInfo())
 	if err == nil {
 		p.provider = sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader), sdkmetric.WithCardinalityLimit(maxSeries),

@@ -12,8 +12,8 @@ import (
 	"go.temporal.io/sdk/client"
 )
 
-// metric returns the sum of the series of a metric with these labels, given as name="value", and how many there are: of a histogram, the sum of
-// its counts.
+// metric returns the sum of the series of a metric with these labels, given as name="value", and how many there are: of
+// a histogram, the sum of its counts.
 func (s *Server) metric(t *testing.T, name string, labels ...string) (sum float64, series int) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.MetricsURL(), nil)

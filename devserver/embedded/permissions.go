@@ -16,9 +16,9 @@ import (
 
 // Permissions restrict which calls of the frontend clients may make. The API key of a client is the name of its role.
 type Permissions struct {
-	// Roles has the calls of each role, such as "WorkflowService/StartWorkflowExecution". They apply to the server's namespace; calls
-	// without a namespace, such as GetClusterInfo, are listed in the same way. The checks that Temporal's own authorizer allows to
-	// everyone (Health/Check and GetSystemInfo) need no permission.
+	// Roles has the calls of each role, such as "WorkflowService/StartWorkflowExecution". They apply to the server's
+	// namespace; calls without a namespace, such as GetClusterInfo, are listed in the same way. The checks that Temporal's
+	// own authorizer allows to everyone (Health/Check and GetSystemInfo) need no permission.
 	Roles map[string][]string `yaml:"roles"`
 }
 
@@ -28,7 +28,8 @@ func (p *Permissions) Validate() error {
 		return fmt.Errorf("there are no roles; it must have one list of calls for each role under the key roles")
 	}
 	known := map[string]bool{}
-	for _, service := range []grpc.ServiceDesc{workflowservice.WorkflowService_ServiceDesc, operatorservice.OperatorService_ServiceDesc} {
+	for _, service := range []grpc.ServiceDesc{
+		workflowservice.WorkflowService_ServiceDesc, operatorservice.OperatorService_ServiceDesc} {
 		for _, method := range service.Methods {
 			known[callName("/"+service.ServiceName+"/"+method.MethodName)] = true
 		}
@@ -36,7 +37,8 @@ func (p *Permissions) Validate() error {
 	for role, calls := range p.Roles {
 		for _, call := range calls {
 			if !known[call] {
-				return fmt.Errorf("role %q has the call %q, which Temporal does not have; a call is written as WorkflowService/StartWorkflowExecution", role, call)
+				return fmt.Errorf("role %q has the call %q, which Temporal does not have; a call is written as "+
+					"WorkflowService/StartWorkflowExecution", role, call)
 			}
 		}
 	}
@@ -104,5 +106,6 @@ func (a *authorizer) report(ctx context.Context, c loggedCall) {
 		a.log.InfoContext(ctx, "Call allowed", "role", c.role, "call", c.call)
 		return
 	}
-	a.log.WarnContext(ctx, "Call refused: the permissions do not have it", "role", c.role, "call", c.call, "namespace", c.namespace)
+	a.log.WarnContext(ctx, "Call refused: the permissions do not have it", "role", c.role, "call", c.call,
+		"namespace", c.namespace)
 }

@@ -51,7 +51,9 @@ func TestInvalidPermissions(t *testing.T) {
 	t.Parallel()
 	require.ErrorContains(t, (&embedded.Permissions{}).Validate(), "there are no roles")
 	unknown := &embedded.Permissions{Roles: map[string][]string{"api": {"WorkflowService/Start"}}}
-	require.ErrorContains(t, unknown.Validate(), `role "api" has the call "WorkflowService/Start", which Temporal does not have`)
-	known := &embedded.Permissions{Roles: map[string][]string{"api": {"WorkflowService/StartWorkflowExecution", "OperatorService/ListSearchAttributes"}}}
+	require.ErrorContains(t, unknown.Validate(),
+		`role "api" has the call "WorkflowService/Start", which Temporal does not have`)
+	known := &embedded.Permissions{
+		Roles: map[string][]string{"api": {"WorkflowService/StartWorkflowExecution", "OperatorService/ListSearchAttributes"}}}
 	require.NoError(t, known.Validate())
 }

@@ -24,14 +24,17 @@ const DefaultRetention = 24 * time.Hour
 // checkRetention returns an error if Temporal does not allow the retention.
 func checkRetention(retention time.Duration) error {
 	if retention < namespace.MinRetentionLocal {
-		return fmt.Errorf("the embedded Temporal keeps closed workflows for at least %s, not %s: choose a longer retention", namespace.MinRetentionLocal, retention)
+		return fmt.Errorf("the embedded Temporal keeps closed workflows for at least %s, not %s: choose a longer retention",
+			namespace.MinRetentionLocal, retention)
 	}
 	return nil
 }
 
-// setRetention sets the retention of the namespace in the database. It must be called before the services start: they cache namespaces.
+// setRetention sets the retention of the namespace in the database. It must be called before the services start: they
+// cache namespaces.
 func (s *Server) setRetention(ctx context.Context, database *config.SQL) (err error) {
-	db, err := sql.NewSQLDB(sqlplugin.DbKindUnknown, database, resolver.NewNoopResolver(), log.NewNoopLogger(), metrics.NoopMetricsHandler)
+	db, err := sql.NewSQLDB(sqlplugin.DbKindUnknown, database, resolver.NewNoopResolver(), log.NewNoopLogger(),
+		metrics.NoopMetricsHandler)
 	if err != nil {
 		return err
 	}

@@ -18,8 +18,10 @@ import (
 func TestRetentionOfNamespaceIsThatOfTheStart(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "temporal.db")
-	for given, kept := range map[time.Duration]time.Duration{7 * 24 * time.Hour: 7 * 24 * time.Hour, 0: embedded.DefaultRetention} {
-		server := embedded.New(embedded.Options{DataFile: file, Namespace: "default", Retention: given, Log: slog.New(slog.DiscardHandler)})
+	for given, kept := range map[time.Duration]time.Duration{
+		7 * 24 * time.Hour: 7 * 24 * time.Hour, 0: embedded.DefaultRetention} {
+		server := embedded.New(embedded.Options{
+			DataFile: file, Namespace: "default", Retention: given, Log: slog.New(slog.DiscardHandler)})
 		require.NoError(t, server.Start(t.Context()))
 		conn, err := grpc.NewClient(server.Address(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 		require.NoError(t, err)
@@ -34,7 +36,8 @@ func TestRetentionOfNamespaceIsThatOfTheStart(t *testing.T) {
 
 func TestTooShortRetentionIsRefused(t *testing.T) {
 	t.Parallel()
-	server := embedded.New(embedded.Options{Namespace: "default", Retention: time.Minute, Log: slog.New(slog.DiscardHandler)})
+	server := embedded.New(embedded.Options{
+		Namespace: "default", Retention: time.Minute, Log: slog.New(slog.DiscardHandler)})
 	require.ErrorContains(t, server.Start(t.Context()), "at least 1h0m0s, not 1m0s")
 	require.NoError(t, server.Stop(t.Context()))
 }

@@ -38,8 +38,9 @@ func sleep(ctx workflow.Context) (late []time.Duration, err error) {
 	return late, nil
 }
 
-// TestTimersFireOnTime runs the same load of timers against a server and against one with Temporal's own settings for timers, at the same time. Both
-// are slowed down by the machine in the same way. One of several rounds must show the difference.
+// TestTimersFireOnTime runs the same load of timers against a server and against one with Temporal's own settings for
+// timers, at the same time. Both are slowed down by the machine in the same way. One of several rounds must show the
+// difference.
 func TestTimersFireOnTime(t *testing.T) {
 	t.Parallel()
 	usual := dynamicConfig()
@@ -65,12 +66,14 @@ func TestTimersFireOnTime(t *testing.T) {
 // serve starts a server with a worker for sleep.
 func serve(t *testing.T, settings dynamicconfig.StaticClient) (*Server, client.Client) {
 	t.Helper()
-	s := New(Options{DataFile: filepath.Join(t.TempDir(), "temporal.db"), Namespace: "default", Log: slog.New(slog.DiscardHandler)})
+	s := New(Options{DataFile: filepath.Join(t.TempDir(), "temporal.db"), Namespace: "default",
+		Log: slog.New(slog.DiscardHandler)})
 	s.settings = settings
 	last := context.WithoutCancel(t.Context())
 	t.Cleanup(func() { require.NoError(t, s.Stop(last)) })
 	require.NoError(t, s.Start(t.Context()))
-	c, err := client.Dial(client.Options{HostPort: s.Address(), Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler))})
+	c, err := client.Dial(client.Options{
+		HostPort: s.Address(), Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler))})
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
 	w := worker.New(c, "sleepers", worker.Options{})
@@ -91,7 +94,8 @@ func lateness(t *testing.T, c client.Client, round int) time.Duration {
 	for i := range sleepers {
 		<-tick.C
 		group.Go(func() {
-			r, err := c.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{TaskQueue: "sleepers", ID: fmt.Sprint("sleeper-", round, "-", i)}, sleep)
+			r, err := c.ExecuteWorkflow(t.Context(),
+				client.StartWorkflowOptions{TaskQueue: "sleepers", ID: fmt.Sprint("sleeper-", round, "-", i)}, sleep)
 			if err == nil {
 				err = r.Get(t.Context(), &results[i])
 			}

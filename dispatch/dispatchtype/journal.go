@@ -57,7 +57,8 @@ type Eviction struct {
 	At      time.Time
 }
 
-// ForeignWorkflow is a workflow that is no dispatcher of this installation and has the ID of one. While it is open, no events are routed.
+// ForeignWorkflow is a workflow that is no dispatcher of this installation and has the ID of one. While it is open, no
+// events are routed.
 type ForeignWorkflow struct {
 	Name inbox.Name
 	// WorkflowID is the dispatcher's. RunID and Type are those of the open workflow.
@@ -67,10 +68,10 @@ type ForeignWorkflow struct {
 	At time.Time
 }
 
-// Journal stores changes of dispatchers. Its methods are called after the change. A call that fails is repeated with the same arguments
-// until it succeeds, so an implementation must not store the same change twice, even if an earlier call stored it and then failed. No
-// dispatcher waits for the journal. Calls that are still queued when a process is killed are lost, except evictions, which another process
-// repeats.
+// Journal stores changes of dispatchers. Its methods are called after the change. A call that fails is repeated with
+// the same arguments until it succeeds, so an implementation must not store the same change twice, even if an earlier
+// call stored it and then failed. No dispatcher waits for the journal. Calls that are still queued when a process is
+// killed are lost, except evictions, which another process repeats.
 type Journal interface {
 	OwnerChanged(ctx context.Context, c OwnerChange) error
 	Terminated(ctx context.Context, t Termination) error

@@ -11,8 +11,8 @@ import (
 // ErrNotOwned is returned where a dispatcher has no owner that could hand it over.
 var ErrNotOwned = errors.New("the dispatcher has no owner")
 
-// ErrNotListed is part of the errors of a read that failed because Temporal did not list the open dispatchers. Its visibility store serves
-// lists: other requests may succeed at the same time.
+// ErrNotListed is part of the errors of a read that failed because Temporal did not list the open dispatchers. Its
+// visibility store serves lists: other requests may succeed at the same time.
 var ErrNotListed = errors.New("temporal did not list the open dispatchers")
 
 // Status is the current state of a dispatcher.
@@ -53,13 +53,15 @@ type Dispatcher struct {
 	Name       inbox.Name
 	WorkflowID string
 	Status     Status
-	// Class and Reason are the supervisor's classification of the open workflow and the reason for it; empty if none is open.
+	// Class and Reason are the supervisor's classification of the open workflow and the reason for it; empty if none is
+	// open.
 	Class  Class
 	Reason string
-	// Lease is its owner's entry, Execution the open workflow with its ID, Progress its row in the inbox; nil if there is none or the
-	// source could not be read. A name that was listed without a row has a zero Progress. Others are further open dispatchers of the same
-	// name, with IDs of older schemes. Unknown are open workflows of the dispatchers' type on its task queue that cannot be attributed, such
-	// as a dispatcher of an older program whose ID no pattern matches; only lists of dispatchers are sure to have them.
+	// Lease is its owner's entry, Execution the open workflow with its ID, Progress its row in the inbox; nil if there is
+	// none or the source could not be read. A name that was listed without a row has a zero Progress. Others are further
+	// open dispatchers of the same name, with IDs of older schemes. Unknown are open workflows of the dispatchers' type on
+	// its task queue that cannot be attributed, such as a dispatcher of an older program whose ID no pattern matches; only
+	// lists of dispatchers are sure to have them.
 	Lease     *Lease
 	Execution *Execution
 	Others    []Execution
@@ -146,9 +148,10 @@ type WorkerStatus string
 
 // The statuses of a worker.
 const (
-	WorkerAlive   WorkerStatus = "alive"   // its heartbeat is current
-	WorkerLate    WorkerStatus = "late"    // its heartbeat has expired
-	WorkerDead    WorkerStatus = "dead"    // its heartbeat has expired, and three times its lifetime has passed since the last one
+	WorkerAlive WorkerStatus = "alive" // its heartbeat is current
+	WorkerLate  WorkerStatus = "late"  // its heartbeat has expired
+	// its heartbeat has expired, and three times its lifetime has passed since the last one
+	WorkerDead    WorkerStatus = "dead"
 	WorkerStopped WorkerStatus = "stopped" // it resigned its heartbeat
 	WorkerSilent  WorkerStatus = "silent"  // registered, without a heartbeat
 	WorkerUnknown WorkerStatus = "unknown" // registered, and its heartbeat cannot be read
@@ -165,8 +168,8 @@ type Worker struct {
 	Status   WorkerStatus
 	// Heartbeat is the content of the heartbeat; zero if there is none or it cannot be decoded.
 	Heartbeat Heartbeat
-	// HeartbeatAt is the time of the last heartbeat by the store's clock, Age the time since then. StaleIn is the time until the worker is
-	// late; negative once it is.
+	// HeartbeatAt is the time of the last heartbeat by the store's clock, Age the time since then. StaleIn is the time
+	// until the worker is late; negative once it is.
 	HeartbeatAt   time.Time
 	Age, StaleIn  time.Duration
 	Registrations []Registration
@@ -178,8 +181,8 @@ type Heartbeat struct {
 	Build       string    `json:"build,omitempty"`
 	Interpreter int       `json:"interpreter"`
 	StartedAt   time.Time `json:"startedAt"`
-	// Projects are the served projects, sorted. If they exceed the size of an entry, it has only the first ones. Serves is their total
-	// number.
+	// Projects are the served projects, sorted. If they exceed the size of an entry, it has only the first ones. Serves is
+	// their total number.
 	Projects []string `json:"projects,omitempty"`
 	Serves   int      `json:"serves"`
 	// Facts are further facts of the process, for display.

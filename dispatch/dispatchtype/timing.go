@@ -1,6 +1,6 @@
-// Package dispatchtype has the plain types of package dispatch: durations and supervisor options, what is reported of dispatchers and workers,
-// and the changes that a journal receives. It does not import Temporal's SDK, so that a package which shows, counts or records dispatchers
-// does not link it.
+// Package dispatchtype has the plain types of package dispatch: durations and supervisor options, what is reported of
+// dispatchers and workers, and the changes that a journal receives. It does not import Temporal's SDK, so that a
+// package which shows, counts or records dispatchers does not link it.
 package dispatchtype
 
 import (
@@ -20,8 +20,8 @@ type Timing struct {
 	TTL, Renew time.Duration
 	// Margin is how long before the end of its lease an owner stops trusting it; 1 s.
 	Margin time.Duration
-	// Heartbeat is the interval of a process's heartbeats; 5 s. StaleAfter is the time without a heartbeat after which a process counts as
-	// dead; 20 s.
+	// Heartbeat is the interval of a process's heartbeats; 5 s. StaleAfter is the time without a heartbeat after which a
+	// process counts as dead; 20 s.
 	Heartbeat, StaleAfter time.Duration
 	// Retention is how long entries stay readable after their leases have ended; 10 min.
 	Retention time.Duration
@@ -90,7 +90,8 @@ func (t Timing) Worker() lease.Lifetime {
 	return lease.Lifetime{TTL: t.StaleAfter, Retention: t.Retention}
 }
 
-// Supervisor configures the supervisor, which cleans up after crashed processes. A zero field gets the default given here.
+// Supervisor configures the supervisor, which cleans up after crashed processes. A zero field gets the default given
+// here.
 type Supervisor struct {
 	// Interval is the interval of cycles; 1 min.
 	Interval time.Duration
@@ -100,8 +101,8 @@ type Supervisor struct {
 	MaxTerminations int
 	// Rate is the limit of requests to Temporal per second; 20.
 	Rate float64
-	// LegacyIDs are patterns of the workflow IDs of dispatchers of older programs: {project} and {task_queue} stand for the names, * for
-	// any text, and {project} is required. Without patterns, such dispatchers are left alone.
+	// LegacyIDs are patterns of the workflow IDs of dispatchers of older programs: {project} and {task_queue} stand for
+	// the names, * for any text, and {project} is required. Without patterns, such dispatchers are left alone.
 	LegacyIDs []string
 }
 
@@ -137,7 +138,8 @@ func (s Supervisor) Validate(stale time.Duration) error {
 		violations = append(violations, fmt.Errorf("rate: %g is not positive", s.Rate))
 	}
 	if sum := stale + s.Confirm + s.Interval; sum > MaxCleanup {
-		violations = append(violations, fmt.Errorf("stale after %s, confirm %s and interval %s add up to %s: what a crash leaves behind must be gone within %s",
+		violations = append(violations, fmt.Errorf("stale after %s, confirm %s and interval %s add up to %s: what a crash "+
+			"leaves behind must be gone within %s",
 			stale, s.Confirm, s.Interval, sum, MaxCleanup))
 	}
 	return errors.Join(violations...)

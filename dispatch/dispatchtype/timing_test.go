@@ -21,7 +21,9 @@ func TestDefaultsAreValid(t *testing.T) {
 
 func TestValidateReturnsEveryViolation(t *testing.T) {
 	t.Parallel()
-	timing := dispatchtype.Timing{Renew: 15 * time.Second, Heartbeat: 30 * time.Second, StaleAfter: 30 * time.Second, Retention: 10 * time.Second, Idle: -1}
+	timing := dispatchtype.Timing{
+		Renew: 15 * time.Second, Heartbeat: 30 * time.Second, StaleAfter: 30 * time.Second, Retention: 10 * time.Second,
+		Idle: -1}
 	err := timing.WithDefaults().Validate()
 	require.Equal(t, []string{
 		"idle: -1ns is not positive",
@@ -32,7 +34,8 @@ func TestValidateReturnsEveryViolation(t *testing.T) {
 		"ttl 15s is not shorter than retention 10s",
 	}, strings.Split(err.Error(), "\n"))
 
-	err = dispatchtype.Supervisor{Interval: 2 * time.Minute, MaxTerminations: -1, Rate: -1}.WithDefaults().Validate(20 * time.Second)
+	err = dispatchtype.Supervisor{
+		Interval: 2 * time.Minute, MaxTerminations: -1, Rate: -1}.WithDefaults().Validate(20 * time.Second)
 	require.Equal(t, []string{
 		"max terminations: -1 is not positive",
 		"rate: -1 is not positive",

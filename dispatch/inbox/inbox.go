@@ -1,9 +1,9 @@
 // Package inbox defines the interface between a dispatcher and the store of its events.
 //
-// An [Inbox] stores events durably, determines which deliveries are due, and allows only the current owner to claim them: it allocates the
-// epochs. Dispatchers can be replaced at any time; accepted events stay in the inbox until their deliveries are done or dead. The
-// guarantees of a dispatcher therefore depend on the inbox: with one that survives its process, no event is lost; with the in-memory one,
-// events live as long as the process.
+// An [Inbox] stores events durably, determines which deliveries are due, and allows only the current owner to claim
+// them: it allocates the epochs. Dispatchers can be replaced at any time; accepted events stay in the inbox until their
+// deliveries are done or dead. The guarantees of a dispatcher therefore depend on the inbox: with one that survives its
+// process, no event is lost; with the in-memory one, events live as long as the process.
 package inbox
 
 import (
@@ -46,7 +46,8 @@ var ErrFenced = errors.New("fenced: the dispatcher has another owner")
 type Delivery struct {
 	// ID is unique within the inbox.
 	ID string
-	// Lane is the ordering key: deliveries of one lane are made one after another, in the order of Claim. An empty lane has no order.
+	// Lane is the ordering key: deliveries of one lane are made one after another, in the order of Claim. An empty lane
+	// has no order.
 	Lane string
 	// Attempt counts from 1.
 	Attempt int
@@ -87,42 +88,45 @@ type Progress struct {
 	Owner Owner
 	// Head is the position of the newest event. Routed is the position of the last event whose deliveries were determined.
 	Head, Routed int64
-	// Pending counts events that are not routed, and deliveries that are neither done nor dead. Due is set if a delivery could be made now
-	// or an event is not routed: there is work.
+	// Pending counts events that are not routed, and deliveries that are neither done nor dead. Due is set if a delivery
+	// could be made now or an event is not routed: there is work.
 	Pending int64
 	Due     bool
 	// Parked is set while the dispatcher waits for its doorbell.
 	Parked bool
 	// SinceProgress is the time since the last claim or recorded outcome, by the inbox's clock; -1 if there was none.
 	SinceProgress time.Duration
-	// Lag is the age of the oldest event that is not routed or delivery that is due, by the inbox's clock; 0 if there is none.
+	// Lag is the age of the oldest event that is not routed or delivery that is due, by the inbox's clock; 0 if there is
+	// none.
 	Lag time.Duration
-	// Oldest is the age of the oldest event that is not routed, or has a delivery that is neither done nor dead. Unlike Lag it includes
-	// deliveries that are being made, or wait for their next attempt. It is 0 if there is none.
+	// Oldest is the age of the oldest event that is not routed, or has a delivery that is neither done nor dead. Unlike
+	// Lag it includes deliveries that are being made, or wait for their next attempt. It is 0 if there is none.
 	Oldest time.Duration
 }
 
 // Inbox stores events and their deliveries. Its methods are safe for concurrent use by any number of processes.
 type Inbox interface {
-	// Fence makes holder the owner and returns it with a new epoch. The epoch is higher than every earlier one, and higher than above,
-	// which is the epoch seen in Temporal: the inbox may have lost its data. Once Fence has returned, claims of earlier owners are
-	// rejected.
+	// Fence makes holder the owner and returns it with a new epoch. The epoch is higher than every earlier one, and higher
+	// than above, which is the epoch seen in Temporal: the inbox may have lost its data. Once Fence has returned, claims
+	// of earlier owners are rejected.
 	Fence(ctx context.Context, name Name, holder string, above int64) (Owner, error)
-	// Claim determines the deliveries of new events, and returns up to limit due deliveries, in order of acceptance within each lane. It
-	// returns nothing of a lane whose oldest delivery is not due. A claim counts as progress. It returns [ErrFenced] for any owner but the
-	// current one. A delivery that was claimed and has no recorded outcome is returned by the next Claim of a later owner, or after visible.
+	// Claim determines the deliveries of new events, and returns up to limit due deliveries, in order of acceptance within
+	// each lane. It returns nothing of a lane whose oldest delivery is not due. A claim counts as progress. It returns
+	// [ErrFenced] for any owner but the current one. A delivery that was claimed and has no recorded outcome is returned
+	// by the next Claim of a later owner, or after visible.
 	Claim(ctx context.Context, name Name, owner Owner, limit int, visible time.Duration) ([]Delivery, error)
-	// Deliver makes one attempt, and returns soon after ctx ends. It needs no fence: the same attempt by two owners must have one effect.
+	// Deliver makes one attempt, and returns soon after ctx ends. It needs no fence: the same attempt by two owners must
+	// have one effect.
 	Deliver(ctx context.Context, name Name, d Delivery) Outcome
 	// RecordOutcomes stores the outcomes of deliveries. It returns [ErrFenced] for any owner but the current one.
 	RecordOutcomes(ctx context.Context, name Name, owner Owner, outcomes []DeliveryOutcome) error
-	// Park marks the dispatcher as parked and returns true, or returns false if something is due. An event that is accepted afterwards
-	// requires a doorbell. It returns [ErrFenced] for any owner but the current one.
+	// Park marks the dispatcher as parked and returns true, or returns false if something is due. An event that is
+	// accepted afterwards requires a doorbell. It returns [ErrFenced] for any owner but the current one.
 	Park(ctx context.Context, name Name, owner Owner) (bool, error)
 	// Unpark removes the mark, after the doorbell. It returns [ErrFenced] for any owner but the current one.
 	Unpark(ctx context.Context, name Name, owner Owner) error
-	// Await returns when there may be something new to claim, at once if there already is, or when ctx ends. Its return is a hint: callers
-	// also poll.
+	// Await returns when there may be something new to claim, at once if there already is, or when ctx ends. Its return is
+	// a hint: callers also poll.
 	Await(ctx context.Context, name Name)
 	// ParkedDue returns the parked dispatchers for which something is due: their doorbells must ring.
 	ParkedDue(ctx context.Context, limit int) ([]Name, error)
@@ -134,7 +138,7 @@ type Inbox interface {
 type Batcher interface {
 	Inbox
 
-	// DeliverMany is Deliver for consecutive deliveries of one lane, at least two, in their order. It returns the outcomes of the first
-	// ones: at those after the last outcome, no attempt was made. No outcome follows a [Retry].
+	// DeliverMany is Deliver for consecutive deliveries of one lane, at least two, in their order. It returns the outcomes
+	// of the first ones: at those after the last outcome, no attempt was made. No outcome follows a [Retry].
 	DeliverMany(ctx context.Context, name Name, list []Delivery) []Outcome
 }

@@ -10,7 +10,8 @@
 //
 // # What matches
 //
-//   - `with` names attributes. Each must match: a literal by being equal (times by denoting the same instant), an object
+//   - `with` names attributes. Each must match: a literal by being equal (times by denoting the same instant), an
+//     object
 //     member by member (the event may have more), an array as a whole.
 //   - An expression is evaluated on the attribute's own value: for `data`, `.` is the payload; for `type`, the type's
 //     text. true matches, false and null do not; any other result matches where it equals the attribute.

@@ -109,7 +109,8 @@ func TestBytes(t *testing.T) {
 	t.Parallel()
 	binary := event(t, `{"type": "t", "data_base64": "AAE="}`)
 	require.True(t, matcher(t, `{"with": {"data": {"literal": "AAE="}}}`).Match(binary).OK)
-	require.False(t, matcher(t, `{"with": {"data": {"literal": "AAE="}}}`).Match(event(t, `{"data": null, "data_base64": "AAE="}`)).OK)
+	require.False(t, matcher(t,
+		`{"with": {"data": {"literal": "AAE="}}}`).Match(event(t, `{"data": null, "data_base64": "AAE="}`)).OK)
 }
 
 func TestCompileRefuses(t *testing.T) {
@@ -124,9 +125,11 @@ func TestCompileRefuses(t *testing.T) {
 		_, err := eventfilter.Compile(f, jq.NewCompiler())
 		require.ErrorContains(t, err, want, filter)
 	}
-	_, err := eventfilter.Compile(eventfilter.Filter{With: map[string]eventfilter.Value{"id": {Literal: []byte("{")}}}, jq.NewCompiler())
+	_, err := eventfilter.Compile(eventfilter.Filter{With: map[string]eventfilter.Value{"id": {Literal: []byte("{")}}},
+		jq.NewCompiler())
 	require.ErrorContains(t, err, `what "id" must be`)
-	_, err = eventfilter.Compile(eventfilter.Filter{Correlate: map[string]eventfilter.Key{"k": {From: ".", Expect: []byte("{")}}}, jq.NewCompiler())
+	_, err = eventfilter.Compile(
+		eventfilter.Filter{Correlate: map[string]eventfilter.Key{"k": {From: ".", Expect: []byte("{")}}}, jq.NewCompiler())
 	require.ErrorContains(t, err, `what the correlation key "k" expects`)
 }
 
@@ -150,10 +153,13 @@ func TestTypes(t *testing.T) {
 func TestRead(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string][3]string{
-		`{"id":"1","data":{"b":1,"a":[true]}}`:           {`{"b":1,"a":[true]}`, `{"id":"1","data":{"b":1,"a":[true]}}`, `"eyJhIjpbdHJ1ZV0sImIiOjF9"`},
-		`{"data":"text","datacontenttype":"text/plain"}`: {`"text"`, `{"data":"text","datacontenttype":"text/plain"}`, `"dGV4dA=="`},
+		`{"id":"1","data":{"b":1,"a":[true]}}`: {
+			`{"b":1,"a":[true]}`, `{"id":"1","data":{"b":1,"a":[true]}}`, `"eyJhIjpbdHJ1ZV0sImIiOjF9"`},
+		`{"data":"text","datacontenttype":"text/plain"}`: {
+			`"text"`, `{"data":"text","datacontenttype":"text/plain"}`, `"dGV4dA=="`},
 		`{"data":"text"}`: {`"text"`, `{"data":"text"}`, `"InRleHQi"`},
-		`{"data":"t","datacontenttype":"application/a+json; x=y"}`: {`"t"`, `{"data":"t","datacontenttype":"application/a+json; x=y"}`, `"InQi"`},
+		`{"data":"t","datacontenttype":"application/a+json; x=y"}`: {
+			`"t"`, `{"data":"t","datacontenttype":"application/a+json; x=y"}`, `"InQi"`},
 		`{"data":null}`:          {`null`, `{"data":null}`, `"bnVsbA=="`},
 		`{"data_base64":"AAE="}`: {`"AAE="`, `{"data_base64":"AAE="}`, `"AAE="`},
 		`{"id":"1"}`:             {`null`, `{"id":"1"}`, `null`},
@@ -177,7 +183,8 @@ func TestStoredFiltersDecideAlike(t *testing.T) {
 			case 0:
 				return eventfilter.Value{Literal: []byte(values.Draw(t, "literal"))}
 			case 1:
-				return eventfilter.Value{Expr: rapid.SampledFrom([]string{".", ".a == 1", ".a", "length > 0", "error"}).Draw(t, "expr")}
+				return eventfilter.Value{
+					Expr: rapid.SampledFrom([]string{".", ".a == 1", ".a", "length > 0", "error"}).Draw(t, "expr")}
 			}
 			return eventfilter.Value{Members: map[string]eventfilter.Value{"a": value(depth - 1)}}
 		}

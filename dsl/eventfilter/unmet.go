@@ -10,7 +10,8 @@ func KeyOf(condition string) (name string, isKey bool) {
 	return strings.CutPrefix(condition, keyCondition)
 }
 
-// Unmet returns the names of all conditions that an event does not meet, as [Match] names the first of them; none where the event matches.
+// Unmet returns the names of all conditions that an event does not meet, as [Match] names the first of them; none where
+// the event matches.
 func (m *Matcher) Unmet(event map[string]any) []string {
 	var e evaluation
 	var names []string
@@ -27,8 +28,8 @@ func (m *Matcher) Unmet(event map[string]any) []string {
 	return names
 }
 
-// Value returns what an event has for the condition with a name: its attribute, or its value of the correlation key. It is nil where the
-// event has none.
+// Value returns what an event has for the condition with a name: its attribute, or its value of the correlation key. It
+// is nil where the event has none.
 func (m *Matcher) Value(condition string, event map[string]any) any {
 	name, isKey := KeyOf(condition)
 	if !isKey {

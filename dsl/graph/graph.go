@@ -153,7 +153,8 @@ func (l list) target(then dsl.Flow, next string) (string, EdgeKind) {
 
 // task adds a task, the edges to its successors, and all that it contains. next is the node that follows in its list.
 func (b *builder) task(t *dsl.Task, l list, next string) {
-	b.node(Node{ID: t.Pointer, Name: t.Name, Kind: string(t.Body.Kind()), Parent: l.parent, Label: taskLabel(t), Pos: t.Pos})
+	b.node(Node{ID: t.Pointer, Name: t.Name, Kind: string(t.Body.Kind()), Parent: l.parent, Label: taskLabel(t),
+		Pos: t.Pos})
 	b.successors(t, l, next)
 	switch body := t.Body.(type) {
 	case *dsl.Do:

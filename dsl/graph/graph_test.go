@@ -104,7 +104,8 @@ func TestGraphsAreComplete(t *testing.T) {
 		}
 		for pointer, task := range taskindex.Of(doc) {
 			n := nodes[pointer]
-			require.Equal(t, []any{pointer, task.Name, string(task.Body.Kind()), task.Pos}, []any{n.ID, n.Name, n.Kind, n.Pos}, name)
+			require.Equal(t, []any{pointer, task.Name, string(task.Body.Kind()), task.Pos}, []any{n.ID, n.Name, n.Kind, n.Pos},
+				name)
 			require.Positive(t, n.Pos.Line, name)
 		}
 		for _, n := range g.Nodes {
@@ -136,7 +137,8 @@ func requireNesting(t *testing.T, nodes map[string]graph.Node, e graph.Edge, nam
 	from, to := nodes[e.From], nodes[e.To]
 	switch {
 	case e.To == graph.End, from.Parent == to.Parent, to.Parent == e.From, from.Parent == e.To:
-	case from.Kind == graph.KindCatch && nodes[from.Parent].Parent == to.Parent: // the directive of a catch is that of its try
+	// the directive of a catch is that of its try
+	case from.Kind == graph.KindCatch && nodes[from.Parent].Parent == to.Parent:
 	case from.Kind == graph.KindCatch && nodes[from.Parent].Parent == e.To:
 	default:
 		t.Errorf("%s: the edge %v crosses lists", name, e)
@@ -165,7 +167,9 @@ func requireReachable(t *testing.T, g graph.Graph, violations dsl.Violations, na
 		}
 	}
 	for _, n := range g.Nodes {
-		expected := !slices.ContainsFunc(unreachable, func(pointer string) bool { return n.ID == pointer || strings.HasPrefix(n.ID, pointer+"/") })
+		expected := !slices.ContainsFunc(unreachable, func(pointer string) bool {
+			return n.ID == pointer || strings.HasPrefix(n.ID, pointer+"/")
+		})
 		if n.ID != graph.End {
 			require.Equal(t, expected, reached[n.ID], "%s: %s", name, n.ID)
 		}

@@ -115,7 +115,8 @@ func source(text string) (string, bool) {
 	return strings.TrimSpace(strings.TrimSuffix(inner, "}")), ok
 }
 
-// hostOf returns the host and port of a URI template. In a template without a host it returns the first segment of the path.
+// hostOf returns the host and port of a URI template. In a template without a host it returns the first segment of the
+// path.
 func hostOf(uri string) string {
 	if _, rest, ok := strings.Cut(uri, "://"); ok {
 		uri = rest

@@ -22,7 +22,8 @@ const (
 // with its article.
 func TooLarge(what string, size, limit int, instance string) dsl.Error {
 	runError := newError(dsl.ErrorTypeValidation, 413, instance,
-		fmt.Sprintf("%s has %d bytes as JSON, more than the limit of %d: pass less on, or a reference to it", what, size, limit))
+		fmt.Sprintf("%s has %d bytes as JSON, more than the limit of %d: pass less on, or a reference to it", what, size,
+			limit))
 	runError.Title = "Value too large"
 	return runError
 }

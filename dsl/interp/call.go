@@ -150,7 +150,8 @@ func (m *Machine) httpRequest(f *frame, b *dsl.HTTPCall) (*HTTPRequest, *dsl.Err
 	if b.Authentication != nil {
 		r.Authentication = &Authentication{Scheme: b.Authentication.Scheme, Secret: b.Authentication.Secret}
 		if b.Authentication.Properties != nil {
-			if r.Authentication.Properties, runError = m.template(b.Authentication.Properties, f.input, vars, at); runError != nil {
+			if r.Authentication.Properties,
+				runError = m.template(b.Authentication.Properties, f.input, vars, at); runError != nil {
 				return nil, runError
 			}
 		}
@@ -189,7 +190,8 @@ func (m *Machine) strings(f *frame, t *dsl.Template, vars map[string]any, what s
 	}
 	object, ok := v.(map[string]any)
 	if !ok {
-		runError := newError(dsl.ErrorTypeExpression, 400, f.task.Pointer, what+" must give an object of strings, got "+jq.TypeName(v))
+		runError := newError(dsl.ErrorTypeExpression, 400, f.task.Pointer,
+			what+" must give an object of strings, got "+jq.TypeName(v))
 		return nil, &runError
 	}
 	out := make(map[string]any, len(object))
@@ -199,7 +201,8 @@ func (m *Machine) strings(f *frame, t *dsl.Template, vars map[string]any, what s
 		case string, dsl.Opaque:
 			out[name] = value
 		case []any, map[string]any:
-			runError := newError(dsl.ErrorTypeExpression, 400, f.task.Pointer, what+"."+name+" must be a string, got "+jq.TypeName(value))
+			runError := newError(dsl.ErrorTypeExpression, 400, f.task.Pointer,
+				what+"."+name+" must be a string, got "+jq.TypeName(value))
 			return nil, &runError
 		default:
 			out[name] = string(payload.Encode(value))

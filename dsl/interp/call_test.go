@@ -65,12 +65,13 @@ do:
 	token, db := dsl.Secret{Name: "token", Members: []string{}}, dsl.Secret{Name: "db", Members: []string{"password"}}
 	require.Equal(t, &interp.HTTPRequest{
 		Method: "POST", URL: "https://shop/?key=⟦secrets.token⟧",
-		Headers:        map[string]string{"Authorization": "Bearer ⟦secrets.token⟧", "X-N": "3"},
-		Query:          map[string]string{"q": "⟦secrets.a.b⟧", "n": "⟦secrets.db.x y⟧"},
-		Body:           map[string]any{"deep": []any{map[string]any{"pin": "no 3: ⟦secrets.db.password⟧"}}, "plain": 3},
-		HasBody:        true,
-		Output:         dsl.OutputContent,
-		Authentication: &interp.Authentication{Scheme: dsl.AuthBasic, Properties: map[string]any{"username": "me", "password": "⟦secrets.db.password⟧"}},
+		Headers: map[string]string{"Authorization": "Bearer ⟦secrets.token⟧", "X-N": "3"},
+		Query:   map[string]string{"q": "⟦secrets.a.b⟧", "n": "⟦secrets.db.x y⟧"},
+		Body:    map[string]any{"deep": []any{map[string]any{"pin": "no 3: ⟦secrets.db.password⟧"}}, "plain": 3},
+		HasBody: true,
+		Output:  dsl.OutputContent,
+		Authentication: &interp.Authentication{
+			Scheme: dsl.AuthBasic, Properties: map[string]any{"username": "me", "password": "⟦secrets.db.password⟧"}},
 		Secrets: map[string]dsl.Secret{
 			"⟦secrets.token⟧": token, "⟦secrets.db.password⟧": db,
 			"⟦secrets.a.b⟧": {Name: "a.b", Members: []string{}}, "⟦secrets.db.x y⟧": {Name: "db", Members: []string{"x y"}},
@@ -119,7 +120,8 @@ do: [{c: {call: http, with: {method: get, endpoint: 'http://x', headers: {A: '${
 
 func TestDataIsNeverATemplate(t *testing.T) {
 	t.Parallel()
-	w := newDriver(t, document(`do: [{c: {call: http, with: {method: get, endpoint: '${ .url }', headers: {A: '${ .evil }'}}}}]`),
+	w := newDriver(t, document(
+		`do: [{c: {call: http, with: {method: get, endpoint: '${ .url }', headers: {A: '${ .evil }'}}}}]`),
 		`{"url": "https://x/{id}", "id": "leak", "evil": "${ .id }"}`)
 	w.origin = func(interp.Call) answer { return ok(1) }
 	w.completes(`1`)
@@ -152,11 +154,14 @@ func TestCallFailureIsTheStandardError(t *testing.T) {
 	w.origin = func(interp.Call) answer { return answer{Result: answered(404), after: time.Second} }
 	got := w.fails()
 	require.Equal(t, dsl.Error{
-		Type: dsl.ErrorTypeCommunication, Status: 404, Title: "Bad status", Detail: "the origin said so", Instance: "/do/0/o/do/0/c",
+		Type: dsl.ErrorTypeCommunication, Status: 404, Title: "Bad status", Detail: "the origin said so",
+		Instance: "/do/0/o/do/0/c",
 	}, got)
 	s := w.step("/do/0/o/do/0/c")
 	ended := epoch.Add(time.Second)
-	require.Equal(t, []interp.AttemptRecord{{Number: 1, StartedAt: epoch, EndedAt: &ended, Error: &got, Outcome: interp.OutcomeFailed, Method: "GET", Host: "x"}}, s.Attempts)
+	require.Equal(t, []interp.AttemptRecord{
+		{Number: 1, StartedAt: epoch, EndedAt: &ended, Error: &got, Outcome: interp.OutcomeFailed, Method: "GET", Host: "x"}},
+		s.Attempts)
 }
 
 const retrying = `
@@ -174,8 +179,10 @@ func TestRetryDelays(t *testing.T) {
 		caught       bool
 	}{
 		{"constant", `{delay: {seconds: 3}, limit: {attempt: {count: 5}}}`, 3, []time.Duration{3, 3, 3}, false},
-		{"linear", `{delay: {seconds: 3}, backoff: {linear: {}}, limit: {attempt: {count: 5}}}`, 3, []time.Duration{3, 6, 9}, false},
-		{"exponential", `{delay: {seconds: 3}, backoff: {exponential: {}}, limit: {attempt: {count: 5}}}`, 4, []time.Duration{3, 6, 12, 24}, false},
+		{"linear", `{delay: {seconds: 3}, backoff: {linear: {}}, limit: {attempt: {count: 5}}}`, 3, []time.Duration{3, 6, 9},
+			false},
+		{"exponential", `{delay: {seconds: 3}, backoff: {exponential: {}}, limit: {attempt: {count: 5}}}`, 4,
+			[]time.Duration{3, 6, 12, 24}, false},
 		{"limited by count", `{delay: {seconds: 1}, limit: {attempt: {count: 2}}}`, 9, []time.Duration{1, 1}, true},
 		{"limited by time", `{delay: {seconds: 4}, limit: {duration: {seconds: 10}}}`, 9, []time.Duration{4, 4}, true},
 		{"when", `{when: $error.status == 503, delay: {seconds: 1}}`, 9, nil, true},
@@ -186,7 +193,8 @@ func TestRetryDelays(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			w := newDriver(t, document(retrying+tt.policy+`, do: [{h: {set: {caught: '${ $error.status }'}}}]}`), `{"pause": "PT7S"}`)
+			w := newDriver(t, document(retrying+tt.policy+`, do: [{h: {set: {caught: '${ $error.status }'}}}]}`),
+				`{"pause": "PT7S"}`)
 			var at []time.Time
 			w.origin = func(interp.Call) answer {
 				if at = append(at, w.now); len(at) <= tt.failures {
@@ -219,7 +227,8 @@ func TestRetriesWaitAsLongAsTheServiceAsks(t *testing.T) {
 		{"longer than the policy", `{delay: {seconds: 3}, limit: {attempt: {count: 2}}}`, []time.Duration{7, 7}},
 		{"shorter than the policy", `{delay: {seconds: 9}, limit: {attempt: {count: 2}}}`, []time.Duration{9, 9}},
 		{"without a delay", `{limit: {attempt: {count: 2}}}`, []time.Duration{7, 7}},
-		{"plus jitter", `{jitter: {from: {seconds: 2}, to: {seconds: 2}}, limit: {attempt: {count: 2}}}`, []time.Duration{9, 9}},
+		{"plus jitter", `{jitter: {from: {seconds: 2}, to: {seconds: 2}}, limit: {attempt: {count: 2}}}`,
+			[]time.Duration{9, 9}},
 		{"limited by time", `{delay: {seconds: 1}, limit: {duration: {seconds: 10}}}`, []time.Duration{7}},
 	}
 	for _, tt := range tests {
@@ -246,7 +255,8 @@ func TestRetriesWaitAsLongAsTheServiceAsks(t *testing.T) {
 
 func TestJitterIsInRangeAndTheSameEveryTime(t *testing.T) {
 	t.Parallel()
-	source := document(retrying + `{delay: {seconds: 1}, jitter: {from: {milliseconds: 100}, to: {milliseconds: 900}}, limit: {attempt: {count: 30}}}}`)
+	source := document(retrying +
+		`{delay: {seconds: 1}, jitter: {from: {milliseconds: 100}, to: {milliseconds: 900}}, limit: {attempt: {count: 30}}}}`)
 	gaps := func() []time.Duration {
 		w := newDriver(t, source, `{}`)
 		var at []time.Time
@@ -401,7 +411,8 @@ func TestAttemptsRecordMethodAndHost(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newDriver(t, document("use: {secrets: [key]}\ndo: [{c: {call: http, with: {method: delete, endpoint: '"+tc.endpoint+"'}}}]"), `{"host": "shop.example"}`)
+			w := newDriver(t, document("use: {secrets: [key]}\ndo: [{c: {call: http, with: {method: delete, endpoint: '"+
+				tc.endpoint+"'}}}]"), `{"host": "shop.example"}`)
 			w.origin = func(interp.Call) answer { return ok(1) }
 			w.run()
 			a := w.step("/do/0/c").Attempts[0]

@@ -58,7 +58,8 @@ func (m *Machine) startChild(f *frame, b *dsl.RunWorkflow) {
 	f.step.beginAttempt(1, m.now)
 	m.recorder.markDirty(f.step)
 	m.effects = append(m.effects, StartChild{
-		ID: f.call, StepNumber: f.step.number, Key: f.child.key, Path: f.path, Workflow: b.Namespace + "/" + b.Name, Version: b.Version,
+		ID: f.call, StepNumber: f.step.number, Key: f.child.key, Path: f.path, Workflow: b.Namespace + "/" +
+			b.Name, Version: b.Version,
 		Input: input, Awaited: b.Await,
 	})
 }

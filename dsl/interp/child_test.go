@@ -13,7 +13,8 @@ import (
 
 // runTask is a task that runs a workflow.
 func runTask(name, rest string) string {
-	return fmt.Sprintf(`run: {workflow: {namespace: shop, name: %s, version: latest, input: {n: '${ .n }'}}%s}`, name, rest)
+	return fmt.Sprintf(`run: {workflow: {namespace: shop, name: %s, version: latest, input: {n: '${ .n }'}}%s}`, name,
+		rest)
 }
 
 // ends returns the end of a child and its delay.
@@ -66,7 +67,8 @@ func TestChildThatIsNotAwaited(t *testing.T) {
 func TestChildReturnModes(t *testing.T) {
 	t.Parallel()
 	for what, want := range map[string]string{
-		"stdout": `{"x": 5}`, "none": `null`, "code": `0`, "stderr": `""`, "all": `{"code": 0, "stdout": {"x": 5}, "stderr": ""}`,
+		"stdout": `{"x": 5}`, "none": `null`, "code": `0`, "stderr": `""`,
+		"all": `{"code": 0, "stdout": {"x": 5}, "stderr": ""}`,
 	} {
 		w := newDriver(t, document(`do: [{r: {`+runTask("order", ", return: "+what)+`}}]`), `{"n": 7}`)
 		w.child = ends(map[string]any{"x": 5}, time.Second)
@@ -78,14 +80,17 @@ func TestFailedChildFailsItsTask(t *testing.T) {
 	t.Parallel()
 	broken := func(refused bool) func(interp.StartChild) answer {
 		return func(interp.StartChild) answer {
-			return answer{Result: interp.Result{Error: &dsl.Error{Type: "https://e/x", Status: 503, Title: "X", Detail: "run child-1"}}, after: time.Second, refused: refused}
+			return answer{Result: interp.Result{
+				Error: &dsl.Error{Type: "https://e/x", Status: 503, Title: "X", Detail: "run child-1"}}, after: time.Second,
+				refused: refused}
 		}
 	}
 	for _, refused := range []bool{false, true} {
 		w := newDriver(t, document(`do: [{r: {`+runTask("order", "")+`}}]`), `{"n": 7}`)
 		w.child = broken(refused)
 		runError := w.fails()
-		require.Equal(t, dsl.Error{Type: "https://e/x", Status: 503, Title: "X", Detail: "run child-1", Instance: "/do/0/r"}, runError)
+		require.Equal(t, dsl.Error{Type: "https://e/x", Status: 503, Title: "X", Detail: "run child-1", Instance: "/do/0/r"},
+			runError)
 
 		w = newDriver(t, document(`
 do:
@@ -102,9 +107,12 @@ do:
 func TestChildrenNoLongerAwaitedAreCanceled(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ rest, want string }{
-		"a timeout":        {`do: [{t: {try: [{r: {timeout: {after: {seconds: 5}}, ` + runTask("order", "") + `}}], catch: {do: [{s: {set: {x: 1}}}]}}}]`, `{"x": 1}`},
-		"a competing fork": {`do: [{f: {fork: {compete: true, branches: [{r: {` + runTask("order", "") + `}}, {w: {wait: {seconds: 5}}}]}}}, {s: {set: {x: 1}}}]`, `{"x": 1}`},
-		"an end":           {`do: [{f: {fork: {branches: [{r: {` + runTask("order", "") + `}}, {w: {wait: {seconds: 5}, then: end}}]}}}]`, `{"n": 7}`},
+		"a timeout": {`do: [{t: {try: [{r: {timeout: {after: {seconds: 5}}, ` + runTask("order", "") +
+			`}}], catch: {do: [{s: {set: {x: 1}}}]}}}]`, `{"x": 1}`},
+		"a competing fork": {`do: [{f: {fork: {compete: true, branches: [{r: {` + runTask("order", "") +
+			`}}, {w: {wait: {seconds: 5}}}]}}}, {s: {set: {x: 1}}}]`, `{"x": 1}`},
+		"an end": {`do: [{f: {fork: {branches: [{r: {` + runTask("order", "") +
+			`}}, {w: {wait: {seconds: 5}, then: end}}]}}}]`, `{"n": 7}`},
 	} {
 		for _, accepting := range []time.Duration{0, time.Hour} {
 			for _, moved := range []bool{false, true} {

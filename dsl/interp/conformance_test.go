@@ -26,7 +26,8 @@ func TestConformance(t *testing.T) {
 	t.Parallel()
 	var features []string
 	dir := officialData(t, "ctk")
-	for _, f := range []string{"set", "do", "switch", "for", "flow", "branch", "raise", "try", "data-flow", "call", "emit"} {
+	for _, f := range []string{
+		"set", "do", "switch", "for", "flow", "branch", "raise", "try", "data-flow", "call", "emit"} {
 		features = append(features, dir+"/"+f+".feature")
 	}
 	passed, beyond := 0, 0
@@ -81,20 +82,22 @@ func (s *scenario) steps(sc *godog.ScenarioContext) {
 		return same(s.outcome.Output, d.Content)
 	})
 	sc.Step(`^the workflow should fault with error:$`, s.failedWith)
-	sc.Step(`^the workflow output should have a '([^']*)' property containing (\d+) items$`, func(path string, n int) error {
-		list, _ := property(s.outcome.Output, path)
-		if items, ok := list.([]any); !ok || len(items) != n {
-			return fmt.Errorf("%s is %v, not %d items", path, list, n)
-		}
-		return nil
-	})
-	sc.Step(`^the workflow output should have a '([^']*)' property with value:$`, func(path string, d *godog.DocString) error {
-		v, ok := property(s.outcome.Output, path)
-		if !ok {
-			return fmt.Errorf("no %s in %v", path, s.outcome.Output)
-		}
-		return same(v, d.Content)
-	})
+	sc.Step(`^the workflow output should have a '([^']*)' property containing (\d+) items$`,
+		func(path string, n int) error {
+			list, _ := property(s.outcome.Output, path)
+			if items, ok := list.([]any); !ok || len(items) != n {
+				return fmt.Errorf("%s is %v, not %d items", path, list, n)
+			}
+			return nil
+		})
+	sc.Step(`^the workflow output should have a '([^']*)' property with value:$`,
+		func(path string, d *godog.DocString) error {
+			v, ok := property(s.outcome.Output, path)
+			if !ok {
+				return fmt.Errorf("no %s in %v", path, s.outcome.Output)
+			}
+			return same(v, d.Content)
+		})
 	sc.Step(`^the workflow output should have properties (.*)$`, func(list string) error {
 		for _, m := range regexp.MustCompile(`'([^']*)'`).FindAllStringSubmatch(list, -1) {
 			if _, ok := property(s.outcome.Output, m[1]); !ok {
@@ -137,7 +140,8 @@ func (s *scenario) execute() (err error) {
 	if s.input == "" {
 		input = map[string]any{}
 	}
-	s.w = &driver{t: &report{}, doc: doc, now: epoch, limits: interp.DefaultLimits(), steps: map[int64]interp.StepRecord{}, origin: petstore}
+	s.w = &driver{t: &report{}, doc: doc, now: epoch, limits: interp.DefaultLimits(), steps: map[int64]interp.StepRecord{},
+		origin: petstore}
 	s.w.m = interp.New(doc, interp.Start{RunID: "r", Input: jq.Normalize(input), At: epoch}, s.w.limits)
 	s.outcome = s.w.run()
 	return nil

@@ -9,8 +9,10 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl"
 )
 
-// retryDelay is the time before the n-th retry: the policy's delay, grown by its back-off, or asked if that is longer, plus jitter.
-func (m *Machine) retryDelay(f *frame, p *dsl.RetryPolicy, n int, vars map[string]any, asked time.Duration) (time.Duration, *dsl.Error) {
+// retryDelay is the time before the n-th retry: the policy's delay, grown by its back-off, or asked if that is longer,
+// plus jitter.
+func (m *Machine) retryDelay(f *frame, p *dsl.RetryPolicy, n int, vars map[string]any,
+	asked time.Duration) (time.Duration, *dsl.Error) {
 	at := f.task.Pointer
 	var delay time.Duration
 	var failed *dsl.Error

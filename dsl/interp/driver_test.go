@@ -57,8 +57,8 @@ type driver struct {
 	delivered int
 	// between runs before every Advance; it may replace the machine.
 	between func(w *driver)
-	// inbox are the published events, reported the positions that the run has reported as taken. earlyFirst: earlier events are delivered
-	// before the commit of their listener is complete.
+	// inbox are the published events, reported the positions that the run has reported as taken. earlyFirst: earlier
+	// events are delivered before the commit of their listener is complete.
 	inbox      []accepted
 	reported   []int64
 	earlyFirst bool
@@ -171,8 +171,9 @@ func (w *driver) publish(after time.Duration, text string) {
 	w.schedule(event{at: epoch.Add(after), published: text})
 }
 
-// schedule adds an event that is neither a timer nor the result of an effect. Of the events at one time these come last,
-// in the order of their scheduling: the order must not depend on the events that are open, as a snapshot removes timers.
+// schedule adds an event that is neither a timer nor the result of an effect. Of the events at one time these come
+// last, in the order of their scheduling: the order must not depend on the events that are open, as a snapshot removes
+// timers.
 func (w *driver) schedule(e event) {
 	w.scheduled++
 	e.id = 1<<60 + w.scheduled

@@ -22,10 +22,12 @@ func TestEarlierEvents(t *testing.T) {
 	a, b := `{"type": "a", "data": `, `{"type": "b", "data": `
 	for name, tt := range map[string]struct{ source, want string }{
 		"one": {`[{w: {wait: PT5S}}, {l: {listen: {to: {one: {with: {type: a}}}}}}]`, `[1]`},
-		"two tasks take one each": {`[{w: {wait: PT5S}}, {k: {listen: {to: {one: {with: {type: a}}}}, output: {as: '{k: .}'}}},
+		"two tasks take one each": {
+			`[{w: {wait: PT5S}}, {k: {listen: {to: {one: {with: {type: a}}}}, output: {as: '{k: .}'}}},
 			{l: {listen: {to: {one: {with: {type: a}}}}, input: {from: .k}, output: {as: '. + $input'}}}]`, `[3, 1]`},
-		"what an earlier task left": {`[{w: {wait: PT5S}}, {k: {listen: {to: {one: {with: {type: b}}}}}}, {l: {listen: {to: {one: {with: {type: a}}}}}}]`, `[1]`},
-		"since the task":            {`[{w: {wait: PT5S}}, {l: {listen: {to: {one: {with: {type: a}}}}, metadata: {signalbox.since: listen}}}]`, `[6]`},
+		"what an earlier task left": {
+			`[{w: {wait: PT5S}}, {k: {listen: {to: {one: {with: {type: b}}}}}}, {l: {listen: {to: {one: {with: {type: a}}}}}}]`, `[1]`},
+		"since the task": {`[{w: {wait: PT5S}}, {l: {listen: {to: {one: {with: {type: a}}}}, metadata: {signalbox.since: listen}}}]`, `[6]`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -65,7 +67,8 @@ do:
 	require.Equal(t, []string{"[] 0", "[1 2 3] 0", "[4 5 6] 0", "[7 8 9] 0"}, reports)
 }
 
-// A listener that is committed again, because the database was restored from a backup, has all events that the run has taken.
+// A listener that is committed again, because the database was restored from a backup, has all events that the run has
+// taken.
 func TestListenersHaveAllTakenEvents(t *testing.T) {
 	t.Parallel()
 	for _, restored := range []bool{false, true} {
@@ -121,7 +124,8 @@ type modelEvent struct {
 	n   int
 }
 
-// modelTask is a listen task of the simulation: its source, and which of the events that are left it takes, by index, with its output.
+// modelTask is a listen task of the simulation: its source, and which of the events that are left it takes, by index,
+// with its output.
 type modelTask struct {
 	source string // of its listen, and of the properties beside it
 	take   func(left []modelEvent) (taken []int, output []int)
@@ -154,10 +158,13 @@ func modelTasks(r *rand.Rand) []modelTask {
 	return []modelTask{
 		first(`listen: {to: {any: []}}`, func(modelEvent) bool { return true }),
 		first(`listen: {to: {one: {with: {type: `+x+`}}}}`, of(x)),
-		first(`listen: {to: {any: [{with: {type: `+x+`}}, {with: {type: `+y+`}}]}}`, func(e modelEvent) bool { return e.typ == x || e.typ == y }),
+		first(`listen: {to: {any: [{with: {type: `+x+`}}, {with: {type: `+y+`}}]}}`, func(e modelEvent) bool {
+			return e.typ == x || e.typ == y
+		}),
 		first(fmt.Sprintf(`listen: {to: {one: {with: {type: %s}, correlate: {k: {from: .key, expect: '${ %d }'}}}}}`, x, key),
 			func(e modelEvent) bool { return e.typ == x && e.key == key }),
-		{`listen: {to: {all: [{with: {type: ` + x + `}, correlate: {k: {from: .key}}}, {with: {type: ` + y + `}, correlate: {k: {from: .key}}}]}}`,
+		{`listen: {to: {all: [{with: {type: ` + x + `}, correlate: {k: {from: .key}}}, {with: {type: ` + y +
+			`}, correlate: {k: {from: .key}}}]}}`,
 			func(left []modelEvent) (taken, output []int) {
 				met, fixed := []bool{false, false}, -1
 				for i, e := range left {
@@ -176,26 +183,28 @@ func modelTasks(r *rand.Rand) []modelTask {
 			}},
 		{fmt.Sprintf(`listen: {to: {any: [{with: {type: %s}}], until: length == %d}}`, x, count), until},
 		{fmt.Sprintf(`listen: {to: {any: [{with: {type: %s}}], until: length == %d}}, foreach: {item: e, do: [{w: {wait: PT1S}}, {s: {set: '${ $e }'}}]}`, x, count), until},
-		{`listen: {to: {any: [{with: {type: ` + x + `}}], until: {one: {with: {type: end}}}}}`, func(left []modelEvent) (taken, output []int) {
-			for i, e := range left {
-				if e.typ == x || e.typ == "end" {
-					taken = append(taken, i)
+		{`listen: {to: {any: [{with: {type: ` + x + `}}], until: {one: {with: {type: end}}}}}`,
+			func(left []modelEvent) (taken, output []int) {
+				for i, e := range left {
+					if e.typ == x || e.typ == "end" {
+						taken = append(taken, i)
+					}
+					if e.typ == "end" {
+						break
+					}
+					if e.typ == x {
+						output = append(output, e.n)
+					}
 				}
-				if e.typ == "end" {
-					break
-				}
-				if e.typ == x {
-					output = append(output, e.n)
-				}
-			}
-			return taken, output
-		}},
+				return taken, output
+			}},
 	}
 }
 
-// TestSimulatedListening compares runs with a model: whenever events arrive, before or after the tasks that listen for them, whatever is
-// delivered twice, and however often the run is restored, each task takes the first events that it wants of those that the run has not
-// taken. SIGNALBOX_CHAOS_MINUTES and SIGNALBOX_CHAOS_SEED make it longer and repeat it.
+// TestSimulatedListening compares runs with a model: whenever events arrive, before or after the tasks that listen for
+// them, whatever is delivered twice, and however often the run is restored, each task takes the first events that it
+// wants of those that the run has not taken. SIGNALBOX_CHAOS_MINUTES and SIGNALBOX_CHAOS_SEED make it longer and repeat
+// it.
 func TestSimulatedListening(t *testing.T) {
 	t.Parallel()
 	seed, err := strconv.ParseUint(os.Getenv("SIGNALBOX_CHAOS_SEED"), 10, 64)
@@ -261,5 +270,6 @@ func simulateListening(t *testing.T, r *rand.Rand, name string) {
 	require.NoError(t, err)
 	expected, err := json.Marshal(want)
 	require.NoError(t, err)
-	require.JSONEq(t, strings.ReplaceAll(string(expected), "null", "[]"), string(got), "%s\n%s", name, strings.Join(source, "\n"))
+	require.JSONEq(t, strings.ReplaceAll(string(expected), "null", "[]"), string(got), "%s\n%s", name,
+		strings.Join(source, "\n"))
 }

@@ -52,11 +52,11 @@ type Listen struct {
 	// Listener identifies the listener: each entry into a task has another one.
 	Listener string
 	Spec     eventfilter.Spec
-	// FromStart: events that were accepted since the run's start are delivered first, in their order, except those in Taken and those that
-	// earlier effects had there. Single: one event ends the task, so that the first of them suffices.
+	// FromStart: events that were accepted since the run's start are delivered first, in their order, except those in
+	// Taken and those that earlier effects had there. Single: one event ends the task, so that the first of them suffices.
 	FromStart, Single bool
-	// Taken are the positions of the events that the run has consumed, since the last Listen that is complete. After is a position up to
-	// which events count as consumed: more were consumed than Taken can contain.
+	// Taken are the positions of the events that the run has consumed, since the last Listen that is complete. After is a
+	// position up to which events count as consumed: more were consumed than Taken can contain.
 	Taken []int64
 	After int64
 }

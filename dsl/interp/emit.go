@@ -31,5 +31,6 @@ func (m *Machine) startEmit(f *frame, b *dsl.Emit) {
 	m.calls[f.call] = f
 	f.step.beginAttempt(1, m.now)
 	m.recorder.markDirty(f.step)
-	m.effects = append(m.effects, Emit{ID: f.call, StepNumber: f.step.number, Attempt: f.step.attempt, Key: key, Event: event})
+	m.effects = append(m.effects,
+		Emit{ID: f.call, StepNumber: f.step.number, Attempt: f.step.attempt, Key: key, Event: event})
 }

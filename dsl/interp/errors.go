@@ -130,7 +130,8 @@ func (m *Machine) tryBody(f *frame) {
 
 // attemptTimedOut ends the current attempt of a try with a timeout error, which its catch may handle.
 func (m *Machine) attemptTimedOut(f *frame) {
-	failure := raised{runError: timeoutError(f.task.Pointer, fmt.Sprintf("attempt %d did not end within its limit", f.try.number))}
+	failure := raised{runError: timeoutError(f.task.Pointer,
+		fmt.Sprintf("attempt %d did not end within its limit", f.try.number))}
 	failure.unanswered = m.cancelChildren(f)
 	if !m.catch(f, &failure) {
 		m.propagate(f, failure)

@@ -8,7 +8,8 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl/interp"
 )
 
-// The driver of a machine performs its effects and reports their results. The machine itself reads no clock and does no I/O.
+// The driver of a machine performs its effects and reports their results. The machine itself reads no clock and does no
+// I/O.
 func ExampleMachine() {
 	doc, violations := dsl.Parse([]byte(`
 document: {dsl: 1.0.3, namespace: shop, name: order, version: 1.0.0}

@@ -162,7 +162,8 @@ func (m *Machine) conform(s *dsl.Schema, v any, at, what string) *dsl.Error {
 // bytesPerFuel is the number of bytes of JSON that one unit of fuel copies: a value is copied for its check.
 const bytesPerFuel = 32
 
-// size is the number of bytes up to which the size of a value is counted, so that its copy costs an eighth of an Advance at most.
+// size is the number of bytes up to which the size of a value is counted, so that its copy costs an eighth of an
+// Advance at most.
 func (l Limits) size() int { return int(min(l.AdvanceFuel, 1<<40)) * bytesPerFuel / 8 }
 
 func expressionError(err error, at string) *dsl.Error {

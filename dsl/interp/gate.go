@@ -186,7 +186,8 @@ func (s *gateState) gate() gate {
 		return gate{}
 	}
 	return gate{
-		paused: s.Paused, metered: s.Metered, granted: s.Granted, allowance: s.Allowance, lapses: s.Lapses, refused: s.Refused,
-		force: s.Force,
+		paused: s.Paused, metered: s.Metered, granted: s.Granted, allowance: s.Allowance, lapses: s.Lapses,
+		refused: s.Refused,
+		force:   s.Force,
 	}
 }

@@ -44,7 +44,8 @@ func TestPausedRunEntersNoTask(t *testing.T) {
 			`do: [{w: {wait: {seconds: 3}}}, {s: {set: {late: true}}}]`, `{}`, "/do/1/s", `{"late": true}`,
 		},
 		"a call in flight": {
-			`do: [{c: {call: http, with: {method: post, endpoint: 'http://x'}}}, {s: {set: {got: '${ . }'}}}]`, `{}`, "/do/1/s", `{"got": "late"}`,
+			`do: [{c: {call: http, with: {method: post, endpoint: 'http://x'}}}, {s: {set: {got: '${ . }'}}}]`, `{}`, "/do/1/s",
+			`{"got": "late"}`,
 		},
 		"a listener": {
 			`do: [{l: {listen: {to: {one: {with: {type: t}}}}}}, {s: {set: {got: '${ .[0] }'}}}]`, `{}`, "/do/1/s", `{"got": 5}`,
@@ -264,7 +265,8 @@ func TestPausedRunRequestsNoSteps(t *testing.T) {
 	w.pauseAt(10 * time.Second)
 	w.unpauseAt(5 * time.Minute)
 	w.completes(`2`)
-	require.Equal(t, []string{"running  0", "waiting quota 0", "waiting paused 10", "running  300", "completed  300"}, w.history())
+	require.Equal(t, []string{"running  0", "waiting quota 0", "waiting paused 10", "running  300", "completed  300"},
+		w.history())
 	require.Equal(t, 3, m.asks)
 }
 

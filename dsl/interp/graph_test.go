@@ -35,7 +35,8 @@ func (w *driver) checkGraph() {
 		from, inside := previous[list]
 		switch {
 		case inside && !strings.HasSuffix(list, "/fork/branches"):
-			require.True(w.t, edges[[2]string{from, s.Pointer}] || edges[[2]string{from + "/catch", s.Pointer}], "no edge leads from %s to %s", from, s.Path)
+			require.True(w.t, edges[[2]string{from, s.Pointer}] || edges[[2]string{from + "/catch", s.Pointer}],
+				"no edge leads from %s to %s", from, s.Path)
 		case parent == "":
 			require.True(w.t, edges[[2]string{graph.Start, s.Pointer}], "no edge leads from the start to %s", s.Path)
 		default:

@@ -40,8 +40,8 @@ type takenEvents struct {
 	positions []int64
 	// reported is how many of them a listener that is committed has reported.
 	reported int
-	// total counts all consumed events. after is the highest position of those that were dropped without a report, dropped that of all that
-	// were dropped.
+	// total counts all consumed events. after is the highest position of those that were dropped without a report, dropped
+	// that of all that were dropped.
 	total, after, dropped int64
 }
 
@@ -73,7 +73,8 @@ func (t *takenEvents) save() []int64 {
 // restoreTaken reverts save.
 func restoreTaken(s state) takenEvents {
 	steps := s.Taken
-	t := takenEvents{positions: steps, reported: s.TakenReported, total: int64(len(steps)), after: s.TakenAfter, dropped: s.TakenDropped}
+	t := takenEvents{positions: steps, reported: s.TakenReported, total: int64(len(steps)), after: s.TakenAfter,
+		dropped: s.TakenDropped}
 	for i := 1; i < len(steps); i++ {
 		steps[i] += steps[i-1]
 	}
@@ -117,7 +118,8 @@ func (m *Machine) listenEffect(f *frame, spec eventfilter.Spec) Listen {
 	b := f.task.Body.(*dsl.Listen)
 	return Listen{
 		StepNumber: f.step.number, Listener: f.listener.key, Spec: spec, After: m.taken.after,
-		FromStart: !f.task.IgnoresEarlier(), Single: b.To.Mode != eventfilter.All && b.To.Until == nil && b.To.UntilEvents == nil,
+		FromStart: !f.task.IgnoresEarlier(), Single: b.To.Mode != eventfilter.All && b.To.Until == nil &&
+			b.To.UntilEvents == nil,
 	}
 }
 
@@ -166,9 +168,9 @@ func (m *Machine) Deliver(listener string, position int64, event any, now time.T
 	m.consumeNext(f)
 }
 
-// Listeners returns the listeners of the open listen tasks, as their Listen effects requested them, also those whose commit the machine has
-// not seen yet: it may be done. Each has all events that the run has consumed, also those that an earlier listener has reported: what stored
-// them may be lost.
+// Listeners returns the listeners of the open listen tasks, as their Listen effects requested them, also those whose
+// commit the machine has not seen yet: it may be done. Each has all events that the run has consumed, also those that
+// an earlier listener has reported: what stored them may be lost.
 func (m *Machine) Listeners() ([]Listen, error) {
 	var list []Listen
 	for _, f := range m.listeners {

@@ -42,9 +42,11 @@ func TestListen(t *testing.T) {
 		{"any takes the first of either", `listen: {to: {any: [{with: {type: b}}, {with: {data: '${ . > 4 }'}}]}}`, `{}`,
 			[]published{a(1, "1"), a(2, "5"), b(3, "3")}, `[5]`},
 		{"any of nothing takes everything", `listen: {to: {any: []}}`, `{}`, []published{a(1, "null")}, `[null]`},
-		{"envelope", `listen: {to: {any: []}, read: envelope}`, `{}`, []published{a(1, "7")}, `[{"id": "1", "type": "a", "data": 7}]`},
+		{"envelope", `listen: {to: {any: []}, read: envelope}`, `{}`, []published{a(1, "7")},
+			`[{"id": "1", "type": "a", "data": 7}]`},
 		{"raw", `listen: {to: {any: []}, read: raw}`, `{}`, []published{a(1, `{"b": 1}`)}, `["eyJiIjoxfQ=="]`},
-		{"all in the order of acceptance, one for each filter", `listen: {to: {all: [{with: {type: a}}, {with: {type: b}}, {with: {type: b}}]}}`, `{}`,
+		{"all in the order of acceptance, one for each filter",
+			`listen: {to: {all: [{with: {type: a}}, {with: {type: b}}, {with: {type: b}}]}}`, `{}`,
 			[]published{b(1, "1"), b(2, "2"), b(3, "3"), a(4, "4")}, `[1, 2, 4]`},
 		{"an event meets one filter", `listen: {to: {all: [{with: {type: a}}, {with: {data: '${ . > 0 }'}}]}}`, `{}`,
 			[]published{a(1, "1"), a(2, "0"), a(3, "3")}, `[1, 3]`},
@@ -56,7 +58,8 @@ listen:
         correlate: {room: {from: .roomid}}
       - with: {type: b}
         correlate: {room: {from: .roomid}}`, `{}`,
-			[]published{keyed(1, "a", "hall"), keyed(2, "b", "kitchen"), keyed(3, "a", "kitchen"), b(4, "4"), keyed(5, "b", "hall")}, `[1, 5]`},
+			[]published{keyed(1, "a", "hall"), keyed(2, "b", "kitchen"), keyed(3, "a", "kitchen"), b(4, "4"),
+				keyed(5, "b", "hall")}, `[1, 5]`},
 		{"a key that is expected", `
 listen:
   to:
@@ -72,12 +75,15 @@ listen:
         correlate: {room: {from: .roomid, expect: kitchen}}
       - with: {type: b}
         correlate: {room: {from: .roomid}}`, `{}`,
-			[]published{keyed(1, "a", "hall"), keyed(2, "a", "kitchen"), keyed(3, "b", "hall"), keyed(4, "b", "kitchen")}, `[2, 4]`},
-		{"until a condition on what was consumed", `listen: {to: {any: [{with: {type: a}}], until: '(. | length) >= $input.n'}}`, `{"n": 3}`,
+			[]published{keyed(1, "a", "hall"), keyed(2, "a", "kitchen"), keyed(3, "b", "hall"), keyed(4, "b", "kitchen")},
+			`[2, 4]`},
+		{"until a condition on what was consumed",
+			`listen: {to: {any: [{with: {type: a}}], until: '(. | length) >= $input.n'}}`, `{"n": 3}`,
 			[]published{a(1, "1"), b(2, "2"), a(3, "3"), a(4, "4"), a(5, "5")}, `[1, 3, 4]`},
 		{"until an event, which is not part of the output", `listen: {to: {any: [], until: {one: {with: {type: b}}}}}`, `{}`,
 			[]published{a(1, "1"), a(2, "2"), b(3, "3"), a(4, "4")}, `[1, 2]`},
-		{"until all events", `listen: {to: {any: [{with: {type: a}}], until: {all: [{with: {type: b}}, {with: {data: 9}}]}}}`, `{}`,
+		{"until all events", `listen: {to: {any: [{with: {type: a}}], until: {all: [{with: {type: b}}, {with: {data: 9}}]}}}`,
+			`{}`,
 			[]published{a(1, "1"), b(2, "2"), a(3, "3"), b(4, "4"), a(5, "9"), a(6, "6")}, `[1, 3]`},
 		{"until shares the keys", `
 listen:
@@ -86,7 +92,8 @@ listen:
       - with: {type: a}
         correlate: {room: {from: .roomid}}
     until: {one: {with: {type: b}, correlate: {room: {from: .roomid}}}}`, `{}`,
-			[]published{keyed(1, "a", "hall"), keyed(2, "b", "kitchen"), keyed(3, "a", "kitchen"), keyed(4, "a", "hall"), keyed(5, "b", "hall")}, `[1, 4]`},
+			[]published{keyed(1, "a", "hall"), keyed(2, "b", "kitchen"), keyed(3, "a", "kitchen"), keyed(4, "a", "hall"),
+				keyed(5, "b", "hall")}, `[1, 4]`},
 		{"foreach works on one after another", `
 listen: {to: {any: [], until: length == 3}, read: envelope}
 foreach:
@@ -192,7 +199,8 @@ func TestEventsBeforeTheListenerIsCommitted(t *testing.T) {
 
 func TestListenersAreThoseThatAreRequestedAndOpen(t *testing.T) {
 	t.Parallel()
-	w := newDriver(t, document(`do: [{l: {listen: {to: {all: [{with: {type: a}, correlate: {k: {from: .k, expect: '${ .id }'}}}, {with: {type: b}}]}}}}]`), `{"id": 7}`)
+	w := newDriver(t, document(
+		`do: [{l: {listen: {to: {all: [{with: {type: a}, correlate: {k: {from: .k, expect: '${ .id }'}}}, {with: {type: b}}]}}}}]`), `{"id": 7}`)
 	listen, ok := w.m.Advance(epoch)[0].(interp.Listen)
 	require.True(t, ok)
 	requireListeners := func(want ...interp.Listen) {
@@ -393,7 +401,8 @@ do: [{l: {listen: {to: {all: [{with: {type: a}}, {with: {type: b}}, {with: {type
 			w.publish(time.Duration(i+1)*second, `{"type": "`+kind+`"}`)
 		}
 		w.run()
-		third, first := interp.TakenEvent{Filter: 2, At: epoch.Add(second)}, interp.TakenEvent{Filter: 0, At: epoch.Add(3 * second)}
+		third, first := interp.TakenEvent{Filter: 2, At: epoch.Add(second)},
+			interp.TakenEvent{Filter: 0, At: epoch.Add(3 * second)}
 		require.Equal(t, [][]interp.TakenEvent{nil, {third}, {third, first}}, lists)
 		require.Empty(t, w.steps[1].Taken, "it waits no more")
 	}
@@ -435,7 +444,8 @@ func TestFiltersMatchByRegularExpression(t *testing.T) {
 			}
 			return w
 		}
-		other, match, literal := `{"type": "xev.rx.1", "data": 1}`, `{"type": "ev.rx.1", "data": 2}`, `{"type": "ev[.]rx[.].*", "data": 3}`
+		other, match, literal := `{"type": "xev.rx.1", "data": 1}`, `{"type": "ev.rx.1", "data": 2}`,
+			`{"type": "ev[.]rx[.].*", "data": 3}`
 		run(`{listen: {to: {one: {with: {type: 'ev[.]rx[.].*'}}}}}`, other, match, literal).completes(`[2]`)
 		run(`{listen: {to: {one: {with: {type: 'ev[.]rx[.].*'}}}}}`, other, literal).completes(`[3]`)
 		run(`{listen: {to: {one: {with: {type: ev.rx.1}}}}}`, `{"type": "ev-rx-1", "data": 0}`, match).completes(`[2]`)
@@ -483,7 +493,8 @@ func TestEndlessListenerStaysSmall(t *testing.T) {
 // A long queue is processed in several turns, as any long computation is.
 func TestManyEventsYield(t *testing.T) {
 	t.Parallel()
-	w := newDriver(t, document(`do: [{l: {listen: {to: {any: [], until: length == 20000}}}}, {n: {set: {n: '${ length }', last: '${ last }'}}}]`), `{}`)
+	w := newDriver(t, document(
+		`do: [{l: {listen: {to: {any: [], until: length == 20000}}}}, {n: {set: {n: '${ length }', last: '${ last }'}}}]`), `{}`)
 	listen, ok := w.m.Advance(epoch)[0].(interp.Listen)
 	require.True(t, ok)
 	for i := range 20_000 {
@@ -511,7 +522,8 @@ do:
   - a: {emit: {event: {with: {type: told, data: {n: '${ .n }'}}}}}
   - b: {emit: {event: {with: {type: '${ .type }', id: own, source: 'https://e.com/{id}', time: '2026-01-01T00:00:00Z', subject: s, datacontenttype: text/plain, data: x, urgent: true, level: 3}}}}
   - c: {set: '${ {b: ., a: $context} }'}`), `{"n": 5}`)
-	w.m = interp.New(w.doc, interp.Start{RunID: "run-1", Input: value(t, `{"n": 5}`), At: epoch, Source: "/here"}, w.limits)
+	w.m = interp.New(w.doc, interp.Start{RunID: "run-1", Input: value(t, `{"n": 5}`), At: epoch, Source: "/here"},
+		w.limits)
 	outcome := w.run()
 	require.Equal(t, interp.StatusCompleted, outcome.Status, "%v", outcome.Error)
 	require.Len(t, w.emitted, 2)
@@ -521,7 +533,8 @@ do:
 		"datacontenttype": "application/json", "data": map[string]any{"n": 5},
 	}
 	second := map[string]any{
-		"specversion": "1.0", "id": "own", "source": "https://e.com/" + key, "type": "told", "time": "2026-01-01T00:00:00Z", "subject": "s",
+		"specversion": "1.0", "id": "own", "source": "https://e.com/" +
+			key, "type": "told", "time": "2026-01-01T00:00:00Z", "subject": "s",
 		"datacontenttype": "text/plain", "data": "x", "urgent": true, "level": 3,
 	}
 	require.Equal(t, first, w.emitted[0].Event)
@@ -535,11 +548,12 @@ do:
 func TestEmitErrors(t *testing.T) {
 	t.Parallel()
 	for with, detail := range map[string]string{
-		`{type: '${ .none }'}`:                      "the type of an event must be a string that is not empty, got null",
-		`{type: '${ .n }'}`:                         "the type of an event must be a string that is not empty, got a number",
-		`{type: t, subject: '${ "" }'}`:             "the subject of an event",
-		`{type: t, time: '${ "soon" }'}`:            `the time of an event must be a date and time such as 2026-01-31T08:00:00Z, got "soon"`,
-		`{type: t, level: '${ [1] }'}`:              "the level of an event must be a string, a number or a boolean, got an array",
+		`{type: '${ .none }'}`:           "the type of an event must be a string that is not empty, got null",
+		`{type: '${ .n }'}`:              "the type of an event must be a string that is not empty, got a number",
+		`{type: t, subject: '${ "" }'}`:  "the subject of an event",
+		`{type: t, time: '${ "soon" }'}`: `the time of an event must be a date and time such as 2026-01-31T08:00:00Z, got "soon"`,
+		`{type: t, level: '${ [1] }'}`: "the level of an event must be a string, a number or a boolean, got " +
+			"an array",
 		`{type: t, data: '${ .n.x }'}`:              "expected an object",
 		`{type: t, source: 'https://e.com/{deep}'}`: "an object",
 	} {

@@ -9,7 +9,8 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl/interp"
 )
 
-// The tests below bound the work of long loops. The bounds are wide: they fail on quadratic work, not on a slow machine.
+// The tests below bound the work of long loops. The bounds are wide: they fail on quadratic work, not on a slow
+// machine.
 
 const items = 100_000
 

@@ -62,7 +62,9 @@ do:
 do: [{l: {for: {each: x, at: i, in: '[5,6,7,8]'}, while: '$i < 3 and (.sum // 0) < 11', do: [{a: {set: {sum: '${ (.sum // 0) + $x }'}}}]}}]`,
 			`{}`, `{"sum": 11}`},
 		{"an empty for passes its input", `do: [{l: {for: {in: '[]'}, do: [{a: {set: {x: 1}}}]}}]`, `{"k": 1}`, `{"k": 1}`},
-		{"a for over a literal array", `do: [{l: {for: {each: c, in: [{n: 1}, {n: 2}]}, do: [{a: {set: {s: '${ [.s[]?, $c.n] }'}}}]}}]`, `{}`, `{"s": [1, 2]}`},
+		{"a for over a literal array",
+			`do: [{l: {for: {each: c, in: [{n: 1}, {n: 2}]}, do: [{a: {set: {s: '${ [.s[]?, $c.n] }'}}}]}}]`, `{}`,
+			`{"s": [1, 2]}`},
 		{"nested loops see each other's variables", `
 do:
   - o:
@@ -108,7 +110,8 @@ do:
       try: [{r: {raise: {error: {type: 'https://e/x', status: 418, title: Tea, detail: '${ "for \(.who)" }'}}}}]
       catch: {as: problem, errors: {with: {status: 418}}, do: [{h: {set: {e: '${ $problem }', in: '${ . }'}}}]}`, `{"who": "you"}`,
 			`{"e": {"type": "https://e/x", "status": 418, "title": "Tea", "detail": "for you", "instance": "/do/0/t/try/0/r"}, "in": {"who": "you"}}`},
-		{"an empty catch swallows", `do: [{t: {try: [{r: {raise: {error: {type: 'https://e/x', status: 418}}}}], catch: {}}}]`, `{"a": 1}`, `{"a": 1}`},
+		{"an empty catch swallows",
+			`do: [{t: {try: [{r: {raise: {error: {type: 'https://e/x', status: 418}}}}], catch: {}}}]`, `{"a": 1}`, `{"a": 1}`},
 		{"catch.then wins over then", `
 do:
   - t: {try: [{r: {raise: {error: {type: 'https://e/x', status: 418}}}}], catch: {then: c}, then: end}
@@ -173,7 +176,8 @@ func TestProblems(t *testing.T) {
 			dsl.Error{Type: "https://e/x", Status: 418, Title: "Tea", Detail: "no", Instance: "/do/0/a"}},
 		{"raise without a title", `do: [{a: {raise: {error: {type: 'https://e/errors/out-of-stock', status: 409}}}}]`, ``,
 			dsl.Error{Type: "https://e/errors/out-of-stock", Status: 409, Instance: "/do/0/a"}},
-		{"raise of a standard type without a title", `do: [{a: {raise: {error: {type: 'https://serverlessworkflow.io/spec/1.0.0/errors/authorization', status: 403}}}}]`, ``,
+		{"raise of a standard type without a title",
+			`do: [{a: {raise: {error: {type: 'https://serverlessworkflow.io/spec/1.0.0/errors/authorization', status: 403}}}}]`, ``,
 			dsl.Error{Type: "https://serverlessworkflow.io/spec/1.0.0/errors/authorization", Status: 403, Instance: "/do/0/a"}},
 		{"workflow input", `
 input: {schema: {document: {type: object, required: [a]}}}
@@ -182,11 +186,14 @@ do: [{a: {set: {b: 1}}}]`, `{}`, dsl.Error{Type: dsl.ErrorTypeValidation, Status
 output: {schema: {document: {type: object, required: [z]}}}
 do: [{a: {set: {b: 1}}}]`, `{}`, dsl.Error{Type: dsl.ErrorTypeValidation, Status: 400, Instance: "/output", Detail: "the workflow's output does not match"}},
 		{"task input", `do: [{a: {input: {schema: {document: {type: array}}}, set: {b: 1}}}]`, `{}`,
-			dsl.Error{Type: dsl.ErrorTypeValidation, Status: 400, Instance: "/do/0/a", Detail: "the task's input does not match"}},
+			dsl.Error{Type: dsl.ErrorTypeValidation, Status: 400, Instance: "/do/0/a",
+				Detail: "the task's input does not match"}},
 		{"task output", `do: [{a: {set: {b: 1}, output: {schema: {document: {type: array}}}}}]`, `{}`,
-			dsl.Error{Type: dsl.ErrorTypeValidation, Status: 400, Instance: "/do/0/a", Detail: "the task's output does not match"}},
+			dsl.Error{Type: dsl.ErrorTypeValidation, Status: 400, Instance: "/do/0/a",
+				Detail: "the task's output does not match"}},
 		{"exported context", `do: [{a: {set: {b: 1}, export: {as: ., schema: {document: {type: array}}}}}]`, `{}`,
-			dsl.Error{Type: dsl.ErrorTypeValidation, Status: 400, Instance: "/do/0/a", Detail: "the exported context does not match"}},
+			dsl.Error{Type: dsl.ErrorTypeValidation, Status: 400, Instance: "/do/0/a",
+				Detail: "the exported context does not match"}},
 		{"expression", `do: [{o: {do: [{a: {set: '${ .a.b.c | keys }'}}]}}]`, `{"a": 1}`,
 			dsl.Error{Type: dsl.ErrorTypeExpression, Status: 400, Instance: "/do/0/o/do/0/a", Detail: "evaluate"}},
 		{"fuel", `do: [{a: {set: '${ last(range(1e12)) }'}}]`, `{}`,
@@ -334,7 +341,8 @@ do:
 	w.cancelAt = epoch.Add(time.Minute)
 	o := w.run()
 	require.Equal(t, interp.Outcome{Status: interp.StatusCanceled, Reason: "asked to"}, o)
-	require.Equal(t, []string{"/do/0/f canceled", "/do/0/f/fork/branches/0/c canceled", "/do/0/f/fork/branches/1/w canceled"}, w.trace())
+	require.Equal(t, []string{
+		"/do/0/f canceled", "/do/0/f/fork/branches/0/c canceled", "/do/0/f/fork/branches/1/w canceled"}, w.trace())
 	w.m.Cancel("again", w.now)
 	w.m.Complete(1, ok(1).Result, w.now)
 	again, _ := w.m.Done()
@@ -343,6 +351,7 @@ do:
 
 func TestTextAboutCancellationIsAFailure(t *testing.T) {
 	t.Parallel()
-	w := newDriver(t, document(`do: [{a: {raise: {error: {type: 'https://e/x', status: 500, title: 'cancelled', detail: 'context canceled'}}}}]`), ``)
+	w := newDriver(t, document(
+		`do: [{a: {raise: {error: {type: 'https://e/x', status: 500, title: 'cancelled', detail: 'context canceled'}}}}]`), ``)
 	require.Equal(t, "cancelled", w.fails().Title)
 }

@@ -40,7 +40,8 @@ func (p *valuePool) put(v any) int {
 	return i
 }
 
-// compressState encodes a state as compressed JSON: loops over large collections compress well, and payloads have a size limit.
+// compressState encodes a state as compressed JSON: loops over large collections compress well, and payloads have a
+// size limit.
 func compressState(s any) ([]byte, error) {
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)

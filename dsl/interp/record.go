@@ -119,8 +119,8 @@ type AttemptRecord struct {
 	Outcome string `json:"outcome,omitempty"`
 	// HTTPStatus is the status of the response; 0 if there is none.
 	HTTPStatus int `json:"httpStatus,omitempty"`
-	// Method and Host are those of the request of a call: its method, and the host and port of its URL. Host is empty where
-	// the URL has none or a secret is part of it. Both are empty for other tasks.
+	// Method and Host are those of the request of a call: its method, and the host and port of its URL. Host is empty
+	// where the URL has none or a secret is part of it. Both are empty for other tasks.
 	Method string `json:"method,omitempty"`
 	Host   string `json:"host,omitempty"`
 	// RetryAfter is the delay before the next attempt that the response asks for; 0: none.

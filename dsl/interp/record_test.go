@@ -12,8 +12,8 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl/interp"
 )
 
-// TestComputedDeadlinesAreRecorded: a deadline that follows from the document is not in the records, one that an expression gives is, and with it
-// the earliest of all that hold.
+// TestComputedDeadlinesAreRecorded: a deadline that follows from the document is not in the records, one that an
+// expression gives is, and with it the earliest of all that hold.
 func TestComputedDeadlinesAreRecorded(t *testing.T) {
 	t.Parallel()
 	const wait = "[{w: {wait: {hours: 1}}}]"
@@ -22,18 +22,24 @@ func TestComputedDeadlinesAreRecorded(t *testing.T) {
 		deadline time.Duration // of the innermost step, from the start; 0: not recorded
 		by       string
 	}{
-		"fixed":            {"timeout: {after: PT1M}\ndo: [{t: {timeout: {after: PT2M}, do: " + wait + "}}]", 0, ""},
-		"of the run":       {"timeout: {after: '${ .limit }'}\ndo: [{t: {timeout: {after: PT2M}, do: " + wait + "}}]", time.Minute, "/timeout"},
-		"of a task around": {"timeout: {after: PT2M}\ndo: [{t: {timeout: {after: '${ .limit }'}, do: " + wait + "}}]", time.Minute, "/do/0/t"},
-		"of the task":      {"do: [{t: {do: [{w: {timeout: {after: '${ .limit }'}, wait: {hours: 1}}}]}}]", time.Minute, "/do/0/t/do/0/w"},
+		"fixed": {"timeout: {after: PT1M}\ndo: [{t: {timeout: {after: PT2M}, do: " + wait + "}}]", 0, ""},
+		"of the run": {"timeout: {after: '${ .limit }'}\ndo: [{t: {timeout: {after: PT2M}, do: " + wait + "}}]",
+			time.Minute, "/timeout"},
+		"of a task around": {"timeout: {after: PT2M}\ndo: [{t: {timeout: {after: '${ .limit }'}, do: " + wait + "}}]",
+			time.Minute, "/do/0/t"},
+		"of the task": {"do: [{t: {do: [{w: {timeout: {after: '${ .limit }'}, wait: {hours: 1}}}]}}]", time.Minute,
+			"/do/0/t/do/0/w"},
 		"a fixed one that is earlier": {
-			"timeout: {after: '${ .limit }'}\ndo: [{t: {timeout: {after: PT10S}, do: " + wait + "}}]", 10 * time.Second, "/do/0/t",
+			"timeout: {after: '${ .limit }'}\ndo: [{t: {timeout: {after: PT10S}, do: " + wait +
+				"}}]", 10 * time.Second, "/do/0/t",
 		},
 		"of an attempt": {
-			"do: [{t: {try: [{w: {wait: PT30S}}], catch: {retry: {limit: {attempt: {count: 1, duration: '${ .limit }'}}}}}}]", time.Minute, "/do/0/t",
+			"do: [{t: {try: [{w: {wait: PT30S}}], catch: {retry: {limit: {attempt: {count: 1, duration: '${ .limit " +
+				"}'}}}}}}]", time.Minute, "/do/0/t",
 		},
 		"of an attempt that is over": {
-			"do: [{t: {try: [{x: {raise: {error: {type: https://x, status: 400}}}}], catch: {retry: {limit: {attempt: {count: 1, duration: '${ .limit }'}}}, do: " + wait + "}}}]", 0, "",
+			"do: [{t: {try: [{x: {raise: {error: {type: https://x, status: 400}}}}], catch: {retry: {limit: {attempt: {count: " +
+				"1, duration: '${ .limit }'}}}, do: " + wait + "}}}]", 0, "",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -95,7 +101,8 @@ do:
 
 func TestStepRecord(t *testing.T) {
 	t.Parallel()
-	w := newDriver(t, document(`do: [{a: {input: {from: .in}, set: {v: '${ .n }'}, output: {as: .v}}}]`), `{"in": {"n": 5}}`)
+	w := newDriver(t, document(`do: [{a: {input: {from: .in}, set: {v: '${ .n }'}, output: {as: .v}}}]`),
+		`{"in": {"n": 5}}`)
 	w.completes(`5`)
 	ended := epoch
 	require.Equal(t, interp.StepRecord{
@@ -165,7 +172,8 @@ func TestFailureShowsInEveryTaskAround(t *testing.T) {
 do: [{o: {do: [{f: {fork: {branches: [{r: {raise: {error: {type: 'https://e/x', status: 500}}}}, {w: {wait: {seconds: 1}}}]}}}]}}]`), `{}`)
 	runError := w.fails()
 	require.Equal(t, []string{
-		"/do/0/o failed", "/do/0/o/do/0/f failed", "/do/0/o/do/0/f/fork/branches/0/r failed", "/do/0/o/do/0/f/fork/branches/1/w canceled",
+		"/do/0/o failed", "/do/0/o/do/0/f failed", "/do/0/o/do/0/f/fork/branches/0/r failed",
+		"/do/0/o/do/0/f/fork/branches/1/w canceled",
 	}, w.trace())
 	require.Equal(t, &runError, w.steps[1].Error)
 	require.Equal(t, &runError, w.runs[len(w.runs)-1].Error)
@@ -177,7 +185,8 @@ func TestEndShowsInEveryTaskAround(t *testing.T) {
 do: [{o: {do: [{f: {fork: {branches: [{w: {wait: {seconds: 1}}}, {e: {set: {x: 1}, then: end}}]}}}]}}]`), `{}`)
 	w.completes(`{"x": 1}`)
 	require.Equal(t, []string{
-		"/do/0/o completed", "/do/0/o/do/0/f completed", "/do/0/o/do/0/f/fork/branches/0/w canceled", "/do/0/o/do/0/f/fork/branches/1/e completed",
+		"/do/0/o completed", "/do/0/o/do/0/f completed", "/do/0/o/do/0/f/fork/branches/0/w canceled",
+		"/do/0/o/do/0/f/fork/branches/1/e completed",
 	}, w.trace())
 	require.JSONEq(t, `{"x": 1}`, string(w.steps[1].Output))
 }
@@ -185,7 +194,8 @@ do: [{o: {do: [{f: {fork: {branches: [{w: {wait: {seconds: 1}}}, {e: {set: {x: 1
 func TestLargePayloadsAreCut(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("é", interp.MaxRecordedPayload)
-	w := newDriver(t, document(`do: [{a: {set: {text: '${ .text }', short: 1}}}, {b: {set: '${ .short }'}}]`), `{"text": "`+long+`"}`)
+	w := newDriver(t, document(`do: [{a: {set: {text: '${ .text }', short: 1}}}, {b: {set: '${ .short }'}}]`),
+		`{"text": "`+long+`"}`)
 	w.completes(`1`)
 	size := len(`{"text":""}`) + len(long)
 	require.Equal(t, size, w.steps[1].InputSize)

@@ -46,8 +46,9 @@ type state struct {
 	Unlisten         []string          `json:"unlisten,omitempty"`
 	CanceledChildren []childState      `json:"canceledChildren,omitempty"` // canceled children, likewise
 	Values           []json.RawMessage `json:"values"`
-	// Taken are the positions of the newest consumed events, each as the difference from the one before, of which a listener has reported the
-	// first TakenReported. TakenAfter and TakenDropped are the fields after and dropped of takenEvents.
+	// Taken are the positions of the newest consumed events, each as the difference from the one before, of which a
+	// listener has reported the first TakenReported. TakenAfter and TakenDropped are the fields after and dropped of
+	// takenEvents.
 	Taken         []int64 `json:"taken,omitempty"`
 	TakenReported int     `json:"takenReported,omitempty"`
 	TakenAfter    int64   `json:"takenAfter,omitempty"`
@@ -257,8 +258,9 @@ func Restore(doc *dsl.Document, snapshot []byte, limits Limits) (*Machine, error
 	m := &Machine{
 		doc: doc, limits: limits, now: s.Now, context: r.value(s.Context), calls: map[EffectID]*frame{},
 		start: Start{
-			RunID: s.RunID, Input: r.value(s.Input), At: s.At, Source: s.Source, RuntimeName: s.Runtime[0], RuntimeVersion: s.Runtime[1],
-			Interpreter: s.Interpreter,
+			RunID: s.RunID, Input: r.value(s.Input), At: s.At, Source: s.Source, RuntimeName: s.Runtime[0],
+			RuntimeVersion: s.Runtime[1],
+			Interpreter:    s.Interpreter,
 		},
 		taken:  restoreTaken(s),
 		lastID: s.LastID, begun: s.Begun, recorder: recorder{total: s.Total, done: s.Done, run: s.Run}, gate: s.Gate.gate(),

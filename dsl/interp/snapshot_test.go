@@ -55,26 +55,32 @@ func (p *program) task(depth int, in string) string {
 	}
 	switch rapid.SampledFrom(leaves).Draw(p.t, "kind") {
 	case "set":
-		return in + "set: {n: '${ ((.n? // 0) + 1) % 1000 }', c: '${ $context.n? }'}\n" + in + "export: {as: '{ n: (($context.n? // 0) + 1) }'}\n"
+		return in + "set: {n: '${ ((.n? // 0) + 1) % 1000 }', c: '${ $context.n? }'}\n" + in +
+			"export: {as: '{ n: (($context.n? // 0) + 1) }'}\n"
 	case "call":
 		return in + "call: http\n" + in + "with: {method: post, endpoint: 'http://x', body: '${ . }'}\n"
 	case "wait":
 		return in + fmt.Sprintf("wait: {seconds: %d}\n", rapid.IntRange(0, 5).Draw(p.t, "seconds"))
 	case "raise":
-		return in + fmt.Sprintf("if: '((.n? // 0) | tostring | length) %% 2 == %d'\n", rapid.IntRange(0, 1).Draw(p.t, "parity")) +
+		return in + fmt.Sprintf("if: '((.n? // 0) | tostring | length) %% 2 == %d'\n",
+			rapid.IntRange(0, 1).Draw(p.t, "parity")) +
 			in + "raise: {error: {type: 'https://e/x', status: 500, title: X}}\n"
 	case "switch":
-		return in + fmt.Sprintf("switch: [{a: {when: '(.n? // 0) > %d', then: exit}}]\n", rapid.IntRange(0, 3).Draw(p.t, "over"))
+		return in + fmt.Sprintf("switch: [{a: {when: '(.n? // 0) > %d', then: exit}}]\n",
+			rapid.IntRange(0, 3).Draw(p.t, "over"))
 	case "listen":
-		return in + "timeout: {after: {seconds: 4}}\n" + in + "listen: {to: " + p.strategy(rapid.SampledFrom([]string{"one", "any", "all", "until", "events"}).Draw(p.t, "strategy")) + "}\n"
+		return in + "timeout: {after: {seconds: 4}}\n" + in + "listen: {to: " +
+			p.strategy(rapid.SampledFrom([]string{"one", "any", "all", "until", "events"}).Draw(p.t, "strategy")) + "}\n"
 	case "consume":
 		return in + "timeout: {after: {seconds: 9}}\n" + in + "listen: {to: " + p.strategy("until") + ", read: envelope}\n" +
-			in + "foreach:\n" + in + "  output: {as: '{o: ., id: $item.id, i: $index}'}\n" + in + "  export: {as: '{n: ($index + 1)}'}\n" +
+			in + "foreach:\n" + in + "  output: {as: '{o: ., id: $item.id, i: $index}'}\n" + in +
+			"  export: {as: '{n: ($index + 1)}'}\n" +
 			in + "  do:\n" + p.tasks(max(depth-1, 0), in+"    ")
 	case "emit":
 		return in + "emit: {event: {with: {type: told, data: '${ .n? }'}}}\n"
 	case "run":
-		return in + "timeout: {after: {seconds: 3}}\n" + in + "run: {workflow: {namespace: n, name: child, version: latest, input: {n: '${ .n? }'}}}\n"
+		return in + "timeout: {after: {seconds: 3}}\n" + in +
+			"run: {workflow: {namespace: n, name: child, version: latest, input: {n: '${ .n? }'}}}\n"
 	case "for":
 		return in + fmt.Sprintf("for: {each: x, in: '[range(%d)]'}\n", rapid.IntRange(0, 3).Draw(p.t, "items")) +
 			in + "do:\n" + p.tasks(depth-1, in+"  ")
@@ -84,10 +90,12 @@ func (p *program) task(depth int, in string) string {
 		return in + "fork:\n" + in + "  compete: true\n" + in + "  branches:\n" + one() + one()
 	case "try":
 		return in + "try:\n" + p.tasks(depth-1, in+"  ") + in + "catch:\n" + in +
-			"  retry: {delay: {seconds: 1}, backoff: {exponential: {}}, jitter: {from: {seconds: 0}, to: {seconds: 2}}, limit: {attempt: {count: 2}}}\n" +
+			"  retry: {delay: {seconds: 1}, backoff: {exponential: {}}, jitter: {from: {seconds: 0}, to: {seconds: 2}}, " +
+			"limit: {attempt: {count: 2}}}\n" +
 			in + "  do:\n" + p.tasks(depth-1, in+"    ")
 	case "timeout":
-		return in + fmt.Sprintf("timeout: {after: {seconds: %d}}\n", rapid.IntRange(1, 6).Draw(p.t, "after")) + in + "do:\n" + p.tasks(depth-1, in+"  ")
+		return in + fmt.Sprintf("timeout: {after: {seconds: %d}}\n", rapid.IntRange(1, 6).Draw(p.t, "after")) + in + "do:\n" +
+			p.tasks(depth-1, in+"  ")
 	}
 	return in + "do:\n" + p.tasks(depth-1, in+"  ")
 }

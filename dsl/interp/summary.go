@@ -104,7 +104,8 @@ func (t *TaskSummary) add(status Status, took time.Duration) {
 // summarizer selects the steps that keep their records and counts the others.
 type summarizer struct {
 	limits RecordLimits
-	// recent are the steps above limits.First that are among the last limits.Last: step n is at (n-limits.First-1) % limits.Last.
+	// recent are the steps above limits.First that are among the last limits.Last: step n is at (n-limits.First-1) %
+	// limits.Last.
 	recent []recentStep
 	// open are the steps that were open when they left the last ones.
 	open     map[int64]bool
@@ -173,7 +174,8 @@ func (b *summarizer) ended(s *step, total int64) bool {
 	case s.number <= b.limits.First:
 		return true
 	case s.number > b.last(total):
-		b.recent[(s.number-b.limits.First-1)%b.limits.Last] = recentStep{task: s.task, status: s.status, took: took, kept: s.kept}
+		b.recent[(s.number-b.limits.First-1)%b.limits.Last] = recentStep{
+			task: s.task, status: s.status, took: took, kept: s.kept}
 		return true
 	}
 	delete(b.open, s.number)
@@ -254,7 +256,8 @@ func (b *summarizer) save(total int64) *summaryState {
 		if r.kept {
 			code += len(statuses)
 		}
-		s.Recent = binary.AppendUvarint(s.Recent, uint64(i*statusCodes+code)) //nolint:gosec // both are small and not negative
+		s.Recent = binary.AppendUvarint(s.Recent,
+			uint64(i*statusCodes+code)) //nolint:gosec // both are small and not negative
 		if r.open == nil {
 			s.Recent = binary.AppendUvarint(s.Recent, uint64(r.took.Microseconds())) //nolint:gosec // not negative
 		}
@@ -263,7 +266,8 @@ func (b *summarizer) save(total int64) *summaryState {
 }
 
 // restoreSummary restores the summarizer of a snapshot; steps are the open ones, by number.
-func restoreSummary(s *summaryState, total int64, tasks map[string]*dsl.Task, steps map[int64]*step) (summarizer, error) {
+func restoreSummary(s *summaryState, total int64, tasks map[string]*dsl.Task,
+	steps map[int64]*step) (summarizer, error) {
 	if s == nil {
 		return summarizer{}, nil
 	}

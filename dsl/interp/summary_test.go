@@ -74,7 +74,9 @@ do:
 	require.Equal(t, []int64{1, 2, 3, 6, 9, 12, 59, 60, 61}, y.numbers())
 	require.Equal(t, interp.StatusFailed, y.steps[12].Status)
 	require.True(t, y.steps[12].Kept)
-	require.Equal(t, int64(15), y.summary.Tasks[slices.IndexFunc(y.summary.Tasks, func(s interp.TaskSummary) bool { return s.Task == "r" })].Failed)
+	require.Equal(t, int64(15), y.summary.Tasks[slices.IndexFunc(y.summary.Tasks, func(s interp.TaskSummary) bool {
+		return s.Task == "r"
+	})].Failed)
 	require.Equal(t, int64(61), int64(len(y.steps))+y.summarized())
 }
 
@@ -95,7 +97,8 @@ do:
 		return false
 	})
 	open := w.taken[slices.IndexFunc(w.taken, func(s interp.StepRecord) bool { return s.Task == "w" && s.Kept })]
-	require.Equal(t, interp.StatusWaiting, open.Status, "the record is taken again when the step is not among the last any more")
+	require.Equal(t, interp.StatusWaiting, open.Status,
+		"the record is taken again when the step is not among the last any more")
 	require.Equal(t, []int64{1, 7, 8, 9}, y.numbers())
 	i := slices.IndexFunc(y.summary.Tasks, func(s interp.TaskSummary) bool { return s.Task == "w" })
 	require.Equal(t, interp.TaskSummary{
@@ -123,7 +126,8 @@ func TestRestoringChangesNoSummary(t *testing.T) {
 			return limited(w, limits, move)
 		}
 		still := run(never)
-		require.Equal(t, still.lastRun().StepsTotal, int64(len(still.steps))+still.summarized(), "each step has a record or is counted")
+		require.Equal(t, still.lastRun().StepsTotal, int64(len(still.steps))+still.summarized(),
+			"each step has a record or is counted")
 		failures := int64(0)
 		for n, s := range still.steps {
 			if n > limits.First && n <= still.lastRun().StepsTotal-limits.Last {

@@ -79,7 +79,8 @@ func (m *Machine) body(f *frame) {
 		f.phase = phaseCall
 		m.startCall(f)
 	default:
-		runError := newError(dsl.ErrorTypeRuntime, 500, f.task.Pointer, fmt.Sprintf("this version does not run tasks of the kind %q", f.task.Body.Kind()))
+		runError := newError(dsl.ErrorTypeRuntime, 500, f.task.Pointer,
+			fmt.Sprintf("this version does not run tasks of the kind %q", f.task.Body.Kind()))
 		m.fail(f, &runError)
 	}
 }
@@ -170,7 +171,8 @@ func (m *Machine) beginLoop(f *frame, b *dsl.For) {
 	}
 	items, ok := v.([]any)
 	if !ok {
-		runError := newError(dsl.ErrorTypeExpression, 400, f.task.Pointer, fmt.Sprintf("for.in must give an array, got %s", jq.TypeName(v)))
+		runError := newError(dsl.ErrorTypeExpression, 400, f.task.Pointer,
+			fmt.Sprintf("for.in must give an array, got %s", jq.TypeName(v)))
 		m.fail(f, &runError)
 		return
 	}

@@ -32,7 +32,8 @@ func TestExpressionsOfOneTurnShareABudget(t *testing.T) {
 	require.Contains(t, runError.Detail, "compute budget")
 	require.Less(t, w.m.Spent(), 2*w.limits.ExpressionFuel)
 
-	w = newDriver(t, document(`do: [{t: {try: [`+manyConditions()+`], catch: {when: $error.status == 400, do: [{h: {set: {caught: true}}}]}}}]`), `{}`)
+	w = newDriver(t, document(`do: [{t: {try: [`+manyConditions()+
+		`], catch: {when: $error.status == 400, do: [{h: {set: {caught: true}}}]}}}]`), `{}`)
 	w.completes(`{"caught": true}`)
 }
 
@@ -42,7 +43,8 @@ func TestCheckAgainstASchemaIsBounded(t *testing.T) {
 input: {schema: {document: {type: object, properties: {s: {allOf: [` + strings.Repeat(`{pattern: '(a*)*b'}, `, 300) + `{type: string}]}}}}}
 do: [{a: {set: {x: 1}}}]`
 	w := newDriver(t, document(rest), `{}`)
-	w.m = interp.New(w.doc, interp.Start{RunID: "r", Input: map[string]any{"s": strings.Repeat("a", 2_000_000)}, At: epoch}, w.limits)
+	w.m = interp.New(w.doc, interp.Start{
+		RunID: "r", Input: map[string]any{"s": strings.Repeat("a", 2_000_000)}, At: epoch}, w.limits)
 	runError := w.fails()
 	require.Equal(t, dsl.ErrorTypeExpression, runError.Type)
 	require.Contains(t, runError.Detail, "units of compute")
@@ -55,7 +57,8 @@ func TestRecursiveSchemaIsBounded(t *testing.T) {
 	task := `{a: {set: '${ reduce range(60) as $i (1; [.]) }', output: {schema: {document: ` + schema + `}}}}`
 	runError := newDriver(t, document(`do: [`+task+`]`), `{}`).fails()
 	require.Equal(t, dsl.ErrorTypeExpression, runError.Type)
-	require.Contains(t, runError.Detail, "the task's output cannot be checked: a check against the schema may take more than")
+	require.Contains(t, runError.Detail,
+		"the task's output cannot be checked: a check against the schema may take more than")
 
 	w := newDriver(t, document(`do: [{t: {try: [`+task+`], catch: {do: [{h: {set: {caught: true}}}]}}}]`), `{}`)
 	w.completes(`{"caught": true}`)

@@ -54,7 +54,8 @@ func (a *assembler) query(q *gojq.Query) (Assembly, error) {
 	a.depth++
 	defer func() { a.depth-- }()
 	if a.depth > maxAssemblyDepth {
-		return Assembly{}, &SyntaxError{Message: fmt.Sprintf("an expression with $%s is nested over %d levels", a.opaque, maxAssemblyDepth), Offset: -1}
+		return Assembly{}, &SyntaxError{
+			Message: fmt.Sprintf("an expression with $%s is nested over %d levels", a.opaque, maxAssemblyDepth), Offset: -1}
 	}
 	if len(q.FuncDefs) > 0 || q.Meta != nil || len(q.Imports) > 0 {
 		return Assembly{}, a.misuseError()
@@ -104,7 +105,8 @@ func (a *assembler) reference(t *gojq.Term) (Assembly, error) {
 
 func constantName(x *gojq.Index) (string, bool) {
 	str := x.Str
-	if x.Start != nil && x.Start.Term != nil && x.Start.Term.Type == gojq.TermTypeString && len(x.Start.Term.SuffixList) == 0 {
+	if x.Start != nil && x.Start.Term != nil && x.Start.Term.Type == gojq.TermTypeString &&
+		len(x.Start.Term.SuffixList) == 0 {
 		str = x.Start.Term.Str
 	}
 	switch {
@@ -167,7 +169,8 @@ func (a *assembler) object(o *gojq.Object) (Assembly, error) {
 
 func (a *assembler) misuseError() error {
 	return &SyntaxError{
-		Message:    fmt.Sprintf("$%s can be named as $%s.name, by itself, in a text or as a member of an object; nothing can be computed from it", a.opaque, a.opaque),
+		Message: fmt.Sprintf("$%s can be named as $%s.name, by itself, in a text or as a member of an object; nothing "+
+			"can be computed from it", a.opaque, a.opaque),
 		Suggestion: fmt.Sprintf(`write for example ${ "Bearer " + $%s.token }`, a.opaque),
 		Variable:   a.opaque, Offset: findToken(a.source, "$"+a.opaque),
 	}

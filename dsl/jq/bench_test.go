@@ -43,7 +43,8 @@ func BenchmarkMillionUnits(b *testing.B) {
 // BenchmarkEncodeText encodes a text of 3 MB, as runs do with their inputs and outputs.
 func BenchmarkEncodeText(b *testing.B) {
 	for name, text := range map[string]string{
-		"plain": strings.Repeat("a", 3_000_000), "umlauts": strings.Repeat("aä", 1_000_000), "escapes": strings.Repeat("abc\n", 750_000),
+		"plain": strings.Repeat("a", 3_000_000), "umlauts": strings.Repeat("aä", 1_000_000),
+		"escapes": strings.Repeat("abc\n", 750_000),
 	} {
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(text)))

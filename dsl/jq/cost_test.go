@@ -45,7 +45,8 @@ func largeValues() map[string]any {
 		wide[fmt.Sprintf("a-key-with-a-long-prefix-%d", i)] = i
 	}
 	for i := range objects {
-		objects[i] = map[string]any{"name": fmt.Sprint(i * 7919 % len(objects)), "key": "k", "value": i, "d": map[string]any{"x": i, "y": 1}}
+		objects[i] = map[string]any{
+			"name": fmt.Sprint(i * 7919 % len(objects)), "key": "k", "value": i, "d": map[string]any{"x": i, "y": 1}}
 	}
 	for i := range pairs {
 		pairs[i] = []any{i, i}
@@ -59,9 +60,12 @@ func largeValues() map[string]any {
 		deep = []any{deep}
 	}
 	return map[string]any{
-		"text": strings.Repeat("a", 16_000_000), "lines": strings.Repeat("ab, <'\"\n", 2_000_000), "controls": strings.Repeat("\x01", 16_000_000),
-		"wideText": strings.Repeat("ä€ ", 2_500_000), "medium": strings.Repeat("a", 60_000), "json": "[" + strings.Repeat("0,", 1<<17) + "0]",
-		"base64": strings.Repeat("YWFh", 4_000_000), "numbers": numbers, "shuffled": shuffled, "names": names, "objects": objects, "wide": wide, "pairs": pairs,
+		"text": strings.Repeat("a", 16_000_000), "lines": strings.Repeat("ab, <'\"\n", 2_000_000),
+		"controls": strings.Repeat("\x01", 16_000_000),
+		"wideText": strings.Repeat("ä€ ", 2_500_000), "medium": strings.Repeat("a", 60_000), "json": "[" +
+			strings.Repeat("0,", 1<<17) + "0]",
+		"base64": strings.Repeat("YWFh", 4_000_000), "numbers": numbers, "shuffled": shuffled, "names": names,
+		"objects": objects, "wide": wide, "pairs": pairs,
 		"digits": digits, "deep": deep, "huge": huge, "number": 1e15, "null": nil,
 	}
 }
@@ -98,44 +102,68 @@ func builtinCalls() map[string][]string {
 		`[range(2000) as $i | try ($o | F($o)) catch 0] | length`, `[.[]?] | F(.)`, `(.[:2000]? // .) | F(.)`)
 	add(1, `select recurse range repeat isempty first last map any all add with_entries sort_by group_by unique_by min_by max_by walk map_values path
 		paths del pick INDEX IN error`, `F(.)`, `[F(.[]?)]`, `first(F(.))`, `[limit(100000; F(.))] | length`, `F(-.)?`, `F(tojson)`)
-	add(1, `match test capture scan splits`, `F("a")`, `F("a?"; "g")`, `[F("(a*)*b")]`, `[F(["a?", "g"])] | length`, `F("(?:a{30}){30}")`,
-		`[range(100000) as $i | try F("a\($i)") catch 0] | length`, `[range(100000) as $i | try F($o) catch 0] | length`, `[range(100000) as $i | try F(["a", $o]) catch 0] | length`)
-	add(1, `nth strftime strptime combinations flatten`, `F(1)`, `F("%Y-%m-%dT%H:%M:%SZ")`, `F("%A%B" * 30)`, `[F($o)]`, `[range(1000) as $i | try ($o | F("%s")) catch 0] | length`)
-	add(2, `match test capture scan splits split`, `F("a?"; "g")`, `[F("a*b|a"; "g")] | length`, `[F("()()()()()a"; "g")] | length`, `[F("[^a]|."; "gi")] | length`,
-		`[F("(a?){20}"; "g")] | length`, `[range(4)] | map([$o | F("a?"; "g")] | length)`, `[F("(?:a|b|ab)+$"; "g")] | length`, `F(""; "g")`, `F("\\b"; "gm")`)
+	add(1, `match test capture scan splits`, `F("a")`, `F("a?"; "g")`, `[F("(a*)*b")]`, `[F(["a?", "g"])] | length`,
+		`F("(?:a{30}){30}")`,
+		`[range(100000) as $i | try F("a\($i)") catch 0] | length`, `[range(100000) as $i | try F($o) catch 0] | length`,
+		`[range(100000) as $i | try F(["a", $o]) catch 0] | length`)
+	add(1, `nth strftime strptime combinations flatten`, `F(1)`, `F("%Y-%m-%dT%H:%M:%SZ")`, `F("%A%B" * 30)`, `[F($o)]`,
+		`[range(1000) as $i | try ($o | F("%s")) catch 0] | length`)
+	add(2, `match test capture scan splits split`, `F("a?"; "g")`, `[F("a*b|a"; "g")] | length`,
+		`[F("()()()()()a"; "g")] | length`, `[F("[^a]|."; "gi")] | length`,
+		`[F("(a?){20}"; "g")] | length`, `[range(4)] | map([$o | F("a?"; "g")] | length)`,
+		`[F("(?:a|b|ab)+$"; "g")] | length`, `F(""; "g")`, `F("\\b"; "gm")`)
 	add(2, `sub gsub`, `F("a"; "b")`, `F("a?"; "\($o)")`, `F("(?<x>a)"; "\(.x)\(.x)")`, `F(""; "bb")`)
 	add(3, `sub gsub`, `F("a"; "b"; "g")`, `F("a?"; $o; "g")`, `F("[aä]"; "xyz"; "gi")`)
-	add(2, `recurse range while until limit skip nth any all IN INDEX setpath`, `F(.; .)`, `first(F(1; .))`, `F(["a"]; 1)`, `[F(0; 1e9)]`, `[F(1000; .[]?)]`,
-		`F([262143]; 1)`, `[range(1000) as $i | try ($o | F(["a"]; 1)) catch 0] | length`, `[range(1000) as $i | try ($o | F([5]; 1)) catch 0] | length`)
-	add(2, `atan2 copysign drem fdim fmax fmin fmod hypot jn nextafter nexttoward remainder ldexp scalb scalbln yn pow`, `F(.; .)`, `F(1e9; 2e9)`,
+	add(2, `recurse range while until limit skip nth any all IN INDEX setpath`, `F(.; .)`, `first(F(1; .))`, `F(["a"]; 1)`,
+		`[F(0; 1e9)]`, `[F(1000; .[]?)]`,
+		`F([262143]; 1)`, `[range(1000) as $i | try ($o | F(["a"]; 1)) catch 0] | length`,
+		`[range(1000) as $i | try ($o | F([5]; 1)) catch 0] | length`)
+	add(2, `atan2 copysign drem fdim fmax fmin fmod hypot jn nextafter nexttoward remainder ldexp scalb scalbln yn pow`,
+		`F(.; .)`, `F(1e9; 2e9)`,
 		`F(9e15; 9e15)`, `[range(100000) as $i | try F($o; $o) catch 0] | length`)
-	add(3, `range fma`, `F(1; 2; 3)`, `[F(0; 1; 0)]`, `[F(.; .; .)]`, `[range(100000) as $i | try F($o; $o; $o) catch 0] | length`)
+	add(3, `range fma`, `F(1; 2; 3)`, `[F(0; 1; 0)]`, `[F(.; .; .)]`,
+		`[range(100000) as $i | try F($o; $o; $o) catch 0] | length`)
 	return calls
 }
 
 // syntaxCalls lists the constructs of the language that are not functions.
 func syntaxCalls() []string {
 	calls := []string{
-		`.[]`, `[.[]]`, `..`, `[..] | length`, `.[0]`, `.[1:]`, `[range(1000) as $i | $o[1:] | length]`, `.[10:20] = [1]`, `.[] += 1`, `.[] |= empty`, `.. |= .`, `(.[:5], .[3:]) |= .`,
-		`.a`, `[range(100000) as $i | $o[5]?] | length`, `[range(100000) as $i | try ($o as [$x] | 1) catch 0] | length`, `[range(100000) as $i | try {($o): 1} catch 0] | length`,
-		`[range(100000) as $i | try path($o | .a) catch 0] | length`, `[range(100000) as $i | -$o?] | length`, `-.`, `[range(1000) as $i | $o.a.b?] | length`,
-		`"\(.) \(.)"`, `{a: ., b: [.]} | tojson`, `. as [$a, $b] | $a`, `[.[]? as $x | $x]`, `.[$o[0]?]?`, `$o[$o]?`, `del(.[0])`, `del(.[])`, `del(.[:5])`,
-		`def f: (., 1) | f; f`, `def f: try f catch .; f`, `label $a | def f: label $b | f; f`, `def f: [f]; f`, `reduce range(1e9) as $i (.; [.])`, `[repeat({a: 1, b: 2})]`,
-		`reduce range(60) as $i (.; [., .]) | delpaths([[0, 0]])`, `reduce range(60) as $i (.; [., .]) | del(.[0][0])`, `(.[0]?) |= empty`,
-		`[range(100000) as $i | $o.a?] | length`, `[range(100000) as $i | $o["a"]?] | length`, `[range(100000) as $i | $o[:1]?] | length`, `[range(100000) as $i | $o[]?] | length`,
+		`.[]`, `[.[]]`, `..`, `[..] | length`, `.[0]`, `.[1:]`, `[range(1000) as $i | $o[1:] | length]`, `.[10:20] = [1]`,
+		`.[] += 1`, `.[] |= empty`, `.. |= .`, `(.[:5], .[3:]) |= .`,
+		`.a`, `[range(100000) as $i | $o[5]?] | length`, `[range(100000) as $i | try ($o as [$x] | 1) catch 0] | length`,
+		`[range(100000) as $i | try {($o): 1} catch 0] | length`,
+		`[range(100000) as $i | try path($o | .a) catch 0] | length`, `[range(100000) as $i | -$o?] | length`, `-.`,
+		`[range(1000) as $i | $o.a.b?] | length`,
+		`"\(.) \(.)"`, `{a: ., b: [.]} | tojson`, `. as [$a, $b] | $a`, `[.[]? as $x | $x]`, `.[$o[0]?]?`, `$o[$o]?`,
+		`del(.[0])`, `del(.[])`, `del(.[:5])`,
+		`def f: (., 1) | f; f`, `def f: try f catch .; f`, `label $a | def f: label $b | f; f`, `def f: [f]; f`,
+		`reduce range(1e9) as $i (.; [.])`, `[repeat({a: 1, b: 2})]`,
+		`reduce range(60) as $i (.; [., .]) | delpaths([[0, 0]])`, `reduce range(60) as $i (.; [., .]) | del(.[0][0])`,
+		`(.[0]?) |= empty`,
+		`[range(100000) as $i | $o.a?] | length`, `[range(100000) as $i | $o["a"]?] | length`,
+		`[range(100000) as $i | $o[:1]?] | length`, `[range(100000) as $i | $o[]?] | length`,
 		`(try {($o): 1} catch {}) as $l | [range(1000)] | map($l) | add`, `[range(1000) | {key: $o, value: 1}] | from_entries | length`, `[range(1000) | {name: $o, value: 1}] | from_entries | length`,
-		`[range(1000)] | INDEX($o) | length`, `("a" * 1000) as $t | [range(100000)] | map($t * 100) | length`, `[range(1000) as $i | try ($o | add(.[]?)) catch 0] | length`,
-		`{a: ., b: ., c: .} as $m | [range(1000)] | map($o) | join("")`, `[range(1000)] | map($o) | add`, `[range(1000) | {key: tostring, value: $o}] | from_entries | join("")`,
+		`[range(1000)] | INDEX($o) | length`, `("a" * 1000) as $t | [range(100000)] | map($t * 100) | length`,
+		`[range(1000) as $i | try ($o | add(.[]?)) catch 0] | length`,
+		`{a: ., b: ., c: .} as $m | [range(1000)] | map($o) | join("")`, `[range(1000)] | map($o) | add`,
+		`[range(1000) | {key: tostring, value: $o}] | from_entries | join("")`,
 	}
-	for _, form := range []string{`$m[$o]`, `$m | has($o)`, `$m | getpath([$o])`, `$m | setpath([$o]; 1)`, `$m | .[$o] = 1`, `$m | .[$o] |= 1`, `$m as {($o): $x} | 1`, `$m["\($o)"]`,
-		`{"\($o)": 1}`, `$l + $l`, `$l * $l`, `$l | keys`, `$l | map_values(1)`, `$l | .b = 1`, `$l | del(.b)`, `$l | with_entries(.)`, `$l == $l`, `[$l, $l] | unique`, `$l | tojson`,
-		`$l | .[]`, `$l | walk(1)`, `[$l | paths]`, `$l | pick(.b)`, `$l | inside($l)`, `$l | to_entries`, `[$l] | add`, `[$l | ..]`} {
+	for _, form := range []string{
+		`$m[$o]`, `$m | has($o)`, `$m | getpath([$o])`, `$m | setpath([$o]; 1)`, `$m | .[$o] = 1`, `$m | .[$o] |= 1`,
+		`$m as {($o): $x} | 1`, `$m["\($o)"]`,
+		`{"\($o)": 1}`, `$l + $l`, `$l * $l`, `$l | keys`, `$l | map_values(1)`, `$l | .b = 1`, `$l | del(.b)`,
+		`$l | with_entries(.)`, `$l == $l`, `[$l, $l] | unique`, `$l | tojson`,
+		`$l | .[]`, `$l | walk(1)`, `[$l | paths]`, `$l | pick(.b)`, `$l | inside($l)`, `$l | to_entries`, `[$l] | add`,
+		`[$l | ..]`} {
 		calls = append(calls, `([range(20) | {key: tostring, value: 1}] | from_entries) as $m | (try {($o): 1} catch {}) as $l | [range(100000) as $i | try (`+form+`) catch 0] | length`)
 	}
 	for _, op := range []string{"+", "-", "*", "/", "%", "==", "<", "and", "//", ","} {
-		calls = append(calls, `. `+op+` $o`, `(.[:3000]? // .) as $s | $s `+op+` $s`, `[range(20000) as $i | try ($o `+op+` $o) catch 0] | length`)
+		calls = append(calls, `. `+op+` $o`, `(.[:3000]? // .) as $s | $s `+op+` $s`,
+			`[range(20000) as $i | try ($o `+op+` $o) catch 0] | length`)
 	}
-	for _, format := range []string{"@text", "@json", "@html", "@uri", "@urid", "@csv", "@tsv", "@sh", "@base64", "@base64d"} {
+	for _, format := range []string{
+		"@text", "@json", "@html", "@uri", "@urid", "@csv", "@tsv", "@sh", "@base64", "@base64d"} {
 		calls = append(calls, format, format+` "x\(.)y"`, `[.[]? | `+format+`] | length`)
 	}
 	return calls
@@ -242,12 +270,13 @@ func TestDeepRecursionIsBounded(t *testing.T) {
 		require.Less(t, took, 3*longest, source)
 	}
 	for source, want := range map[string]any{
-		`def f: if . >= 10000 then . else . + 1 | f end; 0 | f`:                                                     10000,
-		`def fac: if . <= 1 then 1 else . * (. - 1 | fac) end; 20 | fac`:                                            2432902008176640000,
-		`def f: if type == "array" then .[0] | f else . end; reduce range(900) as $i (1; [.]) | f`:                  1,
-		`[reduce range(900) as $i (1; [.]) | walk(if type == "number" then . + 1 else . end) | .. | numbers]`:       []any{2},
-		`def f(g): if . > 3 then . else g | f(g) end; def first: "mine"; [1 | f(. + 1), first, ([7] | first(.[]))]`: []any{4, "mine", 7},
-		`def f($x): def f: $x + 1; f; def f($x; $y): $x * $y; [f(1), f(2; 3)]`:                                      []any{2, 6},
+		`def f: if . >= 10000 then . else . + 1 | f end; 0 | f`:                                               10000,
+		`def fac: if . <= 1 then 1 else . * (. - 1 | fac) end; 20 | fac`:                                      2432902008176640000,
+		`def f: if type == "array" then .[0] | f else . end; reduce range(900) as $i (1; [.]) | f`:            1,
+		`[reduce range(900) as $i (1; [.]) | walk(if type == "number" then . + 1 else . end) | .. | numbers]`: []any{2},
+		`def f(g): if . > 3 then . else g | f(g) end; def first: "mine"; [1 | f(. + 1), first, ([7] | first(.[]))]`: []any{
+			4, "mine", 7},
+		`def f($x): def f: $x + 1; f; def f($x; $y): $x * $y; [f(1), f(2; 3)]`: []any{2, 6},
 	} {
 		got, err := run(source, nil, nil, jq.NewFuel(interp.DefaultLimits().ExpressionFuel))
 		require.NoError(t, err, source)

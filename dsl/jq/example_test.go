@@ -51,7 +51,8 @@ func ExampleSyntaxError() {
 	// Output: 13 x
 }
 
-// An assembly separates the parts of an expression that can be evaluated from the references to values that must not be read.
+// An assembly separates the parts of an expression that can be evaluated from the references to values that must not be
+// read.
 func ExampleCompiler_Assemble() {
 	a, err := jq.NewCompiler().Assemble(`"Bearer " + $secrets.token`, nil, "secrets")
 	if err != nil {

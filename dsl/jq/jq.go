@@ -48,7 +48,8 @@ const (
 	MaxTerms  = 4000     // its terms: values, operators, suffixes and patterns
 )
 
-// The costs of compiling an expression, in terms: those of every expression, and the bytes of its text that cost as much as one term.
+// The costs of compiling an expression, in terms: those of every expression, and the bytes of its text that cost as
+// much as one term.
 const (
 	expressionCost = 10
 	bytesPerTerm   = 8
@@ -66,8 +67,9 @@ type Compiler struct {
 // NewCompiler returns a compiler. It takes about as long as compiling one expression.
 func NewCompiler() *Compiler { return NewLimitedCompiler(0) }
 
-// NewLimitedCompiler returns a compiler for expressions of limited cost together: ten terms for each expression, and one for each of its
-// terms and each eight bytes of its text. An expression that is compiled several times has its cost each time. A limit of 0 is none.
+// NewLimitedCompiler returns a compiler for expressions of limited cost together: ten terms for each expression, and
+// one for each of its terms and each eight bytes of its text. An expression that is compiled several times has its cost
+// each time. A limit of 0 is none.
 func NewLimitedCompiler(terms int) *Compiler {
 	return &Compiler{budget: int64(terms), lib: newLibrary(), options: guard.Options()}
 }
@@ -94,7 +96,9 @@ func (c *Compiler) Compile(source string, vars []string) (*Program, error) {
 // parse parses an expression within the limit of its text.
 func (c *Compiler) parse(source string) (*gojq.Query, error) {
 	if len(source) > MaxSource {
-		return nil, &SyntaxError{Message: fmt.Sprintf("the expression has %d bytes, more than the limit of %d", len(source), MaxSource), Offset: -1, Limit: true}
+		return nil, &SyntaxError{
+			Message: fmt.Sprintf("the expression has %d bytes, more than the limit of %d", len(source), MaxSource), Offset: -1,
+			Limit: true}
 	}
 	if err := c.spend(expressionCost + len(source)/bytesPerTerm); err != nil {
 		return nil, err
@@ -114,7 +118,8 @@ func (c *Compiler) spend(terms int) *SyntaxError {
 	if spent := c.spent.Add(int64(terms)); c.budget == 0 || spent <= c.budget {
 		return nil
 	}
-	return &SyntaxError{Message: fmt.Sprintf("all expressions together have a size of more than %d terms", c.budget), Offset: -1, Limit: true}
+	return &SyntaxError{Message: fmt.Sprintf("all expressions together have a size of more than %d terms", c.budget),
+		Offset: -1, Limit: true}
 }
 
 // compile compiles a query that was parsed from source, or a part of it.

@@ -62,31 +62,72 @@ func TestSameAsJQ(t *testing.T) {
 
 func sameAsJQ() []string {
 	return []string{
-		`.`, `.a`, `.a[0]`, `.a[-1]`, `.a[9]`, `.["a"]`, `.b.c`, `."b"."c"`, `.a[1:]`, `.a[:-1]`, `.s[2:4]`, `.missing.x`, `.a.x`, `.n[0]?`, `[.a[]?]`,
-		`.a | length`, `[.a[] + 1]`, `.n + .f`, `.s + "!"`, `.a + [9]`, `.b + {e: 1}`, `null + 1`, `1 - 2`, `.a - [1]`, `"a" - 1`, `3 * 4`, `"ab" * 3`, `{a:{b:1}} * {a:{c:2}}`,
-		`7 / 2`, `"a,b" / ","`, `1 / 0`, `7 % 3`, `-5 % 3`, `-(.n)`, `9007199254740993 + 1`, `.big + 1`, `.big * .big`, `4611686018427387904 + 4611686018427387904`, `2147483648 * 2147483648`,
-		`.a == [3,1,2]`, `.a != .b`, `.n > 3 and .n < 9`, `.n >= 7 or false`, `.n <= "x"`, `.missing // "d"`, `[.a[] | select(. > 1)]`, `.a | map(. * 2)`, `.b | map_values(tostring)`,
-		`.b | map_values(empty)`, `.a | map_values(. + 1)`, `.b | to_entries`, `.o | map({key: .k, value: .v}) | from_entries`, `.b | with_entries(.value |= tostring)`,
-		`.a | add`, `.s | explode | implode`, `[.o[].k] | add`, `[.o[]] | add`, `add(.a[])`, `.a | any(. > 2)`, `.a | all(. > 2)`, `[true, false] | any, all`, `[] | add`,
-		`.a | sort`, `.a | sort_by(-.)`, `.o | group_by(.k)`, `.o | unique_by(.k)`, `.o | min_by(.v)`, `.o | max_by(.v)`, `.a | min`, `.a | max`, `.a | unique`, `.a | reverse`, `.s | reverse`,
-		`[1,[2,[3]]] | flatten`, `[1,[2,[3]]] | flatten(1)`, `[range(5)]`, `[range(2;5)]`, `[range(0;10;3)]`, `[limit(2; .a[])]`, `first(.a[])`, `[first, last]?`, `.a | first, last`, `last(.a[])`, `nth(1; .a[])`, `.a | nth(1)`,
-		`[.a[] | until(. > 10; . * 2)]`, `[1 | while(. < 20; . * 2)]`, `[recurse(if . < 3 then . + 1 else empty end; true)?]`, `[1 | recurse(if . < 3 then . + 1 else empty end)]`, `[..] | length`, `[.deep | .. | numbers]`,
-		`.s | split(",")`, `.s | [splits(",+")]`, `.s | split(",+"; null)`, `["a","b"] | join("-")`, `["a",1,null,true] | join(",")`, `["a",1,null,true] | join(null)`, `[] | join(null)`, `.s | test("B"; "i")`, `.s | test("zz")`, `.s | [match(","; "g").offset]`, `.s | capture("(?<x>[a-c]),(?<y>[a-c])")`,
-		`.s | [scan("[a-c]")]`, `.s | sub(",";";")`, `.s | gsub(",";";")`, `.s | gsub("(?<l>[a-c])"; .l + .l)`, `.s | gsub("";"-")`, `"aXbxc" | gsub("x";"-";"i")`, `"aXbxc" | [splits("x";"i")]`, `"héé" | gsub("é";"e")`, `.s | gsub("^";">")`,
-		`.s | ascii_upcase`, `"ABC" | ascii_downcase`, `" x " | trim, ltrim, rtrim`, `.s | ltrimstr("a,")`, `.s | startswith("a")`, `.s | index(",")`, `.s | rindex(",")`, `.s | indices(",")`, `.a | index(1)`, `.a | indices([1,2])`,
-		`.a | contains([1])`, `"foobar" | contains("bar")`, `{a:1} | inside({a:1,b:2})`, `.a | has(0)`, `.b | has("c")`, `"c" | in({c:1})`, `.b | keys`, `.a | keys`, `.b | length`,
-		`.n | tostring`, `.b | tojson`, `"[1,{\"a\":2}]" | fromjson`, `"12" | tonumber`, `"x" | tonumber`, `.a | tojson | fromjson`, `"v: \(.n) \(.b)"`, `@json "x\(.b)"`, `@base64 "\(.s)"`, `.s | @base64 | @base64d`, `@uri "\("a b&")"`, `.a | @csv`, `["a b"] | @sh`, `.s | @html`, `.a | @tsv`, `@text`,
-		`{a: 1, "b": 2, (.s): 3, "c\(.n)": 4, @base64 "x": 5, $__v: 6}`[:0] + `{a: 1, "b": 2, (.s): 3, "c\(.n)": 4}`, `{n, "s"}`, `{a: (1,2)}`, `{(.o[].k): 1}`, `.n as $x | {$x}`, `{"\("n")"}`,
-		`.a as [$x, $y] | $x + $y`, `.b as {c: $v} | $v`, `.b as {$c} | $c`, `.o[] as {k: $k, v: $v} | [$k, $v]`, `.a as [$x] ?// $x | $x`, `reduce .a[] as $i (0; . + $i)`, `[foreach .a[] as $i (0; . + $i; [$i, .])]`, `. as $d | [.a[] | . + $d.n]`,
-		`if .n > 3 then "y" else "n" end`, `if .n > 30 then "y" elif .n > 3 then "m" end`, `try error("x") catch .`, `try error({a:1}) catch .a`, `error("boom")`, `.a | error`, `[.a[] | try (if . == 1 then error("e") else . end) catch "c"]`, `label $out | foreach .a[] as $i (0; . + $i; if . > 3 then ., break $out else empty end)`,
-		`def f: . + 1; .n | f`, `def f($x; g): $x + g; f(1; .n)`, `def fac: if . <= 1 then 1 else . * (. - 1 | fac) end; 6 | fac`, `def map(f): "mine"; map(.)`, `def f(g): [g, g]; f(.a[])`,
-		`.a[1] = 9`, `.b.c |= ascii_upcase`, `.n += 1`, `.n -= 1`, `.n *= 2`, `.n /= 2`, `.n %= 2`, `.missing //= 5`, `.n //= 5`, `.a[] += 1`, `.o[].v |= . * 10`, `.a[1:] = ["x"]`, `.a[1:] |= map(. * 2)`, `.a[5] = 1`, `.x.y.z = 1`, `.a[-1] = 7`, `.a[-9] = 7`, `.n.x = 1`, `.a.x |= 1`,
-		`.a |= map(select(. > 1))`, `(.a[] | select(. > 1)) |= empty`, `.a[] |= empty`, `(.a, .n) = 0`, `(.. | numbers) |= . + 1`, `.deep.x.y[].z |= . + 1`, `(.a | first) |= 100`, `.a |= (.[0] = 5)`, `.b |= ., .n |= 3`, `.o |= map(.v += 1)`, `.a = (.n, .f)`, `.b.c += "q" | .b`, `.o[0] |= with_entries(.key += "_")`,
-		`(.a[], .o[].v) |= . + 1`, `.o |= (.[0] |= [., .] | .[1].v |= 9)`, `. as $all | .o |= [$all.a, .] | .o[0][0] = 99 | [.o, $all.a]`, `.b |= [.] | .b[0].c = "k"`, `reduce range(5) as $i (.a; .[$i] |= ($i | [., .]))`,
-		`path(.a[0])`, `[paths]`, `[paths(type == "number")]`, `[leaf_paths]`[:0] + `[path(..)] | length`, `getpath(["b","c"])`, `getpath(["x","y"])`, `setpath(["b","c"]; 1)`, `setpath([]; 1)`, `delpaths([["a",0],["b"]])`, `del(.a[0,2])`, `del(.b.c, .n)`, `del(.a[1:])`, `del(.o[] | select(.k == "x"))`, `pick(.b.c)`, `pick(.a[1])`, `to_entries | length`,
-		`.a | transpose?`, `[[1,2],[3]] | transpose`, `[[1,2],[3,4]] | [combinations]`, `[2 | [range(.)] | combinations(2)]`, `.a | [walk(if type == "number" then . + 1 else . end)]`, `walk(if type == "object" then del(.d) else . end)`,
-		`.o | INDEX(.k) | keys`, `INDEX(.o[]; .v) | keys`, `.n | IN(1, 7)`, `IN(.a[]; 2, 8)`, `.a | bsearch(2)`, `[.a | sort | bsearch(2)]`, `.n | floor, sqrt`, `pow(2;10)`, `10 | log10`, `infinite | isinfinite`, `[nan] | .[0] | isnan`, `.f | tostring`, `1e3`, `.n | toarray`[:0] + `1.0`,
-		`1425599621 | todate`, `"2015-03-05T23:51:47Z" | fromdate`, `1425599621 | gmtime | mktime`, `1425599621 | strftime("%Y")`, `"2015" | strptime("%Y") | mktime`, `.a | .[1] as $x | .[$x]`, `.b[("c","d")]`, `.["a","n"]`, `[.a | .[0:2][]]`, `.a | .[1:][0]`, `..?`, `.a | not`, `[.a[] | . as $x | [$x, $x * 2] | add]`, `limit(1; repeat(1))`, `isempty(empty)`, `empty`, `[.[]?] | length`, `@json`, `ltrimstr("x")`, `splits("a")`, `tojson`, `ascii_downcase`, `.a | .[1.7]`, `.a | .[nan]`, `{} | .a.b |= 1`, `[[1,2,3] | .[1:] | .[0] = 9]`,
+		`.`, `.a`, `.a[0]`, `.a[-1]`, `.a[9]`, `.["a"]`, `.b.c`, `."b"."c"`, `.a[1:]`, `.a[:-1]`, `.s[2:4]`, `.missing.x`,
+		`.a.x`, `.n[0]?`, `[.a[]?]`,
+		`.a | length`, `[.a[] + 1]`, `.n + .f`, `.s + "!"`, `.a + [9]`, `.b + {e: 1}`, `null + 1`, `1 - 2`, `.a - [1]`,
+		`"a" - 1`, `3 * 4`, `"ab" * 3`, `{a:{b:1}} * {a:{c:2}}`,
+		`7 / 2`, `"a,b" / ","`, `1 / 0`, `7 % 3`, `-5 % 3`, `-(.n)`, `9007199254740993 + 1`, `.big + 1`, `.big * .big`,
+		`4611686018427387904 + 4611686018427387904`, `2147483648 * 2147483648`,
+		`.a == [3,1,2]`, `.a != .b`, `.n > 3 and .n < 9`, `.n >= 7 or false`, `.n <= "x"`, `.missing // "d"`,
+		`[.a[] | select(. > 1)]`, `.a | map(. * 2)`, `.b | map_values(tostring)`,
+		`.b | map_values(empty)`, `.a | map_values(. + 1)`, `.b | to_entries`,
+		`.o | map({key: .k, value: .v}) | from_entries`, `.b | with_entries(.value |= tostring)`,
+		`.a | add`, `.s | explode | implode`, `[.o[].k] | add`, `[.o[]] | add`, `add(.a[])`, `.a | any(. > 2)`,
+		`.a | all(. > 2)`, `[true, false] | any, all`, `[] | add`,
+		`.a | sort`, `.a | sort_by(-.)`, `.o | group_by(.k)`, `.o | unique_by(.k)`, `.o | min_by(.v)`, `.o | max_by(.v)`,
+		`.a | min`, `.a | max`, `.a | unique`, `.a | reverse`, `.s | reverse`,
+		`[1,[2,[3]]] | flatten`, `[1,[2,[3]]] | flatten(1)`, `[range(5)]`, `[range(2;5)]`, `[range(0;10;3)]`,
+		`[limit(2; .a[])]`, `first(.a[])`, `[first, last]?`, `.a | first, last`, `last(.a[])`, `nth(1; .a[])`, `.a | nth(1)`,
+		`[.a[] | until(. > 10; . * 2)]`, `[1 | while(. < 20; . * 2)]`, `[recurse(if . < 3 then . + 1 else empty end; true)?]`,
+		`[1 | recurse(if . < 3 then . + 1 else empty end)]`, `[..] | length`, `[.deep | .. | numbers]`,
+		`.s | split(",")`, `.s | [splits(",+")]`, `.s | split(",+"; null)`, `["a","b"] | join("-")`,
+		`["a",1,null,true] | join(",")`, `["a",1,null,true] | join(null)`, `[] | join(null)`, `.s | test("B"; "i")`,
+		`.s | test("zz")`, `.s | [match(","; "g").offset]`, `.s | capture("(?<x>[a-c]),(?<y>[a-c])")`,
+		`.s | [scan("[a-c]")]`, `.s | sub(",";";")`, `.s | gsub(",";";")`, `.s | gsub("(?<l>[a-c])"; .l + .l)`,
+		`.s | gsub("";"-")`, `"aXbxc" | gsub("x";"-";"i")`, `"aXbxc" | [splits("x";"i")]`, `"héé" | gsub("é";"e")`,
+		`.s | gsub("^";">")`,
+		`.s | ascii_upcase`, `"ABC" | ascii_downcase`, `" x " | trim, ltrim, rtrim`, `.s | ltrimstr("a,")`,
+		`.s | startswith("a")`, `.s | index(",")`, `.s | rindex(",")`, `.s | indices(",")`, `.a | index(1)`,
+		`.a | indices([1,2])`,
+		`.a | contains([1])`, `"foobar" | contains("bar")`, `{a:1} | inside({a:1,b:2})`, `.a | has(0)`, `.b | has("c")`,
+		`"c" | in({c:1})`, `.b | keys`, `.a | keys`, `.b | length`,
+		`.n | tostring`, `.b | tojson`, `"[1,{\"a\":2}]" | fromjson`, `"12" | tonumber`, `"x" | tonumber`,
+		`.a | tojson | fromjson`, `"v: \(.n) \(.b)"`, `@json "x\(.b)"`, `@base64 "\(.s)"`, `.s | @base64 | @base64d`,
+		`@uri "\("a b&")"`, `.a | @csv`, `["a b"] | @sh`, `.s | @html`, `.a | @tsv`, `@text`,
+		`{a: 1, "b": 2, (.s): 3, "c\(.n)": 4, @base64 "x": 5, $__v: 6}`[:0] +
+			`{a: 1, "b": 2, (.s): 3, "c\(.n)": 4}`, `{n, "s"}`, `{a: (1,2)}`, `{(.o[].k): 1}`, `.n as $x | {$x}`, `{"\("n")"}`,
+		`.a as [$x, $y] | $x + $y`, `.b as {c: $v} | $v`, `.b as {$c} | $c`, `.o[] as {k: $k, v: $v} | [$k, $v]`,
+		`.a as [$x] ?// $x | $x`, `reduce .a[] as $i (0; . + $i)`, `[foreach .a[] as $i (0; . + $i; [$i, .])]`,
+		`. as $d | [.a[] | . + $d.n]`,
+		`if .n > 3 then "y" else "n" end`, `if .n > 30 then "y" elif .n > 3 then "m" end`, `try error("x") catch .`,
+		`try error({a:1}) catch .a`, `error("boom")`, `.a | error`,
+		`[.a[] | try (if . == 1 then error("e") else . end) catch "c"]`, `label $out | foreach .a[] as $i (0; . + $i; if . > 3 then ., break $out else empty end)`,
+		`def f: . + 1; .n | f`, `def f($x; g): $x + g; f(1; .n)`,
+		`def fac: if . <= 1 then 1 else . * (. - 1 | fac) end; 6 | fac`, `def map(f): "mine"; map(.)`,
+		`def f(g): [g, g]; f(.a[])`,
+		`.a[1] = 9`, `.b.c |= ascii_upcase`, `.n += 1`, `.n -= 1`, `.n *= 2`, `.n /= 2`, `.n %= 2`, `.missing //= 5`,
+		`.n //= 5`, `.a[] += 1`, `.o[].v |= . * 10`, `.a[1:] = ["x"]`, `.a[1:] |= map(. * 2)`, `.a[5] = 1`, `.x.y.z = 1`,
+		`.a[-1] = 7`, `.a[-9] = 7`, `.n.x = 1`, `.a.x |= 1`,
+		`.a |= map(select(. > 1))`, `(.a[] | select(. > 1)) |= empty`, `.a[] |= empty`, `(.a, .n) = 0`,
+		`(.. | numbers) |= . + 1`, `.deep.x.y[].z |= . + 1`, `(.a | first) |= 100`, `.a |= (.[0] = 5)`, `.b |= ., .n |= 3`,
+		`.o |= map(.v += 1)`, `.a = (.n, .f)`, `.b.c += "q" | .b`, `.o[0] |= with_entries(.key += "_")`,
+		`(.a[], .o[].v) |= . + 1`, `.o |= (.[0] |= [., .] | .[1].v |= 9)`,
+		`. as $all | .o |= [$all.a, .] | .o[0][0] = 99 | [.o, $all.a]`, `.b |= [.] | .b[0].c = "k"`,
+		`reduce range(5) as $i (.a; .[$i] |= ($i | [., .]))`,
+		`path(.a[0])`, `[paths]`, `[paths(type == "number")]`, `[leaf_paths]`[:0] +
+			`[path(..)] | length`, `getpath(["b","c"])`, `getpath(["x","y"])`, `setpath(["b","c"]; 1)`, `setpath([]; 1)`,
+		`delpaths([["a",0],["b"]])`, `del(.a[0,2])`, `del(.b.c, .n)`, `del(.a[1:])`, `del(.o[] | select(.k == "x"))`,
+		`pick(.b.c)`, `pick(.a[1])`, `to_entries | length`,
+		`.a | transpose?`, `[[1,2],[3]] | transpose`, `[[1,2],[3,4]] | [combinations]`, `[2 | [range(.)] | combinations(2)]`,
+		`.a | [walk(if type == "number" then . + 1 else . end)]`, `walk(if type == "object" then del(.d) else . end)`,
+		`.o | INDEX(.k) | keys`, `INDEX(.o[]; .v) | keys`, `.n | IN(1, 7)`, `IN(.a[]; 2, 8)`, `.a | bsearch(2)`,
+		`[.a | sort | bsearch(2)]`, `.n | floor, sqrt`, `pow(2;10)`, `10 | log10`, `infinite | isinfinite`,
+		`[nan] | .[0] | isnan`, `.f | tostring`, `1e3`, `.n | toarray`[:0] + `1.0`,
+		`1425599621 | todate`, `"2015-03-05T23:51:47Z" | fromdate`, `1425599621 | gmtime | mktime`,
+		`1425599621 | strftime("%Y")`, `"2015" | strptime("%Y") | mktime`, `.a | .[1] as $x | .[$x]`, `.b[("c","d")]`,
+		`.["a","n"]`, `[.a | .[0:2][]]`, `.a | .[1:][0]`, `..?`, `.a | not`, `[.a[] | . as $x | [$x, $x * 2] | add]`,
+		`limit(1; repeat(1))`, `isempty(empty)`, `empty`, `[.[]?] | length`, `@json`, `ltrimstr("x")`, `splits("a")`,
+		`tojson`, `ascii_downcase`, `.a | .[1.7]`, `.a | .[nan]`, `{} | .a.b |= 1`, `[[1,2,3] | .[1:] | .[0] = 9]`,
 	}
 }
 
@@ -109,12 +150,18 @@ func TestFirstResultAndVariables(t *testing.T) {
 func TestRefusedAtCompile(t *testing.T) {
 	t.Parallel()
 	for source, want := range map[string]string{
-		`now`: "not allowed", `.a | localtime`: "not allowed", `env`: "not allowed", `$ENV`: "no variable $ENV", `input`: "not allowed", `[inputs]`: "not allowed",
-		`halt`: "not allowed", `halt_error(1)`: "not allowed", `debug`: "not allowed", `builtins`: "not allowed", `"x" | strflocaltime("%Y")`: "not allowed",
-		`_multiply("x"; 9)`: "no function", `_range(0;1;1)`: "no function", `tostream`: "no function", `fromstream(1)`: "no function", `__touch(1)`: "no function",
-		`$__fuel`: "no variable", `. as $__fuel | 1`: "reserved", `def __add(a;b;c): 1; 1+1`: "reserved", `include "x"; .`: "modules", `import "x" as y; .`: "modules",
-		`.a | frobnicate`: "no function frobnicate/0", `map`: "does not take 0", `$nope`: "no variable $nope", `{$nope}`: "no variable $nope", `@xyz`: "no format", `.a[`: "unexpected EOF",
-		`. as [$a] | $b`: "no variable $b", `def f($x): $x; $x`: "no variable $x", `1` + strings.Repeat("0", 2000): "over the limit", `$__loc__`: "no variable",
+		`now`: "not allowed", `.a | localtime`: "not allowed", `env`: "not allowed", `$ENV`: "no variable $ENV",
+		`input`: "not allowed", `[inputs]`: "not allowed",
+		`halt`: "not allowed", `halt_error(1)`: "not allowed", `debug`: "not allowed", `builtins`: "not allowed",
+		`"x" | strflocaltime("%Y")`: "not allowed",
+		`_multiply("x"; 9)`:         "no function", `_range(0;1;1)`: "no function", `tostream`: "no function",
+		`fromstream(1)`: "no function", `__touch(1)`: "no function",
+		`$__fuel`: "no variable", `. as $__fuel | 1`: "reserved", `def __add(a;b;c): 1; 1+1`: "reserved",
+		`include "x"; .`: "modules", `import "x" as y; .`: "modules",
+		`.a | frobnicate`: "no function frobnicate/0", `map`: "does not take 0", `$nope`: "no variable $nope",
+		`{$nope}`: "no variable $nope", `@xyz`: "no format", `.a[`: "unexpected EOF",
+		`. as [$a] | $b`: "no variable $b", `def f($x): $x; $x`: "no variable $x", `1` +
+			strings.Repeat("0", 2000): "over the limit", `$__loc__`: "no variable",
 	} {
 		_, err := jq.Compile(source, nil)
 		var se *jq.SyntaxError
@@ -138,12 +185,27 @@ func TestBounded(t *testing.T) {
 	t.Parallel()
 	for _, source := range []string{
 		`def f: f; f`, `[repeat(1)]`, `[range(1e12)]`, `until(false; .)`, `[limit(1e9; repeat(0))]`, `last(range(1e12))`,
-		`setpath([500000000]; 1)`, `.[500000000] = 1`, `null | .[500000000] = 1`, `[] | .[5e8] |= 1`, `null | nth(500000000) = 1`, `null | getpath([500000000]) = 1`, `null | setpath(["a", 500000000]; 1)`, `pick(.[500000000])`, `def f: .[400000000]; null | f = 1`, `500000000 as $i | null | .[$i] = 1`,
-		`"x" * 1e9`, `"x" * 100000000`, `reduce range(60) as $i ("x"; . + .)`, `reduce range(60) as $i ([1]; . + .)`, `reduce range(60) as $i ("ab"; . * 4)`, `[range(1000) | "x" * 1000000] | add`, `[range(1000) | "x" * 1000000] | join("")`, `[range(100000) | "x"] | join("x" * 100000)`,
-		`reduce range(60) as $i (1; [., .])`, `reduce range(60) as $i (1; [., .]) | flatten`, `reduce range(60) as $i (1; [., .]) | tojson`, `reduce range(60) as $i (1; [., .]) | tostring`, `reduce range(60) as $i (1; [., .]) as $x | $x == $x`, `reduce range(60) as $i (1; [., .]) as $x | [$x, $x] | sort`, `reduce range(60) as $i (1; [., .]) as $x | [1, 2] | sort_by($x)`, `reduce range(60) as $i (1; [., .]) as $x | [$x] | contains([$x])`, `reduce range(60) as $i (1; [., .]) as $x | [$x] - [$x]`, `reduce range(60) as $i (1; [., .]) | error`, `reduce range(60) as $i (1; [., .]) | "\(.)"`, `reduce range(60) as $i (1; [., .]) as $x | [$x] | index($x)`, `reduce range(60) as $i (1; [., .]) | @json`, `reduce range(60) as $i (1; [., .]) as $x | $x | IN($x)`, `reduce range(60) as $i (1; [., .]) as $x | [$x, $x] | unique`, `reduce range(60) as $i (1; {a: ., b: .}) as $x | $x * $x`,
-		`reduce range(200000) as $i (1; [.])`, `reduce range(200000) as $i (1; [.]) | tojson`, `reduce range(200000) as $i (1; [.]) as $x | $x == $x`, `[reduce range(200000) as $i (1; [.]) | path(..)]`, `limit(100000; recurse(.a)) |= 1`, `[limit(100000; path(recurse(.a)))]`, `("[" * 100000) | fromjson`, `[range(100000)] | [.[] as $x | first(.[])]`,
-		`reduce range(40) as $i (3; . * .)`, `("9" * 100000) | tonumber`, `("9" * 100000) | fromjson`, `[range(5000)] | transpose`, `[[range(100000)]] + [range(1000) | []] | transpose`, `("a" * 100000) | [match(""; "g")]`, `("a" * 50000) | [match(""; "g")]`, `("a" * 50000) | gsub("a"; "b" * 100000)`, `("(a*)*" * 500) as $re | ("a" * 100000) | test($re)`,
-		`[[range(1000)], [range(1000)], [range(1000)]] | [combinations]`, `1425599621 | strftime("%999999999d")`, `1425599621 | strftime("%Y" * 100000)`, `[range(200000)] | .[] |= error`, `[range(100000)] | [.[] |= .] | .[0] | map_values(.) | map_values(.) | [.[:50000][] as $x | .[1:][0]]`, `("x" * 1000000) | [range(100000) as $i | .[$i:$i+1]]`, `[range(50000) | tostring] | INDEX(.) | [keys[] as $k | to_entries]`,
+		`setpath([500000000]; 1)`, `.[500000000] = 1`, `null | .[500000000] = 1`, `[] | .[5e8] |= 1`,
+		`null | nth(500000000) = 1`, `null | getpath([500000000]) = 1`, `null | setpath(["a", 500000000]; 1)`,
+		`pick(.[500000000])`, `def f: .[400000000]; null | f = 1`, `500000000 as $i | null | .[$i] = 1`,
+		`"x" * 1e9`, `"x" * 100000000`, `reduce range(60) as $i ("x"; . + .)`, `reduce range(60) as $i ([1]; . + .)`,
+		`reduce range(60) as $i ("ab"; . * 4)`, `[range(1000) | "x" * 1000000] | add`,
+		`[range(1000) | "x" * 1000000] | join("")`, `[range(100000) | "x"] | join("x" * 100000)`,
+		`reduce range(60) as $i (1; [., .])`, `reduce range(60) as $i (1; [., .]) | flatten`,
+		`reduce range(60) as $i (1; [., .]) | tojson`, `reduce range(60) as $i (1; [., .]) | tostring`,
+		`reduce range(60) as $i (1; [., .]) as $x | $x == $x`, `reduce range(60) as $i (1; [., .]) as $x | [$x, $x] | sort`,
+		`reduce range(60) as $i (1; [., .]) as $x | [1, 2] | sort_by($x)`, `reduce range(60) as $i (1; [., .]) as $x | [$x] | contains([$x])`, `reduce range(60) as $i (1; [., .]) as $x | [$x] - [$x]`, `reduce range(60) as $i (1; [., .]) | error`, `reduce range(60) as $i (1; [., .]) | "\(.)"`, `reduce range(60) as $i (1; [., .]) as $x | [$x] | index($x)`, `reduce range(60) as $i (1; [., .]) | @json`, `reduce range(60) as $i (1; [., .]) as $x | $x | IN($x)`, `reduce range(60) as $i (1; [., .]) as $x | [$x, $x] | unique`, `reduce range(60) as $i (1; {a: ., b: .}) as $x | $x * $x`,
+		`reduce range(200000) as $i (1; [.])`, `reduce range(200000) as $i (1; [.]) | tojson`,
+		`reduce range(200000) as $i (1; [.]) as $x | $x == $x`, `[reduce range(200000) as $i (1; [.]) | path(..)]`,
+		`limit(100000; recurse(.a)) |= 1`, `[limit(100000; path(recurse(.a)))]`, `("[" * 100000) | fromjson`,
+		`[range(100000)] | [.[] as $x | first(.[])]`,
+		`reduce range(40) as $i (3; . * .)`, `("9" * 100000) | tonumber`, `("9" * 100000) | fromjson`,
+		`[range(5000)] | transpose`, `[[range(100000)]] + [range(1000) | []] | transpose`,
+		`("a" * 100000) | [match(""; "g")]`, `("a" * 50000) | [match(""; "g")]`, `("a" * 50000) | gsub("a"; "b" * 100000)`,
+		`("(a*)*" * 500) as $re | ("a" * 100000) | test($re)`,
+		`[[range(1000)], [range(1000)], [range(1000)]] | [combinations]`, `1425599621 | strftime("%999999999d")`,
+		`1425599621 | strftime("%Y" * 100000)`, `[range(200000)] | .[] |= error`,
+		`[range(100000)] | [.[] |= .] | .[0] | map_values(.) | map_values(.) | [.[:50000][] as $x | .[1:][0]]`, `("x" * 1000000) | [range(100000) as $i | .[$i:$i+1]]`, `[range(50000) | tostring] | INDEX(.) | [keys[] as $k | to_entries]`,
 	} {
 		t.Run(source, func(t *testing.T) {
 			t.Parallel()
@@ -221,7 +283,9 @@ func TestLongListsStayCheap(t *testing.T) {
 
 func TestNumbersKeepTheirDigits(t *testing.T) {
 	t.Parallel()
-	for _, s := range []string{`0`, `-1`, `9007199254740993`, `9223372036854775808`, `-123456789012345678901234567890`, `1.5`, `1e+300`, `1e-07`, `[1,{"a":12345678901234567890}]`} {
+	for _, s := range []string{
+		`0`, `-1`, `9007199254740993`, `9223372036854775808`, `-123456789012345678901234567890`, `1.5`, `1e+300`, `1e-07`,
+		`[1,{"a":12345678901234567890}]`} {
 		out, err := jq.EncodeJSON(decode(t, s))
 		require.NoError(t, err)
 		require.Equal(t, s, string(out))
@@ -239,7 +303,8 @@ func TestNumbersKeepTheirDigits(t *testing.T) {
 func TestDecodeJSONRefuses(t *testing.T) {
 	t.Parallel()
 	for s, want := range map[string]string{
-		`{} x`: "after the value", ``: "EOF", `[1,`: "EOF", `1e999`: "out of range", strings.Repeat("[", 2000): "nested deeper", strings.Repeat("9", 2000): "over the limit",
+		`{} x`: "after the value", ``: "EOF", `[1,`: "EOF", `1e999`: "out of range",
+		strings.Repeat("[", 2000): "nested deeper", strings.Repeat("9", 2000): "over the limit",
 	} {
 		_, err := jq.DecodeJSON([]byte(s))
 		require.ErrorContains(t, err, want, "%.20s", s)
@@ -279,8 +344,10 @@ func TestNormalize(t *testing.T) {
 		X int `json:"x"`
 	}
 	huge, _ := new(big.Int).SetString("123456789012345678901234567890", 10)
-	require.Equal(t, map[string]any{"a": 1, "b": []any{2, 2.5, huge}, "c": map[string]any{"x": 3}, "d": nil, "e": []any{1}},
-		jq.Normalize(map[string]any{"a": int64(1), "b": []any{uint8(2), float32(2.5), huge}, "c": point{3}, "d": func() {}, "e": []int{1}}))
+	require.Equal(t, map[string]any{
+		"a": 1, "b": []any{2, 2.5, huge}, "c": map[string]any{"x": 3}, "d": nil, "e": []any{1}},
+		jq.Normalize(map[string]any{
+			"a": int64(1), "b": []any{uint8(2), float32(2.5), huge}, "c": point{3}, "d": func() {}, "e": []int{1}}))
 }
 
 func TestRoundTripProperty(t *testing.T) {

@@ -47,7 +47,8 @@ func (l library) define(all []definition) {
 	}
 }
 
-// natives are gojq's functions with work and results that are bounded by one step or by the result of the previous step.
+// natives are gojq's functions with work and results that are bounded by one step or by the result of the previous
+// step.
 func natives() []string {
 	return []string{
 		`empty not type nan infinite arrays objects iterables booleans numbers strings nulls values scalars`,
@@ -110,7 +111,8 @@ func (l library) lookup(name funcName) (libraryEntry, bool) {
 func (l library) refusal(name funcName) (reason, suggestion string) {
 	switch name.name {
 	case "now", "localtime", "strflocaltime", "date", "dateadd", "datesub":
-		return fmt.Sprintf("the function %s is not allowed: a run must not depend on a clock or a time zone", name.name), "use $workflow.startedAt or $task.startedAt"
+		return fmt.Sprintf("the function %s is not allowed: a run must not depend on a clock or a time zone", name.name),
+			"use $workflow.startedAt or $task.startedAt"
 	case "env", "input", "inputs", "input_line_number", "input_filename", "debug", "stderr", "halt", "halt_error",
 		"builtins", "modulemeta", "get_search_list":
 		return fmt.Sprintf("the function %s is not allowed: an expression sees its input and variables only", name.name), ""
@@ -123,7 +125,8 @@ func (l library) refusal(name funcName) (reason, suggestion string) {
 	}
 	if len(arities) > 0 {
 		slices.Sort(arities)
-		return fmt.Sprintf("the function %s does not take %d arguments", name.name, name.arity), "it takes " + strings.Join(arities, " or ")
+		return fmt.Sprintf("the function %s does not take %d arguments", name.name, name.arity), "it takes " +
+			strings.Join(arities, " or ")
 	}
 	return fmt.Sprintf("there is no function %s/%d", name.name, name.arity), ""
 }

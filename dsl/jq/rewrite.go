@@ -64,7 +64,8 @@ func (r *rewriter) scoped(f func()) {
 func (r *rewriter) fail(token, suggestion, variable, format string, args ...any) {
 	if r.err == nil {
 		r.err = &SyntaxError{
-			Message: fmt.Sprintf(format, args...), Suggestion: suggestion, Variable: variable, Offset: findToken(r.source, token),
+			Message: fmt.Sprintf(format, args...), Suggestion: suggestion, Variable: variable,
+			Offset: findToken(r.source, token),
 		}
 	}
 }
@@ -81,7 +82,8 @@ func findToken(source, token string) int {
 		}
 		i += from
 		end := i + len(token)
-		if (i == 0 || !word(source[i-1]) && source[i-1] != '.' && (source[i-1] != '$' || token[0] == '$')) && (end == len(source) || !word(source[end])) {
+		if (i == 0 || !word(source[i-1]) && source[i-1] != '.' && (source[i-1] != '$' || token[0] == '$')) &&
+			(end == len(source) || !word(source[end])) {
 			return i
 		}
 		from = end
@@ -89,7 +91,8 @@ func findToken(source, token string) int {
 	return -1
 }
 
-// count counts parts of the expression, and fails once there are too many. Some parts are rewritten twice, and count twice.
+// count counts parts of the expression, and fails once there are too many. Some parts are rewritten twice, and count
+// twice.
 func (r *rewriter) count(parts int) {
 	if r.terms += parts; r.terms > MaxTerms {
 		r.err = cmp.Or(r.err, &SyntaxError{

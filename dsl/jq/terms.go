@@ -59,7 +59,8 @@ func namesMember(x *gojq.Index) bool {
 	if x.Name != "" || x.Str != nil {
 		return true
 	}
-	return x.Start != nil && x.Start.Term != nil && x.Start.Term.Type == gojq.TermTypeString && len(x.Start.Term.SuffixList) == 0
+	return x.Start != nil && x.Start.Term != nil && x.Start.Term.Type == gojq.TermTypeString &&
+		len(x.Start.Term.SuffixList) == 0
 }
 
 func (r *rewriter) index(x *gojq.Index) *gojq.Index {
@@ -213,7 +214,8 @@ func (r *rewriter) object(o *gojq.Object) *gojq.Object {
 		case long(kv.Key, kv.KeyString):
 			entry.Key, entry.KeyString, entry.KeyQuery = "", nil, r.key(literal(kv.Key, kv.KeyString))
 			if kv.Val == nil {
-				entry.Val = &gojq.Query{Term: &gojq.Term{Type: gojq.TermTypeIndex, Index: r.index(&gojq.Index{Name: kv.Key, Str: kv.KeyString})}}
+				entry.Val = &gojq.Query{Term: &gojq.Term{
+					Type: gojq.TermTypeIndex, Index: r.index(&gojq.Index{Name: kv.Key, Str: kv.KeyString})}}
 			}
 		}
 		if entry.Val != nil && entry.Val.Op == gojq.OpComma {
@@ -251,14 +253,16 @@ func (r *rewriter) formatted(format string) *gojq.Query {
 	if format == "" {
 		format = "@text"
 	}
-	return r.guarded("__shape", &gojq.Query{Term: &gojq.Term{Type: gojq.TermTypeString, Str: &gojq.String{Str: format[1:]}}})
+	return r.guarded("__shape",
+		&gojq.Query{Term: &gojq.Term{Type: gojq.TermTypeString, Str: &gojq.String{Str: format[1:]}}})
 }
 
 func (r *rewriter) format(t *gojq.Term) *gojq.Term {
 	switch t.Format {
 	case "@text", "@json", "@html", "@uri", "@urid", "@csv", "@tsv", "@sh", "@base64", "@base64d":
 	default:
-		r.fail(t.Format, "use @text, @json, @html, @uri, @urid, @csv, @tsv, @sh, @base64 or @base64d", "", "there is no format %s", t.Format)
+		r.fail(t.Format, "use @text, @json, @html, @uri, @urid, @csv, @tsv, @sh, @base64 or @base64d", "",
+			"there is no format %s", t.Format)
 	}
 	if t.Str == nil {
 		return paren(r.formatted(t.Format))

@@ -11,7 +11,9 @@ import (
 // Watching an evaluation must not change its result: a run's behaviour must not depend on whether it is watched.
 func TestWatchIsCalledAllAlongAndCostsNothing(t *testing.T) {
 	t.Parallel()
-	for _, source := range []string{`[range(20000) | tostring] | join(",") | length`, `reduce range(1e9) as $i (0; . + 1)`, `[("a" * 3000) | match("a?"; "g")] | length`} {
+	for _, source := range []string{
+		`[range(20000) | tostring] | join(",") | length`, `reduce range(1e9) as $i (0; . + 1)`,
+		`[("a" * 3000) | match("a?"; "g")] | length`} {
 		program, err := jq.Compile(source, nil)
 		require.NoError(t, err)
 		plain := jq.NewFuel(1_000_000)

@@ -15,7 +15,8 @@ func Of(doc *dsl.Document) map[string]*dsl.Task {
 	return tasks
 }
 
-// List returns all tasks of a document, at any depth, in the order of the document: each task before the tasks inside it.
+// List returns all tasks of a document, at any depth, in the order of the document: each task before the tasks inside
+// it.
 func List(doc *dsl.Document) []*dsl.Task { return appendTasks(nil, doc.Do) }
 
 func appendTasks(all, tasks []*dsl.Task) []*dsl.Task {

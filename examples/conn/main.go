@@ -1,6 +1,6 @@
-// Command conn is an example of a program that uses package conn and nothing else of Signalbox: it accepts orders over HTTP and processes
-// each in a Temporal workflow. It can be started before Temporal, and Temporal can be killed and restarted at any time: the service answers
-// at once in any state, and needs no restart.
+// Command conn is an example of a program that uses package conn and nothing else of Signalbox: it accepts orders over
+// HTTP and processes each in a Temporal workflow. It can be started before Temporal, and Temporal can be killed and
+// restarted at any time: the service answers at once in any state, and needs no restart.
 package main
 
 import (
@@ -44,8 +44,8 @@ func serve(ctx context.Context, log *slog.Logger, listen, temporal string) error
 	if err != nil {
 		return err
 	}
-	// A factory, not a worker: a worker can be started once and belongs to one client, so the manager calls the factory for every client that
-	// it makes, and again when a worker dies.
+	// A factory, not a worker: a worker can be started once and belongs to one client, so the manager calls the factory
+	// for every client that it makes, and again when a worker dies.
 	err = manager.Register("orders", func(c client.Client) (worker.Worker, error) {
 		w := worker.New(c, "orders", worker.Options{})
 		w.RegisterWorkflow(ProcessOrder)
@@ -62,7 +62,9 @@ func serve(ctx context.Context, log *slog.Logger, listen, temporal string) error
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /orders", func(w http.ResponseWriter, r *http.Request) { create(w, r, manager) })
 	// Always 200: an outage of Temporal is no reason to restart this process. The body has the status of the connection.
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, manager.Status()) })
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, http.StatusOK, manager.Status())
+	})
 	server := &http.Server{Addr: listen, Handler: mux, ReadHeaderTimeout: 5 * time.Second}
 	failed := make(chan error, 1)
 	go func() { failed <- server.ListenAndServe() }()
@@ -84,8 +86,8 @@ func create(w http.ResponseWriter, r *http.Request, manager *conn.Manager) {
 		answer(w, http.StatusBadRequest, "send an order as JSON, with an id")
 		return
 	}
-	// Call Client for each request and never keep its result: the client may have been replaced since the last request. Client never blocks,
-	// and while Temporal is unavailable it returns an error before anything was done.
+	// Call Client for each request and never keep its result: the client may have been replaced since the last request.
+	// Client never blocks, and while Temporal is unavailable it returns an error before anything was done.
 	c, err := manager.Client()
 	if down, ok := errors.AsType[*conn.DownError](err); ok {
 		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(down.RetryAfter().Seconds()))))
@@ -98,8 +100,8 @@ func create(w http.ResponseWriter, r *http.Request, manager *conn.Manager) {
 		ID: "order-" + o.ID, TaskQueue: "orders", WorkflowIDReusePolicy: enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
 	}, ProcessOrder, o)
 	if err != nil {
-		// The connection was up and failed during the request. It is unknown here whether the order has arrived. That is no problem: the
-		// workflow has the order's ID, so the same order sent again is the same workflow.
+		// The connection was up and failed during the request. It is unknown here whether the order has arrived. That is no
+		// problem: the workflow has the order's ID, so the same order sent again is the same workflow.
 		w.Header().Set("Retry-After", "1")
 		answer(w, http.StatusServiceUnavailable, "it is unknown whether the order was accepted; send it again: "+err.Error())
 		return
@@ -132,5 +134,6 @@ func ProcessOrder(ctx workflow.Context, o Order) (payment string, err error) {
 	return payment, nil
 }
 
-// Charge charges the customer. An activity runs again if its answer is lost in an outage, so the payment's ID is derived from the order's.
+// Charge charges the customer. An activity runs again if its answer is lost in an outage, so the payment's ID is
+// derived from the order's.
 func Charge(_ context.Context, o Order) (string, error) { return "payment-" + o.ID, nil }

@@ -1,9 +1,9 @@
 //go:build unix
 
-// Command dispatch is an example of a program that uses package dispatch and the libraries below it, and nothing else of Signalbox: a post
-// office that accepts letters over HTTP and writes each to its addressee's mailbox. Any number of processes may run on one host. Exactly one
-// of them owns the dispatcher, which delivers the letters; when that process is killed, another one takes over. Leases are in Redis, and the
-// inbox is the program's own.
+// Command dispatch is an example of a program that uses package dispatch and the libraries below it, and nothing else
+// of Signalbox: a post office that accepts letters over HTTP and writes each to its addressee's mailbox. Any number of
+// processes may run on one host. Exactly one of them owns the dispatcher, which delivers the letters; when that process
+// is killed, another one takes over. Leases are in Redis, and the inbox is the program's own.
 package main
 
 import (
@@ -45,7 +45,8 @@ func main() {
 	flag.StringVar(&s.name, "name", "clerk", "name of this process")
 	flag.StringVar(&s.listen, "listen", "127.0.0.1:8091", "address of the HTTP server, as host:port")
 	flag.StringVar(&s.temporal, "temporal", "127.0.0.1:7233", "address of Temporal, as host:port")
-	flag.StringVar(&s.redis, "redis", "", "Redis for the leases, as redis://host:port; without it only one process may run")
+	flag.StringVar(&s.redis, "redis", "",
+		"Redis for the leases, as redis://host:port; without it only one process may run")
 	flag.StringVar(&s.prefix, "prefix", "post:", "prefix of keys in Redis, the same for all processes")
 	flag.StringVar(&s.data, "data", "post", "folder of the inbox and the mailboxes, the same for all processes")
 	flag.DurationVar(&s.ttl, "ttl", 15*time.Second, "how long after a crash of the owner another process takes over")
@@ -152,11 +153,14 @@ func (p *postOffice) routes() http.Handler {
 	return mux
 }
 
-// accept accepts a letter. In any state of Temporal, Redis and the dispatcher, the letter is in the inbox before the answer is sent.
+// accept accepts a letter. In any state of Temporal, Redis and the dispatcher, the letter is in the inbox before the
+// answer is sent.
 func (p *postOffice) accept(w http.ResponseWriter, r *http.Request) {
 	var l letter
-	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<16)).Decode(&l); err != nil || !isFileName(l.ID) || !isFileName(l.To) {
-		answer(w, http.StatusBadRequest, "send a letter as JSON; id and to must consist of lower-case letters, digits and hyphens")
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<16)).Decode(&l); err != nil || !isFileName(l.ID) ||
+		!isFileName(l.To) {
+		answer(w, http.StatusBadRequest,
+			"send a letter as JSON; id and to must consist of lower-case letters, digits and hyphens")
 		return
 	}
 	wake, err := p.inbox.Publish(letters(), l.To, l) // letters to one addressee are delivered in order
@@ -165,7 +169,8 @@ func (p *postOffice) accept(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if wake {
-		// The answer does not wait for it. If it fails, the delivery is only delayed: the owner checks for parked dispatchers every two seconds.
+		// The answer does not wait for it. If it fails, the delivery is only delayed: the owner checks for parked dispatchers
+		// every two seconds.
 		go func(ctx context.Context) {
 			if err := p.dispatchers.Ring(ctx, letters()); err != nil {
 				p.log.Warn("Could not wake the dispatcher; its owner will within two seconds", "error", err)
@@ -225,8 +230,8 @@ type mailboxes struct {
 	log    *slog.Logger
 }
 
-// deliver makes one attempt to deliver a letter. There may be several attempts that succeed: by two owners one after another, or because a
-// process was killed before it reported the first one. The letter's ID makes delivery idempotent.
+// deliver makes one attempt to deliver a letter. There may be several attempts that succeed: by two owners one after
+// another, or because a process was killed before it reported the first one. The letter's ID makes delivery idempotent.
 func (m mailboxes) deliver(_ context.Context, _ inbox.Name, d inbox.Delivery) inbox.Outcome {
 	var l letter
 	item, _ := d.Item.(json.RawMessage) // the type that the inbox returns

@@ -1,6 +1,6 @@
-// Package services simulates the HTTP services that the example workflows call: a shop, customers, exchange rates, jobs, files, bookings,
-// sales. It needs no network beyond loopback, its answers are deterministic, and it records its calls, so that a test can check which calls
-// a workflow made.
+// Package services simulates the HTTP services that the example workflows call: a shop, customers, exchange rates,
+// jobs, files, bookings, sales. It needs no network beyond loopback, its answers are deterministic, and it records its
+// calls, so that a test can check which calls a workflow made.
 //
 //	server := httptest.NewServer(services.New())
 //

@@ -1,13 +1,13 @@
-// Package annotation lists what happened around the runs of a project, to be shown beside charts of them: outages of Temporal, publications
-// of workflows, and changes of the dispatcher's owner.
+// Package annotation lists what happened around the runs of a project, to be shown beside charts of them: outages of
+// Temporal, publications of workflows, and changes of the dispatcher's owner.
 //
 //	s := annotation.NewService(annotation.Options{Outages: store, Publications: store, Owners: events, …})
 //	list, err := s.List(ctx, annotation.Request{Project: "shop", From: from, To: to})
 //	r := annotation.NewRecorder(manager.Status, store, serverID, time.Now)
 //	err = r.Start(ctx)
 //
-// Publications and changes of owners are read from where they are stored. Outages are recorded by a [Recorder] in each process, because
-// otherwise only the process that saw one would report it, until its end.
+// Publications and changes of owners are read from where they are stored. Outages are recorded by a [Recorder] in each
+// process, because otherwise only the process that saw one would report it, until its end.
 package annotation
 
 import (
@@ -144,7 +144,8 @@ func (s *Service) List(ctx context.Context, req Request) (List, error) {
 func check(req Request) error {
 	for _, kind := range req.Kinds {
 		if !slices.Contains(Kinds(), kind) {
-			return apperror.New(apperror.Invalid, apperror.InvalidArgument, "annotation kind %q is not one of %v", kind, Kinds()).
+			return apperror.New(apperror.Invalid, apperror.InvalidArgument, "annotation kind %q is not one of %v", kind,
+				Kinds()).
 				WithField("kinds", "unknown kind %q", kind)
 		}
 	}
@@ -167,7 +168,8 @@ func (s *Service) ofKind(ctx context.Context, kind Kind, req Request, now time.T
 		versions, more := first(rows)
 		return publications(versions), more, err
 	case KindOwner:
-		rows, err := s.o.Owners.OwnerHistory(ctx, inbox.Name{Project: req.Project, TaskQueue: s.o.TaskQueue(req.Project)}, MaxOfKind+1)
+		rows, err := s.o.Owners.OwnerHistory(ctx, inbox.Name{Project: req.Project, TaskQueue: s.o.TaskQueue(req.Project)},
+			MaxOfKind+1)
 		changes, more := first(rows)
 		// Rows are in the order of time: what is not listed is in the period only if the last one listed is.
 		more = more && !changes[len(changes)-1].At.Before(req.From)
@@ -184,7 +186,8 @@ func first[T any](rows []T) ([]T, bool) {
 func publications(versions []workflow.Version) (out []Annotation) {
 	for _, v := range versions {
 		out = append(out, Annotation{
-			Kind: KindPublish, Start: v.PublishedAt, End: v.PublishedAt, Title: fmt.Sprintf("%s %s was published", v.Workflow, v.Version),
+			Kind: KindPublish, Start: v.PublishedAt, End: v.PublishedAt,
+			Title:   fmt.Sprintf("%s %s was published", v.Workflow, v.Version),
 			Subject: v.Workflow, Detail: fmt.Sprintf("version %s by %s", v.Version, v.Publisher),
 		})
 	}
@@ -196,7 +199,8 @@ func owners(changes []dispatchtype.OwnerChange, req Request) (out []Annotation) 
 		if c.At.Before(req.From) || !c.At.Before(req.To) {
 			continue
 		}
-		a := Annotation{Kind: KindOwner, Start: c.At, End: c.At, Title: "The dispatcher changed its owner", Subject: c.Name.TaskQueue}
+		a := Annotation{Kind: KindOwner, Start: c.At, End: c.At, Title: "The dispatcher changed its owner",
+			Subject: c.Name.TaskQueue}
 		if c.Outcome == dispatchtype.Lost {
 			a.Title = "The dispatcher lost its owner"
 			a.Detail = "from " + c.From.Holder

@@ -93,10 +93,12 @@ func TestOutagesOfServersAreMerged(t *testing.T) {
 		{Server: "b", Since: at(-9), Kind: "unreachable", SeenAt: at(-1), EndedAt: at(-1)},
 		{Server: "killed long ago", Since: at(-3000), SeenAt: at(-2999)},
 	}}
-	list, err := r.service().List(t.Context(), annotation.Request{Project: "shop", Kinds: []annotation.Kind{annotation.KindOutage}})
+	list, err := r.service().List(t.Context(),
+		annotation.Request{Project: "shop", Kinds: []annotation.Kind{annotation.KindOutage}})
 	require.NoError(t, err)
 	outage := func(start, end time.Time, title, detail string) annotation.Annotation {
-		return annotation.Annotation{Kind: annotation.KindOutage, Start: start, End: end, Title: title, Subject: "temporal", Detail: detail}
+		return annotation.Annotation{
+			Kind: annotation.KindOutage, Start: start, End: end, Title: title, Subject: "temporal", Detail: detail}
 	}
 	require.Equal(t, []annotation.Annotation{
 		outage(at(-60), at(-50), "Temporal was unavailable", "unreachable, hung, seen by 2 servers"),
@@ -121,20 +123,25 @@ func TestPublicationsAndOwners(t *testing.T) {
 	list, err := r.service().List(t.Context(), annotation.Request{Project: "shop"})
 	require.NoError(t, err)
 	require.Equal(t, []annotation.Annotation{
-		{Kind: annotation.KindOwner, Start: at(-30), End: at(-30), Title: "The dispatcher lost its owner", Subject: "signalbox-shop", Detail: "from w1"},
-		{Kind: annotation.KindPublish, Start: at(-20), End: at(-20), Title: "shop/order 1.4.0 was published", Subject: "shop/order", Detail: "version 1.4.0 by ada"},
-		{Kind: annotation.KindOwner, Start: at(-10), End: at(-10), Title: "The dispatcher changed its owner", Subject: "signalbox-shop", Detail: "to w2, epoch 8 (takeover): stale"},
+		{Kind: annotation.KindOwner, Start: at(-30), End: at(-30), Title: "The dispatcher lost its owner",
+			Subject: "signalbox-shop", Detail: "from w1"},
+		{Kind: annotation.KindPublish, Start: at(-20), End: at(-20), Title: "shop/order 1.4.0 was published",
+			Subject: "shop/order", Detail: "version 1.4.0 by ada"},
+		{Kind: annotation.KindOwner, Start: at(-10), End: at(-10), Title: "The dispatcher changed its owner",
+			Subject: "signalbox-shop", Detail: "to w2, epoch 8 (takeover): stale"},
 	}, list.Annotations)
 
 	for range annotation.MaxOfKind {
 		r.versions = append(r.versions, r.versions[0])
 	}
-	list, err = r.service().List(t.Context(), annotation.Request{Project: "shop", Kinds: []annotation.Kind{annotation.KindPublish}})
+	list, err = r.service().List(t.Context(),
+		annotation.Request{Project: "shop", Kinds: []annotation.Kind{annotation.KindPublish}})
 	require.NoError(t, err)
 	require.Len(t, list.Annotations, annotation.MaxOfKind)
 	require.Equal(t, []annotation.Kind{annotation.KindPublish}, list.More)
 
-	for _, bad := range []annotation.Request{{Kinds: []annotation.Kind{"start"}}, {From: at(1)}, {From: at(-1), To: at(-1)}} {
+	for _, bad := range []annotation.Request{
+		{Kinds: []annotation.Kind{"start"}}, {From: at(1)}, {From: at(-1), To: at(-1)}} {
 		bad.Project = "shop"
 		_, err = r.service().List(t.Context(), bad)
 		require.True(t, apperror.Is(err, apperror.InvalidArgument), "%v", err)
@@ -152,7 +159,8 @@ func up(outages int64, last time.Duration) conntype.Status {
 
 func down(outages int64) conntype.Status {
 	return conntype.Status{
-		State: conntype.Down, Kind: conntype.Unreachable, Since: time.Now().Add(-time.Second), Statistics: conntype.Statistics{Outages: outages},
+		State: conntype.Down, Kind: conntype.Unreachable, Since: time.Now().Add(-time.Second),
+		Statistics: conntype.Statistics{Outages: outages},
 	}
 }
 

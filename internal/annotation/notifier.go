@@ -14,7 +14,8 @@ import (
 )
 
 const (
-	// notifyEvery is the interval of the elected process's reads of outages, electEvery that of the attempts of others to be elected.
+	// notifyEvery is the interval of the elected process's reads of outages, electEvery that of the attempts of others to
+	// be elected.
 	notifyEvery = time.Second
 	electEvery  = 5 * time.Second
 	// notifierLock is the name of the lock that elects one process.
@@ -34,8 +35,9 @@ type NotifierOptions struct {
 	Now       func() time.Time
 }
 
-// Notifier publishes an event in each project at the beginning and at the end of an outage, in one elected process. It needs no Temporal. What
-// was published last is read from the events themselves, so that an outage is reported once, whichever process does so.
+// Notifier publishes an event in each project at the beginning and at the end of an outage, in one elected process. It
+// needs no Temporal. What was published last is read from the events themselves, so that an outage is reported once,
+// whichever process does so.
 type Notifier struct {
 	*loop.Loop
 
@@ -59,7 +61,8 @@ func (n *Notifier) poll(ctx, _ context.Context) time.Duration {
 		}
 	})
 	if err != nil && ctx.Err() == nil {
-		logger.FromContext(ctx).WarnContext(ctx, "Events about the connection to Temporal could not be published; trying again", "error", err)
+		logger.FromContext(ctx).WarnContext(ctx,
+			"Events about the connection to Temporal could not be published; trying again", "error", err)
 	}
 	return electEvery
 }

@@ -49,7 +49,8 @@ func TestOutageIsReportedOncePerProject(t *testing.T) {
 	o.rows = []Outage{{Server: "a", Since: now.Add(-time.Minute), SeenAt: now.Add(-time.Second)}}
 	require.Equal(t, []string{event.ConnectionDown}, types())
 	// Another server saw it earlier, and is connected again first.
-	o.rows = append(o.rows, Outage{Server: "b", Since: now.Add(-2 * time.Minute), SeenAt: now, EndedAt: now.Add(-2 * time.Second)})
+	o.rows = append(o.rows, Outage{
+		Server: "b", Since: now.Add(-2 * time.Minute), SeenAt: now, EndedAt: now.Add(-2 * time.Second)})
 	require.Len(t, types(), 1)
 	o.rows[0].EndedAt = now.Add(-time.Second)
 	require.Equal(t, []string{event.ConnectionDown, event.ConnectionUp}, types())

@@ -32,7 +32,8 @@ type Store interface {
 // openFor is how long after its last confirmation an outage counts as open: several intervals of confirmation.
 const openFor = 6 * confirmEvery
 
-// end returns the end of an outage; zero if it is open. A server that was killed confirms no more, and its outage ended for it then.
+// end returns the end of an outage; zero if it is open. A server that was killed confirms no more, and its outage ended
+// for it then.
 func (o Outage) end(now time.Time) time.Time {
 	if o.EndedAt.IsZero() && now.Sub(o.SeenAt) > openFor {
 		return o.SeenAt
@@ -51,7 +52,8 @@ func merge(outages []Outage, from, now time.Time) (out []Annotation) {
 		}
 		last := len(out) - 1
 		if last < 0 || !out[last].End.IsZero() && out[last].End.Before(o.Since) {
-			out = append(out, Annotation{Kind: KindOutage, Start: o.Since, End: end, Title: "Temporal was unavailable", Subject: "temporal"})
+			out = append(out, Annotation{
+				Kind: KindOutage, Start: o.Since, End: end, Title: "Temporal was unavailable", Subject: "temporal"})
 			last++
 			servers, kinds = nil, nil
 		}

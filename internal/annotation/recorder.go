@@ -19,7 +19,8 @@ const (
 	maxUnwritten = 1000
 )
 
-// Recorder records the outages of Temporal that its process sees. While the store is unavailable, it keeps them and writes them after.
+// Recorder records the outages of Temporal that its process sees. While the store is unavailable, it keeps them and
+// writes them after.
 type Recorder struct {
 	*loop.Loop
 
@@ -38,7 +39,8 @@ type Recorder struct {
 	failing bool
 }
 
-// NewRecorder returns a recorder of the process with this server ID. connection returns the state of its connection and does not block.
+// NewRecorder returns a recorder of the process with this server ID. connection returns the state of its connection and
+// does not block.
 func NewRecorder(connection func() conntype.Status, store Store, server string, now func() time.Time) *Recorder {
 	r := &Recorder{connection: connection, store: store, server: server, now: now}
 	r.Loop = loop.New(r.pass)

@@ -38,8 +38,8 @@ func newTokens(p *process, s *storage) *token.Service {
 	return token.NewService(s.Tokens(), s, token.Options{Now: time.Now, Log: p.log})
 }
 
-// newAPI creates the API server with its authentication. A process without the API role serves only health, metrics and its own system
-// status.
+// newAPI creates the API server with its authentication. A process without the API role serves only health, metrics and
+// its own system status.
 func newAPI(c *components, tokens *token.Service) (*rpc.Server, error) {
 	metrics, cfg := c.telemetry.API, c.cfg
 	d := &denials{
@@ -49,11 +49,15 @@ func newAPI(c *components, tokens *token.Service) (*rpc.Server, error) {
 	options := rpc.Options{
 		Address: cfg.Listen, MaxConnections: cfg.API.MaxConnections, MaxRequestBytes: int64(cfg.API.MaxRequestBytes),
 		Metrics: c.telemetry.Handler(), Livez: http.HandlerFunc(c.health.Livez), Readyz: http.HandlerFunc(c.health.Readyz),
-		Serving:           func(ctx context.Context) bool { return c.health.Report(ctx).Status != health.Unavailable },
-		Interceptors:      c.telemetry.Interceptors(),
-		Access:            rpc.Access{Rate: float64(cfg.API.RateLimit), Burst: cfg.API.Burst, Refused: metrics.Refused, Denied: d.denied},
-		System:            handler.SystemInfo{Version: c.version, Interpreter: interp.Version, ServerID: c.serverID, QueuesRuns: cfg.Runs.QueueWhenUnavailable.Enabled},
-		TemporalNamespace: cfg.Temporal.Namespace, TemporalUI: cfg.Temporal.UIURL, TaskQueue: contract.TaskQueue, Platform: newStatus(c),
+		Serving:      func(ctx context.Context) bool { return c.health.Report(ctx).Status != health.Unavailable },
+		Interceptors: c.telemetry.Interceptors(),
+		Access: rpc.Access{
+			Rate: float64(cfg.API.RateLimit), Burst: cfg.API.Burst, Refused: metrics.Refused, Denied: d.denied},
+		System: handler.SystemInfo{
+			Version: c.version, Interpreter: interp.Version, ServerID: c.serverID,
+			QueuesRuns: cfg.Runs.QueueWhenUnavailable.Enabled},
+		TemporalNamespace: cfg.Temporal.Namespace, TemporalUI: cfg.Temporal.UIURL, TaskQueue: contract.TaskQueue,
+		Platform: newStatus(c),
 	}
 	if cfg.Auth.Mode == config.ModeTokens {
 		options.Access.Authenticator = tokens
@@ -83,13 +87,16 @@ func newAPI(c *components, tokens *token.Service) (*rpc.Server, error) {
 func addServices(options *rpc.Options, c *components, tokens *token.Service) (err error) {
 	events, s := c.events, c.storage
 	options.Tokens, options.Audit = tokens, s
-	options.Sessions = session.NewService(s.Sessions(), tokens, session.Options{Idle: c.cfg.Auth.SessionIdle, Max: c.cfg.Auth.SessionMax, Now: time.Now, Log: c.log})
-	options.Projects, options.Workflows, options.Clock = c.definitions.projects, c.definitions.workflows, c.definitions.schedules
+	options.Sessions = session.NewService(s.Sessions(), tokens,
+		session.Options{Idle: c.cfg.Auth.SessionIdle, Max: c.cfg.Auth.SessionMax, Now: time.Now, Log: c.log})
+	options.Projects, options.Workflows, options.Clock = c.definitions.projects, c.definitions.workflows,
+		c.definitions.schedules
 	options.Statistics = statistics.NewService(statistics.Options{
 		Store: s.Statistics(), Runs: s, Workflows: c.definitions.workflows, Documents: s.documents, Now: time.Now,
 	})
 	options.Annotations = annotation.NewService(annotation.Options{
-		Outages: s.Annotations(), Publications: s.Annotations(), Owners: events.service, Projects: s, TaskQueue: contract.TaskQueue, Now: time.Now,
+		Outages: s.Annotations(), Publications: s.Annotations(), Owners: events.service, Projects: s,
+		TaskQueue: contract.TaskQueue, Now: time.Now,
 	})
 	options.Runs, options.Batches, options.Quotas = c.runs.service, c.batches.service, c.quotas.service
 	options.Webhooks = c.webhooks.service
@@ -98,9 +105,11 @@ func addServices(options *rpc.Options, c *components, tokens *token.Service) (er
 	options.Events, options.EventLimits, options.RunDeliveries = events.service, eventLimits(c.cfg), events.service
 	options.Dispatchers, options.Problems = c.problems.dispatchers, c.problems.service
 	options.Unredacted = sealed.NewViewer(s.sealed.Sealer, c.runs.service, s, time.Now)
-	options.StepValues = stepvalue.NewReader(stepvalue.Options{Runs: c.runs.service, Source: c.connection.engine, Redactor: s.sealed.Sealer})
+	options.StepValues = stepvalue.NewReader(
+		stepvalue.Options{Runs: c.runs.service, Source: c.connection.engine, Redactor: s.sealed.Sealer})
 	options.Explainer = explain.New(explain.Options{
-		Store: s.Waits(), Events: s.sealed.events, Runs: c.runs.service, Redactor: s.sealed.Sealer, Documents: s.documents, Key: interp.EntryKey,
+		Store: s.Waits(), Events: s.sealed.events, Runs: c.runs.service, Redactor: s.sealed.Sealer, Documents: s.documents,
+		Key: interp.EntryKey,
 	})
 	ui, err := webui.New(webui.Built())
 	if err != nil {
@@ -123,11 +132,13 @@ func codecEndpoint(p *process, s *storage) (rpc.Codec, error) {
 	if err != nil {
 		return rpc.Codec{}, err
 	}
-	return rpc.Codec{Path: codec.EndpointPath, Handler: endpoint, MaxBytes: codec.EndpointMaxBytes, Origins: p.cfg.Encryption.CodecOrigins}, nil
+	return rpc.Codec{Path: codec.EndpointPath, Handler: endpoint, MaxBytes: codec.EndpointMaxBytes,
+		Origins: p.cfg.Encryption.CodecOrigins}, nil
 }
 
 const (
-	// deniedRate and deniedBurst bound the audit entries for denied calls of one actor, so that repeated attempts cannot fill the database.
+	// deniedRate and deniedBurst bound the audit entries for denied calls of one actor, so that repeated attempts cannot
+	// fill the database.
 	deniedRate  = 1.0 / 60
 	deniedBurst = 10
 )
@@ -147,13 +158,16 @@ func (d *denials) denied(ctx context.Context, n permission.Denial) {
 	}
 	d.metrics.Refused(ctx, reason)
 	actor, _ := auth.ActorFrom(ctx)
-	d.log.WarnContext(ctx, "A call was denied", "method", n.Method, "actor", actor.Name, "token", actor.ID, "project", n.Project, "role", string(n.Role))
+	d.log.WarnContext(ctx, "A call was denied", "method", n.Method, "actor", actor.Name, "token", actor.ID,
+		"project", n.Project, "role", string(n.Role))
 	if !n.Changes || d.limit.Take(actor.ID) > 0 {
 		return
 	}
 	// The entry belongs to no project, because the project that the caller named may not exist.
 	entry := audit.NewEntry(ctx, time.Now(), audit.AccessDenied, "", n.Method, "")
-	entry.Detail, _ = json.Marshal(map[string]string{"project": bounded(n.Project), "role": string(n.Role), "token": actor.ID}) //nolint:errchkjson // texts always encode
+	entry.Detail, _ = json.Marshal(
+		map[string]string{"project": bounded(n.Project), "role": string(n.Role),
+			"token": actor.ID}) //nolint:errchkjson // texts always encode
 	if err := d.store.WriteAudit(ctx, entry); err != nil {
 		d.log.WarnContext(ctx, "A denial could not be written to the audit log", "error", err)
 	}

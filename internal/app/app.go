@@ -5,8 +5,8 @@
 //	a.Addr()
 //	err = a.Stop(ctx)    // drains within ctx
 //
-// Each component is a struct in a file of its own: its constructor wires one subsystem from the components that it is given, and returns
-// what it offers to others. [App] has them all, and the one ordered list of their steps.
+// Each component is a struct in a file of its own: its constructor wires one subsystem from the components that it is
+// given, and returns what it offers to others. [App] has them all, and the one ordered list of their steps.
 //
 // All state is in an [App]. The package handles no signals and never exits the process.
 package app
@@ -137,7 +137,8 @@ func (a *App) wire(ctx context.Context) (err error) {
 	a.open("payloads", stopOnly(a.storage.values.Stop))
 	a.add("sealing keys", sealingkey.NewRecorder(a.storage, a.keys))
 
-	a.heartbeat = server.NewHeartbeat(a.storage, server.Server{ID: a.serverID, Instance: instance(a.cfg.Listen), Roles: a.roles(), Version: a.version})
+	a.heartbeat = server.NewHeartbeat(a.storage,
+		server.Server{ID: a.serverID, Instance: instance(a.cfg.Listen), Roles: a.roles(), Version: a.version})
 	a.maintenance = maintenance.New(a.storage, time.Now)
 	a.add("maintenance mode", a.maintenance)
 
@@ -248,8 +249,8 @@ func (a *App) Start(ctx context.Context) error {
 	return nil
 }
 
-// Stop makes the process unavailable, then stops the parts in reverse order within ctx. It also closes what New opened for an App
-// that was never started.
+// Stop makes the process unavailable, then stops the parts in reverse order within ctx. It also closes what New opened
+// for an App that was never started.
 func (a *App) Stop(ctx context.Context) error {
 	a.health.Drain()
 	return a.unwind(logger.WithContext(ctx, a.log))

@@ -84,7 +84,9 @@ func serve(t *testing.T, cfg *config.Config) *platform {
 	p.workflows = signalboxv1connect.NewWorkflowServiceClient(p.http, p.base)
 	p.runs = signalboxv1connect.NewRunServiceClient(p.http, p.base)
 	require.Eventually(t, func() bool {
-		return !slices.ContainsFunc(a.Health(t.Context()).Dependencies, func(d health.DependencyState) bool { return d.Condition == "connecting" })
+		return !slices.ContainsFunc(a.Health(t.Context()).Dependencies, func(d health.DependencyState) bool {
+			return d.Condition == "connecting"
+		})
 	}, time.Minute, 10*time.Millisecond, "the first attempt to connect to Temporal ends")
 	return p
 }
@@ -121,7 +123,8 @@ func (p *platform) get(t *testing.T, path string) (int, health.Report) {
 
 func (p *platform) publish(t *testing.T, name string) {
 	t.Helper()
-	source := "document: {dsl: '1.0.3', namespace: tests, name: " + name + ", version: '1.0.0'}\ndo: [{greet: {set: {greeting: hello}}}]\n"
+	source := "document: {dsl: '1.0.3', namespace: tests, name: " + name +
+		", version: '1.0.0'}\ndo: [{greet: {set: {greeting: hello}}}]\n"
 	_, err := p.workflows.PublishWorkflow(t.Context(), connect.NewRequest(&signalboxv1.PublishWorkflowRequest{
 		Project: project.Default, Source: source,
 	}))
@@ -130,7 +133,8 @@ func (p *platform) publish(t *testing.T, name string) {
 
 func (p *platform) names(t *testing.T) []string {
 	t.Helper()
-	list, err := p.workflows.ListWorkflows(t.Context(), connect.NewRequest(&signalboxv1.ListWorkflowsRequest{Project: project.Default}))
+	list, err := p.workflows.ListWorkflows(t.Context(),
+		connect.NewRequest(&signalboxv1.ListWorkflowsRequest{Project: project.Default}))
 	require.NoError(t, err)
 	var names []string
 	for _, w := range list.Msg.GetWorkflows() {
@@ -152,7 +156,8 @@ func TestTwoPlatformsInOneProcess(t *testing.T) {
 	}
 	one.stop(t)
 	one.http.CloseIdleConnections() // so that new requests open a connection, which is refused
-	_, err := one.workflows.ListWorkflows(t.Context(), connect.NewRequest(&signalboxv1.ListWorkflowsRequest{Project: project.Default}))
+	_, err := one.workflows.ListWorkflows(t.Context(),
+		connect.NewRequest(&signalboxv1.ListWorkflowsRequest{Project: project.Default}))
 	require.Equal(t, connect.CodeUnavailable, connect.CodeOf(err))
 	require.Len(t, two.names(t), 1, "the other platform keeps running")
 }
@@ -166,7 +171,8 @@ func TestStartsAreRefusedWithoutTemporal(t *testing.T) {
 	status, report := p.get(t, "/readyz")
 	require.Equal(t, http.StatusOK, status)
 	require.Equal(t, health.Degraded, report.Status)
-	require.Equal(t, map[string]string{config.RoleAPI: health.Degraded, config.RoleWorker: health.Unavailable}, roles(report))
+	require.Equal(t, map[string]string{config.RoleAPI: health.Degraded, config.RoleWorker: health.Unavailable},
+		roles(report))
 	down := map[string]string{}
 	for _, d := range report.Dependencies {
 		if d.State == health.Down {
@@ -181,7 +187,8 @@ func TestStartsAreRefusedWithoutTemporal(t *testing.T) {
 	status, _ = p.get(t, "/livez")
 	require.Equal(t, http.StatusOK, status)
 
-	_, err := p.runs.StartRun(t.Context(), connect.NewRequest(&signalboxv1.StartRunRequest{Project: project.Default, Workflow: "hello"}))
+	_, err := p.runs.StartRun(t.Context(),
+		connect.NewRequest(&signalboxv1.StartRunRequest{Project: project.Default, Workflow: "hello"}))
 	require.Equal(t, connect.CodeUnavailable, connect.CodeOf(err))
 	require.Equal(t, "ENGINE_UNAVAILABLE", reasonOf(t, err))
 	list, err := p.runs.ListRuns(t.Context(), connect.NewRequest(&signalboxv1.ListRunsRequest{Project: project.Default}))
@@ -240,7 +247,8 @@ func TestUnusableStoreIsReported(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	noDatabase := filepath.Join(folder, "notes.txt")
-	require.NoError(t, os.WriteFile(noDatabase, []byte("this is no database, but it is longer than a header of one, which has a hundred bytes, so here are more words"), 0o600))
+	require.NoError(t, os.WriteFile(noDatabase, []byte("this is no database, but it is longer than a header of one, "+
+		"which has a hundred bytes, so here are more words"), 0o600))
 	for name, dsn := range map[string]string{
 		"no such folder": filepath.Join(folder, "missing", "signalbox.db"),
 		"a folder":       folder,

@@ -20,7 +20,8 @@ func newBatches(s *storage, c *connection, d *definitions, runs *runs, metrics b
 	runner := batch.NewRunner(s.sealed.batches, controls{runs.service}, time.Now)
 	c.onConnect("batches", runner.Wake)
 	return &batches{
-		service: batch.NewService(s.Batches(), d.workflows, runner.Wake, time.Now), runner: runner, observer: batch.NewObserver(s.Batches(), metrics),
+		service: batch.NewService(s.Batches(), d.workflows, runner.Wake, time.Now), runner: runner,
+		observer: batch.NewObserver(s.Batches(), metrics),
 	}
 }
 

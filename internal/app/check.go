@@ -19,8 +19,9 @@ import (
 // checkTimeout bounds the check of each service.
 const checkTimeout = 10 * time.Second
 
-// CheckServices connects to the database and to the store of payloads, and reports why a server with the configuration does not start, or
-// cannot store values. note receives what could not be checked, and what makes a server slow on this machine.
+// CheckServices connects to the database and to the store of payloads, and reports why a server with the configuration
+// does not start, or cannot store values. note receives what could not be checked, and what makes a server slow on this
+// machine.
 func CheckServices(ctx context.Context, cfg *config.Config, note func(format string, args ...any)) config.Violations {
 	checkProcessors(os.DirFS("/"), note)
 	refused, err := checkKeys(ctx, cfg)
@@ -30,15 +31,18 @@ func CheckServices(ctx context.Context, cfg *config.Config, note func(format str
 	return append(refused, CheckPayloads(ctx, cfg)...)
 }
 
-// checkProcessors notes that the control group of this process allows less than a server requires. root is the file system with /proc and /sys.
+// checkProcessors notes that the control group of this process allows less than a server requires. root is the file
+// system with /proc and /sys.
 func checkProcessors(root fs.FS, note func(format string, args ...any)) {
 	now := processor.Read(root, time.Now())
 	if s := processor.Between(now, now, nil); s.BelowMinimum() {
-		note("the control group allows %s, and a server requires %s; raise its limit, or work takes longer", processor.Amount(*s.Limit), processor.Amount(processor.Minimum))
+		note("the control group allows %s, and a server requires %s; raise its limit, or work takes longer",
+			processor.Amount(*s.Limit), processor.Amount(processor.Minimum))
 	}
 }
 
-// checkKeys compares the keys of the configuration with those that sealed values. A database without records of keys has no violations.
+// checkKeys compares the keys of the configuration with those that sealed values. A database without records of keys
+// has no violations.
 func checkKeys(ctx context.Context, cfg *config.Config) (config.Violations, error) {
 	ring, err := sealconfig.Ring(cfg.Encryption)
 	if err != nil {

@@ -25,7 +25,8 @@ func keyFile(t *testing.T) string {
 func TestCheckOfTheProcessorLimit(t *testing.T) {
 	t.Parallel()
 	for limit, want := range map[string]string{
-		"20000 100000": "the control group allows 20 % of a processor, and a server requires 25 % of a processor; raise its limit, or work takes longer",
+		"20000 100000": "the control group allows 20 % of a processor, and a server requires 25 % of a processor; raise " +
+			"its limit, or work takes longer",
 		"25000 100000": "", "max 100000": "", "": "",
 	} {
 		var notes []string
@@ -42,7 +43,9 @@ func TestCheckOfSealingKeys(t *testing.T) {
 		t.Helper()
 		var notes []string
 		cfg := load(t, map[string]string{"SIGNALBOX_ENCRYPTION_KEYS": "k1=" + key, "SIGNALBOX_STORE_DSN": dsn})
-		return CheckServices(t.Context(), cfg, func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }), notes
+		return CheckServices(t.Context(), cfg, func(format string, args ...any) {
+			notes = append(notes, fmt.Sprintf(format, args...))
+		}), notes
 	}
 	problems, notes := checks(right, dsn)
 	require.Empty(t, problems)

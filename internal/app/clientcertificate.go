@@ -13,8 +13,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/health"
 )
 
-// A certificate is ending in its last endsSoon, or in the last quarter of its lifetime if that is shorter: certificates with a lifetime of
-// hours are renewed only hours before they expire.
+// A certificate is ending in its last endsSoon, or in the last quarter of its lifetime if that is shorter: certificates
+// with a lifetime of hours are renewed only hours before they expire.
 const (
 	endsSoon = 14 * 24 * time.Hour
 	quarter  = 4
@@ -28,7 +28,8 @@ const (
 	certificateUnreadable = "unreadable"
 )
 
-// clientCertificate is the certificate presented to Temporal. Its file is read on every query and on every TLS handshake.
+// clientCertificate is the certificate presented to Temporal. Its file is read on every query and on every TLS
+// handshake.
 type clientCertificate struct {
 	temporal config.Temporal
 	now      func() time.Time
@@ -82,7 +83,8 @@ func certificateCondition(found *x509.Certificate, err error, now time.Time) hea
 		err = errors.New("there is none")
 	}
 	if err != nil {
-		c.State, c.Since, c.Err = certificateUnreadable, now, fmt.Errorf("the client certificate for Temporal cannot be read: %w; see temporal.tls", err)
+		c.State, c.Since, c.Err = certificateUnreadable, now,
+			fmt.Errorf("the client certificate for Temporal cannot be read: %w; see temporal.tls", err)
 		return c
 	}
 	c.Since = found.NotBefore
@@ -90,9 +92,11 @@ func certificateCondition(found *x509.Certificate, err error, now time.Time) hea
 	ends := found.NotAfter.UTC().Format(time.RFC3339)
 	switch {
 	case !now.Before(found.NotAfter):
-		c.State, c.Since, c.Err = certificateExpired, found.NotAfter, fmt.Errorf("the client certificate for Temporal expired at %s; renew the file at temporal.tls.cert_file", ends)
+		c.State, c.Since, c.Err = certificateExpired, found.NotAfter,
+			fmt.Errorf("the client certificate for Temporal expired at %s; renew the file at temporal.tls.cert_file", ends)
 	case !now.Before(ending):
-		c.State, c.Since, c.Err = certificateEnding, ending, fmt.Errorf("the client certificate for Temporal expires at %s; renew the file at temporal.tls.cert_file", ends)
+		c.State, c.Since, c.Err = certificateEnding, ending,
+			fmt.Errorf("the client certificate for Temporal expires at %s; renew the file at temporal.tls.cert_file", ends)
 	}
 	return c
 }

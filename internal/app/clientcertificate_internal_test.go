@@ -28,14 +28,16 @@ func TestCertificateCondition(t *testing.T) {
 		err         error
 		want        health.Condition
 	}{
-		"long before its end":          {lives(day, 89*day), nil, health.Condition{State: "valid", Since: now.Add(-day)}},
-		"a moment before two weeks":    {lives(75*day, 14*day+1), nil, health.Condition{State: "valid", Since: now.Add(-75 * day)}},
-		"two weeks":                    {lives(76*day, 14*day), nil, health.Condition{State: "ending", Since: now}},
-		"most of a short life is left": {lives(time.Hour, 5*time.Hour), nil, health.Condition{State: "valid", Since: now.Add(-time.Hour)}},
-		"a quarter of a short life":    {lives(3*time.Hour, time.Hour), nil, health.Condition{State: "ending", Since: now}},
-		"the end":                      {lives(day, 0), nil, health.Condition{State: "expired", Since: now}},
-		"its file is gone":             {nil, errors.New("no such file"), health.Condition{State: "unreadable", Since: now}},
-		"its file has none any more":   {nil, nil, health.Condition{State: "unreadable", Since: now}},
+		"long before its end": {lives(day, 89*day), nil, health.Condition{State: "valid", Since: now.Add(-day)}},
+		"a moment before two weeks": {
+			lives(75*day, 14*day+1), nil, health.Condition{State: "valid", Since: now.Add(-75 * day)}},
+		"two weeks": {lives(76*day, 14*day), nil, health.Condition{State: "ending", Since: now}},
+		"most of a short life is left": {
+			lives(time.Hour, 5*time.Hour), nil, health.Condition{State: "valid", Since: now.Add(-time.Hour)}},
+		"a quarter of a short life":  {lives(3*time.Hour, time.Hour), nil, health.Condition{State: "ending", Since: now}},
+		"the end":                    {lives(day, 0), nil, health.Condition{State: "expired", Since: now}},
+		"its file is gone":           {nil, errors.New("no such file"), health.Condition{State: "unreadable", Since: now}},
+		"its file has none any more": {nil, nil, health.Condition{State: "unreadable", Since: now}},
 	} {
 		got := certificateCondition(c.certificate, c.err, now)
 		require.Equal(t, c.want.State != "valid", got.Err != nil, name)
@@ -60,7 +62,9 @@ func TestCertificateChangesAreLoggedOnce(t *testing.T) {
 	file, end := issue()
 	var lines bytes.Buffer
 	c := &clientCertificate{
-		temporal: config.Temporal{TLS: config.TLS{CertFile: file}}, now: func() time.Time { return now }, log: slog.New(slog.NewTextHandler(&lines, nil)),
+		temporal: config.Temporal{TLS: config.TLS{CertFile: file}}, now: func() time.Time {
+			return now
+		}, log: slog.New(slog.NewTextHandler(&lines, nil)),
 	}
 	require.True(t, c.used())
 	require.Equal(t, "valid", c.condition().State)

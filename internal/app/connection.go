@@ -41,18 +41,22 @@ type connection struct {
 
 // newConnection creates the manager of the connection, which does not dial yet, and the engine.
 func newConnection(p *process, s *storage, r *records) (_ *connection, err error) {
-	c := &connection{temporal: p.cfg.Temporal, repeated: engine.NewRepeated(), budget: budget.New(budget.Options{Now: time.Now})}
+	c := &connection{temporal: p.cfg.Temporal, repeated: engine.NewRepeated(),
+		budget: budget.New(budget.Options{Now: time.Now})}
 	if c.manager, err = c.newManager(p, s, r); err != nil {
 		return nil, err
 	}
 	c.engine = engine.New(engine.Options{
 		Connection: c.manager, Address: c.temporal.Address, Namespace: c.temporal.Namespace, ServerID: p.serverID,
 		Keys: p.keys, Payloads: s.payloads, Sensitive: s.sealed.Sensitive, Listeners: restoredListeners{s.sealed.events},
-		Limits: flowLimits(p.cfg), MaxSteps: stepLimit(s, p.cfg.Runs.MaxSteps), Steps: s.Quotas(), Budget: c.budget, Log: p.log, Now: time.Now,
+		Limits: flowLimits(p.cfg), MaxSteps: stepLimit(s, p.cfg.Runs.MaxSteps), Steps: s.Quotas(), Budget: c.budget,
+		Log: p.log, Now: time.Now,
 	}, s.documents, r.tap)
 	c.starter = s.sealed.Engine(c.engine)
 	c.placement = placement.New(placement.Options{
-		Store: s, Registry: worker.NewRegistry(s, c.fingerprint), Here: func() run.ClusterID { return clusterOf(c.fingerprint()) },
+		Store: s, Registry: worker.NewRegistry(s, c.fingerprint), Here: func() run.ClusterID {
+			return clusterOf(c.fingerprint())
+		},
 		ExecutesRuns: p.cfg.HasRole(config.RoleWorker),
 	})
 	c.certificate = &clientCertificate{temporal: c.temporal, now: time.Now, log: p.log}
@@ -134,7 +138,8 @@ func clusterOf(f worker.Fingerprint) run.ClusterID {
 // diagnosis returns what the process has spent on diagnosis.
 func (c *connection) diagnosis() telemetry.Diagnosis {
 	spent := c.budget.Counts()
-	return telemetry.Diagnosis{Limit: c.budget.Limit(), Granted: spent.Granted, Delayed: spent.Delayed, Refused: spent.Refused}
+	return telemetry.Diagnosis{
+		Limit: c.budget.Limit(), Granted: spent.Granted, Delayed: spent.Delayed, Refused: spent.Refused}
 }
 
 // usable reports whether Temporal can be used.
@@ -165,7 +170,8 @@ type projectReader interface {
 	GetProject(ctx context.Context, name string) (project.Project, error)
 }
 
-// stepLimit returns how many steps a new run of a project may enter: the configured number, or the project's own if that is lower.
+// stepLimit returns how many steps a new run of a project may enter: the configured number, or the project's own if
+// that is lower.
 func stepLimit(projects projectReader, configured int) func(ctx context.Context, name string) (int64, error) {
 	return func(ctx context.Context, name string) (int64, error) {
 		p, err := projects.GetProject(ctx, name)

@@ -23,7 +23,8 @@ func newDefinitions(p *process, s *storage, r *records, c *connection) *definiti
 	if p.keys.Seals() {
 		sealedWith = p.keys.Active()
 	}
-	schedules := schedule.New(schedule.Options{Client: c.manager.Client, Timers: s.Events(), Store: s, Key: sealedWith, Now: time.Now})
+	schedules := schedule.New(
+		schedule.Options{Client: c.manager.Client, Timers: s.Events(), Store: s, Key: sealedWith, Now: time.Now})
 	r.onEnded(func(project, _ string) { schedules.Ended(project) })
 	workflows := workflow.NewService(workflowStore{s.Store, schedules.Wake}, s, documentLimits(p.cfg), time.Now)
 	workflows.SetSecretProvider(p.secrets())
@@ -46,7 +47,8 @@ func (w workflowStore) Publish(
 }
 
 // SetPaused implements [workflow.Store].
-func (w workflowStore) SetPaused(ctx context.Context, project, name string, paused bool, reason string, e audit.Entry) (workflow.Workflow, error) {
+func (w workflowStore) SetPaused(ctx context.Context, project, name string, paused bool, reason string,
+	e audit.Entry) (workflow.Workflow, error) {
 	defer w.changed()
 	return w.Store.SetPaused(ctx, project, name, paused, reason, e)
 }

@@ -23,8 +23,8 @@ type diagnoseEngine struct {
 	budget *budget.Budget
 }
 
-// Behind implements [diagnose.Engine]. Reading a run detects that its rows are behind and requests the repair. A read that the budget refuses
-// to compare detects nothing.
+// Behind implements [diagnose.Engine]. Reading a run detects that its rows are behind and requests the repair. A read
+// that the budget refuses to compare detects nothing.
 func (e diagnoseEngine) Behind(ctx context.Context, project, runID string) (bool, error) {
 	began := time.Now()
 	r, err := e.runs.Get(ctx, project, runID)
@@ -34,12 +34,14 @@ func (e diagnoseEngine) Behind(ctx context.Context, project, runID string) (bool
 	return r.Behind != nil && r.Behind.Failure == "", err
 }
 
-// redactor replaces sensitive values in texts about runs by marks, so that values that Temporal holds sealed are not written in clear.
+// redactor replaces sensitive values in texts about runs by marks, so that values that Temporal holds sealed are not
+// written in clear.
 type redactor interface {
 	Text(ctx context.Context, runID, text string) (string, error)
 }
 
-// redactedInspector redacts failure messages before a verdict truncates them: a sensitive text that is cut off would not be found.
+// redactedInspector redacts failure messages before a verdict truncates them: a sensitive text that is cut off would
+// not be found.
 type redactedInspector struct {
 	*inspect.Inspector
 
@@ -54,7 +56,8 @@ func (m redactedInspector) Execution(ctx context.Context, runID string) (diagnos
 	return redactExecution(ctx, m.marks, runID, x)
 }
 
-func redactExecution(ctx context.Context, marks redactor, runID string, x diagnose.Execution) (_ diagnose.Execution, err error) {
+func redactExecution(ctx context.Context, marks redactor, runID string,
+	x diagnose.Execution) (_ diagnose.Execution, err error) {
 	if x.Failure, err = marks.Text(ctx, runID, x.Failure); err != nil {
 		return diagnose.Execution{}, err
 	}
@@ -66,8 +69,8 @@ func redactExecution(ctx context.Context, marks redactor, runID string, x diagno
 	return x, nil
 }
 
-// diagnosis finds runs without progress. Every process takes part, including those without workers, because missing workers are one of the
-// causes.
+// diagnosis finds runs without progress. Every process takes part, including those without workers, because missing
+// workers are one of the causes.
 type diagnosis struct {
 	watcher  *diagnose.Watcher
 	failures *diagnose.Failures
@@ -82,18 +85,23 @@ func newDiagnosis(c *components) *diagnosis {
 		text := inspect.Text(read, why.GetFailure())
 		failures.Note(diagnose.TaskFailure{
 			RunID: workflowID, At: at, Text: text, Cause: inspect.Cause(why.GetCause(), why.GetFailure(), text),
-			Build: why.GetDeployment().GetBuildId(), //nolint:staticcheck // the SDK computes it from the binary; its successor needs versioning
+			Build: why.GetDeployment().
+				GetBuildId(), //nolint:staticcheck // the SDK computes it from the binary; its successor needs versioning
 		}.Under(c.serverID, c.processor.State()))
 	})
 	inspector := redactedInspector{inspect.New(inspect.Options{
-		Client: manager.Client, Status: manager.Status, Namespace: c.cfg.Temporal.Namespace, Failures: read, Budget: c.connection.budget,
+		Client: manager.Client, Status: manager.Status, Namespace: c.cfg.Temporal.Namespace, Failures: read,
+		Budget: c.connection.budget,
 	}), c.storage.sealed}
-	return &diagnosis{failures: failures, queue: inspector.Queue, watcher: diagnose.New(verdicts, c.storage, diagnoseEngine{inspector, c.connection.engine, runs, c.connection.budget}, diagnose.Options{
-		After: c.cfg.Runs.StuckAfter, PoisonAfter: c.cfg.Runs.PoisonAfter, Now: time.Now, Suspended: c.shedsLoad,
-		Fingerprint: c.connection.fingerprint, Elsewhere: c.connection.placement.Elsewhere, Changes: c.records.changes, Committed: c.events.service.Committed,
-		End: func(ctx context.Context, project, id, reason string) error {
-			_, err := runs.Terminate(ctx, project, id, reason)
-			return err
-		},
-	})}
+	return &diagnosis{failures: failures, queue: inspector.Queue,
+		watcher: diagnose.New(verdicts, c.storage, diagnoseEngine{inspector, c.connection.engine, runs, c.connection.budget},
+			diagnose.Options{
+				After: c.cfg.Runs.StuckAfter, PoisonAfter: c.cfg.Runs.PoisonAfter, Now: time.Now, Suspended: c.shedsLoad,
+				Fingerprint: c.connection.fingerprint, Elsewhere: c.connection.placement.Elsewhere, Changes: c.records.changes,
+				Committed: c.events.service.Committed,
+				End: func(ctx context.Context, project, id, reason string) error {
+					_, err := runs.Terminate(ctx, project, id, reason)
+					return err
+				},
+			})}
 }

@@ -26,5 +26,6 @@ func TestStuckFailuresAreRedacted(t *testing.T) {
 		Failure: "of planted", Activities: []diagnose.Activity{{Failure: "a"}, {Failure: "planted"}},
 	})
 	require.NoError(t, err)
-	require.Equal(t, diagnose.Execution{Failure: "of ⟦redacted⟧", Activities: []diagnose.Activity{{Failure: "a"}, {Failure: "⟦redacted⟧"}}}, x)
+	require.Equal(t, diagnose.Execution{
+		Failure: "of ⟦redacted⟧", Activities: []diagnose.Activity{{Failure: "a"}, {Failure: "⟦redacted⟧"}}}, x)
 }

@@ -26,8 +26,8 @@ import (
 	"github.com/signalbox-dev/signalbox/lease/redislease"
 )
 
-// events accepts events, matches them and delivers them by dispatchers. Every process can notify and query dispatchers; a process with the
-// worker role also owns dispatchers after [dispatch.Dispatchers.Start].
+// events accepts events, matches them and delivers them by dispatchers. Every process can notify and query dispatchers;
+// a process with the worker role also owns dispatchers after [dispatch.Dispatchers.Start].
 type events struct {
 	leases      lease.Store
 	service     *event.Service
@@ -117,7 +117,9 @@ func endedOutcomes() []string {
 
 // endedSteps lists the statuses that signalbox_steps_total counts.
 func endedSteps() []string {
-	return slices.DeleteFunc(run.StepStatuses(), func(status string) bool { return status == "running" || status == "waiting" })
+	return slices.DeleteFunc(run.StepStatuses(), func(status string) bool {
+		return status == "running" || status == "waiting"
+	})
 }
 
 // dispatcherName returns the name of a project's dispatcher.
@@ -125,7 +127,8 @@ func dispatcherName(project string) dispatch.Name {
 	return dispatch.Name{Project: project, TaskQueue: contract.TaskQueue(project)}
 }
 
-// dispatcherNames returns the dispatcher names of all projects, including projects with a dispatcher that was never started.
+// dispatcherNames returns the dispatcher names of all projects, including projects with a dispatcher that was never
+// started.
 func (s *storage) dispatcherNames(ctx context.Context) ([]dispatch.Name, error) {
 	const page = 500
 	var names []dispatch.Name
@@ -189,5 +192,6 @@ func timing(cfg *config.Config) dispatch.Timing {
 
 func supervisor(cfg *config.Config) dispatch.SupervisorOptions {
 	s := cfg.Supervisor
-	return dispatch.SupervisorOptions{Interval: s.Interval, Confirm: s.Confirm, MaxTerminations: s.MaxTerminations, LegacyIDs: s.LegacyIDs}
+	return dispatch.SupervisorOptions{
+		Interval: s.Interval, Confirm: s.Confirm, MaxTerminations: s.MaxTerminations, LegacyIDs: s.LegacyIDs}
 }

@@ -13,13 +13,17 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/keyring"
 )
 
-// The API listens before anything works on its own, ownership of dispatchers is acquired last and released first, and only workers execute
-// and correct runs.
+// The API listens before anything works on its own, ownership of dispatchers is acquired last and released first, and
+// only workers execute and correct runs.
 func TestPartsStartInOrder(t *testing.T) {
 	t.Parallel()
-	foundation := []string{"telemetry", "memory monitor", "processor monitor", "store", "payloads", "sealing keys", "maintenance mode", "row writer", "connection", "outages", "run service", "child watcher", "leases", "events", "inbox"}
+	foundation := []string{"telemetry", "memory monitor", "processor monitor", "store", "payloads", "sealing keys",
+		"maintenance mode", "row writer", "connection", "outages", "run service", "child watcher", "leases", "events",
+		"inbox"}
 	services := []string{
-		"tokens", "API server", "server heartbeat", "placement monitor", "queue", "admission", "quotas", "batch runner", "batch observer", "secrets of webhooks", "webhooks", "connection events", "failure events", "retention", "schedules", "diagnosis", "task failures", "problems", "migration",
+		"tokens", "API server", "server heartbeat", "placement monitor", "queue", "admission", "quotas", "batch runner",
+		"batch observer", "secrets of webhooks", "webhooks", "connection events", "failure events", "retention", "schedules",
+		"diagnosis", "task failures", "problems", "migration",
 	}
 	execution := []string{"workers", "heartbeat", "repairer", "reconciler", "dispatchers"}
 	for roles, want := range map[string][][]string{
@@ -42,7 +46,8 @@ func wired(t *testing.T, variables ...string) *App {
 	}
 	cfg, err := config.Load(config.Options{Env: env})
 	require.NoError(t, err)
-	a, err := New(t.Context(), Options{Config: cfg, Version: "test", Log: slog.New(slog.DiscardHandler), Keys: keyring.Random("test")})
+	a, err := New(t.Context(),
+		Options{Config: cfg, Version: "test", Log: slog.New(slog.DiscardHandler), Keys: keyring.Random("test")})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, a.Stop(context.WithoutCancel(t.Context()))) })
 	return a

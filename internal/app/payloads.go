@@ -18,8 +18,9 @@ type largeValues struct {
 	separate *payloads.Separate
 }
 
-// openLargeValues opens the configured store of payloads over the table of Signalbox's own database, from which values are still read after
-// a change of the configuration. It does not connect: a server starts while that store is unavailable.
+// openLargeValues opens the configured store of payloads over the table of Signalbox's own database, from which values
+// are still read after a change of the configuration. It does not connect: a server starts while that store is
+// unavailable.
 func openLargeValues(ctx context.Context, cfg *config.Config, table payload.Store) (*largeValues, error) {
 	switch cfg.Payloads.Store {
 	case config.PayloadsFolder:
@@ -29,7 +30,8 @@ func openLargeValues(ctx context.Context, cfg *config.Config, table payload.Stor
 		store, err := bucket.Open(bucket.Options(cfg.Payloads.S3))
 		return &largeValues{Stores: payload.NewStores(store, table)}, err
 	case config.PayloadsPostgres:
-		separate, err := payloads.OpenSeparate(ctx, payloads.Options{DSN: cfg.Payloads.DSN.Reveal(), Create: cfg.Store.AutoMigrate})
+		separate, err := payloads.OpenSeparate(ctx,
+			payloads.Options{DSN: cfg.Payloads.DSN.Reveal(), Create: cfg.Store.AutoMigrate})
 		if err != nil {
 			return nil, err
 		}
@@ -47,8 +49,8 @@ func (l *largeValues) Stop(context.Context) error {
 	return l.separate.Close()
 }
 
-// CheckPayloads connects to the store of payloads, if that is not Signalbox's own database, and reports why values cannot be stored there.
-// A server starts nevertheless.
+// CheckPayloads connects to the store of payloads, if that is not Signalbox's own database, and reports why values
+// cannot be stored there. A server starts nevertheless.
 func CheckPayloads(ctx context.Context, cfg *config.Config) config.Violations {
 	if cfg.Payloads.Store == config.PayloadsDatabase {
 		return nil
@@ -77,8 +79,8 @@ func checkPayloads(ctx context.Context, cfg *config.Config) (err error) {
 	return values.Writable(ctx)
 }
 
-// MigratePayloads creates the table in the database of payloads if it is missing, and reports its name if it did; empty if there is no
-// such database.
+// MigratePayloads creates the table in the database of payloads if it is missing, and reports its name if it did; empty
+// if there is no such database.
 func MigratePayloads(ctx context.Context, cfg *config.Config) (created string, err error) {
 	values, err := openLargeValues(ctx, cfg, nil)
 	if err != nil || values.separate == nil {

@@ -50,8 +50,10 @@ func TestBucketOfPayloadsIsChecked(t *testing.T) {
 	key := filepath.Join(t.TempDir(), "key")
 	require.NoError(t, os.WriteFile(key, []byte("key"), 0o600))
 	cfg := load(t, config.Environment{
-		"SIGNALBOX_PAYLOADS_STORE": "s3", "SIGNALBOX_PAYLOADS_S3_ENDPOINT": service.URL, "SIGNALBOX_PAYLOADS_S3_BUCKET": "payloads",
-		"SIGNALBOX_PAYLOADS_S3_PATH_STYLE": "true", "SIGNALBOX_PAYLOADS_S3_ACCESS_KEY_FILE": key, "SIGNALBOX_PAYLOADS_S3_SECRET_KEY_FILE": key,
+		"SIGNALBOX_PAYLOADS_STORE": "s3", "SIGNALBOX_PAYLOADS_S3_ENDPOINT": service.URL,
+		"SIGNALBOX_PAYLOADS_S3_BUCKET":     "payloads",
+		"SIGNALBOX_PAYLOADS_S3_PATH_STYLE": "true", "SIGNALBOX_PAYLOADS_S3_ACCESS_KEY_FILE": key,
+		"SIGNALBOX_PAYLOADS_S3_SECRET_KEY_FILE": key,
 	})
 	problems := CheckPayloads(t.Context(), cfg)
 	require.Len(t, problems, 1)
@@ -65,7 +67,8 @@ func TestBucketOfPayloadsIsChecked(t *testing.T) {
 func TestPostgresOfPayloadsIsChecked(t *testing.T) {
 	t.Parallel()
 	env := config.Environment{
-		"SIGNALBOX_PAYLOADS_STORE": "postgres", "SIGNALBOX_PAYLOADS_DSN": storetest.Postgres(t), "SIGNALBOX_STORE_AUTO_MIGRATE": "false",
+		"SIGNALBOX_PAYLOADS_STORE": "postgres", "SIGNALBOX_PAYLOADS_DSN": storetest.Postgres(t),
+		"SIGNALBOX_STORE_AUTO_MIGRATE": "false",
 	}
 	cfg := load(t, env)
 	require.ErrorContains(t, CheckPayloads(t.Context(), cfg), `has no table payloads: run "signalbox migrate up"`)

@@ -19,14 +19,16 @@ type problems struct {
 
 func newProblems(c *components) (*problems, error) {
 	dispatchers := dispatcher.NewService(dispatcher.Options{
-		Overview: c.events.overview, Operator: c.events.dispatchers, History: c.events.service, Audit: c.storage, Name: dispatcherName, Now: time.Now,
+		Overview: c.events.overview, Operator: c.events.dispatchers, History: c.events.service, Audit: c.storage,
+		Name: dispatcherName, Now: time.Now,
 	})
 	rows := c.storage.Problems()
 	lost := func(ctx context.Context) ([]server.Server, bool, error) {
 		return c.heartbeat.Lost(ctx, c.cfg.Servers.LostAfter)
 	}
 	service := problem.NewService(problem.Options{
-		Source: rows, Store: rows, Projects: c.storage, Dispatchers: dispatchers, Connection: c.connection.manager.Status, Health: c.health.Report,
+		Source: rows, Store: rows, Projects: c.storage, Dispatchers: dispatchers, Connection: c.connection.manager.Status,
+		Health:      c.health.Report,
 		LostServers: lost, TaskQueue: contract.TaskQueue, Metrics: c.telemetry.Problems, Now: time.Now, StartedAt: time.Now(),
 	})
 	return &problems{service, problem.NewRecorder(service, rows), dispatchers}, c.telemetry.ObserveProblems(service.Gauges)

@@ -41,7 +41,8 @@ func newProcess(ctx context.Context, opts Options) (_ *process, err error) {
 		}
 	}
 	p.telemetry, err = telemetry.New(ctx, telemetry.Options{
-		ServiceName: p.cfg.Telemetry.ServiceName, Version: p.version, Instance: instance(p.cfg.Listen), Lookup: os.LookupEnv, Log: p.log,
+		ServiceName: p.cfg.Telemetry.ServiceName, Version: p.version, Instance: instance(p.cfg.Listen), Lookup: os.LookupEnv,
+		Log: p.log,
 	})
 	if err != nil {
 		return nil, err
@@ -51,8 +52,8 @@ func newProcess(ctx context.Context, opts Options) (_ *process, err error) {
 	return p, nil
 }
 
-// instance returns the name of the process among those of a service. Other than the server ID, it stays the same across restarts, so the
-// number of exported series does not grow with them.
+// instance returns the name of the process among those of a service. Other than the server ID, it stays the same across
+// restarts, so the number of exported series does not grow with them.
 func instance(listen string) string {
 	host, err := os.Hostname()
 	if err != nil {
@@ -93,6 +94,7 @@ func (p *process) shedsLoad() bool { return p.memory.Level() >= memory.High }
 func (p *process) secrets() secret.Provider {
 	cfg := p.cfg.Secrets
 	return provider.New(provider.Options{
-		Dir: cfg.Dir, Prefix: cfg.EnvPrefix, Lookup: os.LookupEnv, Command: cfg.Command, Timeout: cfg.Timeout, Keep: cfg.Cache,
+		Dir: cfg.Dir, Prefix: cfg.EnvPrefix, Lookup: os.LookupEnv, Command: cfg.Command, Timeout: cfg.Timeout,
+		Keep: cfg.Cache,
 	})
 }

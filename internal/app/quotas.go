@@ -35,7 +35,8 @@ func newQuotaControl(p *process, s *storage, r *records, c *connection, runs *ru
 	admission := pending.NewAdmission(runs.service.Service, admissionStore{s.Quotas(), s.Store}, r.changes, runs.options)
 	s.OnAdmissible(admission.Wake)
 	c.onConnect("admission", admission.WakeAll)
-	service := quota.NewService(s.Quotas(), quota.Options{Now: time.Now, Admit: admission.Wake, Engine: c.engine, Runs: runs.service})
+	service := quota.NewService(s.Quotas(),
+		quota.Options{Now: time.Now, Admit: admission.Wake, Engine: c.engine, Runs: runs.service})
 	return &quotaControl{service, admission}, p.telemetry.ObserveQuotas(s.Quotas().HeldUp)
 }
 

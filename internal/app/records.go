@@ -12,8 +12,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/telemetry"
 )
 
-// records writes the records of workflow tasks as rows after Temporal has acknowledged the tasks. It reports changes of rows, by any writer,
-// to watches, metrics and the components that react to the end of a run.
+// records writes the records of workflow tasks as rows after Temporal has acknowledged the tasks. It reports changes of
+// rows, by any writer, to watches, metrics and the components that react to the end of a run.
 type records struct {
 	changes *pubsub.Notifier
 	// projected notifies of the runs of which the writer has written updates.

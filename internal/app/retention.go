@@ -7,7 +7,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/retention"
 )
 
-// newRetention creates the part that deletes data past its retention limits. Every process has one; one elected process does the work.
+// newRetention creates the part that deletes data past its retention limits. Every process has one; one elected process
+// does the work.
 func newRetention(p *process, s *storage, c *connection) *retention.Cleaner {
 	r := p.cfg.Retention
 	limits := func(l config.RetentionLimits) retention.Limits {

@@ -23,7 +23,8 @@ type runs struct {
 	options run.Options
 	// queue submits the runs that were accepted while Temporal was unavailable.
 	queue *pending.Queue
-	// children starts child runs. Each process notifies parents of the run ends that it writes; one elected process looks for missed ones.
+	// children starts child runs. Each process notifies parents of the run ends that it writes; one elected process looks
+	// for missed ones.
 	children     *child.Service
 	childWatcher *child.Watcher
 	// repairer and reconciler correct rows that differ from Temporal. Only processes with the worker role start them.
@@ -40,12 +41,15 @@ func newRuns(p *process, s *storage, r *records, c *connection, d *definitions, 
 	waiting := cfg.QueueWhenUnavailable
 	options := run.Options{
 		MaxInputBytes: int(cfg.MaxInputBytes), StartTimeout: cfg.StartTimeout, AnswerWithin: cfg.AnswerWithin,
-		Queue:   run.QueueOptions{Enabled: waiting.Enabled, MaxRuns: waiting.MaxRuns, TTL: waiting.TTL, Rate: float64(waiting.Rate)},
+		Queue: run.QueueOptions{
+			Enabled: waiting.Enabled, MaxRuns: waiting.MaxRuns, TTL: waiting.TTL, Rate: float64(waiting.Rate)},
 		Workers: c.placement, Interpreter: interp.Version, Now: time.Now, Metrics: p.telemetry.Runs,
-		Originals: s.sealed.Sealer, Redact: s.sealed.Text, Mask: s.sealed.Mask, Digests: p.keys, Admit: p.memory.Admit, Maintenance: m.Check,
-		Holds: r.holds, Executes: r.tap.Executes, Projected: r.projected, Requested: repairer.Wake, Changed: r.changed,
+		Originals: s.sealed.Sealer, Redact: s.sealed.Text, Mask: s.sealed.Mask, Digests: p.keys, Admit: p.memory.Admit,
+		Maintenance: m.Check,
+		Holds:       r.holds, Executes: r.tap.Executes, Projected: r.projected, Requested: repairer.Wake, Changed: r.changed,
 	}
-	service := control.New(run.NewService(rows, c.starter, d.workflows, s.documents, r.changes, options), rows, c.starter, r.changes, options)
+	service := control.New(run.NewService(rows, c.starter, d.workflows, s.documents, r.changes, options), rows, c.starter,
+		r.changes, options)
 	service.SetClusterReader(clusterReader{s.Store, c.engine})
 	made := &runs{
 		service: service, options: options, repairer: repairer,
@@ -53,7 +57,8 @@ func newRuns(p *process, s *storage, r *records, c *connection, d *definitions, 
 		children:     child.New(service, s, child.Options{MaxDepth: cfg.MaxDepth}),
 		childWatcher: child.NewWatcher(s.Awaited(), s, service, c.engine, s.Exclusive),
 		reconciler: reconcile.New(rows, c.engine, service.Service, reconcile.Options{
-			StartTimeout: cfg.StartTimeout, Now: time.Now, Metrics: p.telemetry.Runs, Changes: r.changes, Imports: s.migration.Rows(), Requested: repairer.Wake,
+			StartTimeout: cfg.StartTimeout, Now: time.Now, Metrics: p.telemetry.Runs, Changes: r.changes,
+			Imports: s.migration.Rows(), Requested: repairer.Wake,
 			Hold: m.Begin,
 		}),
 	}

@@ -99,15 +99,21 @@ func encode(v any) json.RawMessage {
 }
 
 func data() json.RawMessage {
-	return encode(map[string]any{"n": 1, "said": quotes(), "in " + quotes(): []any{planted, map[string]string{"password": planted}}})
+	return encode(map[string]any{
+		"n": 1, "said": quotes(), "in " + quotes(): []any{planted, map[string]string{"password": planted}}})
 }
 
-// names are the fields without data of a run: values chosen by the platform and the author of the document, order and identity.
+// names are the fields without data of a run: values chosen by the platform and the author of the document, order and
+// identity.
 var names = map[string]bool{
-	"ID": true, "Project": true, "Path": true, "Pointer": true, "DeadlineBy": true, "Task": true, "Kind": true, "Status": true, "WaitingKind": true, "RunID": true,
-	"ExecutionID": true, "Type": true, "Outcome": true, "Source": true, "DataContentType": true, "DataSchema": true, "Actor": true, "Cause": true,
-	"Code": true, "Build": true, "NewRunID": true, "Workflow": true, "Version": true, "Listener": true, "Result": true, "DataBase64": true,
-	"Mode": true, "From": true, "Sensitive": true, "Originals": true, "Original": true, "Action": true, "Traceparent": true,
+	"ID": true, "Project": true, "Path": true, "Pointer": true, "DeadlineBy": true, "Task": true, "Kind": true,
+	"Status": true, "WaitingKind": true, "RunID": true,
+	"ExecutionID": true, "Type": true, "Outcome": true, "Source": true, "DataContentType": true, "DataSchema": true,
+	"Actor": true, "Cause": true,
+	"Code": true, "Build": true, "NewRunID": true, "Workflow": true, "Version": true, "Listener": true, "Result": true,
+	"DataBase64": true,
+	"Mode":       true, "From": true, "Sensitive": true, "Originals": true, "Original": true, "Action": true,
+	"Traceparent": true,
 }
 
 // plant puts the planted value into every text and value of a structure but [names], in all encodings.
@@ -230,7 +236,8 @@ var plantings = map[string]func(s *scene, id string) error{
 		if err := s.insert(id); err != nil {
 			return err
 		}
-		return written(s.rows.FollowExecution(s.ctx, s.update(id, 1, run.Running), "", nil, s.entry(audit.RunFollowReset, id)))
+		return written(s.rows.FollowExecution(s.ctx, s.update(id, 1, run.Running), "", nil,
+			s.entry(audit.RunFollowReset, id)))
 	},
 	"RemoveUnstarted": func(s *scene, id string) error {
 		if err := s.insert(id); err != nil {
@@ -250,7 +257,8 @@ var plantings = map[string]func(s *scene, id string) error{
 			return err
 		}
 		p := planting(run.Error{})
-		return written(s.rows.FinishQueued(s.ctx, run.Run{ID: id, Status: run.Failed, Error: &p, EndedAt: start}, s.refused(id)))
+		return written(s.rows.FinishQueued(s.ctx, run.Run{ID: id, Status: run.Failed, Error: &p, EndedAt: start},
+			s.refused(id)))
 	},
 	"PostponeRepair": func(s *scene, id string) error {
 		if err := s.insert(id); err != nil {
@@ -277,7 +285,8 @@ var plantings = map[string]func(s *scene, id string) error{
 			return err
 		}
 		_, err := s.events.Listen(s.ctx, event.Listener{ID: "l " + id, Project: project.Default, RunID: id, Spec: event.Spec{
-			Mode: event.One, Filters: []event.Filter{{Correlate: map[string]event.Key{"k": planting(event.Key{From: "${ .k }"})}}},
+			Mode: event.One, Filters: []event.Filter{
+				{Correlate: map[string]event.Key{"k": planting(event.Key{From: "${ .k }"})}}},
 		}})
 		return err
 	},
@@ -299,7 +308,8 @@ var plantings = map[string]func(s *scene, id string) error{
 	"Events.RecordOwner": func(s *scene, id string) error {
 		e := s.newEvent(id)
 		e.RunID = ""
-		return s.events.RecordOwner(s.ctx, dispatchtype.OwnerChange{Name: inbox.Name{Project: project.Default}, Outcome: "takeover", At: start}, e,
+		return s.events.RecordOwner(s.ctx,
+			dispatchtype.OwnerChange{Name: inbox.Name{Project: project.Default}, Outcome: "takeover", At: start}, e,
 			s.entry(audit.DispatcherChangeOwner, id))
 	},
 	"Verdicts.ChangeVerdicts": func(s *scene, id string) error {
@@ -328,7 +338,8 @@ var plantings = map[string]func(s *scene, id string) error{
 		for _, r := range list {
 			before := r.Revision
 			r.Revision++
-			if err := written(s.store.Problems().Handle(s.ctx, r, before, false, s.entry(audit.ProblemAcknowledge, r.ID))); err != nil {
+			if err := written(s.store.Problems().Handle(s.ctx, r, before, false,
+				s.entry(audit.ProblemAcknowledge, r.ID))); err != nil {
 				return err
 			}
 		}
@@ -338,14 +349,16 @@ var plantings = map[string]func(s *scene, id string) error{
 		if err := s.insert(id); err != nil {
 			return err
 		}
-		return s.verdicts.NoteFailures(s.ctx, []diagnose.TaskFailure{planting(diagnose.TaskFailure{RunID: id, At: start, Cause: run.Other})})
+		return s.verdicts.NoteFailures(s.ctx,
+			[]diagnose.TaskFailure{planting(diagnose.TaskFailure{RunID: id, At: start, Cause: run.Other})})
 	},
 	"Batches.WriteItems": func(s *scene, id string) error {
 		items, err := s.batch(id)
 		if err := written(len(items) == 1, err); err != nil {
 			return err
 		}
-		return s.batches.WriteItems(s.ctx, id, []batch.Item{planting(batch.Item{Number: items[0].Number, RunID: id, Status: batch.Failed})}, start)
+		return s.batches.WriteItems(s.ctx, id,
+			[]batch.Item{planting(batch.Item{Number: items[0].Number, RunID: id, Status: batch.Failed})}, start)
 	},
 	"Batches.SetWaitReason": func(s *scene, id string) error {
 		if _, err := s.batch(id); err != nil {
@@ -371,12 +384,15 @@ func (s *scene) route(id string) error {
 	var routings []event.Routing
 	for _, e := range b.Events {
 		d := event.Delivery{
-			ID: fmt.Sprintf("d%d", e.Position), Project: project.Default, Position: e.Position, Kind: event.Wake, RunID: id, Listener: "l",
+			ID: fmt.Sprintf("d%d", e.Position), Project: project.Default, Position: e.Position, Kind: event.Wake, RunID: id,
+			Listener:  "l",
 			Positions: []int64{e.Position}, Status: event.DeliveryPending, Reason: quotes(),
 		}
 		routings = append(routings, event.Routing{
 			Position: e.Position, Status: event.Routed, Reason: quotes(), Deliveries: []event.Delivery{d},
-			Partials: []event.Partial{{Project: project.Default, Workflow: "a/b", Key: string(encode(map[string]string{id: quotes()})), Positions: []int64{e.Position, 0}}},
+			Partials: []event.Partial{
+				{Project: project.Default, Workflow: "a/b", Key: string(encode(map[string]string{id: quotes()})),
+					Positions: []int64{e.Position, 0}}},
 		})
 	}
 	return s.events.CommitRouting(s.ctx, project.Default, s.owner, routings)
@@ -388,7 +404,8 @@ func (s *scene) batch(id string) ([]batch.Item, error) {
 		return nil, err
 	}
 	_, _, err := s.store.Batches().StartBatch(s.ctx, batch.Batch{
-		ID: id, Project: project.Default, Action: batch.Cancel, Reason: "stale", Rate: 1, RequestID: id, CreatedAt: start, Actor: auth.System(),
+		ID: id, Project: project.Default, Action: batch.Cancel, Reason: "stale", Rate: 1, RequestID: id, CreatedAt: start,
+		Actor: auth.System(),
 	}, []string{id}, 10, s.entry(audit.BatchStart, id))
 	if err != nil {
 		return nil, err
@@ -408,15 +425,20 @@ func (s *scene) problems(id string) ([]problem.Record, error) {
 		return nil, err
 	}
 	v := planting(diagnose.Verdict{Code: run.TaskFailing, Cause: run.Other, Since: start})
-	done, err := s.verdicts.ChangeVerdicts(s.ctx, project.Default, start, []diagnose.Change{{RunID: stuck, Sequence: 1, To: &v}})
+	done, err := s.verdicts.ChangeVerdicts(s.ctx, project.Default, start,
+		[]diagnose.Change{{RunID: stuck, Sequence: 1, To: &v}})
 	if err := written(len(done.Runs) == 1, err); err != nil {
 		return nil, err
 	}
 	rows := s.store.Problems()
 	service := problem.NewService(problem.Options{
 		LostServers: func(context.Context) ([]server.Server, bool, error) { return nil, true, nil },
-		Source:      rows, Store: rows, Projects: s.store, Dispatchers: noDispatchers{}, Now: func() time.Time { return start },
-		Connection: func() conntype.Status { return conntype.Status{} }, Health: func(context.Context) health.Report { return health.Report{} },
+		Source:      rows, Store: rows, Projects: s.store, Dispatchers: noDispatchers{}, Now: func() time.Time {
+			return start
+		},
+		Connection: func() conntype.Status {
+			return conntype.Status{}
+		}, Health: func(context.Context) health.Report { return health.Report{} },
 		TaskQueue: func(project string) string { return project },
 	})
 	if err := problem.NewRecorder(service, rows).Pass(s.ctx); err != nil {
@@ -432,8 +454,8 @@ type noDispatchers struct{}
 // List implements [problem.Dispatchers].
 func (noDispatchers) List(context.Context) ([]dispatcher.Dispatcher, error) { return nil, nil }
 
-// harmless are the other methods of the store: those that write nothing, and those that write only texts of people and of the platform, such
-// as definitions, reasons, names and numbers.
+// harmless are the other methods of the store: those that write nothing, and those that write only texts of people and
+// of the platform, such as definitions, reasons, names and numbers.
 var harmless = map[string]string{
 	"": `AdoptCluster BeatServer BeatWorker CaughtSteps ChangeMaintenance ChangedSteps ClaimRepair ClaimRuns ClockSkew CountBuckets CountQueued CountRuns CreateProject Database DeleteOutages DeletePage DeleteSessions DeleteWebhookDeliveries DeleteWorkflow Document EndRepair
 Exclusive Facts FindByShortName FindRuns GetDraft GetProject GetRun GetVersion GetWorkflow HoldRepair LeaveServer LeaveWorker LeftIn LeftRuns ListAudit
@@ -443,19 +465,22 @@ StepSummary Stop SumSteps TakeQueued MarkDisclosed UpdateProject WorkerClusters 
 	"Events": `ParkedDue Backlogs Due EventsAt Fence FindDeliveries FindListeners GetEvent GetListener GetTimer ListDeliveries ListEvents ListRunDeliveries ListTimers News
 OwnerHistory Park Progress Redeliver Unlisten Unpark Unrouted`,
 	// Events are stored with marks before they are matched; outcomes have nothing of a run.
-	"Webhooks": "Backlogs ChangeWebhook Claim DeleteDeliveries Finish GetDelivery InsertTest ListDeliveries ListWebhooks Match Receiving Redeliver ReplaceSealed Unmatched Waiting",
+	"Webhooks": "Backlogs ChangeWebhook Claim DeleteDeliveries Finish GetDelivery InsertTest ListDeliveries " +
+		"ListWebhooks Match Receiving Redeliver ReplaceSealed Unmatched Waiting",
 	// It moves events with what the store has of errors.
 	"Outbox":      "Backlog Move Waiting",
 	"Annotations": "DeleteOutages ListOutages ListPublications WriteOutages",
 	"Views":       "ChangeView ListViews",
 	"Tokens":      "CreateToken GetToken GetTokens ListTokens RevokeToken TouchToken",
 	"Sessions":    "CreateSession DeleteSessions EndSession GetSession GetSessions ListSessions TouchSession",
-	"Batches":     "ActiveBatches ClaimItems CloseRuns NoteOutcomes OpenBatches RunStates Exclusive GetBatch ListBatchItems ListBatches PauseBatch RetryBatch SelectMore StartBatch StopWorkflow CountNotTaken",
-	"Quotas":      "AdmissionQueues Admit Exclusive GetQuota GrantSteps HeldUp ResumeSteps ResumedSteps ReturnAdmitted ReturnSteps SetQuota WaitingForSteps",
-	"Verdicts":    "CheckVerdicts ForgetFailures Left Overdue OverdueWaits ReserveEndings Suspects Verdicts Waiting",
-	"Problems":    "DeadDeliveries Exclusive FailingWebhooks FailureGroups ForeignRuns OpenRuns Problems Samples StuckGroups",
-	"Awaited":     "Due DueFor Key MarkNotified",
-	"Waits":       "Pending Listening NotTaken",
+	"Batches": "ActiveBatches ClaimItems CloseRuns NoteOutcomes OpenBatches RunStates Exclusive GetBatch " +
+		"ListBatchItems ListBatches PauseBatch RetryBatch SelectMore StartBatch StopWorkflow CountNotTaken",
+	"Quotas": "AdmissionQueues Admit Exclusive GetQuota GrantSteps HeldUp ResumeSteps ResumedSteps ReturnAdmitted " +
+		"ReturnSteps SetQuota WaitingForSteps",
+	"Verdicts": "CheckVerdicts ForgetFailures Left Overdue OverdueWaits ReserveEndings Suspects Verdicts Waiting",
+	"Problems": "DeadDeliveries Exclusive FailingWebhooks FailureGroups ForeignRuns OpenRuns Problems Samples StuckGroups",
+	"Awaited":  "Due DueFor Key MarkNotified",
+	"Waits":    "Pending Listening NotTaken",
 	// The codec of payloads has sealed the argument of Put.
 	"Payloads":  "DeleteRun Get Put Stale String Writable",
 	"Originals": "SealedOf Secrecies",
@@ -484,8 +509,8 @@ func methods(s *store.Store) (list []string) {
 	return list
 }
 
-// After all methods that write values of runs or events, or texts that quote them, no column of any table contains the planted value in any
-// encoding. A new method of the store requires a case here or an entry in harmless.
+// After all methods that write values of runs or events, or texts that quote them, no column of any table contains the
+// planted value in any encoding. A new method of the store requires a case here or an entry in harmless.
 func TestSensitiveValuesAreInNoTable(t *testing.T) {
 	t.Parallel()
 	for _, driver := range []struct {
@@ -551,24 +576,29 @@ func newScene(t *testing.T, o store.Options) *scene {
 	last := context.WithoutCancel(t.Context())
 	t.Cleanup(func() { require.NoError(t, kept.Stop(last)) })
 	require.NoError(t, kept.Start(t.Context()))
-	doc, problems := dsl.Parse([]byte("document: {dsl: 1.0.3, namespace: a, name: b, version: 1.0.0, metadata: {sensitive: [/input/card]}}\n" +
-		"do: [{a: {set: {n: 1}}}]\n"))
+	doc, problems := dsl.Parse(
+		[]byte("document: {dsl: 1.0.3, namespace: a, name: b, version: 1.0.0, metadata: {sensitive: [/input/card]}}\n" +
+			"do: [{a: {set: {n: 1}}}]\n"))
 	require.NotNil(t, doc, problems)
 	s := &scene{
-		sealedStores: newSealedStores(keyring.Random("k1"), kept, engine.NewDocuments(kept, dsl.DefaultLimits()), match.New(match.Options{}).Search(100)), ctx: t.Context(), store: kept, hash: doc.Hash(),
+		sealedStores: newSealedStores(keyring.Random("k1"), kept, engine.NewDocuments(kept, dsl.DefaultLimits()),
+			match.New(match.Options{}).Search(100)), ctx: t.Context(), store: kept, hash: doc.Hash(),
 	}
 	_, _, err = kept.Publish(s.ctx, workflow.Version{
-		Project: project.Default, Workflow: "a/b", Version: "1.0.0", Hash: doc.Hash(), Source: string(doc.Canonical()), Canonical: doc.Canonical(),
-		Trigger: encode(event.Spec{Mode: event.All, Filters: []event.Filter{{}, {}}}), PublishedAt: start,
+		Project: project.Default, Workflow: "a/b", Version: "1.0.0", Hash: doc.Hash(), Source: string(doc.Canonical()),
+		Canonical: doc.Canonical(),
+		Trigger:   encode(event.Spec{Mode: event.All, Filters: []event.Filter{{}, {}}}), PublishedAt: start,
 	}, func(string, string) bool { return true }, s.entry(audit.WorkflowPublish, "a/b"))
 	require.NoError(t, err)
 	// The failures of runs and deliveries become events.
-	require.NoError(t, kept.Webhooks().ChangeWebhook(s.ctx, project.Default, func([]webhook.Webhook) (webhook.Change, error) {
-		return webhook.Change{To: &webhook.Webhook{
-			ID: "w", Project: project.Default, Name: "w", Format: webhook.CloudEvents, Filter: webhook.Filter{Types: []string{"*"}}, Sealed: []byte{1},
-			CreatedAt: start, UpdatedAt: start,
-		}, Entry: s.entry(audit.WebhookCreate, "w")}, nil
-	}))
+	require.NoError(t, kept.Webhooks().ChangeWebhook(s.ctx, project.Default,
+		func([]webhook.Webhook) (webhook.Change, error) {
+			return webhook.Change{To: &webhook.Webhook{
+				ID: "w", Project: project.Default, Name: "w", Format: webhook.CloudEvents,
+				Filter: webhook.Filter{Types: []string{"*"}}, Sealed: []byte{1},
+				CreatedAt: start, UpdatedAt: start,
+			}, Entry: s.entry(audit.WebhookCreate, "w")}, nil
+		}))
 	s.owner, err = s.events.Fence(s.ctx, project.Default, "q", "host", 0)
 	require.NoError(t, err)
 	return s

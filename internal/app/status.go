@@ -22,21 +22,28 @@ func newHealth(c *components) *health.Health {
 	both := []string{config.RoleAPI, config.RoleWorker}
 	dependencies := []health.Dependency{
 		{Name: "store", Checker: health.CheckFunc(c.storage.Ping), Required: both},
-		{Name: "temporal", Condition: c.connection.condition, Required: []string{config.RoleWorker}, Used: []string{config.RoleAPI}},
-		{Name: "placement", Checker: health.CheckFunc(c.connection.placement.Healthy), Title: c.connection.placement.Title, Used: both},
+		{Name: "temporal", Condition: c.connection.condition, Required: []string{config.RoleWorker},
+			Used: []string{config.RoleAPI}},
+		{Name: "placement", Checker: health.CheckFunc(c.connection.placement.Healthy), Title: c.connection.placement.Title,
+			Used: both},
 		{Name: "memory", Checker: c.memory, Used: both},
 	}
 	if c.cfg.Payloads.Store != config.PayloadsDatabase {
 		// Most runs have no large values, and go on. In the database, the dependency "store" covers them.
-		dependencies = append(dependencies, health.Dependency{Name: "payloads", Checker: health.CheckFunc(c.storage.values.Writable), Used: both})
+		dependencies = append(dependencies,
+			health.Dependency{Name: "payloads", Checker: health.CheckFunc(c.storage.values.Writable), Used: both})
 	}
 	if certificate := c.connection.certificate; certificate.used() {
-		dependencies = append(dependencies, health.Dependency{Name: "certificate", Condition: certificate.condition, Used: both})
+		dependencies = append(dependencies,
+			health.Dependency{Name: "certificate", Condition: certificate.condition, Used: both})
 	}
-	// Without leases no delivery is late or lost, but ownership cannot change, and the API cannot determine which workers are alive.
-	dependencies = append(dependencies, health.Dependency{Name: "leases", Checker: health.CheckFunc(c.events.checkLeases), Used: both})
+	// Without leases no delivery is late or lost, but ownership cannot change, and the API cannot determine which workers
+	// are alive.
+	dependencies = append(dependencies,
+		health.Dependency{Name: "leases", Checker: health.CheckFunc(c.events.checkLeases), Used: both})
 	if c.workers != nil {
-		dependencies = append(dependencies, health.Dependency{Name: "pollers", Checker: c.workers, Required: []string{config.RoleWorker}})
+		dependencies = append(dependencies,
+			health.Dependency{Name: "pollers", Checker: c.workers, Required: []string{config.RoleWorker}})
 	}
 	return health.New(time.Now, dependencies, c.roles()...)
 }
@@ -46,8 +53,9 @@ func newStatus(c *components) *system.Service {
 	queue := c.cfg.Runs.QueueWhenUnavailable
 	return system.NewService(c.connection.manager, c.storage, c.runs.reconciler, c.storage, c.storage, system.Options{
 		Version: c.version, ServerID: c.serverID, Roles: c.roles(), StartedAt: time.Now(), Now: time.Now,
-		Fingerprint: c.connection.fingerprint, Health: c.health.Report, Maintenance: c.maintenance, Placement: c.connection.placement,
-		Store: c.storage.Facts, Projects: c.storage.ListProjects, Queue: c.diagnosis.queue,
+		Fingerprint: c.connection.fingerprint, Health: c.health.Report, Maintenance: c.maintenance,
+		Placement: c.connection.placement,
+		Store:     c.storage.Facts, Projects: c.storage.ListProjects, Queue: c.diagnosis.queue,
 		Restore: restoreSources{c.storage.Store, c}, Processor: c.processor.State,
 		QueueMode: system.QueueMode{Enabled: queue.Enabled, MaxRuns: queue.MaxRuns, TTL: queue.TTL},
 	})
@@ -89,10 +97,12 @@ func (s restoreSources) SealingKeys(ctx context.Context) ([]sealingkey.State, er
 // observe registers the gauges of the process.
 func (c *components) observe() error {
 	states := telemetry.HealthStates{
-		Dependencies: []string{health.Up, health.Impaired, health.Down}, Roles: []string{health.Ready, health.Degraded, health.Unavailable},
+		Dependencies: []string{health.Up, health.Impaired, health.Down},
+		Roles:        []string{health.Ready, health.Degraded, health.Unavailable},
 	}
 	err := errors.Join(
-		c.telemetry.ObserveHealth(states, c.healthStates), c.telemetry.ObservePools(c.storage.Pools), c.telemetry.ObserveClockSkew(c.storage.ClockSkew),
+		c.telemetry.ObserveHealth(states, c.healthStates), c.telemetry.ObservePools(c.storage.Pools),
+		c.telemetry.ObserveClockSkew(c.storage.ClockSkew),
 		c.telemetry.ObserveProcessor(c.processor.Totals),
 		c.telemetry.ObserveDiagnosis(c.connection.diagnosis, c.diagnosis.watcher.Undecided),
 	)
@@ -105,8 +115,9 @@ func (c *components) observe() error {
 		queueLimit = int64(queue.MaxRuns)
 	}
 	return c.telemetry.Observe(telemetry.Observed{
-		Connection: c.connection.manager.Status, CallWorkers: contract.HandedOverCalls, QueuedRuns: c.runs.queue.Len, QueueLimit: queueLimit,
-		StuckRuns: c.diagnosis.watcher.Counts, Mismatch: func() bool { return c.connection.placement.Title() != "" },
+		Connection: c.connection.manager.Status, CallWorkers: contract.HandedOverCalls, QueuedRuns: c.runs.queue.Len,
+		QueueLimit: queueLimit,
+		StuckRuns:  c.diagnosis.watcher.Counts, Mismatch: func() bool { return c.connection.placement.Title() != "" },
 		Maintenance: func() (on, known bool) {
 			state, known := c.maintenance.Last()
 			return state.On, known
@@ -127,8 +138,8 @@ func (c *components) healthStates(ctx context.Context) telemetry.Health {
 	return found
 }
 
-// beginSeries exports the counters that do not belong to a project at 0, so that their rates include the first event. Those of projects
-// begin with the first scrape after the creation of the project.
+// beginSeries exports the counters that do not belong to a project at 0, so that their rates include the first event.
+// Those of projects begin with the first scrape after the creation of the project.
 func (c *components) beginSeries(ctx context.Context) {
 	for _, kind := range run.CorrectionKinds() {
 		c.telemetry.Runs.BeginCorrections(ctx, string(kind))

@@ -39,7 +39,8 @@ func openStorage(ctx context.Context, p *process) (*storage, error) {
 		return nil, err
 	}
 	opened, err := store.Open(ctx, store.Options{
-		Driver: sqldb.Driver(p.cfg.Store.Driver), DSN: p.cfg.Store.DSN.Reveal(), AutoMigrate: p.cfg.Store.AutoMigrate, Called: called,
+		Driver: sqldb.Driver(p.cfg.Store.Driver), DSN: p.cfg.Store.DSN.Reveal(), AutoMigrate: p.cfg.Store.AutoMigrate,
+		Called: called,
 	})
 	if err != nil {
 		return nil, err
@@ -50,7 +51,8 @@ func openStorage(ctx context.Context, p *process) (*storage, error) {
 	}
 	documents := engine.NewDocuments(opened, documentLimits(p.cfg))
 	return &storage{
-		Store: opened, documents: documents, sealed: newSealedStores(p.keys, opened, documents, match.New(match.Options{}).Search(p.cfg.Events.MaxLookback)),
+		Store: opened, documents: documents,
+		sealed: newSealedStores(p.keys, opened, documents, match.New(match.Options{}).Search(p.cfg.Events.MaxLookback)),
 		values: values, payloads: codec.New(values, codec.Options{MaxBytes: payload.MaxBytes}),
 		migration: migrate.New(opened, p.cfg.Migration, p.telemetry.Migration),
 	}, nil
@@ -78,8 +80,8 @@ func documentLimits(cfg *config.Config) dsl.Limits {
 	return limits
 }
 
-// sealedStores holds the stores that seal sensitive data of runs: values written through them are replaced by marks, and the originals are
-// stored sealed.
+// sealedStores holds the stores that seal sensitive data of runs: values written through them are replaced by marks,
+// and the originals are stored sealed.
 type sealedStores struct {
 	*sealed.Sealer
 

@@ -19,7 +19,8 @@ type webhooks struct {
 	sender  *sender.Sender
 }
 
-// newConnectionEvents creates the part that publishes events about outages of Temporal. Every process has one; one elected process does so.
+// newConnectionEvents creates the part that publishes events about outages of Temporal. Every process has one; one
+// elected process does so.
 func (c *components) newConnectionEvents() *annotation.Notifier {
 	return annotation.NewNotifier(annotation.NotifierOptions{
 		Outages: c.storage.Annotations(), Projects: c.storage.Webhooks().Receiving, List: c.events.service.List,
@@ -29,7 +30,8 @@ func (c *components) newConnectionEvents() *annotation.Notifier {
 
 // newFailureEvents creates the part that publishes the events about failures, which are committed with these.
 func (c *components) newFailureEvents() *outbox.Publisher {
-	return outbox.NewPublisher(outbox.Options{Store: c.storage.Outbox(), Committed: c.events.service.Committed, PublicURL: c.cfg.API.PublicURL})
+	return outbox.NewPublisher(
+		outbox.Options{Store: c.storage.Outbox(), Committed: c.events.service.Committed, PublicURL: c.cfg.API.PublicURL})
 }
 
 func newWebhooks(p *process, s *storage) (*webhooks, error) {

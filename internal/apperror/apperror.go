@@ -132,8 +132,8 @@ type Error struct {
 	Facts map[string]string
 	// RetryAfter, when positive, is how long to wait before the same request can succeed.
 	RetryAfter time.Duration
-	// Detail is what the log has beside the message, such as the address of a dependency or the text of its error. It is never returned to
-	// callers, and neither is Cause.
+	// Detail is what the log has beside the message, such as the address of a dependency or the text of its error. It is
+	// never returned to callers, and neither is Cause.
 	Detail string
 	Cause  error
 }
@@ -187,8 +187,8 @@ func (e *Error) WithRetry(d time.Duration) *Error {
 	return e
 }
 
-// NoProject returns the error for a project that does not exist. A caller without a role in an existing project gets the same
-// error, so that the API does not disclose which projects exist.
+// NoProject returns the error for a project that does not exist. A caller without a role in an existing project gets
+// the same error, so that the API does not disclose which projects exist.
 func NoProject(name string) *Error {
 	return New(NotFound, ProjectNotFound, "project %q does not exist: `signalbox project list` shows those that do", name)
 }
@@ -200,8 +200,8 @@ func From(err error) (*Error, bool) {
 	return e, ok
 }
 
-// Temporary reports whether the same request may succeed later although its caller changes nothing: a system that it needs is unavailable
-// or over its limits, or the workers of another release must come or go first.
+// Temporary reports whether the same request may succeed later although its caller changes nothing: a system that it
+// needs is unavailable or over its limits, or the workers of another release must come or go first.
 func Temporary(err error) bool {
 	e, ok := From(err)
 	return ok && (e.Class == Unavailable || e.RetryAfter > 0 || e.Reason == ContractMismatch)

@@ -20,7 +20,8 @@ func TestErrorFields(t *testing.T) {
 		WithRetry(5 * time.Second).WithCause(cause)
 	require.Equal(t, &apperror.Error{
 		Class: apperror.Unavailable, Reason: "ENGINE_UNAVAILABLE", Message: "temporal at host:7233 does not answer",
-		Fields:     []apperror.Field{{Path: "input", Message: "is 3 bytes too long"}, {Path: "version", Message: "is unknown"}},
+		Fields: []apperror.Field{
+			{Path: "input", Message: "is 3 bytes too long"}, {Path: "version", Message: "is unknown"}},
 		Facts:      map[string]string{"kind": "hung", "state": "down"},
 		RetryAfter: 5 * time.Second, Cause: cause,
 	}, f)
@@ -62,11 +63,13 @@ func TestTemporary(t *testing.T) {
 		err  error
 		want bool
 	}{
-		"nothing":             {nil, false},
-		"no Error":            {errors.New("connection refused"), false},
-		"unavailable":         {apperror.New(apperror.Unavailable, apperror.EngineUnavailable, "away"), true},
-		"wrapped":             {fmt.Errorf("start: %w", apperror.New(apperror.Unavailable, apperror.EngineUnavailable, "away")), true},
-		"over its limits":     {apperror.New(apperror.Exhausted, apperror.EngineRefused, "limits").WithRetry(time.Second), true},
+		"nothing":     {nil, false},
+		"no Error":    {errors.New("connection refused"), false},
+		"unavailable": {apperror.New(apperror.Unavailable, apperror.EngineUnavailable, "away"), true},
+		"wrapped": {fmt.Errorf("start: %w",
+			apperror.New(apperror.Unavailable, apperror.EngineUnavailable, "away")), true},
+		"over its limits": {apperror.New(apperror.Exhausted, apperror.EngineRefused, "limits").WithRetry(time.Second),
+			true},
 		"too large":           {apperror.New(apperror.Exhausted, apperror.InputTooLarge, "large"), false},
 		"another release":     {apperror.New(apperror.Refused, apperror.ContractMismatch, "mismatch"), true},
 		"refused by Temporal": {apperror.New(apperror.Refused, apperror.EngineRefused, "refused"), false},

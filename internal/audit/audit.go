@@ -1,5 +1,5 @@
-// Package audit records all changes: the actor, the action, its subject, its time and its reason. Entries are written in the
-// transaction of the change, and never updated afterwards.
+// Package audit records all changes: the actor, the action, its subject, its time and its reason. Entries are written
+// in the transaction of the change, and never updated afterwards.
 package audit
 
 import (
@@ -36,7 +36,8 @@ const (
 	// SystemResetBreaker and SystemReconcile concern the platform as a whole; such entries have no project.
 	SystemResetBreaker = "system.reset_breaker"
 	SystemReconcile    = "system.reconcile"
-	// SystemAdoptTemporal records another Temporal as the one that holds the runs; the subject is its address and namespace.
+	// SystemAdoptTemporal records another Temporal as the one that holds the runs; the subject is its address and
+	// namespace.
 	SystemAdoptTemporal = "system.adopt_temporal"
 	// SystemMaintenanceOn and SystemMaintenanceOff switch the maintenance mode.
 	SystemMaintenanceOn  = "system.maintenance_on"
@@ -64,8 +65,8 @@ const (
 	// ViewSave and ViewDelete are changes of shared views. The subject is the ID of the view, the reason its name.
 	ViewSave   = "view.save"
 	ViewDelete = "view.delete"
-	// WebhookCreate and the following are changes of webhooks. The subject is the name of the webhook, for WebhookRedeliver the ID of the
-	// delivery. WebhookDisable is a pause by the platform, after failures.
+	// WebhookCreate and the following are changes of webhooks. The subject is the name of the webhook, for
+	// WebhookRedeliver the ID of the delivery. WebhookDisable is a pause by the platform, after failures.
 	WebhookCreate       = "webhook.create"
 	WebhookUpdate       = "webhook.update"
 	WebhookPause        = "webhook.pause"
@@ -80,8 +81,8 @@ const (
 	// DispatcherHandOver and DispatcherReconcile were requested by an actor.
 	DispatcherHandOver  = "dispatcher.hand_over"
 	DispatcherReconcile = "dispatcher.reconcile"
-	// DispatcherChangeOwner and the following were done by the workers themselves. The subject is the ID of the dispatcher's workflow,
-	// for WorkerEvict the worker's server ID.
+	// DispatcherChangeOwner and the following were done by the workers themselves. The subject is the ID of the
+	// dispatcher's workflow, for WorkerEvict the worker's server ID.
 	DispatcherChangeOwner = "dispatcher.change_owner"
 	DispatcherTerminate   = "dispatcher.terminate"
 	WorkerEvict           = "worker.evict"
@@ -91,8 +92,8 @@ const (
 	SessionSignIn  = "session.sign_in"
 	SessionSignOut = "session.sign_out"
 	SessionRevoke  = "session.revoke"
-	// AccessDenied is a call that would have changed something and was refused because the actor lacks a role. Of many consecutive ones,
-	// only some are written.
+	// AccessDenied is a call that would have changed something and was refused because the actor lacks a role. Of many
+	// consecutive ones, only some are written.
 	AccessDenied = "access.denied"
 )
 

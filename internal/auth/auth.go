@@ -1,5 +1,5 @@
-// Package auth defines actors, roles and permissions. Every request has one [Actor], carried in its context from the listener to
-// the audit log.
+// Package auth defines actors, roles and permissions. Every request has one [Actor], carried in its context from the
+// listener to the audit log.
 package auth
 
 import (
@@ -20,7 +20,8 @@ const (
 	KindSystem = "system"
 )
 
-// Role is a set of permissions in a project. Each role includes the preceding ones, except that Publisher does not include Operator.
+// Role is a set of permissions in a project. Each role includes the preceding ones, except that Publisher does not
+// include Operator.
 type Role string
 
 // The roles.
@@ -50,7 +51,8 @@ type Actor struct {
 	Name string
 	// ID of the token; empty without a token.
 	ID string
-	// Session is the ID of the session of a browser that was opened with the token; empty for requests with the token itself.
+	// Session is the ID of the session of a browser that was opened with the token; empty for requests with the token
+	// itself.
 	Session string
 	// Roles by project; a role for Everywhere holds in all projects.
 	Roles map[string]Role
@@ -101,8 +103,8 @@ func Sees(ctx context.Context, project string) bool {
 	return !ok || a.May(project, Viewer)
 }
 
-// Require returns an error when the actor of ctx lacks the role in the project: an [apperror.Denied], or, without any role there, the
-// error for a project that does not exist.
+// Require returns an error when the actor of ctx lacks the role in the project: an [apperror.Denied], or, without any
+// role there, the error for a project that does not exist.
 func Require(ctx context.Context, project string, r Role) error {
 	a, _ := ActorFrom(ctx)
 	switch {
@@ -115,7 +117,8 @@ func Require(ctx context.Context, project string, r Role) error {
 	if project == Everywhere {
 		where = "in all projects"
 	}
-	return apperror.New(apperror.Denied, apperror.PermissionDenied, "%q lacks the role %s %s, which this call requires; an admin can create a token with it", a.Name, r, where).
+	return apperror.New(apperror.Denied, apperror.PermissionDenied,
+		"%q lacks the role %s %s, which this call requires; an admin can create a token with it", a.Name, r, where).
 		WithFact("role", string(r)).WithFact("project", project)
 }
 

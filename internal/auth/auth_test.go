@@ -62,7 +62,8 @@ func TestRequireDoesNotDiscloseProjects(t *testing.T) {
 	require.ErrorContains(t, err, `"ada" lacks the role admin in project "shop"`)
 	require.Equal(t, apperror.NoProject("other"), auth.Require(ctx, "other", auth.Viewer))
 	require.True(t, apperror.Is(auth.Require(ctx, auth.Everywhere, auth.Viewer), apperror.PermissionDenied))
-	require.Equal(t, apperror.NoProject("shop"), auth.Require(t.Context(), "shop", auth.Viewer), "without an actor, nothing is allowed")
+	require.Equal(t, apperror.NoProject("shop"), auth.Require(t.Context(), "shop", auth.Viewer),
+		"without an actor, nothing is allowed")
 
 	names, all := auth.Actor{Roles: map[string]auth.Role{"b": auth.Viewer, "a": auth.Admin, "c": "none"}}.Visible()
 	require.Equal(t, []string{"a", "b"}, names)
@@ -80,7 +81,8 @@ func TestRolesInAProject(t *testing.T) {
 		{nil, nil},
 		{map[string]auth.Role{"other": auth.Admin}, nil},
 		{map[string]auth.Role{"shop": auth.Viewer}, []auth.Role{auth.Viewer}},
-		{map[string]auth.Role{"shop": auth.Publisher, auth.Everywhere: auth.Operator}, []auth.Role{auth.Operator, auth.Publisher}},
+		{map[string]auth.Role{"shop": auth.Publisher, auth.Everywhere: auth.Operator},
+			[]auth.Role{auth.Operator, auth.Publisher}},
 		{map[string]auth.Role{"shop": auth.Operator, auth.Everywhere: auth.Viewer}, []auth.Role{auth.Operator}},
 		{map[string]auth.Role{"shop": auth.Viewer, auth.Everywhere: auth.Admin}, []auth.Role{auth.Admin}},
 	} {

@@ -1,4 +1,5 @@
-// Package backoff computes the delays between attempts that fail: each is twice as long as the one before, up to a longest one.
+// Package backoff computes the delays between attempts that fail: each is twice as long as the one before, up to a
+// longest one.
 package backoff
 
 import (
@@ -8,8 +9,8 @@ import (
 	"time"
 )
 
-// Delay returns the delay after a number of consecutive failures: first after one, doubled by each further one, at most the longest. It
-// is zero without failures.
+// Delay returns the delay after a number of consecutive failures: first after one, doubled by each further one, at most
+// the longest. It is zero without failures.
 func Delay(first, longest time.Duration, failures int) time.Duration {
 	if failures <= 0 {
 		return 0
@@ -21,8 +22,8 @@ func Delay(first, longest time.Duration, failures int) time.Duration {
 	return delay
 }
 
-// RetryAfter returns the delay that a Retry-After header asks for, in seconds or as a date, up to a longest one. It is zero for a header that
-// is absent, not valid or in the past.
+// RetryAfter returns the delay that a Retry-After header asks for, in seconds or as a date, up to a longest one. It is
+// zero for a header that is absent, not valid or in the past.
 func RetryAfter(header string, now time.Time, longest time.Duration) time.Duration {
 	if seconds, err := strconv.ParseInt(header, 10, 64); err == nil {
 		if seconds > int64(longest/time.Second) {
@@ -36,7 +37,8 @@ func RetryAfter(header string, now time.Time, longest time.Duration) time.Durati
 	return 0
 }
 
-// Jitter returns a random duration between half of d and d, so that attempts that failed together are not repeated together.
+// Jitter returns a random duration between half of d and d, so that attempts that failed together are not repeated
+// together.
 func Jitter(d time.Duration) time.Duration {
 	return d/2 + rand.N(d/2+1) //nolint:gosec // spreads load, guards nothing
 }

@@ -46,8 +46,10 @@ func TestRetryAfter(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	for header, want := range map[string]time.Duration{
-		"": 0, "120": 2 * time.Minute, "0": 0, "-1": 0, "x": 0, "7201": 2 * time.Hour, "9223372036854775807": 2 * time.Hour, "-9223372036854775808": 0,
-		"Sun, 01 Mar 2026 12:00:30 GMT": 30 * time.Second, "Sun, 01 Mar 2026 11:00:00 GMT": 0, "Mon, 02 Mar 2026 12:00:00 GMT": 2 * time.Hour,
+		"": 0, "120": 2 * time.Minute, "0": 0, "-1": 0, "x": 0, "7201": 2 * time.Hour, "9223372036854775807": 2 * time.Hour,
+		"-9223372036854775808":          0,
+		"Sun, 01 Mar 2026 12:00:30 GMT": 30 * time.Second, "Sun, 01 Mar 2026 11:00:00 GMT": 0,
+		"Mon, 02 Mar 2026 12:00:00 GMT": 2 * time.Hour,
 	} {
 		require.Equal(t, want, backoff.RetryAfter(header, now, 2*time.Hour), header)
 	}

@@ -1,17 +1,18 @@
-// Package batch applies one action to many runs, as a durable job: cancel, terminate or replay, by run IDs or by a filter.
+// Package batch applies one action to many runs, as a durable job: cancel, terminate or replay, by run IDs or by a
+// filter.
 //
 //	s := batch.NewService(store, workflows, runner.Wake, time.Now)
 //	b, created, err := s.Start(ctx, batch.StartRequest{Project: "default", Action: batch.Replay, RunIDs: ids, Reason: "fixed"})
 //	r := batch.NewRunner(store, controls, time.Now)
 //	err = r.Start(ctx)
 //
-// [Service.Start] records the selected runs, and [Runner] processes them: in one elected process, at the batch's rate, a few at a time.
-// The result of each run and the counts are written in one transaction. When a process dies, only its items in flight stay
-// unrecorded; the next process retries them. A retry has no second effect: a replay has a request ID of its own, and a run that was
-// canceled or terminated stays so.
+// [Service.Start] records the selected runs, and [Runner] processes them: in one elected process, at the batch's rate,
+// a few at a time. The result of each run and the counts are written in one transaction. When a process dies, only its
+// items in flight stay unrecorded; the next process retries them. A retry has no second effect: a replay has a request
+// ID of its own, and a run that was canceled or terminated stays so.
 //
-// While Temporal is unavailable, a batch waits and reports the reason. The package makes no decisions about runs: [run.Service] refuses
-// what a run's state does not allow.
+// While Temporal is unavailable, a batch waits and reports the reason. The package makes no decisions about runs:
+// [run.Service] refuses what a run's state does not allow.
 package batch
 
 import (
@@ -75,7 +76,8 @@ func ItemStatuses() []ItemStatus { return []ItemStatus{Pending, Succeeded, Start
 const (
 	// MaxIDs is the maximum number of run IDs in a request.
 	MaxIDs = 10_000
-	// Page is the number of runs that the transaction of the call records for a filter; further pages of the same size follow later.
+	// Page is the number of runs that the transaction of the call records for a filter; further pages of the same size
+	// follow later.
 	Page = 10_000
 	// DefaultRate, MinRate and MaxRate are in items per second.
 	DefaultRate = 50.0
@@ -94,7 +96,8 @@ type Batch struct {
 	Rate float64
 	// Version is the version to replay: empty for each run's own, "latest" for the newest one.
 	Version string
-	// Total counts the runs recorded so far; the others count its items by status. Succeeded includes those that are [Started].
+	// Total counts the runs recorded so far; the others count its items by status. Succeeded includes those that are
+	// [Started].
 	Total, Succeeded, Refused, Failed int64
 	// Ended counts the runs that a batch of replays started and that have ended; RunsEndedAt is zero while one is open.
 	Ended       Outcomes
@@ -111,12 +114,13 @@ type Batch struct {
 	EndedAt time.Time
 	// Filter is nil where the request named the runs.
 	Filter *run.Filter
-	// Expected is the number of runs that the filter must select, for a stop of a workflow the maximum; nil for any number. It is only
-	// written, never read.
+	// Expected is the number of runs that the filter must select, for a stop of a workflow the maximum; nil for any
+	// number. It is only written, never read.
 	Expected *int64
 }
 
-// Runs returns the filter for the store of runs: the selected runs that existed when the batch was started, the oldest first.
+// Runs returns the filter for the store of runs: the selected runs that existed when the batch was started, the oldest
+// first.
 func (b Batch) Runs() run.Filter {
 	f := *b.Filter
 	f.Project, f.OldestFirst = b.Project, true
@@ -198,17 +202,18 @@ type ItemFilter struct {
 
 // Store stores batches. Missing ones are [apperror.NotFound] with [apperror.BatchNotFound].
 type Store interface {
-	// StartBatch adds a batch with its runs: ids, each once, or else those that its filter selects, up to page of them. Where there may
-	// be more, the batch has the status selecting.
-	// When the project has a batch with the same request ID, it returns that one and false, and changes nothing. A new batch whose filter
-	// selects another number of runs than b.Expected is refused with [apperror.BatchTotalChanged].
+	// StartBatch adds a batch with its runs: ids, each once, or else those that its filter selects, up to page of them.
+	// Where there may be more, the batch has the status selecting. When the project has a batch with the same request ID,
+	// it returns that one and false, and changes nothing. A new batch whose filter selects another number of runs than
+	// b.Expected is refused with [apperror.BatchTotalChanged].
 	StartBatch(ctx context.Context, b Batch, ids []string, page int, e audit.Entry) (Batch, bool, error)
-	// StopWorkflow pauses the workflow of b's filter, and then adds b with the runs that its filter selects, up to page of them, all in one
-	// transaction. It writes pause when it paused the workflow, and start with a new batch. When the project has a batch with the same
-	// request ID, it returns that one and changes nothing; one with another fingerprint is refused with [apperror.RequestIDReused], and
-	// more open runs than b.Expected with [apperror.BatchTotalChanged].
+	// StopWorkflow pauses the workflow of b's filter, and then adds b with the runs that its filter selects, up to page of
+	// them, all in one transaction. It writes pause when it paused the workflow, and start with a new batch. When the
+	// project has a batch with the same request ID, it returns that one and changes nothing; one with another fingerprint
+	// is refused with [apperror.RequestIDReused], and more open runs than b.Expected with [apperror.BatchTotalChanged].
 	StopWorkflow(ctx context.Context, b Batch, page int, pause, start audit.Entry) (Stopped, error)
-	// RunStates counts the runs that a batch would select by state: the existing ones among the IDs, or those of the filter.
+	// RunStates counts the runs that a batch would select by state: the existing ones among the IDs, or those of the
+	// filter.
 	RunStates(ctx context.Context, b Batch, ids []string) ([]StateCount, error)
 	GetBatch(ctx context.Context, project, id string) (Batch, error)
 	// ListBatches returns batches, newest first.
@@ -217,7 +222,8 @@ type Store interface {
 	ListBatchItems(ctx context.Context, f ItemFilter) ([]Item, error)
 	// PauseBatch pauses a batch that has not ended, or unpauses it; it writes e when that changed anything.
 	PauseBatch(ctx context.Context, project, id string, paused bool, e audit.Entry) (Batch, error)
-	// RetryBatch makes the failed items of a batch pending, and those whose run has failed, and writes e when there were any.
+	// RetryBatch makes the failed items of a batch pending, and those whose run has failed, and writes e when there were
+	// any.
 	RetryBatch(ctx context.Context, project, id string, e audit.Entry) (Batch, error)
 }
 
@@ -227,8 +233,8 @@ type WorkStore interface {
 
 	// WriteItems writes the results of pending items and updates the counts; the last item ends the batch.
 	WriteItems(ctx context.Context, id string, items []Item, at time.Time) error
-	// SetWaitReason writes the reason why the batch waits, until the next item has a result, and returns it as stored: with marks in place
-	// of sensitive values. runID is the run that the reason concerns; empty: no run.
+	// SetWaitReason writes the reason why the batch waits, until the next item has a result, and returns it as stored:
+	// with marks in place of sensitive values. runID is the run that the reason concerns; empty: no run.
 	SetWaitReason(ctx context.Context, id, runID, why string) (kept string, err error)
 }
 
@@ -238,10 +244,11 @@ type WorkRows interface {
 	ActiveBatches(ctx context.Context, limit int) ([]Batch, error)
 	// SelectMore records up to page more runs, and reports whether there may be more.
 	SelectMore(ctx context.Context, id string, page int) (more bool, err error)
-	// ClaimItems returns up to limit pending items with numbers above after, and marks them as begun. It returns false when the batch is
-	// paused or has ended.
+	// ClaimItems returns up to limit pending items with numbers above after, and marks them as begun. It returns false
+	// when the batch is paused or has ended.
 	ClaimItems(ctx context.Context, id string, after int64, limit int) ([]Item, bool, error)
-	// CountNotTaken returns how many of these runs no worker has picked up: they are being started in Temporal, or wait there for a worker.
+	// CountNotTaken returns how many of these runs no worker has picked up: they are being started in Temporal, or wait
+	// there for a worker.
 	CountNotTaken(ctx context.Context, runIDs []string) (int64, error)
 	// Exclusive runs fn unless another caller, in any process, runs work of that name.
 	Exclusive(ctx context.Context, name string, fn func(context.Context) error) (ran bool, err error)

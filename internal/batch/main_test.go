@@ -152,7 +152,8 @@ type platform struct {
 
 func newPlatform(t *testing.T) *platform {
 	t.Helper()
-	s, err := storetest.Open(t.Context(), t, store.Options{Driver: store.SQLite, DSN: fresh.SQLite(t), AutoMigrate: true, CallTimeout: time.Minute})
+	s, err := storetest.Open(t.Context(), t,
+		store.Options{Driver: store.SQLite, DSN: fresh.SQLite(t), AutoMigrate: true, CallTimeout: time.Minute})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Stop(context.WithoutCancel(t.Context()))) })
 	require.NoError(t, s.Start(t.Context()))

@@ -12,7 +12,8 @@ import (
 const (
 	// observeEvery is the least time between two passes of an [Observer].
 	observeEvery = time.Second
-	// observeShare bounds the time that passes take, as a part of all time: batches with many open runs are read less often.
+	// observeShare bounds the time that passes take, as a part of all time: batches with many open runs are read less
+	// often.
 	observeShare = 20
 	// observePage is how many batches are read at a time, outcomePage how many runs.
 	observePage, outcomePage = 100, 1000
@@ -26,8 +27,8 @@ type Metrics interface {
 	RunsEnded(ctx context.Context, project string, outcome string, n int64)
 }
 
-// Observer stores the outcomes of the runs that batches started, in one elected process. It reads the rows of the open ones, so that the
-// end of a run costs nothing more.
+// Observer stores the outcomes of the runs that batches started, in one elected process. It reads the rows of the open
+// ones, so that the end of a run costs nothing more.
 type Observer struct {
 	*loop.Loop
 

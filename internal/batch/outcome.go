@@ -13,8 +13,8 @@ type Outcome string
 const (
 	RunOpen      Outcome = "open"
 	RunCompleted Outcome = "completed"
-	// FailedSameCause: the run failed or timed out, in the same failure group as the run that the batch selected. FailedOtherCause:
-	// it did so otherwise.
+	// FailedSameCause: the run failed or timed out, in the same failure group as the run that the batch selected.
+	// FailedOtherCause: it did so otherwise.
 	FailedSameCause  Outcome = "failed_same_cause"
 	FailedOtherCause Outcome = "failed_other_cause"
 	RunCanceled      Outcome = "canceled"
@@ -85,8 +85,8 @@ type Noted struct {
 type OutcomeStore interface {
 	// OpenBatches returns batches of replays whose runs have not all ended, in order of their IDs after the given one.
 	OpenBatches(ctx context.Context, after string, limit int) ([]Batch, error)
-	// NoteOutcomes reads up to limit runs that the batch started and that were open, from the items after a number, and stores the
-	// outcomes of those that have ended.
+	// NoteOutcomes reads up to limit runs that the batch started and that were open, from the items after a number, and
+	// stores the outcomes of those that have ended.
 	NoteOutcomes(ctx context.Context, id string, after int64, limit int) (Noted, error)
 	// CloseRuns stores that all runs of a batch have ended, unless one is open or the batch has more to do.
 	CloseRuns(ctx context.Context, id string) error

@@ -12,8 +12,8 @@ import (
 // perSecond is how often a batch claims items at least, unless its rate is lower, so that a pause takes effect at once.
 const perSecond = 4
 
-// pace limits the rate at which items begin, in rounds of a quarter of a second's worth: at least one item and at most [width]. A slow
-// round is made up for by the next one.
+// pace limits the rate at which items begin, in rounds of a quarter of a second's worth: at least one item and at most
+// [width]. A slow round is made up for by the next one.
 type pace struct {
 	limiter *rate.Limiter
 	round   int

@@ -35,7 +35,8 @@ type Ineligible struct {
 // Preview returns what Start would select, by the table of controls. It starts nothing.
 func (s *Service) Preview(ctx context.Context, req StartRequest) (Preview, error) {
 	if req.ExpectedTotal != nil {
-		return Preview{}, apperror.New(apperror.Invalid, apperror.InvalidArgument, "the expected total is given for a dry run, which returns it: leave it out").
+		return Preview{}, apperror.New(apperror.Invalid, apperror.InvalidArgument,
+			"the expected total is given for a dry run, which returns it: leave it out").
 			WithField("expectedTotal", "only without a dry run")
 	}
 	reason := req.Reason
@@ -95,6 +96,7 @@ func (a Action) control() control.Control {
 // TotalChanged returns the error for a filter that selects another number of runs than the caller expected.
 func TotalChanged(expected, total int64) error {
 	return apperror.New(apperror.Refused, apperror.BatchTotalChanged,
-		"the filter selects %d runs now, not the expected %d; nothing was changed: check the selection and try again", total, expected).
+		"the filter selects %d runs now, not the expected %d; nothing was changed: check the selection and try again", total,
+		expected).
 		WithFact("total", strconv.FormatInt(total, 10)).WithFact("expected", strconv.FormatInt(expected, 10))
 }

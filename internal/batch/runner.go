@@ -33,8 +33,8 @@ type Runner struct {
 	mu sync.Mutex
 	// efforts are the states of the batches in progress here. They may be lost at any time.
 	efforts map[string]*effort
-	// turns has one slot for each project, which a batch holds while it has items in flight. So many batches take no more of the platform
-	// than one.
+	// turns has one slot for each project, which a batch holds while it has items in flight. So many batches take no more
+	// of the platform than one.
 	turns *semaphore.Keyed
 }
 
@@ -68,8 +68,8 @@ func (r *Runner) poll(ctx, work context.Context) (time.Duration, error) {
 	return pollEvery, err
 }
 
-// runActive processes every active batch until none can proceed here; it returns then, because another process may reach Temporal
-// where this one does not.
+// runActive processes every active batch until none can proceed here; it returns then, because another process may
+// reach Temporal where this one does not.
 func (r *Runner) runActive(ctx, work context.Context) error {
 	var group sync.WaitGroup
 	defer group.Wait()

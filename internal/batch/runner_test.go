@@ -102,14 +102,17 @@ func TestItemsDoneBeforeCrashSucceed(t *testing.T) {
 	b := p.start(t, batch.StartRequest{Action: batch.Cancel, RunIDs: names(3), Rate: batch.MaxRate})
 	_, _, err := p.store.Batches().ClaimItems(p.ctx, b.ID, 0, 2)
 	require.NoError(t, err)
-	// Two items were in flight in the runner that died: one run ended canceled, the other by itself. So did a third run whose item had not begun.
+	// Two items were in flight in the runner that died: one run ended canceled, the other by itself. So did a third run
+	// whose item had not begun.
 	p.controls.set(func() {
-		p.controls.status["r0001"], p.controls.status["r0002"], p.controls.status["r0003"] = run.Canceled, run.Completed, run.Canceled
+		p.controls.status["r0001"], p.controls.status["r0002"], p.controls.status["r0003"] = run.Canceled, run.Completed,
+			run.Canceled
 	})
 	p.run(t)
 	p.await(t, b.ID, completed)
 	list := p.items(t, b.ID, "")
-	require.Equal(t, []batch.ItemStatus{batch.Succeeded, batch.Refused, batch.Refused}, []batch.ItemStatus{list[0].Status, list[1].Status, list[2].Status})
+	require.Equal(t, []batch.ItemStatus{batch.Succeeded, batch.Refused, batch.Refused},
+		[]batch.ItemStatus{list[0].Status, list[1].Status, list[2].Status})
 }
 
 func TestBatchWaitsForTemporal(t *testing.T) {
@@ -168,7 +171,9 @@ func TestPauseTakesEffectAtOnce(t *testing.T) {
 	require.Equal(t, batch.Paused, b.Status)
 	require.Less(t, b.Succeeded, int64(500))
 	// A round of five may have been in flight.
-	require.Never(t, func() bool { return len(p.controls.done()) > int(b.Succeeded)+5 }, 700*time.Millisecond, 50*time.Millisecond)
+	require.Never(t, func() bool {
+		return len(p.controls.done()) > int(b.Succeeded)+5
+	}, 700*time.Millisecond, 50*time.Millisecond)
 	_, err = p.Unpause(p.ctx, here, b.ID)
 	require.NoError(t, err)
 	before := len(p.controls.done())
@@ -260,7 +265,9 @@ func TestFailedPollReleasesLock(t *testing.T) {
 	b := p.start(t, batch.StartRequest{Action: batch.Cancel, RunIDs: names(100), Rate: 1})
 	require.NoError(t, r.Start(p.ctx))
 	t.Cleanup(func() { require.NoError(t, r.Stop(context.WithoutCancel(p.ctx))) })
-	require.Eventually(t, func() bool { return s.turns.Load() > 1 }, soon, 5*time.Millisecond, "the lock is released long before the batch ends")
+	require.Eventually(t, func() bool {
+		return s.turns.Load() > 1
+	}, soon, 5*time.Millisecond, "the lock is released long before the batch ends")
 	require.True(t, s.failed.Load())
 	before, err := p.Get(p.ctx, here, b.ID)
 	require.NoError(t, err)
@@ -315,13 +322,16 @@ func TestReplaysAreInFlightUntilPickedUp(t *testing.T) {
 	p.await(t, b.ID, completed)
 	require.NoError(t, r.Stop(context.WithoutCancel(p.ctx)))
 	require.GreaterOrEqual(t, len(begun), 12)
-	require.Equal(t, []int{4, 4, 4, 8, 8, 8, 12, 12, 12, 16, 16, 16}, begun[:12], "the next ones begin when the last ones are picked up")
+	require.Equal(t, []int{4, 4, 4, 8, 8, 8, 12, 12, 12, 16, 16, 16}, begun[:12],
+		"the next ones begin when the last ones are picked up")
 }
 
 func TestBusyWorkersDelayReplaysForASecond(t *testing.T) {
 	t.Parallel()
 	p := newPlatform(t)
-	r := batch.NewRunner(counting{p.store.Batches(), func(runIDs []string) int64 { return int64(len(runIDs)) }}, p.controls, time.Now)
+	r := batch.NewRunner(counting{p.store.Batches(), func(runIDs []string) int64 {
+		return int64(len(runIDs))
+	}}, p.controls, time.Now)
 	begun := time.Now()
 	b := p.start(t, batch.StartRequest{Action: batch.Replay, RunIDs: names(8), Rate: batch.MaxRate})
 	require.NoError(t, r.Start(p.ctx))

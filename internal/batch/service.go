@@ -79,7 +79,8 @@ func (s *Service) prepare(ctx context.Context, req StartRequest) (Batch, []strin
 		return Batch{}, nil, err
 	}
 	b := Batch{
-		Project: req.Project, Action: req.Action, Reason: req.Reason, Rate: cmp.Or(req.Rate, DefaultRate), Version: req.Version,
+		Project: req.Project, Action: req.Action, Reason: req.Reason, Rate: cmp.Or(req.Rate, DefaultRate),
+		Version:   req.Version,
 		RequestID: req.RequestID, CreatedAt: s.now(), Expected: req.ExpectedTotal,
 	}
 	b.Actor, _ = auth.ActorFrom(ctx)
@@ -97,7 +98,8 @@ func (s *Service) prepare(ctx context.Context, req StartRequest) (Batch, []strin
 	return b, distinct(req.RunIDs), nil
 }
 
-// Start records the selected runs and starts the batch. It returns false with the existing batch when the request ID was used before.
+// Start records the selected runs and starts the batch. It returns false with the existing batch when the request ID
+// was used before.
 func (s *Service) Start(ctx context.Context, req StartRequest) (Batch, bool, error) {
 	b, ids, err := s.prepare(ctx, req)
 	if err != nil {
@@ -131,7 +133,8 @@ func (s *Service) Get(ctx context.Context, project, id string) (Batch, error) {
 func (s *Service) List(ctx context.Context, f ListFilter) ([]Batch, error) {
 	for _, status := range f.Statuses {
 		if !slices.Contains(Statuses(), status) {
-			return nil, apperror.New(apperror.Invalid, apperror.InvalidArgument, "batch status %q is not one of %v", status, Statuses()).
+			return nil, apperror.New(apperror.Invalid, apperror.InvalidArgument, "batch status %q is not one of %v", status,
+				Statuses()).
 				WithField("statuses", "unknown status %q", status)
 		}
 	}
@@ -141,11 +144,13 @@ func (s *Service) List(ctx context.Context, f ListFilter) ([]Batch, error) {
 // Items lists the runs of a batch with the result of each.
 func (s *Service) Items(ctx context.Context, f ItemFilter) ([]Item, error) {
 	if f.Status != "" && !slices.Contains(ItemStatuses(), f.Status) {
-		return nil, apperror.New(apperror.Invalid, apperror.InvalidArgument, "item status %q is not one of %v", f.Status, ItemStatuses()).
+		return nil, apperror.New(apperror.Invalid, apperror.InvalidArgument, "item status %q is not one of %v", f.Status,
+			ItemStatuses()).
 			WithField("status", "unknown status %q", f.Status)
 	}
 	if f.Outcome != "" && !slices.Contains(AllOutcomes(), f.Outcome) {
-		return nil, apperror.New(apperror.Invalid, apperror.InvalidArgument, "outcome %q is not one of %v", f.Outcome, AllOutcomes()).
+		return nil, apperror.New(apperror.Invalid, apperror.InvalidArgument, "outcome %q is not one of %v", f.Outcome,
+			AllOutcomes()).
 			WithField("outcome", "unknown outcome %q", f.Outcome)
 	}
 	return s.store.ListBatchItems(ctx, f)
@@ -158,7 +163,8 @@ func (s *Service) Pause(ctx context.Context, project, id string) (Batch, error) 
 
 // Unpause resumes a batch.
 func (s *Service) Unpause(ctx context.Context, project, id string) (Batch, error) {
-	b, err := s.store.PauseBatch(ctx, project, id, false, audit.NewEntry(ctx, s.now(), audit.BatchUnpause, project, id, ""))
+	b, err := s.store.PauseBatch(ctx, project, id, false,
+		audit.NewEntry(ctx, s.now(), audit.BatchUnpause, project, id, ""))
 	s.wake()
 	return b, err
 }
@@ -221,7 +227,8 @@ func check(req StartRequest) error {
 	if len(found) == 0 {
 		return nil
 	}
-	f := apperror.New(apperror.Invalid, apperror.InvalidArgument, "the batch was not started: %s %s", found[0].Path, found[0].Message)
+	f := apperror.New(apperror.Invalid, apperror.InvalidArgument, "the batch was not started: %s %s", found[0].Path,
+		found[0].Message)
 	f.Fields = found
 	return f
 }

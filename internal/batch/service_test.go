@@ -103,7 +103,8 @@ func TestInvalidRequestsStartNothing(t *testing.T) {
 	preview, err := p.Preview(p.ctx, batch.StartRequest{Project: here, Action: batch.Cancel, Filter: &run.Filter{}})
 	require.NoError(t, err, "a dry run needs no reason")
 	require.Empty(t, preview.Batch.Reason)
-	_, _, err = p.Start(p.ctx, batch.StartRequest{Project: here, Action: batch.Cancel, Filter: &run.Filter{Workflow: "no/such"}, Reason: "x"})
+	_, _, err = p.Start(p.ctx,
+		batch.StartRequest{Project: here, Action: batch.Cancel, Filter: &run.Filter{Workflow: "no/such"}, Reason: "x"})
 	require.True(t, apperror.Is(err, apperror.WorkflowNotFound))
 	list, err := p.List(p.ctx, batch.ListFilter{Project: here, Limit: 1})
 	require.NoError(t, err)
@@ -115,7 +116,8 @@ func TestInvalidRequestsStartNothing(t *testing.T) {
 func TestSameRequestReturnsSameBatch(t *testing.T) {
 	t.Parallel()
 	p := newPlatform(t)
-	req := batch.StartRequest{Project: here, Action: batch.Cancel, RunIDs: []string{"r1", "r2", "r1"}, Reason: "stale", RequestID: "q"}
+	req := batch.StartRequest{
+		Project: here, Action: batch.Cancel, RunIDs: []string{"r1", "r2", "r1"}, Reason: "stale", RequestID: "q"}
 	first := p.start(t, req)
 	require.EqualValues(t, 2, first.Total, "a duplicate ID counts once")
 	require.InDelta(t, batch.DefaultRate, first.Rate, 0)
@@ -146,9 +148,11 @@ func TestPreview(t *testing.T) {
 	p := newPlatform(t)
 	insertRun(t, p, "r1")
 	insertRun(t, p, "r2")
-	_, err := p.store.FinishMissing(p.ctx, "r2", run.Failed, nil, time.Unix(3, 0), audit.Entry{Project: here, Action: "test", Subject: "r2", Time: time.Unix(3, 0)})
+	_, err := p.store.FinishMissing(p.ctx, "r2", run.Failed, nil, time.Unix(3, 0),
+		audit.Entry{Project: here, Action: "test", Subject: "r2", Time: time.Unix(3, 0)})
 	require.NoError(t, err)
-	got, err := p.Preview(p.ctx, batch.StartRequest{Project: here, Action: batch.Cancel, Filter: &run.Filter{Workflow: "hello"}, Reason: "x"})
+	got, err := p.Preview(p.ctx,
+		batch.StartRequest{Project: here, Action: batch.Cancel, Filter: &run.Filter{Workflow: "hello"}, Reason: "x"})
 	require.NoError(t, err)
 	require.Empty(t, got.Batch.ID)
 	require.EqualValues(t, 2, got.Batch.Total)
@@ -156,7 +160,8 @@ func TestPreview(t *testing.T) {
 	require.EqualValues(t, 1, got.Eligible)
 	require.Equal(t, []batch.Ineligible{{Reason: apperror.RunEnded, Count: 1, Sample: []string{"r2"}}}, got.Ineligible)
 
-	got, err = p.Preview(p.ctx, batch.StartRequest{Project: here, Action: batch.Replay, RunIDs: []string{"r1", "r2", "none", "r1"}, Reason: "x"})
+	got, err = p.Preview(p.ctx,
+		batch.StartRequest{Project: here, Action: batch.Replay, RunIDs: []string{"r1", "r2", "none", "r1"}, Reason: "x"})
 	require.NoError(t, err)
 	require.EqualValues(t, 2, got.Batch.Total)
 	require.EqualValues(t, 2, got.Eligible)
@@ -171,7 +176,8 @@ func TestChangedTotalIsRefused(t *testing.T) {
 	t.Parallel()
 	p := newPlatform(t)
 	insertRun(t, p, "r1")
-	req := batch.StartRequest{Project: here, Action: batch.Cancel, Filter: &run.Filter{}, Reason: "x", RequestID: "q", ExpectedTotal: new(int64(2))}
+	req := batch.StartRequest{
+		Project: here, Action: batch.Cancel, Filter: &run.Filter{}, Reason: "x", RequestID: "q", ExpectedTotal: new(int64(2))}
 	_, _, err := p.Start(p.ctx, req)
 	f, ok := apperror.From(err)
 	require.True(t, ok, "%v", err)
@@ -194,8 +200,10 @@ func TestChangedTotalIsRefused(t *testing.T) {
 func insertRun(t *testing.T, p *platform, id string) {
 	t.Helper()
 	_, _, err := p.store.InsertRun(p.ctx, run.Run{
-		ID: id, Project: here, Workflow: "examples/hello", Version: "1.0.0", DocumentHash: "h", Status: run.Queued, QueuedReason: run.QueuedWorker,
-		StatusAt: time.Unix(1, 0), CreatedAt: time.Unix(1, 0), RequestID: "request-" + id, Trigger: run.TriggerAPI, Interpreter: 1,
+		ID: id, Project: here, Workflow: "examples/hello", Version: "1.0.0", DocumentHash: "h", Status: run.Queued,
+		QueuedReason: run.QueuedWorker,
+		StatusAt:     time.Unix(1, 0), CreatedAt: time.Unix(1, 0), RequestID: "request-" +
+			id, Trigger: run.TriggerAPI, Interpreter: 1,
 	}, audit.Entry{Project: here, Action: "test", Subject: id, Time: time.Unix(1, 0)})
 	require.NoError(t, err)
 }

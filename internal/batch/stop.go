@@ -38,7 +38,8 @@ type Stopped struct {
 	Created bool
 	// Paused reports whether this stop paused the workflow; false when it was paused already.
 	Paused bool
-	// Open counts the open runs of the workflow by status: those before the stop, or, when nothing was changed, those at present.
+	// Open counts the open runs of the workflow by status: those before the stop, or, when nothing was changed, those at
+	// present.
 	Open map[run.Status]int64
 }
 
@@ -50,8 +51,8 @@ type StopPreview struct {
 	Open     map[run.Status]int64
 }
 
-// Stop pauses a workflow and starts a batch that cancels its open runs, both or neither. The runs are selected after the pause. With a
-// request ID that was used before, it returns the existing batch and changes nothing.
+// Stop pauses a workflow and starts a batch that cancels its open runs, both or neither. The runs are selected after
+// the pause. With a request ID that was used before, it returns the existing batch and changes nothing.
 func (s *Service) Stop(ctx context.Context, req StopRequest) (Stopped, error) {
 	b, err := s.prepareStop(ctx, req, req.Reason)
 	if err != nil {
@@ -67,7 +68,8 @@ func (s *Service) Stop(ctx context.Context, req StopRequest) (Stopped, error) {
 	pause := audit.NewEntry(ctx, b.CreatedAt, audit.WorkflowPause, b.Project, b.Filter.Workflow, b.Reason)
 	pause.Detail = stopDetail(map[string]any{"batch": b.ID})
 	start := audit.NewEntry(ctx, b.CreatedAt, audit.BatchStart, b.Project, b.ID, b.Reason)
-	start.Detail = stopDetail(map[string]any{"action": b.Action, "rate": b.Rate, "requestId": b.RequestID, "filter": b.Filter})
+	start.Detail = stopDetail(
+		map[string]any{"action": b.Action, "rate": b.Rate, "requestId": b.RequestID, "filter": b.Filter})
 	stopped, err := s.store.StopWorkflow(ctx, b, Page, pause, start)
 	if err != nil {
 		return Stopped{}, err
@@ -79,7 +81,8 @@ func (s *Service) Stop(ctx context.Context, req StopRequest) (Stopped, error) {
 // PreviewStop returns what Stop would do. It changes nothing.
 func (s *Service) PreviewStop(ctx context.Context, req StopRequest) (StopPreview, error) {
 	if req.ExpectedOpen != nil {
-		return StopPreview{}, apperror.New(apperror.Invalid, apperror.InvalidArgument, "the expected number of open runs is given for a dry run, which returns it: leave it out").
+		return StopPreview{}, apperror.New(apperror.Invalid, apperror.InvalidArgument,
+			"the expected number of open runs is given for a dry run, which returns it: leave it out").
 			WithField("expectedOpen", "only without a dry run")
 	}
 	b, err := s.prepareStop(ctx, req, cmp.Or(req.Reason, "dry run"))
@@ -104,7 +107,8 @@ func (s *Service) PreviewStop(ctx context.Context, req StopRequest) (StopPreview
 // prepareStop checks a request and returns its batch, without an ID.
 func (s *Service) prepareStop(ctx context.Context, req StopRequest, reason string) (Batch, error) {
 	if req.ExpectedOpen != nil && *req.ExpectedOpen < 0 {
-		return Batch{}, apperror.New(apperror.Invalid, apperror.InvalidArgument, "the expected number of open runs is %d, less than 0", *req.ExpectedOpen).
+		return Batch{}, apperror.New(apperror.Invalid, apperror.InvalidArgument,
+			"the expected number of open runs is %d, less than 0", *req.ExpectedOpen).
 			WithField("expectedOpen", "is less than 0")
 	}
 	name, err := s.workflows.Resolve(ctx, req.Project, req.Workflow)
@@ -137,6 +141,7 @@ func CountByStatus(states []StateCount) map[run.Status]int64 {
 // MoreOpen returns the error for a workflow that has more open runs than the caller expected.
 func MoreOpen(name string, expected, open int64) error {
 	return apperror.New(apperror.Refused, apperror.BatchTotalChanged,
-		"workflow %q has %d open runs now, more than the expected %d; nothing was changed: check them and try again", name, open, expected).
+		"workflow %q has %d open runs now, more than the expected %d; nothing was changed: check them and try again", name,
+		open, expected).
 		WithFact("total", strconv.FormatInt(open, 10)).WithFact("expected", strconv.FormatInt(expected, 10))
 }

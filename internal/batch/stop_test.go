@@ -16,7 +16,8 @@ import (
 func publishHello(t *testing.T, p *platform) {
 	t.Helper()
 	_, _, err := p.store.Publish(p.ctx, workflow.Version{
-		Project: here, Workflow: "examples/hello", Version: "1.0.0", Hash: "h", Source: "s", Canonical: []byte("{}"), PublishedAt: time.Unix(1, 0),
+		Project: here, Workflow: "examples/hello", Version: "1.0.0", Hash: "h", Source: "s", Canonical: []byte("{}"),
+		PublishedAt: time.Unix(1, 0),
 	}, workflow.Newer, audit.NewEntry(p.ctx, time.Unix(1, 0), audit.WorkflowPublish, here, "examples/hello", ""))
 	require.NoError(t, err)
 }
@@ -36,7 +37,8 @@ func TestStopPausesAndCancels(t *testing.T) {
 	require.Empty(t, dry.Batch.ID)
 	require.Empty(t, dry.Batch.Reason)
 
-	req := batch.StopRequest{Project: here, Workflow: "hello", Reason: "wrong prices", RequestID: "q", ExpectedOpen: new(int64(2))}
+	req := batch.StopRequest{
+		Project: here, Workflow: "hello", Reason: "wrong prices", RequestID: "q", ExpectedOpen: new(int64(2))}
 	first, err := p.Stop(p.ctx, req)
 	require.NoError(t, err)
 	require.True(t, first.Created)
@@ -88,7 +90,9 @@ func TestStopRefusals(t *testing.T) {
 		}
 	}
 	requireReason(stop(func(r *batch.StopRequest) { r.Reason = " " }), apperror.InvalidArgument, "reason")
-	requireReason(stop(func(r *batch.StopRequest) { r.ExpectedOpen = new(int64(-1)) }), apperror.InvalidArgument, "expectedOpen")
+	requireReason(stop(func(r *batch.StopRequest) {
+		r.ExpectedOpen = new(int64(-1))
+	}), apperror.InvalidArgument, "expectedOpen")
 	requireReason(stop(func(r *batch.StopRequest) { r.Workflow = "no/such" }), apperror.WorkflowNotFound, "")
 	requireReason(stop(func(r *batch.StopRequest) { r.ExpectedOpen = new(int64(0)) }), apperror.BatchTotalChanged, "")
 	_, err := p.PreviewStop(p.ctx, batch.StopRequest{Project: here, Workflow: "hello", ExpectedOpen: new(int64(1))})
@@ -102,6 +106,7 @@ func TestStopRefusals(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, workflow.StatePublished, w.State)
 	require.NoError(t, stop(func(r *batch.StopRequest) { r.RequestID = "stop" }))
-	_, _, err = p.Start(p.ctx, batch.StartRequest{Project: here, Action: batch.Cancel, Filter: same, Reason: "x", RequestID: "stop"})
+	_, _, err = p.Start(p.ctx,
+		batch.StartRequest{Project: here, Action: batch.Cancel, Filter: same, Reason: "x", RequestID: "stop"})
 	requireReason(err, apperror.RequestIDReused, "requestId")
 }

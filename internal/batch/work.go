@@ -19,11 +19,11 @@ import (
 )
 
 const (
-	// width is how many items of a project are in flight at a time. The runs of other projects wait behind them in Temporal, the database
-	// and the workers, whose queues do not separate projects.
+	// width is how many items of a project are in flight at a time. The runs of other projects wait behind them in
+	// Temporal, the database and the workers, whose queues do not separate projects.
 	width = 4
-	// pickUpTimeout bounds how long a replay counts as in flight after its start: until a worker has picked up the new run. That takes long
-	// where the project's workers are busy with its own runs.
+	// pickUpTimeout bounds how long a replay counts as in flight after its start: until a worker has picked up the new
+	// run. That takes long where the project's workers are busy with its own runs.
 	pickUpTimeout = time.Second
 	// firstPickUpCheck and maxPickUpCheck are the delays between two checks for that; the delay doubles after each check.
 	firstPickUpCheck, maxPickUpCheck = 10 * time.Millisecond, 100 * time.Millisecond
@@ -45,8 +45,9 @@ type ReplayRequest struct {
 	RequestID string
 }
 
-// Controls are the actions on runs; the service of runs implements most of them. Their errors are of type [apperror.Error]:
-// [apperror.Refused] and [apperror.NotFound] concern the run, [apperror.Unavailable] means that the outcome is unknown.
+// Controls are the actions on runs; the service of runs implements most of them. Their errors are of type
+// [apperror.Error]: [apperror.Refused] and [apperror.NotFound] concern the run, [apperror.Unavailable] means that the
+// outcome is unknown.
 type Controls interface {
 	// Ready returns the reason why no run of the project can be started now.
 	Ready(ctx context.Context, project string) error
@@ -60,8 +61,8 @@ type Controls interface {
 type effort struct {
 	batch Batch
 	pace  pace
-	// after is the number of the last claimed item. Items that could not be done come again after the last item, so that they do not
-	// hold up others.
+	// after is the number of the last claimed item. Items that could not be done come again after the last item, so that
+	// they do not hold up others.
 	after int64
 	tries map[int64]int
 }
@@ -76,7 +77,8 @@ func (e *itemError) Error() string { return e.cause.Error() }
 
 func (e *itemError) Unwrap() error { return e.cause }
 
-// advance processes a batch until it has ended, is paused, or ctx ends. It returns false when the batch cannot proceed for now.
+// advance processes a batch until it has ended, is paused, or ctx ends. It returns false when the batch cannot proceed
+// for now.
 func (r *Runner) advance(ctx, work context.Context, e *effort) bool {
 	err := r.process(ctx, work, e)
 	if err == nil {
@@ -94,7 +96,8 @@ func (r *Runner) advance(ctx, work context.Context, e *effort) bool {
 	why, failed := r.store.SetWaitReason(ctx, e.batch.ID, of, readable(err))
 	switch {
 	case failed != nil:
-		log.WarnContext(ctx, "Batch waits, and the reason could not be written", "batch", e.batch.ID, "project", e.batch.Project, "error", failed)
+		log.WarnContext(ctx, "Batch waits, and the reason could not be written", "batch", e.batch.ID,
+			"project", e.batch.Project, "error", failed)
 	case why != e.batch.Waiting:
 		log.WarnContext(ctx, "Batch waits", "batch", e.batch.ID, "project", e.batch.Project, "error", why)
 	}
@@ -120,8 +123,8 @@ func (r *Runner) process(ctx, work context.Context, e *effort) error {
 	}
 }
 
-// next does up to n further items while it holds the turn of the batch's project, and returns when none of them is in flight. It returns
-// false when no work is left.
+// next does up to n further items while it holds the turn of the batch's project, and returns when none of them is in
+// flight. It returns false when no work is left.
 func (r *Runner) next(ctx, work context.Context, e *effort, n int) (more bool, err error) {
 	release, err := r.turns.Acquire(ctx, e.batch.Project)
 	if err != nil {
@@ -150,8 +153,8 @@ func (r *Runner) next(ctx, work context.Context, e *effort, n int) (more bool, e
 	return true, err
 }
 
-// waitForPickUp returns when workers have picked up the started runs, at the latest after [pickUpTimeout]. Temporal accepts starts faster
-// than workers take their tasks, so the starts alone would fill its queues.
+// waitForPickUp returns when workers have picked up the started runs, at the latest after [pickUpTimeout]. Temporal
+// accepts starts faster than workers take their tasks, so the starts alone would fill its queues.
 func (r *Runner) waitForPickUp(ctx context.Context, started []string) {
 	ctx, cancel := context.WithTimeout(ctx, pickUpTimeout)
 	defer cancel()
@@ -162,8 +165,8 @@ func (r *Runner) waitForPickUp(ctx context.Context, started []string) {
 	}
 }
 
-// round does some items in parallel, at most [width], and writes their results. It returns the runs that were started, and the reason
-// why items could not be done for now, if any.
+// round does some items in parallel, at most [width], and writes their results. It returns the runs that were started,
+// and the reason why items could not be done for now, if any.
 func (r *Runner) round(ctx context.Context, e *effort, items []Item) (started []string, waits error) {
 	type outcome struct {
 		item Item
@@ -253,10 +256,12 @@ func (r *Runner) one(ctx context.Context, b Batch, item Item) (Item, error) {
 	return item, nil
 }
 
-// endedSo reports whether a run already has the final status of the batch's action, because an earlier attempt succeeded without a record.
+// endedSo reports whether a run already has the final status of the batch's action, because an earlier attempt
+// succeeded without a record.
 func (r *Runner) endedSo(ctx context.Context, b Batch, id string) bool {
 	made, err := r.controls.Get(ctx, b.Project, id)
-	return err == nil && (b.Action == Cancel && made.Status == run.Canceled || b.Action == Terminate && made.Status == run.Terminated)
+	return err == nil && (b.Action == Cancel && made.Status == run.Canceled || b.Action == Terminate &&
+		made.Status == run.Terminated)
 }
 
 // passing reports whether an error does not concern the run: the outcome is unknown, or not decided yet.
@@ -264,11 +269,12 @@ func passing(err error) bool {
 	if _, ok := apperror.From(err); ok {
 		return apperror.Temporary(err)
 	}
-	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) || errors.Is(err, run.ErrUnknownOutcome)
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) ||
+		errors.Is(err, run.ErrUnknownOutcome)
 }
 
-// refused reports whether the run's state does not allow the action. It is false for causes outside the run, such as a paused workflow,
-// or a server that is connected to another Temporal than the run's.
+// refused reports whether the run's state does not allow the action. It is false for causes outside the run, such as a
+// paused workflow, or a server that is connected to another Temporal than the run's.
 func refused(a Action, err error) bool {
 	f, ok := apperror.From(err)
 	switch {

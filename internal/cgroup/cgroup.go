@@ -22,8 +22,9 @@ type Group struct {
 	Folder string
 }
 
-// Of returns the groups of this process that may have the controller, each followed by the groups above it, whose limits apply to it, too. root
-// is the file system with /proc and /sys. It returns none where /proc/self/cgroup cannot be read.
+// Of returns the groups of this process that may have the controller, each followed by the groups above it, whose
+// limits apply to it, too. root is the file system with /proc and /sys. It returns none where /proc/self/cgroup cannot
+// be read.
 func Of(root fs.FS, controller string) (all []Group) {
 	groups, err := fs.ReadFile(root, "proc/self/cgroup")
 	if err != nil {

@@ -12,11 +12,12 @@ import (
 func TestGroupsAreThoseOfTheControllerAndTheirParents(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string][]cgroup.Group{
-		"0::/pods/one\n":          {{2, "sys/fs/cgroup/pods/one"}, {2, "sys/fs/cgroup/pods"}, {2, "sys/fs/cgroup"}},
-		"0::/../../outside\n":     {{2, "sys/fs/cgroup/outside"}, {2, "sys/fs/cgroup"}},
-		"4:cpu,cpuacct:/a\n0::/n": {{1, "sys/fs/cgroup/cpu/a"}, {1, "sys/fs/cgroup/cpu"}, {2, "sys/fs/cgroup/n"}, {2, "sys/fs/cgroup"}},
-		"5:memory:/a\n":           nil,
-		"nonsense\n":              nil,
+		"0::/pods/one\n":      {{2, "sys/fs/cgroup/pods/one"}, {2, "sys/fs/cgroup/pods"}, {2, "sys/fs/cgroup"}},
+		"0::/../../outside\n": {{2, "sys/fs/cgroup/outside"}, {2, "sys/fs/cgroup"}},
+		"4:cpu,cpuacct:/a\n0::/n": {
+			{1, "sys/fs/cgroup/cpu/a"}, {1, "sys/fs/cgroup/cpu"}, {2, "sys/fs/cgroup/n"}, {2, "sys/fs/cgroup"}},
+		"5:memory:/a\n": nil,
+		"nonsense\n":    nil,
 	} {
 		require.Equal(t, want, cgroup.Of(fstest.MapFS{"proc/self/cgroup": {Data: []byte(text)}}, "cpu"), text)
 	}

@@ -36,7 +36,9 @@ Without --since, those of the last 24 hours.`,
 	}
 	period.Bind(cmd, "only those that overlap the time")
 	cmd.Flags().StringSliceVar(&kinds, "kind", nil, "only these `kinds`, separated by commas: outage, publish, owner")
-	_ = cmd.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions(annotationKinds(), cobra.ShellCompDirectiveNoFileComp)) // the flag is there
+	// the flag is there
+	_ = cmd.RegisterFlagCompletionFunc("kind",
+		cobra.FixedCompletions(annotationKinds(), cobra.ShellCompDirectiveNoFileComp))
 	s.BindClient(cmd)
 	return cmd
 }

@@ -26,7 +26,9 @@ func (f *auditFlags) bind(cmd *cobra.Command) {
 }
 
 func auditCommand(s *invocation.Invocation) *cobra.Command {
-	noun := invocation.Noun("audit", "Read the audit log", "Every call that changes something is recorded in an append-only log. --project - lists the entries of all projects and those without a project, which concern the platform as a whole.")
+	noun := invocation.Noun("audit", "Read the audit log", "Every call that changes something is recorded in an "+
+		"append-only log. --project - lists the entries of all projects and those without a project, which concern the "+
+		"platform as a whole.")
 	var flags auditFlags
 	cmd := &cobra.Command{
 		Use:   "list",

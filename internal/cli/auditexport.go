@@ -17,7 +17,8 @@ func auditExportCommand(s *invocation.Invocation) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export",
 		Short: "Write all audit entries that match, oldest first",
-		Long:  "Write all audit entries that match to standard output, oldest first, as CSV or as JSON with one entry per line. They are streamed: there may be any number.",
+		Long: "Write all audit entries that match to standard output, oldest first, as CSV or as JSON with one entry per " +
+			"line. They are streamed: there may be any number.",
 		Example: `  signalbox audit export --since 30d > audit.csv
   signalbox audit export --project - --format json`,
 		Args: invocation.Args(0, 0, ""),
@@ -25,7 +26,9 @@ func auditExportCommand(s *invocation.Invocation) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&format, "format", "csv", "`form` of the entries: csv or json")
 	flags.bind(cmd)
-	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"csv", "json"}, cobra.ShellCompDirectiveNoFileComp)) // the flag is there
+	// the flag is there
+	_ = cmd.RegisterFlagCompletionFunc("format",
+		cobra.FixedCompletions([]string{"csv", "json"}, cobra.ShellCompDirectiveNoFileComp))
 	s.BindClient(cmd)
 	return cmd
 }

@@ -16,7 +16,8 @@ func TestBatchByPrefixOfID(t *testing.T) {
 	shell, a := sh(t)
 	a.mu.Lock()
 	for _, id := range []string{firstID, secondID} {
-		a.batches.kept = append(a.batches.kept, &signalboxv1.Batch{Id: id, Action: "cancel", Status: "running", Total: 1, Pending: 1})
+		a.batches.kept = append(a.batches.kept,
+			&signalboxv1.Batch{Id: id, Action: "cancel", Status: "running", Total: 1, Pending: 1})
 	}
 	a.mu.Unlock()
 	require.Equal(t, secondID+"\n", shell.run(t, "batch", "show", "019f5a3c-1", "-o", "name").out.String())
@@ -28,7 +29,8 @@ func TestBatchByPrefixOfID(t *testing.T) {
 func TestBatchStart(t *testing.T) {
 	t.Parallel()
 	shell, a := sh(t)
-	c := shell.run(t, "batch", "start", "--action", "cancel", "--reason", "stale", "--rate", "2.5", "--request-id", "q", "r1", "r2")
+	c := shell.run(t, "batch", "start", "--action", "cancel", "--reason", "stale", "--rate", "2.5", "--request-id", "q",
+		"r1", "r2")
 	require.Zero(t, c.code, c.err.String())
 	require.Contains(t, c.out.String(), "batch-1")
 	require.Contains(t, c.out.String(), "2: 2 pending")
@@ -36,21 +38,25 @@ func TestBatchStart(t *testing.T) {
 	sent := last[*signalboxv1.StartBatchRequest](t, a)
 	require.Equal(t, []string{"r1", "r2"}, sent.GetRunIds())
 	require.Nil(t, sent.GetFilter())
-	require.Equal(t, []string{"default", "cancel", "stale", "q", ""}, []string{sent.GetProject(), sent.GetAction(), sent.GetReason(), sent.GetRequestId(), sent.GetVersion()})
+	require.Equal(t, []string{"default", "cancel", "stale", "q", ""},
+		[]string{sent.GetProject(), sent.GetAction(), sent.GetReason(), sent.GetRequestId(), sent.GetVersion()})
 	require.InDelta(t, 2.5, sent.GetRate(), 0)
 
 	c = shell.run(t, "batch", "start", "--action", "cancel", "--reason", "stale", "--request-id", "q", "r1", "r2")
 	require.Contains(t, c.err.String(), "this batch was started before with the request ID q")
 
-	c = shell.run(t, "batch", "start", "--action", "replay", "--reason", "fixed", "--latest", "--status", "failed,timed_out", "--workflow", "shop/order",
-		"--version", "1.0.0", "--since", "2026-01-31", "--until", "2026-02-01T00:00:00Z", "--stuck", "any,no_poller", "--trigger", "api", "--failure-group", "00aa11bb22cc33dd", "--not-replayed", "--dry-run")
+	c = shell.run(t, "batch", "start", "--action", "replay", "--reason", "fixed", "--latest", "--status",
+		"failed,timed_out", "--workflow", "shop/order",
+		"--version", "1.0.0", "--since", "2026-01-31", "--until", "2026-02-01T00:00:00Z", "--stuck", "any,no_poller",
+		"--trigger", "api", "--failure-group", "00aa11bb22cc33dd", "--not-replayed", "--dry-run")
 	require.Zero(t, c.code, c.err.String())
 	require.Equal(t, "dry run: would replay 1 run of 2 selected\n", c.err.String())
 	require.Regexp(t, `(?m)^RUN_ENDED +1 +run-2$`, c.out.String())
 	sent = last[*signalboxv1.StartBatchRequest](t, a)
 	f := sent.GetFilter()
 	require.Equal(t, []string{"failed", "timed_out"}, f.GetStatuses())
-	require.Equal(t, []string{"shop/order", "1.0.0", "latest"}, []string{f.GetWorkflow(), f.GetVersion(), sent.GetVersion()})
+	require.Equal(t, []string{"shop/order", "1.0.0", "latest"},
+		[]string{f.GetWorkflow(), f.GetVersion(), sent.GetVersion()})
 	require.Equal(t, 24*time.Hour, f.GetUntil().AsTime().Sub(f.GetSince().AsTime()))
 	require.Equal(t, []string{"any", "NO_POLLER", "api"}, append(f.GetStuck(), f.GetTrigger()))
 	require.Equal(t, "00aa11bb22cc33dd", f.GetFailureGroup())
@@ -104,7 +110,8 @@ func TestBatchWait(t *testing.T) {
 	c := shell.run(t, "batch", "start", "--action", "replay", "--reason", "x", "--wait", "r1", "bad")
 	require.Equal(t, exit.Failed, c.code)
 	require.Contains(t, c.err.String(), "the batch waits: Temporal is away")
-	require.Contains(t, c.err.String(), "1 of 2 runs failed: signalbox batch show batch-1 --items --status failed lists the reasons")
+	require.Contains(t, c.err.String(),
+		"1 of 2 runs failed: signalbox batch show batch-1 --items --status failed lists the reasons")
 	require.Contains(t, c.out.String(), "2: 1 succeeded, 1 failed")
 
 	c = shell.run(t, "batch", "show", "batch-1", "--items")

@@ -52,8 +52,8 @@ type Options struct {
 	Program string
 	// ConfigLayers are the configuration's lower layers and their checks, for check-config.
 	ConfigLayers []config.Layer
-	// CheckServices connects to services that the configuration names, for check-config; nil: none. note receives what could not be checked, and
-	// what makes a server slow on this machine.
+	// CheckServices connects to services that the configuration names, for check-config; nil: none. note receives what
+	// could not be checked, and what makes a server slow on this machine.
 	CheckServices func(ctx context.Context, cfg *config.Config, note func(format string, args ...any)) config.Violations
 	// Bootstrap makes the first token; nil: this program has no store.
 	Bootstrap tokencmd.Bootstrap
@@ -76,10 +76,12 @@ func build(options Options) (*cobra.Command, *invocation.Invocation) {
 		options.Now = time.Now
 	}
 	s := invocation.New(invocation.Streams{
-		In: options.Stdin, Out: options.Stdout, Err: options.Stderr, Env: options.Env, Now: options.Now, Program: Called(options.Program),
+		In: options.Stdin, Out: options.Stdout, Err: options.Stderr, Env: options.Env, Now: options.Now,
+		Program:     Called(options.Program),
 		Interactive: options.Interactive || invocation.IsTerminal(options.Stdin) && invocation.IsTerminal(options.Stderr),
 	})
-	root := invocation.Noun("signalbox", "Run declarative workflows on Temporal", `Signalbox runs declarative workflows (Open Workflow Specification 1.0) on Temporal.
+	root := invocation.Noun("signalbox", "Run declarative workflows on Temporal",
+		`Signalbox runs declarative workflows (Open Workflow Specification 1.0) on Temporal.
 
 Commands are a noun, then a verb. They call the server at --address (`+invocation.AddressVariable+`, or the current context;
 default `+invocation.DefaultAddress+`) with a --token if it requires one (`+invocation.TokenVariable+`), and work in one --project (`+invocation.ProjectVariable+`; default `+invocation.DefaultProject+`).
@@ -96,10 +98,12 @@ another request; waiting for a run ends with 10 when it failed, 11 when it was c
 	root.SetErr(s.Err)
 	root.SetFlagErrorFunc(invocation.FlagError)
 	root.AddCommand(
-		workflowcmd.New(s), runcmd.New(s, controlcmd.New(s)...), batchcmd.New(s), problemcmd.New(s), viewcmd.New(s), eventcmd.New(s), webhookcmd.New(s), dispatchercmd.New(s), workercmd.New(s),
+		workflowcmd.New(s), runcmd.New(s, controlcmd.New(s)...), batchcmd.New(s), problemcmd.New(s), viewcmd.New(s),
+		eventcmd.New(s), webhookcmd.New(s), dispatchercmd.New(s), workercmd.New(s),
 		quotacmd.New(s), projectCommand(s), auditCommand(s), contextCommand(s),
 		tokencmd.New(s, options.Bootstrap), tokencmd.WhoAmI(s),
-		systemcmd.New(s), restorecmd.New(s), checkConfigCommand(s, options.ConfigLayers, options.CheckServices), versionCommand(s, options.Version),
+		systemcmd.New(s), restorecmd.New(s), checkConfigCommand(s, options.ConfigLayers, options.CheckServices),
+		versionCommand(s, options.Version),
 	)
 	for _, noun := range root.Commands() {
 		acceptClientFlags(s, noun)
@@ -117,8 +121,8 @@ another request; waiting for a run ends with 10 when it failed, 11 when it was c
 	return root, s
 }
 
-// acceptClientFlags lets a noun accept the flags of its verbs that say which server to call, so that they may precede the noun. The
-// program's own commands, such as the server, do not call one.
+// acceptClientFlags lets a noun accept the flags of its verbs that say which server to call, so that they may precede
+// the noun. The program's own commands, such as the server, do not call one.
 func acceptClientFlags(s *invocation.Invocation, noun *cobra.Command) {
 	if !noun.HasSubCommands() {
 		return
@@ -130,7 +134,8 @@ func acceptClientFlags(s *invocation.Invocation, noun *cobra.Command) {
 // program is the name of the full program.
 const program = "signalbox"
 
-// Called returns how hints write the name by which a program was called, as a shell reads it; without one, its usual name.
+// Called returns how hints write the name by which a program was called, as a shell reads it; without one, its usual
+// name.
 func Called(name string) string {
 	switch {
 	case name == "":
@@ -166,7 +171,8 @@ func Run(ctx context.Context, options Options, args []string) int {
 	root.SetArgs(args)
 	err := execute(ctx, root, options, args)
 	if text := exit.Line(err); text != "" {
-		_ = terminal.Draw(s.Err, "error: "+strings.TrimRight(text, "\n")+"\n") // an error of standard error cannot be reported
+		// an error of standard error cannot be reported
+		_ = terminal.Draw(s.Err, "error: "+strings.TrimRight(text, "\n")+"\n")
 	}
 	return exit.Code(err)
 }
@@ -174,10 +180,12 @@ func Run(ctx context.Context, options Options, args []string) int {
 // interruptGrace is how long a command may take to end by itself after an interrupt: to say what goes on without it.
 const interruptGrace = 700 * time.Millisecond
 
-// execute runs a command. After an interrupt it does not wait for one that cannot end, such as one that opens a FIFO without a writer. The
-// program's own commands, such as the server, have a time of their own to stop.
+// execute runs a command. After an interrupt it does not wait for one that cannot end, such as one that opens a FIFO
+// without a writer. The program's own commands, such as the server, have a time of their own to stop.
 func execute(ctx context.Context, root *cobra.Command, options Options, args []string) error {
-	if cmd, _, err := root.Find(args); err == nil && slices.ContainsFunc(options.Commands, func(own *cobra.Command) bool { return within(own, cmd) }) {
+	if cmd, _, err := root.Find(args); err == nil && slices.ContainsFunc(options.Commands, func(own *cobra.Command) bool {
+		return within(own, cmd)
+	}) {
 		return root.ExecuteContext(ctx)
 	}
 	done := make(chan error, 1)

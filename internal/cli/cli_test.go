@@ -92,16 +92,20 @@ func TestProjectsAndAudit(t *testing.T) {
 	shell, a := sh(t)
 	require.Regexp(t, `(?m)^default +operator, publisher`, shell.run(t, "project", "list").out.String())
 	require.Contains(t, shell.run(t, "project", "list", "-o", "wide").out.String(), "signalbox-default")
-	require.Contains(t, shell.run(t, "project", "create", "shop", "--description", "the shop", "-o", "json").out.String(), `"description": "the shop"`)
+	require.Contains(t, shell.run(t, "project", "create", "shop", "--description", "the shop", "-o", "json").out.String(),
+		`"description": "the shop"`)
 	requireRefusal(t, shell.run(t, "project", "create", "default"), exit.Conflict, "PROJECT_EXISTS")
 	require.Regexp(t, `(?m)^project +default$`, shell.run(t, "project", "show", "default").out.String())
 	requireRefusal(t, shell.run(t, "project", "show", "nope"), exit.NotFound, "PROJECT_NOT_FOUND")
 
-	require.Regexp(t, `(?m)^2026-01-31T12:00:00Z +local +run.cancel +run-1 +wrong customer$`, shell.run(t, "audit", "list").out.String())
+	require.Regexp(t, `(?m)^2026-01-31T12:00:00Z +local +run.cancel +run-1 +wrong customer$`,
+		shell.run(t, "audit", "list").out.String())
 	require.Equal(t, "7\n", shell.run(t, "audit", "list", "-o", "name").out.String())
-	require.Zero(t, shell.run(t, "audit", "list", "--action", "run.cancel", "--subject", "run-1", "--actor", "local", "-o", "json").code)
+	require.Zero(t, shell.run(t, "audit", "list", "--action", "run.cancel", "--subject", "run-1", "--actor", "local", "-o",
+		"json").code)
 	request := last[*signalboxv1.ListAuditRequest](t, a)
-	require.Equal(t, []string{"run.cancel", "run-1", "local"}, []string{request.GetAction(), request.GetSubject(), request.GetActor()})
+	require.Equal(t, []string{"run.cancel", "run-1", "local"},
+		[]string{request.GetAction(), request.GetSubject(), request.GetActor()})
 }
 
 func TestProjectSet(t *testing.T) {
@@ -126,7 +130,8 @@ func TestProjectSet(t *testing.T) {
 	requireRefusal(t, shell.run(t, "project", "set", "default"), exit.Usage, "nothing to set")
 	requireRefusal(t, shell.run(t, "project", "set", "default", "--max-steps", "many"), exit.Usage, `--max-steps "many"`)
 	requireRefusal(t, shell.run(t, "project", "set", "default", "--max-steps", "-1"), exit.Usage, `--max-steps "-1"`)
-	requireRefusal(t, shell.run(t, "project", "set", "nope", "--end-poison"), exit.NotFound, `set project "nope"`, "PROJECT_NOT_FOUND")
+	requireRefusal(t, shell.run(t, "project", "set", "nope", "--end-poison"), exit.NotFound, `set project "nope"`,
+		"PROJECT_NOT_FOUND")
 }
 
 func TestContexts(t *testing.T) {
@@ -243,7 +248,8 @@ func TestCompletion(t *testing.T) {
 	shell.env["SIGNALBOX_ADDRESS"] = "127.0.0.1:1"
 	require.Zero(t, shell.run(t, "context", "set", "here", "--address", "h:1").code)
 	require.Contains(t, proposals("context", "use", ""), "here")
-	require.NotContains(t, proposals("run", "start", ""), "demo", "a server that is away proposes nothing and fails nothing")
+	require.NotContains(t, proposals("run", "start", ""), "demo",
+		"a server that is away proposes nothing and fails nothing")
 }
 
 func TestExtraCommandsAreRegular(t *testing.T) {
@@ -255,7 +261,8 @@ func TestExtraCommandsAreRegular(t *testing.T) {
 		}}}, args)
 		return code, errs.String()
 	}
-	code, text := run(config.Violations{{Path: "listen", Message: "is wrong"}, {Path: "roles", Message: "are wrong"}}, "server")
+	code, text := run(config.Violations{{Path: "listen", Message: "is wrong"}, {Path: "roles", Message: "are wrong"}},
+		"server")
 	require.Equal(t, exit.Usage, code)
 	require.Equal(t, "error: listen: is wrong\nroles: are wrong\n", text)
 	code, text = run(exit.Errorf(exit.Unavailable, "the port is in use"), "server")

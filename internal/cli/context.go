@@ -127,7 +127,8 @@ func contextSetCommand(s *invocation.Invocation) *cobra.Command {
 			case current == args[0]:
 				s.Note("context %q is saved; it is the current one", args[0])
 			default:
-				s.Note("context %q is saved; the current one is %q; to change it: %s", args[0], current, s.Command("context use %s", args[0]))
+				s.Note("context %q is saved; the current one is %q; to change it: %s", args[0], current,
+					s.Command("context use %s", args[0]))
 			}
 			return err
 		},
@@ -135,8 +136,10 @@ func contextSetCommand(s *invocation.Invocation) *cobra.Command {
 	cmd.Flags().StringVar(&change.Address, "address", "", "the `server`, host:port or URL")
 	cmd.Flags().StringVar(&change.Project, "project", "", "`project` to use with it; empty: "+invocation.DefaultProject)
 	cmd.Flags().StringVar(&change.TokenFile, "token-file", "", "`file` of the token to call with")
-	cmd.Flags().StringVar(&change.CAFile, "ca-file", "", "`file` of the authorities that the server's certificate is from, PEM")
-	cmd.Flags().StringVar(&change.CertFile, "cert-file", "", "`file` of a client certificate, PEM, for servers that require one")
+	cmd.Flags().StringVar(&change.CAFile, "ca-file", "",
+		"`file` of the authorities that the server's certificate is from, PEM")
+	cmd.Flags().StringVar(&change.CertFile, "cert-file", "",
+		"`file` of a client certificate, PEM, for servers that require one")
 	cmd.Flags().StringVar(&change.KeyFile, "key-file", "", "`file` of the client certificate's key, PEM")
 	return cmd
 }

@@ -23,17 +23,28 @@ func owned(epoch int64) *signalboxv1.DispatcherOwner {
 func (d *dispatchers) fill() {
 	d.list = []*signalboxv1.Dispatcher{
 		{
-			Project: "default", TaskQueue: "signalbox-default", WorkflowId: "dispatcher-default-signalbox-default", State: "routing",
-			Lease:     &signalboxv1.DispatcherLease{State: "held", Owner: owned(7), AcquireTime: before(time.Hour), RenewTime: before(time.Second), Remaining: durationpb.New(14 * time.Second)},
-			Execution: &signalboxv1.DispatcherExecution{RunId: "x-2", StartTime: before(time.Hour), Owner: owned(7), Interpreter: 1, HistoryLength: 42},
+			Project: "default", TaskQueue: "signalbox-default", WorkflowId: "dispatcher-default-signalbox-default",
+			State: "routing",
+			Lease: &signalboxv1.DispatcherLease{
+				State: "held", Owner: owned(7), AcquireTime: before(time.Hour), RenewTime: before(time.Second),
+				Remaining: durationpb.New(14 * time.Second)},
+			Execution: &signalboxv1.DispatcherExecution{
+				RunId: "x-2", StartTime: before(time.Hour), Owner: owned(7), Interpreter: 1, HistoryLength: 42},
 			Progress: &signalboxv1.DispatcherProgress{
-				Owner: owned(7), Head: 90, Routed: 88, Pending: 3, Due: true, SinceProgress: durationpb.New(20 * time.Millisecond), Lag: durationpb.New(1500 * time.Millisecond),
+				Owner: owned(7), Head: 90, Routed: 88, Pending: 3, Due: true, SinceProgress: durationpb.New(20 * time.Millisecond),
+				Lag: durationpb.New(1500 * time.Millisecond),
 			},
-			Workers: []*signalboxv1.RegisteredWorker{{ServerId: "host-1-abc", Build: "1.2.3", RegisterTime: before(time.Hour)}, {ServerId: "host-2-def", Build: "1.2.3", RegisterTime: before(time.Hour), Missed: 1}},
-			Owners:  []*signalboxv1.OwnerChange{{Time: before(time.Hour), How: "takeover", Owner: owned(7), Previous: owned(6), RunId: "x-2", EndedRunId: "x-1", Reason: "host-0 is gone"}},
+			Workers: []*signalboxv1.RegisteredWorker{
+				{ServerId: "host-1-abc", Build: "1.2.3", RegisterTime: before(time.Hour)},
+				{ServerId: "host-2-def", Build: "1.2.3", RegisterTime: before(time.Hour), Missed: 1}},
+			Owners: []*signalboxv1.OwnerChange{
+				{Time: before(time.Hour), How: "takeover", Owner: owned(7), Previous: owned(6), RunId: "x-2", EndedRunId: "x-1",
+					Reason: "host-0 is gone"}},
 		},
-		{Project: "lost", State: "stale", Detail: "its owner is gone", Lease: &signalboxv1.DispatcherLease{State: "expired", Owner: owned(2), Remaining: durationpb.New(-time.Second)}},
-		{Project: "shop", State: "unknown", Errors: []string{"Redis cannot be reached"}, Execution: &signalboxv1.DispatcherExecution{RunId: "x-3", Owner: owned(3)}},
+		{Project: "lost", State: "stale", Detail: "its owner is gone",
+			Lease: &signalboxv1.DispatcherLease{State: "expired", Owner: owned(2), Remaining: durationpb.New(-time.Second)}},
+		{Project: "shop", State: "unknown", Errors: []string{"Redis cannot be reached"},
+			Execution: &signalboxv1.DispatcherExecution{RunId: "x-3", Owner: owned(3)}},
 	}
 }
 
@@ -104,9 +115,11 @@ adopted by  host-1-abc (epoch 7)
 	var shown struct {
 		Owners []any `json:"owners"`
 	}
-	require.NoError(t, json.Unmarshal([]byte(shell.run(t, "dispatcher", "show", "default", "-o", "json").out.String()), &shown))
+	require.NoError(t, json.Unmarshal([]byte(shell.run(t, "dispatcher", "show", "default", "-o", "json").out.String()),
+		&shown))
 	require.Len(t, shown.Owners, 1)
-	requireRefusal(t, shell.run(t, "dispatcher", "show", "other"), exit.NotFound, `the dispatcher of project "other"`, "[PROJECT_NOT_FOUND]")
+	requireRefusal(t, shell.run(t, "dispatcher", "show", "other"), exit.NotFound, `the dispatcher of project "other"`,
+		"[PROJECT_NOT_FOUND]")
 }
 
 func TestDispatcherHandOver(t *testing.T) {
@@ -117,7 +130,8 @@ func TestDispatcherHandOver(t *testing.T) {
 	require.Equal(t, "owner  host-1 (epoch 7)\n", c.out.String())
 	require.Contains(t, c.err.String(), "signalbox dispatcher show shop")
 	require.Equal(t, "a new node", last[*signalboxv1.HandOverDispatcherRequest](t, a).GetReason())
-	require.JSONEq(t, `{"owner":{"serverId":"host-1","epoch":7}}`, shell.run(t, "dispatcher", "handover", "shop", "-o", "json").out.String())
+	require.JSONEq(t, `{"owner":{"serverId":"host-1","epoch":7}}`,
+		shell.run(t, "dispatcher", "handover", "shop", "-o", "json").out.String())
 	a.dispatch.refuse = refusal(connect.CodeFailedPrecondition, "DISPATCHER_NOT_OWNED", "it has no owner")
 	requireRefusal(t, shell.run(t, "dispatcher", "handover", "shop"), exit.Refused, "[DISPATCHER_NOT_OWNED]")
 }
@@ -125,7 +139,8 @@ func TestDispatcherHandOver(t *testing.T) {
 func TestReconcileDispatchers(t *testing.T) {
 	t.Parallel()
 	shell, a := sh(t)
-	a.dispatch.report = &signalboxv1.ReconcileDispatchersResponse{Dispatchers: 1, Healthy: 1, Took: durationpb.New(20 * time.Millisecond)}
+	a.dispatch.report = &signalboxv1.ReconcileDispatchersResponse{
+		Dispatchers: 1, Healthy: 1, Took: durationpb.New(20 * time.Millisecond)}
 	c := shell.run(t, "dispatcher", "reconcile")
 	require.Zero(t, c.code, c.err.String())
 	require.Empty(t, c.out.String())
@@ -133,7 +148,8 @@ func TestReconcileDispatchers(t *testing.T) {
 	require.False(t, last[*signalboxv1.ReconcileDispatchersRequest](t, a).GetDryRun())
 
 	a.dispatch.report.Items = []*signalboxv1.PlanItem{
-		{Action: "terminate", Kind: "owner_gone", Project: "a", WorkflowId: "dispatcher-a-q", Reason: "its owner is gone", Applied: true},
+		{Action: "terminate", Kind: "owner_gone", Project: "a", WorkflowId: "dispatcher-a-q", Reason: "its owner is gone",
+			Applied: true},
 		{Action: "terminate", Kind: "legacy", Project: "b", WorkflowId: "dispatcher-b-q", Error: "Temporal is away"},
 		{Action: "delete_entry", Kind: "owner_gone", Project: "c"},
 		{Action: "postpone", Kind: "orphaned", Project: "d"},
@@ -151,7 +167,8 @@ alert         no_keys                              for you                   the
 	require.True(t, last[*signalboxv1.ReconcileDispatchersRequest](t, a).GetDryRun())
 	require.Contains(t, shell.run(t, "dispatcher", "reconcile", "-o", "yaml").out.String(), "kind: owner_gone")
 	a.dispatch.refuse = retryLater()
-	requireRefusal(t, shell.run(t, "dispatcher", "reconcile"), exit.Unavailable, "reconcile the dispatchers", "try again in 2s")
+	requireRefusal(t, shell.run(t, "dispatcher", "reconcile"), exit.Unavailable, "reconcile the dispatchers",
+		"try again in 2s")
 }
 
 func TestListWorkers(t *testing.T) {
@@ -159,15 +176,19 @@ func TestListWorkers(t *testing.T) {
 	shell, a := sh(t)
 	a.dispatch.workers = &signalboxv1.ListWorkersResponse{}
 	require.Equal(t, "no workers\n", shell.run(t, "worker", "list").err.String())
-	a.dispatch.workers = &signalboxv1.ListWorkersResponse{Errors: []string{"Temporal is away"}, Workers: []*signalboxv1.WorkerProcess{
-		{
-			ServerId: "host-1-abc", State: "alive", Build: "1.2.3", Interpreter: 1, Contract: "c0ffee", LastBeatTime: timestamppb.New(time.Now().Add(-3 * time.Second)),
-			StaleIn: durationpb.New(17 * time.Second), BusyTime: timestamppb.New(time.Now().Add(-2 * time.Hour)), Registrations: []*signalboxv1.WorkerRegistration{{Project: "default"}, {Project: "shop"}},
-		},
-		{ServerId: "host-2-def", State: "late", Build: "1.2.2", Projects: []string{"shop"}, LastBeatTime: timestamppb.New(time.Now().Add(-time.Hour)), StaleIn: durationpb.New(-90 * time.Second)},
-		{ServerId: "host-4", State: "unknown", Registrations: []*signalboxv1.WorkerRegistration{{Project: "shop"}}},
-		{ServerId: "host-3", State: "silent", Registrations: []*signalboxv1.WorkerRegistration{{Project: "shop"}}},
-	}}
+	a.dispatch.workers = &signalboxv1.ListWorkersResponse{
+		Errors: []string{"Temporal is away"}, Workers: []*signalboxv1.WorkerProcess{
+			{
+				ServerId: "host-1-abc", State: "alive", Build: "1.2.3", Interpreter: 1, Contract: "c0ffee",
+				LastBeatTime: timestamppb.New(time.Now().Add(-3 * time.Second)),
+				StaleIn:      durationpb.New(17 * time.Second), BusyTime: timestamppb.New(time.Now().Add(-2 * time.Hour)),
+				Registrations: []*signalboxv1.WorkerRegistration{{Project: "default"}, {Project: "shop"}},
+			},
+			{ServerId: "host-2-def", State: "late", Build: "1.2.2", Projects: []string{"shop"},
+				LastBeatTime: timestamppb.New(time.Now().Add(-time.Hour)), StaleIn: durationpb.New(-90 * time.Second)},
+			{ServerId: "host-4", State: "unknown", Registrations: []*signalboxv1.WorkerRegistration{{Project: "shop"}}},
+			{ServerId: "host-3", State: "silent", Registrations: []*signalboxv1.WorkerRegistration{{Project: "shop"}}},
+		}}
 	c := shell.run(t, "worker", "list", "--state", "alive,late,silent", "--project", "shop")
 	require.Zero(t, c.code, c.err.String())
 	require.Regexp(t, `^SERVER      STATE    BUILD    PROJECTS  HEARTBEAT  STALE      BUSY    REGISTERED

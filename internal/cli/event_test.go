@@ -29,7 +29,8 @@ func TestEventSendFromFlags(t *testing.T) {
 	sent := last[*signalboxv1.PublishEventsRequest](t, a)
 	require.Equal(t, "default", sent.GetProject())
 	event := sent.GetEvents()[0]
-	require.Equal(t, []string{"1", "/shop", "created", "7"}, []string{event.GetId(), event.GetSource(), event.GetType(), event.GetSubject()})
+	require.Equal(t, []string{"1", "/shop", "created", "7"},
+		[]string{event.GetId(), event.GetSource(), event.GetType(), event.GetSubject()})
 	require.Equal(t, `{"n":12345678901234567890}`, event.GetData().GetJson())
 	require.JSONEq(t, `{"trace":"a=b","region":"eu"}`, event.GetExtensions().GetJson())
 
@@ -72,20 +73,29 @@ func TestEventSendDataTypes(t *testing.T) {
 	}
 	require.Equal(t, `[1.10]`, send("--data", write("a.json", " [1.10]\n")).GetData().GetJson())
 	require.Equal(t, `null`, send("--data", "null").GetData().GetJson())
-	require.Equal(t, `{}`, send("--data", "{}", "--content-type", "application/vnd.x+json; charset=utf-8").GetData().GetJson())
-	require.Equal(t, `"hello\n"`, send("--data", write("a.txt", "hello\n"), "--content-type", "text/plain").GetData().GetJson())
-	require.Equal(t, []byte("\x00\xff"), send("--data", write("a.jpg", "\x00\xff"), "--content-type", "image/jpeg").GetDataBase64())
-	require.Equal(t, []byte("\xff"), send("--data", write("b.txt", "\xff"), "--content-type", "text/plain").GetDataBase64())
+	require.Equal(t, `{}`, send("--data", "{}", "--content-type",
+		"application/vnd.x+json; charset=utf-8").GetData().GetJson())
+	require.Equal(t, `"hello\n"`,
+		send("--data", write("a.txt", "hello\n"), "--content-type", "text/plain").GetData().GetJson())
+	require.Equal(t, []byte("\x00\xff"),
+		send("--data", write("a.jpg", "\x00\xff"), "--content-type", "image/jpeg").GetDataBase64())
+	require.Equal(t, []byte("\xff"),
+		send("--data", write("b.txt", "\xff"), "--content-type", "text/plain").GetDataBase64())
 	shell.stdin = "hello"
 	require.Equal(t, `"hello"`, send("--data", "-", "--content-type", "text/plain").GetData().GetJson())
 
-	requireRefusal(t, shell.run(t, "event", "send", "--type", "t", "--source", "s", "--data", "{"), exit.Usage, "the data in --data is not JSON", "line 1")
-	requireRefusal(t, shell.run(t, "event", "send", "--type", "t", "--source", "s", "--data", "/nowhere"), exit.Usage, `--data: "/nowhere"`, "no such file")
-	requireRefusal(t, shell.run(t, "event", "send", "--type", "t", "--source", "s", "--data", "/nowhere", "--content-type", "text/plain"), exit.Usage, "no file that can be read")
+	requireRefusal(t, shell.run(t, "event", "send", "--type", "t", "--source", "s", "--data", "{"), exit.Usage,
+		"the data in --data is not JSON", "line 1")
+	requireRefusal(t, shell.run(t, "event", "send", "--type", "t", "--source", "s", "--data", "/nowhere"), exit.Usage,
+		`--data: "/nowhere"`, "no such file")
+	requireRefusal(t, shell.run(t, "event", "send", "--type", "t", "--source", "s", "--data", "/nowhere", "--content-type",
+		"text/plain"), exit.Usage, "no file that can be read")
 	for _, extension := range []string{"trace", "=x"} {
-		requireRefusal(t, shell.run(t, "event", "send", "--type", "t", "--source", "s", "--extension", extension), exit.Usage, "name=text")
+		requireRefusal(t, shell.run(t, "event", "send", "--type", "t", "--source", "s", "--extension", extension), exit.Usage,
+			"name=text")
 	}
-	requireRefusal(t, shell.run(t, "event", "send", "--type", "t", "--source", "s", "--extension", "a=1", "--extension", "a=2"), exit.Usage, `"a=2"`)
+	requireRefusal(t, shell.run(t, "event", "send", "--type", "t", "--source", "s", "--extension", "a=1", "--extension",
+		"a=2"), exit.Usage, `"a=2"`)
 }
 
 func TestEventSendFile(t *testing.T) {
@@ -97,7 +107,8 @@ func TestEventSendFile(t *testing.T) {
 	require.Zero(t, c.code, c.err.String())
 	event := last[*signalboxv1.PublishEventsRequest](t, a).GetEvents()[0]
 	require.Equal(t, []string{"1", "/s", "t", "", "application/json", "http://x/y"}, []string{
-		event.GetId(), event.GetSource(), event.GetType(), event.GetSubject(), event.GetDataContentType(), event.GetDataSchema(),
+		event.GetId(), event.GetSource(), event.GetType(), event.GetSubject(), event.GetDataContentType(),
+		event.GetDataSchema(),
 	})
 	require.True(t, noon.Add(500*time.Millisecond).Equal(event.GetTime().AsTime()))
 	require.Equal(t, `{"n":12345678901234567890}`, event.GetData().GetJson())
@@ -106,7 +117,8 @@ func TestEventSendFile(t *testing.T) {
 	shell.stdin = `[{"specversion":"1.0","id":"1","source":"/s","type":"t"},{"specversion":"1.0","id":"2","source":"/s","type":"t","data_base64":"AP8="}]`
 	c = shell.run(t, "event", "send", "--file", "-")
 	require.Zero(t, c.code, c.err.String())
-	require.Equal(t, "POSITION  ID  SOURCE  RESULT\n1         1   /s      duplicate\n2         2   /s      accepted\n", c.out.String())
+	require.Equal(t, "POSITION  ID  SOURCE  RESULT\n1         1   /s      duplicate\n2         2   /s      accepted\n",
+		c.out.String())
 	require.Equal(t, "1 of 2 events had been accepted before, by ID and source, and changed nothing\n", c.err.String())
 	require.Equal(t, []byte("\x00\xff"), last[*signalboxv1.PublishEventsRequest](t, a).GetEvents()[1].GetDataBase64())
 
@@ -161,36 +173,46 @@ func TestEventSendManyEvents(t *testing.T) {
 	require.Zero(t, c.code, c.err.String())
 	require.Equal(t, []int{15, 15}, sizes(), "no request is larger than 3 MiB")
 
-	a.events.refuse, a.events.refuseAfter = refusal(connect.CodeInvalidArgument, "EVENT_INVALID", "source is no URI reference"), 1
+	a.events.refuse, a.events.refuseAfter = refusal(connect.CodeInvalidArgument, "EVENT_INVALID",
+		"source is no URI reference"), 1
 	shell.stdin = many(1500, "x")
-	requireRefusal(t, shell.run(t, "event", "send", "--file", "-"), exit.Failed, "send 1500 events", "[EVENT_INVALID]", "the first 1000 were accepted before")
+	requireRefusal(t, shell.run(t, "event", "send", "--file", "-"), exit.Failed, "send 1500 events", "[EVENT_INVALID]",
+		"the first 1000 were accepted before")
 }
 
 func TestEventSendFailures(t *testing.T) {
 	t.Parallel()
 	shell, a := sh(t)
 	a.events.refuse = refusal(connect.CodeInvalidArgument, "EVENT_INVALID", "source is no URI reference")
-	requireRefusal(t, shell.run(t, "event", "send", "--type", "t", "--source", "s"), exit.Failed, "send 1 event: source is no URI", "[EVENT_INVALID]")
+	requireRefusal(t, shell.run(t, "event", "send", "--type", "t", "--source", "s"), exit.Failed,
+		"send 1 event: source is no URI", "[EVENT_INVALID]")
 	a.events.refuse = connect.NewError(connect.CodeDeadlineExceeded, nil)
-	requireRefusal(t, shell.run(t, "event", "send", "--type", "t", "--source", "s", "--id", "e7"), exit.Unavailable, "it is unknown whether", "--id e7")
+	requireRefusal(t, shell.run(t, "event", "send", "--type", "t", "--source", "s", "--id", "e7"), exit.Unavailable,
+		"it is unknown whether", "--id e7")
 	shell.stdin = `[{"specversion":"1.0","id":"1"},{"specversion":"1.0","id":"2"}]`
 	requireRefusal(t, shell.run(t, "event", "send", "--file", "-"), exit.Unavailable, "send 2 events", "sends each once")
-	requireRefusal(t, newShell(t, "127.0.0.1:1").run(t, "event", "send", "--type", "t", "--source", "s"), exit.Unavailable, "cannot be reached")
+	requireRefusal(t, newShell(t, "127.0.0.1:1").run(t, "event", "send", "--type", "t", "--source", "s"), exit.Unavailable,
+		"cannot be reached")
 }
 
 // kept fills the fake's inbox.
 func (e *events) fill() {
 	e.kept = []*signalboxv1.Event{
-		{Position: 1, Project: "default", Id: "a", Source: "/s", Type: "t", Status: "unmatched", Reason: "no workflow wants\nit", ReceiveTime: timestamppb.New(noon)},
+		{Position: 1, Project: "default", Id: "a", Source: "/s", Type: "t", Status: "unmatched",
+			Reason: "no workflow wants\nit", ReceiveTime: timestamppb.New(noon)},
 		{
-			Position: 2, Project: "default", Id: "b", Source: "/s", Type: "t", Subject: "7", Status: "routed", ReceiveTime: timestamppb.New(noon), Actor: "local",
+			Position: 2, Project: "default", Id: "b", Source: "/s", Type: "t", Subject: "7", Status: "routed",
+			ReceiveTime: timestamppb.New(noon), Actor: "local",
 			Data: &signalboxv1.JsonValue{Json: `{"n":1.10}`}, Extensions: &signalboxv1.JsonValue{Json: `{"trace":"x"}`},
 		},
-		{Position: 3, Project: "default", Id: "c", Source: "/s", Type: "t", Status: "pending", ReceiveTime: timestamppb.New(noon), DataBase64: []byte("ab")},
+		{Position: 3, Project: "default", Id: "c", Source: "/s", Type: "t", Status: "pending",
+			ReceiveTime: timestamppb.New(noon), DataBase64: []byte("ab")},
 	}
 	e.deliveries = []*signalboxv1.Delivery{
-		{Id: "d1", Kind: "start", Workflow: "demo/hello", Version: "1.0.0", RunId: "r1", Status: "dead", Attempts: 10, Reason: "the input does not fit", Positions: []int64{2}},
-		{Id: "d2", Kind: "wake", RunId: "r2", Status: "pending", Attempts: 1, NextTime: timestamppb.New(noon), Positions: []int64{1, 2}},
+		{Id: "d1", Kind: "start", Workflow: "demo/hello", Version: "1.0.0", RunId: "r1", Status: "dead", Attempts: 10,
+			Reason: "the input does not fit", Positions: []int64{2}},
+		{Id: "d2", Kind: "wake", RunId: "r2", Status: "pending", Attempts: 1, NextTime: timestamppb.New(noon),
+			Positions: []int64{1, 2}},
 	}
 }
 
@@ -199,7 +221,8 @@ func TestListEvents(t *testing.T) {
 	shell, a := sh(t)
 	require.Equal(t, "no events match in project default\n", shell.run(t, "event", "list").err.String())
 	a.events.fill()
-	c := shell.run(t, "event", "list", "--limit", "2", "--status", "routed,pending", "--type", "t", "--source", "/s", "--id", "b", "--dead", "--run", "r1",
+	c := shell.run(t, "event", "list", "--limit", "2", "--status", "routed,pending", "--type", "t", "--source", "/s",
+		"--id", "b", "--dead", "--run", "r1",
 		"--since", "2026-01-31", "--until", "2026-02-01T00:00:00Z", "--project", "shop")
 	require.Zero(t, c.code, c.err.String())
 	table := strings.Split(c.out.String(), "\n")
@@ -209,7 +232,8 @@ func TestListEvents(t *testing.T) {
 	require.Contains(t, c.err.String(), "2 events shown; there are more: --limit 0 lists all")
 	request := last[*signalboxv1.ListEventsRequest](t, a)
 	require.Equal(t, []string{"routed", "pending"}, request.GetStatuses())
-	require.Equal(t, []string{"shop", "t", "/s", "b"}, []string{request.GetProject(), request.GetType(), request.GetSource(), request.GetId()})
+	require.Equal(t, []string{"shop", "t", "/s", "b"},
+		[]string{request.GetProject(), request.GetType(), request.GetSource(), request.GetId()})
 	require.True(t, request.GetDead())
 	require.Equal(t, "r1", request.GetRunId())
 	require.Equal(t, noon.Truncate(24*time.Hour), request.GetSince().AsTime())
@@ -287,7 +311,8 @@ func TestEventRedeliver(t *testing.T) {
 	require.Equal(t, int64(1), last[*signalboxv1.RedeliverEventRequest](t, a).GetPosition())
 	requireRefusal(t, shell.run(t, "event", "redeliver", "z"), exit.NotFound, `redeliver event "z"`)
 	a.events.refuse = refusal(connect.CodeNotFound, "DELIVERY_NOT_FOUND", "no such delivery")
-	requireRefusal(t, shell.run(t, "event", "redeliver", "--position", "1", "--delivery", "x"), exit.NotFound, "event at position 1", "[DELIVERY_NOT_FOUND]")
+	requireRefusal(t, shell.run(t, "event", "redeliver", "--position", "1", "--delivery", "x"), exit.NotFound,
+		"event at position 1", "[DELIVERY_NOT_FOUND]")
 }
 
 func TestEventsAndProjectsAreCompleted(t *testing.T) {

@@ -11,7 +11,8 @@ import (
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 )
 
-// batches is the BatchService in memory. Each read of a batch executes one more of its runs; those with the ID "bad" fail.
+// batches is the BatchService in memory. Each read of a batch executes one more of its runs; those with the ID "bad"
+// fail.
 type batches struct {
 	api   *api
 	kept  []*signalboxv1.Batch
@@ -28,7 +29,8 @@ func (b *batches) find(id string) (*signalboxv1.Batch, error) {
 	return nil, refusal(connect.CodeNotFound, "BATCH_NOT_FOUND", fmt.Sprintf("batch %q does not exist", id))
 }
 
-func (b *batches) StartBatch(_ context.Context, request *connect.Request[signalboxv1.StartBatchRequest]) (*connect.Response[signalboxv1.StartBatchResponse], error) {
+func (b *batches) StartBatch(_ context.Context,
+	request *connect.Request[signalboxv1.StartBatchRequest]) (*connect.Response[signalboxv1.StartBatchResponse], error) {
 	b.api.mu.Lock()
 	defer b.api.mu.Unlock()
 	m := request.Msg
@@ -43,8 +45,10 @@ func (b *batches) StartBatch(_ context.Context, request *connect.Request[signalb
 		ids = []string{"run-1", "run-2"}
 	}
 	made := &signalboxv1.Batch{
-		Project: "default", Action: m.GetAction(), Version: m.GetVersion(), Status: "running", Reason: m.GetReason(), Rate: 50, Total: int64(len(ids)),
-		Pending: int64(len(ids)), Actor: "local", RequestId: m.GetRequestId(), CreateTime: timestamppb.New(noon), Filter: m.GetFilter(), Waiting: b.why,
+		Project: "default", Action: m.GetAction(), Version: m.GetVersion(), Status: "running", Reason: m.GetReason(),
+		Rate: 50, Total: int64(len(ids)),
+		Pending: int64(len(ids)), Actor: "local", RequestId: m.GetRequestId(), CreateTime: timestamppb.New(noon),
+		Filter: m.GetFilter(), Waiting: b.why,
 	}
 	if m.GetDryRun() {
 		made.Status = ""
@@ -62,7 +66,8 @@ func (b *batches) StartBatch(_ context.Context, request *connect.Request[signalb
 	return connect.NewResponse(&signalboxv1.StartBatchResponse{Batch: proto.CloneOf(made), Created: true}), nil
 }
 
-func (b *batches) GetBatch(_ context.Context, request *connect.Request[signalboxv1.GetBatchRequest]) (*connect.Response[signalboxv1.GetBatchResponse], error) {
+func (b *batches) GetBatch(_ context.Context,
+	request *connect.Request[signalboxv1.GetBatchRequest]) (*connect.Response[signalboxv1.GetBatchResponse], error) {
 	b.api.mu.Lock()
 	defer b.api.mu.Unlock()
 	k, err := b.find(request.Msg.GetId())
@@ -89,14 +94,17 @@ func (b *batches) GetBatch(_ context.Context, request *connect.Request[signalbox
 	return connect.NewResponse(&signalboxv1.GetBatchResponse{Batch: proto.CloneOf(k)}), nil
 }
 
-func (b *batches) ListBatches(_ context.Context, request *connect.Request[signalboxv1.ListBatchesRequest]) (*connect.Response[signalboxv1.ListBatchesResponse], error) {
+func (b *batches) ListBatches(_ context.Context,
+	request *connect.Request[signalboxv1.ListBatchesRequest]) (*connect.Response[signalboxv1.ListBatchesResponse], error) {
 	b.api.mu.Lock()
 	defer b.api.mu.Unlock()
 	b.api.note(request.Msg)
 	return connect.NewResponse(&signalboxv1.ListBatchesResponse{Batches: b.kept}), nil
 }
 
-func (b *batches) ListBatchItems(_ context.Context, request *connect.Request[signalboxv1.ListBatchItemsRequest]) (*connect.Response[signalboxv1.ListBatchItemsResponse], error) {
+func (b *batches) ListBatchItems(_ context.Context,
+	request *connect.Request[signalboxv1.ListBatchItemsRequest]) (*connect.Response[signalboxv1.ListBatchItemsResponse],
+	error) {
 	b.api.mu.Lock()
 	defer b.api.mu.Unlock()
 	b.api.note(request.Msg)
@@ -123,17 +131,21 @@ func (b *batches) setStatus(id, status string) (*signalboxv1.Batch, error) {
 	return proto.CloneOf(k), nil
 }
 
-func (b *batches) PauseBatch(_ context.Context, request *connect.Request[signalboxv1.PauseBatchRequest]) (*connect.Response[signalboxv1.PauseBatchResponse], error) {
+func (b *batches) PauseBatch(_ context.Context,
+	request *connect.Request[signalboxv1.PauseBatchRequest]) (*connect.Response[signalboxv1.PauseBatchResponse], error) {
 	k, err := b.setStatus(request.Msg.GetId(), "paused")
 	return connect.NewResponse(&signalboxv1.PauseBatchResponse{Batch: k}), err
 }
 
-func (b *batches) UnpauseBatch(_ context.Context, request *connect.Request[signalboxv1.UnpauseBatchRequest]) (*connect.Response[signalboxv1.UnpauseBatchResponse], error) {
+func (b *batches) UnpauseBatch(_ context.Context,
+	request *connect.Request[signalboxv1.UnpauseBatchRequest]) (*connect.Response[signalboxv1.UnpauseBatchResponse],
+	error) {
 	k, err := b.setStatus(request.Msg.GetId(), "running")
 	return connect.NewResponse(&signalboxv1.UnpauseBatchResponse{Batch: k}), err
 }
 
-func (b *batches) RetryBatch(_ context.Context, request *connect.Request[signalboxv1.RetryBatchRequest]) (*connect.Response[signalboxv1.RetryBatchResponse], error) {
+func (b *batches) RetryBatch(_ context.Context,
+	request *connect.Request[signalboxv1.RetryBatchRequest]) (*connect.Response[signalboxv1.RetryBatchResponse], error) {
 	k, err := b.setStatus(request.Msg.GetId(), "running")
 	return connect.NewResponse(&signalboxv1.RetryBatchResponse{Batch: k}), err
 }

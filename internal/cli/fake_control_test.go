@@ -22,7 +22,8 @@ func (a *api) open(id string, change func(*signalboxv1.Run)) (*signalboxv1.Run, 
 		return nil, err
 	}
 	if run.GetEndTime() != nil {
-		return nil, refusal(connect.CodeFailedPrecondition, "RUN_ENDED", "run "+id+" has ended already: it is "+run.GetStatus())
+		return nil, refusal(connect.CodeFailedPrecondition, "RUN_ENDED",
+			"run "+id+" has ended already: it is "+run.GetStatus())
 	}
 	a.seq++
 	run.Sequence = a.seq
@@ -31,7 +32,9 @@ func (a *api) open(id string, change func(*signalboxv1.Run)) (*signalboxv1.Run, 
 	return proto.CloneOf(run), nil
 }
 
-func (a *api) TerminateRun(_ context.Context, request *connect.Request[signalboxv1.TerminateRunRequest]) (*connect.Response[signalboxv1.TerminateRunResponse], error) {
+func (a *api) TerminateRun(_ context.Context,
+	request *connect.Request[signalboxv1.TerminateRunRequest]) (*connect.Response[signalboxv1.TerminateRunResponse],
+	error) {
 	run, err := a.open(request.Msg.GetId(), func(r *signalboxv1.Run) {
 		r.Status, r.TerminateReason = "terminated", request.Msg.GetReason()
 		r.EndTime = timestamppb.New(r.GetCreateTime().AsTime().Add(time.Second))
@@ -42,7 +45,8 @@ func (a *api) TerminateRun(_ context.Context, request *connect.Request[signalbox
 	return connect.NewResponse(&signalboxv1.TerminateRunResponse{Run: run}), nil
 }
 
-func (a *api) PauseRun(_ context.Context, request *connect.Request[signalboxv1.PauseRunRequest]) (*connect.Response[signalboxv1.PauseRunResponse], error) {
+func (a *api) PauseRun(_ context.Context,
+	request *connect.Request[signalboxv1.PauseRunRequest]) (*connect.Response[signalboxv1.PauseRunResponse], error) {
 	run, err := a.open(request.Msg.GetId(), func(r *signalboxv1.Run) {
 		if request.Msg.GetReason() != "no worker" {
 			r.Status, r.WaitingKind = "waiting", "paused"
@@ -54,7 +58,8 @@ func (a *api) PauseRun(_ context.Context, request *connect.Request[signalboxv1.P
 	return connect.NewResponse(&signalboxv1.PauseRunResponse{Run: run}), nil
 }
 
-func (a *api) UnpauseRun(_ context.Context, request *connect.Request[signalboxv1.UnpauseRunRequest]) (*connect.Response[signalboxv1.UnpauseRunResponse], error) {
+func (a *api) UnpauseRun(_ context.Context,
+	request *connect.Request[signalboxv1.UnpauseRunRequest]) (*connect.Response[signalboxv1.UnpauseRunResponse], error) {
 	run, err := a.open(request.Msg.GetId(), func(r *signalboxv1.Run) { r.Status, r.WaitingKind = "running", "" })
 	if err != nil {
 		return nil, err
@@ -62,7 +67,8 @@ func (a *api) UnpauseRun(_ context.Context, request *connect.Request[signalboxv1
 	return connect.NewResponse(&signalboxv1.UnpauseRunResponse{Run: run}), nil
 }
 
-func (a *api) ReplayRun(_ context.Context, request *connect.Request[signalboxv1.ReplayRunRequest]) (*connect.Response[signalboxv1.ReplayRunResponse], error) {
+func (a *api) ReplayRun(_ context.Context,
+	request *connect.Request[signalboxv1.ReplayRunRequest]) (*connect.Response[signalboxv1.ReplayRunResponse], error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.note(request.Msg)
@@ -77,7 +83,8 @@ func (a *api) ReplayRun(_ context.Context, request *connect.Request[signalboxv1.
 	}
 	run := proto.CloneOf(of)
 	a.seq++
-	run.Id, run.RequestId, run.ReplayOf, run.Trigger, run.Sequence = fmt.Sprintf("run-%d", len(a.runs)+1), request.Msg.GetRequestId(), of.GetId(), "replay", a.seq
+	run.Id, run.RequestId, run.ReplayOf, run.Trigger, run.Sequence = fmt.Sprintf("run-%d", len(a.runs)+1),
+		request.Msg.GetRequestId(), of.GetId(), "replay", a.seq
 	run.Status, run.EndTime, run.Replays = "running", nil, nil
 	of.Replays = append(of.Replays, run.GetId())
 	a.runs = append(a.runs, run)
@@ -85,7 +92,8 @@ func (a *api) ReplayRun(_ context.Context, request *connect.Request[signalboxv1.
 	return connect.NewResponse(&signalboxv1.ReplayRunResponse{Run: proto.CloneOf(run), Created: true}), nil
 }
 
-func (a *api) ExportRun(_ context.Context, request *connect.Request[signalboxv1.ExportRunRequest], stream *connect.ServerStream[httpbody.HttpBody]) error {
+func (a *api) ExportRun(_ context.Context, request *connect.Request[signalboxv1.ExportRunRequest],
+	stream *connect.ServerStream[httpbody.HttpBody]) error {
 	a.mu.Lock()
 	_, err := a.find(request.Msg.GetId())
 	a.mu.Unlock()
@@ -100,7 +108,8 @@ func (a *api) ExportRun(_ context.Context, request *connect.Request[signalboxv1.
 	return nil
 }
 
-func (a *api) ExportRuns(_ context.Context, request *connect.Request[signalboxv1.ExportRunsRequest], stream *connect.ServerStream[httpbody.HttpBody]) error {
+func (a *api) ExportRuns(_ context.Context, request *connect.Request[signalboxv1.ExportRunsRequest],
+	stream *connect.ServerStream[httpbody.HttpBody]) error {
 	a.mu.Lock()
 	a.note(proto.CloneOf(request.Msg))
 	a.mu.Unlock()

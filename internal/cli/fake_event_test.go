@@ -22,7 +22,9 @@ type events struct {
 	refuseAfter int // so many calls of PublishEvents
 }
 
-func (e *events) PublishEvents(_ context.Context, request *connect.Request[signalboxv1.PublishEventsRequest]) (*connect.Response[signalboxv1.PublishEventsResponse], error) {
+func (e *events) PublishEvents(_ context.Context,
+	request *connect.Request[signalboxv1.PublishEventsRequest]) (*connect.Response[signalboxv1.PublishEventsResponse],
+	error) {
 	e.api.mu.Lock()
 	defer e.api.mu.Unlock()
 	e.api.note(request.Msg)
@@ -41,7 +43,8 @@ func (e *events) PublishEvents(_ context.Context, request *connect.Request[signa
 		if !a.GetDuplicate() {
 			e.kept = append(e.kept, &signalboxv1.Event{
 				Position: a.GetPosition(), Project: "default", Id: given.GetId(), Source: given.GetSource(), Type: given.GetType(),
-				Subject: given.GetSubject(), Time: given.GetTime(), DataContentType: given.GetDataContentType(), DataSchema: given.GetDataSchema(),
+				Subject: given.GetSubject(), Time: given.GetTime(), DataContentType: given.GetDataContentType(),
+				DataSchema: given.GetDataSchema(),
 				Extensions: given.GetExtensions(), Data: given.GetData(), DataBase64: given.GetDataBase64(),
 				Status: "pending", ReceiveTime: timestamppb.New(noon), Actor: "local",
 			})
@@ -51,7 +54,8 @@ func (e *events) PublishEvents(_ context.Context, request *connect.Request[signa
 	return connect.NewResponse(answer), nil
 }
 
-func (e *events) ListEvents(_ context.Context, request *connect.Request[signalboxv1.ListEventsRequest]) (*connect.Response[signalboxv1.ListEventsResponse], error) {
+func (e *events) ListEvents(_ context.Context,
+	request *connect.Request[signalboxv1.ListEventsRequest]) (*connect.Response[signalboxv1.ListEventsResponse], error) {
 	e.api.mu.Lock()
 	defer e.api.mu.Unlock()
 	e.api.note(request.Msg)
@@ -69,20 +73,24 @@ func (e *events) ListEvents(_ context.Context, request *connect.Request[signalbo
 	return connect.NewResponse(answer), nil
 }
 
-func (e *events) GetEvent(_ context.Context, request *connect.Request[signalboxv1.GetEventRequest]) (*connect.Response[signalboxv1.GetEventResponse], error) {
+func (e *events) GetEvent(_ context.Context,
+	request *connect.Request[signalboxv1.GetEventRequest]) (*connect.Response[signalboxv1.GetEventResponse], error) {
 	e.api.mu.Lock()
 	defer e.api.mu.Unlock()
 	e.api.note(request.Msg)
 	m := request.Msg
 	for _, k := range e.kept {
-		if k.GetPosition() == m.GetPosition() || k.GetId() == m.GetId() && (m.GetSource() == "" || m.GetSource() == k.GetSource()) {
+		if k.GetPosition() == m.GetPosition() || k.GetId() == m.GetId() &&
+			(m.GetSource() == "" || m.GetSource() == k.GetSource()) {
 			return connect.NewResponse(&signalboxv1.GetEventResponse{Event: k, Deliveries: e.deliveries}), nil
 		}
 	}
 	return nil, refusal(connect.CodeNotFound, "EVENT_NOT_FOUND", "project \"default\" has no such event")
 }
 
-func (e *events) RedeliverEvent(_ context.Context, request *connect.Request[signalboxv1.RedeliverEventRequest]) (*connect.Response[signalboxv1.RedeliverEventResponse], error) {
+func (e *events) RedeliverEvent(_ context.Context,
+	request *connect.Request[signalboxv1.RedeliverEventRequest]) (*connect.Response[signalboxv1.RedeliverEventResponse],
+	error) {
 	e.api.mu.Lock()
 	defer e.api.mu.Unlock()
 	e.api.note(request.Msg)
@@ -101,14 +109,18 @@ type dispatchers struct {
 	refuse  error
 }
 
-func (d *dispatchers) ListDispatchers(_ context.Context, request *connect.Request[signalboxv1.ListDispatchersRequest]) (*connect.Response[signalboxv1.ListDispatchersResponse], error) {
+func (d *dispatchers) ListDispatchers(_ context.Context,
+	request *connect.Request[signalboxv1.ListDispatchersRequest]) (*connect.Response[signalboxv1.ListDispatchersResponse],
+	error) {
 	d.api.mu.Lock()
 	defer d.api.mu.Unlock()
 	d.api.note(request.Msg)
 	return connect.NewResponse(&signalboxv1.ListDispatchersResponse{Dispatchers: d.list}), d.refuse
 }
 
-func (d *dispatchers) GetDispatcher(_ context.Context, request *connect.Request[signalboxv1.GetDispatcherRequest]) (*connect.Response[signalboxv1.GetDispatcherResponse], error) {
+func (d *dispatchers) GetDispatcher(_ context.Context,
+	request *connect.Request[signalboxv1.GetDispatcherRequest]) (*connect.Response[signalboxv1.GetDispatcherResponse],
+	error) {
 	d.api.mu.Lock()
 	defer d.api.mu.Unlock()
 	for _, known := range d.list {
@@ -119,17 +131,22 @@ func (d *dispatchers) GetDispatcher(_ context.Context, request *connect.Request[
 	return nil, refusal(connect.CodeNotFound, "PROJECT_NOT_FOUND", "there is no project \""+request.Msg.GetProject()+"\"")
 }
 
-func (d *dispatchers) HandOverDispatcher(_ context.Context, request *connect.Request[signalboxv1.HandOverDispatcherRequest]) (*connect.Response[signalboxv1.HandOverDispatcherResponse], error) {
+func (d *dispatchers) HandOverDispatcher(_ context.Context,
+	request *connect.Request[signalboxv1.HandOverDispatcherRequest]) (
+	*connect.Response[signalboxv1.HandOverDispatcherResponse], error) {
 	d.api.mu.Lock()
 	defer d.api.mu.Unlock()
 	d.api.note(request.Msg)
 	if d.refuse != nil {
 		return nil, d.refuse
 	}
-	return connect.NewResponse(&signalboxv1.HandOverDispatcherResponse{Owner: &signalboxv1.DispatcherOwner{ServerId: "host-1", Epoch: 7}}), nil
+	return connect.NewResponse(
+		&signalboxv1.HandOverDispatcherResponse{Owner: &signalboxv1.DispatcherOwner{ServerId: "host-1", Epoch: 7}}), nil
 }
 
-func (d *dispatchers) ReconcileDispatchers(_ context.Context, request *connect.Request[signalboxv1.ReconcileDispatchersRequest]) (*connect.Response[signalboxv1.ReconcileDispatchersResponse], error) {
+func (d *dispatchers) ReconcileDispatchers(_ context.Context,
+	request *connect.Request[signalboxv1.ReconcileDispatchersRequest]) (
+	*connect.Response[signalboxv1.ReconcileDispatchersResponse], error) {
 	d.api.mu.Lock()
 	defer d.api.mu.Unlock()
 	d.api.note(request.Msg)
@@ -139,7 +156,8 @@ func (d *dispatchers) ReconcileDispatchers(_ context.Context, request *connect.R
 	return connect.NewResponse(proto.CloneOf(d.report)), nil
 }
 
-func (d *dispatchers) ListWorkers(_ context.Context, request *connect.Request[signalboxv1.ListWorkersRequest]) (*connect.Response[signalboxv1.ListWorkersResponse], error) {
+func (d *dispatchers) ListWorkers(_ context.Context,
+	request *connect.Request[signalboxv1.ListWorkersRequest]) (*connect.Response[signalboxv1.ListWorkersResponse], error) {
 	d.api.mu.Lock()
 	defer d.api.mu.Unlock()
 	d.api.note(request.Msg)

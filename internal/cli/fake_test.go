@@ -27,8 +27,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/config"
 )
 
-// api is the whole API in memory, reduced but with the server's rules: unknown objects are not found, a request ID creates
-// one run, a watch sends the changes after a sequence and ends with the run.
+// api is the whole API in memory, reduced but with the server's rules: unknown objects are not found, a request ID
+// creates one run, a watch sends the changes after a sequence and ends with the run.
 type api struct {
 	signalboxv1connect.UnimplementedRunServiceHandler
 
@@ -92,7 +92,8 @@ func (a *api) find(id string) (*signalboxv1.Run, error) {
 			return run, nil
 		}
 	}
-	return nil, refusal(connect.CodeNotFound, "RUN_NOT_FOUND", fmt.Sprintf("project \"default\" has no run %q; list them with \"signalbox run list\"", id))
+	return nil, refusal(connect.CodeNotFound, "RUN_NOT_FOUND",
+		fmt.Sprintf("project \"default\" has no run %q; list them with \"signalbox run list\"", id))
 }
 
 func (a *api) wake() {
@@ -124,14 +125,16 @@ func (a *api) end(t *testing.T, id, status string, change func(*signalboxv1.Run)
 	run, err := a.find(id)
 	require.NoError(t, err)
 	a.seq++
-	run.Status, run.Sequence, run.StartTime, run.EndTime = status, a.seq, run.GetCreateTime(), timestamppb.New(run.GetCreateTime().AsTime().Add(1500*time.Millisecond))
+	run.Status, run.Sequence, run.StartTime, run.EndTime = status, a.seq, run.GetCreateTime(),
+		timestamppb.New(run.GetCreateTime().AsTime().Add(1500*time.Millisecond))
 	if change != nil {
 		change(run)
 	}
 	a.wake()
 }
 
-func (a *api) CountRuns(_ context.Context, request *connect.Request[signalboxv1.CountRunsRequest]) (*connect.Response[signalboxv1.CountRunsResponse], error) {
+func (a *api) CountRuns(_ context.Context,
+	request *connect.Request[signalboxv1.CountRunsRequest]) (*connect.Response[signalboxv1.CountRunsResponse], error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.note(request.Msg)
@@ -140,7 +143,8 @@ func (a *api) CountRuns(_ context.Context, request *connect.Request[signalboxv1.
 		response.Statuses[run.GetStatus()]++
 	}
 	if length := request.Msg.GetBucket().AsDuration(); length > 0 {
-		for start := request.Msg.GetFilter().GetSince().AsTime(); start.Before(request.Msg.GetFilter().GetUntil().AsTime()); start = start.Add(length) {
+		for start := request.Msg.GetFilter().GetSince().
+			AsTime(); start.Before(request.Msg.GetFilter().GetUntil().AsTime()); start = start.Add(length) {
 			response.Buckets = append(response.Buckets, &signalboxv1.RunBucket{Start: timestamppb.New(start)})
 		}
 		response.Buckets[0].Statuses = response.GetStatuses()
@@ -148,7 +152,8 @@ func (a *api) CountRuns(_ context.Context, request *connect.Request[signalboxv1.
 	return connect.NewResponse(response), nil
 }
 
-func (a *api) StartRun(_ context.Context, request *connect.Request[signalboxv1.StartRunRequest]) (*connect.Response[signalboxv1.StartRunResponse], error) {
+func (a *api) StartRun(_ context.Context,
+	request *connect.Request[signalboxv1.StartRunRequest]) (*connect.Response[signalboxv1.StartRunResponse], error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.note(request.Msg)
@@ -162,8 +167,10 @@ func (a *api) StartRun(_ context.Context, request *connect.Request[signalboxv1.S
 	}
 	a.seq++
 	run := &signalboxv1.Run{
-		Id: fmt.Sprintf("run-%d", len(a.runs)+1), Project: request.Msg.GetProject(), Workflow: "demo/" + request.Msg.GetWorkflow(), Version: "1.0.0",
-		Status: "running", RequestId: request.Msg.GetRequestId(), Input: request.Msg.GetInput(), Labels: request.Msg.GetLabels(), Sequence: a.seq,
+		Id: fmt.Sprintf("run-%d", len(a.runs)+1), Project: request.Msg.GetProject(), Workflow: "demo/" +
+			request.Msg.GetWorkflow(), Version: "1.0.0",
+		Status: "running", RequestId: request.Msg.GetRequestId(), Input: request.Msg.GetInput(),
+		Labels: request.Msg.GetLabels(), Sequence: a.seq,
 		CreateTime: timestamppb.New(time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)), Actor: "local", Trigger: "api",
 	}
 	if a.queued != nil {
@@ -174,7 +181,8 @@ func (a *api) StartRun(_ context.Context, request *connect.Request[signalboxv1.S
 	return connect.NewResponse(&signalboxv1.StartRunResponse{Run: proto.CloneOf(run), Created: true}), nil
 }
 
-func (a *api) GetRun(_ context.Context, request *connect.Request[signalboxv1.GetRunRequest]) (*connect.Response[signalboxv1.GetRunResponse], error) {
+func (a *api) GetRun(_ context.Context,
+	request *connect.Request[signalboxv1.GetRunRequest]) (*connect.Response[signalboxv1.GetRunResponse], error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	run, err := a.find(request.Msg.GetId())
@@ -184,7 +192,8 @@ func (a *api) GetRun(_ context.Context, request *connect.Request[signalboxv1.Get
 	return connect.NewResponse(&signalboxv1.GetRunResponse{Run: proto.CloneOf(run)}), nil
 }
 
-func (a *api) ListRuns(_ context.Context, request *connect.Request[signalboxv1.ListRunsRequest]) (*connect.Response[signalboxv1.ListRunsResponse], error) {
+func (a *api) ListRuns(_ context.Context,
+	request *connect.Request[signalboxv1.ListRunsRequest]) (*connect.Response[signalboxv1.ListRunsResponse], error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.note(proto.CloneOf(request.Msg))
@@ -206,7 +215,8 @@ func (a *api) ListRuns(_ context.Context, request *connect.Request[signalboxv1.L
 	return connect.NewResponse(response), nil
 }
 
-func (a *api) ListSteps(_ context.Context, request *connect.Request[signalboxv1.ListStepsRequest]) (*connect.Response[signalboxv1.ListStepsResponse], error) {
+func (a *api) ListSteps(_ context.Context,
+	request *connect.Request[signalboxv1.ListStepsRequest]) (*connect.Response[signalboxv1.ListStepsResponse], error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if _, err := a.find(request.Msg.GetId()); err != nil {
@@ -220,7 +230,8 @@ func (a *api) ListSteps(_ context.Context, request *connect.Request[signalboxv1.
 	return connect.NewResponse(response), nil
 }
 
-func (a *api) GetStep(_ context.Context, request *connect.Request[signalboxv1.GetStepRequest]) (*connect.Response[signalboxv1.GetStepResponse], error) {
+func (a *api) GetStep(_ context.Context,
+	request *connect.Request[signalboxv1.GetStepRequest]) (*connect.Response[signalboxv1.GetStepResponse], error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.note(proto.CloneOf(request.Msg))
@@ -232,32 +243,42 @@ func (a *api) GetStep(_ context.Context, request *connect.Request[signalboxv1.Ge
 	return nil, refusal(connect.CodeNotFound, "STEP_NOT_FOUND", "the run has no such step")
 }
 
-func (a *api) ListWaits(_ context.Context, request *connect.Request[signalboxv1.ListWaitsRequest]) (*connect.Response[signalboxv1.ListWaitsResponse], error) {
+func (a *api) ListWaits(_ context.Context,
+	request *connect.Request[signalboxv1.ListWaitsRequest]) (*connect.Response[signalboxv1.ListWaitsResponse], error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if _, err := a.find(request.Msg.GetId()); err != nil {
 		return nil, err
 	}
 	if request.Msg.GetPageToken() == "" {
-		return connect.NewResponse(&signalboxv1.ListWaitsResponse{Waits: []*signalboxv1.Wait{{Kind: "paused", What: "unpause: the run is paused"}}, NextPageToken: "next"}), nil
+		return connect.NewResponse(
+			&signalboxv1.ListWaitsResponse{
+				Waits: []*signalboxv1.Wait{{Kind: "paused", What: "unpause: the run is paused"}}, NextPageToken: "next"}), nil
 	}
-	return connect.NewResponse(&signalboxv1.ListWaitsResponse{Waits: []*signalboxv1.Wait{{Kind: "timer", What: "timer", Step: 7, Task: "nap", DeadlineUnknown: true}}}), nil
+	return connect.NewResponse(
+		&signalboxv1.ListWaitsResponse{
+			Waits: []*signalboxv1.Wait{{Kind: "timer", What: "timer", Step: 7, Task: "nap", DeadlineUnknown: true}}}), nil
 }
 
-func (a *api) SummarizeSteps(_ context.Context, request *connect.Request[signalboxv1.SummarizeStepsRequest]) (*connect.Response[signalboxv1.SummarizeStepsResponse], error) {
+func (a *api) SummarizeSteps(_ context.Context,
+	request *connect.Request[signalboxv1.SummarizeStepsRequest]) (*connect.Response[signalboxv1.SummarizeStepsResponse],
+	error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if _, err := a.find(request.Msg.GetId()); err != nil {
 		return nil, err
 	}
 	return connect.NewResponse(&signalboxv1.SummarizeStepsResponse{Tasks: []*signalboxv1.TaskTotals{
-		{Pointer: "/do/0/x", Task: "x", Kind: "call", Statuses: map[string]int64{"failed": 2, "completed": 3}, Attempts: new(int64(9)), FirstFailed: 4,
+		{Pointer: "/do/0/x", Task: "x", Kind: "call", Statuses: map[string]int64{"failed": 2, "completed": 3},
+			Attempts: new(int64(9)), FirstFailed: 4,
 			Total: durationpb.New(3 * time.Second), Longest: durationpb.New(time.Second)},
-		{Pointer: "/do/1/y", Task: "y", Kind: "set", Statuses: map[string]int64{"completed": 7}, NotListed: 2, Total: durationpb.New(0), Longest: durationpb.New(0)},
+		{Pointer: "/do/1/y", Task: "y", Kind: "set", Statuses: map[string]int64{"completed": 7}, NotListed: 2,
+			Total: durationpb.New(0), Longest: durationpb.New(0)},
 	}}), nil
 }
 
-func (a *api) CancelRun(_ context.Context, request *connect.Request[signalboxv1.CancelRunRequest]) (*connect.Response[signalboxv1.CancelRunResponse], error) {
+func (a *api) CancelRun(_ context.Context,
+	request *connect.Request[signalboxv1.CancelRunRequest]) (*connect.Response[signalboxv1.CancelRunResponse], error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	run, err := a.find(request.Msg.GetId())
@@ -271,7 +292,8 @@ func (a *api) CancelRun(_ context.Context, request *connect.Request[signalboxv1.
 	return connect.NewResponse(&signalboxv1.CancelRunResponse{Run: proto.CloneOf(run)}), nil
 }
 
-func (a *api) WatchRun(ctx context.Context, request *connect.Request[signalboxv1.WatchRunRequest], stream *connect.ServerStream[signalboxv1.WatchRunResponse]) error {
+func (a *api) WatchRun(ctx context.Context, request *connect.Request[signalboxv1.WatchRunRequest],
+	stream *connect.ServerStream[signalboxv1.WatchRunResponse]) error {
 	a.mu.Lock()
 	a.note(proto.CloneOf(request.Msg))
 	drop := a.drop
@@ -307,18 +329,27 @@ func (a *api) WatchRun(ctx context.Context, request *connect.Request[signalboxv1
 	}
 }
 
-func (a *api) CreateProject(_ context.Context, request *connect.Request[signalboxv1.CreateProjectRequest]) (*connect.Response[signalboxv1.CreateProjectResponse], error) {
+func (a *api) CreateProject(_ context.Context,
+	request *connect.Request[signalboxv1.CreateProjectRequest]) (*connect.Response[signalboxv1.CreateProjectResponse],
+	error) {
 	if request.Msg.GetName() == "default" {
 		return nil, refusal(connect.CodeAlreadyExists, "PROJECT_EXISTS", "project \"default\" exists; choose another name")
 	}
-	return connect.NewResponse(&signalboxv1.CreateProjectResponse{Project: &signalboxv1.Project{Name: request.Msg.GetName(), Description: request.Msg.GetDescription()}}), nil
+	return connect.NewResponse(
+		&signalboxv1.CreateProjectResponse{
+			Project: &signalboxv1.Project{Name: request.Msg.GetName(), Description: request.Msg.GetDescription()}}), nil
 }
 
-func (a *api) ListProjects(context.Context, *connect.Request[signalboxv1.ListProjectsRequest]) (*connect.Response[signalboxv1.ListProjectsResponse], error) {
-	return connect.NewResponse(&signalboxv1.ListProjectsResponse{Projects: []*signalboxv1.Project{{Name: "default", TaskQueue: "signalbox-default", Roles: []string{"operator", "publisher"}}}}), nil
+func (a *api) ListProjects(context.Context,
+	*connect.Request[signalboxv1.ListProjectsRequest]) (*connect.Response[signalboxv1.ListProjectsResponse], error) {
+	return connect.NewResponse(
+		&signalboxv1.ListProjectsResponse{
+			Projects: []*signalboxv1.Project{
+				{Name: "default", TaskQueue: "signalbox-default", Roles: []string{"operator", "publisher"}}}}), nil
 }
 
-func (a *api) GetProject(_ context.Context, request *connect.Request[signalboxv1.GetProjectRequest]) (*connect.Response[signalboxv1.GetProjectResponse], error) {
+func (a *api) GetProject(_ context.Context,
+	request *connect.Request[signalboxv1.GetProjectRequest]) (*connect.Response[signalboxv1.GetProjectResponse], error) {
 	if request.Msg.GetName() != "default" {
 		return nil, refusal(connect.CodeNotFound, "PROJECT_NOT_FOUND", "there is no project \""+request.Msg.GetName()+"\"")
 	}
@@ -335,11 +366,13 @@ func (a *api) UpdateProject(
 		return nil, refusal(connect.CodeNotFound, "PROJECT_NOT_FOUND", "there is no project \""+request.Msg.GetName()+"\"")
 	}
 	return connect.NewResponse(&signalboxv1.UpdateProjectResponse{Project: &signalboxv1.Project{
-		Name: "default", Settings: &signalboxv1.ProjectSettings{MaxSteps: request.Msg.GetMaxSteps(), EndPoison: request.Msg.GetEndPoison()},
+		Name: "default", Settings: &signalboxv1.ProjectSettings{
+			MaxSteps: request.Msg.GetMaxSteps(), EndPoison: request.Msg.GetEndPoison()},
 	}}), nil
 }
 
-func (a *api) ListAudit(_ context.Context, request *connect.Request[signalboxv1.ListAuditRequest]) (*connect.Response[signalboxv1.ListAuditResponse], error) {
+func (a *api) ListAudit(_ context.Context,
+	request *connect.Request[signalboxv1.ListAuditRequest]) (*connect.Response[signalboxv1.ListAuditResponse], error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.note(request.Msg)
@@ -349,8 +382,10 @@ func (a *api) ListAudit(_ context.Context, request *connect.Request[signalboxv1.
 	}}}), nil
 }
 
-func (a *api) GetVersion(context.Context, *connect.Request[signalboxv1.GetVersionRequest]) (*connect.Response[signalboxv1.GetVersionResponse], error) {
-	return connect.NewResponse(&signalboxv1.GetVersionResponse{Version: "9.9.9", Interpreter: 1, ServerId: "host-1-abc"}), nil
+func (a *api) GetVersion(context.Context,
+	*connect.Request[signalboxv1.GetVersionRequest]) (*connect.Response[signalboxv1.GetVersionResponse], error) {
+	return connect.NewResponse(&signalboxv1.GetVersionResponse{Version: "9.9.9", Interpreter: 1, ServerId: "host-1-abc"}),
+		nil
 }
 
 func (a *api) handler() http.Handler {
@@ -373,7 +408,8 @@ func (a *api) handler() http.Handler {
 
 // retryLater is a refusal with a retry delay.
 func retryLater() error {
-	return refusal(connect.CodeUnavailable, "ENGINE_UNAVAILABLE", "Temporal at 127.0.0.1:7233 cannot be reached; nothing was started",
+	return refusal(connect.CodeUnavailable, "ENGINE_UNAVAILABLE",
+		"Temporal at 127.0.0.1:7233 cannot be reached; nothing was started",
 		&errdetails.RetryInfo{RetryDelay: durationpb.New(2 * time.Second)})
 }
 
@@ -439,7 +475,8 @@ func (s *shell) start(ctx context.Context, args ...string) *command {
 	go func() {
 		defer close(c.done)
 		c.code = cli.Run(ctx, cli.Options{
-			Version: "1.2.3", Stdin: strings.NewReader(s.stdin), Stdout: &c.out, Stderr: &c.err, Env: s.env, Interactive: s.interactive,
+			Version: "1.2.3", Stdin: strings.NewReader(s.stdin), Stdout: &c.out, Stderr: &c.err, Env: s.env,
+			Interactive: s.interactive,
 		}, args)
 	}()
 	return c

@@ -14,7 +14,8 @@ import (
 type watches struct{ *api }
 
 func (w watches) Watch(
-	ctx context.Context, request *connect.Request[signalboxv1.WatchRequest], stream *connect.ServerStream[signalboxv1.WatchResponse],
+	ctx context.Context, request *connect.Request[signalboxv1.WatchRequest],
+	stream *connect.ServerStream[signalboxv1.WatchResponse],
 ) error {
 	w.mu.Lock()
 	w.note(proto.CloneOf(request.Msg))

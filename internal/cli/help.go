@@ -28,9 +28,11 @@ func group(root *cobra.Command) {
 		&cobra.Group{ID: groupLocal, Title: "On this machine:"},
 	)
 	of := map[string]string{
-		"workflow": groupWork, "run": groupWork, "batch": groupWork, "event": groupWork, "problem": groupWork, "view": groupWork,
+		"workflow": groupWork, "run": groupWork, "batch": groupWork, "event": groupWork, "problem": groupWork,
+		"view":       groupWork,
 		"dispatcher": groupState, "worker": groupState, "system": groupState,
-		"project": groupAccess, "quota": groupAccess, "webhook": groupAccess, "token": groupAccess, "audit": groupAccess, "whoami": groupAccess,
+		"project": groupAccess, "quota": groupAccess, "webhook": groupAccess, "token": groupAccess, "audit": groupAccess,
+		"whoami": groupAccess,
 	}
 	for _, command := range root.Commands() {
 		command.GroupID = groupLocal
@@ -56,7 +58,8 @@ func addAliases(cmd *cobra.Command) {
 	}
 }
 
-// usage prints how a command is called. Flags that all commands share, and those of the configuration, are lists of their own.
+// usage prints how a command is called. Flags that all commands share, and those of the configuration, are lists of
+// their own.
 func usage(cmd *cobra.Command) error {
 	var text strings.Builder
 	text.WriteString("Usage:")
@@ -71,7 +74,8 @@ func usage(cmd *cobra.Command) error {
 		fmt.Fprintf(&text, "\nAliases:\n  %s\n", cmd.NameAndAliases())
 	}
 	if cmd.HasExample() {
-		fmt.Fprintf(&text, "\nExamples:\n%s\n", strings.ReplaceAll(cmd.Example, " "+program+" ", " "+cmd.Root().CommandPath()+" "))
+		fmt.Fprintf(&text, "\nExamples:\n%s\n",
+			strings.ReplaceAll(cmd.Example, " "+program+" ", " "+cmd.Root().CommandPath()+" "))
 	}
 	writeSubcommands(&text, cmd)
 	own, shared, keys := flagsOf(cmd)

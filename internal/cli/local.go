@@ -21,7 +21,8 @@ import (
 )
 
 func checkConfigCommand(
-	s *invocation.Invocation, layers []config.Layer, services func(context.Context, *config.Config, func(string, ...any)) config.Violations,
+	s *invocation.Invocation, layers []config.Layer,
+	services func(context.Context, *config.Config, func(string, ...any)) config.Violations,
 ) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check-config",
@@ -111,7 +112,8 @@ func versionCommand(s *invocation.Invocation, version string) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&server, "server", false, "ask the server for its version too")
-	cmd.Flags().BoolVar(&licences, "licences", false, "print the licences of the software of others that this program contains")
+	cmd.Flags().BoolVar(&licences, "licences", false,
+		"print the licences of the software of others that this program contains")
 	s.BindServer(cmd)
 	return cmd
 }
@@ -144,7 +146,8 @@ func printVersion(ctx context.Context, s *invocation.Invocation, info buildInfo,
 	}
 	line := info.line()
 	if info.Server != nil {
-		line += fmt.Sprintf("\nserver %s (interpreter %d, %s)", info.Server.Version, info.Server.Interpreter, info.Server.ServerID)
+		line += fmt.Sprintf("\nserver %s (interpreter %d, %s)", info.Server.Version, info.Server.Interpreter,
+			info.Server.ServerID)
 	}
 	return terminal.Draw(s.Out, line+"\n")
 }

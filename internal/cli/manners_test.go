@@ -28,7 +28,8 @@ func withRuns(t *testing.T) (*shell, *api) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, id := range []string{firstID, secondID} {
-		a.runs = append(a.runs, &signalboxv1.Run{Id: id, Project: "default", Workflow: "demo/hello", Version: "1.0.0", Status: "running"})
+		a.runs = append(a.runs, &signalboxv1.Run{
+			Id: id, Project: "default", Workflow: "demo/hello", Version: "1.0.0", Status: "running"})
 	}
 	return shell, a
 }
@@ -74,7 +75,8 @@ func TestRunsByPrefixOfID(t *testing.T) {
 func TestAliasesOfVerbs(t *testing.T) {
 	t.Parallel()
 	shell, _ := withRuns(t)
-	require.Equal(t, shell.run(t, "run", "list", "-o", "json").out.String(), shell.run(t, "run", "ls", "-o", "json").out.String())
+	require.Equal(t, shell.run(t, "run", "list", "-o", "json").out.String(),
+		shell.run(t, "run", "ls", "-o", "json").out.String())
 	require.Equal(t, firstID+"\n", shell.run(t, "run", "get", firstID, "-o", "name").out.String())
 	requireRefusal(t, shell.run(t, "workflow", "rm", "hello"), exit.Refused, "WORKFLOW_HAS_OPEN_RUNS")
 }
@@ -103,7 +105,8 @@ func TestConfirmationOnTerminal(t *testing.T) {
 		require.Equal(t, exit.Failed, c.code, line)
 		require.Equal(t, question+"error: not confirmed; nothing was changed\n", c.err.String(), line)
 		shell.stdin = ""
-		require.Contains(t, shell.run(t, strings.Fields(line)...).err.String(), "not confirmed", "the end of the input is no yes")
+		require.Contains(t, shell.run(t, strings.Fields(line)...).err.String(), "not confirmed",
+			"the end of the input is no yes")
 	}
 	for _, request := range requested[*signalboxv1.StartBatchRequest](a) {
 		require.True(t, request.GetDryRun(), "%v", request)
@@ -111,7 +114,8 @@ func TestConfirmationOnTerminal(t *testing.T) {
 
 	shell.stdin = "yes\n"
 	require.Zero(t, shell.run(t, "batch", "start", "--action", "cancel", "--status", "running", "-r", "x").code)
-	require.Equal(t, int64(2), last[*signalboxv1.StartBatchRequest](t, a).GetExpectedTotal(), "no more runs than were shown")
+	require.Equal(t, int64(2), last[*signalboxv1.StartBatchRequest](t, a).GetExpectedTotal(),
+		"no more runs than were shown")
 	require.Zero(t, shell.run(t, "workflow", "stop", "hello", "-r", "x").code)
 	require.Equal(t, int64(3), last[*signalboxv1.StopWorkflowRequest](t, a).GetExpectedOpen())
 	shell.stdin = ""
@@ -143,7 +147,8 @@ func TestDryRunOfBatchNeedsNoReason(t *testing.T) {
 func TestPeriodsOfLists(t *testing.T) {
 	t.Parallel()
 	shell, a := withRuns(t)
-	for since, hours := range map[string][2]float64{"1w": {168, 169}, "2d": {48, 49}, "yesterday": {24, 48}, "today": {0, 24}} {
+	for since, hours := range map[string][2]float64{
+		"1w": {168, 169}, "2d": {48, 49}, "yesterday": {24, 48}, "today": {0, 24}} {
 		before := time.Now()
 		require.Zero(t, shell.run(t, "run", "list", "--since", since).code, since)
 		age := before.Sub(last[*signalboxv1.ListRunsRequest](t, a).GetFilter().GetSince().AsTime()).Hours()
@@ -151,10 +156,12 @@ func TestPeriodsOfLists(t *testing.T) {
 		require.LessOrEqual(t, age, hours[1], since)
 	}
 	require.Zero(t, shell.run(t, "run", "list", "--since", "2026-01-31 14:05").code)
-	require.Equal(t, "2026-01-31T14:05:00Z", last[*signalboxv1.ListRunsRequest](t, a).GetFilter().GetSince().AsTime().Format("2006-01-02T15:04:05Z07:00"))
+	require.Equal(t, "2026-01-31T14:05:00Z",
+		last[*signalboxv1.ListRunsRequest](t, a).GetFilter().GetSince().AsTime().Format("2006-01-02T15:04:05Z07:00"))
 }
 
-// The help of each command has one line of purpose, an example or no arguments to show, and lists the flags that all commands share apart.
+// The help of each command has one line of purpose, an example or no arguments to show, and lists the flags that all
+// commands share apart.
 func TestHelpListsGlobalFlagsApart(t *testing.T) {
 	t.Parallel()
 	shell := newShell(t, "")
@@ -166,7 +173,8 @@ func TestHelpListsGlobalFlagsApart(t *testing.T) {
 	require.Contains(t, shared, "--address")
 	require.Contains(t, shared, "-p, --project")
 	root := shell.run(t).out.String()
-	for _, group := range []string{"Workflows, runs and events:", "The platform:", "Projects and access:", "On this machine:"} {
+	for _, group := range []string{
+		"Workflows, runs and events:", "The platform:", "Projects and access:", "On this machine:"} {
 		require.Contains(t, root, group)
 	}
 	require.NotContains(t, shell.run(t, "run").out.String(), "signalbox run [flags]")
@@ -205,8 +213,10 @@ func TestWrongFlagsSayWhatIsRight(t *testing.T) {
 	t.Parallel()
 	shell, _ := sh(t)
 	requireRefusal(t, shell.run(t, "run", "list", "-n", "abc"), exit.Usage, `--limit "abc" is not a whole number`)
-	requireRefusal(t, shell.run(t, "run", "list", "--timeout", "5"), exit.Usage, `--timeout "5" is not a duration, as in 90s or 5m`)
-	requireRefusal(t, shell.run(t, "webhook", "create", "x", "--url", "http://127.0.0.1:1"), exit.Usage, "--type is missing")
+	requireRefusal(t, shell.run(t, "run", "list", "--timeout", "5"), exit.Usage,
+		`--timeout "5" is not a duration, as in 90s or 5m`)
+	requireRefusal(t, shell.run(t, "webhook", "create", "x", "--url", "http://127.0.0.1:1"), exit.Usage,
+		"--type is missing")
 	for _, args := range [][]string{{"run", "list", "-n", "abc"}, {"run", "list", "--timeout", "5"}} {
 		require.NotContains(t, shell.run(t, args...).err.String(), "strconv")
 	}
@@ -221,7 +231,8 @@ func TestOwnCommandsDoNotTakeTheFlagsOfAServer(t *testing.T) {
 	var out, errs bytes.Buffer
 	own := &cobra.Command{Use: "dev", RunE: func(*cobra.Command, []string) error { return nil }}
 	own.AddCommand(&cobra.Command{Use: "temporal", RunE: func(*cobra.Command, []string) error { return nil }})
-	code := cli.Run(t.Context(), cli.Options{Stdout: &out, Stderr: &errs, Commands: []*cobra.Command{own}}, []string{"dev", "--address", "127.0.0.1:1"})
+	code := cli.Run(t.Context(), cli.Options{Stdout: &out, Stderr: &errs, Commands: []*cobra.Command{own}},
+		[]string{"dev", "--address", "127.0.0.1:1"})
 	require.Equal(t, exit.Usage, code)
 	require.Contains(t, errs.String(), "unknown flag: --address")
 }

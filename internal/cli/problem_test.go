@@ -27,39 +27,51 @@ func (p *problems) note(m proto.Message) *signalboxv1.Problem {
 	defer p.api.mu.Unlock()
 	p.api.note(proto.Clone(m))
 	return &signalboxv1.Problem{
-		Id: "failure.shop.00aa11bb22cc33dd", Kind: "failure", Project: "shop", Workflow: "shop/order", Versions: []*signalboxv1.ProblemVersion{{Version: "1.4.0", Count: 212}}, Task: "reserve", Title: "no answer",
-		State: "open", Count: new(int64(212)), NotReplayed: new(int64(204)), FailureGroup: "00aa11bb22cc33dd", Samples: []string{"r2", "r1"}, Revision: 7,
+		Id: "failure.shop.00aa11bb22cc33dd", Kind: "failure", Project: "shop", Workflow: "shop/order",
+		Versions: []*signalboxv1.ProblemVersion{{Version: "1.4.0", Count: 212}}, Task: "reserve", Title: "no answer",
+		State: "open", Count: new(int64(212)), NotReplayed: new(int64(204)), FailureGroup: "00aa11bb22cc33dd",
+		Samples: []string{"r2", "r1"}, Revision: 7,
 	}
 }
 
-func (p *problems) ListProblems(_ context.Context, r *connect.Request[signalboxv1.ListProblemsRequest]) (*connect.Response[signalboxv1.ListProblemsResponse], error) {
+func (p *problems) ListProblems(_ context.Context,
+	r *connect.Request[signalboxv1.ListProblemsRequest]) (*connect.Response[signalboxv1.ListProblemsResponse], error) {
 	return connect.NewResponse(&signalboxv1.ListProblemsResponse{
 		Problems: []*signalboxv1.Problem{p.note(r.Msg)}, Errors: []string{"dispatchers are not known"},
 	}), nil
 }
 
-func (p *problems) CountProblems(_ context.Context, r *connect.Request[signalboxv1.CountProblemsRequest]) (*connect.Response[signalboxv1.CountProblemsResponse], error) {
+func (p *problems) CountProblems(_ context.Context,
+	r *connect.Request[signalboxv1.CountProblemsRequest]) (*connect.Response[signalboxv1.CountProblemsResponse], error) {
 	p.note(r.Msg)
-	return connect.NewResponse(&signalboxv1.CountProblemsResponse{States: map[string]int64{"open": 4}, MeanTimeToAcknowledge: durationpb.New(192 * time.Second)}), nil
+	return connect.NewResponse(
+		&signalboxv1.CountProblemsResponse{
+			States: map[string]int64{"open": 4}, MeanTimeToAcknowledge: durationpb.New(192 * time.Second)}), nil
 }
 
-func (p *problems) GetProblem(_ context.Context, r *connect.Request[signalboxv1.GetProblemRequest]) (*connect.Response[signalboxv1.GetProblemResponse], error) {
+func (p *problems) GetProblem(_ context.Context,
+	r *connect.Request[signalboxv1.GetProblemRequest]) (*connect.Response[signalboxv1.GetProblemResponse], error) {
 	return connect.NewResponse(&signalboxv1.GetProblemResponse{Problem: p.note(r.Msg)}), nil
 }
 
-func (p *problems) AcknowledgeProblem(_ context.Context, r *connect.Request[signalboxv1.AcknowledgeProblemRequest]) (*connect.Response[signalboxv1.AcknowledgeProblemResponse], error) {
+func (p *problems) AcknowledgeProblem(_ context.Context,
+	r *connect.Request[signalboxv1.AcknowledgeProblemRequest]) (*connect.Response[signalboxv1.AcknowledgeProblemResponse],
+	error) {
 	return connect.NewResponse(&signalboxv1.AcknowledgeProblemResponse{Problem: p.note(r.Msg)}), nil
 }
 
-func (p *problems) SnoozeProblem(_ context.Context, r *connect.Request[signalboxv1.SnoozeProblemRequest]) (*connect.Response[signalboxv1.SnoozeProblemResponse], error) {
+func (p *problems) SnoozeProblem(_ context.Context,
+	r *connect.Request[signalboxv1.SnoozeProblemRequest]) (*connect.Response[signalboxv1.SnoozeProblemResponse], error) {
 	return connect.NewResponse(&signalboxv1.SnoozeProblemResponse{Problem: p.note(r.Msg)}), nil
 }
 
-func (p *problems) UpdateProblem(_ context.Context, r *connect.Request[signalboxv1.UpdateProblemRequest]) (*connect.Response[signalboxv1.UpdateProblemResponse], error) {
+func (p *problems) UpdateProblem(_ context.Context,
+	r *connect.Request[signalboxv1.UpdateProblemRequest]) (*connect.Response[signalboxv1.UpdateProblemResponse], error) {
 	return connect.NewResponse(&signalboxv1.UpdateProblemResponse{Problem: p.note(r.Msg)}), nil
 }
 
-func (p *problems) ReopenProblem(_ context.Context, r *connect.Request[signalboxv1.ReopenProblemRequest]) (*connect.Response[signalboxv1.ReopenProblemResponse], error) {
+func (p *problems) ReopenProblem(_ context.Context,
+	r *connect.Request[signalboxv1.ReopenProblemRequest]) (*connect.Response[signalboxv1.ReopenProblemResponse], error) {
 	return connect.NewResponse(&signalboxv1.ReopenProblemResponse{Problem: p.note(r.Msg)}), nil
 }
 
@@ -71,7 +83,8 @@ func TestProblems(t *testing.T) {
 	require.Contains(t, c.err.String(), "partial result: dispatchers are not known")
 	require.Regexp(t, `failure.shop.00aa11bb22cc33dd +open +shop +no answer +shop/order reserve +212 +204`, c.out.String())
 	listed := last[*signalboxv1.ListProblemsRequest](t, a)
-	require.Equal(t, []string{"failure", "open", "acknowledged", "snoozed"}, append(listed.GetKinds(), listed.GetStates()...))
+	require.Equal(t, []string{"failure", "open", "acknowledged", "snoozed"},
+		append(listed.GetKinds(), listed.GetStates()...))
 	require.Equal(t, []string{"shop", "ada", "answer"}, []string{listed.GetProject(), listed.GetOwner(), listed.GetText()})
 	shell.run(t, "problem", "list", "--state", "all")
 	require.Empty(t, last[*signalboxv1.ListProblemsRequest](t, a).GetStates())
@@ -93,7 +106,8 @@ func TestProblems(t *testing.T) {
 	shell.run(t, "problem", "reopen", id, "--revision", "3")
 	require.Equal(t, int64(3), last[*signalboxv1.ReopenProblemRequest](t, a).GetRevision())
 	shell.run(t, "problem", "snooze", id, "--until", "2h")
-	require.WithinDuration(t, time.Now().Add(2*time.Hour), last[*signalboxv1.SnoozeProblemRequest](t, a).GetUntil().AsTime(), time.Minute)
+	require.WithinDuration(t, time.Now().Add(2*time.Hour),
+		last[*signalboxv1.SnoozeProblemRequest](t, a).GetUntil().AsTime(), time.Minute)
 	shell.run(t, "problem", "snooze", id, "--until-count", "500")
 	require.Equal(t, int64(500), last[*signalboxv1.SnoozeProblemRequest](t, a).GetUntilCount())
 	shell.run(t, "problem", "update", id, "--owner", "", "--note", "later")

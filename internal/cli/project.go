@@ -16,7 +16,8 @@ import (
 func projectCommand(s *invocation.Invocation) *cobra.Command {
 	noun := invocation.Noun("project", "Create, list and configure projects, the tenancy boundary",
 		"Each project has its own definitions, runs, task queue and settings.")
-	noun.AddCommand(projectListCommand(s), projectCreateCommand(s), projectShowCommand(s), projectSetCommand(s), projectAnnotationsCommand(s))
+	noun.AddCommand(projectListCommand(s), projectCreateCommand(s), projectShowCommand(s), projectSetCommand(s),
+		projectAnnotationsCommand(s))
 	return noun
 }
 
@@ -120,7 +121,8 @@ seconds; a limit of steps applies to runs that start afterwards.`,
 		},
 	}
 	cmd.Flags().StringVar(&flags.description, "description", "", "description of the project")
-	cmd.Flags().StringVar(&flags.maxSteps, "max-steps", "", `maximum number of `+"`steps`"+` of one run; "none": only the limit of the servers`)
+	cmd.Flags().StringVar(&flags.maxSteps, "max-steps", "",
+		`maximum number of `+"`steps`"+` of one run; "none": only the limit of the servers`)
 	cmd.Flags().BoolVar(&flags.endPoison, "end-poison", false, "terminate runs with the verdict POISON")
 	s.BindServer(cmd)
 	return cmd

@@ -19,7 +19,8 @@ type quotas struct {
 	usage *signalboxv1.GetQuotaResponse
 }
 
-func (q *quotas) GetQuota(_ context.Context, request *connect.Request[signalboxv1.GetQuotaRequest]) (*connect.Response[signalboxv1.GetQuotaResponse], error) {
+func (q *quotas) GetQuota(_ context.Context,
+	request *connect.Request[signalboxv1.GetQuotaRequest]) (*connect.Response[signalboxv1.GetQuotaResponse], error) {
 	q.api.mu.Lock()
 	defer q.api.mu.Unlock()
 	if request.Msg.GetProject() == "none" {
@@ -28,7 +29,8 @@ func (q *quotas) GetQuota(_ context.Context, request *connect.Request[signalboxv
 	return connect.NewResponse(proto.CloneOf(q.usage)), nil
 }
 
-func (q *quotas) SetQuota(_ context.Context, request *connect.Request[signalboxv1.SetQuotaRequest]) (*connect.Response[signalboxv1.SetQuotaResponse], error) {
+func (q *quotas) SetQuota(_ context.Context,
+	request *connect.Request[signalboxv1.SetQuotaRequest]) (*connect.Response[signalboxv1.SetQuotaResponse], error) {
 	q.api.mu.Lock()
 	defer q.api.mu.Unlock()
 	q.api.note(request.Msg)
@@ -36,7 +38,8 @@ func (q *quotas) SetQuota(_ context.Context, request *connect.Request[signalboxv
 	return connect.NewResponse(&signalboxv1.SetQuotaResponse{Quota: request.Msg.GetQuota()}), nil
 }
 
-func (q *quotas) ResumeQuota(_ context.Context, request *connect.Request[signalboxv1.ResumeQuotaRequest]) (*connect.Response[signalboxv1.ResumeQuotaResponse], error) {
+func (q *quotas) ResumeQuota(_ context.Context,
+	request *connect.Request[signalboxv1.ResumeQuotaRequest]) (*connect.Response[signalboxv1.ResumeQuotaResponse], error) {
 	q.api.mu.Lock()
 	defer q.api.mu.Unlock()
 	q.api.note(request.Msg)
@@ -109,7 +112,8 @@ func TestQuotaSet(t *testing.T) {
 	} {
 		requireRefusal(t, s.run(t, append([]string{"quota", "set"}, tt.args...)...), exit.Usage, tt.says)
 	}
-	requireRefusal(t, s.run(t, "quota", "set", "--project", "none", "--steps", "1"), exit.NotFound, `set the quota of project "none"`)
+	requireRefusal(t, s.run(t, "quota", "set", "--project", "none", "--steps", "1"), exit.NotFound,
+		`set the quota of project "none"`)
 }
 
 func TestQuotaResume(t *testing.T) {
@@ -123,5 +127,6 @@ func TestQuotaResume(t *testing.T) {
 	require.True(t, proto.Equal(want, last[*signalboxv1.ResumeQuotaRequest](t, a)))
 	c = s.run(t, "quota", "resume", "--project", "shop", "-o", "json")
 	require.JSONEq(t, `{"resumed": 2}`, c.out.String())
-	require.True(t, proto.Equal(&signalboxv1.ResumeQuotaRequest{Project: "shop"}, last[*signalboxv1.ResumeQuotaRequest](t, a)))
+	require.True(t, proto.Equal(&signalboxv1.ResumeQuotaRequest{Project: "shop"},
+		last[*signalboxv1.ResumeQuotaRequest](t, a)))
 }

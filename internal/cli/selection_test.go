@@ -14,8 +14,10 @@ import (
 func TestFlagsCarryEveryCondition(t *testing.T) {
 	t.Parallel()
 	values := map[string]string{
-		"status": "failed", "workflow": "shop/order", "version": "1.0.0", "since": "2026-01-30", "until": "2026-01-31", "stuck": "no_poller", "error": "execution_missing",
-		"ended-since": "2026-02-01", "ended-until": "2026-02-02", "failure-group": "00aa11bb22cc33dd44ee", "trigger": "api", "text": "r1", "label": "order=4711",
+		"status": "failed", "workflow": "shop/order", "version": "1.0.0", "since": "2026-01-30", "until": "2026-01-31",
+		"stuck": "no_poller", "error": "execution_missing",
+		"ended-since": "2026-02-01", "ended-until": "2026-02-02", "failure-group": "00aa11bb22cc33dd44ee", "trigger": "api",
+		"text": "r1", "label": "order=4711",
 		"parent": "p1", "replay-of": "r2", "batch": "b1", "started-by-batch": "b2",
 	}
 	var flags []string
@@ -33,11 +35,21 @@ func TestFlagsCarryEveryCondition(t *testing.T) {
 		args []string
 		sent func() *signalboxv1.RunFilter
 	}{
-		{[]string{"batch", "start", "--action", "replay", "--dry-run"}, func() *signalboxv1.RunFilter { return last[*signalboxv1.StartBatchRequest](t, a).GetFilter() }},
-		{[]string{"run", "list"}, func() *signalboxv1.RunFilter { return last[*signalboxv1.ListRunsRequest](t, a).GetFilter() }},
-		{[]string{"run", "count"}, func() *signalboxv1.RunFilter { return last[*signalboxv1.CountRunsRequest](t, a).GetFilter() }},
-		{[]string{"run", "export"}, func() *signalboxv1.RunFilter { return last[*signalboxv1.ExportRunsRequest](t, a).GetFilter() }},
-		{[]string{"view", "save", "v"}, func() *signalboxv1.RunFilter { return last[*signalboxv1.SaveViewRequest](t, a).GetQuery().GetFilter() }},
+		{[]string{"batch", "start", "--action", "replay", "--dry-run"}, func() *signalboxv1.RunFilter {
+			return last[*signalboxv1.StartBatchRequest](t, a).GetFilter()
+		}},
+		{[]string{"run", "list"}, func() *signalboxv1.RunFilter {
+			return last[*signalboxv1.ListRunsRequest](t, a).GetFilter()
+		}},
+		{[]string{"run", "count"}, func() *signalboxv1.RunFilter {
+			return last[*signalboxv1.CountRunsRequest](t, a).GetFilter()
+		}},
+		{[]string{"run", "export"}, func() *signalboxv1.RunFilter {
+			return last[*signalboxv1.ExportRunsRequest](t, a).GetFilter()
+		}},
+		{[]string{"view", "save", "v"}, func() *signalboxv1.RunFilter {
+			return last[*signalboxv1.SaveViewRequest](t, a).GetQuery().GetFilter()
+		}},
 	} {
 		c := shell.run(t, append(command.args, flags...)...)
 		require.Zero(t, c.code, "%v: %s", command.args, c.err.String())

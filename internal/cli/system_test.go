@@ -28,16 +28,22 @@ type platform struct {
 	mismatch string
 }
 
-func (a *api) GetStatus(context.Context, *connect.Request[signalboxv1.GetStatusRequest]) (*connect.Response[signalboxv1.GetStatusResponse], error) {
+func (a *api) GetStatus(context.Context,
+	*connect.Request[signalboxv1.GetStatusRequest]) (*connect.Response[signalboxv1.GetStatusResponse], error) {
 	return connect.NewResponse(proto.CloneOf(a.platform.status)), nil
 }
 
-func (a *api) GetConnection(context.Context, *connect.Request[signalboxv1.GetConnectionRequest]) (*connect.Response[signalboxv1.GetConnectionResponse], error) {
+func (a *api) GetConnection(context.Context,
+	*connect.Request[signalboxv1.GetConnectionRequest]) (*connect.Response[signalboxv1.GetConnectionResponse], error) {
 	c := a.platform.status.GetConnection()
-	return connect.NewResponse(&signalboxv1.GetConnectionResponse{State: c.GetState(), Since: c.GetSince(), Title: c.GetTitle(), Mismatch: a.platform.mismatch}), nil
+	return connect.NewResponse(
+		&signalboxv1.GetConnectionResponse{
+			State: c.GetState(), Since: c.GetSince(), Title: c.GetTitle(), Mismatch: a.platform.mismatch}), nil
 }
 
-func (a *api) AdoptTemporal(_ context.Context, request *connect.Request[signalboxv1.AdoptTemporalRequest]) (*connect.Response[signalboxv1.AdoptTemporalResponse], error) {
+func (a *api) AdoptTemporal(_ context.Context,
+	request *connect.Request[signalboxv1.AdoptTemporalRequest]) (*connect.Response[signalboxv1.AdoptTemporalResponse],
+	error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.note(request.Msg)
@@ -53,7 +59,8 @@ func TestSystemAdoptTemporal(t *testing.T) {
 	t.Parallel()
 	shell, a := sh(t)
 	a.platform.adoption = &signalboxv1.AdoptTemporalResponse{
-		Former: &signalboxv1.TemporalNamespace{Address: "a:7233", Namespace: "ns", NamespaceId: "n1"}, Since: before(0), Needed: true,
+		Former: &signalboxv1.TemporalNamespace{Address: "a:7233", Namespace: "ns", NamespaceId: "n1"}, Since: before(0),
+		Needed:   true,
 		Now:      &signalboxv1.TemporalNamespace{Address: "b:7233", Namespace: "ns", NamespaceId: "n2"},
 		LeftRuns: []*signalboxv1.LeftRuns{{Project: "bank", Runs: 20}, {Project: "shop", Runs: 1}},
 	}
@@ -68,10 +75,13 @@ left    1 open run of project shop
 	require.Equal(t, "nothing was adopted: this is a dry run\n", c.err.String())
 	c = shell.run(t, "system", "adopt-temporal", "b:7233", "ns", "-r", "lost")
 	require.Equal(t, card, c.out.String())
-	require.Equal(t, "runs start in the server's Temporal from now on; 21 open runs stay in the former one\n", c.err.String(), "a script is not asked")
+	require.Equal(t, "runs start in the server's Temporal from now on; 21 open runs stay in the former one\n",
+		c.err.String(), "a script is not asked")
 	request := last[*signalboxv1.AdoptTemporalRequest](t, a)
-	require.Equal(t, []any{"b:7233", "ns", "lost", false}, []any{request.GetAddress(), request.GetNamespace(), request.GetReason(), request.GetDryRun()})
-	require.Contains(t, shell.run(t, "system", "adopt-temporal", "b:7233", "ns", "-o", "json").out.String(), `"adopted": true`)
+	require.Equal(t, []any{"b:7233", "ns", "lost", false},
+		[]any{request.GetAddress(), request.GetNamespace(), request.GetReason(), request.GetDryRun()})
+	require.Contains(t, shell.run(t, "system", "adopt-temporal", "b:7233", "ns", "-o", "json").out.String(),
+		`"adopted": true`)
 	for _, wrong := range [][]string{{}, {"b:7233"}, {"b:7233", "--dry-run"}, {"b:7233", "ns", "more"}} {
 		require.Equal(t, exit.Usage, shell.run(t, append([]string{"system", "adopt-temporal"}, wrong...)...).code, wrong)
 	}
@@ -91,7 +101,8 @@ left    1 open run of project shop
 	require.Contains(t, shell.run(t, "system", "adopt-temporal", "b:7233", "ns").err.String(), "nothing to adopt")
 
 	a.platform.refuse = refusal(connect.CodeFailedPrecondition, "CONTRACT_MISMATCH", "workers live there")
-	requireRefusal(t, shell.run(t, "system", "adopt-temporal", "--dry-run"), exit.Refused, "adopt the server's Temporal", "workers live there")
+	requireRefusal(t, shell.run(t, "system", "adopt-temporal", "--dry-run"), exit.Refused, "adopt the server's Temporal",
+		"workers live there")
 }
 
 func TestConnectionReportsAnotherTemporal(t *testing.T) {
@@ -103,11 +114,13 @@ func TestConnectionReportsAnotherTemporal(t *testing.T) {
 	require.Contains(t, out, "are refused while the runs are in another Temporal\n")
 }
 
-func (a *api) ListQueues(context.Context, *connect.Request[signalboxv1.ListQueuesRequest]) (*connect.Response[signalboxv1.ListQueuesResponse], error) {
+func (a *api) ListQueues(context.Context,
+	*connect.Request[signalboxv1.ListQueuesRequest]) (*connect.Response[signalboxv1.ListQueuesResponse], error) {
 	return connect.NewResponse(&signalboxv1.ListQueuesResponse{Time: before(0), Queues: []*signalboxv1.Queue{
 		{
 			Project: "default", Name: "signalbox-default", Activities: &signalboxv1.QueueLine{},
-			WorkflowTasks: &signalboxv1.QueueLine{Pollers: 2, LastPollTime: before(3 * time.Second), Backlog: new(int64(4)), BacklogAge: durationpb.New(time.Minute)},
+			WorkflowTasks: &signalboxv1.QueueLine{
+				Pollers: 2, LastPollTime: before(3 * time.Second), Backlog: new(int64(4)), BacklogAge: durationpb.New(time.Minute)},
 		},
 		{Project: "shop", Name: "signalbox-shop", Error: "Temporal is away"},
 	}}), nil
@@ -118,31 +131,42 @@ func TestSystemQueues(t *testing.T) {
 	shell, _ := sh(t)
 	c := shell.run(t, "system", "queues")
 	require.Zero(t, c.code, c.err.String())
-	require.Regexp(t, `(?m)^default +signalbox-default +2 +3s ago +4, oldest 1m0?0?s? +0 +none known +unknown$`, c.out.String())
-	require.Regexp(t, `(?m)^shop +signalbox-shop +unknown +unknown +unknown +unknown +unknown +unknown +Temporal is away$`, c.out.String())
+	require.Regexp(t, `(?m)^default +signalbox-default +2 +3s ago +4, oldest 1m0?0?s? +0 +none known +unknown$`,
+		c.out.String())
+	require.Regexp(t, `(?m)^shop +signalbox-shop +unknown +unknown +unknown +unknown +unknown +unknown +Temporal is away$`,
+		c.out.String())
 }
 
-func (a *api) ResetBreaker(_ context.Context, request *connect.Request[signalboxv1.ResetBreakerRequest]) (*connect.Response[signalboxv1.ResetBreakerResponse], error) {
+func (a *api) ResetBreaker(_ context.Context,
+	request *connect.Request[signalboxv1.ResetBreakerRequest]) (*connect.Response[signalboxv1.ResetBreakerResponse],
+	error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.note(request.Msg)
-	return connect.NewResponse(&signalboxv1.ResetBreakerResponse{Connection: proto.CloneOf(a.platform.status.GetConnection())}), nil
+	return connect.NewResponse(
+		&signalboxv1.ResetBreakerResponse{Connection: proto.CloneOf(a.platform.status.GetConnection())}), nil
 }
 
-func (a *api) GetMaintenance(context.Context, *connect.Request[signalboxv1.GetMaintenanceRequest]) (*connect.Response[signalboxv1.GetMaintenanceResponse], error) {
-	return connect.NewResponse(&signalboxv1.GetMaintenanceResponse{Maintenance: proto.CloneOf(a.platform.status.GetMaintenance())}), nil
+func (a *api) GetMaintenance(context.Context,
+	*connect.Request[signalboxv1.GetMaintenanceRequest]) (*connect.Response[signalboxv1.GetMaintenanceResponse], error) {
+	return connect.NewResponse(
+		&signalboxv1.GetMaintenanceResponse{Maintenance: proto.CloneOf(a.platform.status.GetMaintenance())}), nil
 }
 
-func (a *api) SetMaintenance(_ context.Context, request *connect.Request[signalboxv1.SetMaintenanceRequest]) (*connect.Response[signalboxv1.SetMaintenanceResponse], error) {
+func (a *api) SetMaintenance(_ context.Context,
+	request *connect.Request[signalboxv1.SetMaintenanceRequest]) (*connect.Response[signalboxv1.SetMaintenanceResponse],
+	error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.note(request.Msg)
-	m := &signalboxv1.Maintenance{Active: request.Msg.GetActive(), Reason: request.Msg.GetReason(), Actor: "ada", Since: before(0)}
+	m := &signalboxv1.Maintenance{
+		Active: request.Msg.GetActive(), Reason: request.Msg.GetReason(), Actor: "ada", Since: before(0)}
 	a.platform.status.Maintenance = m
 	return connect.NewResponse(&signalboxv1.SetMaintenanceResponse{Maintenance: proto.CloneOf(m)}), nil
 }
 
-func (a *api) Reconcile(_ context.Context, request *connect.Request[signalboxv1.ReconcileRequest]) (*connect.Response[signalboxv1.ReconcileResponse], error) {
+func (a *api) Reconcile(_ context.Context,
+	request *connect.Request[signalboxv1.ReconcileRequest]) (*connect.Response[signalboxv1.ReconcileResponse], error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.note(request.Msg)
@@ -155,21 +179,27 @@ func (a *api) Reconcile(_ context.Context, request *connect.Request[signalboxv1.
 	return connect.NewResponse(proto.CloneOf(a.platform.report)), nil
 }
 
-func (a *api) CheckRestore(_ context.Context, request *connect.Request[signalboxv1.CheckRestoreRequest]) (*connect.Response[signalboxv1.CheckRestoreResponse], error) {
+func (a *api) CheckRestore(_ context.Context,
+	request *connect.Request[signalboxv1.CheckRestoreRequest]) (*connect.Response[signalboxv1.CheckRestoreResponse],
+	error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.note(request.Msg)
 	return connect.NewResponse(&signalboxv1.CheckRestoreResponse{
-		Time: before(0), Complete: a.platform.report == nil || a.platform.report.GetTotal() == 0, Comparison: proto.CloneOf(a.platform.report),
+		Time: before(0), Complete: a.platform.report == nil ||
+			a.platform.report.GetTotal() == 0, Comparison: proto.CloneOf(a.platform.report),
 	}), a.platform.refuse
 }
 
-func (a *api) ListSealingKeys(_ context.Context, request *connect.Request[signalboxv1.ListSealingKeysRequest]) (*connect.Response[signalboxv1.ListSealingKeysResponse], error) {
+func (a *api) ListSealingKeys(_ context.Context,
+	request *connect.Request[signalboxv1.ListSealingKeysRequest]) (*connect.Response[signalboxv1.ListSealingKeysResponse],
+	error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.note(request.Msg)
 	return connect.NewResponse(&signalboxv1.ListSealingKeysResponse{
-		Time: before(0), SealingKeys: []*signalboxv1.SealingKey{{Id: "2026-11", Configured: true, Active: true, OpenRuns: 3, LastTime: before(time.Second)}},
+		Time: before(0), SealingKeys: []*signalboxv1.SealingKey{
+			{Id: "2026-11", Configured: true, Active: true, OpenRuns: 3, LastTime: before(time.Second)}},
 	}), a.platform.refuse
 }
 
@@ -181,29 +211,39 @@ func before(d time.Duration) *timestamppb.Timestamp { return timestamppb.New(noo
 // connected is the status of a healthy server.
 func connected() *signalboxv1.GetStatusResponse {
 	return &signalboxv1.GetStatusResponse{
-		Version: "1.2.3", ServerId: "host-1-abc", Roles: []string{"api", "worker"}, StartTime: before(2 * time.Hour), Time: before(0),
+		Version: "1.2.3", ServerId: "host-1-abc", Roles: []string{"api", "worker"}, StartTime: before(2 * time.Hour),
+		Time: before(0),
 		Connection: &signalboxv1.Connection{
-			State: "connected", Since: before(time.Second), Address: "127.0.0.1:7233", Namespace: "default", Generation: 2, Attempts: 5,
-			Latency: durationpb.New(1234 * time.Microsecond), LastError: "connection refused", LastErrorTime: before(200 * time.Second), Draining: 1,
+			State: "connected", Since: before(time.Second), Address: "127.0.0.1:7233", Namespace: "default", Generation: 2,
+			Attempts: 5,
+			Latency:  durationpb.New(1234 * time.Microsecond), LastError: "connection refused",
+			LastErrorTime: before(200 * time.Second), Draining: 1,
 			Breaker: &signalboxv1.Breaker{State: "closed"},
 			Statistics: &signalboxv1.ConnectionStatistics{
 				Uptime: durationpb.New(119 * time.Minute), Downtime: durationpb.New(8 * time.Second), Connections: 2, Outages: 1,
-				LastOutage: durationpb.New(8 * time.Second), LongestOutage: durationpb.New(8 * time.Second), ConnectedSince: before(192 * time.Second),
+				LastOutage: durationpb.New(8 * time.Second), LongestOutage: durationpb.New(8 * time.Second),
+				ConnectedSince: before(192 * time.Second),
 			},
 			WorkerSets: []*signalboxv1.WorkerSet{
-				{Name: "default", TaskQueues: []string{"signalbox-default"}, Running: true, Polling: true, Generation: 2, StartTime: before(192 * time.Second), LastPollTime: before(3 * time.Second)},
+				{Name: "default", TaskQueues: []string{"signalbox-default"}, Running: true, Polling: true, Generation: 2,
+					StartTime: before(192 * time.Second), LastPollTime: before(3 * time.Second)},
 				{Name: "shop", Generation: 1, Failures: 3, Error: "namespace\nnot found"},
 			},
 		},
 		QueueMode: &signalboxv1.QueueMode{MaxRuns: 1000, Ttl: durationpb.New(time.Hour)},
 		Store: &signalboxv1.StoreFacts{
-			Driver: "sqlite", Version: "3.50.4", Location: "/data/signalbox.db", RequiredSchema: 41, Bytes: new(int64(12_345_678)), Latency: durationpb.New(1234 * time.Microsecond),
-			Pools: []*signalboxv1.ConnectionPool{{Name: "read", InUse: 1, Limit: 4, Waits: 2}, {Name: "write"}}, Error: "no answer",
+			Driver: "sqlite", Version: "3.50.4", Location: "/data/signalbox.db", RequiredSchema: 41,
+			Bytes: new(int64(12_345_678)), Latency: durationpb.New(1234 * time.Microsecond),
+			Pools: []*signalboxv1.ConnectionPool{{Name: "read", InUse: 1, Limit: 4, Waits: 2}, {Name: "write"}},
+			Error: "no answer",
 		},
 		Reconciler:  &signalboxv1.Reconciler{LastTime: before(12 * time.Second), Checked: 40, Corrections: 1},
 		Maintenance: &signalboxv1.Maintenance{Active: true, Reason: "upgrade", Actor: "ada", Since: before(time.Minute)},
-		Processor:   &signalboxv1.Processor{Limit: new(0.25), Used: new(0.2), Throttled: new(0.07), Waiting: new(0.5), Required: 0.25},
-		Workers:     []*signalboxv1.Worker{{ServerId: "host-1-abc", Contract: "c0ffee", Address: "127.0.0.1:7233", Namespace: "default", TakesRuns: true, LastBeatTime: before(4 * time.Second)}},
+		Processor: &signalboxv1.Processor{
+			Limit: new(0.25), Used: new(0.2), Throttled: new(0.07), Waiting: new(0.5), Required: 0.25},
+		Workers: []*signalboxv1.Worker{
+			{ServerId: "host-1-abc", Contract: "c0ffee", Address: "127.0.0.1:7233", Namespace: "default", TakesRuns: true,
+				LastBeatTime: before(4 * time.Second)}},
 	}
 }
 
@@ -242,7 +282,8 @@ host-1-abc  4s ago     yes           all       unknown     127.0.0.1:7233  defau
 	require.Contains(t, shell.run(t, "system", "status", "-o", "wide").out.String(), "c0ffee")
 
 	a.platform.status.Processor.Required, a.platform.status.Processor.Shortage = 0.5, "it gets 24 % of a processor"
-	a.platform.status.Workers[0].Processor = &signalboxv1.Processor{Limit: new(0.25), Used: new(0.24), Shortage: "it gets 24 % of a processor"}
+	a.platform.status.Workers[0].Processor = &signalboxv1.Processor{
+		Limit: new(0.25), Used: new(0.24), Shortage: "it gets 24 % of a processor"}
 	out := shell.run(t, "system", "status").out.String()
 	for _, part := range []string{
 		"\nlimit too low  the control group of this server allows 0.25 processors, and it requires 0.50;",
@@ -254,8 +295,9 @@ host-1-abc  4s ago     yes           all       unknown     127.0.0.1:7233  defau
 	require.Contains(t, shell.run(t, "system", "status").out.String(), "\nprocessors   unknown\n")
 
 	for skew, want := range map[time.Duration]string{
-		3*time.Hour + 2*time.Minute: "the database's clock is 3h2m ahead of this server's", -3 * time.Second: "the database's clock is 3s behind this server's",
-		2 * time.Second: "", -2 * time.Second: "",
+		3*time.Hour + 2*time.Minute: "the database's clock is 3h2m ahead of this server's",
+		-3 * time.Second:            "the database's clock is 3s behind this server's",
+		2 * time.Second:             "", -2 * time.Second: "",
 	} {
 		a.platform.status.Store.ClockSkew = durationpb.New(skew)
 		out := shell.run(t, "system", "status").out.String()
@@ -306,9 +348,11 @@ func TestSystemStatusReportsProblems(t *testing.T) {
 	}{
 		"down, breaker open, queue on": {func(s *signalboxv1.GetStatusResponse) {
 			c := s.GetConnection()
-			c.State, c.Kind, c.Since, c.NextAttemptTime = "down", "namespace_missing", before(68*time.Second), before(-4*time.Second)
+			c.State, c.Kind, c.Since, c.NextAttemptTime = "down", "namespace_missing", before(68*time.Second),
+				before(-4*time.Second)
 			c.LastError, c.GetStatistics().ConnectedSince = "namespace \"default\"\nnot found", nil
-			c.Breaker = &signalboxv1.Breaker{State: "open", Failures: 10, OpenTime: before(time.Minute), NextProbeTime: before(-200 * time.Second)}
+			c.Breaker = &signalboxv1.Breaker{
+				State: "open", Failures: 10, OpenTime: before(time.Minute), NextProbeTime: before(-200 * time.Second)}
 			c.Statistics.LastOutage, c.Statistics.LongestOutage = durationpb.New(68*time.Second), durationpb.New(80*time.Second)
 			c.Statistics.Downtime = durationpb.New(90 * time.Second)
 			s.QueueMode.Enabled, s.QueueMode.Runs = true, 12
@@ -320,32 +364,43 @@ func TestSystemStatusReportsProblems(t *testing.T) {
 		}},
 		"degraded, half open": {func(s *signalboxv1.GetStatusResponse) {
 			c := s.GetConnection()
-			c.State, c.Kind, c.Breaker = "degraded", "not_polling", &signalboxv1.Breaker{State: "half_open", Failures: 1, OpenTime: before(0)}
+			c.State, c.Kind, c.Breaker = "degraded", "not_polling",
+				&signalboxv1.Breaker{State: "half_open", Failures: 1, OpenTime: before(0)}
 		}, []string{"degraded for 1s (not polling), generation 2\n", "half open for 0s, 1 failure in a row, trying now"}},
 		"connecting": {func(s *signalboxv1.GetStatusResponse) {
 			c := s.GetConnection()
 			c.State, c.LastError, c.GetStatistics().ConnectedSince, c.WorkerSets = "connecting", "", nil, nil
 		}, []string{"(default): connecting for 1s\n"}},
-		"closed": {func(s *signalboxv1.GetStatusResponse) { s.GetConnection().State = "closed" }, []string{": closed for 1s\n"}},
+		"closed": {func(s *signalboxv1.GetStatusResponse) {
+			s.GetConnection().State = "closed"
+		}, []string{": closed for 1s\n"}},
 		"database away": {func(s *signalboxv1.GetStatusResponse) {
 			s.QueueMode.Enabled, s.QueueMode.Error = true, "the database is away"
 			s.Workers, s.WorkersError = nil, "the database is away"
 			s.Reconciler = &signalboxv1.Reconciler{LastTime: before(0), Error: "the database is away"}
-		}, []string{"queue        on, runs: the database is away", "reconciler   0s ago: the database is away", "\nlive workers: the database is away\n"}},
+		}, []string{"queue        on, runs: the database is away", "reconciler   0s ago: the database is away",
+			"\nlive workers: the database is away\n"}},
 		"queue turned off while full, an API alone": {func(s *signalboxv1.GetStatusResponse) {
 			s.QueueMode.Runs, s.Workers, s.Reconciler = 3, nil, &signalboxv1.Reconciler{}
 		}, []string{"queue        off, 3 of 1000 slots in use", "reconciler   has not run here", "\nno live workers\n"}},
 		"another Temporal": {func(s *signalboxv1.GetStatusResponse) {
-			s.Dependencies = []*signalboxv1.Dependency{{Name: "placement", State: "down", Since: before(12 * time.Second), Title: "This server uses another Temporal than 21 open runs", Error: "both sides"}}
+			s.Dependencies = []*signalboxv1.Dependency{
+				{Name: "placement", State: "down", Since: before(12 * time.Second),
+					Title: "This server uses another Temporal than 21 open runs", Error: "both sides"}}
 		}, []string{"placement    down for 12s: This server uses another Temporal than 21 open runs: both sides\n"}},
 		"a dependency away": {func(s *signalboxv1.GetStatusResponse) {
 			s.Dependencies = []*signalboxv1.Dependency{
-				{Name: "store", State: "up"}, {Name: "leases", State: "down", Since: before(12 * time.Second), Error: "redis does not answer"},
+				{Name: "store", State: "up"},
+				{Name: "leases", State: "down", Since: before(12 * time.Second), Error: "redis does not answer"},
 				{Name: "memory", State: "impaired", Since: before(time.Minute), Error: "near the limit"},
 			}
 		}, []string{"leases       down for 12s: redis does not answer\n", "memory       impaired for 1m: near the limit\n"}},
-		"runs not compared": {func(s *signalboxv1.GetStatusResponse) { s.Reconciler.Failed = 2 }, []string{"1 difference, 2 not compared"}},
-		"foreign runs":      {func(s *signalboxv1.GetStatusResponse) { s.Reconciler.Foreign = 2 }, []string{"1 difference, 2 runs in Temporal without a row, which cannot be adopted"}},
+		"runs not compared": {func(s *signalboxv1.GetStatusResponse) {
+			s.Reconciler.Failed = 2
+		}, []string{"1 difference, 2 not compared"}},
+		"foreign runs": {func(s *signalboxv1.GetStatusResponse) {
+			s.Reconciler.Foreign = 2
+		}, []string{"1 difference, 2 runs in Temporal without a row, which cannot be adopted"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -360,7 +415,8 @@ func TestSystemStatusReportsProblems(t *testing.T) {
 			}
 		})
 	}
-	requireRefusal(t, newShell(t, "127.0.0.1:1").run(t, "system", "status"), exit.Unavailable, "get the system's status", "127.0.0.1:1")
+	requireRefusal(t, newShell(t, "127.0.0.1:1").run(t, "system", "status"), exit.Unavailable, "get the system's status",
+		"127.0.0.1:1")
 }
 
 func TestSystemResetBreaker(t *testing.T) {
@@ -388,22 +444,30 @@ func TestSystemReconcile(t *testing.T) {
 	require.False(t, last[*signalboxv1.ReconcileRequest](t, a).GetDryRun())
 
 	a.platform.report = &signalboxv1.ReconcileResponse{
-		Checked: 40, Total: 3, Failed: 1, FailedBecause: "run run-2: its history cannot be read", SearchedUntil: timestamppb.New(time.Unix(0, 0)), Took: durationpb.New(time.Second), Corrections: []*signalboxv1.Correction{
+		Checked: 40, Total: 3, Failed: 1, FailedBecause: "run run-2: its history cannot be read",
+		SearchedUntil: timestamppb.New(time.Unix(0, 0)), Took: durationpb.New(time.Second),
+		Corrections: []*signalboxv1.Correction{
 			{Kind: "finished", RunId: "run-1", Project: "default", Detail: "it completed", Applied: true},
 			{Kind: "reopened_in_temporal", RunId: "x", Project: "shop", Detail: "is open in Temporal"},
 		},
 		Foreign: []*signalboxv1.ForeignRuns{
 			{Reason: "it was not started by Signalbox", Count: 1, Open: 1, SampleRunIds: []string{"y"}},
-			{Project: "shop", Workflow: "shop/order", Version: "1.1.0", Reason: "the document of shop/order@1.1.0 is not stored here", Count: 7, Open: 6, SampleRunIds: []string{"a", "b"}},
+			{Project: "shop", Workflow: "shop/order", Version: "1.1.0", Reason: "the document of shop/order@1.1.0 is not " +
+				"stored here", Count: 7, Open: 6, SampleRunIds: []string{"a", "b"}},
 		},
 	}
 	c = shell.run(t, "system", "reconcile")
 	require.Regexp(t, `(?m)^run-1 +default +finished +yes +it completed$`, c.out.String())
 	require.Regexp(t, `(?m)^x +shop +reopened_in_temporal +no, reported only +is open in Temporal$`, c.out.String())
-	require.Equal(t, "1 run could not be compared; the next comparison retries them; run run-2: its history cannot be read\n"+
-		"executions that ended before 1970-01-01T00:00:00Z were searched for ones without a row; the next comparisons search the others\n"+
-		"foreign, not a correction: 1 run in Temporal without a row (1 open), for example y: it was not started by Signalbox\n"+
-		"foreign, not a correction: 7 runs of shop/order@1.1.0 in project shop in Temporal without a row (6 open), for example a, b: the document of shop/order@1.1.0 is not stored here\nand 1 more\n3 differences; 40 runs compared with Temporal in 1s\n", c.err.String())
+	require.Equal(t, "1 run could not be compared; the next comparison retries them; run run-2: its history cannot be "+
+		"read\n"+
+		"executions that ended before 1970-01-01T00:00:00Z were searched for ones without a row; the next comparisons "+
+		"search the others\n"+
+		"foreign, not a correction: 1 run in Temporal without a row (1 open), for example y: it was not started by "+
+		"Signalbox\n"+
+		"foreign, not a correction: 7 runs of shop/order@1.1.0 in project shop in Temporal without a row (6 open), for "+
+		"example a, b: the document of shop/order@1.1.0 is not stored here\nand 1 more\n3 differences; 40 runs compared "+
+		"with Temporal in 1s\n", c.err.String())
 
 	c = shell.run(t, "system", "reconcile", "--dry-run")
 	require.True(t, last[*signalboxv1.ReconcileRequest](t, a).GetDryRun())
@@ -413,20 +477,24 @@ func TestSystemReconcile(t *testing.T) {
 	a.platform.report = &signalboxv1.ReconcileResponse{
 		Checked: 2, Withheld: 2, WithheldBecause: "they are not known to Temporal at here", Took: durationpb.New(time.Second),
 	}
-	require.Equal(t, "2 open runs left alone: they are not known to Temporal at here\nnothing to correct: 2 runs compared with Temporal in 1s\n",
+	require.Equal(t, "2 open runs left alone: they are not known to Temporal at here\nnothing to correct: 2 runs "+
+		"compared with Temporal in 1s\n",
 		shell.run(t, "system", "reconcile").err.String())
 
 	a.platform.refuse = retryLater()
-	requireRefusal(t, shell.run(t, "system", "reconcile"), exit.Unavailable, "reconcile the runs", "ENGINE_UNAVAILABLE", "try again in 2s")
+	requireRefusal(t, shell.run(t, "system", "reconcile"), exit.Unavailable, "reconcile the runs", "ENGINE_UNAVAILABLE",
+		"try again in 2s")
 }
 
 // With --fix, the server corrects until all ended executions were searched.
 func TestRestoreCheck(t *testing.T) {
 	t.Parallel()
 	shell, a := sh(t)
-	a.platform.report = &signalboxv1.ReconcileResponse{Took: durationpb.New(time.Second), Total: 2, Corrections: []*signalboxv1.Correction{
-		{Kind: "adopted", RunId: "run-1", Project: "default", Applied: true}, {Kind: "foreign_execution", RunId: "x", Project: "shop"},
-	}}
+	a.platform.report = &signalboxv1.ReconcileResponse{
+		Took: durationpb.New(time.Second), Total: 2, Corrections: []*signalboxv1.Correction{
+			{Kind: "adopted", RunId: "run-1", Project: "default", Applied: true},
+			{Kind: "foreign_execution", RunId: "x", Project: "shop"},
+		}}
 	c := shell.run(t, "restore", "check")
 	require.Equal(t, exit.Failed, c.code)
 	require.Contains(t, c.out.String(), "differences are left")
@@ -436,12 +504,14 @@ func TestRestoreCheck(t *testing.T) {
 	a.platform.passes = passes
 	c = shell.run(t, "restore", "check", "--fix", "--yes")
 	require.Zero(t, c.code, c.err.String())
-	require.Equal(t, "1 run corrected; executions that ended before 2026-01-31T11:00:00Z were searched\n1 run corrected\n", c.err.String())
+	require.Equal(t, "1 run corrected; executions that ended before 2026-01-31T11:00:00Z were searched\n1 run corrected\n",
+		c.err.String())
 	require.False(t, last[*signalboxv1.ReconcileRequest](t, a).GetDryRun())
 	require.Contains(t, c.out.String(), "complete")
 
 	a.platform.refuse = retryLater()
-	requireRefusal(t, shell.run(t, "restore", "check"), exit.Unavailable, "compare the database with Temporal", "ENGINE_UNAVAILABLE", "try again in 2s")
+	requireRefusal(t, shell.run(t, "restore", "check"), exit.Unavailable, "compare the database with Temporal",
+		"ENGINE_UNAVAILABLE", "try again in 2s")
 }
 
 // The output of a start while Temporal is unavailable has one line that reports the queued run.
@@ -449,11 +519,13 @@ func TestRunStartReportsQueuedRun(t *testing.T) {
 	t.Parallel()
 	shell, a := sh(t)
 	a.queued = func(run *signalboxv1.Run) {
-		run.Status, run.QueuedReason, run.QueuePosition, run.QueueExpireTime = "queued", "engine", proto.Int64(3), before(-time.Hour)
+		run.Status, run.QueuedReason, run.QueuePosition, run.QueueExpireTime = "queued", "engine", proto.Int64(3),
+			before(-time.Hour)
 	}
 	c := shell.run(t, "run", "start", "hello", "-o", "json")
 	require.Zero(t, c.code)
-	require.Equal(t, "Temporal is unavailable: run run-1 is queued at position 3, and is started when Temporal is available; unless that is before 2026-01-31T13:00:00Z, it fails\n", c.err.String())
+	require.Equal(t, "Temporal is unavailable: run run-1 is queued at position 3, and is started when Temporal is "+
+		"available; unless that is before 2026-01-31T13:00:00Z, it fails\n", c.err.String())
 	require.Contains(t, c.out.String(), `"queuePosition": 3`)
 	c = shell.run(t, "run", "show", "run-1")
 	require.Regexp(t, `(?m)^reason +engine, position 3$`, c.out.String())
@@ -465,7 +537,8 @@ func TestRunStartReportsQueuedRun(t *testing.T) {
 
 	a.queued = func(run *signalboxv1.Run) { run.Status, run.QueuedReason = "queued", "starting" }
 	c = shell.run(t, "run", "start", "hello", "-o", "json")
-	require.Equal(t, "Temporal has not confirmed the start of run run-2 yet; it stays queued and is started once, automatically\n", c.err.String())
+	require.Equal(t, "Temporal has not confirmed the start of run run-2 yet; it stays queued and is started once, "+
+		"automatically\n", c.err.String())
 	a.queued = func(run *signalboxv1.Run) { run.Status, run.QueuedReason = "queued", "worker" }
 	require.Empty(t, shell.run(t, "run", "start", "hello", "-o", "json").err.String())
 }

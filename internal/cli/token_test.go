@@ -27,7 +27,8 @@ import (
 )
 
 // ExportAudit sends a file in two parts.
-func (a *api) ExportAudit(_ context.Context, request *connect.Request[signalboxv1.ExportAuditRequest], stream *connect.ServerStream[httpbody.HttpBody]) error {
+func (a *api) ExportAudit(_ context.Context, request *connect.Request[signalboxv1.ExportAuditRequest],
+	stream *connect.ServerStream[httpbody.HttpBody]) error {
 	a.mu.Lock()
 	a.note(request.Msg)
 	a.mu.Unlock()
@@ -54,7 +55,8 @@ func (g *tokenServer) handler() http.Handler {
 	add := func(path string, inner http.Handler) {
 		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
 			if r.Header.Get("Authorization") != "Bearer right" {
-				_ = connect.NewErrorWriter().Write(w, r, refusal(connect.CodeUnauthenticated, "UNAUTHENTICATED", "this server requires a token"))
+				_ = connect.NewErrorWriter().Write(w, r,
+					refusal(connect.CodeUnauthenticated, "UNAUTHENTICATED", "this server requires a token"))
 				return
 			}
 			inner.ServeHTTP(w, r)
@@ -77,44 +79,60 @@ func moment(hour int) *timestamppb.Timestamp {
 	return timestamppb.New(time.Date(2026, 3, 1, hour, 0, 0, 0, time.UTC))
 }
 
-func (s *sessionServer) ListSessions(context.Context, *connect.Request[signalboxv1.ListSessionsRequest]) (*connect.Response[signalboxv1.ListSessionsResponse], error) {
+func (s *sessionServer) ListSessions(context.Context,
+	*connect.Request[signalboxv1.ListSessionsRequest]) (*connect.Response[signalboxv1.ListSessionsResponse], error) {
 	return connect.NewResponse(&signalboxv1.ListSessionsResponse{Sessions: []*signalboxv1.Session{{
-		Id: "s1", TokenId: "abc", TokenName: "ada", CreateTime: moment(8), LastUsedTime: moment(9), IdleExpireTime: moment(10), ExpireTime: moment(20),
+		Id: "s1", TokenId: "abc", TokenName: "ada", CreateTime: moment(8), LastUsedTime: moment(9),
+		IdleExpireTime: moment(10), ExpireTime: moment(20),
 	}}}), nil
 }
 
-func (s *sessionServer) RevokeSession(_ context.Context, r *connect.Request[signalboxv1.RevokeSessionRequest]) (*connect.Response[signalboxv1.RevokeSessionResponse], error) {
+func (s *sessionServer) RevokeSession(_ context.Context,
+	r *connect.Request[signalboxv1.RevokeSessionRequest]) (*connect.Response[signalboxv1.RevokeSessionResponse], error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.revoked = r.Msg
 	if r.Msg.GetId() != "s1" {
 		return nil, refusal(connect.CodeNotFound, "SESSION_NOT_FOUND", "session not found")
 	}
-	return connect.NewResponse(&signalboxv1.RevokeSessionResponse{Session: &signalboxv1.Session{Id: "s1", TokenId: "abc", TokenName: "ada", EndTime: moment(9)}}), nil
+	return connect.NewResponse(
+		&signalboxv1.RevokeSessionResponse{
+			Session: &signalboxv1.Session{Id: "s1", TokenId: "abc", TokenName: "ada", EndTime: moment(9)}}), nil
 }
 
-func (g *tokenServer) WhoAmI(context.Context, *connect.Request[signalboxv1.WhoAmIRequest]) (*connect.Response[signalboxv1.WhoAmIResponse], error) {
-	return connect.NewResponse(&signalboxv1.WhoAmIResponse{Kind: "token", Name: "ada", Roles: map[string]string{"shop": "admin", "*": "viewer"}}), nil
+func (g *tokenServer) WhoAmI(context.Context,
+	*connect.Request[signalboxv1.WhoAmIRequest]) (*connect.Response[signalboxv1.WhoAmIResponse], error) {
+	return connect.NewResponse(
+			&signalboxv1.WhoAmIResponse{Kind: "token", Name: "ada", Roles: map[string]string{"shop": "admin", "*": "viewer"}}),
+		nil
 }
 
-func (g *tokenServer) CreateToken(_ context.Context, r *connect.Request[signalboxv1.CreateTokenRequest]) (*connect.Response[signalboxv1.CreateTokenResponse], error) {
+func (g *tokenServer) CreateToken(_ context.Context,
+	r *connect.Request[signalboxv1.CreateTokenRequest]) (*connect.Response[signalboxv1.CreateTokenResponse], error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.created = r.Msg
 	return connect.NewResponse(&signalboxv1.CreateTokenResponse{
-		Token: &signalboxv1.Token{Id: "abc", Name: r.Msg.GetName(), Roles: r.Msg.GetRoles(), ExpireTime: r.Msg.GetExpireTime()}, Secret: "sbx_abc_secret",
+		Token: &signalboxv1.Token{
+			Id: "abc", Name: r.Msg.GetName(), Roles: r.Msg.GetRoles(), ExpireTime: r.Msg.GetExpireTime()},
+		Secret: "sbx_abc_secret",
 	}), nil
 }
 
-func (g *tokenServer) ListTokens(context.Context, *connect.Request[signalboxv1.ListTokensRequest]) (*connect.Response[signalboxv1.ListTokensResponse], error) {
-	return connect.NewResponse(&signalboxv1.ListTokensResponse{Tokens: []*signalboxv1.Token{{Id: "abc", Name: "ci", Roles: map[string]string{"shop": "operator"}}}}), nil
+func (g *tokenServer) ListTokens(context.Context,
+	*connect.Request[signalboxv1.ListTokensRequest]) (*connect.Response[signalboxv1.ListTokensResponse], error) {
+	return connect.NewResponse(
+		&signalboxv1.ListTokensResponse{
+			Tokens: []*signalboxv1.Token{{Id: "abc", Name: "ci", Roles: map[string]string{"shop": "operator"}}}}), nil
 }
 
-func (g *tokenServer) RevokeToken(_ context.Context, r *connect.Request[signalboxv1.RevokeTokenRequest]) (*connect.Response[signalboxv1.RevokeTokenResponse], error) {
+func (g *tokenServer) RevokeToken(_ context.Context,
+	r *connect.Request[signalboxv1.RevokeTokenRequest]) (*connect.Response[signalboxv1.RevokeTokenResponse], error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.revoked = r.Msg
-	return connect.NewResponse(&signalboxv1.RevokeTokenResponse{Token: &signalboxv1.Token{Id: r.Msg.GetId(), Name: "ci"}}), nil
+	return connect.NewResponse(&signalboxv1.RevokeTokenResponse{Token: &signalboxv1.Token{Id: r.Msg.GetId(), Name: "ci"}}),
+		nil
 }
 
 func startTokenServer(t *testing.T) (*tokenServer, *httptest.Server) {
@@ -135,9 +153,11 @@ func TestKeysOfEveryoneAreRefused(t *testing.T) {
 	_, server := startTokenServer(t)
 	shell := newShell(t, server.URL)
 	shell.env["SIGNALBOX_CA_FILE"] = authorities(t, server)
-	shell.env["SIGNALBOX_CERT_FILE"], shell.env["SIGNALBOX_KEY_FILE"] = shell.env["SIGNALBOX_CA_FILE"], write(t, "key.pem", "key")
+	shell.env["SIGNALBOX_CERT_FILE"], shell.env["SIGNALBOX_KEY_FILE"] = shell.env["SIGNALBOX_CA_FILE"],
+		write(t, "key.pem", "key")
 	require.NoError(t, os.Chmod(shell.env["SIGNALBOX_KEY_FILE"], 0o644)) //nolint:gosec // of the test
-	requireRefusal(t, shell.run(t, "whoami"), exit.Usage, "the key of the client certificate cannot be used", "can be read by all users of the machine")
+	requireRefusal(t, shell.run(t, "whoami"), exit.Usage, "the key of the client certificate cannot be used",
+		"can be read by all users of the machine")
 	delete(shell.env, "SIGNALBOX_CERT_FILE")
 	delete(shell.env, "SIGNALBOX_KEY_FILE")
 	token := write(t, "token", "right")
@@ -166,10 +186,12 @@ func TestTokenSources(t *testing.T) {
 	// A context's token is only sent to the context's server.
 	shell = newShell(t, "")
 	delete(shell.env, "SIGNALBOX_ADDRESS")
-	require.Zero(t, shell.run(t, "context", "set", "there", "--address", server.URL, "--token-file", file, "--ca-file", ca).code)
+	require.Zero(t, shell.run(t, "context", "set", "there", "--address", server.URL, "--token-file", file, "--ca-file",
+		ca).code)
 	require.Zero(t, shell.run(t, "whoami").code)
 	_, other := startTokenServer(t)
-	requireRefusal(t, shell.run(t, "whoami", "--address", other.URL, "--ca-file", authorities(t, other)), exit.NotSignedIn, "requires a token")
+	requireRefusal(t, shell.run(t, "whoami", "--address", other.URL, "--ca-file", authorities(t, other)), exit.NotSignedIn,
+		"requires a token")
 	require.Zero(t, shell.run(t, "whoami", "--address", server.URL).code)
 	require.Zero(t, shell.run(t, "context", "set", "there", "--token-file", filepath.Join(t.TempDir(), "none")).code)
 	requireRefusal(t, shell.run(t, "whoami"), exit.Usage, "the token of the current context", "none")
@@ -178,7 +200,9 @@ func TestTokenSources(t *testing.T) {
 func TestTokenIsNotSentToAnotherServer(t *testing.T) {
 	t.Parallel()
 	got := make(chan string, 1)
-	thief := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got <- r.Header.Get("Authorization") }))
+	thief := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		got <- r.Header.Get("Authorization")
+	}))
 	t.Cleanup(thief.Close)
 	lure := httptest.NewServer(http.RedirectHandler(thief.URL, http.StatusTemporaryRedirect))
 	t.Cleanup(lure.Close)
@@ -193,14 +217,16 @@ func TestTokenCommands(t *testing.T) {
 	g, server := startTokenServer(t)
 	shell := newShell(t, server.URL)
 	shell.env["SIGNALBOX_CA_FILE"], shell.env["SIGNALBOX_TOKEN"] = authorities(t, server), "right"
-	c := shell.run(t, "token", "create", "--name", "ci", "--role", "shop=operator", "--role", "*=viewer", "--expires", "1d")
+	c := shell.run(t, "token", "create", "--name", "ci", "--role", "shop=operator", "--role", "*=viewer", "--expires",
+		"1d")
 	require.Zero(t, c.code, c.err.String())
 	require.Equal(t, "sbx_abc_secret\n", c.out.String(), "standard output has the token alone")
 	require.NotContains(t, c.err.String(), "secret")
 	require.Equal(t, map[string]string{"shop": "operator", "*": "viewer"}, g.created.GetRoles())
 	require.WithinDuration(t, time.Now().Add(24*time.Hour), g.created.GetExpireTime().AsTime(), time.Minute)
 	var made map[string]any
-	require.NoError(t, json.Unmarshal([]byte(shell.run(t, "token", "create", "--name", "ci", "--role", "a=viewer", "-o", "json").out.String()), &made))
+	require.NoError(t, json.Unmarshal(
+		[]byte(shell.run(t, "token", "create", "--name", "ci", "--role", "a=viewer", "-o", "json").out.String()), &made))
 	require.Equal(t, "sbx_abc_secret", made["secret"])
 	require.Regexp(t, `(?m)^abc +ci +shop=operator +valid`, shell.run(t, "token", "list").out.String())
 	require.Zero(t, shell.run(t, "token", "revoke", "abc", "--reason", "lost").code)
@@ -249,5 +275,6 @@ func TestAuditExport(t *testing.T) {
 	require.Zero(t, c.code, c.err.String())
 	require.Equal(t, "id,time\n1,now\n", c.out.String())
 	request := last[*signalboxv1.ExportAuditRequest](t, a)
-	require.Equal(t, []string{"-", "run.start", "csv"}, []string{request.GetProject(), request.GetAction(), request.GetFormat()})
+	require.Equal(t, []string{"-", "run.start", "csv"},
+		[]string{request.GetProject(), request.GetAction(), request.GetFormat()})
 }

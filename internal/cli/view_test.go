@@ -29,25 +29,33 @@ func (v *views) note(m proto.Message) {
 	v.api.note(proto.Clone(m))
 }
 
-func (v *views) ListViews(_ context.Context, r *connect.Request[signalboxv1.ListViewsRequest]) (*connect.Response[signalboxv1.ListViewsResponse], error) {
+func (v *views) ListViews(_ context.Context,
+	r *connect.Request[signalboxv1.ListViewsRequest]) (*connect.Response[signalboxv1.ListViewsResponse], error) {
 	v.note(r.Msg)
 	hour := timestamppb.New(time.Now().Add(-time.Hour))
-	query := &signalboxv1.ViewQuery{Filter: &signalboxv1.RunFilter{Statuses: []string{"failed"}}, Period: durationpb.New(24 * time.Hour), Order: "oldest", Columns: []string{"run", "actor"}}
+	query := &signalboxv1.ViewQuery{
+		Filter: &signalboxv1.RunFilter{Statuses: []string{"failed"}}, Period: durationpb.New(24 * time.Hour), Order: "oldest",
+		Columns: []string{"run", "actor"}}
 	return connect.NewResponse(&signalboxv1.ListViewsResponse{Views: []*signalboxv1.View{
-		{Id: "v1", Name: "failed", Owner: "bob", Shared: true, Revision: 9, UpdateTime: hour, Query: &signalboxv1.ViewQuery{}},
+		{Id: "v1", Name: "failed", Owner: "bob", Shared: true, Revision: 9, UpdateTime: hour,
+			Query: &signalboxv1.ViewQuery{}},
 		{Id: "v2", Name: "failed", Owner: "ada", Mine: true, Revision: 4, UpdateTime: hour, Updater: "ada", Query: query},
-		{Id: "v3", Name: "team", Owner: "bob", Shared: true, Revision: 2, UpdateTime: hour, Query: &signalboxv1.ViewQuery{Filter: &signalboxv1.RunFilter{Trigger: "event"}}},
+		{Id: "v3", Name: "team", Owner: "bob", Shared: true, Revision: 2, UpdateTime: hour,
+			Query: &signalboxv1.ViewQuery{Filter: &signalboxv1.RunFilter{Trigger: "event"}}},
 	}}), nil
 }
 
-func (v *views) SaveView(_ context.Context, r *connect.Request[signalboxv1.SaveViewRequest]) (*connect.Response[signalboxv1.SaveViewResponse], error) {
+func (v *views) SaveView(_ context.Context,
+	r *connect.Request[signalboxv1.SaveViewRequest]) (*connect.Response[signalboxv1.SaveViewResponse], error) {
 	v.note(r.Msg)
 	return connect.NewResponse(&signalboxv1.SaveViewResponse{View: &signalboxv1.View{
-		Id: "v4", Name: r.Msg.GetName(), Query: r.Msg.GetQuery(), Shared: r.Msg.GetShared(), Owner: "ada", Revision: r.Msg.GetRevision() + 1,
+		Id: "v4", Name: r.Msg.GetName(), Query: r.Msg.GetQuery(), Shared: r.Msg.GetShared(), Owner: "ada",
+		Revision: r.Msg.GetRevision() + 1,
 	}}), nil
 }
 
-func (v *views) DeleteView(_ context.Context, r *connect.Request[signalboxv1.DeleteViewRequest]) (*connect.Response[signalboxv1.DeleteViewResponse], error) {
+func (v *views) DeleteView(_ context.Context,
+	r *connect.Request[signalboxv1.DeleteViewRequest]) (*connect.Response[signalboxv1.DeleteViewResponse], error) {
 	v.note(r.Msg)
 	return connect.NewResponse(&signalboxv1.DeleteViewResponse{}), nil
 }
@@ -60,13 +68,15 @@ func TestViews(t *testing.T) {
 	require.Regexp(t, `failed +no +ada +status failed, last 1d, oldest first +4 +1h +v2 +ada +run,actor`, c.out.String())
 	require.Regexp(t, `team +yes +bob +trigger event +2`, c.out.String())
 
-	c = shell.run(t, "view", "save", "eu", "--status", "failed,timed_out", "--since", "7d", "--order", "oldest", "--columns", "run,status", "--shared")
+	c = shell.run(t, "view", "save", "eu", "--status", "failed,timed_out", "--since", "7d", "--order", "oldest",
+		"--columns", "run,status", "--shared")
 	require.Zero(t, c.code, c.err.String())
 	require.Regexp(t, `(?s)view +eu.*shared +yes.*filter +status failed,timed_out, last 7d.*revision +1`, c.out.String())
 	saved := last[*signalboxv1.SaveViewRequest](t, a)
 	require.Empty(t, saved.GetId())
 	require.True(t, proto.Equal(&signalboxv1.ViewQuery{
-		Filter: &signalboxv1.RunFilter{Statuses: []string{"failed", "timed_out"}}, Period: durationpb.New(7 * 24 * time.Hour), Order: "oldest", Columns: []string{"run", "status"},
+		Filter: &signalboxv1.RunFilter{Statuses: []string{"failed", "timed_out"}}, Period: durationpb.New(7 * 24 * time.Hour),
+		Order: "oldest", Columns: []string{"run", "status"},
 	}, saved.GetQuery()), "%v", saved)
 	shell.run(t, "view", "save", "once", "--since", "2026-01-31T12:00:00Z")
 	saved = last[*signalboxv1.SaveViewRequest](t, a)
@@ -75,7 +85,9 @@ func TestViews(t *testing.T) {
 
 	shell.run(t, "view", "save", "failed", "--revision", "4", "--name", "broken", "--trigger", "api")
 	saved = last[*signalboxv1.SaveViewRequest](t, a)
-	require.Equal(t, []any{"v2", "broken", int64(4), "api"}, []any{saved.GetId(), saved.GetName(), saved.GetRevision(), saved.GetQuery().GetFilter().GetTrigger()}, "the caller's own of two with the name")
+	require.Equal(t, []any{"v2", "broken", int64(4), "api"},
+		[]any{saved.GetId(), saved.GetName(), saved.GetRevision(), saved.GetQuery().GetFilter().GetTrigger()},
+		"the caller's own of two with the name")
 	require.Empty(t, saved.GetQuery().GetFilter().GetStatuses(), "the flags replace the whole filter")
 
 	c = shell.run(t, "view", "delete", "team")
@@ -104,6 +116,7 @@ func TestRunsOfAView(t *testing.T) {
 	require.WithinDuration(t, time.Now().Add(-24*time.Hour), listed.GetFilter().GetSince().AsTime(), time.Minute)
 	shell.run(t, "run", "list", "--view", "failed", "--order", "newest")
 	require.Equal(t, "newest", last[*signalboxv1.ListRunsRequest](t, a).GetOrder())
-	requireRefusal(t, shell.run(t, "run", "list", "--view", "failed", "--status", "running"), exit.Usage, "--status", "--view")
+	requireRefusal(t, shell.run(t, "run", "list", "--view", "failed", "--status", "running"), exit.Usage, "--status",
+		"--view")
 	requireRefusal(t, shell.run(t, "run", "list", "--view", "none"), exit.NotFound, "none")
 }

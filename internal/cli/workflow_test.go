@@ -65,11 +65,14 @@ func TestStrictFailsOnWarnings(t *testing.T) {
 	require.Equal(t, exit.Failed, shell.run(t, "workflow", "validate", "--strict", doubtful).code)
 
 	require.Zero(t, shell.run(t, "workflow", "publish", doubtful).code)
-	requireRefusal(t, shell.run(t, "workflow", "publish", "--strict", doubtful), exit.Failed, "doubtful.yaml:5:25: warning: unused: ")
+	requireRefusal(t, shell.run(t, "workflow", "publish", "--strict", doubtful), exit.Failed,
+		"doubtful.yaml:5:25: warning: unused: ")
 	require.Zero(t, shell.run(t, "workflow", "publish", "--strict", write(t, "good.yaml", helloSource)).code)
-	requireRefusal(t, shell.run(t, "workflow", "publish", "--strict", "--draft", "nope"), exit.NotFound, "WORKFLOW_NOT_FOUND")
+	requireRefusal(t, shell.run(t, "workflow", "publish", "--strict", "--draft", "nope"), exit.NotFound,
+		"WORKFLOW_NOT_FOUND")
 	published := len(a.requests)
-	requireRefusal(t, shell.run(t, "workflow", "publish", "--strict", "--draft", "demo/hello"), exit.Failed, "the draft of demo/hello:1:1: ")
+	requireRefusal(t, shell.run(t, "workflow", "publish", "--strict", "--draft", "demo/hello"), exit.Failed,
+		"the draft of demo/hello:1:1: ")
 	require.Len(t, a.requests, published)
 }
 
@@ -82,9 +85,11 @@ func TestValidateWalksFolders(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(helloSource), 0o600))
 	}
 	require.Contains(t, shell.run(t, "workflow", "validate", folder).err.String(), "3 files")
-	requireRefusal(t, shell.run(t, "workflow", "validate", filepath.Join(folder, "nope.yaml")), exit.Failed, "nope.yaml: no such file")
+	requireRefusal(t, shell.run(t, "workflow", "validate", filepath.Join(folder, "nope.yaml")), exit.Failed,
+		"nope.yaml: no such file")
 	require.NoError(t, os.Mkdir(filepath.Join(folder, "empty"), 0o700))
-	requireRefusal(t, shell.run(t, "workflow", "validate", filepath.Join(folder, "empty")), exit.Failed, "holds no workflow file")
+	requireRefusal(t, shell.run(t, "workflow", "validate", filepath.Join(folder, "empty")), exit.Failed,
+		"holds no workflow file")
 }
 
 func TestPublish(t *testing.T) {
@@ -105,7 +110,8 @@ func TestPublish(t *testing.T) {
 	requireRefusal(t, shell.run(t, "workflow", "publish"), exit.Usage, "--draft")
 	requireRefusal(t, shell.run(t, "workflow", "publish", good, "--draft", "x"), exit.Usage, "--draft")
 	requireRefusal(t, shell.run(t, "workflow", "publish", write(t, "empty.yaml", "")), exit.Failed, "empty.yaml:1:1:")
-	requireRefusal(t, shell.run(t, "workflow", "publish", write(t, "bad.yaml", brokenSource)), exit.Failed, "bad.yaml:5:1:", "unknown_key")
+	requireRefusal(t, shell.run(t, "workflow", "publish", write(t, "bad.yaml", brokenSource)), exit.Failed,
+		"bad.yaml:5:1:", "unknown_key")
 	c = shell.run(t, "workflow", "publish", write(t, "worse.yaml", brokenSource+"doos: []\n"))
 	require.Equal(t, exit.Failed, c.code)
 	require.Contains(t, c.err.String(), "2 violations\n")
@@ -128,7 +134,8 @@ func TestWorkflowGraph(t *testing.T) {
 	c = shell.run(t, "workflow", "graph", "hello", "--draft", "-o", "json")
 	require.True(t, last[*signalboxv1.GetVersionGraphRequest](t, a).GetDraft())
 	require.Contains(t, c.out.String(), `"kind": "case"`)
-	requireRefusal(t, shell.run(t, "workflow", "graph", "hello", "--draft", "--version", "1.0.0"), exit.Usage, "exclude each other")
+	requireRefusal(t, shell.run(t, "workflow", "graph", "hello", "--draft", "--version", "1.0.0"), exit.Usage,
+		"exclude each other")
 	requireRefusal(t, shell.run(t, "workflow", "graph", "nope"), exit.NotFound, "WORKFLOW_NOT_FOUND")
 	requireRefusal(t, shell.run(t, "workflow", "graph"), exit.Usage, "NAME")
 }
@@ -159,7 +166,8 @@ func TestWorkflowStatistics(t *testing.T) {
 	require.Regexp(t, `(?m)^duration +p50 1.2s, p95 41s$`, card)
 	require.Regexp(t, `(?m)^last runs +running completed$`, card)
 	requireRefusal(t, shell.run(t, "workflow", "list", "--window", "1h"), exit.Usage, "only with -o wide or --stats")
-	requireRefusal(t, shell.run(t, "workflow", "show", "hello", "--window", "soon"), exit.Usage, `"soon" is no length of time`)
+	requireRefusal(t, shell.run(t, "workflow", "show", "hello", "--window", "soon"), exit.Usage,
+		`"soon" is no length of time`)
 }
 
 func TestWorkflowGrid(t *testing.T) {
@@ -179,16 +187,20 @@ func TestWorkflowGrid(t *testing.T) {
 func TestWorkflowListShowDiff(t *testing.T) {
 	t.Parallel()
 	shell, _ := sh(t)
-	require.Regexp(t, `(?m)^demo/hello +published +1.0.0 +Says hello +\d+[dh]$`, shell.run(t, "workflow", "list").out.String())
+	require.Regexp(t, `(?m)^demo/hello +published +1.0.0 +Says hello +\d+[dh]$`,
+		shell.run(t, "workflow", "list").out.String())
 	require.Equal(t, "[]\n", shell.run(t, "workflow", "list", "--text", "zzz", "-o", "json").out.String())
-	require.Regexp(t, `(?m)^default +demo/hello .*\nshop +demo/hello +published`, shell.run(t, "workflow", "list", "--all-projects").out.String())
-	require.Contains(t, shell.run(t, "workflow", "list", "--all-projects", "--text", "zzz").err.String(), "in which you have a role")
+	require.Regexp(t, `(?m)^default +demo/hello .*\nshop +demo/hello +published`,
+		shell.run(t, "workflow", "list", "--all-projects").out.String())
+	require.Contains(t, shell.run(t, "workflow", "list", "--all-projects", "--text", "zzz").err.String(),
+		"in which you have a role")
 	requireRefusal(t, shell.run(t, "workflow", "list", "--all-projects", "--stats"), exit.Usage, "excludes")
 	require.Equal(t, helloSource, shell.run(t, "workflow", "show", "hello", "--source").out.String())
 	require.Equal(t, "draft\n", shell.run(t, "workflow", "show", "hello", "--source", "--draft").out.String())
 	require.Contains(t, shell.run(t, "workflow", "show", "hello").out.String(), "  do:\n    - greet:")
 	require.Contains(t, shell.run(t, "workflow", "show", "hello", "-o", "yaml").out.String(), "name: demo/hello\n")
-	requireRefusal(t, shell.run(t, "workflow", "show", "hello", "--draft", "--version", "1.0.0"), exit.Usage, "exclude each other")
+	requireRefusal(t, shell.run(t, "workflow", "show", "hello", "--draft", "--version", "1.0.0"), exit.Usage,
+		"exclude each other")
 	require.Regexp(t, `(?m)^1.0.0 +local$`, shell.run(t, "workflow", "versions", "hello").out.String())
 
 	require.Contains(t, shell.run(t, "workflow", "diff", "hello", "1.0.0", "1.1.0").out.String(), "\n-old\n+new\n")
@@ -212,38 +224,46 @@ func TestWorkflowStop(t *testing.T) {
 	require.Zero(t, c.code, c.err.String())
 	require.Contains(t, c.err.String(), "dry run: would pause the workflow and cancel 1 run of 3 open")
 	require.Contains(t, c.err.String(), "1 run would not change")
-	for _, line := range []string{`state +published`, `open +1 queued, 2 running`, `starts +every 5m`, `next +2026-`, `RUN_IMPORTED +1 +run-3`} {
+	for _, line := range []string{
+		`state +published`, `open +1 queued, 2 running`, `starts +every 5m`, `next +2026-`, `RUN_IMPORTED +1 +run-3`} {
 		require.Regexp(t, `(?m)^`+line, c.out.String())
 	}
 	require.True(t, last[*signalboxv1.StopWorkflowRequest](t, a).GetDryRun())
-	require.Contains(t, shell.run(t, "workflow", "stop", "hello", "--dry-run", "-o", "json").out.String(), `"startedBy": "every 5m"`)
+	require.Contains(t, shell.run(t, "workflow", "stop", "hello", "--dry-run", "-o", "json").out.String(),
+		`"startedBy": "every 5m"`)
 
 	c = shell.run(t, "workflow", "stop", "hello", "--reason", "wrong prices", "--expect", "3", "--request-id", "q")
 	require.Zero(t, c.code, c.err.String())
 	sent := last[*signalboxv1.StopWorkflowRequest](t, a)
-	require.Equal(t, []string{"default", "hello", "wrong prices", "q"}, []string{sent.GetProject(), sent.GetWorkflow(), sent.GetReason(), sent.GetRequestId()})
+	require.Equal(t, []string{"default", "hello", "wrong prices", "q"},
+		[]string{sent.GetProject(), sent.GetWorkflow(), sent.GetReason(), sent.GetRequestId()})
 	require.EqualValues(t, 3, sent.GetExpectedOpen())
 	for _, line := range []string{`state +paused`, `reason +wrong prices`, `batch +batch-1`} {
 		require.Regexp(t, `(?m)^`+line, c.out.String())
 	}
 	require.Contains(t, c.err.String(), "signalbox batch show batch-1")
-	require.Contains(t, shell.run(t, "workflow", "stop", "hello", "--reason", "x", "--request-id", "again").err.String(), "stopped before with the request ID again")
+	require.Contains(t, shell.run(t, "workflow", "stop", "hello", "--reason", "x", "--request-id", "again").err.String(),
+		"stopped before with the request ID again")
 
 	requireRefusal(t, shell.run(t, "workflow", "stop", "hello"), exit.Usage, "--reason is missing")
-	requireRefusal(t, shell.run(t, "workflow", "stop", "hello", "--dry-run", "--expect", "3"), exit.Usage, "leave out --expect")
-	requireRefusal(t, shell.run(t, "workflow", "stop", "hello", "--reason", "x", "--expect", "2"), exit.Refused, "3 open runs now")
+	requireRefusal(t, shell.run(t, "workflow", "stop", "hello", "--dry-run", "--expect", "3"), exit.Usage,
+		"leave out --expect")
+	requireRefusal(t, shell.run(t, "workflow", "stop", "hello", "--reason", "x", "--expect", "2"), exit.Refused,
+		"3 open runs now")
 	requireRefusal(t, shell.run(t, "workflow", "stop", "none", "--reason", "x"), exit.NotFound, "no workflow")
 }
 
 func TestProjectAnnotations(t *testing.T) {
 	t.Parallel()
 	shell, a := sh(t)
-	c := shell.run(t, "project", "annotations", "--since", "2026-01-31", "--until", "2026-02-01T00:00:00Z", "--kind", "outage,publish")
+	c := shell.run(t, "project", "annotations", "--since", "2026-01-31", "--until", "2026-02-01T00:00:00Z", "--kind",
+		"outage,publish")
 	require.Zero(t, c.code, c.err.String())
 	sent := last[*signalboxv1.ListAnnotationsRequest](t, a)
 	require.Equal(t, []string{"default", "outage", "publish"}, append([]string{sent.GetProject()}, sent.GetKinds()...))
 	require.Equal(t, 24*time.Hour, sent.GetTo().AsTime().Sub(sent.GetFrom().AsTime()))
-	require.Regexp(t, `(?m)^outage +2026-01-31\S+ +not yet +Temporal is unavailable +unreachable, seen by 1 server$`, c.out.String())
+	require.Regexp(t, `(?m)^outage +2026-01-31\S+ +not yet +Temporal is unavailable +unreachable, seen by 1 server$`,
+		c.out.String())
 	require.Contains(t, c.err.String(), "there are more of kind publish")
 	require.Contains(t, shell.run(t, "project", "annotations", "-o", "json").out.String(), `"kind": "outage"`)
 	requireRefusal(t, shell.run(t, "project", "annotations", "--kind", "start"), exit.Usage, `"start" is not one of`)
@@ -262,6 +282,7 @@ func TestWorkflowInit(t *testing.T) {
 	after, err := os.ReadFile(file)
 	require.NoError(t, err)
 	require.Equal(t, string(before), string(after))
-	requireRefusal(t, shell.run(t, "workflow", "init", filepath.Join(t.TempDir(), "not a name.yaml")), exit.Failed, `"not a name"`)
+	requireRefusal(t, shell.run(t, "workflow", "init", filepath.Join(t.TempDir(), "not a name.yaml")), exit.Failed,
+		`"not a name"`)
 	requireRefusal(t, shell.run(t, "workflow", "init", filepath.Join(t.TempDir(), "none", "x.yaml")), exit.Failed, "init")
 }

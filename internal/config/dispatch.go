@@ -54,16 +54,20 @@ func (d Dispatch) Validate() Violations {
 		return Violations(ps) // the following checks compare them
 	}
 	if d.Renew+ownerMargin >= d.TTL {
-		ps.add("renew", "%v is too long for dispatch.ttl (%v): an owner trusts its lease until %v before the end; lower it or raise the other", d.Renew, d.TTL, ownerMargin)
+		ps.add("renew", "%v is too long for dispatch.ttl (%v): an owner trusts its lease until %v before the end; lower it "+
+			"or raise the other", d.Renew, d.TTL, ownerMargin)
 	}
 	if d.Heartbeat >= d.StaleAfter {
-		ps.add("heartbeat", "%v is not shorter than dispatch.stale_after (%v), so every worker would count as gone; lower it or raise the other", d.Heartbeat, d.StaleAfter)
+		ps.add("heartbeat", "%v is not shorter than dispatch.stale_after (%v), so every worker would count as gone; lower "+
+			"it or raise the other", d.Heartbeat, d.StaleAfter)
 	}
 	if d.StaleAfter >= d.Retention {
-		ps.add("retention", "%v is not longer than dispatch.stale_after (%v), so entries would be deleted before they count as stale; raise it", d.Retention, d.StaleAfter)
+		ps.add("retention", "%v is not longer than dispatch.stale_after (%v), so entries would be deleted before they "+
+			"count as stale; raise it", d.Retention, d.StaleAfter)
 	}
 	if d.TTL >= d.Retention {
-		ps.add("retention", "%v is not longer than dispatch.ttl (%v), so the entry of a crashed owner would be deleted before its lease expires; raise it", d.Retention, d.TTL)
+		ps.add("retention", "%v is not longer than dispatch.ttl (%v), so the entry of a crashed owner would be deleted "+
+			"before its lease expires; raise it", d.Retention, d.TTL)
 	}
 	return Violations(ps)
 }
@@ -89,7 +93,8 @@ func (s Supervisor) Validate() Violations {
 // validateCleanup reports intervals that together delay the clean-up after a crash too long.
 func (c *Config) validateCleanup(ps *found) {
 	if sum := c.Dispatch.StaleAfter + c.Supervisor.Confirm + c.Supervisor.Interval; sum > mostCleanup {
-		ps.add("supervisor.interval", "%v, dispatch.stale_after (%v) and supervisor.confirm (%v) add up to %v, and what a crash leaves behind must be gone within %v; lower one of them",
+		ps.add("supervisor.interval", "%v, dispatch.stale_after (%v) and supervisor.confirm (%v) add up to %v, and what a "+
+			"crash leaves behind must be gone within %v; lower one of them",
 			c.Supervisor.Interval, c.Dispatch.StaleAfter, c.Supervisor.Confirm, sum, mostCleanup)
 	}
 }

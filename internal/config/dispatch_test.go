@@ -19,29 +19,39 @@ func TestRedisIsValidated(t *testing.T) {
 		"{addresses: ['h:6379']}":                                     "",
 		"{addresses: ['a:1', 'b:2'], mode: cluster}":                  "",
 		"{addresses: ['a:1', 'b:2'], mode: sentinel, master_name: m}": "",
-		"{url: 'redis://h', addresses: ['h:1']}":                      "redis.addresses (signalbox.yaml:1): are given beside redis.url",
-		"{addresses: ['a:1', 'b:2']}":                                 "redis.addresses (signalbox.yaml:1): name 2 servers while redis.mode is standalone",
-		"{addresses: [h]}":                                            `redis.addresses (signalbox.yaml:1): "h" is not host:port`,
-		"{mode: cluster}":                                             "redis.addresses (default): are empty while redis.mode is cluster",
-		"{mode: clutser}":                                             `redis.mode (signalbox.yaml:1): "clutser" is not a mode, did you mean "cluster"?`,
-		"{addresses: ['a:1'], mode: sentinel}":                        "redis.master_name (default): is empty while redis.mode is sentinel",
-		"{url: 'redis://h', mode: sentinel, master_name: m}":          "redis.url (signalbox.yaml:1): names one server while redis.mode is sentinel",
-		"{url: 'redis://h', master_name: m}":                          "redis.master_name (signalbox.yaml:1): is set while redis.mode is standalone",
-		"{url: 'redis://h/2', mode: cluster}":                         "redis.url (signalbox.yaml:1): names database 2 while redis.mode is cluster",
-		"{url: 'http://h'}":                                           `redis.url (signalbox.yaml:1): begins with "http://"`,
-		"{url: 'redis://'}":                                           "redis.url (signalbox.yaml:1): names no host",
-		"{url: 'redis://h/orders'}":                                   `redis.url (signalbox.yaml:1): names the database "/orders", which is not a number`,
-		"{url: 'redis://h?dial_timeout=5'}":                           "redis.url (signalbox.yaml:1): has parameters",
-		"{url: 'redis://h:port'}":                                     "redis.url (signalbox.yaml:1): is not a URL",
-		"{url: 'redis://ada@h', username: ada}":                       "redis.username (signalbox.yaml:1): is given beside a user",
-		"{url: 'redis://h', prefix: 'a b'}":                           `redis.prefix (signalbox.yaml:1): "a b" is not a prefix`,
-		"{url: 'redis://h', prefix: '{a}'}":                           `redis.prefix (signalbox.yaml:1): "{a}" holds a character`,
-		"{url: 'redis://h', timeout: 1ms}":                            "redis.timeout (signalbox.yaml:1): 1ms is too short",
-		"{url: 'redis://h', timeout: 10s}":                            "redis.timeout (signalbox.yaml:1): 10s is too long: with dispatch.ttl 15s and dispatch.renew 5s, a renewal has to succeed within 9s",
-		"{url: 'redis://h', password_file: /nowhere}":                 "redis.password_file (signalbox.yaml:1): the file cannot be read",
-		"{url: 'redis://:${file:/nowhere}@h'}":                        "redis.url (signalbox.yaml:1): ${file:/nowhere}: the file cannot be read",
-		"{url: 'redis://:hunter2@h'}":                                 "redis.url (signalbox.yaml:1): holds a password in plain text; refer to it as ${env:NAME} or ${file:/path}, or give the whole value in SIGNALBOX_REDIS_URL",
-		"{url: 'redis://h', tls: {cert_file: load_test.go}}":          "redis.tls.key_file (default): is empty while cert_file is set",
+		"{url: 'redis://h', addresses: ['h:1']}": "redis.addresses (signalbox.yaml:1): are given " +
+			"beside redis.url",
+		"{addresses: ['a:1', 'b:2']}": "redis.addresses (signalbox.yaml:1): name 2 servers while " +
+			"redis.mode is standalone",
+		"{addresses: [h]}": `redis.addresses (signalbox.yaml:1): "h" is not host:port`,
+		"{mode: cluster}": "redis.addresses (default): are empty while redis.mode is " +
+			"cluster",
+		"{mode: clutser}": `redis.mode (signalbox.yaml:1): "clutser" is not a mode, did you mean "cluster"?`,
+		"{addresses: ['a:1'], mode: sentinel}": "redis.master_name (default): is empty while redis.mode is " +
+			"sentinel",
+		"{url: 'redis://h', mode: sentinel, master_name: m}": "redis.url (signalbox.yaml:1): names one server while " +
+			"redis.mode is sentinel",
+		"{url: 'redis://h', master_name: m}": "redis.master_name (signalbox.yaml:1): is set while " +
+			"redis.mode is standalone",
+		"{url: 'redis://h/2', mode: cluster}": "redis.url (signalbox.yaml:1): names database 2 while " +
+			"redis.mode is cluster",
+		"{url: 'http://h'}":                     `redis.url (signalbox.yaml:1): begins with "http://"`,
+		"{url: 'redis://'}":                     "redis.url (signalbox.yaml:1): names no host",
+		"{url: 'redis://h/orders'}":             `redis.url (signalbox.yaml:1): names the database "/orders", which is not a number`,
+		"{url: 'redis://h?dial_timeout=5'}":     "redis.url (signalbox.yaml:1): has parameters",
+		"{url: 'redis://h:port'}":               "redis.url (signalbox.yaml:1): is not a URL",
+		"{url: 'redis://ada@h', username: ada}": "redis.username (signalbox.yaml:1): is given beside a user",
+		"{url: 'redis://h', prefix: 'a b'}":     `redis.prefix (signalbox.yaml:1): "a b" is not a prefix`,
+		"{url: 'redis://h', prefix: '{a}'}":     `redis.prefix (signalbox.yaml:1): "{a}" holds a character`,
+		"{url: 'redis://h', timeout: 1ms}":      "redis.timeout (signalbox.yaml:1): 1ms is too short",
+		"{url: 'redis://h', timeout: 10s}": "redis.timeout (signalbox.yaml:1): 10s is too long: with " +
+			"dispatch.ttl 15s and dispatch.renew 5s, a renewal has to succeed within 9s",
+		"{url: 'redis://h', password_file: /nowhere}": "redis.password_file (signalbox.yaml:1): the file cannot be read",
+		"{url: 'redis://:${file:/nowhere}@h'}": "redis.url (signalbox.yaml:1): ${file:/nowhere}: the file " +
+			"cannot be read",
+		"{url: 'redis://:hunter2@h'}": "redis.url (signalbox.yaml:1): holds a password in plain " +
+			"text; refer to it as ${env:NAME} or ${file:/path}, or give the whole value in SIGNALBOX_REDIS_URL",
+		"{url: 'redis://h', tls: {cert_file: load_test.go}}": "redis.tls.key_file (default): is empty while cert_file is set",
 	} {
 		_, err := load(t, "redis: "+yaml+"\n", nil)
 		if want == "" {
@@ -72,29 +82,42 @@ func TestPasswordOfRedis(t *testing.T) {
 	require.True(t, cfg.Redis.TLSEnabled())
 
 	_, err = load(t, "redis: {url: 'redis://:${file:"+file+"}@h', password_file: "+file+"}", nil)
-	require.Equal(t, []string{"redis.password_file (signalbox.yaml:1): is given beside a password in redis.url; keep one of the two"}, violations(t, err))
+	require.Equal(t, []string{"redis.password_file (signalbox.yaml:1): is given beside a password in redis.url; keep " +
+		"one of the two"}, violations(t, err))
 }
 
 func TestContradictingDispatchIntervals(t *testing.T) {
 	t.Parallel()
 	for yaml, want := range map[string]string{
-		"dispatch: {renew: 14s}":                                           "dispatch.renew (signalbox.yaml:1): 14s is too long for dispatch.ttl (15s)",
-		"dispatch: {ttl: 5s}":                                              "dispatch.renew (default): 5s is too long for dispatch.ttl (5s)",
-		"dispatch: {heartbeat: 20s}":                                       "dispatch.heartbeat (signalbox.yaml:1): 20s is not shorter than dispatch.stale_after (20s)",
-		"dispatch: {retention: 20s}":                                       "dispatch.retention (signalbox.yaml:1): 20s is not longer than dispatch.stale_after (20s)",
-		"dispatch: {ttl: 10m}":                                             "dispatch.retention (default): 10m0s is not longer than dispatch.ttl (10m0s)",
-		"dispatch: {idle: 0s}":                                             "dispatch.idle (signalbox.yaml:1): 0s is too short",
-		"dispatch: {check_interval: -1s}":                                  "dispatch.check_interval (signalbox.yaml:1): -1s is too short",
-		"dispatch: {stale_after: 59s}":                                     "supervisor.interval (default): 1m0s, dispatch.stale_after (59s) and supervisor.confirm (2s) add up to 2m1s",
-		"supervisor: {interval: 99s}":                                      "supervisor.interval (signalbox.yaml:1): 1m39s, dispatch.stale_after (20s)",
-		"supervisor: {confirm: 1ms}":                                       "supervisor.confirm (signalbox.yaml:1): 1ms is too short",
-		"supervisor: {max_terminations: 0}":                                "supervisor.max_terminations (signalbox.yaml:1): 0 is too few",
-		"supervisor: {legacy_ids: ['dispatcher-*']}":                       `supervisor.legacy_ids (signalbox.yaml:1): "dispatcher-*" lacks {project}`,
-		"supervisor: {legacy_ids: ['{project}-{x}']}":                      `supervisor.legacy_ids (signalbox.yaml:1): "{project}-{x}" holds braces that stand for nothing`,
-		"events: {max_batch: 10001}":                                       "events.max_batch (signalbox.yaml:1): 10001 is too many; give at most 10000",
-		"events: {max_batch: 0}":                                           "events.max_batch (signalbox.yaml:1): 0 is too few",
-		"events: {max_data_bytes: 17MiB}\napi: {max_request_bytes: 20MiB}": "events.max_data_bytes (signalbox.yaml:1): 17MiB is over 16MiB",
-		"events: {max_data_bytes: 0}":                                      "events.max_data_bytes (signalbox.yaml:1): 0B lets nothing through",
+		"dispatch: {renew: 14s}": "dispatch.renew (signalbox.yaml:1): 14s is too " +
+			"long for dispatch.ttl (15s)",
+		"dispatch: {ttl: 5s}": "dispatch.renew (default): 5s is too long for " +
+			"dispatch.ttl (5s)",
+		"dispatch: {heartbeat: 20s}": "dispatch.heartbeat (signalbox.yaml:1): 20s is " +
+			"not shorter than dispatch.stale_after (20s)",
+		"dispatch: {retention: 20s}": "dispatch.retention (signalbox.yaml:1): 20s is " +
+			"not longer than dispatch.stale_after (20s)",
+		"dispatch: {ttl: 10m}": "dispatch.retention (default): 10m0s is not " +
+			"longer than dispatch.ttl (10m0s)",
+		"dispatch: {idle: 0s}": "dispatch.idle (signalbox.yaml:1): 0s is too short",
+		"dispatch: {check_interval: -1s}": "dispatch.check_interval (signalbox.yaml:1): " +
+			"-1s is too short",
+		"dispatch: {stale_after: 59s}": "supervisor.interval (default): 1m0s, " +
+			"dispatch.stale_after (59s) and supervisor.confirm (2s) add up to 2m1s",
+		"supervisor: {interval: 99s}": "supervisor.interval (signalbox.yaml:1): " +
+			"1m39s, dispatch.stale_after (20s)",
+		"supervisor: {confirm: 1ms}": "supervisor.confirm (signalbox.yaml:1): 1ms is " +
+			"too short",
+		"supervisor: {max_terminations: 0}": "supervisor.max_terminations " +
+			"(signalbox.yaml:1): 0 is too few",
+		"supervisor: {legacy_ids: ['dispatcher-*']}":  `supervisor.legacy_ids (signalbox.yaml:1): "dispatcher-*" lacks {project}`,
+		"supervisor: {legacy_ids: ['{project}-{x}']}": `supervisor.legacy_ids (signalbox.yaml:1): "{project}-{x}" holds braces that stand for nothing`,
+		"events: {max_batch: 10001}": "events.max_batch (signalbox.yaml:1): 10001 is " +
+			"too many; give at most 10000",
+		"events: {max_batch: 0}": "events.max_batch (signalbox.yaml:1): 0 is too few",
+		"events: {max_data_bytes: 17MiB}\napi: {max_request_bytes: 20MiB}": "events.max_data_bytes (signalbox.yaml:1): " +
+			"17MiB is over 16MiB",
+		"events: {max_data_bytes: 0}": "events.max_data_bytes (signalbox.yaml:1): 0B lets nothing through",
 	} {
 		_, err := load(t, yaml+"\n", nil)
 		lines := violations(t, err)
@@ -103,6 +126,8 @@ func TestContradictingDispatchIntervals(t *testing.T) {
 	}
 	_, err := load(t, "dispatch: {stale_after: 58s}\nsupervisor: {legacy_ids: ['old-{project}-{task_queue}-*']}", nil)
 	require.NoError(t, err)
-	_, err = load(t, "api: {max_request_bytes: 100KiB}\nruns: {max_input_bytes: 1KiB}\nworkflows: {max_definition_bytes: 1KiB}", nil)
-	require.Equal(t, []string{"events.max_data_bytes (default): 256KiB is over api.max_request_bytes (100KiB), so such an event could never arrive; lower it or raise the other"}, violations(t, err))
+	_, err = load(t, "api: {max_request_bytes: 100KiB}\nruns: {max_input_bytes: 1KiB}\nworkflows: "+
+		"{max_definition_bytes: 1KiB}", nil)
+	require.Equal(t, []string{"events.max_data_bytes (default): 256KiB is over api.max_request_bytes (100KiB), so such " +
+		"an event could never arrive; lower it or raise the other"}, violations(t, err))
 }

@@ -31,7 +31,8 @@ func (e Encryption) KeyFiles() []KeyFile {
 	return files
 }
 
-// Validate reports duplicate keys, and an active key that is none of them. It does not read the files; package sealconfig does.
+// Validate reports duplicate keys, and an active key that is none of them. It does not read the files; package
+// sealconfig does.
 func (e Encryption) Validate() Violations {
 	var ps found
 	var ids []string
@@ -60,7 +61,8 @@ func (e Encryption) Validate() Violations {
 	}
 	for _, origin := range e.CodecOrigins {
 		if u, err := url.Parse(origin); err != nil || u.Host == "" || u.Scheme+"://"+u.Host != origin {
-			ps.add("codec_origins", "%q is not an origin; write scheme, host and port, for example http://127.0.0.1:8233", origin)
+			ps.add("codec_origins", "%q is not an origin; write scheme, host and port, for example http://127.0.0.1:8233",
+				origin)
 		}
 	}
 	if !e.CodecEndpoint && len(e.CodecOrigins) > 0 {

@@ -20,7 +20,8 @@ func TestKeysAreAMappingOrAList(t *testing.T) {
 		require.Equal(t, want, cfg.Encryption.KeyFiles())
 		require.True(t, cfg.Encryption.Sealing)
 	}
-	cfg, err := load(t, "", config.Environment{"SIGNALBOX_ENCRYPTION_KEYS": "old=/k/old.key,2026-11=/k/new=er.key", "SIGNALBOX_ENCRYPTION_ACTIVE": "old"})
+	cfg, err := load(t, "", config.Environment{
+		"SIGNALBOX_ENCRYPTION_KEYS": "old=/k/old.key,2026-11=/k/new=er.key", "SIGNALBOX_ENCRYPTION_ACTIVE": "old"})
 	require.NoError(t, err)
 	require.Equal(t, want, cfg.Encryption.KeyFiles())
 }

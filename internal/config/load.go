@@ -77,8 +77,8 @@ func BindUnlisted(flags *pflag.FlagSet) {
 	})
 }
 
-// Load reads every source and returns the configuration, or every violation found as a Violations. Where all of them may heal
-// without a restart, it returns the configuration with them as its Warnings.
+// Load reads every source and returns the configuration, or every violation found as a Violations. Where all of them
+// may heal without a restart, it returns the configuration with them as its Warnings.
 func Load(options Options) (*Config, error) {
 	cfg := Default()
 	l := &loader{cfg: cfg, schema: schema.Of(cfg), env: options.Env, sources: map[string]string{}}
@@ -131,7 +131,8 @@ func (l *loader) file(path string) {
 	}
 	content, err := os.ReadFile(path)
 	if err != nil {
-		l.violations = append(l.violations, Violation{Source: path, Message: fmt.Sprintf("the configuration file cannot be read: %v; check the path given by --%s or %s", err, FileFlag, FileVariable)})
+		l.violations = append(l.violations, Violation{Source: path, Message: fmt.Sprintf("the configuration file cannot be "+
+			"read: %v; check the path given by --%s or %s", err, FileFlag, FileVariable)})
 		return
 	}
 	sources, violations := l.schema.ReadFile(path, content)
@@ -177,7 +178,8 @@ func (l *loader) secrets() {
 			continue
 		}
 		if dsn.HasPlainPassword(secret.Reveal()) && l.sources[k.Path] != k.Variable() {
-			l.report(k.Path, "holds a password in plain text; refer to it as ${env:NAME} or ${file:/path}, or give the whole value in "+k.Variable())
+			l.report(k.Path, "holds a password in plain text; refer to it as ${env:NAME} or ${file:/path}, or give the whole "+
+				"value in "+k.Variable())
 		}
 		resolved, violations := dsn.Resolve(secret.Reveal(), l.env.LookupEnv)
 		for _, violation := range violations {

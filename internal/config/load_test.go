@@ -30,7 +30,8 @@ func load(t *testing.T, yaml string, env config.Environment, args ...string) (*c
 	return config.Load(config.Options{Flags: flags, Env: env})
 }
 
-// A file of each secret that others may read or change is reported by its key, with all other violations; certificates are public.
+// A file of each secret that others may read or change is reported by its key, with all other violations; certificates
+// are public.
 func TestExposedSecretFilesAreReported(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "secret")
@@ -122,7 +123,8 @@ func TestEveryKindOfValueFromEverySource(t *testing.T) {
 		require.Equal(t, 7, cfg.Worker.MaxConcurrentActivities)
 		require.False(t, cfg.Store.AutoMigrate)
 	}
-	cfg, err := load(t, "projects: [a, b]\nruns: {start_timeout: 1.5s}\napi: {max_request_bytes: 2MiB}\nworker: {max_concurrent_activities: 7}\nstore: {auto_migrate: false}\n", nil)
+	cfg, err := load(t, "projects: [a, b]\nruns: {start_timeout: 1.5s}\napi: {max_request_bytes: 2MiB}\nworker: "+
+		"{max_concurrent_activities: 7}\nstore: {auto_migrate: false}\n", nil)
 	want(t, cfg, err)
 	cfg, err = load(t, "", config.Environment{
 		"SIGNALBOX_PROJECTS": "a, b", "SIGNALBOX_RUNS_START_TIMEOUT": "1.5s", "SIGNALBOX_API_MAX_REQUEST_BYTES": "2MiB",
@@ -178,11 +180,15 @@ start_timeout: 1s
 func TestFilesThatAreNotConfigurations(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct{ yaml, want string }{
-		"broken YAML":   {"listen: [\nroles: x\n", "signalbox.yaml:2: is not YAML: did not find expected ',' or ']'"},
-		"a list":        {"- a\n", "signalbox.yaml:1: is not a mapping; write its keys below it, one per line"},
-		"two documents": {"listen: localhost:1\n---\nlisten: localhost:2\n", "signalbox.yaml: holds more than one YAML document; keep the first"},
-		"nested list":   {"projects: [[a]]\n", "projects (signalbox.yaml:1): holds something that is not a plain value; write a list of texts"},
-		"far-off key":   {"frobnicate: 1\n", "frobnicate (signalbox.yaml:1): is not a key; known here: api, auth, calls, dispatch, encryption, events, listen, listen_tls, log, memory_limit, migration, payloads, projects, redis, retention, roles, runs, secrets, servers, store, supervisor, telemetry, temporal, webhooks, worker, workflows"},
+		"broken YAML": {"listen: [\nroles: x\n", "signalbox.yaml:2: is not YAML: did not find expected ',' or ']'"},
+		"a list":      {"- a\n", "signalbox.yaml:1: is not a mapping; write its keys below it, one per line"},
+		"two documents": {"listen: localhost:1\n---\nlisten: localhost:2\n",
+			"signalbox.yaml: holds more than one YAML document; keep the first"},
+		"nested list": {"projects: [[a]]\n",
+			"projects (signalbox.yaml:1): holds something that is not a plain value; write a list of texts"},
+		"far-off key": {"frobnicate: 1\n", "frobnicate (signalbox.yaml:1): is not a key; known here: api, auth, calls, " +
+			"dispatch, encryption, events, listen, listen_tls, log, memory_limit, migration, payloads, projects, redis, " +
+			"retention, roles, runs, secrets, servers, store, supervisor, telemetry, temporal, webhooks, worker, workflows"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -234,7 +240,8 @@ func TestSecretsComeByReference(t *testing.T) {
 		require.ErrorContains(t, err, "store.dsn (--store-dsn): "+want, dsn)
 		require.NotContains(t, err.Error(), "plain@", "the secret itself is not repeated")
 	}
-	cfg, err := load(t, "", config.Environment{"SIGNALBOX_STORE_DSN": "postgres://u:plain@h/d", "SIGNALBOX_STORE_DRIVER": "postgres"})
+	cfg, err := load(t, "", config.Environment{
+		"SIGNALBOX_STORE_DSN": "postgres://u:plain@h/d", "SIGNALBOX_STORE_DRIVER": "postgres"})
 	require.NoError(t, err, "a variable is a reference of its own")
 	require.Equal(t, "postgres://u:plain@h/d", cfg.Store.DSN.Reveal())
 	_, err = load(t, "store: {dsn: \"postgres://h/d\"}\n", nil)
@@ -244,16 +251,19 @@ func TestSecretsComeByReference(t *testing.T) {
 func TestLayersOverrideDefaultsOnly(t *testing.T) {
 	t.Parallel()
 	nothing := func(*config.Config) config.Violations { return nil }
-	layer := config.Layer{Check: nothing, Apply: func(env config.Environment, cfg *config.Config) (map[string]string, error) {
-		cfg.Temporal.Address, cfg.Temporal.Namespace = env["A"], "below the file"
-		return map[string]string{"temporal.address": "A"}, nil
-	}}
-	cfg, err := config.Load(config.Options{Layers: []config.Layer{layer}, Env: config.Environment{"A": "h:1", "SIGNALBOX_TEMPORAL_NAMESPACE": "above"}})
+	layer := config.Layer{Check: nothing,
+		Apply: func(env config.Environment, cfg *config.Config) (map[string]string, error) {
+			cfg.Temporal.Address, cfg.Temporal.Namespace = env["A"], "below the file"
+			return map[string]string{"temporal.address": "A"}, nil
+		}}
+	cfg, err := config.Load(config.Options{
+		Layers: []config.Layer{layer}, Env: config.Environment{"A": "h:1", "SIGNALBOX_TEMPORAL_NAMESPACE": "above"}})
 	require.NoError(t, err)
 	require.Equal(t, "h:1", cfg.Temporal.Address)
 	require.Equal(t, "above", cfg.Temporal.Namespace)
 	_, err = config.Load(config.Options{Layers: []config.Layer{layer}, Env: config.Environment{"A": "nonsense"}})
-	require.Equal(t, []string{`temporal.address (A): "nonsense" is not host:port: the port is missing; write nonsense:7233`}, violations(t, err))
+	require.Equal(t, []string{
+		`temporal.address (A): "nonsense" is not host:port: the port is missing; write nonsense:7233`}, violations(t, err))
 	broken := config.Layer{Check: nothing, Apply: func(config.Environment, *config.Config) (map[string]string, error) {
 		return nil, errors.New("bad profile")
 	}}
@@ -272,7 +282,8 @@ func TestLayersCheckTheResult(t *testing.T) {
 		}}}
 	}
 	_, err := config.Load(checking(
-		expired, config.Violation{Path: "listen", Message: "again"}, config.Violation{Source: "elsewhere", Message: "inline"}))
+		expired, config.Violation{Path: "listen", Message: "again"},
+		config.Violation{Source: "elsewhere", Message: "inline"}))
 	require.Equal(t, []string{
 		`listen (SIGNALBOX_LISTEN): "everywhere" is not host:port: missing port in address; write for example 127.0.0.1:8080`,
 		"temporal.tls.cert_file (default): expired",
@@ -304,8 +315,10 @@ func TestBounds(t *testing.T) {
 		"--workflows-max-definition-bytes=5MiB":    "is over api.max_request_bytes",
 		"--temporal-namespace=":                    "is empty",
 		"--telemetry-service-name=":                "is empty",
-		"--telemetry-profile-listen=6060":          "is not host:port: missing port in address; write for example 127.0.0.1:6060",
-		"--telemetry-profile-listen=0.0.0.0:6060":  "can be reached from other machines, and profiles need no token; listen on 127.0.0.1 or [::1]",
+		"--telemetry-profile-listen=6060": "is not host:port: missing port in address; write for example " +
+			"127.0.0.1:6060",
+		"--telemetry-profile-listen=0.0.0.0:6060": "can be reached from other machines, and profiles need no token; " +
+			"listen on 127.0.0.1 or [::1]",
 		"--telemetry-profile-listen=:6060":         "can be reached from other machines",
 		"--store-dsn=":                             "is empty",
 		"--auth-mode=token":                        "did you mean \"tokens\"",
@@ -349,16 +362,19 @@ func TestListeningBeyondLoopback(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "pem") // the listener reads its content later
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	for flags, want := range map[string]string{
-		"--auth-session-idle=1m":                                      "auth.session_idle (--auth-session-idle): 1m0s is too short; give at least 2m0s",
-		"--auth-session-idle=13h":                                     "12h0m0s is shorter than session_idle (13h0m0s)",
-		"--auth-session-idle=5m --auth-session-max=5m":                "",
-		"--listen=0.0.0.0:1":                                          "every caller is an administrator; listen on 127.0.0.1 or [::1], or set auth.mode to tokens",
-		"--listen=0.0.0.0:1 --listen-tls-disabled":                    "every caller is an administrator",
-		"--listen=0.0.0.0:1 --auth-mode=tokens":                       "so tokens would be sent in plain text; give a certificate",
-		"--listen=0.0.0.0:1 --auth-mode=tokens --listen-tls-disabled": "",
+		"--auth-session-idle=1m": "auth.session_idle (--auth-session-idle): 1m0s is " +
+			"too short; give at least 2m0s",
+		"--auth-session-idle=13h":                      "12h0m0s is shorter than session_idle (13h0m0s)",
+		"--auth-session-idle=5m --auth-session-max=5m": "",
+		"--listen=0.0.0.0:1": "every caller is an administrator; listen on " +
+			"127.0.0.1 or [::1], or set auth.mode to tokens",
+		"--listen=0.0.0.0:1 --listen-tls-disabled":                                                                "every caller is an administrator",
+		"--listen=0.0.0.0:1 --auth-mode=tokens":                                                                   "so tokens would be sent in plain text; give a certificate",
+		"--listen=0.0.0.0:1 --auth-mode=tokens --listen-tls-disabled":                                             "",
 		"--listen=0.0.0.0:1 --auth-mode=tokens --listen-tls-cert-file=" + file + " --listen-tls-key-file=" + file: "",
-		"--auth-mode=tokens":                                        "",
-		"--listen-tls-cert-file=" + file:                            "listen_tls.key_file (default): is empty while cert_file is set",
+		"--auth-mode=tokens": "",
+		"--listen-tls-cert-file=" +
+			file: "listen_tls.key_file (default): is empty while cert_file is set",
 		"--listen-tls-client-ca-file=" + file:                       "is set while cert_file is empty",
 		"--listen-tls-disabled --listen-tls-client-ca-file=" + file: "is true beside files",
 	} {
@@ -383,7 +399,8 @@ func TestEnvironment(t *testing.T) {
 func TestNetworksAreMasked(t *testing.T) {
 	t.Parallel()
 	calls := config.Calls{AllowPrivate: []string{"10.1.2.3/8", "nonsense", "::1/128"}}
-	require.Equal(t, []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("::1/128")}, calls.Networks())
+	require.Equal(t, []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("::1/128")},
+		calls.Networks())
 }
 
 func TestContext(t *testing.T) {

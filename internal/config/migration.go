@@ -20,7 +20,8 @@ func (m Migration) Validate() Violations {
 		ps.add("project", "%q is not a project's name: lower-case letters, digits and hyphens, at most 63", m.Project)
 	}
 	if !regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]{0,61}[A-Za-z0-9])?$`).MatchString(m.Namespace) {
-		ps.add("namespace", "%q cannot stand before a workflow's name: letters, digits, hyphens and dots, at most 63", m.Namespace)
+		ps.add("namespace", "%q cannot stand before a workflow's name: letters, digits, hyphens and dots, at most 63",
+			m.Namespace)
 	}
 	atLeast(&ps, "interval", m.Interval, time.Second)
 	return Violations(ps)

@@ -43,7 +43,8 @@ func (p Payloads) Validate() Violations {
 	var ps found
 	stores := []string{PayloadsDatabase, PayloadsFolder, PayloadsS3, PayloadsPostgres}
 	if !slices.Contains(stores, p.Store) {
-		ps.add("store", "%q is not a store of payloads%s; the stores are database, folder, s3 and postgres", p.Store, spelling.DidYouMean(p.Store, stores))
+		ps.add("store", "%q is not a store of payloads%s; the stores are database, folder, s3 and postgres", p.Store,
+			spelling.DidYouMean(p.Store, stores))
 		return Violations(ps)
 	}
 	switch {
@@ -75,8 +76,10 @@ func (s S3) Validate() Violations {
 	switch {
 	case s.Endpoint == "":
 		ps.add("endpoint", "is empty; write the URL of the service, for example https://s3.eu-central-1.amazonaws.com")
-	case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.User != nil:
-		ps.add("endpoint", "%q is not the URL of a service; write https://HOST or https://HOST:PORT, with the bucket in payloads.s3.bucket", s.Endpoint)
+	case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || strings.Trim(u.Path, "/") != "" ||
+		u.RawQuery != "" || u.User != nil:
+		ps.add("endpoint", "%q is not the URL of a service; write https://HOST or https://HOST:PORT, with the bucket in "+
+			"payloads.s3.bucket", s.Endpoint)
 	case u.Scheme == "http" && s.CAFile != "":
 		ps.add("ca_file", "is set while payloads.s3.endpoint uses no TLS; write https://")
 	}
@@ -86,10 +89,13 @@ func (s S3) Validate() Violations {
 	if !regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`).MatchString(s.Bucket) {
 		ps.add("bucket", "%q is not the name of a bucket: 3 to 63 lower-case letters, digits, dots and hyphens", s.Bucket)
 	}
-	if !regexp.MustCompile(`^([A-Za-z0-9_.-]+/)*$`).MatchString(s.Prefix) || len(s.Prefix) > maxPrefix || strings.Contains("/"+s.Prefix, "/.") {
-		ps.add("prefix", "%q is not a prefix: up to %d letters, digits, hyphens, underscores and dots, with a / at the end, for example signalbox/", s.Prefix, maxPrefix)
+	if !regexp.MustCompile(`^([A-Za-z0-9_.-]+/)*$`).MatchString(s.Prefix) || len(s.Prefix) > maxPrefix ||
+		strings.Contains("/"+s.Prefix, "/.") {
+		ps.add("prefix", "%q is not a prefix: up to %d letters, digits, hyphens, underscores and dots, with a / at the "+
+			"end, for example signalbox/", s.Prefix, maxPrefix)
 	}
-	for _, key := range []struct{ path, file string }{{"access_key_file", s.AccessKeyFile}, {"secret_key_file", s.SecretKeyFile}} {
+	for _, key := range []struct{ path, file string }{
+		{"access_key_file", s.AccessKeyFile}, {"secret_key_file", s.SecretKeyFile}} {
 		if key.file == "" {
 			ps.add(key.path, "is empty; name the file that holds the key")
 		}

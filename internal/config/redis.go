@@ -61,7 +61,8 @@ func (r Redis) Validate() Violations {
 		}
 	}
 	if !regexp.MustCompile(`^[!-~]{1,64}$`).MatchString(r.Prefix) {
-		ps.add("prefix", "%q is not a prefix: 1 to 64 printable characters without spaces, for example \"signalbox:\"", r.Prefix)
+		ps.add("prefix", "%q is not a prefix: 1 to 64 printable characters without spaces, for example \"signalbox:\"",
+			r.Prefix)
 	} else if strings.ContainsAny(r.Prefix, `{}*?[]\`) {
 		ps.add("prefix", "%q holds a character that means something to Redis: leave out { } * ? [ ] and \\", r.Prefix)
 	}
@@ -72,7 +73,8 @@ func (r Redis) Validate() Violations {
 func (r Redis) validateMode(ps *found) {
 	modes := []string{RedisStandalone, RedisSentinel, RedisCluster}
 	if !slices.Contains(modes, r.Mode) {
-		ps.add("mode", "%q is not a mode%s; the modes are standalone, sentinel and cluster", r.Mode, spelling.DidYouMean(r.Mode, modes))
+		ps.add("mode", "%q is not a mode%s; the modes are standalone, sentinel and cluster", r.Mode,
+			spelling.DidYouMean(r.Mode, modes))
 		return
 	}
 	switch {
@@ -83,10 +85,12 @@ func (r Redis) validateMode(ps *found) {
 	case r.Mode != RedisStandalone && !r.Used():
 		ps.add("addresses", "are empty while redis.mode is %s; name some servers as host:port", r.Mode)
 	case r.Mode == RedisStandalone && len(r.Addresses) > 1:
-		ps.add("addresses", "name %d servers while redis.mode is standalone; keep one, or set redis.mode to sentinel or cluster", len(r.Addresses))
+		ps.add("addresses", "name %d servers while redis.mode is standalone; keep one, or set redis.mode to sentinel or "+
+			"cluster", len(r.Addresses))
 	}
 	if r.Mode == RedisSentinel && r.MasterName == "" {
-		ps.add("master_name", "is empty while redis.mode is sentinel; give the name under which the sentinels know the master")
+		ps.add("master_name", "is empty while redis.mode is sentinel; give the name under which the sentinels know the "+
+			"master")
 	}
 	if r.Mode != RedisSentinel && r.MasterName != "" {
 		ps.add("master_name", "is set while redis.mode is %s; only sentinels know masters by name", r.Mode)
@@ -112,7 +116,8 @@ func (r Redis) validateURL(ps *found) {
 	case !regexp.MustCompile(`^/?([0-9]{1,5})?$`).MatchString(u.Path):
 		ps.add("url", "names the database %q, which is not a number; %s", u.Path, form)
 	case r.Mode == RedisCluster && strings.Trim(u.Path, "/0") != "":
-		ps.add("url", "names database %s while redis.mode is cluster, and a cluster has number 0 only; leave it out", strings.Trim(u.Path, "/"))
+		ps.add("url", "names database %s while redis.mode is cluster, and a cluster has number 0 only; leave it out",
+			strings.Trim(u.Path, "/"))
 	}
 	if u.User.Username() != "" && r.Username != "" {
 		ps.add("username", "is given beside a user in redis.url; keep one of the two")
@@ -126,7 +131,8 @@ func (r Redis) validateURL(ps *found) {
 func (c *Config) validateRenewal(ps *found) {
 	left := c.Dispatch.TTL - ownerMargin - c.Dispatch.Renew
 	if c.Redis.Used() && left > 0 && c.Redis.Timeout > left {
-		ps.add("redis.timeout", "%v is too long: with dispatch.ttl %v and dispatch.renew %v, a renewal has to succeed within %v; lower it or raise dispatch.ttl",
+		ps.add("redis.timeout", "%v is too long: with dispatch.ttl %v and dispatch.renew %v, a renewal has to succeed "+
+			"within %v; lower it or raise dispatch.ttl",
 			c.Redis.Timeout, c.Dispatch.TTL, c.Dispatch.Renew, left)
 	}
 }

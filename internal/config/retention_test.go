@@ -13,8 +13,9 @@ func TestRetentionIsValidated(t *testing.T) {
 	t.Parallel()
 	require.Empty(t, config.Default().Retention.Validate())
 	r := config.Retention{
-		Interval: time.Millisecond, Runs: config.RetentionLimits{MaxAge: time.Minute}, Events: config.RetentionLimits{MaxAge: -time.Hour},
-		Audit: config.RetentionLimits{MaxCount: -1}, Batches: config.RetentionLimits{MaxAge: 720 * time.Hour, MaxCount: 10},
+		Interval: time.Millisecond, Runs: config.RetentionLimits{MaxAge: time.Minute},
+		Events: config.RetentionLimits{MaxAge: -time.Hour},
+		Audit:  config.RetentionLimits{MaxCount: -1}, Batches: config.RetentionLimits{MaxAge: 720 * time.Hour, MaxCount: 10},
 	}
 	violations := r.Validate()
 	require.Len(t, violations, 4, "all at once: %v", violations)

@@ -56,7 +56,8 @@ func (c *Config) validate() Violations {
 		ps = append(ps, concern...)
 	}
 	if c.Payloads.Store == PayloadsPostgres && c.Payloads.DSN == c.Store.DSN {
-		ps.add("payloads.dsn", "is the same database as store.dsn, which a restore would bring back together with its payloads; name another database, or set payloads.store to database")
+		ps.add("payloads.dsn", "is the same database as store.dsn, which a restore would bring back together with its "+
+			"payloads; name another database, or set payloads.store to database")
 	}
 	c.validateCleanup(&ps)
 	c.validateRenewal(&ps)
@@ -64,13 +65,16 @@ func (c *Config) validate() Violations {
 		return Violations(ps) // reported above; everything is over it
 	}
 	if c.Events.MaxDataBytes > c.API.MaxRequestBytes {
-		ps.add("events.max_data_bytes", "%v is over api.max_request_bytes (%v), so such an event could never arrive; lower it or raise the other", c.Events.MaxDataBytes, c.API.MaxRequestBytes)
+		ps.add("events.max_data_bytes", "%v is over api.max_request_bytes (%v), so such an event could never arrive; lower "+
+			"it or raise the other", c.Events.MaxDataBytes, c.API.MaxRequestBytes)
 	}
 	if c.Runs.MaxInputBytes > c.API.MaxRequestBytes {
-		ps.add("runs.max_input_bytes", "%v is over api.max_request_bytes (%v), so such an input could never arrive; lower it or raise the other", c.Runs.MaxInputBytes, c.API.MaxRequestBytes)
+		ps.add("runs.max_input_bytes", "%v is over api.max_request_bytes (%v), so such an input could never arrive; lower "+
+			"it or raise the other", c.Runs.MaxInputBytes, c.API.MaxRequestBytes)
 	}
 	if c.Workflows.MaxDefinitionBytes > c.API.MaxRequestBytes {
-		ps.add("workflows.max_definition_bytes", "%v is over api.max_request_bytes (%v), so such a document could never arrive; lower it or raise the other", c.Workflows.MaxDefinitionBytes, c.API.MaxRequestBytes)
+		ps.add("workflows.max_definition_bytes", "%v is over api.max_request_bytes (%v), so such a document could never "+
+			"arrive; lower it or raise the other", c.Workflows.MaxDefinitionBytes, c.API.MaxRequestBytes)
 	}
 	return Violations(ps)
 }
@@ -82,14 +86,16 @@ func (c *Config) validateProcess(ps *found) {
 		c.validateReachable(ps)
 	}
 	if c.MemoryLimit < 0 || c.MemoryLimit > 0 && c.MemoryLimit < minMemoryLimit {
-		ps.add("memory_limit", "%v is too little for a process; write at least %v, or 0 for the limit of the cgroup", c.MemoryLimit, minMemoryLimit)
+		ps.add("memory_limit", "%v is too little for a process; write at least %v, or 0 for the limit of the cgroup",
+			c.MemoryLimit, minMemoryLimit)
 	}
 	if len(c.Roles) == 0 {
 		ps.add("roles", "a process needs a role; write api, worker or both")
 	}
 	for i, role := range c.Roles {
 		if role != RoleAPI && role != RoleWorker {
-			ps.add("roles", "%q is not a role%s; the roles are api and worker", role, spelling.DidYouMean(role, []string{RoleAPI, RoleWorker}))
+			ps.add("roles", "%q is not a role%s; the roles are api and worker", role,
+				spelling.DidYouMean(role, []string{RoleAPI, RoleWorker}))
 		} else if slices.Contains(c.Roles[:i], role) {
 			ps.add("roles", "%q is named twice", role)
 		}
@@ -106,9 +112,12 @@ func (c *Config) validateProcess(ps *found) {
 func (c *Config) validateReachable(ps *found) {
 	switch {
 	case c.Auth.Mode == ModeNone:
-		ps.add("listen", "%q can be reached from other machines, and with auth.mode none every caller is an administrator; listen on 127.0.0.1 or [::1], or set auth.mode to tokens", c.Listen)
+		ps.add("listen", "%q can be reached from other machines, and with auth.mode none every caller is an administrator; "+
+			"listen on 127.0.0.1 or [::1], or set auth.mode to tokens", c.Listen)
 	case !c.ListenTLS.Enabled() && !c.ListenTLS.Disabled:
-		ps.add("listen_tls.cert_file", "is empty while %q can be reached from other machines, so tokens would be sent in plain text; give a certificate and its key, or state with listen_tls.disabled that something in front of it does TLS", c.Listen)
+		ps.add("listen_tls.cert_file", "is empty while %q can be reached from other machines, so tokens would be sent in "+
+			"plain text; give a certificate and its key, or state with listen_tls.disabled that something in front of it does "+
+			"TLS", c.Listen)
 	}
 }
 
@@ -119,7 +128,8 @@ func (t ListenTLS) Validate() Violations {
 	case t.Disabled && (t.CertFile != "" || t.KeyFile != "" || t.ClientCAFile != ""):
 		ps.add("disabled", "is true beside files; keep one of the two")
 	case t.ClientCAFile != "" && t.CertFile == "" && t.KeyFile == "":
-		ps.add("client_ca_file", "is set while cert_file is empty; callers show certificates to a listener that has one itself")
+		ps.add("client_ca_file", "is set while cert_file is empty; callers show certificates to a listener that has one "+
+			"itself")
 	}
 	return Violations(ps)
 }
@@ -134,7 +144,8 @@ func (t Temporal) Validate() Violations {
 		ps.add("namespace", "is empty; name a Temporal namespace, for example \"default\"")
 	}
 	if violation := address.WebViolation(t.UIURL); t.UIURL != "" && violation != "" {
-		ps.add("ui_url", "%q is not the address of a web page: %s; write for example http://localhost:8233", t.UIURL, violation)
+		ps.add("ui_url", "%q is not the address of a web page: %s; write for example http://localhost:8233", t.UIURL,
+			violation)
 	}
 	t.validateWatch(&ps)
 	return slices.Concat(Violations(ps), t.Breaker.Validate().under("breaker"), t.TLS.Validate().under("tls"))
@@ -160,10 +171,12 @@ func (t Temporal) validateWatch(ps *found) {
 		return // reported above; everything is over it
 	}
 	if t.CheckTimeout > t.CheckInterval {
-		ps.add("check_timeout", "%v is over temporal.check_interval (%v), so a check would not end before the next is due; lower it or raise the other", t.CheckTimeout, t.CheckInterval)
+		ps.add("check_timeout", "%v is over temporal.check_interval (%v), so a check would not end before the next is due; "+
+			"lower it or raise the other", t.CheckTimeout, t.CheckInterval)
 	}
 	if t.ProbeInterval > t.CheckInterval {
-		ps.add("probe_interval", "%v is over temporal.check_interval (%v), and probes are what happens between two checks; lower it or raise the other", t.ProbeInterval, t.CheckInterval)
+		ps.add("probe_interval", "%v is over temporal.check_interval (%v), and probes are what happens between two checks; "+
+			"lower it or raise the other", t.ProbeInterval, t.CheckInterval)
 	}
 }
 
@@ -192,7 +205,8 @@ func (s Store) Validate() Violations {
 	var ps found
 	drivers := []string{DriverSQLite, DriverPostgres}
 	if !slices.Contains(drivers, s.Driver) {
-		ps.add("driver", "%q is not a driver%s; the drivers are sqlite and postgres", s.Driver, spelling.DidYouMean(s.Driver, drivers))
+		ps.add("driver", "%q is not a driver%s; the drivers are sqlite and postgres", s.Driver,
+			spelling.DidYouMean(s.Driver, drivers))
 	}
 	switch {
 	case s.DSN == "":
@@ -213,7 +227,8 @@ func (a Auth) Validate() Violations {
 	var ps found
 	modes := []string{ModeNone, ModeTokens}
 	if !slices.Contains(modes, a.Mode) {
-		ps.add("mode", "%q is not a mode%s; the modes are tokens and none (loopback only)", a.Mode, spelling.DidYouMean(a.Mode, modes))
+		ps.add("mode", "%q is not a mode%s; the modes are tokens and none (loopback only)", a.Mode,
+			spelling.DidYouMean(a.Mode, modes))
 	}
 	atLeast(&ps, "session_idle", a.SessionIdle, minSessionIdle)
 	atLeast(&ps, "session_max", a.SessionMax, minSessionIdle)
@@ -230,9 +245,11 @@ func (a API) Validate() Violations {
 	atLeastNumber(&ps, "max_connections", a.MaxConnections, 1)
 	atLeastNumber(&ps, "rate_limit", a.RateLimit, 0)
 	atLeastNumber(&ps, "burst", a.Burst, 1)
-	if u, err := url.Parse(a.PublicURL); a.PublicURL != "" && (err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" ||
-		u.User != nil || u.RawQuery != "" || u.Fragment != "") {
-		ps.add("public_url", "%q is not an address of pages; write scheme and host, for example https://signalbox.example.com", a.PublicURL)
+	if u, err := url.Parse(a.PublicURL); a.PublicURL != "" &&
+		(err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" ||
+			u.User != nil || u.RawQuery != "" || u.Fragment != "") {
+		ps.add("public_url", "%q is not an address of pages; write scheme and host, for example "+
+			"https://signalbox.example.com", a.PublicURL)
 	}
 	return Violations(ps)
 }
@@ -246,7 +263,8 @@ func (r Runs) Validate() Violations {
 	atLeast(&ps, "stuck_after", r.StuckAfter, time.Second)
 	atLeast(&ps, "poison_after", r.PoisonAfter, time.Second)
 	if r.StartTimeout >= 100*time.Millisecond && r.AnswerWithin > r.StartTimeout {
-		ps.add("answer_within", "%v is over runs.start_timeout (%v), so the start would be given up before the caller has an answer; lower it or raise the other", r.AnswerWithin, r.StartTimeout)
+		ps.add("answer_within", "%v is over runs.start_timeout (%v), so the start would be given up before the caller has "+
+			"an answer; lower it or raise the other", r.AnswerWithin, r.StartTimeout)
 	}
 	if r.MaxSteps < 1 || r.MaxSteps > maxSteps {
 		ps.add("max_steps", "%d is not between 1 and %d", r.MaxSteps, maxSteps)
@@ -289,7 +307,8 @@ func (c Calls) Validate() Violations {
 	var ps found
 	for _, text := range c.AllowPrivate {
 		if _, err := netip.ParsePrefix(text); err != nil {
-			ps.add("allow_private", "%q is not a network; write an address and a prefix length, for example 10.20.0.0/16 or 127.0.0.1/32", text)
+			ps.add("allow_private", "%q is not a network; write an address and a prefix length, for example 10.20.0.0/16 or "+
+				"127.0.0.1/32", text)
 		}
 	}
 	atLeast(&ps, "timeout", c.Timeout, time.Millisecond)
@@ -314,7 +333,8 @@ func (c Calls) Networks() []netip.Prefix {
 func (s Secrets) Validate() Violations {
 	var ps found
 	if s.EnvPrefix != "" && !regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`).MatchString(s.EnvPrefix) {
-		ps.add("env_prefix", "%q cannot begin a variable; use letters, digits and underscores, for example SIGNALBOX_SECRET_", s.EnvPrefix)
+		ps.add("env_prefix", "%q cannot begin a variable; use letters, digits and underscores, for example SIGNALBOX_SECRET_",
+			s.EnvPrefix)
 	}
 	atLeast(&ps, "timeout", s.Timeout, shortest)
 	atLeast(&ps, "cache", s.Cache, 0)
@@ -332,10 +352,12 @@ func (l Log) Validate() Violations {
 	var ps found
 	levels := []string{"debug", "info", "warn", "error"}
 	if !slices.Contains(levels, l.Level) {
-		ps.add("level", "%q is not a level%s; the levels are debug, info, warn and error", l.Level, spelling.DidYouMean(l.Level, levels))
+		ps.add("level", "%q is not a level%s; the levels are debug, info, warn and error", l.Level,
+			spelling.DidYouMean(l.Level, levels))
 	}
 	if l.Format != "json" && l.Format != "text" {
-		ps.add("format", "%q is not a format%s; the formats are json and text", l.Format, spelling.DidYouMean(l.Format, []string{"json", "text"}))
+		ps.add("format", "%q is not a format%s; the formats are json and text", l.Format,
+			spelling.DidYouMean(l.Format, []string{"json", "text"}))
 	}
 	return Violations(ps)
 }
@@ -349,7 +371,8 @@ func (t Telemetry) Validate() Violations {
 	if violation := address.ListenViolation(t.ProfileListen); t.ProfileListen != "" && violation != "" {
 		ps.add("profile_listen", "%q is not host:port: %s; write for example 127.0.0.1:6060", t.ProfileListen, violation)
 	} else if t.ProfileListen != "" && !address.IsLoopback(t.ProfileListen) {
-		ps.add("profile_listen", "%q can be reached from other machines, and profiles need no token; listen on 127.0.0.1 or [::1]", t.ProfileListen)
+		ps.add("profile_listen", "%q can be reached from other machines, and profiles need no token; listen on 127.0.0.1 "+
+			"or [::1]", t.ProfileListen)
 	}
 	return Violations(ps)
 }

@@ -46,7 +46,8 @@ func listed(others []dispatchtype.Execution) string {
 	return text
 }
 
-// unread describes for callers which backends did not answer. The underlying errors may contain host names, so they only go to the log.
+// unread describes for callers which backends did not answer. The underlying errors may contain host names, so they
+// only go to the log.
 func unread(ctx context.Context, failed []dispatchtype.PartError) []string {
 	var lines []string
 	for _, e := range failed {
@@ -59,7 +60,8 @@ func unread(ctx context.Context, failed []dispatchtype.PartError) []string {
 // unavailableReason names the backend that did not answer, and what to check.
 func unavailableReason(e dispatchtype.PartError) string {
 	if errors.Is(e.Err, dispatchtype.ErrNotListed) {
-		return "Temporal does not answer the list of open dispatchers, which its visibility store serves; other requests may work"
+		return "Temporal does not answer the list of open dispatchers, which its visibility store serves; other requests " +
+			"may work"
 	}
 	switch e.Part {
 	case dispatchtype.PartLeases:
@@ -69,7 +71,8 @@ func unavailableReason(e dispatchtype.PartError) string {
 	case dispatchtype.PartTemporal:
 		return "Temporal does not answer; check `signalbox system status`"
 	case dispatchtype.PartState:
-		return "the dispatcher's workflow does not answer for its workers: a worker that serves the project must run, and Temporal must answer (`signalbox system status`)"
+		return "the dispatcher's workflow does not answer for its workers: a worker that serves the project must run, and " +
+			"Temporal must answer (`signalbox system status`)"
 	default:
 		return "it does not answer"
 	}
@@ -78,8 +81,8 @@ func unavailableReason(e dispatchtype.PartError) string {
 // answerShown is the number of bytes of an answer of Temporal that an error quotes.
 const answerShown = 300
 
-// statusError returns the error for a status that cannot be read, with the backend that failed. As with [unread], the underlying error
-// only goes to the log, except for a list that Temporal refused: no other command shows the cause.
+// statusError returns the error for a status that cannot be read, with the backend that failed. As with [unread], the
+// underlying error only goes to the log, except for a list that Temporal refused: no other command shows the cause.
 func statusError(ctx context.Context, err error) error {
 	if _, ok := apperror.From(err); ok || err == nil {
 		return err
@@ -90,7 +93,8 @@ func statusError(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(err, dispatchtype.ErrNotListed):
 		return apperror.New(apperror.Unavailable, apperror.EngineListFailed,
-			"%s; its visibility store serves lists, and other requests may work", excerpt.Of(err.Error(), answerShown)).WithRetry(retryDelay).WithCause(err)
+			"%s; its visibility store serves lists, and other requests may work", excerpt.Of(err.Error(),
+				answerShown)).WithRetry(retryDelay).WithCause(err)
 	case failed.Part == dispatchtype.PartTemporal:
 		reason, text = apperror.EngineUnavailable, "a dispatcher cannot be read from Temporal"
 	case failed.Part == dispatchtype.PartInbox:
@@ -98,7 +102,8 @@ func statusError(ctx context.Context, err error) error {
 	case failed.Part == dispatchtype.PartLeases:
 		text = "the leases cannot be read from Redis"
 	}
-	return apperror.New(apperror.Unavailable, reason, "%s; see the server's log for the cause", text).WithRetry(retryDelay).WithCause(err)
+	return apperror.New(apperror.Unavailable, reason, "%s; see the server's log for the cause",
+		text).WithRetry(retryDelay).WithCause(err)
 }
 
 // publicError returns the text of an error for callers; the log has the error.

@@ -14,7 +14,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/logger"
 )
 
-// TestDispatcherErrorsHideHostNames: callers see that dispatchers cannot be read, without the address of the backend that failed.
+// TestDispatcherErrorsHideHostNames: callers see that dispatchers cannot be read, without the address of the backend
+// that failed.
 func TestDispatcherErrorsHideHostNames(t *testing.T) {
 	t.Parallel()
 	var lines bytes.Buffer
@@ -37,10 +38,13 @@ func TestDetailNamesDuplicates(t *testing.T) {
 	for i := range others {
 		others[i].WorkflowID = fmt.Sprintf("router-%d", i)
 	}
-	d := describe(t.Context(), dispatchtype.Dispatcher{Status: dispatchtype.Routing, Reason: "its owner holds the lease", Others: others[:1]})
+	d := describe(t.Context(),
+		dispatchtype.Dispatcher{Status: dispatchtype.Routing, Reason: "its owner holds the lease", Others: others[:1]})
 	require.Equal(t, `also open under an older ID: "router-0"`, d.Detail)
-	d = describe(t.Context(), dispatchtype.Dispatcher{Status: dispatchtype.Missing, Reason: "none is open", Others: others})
+	d = describe(t.Context(),
+		dispatchtype.Dispatcher{Status: dispatchtype.Missing, Reason: "none is open", Others: others})
 	require.Equal(t, `none is open; also open under an older ID: "router-0", "router-1", "router-2", "router-3", "router-4" and 2 more`, d.Detail)
-	d = describe(t.Context(), dispatchtype.Dispatcher{Status: dispatchtype.Routing, Others: others[:1], Unknown: others[1:2]})
+	d = describe(t.Context(),
+		dispatchtype.Dispatcher{Status: dispatchtype.Routing, Others: others[:1], Unknown: others[1:2]})
 	require.Equal(t, `also open under an older ID: "router-0"; foreign dispatcher on its task queue: "router-1"`, d.Detail)
 }

@@ -1,13 +1,13 @@
-// Package dispatcher is the platform's view of its dispatchers and workers, with the two operations of an operator: hand a dispatcher over
-// to another worker, and reconcile all of them. It also records the changes of dispatchers.
+// Package dispatcher is the platform's view of its dispatchers and workers, with the two operations of an operator:
+// hand a dispatcher over to another worker, and reconcile all of them. It also records the changes of dispatchers.
 //
 //	service := dispatcher.NewService(dispatcher.Options{…})
 //	all, err := service.List(ctx)                    // sources that cannot be read are reported in the result
 //	owner, err := service.HandOver(ctx, "shop", why) // audited
 //	report, err := service.Reconcile(ctx, dryRun)    // audited, except dry runs
 //
-// The package holds no state and runs no loop: package dispatch reads, owns and supervises dispatchers. What it reports is in package
-// dispatchtype; the types of this package add what only the platform has.
+// The package holds no state and runs no loop: package dispatch reads, owns and supervises dispatchers. What it reports
+// is in package dispatchtype; the types of this package add what only the platform has.
 package dispatcher
 
 import (
@@ -43,7 +43,8 @@ type Facts struct {
 	Contract    string
 	// LastPoll is when the worker last polled a task queue; zero if it has not.
 	LastPoll time.Time
-	// BusySince is since when all its slots for tasks of one of its task queues are in use, so that it does not poll; zero while it polls.
+	// BusySince is since when all its slots for tasks of one of its task queues are in use, so that it does not poll; zero
+	// while it polls.
 	BusySince time.Time
 }
 

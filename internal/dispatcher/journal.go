@@ -26,7 +26,8 @@ type JournalLog interface {
 	WriteAuditOnce(ctx context.Context, e audit.Entry) error
 }
 
-// Journal records the changes of dispatchers: in the owner history, in the audit log, and as events. It implements [dispatchtype.Journal].
+// Journal records the changes of dispatchers: in the owner history, in the audit log, and as events. It implements
+// [dispatchtype.Journal].
 type Journal struct {
 	events *event.Service
 	log    JournalLog
@@ -48,21 +49,25 @@ func (j Journal) OwnerChanged(ctx context.Context, c dispatchtype.OwnerChange) e
 // Terminated implements [dispatchtype.Journal].
 func (j Journal) Terminated(ctx context.Context, t dispatchtype.Termination) error {
 	entry := auditEntry(ctx, t.At, audit.DispatcherTerminate, t.Name, t.WorkflowID, t.Reason, map[string]any{
-		"runId": t.RunID, "kind": t.Kind, "by": t.By, "from": t.From.Holder, "fromEpoch": t.From.Epoch, "to": t.To.Holder, "toEpoch": t.To.Epoch,
+		"runId": t.RunID, "kind": t.Kind, "by": t.By, "from": t.From.Holder, "fromEpoch": t.From.Epoch, "to": t.To.Holder,
+		"toEpoch": t.To.Epoch,
 	})
 	return j.log.WriteAuditOnce(ctx, entry)
 }
 
-// Foreign implements [dispatchtype.Journal]. Every process that finds the run records the same event ID, so that one event is stored.
+// Foreign implements [dispatchtype.Journal]. Every process that finds the run records the same event ID, so that one
+// event is stored.
 func (j Journal) Foreign(ctx context.Context, f dispatchtype.ForeignWorkflow) error {
 	data, err := json.Marshal(map[string]any{
-		"project": f.Name.Project, "taskQueue": f.Name.TaskQueue, "workflowId": f.WorkflowID, "runId": f.RunID, "type": f.Type,
+		"project": f.Name.Project, "taskQueue": f.Name.TaskQueue, "workflowId": f.WorkflowID, "runId": f.RunID,
+		"type": f.Type,
 	})
 	if err != nil {
 		return err
 	}
 	_, err = event.Platform{Service: j.events}.Publish(ctx, f.Name.Project, []event.Event{{
-		ID: "foreign-" + f.RunID, Source: event.DispatcherSource(f.Name.Project, f.Name.TaskQueue), Type: event.Own + "dispatcher.foreign",
+		ID: "foreign-" + f.RunID, Source: event.DispatcherSource(f.Name.Project, f.Name.TaskQueue), Type: event.Own +
+			"dispatcher.foreign",
 		Subject: f.Name.TaskQueue, Time: f.At, DataContentType: "application/json", Data: data,
 	}})
 	return err
@@ -74,8 +79,9 @@ func (j Journal) Evicted(ctx context.Context, e dispatchtype.Eviction) error {
 	entry := auditEntry(ctx, e.At, audit.WorkerEvict, e.Name, subject(e.Evicted), "no heartbeat", facts)
 	_, err := event.Platform{Service: j.events}.Publish(ctx, e.Name.Project, []event.Event{{
 		ID:     evictionID(e),
-		Source: event.DispatcherSource(e.Name.Project, e.Name.TaskQueue), Type: event.WorkerEvicted, Subject: e.Name.TaskQueue,
-		Time: e.At, DataContentType: "application/json", Data: entry.Detail,
+		Source: event.DispatcherSource(e.Name.Project, e.Name.TaskQueue), Type: event.WorkerEvicted,
+		Subject: e.Name.TaskQueue,
+		Time:    e.At, DataContentType: "application/json", Data: entry.Detail,
 	}})
 	return errors.Join(err, j.log.WriteAuditOnce(ctx, entry))
 }
@@ -99,7 +105,8 @@ func evictionID(e dispatchtype.Eviction) string {
 	return e.At.UTC().Format(time.RFC3339Nano) + "-" + hex.EncodeToString(sum[:enough])
 }
 
-func auditEntry(ctx context.Context, at time.Time, action string, name inbox.Name, subject, reason string, facts map[string]any) audit.Entry {
+func auditEntry(ctx context.Context, at time.Time, action string, name inbox.Name, subject, reason string,
+	facts map[string]any) audit.Entry {
 	entry := audit.NewEntry(auth.WithActor(ctx, auth.System()), at, action, name.Project, subject, reason)
 	entry.Detail, _ = json.Marshal(facts) //nolint:errchkjson // texts, numbers and a list of texts always encode
 	return entry

@@ -22,25 +22,30 @@ import (
 
 func open(t *testing.T) (*storetest.Plain, dispatcher.Journal) {
 	t.Helper()
-	s, err := storetest.Open(t.Context(), t, store.Options{Driver: store.SQLite, DSN: fresh.SQLite(t), AutoMigrate: true, CallTimeout: time.Minute})
+	s, err := storetest.Open(t.Context(), t,
+		store.Options{Driver: store.SQLite, DSN: fresh.SQLite(t), AutoMigrate: true, CallTimeout: time.Minute})
 	require.NoError(t, err)
 	ctx := context.WithoutCancel(t.Context())
 	t.Cleanup(func() { require.NoError(t, s.Stop(ctx)) })
 	require.NoError(t, s.Start(ctx))
-	return s, dispatcher.NewJournal(event.NewService(s.Events(), s, pubsub.NewNotifier(), nil, event.Options{Limits: event.DefaultLimits(), Now: time.Now}), s)
+	return s, dispatcher.NewJournal(
+		event.NewService(s.Events(), s, pubsub.NewNotifier(), nil,
+			event.Options{Limits: event.DefaultLimits(), Now: time.Now}), s)
 }
 
 // TestEvictionOfManyWorkersIsRecorded: when a machine with many workers fails, one eviction covers all of them.
 func TestEvictionOfManyWorkersIsRecorded(t *testing.T) {
 	t.Parallel()
 	s, j := open(t)
-	eviction := dispatchtype.Eviction{Name: inbox.Name{Project: project.Default, TaskQueue: "signalbox-default"}, By: "server-0", At: time.Now()}
+	eviction := dispatchtype.Eviction{
+		Name: inbox.Name{Project: project.Default, TaskQueue: "signalbox-default"}, By: "server-0", At: time.Now()}
 	for i := range 100 {
 		eviction.Evicted = append(eviction.Evicted, fmt.Sprintf("server-%02d.of.some.machine.example.com-12345-0197a6a0", i))
 	}
 	require.NoError(t, j.Evicted(t.Context(), eviction))
 	require.NoError(t, j.Evicted(t.Context(), eviction), "repeated report")
-	events, err := s.Events().ListEvents(t.Context(), event.ListFilter{Project: project.Default, Type: event.Own + "worker.evicted", Limit: 10})
+	events, err := s.Events().ListEvents(t.Context(),
+		event.ListFilter{Project: project.Default, Type: event.Own + "worker.evicted", Limit: 10})
 	require.NoError(t, err)
 	require.Len(t, events, 1)
 	entries, err := s.ListAudit(t.Context(), audit.Filter{Action: audit.WorkerEvict, Limit: 10})
@@ -63,7 +68,8 @@ func TestTerminationIsAuditedOnce(t *testing.T) {
 	t.Parallel()
 	s, j := open(t)
 	name := inbox.Name{Project: project.Default, TaskQueue: "signalbox-default"}
-	ended := dispatchtype.Termination{Name: name, WorkflowID: name.DispatcherID(), RunID: "r1", Kind: "crashed", Reason: "why", At: time.Now()}
+	ended := dispatchtype.Termination{
+		Name: name, WorkflowID: name.DispatcherID(), RunID: "r1", Kind: "crashed", Reason: "why", At: time.Now()}
 	require.NoError(t, j.Terminated(t.Context(), ended))
 	require.NoError(t, j.Terminated(t.Context(), ended))
 	entries, err := s.ListAudit(t.Context(), audit.Filter{Action: audit.DispatcherTerminate, Limit: 10})
@@ -86,7 +92,8 @@ func TestForeignWorkflowCausesOneEvent(t *testing.T) {
 			Name: name, WorkflowID: name.DispatcherID(), RunID: "theirs", Type: "theirs.type", By: by, At: time.Now(),
 		}))
 	}
-	events, err := s.Events().ListEvents(t.Context(), event.ListFilter{Project: project.Default, Type: event.Own + "dispatcher.foreign", Limit: 10})
+	events, err := s.Events().ListEvents(t.Context(),
+		event.ListFilter{Project: project.Default, Type: event.Own + "dispatcher.foreign", Limit: 10})
 	require.NoError(t, err)
 	require.Len(t, events, 1)
 }

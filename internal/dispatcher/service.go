@@ -16,7 +16,8 @@ import (
 // ownersShown is the number of last owners that are returned with a dispatcher.
 const ownersShown = 20
 
-// Overview reads dispatchers and workers. Its lists are ordered by name, those of workers by server ID. [dispatch.Overview] implements it.
+// Overview reads dispatchers and workers. Its lists are ordered by name, those of workers by server ID.
+// [dispatch.Overview] implements it.
 type Overview interface {
 	// List returns the dispatchers of all sources, and one of each project. It fails only if no source can be read.
 	List(ctx context.Context) ([]dispatchtype.Dispatcher, error)
@@ -72,8 +73,8 @@ func (s *Service) List(ctx context.Context) ([]Dispatcher, error) {
 	return all, statusError(ctx, err)
 }
 
-// Get returns a project's dispatcher with its workers and its last owners. A history that cannot be read is reported in the dispatcher's
-// Unread.
+// Get returns a project's dispatcher with its workers and its last owners. A history that cannot be read is reported in
+// the dispatcher's Unread.
 func (s *Service) Get(ctx context.Context, project string) (Dispatcher, error) {
 	found, err := s.o.Overview.Get(ctx, s.o.Name(project))
 	if err != nil {
@@ -92,8 +93,8 @@ func (s *Service) Workers(ctx context.Context) (Workers, error) {
 	return Workers{found, unread(ctx, failed)}, statusError(ctx, err)
 }
 
-// HandOver asks the owner of a project's dispatcher to resign, and returns the owner. It returns [apperror.DispatcherNotOwned] if there is
-// none, and [apperror.LeasesUnavailable] if the leases cannot be read.
+// HandOver asks the owner of a project's dispatcher to resign, and returns the owner. It returns
+// [apperror.DispatcherNotOwned] if there is none, and [apperror.LeasesUnavailable] if the leases cannot be read.
 func (s *Service) HandOver(ctx context.Context, project, reason string) (inbox.Owner, error) {
 	name := s.o.Name(project)
 	before, err := s.o.Overview.Get(ctx, name)
@@ -121,8 +122,9 @@ func (s *Service) HandOver(ctx context.Context, project, reason string) (inbox.O
 	return owner, nil
 }
 
-// Reconcile runs one supervisor cycle now. A dry run takes no action and has no audit entry. Each termination has its own entry, which the
-// terminating process writes. A cycle that failed after it took actions is reported with their errors.
+// Reconcile runs one supervisor cycle now. A dry run takes no action and has no audit entry. Each termination has its
+// own entry, which the terminating process writes. A cycle that failed after it took actions is reported with their
+// errors.
 func (s *Service) Reconcile(ctx context.Context, dryRun bool) (dispatchtype.Report, error) {
 	report, err := s.o.Operator.Reconcile(ctx, dryRun)
 	if err != nil && len(report.Items) == 0 {
@@ -131,7 +133,8 @@ func (s *Service) Reconcile(ctx context.Context, dryRun bool) (dispatchtype.Repo
 	if dryRun {
 		return report, nil
 	}
-	counts := map[string]int{"dispatchers": report.Dispatchers, "healthy": report.Healthy, "stale": report.Stale, "unknown": report.Unknown}
+	counts := map[string]int{
+		"dispatchers": report.Dispatchers, "healthy": report.Healthy, "stale": report.Stale, "unknown": report.Unknown}
 	for _, item := range report.Items {
 		if item.Applied {
 			counts[string(item.Action)]++

@@ -91,7 +91,8 @@ func TestListsReportWhatCouldNotBeRead(t *testing.T) {
 	t.Parallel()
 	away := dispatchtype.PartError{Part: dispatchtype.PartTemporal, Err: errors.New("dial tcp temporal.example.com:7233")}
 	queue := func(project, queue string) dispatchtype.Dispatcher {
-		return dispatchtype.Dispatcher{Name: inbox.Name{Project: project, TaskQueue: queue}, Errors: []dispatchtype.PartError{away}}
+		return dispatchtype.Dispatcher{
+			Name: inbox.Name{Project: project, TaskQueue: queue}, Errors: []dispatchtype.PartError{away}}
 	}
 	s := &dependencies{
 		all:     []dispatchtype.Dispatcher{queue("a", "x"), queue("a", "y"), queue("b", "x")},
@@ -102,7 +103,8 @@ func TestListsReportWhatCouldNotBeRead(t *testing.T) {
 	service := newService(s)
 	all, err := service.List(ctx)
 	require.NoError(t, err)
-	unread := []string{"temporal: Temporal does not answer; check `signalbox system status`; see the server's log for the cause"}
+	unread := []string{"temporal: Temporal does not answer; check `signalbox system status`; see the server's log for " +
+		"the cause"}
 	var want []dispatcher.Dispatcher
 	for _, d := range s.all {
 		want = append(want, dispatcher.Dispatcher{Dispatcher: d, Unread: unread})
@@ -124,7 +126,9 @@ func TestFactsOfHeartbeats(t *testing.T) {
 	t.Parallel()
 	facts := dispatcher.Facts{Interpreter: 3, Contract: "c1", LastPoll: noon, BusySince: noon.Add(-time.Minute)}
 	encoded := facts.Encode()
-	require.Equal(t, map[string]string{"interpreter": "3", "contract": "c1", "lastPoll": "2026-01-31T12:00:00Z", "busySince": "2026-01-31T11:59:00Z"}, encoded)
+	require.Equal(t, map[string]string{
+		"interpreter": "3", "contract": "c1", "lastPoll": "2026-01-31T12:00:00Z", "busySince": "2026-01-31T11:59:00Z"},
+		encoded)
 	require.Equal(t, facts, dispatcher.FactsOf(dispatchtype.Worker{Heartbeat: dispatchtype.Heartbeat{Facts: encoded}}))
 	require.NotContains(t, dispatcher.Facts{}.Encode(), "lastPoll")
 	require.NotContains(t, dispatcher.Facts{}.Encode(), "busySince")
@@ -195,10 +199,11 @@ func TestHandOverIsAuditedUnlessRejected(t *testing.T) {
 
 func TestReconcileIsAuditedUnlessDryOrRejected(t *testing.T) {
 	t.Parallel()
-	s := &dependencies{report: dispatchtype.Report{Dispatchers: 4, Healthy: 1, Stale: 2, Unknown: 1, Items: []dispatchtype.ReportItem{
-		{Action: dispatchtype.ActionTerminate, Applied: true}, {Action: dispatchtype.ActionTerminate, Error: "away"},
-		{Action: dispatchtype.ActionDeleteEntry, Applied: true}, {Action: dispatchtype.ActionAlert},
-	}}}
+	s := &dependencies{report: dispatchtype.Report{
+		Dispatchers: 4, Healthy: 1, Stale: 2, Unknown: 1, Items: []dispatchtype.ReportItem{
+			{Action: dispatchtype.ActionTerminate, Applied: true}, {Action: dispatchtype.ActionTerminate, Error: "away"},
+			{Action: dispatchtype.ActionDeleteEntry, Applied: true}, {Action: dispatchtype.ActionAlert},
+		}}}
 	service := newService(s)
 	report, err := service.Reconcile(t.Context(), true)
 	require.NoError(t, err)
@@ -210,7 +215,8 @@ func TestReconcileIsAuditedUnlessDryOrRejected(t *testing.T) {
 	require.Equal(t, []bool{true, false}, s.dry)
 	require.Len(t, s.entries, 1)
 	require.Equal(t, "dispatcher.reconcile", s.entries[0].Action)
-	require.JSONEq(t, `{"dispatchers":4,"healthy":1,"stale":2,"unknown":1,"terminate":1,"delete_entry":1}`, string(s.entries[0].Detail))
+	require.JSONEq(t, `{"dispatchers":4,"healthy":1,"stale":2,"unknown":1,"terminate":1,"delete_entry":1}`,
+		string(s.entries[0].Detail))
 
 	s.refuse = apperror.New(apperror.Unavailable, apperror.EngineUnavailable, "away")
 	report, err = service.Reconcile(t.Context(), false)
@@ -223,7 +229,8 @@ func TestReconcileIsAuditedUnlessDryOrRejected(t *testing.T) {
 	require.Len(t, s.entries, 2)
 }
 
-// The reason and the text of a cycle that read too little name what failed. Only the answer of Temporal to a list is quoted.
+// The reason and the text of a cycle that read too little name what failed. Only the answer of Temporal to a list is
+// quoted.
 func TestReconcileNamesWhatFailed(t *testing.T) {
 	t.Parallel()
 	dial := errors.New("dial tcp host.example.com:7233")
@@ -232,8 +239,10 @@ func TestReconcileNamesWhatFailed(t *testing.T) {
 		reason, text string
 	}{
 		"a list": {
-			dispatchtype.PartError{Part: dispatchtype.PartTemporal, Err: fmt.Errorf("%w: elasticsearch", dispatchtype.ErrNotListed)},
-			apperror.EngineListFailed, "temporal did not list the open dispatchers: elasticsearch; its visibility store serves lists, and other requests may work",
+			dispatchtype.PartError{Part: dispatchtype.PartTemporal,
+				Err: fmt.Errorf("%w: elasticsearch", dispatchtype.ErrNotListed)},
+			apperror.EngineListFailed, "temporal did not list the open dispatchers: elasticsearch; its visibility store " +
+				"serves lists, and other requests may work",
 		},
 		"Temporal": {
 			dispatchtype.PartError{Part: dispatchtype.PartTemporal, Err: dial},
@@ -241,7 +250,8 @@ func TestReconcileNamesWhatFailed(t *testing.T) {
 		},
 		"the database": {
 			fmt.Errorf("confirm: %w", dispatchtype.PartError{Part: dispatchtype.PartInbox, Err: dial}),
-			apperror.StoreUnavailable, "the progress of dispatchers cannot be read from the database; see the server's log for the cause",
+			apperror.StoreUnavailable, "the progress of dispatchers cannot be read from the database; see the server's log " +
+				"for the cause",
 		},
 		"Redis": {
 			dispatchtype.PartError{Part: dispatchtype.PartLeases, Err: dial},

@@ -18,7 +18,8 @@ type activityLog struct {
 }
 
 // InterceptActivity implements [interceptor.WorkerInterceptor].
-func (a *activityLog) InterceptActivity(_ context.Context, next interceptor.ActivityInboundInterceptor) interceptor.ActivityInboundInterceptor {
+func (a *activityLog) InterceptActivity(_ context.Context,
+	next interceptor.ActivityInboundInterceptor) interceptor.ActivityInboundInterceptor {
 	i := &loggedActivities{project: a.project}
 	i.Next = next
 	return i

@@ -15,8 +15,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
-// TestDiagnosisYieldsToStartsWhileTemporalIsSlow has as many callers that diagnose runs as callers that start some. While Temporal is slow, the
-// requests for diagnosis are a small share of all, and the starts go on.
+// TestDiagnosisYieldsToStartsWhileTemporalIsSlow has as many callers that diagnose runs as callers that start some.
+// While Temporal is slow, the requests for diagnosis are a small share of all, and the starts go on.
 func TestDiagnosisYieldsToStartsWhileTemporalIsSlow(t *testing.T) {
 	t.Parallel()
 	f, err := conntest.New(conntest.Options{Namespaces: []string{"ns"}})
@@ -26,7 +26,8 @@ func TestDiagnosisYieldsToStartsWhileTemporalIsSlow(t *testing.T) {
 	e, _, m := reach(t, f.Addr(), nil, func(o *engine.Options) { o.Budget = b })
 	require.NoError(t, f.Await(t.Context(), func() bool { _, err := m.Client(); return err == nil }))
 
-	// The first request of the SDK's client loads what the server is capable of; concurrent ones would all do so, without a lock.
+	// The first request of the SDK's client loads what the server is capable of; concurrent ones would all do so, without
+	// a lock.
 	_, err = e.Start(t.Context(), run.Run{ID: "first", Project: "default"})
 	require.NoError(t, err)
 

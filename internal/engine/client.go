@@ -31,7 +31,8 @@ import (
 // workflow tasks that they show, record repeated workflow tasks, observe starts that were never sent or that Temporal
 // rejected, and measure for the budget of diagnosis how fast Temporal is.
 func ClientOptions(
-	base client.Options, serverID string, keys *keyring.Ring, payloads *codec.Storage, log *slog.Logger, tap *projection.Tap, repeated *Repeated,
+	base client.Options, serverID string, keys *keyring.Ring, payloads *codec.Storage, log *slog.Logger,
+	tap *projection.Tap, repeated *Repeated,
 	diagnosis *budget.Budget,
 ) client.Options {
 	base.Identity = serverID
@@ -39,12 +40,14 @@ func ClientOptions(
 	base.DataConverter, base.FailureConverter = codec.Converter(keys), codec.FailureConverter(keys)
 	base.ExternalStorage = payloads.External()
 	read := base.FailureConverter
-	guard := attempts.New(attempts.Options{Now: time.Now, Expensive: func(r *workflowservice.RespondWorkflowTaskFailedRequest) bool {
-		return inspect.Cause(r.GetCause(), r.GetFailure(), inspect.Text(read, r.GetFailure())) == run.Deadlock
-	}})
+	guard := attempts.New(attempts.Options{
+		Now: time.Now, Expensive: func(r *workflowservice.RespondWorkflowTaskFailedRequest) bool {
+			return inspect.Cause(r.GetCause(), r.GetFailure(), inspect.Text(read, r.GetFailure())) == run.Deadlock
+		}})
 	base.ConnectionOptions.DialOptions = append(slices.Clip(base.ConnectionOptions.DialOptions),
 		// The guard changes the attempt number of a task. Interceptors that require the original number follow it.
-		grpc.WithChainUnaryInterceptor(watchStart, tap.Intercept, guard.Intercept, repeated.Intercept, diagnosis.Intercept), grpc.WithStatsHandler(sendings{}))
+		grpc.WithChainUnaryInterceptor(watchStart, tap.Intercept, guard.Intercept, repeated.Intercept, diagnosis.Intercept),
+		grpc.WithStatsHandler(sendings{}))
 	return base
 }
 
@@ -113,7 +116,8 @@ func withSending(ctx context.Context, limited func() bool) (context.Context, *se
 
 // watchStart records the result of each of the SDK's tries to start an execution.
 func watchStart(
-	ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
+	ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker,
+	opts ...grpc.CallOption,
 ) error {
 	err := invoke(ctx, method, req, reply, cc, opts...)
 	if s, ok := ctx.Value(sendingKey{}).(*sending); ok {

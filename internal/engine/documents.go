@@ -18,7 +18,8 @@ type DocumentSource interface {
 	Document(ctx context.Context, hash string) ([]byte, error)
 }
 
-// The bounds of a process: compiled documents that it caches, by number and by memory, and documents that it compiles at a time.
+// The bounds of a process: compiled documents that it caches, by number and by memory, and documents that it compiles
+// at a time.
 const (
 	maxCached       = 1000
 	maxCachedMemory = 128 << 20

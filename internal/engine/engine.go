@@ -102,7 +102,8 @@ var _ run.Engine = (*Engine)(nil)
 func New(opts Options, documents *Documents, tap *projection.Tap) *Engine {
 	e := &Engine{
 		conn: opts.Connection, address: opts.Address, namespace: opts.Namespace, serverID: opts.ServerID,
-		documents: documents, tap: tap, limits: opts.Limits, keys: opts.Keys, payloads: opts.Payloads, log: opts.Log, now: opts.Now,
+		documents: documents, tap: tap, limits: opts.Limits, keys: opts.Keys, payloads: opts.Payloads, log: opts.Log,
+		now:      opts.Now,
 		maxSteps: opts.MaxSteps, steps: opts.Steps, listeners: opts.Listeners, budget: opts.Budget,
 	}
 	if e.maxSteps == nil {
@@ -129,7 +130,8 @@ func (e *Engine) temporal() (client.Client, error) {
 	if err == nil {
 		return c, nil
 	}
-	f := apperror.New(apperror.Unavailable, apperror.EngineUnavailable, "temporal cannot be used").WithDetail("%v", err).WithRetry(retryAfter).WithCause(err)
+	f := apperror.New(apperror.Unavailable, apperror.EngineUnavailable, "temporal cannot be used").WithDetail("%v",
+		err).WithRetry(retryAfter).WithCause(err)
 	if down, ok := errors.AsType[*conn.DownError](err); ok {
 		f.Message = fmt.Sprintf("temporal cannot be used (%s)", describeDown(down))
 		if down.Kind == conn.NamespaceMissing {
@@ -181,7 +183,8 @@ func (e *Engine) Start(ctx context.Context, r run.Run) (string, error) {
 	defer sending.giveUp()
 	handle, err := c.ExecuteWorkflow(ctx, options, contract.RunWorkflow, flow.Input{
 		RunID: r.ID, Project: r.Project, Workflow: r.Workflow, Version: r.Version,
-		DocumentHash: r.DocumentHash, Input: r.Input, Interpreter: r.Interpreter, StepQuota: r.Metered, Granted: e.grant(ctx, r),
+		DocumentHash: r.DocumentHash, Input: r.Input, Interpreter: r.Interpreter, StepQuota: r.Metered,
+		Granted:   e.grant(ctx, r),
 		Sensitive: r.Secrecy, MaxSteps: maxSteps,
 	})
 	if err == nil {
@@ -204,8 +207,9 @@ func (e *Engine) Start(ctx context.Context, r run.Run) (string, error) {
 	return "", startFault(err, e.address, e.namespace)
 }
 
-// startedBefore returns the execution that Temporal has of a run that is started. An earlier try has arrived, or the row of the run was lost
-// and its request is repeated: then with the same arguments, as far as the identity in the memo tells, or the start is refused.
+// startedBefore returns the execution that Temporal has of a run that is started. An earlier try has arrived, or the
+// row of the run was lost and its request is repeated: then with the same arguments, as far as the identity in the memo
+// tells, or the start is refused.
 func (e *Engine) startedBefore(ctx context.Context, r run.Run, executionID string) (string, error) {
 	info, err := e.describe(ctx, r.ID)
 	if err != nil {
@@ -213,15 +217,18 @@ func (e *Engine) startedBefore(ctx context.Context, r run.Run, executionID strin
 	}
 	before, err := e.identity(r.ID, info.GetMemo())
 	// Whether the inputs are equal is answered to the actor of the run alone: they may have hidden values.
-	if err == nil && keyring.SameKey(before.RequestDigest, r.RequestDigest) && (before.RequestDigest != r.RequestDigest || before.Actor != r.Actor) {
+	if err == nil && keyring.SameKey(before.RequestDigest, r.RequestDigest) &&
+		(before.RequestDigest != r.RequestDigest || before.Actor != r.Actor) {
 		return "", apperror.New(apperror.Exists, apperror.RequestIDReused,
-			"request ID %q was used before with other arguments, for run %s, whose row is not restored yet; use a new one", r.RequestID, r.ID).
+			"request ID %q was used before with other arguments, for run %s, whose row is not restored yet; use a new "+
+				"one", r.RequestID, r.ID).
 			WithField("requestId", "belongs to another request")
 	}
 	return executionID, nil
 }
 
-// grant returns the first block of steps of a run with a quota; nil where the run has to request it, as when nothing is left.
+// grant returns the first block of steps of a run with a quota; nil where the run has to request it, as when nothing is
+// left.
 func (e *Engine) grant(ctx context.Context, r run.Run) *flow.QuotaGrant {
 	if !r.Metered || e.steps == nil {
 		return nil
@@ -256,7 +263,8 @@ func startFault(err error, address, namespace string) error {
 		return noNamespace(address, namespace, err)
 	case errors.As(err, &exhausted):
 		return apperror.New(apperror.Exhausted, apperror.EngineRefused,
-			"temporal is over its limits and did not start the run: %v", err).WithDetail("%s", address).WithRetry(retryAfter).WithCause(err)
+			"temporal is over its limits and did not start the run: %v", err).WithDetail("%s",
+			address).WithRetry(retryAfter).WithCause(err)
 	default:
 		return unknownStart(err, address)
 	}

@@ -39,7 +39,8 @@ func aRun() run.Run {
 		ID: "r1", Project: "team-7", Workflow: "examples/hello", Version: "1.0.0", DocumentHash: "sha256:aa",
 		Input: json.RawMessage(`{"name":"Ada"}`), Interpreter: 1,
 		RequestID: "order-7", RequestDigest: "key:digest", Trigger: run.TriggerParent, Actor: "ada", CreatedAt: noon(),
-		Labels: map[string]string{"order": "7"}, Parent: run.Parent{RunID: "r0", Path: "/do/0", Depth: 1, Key: "k", Awaited: true},
+		Labels: map[string]string{"order": "7"},
+		Parent: run.Parent{RunID: "r0", Path: "/do/0", Depth: 1, Key: "k", Awaited: true},
 	}
 }
 
@@ -64,8 +65,9 @@ func TestCheckReportsTheProblem(t *testing.T) {
 	for name, tt := range map[string]struct{ address, kind, says string }{
 		"nobody listens": {nobody, "unreachable", "temporal cannot be used (unreachable)"},
 		"hung":           {hung.address, "hung", "it accepts connections but does not answer"},
-		"no namespace":   {empty.address, "namespace_missing", `has no namespace "ns"; create it, or correct temporal.namespace`},
-		"denied":         {denied.address, "auth_failed", "it rejects the credentials"},
+		"no namespace": {empty.address, "namespace_missing",
+			`has no namespace "ns"; create it, or correct temporal.namespace`},
+		"denied": {denied.address, "auth_failed", "it rejects the credentials"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -113,7 +115,8 @@ func TestStartSendsWhatWorkersNeed(t *testing.T) {
 		}
 	})
 	var got *workflowservice.StartWorkflowExecutionRequest
-	f.start = func(r *workflowservice.StartWorkflowExecutionRequest) (*workflowservice.StartWorkflowExecutionResponse, error) {
+	f.start = func(r *workflowservice.StartWorkflowExecutionRequest) (*workflowservice.StartWorkflowExecutionResponse,
+		error) {
 		got = r
 		return &workflowservice.StartWorkflowExecutionResponse{RunId: "execution-7"}, nil
 	}
@@ -121,7 +124,8 @@ func TestStartSendsWhatWorkersNeed(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "execution-7", id)
 	require.Equal(t, []string{"ns", "r1", "signalbox.run", "signalbox-team-7", "server-1"}, []string{
-		got.GetNamespace(), got.GetWorkflowId(), got.GetWorkflowType().GetName(), got.GetTaskQueue().GetName(), got.GetIdentity(),
+		got.GetNamespace(), got.GetWorkflowId(), got.GetWorkflowType().GetName(), got.GetTaskQueue().GetName(),
+		got.GetIdentity(),
 	})
 	require.Equal(t, enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE, got.GetWorkflowIdReusePolicy())
 	var input flow.Input
@@ -141,14 +145,16 @@ func TestStartSendsWhatWorkersNeed(t *testing.T) {
 func TestStartOfALostRow(t *testing.T) {
 	t.Parallel()
 	f := serve(t)
-	f.start = func(*workflowservice.StartWorkflowExecutionRequest) (*workflowservice.StartWorkflowExecutionResponse, error) {
+	f.start = func(*workflowservice.StartWorkflowExecutionRequest) (*workflowservice.StartWorkflowExecutionResponse,
+		error) {
 		return nil, serviceerror.NewWorkflowExecutionAlreadyStarted("started", "request", "execution-3")
 	}
 	e, _ := connect(t, f.address, nil)
 	memo, err := codec.For(testKeys(t), "r1").ToPayload(aRun().Identity())
 	require.NoError(t, err)
 	f.set(func() {
-		f.info["r1"] = &workflowpb.WorkflowExecutionInfo{Memo: &commonpb.Memo{Fields: map[string]*commonpb.Payload{"signalbox.identity": memo}}}
+		f.info["r1"] = &workflowpb.WorkflowExecutionInfo{
+			Memo: &commonpb.Memo{Fields: map[string]*commonpb.Payload{"signalbox.identity": memo}}}
 	})
 	for digest, accepted := range map[string]bool{"key:digest": true, "key:another": false, "newer-key:another": true} {
 		r := aRun()
@@ -181,11 +187,13 @@ func TestStartAnswers(t *testing.T) {
 		class  apperror.Class // zero: the outcome is unknown
 		reason string
 	}{
-		{"started already", serviceerror.NewWorkflowExecutionAlreadyStarted("started", "request", "execution-3"), "execution-3", 0, ""},
+		{"started already", serviceerror.NewWorkflowExecutionAlreadyStarted("started", "request", "execution-3"),
+			"execution-3", 0, ""},
 		{"invalid", serviceerror.NewInvalidArgument("blob too large"), "", apperror.Refused, apperror.EngineRefused},
 		{"denied", serviceerror.NewPermissionDenied("no", ""), "", apperror.Refused, apperror.EngineRefused},
 		{"no namespace", serviceerror.NewNamespaceNotFound("ns"), "", apperror.Unavailable, apperror.EngineUnavailable},
-		{"over its rate", serviceerror.NewResourceExhausted(enumspb.RESOURCE_EXHAUSTED_CAUSE_RPS_LIMIT, "rps"), "", apperror.Exhausted, apperror.EngineRefused},
+		{"over its rate", serviceerror.NewResourceExhausted(enumspb.RESOURCE_EXHAUSTED_CAUSE_RPS_LIMIT, "rps"), "",
+			apperror.Exhausted, apperror.EngineRefused},
 		{"cut", serviceerror.NewUnavailable("cut"), "", 0, ""},
 		{"broken", serviceerror.NewInternal("panic"), "", 0, ""},
 	}
@@ -193,7 +201,8 @@ func TestStartAnswers(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			f := serve(t)
-			f.start = func(*workflowservice.StartWorkflowExecutionRequest) (*workflowservice.StartWorkflowExecutionResponse, error) {
+			f.start = func(*workflowservice.StartWorkflowExecutionRequest) (*workflowservice.StartWorkflowExecutionResponse,
+				error) {
 				return nil, tt.answer
 			}
 			e, _ := connect(t, f.address, nil)
@@ -224,7 +233,8 @@ func TestStartThatIsRejectedOnce(t *testing.T) {
 	t.Parallel()
 	f := serve(t)
 	var tries atomic.Int64
-	f.start = func(*workflowservice.StartWorkflowExecutionRequest) (*workflowservice.StartWorkflowExecutionResponse, error) {
+	f.start = func(*workflowservice.StartWorkflowExecutionRequest) (*workflowservice.StartWorkflowExecutionResponse,
+		error) {
 		if tries.Add(1) == 1 {
 			return nil, serviceerror.NewResourceExhausted(enumspb.RESOURCE_EXHAUSTED_CAUSE_RPS_LIMIT, "rps")
 		}
@@ -247,7 +257,8 @@ func TestStartThatIsRejectedAfterAnUnknownOutcome(t *testing.T) {
 			t.Parallel()
 			f := serve(t)
 			var tries atomic.Int64
-			f.start = func(*workflowservice.StartWorkflowExecutionRequest) (*workflowservice.StartWorkflowExecutionResponse, error) {
+			f.start = func(*workflowservice.StartWorkflowExecutionRequest) (*workflowservice.StartWorkflowExecutionResponse,
+				error) {
 				if tries.Add(1) == 1 {
 					return nil, serviceerror.NewUnavailable("persistence")
 				}
@@ -267,7 +278,8 @@ func TestStartWhoseResponseIsLost(t *testing.T) {
 	f := serve(t)
 	e, _ := connect(t, f.address, nil)
 	ctx, cancel := context.WithCancel(t.Context())
-	f.start = func(*workflowservice.StartWorkflowExecutionRequest) (*workflowservice.StartWorkflowExecutionResponse, error) {
+	f.start = func(*workflowservice.StartWorkflowExecutionRequest) (*workflowservice.StartWorkflowExecutionResponse,
+		error) {
 		cancel()
 		return &workflowservice.StartWorkflowExecutionResponse{RunId: "execution-1"}, nil
 	}

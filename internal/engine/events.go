@@ -41,8 +41,9 @@ type Events interface {
 // no error type of its own. The run continues in another execution after its next workflow task.
 const signalLimit = "limit for signal events"
 
-// Wake delivers events to a listening run in one signal, in their order. Delivering them again changes nothing. The errors are [run.ErrNotKnown] and [run.ErrClosed] for runs that cannot receive it, and
-// faults: Refused for an event that Temporal will never accept, Unavailable for one that may succeed later.
+// Wake delivers events to a listening run in one signal, in their order. Delivering them again changes nothing. The
+// errors are [run.ErrNotKnown] and [run.ErrClosed] for runs that cannot receive it, and faults: Refused for an event
+// that Temporal will never accept, Unavailable for one that may succeed later.
 func (e *Engine) Wake(ctx context.Context, runID string, events ...event.WakeEvent) error {
 	c, err := e.temporal()
 	if err != nil {
@@ -70,7 +71,8 @@ func (e *Engine) Wake(ctx context.Context, runID string, events ...event.WakeEve
 			"temporal rejected the event for run %s: %v", runID, err).WithDetail("%s", e.address).WithCause(err)
 	default:
 		return apperror.New(apperror.Unavailable, apperror.EngineUnavailable,
-			"temporal did not accept the event for run %s", runID).WithDetail("%s: %v", e.address, err).WithRetry(retryAfter).WithCause(err)
+			"temporal did not accept the event for run %s", runID).WithDetail("%s: %v", e.address,
+			err).WithRetry(retryAfter).WithCause(err)
 	}
 }
 
@@ -114,7 +116,8 @@ func (a eventActivities) unlisten(ctx context.Context, r flow.UnlistenRequest) e
 }
 
 func (a eventActivities) emit(ctx context.Context, r flow.EmitRequest) error {
-	parsed, err := cloudevents.FromJSON(r.Event, event.Limits{MaxDataBytes: math.MaxInt, MaxBatch: 1}) // the publisher checks the size
+	// the publisher checks the size
+	parsed, err := cloudevents.FromJSON(r.Event, event.Limits{MaxDataBytes: math.MaxInt, MaxBatch: 1})
 	if err != nil {
 		return rejected(err)
 	}
@@ -133,7 +136,8 @@ func rejected(err error) error {
 	runError := dsl.Error{Detail: f.Message}
 	switch {
 	case f.Reason == apperror.EventTooLarge:
-		runError.Type, runError.Status, runError.Title = dsl.ErrorTypeValidation, http.StatusRequestEntityTooLarge, "Event too large"
+		runError.Type, runError.Status, runError.Title = dsl.ErrorTypeValidation, http.StatusRequestEntityTooLarge,
+			"Event too large"
 	case f.Class == apperror.Invalid:
 		runError.Type, runError.Status, runError.Title = dsl.ErrorTypeValidation, http.StatusBadRequest, "Event refused"
 	case f.Class == apperror.NotFound:

@@ -43,7 +43,8 @@ func TestWakeAnswers(t *testing.T) {
 		{"ended", missing, true, run.ErrClosed, 0, ""},
 		{"too large", serviceerror.NewInvalidArgument("blob too large"), true, nil, apperror.Refused, apperror.EngineRefused},
 		{
-			"as many as one execution takes", serviceerror.NewInvalidArgument("exceeded workflow execution limit for signal events"), true, nil,
+			"as many as one execution takes", serviceerror.NewInvalidArgument(
+				"exceeded workflow execution limit for signal events"), true, nil,
 			apperror.Unavailable, apperror.EngineUnavailable,
 		},
 		{"denied", serviceerror.NewPermissionDenied("no", ""), true, nil, apperror.Unavailable, apperror.EngineUnavailable},
@@ -55,7 +56,8 @@ func TestWakeAnswers(t *testing.T) {
 			f := serve(t)
 			var got flow.Wake
 			f.signal = func(r *workflowservice.SignalWorkflowExecutionRequest) error {
-				if err := codec.Converter(testKeys(t)).FromPayloads(r.GetInput(), &got); err != nil || r.GetWorkflowExecution().GetRunId() != "" {
+				if err := codec.Converter(testKeys(t)).FromPayloads(r.GetInput(), &got); err != nil ||
+					r.GetWorkflowExecution().GetRunId() != "" {
 					return serviceerror.NewInternal("wrong request")
 				}
 				return tt.answer
@@ -89,7 +91,8 @@ func TestWakeAnswers(t *testing.T) {
 func TestWakeWithoutTemporal(t *testing.T) {
 	t.Parallel()
 	e, _, _ := reach(t, "127.0.0.1:1", nil)
-	requireError(t, e.Wake(t.Context(), "r1", event.WakeEvent{Listener: "l1", Position: 7}), apperror.Unavailable, apperror.EngineUnavailable, "127.0.0.1:1")
+	requireError(t, e.Wake(t.Context(), "r1", event.WakeEvent{Listener: "l1", Position: 7}), apperror.Unavailable,
+		apperror.EngineUnavailable, "127.0.0.1:1")
 }
 
 // inbox is a fake event service.
@@ -162,9 +165,12 @@ func TestPermanentRejectionsAreErrorsOfTheRun(t *testing.T) {
 		kind   string // empty: retried
 		status int
 	}{
-		"invalid":       {apperror.New(apperror.Invalid, apperror.EventInvalid, "no CloudEvent"), dsl.ErrorTypeValidation, 400},
-		"too large":     {apperror.New(apperror.Exhausted, apperror.EventTooLarge, "too large"), dsl.ErrorTypeValidation, 413},
-		"no project":    {apperror.New(apperror.NotFound, apperror.ProjectNotFound, "no project"), dsl.ErrorTypeConfiguration, 404},
+		"invalid": {apperror.New(apperror.Invalid, apperror.EventInvalid, "no CloudEvent"), dsl.ErrorTypeValidation,
+			400},
+		"too large": {apperror.New(apperror.Exhausted, apperror.EventTooLarge, "too large"), dsl.ErrorTypeValidation,
+			413},
+		"no project": {apperror.New(apperror.NotFound, apperror.ProjectNotFound, "no project"), dsl.ErrorTypeConfiguration,
+			404},
 		"away":          {away, "", 0},
 		"store is away": {apperror.New(apperror.Unavailable, apperror.StoreUnavailable, "away"), "", 0},
 		"too many":      {apperror.New(apperror.Exhausted, apperror.QueueFull, "full"), "", 0},
@@ -173,7 +179,8 @@ func TestPermanentRejectionsAreErrorsOfTheRun(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			i := &inbox{err: tt.err}
-			emit := flow.EmitRequest{Project: "p", Event: json.RawMessage(`{"specversion":"1.0","id":"1","source":"/s","type":"t"}`)}
+			emit := flow.EmitRequest{
+				Project: "p", Event: json.RawMessage(`{"specversion":"1.0","id":"1","source":"/s","type":"t"}`)}
 			for activity, request := range map[string]any{
 				flow.ListenActivity: flow.ListenRequest{}, flow.UnlistenActivity: flow.UnlistenRequest{}, flow.EmitActivity: emit,
 			} {
@@ -191,7 +198,8 @@ func TestPermanentRejectionsAreErrorsOfTheRun(t *testing.T) {
 			}
 		})
 	}
-	err := perform(t, &inbox{}, flow.EmitActivity, flow.EmitRequest{Event: json.RawMessage(`{"specversion":"1.0","id":"1","type":"t"}`)})
+	err := perform(t, &inbox{}, flow.EmitActivity,
+		flow.EmitRequest{Event: json.RawMessage(`{"specversion":"1.0","id":"1","type":"t"}`)})
 	var app *temporal.ApplicationError
 	require.ErrorAs(t, err, &app)
 	require.True(t, app.NonRetryable())

@@ -81,11 +81,13 @@ func sent(err error) error {
 	return serviceerror.ToStatus(err).Err()
 }
 
-func (f *frontend) GetSystemInfo(context.Context, *workflowservice.GetSystemInfoRequest) (*workflowservice.GetSystemInfoResponse, error) {
+func (f *frontend) GetSystemInfo(context.Context,
+	*workflowservice.GetSystemInfoRequest) (*workflowservice.GetSystemInfoResponse, error) {
 	return &workflowservice.GetSystemInfoResponse{}, nil
 }
 
-func (f *frontend) DescribeNamespace(ctx context.Context, _ *workflowservice.DescribeNamespaceRequest) (*workflowservice.DescribeNamespaceResponse, error) {
+func (f *frontend) DescribeNamespace(ctx context.Context,
+	_ *workflowservice.DescribeNamespaceRequest) (*workflowservice.DescribeNamespaceResponse, error) {
 	f.mu.Lock()
 	answer := f.namespace
 	f.mu.Unlock()
@@ -95,7 +97,8 @@ func (f *frontend) DescribeNamespace(ctx context.Context, _ *workflowservice.Des
 	return &workflowservice.DescribeNamespaceResponse{}, sent(answer(ctx))
 }
 
-func (f *frontend) StartWorkflowExecution(_ context.Context, r *workflowservice.StartWorkflowExecutionRequest) (*workflowservice.StartWorkflowExecutionResponse, error) {
+func (f *frontend) StartWorkflowExecution(_ context.Context,
+	r *workflowservice.StartWorkflowExecutionRequest) (*workflowservice.StartWorkflowExecutionResponse, error) {
 	f.note("start %s", r.GetWorkflowId())
 	f.mu.Lock()
 	answer := f.start
@@ -107,7 +110,9 @@ func (f *frontend) StartWorkflowExecution(_ context.Context, r *workflowservice.
 	return response, sent(err)
 }
 
-func (f *frontend) RequestCancelWorkflowExecution(_ context.Context, r *workflowservice.RequestCancelWorkflowExecutionRequest) (*workflowservice.RequestCancelWorkflowExecutionResponse, error) {
+func (f *frontend) RequestCancelWorkflowExecution(_ context.Context,
+	r *workflowservice.RequestCancelWorkflowExecutionRequest) (*workflowservice.RequestCancelWorkflowExecutionResponse,
+	error) {
 	f.note("cancel %s %s", r.GetWorkflowExecution().GetWorkflowId(), r.GetReason())
 	f.mu.Lock()
 	answer := f.cancel
@@ -118,7 +123,8 @@ func (f *frontend) RequestCancelWorkflowExecution(_ context.Context, r *workflow
 	return &workflowservice.RequestCancelWorkflowExecutionResponse{}, sent(answer(r))
 }
 
-func (f *frontend) SignalWorkflowExecution(_ context.Context, r *workflowservice.SignalWorkflowExecutionRequest) (*workflowservice.SignalWorkflowExecutionResponse, error) {
+func (f *frontend) SignalWorkflowExecution(_ context.Context,
+	r *workflowservice.SignalWorkflowExecutionRequest) (*workflowservice.SignalWorkflowExecutionResponse, error) {
 	f.note("signal %s %s", r.GetWorkflowExecution().GetWorkflowId(), r.GetSignalName())
 	f.mu.Lock()
 	answer := f.signal
@@ -126,7 +132,8 @@ func (f *frontend) SignalWorkflowExecution(_ context.Context, r *workflowservice
 	return &workflowservice.SignalWorkflowExecutionResponse{}, sent(answer(r))
 }
 
-func (f *frontend) DescribeWorkflowExecution(_ context.Context, r *workflowservice.DescribeWorkflowExecutionRequest) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
+func (f *frontend) DescribeWorkflowExecution(_ context.Context,
+	r *workflowservice.DescribeWorkflowExecutionRequest) (*workflowservice.DescribeWorkflowExecutionResponse, error) {
 	f.note("describe")
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -138,7 +145,8 @@ func (f *frontend) DescribeWorkflowExecution(_ context.Context, r *workflowservi
 }
 
 // GetWorkflowExecutionHistory returns a history in pages of ten events.
-func (f *frontend) GetWorkflowExecutionHistory(_ context.Context, r *workflowservice.GetWorkflowExecutionHistoryRequest) (*workflowservice.GetWorkflowExecutionHistoryResponse, error) {
+func (f *frontend) GetWorkflowExecutionHistory(_ context.Context,
+	r *workflowservice.GetWorkflowExecutionHistoryRequest) (*workflowservice.GetWorkflowExecutionHistoryResponse, error) {
 	const page = 10
 	from := 0
 	switch {
@@ -160,7 +168,8 @@ func (f *frontend) GetWorkflowExecutionHistory(_ context.Context, r *workflowser
 		return nil, sent(serviceerror.NewNotFound("no such history"))
 	}
 	to := min(from+page, len(history.GetEvents()))
-	response := &workflowservice.GetWorkflowExecutionHistoryResponse{History: &historypb.History{Events: history.GetEvents()[from:to]}}
+	response := &workflowservice.GetWorkflowExecutionHistoryResponse{
+		History: &historypb.History{Events: history.GetEvents()[from:to]}}
 	if to < len(history.GetEvents()) {
 		response.NextPageToken = []byte{byte(from/page + 1)}
 	}
@@ -240,7 +249,8 @@ func reach(
 	keys := testKeys(t)
 	tap := projection.NewTap(c.read, func(string, run.Update, time.Time) { t.Error("no worker, no records") })
 	m, err := conn.New(conn.Options{
-		Client: engine.ClientOptions(client.Options{HostPort: address, Namespace: "ns"}, "server-1", keys, nil, log, tap, engine.NewRepeated(), opts.Budget), Logger: log,
+		Client: engine.ClientOptions(client.Options{HostPort: address, Namespace: "ns"}, "server-1", keys, nil, log, tap,
+			engine.NewRepeated(), opts.Budget), Logger: log,
 		CheckTimeout: 2 * time.Second, DrainTimeout: time.Second,
 	})
 	require.NoError(t, err)
@@ -252,7 +262,8 @@ func reach(
 		require.NoError(t, m.Stop(stopping))
 	})
 	opts = engine.Options{
-		Connection: m, Address: address, Namespace: "ns", ServerID: "server-1", Keys: keys, Limits: flow.DefaultLimits(), Log: log, Now: c.read,
+		Connection: m, Address: address, Namespace: "ns", ServerID: "server-1", Keys: keys, Limits: flow.DefaultLimits(),
+		Log: log, Now: c.read,
 	}
 	for _, set := range with {
 		set(&opts)

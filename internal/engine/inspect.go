@@ -54,7 +54,8 @@ func (e *Engine) describeNamespace(ctx context.Context) (*workflowservice.Descri
 	if err != nil {
 		return nil, err
 	}
-	found, err := c.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: e.namespace})
+	found, err := c.WorkflowService().DescribeNamespace(ctx,
+		&workflowservice.DescribeNamespaceRequest{Namespace: e.namespace})
 	if _, missing := errors.AsType[*serviceerror.NamespaceNotFound](err); missing {
 		return nil, noNamespace(e.address, e.namespace, err)
 	}
@@ -66,14 +67,16 @@ func (e *Engine) describeNamespace(ctx context.Context) (*workflowservice.Descri
 
 // unanswered returns the fault for a request that Temporal did not answer.
 func (e *Engine) unanswered(err error) error {
-	return apperror.New(apperror.Unavailable, apperror.EngineUnavailable, "temporal does not answer").WithDetail("%s: %v", e.address, err).
+	return apperror.New(apperror.Unavailable, apperror.EngineUnavailable, "temporal does not answer").WithDetail("%s: %v",
+		e.address, err).
 		WithRetry(retryAfter).WithCause(err)
 }
 
 // Executions implements [run.Inspector]. It queries visibility, which lags by seconds.
 func (e *Engine) Executions(ctx context.Context, closedSince time.Time) iter.Seq2[run.Execution, error] {
 	return func(yield func(run.Execution, error) bool) {
-		_ = e.list(ctx, ofRuns+"ExecutionStatus = 'Running'", yield) && e.list(ctx, endings+"CloseTime >= "+moment(closedSince), yield)
+		_ = e.list(ctx, ofRuns+"ExecutionStatus = 'Running'", yield) &&
+			e.list(ctx, endings+"CloseTime >= "+moment(closedSince), yield)
 	}
 }
 
@@ -120,7 +123,8 @@ func (e *Engine) list(ctx context.Context, query string, yield func(run.Executio
 	}
 }
 
-func (e *Engine) page(ctx context.Context, request *workflowservice.ListWorkflowExecutionsRequest) (*workflowservice.ListWorkflowExecutionsResponse, error) {
+func (e *Engine) page(ctx context.Context,
+	request *workflowservice.ListWorkflowExecutionsRequest) (*workflowservice.ListWorkflowExecutionsResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, inspectTimeout)
 	defer cancel()
 	if err := e.budget.Take(ctx); err != nil {
@@ -273,7 +277,8 @@ func (e *Engine) accepted(ctx context.Context, x run.Execution) (int64, time.Tim
 		}
 		request.MaximumPageSize = wholePage
 	}
-	return 0, time.Time{}, fmt.Errorf("reading the end of the history of run %q (execution %q): it is longer than any history may be", x.RunID, x.ExecutionID)
+	return 0, time.Time{}, fmt.Errorf("reading the end of the history of run %q (execution %q): it is longer than any "+
+		"history may be", x.RunID, x.ExecutionID)
 }
 
 // Origin implements [run.Inspector].
@@ -294,7 +299,8 @@ func (e *Engine) Origin(ctx context.Context, runID string) (run.Origin, error) {
 	started := event.GetWorkflowExecutionStartedEventAttributes()
 	o := run.Origin{StartedAt: event.GetEventTime().AsTime()}
 	if o.Identity, err = e.identity(runID, started.GetMemo()); err != nil ||
-		started.GetWorkflowType().GetName() != contract.RunWorkflow || started.GetTaskQueue().GetName() != contract.TaskQueue(o.Project) {
+		started.GetWorkflowType().GetName() != contract.RunWorkflow ||
+		started.GetTaskQueue().GetName() != contract.TaskQueue(o.Project) {
 		return run.Origin{}, run.ErrNotKnown
 	}
 	switch err := e.payloads.Resolve(ctx, event); {

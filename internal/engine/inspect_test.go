@@ -22,13 +22,15 @@ import (
 )
 
 // ListWorkflowExecutions returns the described executions, one on each page.
-func (f *frontend) ListWorkflowExecutions(_ context.Context, r *workflowservice.ListWorkflowExecutionsRequest) (*workflowservice.ListWorkflowExecutionsResponse, error) {
+func (f *frontend) ListWorkflowExecutions(_ context.Context,
+	r *workflowservice.ListWorkflowExecutionsRequest) (*workflowservice.ListWorkflowExecutionsResponse, error) {
 	f.note("list %s", r.GetQuery())
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var ids []string
 	for id, info := range f.info {
-		if (info.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING) == strings.HasSuffix(r.GetQuery(), "ExecutionStatus = 'Running'") {
+		if (info.GetStatus() == enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING) == strings.HasSuffix(r.GetQuery(),
+			"ExecutionStatus = 'Running'") {
 			ids = append(ids, id)
 		}
 	}
@@ -43,7 +45,9 @@ func (f *frontend) ListWorkflowExecutions(_ context.Context, r *workflowservice.
 }
 
 // GetWorkflowExecutionHistoryReverse returns a history from its end, in pages of ten events.
-func (f *frontend) GetWorkflowExecutionHistoryReverse(_ context.Context, r *workflowservice.GetWorkflowExecutionHistoryReverseRequest) (*workflowservice.GetWorkflowExecutionHistoryReverseResponse, error) {
+func (f *frontend) GetWorkflowExecutionHistoryReverse(_ context.Context,
+	r *workflowservice.GetWorkflowExecutionHistoryReverseRequest) (
+	*workflowservice.GetWorkflowExecutionHistoryReverseResponse, error) {
 	f.note("tail %s", r.GetExecution().GetRunId())
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -52,7 +56,8 @@ func (f *frontend) GetWorkflowExecutionHistoryReverse(_ context.Context, r *work
 	slices.Reverse(events)
 	from := len(r.GetNextPageToken()) * page
 	to := min(from+page, len(events))
-	response := &workflowservice.GetWorkflowExecutionHistoryReverseResponse{History: &historypb.History{Events: events[from:to]}}
+	response := &workflowservice.GetWorkflowExecutionHistoryReverseResponse{
+		History: &historypb.History{Events: events[from:to]}}
 	if to < len(events) {
 		response.NextPageToken = make([]byte, len(r.GetNextPageToken())+1)
 	}
@@ -62,11 +67,13 @@ func (f *frontend) GetWorkflowExecutionHistoryReverse(_ context.Context, r *work
 // grow adds an execution with the given number of events to a run's history, and describes it as the newest. It
 // continues the given execution, if any.
 func (f *frontend) grow(id, execution, continues string, events ...*historypb.HistoryEvent) {
-	first := &historypb.HistoryEvent{EventId: 1, EventTime: timestamppb.New(noon()), Attributes: &historypb.HistoryEvent_WorkflowExecutionStartedEventAttributes{
-		WorkflowExecutionStartedEventAttributes: &historypb.WorkflowExecutionStartedEventAttributes{
-			WorkflowId: id, OriginalExecutionRunId: execution, ContinuedExecutionRunId: continues,
-		},
-	}}
+	first := &historypb.HistoryEvent{
+		EventId: 1, EventTime: timestamppb.New(noon()),
+		Attributes: &historypb.HistoryEvent_WorkflowExecutionStartedEventAttributes{
+			WorkflowExecutionStartedEventAttributes: &historypb.WorkflowExecutionStartedEventAttributes{
+				WorkflowId: id, OriginalExecutionRunId: execution, ContinuedExecutionRunId: continues,
+			},
+		}}
 	history := &historypb.History{Events: append([]*historypb.HistoryEvent{first}, events...)}
 	f.set(func() { f.histories[execution] = history })
 	f.describe(id, history, enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING)
@@ -74,7 +81,8 @@ func (f *frontend) grow(id, execution, continues string, events ...*historypb.Hi
 
 func task(event, started int64, at time.Time) *historypb.HistoryEvent {
 	return &historypb.HistoryEvent{
-		EventId: event, EventTime: timestamppb.New(at), Attributes: &historypb.HistoryEvent_WorkflowTaskCompletedEventAttributes{
+		EventId: event, EventTime: timestamppb.New(at),
+		Attributes: &historypb.HistoryEvent_WorkflowTaskCompletedEventAttributes{
 			WorkflowTaskCompletedEventAttributes: &historypb.WorkflowTaskCompletedEventAttributes{StartedEventId: started},
 		},
 	}
@@ -108,7 +116,8 @@ func TestClusterIDNamesTheNamespace(t *testing.T) {
 func TestExecutionsAreThoseOfRuns(t *testing.T) {
 	t.Parallel()
 	f := serve(t)
-	for id, queue := range map[string]string{"open": "signalbox-a", "other": "elsewhere", "second": "signalbox-b", "ended": "signalbox-a"} {
+	for id, queue := range map[string]string{
+		"open": "signalbox-a", "other": "elsewhere", "second": "signalbox-b", "ended": "signalbox-a"} {
 		f.grow(id, "x-"+id, "")
 		f.info[id].TaskQueue = queue
 	}
@@ -126,7 +135,9 @@ func TestExecutionsAreThoseOfRuns(t *testing.T) {
 		{RunID: "second", ExecutionID: "x-second", Open: true, StartedAt: noon()},
 		{RunID: "ended", ExecutionID: "x-ended", StartedAt: noon(), ClosedAt: noon().Add(time.Hour)},
 	}, got)
-	calls := slices.Compact(slices.DeleteFunc(f.called(), func(call string) bool { return !strings.HasPrefix(call, "list") }))
+	calls := slices.Compact(slices.DeleteFunc(f.called(), func(call string) bool {
+		return !strings.HasPrefix(call, "list")
+	}))
 	require.Equal(t, []string{
 		"list WorkflowType = 'signalbox.run' AND ExecutionStatus = 'Running'",
 		"list WorkflowType = 'signalbox.run' AND ExecutionStatus != 'ContinuedAsNew' AND CloseTime >= '2026-03-01T12:00:00Z'",
@@ -145,7 +156,8 @@ func TestInspectReturnsThePositionOfAnExecution(t *testing.T) {
 	f.grow("fresh", "x1", "")
 	f.grow("near", "x2", "", slices.Concat(plain(2, 3), []*historypb.HistoryEvent{task(4, 3, late)}, plain(5, 7))...)
 	f.grow("far", "x3", "", slices.Concat(plain(2, 3), []*historypb.HistoryEvent{task(4, 3, late)}, plain(5, 70))...)
-	f.grow("before a long tail", "x4", "", slices.Concat(plain(2, 3), []*historypb.HistoryEvent{task(4, 3, late)}, plain(5, 300))...)
+	f.grow("before a long tail", "x4", "",
+		slices.Concat(plain(2, 3), []*historypb.HistoryEvent{task(4, 3, late)}, plain(5, 300))...)
 	e, _ := connect(t, f.address, nil)
 	for id, want := range map[string][]any{
 		"fresh": {"x1", int64(0), time.Time{}}, "near": {"x2", int64(3), late}, "far": {"x3", int64(3), late},
@@ -154,7 +166,8 @@ func TestInspectReturnsThePositionOfAnExecution(t *testing.T) {
 		for _, shown := range []string{"", want[0].(string)} {
 			x, err := e.Inspect(t.Context(), run.Run{ID: id, ExecutionID: shown})
 			require.NoError(t, err)
-			require.Equal(t, []any{want[0], want[1], want[2], run.RelationSame, true}, []any{x.ExecutionID, x.Accepted, x.AcceptedAt, x.Relation, x.Open}, id)
+			require.Equal(t, []any{want[0], want[1], want[2], run.RelationSame, true},
+				[]any{x.ExecutionID, x.Accepted, x.AcceptedAt, x.Relation, x.Open}, id)
 		}
 	}
 	_, err := e.Inspect(t.Context(), run.Run{ID: "none"})
@@ -268,7 +281,8 @@ func TestEndedExecutionsAreListedByTheirEnd(t *testing.T) {
 	}
 	require.Equal(t, []string{id}, ids)
 	require.Contains(t, f.called(), "list WorkflowType = 'signalbox.run' AND ExecutionStatus != 'ContinuedAsNew'"+
-		" AND CloseTime >= '"+noon().Format(time.RFC3339)+"' AND CloseTime < '"+noon().Add(time.Hour).Format(time.RFC3339)+"'")
+		" AND CloseTime >= '"+noon().Format(time.RFC3339)+"' AND CloseTime < '"+noon().Add(time.Hour).Format(time.RFC3339)+
+		"'")
 }
 
 func TestInspectorReportsThatTemporalIsUnavailable(t *testing.T) {

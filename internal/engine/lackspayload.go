@@ -11,15 +11,16 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 )
 
-// LacksPayload reports whether the newest execution of a run refers to a large value that no store has. It is false for a run that Temporal does
-// not have.
+// LacksPayload reports whether the newest execution of a run refers to a large value that no store has. It is false for
+// a run that Temporal does not have.
 func (e *Engine) LacksPayload(ctx context.Context, runID string) (bool, error) {
 	c, err := e.temporal()
 	if err != nil {
 		return false, err
 	}
 	request := &workflowservice.GetWorkflowExecutionHistoryRequest{
-		Namespace: e.namespace, MaximumPageSize: historyPage, Execution: &commonpb.WorkflowExecution{WorkflowId: contract.WorkflowID(runID)},
+		Namespace: e.namespace, MaximumPageSize: historyPage,
+		Execution: &commonpb.WorkflowExecution{WorkflowId: contract.WorkflowID(runID)},
 	}
 	for {
 		if err := e.budget.Take(ctx); err != nil {

@@ -61,23 +61,29 @@ func (f *frontend) chain(t *testing.T, id, hash string, executions int) {
 	t.Helper()
 	before := ""
 	for n := range executions {
-		input, err := codec.For(testKeys(t), id).ToPayloads(flow.Input{RunID: id, Project: project.Default, DocumentHash: hash, Interpreter: interp.Version, Chain: n})
+		input, err := codec.For(testKeys(t),
+			id).ToPayloads(flow.Input{
+			RunID: id, Project: project.Default, DocumentHash: hash, Interpreter: interp.Version, Chain: n})
 		require.NoError(t, err)
 		execution := fmt.Sprintf("x%d", n)
 		history := &historypb.History{Events: []*historypb.HistoryEvent{
-			{EventType: enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED, Attributes: &historypb.HistoryEvent_WorkflowExecutionStartedEventAttributes{
-				WorkflowExecutionStartedEventAttributes: &historypb.WorkflowExecutionStartedEventAttributes{
-					WorkflowType: &commonpb.WorkflowType{Name: contract.RunWorkflow}, TaskQueue: &taskqueuepb.TaskQueue{Name: "q"}, Input: input,
-					WorkflowTaskTimeout: durationpb.New(10 * time.Second),
-					WorkflowId:          id, OriginalExecutionRunId: execution, ContinuedExecutionRunId: before,
-				},
-			}},
-			{EventType: enumspb.EVENT_TYPE_WORKFLOW_TASK_SCHEDULED, Attributes: &historypb.HistoryEvent_WorkflowTaskScheduledEventAttributes{
-				WorkflowTaskScheduledEventAttributes: &historypb.WorkflowTaskScheduledEventAttributes{},
-			}},
-			{EventType: enumspb.EVENT_TYPE_WORKFLOW_TASK_STARTED, Attributes: &historypb.HistoryEvent_WorkflowTaskStartedEventAttributes{
-				WorkflowTaskStartedEventAttributes: &historypb.WorkflowTaskStartedEventAttributes{ScheduledEventId: 2},
-			}},
+			{EventType: enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED,
+				Attributes: &historypb.HistoryEvent_WorkflowExecutionStartedEventAttributes{
+					WorkflowExecutionStartedEventAttributes: &historypb.WorkflowExecutionStartedEventAttributes{
+						WorkflowType: &commonpb.WorkflowType{Name: contract.RunWorkflow}, TaskQueue: &taskqueuepb.TaskQueue{Name: "q"},
+						Input:               input,
+						WorkflowTaskTimeout: durationpb.New(10 * time.Second),
+						WorkflowId:          id, OriginalExecutionRunId: execution, ContinuedExecutionRunId: before,
+					},
+				}},
+			{EventType: enumspb.EVENT_TYPE_WORKFLOW_TASK_SCHEDULED,
+				Attributes: &historypb.HistoryEvent_WorkflowTaskScheduledEventAttributes{
+					WorkflowTaskScheduledEventAttributes: &historypb.WorkflowTaskScheduledEventAttributes{},
+				}},
+			{EventType: enumspb.EVENT_TYPE_WORKFLOW_TASK_STARTED,
+				Attributes: &historypb.HistoryEvent_WorkflowTaskStartedEventAttributes{
+					WorkflowTaskStartedEventAttributes: &historypb.WorkflowTaskStartedEventAttributes{ScheduledEventId: 2},
+				}},
 			task(4, 3, noon()),
 			{EventType: enumspb.EVENT_TYPE_TIMER_STARTED, Attributes: &historypb.HistoryEvent_TimerStartedEventAttributes{
 				TimerStartedEventAttributes: &historypb.TimerStartedEventAttributes{

@@ -155,8 +155,9 @@ func (e *Engine) chain(ctx context.Context, runID, newest, after string) ([]stri
 	return ids, nil
 }
 
-// restoreListeners commits the listeners of an open run that its database lacks: those that the run committed after the backup that the
-// database was restored from. One that the run removes at the same time stays until the run ends; events that it matches have no effect.
+// restoreListeners commits the listeners of an open run that its database lacks: those that the run committed after the
+// backup that the database was restored from. One that the run removes at the same time stays until the run ends;
+// events that it matches have no effect.
 func (e *Engine) restoreListeners(ctx context.Context, listeners []flow.ListenRequest) error {
 	if e.listeners == nil {
 		return nil
@@ -178,7 +179,8 @@ func (e *Engine) interpret(
 	return projection.Rebuild(ctx, rebuilding, write)
 }
 
-func (e *Engine) rebuilding(ctx context.Context, execution flow.Execution, history *historypb.History) projection.Rebuilding {
+func (e *Engine) rebuilding(ctx context.Context, execution flow.Execution,
+	history *historypb.History) projection.Rebuilding {
 	return projection.Rebuilding{
 		History: history, Execution: execution, Name: contract.RunWorkflow, Keys: e.keys, External: e.payloads.External(),
 		Log:      logger.ForTemporal(e.log.With("rebuilding", execution.WorkflowID)),
@@ -197,14 +199,16 @@ func (e *Engine) history(ctx context.Context, runID, executionID string) (*histo
 		return nil, err
 	}
 	history, size := &historypb.History{}, 0
-	events := c.GetWorkflowHistory(ctx, contract.WorkflowID(runID), executionID, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	events := c.GetWorkflowHistory(ctx, contract.WorkflowID(runID), executionID, false,
+		enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	for events.HasNext() {
 		event, err := events.Next()
 		if err != nil {
 			return nil, e.unread(runID, executionID, err)
 		}
 		if size += event.Size(); size > maxHistoryBytes {
-			return nil, fmt.Errorf("the history of run %q (execution %q) has more than %d bytes: its rows cannot be rebuilt", runID, executionID, maxHistoryBytes)
+			return nil, fmt.Errorf("the history of run %q (execution %q) has more than %d bytes: its rows cannot be rebuilt",
+				runID, executionID, maxHistoryBytes)
 		}
 		history.Events = append(history.Events, event)
 		if len(history.GetEvents())%historyPage == 0 {
@@ -235,8 +239,8 @@ func (e *Engine) unread(runID, executionID string, err error) error {
 	}
 }
 
-// closedUnread returns the end of a run that ended in Temporal and whose history cannot be interpreted, because one of its large values is
-// lost. It returns nil for an open run.
+// closedUnread returns the end of a run that ended in Temporal and whose history cannot be interpreted, because one of
+// its large values is lost. It returns nil for an open run.
 func closedUnread(history *historypb.History) *run.State {
 	if state := closedFromOutside(history); state != nil {
 		return state
@@ -254,7 +258,8 @@ func closedUnread(history *historypb.History) *run.State {
 		state.Status = run.Failed
 		state.Error = &run.Error{
 			Type: dsl.ErrorTypeRuntime, Status: 500, Title: "Error lost", Instance: "/",
-			Detail: "the run failed, and its steps and error cannot be read from Temporal, because one of its large values is lost",
+			Detail: "the run failed, and its steps and error cannot be read from Temporal, because one of its large values is " +
+				"lost",
 		}
 	default:
 		return nil
@@ -279,12 +284,14 @@ func closedFromOutside(history *historypb.History) *run.State {
 		}
 		state.Error = &run.Error{
 			Type: dsl.ErrorTypeRuntime, Status: 500, Title: "Terminated", Instance: "/",
-			Detail: fmt.Sprintf("the execution was terminated in Temporal by %q: %s", terminated.GetIdentity(), terminated.GetReason()),
+			Detail: fmt.Sprintf("the execution was terminated in Temporal by %q: %s", terminated.GetIdentity(),
+				terminated.GetReason()),
 		}
 	case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_TIMED_OUT:
 		state.Status = run.TimedOut
 		state.Error = &run.Error{
-			Type: dsl.ErrorTypeTimeout, Status: 408, Title: "Timed out", Instance: "/", Detail: "the execution timed out in Temporal",
+			Type: dsl.ErrorTypeTimeout, Status: 408, Title: "Timed out", Instance: "/",
+			Detail: "the execution timed out in Temporal",
 		}
 	default:
 		return nil

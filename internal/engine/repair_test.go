@@ -61,7 +61,8 @@ func (f *frontend) describe(id string, newest *historypb.History, status enumspb
 		f.info[id] = &workflowpb.WorkflowExecutionInfo{
 			Execution: &commonpb.WorkflowExecution{WorkflowId: id, RunId: started(newest).GetOriginalExecutionRunId()},
 			Status:    status, HistoryLength: int64(len(newest.GetEvents())),
-			StartTime: newest.GetEvents()[0].GetEventTime(), CloseTime: newest.GetEvents()[len(newest.GetEvents())-1].GetEventTime(),
+			StartTime: newest.GetEvents()[0].GetEventTime(),
+			CloseTime: newest.GetEvents()[len(newest.GetEvents())-1].GetEventTime(),
 		}
 	})
 }
@@ -247,7 +248,8 @@ func TestRebuildWhileTemporalIsUnavailable(t *testing.T) {
 	r := insert(t, kept, f.load(t, "pure"))
 	e, _ := connect(t, f.address, scenarios(t))
 	f.set(func() { f.withhold = true })
-	requireError(t, e.Rebuild(t.Context(), r, "", &storeWriter{store: kept}), apperror.Unavailable, apperror.EngineUnavailable, "reading the history of run")
+	requireError(t, e.Rebuild(t.Context(), r, "", &storeWriter{store: kept}), apperror.Unavailable,
+		apperror.EngineUnavailable, "reading the history of run")
 }
 
 func TestRebuildOfAnUnknownRun(t *testing.T) {
@@ -276,7 +278,8 @@ func TestRebuildOfARunEndedFromOutside(t *testing.T) {
 			if want == run.Terminated {
 				event.EventType = enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED
 				event.Attributes = &historypb.HistoryEvent_WorkflowExecutionTerminatedEventAttributes{
-					WorkflowExecutionTerminatedEventAttributes: &historypb.WorkflowExecutionTerminatedEventAttributes{Reason: "runaway", Identity: "ada"},
+					WorkflowExecutionTerminatedEventAttributes: &historypb.WorkflowExecutionTerminatedEventAttributes{
+						Reason: "runaway", Identity: "ada"},
 				}
 			} else {
 				event.EventType = enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_TIMED_OUT
@@ -319,7 +322,8 @@ func TestRunThatLacksAValueHasItsEnd(t *testing.T) {
 	t.Parallel()
 	f, kept := serve(t), openStore(t)
 	r := insert(t, kept, f.load(t, "pure"))
-	e, _ := connect(t, f.address, &fakeSource{err: errors.New("a large value is in no store: " + contract.PayloadMissing + " one was restored")})
+	e, _ := connect(t, f.address,
+		&fakeSource{err: errors.New("a large value is in no store: " + contract.PayloadMissing + " one was restored")})
 	require.NoError(t, e.Rebuild(t.Context(), r, "", &storeWriter{store: kept}))
 	got, err := kept.GetRun(t.Context(), r.Project, r.ID)
 	require.NoError(t, err)

@@ -27,7 +27,8 @@ func (r *Repeated) Has(runID string) bool { return r.runs.Has(runID) }
 
 // Intercept records the workflow tasks that arrive over a connection.
 func (r *Repeated) Intercept(
-	ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
+	ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker,
+	opts ...grpc.CallOption,
 ) error {
 	err := invoke(ctx, method, req, reply, cc, opts...)
 	if err != nil {

@@ -30,9 +30,11 @@ func (e *Engine) StepValue(ctx context.Context, r run.Run, step run.Step, output
 	if err != nil {
 		return nil, err
 	}
-	record, err := projection.FindStep(ctx, e.rebuilding(ctx, flow.Execution{WorkflowID: r.ID, RunID: id}, history), step.Number)
+	record, err := projection.FindStep(ctx, e.rebuilding(ctx, flow.Execution{WorkflowID: r.ID, RunID: id}, history),
+		step.Number)
 	if projection.Unusable(err) {
-		return nil, apperror.New(apperror.NotFound, apperror.ValueNotRecorded, "the values of run %q cannot be read again: %v", r.ID, err).WithCause(err)
+		return nil, apperror.New(apperror.NotFound, apperror.ValueNotRecorded,
+			"the values of run %q cannot be read again: %v", r.ID, err).WithCause(err)
 	}
 	if err != nil {
 		return nil, err

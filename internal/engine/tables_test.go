@@ -34,8 +34,10 @@ func TestStartFaults(t *testing.T) {
 		{"invalid", serviceerror.NewInvalidArgument("blob too large"), apperror.Refused, apperror.EngineRefused, false},
 		{"denied", serviceerror.NewPermissionDenied("no", "role"), apperror.Refused, apperror.EngineRefused, false},
 		{"no namespace", serviceerror.NewNamespaceNotFound("ns"), apperror.Unavailable, apperror.EngineUnavailable, true},
-		{"exhausted", serviceerror.NewResourceExhausted(enumspb.RESOURCE_EXHAUSTED_CAUSE_RPS_LIMIT, "rps"), apperror.Exhausted, apperror.EngineRefused, true},
-		{"wrapped", fmt.Errorf("start: %w", serviceerror.NewInvalidArgument("x")), apperror.Refused, apperror.EngineRefused, false},
+		{"exhausted", serviceerror.NewResourceExhausted(enumspb.RESOURCE_EXHAUSTED_CAUSE_RPS_LIMIT, "rps"),
+			apperror.Exhausted, apperror.EngineRefused, true},
+		{"wrapped", fmt.Errorf("start: %w", serviceerror.NewInvalidArgument("x")), apperror.Refused, apperror.EngineRefused,
+			false},
 		{"unavailable", serviceerror.NewUnavailable("cut"), 0, "", false},
 		{"deadline", serviceerror.NewDeadlineExceeded("late"), 0, "", false},
 		{"canceled", serviceerror.NewCanceled("gone"), 0, "", false},
@@ -66,19 +68,23 @@ func TestClosedFromOutside(t *testing.T) {
 	history := &historypb.History{Events: []*historypb.HistoryEvent{{EventTime: timestamppb.New(noon())}, {
 		EventTime: timestamppb.New(closed),
 		Attributes: &historypb.HistoryEvent_WorkflowExecutionTerminatedEventAttributes{
-			WorkflowExecutionTerminatedEventAttributes: &historypb.WorkflowExecutionTerminatedEventAttributes{Identity: "ada", Reason: "runaway"},
+			WorkflowExecutionTerminatedEventAttributes: &historypb.WorkflowExecutionTerminatedEventAttributes{
+				Identity: "ada", Reason: "runaway"},
 		},
 	}}}
 	outside := map[enumspb.EventType]run.Error{
 		enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED: {
-			Type: dsl.ErrorTypeRuntime, Status: 500, Title: "Terminated", Instance: "/", Detail: `the execution was terminated in Temporal by "ada": runaway`,
+			Type: dsl.ErrorTypeRuntime, Status: 500, Title: "Terminated", Instance: "/",
+			Detail: `the execution was terminated in Temporal by "ada": runaway`,
 		},
 		enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_TIMED_OUT: {
-			Type: dsl.ErrorTypeTimeout, Status: 408, Title: "Timed out", Instance: "/", Detail: "the execution timed out in Temporal",
+			Type: dsl.ErrorTypeTimeout, Status: 408, Title: "Timed out", Instance: "/",
+			Detail: "the execution timed out in Temporal",
 		},
 	}
 	statuses := map[enumspb.EventType]run.Status{
-		enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED: run.Terminated, enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_TIMED_OUT: run.TimedOut,
+		enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED: run.Terminated,
+		enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_TIMED_OUT:  run.TimedOut,
 	}
 	for number, name := range enumspb.EventType_name {
 		last := history.GetEvents()[1]

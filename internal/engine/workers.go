@@ -32,9 +32,9 @@ const (
 	maxAttached = 10_000
 	// longestCompute is the processor time for which a run may compute without a pause.
 	longestCompute = 950 * time.Millisecond
-	// longestTask is the time by the clock for which a run may occupy its workflow goroutine: what a workflow task's ten seconds leave after its
-	// transfer. Besides computing, a run encodes several values of up to 16 MiB, which takes a second of a processor, and several seconds where
-	// the process gets a quarter of one.
+	// longestTask is the time by the clock for which a run may occupy its workflow goroutine: what a workflow task's ten
+	// seconds leave after its transfer. Besides computing, a run encodes several values of up to 16 MiB, which takes a
+	// second of a processor, and several seconds where the process gets a quarter of one.
 	longestTask = 9 * time.Second
 	// projectPage is the page size of lists of projects.
 	projectPage = 500
@@ -103,8 +103,9 @@ type Workers struct {
 // NewWorkers returns the workers. None polls before Start.
 func NewWorkers(engine *Engine, projects Projects, calls Calls, opts WorkerOptions) *Workers {
 	w := &Workers{
-		engine: engine, projects: projects, calls: calls, opts: opts, shares: fairshare.New(runtime.GOMAXPROCS(0)), serving: map[string]bool{},
-		usage: map[string]*usage{},
+		engine: engine, projects: projects, calls: calls, opts: opts, shares: fairshare.New(runtime.GOMAXPROCS(0)),
+		serving: map[string]bool{},
+		usage:   map[string]*usage{},
 	}
 	w.Loop = loop.New(func(ctx, _ context.Context) time.Duration {
 		w.refresh(ctx)
@@ -197,7 +198,9 @@ func (w *Workers) refresh(ctx context.Context) {
 		if w.serving[name] {
 			continue
 		}
-		if err := w.engine.conn.Register(name, func(c client.Client) (worker.Worker, error) { return w.build(c, name) }); err != nil {
+		if err := w.engine.conn.Register(name, func(c client.Client) (worker.Worker, error) {
+			return w.build(c, name)
+		}); err != nil {
 			w.listErr = err
 			continue
 		}
@@ -265,7 +268,8 @@ func (w *Workers) Busy() []registry.Busy {
 	defer w.using.Unlock()
 	var list []registry.Busy
 	for _, name := range slices.Sorted(maps.Keys(w.usage)) {
-		b := registry.Busy{Project: name, WorkflowTasks: w.usage[name].workflowTasks.BusySince(), Activities: w.usage[name].activities.BusySince()}
+		b := registry.Busy{Project: name, WorkflowTasks: w.usage[name].workflowTasks.BusySince(),
+			Activities: w.usage[name].activities.BusySince()}
 		if !b.WorkflowTasks.IsZero() || !b.Activities.IsZero() {
 			list = append(list, b)
 		}
@@ -285,7 +289,8 @@ func (w *Workers) tuner(name string, used *usage) (worker.WorkerTuner, error) {
 		return supplier
 	}
 	options := worker.CompositeTunerOptions{
-		WorkflowSlotSupplier: used.workflowTasks.Of(workflowTasks), ActivitySlotSupplier: used.activities.Of(fixed(w.opts.Activities)),
+		WorkflowSlotSupplier:      used.workflowTasks.Of(workflowTasks),
+		ActivitySlotSupplier:      used.activities.Of(fixed(w.opts.Activities)),
 		LocalActivitySlotSupplier: fixed(w.opts.LocalActivities),
 		// Signalbox does not use these two, but a tuner requires them.
 		NexusSlotSupplier: fixed(1), SessionActivitySlotSupplier: fixed(1),
@@ -296,8 +301,8 @@ func (w *Workers) tuner(name string, used *usage) (worker.WorkerTuner, error) {
 	return worker.NewCompositeTuner(options) //nolint:wrapcheck // it checks the options above
 }
 
-// activityPollers is the SDK's default number of pollers for activities. More pollers than slots would wait for a slot, as those of a busy
-// worker do, while the worker executes nothing.
+// activityPollers is the SDK's default number of pollers for activities. More pollers than slots would wait for a slot,
+// as those of a busy worker do, while the worker executes nothing.
 const activityPollers = 2
 
 func (w *Workers) build(c client.Client, name string) (worker.Worker, error) {
@@ -309,9 +314,11 @@ func (w *Workers) build(c client.Client, name string) (worker.Worker, error) {
 	fresh := worker.New(c, contract.TaskQueue(name), worker.Options{
 		Tuner: tuner, MaxHeartbeatThrottleInterval: flow.HeartbeatsWithin, WorkerStopTimeout: w.opts.StopTimeout,
 		MaxConcurrentActivityTaskPollers: min(activityPollers, w.opts.Activities),
-		DeadlockDetectionTimeout:         longestTask, BackgroundActivityContext: w.life, Interceptors: []interceptor.WorkerInterceptor{&activityLog{project: name}},
+		DeadlockDetectionTimeout:         longestTask, BackgroundActivityContext: w.life,
+		Interceptors: []interceptor.WorkerInterceptor{&activityLog{project: name}},
 	})
-	interpreter := flow.New(w.life, w.engine.documents, w.engine.tap, w.engine.limits).Share(w.shares).StopAfter(longestCompute).Measure(w.opts.Timers)
+	interpreter := flow.New(w.life, w.engine.documents, w.engine.tap,
+		w.engine.limits).Share(w.shares).StopAfter(longestCompute).Measure(w.opts.Timers)
 	fresh.RegisterWorkflowWithOptions(interpreter.Run, workflow.RegisterOptions{Name: contract.RunWorkflow})
 	fresh.RegisterActivityWithOptions(w.calls.Call, activity.RegisterOptions{Name: flow.HTTPActivity})
 	fresh.RegisterActivityWithOptions(w.calls.Call, activity.RegisterOptions{Name: flow.CredentialsActivity})

@@ -24,14 +24,16 @@ import (
 )
 
 // PollWorkflowTaskQueue holds polls open, like Temporal without tasks.
-func (f *frontend) PollWorkflowTaskQueue(ctx context.Context, r *workflowservice.PollWorkflowTaskQueueRequest) (*workflowservice.PollWorkflowTaskQueueResponse, error) {
+func (f *frontend) PollWorkflowTaskQueue(ctx context.Context,
+	r *workflowservice.PollWorkflowTaskQueueRequest) (*workflowservice.PollWorkflowTaskQueueResponse, error) {
 	f.note("poll %s", r.GetTaskQueue().GetName())
 	<-ctx.Done()
 	return &workflowservice.PollWorkflowTaskQueueResponse{}, nil
 }
 
 // PollActivityTaskQueue holds polls open too.
-func (f *frontend) PollActivityTaskQueue(ctx context.Context, _ *workflowservice.PollActivityTaskQueueRequest) (*workflowservice.PollActivityTaskQueueResponse, error) {
+func (f *frontend) PollActivityTaskQueue(ctx context.Context,
+	_ *workflowservice.PollActivityTaskQueueRequest) (*workflowservice.PollActivityTaskQueueResponse, error) {
 	<-ctx.Done()
 	return &workflowservice.PollActivityTaskQueueResponse{}, nil
 }
@@ -130,7 +132,8 @@ func TestIdleWorkerIsNotBusy(t *testing.T) {
 	t.Parallel()
 	f, projects := serve(t), &fakeProjects{names: []string{"default"}}
 	e, _ := connect(t, f.address, &fakeSource{})
-	w := startWith(t, e, projects, engine.WorkerOptions{WorkflowTasks: 4, Activities: 1, LocalActivities: 4, StopTimeout: time.Second})
+	w := startWith(t, e, projects,
+		engine.WorkerOptions{WorkflowTasks: 4, Activities: 1, LocalActivities: 4, StopTimeout: time.Second})
 	ready(t, w)
 	f.requirePolled(t, "default")
 	require.Never(t, func() bool { return len(w.Busy()) > 0 }, 300*time.Millisecond, 5*time.Millisecond)
@@ -180,7 +183,8 @@ func TestWorkersExtend(t *testing.T) {
 	mu.Lock()
 	defer mu.Unlock()
 	slices.Sort(extended)
-	require.Equal(t, [][]string{{"default", "team-7"}, {"default", "team-7"}}, [][]string{slices.Compact(extended), served})
+	require.Equal(t, [][]string{{"default", "team-7"}, {"default", "team-7"}},
+		[][]string{slices.Compact(extended), served})
 }
 
 func TestWorkersServeOnlyTheConfiguredProjects(t *testing.T) {
@@ -205,7 +209,9 @@ func TestWorkersWaitForTemporal(t *testing.T) {
 	f.namespace = func(context.Context) error { return serviceerror.NewNamespaceNotFound("ns") }
 	e, _, m := reach(t, f.address, &fakeSource{})
 	w := startWorkers(t, e, &fakeProjects{names: []string{"default"}})
-	require.Eventually(t, func() bool { return m.Status().Kind == conn.NamespaceMissing }, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool {
+		return m.Status().Kind == conn.NamespaceMissing
+	}, time.Minute, 10*time.Millisecond)
 	require.Eventually(t, func() bool { return len(m.Status().Workers) == 2 }, time.Minute, 10*time.Millisecond)
 	requireError(t, w.Check(t.Context()), apperror.Unavailable, apperror.EngineUnavailable, `has no namespace "ns"`)
 	require.Empty(t, f.polled())

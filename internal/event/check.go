@@ -49,11 +49,13 @@ func (l Limits) CheckBatch(count int) error {
 		return nil
 	}
 	return apperror.New(apperror.Exhausted, apperror.EventTooLarge,
-		"the request has %d events, more than the limit of %d (events.max_batch); send them in several requests", count, l.MaxBatch).
+		"the request has %d events, more than the limit of %d (events.max_batch); send them in several requests", count,
+		l.MaxBatch).
 		WithField("events", "is too long")
 }
 
-// Validate returns one error with everything that [Limits.Check] finds in the events. With several events, the paths begin with events[i].
+// Validate returns one error with everything that [Limits.Check] finds in the events. With several events, the paths
+// begin with events[i].
 func (l Limits) Validate(events []Event) error {
 	if err := l.CheckBatch(len(events)); err != nil {
 		return err
@@ -66,7 +68,8 @@ func (l Limits) Validate(events []Event) error {
 		}
 		if n := len(e.Data); n > l.MaxDataBytes {
 			return apperror.New(apperror.Exhausted, apperror.EventTooLarge,
-				"the data of event %q has %d bytes, more than the limit of %d (events.max_data_bytes); no event was stored", e.ID, n, l.MaxDataBytes).
+				"the data of event %q has %d bytes, more than the limit of %d (events.max_data_bytes); no event was stored", e.ID,
+				n, l.MaxDataBytes).
 				WithField(prefix+"data", "is too large")
 		}
 		found = append(found, l.Check(prefix, e)...)
@@ -83,13 +86,14 @@ func Refusal(found []apperror.Field) error {
 	if more := len(found) - 1; more > 0 {
 		message += fmt.Sprintf(" (and %d more)", more)
 	}
-	f := apperror.New(apperror.Invalid, apperror.EventInvalid, "not a valid CloudEvent 1.0: %s; no event was stored", message)
+	f := apperror.New(apperror.Invalid, apperror.EventInvalid, "not a valid CloudEvent 1.0: %s; no event was stored",
+		message)
 	f.Fields = found[:min(len(found), maxFindings)]
 	return f
 }
 
-// Check reports everything that is wrong with an event by the rules of CloudEvents 1.0 and by the limits. The path of each finding
-// begins with prefix and names an attribute.
+// Check reports everything that is wrong with an event by the rules of CloudEvents 1.0 and by the limits. The path of
+// each finding begins with prefix and names an attribute.
 func (l Limits) Check(prefix string, e Event) []apperror.Field {
 	c := checker{prefix: prefix}
 	c.required("id", e.ID)

@@ -12,13 +12,13 @@ import (
 const (
 	// maxGroup is the number of events in one transaction, unless a single request has more.
 	maxGroup = 1000
-	// maxWaiting is the number of events that wait for a transaction in one process. More are refused, so that a slow database does
-	// not fill the memory.
+	// maxWaiting is the number of events that wait for a transaction in one process. More are refused, so that a slow
+	// database does not fill the memory.
 	maxWaiting = 20_000
 )
 
-// committer commits the events of several callers together: requests that arrive during a transaction of their project wait for the
-// next one. A single caller does not wait.
+// committer commits the events of several callers together: requests that arrive during a transaction of their project
+// wait for the next one. A single caller does not wait.
 type committer struct {
 	store Store
 	// committed is called after each transaction.
@@ -49,8 +49,8 @@ func newCommitter(store Store, committed func(context.Context, string, bool)) *c
 	return &committer{store: store, committed: committed, queues: map[string]*queue{}}
 }
 
-// commit returns the result for each event. When ctx ends first, the events may be committed nevertheless; a caller that publishes
-// them again gets them reported as duplicates.
+// commit returns the result for each event. When ctx ends first, the events may be committed nevertheless; a caller
+// that publishes them again gets them reported as duplicates.
 func (c *committer) commit(ctx context.Context, project string, events []Event) ([]Accepted, error) {
 	r := &request{ctx: context.WithoutCancel(ctx), events: events, answer: make(chan answer, 1)}
 	if err := c.enter(project, r); err != nil {
@@ -69,7 +69,8 @@ func (c *committer) enter(project string, r *request) error {
 	defer c.mu.Unlock()
 	switch {
 	case c.closed:
-		return apperror.New(apperror.Unavailable, apperror.StoreUnavailable, "this server is stopping; no event was stored, try again").WithRetry(retryAfter)
+		return apperror.New(apperror.Unavailable, apperror.StoreUnavailable,
+			"this server is stopping; no event was stored, try again").WithRetry(retryAfter)
 	case c.waiting+len(r.events) > maxWaiting:
 		return apperror.New(apperror.Unavailable, apperror.StoreUnavailable,
 			"%d events are waiting to be written; no event was stored, try again in a moment", c.waiting).WithRetry(retryAfter)
@@ -110,8 +111,8 @@ func (c *committer) next(project string) []*request {
 	return group
 }
 
-// write commits a group. When that fails although the database is available, it tries each request alone, so that one request that
-// cannot be stored does not fail the others.
+// write commits a group. When that fails although the database is available, it tries each request alone, so that one
+// request that cannot be stored does not fail the others.
 func (c *committer) write(project string, group []*request) {
 	var events []Event
 	for _, r := range group {
@@ -142,7 +143,8 @@ func (c *committer) write(project string, group []*request) {
 	}
 }
 
-// close accepts no more requests and waits until the accepted ones are written; every call to the store has its own deadline.
+// close accepts no more requests and waits until the accepted ones are written; every call to the store has its own
+// deadline.
 func (c *committer) close() {
 	c.mu.Lock()
 	c.closed = true

@@ -1,9 +1,9 @@
 // Package event implements the path of an event from its acceptance to its last delivery: the inbox that stores it, the
 // triggers and listeners that it is matched with, and the deliveries that start runs and wake waiting ones.
 //
-// An event is committed before it is acknowledged. Positions number the events of a project in the order of their commits,
-// without gaps, so that "accepted before" is well defined. The newest event at the commit of a listener divides the events: the commit itself
-// delivers the ones up to it that the listener takes, matching those behind it.
+// An event is committed before it is acknowledged. Positions number the events of a project in the order of their
+// commits, without gaps, so that "accepted before" is well defined. The newest event at the commit of a listener
+// divides the events: the commit itself delivers the ones up to it that the listener takes, matching those behind it.
 package event
 
 import (
@@ -48,26 +48,29 @@ type Event struct {
 	ReceivedAt time.Time
 	// Actor is the name of the publisher.
 	Actor string
-	// RunID is the run that emits the event: values that are sensitive in the run are sensitive in the event. It is not stored.
+	// RunID is the run that emits the event: values that are sensitive in the run are sensitive in the event. It is not
+	// stored.
 	RunID string
-	// Traceparent is the span that published the event, as the header of W3C Trace Context has it; empty without traces, and in events that
-	// are read to be shown.
+	// Traceparent is the span that published the event, as the header of W3C Trace Context has it; empty without traces,
+	// and in events that are read to be shown.
 	Traceparent string
 	Status      Status
 	Reason      string
-	// Original holds the values behind the marks in Subject, Extensions and Data; nil where there are none. Code that shows events does not read it.
+	// Original holds the values behind the marks in Subject, Extensions and Data; nil where there are none. Code that
+	// shows events does not read it.
 	Original *Original
-	// Sensitive are the texts to hide wherever the event is used: set for an event that a run emits, and for an opened event. Only
-	// Original stores them.
+	// Sensitive are the texts to hide wherever the event is used: set for an event that a run emits, and for an opened
+	// event. Only Original stores them.
 	Sensitive []string
 	// Opened: the values behind the marks are restored. They must not get into any output that users see.
 	Opened bool
 }
 
-// SameContent reports whether two events with one source and ID have the same type, subject, schema and data. Their times and extensions
-// may differ: a publisher may set these anew for each attempt, as it does with a trace.
+// SameContent reports whether two events with one source and ID have the same type, subject, schema and data. Their
+// times and extensions may differ: a publisher may set these anew for each attempt, as it does with a trace.
 func SameContent(a, b Event) bool {
-	return a.Type == b.Type && a.Subject == b.Subject && a.DataContentType == b.DataContentType && a.DataSchema == b.DataSchema &&
+	return a.Type == b.Type && a.Subject == b.Subject && a.DataContentType == b.DataContentType &&
+		a.DataSchema == b.DataSchema &&
 		a.DataBase64 == b.DataBase64 && sameJSON(a.Data, b.Data)
 }
 
@@ -117,7 +120,8 @@ type Delivery struct {
 	Project  string
 	Position int64 // of the event
 	Kind     Kind
-	// Workflow and Version are what to start, for Start. RunID is the run to start, derived from event and target, or the run to wake.
+	// Workflow and Version are what to start, for Start. RunID is the run to start, derived from event and target, or the
+	// run to wake.
 	Workflow, Version, RunID string
 	// Listener is the listener to wake, for Wake.
 	Listener string
@@ -126,7 +130,8 @@ type Delivery struct {
 	Status    DeliveryStatus
 	// Attempts is the number of attempts so far.
 	Attempts int
-	// NextAt is the time of the next attempt; zero when the delivery is done or dead, and while it waits for an earlier delivery of its run.
+	// NextAt is the time of the next attempt; zero when the delivery is done or dead, and while it waits for an earlier
+	// delivery of its run.
 	NextAt    time.Time
 	Reason    string
 	CreatedAt time.Time

@@ -17,7 +17,8 @@ const EveryEvent = "every"
 
 // Entry is a filter of a listener in the index of the store.
 type Entry struct {
-	// Type and Shape are those of the filter's [Shape]. A listener with an entry without shape is read for every event of the type.
+	// Type and Shape are those of the filter's [Shape]. A listener with an entry without shape is read for every event of
+	// the type.
 	Type, Shape string
 	// Values are the expected values of the correlation keys: as text, and in the store as a digest.
 	Values string

@@ -16,8 +16,8 @@ const OwnerChanged = Own + "dispatcher.owner.changed"
 // WorkerEvicted is the type of the event that reports workers without heartbeats.
 const WorkerEvicted = Own + "worker.evicted"
 
-// The types of the events that report the beginning and the end of an outage of Temporal, once for all servers. They are published only
-// in projects with a webhook that may receive them.
+// The types of the events that report the beginning and the end of an outage of Temporal, once for all servers. They
+// are published only in projects with a webhook that may receive them.
 const (
 	ConnectionDown = Own + "connection.down"
 	ConnectionUp   = Own + "connection.up"
@@ -28,8 +28,8 @@ func DispatcherSource(project, taskQueue string) string {
 	return "/projects/" + project + "/dispatchers/" + taskQueue
 }
 
-// RecordOwner writes a change of a dispatcher's owner to the history and the audit log, and publishes an event about it.
-// Recording it again changes nothing.
+// RecordOwner writes a change of a dispatcher's owner to the history and the audit log, and publishes an event about
+// it. Recording it again changes nothing.
 func (s *Service) RecordOwner(ctx context.Context, c dispatchtype.OwnerChange) error {
 	if c.At.IsZero() {
 		c.At = s.opts.Now()

@@ -122,7 +122,8 @@ func TestPublishCommitsTogether(t *testing.T) {
 			synctest.Wait()
 		}
 		joined.Wait()
-		require.Equal(t, 2*time.Second, time.Since(begin), "one transaction for the first request, one for all that arrived during it")
+		require.Equal(t, 2*time.Second, time.Since(begin),
+			"one transaction for the first request, one for all that arrived during it")
 		require.Len(t, s.groups, 2)
 		require.Equal(t, []string{"0a", "0b"}, s.groups[0])
 		require.Equal(t, []string{"1a", "1b", "2a"}, s.groups[1][:3], "in order of arrival")
@@ -317,7 +318,8 @@ func TestPublishChecks(t *testing.T) {
 			require.ErrorContains(t, give(), says)
 		}
 		require.Empty(t, s.groups)
-		_, err := event.Platform{Service: service}.Publish(t.Context(), shop, []event.Event{{ID: "1", Source: "/s", Type: event.ScheduleFired}})
+		_, err := event.Platform{
+			Service: service}.Publish(t.Context(), shop, []event.Event{{ID: "1", Source: "/s", Type: event.ScheduleFired}})
 		require.NoError(t, err)
 		accepted, err := service.Publish(t.Context(), shop, nil)
 		require.NoError(t, err)

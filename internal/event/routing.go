@@ -3,8 +3,8 @@ package event
 // Partial is an open set of events of a trigger: some of its filters have a matching event, others not yet.
 type Partial struct {
 	Project, Workflow string
-	// Key identifies it among the partials of its workflow, at most [MaxPartialKey] bytes. Only package match reads it: it holds the
-	// values of the correlation keys that its events share, and a hash of the filters that it was made for.
+	// Key identifies it among the partials of its workflow, at most [MaxPartialKey] bytes. Only package match reads it: it
+	// holds the values of the correlation keys that its events share, and a hash of the filters that it was made for.
 	Key string
 	// Positions are the events by the index of the filter that they match; 0 for a filter without an event.
 	Positions []int64

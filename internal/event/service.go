@@ -41,7 +41,8 @@ type Service struct {
 	waker     *backgroundWaker
 }
 
-// NewService returns a service. hints is notified of each commit of this process; waker is called where a dispatcher is parked.
+// NewService returns a service. hints is notified of each commit of this process; waker is called where a dispatcher is
+// parked.
 func NewService(store Store, projects Projects, hints *pubsub.Notifier, waker Waker, opts Options) *Service {
 	s := &Service{store: store, projects: projects, opts: opts, hints: hints, waker: newBackgroundWaker(waker)}
 	s.committer = newCommitter(store, s.committed)
@@ -61,8 +62,8 @@ func (s *Service) Stop(context.Context) error {
 	return nil
 }
 
-// Publish commits events, all or none, and returns when they are durable; Temporal may be unavailable. Each result has the position
-// that the event has, or had already. Events of the platform's own types are refused.
+// Publish commits events, all or none, and returns when they are durable; Temporal may be unavailable. Each result has
+// the position that the event has, or had already. Events of the platform's own types are refused.
 func (s *Service) Publish(ctx context.Context, project string, events []Event) ([]Accepted, error) {
 	for _, e := range events {
 		if strings.HasPrefix(e.Type, Own) {
@@ -104,8 +105,8 @@ func (s *Service) publish(ctx context.Context, project string, events []Event) (
 	return s.committer.commit(ctx, project, kept)
 }
 
-// Committed notifies the subscribers of a project's events that another component has committed some. wake means that the project's
-// dispatcher is parked.
+// Committed notifies the subscribers of a project's events that another component has committed some. wake means that
+// the project's dispatcher is parked.
 func (s *Service) Committed(ctx context.Context, project string, wake bool) {
 	s.committed(ctx, project, wake)
 }
@@ -132,14 +133,16 @@ func (s *Service) Deliveries(ctx context.Context, project string, position int64
 }
 
 // OfRun returns up to limit deliveries that started a run, woke it or should have woken it, in order of their events.
-func (s *Service) OfRun(ctx context.Context, project, runID string, after *DeliveryCursor, limit int) ([]Delivery, error) {
+func (s *Service) OfRun(ctx context.Context, project, runID string, after *DeliveryCursor,
+	limit int) ([]Delivery, error) {
 	return s.store.ListRunDeliveries(ctx, project, runID, after, limit)
 }
 
 // deliveriesPage is the number of deliveries of a run that are read at once.
 const deliveriesPage = 500
 
-// ToRun returns the deliveries of listed events to a run, in order of their positions. The first delivery of a run may be of several events.
+// ToRun returns the deliveries of listed events to a run, in order of their positions. The first delivery of a run may
+// be of several events.
 func (s *Service) ToRun(ctx context.Context, project, runID string, events []Event) (list []Delivery, err error) {
 	if len(events) == 0 {
 		return nil, nil
@@ -189,15 +192,18 @@ func (s *Service) List(ctx context.Context, f ListFilter) ([]Event, error) {
 		case Pending, Routed, Unmatched, Rejected:
 		default:
 			return nil, apperror.New(apperror.Invalid, apperror.InvalidArgument,
-				"event status %q is not one of pending, routed, unmatched, rejected", status).WithField("statuses", "unknown status %q", status)
+				"event status %q is not one of pending, routed, unmatched, rejected", status).
+				WithField("statuses", "unknown status %q", status)
 		}
 	}
 	return s.store.ListEvents(ctx, f)
 }
 
-// Redeliver makes deliveries of an event due at once: the pending or dead ones among ids, or all of them without ids. It does not change
-// done deliveries, nor those that their run would no longer accept because it got later events. It returns the deliveries that it changed.
-func (s *Service) Redeliver(ctx context.Context, project string, position int64, ids []string, reason string) ([]Delivery, error) {
+// Redeliver makes deliveries of an event due at once: the pending or dead ones among ids, or all of them without ids.
+// It does not change done deliveries, nor those that their run would no longer accept because it got later events. It
+// returns the deliveries that it changed.
+func (s *Service) Redeliver(ctx context.Context, project string, position int64, ids []string,
+	reason string) ([]Delivery, error) {
 	e, err := s.Get(ctx, project, position)
 	if err != nil {
 		return nil, err
@@ -214,8 +220,9 @@ func (s *Service) Redeliver(ctx context.Context, project string, position int64,
 	return changed, nil
 }
 
-// Listen commits that a run waits for events. Every matching event that is accepted after it returns is delivered, and for a listener from
-// the start of the run every earlier one that the run has not taken. Listening again changes nothing.
+// Listen commits that a run waits for events. Every matching event that is accepted after it returns is delivered, and
+// for a listener from the start of the run every earlier one that the run has not taken. Listening again changes
+// nothing.
 func (s *Service) Listen(ctx context.Context, l Listener) error {
 	done, err := s.store.Listen(ctx, l)
 	if err == nil && done.Delivers {
@@ -229,7 +236,8 @@ func (s *Service) Unlisten(ctx context.Context, project, id string) error {
 	return s.store.Unlisten(ctx, project, id)
 }
 
-// OwnerHistory returns up to limit changes of a dispatcher's owner, newest first. The history has no workflow IDs and durations.
+// OwnerHistory returns up to limit changes of a dispatcher's owner, newest first. The history has no workflow IDs and
+// durations.
 func (s *Service) OwnerHistory(ctx context.Context, name inbox.Name, limit int) ([]dispatchtype.OwnerChange, error) {
 	return s.store.OwnerHistory(ctx, name, limit)
 }

@@ -52,9 +52,11 @@ type delivered struct {
 	list []event.Delivery
 }
 
-func (d *delivered) ListRunDeliveries(_ context.Context, _, _ string, after *event.DeliveryCursor, limit int) (page []event.Delivery, _ error) {
+func (d *delivered) ListRunDeliveries(_ context.Context, _, _ string, after *event.DeliveryCursor,
+	limit int) (page []event.Delivery, _ error) {
 	for _, e := range d.list {
-		if len(page) < limit && (after == nil || e.Position > after.Position || e.Position == after.Position && e.ID > after.ID) {
+		if len(page) < limit && (after == nil || e.Position > after.Position || e.Position == after.Position &&
+			e.ID > after.ID) {
 			page = append(page, e)
 		}
 	}
@@ -65,7 +67,8 @@ func TestDeliveriesOfListedEventsToARun(t *testing.T) {
 	t.Parallel()
 	s := &delivered{list: []event.Delivery{{ID: "start", Kind: event.Start, Position: 5, Positions: []int64{2, 5}}}}
 	for position := int64(6); position <= 1300; position++ {
-		s.list = append(s.list, event.Delivery{ID: "wake", Kind: event.Wake, Position: position, Positions: []int64{position}})
+		s.list = append(s.list, event.Delivery{
+			ID: "wake", Kind: event.Wake, Position: position, Positions: []int64{position}})
 	}
 	service := event.NewService(s, &slow{}, pubsub.NewNotifier(), &waker{}, event.Options{})
 	for name, tt := range map[string]struct{ listed, want []int64 }{
@@ -102,14 +105,18 @@ func TestTypesOfSpecs(t *testing.T) {
 		spec event.Spec
 		want []string
 	}{
-		"nothing":            {event.Spec{}, []string{}},
-		"a timer":            {event.Spec{Timed: "/s"}, []string{event.ScheduleFired}},
-		"one":                {event.Spec{Mode: event.One, Filters: typed("a")}, []string{"a"}},
-		"several":            {event.Spec{Mode: event.All, Filters: typed("b", "a", "b")}, []string{"a", "b"}},
-		"any event":          {event.Spec{Mode: event.Any}, nil},
-		"one of any type":    {event.Spec{Mode: event.Any, Filters: append(typed("a"), event.Filter{With: map[string]event.Value{"source": {Literal: []byte(`"/s"`)}}})}, nil},
-		"an expression":      {event.Spec{Mode: event.One, Filters: []event.Filter{{With: map[string]event.Value{"type": {Expr: "true"}}}}}, nil},
-		"a timer and events": {event.Spec{Mode: event.One, Timed: "/s", Filters: typed("a")}, []string{event.ScheduleFired, "a"}},
+		"nothing":   {event.Spec{}, []string{}},
+		"a timer":   {event.Spec{Timed: "/s"}, []string{event.ScheduleFired}},
+		"one":       {event.Spec{Mode: event.One, Filters: typed("a")}, []string{"a"}},
+		"several":   {event.Spec{Mode: event.All, Filters: typed("b", "a", "b")}, []string{"a", "b"}},
+		"any event": {event.Spec{Mode: event.Any}, nil},
+		"one of any type": {event.Spec{
+			Mode: event.Any, Filters: append(typed("a"),
+				event.Filter{With: map[string]event.Value{"source": {Literal: []byte(`"/s"`)}}})}, nil},
+		"an expression": {event.Spec{
+			Mode: event.One, Filters: []event.Filter{{With: map[string]event.Value{"type": {Expr: "true"}}}}}, nil},
+		"a timer and events": {event.Spec{Mode: event.One, Timed: "/s", Filters: typed("a")},
+			[]string{event.ScheduleFired, "a"}},
 	}
 	for name, tt := range tests {
 		require.Equal(t, tt.want, tt.spec.Types(), name)

@@ -2,14 +2,14 @@ package event
 
 import "github.com/signalbox-dev/signalbox/dsl/eventfilter"
 
-// Trigger is the schedule.on of a published workflow: which events start it. There is one per workflow, that of the newest
-// version.
+// Trigger is the schedule.on of a published workflow: which events start it. There is one per workflow, that of the
+// newest version.
 type Trigger struct {
 	Project, Workflow, Version, DocumentHash string
 	// Paused: the workflow is paused; matching events become unmatched, with that reason.
 	Paused bool
-	// Since is the position after which events start the workflow. A newer version keeps it, so that events that were accepted before
-	// its publication and are not matched yet are not lost.
+	// Since is the position after which events start the workflow. A newer version keeps it, so that events that were
+	// accepted before its publication and are not matched yet are not lost.
 	Since int64
 	Spec  Spec
 }
@@ -20,9 +20,10 @@ type Listener struct {
 	ID, Project, RunID string
 	Since              int64
 	Spec               Spec
-	// FromStart: it also takes the events that were accepted since its run started, except those that the run has taken already. After is
-	// a position after which these begin, if it is above that of the run's start; Taken are events that the run has taken since it
-	// committed its last listener. Single: one event ends the task. The listener is not stored with these.
+	// FromStart: it also takes the events that were accepted since its run started, except those that the run has taken
+	// already. After is a position after which these begin, if it is above that of the run's start; Taken are events that
+	// the run has taken since it committed its last listener. Single: one event ends the task. The listener is not stored
+	// with these.
 	FromStart, Single bool
 	After             int64
 	Taken             []int64
@@ -50,7 +51,8 @@ type (
 	Key = eventfilter.Key
 )
 
-// Spec is the condition of a trigger or a listener, in a form that can be stored: everything that depends on a run's data is evaluated.
+// Spec is the condition of a trigger or a listener, in a form that can be stored: everything that depends on a run's
+// data is evaluated.
 type Spec struct {
 	// Mode is empty where only a timer starts the workflow, see Timed.
 	Mode    Mode     `json:"mode,omitempty"`

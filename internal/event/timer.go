@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// ScheduleFired is the type of the event that a workflow's timer publishes. Its source is [TimerSource], its ID the due time (RFC 3339
-// in whole seconds) and, where it follows a run, a slash and that run's ID. Its subject is the workflow.
+// ScheduleFired is the type of the event that a workflow's timer publishes. Its source is [TimerSource], its ID the due
+// time (RFC 3339 in whole seconds) and, where it follows a run, a slash and that run's ID. Its subject is the workflow.
 const ScheduleFired = "io.signalbox.schedule.fired"
 
 // TimerSource returns the source of the events of a workflow's timer; name is "namespace/name".
@@ -14,7 +14,8 @@ func TimerSource(project, name string) string {
 	return "/projects/" + project + "/workflows/" + name + "/schedule"
 }
 
-// TimerSpec is the schedule of a timer. At most one field is set; without any, a run follows the end of the previous one at once.
+// TimerSpec is the schedule of a timer. At most one field is set; without any, a run follows the end of the previous
+// one at once.
 type TimerSpec struct {
 	// Cron is an expression in UTC.
 	Cron string `json:"cron,omitempty"`
@@ -54,7 +55,7 @@ type Fires struct {
 	Next []time.Time
 	// Last is the time of the last firing; zero when there was none.
 	Last time.Time
-	// Fired counts the firings; Missed counts the times that were skipped because they were too late to catch up. Both are 0 for a timer
-	// that counts from the end of a run, which never misses one.
+	// Fired counts the firings; Missed counts the times that were skipped because they were too late to catch up. Both are
+	// 0 for a timer that counts from the end of a run, which never misses one.
 	Fired, Missed int64
 }

@@ -11,7 +11,8 @@ import (
 )
 
 const (
-	// firstBackoff and maxBackoff are the delays between attempts to wake a dispatcher; the delay doubles after each attempt.
+	// firstBackoff and maxBackoff are the delays between attempts to wake a dispatcher; the delay doubles after each
+	// attempt.
 	firstBackoff = 200 * time.Millisecond
 	maxBackoff   = 10 * time.Second
 	// maxAttempts is the number of attempts. After that, the scan for parked dispatchers finds the project.
@@ -23,7 +24,8 @@ type Waker interface {
 	Wake(ctx context.Context, project string) error
 }
 
-// backgroundWaker calls a Waker in the background: once for any number of events, and again while Temporal does not answer.
+// backgroundWaker calls a Waker in the background: once for any number of events, and again while Temporal does not
+// answer.
 type backgroundWaker struct {
 	waker  Waker
 	ctx    context.Context //nolint:containedctx // ends with the service, not with the caller
@@ -54,7 +56,8 @@ func (r *backgroundWaker) stop() {
 	r.joined.Wait()
 }
 
-// wake returns at once. A request that arrives during a call causes another call, because that call may have been too early.
+// wake returns at once. A request that arrives during a call causes another call, because that call may have been too
+// early.
 func (r *backgroundWaker) wake(project string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -87,10 +90,12 @@ func (r *backgroundWaker) done(project string) (again bool) {
 func (r *backgroundWaker) try(project string) {
 	var err error
 	for n := range maxAttempts {
-		if err = r.waker.Wake(r.ctx, project); err == nil || !loop.Sleep(r.ctx, backoff.Delay(firstBackoff, maxBackoff, n+1)) {
+		if err = r.waker.Wake(r.ctx, project); err == nil ||
+			!loop.Sleep(r.ctx, backoff.Delay(firstBackoff, maxBackoff, n+1)) {
 			return
 		}
 	}
-	logger.FromContext(r.ctx).WarnContext(r.ctx, "Dispatcher could not be woken; the scan for parked dispatchers will try again",
+	logger.FromContext(r.ctx).WarnContext(r.ctx,
+		"Dispatcher could not be woken; the scan for parked dispatchers will try again",
 		"project", project, "error", err)
 }

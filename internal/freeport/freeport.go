@@ -1,8 +1,8 @@
 // Package freeport finds free loopback ports for servers that open their port later by themselves.
 //
-// A free port may be taken before the server opens it: by an outgoing connection, to which the kernel assigns any port of its ephemeral
-// range, or by another search at the same moment. So the ports are below that range, and Claim reserves the UDP port of the same
-// number, which keeps other callers of Claim from getting the port.
+// A free port may be taken before the server opens it: by an outgoing connection, to which the kernel assigns any port
+// of its ephemeral range, or by another search at the same moment. So the ports are below that range, and Claim
+// reserves the UDP port of the same number, which keeps other callers of Claim from getting the port.
 package freeport
 
 import (
@@ -16,7 +16,8 @@ import (
 
 const (
 	host = "127.0.0.1"
-	// first and count define the range of the ports. Linux assigns ports from 32768 up to outgoing connections, other systems higher ones.
+	// first and count define the range of the ports. Linux assigns ports from 32768 up to outgoing connections, other
+	// systems higher ones.
 	first = 10000
 	count = 20000
 	tries = 200

@@ -44,7 +44,8 @@ has one status per code, which is 429 for ` + "`RESOURCE_EXHAUSTED`" + `.
 	return []byte(b.String())
 }
 
-// runbook returns the alert whose runbook describes how an operator removes the cause of an error; empty where none does.
+// runbook returns the alert whose runbook describes how an operator removes the cause of an error; empty where none
+// does.
 func runbook(reason string) string {
 	switch reason {
 	case apperror.EngineUnavailable:

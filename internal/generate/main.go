@@ -1,4 +1,5 @@
-// Command generate writes a file that is generated from the code of the platform. It is not part of the product, which has only the data.
+// Command generate writes a file that is generated from the code of the platform. It is not part of the product, which
+// has only the data.
 //
 //	generate access FILE                 docs/reference/access.md, from package permission
 //	generate configuration FILE          docs/reference/configuration.md, from package config
@@ -8,7 +9,8 @@
 //	generate licences REPOSITORY FILE    the licence texts of package notice
 //	generate openapi IMAGE BASE FILE     api/openapi.yaml; package openapi describes the image and the base
 //
-// `make generate` runs all of them. docs/reference/cli.md is written by a command of the module devserver, which alone has all commands.
+// `make generate` runs all of them. docs/reference/cli.md is written by a command of the module devserver, which alone
+// has all commands.
 package main
 
 import (

@@ -16,13 +16,15 @@ func (h *Health) Livez(w http.ResponseWriter, _ *http.Request) {
 
 type errorsKey struct{}
 
-// WithErrors returns the context of a request whose answer of Readyz has the texts of errors. They may contain addresses.
+// WithErrors returns the context of a request whose answer of Readyz has the texts of errors. They may contain
+// addresses.
 func WithErrors(ctx context.Context) context.Context {
 	return context.WithValue(ctx, errorsKey{}, true)
 }
 
-// Readyz responds with 200 while the process, or the one role in the query, can work, and 503 while it cannot. The body is a Report in both
-// cases, without the texts of errors unless the request has [WithErrors]. A role that the process does not have is answered with 404.
+// Readyz responds with 200 while the process, or the one role in the query, can work, and 503 while it cannot. The body
+// is a Report in both cases, without the texts of errors unless the request has [WithErrors]. A role that the process
+// does not have is answered with 404.
 func (h *Health) Readyz(w http.ResponseWriter, r *http.Request) {
 	role := r.URL.Query().Get("role")
 	if role != "" && !slices.Contains(h.roles, role) {

@@ -1,7 +1,8 @@
-// Package health answers the two questions of an orchestrator: is the process alive (/livez), and can it do its work (/readyz).
+// Package health answers the two questions of an orchestrator: is the process alive (/livez), and can it do its work
+// (/readyz).
 //
-// /livez depends on nothing: an outage of Temporal or the database must not restart the fleet. /readyz checks every dependency, and
-// reports per role:
+// /livez depends on nothing: an outage of Temporal or the database must not restart the fleet. /readyz checks every
+// dependency, and reports per role:
 //
 //	h := health.New(time.Now, []health.Dependency{
 //		{Name: "store", Checker: store, Required: []string{"api"}, Used: []string{"worker"}},
@@ -11,12 +12,14 @@
 //	mux.HandleFunc("/livez", h.Livez)
 //	mux.HandleFunc("/readyz", h.Readyz)
 //
-// A dependency that another component already monitors has a Condition, which every report reads without a check, so that /readyz never
-// differs from the monitor. All other dependencies have a Checker.
+// A dependency that another component already monitors has a Condition, which every report reads without a check, so
+// that /readyz never differs from the monitor. All other dependencies have a Checker.
 //
-// A role is unavailable while a dependency it requires is down, and while it is not known yet whether one that it uses works: the first
-// attempt to use it has not ended. It is degraded while a dependency it merely uses is down, or any of them is impaired. A process with several roles is ready if its first role is: an API that can refuse and queue stays in the load balancer while
-// its workers wait for Temporal, and reports "degraded". GET /readyz?role=worker reports on one role.
+// A role is unavailable while a dependency it requires is down, and while it is not known yet whether one that it uses
+// works: the first attempt to use it has not ended. It is degraded while a dependency it merely uses is down, or any of
+// them is impaired. A process with several roles is ready if its first role is: an API that can refuse and queue stays
+// in the load balancer while its workers wait for Temporal, and reports "degraded". GET /readyz?role=worker reports on
+// one role.
 //
 // The package runs no loop: a dependency is checked on request, at most once a second.
 package health
@@ -68,8 +71,8 @@ type Condition struct {
 	State, Kind string
 	// Since is the start of this state.
 	Since time.Time
-	// Err is the error, if there is one. Usable reports whether the dependency can be used despite it. Pending reports that the first
-	// attempt to use the dependency has not ended, which is then the error.
+	// Err is the error, if there is one. Usable reports whether the dependency can be used despite it. Pending reports
+	// that the first attempt to use the dependency has not ended, which is then the error.
 	Err             error
 	Usable, Pending bool
 }
@@ -80,15 +83,17 @@ type Dependency struct {
 	Checker Checker
 	// Condition must not block.
 	Condition func() Condition
-	// Title returns what is wrong while Checker fails, in one sentence without addresses; nil where the name says it. It must not block.
+	// Title returns what is wrong while Checker fails, in one sentence without addresses; nil where the name says it. It
+	// must not block.
 	Title func() string
 
 	Required []string // roles that cannot work without it
 	Used     []string // roles that are degraded without it
 }
 
-// DependencyState is the state of a dependency. Since is the first observation of this state or, with a Condition, the start that the
-// monitor reports. Condition and Kind are the monitor's own terms. Title is what is wrong; empty while it is up, and where the name says it.
+// DependencyState is the state of a dependency. Since is the first observation of this state or, with a Condition, the
+// start that the monitor reports. Condition and Kind are the monitor's own terms. Title is what is wrong; empty while
+// it is up, and where the name says it.
 type DependencyState struct {
 	Name        string     `json:"name"`
 	State       string     `json:"state"`
@@ -205,7 +210,8 @@ func (d DependencyState) text() string {
 	return d.Title + ": " + d.LastError
 }
 
-// processStatus returns the status of the process: the first role decides whether it is ready, every role whether it is degraded.
+// processStatus returns the status of the process: the first role decides whether it is ready, every role whether it is
+// degraded.
 func processStatus(report Report) string {
 	if report.Stopping || len(report.Roles) == 0 || report.Roles[0].Status == Unavailable {
 		return Unavailable

@@ -73,10 +73,11 @@ func TestReadyzPerRole(t *testing.T) {
 		"no pollers: the API still serves":      {both, []string{"pollers"}, "/readyz", 200, health.Degraded},
 		"no pollers, worker asked for":          {both, []string{"pollers"}, "/readyz?role=worker", 503, health.Unavailable},
 		"no pollers, API asked for":             {both, []string{"pollers"}, "/readyz?role=api", 200, health.Ready},
-		"no pollers, a worker alone":            {[]string{"worker"}, []string{"pollers"}, "/readyz", 503, health.Unavailable},
-		"no store: the API cannot":              {both, []string{"store"}, "/readyz", 503, health.Unavailable},
-		"no store: the worker can":              {both, []string{"store"}, "/readyz?role=worker", 200, health.Degraded},
-		"a role it does not have":               {[]string{"api"}, nil, "/readyz?role=worker", 404, health.Unavailable},
+		"no pollers, a worker alone": {
+			[]string{"worker"}, []string{"pollers"}, "/readyz", 503, health.Unavailable},
+		"no store: the API cannot": {both, []string{"store"}, "/readyz", 503, health.Unavailable},
+		"no store: the worker can": {both, []string{"store"}, "/readyz?role=worker", 200, health.Degraded},
+		"a role it does not have":  {[]string{"api"}, nil, "/readyz?role=worker", 404, health.Unavailable},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -148,24 +149,30 @@ func TestConditionIsReportedUnchanged(t *testing.T) {
 	now := begin.Add(time.Hour)
 	condition := health.Condition{State: "connected", Since: begin, Usable: true}
 	p := &platform{health: health.New(func() time.Time { return now }, []health.Dependency{{
-		Name: "temporal", Condition: func() health.Condition { return condition }, Required: []string{"worker"}, Used: []string{"api"},
+		Name: "temporal", Condition: func() health.Condition {
+			return condition
+		}, Required: []string{"worker"}, Used: []string{"api"},
 	}}, "api", "worker")}
 
 	code, report := p.get(t, "/readyz")
 	require.Equal(t, http.StatusOK, code)
 	require.Equal(t, health.Ready, report.Status)
-	require.Equal(t, []health.DependencyState{{Name: "temporal", State: health.Up, Condition: "connected", Since: begin}}, report.Dependencies)
+	require.Equal(t, []health.DependencyState{{Name: "temporal", State: health.Up, Condition: "connected", Since: begin}},
+		report.Dependencies)
 
-	condition = health.Condition{State: "down", Kind: "hung", Since: begin.Add(time.Minute), Err: errors.New("temporal is hung")}
+	condition = health.Condition{
+		State: "down", Kind: "hung", Since: begin.Add(time.Minute), Err: errors.New("temporal is hung")}
 	_, report = p.get(t, "/readyz")
 	require.Equal(t, health.Degraded, report.Status)
 	require.Equal(t, []health.DependencyState{{
-		Name: "temporal", State: health.Down, Condition: "down", Kind: "hung", Since: begin.Add(time.Minute), LastError: "temporal is hung", LastErrorAt: &now,
+		Name: "temporal", State: health.Down, Condition: "down", Kind: "hung", Since: begin.Add(time.Minute),
+		LastError: "temporal is hung", LastErrorAt: &now,
 	}}, report.Dependencies, "reported at once")
 	code, _ = p.get(t, "/readyz?role=worker")
 	require.Equal(t, http.StatusServiceUnavailable, code)
 
-	condition = health.Condition{State: "degraded", Kind: "slow", Since: now, Err: errors.New("temporal is slow"), Usable: true}
+	condition = health.Condition{
+		State: "degraded", Kind: "slow", Since: now, Err: errors.New("temporal is slow"), Usable: true}
 	code, report = p.get(t, "/readyz?role=worker")
 	require.Equal(t, http.StatusOK, code, "it can be used, also by roles that require it")
 	require.Equal(t, health.Degraded, report.Status)
@@ -183,11 +190,13 @@ func TestHungDependencyIsDownAfterTimeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var checks atomic.Int32
-		h := health.New(time.Now, []health.Dependency{{Name: "store", Required: []string{"api"}, Checker: health.CheckFunc(func(ctx context.Context) error {
-			checks.Add(1)
-			<-ctx.Done()
-			return ctx.Err()
-		})}}, "api")
+		h := health.New(time.Now,
+			[]health.Dependency{{Name: "store", Required: []string{"api"},
+				Checker: health.CheckFunc(func(ctx context.Context) error {
+					checks.Add(1)
+					<-ctx.Done()
+					return ctx.Err()
+				})}}, "api")
 		begin := time.Now()
 		var probes sync.WaitGroup
 		for range 20 {
@@ -223,14 +232,19 @@ func TestDrainingIsUnavailableButAlive(t *testing.T) {
 	require.JSONEq(t, `{"status":"alive"}`, response.Body.String())
 }
 
-// Until the first attempt to use a dependency has ended, no role that uses it is ready: nobody knows yet what it can do.
+// Until the first attempt to use a dependency has ended, no role that uses it is ready: nobody knows yet what it can
+// do.
 func TestNoRoleIsReadyBeforeTheFirstAttemptEnded(t *testing.T) {
 	t.Parallel()
-	condition := health.Condition{State: "connecting", Pending: true, Err: errors.New("connecting to Temporal, first attempt")}
+	condition := health.Condition{
+		State: "connecting", Pending: true, Err: errors.New("connecting to Temporal, first attempt")}
 	p := &platform{health: health.New(time.Now, []health.Dependency{{
-		Name: "temporal", Condition: func() health.Condition { return condition }, Required: []string{"worker"}, Used: []string{"api"},
+		Name: "temporal", Condition: func() health.Condition {
+			return condition
+		}, Required: []string{"worker"}, Used: []string{"api"},
 	}}, "api", "worker", "other")}
-	for target, want := range map[string]int{"/readyz": 503, "/readyz?role=api": 503, "/readyz?role=worker": 503, "/readyz?role=other": 200} {
+	for target, want := range map[string]int{
+		"/readyz": 503, "/readyz?role=api": 503, "/readyz?role=worker": 503, "/readyz?role=other": 200} {
 		code, report := p.get(t, target)
 		require.Equal(t, want, code, target)
 		if want != http.StatusOK {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// part is a dependency with the result of its last check. turn is held during a check: a burst of probes makes one check, and a prober
-// that gives up does not delay the others.
+// part is a dependency with the result of its last check. turn is held during a check: a burst of probes makes one
+// check, and a prober that gives up does not delay the others.
 type part struct {
 	dependency Dependency
 	turn       chan struct{}
@@ -21,7 +21,8 @@ func (p *part) state(ctx context.Context, now func() time.Time) DependencyState 
 	case p.turn <- struct{}{}:
 		defer func() { <-p.turn }()
 	case <-ctx.Done():
-		return DependencyState{Name: p.dependency.Name, State: Down, Since: now(), LastError: "not checked: the request was canceled"}
+		return DependencyState{Name: p.dependency.Name, State: Down, Since: now(),
+			LastError: "not checked: the request was canceled"}
 	}
 	if p.dependency.Condition != nil {
 		p.setCondition(p.dependency.Condition(), now())
@@ -46,7 +47,8 @@ func (p *part) state(ctx context.Context, now func() time.Time) DependencyState 
 }
 
 func (p *part) setResult(err error, at time.Time) {
-	next := DependencyState{Name: p.dependency.Name, State: Up, Since: at, LastError: p.last.LastError, LastErrorAt: p.last.LastErrorAt}
+	next := DependencyState{Name: p.dependency.Name, State: Up, Since: at, LastError: p.last.LastError,
+		LastErrorAt: p.last.LastErrorAt}
 	if err != nil {
 		next.State, next.LastError, next.LastErrorAt = Down, err.Error(), &at
 		if p.dependency.Title != nil {

@@ -9,7 +9,8 @@ import (
 // Module is the import path of the root module.
 const Module = "github.com/signalbox-dev/signalbox"
 
-// Rule lists which packages of ours the packages of one subtree may import. A package follows the rule with the longest From.
+// Rule lists which packages of ours the packages of one subtree may import. A package follows the rule with the longest
+// From.
 type Rule struct {
 	From  string   // a package of the root module and everything below it
 	Allow []string // subtrees of the root module; a rule's own subtree is always allowed
@@ -18,18 +19,25 @@ type Rule struct {
 
 // Ban lists what the packages of one subtree must not link, directly or indirectly.
 type Ban struct {
-	From   string   // a package of the root module and everything below it; empty for the whole module
-	Links  []string // import paths; one that ends with /... includes everything below, as for the go tool, and !path excludes one
+	From string // a package of the root module and everything below it; empty for the whole module
+	// import paths; one that ends with /... includes everything below, as for the go tool, and !path excludes one
+	Links  []string
 	Except []string // subtrees of the root module without the ban
 	Why    string
 }
 
-// Arrows returns the allowed imports: cmd → app → {rpc, engine, store, webui, telemetry} → domain → their own interfaces.
-// A package without a rule is a violation, so a new package needs a rule here first.
+// Arrows returns the allowed imports: cmd → app → {rpc, engine, store, webui, telemetry} → domain → their own
+// interfaces. A package without a rule is a violation, so a new package needs a rule here first.
 func Arrows() []Rule {
 	language := []string{"dsl", "dsl/jq"}
-	domain := []string{"internal/run", "internal/server", "internal/sealingkey", "internal/annotation", "internal/batch", "internal/problem", "internal/retention", "internal/event", "internal/dispatcher", "internal/workflow", "internal/worker", "internal/project", "internal/audit", "internal/auth", "internal/apperror", "internal/secret", "internal/system", "internal/maintenance", "internal/token", "internal/session", "internal/view", "internal/webhook", "internal/netguard", "internal/quota", "internal/redact"}
-	ambient := []string{"internal/logger", "internal/secretfile", "internal/config", "internal/pubsub", "internal/loop", "internal/backoff", "internal/lookup", "internal/semaphore", "internal/traceparent", "internal/excerpt", "internal/jsonpointer", "internal/requestid", "internal/processor"}
+	domain := []string{"internal/run", "internal/server", "internal/sealingkey", "internal/annotation", "internal/batch",
+		"internal/problem", "internal/retention", "internal/event", "internal/dispatcher", "internal/workflow",
+		"internal/worker", "internal/project", "internal/audit", "internal/auth", "internal/apperror", "internal/secret",
+		"internal/system", "internal/maintenance", "internal/token", "internal/session", "internal/view", "internal/webhook",
+		"internal/netguard", "internal/quota", "internal/redact"}
+	ambient := []string{"internal/logger", "internal/secretfile", "internal/config", "internal/pubsub", "internal/loop",
+		"internal/backoff", "internal/lookup", "internal/semaphore", "internal/traceparent", "internal/excerpt",
+		"internal/jsonpointer", "internal/requestid", "internal/processor"}
 	waiting := []string{"internal/loop", "internal/backoff"} // the standard library only, so the libraries may link them
 	plain := []string{"conn/conntype", "dispatch/dispatchtype", "dispatch/inbox"}
 	rules := []Rule{
@@ -37,16 +45,20 @@ func Arrows() []Rule {
 		{"dsl/internal", nil, "values and syntax trees do not depend on the workflow language"},
 		{"dsl/jq", []string{"dsl/internal"}, "expressions do not depend on workflow documents"},
 		{"dsl", []string{"dsl/internal", "dsl/jq"}, "the workflow language does not depend on its execution"},
-		{"dsl/interp", slices.Concat(language, []string{"dsl/internal"}), "the interpreter has no side effects; the engine executes its decisions"},
+		{"dsl/interp", slices.Concat(language, []string{"dsl/internal"}),
+			"the interpreter has no side effects; the engine executes its decisions"},
 		{"conn/conntype", nil, "plain types depend on no other package"},
 		{"conn", append([]string{"conn/conntype"}, waiting...), "the connection does not depend on the calls that use it"},
 		{"conn/conntest", waiting, "the simulated Temporal server does not depend on the code under test"},
 		{"lease", waiting, "leases do not depend on what they protect"},
 		{"dispatch/inbox", nil, "the event inbox does not depend on the dispatchers that read it"},
-		{"dispatch/dispatchtype", []string{"lease", "dispatch/inbox"}, "plain types do not depend on the dispatchers that they describe"},
-		{"dispatch", append([]string{"lease", "dispatch/inbox", "dispatch/dispatchtype"}, waiting...), "a dispatcher needs only its lease and its inbox"},
+		{"dispatch/dispatchtype", []string{"lease", "dispatch/inbox"},
+			"plain types do not depend on the dispatchers that they describe"},
+		{"dispatch", append([]string{"lease", "dispatch/inbox", "dispatch/dispatchtype"}, waiting...),
+			"a dispatcher needs only its lease and its inbox"},
 		{"internal/apperror", nil, "the error type of the domain depends on no other package"},
-		{"internal/logger", []string{"internal/terminal"}, "every package may log, so the logger depends only on the escaping of its lines"},
+		{"internal/logger", []string{"internal/terminal"},
+			"every package may log, so the logger depends only on the escaping of its lines"},
 		{"internal/freeport", nil, "a free port does not depend on the server that uses it"},
 		{"internal/pubsub", nil, "notifications carry only names"},
 		{"internal/loop", nil, "loops do not depend on the work that they run"},
@@ -60,39 +72,68 @@ func Arrows() []Rule {
 		{"internal/traceparent", nil, "the text of a span does not depend on the work that continues it"},
 		{"internal/lookup", nil, "lookups do not depend on what is looked up"},
 		{"internal/semaphore", nil, "semaphores do not depend on the work that they bound"},
-		{"internal/config", []string{"internal/logger", "internal/redact", "internal/secretfile"}, "settings do not depend on the parts that they configure"},
-		{"internal/config/redisconfig", slices.Concat(ambient, []string{"lease/redislease"}), "it converts the settings of Redis for the lease store"},
-		{"internal/config/sealconfig", slices.Concat(ambient, []string{"internal/keyring"}), "it loads the keys that the settings name"},
-		{"internal/sealed", slices.Concat(domain, ambient, language, plain, []string{"internal/keyring"}), "it encrypts the sensitive values of the domain's data"},
-		{"internal/payload", []string{"internal/apperror", "internal/secretfile"}, "stores of large values do not depend on what refers to them"},
+		{"internal/config", []string{"internal/logger", "internal/redact", "internal/secretfile"},
+			"settings do not depend on the parts that they configure"},
+		{"internal/config/redisconfig", slices.Concat(ambient, []string{"lease/redislease"}),
+			"it converts the settings of Redis for the lease store"},
+		{"internal/config/sealconfig", slices.Concat(ambient, []string{"internal/keyring"}),
+			"it loads the keys that the settings name"},
+		{"internal/sealed", slices.Concat(domain, ambient, language, plain, []string{"internal/keyring"}),
+			"it encrypts the sensitive values of the domain's data"},
+		{"internal/payload", []string{"internal/apperror", "internal/secretfile"},
+			"stores of large values do not depend on what refers to them"},
 		{"internal/keyring", []string{"internal/secretfile"}, "keys do not depend on the data that they encrypt"},
-		{"internal/telemetry", slices.Concat(ambient, plain, []string{"internal/event", "internal/quota", "internal/problem", "internal/webhook", "internal/telemetry/otlp", "internal/telemetry/tracing"}), "metrics do not depend on the measured parts, only on the types of what they count"},
+		{"internal/telemetry", slices.Concat(ambient, plain,
+			[]string{"internal/event", "internal/quota", "internal/problem", "internal/webhook", "internal/telemetry/otlp",
+				"internal/telemetry/tracing"}),
+			"metrics do not depend on the measured parts, only on the types of what they count"},
 		{"internal/telemetry/otlp", nil, "exports do not depend on what they export"},
 		{"internal/telemetry/tracing", nil, "spans do not depend on the traced parts, which have them in their contexts"},
 		{"internal/health", ambient, "health checks use interfaces of their own"},
-		{"internal/memory", []string{"internal/apperror", "internal/loop", "internal/cgroup"}, "it measures only its own process"},
+		{"internal/memory", []string{"internal/apperror", "internal/loop", "internal/cgroup"},
+			"it measures only its own process"},
 		{"internal/processor", []string{"internal/loop", "internal/cgroup"}, "it measures only its own process"},
 		{"internal/cgroup", nil, "control groups do not depend on what is read of them"},
-		{"internal/store", slices.Concat(domain, ambient, plain, []string{"internal/payload", "internal/sealed", "internal/keyring"}), "it implements the domain's interfaces on a database"},
-		{"internal/migrate", slices.Concat(domain, ambient, []string{"internal/store"}), "it copies an older engine's database into the store's"},
-		{"internal/engine", slices.Concat(domain, ambient, language, []string{"conn", "dispatch/inbox", "dsl/interp", "internal/keyring", "internal/telemetry/tracing"}), "it implements the domain's interfaces on Temporal"},
-		{"internal/rpc", slices.Concat(domain, ambient, language, plain, []string{"api", "internal/health", "internal/rpc/jsoncodec"}), "it serves the domain as an API"},
+		{"internal/store", slices.Concat(domain, ambient, plain,
+			[]string{"internal/payload", "internal/sealed", "internal/keyring"}), "it implements the domain's interfaces on a " +
+			"database"},
+		{"internal/migrate", slices.Concat(domain, ambient, []string{"internal/store"}),
+			"it copies an older engine's database into the store's"},
+		{"internal/engine", slices.Concat(domain, ambient, language,
+			[]string{"conn", "dispatch/inbox", "dsl/interp", "internal/keyring", "internal/telemetry/tracing"}),
+			"it implements the domain's interfaces on Temporal"},
+		{"internal/rpc", slices.Concat(domain, ambient, language, plain,
+			[]string{"api", "internal/health", "internal/rpc/jsoncodec"}), "it serves the domain as an API"},
 		{"internal/rpc/jsoncodec", []string{"api"}, "the API's server and its clients share the JSON encoding"},
 		{"internal/webui", []string{"internal/notice"}, "the web UI is files, which call the API from a browser"},
-		{"internal/cli", append([]string{"api", "dsl", "internal/config", "internal/rpc/jsoncodec", "internal/notice", "internal/secretfile", "internal/terminal"}, waiting...), "the command line uses only the API, like any other client"},
-		{"internal/app", slices.Concat(domain, ambient, language, []string{"conn", "dispatch", "dispatch/inbox", "dsl/interp", "lease", "internal/config/redisconfig", "internal/config/sealconfig", "internal/engine", "internal/health", "internal/memory", "internal/payload",
-			"internal/migrate", "internal/rpc", "internal/sealed", "internal/keyring", "internal/store", "internal/telemetry", "internal/webui"}), "it composes the parts of one process"},
-		{"internal/app/command", slices.Concat(ambient, []string{"internal/telemetry/otlp", "internal/auth", "internal/apperror", "internal/token", "internal/app", "internal/memory", "internal/config/redisconfig", "internal/config/sealconfig", "internal/cli", "internal/migrate", "internal/store", "lease/redislease"}), "these commands run without the API"},
-		{"internal/generate", slices.Concat(domain, ambient, plain, []string{"api", "internal/health", "internal/notice", "internal/rpc", "internal/rpc/jsoncodec", "internal/telemetry"}), "it reads the tables of the packages whose files it makes"},
+		{"internal/cli", append([]string{
+			"api", "dsl", "internal/config", "internal/rpc/jsoncodec", "internal/notice", "internal/secretfile",
+			"internal/terminal"}, waiting...), "the command line uses only the API, like any other client"},
+		{"internal/app", slices.Concat(domain, ambient, language,
+			[]string{"conn", "dispatch", "dispatch/inbox", "dsl/interp", "lease", "internal/config/redisconfig",
+				"internal/config/sealconfig", "internal/engine", "internal/health", "internal/memory", "internal/payload",
+				"internal/migrate", "internal/rpc", "internal/sealed", "internal/keyring", "internal/store", "internal/telemetry",
+				"internal/webui"}), "it composes the parts of one process"},
+		{"internal/app/command", slices.Concat(ambient,
+			[]string{"internal/telemetry/otlp", "internal/auth", "internal/apperror", "internal/token", "internal/app",
+				"internal/memory", "internal/config/redisconfig", "internal/config/sealconfig", "internal/cli", "internal/migrate",
+				"internal/store", "lease/redislease"}), "these commands run without the API"},
+		{"internal/generate", slices.Concat(domain, ambient, plain,
+			[]string{"api", "internal/health", "internal/notice", "internal/rpc", "internal/rpc/jsoncodec",
+				"internal/telemetry"}), "it reads the tables of the packages whose files it makes"},
 		{"internal/stopwatch", nil, "time measurement does not depend on the code under test"},
 		{"internal/hygiene", nil, "it reads sources and imports none of them"},
-		{"cmd", slices.Concat(ambient, []string{"internal/app/command", "internal/cli"}), "main packages contain only a few lines"},
+		{"cmd", slices.Concat(ambient, []string{"internal/app/command", "internal/cli"}),
+			"main packages contain only a few lines"},
 		{"examples", language, "examples are documents and the test that parses them"},
 		{"examples/conn", []string{"conn"}, "the example uses only the public library, as a user's program does"},
-		{"examples/dispatch", []string{"conn", "dispatch", "dispatch/inbox", "lease"}, "the example uses only the public libraries, as a user's program does"},
+		{"examples/dispatch", []string{"conn", "dispatch", "dispatch/inbox", "lease"},
+			"the example uses only the public libraries, as a user's program does"},
 	}
 	for _, noun := range domain {
-		rules = append(rules, Rule{noun, slices.Concat(domain, ambient, language, plain, []string{"internal/health"}), "a domain package declares the interfaces that it needs"})
+		rules = append(rules, Rule{
+			noun, slices.Concat(domain, ambient, language, plain, []string{"internal/health"}), "a domain package declares " +
+				"the interfaces that it needs"})
 	}
 	return rules
 }
@@ -100,30 +141,45 @@ func Arrows() []Rule {
 // Bans returns what must not be linked: P-A1, P-A2, P-A3 of the design.
 func Bans() []Ban {
 	const temporal = "go.temporal.io/..."
-	platform := []string{"database/sql", "modernc.org/sqlite/...", "github.com/jackc/pgx/...", "connectrpc.com/...", "github.com/spf13/cobra"}
-	otel := "go.opentelemetry.io/..."                                                           // a library leaves the choice of traces and metrics to its program
-	standalone := []string{"!" + Module + "/internal/loop", "!" + Module + "/internal/backoff"} // they link only the standard library
+	platform := []string{"database/sql", "modernc.org/sqlite/...", "github.com/jackc/pgx/...", "connectrpc.com/...",
+		"github.com/spf13/cobra"}
+	// a library leaves the choice of traces and metrics to its program
+	otel := "go.opentelemetry.io/..."
+	// they link only the standard library
+	standalone := []string{"!" + Module + "/internal/loop", "!" + Module + "/internal/backoff"}
 	bans := []Ban{
 		{"", []string{"go.temporal.io/server/..."}, nil, "only the devserver module embeds a Temporal server"},
-		{"dsl", append([]string{temporal}, platform...), nil, "the workflow language is a library without an engine, a database or a server"},
-		{"internal/cli", append([]string{Module + "/internal/store/...", Module + "/internal/engine/...", Module + "/internal/run/..."}, platform[:3]...),
+		{"dsl", append([]string{temporal}, platform...), nil,
+			"the workflow language is a library without an engine, a database or a server"},
+		{"internal/cli", append([]string{
+			Module + "/internal/store/...", Module + "/internal/engine/...", Module + "/internal/run/..."}, platform[:3]...),
 			nil, "the command line calls only the API"},
-		{"conn/conntype", append([]string{temporal, "google.golang.org/grpc/..."}, platform...), nil, "plain types need no engine"},
+		{"conn/conntype", append([]string{temporal, "google.golang.org/grpc/..."}, platform...), nil,
+			"plain types need no engine"},
 		{"dispatch/dispatchtype", append([]string{temporal}, platform...), nil, "plain types need no engine"},
-		{"conn", append([]string{"go.temporal.io/server/...", otel}, platform...), nil, "the connection is a library that needs only the Temporal SDK and gRPC"},
-		{"examples/conn", slices.Concat([]string{"go.temporal.io/server/...", Module + "/internal/...", Module + "/dsl/..."}, platform, standalone), nil,
+		{"conn", append([]string{"go.temporal.io/server/...", otel}, platform...), nil,
+			"the connection is a library that needs only the Temporal SDK and gRPC"},
+		{"examples/conn", slices.Concat([]string{"go.temporal.io/server/...", Module + "/internal/...", Module + "/dsl/..."},
+			platform, standalone), nil,
 			"a program that uses the library links nothing of the platform"},
-		{"examples/dispatch", slices.Concat([]string{"go.temporal.io/server/...", Module + "/internal/...", Module + "/dsl/..."}, platform, standalone), nil,
+		{"examples/dispatch", slices.Concat(
+			[]string{"go.temporal.io/server/...", Module + "/internal/...", Module + "/dsl/..."}, platform, standalone), nil,
 			"a program that uses the libraries links nothing of the platform"},
 		{"lease", append([]string{temporal, otel}, platform...), nil, "leases are a library without an engine"},
-		{"lease", []string{"github.com/redis/..."}, []string{"lease/redislease"}, "a program with another lease store does not link Redis"},
+		{"lease", []string{"github.com/redis/..."}, []string{"lease/redislease"},
+			"a program with another lease store does not link Redis"},
 		{"dispatch", []string{"github.com/redis/..."}, nil, "the program that runs the dispatchers chooses the lease store"},
-		{"dispatch", append([]string{"go.temporal.io/server/...", otel}, platform...), nil, "dispatchers are a library that needs only the Temporal SDK"},
+		{"dispatch", append([]string{"go.temporal.io/server/...", otel}, platform...), nil,
+			"dispatchers are a library that needs only the Temporal SDK"},
 		{"internal/store", []string{temporal, "connectrpc.com/..."}, nil, "the store does not depend on Temporal or the API"},
-		{"internal/rpc", []string{temporal, "database/sql"}, nil, "the API uses the domain's interfaces, not their implementations"},
+		{"internal/rpc", []string{temporal, "database/sql"}, nil,
+			"the API uses the domain's interfaces, not their implementations"},
 	}
-	for _, noun := range []string{"run", "batch", "problem", "retention", "event", "dispatcher", "workflow", "worker", "project", "audit", "auth", "apperror", "system", "maintenance", "token", "session", "webhook", "quota"} {
-		bans = append(bans, Ban{"internal/" + noun, append([]string{temporal}, platform...), nil, "the domain makes decisions and does no I/O"})
+	for _, noun := range []string{
+		"run", "batch", "problem", "retention", "event", "dispatcher", "workflow", "worker", "project", "audit", "auth",
+		"apperror", "system", "maintenance", "token", "session", "webhook", "quota"} {
+		bans = append(bans, Ban{"internal/" + noun, append([]string{temporal}, platform...), nil,
+			"the domain makes decisions and does no I/O"})
 	}
 	return bans
 }
@@ -137,7 +193,8 @@ func Direction(graph Imports, rules []Rule) []Violation {
 	for _, pkg := range ours(graph) {
 		rule, ok := ruleOf(pkg, rules)
 		if !ok {
-			violations = append(violations, Violation{pkg, "has no rule; add one in Arrows with the packages that it may import"})
+			violations = append(violations,
+				Violation{pkg, "has no rule; add one in Arrows with the packages that it may import"})
 			continue
 		}
 		for _, imported := range graph[Module+"/"+pkg] {
@@ -159,7 +216,8 @@ func sameRule(pkg string, rule Rule, rules []Rule) bool {
 	return ok && own.From == rule.From
 }
 
-// allowedBy reports whether an allowed subtree includes a package. A subtree with a rule of its own must be allowed by its own name.
+// allowedBy reports whether an allowed subtree includes a package. A subtree with a rule of its own must be allowed by
+// its own name.
 func allowedBy(pkg, allow string, rules []Rule) bool {
 	rule, ok := ruleOf(pkg, rules)
 	return below(pkg, allow) && ok && below(allow, rule.From)
@@ -188,7 +246,9 @@ func pathTo(graph Imports, from string, patterns []string) []string {
 	before := map[string]string{start: ""}
 	for queue := []string{start}; len(queue) > 0; queue = queue[1:] {
 		pkg := queue[0]
-		if pkg != start && slices.ContainsFunc(patterns, func(p string) bool { return matches(pkg, p) }) && !slices.Contains(patterns, "!"+pkg) {
+		if pkg != start && slices.ContainsFunc(patterns, func(p string) bool {
+			return matches(pkg, p)
+		}) && !slices.Contains(patterns, "!"+pkg) {
 			var chain []string
 			for ; pkg != start; pkg = before[pkg] {
 				chain = append(chain, pkg)

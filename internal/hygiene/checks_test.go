@@ -178,16 +178,22 @@ func TestDirection(t *testing.T) {
 		graph hygiene.Imports
 		want  string
 	}{
-		{"allowed, and what is not ours", hygiene.Imports{m + "internal/app": {m + "internal/store/sql", "fmt"}, m + "internal/store/sql": nil}, ""},
-		{"inside one subtree", hygiene.Imports{m + "internal/store": {m + "internal/store/sql"}, m + "internal/store/sql": nil}, ""},
+		{"allowed, and what is not ours",
+			hygiene.Imports{m + "internal/app": {m + "internal/store/sql", "fmt"}, m + "internal/store/sql": nil}, ""},
+		{"inside one subtree", hygiene.Imports{
+			m + "internal/store": {m + "internal/store/sql"}, m + "internal/store/sql": nil}, ""},
 		{"against the arrow", hygiene.Imports{m + "internal/store": {m + "internal/app"}, m + "internal/app": nil},
 			"internal/store: must not import internal/app: rows only\n"},
-		{"an allowed tree does not open a tree with a rule of its own", hygiene.Imports{m + "internal/cli": {m + "dsl/interp"}, m + "dsl/interp": nil},
+		{"an allowed tree does not open a tree with a rule of its own",
+			hygiene.Imports{m + "internal/cli": {m + "dsl/interp"}, m + "dsl/interp": nil},
 			"internal/cli: must not import dsl/interp: a client\n"},
-		{"a parent may not import a child with a rule of its own", hygiene.Imports{m + "dsl": {m + "dsl/interp"}, m + "dsl/interp": nil},
+		{"a parent may not import a child with a rule of its own",
+			hygiene.Imports{m + "dsl": {m + "dsl/interp"}, m + "dsl/interp": nil},
 			"dsl: must not import dsl/interp: pure\n"},
-		{"a package without a rule", hygiene.Imports{m + "internal/new": nil}, "internal/new: has no rule; add one in Arrows with the packages that it may import\n"},
-		{"a name with the same beginning", hygiene.Imports{m + "internal/application": nil}, "internal/application: has no rule; add one in Arrows with the packages that it may import\n"},
+		{"a package without a rule", hygiene.Imports{m + "internal/new": nil},
+			"internal/new: has no rule; add one in Arrows with the packages that it may import\n"},
+		{"a name with the same beginning", hygiene.Imports{m + "internal/application": nil},
+			"internal/application: has no rule; add one in Arrows with the packages that it may import\n"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -203,7 +209,8 @@ func TestLinked(t *testing.T) {
 	bans := []hygiene.Ban{
 		{From: "dsl", Links: []string{"go.temporal.io/...", "database/sql"}, Except: []string{"dsl/run"}, Why: "no engine"},
 		{Links: []string{"go.temporal.io/server/..."}, Why: "no server"},
-		{From: "conn", Links: []string{hygiene.Module + "/internal/...", "!" + hygiene.Module + "/internal/loop"}, Why: "no platform"},
+		{From: "conn", Links: []string{hygiene.Module + "/internal/...", "!" + hygiene.Module + "/internal/loop"},
+			Why: "no platform"},
 	}
 	graph := hygiene.Imports{
 		m + "dsl":                   {"fmt", "example.com/a"},
@@ -232,7 +239,8 @@ func TestTestCode(t *testing.T) {
 		"github.com/stretchr/testify/mock":   {"github.com/stretchr/testify/assert", "testing"},
 		"github.com/stretchr/testify/assert": {"net/http/httptest"},
 	}
-	accepted := []hygiene.Importer{{Tree: "example.com/sdk", Why: "its suite"}, {Tree: "example.com/gone", Why: "its mocks"}}
+	accepted := []hygiene.Importer{
+		{Tree: "example.com/sdk", Why: "its suite"}, {Tree: "example.com/gone", Why: "its mocks"}}
 	require.Equal(t, `example.com/program: imports testing/fstest, which is for tests, into a program
 example.com/gone: imports no library for tests any more; remove it from TestImporters (its mocks)
 `, render(hygiene.TestCode(graph, accepted)))

@@ -11,9 +11,9 @@ import (
 	"strings"
 )
 
-// DocComments finds comments of package-level declarations that do not begin with the name of the declaration, comments of their members that
-// begin with another name, and comments that begin with "This file". Test files are left out but for the last: the comments of tests say what
-// holds.
+// DocComments finds comments of package-level declarations that do not begin with the name of the declaration, comments
+// of their members that begin with another name, and comments that begin with "This file". Test files are left out but
+// for the last: the comments of tests say what holds.
 func DocComments(tree Tree) []Violation {
 	var violations []Violation
 	for _, folder := range tree.Folders() {
@@ -24,7 +24,8 @@ func DocComments(tree Tree) []Violation {
 			}
 			for _, group := range parsed.Comments {
 				if strings.HasPrefix(group.Text(), "This file") {
-					violations = append(violations, Violation{folder, fmt.Sprintf("%q: say what the declarations below do", firstLine(group))})
+					violations = append(violations,
+						Violation{folder, fmt.Sprintf("%q: say what the declarations below do", firstLine(group))})
 				}
 			}
 			if f.Test {
@@ -33,7 +34,8 @@ func DocComments(tree Tree) []Violation {
 			for _, decl := range parsed.Decls {
 				for _, d := range documented(decl) {
 					if text := d.doc.Text(); text != "" && !d.right(f, text) {
-						violations = append(violations, Violation{folder, fmt.Sprintf("the comment of %s begins otherwise: %q", d.name, firstLine(d.doc))})
+						violations = append(violations,
+							Violation{folder, fmt.Sprintf("the comment of %s begins otherwise: %q", d.name, firstLine(d.doc))})
 					}
 				}
 			}
@@ -91,8 +93,8 @@ func documented(decl ast.Decl) []description {
 // identifier matches a word that is written as names of more than one word are, and as no word of a sentence is.
 var identifier = regexp.MustCompile(`^[a-zA-Z]*[a-z0-9][A-Z]\w*$`)
 
-// right reports whether a comment begins with the name, after an article or not. The comment of a member is free, unless it begins with another
-// name, and so are those of tests in a kit.
+// right reports whether a comment begins with the name, after an article or not. The comment of a member is free,
+// unless it begins with another name, and so are those of tests in a kit.
 func (d description) right(f *File, text string) bool {
 	words := strings.Fields(text)
 	if len(words) > 1 && (words[0] == "A" || words[0] == "An" || words[0] == "The") {
@@ -122,12 +124,13 @@ func (f *File) parse(name string) *ast.File {
 	return parsed
 }
 
-// reference matches a name of a package with an exported name in it, as in "store.Open" or "[store.Open]", and not the end of a longer name.
+// reference matches a name of a package with an exported name in it, as in "store.Open" or "[store.Open]", and not the
+// end of a longer name.
 var reference = regexp.MustCompile(`(?:^|[\s(\["'*&,;])([a-z][a-zA-Z0-9]*)\.([A-Z][A-Za-z0-9_]*)`)
 
-// NamedPackages finds references of comments to something that does not exist: a name, a point and an exported name, where the first is
-// neither a package of the tree that declares the other one, nor another package that the tree imports, nor a value or type with such a
-// member, nor what the comment itself declares.
+// NamedPackages finds references of comments to something that does not exist: a name, a point and an exported name,
+// where the first is neither a package of the tree that declares the other one, nor another package that the tree
+// imports, nor a value or type with such a member, nor what the comment itself declares.
 func NamedPackages(tree Tree) []Violation {
 	in := index(tree)
 	var violations []Violation
@@ -140,7 +143,8 @@ func NamedPackages(tree Tree) []Violation {
 			for _, group := range parsed.Comments {
 				for _, found := range reference.FindAllStringSubmatch(group.Text(), -1) {
 					if !in.has(found[1], found[2]) && !introduced(group.Text(), found[1]) {
-						violations = append(violations, Violation{folder, fmt.Sprintf("a comment names %s.%s, which does not exist", found[1], found[2])})
+						violations = append(violations,
+							Violation{folder, fmt.Sprintf("a comment names %s.%s, which does not exist", found[1], found[2])})
 					}
 				}
 			}
@@ -207,7 +211,8 @@ func (in identifiers) add(file *ast.File) {
 
 // introduced reports whether the code of a comment gives a value the name.
 func introduced(text, name string) bool {
-	return regexp.MustCompile(`(?m)(^|[\s,(])` + name + `(, \w+)* :?= |\bvar ` + name + `\b|\b` + name + ` \*?[a-z]+\.[A-Z]`).MatchString(text)
+	return regexp.MustCompile(`(?m)(^|[\s,(])` + name + `(, \w+)* :?= |\bvar ` + name + `\b|\b` + name +
+		` \*?[a-z]+\.[A-Z]`).MatchString(text)
 }
 
 // fields returns the names of the fields of a struct.
@@ -223,7 +228,8 @@ func fields(spec *ast.TypeSpec) []string {
 	return found
 }
 
-// importName returns the name under which a file uses an import: its alias, or the last element of the path without a version.
+// importName returns the name under which a file uses an import: its alias, or the last element of the path without a
+// version.
 func importName(spec *ast.ImportSpec) string {
 	if spec.Name != nil {
 		return spec.Name.Name

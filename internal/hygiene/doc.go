@@ -1,9 +1,9 @@
 // Package hygiene checks the repository itself: rules that the compiler and the linters do not check, and that
 // reviewers should not have to.
 //
-// Two tables describe the architecture (arrows.go): which packages of ours a package may import, and what a
-// package must not link at all. Smaller checks cover the sizes of binaries, the page of the architecture,
-// comments, the modules, and links in the documentation. Every check is a function from sources to violations and is tested on
+// Two tables describe the architecture (arrows.go): which packages of ours a package may import, and what a package
+// must not link at all. Smaller checks cover the sizes of binaries, the page of the architecture, comments, the
+// modules, and links in the documentation. Every check is a function from sources to violations and is tested on
 // planted input; one test per check then runs it on the repository.
 //
 // To add an exception, add it with its reason to the table that the failing test names. Only tests use the package:

@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// Graph returns the imports of the packages that a pattern names in the module in dir and of all that they link, without tests, as go list
-// reports them.
+// Graph returns the imports of the packages that a pattern names in the module in dir and of all that they link,
+// without tests, as go list reports them.
 func Graph(ctx context.Context, dir, pattern string) (Imports, error) {
 	list := exec.CommandContext(ctx, "go", "list", "-deps", "-json=ImportPath,Imports,Error", pattern)
 	list.Dir = dir

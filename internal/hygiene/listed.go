@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// Unlisted finds packages that a page does not describe: neither the package nor a folder above it is in the first column of one of the
-// page's tables. It also finds duplicate names. The first name of a row is a folder from the root, the following ones are siblings.
+// Unlisted finds packages that a page does not describe: neither the package nor a folder above it is in the first
+// column of one of the page's tables. It also finds duplicate names. The first name of a row is a folder from the root,
+// the following ones are siblings.
 func Unlisted(tree Tree, page string) []Violation {
 	listed := map[string]bool{}
 	var violations []Violation

@@ -10,8 +10,9 @@ import (
 	"strings"
 )
 
-// LogDurations finds durations in log lines whose unit is not the second. The logger writes values of time.Duration in seconds, so a call
-// passes them as they are. A call that converts one itself uses Seconds, under a name that ends in _seconds.
+// LogDurations finds durations in log lines whose unit is not the second. The logger writes values of time.Duration in
+// seconds, so a call passes them as they are. A call that converts one itself uses Seconds, under a name that ends in
+// _seconds.
 func LogDurations(tree Tree) []Violation {
 	var violations []Violation
 	for _, folder := range tree.Folders() {
@@ -63,15 +64,19 @@ func durations(folder string, call *ast.CallExpr) []Violation {
 		name := strings.Trim(key.Value, `"`)
 		switch unit := method(call.Args[i]); unit {
 		case "Milliseconds", "Microseconds", "Nanoseconds", "Minutes", "Hours":
-			violations = append(violations, Violation{folder, fmt.Sprintf("logs %q in %s: pass the duration itself", name, unit)})
+			violations = append(violations,
+				Violation{folder, fmt.Sprintf("logs %q in %s: pass the duration itself", name, unit)})
 		case "Seconds":
 			if !strings.HasSuffix(name, "_seconds") {
-				violations = append(violations, Violation{folder, fmt.Sprintf("logs %q in seconds: name it %s_seconds", name, name)})
+				violations = append(violations,
+					Violation{folder, fmt.Sprintf("logs %q in seconds: name it %s_seconds", name, name)})
 			}
 		case "String":
 			of := receiver(call.Args[i])
-			if namesDuration(lastName(of)) || slices.Contains([]string{"Round", "Truncate", "Since", "Sub", "Until"}, method(of)) {
-				violations = append(violations, Violation{folder, fmt.Sprintf("logs %q as text with varying units: pass the duration itself", name)})
+			if namesDuration(lastName(of)) ||
+				slices.Contains([]string{"Round", "Truncate", "Since", "Sub", "Until"}, method(of)) {
+				violations = append(violations,
+					Violation{folder, fmt.Sprintf("logs %q as text with varying units: pass the duration itself", name)})
 			}
 		}
 	}
@@ -80,7 +85,9 @@ func durations(folder string, call *ast.CallExpr) []Violation {
 
 // namesDuration matches the names of variables and fields that are durations.
 func namesDuration(name string) bool {
-	return regexp.MustCompile(`(?i)(every|interval|timeout|ttl|delay|backoff|duration|elapsed|took|wait|period|grace|lifetime|age)$`).MatchString(name)
+	return regexp.MustCompile(
+		`(?i)(every|interval|timeout|ttl|delay|backoff|duration|elapsed|took|wait|period|grace|lifetime|age)$`).
+		MatchString(name)
 }
 
 // lastName returns the last name of a variable or field: Timeout of o.Timeout; "" for other expressions.

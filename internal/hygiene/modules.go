@@ -10,8 +10,8 @@ import (
 	"golang.org/x/mod/modfile"
 )
 
-// Requirements finds modules below root whose go.mod requires the banned module, directly or indirectly, except those in
-// the named folders.
+// Requirements finds modules below root whose go.mod requires the banned module, directly or indirectly, except those
+// in the named folders.
 func Requirements(root, banned string, except ...string) ([]Violation, error) {
 	var violations []Violation
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -50,5 +50,6 @@ func requires(root, path, banned string, except []string) ([]Violation, error) {
 	if !asks || slices.Contains(except, filepath.ToSlash(folder)) {
 		return nil, nil
 	}
-	return []Violation{{filepath.ToSlash(folder), "requires " + banned + ", which only this may: " + fmt.Sprint(except)}}, nil
+	return []Violation{{filepath.ToSlash(folder), "requires " + banned + ", which only this may: " + fmt.Sprint(except)}},
+		nil
 }

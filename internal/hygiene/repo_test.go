@@ -35,8 +35,10 @@ func TestEveryPackageIsInTheArchitecture(t *testing.T) {
 	require.NoError(t, err)
 	tree := repository(t)
 	clean(t, hygiene.Unlisted(tree, string(page)))
-	require.NotEmpty(t, hygiene.Unlisted(tree, strings.ReplaceAll(string(page), "`keyring`", "")), "missing packages are found")
-	require.NotEmpty(t, hygiene.Unlisted(tree, string(page)+"\n| `internal/redact` `keyring` | again |\n"), "duplicates are found")
+	require.NotEmpty(t, hygiene.Unlisted(tree, strings.ReplaceAll(string(page), "`keyring`", "")),
+		"missing packages are found")
+	require.NotEmpty(t, hygiene.Unlisted(tree, string(page)+"\n| `internal/redact` `keyring` | again |\n"),
+		"duplicates are found")
 }
 
 func TestLogsHaveDurationsInSeconds(t *testing.T) {
@@ -44,11 +46,13 @@ func TestLogsHaveDurationsInSeconds(t *testing.T) {
 	clean(t, hygiene.LogDurations(repository(t)))
 }
 
-// One constant defines the mark that replaces sensitive values, so that checks for the mark cannot miss another spelling.
+// One constant defines the mark that replaces sensitive values, so that checks for the mark cannot miss another
+// spelling.
 func TestOnlyOnePackageDefinesTheMark(t *testing.T) {
 	t.Parallel()
 	for _, spelling := range []string{"\u27e6redacted\u27e7", `\u27e6redacted`} {
-		out, err := exec.CommandContext(t.Context(), "git", "-C", root, "grep", "-l", "-F", spelling, "--", "internal/*.go", "cmd/*.go", "dsl/*.go",
+		out, err := exec.CommandContext(t.Context(), "git", "-C", root, "grep", "-l", "-F", spelling, "--", "internal/*.go",
+			"cmd/*.go", "dsl/*.go",
 			":!*_test.go", ":!internal/redact").CombinedOutput()
 		require.Empty(t, string(out), "use redact.Mark")
 		require.Error(t, err) // nothing was found

@@ -14,7 +14,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/hygiene"
 )
 
-// rooms are what the picture in docs/architecture.md shows: the subtrees of each room, and the rooms that it may import.
+// rooms are what the picture in docs/architecture.md shows: the subtrees of each room, and the rooms that it may
+// import.
 type rooms struct {
 	trees   map[string][]string
 	imports map[string][]string
@@ -48,7 +49,8 @@ func (r rooms) of(pkg string) string {
 	return ""
 }
 
-// TestRoomsAreThoseOfThePicture compares the imports of all packages with the picture: each arrow exists, and no import lacks its arrow.
+// TestRoomsAreThoseOfThePicture compares the imports of all packages with the picture: each arrow exists, and no import
+// lacks its arrow.
 func TestRoomsAreThoseOfThePicture(t *testing.T) {
 	t.Parallel()
 	r := readRooms(t)

@@ -16,7 +16,8 @@ func Escape(name string) string { return strings.NewReplacer("~", "~0", "/", "~1
 // Unescape returns the name of the member that a part of a pointer names.
 func Unescape(part string) string { return strings.NewReplacer("~1", "/", "~0", "~").Replace(part) }
 
-// Index returns the index that a part of a pointer names in an array of the given length. It returns false if there is none.
+// Index returns the index that a part of a pointer names in an array of the given length. It returns false if there is
+// none.
 func Index(part string, length int) (int, bool) {
 	i, err := strconv.Atoi(part)
 	return i, err == nil && i >= 0 && i < length && strconv.Itoa(i) == part

@@ -10,7 +10,8 @@ import (
 
 func TestPartsReturnToTheirNames(t *testing.T) {
 	t.Parallel()
-	for name, part := range map[string]string{"": "", "a/b": "a~1b", "a~b": "a~0b", "~1": "~01", "~0/": "~00~1", "é": "é"} {
+	for name, part := range map[string]string{
+		"": "", "a/b": "a~1b", "a~b": "a~0b", "~1": "~01", "~0/": "~00~1", "é": "é"} {
 		require.Equal(t, part, jsonpointer.Escape(name))
 		require.Equal(t, name, jsonpointer.Unescape(part))
 	}

@@ -20,15 +20,15 @@ const (
 	fingerprintInfo = "signalbox fingerprint"
 )
 
-// Digest returns a keyed digest (HMAC-SHA-256) of a value, preceded by the ID of the active key. Without the key the value cannot be guessed
-// from it, even where it is short.
+// Digest returns a keyed digest (HMAC-SHA-256) of a value, preceded by the ID of the active key. Without the key the
+// value cannot be guessed from it, even where it is short.
 func (r *Ring) Digest(value []byte) (string, error) {
 	sum, err := r.mac(digestInfo, r.active, value)
 	return r.active + ":" + base64.RawStdEncoding.EncodeToString(sum), err
 }
 
-// Matches reports whether a digest is that of the value. known is false, and same has no meaning, where the digest was made with a key that
-// the ring no longer has or is malformed.
+// Matches reports whether a digest is that of the value. known is false, and same has no meaning, where the digest was
+// made with a key that the ring no longer has or is malformed.
 func (r *Ring) Matches(digest string, value []byte) (same, known bool) {
 	colon := strings.LastIndexByte(digest, ':')
 	if colon < 0 || r.keys[digest[:colon]] == nil {
@@ -48,8 +48,8 @@ func SameKey(a, b string) bool {
 	return colon >= 0 && colon == strings.LastIndexByte(b, ':') && a[:colon] == b[:colon]
 }
 
-// Index returns a text by which a database finds a value that it has sealed: a keyed digest with the active key. Equal values with an equal
-// kind and owner have the same text.
+// Index returns a text by which a database finds a value that it has sealed: a keyed digest with the active key. Equal
+// values with an equal kind and owner have the same text.
 func (r *Ring) Index(value []byte, about ...string) (string, error) {
 	return r.index(r.active, value, about)
 }
@@ -72,8 +72,8 @@ func (r *Ring) index(id string, value []byte, about []string) (string, error) {
 	return base64.RawURLEncoding.EncodeToString(sum), err
 }
 
-// Fingerprint returns a text by which two processes find out whether a key is the same in both, and which does not reveal it. It returns
-// false where the ring does not have the key.
+// Fingerprint returns a text by which two processes find out whether a key is the same in both, and which does not
+// reveal it. It returns false where the ring does not have the key.
 func (r *Ring) Fingerprint(id string) (text string, known bool) {
 	if r.keys[id] == nil {
 		return "", false

@@ -1,13 +1,15 @@
-// Package keyring encrypts values, so that a reader of a database, a backup or Temporal's histories requires the keys to read them.
+// Package keyring encrypts values, so that a reader of a database, a backup or Temporal's histories requires the keys
+// to read them.
 //
 //	ring, err := keyring.Open("2026-11", []keyring.KeyFile{{ID: "2026-11", File: "/etc/signalbox/2026-11.key"}})
 //	sealed, err := ring.Seal(plain, "run", runID, "input")
 //	plain, err = ring.Open(sealed, "run", runID, "input")
 //
-// Each value is sealed with AES-256-GCM under its own key, which is derived (HKDF-SHA-256) from the ring's active key and a random salt, so
-// that the number of values sealed with one key is not limited. The kind and the owner of a value are authenticated with it: a value that was
-// moved to another row does not open. The ID of the key precedes the sealed value in plain text. To rotate keys, add a key and make it the
-// active one: the other keys still open the values that they have sealed.
+// Each value is sealed with AES-256-GCM under its own key, which is derived (HKDF-SHA-256) from the ring's active key
+// and a random salt, so that the number of values sealed with one key is not limited. The kind and the owner of a value
+// are authenticated with it: a value that was moved to another row does not open. The ID of the key precedes the sealed
+// value in plain text. To rotate keys, add a key and make it the active one: the other keys still open the values that
+// they have sealed.
 //
 // The package reads key files and nothing else. It does not store sealed values.
 package keyring
@@ -34,7 +36,8 @@ const (
 	KeySize = 32
 )
 
-// ErrForged means that a sealed value is damaged, was sealed with another key of the same ID, or belongs to another row.
+// ErrForged means that a sealed value is damaged, was sealed with another key of the same ID, or belongs to another
+// row.
 var ErrForged = errors.New("the sealed value is damaged, belongs elsewhere, or was sealed with another key of this ID")
 
 // MissingKeyError means that a value was sealed with a key that the ring does not have.
@@ -42,7 +45,8 @@ type MissingKeyError struct{ ID string }
 
 // Error names the key and the setting that must have it.
 func (e *MissingKeyError) Error() string {
-	return fmt.Sprintf("it was sealed with the key %q, which is not in encryption.keys; put that key back to open it", e.ID)
+	return fmt.Sprintf("it was sealed with the key %q, which is not in encryption.keys; put that key back to open it",
+		e.ID)
 }
 
 // Ring seals with one key and opens with all of its keys. It is safe for concurrent use.
@@ -72,8 +76,8 @@ func New(active string, keys map[string][]byte) (*Ring, error) {
 	return &Ring{active: active, keys: keys}, nil
 }
 
-// Opening returns a ring that opens values and requests that none are sealed: for the time in which older programs, which cannot open values,
-// still read the same data.
+// Opening returns a ring that opens values and requests that none are sealed: for the time in which older programs,
+// which cannot open values, still read the same data.
 func (r *Ring) Opening() *Ring { return &Ring{active: r.active, keys: r.keys, openOnly: true} }
 
 // Strict returns a ring that rejects values that are not sealed, for readers of data that others may write.

@@ -22,7 +22,8 @@ func write(t *testing.T, content []byte) string {
 func TestSealedValueOpensWithTheSameContext(t *testing.T) {
 	t.Parallel()
 	ring := keyring.Random("first")
-	for _, plain := range []string{"", "x", `{"password":"correct horse"}`, string(bytes.Repeat([]byte("long "), 100_000))} {
+	for _, plain := range []string{
+		"", "x", `{"password":"correct horse"}`, string(bytes.Repeat([]byte("long "), 100_000))} {
 		sealed, err := ring.Seal([]byte(plain), "run", "r1", "input")
 		require.NoError(t, err)
 		require.NotContains(t, string(sealed), "correct horse")
@@ -43,7 +44,8 @@ func TestValueOfAnotherContextDoesNotOpen(t *testing.T) {
 	ring := keyring.Random("first")
 	sealed, err := ring.Seal([]byte("secret"), "run", "r1", "input")
 	require.NoError(t, err)
-	for _, about := range [][]string{nil, {"run", "r2", "input"}, {"run", "r1"}, {"run", "r", "1input"}, {"run", "r1", "input", ""}} {
+	for _, about := range [][]string{
+		nil, {"run", "r2", "input"}, {"run", "r1"}, {"run", "r", "1input"}, {"run", "r1", "input", ""}} {
 		_, err := ring.Open(sealed, about...)
 		require.ErrorIs(t, err, keyring.ErrForged, "%v", about)
 	}
@@ -125,7 +127,8 @@ func TestInvalidKeyFiles(t *testing.T) {
 	t.Parallel()
 	good := write(t, keyring.Generate())
 	_, err := keyring.Open("a", []keyring.KeyFile{
-		{ID: "a", File: "/nowhere/a.key"}, {ID: "b", File: write(t, []byte("not base64!"))}, {ID: "c", File: write(t, []byte("c2hvcnQ="))},
+		{ID: "a", File: "/nowhere/a.key"}, {ID: "b", File: write(t, []byte("not base64!"))},
+		{ID: "c", File: write(t, []byte("c2hvcnQ="))},
 		{ID: "d", File: good}, {ID: "e", File: good},
 	})
 	require.ErrorContains(t, err, `key "a" cannot be read`)
@@ -146,7 +149,8 @@ func TestKeyFilesOfEveryoneAreRefused(t *testing.T) {
 	file := write(t, keyring.Generate())
 	require.NoError(t, os.Chmod(file, 0o644)) //nolint:gosec // of the test
 	_, err := keyring.Open("a", []keyring.KeyFile{{ID: "a", File: file}})
-	require.ErrorContains(t, err, `key "a" cannot be used: "`+file+`" holds a secret and can be read by all users of the machine (mode 0644): run `)
+	require.ErrorContains(t, err,
+		`key "a" cannot be used: "`+file+`" holds a secret and can be read by all users of the machine (mode 0644): run `)
 	require.NotContains(t, err.Error(), keyring.MakeKey, "there is a key")
 	require.NoError(t, os.Chmod(file, 0o440))
 	_, err = keyring.Open("a", []keyring.KeyFile{{ID: "a", File: file}})
@@ -183,7 +187,8 @@ func TestDigestsAreComparedWithTheKeyThatMadeThem(t *testing.T) {
 func TestDigestsOfOneKeyAreCompared(t *testing.T) {
 	t.Parallel()
 	for pair, same := range map[[2]string]bool{
-		{"k1:a", "k1:b"}: true, {"k1:a", "k2:a"}: false, {"a:k1:a", "a:k2:a"}: false, {"k1:a", "k1:x:a"}: false, {"", ""}: false, {"k1:a", ""}: false,
+		{"k1:a", "k1:b"}: true, {"k1:a", "k2:a"}: false, {"a:k1:a", "a:k2:a"}: false, {"k1:a", "k1:x:a"}: false,
+		{"", ""}: false, {"k1:a", ""}: false,
 	} {
 		require.Equal(t, same, keyring.SameKey(pair[0], pair[1]), pair)
 	}

@@ -20,7 +20,8 @@ const MakeKey = "head -c 32 /dev/urandom | base64"
 // KeyFile names the file of a key: 32 random bytes in base64.
 type KeyFile struct{ ID, File string }
 
-// Open returns a ring of the keys in files. An empty active selects the only key. The error has all violations of all files.
+// Open returns a ring of the keys in files. An empty active selects the only key. The error has all violations of all
+// files.
 func Open(active string, files []KeyFile) (*Ring, error) {
 	if active == "" && len(files) == 1 {
 		active = files[0].ID
@@ -59,7 +60,8 @@ func read(f KeyFile) ([]byte, error) {
 		return nil, fmt.Errorf("key %q in %q is not base64; make one with `%s`", f.ID, f.File, MakeKey)
 	}
 	if len(key) != KeySize {
-		return nil, fmt.Errorf("key %q in %q has %d bytes, not %d; make one with `%s`", f.ID, f.File, len(key), KeySize, MakeKey)
+		return nil, fmt.Errorf("key %q in %q has %d bytes, not %d; make one with `%s`", f.ID, f.File, len(key), KeySize,
+			MakeKey)
 	}
 	return key, nil
 }

@@ -4,12 +4,12 @@
 //	ctx = logger.WithContext(ctx, log)
 //	logger.FromContext(ctx).InfoContext(ctx, "run started", "run_id", id)
 //
-// There is no global logger, and slog's default is neither set nor used, so the lines of two platforms in one process stay
-// separate. A line is a JSON object or key=value text, without characters that would steer a terminal. The package hides nothing by itself: secret values have a type that
-// redacts itself, such as config.Secret.
+// There is no global logger, and slog's default is neither set nor used, so the lines of two platforms in one process
+// stay separate. A line is a JSON object or key=value text, without characters that would steer a terminal. The package
+// hides nothing by itself: secret values have a type that redacts itself, such as config.Secret.
 //
-// Durations are numbers of seconds, and the names of their attributes end in _seconds. A line that is written with a context in which a
-// span is active has the attributes trace_id and span_id.
+// Durations are numbers of seconds, and the names of their attributes end in _seconds. A line that is written with a
+// context in which a span is active has the attributes trace_id and span_id.
 package logger
 
 import (
@@ -49,7 +49,8 @@ func New(w io.Writer, level, format string) (*slog.Logger, error) {
 	}
 }
 
-// inSeconds writes durations as seconds, to the millisecond: JSON would write them as numbers of nanoseconds, text with varying units.
+// inSeconds writes durations as seconds, to the millisecond: JSON would write them as numbers of nanoseconds, text with
+// varying units.
 func inSeconds(_ []string, a slog.Attr) slog.Attr {
 	if a.Value.Kind() != slog.KindDuration {
 		return a

@@ -78,7 +78,8 @@ func TestLinesHaveTheIDsOfTheActiveSpan(t *testing.T) {
 	require.NoError(t, err)
 	span := trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{15: 1}, SpanID: trace.SpanID{7: 2}})
 	log.With("run_id", "r1").InfoContext(trace.ContextWithSpanContext(t.Context(), span), "traced")
-	require.Contains(t, out.String(), "msg=traced run_id=r1 trace_id=00000000000000000000000000000001 span_id=0000000000000002")
+	require.Contains(t, out.String(),
+		"msg=traced run_id=r1 trace_id=00000000000000000000000000000001 span_id=0000000000000002")
 
 	out.Reset()
 	log.InfoContext(t.Context(), "not traced")
@@ -116,7 +117,8 @@ func TestTemporalLinesKeepLevelAndNameTheComponent(t *testing.T) {
 	adapter.Info("i")
 	adapter.Warn("w", "Attempt", 3)
 	adapter.Error("e")
-	for _, want := range []string{"level=DEBUG msg=d", "level=INFO msg=i", "level=WARN msg=w component=temporal Attempt=3", "level=ERROR msg=e"} {
+	for _, want := range []string{
+		"level=DEBUG msg=d", "level=INFO msg=i", "level=WARN msg=w component=temporal Attempt=3", "level=ERROR msg=e"} {
 		require.Contains(t, out.String(), want)
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// WithoutRepeats returns a logger that writes equal lines at most once per interval. It is for loops, of which every pass meets the same
-// trouble. Lines are equal if their level, message and attributes are.
+// WithoutRepeats returns a logger that writes equal lines at most once per interval. It is for loops, of which every
+// pass meets the same trouble. Lines are equal if their level, message and attributes are.
 func WithoutRepeats(log *slog.Logger, interval time.Duration) *slog.Logger {
 	return slog.New(sparing{log.Handler(), "", &written{interval: interval, last: map[string]time.Time{}}})
 }

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Temporal is a logger for Temporal's SDK: it satisfies go.temporal.io/sdk/log.Logger without importing it. Lines keep their
-// level and have component=temporal.
+// Temporal is a logger for Temporal's SDK: it satisfies go.temporal.io/sdk/log.Logger without importing it. Lines keep
+// their level and have component=temporal.
 type Temporal struct {
 	log *slog.Logger
 }
@@ -29,8 +29,8 @@ func (t Temporal) Warn(message string, keyvals ...any) { t.log.Warn(message, typ
 // Error implements the SDK's logger.
 func (t Temporal) Error(message string, keyvals ...any) { t.log.Error(message, typed(keyvals)...) }
 
-// typed replaces application errors by their types, without their texts: the error text of an activity may quote its input, and belongs
-// to the run, which shows it with marks. The SDK's own errors stay unchanged.
+// typed replaces application errors by their types, without their texts: the error text of an activity may quote its
+// input, and belongs to the run, which shows it with marks. The SDK's own errors stay unchanged.
 func typed(keyvals []any) []any {
 	for i, value := range keyvals {
 		var application interface {

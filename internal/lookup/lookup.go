@@ -1,11 +1,11 @@
-// Package lookup reads single keys of a store with few requests: the keys of callers that arrive while a request is in progress are read
-// together by the next one.
+// Package lookup reads single keys of a store with few requests: the keys of callers that arrive while a request is in
+// progress are read together by the next one.
 //
 //	tokens := lookup.New(store.GetTokens) // reads up to MostKeys keys with one request
 //	t, found, err := tokens.Get(ctx, id)
 //
-// So the cost of a key that does not exist is a small part of a request to the store, also when strangers ask for many of them. Nothing is
-// cached: the request that reads a key begins after the call of Get.
+// So the cost of a key that does not exist is a small part of a request to the store, also when strangers ask for many
+// of them. Nothing is cached: the request that reads a key begins after the call of Get.
 package lookup
 
 import (

@@ -1,5 +1,5 @@
-// Package loop runs loops that stop in two steps: a stopped loop begins no new work; work in progress continues until the deadline of
-// the stop.
+// Package loop runs loops that stop in two steps: a stopped loop begins no new work; work in progress continues until
+// the deadline of the stop.
 //
 //	r.Start(ctx, func(ctx, work context.Context) { … }) // ctx ends with the stop, work is the context of the work in progress
 //	r.Stop(ctx)

@@ -5,15 +5,16 @@ import (
 	"time"
 )
 
-// Loop calls a function repeatedly: after the delay that the last call returned, or earlier when Wake is called. A type that embeds it has
-// its methods.
+// Loop calls a function repeatedly: after the delay that the last call returned, or earlier when Wake is called. A type
+// that embeds it has its methods.
 type Loop struct {
 	runner Runner
 	wake   chan struct{}
 	do     func(ctx, work context.Context) time.Duration
 }
 
-// New returns a loop that has not started. In do, ctx ends with the stop, and work is the context of work that may complete after it.
+// New returns a loop that has not started. In do, ctx ends with the stop, and work is the context of work that may
+// complete after it.
 func New(do func(ctx, work context.Context) (delay time.Duration)) *Loop {
 	return NewParallel(1, do)
 }

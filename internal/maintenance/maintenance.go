@@ -1,4 +1,5 @@
-// Package maintenance has the maintenance mode of the platform: while it is on, no new run starts, in any project and on any server.
+// Package maintenance has the maintenance mode of the platform: while it is on, no new run starts, in any project and
+// on any server.
 //
 //	m := maintenance.New(store, time.Now)
 //	err := m.Start(ctx)                       // follows the state in the store
@@ -7,12 +8,12 @@
 //	err = m.Check(ctx)                        // refuses while it is on
 //	err = m.Stop(ctx)
 //
-// Requests for runs are refused with the reason MAINTENANCE. What was accepted before it, or is accepted by something other than a
-// request for a run, waits: deliveries of events and schedules, runs in queues, and batches of replays. Open runs continue, also with
-// the runs that they start.
+// Requests for runs are refused with the reason MAINTENANCE. What was accepted before it, or is accepted by something
+// other than a request for a run, waits: deliveries of events and schedules, runs in queues, and batches of replays.
+// Open runs continue, also with the runs that they start.
 //
-// Every process reads the state once a second, so that another process follows a change after that time at most. While the database
-// is unavailable, the last state that was read holds.
+// Every process reads the state once a second, so that another process follows a change after that time at most. While
+// the database is unavailable, the last state that was read holds.
 package maintenance
 
 import (
@@ -56,8 +57,8 @@ type State struct {
 type Store interface {
 	// Maintenance returns the state.
 	Maintenance(ctx context.Context) (State, error)
-	// ChangeMaintenance calls change with the state in the transaction that then stores its result with the audit entry. A nil entry
-	// means that nothing is to be changed.
+	// ChangeMaintenance calls change with the state in the transaction that then stores its result with the audit entry. A
+	// nil entry means that nothing is to be changed.
 	ChangeMaintenance(ctx context.Context, change func(now State) (State, *audit.Entry)) error
 }
 
@@ -93,7 +94,8 @@ func (m *Mode) read(ctx context.Context) {
 	}
 	before := m.seen.Swap(&state)
 	if state.On && (before == nil || !before.On) {
-		logger.FromContext(ctx).WarnContext(ctx, "Maintenance mode is on: no new runs start", "reason", state.Reason, "actor", state.Actor)
+		logger.FromContext(ctx).WarnContext(ctx, "Maintenance mode is on: no new runs start", "reason", state.Reason,
+			"actor", state.Actor)
 	} else if !state.On && before != nil && before.On {
 		logger.FromContext(ctx).InfoContext(ctx, "Maintenance mode is off: runs start", "actor", state.Actor)
 	}
@@ -125,8 +127,8 @@ func (m *Mode) Check(ctx context.Context) error {
 		WithFact("since", state.Since.UTC().Format(time.RFC3339Nano)).WithRetry(retryAfter)
 }
 
-// Set switches the mode on, which requires a reason, or off. It changes nothing and writes no audit entry if the mode is so already,
-// for the same reason or, off, for any.
+// Set switches the mode on, which requires a reason, or off. It changes nothing and writes no audit entry if the mode
+// is so already, for the same reason or, off, for any.
 func (m *Mode) Set(ctx context.Context, on bool, reason string) (State, error) {
 	reason = strings.TrimSpace(reason)
 	if err := checkReason(on, reason); err != nil {
@@ -168,9 +170,12 @@ func (m *Mode) Begin(ctx context.Context, reason string) error {
 func checkReason(on bool, reason string) error {
 	switch {
 	case on && reason == "":
-		return apperror.New(apperror.Invalid, apperror.InvalidArgument, "maintenance needs a reason, which refused callers see: give one").
+		return apperror.New(apperror.Invalid, apperror.InvalidArgument,
+			"maintenance needs a reason, which refused callers see: give one").
 			WithField("reason", "is required")
-	case len(reason) > MaxReason || !utf8.ValidString(reason) || strings.ContainsFunc(reason, func(r rune) bool { return !unicode.IsPrint(r) }):
+	case len(reason) > MaxReason || !utf8.ValidString(reason) || strings.ContainsFunc(reason, func(r rune) bool {
+		return !unicode.IsPrint(r)
+	}):
 		return apperror.New(apperror.Invalid, apperror.InvalidArgument,
 			"the reason has %d bytes: use printable text of one line and at most %d bytes", len(reason), MaxReason).
 			WithField("reason", "must be printable text of at most %d bytes", MaxReason)

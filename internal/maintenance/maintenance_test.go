@@ -34,7 +34,8 @@ func (r *rows) Maintenance(context.Context) (maintenance.State, error) {
 	return r.state, r.away
 }
 
-func (r *rows) ChangeMaintenance(_ context.Context, change func(maintenance.State) (maintenance.State, *audit.Entry)) error {
+func (r *rows) ChangeMaintenance(_ context.Context,
+	change func(maintenance.State) (maintenance.State, *audit.Entry)) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	to, entry := change(r.state)

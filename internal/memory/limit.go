@@ -29,12 +29,12 @@ type Limit struct {
 	Source string
 }
 
-// cgroupShare is the share of a control group's limit that the Go runtime may use. The rest is for memory that the runtime does not
-// count: the program's own pages and kernel buffers.
+// cgroupShare is the share of a control group's limit that the Go runtime may use. The rest is for memory that the
+// runtime does not count: the program's own pages and kernel buffers.
 const cgroupShare = 0.9
 
-// Choose selects the limit from GOMEMLIMIT (math.MaxInt64 if unset), the configured limit and the limit of the control group
-// (0 if there is none), in this order.
+// Choose selects the limit from GOMEMLIMIT (math.MaxInt64 if unset), the configured limit and the limit of the control
+// group (0 if there is none), in this order.
 func Choose(environment, configured, cgroup int64) Limit {
 	switch {
 	case environment != math.MaxInt64:
@@ -48,8 +48,8 @@ func Choose(environment, configured, cgroup int64) Limit {
 	}
 }
 
-// Apply chooses the limit and sets it in the Go runtime. The runtime has one limit per process, so only a main program calls it.
-// root is the file system with /proc and /sys.
+// Apply chooses the limit and sets it in the Go runtime. The runtime has one limit per process, so only a main program
+// calls it. root is the file system with /proc and /sys.
 func Apply(configured int64, root fs.FS) Limit {
 	limit := Choose(debug.SetMemoryLimit(-1), configured, CgroupLimit(root))
 	if limit.Source != "" && limit.Source != FromEnvironment {
@@ -58,8 +58,8 @@ func Apply(configured int64, root fs.FS) Limit {
 	return limit
 }
 
-// CgroupLimit returns the smallest memory limit of the control groups of this process, 0 if there is none or it cannot be read. It
-// supports versions 1 and 2 of control groups.
+// CgroupLimit returns the smallest memory limit of the control groups of this process, 0 if there is none or it cannot
+// be read. It supports versions 1 and 2 of control groups.
 func CgroupLimit(root fs.FS) int64 {
 	least := int64(0)
 	for _, g := range cgroup.Of(root, "memory") {

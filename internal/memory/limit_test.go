@@ -17,8 +17,9 @@ func TestChooseOrder(t *testing.T) {
 		environment, configured, cgroup int64
 		want                            memory.Limit
 	}{
-		"GOMEMLIMIT is honoured before all":   {1000, 2000, 3000, memory.Limit{Bytes: 1000, Source: memory.FromEnvironment}},
-		"memory_limit before the cgroup":      {none, 2000, 3000, memory.Limit{Bytes: 2000, Source: memory.FromConfiguration}},
+		"GOMEMLIMIT is honoured before all": {1000, 2000, 3000, memory.Limit{Bytes: 1000, Source: memory.FromEnvironment}},
+		"memory_limit before the cgroup": {
+			none, 2000, 3000, memory.Limit{Bytes: 2000, Source: memory.FromConfiguration}},
 		"nine tenths of the cgroup's":         {none, 0, 3000, memory.Limit{Bytes: 2700, Source: memory.FromCgroup}},
 		"no limit where nothing says of any":  {none, 0, 0, memory.Limit{}},
 		"GOMEMLIMIT=0 is a limit of the user": {0, 2000, 0, memory.Limit{Bytes: 0, Source: memory.FromEnvironment}},

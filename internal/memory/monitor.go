@@ -6,9 +6,9 @@
 //	m.Level()          // Normal, High, Critical
 //	err = m.Admit()    // an error while the process accepts no new runs
 //
-// Near the limit the Go runtime collects garbage more often, but it does not refuse allocations. A [Monitor] therefore compares the
-// memory in use after the last collection with the limit: at [High], diagnosis and repair stop and caches are released; at
-// [Critical], starts of runs are refused. Memory outside of the Go runtime is not measured.
+// Near the limit the Go runtime collects garbage more often, but it does not refuse allocations. A [Monitor] therefore
+// compares the memory in use after the last collection with the limit: at [High], diagnosis and repair stop and caches
+// are released; at [Critical], starts of runs are refused. Memory outside of the Go runtime is not measured.
 package memory
 
 import (
@@ -47,8 +47,8 @@ func (l Level) String() string {
 	}
 }
 
-// The shares of the limit at which a level starts. A level ends only when the use has fallen by slack below its share, so that work that
-// is shed and resumed does not make the level oscillate.
+// The shares of the limit at which a level starts. A level ends only when the use has fallen by slack below its share,
+// so that work that is shed and resumed does not make the level oscillate.
 const (
 	highShare     = 0.70
 	criticalShare = 0.85
@@ -91,8 +91,8 @@ type Options struct {
 	Limit Limit
 	// Used returns the bytes in use; nil: [InUse].
 	Used func() int64
-	// Relieve releases memory that can be rebuilt, such as caches; may be nil. While the level is not Normal, it is called repeatedly, at
-	// intervals of some seconds.
+	// Relieve releases memory that can be rebuilt, such as caches; may be nil. While the level is not Normal, it is called
+	// repeatedly, at intervals of some seconds.
 	Relieve func()
 	Log     *slog.Logger
 }
@@ -143,7 +143,8 @@ func (m *Monitor) Admit() error {
 		return nil
 	}
 	return apperror.New(apperror.Exhausted, apperror.MemoryExhausted,
-		"this server uses %d MiB of its memory limit of %d MiB (%s) and takes no new runs until it uses less; nothing was started",
+		"this server uses %d MiB of its memory limit of %d MiB (%s) and takes no new runs until it uses less; nothing was "+
+			"started",
 		m.used.Load()>>20, m.opts.Limit.Bytes>>20, m.opts.Limit.Source).WithRetry(retryAfter)
 }
 
@@ -177,16 +178,19 @@ func (m *Monitor) measure(ctx context.Context) Level {
 	m.level.Store(int32(level))
 	switch {
 	case level > before:
-		m.opts.Log.WarnContext(ctx, "Memory use is close to its limit, work is shed", "level", level.String(), "used_bytes", used,
+		m.opts.Log.WarnContext(ctx, "Memory use is close to its limit, work is shed", "level", level.String(),
+			"used_bytes", used,
 			"limit_bytes", m.opts.Limit.Bytes, "limit_source", m.opts.Limit.Source)
 	case level < before:
-		m.opts.Log.InfoContext(ctx, "Memory use has fallen", "level", level.String(), "used_bytes", used, "limit_bytes", m.opts.Limit.Bytes)
+		m.opts.Log.InfoContext(ctx, "Memory use has fallen", "level", level.String(), "used_bytes", used,
+			"limit_bytes", m.opts.Limit.Bytes)
 	}
 	return level
 }
 
-// InUse returns the bytes that the Go runtime cannot release: the live heap after the last collection, and memory outside of the heap.
-// Garbage that is not collected yet does not count; near the limit collections are frequent, so the value is recent there.
+// InUse returns the bytes that the Go runtime cannot release: the live heap after the last collection, and memory
+// outside of the heap. Garbage that is not collected yet does not count; near the limit collections are frequent, so
+// the value is recent there.
 func InUse() int64 {
 	const (
 		live = iota

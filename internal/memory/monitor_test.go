@@ -25,7 +25,8 @@ func TestLevelHasHysteresis(t *testing.T) {
 		used int64
 		want memory.Level
 	}{
-		{69, memory.Normal}, {70, memory.High}, {66, memory.High}, {64, memory.Normal}, {86, memory.Critical}, {81, memory.Critical},
+		{69, memory.Normal}, {70, memory.High}, {66, memory.High}, {64, memory.Normal}, {86, memory.Critical},
+		{81, memory.Critical},
 		{79, memory.High}, {10, memory.Normal}, {1000, memory.Critical}, {0, memory.Normal},
 	} {
 		level = memory.LevelAt(level, tt.used, 100)

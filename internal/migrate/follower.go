@@ -13,7 +13,8 @@ import (
 
 // source is the older engine's database.
 type source interface {
-	// Pass copies what is new or changed, or the next part of it, and cancels what cannot continue. Changes before an error are kept.
+	// Pass copies what is new or changed, or the next part of it, and cancels what cannot continue. Changes before an
+	// error are kept.
 	Pass(ctx context.Context) (legacy.Pass, error)
 }
 
@@ -42,8 +43,8 @@ const (
 	longest = 5 * time.Minute
 )
 
-// follower makes the passes over a source while it may still be written to, in one elected process. It waits while the source is
-// unavailable, and reports.
+// follower makes the passes over a source while it may still be written to, in one elected process. It waits while the
+// source is unavailable, and reports.
 type follower struct {
 	*loop.Loop
 
@@ -122,17 +123,20 @@ func (f *follower) report(ctx context.Context, p legacy.Pass, err error) {
 		}
 	}
 	if p.New+p.Changed > 0 {
-		log.InfoContext(ctx, "Runs of the older engine were imported", "new", p.New, "changed", p.Changed, "settled", p.Canceled)
+		log.InfoContext(ctx, "Runs of the older engine were imported", "new", p.New, "changed", p.Changed,
+			"settled", p.Canceled)
 	}
 	if p.LeftOut > 0 && p.Why != f.leftOut {
-		log.WarnContext(ctx, "Runs of the older engine cannot be imported and are left out", "runs", p.LeftOut, "first", p.Why)
+		log.WarnContext(ctx, "Runs of the older engine cannot be imported and are left out", "runs", p.LeftOut,
+			"first", p.Why)
 		f.leftOut = p.Why
 	}
 	switch {
 	case err != nil:
 		f.metrics.Failed(ctx)
 		if !f.unavailable {
-			log.WarnContext(ctx, "The older engine's database cannot be followed, will try again; everything else continues", "error", err)
+			log.WarnContext(ctx, "The older engine's database cannot be followed, will try again; everything else continues",
+				"error", err)
 		}
 	case f.unavailable:
 		log.InfoContext(ctx, "The older engine's database is followed again")

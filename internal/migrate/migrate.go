@@ -1,10 +1,11 @@
-// Package migrate copies the runs of an older engine's database into this one: once, or while old processes still write to it, so that new
-// data is copied within a minute and no run of that engine appears to be in progress.
+// Package migrate copies the runs of an older engine's database into this one: once, or while old processes still write
+// to it, so that new data is copied within a minute and no run of that engine appears to be in progress.
 //
 //	m := migrate.New(store, cfg.Migration, tel.Migration) // a part of the process, which follows migration.from
 //	report, err := migrate.Import(ctx, store, migrate.Options{DSN: dsn, Now: time.Now, Progress: os.Stderr})
 //
-// No other part waits for it: without the source, everything else works. The code that reads and copies is internal to this package.
+// No other part waits for it: without the source, everything else works. The code that reads and copies is internal to
+// this package.
 package migrate
 
 import (
@@ -28,7 +29,8 @@ func Import(ctx context.Context, into *store.Store, o Options) (Report, error) {
 	return legacy.Import(ctx, into.Database(), o)
 }
 
-// Migration is the part of a process that copies the changes of an older engine's database. Without one in the settings it does nothing.
+// Migration is the part of a process that copies the changes of an older engine's database. Without one in the settings
+// it does nothing.
 type Migration struct {
 	store    *store.Store
 	follower *follower // nil without a database

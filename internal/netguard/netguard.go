@@ -1,10 +1,10 @@
-// Package netguard rejects connections to addresses that are not public, so that requests to addresses which users choose do not reach
-// the platform's own network.
+// Package netguard rejects connections to addresses that are not public, so that requests to addresses which users
+// choose do not reach the platform's own network.
 //
 //	dialer := &net.Dialer{ControlContext: netguard.New(allowed).Control}
 //
-// It checks the address of the connection itself, after the resolution of names: a name cannot resolve to another address afterwards.
-// It does not check ports, and does not limit redirects.
+// It checks the address of the connection itself, after the resolution of names: a name cannot resolve to another
+// address afterwards. It does not check ports, and does not limit redirects.
 package netguard
 
 import (

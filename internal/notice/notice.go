@@ -1,9 +1,10 @@
-// Package notice has the licence texts of the software of others that Signalbox's programs contain: Go modules and the packages of the web UI.
+// Package notice has the licence texts of the software of others that Signalbox's programs contain: Go modules and the
+// packages of the web UI.
 //
 //	text, err := notice.Text()
 //
-// `go generate` collects them from the modules and packages that the programs are built from, for both programs together; a test fails when
-// one is missing or another version.
+// `go generate` collects them from the modules and packages that the programs are built from, for both programs
+// together; a test fails when one is missing or another version.
 package notice
 
 import (

@@ -12,8 +12,9 @@ import (
 // maxName is the maximum length of a part of a path: common file systems allow 255 bytes.
 const maxName = 240
 
-// Path returns the path of a value in a folder or a bucket: SHARD/RUN/DIGEST. A shard is the first byte of the SHA-256 of the run's ID, so
-// that no folder has an entry for each run. Folders and buckets have the same paths, so that values can be copied from one to the other.
+// Path returns the path of a value in a folder or a bucket: SHARD/RUN/DIGEST. A shard is the first byte of the SHA-256
+// of the run's ID, so that no folder has an entry for each run. Folders and buckets have the same paths, so that values
+// can be copied from one to the other.
 func Path(runID, digest string) (string, error) {
 	run, err := RunPath(runID)
 	if err != nil {
@@ -56,8 +57,8 @@ func RunOf(path string) (runID string, ok bool) {
 	return runID, err == nil && again == path
 }
 
-// escape returns a text as a file name: other bytes than letters, digits, hyphens and underscores are replaced by %XX, as file systems,
-// shells and buckets treat some of them differently.
+// escape returns a text as a file name: other bytes than letters, digits, hyphens and underscores are replaced by %XX,
+// as file systems, shells and buckets treat some of them differently.
 func escape(text string) (string, error) {
 	var name strings.Builder
 	for _, b := range []byte(text) {

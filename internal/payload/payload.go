@@ -4,11 +4,12 @@
 //	err := stores.Put(ctx, runID, digest, value)
 //	value, found, err := stores.Get(ctx, runID, digest)
 //
-// A value belongs to the run with the history that refers to it, and its digest identifies it there: the same run and digest always have
-// the same value, so that putting it again changes nothing.
+// A value belongs to the run with the history that refers to it, and its digest identifies it there: the same run and
+// digest always have the same value, so that putting it again changes nothing.
 //
-// Package folder stores values as files, package bucket as objects, package store/payloads in a table. All pass the suite payloadtest. They
-// neither seal values nor compare digests; their callers do. They do not know which runs exist: package retention decides what is deleted.
+// Package folder stores values as files, package bucket as objects, package store/payloads in a table. All pass the
+// suite payloadtest. They neither seal values nor compare digests; their callers do. They do not know which runs exist:
+// package retention decides what is deleted.
 package payload
 
 import (
@@ -39,8 +40,8 @@ type Store interface {
 	Get(ctx context.Context, runID, digest string) (value []byte, found bool, err error)
 	// Writable returns an error while no value can be stored. It leaves no value behind.
 	Writable(ctx context.Context) error
-	// Stale examines the next limit runs after a position, which is empty at first, and returns those that have a value older than age.
-	// next is the position after which the next call continues: empty when there are no more runs.
+	// Stale examines the next limit runs after a position, which is empty at first, and returns those that have a value
+	// older than age. next is the position after which the next call continues: empty when there are no more runs.
 	Stale(ctx context.Context, age time.Duration, after string, limit int) (runIDs []string, next string, err error)
 	// DeleteRun deletes the values of a run, and returns how many.
 	DeleteRun(ctx context.Context, runID string) (int64, error)
@@ -48,8 +49,8 @@ type Store interface {
 	String() string
 }
 
-// Stores reads values from several stores, and writes them into the first one. So values that were written before the store was changed
-// are still found.
+// Stores reads values from several stores, and writes them into the first one. So values that were written before the
+// store was changed are still found.
 type Stores struct {
 	current Store
 	earlier []Store
@@ -78,7 +79,8 @@ func (s *Stores) Put(ctx context.Context, runID, digest string, value []byte) er
 // Writable returns an error while the current store accepts no values.
 func (s *Stores) Writable(ctx context.Context) error { return s.current.Writable(ctx) }
 
-// Get returns a value from the first store that has it. It reports a value as not found only when every store has answered.
+// Get returns a value from the first store that has it. It reports a value as not found only when every store has
+// answered.
 func (s *Stores) Get(ctx context.Context, runID, digest string) (value []byte, found bool, err error) {
 	for _, each := range s.All() {
 		value, found, failed := each.Get(ctx, runID, digest)
@@ -98,8 +100,8 @@ func TooLarge(runID string, value []byte) error {
 	return fmt.Errorf("keep a payload of run %q: it has %d bytes, more than the limit of %d", runID, len(value), MaxBytes)
 }
 
-// Unavailable returns the error of an operation that a store did not carry out, as one that may succeed later. It returns the end of
-// caller, the context that was passed to the operation, as it is.
+// Unavailable returns the error of an operation that a store did not carry out, as one that may succeed later. It
+// returns the end of caller, the context that was passed to the operation, as it is.
 func Unavailable(caller context.Context, doing string, store fmt.Stringer, err error) error {
 	switch {
 	case err == nil:
@@ -107,8 +109,10 @@ func Unavailable(caller context.Context, doing string, store fmt.Stringer, err e
 	case caller.Err() != nil:
 		return fmt.Errorf("%s: %w", doing, caller.Err())
 	case errors.Is(err, context.DeadlineExceeded):
-		return apperror.New(apperror.Unavailable, apperror.StoreUnavailable, "%s: the store of payloads did not answer in time", doing).
+		return apperror.New(apperror.Unavailable, apperror.StoreUnavailable,
+			"%s: the store of payloads did not answer in time", doing).
 			WithDetail("%s", store).WithCause(err).WithRetry(retryAfter)
 	}
-	return apperror.New(apperror.Unavailable, apperror.StoreUnavailable, "%s: the store of payloads failed", doing).WithDetail("%s: %v", store, err).WithCause(err).WithRetry(retryAfter)
+	return apperror.New(apperror.Unavailable, apperror.StoreUnavailable, "%s: the store of payloads failed",
+		doing).WithDetail("%s: %v", store, err).WithCause(err).WithRetry(retryAfter)
 }

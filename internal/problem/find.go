@@ -51,13 +51,15 @@ type FailureGroup struct {
 // Source finds problems in the store. Each method returns the problems of these projects.
 type Source interface {
 	StuckGroups(ctx context.Context, projects []string) ([]StuckGroup, error)
-	// FailureGroups returns the groups of the newest failures of each project, up to limit of them, that ended since then. more has the
-	// projects with more failures.
-	FailureGroups(ctx context.Context, projects []string, since time.Time, limit int) (groups []FailureGroup, more map[string]bool, err error)
-	// DeadDeliveries counts the deliveries that are not attempted any more, by project, with the time of the oldest and of the newest.
+	// FailureGroups returns the groups of the newest failures of each project, up to limit of them, that ended since then.
+	// more has the projects with more failures.
+	FailureGroups(ctx context.Context, projects []string, since time.Time,
+		limit int) (groups []FailureGroup, more map[string]bool, err error)
+	// DeadDeliveries counts the deliveries that are not attempted any more, by project, with the time of the oldest and of
+	// the newest.
 	DeadDeliveries(ctx context.Context, projects []string) ([]DeadDeliveries, error)
-	// FailingWebhooks returns the webhooks whose attempts have failed since before the given time, that were paused after failures, or that
-	// have given up deliveries.
+	// FailingWebhooks returns the webhooks whose attempts have failed since before the given time, that were paused after
+	// failures, or that have given up deliveries.
 	FailingWebhooks(ctx context.Context, projects []string, since time.Time) ([]FailingWebhook, error)
 	// ForeignRuns returns the open runs in Temporal that have no row and cannot be adopted, of all projects.
 	ForeignRuns(ctx context.Context) ([]run.ForeignRuns, error)
@@ -77,7 +79,8 @@ type DeadDeliveries struct {
 // FailingWebhook is a webhook that does not deliver.
 type FailingWebhook struct {
 	Project, Name string
-	// Since is the first failed attempt since the last success; zero where it is not long ago. Error is that of the last attempt.
+	// Since is the first failed attempt since the last success; zero where it is not long ago. Error is that of the last
+	// attempt.
 	Since time.Time
 	Error string
 	// PausedAt is zero unless the webhook was paused after failures; PauseReason is why.
@@ -136,7 +139,8 @@ func sourceOf(f Finding) string {
 	return fromDispatchers + "." + f.Project
 }
 
-// resolved returns the finding of a record whose problem no longer exists, without what no longer holds: no failed run lacks a replay.
+// resolved returns the finding of a record whose problem no longer exists, without what no longer holds: no failed run
+// lacks a replay.
 func (l *live) resolved(r Finding) Finding {
 	if f, ok := l.ended[r.ID]; ok {
 		return f
@@ -228,22 +232,27 @@ func (s *Service) readFailures(ctx context.Context) (f failures, err error) {
 	return f, err
 }
 
-// addForeign adds the workflow versions that open runs in Temporal lack here. Runs that Signalbox did not start are no problem of its own. A
-// project that does not exist has no problems, so that its runs are a problem of the platform.
+// addForeign adds the workflow versions that open runs in Temporal lack here. Runs that Signalbox did not start are no
+// problem of its own. A project that does not exist has no problems, so that its runs are a problem of the platform.
 func (l *live) addForeign(list []run.ForeignRuns, projects []string) {
 	for _, g := range list {
 		if g.Project == "" || !g.NoProject && !slices.Contains(projects, g.Project) {
 			continue
 		}
 		f := Finding{
-			ID: idOf(Platform, g.Project, string(RunsForeign), g.Workflow, g.Version), Kind: Platform, Code: RunsForeign, Project: g.Project, Workflow: g.Workflow,
-			Title: "Runs in Temporal have no row: " + g.Why, Detail: fmt.Sprintf("%s@%s of project %s, for example %s", g.Workflow, g.Version, g.Project, strings.Join(g.RunIDs, ", ")),
-			Advice: fmt.Sprintf("publish %s@%s in project %s, as it was: the runs are then adopted; or terminate them in Temporal", g.Workflow, g.Version, g.Project),
-			Count:  int64(g.Open), First: g.Since, Runbook: runbook("ReconcileCorrections"),
+			ID: idOf(Platform, g.Project, string(RunsForeign), g.Workflow, g.Version), Kind: Platform, Code: RunsForeign,
+			Project: g.Project, Workflow: g.Workflow,
+			Title: "Runs in Temporal have no row: " +
+				g.Why, Detail: fmt.Sprintf("%s@%s of project %s, for example %s", g.Workflow, g.Version, g.Project,
+				strings.Join(g.RunIDs, ", ")),
+			Advice: fmt.Sprintf("publish %s@%s in project %s, as it was: the runs are then adopted; or terminate them in "+
+				"Temporal", g.Workflow, g.Version, g.Project),
+			Count: int64(g.Open), First: g.Since, Runbook: runbook("ReconcileCorrections"),
 		}
 		if g.NoProject {
 			f.ID, f.Project = idOf(Platform, "", string(RunsForeign), g.Project, g.Workflow, g.Version), ""
-			f.Advice = fmt.Sprintf("create the project with `signalbox project create %s`, and publish %s@%s in it, as it was: the runs are then adopted; or terminate them in Temporal",
+			f.Advice = fmt.Sprintf("create the project with `signalbox project create %s`, and publish %s@%s in it, as it "+
+				"was: the runs are then adopted; or terminate them in Temporal",
 				g.Project, g.Workflow, g.Version)
 		}
 		l.findings = append(l.findings, f)
@@ -262,7 +271,8 @@ func (l *live) addConnection(c conntype.Status) {
 	l.findings = append(l.findings, f)
 }
 
-// addDependencies adds the dependencies that are not up. Temporal has a problem of its own, and memory and pollers belong to one process.
+// addDependencies adds the dependencies that are not up. Temporal has a problem of its own, and memory and pollers
+// belong to one process.
 func (l *live) addDependencies(report health.Report) (leasesDown bool) {
 	for _, d := range report.Dependencies {
 		if d.State == health.Up || !slices.Contains([]string{"store", "leases", "placement", "certificate"}, d.Name) {
@@ -270,7 +280,8 @@ func (l *live) addDependencies(report health.Report) (leasesDown bool) {
 		}
 		leasesDown = leasesDown || d.Name == "leases"
 		l.findings = append(l.findings, Finding{
-			ID: idOf(Platform, "", string(DependencyNotUp), d.Name), Kind: Platform, Code: DependencyNotUp, Title: cmp.Or(d.Title, readable(d.Name)+" is "+d.State),
+			ID: idOf(Platform, "", string(DependencyNotUp), d.Name), Kind: Platform, Code: DependencyNotUp,
+			Title: cmp.Or(d.Title, readable(d.Name)+" is "+d.State),
 			Cause: d.Name, Detail: d.LastError, First: d.Since, Runbook: dependencyRunbook(d.Name),
 			Advice: "`signalbox system status` shows the dependencies of the server with their last errors",
 		})
@@ -292,12 +303,13 @@ func readable(dependency string) string {
 // dispatcherFacts are what determines whether the state of dispatchers can be known.
 type dispatcherFacts struct{ connected, leases bool }
 
-// starting is how long after the start of the process the state of a dispatcher may be unknown, or none be open: a worker that starts with
-// it has no heartbeat yet, and has not started the dispatcher.
+// starting is how long after the start of the process the state of a dispatcher may be unknown, or none be open: a
+// worker that starts with it has no heartbeat yet, and has not started the dispatcher.
 const starting = 15 * time.Second
 
-// addDispatchers adds the dispatchers that do not route. The unknown state of a dispatcher is no problem of its own while Temporal or the
-// leases are away, which is the problem, and neither is it, or a missing dispatcher, while the process has just started.
+// addDispatchers adds the dispatchers that do not route. The unknown state of a dispatcher is no problem of its own
+// while Temporal or the leases are away, which is the problem, and neither is it, or a missing dispatcher, while the
+// process has just started.
 func (s *Service) addDispatchers(ctx context.Context, l *live, projects []string, facts dispatcherFacts) {
 	all, err := s.dispatchers.read(ctx, s.o.Now(), s.o.Dispatchers.List)
 	if err != nil {
@@ -311,7 +323,8 @@ func (s *Service) addDispatchers(ctx context.Context, l *live, projects []string
 		f, found := dispatcherFinding(d)
 		switch {
 		case !found || !slices.Contains(projects, d.Name.Project):
-		case f.Code == DispatcherUnknown && (!facts.connected || !facts.leases || !started), f.Code == DispatcherMissing && !started:
+		case f.Code == DispatcherUnknown && (!facts.connected || !facts.leases || !started),
+			f.Code == DispatcherMissing && !started:
 			l.unknown[sourceOf(f)] = true
 		case f.Code == DispatcherNoWorkers && (d.Progress == nil || d.Progress.Pending == 0):
 			idle = append(idle, f)
@@ -369,7 +382,8 @@ func dispatcherFinding(d *dispatcher.Dispatcher) (Finding, bool) {
 		f.Code, f.Title = DispatcherForeign, "A foreign workflow has the ID of the dispatcher"
 	case dispatchtype.NoWorkers:
 		f.Code, f.Title = DispatcherNoWorkers, "No worker serves the project"
-		f.Advice = fmt.Sprintf("start a worker for project %s: `signalbox server --roles worker`; `signalbox worker list` shows those that run", d.Name.Project)
+		f.Advice = fmt.Sprintf("start a worker for project %s: `signalbox server --roles worker`; `signalbox worker list` "+
+			"shows those that run", d.Name.Project)
 	case dispatchtype.Unknown:
 		f.Code, f.Title = DispatcherUnknown, "The state of the dispatcher is not known"
 	default:
@@ -381,16 +395,20 @@ func dispatcherFinding(d *dispatcher.Dispatcher) (Finding, bool) {
 
 func deadFinding(d DeadDeliveries) Finding {
 	return Finding{
-		ID: idOf(Platform, d.Project, string(DeliveriesDead)), Kind: Platform, Code: DeliveriesDead, Project: d.Project, Title: "Deliveries of events are dead",
-		Detail: "events were not delivered: each attempt failed, or the run or workflow refused them", Count: d.Count, First: d.First, Last: d.Last,
-		Advice:  fmt.Sprintf("`signalbox event list --project %s --dead` shows the events; correct the cause, then `signalbox event redeliver`", d.Project),
+		ID: idOf(Platform, d.Project, string(DeliveriesDead)), Kind: Platform, Code: DeliveriesDead, Project: d.Project,
+		Title:  "Deliveries of events are dead",
+		Detail: "events were not delivered: each attempt failed, or the run or workflow refused them", Count: d.Count,
+		First: d.First, Last: d.Last,
+		Advice: fmt.Sprintf("`signalbox event list --project %s --dead` shows the events; correct the cause, then "+
+			"`signalbox event redeliver`", d.Project),
 		Runbook: runbook("DeadLetters"),
 	}
 }
 
 func stuckFinding(g StuckGroup, queue string) Finding {
 	return Finding{
-		ID: idOf(Stuck, g.Project, g.Code), Kind: Stuck, Code: Code(g.Code), Project: g.Project, TaskQueue: queue, Title: stuckTitle(g.Code),
+		ID: idOf(Stuck, g.Project, g.Code), Kind: Stuck, Code: Code(g.Code), Project: g.Project, TaskQueue: queue,
+		Title:  stuckTitle(g.Code),
 		Detail: g.Detail, Cause: strings.Join(g.Causes, ", "), Advice: g.Advice, Runbook: stuckRunbook(g.Code),
 		Count: g.Count, First: g.Since, Last: g.CheckedAt,
 	}
@@ -430,10 +448,13 @@ func failureFinding(g FailureGroup, more bool, now time.Time) Finding {
 	p := cmp.Or(g.Newest.Error, &run.Error{})
 	f := Finding{
 		ID: FailureID(g.Project, g.Key), Kind: Failure, Code: RunFailed, Project: g.Project, FailureGroup: g.Key,
-		Workflow: g.Newest.Workflow, Versions: versionsOf(g), Title: cmp.Or(p.Title, p.Type, "The run failed"), Detail: p.Detail, Cause: p.Type,
-		Advice: fmt.Sprintf("correct the cause, then replay the runs: `signalbox batch start --action replay --project %s --failure-group %s --not-replayed --reason TEXT`",
+		Workflow: g.Newest.Workflow, Versions: versionsOf(g), Title: cmp.Or(p.Title, p.Type, "The run failed"),
+		Detail: p.Detail, Cause: p.Type,
+		Advice: fmt.Sprintf("correct the cause, then replay the runs: `signalbox batch start --action replay --project %s "+
+			"--failure-group %s --not-replayed --reason TEXT`",
 			g.Project, g.Key),
-		Runbook: "docs/runs.md#failures", Count: g.Count, More: more, NotReplayed: g.NotReplayed, First: g.First, Last: g.Last, Series: seriesOf(g, now),
+		Runbook: "docs/runs.md#failures", Count: g.Count, More: more, NotReplayed: g.NotReplayed, First: g.First,
+		Last: g.Last, Series: seriesOf(g, now),
 	}
 	if strings.HasPrefix(p.Instance, "/do/") {
 		f.Pointer, f.Task = p.Instance, path.Base(p.Instance)
@@ -472,12 +493,14 @@ func seriesOf(g FailureGroup, now time.Time) *Series {
 		counts[min(max(hour-first, 0)/hours, int64(len(counts))-1)] += n
 	}
 	return &Series{
-		Start: time.Unix(first*int64(time.Hour/time.Second), 0).UTC(), Interval: time.Duration(hours) * time.Hour, Counts: counts,
+		Start: time.Unix(first*int64(time.Hour/time.Second), 0).UTC(), Interval: time.Duration(hours) * time.Hour,
+		Counts: counts,
 	}
 }
 
-// recentFor is how long a list is reused that is expensive to read: that of the dispatchers makes calls to Temporal and to the leases, that of
-// the failures reads thousands of runs, and each open page, each scrape of the metrics and the recorder ask for both.
+// recentFor is how long a list is reused that is expensive to read: that of the dispatchers makes calls to Temporal and
+// to the leases, that of the failures reads thousands of runs, and each open page, each scrape of the metrics and the
+// recorder ask for both.
 const recentFor = 5 * time.Second
 
 // recent keeps the last answer to a read, or why it failed, for a short time. It is safe for concurrent use.
@@ -489,7 +512,8 @@ type recent[T any] struct {
 	err  error
 }
 
-func (r *recent[T]) read(ctx context.Context, now time.Time, from func(context.Context) (T, error)) (none T, err error) {
+func (r *recent[T]) read(ctx context.Context, now time.Time,
+	from func(context.Context) (T, error)) (none T, err error) {
 	if err := r.turn.Acquire(ctx, 1); err != nil {
 		return none, err
 	}

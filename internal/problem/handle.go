@@ -28,8 +28,8 @@ type Change struct {
 	Revision int64
 }
 
-// Acknowledge marks a problem as seen by the caller until it is resolved, however it grows. It ends a snooze. An empty note keeps the
-// present one. It changes nothing if the caller has acknowledged the problem already.
+// Acknowledge marks a problem as seen by the caller until it is resolved, however it grows. It ends a snooze. An empty
+// note keeps the present one. It changes nothing if the caller has acknowledged the problem already.
 func (s *Service) Acknowledge(ctx context.Context, c Change, note string) (Problem, error) {
 	if err := checkText("note", note, maxNote); err != nil {
 		return Problem{}, err
@@ -53,7 +53,8 @@ func (s *Service) Snooze(ctx context.Context, c Change, until time.Time, count i
 	return s.change(ctx, c, audit.ProblemSnooze, "", func(p Problem) (Handling, bool, error) {
 		if count > 0 && count <= p.Count {
 			return Handling{}, false, apperror.New(apperror.Invalid, apperror.InvalidArgument,
-				"problem %s has the count %d already; snooze it until a greater one", c.ID, p.Count).WithField("until_count", "must be greater than %d", p.Count)
+				"problem %s has the count %d already; snooze it until a greater one", c.ID,
+				p.Count).WithField("until_count", "must be greater than %d", p.Count)
 		}
 		if count > 0 && !p.Counted() {
 			return Handling{}, false, apperror.New(apperror.Invalid, apperror.InvalidArgument,
@@ -69,7 +70,8 @@ func (s *Service) checkSnooze(until time.Time, count int64) error {
 	now := s.o.Now()
 	invalid := func(field, format string, args ...any) error {
 		text := fmt.Sprintf(format, args...)
-		return apperror.New(apperror.Invalid, apperror.InvalidArgument, "the problem was not snoozed: %s %s", field, text).WithField(field, "%s", text)
+		return apperror.New(apperror.Invalid, apperror.InvalidArgument, "the problem was not snoozed: %s %s", field,
+			text).WithField(field, "%s", text)
 	}
 	switch {
 	case until.IsZero() == (count == 0):
@@ -87,7 +89,8 @@ func (s *Service) checkSnooze(until time.Time, count int64) error {
 // Update sets the owner and the note of a problem. A nil text stays as it is.
 func (s *Service) Update(ctx context.Context, c Change, owner, note *string) (Problem, error) {
 	if owner == nil && note == nil {
-		return Problem{}, apperror.New(apperror.Invalid, apperror.InvalidArgument, "the update of problem %q changes nothing: set owner or note", c.ID)
+		return Problem{}, apperror.New(apperror.Invalid, apperror.InvalidArgument,
+			"the update of problem %q changes nothing: set owner or note", c.ID)
 	}
 	why := ""
 	if note != nil {
@@ -123,13 +126,15 @@ func (s *Service) Reopen(ctx context.Context, c Change) (Problem, error) {
 
 func checkText(field, text string, most int) error {
 	if len(text) > most {
-		return apperror.New(apperror.Invalid, apperror.InvalidArgument, "%s has %d bytes, more than %d", field, len(text), most).
+		return apperror.New(apperror.Invalid, apperror.InvalidArgument, "%s has %d bytes, more than %d", field, len(text),
+			most).
 			WithField(field, "has more than %d bytes", most)
 	}
 	return nil
 }
 
-// change writes what decide returns about a problem. decide also reports whether nothing changes, which needs no current revision.
+// change writes what decide returns about a problem. decide also reports whether nothing changes, which needs no
+// current revision.
 func (s *Service) change(
 	ctx context.Context, c Change, action, reason string, decide func(Problem) (h Handling, done bool, err error),
 ) (Problem, error) {
@@ -156,7 +161,8 @@ func (s *Service) change(
 		}
 		return s.withSamples(ctx, p)
 	}
-	return Problem{}, apperror.New(apperror.Refused, apperror.ProblemChanged, "problem %s is being changed; read it again, then repeat the call", c.ID)
+	return Problem{}, apperror.New(apperror.Refused, apperror.ProblemChanged,
+		"problem %s is being changed; read it again, then repeat the call", c.ID)
 }
 
 // allowed returns a problem that exists and that the caller may change.
@@ -181,7 +187,8 @@ func changed(p Problem, revision int64) error {
 		what = fmt.Sprintf("%s acknowledged it at %s", p.Acknowledger, p.AcknowledgedAt.UTC().Format(time.RFC3339))
 	}
 	return apperror.New(apperror.Refused, apperror.ProblemChanged,
-		"problem %s was changed since revision %d, and has revision %d: %s; read it again, then decide", p.ID, revision, p.Revision, what)
+		"problem %s was changed since revision %d, and has revision %d: %s; read it again, then decide", p.ID, revision,
+		p.Revision, what)
 }
 
 // write stores what is done about a problem, and updates it.

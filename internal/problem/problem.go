@@ -6,12 +6,13 @@
 //	r := problem.NewRecorder(s, store, time.Now)
 //	err = r.Start(ctx)
 //
-// Problems are found when they are read: runs that are stuck, by code and project; runs of the last seven days that failed, by failure
-// group; and what the status of the platform, the dispatchers and the deliveries of events show. The [Recorder] stores what was found, in
-// one elected process, so that a problem that no longer exists stays listed for a day. No read depends on the recorder: without it, counts
-// and states are still current.
+// Problems are found when they are read: runs that are stuck, by code and project; runs of the last seven days that
+// failed, by failure group; and what the status of the platform, the dispatchers and the deliveries of events show. The
+// [Recorder] stores what was found, in one elected process, so that a problem that no longer exists stays listed for a
+// day. No read depends on the recorder: without it, counts and states are still current.
 //
-// A source that cannot be read hides no problem: those that were recorded stay in the list, and the result names the source.
+// A source that cannot be read hides no problem: those that were recorded stay in the list, and the result names the
+// source.
 package problem
 
 import (
@@ -54,12 +55,13 @@ const (
 	DispatcherForeign   Code = "DISPATCHER_FOREIGN"
 	DispatcherNoWorkers Code = "DISPATCHER_NO_WORKERS"
 	DispatcherUnknown   Code = "DISPATCHER_UNKNOWN"
-	// RunsForeign: open runs in Temporal that have no row, because their project or their version of a workflow is missing.
+	// RunsForeign: open runs in Temporal that have no row, because their project or their version of a workflow is
+	// missing.
 	RunsForeign Code = "RUNS_FOREIGN"
 	// DeliveriesDead: deliveries of events that are not attempted any more.
 	DeliveriesDead Code = "DELIVERIES_DEAD"
-	// WebhookFailing: the attempts of a webhook have failed for a while. WebhookPaused: it was paused after failures. WebhookDeliveriesDead:
-	// deliveries of a webhook were given up.
+	// WebhookFailing: the attempts of a webhook have failed for a while. WebhookPaused: it was paused after failures.
+	// WebhookDeliveriesDead: deliveries of a webhook were given up.
 	WebhookFailing        Code = "WEBHOOK_FAILING"
 	WebhookPaused         Code = "WEBHOOK_PAUSED"
 	WebhookDeliveriesDead Code = "WEBHOOK_DELIVERIES_DEAD"
@@ -112,7 +114,8 @@ type Finding struct {
 	Advice   string         `json:"advice,omitempty"`
 	// Runbook is the path of a page of the documentation.
 	Runbook string `json:"runbook,omitempty"`
-	// Count is the number of runs, or of deliveries; 0 where nothing is counted. More reports that there are more than Count.
+	// Count is the number of runs, or of deliveries; 0 where nothing is counted. More reports that there are more than
+	// Count.
 	Count int64 `json:"count,omitempty"`
 	More  bool  `json:"more,omitempty"`
 	// NotReplayed counts the failed runs without a replay: none of a problem that is resolved.
@@ -196,11 +199,12 @@ func projectOf(id string) (string, bool) {
 	return parts[1], true
 }
 
-// merge returns the problem of a finding, a record, or both. unknown reports that the source of a problem without a finding could not be
-// read. It returns false for a record that is not to be listed any more.
+// merge returns the problem of a finding, a record, or both. unknown reports that the source of a problem without a
+// finding could not be read. It returns false for a record that is not to be listed any more.
 func merge(f *Finding, r *Record, unknown bool, now time.Time) (p Problem, listed bool) {
 	if r != nil {
-		p = Problem{Finding: r.Finding, Handling: r.Handling, Revision: r.Revision, SeenAt: r.FirstSeen, ResolvedAt: r.ResolvedAt, recorded: true, storedRevision: r.Revision}
+		p = Problem{Finding: r.Finding, Handling: r.Handling, Revision: r.Revision, SeenAt: r.FirstSeen,
+			ResolvedAt: r.ResolvedAt, recorded: true, storedRevision: r.Revision}
 	}
 	if f == nil {
 		if unknown && r.ResolvedAt.IsZero() {

@@ -68,19 +68,26 @@ func (b *bench) Acknowledged(_ context.Context, _, _ string, took time.Duration)
 
 func newBench(t *testing.T) *bench {
 	t.Helper()
-	s, err := storetest.Open(t.Context(), t, store.Options{Driver: store.SQLite, DSN: fresh.SQLite(t), AutoMigrate: true, CallTimeout: time.Minute})
+	s, err := storetest.Open(t.Context(), t,
+		store.Options{Driver: store.SQLite, DSN: fresh.SQLite(t), AutoMigrate: true, CallTimeout: time.Minute})
 	require.NoError(t, err)
 	require.NoError(t, s.Start(t.Context()))
 	t.Cleanup(func() { require.NoError(t, s.Stop(context.WithoutCancel(t.Context()))) })
-	b := &bench{store: s, now: time.Date(2026, 3, 1, 12, 30, 0, 0, time.UTC), connection: conntype.Status{State: conntype.Connected}}
+	b := &bench{store: s, now: time.Date(2026, 3, 1, 12, 30, 0, 0, time.UTC),
+		connection: conntype.Status{State: conntype.Connected}}
 	for _, name := range []string{shop, "bank"} {
-		require.NoError(t, s.CreateProject(t.Context(), project.Project{Name: name, CreatedAt: b.now}, audit.Entry{Time: b.now, Action: audit.ProjectCreate, Project: name}))
+		require.NoError(t, s.CreateProject(t.Context(), project.Project{Name: name, CreatedAt: b.now},
+			audit.Entry{Time: b.now, Action: audit.ProjectCreate, Project: name}))
 	}
 	b.Service = problem.NewService(problem.Options{
 		Source: s.Problems(), Store: s.Problems(), Projects: s, Dispatchers: overview{b}, Metrics: b,
-		Connection: func() conntype.Status { return b.connection }, Health: func(context.Context) health.Report { return b.report },
+		Connection: func() conntype.Status {
+			return b.connection
+		}, Health: func(context.Context) health.Report { return b.report },
 		LostServers: func(context.Context) ([]server.Server, bool, error) { return b.lost, !b.lostUnknown, b.lostErr },
-		TaskQueue:   func(project string) string { return "signalbox-" + project }, Now: func() time.Time { return b.now }, StartedAt: b.now,
+		TaskQueue: func(project string) string {
+			return "signalbox-" + project
+		}, Now: func() time.Time { return b.now }, StartedAt: b.now,
 	})
 	b.recorder = problem.NewRecorder(b.Service, s.Problems())
 	return b
@@ -90,7 +97,8 @@ func newBench(t *testing.T) *bench {
 func as(t *testing.T, name, where string, role auth.Role) context.Context {
 	t.Helper()
 	ctx := logger.WithContext(t.Context(), slog.New(slog.DiscardHandler))
-	return auth.WithActor(ctx, auth.Actor{Kind: auth.KindToken, Name: name, ID: name, Roles: map[string]auth.Role{where: role}})
+	return auth.WithActor(ctx,
+		auth.Actor{Kind: auth.KindToken, Name: name, ID: name, Roles: map[string]auth.Role{where: role}})
 }
 
 func admin(t *testing.T) context.Context {
@@ -106,10 +114,12 @@ func (b *bench) insert(t *testing.T, id, where string) {
 func (b *bench) insertVersion(t *testing.T, id, where, version string) {
 	t.Helper()
 	r := run.Run{
-		ID: id, Project: where, Workflow: "shop/order", Version: version, Status: run.Queued, QueuedReason: run.QueuedWorker, StatusAt: b.now, RequestID: id,
+		ID: id, Project: where, Workflow: "shop/order", Version: version, Status: run.Queued, QueuedReason: run.QueuedWorker,
+		StatusAt: b.now, RequestID: id,
 		Trigger: run.TriggerAPI, CreatedAt: b.now, Input: json.RawMessage(`{}`),
 	}
-	_, _, err := b.store.InsertRun(t.Context(), r, audit.Entry{Time: b.now, Action: audit.RunStart, Project: where, Subject: id})
+	_, _, err := b.store.InsertRun(t.Context(), r,
+		audit.Entry{Time: b.now, Action: audit.RunStart, Project: where, Subject: id})
 	require.NoError(t, err)
 }
 
@@ -117,14 +127,17 @@ func (b *bench) insertVersion(t *testing.T, id, where, version string) {
 func (b *bench) fail(t *testing.T, id, where, title string) {
 	t.Helper()
 	b.insert(t, id, where)
-	b.end(t, id, run.Failed, &run.Error{Type: "communication", Status: 503, Title: title, Detail: "no answer", Instance: "/do/3/reserve"})
+	b.end(t, id, run.Failed, &run.Error{
+		Type: "communication", Status: 503, Title: title, Detail: "no answer", Instance: "/do/3/reserve"})
 }
 
 // replay replays a run.
 func (b *bench) replay(t *testing.T, id string) {
 	t.Helper()
-	r := run.Run{ID: "replay-" + id, Project: shop, Workflow: "shop/order", Version: "1.4.0", Status: run.Queued, StatusAt: b.now, RequestID: "replay-" + id, Trigger: run.TriggerReplay, CreatedAt: b.now, ReplayOf: id}
-	_, _, err := b.store.InsertRun(t.Context(), r, audit.Entry{Time: b.now, Action: audit.RunReplay, Project: shop, Subject: r.ID})
+	r := run.Run{ID: "replay-" + id, Project: shop, Workflow: "shop/order", Version: "1.4.0", Status: run.Queued,
+		StatusAt: b.now, RequestID: "replay-" + id, Trigger: run.TriggerReplay, CreatedAt: b.now, ReplayOf: id}
+	_, _, err := b.store.InsertRun(t.Context(), r,
+		audit.Entry{Time: b.now, Action: audit.RunReplay, Project: shop, Subject: r.ID})
 	require.NoError(t, err)
 	b.now = b.now.Add(5 * time.Second) // groups of failures are reused for that long
 }
@@ -141,9 +154,10 @@ func (b *bench) end(t *testing.T, id string, status run.Status, p *run.Error) {
 func (b *bench) stick(t *testing.T, id, where string) {
 	t.Helper()
 	b.insert(t, id, where)
-	done, err := b.store.Verdicts().ChangeVerdicts(t.Context(), where, b.now, []diagnose.Change{{RunID: id, Sequence: 1, To: &diagnose.Verdict{
-		Code: run.NoPoller, Since: b.now.Add(-time.Minute), Detail: "no worker polls", Advice: "start a worker",
-	}}})
+	done, err := b.store.Verdicts().ChangeVerdicts(t.Context(), where, b.now,
+		[]diagnose.Change{{RunID: id, Sequence: 1, To: &diagnose.Verdict{
+			Code: run.NoPoller, Since: b.now.Add(-time.Minute), Detail: "no worker polls", Advice: "start a worker",
+		}}})
 	require.NoError(t, err)
 	require.Len(t, done.Runs, 1)
 }
@@ -198,11 +212,14 @@ func TestProblemsAreGrouped(t *testing.T) {
 	require.Empty(t, found.Errors)
 	require.Len(t, found.Problems, 2)
 	stuck, failed := found.Problems[0], found.Problems[1]
-	require.Equal(t, []any{stuckID, int64(2), "signalbox-shop", "no worker polls", []string{"s2", "s1"}, problem.Open, int64(0)},
+	require.Equal(t, []any{stuckID, int64(2), "signalbox-shop", "no worker polls", []string{"s2", "s1"}, problem.Open,
+		int64(0)},
 		[]any{stuck.ID, stuck.Count, stuck.TaskQueue, stuck.Detail, stuck.Samples, stuck.State, stuck.Revision})
 	require.Equal(t, "failure.shop."+failed.FailureGroup, failed.ID)
-	require.Equal(t, []any{int64(2), int64(2), "shop/order", []problem.VersionCount{{Version: "1.4.0", Count: 2}}, "reserve", "/do/3/reserve", "no answer for order 2", []string{"f2", "f1"}},
-		[]any{failed.Count, failed.NotReplayed, failed.Workflow, failed.Versions, failed.Task, failed.Pointer, failed.Title, failed.Samples})
+	require.Equal(t, []any{int64(2), int64(2), "shop/order", []problem.VersionCount{{Version: "1.4.0", Count: 2}},
+		"reserve", "/do/3/reserve", "no answer for order 2", []string{"f2", "f1"}},
+		[]any{failed.Count, failed.NotReplayed, failed.Workflow, failed.Versions, failed.Task, failed.Pointer, failed.Title,
+			failed.Samples})
 	require.Equal(t, b.now, failed.Last)
 	require.Equal(t, time.Hour, failed.Series.Interval)
 	require.Equal(t, []int64{1, 1}, failed.Series.Counts[22:])
@@ -245,12 +262,14 @@ func TestFailuresOfAllVersionsAreOneProblem(t *testing.T) {
 	// A new version with one more task before the one that fails.
 	for _, id := range []string{"f2", "f3"} {
 		b.insertVersion(t, id, shop, "1.5.0")
-		b.end(t, id, run.Failed, &run.Error{Type: "communication", Status: 503, Title: "no answer for order 2", Detail: "no answer", Instance: "/do/4/reserve"})
+		b.end(t, id, run.Failed, &run.Error{
+			Type: "communication", Status: 503, Title: "no answer for order 2", Detail: "no answer", Instance: "/do/4/reserve"})
 	}
 	b.now = b.now.Add(5 * time.Second)
 	b.pass(t)
 	require.Equal(t, []string{snoozed.ID + " snoozed"}, b.list(admin(t), t, problem.Query{}))
-	require.Equal(t, []problem.VersionCount{{Version: "1.5.0", Count: 2}, {Version: "1.4.0", Count: 1}}, b.get(t, snoozed.ID).Versions)
+	require.Equal(t, []problem.VersionCount{{Version: "1.5.0", Count: 2}, {Version: "1.4.0", Count: 1}},
+		b.get(t, snoozed.ID).Versions)
 }
 
 func TestResolvedFailuresHaveNoRunsWithoutAReplay(t *testing.T) {
@@ -283,7 +302,8 @@ func TestOperatorsHandleProblems(t *testing.T) {
 	p := b.get(t, stuckID)
 	got, err := b.Acknowledge(ada, at(p), "known")
 	require.NoError(t, err)
-	require.Equal(t, []any{problem.Acknowledged, "ada", "known", int64(1), b.now}, []any{got.State, got.Acknowledger, got.Note, got.Revision, got.AcknowledgedAt})
+	require.Equal(t, []any{problem.Acknowledged, "ada", "known", int64(1), b.now},
+		[]any{got.State, got.Acknowledger, got.Note, got.Revision, got.AcknowledgedAt})
 	require.Equal(t, []time.Duration{3 * time.Minute}, b.measured)
 	counts, err := b.Count(ada, shop)
 	require.NoError(t, err)
@@ -296,11 +316,13 @@ func TestOperatorsHandleProblems(t *testing.T) {
 	_, err = b.Acknowledge(eve, at(p), "")
 	requireReason(t, err, apperror.ProblemChanged, "revision 0, and has revision 1", "ada acknowledged it")
 	b.stick(t, "s2", shop)
-	require.Equal(t, []string{stuckID + " acknowledged"}, b.list(eve, t, problem.Query{}), "it stays acknowledged as it grows")
+	require.Equal(t, []string{stuckID + " acknowledged"}, b.list(eve, t, problem.Query{}),
+		"it stays acknowledged as it grows")
 
 	got, err = b.Snooze(eve, at(got), time.Time{}, 3)
 	require.NoError(t, err)
-	require.Equal(t, []any{problem.Snoozed, "", "known", int64(2)}, []any{got.State, got.Acknowledger, got.Note, got.Revision})
+	require.Equal(t, []any{problem.Snoozed, "", "known", int64(2)},
+		[]any{got.State, got.Acknowledger, got.Note, got.Revision})
 	b.stick(t, "s3", shop)
 	require.Equal(t, problem.Open, b.get(t, stuckID).State, "the snooze ends at the count")
 	got, err = b.Snooze(eve, at(got), b.now.Add(time.Hour), 0)
@@ -319,13 +341,16 @@ func TestOperatorsHandleProblems(t *testing.T) {
 	got, err = b.Reopen(eve, at(got))
 	require.NoError(t, err)
 	require.Equal(t, []any{problem.Open, "warehouse", "known"}, []any{got.State, got.Owner, got.Note})
-	entries, err := b.store.ListAudit(t.Context(), audit.Filter{Project: shop, Subject: stuckID, OldestFirst: true, Limit: 10})
+	entries, err := b.store.ListAudit(t.Context(),
+		audit.Filter{Project: shop, Subject: stuckID, OldestFirst: true, Limit: 10})
 	require.NoError(t, err)
 	var actions []string
 	for _, e := range entries {
 		actions = append(actions, e.Actor.Name+" "+e.Action)
 	}
-	require.Equal(t, []string{"ada problem.acknowledge", "eve problem.snooze", "eve problem.snooze", "eve problem.update", "eve problem.acknowledge", "eve problem.reopen"}, actions)
+	require.Equal(t, []string{
+		"ada problem.acknowledge", "eve problem.snooze", "eve problem.snooze", "eve problem.update",
+		"eve problem.acknowledge", "eve problem.reopen"}, actions)
 
 	requireRefusals(t, b, got)
 }
@@ -367,7 +392,8 @@ func TestResolvedProblemsStayListedForADay(t *testing.T) {
 	p, err := b.Acknowledge(admin(t), at(b.get(t, stuckID)), "known")
 	require.NoError(t, err)
 	b.end(t, "s1", run.Completed, nil)
-	require.Equal(t, []string{stuckID + " resolved"}, b.list(admin(t), t, problem.Query{}), "the list does not depend on the recorder")
+	require.Equal(t, []string{stuckID + " resolved"}, b.list(admin(t), t, problem.Query{}),
+		"the list does not depend on the recorder")
 	require.True(t, b.get(t, stuckID).ResolvedAt.IsZero(), "the time is not known yet")
 	b.pass(t)
 	resolved := b.get(t, stuckID)
@@ -385,7 +411,8 @@ func TestResolvedProblemsStayListedForADay(t *testing.T) {
 	b.now = b.now.Add(time.Hour)
 	b.stick(t, "s3", shop)
 	fresh := b.get(t, stuckID)
-	require.Equal(t, []any{problem.Open, "", p.Revision + 1}, []any{fresh.State, fresh.Note, fresh.Revision}, "a new occurrence")
+	require.Equal(t, []any{problem.Open, "", p.Revision + 1}, []any{fresh.State, fresh.Note, fresh.Revision},
+		"a new occurrence")
 	b.pass(t)
 	require.Equal(t, fresh.Revision, b.get(t, stuckID).Revision)
 	_, err = b.Acknowledge(admin(t), at(fresh), "again")
@@ -405,7 +432,8 @@ func TestTitleOfADependency(t *testing.T) {
 	b := newBench(t)
 	b.report = health.Report{Dependencies: []health.DependencyState{
 		{Name: "leases", State: health.Down, LastError: "redis does not answer"},
-		{Name: "placement", State: health.Down, Title: "This server uses another Temporal than 21 open runs", LastError: "both sides"},
+		{Name: "placement", State: health.Down, Title: "This server uses another Temporal than 21 open runs",
+			LastError: "both sides"},
 	}}
 	list, err := b.List(admin(t), problem.Query{})
 	require.NoError(t, err)
@@ -414,7 +442,8 @@ func TestTitleOfADependency(t *testing.T) {
 		titles[p.Cause] = p.Title + ": " + p.Detail
 	}
 	require.Equal(t, map[string]string{
-		"leases": "Redis (leases) is down: redis does not answer", "placement": "This server uses another Temporal than 21 open runs: both sides",
+		"leases": "Redis (leases) is down: redis does not answer", "placement": "This server uses another Temporal than 21 " +
+			"open runs: both sides",
 	}, titles)
 }
 
@@ -422,10 +451,12 @@ func TestPlatformProblems(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	state := func(name string, status dispatchtype.Status) dispatcher.Dispatcher {
-		return dispatcher.Dispatcher{Dispatcher: dispatchtype.Dispatcher{Name: inbox.Name{Project: name, TaskQueue: "q"}, Status: status}, Detail: "why"}
+		return dispatcher.Dispatcher{
+			Dispatcher: dispatchtype.Dispatcher{Name: inbox.Name{Project: name, TaskQueue: "q"}, Status: status}, Detail: "why"}
 	}
 	b.report = health.Report{Dependencies: []health.DependencyState{
-		{Name: "store", State: health.Up}, {Name: "leases", State: health.Down, LastError: "redis does not answer"}, {Name: "memory", State: health.Down},
+		{Name: "store", State: health.Up}, {Name: "leases", State: health.Down, LastError: "redis does not answer"},
+		{Name: "memory", State: health.Down},
 	}}
 	b.dispatchers = []dispatcher.Dispatcher{state("bank", dispatchtype.NoWorkers), state(shop, dispatchtype.Stale)}
 	dispatchers, dependencies := b.dispatchers, b.report
@@ -433,15 +464,18 @@ func TestPlatformProblems(t *testing.T) {
 	b.report = health.Report{}
 	require.Empty(t, b.list(admin(t), t, problem.Query{}), "the process has just started")
 	b.now = b.now.Add(time.Minute)
-	require.ElementsMatch(t, []string{"platform.shop.DISPATCHER_UNKNOWN open", "platform.bank.DISPATCHER_MISSING open"}, b.list(admin(t), t, problem.Query{}))
+	require.ElementsMatch(t, []string{"platform.shop.DISPATCHER_UNKNOWN open", "platform.bank.DISPATCHER_MISSING open"},
+		b.list(admin(t), t, problem.Query{}))
 	b.now, b.dispatchers, b.report = b.now.Add(time.Minute), dispatchers, dependencies
 	want := []string{"platform..DEPENDENCY_NOT_UP.leases open", "platform.shop.DISPATCHER_STALE open"}
 	require.ElementsMatch(t, want, b.list(admin(t), t, problem.Query{}), "a project without workers has nothing to do")
-	require.Equal(t, want[1:], b.list(as(t, "eve", shop, auth.Admin), t, problem.Query{}), "the platform is shown to callers with a role in all projects")
+	require.Equal(t, want[1:], b.list(as(t, "eve", shop, auth.Admin), t, problem.Query{}),
+		"the platform is shown to callers with a role in all projects")
 	require.Equal(t, want[1:], b.list(admin(t), t, problem.Query{Project: shop}))
 	_, err := b.Acknowledge(as(t, "eve", shop, auth.Admin), problem.Change{ID: "platform..DEPENDENCY_NOT_UP.leases"}, "")
 	requireReason(t, err, apperror.ProblemNotFound)
-	_, err = b.Acknowledge(as(t, "vic", auth.Everywhere, auth.Viewer), problem.Change{ID: "platform..DEPENDENCY_NOT_UP.leases"}, "")
+	_, err = b.Acknowledge(as(t, "vic", auth.Everywhere, auth.Viewer),
+		problem.Change{ID: "platform..DEPENDENCY_NOT_UP.leases"}, "")
 	requireReason(t, err, apperror.PermissionDenied)
 	_, err = b.Snooze(admin(t), problem.Change{ID: "platform..DEPENDENCY_NOT_UP.leases"}, time.Time{}, 5)
 	requireReason(t, err, apperror.InvalidArgument, "has no count")
@@ -451,9 +485,11 @@ func TestPlatformProblems(t *testing.T) {
 
 	// While Temporal is away, the state of dispatchers is not known: that is not a problem of its own, and resolves none.
 	b.now = b.now.Add(time.Minute)
-	b.report, b.connection = health.Report{}, conntype.Status{State: conntype.Down, Kind: conntype.Hung, Since: b.now, LastError: "no answer"}
+	b.report, b.connection = health.Report{},
+		conntype.Status{State: conntype.Down, Kind: conntype.Hung, Since: b.now, LastError: "no answer"}
 	b.dispatchers = []dispatcher.Dispatcher{state("bank", dispatchtype.Unknown), state(shop, dispatchtype.Unknown)}
-	want = []string{"platform..DEPENDENCY_NOT_UP.leases resolved", "platform..TEMPORAL_NOT_CONNECTED open", "platform.shop.DISPATCHER_STALE open"}
+	want = []string{"platform..DEPENDENCY_NOT_UP.leases resolved", "platform..TEMPORAL_NOT_CONNECTED open",
+		"platform.shop.DISPATCHER_STALE open"}
 	require.ElementsMatch(t, want, b.list(admin(t), t, problem.Query{}))
 	b.now, b.dispatchErr = b.now.Add(time.Minute), errors.New("no answer")
 	list, err := b.List(admin(t), problem.Query{})
@@ -466,18 +502,23 @@ func TestPlatformProblems(t *testing.T) {
 	b.now, b.dispatchErr, b.connection.State = b.now.Add(time.Minute), nil, conntype.Connected
 	b.dispatchers = []dispatcher.Dispatcher{state("bank", dispatchtype.NoWorkers), state(shop, dispatchtype.Routing)}
 	b.insert(t, "open", "bank")
-	require.Contains(t, b.list(admin(t), t, problem.Query{}), "platform.bank.DISPATCHER_NO_WORKERS open", "it has an open run")
+	require.Contains(t, b.list(admin(t), t, problem.Query{}), "platform.bank.DISPATCHER_NO_WORKERS open",
+		"it has an open run")
 	gauges, err := b.Gauges(t.Context())
 	require.NoError(t, err)
-	require.True(t, slices.Contains(gauges, problem.Gauge{Project: "bank", Kind: problem.Platform, State: problem.Open, Count: 1}))
-	require.True(t, slices.Contains(gauges, problem.Gauge{Project: shop, Kind: problem.Stuck, State: problem.Open}), "zeros included")
+	require.True(t, slices.Contains(gauges,
+		problem.Gauge{Project: "bank", Kind: problem.Platform, State: problem.Open, Count: 1}))
+	require.True(t, slices.Contains(gauges, problem.Gauge{Project: shop, Kind: problem.Stuck, State: problem.Open}),
+		"zeros included")
 	b.pass(t)
 	b.now = b.now.Add(6 * time.Minute)
 	gauges, err = b.Gauges(t.Context())
 	require.NoError(t, err)
-	require.Contains(t, gauges, problem.Gauge{Project: "bank", Kind: problem.Platform, State: problem.Open, Count: 1, Oldest: 6 * time.Minute})
+	require.Contains(t, gauges,
+		problem.Gauge{Project: "bank", Kind: problem.Platform, State: problem.Open, Count: 1, Oldest: 6 * time.Minute})
 	b.stick(t, "s1", "bank")
-	require.NotContains(t, b.list(admin(t), t, problem.Query{Project: "bank"}), "platform.bank.DISPATCHER_NO_WORKERS open", "the stuck run says the same")
+	require.NotContains(t, b.list(admin(t), t, problem.Query{Project: "bank"}), "platform.bank.DISPATCHER_NO_WORKERS open",
+		"the stuck run says the same")
 }
 
 func TestRecorderRecords(t *testing.T) {
@@ -493,17 +534,21 @@ func TestRecorderRecords(t *testing.T) {
 func TestForeignRunsAreProblems(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	_, err := b.store.MoveRunsCluster(t.Context(), run.ClusterID{}, run.RunsCluster{ClusterID: run.ClusterID{Address: "here"}, Since: b.now})
+	_, err := b.store.MoveRunsCluster(t.Context(), run.ClusterID{},
+		run.RunsCluster{ClusterID: run.ClusterID{Address: "here"}, Since: b.now})
 	require.NoError(t, err)
 	require.Empty(t, b.list(admin(t), t, problem.Query{}))
-	later := run.ForeignRuns{Project: shop, Workflow: "shop/order", Version: "2.0.0", Why: "the document of shop/order@2.0.0 is not stored here", Count: 9, Open: 8, RunIDs: []string{"r1", "r2"}, Since: b.now}
-	lost := run.ForeignRuns{Project: "gone", Workflow: "a/b", Version: "1.0.0", NoProject: true, Why: `its project "gone" does not exist here`, Count: 1, Open: 1, RunIDs: []string{"r3"}, Since: b.now}
+	later := run.ForeignRuns{Project: shop, Workflow: "shop/order", Version: "2.0.0", Why: "the document of " +
+		"shop/order@2.0.0 is not stored here", Count: 9, Open: 8, RunIDs: []string{"r1", "r2"}, Since: b.now}
+	lost := run.ForeignRuns{Project: "gone", Workflow: "a/b", Version: "1.0.0", NoProject: true,
+		Why: `its project "gone" does not exist here`, Count: 1, Open: 1, RunIDs: []string{"r3"}, Since: b.now}
 	unrelated := run.ForeignRuns{Why: "it was not started by Signalbox", Count: 1, Open: 1, RunIDs: []string{"x"}}
 	require.NoError(t, b.store.RecordForeign(t.Context(), []run.ForeignRuns{unrelated, lost, later}))
 	const ofVersion, ofProject = "platform.shop.RUNS_FOREIGN.shop/order.2.0.0", "platform..RUNS_FOREIGN.gone.a/b.1.0.0"
 	require.ElementsMatch(t, []string{ofVersion + " open", ofProject + " open"}, b.list(admin(t), t, problem.Query{}))
 	p := b.get(t, ofVersion)
-	require.Equal(t, []any{problem.RunsForeign, shop, "shop/order", int64(8), b.now}, []any{p.Code, p.Project, p.Workflow, p.Count, p.First.UTC()})
+	require.Equal(t, []any{problem.RunsForeign, shop, "shop/order", int64(8), b.now},
+		[]any{p.Code, p.Project, p.Workflow, p.Count, p.First.UTC()})
 	require.Contains(t, p.Title, "the document of shop/order@2.0.0 is not stored here")
 	require.Contains(t, p.Detail, "r1, r2")
 	require.Contains(t, p.Advice, "publish shop/order@2.0.0 in project shop")

@@ -53,7 +53,8 @@ func TestRunbooksExist(t *testing.T) {
 	for _, code := range run.Codes() {
 		paths = append(paths, stuckRunbook(code))
 	}
-	for _, code := range []Code{DispatcherStale, DispatcherMissing, DispatcherForeign, DispatcherNoWorkers, DispatcherUnknown} {
+	for _, code := range []Code{
+		DispatcherStale, DispatcherMissing, DispatcherForeign, DispatcherNoWorkers, DispatcherUnknown} {
 		paths = append(paths, dispatcherRunbook(code))
 	}
 	for _, dependency := range []string{"store", "leases", "placement", "certificate"} {
@@ -62,7 +63,8 @@ func TestRunbooksExist(t *testing.T) {
 	for _, kind := range []conntype.Kind{conntype.Slow, conntype.Limited, conntype.NotPolling} {
 		paths = append(paths, connectionRunbook(conntype.Status{State: conntype.Degraded, Kind: kind}))
 	}
-	paths = append(paths, connectionRunbook(conntype.Status{State: conntype.Down}), deadFinding(DeadDeliveries{}).Runbook, webhookFindings(FailingWebhook{Dead: 1})[0].Runbook)
+	paths = append(paths, connectionRunbook(conntype.Status{State: conntype.Down}), deadFinding(DeadDeliveries{}).Runbook,
+		webhookFindings(FailingWebhook{Dead: 1})[0].Runbook)
 	for _, path := range paths {
 		require.FileExists(t, filepath.Join("../..", path))
 	}

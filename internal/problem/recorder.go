@@ -15,7 +15,8 @@ const (
 	recordEvery = 5 * time.Second
 	// logEvery is how often the log has the same line about a source that cannot be read.
 	logEvery = 10 * time.Minute
-	// connectingPause is the time between two looks at the first attempt to connect to Temporal, before which no dispatcher is known.
+	// connectingPause is the time between two looks at the first attempt to connect to Temporal, before which no
+	// dispatcher is known.
 	connectingPause = 100 * time.Millisecond
 	// confirmEvery is how often the record of a problem that does not change is written.
 	confirmEvery = time.Minute
@@ -27,8 +28,9 @@ const (
 type Recording struct {
 	Record
 
-	// Again marks a new occurrence: what was done about the problem is removed, if the record still has the revision before this one.
-	// Otherwise only times and the finding are written, if the record has this revision or does not exist.
+	// Again marks a new occurrence: what was done about the problem is removed, if the record still has the revision
+	// before this one. Otherwise only times and the finding are written, if the record has this revision or does not
+	// exist.
 	Again bool
 	// Gone marks a record to delete.
 	Gone bool
@@ -110,7 +112,8 @@ func (l *live) recordings(records []Record, now time.Time) (list []Recording) {
 		case !known:
 			list = append(list, Recording{Record: Record{Finding: f, FirstSeen: now, LastSeen: now}})
 		case occursAgain(r, now):
-			list = append(list, Recording{Record: Record{Finding: f, FirstSeen: now, LastSeen: now, Revision: r.Revision + 1}, Again: true})
+			list = append(list, Recording{
+				Record: Record{Finding: f, FirstSeen: now, LastSeen: now, Revision: r.Revision + 1}, Again: true})
 		case !r.ResolvedAt.IsZero(), now.Sub(r.LastSeen) >= confirmEvery, differs(f, r.Finding):
 			r.Finding, r.LastSeen, r.ResolvedAt = f, now, time.Time{}
 			list = append(list, Recording{Record: r})
@@ -130,5 +133,6 @@ func (l *live) recordings(records []Record, now time.Time) (list []Recording) {
 
 // differs reports whether a finding has changed in more than its times.
 func differs(a, b Finding) bool {
-	return a.Count != b.Count || a.NotReplayed != b.NotReplayed || a.Title != b.Title || a.Detail != b.Detail || a.Cause != b.Cause
+	return a.Count != b.Count || a.NotReplayed != b.NotReplayed || a.Title != b.Title || a.Detail != b.Detail ||
+		a.Cause != b.Cause
 }

@@ -29,8 +29,8 @@ func (u *unreadable) List(context.Context) ([]dispatcher.Dispatcher, error) {
 	return nil, errors.New("no answer")
 }
 
-// TestRecorderAwaitsTheFirstConnection starts while the first attempt to connect is in progress: that nothing is known yet is no trouble.
-// Trouble of each pass is one line in the log.
+// TestRecorderAwaitsTheFirstConnection starts while the first attempt to connect is in progress: that nothing is known
+// yet is no trouble. Trouble of each pass is one line in the log.
 func TestRecorderAwaitsTheFirstConnection(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -48,7 +48,9 @@ func TestRecorderAwaitsTheFirstConnection(t *testing.T) {
 			}
 			return conntype.Status{State: conntype.Connecting}
 		},
-		Health: func(context.Context) health.Report { return health.Report{} }, TaskQueue: func(project string) string { return project },
+		Health: func(context.Context) health.Report {
+			return health.Report{}
+		}, TaskQueue: func(project string) string { return project },
 		Now: time.Now, StartedAt: time.Now(),
 	})
 	r := problem.NewRecorder(service, b.store.Problems())

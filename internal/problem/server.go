@@ -25,8 +25,10 @@ func (s *Service) addLostServers(ctx context.Context, l *live) {
 func serverFinding(v server.Server) Finding {
 	const minute = "2006-01-02 15:04:05 MST"
 	return Finding{
-		ID: idOf(Platform, "", string(ServerLost), v.ID), Kind: Platform, Code: ServerLost, Title: "Server " + v.Instance + " is lost", Cause: v.Instance,
-		Detail: fmt.Sprintf("it was last seen at %s, and was not stopped: its process was killed or is frozen, or it cannot reach the database; "+
+		ID: idOf(Platform, "", string(ServerLost), v.ID), Kind: Platform, Code: ServerLost, Title: "Server " + v.Instance +
+			" is lost", Cause: v.Instance,
+		Detail: fmt.Sprintf("it was last seen at %s, and was not stopped: its process was killed or is frozen, or it "+
+			"cannot reach the database; "+
 			"server ID %s, roles %s, version %s", v.SeenAt.UTC().Format(minute), v.ID, strings.Join(v.Roles, ", "), v.Version),
 		Advice: "look at its log and its machine, and start it again with the same address: that ends the problem; " +
 			"acknowledge the problem if the server was removed for good",

@@ -16,7 +16,8 @@ func TestLostServerIsAProblem(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	seen := b.now.Add(-3 * time.Minute)
-	b.lost = []server.Server{{ID: "node-1-7-ab", Instance: "node-1:8080", Roles: []string{"api", "worker"}, Version: "1.2.3", SeenAt: seen}}
+	b.lost = []server.Server{
+		{ID: "node-1-7-ab", Instance: "node-1:8080", Roles: []string{"api", "worker"}, Version: "1.2.3", SeenAt: seen}}
 	require.NoError(t, b.recorder.Pass(admin(t)))
 	state := func() (problem.Problem, []string) {
 		list, err := b.List(admin(t), problem.Query{Kinds: []problem.Kind{problem.Platform}})
@@ -25,7 +26,8 @@ func TestLostServerIsAProblem(t *testing.T) {
 		return list.Problems[0], list.Errors
 	}
 	p, _ := state()
-	require.Equal(t, []any{problem.ServerLost, "node-1:8080", seen, problem.Open}, []any{p.Code, p.Cause, p.First, p.State})
+	require.Equal(t, []any{problem.ServerLost, "node-1:8080", seen, problem.Open},
+		[]any{p.Code, p.Cause, p.First, p.State})
 	for _, text := range []string{"node-1-7-ab", "api, worker", "1.2.3", "12:27:00"} {
 		require.Contains(t, p.Detail, text)
 	}

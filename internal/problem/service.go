@@ -22,10 +22,11 @@ import (
 
 // Store stores problems.
 type Store interface {
-	// Problems returns the records of the problems of these projects, sorted by ID. The project of problems without one is "".
+	// Problems returns the records of the problems of these projects, sorted by ID. The project of problems without one is
+	// "".
 	Problems(ctx context.Context, projects []string) ([]Record, error)
-	// Handle writes a record with the entry of the audit log. before is the revision of the stored record, and absent means that there is
-	// none. It returns false, and writes nothing, when the stored record is another.
+	// Handle writes a record with the entry of the audit log. before is the revision of the stored record, and absent
+	// means that there is none. It returns false, and writes nothing, when the stored record is another.
 	Handle(ctx context.Context, r Record, before int64, absent bool, e audit.Entry) (bool, error)
 }
 
@@ -49,7 +50,8 @@ type Options struct {
 	// Connection is the state of this process's connection to Temporal, Health that of its dependencies.
 	Connection func() conntype.Status
 	Health     func(context.Context) health.Report
-	// LostServers returns the servers that write no heartbeats any more and were not stopped, and false while that is not known.
+	// LostServers returns the servers that write no heartbeats any more and were not stopped, and false while that is not
+	// known.
 	LostServers func(context.Context) (lost []server.Server, known bool, err error)
 	// TaskQueue returns the task queue of a project.
 	TaskQueue func(project string) string
@@ -69,7 +71,8 @@ type Service struct {
 // NewService returns a service.
 func NewService(o Options) *Service {
 	return &Service{
-		o: o, dispatchers: recent[[]dispatcher.Dispatcher]{turn: semaphore.NewWeighted(1)}, failures: recent[failures]{turn: semaphore.NewWeighted(1)},
+		o: o, dispatchers: recent[[]dispatcher.Dispatcher]{turn: semaphore.NewWeighted(1)},
+		failures: recent[failures]{turn: semaphore.NewWeighted(1)},
 	}
 }
 
@@ -145,8 +148,8 @@ func (s *Service) withSamples(ctx context.Context, p Problem) (Problem, error) {
 // Counts are numbers of problems.
 type Counts struct {
 	States map[State]int64
-	// TimeToAcknowledge is the mean time from the detection to the acknowledgement of the problems acknowledged in the last day; 0 and false
-	// where there are none.
+	// TimeToAcknowledge is the mean time from the detection to the acknowledgement of the problems acknowledged in the
+	// last day; 0 and false where there are none.
 	TimeToAcknowledge time.Duration
 	AnyAcknowledged   bool
 	// Errors describe the sources that could not be read, one line each.
@@ -261,7 +264,8 @@ func (s *Service) addSamples(ctx context.Context, problems []Problem) error {
 	return nil
 }
 
-// get returns a problem without its runs. The problem of a project in which the caller has no role does not exist for the caller.
+// get returns a problem without its runs. The problem of a project in which the caller has no role does not exist for
+// the caller.
 func (s *Service) get(ctx context.Context, id string) (Problem, error) {
 	owner, ok := projectOf(id)
 	if ok && auth.Sees(ctx, cmp.Or(owner, auth.Everywhere)) {
@@ -274,26 +278,32 @@ func (s *Service) get(ctx context.Context, id string) (Problem, error) {
 		}
 	}
 	return Problem{}, apperror.New(apperror.NotFound, apperror.ProblemNotFound,
-		"there is no problem %q: `signalbox problem list` shows those that exist, and those that were resolved in the last 24 hours", id)
+		"there is no problem %q: `signalbox problem list` shows those that exist, and those that were resolved in the last "+
+			"24 hours", id)
 }
 
 func (q Query) check() error {
 	for _, kind := range q.Kinds {
 		if !slices.Contains(Kinds(), kind) {
-			return apperror.New(apperror.Invalid, apperror.InvalidArgument, "kind %q: use one of %v", kind, Kinds()).WithField("kinds", "unknown kind %q", kind)
+			return apperror.New(apperror.Invalid, apperror.InvalidArgument, "kind %q: use one of %v", kind,
+				Kinds()).WithField("kinds", "unknown kind %q", kind)
 		}
 	}
 	for _, state := range q.States {
 		if !slices.Contains(States(), state) {
-			return apperror.New(apperror.Invalid, apperror.InvalidArgument, "state %q: use one of %v", state, States()).WithField("states", "unknown state %q", state)
+			return apperror.New(apperror.Invalid, apperror.InvalidArgument, "state %q: use one of %v", state,
+				States()).WithField("states", "unknown state %q", state)
 		}
 	}
 	return nil
 }
 
 func (q Query) matches(p Problem) bool {
-	texts := strings.ToLower(strings.Join([]string{p.Title, p.Detail, string(p.Code), p.Project, p.Workflow, p.Task, p.Owner, p.Cause, p.ID}, "\n"))
-	return (len(q.Kinds) == 0 || slices.Contains(q.Kinds, p.Kind)) && (len(q.States) == 0 || slices.Contains(q.States, p.State)) &&
+	texts := strings.ToLower(
+		strings.Join([]string{p.Title, p.Detail, string(p.Code), p.Project, p.Workflow, p.Task, p.Owner, p.Cause, p.ID},
+			"\n"))
+	return (len(q.Kinds) == 0 || slices.Contains(q.Kinds, p.Kind)) &&
+		(len(q.States) == 0 || slices.Contains(q.States, p.State)) &&
 		(q.Owner == "" || q.Owner == p.Owner) && strings.Contains(texts, strings.ToLower(q.Text))
 }
 
@@ -303,15 +313,16 @@ type Gauge struct {
 	Kind    Kind
 	State   State
 	Count   int64
-	// Oldest is the age of the oldest of them, since its detection. It is set for open problems only, and 0 where there is none.
+	// Oldest is the age of the oldest of them, since its detection. It is set for open problems only, and 0 where there is
+	// none.
 	Oldest time.Duration
 }
 
 // errIncomplete is the reason why numbers of problems are not known.
 var errIncomplete = errors.New("a source of problems cannot be read")
 
-// Gauges counts the problems of all projects, and those of none, by kind and state, zeros included. It fails while a source cannot be
-// read.
+// Gauges counts the problems of all projects, and those of none, by kind and state, zeros included. It fails while a
+// source cannot be read.
 func (s *Service) Gauges(ctx context.Context) ([]Gauge, error) {
 	ctx = auth.WithActor(ctx, auth.System())
 	list, err := s.all(ctx, "")

@@ -1,12 +1,13 @@
-// Package processor measures how much of the machine's processors this process gets: the limit of its control group, how often the kernel
-// throttled it, and how long its threads waited.
+// Package processor measures how much of the machine's processors this process gets: the limit of its control group,
+// how often the kernel throttled it, and how long its threads waited.
 //
 //	m := processor.NewMonitor(processor.Options{Root: os.DirFS("/"), Log: log})
 //	err := m.Start(ctx)
 //	m.State()   // of the last minute
 //	m.Totals()  // since the start, for metrics
 //
-// It reads control groups of versions 1 and 2 and /proc, as Linux has them. What cannot be read is unknown, which differs from 0.
+// It reads control groups of versions 1 and 2 and /proc, as Linux has them. What cannot be read is unknown, which
+// differs from 0.
 package processor
 
 import (
@@ -34,9 +35,11 @@ type Options struct {
 
 // Totals are the counters of the last sample.
 type Totals struct {
-	// Group is nil where the control group is unknown. Its counters are those of the group, and may begin before the process.
+	// Group is nil where the control group is unknown. Its counters are those of the group, and may begin before the
+	// process.
 	Group *Group
-	// Waited is the time that threads of the process were ready and waited for a processor, since the start; nil where it is unknown.
+	// Waited is the time that threads of the process were ready and waited for a processor, since the start; nil where it
+	// is unknown.
 	Waited *time.Duration
 }
 
@@ -70,7 +73,8 @@ func NewMonitor(opts Options) *Monitor {
 func (m *Monitor) Start(ctx context.Context) error {
 	m.add(Read(m.opts.Root, time.Now()))
 	if s := m.State(); s.BelowMinimum() {
-		m.opts.Log.WarnContext(ctx, "The control group allows the process less processor time than it requires; raise the limit",
+		m.opts.Log.WarnContext(ctx,
+			"The control group allows the process less processor time than it requires; raise the limit",
 			"limit", *s.Limit, "required", Minimum)
 	}
 	return m.Loop.Start(ctx)
@@ -137,7 +141,8 @@ func (m *Monitor) add(s Sample) {
 	m.moments = append(m.moments, next)
 }
 
-// waitedSince returns how long threads have waited between two samples. What a thread waited that ended in between is unknown.
+// waitedSince returns how long threads have waited between two samples. What a thread waited that ended in between is
+// unknown.
 func waitedSince(from, to map[int]time.Duration) (sum time.Duration) {
 	for thread, waited := range to {
 		sum += max(waited-from[thread], 0)

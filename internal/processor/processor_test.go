@@ -41,11 +41,14 @@ func TestGroupIsTheOneWithTheLowestLimit(t *testing.T) {
 			"proc/self/cgroup":     "0::/pods/one\n",
 			"sys/fs/cgroup/pods/x": "", "sys/fs/cgroup/pods/cpu.max": "200000 100000\n",
 			"sys/fs/cgroup/pods/one/cpu.max": "25000 100000\n", "sys/fs/cgroup/pods/one/cpu.stat": stat2,
-		}, &processor.Group{Limit: 0.25, Period: 100 * time.Millisecond, Periods: 100, Throttled: 93, ThrottledFor: 2 * time.Second}},
+		}, &processor.Group{Limit: 0.25, Period: 100 * time.Millisecond, Periods: 100, Throttled: 93,
+			ThrottledFor: 2 * time.Second}},
 		"version 2, the limit of the parent": {map[string]string{
 			"proc/self/cgroup":           "0::/pods/one\n",
-			"sys/fs/cgroup/pods/cpu.max": "50000 100000\n", "sys/fs/cgroup/pods/cpu.stat": stat2, "sys/fs/cgroup/pods/one/cpu.max": "max 100000\n",
-		}, &processor.Group{Limit: 0.5, Period: 100 * time.Millisecond, Periods: 100, Throttled: 93, ThrottledFor: 2 * time.Second}},
+			"sys/fs/cgroup/pods/cpu.max": "50000 100000\n", "sys/fs/cgroup/pods/cpu.stat": stat2,
+			"sys/fs/cgroup/pods/one/cpu.max": "max 100000\n",
+		}, &processor.Group{Limit: 0.5, Period: 100 * time.Millisecond, Periods: 100, Throttled: 93,
+			ThrottledFor: 2 * time.Second}},
 		"version 2 without a limit": {map[string]string{
 			"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/cpu.max": "max 100000\n", "sys/fs/cgroup/cpu.stat": "usage_usec 9\n",
 		}, &processor.Group{Period: 100 * time.Millisecond}},
@@ -58,7 +61,8 @@ func TestGroupIsTheOneWithTheLowestLimit(t *testing.T) {
 			"sys/fs/cgroup/cpu/a/cpu.cfs_period_us": "100000\n",
 			"sys/fs/cgroup/cpu/a/cpu.stat":          "nr_periods 10\nnr_throttled 4\nthrottled_time 3000000000\n",
 			"sys/fs/cgroup/cpu/cpu.cfs_quota_us":    "-1\n", "sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000\n",
-		}, &processor.Group{Limit: 1.5, Period: 100 * time.Millisecond, Periods: 10, Throttled: 4, ThrottledFor: 3 * time.Second}},
+		}, &processor.Group{Limit: 1.5, Period: 100 * time.Millisecond, Periods: 10, Throttled: 4,
+			ThrottledFor: 3 * time.Second}},
 		"files with other contents": {map[string]string{
 			"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/cpu.max": "much 100000\n", "sys/fs/cgroup/cpu.stat": "nr_periods x\n",
 		}, nil},
@@ -74,7 +78,8 @@ func TestTimesOfProcessAndThreads(t *testing.T) {
 	t.Parallel()
 	s := processor.Read(files(map[string]string{
 		"proc/self/stat":             "7 (a) b) S 1 7 7 0 -1 4194304 9 9 9 9 120 30 0 0 20 0 9 0 1\n",
-		"proc/self/task/7/schedstat": "1000 2000000000 3\n", "proc/self/task/8/schedstat": "1000 5 3\n", "proc/self/task/9/comm": "x\n",
+		"proc/self/task/7/schedstat": "1000 2000000000 3\n", "proc/self/task/8/schedstat": "1000 5 3\n",
+		"proc/self/task/9/comm":       "x\n",
 		"proc/self/task/10/schedstat": "unreadable\n",
 	}), time.Time{})
 	require.Equal(t, 1500*time.Millisecond, *s.Used)
@@ -131,7 +136,8 @@ func TestShortage(t *testing.T) {
 		})
 	}
 	none, waited := time.Duration(0), time.Second
-	s := processor.Between(processor.Sample{At: at, Used: &none}, processor.Sample{At: at.Add(20 * time.Millisecond), Used: &none}, &waited)
+	s := processor.Between(processor.Sample{At: at, Used: &none},
+		processor.Sample{At: at.Add(20 * time.Millisecond), Used: &none}, &waited)
 	require.Equal(t, processor.State{}, s, "a moment shows nothing")
 	require.Equal(t, "1.5 processors", processor.Amount(1.5))
 }

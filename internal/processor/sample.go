@@ -17,7 +17,8 @@ type Sample struct {
 	Group *Group
 	// Used is the processor time of the process; nil where it cannot be read.
 	Used *time.Duration
-	// Waits are how long each thread was ready and waited for a processor, by the thread's number; nil where it cannot be read.
+	// Waits are how long each thread was ready and waited for a processor, by the thread's number; nil where it cannot be
+	// read.
 	Waits map[int]time.Duration
 }
 
@@ -27,8 +28,8 @@ type Group struct {
 	Limit float64
 	// Period is how often the kernel grants Limit × Period of processor time.
 	Period time.Duration
-	// Periods counts those in which the group ran, Throttled those of them in which it had used up its time, and ThrottledFor the time that its
-	// processors stood still then.
+	// Periods counts those in which the group ran, Throttled those of them in which it had used up its time, and
+	// ThrottledFor the time that its processors stood still then.
 	Periods, Throttled int64
 	ThrottledFor       time.Duration
 }
@@ -66,7 +67,8 @@ func Read(root fs.FS, now time.Time) Sample {
 	return s
 }
 
-// readGroup returns false for a group whose limit cannot be read, as one without the controller. Its counters may be missing: then they are 0.
+// readGroup returns false for a group whose limit cannot be read, as one without the controller. Its counters may be
+// missing: then they are 0.
 func readGroup(root fs.FS, c cgroup.Group) (g Group, known bool) {
 	read := func(file string) string {
 		text, err := fs.ReadFile(root, path.Join(c.Folder, file))
@@ -127,7 +129,8 @@ func parseStat(text string) (periods, throttled int64, throttledFor time.Duratio
 	return periods, throttled, throttledFor
 }
 
-// parseUsed parses /proc/self/stat: after the program's name in parentheses, the fields 12 and 13 are user and system time in ticks.
+// parseUsed parses /proc/self/stat: after the program's name in parentheses, the fields 12 and 13 are user and system
+// time in ticks.
 func parseUsed(text string) (used time.Duration, ok bool) {
 	const tick = 10 * time.Millisecond // USER_HZ is 100 on all architectures that Go supports
 	fields := strings.Fields(text[strings.LastIndex(text, ")")+1:])
@@ -140,7 +143,8 @@ func parseUsed(text string) (used time.Duration, ok bool) {
 	return time.Duration(u+s) * tick, err1 == nil && err2 == nil
 }
 
-// parseWait parses a thread's schedstat: the times that it ran and that it waited for a processor, in nanoseconds, and how often it ran.
+// parseWait parses a thread's schedstat: the times that it ran and that it waited for a processor, in nanoseconds, and
+// how often it ran.
 func parseWait(text string) (waited time.Duration, ok bool) {
 	fields := strings.Fields(text)
 	if len(fields) < 2 {

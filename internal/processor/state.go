@@ -12,10 +12,11 @@ const Minimum = 0.25
 const (
 	// shortest is the least time between two samples that shows anything: the start of a process uses all that it gets.
 	shortest = time.Second
-	// throttledMuch is the share of the periods from which on a process is short of processor time. It is that of the alert ProcessorThrottled.
+	// throttledMuch is the share of the periods from which on a process is short of processor time. It is that of the
+	// alert ProcessorThrottled.
 	throttledMuch = 0.25
-	// waitingMuch is how many threads wait for a processor, on average, in a process that is short of processor time because of others. They also
-	// wait longer than it runs.
+	// waitingMuch is how many threads wait for a processor, on average, in a process that is short of processor time
+	// because of others. They also wait longer than it runs.
 	waitingMuch = 0.5
 )
 
@@ -23,16 +24,18 @@ const (
 type State struct {
 	// Limit is how many processors the control groups allow; 0 is no limit.
 	Limit *float64 `json:"limit,omitempty"`
-	// Used is how many processors the process used. While its control group was throttled, only the time in which the group ran counts.
+	// Used is how many processors the process used. While its control group was throttled, only the time in which the
+	// group ran counts.
 	Used *float64 `json:"used,omitempty"`
-	// Throttled is the share of the scheduling periods, of those in which the control group ran, in which it had used up its limit.
+	// Throttled is the share of the scheduling periods, of those in which the control group ran, in which it had used up
+	// its limit.
 	Throttled *float64 `json:"throttled,omitempty"`
 	// Waiting is how many of its threads were ready and waited for a processor, on average.
 	Waiting *float64 `json:"waiting,omitempty"`
 }
 
-// Between returns the state from an earlier to a later sample. waited is the time that threads waited for a processor between both, nil where it
-// is unknown.
+// Between returns the state from an earlier to a later sample. waited is the time that threads waited for a processor
+// between both, nil where it is unknown.
 func Between(from, to Sample, waited *time.Duration) (s State) {
 	took := to.At.Sub(from.At)
 	if to.Group != nil {
@@ -64,8 +67,8 @@ func Between(from, to Sample, waited *time.Duration) (s State) {
 	return s
 }
 
-// Short reports whether the process needs more processor time than it gets: its control group throttles it, or the machine is busy with others.
-// Its times by the clock show nothing about its work then.
+// Short reports whether the process needs more processor time than it gets: its control group throttles it, or the
+// machine is busy with others. Its times by the clock show nothing about its work then.
 func (s State) Short() bool {
 	if s.Throttled != nil && *s.Throttled >= throttledMuch {
 		return true

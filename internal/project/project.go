@@ -50,7 +50,8 @@ type Store interface {
 	CreateProject(ctx context.Context, p Project, e audit.Entry) error
 	// GetProject returns [apperror.NotFound] for an unknown name.
 	GetProject(ctx context.Context, name string) (Project, error)
-	// UpdateProject applies a change and returns the project that results, or returns [apperror.NotFound] for an unknown name.
+	// UpdateProject applies a change and returns the project that results, or returns [apperror.NotFound] for an unknown
+	// name.
 	UpdateProject(ctx context.Context, name string, change Change, e audit.Entry) (Project, error)
 	// ListProjects returns up to limit projects in order of name, from the first one after the given name.
 	ListProjects(ctx context.Context, after string, limit int) ([]Project, error)
@@ -105,13 +106,15 @@ func (c Change) check(name string) error {
 	}
 	if c.MaxSteps != nil && *c.MaxSteps < 0 {
 		return apperror.New(apperror.Invalid, apperror.InvalidArgument,
-			"max_steps %d of project %q is negative: use 0 for the limit of the servers, or a number of steps", *c.MaxSteps, name).
+			"max_steps %d of project %q is negative: use 0 for the limit of the servers, or a number of steps", *c.MaxSteps,
+			name).
 			WithField("max_steps", "is negative")
 	}
 	return nil
 }
 
-// List returns up to limit projects after the given name: those in which the actor of ctx has a role, all without an actor.
+// List returns up to limit projects after the given name: those in which the actor of ctx has a role, all without an
+// actor.
 func (s *Service) List(ctx context.Context, after string, limit int) ([]Project, error) {
 	actor, acts := auth.ActorFrom(ctx)
 	names, all := actor.Visible()

@@ -37,7 +37,8 @@ func TestCheckName(t *testing.T) {
 		require.NoError(t, project.CheckName(name), name)
 	}
 	bad := []string{
-		"", "-", "-a", "a-", "A", "a_b", "a.b", "a/b", "a b", "ä", "a\n", "a\x00", strings.Repeat("a", project.MaxNameLength+1),
+		"", "-", "-a", "a-", "A", "a_b", "a.b", "a/b", "a b", "ä", "a\n", "a\x00",
+		strings.Repeat("a", project.MaxNameLength+1),
 	}
 	for _, name := range bad {
 		f, ok := apperror.From(project.CheckName(name))
@@ -71,7 +72,8 @@ func TestCreateAndGet(t *testing.T) {
 	entries, err := kept.ListAudit(ctx, audit.Filter{Action: audit.ProjectCreate, Limit: 10})
 	require.NoError(t, err)
 	require.Len(t, entries, 1, "refused calls are not audited")
-	require.Equal(t, []string{"ada", "team-7", "team-7"}, []string{entries[0].Actor.Name, entries[0].Subject, entries[0].Project})
+	require.Equal(t, []string{"ada", "team-7", "team-7"},
+		[]string{entries[0].Actor.Name, entries[0].Subject, entries[0].Project})
 
 	for after, want := range map[string][]string{"": {"default", "team-7"}, "default": {"team-7"}, "team-7": nil} {
 		list, err := s.List(ctx, after, 10)
@@ -144,6 +146,7 @@ func TestUpdateIsValidatedAndAudited(t *testing.T) {
 	entries, err := kept.ListAudit(ctx, audit.Filter{Action: audit.ProjectUpdate, Limit: 10})
 	require.NoError(t, err)
 	require.Len(t, entries, 1)
-	require.Equal(t, []string{"ada", "default", "default"}, []string{entries[0].Actor.Name, entries[0].Subject, entries[0].Project})
+	require.Equal(t, []string{"ada", "default", "default"},
+		[]string{entries[0].Actor.Name, entries[0].Subject, entries[0].Project})
 	require.JSONEq(t, `{"maxSteps": 1000, "endPoison": true}`, string(entries[0].Detail))
 }

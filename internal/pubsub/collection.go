@@ -13,7 +13,8 @@ type Collection struct {
 	signal chan struct{} // closed while there are names
 }
 
-// Collect returns a collection of the names of all changes from now on. It holds at most that many names; see [Collection.Take].
+// Collect returns a collection of the names of all changes from now on. It holds at most that many names; see
+// [Collection.Take].
 func (b *Notifier) Collect(most int) *Collection {
 	c := &Collection{most: most, names: map[string]struct{}{}, signal: make(chan struct{})}
 	c.end = func() {
@@ -37,8 +38,8 @@ func (c *Collection) Changed() <-chan struct{} {
 	return c.signal
 }
 
-// Take returns up to limit names, each once, and removes them. lost reports that the collection was full since the last call: all
-// its names were dropped, so anything may have changed.
+// Take returns up to limit names, each once, and removes them. lost reports that the collection was full since the last
+// call: all its names were dropped, so anything may have changed.
 func (c *Collection) Take(limit int) (names []string, lost bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

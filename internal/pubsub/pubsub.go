@@ -31,8 +31,8 @@ func NewNotifier() *Notifier {
 	return &Notifier{waiting: map[string]*topic{}, collections: map[*Collection]struct{}{}}
 }
 
-// Subscribe returns a channel that receives a value after changes of the name (several changes may share one value), and a function that
-// ends the subscription.
+// Subscribe returns a channel that receives a value after changes of the name (several changes may share one value),
+// and a function that ends the subscription.
 func (b *Notifier) Subscribe(of string) (<-chan struct{}, func()) {
 	ch := make(chan struct{}, 1)
 	b.mu.Lock()
@@ -75,8 +75,8 @@ func (b *Notifier) Notify(of string) {
 	}
 }
 
-// Notified returns the time of the name's last notification, for a subscriber: data that was read later includes the change. It returns
-// the zero time when there was none since the first of the current subscriptions.
+// Notified returns the time of the name's last notification, for a subscriber: data that was read later includes the
+// change. It returns the zero time when there was none since the first of the current subscriptions.
 func (b *Notifier) Notified(of string) time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()

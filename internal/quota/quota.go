@@ -7,9 +7,10 @@
 //	resumed, err := service.Resume(ctx, "shop", nil, "the month's closing")
 //	err = service.Stop(ctx)
 //
-// A run beyond the concurrency limit is accepted and waits as `queued: admission`; package pending starts the waiting runs in order. A
-// run requests its steps in blocks ([Give]). When it gets none, it waits as `waiting: quota` and requests again when the next period
-// begins, or when it is notified that steps are available: the limit was raised, runs ended with unused steps, or a user resumed it.
+// A run beyond the concurrency limit is accepted and waits as `queued: admission`; package pending starts the waiting
+// runs in order. A run requests its steps in blocks ([Give]). When it gets none, it waits as `waiting: quota` and
+// requests again when the next period begins, or when it is notified that steps are available: the limit was raised,
+// runs ended with unused steps, or a user resumed it.
 package quota
 
 import (
@@ -33,9 +34,9 @@ type Usage struct {
 
 	// Admitted runs have a slot, Queued runs wait for one.
 	Admitted, Queued int64
-	// Used are the steps of this period, including those that open runs were granted and have not entered yet, and those beyond the limit
-	// that resumed runs got; Left are the steps of the limit that are not granted. The period began Age ago, and the next one begins at
-	// Next, by the clock of the store. All are zero without a limit of steps.
+	// Used are the steps of this period, including those that open runs were granted and have not entered yet, and those
+	// beyond the limit that resumed runs got; Left are the steps of the limit that are not granted. The period began Age
+	// ago, and the next one begins at Next, by the clock of the store. All are zero without a limit of steps.
 	Used, Left int64
 	Age        time.Duration
 	Next       time.Time
@@ -61,7 +62,8 @@ func (q Quota) check() error {
 	}
 	switch {
 	case q.Period < 0 || q.Period > LongestPeriod:
-		f = f.WithField("quota/periodSeconds", "%d is not between 1 and %d", int64(q.Period/time.Second), int64(LongestPeriod/time.Second))
+		f = f.WithField("quota/periodSeconds", "%d is not between 1 and %d", int64(q.Period/time.Second),
+			int64(LongestPeriod/time.Second))
 	case q.Steps > 0 && q.Period == 0:
 		f = f.WithField("quota/periodSeconds", "is required with a limit of steps")
 	case q.Steps == 0 && q.Period > 0:

@@ -24,7 +24,8 @@ const (
 	notifyTimeout = 10 * time.Second
 	// pollEvery is how often the steps of ended runs are returned and offered to waiting runs.
 	pollEvery = time.Second
-	// periodGrace is how long after the start of a period no run is notified: waiting runs request steps by themselves then.
+	// periodGrace is how long after the start of a period no run is notified: waiting runs request steps by themselves
+	// then.
 	periodGrace = 3 * time.Second
 	// notifyAgain is the minimum time between two notifications of a run. A run without a worker only collects them.
 	notifyAgain = time.Minute
@@ -36,11 +37,13 @@ const (
 	lockName = "quotas of steps"
 )
 
-// Resume lets runs that wait for steps continue although the limit is used up, each with as many steps as the limit beyond it: all that
-// wait, or those with the IDs. It returns how many were resumed. When one of the named runs does not exist or has ended, none is resumed.
+// Resume lets runs that wait for steps continue although the limit is used up, each with as many steps as the limit
+// beyond it: all that wait, or those with the IDs. It returns how many were resumed. When one of the named runs does
+// not exist or has ended, none is resumed.
 func (s *Service) Resume(ctx context.Context, project string, ids []string, reason string) (int, error) {
 	if len(ids) > maxRuns {
-		return 0, apperror.New(apperror.Invalid, apperror.InvalidArgument, "%d runs are more than %d at a time", len(ids), maxRuns).
+		return 0, apperror.New(apperror.Invalid, apperror.InvalidArgument, "%d runs are more than %d at a time", len(ids),
+			maxRuns).
 			WithField("runIds", "are too many")
 	}
 	for _, id := range ids {
@@ -49,7 +52,8 @@ func (s *Service) Resume(ctx context.Context, project string, ids []string, reas
 			return 0, err
 		}
 		if r.Status.Terminal() {
-			return 0, apperror.New(apperror.Refused, apperror.RunEnded, "run %s has ended (%s): it waits for no steps, and no run was resumed", id, r.Status)
+			return 0, apperror.New(apperror.Refused, apperror.RunEnded,
+				"run %s has ended (%s): it waits for no steps, and no run was resumed", id, r.Status)
 		}
 	}
 	if len(ids) == 0 {
@@ -81,7 +85,8 @@ func (s *Service) Resume(ctx context.Context, project string, ids []string, reas
 		return nil
 	})
 	if f, ok := apperror.From(err); ok && resumed > 0 {
-		err = apperror.New(f.Class, f.Reason, "%d of %d runs were resumed; then: %s", resumed, len(ids), f.Message).WithRetry(f.RetryAfter).WithCause(err)
+		err = apperror.New(f.Class, f.Reason, "%d of %d runs were resumed; then: %s", resumed, len(ids),
+			f.Message).WithRetry(f.RetryAfter).WithCause(err)
 	}
 	return resumed, err
 }
@@ -126,8 +131,8 @@ func firstOf(first, next error) error {
 	return next
 }
 
-// notifyWaiting makes as many of a project's waiting runs request steps as there are steps left; those first that have waited longest.
-// notified, unless nil, holds recent notifications, and its runs are left out for a while.
+// notifyWaiting makes as many of a project's waiting runs request steps as there are steps left; those first that have
+// waited longest. notified, unless nil, holds recent notifications, and its runs are left out for a while.
 func (s *Service) notifyWaiting(ctx context.Context, project string, u Usage, notified map[string]time.Time) {
 	room := min(u.Left, maxRuns)
 	if u.Steps == 0 {
@@ -141,7 +146,8 @@ func (s *Service) notifyWaiting(ctx context.Context, project string, u Usage, no
 
 // notify makes up to most of the runs that list returns request steps.
 func (s *Service) notify(
-	ctx context.Context, project string, notified map[string]time.Time, most int, list func(context.Context, string, int) ([]string, error),
+	ctx context.Context, project string, notified map[string]time.Time, most int,
+	list func(context.Context, string, int) ([]string, error),
 ) {
 	log := logger.FromContext(ctx)
 	ctx, cancel := context.WithTimeout(ctx, notifyTimeout)
@@ -160,7 +166,8 @@ func (s *Service) notify(
 			}
 		}
 		err = each(ctx, fresh, func(id string) error {
-			err := s.opts.Engine.Control(ctx, run.Run{ID: id, Project: project}, string(control.ResumeQuota), "there are steps for it")
+			err := s.opts.Engine.Control(ctx, run.Run{ID: id, Project: project}, string(control.ResumeQuota),
+				"there are steps for it")
 			if errors.Is(err, run.ErrClosed) || errors.Is(err, run.ErrNotKnown) {
 				return nil // the reconciler updates its row
 			}
@@ -222,7 +229,8 @@ func (s *Service) offer(ctx context.Context, notified map[string]time.Time) erro
 		}
 		if u.Steps == 0 || u.Age >= periodGrace {
 			s.notifyWaiting(ctx, h.Project, u, notified)
-			// A run that was requesting steps when it was resumed has missed that, and gets no other notification while no steps are left.
+			// A run that was requesting steps when it was resumed has missed that, and gets no other notification while no steps
+			// are left.
 			s.notify(ctx, h.Project, notified, maxRuns, s.store.ResumedSteps)
 		}
 	}

@@ -16,21 +16,23 @@ type Store interface {
 	GetQuota(ctx context.Context, project string) (Usage, error)
 	// SetQuota replaces a project's quota and writes e.
 	SetQuota(ctx context.Context, project string, q Quota, e audit.Entry) (Usage, error)
-	// GrantSteps grants steps to a run. All callers in all processes together grant no more than the limit in a period, plus what resumed
-	// runs get beyond it.
+	// GrantSteps grants steps to a run. All callers in all processes together grant no more than the limit in a period,
+	// plus what resumed runs get beyond it.
 	GrantSteps(ctx context.Context, r Request) (Grant, error)
-	// ResumeSteps lets a run that waits for steps get more of them in this period than the limit allows, once; it returns false when the
-	// run does not wait for steps.
+	// ResumeSteps lets a run that waits for steps get more of them in this period than the limit allows, once; it returns
+	// false when the run does not wait for steps.
 	ResumeSteps(ctx context.Context, project, id string) (bool, error)
 	// WaitingForSteps lists runs that wait for steps, the one that has waited longest first.
 	WaitingForSteps(ctx context.Context, project string, most int) ([]string, error)
 	// ResumedSteps lists the waiting runs that were resumed in this period and have not received their steps yet.
 	ResumedSteps(ctx context.Context, project string, most int) ([]string, error)
-	// ReturnSteps returns the unused steps of ended runs to their period, for up to most runs, and returns the number of those runs.
+	// ReturnSteps returns the unused steps of ended runs to their period, for up to most runs, and returns the number of
+	// those runs.
 	ReturnSteps(ctx context.Context, most int) (int, error)
 	// HeldUp returns the number of waiting runs in each project that has, or had, a quota, in order of their names.
 	HeldUp(ctx context.Context) ([]Held, error)
-	// Exclusive runs fn while no other caller, in any process, runs work of that name; it returns false at once when one does.
+	// Exclusive runs fn while no other caller, in any process, runs work of that name; it returns false at once when one
+	// does.
 	Exclusive(ctx context.Context, name string, fn func(ctx context.Context) error) (ran bool, err error)
 }
 

@@ -18,14 +18,15 @@ type Grant struct {
 	Used, Limit int64
 }
 
-// A run is granted a block of steps at a time: a share of the limit, so that several runs get steps in turn, up to a size at which the
-// cost of the requests is negligible.
+// A run is granted a block of steps at a time: a share of the limit, so that several runs get steps in turn, up to a
+// size at which the cost of the requests is negligible.
 const (
 	share     = 20
 	mostSteps = 100
 )
 
-// After a limit was removed, runs that started under it still request steps from time to time, because a limit may be set again.
+// After a limit was removed, runs that started under it still request steps from time to time, because a limit may be
+// set again.
 const (
 	freeSteps = 1000
 	freeFor   = time.Minute
@@ -44,8 +45,8 @@ type Account struct {
 	Resumed bool
 }
 
-// Give decides how many steps a run gets, and books them: a block of what is left of the limit, or for a resumed run as many steps as the
-// whole limit beyond it. A grant that the run has not received is repeated.
+// Give decides how many steps a run gets, and books them: a block of what is left of the limit, or for a resumed run as
+// many steps as the whole limit beyond it. A grant that the run has not received is repeated.
 func Give(limit int64, p *Period, a *Account, r Request) int64 {
 	if unreceived := a.Total - r.Granted; unreceived > 0 {
 		return unreceived

@@ -7,9 +7,9 @@ import (
 	"strconv"
 )
 
-// MayHide reports whether [Policy.Value] could put a mark into the JSON of a decoded value. It walks the value without encoding it, so
-// that a large value without sensitive parts costs no memory, and no time in proportion to its texts. false is certain; true is not: Value
-// keeps an empty value under a sensitive name. secrets may be nil.
+// MayHide reports whether [Policy.Value] could put a mark into the JSON of a decoded value. It walks the value without
+// encoding it, so that a large value without sensitive parts costs no memory, and no time in proportion to its texts.
+// false is certain; true is not: Value keeps an empty value under a sensitive name. secrets may be nil.
 func (p *Policy) MayHide(at Location, v any, secrets *SecretSet) bool {
 	if p.all {
 		return v != nil

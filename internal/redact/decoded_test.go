@@ -13,7 +13,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/redact"
 )
 
-// MayHide returns true for every value in which Value hides something: over random values, with and without secrets, in every location.
+// MayHide returns true for every value in which Value hides something: over random values, with and without secrets, in
+// every location.
 func TestMayHideFindsAllThatValueHides(t *testing.T) {
 	t.Parallel()
 	doc, problems := dsl.Parse([]byte(`
@@ -21,7 +22,8 @@ document: {dsl: '1.0.0', namespace: test, name: test, version: '1.0.0', metadata
 do: [{s: {set: {x: 1}}}]`))
 	require.False(t, problems.HasErrors(), "%v", problems)
 	policies := []*redact.Policy{redact.For(doc), redact.Everything(), redact.For(doc).With(&redact.Policy{})}
-	locations := []redact.Location{{}, {Output: true}, {Pointer: "/do/0/s", Task: "s"}, {Pointer: "/do/0/s", Task: "s", Output: true}}
+	locations := []redact.Location{
+		{}, {Output: true}, {Pointer: "/do/0/s", Task: "s"}, {Pointer: "/do/0/s", Task: "s", Output: true}}
 	random := rand.New(rand.NewPCG(1, 2))
 	var secrets redact.SecretSet
 	secrets.Add("planted-text", "1234567890", "12345.6789")

@@ -6,11 +6,12 @@ import (
 	"strings"
 )
 
-// Finder finds texts in other texts, in all their encodings (see docs/sensitive.md). The zero value is ready to use and finds
-// nothing. It is not safe for concurrent use while texts are added.
+// Finder finds texts in other texts, in all their encodings (see docs/sensitive.md). The zero value is ready to use and
+// finds nothing. It is not safe for concurrent use while texts are added.
 //
-// A search costs a few instructions per byte, independent of the number of texts: a filter on the next eight bytes excludes most positions.
-// At the others a binary search in the sorted encodings finds the longest one that begins there.
+// A search costs a few instructions per byte, independent of the number of texts: a filter on the next eight bytes
+// excludes most positions. At the others a binary search in the sorted encodings finds the longest one that begins
+// there.
 type Finder struct {
 	segments []segment
 	filter   []uint64 // a bit per hash of eight bytes
@@ -19,8 +20,8 @@ type Finder struct {
 	added    int
 }
 
-// segment is a sorted part of the encodings. Segments merge as they grow, so that adding texts one by one costs only a logarithmic factor
-// more than adding them at once.
+// segment is a sorted part of the encodings. Segments merge as they grow, so that adding texts one by one costs only a
+// logarithmic factor more than adding them at once.
 type segment []form
 
 // form is an encoding of a text.
@@ -110,7 +111,8 @@ func hash(text string) uint64 {
 	return head * multiplier
 }
 
-// find calls found with each position at which a form begins, the segment and the index of the longest form there, in order of positions.
+// find calls found with each position at which a form begins, the segment and the index of the longest form there, in
+// order of positions.
 func (f *Finder) find(text string, found func(start int, s segment, i int)) {
 	for start := 0; start+headSize <= len(text); start++ {
 		bit := hash(text[start:]) >> f.shift
@@ -125,8 +127,9 @@ func (f *Finder) find(text string, found func(start int, s segment, i int)) {
 	}
 }
 
-// longest returns the index of the longest form that is a prefix of a text; -1 for none. All other forms that are prefixes of the text are its
-// inner ones: a form that sorts between the text and one of its prefixes has this prefix as well.
+// longest returns the index of the longest form that is a prefix of a text; -1 for none. All other forms that are
+// prefixes of the text are its inner ones: a form that sorts between the text and one of its prefixes has this prefix
+// as well.
 func (s segment) longest(text string) int {
 	low, high := 0, len(s)
 	for low < high {

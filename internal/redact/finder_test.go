@@ -44,8 +44,10 @@ func encodings(text string) map[string]string {
 		"std": base64.StdEncoding, "URL": base64.URLEncoding, "raw": base64.RawStdEncoding, "raw URL": base64.RawURLEncoding,
 	} {
 		for before := range 3 {
-			all[fmt.Sprintf("base64 %s %d", name, before)] = encoding.EncodeToString([]byte(strings.Repeat("u", before) + text + ":tail"))
-			all[fmt.Sprintf("base64 %s of JSON %d", name, before)] = encoding.EncodeToString([]byte(strings.Repeat(" ", before) + nested(text, 1)))
+			all[fmt.Sprintf("base64 %s %d", name, before)] = encoding.EncodeToString(
+				[]byte(strings.Repeat("u", before) + text + ":tail"))
+			all[fmt.Sprintf("base64 %s of JSON %d", name, before)] = encoding.EncodeToString(
+				[]byte(strings.Repeat(" ", before) + nested(text, 1)))
 		}
 	}
 	return all
@@ -151,7 +153,8 @@ func TestSearchIsBounded(t *testing.T) {
 		for _, text := range texts {
 			secrets.Add(text)
 		}
-		for _, text := range []string{strings.Repeat("a", 100_000), strings.Repeat("sk_live_", 12_500), strings.Repeat("é\"<\\", 20_000)} {
+		for _, text := range []string{
+			strings.Repeat("a", 100_000), strings.Repeat("sk_live_", 12_500), strings.Repeat("é\"<\\", 20_000)} {
 			secrets.Text(text)
 		}
 		require.Less(t, watch.Elapsed(), 10*time.Second, name)

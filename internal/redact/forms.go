@@ -13,10 +13,11 @@ import (
 )
 
 const (
-	// shortest is the length of the shortest text that is searched for. A shorter one would be found where it is not the secret.
+	// shortest is the length of the shortest text that is searched for. A shorter one would be found where it is not the
+	// secret.
 	shortest = 8
-	// maxMixed is the length of the longest text that is searched for in every combination of encodings. For a longer one, the inner
-	// encoding is at most one level of JSON.
+	// maxMixed is the length of the longest text that is searched for in every combination of encodings. For a longer one,
+	// the inner encoding is at most one level of JSON.
 	maxMixed = 1 << 10
 	// maxEscaped bounds the growth of a text in nested JSON: each level may double the backslashes of the level before.
 	maxEscaped = 16
@@ -109,7 +110,8 @@ func escapeASCII(text string) string {
 // escapeSlashes returns a text as in a JSON string that PHP writes: of ASCII characters, with slashes escaped.
 func escapeSlashes(text string) string { return strings.ReplaceAll(escapeASCII(text), "/", `\/`) }
 
-// The characters that are not escaped in URLs in addition to letters and digits, by the language or standard of the writer.
+// The characters that are not escaped in URLs in addition to letters and digits, by the language or standard of the
+// writer.
 const (
 	unreserved   = "-_.~"
 	javaForm     = "-_.*"
@@ -123,7 +125,8 @@ const (
 // urlForms returns the forms of a text in URLs and HTML forms.
 func urlForms(text string) []string {
 	query := url.QueryEscape(text)
-	out := []string{query, url.PathEscape(text), (&url.URL{Path: text}).EscapedPath(), strings.ReplaceAll(query, "+", "%20"), url.QueryEscape(query)}
+	out := []string{query, url.PathEscape(text), (&url.URL{Path: text}).EscapedPath(),
+		strings.ReplaceAll(query, "+", "%20"), url.QueryEscape(query)}
 	for _, kept := range []string{javaForm, jsComponent, jsURI, pythonPath, rfc3986Path, rfc3986Query} {
 		escaped := percent(text, kept)
 		out = append(out, escaped)
@@ -174,8 +177,8 @@ func htmlForms(text string) []string {
 	return out
 }
 
-// base64Forms returns the forms of a text in base64, at every offset of the text in the encoded bytes. The first and the last character are
-// omitted where they also depend on adjacent bytes.
+// base64Forms returns the forms of a text in base64, at every offset of the text in the encoded bytes. The first and
+// the last character are omitted where they also depend on adjacent bytes.
 func base64Forms(text string) []string {
 	const bitsOfByte, bitsOfDigit, groups = 8, 6, 3
 	var out []string

@@ -6,14 +6,14 @@
 //	secrets.Add(found...)
 //	text, changed := secrets.Text(problem.Detail) // replaces values from sensitive locations wherever they occur again
 //
-// Sensitive are the values that a document names in `metadata.sensitive`, those that its schemas declare `writeOnly` or `format: password`,
-// and those under a usual name of a secret (see [Named]).
+// Sensitive are the values that a document names in `metadata.sensitive`, those that its schemas declare `writeOnly` or
+// `format: password`, and those under a usual name of a secret (see [Named]).
 //
 //	s := redact.NewScrubber(token, password)
 //	text, content := s.Text(text), s.Value(content)
 //
-// A [Scrubber] removes secrets from what a service returned, so that a service that echoes a request, or an error that quotes one, does not
-// put a secret into a history, a row or a log.
+// A [Scrubber] removes secrets from what a service returned, so that a service that echoes a request, or an error that
+// quotes one, does not put a secret into a history, a row or a log.
 //
 // The package is pure: it stores nothing and performs no I/O.
 package redact
@@ -34,7 +34,8 @@ const Mark = "\u27e6redacted\u27e7"
 
 // Location names a value of a run.
 type Location struct {
-	// Pointer is the JSON pointer of the task in the document; empty for the run's own input and output. Task is the task's name.
+	// Pointer is the JSON pointer of the task in the document; empty for the run's own input and output. Task is the
+	// task's name.
 	Pointer, Task string
 	// Output selects the output instead of the input.
 	Output bool
@@ -81,7 +82,8 @@ type Policy struct {
 type Inherited struct {
 	// Texts are hidden wherever they occur. In a continued execution, they include the texts found so far.
 	Texts []string `json:"texts,omitempty"`
-	// Documents are the hashes of further documents that name sensitive locations. All reports that everything is sensitive.
+	// Documents are the hashes of further documents that name sensitive locations. All reports that everything is
+	// sensitive.
 	Documents []string `json:"documents,omitempty"`
 	All       bool     `json:"all,omitempty"`
 }
@@ -146,7 +148,8 @@ func (p *Policy) addPointer(pointer string) {
 	p.add(at.side(output), parts)
 }
 
-// parsePointer splits a pointer of document.metadata.sensitive: the task that it names, whether it is in the output, and the parts within.
+// parsePointer splits a pointer of document.metadata.sensitive: the task that it names, whether it is in the output,
+// and the parts within.
 func parsePointer(pointer string) (task string, output bool, parts []string, ok bool) {
 	parts = strings.Split(pointer, "/")
 	if len(parts) < 2 || parts[0] != "" {
@@ -169,8 +172,8 @@ func (p *Policy) add(at *tree, parts []string) {
 	at.end, p.nonEmpty = true, true
 }
 
-// tasks adds the schemas and sensitive locations of tasks, at any depth. Every object is treated as a task: the pointer of one that is not a
-// task matches no step.
+// tasks adds the schemas and sensitive locations of tasks, at any depth. Every object is treated as a task: the pointer
+// of one that is not a task matches no step.
 func (p *Policy) tasks(pointer string, node any) {
 	switch node := node.(type) {
 	case []any:
@@ -206,8 +209,8 @@ func (p *Policy) task(pointer string, task map[string]any) {
 	p.nonEmpty = p.nonEmpty || before
 }
 
-// trees returns the trees that apply to a location. What is sensitive in the run's own input and output is also sensitive in the inputs and
-// outputs of its tasks, to which values are often passed unchanged.
+// trees returns the trees that apply to a location. What is sensitive in the run's own input and output is also
+// sensitive in the inputs and outputs of its tasks, to which values are often passed unchanged.
 func (p *Policy) trees(at Location) []*tree {
 	if !p.nonEmpty {
 		return nil

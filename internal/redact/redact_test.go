@@ -58,15 +58,22 @@ func TestSensitiveLocations(t *testing.T) {
 		want      string
 		wantFound []string
 	}{
-		{redact.Location{}, `{"card":{"cvv":"123","name":"Ada"}, "n": 1.0}`, `{"card":{"cvv":"M","name":"Ada"}, "n": 1.0}`, []string{"123"}},
-		{redact.Location{}, `{"people":[{"born":1990},{"born":"1991","x":[]}]}`, `{"people":[{"born":"M"},{"born":"M","x":[]}]}`, []string{"1990", "1991"}},
-		{redact.Location{}, `{"pin":"1234","accounts":[{"iban":"DE1","bank":"b"}]}`, `{"pin":"M","accounts":[{"iban":"M","bank":"b"}]}`, []string{"1234", "DE1"}},
+		{redact.Location{}, `{"card":{"cvv":"123","name":"Ada"}, "n": 1.0}`, `{"card":{"cvv":"M","name":"Ada"}, "n": 1.0}`,
+			[]string{"123"}},
+		{redact.Location{}, `{"people":[{"born":1990},{"born":"1991","x":[]}]}`,
+			`{"people":[{"born":"M"},{"born":"M","x":[]}]}`, []string{"1990", "1991"}},
+		{redact.Location{}, `{"pin":"1234","accounts":[{"iban":"DE1","bank":"b"}]}`,
+			`{"pin":"M","accounts":[{"iban":"M","bank":"b"}]}`, []string{"1234", "DE1"}},
 		{redact.Location{}, `{"receipt":"open"}`, `{"receipt":"open"}`, nil},
-		{redact.Location{Output: true}, `{"receipt":{"no":"R-7","sum":[true,2]}}`, `{"receipt":"M"}`, []string{"no", "R-7", "sum", "2"}},
-		{pay, `{"reference":"abc","slip":"s","card":{"cvv":"1"}}`, `{"reference":"M","slip":"M","card":{"cvv":"M"}}`, []string{"abc", "s", "1"}},
-		{redact.Location{Pointer: "/do/1/tell", Task: "tell", Output: true}, `{"reference":"abc","whisper":"s"}`, `{"reference":"abc","whisper":"M"}`, []string{"s"}},
+		{redact.Location{Output: true}, `{"receipt":{"no":"R-7","sum":[true,2]}}`, `{"receipt":"M"}`,
+			[]string{"no", "R-7", "sum", "2"}},
+		{pay, `{"reference":"abc","slip":"s","card":{"cvv":"1"}}`, `{"reference":"M","slip":"M","card":{"cvv":"M"}}`,
+			[]string{"abc", "s", "1"}},
+		{redact.Location{Pointer: "/do/1/tell", Task: "tell", Output: true}, `{"reference":"abc","whisper":"s"}`,
+			`{"reference":"abc","whisper":"M"}`, []string{"s"}},
 		{redact.Location{}, `{"password":"hunter22","Authorization":"Bearer xyz","db_passwd":7,"api-key":"k","apiKey":["a","b"]}`,
-			`{"password":"M","Authorization":"M","db_passwd":"M","api-key":"M","apiKey":"M"}`, []string{"hunter22", "Bearer xyz", "7", "k", "a", "b"}},
+			`{"password":"M","Authorization":"M","db_passwd":"M","api-key":"M","apiKey":"M"}`, []string{
+				"hunter22", "Bearer xyz", "7", "k", "a", "b"}},
 		{redact.Location{}, `{"token":null,"secret":false,"password":"","credentials":{},"tokens":3,"nextPageToken":"p"}`,
 			`{"token":null,"secret":false,"password":"","credentials":{},"tokens":3,"nextPageToken":"p"}`, nil},
 		{redact.Location{}, `{"p\u0061ssword" : "x\"y"}`, `{"p\u0061ssword" : "M"}`, []string{`x"y`}},
@@ -94,7 +101,8 @@ do: [{a: {set: {n: 1}}}]
 	watch := stopwatch.Start(t)
 	p := redact.For(parse(t, fmt.Sprintf(source, ", writeOnly: true")))
 	require.Less(t, watch.Elapsed(), 2*time.Second)
-	shown, _ := p.Value(redact.Location{}, json.RawMessage(`{"plain":"x","a":{"plain":"x","e":{"pin":"1234","plain":"x"}}}`), nil)
+	shown, _ := p.Value(redact.Location{},
+		json.RawMessage(`{"plain":"x","a":{"plain":"x","e":{"pin":"1234","plain":"x"}}}`), nil)
 	require.JSONEq(t, `{"plain":"x","a":{"plain":"x","e":{"pin":"`+redact.Mark+`","plain":"x"}}}`, string(shown))
 	shown, _ = p.Value(redact.Location{}, json.RawMessage(deep), nil)
 	require.NotContains(t, string(shown), "1234", "parts beyond the depth limit are hidden")
@@ -120,7 +128,8 @@ func TestReferencesOfSchemas(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := redact.For(parse(t, "document: {dsl: 1.0.3, namespace: a, name: b, version: 1.0.0}\ninput: {schema: {document: "+schema+"}}\ndo: [{a: {set: {n: 1}}}]\n"))
+			p := redact.For(parse(t, "document: {dsl: 1.0.3, namespace: a, name: b, version: 1.0.0}\ninput: {schema: "+
+				"{document: "+schema+"}}\ndo: [{a: {set: {n: 1}}}]\n"))
 			shown, _ := p.Value(redact.Location{}, json.RawMessage(`{"a":"1234","b":"x"}`), nil)
 			if name == "into a list" {
 				require.NotContains(t, string(shown), "1234")
@@ -150,7 +159,9 @@ func TestSecretsAreFoundInOtherValues(t *testing.T) {
 	value := `{"url":"https://x/?q=hunter+%2222%22+%26+more","said":"it was hunter \"22\" & more!","auth":"abcdefgh1234","n":123456789,"m":1234567890,"ok":[1,"fine"]}`
 	shown, found := p.Value(redact.Location{Pointer: "/do/9"}, json.RawMessage(value), &secrets)
 	require.Empty(t, found)
-	require.Equal(t, strings.ReplaceAll(`{"url":"https://x/?q=M","said":"it was M!","auth":"M","n":"M","m":1234567890,"ok":[1,"fine"]}`, "M", redact.Mark), string(shown))
+	require.Equal(t, strings.ReplaceAll(
+		`{"url":"https://x/?q=M","said":"it was M!","auth":"M","n":"M","m":1234567890,"ok":[1,"fine"]}`, "M", redact.Mark),
+		string(shown))
 	require.True(t, json.Valid(shown))
 	text, changed := secrets.Text(`POST failed: {"p":"hunter \"22\" & more"} YWJjZGVmZ2gxMjM0`)
 	require.True(t, changed)
@@ -163,11 +174,13 @@ func TestSecretsAreFoundInOtherValues(t *testing.T) {
 func TestNamesOfMembersAreNotSecrets(t *testing.T) {
 	t.Parallel()
 	p := redact.For(parse(t, document))
-	_, found := p.Value(redact.Location{}, json.RawMessage(`{"token":{"customerId":"correcthorse","4111-1111":[{"customerId":{}}, "customerId-7"]}}`), nil)
+	_, found := p.Value(redact.Location{},
+		json.RawMessage(`{"token":{"customerId":"correcthorse","4111-1111":[{"customerId":{}}, "customerId-7"]}}`), nil)
 	require.Equal(t, []string{"correcthorse", "4111-1111", "customerId-7"}, found)
 	var secrets redact.SecretSet
 	secrets.Add(found...)
-	shown, _ := p.Value(redact.Location{Output: true}, json.RawMessage(`{"customerId":{"4111-1111":1},"correct\u0068orse":2,"receipt":"R"}`), &secrets)
+	shown, _ := p.Value(redact.Location{Output: true},
+		json.RawMessage(`{"customerId":{"4111-1111":1},"correct\u0068orse":2,"receipt":"R"}`), &secrets)
 	require.Equal(t, strings.ReplaceAll(`{"customerId":{"M":1},"M":2,"receipt":"M"}`, "M", redact.Mark), string(shown))
 }
 
@@ -184,7 +197,8 @@ func TestValueWithoutSecretsIsNotCopied(t *testing.T) {
 func TestProblemsOfInvalidPointers(t *testing.T) {
 	t.Parallel()
 	require.Empty(t, redact.Violations(parse(t, document)))
-	wrong := strings.Replace(document, "[/input/card/cvv,", "[card.cvv, /tasks/pay, /context/x, 7, /tasks/gone/input/x, /tasks/*/input/x,", 1)
+	wrong := strings.Replace(document, "[/input/card/cvv,",
+		"[card.cvv, /tasks/pay, /context/x, 7, /tasks/gone/input/x, /tasks/*/input/x,", 1)
 	violations := redact.Violations(parse(t, wrong))
 	require.Len(t, violations, 5)
 	require.Equal(t, redact.Violation{
@@ -193,13 +207,15 @@ func TestProblemsOfInvalidPointers(t *testing.T) {
 	}, violations[0])
 	require.Equal(t, `a sensitive location is a JSON pointer, not 7`, violations[3].Message)
 	require.Equal(t, `"/tasks/gone/input/x" names no task: the document has no task "gone"`, violations[4].Message)
-	wrong = strings.Replace(document, "[/input/card/cvv, /input/people/*/born, /output/receipt, /tasks/pay/output/reference]", "/input/card", 1)
+	wrong = strings.Replace(document,
+		"[/input/card/cvv, /input/people/*/born, /output/receipt, /tasks/pay/output/reference]", "/input/card", 1)
 	violations = redact.Violations(parse(t, wrong))
 	require.Len(t, violations, 1)
 	require.Equal(t, "/document/metadata/sensitive", violations[0].Path)
 
 	nested := parse(t, "document: {dsl: 1.0.3, namespace: a, name: b, version: 1.0.0}\ndo:\n"+
-		"  - each:\n      for: {in: '${ [] }'}\n      do:\n        - a: {set: {n: 1}, metadata: {sensitive: [/input/x, x, /tasks/each/input/x]}}\n")
+		"  - each:\n      for: {in: '${ [] }'}\n      do:\n        - a: {set: {n: 1}, metadata: {sensitive: [/input/x, x, "+
+		"/tasks/each/input/x]}}\n")
 	violations = redact.Violations(nested)
 	require.Len(t, violations, 2)
 	require.Equal(t, "/do/0/each/do/0/a/metadata/sensitive/1", violations[0].Path)

@@ -32,8 +32,8 @@ type walk struct {
 	room   int
 }
 
-// labels index the parts of a schema to which references refer by other means than pointers. A name may refer to several parts. Which of
-// them applies depends on the path to the reference, so all of them are used.
+// labels index the parts of a schema to which references refer by other means than pointers. A name may refer to
+// several parts. Which of them applies depends on the path to the reference, so all of them are used.
 type labels struct {
 	anchors map[string][]any // by $anchor and $dynamicAnchor
 	ids     map[string][]any // by the last part of the path of $id
@@ -41,12 +41,14 @@ type labels struct {
 	dynamic []any            // the parts with $recursiveAnchor
 }
 
-// schema adds the locations that a JSON Schema declares writeOnly or a password. Parts beyond the limits of the walk are sensitive.
+// schema adds the locations that a JSON Schema declares writeOnly or a password. Parts beyond the limits of the walk
+// are sensitive.
 func (p *Policy) schema(at *tree, root any) {
 	if !hasSensitive(root) {
 		return
 	}
-	// A schema that refers to itself uses at most half of the remaining limit, so that enough is left for those of other tasks.
+	// A schema that refers to itself uses at most half of the remaining limit, so that enough is left for those of other
+	// tasks.
 	w := walk{root: root, queue: []spot{{at: at, node: root}}, room: p.room / 2}
 	w.labels = labels{anchors: map[string][]any{}, ids: map[string][]any{}}
 	w.labels.collect(root, true)
@@ -197,7 +199,8 @@ func descendTo(node any, pointer string) any {
 	return node
 }
 
-// inner adds the members and items of a schema. They are sorted, so that the limit ends the walk at the same part in every process.
+// inner adds the members and items of a schema. They are sorted, so that the limit ends the walk at the same part in
+// every process.
 func (w *walk) inner(here spot, s map[string]any) {
 	properties, _ := s["properties"].(map[string]any)
 	for _, name := range slices.Sorted(maps.Keys(properties)) {

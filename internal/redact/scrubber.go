@@ -9,8 +9,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 )
 
-// Scrubber replaces given values by marks, in all encodings of [Finder]. Of a value that is a URL it also replaces the parts. It ignores
-// values that are too short to be searched for. A nil Scrubber changes nothing.
+// Scrubber replaces given values by marks, in all encodings of [Finder]. Of a value that is a URL it also replaces the
+// parts. It ignores values that are too short to be searched for. A nil Scrubber changes nothing.
 type Scrubber struct{ finder Finder }
 
 // NewScrubber returns a scrubber of values; nil where none is long enough.
@@ -30,8 +30,8 @@ func NewScrubber(values ...string) *Scrubber {
 	return s
 }
 
-// parts returns the parts of a value that is a URL which may occur separately: errors quote requests without the password and the fragment of
-// the URL, and with further parameters.
+// parts returns the parts of a value that is a URL which may occur separately: errors quote requests without the
+// password and the fragment of the URL, and with further parameters.
 func parts(value string) []string {
 	u, err := url.Parse(value)
 	if err != nil || u.Host == "" {
@@ -55,8 +55,8 @@ func (s *Scrubber) Text(text string) string {
 	return text
 }
 
-// Error replaces the values in the message of an error. An [apperror.Error] keeps its class and reason. Any other error is replaced by an
-// error with the new message alone, where the message has changed.
+// Error replaces the values in the message of an error. An [apperror.Error] keeps its class and reason. Any other error
+// is replaced by an error with the new message alone, where the message has changed.
 func (s *Scrubber) Error(err error) error {
 	if s == nil || err == nil {
 		return err

@@ -30,10 +30,12 @@ func TestValues(t *testing.T) {
 	t.Parallel()
 	s := redact.NewScrubber("12345678", "12345678-longer")
 	given := map[string]any{
-		"key 12345678": []any{"a 12345678-longer b", 12345678, 1234567, true, nil, 3.5}, "other": map[string]any{"x": "12345678"},
+		"key 12345678": []any{"a 12345678-longer b", 12345678, 1234567, true, nil, 3.5},
+		"other":        map[string]any{"x": "12345678"},
 	}
 	require.Equal(t, map[string]any{
-		"key ⟦redacted⟧": []any{"a ⟦redacted⟧ b", "⟦redacted⟧", 1234567, true, nil, 3.5}, "other": map[string]any{"x": "⟦redacted⟧"},
+		"key ⟦redacted⟧": []any{"a ⟦redacted⟧ b", "⟦redacted⟧", 1234567, true, nil, 3.5},
+		"other":          map[string]any{"x": "⟦redacted⟧"},
 	}, s.Value(given))
 	require.Equal(t, "12345678", given["other"].(map[string]any)["x"], "the argument is unchanged")
 }
@@ -45,7 +47,8 @@ func TestPartsOfURLs(t *testing.T) {
 	u, err := url.Parse(secret)
 	require.NoError(t, err)
 	require.Equal(t, redact.Mark, s.Text(u.Redacted()[:len(u.Redacted())-len("#fragment")]))
-	for _, part := range []string{u.RequestURI(), "somebody", "p4ssw0rd-long", "/hooks/T0/a b", "/hooks/T0/a%20b", "0123456789"} {
+	for _, part := range []string{
+		u.RequestURI(), "somebody", "p4ssw0rd-long", "/hooks/T0/a b", "/hooks/T0/a%20b", "0123456789"} {
 		require.Equal(t, "<"+redact.Mark+">", s.Text("<"+part+">"))
 	}
 	require.Equal(t, "n=1", s.Text("n=1"))
@@ -78,10 +81,12 @@ func TestErrors(t *testing.T) {
 	require.NoError(t, s.Error(nil))
 	require.ErrorIs(t, s.Error(io.EOF), io.EOF, "an error without secrets is returned unchanged")
 	require.EqualError(t, s.Error(fmt.Errorf("no room for planted-4711: %w", io.EOF)), "no room for ⟦redacted⟧: EOF")
-	given := apperror.New(apperror.Unavailable, apperror.EngineUnavailable, "no planted-4711").WithRetry(time.Second).WithCause(errors.New("planted-4711"))
+	given := apperror.New(apperror.Unavailable, apperror.EngineUnavailable,
+		"no planted-4711").WithRetry(time.Second).WithCause(errors.New("planted-4711"))
 	f, ok := apperror.From(s.Error(given))
 	require.True(t, ok)
-	require.Equal(t, []any{"no ⟦redacted⟧", apperror.Unavailable, apperror.EngineUnavailable, time.Second}, []any{f.Message, f.Class, f.Reason, f.RetryAfter})
+	require.Equal(t, []any{"no ⟦redacted⟧", apperror.Unavailable, apperror.EngineUnavailable, time.Second},
+		[]any{f.Message, f.Class, f.Reason, f.RetryAfter})
 	require.EqualError(t, f.Cause, "⟦redacted⟧")
 	require.Equal(t, "no planted-4711", given.Message, "the argument is unchanged")
 	var none *redact.Scrubber

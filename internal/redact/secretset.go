@@ -10,8 +10,8 @@ import (
 // maxSecretBytes bounds the total size of the texts of one set.
 const maxSecretBytes = 256 << 10
 
-// SecretSet is the set of texts found at sensitive locations of a run, which must not be visible anywhere else in it. The zero value is ready
-// to use.
+// SecretSet is the set of texts found at sensitive locations of a run, which must not be visible anywhere else in it.
+// The zero value is ready to use.
 type SecretSet struct {
 	values map[string]bool
 	texts  []string // by their index in the finder
@@ -22,8 +22,8 @@ type SecretSet struct {
 // Any reports whether the set has any text.
 func (s *SecretSet) Any() bool { return s != nil && s.finder.Any() }
 
-// Add adds texts, and returns those that are new and long enough. Of a text with a space, such as an authorization ("Bearer …"), it also adds
-// the part after the first space. It ignores texts beyond [maxSecretBytes].
+// Add adds texts, and returns those that are new and long enough. Of a text with a space, such as an authorization
+// ("Bearer …"), it also adds the part after the first space. It ignores texts beyond [maxSecretBytes].
 func (s *SecretSet) Add(texts ...string) (added []string) {
 	for _, text := range texts {
 		_, credentials, _ := strings.Cut(text, " ")
@@ -55,7 +55,8 @@ func (s *SecretSet) Text(text string) (string, bool) {
 	return s.finder.Replace(text)
 }
 
-// In returns the secrets that occur in JSON values, sorted. A receiver of these values alone requires them to hide the same secrets.
+// In returns the secrets that occur in JSON values, sorted. A receiver of these values alone requires them to hide the
+// same secrets.
 func (s *SecretSet) In(values ...json.RawMessage) []string {
 	if !s.Any() {
 		return nil
@@ -85,8 +86,8 @@ func (s *SecretSet) In(values ...json.RawMessage) []string {
 // maxName is the number of bytes at the end of a name that are checked.
 const maxName = 48
 
-// Named reports whether a name is a usual one for secrets: password, token, secret, authorization, api_key and the like, in any spelling and
-// after any prefix (db_password, X-Api-Key, accessToken).
+// Named reports whether a name is a usual one for secrets: password, token, secret, authorization, api_key and the
+// like, in any spelling and after any prefix (db_password, X-Api-Key, accessToken).
 func Named(name []byte) bool {
 	if len(name) > maxName {
 		name = name[len(name)-maxName:]
@@ -116,7 +117,8 @@ func Named(name []byte) bool {
 	case 't':
 		return ends(plain, "secret")
 	case 'n':
-		return ends(plain, "token", "authorization") && !ends(plain, "pagetoken", "nexttoken", "continuationtoken", "synctoken")
+		return ends(plain, "token", "authorization") &&
+			!ends(plain, "pagetoken", "nexttoken", "continuationtoken", "synctoken")
 	case 'y':
 		return ends(plain, "apikey", "privatekey", "secretkey", "accesskey", "signingkey", "encryptionkey")
 	case 'e':

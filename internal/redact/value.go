@@ -11,9 +11,9 @@ import (
 // quotedMark is the mark as a JSON value.
 const quotedMark = `"` + Mark + `"`
 
-// Value replaces the sensitive parts of a JSON value by marks, and returns the new value with the texts that were replaced. Where nothing is
-// to be hidden, it returns the value itself without a copy. The rest of a changed value stays the same byte for byte. A value that is not
-// JSON is hidden as a whole.
+// Value replaces the sensitive parts of a JSON value by marks, and returns the new value with the texts that were
+// replaced. Where nothing is to be hidden, it returns the value itself without a copy. The rest of a changed value
+// stays the same byte for byte. A value that is not JSON is hidden as a whole.
 func (p *Policy) Value(at Location, value json.RawMessage, secrets *SecretSet) (shown json.RawMessage, found []string) {
 	if len(value) == 0 {
 		return value, nil
@@ -269,8 +269,8 @@ func quote(text string) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// leaves returns the texts and numbers in a value. It omits names of members that look like ordinary names: they also occur in other values,
-// where they must stay visible.
+// leaves returns the texts and numbers in a value. It omits names of members that look like ordinary names: they also
+// occur in other values, where they must stay visible.
 func leaves(value []byte) []string {
 	var list []string
 	decoder := json.NewDecoder(bytes.NewReader(value))

@@ -10,8 +10,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/jsonpointer"
 )
 
-// Violation is an invalid list of sensitive locations, an invalid location, which would protect nothing, or a label with a
-// sensitive value.
+// Violation is an invalid list of sensitive locations, an invalid location, which would protect nothing, or a label
+// with a sensitive value.
 type Violation struct {
 	// Path is the JSON pointer of the violation in the document.
 	Path, Message, Suggestion string
@@ -119,7 +119,8 @@ func (c *checker) list(path string, metadata map[string]any, ofDocument bool) {
 		case !ok || task != "" && !ofDocument:
 			c.add(at, forms, "%q does not point into an input or output", text)
 		case task != "" && !c.tasks[task]:
-			c.add(at, "name a task of the document, or * for every one", "%q names no task: the document has no task %q", text, task)
+			c.add(at, "name a task of the document, or * for every one", "%q names no task: the document has no task %q", text,
+				task)
 		}
 	}
 }

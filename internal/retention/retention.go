@@ -1,12 +1,13 @@
-// Package retention deletes finished data past its age or count limit: ended runs, delivered events, entries of the audit log, the
-// history of owners, ended batches, ended sessions, recorded outages, and finished deliveries of webhooks.
+// Package retention deletes finished data past its age or count limit: ended runs, delivered events, entries of the
+// audit log, the history of owners, ended batches, ended sessions, recorded outages, and finished deliveries of
+// webhooks.
 //
 //	c := retention.New(store, retention.Options{Policy: …, Every: time.Hour, Now: time.Now, Metrics: tel.Retention})
 //	err := c.Start(ctx)
 //
-// One elected process does so, in pages that are small enough not to delay others, with pauses between them. Data in use is never
-// deleted: the store guards each row in the statement that deletes it. Each pass that deleted something leaves an entry in the audit
-// log of the project.
+// One elected process does so, in pages that are small enough not to delay others, with pauses between them. Data in
+// use is never deleted: the store guards each row in the statement that deletes it. Each pass that deleted something
+// leaves an entry in the audit log of the project.
 //
 // Deleted data is reported as not found. The package does not delete documents, drafts and versions of workflows.
 package retention
@@ -94,7 +95,8 @@ type Store interface {
 	DeleteSessions(ctx context.Context, before time.Time, limit int) (int64, error)
 	// DeleteOutages deletes up to limit recorded outages that were over before the given time, and returns how many.
 	DeleteOutages(ctx context.Context, before time.Time, limit int) (int64, error)
-	// DeleteWebhookDeliveries deletes up to limit deliveries of webhooks that were finished before the given time, and returns how many.
+	// DeleteWebhookDeliveries deletes up to limit deliveries of webhooks that were finished before the given time, and
+	// returns how many.
 	DeleteWebhookDeliveries(ctx context.Context, before time.Time, limit int) (int64, error)
 	ListProjects(ctx context.Context, after string, limit int) ([]project.Project, error)
 	WriteAudit(ctx context.Context, e audit.Entry) error
@@ -104,8 +106,8 @@ type Store interface {
 
 // Payloads is a store of the large values of runs, as package payload describes.
 type Payloads interface {
-	// Stale examines the next limit runs after a position, and returns those that have a value older than age, and the position after which
-	// the next page continues: empty after the last page.
+	// Stale examines the next limit runs after a position, and returns those that have a value older than age, and the
+	// position after which the next page continues: empty after the last page.
 	Stale(ctx context.Context, age time.Duration, after string, limit int) (runIDs []string, next string, err error)
 	// DeleteRun deletes the values of a run, and returns how many.
 	DeleteRun(ctx context.Context, runID string) (int64, error)
@@ -140,19 +142,20 @@ type Options struct {
 const (
 	// pageSize is how many rows one transaction examines.
 	pageSize = 500
-	// minPause is the shortest pause after a page, in which others use the database; the pause is as long as the page took if that is more.
+	// minPause is the shortest pause after a page, in which others use the database; the pause is as long as the page took
+	// if that is more.
 	minPause = 20 * time.Millisecond
 	// retryEvery is how soon another process takes over from one that has stopped, and how soon a failed pass is repeated.
 	retryEvery = time.Minute
-	// endedFor is how long ago a run has to have ended: the reconciler, which searches for the rows of recently ended executions, would
-	// take it for lost and create it again.
+	// endedFor is how long ago a run has to have ended: the reconciler, which searches for the rows of recently ended
+	// executions, would take it for lost and create it again.
 	endedFor = time.Hour
-	// orphanedFor is how old payloads without a run have to be: the row of a run may be written after its first payload, also by the
-	// reconciler.
+	// orphanedFor is how old payloads without a run have to be: the row of a run may be written after its first payload,
+	// also by the reconciler.
 	orphanedFor = 24 * time.Hour
-	// searchedWithin is how far the search for ended executions without a row may be behind while payloads are deleted. Otherwise an older
-	// database was restored, or Temporal is unavailable, and a run without a row may get one: then its payloads are needed, however old they
-	// are. The search ends minutes before the present.
+	// searchedWithin is how far the search for ended executions without a row may be behind while payloads are deleted.
+	// Otherwise an older database was restored, or Temporal is unavailable, and a run without a row may get one: then its
+	// payloads are needed, however old they are. The search ends minutes before the present.
 	searchedWithin = 15 * time.Minute
 	// sessionsFor is how long ended sessions are kept, so that a late request gets the reason of the end.
 	sessionsFor = 24 * time.Hour
@@ -172,8 +175,8 @@ type Cleaner struct {
 	opts  Options
 }
 
-// New returns a cleaner. It deletes nothing before Start. Payloads without a run, ended sessions and old outages are deleted also where the
-// policy retains everything.
+// New returns a cleaner. It deletes nothing before Start. Payloads without a run, ended sessions and old outages are
+// deleted also where the policy retains everything.
 func New(store Store, opts Options) *Cleaner {
 	c := &Cleaner{store: store, opts: opts}
 	c.Loop = loop.New(c.poll)
@@ -226,7 +229,8 @@ func (c *Cleaner) Pass(ctx context.Context) error {
 
 // cleanAged deletes rows of a kind without a limit in the policy that are older than age.
 func (c *Cleaner) cleanAged(
-	ctx context.Context, kind string, age time.Duration, remove func(ctx context.Context, before time.Time, limit int) (int64, error),
+	ctx context.Context, kind string, age time.Duration,
+	remove func(ctx context.Context, before time.Time, limit int) (int64, error),
 ) error {
 	for {
 		begun := time.Now()
@@ -251,8 +255,8 @@ func (c *Cleaner) cleanOrphans(ctx context.Context) (err error) {
 	return err
 }
 
-// cleanOrphansOf deletes the payloads of runs that were deleted by retention, or never accepted. It deletes nothing while runs without a row
-// may still get one.
+// cleanOrphansOf deletes the payloads of runs that were deleted by retention, or never accepted. It deletes nothing
+// while runs without a row may still get one.
 func (c *Cleaner) cleanOrphansOf(ctx context.Context, payloads Payloads) error {
 	for after := ""; ; {
 		begun := time.Now()
@@ -260,7 +264,8 @@ func (c *Cleaner) cleanOrphansOf(ctx context.Context, payloads Payloads) error {
 		case err != nil:
 			return err
 		case c.opts.Now().Sub(known.SearchedUntil) > searchedWithin:
-			logger.FromContext(ctx).InfoContext(ctx, "Payloads without a run are kept until all ended executions were searched for runs without a row",
+			logger.FromContext(ctx).InfoContext(ctx,
+				"Payloads without a run are kept until all ended executions were searched for runs without a row",
 				"searched_until", known.SearchedUntil)
 			return nil
 		}
@@ -287,8 +292,8 @@ func (c *Cleaner) cleanOrphansOf(ctx context.Context, payloads Payloads) error {
 	}
 }
 
-// deleteOrphans deletes the payloads of runs without a row. It keeps those of open executions: such a run is adopted as soon as its workflow
-// is published.
+// deleteOrphans deletes the payloads of runs without a row. It keeps those of open executions: such a run is adopted as
+// soon as its workflow is published.
 func (c *Cleaner) deleteOrphans(ctx context.Context, payloads Payloads, runIDs []string) (deleted int64, err error) {
 	for _, id := range runIDs {
 		open, err := c.opts.Executions.IsOpen(ctx, id)

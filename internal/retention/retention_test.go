@@ -53,7 +53,8 @@ func newRows() *rows {
 	return &rows{pages: map[string]int{}, cuts: map[string]retention.Cut{}, counted: map[string]int64{}}
 }
 
-func (r *rows) DeletePage(ctx context.Context, kind retention.Kind, cut retention.Cut, after string, limit int) (retention.Page, error) {
+func (r *rows) DeletePage(ctx context.Context, kind retention.Kind, cut retention.Cut, after string,
+	limit int) (retention.Page, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err := ctx.Err(); err != nil {
@@ -205,10 +206,14 @@ func TestPassCoversAllProjects(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newRows()
-		r.pages["p001 runs"], r.pages["p001 audit"], r.pages["p149 runs"], r.pages[" audit"], r.pages["p001 events"] = 3, 1, 1, 2, 5
-		k := cleaner(r, retention.Policy{retention.Runs: {MaxAge: 48 * time.Hour, MaxCount: 7}, retention.Audit: {MaxCount: 9}})
+		r.pages["p001 runs"], r.pages["p001 audit"], r.pages["p149 runs"], r.pages[" audit"], r.pages["p001 events"] = 3, 1,
+			1, 2, 5
+		k := cleaner(r, retention.Policy{
+			retention.Runs: {MaxAge: 48 * time.Hour, MaxCount: 7}, retention.Audit: {MaxCount: 9}})
 		require.NoError(t, k.Pass(t.Context()))
-		require.Equal(t, retention.Cut{Project: "p149", Before: noon().Add(-48 * time.Hour), Keep: 7, EndedBefore: noon().Add(-time.Hour)}, r.cuts["p149 runs"])
+		require.Equal(t, retention.Cut{
+			Project: "p149", Before: noon().Add(-48 * time.Hour), Keep: 7, EndedBefore: noon().Add(-time.Hour)},
+			r.cuts["p149 runs"])
 		require.True(t, r.cuts["p000 audit"].Before.IsZero())
 		require.NotContains(t, r.cuts, "p001 events", "kinds without a limit are not read")
 		require.NotContains(t, r.cuts, " runs")
@@ -312,7 +317,8 @@ func TestOrphanedPayloadsAreDeletedWithoutLimits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := caughtUp()
-		k := sweeper(r, &stale{r, [][]string{{"gone-1", "row-1"}, nil, {"row-2", "gone-2"}}}, &stale{r, [][]string{{"gone-3"}}})
+		k := sweeper(r, &stale{r, [][]string{{"gone-1", "row-1"}, nil, {"row-2", "gone-2"}}},
+			&stale{r, [][]string{{"gone-3"}}})
 		require.NoError(t, k.Start(t.Context()))
 		<-time.After(time.Minute)
 		require.NoError(t, k.Stop(t.Context()))
@@ -323,10 +329,12 @@ func TestOrphanedPayloadsAreDeletedWithoutLimits(t *testing.T) {
 	})
 }
 
-// After the restore of an older database, runs of the meantime have no row until the search for ended executions has reached the present.
+// After the restore of an older database, runs of the meantime have no row until the search for ended executions has
+// reached the present.
 func TestPayloadsAreKeptUntilLostRowsWereSearched(t *testing.T) {
 	t.Parallel()
-	for name, searched := range map[string]time.Time{"a restored database": noon().Add(-48 * time.Hour), "no search yet": {}} {
+	for name, searched := range map[string]time.Time{
+		"a restored database": noon().Add(-48 * time.Hour), "no search yet": {}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRows()

@@ -45,7 +45,8 @@ func startGuarded(t *testing.T, change func(*rpc.Options)) *guarded {
 			change(o)
 		}
 	})
-	late.Service = token.NewService(p.store.Tokens(), p.store, token.Options{Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+	late.Service = token.NewService(p.store.Tokens(), p.store,
+		token.Options{Now: time.Now, Log: slog.New(slog.DiscardHandler)})
 	sessions.Service = session.NewService(p.store.Sessions(), late.Service, session.Options{
 		Idle: time.Hour, Max: time.Hour, Now: time.Now, Log: slog.New(slog.DiscardHandler),
 	})
@@ -59,7 +60,8 @@ func startGuarded(t *testing.T, change func(*rpc.Options)) *guarded {
 // token creates a token, and returns its ID and the header to send it in.
 func (g *guarded) token(roles map[string]auth.Role) (id string, header []string) {
 	g.t.Helper()
-	made, text, err := g.tokens.Create(auth.WithActor(g.t.Context(), auth.Local()), token.Request{Name: fmt.Sprintf("t%d", time.Now().UnixNano()), Roles: roles})
+	made, text, err := g.tokens.Create(auth.WithActor(g.t.Context(), auth.Local()),
+		token.Request{Name: fmt.Sprintf("t%d", time.Now().UnixNano()), Roles: roles})
 	require.NoError(g.t, err)
 	return made.ID, []string{"Authorization", "Bearer " + text}
 }
@@ -68,8 +70,10 @@ func TestRequestsWithoutTokenAreRefused(t *testing.T) {
 	t.Parallel()
 	g := startGuarded(t, nil)
 	for _, r := range [][]string{
-		{"GET", "/v1/version", ""}, {"GET", "/v1/projects/default/runs", ""}, {"POST", "/v1/projects/default/runs", `{"workflow":"x"}`},
-		{"POST", "/v1/projects/default/events", `{}`}, {"GET", "/metrics", ""}, {"GET", "/v1/nowhere", ""}, {"GET", "/nowhere", ""}, {"GET", "/v1/whoami", ""},
+		{"GET", "/v1/version", ""}, {"GET", "/v1/projects/default/runs", ""},
+		{"POST", "/v1/projects/default/runs", `{"workflow":"x"}`},
+		{"POST", "/v1/projects/default/events", `{}`}, {"GET", "/metrics", ""}, {"GET", "/v1/nowhere", ""},
+		{"GET", "/nowhere", ""}, {"GET", "/v1/whoami", ""},
 		{"DELETE", "/metrics", ""}, {"GET", "//livez", ""}, {"GET", "/livez/", ""},
 	} {
 		a := g.do(r[0], r[1], r[2])
@@ -78,11 +82,14 @@ func TestRequestsWithoutTokenAreRefused(t *testing.T) {
 		require.Equal(t, `Bearer realm="signalbox"`, a.header.Get("WWW-Authenticate"), r)
 		require.Equal(t, "nosniff", a.header.Get("X-Content-Type-Options"))
 	}
-	g.do("POST", "/signalbox.v1.SystemService/GetVersion", `{}`).connectFails(401, "unauthenticated", apperror.Unidentified)
+	g.do("POST", "/signalbox.v1.SystemService/GetVersion", `{}`).connectFails(401, "unauthenticated",
+		apperror.Unidentified)
 	for _, options := range [][]connect.ClientOption{nil, {connect.WithGRPC()}, {connect.WithGRPCWeb()}} {
-		_, err := signalboxv1connect.NewSystemServiceClient(h2c(), g.base, options...).GetVersion(t.Context(), connect.NewRequest(&signalboxv1.GetVersionRequest{}))
+		_, err := signalboxv1connect.NewSystemServiceClient(h2c(), g.base, options...).GetVersion(t.Context(),
+			connect.NewRequest(&signalboxv1.GetVersionRequest{}))
 		requireReason(t, err, connect.CodeUnauthenticated, apperror.Unidentified)
-		watch, err := signalboxv1connect.NewRunServiceClient(h2c(), g.base, options...).WatchRun(t.Context(), connect.NewRequest(&signalboxv1.WatchRunRequest{Id: "x"}))
+		watch, err := signalboxv1connect.NewRunServiceClient(h2c(), g.base, options...).WatchRun(t.Context(),
+			connect.NewRequest(&signalboxv1.WatchRunRequest{Id: "x"}))
 		require.NoError(t, err)
 		require.False(t, watch.Receive())
 		require.Equal(t, connect.CodeUnauthenticated, connect.CodeOf(watch.Err()))
@@ -116,8 +123,10 @@ func TestStopRequiresBothRoles(t *testing.T) {
 	_, admin := g.token(map[string]auth.Role{"shop": auth.Admin})
 	const path = "/v1/projects/shop/workflows/demo/x:stop"
 	for _, body := range []string{`{"reason":"x"}`, `{"dryRun":true}`} {
-		require.Contains(t, g.do("POST", path, body, publisher...).fails(403, apperror.PermissionDenied), `lacks the role operator in project "shop"`)
-		require.Contains(t, g.do("POST", path, body, operator...).fails(403, apperror.PermissionDenied), `lacks the role publisher in project "shop"`)
+		require.Contains(t, g.do("POST", path, body, publisher...).fails(403, apperror.PermissionDenied),
+			`lacks the role operator in project "shop"`)
+		require.Contains(t, g.do("POST", path, body, operator...).fails(403, apperror.PermissionDenied),
+			`lacks the role publisher in project "shop"`)
 		g.do("POST", path, body, both...).fails(404, apperror.WorkflowNotFound)
 		g.do("POST", path, body, admin...).fails(404, apperror.WorkflowNotFound)
 	}
@@ -192,7 +201,8 @@ func TestControlStatesFollowRunAndRole(t *testing.T) {
 	_, admin := g.token(map[string]auth.Role{auth.Everywhere: auth.Admin})
 	_, viewer := g.token(map[string]auth.Role{"default": auth.Viewer})
 	g.do("POST", "/v1/projects/default/workflows:publish", `{"source":`+quoted(greeting)+`}`, admin...).ok()
-	started := g.do("POST", "/v1/projects/default/runs", `{"workflow":"hello","input":{}}`, admin...).ok()["run"].(map[string]any)
+	started := g.do("POST", "/v1/projects/default/runs", `{"workflow":"hello","input":{}}`,
+		admin...).ok()["run"].(map[string]any)
 	path := "/v1/projects/default/runs/" + started["id"].(string)
 	states := func(shown any) map[string]any {
 		found := map[string]any{}
@@ -203,27 +213,35 @@ func TestControlStatesFollowRunAndRole(t *testing.T) {
 		}
 		return found
 	}
-	forbidden := map[string]any{"effect": "forbidden", "reason": apperror.PermissionDenied, "detail": "Needs operator in default"}
+	forbidden := map[string]any{
+		"effect": "forbidden", "reason": apperror.PermissionDenied, "detail": "Needs operator in default"}
 	yes := map[string]any{"effect": "yes"}
 	unchanged := func(detail string) map[string]any { return map[string]any{"effect": "no_effect", "detail": detail} }
 	want := map[string]any{
 		"cancel": yes, "terminate": yes, "pause": yes, "replay": yes, "export": yes,
-		"unpause": unchanged("The run is not paused"), "resume_quota": unchanged("The run does not wait for the quota of steps"),
+		"unpause":      unchanged("The run is not paused"),
+		"resume_quota": unchanged("The run does not wait for the quota of steps"),
 	}
 	require.Equal(t, want, states(started), "a response to a start")
 	require.Equal(t, want, states(g.do("GET", path, "", admin...).ok()["run"]))
-	for _, list := range []any{g.do("GET", path, "", viewer...).ok()["run"], g.do("GET", "/v1/projects/default/runs", "", viewer...).ok()["runs"].([]any)[0]} {
+	for _, list := range []any{
+		g.do("GET", path, "", viewer...).ok()["run"],
+		g.do("GET", "/v1/projects/default/runs", "", viewer...).ok()["runs"].([]any)[0]} {
 		require.Equal(t, map[string]any{
-			"cancel": forbidden, "terminate": forbidden, "pause": forbidden, "unpause": forbidden, "resume_quota": forbidden, "replay": forbidden, "export": yes,
+			"cancel": forbidden, "terminate": forbidden, "pause": forbidden, "unpause": forbidden, "resume_quota": forbidden,
+			"replay": forbidden, "export": yes,
 		}, states(list))
 	}
 
 	terminated := g.do("POST", path+":terminate", `{"reason":"test"}`, admin...).ok()["run"]
-	refused := map[string]any{"effect": "refused", "reason": apperror.RunEnded, "detail": "The run has ended already: it is terminated"}
+	refused := map[string]any{
+		"effect": "refused", "reason": apperror.RunEnded, "detail": "The run has ended already: it is terminated"}
 	require.Equal(t, map[string]any{
-		"cancel": refused, "terminate": refused, "pause": refused, "unpause": refused, "resume_quota": refused, "replay": yes, "export": yes,
+		"cancel": refused, "terminate": refused, "pause": refused, "unpause": refused, "resume_quota": refused, "replay": yes,
+		"export": yes,
 	}, states(terminated))
-	require.Equal(t, forbidden, states(g.do("GET", path, "", viewer...).ok()["run"])["cancel"], "the role is checked before the state")
+	require.Equal(t, forbidden, states(g.do("GET", path, "", viewer...).ok()["run"])["cancel"],
+		"the role is checked before the state")
 }
 
 const cloudEvent = `{"specversion":"1.0","id":"1","source":"/s","type":"t"}`
@@ -258,7 +276,8 @@ func TestTokenMethods(t *testing.T) {
 	t.Parallel()
 	g := startGuarded(t, nil)
 	_, admin := g.token(map[string]auth.Role{"shop": auth.Admin})
-	made := g.do("POST", "/v1/tokens", `{"name":"ci","roles":{"shop":"operator"},"expireTime":"2100-01-01T00:00:00Z"}`, admin...).ok()
+	made := g.do("POST", "/v1/tokens", `{"name":"ci","roles":{"shop":"operator"},"expireTime":"2100-01-01T00:00:00Z"}`,
+		admin...).ok()
 	secret, of := made["secret"].(string), made["token"].(map[string]any)
 	require.Equal(t, map[string]any{"shop": "operator"}, of["roles"])
 	require.Equal(t, "2100-01-01T00:00:00Z", of["expireTime"])
@@ -281,7 +300,8 @@ func TestWatchEndsWhenTokenIsRevoked(t *testing.T) {
 	g := startGuarded(t, nil)
 	_, admin := g.token(map[string]auth.Role{auth.Everywhere: auth.Admin})
 	g.do("POST", "/v1/projects/shop/workflows:publish", `{"source":`+quoted(greeting)+`}`, admin...).ok()
-	id := g.do("POST", "/v1/projects/shop/runs", `{"workflow":"hello","input":{}}`, admin...).ok()["run"].(map[string]any)["id"].(string)
+	id := g.do("POST", "/v1/projects/shop/runs", `{"workflow":"hello","input":{}}`,
+		admin...).ok()["run"].(map[string]any)["id"].(string)
 	viewer, header := g.token(map[string]auth.Role{"shop": auth.Viewer})
 	req := connect.NewRequest(&signalboxv1.WatchRunRequest{Project: "shop", Id: id})
 	req.Header().Set(header[0], header[1])

@@ -18,11 +18,13 @@ func TestBatchPreviewAndExpectedTotal(t *testing.T) {
 	path := "/v1/projects/default/batches"
 	dry := p.do("POST", path, `{"action":"cancel","runIds":["`+id+`","none"],"reason":"x","dryRun":true}`).ok()
 	require.Equal(t, json.Number("1"), dry["eligible"])
-	require.Equal(t, []any{map[string]any{"reason": "RUN_NOT_FOUND", "count": json.Number("1"), "sampleRunIds": []any{}}}, dry["preview"])
+	require.Equal(t, []any{map[string]any{"reason": "RUN_NOT_FOUND", "count": json.Number("1"), "sampleRunIds": []any{}}},
+		dry["preview"])
 	require.Empty(t, p.do("GET", path, "").ok()["batches"])
 
 	p.do("POST", path, `{"action":"cancel","filter":{},"reason":"x","expectedTotal":2}`).fails(400, "BATCH_TOTAL_CHANGED")
-	p.do("POST", path, `{"action":"cancel","filter":{},"reason":"x","expectedTotal":1,"dryRun":true}`).fails(400, "INVALID_ARGUMENT")
+	p.do("POST", path, `{"action":"cancel","filter":{},"reason":"x","expectedTotal":1,"dryRun":true}`).fails(400,
+		"INVALID_ARGUMENT")
 	p.do("POST", path, `{"action":"cancel","filter":{},"reason":"x","expectedTotal":1}`).ok()
 	require.Len(t, p.do("GET", path+"?statuses=running&statuses=paused", "").ok()["batches"], 1)
 	require.Empty(t, p.do("GET", path+"?statuses=completed", "").ok()["batches"])
@@ -62,14 +64,17 @@ func TestListAnnotations(t *testing.T) {
 	p := start(t, nil)
 	p.publish()
 	begun := time.Now().Add(-time.Minute)
-	require.NoError(t, p.store.Annotations().WriteOutages(t.Context(), []annotation.Outage{{Server: "a", Since: begun, Kind: "hung", SeenAt: time.Now()}}))
+	require.NoError(t, p.store.Annotations().WriteOutages(t.Context(),
+		[]annotation.Outage{{Server: "a", Since: begun, Kind: "hung", SeenAt: time.Now()}}))
 	path := "/v1/projects/default/annotations"
 	list := p.do("GET", path, "").ok()["annotations"].([]any)
 	require.Len(t, list, 2)
 	outage, published := list[0].(map[string]any), list[1].(map[string]any)
-	require.Equal(t, []any{"outage", "Temporal is unavailable", "hung, seen by 1 server"}, []any{outage["kind"], outage["title"], outage["detail"]})
+	require.Equal(t, []any{"outage", "Temporal is unavailable", "hung, seen by 1 server"},
+		[]any{outage["kind"], outage["title"], outage["detail"]})
 	require.NotContains(t, outage, "end", "it lasts")
-	require.Equal(t, []any{"publish", "demo/hello", published["start"]}, []any{published["kind"], published["subject"], published["end"]})
+	require.Equal(t, []any{"publish", "demo/hello", published["start"]},
+		[]any{published["kind"], published["subject"], published["end"]})
 	require.Len(t, p.do("GET", path+"?kinds=publish&kinds=owner", "").ok()["annotations"], 1)
 	require.Empty(t, p.do("GET", path+"?to="+begun.Add(-time.Hour).UTC().Format(time.RFC3339), "").ok()["annotations"])
 	p.do("GET", path+"?kinds=start", "").fails(400, "INVALID_ARGUMENT")

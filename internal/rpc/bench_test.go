@@ -15,10 +15,12 @@ func BenchmarkCompressedAnswer(b *testing.B) {
 	p := start(b, nil)
 	p.publish()
 	for i := range 200 {
-		p.do("POST", "/v1/projects/default/runs", fmt.Sprintf(`{"workflow":"hello","input":{"name":%s}}`, quoted(strings.Repeat("ada ", i%50)))).ok()
+		p.do("POST", "/v1/projects/default/runs",
+			fmt.Sprintf(`{"workflow":"hello","input":{"name":%s}}`, quoted(strings.Repeat("ada ", i%50)))).ok()
 	}
 	for b.Loop() {
-		req, err := http.NewRequestWithContext(b.Context(), http.MethodGet, p.base+"/v1/projects/default/runs?pageSize=200", nil)
+		req, err := http.NewRequestWithContext(b.Context(), http.MethodGet, p.base+"/v1/projects/default/runs?pageSize=200",
+			nil)
 		require.NoError(b, err)
 		req.Header.Set("Accept-Encoding", "gzip")
 		res, err := p.client.Do(req)

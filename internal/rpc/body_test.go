@@ -91,11 +91,12 @@ func TestMethodsReadLittleWithoutIdentity(t *testing.T) {
 		headers []string
 		head    []byte
 	}{
-		"JSON":           {[]string{"Content-Type", "application/json"}, []byte(`{"token":"`)},
-		"JSON, gzip":     {[]string{"Content-Type", "application/json", "Content-Encoding", "gzip"}, zeros.Bytes()},
-		"binary":         {[]string{"Content-Type", "application/proto"}, []byte{0x0a, 0xff, 0xff, 0xff, 0x01}},
-		"gRPC":           {[]string{"Content-Type", "application/grpc", "Te", "trailers"}, envelope[:]},
-		"gRPC, gzip":     {[]string{"Content-Type", "application/grpc", "Te", "trailers", "Grpc-Encoding", "gzip"}, compressed},
+		"JSON":       {[]string{"Content-Type", "application/json"}, []byte(`{"token":"`)},
+		"JSON, gzip": {[]string{"Content-Type", "application/json", "Content-Encoding", "gzip"}, zeros.Bytes()},
+		"binary":     {[]string{"Content-Type", "application/proto"}, []byte{0x0a, 0xff, 0xff, 0xff, 0x01}},
+		"gRPC":       {[]string{"Content-Type", "application/grpc", "Te", "trailers"}, envelope[:]},
+		"gRPC, gzip": {[]string{"Content-Type", "application/grpc", "Te", "trailers", "Grpc-Encoding", "gzip"},
+			compressed},
 		"gRPC-Web":       {[]string{"Content-Type", "application/grpc-web+proto"}, envelope[:]},
 		"Connect stream": {[]string{"Content-Type", "application/connect+json"}, envelope[:]},
 		"event":          {[]string{"Content-Type", "application/cloudevents+json"}, []byte(`{"data":"`)},
@@ -126,7 +127,8 @@ func slowly(t *testing.T, address, head, body string, length int) net.Conn {
 	conn, err := net.Dial("tcp", address)
 	require.NoError(t, err)
 	t.Cleanup(func() { conn.Close() })
-	_, err = fmt.Fprintf(conn, "%s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", head, length, body)
+	_, err = fmt.Fprintf(conn, "%s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: "+
+		"%d\r\n\r\n%s", head, length, body)
 	require.NoError(t, err)
 	return conn
 }
@@ -195,7 +197,8 @@ func TestSlowSignInsOfHTTP2DoNotLockOutCallers(t *testing.T) {
 	for range cap(statuses) {
 		reader, writer := io.Pipe()
 		t.Cleanup(func() { writer.Close() })
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, g.base+signalboxv1connect.SessionServiceSignInProcedure, reader)
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost,
+			g.base+signalboxv1connect.SessionServiceSignInProcedure, reader)
 		require.NoError(t, err)
 		req.Header.Set("Content-Type", "application/json")
 		go func() { _, _ = io.WriteString(writer, `{"token":"`) }()
@@ -228,7 +231,8 @@ func oneConnection(t *testing.T) *http.Client {
 	return client
 }
 
-// TestBodiesOfOneCallerLeaveRoomForOthers has requests of one viewer that announce 4 MiB and never end, over both versions of HTTP.
+// TestBodiesOfOneCallerLeaveRoomForOthers has requests of one viewer that announce 4 MiB and never end, over both
+// versions of HTTP.
 func TestBodiesOfOneCallerLeaveRoomForOthers(t *testing.T) {
 	t.Parallel()
 	g := startGuarded(t, nil)
@@ -240,7 +244,8 @@ func TestBodiesOfOneCallerLeaveRoomForOthers(t *testing.T) {
 	for i := range all {
 		reader, writer := io.Pipe()
 		t.Cleanup(func() { writer.Close() })
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, g.base+signalboxv1connect.ProjectServiceGetProjectProcedure, reader)
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost,
+			g.base+signalboxv1connect.ProjectServiceGetProjectProcedure, reader)
 		require.NoError(t, err)
 		req.ContentLength = size
 		req.Header.Set("Content-Type", "application/json")
@@ -274,7 +279,8 @@ func TestBodiesOfOneCallerLeaveRoomForOthers(t *testing.T) {
 	}
 }
 
-// TestCompressedBodiesCountWithTheirSize sends messages of few bytes that expand to 4 MiB, and keeps their requests open.
+// TestCompressedBodiesCountWithTheirSize sends messages of few bytes that expand to 4 MiB, and keeps their requests
+// open.
 func TestCompressedBodiesCountWithTheirSize(t *testing.T) {
 	t.Parallel()
 	for name, options := range map[string][]connect.ClientOption{
@@ -293,7 +299,8 @@ func TestCompressedBodiesCountWithTheirSize(t *testing.T) {
 				})}
 			})
 			_, hostile := g.token(map[string]auth.Role{"shop": auth.Viewer})
-			client := signalboxv1connect.NewProjectServiceClient(oneConnection(t), g.base, append(options, connect.WithSendGzip())...)
+			client := signalboxv1connect.NewProjectServiceClient(oneConnection(t), g.base,
+				append(options, connect.WithSendGzip())...)
 			refused := make(chan error, 20)
 			ask := func() {
 				req := connect.NewRequest(&signalboxv1.GetProjectRequest{Name: strings.Repeat("x", 3<<20)})

@@ -56,17 +56,23 @@ func TestConnectErrors(t *testing.T) {
 		status             int
 		code, reason, says string
 	}{
-		"malformed":      {"POST", create, `{"name"`, nil, 400, "invalid_argument", apperror.InvalidArgument, "request body: "},
-		"empty":          {"POST", create, ` `, nil, 400, "invalid_argument", apperror.InvalidArgument, "the body is empty"},
-		"unknown field":  {"POST", create, `{"nmae":"a"}`, nil, 400, "invalid_argument", apperror.InvalidArgument, `unknown field "nmae"`},
-		"charset":        {"POST", create, `{"nmae":"a"}`, []string{"Content-Type", "application/json; charset=utf-8"}, 400, "invalid_argument", apperror.InvalidArgument, `unknown field "nmae"`},
-		"binary garbage": {"POST", create, "\xff\xff", []string{"Content-Type", "application/proto"}, 400, "invalid_argument", apperror.InvalidArgument, "request body: "},
-		"form":           {"POST", create, `name=a`, []string{"Content-Type", "application/x-www-form-urlencoded"}, 415, "invalid_argument", apperror.InvalidArgument, "application/json"},
-		"encoding":       {"POST", create, `{}`, []string{"Content-Encoding", "br"}, 501, "unimplemented", "UNIMPLEMENTED", "br"},
-		"method":         {"PUT", create, `{}`, nil, 405, "unimplemented", "UNIMPLEMENTED", "PUT"},
-		"timeout":        {"POST", create, `{}`, []string{"Connect-Timeout-Ms", "soon"}, 400, "invalid_argument", apperror.InvalidArgument, "soon"},
-		"fault":          {"POST", getRun, `{"id":"none"}`, nil, 404, "not_found", apperror.RunNotFound, "none"},
-		"no id":          {"POST", getRun, `{}`, nil, 400, "invalid_argument", apperror.InvalidArgument, "id"},
+		"malformed": {"POST", create, `{"name"`, nil, 400, "invalid_argument", apperror.InvalidArgument,
+			"request body: "},
+		"empty": {"POST", create, ` `, nil, 400, "invalid_argument", apperror.InvalidArgument, "the body is empty"},
+		"unknown field": {"POST", create, `{"nmae":"a"}`, nil, 400, "invalid_argument", apperror.InvalidArgument,
+			`unknown field "nmae"`},
+		"charset": {"POST", create, `{"nmae":"a"}`, []string{"Content-Type", "application/json; charset=utf-8"}, 400,
+			"invalid_argument", apperror.InvalidArgument, `unknown field "nmae"`},
+		"binary garbage": {"POST", create, "\xff\xff", []string{"Content-Type", "application/proto"}, 400, "invalid_argument",
+			apperror.InvalidArgument, "request body: "},
+		"form": {"POST", create, `name=a`, []string{"Content-Type", "application/x-www-form-urlencoded"}, 415,
+			"invalid_argument", apperror.InvalidArgument, "application/json"},
+		"encoding": {"POST", create, `{}`, []string{"Content-Encoding", "br"}, 501, "unimplemented", "UNIMPLEMENTED", "br"},
+		"method":   {"PUT", create, `{}`, nil, 405, "unimplemented", "UNIMPLEMENTED", "PUT"},
+		"timeout": {"POST", create, `{}`, []string{"Connect-Timeout-Ms", "soon"}, 400, "invalid_argument",
+			apperror.InvalidArgument, "soon"},
+		"fault": {"POST", getRun, `{"id":"none"}`, nil, 404, "not_found", apperror.RunNotFound, "none"},
+		"no id": {"POST", getRun, `{}`, nil, 400, "invalid_argument", apperror.InvalidArgument, "id"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -99,7 +105,8 @@ func TestConnectClientsInEveryEncoding(t *testing.T) {
 				Workflow: "hello", Input: &signalboxv1.JsonValue{Json: input},
 			}))
 			require.NoError(t, err)
-			got, err := client.GetRun(t.Context(), connect.NewRequest(&signalboxv1.GetRunRequest{Id: started.Msg.GetRun().GetId()}))
+			got, err := client.GetRun(t.Context(),
+				connect.NewRequest(&signalboxv1.GetRunRequest{Id: started.Msg.GetRun().GetId()}))
 			require.NoError(t, err)
 			require.Equal(t, input, got.Msg.GetRun().GetInput().GetJson())
 			require.Equal(t, "default", got.Msg.GetRun().GetProject(), "an empty project is the default one")
@@ -135,7 +142,8 @@ func TestGRPCWebErrorsBeforeAnyMethod(t *testing.T) {
 	t.Parallel()
 	p := start(t, func(o *rpc.Options) { o.MaxRequestBytes = 1000 })
 	client := signalboxv1connect.NewProjectServiceClient(p.client, p.base, connect.WithGRPCWeb())
-	_, err := client.CreateProject(t.Context(), connect.NewRequest(&signalboxv1.CreateProjectRequest{Name: strings.Repeat("x", 2000)}))
+	_, err := client.CreateProject(t.Context(),
+		connect.NewRequest(&signalboxv1.CreateProjectRequest{Name: strings.Repeat("x", 2000)}))
 	require.Equal(t, connect.CodeResourceExhausted, connect.CodeOf(err), "%v", err)
 }
 

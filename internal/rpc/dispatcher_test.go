@@ -56,8 +56,9 @@ func (f *fakeDispatchers) Reconcile(_ context.Context, dryRun bool) (dispatchtyp
 
 func (f *fakeDispatchers) OwnerHistory(_ context.Context, name inbox.Name, _ int) ([]dispatchtype.OwnerChange, error) {
 	return []dispatchtype.OwnerChange{{
-		Name: name, To: inbox.Owner{Epoch: 7, Holder: "host-1"}, From: inbox.Owner{Epoch: 6, Holder: "host-0"}, Outcome: "takeover",
-		RunID: "x-2", Ended: "x-1", Reason: "host-0 is gone", At: noon,
+		Name: name, To: inbox.Owner{Epoch: 7, Holder: "host-1"}, From: inbox.Owner{Epoch: 6, Holder: "host-0"},
+		Outcome: "takeover",
+		RunID:   "x-2", Ended: "x-1", Reason: "host-0 is gone", At: noon,
 	}}, nil
 }
 
@@ -92,9 +93,13 @@ func TestGetDispatcher(t *testing.T) {
 	owner := inbox.Owner{Epoch: 7, Holder: "host-1"}
 	d := named("default", dispatchtype.Routing)
 	d.Others = []dispatchtype.Execution{{WorkflowID: "router-default"}}
-	d.Lease = &dispatchtype.Lease{State: lease.Held, Owner: owner, AcquiredAt: noon, RenewedAt: noon.Add(time.Second), Remaining: 9500 * time.Millisecond}
+	d.Lease = &dispatchtype.Lease{
+		State: lease.Held, Owner: owner, AcquiredAt: noon, RenewedAt: noon.Add(time.Second),
+		Remaining: 9500 * time.Millisecond}
 	d.Execution = &dispatchtype.Execution{RunID: "x-2", StartedAt: noon, Owner: owner, Interpreter: 1, HistoryLength: 42}
-	d.Progress = &inbox.Progress{Owner: owner, Head: 9, Routed: 8, Pending: 3, Due: true, SinceProgress: 20 * time.Millisecond, Oldest: 1500 * time.Millisecond}
+	d.Progress = &inbox.Progress{
+		Owner: owner, Head: 9, Routed: 8, Pending: 3, Due: true, SinceProgress: 20 * time.Millisecond,
+		Oldest: 1500 * time.Millisecond}
 	d.State = &dispatchtype.State{Workers: []dispatchtype.RegisteredWorker{
 		{ServerID: "host-1", TaskQueue: "signalbox-default", Build: "1.2.3", RegisteredAt: noon, Missed: 1},
 	}}
@@ -127,7 +132,8 @@ func TestGetDispatcher(t *testing.T) {
 	require.NotContains(t, got["progress"], "sinceProgress")
 
 	fake.all = nil
-	require.Equal(t, "missing", p.do("GET", "/v1/projects/default/dispatcher", "").ok()["dispatcher"].(map[string]any)["state"])
+	require.Equal(t, "missing",
+		p.do("GET", "/v1/projects/default/dispatcher", "").ok()["dispatcher"].(map[string]any)["state"])
 	p.do("GET", "/v1/projects/nowhere/dispatcher", "").fails(http.StatusNotFound, apperror.ProjectNotFound)
 }
 
@@ -135,7 +141,8 @@ func TestListDispatchersPages(t *testing.T) {
 	t.Parallel()
 	p, fake := startDispatchers(t)
 	for i := range 5 {
-		fake.all = append(fake.all, named(fmt.Sprint("p", i), []dispatchtype.Status{dispatchtype.Routing, dispatchtype.Parked}[i%2]))
+		fake.all = append(fake.all,
+			named(fmt.Sprint("p", i), []dispatchtype.Status{dispatchtype.Routing, dispatchtype.Parked}[i%2]))
 	}
 	var seen []any
 	token := ""
@@ -149,7 +156,8 @@ func TestListDispatchersPages(t *testing.T) {
 	require.Equal(t, []any{"p0", "p1", "p2", "p3", "p4"}, seen)
 	require.Empty(t, token)
 	require.Len(t, p.do("GET", "/v1/dispatchers?states=parked", "").ok()["dispatchers"], 2)
-	require.Contains(t, p.do("GET", "/v1/dispatchers?states=healthy", "").fails(http.StatusBadRequest, apperror.InvalidArgument), "routing, parked")
+	require.Contains(t, p.do("GET", "/v1/dispatchers?states=healthy", "").fails(http.StatusBadRequest,
+		apperror.InvalidArgument), "routing, parked")
 	fake.refuse = apperror.New(apperror.Unavailable, apperror.LeasesUnavailable, "all are away")
 	p.do("GET", "/v1/dispatchers", "").fails(http.StatusServiceUnavailable, apperror.LeasesUnavailable)
 }
@@ -170,7 +178,8 @@ func TestHandOverAndReconcileAreAudited(t *testing.T) {
 	fake.report = dispatchtype.Report{
 		Dispatchers: 3, Healthy: 1, Stale: 1, Unknown: 1, Duration: 20 * time.Millisecond,
 		Items: []dispatchtype.ReportItem{{
-			Action: dispatchtype.ActionTerminate, Kind: "owner_gone", Name: inbox.Name{Project: "shop", TaskQueue: "q"}, WorkflowID: "dispatcher-shop-q", RunID: "x",
+			Action: dispatchtype.ActionTerminate, Kind: "owner_gone", Name: inbox.Name{Project: "shop", TaskQueue: "q"},
+			WorkflowID: "dispatcher-shop-q", RunID: "x",
 			Owner: inbox.Owner{Epoch: 1, Holder: "host-0"}, Reason: "gone", Applied: true,
 		}, {Action: dispatchtype.ActionAlert, Kind: "no_keys", Reason: "the store has nothing", Error: "e"}},
 	}
@@ -187,14 +196,16 @@ func TestHandOverAndReconcileAreAudited(t *testing.T) {
 	require.Len(t, p.do("GET", "/v1/projects/-/audit?action=dispatcher.reconcile", "").ok()["entries"], 1)
 
 	fake.refuse, fake.report = dispatchtype.ErrNotOwned, dispatchtype.Report{}
-	p.do("POST", "/v1/projects/default/dispatcher:handover", `{}`).fails(http.StatusBadRequest, apperror.DispatcherNotOwned)
+	p.do("POST", "/v1/projects/default/dispatcher:handover", `{}`).fails(http.StatusBadRequest,
+		apperror.DispatcherNotOwned)
 	p.do("POST", "/v1/dispatchers:reconcile", `{}`).fails(http.StatusServiceUnavailable, apperror.LeasesUnavailable)
 }
 
 func TestWorkers(t *testing.T) {
 	t.Parallel()
 	p, fake := startDispatchers(t)
-	fake.failed = []dispatchtype.PartError{{Part: dispatchtype.PartTemporal, Err: errors.New("dial tcp temporal.example.com")}}
+	fake.failed = []dispatchtype.PartError{
+		{Part: dispatchtype.PartTemporal, Err: errors.New("dial tcp temporal.example.com")}}
 	fake.workers = []dispatchtype.Worker{
 		{
 			ServerID: "a", Status: dispatchtype.WorkerAlive, HeartbeatAt: noon, StaleIn: 17300 * time.Millisecond,
@@ -205,12 +216,14 @@ func TestWorkers(t *testing.T) {
 		},
 		{ServerID: "b", Status: dispatchtype.WorkerLate, HeartbeatAt: noon, StaleIn: -3 * time.Second},
 		{ServerID: "c", Status: dispatchtype.WorkerSilent, Registrations: []dispatchtype.Registration{{
-			Name: inbox.Name{Project: "default", TaskQueue: "q"}, RegisteredWorker: dispatchtype.RegisteredWorker{RegisteredAt: noon},
+			Name:             inbox.Name{Project: "default", TaskQueue: "q"},
+			RegisteredWorker: dispatchtype.RegisteredWorker{RegisteredAt: noon},
 		}}},
 	}
 	const at = "2026-01-31T12:00:00Z"
 	a := p.do("GET", "/v1/workers", "")
-	require.JSONEq(t, `{"errors": ["temporal: Temporal does not answer; check `+"`signalbox system status`"+`; see the server's log for the cause"], "workers": [
+	require.JSONEq(t, `{"errors": ["temporal: Temporal does not answer; check `+"`signalbox system status`"+
+		`; see the server's log for the cause"], "workers": [
 		{"serverId": "a", "state": "alive", "build": "1.2.3", "interpreter": 1, "contract": "f", "projects": ["shop"], "startTime": "`+at+`",
 		 "lastBeatTime": "`+at+`", "staleIn": "17.300s", "lastPollTime": "`+at+`", "busyTime": "`+at+`", "registrations": []},
 		{"serverId": "b", "state": "late", "interpreter": 0, "projects": [], "lastBeatTime": "`+at+`", "staleIn": "-3s", "registrations": []},

@@ -102,7 +102,8 @@ func hasJSON(part any) bool {
 	return content["application/json"] != nil
 }
 
-// requireDescribed fails the test unless an answer of a REST path, and the request if it was accepted, are as the OpenAPI document describes.
+// requireDescribed fails the test unless an answer of a REST path, and the request if it was accepted, are as the
+// OpenAPI document describes.
 func requireDescribed(t testing.TB, method, target, body string, a answer) {
 	t.Helper()
 	all, err := document()
@@ -116,7 +117,8 @@ func requireDescribed(t testing.TB, method, target, body string, a answer) {
 		if !ok {
 			schema = d.answers["default"]
 		}
-		if schema != nil && a.body != "" && a.header.Get("Content-Encoding") == "" && strings.HasPrefix(a.header.Get("Content-Type"), "application/json") {
+		if schema != nil && a.body != "" && a.header.Get("Content-Encoding") == "" &&
+			strings.HasPrefix(a.header.Get("Content-Type"), "application/json") {
 			requireValid(t, schema, a.body, fmt.Sprintf("the answer of %s, which is %d", d.id, a.status))
 		}
 		if d.request != nil && strings.HasPrefix(body, "{") && a.status == http.StatusOK { // others are compressed
@@ -134,7 +136,8 @@ func requireValid(t testing.TB, schema *jsonschema.Schema, text, what string) {
 
 func TestDocumentIsServedWithoutToken(t *testing.T) {
 	t.Parallel()
-	for name, p := range map[string]*platform{"without tokens": start(t, withUI(t)), "with tokens": startGuarded(t, withUI(t)).platform} {
+	for name, p := range map[string]*platform{
+		"without tokens": start(t, withUI(t)), "with tokens": startGuarded(t, withUI(t)).platform} {
 		for _, accept := range []string{"*/*", browser} {
 			got := p.do("GET", "/openapi.yaml", "", "Accept", accept)
 			require.Equal(t, http.StatusOK, got.status, name)
@@ -160,7 +163,8 @@ func TestDocumentHasEveryRESTPath(t *testing.T) {
 			missing = append(missing, rule.Procedure)
 		}
 	}
-	require.ElementsMatch(t, []string{signalboxv1connect.RunServiceWatchRunProcedure, signalboxv1connect.WatchServiceWatchProcedure}, missing)
+	require.ElementsMatch(t, []string{
+		signalboxv1connect.RunServiceWatchRunProcedure, signalboxv1connect.WatchServiceWatchProcedure}, missing)
 }
 
 // Generators of Go refuse a schema with a set of types, and give the types of a security scheme the name of the scheme.

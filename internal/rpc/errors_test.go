@@ -29,61 +29,107 @@ func TestRESTErrors(t *testing.T) {
 		reason             string
 		says               string
 	}{
-		"malformed JSON":           {"POST", runs, `{"workflow":`, nil, 400, apperror.InvalidArgument, "ends before it is complete"},
-		"not an object":            {"POST", projects, `[1]`, nil, 400, apperror.InvalidArgument, "unexpected token ["},
-		"text after the object":    {"POST", projects, `{} {}`, nil, 400, apperror.InvalidArgument, "after top-level value"},
-		"unknown field":            {"POST", runs, `{"workfow":"hello"}`, nil, 400, apperror.InvalidArgument, `(line 1:2): unknown field "workfow"`},
-		"wrong type":               {"POST", runs, "{\"input\":{\"a\":1},\n \"workflow\":5}", nil, 400, apperror.InvalidArgument, "(line 2:13): invalid value for string field workflow"},
-		"field given twice":        {"POST", runs, `{"workflow":"a","workflow":"b"}`, nil, 400, apperror.InvalidArgument, "duplicate field"},
-		"not UTF-8":                {"POST", runs, "{\"workflow\":\"\xff\"}", nil, 400, apperror.InvalidArgument, "UTF-8"},
-		"empty body":               {"POST", projects, ``, nil, 400, apperror.InvalidArgument, "project name"},
-		"unknown parameter":        {"GET", runs + "?colour=red", ``, nil, 400, apperror.InvalidArgument, "colour"},
-		"wrong parameter":          {"GET", runs + "?pageSize=many", ``, nil, 400, apperror.InvalidArgument, `"pageSize" is "many": give a whole number`},
-		"wrong time":               {"GET", runs + "?since=yesterday", ``, nil, 400, apperror.InvalidArgument, "since"},
-		"body on GET":              {"GET", runs, `{}`, nil, 400, apperror.InvalidArgument, "no body"},
-		"form":                     {"POST", runs, `workflow=hello`, []string{"Content-Type", "application/x-www-form-urlencoded"}, 415, apperror.InvalidArgument, "Content-Type: application/json"},
-		"other charset":            {"POST", runs, `{}`, []string{"Content-Type", "application/json; charset=latin1"}, 415, apperror.InvalidArgument, "latin1"},
-		"unknown encoding":         {"POST", runs, `{}`, []string{"Content-Encoding", "br"}, 400, apperror.InvalidArgument, "br"},
-		"not gzip":                 {"POST", runs, `{}`, []string{"Content-Encoding", "gzip"}, 400, apperror.InvalidArgument, "gzip"},
-		"unknown path":             {"GET", "/v1/nothing", ``, nil, 404, "UNIMPLEMENTED", "/v1/nothing"},
-		"unknown path elsewhere":   {"GET", "/api/runs", ``, nil, 404, "UNIMPLEMENTED", "GET /"},
-		"unknown verb":             {"POST", "/v1/projects/default/workflows/hello:explode", `{}`, nil, 404, "UNIMPLEMENTED", "explode"},
-		"wrong method":             {"DELETE", runs, ``, nil, 405, "UNIMPLEMENTED", "GET"},
-		"wrong timeout":            {"GET", runs, ``, []string{"X-Server-Timeout", "soon"}, 400, apperror.InvalidArgument, "soon"},
-		"negative timeout":         {"GET", runs, ``, []string{"X-Server-Timeout", "-1"}, 400, apperror.InvalidArgument, "not a timeout"},
-		"timeout of nothing":       {"GET", runs, ``, []string{"X-Server-Timeout", "0"}, 400, apperror.InvalidArgument, "not a timeout"},
-		"infinite timeout":         {"GET", runs, ``, []string{"X-Server-Timeout", "Inf"}, 400, apperror.InvalidArgument, "not a timeout"},
-		"timeout in hexadecimal":   {"GET", runs, ``, []string{"X-Server-Timeout", "0x1p4"}, 400, apperror.InvalidArgument, "not a timeout"},
-		"timeout of a download":    {"GET", runs + ":export", ``, []string{"X-Server-Timeout", "-1"}, 400, apperror.InvalidArgument, "not a timeout"},
-		"request ID with a tab":    {"POST", runs, `{"workflow":"hello","requestId":"a\tb"}`, nil, 400, apperror.InvalidArgument, "U+0009"},
-		"request ID that reorders": {"POST", runs, `{"workflow":"hello","requestId":"a\u202eb"}`, nil, 400, apperror.InvalidArgument, "U+202E"},
-		"long request ID":          {"POST", runs, `{"workflow":"hello","requestId":"` + strings.Repeat("x", 201) + `"}`, nil, 400, apperror.InvalidArgument, "201 bytes"},
-		"path variable as query":   {"DELETE", "/v1/projects/default/workflows/t/del1?workflow=t/del2", ``, nil, 400, apperror.InvalidArgument, `"workflow"`},
-		"path variable in body":    {"POST", runs, `{"project":"pb","workflow":"hello"}`, nil, 400, apperror.InvalidArgument, `"project"`},
-		"page size":                {"GET", runs + "?pageSize=501", ``, nil, 400, apperror.InvalidArgument, "1 to 500"},
-		"order":                    {"GET", runs + "?order=random", ``, nil, 400, apperror.InvalidArgument, "newest, oldest or longest"},
-		"status":                   {"GET", runs + "?statuses=happy", ``, nil, 400, apperror.InvalidArgument, "happy"},
-		"page token":               {"GET", runs + "?pageToken=nonsense", ``, nil, 400, apperror.InvalidPageToken, "start again without one"},
-		"project":                  {"GET", "/v1/projects/nowhere/runs", ``, nil, 404, apperror.ProjectNotFound, "nowhere"},
-		"project of a check":       {"POST", "/v1/projects/nowhere/workflows:validate", `{"source":"a"}`, nil, 404, apperror.ProjectNotFound, "nowhere"},
-		"project of audit":         {"GET", "/v1/projects/nowhere/audit", ``, nil, 404, apperror.ProjectNotFound, "nowhere"},
-		"project name":             {"POST", projects, `{"name":"No!"}`, nil, 400, apperror.InvalidArgument, "No!"},
-		"project exists":           {"POST", projects, `{"name":"default"}`, nil, 409, apperror.ProjectExists, "default"},
-		"workflow":                 {"POST", runs, `{"workflow":"bye"}`, nil, 404, apperror.WorkflowNotFound, "bye"},
-		"no workflow":              {"POST", runs, `{}`, nil, 400, apperror.InvalidArgument, "NAME"},
-		"version":                  {"POST", runs, `{"workflow":"hello","version":"9.9.9"}`, nil, 404, apperror.VersionNotFound, "9.9.9"},
-		"input":                    {"POST", runs, `{"workflow":"hello","input":{"name":5}}`, nil, 400, apperror.InvalidInput, "name"},
-		"input too large":          {"POST", runs, `{"workflow":"hello","input":"` + strings.Repeat("x", 600<<10) + `"}`, nil, 413, apperror.InputTooLarge, "limit"},
-		"run":                      {"GET", runs + "/none", ``, nil, 404, apperror.RunNotFound, "none"},
-		"version of any workflow":  {"GET", runs + "?version=1.0.0", ``, nil, 400, apperror.InvalidArgument, "without a workflow"},
-		"nothing to publish":       {"POST", "/v1/projects/default/workflows:publish", `{}`, nil, 400, apperror.InvalidArgument, "nothing to publish"},
-		"two things to publish":    {"POST", "/v1/projects/default/workflows:publish", `{"source":"a","workflow":"b"}`, nil, 400, apperror.InvalidArgument, "both"},
-		"nothing to save":          {"POST", "/v1/projects/default/workflows:save", `{}`, nil, 400, apperror.InvalidArgument, "no document"},
-		"draft":                    {"GET", "/v1/projects/default/workflows/hello?draft=true", ``, nil, 404, apperror.DraftNotFound, "hello"},
-		"draft and version":        {"GET", "/v1/projects/default/workflows/hello?draft=true&version=1.0.0", ``, nil, 400, apperror.InvalidArgument, "both"},
-		"graph of both":            {"GET", "/v1/projects/default/workflows/hello:graph?draft=true&version=1.0.0", ``, nil, 400, apperror.InvalidArgument, "both"},
-		"diff of nothing":          {"GET", "/v1/projects/default/workflows/hello:diff?from=1.0.0", ``, nil, 400, apperror.InvalidArgument, `"to"`},
-		"version with new content": {"POST", "/v1/projects/default/workflows:publish", `{"source":` + quoted(greeting+"  - more:\n      set: {a: 1}\n") + `}`, nil, 409, apperror.VersionTaken, "1.0.0"},
+		"malformed JSON": {
+			"POST", runs, `{"workflow":`, nil, 400, apperror.InvalidArgument, "ends before it is complete"},
+		"not an object":         {"POST", projects, `[1]`, nil, 400, apperror.InvalidArgument, "unexpected token ["},
+		"text after the object": {"POST", projects, `{} {}`, nil, 400, apperror.InvalidArgument, "after top-level value"},
+		"unknown field": {
+			"POST", runs, `{"workfow":"hello"}`, nil, 400, apperror.InvalidArgument, `(line 1:2): unknown field "workfow"`},
+		"wrong type": {
+			"POST", runs, "{\"input\":{\"a\":1},\n \"workflow\":5}", nil, 400, apperror.InvalidArgument,
+			"(line 2:13): invalid value for string field workflow"},
+		"field given twice": {
+			"POST", runs, `{"workflow":"a","workflow":"b"}`, nil, 400, apperror.InvalidArgument, "duplicate field"},
+		"not UTF-8":         {"POST", runs, "{\"workflow\":\"\xff\"}", nil, 400, apperror.InvalidArgument, "UTF-8"},
+		"empty body":        {"POST", projects, ``, nil, 400, apperror.InvalidArgument, "project name"},
+		"unknown parameter": {"GET", runs + "?colour=red", ``, nil, 400, apperror.InvalidArgument, "colour"},
+		"wrong parameter": {
+			"GET", runs + "?pageSize=many", ``, nil, 400, apperror.InvalidArgument, `"pageSize" is "many": give a whole number`},
+		"wrong time":  {"GET", runs + "?since=yesterday", ``, nil, 400, apperror.InvalidArgument, "since"},
+		"body on GET": {"GET", runs, `{}`, nil, 400, apperror.InvalidArgument, "no body"},
+		"form": {
+			"POST", runs, `workflow=hello`, []string{"Content-Type", "application/x-www-form-urlencoded"}, 415,
+			apperror.InvalidArgument, "Content-Type: application/json"},
+		"other charset": {
+			"POST", runs, `{}`, []string{"Content-Type", "application/json; charset=latin1"}, 415, apperror.InvalidArgument,
+			"latin1"},
+		"unknown encoding": {
+			"POST", runs, `{}`, []string{"Content-Encoding", "br"}, 400, apperror.InvalidArgument, "br"},
+		"not gzip": {
+			"POST", runs, `{}`, []string{"Content-Encoding", "gzip"}, 400, apperror.InvalidArgument, "gzip"},
+		"unknown path":           {"GET", "/v1/nothing", ``, nil, 404, "UNIMPLEMENTED", "/v1/nothing"},
+		"unknown path elsewhere": {"GET", "/api/runs", ``, nil, 404, "UNIMPLEMENTED", "GET /"},
+		"unknown verb": {
+			"POST", "/v1/projects/default/workflows/hello:explode", `{}`, nil, 404, "UNIMPLEMENTED", "explode"},
+		"wrong method": {"DELETE", runs, ``, nil, 405, "UNIMPLEMENTED", "GET"},
+		"wrong timeout": {
+			"GET", runs, ``, []string{"X-Server-Timeout", "soon"}, 400, apperror.InvalidArgument, "soon"},
+		"negative timeout": {
+			"GET", runs, ``, []string{"X-Server-Timeout", "-1"}, 400, apperror.InvalidArgument, "not a timeout"},
+		"timeout of nothing": {
+			"GET", runs, ``, []string{"X-Server-Timeout", "0"}, 400, apperror.InvalidArgument, "not a timeout"},
+		"infinite timeout": {
+			"GET", runs, ``, []string{"X-Server-Timeout", "Inf"}, 400, apperror.InvalidArgument, "not a timeout"},
+		"timeout in hexadecimal": {
+			"GET", runs, ``, []string{"X-Server-Timeout", "0x1p4"}, 400, apperror.InvalidArgument, "not a timeout"},
+		"timeout of a download": {
+			"GET", runs + ":export", ``, []string{"X-Server-Timeout", "-1"}, 400, apperror.InvalidArgument, "not a timeout"},
+		"request ID with a tab": {
+			"POST", runs, `{"workflow":"hello","requestId":"a\tb"}`, nil, 400, apperror.InvalidArgument, "U+0009"},
+		"request ID that reorders": {
+			"POST", runs, `{"workflow":"hello","requestId":"a\u202eb"}`, nil, 400, apperror.InvalidArgument, "U+202E"},
+		"long request ID": {
+			"POST", runs, `{"workflow":"hello","requestId":"` + strings.Repeat("x", 201) +
+				`"}`, nil, 400, apperror.InvalidArgument, "201 bytes"},
+		"path variable as query": {
+			"DELETE", "/v1/projects/default/workflows/t/del1?workflow=t/del2", ``, nil, 400, apperror.InvalidArgument,
+			`"workflow"`},
+		"path variable in body": {
+			"POST", runs, `{"project":"pb","workflow":"hello"}`, nil, 400, apperror.InvalidArgument, `"project"`},
+		"page size": {"GET", runs + "?pageSize=501", ``, nil, 400, apperror.InvalidArgument, "1 to 500"},
+		"order": {
+			"GET", runs + "?order=random", ``, nil, 400, apperror.InvalidArgument, "newest, oldest or longest"},
+		"status": {"GET", runs + "?statuses=happy", ``, nil, 400, apperror.InvalidArgument, "happy"},
+		"page token": {
+			"GET", runs + "?pageToken=nonsense", ``, nil, 400, apperror.InvalidPageToken, "start again without one"},
+		"project": {"GET", "/v1/projects/nowhere/runs", ``, nil, 404, apperror.ProjectNotFound, "nowhere"},
+		"project of a check": {
+			"POST", "/v1/projects/nowhere/workflows:validate", `{"source":"a"}`, nil, 404, apperror.ProjectNotFound, "nowhere"},
+		"project of audit": {"GET", "/v1/projects/nowhere/audit", ``, nil, 404, apperror.ProjectNotFound, "nowhere"},
+		"project name":     {"POST", projects, `{"name":"No!"}`, nil, 400, apperror.InvalidArgument, "No!"},
+		"project exists":   {"POST", projects, `{"name":"default"}`, nil, 409, apperror.ProjectExists, "default"},
+		"workflow":         {"POST", runs, `{"workflow":"bye"}`, nil, 404, apperror.WorkflowNotFound, "bye"},
+		"no workflow":      {"POST", runs, `{}`, nil, 400, apperror.InvalidArgument, "NAME"},
+		"version": {
+			"POST", runs, `{"workflow":"hello","version":"9.9.9"}`, nil, 404, apperror.VersionNotFound, "9.9.9"},
+		"input": {
+			"POST", runs, `{"workflow":"hello","input":{"name":5}}`, nil, 400, apperror.InvalidInput, "name"},
+		"input too large": {
+			"POST", runs, `{"workflow":"hello","input":"` + strings.Repeat("x", 600<<10) +
+				`"}`, nil, 413, apperror.InputTooLarge, "limit"},
+		"run": {"GET", runs + "/none", ``, nil, 404, apperror.RunNotFound, "none"},
+		"version of any workflow": {
+			"GET", runs + "?version=1.0.0", ``, nil, 400, apperror.InvalidArgument, "without a workflow"},
+		"nothing to publish": {
+			"POST", "/v1/projects/default/workflows:publish", `{}`, nil, 400, apperror.InvalidArgument, "nothing to publish"},
+		"two things to publish": {
+			"POST", "/v1/projects/default/workflows:publish", `{"source":"a","workflow":"b"}`, nil, 400,
+			apperror.InvalidArgument, "both"},
+		"nothing to save": {
+			"POST", "/v1/projects/default/workflows:save", `{}`, nil, 400, apperror.InvalidArgument, "no document"},
+		"draft": {
+			"GET", "/v1/projects/default/workflows/hello?draft=true", ``, nil, 404, apperror.DraftNotFound, "hello"},
+		"draft and version": {
+			"GET", "/v1/projects/default/workflows/hello?draft=true&version=1.0.0", ``, nil, 400, apperror.InvalidArgument,
+			"both"},
+		"graph of both": {
+			"GET", "/v1/projects/default/workflows/hello:graph?draft=true&version=1.0.0", ``, nil, 400, apperror.InvalidArgument,
+			"both"},
+		"diff of nothing": {
+			"GET", "/v1/projects/default/workflows/hello:diff?from=1.0.0", ``, nil, 400, apperror.InvalidArgument, `"to"`},
+		"version with new content": {
+			"POST", "/v1/projects/default/workflows:publish", `{"source":` + quoted(greeting+"  - more:\n      set: {a: 1}\n") +
+				`}`, nil, 409, apperror.VersionTaken, "1.0.0"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -122,7 +168,8 @@ func TestUnavailableHasRetryDelay(t *testing.T) {
 	t.Parallel()
 	p := start(t, nil)
 	p.publish()
-	p.engine.failWith(apperror.New(apperror.Unavailable, apperror.EngineUnavailable, "temporal cannot be reached").WithRetry(2500 * time.Millisecond))
+	p.engine.failWith(apperror.New(apperror.Unavailable, apperror.EngineUnavailable,
+		"temporal cannot be reached").WithRetry(2500 * time.Millisecond))
 	a := p.do("POST", "/v1/projects/default/runs", `{"workflow":"hello","input":{}}`)
 	a.fails(503, apperror.EngineUnavailable)
 	require.Equal(t, "3", a.header.Get("Retry-After"))
@@ -133,7 +180,8 @@ func TestUnavailableHasRetryDelay(t *testing.T) {
 	require.Equal(t, "3", a.header.Get("Retry-After"))
 
 	p.engine.failWith(apperror.New(apperror.Unavailable, apperror.EngineUnavailable, "temporal cannot be reached"))
-	require.Equal(t, "1", p.do("POST", "/v1/projects/default/runs", `{"workflow":"hello","input":{}}`).header.Get("Retry-After"))
+	require.Equal(t, "1", p.do("POST", "/v1/projects/default/runs",
+		`{"workflow":"hello","input":{}}`).header.Get("Retry-After"))
 }
 
 // TestUnconfirmedStartHasRetryDelay: Temporal's answer to a start is lost, and then Temporal is over its limits.
@@ -220,7 +268,8 @@ func TestCallsHaveADeadline(t *testing.T) {
 	require.InDelta(t, time.Hour, <-left, float64(time.Minute), "the server's own")
 	p.do("POST", path, body, "X-Server-Timeout", "600").fails(504, "DEADLINE_EXCEEDED")
 	require.InDelta(t, 10*time.Minute, <-left, float64(time.Minute), "the caller's")
-	p.do("POST", "/signalbox.v1.RunService/StartRun", body, "Connect-Timeout-Ms", "600000").connectFails(504, "deadline_exceeded", "DEADLINE_EXCEEDED")
+	p.do("POST", "/signalbox.v1.RunService/StartRun", body, "Connect-Timeout-Ms", "600000").connectFails(504,
+		"deadline_exceeded", "DEADLINE_EXCEEDED")
 	require.InDelta(t, 10*time.Minute, <-left, float64(time.Minute), "the caller's")
 }
 

@@ -66,7 +66,8 @@ func (f *fakeEvents) Publish(ctx context.Context, project string, events []event
 			accepted = append(accepted, event.Accepted{Position: int64(i + 1), Duplicate: true})
 			continue
 		}
-		e.Project, e.Position, e.ReceivedAt, e.Actor, e.Status = project, int64(len(f.kept[project])+1), noon, actor.Name, event.Pending
+		e.Project, e.Position, e.ReceivedAt, e.Actor, e.Status = project, int64(len(f.kept[project])+1), noon, actor.Name,
+			event.Pending
 		f.kept[project] = append(f.kept[project], e)
 		accepted = append(accepted, event.Accepted{Position: e.Position})
 	}
@@ -77,7 +78,8 @@ func (f *fakeEvents) Get(_ context.Context, project string, position int64) (eve
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if position < 1 || position > int64(len(f.kept[project])) {
-		return event.Event{}, apperror.New(apperror.NotFound, apperror.EventNotFound, "project %q has no event at position %d", project, position)
+		return event.Event{}, apperror.New(apperror.NotFound, apperror.EventNotFound,
+			"project %q has no event at position %d", project, position)
 	}
 	return f.kept[project][position-1], nil
 }
@@ -93,7 +95,8 @@ func (f *fakeEvents) List(_ context.Context, filter event.ListFilter) ([]event.E
 	for _, e := range slices.Backward(f.kept[filter.Project]) {
 		if (filter.Before == 0 || e.Position < filter.Before) && (filter.ID == "" || e.ID == filter.ID) &&
 			(filter.Source == "" || e.Source == filter.Source) && (filter.Type == "" || e.Type == filter.Type) &&
-			(len(filter.Statuses) == 0 || slices.Contains(filter.Statuses, e.Status)) && len(found) < filter.Limit && !filter.Dead {
+			(len(filter.Statuses) == 0 || slices.Contains(filter.Statuses, e.Status)) && len(found) < filter.Limit &&
+			!filter.Dead {
 			e.Data = nil
 			found = append(found, e)
 		}
@@ -114,7 +117,8 @@ func (f *fakeEvents) ToRun(_ context.Context, _, runID string, events []event.Ev
 	return list, nil
 }
 
-func (f *fakeEvents) Redeliver(_ context.Context, project string, position int64, ids []string, reason string) ([]event.Delivery, error) {
+func (f *fakeEvents) Redeliver(_ context.Context, project string, position int64, ids []string,
+	reason string) ([]event.Delivery, error) {
 	f.redelivered = append(f.redelivered, fmt.Sprint(project, " ", position, " ", ids, " ", reason))
 	return f.deliveries, f.refuse
 }
@@ -140,24 +144,29 @@ func TestEventsInEveryEncoding(t *testing.T) {
 	a := p.do("POST", posts, text, "Content-Type", structured+"; charset=utf-8")
 	require.Equal(t, http.StatusAccepted, a.status, a.body)
 	require.Equal(t, "application/json", a.header.Get("Content-Type"))
-	require.JSONEq(t, `{"accepted":[{"id":"1","source":"/orders","position":1,"duplicate":false,"different":false}]}`, a.body)
+	require.JSONEq(t, `{"accepted":[{"id":"1","source":"/orders","position":1,"duplicate":false,"different":false}]}`,
+		a.body)
 	require.True(t, events.deadline, "it is a call like any other")
 
-	a = p.do("POST", posts, `{"n":12345678901234567890,"x":1.10}`, "Content-Type", "application/json", "ce-specversion", "1.0", "ce-id", "2",
+	a = p.do("POST", posts, `{"n":12345678901234567890,"x":1.10}`, "Content-Type", "application/json", "ce-specversion",
+		"1.0", "ce-id", "2",
 		"ce-source", "/orders", "ce-type", "created", "ce-time", "2026-01-31T12:00:00Z", "ce-subject", "7", "ce-trace", "x")
 	require.Equal(t, http.StatusAccepted, a.status, a.body)
 
-	a = p.do("POST", posts, "["+text+","+strings.Replace(text, `"id":"1"`, `"id":"3"`, 1)+"]", "Content-Type", "application/cloudevents-batch+json")
+	a = p.do("POST", posts, "["+text+","+strings.Replace(text, `"id":"1"`, `"id":"3"`, 1)+"]", "Content-Type",
+		"application/cloudevents-batch+json")
 	require.Equal(t, http.StatusAccepted, a.status, a.body)
 	require.JSONEq(t, `{"accepted":[
 		{"id":"1","source":"/orders","position":1,"duplicate":true,"different":false},{"id":"3","source":"/orders","position":3,"duplicate":false,"different":false}
 	]}`, a.body)
 
 	client := signalboxv1connect.NewEventServiceClient(p.client, p.base, connect.WithGRPCWeb())
-	res, err := client.PublishEvents(t.Context(), connect.NewRequest(&signalboxv1.PublishEventsRequest{Events: []*signalboxv1.CloudEvent{{
-		Id: "4", Source: "/orders", Type: "created", Subject: "7", Time: timestamppb.New(noon),
-		Extensions: &signalboxv1.JsonValue{Json: `{"trace":"x"}`}, Data: &signalboxv1.JsonValue{Json: `{"n":12345678901234567890,"x":1.10}`},
-	}}}))
+	res, err := client.PublishEvents(t.Context(),
+		connect.NewRequest(&signalboxv1.PublishEventsRequest{Events: []*signalboxv1.CloudEvent{{
+			Id: "4", Source: "/orders", Type: "created", Subject: "7", Time: timestamppb.New(noon),
+			Extensions: &signalboxv1.JsonValue{Json: `{"trace":"x"}`},
+			Data:       &signalboxv1.JsonValue{Json: `{"n":12345678901234567890,"x":1.10}`},
+		}}}))
 	require.NoError(t, err)
 	require.Equal(t, int64(4), res.Msg.GetAccepted()[0].GetPosition())
 
@@ -167,8 +176,10 @@ func TestEventsInEveryEncoding(t *testing.T) {
 		require.Contains(t, got.body, `"data":{"n":12345678901234567890,"x":1.10}`)
 		e := got.object()["event"].(map[string]any)
 		for name, want := range map[string]any{
-			"position": json.Number(fmt.Sprint(position)), "id": fmt.Sprint(position), "project": "default", "source": "/orders", "type": "created",
-			"subject": "7", "time": "2026-01-31T12:00:00Z", "extensions": map[string]any{"trace": "x"}, "status": "pending", "actor": "local",
+			"position": json.Number(fmt.Sprint(position)), "id": fmt.Sprint(position), "project": "default", "source": "/orders",
+			"type":    "created",
+			"subject": "7", "time": "2026-01-31T12:00:00Z", "extensions": map[string]any{"trace": "x"}, "status": "pending",
+			"actor":       "local",
 			"receiveTime": "2026-01-31T12:00:00Z",
 		} {
 			require.Equal(t, want, e[name], name)
@@ -179,9 +190,11 @@ func TestEventsInEveryEncoding(t *testing.T) {
 func TestBinaryDataIsPreserved(t *testing.T) {
 	t.Parallel()
 	p, _ := startEvents(t)
-	a := p.do("POST", posts, "\x00\xff", "Content-Type", "application/octet-stream", "ce-specversion", "1.0", "ce-id", "1", "ce-source", "/s", "ce-type", "t")
+	a := p.do("POST", posts, "\x00\xff", "Content-Type", "application/octet-stream", "ce-specversion", "1.0", "ce-id", "1",
+		"ce-source", "/s", "ce-type", "t")
 	require.Equal(t, http.StatusAccepted, a.status, a.body)
-	a = p.do("POST", posts, `{"specversion":"1.0","id":"2","source":"/s","type":"t","data_base64":"AP8="}`, "Content-Type", structured)
+	a = p.do("POST", posts, `{"specversion":"1.0","id":"2","source":"/s","type":"t","data_base64":"AP8="}`, "Content-Type",
+		structured)
 	require.Equal(t, http.StatusAccepted, a.status, a.body)
 	for _, position := range []string{"/1", "/2"} {
 		e := p.do("GET", posts+position, "").ok()["event"].(map[string]any)
@@ -207,8 +220,10 @@ func TestInvalidEventsAreRefusedWithFields(t *testing.T) {
 		p.do("POST", posts, post[0], post[1:]...).fails(http.StatusBadRequest, apperror.EventInvalid)
 		require.Empty(t, events.kept, name)
 	}
-	p.do("POST", posts, "x", "Content-Type", structured, "Content-Encoding", "br").fails(http.StatusBadRequest, apperror.InvalidArgument)
-	p.do("POST", "/v1/projects/nowhere/events", `{"specversion":"1.0","id":"1","source":"/s","type":"t"}`, "Content-Type", structured).
+	p.do("POST", posts, "x", "Content-Type", structured, "Content-Encoding", "br").fails(http.StatusBadRequest,
+		apperror.InvalidArgument)
+	p.do("POST", "/v1/projects/nowhere/events", `{"specversion":"1.0","id":"1","source":"/s","type":"t"}`, "Content-Type",
+		structured).
 		fails(http.StatusNotFound, apperror.ProjectNotFound)
 	p.do("PUT", posts, "x").fails(http.StatusMethodNotAllowed, "UNIMPLEMENTED")
 	p.do("POST", posts+"/1", "{}").fails(http.StatusMethodNotAllowed, "UNIMPLEMENTED")
@@ -218,8 +233,10 @@ func TestInvalidEventsAreRefusedWithFields(t *testing.T) {
 	for reason, request := range map[string]*signalboxv1.PublishEventsRequest{
 		"at least one": {},
 		"no source":    {Events: []*signalboxv1.CloudEvent{{Id: "1", Type: "t"}}},
-		"twice":        {Events: []*signalboxv1.CloudEvent{{Id: "1", Source: "/s", Type: "t", Data: &signalboxv1.JsonValue{Json: "1"}, DataBase64: []byte("x")}}},
-		"no time":      {Events: []*signalboxv1.CloudEvent{{Id: "1", Source: "/s", Type: "t", Time: &timestamppb.Timestamp{Seconds: 1 << 60}}}},
+		"twice": {Events: []*signalboxv1.CloudEvent{
+			{Id: "1", Source: "/s", Type: "t", Data: &signalboxv1.JsonValue{Json: "1"}, DataBase64: []byte("x")}}},
+		"no time": {Events: []*signalboxv1.CloudEvent{
+			{Id: "1", Source: "/s", Type: "t", Time: &timestamppb.Timestamp{Seconds: 1 << 60}}}},
 	} {
 		_, err := client.PublishEvents(t.Context(), connect.NewRequest(request))
 		require.Equal(t, connect.CodeInvalidArgument, connect.CodeOf(err), reason)
@@ -233,13 +250,15 @@ func TestEventsOverTheLimits(t *testing.T) {
 	big := `{"specversion":"1.0","id":"1","source":"/s","type":"t","data":"` + strings.Repeat("x", 300<<10) + `"}`
 	p.do("POST", posts, big, "Content-Type", structured).fails(http.StatusRequestEntityTooLarge, apperror.EventTooLarge)
 	many := "[" + strings.Repeat(`{},`, 1000) + "{}]"
-	p.do("POST", posts, many, "Content-Type", "application/cloudevents-batch+json").fails(http.StatusRequestEntityTooLarge, apperror.EventTooLarge)
+	p.do("POST", posts, many, "Content-Type", "application/cloudevents-batch+json").fails(http.StatusRequestEntityTooLarge,
+		apperror.EventTooLarge)
 	var zipped bytes.Buffer
 	w := gzip.NewWriter(&zipped)
 	_, err := w.Write(bytes.Repeat([]byte("x"), 2<<20))
 	require.NoError(t, err)
 	require.NoError(t, w.Close())
-	p.do("POST", posts, zipped.String(), "Content-Type", structured, "Content-Encoding", "gzip").fails(http.StatusRequestEntityTooLarge, apperror.RequestTooLarge)
+	p.do("POST", posts, zipped.String(), "Content-Type", structured, "Content-Encoding",
+		"gzip").fails(http.StatusRequestEntityTooLarge, apperror.RequestTooLarge)
 	require.Empty(t, events.kept)
 }
 
@@ -248,7 +267,8 @@ func TestPublishErrors(t *testing.T) {
 	t.Parallel()
 	p, events := startEvents(t)
 	const text = `{"specversion":"1.0","id":"1","source":"/s","type":"t"}`
-	events.refuse = apperror.New(apperror.Unavailable, apperror.StoreUnavailable, "the database is away").WithRetry(7 * time.Second)
+	events.refuse = apperror.New(apperror.Unavailable, apperror.StoreUnavailable,
+		"the database is away").WithRetry(7 * time.Second)
 	a := p.do("POST", posts, text, "Content-Type", structured)
 	a.fails(http.StatusServiceUnavailable, apperror.StoreUnavailable)
 	require.Equal(t, "7", a.header.Get("Retry-After"))
@@ -266,7 +286,8 @@ func TestEventsAreListedNewestFirstWithoutData(t *testing.T) {
 	t.Parallel()
 	p, events := startEvents(t)
 	for i := range 5 {
-		a := p.do("POST", posts, fmt.Sprintf(`{"specversion":"1.0","id":"%d","source":"/s%d","type":"t%d","data":1}`, i/2, i, i%2), "Content-Type", structured)
+		a := p.do("POST", posts, fmt.Sprintf(`{"specversion":"1.0","id":"%d","source":"/s%d","type":"t%d","data":1}`, i/2, i,
+			i%2), "Content-Type", structured)
 		require.Equal(t, http.StatusAccepted, a.status, a.body)
 	}
 	var seen []string
@@ -282,7 +303,8 @@ func TestEventsAreListedNewestFirstWithoutData(t *testing.T) {
 	require.Equal(t, []string{"/s4", "/s3", "/s2", "/s1", "/s0"}, seen)
 	require.Empty(t, token)
 	for query, want := range map[string]int{
-		"?type=t1": 2, "?source=/s3": 1, "?id=0": 2, "?statuses=pending": 5, "?statuses=routed&statuses=rejected": 0, "?dead=true": 0,
+		"?type=t1": 2, "?source=/s3": 1, "?id=0": 2, "?statuses=pending": 5, "?statuses=routed&statuses=rejected": 0,
+		"?dead=true": 0,
 	} {
 		require.Len(t, p.do("GET", posts+query, "").ok()["events"], want, query)
 	}
@@ -290,7 +312,8 @@ func TestEventsAreListedNewestFirstWithoutData(t *testing.T) {
 
 	require.Equal(t, "/s4", p.do("GET", posts+":find?id=2", "").ok()["event"].(map[string]any)["source"])
 	require.Equal(t, "/s1", p.do("GET", posts+":find?id=0&source=/s1", "").ok()["event"].(map[string]any)["source"])
-	require.Contains(t, p.do("GET", posts+":find?id=0", "").fails(http.StatusBadRequest, apperror.EventAmbiguous), `"/s1" and "/s0"`)
+	require.Contains(t, p.do("GET", posts+":find?id=0", "").fails(http.StatusBadRequest, apperror.EventAmbiguous),
+		`"/s1" and "/s0"`)
 	p.do("GET", posts+":find?id=9", "").fails(http.StatusNotFound, apperror.EventNotFound)
 	p.do("GET", posts+":find?id=0&source=/s9", "").fails(http.StatusNotFound, apperror.EventNotFound)
 	p.do("GET", posts+":find", "").fails(http.StatusBadRequest, apperror.InvalidArgument)
@@ -304,10 +327,13 @@ func TestDeliveriesAndRedelivery(t *testing.T) {
 	p.do("POST", posts, `{"specversion":"1.0","id":"1","source":"/s","type":"t"}`, "Content-Type", structured)
 	events.deliveries = []event.Delivery{
 		{
-			ID: "d1", Kind: event.Start, Workflow: "demo/hello", Version: "1.0.0", RunID: "r1", Status: event.DeliveryDead, Attempts: 10,
-			Reason: "the input does not fit", Positions: []int64{1}, CreatedAt: noon, UpdatedAt: noon.Add(time.Second), NextAt: noon,
+			ID: "d1", Kind: event.Start, Workflow: "demo/hello", Version: "1.0.0", RunID: "r1", Status: event.DeliveryDead,
+			Attempts: 10,
+			Reason:   "the input does not fit", Positions: []int64{1}, CreatedAt: noon, UpdatedAt: noon.Add(time.Second),
+			NextAt: noon,
 		},
-		{ID: "d2", Kind: event.Wake, RunID: "r2", Status: event.DeliveryPending, Attempts: 1, Positions: []int64{1}, CreatedAt: noon, UpdatedAt: noon, NextAt: noon.Add(time.Minute)},
+		{ID: "d2", Kind: event.Wake, RunID: "r2", Status: event.DeliveryPending, Attempts: 1, Positions: []int64{1},
+			CreatedAt: noon, UpdatedAt: noon, NextAt: noon.Add(time.Minute)},
 	}
 	const deliveries = `[
 		{"id":"d1","kind":"start","workflow":"demo/hello","version":"1.0.0","runId":"r1","status":"dead","attempts":10,"reason":"the input does not fit",

@@ -46,7 +46,8 @@ func whole(t *testing.T, stream *connect.ServerStreamForClient[httpbody.HttpBody
 // fakeRunDeliveries gives every run one delivery of one event.
 type fakeRunDeliveries struct{}
 
-func (fakeRunDeliveries) OfRun(_ context.Context, project, runID string, after *event.DeliveryCursor, _ int) ([]event.Delivery, error) {
+func (fakeRunDeliveries) OfRun(_ context.Context, project, runID string, after *event.DeliveryCursor,
+	_ int) ([]event.Delivery, error) {
 	if after != nil {
 		return nil, nil
 	}
@@ -65,7 +66,8 @@ func TestExportOfARun(t *testing.T) {
 	p.apply(t, id, 3, run.Completed, `{"message":"Hello Ada"}`)
 	_, err := events.Publish(t.Context(), "default", []event.Event{{ID: "e1", Source: "/s", Type: "t"}})
 	require.NoError(t, err)
-	events.deliveries = []event.Delivery{{ID: "d1", RunID: id, Positions: []int64{1}}, {ID: "other", RunID: "other", Positions: []int64{1}}}
+	events.deliveries = []event.Delivery{
+		{ID: "d1", RunID: id, Positions: []int64{1}}, {ID: "other", RunID: "other", Positions: []int64{1}}}
 	p.do("POST", "/v1/projects/default/runs/"+id+":replay", `{"reason":"once more"}`).ok()
 
 	a := p.do("GET", "/v1/projects/default/runs/"+id+":export", "")
@@ -74,7 +76,8 @@ func TestExportOfARun(t *testing.T) {
 	bundle := a.ok()
 	require.Equal(t, "signalbox.run/1", bundle["format"])
 	shown := bundle["run"].(map[string]any)
-	require.Equal(t, p.do("GET", "/v1/projects/default/runs/"+id, "").ok()["run"], shown, "it is the run as the API shows it")
+	require.Equal(t, p.do("GET", "/v1/projects/default/runs/"+id, "").ok()["run"], shown,
+		"it is the run as the API shows it")
 	require.Len(t, shown["replays"], 1)
 	require.Equal(t, id, shown["temporal"].(map[string]any)["workflowId"])
 	require.Equal(t, greeting, bundle["version"].(map[string]any)["source"])
@@ -100,7 +103,8 @@ func TestExportOfARun(t *testing.T) {
 
 	p.do("DELETE", "/v1/projects/default/workflows/demo/hello", "")
 	p.do("GET", "/v1/projects/default/runs/none:export", "").fails(http.StatusNotFound, apperror.RunNotFound)
-	require.Empty(t, p.do("GET", "/v1/projects/default/runs/none:export", "").header.Get("Content-Disposition"), "an error is no file")
+	require.Empty(t, p.do("GET", "/v1/projects/default/runs/none:export", "").header.Get("Content-Disposition"),
+		"an error is no file")
 	p.do("GET", "/v1/projects/none/runs/"+id+":export", "").fails(http.StatusNotFound, apperror.ProjectNotFound)
 }
 
@@ -124,7 +128,8 @@ func TestExportCountsUnlistedSteps(t *testing.T) {
 			{Number: 9, Path: "/do/8/b", Pointer: "/do/8/b", Task: "b", Kind: "set", Position: 3, Status: "completed"},
 		},
 		Summary: &run.StepSummary{From: 2, To: 8, Position: 3, Tasks: []run.TaskSummary{{
-			Pointer: "/do/0/a", Task: "a", Kind: "set", Count: 7, Completed: 6, Skipped: 1, Shortest: time.Millisecond, Longest: 2 * time.Second, Total: 3 * time.Second,
+			Pointer: "/do/0/a", Task: "a", Kind: "set", Count: 7, Completed: 6, Skipped: 1, Shortest: time.Millisecond,
+			Longest: 2 * time.Second, Total: 3 * time.Second,
 		}}},
 	}})
 	require.NoError(t, err)
@@ -140,7 +145,8 @@ func TestExportCountsUnlistedSteps(t *testing.T) {
 			require.Equal(t, fmt.Sprint(value), fmt.Sprint(summary[key]), name)
 		}
 		task := summary["tasks"].([]any)[0].(map[string]any)
-		require.Equal(t, []any{"/do/0/a", "0.001s", "2s", "3s"}, []any{task["pointer"], task["shortest"], task["longest"], task["total"]}, name)
+		require.Equal(t, []any{"/do/0/a", "0.001s", "2s", "3s"},
+			[]any{task["pointer"], task["shortest"], task["longest"], task["total"]}, name)
 	}
 }
 
@@ -174,7 +180,8 @@ func TestExportOfRuns(t *testing.T) {
 	require.Equal(t, ids[1], a.ok()["id"])
 
 	a = p.do("GET", "/v1/projects/default/runs:export?format=json&statuses=canceled", "")
-	require.Equal(t, []any{http.StatusOK, "application/x-ndjson", ""}, []any{a.status, a.header.Get("Content-Type"), a.body}, "none is a file too")
+	require.Equal(t, []any{http.StatusOK, "application/x-ndjson", ""},
+		[]any{a.status, a.header.Get("Content-Type"), a.body}, "none is a file too")
 	p.do("GET", "/v1/projects/default/runs:export?format=xml", "").fails(http.StatusBadRequest, apperror.InvalidArgument)
 	p.do("GET", "/v1/projects/default/runs:export?statuses=odd", "").fails(http.StatusBadRequest, apperror.InvalidArgument)
 	p.do("GET", "/v1/projects/none/runs:export", "").fails(http.StatusNotFound, apperror.ProjectNotFound)
@@ -199,7 +206,9 @@ func (m manyRuns) List(_ context.Context, f run.Filter) ([]run.Run, error) {
 	}
 	var list []run.Run
 	for n := from + 1; n <= from+f.Limit; n++ {
-		list = append(list, run.Run{ID: fmt.Sprintf("run-%08d", n), Project: "default", Workflow: "demo/hello", Version: "1.0.0", Status: run.Completed, CreatedAt: time.Unix(1, 0)})
+		list = append(list, run.Run{
+			ID: fmt.Sprintf("run-%08d", n), Project: "default", Workflow: "demo/hello", Version: "1.0.0", Status: run.Completed,
+			CreatedAt: time.Unix(1, 0)})
 	}
 	return list, nil
 }
@@ -220,7 +229,8 @@ func TestExportsAreStreamed(t *testing.T) {
 			return nil
 		}}
 	})
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.base+"/v1/projects/default/runs:export?format=json", http.NoBody)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
+		p.base+"/v1/projects/default/runs:export?format=json", http.NoBody)
 	require.NoError(t, err)
 	res, err := p.client.Do(req)
 	require.NoError(t, err)
@@ -236,7 +246,8 @@ func TestExportsAreStreamed(t *testing.T) {
 	require.Contains(t, string(rest), "run-00001600")
 	require.Contains(t, p.log.String(), "the disk is gone")
 
-	stream, err := signalboxv1connect.NewRunServiceClient(p.client, p.base).ExportRuns(t.Context(), connect.NewRequest(&signalboxv1.ExportRunsRequest{}))
+	stream, err := signalboxv1connect.NewRunServiceClient(p.client, p.base).ExportRuns(t.Context(),
+		connect.NewRequest(&signalboxv1.ExportRunsRequest{}))
 	require.NoError(t, err)
 	for stream.Receive() {
 	}

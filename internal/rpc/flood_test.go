@@ -30,11 +30,13 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/token"
 )
 
-// TestIdleConnectionsDoNotBlockCallers opens 5,000 connections that send no complete request, more than the server accepts, and measures how
-// long a new caller waits for its response.
-func TestIdleConnectionsDoNotBlockCallers(t *testing.T) { //nolint:tparallel // together the subtests would have too many files open
+// TestIdleConnectionsDoNotBlockCallers opens 5,000 connections that send no complete request, more than the server
+// accepts, and measures how long a new caller waits for its response.
+func TestIdleConnectionsDoNotBlockCallers(
+	t *testing.T) { //nolint:tparallel // together the subtests would have too many files open
 	t.Parallel()
-	const flood, limit, most = 5000, 4096, soon // the limit for the header of a request, and for a handshake, is twice as long
+	// the limit for the header of a request, and for a handshake, is twice as long
+	const flood, limit, most = 5000, 4096, soon
 	requireFiles(t, flood+limit+500)
 	// HTTP/2 frames: a client after connection setup, and one that has sent the first half of a header.
 	var settled, halfHeader bytes.Buffer
@@ -42,7 +44,8 @@ func TestIdleConnectionsDoNotBlockCallers(t *testing.T) { //nolint:tparallel // 
 		b.WriteString(http2.ClientPreface)
 		require.NoError(t, http2.NewFramer(b, nil).WriteSettings())
 	}
-	require.NoError(t, http2.NewFramer(&halfHeader, nil).WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: []byte{0x82}}))
+	require.NoError(t, http2.NewFramer(&halfHeader,
+		nil).WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: []byte{0x82}}))
 
 	for name, test := range map[string]struct {
 		encrypted bool
@@ -82,7 +85,8 @@ func TestIdleConnectionsDoNotBlockCallers(t *testing.T) { //nolint:tparallel // 
 				require.Equal(t, http.StatusOK, res.StatusCode)
 				slowest = max(slowest, watch.Elapsed()-began)
 			}
-			t.Logf("the slowest of five new callers waited %s beside %d idle connections", slowest.Round(time.Millisecond), flood)
+			t.Logf("the slowest of five new callers waited %s beside %d idle connections", slowest.Round(time.Millisecond),
+				flood)
 			require.Less(t, slowest, most)
 		})
 	}
@@ -117,7 +121,8 @@ func selfSigned(t *testing.T) (server, caller *tls.Config) {
 	require.NoError(t, err)
 	roots := x509.NewCertPool()
 	roots.AddCert(leaf)
-	return &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}},
+	return &tls.Config{MinVersion: tls.VersionTLS12,
+			Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}},
 		&tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}
 }
 
@@ -130,7 +135,8 @@ func unknownToken() string {
 	return text + encoding.EncodeToString(binary.BigEndian.AppendUint32(nil, crc32.ChecksumIEEE([]byte(text))))
 }
 
-// TestUnknownTokensDoNotLockOutCallers sends tokens with new IDs as fast as they are answered, from the address of all callers.
+// TestUnknownTokensDoNotLockOutCallers sends tokens with new IDs as fast as they are answered, from the address of all
+// callers.
 func TestUnknownTokensDoNotLockOutCallers(t *testing.T) {
 	t.Parallel()
 	g := startGuarded(t, nil)

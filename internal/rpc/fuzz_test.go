@@ -20,8 +20,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/rpc/rest"
 )
 
-// FuzzREST sends requests to the whole server without a connection. For every request: nothing panics, the response is JSON with a reason,
-// and the called method is that of the path, with the values of the path.
+// FuzzREST sends requests to the whole server without a connection. For every request: nothing panics, the response is
+// JSON with a reason, and the called method is that of the path, with the values of the path.
 func FuzzREST(f *testing.F) {
 	for _, seed := range [][4]string{
 		{"GET", "/v1/version", "", ""},
@@ -29,13 +29,17 @@ func FuzzREST(f *testing.F) {
 		{"GET", "/v1/projects/default/runs?text=a;b&project=other", "", ""},
 		{"GET", "/v1/projects/default/runs/a%2Fb%3Acancel?unredacted=true", "X-Server-Timeout: -1", ""},
 		{"GET", "/v1/projects/default/runs:export?format=csv", "Accept-Encoding: gzip", ""},
-		{"POST", "/v1/projects/default/runs", "Content-Type: application/json", `{"workflow":"hello","input":{"name":"Ada"},"requestId":"r"}`},
-		{"POST", "/v1/projects/default/runs?requestId=r", "Content-Type: application/json; charset=utf-8", `{"project":"other","workflow":"hello"}`},
+		{"POST", "/v1/projects/default/runs", "Content-Type: application/json",
+			`{"workflow":"hello","input":{"name":"Ada"},"requestId":"r"}`},
+		{"POST", "/v1/projects/default/runs?requestId=r", "Content-Type: application/json; charset=utf-8",
+			`{"project":"other","workflow":"hello"}`},
 		{"POST", "/v1/projects/default/runs/r:replay", "Content-Encoding: gzip", `{"patch":[]}`},
-		{"PUT", "/v1/projects/default/quota", "Connect-Protocol-Version: 1\nContent-Type: application/json", `{"quota":{"steps":1}}`},
+		{"PUT", "/v1/projects/default/quota", "Connect-Protocol-Version: 1\nContent-Type: application/json",
+			`{"quota":{"steps":1}}`},
 		{"DELETE", "/v1/projects/default/workflows/demo/hello?workflow=demo/other", "", ""},
 		{"GET", "/v1/projects/default/workflows/demo/hello:diff?from=1.0.0&to=draft", "", ""},
-		{"POST", "/v1/projects/default/events", "Content-Type: application/cloudevents+json", `{"specversion":"1.0","id":"1","source":"/s","type":"t"}`},
+		{"POST", "/v1/projects/default/events", "Content-Type: application/cloudevents+json",
+			`{"specversion":"1.0","id":"1","source":"/s","type":"t"}`},
 		{"POST", "/v1/projects/default/events", "Ce-Specversion: 1.0\nCe-Id: 1\nCe-Source: /s\nCe-Type: t", `x`},
 		{"GET", "/v1/projects/default/events:find?source=s&id=%00", "", ""},
 		{"POST", "/signalbox.v1.RunService/GetRun", "Content-Type: application/json", `{"id":"x"}`},
@@ -66,7 +70,8 @@ func FuzzREST(f *testing.F) {
 		seen.calls = nil
 		w := httptest.NewRecorder()
 		handler.ServeHTTP(w, r)
-		if w.Code >= http.StatusInternalServerError && !strings.Contains(w.Body.String(), "DEADLINE_EXCEEDED") && !strings.Contains(w.Body.String(), "UNIMPLEMENTED") {
+		if w.Code >= http.StatusInternalServerError && !strings.Contains(w.Body.String(), "DEADLINE_EXCEEDED") &&
+			!strings.Contains(w.Body.String(), "UNIMPLEMENTED") {
 			t.Fatalf("%s %s answers %d: %s\n%s", verb, target, w.Code, w.Body, p.log)
 		}
 		if strings.HasPrefix(escaped, "/v1/") {
@@ -117,7 +122,8 @@ func problemOf(w *httptest.ResponseRecorder) string {
 		Message string
 		Details []struct{ Reason string }
 	}
-	if err := json.Unmarshal(w.Body.Bytes(), &e); err != nil || e.Code == 0 || e.Message == "" || len(e.Details) == 0 || e.Details[0].Reason == "" {
+	if err := json.Unmarshal(w.Body.Bytes(), &e); err != nil || e.Code == 0 || e.Message == "" || len(e.Details) == 0 ||
+		e.Details[0].Reason == "" {
 		return "the error has no code, message or reason"
 	}
 	return ""
@@ -179,7 +185,8 @@ func (c *recorder) check(t *testing.T, verb, path string, match rest.Match, matc
 	for _, call := range c.calls {
 		if call.procedure == signalboxv1connect.EventServicePublishEventsProcedure {
 			project, err := url.PathUnescape(strings.Split(path, "/")[3])
-			if got := call.message.Get(call.message.Descriptor().Fields().ByName("project")).String(); err != nil || got != project {
+			if got := call.message.Get(call.message.Descriptor().Fields().ByName("project")).String(); err != nil ||
+				got != project {
 				t.Fatalf("%s %s publishes in %q", verb, path, got)
 			}
 			continue

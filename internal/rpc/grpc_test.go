@@ -60,7 +60,8 @@ func TestGRPCWithoutTLS(t *testing.T) {
 	err := conn.Invoke(ctx, "/signalbox.v1.RunService/GetRun", &signalboxv1.GetRunRequest{Id: "none"}, &got)
 	requireGRPC(t, err, codes.NotFound, apperror.RunNotFound)
 
-	err = conn.Invoke(ctx, "/signalbox.v1.RunService/ListRuns", &signalboxv1.ListRunsRequest{PageSize: -1}, &signalboxv1.ListRunsResponse{})
+	err = conn.Invoke(ctx, "/signalbox.v1.RunService/ListRuns", &signalboxv1.ListRunsRequest{PageSize: -1},
+		&signalboxv1.ListRunsResponse{})
 	s := requireGRPC(t, err, codes.InvalidArgument, apperror.InvalidArgument)
 	require.Equal(t, "pageSize", s.Details()[1].(*errdetails.BadRequest).GetFieldViolations()[0].GetField())
 
@@ -87,7 +88,8 @@ func TestGRPCErrorsBeforeAnyMethod(t *testing.T) {
 	conn := p.grpc(t)
 	large := &signalboxv1.CreateProjectRequest{Name: strings.Repeat("x", 20_000)}
 	for _, options := range [][]grpc.CallOption{nil, {grpc.UseCompressor(gzip.Name)}} {
-		err := conn.Invoke(t.Context(), "/signalbox.v1.ProjectService/CreateProject", large, &signalboxv1.CreateProjectResponse{}, options...)
+		err := conn.Invoke(t.Context(), "/signalbox.v1.ProjectService/CreateProject", large,
+			&signalboxv1.CreateProjectResponse{}, options...)
 		s := requireGRPC(t, err, codes.ResourceExhausted, apperror.RequestTooLarge)
 		require.Contains(t, s.Message(), "10000")
 	}

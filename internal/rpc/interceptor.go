@@ -67,7 +67,8 @@ func mapResult(ctx context.Context, panicked any, err error) error {
 			panic(panicked)
 		}
 		reference := rand.Text()[:referenceLength]
-		log.ErrorContext(ctx, "A call panicked", "reference", reference, "panic", fmt.Sprint(panicked), "stack", string(debug.Stack()))
+		log.ErrorContext(ctx, "A call panicked", "reference", reference, "panic", fmt.Sprint(panicked),
+			"stack", string(debug.Stack()))
 		return apierror.ReferredError(reference)
 	}
 	if err == nil {

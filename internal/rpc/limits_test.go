@@ -48,7 +48,8 @@ func TestReadinessWithoutTokenNamesNoAddress(t *testing.T) {
 	h := health.New(time.Now, []health.Dependency{{
 		Name: "temporal", Required: []string{"worker"}, Used: []string{"api"},
 		Condition: func() health.Condition {
-			return health.Condition{State: "down", Kind: "unreachable", Since: time.Now(), Err: errors.New("temporal at 10.1.2.3:7233 does not answer")}
+			return health.Condition{State: "down", Kind: "unreachable", Since: time.Now(),
+				Err: errors.New("temporal at 10.1.2.3:7233 does not answer")}
 		},
 	}}, "api", "worker")
 	g := startGuarded(t, func(o *rpc.Options) { o.Readyz = http.HandlerFunc(h.Readyz) })
@@ -58,7 +59,8 @@ func TestReadinessWithoutTokenNamesNoAddress(t *testing.T) {
 		header []string
 		shown  bool
 	}{
-		"no token": {nil, false}, "a wrong token": {[]string{"Authorization", "Bearer wrong"}, false}, "a token of one project": {shop, false},
+		"no token": {nil, false}, "a wrong token": {[]string{"Authorization", "Bearer wrong"}, false},
+		"a token of one project":   {shop, false},
 		"a viewer of all projects": {everywhere, true},
 	} {
 		a := g.do("GET", "/readyz", "", tt.header...)

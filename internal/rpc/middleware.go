@@ -60,7 +60,8 @@ func (o Options) authMiddleware(unrouted func(*http.Request) bool) *permission.A
 	return permission.NewAuthMiddleware(options)
 }
 
-// recoverPanic logs a panic outside of methods, which have their own recovery, and aborts the connection as net/http does.
+// recoverPanic logs a panic outside of methods, which have their own recovery, and aborts the connection as net/http
+// does.
 func recoverPanic(r *http.Request) {
 	v := recover()
 	if v == nil {
@@ -73,8 +74,8 @@ func recoverPanic(r *http.Request) {
 	panic(http.ErrAbortHandler)
 }
 
-// timedWriter gives each write its own deadline, so that a client that stopped reading does not hold a stream open. There is no
-// deadline between writes: in HTTP/2 it would end an idle stream.
+// timedWriter gives each write its own deadline, so that a client that stopped reading does not hold a stream open.
+// There is no deadline between writes: in HTTP/2 it would end an idle stream.
 type timedWriter struct {
 	http.ResponseWriter
 
@@ -125,7 +126,8 @@ func (t *timedWriter) limit() func() {
 
 // isNavigation reports whether a request is one of a browser for a page.
 func isNavigation(r *http.Request) bool {
-	return (r.Method == http.MethodGet || r.Method == http.MethodHead) && strings.Contains(strings.Join(r.Header.Values("Accept"), ","), "text/html")
+	return (r.Method == http.MethodGet || r.Method == http.MethodHead) &&
+		strings.Contains(strings.Join(r.Header.Values("Accept"), ","), "text/html")
 }
 
 // notFound answers requests for unknown paths.

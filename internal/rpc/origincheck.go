@@ -12,9 +12,9 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/rpc/apierror"
 )
 
-// refuseForeignPages rejects requests of web pages on a listener that is open only to this machine. A browser on this machine can reach the
-// listener on behalf of any page: through a name that the page's owner resolves to this machine (the Host header then has that name), or by
-// posting across origins (visible in the Origin header or Sec-Fetch-Site).
+// refuseForeignPages rejects requests of web pages on a listener that is open only to this machine. A browser on this
+// machine can reach the listener on behalf of any page: through a name that the page's owner resolves to this machine
+// (the Host header then has that name), or by posting across origins (visible in the Origin header or Sec-Fetch-Site).
 func refuseForeignPages(next http.Handler) http.Handler {
 	crossOrigin := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -136,14 +136,17 @@ do:
 func start(t testing.TB, change func(*rpc.Options)) *platform {
 	t.Helper()
 	ctx := t.Context()
-	p := &platform{t: t, engine: &fakeEngine{}, system: newFakeSystem(), changes: pubsub.NewNotifier(), log: &lockedBuffer{}}
+	p := &platform{t: t, engine: &fakeEngine{}, system: newFakeSystem(), changes: pubsub.NewNotifier(),
+		log: &lockedBuffer{}}
 
-	st, err := storetest.Open(ctx, t, store.Options{Driver: sqldb.SQLite, DSN: fresh.SQLite(t), AutoMigrate: true, CallTimeout: time.Minute})
+	st, err := storetest.Open(ctx, t,
+		store.Options{Driver: sqldb.SQLite, DSN: fresh.SQLite(t), AutoMigrate: true, CallTimeout: time.Minute})
 	require.NoError(t, err)
 	require.NoError(t, st.Start(ctx))
 	p.store = st
 
-	metrics, err := telemetry.New(t.Context(), telemetry.Options{ServiceName: "signalbox", Log: slog.New(slog.DiscardHandler)})
+	metrics, err := telemetry.New(t.Context(),
+		telemetry.Options{ServiceName: "signalbox", Log: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	limits := dsl.DefaultLimits()
 	projects := project.NewService(st, time.Now)
@@ -151,11 +154,15 @@ func start(t testing.TB, change func(*rpc.Options)) *platform {
 	options := run.Options{
 		MaxInputBytes: 512 << 10, StartTimeout: 5 * time.Second, Interpreter: 1, Now: time.Now, Metrics: metrics.Runs,
 	}
-	p.runs = control.New(run.NewService(st, p.engine, workflows, engine.NewDocuments(st, limits), p.changes, options), st, p.engine, p.changes, options)
+	p.runs = control.New(run.NewService(st, p.engine, workflows, engine.NewDocuments(st, limits), p.changes, options), st,
+		p.engine, p.changes, options)
 	opts := rpc.Options{
-		Address: "127.0.0.1:0", Batches: batch.NewService(st.Batches(), workflows, func() {}, time.Now), Workflows: workflows, Runs: p.runs,
-		RunLists: livelist.New(st, p.changes), Projects: projects, Audit: st, Annotations: annotation.NewService(annotation.Options{
-			Outages: st.Annotations(), Publications: st.Annotations(), Owners: st.Events(), Projects: st, TaskQueue: contract.TaskQueue, Now: time.Now,
+		Address: "127.0.0.1:0", Batches: batch.NewService(st.Batches(), workflows, func() {}, time.Now), Workflows: workflows,
+		Runs:     p.runs,
+		RunLists: livelist.New(st, p.changes), Projects: projects, Audit: st,
+		Annotations: annotation.NewService(annotation.Options{
+			Outages: st.Annotations(), Publications: st.Annotations(), Owners: st.Events(), Projects: st,
+			TaskQueue: contract.TaskQueue, Now: time.Now,
 		}),
 		System:            handler.SystemInfo{Version: "1.2.3", Interpreter: 7, ServerID: "server-1"},
 		Platform:          p.system.service(st),

@@ -29,9 +29,12 @@ func TestProblemsOverREST(t *testing.T) {
 	p := start(t, func(o *rpc.Options) { o.Problems = &late })
 	late.Service = problem.NewService(problem.Options{
 		LostServers: func(context.Context) ([]server.Server, bool, error) { return nil, true, nil },
-		Source:      p.store.Problems(), Store: p.store.Problems(), Projects: p.store, Dispatchers: noDispatchers{}, Metrics: noDispatchers{},
+		Source:      p.store.Problems(), Store: p.store.Problems(), Projects: p.store, Dispatchers: noDispatchers{},
+		Metrics:    noDispatchers{},
 		Connection: func() conntype.Status { return conntype.Status{State: conntype.Down, Kind: conntype.Hung, Since: noon} },
-		Health:     func(context.Context) health.Report { return health.Report{} }, TaskQueue: func(string) string { return "q" }, Now: time.Now,
+		Health: func(context.Context) health.Report {
+			return health.Report{}
+		}, TaskQueue: func(string) string { return "q" }, Now: time.Now,
 	})
 	a := p.do(http.MethodGet, "/v1/problems?kinds=platform&states=open", "")
 	require.Equal(t, http.StatusOK, a.status, a.body)

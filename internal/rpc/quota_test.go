@@ -42,11 +42,13 @@ func TestResumeRunThatWaitsForSteps(t *testing.T) {
 	const path = "/v1/projects/default/quota"
 	p.do("PUT", path, `{"quota": {"steps": 20, "periodSeconds": 2592000}}`).ok()
 	p.do("POST", "/v1/projects/default/workflows:publish", `{"source": `+quoted(greeting)+`}`).ok()
-	id := p.do("POST", "/v1/projects/default/runs", `{"workflow": "hello", "input": {"name": "Ada"}}`).ok()["run"].(map[string]any)["id"].(string)
+	id := p.do("POST", "/v1/projects/default/runs",
+		`{"workflow": "hello", "input": {"name": "Ada"}}`).ok()["run"].(map[string]any)["id"].(string)
 	require.NotContains(t, p.do("GET", "/v1/projects/default/runs/"+id, "").ok()["run"], "quota")
 	require.JSONEq(t, `{"resumed": 0}`, p.do("POST", path+":resume", `{}`).body)
 	_, err := p.store.ApplyUpdates(t.Context(), []run.Update{{
-		RunID: id, ExecutionID: "execution-" + id, Position: 5, State: &run.State{Status: run.Waiting, WaitingKind: run.WaitingQuota, Since: noon, StepsTotal: 1},
+		RunID: id, ExecutionID: "execution-" +
+			id, Position: 5, State: &run.State{Status: run.Waiting, WaitingKind: run.WaitingQuota, Since: noon, StepsTotal: 1},
 	}})
 	require.NoError(t, err)
 	_, err = p.store.Quotas().GrantSteps(t.Context(), quota.Request{Project: "default", RunID: id})
@@ -78,7 +80,8 @@ func TestQuotaMethods(t *testing.T) {
 		"waitingRuns": 0}`, a.body)
 	a = p.do("POST", "/v1/projects/default/runs", `{"workflow": "hello", "input": {"name": "Ada"}}`)
 	started := a.ok()["run"].(map[string]any)
-	require.Equal(t, "queued admission 2", fmt.Sprint(started["status"], " ", started["queuedReason"], " ", started["queuePosition"]))
+	require.Equal(t, "queued admission 2",
+		fmt.Sprint(started["status"], " ", started["queuedReason"], " ", started["queuePosition"]))
 
 	a = p.do("PUT", path, `{"quota": {"concurrentRuns": -1, "steps": 5}}`)
 	require.Contains(t, a.fails(http.StatusBadRequest, "INVALID_ARGUMENT"), "quota/concurrentRuns -1 is not between 0")

@@ -127,14 +127,16 @@ func TestRESTStepsAndProjects(t *testing.T) {
 	require.Equal(t, "/do/0/greet", tasks[0].(map[string]any)["pointer"])
 	require.Equal(t, json.Number("1"), tasks[0].(map[string]any)["statuses"].(map[string]any)[shown["status"].(string)])
 	for query, n := range map[string]int{
-		"pointer=/do/0/greet": 1, "pointer=/do/1/other": 0, "parentPath=/": 1, "parentPath=/do/0/greet": 0, "statuses=waiting": 0, "text=GREET": 1, "text=nothing": 0,
+		"pointer=/do/0/greet": 1, "pointer=/do/1/other": 0, "parentPath=/": 1, "parentPath=/do/0/greet": 0,
+		"statuses=waiting": 0, "text=GREET": 1, "text=nothing": 0,
 		"view=basic&order=newest": 1,
 	} {
 		found, _ := p.do("GET", of+"/steps?"+query, "").ok()["steps"].([]any)
 		require.Len(t, found, n, query)
 	}
 	for query, says := range map[string]string{
-		"view=wide": "full or basic", "order=up": "oldest or newest", "statuses=happy": "happy", "parentPath=do": "/ for the steps", "text=" + strings.Repeat("x", 201): "201 bytes",
+		"view=wide": "full or basic", "order=up": "oldest or newest", "statuses=happy": "happy",
+		"parentPath=do": "/ for the steps", "text=" + strings.Repeat("x", 201): "201 bytes",
 	} {
 		require.Contains(t, p.do("GET", of+"/steps?"+query, "").fails(400, "INVALID_ARGUMENT"), says)
 	}
@@ -160,35 +162,44 @@ func TestRESTShowsWhyStepsAndRunsFailed(t *testing.T) {
 	id := p.startRun(`{}`)
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	later := now.Add(time.Second)
-	failure := &run.Error{Type: "https://example.com/errors/timeout", Status: 408, Title: "Timeout", Instance: "/do/0/greet"}
+	failure := &run.Error{Type: "https://example.com/errors/timeout", Status: 408, Title: "Timeout",
+		Instance: "/do/0/greet"}
 	_, err := p.store.ApplyUpdates(t.Context(), []run.Update{{
 		RunID: id, ExecutionID: "e", Position: 5,
 		State: &run.State{Status: run.Failed, Since: later, StartedAt: now, EndedAt: later, Error: failure},
 		Steps: []run.Step{{
-			Number: 1, Path: "/do/0/greet", Pointer: "/do/0/greet", Task: "greet", Kind: "call", Status: "failed", StartedAt: now, EndedAt: later, Error: failure, Position: 5,
+			Number: 1, Path: "/do/0/greet", Pointer: "/do/0/greet", Task: "greet", Kind: "call", Status: "failed",
+			StartedAt: now, EndedAt: later, Error: failure, Position: 5,
 			Attempts: []run.Attempt{{Number: 1, StartedAt: now, EndedAt: &later, Error: failure}, {Number: 2, StartedAt: later}},
 		}, {
-			Number: 2, Path: "/do/1/again", Pointer: "/do/1/again", Task: "again", Kind: "try", Status: "waiting", WaitingKind: "retry", WaitUntil: later,
-			StartedAt: now, Position: 5, Attempts: []run.Attempt{{Number: 1, StartedAt: now, EndedAt: &later, Method: "GET", Host: "x:1", RetryAfter: 7 * time.Second}},
+			Number: 2, Path: "/do/1/again", Pointer: "/do/1/again", Task: "again", Kind: "try", Status: "waiting",
+			WaitingKind: "retry", WaitUntil: later,
+			StartedAt: now, Position: 5,
+			Attempts: []run.Attempt{{
+				Number: 1, StartedAt: now, EndedAt: &later, Method: "GET", Host: "x:1", RetryAfter: 7 * time.Second}},
 		}},
 	}})
 	require.NoError(t, err)
-	want := map[string]any{"type": failure.Type, "status": json.Number("408"), "title": "Timeout", "instance": "/do/0/greet"}
+	want := map[string]any{"type": failure.Type, "status": json.Number("408"), "title": "Timeout",
+		"instance": "/do/0/greet"}
 	got := p.do("GET", "/v1/projects/default/runs/"+id, "").ok()["run"].(map[string]any)
 	require.Equal(t, want, got["error"])
 	require.Equal(t, "2026-01-02T03:04:06Z", got["endTime"])
 	require.Equal(t, map[string]any{
-		"number": json.Number("1"), "path": "/do/0/greet", "pointer": "/do/0/greet", "task": "greet", "attempts": json.Number("2"),
+		"number": json.Number("1"), "path": "/do/0/greet", "pointer": "/do/0/greet", "task": "greet",
+		"attempts": json.Number("2"),
 	}, got["failedStep"])
 	step := p.do("GET", "/v1/projects/default/runs/"+id+"/steps", "").ok()["steps"].([]any)[0].(map[string]any)
 	require.Equal(t, want, step["error"])
 	require.Equal(t, []any{
-		map[string]any{"number": json.Number("1"), "startTime": "2026-01-02T03:04:05Z", "endTime": "2026-01-02T03:04:06Z", "error": want},
+		map[string]any{"number": json.Number("1"), "startTime": "2026-01-02T03:04:05Z", "endTime": "2026-01-02T03:04:06Z",
+			"error": want},
 		map[string]any{"number": json.Number("2"), "startTime": "2026-01-02T03:04:06Z"},
 	}, step["attempts"])
 	retrying := p.do("GET", "/v1/projects/default/runs/"+id+"/steps/2", "").ok()["step"].(map[string]any)
 	require.Equal(t, []any{map[string]any{
-		"number": json.Number("1"), "startTime": "2026-01-02T03:04:05Z", "endTime": "2026-01-02T03:04:06Z", "method": "GET", "host": "x:1", "nextTime": "2026-01-02T03:04:06Z", "retryAfter": "7s",
+		"number": json.Number("1"), "startTime": "2026-01-02T03:04:05Z", "endTime": "2026-01-02T03:04:06Z", "method": "GET",
+		"host": "x:1", "nextTime": "2026-01-02T03:04:06Z", "retryAfter": "7s",
 	}}, retrying["attempts"])
 }
 
@@ -201,7 +212,8 @@ func TestShortenedValuesHaveTheirSizes(t *testing.T) {
 	_, err := p.store.ApplyUpdates(t.Context(), []run.Update{{
 		RunID: id, ExecutionID: "e", Position: 5, State: &run.State{Status: run.Running, Since: now, StartedAt: now},
 		Steps: []run.Step{{
-			Number: 1, Path: "/do/0/greet", Pointer: "/do/0/greet", Task: "greet", Kind: "set", Status: "completed", StartedAt: now, EndedAt: now, Position: 5,
+			Number: 1, Path: "/do/0/greet", Pointer: "/do/0/greet", Task: "greet", Kind: "set", Status: "completed",
+			StartedAt: now, EndedAt: now, Position: 5,
 			Input: json.RawMessage(`{"name":"Ada"}`), Output: json.RawMessage(`[{"id":1}]`), OutputSize: 573_034,
 		}},
 	}})
@@ -209,7 +221,8 @@ func TestShortenedValuesHaveTheirSizes(t *testing.T) {
 	path := "/v1/projects/default/runs/" + id
 	listed := p.do("GET", path+"/steps", "").ok()["steps"].([]any)[0]
 	for name, shown := range map[string]any{
-		"list": listed, "step": p.do("GET", path+"/steps/1", "").ok()["step"], "export": p.do("GET", path+":export", "").ok()["steps"].([]any)[0],
+		"list": listed, "step": p.do("GET", path+"/steps/1", "").ok()["step"],
+		"export": p.do("GET", path+":export", "").ok()["steps"].([]any)[0],
 	} {
 		step := shown.(map[string]any)
 		require.Equal(t, map[string]any{"size": json.Number("573034")}, step["outputShortened"], name)
@@ -237,7 +250,8 @@ func TestRESTLabels(t *testing.T) {
 	p := start(t, nil)
 	p.publish()
 	start := func(labels string) map[string]any {
-		return p.do("POST", "/v1/projects/default/runs", `{"workflow":"hello","input":{},"labels":`+labels+`}`).ok()["run"].(map[string]any)
+		return p.do("POST", "/v1/projects/default/runs",
+			`{"workflow":"hello","input":{},"labels":`+labels+`}`).ok()["run"].(map[string]any)
 	}
 	first := start(`{"order":"4711","text":"a=b & <i>"}`)
 	second := start(`{"order":"4711"}`)
@@ -253,19 +267,23 @@ func TestRESTLabels(t *testing.T) {
 	require.Equal(t, []string{second["id"].(string), first["id"].(string)}, list("labels=order%3D4711"))
 	require.Equal(t, []string{first["id"].(string)}, list("labels=order=4711&labels=text%3Da%3Db%20%26%20%3Ci%3E"))
 	require.Empty(t, list("labels=order%3D4713"))
-	require.Equal(t, map[string]any{"queued": json.Number("2")}, p.do("GET", "/v1/projects/default/runs:count?labels=order%3D4711", "").ok()["statuses"])
+	require.Equal(t, map[string]any{"queued": json.Number("2")},
+		p.do("GET", "/v1/projects/default/runs:count?labels=order%3D4711", "").ok()["statuses"])
 	for _, format := range []string{"csv", "json"} {
 		exported := p.do("GET", "/v1/projects/default/runs:export?labels=order%3D4711&format="+format, "").body
 		require.Contains(t, exported, first["id"])
 		require.Contains(t, exported, "4711")
 		require.NotContains(t, exported, "4712")
 	}
-	replayed := p.do("POST", "/v1/projects/default/runs/"+first["id"].(string)+":replay", `{"reason":"test","labels":{"order":"4713"}}`).ok()["run"].(map[string]any)
+	replayed := p.do("POST", "/v1/projects/default/runs/"+first["id"].(string)+":replay",
+		`{"reason":"test","labels":{"order":"4713"}}`).ok()["run"].(map[string]any)
 	require.Equal(t, map[string]any{"order": "4713", "text": "a=b & <i>"}, replayed["labels"])
-	preview := p.do("POST", "/v1/projects/default/batches", `{"action":"cancel","reason":"test","dryRun":true,"filter":{"labels":["order=4711"]}}`).ok()
+	preview := p.do("POST", "/v1/projects/default/batches",
+		`{"action":"cancel","reason":"test","dryRun":true,"filter":{"labels":["order=4711"]}}`).ok()
 	require.Equal(t, json.Number("2"), preview["batch"].(map[string]any)["total"])
 	require.Equal(t, []any{"order=4711"}, preview["batch"].(map[string]any)["filter"].(map[string]any)["labels"])
-	refused := p.do("POST", "/v1/projects/default/batches", `{"action":"cancel","reason":"test","dryRun":true,"filter":{"labels":["order"]}}`)
+	refused := p.do("POST", "/v1/projects/default/batches",
+		`{"action":"cancel","reason":"test","dryRun":true,"filter":{"labels":["order"]}}`)
 	require.Equal(t, 400, refused.status, refused.body)
 	require.Contains(t, refused.body, "filter.labels")
 
@@ -286,7 +304,8 @@ func TestRESTCountsAndOrdersRunsOfAFilter(t *testing.T) {
 	p := start(t, nil)
 	p.publish()
 	first, second := p.startRun(`{}`), p.startRun(`{}`)
-	replay := p.do("POST", "/v1/projects/default/runs/"+first+":replay", `{"reason":"test"}`).ok()["run"].(map[string]any)["id"].(string)
+	replay := p.do("POST", "/v1/projects/default/runs/"+first+":replay",
+		`{"reason":"test"}`).ok()["run"].(map[string]any)["id"].(string)
 	p.do("POST", "/v1/projects/default/runs/"+second+":terminate", `{"reason":"test"}`).ok()
 	list := func(query string) []string {
 		var ids []string
@@ -305,7 +324,8 @@ func TestRESTCountsAndOrdersRunsOfAFilter(t *testing.T) {
 	require.Empty(t, list("parentRunId="+first))
 	require.Empty(t, list("batchId=none"))
 	require.Equal(t, []string{first, replay}, list("order=oldest&statuses=queued"))
-	require.Equal(t, []string{replay, first}, list("order=longest&statuses=queued"), "none has started, and of the same length the newest is first")
+	require.Equal(t, []string{replay, first}, list("order=longest&statuses=queued"),
+		"none has started, and of the same length the newest is first")
 
 	dry := p.do("POST", "/v1/projects/default/runs/"+first+":replay", `{"dryRun":true}`).ok()["run"].(map[string]any)
 	require.Equal(t, []any{first, "queued", nil, nil}, []any{dry["replayOf"], dry["status"], dry["id"], dry["input"]})
@@ -316,16 +336,20 @@ func TestRESTCountsAndOrdersRunsOfAFilter(t *testing.T) {
 		return p.do("GET", "/v1/projects/default/runs:count?"+query, "").ok()
 	}
 	require.Equal(t, map[string]any{"queued": json.Number("1")}, count("replayOf=" + first)["statuses"])
-	require.Equal(t, map[string]any{"terminated": json.Number("1")}, count("statuses=terminated&statuses=failed")["statuses"])
+	require.Equal(t, map[string]any{"terminated": json.Number("1")},
+		count("statuses=terminated&statuses=failed")["statuses"])
 	require.Equal(t, map[string]any{"queued": json.Number("1")}, count("trigger=replay")["statuses"])
 	require.Equal(t, map[string]any{"queued": json.Number("1")}, count("text=" + first)["statuses"])
-	require.Equal(t, map[string]any{"queued": json.Number("1"), "terminated": json.Number("1")}, count("notReplayed=true")["statuses"])
+	require.Equal(t, map[string]any{"queued": json.Number("1"), "terminated": json.Number("1")},
+		count("notReplayed=true")["statuses"])
 	since := time.Now().Add(-30 * time.Minute).UTC()
 	path := "since=" + since.Format(time.RFC3339Nano) + "&bucket=3600s"
 	buckets := count(path)["buckets"].([]any)
 	require.Len(t, buckets, 1)
-	require.Equal(t, map[string]any{"queued": json.Number("2"), "terminated": json.Number("1")}, buckets[0].(map[string]any)["statuses"])
-	require.Len(t, count("since=" + since.Add(-3*time.Hour).Format(time.RFC3339Nano) + "&bucket=3600s")["buckets"], 4, "empty ones are included")
+	require.Equal(t, map[string]any{"queued": json.Number("2"), "terminated": json.Number("1")},
+		buckets[0].(map[string]any)["statuses"])
+	require.Len(t, count("since=" + since.Add(-3*time.Hour).Format(time.RFC3339Nano) + "&bucket=3600s")["buckets"], 4,
+		"empty ones are included")
 	for query, want := range map[string]string{
 		"bucket=60s":                         "buckets without since",
 		path + "&until=2020-01-01T00:00:00Z": "until must be after since",
@@ -336,9 +360,11 @@ func TestRESTCountsAndOrdersRunsOfAFilter(t *testing.T) {
 		"version=1.0.0":                                                    "name the workflow",
 		"statuses=lost":                                                    "unknown run status",
 	} {
-		require.Contains(t, p.do("GET", "/v1/projects/default/runs:count?"+query, "").fails(400, apperror.InvalidArgument), want)
+		require.Contains(t, p.do("GET", "/v1/projects/default/runs:count?"+query, "").fails(400, apperror.InvalidArgument),
+			want)
 	}
-	require.Contains(t, p.do("GET", "/v1/projects/default/runs?order=shortest", "").fails(400, apperror.InvalidArgument), "newest, oldest or longest")
+	require.Contains(t, p.do("GET", "/v1/projects/default/runs?order=shortest", "").fails(400, apperror.InvalidArgument),
+		"newest, oldest or longest")
 }
 
 func TestRESTCompression(t *testing.T) {
@@ -373,12 +399,14 @@ func TestProjectSettingsAreShownAndUpdated(t *testing.T) {
 	require.JSONEq(t, `{"maxSteps": 0, "endPoison": false}`, settings(p.do("GET", path, "").ok()))
 	require.JSONEq(t, `{"maxSteps": 7, "endPoison": false}`, settings(p.do("PATCH", path, `{"maxSteps": 7}`).ok()))
 	require.JSONEq(t, `{"maxSteps": 7, "endPoison": true}`, settings(p.do("PATCH", path, `{"endPoison": true}`).ok()))
-	require.JSONEq(t, `{"maxSteps": 0, "endPoison": true}`, settings(p.do("PATCH", path, `{"maxSteps": 0, "description": "d"}`).ok()))
+	require.JSONEq(t, `{"maxSteps": 0, "endPoison": true}`,
+		settings(p.do("PATCH", path, `{"maxSteps": 0, "description": "d"}`).ok()))
 	listed := p.do("GET", "/v1/projects", "").ok()["projects"].([]any)[0].(map[string]any)
 	require.Equal(t, "d", listed["description"])
 	require.Equal(t, map[string]any{"maxSteps": json.Number("0"), "endPoison": true}, listed["settings"])
 
 	p.do("PATCH", path, `{}`).fails(http.StatusBadRequest, "INVALID_ARGUMENT")
-	require.Contains(t, p.do("PATCH", path, `{"maxSteps": -1}`).fails(http.StatusBadRequest, "INVALID_ARGUMENT"), "max_steps -1")
+	require.Contains(t, p.do("PATCH", path, `{"maxSteps": -1}`).fails(http.StatusBadRequest, "INVALID_ARGUMENT"),
+		"max_steps -1")
 	p.do("PATCH", "/v1/projects/none", `{"endPoison": true}`).fails(http.StatusNotFound, "PROJECT_NOT_FOUND")
 }

@@ -57,7 +57,8 @@ func (o Options) routes(access *permission.AuthMiddleware, stop *stopping) (*htt
 		names = append(names, s.Path[1:len(s.Path)-1])
 		mux.Handle(s.Path, apierror.Handler(s.Handler, o.MaxRequestBytes))
 	}
-	paths, err := rest.New(services, rest.Options{MaxRequestBytes: o.MaxRequestBytes, CompressFrom: compressFrom, EventLimits: o.EventLimits})
+	paths, err := rest.New(services,
+		rest.Options{MaxRequestBytes: o.MaxRequestBytes, CompressFrom: compressFrom, EventLimits: o.EventLimits})
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +73,8 @@ func (o Options) routes(access *permission.AuthMiddleware, stop *stopping) (*htt
 	mux.Handle(grpcreflect.NewHandlerV1(reflector, limited))
 	mux.Handle(grpcreflect.NewHandlerV1Alpha(reflector, limited))
 
-	for path, h := range map[string]http.Handler{"/metrics": o.Metrics, "/livez": o.Livez, "/readyz": o.readiness(access)} {
+	for path, h := range map[string]http.Handler{
+		"/metrics": o.Metrics, "/livez": o.Livez, "/readyz": o.readiness(access)} {
 		if h != nil {
 			mux.Handle(path, readOnly(h))
 		}
@@ -88,8 +90,8 @@ func (o Options) routes(access *permission.AuthMiddleware, stop *stopping) (*htt
 	return mux, nil
 }
 
-// readiness returns the handler of /readyz, which needs no token. Its answer has the texts of errors only for viewers of all projects, because
-// they contain addresses.
+// readiness returns the handler of /readyz, which needs no token. Its answer has the texts of errors only for viewers
+// of all projects, because they contain addresses.
 func (o Options) readiness(access *permission.AuthMiddleware) http.Handler {
 	if o.Readyz == nil {
 		return nil
@@ -121,7 +123,8 @@ func writeDocument(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(w, r, "openapi.yaml", time.Time{}, strings.NewReader(api.OpenAPI()))
 }
 
-// pages returns the handler of the other paths of the UI, and of all that do not exist: a browser gets a page for these.
+// pages returns the handler of the other paths of the UI, and of all that do not exist: a browser gets a page for
+// these.
 func (o Options) pages(missing http.Handler) http.Handler {
 	ui := readOnly(o.UI.Handler(missing))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -148,7 +151,9 @@ func (o Options) services(access *permission.AuthMiddleware, stop *stopping) []r
 		connect.WithCompressMinBytes(compressFrom),
 		connect.WithCompression("gzip", newDecompressor, newCompressor),
 		connect.WithInterceptors(rest.NewInterceptor()),
-		connect.WithInterceptors(append(slices.Clone(o.Interceptors), &calls{timeout: o.CallTimeout, stopping: stop}, fieldlimit.NewInterceptor(), o.permissionInterceptor())...),
+		connect.WithInterceptors(
+			append(slices.Clone(o.Interceptors), &calls{timeout: o.CallTimeout, stopping: stop}, fieldlimit.NewInterceptor(),
+				o.permissionInterceptor())...),
 	)
 	var services []rest.Service
 	add := func(path string, h http.Handler) {
@@ -162,11 +167,13 @@ func (o Options) services(access *permission.AuthMiddleware, stop *stopping) []r
 		add(signalboxv1connect.NewTokenServiceHandler(credential.NewTokens(o.Tokens), options))
 	}
 	runOptions := handler.RunOptions{
-		Messages:   message.RunOptions{TemporalNamespace: o.TemporalNamespace, TemporalUI: o.TemporalUI, TaskQueue: o.TaskQueue},
+		Messages: message.RunOptions{
+			TemporalNamespace: o.TemporalNamespace, TemporalUI: o.TemporalUI, TaskQueue: o.TaskQueue},
 		Unredacted: o.Unredacted, Explainer: o.Explainer, Statistics: o.Statistics, StepValues: o.StepValues,
 	}
 	workflowOptions := handler.WorkflowOptions{Clock: o.Clock, Statistics: o.Statistics, Batches: o.Batches}
-	workflows, runs, audit := handler.NewWorkflows(o.Workflows, o.Projects, workflowOptions), handler.NewRuns(o.Runs, o.Projects, runOptions), auditlog.New(o.Audit, o.Projects)
+	workflows, runs, audit := handler.NewWorkflows(o.Workflows, o.Projects, workflowOptions),
+		handler.NewRuns(o.Runs, o.Projects, runOptions), auditlog.New(o.Audit, o.Projects)
 	if o.Sessions != nil {
 		add(signalboxv1connect.NewSessionServiceHandler(credential.NewSessions(credential.SessionOptions{
 			Sessions: o.Sessions, Verify: access.Verify, Encrypted: o.TLS != nil, Version: o.System.Version,

@@ -5,12 +5,13 @@
 //	server.Addr()            // the actual address, also for port 0
 //	err = server.Stop(ctx)   // drains within ctx, ends watches at once
 //
-// Connect's handlers serve gRPC (also without TLS, as h2c), gRPC-Web and Connect; package rest serves the REST paths of the protos by
-// calling the same handlers. All JSON is encoded by package jsoncodec.
+// Connect's handlers serve gRPC (also without TLS, as h2c), gRPC-Web and Connect; package rest serves the REST paths of
+// the protos by calling the same handlers. All JSON is encoded by package jsoncodec.
 //
-// Every call passes, from the outside in: the connection limit, TLS, deadlines for writing, authentication (or, without tokens, the check
-// of host and origin: a listener that is open only to this machine must not be open to web pages), the bounds of its body, the completion of errors, the interceptors of the options, the one that sets a default deadline, maps errors and recovers from
-// panics, and finally the check of permissions.
+// Every call passes, from the outside in: the connection limit, TLS, deadlines for writing, authentication (or, without
+// tokens, the check of host and origin: a listener that is open only to this machine must not be open to web pages),
+// the bounds of its body, the completion of errors, the interceptors of the options, the one that sets a default
+// deadline, maps errors and recovers from panics, and finally the check of permissions.
 //
 // The package contains no logic of workflows or runs: package handler translates, the domain packages decide.
 package rpc
@@ -89,8 +90,8 @@ type Options struct {
 	// System describes this process, Platform the whole installation.
 	System   handler.SystemInfo
 	Platform handler.SystemService
-	// TemporalNamespace and TaskQueue are shown in runs and projects. TemporalUI is the base address of Temporal's UI, to which runs are
-	// linked; empty: they are not.
+	// TemporalNamespace and TaskQueue are shown in runs and projects. TemporalUI is the base address of Temporal's UI, to
+	// which runs are linked; empty: they are not.
 	TemporalNamespace string
 	TemporalUI        string
 	TaskQueue         func(project string) string
@@ -118,11 +119,12 @@ type Options struct {
 	MaxRequestBytes int64
 	// CallTimeout is the deadline of unary calls that bring none (30 s).
 	CallTimeout time.Duration
-	// StallTimeout is how long one read of a request's body or one write of an answer may take (30 s). Package requestbody bounds the time
-	// for a whole body.
+	// StallTimeout is how long one read of a request's body or one write of an answer may take (30 s). Package requestbody
+	// bounds the time for a whole body.
 	StallTimeout time.Duration
-	// MaxConnections bounds open connections (4096). Over the bound, a new connection closes one without an authenticated request so far, or
-	// else the one that has been idle longest, and waits only while every connection has an authenticated request in flight.
+	// MaxConnections bounds open connections (4096). Over the bound, a new connection closes one without an authenticated
+	// request so far, or else the one that has been idle longest, and waits only while every connection has an
+	// authenticated request in flight.
 	MaxConnections int
 }
 
@@ -143,7 +145,8 @@ type Access struct {
 	// Rate and Burst bound the requests per second of one token; a rate of 0 means no bound.
 	Rate  float64
 	Burst int
-	// Refused is called when a caller is not authenticated or exceeds its rate, Denied when it lacks a permission; both are optional.
+	// Refused is called when a caller is not authenticated or exceeds its rate, Denied when it lacks a permission; both
+	// are optional.
 	Refused func(ctx context.Context, reason string)
 	Denied  func(ctx context.Context, d permission.Denial)
 }
@@ -219,7 +222,8 @@ func NewServer(opts Options) (*Server, error) {
 		_, pattern := s.routes.Handler(r)
 		return pattern == unrouted
 	})
-	bodies := requestbody.Options{MaxBytes: s.opts.MaxRequestBytes, StallTimeout: s.opts.StallTimeout, Refused: s.opts.Access.Refused}
+	bodies := requestbody.Options{
+		MaxBytes: s.opts.MaxRequestBytes, StallTimeout: s.opts.StallTimeout, Refused: s.opts.Access.Refused}
 	if s.opts.Codec.Handler != nil {
 		bodies.LargePaths, bodies.LargeBytes = codecPaths, s.opts.Codec.MaxBytes
 	}
@@ -259,7 +263,8 @@ func (s *Server) Start(ctx context.Context) error {
 		ErrorLog:          slog.NewLogLogger(logger.FromContext(ctx).Handler(), slog.LevelWarn),
 	}
 	s.listener, s.cut, s.served = listener, cut, make(chan error, 1)
-	limited := permission.NewListener(listener, permission.ListenerOptions{Max: s.opts.MaxConnections, Log: logger.FromContext(ctx), Now: time.Now})
+	limited := permission.NewListener(listener,
+		permission.ListenerOptions{Max: s.opts.MaxConnections, Log: logger.FromContext(ctx), Now: time.Now})
 	s.http.ConnState, s.http.ConnContext = limited.ConnState, limited.ConnContext
 	if s.opts.TLS != nil {
 		s.http.TLSConfig = s.opts.TLS
@@ -280,8 +285,8 @@ func (s *Server) Addr() net.Addr {
 	return s.listener.Addr()
 }
 
-// Stop accepts no new calls, ends open watches at once (their clients resume elsewhere), waits for the other calls until ctx ends, and
-// then closes the remaining connections. A server that was never started stops at once.
+// Stop accepts no new calls, ends open watches at once (their clients resume elsewhere), waits for the other calls
+// until ctx ends, and then closes the remaining connections. A server that was never started stops at once.
 func (s *Server) Stop(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

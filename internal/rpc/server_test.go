@@ -158,7 +158,8 @@ func TestStalledClientsAreCutOff(t *testing.T) {
 
 	// A body that is never sent.
 	sending := dial()
-	fmt.Fprintf(sending, "POST /v1/projects HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
+	fmt.Fprintf(sending, "POST /v1/projects HTTP/1.1\r\nHost: localhost\r\nContent-Type: "+
+		"application/json\r\nContent-Length: 100\r\n\r\n{")
 	res, err := http.ReadResponse(bufio.NewReader(sending), nil)
 	require.NoError(t, err)
 	require.Equal(t, http.StatusGatewayTimeout, res.StatusCode)
@@ -173,7 +174,8 @@ func TestStalledClientsAreCutOff(t *testing.T) {
 	res.Body.Close()
 
 	// Responses that are never read: their writes fill every buffer on the way, and then stall.
-	p.do("POST", "/v1/projects/default/workflows:publish", `{"source":`+quoted(greeting+"# "+strings.Repeat("x", 500_000)+"\n")+`}`).ok()
+	p.do("POST", "/v1/projects/default/workflows:publish",
+		`{"source":`+quoted(greeting+"# "+strings.Repeat("x", 500_000)+"\n")+`}`).ok()
 	reading := dial()
 	for err == nil {
 		_, err = io.WriteString(reading, "GET /v1/projects/default/workflows/hello HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -186,12 +188,15 @@ func TestClientThatDoesNotReadBlocksNoOther(t *testing.T) {
 	t.Parallel()
 	p := start(t, func(o *rpc.Options) { o.StallTimeout = 5 * time.Minute })
 	p.publish()
-	id := p.do("POST", "/v1/projects/default/runs", `{"workflow":"hello","input":{"name":`+quoted(strings.Repeat("x", 500_000))+`}}`).ok()["run"].(map[string]any)["id"].(string)
+	id := p.do("POST", "/v1/projects/default/runs",
+		`{"workflow":"hello","input":{"name":`+quoted(strings.Repeat("x", 500_000))+
+			`}}`).ok()["run"].(map[string]any)["id"].(string)
 	conn, err := net.Dial("tcp", p.server.Addr().String())
 	require.NoError(t, err)
 	t.Cleanup(func() { conn.Close() })
 	const responses = 60 // more than all buffers on the way take
-	_, err = io.WriteString(conn, strings.Repeat("GET /v1/projects/default/runs/"+id+" HTTP/1.1\r\nHost: localhost\r\n\r\n", responses))
+	_, err = io.WriteString(conn,
+		strings.Repeat("GET /v1/projects/default/runs/"+id+" HTTP/1.1\r\nHost: localhost\r\n\r\n", responses))
 	require.NoError(t, err)
 
 	begun := time.Now()

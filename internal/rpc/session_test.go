@@ -41,7 +41,8 @@ func (g *guarded) signIn(header []string, more ...string) browserSession {
 	cookies := (&http.Response{Header: a.header}).Cookies()
 	require.Len(g.t, cookies, 1)
 	return browserSession{
-		id: current["session"].(map[string]any)["id"].(string), cookie: cookies[0].Name + "=" + cookies[0].Value, csrf: current["csrfToken"].(string), current: current,
+		id: current["session"].(map[string]any)["id"].(string), cookie: cookies[0].Name + "=" +
+			cookies[0].Value, csrf: current["csrfToken"].(string), current: current,
 	}
 }
 
@@ -79,11 +80,13 @@ func TestSessionCookieIsForThisServerOnly(t *testing.T) {
 	_, viewer := plain.token(map[string]auth.Role{"shop": auth.Viewer})
 	body := `{"token":` + quoted(strings.TrimPrefix(viewer[1], "Bearer ")) + `}`
 	a := plain.do("POST", "/v1/session:sign-in", body)
-	require.Regexp(t, `^signalbox-session=[^;]{50,}; Path=/; HttpOnly; SameSite=Strict$`, strings.Join(a.header.Values("Set-Cookie"), "|"))
+	require.Regexp(t, `^signalbox-session=[^;]{50,}; Path=/; HttpOnly; SameSite=Strict$`,
+		strings.Join(a.header.Values("Set-Cookie"), "|"))
 	require.Equal(t, "no-store", a.header.Get("Cache-Control"))
 	require.Empty(t, a.header.Get("Access-Control-Allow-Origin"))
 	a = plain.do("POST", "/signalbox.v1.SessionService/SignIn", body)
-	require.Regexp(t, `^signalbox-session=[^;]{50,}; Path=/; HttpOnly; SameSite=Strict$`, strings.Join(a.header.Values("Set-Cookie"), "|"))
+	require.Regexp(t, `^signalbox-session=[^;]{50,}; Path=/; HttpOnly; SameSite=Strict$`,
+		strings.Join(a.header.Values("Set-Cookie"), "|"))
 
 	serverTLS, clientTLS := selfSigned(t)
 	over := startGuarded(t, func(o *rpc.Options) { o.TLS = serverTLS })
@@ -92,11 +95,13 @@ func TestSessionCookieIsForThisServerOnly(t *testing.T) {
 	_, viewer = over.token(map[string]auth.Role{"shop": auth.Viewer})
 	body = `{"token":` + quoted(strings.TrimPrefix(viewer[1], "Bearer ")) + `}`
 	a = over.do("POST", "/v1/session:sign-in", body)
-	require.Regexp(t, `^__Host-signalbox-session=[^;]{50,}; Path=/; HttpOnly; Secure; SameSite=Strict$`, strings.Join(a.header.Values("Set-Cookie"), "|"))
+	require.Regexp(t, `^__Host-signalbox-session=[^;]{50,}; Path=/; HttpOnly; Secure; SameSite=Strict$`,
+		strings.Join(a.header.Values("Set-Cookie"), "|"))
 	require.Equal(t, "max-age=31536000", a.header.Get("Strict-Transport-Security"))
 	one := over.signIn(viewer)
 	over.do("GET", "/v1/session", "", one.reads()...).ok()
-	over.do("GET", "/v1/session", "", "Cookie", strings.TrimPrefix(one.cookie, "__Host-")).fails(401, apperror.Unidentified)
+	over.do("GET", "/v1/session", "", "Cookie", strings.TrimPrefix(one.cookie, "__Host-")).fails(401,
+		apperror.Unidentified)
 }
 
 func TestSignInRefusesWrongTokensWithTheirReason(t *testing.T) {
@@ -111,8 +116,9 @@ func TestSignInRefusesWrongTokensWithTheirReason(t *testing.T) {
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { return time.Now().After(made.ExpiresAt) }, 10*time.Second, 10*time.Millisecond)
 	for text, want := range map[string][2]string{
-		strings.TrimPrefix(revoked[1], "Bearer "): {apperror.TokenRevoked, "was revoked"}, expired: {apperror.TokenExpired, "expired at"},
-		"": {apperror.Unidentified, "tokens begin with"}, "sbx_no": {apperror.Unidentified, "tokens begin with"},
+		strings.TrimPrefix(revoked[1], "Bearer "): {apperror.TokenRevoked, "was revoked"},
+		expired: {apperror.TokenExpired, "expired at"},
+		"":      {apperror.Unidentified, "tokens begin with"}, "sbx_no": {apperror.Unidentified, "tokens begin with"},
 		revoked[1]: {apperror.Unidentified, "tokens begin with"},
 	} {
 		a := g.do("POST", "/v1/session:sign-in", `{"token":`+quoted(text)+`}`)
@@ -146,11 +152,14 @@ func TestChangesInASessionNeedItsCSRFToken(t *testing.T) {
 	_, admin := g.token(map[string]auth.Role{auth.Everywhere: auth.Admin})
 	one, other := g.signIn(admin), g.signIn(admin)
 	const body = `{"name":"forged"}`
-	require.Contains(t, g.do("POST", "/v1/projects", body, one.reads()...).fails(403, apperror.CSRFTokenWrong), "is missing")
+	require.Contains(t, g.do("POST", "/v1/projects", body, one.reads()...).fails(403, apperror.CSRFTokenWrong),
+		"is missing")
 	for _, wrong := range []string{other.csrf, one.csrf[1:], one.csrf + "A", strings.ToLower(one.csrf) + "x", "null"} {
 		headers := append(one.reads(), "X-Signalbox-CSRF", wrong)
-		require.Contains(t, g.do("POST", "/v1/projects", body, headers...).fails(403, apperror.CSRFTokenWrong), "is not the one")
-		g.do("POST", "/signalbox.v1.ProjectService/CreateProject", body, headers...).connectFails(403, "permission_denied", apperror.CSRFTokenWrong)
+		require.Contains(t, g.do("POST", "/v1/projects", body, headers...).fails(403, apperror.CSRFTokenWrong),
+			"is not the one")
+		g.do("POST", "/signalbox.v1.ProjectService/CreateProject", body, headers...).connectFails(403, "permission_denied",
+			apperror.CSRFTokenWrong)
 	}
 	// A form of another page can send these types without asking.
 	for _, kind := range []string{"text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"} {
@@ -158,7 +167,8 @@ func TestChangesInASessionNeedItsCSRFToken(t *testing.T) {
 		require.Equal(t, http.StatusForbidden, a.status, kind)
 	}
 	for _, r := range [][]string{
-		{"POST", "/v1/session:sign-out", `{}`}, {"POST", "/v1/sessions/" + one.id + ":revoke", `{}`}, {"POST", "/v1/tokens", `{}`}, {"POST", "/v1/projects/shop/events", `{}`},
+		{"POST", "/v1/session:sign-out", `{}`}, {"POST", "/v1/sessions/" + one.id + ":revoke", `{}`},
+		{"POST", "/v1/tokens", `{}`}, {"POST", "/v1/projects/shop/events", `{}`},
 		{"PUT", "/v1/projects", `{}`}, {"DELETE", "/v1/projects", ""}, {"POST", "/signalbox.v1.RunService/CancelRun", `{}`},
 	} {
 		a := g.do(r[0], r[1], r[2], one.reads()...)
@@ -176,21 +186,25 @@ func TestOtherOriginsCannotUseASession(t *testing.T) {
 	g := startGuarded(t, withUI(t))
 	_, admin := g.token(map[string]auth.Role{auth.Everywhere: auth.Admin})
 	one := g.signIn(admin)
-	foreign := [][]string{{"Origin", "https://evil.example"}, {"Origin", "null"}, {"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"}, {"Origin", "http://127.0.0.1:1"}}
+	foreign := [][]string{{"Origin", "https://evil.example"}, {"Origin", "null"}, {"Sec-Fetch-Site", "cross-site"},
+		{"Sec-Fetch-Site", "same-site"}, {"Origin", "http://127.0.0.1:1"}}
 	for _, marks := range foreign {
 		g.do("GET", "/v1/projects", "", append(one.reads(), marks...)...).fails(403, "CROSS_ORIGIN")
-		g.do("POST", "/signalbox.v1.ProjectService/CreateProject", `{"name":"forged"}`, append(one.changes(), marks...)...).connectFails(403, "permission_denied", "CROSS_ORIGIN")
+		g.do("POST", "/signalbox.v1.ProjectService/CreateProject", `{"name":"forged"}`,
+			append(one.changes(), marks...)...).connectFails(403, "permission_denied", "CROSS_ORIGIN")
 		a := g.do("POST", "/v1/session:sign-in", `{"token":`+quoted(strings.TrimPrefix(admin[1], "Bearer "))+`}`, marks...)
 		require.Equal(t, http.StatusForbidden, a.status, marks)
 		require.Empty(t, a.header.Values("Set-Cookie"), "no page signs a browser in as somebody else")
 	}
-	preflight := g.do("OPTIONS", "/v1/projects", "", "Origin", "https://evil.example", "Access-Control-Request-Method", "POST", "Access-Control-Request-Headers", "x-signalbox-csrf")
+	preflight := g.do("OPTIONS", "/v1/projects", "", "Origin", "https://evil.example", "Access-Control-Request-Method",
+		"POST", "Access-Control-Request-Headers", "x-signalbox-csrf")
 	require.Empty(t, preflight.header.Get("Access-Control-Allow-Origin"))
 	require.Empty(t, preflight.header.Get("Access-Control-Allow-Headers"))
 	for _, own := range [][]string{{"Origin", g.base}, {"Sec-Fetch-Site", "same-origin"}, {"Sec-Fetch-Site", "none"}} {
 		g.do("GET", "/v1/projects", "", append(one.reads(), own...)...).ok()
 	}
-	g.do("GET", "/v1/projects", "", append(admin, "Origin", "https://evil.example")...).ok() // a token is not sent by the browser itself
+	// a token is not sent by the browser itself
+	g.do("GET", "/v1/projects", "", append(admin, "Origin", "https://evil.example")...).ok()
 }
 
 func TestSignInNeverKeepsAnID(t *testing.T) {
@@ -203,7 +217,8 @@ func TestSignInNeverKeepsAnID(t *testing.T) {
 	require.NotEqual(t, planted.id, mine.id)
 	require.NotEqual(t, planted.cookie, mine.cookie)
 	require.NotEqual(t, planted.csrf, mine.csrf)
-	require.Contains(t, g.do("GET", "/v1/session", "", planted.reads()...).fails(401, apperror.SessionEnded), "sign in again")
+	require.Contains(t, g.do("GET", "/v1/session", "", planted.reads()...).fails(401, apperror.SessionEnded),
+		"sign in again")
 	made := g.signIn(ada, "Cookie", "signalbox-session=chosen-by-eve")
 	require.NotContains(t, made.cookie, "chosen")
 	both := g.do("GET", "/v1/session", "", "Cookie", mine.cookie+"; "+made.cookie)
@@ -220,7 +235,8 @@ func TestAuthorizationHeaderWinsOverTheCookie(t *testing.T) {
 	require.Equal(t, "token", found["authentication"])
 	require.Equal(t, map[string]any{"*": "admin"}, found["roles"])
 	g.do("POST", "/v1/projects", `{"name":"more"}`, append(one.reads(), admin...)...).ok()
-	g.do("GET", "/v1/session", "", append(one.reads(), "Authorization", "Bearer wrong")...).fails(401, apperror.Unidentified)
+	g.do("GET", "/v1/session", "", append(one.reads(), "Authorization", "Bearer wrong")...).fails(401,
+		apperror.Unidentified)
 	g.do("POST", "/v1/session:sign-out", `{}`, admin...).fails(400, apperror.NoSession)
 }
 
@@ -253,7 +269,8 @@ func TestWatchEndsWithItsSession(t *testing.T) {
 	g := startGuarded(t, nil)
 	_, admin := g.token(map[string]auth.Role{auth.Everywhere: auth.Admin})
 	g.do("POST", "/v1/projects/shop/workflows:publish", `{"source":`+quoted(greeting)+`}`, admin...).ok()
-	id := g.do("POST", "/v1/projects/shop/runs", `{"workflow":"hello","input":{}}`, admin...).ok()["run"].(map[string]any)["id"].(string)
+	id := g.do("POST", "/v1/projects/shop/runs", `{"workflow":"hello","input":{}}`,
+		admin...).ok()["run"].(map[string]any)["id"].(string)
 	_, viewer := g.token(map[string]auth.Role{"shop": auth.Viewer})
 	one := g.signIn(viewer)
 	req := connect.NewRequest(&signalboxv1.WatchRunRequest{Project: "shop", Id: id})
@@ -278,7 +295,8 @@ func TestWithoutTokensThereIsNothingToSignInTo(t *testing.T) {
 	var late struct{ *session.Service }
 	p := start(t, func(o *rpc.Options) { o.Sessions = &late })
 	tokens := token.NewService(p.store.Tokens(), p.store, token.Options{Now: time.Now, Log: slog.New(slog.DiscardHandler)})
-	late.Service = session.NewService(p.store.Sessions(), tokens, session.Options{Idle: time.Hour, Max: time.Hour, Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+	late.Service = session.NewService(p.store.Sessions(), tokens,
+		session.Options{Idle: time.Hour, Max: time.Hour, Now: time.Now, Log: slog.New(slog.DiscardHandler)})
 	current := p.do("GET", "/v1/session", "").ok()["current"].(map[string]any)
 	require.Equal(t, "none", current["authentication"])
 	require.Equal(t, "local", current["actorKind"])

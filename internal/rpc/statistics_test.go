@@ -36,7 +36,9 @@ func TestWorkflowStatistics(t *testing.T) {
 		require.Equal(t, id, s["lastRuns"].([]any)[0].(map[string]any)["id"])
 		require.NotContains(t, s["lastRuns"].([]any)[0], "duration")
 	}
-	for _, bad := range []string{"?stats=true&statsWindow=1s", "?stats=true&statsWindow=0s", "?stats=true&statsWindow=9999999999s", "?statsWindow=3600s", "?stats=true&pageSize=51", "/demo/hello?statsWindow=-5s"} {
+	for _, bad := range []string{
+		"?stats=true&statsWindow=1s", "?stats=true&statsWindow=0s", "?stats=true&statsWindow=9999999999s",
+		"?statsWindow=3600s", "?stats=true&pageSize=51", "/demo/hello?statsWindow=-5s"} {
 		p.do("GET", path+bad, "").fails(400, "INVALID_ARGUMENT")
 	}
 }

@@ -44,10 +44,13 @@ func TestStepValuesArePaged(t *testing.T) {
 		require.Equal(t, value.text, text.String())
 		require.Equal(t, pages, n, limit)
 	}
-	require.Equal(t, []any{true, int64(3), "/a~1b", "default"}, []any{value.last.Output, value.last.Number, value.last.Pointer, value.last.Project})
+	require.Equal(t, []any{true, int64(3), "/a~1b", "default"},
+		[]any{value.last.Output, value.last.Number, value.last.Pointer, value.last.Project})
 	require.Equal(t, `["`, p.do("GET", path+"input&limit=2", "").ok()["text"].(string)[:2])
 	require.False(t, value.last.Output)
-	for _, wrong := range []string{"", "error", "output&offset=-1", "output&offset=600005", "output&offset=4", "output&limit=1048577", "output&limit=-1"} {
+	for _, wrong := range []string{
+		"", "error", "output&offset=-1", "output&offset=600005", "output&offset=4", "output&limit=1048577",
+		"output&limit=-1"} {
 		p.do("GET", path+wrong, "").fails(http.StatusBadRequest, apperror.InvalidArgument)
 	}
 	require.Empty(t, p.do("GET", path+"output&offset=600004", "").ok()["text"])

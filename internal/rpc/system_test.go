@@ -46,12 +46,19 @@ var noon = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 
 func newFakeSystem() *fakeSystem {
 	return &fakeSystem{connection: conntype.Status{
-		State: conntype.Down, Kind: conntype.Hung, Since: noon, Address: "127.0.0.1:7233", Namespace: "default", NamespaceID: "n-1",
-		LastError: "no answer", LastErrorAt: noon, Generation: 2, Latency: 1234567 * time.Nanosecond, Attempts: 7, NextAttempt: noon.Add(time.Second),
-		Breaker:    conntype.Breaker{State: conntype.BreakerOpen, Failures: 10, OpenedAt: noon, NextProbe: noon.Add(time.Minute)},
-		Statistics: conntype.Statistics{Uptime: time.Hour, Downtime: 1500 * time.Millisecond, Connections: 2, Outages: 1, LastOutage: time.Second, LongestOutage: 2 * time.Second, ConnectedSince: noon},
-		Workers:    []conntype.WorkerStatus{{Name: "default", TaskQueues: []string{"q"}, Running: true, Polling: true, Generation: 2, Since: noon, LastPoll: noon, Failures: 1, Error: "e"}},
-		Draining:   1,
+		State: conntype.Down, Kind: conntype.Hung, Since: noon, Address: "127.0.0.1:7233", Namespace: "default",
+		NamespaceID: "n-1",
+		LastError:   "no answer", LastErrorAt: noon, Generation: 2, Latency: 1234567 * time.Nanosecond, Attempts: 7,
+		NextAttempt: noon.Add(time.Second),
+		Breaker: conntype.Breaker{
+			State: conntype.BreakerOpen, Failures: 10, OpenedAt: noon, NextProbe: noon.Add(time.Minute)},
+		Statistics: conntype.Statistics{
+			Uptime: time.Hour, Downtime: 1500 * time.Millisecond, Connections: 2, Outages: 1, LastOutage: time.Second,
+			LongestOutage: 2 * time.Second, ConnectedSince: noon},
+		Workers: []conntype.WorkerStatus{
+			{Name: "default", TaskQueues: []string{"q"}, Running: true, Polling: true, Generation: 2, Since: noon,
+				LastPoll: noon, Failures: 1, Error: "e"}},
+		Draining: 1,
 	}}
 }
 
@@ -132,18 +139,24 @@ func (f *fakeSystem) service(st *storetest.Plain) *system.Service {
 	return system.NewService(f, st, f, f, st, system.Options{
 		Health: func(context.Context) health.Report {
 			return health.Report{Dependencies: []health.DependencyState{
-				{Name: "leases", State: health.Down, Title: "No Redis", LastError: "redis does not answer"}, {Name: "store", State: health.Up, LastError: "it was away"},
+				{Name: "leases", State: health.Down, Title: "No Redis", LastError: "redis does not answer"},
+				{Name: "store", State: health.Up, LastError: "it was away"},
 			}}
 		},
-		Version: "1.2.3", ServerID: "server-1", Roles: []string{"api"}, StartedAt: noon, Now: func() time.Time { return noon },
-		QueueMode:   system.QueueMode{Enabled: true, MaxRuns: 9, TTL: time.Hour},
-		Fingerprint: func() worker.Fingerprint { return worker.Fingerprint{Contract: "c"} }, Maintenance: maintenance.New(st, func() time.Time { return noon }),
+		Version: "1.2.3", ServerID: "server-1", Roles: []string{"api"}, StartedAt: noon, Now: func() time.Time {
+			return noon
+		},
+		QueueMode: system.QueueMode{Enabled: true, MaxRuns: 9, TTL: time.Hour},
+		Fingerprint: func() worker.Fingerprint {
+			return worker.Fingerprint{Contract: "c"}
+		}, Maintenance: maintenance.New(st, func() time.Time { return noon }),
 		Placement: f, Restore: f, Processor: func() processor.State {
 			return processor.State{Limit: new(0.25), Used: new(0.24), Throttled: new(0.93)}
 		},
 		Store: func(context.Context) system.StoreFacts {
 			return system.StoreFacts{
-				Driver: "sqlite", Location: "/data/signalbox.db", Version: "3.50", Schema: 40, Required: 41, Bytes: 4096, Latency: time.Millisecond, ClockSkew: -3 * time.Hour,
+				Driver: "sqlite", Location: "/data/signalbox.db", Version: "3.50", Schema: 40, Required: 41, Bytes: 4096,
+				Latency: time.Millisecond, ClockSkew: -3 * time.Hour,
 				Pools: []system.Pool{{Name: "read", InUse: 1, Limit: 4, Waits: 2}}, Err: errors.New("half"),
 			}
 		},
@@ -162,12 +175,16 @@ func TestSystemQueues(t *testing.T) {
 	p.do("POST", "/v1/projects", `{"name":"shop"}`).ok()
 	first := p.do("GET", "/v1/system/queues?page_size=1", "").ok()
 	require.Equal(t, []any{map[string]any{
-		"project": "default", "name": "q-default", "activities": map[string]any{"pollers": json.Number("0"), "busy": json.Number("0")},
-		"workflowTasks": map[string]any{"pollers": json.Number("1"), "busy": json.Number("0"), "lastPollTime": "2026-01-31T12:00:00Z", "backlog": json.Number("2"), "backlogAge": "1s"},
+		"project": "default", "name": "q-default",
+		"activities": map[string]any{"pollers": json.Number("0"), "busy": json.Number("0")},
+		"workflowTasks": map[string]any{
+			"pollers": json.Number("1"), "busy": json.Number("0"), "lastPollTime": "2026-01-31T12:00:00Z",
+			"backlog": json.Number("2"), "backlogAge": "1s"},
 	}}, first["queues"])
 	p.system.unknown = errors.New("no answer")
 	next := p.do("GET", "/v1/system/queues?page_size=1&page_token="+first["nextPageToken"].(string), "").ok()
-	require.Equal(t, []any{map[string]any{"project": "shop", "name": "q-shop", "error": "unknown; see the server's log for the cause"}}, next["queues"])
+	require.Equal(t, []any{map[string]any{
+		"project": "shop", "name": "q-shop", "error": "unknown; see the server's log for the cause"}}, next["queues"])
 	require.Empty(t, next["nextPageToken"])
 }
 
@@ -225,7 +242,8 @@ func TestSystemStatus(t *testing.T) {
 	p.system.title = "This server uses another Temporal than 21 open runs"
 	require.Equal(t, p.system.title, p.do("GET", "/v1/system/connection", "").ok()["mismatch"])
 
-	p.system.unknown = apperror.New(apperror.Unavailable, apperror.StoreUnavailable, "the database is away").WithCause(errors.New("hunter2"))
+	p.system.unknown = apperror.New(apperror.Unavailable, apperror.StoreUnavailable,
+		"the database is away").WithCause(errors.New("hunter2"))
 	status := p.do("GET", "/v1/system/status", "").ok()
 	require.Equal(t, "the database is away", status["workersError"])
 	require.Equal(t, "down", status["connection"].(map[string]any)["state"])
@@ -257,7 +275,8 @@ func TestMaintenance(t *testing.T) {
 	require.Equal(t, map[string]any{"active": false}, p.do("GET", "/v1/system/maintenance", "").ok()["maintenance"])
 	p.do("POST", "/v1/system/maintenance", `{"active": true}`).fails(400, "INVALID_ARGUMENT")
 	on := map[string]any{"active": true, "reason": "upgrade", "actor": "local", "since": "2026-01-31T12:00:00Z"}
-	require.Equal(t, on, p.do("POST", "/v1/system/maintenance", `{"active": true, "reason": "upgrade"}`).ok()["maintenance"])
+	require.Equal(t, on, p.do("POST", "/v1/system/maintenance",
+		`{"active": true, "reason": "upgrade"}`).ok()["maintenance"])
 	require.Equal(t, on, p.do("GET", "/v1/system/maintenance", "").ok()["maintenance"])
 	require.Equal(t, on, p.do("GET", "/v1/system/status", "").ok()["maintenance"])
 }
@@ -265,9 +284,11 @@ func TestMaintenance(t *testing.T) {
 func TestAdoptTemporal(t *testing.T) {
 	t.Parallel()
 	p := start(t, nil)
-	former, now := run.ClusterID{Address: "a:7233", Namespace: "ns", NamespaceID: "n1"}, run.ClusterID{Address: "b:7233", Namespace: "ns", NamespaceID: "n2"}
+	former, now := run.ClusterID{Address: "a:7233", Namespace: "ns", NamespaceID: "n1"},
+		run.ClusterID{Address: "b:7233", Namespace: "ns", NamespaceID: "n2"}
 	p.system.adoption = run.Adoption{
-		Before: run.RunsCluster{ClusterID: former, Since: noon}, Now: now, Left: map[string]int64{"shop": 1, "bank": 20}, Needed: true, Adopted: true,
+		Before: run.RunsCluster{ClusterID: former, Since: noon}, Now: now, Left: map[string]int64{"shop": 1, "bank": 20},
+		Needed: true, Adopted: true,
 	}
 	a := p.do("POST", "/v1/system/temporal:adopt", `{"address":"b:7233","namespace":"ns","reason":"lost"}`)
 	require.JSONEq(t, `{
@@ -287,9 +308,13 @@ func TestReconcile(t *testing.T) {
 	t.Parallel()
 	p := start(t, nil)
 	p.system.report = run.Report{
-		Checked: 3, Open: 2, Total: 5, Failed: 1, Took: 20 * time.Millisecond, Withheld: 2, WithheldBecause: "of where they are",
-		Corrections: []run.Correction{{Kind: run.CorrectionFinished, RunID: "r", Project: "default", Detail: "it ended", Applied: true}},
-		Foreign:     []run.ForeignRuns{{Project: "shop", Workflow: "shop/order", Version: "1.1.0", Why: "its document is not stored", Count: 7, Open: 6, RunIDs: []string{"x"}, Since: time.Unix(0, 0)}},
+		Checked: 3, Open: 2, Total: 5, Failed: 1, Took: 20 * time.Millisecond, Withheld: 2,
+		WithheldBecause: "of where they are",
+		Corrections: []run.Correction{
+			{Kind: run.CorrectionFinished, RunID: "r", Project: "default", Detail: "it ended", Applied: true}},
+		Foreign: []run.ForeignRuns{
+			{Project: "shop", Workflow: "shop/order", Version: "1.1.0", Why: "its document is not stored", Count: 7, Open: 6,
+				RunIDs: []string{"x"}, Since: time.Unix(0, 0)}},
 	}
 	a := p.do("POST", "/v1/system/runs:reconcile", `{"dryRun":true}`)
 	require.JSONEq(t, `{
@@ -311,8 +336,10 @@ func TestCheckRestore(t *testing.T) {
 	t.Parallel()
 	p := start(t, nil)
 	p.system.report = run.Report{
-		Checked: 3, Total: 4, SearchedUntil: noon, Counts: map[run.CorrectionKind]int{run.CorrectionAdopted: 3, run.CorrectionForgotten: 1},
-		Lost: run.Lost{Open: 1, Ended: 2, Young: 4, UpToHour: 1, UpToDay: 1, Older: 1, Newest: noon, ForgottenFrom: noon.Add(-2 * time.Hour), ForgottenUntil: noon.Add(-time.Hour)},
+		Checked: 3, Total: 4, SearchedUntil: noon,
+		Counts: map[run.CorrectionKind]int{run.CorrectionAdopted: 3, run.CorrectionForgotten: 1},
+		Lost: run.Lost{Open: 1, Ended: 2, Young: 4, UpToHour: 1, UpToDay: 1, Older: 1, Newest: noon,
+			ForgottenFrom: noon.Add(-2 * time.Hour), ForgottenUntil: noon.Add(-time.Hour)},
 	}
 	require.JSONEq(t, `{
 		"time": "2026-01-31T12:00:00Z", "restoredTime": "2026-01-31T12:00:00Z", "backupTime": "2026-01-31T11:00:00Z", "newestRowTime": "2026-01-31T11:00:00Z",
@@ -328,7 +355,8 @@ func TestCheckRestore(t *testing.T) {
 	p.system.unknown = apperror.New(apperror.Unavailable, apperror.EngineUnavailable, "temporal is away")
 	p.system.refuse = p.system.unknown
 	a := p.do("GET", "/v1/system/restore", "").ok()
-	require.Equal(t, map[string]any{"schedules": "temporal is away", "comparison": "temporal is away", "keys": "temporal is away"}, a["errors"])
+	require.Equal(t, map[string]any{
+		"schedules": "temporal is away", "comparison": "temporal is away", "keys": "temporal is away"}, a["errors"])
 	for _, unknown := range []string{"schedules", "comparison", "lost"} {
 		require.NotContains(t, a, unknown, "unknown is not 0")
 	}
@@ -366,7 +394,8 @@ func TestEngineUnavailableCarriesKindAndRetry(t *testing.T) {
 		Workflow: "hello", Input: &signalboxv1.JsonValue{Json: "{}"},
 	}, &signalboxv1.StartRunResponse{})
 	s := requireGRPC(t, err, codes.Unavailable, apperror.EngineUnavailable)
-	require.Equal(t, map[string]string{"state": "down", "kind": "hung"}, s.Details()[0].(*errdetails.ErrorInfo).GetMetadata())
+	require.Equal(t, map[string]string{"state": "down", "kind": "hung"},
+		s.Details()[0].(*errdetails.ErrorInfo).GetMetadata())
 	require.Equal(t, 7*time.Second, s.Details()[1].(*errdetails.RetryInfo).GetRetryDelay().AsDuration())
 
 	a := p.do("POST", "/v1/projects/default/runs", `{"workflow":"hello","input":{}}`)

@@ -21,7 +21,8 @@ type topicStream = connect.ServerStreamForClient[signalboxv1.WatchResponse]
 
 func (p *platform) watchTopics(t *testing.T, topics ...*signalboxv1.WatchTopic) *topicStream {
 	t.Helper()
-	stream, err := signalboxv1connect.NewWatchServiceClient(p.client, p.base).Watch(t.Context(), connect.NewRequest(&signalboxv1.WatchRequest{Topics: topics}))
+	stream, err := signalboxv1connect.NewWatchServiceClient(p.client, p.base).Watch(t.Context(),
+		connect.NewRequest(&signalboxv1.WatchRequest{Topics: topics}))
 	require.NoError(t, err)
 	t.Cleanup(func() { stream.Close() })
 	return stream
@@ -59,8 +60,10 @@ func TestWatchStreamsSeveralTopics(t *testing.T) {
 	p := start(t, nil)
 	p.publish()
 	first, second := p.startRun(`{"name":"Ada"}`), p.startRun(`{"name":"Bob"}`)
-	open := &signalboxv1.ListRunsRequest{Filter: &signalboxv1.RunFilter{Statuses: []string{"queued", "running"}}, PageSize: 1}
-	stream := p.watchTopics(t, runsTopic(&signalboxv1.RunsTopic{List: open, WithCounts: true}), runTopic(first), engineTopic())
+	open := &signalboxv1.ListRunsRequest{
+		Filter: &signalboxv1.RunFilter{Statuses: []string{"queued", "running"}}, PageSize: 1}
+	stream := p.watchTopics(t, runsTopic(&signalboxv1.RunsTopic{List: open, WithCounts: true}), runTopic(first),
+		engineTopic())
 	begun := map[int32]*signalboxv1.WatchResponse{}
 	until(t, stream, func(m *signalboxv1.WatchResponse) bool {
 		begun[m.GetTopic()] = m
@@ -75,9 +78,10 @@ func TestWatchStreamsSeveralTopics(t *testing.T) {
 	require.True(t, list.GetRows()[0].GetMatches())
 	require.Nil(t, list.GetRows()[0].GetRun().GetInput())
 	require.Equal(t, map[string]int64{"queued": 2}, list.GetCounts().GetStatuses())
-	next, err := signalboxv1connect.NewRunServiceClient(p.client, p.base).ListRuns(t.Context(), connect.NewRequest(&signalboxv1.ListRunsRequest{
-		Filter: open.GetFilter(), PageSize: 1, PageToken: list.GetNextPageToken(),
-	}))
+	next, err := signalboxv1connect.NewRunServiceClient(p.client, p.base).ListRuns(t.Context(),
+		connect.NewRequest(&signalboxv1.ListRunsRequest{
+			Filter: open.GetFilter(), PageSize: 1, PageToken: list.GetNextPageToken(),
+		}))
 	require.NoError(t, err)
 	require.Equal(t, first, next.Msg.GetRuns()[0].GetId(), "ListRuns continues the list")
 	require.JSONEq(t, `{"name":"Ada"}`, begun[1].GetRun().GetRun().GetInput().GetJson())
@@ -137,13 +141,14 @@ func TestWatchRefusesWrongTopics(t *testing.T) {
 		return runsTopic(&signalboxv1.RunsTopic{List: m})
 	}
 	for name, topics := range map[string][]*signalboxv1.WatchTopic{
-		"none":          nil,
-		"an empty one":  {{}},
-		"no run":        {runTopic("")},
-		"project":       {list(&signalboxv1.ListRunsRequest{Project: "other"})},
-		"page token":    {list(&signalboxv1.ListRunsRequest{PageToken: "x"})},
-		"page size":     {list(&signalboxv1.ListRunsRequest{PageSize: 201})},
-		"status":        {engineTopic(), list(&signalboxv1.ListRunsRequest{Filter: &signalboxv1.RunFilter{Statuses: []string{"broken"}}})},
+		"none":         nil,
+		"an empty one": {{}},
+		"no run":       {runTopic("")},
+		"project":      {list(&signalboxv1.ListRunsRequest{Project: "other"})},
+		"page token":   {list(&signalboxv1.ListRunsRequest{PageToken: "x"})},
+		"page size":    {list(&signalboxv1.ListRunsRequest{PageSize: 201})},
+		"status": {engineTopic(),
+			list(&signalboxv1.ListRunsRequest{Filter: &signalboxv1.RunFilter{Statuses: []string{"broken"}}})},
 		"order":         {list(&signalboxv1.ListRunsRequest{Order: "longest"})},
 		"version":       {list(&signalboxv1.ListRunsRequest{Filter: &signalboxv1.RunFilter{Version: "1.0.0"}})},
 		"cursor":        {{Cursor: "x", Topic: runTopic("r").GetTopic()}},
@@ -165,7 +170,8 @@ func TestWatchRefusesWrongTopics(t *testing.T) {
 	}
 	requireReason(t, stream.Err(), connect.CodeNotFound, apperror.RunNotFound)
 
-	stream = p.watchTopics(t, &signalboxv1.WatchTopic{Topic: &signalboxv1.WatchTopic_Batch{Batch: &signalboxv1.BatchTopic{Id: "b"}}})
+	stream = p.watchTopics(t,
+		&signalboxv1.WatchTopic{Topic: &signalboxv1.WatchTopic_Batch{Batch: &signalboxv1.BatchTopic{Id: "b"}}})
 	require.False(t, stream.Receive())
 	requireReason(t, stream.Err(), connect.CodeNotFound, apperror.BatchNotFound)
 }
@@ -178,9 +184,10 @@ func TestWatchMergesManyUpdates(t *testing.T) {
 	id := p.startRun(`{}`)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	stream, err := signalboxv1connect.NewWatchServiceClient(p.client, p.base).Watch(ctx, connect.NewRequest(&signalboxv1.WatchRequest{
-		Topics: []*signalboxv1.WatchTopic{runsTopic(&signalboxv1.RunsTopic{WithCounts: true}), runTopic(id)},
-	}))
+	stream, err := signalboxv1connect.NewWatchServiceClient(p.client, p.base).Watch(ctx,
+		connect.NewRequest(&signalboxv1.WatchRequest{
+			Topics: []*signalboxv1.WatchTopic{runsTopic(&signalboxv1.RunsTopic{WithCounts: true}), runTopic(id)},
+		}))
 	require.NoError(t, err)
 	t.Cleanup(func() { stream.Close() })
 	const updates = 1000
@@ -232,7 +239,8 @@ func TestWatchesOfOneTokenLeaveRoomForOthers(t *testing.T) {
 	_, admin := g.token(map[string]auth.Role{"shop": auth.Admin})
 	client := signalboxv1connect.NewWatchServiceClient(oneConnection(t), g.base)
 	watch := func(header []string) error {
-		req := connect.NewRequest(&signalboxv1.WatchRequest{Project: "shop", Topics: []*signalboxv1.WatchTopic{engineTopic()}})
+		req := connect.NewRequest(
+			&signalboxv1.WatchRequest{Project: "shop", Topics: []*signalboxv1.WatchTopic{engineTopic()}})
 		req.Header().Set(header[0], header[1])
 		ctx, cancel := context.WithCancel(t.Context())
 		t.Cleanup(cancel)

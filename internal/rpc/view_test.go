@@ -21,9 +21,12 @@ func TestViewsOverREST(t *testing.T) {
 
 	saved := p.do(http.MethodPost, "/v1/projects/default/views",
 		`{"name":"Failed","shared":true,"query":{"filter":{"statuses":["failed"],"workflow":"hello","stuck":["any"]},"period":"86400s","order":"oldest","columns":["run","actor"]}}`).ok()["view"].(map[string]any)
-	require.Equal(t, []any{"Failed", true, true, "local", "local"}, []any{saved["name"], saved["shared"], saved["mine"], saved["owner"], saved["updater"]})
+	require.Equal(t, []any{"Failed", true, true, "local", "local"},
+		[]any{saved["name"], saved["shared"], saved["mine"], saved["owner"], saved["updater"]})
 	require.Equal(t, map[string]any{
-		"filter": map[string]any{"statuses": []any{"failed"}, "workflow": "demo/hello", "stuck": []any{"any"}, "labels": []any{}, "notReplayed": false}, "period": "86400s", "order": "oldest", "columns": []any{"run", "actor"},
+		"filter": map[string]any{
+			"statuses": []any{"failed"}, "workflow": "demo/hello", "stuck": []any{"any"}, "labels": []any{},
+			"notReplayed": false}, "period": "86400s", "order": "oldest", "columns": []any{"run", "actor"},
 	}, saved["query"])
 	id := saved["id"].(string)
 	list := p.do(http.MethodGet, "/v1/projects/default/views", "").ok()["views"].([]any)
@@ -43,15 +46,19 @@ func TestViewsOverREST(t *testing.T) {
 		`{"name":"a","revision":1}`:                              "without the ID",
 	}
 	for body, why := range refused {
-		require.Contains(t, p.do(http.MethodPost, "/v1/projects/default/views", body).fails(http.StatusBadRequest, "INVALID_ARGUMENT"), why, body)
+		require.Contains(t, p.do(http.MethodPost, "/v1/projects/default/views", body).fails(http.StatusBadRequest,
+			"INVALID_ARGUMENT"), why, body)
 	}
-	p.do(http.MethodPost, "/v1/projects/default/views", `{"name":"a","query":{"filter":{"workflow":"none"}}}`).fails(http.StatusNotFound, "WORKFLOW_NOT_FOUND")
+	p.do(http.MethodPost, "/v1/projects/default/views",
+		`{"name":"a","query":{"filter":{"workflow":"none"}}}`).fails(http.StatusNotFound, "WORKFLOW_NOT_FOUND")
 	p.do(http.MethodPost, "/v1/projects/default/views", `{"name":"Failed"}`).fails(http.StatusConflict, "VIEW_EXISTS")
-	p.do(http.MethodPost, "/v1/projects/default/views", `{"id":"`+id+`","name":"Failed","revision":7}`).fails(http.StatusBadRequest, "VIEW_CHANGED")
+	p.do(http.MethodPost, "/v1/projects/default/views",
+		`{"id":"`+id+`","name":"Failed","revision":7}`).fails(http.StatusBadRequest, "VIEW_CHANGED")
 	p.do(http.MethodGet, "/v1/projects/none/views", "").fails(http.StatusNotFound, "PROJECT_NOT_FOUND")
 	p.do(http.MethodDelete, "/v1/projects/default/views/none?revision=1", "").fails(http.StatusNotFound, "VIEW_NOT_FOUND")
 
-	again := p.do(http.MethodPost, "/v1/projects/default/views", `{"id":"`+id+`","name":"Broken","revision":1}`).ok()["view"].(map[string]any)
+	again := p.do(http.MethodPost, "/v1/projects/default/views",
+		`{"id":"`+id+`","name":"Broken","revision":1}`).ok()["view"].(map[string]any)
 	require.Equal(t, []any{"Broken", json.Number("2")}, []any{again["name"], again["revision"]})
 	p.do(http.MethodDelete, "/v1/projects/default/views/"+id+"?revision=2", "").ok()
 	require.Empty(t, p.do(http.MethodGet, "/v1/projects/default/views", "").ok()["views"])

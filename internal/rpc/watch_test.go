@@ -98,7 +98,8 @@ func TestWatchErrors(t *testing.T) {
 	stream = p.watch(t.Context(), t, "", 0)
 	require.False(t, stream.Receive())
 	requireReason(t, stream.Err(), connect.CodeInvalidArgument, apperror.InvalidArgument)
-	stream, err := signalboxv1connect.NewRunServiceClient(p.client, p.base).WatchRun(t.Context(), connect.NewRequest(&signalboxv1.WatchRunRequest{Id: "none", View: "basic"}))
+	stream, err := signalboxv1connect.NewRunServiceClient(p.client, p.base).WatchRun(t.Context(),
+		connect.NewRequest(&signalboxv1.WatchRunRequest{Id: "none", View: "basic"}))
 	require.NoError(t, err)
 	require.False(t, stream.Receive())
 	requireReason(t, stream.Err(), connect.CodeInvalidArgument, apperror.InvalidArgument)

@@ -18,7 +18,8 @@ import (
 func withUI(t *testing.T) func(*rpc.Options) {
 	t.Helper()
 	ui, err := webui.New(fstest.MapFS{
-		"index.html":      {Data: []byte(`<!doctype html><title>Run Studio</title><meta name="csp-nonce" content="__CSP_NONCE__">`)},
+		"index.html": {Data: []byte(
+			`<!doctype html><title>Run Studio</title><meta name="csp-nonce" content="__CSP_NONCE__">`)},
 		"assets/app-1.js": {Data: []byte("let a=1")},
 	})
 	require.NoError(t, err)
@@ -67,7 +68,8 @@ func TestUIPagesCannotBeFramedOrReused(t *testing.T) {
 		require.Contains(t, policy, "frame-ancestors 'none'")
 		require.NotContains(t, policy, "unsafe")
 		require.NotContains(t, policy, "*")
-		require.Equal(t, "no-store", page.header.Get("Cache-Control"), "a cached page would have a nonce that was used before")
+		require.Equal(t, "no-store", page.header.Get("Cache-Control"),
+			"a cached page would have a nonce that was used before")
 		require.Equal(t, "nosniff", page.header.Get("X-Content-Type-Options"))
 		require.False(t, policies[policy], "each response has another nonce")
 		policies[policy] = true
@@ -92,18 +94,23 @@ func TestUINeedsNoTokenButItsDataDoes(t *testing.T) {
 	require.Equal(t, http.StatusOK, g.do("GET", "/v1/projects", "", viewer...).status)
 }
 
-// The paths are sent as they are: Go's client would clean them. No form of an open path leads to a method of the API or to a file.
+// The paths are sent as they are: Go's client would clean them. No form of an open path leads to a method of the API or
+// to a file.
 func TestNoPathOfTheUILeadsElsewhere(t *testing.T) {
 	t.Parallel()
 	g := startGuarded(t, withUI(t))
 	for _, path := range []string{
-		"/assets/../v1/projects", "/p/../v1/projects", "/p/..%2f..%2fv1/projects", "/p/%2e%2e/v1/projects", "/assets/..%2findex.html", "/assets/%2e%2e/index.html",
-		"/assets/../../etc/passwd", "/assets/..%5c..%5cetc%5cpasswd", "//assets/app-1.js", "/p//../v1/projects", "/assets/%00", "/p/../metrics",
+		"/assets/../v1/projects", "/p/../v1/projects", "/p/..%2f..%2fv1/projects", "/p/%2e%2e/v1/projects",
+		"/assets/..%2findex.html", "/assets/%2e%2e/index.html",
+		"/assets/../../etc/passwd", "/assets/..%5c..%5cetc%5cpasswd", "//assets/app-1.js", "/p//../v1/projects",
+		"/assets/%00", "/p/../metrics",
 	} {
 		for _, method := range []string{"GET", "POST", "CONNECT"} {
 			conn, err := net.Dial("tcp", g.server.Addr().String())
 			require.NoError(t, err)
-			_, err = io.WriteString(conn, method+" "+path+" HTTP/1.1\r\nHost: "+g.server.Addr().String()+"\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}")
+			_, err = io.WriteString(conn,
+				method+" "+path+" HTTP/1.1\r\nHost: "+g.server.Addr().String()+
+					"\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}")
 			require.NoError(t, err)
 			answer, err := io.ReadAll(conn)
 			require.NoError(t, err)
@@ -119,8 +126,11 @@ func TestForeignPagesCannotReachTheLocalUI(t *testing.T) {
 	t.Parallel()
 	p := start(t, withUI(t))
 	for _, path := range []string{"/", "/p/shop/runs", "/sign-in", "/assets/app-1.js"} {
-		p.do("GET", path, "", "Host", "signalbox.example", "Accept", browser).connectFails(403, "permission_denied", "FOREIGN_HOST")
+		p.do("GET", path, "", "Host", "signalbox.example", "Accept", browser).connectFails(403, "permission_denied",
+			"FOREIGN_HOST")
 		p.do("GET", path, "", "Origin", "http://evil.example").connectFails(403, "permission_denied", "CROSS_ORIGIN")
 	}
-	require.Equal(t, http.StatusOK, p.do("GET", "/p/shop/runs", "", "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate").status, "a link may lead here")
+	require.Equal(t, http.StatusOK,
+		p.do("GET", "/p/shop/runs", "", "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate").status,
+		"a link may lead here")
 }

@@ -10,8 +10,8 @@ import (
 // slot when fewer runs of the project use one than its quota allows and no run waits; otherwise the run is `queued:
 // admission`, behind all runs accepted before it.
 type AdmissionStore interface {
-	// Admit assigns free slots of a project, no more than the given number at a time, to the runs that wait for one, in order of
-	// acceptance, and returns their IDs in that order: they are `queued: starting` from then on. Callers in many
+	// Admit assigns free slots of a project, no more than the given number at a time, to the runs that wait for one, in
+	// order of acceptance, and returns their IDs in that order: they are `queued: starting` from then on. Callers in many
 	// processes together never assign more slots than exist.
 	Admit(ctx context.Context, project string, most int, at time.Time) ([]string, error)
 	// ReturnAdmitted takes the slot back from a run that was admitted, is `queued: starting` and was not started: it

@@ -35,7 +35,8 @@ func (p admissionStore) GetRun(ctx context.Context, project, id string) (run.Run
 // allow sets the limit of concurrent runs.
 func (b *bench) allow(t testing.TB, runs int64) {
 	t.Helper()
-	_, err := b.store.Quotas().SetQuota(b.ctx, here, quota.Quota{ConcurrentRuns: runs}, audit.NewEntry(b.ctx, b.clock(), audit.QuotaSet, here, here, ""))
+	_, err := b.store.Quotas().SetQuota(b.ctx, here, quota.Quota{ConcurrentRuns: runs},
+		audit.NewEntry(b.ctx, b.clock(), audit.QuotaSet, here, here, ""))
 	require.NoError(t, err)
 }
 
@@ -192,7 +193,8 @@ func TestCancelOfARunThatWaitsForASlot(t *testing.T) {
 	b.engine.called()
 	r, err := b.Cancel(b.ctx, here, runs[1].ID, "enough")
 	require.NoError(t, err)
-	require.Equal(t, []any{run.Canceled, true, "enough", ""}, []any{r.Status, r.CancelRequested, r.CancelReason, r.QueuedReason})
+	require.Equal(t, []any{run.Canceled, true, "enough", ""},
+		[]any{r.Status, r.CancelRequested, r.CancelReason, r.QueuedReason})
 	b.advance(time.Hour)
 	_, err = b.Get(b.ctx, here, runs[2].ID)
 	require.NoError(t, err)
@@ -215,11 +217,13 @@ func TestEndOfRunFreesSlot(t *testing.T) {
 			require.NoError(t, err)
 		},
 		"corrected": func(t *testing.T, b *bench, id string) {
-			_, err := b.store.CorrectRun(b.ctx, run.Update{RunID: id, Position: 9, State: &run.State{Status: run.Terminated, EndedAt: b.clock()}}, nil)
+			_, err := b.store.CorrectRun(b.ctx,
+				run.Update{RunID: id, Position: 9, State: &run.State{Status: run.Terminated, EndedAt: b.clock()}}, nil)
 			require.NoError(t, err)
 		},
 		"reset": func(t *testing.T, b *bench, id string) {
-			u := run.Update{RunID: id, ExecutionID: "other", Position: 9, State: &run.State{Status: run.Failed, EndedAt: b.clock()}}
+			u := run.Update{RunID: id, ExecutionID: "other", Position: 9,
+				State: &run.State{Status: run.Failed, EndedAt: b.clock()}}
 			_, err := b.store.FollowExecution(b.ctx, u, "execution-"+id, nil, entry(b, id))
 			require.NoError(t, err)
 		},
@@ -267,8 +271,10 @@ func TestAdmittedRunThatEngineRejects(t *testing.T) {
 		answer error
 		want   []string
 	}{
-		"away":                 {unavailable(), []string{"completed", "admission", "admission"}},
-		"over its limits":      {apperror.New(apperror.Exhausted, apperror.EngineRefused, "over its limits"), []string{"completed", "admission", "admission"}},
+		"away": {unavailable(), []string{"completed", "admission", "admission"}},
+		"over its limits": {
+			apperror.New(apperror.Exhausted, apperror.EngineRefused, "over its limits"),
+			[]string{"completed", "admission", "admission"}},
 		"unknown":              {run.ErrUnknownOutcome, []string{"completed", "starting", "admission"}},
 		"another error":        {errors.New("broken"), []string{"completed", "starting", "admission"}},
 		"rejected permanently": {refused(), []string{"completed", "failed", "worker"}},
@@ -291,7 +297,9 @@ func TestAdmittedRunThatEngineRejects(t *testing.T) {
 			}
 			b.ends(t, runs[0].ID)
 			<-requested
-			require.Eventually(t, func() bool { return slices.Equal(b.reasons(t, runs), tt.want) }, time.Minute, time.Millisecond,
+			require.Eventually(t, func() bool {
+				return slices.Equal(b.reasons(t, runs), tt.want)
+			}, time.Minute, time.Millisecond,
 				"%v", b.reasons(t, runs))
 			if tt.want[1] != "admission" {
 				return
@@ -319,7 +327,9 @@ func TestAdmissionBacksOffAfterRefusal(t *testing.T) {
 	b.allow(t, 50)
 	b.startAdmission(t, b.Service)
 	require.Eventually(t, func() bool { return requested.Load() > 0 }, time.Minute, time.Millisecond)
-	require.Never(t, func() bool { return requested.Load() > 20 }, time.Second, 50*time.Millisecond, "at most one request per run")
+	require.Never(t, func() bool {
+		return requested.Load() > 20
+	}, time.Second, 50*time.Millisecond, "at most one request per run")
 }
 
 // TestSlotsWhileTheEngineIsUnavailable frees slots meanwhile: none is assigned, and new runs queue behind those that
@@ -331,7 +341,8 @@ func TestSlotsWhileTheEngineIsUnavailable(t *testing.T) {
 	b.allow(t, 1)
 	runs := b.startMany(t, 2)
 	back := b.away()
-	a := b.startAdmission(t, b.Service) // one that had found Temporal available just before would assign the slot, and take it back
+	// one that had found Temporal available just before would assign the slot, and take it back
+	a := b.startAdmission(t, b.Service)
 	b.ends(t, runs[0].ID)
 	_, _, err := b.Start(b.ctx, request())
 	requireError(t, err, apperror.Unavailable, apperror.EngineUnavailable, "does not answer")
@@ -339,7 +350,8 @@ func TestSlotsWhileTheEngineIsUnavailable(t *testing.T) {
 	b.advance(time.Microsecond) // the third run is later than the others
 	third, _, err := queueing.Start(b.ctx, request())
 	require.NoError(t, err)
-	require.Equal(t, []any{run.QueuedAdmission, int64(2), time.Time{}}, []any{third.QueuedReason, third.QueuePosition, third.ExpiresAt})
+	require.Equal(t, []any{run.QueuedAdmission, int64(2), time.Time{}},
+		[]any{third.QueuedReason, third.QueuePosition, third.ExpiresAt})
 	require.Equal(t, []string{"completed", "admission", "admission"}, b.reasons(t, append(runs, third)))
 	back()
 	a.WakeAll()

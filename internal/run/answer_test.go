@@ -65,7 +65,9 @@ func TestFrozenEngineIsAnsweredSoon(t *testing.T) {
 		want   func(run.Run) bool
 		says   []string
 	}{
-		{"taken", nil, func(r run.Run) bool { return r.QueuedReason == run.QueuedWorker && r.ExecutionID == "execution-"+r.ID }, nil},
+		{"taken", nil, func(r run.Run) bool {
+			return r.QueuedReason == run.QueuedWorker && r.ExecutionID == "execution-"+r.ID
+		}, nil},
 		{"rejected permanently", refused(), func(r run.Run) bool {
 			return r.Status == run.Failed && r.Error.Title == "Not started" && r.Error.Detail == "no permission"
 		}, []string{"run.start_refused no permission"}},
@@ -101,7 +103,9 @@ func TestUnansweredStartsAreRepeatedAfterReconnect(t *testing.T) {
 		answer error
 		want   func(run.Run) bool
 	}{
-		"taken":   {nil, func(r run.Run) bool { return r.QueuedReason == run.QueuedWorker && r.ExecutionID == "execution-"+r.ID }},
+		"taken": {nil, func(r run.Run) bool {
+			return r.QueuedReason == run.QueuedWorker && r.ExecutionID == "execution-"+r.ID
+		}},
 		"refused": {refused(), starting},
 		"away":    {unavailable(), starting},
 	} {
@@ -241,7 +245,9 @@ func TestRunOfAnUnservedProjectIsRefusedOrQueued(t *testing.T) {
 	requireError(t, err, apperror.Exhausted, apperror.QueueFull, "none serves "+here)
 	unserved.served.Store(true)
 	q.Wake()
-	require.Eventually(t, func() bool { return b.row(t, r.ID).QueuedReason == run.QueuedWorker }, time.Minute, 5*time.Millisecond)
+	require.Eventually(t, func() bool {
+		return b.row(t, r.ID).QueuedReason == run.QueuedWorker
+	}, time.Minute, 5*time.Millisecond)
 }
 
 // serving is a set of workers that serve a project or do not.

@@ -207,7 +207,8 @@ func newBenchOn(t testing.TB, o store.Options) *bench {
 	}
 	b.workflows = workflow.NewService(kept, kept, dsl.DefaultLimits(), b.clock)
 	b.opts = run.Options{
-		MaxInputBytes: maxInput, StartTimeout: startTimeout, AnswerWithin: startTimeout, Interpreter: 7, Now: b.clock, Metrics: b.metrics,
+		MaxInputBytes: maxInput, StartTimeout: startTimeout, AnswerWithin: startTimeout, Interpreter: 7, Now: b.clock,
+		Metrics: b.metrics,
 		Workers: agreed{}, Digests: keyring.Random("k1"),
 	}
 	b.Service = b.process(t, kept, func(*run.Options) {})
@@ -257,7 +258,8 @@ const schema = `input: {schema: {document: {type: object, required: [name], prop
 func (b *bench) publish(t testing.TB, name, version string) workflow.Version {
 	t.Helper()
 	namespace, short, _ := strings.Cut(name, "/")
-	source := fmt.Sprintf("document: {dsl: 1.0.3, namespace: %s, name: %s, version: '%s'}\n%s\ndo:\n  - a: {set: {n: 1}}\n",
+	source := fmt.Sprintf("document: {dsl: 1.0.3, namespace: %s, name: %s, version: '%s'}\n%s\ndo:\n  - a: {set: {n: "+
+		"1}}\n",
 		namespace, short, version, schema)
 	p, err := b.workflows.Publish(b.ctx, here, source, "ada")
 	require.NoError(t, err)

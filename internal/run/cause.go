@@ -38,7 +38,8 @@ const (
 // Causes returns all causes, in the order of docs/stuck.md.
 func Causes() []string {
 	return []string{
-		PayloadTooLarge, Deadlock, ProcessorShortage, Panic, UnknownType, NonDeterminism, NewerInterpreter, MissingKey, ForeignWorker,
+		PayloadTooLarge, Deadlock, ProcessorShortage, Panic, UnknownType, NonDeterminism, NewerInterpreter, MissingKey,
+		ForeignWorker,
 		DocumentUnavailable, PayloadMissing, NoAnswer, Other,
 	}
 }
@@ -52,7 +53,8 @@ func InRun(cause string, twoBuilds bool) bool {
 // Codes returns all codes, in the order of docs/stuck.md.
 func Codes() []string {
 	return []string{
-		InAnotherTemporal, EngineDisconnected, NoPoller, PollerStale, Backlog, TaskFailing, Poison, ActivityRetrying, NotStarted,
+		InAnotherTemporal, EngineDisconnected, NoPoller, PollerStale, Backlog, TaskFailing, Poison, ActivityRetrying,
+		NotStarted,
 		ExecutionMissing, ExecutionClosed, TimerLate, Unknown,
 	}
 }

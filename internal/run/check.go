@@ -13,13 +13,14 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 )
 
-// checkInput validates an input against the schema of the document, so that an invalid one is refused before there is a run, and returns the
-// warning of texts that are not of their formats, empty if all are. If hidden is set, the caller may not see all of the input, and the error
-// quotes nothing of it; the warning never does.
+// checkInput validates an input against the schema of the document, so that an invalid one is refused before there is a
+// run, and returns the warning of texts that are not of their formats, empty if all are. If hidden is set, the caller
+// may not see all of the input, and the error quotes nothing of it; the warning never does.
 func checkInput(doc *dsl.Document, input json.RawMessage, hidden bool) (warning string, err error) {
 	value, err := jq.DecodeJSON(input)
 	if err != nil {
-		return "", apperror.New(apperror.Invalid, apperror.InvalidInput, "the input is not JSON: %v", err).WithField("input", "%v", err)
+		return "", apperror.New(apperror.Invalid, apperror.InvalidInput, "the input is not JSON: %v", err).
+			WithField("input", "%v", err)
 	}
 	if doc.Input == nil || doc.Input.Schema == nil {
 		return "", nil
@@ -28,7 +29,8 @@ func checkInput(doc *dsl.Document, input json.RawMessage, hidden bool) (warning 
 		if hidden {
 			err = withoutValues(err)
 		}
-		f := apperror.New(apperror.Invalid, apperror.InvalidInput, "the input does not match the schema of %s/%s@%s: %v", doc.Namespace, doc.Name, doc.Version, err)
+		f := apperror.New(apperror.Invalid, apperror.InvalidInput, "the input does not match the schema of %s/%s@%s: %v",
+			doc.Namespace, doc.Name, doc.Version, err)
 		return "", withViolations(f, err)
 	}
 	return formatWarning(doc.Input.Schema.Formats(value, jq.DefaultFuel)), nil
@@ -69,8 +71,8 @@ func withViolations(f *apperror.Error, err error) error {
 	return f
 }
 
-// withoutValues returns an error of a schema with only the locations, the keywords and the names that the schema requires: its
-// messages quote values.
+// withoutValues returns an error of a schema with only the locations, the keywords and the names that the schema
+// requires: its messages quote values.
 func withoutValues(err error) error {
 	failed, ok := errors.AsType[*dsl.SchemaError](err)
 	if !ok {
@@ -82,7 +84,8 @@ func withoutValues(err error) error {
 		if len(v.Missing) > 0 {
 			message += fmt.Sprintf(": no %s", quoted(v.Missing))
 		}
-		located.Violations = append(located.Violations, dsl.SchemaViolation{Pointer: v.Pointer, Message: message, Keyword: v.Keyword, Missing: v.Missing})
+		located.Violations = append(located.Violations,
+			dsl.SchemaViolation{Pointer: v.Pointer, Message: message, Keyword: v.Keyword, Missing: v.Missing})
 	}
 	return located
 }

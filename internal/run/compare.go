@@ -16,9 +16,11 @@ const compareTimeout = 250 * time.Millisecond
 func (s *Service) compare(ctx context.Context, r *Run) {
 	now := s.opts.Now()
 	switch {
-	case r.Status.Terminal(), r.Trigger == TriggerImport, r.QueuedReason == QueuedEngine, r.QueuedReason == QueuedAdmission, r.Behind != nil:
+	case r.Status.Terminal(), r.Trigger == TriggerImport, r.QueuedReason == QueuedEngine,
+		r.QueuedReason == QueuedAdmission, r.Behind != nil:
 		return
-	case Recent(now, r.StatusAt, QuietAfter), Recent(now, r.WrittenAt, QuietAfter), s.opts.Holds != nil && s.opts.Holds(r.ID):
+	case Recent(now, r.StatusAt, QuietAfter), Recent(now, r.WrittenAt, QuietAfter),
+		s.opts.Holds != nil && s.opts.Holds(r.ID):
 		return
 	case !s.compared.Begin(r.ID, now):
 		return
@@ -43,7 +45,8 @@ func (s *Service) RequestRepair(ctx context.Context, request RepairRequest) {
 	// A caller that disconnects may be the only one to have noticed it.
 	ctx = context.WithoutCancel(ctx)
 	if err := s.store.RequestRepairs(ctx, []RepairRequest{request}); err != nil {
-		logger.FromContext(ctx).WarnContext(ctx, "Repair of a run could not be requested", "run_id", request.RunID, "error", err)
+		logger.FromContext(ctx).WarnContext(ctx, "Repair of a run could not be requested", "run_id", request.RunID,
+			"error", err)
 		return
 	}
 	if s.opts.Requested != nil {

@@ -15,7 +15,8 @@ import (
 func (b *bench) lose() {
 	b.engine.inspect = func(_ context.Context, r run.Run) (run.Execution, error) {
 		return run.Execution{
-			RunID: r.ID, ExecutionID: r.ExecutionID, Relation: run.RelationSame, ClosedAt: b.clock().Add(-time.Minute), Accepted: 7,
+			RunID: r.ID, ExecutionID: r.ExecutionID, Relation: run.RelationSame, ClosedAt: b.clock().Add(-time.Minute),
+			Accepted:   7,
 			AcceptedAt: b.clock().Add(-time.Minute), StartedAt: b.clock().Add(-time.Hour),
 		}, nil
 	}
@@ -115,7 +116,8 @@ func TestBehindBecause(t *testing.T) {
 	old := now.Add(-run.WriteLag)
 	open := run.Run{Status: run.Running, Position: 10}
 	done := run.Run{Status: run.Terminated, Position: 10}
-	x := run.Execution{Open: true, Relation: run.RelationSame, StartedAt: old.Add(-time.Hour), AcceptedAt: old, Accepted: 10}
+	x := run.Execution{Open: true, Relation: run.RelationSame, StartedAt: old.Add(-time.Hour), AcceptedAt: old,
+		Accepted: 10}
 	change := func(do func(*run.Execution)) run.Execution {
 		changed := x
 		do(&changed)
@@ -128,18 +130,32 @@ func TestBehindBecause(t *testing.T) {
 		x      run.Execution
 		behind bool
 	}{
-		"up to date":                      {open, x, false},
-		"ahead":                           {open, ahead, true},
-		"ahead just now":                  {open, change(func(x *run.Execution) { x.Accepted, x.AcceptedAt = 11, old.Add(time.Millisecond) }), false},
-		"ahead by a clock that is ahead":  {open, change(func(x *run.Execution) { x.Accepted, x.AcceptedAt = 11, now.Add(time.Minute) }), true},
-		"closed":                          {open, closed, true},
-		"closed by a clock that is ahead": {open, change(func(x *run.Execution) { x.Open, x.ClosedAt = false, now.Add(time.Minute) }), true},
-		"closed just now":                 {open, change(func(x *run.Execution) { x.Open, x.ClosedAt = false, old.Add(time.Millisecond) }), false},
-		"ended":                           {done, closed, false},
-		"ended, ahead":                    {done, ahead, true},
-		"reset":                           {open, change(func(x *run.Execution) { x.Relation, x.Accepted = run.RelationReset, 99 }), false},
-		"continued":                       {open, change(func(x *run.Execution) { x.Relation, x.Accepted = run.RelationSuccessor, 3 }), true},
-		"continued, no task":              {open, change(func(x *run.Execution) { x.Relation, x.Accepted = run.RelationSuccessor, 0 }), false},
+		"up to date": {open, x, false},
+		"ahead":      {open, ahead, true},
+		"ahead just now": {open, change(func(x *run.Execution) {
+			x.Accepted, x.AcceptedAt = 11, old.Add(time.Millisecond)
+		}), false},
+		"ahead by a clock that is ahead": {open, change(func(x *run.Execution) {
+			x.Accepted, x.AcceptedAt = 11, now.Add(time.Minute)
+		}), true},
+		"closed": {open, closed, true},
+		"closed by a clock that is ahead": {open, change(func(x *run.Execution) {
+			x.Open, x.ClosedAt = false, now.Add(time.Minute)
+		}), true},
+		"closed just now": {open, change(func(x *run.Execution) {
+			x.Open, x.ClosedAt = false, old.Add(time.Millisecond)
+		}), false},
+		"ended":        {done, closed, false},
+		"ended, ahead": {done, ahead, true},
+		"reset": {open, change(func(x *run.Execution) {
+			x.Relation, x.Accepted = run.RelationReset, 99
+		}), false},
+		"continued": {open, change(func(x *run.Execution) {
+			x.Relation, x.Accepted = run.RelationSuccessor, 3
+		}), true},
+		"continued, no task": {open, change(func(x *run.Execution) {
+			x.Relation, x.Accepted = run.RelationSuccessor, 0
+		}), false},
 	} {
 		require.Equal(t, tt.behind, run.BehindBecause(tt.row, tt.x, now) != "", name)
 	}

@@ -50,7 +50,8 @@ func TestCancel(t *testing.T) {
 		status run.Status
 		reason string
 	}
-	open := []openState{{run.Queued, run.QueuedStarting}, {run.Queued, run.QueuedWorker}, {run.Running, ""}, {run.Waiting, ""}}
+	open := []openState{{run.Queued, run.QueuedStarting}, {run.Queued, run.QueuedWorker}, {run.Running, ""},
+		{run.Waiting, ""}}
 	for _, p := range open {
 		for name, answer := range map[string]error{
 			"taken": nil, "not known": run.ErrNotKnown, "closed": run.ErrClosed, "unavailable": unavailable(), "broken": gone,
@@ -197,7 +198,8 @@ func TestList(t *testing.T) {
 		return out
 	}
 	require.Equal(t, []string{second.ID, first.ID}, ids(run.Filter{}))
-	require.Equal(t, []string{second.ID}, ids(run.Filter{Workflow: "hello", Statuses: []run.Status{run.Failed, run.Completed}}))
+	require.Equal(t, []string{second.ID},
+		ids(run.Filter{Workflow: "hello", Statuses: []run.Status{run.Failed, run.Completed}}))
 	require.Equal(t, []string{first.ID}, ids(run.Filter{OldestFirst: true, Until: second.CreatedAt}))
 	require.Empty(t, ids(run.Filter{Workflow: "other/hello"}))
 

@@ -19,7 +19,8 @@ func TestStartWithAGivenID(t *testing.T) {
 	b := newBench(t)
 	b.publish(t, "examples/hello", "1.0.0")
 	req := request()
-	req.RunID, req.RequestID, req.Trigger, req.Version = "7b0dd6bb-0000-8000-8000-000000000001", "7b0dd6bb-0000-8000-8000-000000000001", run.TriggerEvent, "1.0.0"
+	req.RunID, req.RequestID, req.Trigger, req.Version = "7b0dd6bb-0000-8000-8000-000000000001",
+		"7b0dd6bb-0000-8000-8000-000000000001", run.TriggerEvent, "1.0.0"
 	first, created, err := b.Start(b.ctx, req)
 	require.NoError(t, err)
 	require.True(t, created)

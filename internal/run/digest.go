@@ -17,10 +17,10 @@ type Digests interface {
 	Matches(digest string, value []byte) (same, known bool)
 }
 
-// requestArguments are the arguments given with a request ID: equal for the same request, regardless of what is published,
-// replayed or redacted in between. Project and request ID make the digests of equal inputs of two runs differ. The
-// version of a start is not included: a named version is compared with that of the run, and a request without one
-// accepts any version.
+// requestArguments are the arguments given with a request ID: equal for the same request, regardless of what is
+// published, replayed or redacted in between. Project and request ID make the digests of equal inputs of two runs
+// differ. The version of a start is not included: a named version is compared with that of the run, and a request
+// without one accepts any version.
 type requestArguments struct {
 	Project   string `json:"project"`
 	RequestID string `json:"requestId"`
@@ -32,8 +32,8 @@ type requestArguments struct {
 	Labels map[string]string `json:"labels,omitempty"`
 }
 
-// canonicalRequest returns the canonical form of the arguments; nil where nothing is compared. That is so for internal requests,
-// whose ID is derived from the arguments, and for requests without a request ID, which are never repeated.
+// canonicalRequest returns the canonical form of the arguments; nil where nothing is compared. That is so for internal
+// requests, whose ID is derived from the arguments, and for requests without a request ID, which are never repeated.
 func canonicalRequest(req StartRequest) ([]byte, error) {
 	if req.RequestID == "" || req.RunID != "" || req.Parent.RunID != "" {
 		return nil, nil
@@ -80,8 +80,8 @@ func (s *Service) digest(req StartRequest) (string, error) {
 }
 
 // sameRequest reports whether the stored run was made by this request. A run without a digest, or with one whose key no
-// longer exists, is compared only by workflow, version and replayed run. For other actors than its own, a run with hidden values was made by
-// another request: the answer must not depend on these values.
+// longer exists, is compared only by workflow, version and replayed run. For other actors than its own, a run with
+// hidden values was made by another request: the answer must not depend on these values.
 func (s *Service) sameRequest(ctx context.Context, req StartRequest, stored Run) (bool, error) {
 	same, err := s.replays(ctx, req, stored)
 	if err != nil || !same || stored.RequestDigest == "" || s.opts.Digests == nil {
@@ -101,6 +101,7 @@ func (s *Service) sameRequest(ctx context.Context, req StartRequest, stored Run)
 // reused returns the error for a request ID that belongs to another request.
 func reused(requestID string, stored Run) error {
 	return apperror.New(apperror.Exists, apperror.RequestIDReused,
-		"request ID %q was used before with other arguments, for run %s of %s@%s; use a new one", requestID, stored.ID, stored.Workflow, stored.Version).
+		"request ID %q was used before with other arguments, for run %s of %s@%s; use a new one", requestID, stored.ID,
+		stored.Workflow, stored.Version).
 		WithField("requestId", "belongs to another request")
 }

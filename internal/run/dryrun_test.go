@@ -22,7 +22,8 @@ func TestDryRunOfAStart(t *testing.T) {
 	r, created, err := b.Start(b.ctx, req)
 	require.NoError(t, err)
 	require.False(t, created)
-	require.Equal(t, []any{"", "examples/hello", "1.0.0", run.Queued, "", ""}, []any{r.ID, r.Workflow, r.Version, r.Status, r.QueuedReason, string(r.Input)})
+	require.Equal(t, []any{"", "examples/hello", "1.0.0", run.Queued, "", ""},
+		[]any{r.ID, r.Workflow, r.Version, r.Status, r.QueuedReason, string(r.Input)})
 
 	wrong := req
 	wrong.Version = "9.0.0"
@@ -51,18 +52,22 @@ func TestDryRunOfAStart(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, created, "the request ID is free")
 	_, _, err = b.Start(b.ctx, wrong)
-	require.True(t, apperror.Is(err, apperror.VersionNotFound), "the run of that request ID is no answer to a dry run: %v", err)
+	require.True(t, apperror.Is(err, apperror.VersionNotFound), "the run of that request ID is no answer to a dry run: %v",
+		err)
 }
 
 func TestDryRunOfAReplay(t *testing.T) {
 	t.Parallel()
 	b, s, first := newRedacted(t)
 	before := len(b.rows(t))
-	req := control.ReplayRequest{Project: here, RunID: first.ID, DryRun: true, Patch: json.RawMessage(`[{"op":"replace","path":"/name","value":"Bob"}]`)}
+	req := control.ReplayRequest{
+		Project: here, RunID: first.ID, DryRun: true,
+		Patch: json.RawMessage(`[{"op":"replace","path":"/name","value":"Bob"}]`)}
 	r, created, err := s.Replay(b.ctx, req)
 	require.NoError(t, err)
 	require.False(t, created)
-	require.Equal(t, []any{"", first.ID, "1.0.0", ""}, []any{r.ID, r.ReplayOf, r.Version, string(r.Input)}, "the input stays sealed")
+	require.Equal(t, []any{"", first.ID, "1.0.0", ""}, []any{r.ID, r.ReplayOf, r.Version, string(r.Input)},
+		"the input stays sealed")
 	req.Patch = json.RawMessage(`[{"op":"replace","path":"/none/x","value":"Bob"}]`)
 	_, _, err = s.Replay(b.ctx, req)
 	require.Error(t, err)

@@ -34,8 +34,9 @@ func newMissing(t *testing.T) (*bench, *clusters) {
 	t.Helper()
 	b := newBench(t)
 	w := &clusters{
-		here:     run.ClusterID{Address: "other:7233", Namespace: "ns", NamespaceID: "m1"},
-		recorded: run.RunsCluster{ClusterID: run.ClusterID{Address: "host:7233", Namespace: "ns", NamespaceID: "n1"}, Since: b.clock()},
+		here: run.ClusterID{Address: "other:7233", Namespace: "ns", NamespaceID: "m1"},
+		recorded: run.RunsCluster{
+			ClusterID: run.ClusterID{Address: "host:7233", Namespace: "ns", NamespaceID: "n1"}, Since: b.clock()},
 	}
 	b.SetClusterReader(w)
 	unknown := func(context.Context, run.Run) error { return run.ErrNotKnown }
@@ -76,7 +77,8 @@ func TestRunInAnotherTemporalIsNotEndedByMistake(t *testing.T) {
 				require.ErrorContains(t, err, "to end it here alone, terminate it")
 				f, _ := apperror.From(err)
 				require.Equal(t, map[string]string{
-					"connected": `Temporal at other:7233 (namespace "ns", ID m1)`, "home": `Temporal at host:7233 (namespace "ns", ID n1)`,
+					"connected": `Temporal at other:7233 (namespace "ns", ID m1)`,
+					"home":      `Temporal at host:7233 (namespace "ns", ID n1)`,
 				}, f.Facts)
 			}
 			require.Equal(t, r, b.row(t, r.ID), "nothing has changed")
@@ -86,7 +88,8 @@ func TestRunInAnotherTemporalIsNotEndedByMistake(t *testing.T) {
 			got, err := b.Terminate(b.ctx, here, r.ID, "left behind")
 			require.NoError(t, err)
 			require.Equal(t, []any{run.Terminated, "Terminated by ada in the table alone"}, []any{got.Status, got.Error.Title})
-			for _, part := range []string{"left behind (the execution was not reached: it was not known to Temporal at other:7233", "host:7233", "may continue"} {
+			for _, part := range []string{"left behind (the execution was not reached: it was not known to Temporal at " +
+				"other:7233", "host:7233", "may continue"} {
 				require.Contains(t, control.TerminateReason(got), part)
 			}
 			require.Equal(t, []string{"run.start", "run.terminate left behind"}, b.audited(t))

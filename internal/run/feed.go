@@ -76,7 +76,8 @@ func (s *feeds) leave(f *feed) {
 
 // read returns the run as it was at since or later, and whether this call was the first to find a change. All callers
 // that waited for a read receive its error.
-func (f *feed) read(ctx context.Context, since time.Time, get func(context.Context) (Run, error)) (r Run, newer bool, err error) {
+func (f *feed) read(ctx context.Context, since time.Time,
+	get func(context.Context) (Run, error)) (r Run, newer bool, err error) {
 	if err := f.lock(ctx); err != nil {
 		return Run{}, false, err
 	}
@@ -101,7 +102,8 @@ func (f *feed) part(ctx context.Context, page part, get func(context.Context) (p
 		return part{}, err
 	}
 	defer f.unlock()
-	if cached := f.cached; cached.upTo > 0 && cached.cursor == page.cursor && cached.after == page.after && cached.upTo == page.upTo {
+	if cached := f.cached; cached.upTo > 0 && cached.cursor == page.cursor && cached.after == page.after &&
+		cached.upTo == page.upTo {
 		return cached, nil
 	}
 	found, err := get(ctx)

@@ -8,8 +8,8 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl"
 )
 
-// Filter selects the runs to list. Zero fields match everything. Batches and views store its conditions as JSON, without the project and
-// what belongs to one list.
+// Filter selects the runs to list. Zero fields match everything. Batches and views store its conditions as JSON,
+// without the project and what belongs to one list.
 type Filter struct {
 	Project   string `json:"project,omitempty"`
 	RequestID string `json:"requestId,omitempty"`
@@ -77,7 +77,8 @@ func (f Filter) Matches(r Run) bool {
 // BeyondRow reports whether the filter has conditions on what the row of a run does not contain: only the store
 // evaluates them.
 func (f Filter) BeyondRow() bool {
-	return f.NotReplayed || f.FailureGroup != "" || f.ParentRunID != "" || f.ReplayOf != "" || f.BatchID != "" || f.StartedByBatchID != ""
+	return f.NotReplayed || f.FailureGroup != "" || f.ParentRunID != "" || f.ReplayOf != "" || f.BatchID != "" ||
+		f.StartedByBatchID != ""
 }
 
 // between compares times as the store keeps them, in microseconds. A bound that is zero does not apply.
@@ -93,8 +94,8 @@ func (f Filter) hasEnded(r Run) bool {
 	return !f.EndsMatter() || !r.EndedAt.IsZero() && between(r.EndedAt, f.EndedSince, f.EndedUntil)
 }
 
-// ErrorTypes returns the types of errors that a type of a filter selects: a URI itself, and a name as the last part of a type of
-// Signalbox or of the specification.
+// ErrorTypes returns the types of errors that a type of a filter selects: a URI itself, and a name as the last part of
+// a type of Signalbox or of the specification.
 func ErrorTypes(name string) []string {
 	if strings.ContainsAny(name, "/:") {
 		return []string{name}

@@ -24,9 +24,10 @@ func (m *marking) MarkHandedOver(ctx context.Context, id, executionID string, at
 	return m.Store.MarkHandedOver(ctx, id, executionID, at)
 }
 
-// startedHere starts a run with a first workflow task that this process executes, whose first update is awaited until the service closes. One
-// start at a time may wait for Temporal.
-func startedHere(t *testing.T, change ...func(*run.Options)) (*bench, *run.Service, *marking, *pubsub.Notifier, run.Run) {
+// startedHere starts a run with a first workflow task that this process executes, whose first update is awaited until
+// the service closes. One start at a time may wait for Temporal.
+func startedHere(t *testing.T,
+	change ...func(*run.Options)) (*bench, *run.Service, *marking, *pubsub.Notifier, run.Run) {
 	t.Helper()
 	b := newBench(t)
 	b.publish(t, "examples/hello", "1.0.0")
@@ -41,7 +42,8 @@ func startedHere(t *testing.T, change ...func(*run.Options)) (*bench, *run.Servi
 	r, created, err := s.Start(b.ctx, request())
 	require.NoError(t, err)
 	require.True(t, created)
-	require.Equal(t, []any{run.Queued, run.QueuedWorker, "execution-" + r.ID}, []any{r.Status, r.QueuedReason, r.ExecutionID})
+	require.Equal(t, []any{run.Queued, run.QueuedWorker, "execution-" + r.ID},
+		[]any{r.Status, r.QueuedReason, r.ExecutionID})
 	return b, s, store, projected, r
 }
 
@@ -67,7 +69,8 @@ func TestStartIsWrittenWithoutAFirstUpdate(t *testing.T) {
 	require.Equal(t, []any{run.QueuedWorker, r.ExecutionID}, []any{kept.QueuedReason, kept.ExecutionID})
 }
 
-// TestControlsFindAnAcceptedRun controls a run before its first update: it has been accepted, so no control may be refused because it is starting.
+// TestControlsFindAnAcceptedRun controls a run before its first update: it has been accepted, so no control may be
+// refused because it is starting.
 func TestControlsFindAnAcceptedRun(t *testing.T) {
 	t.Parallel()
 	b, s, store, _, r := startedHere(t)

@@ -18,8 +18,8 @@ type Refusal int
 
 // The refusals.
 const (
-	// RefusedUnknown: Temporal may have the run, or the reason is none of those below. The run stays `queued: starting`, and the
-	// reconciler starts it again.
+	// RefusedUnknown: Temporal may have the run, or the reason is none of those below. The run stays `queued: starting`,
+	// and the reconciler starts it again.
 	RefusedUnknown Refusal = iota
 	// RefusedForNow: Temporal is unavailable or over its limits, and would refuse other runs as well.
 	RefusedForNow
@@ -43,8 +43,8 @@ func Classify(err error) Refusal {
 	}
 }
 
-// StartAccepted starts a stored run in Temporal, within the configured timeout, and records in its row that Temporal has it. A run that is
-// started several times is started once. [Classify] says what an error means.
+// StartAccepted starts a stored run in Temporal, within the configured timeout, and records in its row that Temporal
+// has it. A run that is started several times is started once. [Classify] says what an error means.
 func (s *Service) StartAccepted(ctx context.Context, r Run) error {
 	executionID, err := s.startWithin(ctx, r)
 	if err != nil {
@@ -61,7 +61,8 @@ func (s *Service) startWithin(ctx context.Context, r Run) (string, error) {
 	return s.startExecution(ctx, r)
 }
 
-// markHandedOver writes that Temporal has a run, also when the server stops; each call to the store has its own deadline.
+// markHandedOver writes that Temporal has a run, also when the server stops; each call to the store has its own
+// deadline.
 func (s *Service) markHandedOver(ctx context.Context, id, executionID string, at time.Time) {
 	ctx = context.WithoutCancel(ctx)
 	if err := s.store.MarkHandedOver(ctx, id, executionID, at); err != nil {
@@ -71,15 +72,15 @@ func (s *Service) markHandedOver(ctx context.Context, id, executionID string, at
 	s.changes.Notify(id)
 }
 
-// handedOver is the outcome of a new run's start: the run as Temporal has accepted it, or an error if nothing was started and the row of
-// the run removed.
+// handedOver is the outcome of a new run's start: the run as Temporal has accepted it, or an error if nothing was
+// started and the row of the run removed.
 type handedOver struct {
 	run Run
 	err error
 }
 
-// handOver starts a new run in Temporal, and sends the outcome as soon as it is known. It calls answered once Temporal's answer is known.
-// A disclosed row of a run that was not started stays, and shows the outcome.
+// handOver starts a new run in Temporal, and sends the outcome as soon as it is known. It calls answered once
+// Temporal's answer is known. A disclosed row of a run that was not started stays, and shows the outcome.
 func (s *Service) handOver(ctx context.Context, r Run, answered func(), outcome chan<- handedOver) {
 	var updated <-chan struct{}
 	if s.opts.Executes != nil {
@@ -128,8 +129,8 @@ func (s *Service) reread(ctx context.Context, r Run) Run {
 	return r
 }
 
-// Confirmed returns a run as it is after Temporal's acceptance was written, if this process knows of it and has not written it yet. Any other
-// run is returned as it was given.
+// Confirmed returns a run as it is after Temporal's acceptance was written, if this process knows of it and has not
+// written it yet. Any other run is returned as it was given.
 func (s *Service) Confirmed(ctx context.Context, r Run) (Run, error) {
 	executionID, ok := s.unconfirmed.Load(r.ID)
 	if !ok || r.QueuedReason != QueuedStarting {
@@ -139,13 +140,15 @@ func (s *Service) Confirmed(ctx context.Context, r Run) (Run, error) {
 	return s.store.GetRun(ctx, r.Project, r.ID)
 }
 
-// notHandedOver processes the refusal of a new run's start, and returns the error for the caller: nil where the run stays.
+// notHandedOver processes the refusal of a new run's start, and returns the error for the caller: nil where the run
+// stays.
 func (s *Service) notHandedOver(ctx context.Context, r Run, refusal error) error {
 	ctx = context.WithoutCancel(ctx)
 	defer s.changes.Notify(r.ID)
 	if errors.Is(refusal, ErrUnknownOutcome) { // after every other error nothing was started
 		s.opts.Metrics.Count(ctx, r.Project, string(Queued))
-		logger.FromContext(ctx).WarnContext(ctx, "Outcome of a run's start is not known", "run_id", r.ID, "error", s.loggable(ctx, r.ID, refusal))
+		logger.FromContext(ctx).WarnContext(ctx, "Outcome of a run's start is not known", "run_id", r.ID,
+			"error", s.loggable(ctx, r.ID, refusal))
 		return nil
 	}
 	entry := audit.NewEntry(ctx, s.opts.Now(), audit.RunStartRefused, r.Project, r.ID, validText(refusal))
@@ -161,8 +164,8 @@ func (s *Service) notHandedOver(ctx context.Context, r Run, refusal error) error
 	return nil
 }
 
-// NotStarted fails a run that was not started although a caller has received it as queued. A refusal that is not for good
-// leaves it `queued: starting`, and it is started again.
+// NotStarted fails a run that was not started although a caller has received it as queued. A refusal that is not for
+// good leaves it `queued: starting`, and it is started again.
 func (s *Service) NotStarted(ctx context.Context, r Run, refusal error) {
 	log := logger.FromContext(ctx)
 	log.WarnContext(ctx, "Run was not started", "run_id", r.ID, "error", s.loggable(ctx, r.ID, refusal))

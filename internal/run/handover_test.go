@@ -30,8 +30,9 @@ func TestLogOfRefusedStartHidesSensitiveValues(t *testing.T) {
 		refusal error
 		want    string
 	}{
-		"marks":            {marks, errors.New(`"pass-r1" is refused`), redact.Mark + `\" is refused`},
-		"reason alone":     {unreadable, apperror.New(apperror.Refused, apperror.EngineRefused, "%q is refused", "pass-r1"), apperror.EngineRefused},
+		"marks": {marks, errors.New(`"pass-r1" is refused`), redact.Mark + `\" is refused`},
+		"reason alone": {unreadable, apperror.New(apperror.Refused, apperror.EngineRefused, "%q is refused", "pass-r1"),
+			apperror.EngineRefused},
 		"error unknown":    {unreadable, errors.New(`"pass-r1" is refused`), redact.Mark},
 		"of unknown start": {marks, errors.Join(run.ErrUnknownOutcome, errors.New(`"pass-r1" is refused`)), redact.Mark},
 	} {

@@ -38,7 +38,8 @@ func (s *Service) addLabels(ctx context.Context, doc *dsl.Document, req StartReq
 	}
 	r.Labels, r.MissingLabels, err = request.Labels()
 	if err == nil && len(r.MissingLabels) > 0 {
-		logger.FromContext(ctx).WarnContext(ctx, "Run starts without some of its labels", "run_id", r.ID, "workflow", r.Workflow, "labels", r.MissingLabels)
+		logger.FromContext(ctx).WarnContext(ctx, "Run starts without some of its labels", "run_id", r.ID,
+			"workflow", r.Workflow, "labels", r.MissingLabels)
 	}
 	return err
 }

@@ -22,12 +22,14 @@ import (
 func (b *bench) publishLabelled(t *testing.T, version, labels string) {
 	t.Helper()
 	_, err := b.workflows.Publish(b.ctx, here, fmt.Sprintf(
-		"document: {dsl: 1.0.3, namespace: shop, name: order, version: '%s', metadata: {labels: %s}}\ndo:\n  - a: {set: {n: 1}}\n", version, labels), "ada")
+		"document: {dsl: 1.0.3, namespace: shop, name: order, version: '%s', metadata: {labels: %s}}\ndo:\n  - a: {set: "+
+			"{n: 1}}\n", version, labels), "ada")
 	require.NoError(t, err)
 }
 
 func labelledRequest(input string, labels map[string]string) run.StartRequest {
-	return run.StartRequest{Project: here, Workflow: "shop/order", Input: json.RawMessage(input), Trigger: run.TriggerAPI, Labels: labels}
+	return run.StartRequest{Project: here, Workflow: "shop/order", Input: json.RawMessage(input), Trigger: run.TriggerAPI,
+		Labels: labels}
 }
 
 func TestRunHasTheLabelsOfTheRequestAndOfTheDocument(t *testing.T) {
@@ -40,7 +42,8 @@ func TestRunHasTheLabelsOfTheRequestAndOfTheDocument(t *testing.T) {
 	want := map[string]string{"order": "12345678901234567890", "region": "us", "team": "payments", "ticket": "OPS-1"}
 	require.Equal(t, want, r.Labels)
 	require.Equal(t, map[string]string{"region": "us", "ticket": "OPS-1"}, given, "the request stays unchanged")
-	found, err := b.List(b.ctx, run.Filter{Project: here, Labels: map[string]string{"order": "12345678901234567890"}, Limit: 10})
+	found, err := b.List(b.ctx,
+		run.Filter{Project: here, Labels: map[string]string{"order": "12345678901234567890"}, Limit: 10})
 	require.NoError(t, err)
 	require.Len(t, found, 1)
 	require.Equal(t, want, found[0].Labels)
@@ -66,17 +69,25 @@ func TestStartRefusesInvalidLabels(t *testing.T) {
 		says    string
 		fields  []apperror.Field
 	}{
-		{"key", labelledRequest(input, map[string]string{"a b": "x", "": "x"}), apperror.InvalidArgument, `label "": the key is empty`, []apperror.Field{
-			{Path: "labels.", Message: "the key is empty"}, {Path: "labels.a b", Message: "the key has other characters than letters, digits and . _ - /"},
-		}},
-		{"value", labelledRequest(input, map[string]string{"order": "a\nb"}), apperror.InvalidArgument, `label "order": the value has the character U+000A`, nil},
-		{"empty value", labelledRequest(input, map[string]string{"order": ""}), apperror.InvalidArgument, `label "order": the value is empty`, nil},
-		{"long value", labelledRequest(input, map[string]string{"order": strings.Repeat("v", 257)}), apperror.InvalidArgument, `has 257 bytes`, nil},
-		{"too many", labelledRequest(input, many), apperror.InvalidArgument, "17 labels: a run can have at most 16", []apperror.Field{{Path: "labels", Message: "at most 16"}}},
-		{"expression", labelledRequest(`{"order": "x"}`, nil), apperror.InvalidInput, `label "order": the expression of the workflow fails for this input`, []apperror.Field{
-			{Path: "labels.order", Message: `the expression of the workflow fails for this input: evaluate " .order.id ": expected an object but got: string ("x")`},
-		}},
-		{"result", labelledRequest(`{"order": {"id": ["secret"]}}`, nil), apperror.InvalidInput, `label "order": the value is an array instead of`, nil},
+		{"key", labelledRequest(input, map[string]string{"a b": "x", "": "x"}), apperror.InvalidArgument,
+			`label "": the key is empty`, []apperror.Field{
+				{Path: "labels.", Message: "the key is empty"},
+				{Path: "labels.a b", Message: "the key has other characters than letters, digits and . _ - /"},
+			}},
+		{"value", labelledRequest(input, map[string]string{"order": "a\nb"}), apperror.InvalidArgument,
+			`label "order": the value has the character U+000A`, nil},
+		{"empty value", labelledRequest(input, map[string]string{"order": ""}), apperror.InvalidArgument,
+			`label "order": the value is empty`, nil},
+		{"long value", labelledRequest(input, map[string]string{"order": strings.Repeat("v", 257)}), apperror.InvalidArgument,
+			`has 257 bytes`, nil},
+		{"too many", labelledRequest(input, many), apperror.InvalidArgument, "17 labels: a run can have at most 16",
+			[]apperror.Field{{Path: "labels", Message: "at most 16"}}},
+		{"expression", labelledRequest(`{"order": "x"}`, nil), apperror.InvalidInput,
+			`label "order": the expression of the workflow fails for this input`, []apperror.Field{
+				{Path: "labels.order", Message: `the expression of the workflow fails for this input: evaluate " .order.id ": expected an object but got: string ("x")`},
+			}},
+		{"result", labelledRequest(`{"order": {"id": ["secret"]}}`, nil), apperror.InvalidInput,
+			`label "order": the value is an array instead of`, nil},
 	} {
 		_, _, err := b.Start(b.ctx, tt.request)
 		requireError(t, err, apperror.Invalid, tt.reason, tt.says)
@@ -112,7 +123,8 @@ func TestRunOfAnEventIsStartedWithoutAFailedLabel(t *testing.T) {
 		require.Len(t, entries, 1)
 		var detail struct{ MissingLabels map[string]string }
 		require.NoError(t, json.Unmarshal(entries[0].Detail, &detail))
-		require.Equal(t, map[string]string{"order": "the expression of the workflow fails for this input"}, detail.MissingLabels)
+		require.Equal(t, map[string]string{"order": "the expression of the workflow fails for this input"},
+			detail.MissingLabels)
 		require.NotContains(t, string(entries[0].Detail), "ada")
 	}
 }
@@ -124,10 +136,13 @@ func TestLabelsOfAReplay(t *testing.T) {
 	first, _, err := b.Start(b.ctx, labelledRequest(`{"order": 1}`, map[string]string{"region": "eu"}))
 	require.NoError(t, err)
 	b.publishLabelled(t, "2.0.0", `{order: '${ .order }', team: payments}`)
-	req := control.ReplayRequest{Project: here, RunID: first.ID, Reason: "again", Input: json.RawMessage(`{"order": 2}`), Version: control.Latest, RequestID: "q"}
+	req := control.ReplayRequest{
+		Project: here, RunID: first.ID, Reason: "again", Input: json.RawMessage(`{"order": 2}`), Version: control.Latest,
+		RequestID: "q"}
 	second, _, err := b.Replay(b.ctx, req)
 	require.NoError(t, err)
-	require.Equal(t, map[string]string{"order": "1", "region": "eu"}, second.Labels, "the labels of the replayed run, whatever the version and the input are")
+	require.Equal(t, map[string]string{"order": "1", "region": "eu"}, second.Labels,
+		"the labels of the replayed run, whatever the version and the input are")
 
 	req.Labels, req.RequestID = map[string]string{"order": "2", "attempt": "3"}, "q3"
 	third, _, err := b.Replay(b.ctx, req)
@@ -163,7 +178,9 @@ func TestQueuedRunKeepsItsLabels(t *testing.T) {
 	onBoth(t, func(t *testing.T, b *bench) {
 		b.publishLabelled(t, "1.0.0", `{order: '${ .order }'}`)
 		b.engine.check = func(context.Context) error { return unavailable() }
-		service := b.process(t, b.store, func(o *run.Options) { o.Queue = run.QueueOptions{Enabled: true, MaxRuns: 10, TTL: startTimeout} })
+		service := b.process(t, b.store, func(o *run.Options) {
+			o.Queue = run.QueueOptions{Enabled: true, MaxRuns: 10, TTL: startTimeout}
+		})
 		r, _, err := service.Start(b.ctx, labelledRequest(`{"order": 4711}`, nil))
 		require.NoError(t, err)
 		require.Equal(t, run.QueuedEngine, r.QueuedReason)
@@ -190,7 +207,8 @@ func TestNoLabelHasASensitiveValue(t *testing.T) {
 	req.Trigger = run.TriggerEvent
 	r, _, err := service.Start(b.ctx, req)
 	require.NoError(t, err)
-	require.Equal(t, map[string]string{"length": fmt.Sprint(len([]rune(redact.Mark)))}, r.Labels, "expressions see the input with marks")
+	require.Equal(t, map[string]string{"length": fmt.Sprint(len([]rune(redact.Mark)))}, r.Labels,
+		"expressions see the input with marks")
 	_, _, err = service.Start(b.ctx, labelledRequest(input, map[string]string{"card": "x4111-1111x"}))
 	requireError(t, err, apperror.Invalid, apperror.InvalidArgument, `label "card": the value contains a sensitive value`)
 }

@@ -48,11 +48,14 @@ func checkBuckets(f Filter, bucket time.Duration) error {
 	case bucket < MinBucket || bucket%time.Microsecond != 0:
 		return invalid("bucket", "is too short", "a bucket of %v: give at least %v, in whole microseconds", bucket, MinBucket)
 	case f.Since.IsZero():
-		return invalid("since", "is required with bucket", "buckets without since: name the time at which the first one begins")
+		return invalid("since", "is required with bucket",
+			"buckets without since: name the time at which the first one begins")
 	case !f.Since.Before(f.Until):
-		return invalid("until", "must be after since", "buckets from %s to %s: until must be after since", f.Since.Format(time.RFC3339), f.Until.Format(time.RFC3339))
+		return invalid("until", "must be after since", "buckets from %s to %s: until must be after since",
+			f.Since.Format(time.RFC3339), f.Until.Format(time.RFC3339))
 	case f.Until.Sub(f.Since) > MaxBuckets*bucket || n > MaxBuckets:
-		return invalid("bucket", "makes too many buckets", "the time from since to until has more than %d buckets of %v: give a longer bucket or a shorter time", MaxBuckets, bucket)
+		return invalid("bucket", "makes too many buckets", "the time from since to until has more than %d buckets of %v: "+
+			"give a longer bucket or a shorter time", MaxBuckets, bucket)
 	}
 	return nil
 }
@@ -68,30 +71,36 @@ func (s *Service) Checked(ctx context.Context, f Filter) (Filter, error) {
 // maxErrorType is the maximum length of the type of an error in a filter, in bytes.
 const maxErrorType = 1000
 
-// Check returns an error for a condition that no run can fulfil, and for a version without a workflow. A period of no time is not an error.
+// Check returns an error for a condition that no run can fulfil, and for a version without a workflow. A period of no
+// time is not an error.
 func (f Filter) Check() error {
 	for _, status := range f.Statuses {
 		if !status.Known() {
-			return apperror.New(apperror.Invalid, apperror.InvalidArgument, "unknown run status %q; use one of %v", status, Statuses()).
+			return apperror.New(apperror.Invalid, apperror.InvalidArgument, "unknown run status %q; use one of %v", status,
+				Statuses()).
 				WithField("statuses", "unknown status %q", status)
 		}
 	}
 	for _, code := range f.Stuck {
 		if code != AnyCode && !slices.Contains(Codes(), code) {
-			return apperror.New(apperror.Invalid, apperror.InvalidArgument, "unknown code %q of stuck runs; use %q or one of %v", code, AnyCode, Codes()).
+			return apperror.New(apperror.Invalid, apperror.InvalidArgument, "unknown code %q of stuck runs; use %q or one of %v",
+				code, AnyCode, Codes()).
 				WithField("stuck", "unknown code %q", code)
 		}
 	}
 	if f.Version != "" && f.Workflow == "" { // it would have to be searched among all runs of the project
-		return apperror.New(apperror.Invalid, apperror.InvalidArgument, "version %q without a workflow: name the workflow as well", f.Version).
+		return apperror.New(apperror.Invalid, apperror.InvalidArgument,
+			"version %q without a workflow: name the workflow as well", f.Version).
 			WithField("workflow", "is required with version")
 	}
 	if f.Trigger != "" && !slices.Contains(Triggers(), f.Trigger) {
-		return apperror.New(apperror.Invalid, apperror.InvalidArgument, "unknown trigger %q; use one of %v", f.Trigger, Triggers()).
+		return apperror.New(apperror.Invalid, apperror.InvalidArgument, "unknown trigger %q; use one of %v", f.Trigger,
+			Triggers()).
 			WithField("trigger", "unknown trigger %q", f.Trigger)
 	}
 	if len(f.ErrorType) > maxErrorType {
-		return apperror.New(apperror.Invalid, apperror.InvalidArgument, "the type of an error has %d bytes: at most %d are allowed", len(f.ErrorType), maxErrorType).
+		return apperror.New(apperror.Invalid, apperror.InvalidArgument,
+			"the type of an error has %d bytes: at most %d are allowed", len(f.ErrorType), maxErrorType).
 			WithField("error_type", "is too long")
 	}
 	if err := label.Check(f.Labels); err != nil {

@@ -42,7 +42,8 @@ func TestMaintenanceRefusesNewRunsOnly(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, found, 1, "nothing is stored, also in queue mode")
 
-	req.DryRun, req.Trigger, req.Parent = false, run.TriggerParent, run.Parent{RunID: before.ID, Path: "/do/0/r", Depth: 1, Key: "k", Awaited: true}
+	req.DryRun, req.Trigger, req.Parent = false, run.TriggerParent,
+		run.Parent{RunID: before.ID, Path: "/do/0/r", Depth: 1, Key: "k", Awaited: true}
 	_, created, err = s.Start(b.ctx, req)
 	require.NoError(t, err)
 	require.True(t, created, "open runs start other runs")

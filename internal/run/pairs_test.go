@@ -22,8 +22,10 @@ func (b *bench) put(t *testing.T, id string, s control.State) run.Run {
 	v, err := b.workflows.GetVersion(b.ctx, here, "examples/hello", "1.0.0")
 	require.NoError(t, err)
 	r := run.Run{
-		ID: id, Project: here, Workflow: "examples/hello", Version: "1.0.0", DocumentHash: v.Hash, Status: run.Queued, QueuedReason: run.QueuedWorker,
-		StatusAt: b.clock(), CreatedAt: b.clock(), RequestID: id, Trigger: run.TriggerAPI, Actor: "ada", Input: []byte(`{"name":"Ada"}`),
+		ID: id, Project: here, Workflow: "examples/hello", Version: "1.0.0", DocumentHash: v.Hash, Status: run.Queued,
+		QueuedReason: run.QueuedWorker,
+		StatusAt:     b.clock(), CreatedAt: b.clock(), RequestID: id, Trigger: run.TriggerAPI, Actor: "ada",
+		Input:       []byte(`{"name":"Ada"}`),
 		Interpreter: 1,
 	}
 	switch {
@@ -43,7 +45,8 @@ func (b *bench) put(t *testing.T, id string, s control.State) run.Run {
 	require.NoError(t, err)
 	require.True(t, made)
 	if s.Status != run.Queued {
-		u := run.Update{RunID: id, Position: 3, State: &run.State{Status: s.Status, WaitingKind: s.WaitingKind, Since: b.clock(), StartedAt: b.clock()}}
+		u := run.Update{RunID: id, Position: 3,
+			State: &run.State{Status: s.Status, WaitingKind: s.WaitingKind, Since: b.clock(), StartedAt: b.clock()}}
 		if s.Status.Terminal() {
 			u.State.EndedAt = b.clock()
 		}
@@ -144,7 +147,8 @@ func (b *bench) checkPair(t *testing.T, id string, s control.State, c control.Co
 		require.Equal(t, before, r, name)
 	case control.Done:
 		require.NoError(t, err, name)
-		require.Equal(t, c == control.Export || c == control.ResumeQuota && s.Status != run.Waiting, len(b.audited(t)) == entries, name)
+		require.Equal(t, c == control.Export || c == control.ResumeQuota && s.Status != run.Waiting,
+			len(b.audited(t)) == entries, name)
 		b.requireDone(t, name, c, before, after, r)
 	}
 }
@@ -155,7 +159,8 @@ func (b *bench) requireDone(t *testing.T, name string, c control.Control, before
 	case control.Cancel:
 		require.True(t, after.CancelRequested, name)
 		require.Equal(t, "why", after.CancelReason, name)
-		require.Equal(t, before.QueuedReason == run.QueuedEngine || before.QueuedReason == run.QueuedAdmission, after.Status == run.Canceled, name)
+		require.Equal(t, before.QueuedReason == run.QueuedEngine || before.QueuedReason == run.QueuedAdmission,
+			after.Status == run.Canceled, name)
 	case control.Terminate:
 		require.Equal(t, run.Terminated, after.Status, name)
 		require.Equal(t, after, r, name)
@@ -188,7 +193,8 @@ func TestTerminate(t *testing.T) {
 	b.engine.end = func(context.Context, run.Run) error { return run.ErrNotKnown }
 	got, err := b.Terminate(b.ctx, here, r.ID, "runaway")
 	require.NoError(t, err)
-	require.Equal(t, []any{run.Terminated, "runaway", "Terminated by ada", b.clock()}, []any{got.Status, control.TerminateReason(got), got.Error.Title, got.EndedAt})
+	require.Equal(t, []any{run.Terminated, "runaway", "Terminated by ada", b.clock()},
+		[]any{got.Status, control.TerminateReason(got), got.Error.Title, got.EndedAt})
 	require.Equal(t, []string{"run.start", "run.terminate runaway"}, b.audited(t))
 	_, err = b.Terminate(b.ctx, here, r.ID, "again")
 	requireError(t, err, apperror.Refused, apperror.RunEnded, "it is terminated")
@@ -217,7 +223,8 @@ func TestTerminate(t *testing.T) {
 	b.engine.called()
 	got, err = b.Terminate(b.ctx, here, r.ID, "blind")
 	require.NoError(t, err)
-	require.Equal(t, []any{run.Terminated, "blind", "Terminated by ada", b.clock()}, []any{got.Status, control.TerminateReason(got), got.Error.Title, got.EndedAt})
+	require.Equal(t, []any{run.Terminated, "blind", "Terminated by ada", b.clock()},
+		[]any{got.Status, control.TerminateReason(got), got.Error.Title, got.EndedAt})
 	require.Contains(t, b.audited(t), "run.terminate blind")
 	require.Equal(t, []string{"terminate " + r.ID + " blind"}, b.engine.called())
 	listPage, err := b.Steps(b.ctx, here, r.ID, run.StepFilter{Limit: 10})

@@ -111,9 +111,11 @@ func (v PlacementView) Explanation() string {
 		return fmt.Sprintf("not known to %s; the run was left in %s", ClusterName(v.Here), ClusterName(v.Left))
 	}
 	if v.Placement() == PlacementElsewhere {
-		return fmt.Sprintf("not known to %s; since %s the runs have been in %s", ClusterName(v.Here), v.Recorded.Since.UTC().Format(time.RFC3339), ClusterName(v.Other()))
+		return fmt.Sprintf("not known to %s; since %s the runs have been in %s", ClusterName(v.Here),
+			v.Recorded.Since.UTC().Format(time.RFC3339), ClusterName(v.Other()))
 	}
-	return fmt.Sprintf("not known to %s, and live workers are connected to %s", ClusterName(v.Here), ClusterName(v.Other()))
+	return fmt.Sprintf("not known to %s, and live workers are connected to %s", ClusterName(v.Here),
+		ClusterName(v.Other()))
 }
 
 // ClusterName formats an ID for display.

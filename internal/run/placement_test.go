@@ -32,8 +32,10 @@ func TestComparePlacement(t *testing.T) {
 		{"another namespace", cluster("a", "other", "0"), nil, run.PlacementElsewhere},
 		{"a worker at another address", here, []run.ClusterID{here, cluster("b", "ns", "0")}, run.PlacementDivided},
 		{"a worker in another namespace", here, []run.ClusterID{cluster("a", "other", "0")}, run.PlacementDivided},
-		{"nothing recorded, and a worker elsewhere", run.ClusterID{}, []run.ClusterID{cluster("b", "ns", "0")}, run.PlacementDivided},
-		{"elsewhere, with all workers there", cluster("b", "ns", "0"), []run.ClusterID{cluster("b", "ns", "0")}, run.PlacementElsewhere},
+		{"nothing recorded, and a worker elsewhere", run.ClusterID{}, []run.ClusterID{cluster("b", "ns", "0")},
+			run.PlacementDivided},
+		{"elsewhere, with all workers there", cluster("b", "ns", "0"), []run.ClusterID{cluster("b", "ns", "0")},
+			run.PlacementElsewhere},
 	}
 	for _, tt := range tests {
 		require.Equal(t, tt.want, run.ComparePlacement(tt.at, here, tt.workers), tt.name)
@@ -58,7 +60,9 @@ func (f facts) WorkerClusters(context.Context) ([]run.ClusterID, error) {
 
 func TestReadPlacement(t *testing.T) {
 	t.Parallel()
-	f := facts{view: run.PlacementView{Recorded: run.RunsCluster{ClusterID: cluster("a", "ns", "1")}, Here: cluster("b", "ns", "2"), Workers: []run.ClusterID{cluster("c", "ns", "3")}}}
+	f := facts{view: run.PlacementView{
+		Recorded: run.RunsCluster{ClusterID: cluster("a", "ns", "1")}, Here: cluster("b", "ns", "2"),
+		Workers: []run.ClusterID{cluster("c", "ns", "3")}}}
 	view, err := run.ReadPlacement(t.Context(), f, f)
 	require.NoError(t, err)
 	require.Equal(t, f.view, view)
@@ -75,7 +79,8 @@ func TestOtherTemporalIsNamed(t *testing.T) {
 	here, there := cluster("a:7233", "ns", "1"), cluster("b:7233", "ns", "2")
 	since := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-	v := run.PlacementView{Recorded: run.RunsCluster{ClusterID: here, Since: since}, Here: here, Workers: []run.ClusterID{here}}
+	v := run.PlacementView{Recorded: run.RunsCluster{ClusterID: here, Since: since}, Here: here,
+		Workers: []run.ClusterID{here}}
 	require.Zero(t, v.Other())
 
 	v.Workers = append(v.Workers, there)

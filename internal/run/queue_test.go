@@ -141,7 +141,8 @@ func TestRunsWaitForTheEngine(t *testing.T) {
 	b.waitForRow(t, second, func(r run.Run) bool { return r.QueuedReason == run.QueuedWorker })
 	require.Equal(t, []string{first.ID, second}, l.started())
 	row := b.row(t, first.ID)
-	require.Equal(t, []any{"execution-" + first.ID, int64(0), time.Time{}}, []any{row.ExecutionID, row.QueuePosition, row.ExpiresAt})
+	require.Equal(t, []any{"execution-" + first.ID, int64(0), time.Time{}},
+		[]any{row.ExecutionID, row.QueuePosition, row.ExpiresAt})
 	require.Equal(t, []string{"run.start", "run.start"}, b.audited(t))
 	require.Equal(t, []string{"default queued", "default queued"}, b.metrics.lines)
 }
@@ -218,7 +219,8 @@ func TestFullQueueRefuses(t *testing.T) {
 				continue
 			}
 			full++
-			requireError(t, err, apperror.Exhausted, apperror.QueueFull, "the queue is full (runs.queue_when_unavailable.max_runs is 7)")
+			requireError(t, err, apperror.Exhausted, apperror.QueueFull,
+				"the queue is full (runs.queue_when_unavailable.max_runs is 7)")
 			f, _ := apperror.From(err)
 			require.Positive(t, f.RetryAfter)
 		}
@@ -241,7 +243,8 @@ func TestQueuedRunsExpire(t *testing.T) {
 	q.Wake()
 	r := b.waitForRow(t, early, func(r run.Run) bool { return r.Status.Terminal() })
 	require.Equal(t, run.Failed, r.Status)
-	require.Equal(t, []any{run.ErrorTypeQueueExpired, "Queue expired", 503}, []any{r.Error.Type, r.Error.Title, r.Error.Status})
+	require.Equal(t, []any{run.ErrorTypeQueueExpired, "Queue expired", 503},
+		[]any{r.Error.Type, r.Error.Title, r.Error.Status})
 	require.Contains(t, r.Error.Detail, "1h0m0s")
 	require.Equal(t, run.QueuedEngine, b.row(t, late).QueuedReason)
 	require.Equal(t, int64(1), b.row(t, late).QueuePosition)
@@ -260,7 +263,8 @@ func TestCancelOfAQueuedRun(t *testing.T) {
 	b.engine.called()
 	r, err := s.Cancel(b.ctx, here, ids[0], "enough")
 	require.NoError(t, err)
-	require.Equal(t, []any{run.Canceled, true, "enough", ""}, []any{r.Status, r.CancelRequested, r.CancelReason, r.QueuedReason})
+	require.Equal(t, []any{run.Canceled, true, "enough", ""},
+		[]any{r.Status, r.CancelRequested, r.CancelReason, r.QueuedReason})
 	require.Empty(t, b.engine.called(), "it was never handed over")
 	require.Equal(t, int64(1), b.row(t, ids[1]).QueuePosition)
 	_, err = s.Cancel(b.ctx, here, ids[0], "enough")
@@ -368,7 +372,8 @@ func TestEngineBecomesUnavailableInTheMiddle(t *testing.T) {
 			for _, id := range ids {
 				reasons = append(reasons, b.row(t, id).QueuedReason)
 			}
-			require.Equal(t, []string{run.QueuedWorker, run.QueuedWorker, tt.reason, run.QueuedEngine, run.QueuedEngine}, reasons)
+			require.Equal(t, []string{run.QueuedWorker, run.QueuedWorker, tt.reason, run.QueuedEngine, run.QueuedEngine},
+				reasons)
 			lost.Store(false)
 			b.open(t, s)
 			b.waitForRow(t, ids[4], func(r run.Run) bool { return r.QueuedReason == run.QueuedWorker })
@@ -440,7 +445,8 @@ func TestStopCompletesTheHandOverInProgress(t *testing.T) {
 	go func() { stopped <- q.Stop(b.ctx) }()
 	f.answer <- nil
 	require.NoError(t, <-stopped)
-	require.Equal(t, []string{run.QueuedWorker, run.QueuedEngine}, []string{b.row(t, ids[0]).QueuedReason, b.row(t, ids[1]).QueuedReason})
+	require.Equal(t, []string{run.QueuedWorker, run.QueuedEngine},
+		[]string{b.row(t, ids[0]).QueuedReason, b.row(t, ids[1]).QueuedReason})
 
 	q = b.queue(s, b.store)
 	require.NoError(t, q.Start(b.ctx))

@@ -40,11 +40,11 @@ const (
 	CorrectionAdopted CorrectionKind = "adopted"
 	// CorrectionEngineGone: an imported run was open on an engine that no longer exists, and was canceled.
 	CorrectionEngineGone CorrectionKind = "engine_gone"
-	// CorrectionForgotten: executions ended that Temporal no longer has, after the last ones that were searched for lost rows. Nothing is
-	// changed: runs among them have no row.
+	// CorrectionForgotten: executions ended that Temporal no longer has, after the last ones that were searched for lost
+	// rows. Nothing is changed: runs among them have no row.
 	CorrectionForgotten CorrectionKind = "forgotten_executions"
-	// CorrectionForeign: an execution has no row and cannot be adopted, see [ForeignRuns]. It is counted once, and is not among the
-	// corrections of a report: nothing is changed, and the next pass finds it again.
+	// CorrectionForeign: an execution has no row and cannot be adopted, see [ForeignRuns]. It is counted once, and is not
+	// among the corrections of a report: nothing is changed, and the next pass finds it again.
 	CorrectionForeign CorrectionKind = "foreign_execution"
 )
 
@@ -52,7 +52,8 @@ const (
 func CorrectionKinds() []CorrectionKind {
 	return []CorrectionKind{
 		CorrectionHandedOver, CorrectionNotStarted, CorrectionFinished, CorrectionCaughtUp, CorrectionExecutionMissing,
-		CorrectionResetFollowed, CorrectionReopened, CorrectionAdopted, CorrectionForgotten, CorrectionForeign, CorrectionEngineGone,
+		CorrectionResetFollowed, CorrectionReopened, CorrectionAdopted, CorrectionForgotten, CorrectionForeign,
+		CorrectionEngineGone,
 	}
 }
 
@@ -85,14 +86,16 @@ type Report struct {
 	Lost Lost
 	// Foreign are the executions that have no row and cannot be adopted.
 	Foreign []ForeignRuns
-	// Failed counts runs that could not be compared; the next pass retries them. FailedBecause names the first one and why, for display.
+	// Failed counts runs that could not be compared; the next pass retries them. FailedBecause names the first one and
+	// why, for display.
 	Failed        int
 	FailedBecause string
 	// Withheld counts open runs that this Temporal does not have and that were left unchanged, because another one may
 	// have them; WithheldBecause names both clusters and the remedy, for display.
 	Withheld        int
 	WithheldBecause string
-	// SearchedUntil is set while ended executions remain to be searched for ones without a row: those that ended before it were searched.
+	// SearchedUntil is set while ended executions remain to be searched for ones without a row: those that ended before it
+	// were searched.
 	SearchedUntil time.Time
 	Took          time.Duration
 	DryRun        bool
@@ -106,8 +109,8 @@ type Lost struct {
 	Newest time.Time
 	// Young counts, apart from the others, executions without a row that are too young to decide whether it is lost.
 	Young int
-	// ForgottenFrom and ForgottenUntil are the period in which executions ended that were not compared and that Temporal no longer has: runs among
-	// them have no row, and cannot be counted. Zero if there is none.
+	// ForgottenFrom and ForgottenUntil are the period in which executions ended that were not compared and that Temporal
+	// no longer has: runs among them have no row, and cannot be counted. Zero if there is none.
 	ForgottenFrom, ForgottenUntil time.Time
 }
 
@@ -133,7 +136,8 @@ func (l *Lost) Add(x Execution, now time.Time) {
 
 // ForeignRuns are executions in Temporal that have no row and cannot be adopted, for the same reason.
 type ForeignRuns struct {
-	// Project, Workflow and Version are what the runs belong to; empty where Signalbox did not start them, or Temporal does not know it.
+	// Project, Workflow and Version are what the runs belong to; empty where Signalbox did not start them, or Temporal
+	// does not know it.
 	Project  string `json:"project,omitempty"`
 	Workflow string `json:"workflow,omitempty"`
 	Version  string `json:"version,omitempty"`
@@ -190,8 +194,8 @@ type Comparisons struct {
 	SearchedUntil time.Time
 	// ComparedAt is when the last comparison ended. The database was in use then.
 	ComparedAt time.Time
-	// RestoredAt is when a comparison found that the database was restored from a backup, and RestoredTo is ComparedAt of the backup: rows that
-	// were written later were lost.
+	// RestoredAt is when a comparison found that the database was restored from a backup, and RestoredTo is ComparedAt of
+	// the backup: rows that were written later were lost.
 	RestoredAt, RestoredTo time.Time
 }
 
@@ -228,8 +232,8 @@ type Execution struct {
 	AcceptedAt time.Time
 }
 
-// Identity is what a run is, except for its input. The memo of the execution has it, so that a lost row can be inserted again, also if the
-// input is lost.
+// Identity is what a run is, except for its input. The memo of the execution has it, so that a lost row can be inserted
+// again, also if the input is lost.
 type Identity struct {
 	Project       string            `json:"project"`
 	Workflow      string            `json:"workflow"`
@@ -250,8 +254,10 @@ type Identity struct {
 // Identity returns the run's identity.
 func (r Run) Identity() Identity {
 	return Identity{
-		Project: r.Project, Workflow: r.Workflow, Version: r.Version, DocumentHash: r.DocumentHash, Interpreter: r.Interpreter,
-		RequestID: r.RequestID, RequestDigest: r.RequestDigest, Trigger: r.Trigger, Actor: r.Actor, CreatedAt: r.CreatedAt, Labels: r.Labels,
+		Project: r.Project, Workflow: r.Workflow, Version: r.Version, DocumentHash: r.DocumentHash,
+		Interpreter: r.Interpreter,
+		RequestID:   r.RequestID, RequestDigest: r.RequestDigest, Trigger: r.Trigger, Actor: r.Actor, CreatedAt: r.CreatedAt,
+		Labels:   r.Labels,
 		ReplayOf: r.ReplayOf, Parent: r.Parent, AfterFailure: r.AfterFailure,
 	}
 }

@@ -85,7 +85,8 @@ func BehindBecause(r Run, x Execution, now time.Time) string {
 		if Recent(now, x.ClosedAt, WriteLag) {
 			return ""
 		}
-		return fmt.Sprintf("the run ended in Temporal at %s, and its end is not written", x.ClosedAt.UTC().Format(time.RFC3339))
+		return fmt.Sprintf("the run ended in Temporal at %s, and its end is not written",
+			x.ClosedAt.UTC().Format(time.RFC3339))
 	case Recent(now, x.StartedAt, WriteLag) || Recent(now, x.AcceptedAt, WriteLag):
 		return ""
 	case x.Relation == RelationSuccessor && x.Accepted > 0:

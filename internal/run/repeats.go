@@ -38,12 +38,15 @@ func (l *repeats) check(actor auth.Actor, now time.Time) error {
 		return nil
 	}
 	return apperror.New(apperror.Exhausted, apperror.RateLimited,
-		"%q has repeated request IDs with other arguments too often; use a new request ID for each request", actor.Name).WithRetry(repeatsEvery)
+		"%q has repeated request IDs with other arguments too often; use a new request ID for each request", actor.Name).
+		WithRetry(repeatsEvery)
 }
 
 // refused counts a refused repeat.
 func (l *repeats) refused(actor auth.Actor, now time.Time) {
-	item, _ := l.actors.GetOrSetFunc(actor.ID, func() *rate.Limiter { return rate.NewLimiter(rate.Every(repeatsEvery), repeatsBurst) })
+	item, _ := l.actors.GetOrSetFunc(actor.ID, func() *rate.Limiter {
+		return rate.NewLimiter(rate.Every(repeatsEvery), repeatsBurst)
+	})
 	item.Value().AllowN(now, 1)
 }
 
@@ -51,14 +54,16 @@ func (l *repeats) refused(actor auth.Actor, now time.Time) {
 func (s *Service) refuseRepeat(ctx context.Context, requestID string, stored Run) error {
 	actor, _ := auth.ActorFrom(ctx)
 	s.repeats.refused(actor, s.opts.Now())
-	if err := s.store.WriteAudit(ctx, audit.NewEntry(ctx, s.opts.Now(), audit.RunStartRefused, stored.Project, stored.ID, "the request ID belongs to another request")); err != nil {
+	if err := s.store.WriteAudit(ctx,
+		audit.NewEntry(ctx, s.opts.Now(), audit.RunStartRefused, stored.Project, stored.ID,
+			"the request ID belongs to another request")); err != nil {
 		return err
 	}
 	return reused(requestID, stored)
 }
 
-// comparable reports whether the actor of ctx may learn if its arguments are those of a stored run. The values that are hidden in the run
-// are known only to the actor that started it.
+// comparable reports whether the actor of ctx may learn if its arguments are those of a stored run. The values that are
+// hidden in the run are known only to the actor that started it.
 func (s *Service) comparable(ctx context.Context, stored Run) bool {
 	actor, acts := auth.ActorFrom(ctx)
 	return !acts || actor.Name == stored.Actor || !bytes.Contains(stored.Input, []byte(redact.Mark))

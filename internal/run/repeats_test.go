@@ -10,7 +10,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/auth"
 )
 
-// An actor cannot find a hidden input of another one by repeating its request ID: the answer to the right input is that to a wrong one.
+// An actor cannot find a hidden input of another one by repeating its request ID: the answer to the right input is that
+// to a wrong one.
 func TestRepeatOfAnotherActorDependsOnNoHiddenValue(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, b *bench) {

@@ -91,10 +91,12 @@ func TestReplayUsesTheOriginal(t *testing.T) { //nolint:tparallel // the cases u
 	}{
 		"unedited":       {want: `{"name":"Ada","password":"hunter22"}`},
 		"an empty patch": {patch: " [\n] ", want: `{"name":"Ada","password":"hunter22"}`},
-		"patched beside": {patch: `[{"op":"replace","path":"/name","value":"Bob"}]`, want: `{"name":"Bob","password":"hunter22"}`},
-		"patched itself": {patch: `[{"op":"replace","path":"/password","value":"other"}]`, want: `{"name":"Ada","password":"other"}`},
-		"without it":     {patch: `[{"op":"remove","path":"/password"}]`, want: `{"name":"Ada"}`},
-		"a whole input":  {input: ` { "name" : "Bob" } `, want: `{"name":"Bob"}`},
+		"patched beside": {patch: `[{"op":"replace","path":"/name","value":"Bob"}]`,
+			want: `{"name":"Bob","password":"hunter22"}`},
+		"patched itself": {patch: `[{"op":"replace","path":"/password","value":"other"}]`,
+			want: `{"name":"Ada","password":"other"}`},
+		"without it":    {patch: `[{"op":"remove","path":"/password"}]`, want: `{"name":"Ada"}`},
+		"a whole input": {input: ` { "name" : "Bob" } `, want: `{"name":"Bob"}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			req := replay(first.ID)
@@ -117,8 +119,10 @@ func TestRefusedReplayQuotesNoHiddenValue(t *testing.T) {
 	t.Parallel()
 	b, _, first := newRedacted(t)
 	hidden := sealedStub{first.ID: json.RawMessage(`{"name":"planted-secret"}`)}
-	_, err := b.workflows.Publish(b.ctx, here, "document: {dsl: 1.0.3, namespace: examples, name: hello, version: 2.0.0}\n"+
-		"input: {schema: {document: {properties: {name: {type: string, pattern: '^[0-9]+$'}}}}}\ndo: [{a: {set: {n: 1}}}]\n", "ada")
+	_, err := b.workflows.Publish(b.ctx, here,
+		"document: {dsl: 1.0.3, namespace: examples, name: hello, version: 2.0.0}\n"+
+			"input: {schema: {document: {properties: {name: {type: string, pattern: '^[0-9]+$'}}}}}\ndo: [{a: {set: {n: "+
+			"1}}}]\n", "ada")
 	require.NoError(t, err)
 	opts := b.opts
 	opts.Originals = hidden
@@ -144,8 +148,9 @@ func TestRefusedReplayQuotesNoHiddenValue(t *testing.T) {
 // requestWithSchema publishes a version of hello whose input has a schema, and returns the request of a run of it.
 func (b *bench) requestWithSchema(t *testing.T, schema, input string) run.StartRequest {
 	t.Helper()
-	_, err := b.workflows.Publish(b.ctx, here, "document: {dsl: 1.0.3, namespace: examples, name: hello, version: 2.0.0}\n"+
-		"input: {schema: {document: "+schema+"}}\ndo: [{a: {set: {n: 1}}}]\n", "ada")
+	_, err := b.workflows.Publish(b.ctx, here,
+		"document: {dsl: 1.0.3, namespace: examples, name: hello, version: 2.0.0}\n"+
+			"input: {schema: {document: "+schema+"}}\ndo: [{a: {set: {n: 1}}}]\n", "ada")
 	require.NoError(t, err)
 	req := request()
 	req.Version, req.Input = "2.0.0", json.RawMessage(input)
@@ -155,14 +160,16 @@ func (b *bench) requestWithSchema(t *testing.T, schema, input string) run.StartR
 func TestRefusedInputNamesMissingProperties(t *testing.T) {
 	t.Parallel()
 	b, _, first := newRedacted(t)
-	req := b.requestWithSchema(t, `{required: [name, a/b, zip], dependentRequired: {name: [title]}}`, `{"name":"planted-secret"}`)
+	req := b.requestWithSchema(t, `{required: [name, a/b, zip], dependentRequired: {name: [title]}}`,
+		`{"name":"planted-secret"}`)
 	var err error
 	for _, hidden := range []bool{false, true} {
 		req.InputHidden = hidden
 		_, _, err = b.Start(b.ctx, req)
 		f, _ := apperror.From(err)
 		require.Equal(t, apperror.InvalidInput, f.Reason, "%v", err)
-		require.Equal(t, "input/a~1b is required, input/zip is required", fmt.Sprintf("%s %s, %s %s", f.Fields[0].Path, f.Fields[0].Message, f.Fields[1].Path, f.Fields[1].Message))
+		require.Equal(t, "input/a~1b is required, input/zip is required",
+			fmt.Sprintf("%s %s, %s %s", f.Fields[0].Path, f.Fields[0].Message, f.Fields[1].Path, f.Fields[1].Message))
 		require.Equal(t, "input", f.Fields[2].Path)
 	}
 	require.ErrorContains(t, err, `"": does not meet "required": no "a/b", "zip"`)
@@ -187,7 +194,8 @@ func TestInputFormatsAreWarnings(t *testing.T) {
 	require.NoError(t, err)
 	for _, got := range [][]run.Warning{r.Warnings, stored.Warnings} {
 		require.Len(t, got, 1)
-		require.Equal(t, []string{run.WarningInputFormat, `input/mail is not of the format "email"`}, []string{got[0].Code, got[0].Detail})
+		require.Equal(t, []string{run.WarningInputFormat, `input/mail is not of the format "email"`},
+			[]string{got[0].Code, got[0].Detail})
 	}
 }
 
@@ -210,8 +218,10 @@ func TestReplayRefusesLeaksAndLosses(t *testing.T) { //nolint:tparallel // the c
 		class  apperror.Class
 		reason string
 	}{
-		"no reason":      {func(r *control.ReplayRequest) { r.Reason = " " }, apperror.Invalid, apperror.InvalidArgument},
-		"a mark left in": {func(r *control.ReplayRequest) { r.Input = json.RawMessage(redactedInput) }, apperror.Invalid, apperror.InputRedacted},
+		"no reason": {func(r *control.ReplayRequest) { r.Reason = " " }, apperror.Invalid, apperror.InvalidArgument},
+		"a mark left in": {func(r *control.ReplayRequest) {
+			r.Input = json.RawMessage(redactedInput)
+		}, apperror.Invalid, apperror.InputRedacted},
 		"a mark patched in": {func(r *control.ReplayRequest) {
 			r.Patch = json.RawMessage(`[{"op":"add","path":"/x","value":"` + redact.Mark + `"}]`)
 		}, apperror.Invalid, apperror.InputRedacted},
@@ -220,13 +230,19 @@ func TestReplayRefusesLeaksAndLosses(t *testing.T) { //nolint:tparallel // the c
 		}, apperror.Invalid, apperror.InputRedacted},
 		"both": {func(r *control.ReplayRequest) { r.Input, r.Patch = json.RawMessage(`{}`), json.RawMessage(`[]`) },
 			apperror.Invalid, apperror.InvalidArgument},
-		"an empty object is an input": {func(r *control.ReplayRequest) { r.Input = json.RawMessage(`{}`) }, apperror.Invalid, apperror.InvalidInput},
+		"an empty object is an input": {func(r *control.ReplayRequest) {
+			r.Input = json.RawMessage(`{}`)
+		}, apperror.Invalid, apperror.InvalidInput},
 		"against the schema": {func(r *control.ReplayRequest) {
 			r.Patch = json.RawMessage(`[{"op":"replace","path":"/name","value":7}]`)
 		}, apperror.Invalid, apperror.InvalidInput},
-		"unknown version": {func(r *control.ReplayRequest) { r.Version = "9.9.9" }, apperror.NotFound, apperror.VersionNotFound},
-		"unknown run":     {func(r *control.ReplayRequest) { r.RunID = "none" }, apperror.NotFound, apperror.RunNotFound},
-		"foreign project": {func(r *control.ReplayRequest) { r.Project = "elsewhere" }, apperror.NotFound, apperror.ProjectNotFound},
+		"unknown version": {func(r *control.ReplayRequest) {
+			r.Version = "9.9.9"
+		}, apperror.NotFound, apperror.VersionNotFound},
+		"unknown run": {func(r *control.ReplayRequest) { r.RunID = "none" }, apperror.NotFound, apperror.RunNotFound},
+		"foreign project": {func(r *control.ReplayRequest) {
+			r.Project = "elsewhere"
+		}, apperror.NotFound, apperror.ProjectNotFound},
 	} {
 		t.Run(name, func(t *testing.T) {
 			req := replay(first.ID)
@@ -260,7 +276,8 @@ func TestReplayOfAWorkflowThatWasDeleted(t *testing.T) {
 	requireError(t, err, apperror.NotFound, apperror.WorkflowNotFound, "examples/hello")
 
 	// A version published again with other content is another one.
-	_, err = b.workflows.Publish(b.ctx, here, "document: {dsl: 1.0.3, namespace: examples, name: hello, version: 1.0.0}\ndo: [{b: {set: {n: 2}}}]", "ada")
+	_, err = b.workflows.Publish(b.ctx, here,
+		"document: {dsl: 1.0.3, namespace: examples, name: hello, version: 1.0.0}\ndo: [{b: {set: {n: 2}}}]", "ada")
 	require.NoError(t, err)
 	_, _, err = b.Replay(b.ctx, replay(first.ID))
 	requireError(t, err, apperror.NotFound, apperror.VersionNotFound, "published again")
@@ -364,7 +381,8 @@ func TestReplayOfAnImportedRun(t *testing.T) {
 		r, created, err := b.Replay(b.ctx, named("old", control.Latest))
 		require.NoError(t, err)
 		require.True(t, created)
-		require.Equal(t, []string{"1.0.0", "old", run.TriggerReplay, `{"name":"Ada"}`}, []string{r.Version, r.ReplayOf, r.Trigger, string(r.Input)})
+		require.Equal(t, []string{"1.0.0", "old", run.TriggerReplay, `{"name":"Ada"}`},
+			[]string{r.Version, r.ReplayOf, r.Trigger, string(r.Input)})
 		require.Equal(t, []string{r.ID}, b.row(t, "old").Replays)
 		req := named("old", "1.0.0")
 		req.Patch = json.RawMessage(`[{"op":"replace","path":"/name","value":"Bob"}]`)
@@ -403,7 +421,8 @@ func TestListsCanOmitReplayedRuns(t *testing.T) {
 		first, second := b.begin(t), b.begin(t)
 		again, _, err := b.Replay(b.ctx, replay(first.ID))
 		require.NoError(t, err)
-		for _, filter := range []run.Filter{{}, {Statuses: []run.Status{run.Queued}}, {Workflow: "examples/hello"}, {Text: "0"}} {
+		for _, filter := range []run.Filter{
+			{}, {Statuses: []run.Status{run.Queued}}, {Workflow: "examples/hello"}, {Text: "0"}} {
 			filter.Project, filter.NotReplayed, filter.Limit = here, true, 10
 			list, err := b.store.ListRuns(b.ctx, filter)
 			require.NoError(t, err)

@@ -14,7 +14,8 @@ const ChildRequestPrefix = "child:"
 // requestIDViolation returns what is wrong with the request ID of a start.
 func requestIDViolation(req StartRequest) string {
 	if req.Parent.RunID == "" && strings.HasPrefix(req.RequestID, ChildRequestPrefix) {
-		return fmt.Sprintf("begins with %q, which is reserved for runs that other runs start; use another one", ChildRequestPrefix)
+		return fmt.Sprintf("begins with %q, which is reserved for runs that other runs start; use another one",
+			ChildRequestPrefix)
 	}
 	return requestid.Violation(req.RequestID)
 }

@@ -114,8 +114,8 @@ func Triggers() []string {
 // Error is an error of a run in the shape of Problem Details, as the language defines it.
 type Error = dsl.Error
 
-// WarningEventsNotSearched: a listen task has not looked through all events that were accepted since the run's start, so that it may wait
-// for an event that has arrived.
+// WarningEventsNotSearched: a listen task has not looked through all events that were accepted since the run's start,
+// so that it may wait for an event that has arrived.
 const WarningEventsNotSearched = "EVENTS_NOT_SEARCHED"
 
 // WarningInputFormat: texts of the input are not of the formats that the schema names. JSON Schema does not require it.
@@ -176,8 +176,9 @@ type Run struct {
 	ExecutionID string
 	// Stuck explains why the run makes no progress although it should; nil while there is no such finding.
 	Stuck *Stuck
-	// Redacted reports that the input, the output, the error or steps contain redaction marks for sensitive values. Not
-	// in lists. InputRedacted and EndRedacted report the same of the input, and of the output or the error: each has an original.
+	// Redacted reports that the input, the output, the error or steps contain redaction marks for sensitive values. Not in
+	// lists. InputRedacted and EndRedacted report the same of the input, and of the output or the error: each has an
+	// original.
 	Redacted, InputRedacted, EndRedacted bool
 	// Behind describes how the rows are known to lag behind Temporal; nil where they are not known to lag.
 	Behind *Behind
@@ -244,8 +245,8 @@ type Parent struct {
 	Path string `json:"path"`
 	// Depth is the number of ancestors of the run, from 1.
 	Depth int `json:"depth"`
-	// Awaited reports that the parent waits for the run's end and was not notified of it yet; Key then identifies the request that made the
-	// run.
+	// Awaited reports that the parent waits for the run's end and was not notified of it yet; Key then identifies the
+	// request that made the run.
 	Key     string `json:"key,omitempty"`
 	Awaited bool   `json:"awaited,omitempty"`
 }
@@ -309,8 +310,8 @@ type Step struct {
 	Sequence int64
 	// Position is the position in Temporal's history that the step was last written from.
 	Position int64
-	// InputSize and OutputSize are the sizes in bytes of JSON of values that are too large to be stored, and of which Input
-	// and Output are shortened forms of the same types; 0 for values that are whole.
+	// InputSize and OutputSize are the sizes in bytes of JSON of values that are too large to be stored, and of which
+	// Input and Output are shortened forms of the same types; 0 for values that are whole.
 	InputSize, OutputSize int64
 	// InputShown and OutputShown, where they are not nil, are safe to show in place of Input and Output: shortened forms
 	// of values that are too large to be stored, and in which sensitive values can no longer be located. They are only
@@ -324,7 +325,8 @@ type Step struct {
 	Wait *StepWait
 	// Kept marks a step whose row stays when the steps around it are only summarized (see [StepSummary]).
 	Kept bool
-	// Caught reports, for a failed step that is read, whether it is inside of a try that has completed; nil where that is unknown.
+	// Caught reports, for a failed step that is read, whether it is inside of a try that has completed; nil where that is
+	// unknown.
 	Caught *bool
 }
 
@@ -348,7 +350,8 @@ type Update struct {
 	// Sensitive are the texts found so far at sensitive locations of the run. They are the same for the same history,
 	// in every process.
 	Sensitive []string
-	// Secrets holds the sensitive texts found since the last update, sealed; nil where there are none. They are stored in any case.
+	// Secrets holds the sensitive texts found since the last update, sealed; nil where there are none. They are stored in
+	// any case.
 	Secrets *Original
 }
 
@@ -393,7 +396,8 @@ type StepCursor struct {
 	Number   int64
 }
 
-// ChangedFilter selects the changed steps of a run: up to Limit of them, beyond the cursor After and up to the sequence UpTo.
+// ChangedFilter selects the changed steps of a run: up to Limit of them, beyond the cursor After and up to the sequence
+// UpTo.
 type ChangedFilter struct {
 	After StepCursor
 	UpTo  int64
@@ -446,7 +450,8 @@ type TaskTotals struct {
 	Pointer, Task, Kind string
 	// Statuses has the number of steps by status.
 	Statuses map[string]int64
-	// FirstStart is the start of the first step, LastEnd the end of the last one that has ended; both of the steps with rows.
+	// FirstStart is the start of the first step, LastEnd the end of the last one that has ended; both of the steps with
+	// rows.
 	FirstStart, LastEnd time.Time
 	// Attempts is the number of attempts of the steps with rows; Summarized is the number of steps without rows.
 	Attempts, Summarized int64

@@ -113,9 +113,9 @@ type Options struct {
 	StartTimeout time.Duration
 	// AnswerWithin is how long a caller waits for that; 0 means 1.5 s. After it the response is `queued: starting`.
 	AnswerWithin time.Duration
-	// FirstUpdateWithin is how long the row of a run whose first workflow task is executed in this process may stay `queued: starting`
-	// after Temporal has accepted the run; 0 means 1 s. Most runs have their first update by then, which saves the write of that state,
-	// also while many runs are started at once.
+	// FirstUpdateWithin is how long the row of a run whose first workflow task is executed in this process may stay
+	// `queued: starting` after Temporal has accepted the run; 0 means 1 s. Most runs have their first update by then,
+	// which saves the write of that state, also while many runs are started at once.
 	FirstUpdateWithin time.Duration
 	// MaxHandOvers is how many runs are handed over at a time; 0 means 512. A start that gets no slot within
 	// AnswerWithin is refused.
@@ -135,8 +135,8 @@ type Options struct {
 	Digests Digests
 	// Admit returns a fault while this process has no memory for one more run; nil disables the check.
 	Admit func() error
-	// Maintenance returns an [apperror.Unavailable] while the platform is in maintenance; nil disables the check. Runs that
-	// other runs start are not checked, because open runs are to end.
+	// Maintenance returns an [apperror.Unavailable] while the platform is in maintenance; nil disables the check. Runs
+	// that other runs start are not checked, because open runs are to end.
 	Maintenance func(ctx context.Context) error
 	// Interpreter is the version of the interpreter that new runs start with.
 	Interpreter int
@@ -146,8 +146,8 @@ type Options struct {
 	Metrics Metrics
 	// Holds reports whether this process has records of a run that are not written yet; nil where it never has.
 	Holds func(runID string) bool
-	// Executes reports whether this process executes a workflow task of a run's execution; nil where it executes none. Projected notifies of
-	// each run of which this process has written an update.
+	// Executes reports whether this process executes a workflow task of a run's execution; nil where it executes none.
+	// Projected notifies of each run of which this process has written an update.
 	Executes  func(runID, executionID string) bool
 	Projected *pubsub.Notifier
 	// Requested is called after a repair was requested, so that a worker of this process starts it before its next
@@ -179,7 +179,8 @@ type Service struct {
 	feeds     *feeds
 
 	resumption *startslots.Resumption
-	// unconfirmed are the execution IDs of the runs that Temporal has accepted and whose rows are still `queued: starting`, by run.
+	// unconfirmed are the execution IDs of the runs that Temporal has accepted and whose rows are still `queued:
+	// starting`, by run.
 	unconfirmed sync.Map
 }
 
@@ -190,12 +191,14 @@ const (
 )
 
 // NewService returns the service. It notifies changes of every change that this process makes to a run.
-func NewService(store Store, engine Engine, workflows Workflows, documents Documents, changes *pubsub.Notifier, opts Options) *Service {
+func NewService(store Store, engine Engine, workflows Workflows, documents Documents, changes *pubsub.Notifier,
+	opts Options) *Service {
 	opts.AnswerWithin = cmp.Or(opts.AnswerWithin, defaultAnswerWithin)
 	opts.FirstUpdateWithin = cmp.Or(opts.FirstUpdateWithin, defaultFirstUpdateWithin)
 	return &Service{
 		store: store, engine: engine, workflows: workflows, documents: documents, changes: changes, opts: opts,
-		handOvers: startslots.New(cmp.Or(opts.MaxHandOvers, defaultHandOvers), RetryAfter), repeats: newRepeats(), compared: comparison.NewPace(), feeds: newFeeds(),
+		handOvers: startslots.New(cmp.Or(opts.MaxHandOvers, defaultHandOvers), RetryAfter), repeats: newRepeats(),
+		compared: comparison.NewPace(), feeds: newFeeds(),
 		resumption: startslots.NewResumption(),
 	}
 }
@@ -223,7 +226,8 @@ func (s *Service) Steps(ctx context.Context, project, id string, f StepFilter) (
 		}
 	}
 	if len(f.Text) > maxStepText {
-		return StepPage{}, apperror.New(apperror.Invalid, apperror.InvalidArgument, "the text has %d bytes: search for at most %d",
+		return StepPage{}, apperror.New(apperror.Invalid, apperror.InvalidArgument,
+			"the text has %d bytes: search for at most %d",
 			len(f.Text), maxStepText).WithField("text", "is too long")
 	}
 	if f.ParentPath != "" && !strings.HasPrefix(f.ParentPath, "/") {

@@ -38,7 +38,8 @@ type StartRequest struct {
 	// Labels are values by key. They replace those of the document with the same key. For a replay they include those of
 	// the replayed run.
 	Labels map[string]string
-	// RunID may be empty: it is derived from project and request ID, or the server makes one. A caller that sets it must use it for the same request only.
+	// RunID may be empty: it is derived from project and request ID, or the server makes one. A caller that sets it must
+	// use it for the same request only.
 	RunID string
 	// RequestID may be empty: the server makes one.
 	RequestID string
@@ -56,8 +57,9 @@ type StartRequest struct {
 	// Replay are the arguments of the replay, which identify a repeated request. Input and Version above are derived
 	// from them.
 	Replay ReplayArguments
-	// DryRun only checks the request: [Service.Start] returns the run as it would be, without ID and input, or the refusal, and stores nothing.
-	// Whether the request ID is in use and whether the project has a free slot is not checked.
+	// DryRun only checks the request: [Service.Start] returns the run as it would be, without ID and input, or the
+	// refusal, and stores nothing. Whether the request ID is in use and whether the project has a free slot is not
+	// checked.
 	DryRun bool
 }
 
@@ -200,7 +202,8 @@ func (s *Service) launch(ctx, answer context.Context, req StartRequest, r, store
 	return result.run, true, nil
 }
 
-// answerRepeated answers a request whose request ID is in use, with the stored run if that was made by the same request.
+// answerRepeated answers a request whose request ID is in use, with the stored run if that was made by the same
+// request.
 func (s *Service) answerRepeated(ctx, answer context.Context, req StartRequest, r, stored Run) (Run, bool, error) {
 	actor, _ := auth.ActorFrom(ctx)
 	if err := s.repeats.check(actor, s.opts.Now()); err != nil {
@@ -268,7 +271,8 @@ func (s *Service) join(ctx, answer context.Context, r Run) (Run, bool, error) {
 // Temporal became unavailable in between.
 func (s *Service) existing(ctx, answer context.Context, req StartRequest, refusal error) (Run, bool, error) {
 	f, ok := apperror.From(refusal)
-	if !ok || req.RequestID == "" || (f.Class != apperror.Refused && f.Class != apperror.Unavailable && f.Class != apperror.NotFound) {
+	if !ok || req.RequestID == "" ||
+		(f.Class != apperror.Refused && f.Class != apperror.Unavailable && f.Class != apperror.NotFound) {
 		return Run{}, false, refusal
 	}
 	found, err := s.store.ListRuns(ctx, Filter{Project: req.Project, RequestID: req.RequestID, Limit: 1})
@@ -293,19 +297,22 @@ func (s *Service) existing(ctx, answer context.Context, req StartRequest, refusa
 // prepare validates the request and builds the row of the run, without any side effect.
 func (s *Service) prepare(ctx context.Context, req StartRequest) (Run, error) {
 	if violation := requestIDViolation(req); violation != "" {
-		return Run{}, apperror.New(apperror.Invalid, apperror.InvalidArgument, "the request ID %s", violation).WithField("requestId", "%s", violation)
+		return Run{}, apperror.New(apperror.Invalid, apperror.InvalidArgument, "the request ID %s",
+			violation).WithField("requestId", "%s", violation)
 	}
 	w, v, err := s.workflows.Pin(ctx, req.Project, req.Workflow, req.Version)
 	if w.State == workflow.StatePaused {
 		return Run{}, apperror.New(apperror.Refused, apperror.WorkflowPaused,
-			"workflow %q is paused%s; `signalbox workflow unpause %s` lets new runs start", w.Name, inParentheses(w.PauseReason), w.Name)
+			"workflow %q is paused%s; `signalbox workflow unpause %s` lets new runs start", w.Name, inParentheses(w.PauseReason),
+			w.Name)
 	}
 	if err != nil {
 		return Run{}, err
 	}
 	if req.DocumentHash != "" && v.Hash != req.DocumentHash {
 		return Run{}, apperror.New(apperror.NotFound, apperror.VersionNotFound,
-			"version %s of %q has another document: the workflow was deleted and published again; name the version to run", v.Version, w.Name)
+			"version %s of %q has another document: the workflow was deleted and published again; name the version to "+
+				"run", v.Version, w.Name)
 	}
 	doc, err := s.documents.Document(ctx, v.Hash)
 	if err != nil {
@@ -335,8 +342,10 @@ func (s *Service) prepare(ctx context.Context, req StartRequest) (Run, error) {
 	r := Run{
 		ID: id, Project: req.Project, Workflow: w.Name, Version: v.Version, DocumentHash: v.Hash,
 		Status: Queued, QueuedReason: QueuedStarting, StatusAt: now, CreatedAt: now,
-		RequestID: cmp.Or(req.RequestID, id), RequestDigest: digest, Trigger: req.Trigger, Actor: actor.Name, Input: input, Interpreter: s.opts.Interpreter,
-		AfterFailure: req.AfterFailure, ReplayOf: req.ReplayOf, Parent: req.Parent, Secrecy: redact.Inherited{Texts: req.Sensitive},
+		RequestID: cmp.Or(req.RequestID, id), RequestDigest: digest, Trigger: req.Trigger, Actor: actor.Name, Input: input,
+		Interpreter:  s.opts.Interpreter,
+		AfterFailure: req.AfterFailure, ReplayOf: req.ReplayOf, Parent: req.Parent,
+		Secrecy: redact.Inherited{Texts: req.Sensitive},
 	}
 	if warning != "" {
 		r.Warnings = []Warning{{Code: WarningInputFormat, Detail: warning, At: now}}

@@ -46,7 +46,8 @@ func TestStartHandsTheRunToTheEngine(t *testing.T) {
 	}
 	require.Equal(t, want, r)
 	require.Equal(t, want, b.row(t, r.ID))
-	require.Equal(t, []any{r.ID, newest.Hash, string(req.Input), 7}, []any{given.ID, given.DocumentHash, string(given.Input), given.Interpreter})
+	require.Equal(t, []any{r.ID, newest.Hash, string(req.Input), 7},
+		[]any{given.ID, given.DocumentHash, string(given.Input), given.Interpreter})
 	require.Equal(t, []string{"check", "start " + r.ID}, b.engine.called())
 	require.Equal(t, []string{"default queued", "default started"}, b.metrics.lines)
 
@@ -58,7 +59,8 @@ func TestStartHandsTheRunToTheEngine(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, entries, 1)
 	require.Equal(t, []string{audit.RunStart, "ada"}, []string{entries[0].Action, entries[0].Actor.Name})
-	require.JSONEq(t, fmt.Sprintf(`{"workflow": "examples/hello", "version": "1.0.0", "requestId": %q}`, r.ID), string(entries[0].Detail))
+	require.JSONEq(t, fmt.Sprintf(`{"workflow": "examples/hello", "version": "1.0.0", "requestId": %q}`, r.ID),
+		string(entries[0].Detail))
 }
 
 func TestStartRefusesInvalidRequests(t *testing.T) {
@@ -70,7 +72,8 @@ func TestStartRefusesInvalidRequests(t *testing.T) {
 	b.publish(t, "b/twice", "1.0.0")
 	_, err := b.workflows.SetPaused(b.ctx, here, "paused", true, "bad data")
 	require.NoError(t, err)
-	_, _, err = b.workflows.SaveDraft(b.ctx, here, "document: {dsl: 1.0.3, namespace: examples, name: draft, version: 1.0.0}\ndo: [{a: {set: {n: 1}}}]")
+	_, _, err = b.workflows.SaveDraft(b.ctx, here,
+		"document: {dsl: 1.0.3, namespace: examples, name: draft, version: 1.0.0}\ndo: [{a: {set: {n: 1}}}]")
 	require.NoError(t, err)
 	tests := []struct {
 		name   string
@@ -79,23 +82,53 @@ func TestStartRefusesInvalidRequests(t *testing.T) {
 		reason string
 		says   string
 	}{
-		{"no project", func(r *run.StartRequest) { r.Project = "none" }, apperror.NotFound, apperror.ProjectNotFound, `"none"`},
-		{"no workflow", func(r *run.StartRequest) { r.Workflow = "" }, apperror.Invalid, apperror.InvalidArgument, "no workflow named"},
-		{"unknown workflow", func(r *run.StartRequest) { r.Workflow = "a/b" }, apperror.NotFound, apperror.WorkflowNotFound, `"a/b"`},
-		{"unknown short name", func(r *run.StartRequest) { r.Workflow = "b" }, apperror.NotFound, apperror.WorkflowNotFound, `"b"`},
-		{"ambiguous", func(r *run.StartRequest) { r.Workflow = "twice" }, apperror.Invalid, apperror.WorkflowAmbiguous, "a/twice, b/twice"},
-		{"unknown version", func(r *run.StartRequest) { r.Version = "2.0.0" }, apperror.NotFound, apperror.VersionNotFound, "2.0.0"},
-		{"only a draft", func(r *run.StartRequest) { r.Workflow = "draft" }, apperror.Refused, apperror.WorkflowNotPublished, "examples/draft"},
-		{"paused", func(r *run.StartRequest) { r.Workflow = "paused" }, apperror.Refused, apperror.WorkflowPaused, "(bad data)"},
-		{"no input", func(r *run.StartRequest) { r.Input = nil }, apperror.Invalid, apperror.InvalidInput, "examples/hello@1.0.0"},
-		{"not JSON", func(r *run.StartRequest) { r.Input = json.RawMessage(`{"name": `) }, apperror.Invalid, apperror.InvalidInput, "not JSON"},
-		{"two values", func(r *run.StartRequest) { r.Input = json.RawMessage(`{"name": "a"} {}`) }, apperror.Invalid, apperror.InvalidInput, "not JSON"},
-		{"empty input", func(r *run.StartRequest) { r.Input = json.RawMessage{} }, apperror.Invalid, apperror.InvalidInput, "not JSON"},
-		{"against the schema", func(r *run.StartRequest) { r.Input = json.RawMessage(`{"name": 7}`) }, apperror.Invalid, apperror.InvalidInput, "/name"},
+		{"no project", func(r *run.StartRequest) {
+			r.Project = "none"
+		}, apperror.NotFound, apperror.ProjectNotFound, `"none"`},
+		{"no workflow", func(r *run.StartRequest) {
+			r.Workflow = ""
+		}, apperror.Invalid, apperror.InvalidArgument, "no workflow named"},
+		{"unknown workflow", func(r *run.StartRequest) {
+			r.Workflow = "a/b"
+		}, apperror.NotFound, apperror.WorkflowNotFound, `"a/b"`},
+		{"unknown short name", func(r *run.StartRequest) {
+			r.Workflow = "b"
+		}, apperror.NotFound, apperror.WorkflowNotFound, `"b"`},
+		{"ambiguous", func(r *run.StartRequest) {
+			r.Workflow = "twice"
+		}, apperror.Invalid, apperror.WorkflowAmbiguous, "a/twice, b/twice"},
+		{"unknown version", func(r *run.StartRequest) {
+			r.Version = "2.0.0"
+		}, apperror.NotFound, apperror.VersionNotFound, "2.0.0"},
+		{"only a draft", func(r *run.StartRequest) {
+			r.Workflow = "draft"
+		}, apperror.Refused, apperror.WorkflowNotPublished, "examples/draft"},
+		{"paused", func(r *run.StartRequest) {
+			r.Workflow = "paused"
+		}, apperror.Refused, apperror.WorkflowPaused, "(bad data)"},
+		{"no input", func(r *run.StartRequest) {
+			r.Input = nil
+		}, apperror.Invalid, apperror.InvalidInput, "examples/hello@1.0.0"},
+		{"not JSON", func(r *run.StartRequest) {
+			r.Input = json.RawMessage(`{"name": `)
+		}, apperror.Invalid, apperror.InvalidInput, "not JSON"},
+		{"two values", func(r *run.StartRequest) {
+			r.Input = json.RawMessage(`{"name": "a"} {}`)
+		}, apperror.Invalid, apperror.InvalidInput, "not JSON"},
+		{"empty input", func(r *run.StartRequest) {
+			r.Input = json.RawMessage{}
+		}, apperror.Invalid, apperror.InvalidInput, "not JSON"},
+		{"against the schema", func(r *run.StartRequest) {
+			r.Input = json.RawMessage(`{"name": 7}`)
+		}, apperror.Invalid, apperror.InvalidInput, "/name"},
 		{"too large", func(r *run.StartRequest) { r.Input = json.RawMessage(`"` + strings.Repeat("a", maxInput-1) + `"`) },
 			apperror.Exhausted, apperror.InputTooLarge, "201 bytes"},
-		{"request ID of a child", func(r *run.StartRequest) { r.RequestID = "child:k" }, apperror.Invalid, apperror.InvalidArgument, `begins with "child:"`},
-		{"request ID", func(r *run.StartRequest) { r.RequestID = strings.Repeat("r", 201) }, apperror.Invalid, apperror.InvalidArgument, "201 bytes"},
+		{"request ID of a child", func(r *run.StartRequest) {
+			r.RequestID = "child:k"
+		}, apperror.Invalid, apperror.InvalidArgument, `begins with "child:"`},
+		{"request ID", func(r *run.StartRequest) {
+			r.RequestID = strings.Repeat("r", 201)
+		}, apperror.Invalid, apperror.InvalidArgument, "201 bytes"},
 	}
 	for _, tt := range tests {
 		req := request()
@@ -348,7 +381,8 @@ func TestStartWhenTheStoreFailsAfterwards(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.publish(t, "examples/hello", "1.0.0")
-	r, created, err := b.process(t, cutStore{Store: b.store, failMark: true}, func(*run.Options) {}).Start(b.ctx, request())
+	r, created, err := b.process(t, cutStore{Store: b.store, failMark: true}, func(*run.Options) {}).Start(b.ctx,
+		request())
 	require.NoError(t, err, "it was started; its row is updated later")
 	require.True(t, created)
 	require.Equal(t, run.QueuedStarting, r.QueuedReason)

@@ -98,5 +98,6 @@ func (u *Update) Size() int {
 
 // Size returns about how many bytes of memory the step takes.
 func (t *Step) Size() int {
-	return stepSize + len(t.Path) + len(t.Input) + len(t.Output) + len(t.InputShown) + len(t.OutputShown) + attemptSize*len(t.Attempts)
+	return stepSize + len(t.Path) + len(t.Input) + len(t.Output) + len(t.InputShown) + len(t.OutputShown) +
+		attemptSize*len(t.Attempts)
 }

@@ -11,9 +11,14 @@ import (
 
 func TestSummariesMergeInAnyOrder(t *testing.T) {
 	t.Parallel()
-	earlier := &run.StepSummary{From: 3, To: 8, Position: 5, Open: []int64{4}, Tasks: []run.TaskSummary{{Pointer: "/a", Count: 3}, {Pointer: "/b", Count: 2}}}
-	later := &run.StepSummary{From: 3, To: 8, Position: 6, Tasks: []run.TaskSummary{{Pointer: "/a", Count: 4}, {Pointer: "/c", Count: 1}}}
-	want := &run.StepSummary{From: 3, To: 8, Position: 6, Tasks: []run.TaskSummary{{Pointer: "/a", Count: 4}, {Pointer: "/b", Count: 2}, {Pointer: "/c", Count: 1}}}
+	earlier := &run.StepSummary{
+		From: 3, To: 8, Position: 5, Open: []int64{4},
+		Tasks: []run.TaskSummary{{Pointer: "/a", Count: 3}, {Pointer: "/b", Count: 2}}}
+	later := &run.StepSummary{
+		From: 3, To: 8, Position: 6, Tasks: []run.TaskSummary{{Pointer: "/a", Count: 4}, {Pointer: "/c", Count: 1}}}
+	want := &run.StepSummary{
+		From: 3, To: 8, Position: 6,
+		Tasks: []run.TaskSummary{{Pointer: "/a", Count: 4}, {Pointer: "/b", Count: 2}, {Pointer: "/c", Count: 1}}}
 	require.Equal(t, want, earlier.Merge(later))
 	require.Equal(t, want, later.Merge(earlier))
 	require.Equal(t, want, want.Merge(want))

@@ -15,7 +15,8 @@ const (
 	watchFresh = watchPoll / 2
 	// watchSteps bounds the steps in one change.
 	watchSteps = 500
-	// watchShare is the share of a processor, as a divisor, that all watches of a run together spend on writing changes in this process.
+	// watchShare is the share of a processor, as a divisor, that all watches of a run together spend on writing changes in
+	// this process.
 	watchShare = 4
 	// maxWatchWait bounds the wait for that share.
 	maxWatchWait = time.Second
@@ -28,14 +29,16 @@ type Change struct {
 	Steps []Step
 	// Summary is the change of the steps without rows; nil when nothing changed.
 	Summary *StepSummary
-	// Caught are the numbers of the failed steps inside of the tries in Steps that have completed. Their own rows may be unchanged.
+	// Caught are the numbers of the failed steps inside of the tries in Steps that have completed. Their own rows may be
+	// unchanged.
 	Caught []int64
 }
 
 // Watched is what a watch follows.
 type Watched struct {
 	Project, ID string
-	// After is the sequence after which changes are passed. A negative one passes the run at once even when nothing changed.
+	// After is the sequence after which changes are passed. A negative one passes the run at once even when nothing
+	// changed.
 	After int64
 	// Heads omits the inputs and outputs of steps.
 	Heads bool
@@ -62,7 +65,9 @@ func (s *Service) Watch(ctx context.Context, w Watched, fn func(Change) error) e
 		return fn(c)
 	}
 	for {
-		r, changedElsewhere, err := f.read(ctx, since, func(ctx context.Context) (Run, error) { return s.Get(ctx, w.Project, id) })
+		r, changedElsewhere, err := f.read(ctx, since, func(ctx context.Context) (Run, error) {
+			return s.Get(ctx, w.Project, id)
+		})
 		if err != nil {
 			return err
 		}
@@ -91,14 +96,16 @@ func (s *Service) Watch(ctx context.Context, w Watched, fn func(Change) error) e
 	}
 }
 
-// watchWait is how long a watch waits after it has spent this time on writing changes, while the run has so many watches. Otherwise a
-// hundred watches of a run that enters thousands of steps a second would keep the runs of all other projects from the processors.
+// watchWait is how long a watch waits after it has spent this time on writing changes, while the run has so many
+// watches. Otherwise a hundred watches of a run that enters thousands of steps a second would keep the runs of all
+// other projects from the processors.
 func watchWait(writing time.Duration, watches int) time.Duration {
 	return min(writing*watchShare*time.Duration(watches), maxWatchWait)
 }
 
 // passChanges passes what changed after a sequence up to the one of r, and returns the last sequence passed.
-func (s *Service) passChanges(ctx context.Context, f *feed, r Run, after int64, first bool, fn func(Change) error) (int64, error) {
+func (s *Service) passChanges(ctx context.Context, f *feed, r Run, after int64, first bool,
+	fn func(Change) error) (int64, error) {
 	if r.Sequence <= after && !first {
 		return after, nil
 	}
@@ -106,7 +113,9 @@ func (s *Service) passChanges(ctx context.Context, f *feed, r Run, after int64, 
 	cursor := StepCursor{Sequence: after, Number: math.MaxInt64}
 	for {
 		page := part{cursor: cursor, after: after, upTo: r.Sequence}
-		found, err := f.part(ctx, page, func(ctx context.Context) (part, error) { return s.readPart(ctx, r, page, f.key.heads) })
+		found, err := f.part(ctx, page, func(ctx context.Context) (part, error) {
+			return s.readPart(ctx, r, page, f.key.heads)
+		})
 		if err != nil {
 			return after, err
 		}
@@ -131,7 +140,8 @@ func (s *Service) passChanges(ctx context.Context, f *feed, r Run, after int64, 
 // readPart reads the steps of a part and, where they are the last ones, the change of the steps without rows.
 func (s *Service) readPart(ctx context.Context, r Run, p part, heads bool) (part, error) {
 	var err error
-	if p.steps, err = s.store.ChangedSteps(ctx, r.ID, ChangedFilter{After: p.cursor, UpTo: p.upTo, Limit: watchSteps, Heads: heads}); err != nil {
+	if p.steps, err = s.store.ChangedSteps(ctx, r.ID,
+		ChangedFilter{After: p.cursor, UpTo: p.upTo, Limit: watchSteps, Heads: heads}); err != nil {
 		return p, err
 	}
 	if p.caught, err = s.store.CaughtSteps(ctx, r.ID, p.steps); err != nil {

@@ -100,7 +100,8 @@ func TestWatchNamesStepsThatATryHasCaught(t *testing.T) {
 	try := func(status string, position int64) run.Step {
 		return run.Step{Number: 1, Path: "/do/0/t", Kind: "try", Status: status, Position: position}
 	}
-	b.applyState(t, r.ID, 3, run.Running, try("running", 3), run.Step{Number: 2, Path: "/do/0/t/try/0/a", Kind: "call", Status: "failed", Position: 3})
+	b.applyState(t, r.ID, 3, run.Running, try("running", 3),
+		run.Step{Number: 2, Path: "/do/0/t/try/0/a", Kind: "call", Status: "failed", Position: 3})
 	w := b.watch(t, r.ID, -1)
 	first := <-w.changes
 	require.Equal(t, new(false), first.Steps[1].Caught)
@@ -121,7 +122,8 @@ func TestWatchMergesConcurrentChanges(t *testing.T) {
 	b.applyState(t, r.ID, 5, run.Waiting, done(1, 5))
 	b.applyState(t, r.ID, 7, run.Failed, running(3, 7))
 	w := b.watch(t, r.ID, -1)
-	require.Equal(t, "5 failed: 2 running 1 completed 3 running", w.next(t), "each step once, in its current state, in order of its change")
+	require.Equal(t, "5 failed: 2 running 1 completed 3 running", w.next(t),
+		"each step once, in its current state, in order of its change")
 	require.NoError(t, w.end(t))
 }
 

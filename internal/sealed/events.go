@@ -18,8 +18,9 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/redact"
 )
 
-// Events is a store of events that writes nothing sensitive. Matching and delivery read the published originals from it. An event with an
-// original that does not open keeps its marks and its [event.Event.Original], so that a lost key does not block the other events.
+// Events is a store of events that writes nothing sensitive. Matching and delivery read the published originals from
+// it. An event with an original that does not open keeps its marks and its [event.Event.Original], so that a lost key
+// does not block the other events.
 type Events struct {
 	EventStore
 
@@ -33,8 +34,8 @@ type Events struct {
 
 var _ event.Store = (*Events)(nil)
 
-// Events returns a store that writes to the given one with marks and sealed originals. earlier is how its listeners look through the events
-// before them.
+// Events returns a store that writes to the given one with marks and sealed originals. earlier is how its listeners
+// look through the events before them.
 func (sl *Sealer) Events(below EventStore, earlier event.Earlier) *Events {
 	return &Events{EventStore: below, sealer: sl, earlier: earlier, batches: map[string]*matched{}}
 }
@@ -52,11 +53,12 @@ func (s *Events) Publish(ctx context.Context, project string, list []event.Event
 	return accepted, wake, err
 }
 
-// compareDuplicates sets which duplicates differ from the events that were accepted before. Values behind marks are compared only for the
-// publisher of the earlier event: others could find out a hidden value by guessing it.
+// compareDuplicates sets which duplicates differ from the events that were accepted before. Values behind marks are
+// compared only for the publisher of the earlier event: others could find out a hidden value by guessing it.
 //
 // An error is logged only: the events are committed.
-func (s *Events) compareDuplicates(ctx context.Context, project string, given, hidden []event.Event, accepted []event.Accepted) {
+func (s *Events) compareDuplicates(ctx context.Context, project string, given, hidden []event.Event,
+	accepted []event.Accepted) {
 	var positions []int64
 	for _, a := range accepted {
 		if a.Duplicate {
@@ -68,13 +70,16 @@ func (s *Events) compareDuplicates(ctx context.Context, project string, given, h
 	}
 	earlier, err := s.EventsAt(ctx, project, positions)
 	if err != nil {
-		logger.FromContext(ctx).WarnContext(ctx, "Duplicate events could not be compared with the events that were accepted before",
+		logger.FromContext(ctx).WarnContext(ctx,
+			"Duplicate events could not be compared with the events that were accepted before",
 			"project", project, "events", len(positions), "error", err)
 		return
 	}
 	for i := range accepted {
 		a := &accepted[i]
-		at, found := slices.BinarySearchFunc(earlier, a.Position, func(e event.Event, position int64) int { return cmp.Compare(e.Position, position) })
+		at, found := slices.BinarySearchFunc(earlier, a.Position, func(e event.Event, position int64) int {
+			return cmp.Compare(e.Position, position)
+		})
 		if !a.Duplicate || !found {
 			continue
 		}
@@ -89,7 +94,8 @@ func (s *Events) compareDuplicates(ctx context.Context, project string, given, h
 }
 
 // RecordOwner implements [event.Store].
-func (s *Events) RecordOwner(ctx context.Context, c dispatchtype.OwnerChange, announcement event.Event, e audit.Entry) error {
+func (s *Events) RecordOwner(ctx context.Context, c dispatchtype.OwnerChange, announcement event.Event,
+	e audit.Entry) error {
 	hidden, err := s.sealer.hideEvents(ctx, c.Name.Project, []event.Event{announcement})
 	if err != nil {
 		return err
@@ -109,7 +115,8 @@ func (s *Events) Due(
 }
 
 // RecordOutcomes implements [event.Store]. The reason of a failed delivery may quote its events and its run.
-func (s *Events) RecordOutcomes(ctx context.Context, project string, owner inbox.Owner, outcomes []inbox.DeliveryOutcome) error {
+func (s *Events) RecordOutcomes(ctx context.Context, project string, owner inbox.Owner,
+	outcomes []inbox.DeliveryOutcome) error {
 	var ids []string
 	for _, one := range outcomes {
 		if one.Outcome.Reason != "" {
@@ -135,9 +142,10 @@ func (s *Events) RecordOutcomes(ctx context.Context, project string, owner inbox
 	return s.EventStore.RecordOutcomes(ctx, project, owner, allMarked(hidden))
 }
 
-// deliveryTexts returns functions that replace secrets in texts about deliveries, by delivery ID. An event that does not open was not delivered,
-// so that no text quotes it.
-func (sl *Sealer) deliveryTexts(ctx context.Context, deliveries []event.Delivery) (map[string]func(string) string, error) {
+// deliveryTexts returns functions that replace secrets in texts about deliveries, by delivery ID. An event that does
+// not open was not delivered, so that no text quotes it.
+func (sl *Sealer) deliveryTexts(ctx context.Context,
+	deliveries []event.Delivery) (map[string]func(string) string, error) {
 	var runs []string
 	for _, d := range deliveries {
 		runs = append(runs, d.RunID)
@@ -161,8 +169,8 @@ func (sl *Sealer) deliveryTexts(ctx context.Context, deliveries []event.Delivery
 	return texts, nil
 }
 
-// sealedEvent is the content of an [event.Original]. Extensions and data are byte slices, because nested JSON would not keep their exact
-// bytes. Sensitive are the texts that the marks replace, which receivers of the event must hide.
+// sealedEvent is the content of an [event.Original]. Extensions and data are byte slices, because nested JSON would not
+// keep their exact bytes. Sensitive are the texts that the marks replace, which receivers of the event must hide.
 type sealedEvent struct {
 	Subject    string `json:"subject,omitempty"`
 	Extensions []byte `json:"extensions,omitempty"`
@@ -176,10 +184,12 @@ func aboutEvent(project string, e event.Event) []string {
 	return []string{"event", project, e.Source, e.ID}
 }
 
-// emitted is the location of the events that a run emits: what is sensitive in the run's own input and output is sensitive in them.
+// emitted is the location of the events that a run emits: what is sensitive in the run's own input and output is
+// sensitive in them.
 func emitted() redact.Location { return redact.Location{Pointer: "event"} }
 
-// hideEvents returns copies of events without sensitive values. It does not change the events, which the caller may publish again.
+// hideEvents returns copies of events without sensitive values. It does not change the events, which the caller may
+// publish again.
 func (sl *Sealer) hideEvents(ctx context.Context, project string, list []event.Event) ([]event.Event, error) {
 	if !sl.keys.Seals() {
 		return list, nil
@@ -244,7 +254,8 @@ func (s *runSecrets) event(e *event.Event) (found []string, hidden bool) {
 	return found, subject || extensions || payload
 }
 
-// payload is the data of an event as JSON that can be searched: of binary data, the JSON that it contains, or a string of its bytes.
+// payload is the data of an event as JSON that can be searched: of binary data, the JSON that it contains, or a string
+// of its bytes.
 type payload struct {
 	value       json.RawMessage
 	bytes, text bool
@@ -293,7 +304,8 @@ func (sl *Sealer) openEvents(list []event.Event) {
 		if err != nil || json.Unmarshal(plain, &original) != nil {
 			continue
 		}
-		e.Subject, e.Extensions, e.Data, e.Original, e.Opened = original.Subject, original.Extensions, original.Data, nil, true
+		e.Subject, e.Extensions, e.Data, e.Original, e.Opened = original.Subject, original.Extensions, original.Data, nil,
+			true
 		e.Sensitive = original.Sensitive
 	}
 }

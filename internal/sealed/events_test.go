@@ -32,8 +32,9 @@ const (
 type documents struct{}
 
 func (documents) Document(context.Context, string) (*dsl.Document, error) {
-	doc, problems := dsl.Parse([]byte("document: {dsl: 1.0.3, namespace: a, name: b, version: 1.0.0, metadata: {sensitive: [/input/card]}}\n" +
-		"do: [{a: {set: {n: 1}}}]\n"))
+	doc, problems := dsl.Parse(
+		[]byte("document: {dsl: 1.0.3, namespace: a, name: b, version: 1.0.0, metadata: {sensitive: [/input/card]}}\n" +
+			"do: [{a: {set: {n: 1}}}]\n"))
 	if doc == nil {
 		return nil, problems
 	}
@@ -47,7 +48,8 @@ func newStore(t *testing.T) *store.Store {
 
 func openStore(t *testing.T, dsn string) *store.Store {
 	t.Helper()
-	kept, err := store.Open(t.Context(), store.Options{Driver: store.SQLite, DSN: dsn, AutoMigrate: true, CallTimeout: time.Minute})
+	kept, err := store.Open(t.Context(),
+		store.Options{Driver: store.SQLite, DSN: dsn, AutoMigrate: true, CallTimeout: time.Minute})
 	require.NoError(t, err)
 	last := context.WithoutCancel(t.Context())
 	t.Cleanup(func() { require.NoError(t, kept.Stop(last)) })
@@ -63,7 +65,8 @@ func newEvent(id, data string) event.Event {
 	return event.Event{ID: id, Source: "/s", Type: "t", Data: json.RawMessage(data), Status: event.Pending}
 }
 
-// TestDuplicatesAreCompared: a duplicate with other content is reported as different. Hidden values are compared for their publisher only.
+// TestDuplicatesAreCompared: a duplicate with other content is reported as different. Hidden values are compared for
+// their publisher only.
 func TestDuplicatesAreCompared(t *testing.T) {
 	t.Parallel()
 	kept, ctx := newStore(t), t.Context()
@@ -108,7 +111,8 @@ func TestDuplicatesAreCompared(t *testing.T) {
 
 	// Within one request, the first event is the one that was accepted before.
 	accepted := publish(by("ada", "new", `1`), by("ada", "new", `2`), by("ada", "new", `1`))
-	require.Equal(t, []event.Accepted{{Position: 3}, {Position: 3, Duplicate: true, Different: true}, {Position: 3, Duplicate: true}}, accepted)
+	require.Equal(t, []event.Accepted{
+		{Position: 3}, {Position: 3, Duplicate: true, Different: true}, {Position: 3, Duplicate: true}}, accepted)
 }
 
 func TestEventsAreStoredWithMarksAndDeliveredWithout(t *testing.T) {
@@ -154,14 +158,16 @@ func TestEventsAreStoredWithMarksAndDeliveredWithout(t *testing.T) {
 	}
 
 	// Without the key, events stay redacted and are still delivered.
-	batch, err = over(kept, keyring.Random("k2")).Events(kept.Events(), match.New(match.Options{}).Search(100)).Unrouted(ctx, here, 10)
+	batch, err = over(kept, keyring.Random("k2")).Events(kept.Events(),
+		match.New(match.Options{}).Search(100)).Unrouted(ctx, here, 10)
 	require.NoError(t, err)
 	require.Contains(t, string(batch.Events[1].Data), redact.Mark)
 	require.Equal(t, "k1", batch.Events[1].Original.KeyID)
 	require.Nil(t, batch.Events[0].Original)
 
 	// A ring that only opens changes nothing.
-	_, _, err = over(kept, keys.Opening()).Events(kept.Events(), match.New(match.Options{}).Search(100)).Publish(ctx, here, []event.Event{newEvent("later", `{"token":"shown"}`)})
+	_, _, err = over(kept, keys.Opening()).Events(kept.Events(), match.New(match.Options{}).Search(100)).Publish(ctx, here,
+		[]event.Event{newEvent("later", `{"token":"shown"}`)})
 	require.NoError(t, err)
 	got, err := events.GetEvent(ctx, here, 5)
 	require.NoError(t, err)
@@ -174,8 +180,10 @@ func TestEmittedEventsAreRedacted(t *testing.T) {
 	v := over(kept, keyring.Random("k1"))
 	at := time.Unix(1767225600, 0)
 	_, made, err := v.Rows(kept).InsertRun(ctx, run.Run{
-		ID: "r1", Project: here, Workflow: "a/b", Version: "1.0.0", DocumentHash: hash, Input: json.RawMessage(`{"card":"planted-card"}`),
-		Status: run.Queued, QueuedReason: run.QueuedStarting, StatusAt: at, CreatedAt: at, RequestID: "r1", Trigger: run.TriggerAPI,
+		ID: "r1", Project: here, Workflow: "a/b", Version: "1.0.0", DocumentHash: hash,
+		Input:  json.RawMessage(`{"card":"planted-card"}`),
+		Status: run.Queued, QueuedReason: run.QueuedStarting, StatusAt: at, CreatedAt: at, RequestID: "r1",
+		Trigger: run.TriggerAPI,
 	}, audit.NewEntry(ctx, at, audit.RunStart, here, "r1", ""))
 	require.NoError(t, err)
 	require.True(t, made)
@@ -183,7 +191,8 @@ func TestEmittedEventsAreRedacted(t *testing.T) {
 	e := newEvent("1", `{"card":"0000","note":"paid with planted-card"}`)
 	e.RunID, e.Subject = "r1", "planted-card"
 	stranger := newEvent("2", `{"note":"paid with planted-card"}`)
-	_, _, err = v.Events(kept.Events(), match.New(match.Options{}).Search(100)).Publish(ctx, here, []event.Event{e, stranger})
+	_, _, err = v.Events(kept.Events(), match.New(match.Options{}).Search(100)).Publish(ctx, here,
+		[]event.Event{e, stranger})
 	require.NoError(t, err)
 	got, err := kept.Events().GetEvent(ctx, here, 1)
 	require.NoError(t, err)
@@ -198,8 +207,8 @@ func TestEmittedEventsAreRedacted(t *testing.T) {
 	require.Equal(t, string(e.Data), string(batch.Events[0].Data))
 }
 
-// TestSecretsOfAnEventAreHiddenInTheRunItStarts checks that a run hides the secrets of its event, independent of its document, and that the
-// secrets sent with an emitted event are hidden in its row.
+// TestSecretsOfAnEventAreHiddenInTheRunItStarts checks that a run hides the secrets of its event, independent of its
+// document, and that the secrets sent with an emitted event are hidden in its row.
 func TestSecretsOfAnEventAreHiddenInTheRunItStarts(t *testing.T) {
 	t.Parallel()
 	kept, ctx := newStore(t), t.Context()
@@ -208,7 +217,9 @@ func TestSecretsOfAnEventAreHiddenInTheRunItStarts(t *testing.T) {
 	insert(t, v, kept, "r1", hash, "", `{}`)
 	e := newEvent("1", `{"note":"it is planted-at-once"}`)
 	e.RunID, e.Sensitive = "r1", []string{"planted-at-once", "not-in-the-event"}
-	_, _, err := over(kept, keys).Events(kept.Events(), match.New(match.Options{}).Search(100)).Publish(ctx, here, []event.Event{e}) // by another process
+	// by another process
+	_, _, err := over(kept, keys).Events(kept.Events(), match.New(match.Options{}).Search(100)).Publish(ctx, here,
+		[]event.Event{e})
 	require.NoError(t, err)
 	got, err := kept.Events().GetEvent(ctx, here, 1)
 	require.NoError(t, err)
@@ -220,7 +231,8 @@ func TestSecretsOfAnEventAreHiddenInTheRunItStarts(t *testing.T) {
 	_, _, err = v.Rows(kept).InsertRun(ctx, run.Run{
 		ID: "r2", Project: here, Workflow: "a/b", Version: "1.0.0", DocumentHash: hash, Input: batch.Events[0].Data,
 		Secrecy: redact.Inherited{Texts: []string{"planted-at-once", "not-in-the-input"}},
-		Status:  run.Queued, QueuedReason: run.QueuedStarting, StatusAt: at, CreatedAt: at, RequestID: "r2", Trigger: run.TriggerEvent,
+		Status:  run.Queued, QueuedReason: run.QueuedStarting, StatusAt: at, CreatedAt: at, RequestID: "r2",
+		Trigger: run.TriggerEvent,
 	}, audit.NewEntry(ctx, at, audit.RunStart, here, "r2", ""))
 	require.NoError(t, err)
 	r, err := kept.GetRun(ctx, here, "r2")
@@ -260,12 +272,15 @@ func TestExpectedValuesOfListenersAreSealed(t *testing.T) {
 	require.NoError(t, err)
 	v := over(kept, before)
 	insert(t, v, kept, "r1", hash, "", `{}`)
-	given := event.Listener{ID: "l1", Project: here, RunID: "r1", Spec: event.Spec{Mode: event.One, Filters: []event.Filter{{
-		Correlate: map[string]event.Key{"who": {From: ".data.who", Expect: json.RawMessage(`"ada@example.com"`)}, "any": {From: ".data.n"}},
-	}}}}
+	given := event.Listener{ID: "l1", Project: here, RunID: "r1",
+		Spec: event.Spec{Mode: event.One, Filters: []event.Filter{{
+			Correlate: map[string]event.Key{
+				"who": {From: ".data.who", Expect: json.RawMessage(`"ada@example.com"`)}, "any": {From: ".data.n"}},
+		}}}}
 	_, err = v.Events(kept.Events(), match.New(match.Options{}).Search(100)).Listen(ctx, given)
 	require.NoError(t, err)
-	require.JSONEq(t, `"ada@example.com"`, string(given.Spec.Filters[0].Correlate["who"].Expect), "the argument is unchanged")
+	require.JSONEq(t, `"ada@example.com"`, string(given.Spec.Filters[0].Correlate["who"].Expect),
+		"the argument is unchanged")
 	later := given
 	later.ID = "l2"
 	_, err = over(kept, before.Opening()).Events(kept.Events(), match.New(match.Options{}).Search(100)).Listen(ctx, later)
@@ -274,7 +289,8 @@ func TestExpectedValuesOfListenersAreSealed(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, found)
 	require.NotContains(t, string(l.Spec.Filters[0].Correlate["who"].Expect), "ada")
-	_, _, err = v.Events(kept.Events(), match.New(match.Options{}).Search(100)).Publish(ctx, here, []event.Event{newEvent("1", `{"who":"ada@example.com","n":1}`)})
+	_, _, err = v.Events(kept.Events(), match.New(match.Options{}).Search(100)).Publish(ctx, here,
+		[]event.Event{newEvent("1", `{"who":"ada@example.com","n":1}`)})
 	require.NoError(t, err)
 	for _, tt := range []struct {
 		keys *keyring.Ring
@@ -322,11 +338,12 @@ func TestExpectedValuesOfListenersAreShownWithMarks(t *testing.T) {
 	v := over(kept, keys)
 	insert(t, v, kept, "r1", hash, "", `{"card": "4111-1111"}`)
 	expect := func(value string) event.Key { return event.Key{From: ".data.x", Expect: json.RawMessage(value)} }
-	given := event.Listener{ID: "l1", Project: here, RunID: "r1", Spec: event.Spec{Mode: event.One, Filters: []event.Filter{{
-		Correlate: map[string]event.Key{
-			"order": expect(`4711`), "password": expect(`"planted"`), "note": expect(`"of 4111-1111"`), "first": {From: ".id"},
-		},
-	}, {}}}}
+	given := event.Listener{ID: "l1", Project: here, RunID: "r1",
+		Spec: event.Spec{Mode: event.One, Filters: []event.Filter{{
+			Correlate: map[string]event.Key{
+				"order": expect(`4711`), "password": expect(`"planted"`), "note": expect(`"of 4111-1111"`), "first": {From: ".id"},
+			},
+		}, {}}}}
 	_, err := v.Events(kept.Events(), match.New(match.Options{}).Search(100)).Listen(ctx, given)
 	require.NoError(t, err)
 	stored, found, err := kept.Events().GetListener(ctx, here, "l1")
@@ -336,7 +353,8 @@ func TestExpectedValuesOfListenersAreShownWithMarks(t *testing.T) {
 		keys *keyring.Ring
 		want map[string]string
 	}{
-		"opened": {keys, map[string]string{"order": `4711`, "password": `"` + redact.Mark + `"`, "note": `"of ` + redact.Mark + `"`, "first": ""}},
+		"opened": {keys, map[string]string{
+			"order": `4711`, "password": `"` + redact.Mark + `"`, "note": `"of ` + redact.Mark + `"`, "first": ""}},
 		// Without the key the secrets are unknown, too.
 		"another key": {keyring.Random("k2"), map[string]string{"order": "", "password": "", "note": "", "first": ""}},
 	} {

@@ -12,14 +12,17 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
-// TestLabelsAreMasked has a run whose input names the sensitive location /card, and texts that it inherits from an event.
+// TestLabelsAreMasked has a run whose input names the sensitive location /card, and texts that it inherits from an
+// event.
 func TestLabelsAreMasked(t *testing.T) {
 	t.Parallel()
 	kept := newStore(t)
 	v := over(kept, keyring.Random("k1"))
 	r := run.Run{
-		ID: "r1", Project: here, Workflow: "a/b", Version: "1.0.0", DocumentHash: hash, Input: json.RawMessage(`{"card":"planted-card","said":"planted-word"}`),
-		Status: run.Queued, QueuedReason: run.QueuedStarting, StatusAt: at, CreatedAt: at, RequestID: "r1", Trigger: run.TriggerEvent,
+		ID: "r1", Project: here, Workflow: "a/b", Version: "1.0.0", DocumentHash: hash,
+		Input:  json.RawMessage(`{"card":"planted-card","said":"planted-word"}`),
+		Status: run.Queued, QueuedReason: run.QueuedStarting, StatusAt: at, CreatedAt: at, RequestID: "r1",
+		Trigger: run.TriggerEvent,
 		Secrecy: redact.Inherited{Texts: []string{"planted-word"}},
 	}
 	shown, sensitive, err := v.Mask(t.Context(), r)

@@ -17,11 +17,12 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/event/shape"
 )
 
-// sealedExpect is the prefix of the sealed value that a listener expects of a correlation key. No event has such a value, so a listener with a
-// value that does not open matches nothing.
+// sealedExpect is the prefix of the sealed value that a listener expects of a correlation key. No event has such a
+// value, so a listener with a value that does not open matches nothing.
 const sealedExpect = `"` + "\u27e6sealed\u27e7"
 
-// Listen implements [event.Store]. The values that a run expects of correlation keys are values of the run: they are stored sealed.
+// Listen implements [event.Store]. The values that a run expects of correlation keys are values of the run: they are
+// stored sealed.
 func (s *Events) Listen(ctx context.Context, l event.Listener) (event.Listening, error) {
 	open := l
 	look := event.Lookback{Limit: s.earlier.Limit, Match: func(events []event.Event) ([]event.Delivery, int64) {
@@ -83,7 +84,8 @@ func (sl *Sealer) entryValues(project string, e event.Entry) (string, error) {
 	return text, nil
 }
 
-// openValues returns the values of an entry as they are stored while values are not sealed: as a digest, because an index has no long texts.
+// openValues returns the values of an entry as they are stored while values are not sealed: as a digest, because an
+// index has no long texts.
 func openValues(project string, e event.Entry) string {
 	h := sha256.New()
 	for _, part := range append(aboutEntry(project, e), e.Values) {
@@ -92,8 +94,8 @@ func openValues(project string, e event.Entry) string {
 	return base64.RawURLEncoding.EncodeToString(h.Sum(nil))
 }
 
-// aboutEntry returns what the digest of an entry depends on beside its values. The digests of two projects, or of two shapes, do not reveal
-// that values are equal.
+// aboutEntry returns what the digest of an entry depends on beside its values. The digests of two projects, or of two
+// shapes, do not reveal that values are equal.
 func aboutEntry(project string, e event.Entry) []string {
 	return []string{"entry", project, e.Type, e.Shape}
 }
@@ -162,8 +164,8 @@ func (sl *Sealer) expected(text string, about []string) (json.RawMessage, bool) 
 	return sl.opened.Set(text, plain, ttlcache.NoTTL).Value(), true
 }
 
-// Listeners returns copies of a run's listeners that may be shown: the expected values of correlation keys are opened and redacted. A value
-// that does not open becomes nil.
+// Listeners returns copies of a run's listeners that may be shown: the expected values of correlation keys are opened
+// and redacted. A value that does not open becomes nil.
 func (sl *Sealer) Listeners(ctx context.Context, runID string, list []event.Listener) ([]event.Listener, error) {
 	s, err := sl.reread(ctx, runID)
 	if err != nil {
@@ -184,7 +186,8 @@ func (sl *Sealer) Listeners(ctx context.Context, runID string, list []event.List
 	return shown, nil
 }
 
-// OpenToCompare returns copies of events and listeners with their original values, which are compared and not shown. What does not open stays as it is.
+// OpenToCompare returns copies of events and listeners with their original values, which are compared and not shown.
+// What does not open stays as it is.
 func (sl *Sealer) OpenToCompare(events []event.Event, listeners []event.Listener) ([]event.Event, []event.Listener) {
 	events, listeners = slices.Clone(events), slices.Clone(listeners)
 	sl.openEvents(events)

@@ -16,8 +16,8 @@ import (
 // sealedKey is the prefix of the stored key of a partial, which contains values of correlation keys.
 const sealedKey = "\u27e6sealed\u27e7"
 
-// matched is the data of the batch that was read for matching which is required to write its routings. The owner of a dispatcher reads and
-// writes one batch after another; a routing of an older batch fails with [event.ErrRouted].
+// matched is the data of the batch that was read for matching which is required to write its routings. The owner of a
+// dispatcher reads and writes one batch after another; a routing of an older batch fails with [event.ErrRouted].
 type matched struct {
 	// keys are the stored keys of partials, by workflow and opened key.
 	keys map[[2]string]string
@@ -51,7 +51,8 @@ func (s *Events) Unrouted(ctx context.Context, project string, limit int) (event
 	return b, nil
 }
 
-// CommitRouting implements [event.Store]. The keys of partials are sealed. The sealed key of a partial stays the same until it is removed.
+// CommitRouting implements [event.Store]. The keys of partials are sealed. The sealed key of a partial stays the same
+// until it is removed.
 func (s *Events) CommitRouting(ctx context.Context, project string, owner inbox.Owner, routings []event.Routing) error {
 	hidden := make([]Sealed[event.Routing], len(routings))
 	s.mu.Lock()
@@ -82,7 +83,8 @@ func (s *Events) CommitRouting(ctx context.Context, project string, owner inbox.
 func aboutKey(project, workflow string) []string { return []string{"partial", project, workflow} }
 
 // sealKeys returns partials with their stored keys. It adds new sealed keys to fresh, so that each key is sealed once.
-func (sl *Sealer) sealKeys(project string, list []event.Partial, stored, fresh map[[2]string]string) ([]event.Partial, error) {
+func (sl *Sealer) sealKeys(project string, list []event.Partial,
+	stored, fresh map[[2]string]string) ([]event.Partial, error) {
 	hidden := make([]event.Partial, len(list))
 	for i, p := range list {
 		id := [2]string{p.Workflow, p.Key}
@@ -123,7 +125,8 @@ func sealedSet(stored string) (raw []byte, isSealed bool) {
 	return raw, err == nil
 }
 
-// openKey returns the key of a partial. A key that does not open stays sealed: matching removes a set that it cannot read.
+// openKey returns the key of a partial. A key that does not open stays sealed: matching removes a set that it cannot
+// read.
 func (sl *Sealer) openKey(project string, p event.Partial) string {
 	raw, isSealed := sealedSet(p.Key)
 	if !isSealed {

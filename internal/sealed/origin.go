@@ -11,8 +11,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
-// origin is the part of a replay's policy that it inherits from the replayed run. It is stored as an original of the kind
-// [run.OriginalSecrets].
+// origin is the part of a replay's policy that it inherits from the replayed run. It is stored as an original of the
+// kind [run.OriginalSecrets].
 type origin struct {
 	// Documents are the hashes of further documents with policies that apply. All hides everything.
 	Documents []string `json:"documents,omitempty"`
@@ -27,7 +27,8 @@ func (sl *Sealer) inherit(ctx context.Context, s *runSecrets, replayed string) e
 	}
 	first := found[replayed]
 	if first == nil {
-		return apperror.New(apperror.NotFound, apperror.RunNotFound, "run %q, which is to be replayed, no longer exists", replayed)
+		return apperror.New(apperror.NotFound, apperror.RunNotFound, "run %q, which is to be replayed, no longer exists",
+			replayed)
 	}
 	own, err := sl.policy(ctx, first.hash)
 	if err != nil {
@@ -72,7 +73,8 @@ func (sl *Sealer) inherited(ctx context.Context, id string) (redact.Inherited, e
 	s := found[id]
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return redact.Inherited{Texts: s.secrets.Texts(), Documents: slices.Clone(s.origin.Documents), All: s.policy.All()}, nil
+	return redact.Inherited{Texts: s.secrets.Texts(), Documents: slices.Clone(s.origin.Documents), All: s.policy.All()},
+		nil
 }
 
 // Sensitive returns the secrets that occur in values of a run, including those that other processes have stored.
@@ -86,7 +88,8 @@ func (sl *Sealer) Sensitive(ctx context.Context, id string, values ...json.RawMe
 	return s.secrets.In(values...), nil
 }
 
-// reread returns the secrets of a run, including those that other processes have stored since; none for a run that does not exist.
+// reread returns the secrets of a run, including those that other processes have stored since; none for a run that does
+// not exist.
 func (sl *Sealer) reread(ctx context.Context, id string) (*runSecrets, error) {
 	found, err := sl.rereadAll(ctx, []string{id})
 	return found[id], err

@@ -18,7 +18,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store/fresh"
 )
 
-// hiddenRun is a run of which the input, a step and the end have originals, with a second step whose mark is part of the data.
+// hiddenRun is a run of which the input, a step and the end have originals, with a second step whose mark is part of
+// the data.
 func hiddenRun(t *testing.T) (sealer *sealed.Sealer, kept *store.Store, db *sql.DB) {
 	t.Helper()
 	dsn := fresh.SQLite(t)
@@ -30,9 +31,10 @@ func hiddenRun(t *testing.T) (sealer *sealed.Sealer, kept *store.Store, db *sql.
 	insert(t, sealer, kept, "r1", hash, "", `{"card":"planted-card"}`)
 	write(t, sealer, kept, "r1", "x", 1, `{"said":"planted-card"}`, nil)
 	write(t, sealer, kept, "r1", "x", 2, `{"said":"`+redact.Mark+`"}`, nil)
-	_, err = sealer.Rows(kept).ApplyUpdates(t.Context(), []run.Update{{RunID: "r1", ExecutionID: "x", Position: 3 << 32, State: &run.State{
-		Status: run.Completed, Since: at, StartedAt: at, EndedAt: at, Output: json.RawMessage(`"planted-card"`),
-	}}})
+	_, err = sealer.Rows(kept).ApplyUpdates(t.Context(),
+		[]run.Update{{RunID: "r1", ExecutionID: "x", Position: 3 << 32, State: &run.State{
+			Status: run.Completed, Since: at, StartedAt: at, EndedAt: at, Output: json.RawMessage(`"planted-card"`),
+		}}})
 	require.NoError(t, err)
 	return sealer, kept, db
 }
@@ -50,7 +52,8 @@ func opened(t *testing.T, sealer *sealed.Sealer, kept *store.Store, project stri
 	return input, end, steps
 }
 
-// TestOriginalsOpenInTheirProjectAlone moves a run to another project in the database: its administrators get nothing of it.
+// TestOriginalsOpenInTheirProjectAlone moves a run to another project in the database: its administrators get nothing
+// of it.
 func TestOriginalsOpenInTheirProjectAlone(t *testing.T) {
 	t.Parallel()
 	sealer, kept, db := hiddenRun(t)
@@ -59,7 +62,8 @@ func TestOriginalsOpenInTheirProjectAlone(t *testing.T) {
 	require.NoError(t, end)
 	require.NoError(t, steps)
 
-	require.NoError(t, kept.CreateProject(t.Context(), project.Project{Name: "elsewhere", CreatedAt: at}, audit.NewEntry(t.Context(), at, audit.ProjectCreate, "elsewhere", "elsewhere", "")))
+	require.NoError(t, kept.CreateProject(t.Context(), project.Project{Name: "elsewhere", CreatedAt: at},
+		audit.NewEntry(t.Context(), at, audit.ProjectCreate, "elsewhere", "elsewhere", "")))
 	_, err := db.ExecContext(t.Context(), `UPDATE runs SET project = 'elsewhere' WHERE id = 'r1'`)
 	require.NoError(t, err)
 	input, end, steps = opened(t, sealer, kept, "elsewhere")
@@ -68,11 +72,12 @@ func TestOriginalsOpenInTheirProjectAlone(t *testing.T) {
 	}
 }
 
-// TestMissingOriginalsAreReported deletes originals in the database. Marks without their original are not shown as if they were the value; a
-// mark that is part of the data is.
+// TestMissingOriginalsAreReported deletes originals in the database. Marks without their original are not shown as if
+// they were the value; a mark that is part of the data is.
 func TestMissingOriginalsAreReported(t *testing.T) {
 	t.Parallel()
-	for what, want := range map[string]int{run.OriginalInput: 2, run.OriginalEnd: 1, run.OriginalStep: 1, run.OriginalSecrets: 0} {
+	for what, want := range map[string]int{
+		run.OriginalInput: 2, run.OriginalEnd: 1, run.OriginalStep: 1, run.OriginalSecrets: 0} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			sealer, kept, db := hiddenRun(t)

@@ -91,7 +91,8 @@ func (s *Rows) CorrectRun(ctx context.Context, u run.Update, e *audit.Entry) (bo
 }
 
 // FollowExecution implements [run.ReconcileStore].
-func (s *Rows) FollowExecution(ctx context.Context, u run.Update, from string, left []string, e audit.Entry) (bool, error) {
+func (s *Rows) FollowExecution(ctx context.Context, u run.Update, from string, left []string,
+	e audit.Entry) (bool, error) {
 	hidden, written, err := s.sealer.hide(ctx, []run.Update{u})
 	if err != nil {
 		return false, err
@@ -113,7 +114,8 @@ func (s *Rows) RemoveUnstarted(ctx context.Context, id string, e audit.Entry) (b
 }
 
 // FinishMissing implements [run.Store].
-func (s *Rows) FinishMissing(ctx context.Context, id string, status run.Status, p *run.Error, at time.Time, e audit.Entry) (bool, error) {
+func (s *Rows) FinishMissing(ctx context.Context, id string, status run.Status, p *run.Error, at time.Time,
+	e audit.Entry) (bool, error) {
 	hidden, entry, err := s.sealer.hideEnd(ctx, id, p, e)
 	if err != nil {
 		return false, err
@@ -130,8 +132,10 @@ func (s *Rows) FinishQueued(ctx context.Context, r run.Run, e audit.Entry) (bool
 	return s.Store.FinishQueued(ctx, marked(r), marked(e))
 }
 
-// hideEnd replaces secrets in the error with which the platform ends a run, and in the audit entry. Both may quote an answer of Temporal.
-func (sl *Sealer) hideEnd(ctx context.Context, id string, p *run.Error, e audit.Entry) (*run.Error, audit.Entry, error) {
+// hideEnd replaces secrets in the error with which the platform ends a run, and in the audit entry. Both may quote an
+// answer of Temporal.
+func (sl *Sealer) hideEnd(ctx context.Context, id string, p *run.Error,
+	e audit.Entry) (*run.Error, audit.Entry, error) {
 	if !sl.keys.Seals() || p == nil && e.Reason == "" {
 		return p, e, nil
 	}
@@ -147,7 +151,8 @@ func (sl *Sealer) hideEnd(ctx context.Context, id string, p *run.Error, e audit.
 	return hidden, e, nil
 }
 
-// hideRun replaces the sensitive values of a run that is to be inserted. The returned secrets are nil where nothing is to be sealed.
+// hideRun replaces the sensitive values of a run that is to be inserted. The returned secrets are nil where nothing is
+// to be sealed.
 func (sl *Sealer) hideRun(ctx context.Context, r run.Run) (run.Run, *runSecrets, error) {
 	if !sl.keys.Seals() {
 		return r, nil, nil
@@ -205,7 +210,8 @@ func (sl *Sealer) mask(ctx context.Context, r run.Run) (json.RawMessage, *runSec
 }
 
 // Mask implements [run.Masking].
-func (sl *Sealer) Mask(ctx context.Context, r run.Run) (shown json.RawMessage, sensitive func(text string) bool, err error) {
+func (sl *Sealer) Mask(ctx context.Context,
+	r run.Run) (shown json.RawMessage, sensitive func(text string) bool, err error) {
 	if !sl.keys.Seals() {
 		return r.Input, func(string) bool { return false }, nil
 	}
@@ -278,7 +284,8 @@ func (sl *Sealer) hide(ctx context.Context, updates []run.Update) (hidden []run.
 	}, nil
 }
 
-// hideUpdate returns a copy of the update without sensitive values. It does not change the original, which the caller may write again.
+// hideUpdate returns a copy of the update without sensitive values. It does not change the original, which the caller
+// may write again.
 func (sl *Sealer) hideUpdate(u run.Update, s *runSecrets) (run.Update, error) {
 	s.unsaved = append(s.unsaved, s.secrets.Add(u.Sensitive...)...)
 	if !s.addSecrets(u) && !s.secrets.Any() && !s.policy.All() {
@@ -325,8 +332,8 @@ func (sl *Sealer) hideUpdate(u run.Update, s *runSecrets) (run.Update, error) {
 	return u, err
 }
 
-// addSecrets adds the values at sensitive locations of an update, before any part of it is redacted: a secret of a later step may occur in an
-// earlier one. It reports whether there is anything to hide.
+// addSecrets adds the values at sensitive locations of an update, before any part of it is redacted: a secret of a
+// later step may occur in an earlier one. It reports whether there is anything to hide.
 func (s *runSecrets) addSecrets(u run.Update) bool {
 	hide := false
 	add := func(at redact.Location, value json.RawMessage) {
@@ -392,7 +399,8 @@ func (s *runSecrets) runError(p *run.Error) (*run.Error, bool) {
 		return nil, false
 	}
 	shown := *p
-	shown.Type, _ = s.secrets.Text(shown.Type) // the kind of an error is not a value and stays visible where all of the run is hidden
+	// the kind of an error is not a value and stays visible where all of the run is hidden
+	shown.Type, _ = s.secrets.Text(shown.Type)
 	for _, text := range []*string{&shown.Title, &shown.Detail, &shown.Instance} {
 		*text = s.text(*text)
 	}

@@ -26,7 +26,8 @@ func (v versions) Document(ctx context.Context, of string) (*dsl.Document, error
 	if of == hash {
 		return v.documents.Document(ctx, of)
 	}
-	doc, _ := dsl.Parse([]byte("document: {dsl: 1.0.3, namespace: a, name: b, version: 2.0.0}\ndo: [{a: {set: {n: 1}}}]\n"))
+	doc, _ := dsl.Parse([]byte(
+		"document: {dsl: 1.0.3, namespace: a, name: b, version: 2.0.0}\ndo: [{a: {set: {n: 1}}}]\n"))
 	return doc, nil
 }
 
@@ -39,19 +40,23 @@ func insert(t *testing.T, v *sealed.Sealer, kept *store.Store, id, of, replayOf,
 		trigger = run.TriggerReplay
 	}
 	_, made, err := v.Rows(kept).InsertRun(t.Context(), run.Run{
-		ID: id, Project: here, Workflow: "a/b", Version: "1.0.0", DocumentHash: of, Input: json.RawMessage(input), ReplayOf: replayOf,
-		Status: run.Queued, QueuedReason: run.QueuedStarting, StatusAt: at, CreatedAt: at, RequestID: id, Trigger: trigger,
+		ID: id, Project: here, Workflow: "a/b", Version: "1.0.0", DocumentHash: of, Input: json.RawMessage(input),
+		ReplayOf: replayOf,
+		Status:   run.Queued, QueuedReason: run.QueuedStarting, StatusAt: at, CreatedAt: at, RequestID: id, Trigger: trigger,
 	}, audit.NewEntry(t.Context(), at, audit.RunStart, here, id, ""))
 	require.NoError(t, err)
 	require.True(t, made)
 }
 
-func write(t *testing.T, v *sealed.Sealer, kept *store.Store, id, execution string, position int64, output string, p *run.Error) run.Step {
+func write(t *testing.T, v *sealed.Sealer, kept *store.Store, id, execution string, position int64, output string,
+	p *run.Error) run.Step {
 	t.Helper()
 	_, err := v.Rows(kept).ApplyUpdates(t.Context(), []run.Update{{
-		RunID: id, ExecutionID: execution, Position: position << 32, State: &run.State{Status: run.Running, Since: at, StartedAt: at},
-		Steps: []run.Step{{Number: position, Path: "/do/0/a", Pointer: "/do/0/a", Task: "a", Kind: "set", Status: "completed", StartedAt: at,
-			Output: json.RawMessage(output), Error: p, Position: position << 32}},
+		RunID: id, ExecutionID: execution, Position: position << 32,
+		State: &run.State{Status: run.Running, Since: at, StartedAt: at},
+		Steps: []run.Step{{Number: position, Path: "/do/0/a", Pointer: "/do/0/a", Task: "a", Kind: "set", Status: "completed",
+			StartedAt: at,
+			Output:    json.RawMessage(output), Error: p, Position: position << 32}},
 	}})
 	require.NoError(t, err)
 	stepsPage, err := kept.ListSteps(t.Context(), here, id, run.StepFilter{After: position - 1, Limit: 1})
@@ -112,7 +117,8 @@ func TestReplayOfAnImportedRunHidesWhatIsUsuallySecret(t *testing.T) {
 	v := sealed.New(keyring.Random("k1"), kept.Originals(), versions{})
 	_, made, err := sealedtest.Rows(t, kept).InsertRun(t.Context(), run.Run{
 		ID: "old", Project: here, Workflow: "a/b", Input: json.RawMessage(`{"n":1,"password":"` + redact.Mark + `"}`),
-		Status: run.Queued, QueuedReason: run.QueuedWorker, StatusAt: at, CreatedAt: at, RequestID: "old", Trigger: run.TriggerImport,
+		Status: run.Queued, QueuedReason: run.QueuedWorker, StatusAt: at, CreatedAt: at, RequestID: "old",
+		Trigger: run.TriggerImport,
 	}, audit.NewEntry(t.Context(), at, audit.RunImport, here, "old", ""))
 	require.NoError(t, err)
 	require.True(t, made)
@@ -127,8 +133,8 @@ func TestReplayOfAnImportedRunHidesWhatIsUsuallySecret(t *testing.T) {
 	require.Equal(t, `{"said":"`+redact.Mark+`","n":2}`, string(step.Output))
 }
 
-// TestSecretsInUpdatesAreHiddenByEveryProcess moves a run back to a process that has cached fewer secrets: the update has the secrets that
-// the interpretation found, also before they are stored.
+// TestSecretsInUpdatesAreHiddenByEveryProcess moves a run back to a process that has cached fewer secrets: the update
+// has the secrets that the interpretation found, also before they are stored.
 func TestSecretsInUpdatesAreHiddenByEveryProcess(t *testing.T) {
 	t.Parallel()
 	kept, keys := newStore(t), keyring.Random("k1")
@@ -136,9 +142,12 @@ func TestSecretsInUpdatesAreHiddenByEveryProcess(t *testing.T) {
 	insert(t, first, kept, "r1", hash, "", `{}`)
 	write(t, first, kept, "r1", "x", 1, `{"n":1}`, nil)
 	_, err := first.Rows(kept).ApplyUpdates(t.Context(), []run.Update{{
-		RunID: "r1", ExecutionID: "x", Position: 3 << 32, State: &run.State{Status: run.Running, Since: at, StartedAt: at}, Sensitive: []string{"planted-word"},
-		Steps: []run.Step{{Number: 3, Path: "/do/0/a", Pointer: "/do/0/a", Task: "a", Kind: "set", Status: "completed", StartedAt: at, Position: 3 << 32,
-			Input: json.RawMessage(`"{\"pin\":\"12\""`), InputShown: json.RawMessage(`"{\"pin\":\"⟦redacted⟧\""`), Output: json.RawMessage(`{"said":"planted-word"}`)}},
+		RunID: "r1", ExecutionID: "x", Position: 3 << 32, State: &run.State{Status: run.Running, Since: at, StartedAt: at},
+		Sensitive: []string{"planted-word"},
+		Steps: []run.Step{{Number: 3, Path: "/do/0/a", Pointer: "/do/0/a", Task: "a", Kind: "set", Status: "completed",
+			StartedAt: at, Position: 3 << 32,
+			Input: json.RawMessage(`"{\"pin\":\"12\""`), InputShown: json.RawMessage(`"{\"pin\":\"⟦redacted⟧\""`),
+			Output: json.RawMessage(`{"said":"planted-word"}`)}},
 	}})
 	require.NoError(t, err)
 	stepsPage, err := kept.ListSteps(t.Context(), here, "r1", run.StepFilter{After: 2, Limit: 1})
@@ -166,15 +175,16 @@ func TestWholeValuesHideWhatTheRowsHide(t *testing.T) {
 	for name, sealer := range map[string]*sealed.Sealer{"the writer": v, "another process": over(kept, keys)} {
 		shown, err := sealer.StepValue(t.Context(), "r1", at, value)
 		require.NoError(t, err)
-		require.Equal(t, `{"said":"it was `+redact.Mark+`, then `+redact.Mark+`","token":"`+redact.Mark+`","n":1.10}`, string(shown), name)
+		require.Equal(t, `{"said":"it was `+redact.Mark+`, then `+redact.Mark+`","token":"`+redact.Mark+`","n":1.10}`,
+			string(shown), name)
 	}
 	shown, err := over(kept, keyring.Random("k2")).StepValue(t.Context(), "r1", at, json.RawMessage(`{"n":1}`))
 	require.NoError(t, err)
 	require.Equal(t, `"`+redact.Mark+`"`, string(shown), "without the key of the secrets nothing is shown")
 }
 
-// TestKeysRotateInTheMiddleOfARun checks that values sealed before and after a rotation open with a ring of both keys, and that all secrets
-// stay hidden, also in a replay of a replay.
+// TestKeysRotateInTheMiddleOfARun checks that values sealed before and after a rotation open with a ring of both keys,
+// and that all secrets stay hidden, also in a replay of a replay.
 func TestKeysRotateInTheMiddleOfARun(t *testing.T) {
 	t.Parallel()
 	kept := newStore(t)
@@ -220,11 +230,14 @@ func TestEndsOfRunsAreRedacted(t *testing.T) {
 	kept, keys := newStore(t), keyring.Random("k1")
 	insert(t, over(kept, keys), kept, "r1", hash, "", `{"card":"planted-card"}`)
 	_, _, err := over(kept, keys).Rows(kept).EnqueueRun(t.Context(), run.Run{
-		ID: "r2", Project: here, Workflow: "a/b", Version: "1.0.0", DocumentHash: hash, Input: json.RawMessage(`{"card":"planted-card"}`),
-		Status: run.Queued, QueuedReason: run.QueuedEngine, StatusAt: at, CreatedAt: at, RequestID: "r2", Trigger: run.TriggerAPI,
+		ID: "r2", Project: here, Workflow: "a/b", Version: "1.0.0", DocumentHash: hash,
+		Input:  json.RawMessage(`{"card":"planted-card"}`),
+		Status: run.Queued, QueuedReason: run.QueuedEngine, StatusAt: at, CreatedAt: at, RequestID: "r2",
+		Trigger: run.TriggerAPI,
 	}, 10, audit.NewEntry(t.Context(), at, audit.RunStart, here, "r2", ""))
 	require.NoError(t, err)
-	p := run.Error{Type: "t", Title: "refused planted-card", Detail: "temporal answered: planted-card, or 706c616e7465642d63617264"}
+	p := run.Error{Type: "t", Title: "refused planted-card",
+		Detail: "temporal answered: planted-card, or 706c616e7465642d63617264"}
 	e := audit.NewEntry(t.Context(), at, audit.RunCancel, here, "r1", "")
 	rows := over(kept, keys).Rows(kept)
 	ended, err := rows.FinishMissing(t.Context(), "r1", run.Failed, &p, at, e)
@@ -236,7 +249,9 @@ func TestEndsOfRunsAreRedacted(t *testing.T) {
 	for _, id := range []string{"r1", "r2"} {
 		r, err := kept.GetRun(t.Context(), here, id)
 		require.NoError(t, err)
-		require.Equal(t, run.Error{Type: "t", Title: "refused " + redact.Mark, Detail: "temporal answered: " + redact.Mark + ", or " + redact.Mark}, *r.Error, id)
+		require.Equal(t, run.Error{
+			Type: "t", Title: "refused " + redact.Mark, Detail: "temporal answered: " + redact.Mark + ", or " +
+				redact.Mark}, *r.Error, id)
 	}
 	require.Contains(t, p.Detail, "planted-card", "the argument is unchanged")
 }

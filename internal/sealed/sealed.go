@@ -13,8 +13,9 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run/diagnose"
 )
 
-// Sealed is a value that may be stored: marks replace what is sensitive, and the originals are sealed. Only this package creates one, so that
-// a store with parameters of this type never receives a value without marks. The zero value has the zero value of T.
+// Sealed is a value that may be stored: marks replace what is sensitive, and the originals are sealed. Only this
+// package creates one, so that a store with parameters of this type never receives a value without marks. The zero
+// value has the zero value of T.
 type Sealed[T any] struct{ value T }
 
 // Value returns the value to be written.
@@ -40,7 +41,8 @@ func allMarked[T any](values []T) []Sealed[T] {
 	return list
 }
 
-// Store is the store of runs that [Rows] wraps: [run.ReconcileStore] with sealed parameters for all that may contain values of a run.
+// Store is the store of runs that [Rows] wraps: [run.ReconcileStore] with sealed parameters for all that may contain
+// values of a run.
 type Store interface {
 	run.ReconcileRows
 
@@ -50,7 +52,8 @@ type Store interface {
 	CorrectRun(ctx context.Context, u Sealed[run.Update], e *audit.Entry) (bool, error)
 	FollowExecution(ctx context.Context, u Sealed[run.Update], from string, left []string, e audit.Entry) (bool, error)
 	RemoveUnstarted(ctx context.Context, id string, e Sealed[audit.Entry]) (bool, error)
-	FinishMissing(ctx context.Context, id string, status run.Status, p Sealed[*run.Error], at time.Time, e Sealed[audit.Entry]) (bool, error)
+	FinishMissing(ctx context.Context, id string, status run.Status, p Sealed[*run.Error], at time.Time,
+		e Sealed[audit.Entry]) (bool, error)
 	FinishQueued(ctx context.Context, r Sealed[run.Run], e Sealed[audit.Entry]) (bool, error)
 	PostponeRepair(ctx context.Context, r run.Repair, after time.Duration, failure Sealed[string]) error
 }
@@ -59,7 +62,8 @@ type Store interface {
 type EventStore interface {
 	event.Rows
 
-	Publish(ctx context.Context, project string, events []Sealed[event.Event]) (accepted []event.Accepted, wake bool, err error)
+	Publish(ctx context.Context, project string,
+		events []Sealed[event.Event]) (accepted []event.Accepted, wake bool, err error)
 	Listen(ctx context.Context, l Sealed[event.Listener], look event.Lookback) (event.Listening, error)
 	CommitRouting(ctx context.Context, project string, owner inbox.Owner, routings []Sealed[event.Routing]) error
 	RecordOutcomes(ctx context.Context, project string, owner inbox.Owner, outcomes []Sealed[inbox.DeliveryOutcome]) error
@@ -70,7 +74,8 @@ type EventStore interface {
 type VerdictStore interface {
 	diagnose.Rows
 
-	ChangeVerdicts(ctx context.Context, project string, at time.Time, changes []Sealed[diagnose.Change]) (diagnose.Changed, error)
+	ChangeVerdicts(ctx context.Context, project string, at time.Time,
+		changes []Sealed[diagnose.Change]) (diagnose.Changed, error)
 	NoteFailures(ctx context.Context, failures []Sealed[diagnose.TaskFailure]) error
 }
 

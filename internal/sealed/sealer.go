@@ -1,4 +1,5 @@
-// Package sealed replaces the sensitive values of runs by marks before they are stored, and stores the originals encrypted ("sealed").
+// Package sealed replaces the sensitive values of runs by marks before they are stored, and stores the originals
+// encrypted ("sealed").
 //
 //	sealer := sealed.New(keys, store.Originals(), documents)
 //	rows := sealer.Rows(store)        // for all writers of runs: stored rows have marks, with sealed originals
@@ -6,9 +7,10 @@
 //	events := sealer.Events(events)   // the same for events: stored events have marks, delivered ones have none
 //	input, err := sealer.Input(ctx, r)
 //
-// All readers get the stored rows: lists, exports, events and logs cannot show more than these contain. Administrators get originals from
-// [Viewer]. Texts found at sensitive locations of a run (its secrets, [redact.SecretSet]) are replaced in everything that is written about
-// the run from then on. The secrets are stored sealed with the originals, so that every process that continues the run has them.
+// All readers get the stored rows: lists, exports, events and logs cannot show more than these contain. Administrators
+// get originals from [Viewer]. Texts found at sensitive locations of a run (its secrets, [redact.SecretSet]) are
+// replaced in everything that is written about the run from then on. The secrets are stored sealed with the originals,
+// so that every process that continues the run has them.
 package sealed
 
 import (
@@ -53,7 +55,8 @@ type runSecrets struct {
 	// hash is that of the run's own document; origin is the rest of its policy.
 	hash   string
 	origin origin
-	// execution is the ID of the execution that wrote last: when it changes, the run may have been in another process meanwhile.
+	// execution is the ID of the execution that wrote last: when it changes, the run may have been in another process
+	// meanwhile.
 	execution string
 	// unsaved are the secrets that are not stored yet.
 	unsaved []string
@@ -71,8 +74,8 @@ func New(keys *keyring.Ring, sealed run.SealedStore, documents run.Documents) *S
 	}
 }
 
-// policy returns the policy of a document. Where the document does not exist, everything is sensitive. An imported run never had a document
-// here (hash is empty): only values under usual names of secrets are sensitive.
+// policy returns the policy of a document. Where the document does not exist, everything is sensitive. An imported run
+// never had a document here (hash is empty): only values under usual names of secrets are sensitive.
 func (sl *Sealer) policy(ctx context.Context, hash string) (*redact.Policy, error) {
 	if hash == "" {
 		return &redact.Policy{}, nil
@@ -146,14 +149,16 @@ func (sl *Sealer) seal(of owner, what string, number int64, plain []byte) (*run.
 func (sl *Sealer) open(of owner, o run.Original) ([]byte, error) {
 	plain, err := sl.keys.Open(o.Sealed, of.about(o.What, o.Number)...)
 	if err != nil {
-		return nil, apperror.New(apperror.Refused, apperror.OriginalSealed, "the %s of run %s cannot be opened: %v", o.What, of.id, err).WithCause(err)
+		return nil, apperror.New(apperror.Refused, apperror.OriginalSealed, "the %s of run %s cannot be opened: %v", o.What,
+			of.id, err).WithCause(err)
 	}
 	return plain, nil
 }
 
 // gone returns the error of a value whose marks stand for an original that the database does not have any more.
 func gone(id, what string) error {
-	return apperror.New(apperror.Refused, apperror.OriginalGone, "the original of the %s of run %s is gone: the database has only the marks", what, id)
+	return apperror.New(apperror.Refused, apperror.OriginalGone,
+		"the original of the %s of run %s is gone: the database has only the marks", what, id)
 }
 
 // sealSecrets seals the secrets that are not stored yet; nil where there are none.
@@ -234,7 +239,8 @@ func (sl *Sealer) Open(ctx context.Context, r run.Run) (run.Run, error) {
 	return r, nil
 }
 
-// OpenSteps returns steps of a run with their original values, in place. The steps must be in order of their numbers, ascending or descending.
+// OpenSteps returns steps of a run with their original values, in place. The steps must be in order of their numbers,
+// ascending or descending.
 func (sl *Sealer) OpenSteps(ctx context.Context, project, id string, steps []run.Step) ([]run.Step, error) {
 	if len(steps) == 0 {
 		return steps, nil

@@ -8,7 +8,8 @@ import (
 )
 
 // StepValue replaces the sensitive parts of the whole input or output of a step by marks, as rows of the run have them.
-func (sl *Sealer) StepValue(ctx context.Context, runID string, at redact.Location, value json.RawMessage) (json.RawMessage, error) {
+func (sl *Sealer) StepValue(ctx context.Context, runID string, at redact.Location,
+	value json.RawMessage) (json.RawMessage, error) {
 	if !sl.keys.Seals() {
 		return value, nil
 	}

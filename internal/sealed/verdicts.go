@@ -9,7 +9,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run/diagnose"
 )
 
-// Verdicts is a store of verdicts that writes nothing sensitive: messages of Temporal and of workers about a run may quote its values.
+// Verdicts is a store of verdicts that writes nothing sensitive: messages of Temporal and of workers about a run may
+// quote its values.
 type Verdicts struct {
 	VerdictStore
 
@@ -24,7 +25,8 @@ func (sl *Sealer) Verdicts(below VerdictStore) *Verdicts {
 }
 
 // ChangeVerdicts implements [diagnose.Store].
-func (s *Verdicts) ChangeVerdicts(ctx context.Context, project string, at time.Time, changes []diagnose.Change) (diagnose.Changed, error) {
+func (s *Verdicts) ChangeVerdicts(ctx context.Context, project string, at time.Time,
+	changes []diagnose.Change) (diagnose.Changed, error) {
 	ids := make([]string, len(changes))
 	for i, c := range changes {
 		ids[i] = c.RunID

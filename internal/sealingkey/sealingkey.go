@@ -1,14 +1,15 @@
 // Package sealingkey records which keys have sealed values of the platform, and what still needs each of them.
 //
-// Every process that seals runs a [Recorder]. It refuses to start without a key that something needs, and with another key than the one that
-// sealed values under the same ID; then it keeps the record of the active key current.
+// Every process that seals runs a [Recorder]. It refuses to start without a key that something needs, and with another
+// key than the one that sealed values under the same ID; then it keeps the record of the active key current.
 //
 //	recorder := sealingkey.NewRecorder(store, ring)
 //	err := recorder.Start(ctx)
 //	keys, err := sealingkey.List(ctx, store, ring)
 //
-// An open run needs each key that was active while it was open: its values in Temporal were sealed with it. What has ended is not counted: its
-// originals are shown as marks without their key, and nothing else depends on it. Times are those of the database's clock.
+// An open run needs each key that was active while it was open: its values in Temporal were sealed with it. What has
+// ended is not counted: its originals are shown as marks without their key, and nothing else depends on it. Times are
+// those of the database's clock.
 package sealingkey
 
 import (
@@ -87,12 +88,14 @@ type Uses map[string]Use
 // Add adds to what needs a key.
 func (u Uses) Add(id string, more Use) {
 	use := u[id]
-	u[id] = Use{use.Runs + more.Runs, use.Events + more.Events, use.Sets + more.Sets, use.Starts + more.Starts, use.Webhooks + more.Webhooks}
+	u[id] = Use{use.Runs + more.Runs, use.Events + more.Events, use.Sets + more.Sets, use.Starts + more.Starts,
+		use.Webhooks + more.Webhooks}
 }
 
 // Store stores the records of the keys.
 type Store interface {
-	// RecordSealingKey adds the key, or sets the time of its last use to the database's time. The fingerprint of a known key does not change.
+	// RecordSealingKey adds the key, or sets the time of its last use to the database's time. The fingerprint of a known
+	// key does not change.
 	RecordSealingKey(ctx context.Context, id, fingerprint string) error
 	// SealingKeys returns all keys that were recorded.
 	SealingKeys(ctx context.Context) ([]Key, error)
@@ -131,7 +134,8 @@ func List(ctx context.Context, store Store, keys Keys) ([]State, error) {
 	list := make([]State, 0, len(recorded))
 	for _, k := range recorded {
 		configured := has(keys, k.ID)
-		list = append(list, State{Key: k, Use: uses[k.ID], Configured: configured, Active: configured && keys.Seals() && k.ID == keys.Active()})
+		list = append(list, State{
+			Key: k, Use: uses[k.ID], Configured: configured, Active: configured && keys.Seals() && k.ID == keys.Active()})
 		delete(uses, k.ID)
 	}
 	for id, use := range uses {
@@ -147,7 +151,8 @@ type RefusedError struct{ Violations []string }
 // Error lists all violations.
 func (e *RefusedError) Error() string { return "encryption.keys: " + strings.Join(e.Violations, "; ") }
 
-// Check returns a [RefusedError] where a key differs from the one that sealed values under its ID, or a key that something needs is missing.
+// Check returns a [RefusedError] where a key differs from the one that sealed values under its ID, or a key that
+// something needs is missing.
 func Check(ctx context.Context, store Store, keys Keys) error {
 	recorded, err := store.SealingKeys(ctx)
 	if err != nil {
@@ -161,8 +166,9 @@ func Check(ctx context.Context, store Store, keys Keys) error {
 		}
 		for _, k := range recorded {
 			if use := uses[k.ID]; !has(keys, k.ID) && use.Needed() {
-				refused.Violations = append(refused.Violations, fmt.Sprintf("the key %q is missing, which %s still need; put it back, and remove it when "+
-					"`signalbox system keys` shows that nothing needs it", k.ID, use))
+				refused.Violations = append(refused.Violations,
+					fmt.Sprintf("the key %q is missing, which %s still need; put it back, and remove it when "+
+						"`signalbox system keys` shows that nothing needs it", k.ID, use))
 			}
 		}
 	}
@@ -181,8 +187,9 @@ func has(keys Keys, id string) bool {
 func different(recorded []Key, keys Keys) (violations []string) {
 	for _, k := range recorded {
 		if own, known := keys.Fingerprint(k.ID); known && own != k.Fingerprint {
-			violations = append(violations, fmt.Sprintf("the key %q is not the one that sealed values here: its fingerprint is %s, that of the other one %s; "+
-				"configure that one, or give this one an ID of its own", k.ID, own, k.Fingerprint))
+			violations = append(violations,
+				fmt.Sprintf("the key %q is not the one that sealed values here: its fingerprint is %s, that of the other one %s; "+
+					"configure that one, or give this one an ID of its own", k.ID, own, k.Fingerprint))
 		}
 	}
 	return violations
@@ -239,7 +246,8 @@ func (r *Recorder) record(ctx context.Context) error {
 func (r *Recorder) renew(ctx, _ context.Context) time.Duration {
 	err := r.record(ctx)
 	if err != nil && ctx.Err() == nil && !r.failing {
-		logger.FromContext(ctx).WarnContext(ctx, "The record of the active sealing key could not be renewed; trying again", "error", err)
+		logger.FromContext(ctx).WarnContext(ctx, "The record of the active sealing key could not be renewed; trying again",
+			"error", err)
 	}
 	r.failing = err != nil
 	return recordEvery

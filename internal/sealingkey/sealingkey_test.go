@@ -78,13 +78,15 @@ func fingerprint(t *testing.T, r *keyring.Ring, id string) string {
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	both := ring(t, "k2", map[string]byte{"k1": 1, "k2": 2})
-	recorded := []sealingkey.Key{{ID: "k1", Fingerprint: fingerprint(t, both, "k1")}, {ID: "k2", Fingerprint: fingerprint(t, both, "k2")}}
+	recorded := []sealingkey.Key{
+		{ID: "k1", Fingerprint: fingerprint(t, both, "k1")}, {ID: "k2", Fingerprint: fingerprint(t, both, "k2")}}
 	needed := sealingkey.Uses{"k1": {Runs: 3, Webhooks: 1}, "k2": {Runs: 5}}
 	second := ring(t, "k2", map[string]byte{"k2": 2})
 
 	require.NoError(t, sealingkey.Check(t.Context(), &records{}, second), "nothing was sealed yet")
 	require.NoError(t, sealingkey.Check(t.Context(), &records{keys: recorded, uses: needed}, both))
-	require.NoError(t, sealingkey.Check(t.Context(), &records{keys: recorded, uses: sealingkey.Uses{"k2": {Runs: 5}}}, second), "nothing needs k1")
+	require.NoError(t, sealingkey.Check(t.Context(), &records{keys: recorded, uses: sealingkey.Uses{"k2": {Runs: 5}}},
+		second), "nothing needs k1")
 
 	err := sealingkey.Check(t.Context(), &records{keys: recorded, uses: needed}, second)
 	require.EqualError(t, err, "encryption.keys: the key \"k1\" is missing, which 3 open runs, 1 webhook still need; "+
@@ -92,8 +94,10 @@ func TestCheck(t *testing.T) {
 
 	wrong := ring(t, "k2", map[string]byte{"k1": 1, "k2": 3})
 	err = sealingkey.Check(t.Context(), &records{keys: recorded}, wrong)
-	require.EqualError(t, err, "encryption.keys: the key \"k2\" is not the one that sealed values here: its fingerprint is "+
-		fingerprint(t, wrong, "k2")+", that of the other one "+recorded[1].Fingerprint+"; configure that one, or give this one an ID of its own")
+	require.EqualError(t, err,
+		"encryption.keys: the key \"k2\" is not the one that sealed values here: its fingerprint is "+
+			fingerprint(t, wrong, "k2")+", that of the other one "+recorded[1].Fingerprint+
+			"; configure that one, or give this one an ID of its own")
 
 	away := errors.New("the database is away")
 	require.ErrorIs(t, sealingkey.Check(t.Context(), &records{away: away}, both), away)
@@ -104,7 +108,8 @@ func TestList(t *testing.T) {
 	now := time.Now()
 	keys := ring(t, "k2", map[string]byte{"k1": 1, "k2": 2})
 	store := &records{
-		keys: []sealingkey.Key{{ID: "k1", LastAt: now.Add(-time.Hour)}, {ID: "k2", LastAt: now}, {ID: "k0", LastAt: now.Add(-2 * time.Hour)}},
+		keys: []sealingkey.Key{{ID: "k1", LastAt: now.Add(-time.Hour)}, {ID: "k2", LastAt: now},
+			{ID: "k0", LastAt: now.Add(-2 * time.Hour)}},
 		uses: sealingkey.Uses{"k1": {Runs: 1}, "never recorded": {Webhooks: 1}},
 	}
 	list, err := sealingkey.List(t.Context(), store, keys)
@@ -129,7 +134,8 @@ func TestRecorder(t *testing.T) {
 		r := sealingkey.NewRecorder(store, keys)
 		require.NoError(t, r.Start(ctx))
 		begin := time.Now()
-		require.Equal(t, []sealingkey.Key{{ID: "k1", Fingerprint: fingerprint(t, keys, "k1"), FirstAt: begin, LastAt: begin}}, store.keys)
+		require.Equal(t, []sealingkey.Key{{ID: "k1", Fingerprint: fingerprint(t, keys, "k1"), FirstAt: begin, LastAt: begin}},
+			store.keys)
 		<-time.After(time.Hour)
 		require.Less(t, time.Since(store.keys[0].LastAt), sealingkey.Late)
 		require.NoError(t, r.Stop(ctx))
@@ -137,7 +143,8 @@ func TestRecorder(t *testing.T) {
 
 		// A refused process records nothing: what it has may be a mistake.
 		store.uses = sealingkey.Uses{"k1": {Runs: 1}}
-		_, isRefused := errors.AsType[*sealingkey.RefusedError](sealingkey.NewRecorder(store, ring(t, "k2", map[string]byte{"k2": 2})).Start(ctx))
+		_, isRefused := errors.AsType[*sealingkey.RefusedError](
+			sealingkey.NewRecorder(store, ring(t, "k2", map[string]byte{"k2": 2})).Start(ctx))
 		require.True(t, isRefused)
 		require.Len(t, store.keys, 1)
 

@@ -1,12 +1,13 @@
-// Package secret defines secrets and their providers: texts that workflows use in calls and cannot read. A definition names them
-// (use.secrets), and the process that makes a call gets the value from a [Provider] right before the call. The providers are in
-// package provider.
+// Package secret defines secrets and their providers: texts that workflows use in calls and cannot read. A definition
+// names them (use.secrets), and the process that makes a call gets the value from a [Provider] right before the call.
+// The providers are in package provider.
 //
 //	var provider secret.Provider = …
 //	value, err := provider.Resolve(ctx, "shop", "payment")
 //	token, err := value.Member("payment", "token")
 //
-// No value is stored longer than its use. No error of this package or of a provider ever contains a value, or a part of one.
+// No value is stored longer than its use. No error of this package or of a provider ever contains a value, or a part of
+// one.
 package secret
 
 import (
@@ -29,7 +30,8 @@ var ErrMissing = errors.New("not found")
 
 // Provider provides the values of secrets. It is safe for concurrent use.
 type Provider interface {
-	// Resolve returns the value of a project's secret. The error wraps [ErrMissing] where there is none, and never contains a value.
+	// Resolve returns the value of a project's secret. The error wraps [ErrMissing] where there is none, and never
+	// contains a value.
 	Resolve(ctx context.Context, project, name string) (Value, error)
 }
 
@@ -52,7 +54,8 @@ func (v Value) Member(name string, members ...string) (string, error) {
 	}
 	if len(members) == 0 {
 		if object, err := v.Object(name); err == nil && object != nil {
-			return "", fmt.Errorf("the secret %q is a JSON object; name one of its members: %s", name, strings.Join(sortedNames(object), ", "))
+			return "", fmt.Errorf("the secret %q is a JSON object; name one of its members: %s", name,
+				strings.Join(sortedNames(object), ", "))
 		}
 		return string(v), nil
 	}
@@ -82,10 +85,12 @@ func (v Value) Member(name string, members ...string) (string, error) {
 		}
 		return "", fmt.Errorf("the member %q of a secret is not text", at)
 	}
-	return "", fmt.Errorf("the member %q of a secret is a JSON object; name one of its members: %s", at, strings.Join(sortedNames(object), ", "))
+	return "", fmt.Errorf("the member %q of a secret is a JSON object; name one of its members: %s", at,
+		strings.Join(sortedNames(object), ", "))
 }
 
-// Texts returns all texts of a secret that must not be shown: the value itself or, of a JSON object or array, every text and number in it.
+// Texts returns all texts of a secret that must not be shown: the value itself or, of a JSON object or array, every
+// text and number in it.
 func (v Value) Texts() []string {
 	switch decoded := v.decode().(type) {
 	case map[string]any, []any:

@@ -1,10 +1,11 @@
-// Package secretfile reads files that hold a secret, and refuses those that other users of the machine may read or change.
+// Package secretfile reads files that hold a secret, and refuses those that other users of the machine may read or
+// change.
 //
 //	content, err := secretfile.Read("/etc/signalbox/2026-11.key")
 //
-// The owner and the group of a file may read it, so that a service can use a file of root. A file on a mount that is read-only may be
-// readable by everyone: container runtimes provide secrets so, and decide by other means which processes see them. What is not a regular
-// file, such as a pipe, has no content that others could read later.
+// The owner and the group of a file may read it, so that a service can use a file of root. A file on a mount that is
+// read-only may be readable by everyone: container runtimes provide secrets so, and decide by other means which
+// processes see them. What is not a regular file, such as a pipe, has no content that others could read later.
 package secretfile
 
 import (
@@ -28,7 +29,8 @@ func Read(path string) ([]byte, error) {
 	return io.ReadAll(f)
 }
 
-// Check returns an error if other users of the machine may read or change the open file. The error has the name, and says how to mend it.
+// Check returns an error if other users of the machine may read or change the open file. The error has the name, and
+// says how to mend it.
 func Check(f *os.File, name string) error {
 	info, err := f.Stat()
 	if err != nil {

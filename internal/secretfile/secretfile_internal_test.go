@@ -13,8 +13,10 @@ import (
 func TestOthersMayNotReadOrChange(t *testing.T) {
 	t.Parallel()
 	for mode, want := range map[fs.FileMode]string{
-		0o600: "", 0o400: "", 0o440: "", 0o640: "", 0o700: "", 0o660: "can be changed by other users", 0o620: "can be changed by other users",
-		0o602: "can be changed by other users", 0o666: "can be changed by other users", 0o644: "can be read by all users of the machine", 0o444: "can be read by all users of the machine",
+		0o600: "", 0o400: "", 0o440: "", 0o640: "", 0o700: "", 0o660: "can be changed by other users",
+		0o620: "can be changed by other users",
+		0o602: "can be changed by other users", 0o666: "can be changed by other users", 0o644: "can be read by all users " +
+			"of the machine", 0o444: "can be read by all users of the machine",
 		fs.ModeNamedPipe | 0o666: "", fs.ModeCharDevice | fs.ModeDevice | 0o666: "",
 	} {
 		require.Equal(t, want, exposure(mode, false), mode)
@@ -32,7 +34,8 @@ func TestReadRefusesByNameWithTheCommand(t *testing.T) {
 
 	require.NoError(t, os.Chmod(path, 0o644)) //nolint:gosec // of the test
 	_, err = Read(path)
-	require.ErrorContains(t, err, `first.key" holds a secret and can be read by all users of the machine (mode 0644): run `)
+	require.ErrorContains(t, err,
+		`first.key" holds a secret and can be read by all users of the machine (mode 0644): run `)
 	require.ErrorContains(t, err, "`chmod 600 \""+path+"\"`")
 	require.NoError(t, os.Chmod(path, 0o600))
 	link := path + ".link"

@@ -1,5 +1,5 @@
-// Package semaphore bounds concurrent work by key, for example by project: each key has a semaphore of its own, so that the work of one
-// key does not wait for that of another.
+// Package semaphore bounds concurrent work by key, for example by project: each key has a semaphore of its own, so that
+// the work of one key does not wait for that of another.
 //
 //	s := semaphore.NewKeyed(4)
 //	release, err := s.Acquire(ctx, project)
@@ -39,7 +39,8 @@ func NewKeyed(each int) *Keyed {
 // ErrFull is the error of [Keyed.AcquireWithin] where too many callers wait.
 var ErrFull = errors.New("too many callers wait for a slot")
 
-// Acquire waits for a slot of the key, in order of arrival, and returns the function that releases it. Its error is that of ctx.
+// Acquire waits for a slot of the key, in order of arrival, and returns the function that releases it. Its error is
+// that of ctx.
 func (k *Keyed) Acquire(ctx context.Context, key string) (release func(), err error) {
 	return k.AcquireWithin(ctx, key, math.MaxInt)
 }

@@ -1,14 +1,15 @@
 // Package server tracks the server processes of a platform, of all roles: which run, and which were lost.
 //
-// Every process runs a [Heartbeat], which writes a record to the store every few seconds, and removes it when the process is stopped. A
-// server whose record was neither renewed nor removed is lost: its process was killed, is frozen, or cannot reach the database.
+// Every process runs a [Heartbeat], which writes a record to the store every few seconds, and removes it when the
+// process is stopped. A server whose record was neither renewed nor removed is lost: its process was killed, is frozen,
+// or cannot reach the database.
 //
 //	heartbeat := server.NewHeartbeat(store, server.Server{ID: serverID, Instance: "host:8080", Roles: roles, Version: version})
 //	err := heartbeat.Start(ctx)
 //	lost, known, err := heartbeat.Lost(ctx, 2*time.Minute)
 //
-// Times are those of the database's clock, so that the clocks of the processes need not agree. A server that starts replaces the records of
-// earlier processes of its instance. Records are removed after a day.
+// Times are those of the database's clock, so that the clocks of the processes need not agree. A server that starts
+// replaces the records of earlier processes of its instance. Records are removed after a day.
 package server
 
 import (
@@ -24,8 +25,8 @@ import (
 const (
 	// beatEvery is the interval of the heartbeats.
 	beatEvery = 5 * time.Second
-	// steadyAfter is for how long this process must have written heartbeats without a gap before it reports a server as lost: after an
-	// outage of the database all records are old, until each server has written its next one.
+	// steadyAfter is for how long this process must have written heartbeats without a gap before it reports a server as
+	// lost: after an outage of the database all records are old, until each server has written its next one.
 	steadyAfter = 3 * beatEvery
 	// forgetAfter is the age of a record after which it is removed.
 	forgetAfter = 24 * time.Hour
@@ -49,8 +50,8 @@ type Server struct {
 
 // Store stores servers.
 type Store interface {
-	// BeatServer adds the server or renews its record, with the database's current time. It removes records that are older than forget,
-	// and those of processes of the same instance that started earlier.
+	// BeatServer adds the server or renews its record, with the database's current time. It removes records that are older
+	// than forget, and those of processes of the same instance that started earlier.
 	BeatServer(ctx context.Context, s Server, forget time.Duration) error
 	// LeaveServer removes the server; an unknown server is not an error.
 	LeaveServer(ctx context.Context, id string) error
@@ -108,8 +109,8 @@ func (h *Heartbeat) beat(ctx, _ context.Context) time.Duration {
 	return beatEvery
 }
 
-// Lost returns the servers that have written no heartbeat for that time and were not stopped. It returns false while that is not known,
-// because the heartbeats of this process have just begun, or begun again.
+// Lost returns the servers that have written no heartbeat for that time and were not stopped. It returns false while
+// that is not known, because the heartbeats of this process have just begun, or begun again.
 func (h *Heartbeat) Lost(ctx context.Context, after time.Duration) (lost []Server, known bool, err error) {
 	if !h.isSteady() {
 		return nil, false, nil

@@ -55,7 +55,8 @@ func (o *outage) set(err error) {
 	o.away = err
 }
 
-// After an outage of the database the records of all servers are old: until each has had the time for a heartbeat, none is lost.
+// After an outage of the database the records of all servers are old: until each has had the time for a heartbeat, none
+// is lost.
 func TestNoServerIsLostBeforeOthersCouldWriteAHeartbeat(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -89,7 +90,8 @@ func TestNoServerIsLostBeforeOthersCouldWriteAHeartbeat(t *testing.T) {
 // A server that is stopped, or whose instance has a new process, is not silent.
 func TestSilentServers(t *testing.T) {
 	t.Parallel()
-	s, err := store.Open(t.Context(), store.Options{Driver: store.SQLite, DSN: fresh.SQLite(t), AutoMigrate: true, CallTimeout: time.Minute})
+	s, err := store.Open(t.Context(),
+		store.Options{Driver: store.SQLite, DSN: fresh.SQLite(t), AutoMigrate: true, CallTimeout: time.Minute})
 	require.NoError(t, err)
 	require.NoError(t, s.Start(t.Context()))
 	t.Cleanup(func() { require.NoError(t, s.Stop(context.WithoutCancel(t.Context()))) })

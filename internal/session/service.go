@@ -21,7 +21,8 @@ const usedEvery = time.Minute
 
 // Tokens are the API's tokens.
 type Tokens interface {
-	// Valid returns the token with this ID and records its use, or an [apperror.Unauthenticated] with the reason why it is not valid.
+	// Valid returns the token with this ID and records its use, or an [apperror.Unauthenticated] with the reason why it is
+	// not valid.
 	Valid(ctx context.Context, id string) (token.Token, error)
 }
 
@@ -47,8 +48,8 @@ func NewService(store Store, tokens Tokens, opts Options) *Service {
 	return &Service{store: store, tokens: tokens, opts: opts, lookups: lookup.New(store.GetSessions)}
 }
 
-// Open opens a session for the token with this ID, which the caller has authenticated, and returns it with its secret, which is not stored.
-// The session of the previous secret, if there is one, ends: the browser replaces its cookie.
+// Open opens a session for the token with this ID, which the caller has authenticated, and returns it with its secret,
+// which is not stored. The session of the previous secret, if there is one, ends: the browser replaces its cookie.
 func (s *Service) Open(ctx context.Context, tokenID, previous string) (Session, string, error) {
 	t, err := s.tokens.Valid(ctx, tokenID)
 	if err != nil {
@@ -69,8 +70,10 @@ func (s *Service) Open(ctx context.Context, tokenID, previous string) (Session, 
 		return Session{}, "", err
 	}
 	if old, err := s.find(ctx, previous); err == nil && old.EndedAt.IsZero() {
-		if _, err := s.end(auth.WithActor(ctx, old.Token.Actor()), audit.SessionSignOut, old, "replaced by another sign-in"); err != nil {
-			s.opts.Log.WarnContext(ctx, "The session that another sign-in replaced could not be ended", "session", old.ID, "error", err)
+		if _, err := s.end(auth.WithActor(ctx, old.Token.Actor()), audit.SessionSignOut, old,
+			"replaced by another sign-in"); err != nil {
+			s.opts.Log.WarnContext(ctx, "The session that another sign-in replaced could not be ended", "session", old.ID,
+				"error", err)
 		}
 	}
 	return opened, secret, nil
@@ -100,7 +103,8 @@ func (s *Service) Authenticate(ctx context.Context, secret string) (auth.Actor, 
 	return actor, nil
 }
 
-// CheckValid returns an error when the session of this ID has ended. It is for calls of long duration, and does not count as a use.
+// CheckValid returns an error when the session of this ID has ended. It is for calls of long duration, and does not
+// count as a use.
 func (s *Service) CheckValid(ctx context.Context, id string) error {
 	found, err := s.Get(ctx, id)
 	if err != nil {
@@ -154,7 +158,8 @@ func (s *Service) find(ctx context.Context, secret string) (Session, error) {
 func (s *Service) Close(ctx context.Context) error {
 	actor, _ := auth.ActorFrom(ctx)
 	if actor.Session == "" {
-		return apperror.New(apperror.Refused, apperror.NoSession, "this request has no session to end; a token is made invalid with `signalbox token revoke`")
+		return apperror.New(apperror.Refused, apperror.NoSession,
+			"this request has no session to end; a token is made invalid with `signalbox token revoke`")
 	}
 	found, err := s.Get(ctx, actor.Session)
 	if err != nil {
@@ -164,7 +169,8 @@ func (s *Service) Close(ctx context.Context) error {
 	return err
 }
 
-// List returns up to limit open sessions that the actor of ctx may see, newest first: those of tokens that it may revoke.
+// List returns up to limit open sessions that the actor of ctx may see, newest first: those of tokens that it may
+// revoke.
 func (s *Service) List(ctx context.Context, after *Cursor, limit int) ([]Session, error) {
 	const size = 200
 	var found []Session
@@ -191,7 +197,8 @@ func (s *Service) List(ctx context.Context, after *Cursor, limit int) ([]Session
 
 // Revoke ends a session that the actor of ctx may see. Repeating it changes nothing.
 func (s *Service) Revoke(ctx context.Context, id, reason string) (Session, error) {
-	missing := apperror.New(apperror.NotFound, apperror.SessionNotFound, "session %q not found: `signalbox token sessions` shows the open sessions", id)
+	missing := apperror.New(apperror.NotFound, apperror.SessionNotFound,
+		"session %q not found: `signalbox token sessions` shows the open sessions", id)
 	found, _, err := s.store.GetSession(ctx, id)
 	if apperror.Is(err, apperror.SessionNotFound) || err == nil && !found.Token.MayRevoke(ctx) {
 		return Session{}, missing

@@ -1,18 +1,18 @@
-// Package session manages sessions of browsers. A user signs in with an API token, and the browser stores the session's secret in a cookie, so
-// that no script has a credential.
+// Package session manages sessions of browsers. A user signs in with an API token, and the browser stores the session's
+// secret in a cookie, so that no script has a credential.
 //
 //	sessions := session.NewService(store, tokens, session.Options{Idle: 30 * time.Minute, Max: 12 * time.Hour, Now: time.Now, Log: log})
 //	s, secret, err := sessions.Open(ctx, tokenID, "")
 //	actor, err := sessions.Authenticate(ctx, secret)
 //	err = sessions.Close(ctx)
 //
-// A session has no permissions of its own: each request has the roles that its token has at that moment, and a session ends when its token is
-// revoked or expires, when it was not used for a while, and at a fixed time after the sign-in. The store holds the SHA-256 of the secret, which
-// has 256 random bits (package token gives the reason why that suffices), and is read at each request: a session that any process ends is
-// refused at once by all.
+// A session has no permissions of its own: each request has the roles that its token has at that moment, and a session
+// ends when its token is revoked or expires, when it was not used for a while, and at a fixed time after the sign-in.
+// The store holds the SHA-256 of the secret, which has 256 random bits (package token gives the reason why that
+// suffices), and is read at each request: a session that any process ends is refused at once by all.
 //
-// The CSRF token of a session is derived from its secret. A page of another origin can make a browser send the cookie, but can read neither
-// the cookie nor the response that contains the CSRF token.
+// The CSRF token of a session is derived from its secret. A page of another origin can make a browser send the cookie,
+// but can read neither the cookie nor the response that contains the CSRF token.
 package session
 
 import (
@@ -59,7 +59,8 @@ type Counts struct {
 }
 
 const (
-	// mostOpen and mostPerMinute bound the sessions of one token, and so the rows and audit entries that its owner can cause.
+	// mostOpen and mostPerMinute bound the sessions of one token, and so the rows and audit entries that its owner can
+	// cause.
 	mostOpen      = 100
 	mostPerMinute = 20
 )
@@ -69,7 +70,8 @@ func (c Counts) check() error {
 	switch {
 	case c.Open >= mostOpen:
 		return apperror.New(apperror.Exhausted, apperror.TooManySessions,
-			"the token has %d open sessions, the maximum; sign out elsewhere, or let an admin end some: `signalbox token sessions` lists them", mostOpen)
+			"the token has %d open sessions, the maximum; sign out elsewhere, or let an admin end some: `signalbox token "+
+				"sessions` lists them", mostOpen)
 	case c.LastMinute >= mostPerMinute:
 		return apperror.New(apperror.Exhausted, apperror.RateLimited,
 			"the token opened %d sessions within a minute, the maximum; retry later", mostPerMinute).WithRetry(time.Minute)
@@ -105,15 +107,15 @@ type Cursor struct {
 
 // Store stores sessions.
 type Store interface {
-	// CreateSession adds s with the hash of its secret. Before that, in the same transaction, it calls check with the numbers of sessions of
-	// its token, while no other session of that token is added; an error of check is returned.
+	// CreateSession adds s with the hash of its secret. Before that, in the same transaction, it calls check with the
+	// numbers of sessions of its token, while no other session of that token is added; an error of check is returned.
 	CreateSession(ctx context.Context, s Session, hash []byte, e audit.Entry, check func(Counts) error) error
 	// GetSession returns [apperror.SessionNotFound] for an unknown ID.
 	GetSession(ctx context.Context, id string) (s Session, hash []byte, err error)
 	// GetSessions returns those of the given sessions that exist, by ID.
 	GetSessions(ctx context.Context, ids []string) (map[string]Stored, error)
-	// ListSessions returns up to limit sessions that are open at the given time, as far as their token allows it, newest first, from the first
-	// one after the cursor.
+	// ListSessions returns up to limit sessions that are open at the given time, as far as their token allows it, newest
+	// first, from the first one after the cursor.
 	ListSessions(ctx context.Context, at time.Time, after *Cursor, limit int) ([]Session, error)
 	// TouchSession records a use, if the last recorded one is at least every ago.
 	TouchSession(ctx context.Context, id string, at time.Time, every time.Duration) error

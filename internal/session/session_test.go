@@ -53,14 +53,17 @@ const (
 
 func start(t *testing.T) *setup {
 	t.Helper()
-	kept, err := store.Open(t.Context(), store.Options{Driver: store.SQLite, DSN: fresh.SQLite(t), AutoMigrate: true, CallTimeout: time.Minute})
+	kept, err := store.Open(t.Context(),
+		store.Options{Driver: store.SQLite, DSN: fresh.SQLite(t), AutoMigrate: true, CallTimeout: time.Minute})
 	require.NoError(t, err)
 	require.NoError(t, kept.Start(t.Context()))
 	ctx := context.WithoutCancel(t.Context())
 	t.Cleanup(func() { require.NoError(t, kept.Stop(ctx)) })
-	s := &setup{t: t, store: kept, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), admin: auth.WithActor(t.Context(), auth.Local())}
+	s := &setup{t: t, store: kept, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
+		admin: auth.WithActor(t.Context(), auth.Local())}
 	s.tokens = token.NewService(kept.Tokens(), kept, token.Options{Now: s.clock, Log: slog.New(slog.DiscardHandler)})
-	s.Service = session.NewService(kept.Sessions(), s.tokens, session.Options{Idle: idle, Max: most, Now: s.clock, Log: slog.New(slog.DiscardHandler)})
+	s.Service = session.NewService(kept.Sessions(), s.tokens,
+		session.Options{Idle: idle, Max: most, Now: s.clock, Log: slog.New(slog.DiscardHandler)})
 	for _, name := range []string{"shop", "lab"} {
 		_, err := project.NewService(kept, s.clock).Create(s.admin, name, "")
 		require.NoError(t, err)
@@ -118,7 +121,8 @@ func TestSessionHasTheRolesOfItsToken(t *testing.T) {
 	opened, secret := s.open(ada.ID, "")
 	actor, err := s.Authenticate(t.Context(), secret)
 	require.NoError(t, err)
-	require.Equal(t, auth.Actor{Kind: auth.KindToken, Name: "ada", ID: ada.ID, Session: opened.ID, Roles: operator()}, actor)
+	require.Equal(t, auth.Actor{Kind: auth.KindToken, Name: "ada", ID: ada.ID, Session: opened.ID, Roles: operator()},
+		actor)
 	require.Equal(t, opened.ID, s.ID(secret))
 	require.Equal(t, s.clock().Add(idle), opened.IdleExpiresAt())
 	require.Equal(t, s.clock().Add(most), opened.ExpiresAt)
@@ -138,7 +142,8 @@ func TestWrongSecretsAreRefused(t *testing.T) {
 	_, random, _ := strings.Cut(secret, ".")
 	_, otherRandom, _ := strings.Cut(other, ".")
 	for _, wrong := range []string{
-		"", opened.ID, opened.ID + ".", random, opened.ID + "." + otherRandom, secret[:len(secret)-2], secret + "AA", strings.ToUpper(opened.ID) + "." + random,
+		"", opened.ID, opened.ID + ".", random, opened.ID + "." + otherRandom, secret[:len(secret)-2], secret +
+			"AA", strings.ToUpper(opened.ID) + "." + random,
 		"sbx_x", "aaaaaaaaaaaaaaaa." + random, "\xff." + random,
 	} {
 		s.refused(wrong, apperror.Unidentified, "unknown session")
@@ -264,7 +269,8 @@ func TestSignInReplacesTheSessionOfTheBrowser(t *testing.T) {
 	s.refused(old, apperror.SessionEnded, "was ended at")
 	_, err := s.Authenticate(t.Context(), secret)
 	require.NoError(t, err)
-	require.Equal(t, []string{"session.sign_in ada shop ", "session.sign_in bob shop ", "session.sign_out ada shop replaced by another sign-in"}, s.actions())
+	require.Equal(t, []string{"session.sign_in ada shop ", "session.sign_in bob shop ", "session.sign_out ada shop " +
+		"replaced by another sign-in"}, s.actions())
 	_, third := s.open(ada.ID, second.ID+".AAAA")
 	_, err = s.Authenticate(t.Context(), secret)
 	require.NoError(t, err, "an ID without its secret ends nothing")
@@ -353,7 +359,8 @@ func TestSessionsAreRefusedWhileTheStoreIsUnavailable(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	_, secret := s.open(s.token("ada", 0, operator()).ID, "")
-	down := session.NewService(away{}, s.tokens, session.Options{Idle: idle, Max: most, Now: s.clock, Log: slog.New(slog.DiscardHandler)})
+	down := session.NewService(away{}, s.tokens,
+		session.Options{Idle: idle, Max: most, Now: s.clock, Log: slog.New(slog.DiscardHandler)})
 	_, err := down.Authenticate(t.Context(), secret)
 	require.ErrorIs(t, err, errAway)
 	_, expected := apperror.From(err)

@@ -1,5 +1,5 @@
-// Package stopwatch measures durations in tests, without the time in which the machine did not run the process, because it was busy with
-// others. Time in which the process itself waits counts in full.
+// Package stopwatch measures durations in tests, without the time in which the machine did not run the process, because
+// it was busy with others. Time in which the process itself waits counts in full.
 //
 //	watch := stopwatch.Start(t)
 //	stop()

@@ -28,7 +28,8 @@ func TestStallsAreNotMeasured(t *testing.T) {
 	began := time.Now()
 	watch := stopwatch.Start(t)
 	pid := strconv.Itoa(os.Getpid())
-	require.NoError(t, exec.CommandContext(t.Context(), "sh", "-c", "kill -STOP "+pid+"; sleep 0.5; kill -CONT "+pid).Run())
+	require.NoError(t, exec.CommandContext(t.Context(), "sh", "-c",
+		"kill -STOP "+pid+"; sleep 0.5; kill -CONT "+pid).Run())
 	elapsed, wall := watch.Elapsed(), time.Since(began)
 	require.Greater(t, wall, 500*time.Millisecond)
 	require.LessOrEqual(t, elapsed, wall-400*time.Millisecond)

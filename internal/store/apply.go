@@ -15,7 +15,8 @@ import (
 
 // ApplyUpdates implements [sealed.Store]. Late steps of a run that has ended are still written, and increase its
 // sequence so that watchers receive them; its state does not change.
-func (s *Store) ApplyUpdates(ctx context.Context, updates []sealed.Sealed[run.Update]) (transitions []run.Transition, err error) {
+func (s *Store) ApplyUpdates(ctx context.Context,
+	updates []sealed.Sealed[run.Update]) (transitions []run.Transition, err error) {
 	if len(updates) == 0 {
 		return nil, nil
 	}
@@ -40,7 +41,8 @@ func (s *Store) notifyEnded(transitions []run.Transition) {
 }
 
 // applyUpdates returns the outcome for each run that has a row, and the changes of status among them.
-func (s *Store) applyUpdates(ctx context.Context, c sqldb.Conn, updates []run.Update) ([]outcome, []run.Transition, error) {
+func (s *Store) applyUpdates(ctx context.Context, c sqldb.Conn,
+	updates []run.Update) ([]outcome, []run.Transition, error) {
 	groups := group(updates)
 	rows, err := s.lockRuns(ctx, c, groups)
 	if err != nil {
@@ -58,7 +60,8 @@ func (s *Store) applyUpdates(ctx context.Context, c sqldb.Conn, updates []run.Up
 		return nil, nil, err
 	}
 	// After the originals of steps are written: those of the deleted rows are removed with them.
-	if err := runrow.WriteOriginals(ctx, c, s.db.Dialect(), append(kept, updateOriginals(groups, rows, outcomes)...)); err != nil {
+	if err := runrow.WriteOriginals(ctx, c, s.db.Dialect(),
+		append(kept, updateOriginals(groups, rows, outcomes)...)); err != nil {
 		return nil, nil, err
 	}
 	if err := endSteps(ctx, c, groups, rows, touched); err != nil {
@@ -74,8 +77,8 @@ func (s *Store) applyUpdates(ctx context.Context, c sqldb.Conn, updates []run.Up
 	return outcomes, transitions, err
 }
 
-// updateOriginals returns the originals of the states that were written, and the values found sensitive in runs that have a
-// row.
+// updateOriginals returns the originals of the states that were written, and the values found sensitive in runs that
+// have a row.
 func updateOriginals(groups []runUpdates, rows map[string]runRow, outcomes []outcome) (list []runrow.OriginalRow) {
 	for _, g := range groups {
 		if _, known := rows[g.id]; !known {
@@ -104,7 +107,8 @@ func (s *Store) lockRuns(ctx context.Context, c sqldb.Conn, groups []runUpdates)
 			ids[i] = g.id
 		}
 		found, err := sqlrow.Collect(ctx, c, `SELECT id, project, status, sequence, position, state_position, execution_id,
-left_executions, created_at, started_at, workflow, version, trigger_kind FROM runs WHERE id IN `+sqlrow.Tuples(s.db.Dialect(), 0, 1, len(ids))+` ORDER BY id`+s.db.Dialect().LockRows,
+left_executions, created_at, started_at, workflow, version, trigger_kind FROM runs
+WHERE id IN `+sqlrow.Tuples(s.db.Dialect(), 0, 1, len(ids))+` ORDER BY id`+s.db.Dialect().LockRows,
 			ids, scanRow)
 		if err != nil {
 			return nil, err
@@ -154,7 +158,8 @@ func (s *Store) writeSteps(
 			hidden[stepID{n.run, n.step.Number}] = n.step.Original
 		}
 	}
-	written, err := sqlrow.InsertReturning(ctx, c, s.db.Dialect(), "steps", (newStep{}).fields().ReplaceAll("run_id, number")+`
+	written, err := sqlrow.InsertReturning(ctx, c, s.db.Dialect(), "steps",
+		(newStep{}).fields().ReplaceAll("run_id, number")+`
 WHERE steps.position < excluded.position RETURNING run_id, number`, steps, newStep.fields, scanStepID)
 	if err != nil {
 		return nil, nil, err
@@ -170,15 +175,18 @@ WHERE steps.position < excluded.position RETURNING run_id, number`, steps, newSt
 
 // endSteps ends the open steps of runs with executions that were ended from outside. A step keeps its position, so that
 // updates that Temporal accepted before, and late ones, still apply.
-func endSteps(ctx context.Context, c sqldb.Conn, groups []runUpdates, rows map[string]runRow, touched map[string]bool) error {
+func endSteps(ctx context.Context, c sqldb.Conn, groups []runUpdates, rows map[string]runRow,
+	touched map[string]bool) error {
 	for _, g := range groups {
 		row, known := rows[g.id]
 		for _, u := range g.updates {
 			if !known || u.State == nil || !u.State.EndsSteps {
 				continue
 			}
-			changed, err := sqlrow.Affected(ctx, c, `UPDATE steps SET status = 'canceled', waiting_kind = '', wait_until = NULL, ended_at = $2,
-sequence = $3 WHERE run_id = $1 AND status IN ('running', 'waiting')`, g.id, sqlrow.Micros(u.State.EndedAt), row.sequence+1)
+			changed, err := sqlrow.Affected(ctx, c,
+				`UPDATE steps SET status = 'canceled', waiting_kind = '', wait_until = NULL, ended_at = $2,
+sequence = $3 WHERE run_id = $1
+AND status IN ('running', 'waiting')`, g.id, sqlrow.Micros(u.State.EndedAt), row.sequence+1)
 			if err != nil {
 				return err
 			}

@@ -11,7 +11,9 @@ import (
 
 // WriteAuditOnce writes an entry for an action that changed no row; repeated calls with the same entry write it once.
 func (s *Store) WriteAuditOnce(ctx context.Context, e audit.Entry) error {
-	return s.db.Write(ctx, "write audit entry", func(ctx context.Context, c sqldb.Conn) error { return ledger.AddOnce(ctx, c, e) })
+	return s.db.Write(ctx, "write audit entry", func(ctx context.Context, c sqldb.Conn) error {
+		return ledger.AddOnce(ctx, c, e)
+	})
 }
 
 // ListAudit implements [audit.Store].

@@ -116,8 +116,10 @@ func (o outcome) ending() run.Run {
 		at = o.state.Since
 	}
 	return run.Run{
-		ID: o.after.id, Project: o.after.project, Workflow: o.after.workflow, Version: o.after.version, Trigger: o.after.trigger, Status: o.after.status,
-		CreatedAt: o.after.createdAt, StartedAt: sqlrow.Kept(o.after.startedAt), EndedAt: sqlrow.Kept(at), Error: o.state.Error,
+		ID: o.after.id, Project: o.after.project, Workflow: o.after.workflow, Version: o.after.version,
+		Trigger: o.after.trigger, Status: o.after.status,
+		CreatedAt: o.after.createdAt, StartedAt: sqlrow.Kept(o.after.startedAt), EndedAt: sqlrow.Kept(at),
+		Error: o.state.Error,
 	}
 }
 

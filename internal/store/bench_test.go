@@ -38,7 +38,8 @@ func benchRun(i int) run.Run {
 
 func benchInsert(b testing.TB, s storetest.Store, i int) string {
 	r := benchRun(i)
-	_, _, err := s.InsertRun(b.Context(), r, audit.Entry{Time: r.CreatedAt, Action: audit.RunStart, Project: r.Project, Subject: r.ID})
+	_, _, err := s.InsertRun(b.Context(), r,
+		audit.Entry{Time: r.CreatedAt, Action: audit.RunStart, Project: r.Project, Subject: r.ID})
 	require.NoError(b, err)
 	return r.ID
 }
@@ -52,8 +53,10 @@ func benchUpdate(id string, position int64, status run.Status) run.Update {
 	}
 	for n := range int64(2) {
 		u.Steps = append(u.Steps, run.Step{
-			Number: 2*position + n, Path: "/do/0/charge", Pointer: "/do/0/charge", Task: "charge", Kind: "call", Status: "completed",
-			StartedAt: now, EndedAt: now, Position: position, Input: json.RawMessage(`{"amount":12}`), Output: json.RawMessage(`{"ok":true}`),
+			Number: 2*position + n, Path: "/do/0/charge", Pointer: "/do/0/charge", Task: "charge", Kind: "call",
+			Status:    "completed",
+			StartedAt: now, EndedAt: now, Position: position, Input: json.RawMessage(`{"amount":12}`),
+			Output: json.RawMessage(`{"ok":true}`),
 		})
 	}
 	return u
@@ -120,10 +123,12 @@ func BenchmarkGetWorkflow(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			s := start(b, options(b))
 			v := workflow.Version{
-				Project: "default", Workflow: "examples/w0", Version: "1.0.0", Hash: "sha256:aa", Source: "source", Canonical: []byte(`{}`),
+				Project: "default", Workflow: "examples/w0", Version: "1.0.0", Hash: "sha256:aa", Source: "source",
+				Canonical:   []byte(`{}`),
 				PublishedAt: time.Unix(1767225600, 0),
 			}
-			_, _, err := s.Publish(b.Context(), v, workflow.Newer, audit.Entry{Time: v.PublishedAt, Action: audit.WorkflowPublish, Project: v.Project})
+			_, _, err := s.Publish(b.Context(), v, workflow.Newer,
+				audit.Entry{Time: v.PublishedAt, Action: audit.WorkflowPublish, Project: v.Project})
 			require.NoError(b, err)
 			for b.Loop() {
 				w, err := s.GetWorkflow(b.Context(), v.Project, v.Workflow)
@@ -161,7 +166,8 @@ func BenchmarkListRuns(b *testing.B) {
 			middle := benchRun(runs / 2)
 			b.Run("lengths of all", func(b *testing.B) {
 				for b.Loop() {
-					lengths, err := s.Statistics().ReadLengths(b.Context(), run.Filter{Project: "default", Statuses: []run.Status{run.Completed, run.Failed}, Limit: runs})
+					lengths, err := s.Statistics().ReadLengths(b.Context(),
+						run.Filter{Project: "default", Statuses: []run.Status{run.Completed, run.Failed}, Limit: runs})
 					require.NoError(b, err)
 					require.Len(b, lengths, runs/100*99)
 				}
@@ -199,7 +205,8 @@ func BenchmarkFailureGroups(b *testing.B) {
 			var updates []run.Update
 			for i := range runs {
 				u := benchUpdate(benchInsert(b, s, i), 1, run.Failed)
-				u.State.Error = &run.Error{Type: "communication", Status: 503, Title: "no answer", Instance: fmt.Sprintf("/do/%d/charge", i/10%2)}
+				u.State.Error = &run.Error{
+					Type: "communication", Status: 503, Title: "no answer", Instance: fmt.Sprintf("/do/%d/charge", i/10%2)}
 				u.State.EndedAt = u.State.StartedAt.Add(time.Duration(i) * time.Second)
 				if updates = append(updates, u); len(updates) == batch {
 					_, err := s.ApplyUpdates(b.Context(), updates)
@@ -229,8 +236,9 @@ func BenchmarkWaits(b *testing.B) {
 				for n := range int64(100) {
 					at := time.Unix(1767225600+position, 0)
 					u.Steps = append(u.Steps, run.Step{
-						Number: 100*position + n, Path: "/do/0/charge", Kind: "call", Status: "completed", StartedAt: at, EndedAt: at, Position: position,
-						Input: value, Output: value,
+						Number: 100*position + n, Path: "/do/0/charge", Kind: "call", Status: "completed", StartedAt: at, EndedAt: at,
+						Position: position,
+						Input:    value, Output: value,
 					})
 				}
 				if position == 90 {
@@ -241,7 +249,9 @@ func BenchmarkWaits(b *testing.B) {
 				require.NoError(b, err)
 			}
 			for b.Loop() {
-				rows, err := s.Waits().Pending(b.Context(), "default", id, explain.Page{Limit: 500, Key: func(path string) string { return path }})
+				rows, err := s.Waits().Pending(b.Context(), "default", id, explain.Page{Limit: 500, Key: func(path string) string {
+					return path
+				}})
 				require.NoError(b, err)
 				require.Len(b, rows.Steps, 1)
 			}
@@ -261,8 +271,10 @@ func BenchmarkSumSteps(b *testing.B) {
 				for n := from; n < from+500; n++ {
 					pointer, now := fmt.Sprintf("/do/0/loop/do/%d/t%d", n%20, n%20), time.Unix(1767225600+n, 0)
 					u.Steps = append(u.Steps, run.Step{
-						Number: n, Path: pointer, Pointer: pointer, Task: fmt.Sprint("t", n%20), Kind: "call", Status: "completed", StartedAt: now, EndedAt: now, Position: from,
-						Input: payload, Output: payload, Attempts: []run.Attempt{{Number: 1, StartedAt: now, EndedAt: &now, Outcome: "answered", HTTPStatus: 200}},
+						Number: n, Path: pointer, Pointer: pointer, Task: fmt.Sprint("t", n%20), Kind: "call", Status: "completed",
+						StartedAt: now, EndedAt: now, Position: from,
+						Input: payload, Output: payload,
+						Attempts: []run.Attempt{{Number: 1, StartedAt: now, EndedAt: &now, Outcome: "answered", HTTPStatus: 200}},
 					})
 				}
 				_, err := s.ApplyUpdates(b.Context(), []run.Update{u})

@@ -22,17 +22,21 @@ func TestPostgresWithAnotherClock(t *testing.T) {
 			require.NoError(t, err)
 			_, err = c.Exec(t.Context(), `CREATE SCHEMA shifted`)
 			require.NoError(t, err)
-			_, err = c.Exec(t.Context(), `CREATE FUNCTION shifted.clock_timestamp() RETURNS timestamptz LANGUAGE sql AS 'SELECT pg_catalog.clock_timestamp() + interval ''`+
-				ahead.String()+`'''`)
+			_, err = c.Exec(t.Context(),
+				`CREATE FUNCTION shifted.clock_timestamp() RETURNS timestamptz LANGUAGE sql AS 'SELECT pg_catalog.clock_timestamp() + interval ''`+
+					ahead.String()+`'''`)
 			require.NoError(t, err)
 			o.DSN += "&options=-csearch_path%3Dshifted,pg_catalog,public"
 			s := start(t, o)
-			_, err = c.Exec(t.Context(), `INSERT INTO shifted.event_outbox (project, occurred_at, id, type, source, subject, data) VALUES ('default', $1, 'e', 't', 's', '', '')`,
+			_, err = c.Exec(t.Context(),
+				`INSERT INTO shifted.event_outbox (project, occurred_at, id, type, source, subject, data) VALUES ('default', $1, 'e', 't', 's', '', '')`,
 				time.Now().UnixMicro())
 			require.NoError(t, err)
-			_, err = c.Exec(t.Context(), `INSERT INTO shifted.inboxes (project, head, parked, received_at) VALUES ('default', 1, FALSE, 1)`)
+			_, err = c.Exec(t.Context(),
+				`INSERT INTO shifted.inboxes (project, head, parked, received_at) VALUES ('default', 1, FALSE, 1)`)
 			require.NoError(t, err)
-			_, err = c.Exec(t.Context(), `INSERT INTO shifted.events (project, position, id, source, type, subject, data_content_type, data_schema, data_base64, received_at, actor)
+			_, err = c.Exec(t.Context(),
+				`INSERT INTO shifted.events (project, position, id, source, type, subject, data_content_type, data_schema, data_base64, received_at, actor)
 VALUES ('default', 1, 'e', '/s', 't', '', '', '', FALSE, $1, '')`, time.Now().Add(ahead).UnixMicro())
 			require.NoError(t, err)
 			require.NoError(t, c.Close(t.Context()))

@@ -14,14 +14,16 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/worker"
 )
 
-// inRecordedCluster selects the open runs that the recorded Temporal may have: those that were handed over to it and not left in another one.
+// inRecordedCluster selects the open runs that the recorded Temporal may have: those that were handed over to it and
+// not left in another one.
 const inRecordedCluster = `status IN ` + openStatuses + ` AND ` + executedHere + ` AND left_in IS NULL
 AND NOT (status = 'queued' AND queued_reason IN ('engine', 'admission'))`
 
 // RunsCluster implements [run.ReconcileStore].
 func (s *Store) RunsCluster(ctx context.Context) (h run.RunsCluster, err error) {
 	err = s.db.Read(ctx, "read where the runs are", func(ctx context.Context, c sqldb.Conn) error {
-		list, err := sqlrow.Collect(ctx, c, `SELECT address, namespace, namespace_id, since FROM runs_cluster`, nil, scanRunsCluster)
+		list, err := sqlrow.Collect(ctx, c, `SELECT address, namespace, namespace_id, since FROM runs_cluster`, nil,
+			scanRunsCluster)
 		if err == nil && len(list) > 0 {
 			h = list[0]
 		}
@@ -38,7 +40,8 @@ func scanRunsCluster(row sqlrow.Scanner) (h run.RunsCluster, err error) {
 // Comparisons implements [run.ReconcileStore].
 func (s *Store) Comparisons(ctx context.Context) (known run.Comparisons, err error) {
 	err = s.db.Read(ctx, "read the comparisons with Temporal", func(ctx context.Context, c sqldb.Conn) error {
-		list, err := sqlrow.Collect(ctx, c, `SELECT searched_until, compared_at, restored_at, restored_to FROM runs_cluster`, nil, scanComparisons)
+		list, err := sqlrow.Collect(ctx, c, `SELECT searched_until, compared_at, restored_at, restored_to FROM runs_cluster`,
+			nil, scanComparisons)
 		if err == nil && len(list) > 0 {
 			known = list[0]
 		}
@@ -48,7 +51,8 @@ func (s *Store) Comparisons(ctx context.Context) (known run.Comparisons, err err
 }
 
 func scanComparisons(row sqlrow.Scanner) (k run.Comparisons, err error) {
-	return k, row.Scan(sqlrow.TimeInto(&k.SearchedUntil), sqlrow.TimeInto(&k.ComparedAt), sqlrow.TimeInto(&k.RestoredAt), sqlrow.TimeInto(&k.RestoredTo))
+	return k, row.Scan(sqlrow.TimeInto(&k.SearchedUntil), sqlrow.TimeInto(&k.ComparedAt), sqlrow.TimeInto(&k.RestoredAt),
+		sqlrow.TimeInto(&k.RestoredTo))
 }
 
 // RecordForeign implements [run.ReconcileRows].
@@ -58,7 +62,8 @@ func (s *Store) RecordForeign(ctx context.Context, list []run.ForeignRuns) error
 		return fmt.Errorf("encode foreign runs: %w", err)
 	}
 	return s.db.Write(ctx, "record foreign runs", func(ctx context.Context, c sqldb.Conn) error {
-		_, err := c.ExecContext(ctx, `UPDATE runs_cluster SET foreign_runs = $1 WHERE COALESCE(foreign_runs, '') <> $1`, string(text))
+		_, err := c.ExecContext(ctx, `UPDATE runs_cluster SET foreign_runs = $1 WHERE COALESCE(foreign_runs, '') <> $1`,
+			string(text))
 		return err
 	})
 }
@@ -70,7 +75,8 @@ func (s *Store) MarkSearched(ctx context.Context, from, until time.Time) (marked
 		expected = from.UnixMicro()
 	}
 	err = s.db.Write(ctx, "record which executions were searched", func(ctx context.Context, c sqldb.Conn) (err error) {
-		marked, err = sqlrow.Affected(ctx, c, `UPDATE runs_cluster SET searched_until = $1 WHERE COALESCE(searched_until, 0) = $2`, until.UnixMicro(), expected)
+		marked, err = sqlrow.Affected(ctx, c,
+			`UPDATE runs_cluster SET searched_until = $1 WHERE COALESCE(searched_until, 0) = $2`, until.UnixMicro(), expected)
 		return err
 	})
 	return marked && err == nil, err
@@ -87,7 +93,8 @@ func (s *Store) MarkCompared(ctx context.Context, at time.Time) error {
 // MarkRestored implements [run.ReconcileStore].
 func (s *Store) MarkRestored(ctx context.Context, at, to time.Time) error {
 	return s.db.Exec(ctx, "record that the database was restored", func(ctx context.Context, c sqldb.Conn) error {
-		_, err := c.ExecContext(ctx, `UPDATE runs_cluster SET restored_at = $1, restored_to = $2`, at.UnixMicro(), to.UnixMicro())
+		_, err := c.ExecContext(ctx, `UPDATE runs_cluster SET restored_at = $1, restored_to = $2`, at.UnixMicro(),
+			to.UnixMicro())
 		return err
 	})
 }
@@ -102,7 +109,8 @@ func (s *Store) ClaimRuns(ctx context.Context, from run.ClusterID, to run.RunsCl
 	return s.moveRunsCluster(ctx, from, to, ` AND NOT EXISTS (SELECT 1 FROM runs WHERE `+inRecordedCluster+`)`)
 }
 
-func (s *Store) moveRunsCluster(ctx context.Context, from run.ClusterID, to run.RunsCluster, condition string) (moved bool, err error) {
+func (s *Store) moveRunsCluster(ctx context.Context, from run.ClusterID, to run.RunsCluster,
+	condition string) (moved bool, err error) {
 	err = s.db.Write(ctx, "record where the runs are", func(ctx context.Context, c sqldb.Conn) (err error) {
 		if moved, err = replaceCluster(ctx, c, from, to, condition); err != nil || !moved {
 			return err
@@ -112,22 +120,26 @@ func (s *Store) moveRunsCluster(ctx context.Context, from run.ClusterID, to run.
 	return moved && err == nil, err
 }
 
-func replaceCluster(ctx context.Context, c sqldb.Conn, from run.ClusterID, to run.RunsCluster, condition string) (bool, error) {
+func replaceCluster(ctx context.Context, c sqldb.Conn, from run.ClusterID, to run.RunsCluster,
+	condition string) (bool, error) {
 	values := []any{to.Address, to.Namespace, to.NamespaceID, sqlrow.Micros(to.Since)}
 	if from == (run.ClusterID{}) {
-		return sqlrow.Affected(ctx, c, `INSERT INTO runs_cluster (one, address, namespace, namespace_id, since) VALUES (1, $1, $2, $3, $4)
+		return sqlrow.Affected(ctx, c,
+			`INSERT INTO runs_cluster (one, address, namespace, namespace_id, since) VALUES (1, $1, $2, $3, $4)
 ON CONFLICT (one) DO NOTHING`, values...)
 	}
 	return sqlrow.Affected(ctx, c, `UPDATE runs_cluster SET address = $1, namespace = $2, namespace_id = $3, since = $4
-WHERE address = $5 AND namespace = $6 AND namespace_id = $7`+condition, append(values, from.Address, from.Namespace, from.NamespaceID)...)
+WHERE address = $5 AND namespace = $6
+AND namespace_id = $7`+condition, append(values, from.Address, from.Namespace, from.NamespaceID)...)
 }
 
-// returnRuns makes the runs that were left in a Temporal, which holds the runs again, runs like all others. They are lost, and so no longer
-// left, where it is the same address with another namespace ID.
+// returnRuns makes the runs that were left in a Temporal, which holds the runs again, runs like all others. They are
+// lost, and so no longer left, where it is the same address with another namespace ID.
 func returnRuns(ctx context.Context, c sqldb.Conn, to run.ClusterID) error {
-	found, err := sqlrow.Collect(ctx, c, `SELECT DISTINCT left_in FROM runs WHERE left_in IS NOT NULL`, nil, func(row sqlrow.Scanner) (text string, err error) {
-		return text, row.Scan(&text)
-	})
+	found, err := sqlrow.Collect(ctx, c, `SELECT DISTINCT left_in FROM runs WHERE left_in IS NOT NULL`, nil,
+		func(row sqlrow.Scanner) (text string, err error) {
+			return text, row.Scan(&text)
+		})
 	if err != nil {
 		return err
 	}
@@ -160,7 +172,8 @@ func openInCluster(ctx context.Context, c sqldb.Conn) (map[string]int64, error) 
 		project string
 		runs    int64
 	}
-	list, err := sqlrow.Collect(ctx, c, `SELECT project, COUNT(*) FROM runs WHERE `+inRecordedCluster+` GROUP BY project`, nil,
+	list, err := sqlrow.Collect(ctx, c, `SELECT project, COUNT(*) FROM runs WHERE `+inRecordedCluster+` GROUP BY project`,
+		nil,
 		func(row sqlrow.Scanner) (n count, err error) { return n, row.Scan(&n.project, &n.runs) })
 	open := make(map[string]int64, len(list))
 	for _, n := range list {
@@ -169,8 +182,8 @@ func openInCluster(ctx context.Context, c sqldb.Conn) (map[string]int64, error) 
 	return open, err
 }
 
-// AdoptCluster is MoveRunsCluster although the recorded Temporal may have open runs. Those are left there: left counts them by project. It
-// writes e. When the recorded Temporal is no longer from, it changes nothing and returns false.
+// AdoptCluster is MoveRunsCluster although the recorded Temporal may have open runs. Those are left there: left counts
+// them by project. It writes e. When the recorded Temporal is no longer from, it changes nothing and returns false.
 func (s *Store) AdoptCluster(
 	ctx context.Context, from run.ClusterID, to run.RunsCluster, e audit.Entry,
 ) (left map[string]int64, adopted bool, err error) {
@@ -204,7 +217,8 @@ func (s *Store) LeftRuns(ctx context.Context) (left map[string]run.ClusterID, er
 		in run.ClusterID
 	}
 	err = s.db.Read(ctx, "list runs that were left in another Temporal", func(ctx context.Context, c sqldb.Conn) error {
-		list, err := sqlrow.Collect(ctx, c, `SELECT id, left_in FROM runs WHERE left_in IS NOT NULL AND status IN `+openStatuses, nil,
+		list, err := sqlrow.Collect(ctx, c,
+			`SELECT id, left_in FROM runs WHERE left_in IS NOT NULL AND status IN `+openStatuses, nil,
 			func(row sqlrow.Scanner) (e entry, err error) { return e, row.Scan(&e.id, sqlrow.JSONInto(&e.in)) })
 		left = make(map[string]run.ClusterID, len(list))
 		for _, e := range list {

@@ -20,7 +20,8 @@ func benchEvents(first, n int) []event.Event {
 	list := make([]event.Event, n)
 	for i := range list {
 		list[i] = event.Event{
-			ID: fmt.Sprintf("0197a6a0-%08d-7000", (first+i)*7919%100_000_007), Source: "https://example.com/shop/orders", Type: "com.example.order.placed",
+			ID: fmt.Sprintf("0197a6a0-%08d-7000", (first+i)*7919%100_000_007), Source: "https://example.com/shop/orders",
+			Type:    "com.example.order.placed",
 			Subject: "order", DataContentType: "application/json", Time: time.Unix(1767225600, 0), Actor: "ada",
 			Data: json.RawMessage(`{"order":12345,"customer":{"name":"Ada","email":"ada@example.com"},"items":[{"sku":"a-1","count":2},{"sku":"b-2","count":1}]}`),
 		}
@@ -94,7 +95,8 @@ func BenchmarkDeliveries(b *testing.B) {
 					count += benchBatch
 					benchRoute(b, s, o, func(e event.Event) []event.Delivery {
 						return []event.Delivery{{
-							ID: fmt.Sprint(e.Position, "-", kind), Position: e.Position, Kind: kind, RunID: fmt.Sprint("run-", e.Position%100), Workflow: "examples/order",
+							ID: fmt.Sprint(e.Position, "-", kind), Position: e.Position, Kind: kind,
+							RunID: fmt.Sprint("run-", e.Position%100), Workflow: "examples/order",
 							Positions: []int64{e.Position},
 						}}
 					})
@@ -132,7 +134,8 @@ func BenchmarkListEvents(b *testing.B) {
 					if e.Position%1000 != 9 {
 						return nil
 					}
-					return []event.Delivery{{ID: fmt.Sprint(e.Position), Position: e.Position, Kind: event.Start, RunID: "r", Positions: []int64{e.Position}}}
+					return []event.Delivery{{
+						ID: fmt.Sprint(e.Position), Position: e.Position, Kind: event.Start, RunID: "r", Positions: []int64{e.Position}}}
 				})
 			}
 			middle, err := s.Events().GetEvent(b.Context(), "default", total/2)

@@ -11,8 +11,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 )
 
-// TestEventsOfARunReadNoWholeTable lists the events of a run among 20,000 events, which other runs received: with SQLite by the plan, with
-// Postgres by the number of blocks.
+// TestEventsOfARunReadNoWholeTable lists the events of a run among 20,000 events, which other runs received: with
+// SQLite by the plan, with Postgres by the number of blocks.
 func TestEventsOfARunReadNoWholeTable(t *testing.T) {
 	t.Parallel()
 	query, args := events.RunQuery(event.ListFilter{Project: "default", RunID: "r7", Limit: 51}, []int64{3, 4})

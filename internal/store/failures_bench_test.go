@@ -12,8 +12,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/webhook"
 )
 
-// BenchmarkEnds ends one run in each call: that completes, that fails and that no webhook reports, and that one reports. "reported" includes the
-// move of the event into the inbox.
+// BenchmarkEnds ends one run in each call: that completes, that fails and that no webhook reports, and that one
+// reports. "reported" includes the move of the event into the inbox.
 func BenchmarkEnds(b *testing.B) {
 	for name, options := range databases() {
 		for _, c := range []struct {
@@ -21,19 +21,23 @@ func BenchmarkEnds(b *testing.B) {
 			status run.Status
 			types  []string
 		}{
-			{"completed", run.Completed, nil}, {"failed", run.Failed, nil}, {"failed, not selected", run.Failed, []string{event.ConnectionDown}},
+			{"completed", run.Completed, nil}, {"failed", run.Failed, nil},
+			{"failed, not selected", run.Failed, []string{event.ConnectionDown}},
 			{"failed, reported", run.Failed, []string{event.RunFailed}},
 		} {
 			b.Run(name+"/"+c.name, func(b *testing.B) {
 				s := start(b, options(b))
 				if c.types != nil {
 					w := webhook.Webhook{
-						ID: "w", Project: "default", Name: "w", Format: webhook.CloudEvents, Filter: webhook.Filter{Types: c.types}, Sealed: []byte{1},
+						ID: "w", Project: "default", Name: "w", Format: webhook.CloudEvents, Filter: webhook.Filter{Types: c.types},
+						Sealed:    []byte{1},
 						CreatedAt: time.Unix(1, 0), UpdatedAt: time.Unix(1, 0),
 					}
-					require.NoError(b, s.Webhooks().ChangeWebhook(b.Context(), w.Project, func([]webhook.Webhook) (webhook.Change, error) {
-						return webhook.Change{To: &w, Head: true, Entry: audit.Entry{Time: w.CreatedAt, Action: audit.WebhookCreate, Project: w.Project, Subject: w.Name}}, nil
-					}))
+					require.NoError(b, s.Webhooks().ChangeWebhook(b.Context(), w.Project,
+						func([]webhook.Webhook) (webhook.Change, error) {
+							return webhook.Change{To: &w, Head: true,
+								Entry: audit.Entry{Time: w.CreatedAt, Action: audit.WebhookCreate, Project: w.Project, Subject: w.Name}}, nil
+						}))
 				}
 				var i int
 				for b.Loop() {

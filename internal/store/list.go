@@ -86,7 +86,8 @@ func (s *Store) CountRuns(ctx context.Context, f run.Filter) (counts run.Counts,
 }
 
 // CountBuckets implements [run.Store].
-func (s *Store) CountBuckets(ctx context.Context, f run.Filter, length time.Duration) (buckets []run.Bucket, err error) {
+func (s *Store) CountBuckets(ctx context.Context, f run.Filter,
+	length time.Duration) (buckets []run.Bucket, err error) {
 	err = s.db.Read(ctx, "count runs by time", func(ctx context.Context, c sqldb.Conn) error {
 		buckets = nil
 		for start := f.Since; start.Before(f.Until); start = start.Add(length) {

@@ -25,8 +25,8 @@ func execute(t *testing.T, o store.Options, statement string) {
 	require.NoError(t, db.Close())
 }
 
-// TestListenersOutsideTheIndex has a listener without a shape, like one whose values are not valid, and one with a shape that another release
-// computes. They receive their events like the others.
+// TestListenersOutsideTheIndex has a listener without a shape, like one whose values are not valid, and one with a
+// shape that another release computes. They receive their events like the others.
 func TestListenersOutsideTheIndex(t *testing.T) {
 	t.Parallel()
 	for name, options := range databases() {

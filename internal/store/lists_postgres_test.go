@@ -69,7 +69,8 @@ UNION ALL SELECT id, 'customer', 'c' || created_at / 30000000 % 7, project, crea
 		"a label, workflow and status": {Labels: map[string]string{"stage": "live"}, Workflow: "w/11", Statuses: failed},
 		"a label of many runs":         {Labels: map[string]string{"customer": "c3", "stage": "live"}},
 		"few ends":                     {EndedSince: time.UnixMicro(1735689600000000 + 19970*30000000)},
-		"few ends of a status, error":  {EndedSince: time.UnixMicro(1735689600000000 + 19970*30000000), Statuses: failed, ErrorType: "execution_missing"},
+		"few ends of a status, error": {
+			EndedSince: time.UnixMicro(1735689600000000 + 19970*30000000), Statuses: failed, ErrorType: "execution_missing"},
 		"few ends, the oldest":         {EndedUntil: time.UnixMicro(1735689600000000 + 30*30000000), OldestFirst: true},
 		"nearly all ends":              {EndedSince: time.UnixMicro(1735689600000000 + 1000*30000000)},
 		"no ends":                      {EndedSince: time.UnixMicro(1735689600000000 + 30000*30000000)},

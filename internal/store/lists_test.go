@@ -50,7 +50,8 @@ func crowd(t *testing.T, o store.Options) (list []run.Run) {
 			name = id(i) + name
 		}
 		r := run.Run{
-			ID: name, Project: project.Default, Workflow: fmt.Sprintf("w/%d", i%3), Version: "1", Status: run.Completed, Trigger: run.TriggerAPI,
+			ID: name, Project: project.Default, Workflow: fmt.Sprintf("w/%d", i%3), Version: "1", Status: run.Completed,
+			Trigger:   run.TriggerAPI,
 			CreatedAt: began.Add(time.Duration(i/2*2) * time.Minute), RequestID: fmt.Sprintf("order-%d", i), Sequence: 1,
 			Labels: map[string]string{"order": fmt.Sprint(i / 5), "region": []string{"eu", "us", "us"}[i%3]},
 		}
@@ -80,7 +81,8 @@ func crowd(t *testing.T, o store.Options) (list []run.Run) {
 			}
 		}
 		// Half of the verdicts are of a binary that stored no workflow with them.
-		_, err = c.ExecContext(ctx, `INSERT INTO run_verdicts (run_id, project, workflow, code, created_at, sequence, since, checked_at, detail, advice)
+		_, err = c.ExecContext(ctx,
+			`INSERT INTO run_verdicts (run_id, project, workflow, code, created_at, sequence, since, checked_at, detail, advice)
 SELECT id, project, CASE WHEN created_at % 7 < 3 THEN workflow ELSE '' END, 'NO_POLLER', created_at, sequence, 0, 0, '', '' FROM runs WHERE status = 'running'`)
 		return err
 	}))
@@ -96,7 +98,9 @@ func TestListsOfManyRuns(t *testing.T) {
 			o := options(t)
 			s := start(t, o)
 			all := crowd(t, o)
-			for _, text := range []string{"", "0", "0194", "01941", "01942", "019421f", "01941f29-", "01941f29-7", "01941f29-7c", "01941F", "0195", "9", "import", "order-", "order-77"} {
+			for _, text := range []string{
+				"", "0", "0194", "01941", "01942", "019421f", "01941f29-", "01941f29-7", "01941f29-7c", "01941F", "0195", "9",
+				"import", "order-", "order-77"} {
 				for _, f := range []run.Filter{
 					{},
 					{Statuses: []run.Status{run.Failed, run.Running}},
@@ -110,10 +114,12 @@ func TestListsOfManyRuns(t *testing.T) {
 				}
 			}
 			for _, labels := range []map[string]string{
-				{"order": "77"}, {"order": "77", "region": "us"}, {"region": "us"}, {"stage": "live", "region": "eu"}, {"stage": "live", "order": "none"},
+				{"order": "77"}, {"order": "77", "region": "us"}, {"region": "us"}, {"stage": "live", "region": "eu"},
+				{"stage": "live", "order": "none"},
 			} {
 				for _, f := range []run.Filter{
-					{}, {Statuses: []run.Status{run.Failed, run.Running}}, {Statuses: []run.Status{run.Completed}}, {Workflow: "w/1"}, {Text: "0194"}, {Text: "01941"}, {Text: "order-77"},
+					{}, {Statuses: []run.Status{run.Failed, run.Running}}, {Statuses: []run.Status{run.Completed}}, {Workflow: "w/1"},
+					{Text: "0194"}, {Text: "01941"}, {Text: "order-77"},
 					{Stuck: []string{run.AnyCode}}, {Since: all[300].CreatedAt, Until: all[5000].CreatedAt},
 				} {
 					f.Project, f.Labels = project.Default, labels
@@ -130,7 +136,8 @@ func requirePages(t *testing.T, s *storetest.Plain, f run.Filter, all []run.Run)
 	t.Helper()
 	var want []run.Run
 	for _, r := range all {
-		if (strings.HasPrefix(r.ID, f.Text) || strings.HasPrefix(r.RequestID, f.Text)) && (f.Workflow == "" || r.Workflow == f.Workflow) &&
+		if (strings.HasPrefix(r.ID, f.Text) || strings.HasPrefix(r.RequestID, f.Text)) &&
+			(f.Workflow == "" || r.Workflow == f.Workflow) &&
 			(len(f.Statuses) == 0 || slices.Contains(f.Statuses, r.Status)) && (len(f.Stuck) == 0 || r.Status == run.Running) &&
 			!r.CreatedAt.Before(f.Since) && (f.Until.IsZero() || r.CreatedAt.Before(f.Until)) && hasLabels(r, f.Labels) {
 			want = append(want, r)
@@ -178,10 +185,12 @@ func requireCounts(t *testing.T, s *storetest.Plain, all []run.Run) {
 	counts, err := s.CountRuns(t.Context(), run.Filter{Project: project.Default})
 	require.NoError(t, err)
 	require.Equal(t, run.Counts{
-		Statuses: map[string]int64{"completed": run.MaxCount, "failed": 104, "running": 26}, Stuck: map[string]int64{"NO_POLLER": 26},
-		More: []run.Status{run.Completed},
+		Statuses: map[string]int64{"completed": run.MaxCount, "failed": 104, "running": 26},
+		Stuck:    map[string]int64{"NO_POLLER": 26},
+		More:     []run.Status{run.Completed},
 	}, counts, "ended runs are counted up to a bound")
-	counts, err = s.CountRuns(t.Context(), run.Filter{Project: project.Default, Workflow: "w/2", Until: all[2000].CreatedAt})
+	counts, err = s.CountRuns(t.Context(),
+		run.Filter{Project: project.Default, Workflow: "w/2", Until: all[2000].CreatedAt})
 	require.NoError(t, err)
 	want := run.Counts{Statuses: map[string]int64{}, Stuck: map[string]int64{}}
 	for _, r := range all[:2000] {
@@ -194,7 +203,8 @@ func requireCounts(t *testing.T, s *storetest.Plain, all []run.Run) {
 	}
 	require.Equal(t, want, counts)
 	for _, labels := range []map[string]string{{"order": "77"}, {"region": "us"}, {"stage": "live", "region": "eu"}} {
-		for _, f := range []run.Filter{{}, {Statuses: []run.Status{run.Completed, run.Failed}}, {Workflow: "w/1"}, {Statuses: []run.Status{run.Running}}} {
+		for _, f := range []run.Filter{
+			{}, {Statuses: []run.Status{run.Completed, run.Failed}}, {Workflow: "w/1"}, {Statuses: []run.Status{run.Running}}} {
 			f.Project, f.Labels = project.Default, labels
 			counts, err = s.CountRuns(t.Context(), f)
 			require.NoError(t, err)

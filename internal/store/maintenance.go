@@ -26,7 +26,8 @@ func (s *Store) Maintenance(ctx context.Context) (state maintenance.State, err e
 }
 
 // ChangeMaintenance implements [maintenance.Store].
-func (s *Store) ChangeMaintenance(ctx context.Context, change func(now maintenance.State) (maintenance.State, *audit.Entry)) error {
+func (s *Store) ChangeMaintenance(ctx context.Context,
+	change func(now maintenance.State) (maintenance.State, *audit.Entry)) error {
 	return s.db.Write(ctx, "change the maintenance mode", func(ctx context.Context, c sqldb.Conn) error {
 		now, err := scanMaintenance(c.QueryRowContext(ctx, selectMaintenance+s.db.Dialect().LockRows))
 		if err != nil {
@@ -36,7 +37,8 @@ func (s *Store) ChangeMaintenance(ctx context.Context, change func(now maintenan
 		if entry == nil {
 			return nil
 		}
-		if _, err := c.ExecContext(ctx, `UPDATE maintenance SET active = $1, reason = $2, actor = $3, since = $4 WHERE id = 1`,
+		if _, err := c.ExecContext(ctx,
+			`UPDATE maintenance SET active = $1, reason = $2, actor = $3, since = $4 WHERE id = 1`,
 			to.On, to.Reason, to.Actor, sqlrow.Micros(to.Since)); err != nil {
 			return err
 		}

@@ -36,7 +36,8 @@ func (s *Store) CreateProject(ctx context.Context, p project.Project, e audit.En
 }
 
 // UpdateProject implements [project.Store].
-func (s *Store) UpdateProject(ctx context.Context, name string, change project.Change, e audit.Entry) (p project.Project, err error) {
+func (s *Store) UpdateProject(ctx context.Context, name string, change project.Change,
+	e audit.Entry) (p project.Project, err error) {
 	if change.Description != nil {
 		if err := sqlrow.Storable("description", *change.Description); err != nil {
 			return p, err
@@ -44,9 +45,12 @@ func (s *Store) UpdateProject(ctx context.Context, name string, change project.C
 	}
 	err = s.db.Write(ctx, "update project", func(ctx context.Context, c sqldb.Conn) (err error) {
 		p, err = sqlrow.One(ctx, c, `
-			UPDATE projects SET description = COALESCE($2, description), max_steps = COALESCE($3, max_steps), end_poison = COALESCE($4, end_poison)
+			UPDATE projects SET description = COALESCE($2, description), max_steps = COALESCE($3, max_steps),
+			end_poison = COALESCE($4, end_poison)
 			WHERE name = $1 RETURNING `+sqlrow.Columns(projectFields),
-			[]any{name, change.Description, change.MaxSteps, change.EndPoison}, sqlrow.Scan(projectFields), func() error { return ledger.NoProject(name) })
+			[]any{name, change.Description, change.MaxSteps, change.EndPoison}, sqlrow.Scan(projectFields), func() error {
+				return ledger.NoProject(name)
+			})
 		if err != nil {
 			return err
 		}

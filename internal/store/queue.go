@@ -27,7 +27,8 @@ const (
 )
 
 // EnqueueRun implements [sealed.Store].
-func (s *Store) EnqueueRun(ctx context.Context, given sealed.Sealed[run.Run], limit int, e audit.Entry) (stored run.Run, made bool, err error) {
+func (s *Store) EnqueueRun(ctx context.Context, given sealed.Sealed[run.Run], limit int,
+	e audit.Entry) (stored run.Run, made bool, err error) {
 	r := given.Value()
 	if err := storableRun(r); err != nil {
 		return stored, false, err
@@ -99,7 +100,8 @@ WHERE id = $1 AND `+inQueue+` AND queued_reason = $2 AND position = 0`, id, from
 }
 
 // FinishQueued implements [sealed.Store].
-func (s *Store) FinishQueued(ctx context.Context, given sealed.Sealed[run.Run], note sealed.Sealed[audit.Entry]) (finished bool, err error) {
+func (s *Store) FinishQueued(ctx context.Context, given sealed.Sealed[run.Run],
+	note sealed.Sealed[audit.Entry]) (finished bool, err error) {
 	r, e := given.Value(), note.Value()
 	if err := sqlrow.Storable("reason", r.CancelReason); err != nil {
 		return false, err
@@ -115,7 +117,8 @@ func (s *Store) FinishQueued(ctx context.Context, given sealed.Sealed[run.Run], 
 		}
 		ended.Status, ended.Error, ended.EndedAt = r.Status, r.Error, sqlrow.Kept(r.EndedAt)
 		finished, err = sqlrow.Affected(ctx, c, `UPDATE runs
-SET status = $2, queued_reason = '', status_at = $3, ended_at = $3, error = $4, cancel_requested = $5, cancel_reason = $6,
+SET status = $2, queued_reason = '', status_at = $3, ended_at = $3, error = $4, cancel_requested = $5,
+cancel_reason = $6,
 failure_group = $7, sequence = sequence + 1
 WHERE id = $1 AND `+notHandedOver, r.ID, r.Status, sqlrow.Micros(r.EndedAt), runError, r.CancelRequested, r.CancelReason, run.FailureGroup(ended))
 		if err != nil {
@@ -148,7 +151,9 @@ func (s *Store) ListQueued(ctx context.Context, f run.QueueFilter) (list []run.R
 		w.Is("expires_at", "<=", f.ExpiredAt.UnixMicro())
 	}
 	err = s.db.Read(ctx, "list the queue", func(ctx context.Context, c sqldb.Conn) (err error) {
-		list, err = sqlrow.Collect(ctx, c, `SELECT `+sqlrow.Columns(headFields)+` FROM runs`+w.String()+` ORDER BY created_at, id`+sqlrow.Limit(f.Limit), w.Args, scanHead)
+		list, err = sqlrow.Collect(ctx, c,
+			`SELECT `+sqlrow.Columns(headFields)+` FROM runs`+w.String()+` ORDER BY created_at, id`+
+				sqlrow.Limit(f.Limit), w.Args, scanHead)
 		return err
 	})
 	return list, err
@@ -157,7 +162,8 @@ func (s *Store) ListQueued(ctx context.Context, f run.QueueFilter) (list []run.R
 // CountQueued implements [run.Store].
 func (s *Store) CountQueued(ctx context.Context) (waiting, total int64, err error) {
 	err = s.db.Read(ctx, "count the queue", func(ctx context.Context, c sqldb.Conn) error {
-		return c.QueryRowContext(ctx, `SELECT COUNT(CASE WHEN queued_reason = 'engine' THEN 1 END), COUNT(*) FROM runs WHERE `+inQueue).
+		return c.QueryRowContext(ctx,
+			`SELECT COUNT(CASE WHEN queued_reason = 'engine' THEN 1 END), COUNT(*) FROM runs WHERE `+inQueue).
 			Scan(&waiting, &total)
 	})
 	return waiting, total, err
@@ -166,7 +172,9 @@ func (s *Store) CountQueued(ctx context.Context) (waiting, total int64, err erro
 // MarkDisclosed implements [run.Store].
 func (s *Store) MarkDisclosed(ctx context.Context, project, id string) (r run.Run, err error) {
 	err = s.db.Write(ctx, "mark a run as disclosed", func(ctx context.Context, c sqldb.Conn) (err error) {
-		if _, err := c.ExecContext(ctx, `UPDATE runs SET disclosed = TRUE WHERE id = $1 AND project = $2 AND status = $3 AND queued_reason = $4 AND NOT disclosed`,
+		if _, err := c.ExecContext(ctx,
+			`UPDATE runs SET disclosed = TRUE WHERE id = $1 AND project = $2 AND status = $3 AND queued_reason = $4
+				AND NOT disclosed`,
 			id, project, run.Queued, run.QueuedStarting); err != nil {
 			return err
 		}

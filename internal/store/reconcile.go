@@ -17,7 +17,9 @@ import (
 // OpenRuns implements [run.ReconcileStore].
 func (s *Store) OpenRuns(ctx context.Context, after string, limit int) (list []run.Run, err error) {
 	err = s.db.Read(ctx, "list open runs", func(ctx context.Context, c sqldb.Conn) (err error) {
-		list, err = sqlrow.Collect(ctx, c, `SELECT `+sqlrow.Columns(headFields)+` FROM runs WHERE status IN `+openStatuses+` AND `+executedHere+` AND id > $1 ORDER BY id`+sqlrow.Limit(limit),
+		list, err = sqlrow.Collect(ctx, c,
+			`SELECT `+sqlrow.Columns(headFields)+` FROM runs WHERE status IN `+openStatuses+` AND `+executedHere+
+				` AND id > $1 ORDER BY id`+sqlrow.Limit(limit),
 			[]any{after}, scanHead)
 		return err
 	})
@@ -27,7 +29,9 @@ func (s *Store) OpenRuns(ctx context.Context, after string, limit int) (list []r
 // OpenImports implements [run.ImportedRows].
 func (s *Store) OpenImports(ctx context.Context, after string, limit int) (list []run.Run, err error) {
 	err = s.db.Read(ctx, "list open imported runs", func(ctx context.Context, c sqldb.Conn) (err error) {
-		list, err = sqlrow.Collect(ctx, c, `SELECT `+sqlrow.Columns(headFields)+` FROM runs WHERE status IN `+openStatuses+` AND NOT (`+executedHere+`) AND id > $1 ORDER BY id`+sqlrow.Limit(limit),
+		list, err = sqlrow.Collect(ctx, c,
+			`SELECT `+sqlrow.Columns(headFields)+` FROM runs WHERE status IN `+openStatuses+` AND NOT (`+executedHere+
+				`) AND id > $1 ORDER BY id`+sqlrow.Limit(limit),
 			[]any{after}, scanHead)
 		return err
 	})
@@ -35,7 +39,8 @@ func (s *Store) OpenImports(ctx context.Context, after string, limit int) (list 
 }
 
 // StartingRuns implements [run.ReconcileStore].
-func (s *Store) StartingRuns(ctx context.Context, until time.Time, after string, limit int) (list []run.Run, err error) {
+func (s *Store) StartingRuns(ctx context.Context, until time.Time, after string,
+	limit int) (list []run.Run, err error) {
 	err = s.db.Read(ctx, "list runs being started", func(ctx context.Context, c sqldb.Conn) (err error) {
 		list, err = sqlrow.Collect(ctx, c, `SELECT `+sqlrow.Columns(headFields)+` FROM runs WHERE status IN `+openStatuses+
 			` AND status = $1 AND queued_reason = $2 AND status_at <= $3 AND id > $4 ORDER BY id`+sqlrow.Limit(limit),
@@ -54,7 +59,9 @@ func (s *Store) FindRuns(ctx context.Context, ids []string) (list []run.Run, err
 			for i, id := range part {
 				args[i] = id
 			}
-			found, err := sqlrow.Collect(ctx, c, `SELECT `+sqlrow.Columns(headFields)+` FROM runs WHERE id IN `+sqlrow.Tuples(s.db.Dialect(), 0, 1, len(part)), args, scanHead)
+			found, err := sqlrow.Collect(ctx, c,
+				`SELECT `+sqlrow.Columns(headFields)+` FROM runs WHERE id IN `+
+					sqlrow.Tuples(s.db.Dialect(), 0, 1, len(part)), args, scanHead)
 			if err != nil {
 				return err
 			}
@@ -66,7 +73,8 @@ func (s *Store) FindRuns(ctx context.Context, ids []string) (list []run.Run, err
 }
 
 // CorrectRun implements [sealed.Store].
-func (s *Store) CorrectRun(ctx context.Context, given sealed.Sealed[run.Update], e *audit.Entry) (changed bool, err error) {
+func (s *Store) CorrectRun(ctx context.Context, given sealed.Sealed[run.Update],
+	e *audit.Entry) (changed bool, err error) {
 	var transitions []run.Transition
 	err = s.db.Write(ctx, "correct run", func(ctx context.Context, c sqldb.Conn) (err error) {
 		var outcomes []outcome
@@ -125,7 +133,8 @@ func (s *Store) FollowExecution(
 		if transitions, err = s.writeRuns(ctx, c, []outcome{o}); err != nil {
 			return err
 		}
-		if err := runrow.WriteOriginals(ctx, c, s.db.Dialect(), append(kept, updateOriginals(groups, rows, []outcome{o})...)); err != nil {
+		if err := runrow.WriteOriginals(ctx, c, s.db.Dialect(),
+			append(kept, updateOriginals(groups, rows, []outcome{o})...)); err != nil {
 			return err
 		}
 		all := strings.Join(append(strings.Fields(row.left), left...), " ")
@@ -142,5 +151,7 @@ func (s *Store) FollowExecution(
 
 // WriteAudit implements [run.ReconcileStore].
 func (s *Store) WriteAudit(ctx context.Context, e audit.Entry) error {
-	return s.db.Exec(ctx, "write audit entry", func(ctx context.Context, c sqldb.Conn) error { return ledger.Add(ctx, c, e) })
+	return s.db.Exec(ctx, "write audit entry", func(ctx context.Context, c sqldb.Conn) error {
+		return ledger.Add(ctx, c, e)
+	})
 }

@@ -28,7 +28,8 @@ func TestTablesOfRuns(t *testing.T) {
 	db, err := sqldb.Open(t.Context(), sqldb.Options{Driver: sqldb.SQLite, DSN: o.DSN, CallTimeout: patience})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, db.Close()) }()
-	rows, err := db.Writer().QueryContext(t.Context(), `SELECT m.name FROM sqlite_master m, pragma_table_info(m.name) c WHERE m.type = 'table' AND c.name = 'run_id'`)
+	rows, err := db.Writer().QueryContext(t.Context(),
+		`SELECT m.name FROM sqlite_master m, pragma_table_info(m.name) c WHERE m.type = 'table' AND c.name = 'run_id'`)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, rows.Close()) }()
 	known := append(keeping.OfRuns(),
@@ -74,7 +75,8 @@ func TestDeletionAmongManyRows(t *testing.T) {
 	writer.Go(func() {
 		for n := 1_000_000; ctx.Err() == nil; n++ {
 			r, begun := benchRun(n), time.Now()
-			_, _, err := s.InsertRun(t.Context(), r, audit.Entry{Time: r.CreatedAt, Action: audit.RunStart, Project: r.Project, Subject: r.ID})
+			_, _, err := s.InsertRun(t.Context(), r,
+				audit.Entry{Time: r.CreatedAt, Action: audit.RunStart, Project: r.Project, Subject: r.ID})
 			if err != nil {
 				t.Errorf("insert a run meanwhile: %v", err)
 				return
@@ -83,7 +85,8 @@ func TestDeletionAmongManyRows(t *testing.T) {
 		}
 	})
 	cut := retention.Cut{Project: project.Default, Before: time.UnixMicro(old), EndedBefore: time.UnixMicro(int64(many))}
-	for kind, want := range map[retention.Kind]int64{retention.Runs: old - 1, retention.Events: old - 1, retention.Audit: old - 1} {
+	for kind, want := range map[retention.Kind]int64{
+		retention.Runs: old - 1, retention.Events: old - 1, retention.Audit: old - 1} {
 		begun, pages := time.Now(), 0
 		deleted, longest := int64(0), time.Duration(0)
 		for after := ""; pages == 0 || after != ""; pages++ {
@@ -143,7 +146,8 @@ func requireIndexes(t *testing.T, dsn string) {
 	defer func() { require.NoError(t, c.Close(t.Context())) }()
 	for _, table := range []string{"runs", "steps", "events", "deliveries", "audit", "routings"} {
 		var scans int
-		require.NoError(t, c.QueryRow(t.Context(), `SELECT seq_scan FROM pg_stat_user_tables WHERE relname = $1`, table).Scan(&scans))
+		require.NoError(t, c.QueryRow(t.Context(), `SELECT seq_scan FROM pg_stat_user_tables WHERE relname = $1`,
+			table).Scan(&scans))
 		require.Zero(t, scans, "%s was read as a whole", table)
 	}
 }

@@ -39,12 +39,14 @@ func insertedFields(r *run.Run) sqlrow.Fields {
 	)
 }
 
-// headFields are the columns that lists show: all except the large ones. In SQLite the expiry is stored after those: it is read only for
-// statuses that use it.
+// headFields are the columns that lists show: all except the large ones. In SQLite the expiry is stored after those: it
+// is read only for statuses that use it.
 func headFields(r *run.Run) sqlrow.Fields {
 	return append(insertedFields(r), sqlrow.Col("error", sqlrow.JSONInto(&r.Error)),
-		sqlrow.Col(`CASE WHEN status = 'queued' AND queued_reason = 'engine' THEN expires_at END`, sqlrow.TimeInto(&r.ExpiresAt)),
-		sqlrow.Col(`CASE WHEN trigger_kind = 'import' THEN (SELECT engine FROM run_legacy WHERE run_id = runs.id) END`, sqlrow.TextInto(&r.LegacyEngine)))
+		sqlrow.Col(`CASE WHEN status = 'queued' AND queued_reason = 'engine' THEN expires_at END`,
+			sqlrow.TimeInto(&r.ExpiresAt)),
+		sqlrow.Col(`CASE WHEN trigger_kind = 'import' THEN (SELECT engine FROM run_legacy WHERE run_id = runs.id) END`,
+			sqlrow.TextInto(&r.LegacyEngine)))
 }
 
 func scanHead(row sqlrow.Scanner) (run.Run, error) { return sqlrow.Scan(headFields)(row) }
@@ -58,7 +60,8 @@ func runFields(r *run.Run) sqlrow.Fields {
 }
 
 // InsertRun implements [sealed.Store].
-func (s *Store) InsertRun(ctx context.Context, given sealed.Sealed[run.Run], e audit.Entry) (stored run.Run, made bool, err error) {
+func (s *Store) InsertRun(ctx context.Context, given sealed.Sealed[run.Run],
+	e audit.Entry) (stored run.Run, made bool, err error) {
 	r := given.Value()
 	if err := storableRun(r); err != nil {
 		return stored, false, err
@@ -84,13 +87,16 @@ func (s *Store) InsertRun(ctx context.Context, given sealed.Sealed[run.Run], e a
 // writeParts writes the labels, the warnings and the originals of a run that was inserted.
 func (s *Store) writeParts(ctx context.Context, c sqldb.Conn, r *run.Run) error {
 	list := runrow.OriginalRows(r.ID, r.Originals...)
-	r.Redacted, r.InputRedacted = len(list) > 0, slices.ContainsFunc(r.Originals, func(o run.Original) bool { return o.What == run.OriginalInput })
+	r.Redacted, r.InputRedacted = len(list) > 0, slices.ContainsFunc(r.Originals, func(o run.Original) bool {
+		return o.What == run.OriginalInput
+	})
 	r.Originals, r.MissingLabels = nil, nil
-	return errors.Join(runrow.AddLabels(ctx, c, s.db.Dialect(), *r), runrow.AddWarnings(ctx, c, s.db.Dialect(), *r), runrow.WriteOriginals(ctx, c, s.db.Dialect(), list))
+	return errors.Join(runrow.AddLabels(ctx, c, s.db.Dialect(), *r), runrow.AddWarnings(ctx, c, s.db.Dialect(), *r),
+		runrow.WriteOriginals(ctx, c, s.db.Dialect(), list))
 }
 
-// notifyQueued reports a run that waits for a slot to OnAdmissible: one may have become free while the store decided that there
-// was none.
+// notifyQueued reports a run that waits for a slot to OnAdmissible: one may have become free while the store decided
+// that there was none.
 func (s *Store) notifyQueued(r run.Run, made bool) {
 	if made && r.QueuedReason == run.QueuedAdmission {
 		s.notifyAdmissible(r.Project)
@@ -121,7 +127,8 @@ func insertOrFind(ctx context.Context, c sqldb.Conn, r run.Run) (run.Run, bool, 
 				return accepted, made, err
 			}
 		}
-		earlier, err := sqlrow.Collect(ctx, c, `SELECT `+sqlrow.Columns(runFields)+` FROM runs WHERE project = $1 AND request_id = $2`,
+		earlier, err := sqlrow.Collect(ctx, c,
+			`SELECT `+sqlrow.Columns(runFields)+` FROM runs WHERE project = $1 AND request_id = $2`,
 			[]any{r.Project, r.RequestID}, sqlrow.Scan(runFields))
 		if err != nil {
 			return r, false, err
@@ -173,7 +180,8 @@ func insert(ctx context.Context, c sqldb.Conn, r *run.Run, condition string, adm
 	// The project is the second argument, also in the conditions.
 	metered, err := sqlrow.Collect(ctx, c, `INSERT INTO runs (`+row.Names("")+`, metered, events_after)
 SELECT `+sqlrow.Marks(len(row))+`, `+quotas.Metered+`, COALESCE((SELECT head FROM inboxes WHERE project = $2), 0)
-WHERE EXISTS (SELECT 1 FROM projects WHERE name = $2)`+condition+` ON CONFLICT (project, request_id) DO NOTHING RETURNING metered`, args,
+WHERE EXISTS (SELECT 1 FROM projects WHERE name = $2)`+condition+` ON CONFLICT (project, request_id) DO NOTHING
+RETURNING metered`, args,
 		func(row sqlrow.Scanner) (metered bool, err error) { return metered, row.Scan(&metered) })
 	if err != nil || len(metered) == 0 {
 		return false, err
@@ -187,7 +195,8 @@ WHERE EXISTS (SELECT 1 FROM projects WHERE name = $2)`+condition+` ON CONFLICT (
 }
 
 // RemoveUnstarted implements [sealed.Store]. A run with an update has started, whatever its status is.
-func (s *Store) RemoveUnstarted(ctx context.Context, id string, given sealed.Sealed[audit.Entry]) (removed bool, err error) {
+func (s *Store) RemoveUnstarted(ctx context.Context, id string,
+	given sealed.Sealed[audit.Entry]) (removed bool, err error) {
 	e := given.Value()
 	err = s.db.Write(ctx, "remove run", func(ctx context.Context, c sqldb.Conn) (err error) {
 		removed, err = sqlrow.Affected(ctx, c,
@@ -199,7 +208,8 @@ func (s *Store) RemoveUnstarted(ctx context.Context, id string, given sealed.Sea
 		if !removed {
 			return needRun(ctx, c, id)
 		}
-		if err := errors.Join(runrow.Unlink(ctx, c, id), runrow.RemoveLabels(ctx, c, id), runrow.RemoveWarnings(ctx, c, id), runrow.RemoveOriginals(ctx, c, id),
+		if err := errors.Join(runrow.Unlink(ctx, c, id), runrow.RemoveLabels(ctx, c, id), runrow.RemoveWarnings(ctx, c, id),
+			runrow.RemoveOriginals(ctx, c, id),
 			s.quotas.Revoke(ctx, c, e.Project, id)); err != nil {
 			return err
 		}
@@ -236,10 +246,13 @@ func (s *Store) GetRun(ctx context.Context, project, id string) (r run.Run, err 
 	return r, err
 }
 
-// getRun reads a run and what belongs to it. For most runs that is one query, because it finds that they have nothing beside their row.
+// getRun reads a run and what belongs to it. For most runs that is one query, because it finds that they have nothing
+// beside their row.
 func getRun(ctx context.Context, c sqldb.Conn, project, id string) (run.Run, error) {
 	var has runrow.Relations
-	r, err := sqlrow.One(ctx, c, `SELECT `+sqlrow.Columns(runFields)+runrow.RelationColumns+` FROM runs WHERE id = $1 AND project = $2`, []any{id, project},
+	r, err := sqlrow.One(ctx, c,
+		`SELECT `+sqlrow.Columns(runFields)+runrow.RelationColumns+
+			` FROM runs WHERE id = $1 AND project = $2`, []any{id, project},
 		func(row sqlrow.Scanner) (r run.Run, err error) {
 			return r, row.Scan(append(runFields(&r).Into(), has.Into()...)...)
 		}, func() error {
@@ -276,16 +289,20 @@ func getRun(ctx context.Context, c sqldb.Conn, project, id string) (run.Run, err
 	return r, runrow.Related(ctx, c, &r, has)
 }
 
-// identityOf returns the columns of a run that determine its failure group, and those that an event which reports its failure has.
+// identityOf returns the columns of a run that determine its failure group, and those that an event which reports its
+// failure has.
 func identityOf(ctx context.Context, c sqldb.Conn, id string) (run.Run, error) {
-	return sqlrow.One(ctx, c, `SELECT id, project, workflow, version, trigger_kind, created_at, started_at FROM runs WHERE id = $1`, []any{id},
+	return sqlrow.One(ctx, c,
+		`SELECT id, project, workflow, version, trigger_kind, created_at, started_at FROM runs WHERE id = $1`, []any{id},
 		func(row sqlrow.Scanner) (r run.Run, err error) {
-			return r, row.Scan(&r.ID, &r.Project, &r.Workflow, &r.Version, &r.Trigger, sqlrow.TimeInto(&r.CreatedAt), sqlrow.TimeInto(&r.StartedAt))
+			return r, row.Scan(&r.ID, &r.Project, &r.Workflow, &r.Version, &r.Trigger, sqlrow.TimeInto(&r.CreatedAt),
+				sqlrow.TimeInto(&r.StartedAt))
 		}, func() error { return noRun(id) })
 }
 
 func noRun(id string) error {
-	return apperror.New(apperror.NotFound, apperror.RunNotFound, "run %q does not exist: `signalbox run list` shows those that do", id)
+	return apperror.New(apperror.NotFound, apperror.RunNotFound,
+		"run %q does not exist: `signalbox run list` shows those that do", id)
 }
 
 func needRun(ctx context.Context, c sqldb.Conn, id string) error {
@@ -306,7 +323,8 @@ func (s *Store) MarkCancelRequested(
 	err = s.db.Write(ctx, "request cancellation", func(ctx context.Context, c sqldb.Conn) error {
 		changed, err := sqlrow.Affected(ctx, c, `UPDATE runs
 SET cancel_requested = TRUE, cancel_reason = $3, sequence = sequence + 1
-WHERE id = $1 AND project = $2 AND NOT cancel_requested AND (status = 'canceled' OR status IN `+openStatuses+`)`, id, project, reason)
+WHERE id = $1 AND project = $2 AND NOT cancel_requested
+AND (status = 'canceled' OR status IN `+openStatuses+`)`, id, project, reason)
 		if err != nil {
 			return err
 		}
@@ -320,7 +338,8 @@ WHERE id = $1 AND project = $2 AND NOT cancel_requested AND (status = 'canceled'
 
 // FinishMissing implements [sealed.Store]. It ends open steps with the run: no later update will.
 func (s *Store) FinishMissing(
-	ctx context.Context, id string, status run.Status, given sealed.Sealed[*run.Error], at time.Time, note sealed.Sealed[audit.Entry],
+	ctx context.Context, id string, status run.Status, given sealed.Sealed[*run.Error], at time.Time,
+	note sealed.Sealed[audit.Entry],
 ) (finished bool, err error) {
 	e := note.Value()
 	runError, err := sqlrow.AsJSON(given.Value(), given.Value() == nil)
@@ -334,7 +353,8 @@ func (s *Store) FinishMissing(
 		}
 		ended.Status, ended.Error, ended.EndedAt = status, given.Value(), sqlrow.Kept(at)
 		finished, err = sqlrow.Affected(ctx, c, `UPDATE runs
-SET status = $2, queued_reason = '', waiting_kind = '', status_at = $3, ended_at = $3, error = $4, failure_group = $5, sequence = sequence + 1
+SET status = $2, queued_reason = '', waiting_kind = '', status_at = $3, ended_at = $3, error = $4, failure_group = $5,
+sequence = sequence + 1
 WHERE id = $1 AND status IN `+openStatuses, id, status, sqlrow.Micros(at), runError, run.FailureGroup(ended))
 		if err != nil {
 			return err

@@ -20,9 +20,10 @@ import (
 
 // noValues are the methods with parameters that could hold values of runs or events, but do not.
 var noValues = map[string]string{
-	"CaughtSteps":         "reads by steps, and stores none",
-	"Publish":             "takes a definition",
-	"Webhooks.Finish":     "takes the answer to a request whose body has marks in place of sensitive values, without the secrets of the webhook",
+	"CaughtSteps": "reads by steps, and stores none",
+	"Publish":     "takes a definition",
+	"Webhooks.Finish": "takes the answer to a request whose body has marks in place of sensitive values, without " +
+		"the secrets of the webhook",
 	"Webhooks.InsertTest": "takes an event that the platform makes",
 }
 
@@ -37,7 +38,8 @@ func TestValuesReachTheStoreSealed(t *testing.T) {
 			stores[m.Name+"."] = m.Type.Out(0)
 		}
 	}
-	require.Subset(t, slices.Collect(keysOf(stores)), []string{"Events.", "Verdicts.", "Batches.", "Quotas.", "Originals.", "Awaited.", "Tokens."})
+	require.Subset(t, slices.Collect(keysOf(stores)),
+		[]string{"Events.", "Verdicts.", "Batches.", "Quotas.", "Originals.", "Awaited.", "Tokens."})
 	var open []string
 	var sealed int
 	for prefix, of := range stores {
@@ -91,8 +93,10 @@ func isSealed(of reflect.Type) bool {
 // actions of users.
 func mayHoldValues(of reflect.Type, above []reflect.Type) bool {
 	switch of {
-	case reflect.TypeFor[json.RawMessage](), reflect.TypeFor[run.Error](), reflect.TypeFor[event.Event](), reflect.TypeFor[diagnose.TaskFailure](),
-		reflect.TypeFor[diagnose.Verdict](), reflect.TypeFor[event.Routing](), reflect.TypeFor[inbox.DeliveryOutcome](), reflect.TypeFor[batch.Item]():
+	case reflect.TypeFor[json.RawMessage](), reflect.TypeFor[run.Error](), reflect.TypeFor[event.Event](),
+		reflect.TypeFor[diagnose.TaskFailure](),
+		reflect.TypeFor[diagnose.Verdict](), reflect.TypeFor[event.Routing](), reflect.TypeFor[inbox.DeliveryOutcome](),
+		reflect.TypeFor[batch.Item]():
 		return true
 	case reflect.TypeFor[audit.Entry]():
 		return false

@@ -15,7 +15,8 @@ import (
 func (s *Store) RecordSealingKey(ctx context.Context, id, fingerprint string) error {
 	return s.db.Exec(ctx, "record the active sealing key", func(ctx context.Context, c sqldb.Conn) error {
 		now := s.db.Dialect().Now
-		_, err := c.ExecContext(ctx, `INSERT INTO sealing_keys (id, fingerprint, first_at, last_at) VALUES ($1, $2, `+now+`, `+now+`)
+		_, err := c.ExecContext(ctx,
+			`INSERT INTO sealing_keys (id, fingerprint, first_at, last_at) VALUES ($1, $2, `+now+`, `+now+`)
 ON CONFLICT (id) DO UPDATE SET last_at = excluded.last_at`, id, fingerprint)
 		return err
 	})
@@ -39,7 +40,8 @@ func (s *Store) SealingKeyUses(ctx context.Context) (uses sealingkey.Uses, err e
 	err = s.db.ReadList(ctx, "count what needs sealing keys", func(ctx context.Context, c sqldb.Conn) error {
 		uses = sealingkey.Uses{}
 		late := sealingkey.Late.Microseconds()
-		runs, err := sqlrow.Collect(ctx, c, `SELECT k.id, (SELECT COUNT(*) FROM runs WHERE status IN `+openStatuses+` AND created_at <= k.last_at + $1)
+		runs, err := sqlrow.Collect(ctx, c,
+			`SELECT k.id, (SELECT COUNT(*) FROM runs WHERE status IN `+openStatuses+` AND created_at <= k.last_at + $1)
 FROM sealing_keys k`, []any{late}, scanKeyCount)
 		if err != nil {
 			return err
@@ -67,10 +69,11 @@ WHERE e.position > COALESCE(p.routed, 0) AND e.original_key IS NOT NULL GROUP BY
 				uses.Add(id, sealingkey.Use{Sets: 1})
 			}
 		}
-		webhooks, err := sqlrow.Collect(ctx, c, `SELECT sealed FROM webhooks`, nil, func(row sqlrow.Scanner) (b []byte, err error) {
-			err = row.Scan(&b)
-			return b, err
-		})
+		webhooks, err := sqlrow.Collect(ctx, c, `SELECT sealed FROM webhooks`, nil,
+			func(row sqlrow.Scanner) (b []byte, err error) {
+				err = row.Scan(&b)
+				return b, err
+			})
 		if err != nil {
 			return err
 		}
@@ -95,12 +98,14 @@ func scanKeyCount(row sqlrow.Scanner) (n keyCount, err error) {
 	return n, err
 }
 
-// addStarts counts the workflows whose next start was scheduled at the end of a run, while a key was active: that start may not be due yet.
+// addStarts counts the workflows whose next start was scheduled at the end of a run, while a key was active: that start
+// may not be due yet.
 func (s *Store) addStarts(ctx context.Context, c sqldb.Conn, uses sealingkey.Uses) error {
-	specs, err := sqlrow.Collect(ctx, c, `SELECT timer FROM triggers WHERE timer IS NOT NULL`, nil, func(row sqlrow.Scanner) (t event.TimerSpec, err error) {
-		err = row.Scan(sqlrow.JSONInto(&t))
-		return t, err
-	})
+	specs, err := sqlrow.Collect(ctx, c, `SELECT timer FROM triggers WHERE timer IS NOT NULL`, nil,
+		func(row sqlrow.Scanner) (t event.TimerSpec, err error) {
+			err = row.Scan(sqlrow.JSONInto(&t))
+			return t, err
+		})
 	if err != nil {
 		return err
 	}

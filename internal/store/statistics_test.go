@@ -23,7 +23,8 @@ const manyRuns = 100_000
 
 var manyWindow = statistics.Window{Since: time.UnixMicro(0), Until: time.UnixMicro(manyRuns * 1_000_000)}
 
-// insertManyRuns creates the workflows w/0 to w/19 with [manyRuns] runs and returns the database, which the test closes.
+// insertManyRuns creates the workflows w/0 to w/19 with [manyRuns] runs and returns the database, which the test
+// closes.
 func insertManyRuns(tb testing.TB, o store.Options) *sqldb.DB {
 	tb.Helper()
 	db, err := sqldb.Open(tb.Context(), sqldb.Options{Driver: o.Driver, DSN: o.DSN, MaxConns: 1, CallTimeout: patience})
@@ -61,7 +62,9 @@ func TestStatisticsOfManyRuns(t *testing.T) {
 			s := start(t, o)
 			db := insertManyRuns(t, o)
 			defer func() { require.NoError(t, db.Close()) }()
-			service := statistics.NewService(statistics.Options{Store: s.Statistics(), Now: func() time.Time { return manyWindow.Until }})
+			service := statistics.NewService(statistics.Options{Store: s.Statistics(), Now: func() time.Time {
+				return manyWindow.Until
+			}})
 			got, err := service.OfWorkflows(t.Context(), project.Default, []string{"w/1", "w/2", "w/3"}, 24*time.Hour)
 			require.NoError(t, err)
 			require.Equal(t, map[run.Status]int64{run.Completed: 3456, run.Failed: 864}, got["w/1"].Statuses)
@@ -86,7 +89,8 @@ func TestPostgresStatisticsReadBoundedRanges(t *testing.T) {
 	db := insertManyRuns(t, o)
 	defer func() { require.NoError(t, db.Close()) }()
 	query, args := runrow.WorkflowStatistics(db.Dialect(), project.Default, []string{"w/1"}, manyWindow)
-	require.Less(t, blocksOf(t, db, query, args), 6000, "a sample is 1,000 rows, each looked up in an index and in the table: 4,000 blocks")
+	require.Less(t, blocksOf(t, db, query, args), 6000,
+		"a sample is 1,000 rows, each looked up in an index and in the table: 4,000 blocks")
 }
 
 // TestSQLiteStatisticsUseIndexes finds a part of the query that reads a whole table.
@@ -96,7 +100,8 @@ func TestSQLiteStatisticsUseIndexes(t *testing.T) {
 	db := database(t, o)
 	query, args := runrow.WorkflowStatistics(db.Dialect(), project.Default, []string{"w/1", "w/2"}, manyWindow)
 	plan := sqlitePlan(t, db, query, args)
-	require.Contains(t, plan, "SEARCH runs USING COVERING INDEX runs_workflow (project=? AND workflow=? AND status=? AND created_at>? AND created_at<?)")
+	require.Contains(t, plan, "SEARCH runs USING COVERING INDEX runs_workflow (project=? AND workflow=? AND status=? "+
+		"AND created_at>? AND created_at<?)")
 	require.NotContains(t, plan, "SCAN runs")
 	require.NotContains(t, plan, "SCAN w\n")
 }
@@ -119,11 +124,12 @@ func sqlitePlan(t *testing.T, db *sqldb.DB, query string, args []any) string {
 	t.Helper()
 	var lines []string
 	require.NoError(t, db.Read(t.Context(), "test", func(ctx context.Context, c sqldb.Conn) (err error) {
-		lines, err = sqlrow.Collect(ctx, c, `EXPLAIN QUERY PLAN `+query, args, func(row sqlrow.Scanner) (step string, err error) {
-			var id, parent, unused int64
-			err = row.Scan(&id, &parent, &unused, &step)
-			return step, err
-		})
+		lines, err = sqlrow.Collect(ctx, c, `EXPLAIN QUERY PLAN `+query, args,
+			func(row sqlrow.Scanner) (step string, err error) {
+				var id, parent, unused int64
+				err = row.Scan(&id, &parent, &unused, &step)
+				return step, err
+			})
 		return err
 	}))
 	return strings.Join(lines, "\n") + "\n"

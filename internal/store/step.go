@@ -47,7 +47,8 @@ func needRunOf(ctx context.Context, c sqldb.Conn, project, id string) error {
 }
 
 // StepSummary implements [run.Store].
-func (s *Store) StepSummary(ctx context.Context, project, id string, after int64) (summary *run.StepSummary, err error) {
+func (s *Store) StepSummary(ctx context.Context, project, id string,
+	after int64) (summary *run.StepSummary, err error) {
 	err = s.db.Read(ctx, "read the summary of steps", func(ctx context.Context, c sqldb.Conn) (err error) {
 		if err := needRunOf(ctx, c, project, id); err != nil {
 			return err
@@ -85,7 +86,8 @@ func (s *Store) summarize(ctx context.Context, c sqldb.Conn, groups []runUpdates
 }
 
 // writeSummaries writes the summaries of updates, and adds the runs with changed summaries to touched.
-func (s *Store) writeSummaries(ctx context.Context, c sqldb.Conn, groups []runUpdates, rows map[string]runRow, touched map[string]bool) error {
+func (s *Store) writeSummaries(ctx context.Context, c sqldb.Conn, groups []runUpdates, rows map[string]runRow,
+	touched map[string]bool) error {
 	for _, g := range groups {
 		row, known := rows[g.id]
 		if !known || g.summary == nil {
@@ -110,7 +112,8 @@ func (s *Store) ChangedSteps(
 	}
 	err = s.db.ReadList(ctx, "list changed steps", func(ctx context.Context, c sqldb.Conn) (err error) {
 		list, err = sqlrow.Collect(ctx, c, `SELECT `+sqlrow.Columns(fields)+
-			` FROM steps WHERE run_id = $1 AND (sequence, number) > ($2, $3) AND sequence <= $4 ORDER BY sequence, number`+sqlrow.Limit(f.Limit),
+			` FROM steps WHERE run_id = $1 AND (sequence, number) > ($2, $3) AND sequence <= $4 ORDER BY sequence, number`+
+			sqlrow.Limit(f.Limit),
 			[]any{id, f.After.Sequence, f.After.Number, f.UpTo}, sqlrow.Scan(fields))
 		if err == nil && len(list) == 0 {
 			return needRun(ctx, c, id)

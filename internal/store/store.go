@@ -95,7 +95,8 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	}
 	inbox := events.New(db)
 	return &Store{
-		Repairs: runrow.NewRepairs(db), db: db, migrator: m, autoMigrate: o.AutoMigrate, events: inbox, tokens: tokens.New(db), batches: batches.New(db, runrow.Query, workflowRows{db}), retention: keeping.New(db),
+		Repairs: runrow.NewRepairs(db), db: db, migrator: m, autoMigrate: o.AutoMigrate, events: inbox,
+		tokens: tokens.New(db), batches: batches.New(db, runrow.Query, workflowRows{db}), retention: keeping.New(db),
 		quotas: quotas.New(db), verdicts: runrow.NewVerdictRows(db, inbox),
 	}, nil
 }
@@ -176,7 +177,8 @@ func (s *Store) RunsWithoutRow(ctx context.Context, ids []string) (without []str
 }
 
 // DeletePage implements [retention.Store].
-func (s *Store) DeletePage(ctx context.Context, kind retention.Kind, cut retention.Cut, after string, limit int) (retention.Page, error) {
+func (s *Store) DeletePage(ctx context.Context, kind retention.Kind, cut retention.Cut, after string,
+	limit int) (retention.Page, error) {
 	return s.retention.DeletePage(ctx, kind, cut, after, limit)
 }
 

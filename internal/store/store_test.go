@@ -50,7 +50,8 @@ func sqlite(t testing.TB) store.Options {
 }
 
 func postgres(t testing.TB) store.Options {
-	return store.Options{Driver: store.Postgres, DSN: storetest.Postgres(t), AutoMigrate: true, MaxConns: 8, CallTimeout: patience}
+	return store.Options{Driver: store.Postgres, DSN: storetest.Postgres(t), AutoMigrate: true, MaxConns: 8,
+		CallTimeout: patience}
 }
 
 func TestConformanceSQLite(t *testing.T) {
@@ -125,7 +126,8 @@ func TestFullDisk(t *testing.T) {
 	made := 0
 	for made < 10_000 {
 		r := benchRun(made)
-		if _, _, err = s.InsertRun(t.Context(), r, audit.Entry{Time: r.CreatedAt, Action: audit.RunStart, Subject: r.ID}); err != nil {
+		if _, _, err = s.InsertRun(t.Context(), r,
+			audit.Entry{Time: r.CreatedAt, Action: audit.RunStart, Subject: r.ID}); err != nil {
 			break
 		}
 		made++

@@ -27,7 +27,8 @@ func versionFields(v *workflow.Version) sqlrow.Fields {
 }
 
 func selectVersion() string {
-	return `SELECT ` + versionFields(&workflow.Version{}).Names("v.") + `, d.canonical FROM versions v JOIN documents d ON d.hash = v.hash
+	return `SELECT ` + versionFields(&workflow.Version{}).Names("v.") +
+		`, d.canonical FROM versions v JOIN documents d ON d.hash = v.hash
 WHERE v.project = $1 AND v.workflow = $2 AND v.version = $3`
 }
 
@@ -92,7 +93,8 @@ func (s *Store) publish(
 	}
 	_, err = c.ExecContext(ctx, `UPDATE workflows
 SET title = $3, summary = $4, state = $5, latest_version = $6, updated_at = $7 WHERE project = $1 AND name = $2`,
-		v.Project, v.Workflow, sqlrow.Mended(v.Title), sqlrow.Mended(v.Summary), w.State, w.LatestVersion, v.PublishedAt.UnixMicro())
+		v.Project, v.Workflow, sqlrow.Mended(v.Title), sqlrow.Mended(v.Summary), w.State, w.LatestVersion,
+		v.PublishedAt.UnixMicro())
 	if err != nil {
 		return v, false, err
 	}

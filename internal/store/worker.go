@@ -10,8 +10,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/worker"
 )
 
-// load is an element of a worker's load in the column busy: one for each project that it is busy with, and one without a project for what it
-// gets of its machine's processors, which a server that does not know it ignores.
+// load is an element of a worker's load in the column busy: one for each project that it is busy with, and one without
+// a project for what it gets of its machine's processors, which a server that does not know it ignores.
 type load struct {
 	worker.Busy
 
@@ -38,15 +38,19 @@ func (s *Store) BeatWorker(ctx context.Context, w worker.Worker, forget time.Dur
 	}
 	now := s.db.Dialect().Now
 	return s.db.Write(ctx, "write a worker's sign of life", func(ctx context.Context, c sqldb.Conn) error {
-		if _, err := c.ExecContext(ctx, `DELETE FROM workers WHERE beat_at < `+now+` - $1`, forget.Microseconds()); err != nil {
+		if _, err := c.ExecContext(ctx, `DELETE FROM workers WHERE beat_at < `+now+` - $1`,
+			forget.Microseconds()); err != nil {
 			return err
 		}
 		f := w.Fingerprint
-		_, err := c.ExecContext(ctx, `INSERT INTO workers (server_id, contract, address, namespace, namespace_id, projects, started_at, busy, beat_at)
+		_, err := c.ExecContext(ctx,
+			`INSERT INTO workers (server_id, contract, address, namespace, namespace_id, projects, started_at, busy, beat_at)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, `+now+`)
-ON CONFLICT (server_id) DO UPDATE SET contract = excluded.contract, address = excluded.address, namespace = excluded.namespace,
+ON CONFLICT (server_id) DO UPDATE
+SET contract = excluded.contract, address = excluded.address, namespace = excluded.namespace,
 namespace_id = excluded.namespace_id, projects = excluded.projects, started_at = excluded.started_at, busy = excluded.busy, beat_at = excluded.beat_at`,
-			sqlrow.Mended(w.ServerID), sqlrow.Mended(f.Contract), sqlrow.Mended(f.Address), sqlrow.Mended(f.Namespace), sqlrow.Mended(f.NamespaceID), projects, w.StartedAt.UnixMicro(), busy)
+			sqlrow.Mended(w.ServerID), sqlrow.Mended(f.Contract), sqlrow.Mended(f.Address), sqlrow.Mended(f.Namespace),
+			sqlrow.Mended(f.NamespaceID), projects, w.StartedAt.UnixMicro(), busy)
 		return err
 	})
 }
@@ -63,8 +67,10 @@ func (s *Store) LeaveWorker(ctx context.Context, serverID string) error {
 func (s *Store) ListWorkers(ctx context.Context, within time.Duration, limit int) (list []worker.Worker, err error) {
 	err = s.db.Read(ctx, "list workers", func(ctx context.Context, c sqldb.Conn) (err error) {
 		now := s.db.Dialect().Now
-		list, err = sqlrow.Collect(ctx, c, `SELECT server_id, contract, address, namespace, namespace_id, projects, started_at, `+now+` - beat_at, busy
-FROM workers WHERE beat_at >= `+now+` - $1 ORDER BY server_id`+sqlrow.Limit(limit), []any{within.Microseconds()}, scanWorker)
+		list, err = sqlrow.Collect(ctx, c,
+			`SELECT server_id, contract, address, namespace, namespace_id, projects, started_at, `+now+` - beat_at, busy
+FROM workers WHERE beat_at >= `+now+` - $1
+ORDER BY server_id`+sqlrow.Limit(limit), []any{within.Microseconds()}, scanWorker)
 		return err
 	})
 	return list, err

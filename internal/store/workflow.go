@@ -19,7 +19,8 @@ import (
 const hasDraft = `EXISTS (SELECT 1 FROM drafts d WHERE d.project = w.project AND d.workflow = w.name)`
 
 const selectWorkflow = `SELECT w.project, w.name, w.title, w.summary, w.state, w.latest_version,
-COALESCE((SELECT v.hash FROM versions v WHERE v.project = w.project AND v.workflow = w.name AND v.version = w.latest_version), ''), ` + hasDraft +
+COALESCE((SELECT v.hash FROM versions v WHERE v.project = w.project AND v.workflow = w.name
+AND v.version = w.latest_version), ''), ` + hasDraft +
 	`, w.pause_reason, w.created_at, w.updated_at FROM workflows w`
 
 func scanWorkflow(row sqlrow.Scanner) (w workflow.Workflow, err error) {
@@ -73,11 +74,13 @@ func (s *Store) ListWorkflows(ctx context.Context, f workflow.Filter) (list []wo
 	}
 	if f.Text != "" {
 		// SQLite's LIKE ignores case and Postgres' does not; names are ASCII.
-		w.Conditions = append(w.Conditions, "lower(w.name) LIKE "+w.Arg(sqlrow.Contains(strings.ToLower(f.Text)))+" ESCAPE '!'")
+		w.Conditions = append(w.Conditions,
+			"lower(w.name) LIKE "+w.Arg(sqlrow.Contains(strings.ToLower(f.Text)))+" ESCAPE '!'")
 	}
 	sqlrow.OneOf(&w, "w.state", f.States)
 	err = s.db.Read(ctx, "list workflows", func(ctx context.Context, c sqldb.Conn) (err error) {
-		list, err = sqlrow.Collect(ctx, c, selectWorkflow+w.String()+` ORDER BY w.project, w.name`+sqlrow.Limit(f.Limit), w.Args, scanWorkflow)
+		list, err = sqlrow.Collect(ctx, c, selectWorkflow+w.String()+` ORDER BY w.project, w.name`+sqlrow.Limit(f.Limit),
+			w.Args, scanWorkflow)
 		if err == nil && len(list) == 0 && f.Project != "" {
 			err = ledger.NeedProject(ctx, c, f.Project)
 		}
@@ -153,7 +156,8 @@ func draftFields(d *workflow.Draft) sqlrow.Fields {
 }
 
 // SetPaused implements [workflow.Store]. A workflow that was never published cannot be paused.
-func (s *Store) SetPaused(ctx context.Context, project, name string, paused bool, reason string, e audit.Entry) (w workflow.Workflow, err error) {
+func (s *Store) SetPaused(ctx context.Context, project, name string, paused bool, reason string,
+	e audit.Entry) (w workflow.Workflow, err error) {
 	if err := sqlrow.Storable("reason", reason); err != nil {
 		return w, err
 	}
@@ -177,7 +181,8 @@ func (r workflowRows) Lock(ctx context.Context, c sqldb.Conn, project, name stri
 }
 
 // SetPaused implements [batches.Workflows].
-func (workflowRows) SetPaused(ctx context.Context, c sqldb.Conn, w workflow.Workflow, paused bool, reason string, e audit.Entry) (workflow.Workflow, bool, error) {
+func (workflowRows) SetPaused(ctx context.Context, c sqldb.Conn, w workflow.Workflow, paused bool, reason string,
+	e audit.Entry) (workflow.Workflow, bool, error) {
 	if (w.State == workflow.StatePaused) == paused {
 		return w, false, nil
 	}
@@ -188,7 +193,8 @@ func (workflowRows) SetPaused(ctx context.Context, c sqldb.Conn, w workflow.Work
 	if paused {
 		w.State, w.PauseReason = workflow.StatePaused, reason
 	}
-	if _, err := c.ExecContext(ctx, `UPDATE workflows SET state = $3, pause_reason = $4, updated_at = $5 WHERE project = $1 AND name = $2`,
+	if _, err := c.ExecContext(ctx,
+		`UPDATE workflows SET state = $3, pause_reason = $4, updated_at = $5 WHERE project = $1 AND name = $2`,
 		w.Project, w.Name, w.State, w.PauseReason, w.UpdatedAt.UnixMicro()); err != nil {
 		return w, false, err
 	}
@@ -211,7 +217,8 @@ func (s *Store) DeleteWorkflow(ctx context.Context, project, name string, e audi
 			return err
 		}
 		var open int64
-		err := c.QueryRowContext(ctx, `SELECT COUNT(*) FROM runs WHERE project = $1 AND workflow = $2 AND `+executedHere+` AND status IN `+openStatuses,
+		err := c.QueryRowContext(ctx,
+			`SELECT COUNT(*) FROM runs WHERE project = $1 AND workflow = $2 AND `+executedHere+` AND status IN `+openStatuses,
 			project, name).Scan(&open)
 		if err != nil {
 			return err

@@ -17,13 +17,15 @@ import (
 type RestoredRows struct {
 	// Newest is when the newest row was made; zero if there is none.
 	Newest time.Time
-	// Adopted counts the runs that got their row from Temporal since then, Missing the runs that failed because Temporal does not have them.
+	// Adopted counts the runs that got their row from Temporal since then, Missing the runs that failed because Temporal
+	// does not have them.
 	Adopted, Missing int64
 }
 
 // LostPayloads are the open runs whose history refers to a large value that no store has.
 type LostPayloads struct {
-	// Searched counts the open runs whose histories were searched; All is false if there are more, for which there was no time.
+	// Searched counts the open runs whose histories were searched; All is false if there are more, for which there was no
+	// time.
 	Searched int
 	All      bool
 	// Runs counts those that lack a value, RunIDs are some of them.
@@ -84,10 +86,11 @@ type RestoreCheck struct {
 // Known reports whether a part is known.
 func (c RestoreCheck) Known(part string) bool { return c.Errors[part] == "" }
 
-// Complete reports whether everything is known, all ended executions were searched, and nothing is left to correct. What is only reported may
-// remain.
+// Complete reports whether everything is known, all ended executions were searched, and nothing is left to correct.
+// What is only reported may remain.
 func (c RestoreCheck) Complete() bool {
-	left := len(c.Errors) + c.Comparison.Lost.Young + c.Comparison.Failed + c.Comparison.Withheld + len(c.LackingSchedules) + len(c.UnownedDispatchers)
+	left := len(c.Errors) + c.Comparison.Lost.Young + c.Comparison.Failed + c.Comparison.Withheld +
+		len(c.LackingSchedules) + len(c.UnownedDispatchers)
 	for kind, n := range c.Comparison.Counts {
 		if !kind.OnlyReported() {
 			left += n
@@ -165,8 +168,8 @@ const (
 	searchPage, sampleRuns = 500, 5
 )
 
-// searchPayloads searches the histories of the open runs for references to values that no store has, for as long as it has time, and the budget
-// of requests to Temporal lasts.
+// searchPayloads searches the histories of the open runs for references to values that no store has, for as long as it
+// has time, and the budget of requests to Temporal lasts.
 func (s *Service) searchPayloads(ctx context.Context) (found LostPayloads, err error) {
 	bounded, cancel := context.WithTimeout(ctx, searchFor)
 	defer cancel()

@@ -61,7 +61,8 @@ func TestOpenRunsAreSearchedForLostPayloads(t *testing.T) {
 		require.Equal(t, system.LostPayloads{All: true}, service.CheckRestore(t.Context()).Payloads)
 		s.openRuns = 1234
 		found := service.CheckRestore(t.Context())
-		want := system.LostPayloads{Searched: 1234, All: true, Runs: 13, RunIDs: []string{"00000", "00100", "00200", "00300", "00400"}}
+		want := system.LostPayloads{
+			Searched: 1234, All: true, Runs: 13, RunIDs: []string{"00000", "00100", "00200", "00300", "00400"}}
 		require.Equal(t, want, found.Payloads)
 		require.True(t, found.Known(system.PartPayloads))
 		require.True(t, found.Complete(), "what is lost cannot be corrected")
@@ -87,10 +88,12 @@ func TestRestoreCheck(t *testing.T) {
 	service, s := newService()
 	backup := noon.Add(-time.Hour)
 	s.mode = &maintenance.State{On: true, Reason: "restored"}
-	s.report = run.Report{Checked: 4, Counts: map[run.CorrectionKind]int{run.CorrectionAdopted: 3}, Lost: run.Lost{Open: 1, Ended: 2}}
+	s.report = run.Report{Checked: 4, Counts: map[run.CorrectionKind]int{run.CorrectionAdopted: 3},
+		Lost: run.Lost{Open: 1, Ended: 2}}
 	s.restored = system.RestoreCheck{
-		Comparisons: run.Comparisons{RestoredAt: noon, RestoredTo: backup}, Rows: system.RestoredRows{Newest: backup, Adopted: 7},
-		Schedules: 2, LackingSchedules: []string{"create a"}, Dispatchers: 3, UnownedDispatchers: []string{"shop"},
+		Comparisons: run.Comparisons{RestoredAt: noon, RestoredTo: backup},
+		Rows:        system.RestoredRows{Newest: backup, Adopted: 7},
+		Schedules:   2, LackingSchedules: []string{"create a"}, Dispatchers: 3, UnownedDispatchers: []string{"shop"},
 		SealingKeys: []sealingkey.State{{Key: sealingkey.Key{ID: "first"}}}, Payloads: system.LostPayloads{All: true},
 	}
 	want := s.restored
@@ -102,7 +105,9 @@ func TestRestoreCheck(t *testing.T) {
 
 	s.restoreErr = apperror.New(apperror.Unavailable, apperror.StoreUnavailable, "the database is away")
 	found := service.CheckRestore(t.Context())
-	for _, part := range []string{system.PartRestore, system.PartRows, system.PartSchedules, system.PartDispatchers, system.PartKeys, system.PartPayloads} {
+	for _, part := range []string{
+		system.PartRestore, system.PartRows, system.PartSchedules, system.PartDispatchers, system.PartKeys,
+		system.PartPayloads} {
 		require.Equal(t, "the database is away", found.Errors[part], part)
 		require.False(t, found.Known(part))
 	}
@@ -119,7 +124,8 @@ func TestRestoreCheckIsComplete(t *testing.T) {
 		"only reported": {want: true, check: system.RestoreCheck{Comparison: run.Report{Counts: map[run.CorrectionKind]int{
 			run.CorrectionReopened: 1, run.CorrectionForgotten: 1,
 		}, Foreign: []run.ForeignRuns{{Count: 2}}}}},
-		"a row to insert":   {check: system.RestoreCheck{Comparison: run.Report{Counts: map[run.CorrectionKind]int{run.CorrectionAdopted: 1}}}},
+		"a row to insert": {check: system.RestoreCheck{
+			Comparison: run.Report{Counts: map[run.CorrectionKind]int{run.CorrectionAdopted: 1}}}},
 		"too young to tell": {check: system.RestoreCheck{Comparison: run.Report{Lost: run.Lost{Young: 1}}}},
 		"not searched":      {check: system.RestoreCheck{Comparison: run.Report{SearchedUntil: noon}}},
 		"not compared":      {check: system.RestoreCheck{Comparison: run.Report{Failed: 1}}},

@@ -44,8 +44,8 @@ type Queue interface {
 
 // Reconciler compares the runs with Temporal.
 type Reconciler interface {
-	// Reconcile runs immediately, and corrects differences unless dryRun is set. It returns an [apperror.Unavailable] while
-	// Temporal is unavailable.
+	// Reconcile runs immediately, and corrects differences unless dryRun is set. It returns an [apperror.Unavailable]
+	// while Temporal is unavailable.
 	Reconcile(ctx context.Context, dryRun bool) (run.Report, error)
 	SearchSince(ctx context.Context, since time.Time) error
 	// Last returns the report of this process's last comparison, when it ended, and why it failed or left runs unchanged.
@@ -70,7 +70,8 @@ type Maintenance interface {
 type Placement interface {
 	// RunsTitle returns how they differ, in one sentence without addresses; empty while they do not. It never blocks.
 	RunsTitle() string
-	// Adopt records that runs start in the Temporal of the process from now on, which is audited. A dry run changes nothing.
+	// Adopt records that runs start in the Temporal of the process from now on, which is audited. A dry run changes
+	// nothing.
 	Adopt(ctx context.Context, r run.AdoptRequest) (run.Adoption, error)
 }
 
@@ -114,7 +115,8 @@ type Service struct {
 }
 
 // NewService wires the service.
-func NewService(connector Connector, queue Queue, reconciler Reconciler, registry diagnose.Registry, log AuditLog, opts Options) *Service {
+func NewService(connector Connector, queue Queue, reconciler Reconciler, registry diagnose.Registry, log AuditLog,
+	opts Options) *Service {
 	return &Service{connector: connector, queue: queue, reconciler: reconciler, registry: registry, audit: log, opts: opts}
 }
 
@@ -128,7 +130,8 @@ func (s *Service) Status(ctx context.Context) Status {
 	asking.Go(func() { report = s.opts.Health(ctx) })
 	asking.Go(func() { facts = s.opts.Store(ctx) })
 	status := Status{
-		At: s.opts.Now(), Version: s.opts.Version, ServerID: s.opts.ServerID, Roles: s.opts.Roles, StartedAt: s.opts.StartedAt,
+		At: s.opts.Now(), Version: s.opts.Version, ServerID: s.opts.ServerID, Roles: s.opts.Roles,
+		StartedAt:  s.opts.StartedAt,
 		Connection: s.connector.Status(), QueueMode: s.opts.QueueMode, Processor: s.opts.Processor(),
 	}
 	if state, known := s.opts.Maintenance.Last(); known {
@@ -178,7 +181,8 @@ func (s *Service) Queues(ctx context.Context, after string, limit int) ([]TaskQu
 // maxQueueReads is how many task queues are described at the same time.
 const maxQueueReads = 8
 
-// describe describes the queue of a project. Without the workers, for the reason unread, its live pollers are not known.
+// describe describes the queue of a project. Without the workers, for the reason unread, its live pollers are not
+// known.
 func (s *Service) describe(ctx context.Context, name string, workers []diagnose.Worker, unread error) TaskQueue {
 	state, err := s.opts.Queue(ctx, name)
 	q := TaskQueue{Project: name, Name: state.Name}
@@ -217,10 +221,12 @@ func (s *Service) SetMaintenance(ctx context.Context, on bool, reason string) (m
 	return s.opts.Maintenance.Set(ctx, on, reason)
 }
 
-// Mismatch returns how the Temporal of the process differs from the one that holds the runs, in one sentence; empty while it does not.
+// Mismatch returns how the Temporal of the process differs from the one that holds the runs, in one sentence; empty
+// while it does not.
 func (s *Service) Mismatch() string { return s.opts.Placement.RunsTitle() }
 
-// AdoptTemporal records that runs start in the Temporal of the process from now on. Open runs are left in the former one.
+// AdoptTemporal records that runs start in the Temporal of the process from now on. Open runs are left in the former
+// one.
 func (s *Service) AdoptTemporal(ctx context.Context, r run.AdoptRequest) (run.Adoption, error) {
 	return s.opts.Placement.Adopt(ctx, r)
 }
@@ -234,8 +240,8 @@ func publicError(ctx context.Context, err error) string {
 	return "unknown; see the server's log for the cause"
 }
 
-// ResetBreaker makes the connection try immediately and returns its state, without waiting for the attempt. It works while the database
-// is unavailable; its audit entry is then only in the log.
+// ResetBreaker makes the connection try immediately and returns its state, without waiting for the attempt. It works
+// while the database is unavailable; its audit entry is then only in the log.
 func (s *Service) ResetBreaker(ctx context.Context) conntype.Status {
 	s.connector.ResetBreaker()
 	c := s.connector.Status()
@@ -244,12 +250,13 @@ func (s *Service) ResetBreaker(ctx context.Context) conntype.Status {
 	return c
 }
 
-// Reconcile compares the runs with Temporal immediately, and has executions without a row searched that ended after since, unless that is
-// zero. A dry run corrects nothing and writes no audit entry.
+// Reconcile compares the runs with Temporal immediately, and has executions without a row searched that ended after
+// since, unless that is zero. A dry run corrects nothing and writes no audit entry.
 func (s *Service) Reconcile(ctx context.Context, dryRun bool, since time.Time) (run.Report, error) {
 	if !since.IsZero() {
 		if dryRun {
-			return run.Report{}, apperror.New(apperror.Invalid, apperror.InvalidArgument, "a dry run searches nothing again; leave out since, or dry_run").
+			return run.Report{}, apperror.New(apperror.Invalid, apperror.InvalidArgument,
+				"a dry run searches nothing again; leave out since, or dry_run").
 				WithField("since", "is not possible with dry_run")
 		}
 		if err := s.reconciler.SearchSince(ctx, since); err != nil {

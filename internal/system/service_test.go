@@ -143,7 +143,9 @@ func newService() (*system.Service, *fakes) {
 	return system.NewService(s, s, s, s, s, system.Options{
 		Version: "1.2.3", ServerID: "server-1", Roles: []string{"api"}, StartedAt: noon,
 		QueueMode: system.QueueMode{Enabled: true, MaxRuns: 10, TTL: time.Hour}, Now: func() time.Time { return noon },
-		Maintenance: mode{s}, Placement: s, Restore: s, Processor: func() processor.State { return processor.State{Limit: &limit} },
+		Maintenance: mode{s}, Placement: s, Restore: s, Processor: func() processor.State {
+			return processor.State{Limit: &limit}
+		},
 		Store: func(context.Context) system.StoreFacts { return s.facts },
 		Projects: func(context.Context, string, int) ([]project.Project, error) {
 			return []project.Project{{Name: "bank"}, {Name: "shop"}}, s.listError
@@ -162,7 +164,8 @@ func TestStatusIsComplete(t *testing.T) {
 	s.mode = &maintenance.State{On: true, Reason: "upgrade"}
 	require.Equal(t, system.Status{
 		Maintenance: s.mode,
-		At:          noon, Version: "1.2.3", ServerID: "server-1", Roles: []string{"api"}, StartedAt: noon, Connection: s.connection,
+		At:          noon, Version: "1.2.3", ServerID: "server-1", Roles: []string{"api"}, StartedAt: noon,
+		Connection:     s.connection,
 		QueueMode:      system.QueueMode{Enabled: true, Runs: 4, MaxRuns: 10, TTL: time.Hour},
 		Reconciliation: system.Reconciliation{Report: run.Report{Checked: 7}, At: noon, Err: errPartial},
 		Workers:        []system.LiveWorker{{Worker: ours, TakesRuns: true}, {Worker: foreign}},
@@ -198,14 +201,17 @@ func TestQueues(t *testing.T) {
 	service, s := newService()
 	s.queue = func(name string) (diagnose.QueueState, error) {
 		if name == "bank" {
-			return diagnose.QueueState{Name: "q-bank"}, apperror.New(apperror.Unavailable, apperror.EngineUnavailable, "Temporal is away")
+			return diagnose.QueueState{Name: "q-bank"},
+				apperror.New(apperror.Unavailable, apperror.EngineUnavailable, "Temporal is away")
 		}
 		return diagnose.QueueState{
 			Name: "q-shop",
 			Workflow: diagnose.TaskTypeState{
 				Pollers: []diagnose.Poller{
-					{Identity: "live", LastAccess: noon.Add(-diagnose.PollCycle)}, {Identity: "silent", LastAccess: noon.Add(-2 * time.Minute)},
-					{Identity: ours.ServerID, LastAccess: noon.Add(-3 * time.Minute)}, {Identity: "killed", LastAccess: noon.Add(-25 * time.Second)},
+					{Identity: "live", LastAccess: noon.Add(-diagnose.PollCycle)},
+					{Identity: "silent", LastAccess: noon.Add(-2 * time.Minute)},
+					{Identity: ours.ServerID, LastAccess: noon.Add(-3 * time.Minute)},
+					{Identity: "killed", LastAccess: noon.Add(-25 * time.Second)},
 				},
 				Backlog: 3, Age: time.Minute, Measured: true,
 			},
@@ -221,7 +227,8 @@ func TestQueues(t *testing.T) {
 		{Project: "bank", Name: "q-bank", Error: "Temporal is away"},
 		{
 			Project: "shop", Name: "q-shop",
-			Workflow: system.QueueLine{Pollers: 2, Busy: 1, PolledAt: noon.Add(-25 * time.Second), Backlog: new(int64(3)), Age: time.Minute},
+			Workflow: system.QueueLine{
+				Pollers: 2, Busy: 1, PolledAt: noon.Add(-25 * time.Second), Backlog: new(int64(3)), Age: time.Minute},
 		},
 	}, queues, "an unknown backlog is not 0, a busy worker counts, a dead one does not")
 	s.listError = errors.New("no answer")
@@ -239,7 +246,8 @@ func TestStatusWithoutDatabase(t *testing.T) {
 			return 0, 0, ctx.Err()
 		}
 		s.live = func(context.Context) ([]worker.Worker, error) {
-			return nil, apperror.New(apperror.Unavailable, apperror.StoreUnavailable, "the database is away").WithCause(errors.New("password=hunter2"))
+			return nil, apperror.New(apperror.Unavailable, apperror.StoreUnavailable,
+				"the database is away").WithCause(errors.New("password=hunter2"))
 		}
 		begin := time.Now()
 		status := service.Status(logger.WithContext(t.Context(), slog.New(slog.DiscardHandler)))
@@ -258,7 +266,8 @@ func TestResetIsAuditedAndWorksWithoutDatabase(t *testing.T) {
 	require.Equal(t, conntype.BreakerHalfOpen, service.ResetBreaker(ctx).Breaker.State)
 	require.Equal(t, 1, s.resets)
 	require.Equal(t, []audit.Entry{{
-		Time: noon, Actor: auth.Actor{Kind: auth.KindLocal, Name: "ada"}, Action: "system.reset_breaker", Subject: "127.0.0.1:7233 default",
+		Time: noon, Actor: auth.Actor{Kind: auth.KindLocal, Name: "ada"}, Action: "system.reset_breaker",
+		Subject: "127.0.0.1:7233 default",
 	}}, s.entries)
 
 	s.auditError = errors.New("the database is away")

@@ -1,14 +1,14 @@
-// Package system reports the status of the platform, and executes the actions on the platform as a whole: let it try to connect to
-// Temporal immediately, compare the runs with Temporal immediately, start runs in another Temporal from now on, and switch the maintenance
-// mode.
+// Package system reports the status of the platform, and executes the actions on the platform as a whole: let it try to
+// connect to Temporal immediately, compare the runs with Temporal immediately, start runs in another Temporal from now
+// on, and switch the maintenance mode.
 //
 //	service := system.NewService(connection, queue, reconciler, workers, auditLog, system.Options{…})
 //	status := service.Status(ctx)              // never fails: a part that cannot be read has an error in its place
 //	connection := service.ResetBreaker(ctx)    // audited
 //	report, err := service.Reconcile(ctx, dry) // audited, except dry runs
 //
-// A process reports its own connection and workers, and the state that all processes share: the queue and the live workers. The
-// package holds no state and runs no loop; it queries the interfaces declared here.
+// A process reports its own connection and workers, and the state that all processes share: the queue and the live
+// workers. The package holds no state and runs no loop; it queries the interfaces declared here.
 package system
 
 import (

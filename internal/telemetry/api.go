@@ -10,9 +10,9 @@ import (
 	"go.opentelemetry.io/otel/metric"
 )
 
-// API measures calls of the API and their duration, named as in OpenTelemetry's conventions: rpc_server_call_duration_seconds, whose
-// _count is the number of calls. It is a connect.Interceptor for handlers. Calls of unknown procedures never reach an interceptor, so
-// the labels stay bounded.
+// API measures calls of the API and their duration, named as in OpenTelemetry's conventions:
+// rpc_server_call_duration_seconds, whose _count is the number of calls. It is a connect.Interceptor for handlers.
+// Calls of unknown procedures never reach an interceptor, so the labels stay bounded.
 type API struct {
 	duration metric.Float64Histogram
 	refusals metric.Int64Counter
@@ -23,7 +23,8 @@ var _ connect.Interceptor = (*API)(nil)
 
 func newAPI(meter metric.Meter) (*API, error) {
 	duration, err := meter.Float64Histogram("rpc.server.call.duration", metric.WithUnit("s"),
-		metric.WithDescription("Duration of API calls; streams count until they end. A series appears with the first call of a method that ends with its code."),
+		metric.WithDescription("Duration of API calls; streams count until they end. A series appears with the first call "+
+			"of a method that ends with its code."),
 		metric.WithExplicitBucketBoundaries(seconds()...))
 	if err != nil {
 		return nil, err

@@ -12,7 +12,9 @@ type Batches struct{ ended metric.Int64Counter }
 
 func newBatches(meter metric.Meter) (*Batches, error) {
 	ended, err := meter.Int64Counter("signalbox.batch.runs_ended",
-		metric.WithDescription("Runs that batches of replays started and that have ended, by outcome: completed, failed_same_cause (as the run that was replayed), failed_other_cause, canceled, terminated, unknown. The process that observes them counts them."))
+		metric.WithDescription("Runs that batches of replays started and that have ended, by outcome: completed, "+
+			"failed_same_cause (as the run that was replayed), failed_other_cause, canceled, terminated, unknown. The process "+
+			"that observes them counts them."))
 	return &Batches{ended}, err
 }
 

@@ -28,7 +28,9 @@ func TestConditionsOfDispatchersByProject(t *testing.T) {
 		of("none", "q", dispatchtype.Dispatcher{Status: dispatchtype.Unknown}),
 		of("unknown", "a", dispatchtype.Dispatcher{Status: dispatchtype.Routing, Execution: open}),
 		of("unknown", "b", dispatchtype.Dispatcher{Status: dispatchtype.Unknown, Execution: open}),
-		of("unread", "q", dispatchtype.Dispatcher{Status: dispatchtype.Routing, Errors: []dispatchtype.PartError{{Part: dispatchtype.PartLeases, Err: errors.New("away")}}}),
+		of("unread", "q", dispatchtype.Dispatcher{
+			Status: dispatchtype.Routing,
+			Errors: []dispatchtype.PartError{{Part: dispatchtype.PartLeases, Err: errors.New("away")}}}),
 	})
 	require.Equal(t, map[string]conditions{
 		"duplicates": {stale: 2, duplicates: 2},

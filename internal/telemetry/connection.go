@@ -17,8 +17,8 @@ type Observed struct {
 	Connection func() conntype.Status
 	// CallWorkers is the name of the worker set that serves handed-over calls; the other sets have the names of projects.
 	CallWorkers string
-	// QueuedRuns counts the runs that were accepted while Temporal was unavailable; an error omits the metric. Its context has a short
-	// timeout.
+	// QueuedRuns counts the runs that were accepted while Temporal was unavailable; an error omits the metric. Its context
+	// has a short timeout.
 	QueuedRuns func(ctx context.Context) (int64, error)
 	// QueueLimit is the maximum of such runs; 0 where queue mode is off.
 	QueueLimit int64
@@ -30,7 +30,8 @@ type Observed struct {
 	Maintenance func() (on, known bool)
 	// Memory returns the memory in use and its limit, in bytes; false for a process without a limit.
 	Memory func() (used, limit int64, ok bool)
-	// CertificateEnds returns the expiry of the client certificate for Temporal; false if there is none or it cannot be read.
+	// CertificateEnds returns the expiry of the client certificate for Temporal; false if there is none or it cannot be
+	// read.
 	CertificateEnds func() (time.Time, bool)
 }
 
@@ -47,11 +48,12 @@ type gauges struct {
 }
 
 // Observe registers the gauges of the connection (temporal_connection_status, temporal_connection_degraded,
-// temporal_reconnection_attempts_total, temporal_connection_uptime_seconds, temporal_workers_running, temporal_circuit_breaker_state), its
-// pollers (signalbox_queue_pollers, signalbox_queue_last_poll_age_seconds), the queue and its limit (signalbox_queue_mode_runs,
-// signalbox_queue_mode_max_runs), the stuck runs (signalbox_runs_stuck), the use of different Temporals by processes
-// (signalbox_temporal_mismatch), the maintenance mode (signalbox_maintenance), and the memory in use and its limit
-// (signalbox_memory_used_bytes, signalbox_memory_limit_bytes). It is called once.
+// temporal_reconnection_attempts_total, temporal_connection_uptime_seconds, temporal_workers_running,
+// temporal_circuit_breaker_state), its pollers (signalbox_queue_pollers, signalbox_queue_last_poll_age_seconds), the
+// queue and its limit (signalbox_queue_mode_runs, signalbox_queue_mode_max_runs), the stuck runs
+// (signalbox_runs_stuck), the use of different Temporals by processes (signalbox_temporal_mismatch), the maintenance
+// mode (signalbox_maintenance), and the memory in use and its limit (signalbox_memory_used_bytes,
+// signalbox_memory_limit_bytes). It is called once.
 //
 // Labels are the address, the namespace and the projects that this process serves: none of them grows with time.
 func (t *Telemetry) Observe(seen Observed) error {
@@ -86,7 +88,8 @@ func (t *Telemetry) Observe(seen Observed) error {
 			o.ObserveFloat64(g.certificateEnds, float64(ends.Unix()))
 		}
 		return nil
-	}, g.memoryUsed, g.memoryLimit, g.queueLimit, g.status, g.degraded, g.mismatch, g.maintenance, g.running, g.breaker, g.queued, g.stuck, g.pollers, g.attempts, g.uptime, g.pollAge, g.certificateEnds)
+	}, g.memoryUsed, g.memoryLimit, g.queueLimit, g.status, g.degraded, g.mismatch, g.maintenance, g.running, g.breaker,
+		g.queued, g.stuck, g.pollers, g.attempts, g.uptime, g.pollAge, g.certificateEnds)
 	return err
 }
 
@@ -111,20 +114,30 @@ func newGauges(meter metric.Meter) (g gauges, err error) {
 	}
 	g.status = gauge("temporal.connection.status", "Whether Temporal can be used: 1 or 0.")
 	g.degraded = gauge("temporal.connection.degraded", "Whether Temporal can be used but has a problem, by kind: 1 or 0.")
-	g.mismatch = gauge("signalbox.temporal.mismatch", "Whether the runs, or live workers, are in another Temporal than this process: 1 or 0.")
-	g.maintenance = gauge("signalbox.maintenance", "Whether the platform is in maintenance, so that no new runs start: 1 or 0.")
+	g.mismatch = gauge("signalbox.temporal.mismatch",
+		"Whether the runs, or live workers, are in another Temporal than this process: 1 or 0.")
+	g.maintenance = gauge("signalbox.maintenance",
+		"Whether the platform is in maintenance, so that no new runs start: 1 or 0.")
 	g.running = gauge("temporal.workers.running", "Worker sets of this process that run.")
 	g.breaker = gauge("temporal.circuit_breaker.state", "State of the circuit breaker: 0 closed, 1 half open, 2 open.")
-	g.queued = gauge("signalbox.queue_mode.runs", "Runs accepted while Temporal was unavailable that are not submitted yet, of all processes.")
-	g.queueLimit = gauge("signalbox.queue_mode.max_runs", "Maximum of runs that queue mode accepts while Temporal is unavailable, over all projects. Absent where queue mode is off.")
-	g.stuck = gauge("signalbox.runs.stuck", "Runs without progress, by the code of the verdict. Only the process that diagnoses runs exports it.")
-	g.memoryUsed = gauge("signalbox.memory.used_bytes", "Memory in use after the last garbage collection. Only a process with a memory limit exports it.")
+	g.queued = gauge("signalbox.queue_mode.runs",
+		"Runs accepted while Temporal was unavailable that are not submitted yet, of all processes.")
+	g.queueLimit = gauge("signalbox.queue_mode.max_runs", "Maximum of runs that queue mode accepts while Temporal is "+
+		"unavailable, over all projects. Absent where queue mode is off.")
+	g.stuck = gauge("signalbox.runs.stuck",
+		"Runs without progress, by the code of the verdict. Only the process that diagnoses runs exports it.")
+	g.memoryUsed = gauge("signalbox.memory.used_bytes",
+		"Memory in use after the last garbage collection. Only a process with a memory limit exports it.")
 	g.memoryLimit = gauge("signalbox.memory.limit_bytes", "Soft memory limit of the process. Absent where it has none.")
-	g.pollers = gauge("signalbox.queue.pollers", "Task queues that this process polls, for a project or for handed-over calls.")
-	g.uptime = seconds("temporal.connection.uptime", "Duration of the current connection to Temporal; 0 while there is none.")
-	g.pollAge = seconds("signalbox.queue.last_poll.age", "Time since this process last polled these task queues. Absent before the first poll.")
+	g.pollers = gauge("signalbox.queue.pollers",
+		"Task queues that this process polls, for a project or for handed-over calls.")
+	g.uptime = seconds("temporal.connection.uptime",
+		"Duration of the current connection to Temporal; 0 while there is none.")
+	g.pollAge = seconds("signalbox.queue.last_poll.age",
+		"Time since this process last polled these task queues. Absent before the first poll.")
 	g.certificateEnds = seconds("signalbox.temporal.certificate.expiry.timestamp",
-		"Expiry of the client certificate for Temporal, in seconds since 1970. Absent if there is none, or it cannot be read.")
+		"Expiry of the client certificate for Temporal, in seconds since 1970. Absent if there is none, or it cannot be "+
+			"read.")
 	var counterErr error
 	g.attempts, counterErr = meter.Int64ObservableCounter("temporal.reconnection.attempts",
 		metric.WithDescription("Attempts to connect to Temporal since the process started."))

@@ -55,7 +55,8 @@ func TestConnectionMetricsHaveTheirFixedNamesAndLabels(t *testing.T) {
 		Breaker:    conntype.Breaker{State: conntype.BreakerClosed},
 		Statistics: conntype.Statistics{ConnectedSince: now.Add(-time.Hour)},
 		Workers: []conntype.WorkerStatus{
-			{Name: "default", TaskQueues: []string{"signalbox-default"}, Running: true, Polling: true, LastPoll: now.Add(-time.Minute)},
+			{Name: "default", TaskQueues: []string{"signalbox-default"}, Running: true, Polling: true,
+				LastPoll: now.Add(-time.Minute)},
 			{Name: "shop", TaskQueues: []string{"signalbox-shop"}, Running: false},
 			{Name: "handed-over calls", TaskQueues: []string{"signalbox.calls-1"}, Polling: true},
 		},
@@ -64,8 +65,12 @@ func TestConnectionMetricsHaveTheirFixedNamesAndLabels(t *testing.T) {
 	var away error
 	require.NoError(t, tel.Observe(telemetry.Observed{
 		Connection: func() conntype.Status { return connection }, CallWorkers: "handed-over calls",
-		QueuedRuns: func(context.Context) (int64, error) { return queued, away }, QueueLimit: 1000, Mismatch: func() bool { return away != nil },
-		StuckRuns:       func() (map[string]int64, bool) { return map[string]int64{"NO_POLLER": 3, "BACKLOG": 0}, away == nil },
+		QueuedRuns: func(context.Context) (int64, error) {
+			return queued, away
+		}, QueueLimit: 1000, Mismatch: func() bool { return away != nil },
+		StuckRuns: func() (map[string]int64, bool) {
+			return map[string]int64{"NO_POLLER": 3, "BACKLOG": 0}, away == nil
+		},
 		Maintenance:     func() (bool, bool) { return true, away == nil },
 		Memory:          func() (int64, int64, bool) { return 50 << 20, 100 << 20, true },
 		CertificateEnds: func() (time.Time, bool) { return time.Unix(1_800_000_000, 0), true },
@@ -86,7 +91,9 @@ func TestConnectionMetricsHaveTheirFixedNamesAndLabels(t *testing.T) {
 		"temporal_connection_status" + place + " 1",
 		"temporal_reconnection_attempts_total" + place + " 4",
 		"temporal_workers_running" + place + " 1",
-	}, lines(page, "signalbox_maintenance", "signalbox_memory", "signalbox_queue_mode", "signalbox_queue_pollers", "signalbox_runs_stuck", "temporal_circuit", "temporal_connection_status", "temporal_reconnection", "temporal_workers"))
+	}, lines(page, "signalbox_maintenance", "signalbox_memory", "signalbox_queue_mode", "signalbox_queue_pollers",
+		"signalbox_runs_stuck", "temporal_circuit", "temporal_connection_status", "temporal_reconnection",
+		"temporal_workers"))
 	require.Zero(t, value(t, page, "signalbox_temporal_mismatch"))
 	require.InDelta(t, 3600, value(t, page, "temporal_connection_uptime_seconds"+place), 30)
 	require.InDelta(t, 60, value(t, page, `signalbox_queue_last_poll_age_seconds{project="default",serves="project"}`), 30)
@@ -95,10 +102,12 @@ func TestConnectionMetricsHaveTheirFixedNamesAndLabels(t *testing.T) {
 	degraded := func(kind string) string {
 		return `temporal_connection_degraded{host_port="127.0.0.1:7233",kind="` + kind + `",namespace="default"}`
 	}
-	require.Equal(t, []string{degraded("limited") + " 0", degraded("not_polling") + " 0", degraded("slow") + " 0"}, lines(page, "temporal_connection_degraded"))
+	require.Equal(t, []string{degraded("limited") + " 0", degraded("not_polling") + " 0", degraded("slow") + " 0"},
+		lines(page, "temporal_connection_degraded"))
 	connection.State, connection.Kind = conntype.Degraded, conntype.Limited
 	page = scrape(t, tel)
-	require.Equal(t, []string{degraded("limited") + " 1", degraded("not_polling") + " 0", degraded("slow") + " 0"}, lines(page, "temporal_connection_degraded"))
+	require.Equal(t, []string{degraded("limited") + " 1", degraded("not_polling") + " 0", degraded("slow") + " 0"},
+		lines(page, "temporal_connection_degraded"))
 	require.InDelta(t, 1, value(t, page, "temporal_connection_status"+place), 0)
 
 	connection.State, connection.Kind, connection.Attempts = conntype.Down, "unreachable", 5
@@ -111,7 +120,8 @@ func TestConnectionMetricsHaveTheirFixedNamesAndLabels(t *testing.T) {
 	require.Zero(t, value(t, page, "temporal_connection_uptime_seconds"+place))
 	require.InDelta(t, 2, value(t, page, "temporal_circuit_breaker_state"+place), 0)
 	require.InDelta(t, 5, value(t, page, "temporal_reconnection_attempts_total"+place), 0)
-	require.Equal(t, []string{"signalbox_queue_mode_runs 12"}, lines(page, "signalbox_queue_mode_runs", "signalbox_runs_stuck"), "what is not known is not zero")
+	require.Equal(t, []string{"signalbox_queue_mode_runs 12"},
+		lines(page, "signalbox_queue_mode_runs", "signalbox_runs_stuck"), "what is not known is not zero")
 	connection.Breaker.State = conntype.BreakerHalfOpen
 	require.InDelta(t, 1, value(t, scrape(t, tel), "temporal_circuit_breaker_state"+place), 0)
 }
@@ -158,9 +168,12 @@ func TestSeriesDoNotGrowWithTime(t *testing.T) {
 	}))
 	count := 0
 	for i := range 20 {
-		connection.State, connection.Kind = []conntype.State{conntype.Connected, conntype.Down}[i%2], []conntype.Kind{conntype.None, conntype.Hung}[i%2]
-		connection.Generation, connection.Attempts, connection.NamespaceID, connection.LastError = i, int64(i), fmt.Sprint(i), fmt.Sprint(i)
-		connection.Workers = []conntype.WorkerStatus{{Name: "default", Running: true, Generation: i, LastPoll: time.Now(), Error: fmt.Sprint(i)}}
+		connection.State, connection.Kind = []conntype.State{conntype.Connected, conntype.Down}[i%2],
+			[]conntype.Kind{conntype.None, conntype.Hung}[i%2]
+		connection.Generation, connection.Attempts, connection.NamespaceID, connection.LastError = i, int64(i), fmt.Sprint(i),
+			fmt.Sprint(i)
+		connection.Workers = []conntype.WorkerStatus{
+			{Name: "default", Running: true, Generation: i, LastPoll: time.Now(), Error: fmt.Sprint(i)}}
 		tel.Runs.Corrected(t.Context(), "finished")
 		found := lines(scrape(t, tel), "temporal_", "signalbox_")
 		if i == 0 {

@@ -10,21 +10,26 @@ import (
 
 // Diagnosis is what a process spends on requests to Temporal that diagnose runs.
 type Diagnosis struct {
-	// Limit is the budget, in requests per second. Granted, Delayed and Refused are the requests since the process started.
+	// Limit is the budget, in requests per second. Granted, Delayed and Refused are the requests since the process
+	// started.
 	Limit                     float64
 	Granted, Delayed, Refused int64
 }
 
 // ObserveDiagnosis registers the metrics of diagnosis (signalbox_diagnosis_budget, signalbox_diagnosis_requests_total,
-// signalbox_diagnosis_undecided_runs). undecided returns false in a process that leaves diagnosis to another one. It is called once.
+// signalbox_diagnosis_undecided_runs). undecided returns false in a process that leaves diagnosis to another one. It is
+// called once.
 func (t *Telemetry) ObserveDiagnosis(spent func() Diagnosis, undecided func() (int64, bool)) error {
 	meter := t.Meter(scope)
 	limit, err1 := meter.Float64ObservableGauge("signalbox.diagnosis.budget",
-		metric.WithDescription("Requests to Temporal per second that the process may send to diagnose, compare and rebuild runs. It shrinks while Temporal is slow or refuses requests."))
+		metric.WithDescription("Requests to Temporal per second that the process may send to diagnose, compare and rebuild "+
+			"runs. It shrinks while Temporal is slow or refuses requests."))
 	requests, err2 := meter.Int64ObservableCounter("signalbox.diagnosis.requests",
-		metric.WithDescription("These requests, by outcome: granted, delayed (sent after a wait for the budget) or refused (not sent: the budget was used up)."))
+		metric.WithDescription("These requests, by outcome: granted, delayed (sent after a wait for the budget) or refused "+
+			"(not sent: the budget was used up)."))
 	runs, err3 := meter.Int64ObservableGauge("signalbox.diagnosis.undecided.runs",
-		metric.WithDescription("Runs without progress of which it is unknown whether they are stuck, because the budget was used up. Only the process that diagnoses runs exports it."))
+		metric.WithDescription("Runs without progress of which it is unknown whether they are stuck, because the budget "+
+			"was used up. Only the process that diagnoses runs exports it."))
 	if err := errors.Join(err1, err2, err3); err != nil {
 		return err
 	}

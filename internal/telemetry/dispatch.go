@@ -18,10 +18,11 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/event"
 )
 
-// Dispatch returns the metrics handler of the dispatchers (dispatcher_active, dispatcher_takeovers_total, ...). Names are exported
-// unchanged. Of the tags, only those that do not grow with restarts become labels: outcome, project, reason and result; the SDK adds
-// others when a workflow requests its handler. Timers have buckets from a millisecond to two minutes. [Telemetry.ObserveDispatch] exports
-// the gauges per project, together with the values from the database.
+// Dispatch returns the metrics handler of the dispatchers (dispatcher_active, dispatcher_takeovers_total, ...). Names
+// are exported unchanged. Of the tags, only those that do not grow with restarts become labels: outcome, project,
+// reason and result; the SDK adds others when a workflow requests its handler. Timers have buckets from a millisecond
+// to two minutes. [Telemetry.ObserveDispatch] exports the gauges per project, together with the values from the
+// database.
 func (t *Telemetry) Dispatch() client.MetricsHandler {
 	for name, description := range descriptions() {
 		t.empty.describe(name, description, seconds())
@@ -58,8 +59,8 @@ func (d dispatch) WithTags(tags map[string]string) client.MetricsHandler {
 	return d
 }
 
-// Gauge returns the gauge with that name. Of those that [Telemetry.ObserveDispatch] exports, only dispatcher_active takes its value from this
-// process; the others ignore it.
+// Gauge returns the gauge with that name. Of those that [Telemetry.ObserveDispatch] exports, only dispatcher_active
+// takes its value from this process; the others ignore it.
 func (d dispatch) Gauge(name string) client.MetricsGauge {
 	switch {
 	case name == activeGauge:
@@ -100,7 +101,8 @@ const activeGauge = "dispatcher_active"
 // projectGauges lists the gauges that [Telemetry.ObserveDispatch] exports.
 func projectGauges() []string {
 	return []string{
-		activeGauge, "dispatcher_stale", "dispatcher_duplicates", "dispatcher_foreign", "dispatcher_inbox_lag_seconds", "dispatcher_inbox_pending",
+		activeGauge, "dispatcher_stale", "dispatcher_duplicates", "dispatcher_foreign", "dispatcher_inbox_lag_seconds",
+		"dispatcher_inbox_pending",
 	}
 }
 
@@ -122,26 +124,29 @@ func (a *activeDispatchers) values() map[string]float64 {
 	return maps.Clone(a.byProject)
 }
 
-// conditionsTimeout bounds the query of conditions, which Temporal may answer slowly: a scrape usually has ten seconds, and often five.
+// conditionsTimeout bounds the query of conditions, which Temporal may answer slowly: a scrape usually has ten seconds,
+// and often five.
 const conditionsTimeout = 3 * time.Second
 
 // Dispatching are the sources of the dispatcher gauges, read on every scrape.
 type Dispatching struct {
-	// Dispatchers reads, with a context that ends soon, the dispatchers of all projects from state that all processes share. After an
-	// error, the conditions stay as they were; so do those of a project with an unknown state.
+	// Dispatchers reads, with a context that ends soon, the dispatchers of all projects from state that all processes
+	// share. After an error, the conditions stay as they were; so do those of a project with an unknown state.
 	Dispatchers func(ctx context.Context) ([]dispatchtype.Dispatcher, error)
-	// Backlogs reads, with a context that ends soon, the pending work of all projects. After an error, lag and backlog stay as they were.
+	// Backlogs reads, with a context that ends soon, the pending work of all projects. After an error, lag and backlog
+	// stay as they were.
 	Backlogs func(ctx context.Context) ([]event.Backlog, error)
-	// Begin creates the series of a project, at 0. It is called once per project, before the first scrape that includes it.
+	// Begin creates the series of a project, at 0. It is called once per project, before the first scrape that includes
+	// it.
 	Begin func(ctx context.Context, project string)
 	// Usable reports whether Temporal can be used: without it, no dispatcher counts as active.
 	Usable func() bool
 }
 
-// ObserveDispatch registers the gauges of dispatchers by project, on every process, whether or not it serves the project
-// (dispatcher_inbox_lag_seconds, dispatcher_inbox_pending, dispatcher_stale, dispatcher_active, dispatcher_duplicates, dispatcher_foreign).
-// All but dispatcher_active are the same on all processes, and are queried with "max by (project)". It is called
-// once, before the first scrape.
+// ObserveDispatch registers the gauges of dispatchers by project, on every process, whether or not it serves the
+// project (dispatcher_inbox_lag_seconds, dispatcher_inbox_pending, dispatcher_stale, dispatcher_active,
+// dispatcher_duplicates, dispatcher_foreign). All but dispatcher_active are the same on all processes, and are queried
+// with "max by (project)". It is called once, before the first scrape.
 func (t *Telemetry) ObserveDispatch(seen Dispatching) error {
 	meter := t.Meter(scope)
 	described := descriptions()
@@ -225,7 +230,8 @@ func (k *keptConditions) next(ctx context.Context) (map[string]conditions, error
 	return counts, nil
 }
 
-// countConditions counts the unhealthy dispatchers by project, and returns the projects with an unknown state, which are left out.
+// countConditions counts the unhealthy dispatchers by project, and returns the projects with an unknown state, which
+// are left out.
 func countConditions(found []dispatchtype.Dispatcher) (counts map[string]conditions, unknown map[string]bool) {
 	counts, unknown = map[string]conditions{}, map[string]bool{}
 	for i := range found {
@@ -251,7 +257,8 @@ func countConditions(found []dispatchtype.Dispatcher) (counts map[string]conditi
 }
 
 // gather merges the values of this process with those that all processes share, by name and project.
-func (a *activeDispatchers) gather(backlogs []event.Backlog, counted map[string]conditions, usable bool) map[string]map[string]float64 {
+func (a *activeDispatchers) gather(backlogs []event.Backlog, counted map[string]conditions,
+	usable bool) map[string]map[string]float64 {
 	active, stale, lag, pending := a.values(), map[string]float64{}, map[string]float64{}, map[string]float64{}
 	duplicates, foreign := map[string]float64{}, map[string]float64{}
 	for project, c := range counted {
@@ -293,23 +300,32 @@ func dispatchers() sdkmetric.View {
 // descriptions returns the descriptions of the dispatchers' metrics, by name.
 func descriptions() map[string]string {
 	return map[string]string{
-		"dispatcher_active":                                  "Dispatchers that this process owns, by project; 0 while it cannot use Temporal.",
-		"dispatcher_stale":                                   "Dispatchers that a supervisor has to clean up, or whose owner is gone while work is due, of all processes.",
-		"dispatcher_terminations_total":                      "Dispatchers that were terminated, by reason.",
-		"dispatcher_cleanup_errors_total":                    "Failures to remove what stale dispatchers left behind.",
-		"dispatcher_takeovers_total":                         "Attempts to own a dispatcher, by outcome.",
-		"dispatcher_takeover_seconds":                        "Time until a dispatcher has its next owner: from the last renewal of one that crashed, otherwise from when the lease was won.",
-		"dispatcher_stale_cleanups_total":                    "Stale dispatchers and entries that were cleaned up.",
-		"dispatcher_cleanup_seconds":                         "Time from the last heartbeat of a stale dispatcher or entry until it was cleaned up.",
-		"dispatcher_worker_evictions_total":                  "Workers that dispatchers evicted.",
-		"dispatcher_duplicates":                              "Dispatchers that are open beside the one that should be, of the same project and task queue, of all processes.",
-		"dispatcher_terminate_errors_total":                  "Failures to terminate a dispatcher.",
-		"dispatcher_supervisor_last_cycle_timestamp_seconds": "When the supervisor of this process last ended a cycle, in seconds since 1970. Absent before the end of the first one, and in a process without the worker role.",
-		"dispatcher_supervisor_cycles_total":                 "Cycles of the supervisor, by result.",
-		"dispatcher_supervisor_cycle_seconds":                "Duration of the cycles of the supervisor.",
-		"dispatcher_inbox_lag_seconds":                       "Age of the oldest event that is not matched, or has a delivery that is neither done nor dead, of all processes. Deliveries that are retried count.",
-		"dispatcher_inbox_pending":                           "Events that are not matched yet, and deliveries that are neither done nor given up, of all processes.",
-		"dispatcher_foreign":                                 "Dispatchers whose workflow ID a foreign workflow uses, and foreign dispatchers on the task queues of projects, of all processes.",
-		"dispatcher_deliveries_total":                        "Attempts to deliver an event, by outcome.",
+		"dispatcher_active": "Dispatchers that this process owns, by project; 0 while it " +
+			"cannot use Temporal.",
+		"dispatcher_stale": "Dispatchers that a supervisor has to clean up, or whose " +
+			"owner is gone while work is due, of all processes.",
+		"dispatcher_terminations_total":   "Dispatchers that were terminated, by reason.",
+		"dispatcher_cleanup_errors_total": "Failures to remove what stale dispatchers left behind.",
+		"dispatcher_takeovers_total":      "Attempts to own a dispatcher, by outcome.",
+		"dispatcher_takeover_seconds": "Time until a dispatcher has its next owner: from the last " +
+			"renewal of one that crashed, otherwise from when the lease was won.",
+		"dispatcher_stale_cleanups_total": "Stale dispatchers and entries that were cleaned up.",
+		"dispatcher_cleanup_seconds": "Time from the last heartbeat of a stale dispatcher or entry " +
+			"until it was cleaned up.",
+		"dispatcher_worker_evictions_total": "Workers that dispatchers evicted.",
+		"dispatcher_duplicates": "Dispatchers that are open beside the one that should be, of " +
+			"the same project and task queue, of all processes.",
+		"dispatcher_terminate_errors_total": "Failures to terminate a dispatcher.",
+		"dispatcher_supervisor_last_cycle_timestamp_seconds": "When the supervisor of this process last ended a cycle, in " +
+			"seconds since 1970. Absent before the end of the first one, and in a process without the worker role.",
+		"dispatcher_supervisor_cycles_total":  "Cycles of the supervisor, by result.",
+		"dispatcher_supervisor_cycle_seconds": "Duration of the cycles of the supervisor.",
+		"dispatcher_inbox_lag_seconds": "Age of the oldest event that is not matched, or has a delivery that is " +
+			"neither done nor dead, of all processes. Deliveries that are retried count.",
+		"dispatcher_inbox_pending": "Events that are not matched yet, and deliveries that are neither done nor given " +
+			"up, of all processes.",
+		"dispatcher_foreign": "Dispatchers whose workflow ID a foreign workflow uses, and foreign dispatchers on " +
+			"the task queues of projects, of all processes.",
+		"dispatcher_deliveries_total": "Attempts to deliver an event, by outcome.",
 	}
 }

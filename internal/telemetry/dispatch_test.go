@@ -27,7 +27,8 @@ func TestDispatcherMetricsHaveTheirFixedNames(t *testing.T) {
 		},
 		Dispatchers: func(context.Context) ([]dispatchtype.Dispatcher, error) {
 			older := make([]dispatchtype.Execution, 4)
-			return []dispatchtype.Dispatcher{{Name: inbox.Name{Project: "shop"}, Status: dispatchtype.Foreign, Others: older, Stale: 2}}, known
+			return []dispatchtype.Dispatcher{
+				{Name: inbox.Name{Project: "shop"}, Status: dispatchtype.Foreign, Others: older, Stale: 2}}, known
 		},
 		Begin: func(context.Context, string) { begun++ }, Usable: func() bool { return true },
 	}))
@@ -36,7 +37,8 @@ func TestDispatcherMetricsHaveTheirFixedNames(t *testing.T) {
 	shop := tel.Dispatch().WithTags(map[string]string{"project": "shop"})
 	tagged := func(name, value string) map[string]string { return map[string]string{name: value} }
 	shop.Gauge("dispatcher_active").Update(1)
-	for _, name := range []string{"dispatcher_stale", "dispatcher_duplicates", "dispatcher_foreign", "dispatcher_inbox_lag_seconds"} {
+	for _, name := range []string{
+		"dispatcher_stale", "dispatcher_duplicates", "dispatcher_foreign", "dispatcher_inbox_lag_seconds"} {
 		shop.Gauge(name).Update(17) // of the last cycle of this process
 	}
 	tel.Dispatch().Gauge("dispatcher_supervisor_last_cycle_timestamp_seconds").Update(1.75e9)
@@ -69,7 +71,8 @@ func TestDispatcherMetricsHaveTheirFixedNames(t *testing.T) {
 		`dispatcher_terminate_errors_total{project="shop"} 11`,
 		`dispatcher_terminations_total{project="shop",reason="stale"} 5`,
 		`dispatcher_worker_evictions_total{project="shop"} 10`,
-	}, lines(page, "dispatcher_active", "dispatcher_cleanup_e", "dispatcher_de", "dispatcher_du", "dispatcher_f", "dispatcher_i", "dispatcher_stale", "dispatcher_supervisor_cycles",
+	}, lines(page, "dispatcher_active", "dispatcher_cleanup_e", "dispatcher_de", "dispatcher_du", "dispatcher_f",
+		"dispatcher_i", "dispatcher_stale", "dispatcher_supervisor_cycles",
 		"dispatcher_supervisor_last", "dispatcher_takeovers", "dispatcher_te", "dispatcher_w"))
 	for _, sample := range []string{
 		`dispatcher_takeover_seconds_bucket{project="shop",le="60"} 0`,
@@ -100,7 +103,8 @@ func TestBacklogNeedsNoLocalDispatcher(t *testing.T) {
 	var begun []string
 	require.NoError(t, tel.ObserveDispatch(telemetry.Dispatching{
 		Backlogs: func(context.Context) ([]event.Backlog, error) {
-			return []event.Backlog{{Project: "idle"}, {Project: "shop", Pending: 500, Oldest: 75 * time.Second, Orphan: true}}, nil
+			return []event.Backlog{{Project: "idle"}, {Project: "shop", Pending: 500, Oldest: 75 * time.Second, Orphan: true}},
+				nil
 		},
 		Dispatchers: func(context.Context) ([]dispatchtype.Dispatcher, error) {
 			return []dispatchtype.Dispatcher{
@@ -132,13 +136,17 @@ func TestBacklogNeedsNoLocalDispatcher(t *testing.T) {
 	require.Equal(t, shown, lines(scrape(t, tel), "dispatcher_"), "unknown values stay as they were")
 }
 
-// The SDK tags the handler of a workflow with the workflow's names, and workflow code may add tags: none of them becomes a label.
+// The SDK tags the handler of a workflow with the workflow's names, and workflow code may add tags: none of them
+// becomes a label.
 func TestDispatcherSeriesDoNotGrowWithRestarts(t *testing.T) {
 	t.Parallel()
 	tel := newTelemetry(t)
 	for i := range 20 {
-		handler := tel.Dispatch().WithTags(map[string]string{"project": "old", "server_id": fmt.Sprint(i), "workflow_id": fmt.Sprint(i)})
-		handler.WithTags(map[string]string{"project": "shop", "run_id": fmt.Sprint(i)}).Counter("dispatcher_worker_evictions_total").Inc(1)
+		handler := tel.Dispatch().
+			WithTags(map[string]string{"project": "old", "server_id": fmt.Sprint(i), "workflow_id": fmt.Sprint(i)})
+		handler.WithTags(map[string]string{"project": "shop", "run_id": fmt.Sprint(i)}).
+			Counter("dispatcher_worker_evictions_total").Inc(1)
 	}
-	require.Equal(t, []string{`dispatcher_worker_evictions_total{project="shop"} 20`}, lines(scrape(t, tel), "dispatcher_"))
+	require.Equal(t, []string{`dispatcher_worker_evictions_total{project="shop"} 20`},
+		lines(scrape(t, tel), "dispatcher_"))
 }

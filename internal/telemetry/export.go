@@ -28,7 +28,8 @@ type exports struct {
 }
 
 // export creates the exporters that the variables configure.
-func (t *Telemetry) export(ctx context.Context, options Options, service *resource.Resource, process []prometheus.Collector) error {
+func (t *Telemetry) export(ctx context.Context, options Options, service *resource.Resource,
+	process []prometheus.Collector) error {
 	if options.Lookup == nil {
 		return nil
 	}
@@ -37,7 +38,8 @@ func (t *Telemetry) export(ctx context.Context, options Options, service *resour
 		return err
 	}
 	// Collectors distinguish the processes of a service by this attribute. A scrape does so by the address.
-	named, err := resource.Merge(resource.NewSchemaless(attribute.String("service.instance.id", options.Instance)), service)
+	named, err := resource.Merge(resource.NewSchemaless(attribute.String("service.instance.id", options.Instance)),
+		service)
 	if err != nil {
 		return err
 	}
@@ -46,7 +48,8 @@ func (t *Telemetry) export(ctx context.Context, options Options, service *resour
 		if t.exports.spans, err = settings.SpanExporter(ctx, options.Log); err != nil {
 			return err
 		}
-		t.Tracing = tracing.New(ctx, tracing.Options{Exporter: t.exports.spans, Resource: named, Propagate: settings.Propagate})
+		t.Tracing = tracing.New(ctx,
+			tracing.Options{Exporter: t.exports.spans, Resource: named, Propagate: settings.Propagate})
 		t.exports.tracer = t.Tracing
 	}
 	if settings.Metrics.Enabled {
@@ -94,8 +97,8 @@ func (e *exports) stop(ctx context.Context) {
 	stopping.Wait()
 }
 
-// metricExport exports the metrics periodically. It is no periodic reader of OpenTelemetry, because values are read before the instruments
-// are collected: see [readBefore].
+// metricExport exports the metrics periodically. It is no periodic reader of OpenTelemetry, because values are read
+// before the instruments are collected: see [readBefore].
 type metricExport struct {
 	*loop.Loop
 
@@ -106,7 +109,8 @@ type metricExport struct {
 	timeout  time.Duration
 }
 
-func newMetricExport(t *Telemetry, exporter *otlp.Metrics, settings otlp.Settings, named *resource.Resource, process []prometheus.Collector) *metricExport {
+func newMetricExport(t *Telemetry, exporter *otlp.Metrics, settings otlp.Settings, named *resource.Resource,
+	process []prometheus.Collector) *metricExport {
 	// The page at /metrics has the process's own collectors beside the instruments, and so has the export.
 	collected := prometheus.NewRegistry()
 	collected.MustRegister(process...)
@@ -118,7 +122,8 @@ func newMetricExport(t *Telemetry, exporter *otlp.Metrics, settings otlp.Setting
 		options = append(options, sdkmetric.WithProducer(t.empty)) // there is no delta without a measurement
 	}
 	e := &metricExport{
-		reader: sdkmetric.NewManualReader(options...), exporter: exporter, resource: named, read: t.read, timeout: settings.MetricTimeout,
+		reader: sdkmetric.NewManualReader(options...), exporter: exporter, resource: named, read: t.read,
+		timeout: settings.MetricTimeout,
 	}
 	due := false
 	e.Loop = loop.New(func(ctx, work context.Context) time.Duration {
@@ -144,7 +149,8 @@ func (e *metricExport) export(ctx context.Context) {
 	_ = e.exporter.Export(ctx, &metrics)
 }
 
-// stop exports the last values. What is read from the database remains as in the export before: the database is closed already.
+// stop exports the last values. What is read from the database remains as in the export before: the database is closed
+// already.
 func (e *metricExport) stop(ctx context.Context) {
 	_ = e.Stop(ctx)
 	e.export(ctx)

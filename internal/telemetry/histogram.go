@@ -39,8 +39,8 @@ func (h histogram) record(ctx context.Context, took time.Duration, labels ...att
 	h.instrument.Record(ctx, took.Seconds(), metric.WithAttributeSet(set))
 }
 
-// emptyHistograms produces the series of histograms that have no measurement yet: OpenTelemetry exports a histogram only after its first
-// one, so that a rate in Prometheus would miss it.
+// emptyHistograms produces the series of histograms that have no measurement yet: OpenTelemetry exports a histogram
+// only after its first one, so that a rate in Prometheus would miss it.
 type emptyHistograms struct {
 	start time.Time
 
@@ -70,7 +70,8 @@ func (e *emptyHistograms) describe(name, description string, boundaries []float6
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.named[name] == nil {
-		e.named[name] = &emptyHistogram{description: description, boundaries: boundaries, series: map[attribute.Distinct]*emptySeries{}}
+		e.named[name] = &emptyHistogram{
+			description: description, boundaries: boundaries, series: map[attribute.Distinct]*emptySeries{}}
 	}
 }
 
@@ -82,7 +83,8 @@ func (e *emptyHistograms) begin(name string, labels attribute.Set) {
 	}
 }
 
-// measured must be called before the measurement: a collection between the two misses the series, and never has it twice.
+// measured must be called before the measurement: a collection between the two misses the series, and never has it
+// twice.
 func (e *emptyHistograms) measured(name string, labels attribute.Set) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -105,7 +107,8 @@ func (e *emptyHistograms) Produce(context.Context) ([]metricdata.ScopeMetrics, e
 		for _, s := range h.series {
 			if s.empty {
 				points = append(points, metricdata.HistogramDataPoint[float64]{
-					Attributes: s.labels, StartTime: e.start, Time: now, Bounds: h.boundaries, BucketCounts: make([]uint64, len(h.boundaries)+1),
+					Attributes: s.labels, StartTime: e.start, Time: now, Bounds: h.boundaries,
+					BucketCounts: make([]uint64, len(h.boundaries)+1),
 				})
 			}
 		}

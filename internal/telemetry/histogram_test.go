@@ -15,8 +15,10 @@ import (
 func TestHistogramsExistAtZero(t *testing.T) {
 	t.Parallel()
 	tel := newTelemetry(t)
-	tel.Runs.Begin(t.Context(), "shop", telemetry.Counted{Runs: []string{"queued", "failed"}, Steps: []string{"completed"}})
-	tel.Runs.Begin(t.Context(), "shop", telemetry.Counted{Runs: []string{"queued", "failed"}, Steps: []string{"completed"}})
+	tel.Runs.Begin(t.Context(), "shop",
+		telemetry.Counted{Runs: []string{"queued", "failed"}, Steps: []string{"completed"}})
+	tel.Runs.Begin(t.Context(), "shop",
+		telemetry.Counted{Runs: []string{"queued", "failed"}, Steps: []string{"completed"}})
 	tel.Dispatch().WithTags(map[string]string{"project": "shop"}).Timer("dispatcher_takeover_seconds")
 	page := scrape(t, tel)
 	for _, sample := range []string{
@@ -59,9 +61,11 @@ func TestHistogramSeriesAreUnique(t *testing.T) {
 func TestHealthIsOneSeriesPerState(t *testing.T) {
 	t.Parallel()
 	tel := newTelemetry(t)
-	states := telemetry.HealthStates{Dependencies: []string{"up", "impaired", "down"}, Roles: []string{"ready", "unavailable"}}
+	states := telemetry.HealthStates{
+		Dependencies: []string{"up", "impaired", "down"}, Roles: []string{"ready", "unavailable"}}
 	require.NoError(t, tel.ObserveHealth(states, func(context.Context) telemetry.Health {
-		return telemetry.Health{Dependencies: map[string]string{"store": "impaired"}, Roles: map[string]string{"api": "ready"}}
+		return telemetry.Health{Dependencies: map[string]string{"store": "impaired"},
+			Roles: map[string]string{"api": "ready"}}
 	}))
 	require.Equal(t, []string{
 		`signalbox_dependency_state{dependency="store",state="down"} 0`,
@@ -80,7 +84,8 @@ func TestStoreMetricsFollowOpenTelemetry(t *testing.T) {
 	store.Called(t.Context(), "read", "", time.Millisecond)
 	store.Called(t.Context(), "read", "unavailable", time.Millisecond)
 	labels := func(failure, operation string) string {
-		return `db_client_operation_duration_seconds_count{db_operation_name="` + operation + `",db_system_name="sqlite",error_type="` + failure + `"} `
+		return `db_client_operation_duration_seconds_count{db_operation_name="` + operation +
+			`",db_system_name="sqlite",error_type="` + failure + `"} `
 	}
 	require.Equal(t, []string{labels("", "read") + "1", labels("unavailable", "read") + "1", labels("", "write") + "0"},
 		lines(scrape(t, tel), "db_client_operation_duration_seconds_count"))

@@ -15,12 +15,14 @@ type Migration struct {
 
 func newMigration(meter metric.Meter) (*Migration, error) {
 	runs, err := meter.Int64Counter("signalbox.migration.runs",
-		metric.WithDescription("Runs copied from the older engine's database in migration.from, by outcome: new, changed, settled. Only a process with this setting exports it."))
+		metric.WithDescription("Runs copied from the older engine's database in migration.from, by outcome: new, changed, "+
+			"settled. Only a process with this setting exports it."))
 	if err != nil {
 		return nil, err
 	}
 	failures, err := meter.Int64Counter("signalbox.migration.failures",
-		metric.WithDescription("Passes over the older engine's database in migration.from that failed. Only a process with this setting exports it."))
+		metric.WithDescription("Passes over the older engine's database in migration.from that failed. Only a process with "+
+			"this setting exports it."))
 	if err != nil {
 		return nil, err
 	}

@@ -15,11 +15,13 @@ import (
 // buildInfo exports the version of the program (signalbox_build_info).
 func buildInfo(meter metric.Meter, version string) error {
 	info, err := meter.Int64ObservableGauge("signalbox.build.info",
-		metric.WithDescription("Version of the program, the revision of its source (empty if the build did not record it), and the version of Go; always 1."))
+		metric.WithDescription("Version of the program, the revision of its source (empty if the build did not record it), "+
+			"and the version of Go; always 1."))
 	if err != nil {
 		return err
 	}
-	labels := metric.WithAttributes(attribute.String("version", version), attribute.String("revision", revision()), attribute.String("go_version", runtime.Version()))
+	labels := metric.WithAttributes(attribute.String("version", version), attribute.String("revision", revision()),
+		attribute.String("go_version", runtime.Version()))
 	_, err = meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		o.ObserveInt64(info, 1, labels)
 		return nil
@@ -38,15 +40,17 @@ func revision() string {
 }
 
 // ObserveListener registers from when on the listener's certificate is to be renewed, and its expiry
-// (signalbox_listener_certificate_renewal_timestamp_seconds, signalbox_listener_certificate_expiry_timestamp_seconds). It is called once, by
-// a process whose listener uses TLS.
+// (signalbox_listener_certificate_renewal_timestamp_seconds, signalbox_listener_certificate_expiry_timestamp_seconds).
+// It is called once, by a process whose listener uses TLS.
 func (t *Telemetry) ObserveListener(read func(ctx context.Context) (renewal, expiry time.Time)) error {
 	meter := t.Meter(scope)
 	due, err1 := meter.Float64ObservableGauge("signalbox.listener.certificate.renewal.timestamp", metric.WithUnit("s"),
-		metric.WithDescription("From when on the certificate of this process's listener is to be renewed, in seconds since 1970: the beginning of "+
+		metric.WithDescription("From when on the certificate of this process's listener is to be renewed, in seconds since "+
+			"1970: the beginning of "+
 			"its last 14 days, or of the last quarter of its lifetime if that is later. Absent if it uses no TLS."))
 	ends, err2 := meter.Float64ObservableGauge("signalbox.listener.certificate.expiry.timestamp", metric.WithUnit("s"),
-		metric.WithDescription("Expiry of the certificate of this process's listener, in seconds since 1970. Absent if it uses no TLS."))
+		metric.WithDescription("Expiry of the certificate of this process's listener, in seconds since 1970. Absent if it "+
+			"uses no TLS."))
 	if err := errors.Join(err1, err2); err != nil {
 		return err
 	}
@@ -68,14 +72,17 @@ type HealthStates struct{ Dependencies, Roles []string }
 // healthTimeout bounds the checks of the dependencies, which have a shorter timeout of their own.
 const healthTimeout = 3 * time.Second
 
-// ObserveHealth registers the state of the process (signalbox_dependency_state, signalbox_role_status): one series for each possible state,
-// 1 for the current one and 0 for the others. Every scrape calls read, with a context that ends soon. It is called once.
+// ObserveHealth registers the state of the process (signalbox_dependency_state, signalbox_role_status): one series for
+// each possible state, 1 for the current one and 0 for the others. Every scrape calls read, with a context that ends
+// soon. It is called once.
 func (t *Telemetry) ObserveHealth(states HealthStates, read func(ctx context.Context) Health) error {
 	meter := t.Meter(scope)
 	dependency, err1 := meter.Int64ObservableGauge("signalbox.dependency.state",
-		metric.WithDescription("State of each dependency of this process, as /readyz reports it: 1 for the current state, 0 for the others."))
+		metric.WithDescription("State of each dependency of this process, as /readyz reports it: 1 for the current state, "+
+			"0 for the others."))
 	role, err2 := meter.Int64ObservableGauge("signalbox.role.status",
-		metric.WithDescription("Status of each role of this process, as /readyz reports it: 1 for the current status, 0 for the others."))
+		metric.WithDescription("Status of each role of this process, as /readyz reports it: 1 for the current status, 0 "+
+			"for the others."))
 	if err := errors.Join(err1, err2); err != nil {
 		return err
 	}
@@ -89,7 +96,8 @@ func (t *Telemetry) ObserveHealth(states HealthStates, read func(ctx context.Con
 	return err
 }
 
-func observeStates(o metric.Observer, gauge metric.Int64Observable, named, stated string, states []string, current map[string]string) {
+func observeStates(o metric.Observer, gauge metric.Int64Observable, named, stated string, states []string,
+	current map[string]string) {
 	for name, now := range current {
 		for _, state := range states {
 			var is int64

@@ -13,11 +13,12 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/logger"
 )
 
-// profilesHeaderTimeout bounds the time in which a client sends its request. The response has no limit: a profile takes as long as its
-// client requests.
+// profilesHeaderTimeout bounds the time in which a client sends its request. The response has no limit: a profile takes
+// as long as its client requests.
 const profilesHeaderTimeout = 5 * time.Second
 
-// Profiles serves the profiles of the process, without authentication: its address must be one that only this machine can connect to.
+// Profiles serves the profiles of the process, without authentication: its address must be one that only this machine
+// can connect to.
 type Profiles struct {
 	address string
 	server  *http.Server
@@ -47,7 +48,8 @@ func (p *Profiles) Start(ctx context.Context) error {
 	return nil
 }
 
-// forThisMachine refuses requests that name another host: those of a web page whose name its owner resolves to this machine.
+// forThisMachine refuses requests that name another host: those of a web page whose name its owner resolves to this
+// machine.
 func forThisMachine(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !address.IsLocalHost(r.Host) {

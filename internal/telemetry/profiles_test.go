@@ -51,9 +51,11 @@ func TestProfilesRefuseOtherHosts(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, profiles.Stop(context.WithoutCancel(t.Context()))) })
 	for host, want := range map[string]int{
 		"": http.StatusOK, "localhost:6060": http.StatusOK, "[::1]:6060": http.StatusOK,
-		"rebound.example:6060": http.StatusForbidden, "rebound.example": http.StatusForbidden, "127.0.0.1.rebound.example": http.StatusForbidden,
+		"rebound.example:6060": http.StatusForbidden, "rebound.example": http.StatusForbidden,
+		"127.0.0.1.rebound.example": http.StatusForbidden,
 	} {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+listen+"/debug/pprof/goroutine?debug=1", nil)
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+listen+"/debug/pprof/goroutine?debug=1",
+			nil)
 		require.NoError(t, err)
 		r.Host, r.Close = host, true
 		response, err := http.DefaultClient.Do(r)

@@ -10,14 +10,17 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/quota"
 )
 
-// ObserveQuotas registers the gauges of the runs that quotas hold up (signalbox_quota_queued_runs, signalbox_quota_waiting_runs), for every
-// project that has, or had, a quota. Every scrape calls held, with a context that ends soon; after an error they stay as they were. It is called once.
+// ObserveQuotas registers the gauges of the runs that quotas hold up (signalbox_quota_queued_runs,
+// signalbox_quota_waiting_runs), for every project that has, or had, a quota. Every scrape calls held, with a context
+// that ends soon; after an error they stay as they were. It is called once.
 func (t *Telemetry) ObserveQuotas(held func(ctx context.Context) ([]quota.Held, error)) error {
 	meter := t.Meter(scope)
 	queued, err1 := meter.Int64ObservableGauge("signalbox.quota.queued.runs",
-		metric.WithDescription("Runs of the project that wait for one of its slots, of all processes. Absent for a project that never had a quota."))
+		metric.WithDescription("Runs of the project that wait for one of its slots, of all processes. Absent for a project "+
+			"that never had a quota."))
 	waiting, err2 := meter.Int64ObservableGauge("signalbox.quota.waiting.runs",
-		metric.WithDescription("Runs of the project that wait for steps, of all processes. Absent for a project that never had a quota."))
+		metric.WithDescription("Runs of the project that wait for steps, of all processes. Absent for a project that never "+
+			"had a quota."))
 	if err := errors.Join(err1, err2); err != nil {
 		return err
 	}

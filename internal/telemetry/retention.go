@@ -12,7 +12,8 @@ type Retention struct{ deleted metric.Int64Counter }
 
 func newRetention(meter metric.Meter) (*Retention, error) {
 	deleted, err := meter.Int64Counter("signalbox.retention.deleted",
-		metric.WithDescription("Rows that retention has deleted, by kind. A series appears with the first deleted row of its kind."))
+		metric.WithDescription("Rows that retention has deleted, by kind. A series appears with the first deleted row of "+
+			"its kind."))
 	if err != nil {
 		return nil, err
 	}

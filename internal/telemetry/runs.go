@@ -26,17 +26,23 @@ func newRuns(t *Telemetry) (_ *Runs, err error) {
 	var errs [8]error
 	r.total, errs[0] = meter.Int64Counter("signalbox.runs",
 		metric.WithDescription("Runs that entered a status: queued at the start, then the final status."))
-	r.start, errs[1] = t.histogram("signalbox.run.start", "Time from the request to start a run to Temporal's acceptance.", seconds())
-	r.queue, errs[2] = t.histogram("signalbox.run.queue_wait", "Time from the creation of a run to its first task in a worker.", seconds())
-	r.lag, errs[3] = t.histogram("signalbox.projection.lag", "Time from Temporal's acceptance of a workflow task to its rows in the store.", seconds())
+	r.start, errs[1] = t.histogram("signalbox.run.start", "Time from the request to start a run to Temporal's acceptance.",
+		seconds())
+	r.queue, errs[2] = t.histogram("signalbox.run.queue_wait",
+		"Time from the creation of a run to its first task in a worker.", seconds())
+	r.lag, errs[3] = t.histogram("signalbox.projection.lag",
+		"Time from Temporal's acceptance of a workflow task to its rows in the store.", seconds())
 	r.fixed, errs[4] = meter.Int64Counter("signalbox.reconcile.corrections",
 		metric.WithDescription("Differences between runs and Temporal that the reconciler found, by kind."))
 	r.built, errs[5] = meter.Int64Counter("signalbox.rebuilds",
-		metric.WithDescription("Rebuilds of the rows of runs from their histories, by outcome: rebuilt, failed or canceled. Only processes with the worker role export it."))
+		metric.WithDescription("Rebuilds of the rows of runs from their histories, by outcome: rebuilt, failed or "+
+			"canceled. Only processes with the worker role export it."))
 	r.steps, errs[6] = meter.Int64Counter("signalbox.steps",
-		metric.WithDescription("Steps of runs that ended in this process, by status. Each entry of a task is a step, in a loop one for each turn; the attempts of a call are not."))
+		metric.WithDescription("Steps of runs that ended in this process, by status. Each entry of a task is a step, in a "+
+			"loop one for each turn; the attempts of a call are not."))
 	r.late, errs[7] = t.histogram("signalbox.timer.lateness",
-		"Time from when a timer of a run was due (a wait, the delay of a retry, a timeout) until a worker received it.", seconds())
+		"Time from when a timer of a run was due (a wait, the delay of a retry, a timeout) until a worker received "+
+			"it.", seconds())
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, err
 	}

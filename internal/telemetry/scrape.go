@@ -18,10 +18,12 @@ type read[T any] struct {
 	at    time.Time
 }
 
-// readBefore makes every scrape and export read a value before it collects the instruments, with a context that ends after limit.
+// readBefore makes every scrape and export read a value before it collects the instruments, with a context that ends
+// after limit.
 //
-// A callback of an instrument must not read it: the SDK holds the lock of all instruments while it calls the callback, and the read may
-// create an instrument, for example that of the first request of a kind to Temporal, which waits for this lock.
+// A callback of an instrument must not read it: the SDK holds the lock of all instruments while it calls the callback,
+// and the read may create an instrument, for example that of the first request of a kind to Temporal, which waits for
+// this lock.
 //
 // A value that cannot be read is not known: last returns false.
 func readBefore[T any](t *Telemetry, limit time.Duration, from func(context.Context) (T, error)) *read[T] {
@@ -38,8 +40,9 @@ func readBefore[T any](t *Telemetry, limit time.Duration, from func(context.Cont
 	return r
 }
 
-// readStored is readBefore for a value of the database. A value that cannot be read keeps the last one that was, so that an outage of the
-// database does not end what alerts report about it. signalbox_reading_age_seconds has the age of the value, with this name.
+// readStored is readBefore for a value of the database. A value that cannot be read keeps the last one that was, so
+// that an outage of the database does not end what alerts report about it. signalbox_reading_age_seconds has the age of
+// the value, with this name.
 func readStored[T any](t *Telemetry, limit time.Duration, name string, from func(context.Context) (T, error)) *read[T] {
 	r := &read[T]{}
 	t.reads = append(t.reads, func(ctx context.Context) {
@@ -63,7 +66,9 @@ func readStored[T any](t *Telemetry, limit time.Duration, name string, from func
 func (t *Telemetry) observeAges() error {
 	meter := t.Meter(scope)
 	gauge, err := meter.Float64ObservableGauge("signalbox.reading.age", metric.WithUnit("s"),
-		metric.WithDescription("Time since this process last read these values from the database: dispatchers, inbox, problems, queue, quotas, unpublished_events, webhooks. While it cannot read them, their metrics keep the last values. Absent until they were read."))
+		metric.WithDescription("Time since this process last read these values from the database: dispatchers, inbox, "+
+			"problems, queue, quotas, unpublished_events, webhooks. While it cannot read them, their metrics keep the last "+
+			"values. Absent until they were read."))
 	if err != nil {
 		return err
 	}

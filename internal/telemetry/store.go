@@ -16,11 +16,12 @@ type Store struct {
 	system   attribute.KeyValue
 }
 
-// Store returns the histogram db_client_operation_duration_seconds. The system is the database's name in OpenTelemetry's conventions,
-// operations are all that will be measured. It is called once.
+// Store returns the histogram db_client_operation_duration_seconds. The system is the database's name in
+// OpenTelemetry's conventions, operations are all that will be measured. It is called once.
 func (t *Telemetry) Store(system string, operations ...string) (*Store, error) {
 	duration, err := t.histogram("db.client.operation.duration",
-		"Duration of calls to the database, with the wait for a connection and with repeated transactions. error_type is unavailable (it is down, full or too slow), "+
+		"Duration of calls to the database, with the wait for a connection and with repeated transactions. error_type is "+
+			"unavailable (it is down, full or too slow), "+
 			"canceled (the caller stopped waiting), other, or empty if the call succeeded.", seconds())
 	s := &Store{duration: duration, system: attribute.String("db.system.name", system)}
 	for _, operation := range operations {
@@ -35,16 +36,18 @@ func (s *Store) Called(ctx context.Context, operation, failure string, took time
 }
 
 func (s *Store) labels(operation, failure string) []attribute.KeyValue {
-	return []attribute.KeyValue{s.system, attribute.String("db.operation.name", operation), attribute.String("error.type", failure)}
+	return []attribute.KeyValue{
+		s.system, attribute.String("db.operation.name", operation), attribute.String("error.type", failure)}
 }
 
 // ObserveClockSkew registers the gauge of the difference between the clocks of the database and of this process
-// (signalbox_store_clock_skew_seconds). Every scrape calls skew, with a context that ends soon; without an answer the gauge is absent. It is
-// called once.
+// (signalbox_store_clock_skew_seconds). Every scrape calls skew, with a context that ends soon; without an answer the
+// gauge is absent. It is called once.
 func (t *Telemetry) ObserveClockSkew(skew func(context.Context) (time.Duration, error)) error {
 	meter := t.Meter(scope)
 	gauge, err := meter.Float64ObservableGauge("signalbox.store.clock_skew", metric.WithUnit("s"),
-		metric.WithDescription("How far the database's clock is ahead of this process's; negative where it is behind. Absent while the database does not answer."))
+		metric.WithDescription("How far the database's clock is ahead of this process's; negative where it is behind. "+
+			"Absent while the database does not answer."))
 	if err != nil {
 		return err
 	}
@@ -58,13 +61,14 @@ func (t *Telemetry) ObserveClockSkew(skew func(context.Context) (time.Duration, 
 	return err
 }
 
-// ObservePools registers the metrics of pools of connections to the database, by the name of the pool (db_client_connections,
-// db_client_connection_max, signalbox_store_connection_waits_total, signalbox_store_connection_wait_seconds_total). Reading a pool's
-// statistics must not block. It is called once.
+// ObservePools registers the metrics of pools of connections to the database, by the name of the pool
+// (db_client_connections, db_client_connection_max, signalbox_store_connection_waits_total,
+// signalbox_store_connection_wait_seconds_total). Reading a pool's statistics must not block. It is called once.
 func (t *Telemetry) ObservePools(pools func() map[string]sql.DBStats) error {
 	meter := t.Meter(scope)
 	count, err1 := meter.Int64ObservableUpDownCounter("db.client.connections",
-		metric.WithDescription("Connections to the database, by pool and state: idle or used. A connection that holds a lock is in no pool."))
+		metric.WithDescription("Connections to the database, by pool and state: idle or used. A connection that holds a "+
+			"lock is in no pool."))
 	most, err2 := meter.Int64ObservableUpDownCounter("db.client.connection.max",
 		metric.WithDescription("Maximum of connections of the pool."))
 	waits, err3 := meter.Int64ObservableCounter("signalbox.store.connection.waits",
@@ -77,8 +81,10 @@ func (t *Telemetry) ObservePools(pools func() map[string]sql.DBStats) error {
 	_, err := meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		for name, s := range pools() {
 			pool := attribute.String("db.client.connection.pool.name", name)
-			o.ObserveInt64(count, int64(s.Idle), metric.WithAttributes(pool, attribute.String("db.client.connection.state", "idle")))
-			o.ObserveInt64(count, int64(s.InUse), metric.WithAttributes(pool, attribute.String("db.client.connection.state", "used")))
+			o.ObserveInt64(count, int64(s.Idle),
+				metric.WithAttributes(pool, attribute.String("db.client.connection.state", "idle")))
+			o.ObserveInt64(count, int64(s.InUse),
+				metric.WithAttributes(pool, attribute.String("db.client.connection.state", "used")))
 			o.ObserveInt64(most, int64(s.MaxOpenConnections), metric.WithAttributes(pool))
 			o.ObserveInt64(waits, s.WaitCount, metric.WithAttributes(attribute.String("pool", name)))
 			o.ObserveFloat64(waited, s.WaitDuration.Seconds(), metric.WithAttributes(attribute.String("pool", name)))

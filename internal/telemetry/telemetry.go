@@ -1,14 +1,14 @@
-// Package telemetry provides the metrics and traces of one platform: OpenTelemetry inside, Prometheus at /metrics, and OTLP where the
-// OTEL_* variables configure it.
+// Package telemetry provides the metrics and traces of one platform: OpenTelemetry inside, Prometheus at /metrics, and
+// OTLP where the OTEL_* variables configure it.
 //
 //	tel, err := telemetry.New(ctx, telemetry.Options{ServiceName: "signalbox", Version: version, Lookup: os.LookupEnv, Log: log})
 //	err = tel.Observe(telemetry.Observed{Connection: manager.Status, QueuedRuns: …})
 //	mux.Handle("/metrics", tel.Handler())
 //	defer tel.Stop(ctx)
 //
-// Each Telemetry has its own registry and providers; the globals of OpenTelemetry and Prometheus are neither set nor read, so two
-// platforms in one process are counted separately. Names are stable, because dashboards and alerts depend on them, and no label's
-// values grow with runs, restarts or server IDs.
+// Each Telemetry has its own registry and providers; the globals of OpenTelemetry and Prometheus are neither set nor
+// read, so two platforms in one process are counted separately. Names are stable, because dashboards and alerts depend
+// on them, and no label's values grow with runs, restarts or server IDs.
 //
 // Package otlp reads the variables and exports, package tracing makes the spans.
 package telemetry
@@ -90,7 +90,8 @@ type Telemetry struct {
 // New creates the registry, all instruments and the exporters. These do not connect yet.
 func New(ctx context.Context, options Options) (*Telemetry, error) {
 	registry := prometheus.NewRegistry()
-	process := []prometheus.Collector{collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})}
+	process := []prometheus.Collector{
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})}
 	registry.MustRegister(process...)
 	empty := newEmptyHistograms(time.Now())
 	exporter, err := promexporter.New(
@@ -106,7 +107,8 @@ func New(ctx context.Context, options Options) (*Telemetry, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Telemetry{active: &activeDispatchers{byProject: map[string]float64{}}, empty: empty, registry: registry, log: options.Log, now: time.Now}
+	t := &Telemetry{active: &activeDispatchers{byProject: map[string]float64{}}, empty: empty, registry: registry,
+		log: options.Log, now: time.Now}
 	if err := t.export(ctx, options, service, process); err != nil {
 		return nil, err
 	}
@@ -120,7 +122,8 @@ func New(ctx context.Context, options Options) (*Telemetry, error) {
 
 // describe returns the resource of the process. OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES take precedence.
 func describe(ctx context.Context, options Options) (*resource.Resource, error) {
-	own := resource.WithAttributes(attribute.String("service.name", options.ServiceName), attribute.String("service.version", options.Version))
+	own := resource.WithAttributes(attribute.String("service.name", options.ServiceName),
+		attribute.String("service.version", options.Version))
 	if options.Lookup == nil {
 		return resource.New(ctx, own)
 	}
@@ -150,8 +153,8 @@ func (t *Telemetry) create(version string) error {
 	return nil
 }
 
-// temporalLatencies sets the buckets of the SDK's timers in seconds. OpenTelemetry's default boundaries are for milliseconds: all values
-// under five seconds would be in the first bucket.
+// temporalLatencies sets the buckets of the SDK's timers in seconds. OpenTelemetry's default boundaries are for
+// milliseconds: all values under five seconds would be in the first bucket.
 func temporalLatencies() sdkmetric.View {
 	return sdkmetric.NewView(
 		sdkmetric.Instrument{Name: "temporal_*", Kind: sdkmetric.InstrumentKindHistogram},
@@ -167,7 +170,8 @@ func seconds() []float64 {
 // Start begins the export of metrics; measuring begins with New.
 func (t *Telemetry) Start(ctx context.Context) error { return t.exports.start(ctx) }
 
-// Stop exports what remains, within a bounded part of ctx, and ends measuring. Instruments can still be called afterwards without effect.
+// Stop exports what remains, within a bounded part of ctx, and ends measuring. Instruments can still be called
+// afterwards without effect.
 func (t *Telemetry) Stop(ctx context.Context) error {
 	t.exports.stop(ctx)
 	if err := t.provider.Shutdown(ctx); err != nil {

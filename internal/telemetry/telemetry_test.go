@@ -28,7 +28,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func newTelemetry(t *testing.T) *telemetry.Telemetry {
 	t.Helper()
-	tel, err := telemetry.New(t.Context(), telemetry.Options{ServiceName: "signalbox", Version: "1.2.3", Log: slog.New(slog.DiscardHandler)})
+	tel, err := telemetry.New(t.Context(),
+		telemetry.Options{ServiceName: "signalbox", Version: "1.2.3", Log: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	require.NoError(t, tel.Start(t.Context()))
 	t.Cleanup(func() { require.NoError(t, tel.Stop(context.WithoutCancel(t.Context()))) })
@@ -87,17 +88,21 @@ func TestTemporalMetricsAreSecondsAndMonotonic(t *testing.T) {
 func TestAPICallsAreMeasuredByMethodAndCode(t *testing.T) {
 	t.Parallel()
 	tel := newTelemetry(t)
-	const good, bad, stream = "/signalbox.v1.RunService/GetRun", "/signalbox.v1.RunService/StartRun", "/signalbox.v1.RunService/WatchRun"
+	const good, bad, stream = "/signalbox.v1.RunService/GetRun", "/signalbox.v1.RunService/StartRun",
+		"/signalbox.v1.RunService/WatchRun"
 	mux := http.NewServeMux()
-	mux.Handle(good, connect.NewUnaryHandler(good, func(context.Context, *connect.Request[emptypb.Empty]) (*connect.Response[emptypb.Empty], error) {
-		return connect.NewResponse(&emptypb.Empty{}), nil
-	}, connect.WithInterceptors(tel.API)))
-	mux.Handle(bad, connect.NewUnaryHandler(bad, func(context.Context, *connect.Request[emptypb.Empty]) (*connect.Response[emptypb.Empty], error) {
-		return nil, connect.NewError(connect.CodeResourceExhausted, nil)
-	}, connect.WithInterceptors(tel.API)))
-	mux.Handle(stream, connect.NewServerStreamHandler(stream, func(_ context.Context, _ *connect.Request[emptypb.Empty], s *connect.ServerStream[emptypb.Empty]) error {
-		return s.Send(&emptypb.Empty{})
-	}, connect.WithInterceptors(tel.API)))
+	mux.Handle(good, connect.NewUnaryHandler(good,
+		func(context.Context, *connect.Request[emptypb.Empty]) (*connect.Response[emptypb.Empty], error) {
+			return connect.NewResponse(&emptypb.Empty{}), nil
+		}, connect.WithInterceptors(tel.API)))
+	mux.Handle(bad, connect.NewUnaryHandler(bad,
+		func(context.Context, *connect.Request[emptypb.Empty]) (*connect.Response[emptypb.Empty], error) {
+			return nil, connect.NewError(connect.CodeResourceExhausted, nil)
+		}, connect.WithInterceptors(tel.API)))
+	mux.Handle(stream, connect.NewServerStreamHandler(stream,
+		func(_ context.Context, _ *connect.Request[emptypb.Empty], s *connect.ServerStream[emptypb.Empty]) error {
+			return s.Send(&emptypb.Empty{})
+		}, connect.WithInterceptors(tel.API)))
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
 
@@ -108,7 +113,8 @@ func TestAPICallsAreMeasuredByMethodAndCode(t *testing.T) {
 	}
 	require.NoError(t, call(good))
 	require.Error(t, call(bad))
-	watch, err := connect.NewClient[emptypb.Empty, emptypb.Empty](server.Client(), server.URL+stream).CallServerStream(t.Context(), connect.NewRequest(&emptypb.Empty{}))
+	watch, err := connect.NewClient[emptypb.Empty, emptypb.Empty](server.Client(),
+		server.URL+stream).CallServerStream(t.Context(), connect.NewRequest(&emptypb.Empty{}))
 	require.NoError(t, err)
 	for watch.Receive() {
 	}
@@ -116,7 +122,8 @@ func TestAPICallsAreMeasuredByMethodAndCode(t *testing.T) {
 
 	page := scrape(t, tel)
 	for procedure, code := range map[string]string{good: "OK", bad: "RESOURCE_EXHAUSTED", stream: "OK"} {
-		require.Regexp(t, regexp.QuoteMeta(`rpc_server_call_duration_seconds_count{rpc_method="`+procedure[1:]+`",rpc_response_status_code="`+code+`",rpc_system_name="connectrpc"} 1`), page)
+		require.Regexp(t, regexp.QuoteMeta(`rpc_server_call_duration_seconds_count{rpc_method="`+procedure[1:]+
+			`",rpc_response_status_code="`+code+`",rpc_system_name="connectrpc"} 1`), page)
 	}
 }
 
@@ -129,7 +136,8 @@ func TestSecondStopFailsAndInstrumentsStayUsable(t *testing.T) {
 	tel.Runs.Count(t.Context(), "default", "completed")
 }
 
-// A read of a scrape may create an instrument, for example by its first request of a kind to Temporal, and scrapes may overlap.
+// A read of a scrape may create an instrument, for example by its first request of a kind to Temporal, and scrapes may
+// overlap.
 func TestScrapesCreateInstruments(t *testing.T) {
 	t.Parallel()
 	tel := newTelemetry(t)
@@ -139,7 +147,8 @@ func TestScrapesCreateInstruments(t *testing.T) {
 	}
 	require.NoError(t, tel.ObserveProblems(func(context.Context) ([]problem.Gauge, error) {
 		create()
-		return []problem.Gauge{{Project: "shop", Kind: problem.Failure, State: problem.Open, Count: 3, Oldest: 6 * time.Minute}}, nil
+		return []problem.Gauge{{Project: "shop", Kind: problem.Failure, State: problem.Open, Count: 3,
+			Oldest: 6 * time.Minute}}, nil
 	}))
 	require.NoError(t, tel.ObserveQuotas(func(context.Context) ([]quota.Held, error) {
 		create()
@@ -163,5 +172,6 @@ func TestScrapesCreateInstruments(t *testing.T) {
 		})
 	}
 	require.NoError(t, scrapes.Wait())
-	require.Equal(t, []string{`signalbox_problem_oldest_open_seconds{kind="failure",project="shop"} 360`}, lines(scrape(t, tel), "signalbox_problem_oldest"))
+	require.Equal(t, []string{`signalbox_problem_oldest_open_seconds{kind="failure",project="shop"} 360`},
+		lines(scrape(t, tel), "signalbox_problem_oldest"))
 }

@@ -4,9 +4,9 @@
 //	out.Write(source)                                    // everything is escaped
 //	terminal.Draw(out, style.Status("failed")+" "+title) // everything but colours is escaped
 //
-// A control character moves the cursor, changes the clipboard or answers as if it were typed. A direction mark turns the text beside it
-// around. A format character, such as a zero-width space, makes two texts look alike. All of them are written as \uXXXX, which is the same
-// value inside of a text in JSON.
+// A control character moves the cursor, changes the clipboard or answers as if it were typed. A direction mark turns
+// the text beside it around. A format character, such as a zero-width space, makes two texts look alike. All of them
+// are written as \uXXXX, which is the same value inside of a text in JSON.
 //
 // The package does not measure text, and does not decide whether a stream is a terminal.
 package terminal
@@ -37,7 +37,8 @@ func Text(text string) string {
 	return escape(text)
 }
 
-// JSON returns JSON with the same value, of which a terminal obeys nothing. JSON has such characters only inside of texts.
+// JSON returns JSON with the same value, of which a terminal obeys nothing. JSON has such characters only inside of
+// texts.
 func JSON(text []byte) []byte {
 	if plain(string(text)) {
 		return text
@@ -55,7 +56,8 @@ func plain(text string) bool {
 	return true
 }
 
-// Unsafe reports whether a terminal must not show a character: one that is neither visible nor a space, a tab or a line end.
+// Unsafe reports whether a terminal must not show a character: one that is neither visible nor a space, a tab or a line
+// end.
 func Unsafe(r rune) bool {
 	switch {
 	case r == '\n' || r == '\t':
@@ -106,7 +108,8 @@ func drawn(text string) string {
 	}
 }
 
-// colorLength returns the length of what follows an escape character in a sequence of one colour or style, "[31m", and 0 for other text.
+// colorLength returns the length of what follows an escape character in a sequence of one colour or style, "[31m", and
+// 0 for other text.
 func colorLength(text string) int {
 	code, ok := strings.CutPrefix(text, "[")
 	end := strings.IndexByte(code, 'm')
@@ -155,7 +158,8 @@ func incomplete(text []byte) int {
 	return 0
 }
 
-// Screen is a stream to a terminal. What is written to it is escaped; only Draw and Redraw write sequences that the terminal obeys.
+// Screen is a stream to a terminal. What is written to it is escaped; only Draw and Redraw write sequences that the
+// terminal obeys.
 type Screen struct {
 	*Escaper
 
@@ -177,7 +181,8 @@ func (s *Screen) obey(text string) error {
 	return err
 }
 
-// Draw writes text for people, escaped but for its colours. A file or a pipe gets it escaped, too: a terminal may show it later.
+// Draw writes text for people, escaped but for its colours. A file or a pipe gets it escaped, too: a terminal may show
+// it later.
 func Draw(w io.Writer, text string) error { return write(w, drawn(text)) }
 
 // Redraw replaces so many lines above the cursor by text; for 0, the line of the cursor.

@@ -8,7 +8,8 @@ import (
 )
 
 const (
-	// freshFor is how long an answer of the store is used, and staleFor how long it is used while another caller reads the store again.
+	// freshFor is how long an answer of the store is used, and staleFor how long it is used while another caller reads the
+	// store again.
 	freshFor = time.Second
 	staleFor = 2 * time.Second
 	// mostKnown bounds the memory.
@@ -49,8 +50,8 @@ func newCache() *cache {
 	return &cache{tokens: ttlcache.New(ttlcache.WithCapacity[string, *known](mostKnown))}
 }
 
-// get returns the cached token, nil for none, and whether it may be used. When it is no longer fresh, one caller at a time gets false and
-// reads the store, so that the others do not wait.
+// get returns the cached token, nil for none, and whether it may be used. When it is no longer fresh, one caller at a
+// time gets false and reads the store, so that the others do not wait.
 func (c *cache) get(id string, now time.Time) (*known, bool) {
 	cached := c.tokens.Get(id)
 	if cached == nil {

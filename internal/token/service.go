@@ -45,7 +45,8 @@ type use struct {
 
 // NewService returns a service over a store.
 func NewService(store Store, projects Projects, opts Options) *Service {
-	return &Service{store: store, projects: projects, opts: opts, known: newCache(), lookups: lookup.New(store.GetTokens), used: make(chan use, uses)}
+	return &Service{store: store, projects: projects, opts: opts, known: newCache(), lookups: lookup.New(store.GetTokens),
+		used: make(chan use, uses)}
 }
 
 // Start begins to write the times of use. It keeps the values of ctx, not its end; Stop ends it.
@@ -71,8 +72,8 @@ func (s *Service) Stop(ctx context.Context) error {
 	return nil
 }
 
-// Authenticate returns the actor of the token with this text, or an [apperror.Unauthenticated] with the reason. grace is the maximum age of
-// the cached token when the store is unavailable: 0 for all calls that read or change data.
+// Authenticate returns the actor of the token with this text, or an [apperror.Unauthenticated] with the reason. grace
+// is the maximum age of the cached token when the store is unavailable: 0 for all calls that read or change data.
 func (s *Service) Authenticate(ctx context.Context, text string, grace time.Duration) (auth.Actor, error) {
 	id, err := idOf(text)
 	if err != nil {
@@ -91,8 +92,8 @@ func (s *Service) Authenticate(ctx context.Context, text string, grace time.Dura
 	return k.token.Actor(), nil
 }
 
-// Valid returns the token with this ID and records its use, or an [apperror.Unauthenticated] with the reason why it is not valid. It is for
-// callers that were authenticated with the token before, such as sessions.
+// Valid returns the token with this ID and records its use, or an [apperror.Unauthenticated] with the reason why it is
+// not valid. It is for callers that were authenticated with the token before, such as sessions.
 func (s *Service) Valid(ctx context.Context, id string) (Token, error) {
 	k, err := s.find(ctx, id, 0)
 	if err != nil {
@@ -146,7 +147,8 @@ func (s *Service) find(ctx context.Context, id string, grace time.Duration) (*kn
 	case err == nil && !exists:
 		return nil, unknown()
 	case err == nil:
-		return s.known.put(&known{token: stored.Token, hash: stored.Hash, at: s.opts.Now(), used: stored.Token.LastUsedAt}, epoch), nil
+		return s.known.put(&known{token: stored.Token, hash: stored.Hash, at: s.opts.Now(), used: stored.Token.LastUsedAt},
+			epoch), nil
 	case k != nil && s.opts.Now().Sub(k.at) < grace:
 		return k, nil
 	case ctx.Err() != nil:
@@ -166,10 +168,12 @@ func unknown() error {
 func (t Token) CheckValid(now time.Time) error {
 	switch {
 	case !t.RevokedAt.IsZero():
-		return apperror.New(apperror.Unauthenticated, apperror.TokenRevoked, "token %q (%s) was revoked at %s; ask an admin for another one",
+		return apperror.New(apperror.Unauthenticated, apperror.TokenRevoked,
+			"token %q (%s) was revoked at %s; ask an admin for another one",
 			t.Name, t.ID, t.RevokedAt.UTC().Format(time.RFC3339))
 	case !t.ExpiresAt.IsZero() && !now.Before(t.ExpiresAt):
-		return apperror.New(apperror.Unauthenticated, apperror.TokenExpired, "token %q (%s) expired at %s; ask an admin for another one",
+		return apperror.New(apperror.Unauthenticated, apperror.TokenExpired,
+			"token %q (%s) expired at %s; ask an admin for another one",
 			t.Name, t.ID, t.ExpiresAt.UTC().Format(time.RFC3339))
 	}
 	return nil

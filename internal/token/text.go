@@ -55,7 +55,8 @@ func hashOf(text string) []byte {
 func idOf(text string) (string, error) {
 	rest, ok := strings.CutPrefix(text, Prefix)
 	if !ok || len(text) != textLength || rest[idLength] != '_' {
-		return "", unidentified("the text is not a Signalbox token: tokens begin with %q and have %d characters", Prefix, textLength)
+		return "", unidentified("the text is not a Signalbox token: tokens begin with %q and have %d characters", Prefix,
+			textLength)
 	}
 	if body := text[:textLength-checksumLength]; checksum(body) != text[textLength-checksumLength:] {
 		return "", unidentified("the token was not copied completely: its checksum is wrong")

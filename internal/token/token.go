@@ -1,18 +1,20 @@
-// Package token manages API tokens: an admin creates them, they are shown once, and programs and people use them to call the API.
+// Package token manages API tokens: an admin creates them, they are shown once, and programs and people use them to
+// call the API.
 //
 //	tokens := token.NewService(store, projects, token.Options{Now: time.Now, Log: log})
 //	made, secret, err := tokens.Create(ctx, token.Request{Name: "ci", Roles: map[string]auth.Role{"shop": auth.Operator}})
 //	actor, err := tokens.Authenticate(ctx, secret, 0)
 //	_, err = tokens.Revoke(ctx, made.ID, "the laptop is lost")
 //
-// A token is "sbx_", its ID, "_", a secret of 256 random bits, and a checksum. With the checksum, secret scanners distinguish a token from
-// similar text, and a mistyped token is refused without reading the store. The store holds the SHA-256 of the whole text. A slow hash
-// would bring no protection: slow hashes make guessing expensive where the possible secrets are few, as with passwords. 256 random bits
-// cannot be guessed at any speed of the hash, and a slow hash would delay each call of the API.
+// A token is "sbx_", its ID, "_", a secret of 256 random bits, and a checksum. With the checksum, secret scanners
+// distinguish a token from similar text, and a mistyped token is refused without reading the store. The store holds the
+// SHA-256 of the whole text. A slow hash would bring no protection: slow hashes make guessing expensive where the
+// possible secrets are few, as with passwords. 256 random bits cannot be guessed at any speed of the hash, and a slow
+// hash would delay each call of the API.
 //
-// Tokens are cached for a second, so a token that another process revokes is refused within two seconds; one that this process revokes,
-// at once. When the store is unavailable, every call is refused, except calls with a grace period (see [Service.Authenticate]). The time
-// of the last use is written in the background, at most once a minute.
+// Tokens are cached for a second, so a token that another process revokes is refused within two seconds; one that this
+// process revokes, at once. When the store is unavailable, every call is refused, except calls with a grace period (see
+// [Service.Authenticate]). The time of the last use is written in the background, at most once a minute.
 package token
 
 import (
@@ -44,8 +46,8 @@ type Token struct {
 	RevokedAt  time.Time
 }
 
-// Overlaps reports whether both tokens have a role in one project. Such tokens need different names, so that the audit log of that project
-// distinguishes them; the names of other tokens are no business of its admins.
+// Overlaps reports whether both tokens have a role in one project. Such tokens need different names, so that the audit
+// log of that project distinguishes them; the names of other tokens are no business of its admins.
 func (t Token) Overlaps(other Token) bool {
 	if _, everywhere := t.Roles[auth.Everywhere]; everywhere {
 		return true
@@ -77,8 +79,9 @@ type Cursor struct {
 
 // Store stores tokens.
 type Store interface {
-	// CreateToken adds t with the hash of its text, or returns [apperror.TokenExists] when another token that is not revoked has the name and
-	// overlaps with t. Before it adds t, in the same transaction, it calls beside, unless nil, with each existing token; an error of beside is returned.
+	// CreateToken adds t with the hash of its text, or returns [apperror.TokenExists] when another token that is not
+	// revoked has the name and overlaps with t. Before it adds t, in the same transaction, it calls beside, unless nil,
+	// with each existing token; an error of beside is returned.
 	CreateToken(ctx context.Context, t Token, hash []byte, e audit.Entry, beside func(there Token) error) error
 	// GetToken returns [apperror.TokenNotFound] for an unknown ID.
 	GetToken(ctx context.Context, id string) (t Token, hash []byte, err error)
@@ -110,8 +113,8 @@ const maxRoles = 100
 
 var namePattern = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._@-]{0,61}[A-Za-z0-9])?$`)
 
-// Create creates a token and returns it with its text, which is not stored. The actor of ctx must be an admin of all projects of the
-// token: an actor can grant only roles that it has.
+// Create creates a token and returns it with its text, which is not stored. The actor of ctx must be an admin of all
+// projects of the token: an actor can grant only roles that it has.
 func (s *Service) Create(ctx context.Context, r Request) (Token, string, error) {
 	for _, name := range slices.Sorted(maps.Keys(r.Roles)) {
 		if err := auth.Require(ctx, name, auth.Admin); err != nil {
@@ -121,13 +124,15 @@ func (s *Service) Create(ctx context.Context, r Request) (Token, string, error) 
 	return s.create(ctx, r, nil, nil)
 }
 
-// Bootstrap creates the first token, for an operator with access to the store: "signalbox token create --bootstrap". When a valid token
-// with the role admin in all projects exists, it is refused unless forced, which is for when that token is lost.
+// Bootstrap creates the first token, for an operator with access to the store: "signalbox token create --bootstrap".
+// When a valid token with the role admin in all projects exists, it is refused unless forced, which is for when that
+// token is lost.
 func (s *Service) Bootstrap(ctx context.Context, r Request, force bool) (Token, string, error) {
 	beside := func(t Token) error {
 		if !force && t.Actor().May(auth.Everywhere, auth.Admin) && t.CheckValid(s.opts.Now()) == nil {
 			return apperror.New(apperror.Exists, apperror.TokenExists,
-				"an admin token exists already: %q (%s); create others with it, or give --force if it is lost, and revoke it then", t.Name, t.ID)
+				"an admin token exists already: %q (%s); create others with it, or give --force if it is lost, and revoke it "+
+					"then", t.Name, t.ID)
 		}
 		return nil
 	}
@@ -135,14 +140,16 @@ func (s *Service) Bootstrap(ctx context.Context, r Request, force bool) (Token, 
 	return s.create(ctx, r, map[string]any{"bootstrap": true, "force": force}, beside)
 }
 
-func (s *Service) create(ctx context.Context, r Request, detail map[string]any, beside func(Token) error) (Token, string, error) {
+func (s *Service) create(ctx context.Context, r Request, detail map[string]any,
+	beside func(Token) error) (Token, string, error) {
 	now := s.opts.Now()
 	if err := s.check(ctx, r, now); err != nil {
 		return Token{}, "", err
 	}
 	id, text := generate()
 	actor, _ := auth.ActorFrom(ctx)
-	t := Token{ID: id, Name: r.Name, Roles: maps.Clone(r.Roles), Creator: actor.Name, CreatedAt: now, ExpiresAt: r.ExpiresAt}
+	t := Token{ID: id, Name: r.Name, Roles: maps.Clone(r.Roles), Creator: actor.Name, CreatedAt: now,
+		ExpiresAt: r.ExpiresAt}
 	if detail == nil {
 		detail = map[string]any{}
 	}
@@ -178,7 +185,8 @@ func (s *Service) check(ctx context.Context, r Request, now time.Time) error {
 		fields = append(fields, apperror.Field{Path: path, Message: fmt.Sprintf(format, args...)})
 	}
 	if !namePattern.MatchString(r.Name) {
-		add("name", "%q: use 1 to 63 letters, digits, dots, hyphens, underscores and @, with a letter or digit at both ends", r.Name)
+		add("name", "%q: use 1 to 63 letters, digits, dots, hyphens, underscores and @, with a letter or digit at both ends",
+			r.Name)
 	}
 	switch {
 	case len(r.Roles) == 0:
@@ -210,8 +218,8 @@ func (s *Service) check(ctx context.Context, r Request, now time.Time) error {
 	return nil
 }
 
-// List returns up to limit tokens that the actor of ctx may see, newest first: those whose projects all have the actor as an
-// admin.
+// List returns up to limit tokens that the actor of ctx may see, newest first: those whose projects all have the actor
+// as an admin.
 func (s *Service) List(ctx context.Context, after *Cursor, limit int) ([]Token, error) {
 	actor, _ := auth.ActorFrom(ctx)
 	var found []Token
@@ -237,7 +245,8 @@ func mayManage(a auth.Actor, t Token) bool {
 	return true
 }
 
-// MayRevoke reports whether the actor of ctx may revoke the token, and see and end its sessions: an admin of all its projects, or the token itself.
+// MayRevoke reports whether the actor of ctx may revoke the token, and see and end its sessions: an admin of all its
+// projects, or the token itself.
 func (t Token) MayRevoke(ctx context.Context) bool {
 	actor, _ := auth.ActorFrom(ctx)
 	return actor.Kind == auth.KindToken && actor.ID == t.ID || mayManage(actor, t)
@@ -245,7 +254,8 @@ func (t Token) MayRevoke(ctx context.Context) bool {
 
 // Revoke makes a token invalid permanently. Repeating it changes nothing. A token may revoke itself.
 func (s *Service) Revoke(ctx context.Context, id, reason string) (Token, error) {
-	missing := apperror.New(apperror.NotFound, apperror.TokenNotFound, "token %q not found: `signalbox token list` shows the existing tokens", id)
+	missing := apperror.New(apperror.NotFound, apperror.TokenNotFound,
+		"token %q not found: `signalbox token list` shows the existing tokens", id)
 	t, _, err := s.store.GetToken(ctx, id)
 	if apperror.Is(err, apperror.TokenNotFound) {
 		return Token{}, missing

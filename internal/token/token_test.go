@@ -87,10 +87,12 @@ type setup struct {
 
 func start(t *testing.T) *setup {
 	t.Helper()
-	kept, err := store.Open(t.Context(), store.Options{Driver: store.SQLite, DSN: fresh.SQLite(t), AutoMigrate: true, CallTimeout: time.Minute})
+	kept, err := store.Open(t.Context(),
+		store.Options{Driver: store.SQLite, DSN: fresh.SQLite(t), AutoMigrate: true, CallTimeout: time.Minute})
 	require.NoError(t, err)
 	require.NoError(t, kept.Start(t.Context()))
-	s := &setup{clock: &clock{at: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}, kept: kept, store: &counted{Store: kept.Tokens()}}
+	s := &setup{clock: &clock{at: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}, kept: kept,
+		store: &counted{Store: kept.Tokens()}}
 	s.Service = s.another()
 	s.admin = auth.WithActor(t.Context(), auth.Local())
 	require.NoError(t, s.Start(t.Context()))
@@ -164,7 +166,8 @@ func TestTokenLifecycle(t *testing.T) {
 	entries, err := s.kept.ListAudit(t.Context(), audit.Filter{Project: "shop", Subject: made.ID, Limit: 10})
 	require.NoError(t, err)
 	require.Len(t, entries, 2)
-	require.Equal(t, []string{audit.TokenRevoke, "lost", audit.TokenCreate}, []string{entries[0].Action, entries[0].Reason, entries[1].Action})
+	require.Equal(t, []string{audit.TokenRevoke, "lost", audit.TokenCreate},
+		[]string{entries[0].Action, entries[0].Reason, entries[1].Action})
 	for _, e := range entries {
 		require.NotContains(t, string(e.Detail), text[len(text)-20:])
 	}
@@ -177,7 +180,9 @@ func TestInvalidTextIsRefusedWithReason(t *testing.T) {
 	_, text := s.create(t, "ci", operator("shop"), time.Time{})
 	_, other := s.create(t, "other", operator("shop"), time.Time{})
 	asked := s.store.times()
-	for _, wrong := range []string{"", "x", "sbx_", text[1:], text + "a", strings.ToUpper(text), text[:len(text)-1] + flipped(text[len(text)-1]), "ghp" + text[3:]} {
+	for _, wrong := range []string{
+		"", "x", "sbx_", text[1:], text + "a", strings.ToUpper(text), text[:len(text)-1] + flipped(text[len(text)-1]), "ghp" +
+			text[3:]} {
 		_, err := s.Authenticate(t.Context(), wrong, 0)
 		requireReason(t, err, apperror.Unidentified)
 	}
@@ -318,7 +323,8 @@ func TestActorGrantsOnlyItsOwnRoles(t *testing.T) {
 
 func TestNamesAreUniqueInEachProject(t *testing.T) {
 	s := start(t)
-	shop := auth.WithActor(t.Context(), auth.Actor{Kind: auth.KindToken, Name: "ada", Roles: map[string]auth.Role{"shop": auth.Admin}})
+	shop := auth.WithActor(t.Context(),
+		auth.Actor{Kind: auth.KindToken, Name: "ada", Roles: map[string]auth.Role{"shop": auth.Admin}})
 	create := func(ctx context.Context, name string, projects ...string) error {
 		roles := map[string]auth.Role{}
 		for _, project := range projects {
@@ -363,12 +369,14 @@ func TestInvalidRequestsAreRefused(t *testing.T) {
 		reason  string
 		says    string
 	}{
-		"no name":     {token.Request{Roles: operator("shop")}, apperror.InvalidArgument, "name"},
-		"odd name":    {token.Request{Name: "a\nb", Roles: operator("shop")}, apperror.InvalidArgument, "name"},
-		"no roles":    {token.Request{Name: "a"}, apperror.InvalidArgument, "roles are missing"},
-		"odd role":    {token.Request{Name: "a", Roles: map[string]auth.Role{"shop": "root"}}, apperror.InvalidArgument, `"root" is not a role`},
-		"no project":  {token.Request{Name: "a", Roles: operator("nowhere")}, apperror.ProjectNotFound, "nowhere"},
-		"past":        {token.Request{Name: "a", Roles: operator("shop"), ExpiresAt: s.clock.now()}, apperror.InvalidArgument, "expireTime has passed"},
+		"no name":  {token.Request{Roles: operator("shop")}, apperror.InvalidArgument, "name"},
+		"odd name": {token.Request{Name: "a\nb", Roles: operator("shop")}, apperror.InvalidArgument, "name"},
+		"no roles": {token.Request{Name: "a"}, apperror.InvalidArgument, "roles are missing"},
+		"odd role": {token.Request{Name: "a", Roles: map[string]auth.Role{"shop": "root"}}, apperror.InvalidArgument,
+			`"root" is not a role`},
+		"no project": {token.Request{Name: "a", Roles: operator("nowhere")}, apperror.ProjectNotFound, "nowhere"},
+		"past": {token.Request{Name: "a", Roles: operator("shop"), ExpiresAt: s.clock.now()}, apperror.InvalidArgument,
+			"expireTime has passed"},
 		"name taken":  {token.Request{Name: "taken", Roles: operator("shop")}, apperror.TokenExists, "taken"},
 		"empty place": {token.Request{Name: "a", Roles: operator("")}, apperror.ProjectNotFound, ""},
 	} {

@@ -1,11 +1,11 @@
-// Package traceparent writes the span of a context as a text, in the form of the header traceparent of W3C Trace Context, and reads it again:
-// for work that is stored, and done later or by another process.
+// Package traceparent writes the span of a context as a text, in the form of the header traceparent of W3C Trace
+// Context, and reads it again: for work that is stored, and done later or by another process.
 //
 //	stored := traceparent.Of(ctx)
 //	ctx = traceparent.Follow(ctx, stored)
 //
-// The text has random IDs and the sampling decision, and nothing about the work. The package links no SDK of OpenTelemetry: a context without
-// traces has no span, and a text that cannot be read is ignored.
+// The text has random IDs and the sampling decision, and nothing about the work. The package links no SDK of
+// OpenTelemetry: a context without traces has no span, and a text that cannot be read is ignored.
 package traceparent
 
 import (
@@ -32,8 +32,8 @@ func Read(ctx context.Context, text string) trace.SpanContext {
 
 type linksKey struct{}
 
-// Follow returns a context whose spans are below the last one of these spans, for work that several causes have together. [Links] has the
-// others.
+// Follow returns a context whose spans are below the last one of these spans, for work that several causes have
+// together. [Links] has the others.
 func Follow(ctx context.Context, texts ...string) context.Context {
 	var causes []trace.SpanContext
 	for _, text := range texts {

@@ -11,7 +11,8 @@ import (
 
 func TestFollow(t *testing.T) {
 	t.Parallel()
-	const first, second = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "00-0af7651916cd43dd8448eb211c80319d-b7ad6b7169203332-00"
+	const first, second = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+		"00-0af7651916cd43dd8448eb211c80319d-b7ad6b7169203332-00"
 	ctx := traceparent.Follow(t.Context(), second)
 	require.Equal(t, second, traceparent.Of(ctx))
 	require.True(t, trace.SpanContextFromContext(ctx).IsRemote())

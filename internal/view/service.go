@@ -67,7 +67,8 @@ func (s *Service) Save(ctx context.Context, v View) (View, error) {
 			}
 			if now.Shared && !v.Shared && !now.OwnedBy(actor) {
 				return Change{}, apperror.New(apperror.Denied, apperror.PermissionDenied,
-					"view %q belongs to %s: only its owner stops sharing it; an admin can delete it", now.Name, now.Owner.Name).WithField("shared", "must be true")
+					"view %q belongs to %s: only its owner stops sharing it; an admin can delete it", now.Name,
+					now.Owner.Name).WithField("shared", "must be true")
 			}
 			v.Owner, v.Revision, audited = now.Owner, now.Revision+1, v.Shared || now.Shared
 		}
@@ -95,13 +96,16 @@ func (s *Service) Delete(ctx context.Context, project, id string, revision int64
 func changeable(actor auth.Actor, now *View, project, id string, revision int64) error {
 	switch {
 	case now == nil || !now.Shared && !now.OwnedBy(actor):
-		return apperror.New(apperror.NotFound, apperror.ViewNotFound, "view %q does not exist in project %q: `signalbox view list` shows those that do", id, project)
+		return apperror.New(apperror.NotFound, apperror.ViewNotFound,
+			"view %q does not exist in project %q: `signalbox view list` shows those that do", id, project)
 	case !now.OwnedBy(actor) && !actor.May(project, auth.Admin):
 		return apperror.New(apperror.Denied, apperror.PermissionDenied,
-			"view %q belongs to %s: only its owner and admins of project %q change or delete it; save a copy under another name", now.Name, now.Owner.Name, project).
+			"view %q belongs to %s: only its owner and admins of project %q change or delete it; save a copy under another "+
+				"name", now.Name, now.Owner.Name, project).
 			WithFact("role", string(auth.Admin)).WithFact("project", project)
 	case now.Revision != revision:
-		return apperror.New(apperror.Refused, apperror.ViewChanged, "%s changed view %q at %s: it has revision %d, not %d; read it again",
+		return apperror.New(apperror.Refused, apperror.ViewChanged,
+			"%s changed view %q at %s: it has revision %d, not %d; read it again",
 			now.Updater.Name, now.Name, now.UpdatedAt.UTC().Format(time.RFC3339), now.Revision, revision).
 			WithField("revision", "is %d", now.Revision).
 			WithFact("updater", now.Updater.Name).WithFact("updateTime", now.UpdatedAt.UTC().Format(time.RFC3339Nano))
@@ -129,13 +133,16 @@ func fits(views []View, v View, create bool) error {
 		if other.Owner != v.Owner {
 			violation = fmt.Sprintf("%s shares a view %q in project %q already", other.Owner.Name, v.Name, v.Project)
 		}
-		return apperror.New(apperror.Exists, apperror.ViewExists, "%s: choose another name, or change that view", violation).WithField("name", "is taken")
+		return apperror.New(apperror.Exists, apperror.ViewExists, "%s: choose another name, or change that view",
+			violation).WithField("name", "is taken")
 	}
 	if create && owned >= MaxOwned {
-		return apperror.New(apperror.Exhausted, apperror.TooManyViews, "%s has %d views in project %q, the maximum: delete one first", v.Owner.Name, owned, v.Project)
+		return apperror.New(apperror.Exhausted, apperror.TooManyViews,
+			"%s has %d views in project %q, the maximum: delete one first", v.Owner.Name, owned, v.Project)
 	}
 	if v.Shared && shared >= MaxShared {
-		return apperror.New(apperror.Exhausted, apperror.TooManyViews, "project %q has %d shared views, the maximum: delete one first", v.Project, shared)
+		return apperror.New(apperror.Exhausted, apperror.TooManyViews,
+			"project %q has %d shared views, the maximum: delete one first", v.Project, shared)
 	}
 	return nil
 }
@@ -155,8 +162,11 @@ func (s *Service) checked(ctx context.Context, v View) (View, error) {
 	switch {
 	case v.Name == "":
 		return v, invalid("name", "is required", "the view has no name: give one")
-	case len(v.Name) > MaxName || !utf8.ValidString(v.Name) || strings.ContainsFunc(v.Name, func(r rune) bool { return !unicode.IsPrint(r) }):
-		return v, invalid("name", "must be printable text of at most 100 bytes", "the name of the view has %d bytes: use printable text of at most %d bytes", len(v.Name), MaxName)
+	case len(v.Name) > MaxName || !utf8.ValidString(v.Name) || strings.ContainsFunc(v.Name, func(r rune) bool {
+		return !unicode.IsPrint(r)
+	}):
+		return v, invalid("name", "must be printable text of at most 100 bytes",
+			"the name of the view has %d bytes: use printable text of at most %d bytes", len(v.Name), MaxName)
 	}
 	if v.Shared {
 		if err := auth.Require(ctx, v.Project, auth.Operator); err != nil {
@@ -199,7 +209,8 @@ func (s *Service) checkedQuery(ctx context.Context, project string, q Query) (Qu
 func checkPeriod(name string, period time.Duration, sinceName string, since time.Time) error {
 	switch {
 	case period < 0 || period > MaxPeriod || period%time.Second != 0:
-		return invalid("query."+name, "must be whole seconds, at most 3650 days", "%s %v: give whole seconds, at most %d days", name, period, MaxPeriod/(24*time.Hour))
+		return invalid("query."+name, "must be whole seconds, at most 3650 days",
+			"%s %v: give whole seconds, at most %d days", name, period, MaxPeriod/(24*time.Hour))
 	case period != 0 && !since.IsZero():
 		return invalid("query."+name, "excludes "+sinceName, "both %s and %s: give one of them", sinceName, name)
 	}
@@ -214,9 +225,11 @@ func checkColumns(columns []string) error {
 	for _, column := range columns {
 		switch used, ok := seen[column]; {
 		case !ok:
-			return invalid("query.columns", fmt.Sprintf("unknown column %q", column), "unknown column %q; use some of %v", column, known)
+			return invalid("query.columns", fmt.Sprintf("unknown column %q", column), "unknown column %q; use some of %v",
+				column, known)
 		case used:
-			return invalid("query.columns", fmt.Sprintf("has %q twice", column), "column %q twice: name each column once", column)
+			return invalid("query.columns", fmt.Sprintf("has %q twice", column), "column %q twice: name each column once",
+				column)
 		}
 		seen[column] = true
 	}

@@ -1,12 +1,12 @@
-// Package view has the saved views of the list of runs: named filters with the order and the columns of the list, personal or shared by
-// a project.
+// Package view has the saved views of the list of runs: named filters with the order and the columns of the list,
+// personal or shared by a project.
 //
 //	views := view.NewService(store, runs, time.Now)
 //	v, err := views.Save(ctx, view.View{Project: "shop", Name: "Failed", Query: view.Query{Filter: run.Filter{Statuses: …}}})
 //
-// A view belongs to the actor that created it, by kind and name. Other actors see it only if it is shared: then its owner and admins of
-// its project may change and delete it, and its changes are in the audit log. A change names the revision that it is based on, so that
-// it does not overwrite another change that its caller has not read.
+// A view belongs to the actor that created it, by kind and name. Other actors see it only if it is shared: then its
+// owner and admins of its project may change and delete it, and its changes are in the audit log. A change names the
+// revision that it is based on, so that it does not overwrite another change that its caller has not read.
 //
 // The package does not read runs: a view is a request that its reader sends.
 package view
@@ -75,15 +75,17 @@ type Query struct {
 
 // Columns returns the columns that a list of runs can have.
 func Columns() []string {
-	return []string{"status", "run", "workflow", "trigger", "actor", "queued", "started", "waited", "duration", "steps", "cause", "labels"}
+	return []string{"status", "run", "workflow", "trigger", "actor", "queued", "started", "waited", "duration", "steps",
+		"cause", "labels"}
 }
 
 // Store stores views. Missing projects are [apperror.NotFound].
 type Store interface {
 	// ListViews returns the views of an owner and the shared ones of a project, by name.
 	ListViews(ctx context.Context, project string, owner Person) ([]View, error)
-	// ChangeView calls change in the transaction that then writes its result. Its argument are the shared views of the project, the view with
-	// the ID if there is one, and all views of that view's owner, or, for an ID without a view, of the given owner.
+	// ChangeView calls change in the transaction that then writes its result. Its argument are the shared views of the
+	// project, the view with the ID if there is one, and all views of that view's owner, or, for an ID without a view, of
+	// the given owner.
 	ChangeView(ctx context.Context, project, id string, owner Person, change func(views []View) (Change, error)) error
 }
 

@@ -45,13 +45,15 @@ type bench struct {
 
 func newBench(t *testing.T) *bench {
 	t.Helper()
-	s, err := storetest.Open(t.Context(), t, store.Options{Driver: store.SQLite, DSN: fresh.SQLite(t), AutoMigrate: true, CallTimeout: time.Minute})
+	s, err := storetest.Open(t.Context(), t,
+		store.Options{Driver: store.SQLite, DSN: fresh.SQLite(t), AutoMigrate: true, CallTimeout: time.Minute})
 	require.NoError(t, err)
 	require.NoError(t, s.Start(t.Context()))
 	t.Cleanup(func() { require.NoError(t, s.Stop(context.WithoutCancel(t.Context()))) })
 	b := &bench{t: t, store: s, now: time.Date(2026, 3, 1, 12, 30, 0, 0, time.UTC)}
 	for _, name := range []string{shop, "bank"} {
-		require.NoError(t, s.CreateProject(t.Context(), project.Project{Name: name, CreatedAt: b.now}, audit.Entry{Time: b.now, Action: audit.ProjectCreate, Project: name}))
+		require.NoError(t, s.CreateProject(t.Context(), project.Project{Name: name, CreatedAt: b.now},
+			audit.Entry{Time: b.now, Action: audit.ProjectCreate, Project: name}))
 	}
 	b.Service = view.NewService(s.Views(), filters{}, func() time.Time { return b.now })
 	return b
@@ -60,7 +62,8 @@ func newBench(t *testing.T) *bench {
 // as returns the context of an actor with a role in the shop.
 func as(t *testing.T, name string, role auth.Role) context.Context {
 	t.Helper()
-	return auth.WithActor(t.Context(), auth.Actor{Kind: auth.KindToken, Name: name, Roles: map[string]auth.Role{shop: role}})
+	return auth.WithActor(t.Context(),
+		auth.Actor{Kind: auth.KindToken, Name: name, Roles: map[string]auth.Role{shop: role}})
 }
 
 func (b *bench) save(ctx context.Context, v view.View) view.View {
@@ -95,8 +98,11 @@ func TestPersonalViewsAreSeenByTheirOwner(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	ada, bob := as(t, "ada", auth.Viewer), as(t, "bob", auth.Admin)
-	v := b.save(ada, view.View{Name: " Failed orders ", Query: view.Query{Filter: run.Filter{Workflow: "order", Statuses: []run.Status{run.Failed}}, Columns: []string{"run", "actor"}}})
-	require.Equal(t, []any{"Failed orders", "shop/order", int64(1), "ada"}, []any{v.Name, v.Query.Workflow, v.Revision, v.Updater.Name})
+	v := b.save(ada, view.View{
+		Name: " Failed orders ", Query: view.Query{
+			Filter: run.Filter{Workflow: "order", Statuses: []run.Status{run.Failed}}, Columns: []string{"run", "actor"}}})
+	require.Equal(t, []any{"Failed orders", "shop/order", int64(1), "ada"},
+		[]any{v.Name, v.Query.Workflow, v.Revision, v.Updater.Name})
 	require.Equal(t, "Failed orders", b.names(ada))
 	require.Empty(t, b.names(bob))
 	b.save(bob, view.View{Name: "Failed orders"})
@@ -114,7 +120,8 @@ func TestPersonalViewsAreSeenByTheirOwner(t *testing.T) {
 func TestSharedViewsAreChangedByOwnerAndAdmins(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	ada, bob, admin, viewer := as(t, "ada", auth.Operator), as(t, "bob", auth.Operator), as(t, "eve", auth.Admin), as(t, "vic", auth.Viewer)
+	ada, bob, admin, viewer := as(t, "ada", auth.Operator), as(t, "bob", auth.Operator), as(t, "eve", auth.Admin),
+		as(t, "vic", auth.Viewer)
 	_, err := b.Save(viewer, view.View{Project: shop, Name: "mine", Shared: true})
 	b.refused(err, apperror.PermissionDenied, "operator")
 
@@ -146,7 +153,9 @@ func TestSharedViewsAreChangedByOwnerAndAdmins(t *testing.T) {
 	for _, e := range entries {
 		actions = append(actions, e.Actor.Name+" "+e.Action+" "+e.Reason)
 	}
-	require.Equal(t, []string{"eve view.delete EU orders", "ada view.save EU orders", "ada view.save EU orders", "eve view.save EU orders", "ada view.save EU"}, actions)
+	require.Equal(t, []string{
+		"eve view.delete EU orders", "ada view.save EU orders", "ada view.save EU orders", "eve view.save EU orders",
+		"ada view.save EU"}, actions)
 }
 
 func TestNamesAreUnique(t *testing.T) {
@@ -196,19 +205,21 @@ func TestInvalidViewsAreRefused(t *testing.T) {
 	ada := as(t, "ada", auth.Operator)
 	day := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 	for text, v := range map[string]view.View{
-		"has no name":                {Name: " "},
-		"at most 100 bytes":          {Name: strings.Repeat("x", 101)},
-		"printable":                  {Name: "a\nb"},
-		`unknown run status "odd"`:   {Name: "v", Query: view.Query{Filter: run.Filter{Statuses: []run.Status{"odd"}}}},
-		`unknown column "input"`:     {Name: "v", Query: view.Query{Columns: []string{"run", "input"}}},
-		`column "run" twice`:         {Name: "v", Query: view.Query{Columns: []string{"run", "run"}}},
-		"whole seconds":              {Name: "v", Query: view.Query{Period: time.Millisecond}},
-		"at most 3650 days":          {Name: "v", Query: view.Query{Period: view.MaxPeriod + time.Second}},
-		"both since and period":      {Name: "v", Query: view.Query{Period: time.Hour, Filter: run.Filter{Since: day}}},
-		"both ended_since and":       {Name: "v", Query: view.Query{EndedPeriod: time.Hour, Filter: run.Filter{EndedSince: day}}},
-		"ended_until 2026":           {Name: "v", Query: view.Query{Filter: run.Filter{EndedUntil: day, EndedSince: day}}},
-		"no run matches":             {Name: "v", Query: view.Query{Filter: run.Filter{Until: day, Since: day}}},
-		"bytes as JSON":              {Name: "v", Query: view.Query{Filter: run.Filter{Text: strings.Repeat("x", view.MaxQuery)}}},
+		"has no name":              {Name: " "},
+		"at most 100 bytes":        {Name: strings.Repeat("x", 101)},
+		"printable":                {Name: "a\nb"},
+		`unknown run status "odd"`: {Name: "v", Query: view.Query{Filter: run.Filter{Statuses: []run.Status{"odd"}}}},
+		`unknown column "input"`:   {Name: "v", Query: view.Query{Columns: []string{"run", "input"}}},
+		`column "run" twice`:       {Name: "v", Query: view.Query{Columns: []string{"run", "run"}}},
+		"whole seconds":            {Name: "v", Query: view.Query{Period: time.Millisecond}},
+		"at most 3650 days":        {Name: "v", Query: view.Query{Period: view.MaxPeriod + time.Second}},
+		"both since and period":    {Name: "v", Query: view.Query{Period: time.Hour, Filter: run.Filter{Since: day}}},
+		"both ended_since and": {
+			Name: "v", Query: view.Query{EndedPeriod: time.Hour, Filter: run.Filter{EndedSince: day}}},
+		"ended_until 2026": {Name: "v", Query: view.Query{Filter: run.Filter{EndedUntil: day, EndedSince: day}}},
+		"no run matches":   {Name: "v", Query: view.Query{Filter: run.Filter{Until: day, Since: day}}},
+		"bytes as JSON": {
+			Name: "v", Query: view.Query{Filter: run.Filter{Text: strings.Repeat("x", view.MaxQuery)}}},
 		`project "none" does not ex`: {Name: "v", Project: "none"},
 	} {
 		if v.Project == "" {

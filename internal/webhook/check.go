@@ -23,16 +23,20 @@ const PagerDutyURL = "https://events.pagerduty.com/v2/enqueue"
 func (s *Service) check(w *Webhook, t Target) error {
 	if project.CheckName(w.Name) != nil {
 		return invalid("name", "does not match [a-z0-9]([a-z0-9-]*[a-z0-9])?",
-			"webhook name %q: use 1 to %d of a-z, 0-9 and \"-\", with a letter or digit at both ends", w.Name, project.MaxNameLength)
+			"webhook name %q: use 1 to %d of a-z, 0-9 and \"-\", with a letter or digit at both ends", w.Name,
+			project.MaxNameLength)
 	}
 	if !slices.Contains(Formats(), w.Format) {
-		return invalid("format", "unknown format", "format %q is not one of cloudevents, alertmanager, pagerduty, slack", w.Format)
+		return invalid("format", "unknown format", "format %q is not one of cloudevents, alertmanager, pagerduty, slack",
+			w.Format)
 	}
 	switch {
 	case w.Format == PagerDuty && t.RoutingKey == "":
-		return invalid("routing_key", "is required", "the format pagerduty needs the integration key of the service, as routing_key")
+		return invalid("routing_key", "is required",
+			"the format pagerduty needs the integration key of the service, as routing_key")
 	case w.Format != PagerDuty && t.RoutingKey != "":
-		return invalid("routing_key", "is for pagerduty only", "routing_key is for the format pagerduty only, not for %s", w.Format)
+		return invalid("routing_key", "is for pagerduty only", "routing_key is for the format pagerduty only, not for %s",
+			w.Format)
 	}
 	if err := s.checkURL(w, t.URL); err != nil {
 		return err
@@ -42,25 +46,31 @@ func (s *Service) check(w *Webhook, t Target) error {
 
 func (s *Service) checkURL(w *Webhook, text string) error {
 	u, err := url.Parse(text)
-	if text == "" || err != nil || len(text) > MaxURL || strings.ContainsFunc(text, func(r rune) bool { return unicode.IsControl(r) || unicode.IsSpace(r) }) {
+	if text == "" || err != nil || len(text) > MaxURL || strings.ContainsFunc(text, func(r rune) bool {
+		return unicode.IsControl(r) || unicode.IsSpace(r)
+	}) {
 		// The text may contain a credential, so that it is not repeated.
 		return invalid("url", "is not a URL", "the address of the webhook is not a URL of at most %d bytes", MaxURL)
 	}
 	switch {
 	case u.Scheme != "https" && u.Scheme != "http":
-		return invalid("url", "must begin with https:// or http://", "the address of the webhook has the scheme %.20q: use https or http", u.Scheme)
+		return invalid("url", "must begin with https:// or http://",
+			"the address of the webhook has the scheme %.20q: use https or http", u.Scheme)
 	case u.Hostname() == "" || u.Opaque != "":
 		return invalid("url", "has no host", "the address of the webhook has no host")
 	case u.Fragment != "":
-		return invalid("url", "has a fragment", "the address of the webhook has a fragment (#…), which no request contains: remove it")
+		return invalid("url", "has a fragment",
+			"the address of the webhook has a fragment (#…), which no request contains: remove it")
 	case !s.o.Permits(u.Hostname()):
-		return invalid("url", "is not a public address", "the address %s is not public; an operator can allow its network in calls.allow_private", u.Hostname())
+		return invalid("url", "is not a public address",
+			"the address %s is not public; an operator can allow its network in calls.allow_private", u.Hostname())
 	}
 	w.URL = shown(*u, w.Format)
 	return nil
 }
 
-// shown returns an address without its secret parts: credentials, values of the query and, for Slack, whose paths are secret, the path.
+// shown returns an address without its secret parts: credentials, values of the query and, for Slack, whose paths are
+// secret, the path.
 func shown(u url.URL, format Format) string {
 	u.User = nil
 	if format == Slack && len(u.Path) > 1 {
@@ -82,7 +92,8 @@ func shown(u url.URL, format Format) string {
 func checkFilter(f *Filter) error {
 	if len(f.Types) == 0 || len(f.Types) > MaxTypes {
 		return invalid("filter.types", fmt.Sprintf("must have 1 to %d types", MaxTypes),
-			"the filter has %d types: give 1 to %d; \"*\" matches all, \"io.signalbox.*\" those of the platform", len(f.Types), MaxTypes)
+			"the filter has %d types: give 1 to %d; \"*\" matches all, \"io.signalbox.*\" those of the platform", len(f.Types),
+			MaxTypes)
 	}
 	for i, typ := range f.Types {
 		if typ == "" || len(typ) > event.MaxAttribute || strings.Contains(strings.TrimSuffix(typ, "*"), "*") {
@@ -96,7 +107,8 @@ func checkFilter(f *Filter) error {
 		return nil
 	}
 	if len(f.With) > MaxFilter {
-		return invalid("filter.with", "is too large", "the conditions of the filter have %d bytes: %d are allowed", len(f.With), MaxFilter)
+		return invalid("filter.with", "is too large", "the conditions of the filter have %d bytes: %d are allowed",
+			len(f.With), MaxFilter)
 	}
 	conditions, violations := dsl.ParseEventPattern(f.With)
 	if violations.HasErrors() {
@@ -121,7 +133,8 @@ func testDelivery(w Webhook, id, actor string, now time.Time) (Delivery, error) 
 		Time: now.UTC(), DataContentType: "application/json", Data: data,
 	}
 	return Delivery{
-		ID: "msg_" + strings.ReplaceAll(id, "-", ""), Project: w.Project, Webhook: w.ID, EventID: e.ID, EventSource: e.Source, EventType: e.Type,
-		Status: Pending, Event: cloudevents.JSON(e),
+		ID: "msg_" + strings.ReplaceAll(id, "-", ""), Project: w.Project, Webhook: w.ID, EventID: e.ID, EventSource: e.Source,
+		EventType: e.Type,
+		Status:    Pending, Event: cloudevents.JSON(e),
 	}, nil
 }

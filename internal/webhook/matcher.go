@@ -18,8 +18,8 @@ type target struct {
 	filter *eventfilter.Matcher
 }
 
-// NewMatcher returns a matcher for the active ones among webhooks. A webhook whose conditions do not compile matches nothing; the service
-// refuses such conditions.
+// NewMatcher returns a matcher for the active ones among webhooks. A webhook whose conditions do not compile matches
+// nothing; the service refuses such conditions.
 func NewMatcher(list []Webhook) *Matcher {
 	m, compiler := &Matcher{}, jq.NewCompiler()
 	for _, w := range list {
@@ -70,7 +70,8 @@ func (m *Matcher) Match(e event.Event) (list []Delivery) {
 			}
 		}
 		list = append(list, Delivery{
-			ID: DeliveryID(t.webhook.ID, e.Position), Project: e.Project, Webhook: t.webhook.ID, Position: e.Position, EventID: e.ID,
+			ID: DeliveryID(t.webhook.ID, e.Position), Project: e.Project, Webhook: t.webhook.ID, Position: e.Position,
+			EventID:     e.ID,
 			EventSource: e.Source, EventType: e.Type, Status: Pending, Event: text,
 		})
 	}

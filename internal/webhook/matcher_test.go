@@ -21,31 +21,36 @@ func TestMatcherSelectsWebhooks(t *testing.T) {
 		return webhook.Filter{Types: []string{"shop.*"}, Conditions: conditions}
 	}
 	types := func(list ...string) webhook.Filter { return webhook.Filter{Types: list} }
-	e := event.Event{Project: here, ID: "e1", Source: "/shop", Type: "shop.paid", Subject: "o-7", Position: 5, Data: json.RawMessage(`{"n": 1}`)}
+	e := event.Event{Project: here, ID: "e1", Source: "/shop", Type: "shop.paid", Subject: "o-7", Position: 5,
+		Data: json.RawMessage(`{"n": 1}`)}
 	for name, c := range map[string]struct {
 		hook    webhook.Webhook
 		matches bool
 	}{
-		"type":                    {webhook.Webhook{Filter: types("other", "shop.paid")}, true},
-		"another type":            {webhook.Webhook{Filter: types("shop.pai", "shop.paid.more", "hop.paid")}, false},
-		"beginning of types":      {webhook.Webhook{Filter: types("shop.*")}, true},
-		"another beginning":       {webhook.Webhook{Filter: types("hop.*", "shop.paid.*")}, false},
-		"all types":               {webhook.Webhook{Filter: types("*")}, true},
-		"a beginning needs a *":   {webhook.Webhook{Filter: types("shop.")}, false},
-		"before the event":        {webhook.Webhook{Filter: types("*"), Since: 4}, true},
-		"since the event":         {webhook.Webhook{Filter: types("*"), Since: 5}, false},
-		"paused":                  {webhook.Webhook{Filter: types("*"), PausedAt: time.Unix(1, 0)}, false},
-		"condition":               {webhook.Webhook{Filter: with(`{"subject": "o-7"}`)}, true},
-		"condition on data":       {webhook.Webhook{Filter: with(`{"data": "${ .n == 1 }"}`)}, true},
-		"another condition":       {webhook.Webhook{Filter: with(`{"subject": "o-8"}`)}, false},
-		"condition, another type": {webhook.Webhook{Filter: webhook.Filter{Types: []string{"other"}, Conditions: with(`{"subject": "o-7"}`).Conditions}}, false},
+		"type":                  {webhook.Webhook{Filter: types("other", "shop.paid")}, true},
+		"another type":          {webhook.Webhook{Filter: types("shop.pai", "shop.paid.more", "hop.paid")}, false},
+		"beginning of types":    {webhook.Webhook{Filter: types("shop.*")}, true},
+		"another beginning":     {webhook.Webhook{Filter: types("hop.*", "shop.paid.*")}, false},
+		"all types":             {webhook.Webhook{Filter: types("*")}, true},
+		"a beginning needs a *": {webhook.Webhook{Filter: types("shop.")}, false},
+		"before the event":      {webhook.Webhook{Filter: types("*"), Since: 4}, true},
+		"since the event":       {webhook.Webhook{Filter: types("*"), Since: 5}, false},
+		"paused":                {webhook.Webhook{Filter: types("*"), PausedAt: time.Unix(1, 0)}, false},
+		"condition":             {webhook.Webhook{Filter: with(`{"subject": "o-7"}`)}, true},
+		"condition on data":     {webhook.Webhook{Filter: with(`{"data": "${ .n == 1 }"}`)}, true},
+		"another condition":     {webhook.Webhook{Filter: with(`{"subject": "o-8"}`)}, false},
+		"condition, another type": {
+			webhook.Webhook{Filter: webhook.Filter{Types: []string{"other"}, Conditions: with(`{"subject": "o-7"}`).Conditions}},
+			false},
 	} {
 		c.hook.ID = name
-		m := webhook.NewMatcher([]webhook.Webhook{{ID: "other", Filter: types("other")}, c.hook, {ID: "last", Filter: types("shop.paid")}})
+		m := webhook.NewMatcher([]webhook.Webhook{
+			{ID: "other", Filter: types("other")}, c.hook, {ID: "last", Filter: types("shop.paid")}})
 		var got []string
 		for _, d := range m.Match(e) {
 			got = append(got, d.Webhook)
-			require.Equal(t, []any{webhook.DeliveryID(d.Webhook, 5), here, int64(5), "e1", "/shop", "shop.paid", webhook.Pending},
+			require.Equal(t, []any{webhook.DeliveryID(d.Webhook, 5), here, int64(5), "e1", "/shop", "shop.paid",
+				webhook.Pending},
 				[]any{d.ID, d.Project, d.Position, d.EventID, d.EventSource, d.EventType, d.Status})
 			require.Contains(t, string(d.Event), `"o-7"`)
 		}
@@ -55,7 +60,8 @@ func TestMatcherSelectsWebhooks(t *testing.T) {
 			require.Equal(t, []string{"last"}, got, name)
 		}
 	}
-	m := webhook.NewMatcher([]webhook.Webhook{{Filter: types("a", "b.*")}, {Filter: types("c"), PausedAt: time.Unix(1, 0)}})
+	m := webhook.NewMatcher([]webhook.Webhook{
+		{Filter: types("a", "b.*")}, {Filter: types("c"), PausedAt: time.Unix(1, 0)}})
 	for typ, wanted := range map[string]bool{"a": true, "b.x": true, "b": false, "c": false} {
 		require.Equal(t, wanted, m.Wants(typ), typ)
 	}

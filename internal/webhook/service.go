@@ -87,11 +87,13 @@ func (s *Service) Create(ctx context.Context, w Webhook, t Target) (Webhook, str
 	}
 	err = s.o.Store.ChangeWebhook(ctx, w.Project, func(list []Webhook) (Change, error) {
 		if slices.ContainsFunc(list, func(other Webhook) bool { return other.Name == w.Name }) {
-			return Change{}, apperror.New(apperror.Exists, apperror.WebhookExists, "project %q has a webhook %q already: choose another name, or update that one",
+			return Change{}, apperror.New(apperror.Exists, apperror.WebhookExists,
+				"project %q has a webhook %q already: choose another name, or update that one",
 				w.Project, w.Name).WithField("name", "is taken")
 		}
 		if len(list) >= MaxPerProject {
-			return Change{}, apperror.New(apperror.Exhausted, apperror.TooManyWebhooks, "project %q has %d webhooks, the maximum: delete one first", w.Project, len(list))
+			return Change{}, apperror.New(apperror.Exhausted, apperror.TooManyWebhooks,
+				"project %q has %d webhooks, the maximum: delete one first", w.Project, len(list))
 		}
 		return Change{To: &w, Head: true, Entry: s.entry(ctx, audit.WebhookCreate, w, "")}, nil
 	})
@@ -155,7 +157,8 @@ func (s *Service) Unpause(ctx context.Context, project, name string) (Webhook, e
 }
 
 // RotateSecret replaces the secret and returns the new one. The previous one is valid for a time.
-func (s *Service) RotateSecret(ctx context.Context, project, name string, keep time.Duration) (w Webhook, secret string, err error) {
+func (s *Service) RotateSecret(ctx context.Context, project, name string,
+	keep time.Duration) (w Webhook, secret string, err error) {
 	if keep < 0 || keep > MaxKeepPrevious {
 		return w, "", invalid("keep_previous", "must be 0s to 720h", "keep_previous is %v: give 0s to 720h", keep)
 	}
@@ -183,7 +186,8 @@ func (s *Service) Delete(ctx context.Context, project, name string) error {
 }
 
 // change changes one webhook.
-func (s *Service) change(ctx context.Context, project, name string, change func(w *Webhook) (Change, error)) (changed Webhook, err error) {
+func (s *Service) change(ctx context.Context, project, name string,
+	change func(w *Webhook) (Change, error)) (changed Webhook, err error) {
 	err = s.o.Store.ChangeWebhook(ctx, project, func(list []Webhook) (Change, error) {
 		w, err := find(list, project, name)
 		if err != nil {
@@ -205,7 +209,8 @@ func (s *Service) Test(ctx context.Context, project, name string) (Delivery, err
 		return Delivery{}, err
 	}
 	if w.Paused() {
-		return Delivery{}, apperror.New(apperror.Refused, apperror.WebhookPaused, "webhook %q is paused (%s): unpause it first", w.Name, w.PauseReason)
+		return Delivery{}, apperror.New(apperror.Refused, apperror.WebhookPaused,
+			"webhook %q is paused (%s): unpause it first", w.Name, w.PauseReason)
 	}
 	id, err := uuid.NewV7()
 	if err != nil {
@@ -228,7 +233,8 @@ func (s *Service) Test(ctx context.Context, project, name string) (Delivery, err
 func (s *Service) Deliveries(ctx context.Context, project, name string, f DeliveryFilter) ([]Delivery, error) {
 	for _, status := range f.Statuses {
 		if !slices.Contains([]Status{Pending, Delivered, Dead}, status) {
-			return nil, invalid("statuses", "unknown status", "delivery status %q is not one of pending, delivered, dead", status)
+			return nil, invalid("statuses", "unknown status", "delivery status %q is not one of pending, delivered, dead",
+				status)
 		}
 	}
 	w, err := s.Get(ctx, project, name)
@@ -250,7 +256,8 @@ func (s *Service) Delivery(ctx context.Context, project, id string) (Delivery, e
 
 // Redeliver makes a delivery due at once, in whatever state it is, unless an attempt is in progress.
 func (s *Service) Redeliver(ctx context.Context, project, id, reason string) (Delivery, error) {
-	if err := s.o.Store.Redeliver(ctx, project, id, audit.NewEntry(ctx, s.o.Now(), audit.WebhookRedeliver, project, id, reason)); err != nil {
+	if err := s.o.Store.Redeliver(ctx, project, id,
+		audit.NewEntry(ctx, s.o.Now(), audit.WebhookRedeliver, project, id, reason)); err != nil {
 		return Delivery{}, err
 	}
 	s.o.Sender.Wake()
@@ -281,8 +288,8 @@ func (s *Service) seal(w *Webhook, t Target) error {
 	return err
 }
 
-// Reseal seals the secret parts with the active key that another key has sealed, so that the other one is not needed for them any more. A part
-// that does not open stays as it is.
+// Reseal seals the secret parts with the active key that another key has sealed, so that the other one is not needed
+// for them any more. A part that does not open stays as it is.
 func (s *Service) Reseal(ctx context.Context) error {
 	if !s.o.Keys.Seals() {
 		return nil
@@ -293,7 +300,8 @@ func (s *Service) Reseal(ctx context.Context) error {
 		}
 		t, err := s.Open(w)
 		if err != nil {
-			logger.FromContext(ctx).WarnContext(ctx, "The secrets of a webhook cannot be sealed with the active key", "project", w.Project, "webhook", w.Name, "error", err)
+			logger.FromContext(ctx).WarnContext(ctx, "The secrets of a webhook cannot be sealed with the active key",
+				"project", w.Project, "webhook", w.Name, "error", err)
 			return w.Sealed, nil
 		}
 		err = s.seal(&w, t)
@@ -307,7 +315,9 @@ func (s *Service) Reseal(ctx context.Context) error {
 
 func (s *Service) entry(ctx context.Context, action string, w Webhook, reason string) audit.Entry {
 	e := audit.NewEntry(ctx, s.o.Now(), action, w.Project, w.Name, reason)
-	e.Detail, _ = json.Marshal(map[string]any{"id": w.ID, "url": w.URL, "format": w.Format, "types": w.Filter.Types}) //nolint:errchkjson // texts always encode
+	e.Detail, _ = json.Marshal(
+		map[string]any{"id": w.ID, "url": w.URL, "format": w.Format,
+			"types": w.Filter.Types}) //nolint:errchkjson // texts always encode
 	return e
 }
 

@@ -80,8 +80,9 @@ func newPlatform(t *testing.T) *platform {
 func (p *platform) use(keys *keyring.Ring) {
 	guard, now := netguard.New([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}), func() time.Time { return p.now }
 	s := sender.New(sender.Options{
-		Queue: p.store.Webhooks(), Keys: keys, Guard: guard, Timeout: time.Minute, RetryFor: time.Hour, PauseAfter: time.Hour, MaxConcurrent: 1,
-		Metrics: counted{}, Now: now,
+		Queue: p.store.Webhooks(), Keys: keys, Guard: guard, Timeout: time.Minute, RetryFor: time.Hour, PauseAfter: time.Hour,
+		MaxConcurrent: 1,
+		Metrics:       counted{}, Now: now,
 	})
 	p.Service = webhook.NewService(webhook.Options{
 		Store: p.store.Webhooks(), Keys: keys, Sender: sending{s, p}, TestLease: time.Minute, Now: now,
@@ -100,7 +101,8 @@ func (p *platform) as(t *testing.T, name string) context.Context {
 // create creates a webhook for all events of the receiver.
 func (p *platform) create(t *testing.T, name string) (webhook.Webhook, string) {
 	t.Helper()
-	w, secret, err := p.Create(p.as(t, "ada"), webhook.Webhook{Project: here, Name: name, Filter: webhook.Filter{Types: []string{"*"}}},
+	w, secret, err := p.Create(p.as(t, "ada"),
+		webhook.Webhook{Project: here, Name: name, Filter: webhook.Filter{Types: []string{"*"}}},
 		webhook.Target{URL: p.url + "/hook?token=s3cret"})
 	require.NoError(t, err)
 	return w, secret
@@ -132,39 +134,66 @@ func TestInvalidWebhooksAreRefused(t *testing.T) {
 		change func(w *webhook.Webhook, t *webhook.Target)
 		field  string // empty: accepted
 	}{
-		"name":                   {func(w *webhook.Webhook, _ *webhook.Target) { w.Name = "-a" }, "name"},
-		"format":                 {func(w *webhook.Webhook, _ *webhook.Target) { w.Format = "xml" }, "format"},
-		"pagerduty without key":  {func(w *webhook.Webhook, _ *webhook.Target) { w.Format = webhook.PagerDuty }, "routing_key"},
-		"pagerduty":              {func(w *webhook.Webhook, t *webhook.Target) { w.Format, t.RoutingKey = webhook.PagerDuty, "k" }, ""},
-		"key without pagerduty":  {func(_ *webhook.Webhook, t *webhook.Target) { t.RoutingKey = "k" }, "routing_key"},
-		"no address":             {func(_ *webhook.Webhook, t *webhook.Target) { t.URL = "" }, "url"},
-		"not an address":         {func(_ *webhook.Webhook, t *webhook.Target) { t.URL = "https://[" }, "url"},
-		"address with space":     {func(_ *webhook.Webhook, t *webhook.Target) { t.URL = "https://example.com/a b" }, "url"},
-		"address with control":   {func(_ *webhook.Webhook, t *webhook.Target) { t.URL = "https://example.com/a\u0085b" }, "url"},
-		"longest address":        {func(_ *webhook.Webhook, t *webhook.Target) { t.URL = "https://e/" + strings.Repeat("a", webhook.MaxURL-10) }, ""},
-		"address too long":       {func(_ *webhook.Webhook, t *webhook.Target) { t.URL = "https://e/" + strings.Repeat("a", webhook.MaxURL-9) }, "url"},
-		"scheme":                 {func(_ *webhook.Webhook, t *webhook.Target) { t.URL = "ftp://example.com/" }, "url"},
-		"http":                   {func(_ *webhook.Webhook, t *webhook.Target) { t.URL = "http://example.com/" }, ""},
-		"no host":                {func(_ *webhook.Webhook, t *webhook.Target) { t.URL = "https:///path" }, "url"},
-		"opaque":                 {func(_ *webhook.Webhook, t *webhook.Target) { t.URL = "https:example.com" }, "url"},
-		"fragment":               {func(_ *webhook.Webhook, t *webhook.Target) { t.URL = "https://example.com/#a" }, "url"},
-		"private":                {func(_ *webhook.Webhook, t *webhook.Target) { t.URL = "https://10.0.0.1/" }, "url"},
-		"no types":               {func(w *webhook.Webhook, _ *webhook.Target) { w.Filter.Types = nil }, "filter.types"},
-		"most types":             {func(w *webhook.Webhook, _ *webhook.Target) { w.Filter.Types = types(webhook.MaxTypes) }, ""},
-		"too many types":         {func(w *webhook.Webhook, _ *webhook.Target) { w.Filter.Types = types(webhook.MaxTypes + 1) }, "filter.types"},
-		"empty type":             {func(w *webhook.Webhook, _ *webhook.Target) { w.Filter.Types = []string{"a", ""} }, "filter.types[1]"},
-		"longest type":           {func(w *webhook.Webhook, _ *webhook.Target) { w.Filter.Types = []string{strings.Repeat("a", event.MaxAttribute)} }, ""},
-		"type too long":          {func(w *webhook.Webhook, _ *webhook.Target) { w.Filter.Types = []string{strings.Repeat("a", event.MaxAttribute+1)} }, "filter.types[0]"},
-		"star inside of a type":  {func(w *webhook.Webhook, _ *webhook.Target) { w.Filter.Types = []string{"a*b"} }, "filter.types[0]"},
-		"two stars":              {func(w *webhook.Webhook, _ *webhook.Target) { w.Filter.Types = []string{"a**"} }, "filter.types[0]"},
-		"no conditions":          {func(w *webhook.Webhook, _ *webhook.Target) { w.Filter.With = json.RawMessage(" null ") }, ""},
-		"conditions":             {func(w *webhook.Webhook, _ *webhook.Target) { w.Filter.With = json.RawMessage(`{"subject": "s"}`) }, ""},
-		"conditions not allowed": {func(w *webhook.Webhook, _ *webhook.Target) { w.Filter.With = json.RawMessage(`{"time": "${"}`) }, "filter.with/time"},
+		"name":   {func(w *webhook.Webhook, _ *webhook.Target) { w.Name = "-a" }, "name"},
+		"format": {func(w *webhook.Webhook, _ *webhook.Target) { w.Format = "xml" }, "format"},
+		"pagerduty without key": {func(w *webhook.Webhook, _ *webhook.Target) {
+			w.Format = webhook.PagerDuty
+		}, "routing_key"},
+		"pagerduty": {func(w *webhook.Webhook, t *webhook.Target) {
+			w.Format, t.RoutingKey = webhook.PagerDuty, "k"
+		}, ""},
+		"key without pagerduty": {func(_ *webhook.Webhook, t *webhook.Target) { t.RoutingKey = "k" }, "routing_key"},
+		"no address":            {func(_ *webhook.Webhook, t *webhook.Target) { t.URL = "" }, "url"},
+		"not an address":        {func(_ *webhook.Webhook, t *webhook.Target) { t.URL = "https://[" }, "url"},
+		"address with space":    {func(_ *webhook.Webhook, t *webhook.Target) { t.URL = "https://example.com/a b" }, "url"},
+		"address with control": {func(_ *webhook.Webhook, t *webhook.Target) {
+			t.URL = "https://example.com/a\u0085b"
+		}, "url"},
+		"longest address": {func(_ *webhook.Webhook, t *webhook.Target) {
+			t.URL = "https://e/" + strings.Repeat("a", webhook.MaxURL-10)
+		}, ""},
+		"address too long": {func(_ *webhook.Webhook, t *webhook.Target) {
+			t.URL = "https://e/" + strings.Repeat("a", webhook.MaxURL-9)
+		}, "url"},
+		"scheme":     {func(_ *webhook.Webhook, t *webhook.Target) { t.URL = "ftp://example.com/" }, "url"},
+		"http":       {func(_ *webhook.Webhook, t *webhook.Target) { t.URL = "http://example.com/" }, ""},
+		"no host":    {func(_ *webhook.Webhook, t *webhook.Target) { t.URL = "https:///path" }, "url"},
+		"opaque":     {func(_ *webhook.Webhook, t *webhook.Target) { t.URL = "https:example.com" }, "url"},
+		"fragment":   {func(_ *webhook.Webhook, t *webhook.Target) { t.URL = "https://example.com/#a" }, "url"},
+		"private":    {func(_ *webhook.Webhook, t *webhook.Target) { t.URL = "https://10.0.0.1/" }, "url"},
+		"no types":   {func(w *webhook.Webhook, _ *webhook.Target) { w.Filter.Types = nil }, "filter.types"},
+		"most types": {func(w *webhook.Webhook, _ *webhook.Target) { w.Filter.Types = types(webhook.MaxTypes) }, ""},
+		"too many types": {func(w *webhook.Webhook, _ *webhook.Target) {
+			w.Filter.Types = types(webhook.MaxTypes + 1)
+		}, "filter.types"},
+		"empty type": {func(w *webhook.Webhook, _ *webhook.Target) { w.Filter.Types = []string{"a", ""} }, "filter.types[1]"},
+		"longest type": {func(w *webhook.Webhook, _ *webhook.Target) {
+			w.Filter.Types = []string{strings.Repeat("a", event.MaxAttribute)}
+		}, ""},
+		"type too long": {func(w *webhook.Webhook, _ *webhook.Target) {
+			w.Filter.Types = []string{strings.Repeat("a", event.MaxAttribute+1)}
+		}, "filter.types[0]"},
+		"star inside of a type": {func(w *webhook.Webhook, _ *webhook.Target) {
+			w.Filter.Types = []string{"a*b"}
+		}, "filter.types[0]"},
+		"two stars": {func(w *webhook.Webhook, _ *webhook.Target) {
+			w.Filter.Types = []string{"a**"}
+		}, "filter.types[0]"},
+		"no conditions": {func(w *webhook.Webhook, _ *webhook.Target) {
+			w.Filter.With = json.RawMessage(" null ")
+		}, ""},
+		"conditions": {func(w *webhook.Webhook, _ *webhook.Target) {
+			w.Filter.With = json.RawMessage(`{"subject": "s"}`)
+		}, ""},
+		"conditions not allowed": {func(w *webhook.Webhook, _ *webhook.Target) {
+			w.Filter.With = json.RawMessage(`{"time": "${"}`)
+		}, "filter.with/time"},
 		"conditions too large": {func(w *webhook.Webhook, _ *webhook.Target) {
 			w.Filter.With = json.RawMessage(`{"subject": "` + strings.Repeat("a", webhook.MaxFilter) + `"}`)
 		}, "filter.with"},
 	} {
-		w := webhook.Webhook{Project: here, Name: "hook", Format: webhook.CloudEvents, Filter: webhook.Filter{Types: []string{"a"}}}
+		w := webhook.Webhook{Project: here, Name: "hook", Format: webhook.CloudEvents,
+			Filter: webhook.Filter{Types: []string{"a"}}}
 		target := webhook.Target{URL: "https://example.com/"}
 		c.change(&w, &target)
 		w, _, err := p.Create(p.as(t, "ada"), w, target)
@@ -190,33 +219,41 @@ func TestCreatedWebhookIsStored(t *testing.T) {
 	require.Equal(t, created.ID, got.ID)
 	require.Equal(t, webhook.CloudEvents, got.Format)
 	require.Equal(t, p.url+"/hook?token=…", got.URL)
-	require.Equal(t, []any{"ada", "ada", p.now, p.now}, []any{got.Creator, got.Updater, got.CreatedAt.UTC(), got.UpdatedAt.UTC()})
+	require.Equal(t, []any{"ada", "ada", p.now, p.now},
+		[]any{got.Creator, got.Updater, got.CreatedAt.UTC(), got.UpdatedAt.UTC()})
 	require.NotContains(t, string(got.Sealed), secret)
 	target, err := p.Open(got)
 	require.NoError(t, err)
 	require.Equal(t, webhook.Target{URL: p.url + "/hook?token=s3cret", Secret: secret}, target)
 	require.Equal(t, audit.WebhookCreate, p.audited(t).Action)
-	require.JSONEq(t, `{"id": "`+got.ID+`", "url": "`+got.URL+`", "format": "cloudevents", "types": ["*"]}`, string(p.audited(t).Detail))
+	require.JSONEq(t, `{"id": "`+got.ID+`", "url": "`+got.URL+`", "format": "cloudevents", "types": ["*"]}`,
+		string(p.audited(t).Detail))
 
-	for format, url := range map[webhook.Format]string{webhook.PagerDuty: webhook.PagerDutyURL, webhook.Slack: "https://hooks.slack.com/…"} {
-		target := webhook.Target{URL: map[webhook.Format]string{webhook.Slack: "https://ada:pw@hooks.slack.com/T1/B1?a=b"}[format]}
+	for format, url := range map[webhook.Format]string{
+		webhook.PagerDuty: webhook.PagerDutyURL, webhook.Slack: "https://hooks.slack.com/…"} {
+		target := webhook.Target{
+			URL: map[webhook.Format]string{webhook.Slack: "https://ada:pw@hooks.slack.com/T1/B1?a=b"}[format]}
 		if format == webhook.PagerDuty {
 			target.RoutingKey = "key"
 		}
-		w, _, err := p.Create(p.as(t, "ada"), webhook.Webhook{Project: here, Name: string(format), Format: format, Filter: got.Filter}, target)
+		w, _, err := p.Create(p.as(t, "ada"),
+			webhook.Webhook{Project: here, Name: string(format), Format: format, Filter: got.Filter}, target)
 		require.NoError(t, err)
 		require.Equal(t, url, w.URL)
 	}
-	w, _, err := p.Create(p.as(t, "ada"), webhook.Webhook{Project: here, Name: "login", Filter: got.Filter}, webhook.Target{URL: "https://ada:pw@example.com/p?a=1&b"})
+	w, _, err := p.Create(p.as(t, "ada"), webhook.Webhook{Project: here, Name: "login", Filter: got.Filter},
+		webhook.Target{URL: "https://ada:pw@example.com/p?a=1&b"})
 	require.NoError(t, err)
 	require.Equal(t, "https://example.com/p?a=…&b=…", w.URL)
 
-	_, _, err = p.Create(p.as(t, "ada"), webhook.Webhook{Project: here, Name: "hook", Filter: got.Filter}, webhook.Target{URL: p.url})
+	_, _, err = p.Create(p.as(t, "ada"), webhook.Webhook{Project: here, Name: "hook", Filter: got.Filter},
+		webhook.Target{URL: p.url})
 	requireReason(t, err, apperror.WebhookExists, `project "default" has a webhook "hook" already`)
 	for n := 4; n < webhook.MaxPerProject; n++ {
 		p.create(t, "n"+string(rune('a'+n)))
 	}
-	_, _, err = p.Create(p.as(t, "ada"), webhook.Webhook{Project: here, Name: "more", Filter: got.Filter}, webhook.Target{URL: p.url})
+	_, _, err = p.Create(p.as(t, "ada"), webhook.Webhook{Project: here, Name: "more", Filter: got.Filter},
+		webhook.Target{URL: p.url})
 	requireReason(t, err, apperror.TooManyWebhooks, "has 20 webhooks, the maximum")
 	_, err = p.Get(t.Context(), here, "none")
 	requireReason(t, err, apperror.WebhookNotFound, `webhook "none" does not exist`)
@@ -236,13 +273,15 @@ func TestUpdateChangesWhatIsGiven(t *testing.T) {
 	changed, err := p.Update(p.as(t, "bob"), here, "hook", webhook.Update{URL: new(p.url + "/other")})
 	require.NoError(t, err)
 	require.Equal(t, p.url+"/other", changed.URL)
-	require.Equal(t, []any{"ada", "bob", created.Filter, p.now}, []any{changed.Creator, changed.Updater, changed.Filter, changed.UpdatedAt})
+	require.Equal(t, []any{"ada", "bob", created.Filter, p.now},
+		[]any{changed.Creator, changed.Updater, changed.Filter, changed.UpdatedAt})
 	target, err := p.Open(changed)
 	require.NoError(t, err)
 	require.Equal(t, webhook.Target{URL: p.url + "/other", Secret: secret}, target)
 	require.Equal(t, audit.WebhookUpdate, p.audited(t).Action)
 
-	changed, err = p.Update(p.as(t, "bob"), here, "hook", webhook.Update{Filter: &webhook.Filter{Types: []string{"b"}, With: json.RawMessage(`{"subject": "s"}`)}})
+	changed, err = p.Update(p.as(t, "bob"), here, "hook",
+		webhook.Update{Filter: &webhook.Filter{Types: []string{"b"}, With: json.RawMessage(`{"subject": "s"}`)}})
 	require.NoError(t, err)
 	require.Equal(t, []string{"b"}, changed.Filter.Types)
 	require.Contains(t, changed.Filter.Conditions, "subject")
@@ -283,12 +322,14 @@ func TestPauseKeepsItsReason(t *testing.T) {
 	require.Equal(t, "paused by bob", paused.PauseReason)
 }
 
-// TestEventsAreDeliveredAsLongAsAWebhookIsActive verifies from which event on a webhook has deliveries: its creation, and the end of a pause.
+// TestEventsAreDeliveredAsLongAsAWebhookIsActive verifies from which event on a webhook has deliveries: its creation,
+// and the end of a pause.
 func TestEventsAreDeliveredAsLongAsAWebhookIsActive(t *testing.T) {
 	t.Parallel()
 	p := newPlatform(t)
 	publish := func(id string) {
-		_, _, err := sealedtest.NewSealer(t).Events(p.store.Events(), event.Earlier{}).Publish(t.Context(), here, []event.Event{{ID: id, Source: "/test", Type: "a"}})
+		_, _, err := sealedtest.NewSealer(t).Events(p.store.Events(), event.Earlier{}).Publish(t.Context(), here,
+			[]event.Event{{ID: id, Source: "/test", Type: "a"}})
 		require.NoError(t, err)
 		for more := true; more; {
 			_, more, err = p.store.Webhooks().Match(t.Context(), here, 10, webhook.NewMatcher)
@@ -317,7 +358,8 @@ func TestEventsAreDeliveredAsLongAsAWebhookIsActive(t *testing.T) {
 		require.Equal(t, []any{id, "hook", webhook.Pending}, []any{list[i].EventID, list[i].WebhookName, list[i].Status})
 		require.NotZero(t, list[i].NextAt)
 	}
-	list, err = p.Deliveries(t.Context(), here, "hook", webhook.DeliveryFilter{Limit: 10, Statuses: []webhook.Status{webhook.Dead, webhook.Delivered}})
+	list, err = p.Deliveries(t.Context(), here, "hook",
+		webhook.DeliveryFilter{Limit: 10, Statuses: []webhook.Status{webhook.Dead, webhook.Delivered}})
 	require.NoError(t, err)
 	require.Empty(t, list)
 	_, err = p.Deliveries(t.Context(), here, "hook", webhook.DeliveryFilter{Limit: 10, Statuses: []webhook.Status{"lost"}})
@@ -337,7 +379,8 @@ func TestTestIsSentAndRepeated(t *testing.T) {
 	w, secret := p.create(t, "hook")
 	d, err := p.Test(p.as(t, "ada"), here, "hook")
 	require.NoError(t, err)
-	require.Equal(t, []any{webhook.Delivered, 1, http.StatusOK, webhook.Test, int64(0)}, []any{d.Status, d.Attempts, d.HTTPStatus, d.EventType, d.Position})
+	require.Equal(t, []any{webhook.Delivered, 1, http.StatusOK, webhook.Test, int64(0)},
+		[]any{d.Status, d.Attempts, d.HTTPStatus, d.EventType, d.Position})
 	require.Equal(t, audit.WebhookTest, p.audited(t).Action)
 	p.mu.Lock()
 	require.Len(t, p.requests, 1)
@@ -356,7 +399,8 @@ func TestTestIsSentAndRepeated(t *testing.T) {
 	again, err := p.Redeliver(p.as(t, "ada"), here, d.ID, "lost")
 	require.NoError(t, err)
 	require.Equal(t, []any{webhook.Pending, 1}, []any{again.Status, p.woken})
-	require.Equal(t, []any{audit.WebhookRedeliver, "lost", d.ID}, []any{p.audited(t).Action, p.audited(t).Reason, p.audited(t).Subject})
+	require.Equal(t, []any{audit.WebhookRedeliver, "lost", d.ID},
+		[]any{p.audited(t).Action, p.audited(t).Reason, p.audited(t).Subject})
 	_, err = p.Redeliver(p.as(t, "ada"), here, "msg_none", "")
 	requireReason(t, err, apperror.DeliveryNotFound, `delivery "msg_none" does not exist`)
 	_, err = p.Delivery(t.Context(), here, "msg_none")
@@ -368,7 +412,8 @@ func TestTestIsSentAndRepeated(t *testing.T) {
 	requireReason(t, err, apperror.WebhookNotFound, "none")
 }
 
-// TestPreviousSecretStaysValid verifies both secrets around the end of the time that the rotation gives the previous one.
+// TestPreviousSecretStaysValid verifies both secrets around the end of the time that the rotation gives the previous
+// one.
 func TestPreviousSecretStaysValid(t *testing.T) {
 	t.Parallel()
 	p := newPlatform(t)
@@ -397,7 +442,8 @@ func TestPreviousSecretStaysValid(t *testing.T) {
 	}
 }
 
-// TestSecretsAreSealedWithTheActiveKey has a webhook whose secrets another key has sealed, and one whose key is missing.
+// TestSecretsAreSealedWithTheActiveKey has a webhook whose secrets another key has sealed, and one whose key is
+// missing.
 func TestSecretsAreSealedWithTheActiveKey(t *testing.T) {
 	t.Parallel()
 	p := newPlatform(t)

@@ -22,7 +22,8 @@ func NewSecret() string {
 	return secretPrefix + base64.StdEncoding.EncodeToString(key)
 }
 
-// Signature returns the header webhook-signature of a request, with a signature for each secret (Standard Webhooks, v1).
+// Signature returns the header webhook-signature of a request, with a signature for each secret (Standard Webhooks,
+// v1).
 func Signature(secrets []string, id string, at time.Time, body []byte) (string, error) {
 	var signatures []string
 	for _, secret := range secrets {

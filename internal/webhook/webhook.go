@@ -1,14 +1,15 @@
-// Package webhook sends events of a project to other systems: the webhooks, the deliveries that matching events become, and the service
-// that changes both.
+// Package webhook sends events of a project to other systems: the webhooks, the deliveries that matching events become,
+// and the service that changes both.
 //
 //	hooks := webhook.NewService(webhook.Options{Store: store, Keys: ring, …})
 //	created, secret, err := hooks.Create(ctx, webhook.Webhook{Project: "shop", Name: "pager", …}, webhook.Target{URL: url})
 //
-// Each event that matches a webhook becomes one delivery, a row with an ID that is derived from both. Package sender matches events and
-// sends deliveries, in every process. A delivery is sent at least once; all attempts carry its ID. The order of deliveries is not defined.
+// Each event that matches a webhook becomes one delivery, a row with an ID that is derived from both. Package sender
+// matches events and sends deliveries, in every process. A delivery is sent at least once; all attempts carry its ID.
+// The order of deliveries is not defined.
 //
-// Events are matched and sent as they are stored: values that are sensitive in a run are marks. The parts of a webhook that are secret are
-// stored sealed.
+// Events are matched and sent as they are stored: values that are sensitive in a run are marks. The parts of a webhook
+// that are secret are stored sealed.
 package webhook
 
 import (
@@ -62,7 +63,8 @@ func Formats() []Format { return []Format{CloudEvents, Alertmanager, PagerDuty, 
 type Filter struct {
 	// Types are event types; one that ends with "*" matches the types that begin with the text before it.
 	Types []string `json:"types"`
-	// With is the given condition on attributes, as the "with" of a listen task; nil where there is none. Conditions is its compiled form.
+	// With is the given condition on attributes, as the "with" of a listen task; nil where there is none. Conditions is
+	// its compiled form.
 	With       json.RawMessage              `json:"with,omitempty"`
 	Conditions map[string]eventfilter.Value `json:"conditions,omitempty"`
 }
@@ -91,7 +93,8 @@ type Webhook struct {
 	Creator, Updater     string
 	CreatedAt, UpdatedAt time.Time
 
-	// Pending counts the unfinished deliveries, OldestPending is the creation of the oldest. They are set in results of the service.
+	// Pending counts the unfinished deliveries, OldestPending is the creation of the oldest. They are set in results of
+	// the service.
 	Pending       int64
 	OldestPending time.Time
 }
@@ -168,7 +171,8 @@ type Attempt struct {
 	Response string `json:"response,omitempty"`
 }
 
-// DeliveryID returns the ID of the delivery of the event at a position, the same in every process and at each repetition.
+// DeliveryID returns the ID of the delivery of the event at a position, the same in every process and at each
+// repetition.
 func DeliveryID(webhookID string, position int64) string {
 	sum := sha256.Sum256([]byte(webhookID + " " + strconv.FormatInt(position, 10)))
 	const enough = 16
@@ -196,7 +200,8 @@ type Outcome struct {
 // Backlog summarises the deliveries of a project.
 type Backlog struct {
 	Project string
-	// Pending counts the deliveries that are not finished, without those of paused webhooks; Oldest is the age of the oldest.
+	// Pending counts the deliveries that are not finished, without those of paused webhooks; Oldest is the age of the
+	// oldest.
 	Pending int64
 	Oldest  time.Duration
 	// Failing counts the webhooks whose attempts fail, Paused those that were paused after failures.
@@ -233,8 +238,8 @@ type DeliveryCursor struct {
 type Store interface {
 	// ListWebhooks returns the webhooks of a project, by name, with their unfinished deliveries.
 	ListWebhooks(ctx context.Context, project string) ([]Webhook, error)
-	// ReplaceSealed calls replace with each webhook of all projects, writes the sealed values that it returns, and returns how many differ.
-	// A webhook that is changed meanwhile keeps what the change has sealed.
+	// ReplaceSealed calls replace with each webhook of all projects, writes the sealed values that it returns, and returns
+	// how many differ. A webhook that is changed meanwhile keeps what the change has sealed.
 	ReplaceSealed(ctx context.Context, replace func(Webhook) (sealed []byte, err error)) (int, error)
 	// ChangeWebhook calls change with the webhooks of a project in the transaction that then writes its result.
 	ChangeWebhook(ctx context.Context, project string, change func([]Webhook) (Change, error)) error
@@ -251,13 +256,15 @@ type Store interface {
 type Queue interface {
 	// Unmatched returns projects that have an active webhook and events that are not matched.
 	Unmatched(ctx context.Context) (projects []string, err error)
-	// Match matches up to limit events of a project and commits their deliveries with the position of the last of them. It returns the
-	// number of new deliveries, and whether the project has more events.
-	Match(ctx context.Context, project string, limit int, matcher func([]Webhook) *Matcher) (made int, more bool, err error)
+	// Match matches up to limit events of a project and commits their deliveries with the position of the last of them. It
+	// returns the number of new deliveries, and whether the project has more events.
+	Match(ctx context.Context, project string, limit int,
+		matcher func([]Webhook) *Matcher) (made int, more bool, err error)
 	// Waiting returns up to limit active webhooks with due deliveries, those that are due longest first.
 	Waiting(ctx context.Context, limit int) (ids []string, err error)
-	// Claim claims due deliveries of a webhook for the lease, so that no more than most of its deliveries are claimed at a time; of a
-	// webhook whose last attempt failed, one. A claim that is not finished ends with the lease, and the delivery is due again.
+	// Claim claims due deliveries of a webhook for the lease, so that no more than most of its deliveries are claimed at a
+	// time; of a webhook whose last attempt failed, one. A claim that is not finished ends with the lease, and the
+	// delivery is due again.
 	Claim(ctx context.Context, id string, most int, lease time.Duration) ([]Claim, error)
 	// Finish records the outcome of a claim. It changes nothing, and returns false, where the claim has ended.
 	Finish(ctx context.Context, c Claim, o Outcome) (bool, error)

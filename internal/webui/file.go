@@ -21,7 +21,8 @@ import (
 const suffix = ".gz"
 
 // filePolicy is for workers, whose policy is that of the response with their script: they may import other files.
-const filePolicy = "default-src 'none'; script-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+const filePolicy = "default-src 'none'; script-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; " +
+	"frame-ancestors 'none'"
 
 // file is one file of the UI. It is read once, when it is first requested.
 type file struct {

@@ -1,13 +1,15 @@
-// Package webui serves the web UI: the pages that `make ui` builds from the folder ui into the folder dist, which is embedded here.
+// Package webui serves the web UI: the pages that `make ui` builds from the folder ui into the folder dist, which is
+// embedded here.
 //
 //	ui, err := webui.New(webui.Built())
 //	handler := ui.Handler(notFound)
 //
-// The UI is one HTML document, which every path of a page returns, and files with a hash in their names, which browsers keep. The document
-// has a nonce of its own in each response, so it is never cached. The build has compressed the files.
+// The UI is one HTML document, which every path of a page returns, and files with a hash in their names, which browsers
+// keep. The document has a nonce of its own in each response, so it is never cached. The build has compressed the
+// files.
 //
-// Nothing here contains data, so no path needs a token: the document asks the API like every other client. When the UI was not built,
-// the paths of pages return a page that says how to build it.
+// Nothing here contains data, so no path needs a token: the document asks the API like every other client. When the UI
+// was not built, the paths of pages return a page that says how to build it.
 //
 // Tests of the UI itself are in the folder ui.
 package webui
@@ -44,7 +46,8 @@ const (
 	// nonceMark is what the document has in place of the nonce.
 	nonceMark = "__CSP_NONCE__"
 	// policy has the nonce in place of %s. Styles need it where libraries insert them; scripts are files only.
-	policy = "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-%s'; img-src 'self' data:; font-src 'self'; " +
+	policy = "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-%s'; img-src 'self' data:; font-src " +
+		"'self'; " +
 		"connect-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 	assets = "/assets/"
 	// licences is the text of the licences of others, which a page shows.
@@ -81,7 +84,8 @@ func New(files fs.FS) (*UI, error) {
 	return ui, nil
 }
 
-// Serves reports whether a path belongs to the UI: a page, a file, or any name in the folder of the files. No such path needs a token.
+// Serves reports whether a path belongs to the UI: a page, a file, or any name in the folder of the files. No such path
+// needs a token.
 func (u *UI) Serves(name string) bool {
 	return isPage(name) || u.files[name] != nil || strings.HasPrefix(name, assets)
 }
@@ -100,7 +104,8 @@ func isPage(name string) bool {
 	return false
 }
 
-// Handler answers GET and HEAD for the paths that Serves accepts; missing answers the others, and files that do not exist.
+// Handler answers GET and HEAD for the paths that Serves accepts; missing answers the others, and files that do not
+// exist.
 func (u *UI) Handler(missing http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		f, page := u.files[r.URL.Path], isPage(r.URL.Path)
@@ -126,8 +131,8 @@ func (u *UI) NotFound(w http.ResponseWriter, r *http.Request) {
 	u.page(w, r, http.StatusNotFound)
 }
 
-// page sends the document with a new nonce. Forms and links to other sites must not reveal the path, but requests of this origin must name
-// their origin, so that the server can distinguish them from those of other pages.
+// page sends the document with a new nonce. Forms and links to other sites must not reveal the path, but requests of
+// this origin must name their origin, so that the server can distinguish them from those of other pages.
 func (u *UI) page(w http.ResponseWriter, r *http.Request, status int) {
 	nonce := rand.Text()
 	h := w.Header()
@@ -148,13 +153,15 @@ func send(w http.ResponseWriter, r *http.Request, status int, page []byte) {
 	}
 }
 
-// unbuilt sends the page for a program without the UI. It needs no script and no style, so it keeps the strictest policy.
+// unbuilt sends the page for a program without the UI. It needs no script and no style, so it keeps the strictest
+// policy.
 func unbuilt(w http.ResponseWriter, r *http.Request) {
 	status := http.StatusOK
 	if r.URL.Path != "/" {
 		status = http.StatusNotFound
 	}
-	w.Header().Set("Content-Security-Policy", "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+	w.Header().Set("Content-Security-Policy",
+		"default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
 	w.Header().Set("Cache-Control", "no-store")
 	send(w, r, status, []byte(unbuiltPage))
 }
@@ -171,8 +178,8 @@ repository, and build the program again; <code>make build</code> and <code>make 
 </html>
 `
 
-// contentType returns the type of a file by its name; empty for names for which net/http examines the content. The table of the system is
-// not used: it differs between machines, and a wrong type disables a script.
+// contentType returns the type of a file by its name; empty for names for which net/http examines the content. The
+// table of the system is not used: it differs between machines, and a wrong type disables a script.
 func contentType(name string) string {
 	switch path.Ext(name) {
 	case ".js", ".mjs":

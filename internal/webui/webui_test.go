@@ -22,8 +22,10 @@ const script = "/assets/index-3fA9.js"
 // built has a document, a script that compresses well, a small font, and an icon.
 func built() fstest.MapFS {
 	return fstest.MapFS{
-		".keep":                   {},
-		"index.html":              {Data: []byte(`<!doctype html><meta name="csp-nonce" content="__CSP_NONCE__"><script nonce="__CSP_NONCE__" src="` + script + `"></script>`)},
+		".keep": {},
+		"index.html": {
+			Data: []byte(`<!doctype html><meta name="csp-nonce" content="__CSP_NONCE__"><script nonce="__CSP_NONCE__" src="` +
+				script + `"></script>`)},
 		"assets/index-3fA9.js.gz": {Data: compress(bytes.Repeat([]byte("let a=1;"), 1000))},
 		"assets/f-1.woff2":        {Data: []byte("wOF2")},
 		"favicon.svg":             {Data: []byte("<svg/>")},
@@ -60,7 +62,8 @@ func get(h http.Handler, path string, headers ...string) *httptest.ResponseRecor
 
 func pages() []string {
 	return []string{
-		"/", "/p/shop/runs", "/p/shop/runs/01a1", "/problems", "/dispatchers", "/dispatchers/shop", "/workers", "/system", "/projects",
+		"/", "/p/shop/runs", "/p/shop/runs/01a1", "/problems", "/dispatchers", "/dispatchers/shop", "/workers", "/system",
+		"/projects",
 		"/projects/shop", "/access", "/sign-in",
 	}
 }
@@ -78,8 +81,10 @@ func TestEveryPageIsTheDocumentWithItsOwnNonce(t *testing.T) {
 		require.Len(t, nonce, 2, path)
 		require.False(t, seen[nonce[1]], "a nonce is used once")
 		seen[nonce[1]] = true
-		require.Equal(t, "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-"+nonce[1]+"'; img-src 'self' data:; font-src 'self'; "+
-			"connect-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'", w.Header().Get("Content-Security-Policy"))
+		require.Equal(t, "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-"+nonce[1]+
+			"'; img-src 'self' data:; font-src 'self'; "+
+			"connect-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'", w.Header().
+			Get("Content-Security-Policy"))
 		require.Equal(t, 2, strings.Count(w.Body.String(), `"`+nonce[1]+`"`))
 		require.NotContains(t, w.Body.String(), "__CSP_NONCE__")
 	}
@@ -122,7 +127,8 @@ func TestServesOnlyItsPaths(t *testing.T) {
 		require.True(t, ui.Serves(path), path)
 	}
 	for _, path := range []string{
-		"/p", "/problem", "/problems/1", "/workers/1", "/index.html", "/.keep", "/assets", "/v1/projects", "/metrics", "/signalbox.v1.RunService/GetRun",
+		"/p", "/problem", "/problems/1", "/workers/1", "/index.html", "/.keep", "/assets", "/v1/projects", "/metrics",
+		"/signalbox.v1.RunService/GetRun",
 		"//", "", "/v1/p/", "/favicon.ico",
 	} {
 		require.False(t, ui.Serves(path), path)
@@ -133,8 +139,10 @@ func TestMissingFilesAndTraversalAreNotFound(t *testing.T) {
 	t.Parallel()
 	h := serve(t, built())
 	for _, path := range []string{
-		"/assets/", "/assets/missing.js", "/assets/../index.html", "/assets/../webui.go", "/assets/../../webui.go", "/assets/./index-3fA9.js",
-		"/assets//index-3fA9.js", "/assets/%2e%2e/index.html", "/assets/..\\index.html", "/assets/\x00", "/assets/.secret-config", "/.keep",
+		"/assets/", "/assets/missing.js", "/assets/../index.html", "/assets/../webui.go", "/assets/../../webui.go",
+		"/assets/./index-3fA9.js",
+		"/assets//index-3fA9.js", "/assets/%2e%2e/index.html", "/assets/..\\index.html", "/assets/\x00",
+		"/assets/.secret-config", "/.keep",
 	} {
 		require.Equal(t, http.StatusNotFound, get(h, path).Code, path)
 	}
@@ -148,7 +156,8 @@ func TestFilesWithHashesNeverExpire(t *testing.T) {
 	require.Equal(t, "public, max-age=31536000, immutable", w.Header().Get("Cache-Control"))
 	require.Equal(t, "text/javascript; charset=utf-8", w.Header().Get("Content-Type"))
 	require.Equal(t, 8000, w.Body.Len())
-	require.Contains(t, w.Header().Get("Content-Security-Policy"), "script-src 'self'", "a worker's policy is that of its script")
+	require.Contains(t, w.Header().Get("Content-Security-Policy"), "script-src 'self'",
+		"a worker's policy is that of its script")
 	require.Equal(t, "font/woff2", get(h, "/assets/f-1.woff2").Header().Get("Content-Type"))
 }
 
@@ -173,7 +182,8 @@ func TestCompressedFilesAreSentToClientsThatAcceptThem(t *testing.T) {
 	require.Empty(t, plain.Header().Get("Content-Encoding"))
 	require.Equal(t, "Accept-Encoding", plain.Header().Get("Vary"))
 	for accepted, compressed := range map[string]bool{
-		"gzip": true, "br, GZIP;q=0.5": true, "deflate,gzip": true, "gzip;q=0": false, "gzip; q=0.0": false, "br": false, "gzipped": false, "gzip;q=x": false,
+		"gzip": true, "br, GZIP;q=0.5": true, "deflate,gzip": true, "gzip;q=0": false, "gzip; q=0.0": false, "br": false,
+		"gzipped": false, "gzip;q=x": false,
 	} {
 		w := get(h, script, "Accept-Encoding", accepted)
 		require.Equal(t, compressed, w.Header().Get("Content-Encoding") == "gzip", accepted)
@@ -188,7 +198,8 @@ func TestCompressedFilesAreSentToClientsThatAcceptThem(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, plain.Body.Bytes(), text)
 	}
-	require.Empty(t, get(h, "/favicon.svg", "Accept-Encoding", "gzip").Header().Get("Content-Encoding"), "the build did not compress it")
+	require.Empty(t, get(h, "/favicon.svg", "Accept-Encoding", "gzip").Header().Get("Content-Encoding"),
+		"the build did not compress it")
 	require.Equal(t, http.StatusNotFound, get(h, script+".gz").Code)
 }
 

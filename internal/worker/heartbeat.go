@@ -10,7 +10,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/processor"
 )
 
-// Heartbeat writes the heartbeats of this process: at an interval, and when Wake is called because the fingerprint may have changed.
+// Heartbeat writes the heartbeats of this process: at an interval, and when Wake is called because the fingerprint may
+// have changed.
 type Heartbeat struct {
 	*loop.Loop
 

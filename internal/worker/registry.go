@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	// readEvery is how long an answer of the store is used, and rereadEvery how long where the answer decides about a refusal.
+	// readEvery is how long an answer of the store is used, and rereadEvery how long where the answer decides about a
+	// refusal.
 	readEvery   = time.Second
 	rereadEvery = 50 * time.Millisecond
 	// checkTimeout bounds the query.
@@ -39,8 +40,9 @@ func NewRegistry(store Store, own func() Fingerprint) *Registry {
 	return &Registry{store: store, own: own}
 }
 
-// Check returns an [apperror.Refused] that names both sides when there are live workers and all of them differ from this process, and an
-// [apperror.Unavailable] when some do not differ and none of those serves the project. live is a result of Live.
+// Check returns an [apperror.Refused] that names both sides when there are live workers and all of them differ from
+// this process, and an [apperror.Unavailable] when some do not differ and none of those serves the project. live is a
+// result of Live.
 func (r *Registry) Check(project string, live []Worker) error {
 	own := r.own()
 	var agreeing []Worker
@@ -63,15 +65,15 @@ func (r *Registry) Check(project string, live []Worker) error {
 	}
 }
 
-// Live returns the workers that were alive at the last query, a second ago at most, and whether it succeeded. One caller at a time
-// queries, and the others get the last result meanwhile. An empty result is not cached: without live workers any run is accepted, and
-// the first worker may have started just now.
+// Live returns the workers that were alive at the last query, a second ago at most, and whether it succeeded. One
+// caller at a time queries, and the others get the last result meanwhile. An empty result is not cached: without live
+// workers any run is accepted, and the first worker may have started just now.
 func (r *Registry) Live(ctx context.Context) (live []Worker, known bool) {
 	return r.live(ctx, readEvery)
 }
 
-// LiveNow is like Live, and queries again unless that was done just now. It is for the check before a refusal: the worker that would
-// take the run may have started within the last second.
+// LiveNow is like Live, and queries again unless that was done just now. It is for the check before a refusal: the
+// worker that would take the run may have started within the last second.
 func (r *Registry) LiveNow(ctx context.Context) (live []Worker, known bool) {
 	return r.live(ctx, rereadEvery)
 }
@@ -96,7 +98,8 @@ func (r *Registry) live(ctx context.Context, age time.Duration) (live []Worker, 
 	r.asking, r.asked = false, time.Now()
 	if err != nil {
 		if !r.unknown {
-			logger.FromContext(ctx).WarnContext(ctx, "Live workers are not known; runs are started without comparing", "error", err)
+			logger.FromContext(ctx).WarnContext(ctx, "Live workers are not known; runs are started without comparing",
+				"error", err)
 		}
 		r.unknown, r.known = true, nil
 		return nil, false
@@ -114,7 +117,8 @@ func mismatch(own Fingerprint, live []Worker) error {
 		sides = append(sides, fmt.Sprintf("and %d more differ too", more))
 	}
 	return apperror.New(apperror.Refused, apperror.ContractMismatch,
-		"no live worker would take the run: this server has %s; %s; run both with the same version and the same temporal settings",
+		"no live worker would take the run: this server has %s; %s; run both with the same version and the same temporal "+
+			"settings",
 		own, strings.Join(sides, "; "))
 }
 
@@ -128,6 +132,7 @@ func unserved(project string, live []Worker) error {
 		served = append(served, fmt.Sprintf("%d more do not serve it either", more))
 	}
 	return apperror.New(apperror.Unavailable, apperror.NoWorkerForProject,
-		"no live worker serves project %q, so nothing would execute the run: %s; start a worker whose `projects` are empty or name it",
+		"no live worker serves project %q, so nothing would execute the run: %s; start a worker whose `projects` are empty "+
+			"or name it",
 		project, strings.Join(served, "; ")).WithRetry(BeatEvery)
 }

@@ -120,7 +120,8 @@ func TestCheck(t *testing.T) {
 		f, ok := apperror.From(err)
 		require.True(t, ok)
 		require.Equal(t, []any{apperror.Refused, apperror.ContractMismatch}, []any{f.Class, f.Reason})
-		for _, part := range []string{"contract a", "10.0.0.1:7233", "n1", "worker old", "contract b", "10.0.0.2:7233", "n2"} {
+		for _, part := range []string{
+			"contract a", "10.0.0.1:7233", "n1", "worker old", "contract b", "10.0.0.2:7233", "n2"} {
 			require.Contains(t, err.Error(), part)
 		}
 		for _, id := range []string{"old 2", "old 3", "old 4", "old 5"} {
@@ -146,7 +147,8 @@ func TestProjectWithoutLiveWorkerIsRefused(t *testing.T) {
 		own, other := made("a", "10.0.0.1:7233", "n1"), made("b", "10.0.0.2:7233", "n2")
 		r := worker.NewRegistry(b, func() worker.Fingerprint { return own })
 		put := func(id string, f worker.Fingerprint, projects ...string) {
-			require.NoError(t, b.BeatWorker(t.Context(), worker.Worker{ServerID: id, Fingerprint: f, Projects: projects}, time.Hour))
+			require.NoError(t, b.BeatWorker(t.Context(), worker.Worker{ServerID: id, Fingerprint: f, Projects: projects},
+				time.Hour))
 			<-time.After(time.Second)
 		}
 		put("w1", own, "default", "office")
@@ -182,14 +184,16 @@ func TestCheckReadsStoreOnceASecond(t *testing.T) {
 	})
 }
 
-// Without live workers, any run is accepted. As soon as one is alive, a run in a project that it does not serve is refused.
+// Without live workers, any run is accepted. As soon as one is alive, a run in a project that it does not serve is
+// refused.
 func TestFirstWorkerCountsAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b, own := newBook(), made("c1", "t:7233", "n1")
 		r := worker.NewRegistry(b, func() worker.Fingerprint { return own })
 		require.NoError(t, check(t.Context(), r, "side"))
-		require.NoError(t, b.BeatWorker(t.Context(), worker.Worker{ServerID: "w", Projects: []string{"main"}, Fingerprint: own}, time.Hour))
+		require.NoError(t, b.BeatWorker(t.Context(),
+			worker.Worker{ServerID: "w", Projects: []string{"main"}, Fingerprint: own}, time.Hour))
 		require.True(t, apperror.Is(check(t.Context(), r, "side"), apperror.NoWorkerForProject))
 	})
 }
@@ -245,7 +249,8 @@ func TestHeartbeat(t *testing.T) {
 		require.NoError(t, h.Start(t.Context()))
 		synctest.Wait()
 		w := b.workers["host-1"]
-		require.Equal(t, []any{[]string{"shop"}, time.Now(), "", 24 * time.Hour}, []any{w.Projects, w.StartedAt, w.Fingerprint.NamespaceID, b.forget})
+		require.Equal(t, []any{[]string{"shop"}, time.Now(), "", 24 * time.Hour},
+			[]any{w.Projects, w.StartedAt, w.Fingerprint.NamespaceID, b.forget})
 		require.Equal(t, worker.Busy{Project: "shop", Activities: time.Unix(9, 0)}, w.BusyWith("shop"))
 		require.Zero(t, w.BusyWith("bank"))
 		require.Equal(t, &share, w.Processor.Used)
@@ -260,7 +265,8 @@ func TestHeartbeat(t *testing.T) {
 		<-time.After(worker.BeatEvery)
 		synctest.Wait()
 		require.Equal(t, 3, b.beats)
-		require.Equal(t, []any{"n1", time.Now()}, []any{b.workers["host-1"].Fingerprint.NamespaceID, b.workers["host-1"].BeatAt})
+		require.Equal(t, []any{"n1", time.Now()},
+			[]any{b.workers["host-1"].Fingerprint.NamespaceID, b.workers["host-1"].BeatAt})
 		b.mu.Lock()
 		id = "n2"
 		b.mu.Unlock()

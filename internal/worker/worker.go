@@ -1,8 +1,9 @@
 // Package worker tracks the worker processes: which are alive, and with which settings.
 //
-// Every process with the role worker runs a [Heartbeat], which writes its fingerprint to the store every few seconds. Processes that
-// start runs check a [Registry] first. They refuse a run in a project that none of the live workers serves. They also refuse it when
-// every live worker has another contract of Temporal names or another namespace, because no worker would ever pick the run up.
+// Every process with the role worker runs a [Heartbeat], which writes its fingerprint to the store every few seconds.
+// Processes that start runs check a [Registry] first. They refuse a run in a project that none of the live workers
+// serves. They also refuse it when every live worker has another contract of Temporal names or another namespace,
+// because no worker would ever pick the run up.
 //
 //	registry := worker.NewRegistry(store, fingerprint)
 //	live, known := registry.Live(ctx)
@@ -10,9 +11,9 @@
 //	heartbeat := worker.NewHeartbeat(store, serverID, projects, worker.Sources{Fingerprint: fingerprint, Busy: busy, Processor: state})
 //	err = heartbeat.Start(ctx)
 //
-// The package does not report whether a worker polls; Temporal reports that. Without any live worker, runs are accepted: a worker may
-// start later. A worker is alive when its last heartbeat is at most [AliveFor] old by the database's clock, so that the clocks of the
-// processes need not agree.
+// The package does not report whether a worker polls; Temporal reports that. Without any live worker, runs are
+// accepted: a worker may start later. A worker is alive when its last heartbeat is at most [AliveFor] old by the
+// database's clock, so that the clocks of the processes need not agree.
 package worker
 
 import (
@@ -29,8 +30,8 @@ const (
 	BeatEvery = 5 * time.Second
 	// AliveFor is how long a heartbeat counts.
 	AliveFor = 20 * time.Second
-	// forgetAfter is the age of the last heartbeat after which a worker is removed. Until then, [Left] distinguishes killed workers, also
-	// after a long outage.
+	// forgetAfter is the age of the last heartbeat after which a worker is removed. Until then, [Left] distinguishes
+	// killed workers, also after a long outage.
 	forgetAfter = 24 * time.Hour
 	// maxWorkers bounds how many workers are read.
 	maxWorkers = 1000
@@ -46,8 +47,8 @@ type Fingerprint struct {
 	NamespaceID string
 }
 
-// Differs reports whether the workers of other cannot execute the runs of f. Addresses and names are not compared, because one cluster
-// has many. The namespace's ID is compared where both sides have it.
+// Differs reports whether the workers of other cannot execute the runs of f. Addresses and names are not compared,
+// because one cluster has many. The namespace's ID is compared where both sides have it.
 func (f Fingerprint) Differs(other Fingerprint) bool {
 	return f.Contract != other.Contract ||
 		(f.NamespaceID != "" && other.NamespaceID != "" && f.NamespaceID != other.NamespaceID)
@@ -104,8 +105,8 @@ func (w Worker) Serves(project string) bool {
 
 // Store stores workers.
 type Store interface {
-	// BeatWorker adds the worker or renews its heartbeat, with the database's current time, and removes workers whose last heartbeat is
-	// older than forget.
+	// BeatWorker adds the worker or renews its heartbeat, with the database's current time, and removes workers whose last
+	// heartbeat is older than forget.
 	BeatWorker(ctx context.Context, w Worker, forget time.Duration) error
 	// LeaveWorker removes the worker; an unknown worker is not an error.
 	LeaveWorker(ctx context.Context, serverID string) error
@@ -113,7 +114,8 @@ type Store interface {
 	ListWorkers(ctx context.Context, within time.Duration, limit int) ([]Worker, error)
 }
 
-// Left returns those of the processes that are not in the store: a worker that stops removes itself, and a killed one remains for a day.
+// Left returns those of the processes that are not in the store: a worker that stops removes itself, and a killed one
+// remains for a day.
 func Left(ctx context.Context, store Store, serverIDs []string) ([]string, error) {
 	stored, err := store.ListWorkers(ctx, forgetAfter, maxWorkers)
 	if err != nil || len(stored) >= maxWorkers { // of more, the rest is not known

@@ -26,8 +26,8 @@ const (
 // compileTimeout bounds the compilation of one document, without the time that it waits for a slot.
 const compileTimeout = 10 * time.Second
 
-// compiler compiles documents for the callers of the API: a few at a time, one of each caller, and each document once while it is in the
-// cache. It is safe for concurrent use.
+// compiler compiles documents for the callers of the API: a few at a time, one of each caller, and each document once
+// while it is in the cache. It is safe for concurrent use.
 type compiler struct {
 	limits  dsl.Limits
 	all     *semaphore.Keyed // with one key
@@ -35,7 +35,8 @@ type compiler struct {
 	cached  *ttlcache.Cache[[sha256.Size]byte, compilation] // by the hash of the source
 }
 
-// compilation is the result of compiling a source. Document is nil if one of the violations is an error. It is not changed.
+// compilation is the result of compiling a source. Document is nil if one of the violations is an error. It is not
+// changed.
 type compilation struct {
 	document   *dsl.Document
 	violations dsl.Violations
@@ -46,7 +47,9 @@ func newCompiler(limits dsl.Limits) *compiler {
 		limits: limits, all: semaphore.NewKeyed(maxCompiling), callers: semaphore.NewKeyed(1),
 		cached: ttlcache.New(
 			ttlcache.WithCapacity[[sha256.Size]byte, compilation](maxCached),
-			ttlcache.WithMaxCost(maxCachedMemory, func(item ttlcache.CostItem[[sha256.Size]byte, compilation]) uint64 { return item.Value.memory() })),
+			ttlcache.WithMaxCost(maxCachedMemory, func(item ttlcache.CostItem[[sha256.Size]byte, compilation]) uint64 {
+				return item.Value.memory()
+			})),
 	}
 }
 
@@ -94,7 +97,8 @@ func (c *compiler) compile(ctx context.Context, source string) (compilation, err
 func compileError(err error) error {
 	if errors.Is(err, semaphore.ErrFull) {
 		return apperror.New(apperror.Exhausted, apperror.RateLimited,
-			"%d other documents of this caller wait to be checked: send them one after the other", maxWaiting).WithRetry(time.Second)
+			"%d other documents of this caller wait to be checked: send them one after the other", maxWaiting).
+			WithRetry(time.Second)
 	}
 	return fmt.Errorf("checking the document: %w", err)
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/event"
 )
 
-// startedBy returns the schedule of a document: the JSON of [event.Spec] and, for a timer, that of [event.TimerSpec]. A timer publishes
-// events too, and the spec matches them.
+// startedBy returns the schedule of a document: the JSON of [event.Spec] and, for a timer, that of [event.TimerSpec]. A
+// timer publishes events too, and the spec matches them.
 func startedBy(project string, doc *dsl.Document) (trigger, timer json.RawMessage, err error) {
 	s := doc.Schedule
 	if s == nil {

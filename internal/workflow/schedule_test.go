@@ -22,7 +22,8 @@ type publishing struct {
 	version workflow.Version
 }
 
-func (p *publishing) Publish(_ context.Context, v workflow.Version, _ func(a, b string) bool, _ audit.Entry) (workflow.Version, bool, error) {
+func (p *publishing) Publish(_ context.Context, v workflow.Version, _ func(a, b string) bool,
+	_ audit.Entry) (workflow.Version, bool, error) {
 	p.version = v
 	return v, true, nil
 }
@@ -40,7 +41,8 @@ func TestPublishStoresTriggerAndTimer(t *testing.T) {
 	typed := event.Filter{With: map[string]event.Value{"type": {Literal: json.RawMessage(`"paid"`)}}}
 	large, keyed := typed, typed
 	large.With = map[string]event.Value{"type": {Literal: json.RawMessage(`"paid"`)}, "data": {Expr: ".total > 10"}}
-	keyed.Correlate = map[string]event.Key{"order": {From: ".data.order", Expect: json.RawMessage(`"o-1"`)}, "room": {From: ".data.room"}}
+	keyed.Correlate = map[string]event.Key{
+		"order": {From: ".data.order", Expect: json.RawMessage(`"o-1"`)}, "room": {From: ".data.room"}}
 	timed := &event.Spec{Timed: "/projects/default/workflows/examples/hello/schedule"}
 	tests := map[string]struct {
 		schedule string
@@ -48,14 +50,16 @@ func TestPublishStoresTriggerAndTimer(t *testing.T) {
 		timer    *event.TimerSpec
 	}{
 		"requests only": {"", nil, nil},
-		"an event":      {"{on: {one: {with: {type: paid}}}}", &event.Spec{Mode: event.One, Filters: []event.Filter{typed}}, nil},
-		"any event":     {"{on: {any: []}}", &event.Spec{Mode: event.Any}, nil},
+		"an event": {"{on: {one: {with: {type: paid}}}}", &event.Spec{Mode: event.One, Filters: []event.Filter{typed}},
+			nil},
+		"any event": {"{on: {any: []}}", &event.Spec{Mode: event.Any}, nil},
 		"a condition": {
 			"{on: {any: [{with: {type: paid, data: '${ .total > 10 }'}}]}}",
 			&event.Spec{Mode: event.Any, Filters: []event.Filter{large}}, nil,
 		},
 		"several events": {
-			"{on: {all: [{with: {type: paid}}, {with: {type: paid}, correlate: {order: {from: .data.order, expect: o-1}, room: {from: .data.room}}}]}}",
+			"{on: {all: [{with: {type: paid}}, {with: {type: paid}, correlate: {order: {from: .data.order, expect: o-1}, " +
+				"room: {from: .data.room}}}]}}",
 			&event.Spec{Mode: event.All, Filters: []event.Filter{typed, keyed}}, nil,
 		},
 		"cron":  {"{cron: '0 8 * * *'}", timed, &event.TimerSpec{Cron: "0 8 * * *"}},

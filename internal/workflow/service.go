@@ -41,7 +41,8 @@ func NewService(store Store, projects Projects, limits dsl.Limits, now func() ti
 	return &Service{store: store, projects: projects, limits: limits, compiler: newCompiler(limits), now: now}
 }
 
-// SetSecretProvider makes publishing warn of secrets that the provider does not have. Call it before the service is used.
+// SetSecretProvider makes publishing warn of secrets that the provider does not have. Call it before the service is
+// used.
 func (s *Service) SetSecretProvider(secrets secret.Provider) { s.secrets = secrets }
 
 // secretTimeout bounds the check of the secrets of one document.
@@ -62,8 +63,9 @@ func (s *Service) missing(ctx context.Context, projectName string, doc *dsl.Docu
 		}
 		violation := dsl.Violation{
 			Severity: dsl.SeverityWarning, Code: dsl.CodeSecret, Path: declared.Path, Pos: declared.Pos,
-			Message:    fmt.Sprintf("the secret %q was not found by the server", declared.Name),
-			Suggestion: "provide it before a run needs it; where workers have secrets of their own, it is enough that they have it",
+			Message: fmt.Sprintf("the secret %q was not found by the server", declared.Name),
+			Suggestion: "provide it before a run needs it; where workers have secrets of their own, it is enough that they " +
+				"have it",
 		}
 		if !errors.Is(err, secret.ErrMissing) {
 			violation.Message = fmt.Sprintf("whether there is a secret %q is not known: its provider failed", declared.Name)
@@ -118,14 +120,15 @@ func (s *Service) unprotected(source string, doc *dsl.Document) (out dsl.Violati
 	}
 	for i, pos := range dsl.Locate([]byte(source), pointers, dsl.WithLimits(s.limits)) {
 		out = append(out, dsl.Violation{
-			Severity: dsl.SeverityError, Code: dsl.CodeValue, Path: found[i].Path, Message: found[i].Message, Suggestion: found[i].Suggestion, Pos: pos,
+			Severity: dsl.SeverityError, Code: dsl.CodeValue, Path: found[i].Path, Message: found[i].Message,
+			Suggestion: found[i].Suggestion, Pos: pos,
 		})
 	}
 	return out
 }
 
-// InputSchema returns the JSON Schema of a version's input, in the order of its document; nil if it has none, and for a document that the
-// current parser rejects.
+// InputSchema returns the JSON Schema of a version's input, in the order of its document; nil if it has none, and for a
+// document that the current parser rejects.
 func (s *Service) InputSchema(ctx context.Context, v Version) ([]byte, error) {
 	compiled, err := s.compiler.compile(ctx, v.Source)
 	if err != nil || compiled.document == nil {
@@ -148,7 +151,8 @@ func (s *Service) SaveDraft(ctx context.Context, projectName, source string) (Wo
 		return Workflow{}, nil, err
 	}
 	if c.Name == "" {
-		return Workflow{}, c.Violations, documentError("a draft must at least name its workflow (document.namespace and document.name)", c.Violations)
+		return Workflow{}, c.Violations,
+			documentError("a draft must at least name its workflow (document.namespace and document.name)", c.Violations)
 	}
 	d := Draft{Project: projectName, Workflow: c.Name, Source: source, SavedAt: s.now()}
 	if c.Document != nil {
@@ -241,8 +245,8 @@ func (s *Service) GetVersion(ctx context.Context, projectName, name, version str
 	return v, err
 }
 
-// Pick returns a workflow with one of its versions; an empty version selects the newest. An error that concerns the version comes
-// with the workflow.
+// Pick returns a workflow with one of its versions; an empty version selects the newest. An error that concerns the
+// version comes with the workflow.
 func (s *Service) Pick(ctx context.Context, projectName, name, version string) (Workflow, Version, error) {
 	w, version, err := s.pick(ctx, projectName, name, version)
 	if err != nil {
@@ -283,8 +287,8 @@ type VersionGraph struct {
 	Graph             graph.Graph
 }
 
-// Graph returns the control flow of a version, or of the draft. Without a version, it is that of the newest version, and
-// that of the draft if nothing is published.
+// Graph returns the control flow of a version, or of the draft. Without a version, it is that of the newest version,
+// and that of the draft if nothing is published.
 func (s *Service) Graph(ctx context.Context, projectName, name, version string, draft bool) (VersionGraph, error) {
 	w, err := s.Get(ctx, projectName, name)
 	if err != nil {
@@ -347,7 +351,8 @@ func (s *Service) find(ctx context.Context, f Filter) ([]Workflow, error) {
 }
 
 // ListVersions lists a workflow's versions, newest first.
-func (s *Service) ListVersions(ctx context.Context, projectName, name string, after *VersionCursor, limit int) ([]Version, error) {
+func (s *Service) ListVersions(ctx context.Context, projectName, name string, after *VersionCursor,
+	limit int) ([]Version, error) {
 	full, err := s.Resolve(ctx, projectName, name)
 	if err != nil {
 		return nil, err
@@ -356,7 +361,8 @@ func (s *Service) ListVersions(ctx context.Context, projectName, name string, af
 }
 
 // SetPaused pauses or unpauses a workflow. A workflow without a published version cannot be paused.
-func (s *Service) SetPaused(ctx context.Context, projectName, name string, paused bool, reason string) (Workflow, error) {
+func (s *Service) SetPaused(ctx context.Context, projectName, name string, paused bool,
+	reason string) (Workflow, error) {
 	w, err := s.Get(ctx, projectName, name)
 	if err != nil {
 		return Workflow{}, err
@@ -382,8 +388,8 @@ func (s *Service) Delete(ctx context.Context, projectName, name string) error {
 		audit.NewEntry(ctx, s.now(), audit.WorkflowDelete, projectName, full, ""))
 }
 
-// Resolve returns the full name of a workflow for a full or short name. A short name must be unambiguous. It does not check
-// that a full name exists.
+// Resolve returns the full name of a workflow for a full or short name. A short name must be unambiguous. It does not
+// check that a full name exists.
 func (s *Service) Resolve(ctx context.Context, projectName, name string) (string, error) {
 	if name == "" {
 		return "", apperror.New(apperror.Invalid, apperror.InvalidArgument, "no workflow named: give NAMESPACE/NAME or NAME").
@@ -420,6 +426,7 @@ func (s *Service) checkSize(source string) error {
 		return nil
 	}
 	return apperror.New(apperror.Exhausted, apperror.DefinitionTooLarge,
-		"the document has %d bytes, more than the limit of %d (workflows.max_definition_bytes)", len(source), s.limits.MaxBytes).
+		"the document has %d bytes, more than the limit of %d (workflows.max_definition_bytes)", len(source),
+		s.limits.MaxBytes).
 		WithField("source", "is too large")
 }

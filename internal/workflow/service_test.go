@@ -87,7 +87,8 @@ func (b *bench) actions(t *testing.T) []string {
 // document returns a workflow with a full name that sets n to a value.
 func document(name, version, value string) string {
 	namespace, short, _ := strings.Cut(name, "/")
-	return fmt.Sprintf("document: {dsl: 1.0.3, namespace: %s, name: %s, version: '%s', title: T%s, summary: S%s}\ndo:\n  - a: {set: {n: %s}}\n",
+	return fmt.Sprintf("document: {dsl: 1.0.3, namespace: %s, name: %s, version: '%s', title: T%s, summary: S%s}\ndo:\n "+
+		" - a: {set: {n: %s}}\n",
 		namespace, short, version, value, value, value)
 }
 
@@ -107,7 +108,8 @@ func TestDrafts(t *testing.T) {
 	w, violations, err := b.SaveDraft(b.ctx, here, source)
 	require.NoError(t, err)
 	require.Empty(t, violations)
-	require.Equal(t, []any{hello, workflow.StateDraft, true, "T1", ""}, []any{w.Name, w.State, w.HasDraft, w.Title, w.LatestVersion})
+	require.Equal(t, []any{hello, workflow.StateDraft, true, "T1", ""},
+		[]any{w.Name, w.State, w.HasDraft, w.Title, w.LatestVersion})
 	d, err := b.GetDraft(b.ctx, here, "hello")
 	require.NoError(t, err)
 	require.Equal(t, source, d.Source)
@@ -131,7 +133,8 @@ func TestDrafts(t *testing.T) {
 	requireError(t, err, apperror.NotFound, apperror.ProjectNotFound, `"none"`)
 	_, _, err = b.SaveDraft(b.ctx, here, source+strings.Repeat("#", 4<<10))
 	requireError(t, err, apperror.Exhausted, apperror.DefinitionTooLarge, "4096")
-	require.Equal(t, []string{"workflow.save_draft " + hello, "workflow.save_draft " + hello}, b.actions(t), "refused calls are not audited")
+	require.Equal(t, []string{"workflow.save_draft " + hello, "workflow.save_draft " + hello}, b.actions(t),
+		"refused calls are not audited")
 }
 
 func TestPublish(t *testing.T) {
@@ -141,7 +144,8 @@ func TestPublish(t *testing.T) {
 	first, err := b.Publish(b.ctx, here, source, "ada")
 	require.NoError(t, err)
 	require.True(t, first.Created)
-	require.Equal(t, []string{"1.0.0", workflow.StatePublished}, []string{first.Workflow.LatestVersion, first.Workflow.State})
+	require.Equal(t, []string{"1.0.0", workflow.StatePublished},
+		[]string{first.Workflow.LatestVersion, first.Workflow.State})
 	doc, _ := dsl.Parse([]byte(source))
 	require.Equal(t, doc.Hash(), first.Version.Hash)
 	canonical, err := b.store.Document(b.ctx, doc.Hash())
@@ -204,12 +208,14 @@ func TestPublishWarnsOfMissingSecrets(t *testing.T) {
 	b := newBench(t)
 	b.SetSecretProvider(locker{})
 	source := strings.Replace(document("ns/hello", "1.0.0", "1"), "do:", "use: {secrets: [known, gone, unknown]}\ndo:\n"+
-		"  - c: {call: http, with: {method: get, endpoint: http://x, headers: {A: '${ $secrets.known + $secrets.gone + $secrets.unknown }'}}}", 1)
+		"  - c: {call: http, with: {method: get, endpoint: http://x, headers: {A: '${ $secrets.known + $secrets.gone + "+
+		"$secrets.unknown }'}}}", 1)
 	p, err := b.Publish(b.ctx, here, source, "ada")
 	require.NoError(t, err)
 	require.True(t, p.Created)
 	require.Len(t, p.Violations, 2)
-	for i, want := range []string{`the secret "gone" was not found by the server`, `whether there is a secret "unknown" is not known: its provider failed`} {
+	for i, want := range []string{
+		`the secret "gone" was not found by the server`, `whether there is a secret "unknown" is not known: its provider failed`} {
 		require.Equal(t, dsl.SeverityWarning, p.Violations[i].Severity)
 		require.Equal(t, dsl.CodeSecret, p.Violations[i].Code)
 		require.Equal(t, want, p.Violations[i].Message)
@@ -221,7 +227,8 @@ func TestPublishWarnsOfMissingSecrets(t *testing.T) {
 func TestSensitivePathsWithoutValuesAreRefused(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	source := strings.Replace(document(hello, "1.0.0", "1"), "}\ndo:", ", metadata: {sensitive: [\n    /input/card,\n    card.cvv]}}\ndo:", 1)
+	source := strings.Replace(document(hello, "1.0.0", "1"), "}\ndo:",
+		", metadata: {sensitive: [\n    /input/card,\n    card.cvv]}}\ndo:", 1)
 	checked, err := b.Validate(b.ctx, source)
 	require.NoError(t, err)
 	require.Nil(t, checked.Document)
@@ -280,7 +287,8 @@ func TestGraph(t *testing.T) {
 	require.Equal(t, "examples/hello@: start, /do/0/a n, end", labels(g), "nothing is published")
 
 	b.publish(t, hello, "1.0.0")
-	_, err = b.Publish(b.ctx, here, strings.Replace(document(hello, "1.1.0", "1"), "a: {set: {n: 1}}", "b: {wait: PT1M}", 1), "ada")
+	_, err = b.Publish(b.ctx, here,
+		strings.Replace(document(hello, "1.1.0", "1"), "a: {set: {n: 1}}", "b: {wait: PT1M}", 1), "ada")
 	require.NoError(t, err)
 	g, err = b.Graph(b.ctx, here, hello, "", false)
 	require.NoError(t, err)
@@ -327,17 +335,20 @@ func TestLatestIsByPrecedence(t *testing.T) {
 			newest = append(newest, v.Version)
 		}
 		last := page[len(page)-1]
-		page, err = b.ListVersions(b.ctx, here, hello, &workflow.VersionCursor{PublishedAt: last.PublishedAt, Version: last.Version}, 4)
+		page, err = b.ListVersions(b.ctx, here, hello,
+			&workflow.VersionCursor{PublishedAt: last.PublishedAt, Version: last.Version}, 4)
 		require.NoError(t, err)
 	}
-	require.Equal(t, []string{"2.0.0-alpha.1", "2.0.0-alpha", "1.9.0", "1.10.0", "1.0.0-rc.2", "1.0.0", "1.0.0-rc.1"}, newest)
+	require.Equal(t, []string{"2.0.0-alpha.1", "2.0.0-alpha", "1.9.0", "1.10.0", "1.0.0-rc.2", "1.0.0", "1.0.0-rc.1"},
+		newest)
 }
 
 func TestNewer(t *testing.T) {
 	t.Parallel()
 	// semver.org, item 11, from lowest to highest.
 	order := []string{
-		"0.9.9", "1.0.0-alpha", "1.0.0-alpha.1", "1.0.0-alpha.beta", "1.0.0-beta", "1.0.0-beta.2", "1.0.0-beta.11", "1.0.0-rc.1",
+		"0.9.9", "1.0.0-alpha", "1.0.0-alpha.1", "1.0.0-alpha.beta", "1.0.0-beta", "1.0.0-beta.2", "1.0.0-beta.11",
+		"1.0.0-rc.1",
 		"1.0.0", "1.0.1", "1.2.0", "1.10.0", "2.0.0-0", "2.0.0", "10.0.0",
 	}
 	for i, a := range order {
@@ -398,7 +409,8 @@ func TestPause(t *testing.T) {
 		require.Equal(t, step.state, w.State)
 		require.Len(t, b.actions(t), step.entries)
 	}
-	require.Equal(t, []string{"workflow.unpause " + hello, "workflow.pause " + hello, "workflow.publish " + hello}, b.actions(t))
+	require.Equal(t, []string{"workflow.unpause " + hello, "workflow.pause " + hello, "workflow.publish " + hello},
+		b.actions(t))
 	_, err := b.SetPaused(b.ctx, here, "none", true, "")
 	requireError(t, err, apperror.NotFound, apperror.WorkflowNotFound, `"none"`)
 }
@@ -414,7 +426,8 @@ func TestDelete(t *testing.T) {
 	_, _, err := b.store.InsertRun(b.ctx, r, audit.NewEntry(b.ctx, b.tick(), audit.RunStart, here, "r1", ""))
 	require.NoError(t, err)
 	requireError(t, b.Delete(b.ctx, here, "hello"), apperror.Refused, apperror.WorkflowHasOpenRuns, "1")
-	_, err = b.store.FinishMissing(b.ctx, "r1", run.Failed, nil, b.tick(), audit.NewEntry(b.ctx, b.tick(), audit.RunCancel, here, "r1", ""))
+	_, err = b.store.FinishMissing(b.ctx, "r1", run.Failed, nil, b.tick(),
+		audit.NewEntry(b.ctx, b.tick(), audit.RunCancel, here, "r1", ""))
 	require.NoError(t, err)
 
 	require.NoError(t, b.Delete(b.ctx, here, "hello"))

@@ -1,7 +1,7 @@
 // Package workflow stores definitions: one draft each, and published versions that never change.
 //
-// A definition has a namespace-qualified name, "namespace/name". A run executes a document, which is identified by the hash of
-// its canonical form: editing, pausing or deleting a definition does not affect open runs.
+// A definition has a namespace-qualified name, "namespace/name". A run executes a document, which is identified by the
+// hash of its canonical form: editing, pausing or deleting a definition does not affect open runs.
 package workflow
 
 import (
@@ -67,8 +67,8 @@ type Version struct {
 	Source string
 	// Canonical is the form that runs execute.
 	Canonical []byte
-	// Trigger and Timer start the workflow while this is its newest version: the JSON of event.Spec and of event.TimerSpec,
-	// nil where there is none.
+	// Trigger and Timer start the workflow while this is its newest version: the JSON of event.Spec and of
+	// event.TimerSpec, nil where there is none.
 	Trigger     json.RawMessage
 	Timer       json.RawMessage
 	Publisher   string
@@ -123,7 +123,8 @@ type Store interface {
 	GetVersion(ctx context.Context, project, name, version string) (Version, error)
 	// ListVersions lists versions newest first, without source and canonical form.
 	ListVersions(ctx context.Context, project, name string, after *VersionCursor, limit int) ([]Version, error)
-	// SetPaused pauses or unpauses a workflow; when it is in that state already, it changes nothing and writes no audit entry.
+	// SetPaused pauses or unpauses a workflow; when it is in that state already, it changes nothing and writes no audit
+	// entry.
 	SetPaused(ctx context.Context, project, name string, paused bool, reason string, e audit.Entry) (Workflow, error)
 	// DeleteWorkflow removes the workflow, its draft and its versions, unless runs of it are open
 	// ([apperror.WorkflowHasOpenRuns], their number in the message). Documents stay.

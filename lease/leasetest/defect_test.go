@@ -15,11 +15,13 @@ import (
 type defective struct {
 	*lease.Memory
 
-	acquire func(ctx context.Context, s *lease.Memory, key, holder string, value []byte, terms lease.Lifetime) (lease.Entry, *lease.Entry, error)
-	renew   func(ctx context.Context, s *lease.Memory, key, token string, value []byte, terms lease.Lifetime) (lease.Entry, error)
-	resign  func(ctx context.Context, s *lease.Memory, key, token string) error
-	remove  func(ctx context.Context, s *lease.Memory, key, token string, revision int64) error
-	see     func(e *lease.Entry) error // changes the entries that are read
+	acquire func(ctx context.Context, s *lease.Memory, key, holder string, value []byte,
+		terms lease.Lifetime) (lease.Entry, *lease.Entry, error)
+	renew func(ctx context.Context, s *lease.Memory, key, token string, value []byte,
+		terms lease.Lifetime) (lease.Entry, error)
+	resign func(ctx context.Context, s *lease.Memory, key, token string) error
+	remove func(ctx context.Context, s *lease.Memory, key, token string, revision int64) error
+	see    func(e *lease.Entry) error // changes the entries that are read
 }
 
 func (d *defective) seen(e lease.Entry, err error) (lease.Entry, error) {
@@ -29,14 +31,16 @@ func (d *defective) seen(e lease.Entry, err error) (lease.Entry, error) {
 	return e, d.see(&e)
 }
 
-func (d *defective) Acquire(ctx context.Context, key, holder string, value []byte, terms lease.Lifetime) (lease.Entry, *lease.Entry, error) {
+func (d *defective) Acquire(ctx context.Context, key, holder string, value []byte,
+	terms lease.Lifetime) (lease.Entry, *lease.Entry, error) {
 	if d.acquire != nil {
 		return d.acquire(ctx, d.Memory, key, holder, value, terms)
 	}
 	return d.Memory.Acquire(ctx, key, holder, value, terms)
 }
 
-func (d *defective) Renew(ctx context.Context, key, token string, value []byte, terms lease.Lifetime) (lease.Entry, error) {
+func (d *defective) Renew(ctx context.Context, key, token string, value []byte,
+	terms lease.Lifetime) (lease.Entry, error) {
 	if d.renew != nil {
 		return d.renew(ctx, d.Memory, key, token, value, terms)
 	}
@@ -98,42 +102,72 @@ func defects() map[string]defect {
 	}
 	still := time.Now()
 	return map[string]defect{
-		"acquiring ignores the lease in force":  {store: plant(acquiresAnything), want: "two leases were in force at the same time"},
-		"the holder can acquire again":          {store: plant(acquiresItsOwn), want: "an acquisition replaced a lease in force"},
-		"the predecessor is invented":           {store: plant(inventsBefore), want: "an acquisition returned a wrong predecessor"},
-		"predecessors are not returned":         {store: plant(forgetsBefore), want: "an acquisition did not return its predecessor"},
-		"acquiring an expired lease is refused": {store: plant(refusesTheExpired), want: "an acquisition was refused although no lease was in force"},
-		"tokens are those of the holder":        {store: tokensOfHolders, want: "one token was granted twice"},
-		"renewing does not compare the token":   {store: plant(renewsAnything), want: "a lease was renewed after another acquisition"},
-		"any token renews":                      {store: plant(renewsAnything), want: "a token that was never granted was accepted"},
-		"renewing renews another's lease":       {store: plant(renewsAnothers), want: "a renewal returned another lease"},
-		"renewing revives an expired lease":     {store: plant(renewsTheExpired), want: "a lease was renewed after it had run out"},
-		"renewals keep the revision":            {store: plant(renewsWithoutRevision), want: "a write has not increased the revision"},
-		"renewals without a value lose it":      {store: plant(renewsWithoutValue), want: "an entry has a value \"nothing\" that its holder never wrote"},
-		"renewals are refused sometimes":        {store: plant(renewsAtTimes), want: "a lease in force was reported as lost"},
-		"resigning does not compare":            {store: plant(resignsAnything), want: "an entry is resigned without a resignation"},
-		"resigning always succeeds":             {store: plant(resignsAlways), want: "a lease was resigned after it had run out"},
-		"resigning does nothing":                {store: plant(resignsNothing), want: "an entry is back after it was given up"},
-		"resigning removes the entry":           {store: plant(resignsByDeleting), want: "an acquisition did not return its predecessor"},
-		"deleting does not compare":             {store: plant(deletesAnything), want: "an entry was deleted after it had changed"},
-		"deleting compares only the token":      {store: plant(deletesByToken), want: "an entry was deleted after it had changed"},
-		"expired entries are hidden":            {store: plant(func(d *defective) { d.see = hidesTheExpired }), want: "an entry was removed too early"},
-		"expired entries count as held":         {store: see(holdsTheExpired), want: "a state contradicts the times"},
-		"values are lost":                       {store: see(func(e *lease.Entry) { e.Value = nil }), want: "an entry has a value \"\" that its holder never wrote"},
-		"tokens are hidden":                     {store: see(func(e *lease.Entry) { e.Token = "hidden" }), want: "an entry has a token that was never granted"},
-		"the key is wrong":                      {store: see(func(e *lease.Entry) { e.Key += "x" }), want: "an entry has another key"},
-		"the holder is wrong":                   {store: see(func(e *lease.Entry) { e.Holder += "x" }), want: "holder or time of an acquisition have changed"},
-		"revisions stand still":                 {store: see(func(e *lease.Entry) { e.Revision = 1 }), want: "an older revision was read after a newer one"},
-		"revisions are coarse":                  {store: see(func(e *lease.Entry) { e.Revision /= 4 }), want: "two entries with the same revision differ"},
-		"reading counts as a renewal":           {store: see(func(e *lease.Entry) { e.RenewedAt = e.ReadAt.Add(1) }), want: "the times of an entry are out of order"},
-		"reads use another clock":               {store: see(readByAnother), want: "the store's times are not from one clock"},
-		"each host uses its own clock":          {store: clock(ofSomeHost), want: "the store's times are not from one clock"},
-		"the clock is stopped":                  {store: clock(func() time.Time { return still }), want: "the store's times are not from one clock", timed: true},
+		"acquiring ignores the lease in force": {
+			store: plant(acquiresAnything), want: "two leases were in force at the same time"},
+		"the holder can acquire again": {
+			store: plant(acquiresItsOwn), want: "an acquisition replaced a lease in force"},
+		"the predecessor is invented": {
+			store: plant(inventsBefore), want: "an acquisition returned a wrong predecessor"},
+		"predecessors are not returned": {
+			store: plant(forgetsBefore), want: "an acquisition did not return its predecessor"},
+		"acquiring an expired lease is refused": {
+			store: plant(refusesTheExpired), want: "an acquisition was refused although no lease was in force"},
+		"tokens are those of the holder": {store: tokensOfHolders, want: "one token was granted twice"},
+		"renewing does not compare the token": {
+			store: plant(renewsAnything), want: "a lease was renewed after another acquisition"},
+		"any token renews": {
+			store: plant(renewsAnything), want: "a token that was never granted was accepted"},
+		"renewing renews another's lease": {store: plant(renewsAnothers), want: "a renewal returned another lease"},
+		"renewing revives an expired lease": {
+			store: plant(renewsTheExpired), want: "a lease was renewed after it had run out"},
+		"renewals keep the revision": {
+			store: plant(renewsWithoutRevision), want: "a write has not increased the revision"},
+		"renewals without a value lose it": {
+			store: plant(renewsWithoutValue), want: "an entry has a value \"nothing\" that its holder never wrote"},
+		"renewals are refused sometimes": {store: plant(renewsAtTimes), want: "a lease in force was reported as lost"},
+		"resigning does not compare": {
+			store: plant(resignsAnything), want: "an entry is resigned without a resignation"},
+		"resigning always succeeds": {store: plant(resignsAlways), want: "a lease was resigned after it had run out"},
+		"resigning does nothing":    {store: plant(resignsNothing), want: "an entry is back after it was given up"},
+		"resigning removes the entry": {
+			store: plant(resignsByDeleting), want: "an acquisition did not return its predecessor"},
+		"deleting does not compare": {
+			store: plant(deletesAnything), want: "an entry was deleted after it had changed"},
+		"deleting compares only the token": {store: plant(deletesByToken), want: "an entry was deleted after it had changed"},
+		"expired entries are hidden": {store: plant(func(d *defective) {
+			d.see = hidesTheExpired
+		}), want: "an entry was removed too early"},
+		"expired entries count as held": {store: see(holdsTheExpired), want: "a state contradicts the times"},
+		"values are lost": {store: see(func(e *lease.Entry) {
+			e.Value = nil
+		}), want: "an entry has a value \"\" that its holder never wrote"},
+		"tokens are hidden": {store: see(func(e *lease.Entry) {
+			e.Token = "hidden"
+		}), want: "an entry has a token that was never granted"},
+		"the key is wrong": {store: see(func(e *lease.Entry) { e.Key += "x" }), want: "an entry has another key"},
+		"the holder is wrong": {store: see(func(e *lease.Entry) {
+			e.Holder += "x"
+		}), want: "holder or time of an acquisition have changed"},
+		"revisions stand still": {store: see(func(e *lease.Entry) {
+			e.Revision = 1
+		}), want: "an older revision was read after a newer one"},
+		"revisions are coarse": {store: see(func(e *lease.Entry) {
+			e.Revision /= 4
+		}), want: "two entries with the same revision differ"},
+		"reading counts as a renewal": {store: see(func(e *lease.Entry) {
+			e.RenewedAt = e.ReadAt.Add(1)
+		}), want: "the times of an entry are out of order"},
+		"reads use another clock":      {store: see(readByAnother), want: "the store's times are not from one clock"},
+		"each host uses its own clock": {store: clock(ofSomeHost), want: "the store's times are not from one clock"},
+		"the clock is stopped": {store: clock(func() time.Time {
+			return still
+		}), want: "the store's times are not from one clock", timed: true},
 	}
 }
 
 func acquiresAnything(d *defective) {
-	d.acquire = func(ctx context.Context, s *lease.Memory, key, holder string, value []byte, terms lease.Lifetime) (lease.Entry, *lease.Entry, error) {
+	d.acquire = func(ctx context.Context, s *lease.Memory, key, holder string, value []byte,
+		terms lease.Lifetime) (lease.Entry, *lease.Entry, error) {
 		got, before, err := s.Acquire(ctx, key, holder, value, terms)
 		if held, refused := errors.AsType[*lease.HeldError](err); refused {
 			_ = s.Delete(ctx, key, held.Entry.Token, held.Entry.Revision)
@@ -144,7 +178,8 @@ func acquiresAnything(d *defective) {
 }
 
 func acquiresItsOwn(d *defective) {
-	d.acquire = func(ctx context.Context, s *lease.Memory, key, holder string, value []byte, terms lease.Lifetime) (lease.Entry, *lease.Entry, error) {
+	d.acquire = func(ctx context.Context, s *lease.Memory, key, holder string, value []byte,
+		terms lease.Lifetime) (lease.Entry, *lease.Entry, error) {
 		got, before, err := s.Acquire(ctx, key, holder, value, terms)
 		if held, refused := errors.AsType[*lease.HeldError](err); refused && held.Entry.Holder == holder {
 			_ = s.Delete(ctx, key, held.Entry.Token, held.Entry.Revision)
@@ -158,7 +193,8 @@ func acquiresItsOwn(d *defective) {
 func inventsBefore(d *defective) {
 	var mu sync.Mutex
 	first := map[string]lease.Entry{}
-	d.acquire = func(ctx context.Context, s *lease.Memory, key, holder string, value []byte, terms lease.Lifetime) (lease.Entry, *lease.Entry, error) {
+	d.acquire = func(ctx context.Context, s *lease.Memory, key, holder string, value []byte,
+		terms lease.Lifetime) (lease.Entry, *lease.Entry, error) {
 		got, before, err := s.Acquire(ctx, key, holder, value, terms)
 		mu.Lock()
 		defer mu.Unlock()
@@ -173,7 +209,8 @@ func inventsBefore(d *defective) {
 }
 
 func refusesTheExpired(d *defective) {
-	d.acquire = func(ctx context.Context, s *lease.Memory, key, holder string, value []byte, terms lease.Lifetime) (lease.Entry, *lease.Entry, error) {
+	d.acquire = func(ctx context.Context, s *lease.Memory, key, holder string, value []byte,
+		terms lease.Lifetime) (lease.Entry, *lease.Entry, error) {
 		if current, err := s.Get(ctx, key); err == nil && current.State == lease.Expired && current.Age() < 2*terms.TTL {
 			return lease.Entry{}, nil, &lease.HeldError{Entry: current}
 		}
@@ -182,7 +219,8 @@ func refusesTheExpired(d *defective) {
 }
 
 func renewsAnything(d *defective) {
-	d.renew = func(ctx context.Context, s *lease.Memory, key, token string, value []byte, terms lease.Lifetime) (lease.Entry, error) {
+	d.renew = func(ctx context.Context, s *lease.Memory, key, token string, value []byte,
+		terms lease.Lifetime) (lease.Entry, error) {
 		got, err := s.Renew(ctx, key, token, value, terms)
 		if current, missing := s.Get(ctx, key); errors.Is(err, lease.ErrLost) && missing == nil {
 			got, err = s.Renew(ctx, key, current.Token, value, terms)
@@ -193,7 +231,8 @@ func renewsAnything(d *defective) {
 }
 
 func renewsAnothers(d *defective) {
-	d.renew = func(ctx context.Context, s *lease.Memory, key, token string, value []byte, terms lease.Lifetime) (lease.Entry, error) {
+	d.renew = func(ctx context.Context, s *lease.Memory, key, token string, value []byte,
+		terms lease.Lifetime) (lease.Entry, error) {
 		got, err := s.Renew(ctx, key, token, value, terms)
 		if current, missing := s.Get(ctx, key); errors.Is(err, lease.ErrLost) && missing == nil {
 			return s.Renew(ctx, key, current.Token, value, terms)
@@ -203,7 +242,8 @@ func renewsAnothers(d *defective) {
 }
 
 func renewsAtTimes(d *defective) {
-	d.renew = func(ctx context.Context, s *lease.Memory, key, token string, value []byte, terms lease.Lifetime) (lease.Entry, error) {
+	d.renew = func(ctx context.Context, s *lease.Memory, key, token string, value []byte,
+		terms lease.Lifetime) (lease.Entry, error) {
 		if value == nil {
 			return lease.Entry{}, lease.ErrLost
 		}
@@ -212,9 +252,11 @@ func renewsAtTimes(d *defective) {
 }
 
 func renewsTheExpired(d *defective) {
-	d.renew = func(ctx context.Context, s *lease.Memory, key, token string, value []byte, terms lease.Lifetime) (lease.Entry, error) {
+	d.renew = func(ctx context.Context, s *lease.Memory, key, token string, value []byte,
+		terms lease.Lifetime) (lease.Entry, error) {
 		got, err := s.Renew(ctx, key, token, value, terms)
-		if current, missing := s.Get(ctx, key); errors.Is(err, lease.ErrLost) && missing == nil && current.Token == token && current.State == lease.Expired {
+		if current, missing := s.Get(ctx, key); errors.Is(err, lease.ErrLost) && missing == nil && current.Token == token &&
+			current.State == lease.Expired {
 			current.RenewedAt, current.ExpiresAt = current.ReadAt, current.ReadAt.Add(terms.TTL)
 			current.State = lease.Held
 			current.Revision++
@@ -225,7 +267,8 @@ func renewsTheExpired(d *defective) {
 }
 
 func renewsWithoutRevision(d *defective) {
-	d.renew = func(ctx context.Context, s *lease.Memory, key, token string, value []byte, terms lease.Lifetime) (lease.Entry, error) {
+	d.renew = func(ctx context.Context, s *lease.Memory, key, token string, value []byte,
+		terms lease.Lifetime) (lease.Entry, error) {
 		current, _ := s.Get(ctx, key)
 		got, err := s.Renew(ctx, key, token, value, terms)
 		got.Revision = current.Revision
@@ -234,7 +277,8 @@ func renewsWithoutRevision(d *defective) {
 }
 
 func renewsWithoutValue(d *defective) {
-	d.renew = func(ctx context.Context, s *lease.Memory, key, token string, value []byte, terms lease.Lifetime) (lease.Entry, error) {
+	d.renew = func(ctx context.Context, s *lease.Memory, key, token string, value []byte,
+		terms lease.Lifetime) (lease.Entry, error) {
 		if value == nil {
 			value = []byte("nothing")
 		}
@@ -302,7 +346,8 @@ func deletesByToken(d *defective) {
 }
 
 func forgetsBefore(d *defective) {
-	d.acquire = func(ctx context.Context, s *lease.Memory, key, holder string, value []byte, terms lease.Lifetime) (lease.Entry, *lease.Entry, error) {
+	d.acquire = func(ctx context.Context, s *lease.Memory, key, holder string, value []byte,
+		terms lease.Lifetime) (lease.Entry, *lease.Entry, error) {
 		got, _, err := s.Acquire(ctx, key, holder, value, terms)
 		return got, nil, err
 	}
@@ -341,7 +386,8 @@ func tokensOfHolders() lease.Store {
 	return &holders{Memory: lease.NewMemory(), tokens: map[string]string{}}
 }
 
-func (h *holders) Acquire(ctx context.Context, key, holder string, value []byte, terms lease.Lifetime) (lease.Entry, *lease.Entry, error) {
+func (h *holders) Acquire(ctx context.Context, key, holder string, value []byte,
+	terms lease.Lifetime) (lease.Entry, *lease.Entry, error) {
 	got, before, err := h.Memory.Acquire(ctx, key, holder, value, terms)
 	if before != nil {
 		before.Token = before.Holder
@@ -365,7 +411,8 @@ func (h *holders) real(key, token string) string {
 	return h.tokens[token+key]
 }
 
-func (h *holders) Renew(ctx context.Context, key, token string, value []byte, terms lease.Lifetime) (lease.Entry, error) {
+func (h *holders) Renew(ctx context.Context, key, token string, value []byte,
+	terms lease.Lifetime) (lease.Entry, error) {
 	got, err := h.Memory.Renew(ctx, key, h.real(key, token), value, terms)
 	got.Token = token
 	return got, err

@@ -68,7 +68,8 @@ func (c Call) unknown() bool {
 	if c.Err == nil {
 		return false
 	}
-	known := []error{lease.ErrHeld, lease.ErrLost, lease.ErrChanged, lease.ErrNotFound, lease.ErrMalformed, lease.ErrInvalid}
+	known := []error{lease.ErrHeld, lease.ErrLost, lease.ErrChanged, lease.ErrNotFound, lease.ErrMalformed,
+		lease.ErrInvalid}
 	return !slices.ContainsFunc(known, func(e error) bool { return errors.Is(c.Err, e) })
 }
 
@@ -112,7 +113,8 @@ func (r *Recorder) add(c Call, got *lease.Entry, err error) {
 }
 
 // Acquire records [lease.Store.Acquire].
-func (r *Recorder) Acquire(ctx context.Context, key, holder string, value []byte, lifetime lease.Lifetime) (lease.Entry, *lease.Entry, error) {
+func (r *Recorder) Acquire(ctx context.Context, key, holder string, value []byte,
+	lifetime lease.Lifetime) (lease.Entry, *lease.Entry, error) {
 	c := Call{Op: acquire, Key: key, Holder: holder, Value: value, Lifetime: lifetime, Start: r.now()}
 	got, before, err := r.store.Acquire(ctx, key, holder, value, lifetime)
 	c.Before = before
@@ -121,7 +123,8 @@ func (r *Recorder) Acquire(ctx context.Context, key, holder string, value []byte
 }
 
 // Renew records [lease.Store.Renew].
-func (r *Recorder) Renew(ctx context.Context, key, token string, value []byte, lifetime lease.Lifetime) (lease.Entry, error) {
+func (r *Recorder) Renew(ctx context.Context, key, token string, value []byte,
+	lifetime lease.Lifetime) (lease.Entry, error) {
 	c := Call{Op: renew, Key: key, Token: token, Value: value, Lifetime: lifetime, Start: r.now()}
 	got, err := r.store.Renew(ctx, key, token, value, lifetime)
 	r.add(c, &got, err)

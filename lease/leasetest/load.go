@@ -20,9 +20,9 @@ type Load struct {
 	Seed    uint64
 }
 
-// RunLoad runs clients that make random calls, invalid ones included: renewals, resignations and deletions with tokens and revisions that are
-// no longer current, and pauses that are longer than their leases. It returns the calls with their results. Errors of the store do not end
-// it.
+// RunLoad runs clients that make random calls, invalid ones included: renewals, resignations and deletions with tokens
+// and revisions that are no longer current, and pauses that are longer than their leases. It returns the calls with
+// their results. Errors of the store do not end it.
 func RunLoad(ctx context.Context, store lease.Store, load Load) []Call {
 	recorder := NewRecorder(store)
 	var clients sync.WaitGroup

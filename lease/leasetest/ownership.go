@@ -186,9 +186,11 @@ func deletion(t testing.TB, store lease.Store) {
 	got, _ := acquireFree(t, store, "a", long())
 	renewed, err := store.Renew(t.Context(), key, got.Token, nil, long())
 	require.NoError(t, err)
-	require.ErrorIs(t, store.Delete(t.Context(), key, got.Token, got.Revision), lease.ErrChanged, "it was renewed meanwhile")
+	require.ErrorIs(t, store.Delete(t.Context(), key, got.Token, got.Revision), lease.ErrChanged,
+		"it was renewed meanwhile")
 	requireSame(t, renewed, read(t, store))
-	require.NoError(t, store.Delete(t.Context(), key, renewed.Token, renewed.Revision), "an entry can be deleted while it is held")
+	require.NoError(t, store.Delete(t.Context(), key, renewed.Token, renewed.Revision),
+		"an entry can be deleted while it is held")
 	_, err = store.Get(t.Context(), key)
 	require.ErrorIs(t, err, lease.ErrNotFound)
 	require.ErrorIs(t, store.Delete(t.Context(), key, renewed.Token, renewed.Revision), lease.ErrNotFound)
@@ -199,7 +201,8 @@ func deletion(t testing.TB, store lease.Store) {
 	require.Nil(t, before)
 	require.Greater(t, next.Revision, renewed.Revision, "also after a deletion")
 	require.NoError(t, store.Resign(t.Context(), key, next.Token))
-	require.ErrorIs(t, store.Delete(t.Context(), key, next.Token, next.Revision), lease.ErrChanged, "it was resigned meanwhile")
+	require.ErrorIs(t, store.Delete(t.Context(), key, next.Token, next.Revision), lease.ErrChanged,
+		"it was resigned meanwhile")
 	resigned := read(t, store)
 	require.NoError(t, store.Delete(t.Context(), key, resigned.Token, resigned.Revision))
 

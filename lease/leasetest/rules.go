@@ -34,7 +34,8 @@ func (p *keyHistory) checkEntries() {
 	for _, c := range p.calls {
 		for _, e := range entriesOf(c) {
 			p.checkEntry(c, e)
-			now := content{e.Token, e.Holder, string(e.Value), e.State == lease.Resigned, e.AcquiredAt.UnixMicro(), e.RenewedAt.UnixMicro(), e.ExpiresAt.UnixMicro()}
+			now := content{e.Token, e.Holder, string(e.Value), e.State == lease.Resigned, e.AcquiredAt.UnixMicro(),
+				e.RenewedAt.UnixMicro(), e.ExpiresAt.UnixMicro()}
 			if before, again := known[e.Revision]; again && before != now {
 				p.report("two entries with the same revision differ", first[e.Revision], c)
 			} else if !again {
@@ -161,7 +162,8 @@ func (p *keyHistory) checkWrites() {
 		}
 	}
 	for _, c := range p.calls {
-		if c.Err == nil && (c.Op == renew || c.Op == resign || c.Op == remove) && p.byToken[c.Token] == nil && !p.unknownTokens[c.Token] {
+		if c.Err == nil && (c.Op == renew || c.Op == resign || c.Op == remove) && p.byToken[c.Token] == nil &&
+			!p.unknownTokens[c.Token] {
 			p.report("a token that was never granted was accepted", c)
 		}
 	}
@@ -175,7 +177,9 @@ func (p *keyHistory) checkRefusals() {
 		case errors.Is(c.Err, lease.ErrHeld) && (c.Got == nil || c.Got.State != lease.Held):
 			p.report("an acquisition was refused although no lease was in force", c)
 		case errors.Is(c.Err, lease.ErrLost) && t != nil:
-			if t.call.End < c.Start && !t.releasedBy(c.End) && p.latest(c.End).Before(p.expiry(t, func(r Call) bool { return r.End < c.Start })) {
+			if t.call.End < c.Start && !t.releasedBy(c.End) && p.latest(c.End).Before(p.expiry(t, func(r Call) bool {
+				return r.End < c.Start
+			})) {
 				p.report("a lease in force was reported as lost", t.call, c)
 			}
 		case errors.Is(c.Err, lease.ErrNotFound):

@@ -17,7 +17,8 @@ type Check struct {
 	Run  func(t testing.TB, store lease.Store)
 }
 
-// Run runs all checks. Each check has its own store from open, which must be empty; open may close it in a cleanup of the test.
+// Run runs all checks. Each check has its own store from open, which must be empty; open may close it in a cleanup of
+// the test.
 func Run(t *testing.T, open func(t *testing.T) lease.Store) {
 	t.Helper()
 	for _, check := range Checks() {
@@ -113,7 +114,8 @@ func requireConsistent(t testing.TB, e lease.Entry) {
 	t.Helper()
 	require.NotEmpty(t, e.Token)
 	require.Positive(t, e.Revision)
-	require.Equal(t, lease.StateAt(e.ReadAt, e.ExpiresAt, e.State == lease.Resigned), e.State, "the state does not correspond to the times")
+	require.Equal(t, lease.StateAt(e.ReadAt, e.ExpiresAt, e.State == lease.Resigned), e.State,
+		"the state does not correspond to the times")
 	require.False(t, e.RenewedAt.Before(e.AcquiredAt))
 	require.False(t, e.ReadAt.Before(e.RenewedAt))
 	require.True(t, e.ExpiresAt.After(e.RenewedAt))

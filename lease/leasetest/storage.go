@@ -146,7 +146,8 @@ func watching(t testing.TB, store lease.Store) {
 
 func keysAndValues(t testing.TB, store lease.Store) {
 	t.Helper()
-	for _, name := range []string{"a", " ", "{tag}:x", "clé/κλειδί", `"quoted" and \`, "{", "%s%d", strings.Repeat("x", lease.MaxKey)} {
+	for _, name := range []string{
+		"a", " ", "{tag}:x", "clé/κλειδί", `"quoted" and \`, "{", "%s%d", strings.Repeat("x", lease.MaxKey)} {
 		value := []byte("\x00\xff\r\n" + name)
 		got, _, err := store.Acquire(t.Context(), name, name, value, long())
 		require.NoError(t, err, name)

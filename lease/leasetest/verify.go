@@ -12,8 +12,9 @@ import (
 // slack is how far two clocks may drift apart during one history, and the tolerance of a retention.
 const slack = 20 * time.Millisecond
 
-// Verify returns the contradictions between a history and the guarantees of a [lease.Store]; none if the history is consistent. The calls
-// may have any order. The history must contain all writes of its keys from the first on, and the store must not have lost data meanwhile.
+// Verify returns the contradictions between a history and the guarantees of a [lease.Store]; none if the history is
+// consistent. The calls may have any order. The history must contain all writes of its keys from the first on, and the
+// store must not have lost data meanwhile.
 func Verify(calls []Call) []string {
 	j := &verifier{}
 	j.checkClock(calls)
@@ -137,7 +138,8 @@ type keyHistory struct {
 }
 
 func collect(j *verifier, calls []Call) *keyHistory {
-	p := &keyHistory{verifier: j, calls: calls, byToken: map[string]*grant{}, unknownTokens: map[string]bool{}, values: map[string]map[string]bool{}}
+	p := &keyHistory{verifier: j, calls: calls, byToken: map[string]*grant{}, unknownTokens: map[string]bool{},
+		values: map[string]map[string]bool{}}
 	for _, c := range calls {
 		switch {
 		case c.Op != acquire:

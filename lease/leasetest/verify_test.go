@@ -110,7 +110,8 @@ var errAway = errors.New("no answer")
 
 func (l *dropsAnswers) lost() bool { return l.asked.Add(1)%3 == 0 }
 
-func (l *dropsAnswers) Acquire(ctx context.Context, key, holder string, value []byte, terms lease.Lifetime) (lease.Entry, *lease.Entry, error) {
+func (l *dropsAnswers) Acquire(ctx context.Context, key, holder string, value []byte,
+	terms lease.Lifetime) (lease.Entry, *lease.Entry, error) {
 	got, before, err := l.Memory.Acquire(ctx, key, holder, value, terms)
 	if l.lost() {
 		return lease.Entry{Key: key, Holder: holder, Token: cmp.Or(got.Token, "refused")}, nil, errAway
@@ -118,7 +119,8 @@ func (l *dropsAnswers) Acquire(ctx context.Context, key, holder string, value []
 	return got, before, err
 }
 
-func (l *dropsAnswers) Renew(ctx context.Context, key, token string, value []byte, terms lease.Lifetime) (lease.Entry, error) {
+func (l *dropsAnswers) Renew(ctx context.Context, key, token string, value []byte,
+	terms lease.Lifetime) (lease.Entry, error) {
 	got, err := l.Memory.Renew(ctx, key, token, value, terms)
 	if l.lost() {
 		return lease.Entry{}, errAway

@@ -8,7 +8,8 @@ import (
 	"github.com/signalbox-dev/signalbox/lease"
 )
 
-// answer is the result of a script: a word, in some cases followed by the server's time and the fields of one or two entries.
+// answer is the result of a script: a word, in some cases followed by the server's time and the fields of one or two
+// entries.
 type answer []string
 
 // fields is the number of fields of an entry, in the order of shared.lua.
@@ -73,7 +74,8 @@ func parse(key, now string, f []string) (lease.Entry, error) {
 		numbers[i] = n
 	}
 	e := lease.Entry{
-		Key: key, Holder: f[0], Token: f[1], Revision: numbers[1], AcquiredAt: instant(numbers[2]), RenewedAt: instant(numbers[3]),
+		Key: key, Holder: f[0], Token: f[1], Revision: numbers[1], AcquiredAt: instant(numbers[2]),
+		RenewedAt: instant(numbers[3]),
 		ExpiresAt: instant(numbers[4]), ReadAt: instant(numbers[0]),
 	}
 	if value := f[8]; value != "" {
@@ -83,8 +85,8 @@ func parse(key, now string, f []string) (lease.Entry, error) {
 	return e, nil
 }
 
-// parseFields returns the entry with the fields of a hash, as of a time of the server's clock before they were read. It returns false for
-// fields that the scripts do not accept, and for an entry that was written after that time.
+// parseFields returns the entry with the fields of a hash, as of a time of the server's clock before they were read. It
+// returns false for fields that the scripts do not accept, and for an entry that was written after that time.
 func parseFields(key string, now time.Time, found []any) (lease.Entry, bool) {
 	texts := make([]string, len(found))
 	for i, value := range found {

@@ -80,7 +80,8 @@ func TestLostAnswerToAcquisition(t *testing.T) {
 	require.ErrorAs(t, err, &held)
 	require.Equal(t, "a", held.Entry.Holder)
 	require.Equal(t, tried.Token, held.Entry.Token, "the caller's own lease")
-	own := lease.Keep(t.Context(), store, held.Entry, sent, lease.KeepOptions{Interval: 10 * time.Millisecond, Lifetime: long})
+	own := lease.Keep(t.Context(), store, held.Entry, sent,
+		lease.KeepOptions{Interval: 10 * time.Millisecond, Lifetime: long})
 	renewed(t, own)
 	require.NoError(t, own.Resign(t.Context()))
 }
@@ -114,7 +115,8 @@ func TestRepeatedRequestCountsOnce(t *testing.T) {
 	require.False(t, noted, "the first renewal removes the predecessor")
 
 	way.set(cut, 1)
-	require.ErrorIs(t, store.Resign(t.Context(), key, got.Token), lease.ErrLost, "the first of the two requests has resigned it")
+	require.ErrorIs(t, store.Resign(t.Context(), key, got.Token), lease.ErrLost,
+		"the first of the two requests has resigned it")
 	e, err := store.Get(t.Context(), key)
 	require.NoError(t, err)
 	require.Equal(t, lease.Resigned, e.State)
@@ -241,7 +243,8 @@ func TestMalformedEntries(t *testing.T) {
 	server := start(t)
 	raw := server.client(t)
 	store := open(t, redislease.Options{URL: server.url()})
-	good := map[string]any{"holder": "a", "token": "t", "revision": 1, "acquired": 1, "renewed": 1, "expires": 2, "retention": 1, "resigned": 0, "value": ""}
+	good := map[string]any{"holder": "a", "token": "t", "revision": 1, "acquired": 1, "renewed": 1, "expires": 2,
+		"retention": 1, "resigned": 0, "value": ""}
 	with := func(field string, value any) func(c redis.Pipeliner, name string) {
 		return func(c redis.Pipeliner, name string) {
 			c.HSet(t.Context(), name, good)
@@ -256,7 +259,9 @@ func TestMalformedEntries(t *testing.T) {
 		write func(c redis.Pipeliner, name string)
 		why   string
 	}{
-		"text":       {func(c redis.Pipeliner, name string) { c.Set(t.Context(), name, "x", 0) }, "it is a string, not a hash"},
+		"text": {func(c redis.Pipeliner, name string) {
+			c.Set(t.Context(), name, "x", 0)
+		}, "it is a string, not a hash"},
 		"list":       {func(c redis.Pipeliner, name string) { c.LPush(t.Context(), name, "x") }, "it is a list, not a hash"},
 		"no-token":   {with("token", nil), "it has no field token"},
 		"no-holder":  {with("holder", ""), "its holder or its token is empty"},

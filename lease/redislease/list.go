@@ -16,8 +16,8 @@ import (
 // batch is the COUNT of one SCAN, and the maximum number of entries that one round trip reads.
 const batch = 1000
 
-// List implements [lease.Store.List] by SCAN on each master. The entries of each answer are read in one round trip, those that cannot be read
-// so by scripts.
+// List implements [lease.Store.List] by SCAN on each master. The entries of each answer are read in one round trip,
+// those that cannot be read so by scripts.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[lease.Entry, error] {
 	return func(yield func(lease.Entry, error) bool) {
 		nodes, err := s.masters(ctx)
@@ -54,7 +54,8 @@ func (s *Store) masters(ctx context.Context) ([]redis.Cmdable, error) {
 }
 
 // listNode yields the entries of one server. more is false if the consumer has stopped.
-func (s *Store) listNode(ctx context.Context, node redis.Cmdable, prefix string, yield func(lease.Entry, error) bool) (more bool, err error) {
+func (s *Store) listNode(ctx context.Context, node redis.Cmdable, prefix string,
+	yield func(lease.Entry, error) bool) (more bool, err error) {
 	for cursor := uint64(0); ; {
 		keys, next, err := node.Scan(ctx, cursor, escapePattern(s.prefix+prefix)+"*", batch).Result()
 		if err != nil {
@@ -74,7 +75,8 @@ func (s *Store) listNode(ctx context.Context, node redis.Cmdable, prefix string,
 }
 
 // listKeys yields the entries of some keys. It needs one round trip if all can be read and none is written meanwhile.
-func (s *Store) listKeys(ctx context.Context, node redis.Cmdable, keys []string, yield func(lease.Entry, error) bool) (more bool, err error) {
+func (s *Store) listKeys(ctx context.Context, node redis.Cmdable, keys []string,
+	yield func(lease.Entry, error) bool) (more bool, err error) {
 	if len(keys) == 0 {
 		return true, nil
 	}
@@ -90,10 +92,11 @@ func (s *Store) listKeys(ctx context.Context, node redis.Cmdable, keys []string,
 	return s.listByScript(ctx, node, others, yield)
 }
 
-// readDirectly reads entries without a script: the time, and then the fields of each. An entry is as it was at that time unless it was
-// written since, which its revision shows. The keys in others must be read by the script: their entries were written meanwhile, cannot
-// be read, were removed, or have moved to another node.
-func (s *Store) readDirectly(ctx context.Context, node redis.Cmdable, keys []string) (entries []lease.Entry, others []string, err error) {
+// readDirectly reads entries without a script: the time, and then the fields of each. An entry is as it was at that
+// time unless it was written since, which its revision shows. The keys in others must be read by the script: their
+// entries were written meanwhile, cannot be read, were removed, or have moved to another node.
+func (s *Store) readDirectly(ctx context.Context, node redis.Cmdable,
+	keys []string) (entries []lease.Entry, others []string, err error) {
 	pipe := node.Pipeline()
 	now := pipe.Time(ctx)
 	answers := make([]*redis.SliceCmd, len(keys))
@@ -119,9 +122,10 @@ func (s *Store) readDirectly(ctx context.Context, node redis.Cmdable, keys []str
 	return entries, others, nil
 }
 
-// listByScript yields the entries of some keys, read by scripts. The first call has the script's text, so that the server has cached it for
-// the others.
-func (s *Store) listByScript(ctx context.Context, node redis.Cmdable, keys []string, yield func(lease.Entry, error) bool) (more bool, err error) {
+// listByScript yields the entries of some keys, read by scripts. The first call has the script's text, so that the
+// server has cached it for the others.
+func (s *Store) listByScript(ctx context.Context, node redis.Cmdable, keys []string,
+	yield func(lease.Entry, error) bool) (more bool, err error) {
 	if len(keys) == 0 {
 		return true, nil
 	}

@@ -113,7 +113,8 @@ func (o Options) validate() error {
 		add("%d addresses are given; set either the sentinels' master name or the cluster option", len(o.Addresses))
 	}
 	if o.MasterName != "" && (o.Cluster || o.URL != "") {
-		add("the sentinels' master name %q requires addresses of sentinels, without a URL or the cluster option", o.MasterName)
+		add("the sentinels' master name %q requires addresses of sentinels, without a URL or the cluster option",
+			o.MasterName)
 	}
 	if o.Timeout < 0 {
 		add("the timeout of %s is negative", o.Timeout)

@@ -18,17 +18,25 @@ func TestInvalidOptions(t *testing.T) {
 		options redislease.Options
 		want    []string
 	}{
-		"nothing":              {redislease.Options{}, []string{"neither a URL nor addresses"}},
-		"both":                 {redislease.Options{URL: "redis://127.0.0.1:1", Addresses: one}, []string{"give one of them"}},
-		"another scheme":       {redislease.Options{URL: "http://user:secret@127.0.0.1:1"}, []string{"begins neither with redis://"}},
-		"a socket":             {redislease.Options{URL: "unix:///run/redis"}, []string{"begins neither with redis://"}},
-		"parameters":           {redislease.Options{URL: "redis://:secret@127.0.0.1:1?read_timeout=1s"}, []string{"has parameters"}},
-		"no port":              {redislease.Options{URL: "redis://:secret@127.0.0.1:port"}, []string{"read the URL of Redis: invalid port"}},
-		"no database":          {redislease.Options{URL: "redis://:secret@127.0.0.1:1/one"}, []string{`invalid database number: "one"`}},
-		"two servers":          {redislease.Options{Addresses: two}, []string{"2 addresses are given"}},
-		"a sentinel by URL":    {redislease.Options{URL: "redis://127.0.0.1:1", MasterName: "m"}, []string{`master name "m" requires addresses`}},
-		"sentinels and faults": {redislease.Options{Addresses: two, MasterName: "m", Cluster: true, Timeout: -1}, []string{`master name "m" requires`, "the timeout of -1ns"}},
-		"an unprintable key":   {redislease.Options{Addresses: one, Prefix: "a\nb"}, []string{"is not printable text"}},
+		"nothing": {redislease.Options{}, []string{"neither a URL nor addresses"}},
+		"both": {
+			redislease.Options{URL: "redis://127.0.0.1:1", Addresses: one}, []string{"give one of them"}},
+		"another scheme": {
+			redislease.Options{URL: "http://user:secret@127.0.0.1:1"}, []string{"begins neither with redis://"}},
+		"a socket": {redislease.Options{URL: "unix:///run/redis"}, []string{"begins neither with redis://"}},
+		"parameters": {
+			redislease.Options{URL: "redis://:secret@127.0.0.1:1?read_timeout=1s"}, []string{"has parameters"}},
+		"no port": {
+			redislease.Options{URL: "redis://:secret@127.0.0.1:port"}, []string{"read the URL of Redis: invalid port"}},
+		"no database": {
+			redislease.Options{URL: "redis://:secret@127.0.0.1:1/one"}, []string{`invalid database number: "one"`}},
+		"two servers": {redislease.Options{Addresses: two}, []string{"2 addresses are given"}},
+		"a sentinel by URL": {
+			redislease.Options{URL: "redis://127.0.0.1:1", MasterName: "m"}, []string{`master name "m" requires addresses`}},
+		"sentinels and faults": {
+			redislease.Options{Addresses: two, MasterName: "m", Cluster: true, Timeout: -1},
+			[]string{`master name "m" requires`, "the timeout of -1ns"}},
+		"an unprintable key": {redislease.Options{Addresses: one, Prefix: "a\nb"}, []string{"is not printable text"}},
 	} {
 		_, err := redislease.Open(tt.options)
 		for _, want := range tt.want {

@@ -24,7 +24,8 @@ func newLimited(t *testing.T) *limited {
 	s := start(t)
 	user := createUser(t, s)
 	return &limited{
-		Store: open(t, redislease.Options{URL: "redis://" + user + ":secret@" + s.addr, Prefix: "leasetest:"}), t: t, server: s, user: user,
+		Store: open(t, redislease.Options{URL: "redis://" + user + ":secret@" + s.addr, Prefix: "leasetest:"}), t: t,
+		server: s, user: user,
 	}
 }
 

@@ -27,7 +27,9 @@ const tick = 5 * time.Millisecond
 var (
 	long = lease.Lifetime{TTL: 5 * time.Minute, Retention: 10 * time.Minute}
 	// quick is renewed every 200 ms, and trusted for longer than a busy machine delays a renewal.
-	quick = lease.KeepOptions{Interval: 200 * time.Millisecond, Margin: time.Second, Lifetime: lease.Lifetime{TTL: 11 * time.Second, Retention: time.Minute}}
+	quick = lease.KeepOptions{
+		Interval: 200 * time.Millisecond, Margin: time.Second,
+		Lifetime: lease.Lifetime{TTL: 11 * time.Second, Retention: time.Minute}}
 )
 
 // server is a Redis server of one test.

@@ -52,14 +52,16 @@ type script struct {
 
 var _ lease.Store = (*Store)(nil)
 
-// New returns a store that uses the caller's client: [Store.Close] does not close it. The client should observe the deadlines of contexts
-// (ContextTimeoutEnabled), and must not be a Ring, which moves keys to another server when one is unavailable.
+// New returns a store that uses the caller's client: [Store.Close] does not close it. The client should observe the
+// deadlines of contexts (ContextTimeoutEnabled), and must not be a Ring, which moves keys to another server when one is
+// unavailable.
 func New(client redis.UniversalClient, prefix string) (*Store, error) {
 	if err := lease.CheckKey(prefix); err != nil {
 		return nil, fmt.Errorf("redis: prefix %q: %w", prefix, err)
 	}
 	if _, ring := client.(*redis.Ring); ring {
-		return nil, errors.New("redis: a ring is not supported, because it grants a lease again when one of its servers is unavailable")
+		return nil, errors.New("redis: a ring is not supported, because it grants a lease again when one of its servers is " +
+			"unavailable")
 	}
 	load := func(text string) script {
 		text = sharedLua + text
@@ -67,7 +69,8 @@ func New(client redis.UniversalClient, prefix string) (*Store, error) {
 	}
 	return &Store{
 		client: client, prefix: prefix,
-		acquire: load(acquireLua), renew: load(renewLua), resign: load(resignLua), remove: load(deleteLua), read: load(readLua),
+		acquire: load(acquireLua), renew: load(renewLua), resign: load(resignLua), remove: load(deleteLua),
+		read:  load(readLua),
 		check: redis.NewScript(checkLua),
 	}, nil
 }
@@ -81,12 +84,14 @@ func (s *Store) Close() error {
 }
 
 // Acquire implements [lease.Store.Acquire].
-func (s *Store) Acquire(ctx context.Context, key, holder string, value []byte, lifetime lease.Lifetime) (lease.Entry, *lease.Entry, error) {
+func (s *Store) Acquire(ctx context.Context, key, holder string, value []byte,
+	lifetime lease.Lifetime) (lease.Entry, *lease.Entry, error) {
 	if err := lease.CheckAcquire(key, holder, value, lifetime); err != nil {
 		return lease.Entry{}, nil, err
 	}
 	attempted := lease.Entry{Key: key, Holder: holder, Token: lease.NewToken()}
-	answer, err := s.run(ctx, s.acquire, key, holder, attempted.Token, value, microseconds(lifetime.TTL), milliseconds(lifetime.Retention), s.channel(), key)
+	answer, err := s.run(ctx, s.acquire, key, holder, attempted.Token, value, microseconds(lifetime.TTL),
+		milliseconds(lifetime.Retention), s.channel(), key)
 	if err != nil {
 		return attempted, nil, fmt.Errorf("acquire lease %q: %w", key, err)
 	}
@@ -105,7 +110,8 @@ func (s *Store) Acquire(ctx context.Context, key, holder string, value []byte, l
 }
 
 // Renew implements [lease.Store.Renew].
-func (s *Store) Renew(ctx context.Context, key, token string, value []byte, lifetime lease.Lifetime) (lease.Entry, error) {
+func (s *Store) Renew(ctx context.Context, key, token string, value []byte,
+	lifetime lease.Lifetime) (lease.Entry, error) {
 	if err := lease.CheckRenew(key, value, lifetime); err != nil {
 		return lease.Entry{}, err
 	}
@@ -113,7 +119,8 @@ func (s *Store) Renew(ctx context.Context, key, token string, value []byte, life
 	if value != nil {
 		replace = 1
 	}
-	answer, err := s.run(ctx, s.renew, key, token, replace, value, microseconds(lifetime.TTL), milliseconds(lifetime.Retention))
+	answer, err := s.run(ctx, s.renew, key, token, replace, value, microseconds(lifetime.TTL),
+		milliseconds(lifetime.Retention))
 	if err != nil {
 		return lease.Entry{}, fmt.Errorf("renew lease %q: %w", key, err)
 	}
@@ -169,9 +176,9 @@ func (s *Store) Get(ctx context.Context, key string) (lease.Entry, error) {
 	return answer.read(key)
 }
 
-// Check returns an error if Redis does not answer, or refuses one of the commands that the store needs, because of the user's rights or
-// because it accepts no writes. The error names every refused command. Publishing and subscribing, which only give hints, are not checked;
-// of a cluster, one node is.
+// Check returns an error if Redis does not answer, or refuses one of the commands that the store needs, because of the
+// user's rights or because it accepts no writes. The error names every refused command. Publishing and subscribing,
+// which only give hints, are not checked; of a cluster, one node is.
 func (s *Store) Check(ctx context.Context) error {
 	// The prefix is the key of no entry: keys of entries are not empty.
 	refused, err := s.check.Run(ctx, s.client, []string{s.prefix}).StringSlice()
@@ -203,7 +210,8 @@ func unchecked(err error) error {
 	return fmt.Errorf("redis does not answer: %w", err)
 }
 
-// refusal returns the error about refused commands. Each has its name and Redis' reason, which is usually the same for all.
+// refusal returns the error about refused commands. Each has its name and Redis' reason, which is usually the same for
+// all.
 func refusal(refused []string) error {
 	names, reasons := make([]string, len(refused)), make([]string, 0, len(refused))
 	for i, each := range refused {

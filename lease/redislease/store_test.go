@@ -63,8 +63,10 @@ func TestLayout(t *testing.T) {
 	require.NoError(t, err)
 	micro := func(at time.Time) string { return fmt.Sprint(at.UnixMicro()) }
 	require.Equal(t, map[string]string{
-		"holder": "server-1", "token": got.Token, "value": `{"epoch":3}`, "revision": fmt.Sprint(got.Revision), "resigned": "0",
-		"acquired": micro(got.AcquiredAt), "renewed": micro(got.RenewedAt), "expires": micro(got.ExpiresAt), "retention": "600000",
+		"holder": "server-1", "token": got.Token, "value": `{"epoch":3}`, "revision": fmt.Sprint(got.Revision),
+		"resigned": "0",
+		"acquired": micro(got.AcquiredAt), "renewed": micro(got.RenewedAt), "expires": micro(got.ExpiresAt),
+		"retention": "600000",
 	}, stored)
 	require.Equal(t, got.RenewedAt.UnixMicro(), got.Revision)
 	ttl, err := client.PTTL(t.Context(), name+key).Result()
@@ -149,7 +151,8 @@ type movedError struct{}
 func (movedError) Error() string { return "MOVED 1 127.0.0.1:1" }
 func (movedError) RedisError()   {}
 
-// TestMovedKeysAreListed moves the first key to another node between SCAN and the read, so that the node does not cache the script.
+// TestMovedKeysAreListed moves the first key to another node between SCAN and the read, so that the node does not cache
+// the script.
 func TestMovedKeysAreListed(t *testing.T) {
 	t.Parallel()
 	server := start(t)
@@ -163,7 +166,8 @@ func TestMovedKeysAreListed(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.NoError(t, client.ScriptFlush(t.Context()).Err())
-	client.AddHook(&counted{pipeline: func(ctx context.Context, commands []redis.Cmder, next redis.ProcessPipelineHook) error {
+	client.AddHook(&counted{pipeline: func(ctx context.Context, commands []redis.Cmder,
+		next redis.ProcessPipelineHook) error {
 		var rest []redis.Cmder
 		for i, command := range commands {
 			if command.Name() == "hmget" || i == 0 && command.Name() == "eval" {
@@ -182,8 +186,8 @@ func TestMovedKeysAreListed(t *testing.T) {
 	require.Equal(t, many, listed)
 }
 
-// TestListReturnsWhatGetReturns lists entries without a script, and compares them with Get. Entries that are malformed, or written during the
-// listing, are listed as the script reads them.
+// TestListReturnsWhatGetReturns lists entries without a script, and compares them with Get. Entries that are malformed,
+// or written during the listing, are listed as the script reads them.
 func TestListReturnsWhatGetReturns(t *testing.T) {
 	t.Parallel()
 	server := start(t)
@@ -191,7 +195,8 @@ func TestListReturnsWhatGetReturns(t *testing.T) {
 	store, err := redislease.New(client, "signalbox:")
 	require.NoError(t, err)
 	short := lease.Lifetime{TTL: time.Millisecond, Retention: time.Hour}
-	for name, terms := range map[string]lease.Lifetime{"held": long, "renewed": long, "resigned": long, "expired": short, "ahead": long} {
+	for name, terms := range map[string]lease.Lifetime{
+		"held": long, "renewed": long, "resigned": long, "expired": short, "ahead": long} {
 		got, _, err := store.Acquire(t.Context(), name, "a", []byte("value of "+name), terms)
 		require.NoError(t, err)
 		switch name {
@@ -250,7 +255,8 @@ func TestListReturnsWhatGetReturns(t *testing.T) {
 		}
 	}
 	scripts := 0
-	client.AddHook(&counted{pipeline: func(ctx context.Context, commands []redis.Cmder, next redis.ProcessPipelineHook) error {
+	client.AddHook(&counted{pipeline: func(ctx context.Context, commands []redis.Cmder,
+		next redis.ProcessPipelineHook) error {
 		if commands[0].Name() != "time" {
 			scripts += len(commands)
 			return next(ctx, commands)

@@ -40,7 +40,9 @@ func TestPasswordsMayChange(t *testing.T) {
 
 	var password atomic.Value
 	password.Store("first")
-	store := open(t, redislease.Options{Addresses: []string{server.addr}, Password: func() (string, error) { return password.Load().(string), nil }})
+	store := open(t, redislease.Options{Addresses: []string{server.addr}, Password: func() (string, error) {
+		return password.Load().(string), nil
+	}})
 	held := keep(t, store)
 	admin := redis.NewClient(&redis.Options{Addr: server.addr, Password: "first"})
 	defer admin.Close()
@@ -79,7 +81,8 @@ func TestDocumentedRightsAreSufficient(t *testing.T) {
 	require.ErrorContains(t, err, "NOPERM")
 }
 
-// createUser creates the user that the package comment has, for the prefix leasetest:, with the password "secret", and returns its name.
+// createUser creates the user that the package comment has, for the prefix leasetest:, with the password "secret", and
+// returns its name.
 func createUser(t *testing.T, s *server) string {
 	t.Helper()
 	comment, err := os.ReadFile("doc.go")
@@ -87,7 +90,8 @@ func createUser(t *testing.T, s *server) string {
 	_, after, _ := strings.Cut(string(comment), "//	ACL SETUSER ")
 	rights, _, found := strings.Cut(after, "\n")
 	require.True(t, found)
-	name, rules, _ := strings.Cut(strings.NewReplacer("~signalbox:", "~leasetest:", "&signalbox:", "&leasetest:*:").Replace(rights), " ")
+	name, rules, _ := strings.Cut(
+		strings.NewReplacer("~signalbox:", "~leasetest:", "&signalbox:", "&leasetest:*:").Replace(rights), " ")
 	command := []any{"ACL", "SETUSER", name}
 	for rule := range strings.FieldsSeq(strings.ReplaceAll(rules, "PASSWORD", "secret")) {
 		command = append(command, rule)
@@ -102,7 +106,8 @@ func authority(t *testing.T, dir string) (roots *x509.CertPool, client tls.Certi
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"}, NotBefore: time.Now().Add(-time.Hour),
+		NotAfter:    time.Now().Add(time.Hour),
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
@@ -125,7 +130,8 @@ func TestTLS(t *testing.T) {
 	dir := t.TempDir()
 	roots, certificate := authority(t, dir)
 	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	server := start(t, "--tls", "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", cert, "--tls-auth-clients", "yes")
+	server := start(t, "--tls", "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", cert,
+		"--tls-auth-clients", "yes")
 	get := func(o redislease.Options) error {
 		_, err := open(t, o).Get(t.Context(), "absent")
 		return err
@@ -136,7 +142,8 @@ func TestTLS(t *testing.T) {
 	require.ErrorAs(t, get(redislease.Options{URL: "rediss://" + server.addr}), &unknown)
 	err := get(redislease.Options{URL: "rediss://" + server.addr, TLS: trusting})
 	require.Error(t, err)
-	require.Regexp(t, "certificate required|connection reset|broken pipe", err, "the server closes the connection after its alert, which may be lost")
+	require.Regexp(t, "certificate required|connection reset|broken pipe", err,
+		"the server closes the connection after its alert, which may be lost")
 	require.ErrorIs(t, get(redislease.Options{URL: "rediss://" + server.addr, TLS: full}), lease.ErrNotFound)
 	require.ErrorIs(t, get(redislease.Options{Addresses: []string{server.addr}, TLS: full}), lease.ErrNotFound)
 }
@@ -152,7 +159,8 @@ func TestFailover(t *testing.T) {
 		return err == nil && strings.Contains(info, "master_link_status:up")
 	}, limit, tick)
 	config := filepath.Join(t.TempDir(), "sentinel.conf")
-	require.NoError(t, os.WriteFile(config, fmt.Appendf(nil, "sentinel monitor leases %s 1\nsentinel down-after-milliseconds leases 300\nsentinel failover-timeout leases 3000\n",
+	require.NoError(t, os.WriteFile(config, fmt.Appendf(nil, "sentinel monitor leases %s 1\nsentinel "+
+		"down-after-milliseconds leases 300\nsentinel failover-timeout leases 3000\n",
 		strings.Replace(master.addr, ":", " ", 1)), 0o600))
 	sentinel := start(t, "--sentinel", config)
 	watcher := redis.NewSentinelClient(&redis.Options{Addr: sentinel.addr})
@@ -164,7 +172,8 @@ func TestFailover(t *testing.T) {
 
 	store := open(t, redislease.Options{Addresses: []string{sentinel.addr}, MasterName: "leases"})
 	sent := time.Now()
-	held := lease.Keep(t.Context(), store, acquire(t, store, "a", long), sent, lease.KeepOptions{Interval: 200 * time.Millisecond, Lifetime: long})
+	held := lease.Keep(t.Context(), store, acquire(t, store, "a", long), sent,
+		lease.KeepOptions{Interval: 200 * time.Millisecond, Lifetime: long})
 	renewed(t, held)
 	require.Eventually(t, func() bool { return follower.Exists(t.Context(), "signalbox:"+key).Val() == 1 }, limit, tick)
 	master.kill(t)

@@ -16,8 +16,9 @@ const (
 	refusalTimeout = time.Second
 )
 
-// Watch implements [lease.Store.Watch]. After each loss of the connection, and if Redis is unavailable at first, the client subscribes again by
-// itself; changes in between are missing. An error means that Redis refused the subscription.
+// Watch implements [lease.Store.Watch]. After each loss of the connection, and if Redis is unavailable at first, the
+// client subscribes again by itself; changes in between are missing. An error means that Redis refused the
+// subscription.
 func (s *Store) Watch(ctx context.Context) (<-chan string, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

@@ -1,5 +1,6 @@
-// Package attack_test verifies that callers without permissions take no server down: while they send as much as they can, in every way
-// that was found to do harm, a server with the memory of its unit lives, and another caller is answered within a second.
+// Package attack_test verifies that callers without permissions take no server down: while they send as much as they
+// can, in every way that was found to do harm, a server with the memory of its unit lives, and another caller is
+// answered within a second.
 package attack_test
 
 import (
@@ -37,8 +38,9 @@ const (
 	// answerTime is the promise for other callers.
 	answerTime = time.Second
 
-	signIn, health, read = "/signalbox.v1.SessionService/SignIn", "/grpc.health.v1.Health/Check", "/signalbox.v1.RunService/ListRuns"
-	publish              = "/signalbox.v1.EventService/PublishEvents"
+	signIn, health, read = "/signalbox.v1.SessionService/SignIn", "/grpc.health.v1.Health/Check",
+		"/signalbox.v1.RunService/ListRuns"
+	publish = "/signalbox.v1.EventService/PublishEvents"
 )
 
 // attack is what hostile callers send.
@@ -59,15 +61,20 @@ type attack struct {
 }
 
 func attacks() []attack {
-	json, grpc := []string{"Content-Type", "application/json"}, []string{"Content-Type", "application/grpc", "Te", "trailers"}
+	json, grpc := []string{"Content-Type", "application/json"},
+		[]string{"Content-Type", "application/grpc", "Te", "trailers"}
 	zipped := append([]string{"Content-Encoding", "gzip"}, json...)
 	viewers := []attack{
-		{name: "a viewer's bodies that never end", path: read, callers: 300, headers: json, announced: largest, body: unfinished},
+		{name: "a viewer's bodies that never end", path: read, callers: 300, headers: json, announced: largest,
+			body: unfinished},
 		{name: "a viewer's streams that never end", path: read, callers: 240, http2: true, headers: json, body: unfinished},
 		{name: "a viewer's bodies that expand", path: read, callers: 400, headers: zipped, body: expanding},
-		{name: "a viewer's streams that expand", path: read, callers: 240, http2: true, headers: append([]string{"Grpc-Encoding", "gzip"}, grpc...), body: expandingMessage},
-		{name: "a viewer's large bodies", path: "/v1/projects/default/runs", callers: 100, headers: json, announced: largest, body: whole},
-		{name: "a viewer's small elements", path: publish, callers: 30, headers: []string{"Content-Type", "application/proto"}, body: elements},
+		{name: "a viewer's streams that expand", path: read, callers: 240, http2: true,
+			headers: append([]string{"Grpc-Encoding", "gzip"}, grpc...), body: expandingMessage},
+		{name: "a viewer's large bodies", path: "/v1/projects/default/runs", callers: 100, headers: json, announced: largest,
+			body: whole},
+		{name: "a viewer's small elements", path: publish, callers: 30,
+			headers: []string{"Content-Type", "application/proto"}, body: elements},
 		{name: "a viewer's small elements of JSON", path: publish, callers: 30, headers: json, body: jsonElements},
 	}
 	for i := range viewers {
@@ -77,7 +84,8 @@ func attacks() []attack {
 		{name: "sign-ins that never end", path: signIn, callers: 300, headers: json, announced: largest, body: unfinished},
 		{name: "sign-ins that expand", path: "/v1/session:sign-in", callers: 400, headers: zipped, body: expanding},
 		{name: "streams of sign-ins", path: signIn, callers: 240, http2: true, headers: json, body: unfinished},
-		{name: "health checks that never end", path: health, callers: 300, headers: json, announced: largest, body: unfinished},
+		{name: "health checks that never end", path: health, callers: 300, headers: json, announced: largest,
+			body: unfinished},
 		{name: "streams of health checks", path: health, callers: 240, http2: true, headers: grpc, body: unfinishedMessage},
 		{name: "slow bodies", path: signIn, callers: 4150, headers: json, announced: 3000, body: slow},
 		{name: "slow bodies of other methods", path: read, callers: 4150, headers: json, announced: 3000, body: slow},
@@ -113,16 +121,19 @@ func slow(ctx context.Context) io.Reader {
 }
 
 func whole(context.Context) io.Reader {
-	return io.MultiReader(strings.NewReader(`{"workflow":"x","input":[`), strings.NewReader(strings.Repeat("1,", (largest-28)/2)), strings.NewReader("12]"))
+	return io.MultiReader(strings.NewReader(`{"workflow":"x","input":[`),
+		strings.NewReader(strings.Repeat("1,", (largest-28)/2)), strings.NewReader("12]"))
 }
 
 // elements are empty events, of which each takes two bytes of the body and hundreds of the memory.
 func elements(context.Context) io.Reader {
-	return io.MultiReader(strings.NewReader("\x0a\x07default"), strings.NewReader(strings.Repeat("\x12\x00", (largest-9)/2)))
+	return io.MultiReader(strings.NewReader("\x0a\x07default"),
+		strings.NewReader(strings.Repeat("\x12\x00", (largest-9)/2)))
 }
 
 func jsonElements(context.Context) io.Reader {
-	return io.MultiReader(strings.NewReader(`{"project":"default","events":[`), strings.NewReader(strings.Repeat("{},", (largest-50)/3)), strings.NewReader("{}]}"))
+	return io.MultiReader(strings.NewReader(`{"project":"default","events":[`),
+		strings.NewReader(strings.Repeat("{},", (largest-50)/3)), strings.NewReader("{}]}"))
 }
 
 var zeros = sync.OnceValue(func() []byte {
@@ -149,7 +160,8 @@ func unknownToken() string {
 	return text + encoding.EncodeToString(binary.BigEndian.AppendUint32(nil, crc32.ChecksumIEEE([]byte(text))))
 }
 
-// server is a server that requires tokens, with the memory of its unit. It has no Temporal: what is attacked does not need it.
+// server is a server that requires tokens, with the memory of its unit. It has no Temporal: what is attacked does not
+// need it.
 type server struct {
 	*platform.Process
 
@@ -164,8 +176,10 @@ func start(t *testing.T, role string) *server {
 	address, store := platform.Address(platform.FreePort(t)), platform.SQLite(t)
 	s := &server{url: "http://" + address}
 	s.env = []string{
-		"SIGNALBOX_LISTEN=" + address, "SIGNALBOX_AUTH_MODE=tokens", "SIGNALBOX_TEMPORAL_ADDRESS=" + platform.Address(platform.FreePort(t)),
-		"SIGNALBOX_STORE_DRIVER=" + store.Driver, "SIGNALBOX_STORE_DSN=" + store.DSN, "SIGNALBOX_ROLES=" + role, "SIGNALBOX_ADDRESS=" + "http://" + address,
+		"SIGNALBOX_LISTEN=" + address, "SIGNALBOX_AUTH_MODE=tokens", "SIGNALBOX_TEMPORAL_ADDRESS=" +
+			platform.Address(platform.FreePort(t)),
+		"SIGNALBOX_STORE_DRIVER=" + store.Driver, "SIGNALBOX_STORE_DSN=" + store.DSN, "SIGNALBOX_ROLES=" +
+			role, "SIGNALBOX_ADDRESS=" + "http://" + address,
 		platform.WithKeys(t),
 	}
 	binary := platform.ServerBinary(t)
@@ -187,7 +201,8 @@ func start(t *testing.T, role string) *server {
 // token creates a token.
 func (s *server) token(t *testing.T, name string, args ...string) string {
 	t.Helper()
-	r := platform.Run(t, platform.Command{Binary: platform.ServerBinary(t), Args: append([]string{"token", "create", "--name", name}, args...), Env: s.env})
+	r := platform.Run(t, platform.Command{
+		Binary: platform.ServerBinary(t), Args: append([]string{"token", "create", "--name", name}, args...), Env: s.env})
 	require.Equal(t, platform.ExitOK, r.Code, r.String())
 	return strings.TrimSpace(r.Stdout)
 }
@@ -212,8 +227,8 @@ func (s *server) ask(ctx context.Context, token, method, path, body string) (int
 	return res.StatusCode, string(text), err
 }
 
-// send sends the requests of an attack until ctx ends: those of all callers at once, and then a thousand per second, each when the one before
-// it was answered. More would only take the processors of this machine.
+// send sends the requests of an attack until ctx ends: those of all callers at once, and then a thousand per second,
+// each when the one before it was answered. More would only take the processors of this machine.
 func (s *server) send(ctx context.Context, a attack) (ended func()) {
 	pause := time.Duration(a.callers) * time.Millisecond
 	protocols := new(http.Protocols)
@@ -333,7 +348,8 @@ func TestServerSurvivesAttacks(t *testing.T) {
 						t.Fatal("the server has ended")
 					default:
 					}
-					t.Logf("the slowest response to another caller took %s; the server takes up to %d MB", promise.Round(slowest), s.used.Load())
+					t.Logf("the slowest response to another caller took %s; the server takes up to %d MB", promise.Round(slowest),
+						s.used.Load())
 					promise.Within(t, "a response to another caller", slowest, answerTime)
 					require.Less(t, s.used.Load(), int64(memory>>20), "MB of resident memory")
 				})

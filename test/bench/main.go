@@ -1,13 +1,13 @@
-// Command bench compares the real platform with the bare Temporal SDK on the same Temporal, in interleaved rounds on one
-// machine, and writes the results as a page:
+// Command bench compares the real platform with the bare Temporal SDK on the same Temporal, in interleaved rounds on
+// one machine, and writes the results as a page:
 //
 //	make bench
 //	go run ./bench -only connection -out ../docs/benchmarks.md   # in the folder test: measures one section, keeps the others
 //	go run ./bench -only connection -short                       # a quick check; its figures mean little
 //
-// The reference is a program that uses the SDK alone, with eager start and without an API (see the package bare); for the connection, an
-// unmanaged client and worker of the SDK; for quotas and tracing, the same runs without them. It measures ratios; absolute figures depend on
-// the machine.
+// The reference is a program that uses the SDK alone, with eager start and without an API (see the package bare); for
+// the connection, an unmanaged client and worker of the SDK; for quotas and tracing, the same runs without them. It
+// measures ratios; absolute figures depend on the machine.
 package main
 
 import (
@@ -103,8 +103,8 @@ func run() error {
 	return publish(text, *out, *readme)
 }
 
-// write measures the sections, or only the one named, with the load by other programs, and returns the page. It turns the platform
-// package's panics into errors.
+// write measures the sections, or only the one named, with the load by other programs, and returns the page. It turns
+// the platform package's panics into errors.
 func write(ctx context.Context, sections []section, only, old string, load func(platform.T) float64) (string, error) {
 	scope := platform.NewScope(ctx, "bench")
 	defer scope.Close()
@@ -165,7 +165,8 @@ func measure(t platform.T, p plan) report {
 	defer scope.Close()
 	r := report{plan: p}
 	temporal := platform.StartTemporal(scope)
-	server := platform.StartServer(scope, platform.ServerOptions{Temporal: temporal.Address, Store: platform.SQLite(scope)})
+	server := platform.StartServer(scope,
+		platform.ServerOptions{Temporal: temporal.Address, Store: platform.SQLite(scope)})
 	r.idleMemory = server.Memory(scope)
 
 	progress("one-step runs")

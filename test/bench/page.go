@@ -125,11 +125,13 @@ func page(sections []section, parts []part) string {
 // shared describes the load by other programs, as shares of the processors before and after a section was measured.
 func shared(before, after float64) string {
 	const quiet = 0.1
-	text := fmt.Sprintf("Other programs used %.0f %% of its processors before the measurement, and %.0f %% after it", 100*before, 100*after)
+	text := fmt.Sprintf("Other programs used %.0f %% of its processors before the measurement, and %.0f %% after it",
+		100*before, 100*after)
 	if before < quiet && after < quiet {
 		return text + "."
 	}
-	return text + ": it was busy, so that times are longer, and rates lower, than on a quiet one. Ratios of alternating rounds remain comparable, within their spread, and processor time varies least."
+	return text + ": it was busy, so that times are longer, and rates lower, than on a quiet one. Ratios of alternating " +
+		"rounds remain comparable, within their spread, and processor time varies least."
 }
 
 // before returns the existing page; empty if there is none.

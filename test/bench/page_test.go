@@ -31,16 +31,20 @@ func TestMeasuringOneSectionKeepsTheOthers(t *testing.T) {
 	t.Parallel()
 	first := figure.Aim{What: "first", Aim: "< 2", Seen: "1", Met: true}
 	second := figure.Aim{What: "second", Aim: "< 2", Seen: "3"}
-	old, err := write(t.Context(), []section{fixed("one", "Section one", "old text", first), fixed("two", "Section two", "second text", second)}, "", "", quiet)
+	old, err := write(t.Context(),
+		[]section{fixed("one", "Section one", "old text", first), fixed("two", "Section two", "second text", second)}, "", "",
+		quiet)
 	require.NoError(t, err)
-	require.Contains(t, old, "| first | < 2 | 1 | met | [Section one](#section-one) |\n| second | < 2 | 3 | missed | [Section two](#section-two) |\n")
+	require.Contains(t, old, "| first | < 2 | 1 | met | [Section one](#section-one) |\n| second | < 2 | 3 | missed | "+
+		"[Section two](#section-two) |\n")
 	require.Contains(t, old, "by `make bench ONLY=NAME`, with the name\n`one` or `two`.")
 
 	first.Seen, first.Met = "5", false
 	sections := []section{fixed("one", "Section one", "new text", first), fixed("two", "Section two", "never measured")}
 	updated, err := write(t.Context(), sections, "one", old, quiet)
 	require.NoError(t, err)
-	require.Contains(t, updated, "| first | < 2 | 5 | missed | [Section one](#section-one) |\n| second | < 2 | 3 | missed | [Section two](#section-two) |\n")
+	require.Contains(t, updated, "| first | < 2 | 5 | missed | [Section one](#section-one) |\n| second | < 2 | 3 | "+
+		"missed | [Section two](#section-two) |\n")
 	require.Contains(t, updated, "new text")
 	require.Contains(t, updated, "second text")
 	require.NotContains(t, updated, "old text")
@@ -52,7 +56,8 @@ func TestMeasuringOneSectionKeepsTheOthers(t *testing.T) {
 
 func TestPageStatesWhetherTheMachineWasBusy(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, "Other programs used 2 % of its processors before the measurement, and 4 % after it.", shared(.02, .04))
+	require.Equal(t, "Other programs used 2 % of its processors before the measurement, and 4 % after it.",
+		shared(.02, .04))
 	require.Contains(t, shared(.02, .95), "95 % after it: it was busy, so that times are longer")
 }
 
@@ -83,7 +88,8 @@ func TestReadmeTableHasTheFiguresOfThePage(t *testing.T) {
 	updated, err := withSummary(readme, samplePage)
 	require.NoError(t, err)
 	require.True(t, strings.HasPrefix(updated, "before\n\n"+summaryHead+
-		"| one-step runs, API to recorded result, 32 callers | 126/s | 146/s |\n| one run at a time, median | 11.2 ms | 5.9 ms |\n"+
+		"| one-step runs, API to recorded result, 32 callers | 126/s | 146/s |\n| one run at a time, median | 11.2 ms | "+
+		"5.9 ms |\n"+
 		"| 100 steps that compute, each with a row, median | 17.3 ms | 16.4 ms |\n"), updated)
 	require.Contains(t, updated, "| from an event to the first execution of its run, median | 4.4 ms | |\n")
 	require.True(t, strings.HasSuffix(updated, "| 185.3 ms | 5.16 s |\n\nafter\n"), updated)
@@ -103,5 +109,6 @@ func TestReadmeAgreesWithBenchmarks(t *testing.T) {
 	require.NoError(t, err)
 	updated, err := withSummary(string(readme), string(published))
 	require.NoError(t, err)
-	require.Equal(t, updated, string(readme), `docs/benchmarks.md has other figures than the README; "make bench ONLY=NAME" writes both`)
+	require.Equal(t, updated, string(readme),
+		`docs/benchmarks.md has other figures than the README; "make bench ONLY=NAME" writes both`)
 }

@@ -15,11 +15,14 @@ func shownRows() []shown {
 	return []shown{
 		{"one-step runs, API to recorded result, 32 callers", "The platform", "one-step runs per second", 1, 2},
 		{"one run at a time, median", "The platform", "a one-step run ", 1, 2},
-		{"100 steps that compute, each with a row, median", "The platform", "100 steps of `set`; by hand, as many rows with one insertion", 1, 2},
+		{"100 steps that compute, each with a row, median", "The platform",
+			"100 steps of `set`; by hand, as many rows with one insertion", 1, 2},
 		{"events that start a run which ends", "Events", "events accepted and routed, each of which starts a run", 2, 3},
 		{"events accepted and routed, none starts a run", "Events", "events accepted and routed, none of which", 2, 0},
-		{"from an event to the first execution of its run, median", "Events", "from sending an event to the first execution", 2, 0},
-		{"after Temporal was killed and restarted, until the first workflow ends, median of all outages", "The connection", "all", 1, 2},
+		{"from an event to the first execution of its run, median", "Events", "from sending an event to the first execution",
+			2, 0},
+		{"after Temporal was killed and restarted, until the first workflow ends, median of all outages", "The connection",
+			"all", 1, 2},
 	}
 }
 
@@ -69,7 +72,8 @@ func median(cells []string, column int) string {
 		return first + " ms"
 	}
 	for _, unit := range []string{"ms", "s"} {
-		if number, found := strings.CutSuffix(first, unit); found && number != "" && number[len(number)-1] >= '0' && number[len(number)-1] <= '9' {
+		if number, found := strings.CutSuffix(first, unit); found && number != "" && number[len(number)-1] >= '0' &&
+			number[len(number)-1] <= '9' {
 			return number + " " + unit
 		}
 	}

@@ -28,11 +28,16 @@ func (r report) Aims() []figure.Aim {
 	loop := figure.Median(r.larger.loop.Signalbox.Times())
 	cpu := r.single.Signalbox.CPU()
 	return []figure.Aim{
-		{What: "a one-step run, API to terminal row, one at a time: median, beyond the bare SDK", Aim: "≤ + 3 ms", Seen: more.Milliseconds(), Met: more.Mid <= 3},
-		{What: fmt.Sprintf("one-step runs per second, %d callers, of the bare SDK", r.plan.callers), Aim: "≥ 0.95 ×", Seen: rate.Times(), Met: rate.Mid >= .95},
-		{What: "100 steps of `set`, API to terminal row, of a workflow by hand that writes 100 rows", Aim: "≤ 1.8 ×", Seen: rows.Times(), Met: rows.Mid <= 1.8},
-		{What: "the same, for each step beyond the first", Aim: "≤ 0.04 ms", Seen: fmt.Sprintf("%.3f ms", step), Met: step <= .04},
-		{What: "a `for` over 1,000 items, API to terminal row", Aim: "< 150 ms", Seen: fmt.Sprintf("%.0f ms", loop), Met: loop < 150},
+		{What: "a one-step run, API to terminal row, one at a time: median, beyond the bare SDK", Aim: "≤ + 3 ms",
+			Seen: more.Milliseconds(), Met: more.Mid <= 3},
+		{What: fmt.Sprintf("one-step runs per second, %d callers, of the bare SDK", r.plan.callers), Aim: "≥ 0.95 ×",
+			Seen: rate.Times(), Met: rate.Mid >= .95},
+		{What: "100 steps of `set`, API to terminal row, of a workflow by hand that writes 100 rows", Aim: "≤ 1.8 ×",
+			Seen: rows.Times(), Met: rows.Mid <= 1.8},
+		{What: "the same, for each step beyond the first", Aim: "≤ 0.04 ms", Seen: fmt.Sprintf("%.3f ms", step),
+			Met: step <= .04},
+		{What: "a `for` over 1,000 items, API to terminal row", Aim: "< 150 ms", Seen: fmt.Sprintf("%.0f ms", loop),
+			Met: loop < 150},
 		{
 			What: "processor time of the server for a one-step run, one at a time", Aim: "≤ 4.5 ms",
 			Seen: fmt.Sprintf("%.1f ms", cpu), Met: cpu <= 4.5,
@@ -50,10 +55,14 @@ func beyondFirst(hundred, one compare.Series) float64 {
 
 // Markdown writes the section's body.
 func (r report) Markdown(p func(format string, args ...any)) {
-	p("Both sides use the same embedded Temporal (SQLite), which runs on the same machine, as does Signalbox's store (SQLite). The bare SDK is a")
-	p("program with workflows written by hand, whose starts are eager: client and worker in one process, no API, and no rows beyond those that")
-	p("a workflow writes itself, to a SQLite database with the settings of Signalbox's store. Processor time is that of Signalbox's server, or of the")
-	p("program with the bare SDK, and of Temporal, for one run. Signalbox's callers are a process of their own, which is not counted.")
+	p("Both sides use the same embedded Temporal (SQLite), which runs on the same machine, as does Signalbox's store " +
+		"(SQLite). The bare SDK is a")
+	p("program with workflows written by hand, whose starts are eager: client and worker in one process, no API, and no " +
+		"rows beyond those that")
+	p("a workflow writes itself, to a SQLite database with the settings of Signalbox's store. Processor time is that of " +
+		"Signalbox's server, or of the")
+	p("program with the bare SDK, and of Temporal, for one run. Signalbox's callers are a process of their own, which " +
+		"is not counted.")
 	p("")
 	compare.RateHead(p)
 	r.concurrent.RateRow(p, fmt.Sprintf("one-step runs per second, API to terminal row, %d callers", r.plan.callers))
@@ -71,14 +80,18 @@ func (r report) Markdown(p func(format string, args ...any)) {
 	compare.Leads(p, compared)
 	p("The history of 100 steps has %d events with Signalbox (aim: ≤ 8, %s), and %d by hand with one insertion.",
 		r.steps.events.signalbox, figure.Verdict(r.steps.events.signalbox <= 8), r.steps.events.record)
-	p("Each step beyond the first takes %.3f ms with Signalbox; by hand, %.3f ms with one insertion, and %.3f ms with a local activity for each.",
+	p("Each step beyond the first takes %.3f ms with Signalbox; by hand, %.3f ms with one insertion, and %.3f ms with a "+
+		"local activity for each.",
 		r.stepCost(), beyondFirst(r.steps.record, r.single.Bare), beyondFirst(r.steps.each, r.single.Bare))
 	p("")
 	p("| what | figure | aim | |")
 	p("|---|---|---|---|")
-	p("| memory of the server (API and worker), idle | %.0f MB | < 120 MB | %s |", r.idleMemory, figure.Verdict(r.idleMemory < 120))
-	p("| the same with %d open runs | %.0f MB | < 300 MB | %s |", r.plan.openRuns, r.openMemory, figure.Verdict(r.openMemory < 300))
-	p("| `signalbox dev` from start to ready, warm | %.1f s | < 2 s | %s |", figure.Median(r.ready)/1000, figure.Verdict(figure.Median(r.ready) < 2000))
+	p("| memory of the server (API and worker), idle | %.0f MB | < 120 MB | %s |", r.idleMemory,
+		figure.Verdict(r.idleMemory < 120))
+	p("| the same with %d open runs | %.0f MB | < 300 MB | %s |", r.plan.openRuns, r.openMemory,
+		figure.Verdict(r.openMemory < 300))
+	p("| `signalbox dev` from start to ready, warm | %.1f s | < 2 s | %s |", figure.Median(r.ready)/1000,
+		figure.Verdict(figure.Median(r.ready) < 2000))
 	for _, s := range r.sizes {
 		p("| size of `%s` | %.0f MB | < %.0f MB | %s |", s.name, s.mb, s.limit, figure.Verdict(s.mb < s.limit))
 	}
@@ -101,9 +114,12 @@ func (r report) latencies() []latency {
 		{hundred + "; by hand, as many rows with one insertion at the end", rows(r.steps.record)},
 		{hundred + "; by hand, a local activity for each row", rows(r.steps.each)},
 		{hundred + "; by hand, no rows", rows(r.steps.compute)},
-		{hundred + ", to the end of the execution instead of the row; by hand, no rows", compare.Pair{Signalbox: r.steps.closed, Bare: r.steps.compute}},
-		{fmt.Sprintf("a `for` over %d items with a row each; by hand, as many rows with one insertion", loopCount), r.larger.loop},
-		{fmt.Sprintf("a `fork` with %d branches and a row each; by hand, as many coroutines and rows", forkCount), r.larger.fork},
+		{hundred + ", to the end of the execution instead of the row; by hand, no rows",
+			compare.Pair{Signalbox: r.steps.closed, Bare: r.steps.compute}},
+		{fmt.Sprintf("a `for` over %d items with a row each; by hand, as many rows with one insertion", loopCount),
+			r.larger.loop},
+		{fmt.Sprintf("a `fork` with %d branches and a row each; by hand, as many coroutines and rows", forkCount),
+			r.larger.fork},
 		{fmt.Sprintf("one step that returns its input of %d KiB", largeBytes>>10), r.larger.large},
 	}
 }

@@ -24,7 +24,8 @@ func openRuns(t platform.T, s *platform.Server, p plan) float64 {
 	}
 	platform.Eventually(t, time.Minute, func() string {
 		res, err := s.Runs.ListRuns(t.Context(), connect.NewRequest(&signalboxv1.ListRunsRequest{
-			Project: platform.DefaultProject, Filter: &signalboxv1.RunFilter{Workflow: name, Statuses: []string{"queued", "running"}}, PageSize: 1,
+			Project: platform.DefaultProject,
+			Filter:  &signalboxv1.RunFilter{Workflow: name, Statuses: []string{"queued", "running"}}, PageSize: 1,
 		}))
 		switch {
 		case err != nil:
@@ -86,8 +87,8 @@ func sizes(t platform.T) []size {
 	return out
 }
 
-// otherLoad returns the share of all processors that other programs use while this one waits, from 0 to 1, or zero where the system does not
-// report it. All processes of a section are stopped by then.
+// otherLoad returns the share of all processors that other programs use while this one waits, from 0 to 1, or zero
+// where the system does not report it. All processes of a section are stopped by then.
 func otherLoad(t platform.T) float64 {
 	const length = 3 * time.Second
 	busy, all := processors(t)
@@ -145,5 +146,6 @@ func machine() string {
 			}
 		}
 	}
-	return fmt.Sprintf("%d × %s%s, %s/%s, %s", runtime.NumCPU(), model, total, runtime.GOOS, runtime.GOARCH, runtime.Version())
+	return fmt.Sprintf("%d × %s%s, %s/%s, %s", runtime.NumCPU(), model, total, runtime.GOOS, runtime.GOARCH,
+		runtime.Version())
 }

@@ -44,8 +44,10 @@ func (s studio) Markdown(line func(string, ...any)) {
 		line("There was no Postgres to measure with.")
 		return
 	}
-	line("Temporal, Postgres, an API server, a worker and Chromium on the same machine; 100,000 runs that have ended and, for the lists, runs that")
-	line("start, wait and end all the time. Medians, and in parentheses the longest of 15. A page is loaded with a warm cache unless the line says so.")
+	line("Temporal, Postgres, an API server, a worker and Chromium on the same machine; 100,000 runs that have ended " +
+		"and, for the lists, runs that")
+	line("start, wait and end all the time. Medians, and in parentheses the longest of 15. A page is loaded with a warm " +
+		"cache unless the line says so.")
 	line("")
 	line("%s", s.table)
 }

@@ -50,17 +50,19 @@ func (w works) does(f func(context.Context) error) compare.Side {
 
 // oneStep measures runs of one step: one at a time, and many at once.
 func (w works) oneStep(t platform.T, p plan) (single, concurrent compare.Pair) {
-	workflow := w.server.Publish(t, platform.Document("one", "  - greet:\n      set: {message: \"${ \\\"Hello, \\\" + .name }\"}\n"))
+	workflow := w.server.Publish(t,
+		platform.Document("one", "  - greet:\n      set: {message: \"${ \\\"Hello, \\\" + .name }\"}\n"))
 	signalbox, sdk := w.through(workflow, `{"name":"Ada"}`), w.bare.Side(bare.One, bare.Input{Name: "Ada"})
 	measure := func(runs, callers int) compare.Pair {
-		s := compare.Measure(t, compare.Work{Rounds: p.rounds, Runs: runs, Callers: callers, WarmUp: warmUpRuns}, signalbox, sdk)
+		s := compare.Measure(t, compare.Work{Rounds: p.rounds, Runs: runs, Callers: callers, WarmUp: warmUpRuns}, signalbox,
+			sdk)
 		return compare.Pair{Signalbox: s[0], Bare: s[1]}
 	}
 	return measure(p.latencyRuns, 1), measure(p.rateRuns, p.callers)
 }
 
-// steps are the series of the hundred-step workflow. The bare workflows write the rows with one insertion at the end (record), one by one (each),
-// or not at all (compute).
+// steps are the series of the hundred-step workflow. The bare workflows write the rows with one insertion at the end
+// (record), one by one (each), or not at all (compute).
 type steps struct {
 	row, closed           compare.Series // Signalbox, to the terminal row and to the end of the execution
 	record, each, compute compare.Series
@@ -111,9 +113,12 @@ func (w works) larger(t platform.T, p plan) larger {
 		text.WriteString(rand.Text()) // does not compress well
 	}
 	return larger{
-		loop: measure("loop", "  - each:\n      for: {each: item, in: \"${ [range("+strconv.Itoa(loopCount)+")] }\"}\n      do:\n"+
+		loop: measure("loop", "  - each:\n      for: {each: item, in: \"${ [range("+strconv.Itoa(loopCount)+
+			")] }\"}\n      do:\n"+
 			"        - add: {set: {sum: \"${ .sum + $item }\"}}\n", `{"sum":0}`, bare.Record, bare.Input{Steps: loopCount}),
-		fork:  measure("forks", "  - all:\n      fork:\n        branches:\n"+branches.String(), `{"n":0}`, bare.Fork, bare.Input{Steps: forkCount}),
-		large: measure("large", "  - keep: {set: '${ . }'}\n", `{"text":"`+text.String()+`"}`, bare.Keep, bare.Input{Text: text.String()}),
+		fork: measure("forks", "  - all:\n      fork:\n        branches:\n"+branches.String(), `{"n":0}`, bare.Fork,
+			bare.Input{Steps: forkCount}),
+		large: measure("large", "  - keep: {set: '${ . }'}\n", `{"text":"`+text.String()+`"}`, bare.Keep,
+			bare.Input{Text: text.String()}),
 	}
 }

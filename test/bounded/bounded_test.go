@@ -1,5 +1,6 @@
-// Package bounded_test verifies that no run takes the platform down: while one project runs the most expensive workloads,
-// a steady load in another project keeps its latency, and no process exceeds its memory bound, exits or restarts.
+// Package bounded_test verifies that no run takes the platform down: while one project runs the most expensive
+// workloads, a steady load in another project keeps its latency, and no process exceeds its memory bound, exits or
+// restarts.
 package bounded_test
 
 import (
@@ -40,7 +41,8 @@ type environment struct {
 	servers []*platform.Server // the APIs
 	all     []*platform.Server
 	dwell   time.Duration // how long a workload may run before it is canceled
-	least   time.Duration // how long a workload that ends by itself is repeated: 150 runs of the steady load at full length
+	// how long a workload that ends by itself is repeated: 150 runs of the steady load at full length
+	least time.Duration
 
 	mu     sync.Mutex
 	memory map[string]float64 // the largest seen, in MB, by process
@@ -52,7 +54,8 @@ func build(t *testing.T) *environment {
 		t.Skipf("%s and %s are not set; `make test` starts both", platform.PostgresVariable, platform.RedisVariable)
 	}
 	temporal, store := platform.StartTemporal(t), platform.Postgres(t)
-	x := &environment{dwell: promise.Length(2*time.Second, 30*time.Second), least: promise.Length(0, 15*time.Second), memory: map[string]float64{}}
+	x := &environment{dwell: promise.Length(2*time.Second, 30*time.Second), least: promise.Length(0, 15*time.Second),
+		memory: map[string]float64{}}
 	for i := range 4 {
 		role := platform.API
 		if i >= 2 {
@@ -64,7 +67,8 @@ func build(t *testing.T) *environment {
 		x.all = append(x.all, s)
 	}
 	x.servers = x.all[:2]
-	_, err := x.servers[0].Projects.CreateProject(t.Context(), connect.NewRequest(&signalboxv1.CreateProjectRequest{Name: steadyProject}))
+	_, err := x.servers[0].Projects.CreateProject(t.Context(),
+		connect.NewRequest(&signalboxv1.CreateProjectRequest{Name: steadyProject}))
 	require.NoError(t, err)
 	for _, project := range []string{platform.DefaultProject, steadyProject} {
 		_, err = x.servers[0].Workflows.PublishWorkflow(t.Context(), connect.NewRequest(&signalboxv1.PublishWorkflowRequest{
@@ -139,11 +143,13 @@ func (x *environment) runSteadyLoad(ctx context.Context, t *testing.T) promise.T
 func (x *environment) completeRun(ctx context.Context, s *platform.Server) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	started, err := s.Runs.StartRun(ctx, connect.NewRequest(&signalboxv1.StartRunRequest{Project: steadyProject, Workflow: "bombs/leaf"}))
+	started, err := s.Runs.StartRun(ctx,
+		connect.NewRequest(&signalboxv1.StartRunRequest{Project: steadyProject, Workflow: "bombs/leaf"}))
 	if err != nil {
 		return 0, fmt.Errorf("start: %w", err)
 	}
-	stream, err := s.Runs.WatchRun(ctx, connect.NewRequest(&signalboxv1.WatchRunRequest{Project: steadyProject, Id: started.Msg.GetRun().GetId()}))
+	stream, err := s.Runs.WatchRun(ctx,
+		connect.NewRequest(&signalboxv1.WatchRunRequest{Project: steadyProject, Id: started.Msg.GetRun().GetId()}))
 	if err != nil {
 		return 0, fmt.Errorf("watch: %w", err)
 	}
@@ -195,13 +201,15 @@ func TestBoundedWorkloads(t *testing.T) {
 		}
 	}
 	promise.Record(t, promise.Figure{
-		Promise: "bounded", What: "runs of another project beside the bomb that slows them most", Aim: "p95 at most twice the quiet one and 50 ms",
+		Promise: "bounded", What: "runs of another project beside the bomb that slows them most",
+		Aim:    "p95 at most twice the quiet one and 50 ms",
 		Trials: len(slowestTimes), Figure: fmt.Sprintf("quiet %s; beside %q %s", quiet, slowest.name, slowestTimes),
 	})
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	promise.Record(t, promise.Figure{
-		Promise: "bounded", What: "resident memory of two API servers and two workers with " + memoryLimit + " under all bombs",
+		Promise: "bounded", What: "resident memory of two API servers and two workers with " + memoryLimit +
+			" under all bombs",
 		Aim: fmt.Sprintf("at most %d MB each", maxMemory), Trials: len(workloads()), Figure: x.memoryText(),
 	})
 }
@@ -222,7 +230,8 @@ func (x *environment) measure(t *testing.T, length time.Duration) promise.Times 
 	return x.runSteadyLoad(ctx, t)
 }
 
-// runWorkload runs a workload, repeatedly if it ends by itself, and returns how long each run took to end after its cancellation.
+// runWorkload runs a workload, repeatedly if it ends by itself, and returns how long each run took to end after its
+// cancellation.
 func (x *environment) runWorkload(t *testing.T, b workload) (canceled promise.Times) {
 	t.Helper()
 	workflow := x.servers[0].Publish(t, b.source())
@@ -324,8 +333,10 @@ func TestComputingRunIsReadAndTerminatedWithoutDelay(t *testing.T) {
 		require.Equal(t, "terminated", r.GetStatus())
 		require.Less(t, r.GetStepsTotal(), int64(1_000_000), "the run was still computing")
 	}
-	promise.Record(t, promise.Figure{Promise: "bounded", What: "GET of a run that enters a million steps, while it computes", Aim: "1 s", Trials: len(reads), Figure: reads.String()})
-	promise.Record(t, promise.Figure{Promise: "bounded", What: "terminate of a run that enters a million steps, while it computes", Aim: "1 s", Trials: len(ends), Figure: ends.String()})
+	promise.Record(t, promise.Figure{Promise: "bounded", What: "GET of a run that enters a million steps, while it " +
+		"computes", Aim: "1 s", Trials: len(reads), Figure: reads.String()})
+	promise.Record(t, promise.Figure{Promise: "bounded", What: "terminate of a run that enters a million steps, while " +
+		"it computes", Aim: "1 s", Trials: len(ends), Figure: ends.String()})
 	promise.Within(t, "a read", reads.Worst(), time.Second)
 	promise.Within(t, "a terminate", ends.Worst(), time.Second)
 }

@@ -23,8 +23,9 @@ type workload struct {
 	input string
 	// runs is the number of runs to start; 0: one.
 	runs int
-	// status is the terminal status of each run, and text is part of its error. Empty: the run is canceled after a while, and ends
-	// as canceled; it may end with one of the statuses in ends before. A workload with a status is repeated for a while.
+	// status is the terminal status of each run, and text is part of its error. Empty: the run is canceled after a while,
+	// and ends as canceled; it may end with one of the statuses in ends before. A workload with a status is repeated for a
+	// while.
 	status, text string
 	ends         []string
 	// beside is called while the runs are open.
@@ -68,27 +69,35 @@ func workloads() []workload {
 	return []workload{
 		{name: "loop of loops", tasks: nestedLoop, ends: limited},
 		{name: "jump back", tasks: "  - a: {set: {x: 1}}\n  - b: {set: {x: 2}, then: a}\n", ends: limited},
-		{name: "endless retries", tasks: "  - t:\n      try: [{r: {raise: {error: {type: 'https://example.com/no', status: 500}}}}]\n" +
-			"      catch: {errors: {}, retry: {limit: {attempt: {count: 1000000}}}}\n", ends: limited},
-		{name: "recursion", tasks: "  - r:\n      run:\n        workflow: {namespace: bombs, name: recursion, version: '1.0.0'}\n", status: "failed", text: "deep"},
+		{name: "endless retries",
+			tasks: "  - t:\n      try: [{r: {raise: {error: {type: 'https://example.com/no', status: 500}}}}]\n" +
+				"      catch: {errors: {}, retry: {limit: {attempt: {count: 1000000}}}}\n", ends: limited},
+		{name: "recursion", tasks: "  - r:\n      run:\n        workflow: {namespace: bombs, name: recursion, version: " +
+			"'1.0.0'}\n", status: "failed", text: "deep"},
 		failed("matches", `[range(4)] | map([("a"*16000)|match("a?";"g")]|length)`),
 		failed("explode", `("a"*16000000)|explode|length`),
 		failed("doubled text", `reduce range(60) as $i ("a"; . + .) | length`),
 		failed("range", `[range(1000000000)] | length`),
 		failed("depth", `reduce range(10000000) as $i (null; [.]) | length`),
-		{name: "growing value", tasks: "  - l:\n      for: {in: '${ [range(100000)] }'}\n      do: [{s: {set: {v: '${ (.v // []) + [range(200)] }'}}}]\n",
+		{name: "growing value", tasks: "  - l:\n      for: {in: '${ [range(100000)] }'}\n      do: [{s: {set: {v: '${ (.v " +
+			"// []) + [range(200)] }'}}}]\n",
 			ends: []string{"failed"}},
 		{name: "growing context", tasks: "  - l:\n      for: {in: '${ [range(100000)] }'}\n" +
 			"      do: [{s: {set: {x: 1}, export: {as: '${ ($context // []) + [range(100)] }'}}}]\n", ends: []string{"failed"}},
 		{name: "large value", tasks: "  - s:\n      set:\n        v: '${ \"a\"*3000000 }'\n", runs: 20, status: "completed"},
 		{name: "too large value", tasks: "  - s:\n      set:\n        v: '${ \"a\"*40000000 }'\n", status: "failed"},
-		{name: "large error", tasks: "  - r:\n      raise: {error: {type: 'https://example.com/large', status: 500, detail: '${ \"a\"*3000000 }'}}\n",
+		{name: "large error", tasks: "  - r:\n      raise: {error: {type: 'https://example.com/large', status: 500, " +
+			"detail: '${ \"a\"*3000000 }'}}\n",
 			runs: 10, status: "failed"},
-		{name: "fan-out of loops", tasks: branches(300, "{for: {in: '${ [range(1000)] }'}, do: [{s: {set: {x: 1}}}]}"), ends: []string{"completed"}},
-		{name: "emitted events", tasks: loop(20000, "            emit: {event: {with: {source: /bomb, type: bomb.ticked, data: '${ \"a\"*1000 }'}}}\n")},
+		{name: "fan-out of loops", tasks: branches(300, "{for: {in: '${ [range(1000)] }'}, do: [{s: {set: {x: 1}}}]}"),
+			ends: []string{"completed"}},
+		{name: "emitted events", tasks: loop(20000,
+			"            emit: {event: {with: {source: /bomb, type: bomb.ticked, data: '${ \"a\"*1000 }'}}}\n")},
 		{name: "listeners", tasks: branches(300, "{listen: {to: {any: [{with: {type: bomb.never}}]}}}")},
-		{name: "children", tasks: loop(2000, "            run: {await: false, workflow: {namespace: bombs, name: leaf, version: '1.0.0'}}\n")},
-		{name: "large inputs", tasks: "  - w: {wait: {hours: 1}}\n", input: `{"v":"` + strings.Repeat("a", 500<<10) + `"}`, runs: 60},
+		{name: "children", tasks: loop(2000,
+			"            run: {await: false, workflow: {namespace: bombs, name: leaf, version: '1.0.0'}}\n")},
+		{name: "large inputs", tasks: "  - w: {wait: {hours: 1}}\n", input: `{"v":"` + strings.Repeat("a", 500<<10) + `"}`,
+			runs: 60},
 		{name: "watches, reads and exports", tasks: nestedLoop, ends: limited, beside: readAll},
 		{name: "batch", tasks: "  - s: {set: {x: 1}}\n", runs: 50, status: "completed", beside: replayAll},
 	}
@@ -97,10 +106,12 @@ func workloads() []workload {
 // source returns the document of a workload. All are in one workflow namespace, so that they can start each other.
 func (b workload) source() string {
 	name := strings.NewReplacer(" ", "-", ",", "").Replace(b.name)
-	return fmt.Sprintf("document: {dsl: '1.0.3', namespace: bombs, name: %s, version: '1.0.0'}\n%sdo:\n%s", name, b.head, b.tasks)
+	return fmt.Sprintf("document: {dsl: '1.0.3', namespace: bombs, name: %s, version: '1.0.0'}\n%sdo:\n%s", name, b.head,
+		b.tasks)
 }
 
-// readAll watches a run many times over, reads its steps, and exports it and the list of runs, until the watchers' deadline.
+// readAll watches a run many times over, reads its steps, and exports it and the list of runs, until the watchers'
+// deadline.
 func readAll(t *testing.T, x *environment, _ string, runs []*signalboxv1.Run) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), x.dwell)
@@ -110,7 +121,8 @@ func readAll(t *testing.T, x *environment, _ string, runs []*signalboxv1.Run) {
 	for i := range 100 {
 		s := x.servers[i%2]
 		group.Go(func() {
-			stream, err := s.Runs.WatchRun(ctx, connect.NewRequest(&signalboxv1.WatchRunRequest{Project: platform.DefaultProject, Id: id}))
+			stream, err := s.Runs.WatchRun(ctx,
+				connect.NewRequest(&signalboxv1.WatchRunRequest{Project: platform.DefaultProject, Id: id}))
 			if err != nil {
 				return
 			}
@@ -123,7 +135,8 @@ func readAll(t *testing.T, x *environment, _ string, runs []*signalboxv1.Run) {
 		s := x.servers[i%2]
 		group.Go(func() {
 			for ctx.Err() == nil {
-				for _, path := range []string{"/runs/" + id, "/runs/" + id + "/steps?pageSize=1000", "/runs/" + id + ":export", "/runs:export?format=csv"} {
+				for _, path := range []string{
+					"/runs/" + id, "/runs/" + id + "/steps?pageSize=1000", "/runs/" + id + ":export", "/runs:export?format=csv"} {
 					_, _, _ = s.Get(ctx, "/v1/projects/"+platform.DefaultProject+path) // only the cost of the request matters
 				}
 			}
@@ -135,7 +148,8 @@ func readAll(t *testing.T, x *environment, _ string, runs []*signalboxv1.Run) {
 // replayAll replays all runs of the workflow as one batch, including the replays of earlier batches.
 func replayAll(t *testing.T, x *environment, workflow string, _ []*signalboxv1.Run) {
 	t.Helper()
-	r := x.servers[0].CLI(t, "batch", "start", "--action", "replay", "--workflow", workflow, "--reason", "as many as there are", "--rate", "500", "--wait")
+	r := x.servers[0].CLI(t, "batch", "start", "--action", "replay", "--workflow", workflow, "--reason",
+		"as many as there are", "--rate", "500", "--wait")
 	require.Equal(t, platform.ExitOK, r.Code, r.String())
 }
 

@@ -1,9 +1,10 @@
-// Package chaos_test injects random faults into a real platform: it kills, freezes and restarts Temporal, slows and cuts the connection to
-// it, kills the server and locks the database, all under a steady load, and then verifies the outcome of each run. It also backs up the
-// database and Temporal at random moments, kills everything, restores older backups of one or both, and verifies what is left of each run.
+// Package chaos_test injects random faults into a real platform: it kills, freezes and restarts Temporal, slows and
+// cuts the connection to it, kills the server and locks the database, all under a steady load, and then verifies the
+// outcome of each run. It also backs up the database and Temporal at random moments, kills everything, restores older
+// backups of one or both, and verifies what is left of each run.
 //
-// A schedule is a pure function of its seed, which is printed; SIGNALBOX_CHAOS_SEED repeats one. Timing depends on the machine, so
-// the same seed injects the same faults in the same order, but not at the same instruction.
+// A schedule is a pure function of its seed, which is printed; SIGNALBOX_CHAOS_SEED repeats one. Timing depends on the
+// machine, so the same seed injects the same faults in the same order, but not at the same instruction.
 package chaos_test
 
 import (
@@ -27,8 +28,8 @@ const (
 const (
 	// startEvery is the interval of the starts of a schedule.
 	startEvery = 50 * time.Millisecond
-	// sideBySide is how many schedules of a long run are executed at a time, each on a platform of its own and with a quarter of
-	// the load.
+	// sideBySide is how many schedules of a long run are executed at a time, each on a platform of its own and with a
+	// quarter of the load.
 	sideBySide = 6
 )
 
@@ -65,12 +66,15 @@ func TestNoRunIsLostUnderRandomFaults(t *testing.T) {
 		require.True(t, ok, "a schedule from seed %d on failed", seed+schedules)
 		schedules += sideBySide
 	}
-	record(t, "both databases", seed, int(schedules), fmt.Sprintf("%d schedules without a finding in %s", schedules, minutes))
+	record(t, "both databases", seed, int(schedules),
+		fmt.Sprintf("%d schedules without a finding in %s", schedules, minutes))
 }
 
 func record(t *testing.T, kind string, seed uint64, schedules int, figure string) {
 	t.Helper()
-	promise.Record(t, promise.Figure{Promise: "P-R1", What: "random faults under steady starts, " + kind + ": accepted runs once, refused ones nowhere, rows as in Temporal",
+	promise.Record(t, promise.Figure{
+		Promise: "P-R1", What: "random faults under steady starts, " + kind +
+			": accepted runs once, refused ones nowhere, rows as in Temporal",
 		Trials: schedules, Seed: seed, Figure: figure})
 }
 

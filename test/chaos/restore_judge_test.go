@@ -17,7 +17,8 @@ import (
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-// agree corrects both sides with the commands of docs/operations/backup.md until the check is complete, and repeats all requests.
+// agree corrects both sides with the commands of docs/operations/backup.md until the check is complete, and repeats all
+// requests.
 func (x *installation) agree(left remains) {
 	x.t.Helper()
 	x.fix()
@@ -43,10 +44,12 @@ func (x *installation) agree(left remains) {
 	for _, f := range c.Comparison.Foreign {
 		reported += f.Count
 	}
-	// Ended executions of a workflow that is not published are reported by the comparison that searches them, and two minutes long. All of them
-	// have their row once it is published and they are searched again.
-	require.True(x.t, open <= reported && reported <= foreign, "%d executions without a row, %d open; the check reports %d: %+v", foreign, open, reported, c)
-	require.Equal(x.t, adopted > 0, c.Maintenance.Active, "%d runs got their row, so that the database was restored: %+v", adopted, c.Maintenance)
+	// Ended executions of a workflow that is not published are reported by the comparison that searches them, and two
+	// minutes long. All of them have their row once it is published and they are searched again.
+	require.True(x.t, open <= reported && reported <= foreign,
+		"%d executions without a row, %d open; the check reports %d: %+v", foreign, open, reported, c)
+	require.Equal(x.t, adopted > 0, c.Maintenance.Active, "%d runs got their row, so that the database was restored: %+v",
+		adopted, c.Maintenance)
 	if c.Maintenance.Active {
 		x.repeatInMaintenance(runs)
 		require.Equal(x.t, platform.ExitOK, x.server.CLI(x.t, "system", "maintenance", "off").Code)
@@ -69,7 +72,8 @@ func (x *installation) fix() {
 	})
 }
 
-// repeatInMaintenance repeats requests while the maintenance lasts: those whose run is known are answered with it, the others are refused.
+// repeatInMaintenance repeats requests while the maintenance lasts: those whose run is known are answered with it, the
+// others are refused.
 func (x *installation) repeatInMaintenance(runs map[string]*signalboxv1.Run) {
 	x.t.Helper()
 	known := map[string]string{}
@@ -82,7 +86,8 @@ func (x *installation) repeatInMaintenance(runs map[string]*signalboxv1.Run) {
 		mu.Lock()
 		defer mu.Unlock()
 		if again.Run != known[r.ID] || known[r.ID] == "" && again.Outcome != load.Refused {
-			wrong = append(wrong, fmt.Sprintf("request %s of run %q was answered during the maintenance with run %q: %v", r.ID, known[r.ID], again.Run, again.Err))
+			wrong = append(wrong, fmt.Sprintf("request %s of run %q was answered during the maintenance with run %q: %v", r.ID,
+				known[r.ID], again.Run, again.Err))
 		}
 	})
 	require.Empty(x.t, wrong, lines(wrong))
@@ -165,7 +170,9 @@ func (x *installation) collect(e *restoreEvidence, temporal client.Client) (err 
 			}
 		}
 	}
-	if slices.ContainsFunc(e.open(), func(id string) bool { return slices.Contains(platform.Ended(), e.runs[id].GetStatus()) }) {
+	if slices.ContainsFunc(e.open(), func(id string) bool {
+		return slices.Contains(platform.Ended(), e.runs[id].GetStatus())
+	}) {
 		for _, c := range x.checked().Comparison.Corrections {
 			if c.Kind == "reopened_in_temporal" {
 				e.reopened[c.RunID] = true
@@ -185,22 +192,25 @@ func (e *restoreEvidence) open() (ids []string) {
 	return ids
 }
 
-// once returns the types and times of the events of a run of which Temporal has made no second attempt of a call: neither of its activity, nor of
-// the workflow task that made it. "": it has made one.
+// once returns the types and times of the events of a run of which Temporal has made no second attempt of a call:
+// neither of its activity, nor of the workflow task that made it. "": it has made one.
 func (x *installation) once(temporal client.Client, run string) string {
 	var events []string
 	for _, event := range platform.History(x.t, temporal, run).GetEvents() {
-		failed := event.GetWorkflowTaskTimedOutEventAttributes() != nil || event.GetWorkflowTaskFailedEventAttributes() != nil ||
+		failed := event.GetWorkflowTaskTimedOutEventAttributes() != nil ||
+			event.GetWorkflowTaskFailedEventAttributes() != nil ||
 			event.GetActivityTaskTimedOutEventAttributes() != nil // the run makes the call again, with the same key
 		if failed || event.GetActivityTaskStartedEventAttributes().GetAttempt() > 1 {
 			return ""
 		}
-		events = append(events, fmt.Sprintf("%v at %s", event.GetEventType(), event.GetEventTime().AsTime().Format(time.StampMilli)))
+		events = append(events, fmt.Sprintf("%v at %s", event.GetEventType(),
+			event.GetEventTime().AsTime().Format(time.StampMilli)))
 	}
 	return strings.Join(events, ", ")
 }
 
-// endLacking terminates the runs that lack a value, as docs/stuck.md says, and returns their number. Runs that lost their input have a warning.
+// endLacking terminates the runs that lack a value, as docs/stuck.md says, and returns their number. Runs that lost
+// their input have a warning.
 func (x *installation) endLacking(e *restoreEvidence) (lacking int) {
 	x.t.Helper()
 	for id, run := range e.runs {
@@ -212,7 +222,8 @@ func (x *installation) endLacking(e *restoreEvidence) (lacking int) {
 		}
 		if row := e.left.rows[id]; row.status == "" && e.left.executions[id] && e.workflows[run.GetRequestId()] == values {
 			warned := strings.Contains(fmt.Sprint(x.server.Run(x.t, id).GetWarnings()), "INPUT_MISSING")
-			require.Equal(x.t, e.plan.mayLackValues(), warned, "the warning INPUT_MISSING of run %s, whose row is from Temporal", id)
+			require.Equal(x.t, e.plan.mayLackValues(), warned, "the warning INPUT_MISSING of run %s, whose row is from Temporal",
+				id)
 		}
 	}
 	return lacking
@@ -241,6 +252,8 @@ func (x *installation) summary(e *restoreEvidence, lacking int) string {
 			unanswered++
 		}
 	}
-	return fmt.Sprintf("%d requests, %d without an answer: runs in both %d, in the database alone %d, in Temporal alone %d, in neither %d; reopened in Temporal %d, without a large value %d; %d runs after the restore",
-		len(e.requests), unanswered, count["both"], count["database"], count["Temporal"], restarted, len(e.reopened), lacking, len(e.after))
+	return fmt.Sprintf("%d requests, %d without an answer: runs in both %d, in the database alone %d, in Temporal alone "+
+		"%d, in neither %d; reopened in Temporal %d, without a large value %d; %d runs after the restore",
+		len(e.requests), unanswered, count["both"], count["database"], count["Temporal"], restarted, len(e.reopened), lacking,
+		len(e.after))
 }

@@ -26,9 +26,10 @@ type restoreEvidence struct {
 
 	runs       map[string]*signalboxv1.Run                // all runs that are shown
 	executions map[string][]enums.WorkflowExecutionStatus // in Temporal, by run ID
-	calls      map[string]map[string]int                  // of the origin: by request ID, how often with each idempotency key
-	reopened   map[string]bool                            // runs that the check reports as open in Temporal although they have ended
-	once       map[string]string                          // the events of runs of which Temporal has made no second attempt of a call
+	// of the origin: by request ID, how often with each idempotency key
+	calls    map[string]map[string]int
+	reopened map[string]bool   // runs that the check reports as open in Temporal although they have ended
+	once     map[string]string // the events of runs of which Temporal has made no second attempt of a call
 }
 
 // findings lists everything that is not as docs/operations/backup.md promises.
@@ -62,11 +63,12 @@ func (e *restoreEvidence) hidden() (found []string) {
 	}
 	runOf := e.runOf()
 	for _, r := range e.requests {
-		// A part that was not restored has all accepted runs: the row is written, and the execution started, before the answer. Temporal does
-		// not have those whose start it had not confirmed.
+		// A part that was not restored has all accepted runs: the row is written, and the execution started, before the
+		// answer. Temporal does not have those whose start it had not confirmed.
 		confirmed := e.plan.temporal == 0 && r.Queued != "starting"
 		if r.Outcome == load.Accepted && runOf[r.ID] == "" && (e.plan.database == 0 || confirmed) {
-			found = append(found, fmt.Sprintf("run %s of request %s was accepted after %s as %s %s, and is lost although only one part was restored",
+			found = append(found, fmt.Sprintf("run %s of request %s was accepted after %s as %s %s, and is lost although only "+
+				"one part was restored",
 				r.Run, r.ID, r.Took.Round(time.Millisecond), r.Status, r.Queued))
 		}
 	}
@@ -91,8 +93,8 @@ func (e *restoreEvidence) runOf() map[string]string {
 	return of
 }
 
-// doubled lists requests that have started twice: their repetition was answered with another run although theirs is known, or the origin was called
-// for two runs, or twice for one without a cause.
+// doubled lists requests that have started twice: their repetition was answered with another run although theirs is
+// known, or the origin was called for two runs, or twice for one without a cause.
 func (e *restoreEvidence) doubled() (found []string) {
 	runOf := e.runOf()
 	for _, r := range e.requests {
@@ -104,25 +106,30 @@ func (e *restoreEvidence) doubled() (found []string) {
 		case again.Outcome != load.Accepted:
 			found = append(found, fmt.Sprintf("the repetition of request %s was not accepted: %v", r.ID, again.Err))
 		case run != "" && again.Run != run:
-			found = append(found, fmt.Sprintf("request %s has run %s, and its repetition was answered with run %s", r.ID, run, again.Run))
+			found = append(found, fmt.Sprintf("request %s has run %s, and its repetition was answered with run %s", r.ID, run,
+				again.Run))
 		}
 		allowed := 1
 		if run == "" {
 			allowed = 2 // that of the run that was lost, and that of the repetition
 		}
 		if keys := e.calls[r.ID]; len(keys) > allowed {
-			found = append(found, fmt.Sprintf("the origin was called for %d runs of request %s, whose run is %q: %v", len(keys), r.ID, run, keys))
+			found = append(found, fmt.Sprintf("the origin was called for %d runs of request %s, whose run is %q: %v", len(keys),
+				r.ID, run, keys))
 		}
 		for key, times := range e.calls[r.ID] {
-			// A Temporal that is older than the call makes it again, and so does the next worker for one that was killed during the call.
+			// A Temporal that is older than the call makes it again, and so does the next worker for one that was killed during
+			// the call.
 			if times > 1 && e.plan.temporal == 0 && (run == "" || e.once[run] != "") {
-				found = append(found, fmt.Sprintf("the origin was called %d times for run %s of request %s with the key %s: %s", times, run, r.ID, key, e.once[run]))
+				found = append(found, fmt.Sprintf("the origin was called %d times for run %s of request %s with the key %s: %s",
+					times, run, r.ID, key, e.once[run]))
 			}
 		}
 	}
 	for _, r := range e.after {
 		if keys := e.calls[r.ID]; len(keys) > 1 {
-			found = append(found, fmt.Sprintf("the origin was called for %d runs of request %s, which was sent after the restore", len(keys), r.ID))
+			found = append(found, fmt.Sprintf(
+				"the origin was called for %d runs of request %s, which was sent after the restore", len(keys), r.ID))
 		}
 	}
 	for id, statuses := range e.executions {
@@ -142,7 +149,8 @@ func (e *restoreEvidence) unended() (found []string) {
 		}
 		row, kept := e.left.rows[id]
 		if why := e.wrong(run, row, kept); why != "" {
-			found = append(found, fmt.Sprintf("run %s of %s is %s, in Temporal %v: %s", id, e.known()[id], shown(run), e.executions[id], why))
+			found = append(found, fmt.Sprintf("run %s of %s is %s, in Temporal %v: %s", id, e.known()[id], shown(run),
+				e.executions[id], why))
 		}
 	}
 	again := slices.Clone(e.after)
@@ -156,7 +164,8 @@ func (e *restoreEvidence) unended() (found []string) {
 		if r.Outcome != load.Accepted {
 			found = append(found, fmt.Sprintf("request %s was not accepted after the restore: %v", r.ID, r.Err))
 		} else if run := e.runs[r.Run]; run.GetStatus() != "completed" {
-			found = append(found, fmt.Sprintf("run %s of request %s, started after the restore, is %s, in Temporal %v", r.Run, r.ID, shown(run), e.executions[r.Run]))
+			found = append(found, fmt.Sprintf("run %s of request %s, started after the restore, is %s, in Temporal %v", r.Run,
+				r.ID, shown(run), e.executions[r.Run]))
 		}
 	}
 	return found
@@ -186,13 +195,16 @@ func (e *restoreEvidence) wrong(run *signalboxv1.Run, row rowOf, kept bool) stri
 	return ""
 }
 
-// mayLackValues reports whether large values may be lost: Temporal has references to ones that were recorded after the backup of the database.
+// mayLackValues reports whether large values may be lost: Temporal has references to ones that were recorded after the
+// backup of the database.
 func (p restorePlan) mayLackValues() bool { return p.database > p.temporal && !p.apart }
 
-// lacksValue reports whether a run is open, needs a large value that may be lost, and is shown as stuck with that cause.
+// lacksValue reports whether a run is open, needs a large value that may be lost, and is shown as stuck with that
+// cause.
 func (e *restoreEvidence) lacksValue(run *signalboxv1.Run) bool {
 	shown := run.GetStuck().GetCause() == "PAYLOAD_MISSING"
-	return shown && e.plan.mayLackValues() && e.workflows[run.GetRequestId()] == values && !slices.Contains(platform.Ended(), run.GetStatus())
+	return shown && e.plan.mayLackValues() && e.workflows[run.GetRequestId()] == values &&
+		!slices.Contains(platform.Ended(), run.GetStatus())
 }
 
 // shown describes a run in a finding.
@@ -262,9 +274,10 @@ func TestOracleOfRestores(t *testing.T) {
 		"executed twice": {want: "has 2 executions", change: func(e *restoreEvidence) {
 			e.executions["run"] = []enums.WorkflowExecutionStatus{completed, completed}
 		}},
-		"lost by the part that was not restored": {want: "is lost although only one part was restored", change: func(e *restoreEvidence) {
-			e.left, e.executions, e.runs = remains{}, nil, nil
-		}},
+		"lost by the part that was not restored": {
+			want: "is lost although only one part was restored", change: func(e *restoreEvidence) {
+				e.left, e.executions, e.runs = remains{}, nil, nil
+			}},
 		"neither has it": {change: func(e *restoreEvidence) {
 			e.left, e.executions, e.plan.temporal = remains{}, nil, 1
 			e.runs = map[string]*signalboxv1.Run{"other": run("completed")}
@@ -275,8 +288,9 @@ func TestOracleOfRestores(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			e := &restoreEvidence{
-				plan:       restorePlan{database: 2},
-				left:       remains{rows: map[string]rowOf{"run": {request: "request", status: "running"}}, executions: map[string]bool{"run": true}},
+				plan: restorePlan{database: 2},
+				left: remains{rows: map[string]rowOf{"run": {request: "request", status: "running"}},
+					executions: map[string]bool{"run": true}},
 				requests:   []load.Request{{ID: "request", Run: "run", Outcome: load.Accepted}},
 				repeats:    map[string]load.Request{"request": {ID: "request", Run: "run", Outcome: load.Accepted}},
 				workflows:  map[string]string{"request": short},

@@ -36,9 +36,11 @@ const (
 // answer is the type of the events that runs wait for.
 const answer = "io.example.chaos.restored"
 
-const callOnce = "  - ask:\n      call: http\n      with: {method: post, endpoint: 'ORIGIN/calls', body: {key: '${ $workflow.input.key }'}}\n"
+const callOnce = "  - ask:\n      call: http\n      with: {method: post, endpoint: 'ORIGIN/calls', body: {key: '${ " +
+	"$workflow.input.key }'}}\n"
 
-const awaitAnswer = "  - hear:\n      listen: {to: {one: {with: {type: " + answer + "}, correlate: {key: {from: .data.key, expect: '${ $workflow.input.key }'}}}}}\n"
+const awaitAnswer = "  - hear:\n      listen: {to: {one: {with: {type: " + answer +
+	"}, correlate: {key: {from: .data.key, expect: '${ $workflow.input.key }'}}}}}\n"
 
 // Names of the workflows.
 const (
@@ -55,7 +57,8 @@ func tasks(name, origin string) string {
 	case waits:
 		text += awaitAnswer
 	case values:
-		text += "  - fetch: {call: http, with: {method: get, endpoint: 'ORIGIN/large'}, export: {as: '${ {fetched: .} }'}}\n" + awaitAnswer +
+		text += "  - fetch: {call: http, with: {method: get, endpoint: 'ORIGIN/large'}, export: {as: '${ {fetched: .} " +
+			"}'}}\n" + awaitAnswer +
 			"  - sum: {set: '${ {given: ($workflow.input.v | length), fetched: ($context.fetched | length)} }'}\n"
 	}
 	return strings.ReplaceAll(text, "ORIGIN", origin)
@@ -87,12 +90,13 @@ type installation struct {
 	oldest       time.Time // when the older one was made
 }
 
-// playRestore executes a schedule and verifies the outcome. The time between the older backup and the loss takes span. Where that is shorter than
-// the age in the plan, the age is simulated, see [installation.age].
+// playRestore executes a schedule and verifies the outcome. The time between the older backup and the loss takes span.
+// Where that is shorter than the age in the plan, the age is simulated, see [installation.age].
 func playRestore(t *testing.T, p restorePlan, span time.Duration) string {
 	t.Helper()
 	t.Logf("seed %d: %s", p.seed, p)
-	x := &installation{t: t, plan: p, origin: origin.New(t), sources: map[string]string{}, loads: map[string]*load.Load{}, sent: map[string]bool{}}
+	x := &installation{t: t, plan: p, origin: origin.New(t), sources: map[string]string{}, loads: map[string]*load.Load{},
+		sent: map[string]bool{}}
 	x.every = max(restoreEvery, span/most)
 	x.origin.Answer("POST /calls", 200, `{}`)
 	x.origin.Answer("GET /large", 200, `"`+strings.Repeat("w", large)+`"`)
@@ -101,7 +105,8 @@ func playRestore(t *testing.T, p restorePlan, span time.Duration) string {
 	x.backUp(span)
 	x.killAll()
 
-	e := &restoreEvidence{plan: p, requests: x.requests(), repeats: map[string]load.Request{}, workflows: map[string]string{}}
+	e := &restoreEvidence{plan: p, requests: x.requests(), repeats: map[string]load.Request{},
+		workflows: map[string]string{}}
 	e.left = x.restore(span)
 	x.agree(e.left)
 	var mu sync.Mutex
@@ -126,7 +131,8 @@ func playRestore(t *testing.T, p restorePlan, span time.Duration) string {
 	return x.judge(e)
 }
 
-// start starts everything, publishes the workflows and waits for a first comparison, from which a restore is detected later.
+// start starts everything, publishes the workflows and waits for a first comparison, from which a restore is detected
+// later.
 func (x *installation) start() {
 	x.store, x.redis = restoreStore(x.t, x.plan)
 	x.temporal = platform.StartTemporal(x.t)
@@ -175,7 +181,8 @@ func (x *installation) names() []string {
 	return names
 }
 
-// startLoads starts loads of workflows, in addition to those that have been stopped. Each is known by its name and number.
+// startLoads starts loads of workflows, in addition to those that have been stopped. Each is known by its name and
+// number.
 func (x *installation) startLoads(names ...string) {
 	x.t.Helper()
 	for _, name := range names {
@@ -191,13 +198,15 @@ func (x *installation) startLoads(names ...string) {
 	}
 }
 
-// load lets the loads run for a time, and sends the events for half of the runs that wait, some seconds after their starts.
+// load lets the loads run for a time, and sends the events for half of the runs that wait, some seconds after their
+// starts.
 func (x *installation) load(d time.Duration) {
 	x.t.Helper()
 	for end := time.Now().Add(d); time.Now().Before(end); wait(x.t, min(500*time.Millisecond, max(time.Until(end), 0))) {
 		var keys []string
 		for _, r := range x.requests(waits, values) {
-			if delay := time.Duration(r.N%5) * time.Second; r.Outcome == load.Accepted && r.N%2 == 0 && !x.sent[r.ID] && time.Since(r.At) > delay {
+			if delay := time.Duration(r.N%5) * time.Second; r.Outcome == load.Accepted && r.N%2 == 0 && !x.sent[r.ID] &&
+				time.Since(r.At) > delay {
 				keys = append(keys, r.ID)
 			}
 		}
@@ -225,10 +234,12 @@ func (x *installation) send(prefix string, keys []string) error {
 	for part := range slices.Chunk(keys, batch) {
 		events := make([]string, len(part))
 		for i, key := range part {
-			events[i] = fmt.Sprintf(`{"specversion":"1.0","id":"%s-%s","source":"/chaos","type":"%s","data":{"key":"%s"}}`, prefix, key, answer, key)
+			events[i] = fmt.Sprintf(`{"specversion":"1.0","id":"%s-%s","source":"/chaos","type":"%s","data":{"key":"%s"}}`,
+				prefix, key, answer, key)
 		}
 		status, body, err := x.server.Do(x.t.Context(), "POST", "/v1/projects/default/events",
-			map[string][]string{"Content-Type": {"application/cloudevents-batch+json"}}, strings.NewReader("["+strings.Join(events, ",")+"]"))
+			map[string][]string{"Content-Type": {"application/cloudevents-batch+json"}},
+			strings.NewReader("["+strings.Join(events, ",")+"]"))
 		if err == nil && status != 202 {
 			err = fmt.Errorf("events: %d %s", status, body)
 		}
@@ -350,13 +361,17 @@ func (x *installation) rows() map[string]rowOf {
 	return rows
 }
 
-// age makes everything that is stored older, as if the older backup had the age of the plan. Each time is moved away from the present by
-// the same factor, so that what happened in the seconds since the backup is spread over its age. These times are:
+// age makes everything that is stored older, as if the older backup had the age of the plan. Each time is moved away
+// from the present by the same factor, so that what happened in the seconds since the backup is spread over its age.
+// These times are:
 //
-//   - of the restored database, until when runs were compared with Temporal, from which a restore is detected, and until when ended executions
+//   - of the restored database, until when runs were compared with Temporal, from which a restore is detected, and
+//     until when ended executions
 //     were searched. A database that is not restored keeps its times: with it, Temporal alone was away;
-//   - in Temporal's list, when executions started and ended. They are found by search only if they ended two minutes ago, and compared at
-//     once if they started 20 seconds ago. Temporal's own state of executions, its timers and the rows of runs keep their times.
+//   - in Temporal's list, when executions started and ended. They are found by search only if they ended two minutes
+//     ago, and compared at
+//     once if they started 20 seconds ago. Temporal's own state of executions, its timers and the rows of runs keep
+//     their times.
 func (x *installation) age() {
 	x.t.Helper()
 	now := time.Now()
@@ -365,7 +380,8 @@ func (x *installation) age() {
 	if x.dump != "" {
 		database.Open(x.t, x.store, func(ctx context.Context, db *sql.DB) error {
 			var compared, searched int64
-			if err := db.QueryRowContext(ctx, "SELECT compared_at, searched_until FROM runs_cluster").Scan(&compared, &searched); err != nil {
+			if err := db.QueryRowContext(ctx, "SELECT compared_at, searched_until FROM runs_cluster").Scan(&compared,
+				&searched); err != nil {
 				return fmt.Errorf("the database has no comparison before its backup: %w", err)
 			}
 			_, err := db.ExecContext(ctx, "UPDATE runs_cluster SET compared_at = $1, searched_until = $2",
@@ -373,42 +389,45 @@ func (x *installation) age() {
 			return err
 		})
 	}
-	database.Open(x.t, platform.Store{Driver: "sqlite", DSN: "file:" + x.temporal.File + "?_pragma=busy_timeout(10000)"}, func(ctx context.Context, db *sql.DB) error {
-		type times struct {
-			id, run string
-			started time.Time
-			ended   sql.NullTime
-		}
-		var all []times
-		list, err := db.QueryContext(ctx, "SELECT namespace_id, run_id, start_time, close_time FROM executions_visibility WHERE workflow_type_name = 'signalbox.run'")
-		if err != nil {
-			return err
-		}
-		defer func() { _ = list.Close() }() // Err is read below
-		for list.Next() {
-			var of times
-			if err := list.Scan(&of.id, &of.run, &of.started, &of.ended); err != nil {
+	database.Open(x.t, platform.Store{Driver: "sqlite", DSN: "file:" + x.temporal.File + "?_pragma=busy_timeout(10000)"},
+		func(ctx context.Context, db *sql.DB) error {
+			type times struct {
+				id, run string
+				started time.Time
+				ended   sql.NullTime
+			}
+			var all []times
+			list, err := db.QueryContext(ctx, "SELECT namespace_id, run_id, start_time, close_time FROM executions_visibility "+
+				"WHERE workflow_type_name = 'signalbox.run'")
+			if err != nil {
 				return err
 			}
-			all = append(all, of)
-		}
-		if err := list.Err(); err != nil {
-			return err
-		}
-		const format = "2006-01-02 15:04:05.999999-07:00" // as Temporal writes it
-		for _, of := range all {
-			var ended any
-			if of.ended.Valid {
-				ended = moved(of.ended.Time).UTC().Format(format)
+			defer func() { _ = list.Close() }() // Err is read below
+			for list.Next() {
+				var of times
+				if err := list.Scan(&of.id, &of.run, &of.started, &of.ended); err != nil {
+					return err
+				}
+				all = append(all, of)
 			}
-			started := moved(of.started).UTC().Format(format)
-			if _, err := db.ExecContext(ctx, "UPDATE executions_visibility SET start_time = $1, execution_time = $1, close_time = $2 WHERE namespace_id = $3 AND run_id = $4",
-				started, ended, of.id, of.run); err != nil {
+			if err := list.Err(); err != nil {
 				return err
 			}
-		}
-		return nil
-	})
+			const format = "2006-01-02 15:04:05.999999-07:00" // as Temporal writes it
+			for _, of := range all {
+				var ended any
+				if of.ended.Valid {
+					ended = moved(of.ended.Time).UTC().Format(format)
+				}
+				started := moved(of.started).UTC().Format(format)
+				if _, err := db.ExecContext(ctx, "UPDATE executions_visibility SET start_time = $1, execution_time = $1, "+
+					"close_time = $2 WHERE namespace_id = $3 AND run_id = $4",
+					started, ended, of.id, of.run); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
 }
 
 // check is a part of the JSON of `restore check`.

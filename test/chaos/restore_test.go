@@ -83,11 +83,12 @@ func TestRestorePlansAreFunctionsOfTheirSeed(t *testing.T) {
 	require.Len(t, kinds, 8)
 }
 
-// shortSeeds are an older SQLite and an older Temporal beside Postgres. They are fixed, because a finding of a new seed may be one of the oracle:
-// `make chaos` plays new ones.
+// shortSeeds are an older SQLite and an older Temporal beside Postgres. They are fixed, because a finding of a new seed
+// may be one of the oracle: `make chaos` plays new ones.
 func shortSeeds() []uint64 { return []uint64{208, 211} }
 
-// Backups of the database, of Temporal or of both, of moments up to an hour before, are restored after everything was killed under load.
+// Backups of the database, of Temporal or of both, of moments up to an hour before, are restored after everything was
+// killed under load.
 func TestNoRunIsLostByRestores(t *testing.T) {
 	t.Parallel()
 	seed := promise.Seed(t)
@@ -126,7 +127,8 @@ func TestNoRunIsLostByRestoresInRealTime(t *testing.T) {
 	t.Parallel()
 	minutes, _ := minutes(t)
 	if minutes < realTimeFrom {
-		t.Skipf("`make chaos` runs this one, with CHAOS_MINUTES from %.0f on; otherwise the age of backups is simulated", realTimeFrom.Minutes())
+		t.Skipf("`make chaos` runs this one, with CHAOS_MINUTES from %.0f on; otherwise the age of backups is simulated",
+			realTimeFrom.Minutes())
 	}
 	seed := promise.Seed(t)
 	end := time.Now().Add(minutes)
@@ -134,14 +136,18 @@ func TestNoRunIsLostByRestoresInRealTime(t *testing.T) {
 	for ; schedules == 0 || time.Until(end) > realTimeFrom; schedules++ {
 		p := planRestore(seed + uint64(schedules))
 		// A backup is at most half as old as the time that is left, so that several ages fit.
-		p.database, p.temporal = shorten(p.database, p.oldest(), time.Until(end)/2), shorten(p.temporal, p.oldest(), time.Until(end)/2)
-		ok := t.Run(fmt.Sprintf("%s with seed %d", p.store, p.seed), func(t *testing.T) { t.Log(playRestore(t, p, p.oldest())) })
+		p.database, p.temporal = shorten(p.database, p.oldest(), time.Until(end)/2),
+			shorten(p.temporal, p.oldest(), time.Until(end)/2)
+		ok := t.Run(fmt.Sprintf("%s with seed %d", p.store, p.seed), func(t *testing.T) {
+			t.Log(playRestore(t, p, p.oldest()))
+		})
 		require.True(t, ok, "the schedule of seed %d failed", p.seed)
 	}
 	recordRestores(t, seed, schedules, fmt.Sprintf("%d schedules in real time without a finding", schedules))
 }
 
-// shorten scales an age so that the oldest one is not over the limit, and this one not under a minute, from which a restore is detected.
+// shorten scales an age so that the oldest one is not over the limit, and this one not under a minute, from which a
+// restore is detected.
 func shorten(age, oldest, limit time.Duration) time.Duration {
 	if age == 0 || oldest <= limit {
 		return age
@@ -152,7 +158,8 @@ func shorten(age, oldest, limit time.Duration) time.Duration {
 func recordRestores(t *testing.T, seed uint64, schedules int, figure string) {
 	t.Helper()
 	promise.Record(t, promise.Figure{Promise: "P-R1", Trials: schedules, Seed: seed, Figure: figure,
-		What: "restores of the database, of Temporal and of both from different moments: every run that either has is shown, no repeated start starts twice"})
+		What: "restores of the database, of Temporal and of both from different moments: every run that either has is " +
+			"shown, no repeated start starts twice"})
 }
 
 // restoreStore makes the database of a schedule, and the Redis that goes with it; the URL is empty where there is none.

@@ -29,7 +29,8 @@ func (s step) String() string {
 // faults returns the faults that schedules choose from.
 func faults() []string {
 	return []string{
-		"temporal killed", "temporal stopped", "temporal frozen", "connections cut", "frontend stopped", "connections forgotten",
+		"temporal killed", "temporal stopped", "temporal frozen", "connections cut", "frontend stopped",
+		"connections forgotten",
 		"requests dropped", "answers dropped", "answers slow", "server killed", "server stopped", "database locked",
 	}
 }
@@ -80,7 +81,8 @@ func play(t *testing.T, store platform.Store, schedule []step, every time.Durati
 	}
 	t.Log("schedule:\n" + strings.Join(lines, "\n"))
 	temporal := platform.StartTemporal(t)
-	x := &environment{t: t, store: store, temporal: temporal, frontend: conntest.Run(t, conntest.Options{Upstream: temporal.Address})}
+	x := &environment{t: t, store: store, temporal: temporal,
+		frontend: conntest.Run(t, conntest.Options{Upstream: temporal.Address})}
 	x.options = platform.ServerOptions{Temporal: x.frontend.Addr(), Store: store, Port: platform.FreePort(t)}
 	x.server = platform.StartServer(t, x.options)
 	workflow := x.server.Publish(t, platform.Document("chaos", "  - a:\n      set: {n: 1}\n  - b:\n      set: {n: 2}\n"))
@@ -96,7 +98,8 @@ func play(t *testing.T, store platform.Store, schedule []step, every time.Durati
 		l.Stop()
 	}
 	x.server.AwaitReady(t)
-	load.Judge(t, load.Evidence{Loads: x.loads, Server: x.server, Temporal: platform.DialTemporal(t, temporal.Address), Limit: 3 * time.Minute})
+	load.Judge(t, load.Evidence{
+		Loads: x.loads, Server: x.server, Temporal: platform.DialTemporal(t, temporal.Address), Limit: 3 * time.Minute})
 	require.NotEmpty(t, x.loads[0].Of(load.Accepted))
 	require.NotEmpty(t, x.loads[1].Of(load.Accepted))
 	return x.loads[0].String() + "; of runs whose event is early " + x.loads[1].String()

@@ -1,7 +1,9 @@
-// Package clients_test generates clients from the OpenAPI document that a server returns, and uses them against that server.
+// Package clients_test generates clients from the OpenAPI document that a server returns, and uses them against that
+// server.
 //
-// Each client is compiled with a program of testdata, which reads the members and errors that the document describes by their types, and
-// prints what the server answered. Nothing that is generated is kept. The generators are pinned by tools/go.mod and ui/package-lock.json.
+// Each client is compiled with a program of testdata, which reads the members and errors that the document describes by
+// their types, and prints what the server answered. Nothing that is generated is kept. The generators are pinned by
+// tools/go.mod and ui/package-lock.json.
 package clients_test
 
 import (
@@ -56,7 +58,8 @@ func TestGeneratedClients(t *testing.T) {
 		t.Parallel()
 		node(t, "testdata/typescript/validate.js", document)
 	})
-	for name, build := range map[string]func(t *testing.T, document string) *exec.Cmd{"go": buildGo, "typescript": buildTypeScript} {
+	for name, build := range map[string]func(t *testing.T, document string) *exec.Cmd{
+		"go": buildGo, "typescript": buildTypeScript} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			source := platform.Document(name, "  - greet:\n      set:\n        message: ${ \"Hello, \" + .name + \"!\" }\n")
@@ -90,24 +93,27 @@ func firstToken(t *testing.T, store platform.Store) string {
 	return strings.TrimSpace(r.Stdout)
 }
 
-// buildGo generates a client with oapi-codegen and compiles it with the program. The package of the client exists in the overlay of this
-// build only.
+// buildGo generates a client with oapi-codegen and compiles it with the program. The package of the client exists in
+// the overlay of this build only.
 func buildGo(t *testing.T, document string) *exec.Cmd {
 	t.Helper()
 	folder := t.TempDir()
 	client, program := filepath.Join(folder, "client.go"), filepath.Join(folder, "program")
 	// These are the options that docs/reference/api.md names.
-	generate := platform.Go(t, "tool", "oapi-codegen", "-generate", "client,types", "-package", "client", "-response-type-suffix", "Answer", "-o", client, document)
+	generate := platform.Go(t, "tool", "oapi-codegen", "-generate", "client,types", "-package", "client",
+		"-response-type-suffix", "Answer", "-o", client, document)
 	generate.Dir = "../../tools"
 	output(t, generate)
-	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{absolute(t, "testdata/go/client/client.go"): client}})
+	overlay, err := json.Marshal(
+		map[string]any{"Replace": map[string]string{absolute(t, "testdata/go/client/client.go"): client}})
 	require.NoError(t, err)
-	output(t, platform.Go(t, "build", "-buildvcs=false", "-overlay", write(t, folder, "overlay.json", string(overlay)), "-o", program, "./testdata/go/program"))
+	output(t, platform.Go(t, "build", "-buildvcs=false", "-overlay", write(t, folder, "overlay.json", string(overlay)),
+		"-o", program, "./testdata/go/program"))
 	return exec.CommandContext(t.Context(), program)
 }
 
-// buildTypeScript generates the types of a client with openapi-typescript and compiles them with the program, which calls the API with
-// openapi-fetch.
+// buildTypeScript generates the types of a client with openapi-typescript and compiles them with the program, which
+// calls the API with openapi-fetch.
 func buildTypeScript(t *testing.T, document string) *exec.Cmd {
 	t.Helper()
 	folder := t.TempDir()

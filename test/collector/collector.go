@@ -1,5 +1,5 @@
-// Package collector is a substitute for an OpenTelemetry collector: it receives traces and metrics over OTLP, by gRPC and by HTTP with
-// protobuf, and keeps them for tests.
+// Package collector is a substitute for an OpenTelemetry collector: it receives traces and metrics over OTLP, by gRPC
+// and by HTTP with protobuf, and keeps them for tests.
 //
 //	c := collector.New(t)
 //	env := c.Env(collector.GRPC)
@@ -79,14 +79,16 @@ func New(t platform.T) *Collector {
 	t.Helper()
 	c := &Collector{}
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /v1/traces", receive(func(r *http.Request, m *traceservice.ExportTraceServiceRequest) proto.Message {
-		c.addTraces(r.Header.Get("Api-Key"), m)
-		return &traceservice.ExportTraceServiceResponse{}
-	}))
-	mux.HandleFunc("POST /v1/metrics", receive(func(r *http.Request, m *metricsservice.ExportMetricsServiceRequest) proto.Message {
-		c.addMetrics(r.Header.Get("Api-Key"), m)
-		return &metricsservice.ExportMetricsServiceResponse{}
-	}))
+	mux.HandleFunc("POST /v1/traces",
+		receive(func(r *http.Request, m *traceservice.ExportTraceServiceRequest) proto.Message {
+			c.addTraces(r.Header.Get("Api-Key"), m)
+			return &traceservice.ExportTraceServiceResponse{}
+		}))
+	mux.HandleFunc("POST /v1/metrics",
+		receive(func(r *http.Request, m *metricsservice.ExportMetricsServiceRequest) proto.Message {
+			c.addMetrics(r.Header.Get("Api-Key"), m)
+			return &metricsservice.ExportMetricsServiceResponse{}
+		}))
 	c.http = httptest.NewServer(mux)
 	t.Cleanup(c.http.Close)
 
@@ -144,13 +146,15 @@ func receive[M any, P interface {
 }
 
 // Export receives traces over gRPC.
-func (c *Collector) Export(_ context.Context, m *traceservice.ExportTraceServiceRequest) (*traceservice.ExportTraceServiceResponse, error) {
+func (c *Collector) Export(_ context.Context,
+	m *traceservice.ExportTraceServiceRequest) (*traceservice.ExportTraceServiceResponse, error) {
 	c.addTraces("", m)
 	return &traceservice.ExportTraceServiceResponse{}, nil
 }
 
 // Export receives metrics over gRPC.
-func (s metricsServer) Export(_ context.Context, m *metricsservice.ExportMetricsServiceRequest) (*metricsservice.ExportMetricsServiceResponse, error) {
+func (s metricsServer) Export(_ context.Context,
+	m *metricsservice.ExportMetricsServiceRequest) (*metricsservice.ExportMetricsServiceResponse, error) {
 	s.c.addMetrics("", m)
 	return &metricsservice.ExportMetricsServiceResponse{}, nil
 }
@@ -206,7 +210,8 @@ func (c *Collector) Spans() []Span {
 				}
 				all = append(all, Span{
 					Links: links, Service: resource(of.GetResource(), "service.name"), Trace: hex.EncodeToString(s.GetTraceId()),
-					ID: hex.EncodeToString(s.GetSpanId()), Parent: hex.EncodeToString(s.GetParentSpanId()), Name: s.GetName(), Kind: s.GetKind(),
+					ID: hex.EncodeToString(s.GetSpanId()), Parent: hex.EncodeToString(s.GetParentSpanId()), Name: s.GetName(),
+					Kind:       s.GetKind(),
 					Attributes: attributes(s.GetAttributes()), Failed: s.GetStatus().GetCode() == tracepb.Status_STATUS_CODE_ERROR,
 					Start: nanoseconds(s.GetStartTimeUnixNano()), End: nanoseconds(s.GetEndTimeUnixNano()),
 				})

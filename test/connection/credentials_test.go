@@ -45,7 +45,8 @@ func clientCertificate(t *testing.T, a *conntest.Authority, lasts time.Duration)
 	return certificate
 }
 
-// Each TLS error is reported as its own kind, and a correction on the server's side alone is enough where that is possible.
+// Each TLS error is reported as its own kind, and a correction on the server's side alone is enough where that is
+// possible.
 func TestTLSErrorsAreReportedByKind(t *testing.T) {
 	t.Parallel()
 	ours, theirs := authority(t), authority(t)
@@ -53,14 +54,17 @@ func TestTLSErrorsAreReportedByKind(t *testing.T) {
 		server, healed *tls.Config
 		client         *tls.Config
 	}{
-		"client with TLS, server without": {server: nil, healed: serverConfig(t, ours, false), client: ours.ClientConfig(nil)},
+		"client with TLS, server without": {
+			server: nil, healed: serverConfig(t, ours, false), client: ours.ClientConfig(nil)},
 		"client without TLS, server with": {server: serverConfig(t, ours, false), healed: nil, client: nil},
-		"unknown authority":               {server: serverConfig(t, theirs, false), healed: serverConfig(t, ours, false), client: ours.ClientConfig(nil)},
+		"unknown authority": {
+			server: serverConfig(t, theirs, false), healed: serverConfig(t, ours, false), client: ours.ClientConfig(nil)},
 		"expired client certificate": {
 			server: serverConfig(t, ours, true), healed: serverConfig(t, ours, false),
 			client: ours.ClientConfig(clientCertificate(t, ours, -time.Hour)),
 		},
-		"no client certificate": {server: serverConfig(t, ours, true), healed: serverConfig(t, ours, false), client: ours.ClientConfig(nil)},
+		"no client certificate": {
+			server: serverConfig(t, ours, true), healed: serverConfig(t, ours, false), client: ours.ClientConfig(nil)},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -73,7 +77,8 @@ func TestTLSErrorsAreReportedByKind(t *testing.T) {
 			recovered := s.waitForConnection(t, soonIdle)
 			s.waitForPolling(t, patience)
 			s.waitForCharge(t, s.mustStart(t, order{}), patience)
-			promise.Record(t, promise.Figure{Promise: "P-C3", What: "library, " + name + ": until known, and from its repair to connected", Aim: "10 s", Trials: 1,
+			promise.Record(t, promise.Figure{Promise: "P-C3", What: "library, " + name + ": until known, and from its repair " +
+				"to connected", Aim: "10 s", Trials: 1,
 				Figure: promise.Times{noticed, recovered}.String()})
 		})
 	}
@@ -87,7 +92,9 @@ func TestClientCertificateRotatedUnderLoad(t *testing.T) {
 	var current atomic.Pointer[conntest.Certificate]
 	current.Store(clientCertificate(t, a, time.Hour))
 	config := a.ClientConfig(nil)
-	config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &current.Load().Certificate, nil }
+	config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+		return &current.Load().Certificate, nil
+	}
 	s := newSubject(t, tlsOptions(frontend.Addr(), config))
 	s.watch(t)
 	s.waitForPolling(t, patience)
@@ -105,7 +112,8 @@ func TestClientCertificateRotatedUnderLoad(t *testing.T) {
 	require.Equal(t, was.Since, s.Status().Since)
 }
 
-// A new CA requires a new client: the options' Identity reports the change, and the manager swaps the client without a gap.
+// A new CA requires a new client: the options' Identity reports the change, and the manager swaps the client without a
+// gap.
 func TestIdentityChangesUnderLoad(t *testing.T) {
 	t.Parallel()
 	frontend := frontendOfShared(t, conntest.Options{})
@@ -159,7 +167,9 @@ func TestAPIKeyRevokedAndRotated(t *testing.T) {
 	set("first")
 	options := optionsFor(frontend.Addr())
 	options.Client.ConnectionOptions.TLSDisabled = true
-	options.Client.Credentials = client.NewAPIKeyDynamicCredentials(func(context.Context) (string, error) { return *key.Load(), nil })
+	options.Client.Credentials = client.NewAPIKeyDynamicCredentials(func(context.Context) (string, error) {
+		return *key.Load(), nil
+	})
 	s := newSubject(t, options)
 	rest := s.waitForIdle(t)
 	s.watch(t)
@@ -172,9 +182,14 @@ func TestAPIKeyRevokedAndRotated(t *testing.T) {
 		set(next)
 		recovered = append(recovered, s.waitForConnection(t, soonIdle))
 		s.waitForPolling(t, patience)
-		s.waitForCharge(t, s.mustStart(t, order{}), patience) // a task that Temporal sent to a replaced worker takes 10 s more
+		// a task that Temporal sent to a replaced worker takes 10 s more
+		s.waitForCharge(t, s.mustStart(t, order{}), patience)
 	}
 	s.requireNoLeak(t, rest)
-	promise.Record(t, promise.Figure{Promise: "P-C3", What: "library, API key revoked: until known, under traffic", Aim: "10 s", Trials: len(noticed), Figure: noticed.String()})
-	promise.Record(t, promise.Figure{Promise: "P-C3", What: "library, API key rotated: until connected, without traffic", Aim: "10 s", Trials: len(recovered), Figure: recovered.String()})
+	promise.Record(t, promise.Figure{
+		Promise: "P-C3", What: "library, API key revoked: until known, under traffic", Aim: "10 s", Trials: len(noticed),
+		Figure: noticed.String()})
+	promise.Record(t, promise.Figure{
+		Promise: "P-C3", What: "library, API key rotated: until connected, without traffic", Aim: "10 s",
+		Trials: len(recovered), Figure: recovered.String()})
 }

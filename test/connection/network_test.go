@@ -37,7 +37,8 @@ func TestSilentPortIsReportedAsDown(t *testing.T) {
 	recovered := s.waitForConnection(t, soonBusy)
 	s.waitForPolling(t, patience)
 	s.waitForCharge(t, s.mustStart(t, order{}), patience)
-	promise.Record(t, promise.Figure{Promise: "P-C3", What: "library, a port that accepts and stays silent: until known, and from its first word to connected",
+	promise.Record(t, promise.Figure{Promise: "P-C3", What: "library, a port that accepts and stays silent: until " +
+		"known, and from its first word to connected",
 		Aim: "10 s", Trials: 1, Figure: promise.Times{noticed, recovered}.String()})
 }
 
@@ -50,10 +51,14 @@ func TestHalfOpenConnectionsAreDetected(t *testing.T) {
 	}{
 		"forgotten by the network": {begin: (*conntest.Frontend).LoseConnections, end: func(*conntest.Frontend) {}},
 		"nothing arrives at Temporal": {
-			begin: func(f *conntest.Frontend) { f.Blackhole(conntest.ToServer) }, end: (*conntest.Frontend).Restore, noticed: true,
+			begin: func(f *conntest.Frontend) {
+				f.Blackhole(conntest.ToServer)
+			}, end: (*conntest.Frontend).Restore, noticed: true,
 		},
 		"nothing arrives from Temporal": {
-			begin: func(f *conntest.Frontend) { f.Blackhole(conntest.ToClient) }, end: (*conntest.Frontend).Restore, noticed: true,
+			begin: func(f *conntest.Frontend) {
+				f.Blackhole(conntest.ToClient)
+			}, end: (*conntest.Frontend).Restore, noticed: true,
 		},
 	}
 	for name, fault := range faults {
@@ -81,10 +86,12 @@ func TestHalfOpenConnectionsAreDetected(t *testing.T) {
 				recovered := time.Since(began)
 				s.requireNoLeak(t, rest)
 				if fault.noticed {
-					promise.Record(t, promise.Figure{Promise: "P-C3", What: "library, " + name + ", " + traffic + ": until known", Aim: "10 s", Trials: 1,
+					promise.Record(t, promise.Figure{
+						Promise: "P-C3", What: "library, " + name + ", " + traffic + ": until known", Aim: "10 s", Trials: 1,
 						Figure: promise.Times{noticed}.String()})
 				}
-				promise.Record(t, promise.Figure{Promise: "P-C3", What: "library, " + name + ", " + traffic + ": until a new order is charged again", Trials: 1,
+				promise.Record(t, promise.Figure{
+					Promise: "P-C3", What: "library, " + name + ", " + traffic + ": until a new order is charged again", Trials: 1,
 					Figure: promise.Times{recovered}.String()})
 			})
 		}
@@ -158,7 +165,8 @@ func TestActivitiesInFlightFinishOnceAcrossRebuild(t *testing.T) {
 		}
 	}
 	s.requireNoLeak(t, rest)
-	promise.Record(t, promise.Figure{Promise: "P-C2", What: "library, connection lost for 4 s, activities of 8 s in flight finish once: from its return to a new order charged",
+	promise.Record(t, promise.Figure{Promise: "P-C2", What: "library, connection lost for 4 s, activities of 8 s in " +
+		"flight finish once: from its return to a new order charged",
 		Aim: "a task is delayed by 10 s at most", Trials: trials, Figure: gap.String()})
 	promise.Within(t, "a new order after the return", gap.Worst(), 10*time.Second)
 }
@@ -184,12 +192,13 @@ func TestFlappingConnectionStabilizes(t *testing.T) {
 		}
 		return ""
 	})
-	promise.Record(t, promise.Figure{Promise: "P-C3", What: "library, flapping 20 times in 4 s, then every 2 s: from the end to polling", Aim: "10 s", Trials: times,
+	promise.Record(t, promise.Figure{Promise: "P-C3", What: "library, flapping 20 times in 4 s, then every 2 s: from " +
+		"the end to polling", Aim: "10 s", Trials: times,
 		Figure: promise.Times{recovered}.String()})
 }
 
-// Which worker a flapping connection stops depends on how fast it is back after each interruption: this test has a frontend that answers at
-// once, without Temporal.
+// Which worker a flapping connection stops depends on how fast it is back after each interruption: this test has a
+// frontend that answers at once, without Temporal.
 func TestFlappingConnectionStopsNoWorker(t *testing.T) {
 	t.Parallel()
 	frontend := conntest.Run(t, conntest.Options{})
@@ -206,17 +215,19 @@ func TestFlappingConnectionStopsNoWorker(t *testing.T) {
 	now := s.Status()
 	require.Equal(t, was.Generation, now.Generation, "a short interruption caused a new client")
 	require.Equal(t, was.Workers[0].Since, now.Workers[0].Since, "a short interruption restarted a worker")
-	promise.Record(t, promise.Figure{Promise: "P-C3", What: "library, connection lost for 1 s again and again: workers stopped", Aim: "0", Trials: times, Figure: "0"})
+	promise.Record(t, promise.Figure{Promise: "P-C3", What: "library, connection lost for 1 s again and again: workers " +
+		"stopped", Aim: "0", Trials: times, Figure: "0"})
 }
 
-// Slow answers are not an outage; answers over the limit are. Neither causes a large number of connections. The frontend answers without
-// Temporal, so the latencies are those that the test gives.
+// Slow answers are not an outage; answers over the limit are. Neither causes a large number of connections. The
+// frontend answers without Temporal, so the latencies are those that the test gives.
 func TestSlowAnswersAreDegradedAndHungAnswersDown(t *testing.T) {
 	t.Parallel()
 	frontend := conntest.Run(t, conntest.Options{})
 	options := promptOptions(frontend.Addr())
 	slowAnswer, hungAnswer := 2*time.Second, 6*time.Second
-	if !promise.Full() { // a stall of some seconds makes no slow answer a hung one, and no late answer to the load shows that Temporal lives
+	// a stall of some seconds makes no slow answer a hung one, and no late answer to the load shows that Temporal lives
+	if !promise.Full() {
 		options.CheckTimeout, slowAnswer, hungAnswer = 10*time.Second, 3*time.Second, 10*time.Minute
 	}
 	s := newSubject(t, options)
@@ -242,10 +253,15 @@ func TestSlowAnswersAreDegradedAndHungAnswersDown(t *testing.T) {
 	recovered := s.waitForPolling(t, soonIdle)
 	s.mustStart(t, order{})
 	s.requireNoLeak(t, rest)
-	promise.Record(t, promise.Figure{Promise: "P-C3", What: fmt.Sprintf("library, answers take %s: until degraded", slowAnswer), Trials: 1, Figure: promise.Times{slow}.String()})
-	promise.Record(t, promise.Figure{Promise: "P-C3", What: fmt.Sprintf("library, answers take %s: until known as hung, and from normal answers to polling", hungAnswer), Aim: "10 s", Trials: 2,
+	promise.Record(t, promise.Figure{
+		Promise: "P-C3", What: fmt.Sprintf("library, answers take %s: until degraded", slowAnswer), Trials: 1,
+		Figure: promise.Times{slow}.String()})
+	promise.Record(t, promise.Figure{Promise: "P-C3", What: fmt.Sprintf("library, answers take %s: until known as hung, "+
+		"and from normal answers to polling", hungAnswer), Aim: "10 s", Trials: 2,
 		Figure: promise.Times{hung, recovered}.String()})
-	promise.Record(t, promise.Figure{Promise: "P-C3", What: fmt.Sprintf("library, answers take %s: connections made in 15 s", hungAnswer), Aim: "no storm", Trials: 1, Figure: fmt.Sprint(made)})
+	promise.Record(t, promise.Figure{
+		Promise: "P-C3", What: fmt.Sprintf("library, answers take %s: connections made in 15 s", hungAnswer), Aim: "no storm",
+		Trials: 1, Figure: fmt.Sprint(made)})
 }
 
 // Frontends close every connection after five minutes, which must cause no failure.
@@ -280,7 +296,8 @@ func TestRateLimitIsNotAnOutage(t *testing.T) {
 	s.watch(t)
 	s.waitForPolling(t, patience)
 	was := s.Status()
-	frontend.Fail("", serviceerror.NewResourceExhausted(enums.RESOURCE_EXHAUSTED_CAUSE_RPS_LIMIT, "namespace rate limit exceeded"))
+	frontend.Fail("", serviceerror.NewResourceExhausted(enums.RESOURCE_EXHAUSTED_CAUSE_RPS_LIMIT,
+		"namespace rate limit exceeded"))
 	load := s.traffic(t, 200*time.Millisecond)
 	calls := frontend.Calls("DescribeNamespace")
 	require.NoError(t, frontend.AwaitCalls(t.Context(), "DescribeNamespace", calls+1))
@@ -315,14 +332,15 @@ func TestManyManagersSpreadTheirReconnections(t *testing.T) {
 			continue
 		}
 		require.LessOrEqual(t, busiest, len(dials)*2/3, "most dials came within 100 ms: %v", dials)
-		promise.Record(t, promise.Figure{Promise: "P-C3", What: "30 managers lose Temporal together for 5 s: their dials after its return, and the most of them within 100 ms",
+		promise.Record(t, promise.Figure{Promise: "P-C3", What: "30 managers lose Temporal together for 5 s: their dials " +
+			"after its return, and the most of them within 100 ms",
 			Aim: "spread", Trials: managers, Figure: fmt.Sprintf("%s; %d", dials, busiest)})
 		return
 	}
 }
 
-// dialsAfterAnOutage takes Temporal down for 5 s and returns when each connection was made after its return: the existing
-// one and its replacement.
+// dialsAfterAnOutage takes Temporal down for 5 s and returns when each connection was made after its return: the
+// existing one and its replacement.
 func dialsAfterAnOutage(t *testing.T, frontend *conntest.Frontend, all []*subject) promise.Times {
 	t.Helper()
 	frontend.Stop()
@@ -368,7 +386,8 @@ func TestFailedWorkerSetIsReplacedAlone(t *testing.T) {
 	frontend := frontendOfShared(t, conntest.Options{})
 	s := prepare(t, optionsFor(frontend.Addr()))
 	failingWorker := &failingWorker{}
-	require.NoError(t, s.Register("failing", s.worker(s.queue+"-failing", worker.Options{Plugins: []worker.Plugin{failingWorker}})))
+	require.NoError(t, s.Register(
+		"failing", s.worker(s.queue+"-failing", worker.Options{Plugins: []worker.Plugin{failingWorker}})))
 	s.begin(t)
 	rest := s.waitForIdle(t)
 	s.watch(t)

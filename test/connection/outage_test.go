@@ -40,9 +40,11 @@ func TestStartedBeforeTemporalConnectsByItself(t *testing.T) {
 		s.stop(t)
 		up.Kill()
 	}
-	promise.Record(t, promise.Figure{Promise: "P-C1", What: "library started before Temporal: from Temporal's first accepted connection to connected",
+	promise.Record(t, promise.Figure{
+		Promise: "P-C1", What: "library started before Temporal: from Temporal's first accepted connection to connected",
 		Aim: "p95 1 s", Trials: trials, Figure: connected.String()})
-	promise.Record(t, promise.Figure{Promise: "P-C1", What: "library started before Temporal: from Temporal's first accepted connection to workers polling",
+	promise.Record(t, promise.Figure{Promise: "P-C1", What: "library started before Temporal: from Temporal's first " +
+		"accepted connection to workers polling",
 		Aim: "2 s", Trials: trials, Figure: polling.String()})
 	promise.Within(t, "connecting", connected.At(.95), time.Second)
 	promise.Within(t, "polling", polling.At(.95), 2*time.Second)
@@ -109,7 +111,8 @@ func TestTemporalRestartedWithoutItsData(t *testing.T) {
 	accepting := temporal.AwaitAccepting(t)
 	s.waitForConnection(t, patience)
 	s.waitForPolling(t, patience)
-	promise.Record(t, promise.Figure{Promise: "P-C2", What: "library, Temporal back on empty data: from accepting to polling", Trials: 1,
+	promise.Record(t, promise.Figure{
+		Promise: "P-C2", What: "library, Temporal back on empty data: from accepting to polling", Trials: 1,
 		Figure: promise.Times{time.Since(accepting)}.String()})
 	platform.Eventually(t, soonBusy, func() string {
 		if s.Status().NamespaceID == identity {
@@ -152,16 +155,18 @@ func TestFrozenTemporalIsDetected(t *testing.T) {
 				load.requireCharged(t, s)
 			}
 			s.requireNoLeak(t, before)
-			promise.Record(t, promise.Figure{Promise: "P-C3", What: "library, Temporal frozen, " + name + ": until known", Aim: "10 s", Trials: 1,
+			promise.Record(t, promise.Figure{
+				Promise: "P-C3", What: "library, Temporal frozen, " + name + ": until known", Aim: "10 s", Trials: 1,
 				Figure: promise.Times{noticed}.String()})
-			promise.Record(t, promise.Figure{Promise: "P-C3", What: "library, Temporal frozen, " + name + ": from thaw to polling", Aim: "10 s", Trials: 1,
+			promise.Record(t, promise.Figure{
+				Promise: "P-C3", What: "library, Temporal frozen, " + name + ": from thaw to polling", Aim: "10 s", Trials: 1,
 				Figure: promise.Times{polling}.String()})
 		})
 	}
 }
 
-// Namespaces are created and deleted without restarts. A real frontend serves a deleted namespace from its cache for some
-// seconds: the measurement begins with the first refused request.
+// Namespaces are created and deleted without restarts. A real frontend serves a deleted namespace from its cache for
+// some seconds: the measurement begins with the first refused request.
 func TestNamespaceMissingCreatedDeletedAndRestored(t *testing.T) {
 	t.Parallel()
 	const namespace = "orders"
@@ -184,9 +189,11 @@ func TestNamespaceMissingCreatedDeletedAndRestored(t *testing.T) {
 			t.Logf("the first request refused: %v", refused[0].err)
 		}
 	}
-	promise.Record(t, promise.Figure{Promise: "P-C3", What: "library, namespace missing, or deleted and the first request refused: until known", Aim: "10 s",
+	promise.Record(t, promise.Figure{Promise: "P-C3", What: "library, namespace missing, or deleted and the first " +
+		"request refused: until known", Aim: "10 s",
 		Trials: len(missing), Figure: missing.String()})
-	promise.Record(t, promise.Figure{Promise: "P-C3", What: "library, namespace created or restored: until connected", Aim: "30 s", Trials: len(found),
+	promise.Record(t, promise.Figure{
+		Promise: "P-C3", What: "library, namespace created or restored: until connected", Aim: "30 s", Trials: len(found),
 		Figure: found.String()})
 	promise.Within(t, "a missing namespace", missing.Worst(), 10*time.Second)
 }

@@ -78,7 +78,8 @@ func TestStopEndsWithinItsBudget(t *testing.T) {
 				}
 				return ""
 			})
-			promise.Record(t, promise.Figure{Promise: "C7", What: "library, stop while " + name + ", with 3 s to do it", Aim: "within the budget", Trials: 1,
+			promise.Record(t, promise.Figure{
+				Promise: "C7", What: "library, stop while " + name + ", with 3 s to do it", Aim: "within the budget", Trials: 1,
 				Figure: promise.Times{took}.String()})
 		})
 	}

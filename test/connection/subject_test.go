@@ -201,8 +201,8 @@ func (s *subject) waitForState(t *testing.T, limit time.Duration, state conn.Sta
 	return time.Since(began)
 }
 
-// notConnected returns how the status differs from a connection that is used, or "". On a machine that runs other tests, Temporal may answer
-// slowly, which is no fault of the connection.
+// notConnected returns how the status differs from a connection that is used, or "". On a machine that runs other
+// tests, Temporal may answer slowly, which is no fault of the connection.
 func (s *subject) notConnected() string {
 	now := s.Status()
 	slow := now.State == conn.Degraded && (now.Kind == conn.Slow || now.Kind == conn.Limited) && !promise.Full()
@@ -268,8 +268,8 @@ func profile(t *testing.T) string {
 	return text.String()
 }
 
-// labelled counts the goroutines of one block of a profile that have a label: a line "N @ …", then one of labels, then the
-// stack. Workflows that the SDK caches do not count: the cache belongs to all workers of the process.
+// labelled counts the goroutines of one block of a profile that have a label: a line "N @ …", then one of labels, then
+// the stack. Workflows that the SDK caches do not count: the cache belongs to all workers of the process.
 func labelled(block, label string) int {
 	if strings.Contains(block, "internal.(*coroutineState)") {
 		return 0
@@ -287,7 +287,8 @@ func labelled(block, label string) int {
 // resources are the resources of an idle manager.
 type resources struct{ goroutines int }
 
-// waitForIdle waits until no generation drains any more and the number of goroutines has decreased, and returns the resources.
+// waitForIdle waits until no generation drains any more and the number of goroutines has decreased, and returns the
+// resources.
 func (s *subject) waitForIdle(t *testing.T) resources {
 	t.Helper()
 	s.waitForPolling(t, patience)
@@ -326,8 +327,8 @@ func (s *subject) requireNoLeak(t *testing.T, before resources) {
 	})
 }
 
-// watch calls Client and Status continuously, as every request of a program does, and requires that neither ever blocks. Time in which the
-// machine did not run this process does not count.
+// watch calls Client and Status continuously, as every request of a program does, and requires that neither ever
+// blocks. Time in which the machine did not run this process does not count.
 func (s *subject) watch(t *testing.T) {
 	t.Helper()
 	limit := 500 * time.Millisecond
@@ -356,7 +357,8 @@ func (s *subject) watch(t *testing.T) {
 	t.Cleanup(func() {
 		cancel()
 		done.Wait()
-		promise.Record(t, promise.Figure{Promise: "P-C4", What: "Client() and Status() together, asked every ms while the test breaks things",
+		promise.Record(t, promise.Figure{
+			Promise: "P-C4", What: "Client() and Status() together, asked every ms while the test breaks things",
 			Aim: "never blocks", Trials: len(took), Figure: took.String()})
 		if worst := took.Worst(); worst > limit {
 			t.Error(platform.TooSlow("Client() and Status()", worst, limit))
@@ -364,7 +366,8 @@ func (s *subject) watch(t *testing.T) {
 	})
 }
 
-// traffic starts workflows at a steady pace, and slower where Temporal does not keep up: it leaves at most mostOpen of them open.
+// traffic starts workflows at a steady pace, and slower where Temporal does not keep up: it leaves at most mostOpen of
+// them open.
 type traffic struct {
 	limit time.Duration // of each start
 	stop  func()
@@ -500,7 +503,8 @@ func (f *traffic) requireChargedOnce(t *testing.T, s *subject) {
 	}
 }
 
-// requireCharged is requireChargedOnce for outages in which Temporal may retry an activity whose answer it never received.
+// requireCharged is requireChargedOnce for outages in which Temporal may retry an activity whose answer it never
+// received.
 func (f *traffic) requireCharged(t *testing.T, s *subject) {
 	t.Helper()
 	f.waitForStart(t)
@@ -510,14 +514,14 @@ func (f *traffic) requireCharged(t *testing.T, s *subject) {
 	}
 }
 
-// promptOptions returns the options for an address, or for an address with a namespace, with the product's limits of answers. They are for tests in
-// which Temporal does not answer.
+// promptOptions returns the options for an address, or for an address with a namespace, with the product's limits of
+// answers. They are for tests in which Temporal does not answer.
 func promptOptions(address string, namespace ...string) conn.Options {
 	return conn.Options{Client: client.Options{HostPort: address, Namespace: strings.Join(namespace, "")}}
 }
 
-// optionsFor is promptOptions for tests in which Temporal answers or refuses: however long its answers take on a machine that runs other tests,
-// they are no outage.
+// optionsFor is promptOptions for tests in which Temporal answers or refuses: however long its answers take on a
+// machine that runs other tests, they are no outage.
 func optionsFor(address string, namespace ...string) conn.Options {
 	options := promptOptions(address, namespace...)
 	if !promise.Full() {

@@ -50,7 +50,8 @@ func socketsOf(pid int) (map[string]bool, error) {
 	return sockets, nil
 }
 
-// established counts the matching lines of a kernel table: local address, remote address, state 01, …, inode in column 10.
+// established counts the matching lines of a kernel table: local address, remote address, state 01, …, inode in column
+// 10.
 func established(table string, port int, sockets map[string]bool) (int, error) {
 	file, err := os.Open(table)
 	if err != nil {

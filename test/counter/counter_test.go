@@ -47,7 +47,8 @@ func TestOwnConnectionsAreCounted(t *testing.T) {
 
 func TestBucketsAreSummed(t *testing.T) {
 	t.Parallel()
-	bounds, counts, err := Buckets("late_bucket{p=\"a\",le=\"0.5\"} 1\nlate_bucket{p=\"a\",le=\"10\"} 2\nlate_bucket{p=\"a\",le=\"+Inf\"} 4\n"+
+	bounds, counts, err := Buckets("late_bucket{p=\"a\",le=\"0.5\"} 1\nlate_bucket{p=\"a\",le=\"10\"} "+
+		"2\nlate_bucket{p=\"a\",le=\"+Inf\"} 4\n"+
 		"late_bucket{p=\"b\",le=\"0.5\"} 3\nlate_bucket{p=\"b\",le=\"10\"} 3\n", "late")
 	require.NoError(t, err)
 	require.Equal(t, []float64{0.5, 10}, bounds)

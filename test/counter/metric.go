@@ -18,8 +18,10 @@ import (
 // Goroutines is a metric that every process serves.
 const Goroutines = "go_goroutines"
 
-// Metric reads a metric of a server: the sum of its series that have all labels, each as `name="value"`, and the number of these series.
-func Metric(ctx context.Context, s *platform.Server, name string, labels ...string) (sum float64, series int, err error) {
+// Metric reads a metric of a server: the sum of its series that have all labels, each as `name="value"`, and the number
+// of these series.
+func Metric(ctx context.Context, s *platform.Server, name string,
+	labels ...string) (sum float64, series int, err error) {
 	status, body, err := s.Get(ctx, "/metrics")
 	if err != nil {
 		return 0, 0, err
@@ -49,7 +51,8 @@ func Sum(page, name string, labels ...string) (sum float64, series int, err erro
 	return sum, series, lines.Err()
 }
 
-// cutSeries splits a line of the text format into series and value if the series belongs to the metric and has the labels.
+// cutSeries splits a line of the text format into series and value if the series belongs to the metric and has the
+// labels.
 func cutSeries(line, name string, labels []string) (series, value string, ok bool) {
 	rest, found := strings.CutPrefix(line, name)
 	if !found || rest == "" || (rest[0] != '{' && rest[0] != ' ') {
@@ -64,8 +67,8 @@ func cutSeries(line, name string, labels []string) (series, value string, ok boo
 	return line[:end], line[end+1:], true
 }
 
-// Buckets reads a histogram of a page: the finite upper bounds of its buckets in their order, and how many measurements of all series each one
-// includes.
+// Buckets reads a histogram of a page: the finite upper bounds of its buckets in their order, and how many measurements
+// of all series each one includes.
 func Buckets(page, name string) (bounds, counts []float64, err error) {
 	sums := map[float64]float64{}
 	for line := range strings.Lines(page) {

@@ -41,7 +41,8 @@ func Restore(t platform.T, driver, file string) platform.Store {
 		return platform.Store{Driver: driver, DSN: CopySQLite(t, file)}
 	}
 	store := platform.Postgres(t)
-	out, err := exec.CommandContext(t.Context(), "pg_restore", "--exit-on-error", "--no-owner", "--dbname="+store.DSN, file).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), "pg_restore", "--exit-on-error", "--no-owner", "--dbname="+store.DSN,
+		file).CombinedOutput()
 	if err != nil {
 		t.Fatalf("pg_restore: %v\n%s", err, out)
 	}
@@ -52,10 +53,11 @@ func Restore(t platform.T, driver, file string) platform.Store {
 func CopySQLite(t platform.T, from string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "copy.db")
-	Open(t, platform.Store{Driver: "sqlite", DSN: "file:" + from + "?_pragma=busy_timeout(10000)"}, func(ctx context.Context, db *sql.DB) error {
-		_, err := db.ExecContext(ctx, "VACUUM INTO '"+file+"'")
-		return err
-	})
+	Open(t, platform.Store{Driver: "sqlite", DSN: "file:" + from + "?_pragma=busy_timeout(10000)"},
+		func(ctx context.Context, db *sql.DB) error {
+			_, err := db.ExecContext(ctx, "VACUUM INTO '"+file+"'")
+			return err
+		})
 	return file
 }
 

@@ -22,7 +22,8 @@ func mountDisk(t platform.T, skip func(args ...any), folder string, size int) {
 	})
 }
 
-// FillDisk occupies all space that is left to a server of [StartPostgresOnDisk], and returns the function that frees it.
+// FillDisk occupies all space that is left to a server of [StartPostgresOnDisk], and returns the function that frees
+// it.
 func (p *Postgres) FillDisk(t platform.T) (free func()) {
 	t.Helper()
 	path := filepath.Join(p.data, "filler")

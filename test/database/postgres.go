@@ -29,13 +29,15 @@ type Postgres struct {
 // account is the system account that Postgres runs as where the tests run as root, which Postgres refuses.
 type account struct{ uid, gid uint32 }
 
-// StartPostgres creates and starts a server. If the programs of Postgres are missing, it skips the test with the given function.
+// StartPostgres creates and starts a server. If the programs of Postgres are missing, it skips the test with the given
+// function.
 func StartPostgres(t platform.T, skip func(args ...any)) *Postgres {
 	t.Helper()
 	return startPostgres(t, skip, 0)
 }
 
-// StartPostgresOnDisk is StartPostgres with the data in a file system of its own, of the given size in MB. Only root can make one.
+// StartPostgresOnDisk is StartPostgres with the data in a file system of its own, of the given size in MB. Only root
+// can make one.
 func StartPostgresOnDisk(t platform.T, skip func(args ...any), size int) *Postgres {
 	t.Helper()
 	return startPostgres(t, skip, size)
@@ -114,7 +116,8 @@ func (p *Postgres) command(program string, args ...string) *exec.Cmd {
 
 // Store returns the server's database.
 func (p *Postgres) Store() platform.Store {
-	return platform.Store{Driver: "postgres", DSN: fmt.Sprintf("postgres://signalbox@127.0.0.1:%d/postgres?sslmode=disable", p.port)}
+	return platform.Store{Driver: "postgres",
+		DSN: fmt.Sprintf("postgres://signalbox@127.0.0.1:%d/postgres?sslmode=disable", p.port)}
 }
 
 // Restart starts the server after a crash, on its data, and waits until it answers.

@@ -21,7 +21,8 @@ type Redis struct {
 	port int
 }
 
-// StartRedis starts a server and waits until it answers. If the program is missing, it skips the test with the given function.
+// StartRedis starts a server and waits until it answers. If the program is missing, it skips the test with the given
+// function.
 func StartRedis(t platform.T, skip func(args ...any)) *Redis {
 	t.Helper()
 	if _, err := exec.LookPath("redis-server"); err != nil {
@@ -41,7 +42,8 @@ func (r *Redis) URL() string { return "redis://" + r.Address }
 // Restart starts a server that has ended, without its former data, and waits until it answers.
 func (r *Redis) Restart(t platform.T) {
 	t.Helper()
-	cmd := exec.Command("redis-server", "--bind", "127.0.0.1", "--port", strconv.Itoa(r.port), "--save", "", "--appendonly", "no")
+	cmd := exec.Command("redis-server", "--bind", "127.0.0.1", "--port", strconv.Itoa(r.port), "--save", "",
+		"--appendonly", "no")
 	cmd.Dir = t.TempDir()
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C"}
 	cmd.SysProcAttr = attributes(nil)

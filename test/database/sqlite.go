@@ -9,7 +9,8 @@ import (
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-// LockSQLite takes the write lock of a SQLite file, as a backup or a forgotten shell would, and returns the function that releases it.
+// LockSQLite takes the write lock of a SQLite file, as a backup or a forgotten shell would, and returns the function
+// that releases it.
 func LockSQLite(t platform.T, store platform.Store) (unlock func()) {
 	t.Helper()
 	db, err := sql.Open("sqlite", store.DSN)

@@ -37,8 +37,10 @@ func TestBacklogWithoutWorkers(t *testing.T) {
 	require.GreaterOrEqual(t, read("dispatcher_inbox_pending", project), accepted)
 	require.Positive(t, read("dispatcher_inbox_lag_seconds", project))
 	for _, metric := range []string{
-		"dispatcher_active", "dispatcher_stale", "dispatcher_foreign", "dispatcher_duplicates", "dispatcher_takeovers_total", "dispatcher_terminations_total",
-		"dispatcher_terminate_errors_total", "dispatcher_cleanup_errors_total", "dispatcher_deliveries_total", "dispatcher_worker_evictions_total",
+		"dispatcher_active", "dispatcher_stale", "dispatcher_foreign", "dispatcher_duplicates", "dispatcher_takeovers_total",
+		"dispatcher_terminations_total",
+		"dispatcher_terminate_errors_total", "dispatcher_cleanup_errors_total", "dispatcher_deliveries_total",
+		"dispatcher_worker_evictions_total",
 	} {
 		require.Zero(t, read(metric, project), metric)
 	}
@@ -79,5 +81,6 @@ func TestTerminatedDispatcherIsRestarted(t *testing.T) {
 	}
 	f.verify(t, x)
 	promise.Within(t, "restart", gaps.At(.5), 10*time.Second) // its owner checks every 30 s
-	promise.Record(t, promise.Figure{Promise: "P-D5", What: "dispatcher terminated by hand under load: until the next one was started", Aim: "2 s", Trials: len(gaps), Figure: gaps.String()})
+	promise.Record(t, promise.Figure{Promise: "P-D5", What: "dispatcher terminated by hand under load: until the next " +
+		"one was started", Aim: "2 s", Trials: len(gaps), Figure: gaps.String()})
 }

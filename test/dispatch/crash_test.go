@@ -13,7 +13,8 @@ import (
 	"github.com/signalbox-dev/signalbox/test/succession"
 )
 
-// The owner is killed while another worker runs: routing continues at once, and another owner takes over when the lease has expired.
+// The owner is killed while another worker runs: routing continues at once, and another owner takes over when the lease
+// has expired.
 func TestOwnerKilled(t *testing.T) {
 	t.Parallel()
 	x := build(t, 2)
@@ -37,10 +38,16 @@ func TestOwnerKilled(t *testing.T) {
 	require.Equal(t, "takeover", changes[len(changes)-1].GetHow())
 	promise.Within(t, "takeover", takeover.At(.95), 20*time.Second)
 	promise.Within(t, "pause of routing", longestWait(v), 10*time.Second)
-	promise.Record(t, promise.Figure{Promise: "P-D5", What: "owner killed (SIGKILL), another worker lives: until it owns the dispatcher", Aim: "p95 20 s", Trials: trials, Figure: takeover.String()})
-	promise.Record(t, promise.Figure{Promise: "P-D5", What: "the same: longest time that an event waited for its run", Aim: "p95 10 s", Trials: trials, Figure: promise.Times{longestWait(v)}.String()})
-	promise.Record(t, promise.Figure{Promise: "P-D2", What: "the same: dispatchers replaced, each by one attempt, the termination before the new start in the history", Aim: "all", Trials: trials, Figure: "all"})
-	promise.Record(t, promise.Figure{Promise: "P-D4", What: "the same, under events that start runs and wake one", Aim: "none lost, none twice", Trials: trials, Figure: f.String()})
+	promise.Record(t, promise.Figure{Promise: "P-D5", What: "owner killed (SIGKILL), another worker lives: until it " +
+		"owns the dispatcher", Aim: "p95 20 s", Trials: trials, Figure: takeover.String()})
+	promise.Record(t, promise.Figure{
+		Promise: "P-D5", What: "the same: longest time that an event waited for its run", Aim: "p95 10 s", Trials: trials,
+		Figure: promise.Times{longestWait(v)}.String()})
+	promise.Record(t, promise.Figure{Promise: "P-D2", What: "the same: dispatchers replaced, each by one attempt, the " +
+		"termination before the new start in the history", Aim: "all", Trials: trials, Figure: "all"})
+	promise.Record(t, promise.Figure{
+		Promise: "P-D4", What: "the same, under events that start runs and wake one", Aim: "none lost, none twice",
+		Trials: trials, Figure: f.String()})
 }
 
 // All workers are killed and one is started when the lease has expired. Events published meanwhile are delivered.
@@ -76,12 +83,15 @@ func TestAllWorkersKilled(t *testing.T) {
 	require.Equal(t, trials, succession.Terminated(line))
 	x.history(t, line)
 	promise.Within(t, "takeover at boot", boot.At(.95), 3*time.Second)
-	promise.Record(t, promise.Figure{Promise: "P-D5", What: "all workers killed, one started when the lease was out: from its start until it owns the dispatcher", Aim: "p95 3 s", Trials: trials, Figure: boot.String()})
-	promise.Record(t, promise.Figure{Promise: "P-D4", What: "the same, under events; the longest that one waited", Aim: "none lost, none twice", Trials: trials, Figure: f.String() + "; " + promise.Times{longestWait(v)}.String()})
+	promise.Record(t, promise.Figure{Promise: "P-D5", What: "all workers killed, one started when the lease was out: " +
+		"from its start until it owns the dispatcher", Aim: "p95 3 s", Trials: trials, Figure: boot.String()})
+	promise.Record(t, promise.Figure{
+		Promise: "P-D4", What: "the same, under events; the longest that one waited", Aim: "none lost, none twice",
+		Trials: trials, Figure: f.String() + "; " + promise.Times{longestWait(v)}.String()})
 }
 
-// The owner is frozen until its heartbeat has expired and it is replaced. Its outdated requests are refused. After it is thawed it detects the
-// loss of the dispatcher and changes nothing: the execution of its successor continues.
+// The owner is frozen until its heartbeat has expired and it is replaced. Its outdated requests are refused. After it
+// is thawed it detects the loss of the dispatcher and changes nothing: the execution of its successor continues.
 func TestOwnerFrozen(t *testing.T) {
 	t.Parallel()
 	x := build(t, 2)
@@ -90,7 +100,8 @@ func TestOwnerFrozen(t *testing.T) {
 	trials := promise.Trials(1, 20)
 	for range trials {
 		old := x.waitForOwner(t)
-		was, lost, terminated := x.currentOwnership(t), x.counted(t, old, "dispatcher_takeovers_total", `outcome="lost"`), x.counted(t, old, "dispatcher_terminations_total")
+		was, lost, terminated := x.currentOwnership(t), x.counted(t, old, "dispatcher_takeovers_total", `outcome="lost"`),
+			x.counted(t, old, "dispatcher_terminations_total")
 		old.Freeze()
 		x.forget(old)
 		owner, took := x.waitForSuccessor(t, old)
@@ -102,7 +113,8 @@ func TestOwnerFrozen(t *testing.T) {
 		old.Thaw()
 		x.workers = append(x.workers, old)
 		platform.Eventually(t, soon, func() string {
-			now, owns := x.counted(t, old, "dispatcher_takeovers_total", `outcome="lost"`), x.counted(t, old, "dispatcher_active")
+			now, owns := x.counted(t, old, "dispatcher_takeovers_total", `outcome="lost"`),
+				x.counted(t, old, "dispatcher_active")
 			if now <= lost || owns > 0 {
 				return fmt.Sprintf("%s has lost %v dispatchers, %v before it was frozen, and owns %v", old.id, now, lost, owns)
 			}
@@ -114,16 +126,19 @@ func TestOwnerFrozen(t *testing.T) {
 		require.Equal(t, before.owner, now.owner)
 		require.Equal(t, before.runID, now.runID, "the new dispatcher was replaced")
 		require.Equal(t, before.lease.Token, now.lease.Token)
-		require.InDelta(t, terminated, x.counted(t, old, "dispatcher_terminations_total"), 0, "it has terminated a dispatcher")
+		require.InDelta(t, terminated, x.counted(t, old, "dispatcher_terminations_total"), 0,
+			"it has terminated a dispatcher")
 		old.AwaitReady(t)
 	}
 	f.verify(t, x)
 	line := x.executions(t)
 	require.LessOrEqual(t, succession.Terminated(line), trials)
 	x.history(t, line)
-	promise.Record(t, promise.Figure{Promise: "P-D3", What: "owner frozen past its lease and its heartbeat, replaced, thawed: until another owned the dispatcher; renewal, claim, resignation and termination of the old one were refused",
+	promise.Record(t, promise.Figure{Promise: "P-D3", What: "owner frozen past its lease and its heartbeat, replaced, " +
+		"thawed: until another owned the dispatcher; renewal, claim, resignation and termination of the old one were refused",
 		Aim: "p95 20 s; no duplicate", Trials: trials, Figure: takeover.String()})
-	promise.Record(t, promise.Figure{Promise: "P-D4", What: "the same, under events", Aim: "none lost, none twice", Trials: trials, Figure: f.String()})
+	promise.Record(t, promise.Figure{
+		Promise: "P-D4", What: "the same, under events", Aim: "none lost, none twice", Trials: trials, Figure: f.String()})
 }
 
 // A worker in a crash loop beside a healthy owner never touches the dispatcher.
@@ -162,10 +177,12 @@ func TestCrashLoopingWorkerKeepsOwner(t *testing.T) {
 	require.Equal(t, before.GetLease().GetOwner().GetEpoch(), now.GetLease().GetOwner().GetEpoch())
 	require.Equal(t, before.GetLease().GetAcquireTime().AsTime(), now.GetLease().GetAcquireTime().AsTime())
 	require.Len(t, succession.Owners(x.executions(t)), 1)
-	promise.Record(t, promise.Figure{Promise: "P-D3", What: "a worker in a crash loop beside a healthy owner: changes of the dispatcher", Aim: "0", Trials: trials, Figure: "0"})
+	promise.Record(t, promise.Figure{Promise: "P-D3", What: "a worker in a crash loop beside a healthy owner: changes " +
+		"of the dispatcher", Aim: "0", Trials: trials, Figure: "0"})
 }
 
-// Workers are stopped at random moments of their start. Nothing remains that keeps the next one from owning the dispatcher.
+// Workers are stopped at random moments of their start. Nothing remains that keeps the next one from owning the
+// dispatcher.
 func TestWorkersStoppedWhileStarting(t *testing.T) {
 	t.Parallel()
 	x := build(t, 0)
@@ -191,7 +208,8 @@ func TestWorkersStoppedWhileStarting(t *testing.T) {
 	}
 	x.history(t, line)
 	promise.Within(t, "the next start", took, 3*time.Second)
-	promise.Record(t, promise.Figure{Promise: "P-D3", What: "workers stopped (SIGTERM) while they start: until the next owns the dispatcher", Aim: "3 s; nothing terminated", Trials: trials, Figure: promise.Times{took}.String()})
+	promise.Record(t, promise.Figure{Promise: "P-D3", What: "workers stopped (SIGTERM) while they start: until the next " +
+		"owns the dispatcher", Aim: "3 s; nothing terminated", Trials: trials, Figure: promise.Times{took}.String()})
 }
 
 // Twenty workers start at once: one dispatcher, one owner.
@@ -208,6 +226,8 @@ func TestManyWorkersStartAtOnce(t *testing.T) {
 	require.Equal(t, 1, open)
 	require.LessOrEqual(t, terminated, 1)
 	require.Equal(t, 1, owners)
-	promise.Record(t, promise.Figure{Promise: "P-D3", What: "workers started at once: owners, dispatchers open, terminated", Aim: "1, 1, at most 1", Trials: workers,
+	promise.Record(t, promise.Figure{
+		Promise: "P-D3", What: "workers started at once: owners, dispatchers open, terminated", Aim: "1, 1, at most 1",
+		Trials: workers,
 		Figure: fmt.Sprintf("%d, %d, %d", owners, open, terminated)})
 }

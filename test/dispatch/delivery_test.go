@@ -38,15 +38,18 @@ func singleProcess(t *testing.T) platform.ServerOptions {
 	t.Helper()
 	temporal, namespace := shared.Get(t), fmt.Sprintf("n%08x", rand.Uint32())
 	temporal.CreateNamespace(t, namespace)
-	return platform.ServerOptions{Temporal: temporal.Address, Store: platform.SQLite(t), Args: []string{"--temporal-namespace", namespace}}
+	return platform.ServerOptions{
+		Temporal: temporal.Address, Store: platform.SQLite(t), Args: []string{"--temporal-namespace", namespace}}
 }
 
 // waitForEvent waits until an event and its deliveries meet a condition.
-func waitForEvent(t *testing.T, s *platform.Server, position int64, done func(*signalboxv1.GetEventResponse) bool) *signalboxv1.GetEventResponse {
+func waitForEvent(t *testing.T, s *platform.Server, position int64,
+	done func(*signalboxv1.GetEventResponse) bool) *signalboxv1.GetEventResponse {
 	t.Helper()
 	var got *signalboxv1.GetEventResponse
 	platform.Eventually(t, soon, func() string {
-		res, err := s.Events.GetEvent(t.Context(), connect.NewRequest(&signalboxv1.GetEventRequest{Project: platform.DefaultProject, Position: position}))
+		res, err := s.Events.GetEvent(t.Context(),
+			connect.NewRequest(&signalboxv1.GetEventRequest{Project: platform.DefaultProject, Position: position}))
 		if err != nil {
 			return err.Error()
 		}
@@ -71,11 +74,13 @@ func TestPoisonEventsDoNotDelayOthers(t *testing.T) {
 	eachPlatform(t, func(t *testing.T, s *platform.Server) {
 		kind := fmt.Sprintf("io.example.poison%x", time.Now().UnixNano())
 		picky := s.Publish(t, platform.Document("picky", "  - note:\n      set: {seen: true}\n",
-			fmt.Sprintf("input:\n  schema:\n    document: {type: array, items: {type: object, properties: {data: {type: object, required: [mandatory]}}}}\nschedule:\n  on:\n    one:\n      with: {type: %q}\n", kind)))
+			fmt.Sprintf("input:\n  schema:\n    document: {type: array, items: {type: object, properties: {data: {type: "+
+				"object, required: [mandatory]}}}}\nschedule:\n  on:\n    one:\n      with: {type: %q}\n", kind)))
 		s.Publish(t, platform.Document("broken", "  - note:\n      set: {seen: true}\n",
 			fmt.Sprintf("schedule:\n  on:\n    one:\n      with: {type: %q, data: \"${ .no.such | error }\"}\n", kind)))
 		s.Publish(t, platform.Document("dear", "  - note:\n      set: {seen: true}\n",
-			fmt.Sprintf("schedule:\n  on:\n    one:\n      with: {type: %q, data: \"${ [range(100000000)] | length == 1 }\"}\n", kind)))
+			fmt.Sprintf("schedule:\n  on:\n    one:\n      with: {type: %q, data: \"${ [range(100000000)] | length == 1 }\"}\n",
+				kind)))
 		poison := feed.New(feed.Options{Type: kind, Servers: []*platform.Server{s}})
 		const batch = 100
 		for n := range promise.Trials(1, 20) {
@@ -103,7 +108,8 @@ func TestPoisonEventsDoNotDelayOthers(t *testing.T) {
 		require.Equal(t, picky, dead.GetWorkflow())
 		require.Empty(t, s.AllRuns(t, picky, 10))
 		promise.Within(t, "a sound event behind poison", waited.At(.5), time.Second)
-		promise.Record(t, promise.Figure{Promise: "P-D4", What: "sound events behind poison and beside workflows whose filters fail: until their run is there", Trials: len(waited), Figure: waited.String()})
+		promise.Record(t, promise.Figure{Promise: "P-D4", What: "sound events behind poison and beside workflows whose " +
+			"filters fail: until their run is there", Trials: len(waited), Figure: waited.String()})
 	})
 }
 
@@ -123,9 +129,12 @@ func TestEventsOverHTTP(t *testing.T) {
 		}
 		code, body := send(http.Header{"Content-Type": {"application/cloudevents+json"}}, structured("a"))
 		require.Equal(t, 202, code, body)
-		code, body = send(http.Header{"Content-Type": {"application/json"}, "Ce-Specversion": {"1.0"}, "Ce-Id": {"b"}, "Ce-Source": {"/curl"}, "Ce-Type": {kind}}, `{"n":2}`)
+		code, body = send(http.Header{
+			"Content-Type": {"application/json"}, "Ce-Specversion": {"1.0"}, "Ce-Id": {"b"}, "Ce-Source": {"/curl"},
+			"Ce-Type": {kind}}, `{"n":2}`)
 		require.Equal(t, 202, code, body)
-		code, body = send(http.Header{"Content-Type": {"application/cloudevents-batch+json"}}, "["+structured("c")+","+structured("a")+"]")
+		code, body = send(http.Header{"Content-Type": {"application/cloudevents-batch+json"}},
+			"["+structured("c")+","+structured("a")+"]")
 		require.Equal(t, 202, code, body)
 		require.Contains(t, body, `"duplicate":true`, "the second one is a duplicate")
 		platform.Eventually(t, soon, func() string {
@@ -138,12 +147,16 @@ func TestEventsOverHTTP(t *testing.T) {
 			header http.Header
 			body   string
 		}{
-			"no JSON":            {http.Header{"Content-Type": {"application/cloudevents+json"}}, "{"},
-			"no type":            {http.Header{"Content-Type": {"application/cloudevents+json"}}, `{"specversion":"1.0","id":"x","source":"/curl"}`},
-			"another version":    {http.Header{"Content-Type": {"application/cloudevents+json"}}, `{"specversion":"0.3","id":"x","source":"/curl","type":"t"}`},
-			"no ID in a header":  {http.Header{"Content-Type": {"application/json"}, "Ce-Specversion": {"1.0"}, "Ce-Source": {"/curl"}, "Ce-Type": {kind}}, `{}`},
-			"one of a batch bad": {http.Header{"Content-Type": {"application/cloudevents-batch+json"}}, "[" + structured("y") + `,{"specversion":"1.0"}]`},
-			"nothing":            {http.Header{}, ""},
+			"no JSON": {http.Header{"Content-Type": {"application/cloudevents+json"}}, "{"},
+			"no type": {http.Header{"Content-Type": {"application/cloudevents+json"}},
+				`{"specversion":"1.0","id":"x","source":"/curl"}`},
+			"another version": {http.Header{"Content-Type": {"application/cloudevents+json"}},
+				`{"specversion":"0.3","id":"x","source":"/curl","type":"t"}`},
+			"no ID in a header": {http.Header{
+				"Content-Type": {"application/json"}, "Ce-Specversion": {"1.0"}, "Ce-Source": {"/curl"}, "Ce-Type": {kind}}, `{}`},
+			"one of a batch bad": {http.Header{"Content-Type": {"application/cloudevents-batch+json"}},
+				"[" + structured("y") + `,{"specversion":"1.0"}]`},
+			"nothing": {http.Header{}, ""},
 		} {
 			code, body := send(bad.header, bad.body)
 			require.GreaterOrEqual(t, code, 400, "%s: %s", name, body)
@@ -169,7 +182,8 @@ func TestEventsByCommandLine(t *testing.T) {
 			} `json:"accepted"`
 		}
 		send := func() {
-			ok("event", "send", "--type", kind, "--source", "/cli", "--id", "one", "--data", `{"n":1}`, "-o", "json").JSON(t, &answer)
+			ok("event", "send", "--type", kind, "--source", "/cli", "--id", "one", "--data", `{"n":1}`, "-o", "json").JSON(t,
+				&answer)
 		}
 		send()
 		require.Len(t, answer.Accepted, 1)
@@ -190,11 +204,13 @@ func TestEventsByCommandLine(t *testing.T) {
 
 		// The workflow refuses the event, and accepts it after it is published anew.
 		refusing := platform.Document("refuses", "  - note:\n      set: {seen: true}\n",
-			fmt.Sprintf("input:\n  schema:\n    document: {type: object}\nschedule:\n  on:\n    one:\n      with: {type: %q}\n", kind))
+			fmt.Sprintf("input:\n  schema:\n    document: {type: object}\nschedule:\n  on:\n    one:\n      with: {type: %q}\n",
+				kind))
 		workflow := s.Publish(t, refusing)
 		ok("event", "send", "--type", kind, "--source", "/cli", "--id", "two", "-o", "json").JSON(t, &answer)
 		platform.Eventually(t, soon, func() string {
-			if r := ok("event", "show", "--position", strconv.FormatInt(answer.Accepted[0].Position, 10)); !strings.Contains(r.Stdout, "dead") {
+			if r := ok("event", "show", "--position",
+				strconv.FormatInt(answer.Accepted[0].Position, 10)); !strings.Contains(r.Stdout, "dead") {
 				return r.String()
 			}
 			return ""
@@ -224,11 +240,14 @@ func TestDispatchersByCommandLine(t *testing.T) {
 			args []string
 			want string
 		}{
-			"dispatchers":    {[]string{"dispatcher", "list"}, `(?s)PROJECT.*\n` + platform.DefaultProject + `\s`},
-			"as JSON":        {[]string{"dispatcher", "list", "-o", "json"}, `"workflowId":\s*"` + dispatcherID + `"`},
-			"what is stale":  {[]string{"dispatcher", "reconcile", "--dry-run"}, `nothing to do: 1 dispatcher checked in \S+: 1 healthy, 0 stale, 0 unknown`},
-			"workers":        {[]string{"worker", "list"}, `^SERVER\s+STATE\s+BUILD\s+PROJECTS\s+HEARTBEAT\s+STALE\s+BUSY\s+REGISTERED`},
-			"what they said": {[]string{"worker", "list"}, `\n\S+\s+alive\s+\S+\s+\w+\s+\S+ ago\s+in [0-9]\S*s\s+` + platform.DefaultProject},
+			"dispatchers": {[]string{"dispatcher", "list"}, `(?s)PROJECT.*\n` + platform.DefaultProject + `\s`},
+			"as JSON":     {[]string{"dispatcher", "list", "-o", "json"}, `"workflowId":\s*"` + dispatcherID + `"`},
+			"what is stale": {[]string{"dispatcher", "reconcile", "--dry-run"},
+				`nothing to do: 1 dispatcher checked in \S+: 1 healthy, 0 stale, 0 unknown`},
+			"workers": {[]string{"worker", "list"},
+				`^SERVER\s+STATE\s+BUILD\s+PROJECTS\s+HEARTBEAT\s+STALE\s+BUSY\s+REGISTERED`},
+			"what they said": {[]string{"worker", "list"},
+				`\n\S+\s+alive\s+\S+\s+\w+\s+\S+ ago\s+in [0-9]\S*s\s+` + platform.DefaultProject},
 		} {
 			platform.Eventually(t, soon, func() string {
 				r := s.CLI(t, tt.args...)
@@ -254,7 +273,8 @@ func TestSingleProcessReclaimsItsDispatcher(t *testing.T) {
 	f := feed.Start(t, feed.Options{Type: kind, PerSecond: wanted, Servers: []*platform.Server{s}})
 	waitFor(t, time.Second)
 	dispatcher := func() *signalboxv1.Dispatcher {
-		res, err := s.Dispatchers.GetDispatcher(t.Context(), connect.NewRequest(&signalboxv1.GetDispatcherRequest{Project: platform.DefaultProject}))
+		res, err := s.Dispatchers.GetDispatcher(t.Context(),
+			connect.NewRequest(&signalboxv1.GetDispatcherRequest{Project: platform.DefaultProject}))
 		require.NoError(t, err)
 		return res.Msg.GetDispatcher()
 	}
@@ -277,6 +297,7 @@ func TestSingleProcessReclaimsItsDispatcher(t *testing.T) {
 	waitFor(t, time.Second)
 	f.Stop(t)
 	v := feed.Judge(t, feed.Evidence{Feed: f, Server: s, Starts: []string{workflow}, Limit: soon})
-	promise.Record(t, promise.Figure{Promise: "P-D4", What: "the only process, on SQLite, asked to hand over, killed and started again under events; the longest that one waited", Trials: 1,
+	promise.Record(t, promise.Figure{Promise: "P-D4", What: "the only process, on SQLite, asked to hand over, killed " +
+		"and started again under events; the longest that one waited", Trials: 1,
 		Aim: "none lost, none twice", Figure: f.String() + "; " + promise.Times{longestWait(v)}.String()})
 }

@@ -41,20 +41,22 @@ type brokenPlatform struct {
 
 // fault is a failure and its expected effects on each server's output.
 type fault struct {
-	// args are for each server. behind puts a frontend between the servers and Temporal. secure does the same with client certificates
-	// that end after that time.
+	// args are for each server. behind puts a frontend between the servers and Temporal. secure does the same with client
+	// certificates that end after that time.
 	args   []string
 	behind bool
 	secure time.Duration
 	breaks func(*testing.T, *brokenPlatform)
-	// wrong returns an effect that a server does not show yet for a project, the default one if that is empty; "" for none.
+	// wrong returns an effect that a server does not show yet for a project, the default one if that is empty; "" for
+	// none.
 	wrong   func(*brokenPlatform, picture.Picture) string
 	project string
 	// always is set for the faults that `make test` tries, too.
 	always bool
 }
 
-// The test breaks one part after another, and requires that all outputs of each server soon agree with each other and with the real state.
+// The test breaks one part after another, and requires that all outputs of each server soon agree with each other and
+// with the real state.
 func TestAllViewsAgreeUnderFaults(t *testing.T) {
 	t.Parallel()
 	// Its outputs take longest, so it starts first.
@@ -129,24 +131,28 @@ func certified(t *testing.T, f *conntest.Frontend, lasts time.Duration) []string
 	server, err := a.Server()
 	require.NoError(t, err)
 	f.SetTLS(a.ServerConfig(server, true))
-	return []string{"SIGNALBOX_TEMPORAL_TLS_CA_FILE=" + ca, "SIGNALBOX_TEMPORAL_TLS_CERT_FILE=" + cert, "SIGNALBOX_TEMPORAL_TLS_KEY_FILE=" + key}
+	return []string{"SIGNALBOX_TEMPORAL_TLS_CA_FILE=" + ca, "SIGNALBOX_TEMPORAL_TLS_CERT_FILE=" + cert,
+		"SIGNALBOX_TEMPORAL_TLS_KEY_FILE=" + key}
 }
 
 // faults returns all faults, by name.
 func faults() map[string]fault {
 	return map[string]fault{
-		"nothing": {always: true, breaks: func(*testing.T, *brokenPlatform) {}, wrong: func(_ *brokenPlatform, p picture.Picture) string {
-			switch {
-			case p.Status.Connection.State != "connected", p.Ready != http.StatusOK:
-				return "the platform is not healthy"
-			case p.Listed.State != "routing" && p.Listed.State != "parked":
-				return "the dispatcher is " + p.Listed.State
-			case len(p.Status.Workers) != 2, p.WorkersIn("alive") != 2, len(p.Listed.Errors) > 0:
-				return "the number of live workers is not 2"
-			}
-			return ""
-		}},
-		"Temporal killed": {always: true, breaks: func(_ *testing.T, b *brokenPlatform) { b.temporal.Kill() }, wrong: func(b *brokenPlatform, p picture.Picture) string {
+		"nothing": {always: true, breaks: func(*testing.T, *brokenPlatform) {},
+			wrong: func(_ *brokenPlatform, p picture.Picture) string {
+				switch {
+				case p.Status.Connection.State != "connected", p.Ready != http.StatusOK:
+					return "the platform is not healthy"
+				case p.Listed.State != "routing" && p.Listed.State != "parked":
+					return "the dispatcher is " + p.Listed.State
+				case len(p.Status.Workers) != 2, p.WorkersIn("alive") != 2, len(p.Listed.Errors) > 0:
+					return "the number of live workers is not 2"
+				}
+				return ""
+			}},
+		"Temporal killed": {always: true, breaks: func(_ *testing.T, b *brokenPlatform) {
+			b.temporal.Kill()
+		}, wrong: func(b *brokenPlatform, p picture.Picture) string {
 			switch {
 			case p.Status.Connection.State != "down" || p.Status.Connection.Kind != "unreachable":
 				return fmt.Sprint(p.Status.Connection)
@@ -227,7 +233,9 @@ func faults() map[string]fault {
 			}
 			return ""
 		}},
-		"Redis killed": {always: true, breaks: func(_ *testing.T, b *brokenPlatform) { b.redis.Kill() }, wrong: func(_ *brokenPlatform, p picture.Picture) string {
+		"Redis killed": {always: true, breaks: func(_ *testing.T, b *brokenPlatform) {
+			b.redis.Kill()
+		}, wrong: func(_ *brokenPlatform, p picture.Picture) string {
 			switch {
 			case p.Needs["leases"] != "down", p.Ready != http.StatusOK:
 				return fmt.Sprint(p.Needs)
@@ -305,7 +313,8 @@ func faults() map[string]fault {
 			for len(b.workers) > 0 {
 				b.stop(t, b.workers[0])
 			}
-			require.NoError(t, b.client.TerminateWorkflow(t.Context(), dispatcherID, "", "one of an older program is put in its place"))
+			require.NoError(t, b.client.TerminateWorkflow(t.Context(), dispatcherID, "",
+				"one of an older program is put in its place"))
 			b.startForeignDispatcher(t, dispatcherID, "signalbox-default", nil)
 			b.frontend.Fail("TerminateWorkflowExecution", serviceerror.NewPermissionDenied("not allowed", ""))
 			b.join(t, 1)
@@ -317,13 +326,15 @@ func faults() map[string]fault {
 				return fmt.Sprintf("its owner is %q", p.Listed.Lease.Owner.ServerID)
 			case !p.Backlog():
 				return "no backlog"
-			case p.IsWorker() != strings.Contains(p.Log, "Dispatcher could not be terminated"), p.IsWorker() != (p.Value("dispatcher_terminate_errors_total") > 0):
+			case p.IsWorker() != strings.Contains(p.Log, "Dispatcher could not be terminated"),
+				p.IsWorker() != (p.Value("dispatcher_terminate_errors_total") > 0):
 				return "the refused termination is not shown"
 			}
 			return ""
 		}},
 		"a dispatcher of an older scheme that cannot be ended": {
-			behind: true, args: []string{"--supervisor-legacy-ids", "dispatcher-{project}-host-*"}, breaks: func(t *testing.T, b *brokenPlatform) {
+			behind: true, args: []string{"--supervisor-legacy-ids", "dispatcher-{project}-host-*"},
+			breaks: func(t *testing.T, b *brokenPlatform) {
 				b.frontend.Fail("TerminateWorkflowExecution", serviceerror.NewPermissionDenied("not allowed", ""))
 				b.startForeignDispatcher(t, "dispatcher-default-host-a-4711", "signalbox-default", map[string]any{
 					"project": "default", "task_queue": "signalbox-default", "owner": "host-a", "epoch": 3, "interpreter": 1,
@@ -355,28 +366,32 @@ func faults() map[string]fault {
 			}
 			return ""
 		}},
-		"the breaker open": {args: []string{"--temporal-breaker-failures", "2", "--temporal-breaker-interval", "10m"}, breaks: func(_ *testing.T, b *brokenPlatform) {
-			b.temporal.Kill()
-		}, wrong: func(b *brokenPlatform, p picture.Picture) string {
-			switch {
-			case p.Status.Connection.State != "down", p.Status.Connection.Breaker.State != "open":
-				return fmt.Sprint(p.Status.Connection)
-			case p.Listed.State != "unknown", !p.Unknown("Temporal does not answer"):
-				return fmt.Sprintf("the dispatcher is %s, unknown: %v", p.Listed.State, p.Listed.Errors)
-			case p.Stuck[b.run] != "ENGINE_DISCONNECTED":
-				return fmt.Sprintf("the run is stuck with %q", p.Stuck[b.run])
-			}
-			return ""
-		}},
+		"the breaker open": {args: []string{"--temporal-breaker-failures", "2", "--temporal-breaker-interval", "10m"},
+			breaks: func(_ *testing.T, b *brokenPlatform) {
+				b.temporal.Kill()
+			}, wrong: func(b *brokenPlatform, p picture.Picture) string {
+				switch {
+				case p.Status.Connection.State != "down", p.Status.Connection.Breaker.State != "open":
+					return fmt.Sprint(p.Status.Connection)
+				case p.Listed.State != "unknown", !p.Unknown("Temporal does not answer"):
+					return fmt.Sprintf("the dispatcher is %s, unknown: %v", p.Listed.State, p.Listed.Errors)
+				case p.Stuck[b.run] != "ENGINE_DISCONNECTED":
+					return fmt.Sprintf("the run is stuck with %q", p.Stuck[b.run])
+				}
+				return ""
+			}},
 		"Temporal over its limits": {behind: true, breaks: func(_ *testing.T, b *brokenPlatform) {
-			b.asked = []*platform.Server{b.Server, b.workers[0].Server} // requests are retried for seconds before an answer omits Temporal's part
-			b.frontend.Fail("", serviceerror.NewResourceExhausted(enums.RESOURCE_EXHAUSTED_CAUSE_RPS_LIMIT, "namespace rate limit exceeded"))
+			// requests are retried for seconds before an answer omits Temporal's part
+			b.asked = []*platform.Server{b.Server, b.workers[0].Server}
+			b.frontend.Fail("", serviceerror.NewResourceExhausted(enums.RESOURCE_EXHAUSTED_CAUSE_RPS_LIMIT,
+				"namespace rate limit exceeded"))
 			for _, check := range []string{"DescribeNamespace", "GetSystemInfo", "/grpc.health.v1.Health/Check"} {
 				b.frontend.Fail(check, nil)
 			}
 		}, wrong: func(_ *brokenPlatform, p picture.Picture) string {
 			switch {
-			case p.Status.Connection.State != "degraded", p.Status.Connection.Kind != "limited", p.Needs["temporal"] != "impaired":
+			case p.Status.Connection.State != "degraded", p.Status.Connection.Kind != "limited",
+				p.Needs["temporal"] != "impaired":
 				return fmt.Sprint(p.Status.Connection)
 			case !strings.Contains(p.Status.Connection.LastError, "namespace rate limit exceeded"):
 				return p.Status.Connection.LastError
@@ -387,35 +402,38 @@ func faults() map[string]fault {
 			}
 			return ""
 		}},
-		"a client certificate that Temporal rejects": {secure: 30 * 24 * time.Hour, breaks: func(t *testing.T, b *brokenPlatform) {
-			certified(t, b.frontend, time.Hour) // of another authority
-			b.frontend.CutConnections()
-		}, wrong: func(b *brokenPlatform, p picture.Picture) string {
-			switch {
-			case p.Status.Connection.State != "down" || p.Status.Connection.Kind != "tls_error":
-				return fmt.Sprint(p.Status.Connection)
-			case p.Needs["certificate"] != "up":
-				return "the certificate does not end soon"
-			case p.Listed.State != "unknown", !p.Unknown("Temporal does not answer"):
-				return fmt.Sprintf("the dispatcher is %s, unknown: %v", p.Listed.State, p.Listed.Errors)
-			case p.Stuck[b.run] != "ENGINE_DISCONNECTED":
-				return fmt.Sprintf("the run is stuck with %q", p.Stuck[b.run])
-			case !strings.Contains(p.Log, "tls_error"):
-				return "the log line is missing"
-			}
-			return ""
-		}},
-		"a client certificate that is about to end": {secure: 10 * time.Minute, breaks: func(*testing.T, *brokenPlatform) {}, wrong: func(_ *brokenPlatform, p picture.Picture) string {
-			switch {
-			case p.Needs["certificate"] != "impaired", p.Ready != http.StatusOK:
-				return fmt.Sprint(p.Needs)
-			case p.Status.Connection.State != "connected":
-				return "Temporal is not connected"
-			case strings.Count(p.Log, "Temporal client certificate needs to be renewed") != 1:
-				return "the log line does not occur once"
-			}
-			return ""
-		}},
+		"a client certificate that Temporal rejects": {
+			secure: 30 * 24 * time.Hour, breaks: func(t *testing.T, b *brokenPlatform) {
+				certified(t, b.frontend, time.Hour) // of another authority
+				b.frontend.CutConnections()
+			}, wrong: func(b *brokenPlatform, p picture.Picture) string {
+				switch {
+				case p.Status.Connection.State != "down" || p.Status.Connection.Kind != "tls_error":
+					return fmt.Sprint(p.Status.Connection)
+				case p.Needs["certificate"] != "up":
+					return "the certificate does not end soon"
+				case p.Listed.State != "unknown", !p.Unknown("Temporal does not answer"):
+					return fmt.Sprintf("the dispatcher is %s, unknown: %v", p.Listed.State, p.Listed.Errors)
+				case p.Stuck[b.run] != "ENGINE_DISCONNECTED":
+					return fmt.Sprintf("the run is stuck with %q", p.Stuck[b.run])
+				case !strings.Contains(p.Log, "tls_error"):
+					return "the log line is missing"
+				}
+				return ""
+			}},
+		"a client certificate that is about to end": {
+			secure: 10 * time.Minute, breaks: func(*testing.T, *brokenPlatform) {},
+			wrong: func(_ *brokenPlatform, p picture.Picture) string {
+				switch {
+				case p.Needs["certificate"] != "impaired", p.Ready != http.StatusOK:
+					return fmt.Sprint(p.Needs)
+				case p.Status.Connection.State != "connected":
+					return "Temporal is not connected"
+				case strings.Count(p.Log, "Temporal client certificate needs to be renewed") != 1:
+					return "the log line does not occur once"
+				}
+				return ""
+			}},
 		"servers at two Temporals": {breaks: func(t *testing.T, b *brokenPlatform) {
 			o := b.options
 			o.Temporal = platform.StartTemporal(t).Address
@@ -431,52 +449,56 @@ func faults() map[string]fault {
 			}
 			return ""
 		}},
-		"runs queued while Temporal is away": {args: []string{"--runs-queue-when-unavailable-enabled=true"}, breaks: func(t *testing.T, b *brokenPlatform) {
-			workflow := b.Publish(t, platform.Document("queued", "  - greet:\n      set: {message: hello}\n"))
-			b.temporal.Kill()
-			picture.Await(t, soon, b.Server, platform.DefaultProject, func(p picture.Picture) string {
-				if p.Status.Connection.State != "down" {
-					return p.Status.Connection.State
+		"runs queued while Temporal is away": {
+			args: []string{"--runs-queue-when-unavailable-enabled=true"}, breaks: func(t *testing.T, b *brokenPlatform) {
+				workflow := b.Publish(t, platform.Document("queued", "  - greet:\n      set: {message: hello}\n"))
+				b.temporal.Kill()
+				picture.Await(t, soon, b.Server, platform.DefaultProject, func(p picture.Picture) string {
+					if p.Status.Connection.State != "down" {
+						return p.Status.Connection.State
+					}
+					return ""
+				})
+				for range 3 {
+					require.Equal(t, "engine", b.Start(t, workflow, "").GetQueuedReason())
+				}
+			}, wrong: func(_ *brokenPlatform, p picture.Picture) string {
+				waiting, err := p.Status.QueueMode.Runs.Int64()
+				if err != nil {
+					return fmt.Sprintf("the number of queued runs: %v", err)
+				}
+				if waiting < 3 { // and those that events have started meanwhile
+					return fmt.Sprintf("%d runs wait", waiting)
+				}
+				if shown := p.Value("signalbox_queue_mode_runs"); shown != float64(waiting) {
+					return fmt.Sprintf("the metric shows %v queued runs, the status %d", shown, waiting)
 				}
 				return ""
-			})
-			for range 3 {
-				require.Equal(t, "engine", b.Start(t, workflow, "").GetQueuedReason())
-			}
-		}, wrong: func(_ *brokenPlatform, p picture.Picture) string {
-			waiting, err := p.Status.QueueMode.Runs.Int64()
-			if err != nil {
-				return fmt.Sprintf("the number of queued runs: %v", err)
-			}
-			if waiting < 3 { // and those that events have started meanwhile
-				return fmt.Sprintf("%d runs wait", waiting)
-			}
-			if shown := p.Value("signalbox_queue_mode_runs"); shown != float64(waiting) {
-				return fmt.Sprintf("the metric shows %v queued runs, the status %d", shown, waiting)
-			}
-			return ""
-		}},
-		"a project that no worker serves": {args: []string{"--projects", platform.DefaultProject}, project: "side", breaks: func(t *testing.T, b *brokenPlatform) {
-			_, err := b.Projects.CreateProject(t.Context(), connect.NewRequest(&signalboxv1.CreateProjectRequest{Name: "side"}))
-			require.NoError(t, err)
-			_, err = b.Workflows.PublishWorkflow(t.Context(), connect.NewRequest(&signalboxv1.PublishWorkflowRequest{
-				Project: "side", Source: platform.Document("side", "  - greet:\n      set: {message: hello}\n"),
-			}))
-			require.NoError(t, err)
-			refused := b.CLI(t, "run", "start", "side", "--project", "side")
-			require.Equal(t, platform.ExitUnavailable, refused.Code, refused)
-			require.Contains(t, refused.Stderr, "NO_WORKER_FOR_PROJECT")
-		}, wrong: func(_ *brokenPlatform, p picture.Picture) string {
-			switch {
-			case p.Listed.State != "no_workers", !strings.Contains(p.Listed.Detail, `no live worker serves project "side"`):
-				return fmt.Sprintf("the dispatcher is %s: %s", p.Listed.State, p.Listed.Detail)
-			case p.WorkersIn("alive") != 2:
-				return "workers of other projects are alive"
-			}
-			return ""
-		}},
+			}},
+		"a project that no worker serves": {
+			args: []string{"--projects", platform.DefaultProject}, project: "side",
+			breaks: func(t *testing.T, b *brokenPlatform) {
+				_, err := b.Projects.CreateProject(t.Context(), connect.NewRequest(&signalboxv1.CreateProjectRequest{Name: "side"}))
+				require.NoError(t, err)
+				_, err = b.Workflows.PublishWorkflow(t.Context(), connect.NewRequest(&signalboxv1.PublishWorkflowRequest{
+					Project: "side", Source: platform.Document("side", "  - greet:\n      set: {message: hello}\n"),
+				}))
+				require.NoError(t, err)
+				refused := b.CLI(t, "run", "start", "side", "--project", "side")
+				require.Equal(t, platform.ExitUnavailable, refused.Code, refused)
+				require.Contains(t, refused.Stderr, "NO_WORKER_FOR_PROJECT")
+			}, wrong: func(_ *brokenPlatform, p picture.Picture) string {
+				switch {
+				case p.Listed.State != "no_workers", !strings.Contains(p.Listed.Detail, `no live worker serves project "side"`):
+					return fmt.Sprintf("the dispatcher is %s: %s", p.Listed.State, p.Listed.Detail)
+				case p.WorkersIn("alive") != 2:
+					return "workers of other projects are alive"
+				}
+				return ""
+			}},
 		"the only worker of a project killed": {args: []string{
-			"--dispatch-ttl", "5s", "--dispatch-renew", "1s", "--dispatch-heartbeat", "1s", "--dispatch-stale-after", "6s", "--projects", platform.DefaultProject,
+			"--dispatch-ttl", "5s", "--dispatch-renew", "1s", "--dispatch-heartbeat", "1s", "--dispatch-stale-after", "6s",
+			"--projects", platform.DefaultProject,
 		}, behind: true, project: "side", breaks: func(t *testing.T, b *brokenPlatform) {
 			_, err := b.Projects.CreateProject(t.Context(), connect.NewRequest(&signalboxv1.CreateProjectRequest{Name: "side"}))
 			require.NoError(t, err)

@@ -16,7 +16,8 @@ import (
 
 var orders = dispatch.Name{Project: "shop", TaskQueue: "orders"}
 
-// The library alone: the first owner starts the dispatcher, an owner that stops hands it over, an owner that has expired is replaced.
+// The library alone: the first owner starts the dispatcher, an owner that stops hands it over, an owner that has
+// expired is replaced.
 func TestLibraryColdStartHandoverTakeover(t *testing.T) {
 	t.Parallel()
 	c := newProcessGroup(t)
@@ -52,7 +53,8 @@ func TestLibraryColdStartHandoverTakeover(t *testing.T) {
 	c.requireDelivered(t, orders, 400)
 	require.Contains(t, line[0].Reason, b.id)
 	require.Contains(t, line[0].Reason, d.id)
-	promise.Record(t, promise.Figure{Promise: "P-D2", What: "library with a lease of 3 s: owner unreachable, until replaced by one attempt", Trials: 1, Figure: promise.Times{took}.String()})
+	promise.Record(t, promise.Figure{Promise: "P-D2", What: "library with a lease of 3 s: owner unreachable, until " +
+		"replaced by one attempt", Trials: 1, Figure: promise.Times{took}.String()})
 }
 
 // Two names map to one ID: the second one is refused, and the dispatcher of the first is not touched.
@@ -73,7 +75,8 @@ func TestNamesWithTheSameIDAreRefused(t *testing.T) {
 	require.Len(t, line, 1)
 	require.Equal(t, before[0].RunID, line[0].RunID)
 	require.Len(t, line[0].Owners, 1)
-	promise.Record(t, promise.Figure{Promise: "P-D1", What: `("a-b", "c") against ("a", "b-c"), which share an ID: dispatchers of the other that were touched`, Aim: "0", Trials: 1, Figure: "0"})
+	promise.Record(t, promise.Figure{
+		Promise: "P-D1", What: `("a-b", "c") against ("a", "b-c"), which share an ID: dispatchers of the other that were touched`, Aim: "0", Trials: 1, Figure: "0"})
 }
 
 // Twenty members start at once.
@@ -105,7 +108,9 @@ func TestTwentyMembersElectOneOwner(t *testing.T) {
 		}
 	}
 	require.Equal(t, 1, owners)
-	promise.Record(t, promise.Figure{Promise: "P-D3", What: "20 members of the library at once: owners, executions", Aim: "1, 1", Trials: 20, Figure: "1, 1"})
+	promise.Record(t, promise.Figure{
+		Promise: "P-D3", What: "20 members of the library at once: owners, executions", Aim: "1, 1", Trials: 20,
+		Figure: "1, 1"})
 }
 
 // A member that does not poll leaves the dispatcher to others, also to members that start later.
@@ -167,7 +172,8 @@ func TestDoorbellWakesParkedDispatcher(t *testing.T) {
 		woken = append(woken, c.times[orders][n].Sub(began))
 		c.mu.Unlock()
 	}
-	promise.Record(t, promise.Figure{Promise: "P-D10", What: "library, parked: growth of the history, timers; from publishing to delivery by the doorbell", Aim: "0, 0", Trials: trials, Figure: "0, 0; " + woken.String()})
+	promise.Record(t, promise.Figure{Promise: "P-D10", What: "library, parked: growth of the history, timers; from " +
+		"publishing to delivery by the doorbell", Aim: "0, 0", Trials: trials, Figure: "0, 0; " + woken.String()})
 }
 
 // A burst is delivered once and in order although the dispatcher's history fills up and it continues as new.
@@ -205,5 +211,6 @@ func TestBurstAcrossContinueAsNew(t *testing.T) {
 	newest := line[len(line)-1]
 	require.Equal(t, owner.id, newest.Owner().Server, "the memo is carried over")
 	require.Zero(t, succession.Terminated(line))
-	promise.Record(t, promise.Figure{Promise: "P-D4", What: "library: bursts of events while needless doorbells fill the history: executions", Aim: "none lost, none twice", Trials: published, Figure: fmt.Sprint(len(line))})
+	promise.Record(t, promise.Figure{Promise: "P-D4", What: "library: bursts of events while needless doorbells fill " +
+		"the history: executions", Aim: "none lost, none twice", Trials: published, Figure: fmt.Sprint(len(line))})
 }

@@ -1,5 +1,5 @@
-// Package dispatch_test tests the promises about dispatchers on the platform: exactly one per project, owned by one worker at
-// a time, whatever happens to workers, Redis and Temporal; no event lost, none delivered twice.
+// Package dispatch_test tests the promises about dispatchers on the platform: exactly one per project, owned by one
+// worker at a time, whatever happens to workers, Redis and Temporal; no event lost, none delivered twice.
 package dispatch_test
 
 import (
@@ -128,14 +128,16 @@ func (x *environment) key(name string) string { return platform.RedisPrefix(x.op
 
 // dispatcher reads the dispatcher from the API.
 func (x *environment) dispatcher(t *testing.T) (*signalboxv1.Dispatcher, error) {
-	res, err := x.Dispatchers.GetDispatcher(t.Context(), connect.NewRequest(&signalboxv1.GetDispatcherRequest{Project: platform.DefaultProject}))
+	res, err := x.Dispatchers.GetDispatcher(t.Context(),
+		connect.NewRequest(&signalboxv1.GetDispatcherRequest{Project: platform.DefaultProject}))
 	if err != nil {
 		return nil, err
 	}
 	return res.Msg.GetDispatcher(), nil
 }
 
-// waitForOwner waits until a live worker owns the dispatcher and the dispatcher has recorded it, and returns that worker.
+// waitForOwner waits until a live worker owns the dispatcher and the dispatcher has recorded it, and returns that
+// worker.
 func (x *environment) waitForOwner(t *testing.T) *worker {
 	t.Helper()
 	var owner *worker
@@ -157,9 +159,11 @@ func (x *environment) waitForOwner(t *testing.T) *worker {
 		case d.GetLease().GetState() != "held" || owner == nil:
 			return fmt.Sprintf("the lease is %s by %s", d.GetLease().GetState(), id)
 		case d.GetExecution().GetOwner().GetServerId() != id:
-			return fmt.Sprintf("%s has the lease, and the dispatcher has the owner %s", id, d.GetExecution().GetOwner().GetServerId())
+			return fmt.Sprintf("%s has the lease, and the dispatcher has the owner %s", id,
+				d.GetExecution().GetOwner().GetServerId())
 		case d.GetExecution().GetOwner().GetEpoch() != d.GetProgress().GetOwner().GetEpoch():
-			return fmt.Sprintf("the dispatcher has epoch %d, and the inbox %d", d.GetExecution().GetOwner().GetEpoch(), d.GetProgress().GetOwner().GetEpoch())
+			return fmt.Sprintf("the dispatcher has epoch %d, and the inbox %d", d.GetExecution().GetOwner().GetEpoch(),
+				d.GetProgress().GetOwner().GetEpoch())
 		}
 		return ""
 	})
@@ -221,7 +225,8 @@ func (x *environment) history(t *testing.T, line []succession.Execution) []*sign
 		require.Equal(t, c.GetHow() == "takeover", ended != "", "%v", c)
 		if ended != "" {
 			require.Contains(t, byRun, ended, "%v", c)
-			require.False(t, byRun[ended].Close.After(byRun[c.GetRunId()].Start), "%s was to end before %s began", ended, c.GetRunId())
+			require.False(t, byRun[ended].Close.After(byRun[c.GetRunId()].Start), "%s was to end before %s began", ended,
+				c.GetRunId())
 		}
 	}
 	return changes

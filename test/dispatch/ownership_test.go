@@ -37,8 +37,8 @@ func (x *environment) redisLeases(t *testing.T) *redislease.Store {
 	return store
 }
 
-// currentOwnership returns the owner's state once Redis and Temporal name the same owner: each read may fall between two steps of an owner,
-// and Temporal may be too busy to answer.
+// currentOwnership returns the owner's state once Redis and Temporal name the same owner: each read may fall between
+// two steps of an owner, and Temporal may be too busy to answer.
 func (x *environment) currentOwnership(t *testing.T) ownership {
 	t.Helper()
 	leases := x.redisLeases(t)
@@ -55,14 +55,16 @@ func (x *environment) currentOwnership(t *testing.T) ownership {
 		o := d.GetExecution().GetOwner()
 		now = ownership{entry, inbox.Owner{Epoch: o.GetEpoch(), Holder: o.GetServerId()}, d.GetExecution().GetRunId()}
 		if entry.Holder != o.GetServerId() {
-			return fmt.Sprintf("%q holds the lease, and the dispatcher has the owner %q: %v", entry.Holder, o.GetServerId(), d.GetErrors())
+			return fmt.Sprintf("%q holds the lease, and the dispatcher has the owner %q: %v", entry.Holder, o.GetServerId(),
+				d.GetErrors())
 		}
 		return ""
 	})
 	return now
 }
 
-// requireStaleOwnerRefused acts as a former owner at Redis, Postgres and Temporal, and requires that every request is refused.
+// requireStaleOwnerRefused acts as a former owner at Redis, Postgres and Temporal, and requires that every request is
+// refused.
 func (x *environment) requireStaleOwnerRefused(t *testing.T, p ownership) {
 	t.Helper()
 	ctx, leases := t.Context(), x.redisLeases(t)
@@ -78,7 +80,8 @@ func (x *environment) requireStaleOwnerRefused(t *testing.T, p ownership) {
 	kept := events.New(db)
 	_, err = kept.Due(ctx, platform.DefaultProject, p.owner, 10, time.Minute)
 	require.ErrorIs(t, err, inbox.ErrFenced, "its claim")
-	require.ErrorIs(t, kept.RecordOutcomes(ctx, platform.DefaultProject, p.owner, make([]sealed.Sealed[inbox.DeliveryOutcome], 1)), inbox.ErrFenced, "its settlement")
+	require.ErrorIs(t, kept.RecordOutcomes(ctx, platform.DefaultProject, p.owner,
+		make([]sealed.Sealed[inbox.DeliveryOutcome], 1)), inbox.ErrFenced, "its settlement")
 	_, err = kept.Park(ctx, platform.DefaultProject, p.owner)
 	require.ErrorIs(t, err, inbox.ErrFenced, "its mark")
 
@@ -94,11 +97,13 @@ func (x *environment) requireStaleOwnerRefused(t *testing.T, p ownership) {
 	require.Equal(t, "fenced", refusal.Type())
 	if p.runID != before.runID { // its successor has adopted it if Redis was slow to answer, too
 		var gone *serviceerror.NotFound
-		require.ErrorAs(t, x.client.TerminateWorkflow(ctx, dispatcherID, p.runID, "I own it"), &gone, "its termination, which names the run that it knew")
+		require.ErrorAs(t, x.client.TerminateWorkflow(ctx, dispatcherID, p.runID, "I own it"), &gone,
+			"its termination, which names the run that it knew")
 	}
 
 	after := x.currentOwnership(t)
-	require.Equal(t, []any{before.lease.Token, before.owner, before.runID}, []any{after.lease.Token, after.owner, after.runID})
+	require.Equal(t, []any{before.lease.Token, before.owner, before.runID},
+		[]any{after.lease.Token, after.owner, after.runID})
 }
 
 // waitForExpiry waits until a worker is stale: its heartbeat and the delay after it have expired.

@@ -27,8 +27,8 @@ import (
 	"github.com/signalbox-dev/signalbox/test/succession"
 )
 
-// processGroup simulates several processes of a program that embeds the library and share a Temporal, a Redis and an inbox. The members run
-// in the test's process; each has its own connections, which can be frozen or cut.
+// processGroup simulates several processes of a program that embeds the library and share a Temporal, a Redis and an
+// inbox. The members run in the test's process; each has its own connections, which can be frozen or cut.
 type processGroup struct {
 	temporal  *platform.Temporal
 	namespace string
@@ -45,7 +45,8 @@ type processGroup struct {
 // shortTiming has times short enough for a test.
 func shortTiming() dispatch.Timing {
 	return dispatch.Timing{
-		TTL: 3 * time.Second, Renew: 700 * time.Millisecond, Margin: 500 * time.Millisecond, Heartbeat: 700 * time.Millisecond,
+		TTL: 3 * time.Second, Renew: 700 * time.Millisecond, Margin: 500 * time.Millisecond,
+		Heartbeat:  700 * time.Millisecond,
 		StaleAfter: 4 * time.Second, Retention: time.Minute, Idle: time.Second, CheckEvery: time.Second,
 	}
 }
@@ -54,7 +55,8 @@ func shortTiming() dispatch.Timing {
 func newProcessGroup(t *testing.T) *processGroup {
 	t.Helper()
 	c := &processGroup{
-		temporal: shared.Get(t), namespace: fmt.Sprintf("n%08x", rand.Uint32()), redis: database.StartRedis(t, t.Skip), prefix: "group:",
+		temporal: shared.Get(t), namespace: fmt.Sprintf("n%08x", rand.Uint32()), redis: database.StartRedis(t, t.Skip),
+		prefix:    "group:",
 		delivered: map[inbox.Name][]int{}, times: map[inbox.Name][]time.Time{},
 	}
 	c.temporal.CreateNamespace(t, c.namespace)
@@ -125,7 +127,9 @@ func (c *processGroup) newMember(t *testing.T) *member {
 	m.frontend = conntest.Run(t, conntest.Options{Upstream: c.temporal.Address})
 	m.client = platform.DialNamespace(t, m.frontend.Addr(), c.namespace)
 	m.Dispatchers, err = dispatch.New(dispatch.Options{
-		ServerID: m.id, Build: "test", Client: func() (client.Client, error) { return m.client, nil }, Namespace: c.namespace, Converter: codec.Converter(platform.Keys(t)),
+		ServerID: m.id, Build: "test", Client: func() (client.Client, error) {
+			return m.client, nil
+		}, Namespace: c.namespace, Converter: codec.Converter(platform.Keys(t)),
 		Polls:  func(dispatch.Name) bool { return !m.idle.Load() },
 		Leases: m.leases, Inbox: c.inbox, Timing: shortTiming(),
 		Supervisor: dispatch.SupervisorOptions{Interval: time.Minute, Confirm: 300 * time.Millisecond},
@@ -261,7 +265,8 @@ func (b *faultyLeaseStore) callOnRead(call string) {
 	}
 }
 
-// wait blocks while the store is frozen, also after a context's deadline: a frozen process detects that only after it is thawed.
+// wait blocks while the store is frozen, also after a context's deadline: a frozen process detects that only after it
+// is thawed.
 func (b *faultyLeaseStore) wait() {
 	b.mu.Lock()
 	frozen := b.frozen
@@ -272,13 +277,15 @@ func (b *faultyLeaseStore) wait() {
 }
 
 // Acquire implements lease.Store.
-func (b *faultyLeaseStore) Acquire(ctx context.Context, key, holder string, value []byte, lifetime lease.Lifetime) (lease.Entry, *lease.Entry, error) {
+func (b *faultyLeaseStore) Acquire(ctx context.Context, key, holder string, value []byte,
+	lifetime lease.Lifetime) (lease.Entry, *lease.Entry, error) {
 	b.wait()
 	return b.Store.Acquire(ctx, key, holder, value, lifetime)
 }
 
 // Renew implements lease.Store.
-func (b *faultyLeaseStore) Renew(ctx context.Context, key, token string, value []byte, lifetime lease.Lifetime) (lease.Entry, error) {
+func (b *faultyLeaseStore) Renew(ctx context.Context, key, token string, value []byte,
+	lifetime lease.Lifetime) (lease.Entry, error) {
 	b.wait()
 	return b.Store.Renew(ctx, key, token, value, lifetime)
 }

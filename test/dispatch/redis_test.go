@@ -17,7 +17,8 @@ import (
 // reconcile returns the supervisor's plan.
 func (x *environment) reconcile(t *testing.T, dryRun bool) *signalboxv1.ReconcileDispatchersResponse {
 	t.Helper()
-	res, err := x.workers[0].Dispatchers.ReconcileDispatchers(t.Context(), connect.NewRequest(&signalboxv1.ReconcileDispatchersRequest{DryRun: dryRun}))
+	res, err := x.workers[0].Dispatchers.ReconcileDispatchers(t.Context(),
+		connect.NewRequest(&signalboxv1.ReconcileDispatchersRequest{DryRun: dryRun}))
 	require.NoError(t, err)
 	return res.Msg
 }
@@ -31,8 +32,8 @@ func items(plan *signalboxv1.ReconcileDispatchersResponse) map[string]int {
 	return out
 }
 
-// Redis loses all keys, stops for longer than a lease lasts, or becomes slow: the dispatcher continues, none is terminated,
-// and it is adopted afterwards.
+// Redis loses all keys, stops for longer than a lease lasts, or becomes slow: the dispatcher continues, none is
+// terminated, and it is adopted afterwards.
 func TestDispatcherContinuesThroughRedisFaults(t *testing.T) {
 	t.Parallel()
 	away := promise.Length(18*time.Second, 2*time.Minute)
@@ -74,8 +75,10 @@ func TestDispatcherContinuesThroughRedisFaults(t *testing.T) {
 			require.Len(t, line, 1)
 			x.history(t, line)
 			promise.Within(t, "pause of routing", longestWait(v), 10*time.Second)
-			promise.Record(t, promise.Figure{Promise: "P-D4", What: "Redis " + name + " under events: the longest that one waited; from Redis' return until the dispatcher had an owner; terminated",
-				Aim: "none lost, none twice; 0", Trials: 1, Figure: promise.Times{longestWait(v)}.String() + "; " + promise.Times{owned}.String() + "; 0"})
+			promise.Record(t, promise.Figure{Promise: "P-D4", What: "Redis " + name + " under events: the longest that one " +
+				"waited; from Redis' return until the dispatcher had an owner; terminated",
+				Aim: "none lost, none twice; 0", Trials: 1, Figure: promise.Times{longestWait(v)}.String() + "; " +
+					promise.Times{owned}.String() + "; 0"})
 		})
 	}
 }

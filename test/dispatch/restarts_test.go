@@ -59,16 +59,17 @@ type crash struct {
 	at    time.Time
 }
 
-// Processes restart hundreds of times under load, in random order and ways. Every run that was accepted ends once, every event takes effect
-// once and in order, and there is never more than one dispatcher.
-// It runs alone, because it loads the machine and the Temporal that all tests share.
+// Processes restart hundreds of times under load, in random order and ways. Every run that was accepted ends once,
+// every event takes effect once and in order, and there is never more than one dispatcher. It runs alone, because it
+// loads the machine and the Temporal that all tests share.
 func TestRestartsUnderLoad(t *testing.T) {
 	seed, count := promise.Seed(t), promise.Trials(4, 500)
 	t.Logf("%s=%d repeats this schedule", promise.SeedVariable, seed)
 	x := &fleet{environment: build(t, 3), cycles: map[string]float64{}}
 	seen := x.listen(t)
 	x.traffic = x.startTraffic(t)
-	x.load = load.Start(t, x.Server, x.Publish(t, platform.Document("restarts", "  - a:\n      set: {n: 1}\n  - b:\n      wait: PT1S\n")), startEvery)
+	x.load = load.Start(t, x.Server,
+		x.Publish(t, platform.Document("restarts", "  - a:\n      set: {n: 1}\n  - b:\n      wait: PT1S\n")), startEvery)
 	random := rand.New(rand.NewPCG(seed, 1))
 	began := time.Now()
 	for n, r := range restarts(seed, count) {
@@ -85,7 +86,9 @@ func TestRestartsUnderLoad(t *testing.T) {
 	x.waitForOwner(t)
 	x.load.Stop()
 	v := x.traffic.verify(t, x.environment)
-	load.Judge(t, load.Evidence{Loads: []*load.Load{x.load}, Others: []string{x.traffic.starts, x.traffic.collects}, Server: x.Server, Temporal: x.client, Limit: soon})
+	load.Judge(t, load.Evidence{
+		Loads: []*load.Load{x.load}, Others: []string{x.traffic.starts, x.traffic.collects}, Server: x.Server,
+		Temporal: x.client, Limit: soon})
 	line := x.executions(t)
 	require.Len(t, succession.Open(line), 1)
 	for _, w := range x.workers {
@@ -191,7 +194,8 @@ func (x *fleet) takeovers(line []succession.Execution) promise.Times {
 	return times
 }
 
-func (x *fleet) record(t *testing.T, seed uint64, count int, took time.Duration, events int, wait time.Duration, handovers, takeovers promise.Times) {
+func (x *fleet) record(t *testing.T, seed uint64, count int, took time.Duration, events int, wait time.Duration,
+	handovers, takeovers promise.Times) {
 	t.Helper()
 	all := x.cycles["ok"] + x.cycles["postponed"] + x.cycles["error"]
 	assert.Positive(t, all)
@@ -199,18 +203,27 @@ func (x *fleet) record(t *testing.T, seed uint64, count int, took time.Duration,
 		assert.Less(t, x.cycles["error"], all/100, "cycles of the supervisor: %v", x.cycles)
 	}
 	promise.Within(t, "takeover", takeovers.At(.95), 30*time.Second)
-	promise.Record(t, promise.Figure{Promise: "P-R1", What: fmt.Sprintf("restarts under load, half of them by SIGKILL, beside %d starts per second: runs lost, doubled, stranded", time.Second/startEvery),
-		Aim: "0, 0, 0", Trials: count, Seed: seed, Figure: fmt.Sprintf("0, 0, 0 of %d accepted in %s; %d requests without an answer, each with one run or none",
+	promise.Record(t, promise.Figure{Promise: "P-R1", What: fmt.Sprintf("restarts under load, half of them by SIGKILL, "+
+		"beside %d starts per second: runs lost, doubled, stranded", time.Second/startEvery),
+		Aim: "0, 0, 0", Trials: count, Seed: seed,
+		Figure: fmt.Sprintf("0, 0, 0 of %d accepted in %s; %d requests without an answer, each with one run or none",
 			len(x.load.Of(load.Accepted)), took.Round(time.Second), len(x.load.Of(load.Lost)))})
-	promise.Record(t, promise.Figure{Promise: "P-D4", What: "restarts under load: events lost, in effect twice, out of order; the longest that one waited",
+	promise.Record(t, promise.Figure{
+		Promise: "P-D4", What: "restarts under load: events lost, in effect twice, out of order; the longest that one waited",
 		Aim: "0, 0, 0", Trials: count, Seed: seed, Figure: fmt.Sprintf("0, 0, 0 of %d; %s", events, promise.Round(wait))})
-	promise.Record(t, promise.Figure{Promise: "P-D3", What: "restarts under load: dispatchers open at once", Aim: "1", Trials: count, Seed: seed, Figure: "1"})
-	promise.Record(t, promise.Figure{Promise: "R14", What: "restarts under load: cycles of the supervisor that failed", Aim: "< 1 %", Trials: count, Seed: seed,
+	promise.Record(t, promise.Figure{
+		Promise: "P-D3", What: "restarts under load: dispatchers open at once", Aim: "1", Trials: count, Seed: seed,
+		Figure: "1"})
+	promise.Record(t, promise.Figure{
+		Promise: "R14", What: "restarts under load: cycles of the supervisor that failed", Aim: "< 1 %", Trials: count,
+		Seed:   seed,
 		Figure: fmt.Sprintf("%.0f of %.0f", x.cycles["error"], all)})
 	if len(handovers) > 0 {
-		promise.Record(t, promise.Figure{Promise: "P-D5", What: "restarts under load: from the resignation of an owner to the adoption by the next", Trials: len(handovers), Seed: seed, Figure: handovers.String()})
+		promise.Record(t, promise.Figure{Promise: "P-D5", What: "restarts under load: from the resignation of an owner to " +
+			"the adoption by the next", Trials: len(handovers), Seed: seed, Figure: handovers.String()})
 	}
 	if len(takeovers) > 0 {
-		promise.Record(t, promise.Figure{Promise: "R14", What: "restarts under load: from the kill of an owner to the dispatcher of the next", Aim: "p95 30 s", Trials: len(takeovers), Seed: seed, Figure: takeovers.String()})
+		promise.Record(t, promise.Figure{Promise: "R14", What: "restarts under load: from the kill of an owner to the " +
+			"dispatcher of the next", Aim: "p95 30 s", Trials: len(takeovers), Seed: seed, Figure: takeovers.String()})
 	}
 }

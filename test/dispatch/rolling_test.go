@@ -111,12 +111,16 @@ func TestRollingUpdate(t *testing.T) {
 			times := seen.handovers(line)
 			require.NotEmpty(t, times)
 			promise.Within(t, "handover", times.At(.95), 250*time.Millisecond)
-			promise.Record(t, promise.Figure{Promise: "P-D5", What: fmt.Sprintf("rolling update (%s) under %d events/s: from the old owner's resignation to the adoption by the new one", name, rate),
+			promise.Record(t, promise.Figure{Promise: "P-D5", What: fmt.Sprintf("rolling update (%s) under %d events/s: from "+
+				"the old owner's resignation to the adoption by the new one", name, rate),
 				Aim: "p95 250 ms", Trials: len(times), Figure: times.String()})
-			promise.Record(t, promise.Figure{Promise: "P-D4", What: fmt.Sprintf("rolling update (%s) under %d events/s of which %d start a run and wake one; the longest that one waited", name, rate, starting),
+			promise.Record(t, promise.Figure{Promise: "P-D4", What: fmt.Sprintf("rolling update (%s) under %d events/s of "+
+				"which %d start a run and wake one; the longest that one waited", name, rate, starting),
 				Aim: "none lost, none twice", Trials: rounds, Figure: f.String() + "; " + promise.Times{longestWait(v)}.String()})
-			promise.Record(t, promise.Figure{Promise: "P-D1", What: fmt.Sprintf("rolling update (%s): workflow IDs of the dispatcher, over all workers", name), Aim: "1", Trials: rounds, Figure: "1: " + dispatcherID})
-			promise.Record(t, promise.Figure{Promise: "P-D3", What: fmt.Sprintf("rolling update (%s): dispatchers open at once; terminated; epochs that fell", name), Aim: "1; 0; 0", Trials: rounds, Figure: "1; 0; 0"})
+			promise.Record(t, promise.Figure{Promise: "P-D1", What: fmt.Sprintf("rolling update (%s): workflow IDs of the "+
+				"dispatcher, over all workers", name), Aim: "1", Trials: rounds, Figure: "1: " + dispatcherID})
+			promise.Record(t, promise.Figure{Promise: "P-D3", What: fmt.Sprintf("rolling update (%s): dispatchers open at "+
+				"once; terminated; epochs that fell", name), Aim: "1; 0; 0", Trials: rounds, Figure: "1; 0; 0"})
 		})
 	}
 }
@@ -155,6 +159,8 @@ func TestHandoverOnRequest(t *testing.T) {
 	times := seen.handovers(line)
 	require.NotEmpty(t, times)
 	promise.Within(t, "handover", times.At(.95), 250*time.Millisecond)
-	promise.Record(t, promise.Figure{Promise: "P-D5", What: "handover on request: from the old owner's resignation to the adoption by the new one", Aim: "p95 250 ms", Trials: len(times), Figure: times.String()})
-	promise.Record(t, promise.Figure{Promise: "P-D5", What: "handover on request: from the request until another owned the dispatcher", Trials: len(request), Figure: request.String()})
+	promise.Record(t, promise.Figure{Promise: "P-D5", What: "handover on request: from the old owner's resignation to " +
+		"the adoption by the new one", Aim: "p95 250 ms", Trials: len(times), Figure: times.String()})
+	promise.Record(t, promise.Figure{Promise: "P-D5", What: "handover on request: from the request until another owned " +
+		"the dispatcher", Trials: len(request), Figure: request.String()})
 }

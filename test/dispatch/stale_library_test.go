@@ -19,8 +19,8 @@ import (
 	"github.com/signalbox-dev/signalbox/test/succession"
 )
 
-// abandonDispatchers leaves dispatchers as owners leave them that crashed long ago: open in Temporal, with expired entries of lease and
-// heartbeat. It returns their names.
+// abandonDispatchers leaves dispatchers as owners leave them that crashed long ago: open in Temporal, with expired
+// entries of lease and heartbeat. It returns their names.
 func (c *processGroup) abandonDispatchers(t *testing.T, n int) []dispatch.Name {
 	t.Helper()
 	store, err := redislease.Open(redislease.Options{URL: c.redis.URL(), Prefix: c.prefix})
@@ -43,7 +43,8 @@ func (c *processGroup) abandonDispatchers(t *testing.T, n int) []dispatch.Name {
 			return err
 		}
 		key := "dispatcher:" + name.Project + ":" + name.TaskQueue
-		if _, _, err := store.Acquire(t.Context(), key, "gone", fmt.Appendf(nil, `{"serverId":"gone","epoch":%d}`, owner.Epoch), short); err != nil {
+		if _, _, err := store.Acquire(t.Context(), key, "gone",
+			fmt.Appendf(nil, `{"serverId":"gone","epoch":%d}`, owner.Epoch), short); err != nil {
 			return err
 		}
 		return c.start(t.Context(), name, owner.Epoch)
@@ -58,9 +59,10 @@ func (c *processGroup) start(ctx context.Context, name dispatch.Name, epoch int6
 	if err != nil {
 		return err
 	}
-	_, err = c.client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: id, TaskQueue: name.TaskQueue, Memo: map[string]any{
-		"project": name.Project, "task_queue": name.TaskQueue, "owner": "gone", "epoch": epoch, "interpreter": 1,
-	}}, succession.WorkflowType)
+	_, err = c.client.ExecuteWorkflow(ctx,
+		client.StartWorkflowOptions{ID: id, TaskQueue: name.TaskQueue, Memo: map[string]any{
+			"project": name.Project, "task_queue": name.TaskQueue, "owner": "gone", "epoch": epoch, "interpreter": 1,
+		}}, succession.WorkflowType)
 	return err
 }
 
@@ -73,8 +75,9 @@ func countActions(r dispatchtype.Report) map[string]int {
 	return out
 }
 
-// Many dispatchers are stale at once: a cycle ends a limited number, and reports the rest. Until the next cycle is due, no other process ends more.
-// It runs alone, because each of the calls of a cycle has a limit of its own, and a call over it is left to a later cycle.
+// Many dispatchers are stale at once: a cycle ends a limited number, and reports the rest. Until the next cycle is due,
+// no other process ends more. It runs alone, because each of the calls of a cycle has a limit of its own, and a call
+// over it is left to a later cycle.
 func TestStaleDispatchersAreEndedInBatches(t *testing.T) {
 	c := newProcessGroup(t)
 	m := c.newMember(t)
@@ -101,7 +104,9 @@ func TestStaleDispatchersAreEndedInBatches(t *testing.T) {
 	keys, err := c.redis.Client.Keys(t.Context(), c.prefix+"dispatcher:*").Result()
 	require.NoError(t, err)
 	require.Empty(t, keys, "entries go with their dispatchers")
-	promise.Record(t, promise.Figure{Promise: "P-D6", What: "30 dispatchers stale at once: ended in the first cycle, postponed with an alert, ended meanwhile by another process, ended in the next", Aim: "20, 10, 0, 10", Trials: 30, Figure: "20, 10, 0, 10"})
+	promise.Record(t, promise.Figure{Promise: "P-D6", What: "30 dispatchers stale at once: ended in the first cycle, " +
+		"postponed with an alert, ended meanwhile by another process, ended in the next", Aim: "20, 10, 0, 10", Trials: 30,
+		Figure: "20, 10, 0, 10"})
 }
 
 // Several supervisors read at the same time: each stale dispatcher is ended once.
@@ -127,8 +132,8 @@ func TestConcurrentSupervisorsEndEachDispatcherOnce(t *testing.T) {
 	require.Len(t, succession.Open(succession.ReadAll(t, c.client)), 1)
 }
 
-// Between a supervisor's read and its action, another process takes the dispatcher over, or the owner renews its heartbeat:
-// the open dispatcher then survives.
+// Between a supervisor's read and its action, another process takes the dispatcher over, or the owner renews its
+// heartbeat: the open dispatcher then survives.
 func TestDispatcherThatChangesAfterTheReadSurvives(t *testing.T) {
 	t.Parallel()
 	const key = "dispatcher:p00000:abandoned"
@@ -181,7 +186,8 @@ func (c *processGroup) acquire(t *testing.T, key, holder string) error {
 	store, err := redislease.Open(redislease.Options{URL: c.redis.URL(), Prefix: c.prefix})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, store.Close()) }()
-	_, _, err = store.Acquire(t.Context(), key, holder, []byte(`{"serverId":"`+holder+`"}`), lease.Lifetime{TTL: time.Minute, Retention: time.Minute})
+	_, _, err = store.Acquire(t.Context(), key, holder, []byte(`{"serverId":"`+holder+`"}`),
+		lease.Lifetime{TTL: time.Minute, Retention: time.Minute})
 	return err
 }
 
@@ -203,5 +209,7 @@ func TestManyDispatchersAreReadFast(t *testing.T) {
 		require.Zero(t, countActions(report)["terminate owner_gone"])
 	}
 	promise.Within(t, "a cycle", took.At(.5), 2*time.Second)
-	promise.Record(t, promise.Figure{Promise: "P-D9", What: fmt.Sprintf("a cycle over %d dispatchers, nothing to do", n), Aim: "2 s", Trials: len(took), Figure: took.String()})
+	promise.Record(t, promise.Figure{
+		Promise: "P-D9", What: fmt.Sprintf("a cycle over %d dispatchers, nothing to do", n), Aim: "2 s", Trials: len(took),
+		Figure: took.String()})
 }

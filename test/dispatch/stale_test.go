@@ -21,7 +21,8 @@ import (
 // startForeignDispatcher starts a dispatcher without an owner, as a program other than this platform would.
 func (x *environment) startForeignDispatcher(t *testing.T, id, queue string, memo map[string]any) client.WorkflowRun {
 	t.Helper()
-	run, err := x.client.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: id, TaskQueue: queue, Memo: memo}, succession.WorkflowType)
+	run, err := x.client.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: id, TaskQueue: queue, Memo: memo},
+		succession.WorkflowType)
 	require.NoError(t, err)
 	return run
 }
@@ -57,7 +58,8 @@ func TestDispatchersOfOlderReleasesAreReplaced(t *testing.T) {
 	beats, err := redislease.Open(redislease.Options{URL: x.redis.URL(), Prefix: x.key("")})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, beats.Close()) })
-	_, _, err = beats.Acquire(t.Context(), "worker:host-a", "host-a", []byte(`{"serverId":"host-a"}`), lease.Lifetime{TTL: time.Hour, Retention: time.Hour})
+	_, _, err = beats.Acquire(t.Context(), "worker:host-a", "host-a", []byte(`{"serverId":"host-a"}`),
+		lease.Lifetime{TTL: time.Hour, Retention: time.Hour})
 	require.NoError(t, err)
 	x.join(t, 1)
 	x.waitForOwner(t)
@@ -80,10 +82,13 @@ func TestDispatchersOfOlderReleasesAreReplaced(t *testing.T) {
 	f := x.startTraffic(t)
 	waitFor(t, time.Second)
 	f.verify(t, x)
-	promise.Record(t, promise.Figure{Promise: "P-D2", What: "a dispatcher of an early release under our ID, and one of an older scheme whose owner has a heartbeat: ended, replaced within one attempt", Aim: "1 attempt", Trials: 1, Figure: "1 attempt"})
+	promise.Record(t, promise.Figure{Promise: "P-D2", What: "a dispatcher of an early release under our ID, and one of " +
+		"an older scheme whose owner has a heartbeat: ended, replaced within one attempt", Aim: "1 attempt", Trials: 1,
+		Figure: "1 attempt"})
 }
 
-// Foreign dispatchers are never touched, though they have our workflow type: another project's under our ID, and another program's.
+// Foreign dispatchers are never touched, though they have our workflow type: another project's under our ID, and
+// another program's.
 func TestForeignDispatchersAreNotTouched(t *testing.T) {
 	t.Parallel()
 	x := prepare(t)
@@ -159,5 +164,6 @@ func TestStaleDispatcherIsCleanedUp(t *testing.T) {
 	}
 	succession.Judge(t, succession.ReadAll(t, x.client))
 	promise.Within(t, "cleanup", cleanup.At(.95), 30*time.Second)
-	promise.Record(t, promise.Figure{Promise: "P-D6", What: "the only worker of a project killed: until another project's supervisor has ended its dispatcher", Aim: "p95 30 s", Trials: trials, Figure: cleanup.String()})
+	promise.Record(t, promise.Figure{Promise: "P-D6", What: "the only worker of a project killed: until another " +
+		"project's supervisor has ended its dispatcher", Aim: "p95 30 s", Trials: trials, Figure: cleanup.String()})
 }

@@ -44,7 +44,8 @@ func TestStartWithoutTemporal(t *testing.T) {
 	line := x.executions(t)
 	require.Len(t, line, 1)
 	x.history(t, line)
-	promise.Record(t, promise.Figure{Promise: "P-D4", What: "Temporal away at boot, under events: from its return until the dispatcher had an owner", Trials: 1, Aim: "none lost, none twice", Figure: promise.Times{took}.String()})
+	promise.Record(t, promise.Figure{Promise: "P-D4", What: "Temporal away at boot, under events: from its return until " +
+		"the dispatcher had an owner", Trials: 1, Aim: "none lost, none twice", Figure: promise.Times{took}.String()})
 }
 
 // Temporal crashes under load and is restarted after a while.
@@ -67,11 +68,13 @@ func TestNoEventIsLostAcrossTemporalCrash(t *testing.T) {
 	v := f.verify(t, x)
 	line := x.executions(t)
 	require.Zero(t, succession.Terminated(line))
-	promise.Record(t, promise.Figure{Promise: "P-D4", What: "Temporal killed and started again, under events; the longest that one waited", Trials: promise.Trials(1, 10),
+	promise.Record(t, promise.Figure{Promise: "P-D4", What: "Temporal killed and started again, under events; the " +
+		"longest that one waited", Trials: promise.Trials(1, 10),
 		Aim: "none lost, none twice", Figure: f.String() + "; " + promise.Times{longestWait(v)}.String()})
 }
 
-// Thousands of events arrive in one burst, while the owner changes. The history of the dispatcher does not grow with them.
+// Thousands of events arrive in one burst, while the owner changes. The history of the dispatcher does not grow with
+// them.
 func TestBurstDuringHandover(t *testing.T) {
 	t.Parallel()
 	x := build(t, 2)
@@ -99,18 +102,21 @@ func TestBurstDuringHandover(t *testing.T) {
 	require.Zero(t, r.Code, r)
 	end := feed.New(feed.Options{Type: kind + ".end", Servers: []*platform.Server{x.Server}})
 	end.Send(t.Context(), 0, 1)
-	feed.Judge(t, feed.Evidence{Feed: f, Server: x.Server, Starts: starts, Wakes: []string{run.GetId()}, Limit: 5 * time.Minute})
+	feed.Judge(t, feed.Evidence{
+		Feed: f, Server: x.Server, Starts: starts, Wakes: []string{run.GetId()}, Limit: 5 * time.Minute})
 	took := time.Since(began)
 	line := x.executions(t)
 	require.Zero(t, succession.Terminated(line))
 	for _, e := range line {
 		require.Less(t, e.Events, 200, "the history of a dispatcher does not grow with events")
 	}
-	promise.Record(t, promise.Figure{Promise: "P-D4", What: fmt.Sprintf("a burst of %d events, %d of them for one run, with a handover in the middle: until accepted; until all were delivered", all, kept), Trials: all,
+	promise.Record(t, promise.Figure{Promise: "P-D4", What: fmt.Sprintf("a burst of %d events, %d of them for one run, "+
+		"with a handover in the middle: until accepted; until all were delivered", all, kept), Trials: all,
 		Aim: "none lost, none twice", Figure: promise.Round(accepted).String() + "; " + promise.Round(took).String()})
 }
 
-// Temporal serves all requests but one kind. Operators see which, and Temporal's answer, in the commands that the runbooks name.
+// Temporal serves all requests but one kind. Operators see which, and Temporal's answer, in the commands that the
+// runbooks name.
 func TestRefusedRequestsAreNamed(t *testing.T) {
 	t.Parallel()
 	x := prepare(t)
@@ -123,14 +129,16 @@ func TestRefusedRequestsAreNamed(t *testing.T) {
 	t.Run("lists", func(t *testing.T) {
 		f.Fail("ListWorkflowExecutions", serviceerror.NewInternal("visibility store"))
 		defer f.Clear("ListWorkflowExecutions")
-		_, err := x.Dispatchers.ReconcileDispatchers(t.Context(), connect.NewRequest(&signalboxv1.ReconcileDispatchersRequest{DryRun: true}))
+		_, err := x.Dispatchers.ReconcileDispatchers(t.Context(),
+			connect.NewRequest(&signalboxv1.ReconcileDispatchersRequest{DryRun: true}))
 		reason, code := platform.Reason(err)
 		require.Equal(t, []any{"ENGINE_LIST_FAILED", connect.CodeUnavailable}, []any{reason, code})
 		r := x.CLI(t, "dispatcher", "reconcile", "--dry-run")
 		require.Equal(t, platform.ExitUnavailable, r.Code, r)
 		require.Contains(t, r.Stderr, "temporal did not list the open dispatchers: visibility store")
 		r = x.CLI(t, "dispatcher", "list")
-		require.Contains(t, r.Stdout+r.Stderr, "Temporal does not answer the list of open dispatchers, which its visibility store serves")
+		require.Contains(t, r.Stdout+r.Stderr,
+			"Temporal does not answer the list of open dispatchers, which its visibility store serves")
 		f.Clear("ListWorkflowExecutions")
 		r = x.CLI(t, "dispatcher", "reconcile", "--dry-run")
 		require.Equal(t, platform.ExitOK, r.Code, r)
@@ -142,7 +150,8 @@ func TestRefusedRequestsAreNamed(t *testing.T) {
 		sent := 0
 		send := func(source string) {
 			sent++
-			require.Equal(t, platform.ExitOK, x.CLI(t, "event", "send", "--type", kind, "--source", source, "--id", strconv.Itoa(sent)).Code)
+			require.Equal(t, platform.ExitOK,
+				x.CLI(t, "event", "send", "--type", kind, "--source", source, "--id", strconv.Itoa(sent)).Code)
 		}
 		platform.Eventually(t, soon, func() string {
 			list := x.CLI(t, "event", "list", "--retrying")

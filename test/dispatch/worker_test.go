@@ -78,8 +78,8 @@ func (x *environment) evictions(t *testing.T) float64 {
 	return total
 }
 
-// Workers that crash are evicted, each once; a worker that is frozen for less than the threshold is not; a worker that resumes is
-// registered again.
+// Workers that crash are evicted, each once; a worker that is frozen for less than the threshold is not; a worker that
+// resumes is registered again.
 func TestCrashedWorkersAreEvicted(t *testing.T) {
 	t.Parallel()
 	var args []string
@@ -119,13 +119,15 @@ func TestCrashedWorkersAreEvicted(t *testing.T) {
 	r := x.CLI(t, "worker", "list", "-o", "json")
 	require.Zero(t, r.Code, r)
 	f.verify(t, x)
-	promise.Record(t, promise.Figure{Promise: "P-D7", What: "a worker killed: until it was evicted; evictions of workers that were frozen for 12 s", Aim: "exact; 0", Trials: trials, Figure: took.String() + "; 0"})
+	promise.Record(t, promise.Figure{Promise: "P-D7", What: "a worker killed: until it was evicted; evictions of " +
+		"workers that were frozen for 12 s", Aim: "exact; 0", Trials: trials, Figure: took.String() + "; 0"})
 }
 
 // A parked dispatcher evicts all workers that crash one after another, and stays parked.
 func TestParkedDispatcherEvictsWorkers(t *testing.T) {
 	t.Parallel()
-	x := build(t, 3, "--dispatch-idle", "2s", "--dispatch-check-interval", "6s", "--dispatch-heartbeat", "1s", "--dispatch-stale-after", "5s")
+	x := build(t, 3, "--dispatch-idle", "2s", "--dispatch-check-interval", "6s", "--dispatch-heartbeat", "1s",
+		"--dispatch-stale-after", "5s")
 	x.waitForRegistered(t, soon)
 	x.waitForParked(t)
 	owner := x.waitForOwner(t)
@@ -197,7 +199,9 @@ func TestIdleDispatcherKeepsItsHistory(t *testing.T) {
 		woken = append(woken, time.Since(sent))
 	}
 	feed.Judge(t, feed.Evidence{Feed: f, Server: x.Server, Starts: []string{workflow}, Limit: soon})
-	promise.Record(t, promise.Figure{Promise: "P-D10", What: "an idle dispatcher: growth of its history, pending timers; an event that wakes it until its run is there", Aim: "0, 0", Trials: trials, Figure: "0, 0; " + woken.String()})
+	promise.Record(t, promise.Figure{Promise: "P-D10", What: "an idle dispatcher: growth of its history, pending " +
+		"timers; an event that wakes it until its run is there", Aim: "0, 0", Trials: trials, Figure: "0, 0; " +
+		woken.String()})
 }
 
 // timers counts the timers that a dispatcher has started and that neither fired nor were canceled.
@@ -215,12 +219,14 @@ func timers(t *testing.T, c client.Client, id string) int {
 	return open
 }
 
-// The metrics have the names that alerts and dashboards use, and no label that grows with restarts. The worker that is left after others
-// have crashed owns a dispatcher, has evicted one of them and ended the dispatcher of another, so it has counted everything that
-// can be counted without a failure of Temporal or Redis; dispatcher_terminate_errors_total and dispatcher_cleanup_errors_total need one.
+// The metrics have the names that alerts and dashboards use, and no label that grows with restarts. The worker that is
+// left after others have crashed owns a dispatcher, has evicted one of them and ended the dispatcher of another, so it
+// has counted everything that can be counted without a failure of Temporal or Redis; dispatcher_terminate_errors_total
+// and dispatcher_cleanup_errors_total need one.
 func TestDispatcherMetricNames(t *testing.T) {
 	t.Parallel()
-	x := prepare(t, "--dispatch-ttl", "6s", "--dispatch-renew", "1s", "--dispatch-heartbeat", "1s", "--dispatch-stale-after", "5s",
+	x := prepare(t, "--dispatch-ttl", "6s", "--dispatch-renew", "1s", "--dispatch-heartbeat", "1s",
+		"--dispatch-stale-after", "5s",
 		"--dispatch-check-interval", "1s", "--supervisor-interval", "5s")
 	x.open(t)
 	_, err := x.Projects.CreateProject(t.Context(), connect.NewRequest(&signalboxv1.CreateProjectRequest{Name: "side"}))
@@ -251,18 +257,23 @@ func TestDispatcherMetricNames(t *testing.T) {
 	side.Kill()
 	gone.Kill()
 	names := []string{
-		"dispatcher_active", "dispatcher_stale", "dispatcher_terminations_total", "dispatcher_takeovers_total", "dispatcher_takeover_seconds_count",
-		"dispatcher_stale_cleanups_total", "dispatcher_cleanup_seconds_count", "dispatcher_worker_evictions_total", "dispatcher_duplicates",
-		"dispatcher_supervisor_last_cycle_timestamp_seconds", "dispatcher_supervisor_cycles_total", "dispatcher_supervisor_cycle_seconds_count",
+		"dispatcher_active", "dispatcher_stale", "dispatcher_terminations_total", "dispatcher_takeovers_total",
+		"dispatcher_takeover_seconds_count",
+		"dispatcher_stale_cleanups_total", "dispatcher_cleanup_seconds_count", "dispatcher_worker_evictions_total",
+		"dispatcher_duplicates",
+		"dispatcher_supervisor_last_cycle_timestamp_seconds", "dispatcher_supervisor_cycles_total",
+		"dispatcher_supervisor_cycle_seconds_count",
 		"dispatcher_inbox_lag_seconds", "dispatcher_inbox_pending", "dispatcher_foreign", "dispatcher_deliveries_total",
 	}
 	counted := []string{
-		"dispatcher_terminations_total", "dispatcher_stale_cleanups_total", "dispatcher_worker_evictions_total", "dispatcher_takeovers_total", "dispatcher_deliveries_total",
+		"dispatcher_terminations_total", "dispatcher_stale_cleanups_total", "dispatcher_worker_evictions_total",
+		"dispatcher_takeovers_total", "dispatcher_deliveries_total",
 	}
 	platform.Eventually(t, soon, func() string {
 		var missing []string
 		for _, name := range names {
-			if sum, series, err := counter.Metric(t.Context(), left.Server, name); err != nil || series == 0 || sum == 0 && slices.Contains(counted, name) {
+			if sum, series, err := counter.Metric(t.Context(), left.Server, name); err != nil || series == 0 || sum == 0 &&
+				slices.Contains(counted, name) {
 				missing = append(missing, name)
 			}
 		}
@@ -278,14 +289,16 @@ func TestDispatcherMetricNames(t *testing.T) {
 	require.Equal(t, 200, code)
 	labels := 0
 	for line := range strings.Lines(body) {
-		if strings.HasPrefix(line, "dispatcher_") && (strings.Contains(line, left.id) || strings.Contains(line, gone.id) || strings.Contains(line, side.id)) {
+		if strings.HasPrefix(line, "dispatcher_") &&
+			(strings.Contains(line, left.id) || strings.Contains(line, gone.id) || strings.Contains(line, side.id)) {
 			labels++
 		}
 	}
 	require.Zero(t, labels, body)
 	require.InDelta(t, 1, x.counted(t, left, "dispatcher_active"), 0)
 	require.Zero(t, x.counted(t, left, "dispatcher_duplicates"))
-	promise.Record(t, promise.Figure{Promise: "P-D8", What: "metrics of dispatchers after an eviction and a cleanup: names that the worker serves which made them, labels with a server's ID",
+	promise.Record(t, promise.Figure{Promise: "P-D8", What: "metrics of dispatchers after an eviction and a cleanup: " +
+		"names that the worker serves which made them, labels with a server's ID",
 		Aim: "16, 0", Trials: 1, Figure: fmt.Sprintf("%d, %d", len(names), labels)})
 }
 
@@ -331,8 +344,9 @@ func TestWorkersAreListed(t *testing.T) {
 	})
 }
 
-// Leases in memory end with the process: after a restart every dispatcher finds the former worker registered and without a heartbeat. Of one
-// that was killed each reports the eviction; one that stopped in an orderly way has removed itself.
+// Leases in memory end with the process: after a restart every dispatcher finds the former worker registered and
+// without a heartbeat. Of one that was killed each reports the eviction; one that stopped in an orderly way has removed
+// itself.
 func TestWorkerThatStoppedIsNotEvicted(t *testing.T) {
 	t.Parallel()
 	options := singleProcess(t)
@@ -368,7 +382,8 @@ func awaitOnlyWorker(t *testing.T, s *platform.Server, projects []string) {
 	id := s.ID(t)
 	for _, name := range projects {
 		platform.Eventually(t, soon, func() string {
-			res, err := s.Dispatchers.GetDispatcher(t.Context(), connect.NewRequest(&signalboxv1.GetDispatcherRequest{Project: name}))
+			res, err := s.Dispatchers.GetDispatcher(t.Context(),
+				connect.NewRequest(&signalboxv1.GetDispatcherRequest{Project: name}))
 			if err != nil {
 				return err.Error()
 			}

@@ -18,8 +18,9 @@ import (
 	"github.com/signalbox-dev/signalbox/test/promise"
 )
 
-// The test follows the example's README: two post offices start before Temporal does, one owns the
-// dispatcher, its process is killed, the other takes over, and one that stops hands over. No letter is lost, and none is delivered twice.
+// The test follows the example's README: two post offices start before Temporal does, one owns the dispatcher, its
+// process is killed, the other takes over, and one that stops hands over. No letter is lost, and none is delivered
+// twice.
 func TestDispatchExampleDeliversOnceAcrossCrashes(t *testing.T) {
 	t.Parallel()
 	url := os.Getenv(platform.RedisVariable)
@@ -121,7 +122,8 @@ func openPost(t *testing.T, binary, name string, args ...string) *postOffice {
 func (p *postOffice) send(t *testing.T, id string) {
 	t.Helper()
 	platform.Eventually(t, limit, func() string {
-		res, err := http.Post(p.url+"/letters", "application/json", strings.NewReader(fmt.Sprintf(`{"id": %q, "to": "ada", "text": "dear Ada"}`, id)))
+		res, err := http.Post(p.url+"/letters", "application/json",
+			strings.NewReader(fmt.Sprintf(`{"id": %q, "to": "ada", "text": "dear Ada"}`, id)))
 		if err != nil {
 			return err.Error()
 		}

@@ -79,7 +79,8 @@ func cases() []example {
 			},
 		},
 		{
-			file: "order", input: `{"id": "o-4", "sku": "sold-out", "quantity": 1, "amount": 1}`, problem: dsl.ErrorTypeCommunication,
+			file: "order", input: `{"id": "o-4", "sku": "sold-out", "quantity": 1, "amount": 1}`,
+			problem: dsl.ErrorTypeCommunication,
 		},
 		{
 			file: "price-list", input: `{"skus": ["lamp", "desk"]}`,
@@ -125,7 +126,8 @@ func cases() []example {
 			output: `{"report": "report-2026-11-20", "total": 3300, "missing": ["south"]}`,
 		},
 		{
-			file: "approval", input: `{"request": "r-7", "amount": 1200}`, output: `{"request": "r-7", "decision": "granted", "by": "Ada"}`,
+			file: "approval", input: `{"request": "r-7", "amount": 1200}`,
+			output: `{"request": "r-7", "decision": "granted", "by": "Ada"}`,
 			events: []event{
 				{"com.example.approval.granted", `{"request": "r-7", "by": "Bob", "level": 1}`},
 				{"com.example.approval.granted", `{"request": "r-8", "by": "Eve", "level": 2}`},
@@ -198,7 +200,8 @@ func TestEventStartsPaidOrder(t *testing.T) {
 	require.Equal(t, "event", s.Await(t, id, limit, "waiting").GetWaitingKind())
 	event{"com.example.payment.received", `{"order": "o-2", "amount": 1}`}.send(t, s)
 	event{"com.example.payment.received", `{"order": "o-1", "amount": 59.8}`}.send(t, s)
-	require.JSONEq(t, `{"order": "o-1", "status": "paid", "paid": 59.8}`, s.Await(t, id, limit, "completed").GetOutput().GetJson())
+	require.JSONEq(t, `{"order": "o-1", "status": "paid", "paid": 59.8}`,
+		s.Await(t, id, limit, "completed").GetOutput().GetJson())
 	listed := s.CLI(t, "event", "list", "--type", "com.example.order.paid", "-o", "json")
 	require.Zero(t, listed.Code, listed.Stderr)
 	require.Contains(t, listed.Stdout, "/projects/default/workflows/examples/paid-order/runs/"+id)
@@ -239,7 +242,8 @@ func files(t platform.T) []string {
 	return paths
 }
 
-// An answer that arrives before its listen task is not lost: the responder answers at once, in one workflow task of its own.
+// An answer that arrives before its listen task is not lost: the responder answers at once, in one workflow task of its
+// own.
 func TestAnswersComeAtOnce(t *testing.T) {
 	t.Parallel()
 	const runs = 20

@@ -23,7 +23,8 @@ import (
 // ranElsewhere are commands whose examples need more than a platform, and the tests that run them.
 func ranElsewhere() map[string]string {
 	return map[string]string{
-		"dev": "the other tests here", "dev temporal": "integration", "server": "integration", "migrate up": "integration", "migrate status": "integration",
+		"dev": "the other tests here", "dev temporal": "integration", "server": "integration", "migrate up": "integration",
+		"migrate status": "integration",
 		"migrate import": "integration/import_test.go",
 	}
 }
@@ -31,7 +32,8 @@ func ranElsewhere() map[string]string {
 // alone are the commands that disturb others: they run one after the other, at the end.
 func alone() []string {
 	return []string{
-		"problem acknowledge", "problem snooze", "problem update", "problem reopen", "workflow pause", "workflow unpause", "workflow stop",
+		"problem acknowledge", "problem snooze", "problem update", "problem reopen", "workflow pause", "workflow unpause",
+		"workflow stop",
 		"quota set", "system maintenance", "dispatcher handover", "workflow delete",
 	}
 }
@@ -51,7 +53,8 @@ const appears = 30 * time.Second
 // interrupted is the exit code of a watch that its --timeout ends.
 const interrupted = 130
 
-// The examples in the help of each command succeed as they are written; names and files are prepared, and IDs are replaced.
+// The examples in the help of each command succeed as they are written; names and files are prepared, and IDs are
+// replaced.
 func TestHelpExamplesSucceed(t *testing.T) {
 	t.Parallel()
 	h := newHelp(t)
@@ -113,7 +116,9 @@ func newHelp(t *testing.T) *help {
 	t.Helper()
 	hello, err := filepath.Abs("../../examples/workflows/hello.yaml")
 	require.NoError(t, err)
-	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
+	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusNoContent)
+	}))
 	t.Cleanup(receiver.Close)
 	h := &help{server: platform.StartDev(t, "--publish", hello), receiver: receiver.URL}
 	h.cli(t, "", "project", "create", "shop")
@@ -123,7 +128,8 @@ func newHelp(t *testing.T) *help {
 	h.order(t, "bad")
 	var events []string
 	for n := range 20 {
-		events = append(events, fmt.Sprintf(`{"specversion": "1.0", "id": "%d", "source": "/shop", "type": "com.example.order.created", "data": {"order": %d}}`, 4700+n, n))
+		events = append(events, fmt.Sprintf(
+			`{"specversion": "1.0", "id": "%d", "source": "/shop", "type": "com.example.order.created", "data": {"order": %d}}`, 4700+n, n))
 	}
 	file := filepath.Join(t.TempDir(), "events.json")
 	require.NoError(t, os.WriteFile(file, []byte("["+strings.Join(events, ",\n")+"]"), 0o600))
@@ -183,11 +189,14 @@ func (h *help) folder(t *testing.T) string {
 	require.NoError(t, err)
 	require.NoError(t, os.Symlink(examples, filepath.Join(folder, "examples")))
 	for name, content := range map[string]string{
-		"order.yaml":       fmt.Sprintf(orderSource, "1.2.0", "1.2.0"),
-		"order.json":       `{"sku": "A-7", "amount": 10}`,
-		"photo.jpg":        "\xff\xd8",
-		"events.json":      `[{"specversion": "1.0", "id": "` + filepath.Base(folder) + `", "source": "/shop", "type": "com.example.order.created"}]`,
-		"signalbox.yaml":   "temporal: {address: '127.0.0.1:7233'}\nstore: {driver: sqlite, dsn: signalbox.db, auto_migrate: true}\nauth: {mode: tokens}\nencryption: {keys: {first: " + filepath.Join(folder, "signalbox.key") + "}, active: first}\n",
+		"order.yaml": fmt.Sprintf(orderSource, "1.2.0", "1.2.0"),
+		"order.json": `{"sku": "A-7", "amount": 10}`,
+		"photo.jpg":  "\xff\xd8",
+		"events.json": `[{"specversion": "1.0", "id": "` + filepath.Base(folder) +
+			`", "source": "/shop", "type": "com.example.order.created"}]`,
+		"signalbox.yaml": "temporal: {address: '127.0.0.1:7233'}\nstore: {driver: sqlite, dsn: signalbox.db, " +
+			"auto_migrate: true}\nauth: {mode: tokens}\nencryption: {keys: {first: " + filepath.Join(folder, "signalbox.key") +
+			"}, active: first}\n",
 		"signalbox.key":    base64.StdEncoding.EncodeToString([]byte(strings.Repeat("k", 32))),
 		".signalbox-token": "",
 	} {
@@ -201,7 +210,9 @@ func (h *help) prepare(t *testing.T, command string, env []string) {
 	t.Helper()
 	switch noun, verb, _ := strings.Cut(command, " "); {
 	case noun == "context" && verb != "set":
-		r := platform.Run(t, platform.Command{Binary: platform.Binary(t), Args: []string{"context", "set", "prod", "--address", "signalbox.example.com"}, Env: env})
+		r := platform.Run(t, platform.Command{
+			Binary: platform.Binary(t), Args: []string{"context", "set", "prod", "--address", "signalbox.example.com"},
+			Env: env})
 		require.Equal(t, platform.ExitOK, r.Code, r.String())
 	case command == "run list":
 		h.cli(t, "", "view", "save", "failed-orders", "--status", "failed")
@@ -216,23 +227,27 @@ func (h *help) replaced(t *testing.T, command, line string) string {
 	noun, verb, _ := strings.Cut(command, " ")
 	id := ""
 	switch {
-	case noun == "run" && slices.Contains([]string{"cancel", "terminate", "pause", "unpause", "waits"}, verb), command == "quota resume":
+	case noun == "run" && slices.Contains([]string{"cancel", "terminate", "pause", "unpause", "waits"}, verb),
+		command == "quota resume":
 		id = h.order(t, "slow")
 	case noun == "run" && strings.Contains(line, "0199a4f2"), command == "event list":
 		id = h.order(t, "A-7")
 	case command == "batch start":
 		line = strings.ReplaceAll(line, "$(cat ids.txt)", h.order(t, "slow"))
 	case noun == "batch" && strings.Contains(line, "0199a4f2"):
-		id = h.cli(t, "", "batch", "start", "--action", "cancel", "--reason", "x", "--rate", "0.1", h.order(t, "slow"), h.order(t, "slow"), "-o", "name")
+		id = h.cli(t, "", "batch", "start", "--action", "cancel", "--reason", "x", "--rate", "0.1", h.order(t, "slow"),
+			h.order(t, "slow"), "-o", "name")
 	case command == "webhook delivery", command == "webhook redeliver":
-		line = strings.ReplaceAll(line, "0199a4f2-9e07-7c54-8a3c-5a0d1e0b7f11", h.cli(t, "", "webhook", "test", h.webhook(t), "--jq", ".id"))
+		line = strings.ReplaceAll(line, "0199a4f2-9e07-7c54-8a3c-5a0d1e0b7f11",
+			h.cli(t, "", "webhook", "test", h.webhook(t), "--jq", ".id"))
 		line = strings.ReplaceAll(line, " orders", " "+h.webhook(t))
 	case noun == "webhook" && verb != "create":
 		line = strings.ReplaceAll(line, " orders", " "+h.webhook(t))
 	case noun == "problem":
 		line = strings.ReplaceAll(line, "stuck.shop.NO_POLLER", h.problem(t))
 	case command == "token revoke":
-		line = strings.ReplaceAll(line, "k5x2m7qdw3a4ebfz", h.cli(t, "", "token", "create", "--name", "x", "--role", "shop=viewer", "--jq", ".token.id"))
+		line = strings.ReplaceAll(line, "k5x2m7qdw3a4ebfz",
+			h.cli(t, "", "token", "create", "--name", "x", "--role", "shop=viewer", "--jq", ".token.id"))
 	case noun == "view":
 		line = strings.ReplaceAll(line, "failed-orders", h.view(t, verb, line))
 	}

@@ -22,8 +22,9 @@ import (
 
 // page is a page whose commands are run as a reader would: in their order, in an empty folder, in a project of its own.
 type page struct {
-	name     string
-	in       string            // the project in which its commands run, where it is not one of its own: that of the page before, or default
+	name string
+	// the project in which its commands run, where it is not one of its own: that of the page before, or default
+	in       string
 	before   []string          // commands that make what the page refers to
 	id       string            // prints what ID stands for; the newest run without it
 	words    map[string]string // what other words in capitals stand for
@@ -52,7 +53,8 @@ func failing() []string {
 func pages(examples, secrets string) []page {
 	problem := "signalbox problem list --state all --kind failure --project problems"
 	return []page{
-		{name: "quickstart.md", before: []string{"for f in " + examples + "/*.yaml; do signalbox workflow publish $f || exit 1; done"}, commands: 15},
+		{name: "quickstart.md", before: []string{
+			"for f in " + examples + "/*.yaml; do signalbox workflow publish $f || exit 1; done"}, commands: 15},
 		{name: "tutorial.md", in: "quickstart", commands: 25},
 		{
 			name: "secrets.md", in: platform.DefaultProject, before: []string{"ln -s " + secrets + " secrets"}, commands: 3,
@@ -63,35 +65,45 @@ func pages(examples, secrets string) []page {
 		{name: "events.md", before: failing(), commands: 6},
 		{name: "failures.md", before: failing(), words: map[string]string{"NUMBER": "1"}, commands: 6},
 		{
-			name: "problems.md", words: map[string]string{"NAME": "problems", "TEXT": "test", "KEY": "$group"}, id: problem + " -o name", commands: 6,
-			before: append(failing(), "until "+problem+" -o name | grep .; do sleep 0.2; done", "group=$("+problem+" -o json --jq '.[0].failureGroup')"),
+			name: "problems.md", words: map[string]string{"NAME": "problems", "TEXT": "test", "KEY": "$group"}, id: problem +
+				" -o name", commands: 6,
+			before: append(failing(), "until "+problem+" -o name | grep .; do sleep 0.2; done",
+				"group=$("+problem+" -o json --jq '.[0].failureGroup')"),
 		},
 		{
 			// The batch of the page's last commands has runs that failed again.
 			name: "batches.md", id: "cat batch.txt", commands: 7,
 			before: append(failing(), "signalbox batch start --action replay --status failed --reason again --wait || true",
-				"signalbox batch list -o name | head -1 > batch.txt", "signalbox workflow publish order.yaml", "signalbox run list -o name > ids.txt"),
+				"signalbox batch list -o name | head -1 > batch.txt", "signalbox workflow publish order.yaml",
+				"signalbox run list -o name > ids.txt"),
 		},
 		{name: "connection.md", commands: 5},
 		{name: "dispatchers.md", commands: 5},
 		{name: "maintenance.md", commands: 3},
 		{
-			name: "webhooks.md", words: map[string]string{"KEY": "routing", "msg_6b1d…": "$(signalbox webhook deliveries audit --jq '.[0].id')"}, commands: 8,
+			name: "webhooks.md", words: map[string]string{
+				"KEY": "routing", "msg_6b1d…": "$(signalbox webhook deliveries audit --jq '.[0].id')"}, commands: 8,
 			elsewhere: map[string]string{"scripts/services.sh": "a benchmark, minutes long"},
 		},
 		{name: "publishing.md", commands: 1},
-		{name: "access.md", before: []string{"for token in $(signalbox token list -o name); do signalbox token revoke $token --reason 'of a page before'; done"},
+		{name: "access.md", before: []string{
+			"for token in $(signalbox token list -o name); do signalbox token revoke $token --reason 'of a page before'; done"},
 			id: "signalbox token list -o name | head -1", commands: 4, elsewhere: map[string]string{
-				"(umask 077; head": "it writes into /etc", "signalbox token create --bootstrap": "it needs a database; integration/bootstrap_test.go runs it",
+				"(umask 077; head": "it writes into /etc", "signalbox token create --bootstrap": "it needs a database; " +
+					"integration/bootstrap_test.go runs it",
 				"export SIGNALBOX_ADDRESS": "no server of this test requires a token",
 			}},
 		{
 			name: "install.md", before: []string{"mkdir examples && ln -s " + examples + " examples/workflows"}, commands: 3,
 			elsewhere: map[string]string{
-				"install -": "it writes into the system's folders", "systemctl": "it needs systemd; packaging/processes_test.go reads the units", "cd deploy/compose": "containers",
-				"./setup.sh": "containers; packaging/containers_test.go runs it", "docker": "containers; packaging/containers_test.go runs them",
-				"signalbox-server check-config": "it reads a file in /etc; the files of deploy are checked in packaging", "export PGPASSFILE": "for the next command",
-				"signalbox-server token create --bootstrap": "it needs a database; integration/bootstrap_test.go runs it", "export SIGNALBOX_ADDRESS": "no server of this test requires a token",
+				"install -": "it writes into the system's folders", "systemctl": "it needs systemd; packaging/processes_test.go " +
+					"reads the units", "cd deploy/compose": "containers",
+				"./setup.sh": "containers; packaging/containers_test.go runs it", "docker": "containers; " +
+					"packaging/containers_test.go runs them",
+				"signalbox-server check-config":             "it reads a file in /etc; the files of deploy are checked in packaging",
+				"export PGPASSFILE":                         "for the next command",
+				"signalbox-server token create --bootstrap": "it needs a database; integration/bootstrap_test.go runs it",
+				"export SIGNALBOX_ADDRESS":                  "no server of this test requires a token",
 			},
 		},
 	}
@@ -116,7 +128,8 @@ func TestPagesWithCommandsAreRun(t *testing.T) {
 		run[p.name] = true
 	}
 	found := 0
-	for _, folder := range []string{"", "design/"} { // test/operations runs the commands of runbooks, test/procedures those of docs/operations
+	// test/operations runs the commands of runbooks, test/procedures those of docs/operations
+	for _, folder := range []string{"", "design/"} {
 		files, err := filepath.Glob("../../docs/" + folder + "*.md")
 		require.NoError(t, err)
 		for _, file := range files {
@@ -203,8 +216,8 @@ func commandStep(line, shows string) step {
 	return s
 }
 
-// elsewhere reports whether a command is not for the terminal in which a page's commands are run: it builds or starts what the test has
-// started, or is no command.
+// elsewhere reports whether a command is not for the terminal in which a page's commands are run: it builds or starts
+// what the test has started, or is no command.
 func elsewhere(command string) bool {
 	for _, prefix := range []string{"#", "git clone", "make ", "export PATH=", "signalbox dev", "python3 -m http.server"} {
 		if strings.HasPrefix(command, prefix) {
@@ -229,7 +242,9 @@ func newReader(t *testing.T, server *platform.Server, p page) *reader {
 	r := &reader{page: p, server: server, folder: t.TempDir()}
 	r.service = httptest.NewServer(http.FileServer(http.Dir(filepath.Join(r.folder, "service"))))
 	t.Cleanup(r.service.Close)
-	r.hook = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
+	r.hook = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusNoContent)
+	}))
 	t.Cleanup(r.hook.Close)
 	r.env = platform.Environment(t, append(server.ClientEnv(), "SIGNALBOX_PROJECT="+p.project(), platform.Path(t))...)
 	return r
@@ -289,7 +304,8 @@ func (r *reader) save(t *testing.T, s step) {
 func (r *reader) do(t *testing.T, s step) {
 	t.Helper()
 	text := r.local(s.command)
-	text = regexp.MustCompile(` ID\b`).ReplaceAllLiteralString(text, " $("+cmp.Or(r.page.id, "signalbox run list --limit 1 -o name")+")")
+	text = regexp.MustCompile(` ID\b`).ReplaceAllLiteralString(text,
+		" $("+cmp.Or(r.page.id, "signalbox run list --limit 1 -o name")+")")
 	for word, value := range r.page.words {
 		text = regexp.MustCompile(`\b`+word+`(?:\b|$)`).ReplaceAllLiteralString(text, value)
 	}
@@ -318,8 +334,8 @@ func exitCode(ctx context.Context, err error) int {
 	}
 }
 
-// shown reports the first line of an output in a page that a command has not printed, in the order of the page. A line "…" stands for
-// any number of lines. Times, durations, IDs and widths of columns differ.
+// shown reports the first line of an output in a page that a command has not printed, in the order of the page. A line
+// "…" stands for any number of lines. Times, durations, IDs and widths of columns differ.
 func shown(page, printed string) error {
 	lines := strings.Split(strings.TrimSpace(withoutVariation(printed)), "\n")
 	skip := false

@@ -146,7 +146,8 @@ func (f *Feed) Send(ctx context.Context, first, count int) []Event {
 // retryable reports whether to publish again: there was no answer, or the platform is temporarily unavailable.
 func retryable(err error) bool {
 	reason, code := platform.Reason(err)
-	return reason == "" || code == connect.CodeUnavailable || code == connect.CodeDeadlineExceeded || code == connect.CodeCanceled
+	return reason == "" || code == connect.CodeUnavailable || code == connect.CodeDeadlineExceeded ||
+		code == connect.CodeCanceled
 }
 
 func (f *Feed) event(n int) *signalboxv1.CloudEvent {
@@ -156,7 +157,8 @@ func (f *Feed) event(n int) *signalboxv1.CloudEvent {
 	}
 }
 
-func (f *Feed) publish(ctx context.Context, request *signalboxv1.PublishEventsRequest) (*signalboxv1.PublishEventsResponse, error) {
+func (f *Feed) publish(ctx context.Context,
+	request *signalboxv1.PublishEventsRequest) (*signalboxv1.PublishEventsResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()
 	servers := *f.servers.Load()
@@ -175,7 +177,8 @@ func (f *Feed) keep(answer *signalboxv1.PublishEventsResponse, first int, sent t
 	took := time.Since(sent)
 	events := make([]Event, len(answer.GetAccepted()))
 	for i, a := range answer.GetAccepted() {
-		events[i] = Event{ID: a.GetId(), N: first + i, Position: a.GetPosition(), Again: a.GetDuplicate(), Sent: sent, Took: took}
+		events[i] = Event{ID: a.GetId(), N: first + i, Position: a.GetPosition(), Again: a.GetDuplicate(), Sent: sent,
+			Took: took}
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -18,7 +18,8 @@ type Evidence struct {
 	Server *platform.Server
 	// Starts are workflows of which every event starts a run.
 	Starts []string
-	// Wakes are runs that listen to every event until one ends them (see [Collector]); their output lists the events they received.
+	// Wakes are runs that listen to every event until one ends them (see [Collector]); their output lists the events they
+	// received.
 	Wakes []string
 	Limit time.Duration // until everything is delivered and every run has ended
 }
@@ -30,9 +31,9 @@ type Verdict struct {
 	Latency []time.Duration
 }
 
-// Judge waits until every event has been delivered, and then checks: each has exactly one completed run of each workflow that
-// it starts, with itself as the input, and there are no other runs; every run that it wakes received it once, in the order of
-// positions. Positions are unique.
+// Judge waits until every event has been delivered, and then checks: each has exactly one completed run of each
+// workflow that it starts, with itself as the input, and there are no other runs; every run that it wakes received it
+// once, in the order of positions. Positions are unique.
 func Judge(t platform.T, e Evidence) Verdict {
 	t.Helper()
 	events := e.Feed.Accepted()
@@ -71,7 +72,8 @@ func (e Evidence) started(t platform.T, workflow string, want int) {
 		case time.Now().After(deadline) && len(runs) < want:
 			t.Fatalf("not within %s: of %d events %d have started a run of %s", e.Limit, want, len(runs), workflow)
 		case time.Now().After(deadline):
-			t.Fatalf("not within %s: run %s is %s: %v", e.Limit, runs[open].GetId(), runs[open].GetStatus(), runs[open].GetError())
+			t.Fatalf("not within %s: run %s is %s: %v", e.Limit, runs[open].GetId(), runs[open].GetStatus(),
+				runs[open].GetError())
 		}
 		select {
 		case <-time.After(200 * time.Millisecond):
@@ -100,7 +102,8 @@ func (e Evidence) inputs(t platform.T, runs []*signalboxv1.Run) map[string][]giv
 	}
 	err := platform.Concurrently(len(runs), 8, func() error {
 		id := <-queue
-		res, err := platform.Read(t.Context(), e.Server.Runs.GetRun, &signalboxv1.GetRunRequest{Project: platform.DefaultProject, Id: id})
+		res, err := platform.Read(t.Context(), e.Server.Runs.GetRun,
+			&signalboxv1.GetRunRequest{Project: platform.DefaultProject, Id: id})
 		if err != nil {
 			return fmt.Errorf("read run %s: %w", id, err)
 		}
@@ -124,7 +127,8 @@ func positions(events []Event) []string {
 	var wrong []string
 	for i := 1; i < len(events); i++ {
 		if events[i].Position == events[i-1].Position {
-			wrong = append(wrong, fmt.Sprintf("events %s and %s were both accepted at position %d", events[i-1].ID, events[i].ID, events[i].Position))
+			wrong = append(wrong, fmt.Sprintf("events %s and %s were both accepted at position %d", events[i-1].ID, events[i].ID,
+				events[i].Position))
 		}
 	}
 	return wrong
@@ -213,8 +217,8 @@ func firstOf(wrong []string) string {
 	return strings.Join(wrong, "\n")
 }
 
-// Collector returns a document whose runs listen to every event of a type, until one of the type with the suffix ".end" arrives. The
-// output is the list of the events' IDs, in the order of arrival.
+// Collector returns a document whose runs listen to every event of a type, until one of the type with the suffix ".end"
+// arrives. The output is the list of the events' IDs, in the order of arrival.
 func Collector(name, eventType string) string {
 	return platform.Document(name, fmt.Sprintf(`  - collect:
       listen:

@@ -44,7 +44,8 @@ func startTokenServer(t *testing.T, store platform.Store, env ...string) *tokenS
 	address := platform.Address(platform.FreePort(t))
 	g.url = "https://" + address
 	settings := slices.Concat([]string{
-		"SIGNALBOX_LISTEN=" + address, "SIGNALBOX_AUTH_MODE=tokens", "SIGNALBOX_TEMPORAL_ADDRESS=" + platform.Address(platform.FreePort(t)),
+		"SIGNALBOX_LISTEN=" + address, "SIGNALBOX_AUTH_MODE=tokens", "SIGNALBOX_TEMPORAL_ADDRESS=" +
+			platform.Address(platform.FreePort(t)),
 		"SIGNALBOX_LISTEN_TLS_CERT_FILE=" + g.file("tls.crt"), "SIGNALBOX_LISTEN_TLS_KEY_FILE=" + g.file("tls.key"),
 		"SIGNALBOX_STORE_DRIVER=" + store.Driver, "SIGNALBOX_STORE_DSN=" + store.DSN,
 		platform.WithKeys(t),
@@ -74,13 +75,15 @@ func (g *tokenServer) certify(t *testing.T, number int64) {
 	require.NoError(t, err)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(number), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
 	require.NoError(t, err)
 	secret, err := x509.MarshalPKCS8PrivateKey(private)
 	require.NoError(t, err)
-	for name, block := range map[string]*pem.Block{"tls.key": {Type: "PRIVATE KEY", Bytes: secret}, "tls.crt": {Type: "CERTIFICATE", Bytes: der}} {
+	for name, block := range map[string]*pem.Block{
+		"tls.key": {Type: "PRIVATE KEY", Bytes: secret}, "tls.crt": {Type: "CERTIFICATE", Bytes: der}} {
 		require.NoError(t, os.WriteFile(g.file(name), pem.EncodeToMemory(block), 0o600))
 	}
 }
@@ -88,7 +91,8 @@ func (g *tokenServer) certify(t *testing.T, number int64) {
 // cli runs a command with a token.
 func (g *tokenServer) cli(t *testing.T, token string, args ...string) platform.Result {
 	t.Helper()
-	return platform.Run(t, platform.Command{Binary: platform.ServerBinary(t), Args: args, Env: append(slices.Clone(g.env), "SIGNALBOX_TOKEN="+token)})
+	return platform.Run(t, platform.Command{
+		Binary: platform.ServerBinary(t), Args: args, Env: append(slices.Clone(g.env), "SIGNALBOX_TOKEN="+token)})
 }
 
 // create makes a token and returns it.
@@ -138,7 +142,8 @@ func permissions(t *testing.T) (rows []permission) {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/reference/access.md")
 	require.NoError(t, err)
-	row := regexp.MustCompile("(?m)^\\| `([A-Za-z]+Service/[A-Za-z]+)` \\| (any token|`[a-z]+`(?: and `[a-z]+`)*) \\| ([^|]*) \\|")
+	row := regexp.MustCompile("(?m)^\\| `([A-Za-z]+Service/[A-Za-z]+)` \\| (any token|`[a-z]+`(?: and `[a-z]+`)*) \\| " +
+		"([^|]*) \\|")
 	for _, m := range row.FindAllStringSubmatch(string(page), -1) {
 		rows = append(rows, permission{m[1], strings.Trim(m[2], "`"), strings.TrimSpace(m[3])})
 	}
@@ -146,8 +151,8 @@ func permissions(t *testing.T) (rows []permission) {
 	return rows
 }
 
-// allowed reports whether the page's words permit a role in the project "shop", or in all. A method that requires two roles is
-// permitted to a single one only if that is admin.
+// allowed reports whether the page's words permit a role in the project "shop", or in all. A method that requires two
+// roles is permitted to a single one only if that is admin.
 func (p permission) allowed(role string, everywhere bool) bool {
 	has := role == "admin" || role == p.role || p.role == "viewer" && role != ""
 	switch {
@@ -197,7 +202,8 @@ func (g *tokenServer) everyMethod(t *testing.T, callers map[string]string) {
 		switch service, method, _ := strings.Cut(p.method, "/"); {
 		case service == "ProjectService" && method != "ListProjects" && method != "ListAnnotations":
 			body = `{"name":"shop"}`
-		case p.where == "" || p.where == "in all projects" || method == "ListProjects" || method == "ListDispatchers" || method == "FindWorkflows":
+		case p.where == "" || p.where == "in all projects" || method == "ListProjects" || method == "ListDispatchers" ||
+			method == "FindWorkflows":
 			body = `{}`
 		}
 		status, reason := g.ask(t, http.MethodPost, path, "", body)
@@ -245,7 +251,8 @@ func (g *tokenServer) everyWayIn(t *testing.T, callers map[string]string) {
 	}
 	status, _ := g.ask(t, http.MethodPost, events, "none", event, structured)
 	require.Equal(t, http.StatusUnauthorized, status)
-	for path, want := range map[string]int{"/v1/projects/shop/runs": 200, "/v1/projects/lab/runs": 404, "/v1/projects/none/runs": 404, "/metrics": 403} {
+	for path, want := range map[string]int{
+		"/v1/projects/shop/runs": 200, "/v1/projects/lab/runs": 404, "/v1/projects/none/runs": 404, "/metrics": 403} {
 		status, reason := g.ask(t, http.MethodGet, path, callers["viewer"], "")
 		require.Equal(t, want, status, "%s: %s", path, reason)
 	}
@@ -255,8 +262,10 @@ func (g *tokenServer) everyWayIn(t *testing.T, callers map[string]string) {
 	require.Equal(t, http.StatusNotFound, status, "the codec endpoint is off")
 
 	// The command line.
-	requireOneLine(t, g.cli(t, callers["viewer"], "run", "start", "x", "--project", "shop"), platform.ExitForbidden, "lacks the role operator", "PERMISSION_DENIED")
-	requireOneLine(t, g.cli(t, callers["viewer"], "run", "list", "--project", "lab"), platform.ExitNotFound, "PROJECT_NOT_FOUND")
+	requireOneLine(t, g.cli(t, callers["viewer"], "run", "start", "x", "--project", "shop"), platform.ExitForbidden,
+		"lacks the role operator", "PERMISSION_DENIED")
+	requireOneLine(t, g.cli(t, callers["viewer"], "run", "list", "--project", "lab"), platform.ExitNotFound,
+		"PROJECT_NOT_FOUND")
 	requireOneLine(t, g.cli(t, "none", "whoami"), platform.ExitNotSignedIn, "is not a Signalbox token", "UNAUTHENTICATED")
 	var projects []struct{ Name string }
 	g.cli(t, callers["viewer"], "project", "list", "-o", "json").JSON(t, &projects)

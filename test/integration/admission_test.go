@@ -22,25 +22,30 @@ func sendTogether(t *testing.T, s *platform.Server, kind string, count int) {
 		events[i] = fmt.Sprintf(`{"specversion":"1.0","id":"%s-%d","source":"/test","type":"%s"}`, kind, i, kind)
 	}
 	status, body, err := s.Do(t.Context(), "POST", "/v1/projects/default/events",
-		map[string][]string{"Content-Type": {"application/cloudevents-batch+json"}}, strings.NewReader("["+strings.Join(events, ",")+"]"))
+		map[string][]string{"Content-Type": {"application/cloudevents-batch+json"}},
+		strings.NewReader("["+strings.Join(events, ",")+"]"))
 	require.NoError(t, err)
 	require.Equal(t, 202, status, body)
 }
 
-// The project allows one concurrent run, which starts of all kinds wait for: they are in one queue, none is lost, and none begins before the
-// previous run has ended. At full length the server is killed repeatedly while the queue advances.
+// The project allows one concurrent run, which starts of all kinds wait for: they are in one queue, none is lost, and
+// none begins before the previous run has ended. At full length the server is killed repeatedly while the queue
+// advances.
 func TestConcurrencyLimitHoldsForEventsAndSchedules(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, store platform.Store) {
 		t.Parallel()
-		options := platform.ServerOptions{Temporal: platform.StartTemporal(t).Address, Store: store, Port: platform.FreePort(t)}
+		options := platform.ServerOptions{
+			Temporal: platform.StartTemporal(t).Address, Store: store, Port: platform.FreePort(t)}
 		s := platform.StartServer(t, options)
 		limitRuns(t, s, "1")
 		holder := s.Start(t, s.Publish(t, platform.Document("holder", long)), "")
-		eventWorkflow := s.Publish(t, platform.Document("heard", short, "schedule: {on: {one: {with: {type: place.wanted}}}}\n"))
+		eventWorkflow := s.Publish(t,
+			platform.Document("heard", short, "schedule: {on: {one: {with: {type: place.wanted}}}}\n"))
 		ticks := s.Publish(t, platform.Document("ticks", short, "schedule: {every: {seconds: 1}}\n"))
 		strays := s.Publish(t, platform.Document("strays", short))
-		parents := s.Publish(t, platform.Document("parents", startWithoutAwait(strays)+subflow(s.Publish(t, platform.Document("kid", short)), "")))
+		parents := s.Publish(t, platform.Document("parents",
+			startWithoutAwait(strays)+subflow(s.Publish(t, platform.Document("kid", short)), "")))
 		count := promise.Trials(10, 60)
 		sendTogether(t, s, "place.wanted", count)
 		parent := s.Start(t, parents, "{}").GetId()
@@ -51,7 +56,8 @@ func TestConcurrencyLimitHoldsForEventsAndSchedules(t *testing.T) {
 		queue := waitingRuns(t, s, eventWorkflow, ticks, parents)
 		require.GreaterOrEqual(t, len(queue), count+2)
 		usage := quotaOf(t, s)
-		require.Equal(t, []int64{1, int64(len(queue))}, []int64{usage.GetAdmittedRuns(), usage.GetQueuedRuns()}, "children do not count")
+		require.Equal(t, []int64{1, int64(len(queue))}, []int64{usage.GetAdmittedRuns(), usage.GetQueuedRuns()},
+			"children do not count")
 		cancel(t, s, holder.GetId())
 		for range promise.Trials(0, 6) {
 			was := quotaOf(t, s).GetQueuedRuns()
@@ -67,7 +73,8 @@ func TestConcurrencyLimitHoldsForEventsAndSchedules(t *testing.T) {
 		requireInTurn(t, s, queue)
 		require.NotEmpty(t, s.Run(t, parent).GetChildren())
 		stray := s.Await(t, runsBy(t, s, strays, 1)[0].GetId(), soon, "completed")
-		require.False(t, stray.GetStartTime().AsTime().Before(s.Run(t, parent).GetEndTime().AsTime()), "it waits for a slot of its own")
+		require.False(t, stray.GetStartTime().AsTime().Before(s.Run(t, parent).GetEndTime().AsTime()),
+			"it waits for a slot of its own")
 		require.Len(t, s.AllRuns(t, eventWorkflow, 100), count)
 	})
 }
@@ -75,7 +82,8 @@ func TestConcurrencyLimitHoldsForEventsAndSchedules(t *testing.T) {
 // startWithoutAwait returns a task that starts a run without waiting for it.
 func startWithoutAwait(full string) string {
 	namespace, short, _ := strings.Cut(full, "/")
-	return fmt.Sprintf("  - l:\n      run:\n        await: false\n        workflow: {namespace: %s, name: %s, version: latest}\n", namespace, short)
+	return fmt.Sprintf("  - l:\n      run:\n        await: false\n        workflow: {namespace: %s, name: %s, version: "+
+		"latest}\n", namespace, short)
 }
 
 // waitingRuns returns the open runs of workflows that wait for a slot, in order.
@@ -86,15 +94,18 @@ func waitingRuns(t *testing.T, s *platform.Server, workflows ...string) (runs []
 			runs = append(runs, s.Run(t, r.GetId()))
 		}
 	}
-	slices.SortFunc(runs, func(a, b *signalboxv1.Run) int { return cmp.Compare(a.GetQueuePosition(), b.GetQueuePosition()) })
+	slices.SortFunc(runs, func(a, b *signalboxv1.Run) int {
+		return cmp.Compare(a.GetQueuePosition(), b.GetQueuePosition())
+	})
 	for i, r := range runs {
-		require.Equal(t, fmt.Sprint("admission ", i+1), fmt.Sprint(r.GetQueuedReason(), " ", r.GetQueuePosition()), r.GetWorkflow())
+		require.Equal(t, fmt.Sprint("admission ", i+1), fmt.Sprint(r.GetQueuedReason(), " ", r.GetQueuePosition()),
+			r.GetWorkflow())
 	}
 	return runs
 }
 
-// The server is killed while runs share a step quota: never more steps are entered than the limit allows, and steps granted to a
-// killed process are returned to the quota.
+// The server is killed while runs share a step quota: never more steps are entered than the limit allows, and steps
+// granted to a killed process are returned to the quota.
 func TestStepQuotaSurvivesKills(t *testing.T) {
 	t.Parallel()
 	if !promise.Full() {
@@ -102,7 +113,8 @@ func TestStepQuotaSurvivesKills(t *testing.T) {
 	}
 	eachStore(t, func(t *testing.T, store platform.Store) {
 		t.Parallel()
-		options := platform.ServerOptions{Temporal: platform.StartTemporal(t).Address, Store: store, Port: platform.FreePort(t)}
+		options := platform.ServerOptions{
+			Temporal: platform.StartTemporal(t).Address, Store: store, Port: platform.FreePort(t)}
 		s := platform.StartServer(t, options)
 		const runs, rounds, limit, kills = 6, 10, 90, 8
 		name := s.Publish(t, platform.Document("slow", paced(rounds)))
@@ -147,7 +159,8 @@ func TestStepQuotaSurvivesKills(t *testing.T) {
 			return ""
 		})
 		promise.Record(t, promise.Figure{
-			Promise: "quotas", What: "a limit of steps while the server is killed again and again: steps beyond it, and steps lost for good", Aim: "0, 0", Trials: kills, Figure: "0, 0",
+			Promise: "quotas", What: "a limit of steps while the server is killed again and again: steps beyond it, and steps " +
+				"lost for good", Aim: "0, 0", Trials: kills, Figure: "0, 0",
 		})
 	})
 }

@@ -15,7 +15,8 @@ import (
 )
 
 // alarmSchedule starts a workflow for each run that is stuck, except for the alarm's own runs.
-const alarmSchedule = "schedule:\n  on:\n    one:\n      with: {type: io.signalbox.run.stuck, data: '${ .workflow | endswith(\"/alarm\") | not }'}\n"
+const alarmSchedule = "schedule:\n  on:\n    one:\n      with: {type: io.signalbox.run.stuck, data: '${ .workflow | " +
+	"endswith(\"/alarm\") | not }'}\n"
 
 // The test brings runs into trouble with Temporal and with the database, one kind after the other, and out of it
 // again. A workflow that the diagnoses start sends a request to an origin for each of them.
@@ -26,12 +27,14 @@ func TestStuckRunsStartAlarmWorkflow(t *testing.T) {
 	f := conntest.Run(t, conntest.Options{Upstream: temporal.Address})
 	w := &environment{
 		Server: platform.StartServer(t, platform.ServerOptions{
-			Temporal: f.Addr(), Store: store, Env: []string{stuckAfter, "SIGNALBOX_CALLS_TIMEOUT=5m"}, Args: []string{"--log-level", "debug"},
+			Temporal: f.Addr(), Store: store, Env: []string{stuckAfter, "SIGNALBOX_CALLS_TIMEOUT=5m"},
+			Args: []string{"--log-level", "debug"},
 		}), store: store, temporal: temporal, client: platform.DialTemporal(t, temporal.Address),
 	}
 	o.Answer("POST /alarm", 200, `{}`)
 	body := "body: '${ .[0].data | {code, runId, detail, advice} }'"
-	w.Publish(t, platform.Document("alarm", "  - tell:\n      call: http\n      with: {method: post, endpoint: "+o.URL+"/alarm, "+body+"}\n", alarmSchedule))
+	w.Publish(t, platform.Document("alarm",
+		"  - tell:\n      call: http\n      with: {method: post, endpoint: "+o.URL+"/alarm, "+body+"}\n", alarmSchedule))
 	alarmed := func(id, code string) {
 		t.Helper()
 		platform.Eventually(t, soon, func() string {
@@ -43,7 +46,8 @@ func TestStuckRunsStartAlarmWorkflow(t *testing.T) {
 			return fmt.Sprintf("no alarm that run %s is stuck with %s", id, code)
 		})
 	}
-	ids := []string{w.retriedActivity(t, alarmed), w.closedExecution(t, o, alarmed), w.startNotConfirmed(t, f, alarmed), w.lostConnection(t, f, o, alarmed)}
+	ids := []string{w.retriedActivity(t, alarmed), w.closedExecution(t, o, alarmed), w.startNotConfirmed(t, f, alarmed),
+		w.lostConnection(t, f, o, alarmed)}
 
 	for _, id := range ids {
 		requireAbsent(t, "answers", apiOutput(t, w.Server, id)+w.CLI(t, "run", "show", id).Stdout)
@@ -57,13 +61,16 @@ func TestStuckRunsStartAlarmWorkflow(t *testing.T) {
 	requireAbsent(t, "the log", w.Output())
 }
 
-// retriedActivity makes the database refuse an event that a run emits, with an error text that repeats its sensitive value.
+// retriedActivity makes the database refuse an event that a run emits, with an error text that repeats its sensitive
+// value.
 func (w *environment) retriedActivity(t *testing.T, alarmed func(id, code string)) string {
 	t.Helper()
 	execSQL(t, w.store,
-		`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no room for %', '`+plantedName+`'; END $$`,
+		`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no room for %', '`+
+			plantedName+`'; END $$`,
 		`CREATE TRIGGER refuse BEFORE INSERT ON events FOR EACH ROW WHEN (NEW.type = 'retold') EXECUTE FUNCTION refuse()`)
-	name := w.Publish(t, platform.Document("retold", "  - tell:\n      emit: {event: {with: {type: retold, source: /retold, data: {note: '${ .password }'}}}}\n"))
+	name := w.Publish(t, platform.Document("retold",
+		"  - tell:\n      emit: {event: {with: {type: retold, source: /retold, data: {note: '${ .password }'}}}}\n"))
 	id := w.Start(t, name, `{"password":"`+plantedName+`"}`).GetId()
 	awaitStuck(t, w.Server, id, "ACTIVITY_RETRYING", soon)
 	// A diagnosis that was made during an attempt names no next one; a later diagnosis does.
@@ -91,7 +98,8 @@ func (w *environment) closedExecution(t *testing.T, o *origin.Origin, alarmed fu
 	w.Await(t, id, soon, "running")
 	execSQL(t, w.store,
 		`CREATE FUNCTION keep() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'it cannot be written'; END $$`,
-		`CREATE TRIGGER keep BEFORE UPDATE ON runs FOR EACH ROW WHEN (NEW.id = '`+id+`' AND NEW.status = 'terminated') EXECUTE FUNCTION keep()`)
+		`CREATE TRIGGER keep BEFORE UPDATE ON runs FOR EACH ROW WHEN (NEW.id = '`+id+
+			`' AND NEW.status = 'terminated') EXECUTE FUNCTION keep()`)
 	require.NoError(t, w.client.TerminateWorkflow(t.Context(), id, "", "behind our back"))
 	v := awaitStuck(t, w.Server, id, "EXECUTION_CLOSED", soon)
 	require.Contains(t, v.GetDetail(), "Terminated")
@@ -119,7 +127,8 @@ func (w *environment) startNotConfirmed(t *testing.T, f *conntest.Frontend, alar
 }
 
 // lostConnection disconnects Temporal while a run is in progress.
-func (w *environment) lostConnection(t *testing.T, f *conntest.Frontend, o *origin.Origin, alarmed func(id, code string)) string {
+func (w *environment) lostConnection(t *testing.T, f *conntest.Frontend, o *origin.Origin,
+	alarmed func(id, code string)) string {
 	t.Helper()
 	gate := o.Hold("POST /lost", 200, `{}`)
 	defer gate.Open()

@@ -11,8 +11,8 @@ import (
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-// TestOutageIsAnAnnotation kills Temporal and starts it again: the outage is one annotation, open at first, also after the server that saw
-// it was killed.
+// TestOutageIsAnAnnotation kills Temporal and starts it again: the outage is one annotation, open at first, also after
+// the server that saw it was killed.
 func TestOutageIsAnAnnotation(t *testing.T) {
 	t.Parallel()
 	temporal := platform.StartTemporal(t)
@@ -20,7 +20,8 @@ func TestOutageIsAnAnnotation(t *testing.T) {
 	s := platform.StartServer(t, options)
 	begun := time.Now()
 	list := func(kinds ...string) []*signalboxv1.Annotation {
-		res, err := s.Projects.ListAnnotations(t.Context(), connect.NewRequest(&signalboxv1.ListAnnotationsRequest{Project: platform.DefaultProject, Kinds: kinds}))
+		res, err := s.Projects.ListAnnotations(t.Context(),
+			connect.NewRequest(&signalboxv1.ListAnnotationsRequest{Project: platform.DefaultProject, Kinds: kinds}))
 		require.NoError(t, err)
 		return res.Msg.GetAnnotations()
 	}

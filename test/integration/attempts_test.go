@@ -22,8 +22,8 @@ import (
 	"github.com/signalbox-dev/signalbox/test/promise"
 )
 
-// One workflow occupies a processor in each attempt and never yields, and one panics, beside
-// others on the same worker. The test observes each attempt, Temporal receives one response, and the first workflow is blocked after its second.
+// One workflow occupies a processor in each attempt and never yields, and one panics, beside others on the same worker.
+// The test observes each attempt, Temporal receives one response, and the first workflow is blocked after its second.
 func TestFailingTaskDoesNotSlowOtherRuns(t *testing.T) {
 	t.Parallel()
 	var (
@@ -31,16 +31,18 @@ func TestFailingTaskDoesNotSlowOtherRuns(t *testing.T) {
 		release               atomic.Bool
 	)
 	count := func(n *atomic.Int64) grpc.UnaryClientInterceptor {
-		return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker,
+			opts ...grpc.CallOption) error {
 			if _, failed := req.(*workflowservice.RespondWorkflowTaskFailedRequest); failed {
 				n.Add(1)
 			}
 			return invoke(ctx, method, req, reply, cc, opts...)
 		}
 	}
-	guard := attempts.New(attempts.Options{Now: time.Now, Expensive: func(r *workflowservice.RespondWorkflowTaskFailedRequest) bool {
-		return inspect.Cause(r.GetCause(), r.GetFailure(), r.GetFailure().GetMessage()) == run.Deadlock
-	}})
+	guard := attempts.New(attempts.Options{
+		Now: time.Now, Expensive: func(r *workflowservice.RespondWorkflowTaskFailedRequest) bool {
+			return inspect.Cause(r.GetCause(), r.GetFailure(), r.GetFailure().GetMessage()) == run.Deadlock
+		}})
 	c, err := client.Dial(client.Options{
 		HostPort: platform.StartTemporal(t).Address, DataConverter: converter.GetDefaultDataConverter(),
 		ConnectionOptions: client.ConnectionOptions{DialOptions: []grpc.DialOption{
@@ -57,7 +59,9 @@ func TestFailingTaskDoesNotSlowOtherRuns(t *testing.T) {
 		}
 		return nil
 	}, workflow.RegisterOptions{Name: "spins"})
-	w.RegisterWorkflowWithOptions(func(workflow.Context) error { panic("out of cheese") }, workflow.RegisterOptions{Name: "panics"})
+	w.RegisterWorkflowWithOptions(func(workflow.Context) error {
+		panic("out of cheese")
+	}, workflow.RegisterOptions{Name: "panics"})
 	w.RegisterWorkflowWithOptions(func(workflow.Context) error { return nil }, workflow.RegisterOptions{Name: "quick"})
 	require.NoError(t, w.Start())
 	t.Cleanup(func() {

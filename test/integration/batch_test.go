@@ -42,11 +42,13 @@ func startBatch(t *testing.T, s *platform.Server, m *signalboxv1.StartBatchReque
 	return res.Msg.GetBatch()
 }
 
-func awaitBatch(t *testing.T, s *platform.Server, id string, limit time.Duration, ok func(*signalboxv1.Batch) bool) *signalboxv1.Batch {
+func awaitBatch(t *testing.T, s *platform.Server, id string, limit time.Duration,
+	ok func(*signalboxv1.Batch) bool) *signalboxv1.Batch {
 	t.Helper()
 	var b *signalboxv1.Batch
 	platform.Eventually(t, limit, func() string {
-		res, err := s.Batches.GetBatch(t.Context(), connect.NewRequest(&signalboxv1.GetBatchRequest{Project: platform.DefaultProject, Id: id}))
+		res, err := s.Batches.GetBatch(t.Context(),
+			connect.NewRequest(&signalboxv1.GetBatchRequest{Project: platform.DefaultProject, Id: id}))
 		if err != nil {
 			return err.Error()
 		}
@@ -92,7 +94,8 @@ func requireReplayedOnce(t *testing.T, s *platform.Server, workflow, id string, 
 	}
 	require.NoError(t, platform.Concurrently(len(originals), 8, func() error {
 		original := <-work
-		res, err := s.Runs.GetRun(t.Context(), connect.NewRequest(&signalboxv1.GetRunRequest{Project: platform.DefaultProject, Id: original}))
+		res, err := s.Runs.GetRun(t.Context(),
+			connect.NewRequest(&signalboxv1.GetRunRequest{Project: platform.DefaultProject, Id: original}))
 		if err != nil {
 			return err
 		}
@@ -117,8 +120,11 @@ func TestReplayOfManyRunsSurvivesKill(t *testing.T) {
 	name := s.Publish(t, platform.Document("replayed", hello))
 	originals := startMany(t, s, name, n)
 	begun := time.Now()
-	b := startBatch(t, s, &signalboxv1.StartBatchRequest{Action: "replay", Rate: rate, Filter: &signalboxv1.RunFilter{Workflow: name}})
-	awaitBatch(t, s, b.GetId(), 5*time.Minute, func(b *signalboxv1.Batch) bool { return b.GetOutcomes().GetStarted() >= int64(n/4) })
+	b := startBatch(t, s, &signalboxv1.StartBatchRequest{
+		Action: "replay", Rate: rate, Filter: &signalboxv1.RunFilter{Workflow: name}})
+	awaitBatch(t, s, b.GetId(), 5*time.Minute, func(b *signalboxv1.Batch) bool {
+		return b.GetOutcomes().GetStarted() >= int64(n/4)
+	})
 	s.Kill()
 	s = platform.StartServer(t, options)
 	b = awaitBatch(t, s, b.GetId(), 5*time.Minute, batchEnded)
@@ -127,7 +133,8 @@ func TestReplayOfManyRunsSurvivesKill(t *testing.T) {
 	require.EqualValues(t, n, b.GetTotal(), "the batch does not select its own replays")
 	requireReplayedOnce(t, s, name, b.GetId(), originals)
 	promise.Record(t, promise.Figure{
-		Promise: "E5", What: fmt.Sprintf("%d runs replayed as one batch, the only server killed and started again: each once; until all had completed", n),
+		Promise: "E5", What: fmt.Sprintf("%d runs replayed as one batch, the only server killed and started again: each "+
+			"once; until all had completed", n),
 		Trials: n, Figure: took.String(),
 	})
 }
@@ -142,17 +149,23 @@ func TestAnotherServerResumesBatch(t *testing.T) {
 	second := platform.StartServer(t, platform.ServerOptions{Temporal: temporal.Address, Store: store})
 	name := first.Publish(t, platform.Document("replayed", hello))
 	originals := startMany(t, first, name, n)
-	b := startBatch(t, first, &signalboxv1.StartBatchRequest{Action: "replay", Rate: rate, Filter: &signalboxv1.RunFilter{Workflow: name}})
-	awaitBatch(t, second, b.GetId(), 5*time.Minute, func(b *signalboxv1.Batch) bool { return b.GetOutcomes().GetStarted() >= int64(n/4) })
+	b := startBatch(t, first,
+		&signalboxv1.StartBatchRequest{Action: "replay", Rate: rate, Filter: &signalboxv1.RunFilter{Workflow: name}})
+	awaitBatch(t, second, b.GetId(), 5*time.Minute, func(b *signalboxv1.Batch) bool {
+		return b.GetOutcomes().GetStarted() >= int64(n/4)
+	})
 	first.Kill() // it received the batch, so it executes it
-	killed, was := time.Now(), awaitBatch(t, second, b.GetId(), soon, func(*signalboxv1.Batch) bool { return true }).GetOutcomes().GetStarted()
+	killed, was := time.Now(), awaitBatch(t, second, b.GetId(), soon, func(*signalboxv1.Batch) bool {
+		return true
+	}).GetOutcomes().GetStarted()
 	awaitBatch(t, second, b.GetId(), soon, func(b *signalboxv1.Batch) bool { return b.GetOutcomes().GetStarted() > was })
 	resumed := promise.Round(time.Since(killed))
 	b = awaitBatch(t, second, b.GetId(), 5*time.Minute, batchEnded)
 	require.EqualValues(t, n, b.GetOutcomes().GetCompleted(), b.String())
 	requireReplayedOnce(t, second, name, b.GetId(), originals)
 	promise.Record(t, promise.Figure{
-		Promise: "E5", What: fmt.Sprintf("%d runs replayed as one batch, one of two servers killed at it: each once; until the other went on", n),
+		Promise: "E5", What: fmt.Sprintf("%d runs replayed as one batch, one of two servers killed at it: each once; until "+
+			"the other went on", n),
 		Trials: n, Figure: resumed.String(),
 	})
 }
@@ -164,7 +177,8 @@ func TestBatchesByCommandLine(t *testing.T) {
 		for _, id := range ids[:2] {
 			s.Await(t, id, soon, "waiting")
 		}
-		args := []string{"batch", "start", "--action", "cancel", "--workflow", name, "--reason", "wrong prices", "--rate", "10"}
+		args := []string{"batch", "start", "--action", "cancel", "--workflow", name, "--reason", "wrong prices", "--rate",
+			"10"}
 		dry := s.CLI(t, append(args, "--dry-run")...)
 		require.Equal(t, "dry run: would cancel 30 runs of 30 selected\n", dry.Stderr, dry.String())
 
@@ -185,7 +199,8 @@ func TestBatchesByCommandLine(t *testing.T) {
 			require.Equal(t, "wrong prices (batch "+b.ID+")", s.Await(t, id, soon, "canceled").GetCancelReason())
 		}
 		// They have ended, so a second cancellation of each is refused, and a run of another project is not found.
-		waited := s.CLI(t, "batch", "start", "--action", "terminate", "--reason", "again", "--wait", "--rate", "500", ids[0], ids[1], "no-such-run")
+		waited := s.CLI(t, "batch", "start", "--action", "terminate", "--reason", "again", "--wait", "--rate", "500", ids[0],
+			ids[1], "no-such-run")
 		require.Zero(t, waited.Code, waited.String())
 		require.Contains(t, waited.Stdout, "3: 3 refused")
 		list := s.CLI(t, "batch", "list", "-o", "json", "--limit", "0")

@@ -18,7 +18,8 @@ func TestControlsOfBlockedRuns(t *testing.T) {
 	store, temporal := platform.SQLite(t), platform.StartTemporal(t)
 	f := conntest.Run(t, conntest.Options{Upstream: temporal.Address})
 	w := &environment{
-		Server: platform.StartServer(t, platform.ServerOptions{Temporal: f.Addr(), Store: store}), store: store, temporal: temporal,
+		Server: platform.StartServer(t, platform.ServerOptions{Temporal: f.Addr(), Store: store}), store: store,
+		temporal: temporal,
 	}
 	forever := w.Publish(t, platform.Document("long", long))
 	w.controlsOfParents(t, w.Publish(t, platform.Document("parent", subflow(forever, ""))))
@@ -92,7 +93,8 @@ func (w *environment) controlsOfStarts(t *testing.T, f *conntest.Frontend, workf
 		reason, code := platform.Reason(err)
 		require.Equal(t, []any{"RUN_STARTING", connect.CodeFailedPrecondition}, []any{reason, code}, control)
 	}
-	require.Equal(t, []any{"queued", "starting", false}, []any{w.Run(t, id).GetStatus(), w.Run(t, id).GetQueuedReason(), w.Run(t, id).GetCancelRequested()})
+	require.Equal(t, []any{"queued", "starting", false},
+		[]any{w.Run(t, id).GetStatus(), w.Run(t, id).GetQueuedReason(), w.Run(t, id).GetCancelRequested()})
 	f.Clear("StartWorkflowExecution")
 	w.awaitHeld(t, id, "timer")
 	requireEffect(t, w.Server, "pause", id)
@@ -103,7 +105,8 @@ func (w *environment) awaitHeld(t *testing.T, id, kind string) {
 	t.Helper()
 	platform.Eventually(t, soon, func() string {
 		if r := w.Run(t, id); r.GetStatus() != "waiting" || r.GetWaitingKind() != kind {
-			return "run " + id + " is " + r.GetStatus() + " " + r.GetQueuedReason() + r.GetWaitingKind() + ", not waiting for " + kind
+			return "run " + id + " is " + r.GetStatus() + " " + r.GetQueuedReason() + r.GetWaitingKind() + ", not waiting for " +
+				kind
 		}
 		return ""
 	})

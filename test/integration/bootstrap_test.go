@@ -47,7 +47,8 @@ func TestBootstrapCreatesFirstToken(t *testing.T) {
 		require.NotEmpty(t, first)
 
 		requireOneLine(t, bootstrap(t, store, "--name", "x"), platform.ExitRefused, first, "--force", "[TOKEN_EXISTS]")
-		requireOneLine(t, bootstrap(t, store, "--name", "x", "--role", "default=viewer"), platform.ExitRefused, "[TOKEN_EXISTS]")
+		requireOneLine(t, bootstrap(t, store, "--name", "x", "--role", "default=viewer"), platform.ExitRefused,
+			"[TOKEN_EXISTS]")
 		requireOneLine(t, bootstrap(t, store, "--name", first, "--force"), platform.ExitRefused, "name", "[TOKEN_EXISTS]")
 		forced := bootstrap(t, store, "--name", "eve", "--force", "--expires", "12h", "-o", "json")
 		require.Equal(t, platform.ExitOK, forced.Code, forced.String())
@@ -92,6 +93,7 @@ func TestInvalidFirstTokensAreRefused(t *testing.T) {
 	}
 	require.Equal(t, platform.ExitOK, bootstrap(t, store, named()...).Code, "the refused calls left nothing behind")
 
-	lone := platform.Run(t, platform.Command{Binary: platform.ServerBinary(t), Args: []string{"token", "create", "--name", "ada", "--role", "a=admin", "--force"}})
+	lone := platform.Run(t, platform.Command{
+		Binary: platform.ServerBinary(t), Args: []string{"token", "create", "--name", "ada", "--role", "a=admin", "--force"}})
 	requireOneLine(t, lone, usage, "--bootstrap")
 }

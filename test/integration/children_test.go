@@ -20,7 +20,8 @@ func subflow(full, more string) string {
 
 func subflowVersion(full, version, name, more string) string {
 	namespace, short, _ := strings.Cut(full, "/")
-	return fmt.Sprintf("  - r:\n      run:\n        workflow: {namespace: %s, name: %s, version: %s, input: {name: %s}}\n%s", namespace, short, version, name, more)
+	return fmt.Sprintf("  - r:\n      run:\n        workflow: {namespace: %s, name: %s, version: %s, input: {name: "+
+		"%s}}\n%s", namespace, short, version, name, more)
 }
 
 // child waits for the newest child of a run.
@@ -36,11 +37,13 @@ func child(t *testing.T, s *platform.Server, parent string) *signalboxv1.Run {
 
 func TestChildRuns(t *testing.T) {
 	eachServer(t, func(t *testing.T, s *platform.Server) {
-		greeter := s.Publish(t, platform.Document("greeter", hello, "input: {schema: {document: {type: object, properties: {name: {type: string}}}}}\n"))
+		greeter := s.Publish(t, platform.Document("greeter", hello,
+			"input: {schema: {document: {type: object, properties: {name: {type: string}}}}}\n"))
 		sleeper := s.Publish(t, platform.Document("sleeper", waits(600)))
 		refuser := s.Publish(t, platform.Document("refuser", fails))
 		caught := func(task string) string {
-			return "  - t:\n      try:\n" + strings.ReplaceAll("\n"+task, "\n", "\n      ")[1:] + "\n      catch: {do: [{s: {set: {title: '${ $error.title }', status: '${ $error.status }', detail: '${ $error.detail }'}}}]}\n"
+			return "  - t:\n      try:\n" + strings.ReplaceAll("\n"+task, "\n", "\n      ")[1:] + "\n      catch: {do: [{s: " +
+				"{set: {title: '${ $error.title }', status: '${ $error.status }', detail: '${ $error.detail }'}}}]}\n"
 		}
 
 		t.Run("awaited", func(t *testing.T) {
@@ -63,7 +66,8 @@ func TestChildRuns(t *testing.T) {
 
 		t.Run("not awaited", func(t *testing.T) {
 			t.Parallel()
-			id := s.Start(t, s.Publish(t, platform.Document("leaves", subflow(sleeper, "        await: false\n"))), `{"name": "Ada"}`).GetId()
+			id := s.Start(t, s.Publish(t, platform.Document("leaves", subflow(sleeper, "        await: false\n"))),
+				`{"name": "Ada"}`).GetId()
 			require.JSONEq(t, `{"name": "Ada"}`, s.Await(t, id, soon, "completed").GetOutput().GetJson())
 			childRun := child(t, s, id)
 			s.Await(t, childRun.GetId(), soon, "waiting")
@@ -113,14 +117,16 @@ func TestChildRuns(t *testing.T) {
 
 		t.Run("parent times out", func(t *testing.T) {
 			t.Parallel()
-			id := s.Start(t, s.Publish(t, platform.Document("hurries", subflow(sleeper, ""), "timeout: {after: {seconds: 1}}\n")), `{}`).GetId()
+			id := s.Start(t, s.Publish(t,
+				platform.Document("hurries", subflow(sleeper, ""), "timeout: {after: {seconds: 1}}\n")), `{}`).GetId()
 			s.Await(t, id, soon, "timed_out")
 			s.Await(t, child(t, s, id).GetId(), soon, "canceled")
 		})
 
 		t.Run("too deep", func(t *testing.T) {
 			t.Parallel()
-			own := "document: {dsl: '1.0.3', namespace: deep, name: recursive, version: '1.0.0'}\ndo:\n" + subflow("deep/recursive", "")
+			own := "document: {dsl: '1.0.3', namespace: deep, name: recursive, version: '1.0.0'}\ndo:\n" +
+				subflow("deep/recursive", "")
 			id := s.Start(t, s.Publish(t, own), `{}`).GetId()
 			problem := s.Await(t, id, soon, "failed").GetError()
 			require.Equal(t, "Too deep", problem.GetTitle())
@@ -141,7 +147,8 @@ func TestChildTerminatedInTemporal(t *testing.T) {
 	id := s.Start(t, s.Publish(t, platform.Document("holds", subflow(sleeper, ""))), `{}`).GetId()
 	childRun := child(t, s, id)
 	s.Await(t, childRun.GetId(), soon, "waiting")
-	require.NoError(t, platform.DialTemporal(t, temporal.Address).TerminateWorkflow(t.Context(), childRun.GetId(), "", "by hand"))
+	require.NoError(t, platform.DialTemporal(t, temporal.Address).TerminateWorkflow(t.Context(), childRun.GetId(), "",
+		"by hand"))
 	s.Await(t, childRun.GetId(), soon, "terminated")
 	problem := s.Await(t, id, soon, "failed").GetError()
 	require.Equal(t, "Child terminated", problem.GetTitle())

@@ -39,7 +39,8 @@ func sealedBody(t *testing.T, text string) string {
 	return string(body)
 }
 
-// decode sends the request of a page of an origin, and returns the response and the text of its payload, if there is one.
+// decode sends the request of a page of an origin, and returns the response and the text of its payload, if there is
+// one.
 func (g *tokenServer) decode(t *testing.T, method, origin, token, body string) (*http.Response, string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, g.url+codecPath, strings.NewReader(body))
@@ -69,7 +70,8 @@ func (g *tokenServer) decode(t *testing.T, method, origin, token, body string) (
 // The test sends requests as Temporal's UI does, as a page of a foreign origin does, and without a browser.
 func TestCodecDecryptsPayloadsForAdministrators(t *testing.T) {
 	t.Parallel()
-	g := startTokenServer(t, platform.SQLite(t), "SIGNALBOX_ENCRYPTION_CODEC_ENDPOINT=true", "SIGNALBOX_ENCRYPTION_CODEC_ORIGINS="+uiOrigin)
+	g := startTokenServer(t, platform.SQLite(t), "SIGNALBOX_ENCRYPTION_CODEC_ENDPOINT=true",
+		"SIGNALBOX_ENCRYPTION_CODEC_ORIGINS="+uiOrigin)
 	root := g.create(t, "", "root")
 	require.Equal(t, platform.ExitOK, g.cli(t, root, "project", "create", "shop").Code)
 	operator, owner := g.create(t, root, "operator", "*=operator"), g.create(t, root, "owner", "shop=admin")
@@ -119,16 +121,19 @@ func TestCodecDecryptsPayloadsForAdministrators(t *testing.T) {
 	require.Zero(t, opened, "one entry per decrypted payload")
 }
 
-// A signal that is not sealed, or is sealed for another run, does not reach a run: the run waits, and its diagnosis contains the reason.
+// A signal that is not sealed, or is sealed for another run, does not reach a run: the run waits, and its diagnosis
+// contains the reason.
 func TestForeignPayloadsAreRefused(t *testing.T) {
 	t.Parallel()
 	temporal := platform.StartTemporal(t)
 	s := platform.StartServer(t, platform.ServerOptions{
-		Temporal: temporal.Address, Store: platform.SQLite(t), Args: []string{"--encryption-require-sealed"}, Env: []string{stuckAfter},
+		Temporal: temporal.Address, Store: platform.SQLite(t), Args: []string{"--encryption-require-sealed"},
+		Env: []string{stuckAfter},
 	})
 	name := s.Publish(t, platform.Document("patient", "  - sleep:\n      wait: {hours: 1}\n"))
 	sealing := platform.DialTemporal(t, temporal.Address)
-	plain, err := client.DialContext(t.Context(), client.Options{HostPort: temporal.Address, Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler))})
+	plain, err := client.DialContext(t.Context(),
+		client.Options{HostPort: temporal.Address, Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler))})
 	require.NoError(t, err)
 	t.Cleanup(plain.Close)
 	copied, err := codec.For(platform.Keys(t), "another-run").ToPayload("x")
@@ -138,10 +143,12 @@ func TestForeignPayloadsAreRefused(t *testing.T) {
 			return plain.SignalWorkflow(t.Context(), id, "", "signalbox.control", "x")
 		},
 		`it was sealed for workflow "another-run", and stands in the history of workflow `: func(id string) error {
-			_, err := sealing.WorkflowService().SignalWorkflowExecution(t.Context(), &workflowservice.SignalWorkflowExecutionRequest{
-				Namespace: client.DefaultNamespace, WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: id}, SignalName: "signalbox.control",
-				Input: &commonpb.Payloads{Payloads: []*commonpb.Payload{copied}},
-			})
+			_, err := sealing.WorkflowService().SignalWorkflowExecution(t.Context(),
+				&workflowservice.SignalWorkflowExecutionRequest{
+					Namespace: client.DefaultNamespace, WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: id},
+					SignalName: "signalbox.control",
+					Input:      &commonpb.Payloads{Payloads: []*commonpb.Payload{copied}},
+				})
 			return err
 		},
 	} {
@@ -149,7 +156,8 @@ func TestForeignPayloadsAreRefused(t *testing.T) {
 		s.Await(t, id, soon, "waiting")
 		require.NoError(t, send(id))
 		require.Contains(t, awaitStuck(t, s, id, "TASK_FAILING", 2*soon).GetDetail(), want)
-		_, err := s.Runs.TerminateRun(t.Context(), connect.NewRequest(&signalboxv1.TerminateRunRequest{Project: platform.DefaultProject, Id: id, Reason: "it is over"}))
+		_, err := s.Runs.TerminateRun(t.Context(),
+			connect.NewRequest(&signalboxv1.TerminateRunRequest{Project: platform.DefaultProject, Id: id, Reason: "it is over"}))
 		require.NoError(t, err)
 		s.Await(t, id, soon, "terminated")
 	}

@@ -118,8 +118,10 @@ func requireNoEffect(t *testing.T, s *platform.Server, control, id, cell string)
 		require.Equal(t, []any{cell, connect.CodeFailedPrecondition}, []any{reason, code}, control)
 	}
 	after := s.Run(t, id)
-	require.Equal(t, []any{before.GetStatus(), before.GetWaitingKind(), before.GetQueuedReason(), before.GetCancelRequested(), before.GetError(), before.GetControls()},
-		[]any{after.GetStatus(), after.GetWaitingKind(), after.GetQueuedReason(), after.GetCancelRequested(), after.GetError(), after.GetControls()}, control)
+	require.Equal(t, []any{before.GetStatus(), before.GetWaitingKind(), before.GetQueuedReason(),
+		before.GetCancelRequested(), before.GetError(), before.GetControls()},
+		[]any{after.GetStatus(), after.GetWaitingKind(), after.GetQueuedReason(), after.GetCancelRequested(),
+			after.GetError(), after.GetControls()}, control)
 }
 
 // requireEffect calls a control and requires its effect.
@@ -142,12 +144,14 @@ func requireEffect(t *testing.T, s *platform.Server, control, id string) {
 			require.Contains(t, []string{"canceled", "failed", "completed"}, step.GetStatus(), step.GetPath())
 		}
 	case "terminate":
-		require.Equal(t, []string{"terminated", "because of terminate"}, []string{r.GetStatus(), r.GetTerminateReason()}, "the response shows it")
+		require.Equal(t, []string{"terminated", "because of terminate"}, []string{r.GetStatus(), r.GetTerminateReason()},
+			"the response shows it")
 		require.Equal(t, "Terminated by local", r.GetError().GetTitle())
 	}
 }
 
-// awaitPaused waits until a run is paused, or is not. The response to the control has it too, unless the machine is slow.
+// awaitPaused waits until a run is paused, or is not. The response to the control has it too, unless the machine is
+// slow.
 func awaitPaused(t *testing.T, s *platform.Server, id string, paused bool) (r *signalboxv1.Run) {
 	t.Helper()
 	platform.Eventually(t, soon, func() string {
@@ -212,8 +216,8 @@ func TestControlsOfRunWithoutWorker(t *testing.T) {
 	})
 }
 
-// The answer that a run waits for arrives at the moment of the cancellation: whichever takes effect, the row agrees with
-// Temporal.
+// The answer that a run waits for arrives at the moment of the cancellation: whichever takes effect, the row agrees
+// with Temporal.
 func TestCancelThatRacesCompletion(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, store platform.Store) {
@@ -224,7 +228,8 @@ func TestCancelThatRacesCompletion(t *testing.T) {
 			cancels <- strings.TrimPrefix(c.Query, "run=")
 			return origin.Answer{Status: 200, Body: `{}`}
 		})
-		name := w.Publish(t, platform.Document("race", "  - last: {call: http, with: {method: get, endpoint: '"+o.URL+"/race', query: {run: '${ $workflow.id }'}}}\n"))
+		name := w.Publish(t, platform.Document("race",
+			"  - last: {call: http, with: {method: get, endpoint: '"+o.URL+"/race', query: {run: '${ $workflow.id }'}}}\n"))
 		const races = 200
 		var racing sync.WaitGroup
 		for range races {
@@ -251,7 +256,8 @@ func TestCancelThatRacesCompletion(t *testing.T) {
 			won[r.GetStatus()]++
 		}
 		promise.Record(t, promise.Figure{
-			Promise: "E3", What: "cancels that race completion: runs whose status is Temporal's; won by completion, by the cancel", Aim: "all", Trials: races,
+			Promise: "E3", What: "cancels that race completion: runs whose status is Temporal's; won by completion, by the " +
+				"cancel", Aim: "all", Trials: races,
 			Figure: fmt.Sprintf("%d; %d, %d", len(ids), won["completed"], won["canceled"]),
 		})
 	})
@@ -264,7 +270,8 @@ func TestControlsOfRunDeletedInTemporal(t *testing.T) {
 		t.Parallel()
 		temporal := platform.StartTemporal(t)
 		options := platform.ServerOptions{Temporal: temporal.Address, Store: store, Port: platform.FreePort(t)}
-		w := &environment{Server: platform.StartServer(t, options), store: store, temporal: temporal, client: platform.DialTemporal(t, temporal.Address)}
+		w := &environment{Server: platform.StartServer(t, options), store: store, temporal: temporal,
+			client: platform.DialTemporal(t, temporal.Address)}
 		name := w.Publish(t, platform.Document("lost", waits(600)))
 		lost := map[string]string{}
 		for _, control := range []string{"cancel", "terminate", "pause"} {
@@ -286,7 +293,8 @@ func TestControlsOfRunDeletedInTemporal(t *testing.T) {
 			r, err := w.Control(t.Context(), control, id, "it is gone")
 			require.NoError(t, err, control)
 			require.Equal(t, []string{status, status}, []string{r.GetStatus(), w.row(t, name, id).GetStatus()})
-			require.Equal(t, map[string]string{"cancel": "Execution missing", "terminate": "Terminated by local"}[control], r.GetError().GetTitle())
+			require.Equal(t, map[string]string{"cancel": "Execution missing", "terminate": "Terminated by local"}[control],
+				r.GetError().GetTitle())
 			require.Equal(t, []string{"pause:canceled"}, platform.Statuses(w.Steps(t, id)))
 			entries := w.audited(t, id, "run."+control)
 			require.Len(t, entries, 1)
@@ -303,9 +311,10 @@ func TestControlsOfRunDeletedInTemporal(t *testing.T) {
 // deleteExecution deletes a run's execution in Temporal, and waits until it is deleted.
 func (w *environment) deleteExecution(t *testing.T, id string) {
 	t.Helper()
-	_, err := w.client.WorkflowService().DeleteWorkflowExecution(t.Context(), &workflowservice.DeleteWorkflowExecutionRequest{
-		Namespace: "default", WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: id},
-	})
+	_, err := w.client.WorkflowService().DeleteWorkflowExecution(t.Context(),
+		&workflowservice.DeleteWorkflowExecutionRequest{
+			Namespace: "default", WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: id},
+		})
 	require.NoError(t, err)
 	platform.Eventually(t, soon, func() string {
 		if _, err := w.client.DescribeWorkflowExecution(t.Context(), id, ""); err == nil {

@@ -34,7 +34,8 @@ func TestRunContinuesAfterServerKill(t *testing.T) {
 		o.Answer("POST /first", 200, `{"n":1}`)
 		gate := o.Hold("POST /second", 200, `{"n":2}`)
 		o.Answer("POST /third", 200, `{"n":3}`)
-		loop := "  - each:\n      for: {each: i, in: \"${ [range(30)] }\"}\n      do:\n        - mark: {set: {i: \"${ $i }\"}}\n"
+		loop := "  - each:\n      for: {each: i, in: \"${ [range(30)] }\"}\n      do:\n        - mark: {set: {i: \"${ $i " +
+			"}\"}}\n"
 		temporal := platform.StartTemporal(t)
 		options := platform.ServerOptions{Temporal: temporal.Address, Store: store, Port: platform.FreePort(t)}
 		s := platform.StartServer(t, options)
@@ -128,7 +129,8 @@ func TestWatchResumesAfterRestart(t *testing.T) {
 	id := s.Start(t, name, "").GetId()
 	<-gate.Arrived
 
-	watch := platform.StartProcess(t, "watch", platform.Binary(t), s.ClientEnv(), []string{"run", "watch", id, "-o", "json"})
+	watch := platform.StartProcess(t, "watch", platform.Binary(t), s.ClientEnv(),
+		[]string{"run", "watch", id, "-o", "json"})
 	wait := platform.StartProcess(t, "start --wait", platform.Binary(t), s.ClientEnv(),
 		[]string{"run", "start", name, "--request-id", "waits-over-a-restart", "--wait", "-o", "json"})
 	<-gate.Arrived // the second run's call: both watches are open now, or soon

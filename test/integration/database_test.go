@@ -44,8 +44,8 @@ func databaseOf(t *testing.T, store platform.Store) string {
 	return strings.TrimPrefix(u.Path, "/")
 }
 
-// allowConnections permits connections to a database, or forbids them and closes the existing ones. It works from another
-// database of the same server.
+// allowConnections permits connections to a database, or forbids them and closes the existing ones. It works from
+// another database of the same server.
 func allowConnections(t *testing.T, store platform.Store, allow bool) {
 	t.Helper()
 	name := databaseOf(t, store)
@@ -63,7 +63,8 @@ func smallDisk(t *testing.T, size string) string {
 		t.Skip("mounting a small disk needs root")
 	}
 	dir := t.TempDir()
-	if out, err := exec.CommandContext(t.Context(), "mount", "-t", "tmpfs", "-o", "size="+size, "tmpfs", dir).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "mount", "-t", "tmpfs", "-o", "size="+size, "tmpfs",
+		dir).CombinedOutput(); err != nil {
 		t.Skipf("a small disk cannot be mounted here: %s", out)
 	}
 	t.Cleanup(func() {

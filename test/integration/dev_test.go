@@ -121,7 +121,8 @@ func TestDevPortInUse(t *testing.T) {
 func TestInterruptDuringStart(t *testing.T) {
 	t.Parallel()
 	folder := filepath.Join(t.TempDir(), "data")
-	for _, after := range []time.Duration{50 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond, 700 * time.Millisecond} {
+	for _, after := range []time.Duration{
+		50 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond, 700 * time.Millisecond} {
 		p := platform.LaunchDev(t, "--data-dir", folder)
 		select {
 		case <-time.After(after):

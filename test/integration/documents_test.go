@@ -10,7 +10,8 @@ import (
 
 // postStep returns a task that posts its input to a URL.
 func postStep(name, url string) string {
-	return "  - " + name + ":\n      call: http\n      with:\n        method: post\n        endpoint: " + url + "\n        body: ${ . }\n"
+	return "  - " + name + ":\n      call: http\n      with:\n        method: post\n        endpoint: " + url +
+		"\n        body: ${ . }\n"
 }
 
 // getStep returns a task that reads a URL.

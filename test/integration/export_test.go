@@ -83,8 +83,11 @@ func TestExportContainsWholeRun(t *testing.T) {
 		o.Sequence("GET /shaky", origin.Answer{Status: 503, Body: `{}`}, origin.Answer{Status: 200, Body: `{}`})
 		kind := fmt.Sprintf("export.%08x", rand.Uint32())
 		childRun := s.Publish(t, platform.Document("kid", hello))
-		source := platform.Document("exported", subflowVersion(childRun, "latest", "Ada", "")+strings.Replace(retries(o.URL+"/shaky"), "minutes: 10", "milliseconds: 10", 1)+
-			"  - hear:\n      listen: {to: {one: {with: {type: "+kind+".go}}}}\n"+waits(600), "schedule: {on: {one: {with: {type: "+kind+".begin}}}}\n")
+		source := platform.Document("exported",
+			subflowVersion(childRun, "latest", "Ada", "")+
+				strings.Replace(retries(o.URL+"/shaky"), "minutes: 10", "milliseconds: 10", 1)+
+				"  - hear:\n      listen: {to: {one: {with: {type: "+kind+".go}}}}\n"+
+				waits(600), "schedule: {on: {one: {with: {type: "+kind+".begin}}}}\n")
 		name := s.Publish(t, source)
 		sendTogether(t, s, kind+".begin", 1)
 		id := runsBy(t, s, name, 1)[0].GetId()
@@ -92,10 +95,12 @@ func TestExportContainsWholeRun(t *testing.T) {
 		sendTogether(t, s, kind+".go", 1)
 		awaitWaiting(t, s, id, "timer")
 		b := exported(t, s, id)
-		require.Equal(t, []string{id, "waiting", "timer", id}, []string{b.Run.ID, b.Run.Status, b.Run.WaitingKind, b.Run.Temporal.WorkflowID})
+		require.Equal(t, []string{id, "waiting", "timer", id},
+			[]string{b.Run.ID, b.Run.Status, b.Run.WaitingKind, b.Run.Temporal.WorkflowID})
 		require.Len(t, b.Run.Children, 1)
 		require.Equal(t, source, b.Version.Source)
-		require.Equal(t, []string{"r:completed", "attempt:completed", "get:failed", "get:completed", "hear:completed", "pause:waiting"}, b.tasks())
+		require.Equal(t, []string{
+			"r:completed", "attempt:completed", "get:failed", "get:completed", "hear:completed", "pause:waiting"}, b.tasks())
 		require.Len(t, b.Steps[1].Attempts, 2)
 		require.Len(t, b.Events, 2)
 		for i, e := range b.Events {
@@ -113,7 +118,8 @@ func TestExportContainsWholeRun(t *testing.T) {
 		require.Equal(t, []string{"canceled", "seen enough"}, []string{b.Run.Status, b.Run.CancelReason})
 		require.Len(t, b.Run.Replays, 1)
 		require.Empty(t, b.Waits)
-		require.Equal(t, []string{"run.cancel seen enough", "run.start "}, []string{b.Audit[0].Action + " " + b.Audit[0].Reason, b.Audit[1].Action + " " + b.Audit[1].Reason})
+		require.Equal(t, []string{"run.cancel seen enough", "run.start "},
+			[]string{b.Audit[0].Action + " " + b.Audit[0].Reason, b.Audit[1].Action + " " + b.Audit[1].Reason})
 	})
 }
 
@@ -130,7 +136,8 @@ func TestListExport(t *testing.T) {
 			listed = append(listed, r.GetId())
 		}
 		path := filepath.Join(t.TempDir(), "runs.csv")
-		require.Equal(t, platform.ExitOK, s.CLI(t, "run", "export", "--workflow", name, "--status", "failed", "--since", "1h", "--file", path).Code)
+		require.Equal(t, platform.ExitOK,
+			s.CLI(t, "run", "export", "--workflow", name, "--status", "failed", "--since", "1h", "--file", path).Code)
 		table, err := csv.NewReader(strings.NewReader(readFile(t, path))).ReadAll()
 		require.NoError(t, err)
 		require.Equal(t, "id", table[0][0])
@@ -140,7 +147,8 @@ func TestListExport(t *testing.T) {
 			require.Contains(t, row, "Out of stock")
 		}
 		require.Equal(t, listed, inTable)
-		for line := range strings.Lines(s.CLI(t, "run", "export", "--workflow", name, "--trigger", "api", "--format", "json").Stdout) {
+		for line := range strings.Lines(
+			s.CLI(t, "run", "export", "--workflow", name, "--trigger", "api", "--format", "json").Stdout) {
 			var r printedRun
 			require.NoError(t, json.Unmarshal([]byte(line), &r))
 			require.Equal(t, "Out of stock", r.Error.Title)
@@ -152,7 +160,8 @@ func TestListExport(t *testing.T) {
 		res, err := http.Get(s.URL + "/v1/projects/default/runs:export?format=csv&workflow=" + name)
 		require.NoError(t, err)
 		require.NoError(t, res.Body.Close())
-		require.Equal(t, []any{200, int64(-1), []string{"chunked"}}, []any{res.StatusCode, res.ContentLength, res.TransferEncoding}, "the length is not sent in advance")
+		require.Equal(t, []any{200, int64(-1), []string{"chunked"}},
+			[]any{res.StatusCode, res.ContentLength, res.TransferEncoding}, "the length is not sent in advance")
 		wrongExports(t, s, ids[0])
 	})
 }
@@ -185,7 +194,8 @@ func wrongExports(t *testing.T, s *platform.Server, id string) {
 	left, err := os.ReadDir(folder)
 	require.NoError(t, err)
 	require.Empty(t, left, "an interrupted export leaves no file")
-	for _, query := range []string{"format=xml", "statuses=odd", "since=yesterday", "nothing=1", "stuck=odd", "trigger=odd"} {
+	for _, query := range []string{
+		"format=xml", "statuses=odd", "since=yesterday", "nothing=1", "stuck=odd", "trigger=odd"} {
 		status, body, err := s.Get(t.Context(), "/v1/projects/default/runs:export?"+query)
 		require.NoError(t, err)
 		require.Equal(t, 400, status, "%s: %s", query, body)

@@ -17,7 +17,9 @@ import (
 func TestFailingWorkflowTasksAreDiagnosed(t *testing.T) {
 	t.Parallel()
 	temporal := platform.StartTemporal(t)
-	options := platform.ServerOptions{Temporal: temporal.Address, Store: platform.SQLite(t), Port: platform.FreePort(t), Roles: []string{platform.API}, Env: []string{stuckAfter}}
+	options := platform.ServerOptions{
+		Temporal: temporal.Address, Store: platform.SQLite(t), Port: platform.FreePort(t), Roles: []string{platform.API},
+		Env: []string{stuckAfter}}
 	s := platform.StartServer(t, options)
 	awaitConnected(t, s)
 	c := platform.DialTemporal(t, temporal.Address)
@@ -34,7 +36,8 @@ func TestFailingWorkflowTasksAreDiagnosed(t *testing.T) {
 
 	// The foreign workflow makes a call where the document waits.
 	calls := foreign(func(ctx workflow.Context) error {
-		ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{StartToCloseTimeout: time.Hour, TaskQueue: "nobody's"})
+		ctx = workflow.WithActivityOptions(ctx,
+			workflow.ActivityOptions{StartToCloseTimeout: time.Hour, TaskQueue: "nobody's"})
 		return workflow.ExecuteActivity(ctx, "nothing").Get(ctx, nil)
 	})
 	other := s.Start(t, s.Publish(t, platform.Document("long", waits(600))), "").GetId()
@@ -51,6 +54,7 @@ func TestFailingWorkflowTasksAreDiagnosed(t *testing.T) {
 	options.Roles = nil
 	s = platform.StartServer(t, options)
 	require.NoError(t, c.SignalWorkflow(t.Context(), other, "", "something", nil))
-	require.Contains(t, awaitStuck(t, s, other, "TASK_FAILING", 2*stuckWithin).GetDetail(), "TMPRL1100", "the SDK's code for nondeterminism")
+	require.Contains(t, awaitStuck(t, s, other, "TASK_FAILING", 2*stuckWithin).GetDetail(), "TMPRL1100",
+		"the SDK's code for nondeterminism")
 	s.Await(t, id, 2*soon, "completed")
 }

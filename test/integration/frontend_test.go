@@ -86,7 +86,8 @@ func TestFrontendForwardsToTemporal(t *testing.T) {
 	defer lose()
 	lost := make(chan error, 1)
 	go func() {
-		_, err := through.ExecuteWorkflow(patient, client.StartWorkflowOptions{ID: "unknown outcome", TaskQueue: "orders"}, "order", "unknown")
+		_, err := through.ExecuteWorkflow(patient, client.StartWorkflowOptions{ID: "unknown outcome", TaskQueue: "orders"},
+			"order", "unknown")
 		lost <- err
 	}()
 	require.Eventually(t, func() bool {

@@ -35,7 +35,8 @@ func hostileRequests(t *testing.T) (all []struct{ name, path, body string }) {
 		all = append(all, struct{ name, path, body string }{name, "/signalbox.v1." + method, string(body)})
 	}
 	validate := func(name, head, set string) {
-		source := "document: {dsl: 1.0.3, namespace: a, name: b, version: 1.0.0}\n" + head + "do: [{a: {set: {x: " + set + "}}}]\n"
+		source := "document: {dsl: 1.0.3, namespace: a, name: b, version: 1.0.0}\n" + head + "do: [{a: {set: {x: " + set +
+			"}}}]\n"
 		add(name, "WorkflowService/ValidateWorkflow", map[string]any{"source": source})
 	}
 	schema := func(document string) string { return "input: {schema: {document: " + document + "}}\n" }
@@ -113,10 +114,12 @@ func TestHostileViewerDoesNotStopOthers(t *testing.T) {
 		answers++
 	}
 	flood.Wait()
-	t.Logf("another caller was answered %d times, in %s at most; the server used %.0f MB", answers, slowest.Round(time.Millisecond), memory)
+	t.Logf("another caller was answered %d times, in %s at most; the server used %.0f MB", answers,
+		slowest.Round(time.Millisecond), memory)
 	promise.Within(t, "an answer to another caller", slowest, time.Second)
 	require.Less(t, memory, float64(hostileMemory))
-	status, reason = g.ask(t, http.MethodPost, "/signalbox.v1.WorkflowService/ValidateWorkflow", other, `{"project":"shop","source":"a: 1"}`)
+	status, reason = g.ask(t, http.MethodPost, "/signalbox.v1.WorkflowService/ValidateWorkflow", other,
+		`{"project":"shop","source":"a: 1"}`)
 	require.Equal(t, http.StatusOK, status, "the server has stopped working for the one that has gone: %s", reason)
 }
 

@@ -26,7 +26,8 @@ CREATE TABLE workflow_run_steps (id TEXT PRIMARY KEY, run_id TEXT NOT NULL, name
 CREATE TABLE workflow_run_waits (id TEXT PRIMARY KEY, run_id TEXT NOT NULL, kind TEXT NOT NULL, status TEXT NOT NULL, created_at TIMESTAMPTZ, resolved_at TIMESTAMPTZ);
 CREATE TABLE workflow_run_snapshots (id TEXT PRIMARY KEY, run_id TEXT NOT NULL, snapshot JSON NOT NULL, created_at TIMESTAMPTZ);`
 
-// legacyRun returns a run of an older engine: with a step that has ended, a step and a wait that have not, and a snapshot.
+// legacyRun returns a run of an older engine: with a step that has ended, a step and a wait that have not, and a
+// snapshot.
 func legacyRun(engine, status string) (id string, statements []string) {
 	id = engine + "-" + strings.ToLower(status)
 	column, completed, output := "'"+engine+"'", "NULL", "NULL"
@@ -47,7 +48,8 @@ func legacyRun(engine, status string) (id string, statements []string) {
 	}
 }
 
-// newLegacyDatabase makes a database with a run of each engine in each state, and returns the expected status of each after the import.
+// newLegacyDatabase makes a database with a run of each engine in each state, and returns the expected status of each
+// after the import.
 func newLegacyDatabase(t *testing.T, source platform.Store) map[string]string {
 	t.Helper()
 	statements, become := strings.Split(legacySchema, ";\n"), map[string]string{}
@@ -64,8 +66,8 @@ func newLegacyDatabase(t *testing.T, source platform.Store) map[string]string {
 	return become
 }
 
-// The test imports runs beside a running server, by the command and then by the server itself, and uses the operations that
-// imported runs support.
+// The test imports runs beside a running server, by the command and then by the server itself, and uses the operations
+// that imported runs support.
 func TestImportOfOlderEngine(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, store platform.Store) {
@@ -99,7 +101,8 @@ func TestImportOfOlderEngine(t *testing.T) {
 		w.Terminate()
 		_, ended := w.WaitFor(soon)
 		require.True(t, ended)
-		options.Env = append(options.Env, "SIGNALBOX_MIGRATION_FROM="+source.DSN, "SIGNALBOX_MIGRATION_PROJECT=default", "SIGNALBOX_MIGRATION_INTERVAL=1s")
+		options.Env = append(options.Env, "SIGNALBOX_MIGRATION_FROM="+source.DSN, "SIGNALBOX_MIGRATION_PROJECT=default",
+			"SIGNALBOX_MIGRATION_INTERVAL=1s")
 		w.Server = platform.StartServer(t, options)
 		w.followSource(t, source, become)
 		for _, said := range []string{w.Output(), databaseContents(t, store)} {
@@ -112,9 +115,10 @@ func TestImportOfOlderEngine(t *testing.T) {
 func importOlder(t *testing.T, source, store platform.Store) string {
 	t.Helper()
 	r := platform.Run(t, platform.Command{
-		Binary: platform.ServerBinary(t), Args: []string{"migrate", "import", "--from", source.DSN, "--project", platform.DefaultProject},
-		Env:   []string{"SIGNALBOX_STORE_DRIVER=" + store.Driver, "SIGNALBOX_STORE_DSN=" + store.DSN, platform.WithKeys(t)},
-		Limit: promise.Length(soon, 2*time.Hour),
+		Binary: platform.ServerBinary(t),
+		Args:   []string{"migrate", "import", "--from", source.DSN, "--project", platform.DefaultProject},
+		Env:    []string{"SIGNALBOX_STORE_DRIVER=" + store.Driver, "SIGNALBOX_STORE_DSN=" + store.DSN, platform.WithKeys(t)},
+		Limit:  promise.Length(soon, 2*time.Hour),
 	})
 	require.Equal(t, platform.ExitOK, r.Code, r.String())
 	require.NotContains(t, r.String(), "planted-4711")
@@ -158,8 +162,10 @@ func (w *environment) requireImported(t *testing.T, become map[string]string) {
 func (w *environment) requireImportedRun(t *testing.T, id, engine, status, here string) {
 	t.Helper()
 	r, steps := w.Run(t, id), w.Steps(t, id)
-	require.Equal(t, []string{here, "import", strings.Replace(engine, "null", "", 1), "1.2.0", `{"n":1,"password":"` + redact.Mark + `"}`},
-		[]string{r.GetStatus(), r.GetTrigger(), r.GetLegacyEngine(), r.GetVersion(), strings.ReplaceAll(r.GetInput().GetJson(), " ", "")}, id)
+	require.Equal(t, []string{
+		here, "import", strings.Replace(engine, "null", "", 1), "1.2.0", `{"n":1,"password":"` + redact.Mark + `"}`},
+		[]string{r.GetStatus(), r.GetTrigger(), r.GetLegacyEngine(), r.GetVersion(),
+			strings.ReplaceAll(r.GetInput().GetJson(), " ", "")}, id)
 	require.Nil(t, r.GetStuck(), id)
 	kept, _ := platform.Decode(t, r.GetLegacy()).(map[string]any)
 	row, _ := kept["row"].(map[string]any)
@@ -197,7 +203,9 @@ func (w *environment) requireControlsRefused(t *testing.T, become map[string]str
 			require.Equal(t, "RUN_IMPORTED", row[control])
 			requireNoEffect(t, w.Server, control, id, row[control])
 		}
-		resumed, err := w.Quotas.ResumeQuota(t.Context(), connect.NewRequest(&signalboxv1.ResumeQuotaRequest{Project: platform.DefaultProject, RunIds: []string{id}, Reason: "urgent"}))
+		resumed, err := w.Quotas.ResumeQuota(t.Context(),
+			connect.NewRequest(&signalboxv1.ResumeQuotaRequest{
+				Project: platform.DefaultProject, RunIds: []string{id}, Reason: "urgent"}))
 		if slices.Contains(platform.Ended(), r.GetStatus()) {
 			reason, code := platform.Reason(err)
 			require.Equal(t, []any{"RUN_ENDED", connect.CodeFailedPrecondition}, []any{reason, code}, id)
@@ -214,19 +222,23 @@ func (w *environment) replayImported(t *testing.T) {
 	const id = "db-waiting"
 	_, err := w.Control(t.Context(), "replay", id, "once more")
 	reason, code := platform.Reason(err)
-	require.Equal(t, []any{"RUN_IMPORTED", connect.CodeFailedPrecondition}, []any{reason, code}, "no workflow of that name is published")
-	source := regexp.MustCompile(`namespace: t\w+`).ReplaceAllString(platform.Document("order", "  - same:\n      set: ${ . }\n"), "namespace: legacy")
+	require.Equal(t, []any{"RUN_IMPORTED", connect.CodeFailedPrecondition}, []any{reason, code},
+		"no workflow of that name is published")
+	source := regexp.MustCompile(`namespace: t\w+`).
+		ReplaceAllString(platform.Document("order", "  - same:\n      set: ${ . }\n"), "namespace: legacy")
 	require.Equal(t, "legacy/order", w.Publish(t, source))
 	replay := func(args ...string) platform.Result {
 		return w.CLI(t, append([]string{"run", "replay", id, "--reason", "once more", "-o", "json"}, args...)...)
 	}
 	requireOneLine(t, replay(), platform.ExitRefused, "RUN_IMPORTED")
-	requireOneLine(t, replay("--version", "latest"), platform.ExitRefused, "RUN_IMPORTED") // the mark of a redacted value is not an input
+	// the mark of a redacted value is not an input
+	requireOneLine(t, replay("--version", "latest"), platform.ExitRefused, "RUN_IMPORTED")
 	res := replay("--version", "latest", "--wait", "--patch", `[{"op":"replace","path":"/password","value":"none"}]`)
 	require.Equal(t, platform.ExitOK, res.Code, res.String())
 	var made printedRun
 	res.JSON(t, &made)
-	require.Equal(t, []any{"completed", "1.0.0", map[string]any{"n": 1.0, "password": redact.Mark}}, []any{made.Status, made.Version, made.Output})
+	require.Equal(t, []any{"completed", "1.0.0", map[string]any{"n": 1.0, "password": redact.Mark}},
+		[]any{made.Status, made.Version, made.Output})
 	require.Equal(t, id, w.Run(t, made.ID).GetReplayOf())
 	require.Equal(t, []string{made.ID}, w.Run(t, id).GetReplays())
 }
@@ -256,7 +268,8 @@ func (w *environment) followSource(t *testing.T, source platform.Store, become m
 		}
 		return ""
 	})
-	require.Equal(t, []string{"Engine gone", "it broke"}, []string{w.Run(t, id).GetError().GetTitle(), w.Run(t, "temporal-running").GetError().GetDetail()})
+	require.Equal(t, []string{"Engine gone", "it broke"},
+		[]string{w.Run(t, id).GetError().GetTitle(), w.Run(t, "temporal-running").GetError().GetDetail()})
 	require.JSONEq(t, "7", w.Run(t, "null-waiting").GetOutput().GetJson())
 	for _, still := range []string{"temporal-waiting", "db-completed"} {
 		require.Equal(t, become[still], w.Run(t, still).GetStatus())
@@ -267,7 +280,8 @@ func (w *environment) followSource(t *testing.T, source platform.Store, become m
 	require.Equal(t, "system", entries[0].GetActorKind())
 	platform.Eventually(t, soon, func() string { // a poll is counted when it is over
 		_, metrics, err := w.Get(t.Context(), "/metrics")
-		for _, line := range []string{`signalbox_migration_runs_total{kind="new"} 1`, `signalbox_migration_runs_total{kind="changed"} 2`} {
+		for _, line := range []string{
+			`signalbox_migration_runs_total{kind="new"} 1`, `signalbox_migration_runs_total{kind="changed"} 2`} {
 			if err != nil || !strings.Contains(metrics, line+"\n") {
 				return line + " is not there"
 			}

@@ -19,18 +19,21 @@ type wrongDocument struct {
 
 func wrongDocuments(good string) map[string]wrongDocument {
 	return map[string]wrongDocument{
-		"broken YAML":            {strings.Replace(good, "do:", "do: [", 1), "", []string{"syntax"}},
-		"unknown key":            {strings.Replace(good, "set:", "sett:", 1), "8:7", []string{"sett", "set"}},
-		"unknown top-level key":  {good + "dos: []\n", "10:1", []string{"unknown_key", "dos"}},
-		"unknown task in then":   {good + "  - last:\n      set: {a: 1}\n      then: lost\n", "12:13", []string{"unknown_reference", "lost"}},
+		"broken YAML":           {strings.Replace(good, "do:", "do: [", 1), "", []string{"syntax"}},
+		"unknown key":           {strings.Replace(good, "set:", "sett:", 1), "8:7", []string{"sett", "set"}},
+		"unknown top-level key": {good + "dos: []\n", "10:1", []string{"unknown_key", "dos"}},
+		"unknown task in then": {
+			good + "  - last:\n      set: {a: 1}\n      then: lost\n", "12:13", []string{"unknown_reference", "lost"}},
 		"jq that does not parse": {strings.Replace(good, `.name // "world"`, `.name // `, 1), "9:", []string{"expression"}},
-		"unknown variable":       {strings.Replace(good, ".name", "$nobody", 1), "9:", []string{"unknown_variable", "nobody"}},
-		"two kinds in one task":  {good + "  - both:\n      set: {a: 1}\n      wait: {seconds: 1}\n", "", []string{"task_kind"}},
-		"missing version":        {strings.Replace(good, "  version: '1.0.0'\n", "", 1), "", []string{"missing_key", "version"}},
-		"not run yet":            {good + "  - on:\n      run:\n        shell: {command: ls}\n", "", []string{"unsupported", "run"}},
-		"duplicate task":         {good + hello, "10:5", []string{"duplicate_name", "greet"}},
-		"tab":                    {strings.Replace(good, "  - greet", "\t- greet", 1), "", []string{"syntax"}},
-		"nothing":                {"", "", []string{"document"}},
+		"unknown variable": {
+			strings.Replace(good, ".name", "$nobody", 1), "9:", []string{"unknown_variable", "nobody"}},
+		"two kinds in one task": {
+			good + "  - both:\n      set: {a: 1}\n      wait: {seconds: 1}\n", "", []string{"task_kind"}},
+		"missing version": {strings.Replace(good, "  version: '1.0.0'\n", "", 1), "", []string{"missing_key", "version"}},
+		"not run yet":     {good + "  - on:\n      run:\n        shell: {command: ls}\n", "", []string{"unsupported", "run"}},
+		"duplicate task":  {good + hello, "10:5", []string{"duplicate_name", "greet"}},
+		"tab":             {strings.Replace(good, "  - greet", "\t- greet", 1), "", []string{"syntax"}},
+		"nothing":         {"", "", []string{"document"}},
 	}
 }
 
@@ -77,8 +80,10 @@ func TestInvalidDocumentsAreRefused(t *testing.T) {
 
 func TestAllViolationsAreReportedTogether(t *testing.T) {
 	t.Parallel()
-	source := platform.Document("wrong", "  - a:\n      sett: {}\n  - b:\n      set: ${ .x | }\n  - c:\n      set: {}\n      then: nowhere\n")
-	r := platform.Run(t, platform.Command{Binary: platform.Binary(t), Args: []string{"workflow", "validate", file(t, "bad.yaml", source)}})
+	source := platform.Document("wrong",
+		"  - a:\n      sett: {}\n  - b:\n      set: ${ .x | }\n  - c:\n      set: {}\n      then: nowhere\n")
+	r := platform.Run(t, platform.Command{
+		Binary: platform.Binary(t), Args: []string{"workflow", "validate", file(t, "bad.yaml", source)}})
 	require.Equal(t, platform.ExitFailed, r.Code, r.String())
 	for _, part := range []string{"sett", "expression", "nowhere"} {
 		require.Contains(t, r.Stdout+r.Stderr, part)
@@ -95,7 +100,8 @@ func TestValuesOverLimitsAreRefused(t *testing.T) {
 		input := func(kib int) string { return `{"name":"` + strings.Repeat("a", kib<<10) + `"}` }
 
 		s.Await(t, s.Start(t, name, input(500)).GetId(), soon, "completed")
-		requireOneLine(t, s.CLI(t, "run", "start", name, "--input", file(t, "big.json", input(513))), platform.ExitFailed, "input", "524288")
+		requireOneLine(t, s.CLI(t, "run", "start", name, "--input", file(t, "big.json", input(513))), platform.ExitFailed,
+			"input", "524288")
 		_, err := s.TryStart(t.Context(), name, input(513))
 		reason, code := platform.Reason(err)
 		require.Equal(t, "INPUT_TOO_LARGE", reason)
@@ -120,18 +126,22 @@ func TestUnknownNamesAreNotFound(t *testing.T) {
 	eachServer(t, func(t *testing.T, s *platform.Server) {
 		const missing = "00000000-0000-4000-8000-000000000000"
 		for _, args := range [][]string{
-			{"run", "show", missing}, {"run", "steps", missing}, {"run", "watch", missing}, {"run", "cancel", missing, "--reason", "x"},
+			{"run", "show", missing}, {"run", "steps", missing}, {"run", "watch", missing},
+			{"run", "cancel", missing, "--reason", "x"},
 		} {
 			requireOneLine(t, s.CLI(t, args...), platform.ExitNotFound, missing, "RUN_NOT_FOUND")
 		}
 		for _, args := range [][]string{
-			{"run", "start", "nobody/nothing"}, {"workflow", "show", "nobody/nothing"}, {"workflow", "versions", "nobody/nothing"},
+			{"run", "start", "nobody/nothing"}, {"workflow", "show", "nobody/nothing"},
+			{"workflow", "versions", "nobody/nothing"},
 			{"workflow", "pause", "nobody/nothing", "--reason", "x"}, {"workflow", "delete", "nobody/nothing"},
 		} {
 			requireOneLine(t, s.CLI(t, args...), platform.ExitNotFound, "nobody/nothing", "WORKFLOW_NOT_FOUND")
 		}
-		requireOneLine(t, s.CLI(t, "run", "list", "--project", "nowhere"), platform.ExitNotFound, "nowhere", "PROJECT_NOT_FOUND")
-		_, err := s.Runs.GetRun(t.Context(), connect.NewRequest(&signalboxv1.GetRunRequest{Project: platform.DefaultProject, Id: missing}))
+		requireOneLine(t, s.CLI(t, "run", "list", "--project", "nowhere"), platform.ExitNotFound, "nowhere",
+			"PROJECT_NOT_FOUND")
+		_, err := s.Runs.GetRun(t.Context(),
+			connect.NewRequest(&signalboxv1.GetRunRequest{Project: platform.DefaultProject, Id: missing}))
 		reason, code := platform.Reason(err)
 		require.Equal(t, "RUN_NOT_FOUND", reason)
 		require.Equal(t, connect.CodeNotFound, code)

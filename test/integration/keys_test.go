@@ -56,9 +56,11 @@ func (r *rotation) refused(t *testing.T, reason string, keys ...string) {
 	require.True(t, ended, s.Output())
 	require.Equal(t, platform.ExitFailed, code)
 	require.Contains(t, s.Output(), reason)
-	args := append([]string{"check-config", "--store-driver", o.Store.Driver, "--store-dsn", o.Store.DSN, "--temporal-address", o.Temporal}, keys...)
+	args := append([]string{"check-config", "--store-driver", o.Store.Driver, "--store-dsn", o.Store.DSN,
+		"--temporal-address", o.Temporal}, keys...)
 	check := platform.Run(t, platform.Command{
-		Binary: platform.Binary(t), Args: args, Env: []string{"SIGNALBOX_REDIS_URL=redis://127.0.0.1:1"}, // it is not connected to
+		// it is not connected to
+		Binary: platform.Binary(t), Args: args, Env: []string{"SIGNALBOX_REDIS_URL=redis://127.0.0.1:1"},
 	})
 	require.Equal(t, platform.ExitFailed, check.Code, check)
 	require.Contains(t, check.Stdout, "encryption.keys")
@@ -83,8 +85,8 @@ func (r *rotation) states(t *testing.T) map[string]string {
 	return states
 }
 
-// A key is replaced while a run, a schedule, a webhook and a dispatcher are in use: it is refused to remove it while something needs it, and
-// nothing misses it afterwards.
+// A key is replaced while a run, a schedule, a webhook and a dispatcher are in use: it is refused to remove it while
+// something needs it, and nothing misses it afterwards.
 func TestSealingKeyIsRotated(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, store platform.Store) {
@@ -94,7 +96,8 @@ func TestSealingKeyIsRotated(t *testing.T) {
 		hooks := newReceiver(t)
 
 		r.with(t, "--encryption-keys", "k1="+first)
-		waits := r.server.Publish(t, platform.Document("waits", "  - pause:\n      listen: {to: {one: {with: {type: go}}}}\n  - greet:\n      set: {greeting: '${ $workflow.input.name }'}\n"))
+		waits := r.server.Publish(t, platform.Document("waits", "  - pause:\n      listen: {to: {one: {with: {type: "+
+			"go}}}}\n  - greet:\n      set: {greeting: '${ $workflow.input.name }'}\n"))
 		ticks := r.server.Publish(t, platform.Document("ticks", short, "schedule: {every: {seconds: 1}}\n"))
 		started := r.server.Publish(t, platform.Document("started", short, "schedule: {on: {one: {with: {type: start}}}}\n"))
 		secret := createWebhook(t, r.server, "hook", "--url", hooks.URL+"/hook", "--type", "start")
@@ -110,7 +113,8 @@ func TestSealingKeyIsRotated(t *testing.T) {
 		require.Equal(t, map[string]string{"k1": "needed", "k2": "active"}, r.states(t))
 		check := r.server.CLI(t, "restore", "check")
 		require.Regexp(t, `sealing keys +k2: \d+ open runs?; k1: \d+ open runs?`, check.Stdout)
-		require.NotContains(t, r.server.CLI(t, "system", "keys", "--jq", `.sealingKeys[] | select(.webhooks == "1") | .id`).Stdout, "k1")
+		require.NotContains(t, r.server.CLI(t, "system", "keys", "--jq",
+			`.sealingKeys[] | select(.webhooks == "1") | .id`).Stdout, "k1")
 		sendTogether(t, r.server, "go", 1)
 		done := r.server.Await(t, id, soon, platform.Ended()...)
 		require.Equal(t, "completed", done.GetStatus(), "%v", done)

@@ -50,7 +50,8 @@ func (l labelled) start(t *testing.T, input string, args ...string) (run labelle
 // listed returns the IDs of the runs with labels, which the tool and REST must list alike.
 func (l labelled) listed(t *testing.T, labels ...string) (byTool []string) {
 	t.Helper()
-	args, query := []string{"run", "list", "--workflow", l.name, "-o", "json"}, url.Values{"workflow": {l.name}, "labels": labels}
+	args, query := []string{"run", "list", "--workflow", l.name, "-o", "json"},
+		url.Values{"workflow": {l.name}, "labels": labels}
 	for _, label := range labels {
 		args = append(args, "--label", label)
 	}
@@ -151,8 +152,10 @@ func (l labelled) refused(t *testing.T) {
 	}
 	args := []string{"run", "start", l.name, "--input", "{}"}
 	requireOneLine(t, l.CLI(t, append(args, "--label", "order")...), platform.ExitUsage, "key=value")
-	requireOneLine(t, l.CLI(t, append(args, "--label", "order=1", "--label", "order=2")...), platform.ExitUsage, "order has two values")
-	requireOneLine(t, l.CLI(t, append(args, "--label", "a b=1")...), platform.ExitFailed, `label "a b"`, "INVALID_ARGUMENT")
+	requireOneLine(t, l.CLI(t, append(args, "--label", "order=1", "--label", "order=2")...), platform.ExitUsage,
+		"order has two values")
+	requireOneLine(t, l.CLI(t, append(args, "--label", "a b=1")...), platform.ExitFailed, `label "a b"`,
+		"INVALID_ARGUMENT")
 	requireOneLine(t, l.CLI(t, "run", "list", "--label", "order"), platform.ExitUsage, "key=value")
 	require.Len(t, l.AllRuns(t, l.name, 100), before, "no run was made")
 

@@ -52,7 +52,8 @@ func TestListPagesAreStableUnderWrites(t *testing.T) {
 
 func TestListFilters(t *testing.T) {
 	eachServer(t, func(t *testing.T, s *platform.Server) {
-		good := s.Publish(t, platform.Document("mixed", "  - check:\n      if: ${ .bad == true }\n      raise:\n        error: {type: https://example.com/bad, status: 400, title: Bad}\n"))
+		good := s.Publish(t, platform.Document("mixed", "  - check:\n      if: ${ .bad == true }\n      raise:\n        "+
+			"error: {type: https://example.com/bad, status: 400, title: Bad}\n"))
 		fine := s.Await(t, s.Start(t, good, `{}`).GetId(), soon, "completed")
 		bad := s.Await(t, s.Start(t, good, `{"bad":true}`).GetId(), soon, "failed")
 
@@ -70,12 +71,20 @@ func TestListFilters(t *testing.T) {
 		both := []string{bad.GetId(), fine.GetId()}
 		require.Equal(t, both, list(func(*signalboxv1.ListRunsRequest) {}))
 		require.Equal(t, both[:1], list(func(r *signalboxv1.ListRunsRequest) { r.Filter.Statuses = []string{"failed"} }))
-		require.Equal(t, both, list(func(r *signalboxv1.ListRunsRequest) { r.Filter.Statuses = []string{"failed", "completed"} }))
+		require.Equal(t, both, list(func(r *signalboxv1.ListRunsRequest) {
+			r.Filter.Statuses = []string{"failed", "completed"}
+		}))
 		require.Empty(t, list(func(r *signalboxv1.ListRunsRequest) { r.Filter.Version = "7.0.0" }))
 		require.Equal(t, both[1:], list(func(r *signalboxv1.ListRunsRequest) { r.RequestId = fine.GetRequestId() }))
-		require.Equal(t, []string{fine.GetId(), bad.GetId()}, list(func(r *signalboxv1.ListRunsRequest) { r.Order = "oldest" }))
-		require.Equal(t, both[:1], list(func(r *signalboxv1.ListRunsRequest) { r.Filter.Since = bad.GetCreateTime() }), "since is inclusive")
-		require.Equal(t, both[1:], list(func(r *signalboxv1.ListRunsRequest) { r.Filter.Until = bad.GetCreateTime() }), "until is exclusive")
+		require.Equal(t, []string{fine.GetId(), bad.GetId()}, list(func(r *signalboxv1.ListRunsRequest) {
+			r.Order = "oldest"
+		}))
+		require.Equal(t, both[:1], list(func(r *signalboxv1.ListRunsRequest) {
+			r.Filter.Since = bad.GetCreateTime()
+		}), "since is inclusive")
+		require.Equal(t, both[1:], list(func(r *signalboxv1.ListRunsRequest) {
+			r.Filter.Until = bad.GetCreateTime()
+		}), "until is exclusive")
 
 		r := s.CLI(t, "run", "list", "--workflow", good, "--status", "failed", "-o", "json")
 		require.Equal(t, platform.ExitOK, r.Code, r.String())
@@ -92,7 +101,8 @@ func TestForeignPageTokensAreRefused(t *testing.T) {
 		s.Start(t, name, "")
 		page := func(token string, statuses ...string) (*connect.Response[signalboxv1.ListRunsResponse], error) {
 			return s.Runs.ListRuns(t.Context(), connect.NewRequest(&signalboxv1.ListRunsRequest{
-				Project: platform.DefaultProject, Filter: &signalboxv1.RunFilter{Workflow: name, Statuses: statuses}, PageSize: 1, PageToken: token,
+				Project: platform.DefaultProject, Filter: &signalboxv1.RunFilter{Workflow: name, Statuses: statuses}, PageSize: 1,
+				PageToken: token,
 			}))
 		}
 		first, err := page("")
@@ -179,7 +189,8 @@ func TestManyRunsInParallel(t *testing.T) {
 func TestREST(t *testing.T) {
 	eachServer(t, func(t *testing.T, s *platform.Server) {
 		name := s.Publish(t, platform.Document("rest", hello))
-		status, body, err := s.Post(t.Context(), "/v1/projects/default/runs", `{"workflow":"`+name+`","input":{"name":"curl"}}`)
+		status, body, err := s.Post(t.Context(), "/v1/projects/default/runs",
+			`{"workflow":"`+name+`","input":{"name":"curl"}}`)
 		require.NoError(t, err)
 		require.Equal(t, 200, status, body)
 		var started struct{ Run printedRun }
@@ -196,7 +207,8 @@ func TestREST(t *testing.T) {
 		require.Equal(t, 400, status, body) // FAILED_PRECONDITION
 		require.Contains(t, body, "RUN_ENDED")
 
-		for path, want := range map[string]int{"/livez": 200, "/readyz": 200, "/metrics": 200, "/nowhere": 404, "/v1/version": 200} {
+		for path, want := range map[string]int{
+			"/livez": 200, "/readyz": 200, "/metrics": 200, "/nowhere": 404, "/v1/version": 200} {
 			status, body, err := s.Get(t.Context(), path)
 			require.NoError(t, err)
 			require.Equal(t, want, status, "%s: %s", path, body)

@@ -34,15 +34,16 @@ func lossCommands(t *testing.T, begin string, replace ...string) [][]string {
 	return list
 }
 
-// After a loss of Temporal, the commands of the page list and replay the runs that were lost: also one that began days before, and none
-// that failed of themselves.
+// After a loss of Temporal, the commands of the page list and replay the runs that were lost: also one that began days
+// before, and none that failed of themselves.
 func TestRunsThatTemporalLostAreReplayed(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, store platform.Store) {
 		t.Parallel()
 		w := newEnvironment(t, store)
 		waiting := w.Publish(t, platform.Document("lossy", "  - pause:\n      wait: {minutes: 10}\n"))
-		failing := w.Publish(t, platform.Document("failing", "  - stop:\n      raise: {error: {type: https://example.com/errors/own, status: 500}}\n"))
+		failing := w.Publish(t, platform.Document("failing",
+			"  - stop:\n      raise: {error: {type: https://example.com/errors/own, status: 500}}\n"))
 		var lost []string
 		for range 3 {
 			id := w.Start(t, waiting, "{}").GetId()
@@ -57,9 +58,10 @@ func TestRunsThatTemporalLostAreReplayed(t *testing.T) {
 			fmt.Sprintf("UPDATE runs SET created_at = created_at - %d WHERE id = '%s'", (48*time.Hour).Microseconds(), old))
 		begin := time.Now().UTC().Format(time.RFC3339Nano)
 		for _, id := range lost {
-			_, err := w.client.WorkflowService().DeleteWorkflowExecution(t.Context(), &workflowservice.DeleteWorkflowExecutionRequest{
-				Namespace: client.DefaultNamespace, WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: id},
-			})
+			_, err := w.client.WorkflowService().DeleteWorkflowExecution(t.Context(),
+				&workflowservice.DeleteWorkflowExecutionRequest{
+					Namespace: client.DefaultNamespace, WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: id},
+				})
 			require.NoError(t, err)
 		}
 		for _, id := range lost {

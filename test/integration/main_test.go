@@ -78,7 +78,8 @@ func file(t *testing.T, name, content string) string {
 	return path
 }
 
-// requireOneLine requires that a refused command printed exactly one line, with all of the parts, and nothing on stdout.
+// requireOneLine requires that a refused command printed exactly one line, with all of the parts, and nothing on
+// stdout.
 func requireOneLine(t *testing.T, r platform.Result, code int, parts ...string) {
 	t.Helper()
 	require.Equal(t, code, r.Code, r.String())

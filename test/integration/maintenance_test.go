@@ -48,7 +48,8 @@ func TestMaintenanceStartsNoRuns(t *testing.T) {
 		count := len(s.AllRuns(t, byTime, 100))
 		for _, server := range servers {
 			requireOneLine(t, server.CLI(t, "run", "start", name), platform.ExitUnavailable, "upgrade of the database")
-			requireOneLine(t, server.CLI(t, "run", "replay", source, "--reason", "again"), platform.ExitUnavailable, "maintenance")
+			requireOneLine(t, server.CLI(t, "run", "replay", source, "--reason", "again"), platform.ExitUnavailable,
+				"maintenance")
 			code, body, err := server.Post(t.Context(), "/v1/projects/default/runs", `{"workflow": "`+name+`"}`)
 			require.NoError(t, err)
 			require.Equal(t, http.StatusServiceUnavailable, code, body)

@@ -13,8 +13,8 @@ import (
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-// A fresh server exports each metric of the reference page with exactly its labels, and no others. Metrics whose meaning says when they are
-// absent may be.
+// A fresh server exports each metric of the reference page with exactly its labels, and no others. Metrics whose
+// meaning says when they are absent may be.
 func TestMetricsMatchReference(t *testing.T) {
 	t.Parallel()
 	s := platform.StartServer(t, platform.ServerOptions{
@@ -24,7 +24,8 @@ func TestMetricsMatchReference(t *testing.T) {
 	limitRuns(t, s, "10")
 	documented, temporals := metricsPage(t)
 	// The page says when these are absent: not here.
-	here := []string{"rpc_server_call_duration_seconds", "signalbox_memory_limit_bytes", "signalbox_queue_mode_max_runs", "signalbox_quota_queued_runs"}
+	here := []string{"rpc_server_call_duration_seconds", "signalbox_memory_limit_bytes", "signalbox_queue_mode_max_runs",
+		"signalbox_quota_queued_runs"}
 	found := map[string]string{}
 	platform.Eventually(t, soon, func() string {
 		_, page, err := s.Get(t.Context(), "/metrics")
@@ -88,7 +89,8 @@ func metricsPage(t *testing.T) (ours map[string]documentedMetric, temporals []st
 	return ours, temporals
 }
 
-// exportedLabels returns the labels of our metrics in a scrape, by metric. The SDK's metrics are those with its label client_name or of its pollers.
+// exportedLabels returns the labels of our metrics in a scrape, by metric. The SDK's metrics are those with its label
+// client_name or of its pollers.
 func exportedLabels(page string) map[string]string {
 	found := map[string]string{}
 	series := regexp.MustCompile(`(?m)^([a-z_]+)(?:\{(.*)\})? [^ ]+$`)

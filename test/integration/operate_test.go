@@ -21,17 +21,20 @@ import (
 // server runs `signalbox server` to its end, which must be soon.
 func server(t *testing.T, store platform.Store, args ...string) platform.Result {
 	t.Helper()
-	return platform.Run(t, platform.Command{Binary: platform.ServerBinary(t), Env: append(platform.RedisFor(store), platform.WithKeys(t)), Args: append([]string{
-		"server", "--listen", platform.Address(platform.FreePort(t)), "--temporal-address", platform.Address(platform.FreePort(t)),
-		"--store-driver", store.Driver, "--store-dsn", store.DSN,
-	}, args...)})
+	return platform.Run(t, platform.Command{
+		Binary: platform.ServerBinary(t), Env: append(platform.RedisFor(store), platform.WithKeys(t)), Args: append([]string{
+			"server", "--listen", platform.Address(platform.FreePort(t)), "--temporal-address",
+			platform.Address(platform.FreePort(t)),
+			"--store-driver", store.Driver, "--store-dsn", store.DSN,
+		}, args...)})
 }
 
 // requireRefusedStart requires that a server that did not start ended with one error that contains all of the parts.
 // Its log, on stderr before that, may contain more.
 func requireRefusedStart(t *testing.T, r platform.Result, parts ...string) {
 	t.Helper()
-	require.Contains(t, []int{platform.ExitFailed, platform.ExitUsage, platform.ExitRefused, platform.ExitUnavailable}, r.Code, r.String())
+	require.Contains(t, []int{platform.ExitFailed, platform.ExitUsage, platform.ExitRefused, platform.ExitUnavailable},
+		r.Code, r.String())
 	last := lastLine(r.Stderr)
 	for _, part := range parts {
 		require.Contains(t, last, part, r.String())
@@ -70,7 +73,8 @@ func TestUnwritableDataFolder(t *testing.T) {
 	t.Parallel()
 	// A file in place of a folder fails for root, too.
 	blocked := file(t, "blocked", "")
-	for name, dsn := range map[string]string{"no folder": filepath.Join(blocked, "signalbox.db"), "missing": "/nonexistent/deep/signalbox.db"} {
+	for name, dsn := range map[string]string{
+		"no folder": filepath.Join(blocked, "signalbox.db"), "missing": "/nonexistent/deep/signalbox.db"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			requireRefusedStart(t, server(t, platform.Store{Driver: "sqlite", DSN: dsn}), dsn)
@@ -91,7 +95,9 @@ func TestDatabaseDownAtStart(t *testing.T) {
 	address := platform.Address(platform.FreePort(t))
 	dsn := "postgres://signalbox:planted-secret@" + address + "/signalbox?sslmode=disable"
 	command := platform.Command{
-		Binary: platform.ServerBinary(t), Env: append([]string{"SIGNALBOX_STORE_DSN=" + dsn, platform.WithKeys(t)}, platform.RedisFor(platform.Store{Driver: "postgres", DSN: dsn})...),
+		Binary: platform.ServerBinary(t),
+		Env: append([]string{"SIGNALBOX_STORE_DSN=" + dsn, platform.WithKeys(t)},
+			platform.RedisFor(platform.Store{Driver: "postgres", DSN: dsn})...),
 		Args: []string{"server", "--listen", platform.Address(platform.FreePort(t)), "--store-driver", "postgres"},
 	}
 	began := time.Now()

@@ -18,7 +18,9 @@ func TestPausedRunStopsBetweenTasks(t *testing.T) {
 			require.Equal(t, platform.ExitOK, r.Code, r.String())
 		}
 		for _, one := range []string{id, canceled} {
-			require.Eventually(t, func() bool { return s.Steps(t, one)[0].GetStatus() == "completed" }, soon, 20*time.Millisecond,
+			require.Eventually(t, func() bool {
+				return s.Steps(t, one)[0].GetStatus() == "completed"
+			}, soon, 20*time.Millisecond,
 				"timers continue")
 			run := s.Run(t, one)
 			require.Equal(t, []string{"waiting", "paused"}, []string{run.GetStatus(), run.GetWaitingKind()})

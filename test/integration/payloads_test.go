@@ -46,7 +46,8 @@ func startLarge(t *testing.T, s *platform.Server, workflow string) (id string) {
 	return id
 }
 
-// An older backup of the database is restored, and the store of payloads is not: a run that was started in between has its large values.
+// An older backup of the database is restored, and the store of payloads is not: a run that was started in between has
+// its large values.
 func TestPayloadsApartOutliveARestoredDatabase(t *testing.T) {
 	t.Parallel()
 	needPostgres(t)
@@ -67,12 +68,14 @@ func TestPayloadsApartOutliveARestoredDatabase(t *testing.T) {
 			i.listensFor(t, id, "go")
 			sendTogether(t, i.Server, "go", 1)
 			r := i.Await(t, id, 2*agreed, "completed")
-			require.JSONEq(t, fmt.Sprintf(`{"given":%d,"fetched":%d}`, 1000*len(planted), 2000*len(planted)), r.GetOutput().GetJson())
+			require.JSONEq(t, fmt.Sprintf(`{"given":%d,"fetched":%d}`, 1000*len(planted), 2000*len(planted)),
+				r.GetOutput().GetJson())
 		})
 	}
 }
 
-// Values that are in the database before the store is changed are read from there, and new ones are sealed in the new store.
+// Values that are in the database before the store is changed are read from there, and new ones are sealed in the new
+// store.
 func TestStoreOfPayloadsIsChangedWithoutCopying(t *testing.T) {
 	t.Parallel()
 	temporal, store := platform.StartTemporal(t), platform.SQLite(t)

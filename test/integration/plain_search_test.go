@@ -15,7 +15,8 @@ import (
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-// outcome is a kind of task with an outcome. Its run has a planted value as .password, which the task uses in every text that it can.
+// outcome is a kind of task with an outcome. Its run has a planted value as .password, which the task uses in every
+// text that it can.
 type outcome struct {
 	tasks, head string
 	status      string
@@ -25,8 +26,10 @@ type outcome struct {
 	check func(t *testing.T, run string)
 }
 
-// outcomesOfTasks returns all kinds of tasks, each with every outcome that it can have. A text %[1]s in tasks is the address of the service.
-func outcomesOfTasks(s *platform.Server, temporal *platform.Temporal, o *origin.Origin, child string) map[string]outcome {
+// outcomesOfTasks returns all kinds of tasks, each with every outcome that it can have. A text %[1]s in tasks is the
+// address of the service.
+func outcomesOfTasks(s *platform.Server, temporal *platform.Temporal, o *origin.Origin,
+	child string) map[string]outcome {
 	const (
 		get        = `call: http, with: {method: get, endpoint: '%[1]s/ROUTE', query: {note: '${ .password }'}}`
 		post       = `call: http, with: {method: post, endpoint: '%[1]s/ROUTE', headers: {X-Note: '${ .password }'}, body: '${ {note: .password} }'}`
@@ -76,21 +79,27 @@ func outcomesOfTasks(s *platform.Server, temporal *platform.Temporal, o *origin.
 		"switch":          {tasks: `{switch: [{one: {when: '${ .password == "x" }', then: end}}, {two: {then: continue}}]}`},
 		"switch fails":    {tasks: `{switch: [{one: {when: '${ .password | error }', then: end}}]}`, status: "failed"},
 		"raise":           {tasks: `{raise: {error: ` + problem + `}}`, status: "failed"},
-		"caught":          {tasks: `{try: [{a: {raise: {error: ` + problem + `}}}], catch: {as: e, do: [{b: {set: {said: '${ $e.detail }'}}}]}}`},
-		"caught, retried": {tasks: `{try: [{a: {raise: {error: ` + problem + `}}}], catch: {` + retry + `}}`, status: "failed"},
+		"caught": {tasks: `{try: [{a: {raise: {error: ` + problem +
+			`}}}], catch: {as: e, do: [{b: {set: {said: '${ $e.detail }'}}}]}}`},
+		"caught, retried": {tasks: `{try: [{a: {raise: {error: ` + problem + `}}}], catch: {` + retry + `}}`,
+			status: "failed"},
 		"retry waits": {
-			tasks:  `{try: [{a: {raise: {error: ` + problem + `}}}], catch: {retry: {delay: {minutes: 10}, limit: {attempt: {count: 4}}}}}`,
+			tasks: `{try: [{a: {raise: {error: ` + problem +
+				`}}}], catch: {retry: {delay: {minutes: 10}, limit: {attempt: {count: 4}}}}}`,
 			status: "canceled", drive: waiting,
 		},
-		"for":             {tasks: `{for: {in: '${ [.password, .password] }', each: p}, do: [{a: {set: {n: '${ $p }'}}}]}`},
-		"for fails":       {tasks: `{for: {in: '${ [.password] }', each: p}, do: [{a: {set: {n: '${ $p | error }'}}}]}`, status: "failed"},
-		"fork":            {tasks: `{fork: {branches: [{a: {set: {n: '${ .password }'}}}, {b: {set: {m: '${ .password }'}}}]}}`},
-		"wait":            {tasks: `{wait: {milliseconds: 1}}`},
-		"wait canceled":   {tasks: `{wait: {minutes: 10}}`, status: "canceled", drive: waiting},
-		"wait timed out":  {tasks: `{timeout: {after: {milliseconds: 50}}, wait: {minutes: 10}}`, status: "failed"},
-		"run timed out":   {tasks: `{wait: {minutes: 10}}`, head: "timeout: {after: {milliseconds: 50}}\n", status: "timed_out"},
-		"emit":            {tasks: `{emit: {event: {with: {type: nothing.hears, subject: '${ .password }', data: {note: '${ .password }'}}}}}`},
-		"emit fails":      {tasks: `{emit: {event: {with: {type: nothing.hears, data: '${ .password | error }'}}}}`, status: "failed"},
+		"for": {tasks: `{for: {in: '${ [.password, .password] }', each: p}, do: [{a: {set: {n: '${ $p }'}}}]}`},
+		"for fails": {tasks: `{for: {in: '${ [.password] }', each: p}, do: [{a: {set: {n: '${ $p | error }'}}}]}`,
+			status: "failed"},
+		"fork":           {tasks: `{fork: {branches: [{a: {set: {n: '${ .password }'}}}, {b: {set: {m: '${ .password }'}}}]}}`},
+		"wait":           {tasks: `{wait: {milliseconds: 1}}`},
+		"wait canceled":  {tasks: `{wait: {minutes: 10}}`, status: "canceled", drive: waiting},
+		"wait timed out": {tasks: `{timeout: {after: {milliseconds: 50}}, wait: {minutes: 10}}`, status: "failed"},
+		"run timed out": {tasks: `{wait: {minutes: 10}}`, head: "timeout: {after: {milliseconds: 50}}\n",
+			status: "timed_out"},
+		"emit": {tasks: `{emit: {event: {with: {type: nothing.hears, subject: '${ .password }', data: {note: '${ .password }'}}}}}`},
+		"emit fails": {tasks: `{emit: {event: {with: {type: nothing.hears, data: '${ .password | error }'}}}}`,
+			status: "failed"},
 		"listen canceled": {tasks: `{listen: {to: {one: ` + correlated + `}}}`, status: "canceled", drive: waiting},
 		"listen timed out": {
 			tasks: `{timeout: {after: {milliseconds: 50}}, listen: {to: {one: ` + correlated + `}}}`, status: "failed",
@@ -127,14 +136,17 @@ func outcomesOfTasks(s *platform.Server, temporal *platform.Temporal, o *origin.
 			tasks: `{for: {in: '${ [range(60)] }', each: i}, do: [{a: {set: {password: '${ .password }', n: '${ [range(200000)] | length }'}}}]}`,
 			check: inHistory(enums.EVENT_TYPE_WORKFLOW_EXECUTION_CONTINUED_AS_NEW),
 		},
-		"child":       {tasks: `{run: {workflow: ` + child + `, input: {password: '${ .password }'}}}}`},
-		"child fails": {tasks: `{run: {workflow: ` + child + `, input: {fails: true, password: '${ .password }'}}}}`, status: "failed"},
-		"child canceled": {tasks: `{run: {workflow: ` + child + `, input: {waits: true, password: '${ .password }'}}}}`, status: "canceled", drive: func(t *testing.T, id string) {
-			t.Helper()
-			s.Await(t, childOf(t, s, id), soon, "waiting")
-			cancel(t, id)
-		}},
-		"race": {tasks: `{fork: {compete: true, branches: [{slow: {` + strings.ReplaceAll(post, "ROUTE", "held") + `}}, {fast: {set: {n: '${ .password }'}}}]}}`},
+		"child": {tasks: `{run: {workflow: ` + child + `, input: {password: '${ .password }'}}}}`},
+		"child fails": {tasks: `{run: {workflow: ` + child + `, input: {fails: true, password: '${ .password }'}}}}`,
+			status: "failed"},
+		"child canceled": {tasks: `{run: {workflow: ` + child + `, input: {waits: true, password: '${ .password }'}}}}`,
+			status: "canceled", drive: func(t *testing.T, id string) {
+				t.Helper()
+				s.Await(t, childOf(t, s, id), soon, "waiting")
+				cancel(t, id)
+			}},
+		"race": {tasks: `{fork: {compete: true, branches: [{slow: {` + strings.ReplaceAll(post, "ROUTE", "held") +
+			`}}, {fast: {set: {n: '${ .password }'}}}]}}`},
 	}
 	for method, call := range map[string]string{"GET": get, "POST": post} {
 		to := func(route string) string { return strings.ReplaceAll(call, "ROUTE", route) }
@@ -162,9 +174,11 @@ func outcomesOfTasks(s *platform.Server, temporal *platform.Temporal, o *origin.
 		all[name("not JSON")] = outcome{tasks: `{` + to("breaks") + `}`, status: "failed"}
 		all[name("large")] = outcome{tasks: `{` + to("large") + `}`}
 		all[name("retried")] = outcome{tasks: `{try: [{a: {` + to("fails") + `}}], catch: {` + retry + `}}`, status: "failed"}
-		all[name("timed out")] = outcome{tasks: `{timeout: {after: {milliseconds: 200}}, ` + to("held") + `}`, status: "failed"}
+		all[name("timed out")] = outcome{
+			tasks: `{timeout: {after: {milliseconds: 200}}, ` + to("held") + `}`, status: "failed"}
 		all[name("canceled")] = outcome{tasks: `{` + to("held") + `}`, status: "canceled", drive: waiting}
-		all[name("unreachable")] = outcome{tasks: `{` + strings.ReplaceAll(to("x"), "%[1]s", "http://127.0.0.1:1") + `}`, status: "failed"}
+		all[name("unreachable")] = outcome{
+			tasks: `{` + strings.ReplaceAll(to("x"), "%[1]s", "http://127.0.0.1:1") + `}`, status: "failed"}
 		all[name("handed over")] = outcome{
 			tasks: `{` + to("late") + `}`,
 			drive: func(t *testing.T, id string) {
@@ -194,14 +208,15 @@ func childOf(t *testing.T, s *platform.Server, id string) string {
 	return child(t, s, id).GetId()
 }
 
-// TestNothingPlainReachesTemporal runs every kind of task through every outcome with planted values, and searches the bytes of Temporal's
-// database for them, in every encoding that the redaction knows.
+// TestNothingPlainReachesTemporal runs every kind of task through every outcome with planted values, and searches the
+// bytes of Temporal's database for them, in every encoding that the redaction knows.
 func TestNothingPlainReachesTemporal(t *testing.T) {
 	t.Parallel()
 	o := origin.New(t)
 	temporal := platform.StartTemporal(t)
 	store := platform.SQLite(t)
-	s := platform.StartServer(t, platform.ServerOptions{Temporal: temporal.Address, Store: store, Args: []string{"--log-level", "debug"}})
+	s := platform.StartServer(t,
+		platform.ServerOptions{Temporal: temporal.Address, Store: store, Args: []string{"--log-level", "debug"}})
 	kid := s.Publish(t, platform.Document("kid", `  - fail:
       if: '${ .fails == true }'
       raise: {error: {type: 'https://example.com/no', status: 400, title: '${ .password }', detail: '${ .password }'}}
@@ -218,7 +233,8 @@ func TestNothingPlainReachesTemporal(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				tasks := strings.ReplaceAll(of.tasks, "%[1]s", o.URL)
-				workflow := s.Publish(t, platform.Document(strings.NewReplacer(",", "", " ", "-").Replace(strings.ToLower(name)), "  - a: "+tasks+"\n", of.head))
+				workflow := s.Publish(t, platform.Document(strings.NewReplacer(",", "", " ", "-").Replace(strings.ToLower(name)),
+					"  - a: "+tasks+"\n", of.head))
 				id := s.Start(t, workflow, `{"password":"`+plantedFor(name)+`"}`).GetId()
 				if of.drive != nil {
 					of.drive(t, id)
@@ -250,7 +266,8 @@ func TestNothingPlainReachesTemporal(t *testing.T) {
 		names = append(names, name)
 		finder.Add(plantedFor(name))
 	}
-	for where, content := range map[string]string{"Temporal": files(t, temporal.File), "the database": databaseContents(t, store), "the log": s.Output()} {
+	for where, content := range map[string]string{
+		"Temporal": files(t, temporal.File), "the database": databaseContents(t, store), "the log": s.Output()} {
 		if !strings.Contains(content, id) {
 			t.Errorf("%s lacks the ID of a run, so that the search finds nothing in it", where)
 		}

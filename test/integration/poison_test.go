@@ -34,8 +34,11 @@ func TestForeignWorkerIsReported(t *testing.T) {
 		Env: []string{stuckAfter, "SIGNALBOX_RUNS_POISON_AFTER=2s"},
 	})
 	awaitConnected(t, s)
-	foreign := worker.New(platform.DialTemporal(t, temporal.Address), "signalbox-default", worker.Options{Identity: "stranger"})
-	foreign.RegisterWorkflowWithOptions(func(workflow.Context) error { panic("out of cheese") }, workflow.RegisterOptions{Name: contract.RunWorkflow})
+	foreign := worker.New(platform.DialTemporal(t, temporal.Address), "signalbox-default",
+		worker.Options{Identity: "stranger"})
+	foreign.RegisterWorkflowWithOptions(func(workflow.Context) error {
+		panic("out of cheese")
+	}, workflow.RegisterOptions{Name: contract.RunWorkflow})
 	require.NoError(t, foreign.Start())
 	defer foreign.Stop()
 	id := s.Start(t, s.Publish(t, platform.Document("hello", hello)), "").GetId()
@@ -51,7 +54,8 @@ func TestDeadlockedRunIsTerminated(t *testing.T) {
 	temporal := platform.StartTemporal(t)
 	store := platform.SQLite(t)
 	// The run is started before any worker is alive: the workers that are do not serve its project.
-	early := platform.StartServer(t, platform.ServerOptions{Temporal: temporal.Address, Store: store, Roles: []string{platform.API}})
+	early := platform.StartServer(t,
+		platform.ServerOptions{Temporal: temporal.Address, Store: store, Roles: []string{platform.API}})
 	awaitConnected(t, early)
 	id := early.Start(t, early.Publish(t, platform.Document("hello", hello)), "").GetId()
 	early.Terminate()
@@ -88,7 +92,8 @@ func TestDeadlockedRunIsTerminated(t *testing.T) {
 	over := s.Await(t, id, 2*stuckWithin, "terminated")
 	require.Contains(t, over.GetError().GetDetail(), "DEADLOCK")
 	require.Contains(t, over.GetError().GetTitle(), "signalbox")
-	require.Regexp(t, `signalbox +run.terminate +`+id+` +poison`, s.CLI(t, "audit", "list", "--subject", id, "--action", "run.terminate").Stdout)
+	require.Regexp(t, `signalbox +run.terminate +`+id+` +poison`,
+		s.CLI(t, "audit", "list", "--subject", id, "--action", "run.terminate").Stdout)
 	s.Terminate()
 	_, ended = s.WaitFor(soon)
 	require.True(t, ended)

@@ -12,8 +12,8 @@ import (
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-// The script of docs/publishing.md publishes a folder with a token that may do nothing else, changes nothing when it is repeated, and ends
-// with the exit codes of the page.
+// The script of docs/publishing.md publishes a folder with a token that may do nothing else, changes nothing when it is
+// repeated, and ends with the exit codes of the page.
 func TestScriptPublishesFolder(t *testing.T) {
 	t.Parallel()
 	g := startTokenServer(t, platform.SQLite(t))
@@ -32,7 +32,8 @@ func TestScriptPublishesFolder(t *testing.T) {
 	require.NoError(t, err)
 	publish := func(args ...string) (int, string) {
 		cmd := exec.CommandContext(t.Context(), script, args...)
-		cmd.Env = platform.Environment(t, append(g.env, "SIGNALBOX_TOKEN="+token, "SIGNALBOX_PROJECT=shop", "PATH="+folder+":"+os.Getenv("PATH"))...)
+		cmd.Env = platform.Environment(t,
+			append(g.env, "SIGNALBOX_TOKEN="+token, "SIGNALBOX_PROJECT=shop", "PATH="+folder+":"+os.Getenv("PATH"))...)
 		out, _ := cmd.CombinedOutput()
 		return cmd.ProcessState.ExitCode(), string(out)
 	}
@@ -64,7 +65,8 @@ func TestScriptPublishesFolder(t *testing.T) {
 
 	started := g.cli(t, token, "run", "start", "order", "--project", "shop")
 	require.Equal(t, 7, started.Code, "a publisher starts no runs: %s", started)
-	entries := g.cli(t, admin, "audit", "list", "--action", "workflow.publish", "--project", "shop", "-o", "json", "--jq", `[.. | .actor? // empty | tojson | select(contains("ci"))] | length`)
+	entries := g.cli(t, admin, "audit", "list", "--action", "workflow.publish", "--project", "shop", "-o", "json", "--jq",
+		`[.. | .actor? // empty | tojson | select(contains("ci"))] | length`)
 	require.Equal(t, platform.ExitOK, entries.Code, entries)
 	require.Equal(t, "3", strings.TrimSpace(entries.Stdout), "each publication with the token's name")
 }

@@ -29,7 +29,8 @@ func limitRuns(t *testing.T, s *platform.Server, limit string) {
 	require.Equal(t, platform.ExitOK, r.Code, r.String())
 }
 
-// startAtOnce starts runs from as many concurrent clients, alternating between the servers, and returns the runs in order of acceptance.
+// startAtOnce starts runs from as many concurrent clients, alternating between the servers, and returns the runs in
+// order of acceptance.
 func startAtOnce(t *testing.T, count int, workflow string, servers ...*platform.Server) []*signalboxv1.Run {
 	t.Helper()
 	runs := make([]*signalboxv1.Run, count)
@@ -46,7 +47,9 @@ func startAtOnce(t *testing.T, count int, workflow string, servers ...*platform.
 	if t.Failed() {
 		t.FailNow()
 	}
-	slices.SortFunc(runs, func(a, b *signalboxv1.Run) int { return cmp.Compare(a.GetQueuePosition(), b.GetQueuePosition()) })
+	slices.SortFunc(runs, func(a, b *signalboxv1.Run) int {
+		return cmp.Compare(a.GetQueuePosition(), b.GetQueuePosition())
+	})
 	return runs
 }
 
@@ -55,7 +58,8 @@ func requireOneAndQueue(t *testing.T, runs []*signalboxv1.Run) {
 	t.Helper()
 	require.NotEqual(t, "admission", runs[0].GetQueuedReason())
 	for i, r := range runs[1:] {
-		require.Equal(t, "queued admission "+fmt.Sprint(i+1), fmt.Sprint(r.GetStatus(), " ", r.GetQueuedReason(), " ", r.GetQueuePosition()))
+		require.Equal(t, "queued admission "+fmt.Sprint(i+1),
+			fmt.Sprint(r.GetStatus(), " ", r.GetQueuedReason(), " ", r.GetQueuePosition()))
 	}
 }
 
@@ -65,7 +69,8 @@ func requireInTurn(t *testing.T, s *platform.Server, runs []*signalboxv1.Run) {
 	before := time.Time{}
 	for _, r := range runs {
 		r = s.Await(t, r.GetId(), agreed, "completed")
-		require.False(t, r.GetStartTime().AsTime().Before(before), "run %s began before the previous one had ended", r.GetId())
+		require.False(t, r.GetStartTime().AsTime().Before(before), "run %s began before the previous one had ended",
+			r.GetId())
 		before = r.GetEndTime().AsTime()
 	}
 }
@@ -75,7 +80,8 @@ func TestConcurrencyLimitOfOneRun(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, store platform.Store) {
 		t.Parallel()
-		options := platform.ServerOptions{Temporal: platform.StartTemporal(t).Address, Store: store, Port: platform.FreePort(t)}
+		options := platform.ServerOptions{
+			Temporal: platform.StartTemporal(t).Address, Store: store, Port: platform.FreePort(t)}
 		s := platform.StartServer(t, options)
 		limitRuns(t, s, "1")
 		servers := []*platform.Server{s}
@@ -168,7 +174,8 @@ func TestStepQuotaPerPeriod(t *testing.T) {
 		require.Equal(t, []int64{70, 70}, []int64{r.GetQuota().GetUsed(), r.GetQuota().GetLimit()})
 		require.True(t, r.GetQuota().GetResetTime().AsTime().After(time.Now()))
 		require.Len(t, r.GetWaits(), 1)
-		require.Equal(t, "quota quota of steps of project default: 70 of 70 used in this period", r.GetWaits()[0].GetKind()+" "+r.GetWaits()[0].GetWhat())
+		require.Equal(t, "quota quota of steps of project default: 70 of 70 used in this period",
+			r.GetWaits()[0].GetKind()+" "+r.GetWaits()[0].GetWhat())
 		require.Equal(t, r.GetQuota().GetResetTime().AsTime(), r.GetWaits()[0].GetDueTime().AsTime())
 		require.EqualValues(t, 1, quotaOf(t, s).GetWaitingRuns())
 		limitSteps(t, s, "--steps", "80")

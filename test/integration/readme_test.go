@@ -33,7 +33,8 @@ func TestReadmeExamplePrintsWhatItShows(t *testing.T) {
 	require.Equal(t, platform.ExitOK, r.Code, r.String())
 	var printed []string
 	for line := range strings.Lines(r.Stderr + r.Stdout) {
-		if !strings.Contains(line, "waiting") && !strings.Contains(line, "run queued") && !strings.Contains(line, "run running") && !strings.Contains(line, "running pay") {
+		if !strings.Contains(line, "waiting") && !strings.Contains(line, "run queued") &&
+			!strings.Contains(line, "run running") && !strings.Contains(line, "running pay") {
 			printed = append(printed, line)
 		}
 	}

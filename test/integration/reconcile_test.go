@@ -39,7 +39,8 @@ func newEnvironment(t *testing.T, store platform.Store, env ...string) *environm
 	temporal := platform.StartTemporal(t)
 	return &environment{
 		Server: platform.StartServer(t, platform.ServerOptions{
-			Temporal: temporal.Address, Store: store, Env: append(env, "SIGNALBOX_CALLS_TIMEOUT=5m"), // longer than any wait here
+			// longer than any wait here
+			Temporal: temporal.Address, Store: store, Env: append(env, "SIGNALBOX_CALLS_TIMEOUT=5m"),
 		}),
 		store: store, temporal: temporal, client: platform.DialTemporal(t, temporal.Address),
 	}
@@ -93,7 +94,8 @@ func (w *environment) awaitAudited(t *testing.T, id, action string) {
 func (w *environment) requireExecutions(t *testing.T, id string, count int) {
 	t.Helper()
 	platform.Eventually(t, soon, func() string {
-		list, err := w.client.ListWorkflow(t.Context(), &workflowservice.ListWorkflowExecutionsRequest{Query: fmt.Sprintf("WorkflowId = '%s'", id)})
+		list, err := w.client.ListWorkflow(t.Context(),
+			&workflowservice.ListWorkflowExecutionsRequest{Query: fmt.Sprintf("WorkflowId = '%s'", id)})
 		if err != nil || len(list.GetExecutions()) != count {
 			return fmt.Sprintf("run %s has %d executions, not %d: %v", id, len(list.GetExecutions()), count, err)
 		}
@@ -122,7 +124,8 @@ func (w *environment) reset(t *testing.T, id string) string {
 func (w *environment) forget(t *testing.T, id string) {
 	t.Helper()
 	execSQL(t, platform.Store{Driver: w.store.Driver, DSN: w.patient()},
-		"DELETE FROM steps WHERE run_id = '"+id+"'", "DELETE FROM run_labels WHERE run_id = '"+id+"'", "DELETE FROM runs WHERE id = '"+id+"'")
+		"DELETE FROM steps WHERE run_id = '"+id+"'", "DELETE FROM run_labels WHERE run_id = '"+id+
+			"'", "DELETE FROM runs WHERE id = '"+id+"'")
 }
 
 // patient returns the database's address with a timeout that waits for the server's transactions.
@@ -142,13 +145,15 @@ func TestRowsAndTemporalAgreeAgain(t *testing.T) {
 		o.Answer("POST /first", 200, `{"n":1}`)
 		gate := o.Hold("POST /second", 200, `{"n":2}`)
 		waiting := w.Publish(t, platform.Document("waiting", hello+waits(600)))
-		calling := w.Publish(t, platform.Document("calling", waits(1)+postStep("first", o.URL+"/first")+postStep("second", o.URL+"/second")))
+		calling := w.Publish(t, platform.Document("calling",
+			waits(1)+postStep("first", o.URL+"/first")+postStep("second", o.URL+"/second")))
 		short := w.Publish(t, platform.Document("short", hello))
 		begin := func(workflow string) string { return w.Start(t, workflow, `{"name":"Ada"}`).GetId() }
 		terminated, deleted, untouched := begin(waiting), begin(waiting), begin(waiting)
 		request := func(id, name string) (string, error) {
 			res, err := w.Runs.StartRun(t.Context(), connect.NewRequest(&signalboxv1.StartRunRequest{
-				Project: platform.DefaultProject, Workflow: waiting, RequestId: id, Input: &signalboxv1.JsonValue{Json: fmt.Sprintf(`{"name":%q}`, name)},
+				Project: platform.DefaultProject, Workflow: waiting, RequestId: id,
+				Input:  &signalboxv1.JsonValue{Json: fmt.Sprintf(`{"name":%q}`, name)},
 				Labels: map[string]string{"order": id},
 			}))
 			if err != nil {
@@ -171,9 +176,10 @@ func TestRowsAndTemporalAgreeAgain(t *testing.T) {
 		}
 
 		require.NoError(t, w.client.TerminateWorkflow(t.Context(), terminated, "", "behind our back"))
-		_, err := w.client.WorkflowService().DeleteWorkflowExecution(t.Context(), &workflowservice.DeleteWorkflowExecutionRequest{
-			Namespace: client.DefaultNamespace, WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: deleted},
-		})
+		_, err := w.client.WorkflowService().DeleteWorkflowExecution(t.Context(),
+			&workflowservice.DeleteWorkflowExecutionRequest{
+				Namespace: client.DefaultNamespace, WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: deleted},
+			})
 		require.NoError(t, err)
 		newer := w.reset(t, redone)
 		w.reset(t, again)
@@ -184,8 +190,10 @@ func TestRowsAndTemporalAgreeAgain(t *testing.T) {
 		require.Equal(t, connect.CodeAlreadyExists, connect.CodeOf(err), err)
 		require.Equal(t, repeated, must(request("order-8", "Ada")), "the request is answered with the run whose row is lost")
 		w.forget(t, ended)
-		_, err = w.client.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: "stranger", TaskQueue: "signalbox-default"},
-			"signalbox.run", map[string]any{"runId": "stranger", "project": "default", "documentHash": "sha256:none", "interpreter": 1})
+		_, err = w.client.ExecuteWorkflow(t.Context(),
+			client.StartWorkflowOptions{ID: "stranger", TaskQueue: "signalbox-default"},
+			"signalbox.run", map[string]any{
+				"runId": "stranger", "project": "default", "documentHash": "sha256:none", "interpreter": 1})
 		require.NoError(t, err)
 
 		t.Run("terminated", func(t *testing.T) {
@@ -212,7 +220,8 @@ func TestRowsAndTemporalAgreeAgain(t *testing.T) {
 			gate.Open()
 			// The new execution's own records arrive: the row needs no repair.
 			w.awaitRow(t, 20*time.Second, calling, redone, "completed")
-			require.Equal(t, []string{"pause:completed", "first:completed", "second:completed"}, platform.Statuses(w.Steps(t, redone)))
+			require.Equal(t, []string{"pause:completed", "first:completed", "second:completed"},
+				platform.Statuses(w.Steps(t, redone)))
 			require.Len(t, w.audited(t, redone, "run.follow_reset"), 1)
 			w.requireExecutions(t, redone, 2)
 		})
@@ -224,7 +233,8 @@ func TestRowsAndTemporalAgreeAgain(t *testing.T) {
 			t.Parallel()
 			w.awaitRow(t, agreed, waiting, lost, "waiting")
 			r := w.Run(t, lost)
-			require.Equal(t, []string{"api", "order-7", `{"name":"Ada"}`}, []string{r.GetTrigger(), r.GetRequestId(), r.GetInput().GetJson()})
+			require.Equal(t, []string{"api", "order-7", `{"name":"Ada"}`},
+				[]string{r.GetTrigger(), r.GetRequestId(), r.GetInput().GetJson()})
 			require.Equal(t, map[string]string{"order": "order-7"}, r.GetLabels())
 			require.Equal(t, w.Run(t, untouched).GetActor(), r.GetActor())
 			require.Equal(t, []string{"greet:completed", "pause:waiting"}, platform.Statuses(w.Steps(t, lost)))
@@ -271,7 +281,8 @@ func TestReopenedExecutionIsReportedOnce(t *testing.T) {
 		name := w.Publish(t, platform.Document("reopened", postStep("only", o.URL+"/only")))
 		id := w.Start(t, name, "").GetId()
 		<-gate.Arrived
-		_, err := w.Runs.CancelRun(t.Context(), connect.NewRequest(&signalboxv1.CancelRunRequest{Project: platform.DefaultProject, Id: id}))
+		_, err := w.Runs.CancelRun(t.Context(),
+			connect.NewRequest(&signalboxv1.CancelRunRequest{Project: platform.DefaultProject, Id: id}))
 		require.NoError(t, err)
 		w.awaitRow(t, soon, name, id, "canceled")
 		w.reset(t, id)

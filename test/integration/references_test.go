@@ -54,7 +54,8 @@ func (k payloadTable) count(t *testing.T, runs ...string) (all []int) {
 }
 
 func (k payloadTable) Get(ctx context.Context, run, digest string) (value []byte, found bool, err error) {
-	err = k.db.QueryRowContext(ctx, `SELECT value FROM payloads WHERE run_id = $1 AND digest = $2`, run, digest).Scan(&value)
+	err = k.db.QueryRowContext(ctx, `SELECT value FROM payloads WHERE run_id = $1 AND digest = $2`, run,
+		digest).Scan(&value)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, false, nil
 	}
@@ -69,8 +70,9 @@ func (payloadTable) Names() []string { return []string{"the database"} }
 
 const (
 	largeSize     = 200_000
-	largeReceived = "  - hear: {listen: {to: {one: {with: {type: %s}}}}, output: {as: '${ $input }'}}\n  - size: {set: '${ {n: (.v | length)} }'}\n"
-	largeOutput   = `{"n":200000}`
+	largeReceived = "  - hear: {listen: {to: {one: {with: {type: %s}}}}, output: {as: '${ $input }'}}\n  - size: {set: " +
+		"'${ {n: (.v | length)} }'}\n"
+	largeOutput = `{"n":200000}`
 )
 
 func largeInput() string { return `{"v":"` + strings.Repeat("c", largeSize) + `"}` }
@@ -81,17 +83,21 @@ func TestLargeValuesAreDeletedWithTheirRuns(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, store platform.Store) {
 		t.Parallel()
-		options := platform.ServerOptions{Temporal: platform.StartTemporal(t).Address, Store: store, Port: platform.FreePort(t)}
+		options := platform.ServerOptions{
+			Temporal: platform.StartTemporal(t).Address, Store: store, Port: platform.FreePort(t)}
 		s := platform.StartServer(t, options)
 		values := openPayloadTable(t, store)
 		childRun := s.Publish(t, platform.Document("large-kid", fmt.Sprintf(largeReceived, "go.child")))
 		namespace, name, _ := strings.Cut(childRun, "/")
-		parents := s.Publish(t, platform.Document("large-parent", "  - r:\n      run:\n        workflow: {namespace: "+namespace+", name: "+name+
-			", version: '1.0.0', input: {v: '${ .v }'}}\n        await: false\n"+fmt.Sprintf(largeReceived, "go.parent")))
+		parents := s.Publish(t, platform.Document("large-parent",
+			"  - r:\n      run:\n        workflow: {namespace: "+namespace+", name: "+name+
+				", version: '1.0.0', input: {v: '${ .v }'}}\n        await: false\n"+fmt.Sprintf(largeReceived, "go.parent")))
 		send := func(kinds ...string) {
 			for _, kind := range kinds {
-				status, body, err := s.Do(t.Context(), http.MethodPost, "/v1/projects/default/events", map[string][]string{"Content-Type": {"application/cloudevents+json"}},
-					strings.NewReader(fmt.Sprintf(`{"specversion":"1.0","id":"%d","source":"/test","type":"%s"}`, rand.Uint64(), kind)))
+				status, body, err := s.Do(t.Context(), http.MethodPost, "/v1/projects/default/events",
+					map[string][]string{"Content-Type": {"application/cloudevents+json"}},
+					strings.NewReader(fmt.Sprintf(`{"specversion":"1.0","id":"%d","source":"/test","type":"%s"}`, rand.Uint64(),
+						kind)))
 				require.NoError(t, err)
 				require.Equal(t, http.StatusAccepted, status, body)
 			}
@@ -125,7 +131,8 @@ func TestLargeValuesAreDeletedWithTheirRuns(t *testing.T) {
 			_, ended := s.WaitFor(soon)
 			require.True(t, ended)
 		}
-		// ages makes runs two hours older, and all payloads more than a day: retention deletes payloads without a run only after a day.
+		// ages makes runs two hours older, and all payloads more than a day: retention deletes payloads without a run only
+		// after a day.
 		ages := func(condition string) {
 			age(t, store, `UPDATE runs SET created_at = created_at - 2h, status_at = status_at - 2h, ended_at = ended_at - 2h WHERE `+condition,
 				`UPDATE payloads SET created_at = created_at - 13 * 2h`)
@@ -168,7 +175,8 @@ type discardRecords struct{}
 func (discardRecords) Records(flow.Execution, int64, *interp.RunRecord, []interp.StepRecord, []string) {
 }
 
-// The test decrypts the large values of a history by the codec endpoint, replays the history, and rebuilds the rows of its run.
+// The test decrypts the large values of a history by the codec endpoint, replays the history, and rebuilds the rows of
+// its run.
 func TestHistoriesWithReferences(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, store platform.Store) {
@@ -194,10 +202,12 @@ func TestHistoriesWithReferences(t *testing.T) {
 				ExternalStorage: codec.New(values, codec.Options{}).External(),
 			})
 			require.NoError(t, err)
-			replayer.RegisterWorkflowWithOptions(flow.New(t.Context(), library{doc}, discardRecords{}, flow.DefaultLimits()).Run, workflow.RegisterOptions{Name: contract.RunWorkflow})
+			replayer.RegisterWorkflowWithOptions(flow.New(t.Context(), library{doc}, discardRecords{}, flow.DefaultLimits()).Run,
+				workflow.RegisterOptions{Name: contract.RunWorkflow})
 			history, _ := proto.Clone(references).(*historypb.History)
 			return replayer.ReplayWorkflowHistoryWithOptions(nil, history, worker.ReplayWorkflowHistoryOptions{
-				OriginalExecution: workflow.Execution{ID: id, RunID: run.GetTemporal().GetRunId()}, // the ID with which payloads are sealed
+				// the ID with which payloads are sealed
+				OriginalExecution: workflow.Execution{ID: id, RunID: run.GetTemporal().GetRunId()},
 			})
 		}
 		require.NoError(t, replay(openPayloadTable(t, store)))
@@ -207,7 +217,8 @@ func TestHistoriesWithReferences(t *testing.T) {
 		require.Less(t, proto.Size(input), 2_000, "a reference")
 		body, err := protojson.Marshal(input)
 		require.NoError(t, err)
-		code, answer, err := w.Do(t.Context(), http.MethodPost, codecPath, map[string][]string{"Content-Type": {"application/json"}}, strings.NewReader(string(body)))
+		code, answer, err := w.Do(t.Context(), http.MethodPost, codecPath,
+			map[string][]string{"Content-Type": {"application/json"}}, strings.NewReader(string(body)))
 		require.NoError(t, err)
 		require.Equal(t, http.StatusOK, code, answer)
 		var opened commonpb.Payloads

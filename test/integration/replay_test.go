@@ -16,7 +16,8 @@ import (
 )
 
 // oddInput is valid JSON in an unusual format: any reformatting changes its bytes.
-const oddInput = "{ \"card\" : {\"number\":\"4111-0000\"},\n\t\"password\":\"p\\u00e9\", \"note\": \"a&b<c>\", \"n\": 1.0, \"big\": 12345678901234567890 }"
+const oddInput = "{ \"card\" : {\"number\":\"4111-0000\"},\n\t\"password\":\"p\\u00e9\", \"note\": \"a&b<c>\", " +
+	"\"n\": 1.0, \"big\": 12345678901234567890 }"
 
 // replayedRun is a run that the test replays in several ways.
 type replayedRun struct {
@@ -28,7 +29,8 @@ type replayedRun struct {
 // newReplayed starts a run of a workflow that returns its input.
 func newReplayed(t *testing.T, s *platform.Server) replayedRun {
 	t.Helper()
-	source := strings.Replace(platform.Document("echo", "  - same:\n      set: ${ . }\n"), "do:\n", "  metadata: {sensitive: [/input/card/number]}\ndo:\n", 1)
+	source := strings.Replace(platform.Document("echo", "  - same:\n      set: ${ . }\n"), "do:\n",
+		"  metadata: {sensitive: [/input/card/number]}\ndo:\n", 1)
 	r := replayedRun{Server: s, name: s.Publish(t, source), source: source}
 	r.id = s.Start(t, r.name, oddInput).GetId()
 	s.Await(t, r.id, soon, "completed")
@@ -59,7 +61,8 @@ func (r replayedRun) refused(t *testing.T, code int, reason string, args ...stri
 // unredactedRun returns a run with its sensitive values.
 func unredactedRun(t *testing.T, s *platform.Server, id string) *signalboxv1.Run {
 	t.Helper()
-	res, err := s.Runs.GetRun(t.Context(), connect.NewRequest(&signalboxv1.GetRunRequest{Project: platform.DefaultProject, Id: id, Unredacted: true}))
+	res, err := s.Runs.GetRun(t.Context(),
+		connect.NewRequest(&signalboxv1.GetRunRequest{Project: platform.DefaultProject, Id: id, Unredacted: true}))
 	require.NoError(t, err)
 	return res.Msg.GetRun()
 }
@@ -88,9 +91,11 @@ func (r replayedRun) edits(t *testing.T) {
 		require.Contains(t, r.Run(t, r.id).GetReplays(), made.GetId())
 	}
 	for patch, edit := range map[string]func(map[string]any){
-		`[{"op":"replace","path":"/n","value":2}]`:                    func(m map[string]any) { m["n"] = json.Number("2") },
-		"[ {\n\"op\" : \"remove\" , \"path\" : \"/note\" } ]":         func(m map[string]any) { delete(m, "note") },
-		`[{"op":"replace","path":"/password","value":"another one"}]`: func(m map[string]any) { m["password"] = "another one" },
+		`[{"op":"replace","path":"/n","value":2}]`:            func(m map[string]any) { m["n"] = json.Number("2") },
+		"[ {\n\"op\" : \"remove\" , \"path\" : \"/note\" } ]": func(m map[string]any) { delete(m, "note") },
+		`[{"op":"replace","path":"/password","value":"another one"}]`: func(m map[string]any) {
+			m["password"] = "another one"
+		},
 	} {
 		made := r.replay(t, "--patch", patch)
 		want, _ := platform.Decode(t, &signalboxv1.JsonValue{Json: oddInput}).(map[string]any)
@@ -135,7 +140,8 @@ func (r replayedRun) once(t *testing.T) {
 	ids := make(chan string, 10)
 	require.NoError(t, platform.Concurrently(cap(ids), 5, func() error {
 		res, err := r.Runs.ReplayRun(t.Context(), connect.NewRequest(&signalboxv1.ReplayRunRequest{
-			Project: platform.DefaultProject, Id: r.id, Reason: "once more", RequestId: request, Patch: &signalboxv1.JsonValue{Json: `[{"op":"remove","path":"/n"}]`},
+			Project: platform.DefaultProject, Id: r.id, Reason: "once more", RequestId: request,
+			Patch: &signalboxv1.JsonValue{Json: `[{"op":"remove","path":"/n"}]`},
 		}))
 		ids <- res.Msg.GetRun().GetId()
 		return err

@@ -129,7 +129,8 @@ func (i *installation) backUp(t *testing.T, databaseFirst bool) history {
 	return h
 }
 
-// restore restores both backups into empty databases, starts Temporal and then a server with an empty Redis and with variables.
+// restore restores both backups into empty databases, starts Temporal and then a server with an empty Redis and with
+// variables.
 func (i *installation) restore(t *testing.T, h history, env ...string) {
 	t.Helper()
 	dump, temporal := h.first, h.second
@@ -138,7 +139,8 @@ func (i *installation) restore(t *testing.T, h history, env ...string) {
 	}
 	store := database.Restore(t, i.store.Driver, dump)
 	if h.firstIsOfDatabase {
-		execSQL(t, store, "UPDATE runs_cluster SET compared_at = compared_at - 600000000") // as if the backup were ten minutes old
+		// as if the backup were ten minutes old
+		execSQL(t, store, "UPDATE runs_cluster SET compared_at = compared_at - 600000000")
 	}
 	i.temporal.Replace(t, temporal)
 	running := i.temporal.Restart(t)
@@ -150,7 +152,8 @@ func (i *installation) restore(t *testing.T, h history, env ...string) {
 	require.Equal(t, platform.ExitOK, i.CLI(t, "system", "reconcile").Code)
 }
 
-// held requires that the restore was found: no new runs start until the check is complete and an administrator ends the maintenance.
+// held requires that the restore was found: no new runs start until the check is complete and an administrator ends the
+// maintenance.
 func (i *installation) held(t *testing.T) {
 	t.Helper()
 	var check platform.Result
@@ -171,7 +174,8 @@ func (i *installation) held(t *testing.T) {
 func (i *installation) agree(t *testing.T, id, status string) {
 	t.Helper()
 	platform.Eventually(t, 2*agreed, func() string {
-		res, err := i.Runs.GetRun(t.Context(), connect.NewRequest(&signalboxv1.GetRunRequest{Project: platform.DefaultProject, Id: id}))
+		res, err := i.Runs.GetRun(t.Context(),
+			connect.NewRequest(&signalboxv1.GetRunRequest{Project: platform.DefaultProject, Id: id}))
 		switch {
 		case err != nil && status == "" && connect.CodeOf(err) == connect.CodeNotFound:
 			return ""
@@ -184,7 +188,8 @@ func (i *installation) agree(t *testing.T, id, status string) {
 	})
 }
 
-// works wakes the open runs, and requires that each has ended once, as every run of the load that exists has, and that new runs start.
+// works wakes the open runs, and requires that each has ended once, as every run of the load that exists has, and that
+// new runs start.
 func (i *installation) works(t *testing.T, open []string) {
 	t.Helper()
 	sendTogether(t, i.Server, "go", 1)
@@ -192,7 +197,8 @@ func (i *installation) works(t *testing.T, open []string) {
 		i.agree(t, id, "completed")
 	}
 	for _, id := range slices.Concat(open, i.load) {
-		list, err := i.client.ListWorkflow(t.Context(), &workflowservice.ListWorkflowExecutionsRequest{Query: fmt.Sprintf("WorkflowId = '%s'", id)})
+		list, err := i.client.ListWorkflow(t.Context(),
+			&workflowservice.ListWorkflowExecutionsRequest{Query: fmt.Sprintf("WorkflowId = '%s'", id)})
 		require.NoError(t, err)
 		require.LessOrEqual(t, len(list.GetExecutions()), 1, "run %s was executed twice", id)
 	}
@@ -207,7 +213,8 @@ func (i *installation) works(t *testing.T, open []string) {
 	i.Await(t, i.Start(t, i.short, "").GetId(), soon, "completed")
 }
 
-// Backups of the database and of Temporal that were made at different moments under load are restored: both agree again, in either order.
+// Backups of the database and of Temporal that were made at different moments under load are restored: both agree
+// again, in either order.
 func TestRestoredBackupsAgreeAgain(t *testing.T) {
 	t.Parallel()
 	needPostgres(t)

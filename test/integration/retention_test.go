@@ -26,12 +26,14 @@ func age(t *testing.T, store platform.Store, statements ...string) {
 	require.NoError(t, db.Close())
 }
 
-// Retention deletes finished runs, events and audit entries that exceed its age or count limit, and keeps everything open.
+// Retention deletes finished runs, events and audit entries that exceed its age or count limit, and keeps everything
+// open.
 func TestRetentionDeletesFinishedData(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, store platform.Store) {
 		t.Parallel()
-		options := platform.ServerOptions{Temporal: platform.StartTemporal(t).Address, Store: store, Port: platform.FreePort(t)}
+		options := platform.ServerOptions{
+			Temporal: platform.StartTemporal(t).Address, Store: store, Port: platform.FreePort(t)}
 		s := platform.StartServer(t, options)
 		eventWorkflow := s.Publish(t, platform.Document("heard", short, "schedule: {on: {one: {with: {type: old.news}}}}\n"))
 		sendTogether(t, s, "old.news", 5)
@@ -42,7 +44,8 @@ func TestRetentionDeletesFinishedData(t *testing.T) {
 		parents := s.Publish(t, platform.Document("parents", subflowVersion(childRun, "latest", "Ada", "")))
 		expired := s.Start(t, parents, "{}").GetId()
 		s.Await(t, expired, soon, "completed")
-		open := s.Start(t, s.Publish(t, platform.Document("open", subflowVersion(childRun, "latest", "Ada", "")+waits(600))), "{}").GetId()
+		open := s.Start(t, s.Publish(t, platform.Document("open", subflowVersion(childRun, "latest", "Ada", "")+waits(600))),
+			"{}").GetId()
 		awaitWaiting(t, s, open, "timer")
 		stays := s.Run(t, open).GetChildren()[0]
 		again, err := s.Control(t.Context(), "replay", expired, "once more")
@@ -59,7 +62,8 @@ func TestRetentionDeletesFinishedData(t *testing.T) {
 			`UPDATE runs SET created_at = created_at - 2h, status_at = status_at - 2h, ended_at = ended_at - 2h WHERE id NOT IN ('`+recent.GetId()+`', '`+recent.GetChildren()[0]+`')`,
 			`UPDATE events SET received_at = received_at - 2h WHERE position < `+kept[1])
 		options.Env = []string{
-			"SIGNALBOX_RETENTION_INTERVAL=1s", "SIGNALBOX_RETENTION_RUNS_MAX_AGE=1h", "SIGNALBOX_RETENTION_EVENTS_MAX_AGE=1h", "SIGNALBOX_RETENTION_AUDIT_MAX_COUNT=3",
+			"SIGNALBOX_RETENTION_INTERVAL=1s", "SIGNALBOX_RETENTION_RUNS_MAX_AGE=1h", "SIGNALBOX_RETENTION_EVENTS_MAX_AGE=1h",
+			"SIGNALBOX_RETENTION_AUDIT_MAX_COUNT=3",
 		}
 		// Without Temporal the reconciler finds no execution that ended a moment ago and has lost its row.
 		temporal := options.Temporal
@@ -79,8 +83,10 @@ func TestRetentionDeletesFinishedData(t *testing.T) {
 		// References to a deleted run remain.
 		require.Equal(t, expired, s.Run(t, recent.GetId()).GetReplayOf())
 		require.Equal(t, expired, exported(t, s, recent.GetId()).Run.ReplayOf)
-		for _, args := range [][]string{{"show"}, {"steps"}, {"export"}, {"watch"}, {"cancel", "--reason", "x"}, {"replay", "--reason", "x"}} {
-			requireOneLine(t, s.CLI(t, append([]string{"run", args[0], expired}, args[1:]...)...), platform.ExitNotFound, "RUN_NOT_FOUND")
+		for _, args := range [][]string{
+			{"show"}, {"steps"}, {"export"}, {"watch"}, {"cancel", "--reason", "x"}, {"replay", "--reason", "x"}} {
+			requireOneLine(t, s.CLI(t, append([]string{"run", args[0], expired}, args[1:]...)...), platform.ExitNotFound,
+				"RUN_NOT_FOUND")
 		}
 		platform.Eventually(t, soon, func() string {
 			listed := s.CLI(t, "event", "list", "-o", "json").Stdout

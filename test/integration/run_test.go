@@ -101,7 +101,8 @@ func TestTimedOutRunExitsWithTwelve(t *testing.T) {
 
 func TestNumbersKeepEveryDigit(t *testing.T) {
 	eachServer(t, func(t *testing.T, s *platform.Server) {
-		name := s.Publish(t, platform.Document("digits", "  - echo:\n      set:\n        same: ${ .n }\n        more: ${ .n + 1 }\n"))
+		name := s.Publish(t, platform.Document("digits",
+			"  - echo:\n      set:\n        same: ${ .n }\n        more: ${ .n + 1 }\n"))
 		const n = "12345678901234567890"
 		r := s.CLIWithInput(t, `{"n": `+n+`}`, "run", "start", name, "--input", "-", "--wait", "-o", "json")
 		require.Equal(t, platform.ExitOK, r.Code, r.String())
@@ -166,13 +167,15 @@ func TestRequestIDMakesOneRun(t *testing.T) {
 		require.Equal(t, ids[0], run.ID)
 
 		other := s.Publish(t, platform.Document("other", hello))
-		requireOneLine(t, s.CLI(t, "run", "start", other, "--request-id", name+"-42"), platform.ExitConflict, "request ID", ids[0])
+		requireOneLine(t, s.CLI(t, "run", "start", other, "--request-id", name+"-42"), platform.ExitConflict, "request ID",
+			ids[0])
 	})
 }
 
 func TestSchemasOfInputAreChecked(t *testing.T) {
 	eachServer(t, func(t *testing.T, s *platform.Server) {
-		head := "input:\n  schema:\n    format: json\n    document:\n      type: object\n      required: [sku]\n      properties:\n        sku: {type: string}\n"
+		head := "input:\n  schema:\n    format: json\n    document:\n      type: object\n      required: [sku]\n      " +
+			"properties:\n        sku: {type: string}\n"
 		name := s.Publish(t, platform.Document("checked", hello, head))
 		requireOneLine(t, s.CLI(t, "run", "start", name, "--input", `{"sku":7}`), platform.ExitFailed, "sku")
 		_, err := s.TryStart(t.Context(), name, `{}`)

@@ -75,7 +75,8 @@ func TestScheduleStartsRuns(t *testing.T) {
 	})
 }
 
-// Temporal evaluates cron expressions: `workflow show` prints the next time, and a deleted workflow leaves no Schedule behind.
+// Temporal evaluates cron expressions: `workflow show` prints the next time, and a deleted workflow leaves no Schedule
+// behind.
 func TestCronCreatesTemporalSchedule(t *testing.T) {
 	eachServer(t, func(t *testing.T, s *platform.Server) {
 		const spec = "0 3 1 1 *"
@@ -92,7 +93,8 @@ func TestCronCreatesTemporalSchedule(t *testing.T) {
 			before := following()
 			shown := s.CLI(t, "workflow", "show", name).String()
 			for _, next := range []string{before, following()} {
-				if regexp.MustCompile(`starts\s+cron ` + regexp.QuoteMeta(spec) + ` \(UTC\)\nnext\s+` + next + `\nfired\s+0, 0 missed\n`).MatchString(shown) {
+				if regexp.MustCompile(`starts\s+cron ` + regexp.QuoteMeta(spec) + ` \(UTC\)\nnext\s+` + next +
+					`\nfired\s+0, 0 missed\n`).MatchString(shown) {
 					return ""
 				}
 			}

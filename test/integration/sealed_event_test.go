@@ -14,8 +14,8 @@ import (
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-// eventRunDocument is started by an event with a filter on a sensitive value, emits another event with it, and waits for a third, by a correlation
-// key with a sensitive value.
+// eventRunDocument is started by an event with a filter on a sensitive value, emits another event with it, and waits
+// for a third, by a correlation key with a sensitive value.
 const eventRunDocument = `  - tell:
       emit: {event: {with: {type: told, source: /roused, data: {note: '${ "it says " + .[0].data.password }'}}}}
   - hear:
@@ -31,7 +31,8 @@ const eventRunDocument = `  - tell:
 // startByEvent starts a run by an event and wakes it by another, each with a sensitive value, and returns its ID.
 func startByEvent(t *testing.T, s *platform.Server) string {
 	t.Helper()
-	name := s.Publish(t, platform.Document("roused", eventRunDocument, "schedule: {on: {one: {with: {type: rouse, data: '${ (.password | length) == 19 }'}}}}\n"))
+	name := s.Publish(t, platform.Document("roused", eventRunDocument,
+		"schedule: {on: {one: {with: {type: rouse, data: '${ (.password | length) == 19 }'}}}}\n"))
 	postEvent(t, s, "rouse", `{"password":"`+plantedEvent+`", "n": 1.0}`)
 	id := runsBy(t, s, name, 1)[0].GetId()
 	s.Await(t, id, soon, "waiting")
@@ -43,7 +44,8 @@ func startByEvent(t *testing.T, s *platform.Server) string {
 
 func postEvent(t *testing.T, s *platform.Server, typ, data string) {
 	t.Helper()
-	status, body, err := s.Do(t.Context(), http.MethodPost, "/v1/projects/default/events", http.Header{"Content-Type": {"application/cloudevents+json"}},
+	status, body, err := s.Do(t.Context(), http.MethodPost, "/v1/projects/default/events",
+		http.Header{"Content-Type": {"application/cloudevents+json"}},
 		strings.NewReader(fmt.Sprintf(`{"specversion":"1.0","type":%q,"source":"/test","id":%q,"data":%s}`, typ, typ, data)))
 	require.NoError(t, err)
 	require.Equal(t, http.StatusAccepted, status, body)
@@ -67,14 +69,16 @@ func eventOutput(t *testing.T, s *platform.Server) string {
 	return all.String()
 }
 
-// temporalOutput returns the parts of a run that Temporal shows to a client without keys: its memo, its attributes and its history.
+// temporalOutput returns the parts of a run that Temporal shows to a client without keys: its memo, its attributes and
+// its history.
 func temporalOutput(t *testing.T, address, id string) string {
 	t.Helper()
 	c, err := client.DialContext(t.Context(), client.Options{HostPort: address})
 	require.NoError(t, err)
 	defer c.Close()
 	var all strings.Builder
-	list, err := c.ListWorkflow(t.Context(), &workflowservice.ListWorkflowExecutionsRequest{Query: fmt.Sprintf("WorkflowId = %q", id)})
+	list, err := c.ListWorkflow(t.Context(),
+		&workflowservice.ListWorkflowExecutionsRequest{Query: fmt.Sprintf("WorkflowId = %q", id)})
 	require.NoError(t, err)
 	require.NotEmpty(t, list.GetExecutions())
 	for _, e := range list.GetExecutions() {

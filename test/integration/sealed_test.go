@@ -33,7 +33,8 @@ const (
 	plantedKid    = "planted-by-a-child"
 )
 
-// passingDocument passes a value on in an event and to a child, and uses a sensitive value of the child that its own document does not declare.
+// passingDocument passes a value on in an event and to a child, and uses a sensitive value of the child that its own
+// document does not declare.
 const passingDocument = `  - ask:
       call: http
       with: {method: post, endpoint: '%[1]s/grant'}
@@ -69,7 +70,8 @@ const failingDocument = `  - ask:
       with: {method: post, endpoint: '%[1]s/echo', body: '${ . }'}
 `
 
-// askingDocument has a safe call refused, in a text that quotes its query: it runs as a local activity, whose failure is in a marker.
+// askingDocument has a safe call refused, in a text that quotes its query: it runs as a local activity, whose failure
+// is in a marker.
 const askingDocument = `  - ask:
       call: http
       with: {method: get, endpoint: '%[1]s/echo', query: {note: '${ .password }'}}
@@ -86,7 +88,8 @@ func TestSensitiveValuesDoNotLeak(t *testing.T) {
 			return origin.Answer{Status: http.StatusOK, Body: `{"access_token":"` + plantedResult + `"}`}
 		})
 		site.Handle("POST /echo", func(c origin.Call) origin.Answer {
-			return origin.Answer{Status: http.StatusBadRequest, Body: "no: " + c.Body + " " + plantedName + " " + plantedPlace, Type: "text/plain"}
+			return origin.Answer{Status: http.StatusBadRequest, Body: "no: " + c.Body + " " + plantedName + " " + plantedPlace,
+				Type: "text/plain"}
 		})
 		site.Handle("GET /echo", func(c origin.Call) origin.Answer {
 			return origin.Answer{Status: http.StatusBadRequest, Body: "no: " + c.Path + " " + plantedName, Type: "text/plain"}
@@ -98,7 +101,8 @@ func TestSensitiveValuesDoNotLeak(t *testing.T) {
 			return origin.Answer{Status: http.StatusOK, Body: `{"password":"` + plantedKid + `"}`}
 		})
 		temporal := platform.StartTemporal(t)
-		s := platform.StartServer(t, platform.ServerOptions{Temporal: temporal.Address, Store: store, Args: []string{"--log-level", "debug"}})
+		s := platform.StartServer(t,
+			platform.ServerOptions{Temporal: temporal.Address, Store: store, Args: []string{"--log-level", "debug"}})
 		document := strings.Replace(platform.Document("secretive", fmt.Sprintf(failingDocument, site.URL)), "do:\n",
 			"  metadata: {sensitive: [/input/card/number]}\ndo:\n", 1)
 		name := s.Publish(t, document)
@@ -106,11 +110,13 @@ func TestSensitiveValuesDoNotLeak(t *testing.T) {
 		id := s.Start(t, name, input).GetId()
 		r := s.Await(t, id, soon, "failed")
 		require.True(t, r.GetRedacted())
-		require.Equal(t, `{"card": {"number":"`+redact.Mark+`"}, "password":"`+redact.Mark+`", "n": 1.0}`, r.GetInput().GetJson(), "the other values are unchanged")
+		require.Equal(t, `{"card": {"number":"`+redact.Mark+`"}, "password":"`+redact.Mark+`", "n": 1.0}`,
+			r.GetInput().GetJson(), "the other values are unchanged")
 		asks := s.Publish(t, platform.Document("asks", fmt.Sprintf(askingDocument, site.URL)))
 		s.Await(t, s.Start(t, asks, `{"password":"`+plantedName+`"}`).GetId(), soon, "failed")
 		// A replay receives the unredacted input.
-		again, err := s.Runs.ReplayRun(t.Context(), connect.NewRequest(&signalboxv1.ReplayRunRequest{Project: platform.DefaultProject, Id: id, Reason: "again"}))
+		again, err := s.Runs.ReplayRun(t.Context(),
+			connect.NewRequest(&signalboxv1.ReplayRunRequest{Project: platform.DefaultProject, Id: id, Reason: "again"}))
 		require.NoError(t, err)
 		s.Await(t, again.Msg.GetRun().GetId(), soon, "failed")
 		bodies := map[string]int{}
@@ -126,12 +132,14 @@ func TestSensitiveValuesDoNotLeak(t *testing.T) {
 
 		eventRunDocument := startByEvent(t, s)
 		requireAbsent(t, "answers", runOutput(t, s, id)+runOutput(t, s, eventRunDocument)+eventOutput(t, s))
-		requireAbsent(t, "what Temporal shows", temporalOutput(t, temporal.Address, id)+temporalOutput(t, temporal.Address, eventRunDocument))
+		requireAbsent(t, "what Temporal shows",
+			temporalOutput(t, temporal.Address, id)+temporalOutput(t, temporal.Address, eventRunDocument))
 		for _, of := range passOn(t, s, site.URL) {
 			requireAbsent(t, "what others were given", apiOutput(t, s, of)+temporalOutput(t, temporal.Address, of))
 		}
 		requireAbsent(t, "what was refused", refusedStarts(t, s))
-		requireAbsent(t, "events", s.CLI(t, "event", "list", "-o", "json").String()+s.CLI(t, "event", "show", "--position", "5", "-o", "json").String())
+		requireAbsent(t, "events",
+			s.CLI(t, "event", "list", "-o", "json").String()+s.CLI(t, "event", "show", "--position", "5", "-o", "json").String())
 		unredacted(t, s, id, input)
 		_, metrics, err := s.Get(t.Context(), "/metrics")
 		require.NoError(t, err)
@@ -176,7 +184,8 @@ func refusedStarts(t *testing.T, s *platform.Server) string {
 func requireAbsent(t *testing.T, where, text string) {
 	t.Helper()
 	require.NotEmpty(t, text, where)
-	for _, planted := range []string{plantedName, plantedPlace, plantedResult, plantedEvent, plantedNews, plantedOnce, plantedKid} {
+	for _, planted := range []string{
+		plantedName, plantedPlace, plantedResult, plantedEvent, plantedNews, plantedOnce, plantedKid} {
 		if at := strings.Index(text, planted); at >= 0 {
 			t.Errorf("%s is in %s: …%q…", planted, where, text[max(0, at-300):min(len(text), at+100)])
 		}
@@ -187,16 +196,21 @@ func requireAbsent(t *testing.T, where, text string) {
 func passOn(t *testing.T, s *platform.Server, site string) []string {
 	t.Helper()
 	heirs := s.Publish(t, platform.Document("heir", fmt.Sprintf(childDocument, site)))
-	hearers := s.Publish(t, platform.Document("hearsay", eventDocument, "schedule: {on: {one: {with: {type: granted}}}}\n"))
-	grants := s.Publish(t, platform.Document("granted", fmt.Sprintf(passingDocument, site, strings.TrimSuffix(heirs, "/heir"))))
+	hearers := s.Publish(t, platform.Document("hearsay", eventDocument,
+		"schedule: {on: {one: {with: {type: granted}}}}\n"))
+	grants := s.Publish(t, platform.Document("granted",
+		fmt.Sprintf(passingDocument, site, strings.TrimSuffix(heirs, "/heir"))))
 	id := s.Start(t, grants, `{}`).GetId()
 	r := s.Await(t, id, soon, "completed")
 	require.JSONEq(t, `{"got":"kid says `+redact.Mark+`"}`, r.GetOutput().GetJson())
-	list, err := s.Runs.GetRun(t.Context(), connect.NewRequest(&signalboxv1.GetRunRequest{Project: platform.DefaultProject, Id: id, Unredacted: true}))
+	list, err := s.Runs.GetRun(t.Context(),
+		connect.NewRequest(&signalboxv1.GetRunRequest{Project: platform.DefaultProject, Id: id, Unredacted: true}))
 	require.NoError(t, err)
 	require.JSONEq(t, `{"got":"kid says `+plantedKid+`"}`, list.Msg.GetRun().GetOutput().GetJson())
 	b := startBatch(t, s, &signalboxv1.StartBatchRequest{Action: "replay", RunIds: []string{id}, Rate: 500})
-	require.Eventually(t, func() bool { return len(s.AllRuns(t, heirs, 9)) == 2 && len(s.AllRuns(t, hearers, 9)) == 2 }, soon, 20*time.Millisecond)
+	require.Eventually(t, func() bool {
+		return len(s.AllRuns(t, heirs, 9)) == 2 && len(s.AllRuns(t, hearers, 9)) == 2
+	}, soon, 20*time.Millisecond)
 	requireAbsent(t, "a batch", s.CLI(t, "batch", "show", b.GetId(), "-o", "json").String())
 	ids := []string{id}
 	for _, name := range []string{heirs, hearers, grants} {
@@ -221,7 +235,8 @@ func runOutput(t *testing.T, s *platform.Server, id string) string {
 	t.Helper()
 	var all strings.Builder
 	all.WriteString(apiOutput(t, s, id))
-	for _, args := range [][]string{{"run", "show", id}, {"run", "steps", id}, {"run", "list"}, {"run", "show", id, "-o", "json"}, {"audit", "list"}} {
+	for _, args := range [][]string{
+		{"run", "show", id}, {"run", "steps", id}, {"run", "list"}, {"run", "show", id, "-o", "json"}, {"audit", "list"}} {
 		all.WriteString(s.CLI(t, args...).String())
 	}
 	return all.String()
@@ -232,8 +247,10 @@ func apiOutput(t *testing.T, s *platform.Server, id string) string {
 	t.Helper()
 	var all strings.Builder
 	for _, path := range []string{
-		"/v1/projects/default/runs/" + id, "/v1/projects/default/runs/" + id + "/steps", "/v1/projects/default/runs", "/v1/projects/default/audit",
-		"/v1/projects/default/runs/" + id + ":export", "/v1/projects/default/runs:export?format=csv", "/v1/projects/default/runs:export?format=json",
+		"/v1/projects/default/runs/" + id, "/v1/projects/default/runs/" + id +
+			"/steps", "/v1/projects/default/runs", "/v1/projects/default/audit",
+		"/v1/projects/default/runs/" + id +
+			":export", "/v1/projects/default/runs:export?format=csv", "/v1/projects/default/runs:export?format=json",
 		"/v1/projects/default/audit:export?format=json",
 	} {
 		status, body, err := s.Get(t.Context(), path)
@@ -247,10 +264,12 @@ func apiOutput(t *testing.T, s *platform.Server, id string) string {
 // unredacted requires that administrators can read the planted values, and that the audit log records it.
 func unredacted(t *testing.T, s *platform.Server, id, input string) {
 	t.Helper()
-	got, err := s.Runs.GetRun(t.Context(), connect.NewRequest(&signalboxv1.GetRunRequest{Project: platform.DefaultProject, Id: id, Unredacted: true}))
+	got, err := s.Runs.GetRun(t.Context(),
+		connect.NewRequest(&signalboxv1.GetRunRequest{Project: platform.DefaultProject, Id: id, Unredacted: true}))
 	require.NoError(t, err)
 	require.Equal(t, input, got.Msg.GetRun().GetInput().GetJson(), "byte-identical")
-	steps, err := s.Runs.ListSteps(t.Context(), connect.NewRequest(&signalboxv1.ListStepsRequest{Project: platform.DefaultProject, Id: id, Unredacted: true}))
+	steps, err := s.Runs.ListSteps(t.Context(),
+		connect.NewRequest(&signalboxv1.ListStepsRequest{Project: platform.DefaultProject, Id: id, Unredacted: true}))
 	require.NoError(t, err)
 	text, err := json.Marshal(steps.Msg)
 	require.NoError(t, err)
@@ -271,10 +290,13 @@ func databaseContents(t *testing.T, store platform.Store) string {
 	defer func() { require.NoError(t, db.Close()) }()
 	ctx, all := t.Context(), strings.Builder{}
 	for _, table := range texts(t, func() (*sql.Rows, error) {
-		return db.QueryContext(ctx, `SELECT quote_ident(table_schema) || '.' || quote_ident(table_name) FROM information_schema.tables
+		return db.QueryContext(ctx,
+			`SELECT quote_ident(table_schema) || '.' || quote_ident(table_name) FROM information_schema.tables
 WHERE table_type = 'BASE TABLE' AND table_schema NOT IN ('pg_catalog', 'information_schema')`)
 	}) {
-		for _, row := range texts(t, func() (*sql.Rows, error) { return db.QueryContext(ctx, `SELECT t::text FROM `+table+` AS t`) }) {
+		for _, row := range texts(t, func() (*sql.Rows, error) {
+			return db.QueryContext(ctx, `SELECT t::text FROM `+table+` AS t`)
+		}) {
 			all.WriteString(row)
 		}
 	}
@@ -327,14 +349,18 @@ func TestServerWithoutItsKey(t *testing.T) {
 	options.Env = append(options.Env, "SIGNALBOX_ENCRYPTION_KEYS=other="+other)
 	s = platform.StartServer(t, options)
 	require.Contains(t, s.Run(t, id).GetInput().GetJson(), redact.Mark)
-	_, err := s.Runs.GetRun(t.Context(), connect.NewRequest(&signalboxv1.GetRunRequest{Project: platform.DefaultProject, Id: id, Unredacted: true}))
+	_, err := s.Runs.GetRun(t.Context(),
+		connect.NewRequest(&signalboxv1.GetRunRequest{Project: platform.DefaultProject, Id: id, Unredacted: true}))
 	require.Equal(t, connect.CodeFailedPrecondition, connect.CodeOf(err), "%v", err)
 	require.ErrorContains(t, err, `the key "test"`)
-	_, err = s.Runs.ReplayRun(t.Context(), connect.NewRequest(&signalboxv1.ReplayRunRequest{Project: platform.DefaultProject, Id: id, Reason: "again"}))
+	_, err = s.Runs.ReplayRun(t.Context(),
+		connect.NewRequest(&signalboxv1.ReplayRunRequest{Project: platform.DefaultProject, Id: id, Reason: "again"}))
 	require.Equal(t, connect.CodeFailedPrecondition, connect.CodeOf(err), "%v", err)
 	edited, err := s.Runs.ReplayRun(t.Context(), connect.NewRequest(&signalboxv1.ReplayRunRequest{
 		Project: platform.DefaultProject, Id: id, Reason: "again", Input: &signalboxv1.JsonValue{Json: `{}`},
 	}))
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return s.Run(t, edited.Msg.GetRun().GetId()).GetStatus() == "completed" }, soon, 50*time.Millisecond)
+	require.Eventually(t, func() bool {
+		return s.Run(t, edited.Msg.GetRun().GetId()).GetStatus() == "completed"
+	}, soon, 50*time.Millisecond)
 }

@@ -18,7 +18,8 @@ import (
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-// The planted secrets, each from another provider or for another scheme, and the token that an authority issues for one of them.
+// The planted secrets, each from another provider or for another scheme, and the token that an authority issues for one
+// of them.
 const (
 	plantedKey      = "planted-key-4711"
 	plantedPassword = "planted-password-4712"
@@ -50,7 +51,8 @@ func (p *echoOrigin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, password, _ := r.BasicAuth()
 	given := r.Header.Get("Authorization")
 	p.mu.Lock()
-	for _, secret := range []string{plantedKey, plantedPassword, plantedBearer, plantedDigest, plantedClient, plantedAccess} {
+	for _, secret := range []string{
+		plantedKey, plantedPassword, plantedBearer, plantedDigest, plantedClient, plantedAccess} {
 		if strings.Contains(fmt.Sprint(r.RequestURI, string(body), r.Header, password), secret) {
 			p.arrived[secret]++
 		}
@@ -82,7 +84,8 @@ func providers(t *testing.T, authority string) (args, env []string) {
 	t.Helper()
 	dir := t.TempDir()
 	require.NoError(t, os.MkdirAll(dir+"/default", 0o700))
-	require.NoError(t, os.WriteFile(dir+"/default/account", []byte(`{"username":"me","password":"`+plantedPassword+`"}`+"\n"), 0o600))
+	require.NoError(t, os.WriteFile(dir+"/default/account",
+		[]byte(`{"username":"me","password":"`+plantedPassword+`"}`+"\n"), 0o600))
 	program := dir + "/program"
 	require.NoError(t, os.WriteFile(program, []byte(`#!/bin/sh
 echo "asked for $1 $2, which may be `+plantedBearer+`" >&2
@@ -99,10 +102,14 @@ esac
 
 // secretCall calls the origin with a scheme's secret, and with others in all parts of a request.
 func (p *echoOrigin) secretCall(name, method, path, scheme, secret string) string {
-	body := map[string]string{"post": "              body: {p: '${ $secrets.account.password }', k: ['${ $secrets.key }']}\n"}[method]
-	return fmt.Sprintf("  - %s:\n      try:\n        - call:\n            call: http\n            with:\n              method: %s\n              output: response\n"+
-		"              endpoint: {uri: '%s/%s', authentication: {%s: {use: %s}}}\n              headers: {X-Key: '${ $secrets.key }'}\n"+
-		"              query: {k: '${ \"x\" + $secrets.key }'}\n%s      catch: {as: error, do: [{told: {set: {e: '${ $error }'}}}]}\n",
+	body := map[string]string{
+		"post": "              body: {p: '${ $secrets.account.password }', k: ['${ $secrets.key }']}\n"}[method]
+	return fmt.Sprintf("  - %s:\n      try:\n        - call:\n            call: http\n            with:\n              "+
+		"method: %s\n              output: response\n"+
+		"              endpoint: {uri: '%s/%s', authentication: {%s: {use: %s}}}\n              headers: {X-Key: '${ "+
+		"$secrets.key }'}\n"+
+		"              query: {k: '${ \"x\" + $secrets.key }'}\n%s      catch: {as: error, do: [{told: {set: {e: '${ "+
+		"$error }'}}}]}\n",
 		name, method, p.URL, path, scheme, secret, body)
 }
 
@@ -117,16 +124,19 @@ func TestSecretsDoNotLeak(t *testing.T) {
 		temporal := platform.StartTemporal(t)
 		s := platform.StartServer(t, platform.ServerOptions{Temporal: temporal.Address, Store: store, Args: args, Env: env})
 		const use = "use: {secrets: [key, account, bearer, digest, client, gone]}\n"
-		source := platform.Document("secret", p.secretCall("read", "get", "ok", "basic", "account")+p.secretCall("send", "post", "ok", "bearer", "bearer")+
-			p.secretCall("answer", "get", "digest", "digest", "digest")+p.secretCall("fetch", "post", "ok", "oauth2", "client")+
-			p.secretCall("refused", "post", "fail", "basic", "account"), use)
-		published, err := s.Workflows.PublishWorkflow(t.Context(), connect.NewRequest(&signalboxv1.PublishWorkflowRequest{Project: platform.DefaultProject, Source: source}))
+		source := platform.Document("secret",
+			p.secretCall("read", "get", "ok", "basic", "account")+p.secretCall("send", "post", "ok", "bearer", "bearer")+
+				p.secretCall("answer", "get", "digest", "digest", "digest")+p.secretCall("fetch", "post", "ok", "oauth2", "client")+
+				p.secretCall("refused", "post", "fail", "basic", "account"), use)
+		published, err := s.Workflows.PublishWorkflow(t.Context(),
+			connect.NewRequest(&signalboxv1.PublishWorkflowRequest{Project: platform.DefaultProject, Source: source}))
 		require.NoError(t, err)
 		require.Contains(t, protojson.Format(published.Msg), "gone")
 		id := s.Start(t, published.Msg.GetWorkflow().GetName(), `{}`).GetId()
 		ended := s.Await(t, id, soon, "completed")
 		fails := s.Publish(t, platform.Document("fails", "  - call:\n      call: http\n      with:\n        method: post\n"+
-			"        endpoint: {uri: '"+p.URL+"/fail', authentication: {oauth2: {use: client}}}\n        body: '${ $secrets.key }'\n", use))
+			"        endpoint: {uri: '"+p.URL+
+			"/fail', authentication: {oauth2: {use: client}}}\n        body: '${ $secrets.key }'\n", use))
 		said := s.CLI(t, "run", "start", fails, "--wait").String()
 		failed := s.AllRuns(t, fails, 1)[0]
 		require.Equal(t, "failed", failed.GetStatus())
@@ -137,10 +147,12 @@ func TestSecretsDoNotLeak(t *testing.T) {
 
 		shown := runOutput(t, s, id)
 		require.Contains(t, shown, "⟦redacted⟧")
-		requireUnplanted(t, "answers", said+shown+apiOutput(t, s, failed.GetId())+protojson.Format(ended)+protojson.Format(failed))
+		requireUnplanted(t, "answers",
+			said+shown+apiOutput(t, s, failed.GetId())+protojson.Format(ended)+protojson.Format(failed))
 		_, err = s.Control(t.Context(), "cancel", failed.GetId(), "too late")
 		require.Error(t, err)
-		requireUnplanted(t, "an error", err.Error()+s.CLI(t, "run", "replay", failed.GetId(), "--reason", "x", "--version", "9.9.9").String())
+		requireUnplanted(t, "an error",
+			err.Error()+s.CLI(t, "run", "replay", failed.GetId(), "--reason", "x", "--version", "9.9.9").String())
 		_, metrics, err := s.Get(t.Context(), "/metrics")
 		require.NoError(t, err)
 		requireUnplanted(t, "metrics", metrics)
@@ -168,7 +180,8 @@ func TestSecretsDoNotLeak(t *testing.T) {
 func requireUnplanted(t *testing.T, where, text string) {
 	t.Helper()
 	require.NotEmpty(t, text, where)
-	for _, planted := range []string{plantedKey, plantedPassword, plantedBearer, plantedDigest, plantedClient, plantedAccess} {
+	for _, planted := range []string{
+		plantedKey, plantedPassword, plantedBearer, plantedDigest, plantedClient, plantedAccess} {
 		for _, part := range []string{planted, strings.TrimPrefix(planted, "planted")} {
 			if at := strings.Index(text, part); at >= 0 {
 				t.Errorf("%s of %s is in %s: …%q…", part, planted, where, text[max(0, at-300):min(len(text), at+100)])

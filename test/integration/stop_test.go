@@ -36,7 +36,8 @@ func TestStopOfWorkflow(t *testing.T) {
 	_, err = stop(&signalboxv1.StopWorkflowRequest{Reason: "wrong prices", ExpectedOpen: new(int64(2))})
 	require.ErrorContains(t, err, "3 open runs now")
 
-	done, err := stop(&signalboxv1.StopWorkflowRequest{Reason: "wrong prices", RequestId: "stop-1", ExpectedOpen: new(dry.GetBatch().GetTotal())})
+	done, err := stop(&signalboxv1.StopWorkflowRequest{
+		Reason: "wrong prices", RequestId: "stop-1", ExpectedOpen: new(dry.GetBatch().GetTotal())})
 	require.NoError(t, err)
 	require.True(t, done.GetPaused())
 	b := awaitBatch(t, s, done.GetBatch().GetId(), soon, batchEnded)

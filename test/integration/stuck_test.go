@@ -63,7 +63,8 @@ func TestRunWithoutWorkerIsStuckUntilWorkerStarts(t *testing.T) {
 	t.Parallel()
 	needPostgres(t)
 	store, temporal := platform.Postgres(t), platform.StartTemporal(t)
-	options := platform.ServerOptions{Temporal: temporal.Address, Store: store, Roles: []string{platform.API}, Env: []string{stuckAfter}}
+	options := platform.ServerOptions{
+		Temporal: temporal.Address, Store: store, Roles: []string{platform.API}, Env: []string{stuckAfter}}
 	s := platform.StartServer(t, options)
 	awaitConnected(t, s)
 	name := s.Publish(t, platform.Document("alone", hello))
@@ -71,7 +72,8 @@ func TestRunWithoutWorkerIsStuckUntilWorkerStarts(t *testing.T) {
 	require.Nil(t, r.GetStuck())
 	watching, stop := context.WithCancel(t.Context())
 	defer stop()
-	watch, err := s.Runs.WatchRun(watching, connect.NewRequest(&signalboxv1.WatchRunRequest{Project: platform.DefaultProject, Id: r.GetId()}))
+	watch, err := s.Runs.WatchRun(watching,
+		connect.NewRequest(&signalboxv1.WatchRunRequest{Project: platform.DefaultProject, Id: r.GetId()}))
 	require.NoError(t, err)
 
 	v := awaitStuck(t, s, r.GetId(), noPoller, stuckWithin)
@@ -83,7 +85,9 @@ func TestRunWithoutWorkerIsStuckUntilWorkerStarts(t *testing.T) {
 	}
 	require.NoError(t, watch.Err(), "watches receive it, too")
 	require.Equal(t, noPoller, watch.Msg().GetRun().GetStuck().GetCode())
-	counts, err := s.Runs.CountRuns(t.Context(), connect.NewRequest(&signalboxv1.CountRunsRequest{Project: platform.DefaultProject, Filter: &signalboxv1.RunFilter{Workflow: name}}))
+	counts, err := s.Runs.CountRuns(t.Context(),
+		connect.NewRequest(&signalboxv1.CountRunsRequest{
+			Project: platform.DefaultProject, Filter: &signalboxv1.RunFilter{Workflow: name}}))
 	require.NoError(t, err)
 	require.Equal(t, map[string]int64{"queued": 1}, counts.Msg.GetStatuses())
 	require.Equal(t, map[string]int64{noPoller: 1}, counts.Msg.GetStuck())
@@ -93,7 +97,8 @@ func TestRunWithoutWorkerIsStuckUntilWorkerStarts(t *testing.T) {
 	require.Contains(t, s.CLI(t, "run", "list", "--stuck", "backlog").Stderr, "no runs match")
 	require.Contains(t, s.CLI(t, "run", "show", r.GetId()).Stdout, v.GetAdvice())
 	picture.Await(t, soon, s, platform.DefaultProject, func(p picture.Picture) string {
-		if stuck := p.Value("signalbox_runs_stuck", `code="NO_POLLER"`); p.Stuck[r.GetId()] != noPoller || stuck != 1 || p.WorkersIn("alive") != 0 {
+		if stuck := p.Value("signalbox_runs_stuck", `code="NO_POLLER"`); p.Stuck[r.GetId()] != noPoller || stuck != 1 ||
+			p.WorkersIn("alive") != 0 {
 			return fmt.Sprintf("the list has %v, signalbox_runs_stuck %v, and the workers are %v", p.Stuck, stuck, p.Workers)
 		}
 		return ""
@@ -120,9 +125,11 @@ func TestRunWithoutWorkerIsStuckUntilWorkerStarts(t *testing.T) {
 	require.Nil(t, s.Run(t, r.GetId()).GetStuck())
 	gone := time.Since(came)
 	promise.Within(t, "until the verdict is gone", gone, 5*time.Second)
-	promise.Record(t, promise.Figure{Promise: "E7", What: "a worker is there: until the run has ended and its verdict is gone", Aim: "5 s", Trials: 1, Figure: promise.Round(gone).String()})
+	promise.Record(t, promise.Figure{Promise: "E7", What: "a worker is there: until the run has ended and its verdict " +
+		"is gone", Aim: "5 s", Trials: 1, Figure: promise.Round(gone).String()})
 	platform.Eventually(t, stuckWithin, func() string {
-		if types := verdictEvents(t, s, r.GetId()); len(types) == 2 && types[0] == "io.signalbox.run.stuck" && types[1] == "io.signalbox.run.unstuck" {
+		if types := verdictEvents(t, s, r.GetId()); len(types) == 2 && types[0] == "io.signalbox.run.stuck" &&
+			types[1] == "io.signalbox.run.unstuck" {
 			return ""
 		} else if len(types) > 2 {
 			t.Fatalf("reported more than once: %v", types)
@@ -141,7 +148,8 @@ func deadWorker(t *testing.T, s, w *platform.Server, workflow string) {
 	killed := time.Now()
 	r := s.Start(t, workflow, "")
 	v := awaitStuck(t, s, r.GetId(), "POLLER_STALE", 90*time.Second)
-	promise.Record(t, promise.Figure{Promise: "E7", What: "the only worker killed: until its polls, which Temporal still lists, count no more", Aim: "90 s", Trials: 1, Figure: promise.Round(time.Since(killed)).String()})
+	promise.Record(t, promise.Figure{Promise: "E7", What: "the only worker killed: until its polls, which Temporal " +
+		"still lists, count no more", Aim: "90 s", Trials: 1, Figure: promise.Round(time.Since(killed)).String()})
 	require.Contains(t, v.GetDetail(), "no worker polls task queue signalbox-default any more")
 }
 
@@ -157,12 +165,15 @@ func TestRunIsStuckAfterOneMinute(t *testing.T) {
 	awaitConnected(t, s)
 	r := s.Start(t, s.Publish(t, platform.Document("minute", hello)), "")
 	since := r.GetCreateTime().AsTime()
-	platform.Throughout(t, 59*time.Second-time.Since(since), func() string { return s.Run(t, r.GetId()).GetStuck().GetCode() })
+	platform.Throughout(t, 59*time.Second-time.Since(since), func() string {
+		return s.Run(t, r.GetId()).GetStuck().GetCode()
+	})
 	awaitStuck(t, s, r.GetId(), noPoller, 10*time.Second)
 	after := time.Since(since)
 	require.GreaterOrEqual(t, after, 60*time.Second)
 	promise.Within(t, "until the verdict is there", after, 61*time.Second)
-	promise.Record(t, promise.Figure{Promise: "E7", What: "a run that no worker takes: no verdict at 59 s; until NO_POLLER is shown", Aim: "61 s", Trials: 1, Figure: promise.Round(after).String()})
+	promise.Record(t, promise.Figure{Promise: "E7", What: "a run that no worker takes: no verdict at 59 s; until " +
+		"NO_POLLER is shown", Aim: "61 s", Trials: 1, Figure: promise.Round(after).String()})
 }
 
 func TestWaitingRunIsNotStuck(t *testing.T) {
@@ -171,7 +182,8 @@ func TestWaitingRunIsNotStuck(t *testing.T) {
 		Temporal: platform.StartTemporal(t).Address, Store: platform.SQLite(t), Env: []string{stuckAfter},
 	})
 	long := s.Start(t, s.Publish(t, platform.Document("long", waits(600))), "").GetId()
-	listens := s.Start(t, s.Publish(t, platform.Document("listens", "  - hear:\n      listen:\n        to:\n          one:\n            with: {type: never}\n")), "").GetId()
+	listens := s.Start(t, s.Publish(t, platform.Document("listens", "  - hear:\n      listen:\n        to:\n          "+
+		"one:\n            with: {type: never}\n")), "").GetId()
 	s.Await(t, long, soon, "waiting")
 	s.Await(t, listens, soon, "waiting")
 	platform.Throughout(t, 7*time.Second, func() string {
@@ -206,7 +218,9 @@ func TestRunsThatWorkersDoNotComplete(t *testing.T) {
 
 	// A foreign worker has not registered the workflow type.
 	foreign := worker.New(c, "signalbox-default", worker.Options{Identity: "stranger"})
-	foreign.RegisterWorkflowWithOptions(func(workflow.Context) error { return nil }, workflow.RegisterOptions{Name: "somebody.else"})
+	foreign.RegisterWorkflowWithOptions(func(workflow.Context) error {
+		return nil
+	}, workflow.RegisterOptions{Name: "somebody.else"})
 	require.NoError(t, foreign.Start())
 	defer foreign.Stop()
 	v = awaitStuck(t, s, waits, "TASK_FAILING", stuckWithin)

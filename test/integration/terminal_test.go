@@ -185,12 +185,16 @@ func testProgress(t *testing.T, s *platform.Server, name string) {
 // Text from a workflow does not steer the terminal, in any format, and an export to a file has the bytes.
 func testTextOfOthers(t *testing.T, s *platform.Server) {
 	const hostile = "\x1b]52;c;QQ==\a\u009b2J\u202egnp\u200b"
-	name := s.Publish(t, platform.Document("terminal-others", `  - a: {raise: {error: {type: 'https://example.com/e', status: 500, title: "\e]52;c;QQ==\a\x9b2J\u202Egnp\u200B"}}}`+"\n"))
+	name := s.Publish(t, platform.Document("terminal-others",
+		`  - a: {raise: {error: {type: 'https://example.com/e', status: 500, title: "\e]52;c;QQ==\a\x9b2J\u202Egnp\u200B"}}}`+
+			"\n"))
 	run := s.Await(t, s.Start(t, name, "").GetId(), soon, "failed").GetId()
 	own := strings.NewReplacer(escape+"2m", "", escape+"31m", "", escape+"0m", "", "\r\n", "")
 	for _, args := range [][]string{
-		{"run", "show", run}, {"run", "show", run, "-o", "yaml"}, {"run", "show", run, "-o", "json"}, {"run", "show", run, "--jq", ".error.title"},
-		{"run", "list", "--workflow", name}, {"run", "steps", run}, {"run", "watch", run}, {"run", "export", run}, {"workflow", "show", name, "--source"},
+		{"run", "show", run}, {"run", "show", run, "-o", "yaml"}, {"run", "show", run, "-o", "json"},
+		{"run", "show", run, "--jq", ".error.title"},
+		{"run", "list", "--workflow", name}, {"run", "steps", run}, {"run", "watch", run}, {"run", "export", run},
+		{"workflow", "show", name, "--source"},
 		{"run", "export", "--workflow", name}, {"run", "export", "--workflow", name, "--format", "json"},
 	} {
 		screen, _ := terminal{server: s}.run(t, args...)
@@ -228,7 +232,8 @@ func neverBlock() map[string]string {
 	}
 }
 
-// Ctrl-C and SIGTERM end a command within a second while it asks, reads the terminal, or waits for the other end of a FIFO.
+// Ctrl-C and SIGTERM end a command within a second while it asks, reads the terminal, or waits for the other end of a
+// FIFO.
 func testInterrupts(t *testing.T, s *platform.Server, name string) {
 	run := s.Start(t, s.Publish(t, platform.Document("terminal-waits", "  - w: {wait: PT1H}\n")), "").GetId()
 	unwritten, unread := filepath.Join(t.TempDir(), "fifo"), filepath.Join(t.TempDir(), "fifo")
@@ -250,7 +255,8 @@ func testInterrupts(t *testing.T, s *platform.Server, name string) {
 		{"webhook delete", "terminal"},
 		{"workflow delete", name},
 		{"workflow publish", "-"},
-		{"workflow run", file(t, "terminal.yaml", platform.Document("terminal-run", "  - a: {set: {done: true}}\n")), "--input", "-"},
+		{"workflow run", file(t, "terminal.yaml", platform.Document("terminal-run", "  - a: {set: {done: true}}\n")),
+			"--input", "-"},
 		{"workflow save", "-"},
 		{"workflow stop", "terminal-waits", "--reason", "test"},
 		{"workflow validate", "-"},

@@ -47,7 +47,8 @@ func (m *tlsServer) written(t *testing.T, name string) func(*conntest.Certificat
 
 func startTLSServer(t *testing.T) *tlsServer {
 	t.Helper()
-	m := &tlsServer{folder: t.TempDir(), address: platform.Address(platform.FreePort(t)), ours: newAuthority(t), theirs: newAuthority(t)}
+	m := &tlsServer{folder: t.TempDir(), address: platform.Address(platform.FreePort(t)), ours: newAuthority(t),
+		theirs: newAuthority(t)}
 	var err error
 	m.ca, err = m.ours.Write(m.folder, "ca")
 	require.NoError(t, err)
@@ -58,9 +59,12 @@ func startTLSServer(t *testing.T) *tlsServer {
 	m.cert, m.key = m.written(t, "mine")(m.mine, nil)
 	cert, key := m.written(t, "server")(m.ours.Server("127.0.0.1"))
 	m.settings = []string{
-		"SIGNALBOX_LISTEN=" + m.address, "SIGNALBOX_AUTH_MODE=tokens", "SIGNALBOX_TEMPORAL_ADDRESS=" + platform.Address(platform.FreePort(t)),
-		"SIGNALBOX_LISTEN_TLS_CERT_FILE=" + cert, "SIGNALBOX_LISTEN_TLS_KEY_FILE=" + key, "SIGNALBOX_LISTEN_TLS_CLIENT_CA_FILE=" + callers,
-		"SIGNALBOX_STORE_DRIVER=sqlite", "SIGNALBOX_STORE_DSN=" + filepath.Join(m.folder, "signalbox.db"), platform.WithKeys(t),
+		"SIGNALBOX_LISTEN=" + m.address, "SIGNALBOX_AUTH_MODE=tokens", "SIGNALBOX_TEMPORAL_ADDRESS=" +
+			platform.Address(platform.FreePort(t)),
+		"SIGNALBOX_LISTEN_TLS_CERT_FILE=" + cert, "SIGNALBOX_LISTEN_TLS_KEY_FILE=" +
+			key, "SIGNALBOX_LISTEN_TLS_CLIENT_CA_FILE=" + callers,
+		"SIGNALBOX_STORE_DRIVER=sqlite", "SIGNALBOX_STORE_DSN=" +
+			filepath.Join(m.folder, "signalbox.db"), platform.WithKeys(t),
 	}
 	platform.StartProcess(t, "server", platform.ServerBinary(t), m.settings, []string{"server"})
 	return m
@@ -87,7 +91,8 @@ func TestMutualTLS(t *testing.T) {
 		return ""
 	})
 	known := []string{"SIGNALBOX_ADDRESS=https://" + m.address, "SIGNALBOX_TOKEN=" + token}
-	right := append(slices.Clone(known), "SIGNALBOX_CA_FILE="+m.ca, "SIGNALBOX_CERT_FILE="+m.cert, "SIGNALBOX_KEY_FILE="+m.key)
+	right := append(slices.Clone(known), "SIGNALBOX_CA_FILE="+m.ca, "SIGNALBOX_CERT_FILE="+m.cert,
+		"SIGNALBOX_KEY_FILE="+m.key)
 	platform.Eventually(t, soon, func() string {
 		if r := m.cli(t, right, "whoami"); r.Code != platform.ExitOK {
 			return r.String()
@@ -114,18 +119,22 @@ func (m *tlsServer) wrong(t *testing.T, known []string) {
 		code int
 		says []string
 	}{
-		"the system's authorities": {files("", m.cert, m.key), here, []string{m.address, "not to be trusted", "unknown authority", "--ca-file"}},
-		"another authority":        {files(foreign, m.cert, m.key), here, []string{m.address, "not to be trusted", "--ca-file"}},
-		"no certificate":           {files(m.ca, "", ""), here, []string{m.address, "refuses", "certificate required", "--cert-file"}},
-		"a foreign one":            {files(m.ca, foreignCert, foreignKey), here, []string{"refuses", "unknown certificate authority"}},
-		"an old one":               {files(m.ca, oldCert, oldKey), here, []string{"refuses", "expired certificate"}},
-		"a server's":               {files(m.ca, serverCert, serverKey), here, []string{"refuses", "bad certificate"}},
-		"another key":              {files(m.ca, m.cert, oldKey), usage, []string{"private key does not match"}},
-		"no key":                   {files(m.ca, m.cert, ""), usage, []string{"both", "SIGNALBOX_KEY_FILE"}},
-		"no file":                  {files(m.ca+"x", "", ""), usage, []string{m.ca + "x", "no such file", "--ca-file"}},
-		"no PEM":                   {files(m.key, "", ""), usage, []string{m.key, "no certificate in PEM form"}},
-		"no TLS":                   {append(files(m.ca, m.cert, m.key), "SIGNALBOX_ADDRESS="+m.address), here, []string{"speaks TLS", "https://" + m.address}},
-		"another name": {append(files(m.ca, m.cert, m.key), "SIGNALBOX_ADDRESS=https://localhost:"+strings.Split(m.address, ":")[1]),
+		"the system's authorities": {
+			files("", m.cert, m.key), here, []string{m.address, "not to be trusted", "unknown authority", "--ca-file"}},
+		"another authority": {files(foreign, m.cert, m.key), here, []string{m.address, "not to be trusted", "--ca-file"}},
+		"no certificate": {files(m.ca, "", ""), here,
+			[]string{m.address, "refuses", "certificate required", "--cert-file"}},
+		"a foreign one": {files(m.ca, foreignCert, foreignKey), here, []string{"refuses", "unknown certificate authority"}},
+		"an old one":    {files(m.ca, oldCert, oldKey), here, []string{"refuses", "expired certificate"}},
+		"a server's":    {files(m.ca, serverCert, serverKey), here, []string{"refuses", "bad certificate"}},
+		"another key":   {files(m.ca, m.cert, oldKey), usage, []string{"private key does not match"}},
+		"no key":        {files(m.ca, m.cert, ""), usage, []string{"both", "SIGNALBOX_KEY_FILE"}},
+		"no file":       {files(m.ca+"x", "", ""), usage, []string{m.ca + "x", "no such file", "--ca-file"}},
+		"no PEM":        {files(m.key, "", ""), usage, []string{m.key, "no certificate in PEM form"}},
+		"no TLS": {append(files(m.ca, m.cert, m.key), "SIGNALBOX_ADDRESS="+m.address), here,
+			[]string{"speaks TLS", "https://" + m.address}},
+		"another name": {append(files(m.ca, m.cert, m.key),
+			"SIGNALBOX_ADDRESS=https://localhost:"+strings.Split(m.address, ":")[1]),
 			here, []string{"not to be trusted", "localhost"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -139,11 +148,13 @@ func (m *tlsServer) wrong(t *testing.T, known []string) {
 }
 
 func (m *tlsServer) programs(t *testing.T, token string) {
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: m.ours.ClientConfig(m.mine), ForceAttemptHTTP2: true}}
+	client := &http.Client{Transport: &http.Transport{
+		TLSClientConfig: m.ours.ClientConfig(m.mine), ForceAttemptHTTP2: true}}
 	t.Cleanup(client.CloseIdleConnections)
 	who := connect.NewRequest(&signalboxv1.WhoAmIRequest{})
 	who.Header().Set("Authorization", "Bearer "+token)
-	me, err := signalboxv1connect.NewTokenServiceClient(client, "https://"+m.address, connect.WithGRPC()).WhoAmI(t.Context(), who)
+	me, err := signalboxv1connect.NewTokenServiceClient(client, "https://"+m.address,
+		connect.WithGRPC()).WhoAmI(t.Context(), who)
 	require.NoError(t, err)
 	require.Equal(t, "ada", me.Msg.GetName())
 	for path, want := range map[string]int{"/livez": 200, "/v1/whoami": 401} {

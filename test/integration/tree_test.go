@@ -39,7 +39,9 @@ func TestCanceledTreeStopsGrowing(t *testing.T) {
 			t.Run(control, func(t *testing.T) {
 				name := s.Publish(t, growing(fmt.Sprintf("t%08x", rand.Uint32())))
 				count := func() (all int64, statuses map[string]int64) {
-					res, err := s.Runs.CountRuns(t.Context(), connect.NewRequest(&signalboxv1.CountRunsRequest{Project: platform.DefaultProject, Filter: &signalboxv1.RunFilter{Workflow: name}}))
+					res, err := s.Runs.CountRuns(t.Context(),
+						connect.NewRequest(&signalboxv1.CountRunsRequest{
+							Project: platform.DefaultProject, Filter: &signalboxv1.RunFilter{Workflow: name}}))
 					require.NoError(t, err)
 					for _, n := range res.Msg.GetStatuses() {
 						all += n

@@ -14,17 +14,21 @@ func TestRunIsRefusedWithoutWorkerForItsProject(t *testing.T) {
 	t.Parallel()
 	needPostgres(t)
 	store, temporal := platform.Postgres(t), platform.StartTemporal(t)
-	s := platform.StartServer(t, platform.ServerOptions{Temporal: temporal.Address, Store: store, Env: []string{"SIGNALBOX_PROJECTS=default"}})
+	s := platform.StartServer(t,
+		platform.ServerOptions{Temporal: temporal.Address, Store: store, Env: []string{"SIGNALBOX_PROJECTS=default"}})
 	document := file(t, "side.yaml", platform.Document("side", hello))
-	for _, args := range [][]string{{"project", "create", "side"}, {"workflow", "publish", document, "--project", "side"}} {
+	for _, args := range [][]string{
+		{"project", "create", "side"}, {"workflow", "publish", document, "--project", "side"}} {
 		done := s.CLI(t, args...)
 		require.Zero(t, done.Code, done.String())
 	}
-	requireOneLine(t, s.CLI(t, "run", "start", "side", "--project", "side"), platform.ExitUnavailable, "NO_WORKER_FOR_PROJECT", `"side"`, "serves default")
+	requireOneLine(t, s.CLI(t, "run", "start", "side", "--project", "side"), platform.ExitUnavailable,
+		"NO_WORKER_FOR_PROJECT", `"side"`, "serves default")
 	require.NotContains(t, s.CLI(t, "run", "list", "--project", "side").Stdout, "side", "a refused start left a row")
 
 	q := platform.StartServer(t, platform.ServerOptions{
-		Temporal: temporal.Address, Store: store, Roles: []string{platform.API}, Env: []string{"SIGNALBOX_RUNS_QUEUE_WHEN_UNAVAILABLE_ENABLED=true"},
+		Temporal: temporal.Address, Store: store, Roles: []string{platform.API},
+		Env: []string{"SIGNALBOX_RUNS_QUEUE_WHEN_UNAVAILABLE_ENABLED=true"},
 	})
 	queued := q.CLI(t, "run", "start", "side", "--project", "side", "-o", "json")
 	require.Zero(t, queued.Code, queued.String())

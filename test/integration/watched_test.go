@@ -16,8 +16,8 @@ import (
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-// A loop of safe calls is one workflow task for its worker. Its run is running once the worker has it, and its steps are recorded while the loop
-// continues.
+// A loop of safe calls is one workflow task for its worker. Its run is running once the worker has it, and its steps
+// are recorded while the loop continues.
 func TestLoopOfCallsIsRunningFromItsStart(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, platform.SQLite(t))
@@ -53,7 +53,8 @@ func TestReadsOfBusyRunCauseNoRebuild(t *testing.T) {
 		t.Parallel()
 		s := newServer(t, store)
 		const rounds = "  - rounds:\n      for: {each: r, in: \"${ [range(3)] }\"}\n      do:\n" +
-			"        - many:\n            for: {each: i, in: \"${ [range(400)] }\"}\n            do:\n              - mark: {set: {i: \"${ $i }\"}}\n" +
+			"        - many:\n            for: {each: i, in: \"${ [range(400)] }\"}\n            do:\n              - mark: " +
+			"{set: {i: \"${ $i }\"}}\n" +
 			"        - rest: {wait: {seconds: 4}}\n"
 		id := s.Start(t, s.Publish(t, platform.Document("watched", rounds)), "").GetId()
 		ctx, cancel := context.WithTimeout(t.Context(), 2*soon)
@@ -61,7 +62,8 @@ func TestReadsOfBusyRunCauseNoRebuild(t *testing.T) {
 		var readers sync.WaitGroup
 		for range 4 {
 			readers.Go(func() {
-				stream, err := s.Runs.WatchRun(ctx, connect.NewRequest(&signalboxv1.WatchRunRequest{Project: platform.DefaultProject, Id: id}))
+				stream, err := s.Runs.WatchRun(ctx,
+					connect.NewRequest(&signalboxv1.WatchRunRequest{Project: platform.DefaultProject, Id: id}))
 				if err != nil {
 					t.Errorf("watch: %v", err)
 					return
@@ -82,7 +84,8 @@ func TestReadsOfBusyRunCauseNoRebuild(t *testing.T) {
 				ticker := time.NewTicker(50 * time.Millisecond)
 				defer ticker.Stop()
 				for {
-					res, err := s.Runs.GetRun(ctx, connect.NewRequest(&signalboxv1.GetRunRequest{Project: platform.DefaultProject, Id: id}))
+					res, err := s.Runs.GetRun(ctx,
+						connect.NewRequest(&signalboxv1.GetRunRequest{Project: platform.DefaultProject, Id: id}))
 					if err != nil {
 						t.Errorf("get: %v", err)
 						return

@@ -26,7 +26,8 @@ type receiver struct {
 	// status is the answer to each request; hold keeps requests open until it is closed.
 	status int
 	hold   chan struct{}
-	// types are the types of the accepted events by the IDs of their deliveries, counts the requests, bad the invalid ones.
+	// types are the types of the accepted events by the IDs of their deliveries, counts the requests, bad the invalid
+	// ones.
 	types  map[string]string
 	counts map[string]int
 	bad    []string
@@ -36,7 +37,8 @@ type receiver struct {
 
 func newReceiver(t *testing.T) *receiver {
 	t.Helper()
-	r := &receiver{status: http.StatusNoContent, types: map[string]string{}, counts: map[string]int{}, bodies: map[string]string{}}
+	r := &receiver{status: http.StatusNoContent, types: map[string]string{}, counts: map[string]int{},
+		bodies: map[string]string{}}
 	s := httptest.NewServer(r)
 	t.Cleanup(func() {
 		r.set(func() { r.release() })
@@ -129,13 +131,15 @@ func createWebhook(t *testing.T, s *platform.Server, name string, args ...string
 func sendEvents(t *testing.T, s *platform.Server, typ string, from, to int) {
 	t.Helper()
 	for i := from; i < to; i++ {
-		r := s.CLI(t, "event", "send", "--type", typ, "--source", "/test/"+typ, "--id", fmt.Sprint(i), "--data", fmt.Sprintf(`{"n":%d}`, i))
+		r := s.CLI(t, "event", "send", "--type", typ, "--source", "/test/"+typ, "--id", fmt.Sprint(i), "--data",
+			fmt.Sprintf(`{"n":%d}`, i))
 		require.Equal(t, platform.ExitOK, r.Code, r.String())
 	}
 }
 
 // deliveriesOf returns the deliveries of a webhook.
-func deliveriesOf(t *testing.T, s *platform.Server, name string) (list []struct{ ID, Status, Reason, EventType string }) {
+func deliveriesOf(t *testing.T, s *platform.Server,
+	name string) (list []struct{ ID, Status, Reason, EventType string }) {
 	t.Helper()
 	s.CLI(t, "webhook", "deliveries", name, "--limit", "0", "-o", "json").JSON(t, &list)
 	return list
@@ -157,7 +161,8 @@ func TestWebhooksDeliverAcrossCrashesOfServers(t *testing.T) {
 			other = platform.StartServer(t, options)
 		}
 		r := newReceiver(t)
-		secret := createWebhook(t, victim, "all", "--url", r.URL+"/hook?token=hidden", "--type", "order.*", "--with", `{"data": "${ .n < 100 }"}`)
+		secret := createWebhook(t, victim, "all", "--url", r.URL+"/hook?token=hidden", "--type", "order.*", "--with",
+			`{"data": "${ .n < 100 }"}`)
 		r.set(func() { r.secrets = []string{secret} })
 		sendEvents(t, other, "order.paid", 0, 3)
 		sendEvents(t, other, "order.paid", 100, 101)
@@ -228,17 +233,22 @@ func TestWebhooksDeliverAcrossCrashesOfServers(t *testing.T) {
 
 func TestWebhookReceiversThatFail(t *testing.T) {
 	t.Parallel()
-	s := platform.StartServer(t, platform.ServerOptions{Temporal: noTemporal, Store: platform.SQLite(t), Roles: []string{platform.API}})
+	s := platform.StartServer(t,
+		platform.ServerOptions{Temporal: noTemporal, Store: platform.SQLite(t), Roles: []string{platform.API}})
 	r := newReceiver(t)
-	requireOneLine(t, s.CLI(t, "webhook", "create", "Bad", "--url", r.URL, "--type", "*"), platform.ExitFailed, "webhook name")
+	requireOneLine(t, s.CLI(t, "webhook", "create", "Bad", "--url", r.URL, "--type", "*"), platform.ExitFailed,
+		"webhook name")
 	for url, want := range map[string]string{
-		"ftp://example.com": "https or http", "http://10.0.0.1/": "not public", "http://[::ffff:169.254.169.254]/": "not public", "http:///x": "no host",
+		"ftp://example.com": "https or http", "http://10.0.0.1/": "not public",
+		"http://[::ffff:169.254.169.254]/": "not public", "http:///x": "no host",
 		"https://example.com/#x": "fragment", "": "not a URL",
 	} {
 		requireOneLine(t, s.CLI(t, "webhook", "create", "bad", "--url", url, "--type", "*"), platform.ExitFailed, want)
 	}
-	requireOneLine(t, s.CLI(t, "webhook", "create", "bad", "--url", r.URL, "--type", "*", "--with", `{"data": "${ .n < }"}`), platform.ExitFailed, "filter.with")
-	requireOneLine(t, s.CLI(t, "webhook", "create", "bad", "--url", r.URL, "--type", "*", "--format", "pagerduty"), platform.ExitFailed, "integration key")
+	requireOneLine(t, s.CLI(t, "webhook", "create", "bad", "--url", r.URL, "--type", "*", "--with",
+		`{"data": "${ .n < }"}`), platform.ExitFailed, "filter.with")
+	requireOneLine(t, s.CLI(t, "webhook", "create", "bad", "--url", r.URL, "--type", "*", "--format", "pagerduty"),
+		platform.ExitFailed, "integration key")
 
 	createWebhook(t, s, "w", "--url", r.URL, "--type", "order.*")
 	test := s.CLI(t, "webhook", "test", "w")
@@ -254,7 +264,8 @@ func TestWebhookReceiversThatFail(t *testing.T) {
 	r.set(func() { r.status = http.StatusGone })
 	sendEvents(t, s, "order.paid", 0, 1)
 	platform.Eventually(t, soon, func() string {
-		if out := s.CLI(t, "webhook", "show", "w").Stdout; !strings.Contains(out, "410 Gone") || !strings.Contains(out, "paused") {
+		if out := s.CLI(t, "webhook", "show", "w").Stdout; !strings.Contains(out, "410 Gone") ||
+			!strings.Contains(out, "paused") {
 			return out
 		}
 		return ""
@@ -298,8 +309,8 @@ func TestConnectionEventsArriveWhileTemporalIsDown(t *testing.T) {
 	})
 }
 
-// Runs fail while servers are killed: each failure is one event, also for the receiver, and a workflow that failures start, and that fails
-// itself, does not start again.
+// Runs fail while servers are killed: each failure is one event, also for the receiver, and a workflow that failures
+// start, and that fails itself, does not start again.
 func TestFailedRunsAreReportedOnce(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, store platform.Store) {
@@ -311,10 +322,13 @@ func TestFailedRunsAreReportedOnce(t *testing.T) {
 			Env: []string{"SIGNALBOX_WEBHOOKS_TIMEOUT=2s", "SIGNALBOX_API_PUBLIC_URL=https://signalbox.example.com"},
 		}
 		s := platform.StartServer(t, options)
-		raise := "  - reject:\n      raise:\n        error: {type: https://example.com/bad, status: 400, title: '${ \"card \" + (.card // \"\") }'}\n"
+		raise := "  - reject:\n      raise:\n        error: {type: https://example.com/bad, status: 400, title: '${ \"card " +
+			"\" + (.card // \"\") }'}\n"
 		fails := s.Publish(t, platform.Document("fails", raise, "  metadata: {sensitive: [/input/card]}\n"))
-		handler := s.Publish(t, platform.Document("handler", strings.Replace(raise, `.card // ""`, `""`, 1), "schedule: {on: {one: {with: {type: "+failed+"}}}}\n"))
-		everything := s.Publish(t, platform.Document("everything", "  - same: {set: {n: 1}}\n", "schedule: {on: {any: []}}\n"))
+		handler := s.Publish(t, platform.Document("handler", strings.Replace(raise, `.card // ""`, `""`, 1),
+			"schedule: {on: {one: {with: {type: "+failed+"}}}}\n"))
+		everything := s.Publish(t,
+			platform.Document("everything", "  - same: {set: {n: 1}}\n", "schedule: {on: {any: []}}\n"))
 		silent := s.Start(t, fails, `{"card":"4000-1234"}`).GetId()
 		s.Await(t, silent, soon, "failed")
 		// It is reported, because the handler names the type. What the handler's own failure reports starts nothing.
@@ -346,7 +360,8 @@ func TestFailedRunsAreReportedOnce(t *testing.T) {
 		require.Len(t, deliveriesOf(t, s, "failures"), 2*runs)
 		require.Len(t, s.AllRuns(t, handler, 100), 1+runs, "one for each run that failed by itself")
 		for _, other := range s.AllRuns(t, everything, 100) {
-			require.NotContains(t, s.Run(t, other.GetId()).GetInput().GetJson(), failed, "a trigger without a type does not receive failures")
+			require.NotContains(t, s.Run(t, other.GetId()).GetInput().GetJson(), failed,
+				"a trigger without a type does not receive failures")
 		}
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -363,8 +378,8 @@ func TestFailedRunsAreReportedOnce(t *testing.T) {
 	})
 }
 
-// lackingFailures reports what is missing until each of n failed runs, and each of the n handlers that these have started, is reported by one
-// event: those of the former are routed to the handlers, those of the latter match nothing.
+// lackingFailures reports what is missing until each of n failed runs, and each of the n handlers that these have
+// started, is reported by one event: those of the former are routed to the handlers, those of the latter match nothing.
 func lackingFailures(t *testing.T, s *platform.Server, n int) string {
 	t.Helper()
 	var list []struct{ Status, Reason, Subject string }

@@ -175,7 +175,8 @@ func TestWorkflowRunPublishesAndRuns(t *testing.T) {
 		again := run("--detach", "-o", "name")
 		require.Equal(t, platform.ExitOK, again.Code, again.String())
 		require.NotContains(t, again.Stderr, "published")
-		require.Contains(t, s.CLI(t, "run", "watch", again.Stdout[:18]).Stdout, "completed summarize (set)", "the beginning of the ID is enough")
+		require.Contains(t, s.CLI(t, "run", "watch", again.Stdout[:18]).Stdout, "completed summarize (set)",
+			"the beginning of the ID is enough")
 
 		source, err := os.ReadFile(path)
 		require.NoError(t, err)

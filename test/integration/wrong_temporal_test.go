@@ -19,7 +19,8 @@ const leftAlone = "are left alone"
 func serverAt(t *testing.T, store platform.Store, temporal *platform.Temporal) *environment {
 	t.Helper()
 	return &environment{
-		Server: platform.StartServer(t, platform.ServerOptions{Temporal: temporal.Address, Store: store}), store: store, temporal: temporal,
+		Server: platform.StartServer(t, platform.ServerOptions{Temporal: temporal.Address, Store: store}), store: store,
+		temporal: temporal,
 	}
 }
 
@@ -42,7 +43,8 @@ func (w *environment) awaitPass(t *testing.T, after time.Time, what string) {
 	t.Helper()
 	platform.Eventually(t, 2*agreed, func() string {
 		r := w.reconciler(t)
-		if r.GetLastTime().AsTime().After(after) && strings.Contains(r.GetError(), what) && (what != "") == (r.GetError() != "") {
+		if r.GetLastTime().AsTime().After(after) && strings.Contains(r.GetError(), what) &&
+			(what != "") == (r.GetError() != "") {
 			return ""
 		}
 		return fmt.Sprintf("the last comparison: %v", r)
@@ -106,7 +108,8 @@ func TestServerWithWrongTemporalFailsNoRun(t *testing.T) {
 		ended, err := w.Control(t.Context(), "terminate", leftBehind, "moved")
 		require.NoError(t, err)
 		require.Equal(t, "terminated", ended.GetStatus())
-		require.Contains(t, ended.GetTerminateReason(), "moved (the execution was not reached: it was not known to Temporal at "+other.Address)
+		require.Contains(t, ended.GetTerminateReason(),
+			"moved (the execution was not reached: it was not known to Temporal at "+other.Address)
 		require.Contains(t, ended.GetTerminateReason(), home.Address)
 		platform.Eventually(t, soon, func() string { return failure(w.TryStart(t.Context(), short, "")) })
 		require.Zero(t, w.compare(t, false).GetWithheld())
@@ -157,7 +160,8 @@ func (w *environment) cannotStart(t *testing.T, workflow, title string) {
 	require.Contains(t, body, title)
 }
 
-// An administrator adopts another Temporal while runs are open. They read as being there, and continue when it is used again.
+// An administrator adopts another Temporal while runs are open. They read as being there, and continue when it is used
+// again.
 func TestAdoptedTemporal(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, store platform.Store) {
@@ -172,7 +176,8 @@ func TestAdoptedTemporal(t *testing.T) {
 
 		w = serverAt(t, store, other)
 		platform.Eventually(t, soon, func() string {
-			if _, err := w.TryStart(t.Context(), short, ""); err != nil && strings.Contains(err.Error(), "another Temporal than 1 open run") {
+			if _, err := w.TryStart(t.Context(), short, ""); err != nil &&
+				strings.Contains(err.Error(), "another Temporal than 1 open run") {
 				return ""
 			}
 			return "the server has not reached its Temporal"
@@ -182,7 +187,8 @@ func TestAdoptedTemporal(t *testing.T) {
 			require.Contains(t, dry.Stdout, part)
 		}
 		adopt := func(address string) error {
-			_, err := w.System.AdoptTemporal(t.Context(), connect.NewRequest(&signalboxv1.AdoptTemporalRequest{Address: address, Namespace: "default", Reason: "lost"}))
+			_, err := w.System.AdoptTemporal(t.Context(),
+				connect.NewRequest(&signalboxv1.AdoptTemporalRequest{Address: address, Namespace: "default", Reason: "lost"}))
 			return err
 		}
 		require.ErrorContains(t, adopt(home.Address), "this server is connected to Temporal at "+other.Address)
@@ -258,10 +264,13 @@ func (w *environment) cannotEnd(t *testing.T, id, home, other string) {
 		require.ErrorContains(t, err, " in Temporal at "+home)
 	}
 	b := startBatch(t, w.Server, &signalboxv1.StartBatchRequest{Action: "cancel", RunIds: []string{id}})
-	awaitBatch(t, w.Server, b.GetId(), soon, func(b *signalboxv1.Batch) bool { return batchEnded(b) && b.GetFailed() == 1 })
+	awaitBatch(t, w.Server, b.GetId(), soon, func(b *signalboxv1.Batch) bool {
+		return batchEnded(b) && b.GetFailed() == 1
+	})
 }
 
-// A server with the wrong Temporal that was alone for a while hands the reconciling over as soon as there is another server.
+// A server with the wrong Temporal that was alone for a while hands the reconciling over as soon as there is another
+// server.
 func TestServerWithWrongTemporalHandsReconcilingOver(t *testing.T) {
 	t.Parallel()
 	needPostgres(t)

@@ -14,7 +14,8 @@ import (
 // The numbers of steps at the beginning and the end of a run that have rows of their own.
 const firstSteps, lastSteps = 5_000, 4_000
 
-// requireRecorded checks that the first and last steps of a run without failures have rows, and that all others are counted.
+// requireRecorded checks that the first and last steps of a run without failures have rows, and that all others are
+// counted.
 func requireRecorded(t *testing.T, s *stack, id string, total int) {
 	t.Helper()
 	run := s.Run(t, id)
@@ -43,7 +44,8 @@ func TestStepsOfALongRunAreSummarized(t *testing.T) {
 	t.Parallel()
 	s := newStack(t)
 	outer := size(40, 1_000)
-	const tasks = "        - g:\n            for: {in: '${ [range(1000)] }', each: j}\n            do: [{s: {set: {x: 1}}}]\n"
+	const tasks = "        - g:\n            for: {in: '${ [range(1000)] }', each: j}\n            do: [{s: {set: {x: " +
+		"1}}}]\n"
 	name := s.Publish(t, platform.Document("nested", loop(outer, tasks)))
 	idle := s.Memory(t)
 	began := time.Now()
@@ -53,7 +55,8 @@ func TestStepsOfALongRunAreSummarized(t *testing.T) {
 	watched := make(chan int64, 1)
 	go func() {
 		defer close(watched)
-		stream, err := s.Runs.WatchRun(t.Context(), connect.NewRequest(&signalboxv1.WatchRunRequest{Project: platform.DefaultProject, Id: id}))
+		stream, err := s.Runs.WatchRun(t.Context(),
+			connect.NewRequest(&signalboxv1.WatchRunRequest{Project: platform.DefaultProject, Id: id}))
 		if err != nil {
 			return
 		}

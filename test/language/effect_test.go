@@ -20,7 +20,8 @@ func TestFailedCallsAreRetried(t *testing.T) {
 	t.Parallel()
 	s := shared.Get(t)
 	o := origin.New(t)
-	o.Sequence("POST /pay", origin.Answer{Status: 503}, origin.Answer{Status: 503}, origin.Answer{Status: 200, Body: `{"paid":true}`})
+	o.Sequence("POST /pay", origin.Answer{Status: 503}, origin.Answer{Status: 503},
+		origin.Answer{Status: 200, Body: `{"paid":true}`})
 	id := s.Start(t, s.Publish(t, platform.Document("retries", `  - attempt:
       try:
         - pay:
@@ -85,7 +86,8 @@ func TestTimersFireOnTime(t *testing.T) {
 	took := run.GetEndTime().AsTime().Sub(run.GetStartTime().AsTime())
 	require.GreaterOrEqual(t, took, 800*time.Millisecond)
 	promise.Within(t, "25 waits of 800 ms at once", took, 1600*time.Millisecond)
-	require.Equal(t, 25, mostTimers(platform.History(t, platform.DialTemporal(t, s.temporal.Address), id)), "branches wait in parallel")
+	require.Equal(t, 25, mostTimers(platform.History(t, platform.DialTemporal(t, s.temporal.Address), id)),
+		"branches wait in parallel")
 }
 
 // mostTimers returns how many timers ran at once.
@@ -122,7 +124,8 @@ func timers(t *testing.T, s *stack, id string) []time.Duration {
 func TestShortTimersAreNotRoundedUp(t *testing.T) {
 	t.Parallel()
 	s := shared.Get(t)
-	id := s.Start(t, s.Publish(t, platform.Document("short", loop(40, "        - rest: {wait: {milliseconds: 1}}\n"))), "{}").GetId()
+	id := s.Start(t, s.Publish(t, platform.Document("short", loop(40, "        - rest: {wait: {milliseconds: 1}}\n"))),
+		"{}").GetId()
 	s.Await(t, id, soon, "completed")
 	// Temporal's default would round each timer up to a second; a busy machine makes some of them late.
 	took := timers(t, s, id)
@@ -137,10 +140,12 @@ func TestRaceCancelsTheLoser(t *testing.T) {
 	o.Hold("POST /slow", 200, `{"who":"slow"}`)
 	o.Answer("POST /fast", 200, `{"who":"fast"}`)
 	branch := func(name string) string {
-		return "          - " + name + ":\n              call: http\n              with: {method: post, endpoint: " + o.URL + "/" + name + "}\n"
+		return "          - " + name + ":\n              call: http\n              with: {method: post, endpoint: " + o.URL +
+			"/" + name + "}\n"
 	}
-	id := s.Start(t, s.Publish(t, platform.Document("race", "  - race:\n      fork:\n        compete: true\n        branches:\n"+
-		branch("slow")+branch("fast"))), "{}").GetId()
+	id := s.Start(t, s.Publish(t,
+		platform.Document("race", "  - race:\n      fork:\n        compete: true\n        branches:\n"+
+			branch("slow")+branch("fast"))), "{}").GetId()
 	require.JSONEq(t, `{"who":"fast"}`, s.Await(t, id, soon, "completed").GetOutput().GetJson())
 	require.Equal(t, []string{"race:completed", "slow:canceled", "fast:completed"}, platform.Statuses(s.Steps(t, id)))
 }
@@ -161,7 +166,8 @@ func TestTimeoutIsCaught(t *testing.T) {
         do:
           - note: {set: {status: "${ $problem.status }", instance: "${ $problem.instance }"}}
 `)), "{}").GetId()
-	require.JSONEq(t, `{"status":408,"instance":"/do/0/attempt/try/0/ask"}`, s.Await(t, id, soon, "completed").GetOutput().GetJson())
+	require.JSONEq(t, `{"status":408,"instance":"/do/0/attempt/try/0/ask"}`,
+		s.Await(t, id, soon, "completed").GetOutput().GetJson())
 }
 
 // One run receives twenty answers of 120 kB, although one workflow task could not hold them.
@@ -185,8 +191,8 @@ func TestTwentySafeCallsUseFewEvents(t *testing.T) {
 	o.Answer("GET /item", 200, `{}`)
 	id := s.Start(t, s.Publish(t, platform.Document("twenty", loop(40, call("get", o.URL+"/item")))), "{}").GetId()
 	s.Await(t, id, soon, "completed")
-	// One marker per call and a few events around them, and three more for each further workflow task that a busy machine needs;
-	// activities would leave six per call, and more than a hundred in all.
+	// One marker per call and a few events around them, and three more for each further workflow task that a busy machine
+	// needs; activities would leave six per call, and more than a hundred in all.
 	require.LessOrEqual(t, events(t, s, id), 60)
 	for _, c := range o.Calls("GET /item") {
 		require.Empty(t, c.IdempotencyKey)
@@ -197,7 +203,8 @@ func TestExpressionsAreInterrupted(t *testing.T) {
 	t.Parallel()
 	s := shared.Get(t)
 	for _, expression := range []string{"[range(1e9)] | length", "def f: f; f", "[limit(1e8; repeat(1))] | add"} {
-		id := s.Start(t, s.Publish(t, platform.Document("hang", "  - loop:\n      set: {n: '${ "+expression+" }'}\n")), "{}").GetId()
+		id := s.Start(t, s.Publish(t, platform.Document("hang", "  - loop:\n      set: {n: '${ "+expression+" }'}\n")),
+			"{}").GetId()
 		problem := s.Await(t, id, 2*soon, "failed").GetError()
 		require.True(t, strings.HasSuffix(problem.GetType(), "/expression"), problem.GetType())
 		require.Equal(t, "/do/0/loop", problem.GetInstance())

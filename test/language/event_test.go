@@ -38,13 +38,16 @@ func newInterpreterOnly(t *testing.T, name, tasks string, limits flow.Limits) *i
 	t.Helper()
 	doc, violations := dsl.Parse([]byte(platform.Document(name, tasks)))
 	require.Empty(t, violations)
-	a := &interpreterOnly{t: t, client: platform.DialTemporal(t, shared.Get(t).temporal.Address), doc: doc, listeners: make(chan flow.ListenRequest, 100)}
+	a := &interpreterOnly{t: t, client: platform.DialTemporal(t, shared.Get(t).temporal.Address), doc: doc,
+		listeners: make(chan flow.ListenRequest, 100)}
 	a.input = flow.Input{
-		RunID: name, Project: "alone", Workflow: "test/" + name, Version: "1.0.0", DocumentHash: doc.Hash(), Input: json.RawMessage(`{}`),
+		RunID: name, Project: "alone", Workflow: "test/" +
+			name, Version: "1.0.0", DocumentHash: doc.Hash(), Input: json.RawMessage(`{}`),
 		Interpreter: interp.Version,
 	}
 	w := worker.New(a.client, name, worker.Options{WorkerStopTimeout: 5 * time.Second})
-	w.RegisterWorkflowWithOptions(flow.New(t.Context(), a, a, limits).Run, workflow.RegisterOptions{Name: contract.RunWorkflow})
+	w.RegisterWorkflowWithOptions(flow.New(t.Context(), a, a, limits).Run,
+		workflow.RegisterOptions{Name: contract.RunWorkflow})
 	w.RegisterActivityWithOptions(flow.Barrier, activity.RegisterOptions{Name: flow.BarrierActivity})
 	w.RegisterActivityWithOptions(a.listen, activity.RegisterOptions{Name: flow.ListenActivity})
 	w.RegisterActivityWithOptions(a.unlisten, activity.RegisterOptions{Name: flow.UnlistenActivity})
@@ -80,7 +83,8 @@ func (a *interpreterOnly) emit(_ context.Context, r flow.EmitRequest) error {
 
 func (a *interpreterOnly) start() client.WorkflowRun {
 	a.t.Helper()
-	handle, err := a.client.ExecuteWorkflow(a.t.Context(), client.StartWorkflowOptions{ID: a.input.RunID, TaskQueue: a.input.RunID}, contract.RunWorkflow, a.input)
+	handle, err := a.client.ExecuteWorkflow(a.t.Context(),
+		client.StartWorkflowOptions{ID: a.input.RunID, TaskQueue: a.input.RunID}, contract.RunWorkflow, a.input)
 	require.NoError(a.t, err)
 	return handle
 }
@@ -143,7 +147,8 @@ func TestNoEventIsLostAcrossContinueAsNew(t *testing.T) {
 		}
 	}
 	output := a.result(handle)
-	require.JSONEq(t, fmt.Sprintf(`{"events": %d, "sorted": true, "sum": %d, "computed": 29}`, events, events*(events-1)/2), output)
+	require.JSONEq(t, fmt.Sprintf(`{"events": %d, "sorted": true, "sum": %d, "computed": 29}`, events,
+		events*(events-1)/2), output)
 	executions := len(platform.Histories(t, a.client, a.input.RunID))
 	require.Greater(t, executions, 4)
 	t.Logf("%d events over %d executions", events, executions)
@@ -155,7 +160,8 @@ func TestNoEventIsLostAcrossContinueAsNew(t *testing.T) {
 func TestEachEntryHasItsOwnListener(t *testing.T) {
 	t.Parallel()
 	rounds := size(20, 200)
-	a := newInterpreterOnly(t, "events-asking", loop(rounds, `        - ask: {emit: {event: {with: {type: question, data: {n: '${ $n }'}}}}}
+	a := newInterpreterOnly(t, "events-asking",
+		loop(rounds, `        - ask: {emit: {event: {with: {type: question, data: {n: '${ $n }'}}}}}
         - hear: {listen: {to: {one: {with: {type: answer}, correlate: {n: {from: .data.n, expect: '${ $n | tostring }'}}}}}}
         - keep: {set: {n: '${ .[0].n }', same: '${ .[0].n == ($n | tostring) }'}}
 `), flow.DefaultLimits())

@@ -79,5 +79,6 @@ func loop(n int, tasks string) string {
 }
 
 func call(method, url string) string {
-	return fmt.Sprintf("        - ask:\n            call: http\n            with:\n              method: %s\n              endpoint: %s\n", method, url)
+	return fmt.Sprintf("        - ask:\n            call: http\n            with:\n              method: %s\n           "+
+		"   endpoint: %s\n", method, url)
 }

@@ -23,7 +23,8 @@ func newLargeValueStack(t *testing.T) *stack {
 	options := platform.ServerOptions{
 		Temporal: temporal.Address, Store: platform.SQLite(t), Port: platform.FreePort(t),
 		Env: []string{
-			"SIGNALBOX_API_MAX_REQUEST_BYTES=40MiB", "SIGNALBOX_RUNS_MAX_INPUT_BYTES=16MiB", "SIGNALBOX_CALLS_MAX_RESPONSE_BYTES=16MiB",
+			"SIGNALBOX_API_MAX_REQUEST_BYTES=40MiB", "SIGNALBOX_RUNS_MAX_INPUT_BYTES=16MiB",
+			"SIGNALBOX_CALLS_MAX_RESPONSE_BYTES=16MiB",
 			"SIGNALBOX_EVENTS_MAX_DATA_BYTES=16MiB",
 		},
 	}
@@ -44,7 +45,8 @@ func requireSmallHistory(t *testing.T, s *stack, id string) {
 	require.Less(t, described.GetWorkflowExecutionInfo().GetHistorySizeBytes(), int64(most))
 }
 
-// A value of 3 MB, which exceeds Temporal's limit of a payload, and one of 15 MiB pass wherever a run sends or receives a value.
+// A value of 3 MB, which exceeds Temporal's limit of a payload, and one of 15 MiB pass wherever a run sends or receives
+// a value.
 func TestLargeValuesAreAcceptedEverywhere(t *testing.T) {
 	t.Parallel()
 	s := newLargeValueStack(t)
@@ -56,15 +58,20 @@ func TestLargeValuesAreAcceptedEverywhere(t *testing.T) {
 		o.Answer(fmt.Sprintf("GET /large/%d", size), 200, `"`+strings.Repeat("b", size)+`"`)
 		o.Answer(fmt.Sprintf("POST /large/%d", size), 200, `{"ok":true}`)
 		for place, tasks := range map[string]string{
-			"output":   "  - make: " + made + "\n",
-			"snapshot": "  - make: " + made + "\n  - rest: {wait: {milliseconds: 10}}\n  - small: {set: '${ {n: (.v | length)} }'}\n",
-			"emit": "  - make: " + made + "\n  - tell: {emit: {event: {with: {type: large, source: 'https://x', data: '${ .v }'}}}}\n" +
+			"output": "  - make: " + made + "\n",
+			"snapshot": "  - make: " + made +
+				"\n  - rest: {wait: {milliseconds: 10}}\n  - small: {set: '${ {n: (.v | length)} }'}\n",
+			"emit": "  - make: " + made +
+				"\n  - tell: {emit: {event: {with: {type: large, source: 'https://x', data: '${ .v }'}}}}\n" +
 				"  - small: {set: {n: 1}}\n",
 			"child": "  - make: " + made + "\n  - run: {run: {workflow: {namespace: " + namespace + ", name: " + name +
 				", version: '1.0.0', input: {v: '${ .v }'}}}}\n  - small: {set: '${ {n: (.v | length)} }'}\n",
-			"request": "  - make: " + made + fmt.Sprintf("\n  - post: {call: http, with: {method: post, endpoint: %s/large/%d, body: '${ . }'}}\n", o.URL, size),
-			"answer":  fmt.Sprintf("  - get: {call: http, with: {method: get, endpoint: %s/large/%d}}\n  - small: {set: '${ {n: length} }'}\n", o.URL, size),
-			"expect":  "  - make: " + made + "\n  - hear: {listen: {to: {one: {with: {type: never}, correlate: {key: {from: .data, expect: '${ .v }'}}}}}, timeout: {after: {milliseconds: 100}}}\n",
+			"request": "  - make: " + made + fmt.Sprintf("\n  - post: {call: http, with: {method: post, endpoint: "+
+				"%s/large/%d, body: '${ . }'}}\n", o.URL, size),
+			"answer": fmt.Sprintf("  - get: {call: http, with: {method: get, endpoint: %s/large/%d}}\n  - small: {set: '${ "+
+				"{n: length} }'}\n", o.URL, size),
+			"expect": "  - make: " + made + "\n  - hear: {listen: {to: {one: {with: {type: never}, correlate: {key: {from: " +
+				".data, expect: '${ .v }'}}}}}, timeout: {after: {milliseconds: 100}}}\n",
 		} {
 			t.Run(fmt.Sprintf("%s of %d bytes", place, size), func(t *testing.T) {
 				id := s.Start(t, s.Publish(t, platform.Document(place, tasks)), "{}").GetId()
@@ -98,10 +105,12 @@ func TestTooLargeValuesAreErrors(t *testing.T) {
 	half := `'${ "a" * 9000000 }'`
 	makes := "  - make: {set: {v: " + half + ", w: " + half + "}}\n"
 	for place, task := range map[string]string{
-		"emit":    "{emit: {event: {with: {type: large, source: 'https://x', data: {v: '${ .v }', w: '${ .w }'}}}}}",
-		"child":   "{run: {workflow: {namespace: " + namespace + ", name: " + name + ", version: '1.0.0', input: {v: '${ .v }', w: '${ .w }'}}}}",
+		"emit": "{emit: {event: {with: {type: large, source: 'https://x', data: {v: '${ .v }', w: '${ .w }'}}}}}",
+		"child": "{run: {workflow: {namespace: " + namespace + ", name: " + name +
+			", version: '1.0.0', input: {v: '${ .v }', w: '${ .w }'}}}}",
 		"request": "{call: http, with: {method: post, endpoint: 'http://127.0.0.1:1/', body: {v: '${ .v }', w: '${ .w }'}}}",
-		"expect":  "{listen: {to: {all: [{with: {type: a}, correlate: {k: {from: .data, expect: '${ .v }'}}}, {with: {type: b}, correlate: {k: {from: .data, expect: '${ .w }'}}}]}}}",
+		"expect": "{listen: {to: {all: [{with: {type: a}, correlate: {k: {from: .data, expect: '${ .v }'}}}, {with: " +
+			"{type: b}, correlate: {k: {from: .data, expect: '${ .w }'}}}]}}}",
 	} {
 		t.Run(place, func(t *testing.T) {
 			tasks := makes + "  - attempt:\n      try: [{send: " + task + "}]\n" +
@@ -111,7 +120,8 @@ func TestTooLargeValuesAreErrors(t *testing.T) {
 		})
 	}
 	run := s.Await(t, s.Start(t, s.Publish(t, platform.Document("output", makes)), "{}").GetId(), soon, "failed")
-	require.Contains(t, run.GetError().GetDetail(), "the output of the run has 18000015 bytes as JSON, more than the limit of 16777216")
+	require.Contains(t, run.GetError().GetDetail(),
+		"the output of the run has 18000015 bytes as JSON, more than the limit of 16777216")
 	require.Equal(t, "/output", run.GetError().GetInstance())
 }
 
@@ -119,7 +129,9 @@ func TestTooLargeValuesAreErrors(t *testing.T) {
 func TestErrorDetailsAreTruncated(t *testing.T) {
 	t.Parallel()
 	s := shared.Get(t)
-	id := s.Start(t, s.Publish(t, platform.Document("long", `  - fail: {raise: {error: {type: 'https://x/long', status: 400, detail: '${ "d" * 3000000 }'}}}
+	id := s.Start(t, s.Publish(t,
+		platform.Document("long",
+			`  - fail: {raise: {error: {type: 'https://x/long', status: 400, detail: '${ "d" * 3000000 }'}}}
 `)), "{}").GetId()
 	problem := s.Await(t, id, soon, "failed").GetError()
 	require.Less(t, len(problem.GetDetail()), 9<<10)
@@ -128,7 +140,8 @@ func TestErrorDetailsAreTruncated(t *testing.T) {
 	requireSmallHistory(t, s, id)
 }
 
-// Many answers of a moderate size keep the history small, too, and after a worker was killed the next one reads the payloads that the first stored.
+// Many answers of a moderate size keep the history small, too, and after a worker was killed the next one reads the
+// payloads that the first stored.
 func TestManyAnswersKeepHistorySmall(t *testing.T) {
 	t.Parallel()
 	s := newStack(t)
@@ -167,7 +180,8 @@ func TestLargeValuesAreReplayed(t *testing.T) {
 	require.JSONEq(t, `{"n":3000000}`, run.GetOutput().GetJson())
 }
 
-// The answers of parallel calls arrive in one workflow task, which decodes them all, on a server that gets only a part of a processor.
+// The answers of parallel calls arrive in one workflow task, which decodes them all, on a server that gets only a part
+// of a processor.
 func TestLargeAnswersArriveTogether(t *testing.T) {
 	t.Parallel()
 	if !platform.Throttled() {
@@ -181,7 +195,8 @@ func TestLargeAnswersArriveTogether(t *testing.T) {
 	var lengths []string
 	for i := range branches {
 		name := fmt.Sprintf("b%d", i)
-		tasks += "          - " + name + ":\n              call: http\n              with: {method: post, endpoint: " + o.URL + "/large}\n" +
+		tasks += "          - " + name + ":\n              call: http\n              with: {method: post, endpoint: " +
+			o.URL + "/large}\n" +
 			"              output: {as: '${ {n: (.v | length)} }'}\n"
 		lengths = append(lengths, fmt.Sprintf(`{"n":%d}`, size))
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-// An answer of 573 kB keeps its type in the steps, which have its size, and is read whole: in parts, in pages, and with marks in place of
-// what is sensitive; also from an execution before the newest one.
+// An answer of 573 kB keeps its type in the steps, which have its size, and is read whole: in parts, in pages, and with
+// marks in place of what is sensitive; also from an execution before the newest one.
 func TestLargeStepValuesAreReadWhole(t *testing.T) {
 	t.Parallel()
 	const items, mark = 5000, "⟦redacted⟧"
@@ -36,7 +36,8 @@ func TestLargeStepValuesAreReadWhole(t *testing.T) {
   - count: {set: {n: '${ .orders | length }'}}
 `)), "{}").GetId()
 	require.JSONEq(t, `{"n":5000}`, s.Await(t, id, soon, "completed").GetOutput().GetJson())
-	require.Greater(t, len(platform.Histories(t, platform.DialTemporal(t, s.temporal.Address), id)), 1, "the run has continued as new")
+	require.Greater(t, len(platform.Histories(t, platform.DialTemporal(t, s.temporal.Address), id)), 1,
+		"the run has continued as new")
 
 	steps := s.Steps(t, id)
 	load, last := steps[0], steps[len(steps)-2]
@@ -69,7 +70,8 @@ func TestLargeStepValuesAreReadWhole(t *testing.T) {
 
 	var text strings.Builder
 	for offset := int64(0); ; {
-		code, body, err := s.Get(t.Context(), fmt.Sprintf("/v1/projects/default/runs/%s/steps/1/value?value=output&limit=100001&offset=%d", id, offset))
+		code, body, err := s.Get(t.Context(),
+			fmt.Sprintf("/v1/projects/default/runs/%s/steps/1/value?value=output&limit=100001&offset=%d", id, offset))
 		require.NoError(t, err)
 		require.Equal(t, 200, code, body)
 		var page struct {

@@ -1,5 +1,5 @@
-// Package load starts runs at a steady pace, regardless of what happens to the platform, and afterwards verifies the outcome
-// of each.
+// Package load starts runs at a steady pace, regardless of what happens to the platform, and afterwards verifies the
+// outcome of each.
 //
 //	l := load.Start(t, server, workflow, 20*time.Millisecond)
 //	… break things …

@@ -33,7 +33,8 @@ type findings struct {
 }
 
 // Judge waits until every run has ended and then checks: each accepted request has its row and exactly one execution in
-// Temporal, both with the expected status; a refused one has neither; a lost one has both or neither; there are no others.
+// Temporal, both with the expected status; a refused one has neither; a lost one has both or neither; there are no
+// others.
 func Judge(t platform.T, e Evidence) {
 	t.Helper()
 	if e.Status == "" {
@@ -87,8 +88,8 @@ func (e Evidence) collect(t platform.T) (*findings, error) {
 	return v, err
 }
 
-// Executions lists all executions of Temporal but the platform's own, with the status of each. An execution that was continued as
-// new and its successor count as one.
+// Executions lists all executions of Temporal but the platform's own, with the status of each. An execution that was
+// continued as new and its successor count as one.
 func Executions(ctx context.Context, c client.Client) (map[string][]enums.WorkflowExecutionStatus, error) {
 	all := map[string][]enums.WorkflowExecutionStatus{}
 	var token []byte
@@ -123,7 +124,8 @@ func (v *findings) fatal() []string {
 		case !known:
 			wrong = append(wrong, fmt.Sprintf("row %s of request %q, which was never sent", row.GetId(), id))
 		case r.Outcome == Refused:
-			wrong = append(wrong, fmt.Sprintf("request %s was refused (%v) and has the row %s, %s", id, r.Err, row.GetId(), row.GetStatus()))
+			wrong = append(wrong, fmt.Sprintf("request %s was refused (%v) and has the row %s, %s", id, r.Err, row.GetId(),
+				row.GetStatus()))
 		case r.Outcome == Accepted && r.Run != row.GetId():
 			wrong = append(wrong, fmt.Sprintf("request %s was answered with run %s and has the row %s", id, r.Run, row.GetId()))
 		}

@@ -19,8 +19,8 @@ import (
 // answerLimit bounds one request. The platform answers far sooner; a frozen one does not answer.
 const answerLimit = 20 * time.Second
 
-// A load leaves at most mostOpen of its runs and requests open, and counts its runs every gaugeEvery. A machine with time to spare has far fewer
-// open.
+// A load leaves at most mostOpen of its runs and requests open, and counts its runs every gaugeEvery. A machine with
+// time to spare has far fewer open.
 const (
 	mostOpen   = 100
 	gaugeEvery = time.Second
@@ -68,9 +68,9 @@ type Load struct {
 	requests []Request
 }
 
-// Start starts one run of the workflow each interval, without waiting for the previous answer, until Stop is called. Where the platform ends fewer
-// than it starts, because the machine is slow, the load waits: otherwise the open runs grew until nothing answers. At full length
-// (SIGNALBOX_PROVE) it does not wait.
+// Start starts one run of the workflow each interval, without waiting for the previous answer, until Stop is called.
+// Where the platform ends fewer than it starts, because the machine is slow, the load waits: otherwise the open runs
+// grew until nothing answers. At full length (SIGNALBOX_PROVE) it does not wait.
 func Start(t platform.T, s *platform.Server, workflow string, every time.Duration) *Load {
 	return StartWith(t, s, workflow, every, numbered)
 }
@@ -79,7 +79,8 @@ func Start(t platform.T, s *platform.Server, workflow string, every time.Duratio
 func numbered(_ string, n int) string { return fmt.Sprintf(`{"n":%d}`, n) }
 
 // StartWith is Start with the input, as JSON, of each request, by its ID and number.
-func StartWith(t platform.T, s *platform.Server, workflow string, every time.Duration, input func(id string, n int) string) *Load {
+func StartWith(t platform.T, s *platform.Server, workflow string, every time.Duration,
+	input func(id string, n int) string) *Load {
 	ctx, cancel := context.WithCancel(t.Context())
 	l := New(s, workflow)
 	l.input = input
@@ -120,7 +121,8 @@ func (l *Load) gauge(ctx context.Context) {
 		}
 		limit, cancel := context.WithTimeout(ctx, answerLimit)
 		res, err := l.server.Load().Runs.CountRuns(limit, connect.NewRequest(&signalboxv1.CountRunsRequest{
-			Project: platform.DefaultProject, Filter: &signalboxv1.RunFilter{Workflow: l.workflow, Statuses: []string{"running", "queued"}},
+			Project: platform.DefaultProject,
+			Filter:  &signalboxv1.RunFilter{Workflow: l.workflow, Statuses: []string{"running", "queued"}},
 		}))
 		cancel()
 		if err != nil {
@@ -133,7 +135,8 @@ func (l *Load) gauge(ctx context.Context) {
 
 // New makes a generator that sends only by calls of [Load.Send]. It needs no Stop.
 func New(s *platform.Server, workflow string) *Load {
-	l := &Load{workflow: workflow, name: fmt.Sprintf("load-%08x", rand.Uint32()), input: numbered, cancel: func() {}, done: make(chan struct{})}
+	l := &Load{workflow: workflow, name: fmt.Sprintf("load-%08x", rand.Uint32()), input: numbered, cancel: func() {},
+		done: make(chan struct{})}
 	close(l.done)
 	l.server.Store(s)
 	return l
@@ -172,7 +175,8 @@ func (l *Load) send(ctx context.Context, id string, n int) Request {
 	defer l.sent.Add(-1)
 	r := Request{ID: id, N: n, At: time.Now()}
 	res, err := l.server.Load().Runs.StartRun(ctx, connect.NewRequest(&signalboxv1.StartRunRequest{
-		Project: platform.DefaultProject, Workflow: l.workflow, RequestId: r.ID, Input: &signalboxv1.JsonValue{Json: l.input(id, n)},
+		Project: platform.DefaultProject, Workflow: l.workflow, RequestId: r.ID,
+		Input: &signalboxv1.JsonValue{Json: l.input(id, n)},
 	}))
 	r.Took, r.Err = time.Since(r.At), err
 	if err == nil {
@@ -181,7 +185,8 @@ func (l *Load) send(ctx context.Context, id string, n int) Request {
 		return r
 	}
 	r.Reason, r.Code = platform.Reason(err)
-	// Only the platform returns reasons: without one the answer is the transport's. A database that does not answer may have written.
+	// Only the platform returns reasons: without one the answer is the transport's. A database that does not answer may
+	// have written.
 	r.Outcome = Lost
 	if r.Reason != "" && r.Reason != "STORE_UNAVAILABLE" {
 		r.Outcome = Refused
@@ -204,5 +209,6 @@ func (l *Load) Of(o Outcome) []Request {
 }
 
 func (l *Load) String() string {
-	return fmt.Sprintf("%d accepted, %d refused, %d answers lost", len(l.Of(Accepted)), len(l.Of(Refused)), len(l.Of(Lost)))
+	return fmt.Sprintf("%d accepted, %d refused, %d answers lost", len(l.Of(Accepted)), len(l.Of(Refused)),
+		len(l.Of(Lost)))
 }

@@ -45,7 +45,8 @@ func startAlertmanager(t *testing.T, o alertmanagerOptions) *alertmanager {
 	require.NoError(t, os.WriteFile(file, []byte(config), 0o600))
 	address := platform.Address(platform.FreePort(t))
 	p := platform.StartProcess(t, "alertmanager", binary, nil, []string{
-		"--config.file=" + file, "--storage.path=" + filepath.Join(folder, "data"), "--web.listen-address=" + address, "--cluster.listen-address=",
+		"--config.file=" + file, "--storage.path=" + filepath.Join(folder, "data"), "--web.listen-address=" +
+			address, "--cluster.listen-address=",
 	})
 	t.Cleanup(p.Kill)
 	a := &alertmanager{url: "http://" + address, address: address}

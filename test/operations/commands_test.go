@@ -17,8 +17,8 @@ import (
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-// Each command of the runbooks runs as it is written, on a platform that has one of everything that they name. That they show and repair
-// faults is part of the incidents.
+// Each command of the runbooks runs as it is written, on a platform that has one of everything that they name. That
+// they show and repair faults is part of the incidents.
 func TestCommandsOfRunbooksRun(t *testing.T) {
 	t.Parallel()
 	w := build(t, parts{workers: 1, args: []string{"--memory-limit", "1GiB"}})
@@ -45,7 +45,8 @@ func (w *watched) populate(t *testing.T) {
 	t.Cleanup(receiver.Close)
 	w.Publish(t, picky("1.0.0", "integer"))
 	w.operate(t, "webhook", "create", "pager", "--url", receiver.URL, "--type", "io.example.*")
-	w.operate(t, "event", "send", "--type", "io.example.picky", "--source", "/picky", "--id", "4711", "--data", `{"n":"text"}`)
+	w.operate(t, "event", "send", "--type", "io.example.picky", "--source", "/picky", "--id", "4711", "--data",
+		`{"n":"text"}`)
 	w.fail(t, "fails")
 	a, err := conntest.NewAuthority()
 	require.NoError(t, err)
@@ -84,9 +85,11 @@ func (w *watched) subject(t *testing.T, alert string) string {
 		for range 3 {
 			w.Start(t, w.names["WORKFLOW"], "")
 		}
-		return w.operate(t, "batch", "start", "--action", "cancel", "--workflow", w.names["WORKFLOW"], "--rate", "0.1", "--reason", "a test", "-o", "name")
+		return w.operate(t, "batch", "start", "--action", "cancel", "--workflow", w.names["WORKFLOW"], "--rate", "0.1",
+			"--reason", "a test", "-o", "name")
 	case "ProjectionLag":
-		return w.Await(t, w.Start(t, w.Publish(t, platform.Document("ends", hello)), "").GetId(), patience, "completed").GetId()
+		return w.Await(t, w.Start(t, w.Publish(t, platform.Document("ends", hello)), "").GetId(), patience,
+			"completed").GetId()
 	default:
 		return w.Start(t, w.names["WORKFLOW"], "").GetId()
 	}

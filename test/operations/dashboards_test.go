@@ -78,7 +78,8 @@ func queries(t *testing.T) (all []shown) {
 	t.Helper()
 	// Grafana's rate interval is at least four scrapes.
 	rate := fmt.Sprintf("%ds", int(spell(100*time.Second).Seconds()))
-	variables := strings.NewReplacer("$__rate_interval", rate, "$__interval_ms", "2000", "$project", ".*", "$instance", ".*")
+	variables := strings.NewReplacer("$__rate_interval", rate, "$__interval_ms", "2000", "$project", ".*", "$instance",
+		".*")
 	add := func(p panel, where, expression string) {
 		s := shown{panel: p, where: where, expression: variables.Replace(expression)}
 		require.NotContains(t, s.expression, "$", where)
@@ -183,7 +184,8 @@ func TestImplausibleValues(t *testing.T) {
 		return all[n].panel
 	}
 	for title, values := range map[string][2]float64{ // one that is plausible, one that is not
-		"Takeovers in time": {1, 1.5}, "Failed cycles in an hour": {0, 60}, "Time since the last cycle": {30, 1.8e9}, "Inbox lag": {0, -1},
+		"Takeovers in time": {1, 1.5}, "Failed cycles in an hour": {0, 60}, "Time since the last cycle": {30, 1.8e9},
+		"Inbox lag":       {0, -1},
 		"Resident memory": {1 << 27, 130}, "Connection": {1, 2},
 	} {
 		assert.Empty(t, of(title).implausible(values[0]), title)
@@ -192,11 +194,13 @@ func TestImplausibleValues(t *testing.T) {
 	assert.Empty(t, of("Budgets that remain of 30 days").implausible(-20), "a budget may be exceeded")
 }
 
-// requirePanel requires that a panel whose description links the runbook of an alert shows something since a time: a person who follows the
-// alert looks at it. Not all do in an idle platform, such as those of durations.
+// requirePanel requires that a panel whose description links the runbook of an alert shows something since a time: a
+// person who follows the alert looks at it. Not all do in an idle platform, such as those of durations.
 func (s *scraper) requirePanel(t *testing.T, alert string, since time.Time) {
 	t.Helper()
-	linked := slices.DeleteFunc(queries(t), func(q shown) bool { return !strings.Contains(q.Description, "/"+alert+".md)") })
+	linked := slices.DeleteFunc(queries(t), func(q shown) bool {
+		return !strings.Contains(q.Description, "/"+alert+".md)")
+	})
 	require.NotEmpty(t, linked, alert)
 	platform.Eventually(t, soon, func() string {
 		if empty := s.problems(t, linked, since); len(empty) == len(linked) {
@@ -217,8 +221,8 @@ func (s *scraper) problems(t *testing.T, of []shown, since time.Time) (all []str
 	return all
 }
 
-// load has the platform do something of every kind: runs that complete, fail, repeat a call and have a quota, events that are delivered and
-// one that is given up, a webhook, and a problem that is acknowledged.
+// load has the platform do something of every kind: runs that complete, fail, repeat a call and have a quota, events
+// that are delivered and one that is given up, a webhook, and a problem that is acknowledged.
 func load(t *testing.T, w *watched) {
 	t.Helper()
 	var calls atomic.Int64
@@ -263,8 +267,8 @@ func (s *scraper) await(t *testing.T, expression string) {
 	})
 }
 
-// crash kills worker 1, which owns the dispatchers of two projects. Worker 0 takes over that of the first one, which it serves too, and cleans
-// up after the second one, which it does not serve.
+// crash kills worker 1, which owns the dispatchers of two projects. Worker 0 takes over that of the first one, which it
+// serves too, and cleans up after the second one, which it does not serve.
 func (w *watched) crash(t *testing.T) {
 	t.Helper()
 	w.workers[1].Kill()
@@ -286,16 +290,18 @@ func (w *watched) ownBoth(t *testing.T) {
 	w.scraper.await(t, fmt.Sprintf("dispatcher_active{project=%q,instance=%q} == 1", side, w.workers[1].Address))
 }
 
-// After a load, an outage of Temporal, and a crash of the worker that owned the dispatchers, no panel is empty: every query of every dashboard
-// has a number that its panel can mean.
+// After a load, an outage of Temporal, and a crash of the worker that owned the dispatchers, no panel is empty: every
+// query of every dashboard has a number that its panel can mean.
 func TestDashboardsShowARealPlatform(t *testing.T) {
 	t.Parallel()
 	began := time.Now()
 	w := build(t, parts{
 		temporal: true, frontend: true, prepare: func(t *testing.T, w *watched) { w.certify(t, 30*24*time.Hour) },
 		args: []string{
-			"--dispatch-ttl", "3s", "--dispatch-renew", "500ms", "--dispatch-heartbeat", "500ms", "--dispatch-stale-after", "4s", "--dispatch-check-interval", "1s",
-			"--supervisor-interval", "1s", "--supervisor-confirm", "500ms", "--retention-interval", "1s", "--retention-audit-max-count", "1",
+			"--dispatch-ttl", "3s", "--dispatch-renew", "500ms", "--dispatch-heartbeat", "500ms", "--dispatch-stale-after", "4s",
+			"--dispatch-check-interval", "1s",
+			"--supervisor-interval", "1s", "--supervisor-confirm", "500ms", "--retention-interval", "1s",
+			"--retention-audit-max-count", "1",
 			"--memory-limit", "2GiB", "--runs-queue-when-unavailable-enabled",
 		},
 	})

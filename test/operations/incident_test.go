@@ -25,7 +25,8 @@ type incident struct {
 	settles func(*testing.T, *watched)
 	// alerts arrive at the receiver, and are resolved after the repair.
 	alerts []expected
-	// silent alerts fire in Prometheus and do not arrive: their cause silences them. They are checked with the durations of production.
+	// silent alerts fire in Prometheus and do not arrive: their cause silences them. They are checked with the durations
+	// of production.
 	silent []string
 	// also may arrive beside them: other effects of the fault.
 	also []string
@@ -44,8 +45,9 @@ type expected struct {
 	after bool
 }
 
-// Each incident is planted in a platform of its own. Its alerts fire in Prometheus, arrive at the receiver of Alertmanager, and are resolved
-// after the repair; symptoms do not arrive. The runbooks of the alerts are followed meanwhile.
+// Each incident is planted in a platform of its own. Its alerts fire in Prometheus, arrive at the receiver of
+// Alertmanager, and are resolved after the repair; symptoms do not arrive. The runbooks of the alerts are followed
+// meanwhile.
 func TestAlertsArriveAndAreResolved(t *testing.T) {
 	t.Parallel()
 	for name, i := range incidents() {
@@ -72,7 +74,9 @@ func (i incident) prove(t *testing.T, name string) {
 	i.observe(t, w, log)
 	i.resolve(t, w, log)
 	for _, arrived := range withoutBudgets(w.receiver.names(began)) {
-		known := slices.ContainsFunc(i.alerts, func(e expected) bool { return e.name == arrived }) || slices.Contains(i.also, arrived)
+		known := slices.ContainsFunc(i.alerts, func(e expected) bool {
+			return e.name == arrived
+		}) || slices.Contains(i.also, arrived)
 		assert.True(t, known, "%s arrived, and is not an alert of this fault", arrived)
 	}
 }
@@ -128,7 +132,8 @@ func (i incident) resolve(t *testing.T, w *watched, log map[string]*promise.Aler
 
 func (e expected) key() string { return e.name + " " + e.severity }
 
-// limit is how long an alert may take to arrive. At full length some are resolved only when the fault has left the window of an hour.
+// limit is how long an alert may take to arrive. At full length some are resolved only when the fault has left the
+// window of an hour.
 func limit() time.Duration { return promise.Length(90*time.Second, 75*time.Minute) }
 
 func (w *watched) awaitFiring(t *testing.T, e expected, log *promise.Alert) {
@@ -148,17 +153,21 @@ func (w *watched) awaitFiring(t *testing.T, e expected, log *promise.Alert) {
 func record(t *testing.T, a *promise.Alert) {
 	t.Helper()
 	promise.Record(t, promise.Figure{
-		Promise: "R12", What: fmt.Sprintf("%s: until %s (%s) arrives and is resolved", a.Fault, a.Name, a.Severity), Trials: 1, Figure: a.String(), Alert: a,
+		Promise: "R12", What: fmt.Sprintf("%s: until %s (%s) arrives and is resolved", a.Fault, a.Name, a.Severity),
+		Trials: 1, Figure: a.String(), Alert: a,
 	})
 }
 
 // requireQuiet requires that no alert arrives for longer than any alert that names the fault would take.
 func requireQuiet(t *testing.T, w *watched) {
 	t.Helper()
-	platform.Throughout(t, spell(4*time.Minute), func() string { return strings.Join(withoutBudgets(w.receiver.names(w.faulted)), " ") })
+	platform.Throughout(t, spell(4*time.Minute), func() string {
+		return strings.Join(withoutBudgets(w.receiver.names(w.faulted)), " ")
+	})
 }
 
-// withoutBudgets removes the alerts of burnt budgets with short durations: a slow machine itself exceeds the objectives of latency.
+// withoutBudgets removes the alerts of burnt budgets with short durations: a slow machine itself exceeds the objectives
+// of latency.
 func withoutBudgets(alerts []string) []string {
 	if promise.Full() {
 		return alerts

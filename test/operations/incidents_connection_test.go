@@ -26,7 +26,8 @@ func connectionIncidents() map[string]incident {
 			breaks:  func(_ *testing.T, w *watched) { w.temporal.Kill() },
 			repairs: func(t *testing.T, w *watched) { w.temporal = w.temporal.Restart(t) },
 			alerts: []expected{
-				{name: "TemporalDisconnected", severity: "page", sees: []string{disconnected, "unreachable"}, verifies: []string{connected}},
+				{name: "TemporalDisconnected", severity: "page", sees: []string{disconnected, "unreachable"},
+					verifies: []string{connected}},
 			},
 			silent: []string{"DispatcherMissing"},
 		},
@@ -40,12 +41,14 @@ func connectionIncidents() map[string]incident {
 			},
 			repairs: func(_ *testing.T, w *watched) { w.temporal.Thaw() },
 			alerts: []expected{
-				{name: "TemporalDisconnected", severity: "page", sees: []string{disconnected, "hung"}, verifies: []string{connected}},
+				{name: "TemporalDisconnected", severity: "page", sees: []string{disconnected, "hung"},
+					verifies: []string{connected}},
 			},
 			silent: []string{"DispatcherMissing"},
 		},
 		"Temporal away in queue mode": {
-			parts: parts{temporal: true, args: []string{"--runs-queue-when-unavailable-enabled=true", "--runs-queue-when-unavailable-max-runs=10"}},
+			parts: parts{temporal: true,
+				args: []string{"--runs-queue-when-unavailable-enabled=true", "--runs-queue-when-unavailable-max-runs=10"}},
 			breaks: func(t *testing.T, w *watched) {
 				name := w.Publish(t, platform.Document("queued", "  - note:\n      set: {seen: true}\n"))
 				w.faulted = time.Now()
@@ -59,7 +62,8 @@ func connectionIncidents() map[string]incident {
 			},
 			repairs: func(t *testing.T, w *watched) { w.temporal = w.temporal.Restart(t) },
 			alerts: []expected{
-				{name: "QueueModeFilling", severity: "page", sees: []string{"9 of 10|9/10", "queued"}, verifies: []string{connected}},
+				{name: "QueueModeFilling", severity: "page", sees: []string{"9 of 10|9/10", "queued"},
+					verifies: []string{connected}},
 				{name: "TemporalDisconnected", severity: "page", sees: []string{disconnected}, verifies: []string{connected}},
 			},
 		},
@@ -73,8 +77,10 @@ func connectionIncidents() map[string]incident {
 			},
 			repairs: func(t *testing.T, w *watched) { w.issue(t, w.untrusted, 30*24*time.Hour) },
 			alerts: []expected{
-				{name: "TemporalDisconnected", severity: "ticket", sees: []string{disconnected, "tls_error"}, verifies: []string{connected}},
-				{name: "BreakerOpen", severity: "ticket", sees: []string{"breaker +open"}, verifies: []string{connected, "breaker +closed"}},
+				{name: "TemporalDisconnected", severity: "ticket", sees: []string{disconnected, "tls_error"},
+					verifies: []string{connected}},
+				{name: "BreakerOpen", severity: "ticket", sees: []string{"breaker +open"},
+					verifies: []string{connected, "breaker +closed"}},
 			},
 		},
 		"the connection to Temporal lost four times": {
@@ -92,14 +98,16 @@ func connectionIncidents() map[string]incident {
 			breaks: func(t *testing.T, w *watched) {
 				w.startRuns(t, 2*time.Second)
 				w.faulted = time.Now()
-				w.frontend.Fail("", serviceerror.NewResourceExhausted(enums.RESOURCE_EXHAUSTED_CAUSE_RPS_LIMIT, "namespace rate limit exceeded"))
+				w.frontend.Fail("", serviceerror.NewResourceExhausted(enums.RESOURCE_EXHAUSTED_CAUSE_RPS_LIMIT,
+					"namespace rate limit exceeded"))
 				for _, check := range []string{"DescribeNamespace", "GetSystemInfo", "/grpc.health.v1.Health/Check"} {
 					w.frontend.Fail(check, nil)
 				}
 			},
 			repairs: func(_ *testing.T, w *watched) { w.frontend.Clear() },
 			alerts: []expected{{
-				name: "TemporalLimited", severity: "page", sees: []string{"degraded", "namespace rate limit exceeded"}, verifies: []string{connected},
+				name: "TemporalLimited", severity: "page", sees: []string{"degraded", "namespace rate limit exceeded"},
+				verifies: []string{connected},
 			}},
 			silent: []string{"NoPollers"},
 			also:   []string{"ProblemsUnacknowledged"},
@@ -113,7 +121,8 @@ func connectionIncidents() map[string]incident {
 			},
 			repairs: func(_ *testing.T, w *watched) { w.frontend.Slow(0) },
 			alerts: []expected{{
-				name: "StartLatencyBudgetBurn", severity: "page", sees: []string{`\): (connected|degraded)`}, verifies: []string{`[0-9a-f]{8}-`},
+				name: "StartLatencyBudgetBurn", severity: "page", sees: []string{`\): (connected|degraded)`},
+				verifies: []string{`[0-9a-f]{8}-`},
 			}},
 		},
 		"a server at another Temporal": {
@@ -130,7 +139,8 @@ func connectionIncidents() map[string]incident {
 				w.restart(t, 1)
 			},
 			alerts: []expected{{
-				name: "ServersOnDifferentTemporals", severity: "page", sees: []string{"another Temporal|different Temporals|placement"}, verifies: []string{connected},
+				name: "ServersOnDifferentTemporals", severity: "page",
+				sees: []string{"another Temporal|different Temporals|placement"}, verifies: []string{connected},
 			}},
 		},
 	}

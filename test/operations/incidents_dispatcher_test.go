@@ -87,7 +87,8 @@ func dispatcherIncidents() map[string]incident {
 				})
 			},
 			repairs: func(t *testing.T, w *watched) {
-				require.NoError(t, w.client.TerminateWorkflow(t.Context(), dispatcherID, "", "uses the ID of a Signalbox dispatcher"))
+				require.NoError(t, w.client.TerminateWorkflow(t.Context(), dispatcherID, "",
+					"uses the ID of a Signalbox dispatcher"))
 			},
 			alerts: []expected{{
 				name: "DispatcherForeign", severity: "page", sees: []string{`default.*foreign`}, verifies: []string{dispatching},
@@ -101,10 +102,12 @@ func dispatcherIncidents() map[string]incident {
 				w.plant(t, w.names["ID"], "signalbox-default", nil)
 			},
 			repairs: func(t *testing.T, w *watched) {
-				require.NoError(t, w.client.TerminateWorkflow(t.Context(), w.names["ID"], "", "a dispatcher on the task queue of a Signalbox project"))
+				require.NoError(t, w.client.TerminateWorkflow(t.Context(), w.names["ID"], "",
+					"a dispatcher on the task queue of a Signalbox project"))
 			},
 			alerts: []expected{{
-				name: "DispatcherForeign", severity: "page", sees: []string{"foreign dispatcher on its task queue.*router-of-another-program"}, verifies: []string{dispatching},
+				name: "DispatcherForeign", severity: "page", sees: []string{"foreign dispatcher on its task " +
+					"queue.*router-of-another-program"}, verifies: []string{dispatching},
 			}},
 		},
 		"a second dispatcher of an older program, which cannot be ended": {
@@ -121,8 +124,10 @@ func dispatcherIncidents() map[string]incident {
 				w.fix(t, "DispatcherDuplicate", "signalbox dispatcher reconcile")
 			},
 			alerts: []expected{
-				{name: "DispatcherDuplicate", severity: "page", sees: []string{"dispatcher-default-host-a-4711"}, verifies: []string{"routing|parked"}},
-				{name: "DispatcherStale", severity: "page", sees: []string{"dispatcher-default-host-a-4711"}, verifies: []string{"no dispatchers|nothing"}},
+				{name: "DispatcherDuplicate", severity: "page", sees: []string{"dispatcher-default-host-a-4711"},
+					verifies: []string{"routing|parked"}},
+				{name: "DispatcherStale", severity: "page", sees: []string{"dispatcher-default-host-a-4711"},
+					verifies: []string{"no dispatchers|nothing"}},
 			},
 			also: []string{"TerminateErrors", "ProblemsUnacknowledged"},
 		},
@@ -141,7 +146,8 @@ func dispatcherIncidents() map[string]incident {
 			},
 			repairs: func(_ *testing.T, w *watched) { w.frontend.Clear() },
 			alerts: []expected{{
-				name: "DispatcherMissing", severity: "page", sees: []string{`default.*(missing|stale|unknown)`}, verifies: []string{"routing|parked"},
+				name: "DispatcherMissing", severity: "page", sees: []string{`default.*(missing|stale|unknown)`},
+				verifies: []string{"routing|parked"},
 			}},
 		},
 		"Redis frozen while the owner crashes": {
@@ -157,7 +163,8 @@ func dispatcherIncidents() map[string]incident {
 			},
 			repairs: func(t *testing.T, w *watched) { w.restart(t, w.crashed) },
 			alerts: []expected{{
-				name: "TakeoverSlow", severity: "ticket", sees: []string{"dispatcher.change_owner"}, verifies: []string{"routing|parked"},
+				name: "TakeoverSlow", severity: "ticket", sees: []string{"dispatcher.change_owner"},
+				verifies: []string{"routing|parked"},
 			}},
 			also: []string{"LeasesUnavailable"},
 		},
@@ -166,12 +173,14 @@ func dispatcherIncidents() map[string]incident {
 			breaks: func(t *testing.T, w *watched) {
 				w.startRuns(t, time.Second)
 				w.faulted = time.Now()
-				// An internal error, since with UNAVAILABLE in most answers Temporal as a whole is limited, and that silences the alert.
+				// An internal error, since with UNAVAILABLE in most answers Temporal as a whole is limited, and that silences the
+				// alert.
 				w.frontend.Fail("ListWorkflowExecutions", serviceerror.NewInternal("visibility store"))
 			},
 			repairs: func(_ *testing.T, w *watched) { w.frontend.Clear() },
 			alerts: []expected{{
-				name: "SupervisorErrors", severity: "ticket", sees: []string{"did not list the open dispatchers: visibility store", `\): connected for`},
+				name: "SupervisorErrors", severity: "ticket",
+				sees:     []string{"did not list the open dispatchers: visibility store", `\): connected for`},
 				verifies: []string{"nothing to do"},
 			}},
 			also: []string{"ProblemsUnacknowledged"}, // the states of dispatchers are not known
@@ -193,7 +202,8 @@ func terminationIncidents() map[string]incident {
 			repairs: func(_ *testing.T, w *watched) { w.frontend.Clear() },
 			alerts: []expected{
 				{name: "TerminateErrors", severity: "ticket", sees: []string{"stale"}, verifies: []string{"nothing to do"}},
-				{name: "DispatcherMissing", severity: "page", sees: []string{`default.*(missing|stale|unknown)`}, verifies: []string{"routing|parked"}},
+				{name: "DispatcherMissing", severity: "page", sees: []string{`default.*(missing|stale|unknown)`},
+					verifies: []string{"routing|parked"}},
 			},
 			silent: []string{"InboxLag"},
 			also:   []string{"ProblemsUnacknowledged"},

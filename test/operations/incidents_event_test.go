@@ -38,7 +38,8 @@ func eventIncidents() map[string]incident {
 		"an event that the workflow's schema rejects": {
 			breaks: func(t *testing.T, w *watched) {
 				w.names["WORKFLOW"] = w.Publish(t, picky("1.0.0", "integer"))
-				out := w.CLI(t, "event", "send", "--type", "io.example.picky", "--source", "/picky", "--id", "4711", "--data", `{"n":"text"}`)
+				out := w.CLI(t, "event", "send", "--type", "io.example.picky", "--source", "/picky", "--id", "4711", "--data",
+					`{"n":"text"}`)
 				require.Zero(t, out.Code, out)
 				w.faulted = time.Now()
 				w.names["ID"] = "4711"
@@ -56,7 +57,8 @@ func eventIncidents() map[string]incident {
 			breaks: func(t *testing.T, w *watched) {
 				w.Publish(t, feed.Starter("starts", "io.example.starts"))
 				w.frontend.Fail("StartWorkflowExecution", serviceerror.NewPermissionDenied("starts are not allowed", ""))
-				out := w.CLI(t, "event", "send", "--type", "io.example.starts", "--source", "/starts", "--id", "4711", "--data", "1")
+				out := w.CLI(t, "event", "send", "--type", "io.example.starts", "--source", "/starts", "--id", "4711", "--data",
+					"1")
 				require.Zero(t, out.Code, out)
 				w.faulted = time.Now()
 				w.names["ID"] = "4711"
@@ -66,7 +68,8 @@ func eventIncidents() map[string]incident {
 				w.fix(t, "DeadLetters", `for position in $(signalbox event list --project NAME --dead --since 24h --limit 0 -q '.[].position'); do signalbox event redeliver --position $position --project NAME --reason "the cause is corrected"; done`)
 			},
 			alerts: []expected{{
-				name: "DeadLetters", severity: "ticket", sees: []string{"4711", "starts are not allowed"}, verifies: []string{"no events"},
+				name: "DeadLetters", severity: "ticket", sees: []string{"4711", "starts are not allowed"},
+				verifies: []string{"no events"},
 			}},
 		},
 		"Temporal refuses signals": {
@@ -88,7 +91,8 @@ func eventIncidents() map[string]incident {
 				w.fix(t, "InboxLag", `signalbox event redeliver ID --project NAME --reason "the cause is corrected"`)
 			},
 			alerts: []expected{{
-				name: "InboxLag", severity: "page", sees: []string{`state +routing`, "4711", "signals are not allowed"}, verifies: []string{dispatching, "no events"},
+				name: "InboxLag", severity: "page", sees: []string{`state +routing`, "4711", "signals are not allowed"},
+				verifies: []string{dispatching, "no events"},
 			}},
 		},
 		"Temporal refuses the doorbell of a dispatcher": {
@@ -103,7 +107,8 @@ func eventIncidents() map[string]incident {
 			},
 			repairs: func(_ *testing.T, w *watched) { w.frontend.Clear() },
 			alerts: []expected{{
-				name: "InboxLag", severity: "page", sees: []string{`state +parked`, `lag +[1-9]`}, verifies: []string{dispatching, "no events"},
+				name: "InboxLag", severity: "page", sees: []string{`state +parked`, `lag +[1-9]`},
+				verifies: []string{dispatching, "no events"},
 			}},
 		},
 		"a webhook whose receiver answers with errors": {
@@ -131,7 +136,8 @@ func eventIncidents() map[string]incident {
 				w.fix(t, "WebhookDeliveriesFailing", "signalbox webhook redeliver ID --project NAME")
 			},
 			alerts: []expected{{
-				name: "WebhookDeliveriesFailing", severity: "ticket", sees: []string{"pager", "500"}, verifies: []string{"delivered"},
+				name: "WebhookDeliveriesFailing", severity: "ticket", sees: []string{"pager", "500"},
+				verifies: []string{"delivered"},
 			}},
 		},
 	}
@@ -151,7 +157,8 @@ func (w *watched) awaitDispatcher(t *testing.T, state string) {
 // picky is a workflow that events start, with an input whose number has a type.
 func picky(version, number string) string {
 	return "document: {dsl: '1.0.3', namespace: shop, name: picky, version: '" + version + "'}\n" +
-		"input: {schema: {format: json, document: {type: array, items: {type: object, properties: {data: {type: object, properties: {n: {type: " + number + "}}}}}}}}\n" +
+		"input: {schema: {format: json, document: {type: array, items: {type: object, properties: {data: {type: object, " +
+		"properties: {n: {type: " + number + "}}}}}}}}\n" +
 		"schedule: {on: {one: {with: {type: io.example.picky}}}}\n" + "do:\n" + hello
 }
 
@@ -174,8 +181,11 @@ func runIncidents() map[string]incident {
 				w.awaitProblem(t, "ACTIVITY_RETRYING")
 			},
 			alerts: []expected{
-				{name: "ProblemsUnacknowledged", severity: "page", sees: []string{"ACTIVITY_RETRYING"}, fixes: []string{`signalbox problem acknowledge ID --note "I act on it"`}, verifies: []string{`(?m)^open +0|0 open|acknowledged`}},
-				{name: "AcknowledgeTimeHigh", severity: "ticket", after: true, sees: []string{"acknowledged"}, verifies: []string{"mean|average"}},
+				{name: "ProblemsUnacknowledged", severity: "page", sees: []string{"ACTIVITY_RETRYING"},
+					fixes:    []string{`signalbox problem acknowledge ID --note "I act on it"`},
+					verifies: []string{`(?m)^open +0|0 open|acknowledged`}},
+				{name: "AcknowledgeTimeHigh", severity: "ticket", after: true, sees: []string{"acknowledged"},
+					verifies: []string{"mean|average"}},
 			},
 			settles: func(t *testing.T, w *watched) {
 				for _, name := range []string{"first", "second", "third"} {
@@ -192,7 +202,8 @@ func runIncidents() map[string]incident {
 				w.awaitProblem(t, "fails")
 			},
 			alerts: []expected{{
-				name: "ProblemsUnacknowledged", severity: "ticket", sees: []string{"fails"}, fixes: []string{`signalbox problem snooze ID --until 12h`}, verifies: []string{`(?m)^open +0|0 open|snoozed`},
+				name: "ProblemsUnacknowledged", severity: "ticket", sees: []string{"fails"},
+				fixes: []string{`signalbox problem snooze ID --until 12h`}, verifies: []string{`(?m)^open +0|0 open|snoozed`},
 			}},
 		},
 		// The run is started while no worker is alive; afterwards the only worker serves another project.
@@ -206,7 +217,8 @@ func runIncidents() map[string]incident {
 				w.block(t)
 			},
 			alerts: []expected{{
-				name: "PoisonRuns", severity: "ticket", sees: []string{"POISON", "DEADLOCK"}, fixes: []string{"signalbox project set NAME --end-poison"}, verifies: []string{"no runs"},
+				name: "PoisonRuns", severity: "ticket", sees: []string{"POISON", "DEADLOCK"},
+				fixes: []string{"signalbox project set NAME --end-poison"}, verifies: []string{"no runs"},
 			}},
 			also: []string{"NoPollers", "ProjectWithoutWorkers", "DispatcherMissing", "RunsStuck", "ProblemsUnacknowledged"},
 		},
@@ -216,13 +228,15 @@ func runIncidents() map[string]incident {
 				id := w.Start(t, name, "").GetId()
 				w.Await(t, id, patience, "waiting")
 				w.faulted = time.Now()
-				_, err := w.client.WorkflowService().DeleteWorkflowExecution(t.Context(), &workflowservice.DeleteWorkflowExecutionRequest{
-					Namespace: w.namespace, WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: id},
-				})
+				_, err := w.client.WorkflowService().DeleteWorkflowExecution(t.Context(),
+					&workflowservice.DeleteWorkflowExecutionRequest{
+						Namespace: w.namespace, WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: id},
+					})
 				require.NoError(t, err)
 			},
 			alerts: []expected{{
-				name: "ReconcileCorrections", severity: "ticket", sees: []string{"execution_missing"}, verifies: []string{"compared with Temporal"},
+				name: "ReconcileCorrections", severity: "ticket", sees: []string{"execution_missing"},
+				verifies: []string{"compared with Temporal"},
 			}},
 			also: []string{"ProblemsUnacknowledged", "RunsStuck"},
 		},
@@ -245,12 +259,14 @@ func (w *watched) block(t *testing.T) {
 	})
 }
 
-// retry starts a run whose activity fails again and again, since the database refuses its event. It returns the run's ID.
+// retry starts a run whose activity fails again and again, since the database refuses its event. It returns the run's
+// ID.
 func (w *watched) retry(t *testing.T) string {
 	t.Helper()
 	w.exec(t, `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no room'; END $$`,
 		`CREATE TRIGGER refuse BEFORE INSERT ON events FOR EACH ROW WHEN (NEW.type = 'retold') EXECUTE FUNCTION refuse()`)
-	name := w.Publish(t, platform.Document("retold", "  - tell:\n      emit: {event: {with: {type: retold, source: /retold, data: {note: seen}}}}\n"))
+	name := w.Publish(t, platform.Document("retold",
+		"  - tell:\n      emit: {event: {with: {type: retold, source: /retold, data: {note: seen}}}}\n"))
 	w.faulted = time.Now()
 	return w.Start(t, name, "").GetId()
 }
@@ -258,7 +274,8 @@ func (w *watched) retry(t *testing.T) string {
 // fail runs a workflow that fails.
 func (w *watched) fail(t *testing.T, name string) {
 	t.Helper()
-	workflow := w.Publish(t, platform.Document(name, "  - fail:\n      raise: {error: {type: 'https://example.com/errors/refused', status: 400, title: refused}}\n"))
+	workflow := w.Publish(t, platform.Document(name,
+		"  - fail:\n      raise: {error: {type: 'https://example.com/errors/refused', status: 400, title: refused}}\n"))
 	w.Await(t, w.Start(t, workflow, "").GetId(), patience, "failed")
 }
 

@@ -43,7 +43,8 @@ func serverIncidents() map[string]incident {
 				t.Cleanup(w.workers[n].Thaw)
 			},
 			alerts: []expected{{
-				name: "ServerUnreachable", severity: "ticket", sees: []string{"deadline|no answer|timeout"}, verifies: []string{`(?s)alive.*alive`},
+				name: "ServerUnreachable", severity: "ticket", sees: []string{"deadline|no answer|timeout"},
+				verifies: []string{`(?s)alive.*alive`},
 			}},
 			repairs: func(_ *testing.T, w *watched) {
 				for _, each := range w.workers {
@@ -55,14 +56,16 @@ func serverIncidents() map[string]incident {
 			breaks:  func(t *testing.T, w *watched) { w.limitMemory(t, 0.95) },
 			repairs: func(t *testing.T, w *watched) { w.moreMemory(t) },
 			alerts: []expected{{
-				name: "MemoryNearLimit", severity: "page", sees: []string{"signalbox_memory_used_bytes", "memory"}, verifies: []string{"signalbox_memory_limit_bytes 2.147483648e\\+09"},
+				name: "MemoryNearLimit", severity: "page", sees: []string{"signalbox_memory_used_bytes", "memory"},
+				verifies: []string{"signalbox_memory_limit_bytes 2.147483648e\\+09"},
 			}},
 		},
 		"a server at four fifths of its memory limit": {
 			breaks:  func(t *testing.T, w *watched) { w.limitMemory(t, 0.78) },
 			repairs: func(t *testing.T, w *watched) { w.moreMemory(t) },
 			alerts: []expected{{
-				name: "MemoryNearLimit", severity: "ticket", sees: []string{"signalbox_memory_used_bytes"}, verifies: []string{"signalbox_memory_limit_bytes 2.147483648e\\+09"},
+				name: "MemoryNearLimit", severity: "ticket", sees: []string{"signalbox_memory_used_bytes"},
+				verifies: []string{"signalbox_memory_limit_bytes 2.147483648e\\+09"},
 			}},
 		},
 		"a server that computes with a fifth of a processor": {
@@ -70,7 +73,8 @@ func serverIncidents() map[string]incident {
 			breaks:  func(t *testing.T, w *watched) { w.limitProcessor(t, 0.2) },
 			repairs: func(_ *testing.T, w *watched) { w.undo() },
 			alerts: []expected{{
-				name: "ProcessorThrottled", severity: "ticket", sees: []string{"too little", "signalbox_processor_throttled_periods_total"},
+				name: "ProcessorThrottled", severity: "ticket",
+				sees:     []string{"too little", "signalbox_processor_throttled_periods_total"},
 				verifies: []string{`signalbox_processor_limit(\{[^}]*\})? 2\b`},
 			}},
 			also: []string{"ServerUnreachable"},
@@ -83,7 +87,8 @@ func serverIncidents() map[string]incident {
 			},
 			repairs: func(t *testing.T, w *watched) { w.issue(t, w.certificates, 30*24*time.Hour) },
 			alerts: []expected{{
-				name: "CertificateExpiring", severity: "page", sees: []string{`"certificate"[^}]*impaired`, "certificate"}, verifies: []string{`"certificate"[^}]*"up"`},
+				name: "CertificateExpiring", severity: "page", sees: []string{`"certificate"[^}]*impaired`, "certificate"},
+				verifies: []string{`"certificate"[^}]*"up"`},
 			}},
 		},
 		"a client certificate with 3 days left": {
@@ -93,7 +98,8 @@ func serverIncidents() map[string]incident {
 			},
 			repairs: func(t *testing.T, w *watched) { w.issue(t, w.certificates, 30*24*time.Hour) },
 			alerts: []expected{{
-				name: "CertificateExpiring", severity: "ticket", sees: []string{`"certificate"[^}]*impaired`}, verifies: []string{`"certificate"[^}]*"up"`},
+				name: "CertificateExpiring", severity: "ticket", sees: []string{`"certificate"[^}]*impaired`},
+				verifies: []string{`"certificate"[^}]*"up"`},
 			}},
 		},
 	}
@@ -107,7 +113,8 @@ func (w *watched) restartAPI(t *testing.T) {
 	w.Server = platform.StartServer(t, o)
 }
 
-// limitMemory starts a worker again with a limit of which it uses this share. The variable of the Go runtime accepts limits that are as low.
+// limitMemory starts a worker again with a limit of which it uses this share. The variable of the Go runtime accepts
+// limits that are as low.
 func (w *watched) limitMemory(t *testing.T, share float64) {
 	t.Helper()
 	w.stop(t, 0)
@@ -151,8 +158,9 @@ func (w *watched) limitProcessor(t *testing.T, processors float64) {
 	w.names["SERVER:8080"] = s.Address
 	w.faulted = time.Now()
 	change(processors)
-	computes := w.Publish(t, platform.Document("computes", "  - each:\n      for:\n        each: n\n        in: ${ [range(10000)] }\n      do:\n"+
-		"        - add:\n            set: {sum: '${ [range(20000)] | add }'}\n"))
+	computes := w.Publish(t, platform.Document("computes",
+		"  - each:\n      for:\n        each: n\n        in: ${ [range(10000)] }\n      do:\n"+
+			"        - add:\n            set: {sum: '${ [range(20000)] | add }'}\n"))
 	for range 40 { // each uses some 20 s of a processor
 		w.Start(t, computes, "")
 	}
@@ -170,7 +178,8 @@ func (w *watched) certify(t *testing.T, lasts time.Duration) {
 	require.NoError(t, err)
 	w.frontend.SetTLS(a.ServerConfig(server, true))
 	cert, key := w.issue(t, w.certificates, lasts)
-	w.options.Env = append(w.options.Env, "SIGNALBOX_TEMPORAL_TLS_CA_FILE="+ca, "SIGNALBOX_TEMPORAL_TLS_CERT_FILE="+cert, "SIGNALBOX_TEMPORAL_TLS_KEY_FILE="+key)
+	w.options.Env = append(w.options.Env, "SIGNALBOX_TEMPORAL_TLS_CA_FILE="+ca, "SIGNALBOX_TEMPORAL_TLS_CERT_FILE="+cert,
+		"SIGNALBOX_TEMPORAL_TLS_KEY_FILE="+key)
 }
 
 // issue writes a client certificate into the files of a folder, which servers read.

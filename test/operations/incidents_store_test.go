@@ -20,7 +20,8 @@ func storeIncidents() map[string]incident {
 			breaks:  func(_ *testing.T, w *watched) { w.postgres.Crash() },
 			repairs: func(t *testing.T, w *watched) { w.postgres.Restart(t) },
 			alerts: []expected{{
-				name: "StoreUnavailable", severity: "page", sees: []string{`"store"[^}]*"down"`}, verifies: []string{`"store"[^}]*"up"`},
+				name: "StoreUnavailable", severity: "page", sees: []string{`"store"[^}]*"down"`},
+				verifies: []string{`"store"[^}]*"up"`},
 			}},
 		},
 		"Postgres frozen": {
@@ -31,7 +32,8 @@ func storeIncidents() map[string]incident {
 			},
 			repairs: func(_ *testing.T, w *watched) { w.postgres.Thaw() },
 			alerts: []expected{{
-				name: "StoreUnavailable", severity: "page", sees: []string{`"store"[^}]*"down"`}, verifies: []string{`"store"[^}]*"up"`},
+				name: "StoreUnavailable", severity: "page", sees: []string{`"store"[^}]*"down"`},
+				verifies: []string{`"store"[^}]*"up"`},
 			}},
 		},
 		"the disk of Postgres full": {
@@ -43,7 +45,8 @@ func storeIncidents() map[string]incident {
 			},
 			repairs: func(_ *testing.T, w *watched) { w.undo() },
 			alerts: []expected{{
-				name: "StoreUnavailable", severity: "page", sees: []string{`"store"[^}]*"down"`}, verifies: []string{`"store"[^}]*"up"`},
+				name: "StoreUnavailable", severity: "page", sees: []string{`"store"[^}]*"down"`},
+				verifies: []string{`"store"[^}]*"up"`},
 			}},
 		},
 		"the database slow": {
@@ -51,7 +54,8 @@ func storeIncidents() map[string]incident {
 			breaks:  func(_ *testing.T, w *watched) { w.database.Slow(130 * time.Millisecond) },
 			repairs: func(_ *testing.T, w *watched) { w.database.Slow(0) },
 			alerts: []expected{{
-				name: "StoreSlow", severity: "ticket", sees: []string{"db_client_operation_duration_seconds_bucket"}, verifies: []string{`\d+ of \d+`},
+				name: "StoreSlow", severity: "ticket", sees: []string{"db_client_operation_duration_seconds_bucket"},
+				verifies: []string{`\d+ of \d+`},
 			}},
 		},
 		"Redis killed": {
@@ -59,7 +63,8 @@ func storeIncidents() map[string]incident {
 			breaks:  func(_ *testing.T, w *watched) { w.redis.Kill() },
 			repairs: func(t *testing.T, w *watched) { w.redis.Restart(t) },
 			alerts: []expected{{
-				name: "LeasesUnavailable", severity: "page", sees: []string{`"leases"[^}]*"down"`, "Redis"}, verifies: []string{`default.*(routing|parked)`},
+				name: "LeasesUnavailable", severity: "page", sees: []string{`"leases"[^}]*"down"`, "Redis"},
+				verifies: []string{`default.*(routing|parked)`},
 			}},
 			silent: []string{"DispatcherMissing"},
 		},
@@ -71,7 +76,8 @@ func storeIncidents() map[string]incident {
 			},
 			repairs: func(_ *testing.T, w *watched) { w.redis.Thaw() },
 			alerts: []expected{{
-				name: "LeasesUnavailable", severity: "page", sees: []string{`"leases"[^}]*"down"`, "Redis"}, verifies: []string{`default.*(routing|parked)`},
+				name: "LeasesUnavailable", severity: "page", sees: []string{`"leases"[^}]*"down"`, "Redis"},
+				verifies: []string{`default.*(routing|parked)`},
 			}},
 			silent: []string{"DispatcherMissing"},
 		},
@@ -90,7 +96,8 @@ func (w *watched) exec(t *testing.T, statements ...string) {
 	}
 }
 
-// startRuns publishes a workflow and starts runs of it at an interval until the end of the test. Refused starts are part of incidents.
+// startRuns publishes a workflow and starts runs of it at an interval until the end of the test. Refused starts are
+// part of incidents.
 func (w *watched) startRuns(t *testing.T, every time.Duration) {
 	t.Helper()
 	name := w.Publish(t, platform.Document("steady", "  - note:\n      set: {seen: true}\n"))

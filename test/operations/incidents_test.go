@@ -20,10 +20,15 @@ func notPlanted() map[string]string {
 	return map[string]string{
 		"ListenerCertificateExpiring page":   listener,
 		"ListenerCertificateExpiring ticket": listener,
-		"ProjectionLag ticket":               "what delays rows by 10 seconds also slows or interrupts the database, whose alerts silence it",
-		"TimersLate ticket":                  "what a test can do to Temporal or the workers delays more than timers, and has an alert that silences it",
-		"CleanupSlow ticket":                 "what delays a clean-up by 2 minutes is an outage whose alert silences it, or more stale dispatchers than a test can plant",
-		"StartLatencyBudgetBurn ticket":      "the page for the same objective silences it for the first 6 hours of a fault; its windows are up to 3 days long",
-		"LostTimeBudgetBurn ticket":          "the page for the same objective silences it for the first 6 hours after an outage; its windows are up to 3 days long",
+		"ProjectionLag ticket": "what delays rows by 10 seconds also slows or interrupts the database, whose " +
+			"alerts silence it",
+		"TimersLate ticket": "what a test can do to Temporal or the workers delays more than timers, and has " +
+			"an alert that silences it",
+		"CleanupSlow ticket": "what delays a clean-up by 2 minutes is an outage whose alert silences it, or " +
+			"more stale dispatchers than a test can plant",
+		"StartLatencyBudgetBurn ticket": "the page for the same objective silences it for the first 6 hours of a fault; " +
+			"its windows are up to 3 days long",
+		"LostTimeBudgetBurn ticket": "the page for the same objective silences it for the first 6 hours after an outage; " +
+			"its windows are up to 3 days long",
 	}
 }

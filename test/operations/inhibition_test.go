@@ -34,36 +34,47 @@ func TestCausesSilenceTheirSymptoms(t *testing.T) {
 		{
 			"TemporalDisconnected severity=page host_port=t:7233 namespace=default",
 			[]string{
-				"NoPollers project=shop severity=page", "RunsStuck code=ENGINE_DISCONNECTED severity=page", "InboxLag project=shop severity=page",
+				"NoPollers project=shop severity=page", "RunsStuck code=ENGINE_DISCONNECTED severity=page",
+				"InboxLag project=shop severity=page",
 				"DispatcherMissing project=shop severity=page", "BreakerOpen severity=ticket", "LostTimeBudgetBurn severity=page",
 				"TemporalDisconnected severity=ticket host_port=t:7233 namespace=default instance=a",
 			},
 			[]string{
 				"StoreSlow severity=ticket instance=a", "ProblemsUnacknowledged severity=page", "QueueModeFilling severity=page",
-				"TemporalDisconnected severity=ticket host_port=other:7233 namespace=default instance=a", "DispatcherDuplicate project=shop severity=page",
+				"TemporalDisconnected severity=ticket host_port=other:7233 namespace=default instance=a", "DispatcherDuplicate " +
+					"project=shop severity=page",
 			},
 		},
 		{
 			"TemporalDisconnected severity=ticket instance=a host_port=t:7233 namespace=default", nil,
 			[]string{"NoPollers project=shop severity=page", "RunsStuck code=BACKLOG severity=page"},
 		},
-		{"ServersMissing severity=page", []string{"LostTimeBudgetBurn severity=page", "ServerUnreachable severity=ticket instance=a", "TakeoverSlow severity=ticket"}, []string{"ProblemsUnacknowledged severity=page"}},
+		{"ServersMissing severity=page", []string{"LostTimeBudgetBurn severity=page", "ServerUnreachable severity=ticket " +
+			"instance=a", "TakeoverSlow severity=ticket"}, []string{"ProblemsUnacknowledged severity=page"}},
 		{
 			"StoreUnavailable severity=page instance=a",
-			[]string{"StoreSlow severity=ticket instance=a", "ProjectionLag severity=ticket", "DispatcherMissing project=shop severity=page"},
-			[]string{"TemporalDisconnected severity=page host_port=t:7233 namespace=default", "MemoryNearLimit severity=page instance=a"},
+			[]string{"StoreSlow severity=ticket instance=a", "ProjectionLag severity=ticket",
+				"DispatcherMissing project=shop severity=page"},
+			[]string{"TemporalDisconnected severity=page host_port=t:7233 namespace=default",
+				"MemoryNearLimit severity=page instance=a"},
 		},
 		{
 			"LeasesUnavailable severity=page instance=a",
-			[]string{"DispatcherMissing project=shop severity=page", "SupervisorErrors severity=ticket", "WorkerEvictionsHigh project=shop severity=ticket"},
+			[]string{"DispatcherMissing project=shop severity=page", "SupervisorErrors severity=ticket",
+				"WorkerEvictionsHigh project=shop severity=ticket"},
 			[]string{"InboxLag project=bank severity=page", "RunsStuck code=BACKLOG severity=page"},
 		},
-		{"ServersOnDifferentTemporals severity=page", []string{"ReconcileCorrections kind=execution_missing severity=ticket"}, []string{"InboxLag project=shop severity=page"}},
-		{"TemporalLimited severity=page host_port=t:7233", []string{"StartLatencyBudgetBurn severity=page", "NoPollers project=shop severity=page", "InboxLag project=shop severity=page"}, []string{"LostTimeBudgetBurn severity=page"}},
-		{"StoreSlow severity=ticket instance=a", []string{"ProjectionLag severity=ticket"}, []string{"InboxLag project=shop severity=page"}},
+		{"ServersOnDifferentTemporals severity=page", []string{"ReconcileCorrections kind=execution_missing severity=ticket"},
+			[]string{"InboxLag project=shop severity=page"}},
+		{"TemporalLimited severity=page host_port=t:7233",
+			[]string{"StartLatencyBudgetBurn severity=page", "NoPollers project=shop severity=page",
+				"InboxLag project=shop severity=page"}, []string{"LostTimeBudgetBurn severity=page"}},
+		{"StoreSlow severity=ticket instance=a", []string{"ProjectionLag severity=ticket"},
+			[]string{"InboxLag project=shop severity=page"}},
 		{
 			"ProjectWithoutWorkers severity=page project=shop",
-			[]string{"NoPollers severity=page project=shop", "InboxLag severity=page project=shop", "RunsStuck code=NO_POLLER severity=page", "TakeoverSlow severity=ticket"},
+			[]string{"NoPollers severity=page project=shop", "InboxLag severity=page project=shop",
+				"RunsStuck code=NO_POLLER severity=page", "TakeoverSlow severity=ticket"},
 			[]string{"NoPollers severity=page project=bank", "RunsStuck code=BACKLOG severity=page"},
 		},
 		{
@@ -71,12 +82,19 @@ func TestCausesSilenceTheirSymptoms(t *testing.T) {
 			[]string{"DispatcherMissing severity=page project=shop", "RunsStuck code=POLLER_STALE severity=page"},
 			[]string{"InboxLag severity=page project=bank", "RunsStuck code=TASK_FAILING severity=page"},
 		},
-		{"DispatcherForeign severity=page project=shop", []string{"DispatcherMissing severity=page project=shop"}, []string{"DispatcherMissing severity=page project=bank"}},
-		{"DispatcherStale severity=page project=shop", []string{"InboxLag severity=page project=shop", "CleanupSlow severity=ticket"}, []string{"InboxLag severity=page project=bank", "TakeoverSlow severity=ticket"}},
-		{"MemoryNearLimit severity=page instance=a", []string{"MemoryNearLimit severity=ticket instance=a"}, []string{"MemoryNearLimit severity=ticket instance=b"}},
-		{"CertificateExpiring severity=page instance=a", []string{"CertificateExpiring severity=ticket instance=a"}, []string{"CertificateExpiring severity=ticket instance=b"}},
-		{"ListenerCertificateExpiring severity=page instance=a", []string{"ListenerCertificateExpiring severity=ticket instance=a"}, []string{"CertificateExpiring severity=ticket instance=a"}},
-		{"LostTimeBudgetBurn severity=page", []string{"LostTimeBudgetBurn severity=ticket"}, []string{"StartLatencyBudgetBurn severity=ticket"}},
+		{"DispatcherForeign severity=page project=shop", []string{"DispatcherMissing severity=page project=shop"},
+			[]string{"DispatcherMissing severity=page project=bank"}},
+		{"DispatcherStale severity=page project=shop",
+			[]string{"InboxLag severity=page project=shop", "CleanupSlow severity=ticket"},
+			[]string{"InboxLag severity=page project=bank", "TakeoverSlow severity=ticket"}},
+		{"MemoryNearLimit severity=page instance=a", []string{"MemoryNearLimit severity=ticket instance=a"},
+			[]string{"MemoryNearLimit severity=ticket instance=b"}},
+		{"CertificateExpiring severity=page instance=a", []string{"CertificateExpiring severity=ticket instance=a"},
+			[]string{"CertificateExpiring severity=ticket instance=b"}},
+		{"ListenerCertificateExpiring severity=page instance=a", []string{"ListenerCertificateExpiring severity=ticket " +
+			"instance=a"}, []string{"CertificateExpiring severity=ticket instance=a"}},
+		{"LostTimeBudgetBurn severity=page", []string{"LostTimeBudgetBurn severity=ticket"},
+			[]string{"StartLatencyBudgetBurn severity=ticket"}},
 	}
 	for _, test := range tests {
 		t.Run(strings.Fields(test.cause)[0], func(t *testing.T) {
@@ -101,7 +119,9 @@ func TestCausesSilenceTheirSymptoms(t *testing.T) {
 					return fmt.Sprintf("%d of %d alerts have arrived", len(list), len(posted))
 				}
 				for _, r := range list {
-					want := slices.ContainsFunc(test.silenced, func(text string) bool { return assert.ObjectsAreEqual(labels(text), r.Labels) })
+					want := slices.ContainsFunc(test.silenced, func(text string) bool {
+						return assert.ObjectsAreEqual(labels(text), r.Labels)
+					})
 					if want != r.inhibited() {
 						return fmt.Sprintf("%v: inhibited: %t", r.Labels, r.inhibited())
 					}
@@ -117,7 +137,8 @@ func TestInhibitionNamesAlerts(t *testing.T) {
 	t.Parallel()
 	known := alertNames(t)
 	seen := 0
-	for _, match := range regexp.MustCompile(`alertname=~?"([^"]*)"`).FindAllStringSubmatch(read(t, prometheus+"/alertmanager.yaml"), -1) {
+	for _, match := range regexp.MustCompile(`alertname=~?"([^"]*)"`).
+		FindAllStringSubmatch(read(t, prometheus+"/alertmanager.yaml"), -1) {
 		for name := range strings.SplitSeq(match[1], "|") {
 			seen++
 			assert.Contains(t, known, name)

@@ -12,7 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// delayed is for how long after an outage its effects are counted: a takeover, for example, ends some time after the workers are back.
+// delayed is for how long after an outage its effects are counted: a takeover, for example, ends some time after the
+// workers are back.
 const delayed = 5 * time.Minute
 
 // inhibitions are the parts of alertmanager.yaml that the tests read.
@@ -38,8 +39,8 @@ func selects(t *testing.T, matchers []string, r rule) bool {
 	return true
 }
 
-// An inhibition ends with the alert of the cause, and the windows of what it silences outlive the cause: the rule of each alert that is
-// silenced excludes the time in which its windows still contain the cause.
+// An inhibition ends with the alert of the cause, and the windows of what it silences outlive the cause: the rule of
+// each alert that is silenced excludes the time in which its windows still contain the cause.
 func TestSilencedAlertsStayQuietAfterTheirCause(t *testing.T) {
 	t.Parallel()
 	all, windows := alerts(t), recordedWindows(t)
@@ -56,7 +57,8 @@ func TestSilencedAlertsStayQuietAfterTheirCause(t *testing.T) {
 				pairs++
 				for _, branch := range split(target.Expr, " or ") {
 					if window := lookBack(branch, windows); window > 0 {
-						assert.GreaterOrEqual(t, excluded(branch, source), window+delayed, "%s (%s) after %s (%s): it is silenced, and sees %s of the past in\n%s",
+						assert.GreaterOrEqual(t, excluded(branch, source), window+delayed,
+							"%s (%s) after %s (%s): it is silenced, and sees %s of the past in\n%s",
 							target.Alert, target.Labels["severity"], source.Alert, source.Labels["severity"], window, branch)
 					}
 				}
@@ -107,8 +109,9 @@ func recordedWindows(t *testing.T) map[string]time.Duration {
 	return windows
 }
 
-// lookBack returns for how long a branch of an expression, which has no `or` at its top level, can be true because of the past. All sides
-// of an `and` have to be, so the one with the shortest window ends it; a side without a window does not depend on the past.
+// lookBack returns for how long a branch of an expression, which has no `or` at its top level, can be true because of
+// the past. All sides of an `and` have to be, so the one with the shortest window ends it; a side without a window does
+// not depend on the past.
 func lookBack(expr string, windows map[string]time.Duration) (back time.Duration) {
 	for _, side := range split(expr, " and ") {
 		side = split(side, " unless ")[0]
@@ -126,7 +129,8 @@ func lookBack(expr string, windows map[string]time.Duration) (back time.Duration
 var (
 	ranges   = regexp.MustCompile(`\[(\d+)([smhd])(?::\d+[smhd])?\]`)
 	recorded = regexp.MustCompile(`\b[a-z_]+:[a-z_]+:[a-z0-9_]+\b`)
-	quiets   = regexp.MustCompile(`^on \(\) last_over_time\(ALERTS\{alertstate="firing",alertname=~?"([A-Za-z|]+)"(?:,severity="(\w+)")?\}(\[\w+\])\)$`)
+	quiets   = regexp.MustCompile(
+		`^on \(\) last_over_time\(ALERTS\{alertstate="firing",alertname=~?"([A-Za-z|]+)"(?:,severity="(\w+)")?\}(\[\w+\])\)$`)
 )
 
 // longest returns the longest window in an expression.
@@ -145,7 +149,8 @@ func longest(expr string, windows map[string]time.Duration) (window time.Duratio
 func excluded(branch string, source rule) (quiet time.Duration) {
 	for _, part := range split(branch, " unless ")[1:] {
 		found := quiets.FindStringSubmatch(part)
-		if found != nil && slices.Contains(strings.Split(found[1], "|"), source.Alert) && (found[2] == "" || found[2] == source.Labels["severity"]) {
+		if found != nil && slices.Contains(strings.Split(found[1], "|"), source.Alert) &&
+			(found[2] == "" || found[2] == source.Labels["severity"]) {
 			quiet = max(quiet, longest(found[3], nil))
 		}
 	}

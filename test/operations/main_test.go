@@ -1,5 +1,6 @@
-// Package operations_test tests what operators use: the alerts of deploy/prometheus with their unit tests, the inhibition of symptoms, and
-// the runbooks. With faults planted in a real platform, it measures the time until each alert arrives.
+// Package operations_test tests what operators use: the alerts of deploy/prometheus with their unit tests, the
+// inhibition of symptoms, and the runbooks. With faults planted in a real platform, it measures the time until each
+// alert arrives.
 package operations_test
 
 import (

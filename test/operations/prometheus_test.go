@@ -31,8 +31,9 @@ type scraperOptions struct {
 	targets      []string      // host:port of each server
 	alertmanager string        // host:port; "": alerts are sent to none
 	past         time.Duration // for so long no time was lost before the start
-	token, ca    string        // files: the token of Prometheus, and the authority of the servers' certificates; "": they have none
-	faster       int           // all intervals and the durations of the rules are divided by it; 0: those of production
+	// files: the token of Prometheus, and the authority of the servers' certificates; "": they have none
+	token, ca string
+	faster    int // all intervals and the durations of the rules are divided by it; 0: those of production
 }
 
 var (
@@ -40,7 +41,8 @@ var (
 	units     = map[string]time.Duration{"s": time.Second, "m": time.Minute, "h": time.Hour, "d": 24 * time.Hour}
 )
 
-// faster divides the durations of a configuration or of rules. Seconds that are numbers in expressions stay as they are.
+// faster divides the durations of a configuration or of rules. Seconds that are numbers in expressions stay as they
+// are.
 func faster(t *testing.T, text string, by int) string {
 	t.Helper()
 	if by <= 1 {
@@ -61,14 +63,16 @@ func startPrometheus(t *testing.T, o scraperOptions) *scraper {
 	folder := t.TempDir()
 	const authorization, secure = "    authorization: {credentials_file: /run/signalbox/prometheus.token}\n",
 		"    # scheme: https\n    # tls_config: {ca_file: /etc/prometheus/signalbox-ca.pem}\n"
-	replacements := map[string]string{"['signalbox-1:8080', 'signalbox-2:8080']": "['" + strings.Join(o.targets, "', '") + "']"}
+	replacements := map[string]string{
+		"['signalbox-1:8080', 'signalbox-2:8080']": "['" + strings.Join(o.targets, "', '") + "']"}
 	if o.token == "" {
 		replacements[authorization] = ""
 	} else {
 		replacements["/run/signalbox/prometheus.token"] = o.token
 	}
 	if o.ca != "" {
-		replacements[secure] = strings.ReplaceAll(strings.ReplaceAll(secure, "# ", ""), "/etc/prometheus/signalbox-ca.pem", o.ca)
+		replacements[secure] = strings.ReplaceAll(strings.ReplaceAll(secure, "# ", ""), "/etc/prometheus/signalbox-ca.pem",
+			o.ca)
 	}
 	config := replaceAll(t, read(t, prometheus+"/prometheus.yaml"), replacements)
 	if o.alertmanager == "" {
@@ -95,7 +99,8 @@ func startPrometheus(t *testing.T, o scraperOptions) *scraper {
 	return s
 }
 
-// backfill writes the samples of a platform that was available until now: shares of time are small only where the time is long.
+// backfill writes the samples of a platform that was available until now: shares of time are small only where the time
+// is long.
 func backfill(t *testing.T, data string, past time.Duration) {
 	t.Helper()
 	var text strings.Builder
@@ -110,7 +115,8 @@ func backfill(t *testing.T, data string, past time.Duration) {
 	runIn(t, filepath.Dir(file), "promtool", "tsdb", "create-blocks-from", "openmetrics", file, data)
 }
 
-// replaceAll replaces each key by its value. A key that does not occur is an error: the test would use other settings than it states.
+// replaceAll replaces each key by its value. A key that does not occur is an error: the test would use other settings
+// than it states.
 func replaceAll(t *testing.T, text string, replacements map[string]string) string {
 	t.Helper()
 	for old, replacement := range replacements {
@@ -179,8 +185,8 @@ func TestPrometheusScrapesAServer(t *testing.T) {
 	})
 }
 
-// requireValidMetrics requires that promtool has no finding about the metrics of a server that docs/reference/metrics.md lists. Those of
-// Temporal's SDK have no descriptions.
+// requireValidMetrics requires that promtool has no finding about the metrics of a server that
+// docs/reference/metrics.md lists. Those of Temporal's SDK have no descriptions.
 func requireValidMetrics(t *testing.T, server *platform.Server) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), program(t, "promtool"), "check", "metrics")

@@ -38,7 +38,8 @@ func TestRulesPassTheirUnitTests(t *testing.T) {
 func TestConfigurationsAreValid(t *testing.T) {
 	t.Parallel()
 	runIn(t, prometheus, "promtool", "check", "rules", "rules.yaml")
-	runIn(t, prometheus, "promtool", "check", "config", "--syntax-only", "prometheus.yaml") // the file of the token is not here
+	// the file of the token is not here
+	runIn(t, prometheus, "promtool", "check", "config", "--syntax-only", "prometheus.yaml")
 	runIn(t, prometheus, "amtool", "check-config", "alertmanager.yaml")
 }
 

@@ -34,9 +34,11 @@ func commands(t *testing.T, alert, section string) (list []string) {
 }
 
 // placeholder is a name in capitals that a reader of a runbook replaces.
-var placeholder = regexp.MustCompile(`\b(SERVER:8080|WORKER:8080|TEMPORAL:7233|ALERTMANAGER:9093|NAME|WORKFLOW|WEBHOOK|ID|KEY|URL)\b`)
+var placeholder = regexp.MustCompile(
+	`\b(SERVER:8080|WORKER:8080|TEMPORAL:7233|ALERTMANAGER:9093|NAME|WORKFLOW|WEBHOOK|ID|KEY|URL)\b`)
 
-// shell returns a command of a runbook as it is to be executed on this platform: as written, with the placeholders replaced.
+// shell returns a command of a runbook as it is to be executed on this platform: as written, with the placeholders
+// replaced.
 func (w *watched) shell(t *testing.T, command string) *exec.Cmd {
 	t.Helper()
 	text := placeholder.ReplaceAllStringFunc(command, func(name string) string {
@@ -45,7 +47,8 @@ func (w *watched) shell(t *testing.T, command string) *exec.Cmd {
 	})
 	cmd := exec.CommandContext(t.Context(), "bash", "-c", text)
 	cmd.Dir = w.folder
-	cmd.Env = append(platform.Environment(t, platform.AllowLoopback), platform.Path(t), "DSN="+w.options.Store.DSN, "OWNER_DSN="+w.options.Store.DSN)
+	cmd.Env = append(platform.Environment(t, platform.AllowLoopback), platform.Path(t), "DSN="+w.options.Store.DSN,
+		"OWNER_DSN="+w.options.Store.DSN)
 	if w.Server != nil {
 		cmd.Env = append(cmd.Env, "SIGNALBOX_ADDRESS="+w.Address, "REDIS_URL="+w.redis.URL())
 	}
@@ -92,7 +95,8 @@ func (w *watched) follow(t *testing.T, alert, section string, patterns []string)
 // fix executes a command of the causes and fixes of an alert. A server that it starts runs until the end of the test.
 func (w *watched) fix(t *testing.T, alert, command string) {
 	t.Helper()
-	require.True(t, slices.Contains(commands(t, alert, "Causes and fixes"), command), "%s does not have the command %q", alert, command)
+	require.True(t, slices.Contains(commands(t, alert, "Causes and fixes"), command), "%s does not have the command %q",
+		alert, command)
 	if strings.HasPrefix(command, "signalbox server ") {
 		cmd := w.shell(t, "exec "+command)
 		platform.StartCommand(t, "server of the runbook", cmd)
@@ -107,7 +111,8 @@ func (w *watched) fix(t *testing.T, alert, command string) {
 func TestAlertmanagerCommandsOfRunbooks(t *testing.T) {
 	t.Parallel()
 	r := startReceiver(t)
-	w := &watched{receiver: r, alerts: startAlertmanager(t, alertmanagerOptions{receiver: r.URL, faster: quicker}), folder: t.TempDir()}
+	w := &watched{receiver: r, alerts: startAlertmanager(t, alertmanagerOptions{receiver: r.URL, faster: quicker}),
+		folder: t.TempDir()}
 	w.names = map[string]string{"ALERTMANAGER:9093": w.alerts.address, "NAME": side}
 	seen := 0
 	for _, name := range alertNames(t) {

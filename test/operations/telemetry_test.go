@@ -48,7 +48,8 @@ const charges = `  - charge:
 // traced starts a platform with further variables, and publishes the workflow that charges.
 func traced(t *testing.T, site *origin.Origin, env ...string) (s *platform.Server, workflow string) {
 	t.Helper()
-	site.Sequence("POST /payment", origin.Answer{Status: http.StatusServiceUnavailable, Body: `{"card":"` + plantedSealed + `"}`},
+	site.Sequence("POST /payment",
+		origin.Answer{Status: http.StatusServiceUnavailable, Body: `{"card":"` + plantedSealed + `"}`},
 		origin.Answer{Status: http.StatusOK, Body: `{}`})
 	s = platform.StartServer(t, platform.ServerOptions{
 		Temporal: platform.StartTemporal(t).Address, Store: platform.SQLite(t), Args: []string{"--log-level", "debug"},
@@ -97,8 +98,9 @@ func tree(spans []collector.Span, parent, indent string) string {
 	return text
 }
 
-// The trace of a run has the API call, the start, the execution, its activities and their requests; the called service and the log get the
-// trace's ID. Metrics arrive with the values of /metrics. Nothing of that contains a secret or a value of the run.
+// The trace of a run has the API call, the start, the execution, its activities and their requests; the called service
+// and the log get the trace's ID. Metrics arrive with the values of /metrics. Nothing of that contains a secret or a
+// value of the run.
 func TestRunIsTracedAndMetricsAreExported(t *testing.T) {
 	t.Parallel()
 	for _, protocol := range []string{collector.GRPC, collector.HTTP} {
@@ -106,7 +108,8 @@ func TestRunIsTracedAndMetricsAreExported(t *testing.T) {
 			t.Parallel()
 			const caller, callersSpan = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 			c, site := collector.New(t), origin.New(t)
-			s, workflow := traced(t, site, append(c.Env(protocol), "OTEL_EXPORTER_OTLP_HEADERS=api-key="+plantedKey, "OTEL_SERVICE_NAME=shop")...)
+			s, workflow := traced(t, site,
+				append(c.Env(protocol), "OTEL_EXPORTER_OTLP_HEADERS=api-key="+plantedKey, "OTEL_SERVICE_NAME=shop")...)
 			id := start(t, s, workflow, "00-"+caller+"-"+callersSpan+"-01")
 			r := s.Await(t, id, soon, "completed")
 
@@ -134,11 +137,13 @@ func TestRunIsTracedAndMetricsAreExported(t *testing.T) {
 				}
 				if strings.HasPrefix(span.Name, "RunActivity") || span.Name == "POST" {
 					require.Equal(t, "call", span.Attributes["signalbox.task"])
-					require.True(t, strings.HasSuffix(span.Attributes["signalbox.task.reference"], "/charge/try/0/call"), span.Attributes)
+					require.True(t, strings.HasSuffix(span.Attributes["signalbox.task.reference"], "/charge/try/0/call"),
+						span.Attributes)
 				}
 				if !strings.HasPrefix(span.Name, "signalbox.v1.") {
 					require.Equal(t, []string{id, "default", workflow, "1.0.0"}, []string{span.Attributes["signalbox.run.id"],
-						span.Attributes["signalbox.project"], span.Attributes["signalbox.workflow"], span.Attributes["signalbox.workflow.version"]}, span.Name)
+						span.Attributes["signalbox.project"], span.Attributes["signalbox.workflow"],
+						span.Attributes["signalbox.workflow.version"]}, span.Name)
 				}
 			}
 			calls := site.Calls("POST /payment")
@@ -181,7 +186,8 @@ func requireLogged(t *testing.T, output, trace, runID string) {
 	require.Fail(t, "the log has no line of the trace", output)
 }
 
-// requireSameMetrics requires that the exported metrics have the names and labels of those at /metrics, and, where nothing changes, the values.
+// requireSameMetrics requires that the exported metrics have the names and labels of those at /metrics, and, where
+// nothing changes, the values.
 func requireSameMetrics(t *testing.T, s *platform.Server, c *collector.Collector) {
 	t.Helper()
 	platform.Eventually(t, soon, func() string {
@@ -201,11 +207,13 @@ func requireSameMetrics(t *testing.T, s *platform.Server, c *collector.Collector
 		for name, value := range scraped {
 			got, ok := exported[name]
 			switch {
-			case strings.HasPrefix(name, "target_info"), strings.Contains(name, "_bucket{"), strings.Contains(name, "quantile="), strings.HasPrefix(name, "promhttp_"),
+			case strings.HasPrefix(name, "target_info"), strings.Contains(name, "_bucket{"), strings.Contains(name, "quantile="),
+				strings.HasPrefix(name, "promhttp_"),
 				strings.HasPrefix(name, "go_gc_duration_seconds"):
 			case !ok:
 				return name + " is not exported"
-			case strings.HasPrefix(name, "signalbox_runs_total"), strings.HasPrefix(name, "signalbox_run_start_seconds"), strings.HasPrefix(name, "dispatcher_takeovers_total"):
+			case strings.HasPrefix(name, "signalbox_runs_total"), strings.HasPrefix(name, "signalbox_run_start_seconds"),
+				strings.HasPrefix(name, "dispatcher_takeovers_total"):
 				if got != value {
 					return fmt.Sprintf("%s is %v at /metrics and exported as %v", name, value, got)
 				}
@@ -263,25 +271,33 @@ const (
 `
 )
 
-// An event belongs to the trace of the request, or of the run, that published it: so do the runs that it starts, also those that other events
-// start in turn, and its delivery to a run that waits. That run has a trace of its own, and links the delivery. A run that needs two events
-// belongs to the trace of the last one, and links the other. Nothing of the events is in the spans.
+// An event belongs to the trace of the request, or of the run, that published it: so do the runs that it starts, also
+// those that other events start in turn, and its delivery to a run that waits. That run has a trace of its own, and
+// links the delivery. A run that needs two events belongs to the trace of the last one, and links the other. Nothing of
+// the events is in the spans.
 func TestEventsContinueTheirTrace(t *testing.T) {
 	t.Parallel()
-	const waiting, order, payment = "0af7651916cd43dd8448eb211c80319c", "0af7651916cd43dd8448eb211c80319d", "0af7651916cd43dd8448eb211c80319e"
+	const waiting, order, payment = "0af7651916cd43dd8448eb211c80319c", "0af7651916cd43dd8448eb211c80319d",
+		"0af7651916cd43dd8448eb211c80319e"
 	const callersSpan = "b7ad6b7169203331"
 	c := collector.New(t)
-	s := platform.StartServer(t, platform.ServerOptions{Temporal: platform.StartTemporal(t).Address, Store: platform.SQLite(t), Env: c.Env(collector.HTTP)})
-	s.Publish(t, platform.Document("ships", "  - tell: {emit: {event: {with: {type: io.example.shipped, source: /ships, data: {card: "+plantedSealed+"}}}}}\n", ordered))
+	s := platform.StartServer(t,
+		platform.ServerOptions{Temporal: platform.StartTemporal(t).Address, Store: platform.SQLite(t),
+			Env: c.Env(collector.HTTP)})
+	s.Publish(t, platform.Document("ships", "  - tell: {emit: {event: {with: {type: io.example.shipped, source: /ships, "+
+		"data: {card: "+plantedSealed+"}}}}}\n", ordered))
 	s.Publish(t, platform.Document("closes", "  - note: {set: {seen: true}}\n", shippedAndPaid))
-	waiter := start(t, s, s.Publish(t, platform.Document("waits", "  - shipped: {listen: {to: {one: {with: {type: io.example.shipped}}}}}\n")),
+	waiter := start(t, s, s.Publish(t,
+		platform.Document("waits", "  - shipped: {listen: {to: {one: {with: {type: io.example.shipped}}}}}\n")),
 		"00-"+waiting+"-"+callersSpan+"-01")
 	s.Await(t, waiter, soon, "waiting")
 
 	send := func(kind, trace string) {
-		header := http.Header{"Content-Type": {"application/cloudevents+json"}, "Traceparent": {"00-" + trace + "-" + callersSpan + "-01"}}
+		header := http.Header{"Content-Type": {"application/cloudevents+json"},
+			"Traceparent": {"00-" + trace + "-" + callersSpan + "-01"}}
 		status, answer, err := s.Do(t.Context(), http.MethodPost, "/v1/projects/default/events", header,
-			strings.NewReader(`{"specversion":"1.0","type":"`+kind+`","source":"/test","id":"`+kind+`","data":{"card":"`+plantedSealed+`"}}`))
+			strings.NewReader(`{"specversion":"1.0","type":"`+kind+`","source":"/test","id":"`+kind+`","data":{"card":"`+
+				plantedSealed+`"}}`))
 		require.NoError(t, err)
 		require.Equal(t, http.StatusAccepted, status, answer)
 	}
@@ -321,11 +337,13 @@ func TestEventsContinueTheirTrace(t *testing.T) {
   StartWorkflow signalbox.run
     RunWorkflow signalbox.run
 `)
-	require.Equal(t, []string{order + "/" + named(shipped, "RunActivity signalbox.emit").ID}, named(closed, "StartWorkflow signalbox.run").Links)
+	require.Equal(t, []string{order + "/" + named(shipped, "RunActivity signalbox.emit").ID},
+		named(closed, "StartWorkflow signalbox.run").Links)
 	require.NotContains(t, c.Dump(t), plantedSealed)
 }
 
-// A caller that does not sample its trace, and a sampler that samples none, have no spans; the run is the same, and so are the metrics.
+// A caller that does not sample its trace, and a sampler that samples none, have no spans; the run is the same, and so
+// are the metrics.
 func TestTracesAreSampledAtTheHead(t *testing.T) {
 	t.Parallel()
 	c, site := collector.New(t), origin.New(t)
@@ -340,7 +358,8 @@ func TestTracesAreSampledAtTheHead(t *testing.T) {
 		return ""
 	})
 	require.Empty(t, ofTrace(c, unsampled))
-	require.Equal(t, "00-"+unsampled, site.Calls("POST /payment")[0].Header.Get("Traceparent")[:35], "the decision is passed on")
+	require.Equal(t, "00-"+unsampled, site.Calls("POST /payment")[0].Header.Get("Traceparent")[:35],
+		"the decision is passed on")
 	require.True(t, strings.HasSuffix(site.Calls("POST /payment")[0].Header.Get("Traceparent"), "-00"))
 
 	off, quiet := collector.New(t), origin.New(t)
@@ -357,7 +376,8 @@ func TestTracesAreSampledAtTheHead(t *testing.T) {
 	require.NotContains(t, s.Output(), "trace_id")
 }
 
-// A collector that is absent at the start, or accepts connections and does not answer, delays neither a run nor the stop.
+// A collector that is absent at the start, or accepts connections and does not answer, delays neither a run nor the
+// stop.
 func TestCollectorIsAbsentOrHangs(t *testing.T) {
 	t.Parallel()
 	hung, err := net.Listen("tcp", "127.0.0.1:0")
@@ -370,7 +390,8 @@ func TestCollectorIsAbsentOrHangs(t *testing.T) {
 			}
 		}
 	}()
-	for name, endpoint := range map[string]string{"absent": platform.Address(platform.FreePort(t)), "hung": hung.Addr().String()} {
+	for name, endpoint := range map[string]string{
+		"absent": platform.Address(platform.FreePort(t)), "hung": hung.Addr().String()} {
 		for _, protocol := range []string{collector.GRPC, collector.HTTP} {
 			t.Run(name+" "+protocol, func(t *testing.T) {
 				t.Parallel()
@@ -415,7 +436,8 @@ func TestRunsMoveBetweenProcessesWithAndWithoutTraces(t *testing.T) {
 	site := origin.New(t)
 	site.Answer("GET /end", http.StatusOK, `{}`)
 	s := serve(c.Env(collector.GRPC)...)
-	workflow := s.Publish(t, platform.Document("waits", "  - pause: {wait: {seconds: 4}}\n  - end: {call: http, with: {method: get, endpoint: '"+site.URL+"/end'}}\n"))
+	workflow := s.Publish(t, platform.Document("waits",
+		"  - pause: {wait: {seconds: 4}}\n  - end: {call: http, with: {method: get, endpoint: '"+site.URL+"/end'}}\n"))
 	traced := s.Start(t, workflow, "").GetId()
 	s.Terminate()
 	_, _ = s.WaitFor(soon)
@@ -430,7 +452,8 @@ func TestRunsMoveBetweenProcessesWithAndWithoutTraces(t *testing.T) {
 	platform.Eventually(t, soon, func() string {
 		for _, span := range c.Spans() {
 			if span.Attributes["signalbox.run.id"] == untraced && span.Parent == "" && span.Name == "RunWorkflow signalbox.run" {
-				if got := tree(ofTrace(c, span.Trace), "", ""); got == "RunWorkflow signalbox.run\n  RunActivity signalbox.http\n    GET\n" {
+				if got := tree(ofTrace(c, span.Trace), "", ""); got == "RunWorkflow signalbox.run\n  RunActivity "+
+					"signalbox.http\n    GET\n" {
 					return ""
 				}
 			}
@@ -442,8 +465,8 @@ func TestRunsMoveBetweenProcessesWithAndWithoutTraces(t *testing.T) {
 	}))
 }
 
-// Invalid variables are refused at the start, in one message, and check-config reports the same.
-// The lateness of a timer is that of its arrival in a worker, and a process that replays the run does not measure it again.
+// Invalid variables are refused at the start, in one message, and check-config reports the same. The lateness of a
+// timer is that of its arrival in a worker, and a process that replays the run does not measure it again.
 func TestLatenessOfTimersIsMeasuredOnce(t *testing.T) {
 	t.Parallel()
 	o := platform.ServerOptions{Temporal: platform.StartTemporal(t).Address, Store: platform.SQLite(t)}
@@ -454,7 +477,8 @@ func TestLatenessOfTimersIsMeasuredOnce(t *testing.T) {
 		return sum
 	}
 	const due, missed = time.Second, 2 * time.Second
-	id := s.Start(t, s.Publish(t, platform.Document("twice", "  - first: {wait: {seconds: 1}}\n  - second: {wait: {seconds: 5}}\n")), "").GetId()
+	id := s.Start(t, s.Publish(t,
+		platform.Document("twice", "  - first: {wait: {seconds: 1}}\n  - second: {wait: {seconds: 5}}\n")), "").GetId()
 	began := s.Await(t, id, soon, "waiting").GetStartTime().AsTime()
 	_, exists, err := counter.Metric(t.Context(), s, "signalbox_timer_lateness_seconds_count")
 	require.NoError(t, err)
@@ -488,12 +512,15 @@ func TestInvalidTelemetryVariablesAreRefused(t *testing.T) {
 	command := platform.Command{
 		Binary: platform.ServerBinary(t),
 		Args:   []string{"server", "--store-driver", "sqlite", "--store-dsn", t.TempDir() + "/s.db"},
-		Env: []string{platform.WithKeys(t), "OTEL_TRACES_EXPORTER=zipkin", "OTEL_EXPORTER_OTLP_ENDPOINT=localhost:4317", "OTEL_EXPORTER_OTLP_PROTOCOL=http/json",
+		Env: []string{platform.WithKeys(t), "OTEL_TRACES_EXPORTER=zipkin", "OTEL_EXPORTER_OTLP_ENDPOINT=localhost:4317",
+			"OTEL_EXPORTER_OTLP_PROTOCOL=http/json",
 			"OTEL_TRACES_SAMPLER=sometimes", "OTEL_METRIC_EXPORT_INTERVAL=10s"},
 	}
 	result := platform.Run(t, command)
 	require.NotZero(t, result.Code)
-	for _, part := range []string{"OTEL_TRACES_EXPORTER", "otlp or none", "OTEL_EXPORTER_OTLP_ENDPOINT", "http or https", "OTEL_EXPORTER_OTLP_PROTOCOL", "grpc or http/protobuf",
+	for _, part := range []string{
+		"OTEL_TRACES_EXPORTER", "otlp or none", "OTEL_EXPORTER_OTLP_ENDPOINT", "http or https", "OTEL_EXPORTER_OTLP_PROTOCOL",
+		"grpc or http/protobuf",
 		"OTEL_TRACES_SAMPLER", "parentbased_traceidratio", "OTEL_METRIC_EXPORT_INTERVAL", "milliseconds"} {
 		require.Contains(t, result.Stderr, part)
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-// With the lines for TLS, our configuration scrapes a server that has a certificate and requires tokens. An alert demands that the
-// certificate is renewed, and is resolved by new files.
+// With the lines for TLS, our configuration scrapes a server that has a certificate and requires tokens. An alert
+// demands that the certificate is renewed, and is resolved by new files.
 func TestPrometheusScrapesAServerWithTLS(t *testing.T) {
 	t.Parallel()
 	folder, address := t.TempDir(), platform.Address(platform.FreePort(t))
@@ -25,12 +25,14 @@ func TestPrometheusScrapesAServerWithTLS(t *testing.T) {
 	require.NoError(t, err)
 	cert, key := writeServer(t, authority, folder, 10*time.Minute)
 	settings := []string{
-		"SIGNALBOX_LISTEN=" + address, "SIGNALBOX_AUTH_MODE=tokens", "SIGNALBOX_TEMPORAL_ADDRESS=" + platform.Address(platform.FreePort(t)),
+		"SIGNALBOX_LISTEN=" + address, "SIGNALBOX_AUTH_MODE=tokens", "SIGNALBOX_TEMPORAL_ADDRESS=" +
+			platform.Address(platform.FreePort(t)),
 		"SIGNALBOX_LISTEN_TLS_CERT_FILE=" + cert, "SIGNALBOX_LISTEN_TLS_KEY_FILE=" + key,
 		"SIGNALBOX_STORE_DRIVER=sqlite", "SIGNALBOX_STORE_DSN=" + filepath.Join(folder, "signalbox.db"), platform.WithKeys(t),
 	}
 	created := platform.Run(t, platform.Command{
-		Binary: platform.ServerBinary(t), Args: []string{"token", "create", "--bootstrap", "--name", "prometheus", "--role", "*=viewer"}, Env: settings,
+		Binary: platform.ServerBinary(t),
+		Args:   []string{"token", "create", "--bootstrap", "--name", "prometheus", "--role", "*=viewer"}, Env: settings,
 	})
 	require.Equal(t, platform.ExitOK, created.Code, created.String())
 	token := filepath.Join(folder, "prometheus.token")

@@ -66,7 +66,8 @@ type watched struct {
 	alerts    *alertmanager
 	receiver  *receiver
 	namespace string
-	// authority has issued the client certificates in the folder certificates; Temporal refuses those in the folder untrusted.
+	// authority has issued the client certificates in the folder certificates; Temporal refuses those in the folder
+	// untrusted.
 	authority               *conntest.Authority
 	certificates, untrusted string
 	// undo ends the fault, where the step that began it knows how.
@@ -109,7 +110,8 @@ func build(t *testing.T, p parts) *watched {
 		each.AwaitReady(t)
 		each.id = each.ID(t)
 	}
-	w.names["SERVER:8080"], w.names["WORKER:8080"], w.names["TEMPORAL:7233"] = w.Address, w.workers[0].Address, w.options.Temporal
+	w.names["SERVER:8080"], w.names["WORKER:8080"], w.names["TEMPORAL:7233"] = w.Address, w.workers[0].Address,
+		w.options.Temporal
 	w.waitForOwner(t)
 	w.monitor(t)
 	return w
@@ -200,7 +202,8 @@ func (w *watched) monitor(t *testing.T) {
 	for _, each := range w.workers {
 		targets = append(targets, each.Address)
 	}
-	w.scraper = startPrometheus(t, scraperOptions{targets: targets, alertmanager: w.alerts.address, past: past, faster: by})
+	w.scraper = startPrometheus(t,
+		scraperOptions{targets: targets, alertmanager: w.alerts.address, past: past, faster: by})
 	w.scraper.waitForScrapes(t, len(targets))
 	// On a busy machine ServersMissing may fire before the first scrape.
 	platform.Eventually(t, soon, func() string { return strings.Join(withoutBudgets(w.firing(t)), " ") })
@@ -212,8 +215,10 @@ func (w *watched) writeConfig(t *testing.T) {
 	t.Helper()
 	w.folder = t.TempDir()
 	_, key, _ := strings.Cut(strings.TrimPrefix(platform.WithKeys(t), "SIGNALBOX_ENCRYPTION_KEYS="), "=")
-	text := fmt.Sprintf("listen: %s\ntemporal: {address: %q, namespace: %q}\nstore: {driver: postgres, dsn: %q}\nredis: {url: %q, prefix: %q}\nencryption: {keys: {test: %q}}\n",
-		platform.Address(platform.FreePort(t)), w.options.Temporal, w.namespace, w.options.Store.DSN, w.redis.URL(), platform.RedisPrefix(w.options.Store), key)
+	text := fmt.Sprintf("listen: %s\ntemporal: {address: %q, namespace: %q}\nstore: {driver: postgres, dsn: %q}\nredis: "+
+		"{url: %q, prefix: %q}\nencryption: {keys: {test: %q}}\n",
+		platform.Address(platform.FreePort(t)), w.options.Temporal, w.namespace, w.options.Store.DSN, w.redis.URL(),
+		platform.RedisPrefix(w.options.Store), key)
 	require.NoError(t, os.WriteFile(filepath.Join(w.folder, "signalbox.yaml"), []byte(text), 0o600))
 }
 
@@ -235,7 +240,8 @@ func (w *watched) firing(t *testing.T) []string {
 // dispatcher reads the dispatcher of the project default.
 func (w *watched) dispatcher(t *testing.T) (*signalboxv1.Dispatcher, error) {
 	t.Helper()
-	res, err := w.Dispatchers.GetDispatcher(t.Context(), connect.NewRequest(&signalboxv1.GetDispatcherRequest{Project: platform.DefaultProject}))
+	res, err := w.Dispatchers.GetDispatcher(t.Context(),
+		connect.NewRequest(&signalboxv1.GetDispatcherRequest{Project: platform.DefaultProject}))
 	if err != nil {
 		return nil, err
 	}

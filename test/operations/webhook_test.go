@@ -16,15 +16,18 @@ type posted struct {
 	GeneratorURL string            `json:"generatorURL"`
 }
 
-// A real Alertmanager accepts what a webhook with its format sends, and the end of an outage resolves the alert of its beginning.
+// A real Alertmanager accepts what a webhook with its format sends, and the end of an outage resolves the alert of its
+// beginning.
 func TestWebhooksReachAlertmanager(t *testing.T) {
 	t.Parallel()
 	a := startAlertmanager(t, alertmanagerOptions{})
 	temporal := platform.StartTemporal(t)
 	s := platform.StartServer(t, platform.ServerOptions{
-		Temporal: temporal.Address, Store: platform.SQLite(t), Env: []string{"SIGNALBOX_API_PUBLIC_URL=https://signalbox.example.com"},
+		Temporal: temporal.Address, Store: platform.SQLite(t),
+		Env: []string{"SIGNALBOX_API_PUBLIC_URL=https://signalbox.example.com"},
 	})
-	created := s.CLI(t, "webhook", "create", "alerts", "--format", "alertmanager", "--url", a.url+"/api/v2/alerts", "--type", "*")
+	created := s.CLI(t, "webhook", "create", "alerts", "--format", "alertmanager", "--url", a.url+"/api/v2/alerts",
+		"--type", "*")
 	require.Equal(t, platform.ExitOK, created.Code, created.String())
 	test := s.CLI(t, "webhook", "test", "alerts")
 	require.Equal(t, platform.ExitOK, test.Code, test.String())
@@ -48,11 +51,13 @@ func TestWebhooksReachAlertmanager(t *testing.T) {
 	}
 	await("SignalboxTest")
 
-	workflow := s.Publish(t, platform.Document("fails", "  - reject:\n      raise:\n        error: {type: https://example.com/bad, status: 400, title: Bad order}\n"))
+	workflow := s.Publish(t, platform.Document("fails",
+		"  - reject:\n      raise:\n        error: {type: https://example.com/bad, status: 400, title: Bad order}\n"))
 	id := s.Start(t, workflow, "").GetId()
 	failed := await("SignalboxRunFailed")
 	require.Equal(t, map[string]string{
-		"alertname": "SignalboxRunFailed", "project": "default", "severity": "warning", "event_type": "io.signalbox.run.failed", "workflow": workflow,
+		"alertname": "SignalboxRunFailed", "project": "default", "severity": "warning",
+		"event_type": "io.signalbox.run.failed", "workflow": workflow,
 	}, failed.Labels)
 	require.Equal(t, "Run "+id+", task reject: Bad order (status 400)", failed.Annotations["description"])
 	require.Equal(t, "https://signalbox.example.com/runs/"+id, failed.GeneratorURL)

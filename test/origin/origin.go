@@ -1,5 +1,5 @@
-// Package origin is a substitute for services that workflows call: an HTTP server on loopback that records every request
-// and returns the configured answer, or holds it back until the test releases it.
+// Package origin is a substitute for services that workflows call: an HTTP server on loopback that records every
+// request and returns the configured answer, or holds it back until the test releases it.
 //
 //	o := origin.New(t)
 //	o.Answer("POST /orders", 201, `{"id":1}`)

@@ -13,8 +13,9 @@ import (
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-// A large answer arrives while the database is down, for longer than writes are retried: the answer is kept until the database is back, and
-// the request is sent once. The call runs in a local activity, has been handed over to an activity, or is an activity from the start.
+// A large answer arrives while the database is down, for longer than writes are retried: the answer is kept until the
+// database is back, and the request is sent once. The call runs in a local activity, has been handed over to an
+// activity, or is an activity from the start.
 func TestLargeAnswerArrivesWhileDatabaseIsDown(t *testing.T) {
 	t.Parallel()
 	p := database.StartPostgres(t, t.Skip)
@@ -33,7 +34,8 @@ func TestLargeAnswerArrivesWhileDatabaseIsDown(t *testing.T) {
 		o := origin.New(t)
 		route := strings.ToUpper(verb) + " /large"
 		gate := o.Hold(route, 200, `"`+strings.Repeat("x", 40<<10)+`"`)
-		name := x.Publish(t, platform.Document("large", fmt.Sprintf("  - c: {call: http, with: {method: %s, endpoint: %s/large}}\n  - n: {set: {n: '${ length }'}}\n", verb, o.URL)))
+		name := x.Publish(t, platform.Document("large", fmt.Sprintf("  - c: {call: http, with: {method: %s, endpoint: "+
+			"%s/large}}\n  - n: {set: {n: '${ length }'}}\n", verb, o.URL)))
 		id := x.Start(t, name, "{}").GetId()
 		<-gate.Arrived
 		if handed {

@@ -43,9 +43,11 @@ func TestServerStartedBeforeTemporalConnectsByItself(t *testing.T) {
 			x.Kill()
 			up.Kill()
 		}
-		promise.Record(t, promise.Figure{Promise: "P-C1", What: "server started before Temporal: from Temporal's first accepted connection to connected",
+		promise.Record(t, promise.Figure{
+			Promise: "P-C1", What: "server started before Temporal: from Temporal's first accepted connection to connected",
 			Aim: "p95 1 s", Trials: trials, Figure: connected.String()})
-		promise.Record(t, promise.Figure{Promise: "P-C1", What: "server started before Temporal: from Temporal's first accepted connection to both roles ready",
+		promise.Record(t, promise.Figure{Promise: "P-C1", What: "server started before Temporal: from Temporal's first " +
+			"accepted connection to both roles ready",
 			Aim: "2 s", Trials: trials, Figure: polling.String()})
 		promise.Within(t, "connecting", connected.At(.95), time.Second)
 		promise.Within(t, "both roles ready", polling.At(.95), 2*time.Second)
@@ -81,9 +83,12 @@ func TestTemporalRestartedUnderLoad(t *testing.T) {
 		t.Logf("%s", l)
 		x.verify(t, loads...)
 		x.requireNoLeak(t, before)
-		promise.Record(t, promise.Figure{Promise: "P-C2", What: "Temporal killed for 3 s under 20 starts/s: from accepting to both roles ready", Aim: "1 s", Trials: trials,
+		promise.Record(t, promise.Figure{Promise: "P-C2", What: "Temporal killed for 3 s under 20 starts/s: from accepting " +
+			"to both roles ready", Aim: "1 s", Trials: trials,
 			Figure: ready.String()})
-		promise.Record(t, promise.Figure{Promise: "P-C2", What: "Temporal back for 1 s: a start's answer", Aim: "succeeds", Trials: trials, Figure: first.String()})
+		promise.Record(t, promise.Figure{
+			Promise: "P-C2", What: "Temporal back for 1 s: a start's answer", Aim: "succeeds", Trials: trials,
+			Figure: first.String()})
 		promise.Within(t, "both roles ready", ready.At(.95), time.Second)
 	})
 }
@@ -103,7 +108,8 @@ func TestStartIsRefusedFastWhileTemporalIsDown(t *testing.T) {
 			require.Equal(t, "ENGINE_UNAVAILABLE", r.Reason)
 			took = append(took, r.Took)
 		}
-		promise.Record(t, promise.Figure{Promise: "P-C5", What: "start refused while down, gRPC", Aim: "100 ms", Trials: len(took), Figure: took.String()})
+		promise.Record(t, promise.Figure{
+			Promise: "P-C5", What: "start refused while down, gRPC", Aim: "100 ms", Trials: len(took), Figure: took.String()})
 		promise.Within(t, "a refusal", took.At(.99), 100*time.Millisecond)
 
 		began := time.Now()
@@ -137,8 +143,8 @@ func (x *environment) post(t *testing.T, path, body string) (int, http.Header, s
 	return res.StatusCode, res.Header, string(text)
 }
 
-// Temporal is frozen and the server has not detected it: the answer arrives within the limit and reports that the outcome is unknown,
-// and the run continues once Temporal is back.
+// Temporal is frozen and the server has not detected it: the answer arrives within the limit and reports that the
+// outcome is unknown, and the run continues once Temporal is back.
 func TestStartsBeforeFrozenTemporalIsDetected(t *testing.T) {
 	eachStore(t, func(t *testing.T, store platform.Store) {
 		x := build(t, store)
@@ -157,10 +163,14 @@ func TestStartsBeforeFrozenTemporalIsDetected(t *testing.T) {
 			}
 		}
 		require.Empty(t, l.Of(load.Lost))
-		promise.Record(t, promise.Figure{Promise: "P-C5", What: "start answered while Temporal is frozen and that is not known", Aim: "2 s", Trials: len(took), Figure: took.String()})
+		promise.Record(t, promise.Figure{
+			Promise: "P-C5", What: "start answered while Temporal is frozen and that is not known", Aim: "2 s",
+			Trials: len(took), Figure: took.String()})
 		promise.Within(t, "an answer", took.Worst(), 2*time.Second)
 		known := x.waitForState(t, promise.Limit(10*time.Second), "down", "hung")
-		promise.Record(t, promise.Figure{Promise: "P-C3", What: "server, Temporal frozen under requests: until known", Aim: "10 s", Trials: 1, Figure: promise.Times{known}.String()})
+		promise.Record(t, promise.Figure{
+			Promise: "P-C3", What: "server, Temporal frozen under requests: until known", Aim: "10 s", Trials: 1,
+			Figure: promise.Times{known}.String()})
 		for _, r := range l.Of(load.Accepted) {
 			require.Equal(t, "starting", x.Run(t, r.Run).GetQueuedReason())
 		}
@@ -171,12 +181,14 @@ func TestStartsBeforeFrozenTemporalIsDetected(t *testing.T) {
 	})
 }
 
-// This is the test of the requirements: start, not connected, start Temporal, connected, create, restart Temporal, reconnected, create.
+// This is the test of the requirements: start, not connected, start Temporal, connected, create, restart Temporal,
+// reconnected, create.
 func TestConnectionEndToEnd(t *testing.T) {
 	eachStore(t, func(t *testing.T, store platform.Store) {
 		temporal := platform.ReserveTemporal(t)
 		x := &environment{temporal: temporal, options: options(t, temporal.Address, store)}
-		x.options.Args = append(x.options.Args, "--temporal-rebuild-after=2s") // so that the log shows how workers are replaced
+		// so that the log shows how workers are replaced
+		x.options.Args = append(x.options.Args, "--temporal-rebuild-after=2s")
 		x.Server = platform.LaunchServer(t, x.options)
 		x.AwaitAPI(t)
 		x.workflow = x.Publish(t, platform.Document("c9", hello))
@@ -200,8 +212,10 @@ func TestConnectionEndToEnd(t *testing.T) {
 		require.Equal(t, pid, x.PID())
 		require.Equal(t, 2, x.count(t, x.workflow))
 		for _, line := range []string{
-			"Starting Temporal health monitor", "Failed initial Temporal connection - will retry automatically", "Attempting Temporal reconnection",
-			"Initial Temporal connection successful", "All Temporal workers started", "Temporal connection unhealthy, initiating reconnection",
+			"Starting Temporal health monitor", "Failed initial Temporal connection - will retry automatically",
+			"Attempting Temporal reconnection",
+			"Initial Temporal connection successful", "All Temporal workers started", "Temporal connection unhealthy, " +
+				"initiating reconnection",
 			"Temporal reconnected successfully", "Workers restarted successfully", "Stopping old workers",
 		} {
 			platform.Eventually(t, soon, func() string {
@@ -211,7 +225,8 @@ func TestConnectionEndToEnd(t *testing.T) {
 				return ""
 			})
 		}
-		promise.Record(t, promise.Figure{Promise: "C9", What: "start, no Temporal, Temporal, create, restart of Temporal, create: from its readiness to connected, both times",
+		promise.Record(t, promise.Figure{Promise: "C9", What: "start, no Temporal, Temporal, create, restart of Temporal, " +
+			"create: from its readiness to connected, both times",
 			Aim: "30 s", Trials: 2, Figure: promise.Times{connected, again}.String()})
 	})
 }
@@ -255,7 +270,8 @@ func TestConnectionCutUnderLoad(t *testing.T) {
 	}
 	l.Stop()
 	x.verify(t, l)
-	promise.Record(t, promise.Figure{Promise: "P-C2", What: "connections cut five times a second under 50 starts/s: every accepted run once, every refused one nowhere", Trials: cuts, Figure: l.String()})
+	promise.Record(t, promise.Figure{Promise: "P-C2", What: "connections cut five times a second under 50 starts/s: " +
+		"every accepted run once, every refused one nowhere", Trials: cuts, Figure: l.String()})
 }
 
 // Every surface reports the real state, and an operator can request an immediate reconnection.
@@ -304,7 +320,8 @@ func TestStatusIsCorrectOnEverySurface(t *testing.T) {
 	x.temporal = x.temporal.Relaunch(t)
 	accepting := x.temporal.AwaitAccepting(t)
 	x.waitForReady(t)
-	promise.Record(t, promise.Figure{Promise: "C8", What: "breaker open with a pace of 10 minutes: from Temporal accepting to both roles ready", Aim: "does not wait for the pace", Trials: 1,
+	promise.Record(t, promise.Figure{Promise: "C8", What: "breaker open with a pace of 10 minutes: from Temporal " +
+		"accepting to both roles ready", Aim: "does not wait for the pace", Trials: 1,
 		Figure: promise.Times{time.Since(accepting)}.String()})
 	x.completeRun(t)
 	now, err = x.status(t)
@@ -345,7 +362,8 @@ func TestServerStopsWithOpenWatches(t *testing.T) {
 			code, ended := x.WaitFor(promise.Limit(30 * time.Second))
 			require.True(t, ended, "the server did not stop")
 			require.Equal(t, platform.ExitOK, code, x.Output())
-			promise.Record(t, promise.Figure{Promise: "C7", What: "server stopped with 100 open watches, Temporal " + away, Aim: "8 s", Trials: 1,
+			promise.Record(t, promise.Figure{
+				Promise: "C7", What: "server stopped with 100 open watches, Temporal " + away, Aim: "8 s", Trials: 1,
 				Figure: promise.Times{time.Since(began)}.String()})
 			promise.Within(t, "a stop", time.Since(began), 8*time.Second)
 		})
@@ -356,7 +374,8 @@ func TestServerStopsWithOpenWatches(t *testing.T) {
 func (x *environment) follow(ctx context.Context, id string, open func()) {
 	opened := sync.OnceFunc(open)
 	defer opened()
-	stream, err := x.Runs.WatchRun(ctx, connect.NewRequest(&signalboxv1.WatchRunRequest{Project: platform.DefaultProject, Id: id}))
+	stream, err := x.Runs.WatchRun(ctx,
+		connect.NewRequest(&signalboxv1.WatchRunRequest{Project: platform.DefaultProject, Id: id}))
 	if err != nil {
 		return
 	}
@@ -392,13 +411,16 @@ func TestConcurrentRequestsWithOneIDMakeOneRun(t *testing.T) {
 func TestAllConfigurationErrorsAreReportedTogether(t *testing.T) {
 	t.Parallel()
 	r := platform.Run(t, platform.Command{Binary: platform.ServerBinary(t), Args: []string{
-		"check-config", "--temporal-check-interval=-1s", "--temporal-check-timeout=1ms", "--temporal-breaker-failures=0", "--temporal-drain-timeout=-2s",
-		"--runs-queue-when-unavailable-enabled", "--runs-queue-when-unavailable-max-runs=0", "--runs-queue-when-unavailable-ttl=-1h",
+		"check-config", "--temporal-check-interval=-1s", "--temporal-check-timeout=1ms", "--temporal-breaker-failures=0",
+		"--temporal-drain-timeout=-2s",
+		"--runs-queue-when-unavailable-enabled", "--runs-queue-when-unavailable-max-runs=0",
+		"--runs-queue-when-unavailable-ttl=-1h",
 		"--temporal-tls-cert-file=/nonexistent/client.crt", "--temporal-address=nowhere",
 	}})
 	require.Equal(t, platform.ExitFailed, r.Code, r.String())
 	for _, path := range []string{
-		"temporal.check_interval", "temporal.check_timeout", "temporal.breaker.failures", "temporal.drain_timeout", "temporal.address",
+		"temporal.check_interval", "temporal.check_timeout", "temporal.breaker.failures", "temporal.drain_timeout",
+		"temporal.address",
 		"runs.queue_when_unavailable.max_runs", "runs.queue_when_unavailable.ttl", "temporal.tls",
 	} {
 		require.Contains(t, r.Stdout+r.Stderr, path, r.String())

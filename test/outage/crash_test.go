@@ -29,11 +29,13 @@ func TestServerKilledWhileRunsStart(t *testing.T) {
 		}
 		l.Stop()
 		x.verify(t, l)
-		promise.Record(t, promise.Figure{Promise: "P-R1", What: "server killed under 100 starts/s: accepted runs once, lost answers once or never, rows as in Temporal", Trials: kills, Figure: l.String()})
+		promise.Record(t, promise.Figure{Promise: "P-R1", What: "server killed under 100 starts/s: accepted runs once, " +
+			"lost answers once or never, rows as in Temporal", Trials: kills, Figure: l.String()})
 	})
 }
 
-// The database is down while many runs are in progress: starts are refused, runs continue, and rows are updated once it is back.
+// The database is down while many runs are in progress: starts are refused, runs continue, and rows are updated once it
+// is back.
 func TestRunsContinueWhileDatabaseIsDown(t *testing.T) {
 	t.Parallel()
 	away := promise.Length(15*time.Second, time.Minute)
@@ -80,7 +82,9 @@ func TestRunsContinueWhileDatabaseIsDown(t *testing.T) {
 			waitFor(t, time.Second)
 			l.Stop()
 			x.verify(t, first, l)
-			promise.Record(t, promise.Figure{Promise: "P-R1", What: name + " for " + away.String() + " in the middle of 200 runs and 10 starts/s: from its return to ready; the starts",
+			promise.Record(t, promise.Figure{
+				Promise: "P-R1", What: name + " for " + away.String() +
+					" in the middle of 200 runs and 10 starts/s: from its return to ready; the starts",
 				Trials: 1, Figure: promise.Round(ready).String() + "; " + l.String()})
 		})
 	}

@@ -46,7 +46,8 @@ func TestStartsWhileTemporalIsOverItsLimits(t *testing.T) {
 	require.Zero(t, x.degraded(t))
 	rows := x.count(t, x.workflow)
 
-	frontend.Fail("", serviceerror.NewResourceExhausted(enums.RESOURCE_EXHAUSTED_CAUSE_RPS_LIMIT, "namespace rate limit exceeded"))
+	frontend.Fail("", serviceerror.NewResourceExhausted(enums.RESOURCE_EXHAUSTED_CAUSE_RPS_LIMIT,
+		"namespace rate limit exceeded"))
 	for _, check := range []string{"DescribeNamespace", "GetSystemInfo", "/grpc.health.v1.Health/Check"} {
 		frontend.Fail(check, nil)
 	}
@@ -85,7 +86,8 @@ func TestStartsWhileTemporalIsOverItsLimits(t *testing.T) {
 	require.Equal(t, 1, begun, x.Output())
 }
 
-// Starts get no answer from Temporal. Their callers receive an error with the outcome, where it is certain, and a time to retry.
+// Starts get no answer from Temporal. Their callers receive an error with the outcome, where it is certain, and a time
+// to retry.
 func TestStartsWhileTemporalsPersistenceHangs(t *testing.T) {
 	t.Parallel()
 	x, frontend := buildBehind(t)

@@ -150,7 +150,8 @@ func (x *environment) completeRun(t *testing.T) {
 // verify requires that rows, requests and executions agree, and that only the loads have started runs.
 func (x *environment) verify(t *testing.T, loads ...*load.Load) {
 	t.Helper()
-	load.Judge(t, load.Evidence{Loads: loads, Server: x.Server, Temporal: platform.DialTemporal(t, x.temporal.Address), Limit: soon})
+	load.Judge(t, load.Evidence{
+		Loads: loads, Server: x.Server, Temporal: platform.DialTemporal(t, x.temporal.Address), Limit: soon})
 }
 
 // resources are the counts of a server's resources.

@@ -40,7 +40,8 @@ func (x *environment) mismatch(t *testing.T) (mismatch string, compared bool) {
 	return mismatch, out.Reconciler.LastTime != ""
 }
 
-// waitForMismatch waits until every surface of the server reports that it and another one use different Temporals, and one log line does.
+// waitForMismatch waits until every surface of the server reports that it and another one use different Temporals, and
+// one log line does.
 func (x *environment) waitForMismatch(t *testing.T, other string) {
 	t.Helper()
 	platform.Eventually(t, soon, func() string {
@@ -55,7 +56,8 @@ func (x *environment) waitForMismatch(t *testing.T, other string) {
 	require.Equal(t, 1, series)
 	require.InDelta(t, 1, value, 0)
 	platform.Eventually(t, soon, func() string {
-		if _, body, _ := x.Get(t.Context(), "/readyz"); !strings.Contains(body, `"placement"`) || !strings.Contains(body, other) {
+		if _, body, _ := x.Get(t.Context(), "/readyz"); !strings.Contains(body, `"placement"`) ||
+			!strings.Contains(body, other) {
 			return body
 		}
 		return ""
@@ -102,7 +104,8 @@ func TestServersWithDifferentTemporals(t *testing.T) {
 	wrong := server(temporal.Address)
 	wrong.requireStartRefused(t, right.temporal.Address)
 	wrong.waitForMismatch(t, right.temporal.Address)
-	promise.Record(t, promise.Figure{Promise: "P-C3", What: "server started at another Temporal than that of the runs: from its start to its ERROR line and status",
+	promise.Record(t, promise.Figure{Promise: "P-C3", What: "server started at another Temporal than that of the runs: " +
+		"from its start to its ERROR line and status",
 		Aim: "seconds", Trials: 1, Figure: promise.Times{time.Since(began)}.String()})
 	right.waitForMismatch(t, temporal.Address)
 	right.completeRun(t)

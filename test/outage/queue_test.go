@@ -51,7 +51,8 @@ func TestQueuedRunsAreHandedOverInOrder(t *testing.T) {
 		x.verify(t, l)
 		took := time.Since(back)
 		x.requireOrder(t, l)
-		promise.Record(t, promise.Figure{Promise: "C8", What: fmt.Sprintf("queue mode: %d runs created while Temporal was away, from its return to all completed, each once and in order", count),
+		promise.Record(t, promise.Figure{Promise: "C8", What: fmt.Sprintf("queue mode: %d runs created while Temporal was "+
+			"away, from its return to all completed, each once and in order", count),
 			Trials: count, Figure: promise.Round(took).String()})
 	})
 }

@@ -13,12 +13,15 @@ import (
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-// No role is ready before the first attempt to connect to Temporal has ended; then the API is, whose store answers, and the worker is not.
+// No role is ready before the first attempt to connect to Temporal has ended; then the API is, whose store answers, and
+// the worker is not.
 func TestNoRoleIsReadyBeforeTheFirstAttemptToConnect(t *testing.T) {
 	t.Parallel()
 	for name, address := range map[string]func(*testing.T) string{
 		"an address that accepts connections and does not answer": silent,
-		"an address that refuses connections":                     func(t *testing.T) string { return platform.Address(platform.FreePort(t)) },
+		"an address that refuses connections": func(t *testing.T) string {
+			return platform.Address(platform.FreePort(t))
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -63,7 +66,9 @@ func temporalIn(t *testing.T, body string) string {
 		Dependencies []struct{ Name, Condition string }
 	}
 	require.NoError(t, json.Unmarshal([]byte(body), &report))
-	n := slices.IndexFunc(report.Dependencies, func(d struct{ Name, Condition string }) bool { return d.Name == "temporal" })
+	n := slices.IndexFunc(report.Dependencies, func(d struct{ Name, Condition string }) bool {
+		return d.Name == "temporal"
+	})
 	require.GreaterOrEqual(t, n, 0, body)
 	return report.Dependencies[n].Condition
 }

@@ -41,7 +41,8 @@ func TestWorkerKilledWhileRowsAreRepaired(t *testing.T) {
 	unlock := database.LockPostgres(t, store)
 	c := platform.DialTemporal(t, temporal.Address)
 	platform.Eventually(t, soon, func() string {
-		open, err := platform.CountExecutions(t.Context(), c, "WorkflowType = 'signalbox.run' AND ExecutionStatus = 'Running'")
+		open, err := platform.CountExecutions(t.Context(), c,
+			"WorkflowType = 'signalbox.run' AND ExecutionStatus = 'Running'")
 		if err != nil || open > 0 {
 			return fmt.Sprintf("%d runs are open in Temporal: %v", open, err)
 		}
@@ -50,12 +51,15 @@ func TestWorkerKilledWhileRowsAreRepaired(t *testing.T) {
 	lost.Kill()
 	unlock()
 
-	workers := []*platform.Server{platform.LaunchServer(t, options(platform.Worker)), platform.LaunchServer(t, options(platform.Worker))}
+	workers := []*platform.Server{
+		platform.LaunchServer(t, options(platform.Worker)), platform.LaunchServer(t, options(platform.Worker))}
 	// A read of a stale row triggers its repair. The first worker is killed while rows are read.
 	var reads sync.WaitGroup
 	defer reads.Wait()
 	reads.Go(func() {
-		concurrently(count, func(n int) { _, _, _ = api.Get(t.Context(), "/v1/projects/"+platform.DefaultProject+"/runs/"+ids[n]) })
+		concurrently(count, func(n int) {
+			_, _, _ = api.Get(t.Context(), "/v1/projects/"+platform.DefaultProject+"/runs/"+ids[n])
+		})
 	})
 	platform.Eventually(t, soon, func() string { // until one has a tenth, which is the first worker then
 		if len(rebuilt(t, workers[1])) > len(rebuilt(t, workers[0])) {
@@ -82,7 +86,8 @@ func TestWorkerKilledWhileRowsAreRepaired(t *testing.T) {
 		}
 	}
 	require.Greater(t, len(times), done, "the other worker continues")
-	promise.Record(t, promise.Figure{Promise: "P-R1", What: fmt.Sprintf("one of two workers killed after %d of %d repairs: until all rows are as in Temporal, each rebuilt once", done, count),
+	promise.Record(t, promise.Figure{Promise: "P-R1", What: fmt.Sprintf("one of two workers killed after %d of %d "+
+		"repairs: until all rows are as in Temporal, each rebuilt once", done, count),
 		Aim: "1 minute", Trials: 1, Figure: promise.Round(took).String()})
 	promise.Within(t, "the repair of all rows", took, time.Minute)
 }

@@ -94,14 +94,16 @@ func TestKilledServerIsAProblem(t *testing.T) {
 	})
 }
 
-// The metrics of what the database has keep their last values while it does not answer, with their age: no alert is resolved by that, and
-// none is about a number that is 0 only because it is not known.
+// The metrics of what the database has keep their last values while it does not answer, with their age: no alert is
+// resolved by that, and none is about a number that is 0 only because it is not known.
 func TestMetricsOfTheDatabaseOutliveItsOutage(t *testing.T) {
 	t.Parallel()
 	temporal := platform.StartTemporal(t)
 	postgres := database.StartPostgres(t, t.Skip)
-	x := platform.StartServer(t, options(t, temporal.Address, postgres.Store(), "--runs-queue-when-unavailable-enabled=true"))
-	out := x.CLI(t, "webhook", "create", "hooked", "--project", platform.DefaultProject, "--url", "https://hooks.example.com/x", "--type", "com.example.*")
+	x := platform.StartServer(t,
+		options(t, temporal.Address, postgres.Store(), "--runs-queue-when-unavailable-enabled=true"))
+	out := x.CLI(t, "webhook", "create", "hooked", "--project", platform.DefaultProject, "--url",
+		"https://hooks.example.com/x", "--type", "com.example.*")
 	require.Zero(t, out.Code, out)
 	out = x.CLI(t, "quota", "set", "--project", platform.DefaultProject, "--concurrent-runs", "5")
 	require.Zero(t, out.Code, out)
@@ -151,7 +153,8 @@ func TestMetricsOfTheDatabaseOutliveItsOutage(t *testing.T) {
 		}
 	}
 	require.Empty(t, vanished, "they vanish while the database does not answer")
-	for _, series := range []string{`signalbox_webhooks_failing{project="default"}`, `signalbox_queue_mode_runs`, `signalbox_unpublished_events`} {
+	for _, series := range []string{
+		`signalbox_webhooks_failing{project="default"}`, `signalbox_queue_mode_runs`, `signalbox_unpublished_events`} {
 		require.Equal(t, before[series], during[series], series)
 	}
 }
@@ -159,8 +162,8 @@ func TestMetricsOfTheDatabaseOutliveItsOutage(t *testing.T) {
 // clockSkew is the difference of two clocks: it has no value while one of them does not answer.
 const clockSkew = "signalbox_store_clock_skew_seconds"
 
-// ofTheElected reports whether a series is exported only by the process that holds a lock of the database, which none does during an
-// outage: another process may export it afterwards.
+// ofTheElected reports whether a series is exported only by the process that holds a lock of the database, which none
+// does during an outage: another process may export it afterwards.
 func ofTheElected(series string) bool {
 	return strings.HasPrefix(series, "signalbox_runs_stuck{") || series == "signalbox_diagnosis_undecided_runs"
 }

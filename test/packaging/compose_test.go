@@ -27,7 +27,8 @@ func load(t *testing.T, variables ...string) *types.Project {
 	t.Helper()
 	var warnings bytes.Buffer
 	logrus.SetOutput(&warnings) // of compose-go; no other test of this package uses it
-	options, err := cli.NewProjectOptions([]string{folder + "/compose.yaml"}, cli.WithName("signalbox"), cli.WithEnv(variables))
+	options, err := cli.NewProjectOptions([]string{folder + "/compose.yaml"}, cli.WithName("signalbox"),
+		cli.WithEnv(variables))
 	require.NoError(t, err)
 	project, err := options.LoadProject(t.Context())
 	require.NoError(t, err)
@@ -39,12 +40,14 @@ func load(t *testing.T, variables ...string) *types.Project {
 var servers = []string{"signalbox-1", "signalbox-2"}
 
 // onceOnly are the services that end when their work is done.
-var onceOnly = []string{"prometheus-token", "signalbox-grants", "signalbox-migrate", "temporal-namespace", "temporal-schema"}
+var onceOnly = []string{"prometheus-token", "signalbox-grants", "signalbox-migrate", "temporal-namespace",
+	"temporal-schema"}
 
 func TestComposeFile(t *testing.T) {
 	t.Parallel()
 	project := load(t)
-	require.ElementsMatch(t, slices.Concat(servers, onceOnly, []string{"alertmanager", "grafana", "postgres", "prometheus", "redis", "temporal"}),
+	require.ElementsMatch(t, slices.Concat(servers, onceOnly,
+		[]string{"alertmanager", "grafana", "postgres", "prometheus", "redis", "temporal"}),
 		slices.Collect(maps.Keys(project.Services)))
 	for name, service := range project.Services {
 		t.Run(name, func(t *testing.T) {
@@ -73,7 +76,8 @@ func TestBindConcernsOnlyTheServers(t *testing.T) {
 	}
 }
 
-// checkConfinement: no root, no capability, nothing writable but volumes and temporary files, bounded memory, ports on loopback.
+// checkConfinement: no root, no capability, nothing writable but volumes and temporary files, bounded memory, ports on
+// loopback.
 func checkConfinement(t *testing.T, s types.ServiceConfig) {
 	t.Helper()
 	assert.True(t, s.ReadOnly, "read_only")
@@ -115,7 +119,8 @@ func checkLife(t *testing.T, s types.ServiceConfig) {
 		if strings.HasPrefix(s.Name, "temporal") {
 			assert.Contains(t, []string{"postgres", "temporal", "temporal-schema"}, on)
 		} else {
-			assert.Contains(t, []string{"postgres", "signalbox-migrate", "signalbox-grants"}, on, "%s starts without Temporal", s.Name)
+			assert.Contains(t, []string{"postgres", "signalbox-migrate", "signalbox-grants"}, on, "%s starts without Temporal",
+				s.Name)
 		}
 	}
 	if slices.Contains(servers, s.Name) {
@@ -169,7 +174,8 @@ func TestComposeFilesAgree(t *testing.T) {
 	t.Parallel()
 	project := load(t)
 	for _, file := range []string{"signalbox.yaml", "../prometheus/prometheus.yaml", "temporal/schema.sh"} {
-		for _, match := range regexp.MustCompile(`([a-z]+(?:-\d)?):(\d{4})\b`).FindAllStringSubmatch(read(t, folder+"/"+file), -1) {
+		for _, match := range regexp.MustCompile(`([a-z]+(?:-\d)?):(\d{4})\b`).FindAllStringSubmatch(read(t, folder+"/"+file),
+			-1) {
 			if net.ParseIP(match[1]) == nil {
 				assert.Contains(t, project.Services, match[1], "%s: %s", file, match[0])
 			}
@@ -178,9 +184,12 @@ func TestComposeFilesAgree(t *testing.T) {
 	token := project.Services["prometheus-token"].Command
 	_, name := filepath.Split(token[len(token)-1])
 	assert.Contains(t, read(t, folder+"/../prometheus/prometheus.yaml"), "{credentials_file: /run/signalbox/"+name+"}")
-	for _, secret := range regexp.MustCompile(`/run/secrets/(\w+)`).FindAllStringSubmatch(read(t, folder+"/signalbox.yaml"), -1) {
+	for _, secret := range regexp.MustCompile(`/run/secrets/(\w+)`).
+		FindAllStringSubmatch(read(t, folder+"/signalbox.yaml"), -1) {
 		for _, server := range servers {
-			assert.True(t, slices.ContainsFunc(project.Services[server].Secrets, func(s types.ServiceSecretConfig) bool { return s.Source == secret[1] }), secret[1])
+			assert.True(t, slices.ContainsFunc(project.Services[server].Secrets, func(s types.ServiceSecretConfig) bool {
+				return s.Source == secret[1]
+			}), secret[1])
 		}
 	}
 	names := read(t, folder+"/setup.sh")
@@ -198,7 +207,8 @@ func TestSetup(t *testing.T) {
 	require.Equal(t, os.FileMode(0o700), info.Mode().Perm())
 	before := contents(t, secrets)
 	require.NotEmpty(t, before["redis_admin_password"])
-	require.Len(t, before, len(load(t).Secrets)+1, "no container has the password of Redis' administrator, which people use")
+	require.Len(t, before, len(load(t).Secrets)+1,
+		"no container has the password of Redis' administrator, which people use")
 	seen := map[string]string{}
 	for name, text := range before {
 		require.NotEmpty(t, text, name)
@@ -213,7 +223,8 @@ func TestSetup(t *testing.T) {
 	}
 }
 
-// A folder that exists is closed to other users before anything is written into it. What no container reads is closed by itself, too.
+// A folder that exists is closed to other users before anything is written into it. What no container reads is closed
+// by itself, too.
 func TestSetupClosesAnOpenFolder(t *testing.T) {
 	t.Parallel()
 	secrets := filepath.Join(t.TempDir(), "secrets")

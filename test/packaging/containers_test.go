@@ -18,7 +18,8 @@ import (
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-// imagesVariable names a file with the variables of compose.yaml for the images, as scripts/compose-images.sh prints them.
+// imagesVariable names a file with the variables of compose.yaml for the images, as scripts/compose-images.sh prints
+// them.
 const imagesVariable = "SIGNALBOX_COMPOSE_IMAGES"
 
 // patience is for a start of all containers on a busy machine.
@@ -37,16 +38,19 @@ func prepareStack(t *testing.T) *stack {
 	t.Helper()
 	images := os.Getenv(imagesVariable)
 	if images == "" {
-		t.Skipf("%s is not set: compose.yaml is not run in containers; `make compose-test` does that, as root with Docker on Debian", imagesVariable)
+		t.Skipf("%s is not set: compose.yaml is not run in containers; `make compose-test` does that, as root with Docker "+
+			"on Debian", imagesVariable)
 	}
 	s := &stack{command: composeCommand(t), ports: map[string]int{}}
-	variables := map[string]string{"SIGNALBOX_SECRETS": setup(t), "COMPOSE_PROJECT_NAME": strings.ToLower(t.Name()) + strconv.Itoa(os.Getpid())}
+	variables := map[string]string{
+		"SIGNALBOX_SECRETS": setup(t), "COMPOSE_PROJECT_NAME": strings.ToLower(t.Name()) + strconv.Itoa(os.Getpid())}
 	for i, server := range servers {
 		s.ports[server] = platform.FreePort(t)
 		variables[fmt.Sprintf("SIGNALBOX_%d_PORT", i+1)] = strconv.Itoa(s.ports[server])
 	}
 	s.ports["prometheus"], s.ports["alertmanager"] = platform.FreePort(t), platform.FreePort(t)
-	variables["PROMETHEUS_PORT"], variables["ALERTMANAGER_PORT"] = strconv.Itoa(s.ports["prometheus"]), strconv.Itoa(s.ports["alertmanager"])
+	variables["PROMETHEUS_PORT"], variables["ALERTMANAGER_PORT"] = strconv.Itoa(s.ports["prometheus"]),
+		strconv.Itoa(s.ports["alertmanager"])
 	s.env = platform.Environment(t, strings.Fields(read(t, images))...)
 	for name, value := range variables {
 		s.env = append(s.env, name+"="+value)
@@ -127,10 +131,13 @@ func (s *stack) awaitHealthy(t *testing.T, services ...string) {
 // bootstrap creates the first token of an administrator, as docs/install.md says, and publishes hello.
 func (s *stack) bootstrap(t *testing.T) {
 	t.Helper()
-	s.token = strings.TrimSpace(s.compose(t, "exec", "-T", servers[0], "/signalbox-server", "token", "create", "--bootstrap", "--name", "ada"))
+	s.token = strings.TrimSpace(
+		s.compose(t, "exec", "-T", servers[0], "/signalbox-server", "token", "create", "--bootstrap", "--name", "ada"))
 	require.Regexp(t, `^sbx_`, s.token)
-	platform.Eventually(t, patience, func() string { // the first requests may meet a database that is still busy with the start
-		if r := s.cliResult(t, servers[0], "workflow", "publish", mustAbs(t, root+"/examples/workflows/hello.yaml")); r.Code != 0 {
+	// the first requests may meet a database that is still busy with the start
+	platform.Eventually(t, patience, func() string {
+		if r := s.cliResult(t, servers[0], "workflow", "publish",
+			mustAbs(t, root+"/examples/workflows/hello.yaml")); r.Code != 0 {
 			return r.String()
 		}
 		return ""
@@ -160,7 +167,8 @@ func (s *stack) finishes(t *testing.T, server, name string) {
 		Status string         `json:"status"`
 		Output map[string]any `json:"output"`
 	}
-	out := s.cli(t, server, "run", "start", "hello", "--input", `{"name": "`+name+`"}`, "--request-id", name, "--wait", "-o", "json")
+	out := s.cli(t, server, "run", "start", "hello", "--input", `{"name": "`+name+`"}`, "--request-id", name, "--wait",
+		"-o", "json")
 	require.NoError(t, json.Unmarshal([]byte(out), &ended), out)
 	require.Equal(t, "completed", ended.Status)
 	require.Equal(t, map[string]any{"greeting": "Hello, " + name + "!"}, ended.Output)
@@ -171,7 +179,8 @@ func (s *stack) eventuallyFinishes(t *testing.T, server, name string) time.Durat
 	t.Helper()
 	began := time.Now()
 	platform.Eventually(t, patience, func() string {
-		r := s.cliResult(t, server, "run", "start", "hello", "--input", `{"name": "`+name+`"}`, "--request-id", name, "--timeout", "10s")
+		r := s.cliResult(t, server, "run", "start", "hello", "--input", `{"name": "`+name+`"}`, "--request-id", name,
+			"--timeout", "10s")
 		if r.Code != 0 {
 			return r.String()
 		}
@@ -197,11 +206,13 @@ func (s *stack) completed(t *testing.T) int {
 
 // all are the services without Grafana, of which Debian has no package.
 func all() []string {
-	return slices.Concat(servers, []string{"signalbox-migrate", "signalbox-grants", "prometheus-token", "prometheus", "alertmanager", "postgres", "redis", "temporal-schema", "temporal", "temporal-namespace"})
+	return slices.Concat(servers,
+		[]string{"signalbox-migrate", "signalbox-grants", "prometheus-token", "prometheus", "alertmanager", "postgres",
+			"redis", "temporal-schema", "temporal", "temporal-namespace"})
 }
 
-// From empty volumes: a run that is started by hand completes, on both servers, and Prometheus reads both with its token. Then each service
-// is restarted in turn, and both servers one after the other.
+// From empty volumes: a run that is started by hand completes, on both servers, and Prometheus reads both with its
+// token. Then each service is restarted in turn, and both servers one after the other.
 func TestContainers(t *testing.T) {
 	t.Parallel()
 	s := prepareStack(t)
@@ -216,7 +227,8 @@ func TestContainers(t *testing.T) {
 	awaitScraped(t, platform.Address(s.ports["prometheus"]))
 
 	runs := 2
-	for _, service := range []string{"redis", "temporal", "postgres", "signalbox-1", "signalbox-2", "prometheus", "alertmanager"} {
+	for _, service := range []string{
+		"redis", "temporal", "postgres", "signalbox-1", "signalbox-2", "prometheus", "alertmanager"} {
 		s.compose(t, "restart", "--timeout", "40", service)
 		took := s.eventuallyFinishes(t, servers[runs%2], "after-"+service)
 		runs++
@@ -277,7 +289,8 @@ func TestContainersWithoutTemporalAtFirst(t *testing.T) {
 	s.up(t, "signalbox-1", "signalbox-2", "redis", "prometheus-token")
 	s.awaitHealthy(t, servers...)
 	s.bootstrap(t)
-	refused := s.cliResult(t, servers[0], "run", "start", "hello", "--input", `{"name": "early"}`, "--request-id", "early", "--timeout", "10s")
+	refused := s.cliResult(t, servers[0], "run", "start", "hello", "--input", `{"name": "early"}`, "--request-id", "early",
+		"--timeout", "10s")
 	require.Equal(t, platform.ExitUnavailable, refused.Code, refused.String())
 	require.Contains(t, refused.Stderr, "ENGINE_UNAVAILABLE")
 	remaining := 60*time.Second - time.Since(began)

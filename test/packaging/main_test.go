@@ -1,5 +1,5 @@
-// Package packaging_test tests deploy: compose.yaml as Docker Compose reads it, the same topology as processes, in containers where
-// `make compose-test` provides them, and the units of systemd.
+// Package packaging_test tests deploy: compose.yaml as Docker Compose reads it, the same topology as processes, in
+// containers where `make compose-test` provides them, and the units of systemd.
 package packaging_test
 
 import (

@@ -45,15 +45,18 @@ func prepareProcesses(t *testing.T) *processes {
 	for name := range contents(t, secrets) { // without containers, no mount is read-only
 		require.NoError(t, os.Chmod(filepath.Join(secrets, name), 0o600))
 	}
-	p := &processes{folder: t.TempDir(), secrets: secrets, store: platform.Postgres(t), temporal: platform.ReserveTemporal(t), addresses: map[string]string{}}
-	for _, name := range []string{"redis:6379", "signalbox-1:8080", "signalbox-2:8080", "prometheus:9090", "alertmanager:9093"} {
+	p := &processes{folder: t.TempDir(), secrets: secrets, store: platform.Postgres(t),
+		temporal: platform.ReserveTemporal(t), addresses: map[string]string{}}
+	for _, name := range []string{
+		"redis:6379", "signalbox-1:8080", "signalbox-2:8080", "prometheus:9090", "alertmanager:9093"} {
 		p.addresses[name] = platform.Address(platform.FreePort(t))
 	}
 	p.addresses["temporal:7233"] = p.temporal.Address
 	return p
 }
 
-// file writes a configuration file of deploy with the addresses and folders of here, after further replacements, each of which must occur.
+// file writes a configuration file of deploy with the addresses and folders of here, after further replacements, each
+// of which must occur.
 func (p *processes) file(t *testing.T, source string, replacements map[string]string) string {
 	t.Helper()
 	text := read(t, root+"/deploy/"+source)
@@ -74,7 +77,8 @@ func (p *processes) startRedis(t *testing.T) {
 	t.Helper()
 	_, port, _ := strings.Cut(p.addresses["redis:6379"], ":")
 	data := t.TempDir()
-	config := p.file(t, "compose/redis/redis.conf", map[string]string{"port 6379": "port " + port, "dir /data": "dir " + data, "bind 0.0.0.0": "bind 127.0.0.1"})
+	config := p.file(t, "compose/redis/redis.conf",
+		map[string]string{"port 6379": "port " + port, "dir /data": "dir " + data, "bind 0.0.0.0": "bind 127.0.0.1"})
 	t.Cleanup(platform.StartProcess(t, "redis", program(t, "redis-server"), nil, []string{config}).Kill)
 }
 
@@ -87,7 +91,8 @@ func (p *processes) server(t *testing.T, name string) *platform.Server {
 		"postgres://signalbox:${file:/run/secrets/signalbox_db_password}@postgres:5432/signalbox?sslmode=disable": p.store.DSN,
 		"auto_migrate: false": "auto_migrate: true",
 	})
-	run := platform.Run(t, platform.Command{Binary: platform.ServerBinary(t), Args: []string{"check-config", "--config", p.config}})
+	run := platform.Run(t, platform.Command{
+		Binary: platform.ServerBinary(t), Args: []string{"check-config", "--config", p.config}})
 	require.Zero(t, run.Code, run.String())
 	process := platform.StartProcess(t, name, platform.ServerBinary(t), nil, []string{"server", "--config", p.config})
 	return platform.AttachServer(process, p.addresses[name+":8080"])
@@ -95,7 +100,8 @@ func (p *processes) server(t *testing.T, name string) *platform.Server {
 
 func (p *processes) startPrometheus(t *testing.T) {
 	t.Helper()
-	config := p.file(t, "prometheus/prometheus.yaml", map[string]string{"rules.yaml": mustAbs(t, root+"/deploy/prometheus/rules.yaml")})
+	config := p.file(t, "prometheus/prometheus.yaml",
+		map[string]string{"rules.yaml": mustAbs(t, root+"/deploy/prometheus/rules.yaml")})
 	run(t, program(t, "promtool"), "check", "config", config)
 	address := p.addresses["prometheus:9090"]
 	t.Cleanup(platform.StartProcess(t, "prometheus", program(t, "prometheus"), nil,
@@ -103,9 +109,11 @@ func (p *processes) startPrometheus(t *testing.T) {
 
 	alertmanager := p.file(t, "prometheus/alertmanager.yaml", nil)
 	run(t, program(t, "amtool"), "check-config", alertmanager)
-	t.Cleanup(platform.StartProcess(t, "alertmanager", program(t, "prometheus-alertmanager", "alertmanager"), nil, []string{
-		"--config.file=" + alertmanager, "--storage.path=" + t.TempDir(), "--web.listen-address=" + p.addresses["alertmanager:9093"], "--cluster.listen-address=",
-	}).Kill)
+	t.Cleanup(platform.StartProcess(t, "alertmanager", program(t, "prometheus-alertmanager", "alertmanager"), nil,
+		[]string{
+			"--config.file=" + alertmanager, "--storage.path=" + t.TempDir(), "--web.listen-address=" +
+				p.addresses["alertmanager:9093"], "--cluster.listen-address=",
+		}).Kill)
 }
 
 // cli runs a command of the server's program with the configuration file of the servers and the token.
@@ -127,8 +135,8 @@ func (p *processes) finishes(t *testing.T, server, name string) {
 	require.Contains(t, r.Stdout, "Hello, "+name+"!")
 }
 
-// The servers start before Temporal and Redis, a run that is started by hand completes, both servers are restarted in turn, and Prometheus
-// reads both with the token that the stack creates.
+// The servers start before Temporal and Redis, a run that is started by hand completes, both servers are restarted in
+// turn, and Prometheus reads both with the token that the stack creates.
 func TestProcesses(t *testing.T) {
 	t.Parallel()
 	p := prepareProcesses(t)

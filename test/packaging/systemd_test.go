@@ -57,7 +57,8 @@ func TestTemplateIsTheUnit(t *testing.T) {
 // A server reports to systemd that it is ready, alive and stopping, as Type=notify and WatchdogSec expect.
 func TestServerReportsToSystemd(t *testing.T) {
 	t.Parallel()
-	socket, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: filepath.Join(t.TempDir(), "notify"), Net: "unixgram"})
+	socket, err := net.ListenUnixgram("unixgram",
+		&net.UnixAddr{Name: filepath.Join(t.TempDir(), "notify"), Net: "unixgram"})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = socket.Close() }) // nothing more is read
 	receive := func() string {

@@ -9,7 +9,8 @@ import (
 
 // Contradiction returns the first contradiction between the parts of a picture, or "".
 func (p Picture) Contradiction() string {
-	for _, compare := range []func() string{p.dependencies, p.connection, p.queued, p.polls, p.workers, p.dispatchers, p.conditions, p.backlog, p.runs} {
+	for _, compare := range []func() string{
+		p.dependencies, p.connection, p.queued, p.polls, p.workers, p.dispatchers, p.conditions, p.backlog, p.runs} {
 		if wrong := compare(); wrong != "" {
 			return wrong
 		}
@@ -29,9 +30,11 @@ func (p Picture) dependencies() string {
 	case len(p.Status.Dependencies) != len(p.Needs):
 		return fmt.Sprintf("the status has %v, and /readyz %v", p.Status.Dependencies, p.Needs)
 	case (mismatch > 0) != (p.Needs["placement"] == "down"):
-		return fmt.Sprintf("signalbox_temporal_mismatch is %v, and the placement is %q in /readyz", mismatch, p.Needs["placement"])
+		return fmt.Sprintf("signalbox_temporal_mismatch is %v, and the placement is %q in /readyz", mismatch,
+			p.Needs["placement"])
 	}
-	if _, shown := p.Metric("signalbox_temporal_certificate_expiry_timestamp_seconds"); shown && p.Needs["certificate"] == "" {
+	if _, shown := p.Metric("signalbox_temporal_certificate_expiry_timestamp_seconds"); shown &&
+		p.Needs["certificate"] == "" {
 		return "a certificate is shown in the metrics, and not in /readyz"
 	}
 	used, limited := p.Metric("signalbox_memory_used_bytes")
@@ -60,12 +63,14 @@ func (p Picture) connection() string {
 		return fmt.Sprintf("temporal_connection_status is %v, and the status says %q", status, c.State)
 	case (uptime == 0) == usable:
 		return fmt.Sprintf("temporal_connection_uptime_seconds is %v, and the status says %q", uptime, c.State)
-	case (degraded > 0) != (c.State == "degraded"), degraded > 0 && p.Value("temporal_connection_degraded", `kind="`+c.Kind+`"`) != degraded:
+	case (degraded > 0) != (c.State == "degraded"),
+		degraded > 0 && p.Value("temporal_connection_degraded", `kind="`+c.Kind+`"`) != degraded:
 		return fmt.Sprintf("temporal_connection_degraded is %v, and the status says %q %q", degraded, c.State, c.Kind)
 	case breaker != map[string]float64{"closed": 0, "half_open": 1, "open": 2}[c.Breaker.State]:
 		return fmt.Sprintf("temporal_circuit_breaker_state is %v, and the status says %q", breaker, c.Breaker.State)
 	case usable && fmt.Sprint(outages) != c.Statistics.Outages.String():
-		return fmt.Sprintf("temporal_outage_duration_seconds has %v, and the status %s outages", outages, c.Statistics.Outages)
+		return fmt.Sprintf("temporal_outage_duration_seconds has %v, and the status %s outages", outages,
+			c.Statistics.Outages)
 	}
 	return ""
 }
@@ -95,16 +100,19 @@ func (p Picture) polls() string {
 	}
 	switch {
 	case p.Value("temporal_workers_running") != running:
-		return fmt.Sprintf("temporal_workers_running is %v, and the status has %v", p.Value("temporal_workers_running"), p.Status.Connection.WorkerSets)
+		return fmt.Sprintf("temporal_workers_running is %v, and the status has %v", p.Value("temporal_workers_running"),
+			p.Status.Connection.WorkerSets)
 	case p.Value("signalbox_queue_pollers") != polled:
-		return fmt.Sprintf("signalbox_queue_pollers is %v, and the status has %v", p.Value("signalbox_queue_pollers"), p.Status.Connection.WorkerSets)
+		return fmt.Sprintf("signalbox_queue_pollers is %v, and the status has %v", p.Value("signalbox_queue_pollers"),
+			p.Status.Connection.WorkerSets)
 	case p.IsWorker() && polled == 0 && p.Needs["pollers"] == "up":
 		return "pollers are up, and nothing is polled"
 	}
 	return ""
 }
 
-// workers compares the live workers of the status with the list. The list has another source, which may be less complete.
+// workers compares the live workers of the status with the list. The list has another source, which may be less
+// complete.
 func (p Picture) workers() string {
 	if p.Status.WorkersError != "" || p.Workers == nil || p.WorkersIn("unknown") > 0 {
 		return ""
@@ -148,7 +156,8 @@ func (p Picture) conditions() string {
 	foreign, foreignKnown := p.dispatcher("dispatcher_foreign")
 	switch {
 	case duplicatesKnown != foreignKnown, foreignKnown && !staleKnown:
-		return fmt.Sprintf("of dispatcher_stale, dispatcher_duplicates and dispatcher_foreign some are there: %v, %v, %v", staleKnown, duplicatesKnown, foreignKnown)
+		return fmt.Sprintf("of dispatcher_stale, dispatcher_duplicates and dispatcher_foreign some are there: %v, %v, %v",
+			staleKnown, duplicatesKnown, foreignKnown)
 	case foreignKnown && len(p.Listed.Errors) > 0:
 		return fmt.Sprintf("dispatcher_foreign is %v, and not known is %v", foreign, p.Listed.Errors)
 	case !foreignKnown && len(p.Listed.Errors) == 0 && p.Listed.State != "unknown":

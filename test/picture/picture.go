@@ -1,11 +1,12 @@
-// Package picture reads a server's state from every output that operators use, and compares the outputs with each other:
+// Package picture reads a server's state from every output that operators use, and compares the outputs with each
+// other:
 //
 //	p := picture.Take(t, server, platform.DefaultProject)
 //	wrong := p.Contradiction() // empty: the answers agree
 //	picture.Await(t, time.Minute, server, platform.DefaultProject, func(p picture.Picture) string { … })
 //
-// [Picture.Contradiction] has no expectation of the state: the test provides it. The outputs are read one after another, so a picture of
-// a changing state may contradict itself for a moment: tests use [Await].
+// [Picture.Contradiction] has no expectation of the state: the test provides it. The outputs are read one after
+// another, so a picture of a changing state may contradict itself for a moment: tests use [Await].
 package picture
 
 import (
@@ -22,7 +23,8 @@ import (
 // Picture is the state that one server shows.
 type Picture struct {
 	Status Status
-	// Listed and Shown are the project's dispatcher in `dispatcher list` and `dispatcher show`; Shown is nil if that was refused.
+	// Listed and Shown are the project's dispatcher in `dispatcher list` and `dispatcher show`; Shown is nil if that was
+	// refused.
 	Listed, Shown *Dispatcher
 	// Workers are the states of `worker list` by server ID; nil if that was refused.
 	Workers map[string]string

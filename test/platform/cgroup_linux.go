@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// InMemoryGroup returns a program that runs a binary in a control group of its own, in which the kernel ends the process when it takes more
-// than so many bytes. Where no group can be made, it returns the reason.
+// InMemoryGroup returns a program that runs a binary in a control group of its own, in which the kernel ends the
+// process when it takes more than so many bytes. Where no group can be made, it returns the reason.
 func InMemoryGroup(t T, binary string, bytes int64) (program, reason string) {
 	t.Helper()
 	g, err := newGroup("memory")
@@ -30,9 +30,10 @@ func InMemoryGroup(t T, binary string, bytes int64) (program, reason string) {
 	return g.program(t, binary)
 }
 
-// InProcessorGroup returns a program that runs a binary in a control group of its own, which gets so many processors, and a function that
-// changes how many. Where no group can be made, it returns the reason.
-func InProcessorGroup(t T, binary string, processors float64) (program string, change func(processors float64), reason string) {
+// InProcessorGroup returns a program that runs a binary in a control group of its own, which gets so many processors,
+// and a function that changes how many. Where no group can be made, it returns the reason.
+func InProcessorGroup(t T, binary string,
+	processors float64) (program string, change func(processors float64), reason string) {
 	t.Helper()
 	g, err := newGroup("cpu")
 	if err != nil {
@@ -75,7 +76,8 @@ func newGroup(controller string) (g group, err error) {
 	g.version = 1
 	if _, err := os.Stat(parent); err != nil {
 		parent, g.version = root, 2
-		_ = os.WriteFile(filepath.Join(root, "cgroup.subtree_control"), []byte("+"+controller), 0o600) // or it is enabled, or the limit cannot be set
+		// or it is enabled, or the limit cannot be set
+		_ = os.WriteFile(filepath.Join(root, "cgroup.subtree_control"), []byte("+"+controller), 0o600)
 	}
 	g.folder, err = os.MkdirTemp(parent, "signalbox-test-")
 	return g, err
@@ -101,7 +103,8 @@ func (g group) limit(processors float64) error {
 // program returns one that runs a binary in the group, or why it cannot be written.
 func (g group) program(t T, binary string) (program, reason string) {
 	program = filepath.Join(t.TempDir(), filepath.Base(binary))
-	script := fmt.Sprintf("#!/bin/sh\necho $$ > '%s' && exec '%s' \"$@\"\n", filepath.Join(g.folder, "cgroup.procs"), binary)
+	script := fmt.Sprintf("#!/bin/sh\necho $$ > '%s' && exec '%s' \"$@\"\n", filepath.Join(g.folder, "cgroup.procs"),
+		binary)
 	if err := os.WriteFile(program, []byte(script), 0o700); err != nil {
 		return "", err.Error()
 	}

@@ -2,7 +2,8 @@ package platform
 
 import "sync"
 
-// Concurrently calls f n times in all, from the given number of goroutines, and returns the first error. A goroutine stops at its first error.
+// Concurrently calls f n times in all, from the given number of goroutines, and returns the first error. A goroutine
+// stops at its first error.
 func Concurrently(n, callers int, f func() error) error {
 	work := make(chan struct{}, n)
 	for range n {

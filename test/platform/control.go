@@ -48,15 +48,20 @@ func ReadControls(t T) Controls {
 func (s *Server) Control(ctx context.Context, control, id, reason string) (*signalboxv1.Run, error) {
 	switch control {
 	case "cancel":
-		return runOf(s.Runs.CancelRun(ctx, connect.NewRequest(&signalboxv1.CancelRunRequest{Project: DefaultProject, Id: id, Reason: reason})))
+		return runOf(s.Runs.CancelRun(ctx,
+			connect.NewRequest(&signalboxv1.CancelRunRequest{Project: DefaultProject, Id: id, Reason: reason})))
 	case "terminate":
-		return runOf(s.Runs.TerminateRun(ctx, connect.NewRequest(&signalboxv1.TerminateRunRequest{Project: DefaultProject, Id: id, Reason: reason})))
+		return runOf(s.Runs.TerminateRun(ctx,
+			connect.NewRequest(&signalboxv1.TerminateRunRequest{Project: DefaultProject, Id: id, Reason: reason})))
 	case "pause":
-		return runOf(s.Runs.PauseRun(ctx, connect.NewRequest(&signalboxv1.PauseRunRequest{Project: DefaultProject, Id: id, Reason: reason})))
+		return runOf(s.Runs.PauseRun(ctx,
+			connect.NewRequest(&signalboxv1.PauseRunRequest{Project: DefaultProject, Id: id, Reason: reason})))
 	case "unpause":
-		return runOf(s.Runs.UnpauseRun(ctx, connect.NewRequest(&signalboxv1.UnpauseRunRequest{Project: DefaultProject, Id: id, Reason: reason})))
+		return runOf(s.Runs.UnpauseRun(ctx,
+			connect.NewRequest(&signalboxv1.UnpauseRunRequest{Project: DefaultProject, Id: id, Reason: reason})))
 	case "replay":
-		return runOf(s.Runs.ReplayRun(ctx, connect.NewRequest(&signalboxv1.ReplayRunRequest{Project: DefaultProject, Id: id, Reason: reason})))
+		return runOf(s.Runs.ReplayRun(ctx,
+			connect.NewRequest(&signalboxv1.ReplayRunRequest{Project: DefaultProject, Id: id, Reason: reason})))
 	default:
 		return nil, fmt.Errorf("unknown control %q", control)
 	}

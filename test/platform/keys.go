@@ -17,7 +17,8 @@ import (
 // keyID names the key of the tests.
 const keyID = "test"
 
-// key is the same for all servers of all tests: each server can read what another one wrote, and a test can read Temporal's histories.
+// key is the same for all servers of all tests: each server can read what another one wrote, and a test can read
+// Temporal's histories.
 func key() []byte { return bytes.Repeat([]byte("k"), keyring.KeySize) }
 
 // Keys returns the key ring of the tests' servers.

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// MainParallel is [Main] with the given number of tests in parallel, instead of one per processor: most of the time they wait.
-// A -parallel flag on the command line takes precedence.
+// MainParallel is [Main] with the given number of tests in parallel, instead of one per processor: most of the time
+// they wait. A -parallel flag on the command line takes precedence.
 func MainParallel(m *testing.M, tests int, use func(*Suite)) int {
 	if err := allowParallel(tests); err != nil {
 		panic(err)

@@ -11,7 +11,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// PostgresVariable is the environment variable with the URL of a Postgres server on which the tests may create databases.
+// PostgresVariable is the environment variable with the URL of a Postgres server on which the tests may create
+// databases.
 const PostgresVariable = "SIGNALBOX_TEST_POSTGRES"
 
 // HasPostgres reports whether a Postgres server is configured.

@@ -86,7 +86,8 @@ func formattedDuration(log string) string {
 	return ""
 }
 
-// StartCommand is StartProcess for a command that needs further settings, such as another user. It sets the command's outputs only.
+// StartCommand is StartProcess for a command that needs further settings, such as another user. It sets the command's
+// outputs only.
 func StartCommand(t T, name string, cmd *exec.Cmd) *Process {
 	t.Helper()
 	p := &Process{Name: name, Stdout: &Log{}, Stderr: &Log{}, cmd: cmd, done: make(chan struct{})}
@@ -121,7 +122,8 @@ func Environment(t T, extra ...string) []string {
 	return append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "XDG_CONFIG_HOME=" + home, "NO_COLOR=1"}, extra...)
 }
 
-// Path returns PATH=… with the folder of the full binary first, so that scripts call the binary under test as signalbox.
+// Path returns PATH=… with the folder of the full binary first, so that scripts call the binary under test as
+// signalbox.
 func Path(t T) string { return "PATH=" + filepath.Dir(Binary(t)) + ":" + os.Getenv("PATH") }
 
 // Output returns all output so far: stderr, then stdout.
@@ -130,7 +132,8 @@ func (p *Process) Output() string { return p.Stderr.String() + p.Stdout.String()
 // Done is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// WaitFor waits until the process has ended and returns its exit code, or false after the limit. A process ended by a signal has -1.
+// WaitFor waits until the process has ended and returns its exit code, or false after the limit. A process ended by a
+// signal has -1.
 func (p *Process) WaitFor(limit time.Duration) (int, bool) {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()

@@ -12,7 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The script that `make steady` runs each suite with limits a command and all that it starts, and leaves nothing behind.
+// The script that `make steady` runs each suite with limits a command and all that it starts, and leaves nothing
+// behind.
 func TestProcessorsAreLimited(t *testing.T) {
 	t.Parallel()
 	run := func(args ...string) (output string, code int) {
@@ -40,7 +41,9 @@ func TestProcessorsAreLimited(t *testing.T) {
 	require.Equal(t, 130, code, "a command can be interrupted: %s", output)
 
 	// The command leaves a process that would run on, and its own exit code.
-	output, code = run("0.25", "sh", "-c", "cat /proc/self/cgroup; for f in /sys/fs/cgroup/cpu/signalbox-processors-$PPID/cpu.cfs_quota_us /sys/fs/cgroup/signalbox-processors-$PPID/cpu.max; do [ ! -e $f ] || cat $f; done; sleep 1000 >/dev/null 2>&1 & exit 7")
+	output, code = run("0.25", "sh", "-c", "cat /proc/self/cgroup; for f in "+
+		"/sys/fs/cgroup/cpu/signalbox-processors-$PPID/cpu.cfs_quota_us /sys/fs/cgroup/signalbox-processors-$PPID/cpu.max; "+
+		"do [ ! -e $f ] || cat $f; done; sleep 1000 >/dev/null 2>&1 & exit 7")
 	require.Equal(t, 7, code, output)
 	require.Contains(t, output, "25000", "the limit in microseconds of 100 ms")
 	group := regexp.MustCompile(`/signalbox-processors-\d+`).FindString(output)

@@ -72,16 +72,18 @@ func (s *Server) Run(t T, id string) *signalboxv1.Run {
 	return res.GetRun()
 }
 
-// Read repeats a read for up to half a minute while the server reports that it is unavailable: on a busy machine a database may answer later
-// than the server waits. Tests of such errors do not use it.
-func Read[Req, Res any](ctx context.Context, read func(context.Context, *connect.Request[Req]) (*connect.Response[Res], error), req *Req) (*Res, error) {
+// Read repeats a read for up to half a minute while the server reports that it is unavailable: on a busy machine a
+// database may answer later than the server waits. Tests of such errors do not use it.
+func Read[Req, Res any](ctx context.Context,
+	read func(context.Context, *connect.Request[Req]) (*connect.Response[Res], error), req *Req) (*Res, error) {
 	deadline := time.Now().Add(30 * time.Second)
 	for {
 		res, err := read(ctx, connect.NewRequest(req))
 		if err == nil {
 			return res.Msg, nil
 		}
-		if code := connect.CodeOf(err); code != connect.CodeUnavailable && code != connect.CodeDeadlineExceeded || time.Now().After(deadline) {
+		if code := connect.CodeOf(err); code != connect.CodeUnavailable && code != connect.CodeDeadlineExceeded ||
+			time.Now().After(deadline) {
 			return nil, err
 		}
 		select {
@@ -100,7 +102,8 @@ func (s *Server) Await(t T, id string, limit time.Duration, statuses ...string) 
 	t.Helper()
 	var r *signalboxv1.Run
 	Eventually(t, limit, func() string {
-		res, err := s.Runs.GetRun(t.Context(), connect.NewRequest(&signalboxv1.GetRunRequest{Project: DefaultProject, Id: id}))
+		res, err := s.Runs.GetRun(t.Context(),
+			connect.NewRequest(&signalboxv1.GetRunRequest{Project: DefaultProject, Id: id}))
 		if err != nil {
 			return err.Error()
 		}

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// T is the part of *testing.T that this package uses. A [Scope] implements it for programs and for values that tests share.
+// T is the part of *testing.T that this package uses. A [Scope] implements it for programs and for values that tests
+// share.
 type T interface {
 	Helper()
 	Name() string
@@ -140,7 +141,8 @@ func Share[V any](s *Suite, build func(T) V) *Shared[V] {
 	})}
 }
 
-// Try calls f and returns the [Failure] that f panicked with, if any. A goroutine that uses a [Scope] needs its own Try.
+// Try calls f and returns the [Failure] that f panicked with, if any. A goroutine that uses a [Scope] needs its own
+// Try.
 func Try(f func()) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

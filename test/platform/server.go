@@ -20,7 +20,8 @@ import (
 	"github.com/signalbox-dev/signalbox/api/signalbox/v1/signalboxv1connect"
 )
 
-// startLimit is how long a process may take to be ready on a busy machine. Tests of their own measure the times that users are promised.
+// startLimit is how long a process may take to be ready on a busy machine. Tests of their own measure the times that
+// users are promised.
 const startLimit = Patience
 
 // AllowLoopback lets workflows call the tests' substitute services.
@@ -101,8 +102,8 @@ func (p *Temporal) AwaitAccepting(t T) time.Time {
 	return time.Now()
 }
 
-// AwaitServing waits until the namespace default answers and all parts of the server have started: a server that is frozen before
-// that exits after it is thawed.
+// AwaitServing waits until the namespace default answers and all parts of the server have started: a server that is
+// frozen before that exits after it is thawed.
 func (p *Temporal) AwaitServing(t T) {
 	t.Helper()
 	p.await(t, func() string {
@@ -122,7 +123,8 @@ func startTemporal(t T, port int, file string) *Temporal {
 
 func launchTemporal(t T, port int, file string) *Temporal {
 	t.Helper()
-	p := StartProcess(t, "temporal", Binary(t), nil, []string{"dev", "temporal", "--port", strconv.Itoa(port), "--data", file})
+	p := StartProcess(t, "temporal", Binary(t), nil,
+		[]string{"dev", "temporal", "--port", strconv.Itoa(port), "--data", file})
 	t.Cleanup(p.Kill) // an orderly stop takes a second, and the data it would write is not needed
 	return &Temporal{Process: p, Address: Address(port), Port: port, File: file}
 }
@@ -234,7 +236,8 @@ func launchDev(t T, env, args []string) *Server {
 	t.Helper()
 	address := Address(FreePort(t))
 	args = append([]string{"dev", "--listen", address, "--temporal-port", strconv.Itoa(FreePort(t))}, args...)
-	return newServer(StartProcess(t, "dev", Binary(t), append([]string{AllowLoopback, WithKeys(t)}, env...), args), address)
+	return newServer(StartProcess(t, "dev", Binary(t), append([]string{AllowLoopback, WithKeys(t)}, env...), args),
+		address)
 }
 
 // AttachServer returns the clients of a server that a test has started by itself.
@@ -290,7 +293,8 @@ func (p *Process) await(t T, cond func() string) {
 	Eventually(t, startLimit, func() string {
 		select {
 		case <-p.done:
-			t.Fatalf("%s ended with code %d instead of becoming ready:\n%s", p.Name, p.cmd.ProcessState.ExitCode(), tail(p.Output(), 4<<10))
+			t.Fatalf("%s ended with code %d instead of becoming ready:\n%s", p.Name, p.cmd.ProcessState.ExitCode(),
+				tail(p.Output(), 4<<10))
 		default:
 		}
 		return cond()

@@ -49,7 +49,8 @@ func (p *Temporal) CreateNamespace(t T, name string) {
 		if err != nil && !errors.As(err, &there) {
 			return err.Error()
 		}
-		_, err = c.WorkflowService().DescribeNamespace(t.Context(), &workflowservice.DescribeNamespaceRequest{Namespace: name})
+		_, err = c.WorkflowService().DescribeNamespace(t.Context(),
+			&workflowservice.DescribeNamespaceRequest{Namespace: name})
 		if err != nil {
 			return err.Error()
 		}
@@ -57,11 +58,13 @@ func (p *Temporal) CreateNamespace(t T, name string) {
 	})
 }
 
-// DeleteNamespace deletes a namespace. Temporal frees the name at once, by renaming; its caches may contain it for a moment.
+// DeleteNamespace deletes a namespace. Temporal frees the name at once, by renaming; its caches may contain it for a
+// moment.
 func (p *Temporal) DeleteNamespace(t T, name string) {
 	t.Helper()
 	c := DialTemporal(t, p.Address)
-	if _, err := c.OperatorService().DeleteNamespace(t.Context(), &operatorservice.DeleteNamespaceRequest{Namespace: name}); err != nil {
+	if _, err := c.OperatorService().DeleteNamespace(t.Context(),
+		&operatorservice.DeleteNamespaceRequest{Namespace: name}); err != nil {
 		t.Fatalf("delete namespace %q: %v", name, err)
 	}
 }
@@ -110,7 +113,8 @@ func Histories(t T, c client.Client, runID string) []*historypb.History {
 	return out
 }
 
-// Execution reads the history of one execution of a workflow, of the newest one if runID is empty, and decrypts its sealed payloads.
+// Execution reads the history of one execution of a workflow, of the newest one if runID is empty, and decrypts its
+// sealed payloads.
 func Execution(t T, c client.Client, workflowID, runID string) *historypb.History {
 	t.Helper()
 	out := &historypb.History{}
@@ -126,12 +130,14 @@ func Execution(t T, c client.Client, workflowID, runID string) *historypb.Histor
 	return out
 }
 
-// RawHistory reads the history of a run's newest execution as Temporal stores it: sealed, and with references in place of large values.
+// RawHistory reads the history of a run's newest execution as Temporal stores it: sealed, and with references in place
+// of large values.
 func RawHistory(t T, c client.Client, workflowID string) *historypb.History {
 	t.Helper()
-	page, err := c.WorkflowService().GetWorkflowExecutionHistory(t.Context(), &workflowservice.GetWorkflowExecutionHistoryRequest{
-		Namespace: client.DefaultNamespace, Execution: &commonpb.WorkflowExecution{WorkflowId: workflowID},
-	})
+	page, err := c.WorkflowService().GetWorkflowExecutionHistory(t.Context(),
+		&workflowservice.GetWorkflowExecutionHistoryRequest{
+			Namespace: client.DefaultNamespace, Execution: &commonpb.WorkflowExecution{WorkflowId: workflowID},
+		})
 	if err != nil {
 		t.Fatalf("read the history of %s: %v", workflowID, err)
 	}

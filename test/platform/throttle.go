@@ -6,15 +6,16 @@ import (
 	"strings"
 )
 
-// processorsVariable has the number of processors that each server gets, such as 0.25, in a control group of its own, as a container has it.
-// Without it servers have no limit. What stands for other machines has none either: Temporal, the database, the services that are called, and
-// the test.
+// processorsVariable has the number of processors that each server gets, such as 0.25, in a control group of its own,
+// as a container has it. Without it servers have no limit. What stands for other machines has none either: Temporal,
+// the database, the services that are called, and the test.
 const processorsVariable = "SIGNALBOX_PROCESSORS"
 
 // Throttled reports whether servers get less than a whole processor.
 func Throttled() bool { return os.Getenv(processorsVariable) != "" }
 
-// cannotThrottle returns why servers cannot get the number of processors that the variable has; empty where they can, or it is not set.
+// cannotThrottle returns why servers cannot get the number of processors that the variable has; empty where they can,
+// or it is not set.
 func cannotThrottle() string {
 	if !Throttled() {
 		return ""

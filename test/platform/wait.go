@@ -10,18 +10,20 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/freeport"
 )
 
-// Patience is the limit for a condition whose time no test measures. It is so long that a slow machine does not reach it, only a condition that
-// never comes.
+// Patience is the limit for a condition whose time no test measures. It is so long that a slow machine does not reach
+// it, only a condition that never comes.
 const Patience = 5 * time.Minute
 
-// A condition is checked every shortTick at first, and every longTick at most: checks send requests to servers under load.
+// A condition is checked every shortTick at first, and every longTick at most: checks send requests to servers under
+// load.
 const (
 	shortTick = 20 * time.Millisecond
 	longTick  = 250 * time.Millisecond
 )
 
-// Eventually waits until cond returns an empty string. After limit it fails with the last string that cond returned. The time between two
-// checks is at most a tenth of the elapsed time, so a duration measured with it is exact to a tenth.
+// Eventually waits until cond returns an empty string. After limit it fails with the last string that cond returned.
+// The time between two checks is at most a tenth of the elapsed time, so a duration measured with it is exact to a
+// tenth.
 func Eventually(t T, limit time.Duration, cond func() string) {
 	t.Helper()
 	began := time.Now()

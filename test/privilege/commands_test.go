@@ -21,7 +21,8 @@ import (
 )
 
 // credential matches a variable of the table of credentials in docs/least-privilege.md.
-var credential = regexp.MustCompile(`\$(ADMIN_DSN|OWNER_DSN|PAYLOADS_OWNER_DSN|DSN|REDIS_URL|REDIS_PASSWORD|REDIS_ADMIN_PASSWORD|REDISCLI_AUTH)\b`)
+var credential = regexp.MustCompile(
+	`\$(ADMIN_DSN|OWNER_DSN|PAYLOADS_OWNER_DSN|DSN|REDIS_URL|REDIS_PASSWORD|REDIS_ADMIN_PASSWORD|REDISCLI_AUTH)\b`)
 
 // notRun are beginnings of commands with credentials that this test does not run, and why.
 func notRun() map[string]string {
@@ -31,8 +32,8 @@ func notRun() map[string]string {
 	}
 }
 
-// Each command of these pages that acts on Postgres or Redis succeeds with the rights of the files in deploy, as the role that its variable
-// stands for, with passwords that are checked, and as a Unix user without rights.
+// Each command of these pages that acts on Postgres or Redis succeeds with the rights of the files in deploy, as the
+// role that its variable stands for, with passwords that are checked, and as a Unix user without rights.
 func TestCommandsOfPagesHaveTheirRights(t *testing.T) {
 	t.Parallel()
 	e := &environment{postgres: database.StartPostgres(t, t.Skip)}
@@ -43,7 +44,8 @@ func TestCommandsOfPagesHaveTheirRights(t *testing.T) {
 	require.Greater(t, len(list), 5)
 	folder := openFolder(t)
 	require.NoError(t, os.CopyFS(filepath.Join(folder, "deploy"), os.DirFS(deploy)))
-	require.NoError(t, exec.CommandContext(t.Context(), "cp", platform.ServerBinary(t), filepath.Join(folder, "signalbox")).Run())
+	require.NoError(t, exec.CommandContext(t.Context(), "cp", platform.ServerBinary(t),
+		filepath.Join(folder, "signalbox")).Run())
 	require.NoError(t, exec.CommandContext(t.Context(), "chmod", "-R", "a+rX", folder).Run())
 	env = append(env, "HOME="+folder, "XDG_CONFIG_HOME="+folder, "PATH="+folder+":"+os.Getenv("PATH"))
 	for _, c := range list {
@@ -67,7 +69,8 @@ func unprivileged() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 }
 
-// openFolder returns a temporary folder that other users can write into: those of testing.T belong to the user of the test.
+// openFolder returns a temporary folder that other users can write into: those of testing.T belong to the user of the
+// test.
 func openFolder(t *testing.T) string {
 	t.Helper()
 	folder, err := os.MkdirTemp("", "privilege") //nolint:usetesting // see above
@@ -80,8 +83,8 @@ func openFolder(t *testing.T) string {
 // pageCommand is a command with the page that it is in.
 type pageCommand struct{ page, text string }
 
-// credentialCommands returns the commands of all pages that name a credential, those of the schema first. Those of docs/operations are not
-// among them: test/procedures runs them.
+// credentialCommands returns the commands of all pages that name a credential, those of the schema first. Those of
+// docs/operations are not among them: test/procedures runs them.
 func credentialCommands(t *testing.T) (list []pageCommand) {
 	t.Helper()
 	block, inline := regexp.MustCompile("(?ms)^ *```sh\n(.*?)^ *```$"), regexp.MustCompile("`([a-zA-Z_]+[ =][^`\n]*)`")
@@ -132,7 +135,8 @@ func credentialCommands(t *testing.T) (list []pageCommand) {
 	return list
 }
 
-// credentials gives the roles passwords, which Postgres checks from now on, and returns the variables with the file of passwords.
+// credentials gives the roles passwords, which Postgres checks from now on, and returns the variables with the file of
+// passwords.
 func (e *environment) credentials(t *testing.T) []string {
 	t.Helper()
 	payloads := e.databaseOfPayloads(t)
@@ -153,7 +157,8 @@ func (e *environment) credentials(t *testing.T) []string {
 		require.NoError(t, os.Chown(passwords, nobody, nobody))
 	}
 	return []string{
-		"PGPASSFILE=" + passwords, "PAYLOADS_OWNER_DSN=" + payloads, "ADMIN_DSN=" + e.store(t, superuser).DSN, "OWNER_DSN=" + e.store(t, owner).DSN, "DSN=" + e.store(t, runtime).DSN,
+		"PGPASSFILE=" + passwords, "PAYLOADS_OWNER_DSN=" + payloads, "ADMIN_DSN=" + e.store(t, superuser).DSN, "OWNER_DSN=" +
+			e.store(t, owner).DSN, "DSN=" + e.store(t, runtime).DSN,
 	}
 }
 
@@ -185,20 +190,24 @@ func redisWithUsers(t *testing.T) []string {
 	}
 	hash := func(password string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(password))) }
 	users := filepath.Join(t.TempDir(), "users.acl")
-	text := strings.NewReplacer("PASSWORD_SHA256", hash("old"), "ADMIN_SHA256", hash("admin")).Replace(read(t, "redis/users.acl"))
+	text := strings.NewReplacer("PASSWORD_SHA256", hash("old"), "ADMIN_SHA256",
+		hash("admin")).Replace(read(t, "redis/users.acl"))
 	require.NoError(t, os.WriteFile(users, []byte(text), 0o600))
 	port := platform.FreePort(t)
-	p := platform.StartProcess(t, "redis", binary, nil, []string{"--bind", "127.0.0.1", "--port", strconv.Itoa(port), "--save", "", "--aclfile", users})
+	p := platform.StartProcess(t, "redis", binary, nil,
+		[]string{"--bind", "127.0.0.1", "--port", strconv.Itoa(port), "--save", "", "--aclfile", users})
 	platform.Eventually(t, soon, func() string {
 		if !strings.Contains(p.Output(), "Ready to accept connections") {
 			return p.Output()
 		}
 		return ""
 	})
-	return []string{"REDIS_URL=redis://" + platform.Address(port), "REDIS_PASSWORD=old", "REDIS_ADMIN_PASSWORD=admin", "NEW_PASSWORD=new"}
+	return []string{"REDIS_URL=redis://" + platform.Address(port), "REDIS_PASSWORD=old", "REDIS_ADMIN_PASSWORD=admin",
+		"NEW_PASSWORD=new"}
 }
 
-// Without a variable, a command of the pages fails: the test above would otherwise pass with the rights of the environment.
+// Without a variable, a command of the pages fails: the test above would otherwise pass with the rights of the
+// environment.
 func TestCommandsNeedTheirCredentials(t *testing.T) {
 	t.Parallel()
 	for _, c := range credentialCommands(t) {

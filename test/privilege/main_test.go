@@ -1,6 +1,6 @@
-// Package privilege_test runs the platform with exactly the rights that docs/least-privilege.md lists: the grants of deploy/postgres, the
-// ACL of deploy/redis and the calls of deploy/temporal. It records what the platform uses, and fails for a right that is missing and for a
-// right that is not used.
+// Package privilege_test runs the platform with exactly the rights that docs/least-privilege.md lists: the grants of
+// deploy/postgres, the ACL of deploy/redis and the calls of deploy/temporal. It records what the platform uses, and
+// fails for a right that is missing and for a right that is not used.
 package privilege_test
 
 import (
@@ -63,7 +63,8 @@ func start(t *testing.T) *environment {
 		Env: []string{
 			"SIGNALBOX_STORE_AUTO_MIGRATE=false", "SIGNALBOX_TEMPORAL_TLS_DISABLED=true",
 			"SIGNALBOX_EVENTS_MAX_LOOKBACK=1", // so that a run has a warning
-			"SIGNALBOX_REDIS_USERNAME=signalbox", "SIGNALBOX_REDIS_PASSWORD_FILE=" + password, "SIGNALBOX_REDIS_PREFIX=signalbox:",
+			"SIGNALBOX_REDIS_USERNAME=signalbox", "SIGNALBOX_REDIS_PASSWORD_FILE=" +
+				password, "SIGNALBOX_REDIS_PREFIX=signalbox:",
 		},
 	}
 	return e
@@ -106,7 +107,8 @@ func (e *environment) run(t *testing.T, user, file string) {
 func (e *environment) migrate(t *testing.T) {
 	t.Helper()
 	r := platform.Run(t, platform.Command{
-		Binary: platform.ServerBinary(t), Args: []string{"migrate", "up", "--store-driver", "postgres", "--store-dsn", e.store(t, owner).DSN},
+		Binary: platform.ServerBinary(t),
+		Args:   []string{"migrate", "up", "--store-driver", "postgres", "--store-dsn", e.store(t, owner).DSN},
 	})
 	require.Equal(t, platform.ExitOK, r.Code, r.String())
 }

@@ -21,7 +21,8 @@ func (e *environment) logStatements(t *testing.T) {
 	t.Helper()
 	e.connect(t, "")
 	for _, statement := range []string{
-		`ALTER SYSTEM SET logging_collector = on`, `ALTER SYSTEM SET log_destination = 'jsonlog'`, `ALTER SYSTEM SET log_rotation_size = 0`,
+		`ALTER SYSTEM SET logging_collector = on`, `ALTER SYSTEM SET log_destination = 'jsonlog'`,
+		`ALTER SYSTEM SET log_rotation_size = 0`,
 		`ALTER SYSTEM SET log_filename = 'statements.log'`,
 	} {
 		_, err := e.admin.Exec(t.Context(), statement)
@@ -108,8 +109,8 @@ WHERE grantee = $1 AND table_schema = 'public' ORDER BY 1, 2`, runtime)
 	return list
 }
 
-// requireExactGrants requires that Postgres has refused nothing, and that each right is required by a statement that the servers executed:
-// without the right, Postgres refuses to explain that statement.
+// requireExactGrants requires that Postgres has refused nothing, and that each right is required by a statement that
+// the servers executed: without the right, Postgres refuses to explain that statement.
 func (e *environment) requireExactGrants(t *testing.T) {
 	t.Helper()
 	statements, refused := e.logged(t)

@@ -40,19 +40,22 @@ func TestMissingRightsAreExplained(t *testing.T) {
 	require.NoError(t, e.redis.Client.Do(t.Context(), "ACL", "SETUSER", "signalbox", "-hset").Err())
 	for _, s := range []*platform.Server{e.Server, worker} {
 		platform.Eventually(t, soon, func() string {
-			if _, ready, err := s.Get(t.Context(), "/readyz"); err != nil || !strings.Contains(ready, "redis refuses hset on keys of the prefix") {
+			if _, ready, err := s.Get(t.Context(), "/readyz"); err != nil ||
+				!strings.Contains(ready, "redis refuses hset on keys of the prefix") {
 				return "the readiness does not name the command: " + ready
 			}
 			return ""
 		})
 	}
 	platform.Eventually(t, soon, func() string {
-		if _, after, lost := strings.Cut(worker.Output(), "Ownership lost"); !lost || !strings.Contains(after, `ERR The user executing the script can't run this command`) {
+		if _, after, lost := strings.Cut(worker.Output(), "Ownership lost"); !lost ||
+			!strings.Contains(after, `ERR The user executing the script can't run this command`) {
 			return "the log does not have the error of Redis after the loss"
 		}
 		return ""
 	})
-	require.Equal(t, 1, strings.Count(worker.Output(), "Ownership lost"), "the dispatcher is not owned and lost again and again")
+	require.Equal(t, 1, strings.Count(worker.Output(), "Ownership lost"),
+		"the dispatcher is not owned and lost again and again")
 	require.NoError(t, e.redis.Client.Do(t.Context(), "ACL", "SETUSER", "signalbox", "+hset").Err())
 	platform.Eventually(t, soon, func() string {
 		if _, ready, err := worker.Get(t.Context(), "/readyz"); err != nil || strings.Contains(ready, `"degraded"`) {
@@ -64,8 +67,10 @@ func TestMissingRightsAreExplained(t *testing.T) {
 	change("CREATE DATABASE empty")
 	change("GRANT CONNECT ON DATABASE empty TO " + runtime)
 	r := platform.Run(t, platform.Command{Binary: platform.ServerBinary(t), Args: []string{
-		"migrate", "up", "--store-driver", "postgres", "--store-dsn", strings.Replace(e.store(t, runtime).DSN, "/postgres?", "/empty?", 1),
+		"migrate", "up", "--store-driver", "postgres", "--store-dsn",
+		strings.Replace(e.store(t, runtime).DSN, "/postgres?", "/empty?", 1),
 	}})
 	require.Equal(t, platform.ExitFailed, r.Code, r.String())
-	require.Contains(t, r.Stderr, "permission denied for schema public: run `signalbox migrate up` as the owner of the tables")
+	require.Contains(t, r.Stderr,
+		"permission denied for schema public: run `signalbox migrate up` as the owner of the tables")
 }

@@ -22,7 +22,8 @@ const (
 )
 
 func document(name, tasks string, head ...string) string {
-	return "document:\n  dsl: '1.0.3'\n  namespace: p\n  name: " + name + "\n  version: '1.0.0'\n" + strings.Join(head, "") + "do:\n" + tasks
+	return "document:\n  dsl: '1.0.3'\n  namespace: p\n  name: " + name + "\n  version: '1.0.0'\n" +
+		strings.Join(head, "") + "do:\n" + tasks
 }
 
 // publish publishes a document, and returns its full name.
@@ -108,7 +109,8 @@ func (e *environment) runs(t *testing.T) {
 	e.cli(t, "run", "unpause", paused, "--reason", "go on")
 	e.cli(t, "run", "terminate", paused, "--reason", "enough")
 	e.Await(t, paused, soon, "terminated")
-	e.begun(t, e.publish(t, "bad", "  - call: {call: http, with: {method: post, endpoint: "+o.URL+"/bad}}\n"), "", "failed")
+	e.begun(t, e.publish(t, "bad", "  - call: {call: http, with: {method: post, endpoint: "+o.URL+"/bad}}\n"), "",
+		"failed")
 }
 
 // events sends events that start and wake runs, also by two events together, and has a delivery that fails.
@@ -137,9 +139,11 @@ func (e *environment) events(t *testing.T) {
 	e.cli(t, "event", "redeliver", "--position", list[0].Position.String(), "--reason", "again")
 	e.cli(t, "workflow", "delete", "p/together")
 
-	// The first task takes one of the earlier events, of which it looks through one, and the second does not take it again.
+	// The first task takes one of the earlier events, of which it looks through one, and the second does not take it
+	// again.
 	early := e.begun(t, e.publish(t, "early", "  - begin: {listen: {to: {one: {with: {type: begin}}}}}\n"+
-		"  - first: {listen: {to: {one: {with: {type: early}}}}}\n  - second: {listen: {to: {one: {with: {type: early}}}}}\n"), "", "waiting")
+		"  - first: {listen: {to: {one: {with: {type: early}}}}}\n  - second: {listen: {to: {one: {with: {type: "+
+		"early}}}}}\n"), "", "waiting")
 	for _, kind := range []string{"early", "early", "begin"} {
 		e.cli(t, "event", "send", "--type", kind, "--source", "/p")
 	}
@@ -179,7 +183,8 @@ func (e *environment) schedules(t *testing.T) {
 	ticks := e.publish(t, "ticks", "  - done: {set: {a: 1}}\n", "schedule: {every: {seconds: 1}}\n")
 	e.until(t, ticks, "run", "list", "--workflow", ticks)
 	e.cli(t, "workflow", "show", ticks)
-	e.cli(t, "workflow", "publish", e.file(t, strings.Replace(document("ticks", waits, "schedule: {every: {seconds: 2}}\n"), "1.0.0", "1.1.0", 1)))
+	e.cli(t, "workflow", "publish",
+		e.file(t, strings.Replace(document("ticks", waits, "schedule: {every: {seconds: 2}}\n"), "1.0.0", "1.1.0", 1)))
 	e.called(t, "UpdateSchedule")
 	e.cli(t, "workflow", "stop", ticks, "--reason", "enough")
 	e.until(t, "paused", "workflow", "show", ticks)
@@ -197,7 +202,8 @@ func (e *environment) quotas(t *testing.T) {
 	e.cli(t, "quota", "set", "--concurrent-runs", "1000", "--steps", "1000000", "--period", "1h")
 	e.begun(t, "p/child", "", "completed")
 	e.cli(t, "quota", "set", "--steps", "1")
-	waiting := e.Start(t, e.publish(t, "three", "  - a: {set: {n: 1}}\n  - b: {set: {n: 2}}\n  - c: {set: {n: 3}}\n"), "").GetId()
+	waiting := e.Start(t, e.publish(t, "three", "  - a: {set: {n: 1}}\n  - b: {set: {n: 2}}\n  - c: {set: {n: 3}}\n"),
+		"").GetId()
 	platform.Eventually(t, soon, func() string {
 		if r := e.Run(t, waiting); r.GetWaitingKind() != "quota" {
 			return "it waits for " + r.GetWaitingKind()
@@ -248,14 +254,16 @@ func (e *environment) access(t *testing.T) {
 	t.Helper()
 	r := platform.Run(t, platform.Command{
 		Binary: platform.ServerBinary(t), Args: []string{
-			"token", "create", "--bootstrap", "--name", "ada", "--store-driver", "postgres", "--store-dsn", e.options.Store.DSN, "--store-auto-migrate=false",
+			"token", "create", "--bootstrap", "--name", "ada", "--store-driver", "postgres", "--store-dsn", e.options.Store.DSN,
+			"--store-auto-migrate=false",
 		},
 	})
 	require.Equal(t, platform.ExitOK, r.Code, r.String())
 	token := strings.TrimSpace(r.Stdout)
 	s := e.launch(t, platform.API, "SIGNALBOX_AUTH_MODE=tokens")
 	s.AwaitAPI(t)
-	status, body, err := s.Do(t.Context(), http.MethodPost, "/v1/session:sign-in", http.Header{"Content-Type": {"application/json"}},
+	status, body, err := s.Do(t.Context(), http.MethodPost, "/v1/session:sign-in",
+		http.Header{"Content-Type": {"application/json"}},
 		strings.NewReader(fmt.Sprintf(`{"token":%q}`, token)))
 	require.NoError(t, err)
 	require.Equal(t, http.StatusOK, status, body)
@@ -288,10 +296,12 @@ func (e *environment) faults(t *testing.T, first, second *platform.Server) {
 	side := e.launch(t, platform.Worker, append(quick(), "SIGNALBOX_PROJECTS=side")...)
 	side.AwaitReady(t)
 	e.until(t, "dispatcher-side-signalbox-side", "dispatcher", "show", "side")
-	e.cli(t, "workflow", "publish", "--project", "side", e.file(t, document("unserved", "  - rest: {wait: {seconds: 3}}\n")))
+	e.cli(t, "workflow", "publish", "--project", "side",
+		e.file(t, document("unserved", "  - rest: {wait: {seconds: 3}}\n")))
 	large := `{"text":"` + strings.Repeat("large ", 5000) + `"}`
 	platform.Eventually(t, soon, func() string { // the API reads later that a worker serves the project
-		if r := e.CLI(t, "run", "start", "p/unserved", "--project", "side", "--request-id", "unserved", "--input", large); r.Code != platform.ExitOK {
+		if r := e.CLI(t, "run", "start", "p/unserved", "--project", "side", "--request-id", "unserved", "--input",
+			large); r.Code != platform.ExitOK {
 			return r.String()
 		}
 		return ""
@@ -305,7 +315,8 @@ func (e *environment) faults(t *testing.T, first, second *platform.Server) {
 	e.cli(t, "problem", "acknowledge", problems[0].ID)
 
 	// A worker fails the task of a run whose large input is lost.
-	_, err := e.admin.Exec(t.Context(), "DELETE FROM payloads WHERE run_id IN (SELECT id FROM runs WHERE workflow = 'p/unserved')")
+	_, err := e.admin.Exec(t.Context(),
+		"DELETE FROM payloads WHERE run_id IN (SELECT id FROM runs WHERE workflow = 'p/unserved')")
 	require.NoError(t, err)
 	blind := e.launch(t, platform.Worker, append(quick(), "SIGNALBOX_PROJECTS=side")...)
 	e.until(t, "TASK_FAILING", "run", "list", "--project", "side", "--stuck", "any")
@@ -345,7 +356,8 @@ func (e *environment) retention(t *testing.T) {
 	t.Helper()
 	for _, statement := range []string{ // younger ones are kept in any case
 		"UPDATE payloads SET created_at = created_at - 90000000000",
-		"UPDATE runs SET created_at = created_at - 7200000000, status_at = status_at - 7200000000, ended_at = ended_at - 7200000000",
+		"UPDATE runs SET created_at = created_at - 7200000000, status_at = status_at - 7200000000, ended_at = ended_at - " +
+			"7200000000",
 	} {
 		_, err := e.admin.Exec(t.Context(), statement)
 		require.NoError(t, err)
@@ -359,7 +371,8 @@ func (e *environment) retention(t *testing.T) {
 	for _, kind := range []string{"runs", "events", "audit"} {
 		platform.Eventually(t, soon, func() string {
 			_, metrics, err := e.Get(t.Context(), "/metrics")
-			if found := `signalbox_retention_deleted_total{kind="` + kind + `"}`; err != nil || !strings.Contains(metrics, found) || strings.Contains(metrics, found+" 0\n") {
+			if found := `signalbox_retention_deleted_total{kind="` + kind + `"}`; err != nil ||
+				!strings.Contains(metrics, found) || strings.Contains(metrics, found+" 0\n") {
 				return "none of the " + kind + " is deleted"
 			}
 			return ""
@@ -370,7 +383,8 @@ func (e *environment) retention(t *testing.T) {
 // quick returns settings of workers that notice a dead one soon.
 func quick() []string {
 	return []string{
-		"SIGNALBOX_DISPATCH_TTL=4s", "SIGNALBOX_DISPATCH_RENEW=1s", "SIGNALBOX_DISPATCH_HEARTBEAT=1s", "SIGNALBOX_DISPATCH_STALE_AFTER=5s",
+		"SIGNALBOX_DISPATCH_TTL=4s", "SIGNALBOX_DISPATCH_RENEW=1s", "SIGNALBOX_DISPATCH_HEARTBEAT=1s",
+		"SIGNALBOX_DISPATCH_STALE_AFTER=5s",
 		"SIGNALBOX_PROJECTS=default", "SIGNALBOX_RUNS_STUCK_AFTER=2s",
 	}
 }

@@ -19,8 +19,9 @@ var (
 	refusedCall = regexp.MustCompile(`msg="Call refused[^\n]*`)
 )
 
-// requireExactPermissions requires that Temporal has refused nothing, and that each role made every call that it may make. Work of one
-// elected server is done by either role: a call that both may make counts as used if one of them made it.
+// requireExactPermissions requires that Temporal has refused nothing, and that each role made every call that it may
+// make. Work of one elected server is done by either role: a call that both may make counts as used if one of them made
+// it.
 func (e *environment) requireExactPermissions(t *testing.T) {
 	t.Helper()
 	var p permissions

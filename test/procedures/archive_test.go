@@ -15,9 +15,9 @@ import (
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-// archive archives a Debian cluster of Postgres, and goes back to a moment before a mistake. The cluster and the folders of the page are in a
-// temporary folder: paths of commands get it as a prefix, and Debian's programs find
-// the cluster by PG_CLUSTER_CONF_ROOT, with which they also do without systemd.
+// archive archives a Debian cluster of Postgres, and goes back to a moment before a mistake. The cluster and the
+// folders of the page are in a temporary folder: paths of commands get it as a prefix, and Debian's programs find the
+// cluster by PG_CLUSTER_CONF_ROOT, with which they also do without systemd.
 func archive(t *testing.T, g *guide) {
 	if _, err := exec.LookPath("pg_createcluster"); err != nil || os.Getuid() != 0 {
 		t.Skip("the page is for root on Debian: it needs root, and pg_createcluster of the package postgresql-common")
@@ -65,9 +65,12 @@ func newDebian(t *testing.T) *debian {
 	require.NoError(t, err)
 	require.NotEmpty(t, found)
 	d := &debian{root: openFolder(t), version: strings.Split(found[len(found)-1], "/")[4], port: platform.FreePort(t)}
-	d.env = append(platform.Environment(t), "PG_CLUSTER_CONF_ROOT="+d.root+"/etc/postgresql", "PGPORT="+strconv.Itoa(d.port), "LC_ALL=C.UTF-8")
-	d.shell(t, fmt.Sprintf("mkdir -p etc/postgresql var/lib/postgresql/%[1]s srv log run && chown postgres var/lib/postgresql/%[1]s run", d.version))
-	d.shell(t, fmt.Sprintf("pg_createcluster --datadir=$PWD/var/lib/postgresql/%s/main --logfile=$PWD/log/main.log --socketdir=$PWD/run --port=%d --start-conf=manual %[1]s main", d.version, d.port))
+	d.env = append(platform.Environment(t), "PG_CLUSTER_CONF_ROOT="+d.root+"/etc/postgresql",
+		"PGPORT="+strconv.Itoa(d.port), "LC_ALL=C.UTF-8")
+	d.shell(t, fmt.Sprintf("mkdir -p etc/postgresql var/lib/postgresql/%[1]s srv log run && chown postgres "+
+		"var/lib/postgresql/%[1]s run", d.version))
+	d.shell(t, fmt.Sprintf("pg_createcluster --datadir=$PWD/var/lib/postgresql/%s/main --logfile=$PWD/log/main.log "+
+		"--socketdir=$PWD/run --port=%d --start-conf=manual %[1]s main", d.version, d.port))
 	d.shell(t, "pg_ctlcluster "+d.version+" main start")
 	t.Cleanup(func() {
 		cmd := d.command("pg_ctlcluster " + d.version + " main stop -- -m immediate")
@@ -81,7 +84,8 @@ func (d *debian) cluster(t *testing.T) *cluster {
 	t.Helper()
 	for _, role := range []string{superuser + " SUPERUSER", owner, runtime} {
 		name, _, _ := strings.Cut(role, " ")
-		d.shell(t, fmt.Sprintf(`runuser -u postgres -- psql -q -h "$PWD/run" -c "CREATE ROLE %s LOGIN PASSWORD '%s'"`, role, name))
+		d.shell(t, fmt.Sprintf(`runuser -u postgres -- psql -q -h "$PWD/run" -c "CREATE ROLE %s LOGIN PASSWORD '%s'"`, role,
+			name))
 	}
 	return &cluster{fmt.Sprintf("postgres://127.0.0.1:%d/postgres?sslmode=disable", d.port)}
 }

@@ -41,11 +41,13 @@ type installation struct {
 	worker     *platform.Server
 }
 
-// newInstallation makes everything but the schema and the servers: the state before the first phase of docs/operations/rollout.md.
+// newInstallation makes everything but the schema and the servers: the state before the first phase of
+// docs/operations/rollout.md.
 func newInstallation(t *testing.T, c *cluster) *installation {
 	t.Helper()
 	i := &installation{
-		cluster: c, database: fmt.Sprintf("signalbox%08x", rand.Uint32()), temporal: temporal.Get(t), namespace: fmt.Sprintf("n%08x", rand.Uint32()), folder: openFolder(t),
+		cluster: c, database: fmt.Sprintf("signalbox%08x", rand.Uint32()), temporal: temporal.Get(t),
+		namespace: fmt.Sprintf("n%08x", rand.Uint32()), folder: openFolder(t),
 	}
 	i.temporal.CreateNamespace(t, i.namespace)
 	require.NoError(t, os.Symlink(filepath.Join(programs.Get(t), "deploy"), filepath.Join(i.folder, "deploy")))
@@ -70,8 +72,10 @@ func newInstallation(t *testing.T, c *cluster) *installation {
 	}
 	i.set(
 		"PATH="+programs.Get(t)+":"+os.Getenv("PATH"), "HOME="+i.folder, "XDG_CONFIG_HOME="+i.folder, "NO_COLOR=1",
-		"PGPASSFILE="+filepath.Join(i.folder, "pgpass"), "ADMIN_DSN="+c.dsn(t, superuser, i.database), "OWNER_DSN="+c.dsn(t, owner, i.database),
-		"DSN="+c.dsn(t, runtime, i.database), "REDIS_URL=redis://"+platform.Address(i.port), "REDIS_PASSWORD=redis", "REDIS_ADMIN_PASSWORD=admin",
+		"PGPASSFILE="+filepath.Join(i.folder, "pgpass"), "ADMIN_DSN="+c.dsn(t, superuser, i.database), "OWNER_DSN="+
+			c.dsn(t, owner, i.database),
+		"DSN="+c.dsn(t, runtime, i.database), "REDIS_URL=redis://"+
+			platform.Address(i.port), "REDIS_PASSWORD=redis", "REDIS_ADMIN_PASSWORD=admin",
 		"NEW_PASSWORD=new", "SIGNALBOX_ADDRESS="+address,
 	)
 	i.createDatabase(t)
@@ -110,7 +114,9 @@ func (i *installation) startRedis(t *testing.T) {
 	if _, err := os.Stat(users); err != nil {
 		text, err := os.ReadFile(filepath.Join(deploy, "redis/users.acl"))
 		require.NoError(t, err)
-		require.NoError(t, os.WriteFile(users, []byte(strings.NewReplacer("PASSWORD_SHA256", hash("redis"), "ADMIN_SHA256", hash("admin")).Replace(string(text))), 0o600))
+		require.NoError(t, os.WriteFile(users,
+			[]byte(strings.NewReplacer("PASSWORD_SHA256", hash("redis"), "ADMIN_SHA256", hash("admin")).Replace(string(text))),
+			0o600))
 	}
 	i.redis = platform.StartProcess(t, "redis", "redis-server", nil, []string{
 		"--bind", "127.0.0.1", "--port", strconv.Itoa(i.port), "--save", "", "--aclfile", users,
@@ -195,7 +201,8 @@ func (i *installation) stop(t *testing.T) {
 // signIn creates the first token and uses it from now on.
 func (i *installation) signIn(t *testing.T) {
 	t.Helper()
-	i.set("SIGNALBOX_TOKEN=" + strings.TrimSpace(i.shell(t, "signalbox token create --bootstrap --config signalbox.yaml --name ada")))
+	i.set("SIGNALBOX_TOKEN=" +
+		strings.TrimSpace(i.shell(t, "signalbox token create --bootstrap --config signalbox.yaml --name ada")))
 }
 
 // run makes the schema, starts servers and signs in: a platform in operation.
@@ -233,7 +240,8 @@ func (i *installation) shell(t *testing.T, text string) string {
 }
 
 // refused matches what a missing right or a wrong password looks like.
-var refused = regexp.MustCompile(`NOPERM|NOAUTH|WRONGPASS|ERR |permission denied|insufficient privilege|no privileges|password authentication failed`)
+var refused = regexp.MustCompile(
+	`NOPERM|NOAUTH|WRONGPASS|ERR |permission denied|insufficient privilege|no privileges|password authentication failed`)
 
 // do runs the next command of a section, which begins so and must succeed, with words replaced, and returns its output.
 func (i *installation) do(t *testing.T, s *section, begin string, words ...string) string {

@@ -1,8 +1,10 @@
-// Package procedures_test follows the pages of docs/operations: each command of a page runs as it is written, in the order of its section,
-// on a platform in the state that the page describes. Servers, people and their commands have the rights of docs/least-privilege.md: roles of
-// Postgres and Redis with passwords, API tokens, and a Unix user without rights.
+// Package procedures_test follows the pages of docs/operations: each command of a page runs as it is written, in the
+// order of its section, on a platform in the state that the page describes. Servers, people and their commands have the
+// rights of docs/least-privilege.md: roles of Postgres and Redis with passwords, API tokens, and a Unix user without
+// rights.
 //
-// A procedure names the command that it expects next, so a command that is added to a page, or changed, fails until the procedure follows.
+// A procedure names the command that it expects next, so a command that is added to a page, or changed, fails until the
+// procedure follows.
 package procedures_test
 
 import (
@@ -61,13 +63,17 @@ func procedures() []procedure {
 		{"loss of Postgres", []string{"loss.md#Postgres is lost"}, losePostgres},
 		{"loss of Temporal", []string{"loss.md#Temporal is lost"}, loseTemporal},
 		{"restore", []string{
-			"backup.md#Backup and restore", "backup.md#Restore", "backup.md#Check", "backup.md#Keep large values outside the backup", "backup.md#Verify",
+			"backup.md#Backup and restore", "backup.md#Restore", "backup.md#Check",
+			"backup.md#Keep large values outside the backup", "backup.md#Verify",
 		}, restore},
-		{"first servers", []string{"rollout.md#Rollout", "checklist.md#Production checklist", "loss.md#Redis is lost"}, firstServers},
-		{"rotation", []string{"rotation.md#Key rotation", "rotation.md#Sealing keys", "rotation.md#Redis' password", "rotation.md#Postgres' password"}, rotate},
+		{"first servers", []string{"rollout.md#Rollout", "checklist.md#Production checklist", "loss.md#Redis is lost"},
+			firstServers},
+		{"rotation", []string{"rotation.md#Key rotation", "rotation.md#Sealing keys", "rotation.md#Redis' password",
+			"rotation.md#Postgres' password"}, rotate},
 		{"move", []string{"moving.md#Moving a project"}, move},
 		{"continuous backup", []string{"backup.md#Back up Postgres continuously"}, archive},
-		{"upgrade", []string{"upgrade.md#Before", "upgrade.md#Rolling: no interruption", "upgrade.md#With maintenance"}, upgrade},
+		{"upgrade", []string{"upgrade.md#Before", "upgrade.md#Rolling: no interruption", "upgrade.md#With maintenance"},
+			upgrade},
 	}
 }
 
@@ -104,7 +110,8 @@ func TestProceduresDoWhatPagesSay(t *testing.T) {
 	}
 }
 
-// openFolder returns a temporary folder that other users can write into: those of testing.T belong to the user of the test.
+// openFolder returns a temporary folder that other users can write into: those of testing.T belong to the user of the
+// test.
 func openFolder(t platform.T) string {
 	t.Helper()
 	folder, err := os.MkdirTemp("", "signalbox-procedure-")
@@ -126,7 +133,8 @@ func copyPrograms(t platform.T) string {
 		t.Fatalf("find the repository: %v", err)
 	}
 	for _, args := range [][]string{
-		{"cp", platform.ServerBinary(t), filepath.Join(folder, "signalbox")}, {"cp", "-r", root + "/deploy", root + "/examples", folder}, {"chmod", "-R", "a+rX", folder},
+		{"cp", platform.ServerBinary(t), filepath.Join(folder, "signalbox")},
+		{"cp", "-r", root + "/deploy", root + "/examples", folder}, {"chmod", "-R", "a+rX", folder},
 	} {
 		if out, err := exec.CommandContext(t.Context(), args[0], args[1:]...).CombinedOutput(); err != nil {
 			t.Fatalf("%v: %v\n%s", args, err, out)

@@ -13,9 +13,11 @@ import (
 
 const pages = "../../docs/operations/"
 
-// callsProgram matches what begins with a program that the pages call, or is a statement for psql. A name alone is not a command.
-var callsProgram = regexp.MustCompile(`^(?:[A-Z_]+="?\$?\w+"? )?(?:signalbox|pg_dump|pg_restore|pg_basebackup|pg_ctlcluster|pg_archivecleanup|psql|redis-cli|` +
-	`printf|install|runuser|mv|cp|rm|sed|export|curl|openssl|temporal|timedatectl|systemctl|ALTER|SELECT)\b(?: |$)`)
+// callsProgram matches what begins with a program that the pages call, or is a statement for psql. A name alone is not
+// a command.
+var callsProgram = regexp.MustCompile(
+	`^(?:[A-Z_]+="?\$?\w+"? )?(?:signalbox|pg_dump|pg_restore|pg_basebackup|pg_ctlcluster|pg_archivecleanup|psql|redis-cli|` +
+		`printf|install|runuser|mv|cp|rm|sed|export|curl|openssl|temporal|timedatectl|systemctl|ALTER|SELECT)\b(?: |$)`)
 
 // names are programs that pages name without arguments.
 var names = regexp.MustCompile(`^(?:signalbox|psql|pg_dump|pg_basebackup|pg_archivecleanup|signalbox migrate import)$`)
@@ -71,7 +73,8 @@ func sections(t *testing.T, page string) (list []*section) {
 		}
 		switch match := heading.FindStringSubmatch(line); {
 		case block && language == "sh":
-			if command := strings.TrimSpace(comment.ReplaceAllString(line, "")); command != "" && !strings.HasPrefix(command, "#") {
+			if command := strings.TrimSpace(comment.ReplaceAllString(line, "")); command != "" &&
+				!strings.HasPrefix(command, "#") {
 				last := list[len(list)-1]
 				last.commands = append(last.commands, command)
 			}
@@ -102,12 +105,14 @@ func find(t *testing.T, name string) *section {
 	return nil
 }
 
-// take returns the next command of the section, which must begin so, with the words replaced: each placeholder is followed by its value.
+// take returns the next command of the section, which must begin so, with the words replaced: each placeholder is
+// followed by its value.
 func (s *section) take(t *testing.T, begin string, words ...string) string {
 	t.Helper()
 	require.Less(t, s.next, len(s.commands), "%s has no further command, and the procedure expects %q", s, begin)
 	command := s.commands[s.next]
-	require.True(t, strings.HasPrefix(command, begin), "the next command of %s is %q, and the procedure expects %q", s, command, begin)
+	require.True(t, strings.HasPrefix(command, begin), "the next command of %s is %q, and the procedure expects %q", s,
+		command, begin)
 	s.next++
 	return replace(command, words)
 }
@@ -142,7 +147,8 @@ func TestEverySectionHasAProcedure(t *testing.T) {
 		require.NoError(t, err)
 		all += string(content)
 		for _, s := range sections(t, filepath.Base(file)) {
-			require.NotEmpty(t, claimed[s.String()], "no procedure follows %s, which has the commands\n%s", s, strings.Join(s.commands, "\n"))
+			require.NotEmpty(t, claimed[s.String()], "no procedure follows %s, which has the commands\n%s", s,
+				strings.Join(s.commands, "\n"))
 			delete(claimed, s.String())
 			commands += len(s.commands)
 		}

@@ -43,8 +43,8 @@ func (i *installation) awaitListener(t *testing.T, id string) {
 	i.awaitAnswer(t, "/v1/projects/default/runs/"+id+"/waits", `"go"`)
 }
 
-// replaceDatabase drops the database and restores the backup into an empty one of the same name, with the next command of a section, if there
-// is one.
+// replaceDatabase drops the database and restores the backup into an empty one of the same name, with the next command
+// of a section, if there is one.
 func (i *installation) replaceDatabase(t *testing.T, restore func()) {
 	t.Helper()
 	i.cluster.asAdmin(t, "postgres", "DROP DATABASE "+i.database+" WITH (FORCE)")
@@ -55,8 +55,8 @@ func (i *installation) replaceDatabase(t *testing.T, restore func()) {
 	i.cluster.asAdmin(t, i.database, "UPDATE runs_cluster SET compared_at = compared_at - 600000000")
 }
 
-// awaitRestored waits until a comparison has found that the database was restored. The first one is seconds after the start, and the runs of a
-// test are too young for it: a command makes the next ones.
+// awaitRestored waits until a comparison has found that the database was restored. The first one is seconds after the
+// start, and the runs of a test are too young for it: a command makes the next ones.
 func (i *installation) awaitRestored(t *testing.T) {
 	t.Helper()
 	platform.Eventually(t, soon, func() string {
@@ -119,7 +119,8 @@ func restore(t *testing.T, g *guide) {
 	i.continues(t, l)
 
 	payloads := g.section(t, "Keep large values outside the backup")
-	i.settings = append(i.settings, "SIGNALBOX_PAYLOADS_STORE=folder", "SIGNALBOX_PAYLOADS_FOLDER="+filepath.Join(i.folder, "payloads"))
+	i.settings = append(i.settings, "SIGNALBOX_PAYLOADS_STORE=folder",
+		"SIGNALBOX_PAYLOADS_FOLDER="+filepath.Join(i.folder, "payloads"))
 	i.set(i.settings[len(i.settings)-2:]...)
 	i.shell(t, "mkdir payloads")
 	require.Contains(t, i.do(t, payloads, "signalbox check-config"), "no violations")

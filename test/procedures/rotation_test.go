@@ -33,7 +33,8 @@ func rotate(t *testing.T, g *guide) {
 	status := i.until(t, s, `generation 2\b`, "signalbox system status")
 	require.NotContains(t, status, "certificate")
 	address := strings.TrimPrefix(i.variable("SIGNALBOX_ADDRESS"), "https://")
-	i.until(t, s, "notAfter="+time.Now().UTC().Add(30*24*time.Hour).Format("Jan"), "openssl s_client", "HOST:8080", address)
+	i.until(t, s, "notAfter="+time.Now().UTC().Add(30*24*time.Hour).Format("Jan"), "openssl s_client", "HOST:8080",
+		address)
 
 	i.rotateRedis(t, g.section(t, "Redis' password"))
 
@@ -73,7 +74,8 @@ func (i *installation) useTLS(t *testing.T, authority *conntest.Authority) {
 	require.NoError(t, os.Chmod(ca, 0o644)) //nolint:gosec // it is no secret
 	i.certificates(t, authority, 10*time.Minute)
 	i.settings = append(i.settings, "SIGNALBOX_TEMPORAL_TLS_CA_FILE="+ca,
-		"SIGNALBOX_TEMPORAL_TLS_CERT_FILE="+filepath.Join(i.folder, "client.crt"), "SIGNALBOX_TEMPORAL_TLS_KEY_FILE="+filepath.Join(i.folder, "client.key"))
+		"SIGNALBOX_TEMPORAL_TLS_CERT_FILE="+filepath.Join(i.folder, "client.crt"), "SIGNALBOX_TEMPORAL_TLS_KEY_FILE="+
+			filepath.Join(i.folder, "client.key"))
 	i.set("SIGNALBOX_ADDRESS=https://"+address, "SIGNALBOX_CA_FILE="+ca)
 }
 
@@ -94,7 +96,8 @@ func (i *installation) certificates(t *testing.T, authority *conntest.Authority,
 func (i *installation) startWithTLS(t *testing.T) {
 	t.Helper()
 	i.api = i.launch(t, platform.API,
-		"SIGNALBOX_LISTEN_TLS_CERT_FILE="+filepath.Join(i.folder, "api.crt"), "SIGNALBOX_LISTEN_TLS_KEY_FILE="+filepath.Join(i.folder, "api.key"))
+		"SIGNALBOX_LISTEN_TLS_CERT_FILE="+filepath.Join(i.folder, "api.crt"), "SIGNALBOX_LISTEN_TLS_KEY_FILE="+
+			filepath.Join(i.folder, "api.key"))
 	i.worker = i.launch(t, platform.Worker)
 	i.worker.AwaitReady(t)
 	i.eventually(t, `curl -fs --cacert "$SIGNALBOX_CA_FILE" "$SIGNALBOX_ADDRESS/readyz?role=api"`, "")
@@ -113,7 +116,8 @@ func (i *installation) rotateTokens(t *testing.T, s *section) {
 	i.set("SIGNALBOX_TOKEN=" + created[len(created)-1])
 	require.Contains(t, i.do(t, s, "signalbox token list"), "ada")
 	lost := i.token(t, "ada")
-	i.shell(t, `curl -fs --cacert "$SIGNALBOX_CA_FILE" -H 'Content-Type: application/json' -d '{"token":"`+program+`"}' "$SIGNALBOX_ADDRESS/v1/session:sign-in"`)
+	i.shell(t, `curl -fs --cacert "$SIGNALBOX_CA_FILE" -H 'Content-Type: application/json' -d '{"token":"`+program+
+		`"}' "$SIGNALBOX_ADDRESS/v1/session:sign-in"`)
 	i.shell(t, "signalbox token revoke "+lost)
 	session := strings.Fields(i.shell(t, "signalbox token sessions -o name"))
 	require.Len(t, session, 1)

@@ -15,7 +15,8 @@ import (
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-// firstServers goes from an empty database through the phases of the rollout and the production checklist, and loses Redis.
+// firstServers goes from an empty database through the phases of the rollout and the production checklist, and loses
+// Redis.
 func firstServers(t *testing.T, g *guide) {
 	i := newInstallation(t, postgres.Get(t))
 	s := g.section(t, "Rollout")
@@ -38,7 +39,8 @@ func firstServers(t *testing.T, g *guide) {
 	i.do(t, s, "signalbox quota set", "NAME", "shop")
 	order := i.publish(t, "shop", document("order", "  - pause: {wait: {hours: 1}}\n"))
 	first, second := i.run(t, "shop", order, "waiting"), i.run(t, "shop", order, "waiting")
-	i.until(t, s, "no problems", "signalbox problem list", "NAME", "shop") // a worker begins to serve the new project within seconds
+	// a worker begins to serve the new project within seconds
+	i.until(t, s, "no problems", "signalbox problem list", "NAME", "shop")
 	require.Regexp(t, `waiting\s+2`, i.do(t, s, "signalbox run count", "NAME", "shop"))
 	i.do(t, s, "signalbox workflow stop", "WORKFLOW", order, "NAME", "shop", "TEXT", "wrong")
 	for _, id := range []string{first, second} {
@@ -81,7 +83,8 @@ func (i *installation) id(t *testing.T, s *platform.Server) string {
 
 // document returns the source of a workflow of the namespace shop.
 func document(name, tasks string, head ...string) string {
-	return "document: {dsl: '1.0.3', namespace: shop, name: " + name + ", version: '1.0.0'}\n" + strings.Join(head, "") + "do:\n" + tasks
+	return "document: {dsl: '1.0.3', namespace: shop, name: " + name + ", version: '1.0.0'}\n" + strings.Join(head, "") +
+		"do:\n" + tasks
 }
 
 // publish publishes a document in a project, and returns the name of the workflow.
@@ -148,18 +151,22 @@ func upgrade(t *testing.T, g *guide) {
 			address = platform.Address(platform.FreePort(t))
 		}
 		env := slices.Concat(i.settings, []string{
-			"PGPASSFILE=" + i.variable("PGPASSFILE"), "SIGNALBOX_REDIS_URL=redis://" + platform.Address(i.port), "SIGNALBOX_REDIS_USERNAME=signalbox",
-			"SIGNALBOX_REDIS_PASSWORD_FILE=" + i.folder + "/redis-password", "SIGNALBOX_ENCRYPTION_KEYS=test=" + i.folder + "/sealing-key",
+			"PGPASSFILE=" + i.variable("PGPASSFILE"), "SIGNALBOX_REDIS_URL=redis://" +
+				platform.Address(i.port), "SIGNALBOX_REDIS_USERNAME=signalbox",
+			"SIGNALBOX_REDIS_PASSWORD_FILE=" + i.folder + "/redis-password", "SIGNALBOX_ENCRYPTION_KEYS=test=" + i.folder +
+				"/sealing-key",
 		})
 		return platform.AttachServer(platform.StartProcess(t, "previous "+role, previous, env, []string{
-			"server", "--roles", role, "--listen", address, "--temporal-address", i.temporal.Address, "--temporal-namespace", i.namespace,
+			"server", "--roles", role, "--listen", address, "--temporal-address", i.temporal.Address, "--temporal-namespace",
+			i.namespace,
 			"--store-driver", "postgres", "--store-dsn", i.variable("OWNER_DSN"),
 		}), address)
 	}
 	i.api, i.worker = former(platform.API), former(platform.Worker)
 	i.api.AwaitAPI(t)
 	i.worker.AwaitReady(t)
-	open := i.run(t, "default", i.publish(t, "default", document("asks", "  - ask: {listen: {to: {one: {with: {type: go}}}}}\n")), "waiting")
+	open := i.run(t, "default",
+		i.publish(t, "default", document("asks", "  - ask: {listen: {to: {one: {with: {type: go}}}}}\n")), "waiting")
 
 	s := g.section(t, "Before")
 	i.do(t, s, "signalbox version --server")

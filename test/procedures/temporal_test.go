@@ -12,7 +12,8 @@ import (
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-// loseTemporal loses the namespace of Temporal twice: first another one takes its place, then an empty one of the same name.
+// loseTemporal loses the namespace of Temporal twice: first another one takes its place, then an empty one of the same
+// name.
 func loseTemporal(t *testing.T, g *guide) {
 	i := operating(t, postgres.Get(t))
 	asks := i.publish(t, "default", document("asks", listens))

@@ -6,8 +6,8 @@ import (
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-// Databases returns the kinds of database that a test runs with: both at full length, otherwise one of them by the name of the test, so that
-// half of the tests run with each. Without Postgres, all run with SQLite.
+// Databases returns the kinds of database that a test runs with: both at full length, otherwise one of them by the name
+// of the test, so that half of the tests run with each. Without Postgres, all run with SQLite.
 func Databases(test string) []string {
 	const sqlite, postgres = "sqlite", "postgres"
 	hash := fnv.New32a()

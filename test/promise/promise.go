@@ -23,7 +23,8 @@ const (
 // Full reports whether tests run at full length.
 func Full() bool { return os.Getenv(FullVariable) == "1" }
 
-// OnlyFull skips a test that runs at full length only, because others cover its kind in `make test`. Covered says which.
+// OnlyFull skips a test that runs at full length only, because others cover its kind in `make test`. Covered says
+// which.
 func OnlyFull(skip func(...any), covered string) {
 	if !Full() {
 		skip("`make prove` runs this one; in `make test`, " + covered)

@@ -139,7 +139,8 @@ func replay(t *testing.T, docs library, folder, status string, interceptors ...i
 		require.NoError(t, err)
 		first := history.GetEvents()[0].GetWorkflowExecutionStartedEventAttributes()
 		require.NoError(t, replayer.ReplayWorkflowHistoryWithOptions(nil, history, worker.ReplayWorkflowHistoryOptions{
-			OriginalExecution: workflow.Execution{ID: run, RunID: first.GetOriginalExecutionRunId()}, // the ID with which payloads are sealed
+			// the ID with which payloads are sealed
+			OriginalExecution: workflow.Execution{ID: run, RunID: first.GetOriginalExecutionRunId()},
 		}), path)
 		executions++
 	}
@@ -163,7 +164,8 @@ func replay(t *testing.T, docs library, folder, status string, interceptors ...i
 	require.Len(t, records.steps, len(recorded))
 	for _, want := range recorded {
 		got := records.steps[want.Number]
-		require.Equal(t, want, step{Number: got.Number, Path: got.Path, Status: string(got.Status), Output: string(got.Output)})
+		require.Equal(t, want, step{
+			Number: got.Number, Path: got.Path, Status: string(got.Status), Output: string(got.Output)})
 	}
 }
 
@@ -184,8 +186,8 @@ func (recordedPayloads) Writable(context.Context) error { return nil }
 // Names implements [codec.Values].
 func (recordedPayloads) Names() []string { return []string{"the records"} }
 
-// referring returns the ID of the run to which a history's references belong, and the replay options that resolve them. Other recordings have
-// their values in the history.
+// referring returns the ID of the run to which a history's references belong, and the replay options that resolve them.
+// Other recordings have their values in the history.
 func referring(t *testing.T, folder string) (run string, options worker.WorkflowReplayerOptions) {
 	t.Helper()
 	options = worker.WorkflowReplayerOptions{DisableDeadlockDetection: true}

@@ -1,8 +1,8 @@
-// Package soak_test runs a mix of everything that runs do on two servers with Postgres and Redis, steadily and for long, and verifies that no
-// run is lost, doubled or stuck, that timers are on time, and that no process grows.
+// Package soak_test runs a mix of everything that runs do on two servers with Postgres and Redis, steadily and for
+// long, and verifies that no run is lost, doubled or stuck, that timers are on time, and that no process grows.
 //
-// SIGNALBOX_SOAK_MINUTES sets the length, as `make soak` does. Without it, and outside of `make prove`, a short form verifies only what does
-// not depend on the speed of the machine.
+// SIGNALBOX_SOAK_MINUTES sets the length, as `make soak` does. Without it, and outside of `make prove`, a short form
+// verifies only what does not depend on the speed of the machine.
 package soak_test
 
 import (

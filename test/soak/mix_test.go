@@ -28,7 +28,8 @@ type part struct {
 
 // document returns the workflow. All are in one workflow namespace, so that they can start each other.
 func (p part) document() string {
-	return "document: {dsl: '1.0.3', namespace: soak, name: " + p.name + ", version: '1.0.0'}\n" + p.head + "do:\n" + p.tasks
+	return "document: {dsl: '1.0.3', namespace: soak, name: " + p.name + ", version: '1.0.0'}\n" + p.head + "do:\n" +
+		p.tasks
 }
 
 // mix returns the workflows. Together they start ten runs and set 50 timers per second.
@@ -36,15 +37,19 @@ func mix(o *origin.Origin) []part {
 	wait := "{wait: {milliseconds: 700}}"
 	parts := []part{
 		{name: "child", tasks: "  - one: {set: {n: 1}}\n"},
-		{name: "steps", every: time.Second, tasks: "  - one: {set: {n: '${ .n + 1 }'}}\n  - two: {set: {n: '${ .n * 2 }'}}\n  - three: {set: {n: 3}}\n"},
+		{name: "steps", every: time.Second,
+			tasks: "  - one: {set: {n: '${ .n + 1 }'}}\n  - two: {set: {n: '${ .n * 2 }'}}\n  - three: {set: {n: 3}}\n"},
 		{name: "calls", every: 500 * time.Millisecond, tasks: `  - flaky:
       try:
         - send: {call: http, with: {method: post, endpoint: '` + o.URL + `/flaky', body: {n: '${ $workflow.input.n }'}}}
       catch: {errors: {with: {status: 503}}, retry: {delay: {milliseconds: 700}, limit: {attempt: {count: 5}}}}
   - read: {call: http, with: {method: get, endpoint: '` + o.URL + `/read'}}
 `},
-		{name: "parent", every: time.Second, tasks: "  - call:\n      run:\n        workflow: {namespace: soak, name: child, version: '1.0.0'}\n"},
-		{name: "forks", every: 500 * time.Millisecond, tasks: "  - all:\n      fork:\n        branches:\n          - a: " + wait + "\n          - b: " + wait + "\n          - c: " + wait + "\n"},
+		{name: "parent", every: time.Second,
+			tasks: "  - call:\n      run:\n        workflow: {namespace: soak, name: child, version: '1.0.0'}\n"},
+		{name: "forks", every: 500 * time.Millisecond,
+			tasks: "  - all:\n      fork:\n        branches:\n          - a: " + wait + "\n          - b: " + wait +
+				"\n          - c: " + wait + "\n"},
 		{name: "hears", every: time.Second, tasks: `  - ask:
       emit: {event: {with: {type: io.example.soak, source: /soak, data: {n: '${ $workflow.input.n }'}}}}
   - hear:
@@ -126,7 +131,8 @@ func (m *started) judge(t *testing.T, s *platform.Server, temporal *platform.Tem
 			}
 		}
 		load.Judge(t, load.Evidence{
-			Loads: loads, Others: others, Server: s, Temporal: platform.DialTemporal(t, temporal.Address), Limit: limit, Status: status,
+			Loads: loads, Others: others, Server: s, Temporal: platform.DialTemporal(t, temporal.Address), Limit: limit,
+			Status: status,
 		})
 		for _, l := range loads {
 			runs += len(l.Of(load.Accepted))

@@ -59,7 +59,8 @@ func TestMixRunsForLong(t *testing.T) {
 	beside.Wait()
 	m.stop()
 	m.cancelAll(t, servers[0])
-	late := lateness(t, servers) // before the runs are judged: what has not ended by then is an error, and its figures are needed
+	// before the runs are judged: what has not ended by then is an error, and its figures are needed
+	late := lateness(t, servers)
 	t.Logf("lateness of timers: %s; at most %.0f runs were stuck; %s", late, usage.stuck, usage)
 	runs := m.judge(t, servers[0], temporal, endLimit)
 	require.NotZero(t, runs)
@@ -70,10 +71,14 @@ func TestMixRunsForLong(t *testing.T) {
 	}
 	require.GreaterOrEqual(t, ticks, int(lasts/scheduled)-1, "the schedule started all runs")
 	over := m.overrun(t, servers[0])
-	promise.Record(t, promise.Figure{Promise: "soak", What: fmt.Sprintf("lateness of timers in %s of a mix of ten starts and 50 timers per second", lasts),
+	promise.Record(t, promise.Figure{
+		Promise: "soak", What: fmt.Sprintf("lateness of timers in %s of a mix of ten starts and 50 timers per second", lasts),
 		Aim: "p99 1 s", Trials: late.total, Figure: late.String()})
-	promise.Record(t, promise.Figure{Promise: "soak", What: fmt.Sprintf("what a run of %d waits of %s takes over them", waits, pause), Trials: len(over), Figure: over.String()})
-	promise.Record(t, promise.Figure{Promise: "soak", What: "memory, goroutines, connections and series: first quarter, last quarter", Aim: "flat",
+	promise.Record(t, promise.Figure{
+		Promise: "soak", What: fmt.Sprintf("what a run of %d waits of %s takes over them", waits, pause), Trials: len(over),
+		Figure: over.String()})
+	promise.Record(t, promise.Figure{
+		Promise: "soak", What: "memory, goroutines, connections and series: first quarter, last quarter", Aim: "flat",
 		Trials: runs, Figure: usage.String()})
 	assert.Zero(t, usage.stuck, "stuck runs")
 	assert.LessOrEqual(t, late.at(.99), onTime, "lateness of timers")

@@ -41,7 +41,8 @@ func (u *usage) sample(ctx context.Context, t *testing.T) {
 			}
 			u.add(fmt.Sprintf("MB of server %d", i), s.Memory(t))
 			u.add(fmt.Sprintf("series of server %d", i), float64(strings.Count(page, "\n")))
-			for what, metric := range map[string]string{"goroutines": counter.Goroutines, "connections": "db_client_connections"} {
+			for what, metric := range map[string]string{
+				"goroutines": counter.Goroutines, "connections": "db_client_connections"} {
 				n, _, err := counter.Sum(page, metric)
 				assert.NoError(t, err)
 				u.add(fmt.Sprintf("%s of server %d", what, i), n)

@@ -1,5 +1,5 @@
-// Package succession reads the owners of a dispatcher from Temporal, execution by execution, and verifies the rules: never two open at a
-// time, epochs only increase, each execution ends before the next begins.
+// Package succession reads the owners of a dispatcher from Temporal, execution by execution, and verifies the rules:
+// never two open at a time, epochs only increase, each execution ends before the next begins.
 //
 //	line := succession.Read(t, client, "dispatcher-default-signalbox-default")
 //	succession.Judge(t, line)

@@ -17,8 +17,9 @@ func Judge(t platform.T, line []Execution) {
 	}
 }
 
-// Wrong lists the violations of executions in order of their starts: of one ID at most one is open; each begins after the
-// previous one has ended; none ends by itself; the owners' epochs increase, and only the same owner keeps its epoch.
+// Wrong lists the violations of executions in order of their starts: of one ID at most one is open; each begins after
+// the previous one has ended; none ends by itself; the owners' epochs increase, and only the same owner keeps its
+// epoch.
 func Wrong(line []Execution) []string {
 	var wrong []string
 	last := map[string]Execution{}
@@ -29,7 +30,8 @@ func Wrong(line []Execution) []string {
 		owner := before.Owner()
 		for _, next := range e.Owners {
 			if next.Epoch < owner.Epoch || next.Epoch == owner.Epoch && next.Server != owner.Server {
-				wrong = append(wrong, fmt.Sprintf("%s went from epoch %d of %s to epoch %d of %s", e.ID, owner.Epoch, owner.Server, next.Epoch, next.Server))
+				wrong = append(wrong, fmt.Sprintf("%s went from epoch %d of %s to epoch %d of %s", e.ID, owner.Epoch, owner.Server,
+					next.Epoch, next.Server))
 			}
 			owner = next
 		}

@@ -102,7 +102,8 @@ func list(t platform.T, c client.Client, query string) map[string][]string {
 	found := map[string][]string{}
 	var token []byte
 	for {
-		page, err := c.ListWorkflow(t.Context(), &workflowservice.ListWorkflowExecutionsRequest{Query: query, NextPageToken: token})
+		page, err := c.ListWorkflow(t.Context(),
+			&workflowservice.ListWorkflowExecutionsRequest{Query: query, NextPageToken: token})
 		if err != nil {
 			t.Fatalf("list dispatchers: %v", err)
 		}

@@ -73,7 +73,8 @@ func (f *environment) start(t *testing.T, s *platform.Server) {
 func (f *environment) send(t *testing.T, s *platform.Server) {
 	t.Helper()
 	_, err := s.Events.PublishEvents(t.Context(), connect.NewRequest(&signalboxv1.PublishEventsRequest{
-		Project: platform.DefaultProject, Events: []*signalboxv1.CloudEvent{{Id: rand.Text(), Type: "test.go-on", Source: "/test"}},
+		Project: platform.DefaultProject,
+		Events:  []*signalboxv1.CloudEvent{{Id: rand.Text(), Type: "test.go-on", Source: "/test"}},
 	}))
 	require.NoError(t, err)
 }
@@ -136,7 +137,8 @@ func TestRunsSurviveUpgradeAndRollback(t *testing.T) {
 	stop(t, old2)
 	f.start(t, new2)
 
-	// Roll back: the previous release works on the schema of this one, and leaves runs that it does not support to workers that do.
+	// Roll back: the previous release works on the schema of this one, and leaves runs that it does not support to workers
+	// that do.
 	old3 := f.server(t, previous)
 	stop(t, new1)
 	stop(t, new2)

@@ -27,7 +27,8 @@ const (
 	tag   = "signalbox"
 	width = 24 // of a dashboard, in Grafana's columns
 	high  = 8
-	// schema is the version of the dashboards' schema of Grafana 11.0. Later versions of Grafana migrate it when they load it.
+	// schema is the version of the dashboards' schema of Grafana 11.0. Later versions of Grafana migrate it when they load
+	// it.
 	schema = 39
 )
 
@@ -76,8 +77,10 @@ func (b board) build() (dashboard.Dashboard, error) {
 		Time("now-6h", "now").Refresh("30s").Timezone("browser").
 		Link(dashboard.NewDashboardLinkBuilder("Signalbox").Type(dashboard.DashboardLinkTypeDashboards).Icon("dashboard").
 			Tags([]string{tag}).IncludeVars(true).KeepTime(true)).
-		Link(dashboard.NewDashboardLinkBuilder("Runbooks").Type(dashboard.DashboardLinkTypeLink).Icon("doc").Url(pages + "README.md").TargetBlank(true)).
-		Annotation(dashboard.NewAnnotationQueryBuilder().Name("Firing alerts").Datasource(source()).Enable(true).IconColor(red).
+		Link(dashboard.NewDashboardLinkBuilder("Runbooks").Type(dashboard.DashboardLinkTypeLink).Icon("doc").Url(pages +
+			"README.md").TargetBlank(true)).
+		Annotation(dashboard.NewAnnotationQueryBuilder().Name("Firing alerts").Datasource(source()).Enable(true).
+			IconColor(red).
 			Target(firing()))
 	d.WithVariable(dashboard.NewDatasourceVariableBuilder("datasource").Label("Prometheus").Type("prometheus"))
 	if b.byProject {
@@ -111,21 +114,23 @@ func source() common.DataSourceRef {
 	return common.DataSourceRef{Type: new("prometheus"), Uid: new("${datasource}")}
 }
 
-// choice is a variable of which all values, or some, can be chosen. All is a pattern that matches also a label without a value, such as the
-// project of a problem of the whole platform.
+// choice is a variable of which all values, or some, can be chosen. All is a pattern that matches also a label without
+// a value, such as the project of a problem of the whole platform.
 func choice(name, label, definition string) *dashboard.QueryVariableBuilder {
 	return dashboard.NewQueryVariableBuilder(name).Label(label).Datasource(source()).
 		Query(dashboard.StringOrMap{Map: map[string]any{"query": definition, "refId": "variable"}}).Definition(definition).
 		Refresh(dashboard.VariableRefreshOnTimeRangeChanged).Sort(dashboard.VariableSortAlphabeticalAsc).
 		Multi(true).IncludeAll(true).AllValue(".*").
 		Current(dashboard.VariableOption{
-			Text: dashboard.StringOrArrayOfString{ArrayOfString: []string{"All"}}, Value: dashboard.StringOrArrayOfString{ArrayOfString: []string{"$__all"}},
+			Text:  dashboard.StringOrArrayOfString{ArrayOfString: []string{"All"}},
+			Value: dashboard.StringOrArrayOfString{ArrayOfString: []string{"$__all"}},
 		})
 }
 
 // firing is the query of the annotations: the names and severities of the alerts that fire.
 func firing() *prometheus.DataqueryBuilder {
-	return prometheus.NewDataqueryBuilder().RefId("Alerts").Expr(`count by (alertname, severity) (ALERTS{alertstate="firing"})`).
+	return prometheus.NewDataqueryBuilder().RefId("Alerts").
+		Expr(`count by (alertname, severity) (ALERTS{alertstate="firing"})`).
 		LegendFormat("{{alertname}} ({{severity}})").Range().Interval("1m")
 }
 
@@ -157,12 +162,14 @@ func (p panel) description() string {
 }
 
 func (p panel) graph(id, columns uint32) cog.Builder[dashboard.Panel] {
-	g := timeseries.NewPanelBuilder().Id(id).Title(p.title).Description(p.description()).Datasource(source()).Span(columns).Height(high).
+	g := timeseries.NewPanelBuilder().Id(id).Title(p.title).Description(p.description()).Datasource(source()).
+		Span(columns).Height(high).
 		Unit(p.unit).NoValue("unknown").
 		SpanNulls(common.BoolOrFloat64{Bool: new(false)}).ShowPoints(common.VisibilityModeAuto).LineWidth(2).
 		// Series whose names are not known, such as those of projects, have shades of one colour, which differ in lightness.
 		ColorScheme(dashboard.NewFieldColorBuilder().Mode(dashboard.FieldColorModeIdShades).FixedColor(blue)).
-		Legend(common.NewVizLegendOptionsBuilder().DisplayMode(common.LegendDisplayModeTable).Placement(common.LegendPlacementBottom).
+		Legend(common.NewVizLegendOptionsBuilder().DisplayMode(common.LegendDisplayModeTable).
+			Placement(common.LegendPlacementBottom).
 			ShowLegend(true).Calcs([]string{"lastNotNull", "max"})).
 		Tooltip(common.NewVizTooltipOptionsBuilder().Mode(common.TooltipDisplayModeMulti).Sort(common.SortOrderDescending))
 	if !p.signed {
@@ -172,7 +179,8 @@ func (p panel) graph(id, columns uint32) cog.Builder[dashboard.Panel] {
 		g.Max(p.top)
 	}
 	if p.bars {
-		g.DrawStyle(common.GraphDrawStyleBars).FillOpacity(80).Stacking(common.NewStackingConfigBuilder().Mode(common.StackingModeNormal))
+		g.DrawStyle(common.GraphDrawStyleBars).FillOpacity(80).
+			Stacking(common.NewStackingConfigBuilder().Mode(common.StackingModeNormal))
 	}
 	if steps := p.steps(); len(steps) > 1 {
 		g.Thresholds(dashboard.NewThresholdsConfigBuilder().Mode(dashboard.ThresholdsModeAbsolute).Steps(steps)).
@@ -211,22 +219,27 @@ func (p panel) timeline(id, columns uint32) cog.Builder[dashboard.Panel] {
 	for n, s := range p.states {
 		texts[s.value] = dashboard.ValueMappingResult{Text: new(s.text), Color: new(s.color), Index: new(int32(n))}
 	}
-	g := statetimeline.NewPanelBuilder().Id(id).Title(p.title).Description(p.description()).Datasource(source()).Span(columns).Height(high).
+	g := statetimeline.NewPanelBuilder().Id(id).Title(p.title).Description(p.description()).Datasource(source()).
+		Span(columns).Height(high).
 		Unit(p.unit).NoValue("unknown").
 		Mappings([]dashboard.ValueMapping{
 			{ValueMap: &dashboard.ValueMap{Type: dashboard.MappingTypeValueToText, Options: texts}},
 			{SpecialValueMap: &dashboard.SpecialValueMap{
 				Type: dashboard.MappingTypeSpecialValue,
 				Options: dashboard.DashboardSpecialValueMapOptions{
-					Match:  dashboard.SpecialValueMatchNullAndNan,
-					Result: dashboard.ValueMappingResult{Text: new("unknown"), Color: new(grey), Index: new(int32(len(p.states)))}, //nolint:gosec // a few
+					Match: dashboard.SpecialValueMatchNullAndNan,
+					Result: dashboard.ValueMappingResult{
+						Text: new("unknown"), Color: new(grey), Index: new(int32(len(p.states)))}, //nolint:gosec // a few
 				},
 			}},
 		}).
 		ColorScheme(dashboard.NewFieldColorBuilder().Mode(dashboard.FieldColorModeIdThresholds)).
-		Thresholds(dashboard.NewThresholdsConfigBuilder().Mode(dashboard.ThresholdsModeAbsolute).Steps([]dashboard.Threshold{{Color: grey}})).
-		ShowValue(common.VisibilityModeAlways).MergeValues(true).RowHeight(0.8). //nolint:mnd // Grafana's default leaves no space between rows
-		Legend(common.NewVizLegendOptionsBuilder().DisplayMode(common.LegendDisplayModeList).Placement(common.LegendPlacementBottom).ShowLegend(true)).
+		Thresholds(dashboard.NewThresholdsConfigBuilder().Mode(dashboard.ThresholdsModeAbsolute).
+			Steps([]dashboard.Threshold{{Color: grey}})).
+		ShowValue(common.VisibilityModeAlways).MergeValues(true).
+		RowHeight(0.8). //nolint:mnd // Grafana's default leaves no space between rows
+		Legend(common.NewVizLegendOptionsBuilder().DisplayMode(common.LegendDisplayModeList).
+			Placement(common.LegendPlacementBottom).ShowLegend(true)).
 		Tooltip(common.NewVizTooltipOptionsBuilder().Mode(common.TooltipDisplayModeMulti).Sort(common.SortOrderNone))
 	for n, q := range p.queries {
 		g.WithTarget(p.target(n, q))
@@ -235,7 +248,8 @@ func (p panel) timeline(id, columns uint32) cog.Builder[dashboard.Panel] {
 }
 
 func (p panel) target(n int, q query) *prometheus.DataqueryBuilder {
-	target := prometheus.NewDataqueryBuilder().RefId("ABCDEF"[n : n+1]).Datasource(source()).Expr(q.expr).LegendFormat(q.legend).Range()
+	target := prometheus.NewDataqueryBuilder().RefId("ABCDEF"[n : n+1]).Datasource(source()).Expr(q.expr).
+		LegendFormat(q.legend).Range()
 	if p.bars {
 		target.Interval("1m")
 	}

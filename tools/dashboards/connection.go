@@ -3,8 +3,10 @@ package main
 func connection() board {
 	return board{
 		name: "connection", title: "Signalbox / Connection", byProject: true,
-		description: "The connection of each server to Temporal: whether it can be used, its outages, the workers and pollers that depend on it, and certificates.",
-		rows:        []row{{"State", connectionState()}, {"Outages", outages()}, {"Workers", workers()}, {"Requests and certificates", requests()}},
+		description: "The connection of each server to Temporal: whether it can be used, its outages, the workers and " +
+			"pollers that depend on it, and certificates.",
+		rows: []row{{"State", connectionState()}, {"Outages", outages()}, {"Workers", workers()},
+			{"Requests and certificates", requests()}},
 	}
 }
 
@@ -18,7 +20,8 @@ func connectionState() []panel {
 		},
 		{
 			title: "Problems of a usable connection", runbooks: []string{"TemporalLimited"}, unit: count,
-			about: "Temporal answers, but slowly (slow), refuses or delays most requests (limited), or the workers do not poll (not_polling).",
+			about: "Temporal answers, but slowly (slow), refuses or delays most requests (limited), or the workers do not " +
+				"poll (not_polling).",
 			queries: []query{
 				{"max by (instance, kind) (temporal_connection_degraded{" + at + "})", "{{instance}}: {{kind}}"},
 			},
@@ -42,9 +45,11 @@ func connectionState() []panel {
 		},
 		{
 			title: "Lost connections in 30 minutes", runbooks: []string{"TemporalFlapping"}, unit: count,
-			about: "How often each server lost its connection in the 30 minutes before each point. Restarts of the server do not count.",
+			about: "How often each server lost its connection in the 30 minutes before each point. Restarts of the server do " +
+				"not count.",
 			queries: []query{{
-				"max by (instance) (resets(temporal_connection_uptime_seconds{" + at + "}[30m]) - on (instance) group_left () changes(process_start_time_seconds[30m]))",
+				"max by (instance) (resets(temporal_connection_uptime_seconds{" + at +
+					"}[30m]) - on (instance) group_left () changes(process_start_time_seconds[30m]))",
 				"{{instance}}",
 			}},
 			from: []float64{3},
@@ -61,14 +66,17 @@ func outages() []panel {
 		},
 		{
 			title: "Length of outages", runbooks: []string{"TemporalDisconnected", "LostTimeBudgetBurn"}, unit: seconds,
-			about: "Ended outages, from the first failure to the reconnection, over the hour before each point. A gap is an hour in which none ended.",
+			about: "Ended outages, from the first failure to the reconnection, over the hour before each point. A gap is an " +
+				"hour in which none ended.",
 			queries: append(quantiles("temporal_outage_duration_seconds", at, hour, 50, 95),
-				query{"sum(rate(temporal_outage_duration_seconds_sum{" + at + "}[1h])) / sum(rate(temporal_outage_duration_seconds_count{" + at + "}[1h]))", "mean"}),
+				query{"sum(rate(temporal_outage_duration_seconds_sum{" + at +
+					"}[1h])) / sum(rate(temporal_outage_duration_seconds_count{" + at + "}[1h]))", "mean"}),
 			colors: append(percentiles(), color{"^mean$", orange}),
 		},
 		{
 			title: "Length of ended connections", runbooks: []string{"TemporalFlapping"}, unit: seconds,
-			about:   "How long the connections lasted that ended in the hour before each point. A gap is an hour in which none ended.",
+			about: "How long the connections lasted that ended in the hour before each point. A gap is an hour in which " +
+				"none ended.",
 			queries: quantiles("temporal_connection_duration_seconds", at, hour, 50, 95), colors: percentiles(),
 		},
 	}
@@ -78,18 +86,23 @@ func workers() []panel {
 	return []panel{
 		{
 			title: "Worker sets", runbooks: []string{"NoPollers"}, unit: count,
-			about:   "Sets of workers that run in each server, one per project and one for calls that are handed over; 0 while Temporal cannot be used.",
+			about: "Sets of workers that run in each server, one per project and one for calls that are handed over; 0 " +
+				"while Temporal cannot be used.",
 			queries: []query{{"temporal_workers_running{" + at + "}", "{{instance}}"}},
 		},
 		{
 			title: "Pollers by project", runbooks: []string{"NoPollers", "ProjectWithoutWorkers"}, unit: count,
-			about:   "Task queues that the servers poll for each project. Runs of a project without any make no progress. No series: no worker serves the project.",
-			queries: []query{{`sum by (project) (signalbox_queue_pollers{serves="project",` + within + "})", "{{project}}"}}, below: []float64{1},
+			about: "Task queues that the servers poll for each project. Runs of a project without any make no progress. No " +
+				"series: no worker serves the project.",
+			queries: []query{{`sum by (project) (signalbox_queue_pollers{serves="project",` + within + "})", "{{project}}"}},
+			below:   []float64{1},
 		},
 		{
 			title: "Age of the last poll", runbooks: []string{"NoPollers"}, unit: seconds,
-			about:   "Time since each server last polled the task queues of a project, or of calls that are handed over. A poll without a task takes a minute.",
-			queries: []query{{"max by (instance, project, serves) (signalbox_queue_last_poll_age_seconds{" + at + "," + within + "})", "{{instance}}: {{serves}} {{project}}"}},
+			about: "Time since each server last polled the task queues of a project, or of calls that are handed over. A " +
+				"poll without a task takes a minute.",
+			queries: []query{{"max by (instance, project, serves) (signalbox_queue_last_poll_age_seconds{" + at + "," + within +
+				"})", "{{instance}}: {{serves}} {{project}}"}},
 		},
 	}
 }
@@ -98,7 +111,8 @@ func requests() []panel {
 	return []panel{
 		{
 			title: "Requests to Temporal", runbooks: []string{"TemporalLimited"}, unit: perSecond,
-			about: "Requests of the servers to Temporal without those that wait for tasks, all and those that failed. No series of failures: there was none " +
+			about: "Requests of the servers to Temporal without those that wait for tasks, all and those that failed. No " +
+				"series of failures: there was none " +
 				"since the servers started.",
 			queries: []query{
 				{"sum(rate(temporal_request_total{" + at + "}[$__rate_interval]))", "all"},
@@ -107,16 +121,20 @@ func requests() []panel {
 			colors: []color{{"^all$", blue}, {"^failed$", red}},
 		},
 		{
-			title: "Latency of requests to Temporal", runbooks: []string{"TemporalLimited", "StartLatencyBudgetBurn"}, unit: seconds,
+			title: "Latency of requests to Temporal", runbooks: []string{"TemporalLimited", "StartLatencyBudgetBurn"},
+			unit:    seconds,
 			about:   "Duration of requests to Temporal with their repetitions, without those that wait for tasks.",
 			queries: quantiles("temporal_request_latency_seconds", at, recently, 50, 95), colors: percentiles(),
 		},
 		{
-			title: "Time until certificates expire", runbooks: []string{"CertificateExpiring", "ListenerCertificateExpiring"}, unit: seconds,
-			about: "Of the client certificate for Temporal and of the listener's certificate of each server. No series: the server uses none, or cannot read it. " +
+			title: "Time until certificates expire", runbooks: []string{"CertificateExpiring", "ListenerCertificateExpiring"},
+			unit: seconds,
+			about: "Of the client certificate for Temporal and of the listener's certificate of each server. No series: the " +
+				"server uses none, or cannot read it. " +
 				"Below zero it has expired.",
 			queries: []query{
-				{"signalbox_temporal_certificate_expiry_timestamp_seconds{" + at + "} - time()", "{{instance}}: client for Temporal"},
+				{"signalbox_temporal_certificate_expiry_timestamp_seconds{" + at + "} - time()",
+					"{{instance}}: client for Temporal"},
 				{"signalbox_listener_certificate_expiry_timestamp_seconds{" + at + "} - time()", "{{instance}}: listener"},
 			},
 			colors: []color{{": client for Temporal$", blue}, {": listener$", purple}}, below: []float64{3600}, signed: true,

@@ -41,7 +41,8 @@ func TestCommittedDashboardsAreFresh(t *testing.T) {
 	}
 }
 
-// The SDK accepts the files with nothing unknown and nothing missing, and decodes what was built. It has no fields for formats.
+// The SDK accepts the files with nothing unknown and nothing missing, and decodes what was built. It has no fields for
+// formats.
 func TestDashboardsDecodeStrictly(t *testing.T) {
 	t.Parallel()
 	for _, b := range boards() {
@@ -63,8 +64,8 @@ func TestDashboardsDecodeStrictly(t *testing.T) {
 	}
 }
 
-// undecoded decodes a dashboard strictly and returns what is wrong with it. The SDK does not report all unknown fields, but drops them, so
-// that the dashboard is another one afterwards.
+// undecoded decodes a dashboard strictly and returns what is wrong with it. The SDK does not report all unknown fields,
+// but drops them, so that the dashboard is another one afterwards.
 func undecoded(t *testing.T, text []byte) string {
 	t.Helper()
 	var decoded dashboard.Dashboard
@@ -75,7 +76,8 @@ func undecoded(t *testing.T, text []byte) string {
 	require.NoError(t, err)
 	var before, after any
 	require.NoError(t, json.Unmarshal(text, &before))
-	require.NoError(t, json.Unmarshal([]byte(strings.ReplaceAll(string(again), `"panels":null`, `"panels":[]`)), &after)) // of rows
+	// of rows
+	require.NoError(t, json.Unmarshal([]byte(strings.ReplaceAll(string(again), `"panels":null`, `"panels":[]`)), &after))
 	if !assert.ObjectsAreEqual(before, after) {
 		return "it has fields that the SDK does not know"
 	}
@@ -133,7 +135,8 @@ func TestPanelsAreDescribed(t *testing.T) {
 		for _, q := range p.queries {
 			assert.NotEmpty(t, q.legend, p.title)
 			assert.NotContains(t, q.expr, "vector(", "%s: what is not there would be shown as a number", p.title)
-			assert.False(t, strings.Contains(q.expr, "$project") && !b.byProject, "%s: the dashboard has no variable project", p.title)
+			assert.False(t, strings.Contains(q.expr, "$project") && !b.byProject, "%s: the dashboard has no variable project",
+				p.title)
 		}
 		for _, name := range p.runbooks {
 			assert.FileExists(t, root+"/docs/runbooks/"+name+".md", p.title)
@@ -184,8 +187,8 @@ var (
 	platformWide = regexp.MustCompile(`\b(and|unless) on \(\) .*`)
 )
 
-// thresholds are the numbers that the rules of an alert compare with: those of the comparisons, and the bucket of a ratio. More than zero
-// things are at least one.
+// thresholds are the numbers that the rules of an alert compare with: those of the comparisons, and the bucket of a
+// ratio. More than zero things are at least one.
 func thresholds(all []rule, alert string) (numbers []float64) {
 	add := func(text string) {
 		n, err := strconv.ParseFloat(strings.TrimSuffix(text, "."), 64)
@@ -243,7 +246,8 @@ func unitOf(expr string) string {
 	switch {
 	case has("$__interval_ms / 1000"), regexp.MustCompile(`^signalbox:\S+ / 0`).MatchString(expr):
 		return count // of the interval; burn rates
-	case has("histogram_quantile("), has("time() - "), has(" - time()"), has(":mean"), regexp.MustCompile(`_seconds_sum.*/.*_seconds_count`).MatchString(expr):
+	case has("histogram_quantile("), has("time() - "), has(" - time()"), has(":mean"),
+		regexp.MustCompile(`_seconds_sum.*/.*_seconds_count`).MatchString(expr):
 		return seconds
 	case has(" / ") || strings.HasPrefix(expr, "signalbox:"):
 		return ratio

@@ -9,9 +9,11 @@ const (
 func dispatchers() board {
 	return board{
 		name: "dispatchers", title: "Signalbox / Dispatchers", byProject: true,
-		description: "Who owns the dispatcher of each project, how fast it gets another owner, what the supervisor cleans up, and the events that wait.",
+		description: "Who owns the dispatcher of each project, how fast it gets another owner, what the supervisor cleans " +
+			"up, and the events that wait.",
 		rows: []row{
-			{"Ownership", ownership()}, {"Takeovers", takeovers()}, {"Clean-up", cleanups()}, {"Supervisor", supervisor()}, {"Inbox", inbox()},
+			{"Ownership", ownership()}, {"Takeovers", takeovers()}, {"Clean-up", cleanups()}, {"Supervisor", supervisor()},
+			{"Inbox", inbox()},
 		},
 	}
 }
@@ -20,13 +22,16 @@ func ownership() []panel {
 	return []panel{
 		{
 			title: "Owner of the dispatcher", runbooks: []string{"DispatcherMissing"}, unit: count,
-			about:   "Whether a server owns the dispatcher of each project. For up to half a minute after a crash it has no owner.",
+			about: "Whether a server owns the dispatcher of each project. For up to half a minute after a crash it has no " +
+				"owner.",
 			queries: []query{{"sum by (project) (dispatcher_active{" + within + "})", "{{project}}"}},
 			states:  []state{{"0", "no owner", red}, {"1", "owned", blue}, {"2", "two report it", orange}},
 		},
 		{
-			title: "Stale, duplicate and foreign dispatchers", runbooks: []string{"DispatcherStale", "DispatcherDuplicate", "DispatcherForeign"}, unit: count,
-			about: "Dispatchers to clean up, open beside the one that should be, or foreign: one whose workflow ID another workflow uses, or an unknown " +
+			title:    "Stale, duplicate and foreign dispatchers",
+			runbooks: []string{"DispatcherStale", "DispatcherDuplicate", "DispatcherForeign"}, unit: count,
+			about: "Dispatchers to clean up, open beside the one that should be, or foreign: one whose workflow ID another " +
+				"workflow uses, or an unknown " +
 				"dispatcher on the task queue. None is the normal state.",
 			queries: []query{
 				{latest("project", "dispatcher_stale", within), "{{project}}: stale"},
@@ -37,9 +42,10 @@ func ownership() []panel {
 		},
 		{
 			title: "Evicted workers in 15 minutes", runbooks: []string{"WorkerEvictionsHigh"}, unit: count,
-			about:   "Workers without heartbeats that each dispatcher evicted in the 15 minutes before each point.",
-			queries: []query{{"sum by (project) (increase(dispatcher_worker_evictions_total{" + within + "}[15m]))", "{{project}}"}},
-			from:    []float64{5},
+			about: "Workers without heartbeats that each dispatcher evicted in the 15 minutes before each point.",
+			queries: []query{{"sum by (project) (increase(dispatcher_worker_evictions_total{" + within + "}[15m]))",
+				"{{project}}"}},
+			from: []float64{5},
 		},
 	}
 }
@@ -48,21 +54,25 @@ func takeovers() []panel {
 	return []panel{
 		{
 			title: "Takeover latency", runbooks: []string{"TakeoverSlow"}, unit: seconds,
-			about: "Time until a dispatcher had its next owner, over the hour before each point: after a crash from the last renewal of the lease, otherwise " +
+			about: "Time until a dispatcher had its next owner, over the hour before each point: after a crash from the last " +
+				"renewal of the lease, otherwise " +
 				"from the acquisition. A gap is an hour without a takeover.",
 			queries: quantiles("dispatcher_takeover_seconds", within, hour, 50, 95), colors: percentiles(), from: []float64{30},
 		},
 		{
 			title: "Takeovers in time", runbooks: []string{"TakeoverSlow"}, unit: ratio,
-			about:   "Share of the takeovers of the last hour, of all projects, that took at most 30 seconds. A gap is an hour without a takeover.",
+			about: "Share of the takeovers of the last hour, of all projects, that took at most 30 seconds. A gap is an " +
+				"hour without a takeover.",
 			queries: []query{{"signalbox:dispatcher_takeovers_in_time:ratio1h", "in time"}}, below: []float64{0.95}, top: 1,
 		},
 		{
 			title: "Takeovers by outcome", runbooks: []string{"TakeoverSlow", "DispatcherMissing"}, unit: count, bars: true,
-			about:   "Attempts to own a dispatcher. A handover replaces an owner that resigned, a takeover one that crashed; lost and error had no effect.",
+			about: "Attempts to own a dispatcher. A handover replaces an owner that resigned, a takeover one that crashed; " +
+				"lost and error had no effect.",
 			queries: []query{{counted("outcome", "dispatcher_takeovers_total", within), "{{outcome}}"}},
 			colors: []color{
-				{"^cold_start$", sky}, {"^joined$", green}, {"^handover$", blue}, {"^takeover$", orange}, {"^lost$", purple}, {"^error$", red},
+				{"^cold_start$", sky}, {"^joined$", green}, {"^handover$", blue}, {"^takeover$", orange}, {"^lost$", purple},
+				{"^error$", red},
 			},
 		},
 	}
@@ -72,13 +82,15 @@ func cleanups() []panel {
 	return []panel{
 		{
 			title: "Clean-up time", runbooks: []string{"CleanupSlow"}, unit: seconds,
-			about: "Time from the last heartbeat of a stale dispatcher or entry until it was cleaned up, over the hour before each point. A gap is an hour " +
+			about: "Time from the last heartbeat of a stale dispatcher or entry until it was cleaned up, over the hour before " +
+				"each point. A gap is an hour " +
 				"without a clean-up.",
 			queries: quantiles("dispatcher_cleanup_seconds", within, hour, 50, 95), colors: percentiles(), from: []float64{120},
 		},
 		{
 			title: "Clean-ups in time", runbooks: []string{"CleanupSlow"}, unit: ratio,
-			about:   "Share of the clean-ups of the last hour, of all projects, that took at most 2 minutes. A gap is an hour without a clean-up.",
+			about: "Share of the clean-ups of the last hour, of all projects, that took at most 2 minutes. A gap is an hour " +
+				"without a clean-up.",
 			queries: []query{{"signalbox:dispatcher_cleanups_in_time:ratio1h", "in time"}}, below: []float64{0.95}, top: 1,
 		},
 		{
@@ -91,15 +103,17 @@ func cleanups() []panel {
 			colors: []color{{": cleaned up$", blue}, {": failed$", red}},
 		},
 		{
-			title: "Terminations by reason", runbooks: []string{"DispatcherStale", "DispatcherDuplicate"}, unit: count, bars: true,
+			title: "Terminations by reason", runbooks: []string{"DispatcherStale", "DispatcherDuplicate"}, unit: count,
+			bars:    true,
 			about:   "Dispatchers that were terminated to be replaced or because they should not be open.",
 			queries: []query{{counted("reason", "dispatcher_terminations_total", within), "{{reason}}"}},
 		},
 		{
 			title: "Failed terminations in 15 minutes", runbooks: []string{"TerminateErrors"}, unit: count,
-			about:   "Failures to terminate a dispatcher in the 15 minutes before each point. They are repeated.",
-			queries: []query{{"sum by (project) (increase(dispatcher_terminate_errors_total{" + within + "}[15m]))", "{{project}}"}},
-			from:    []float64{1},
+			about: "Failures to terminate a dispatcher in the 15 minutes before each point. They are repeated.",
+			queries: []query{{"sum by (project) (increase(dispatcher_terminate_errors_total{" + within + "}[15m]))",
+				"{{project}}"}},
+			from: []float64{1},
 		},
 	}
 }
@@ -108,7 +122,8 @@ func supervisor() []panel {
 	return []panel{
 		{
 			title: "Cycles by result", runbooks: []string{"SupervisorErrors"}, unit: count, bars: true,
-			about:   "Cycles of the supervisors of the chosen servers: each compares leases, heartbeats and the dispatchers in Temporal.",
+			about: "Cycles of the supervisors of the chosen servers: each compares leases, heartbeats and the dispatchers " +
+				"in Temporal.",
 			queries: []query{{counted("result", "dispatcher_supervisor_cycles_total", at), "{{result}}"}},
 			colors:  []color{{"^ok$", blue}, {"^error$", red}, {"^postponed$", orange}},
 		},
@@ -122,9 +137,11 @@ func supervisor() []panel {
 		},
 		{
 			title: "Time since the last cycle", runbooks: []string{"SupervisorErrors"}, unit: seconds,
-			about: "Time since the supervisor of each server ended a cycle; by default one begins every minute. A server without the worker role has none, " +
+			about: "Time since the supervisor of each server ended a cycle; by default one begins every minute. A server " +
+				"without the worker role has none, " +
 				"and one that has just started is unknown.",
-			queries: []query{{"clamp_min(time() - dispatcher_supervisor_last_cycle_timestamp_seconds{" + at + "}, 0)", "{{instance}}"}},
+			queries: []query{{"clamp_min(time() - dispatcher_supervisor_last_cycle_timestamp_seconds{" + at + "}, 0)",
+				"{{instance}}"}},
 		},
 		{
 			title: "Duration of cycles", runbooks: []string{"SupervisorErrors"}, unit: seconds,
@@ -148,15 +165,18 @@ func inbox() []panel {
 		},
 		{
 			title: "Attempts to deliver", runbooks: []string{"DeadLetters", "InboxLag"}, unit: perSecond,
-			about:   "Attempts to deliver an event to a workflow or a run, by outcome. A delivery with the outcome dead was given up.",
+			about: "Attempts to deliver an event to a workflow or a run, by outcome. A delivery with the outcome dead was " +
+				"given up.",
 			queries: []query{{rated("outcome", "dispatcher_deliveries_total", within), "{{outcome}}"}},
 			colors:  []color{{"^done$", blue}, {"^retry$", orange}, {"^dead$", red}},
 		},
 		{
 			title: "Dead letters in 15 minutes", runbooks: []string{"DeadLetters"}, unit: count,
-			about:   "Deliveries that were given up in the 15 minutes before each point. They are kept, and attempted again only on request.",
-			queries: []query{{`sum by (project) (increase(dispatcher_deliveries_total{outcome="dead",` + within + "}[15m]))", "{{project}}"}},
-			from:    []float64{1},
+			about: "Deliveries that were given up in the 15 minutes before each point. They are kept, and attempted again " +
+				"only on request.",
+			queries: []query{{`sum by (project) (increase(dispatcher_deliveries_total{outcome="dead",` + within + "}[15m]))",
+				"{{project}}"}},
+			from: []float64{1},
 		},
 	}
 }

@@ -1,9 +1,10 @@
-// Command dashboards writes the Grafana dashboards of a Signalbox platform as JSON files into the folder named by its argument. It is not part
-// of the product.
+// Command dashboards writes the Grafana dashboards of a Signalbox platform as JSON files into the folder named by its
+// argument. It is not part of the product.
 //
-// Each dashboard is a function that returns its rows of panels. A panel declares what it shows, its unit, its runbooks and its limits; build.go
-// makes the objects of the Grafana Foundation SDK from it, so that all panels follow the same rules: values that are not there are gaps or
-// "unknown", states are texts beside their colours, and colours are those of palette.go.
+// Each dashboard is a function that returns its rows of panels. A panel declares what it shows, its unit, its runbooks
+// and its limits; build.go makes the objects of the Grafana Foundation SDK from it, so that all panels follow the same
+// rules: values that are not there are gaps or "unknown", states are texts beside their colours, and colours are those
+// of palette.go.
 package main
 
 import (
@@ -34,7 +35,8 @@ func write(folder string) error {
 		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(filepath.Join(folder, b.name+".json"), text, 0o644); err != nil { //nolint:gosec // a public file
+		if err := os.WriteFile(filepath.Join(folder, b.name+".json"), text,
+			0o644); err != nil { //nolint:gosec // a public file
 			return err
 		}
 	}

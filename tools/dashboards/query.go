@@ -8,8 +8,9 @@ const (
 	at     = `instance=~"$instance"`
 )
 
-// counted is the number of events in the interval of a bar, by labels. Grafana's rate interval has one scrape more than the interval of the
-// bar, so that no event is between two bars; the product of the rate and the length of the bar counts none twice.
+// counted is the number of events in the interval of a bar, by labels. Grafana's rate interval has one scrape more than
+// the interval of the bar, so that no event is between two bars; the product of the rate and the length of the bar
+// counts none twice.
 func counted(labels, counter, filter string) string {
 	return fmt.Sprintf("sum by (%s) (rate(%s{%s}[$__rate_interval])) * $__interval_ms / 1000", labels, counter, filter)
 }

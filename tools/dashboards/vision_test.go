@@ -24,13 +24,15 @@ func (v vector) times(m [3]vector) (out vector) {
 func visions() map[string][3]vector {
 	return map[string][3]vector{
 		"full colour vision": {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}},
-		"protanopia":         {{0.152286, 1.052583, -0.204868}, {0.114503, 0.786281, 0.099216}, {-0.003882, -0.048116, 1.051998}},
-		"deuteranopia":       {{0.367322, 0.860646, -0.227968}, {0.280085, 0.672501, 0.047413}, {-0.011820, 0.042940, 0.968881}},
-		"tritanopia":         {{1.255528, -0.076749, -0.178779}, {-0.078411, 0.930809, 0.147602}, {0.004733, 0.691367, 0.303900}},
+		"protanopia": {{0.152286, 1.052583, -0.204868}, {0.114503, 0.786281, 0.099216},
+			{-0.003882, -0.048116, 1.051998}},
+		"deuteranopia": {{0.367322, 0.860646, -0.227968}, {0.280085, 0.672501, 0.047413}, {-0.011820, 0.042940, 0.968881}},
+		"tritanopia":   {{1.255528, -0.076749, -0.178779}, {-0.078411, 0.930809, 0.147602}, {0.004733, 0.691367, 0.303900}},
 	}
 }
 
-// distances are those of two colours in CIELAB by kind of vision. 2 is just noticeable, 100 is the distance from black to white.
+// distances are those of two colours in CIELAB by kind of vision. 2 is just noticeable, 100 is the distance from black
+// to white.
 func distances(t *testing.T, a, b string) map[string]float64 {
 	t.Helper()
 	found := map[string]float64{}

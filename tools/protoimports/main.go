@@ -45,7 +45,8 @@ func write(dir string) error {
 }
 
 // closure appends file and its imports to files, each once, without Google's well-known types.
-func closure(file protoreflect.FileDescriptor, seen map[string]bool, files []protoreflect.FileDescriptor) []protoreflect.FileDescriptor {
+func closure(file protoreflect.FileDescriptor, seen map[string]bool,
+	files []protoreflect.FileDescriptor) []protoreflect.FileDescriptor {
 	if seen[file.Path()] || strings.HasPrefix(file.Path(), "google/protobuf/") {
 		return files
 	}

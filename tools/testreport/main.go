@@ -8,12 +8,13 @@
 // It exits with 1 when anything failed, when a package did not build, or when no test ran at all. It does not run
 // tests: `make test` pipes them in.
 //
-// With --again FILE it names in that file, one "package test" per line, the tests that may run a second time: a few that
-// failed by themselves. It writes no file where the load of the machine is not the cause: after a data race, a panic, a timeout, a
-// package that did not build, or more failed tests than run side by side.
+// With --again FILE it names in that file, one "package test" per line, the tests that may run a second time: a few
+// that failed by themselves. It writes no file where the load of the machine is not the cause: after a data race, a
+// panic, a timeout, a package that did not build, or more failed tests than run side by side.
 //
-// With --summary FILE it writes the counts to that file as JSON (see [summary]). With --first FILE it reports the second run of the tests that
-// failed in the run whose summary FILE is: the summary is that of both, and the tests that passed now are listed as unsteady.
+// With --summary FILE it writes the counts to that file as JSON (see [summary]). With --first FILE it reports the
+// second run of the tests that failed in the run whose summary FILE is: the summary is that of both, and the tests that
+// passed now are listed as unsteady.
 //
 //	testreport closing FILE
 //

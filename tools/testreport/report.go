@@ -45,7 +45,8 @@ type key struct{ pkg, test string }
 
 func newReport(out io.Writer) *report {
 	return &report{
-		out: out, output: map[key]*strings.Builder{}, failures: map[string]int{}, unsteady: map[key]bool{}, slow: map[key]float64{},
+		out: out, output: map[key]*strings.Builder{}, failures: map[string]int{}, unsteady: map[key]bool{},
+		slow:           map[key]float64{},
 		brokenPackages: map[string]bool{},
 	}
 }
@@ -187,12 +188,12 @@ func (r *report) close(took time.Duration) bool {
 	return r.failed == 0 && r.broken == 0 && r.passed > 0
 }
 
-// mostAgain is how many tests may run again. A short stall of the machine fails the tests that run at that moment, which are at most so many
-// in any package; more failures have another cause.
+// mostAgain is how many tests may run again. A short stall of the machine fails the tests that run at that moment,
+// which are at most so many in any package; more failures have another cause.
 const mostAgain = 12
 
-// again returns the tests that may run a second time, alone, each as "package test": none when anything failed that the load
-// of the machine does not explain, such as a data race, a panic, a package that did not build, or many tests.
+// again returns the tests that may run a second time, alone, each as "package test": none when anything failed that the
+// load of the machine does not explain, such as a data race, a panic, a package that did not build, or many tests.
 func (r *report) again() []string {
 	if r.certain || r.broken > 0 || len(r.unsteady) > mostAgain {
 		return nil

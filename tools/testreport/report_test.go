@@ -32,7 +32,8 @@ func TestReport(t *testing.T) {
 		want        []string
 		absent      string
 	}{
-		{"passing tests are one line", pass, true, []string{"ok    p  1.2s", "1 tests passed, 0 failed, 0 skipped in 1 packages, 1m1s"}, "noise"},
+		{"passing tests are one line", pass, true,
+			[]string{"ok    p  1.2s", "1 tests passed, 0 failed, 0 skipped in 1 packages, 1m1s"}, "noise"},
 		{"a failed test shows its output", pass + `{"Action":"output","Package":"q","Test":"TestB","Output":"got 2\n"}
 {"Action":"fail","Package":"q","Test":"TestB"}
 {"Action":"fail","Package":"q"}
@@ -40,10 +41,12 @@ func TestReport(t *testing.T) {
 		{"a package that does not build fails", pass + `{"ImportPath":"q","Action":"build-output","Output":"q.go:1: broken\n"}
 {"Action":"fail","Package":"q","FailedBuild":"q"}
 `, false, []string{"q.go:1: broken", "1 packages failed outside a test"}, ""},
-		{"a panic shows the output of the test it cut short", pass + `{"Action":"output","Package":"q","Test":"TestB","Output":"panic: boom\n"}
+		{"a panic shows the output of the test it cut short",
+			pass + `{"Action":"output","Package":"q","Test":"TestB","Output":"panic: boom\n"}
 {"Action":"fail","Package":"q"}
 `, false, []string{"panic: boom"}, ""},
-		{"a skipped test shows its reason", pass + `{"Action":"output","Package":"p","Test":"TestC","Output":"=== RUN   TestC\n"}
+		{"a skipped test shows its reason",
+			pass + `{"Action":"output","Package":"p","Test":"TestC","Output":"=== RUN   TestC\n"}
 {"Action":"output","Package":"p","Test":"TestC","Output":"    x_test.go:3: no kit here\n"}
 {"Action":"output","Package":"p","Test":"TestC","Output":"--- SKIP: TestC (0.00s)\n"}
 {"Action":"skip","Package":"p","Test":"TestC"}
@@ -90,11 +93,13 @@ func TestAgain(t *testing.T) {
 		name, input string
 		want        []string
 	}{
-		{"what failed, once, by its test of the top level", fails("TestB", "late") + fails("TestA/one", "late") + fails("TestA", "late") + end, []string{"p TestA", "p TestB"}},
+		{"what failed, once, by its test of the top level",
+			fails("TestB", "late") + fails("TestA/one", "late") + fails("TestA", "late") + end, []string{"p TestA", "p TestB"}},
 		{"nothing failed", `{"Action":"pass","Package":"p","Test":"TestA"}`, nil},
 		{"a data race", fails("TestA", "WARNING: DATA RACE") + end, nil},
 		{"a panic", fails("TestA", "panic: boom") + end, nil},
-		{"a test that never ended", fails("TestA", "late") + `{"Action":"output","Package":"p","Test":"TestB","Output":"=== RUN\n"}` + "\n" + end, nil},
+		{"a test that never ended",
+			fails("TestA", "late") + `{"Action":"output","Package":"p","Test":"TestB","Output":"=== RUN\n"}` + "\n" + end, nil},
 		{"a package that failed outside its tests", end, nil},
 		{"too many", many + end, nil},
 	}

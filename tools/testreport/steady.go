@@ -14,14 +14,14 @@ import (
 	"text/tabwriter"
 )
 
-// steadyCommand reads the events of runs of the same tests at several speeds, from files FOLDER/SPEED/RUN.json, and prints the tests that
-// failed in a run, one per test and speed:
+// steadyCommand reads the events of runs of the same tests at several speeds, from files FOLDER/SPEED/RUN.json, and
+// prints the tests that failed in a run, one per test and speed:
 //
 //	suite            test                              processors  failures
 //	test/connection  TestFlappingConnectionStabilizes  0.25        1 of 5
 //
-// A file of exceptions names tests that may fail, one per line as "suite test processors reason"; "#" begins a comment. It fails when
-// another test failed, and when there is no run.
+// A file of exceptions names tests that may fail, one per line as "suite test processors reason"; "#" begins a comment.
+// It fails when another test failed, and when there is no run.
 func steadyCommand(args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("testreport steady", flag.ContinueOnError)
 	exceptionsPath := flags.String("exceptions", "", "the file that names tests that may fail, with reasons")
@@ -130,7 +130,8 @@ func (e exceptions) report(out io.Writer, runs map[string]int, failed map[unstea
 		if !ok {
 			unexplained++
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%d of %d\t%s\n", strings.TrimPrefix(u.Package, module), u.Test, u.speed, failed[u], runs[u.speed], reason)
+		fmt.Fprintf(table, "%s\t%s\t%s\t%d of %d\t%s\n", strings.TrimPrefix(u.Package, module), u.Test, u.speed, failed[u],
+			runs[u.speed], reason)
 	}
 	if err := table.Flush(); err != nil {
 		return err
@@ -139,7 +140,8 @@ func (e exceptions) report(out io.Writer, runs map[string]int, failed map[unstea
 	for _, speed := range slices.Sorted(maps.Keys(runs)) {
 		all = append(all, fmt.Sprintf("%d with %s processors", runs[speed], speed))
 	}
-	if _, err := fmt.Fprintf(out, "unsteady tests: %d, and %d exceptions, in runs: %s\n", unexplained, len(failed)-unexplained, strings.Join(all, ", ")); err != nil {
+	if _, err := fmt.Fprintf(out, "unsteady tests: %d, and %d exceptions, in runs: %s\n", unexplained,
+		len(failed)-unexplained, strings.Join(all, ", ")); err != nil {
 		return err
 	}
 	if unexplained > 0 {

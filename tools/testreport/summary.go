@@ -20,7 +20,8 @@ type summary struct {
 	Packages int     `json:"packages"`
 	Broken   int     `json:"packages_broken"`
 	Seconds  float64 `json:"seconds"`
-	// Failures are the failed tests of the top level; Unsteady are those that failed in the first run and passed in the second.
+	// Failures are the failed tests of the top level; Unsteady are those that failed in the first run and passed in the
+	// second.
 	Failures []testName `json:"failures"`
 	Unsteady []testName `json:"unsteady"`
 }
@@ -34,7 +35,8 @@ func (n testName) String() string { return strings.TrimPrefix(n.Package, module)
 
 func (r *report) summary(took time.Duration) summary {
 	out := summary{
-		Passed: r.passed, Failed: r.failed, Skipped: r.skipped, Packages: r.packages, Broken: r.broken, Seconds: took.Seconds(),
+		Passed: r.passed, Failed: r.failed, Skipped: r.skipped, Packages: r.packages, Broken: r.broken,
+		Seconds:  took.Seconds(),
 		Failures: []testName{}, Unsteady: []testName{},
 	}
 	for k := range r.unsteady {
@@ -44,8 +46,8 @@ func (r *report) summary(took time.Duration) summary {
 	return out
 }
 
-// repeated returns the summary of a run and of the second run of the tests that failed in it, of which passed reports which passed now. What
-// did not is a failure.
+// repeated returns the summary of a run and of the second run of the tests that failed in it, of which passed reports
+// which passed now. What did not is a failure.
 func (s summary) repeated(second summary, passed func(testName) bool) summary {
 	out := s
 	out.Seconds += second.Seconds

@@ -38,11 +38,13 @@ func TestUnsteadyTestsAreCounted(t *testing.T) {
 			"2 tests passed, 0 failed, 0 skipped in 1 packages, 0s\nunsteady tests: 0\n", 0, 0,
 		},
 		{
-			"one passed alone", events(connection, "+TestA", "-TestB/part", "-TestB"), events(connection, "+TestB/part", "+TestB"),
+			"one passed alone", events(connection, "+TestA", "-TestB/part", "-TestB"),
+			events(connection, "+TestB/part", "+TestB"),
 			"3 tests passed, 0 failed, 0 skipped in 1 packages, 0s\nunsteady tests: 1: test/connection TestB\n", 1, 0,
 		},
 		{
-			"one of two passed alone", events(connection, "-TestA", "-TestB"), events(connection, "+TestB") + events(connection, "-TestA"),
+			"one of two passed alone", events(connection, "-TestA", "-TestB"),
+			events(connection, "+TestB") + events(connection, "-TestA"),
 			"1 tests passed, 1 failed, 0 skipped in 1 packages, 0s\nunsteady tests: 1: test/connection TestB\n", 1, 1,
 		},
 		{
@@ -108,15 +110,20 @@ func TestSteady(t *testing.T) {
 		ok         bool
 		want       []string
 	}{
-		{"all passed", map[string]string{"0.25/1.json": good, "2/1.json": good}, "", true, []string{"unsteady tests: 0, and 0 exceptions, in runs: 1 with 0.25 processors, 1 with 2 processors"}},
-		{"one failed once", map[string]string{"0.25/1.json": good, "0.25/2.json": bad, "2/1.json": good}, "", false, []string{"test/connection  TestB  0.25        1 of 2", "unsteady tests: 1,"}},
+		{"all passed", map[string]string{"0.25/1.json": good, "2/1.json": good}, "", true,
+			[]string{"unsteady tests: 0, and 0 exceptions, in runs: 1 with 0.25 processors, 1 with 2 processors"}},
+		{"one failed once", map[string]string{"0.25/1.json": good, "0.25/2.json": bad, "2/1.json": good}, "", false,
+			[]string{"test/connection  TestB  0.25        1 of 2", "unsteady tests: 1,"}},
 		{
 			"an exception", map[string]string{"0.25/1.json": bad, "0.25/2.json": bad},
 			"# why\n\ntest/connection TestB 0.25 it measures the machine\n", true,
 			[]string{"0.25        2 of 2    it measures the machine", "unsteady tests: 0, and 1 exceptions"},
 		},
-		{"an exception for another speed", map[string]string{"2/1.json": bad}, "test/connection TestB 0.25 it measures the machine", false, []string{"unsteady tests: 1,"}},
-		{"a package that failed outside its tests", map[string]string{"2/1.json": `{"Action":"fail","Package":"` + connection + `"}`}, "", false, []string{"test/connection  (the package)"}},
+		{"an exception for another speed", map[string]string{"2/1.json": bad},
+			"test/connection TestB 0.25 it measures the machine", false, []string{"unsteady tests: 1,"}},
+		{"a package that failed outside its tests",
+			map[string]string{"2/1.json": `{"Action":"fail","Package":"` + connection + `"}`}, "", false,
+			[]string{"test/connection  (the package)"}},
 		{"an exception without a reason", map[string]string{"2/1.json": good}, "test/connection TestB 0.25", false, nil},
 		{"a run without a result", map[string]string{"2/1.json": "cannot build\n"}, "", false, nil},
 		{"no run", nil, "", false, nil},

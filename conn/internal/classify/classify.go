@@ -2,8 +2,9 @@
 //
 //	kind := classify.Kind(err) // conntype.None: a working frontend has answered
 //
-// An answer is not an outage: a frontend that answers "too many requests" or "invalid argument" works. What the error of a request does
-// not show (is the port open, does the server require TLS, does it reject the client's certificate) is examined by [Diagnose].
+// An answer is not an outage: a frontend that answers "too many requests" or "invalid argument" works. What the error
+// of a request does not show (is the port open, does the server require TLS, does it reject the client's certificate)
+// is examined by [Diagnose].
 package classify
 
 import (
@@ -19,7 +20,8 @@ import (
 	"github.com/signalbox-dev/signalbox/conn/conntype"
 )
 
-// Kind returns the kind of outage that the error shows; conntype.None for no error and for any answer of a working frontend.
+// Kind returns the kind of outage that the error shows; conntype.None for no error and for any answer of a working
+// frontend.
 func Kind(err error) conntype.Kind {
 	if err == nil {
 		return conntype.None
@@ -61,8 +63,8 @@ func Kind(err error) conntype.Kind {
 // isReset reports whether the server or a proxy has ended a request without an answer. gRPC says so in the text only.
 func isReset(err error) bool { return strings.Contains(err.Error(), "stream terminated by RST_STREAM") }
 
-// namespaceMissing reports whether the namespace does not exist. An interceptor receives the plain gRPC status, which the SDK converts
-// to a typed error later.
+// namespaceMissing reports whether the namespace does not exist. An interceptor receives the plain gRPC status, which
+// the SDK converts to a typed error later.
 func namespaceMissing(err error) bool {
 	if s, plain := status.FromError(err); plain {
 		err = serviceerror.FromStatus(s)
@@ -95,8 +97,8 @@ func code(err error) codes.Code {
 	return serviceerror.ToStatus(err).Code()
 }
 
-// noPreface reports whether a connection was made and gRPC gave up waiting for the server's HTTP/2 preface: gRPC then closes the
-// connection during its own read. A frozen process causes this.
+// noPreface reports whether a connection was made and gRPC gave up waiting for the server's HTTP/2 preface: gRPC then
+// closes the connection during its own read. A frozen process causes this.
 func noPreface(err error) bool {
 	text := err.Error()
 	return strings.Contains(text, "server preface") &&

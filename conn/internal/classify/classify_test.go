@@ -29,28 +29,38 @@ func TestKind(t *testing.T) {
 		err  error
 		want conntype.Kind
 	}{
-		"no error":              {nil, conntype.None},
-		"refused":               {status.Error(codes.Unavailable, `connection error: desc = "transport: Error while dialing: connection refused"`), conntype.Unreachable},
-		"unavailable":           {serviceerror.NewUnavailable("shutting down"), conntype.Unreachable},
-		"wrapped":               {fmt.Errorf("asking: %w", serviceerror.NewUnavailable("shutting down")), conntype.Unreachable},
-		"no frontend":           {status.Error(codes.Unimplemented, "unknown service"), conntype.Unreachable},
-		"handshake":             {status.Error(codes.Unavailable, `authentication handshake failed: EOF`), conntype.TLSError},
-		"expired certificate":   {status.Error(codes.Unavailable, `error reading server preface: remote error: tls: expired certificate`), conntype.TLSError},
-		"no preface":            {status.Error(codes.Unavailable, `error reading server preface: raw-read tcp 127.0.0.1:47002->127.0.0.1:12350: use of closed network connection`), conntype.Hung},
-		"late":                  {status.Error(codes.DeadlineExceeded, "context deadline exceeded"), conntype.Hung},
-		"reset at its deadline": {status.Error(codes.Canceled, "stream terminated by RST_STREAM with error code: CANCEL"), conntype.Hung},
-		"reset, from the SDK":   {serviceerror.FromStatus(status.New(codes.Canceled, "stream terminated by RST_STREAM with error code: CANCEL")), conntype.Hung},
-		"reset by a proxy":      {status.Error(codes.Internal, "stream terminated by RST_STREAM with error code: INTERNAL_ERROR"), conntype.Unreachable},
-		"late, plain":           {context.DeadlineExceeded, conntype.Hung},
-		"no namespace":          {serviceerror.NewNamespaceNotFound("ns"), conntype.NamespaceMissing},
-		"denied":                {serviceerror.NewPermissionDenied("no", ""), conntype.AuthFailed},
-		"unauthenticated":       {status.Error(codes.Unauthenticated, "no token"), conntype.AuthFailed},
-		"too many":              {serviceerror.NewResourceExhausted(0, "rps"), conntype.None},
-		"invalid":               {serviceerror.NewInvalidArgument("x"), conntype.None},
-		"not found":             {serviceerror.NewNotFound("run"), conntype.None},
-		"internal":              {serviceerror.NewInternal("panic"), conntype.None},
-		"canceled":              {context.Canceled, conntype.None},
-		"anything":              {errors.New("anything"), conntype.None},
+		"no error": {nil, conntype.None},
+		"refused": {
+			status.Error(codes.Unavailable, `connection error: desc = "transport: Error while dialing: connection refused"`),
+			conntype.Unreachable},
+		"unavailable": {serviceerror.NewUnavailable("shutting down"), conntype.Unreachable},
+		"wrapped": {
+			fmt.Errorf("asking: %w", serviceerror.NewUnavailable("shutting down")), conntype.Unreachable},
+		"no frontend": {status.Error(codes.Unimplemented, "unknown service"), conntype.Unreachable},
+		"handshake":   {status.Error(codes.Unavailable, `authentication handshake failed: EOF`), conntype.TLSError},
+		"expired certificate": {
+			status.Error(codes.Unavailable, `error reading server preface: remote error: tls: expired certificate`),
+			conntype.TLSError},
+		"no preface": {
+			status.Error(codes.Unavailable,
+				`error reading server preface: raw-read tcp 127.0.0.1:47002->127.0.0.1:12350: use of closed network connection`), conntype.Hung},
+		"late": {status.Error(codes.DeadlineExceeded, "context deadline exceeded"), conntype.Hung},
+		"reset at its deadline": {
+			status.Error(codes.Canceled, "stream terminated by RST_STREAM with error code: CANCEL"), conntype.Hung},
+		"reset, from the SDK": {serviceerror.FromStatus(
+			status.New(codes.Canceled, "stream terminated by RST_STREAM with error code: CANCEL")), conntype.Hung},
+		"reset by a proxy": {status.Error(codes.Internal, "stream terminated by RST_STREAM with error code: INTERNAL_ERROR"),
+			conntype.Unreachable},
+		"late, plain":     {context.DeadlineExceeded, conntype.Hung},
+		"no namespace":    {serviceerror.NewNamespaceNotFound("ns"), conntype.NamespaceMissing},
+		"denied":          {serviceerror.NewPermissionDenied("no", ""), conntype.AuthFailed},
+		"unauthenticated": {status.Error(codes.Unauthenticated, "no token"), conntype.AuthFailed},
+		"too many":        {serviceerror.NewResourceExhausted(0, "rps"), conntype.None},
+		"invalid":         {serviceerror.NewInvalidArgument("x"), conntype.None},
+		"not found":       {serviceerror.NewNotFound("run"), conntype.None},
+		"internal":        {serviceerror.NewInternal("panic"), conntype.None},
+		"canceled":        {context.Canceled, conntype.None},
+		"anything":        {errors.New("anything"), conntype.None},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -62,7 +72,8 @@ func TestKind(t *testing.T) {
 
 func TestCredentials(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, conntype.TLSError, classify.CredentialsKind(fmt.Errorf("load the client certificate: %w", errors.New("no such file"))))
+	require.Equal(t, conntype.TLSError,
+		classify.CredentialsKind(fmt.Errorf("load the client certificate: %w", errors.New("no such file"))))
 	require.Equal(t, conntype.TLSError, classify.CredentialsKind(x509.UnknownAuthorityError{}))
 	require.Equal(t, conntype.AuthFailed, classify.CredentialsKind(errors.New("read the API key: no such file")))
 }
@@ -70,7 +81,8 @@ func TestCredentials(t *testing.T) {
 func TestDiagnose(t *testing.T) {
 	t.Parallel()
 	late, cut := context.DeadlineExceeded, status.Error(codes.Unavailable, "error reading server preface: EOF")
-	broken := status.Error(codes.Unavailable, `connection error: desc = "transport: failed to write client preface: write: broken pipe"`)
+	broken := status.Error(codes.Unavailable,
+		`connection error: desc = "transport: failed to write client preface: write: broken pipe"`)
 	authority, err := conntest.NewAuthority()
 	require.NoError(t, err)
 	server, err := authority.Server("localhost")
@@ -102,20 +114,25 @@ func TestDiagnose(t *testing.T) {
 		err     error
 		want    conntype.Kind
 	}{
-		"deadline, port accepts":         {silent.Addr(), nil, conntype.Hung, late, conntype.Hung},
-		"deadline, port closed":          {gone.Addr(), nil, conntype.Hung, late, conntype.Unreachable},
-		"cut, server requires TLS":       {secure.Addr(), nil, conntype.Unreachable, cut, conntype.TLSError},
-		"cut, server without TLS":        {plain.Addr(), nil, conntype.Unreachable, cut, conntype.Unreachable},
-		"cut, server sends nothing":      {silent.Addr(), nil, conntype.Unreachable, cut, conntype.Unreachable},
-		"cut with a valid certificate":   {secure.Addr(), shows(authority, time.Now().Add(time.Hour)), conntype.Unreachable, cut, conntype.Unreachable},
-		"broken without a certificate":   {secure.Addr(), trusts(authority, nil), conntype.Unreachable, broken, conntype.TLSError},
-		"broken with an expired one":     {secure.Addr(), shows(authority, time.Now().Add(-time.Hour)), conntype.Unreachable, broken, conntype.TLSError},
-		"broken, unknown authority":      {secure.Addr(), trusts(authority, unknown), conntype.Unreachable, broken, conntype.TLSError},
-		"broken, TLS against clear text": {plain.Addr(), trusts(authority, nil), conntype.Unreachable, broken, conntype.Unreachable},
-		"refused":                        {gone.Addr(), nil, conntype.Unreachable, errors.New("refused"), conntype.Unreachable},
-		"custom resolver scheme":         {"passthrough:///x", nil, conntype.Hung, late, conntype.Hung},
-		"gRPC's default scheme":          {"dns:///" + gone.Addr(), nil, conntype.Hung, late, conntype.Unreachable},
-		"kind is already definite":       {gone.Addr(), nil, conntype.AuthFailed, late, conntype.AuthFailed},
+		"deadline, port accepts":    {silent.Addr(), nil, conntype.Hung, late, conntype.Hung},
+		"deadline, port closed":     {gone.Addr(), nil, conntype.Hung, late, conntype.Unreachable},
+		"cut, server requires TLS":  {secure.Addr(), nil, conntype.Unreachable, cut, conntype.TLSError},
+		"cut, server without TLS":   {plain.Addr(), nil, conntype.Unreachable, cut, conntype.Unreachable},
+		"cut, server sends nothing": {silent.Addr(), nil, conntype.Unreachable, cut, conntype.Unreachable},
+		"cut with a valid certificate": {
+			secure.Addr(), shows(authority, time.Now().Add(time.Hour)), conntype.Unreachable, cut, conntype.Unreachable},
+		"broken without a certificate": {
+			secure.Addr(), trusts(authority, nil), conntype.Unreachable, broken, conntype.TLSError},
+		"broken with an expired one": {
+			secure.Addr(), shows(authority, time.Now().Add(-time.Hour)), conntype.Unreachable, broken, conntype.TLSError},
+		"broken, unknown authority": {
+			secure.Addr(), trusts(authority, unknown), conntype.Unreachable, broken, conntype.TLSError},
+		"broken, TLS against clear text": {
+			plain.Addr(), trusts(authority, nil), conntype.Unreachable, broken, conntype.Unreachable},
+		"refused":                  {gone.Addr(), nil, conntype.Unreachable, errors.New("refused"), conntype.Unreachable},
+		"custom resolver scheme":   {"passthrough:///x", nil, conntype.Hung, late, conntype.Hung},
+		"gRPC's default scheme":    {"dns:///" + gone.Addr(), nil, conntype.Hung, late, conntype.Unreachable},
+		"kind is already definite": {gone.Addr(), nil, conntype.AuthFailed, late, conntype.AuthFailed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -143,9 +160,11 @@ func TestExplainNamesPortsOfOtherPrograms(t *testing.T) {
 		err  error
 		want string
 	}{
-		"HTTP/1.1": {status.Error(codes.Unavailable, `connection error: desc = "error reading server preface: http2: failed reading the frame payload: `+
-			`http2: frame too large, note that the frame header looked like an HTTP/1.1 header"`), "10.0.0.1:80 is not a Temporal frontend"},
-		"silent": {status.Error(codes.Unavailable, "error reading server preface: raw-read tcp: use of closed network connection"),
+		"HTTP/1.1": {status.Error(codes.Unavailable,
+			`connection error: desc = "error reading server preface: http2: failed reading the frame payload: `+
+				`http2: frame too large, note that the frame header looked like an HTTP/1.1 header"`), "10.0.0.1:80 is not a Temporal frontend"},
+		"silent": {status.Error(codes.Unavailable,
+			"error reading server preface: raw-read tcp: use of closed network connection"),
 			"10.0.0.1:80 accepts connections and sends nothing"},
 	} {
 		got := classify.Explain("10.0.0.1:80", tt.err)

@@ -17,11 +17,13 @@ import (
 // dialTimeout limits each dial and each handshake.
 const dialTimeout = time.Second
 
-// Diagnose dials the address where a request's error leaves the kind open. There are three such cases: a request with a deadline that passed
-// before there was a connection (is the port closed, or does a program accept the connection and send nothing?), a connection without
-// TLS that was cut before the server sent anything (does the server require TLS?), and one with TLS (does the server reject the client's
-// certificate?). config is the client's, nil without TLS. It returns the kind and the error to show.
-func Diagnose(ctx context.Context, address string, config *tls.Config, kind conntype.Kind, err error) (conntype.Kind, error) {
+// Diagnose dials the address where a request's error leaves the kind open. There are three such cases: a request with a
+// deadline that passed before there was a connection (is the port closed, or does a program accept the connection and
+// send nothing?), a connection without TLS that was cut before the server sent anything (does the server require TLS?),
+// and one with TLS (does the server reject the client's certificate?). config is the client's, nil without TLS. It
+// returns the kind and the error to show.
+func Diagnose(ctx context.Context, address string, config *tls.Config, kind conntype.Kind,
+	err error) (conntype.Kind, error) {
 	address = strings.TrimPrefix(address, "dns:///")
 	host, _, splitErr := net.SplitHostPort(address)
 	if splitErr != nil || strings.Contains(address, "//") {
@@ -37,18 +39,20 @@ func Diagnose(ctx context.Context, address string, config *tls.Config, kind conn
 	case kind != conntype.Unreachable || !connectionCut(err):
 	case config == nil:
 		if speaksTLS(ctx, address) {
-			return conntype.TLSError, fmt.Errorf("the server at %s requires TLS, and this client does not use it: %w", address, err)
+			return conntype.TLSError,
+				fmt.Errorf("the server at %s requires TLS, and this client does not use it: %w", address, err)
 		}
 	default:
 		if alert := clientCertificateAlert(ctx, address, host, config); alert != nil {
-			return conntype.TLSError, fmt.Errorf("the server at %s rejects the client certificate, or requires one (%w): %w", address, alert, err)
+			return conntype.TLSError,
+				fmt.Errorf("the server at %s rejects the client certificate, or requires one (%w): %w", address, alert, err)
 		}
 	}
 	return kind, err
 }
 
-// Explain replaces the texts of gRPC that mislead: where the program that listens is no frontend, or sends nothing. Other errors are
-// returned as they are.
+// Explain replaces the texts of gRPC that mislead: where the program that listens is no frontend, or sends nothing.
+// Other errors are returned as they are.
 func Explain(address string, err error) error {
 	if err == nil || code(err) != codes.Unavailable {
 		return err
@@ -56,9 +60,11 @@ func Explain(address string, err error) error {
 	text := err.Error()
 	switch {
 	case strings.Contains(text, "frame too large"), strings.Contains(text, "looked like an HTTP/1.1 header"):
-		return &explainedError{"the program that listens at " + address + " is not a Temporal frontend: it does not speak HTTP/2; check address and port", err}
+		return &explainedError{"the program that listens at " + address +
+			" is not a Temporal frontend: it does not speak HTTP/2; check address and port", err}
 	case noPreface(err):
-		return &explainedError{"the program that listens at " + address + " accepts connections and sends nothing: it is frozen, " +
+		return &explainedError{"the program that listens at " + address +
+			" accepts connections and sends nothing: it is frozen, " +
 			"or is not a Temporal frontend; check the server, then address and port", err}
 	default:
 		return err
@@ -112,9 +118,10 @@ func speaksTLS(ctx context.Context, address string) bool {
 	return isTLSAlert(err)
 }
 
-// clientCertificateAlert connects as the client does and returns the TLS alert with which the server ends the connection; nil if there is
-// none. In TLS 1.3 the client completes the handshake before the server has verified its certificate, so the alert arrives with the first
-// read. Nothing is written: a server that has closed the connection would answer with a reset, which may overtake the alert.
+// clientCertificateAlert connects as the client does and returns the TLS alert with which the server ends the
+// connection; nil if there is none. In TLS 1.3 the client completes the handshake before the server has verified its
+// certificate, so the alert arrives with the first read. Nothing is written: a server that has closed the connection
+// would answer with a reset, which may overtake the alert.
 func clientCertificateAlert(ctx context.Context, address, host string, config *tls.Config) error {
 	conn, err := dial(ctx, address)
 	if err != nil {

@@ -1,7 +1,9 @@
-// Package client wraps one Temporal SDK client for a connection manager. It reports whether the gRPC connection is ready, whether
-// requests fail in a way that suggests an outage, which task queues are polled, and whether the client is still in use.
+// Package client wraps one Temporal SDK client for a connection manager. It reports whether the gRPC connection is
+// ready, whether requests fail in a way that suggests an outage, which task queues are polled, and whether the client
+// is still in use.
 //
-// A [Client] makes no decision and schedules nothing: the manager runs the checks, and closes the client when it is [Client.Idle].
+// A [Client] makes no decision and schedules nothing: the manager runs the checks, and closes the client when it is
+// [Client.Idle].
 package client
 
 import (
@@ -33,8 +35,8 @@ import (
 )
 
 const (
-	// redialFirst and redialLongest limit the pauses of gRPC's own redialling. It is cheap, and the first to notice that a server is back.
-	// The wide jitter keeps many processes from reconnecting at the same moment.
+	// redialFirst and redialLongest limit the pauses of gRPC's own redialling. It is cheap, and the first to notice that a
+	// server is back. The wide jitter keeps many processes from reconnecting at the same moment.
 	redialFirst   = 100 * time.Millisecond
 	redialLongest = 450 * time.Millisecond
 	redialJitter  = 0.5
@@ -45,10 +47,11 @@ const (
 	keepAliveTimeout = 5 * time.Second
 	// shutdownTimeout limits a ShutdownWorker request; the SDK would wait for 10 s.
 	shutdownTimeout = 3 * time.Second
-	// shutdownRetryTimeout limits it while the last one was not answered in time: a process may stop its workers one after another.
+	// shutdownRetryTimeout limits it while the last one was not answered in time: a process may stop its workers one after
+	// another.
 	shutdownRetryTimeout = time.Second
-	// checkTries is how often a check is sent while frontends answer UNAVAILABLE. gRPC sends each try over the next connection in turn,
-	// and requests of the program take turns in between, so it is more than two.
+	// checkTries is how often a check is sent while frontends answer UNAVAILABLE. gRPC sends each try over the next
+	// connection in turn, and requests of the program take turns in between, so it is more than two.
 	checkTries = 4
 	// A poll that fails within refusedWithin was refused; it is sent again up to maxRefusals times in a row, after pauses.
 	refusedWithin = time.Second
@@ -65,7 +68,8 @@ type Hooks struct {
 	Ready func(ready bool)
 	// Suspect is called after a request that failed in a way that suggests an outage.
 	Suspect func()
-	// Begin is called at the start of each request of the program and of its workers, and its result at the end: see traffic.Tracker.
+	// Begin is called at the start of each request of the program and of its workers, and its result at the end: see
+	// traffic.Tracker.
 	Begin func(method string) (ended func(err error, answered bool))
 }
 
@@ -98,15 +102,16 @@ type Client struct {
 	serverDown       atomic.Bool
 	shutdownTimedOut atomic.Bool // a ShutdownWorker request was not answered in time, and no request was answered since
 
-	// readyCount counts how often the connection became ready; capabilitiesReadAt is the count at which the capabilities were last read.
+	// readyCount counts how often the connection became ready; capabilitiesReadAt is the count at which the capabilities
+	// were last read.
 	readyCount         atomic.Int64
 	mu                 sync.Mutex
 	capabilitiesReadAt int64
 	capabilitiesBytes  []byte
 }
 
-// managerRequestKey marks requests of the manager, whose failures are its check results and not suspicions. captureConnKey marks the
-// request by which New gets the gRPC connection, and which is never sent.
+// managerRequestKey marks requests of the manager, whose failures are its check results and not suspicions.
+// captureConnKey marks the request by which New gets the gRPC connection, and which is never sent.
 type (
 	managerRequestKey struct{}
 	captureConnKey    struct{}
@@ -114,10 +119,11 @@ type (
 
 var errConnCaptured = errors.New("the connection was captured; the request is not sent")
 
-// New makes a client, and watches and maintains its connection until Close. It does not wait for the connection. stopTimeout is the
-// WorkerStopTimeout of workers that set none.
+// New makes a client, and watches and maintains its connection until Close. It does not wait for the connection.
+// stopTimeout is the WorkerStopTimeout of workers that set none.
 func New(ctx context.Context, options sdkclient.Options, stopTimeout time.Duration, hooks Hooks) (*Client, error) {
-	c := &Client{namespace: options.Namespace, hooks: hooks, polls: poller.NewTracker(time.Now), waitingPolls: newPollWaits(), plugin: &plugin{stopTimeout: stopTimeout}}
+	c := &Client{namespace: options.Namespace, hooks: hooks, polls: poller.NewTracker(time.Now),
+		waitingPolls: newPollWaits(), plugin: &plugin{stopTimeout: stopTimeout}}
 	c.results = newResults(c.Connected, func() bool { return c.serverDown.Load() || c.shutdownTimedOut.Load() })
 	options.Plugins = append(slices.Clip(options.Plugins), c.plugin)
 	params := grpc.ConnectParams{Backoff: grpcbackoff.DefaultConfig, MinConnectTimeout: dialTimeout}
@@ -140,7 +146,8 @@ func New(ctx context.Context, options sdkclient.Options, stopTimeout time.Durati
 	c.sdk = sdk
 	watchCtx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	c.stop = stop
-	if _, err := sdk.WorkflowService().GetSystemInfo(context.WithValue(watchCtx, captureConnKey{}, true), &workflowservice.GetSystemInfoRequest{}); c.conn.Load() == nil {
+	if _, err := sdk.WorkflowService().GetSystemInfo(context.WithValue(watchCtx, captureConnKey{}, true),
+		&workflowservice.GetSystemInfoRequest{}); c.conn.Load() == nil {
 		stop()
 		sdk.Close()
 		return nil, fmt.Errorf("making the client for Temporal at %q: %w", options.HostPort, err)
@@ -167,8 +174,8 @@ func (c *Client) Release() { c.uses.Add(-1) }
 // Idle reports whether the client is unused: no request is under way, and every Acquire was released.
 func (c *Client) Idle() bool { return c.uses.Load() == 0 }
 
-// Probe requests the frontend's health by the gRPC health check, the lightest request there is. UNIMPLEMENTED, from a frontend without
-// that service, counts as an answer.
+// Probe requests the frontend's health by the gRPC health check, the lightest request there is. UNIMPLEMENTED, from a
+// frontend without that service, counts as an answer.
 func (c *Client) Probe(ctx context.Context) error {
 	ctx = context.WithValue(ctx, managerRequestKey{}, true)
 	_, err := healthpb.NewHealthClient(c.conn.Load()).Check(ctx, &healthpb.HealthCheckRequest{Service: frontendService})
@@ -192,7 +199,8 @@ func (c *Client) check(ctx context.Context, opts ...grpc.CallOption) (Identity, 
 	ctx = context.WithValue(ctx, managerRequestKey{}, true)
 	var response *workflowservice.DescribeNamespaceResponse
 	err := c.retryUnavailable(func() (err error) {
-		response, err = c.sdk.WorkflowService().DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: c.namespace}, opts...)
+		response, err = c.sdk.WorkflowService().DescribeNamespace(ctx,
+			&workflowservice.DescribeNamespaceRequest{Namespace: c.namespace}, opts...)
 		return err
 	})
 	if err != nil {
@@ -206,8 +214,8 @@ func (c *Client) check(ctx context.Context, opts ...grpc.CallOption) (Identity, 
 	return Identity{NamespaceID: info.GetId(), capabilities: capabilities}, err
 }
 
-// retryUnavailable sends a request, and again where the answer is UNAVAILABLE while there is a connection: gRPC sends each request over
-// the next of its connections in turn, so one unavailable frontend of several is no outage.
+// retryUnavailable sends a request, and again where the answer is UNAVAILABLE while there is a connection: gRPC sends
+// each request over the next of its connections in turn, so one unavailable frontend of several is no outage.
 func (c *Client) retryUnavailable(request func() error) error {
 	var err error
 	for range checkTries {
@@ -242,7 +250,8 @@ func (c *Client) readCapabilities(ctx context.Context) ([]byte, error) {
 	return c.capabilitiesBytes, nil
 }
 
-// RecordWorkers calls a function that makes workers of this client, and returns what those workers poll. Calls do not overlap.
+// RecordWorkers calls a function that makes workers of this client, and returns what those workers poll. Calls do not
+// overlap.
 func (c *Client) RecordWorkers(build func()) Workers { return c.plugin.record(build) }
 
 // Close closes the client and waits for its goroutine. Requests under way fail. Further calls only wait.
@@ -278,7 +287,8 @@ func (c *Client) watch(ctx context.Context) {
 }
 
 func (c *Client) intercept(
-	ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
+	ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker,
+	opts ...grpc.CallOption,
 ) error {
 	if ctx.Value(captureConnKey{}) != nil {
 		c.conn.Store(cc)
@@ -292,7 +302,9 @@ func (c *Client) intercept(
 		return err
 	}
 	if shutdown, ok := req.(*workflowservice.ShutdownWorkerRequest); ok {
-		return c.sendShutdown(ctx, shutdown.GetTaskQueue(), func(ctx context.Context) error { return invoke(ctx, method, req, reply, cc, opts...) })
+		return c.sendShutdown(ctx, shutdown.GetTaskQueue(), func(ctx context.Context) error {
+			return invoke(ctx, method, req, reply, cc, opts...)
+		})
 	}
 	if poller.IsPoll(req) {
 		return c.polls.Watch(ctx, req, func() error { return c.sendPoll(ctx, method, req, reply, cc, invoke, opts) })
@@ -307,10 +319,11 @@ func (c *Client) intercept(
 	return c.reportSuspect(ctx, c.send(ctx, method, req, reply, cc, invoke, opts))
 }
 
-// send sends a request and reports it to Hooks.Begin. Headers or trailers show that the server has answered: an error of the connection
-// has none.
+// send sends a request and reports it to Hooks.Begin. Headers or trailers show that the server has answered: an error
+// of the connection has none.
 func (c *Client) send(
-	ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts []grpc.CallOption,
+	ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker,
+	opts []grpc.CallOption,
 ) error {
 	var header, trailer metadata.MD
 	ended := c.hooks.Begin(method)
@@ -323,10 +336,11 @@ func (c *Client) send(
 	return err
 }
 
-// sendPoll sends a poll and, whenever the connection breaks during it, sends it again as soon as there is a connection. The SDK would
-// back off by up to 10 s. A poll that the server refuses several times in a row fails.
+// sendPoll sends a poll and, whenever the connection breaks during it, sends it again as soon as there is a connection.
+// The SDK would back off by up to 10 s. A poll that the server refuses several times in a row fails.
 func (c *Client) sendPoll(
-	ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts []grpc.CallOption,
+	ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker,
+	opts []grpc.CallOption,
 ) error {
 	waitForReady := append(slices.Clip(opts), grpc.WaitForReady(true))
 	for refusals := 0; ; {
@@ -349,8 +363,8 @@ func (c *Client) sendPoll(
 	}
 }
 
-// sendShutdown sends ShutdownWorker, upon which the server ends the worker's polls. Where the server cannot be used or does not answer soon,
-// it cancels the polls itself: the SDK would wait for them until the worker's stop timeout.
+// sendShutdown sends ShutdownWorker, upon which the server ends the worker's polls. Where the server cannot be used or
+// does not answer soon, it cancels the polls itself: the SDK would wait for them until the worker's stop timeout.
 func (c *Client) sendShutdown(ctx context.Context, queue string, send func(context.Context) error) error {
 	if c.serverDown.Load() {
 		c.waitingPolls.cancelStopping(queue)
@@ -372,11 +386,12 @@ func (c *Client) sendShutdown(ctx context.Context, queue string, send func(conte
 	return err
 }
 
-// SetServerDown records whether the manager's state is down. The connection to a server that hangs stays ready for a while.
+// SetServerDown records whether the manager's state is down. The connection to a server that hangs stays ready for a
+// while.
 func (c *Client) SetServerDown(down bool) { c.serverDown.Store(down) }
 
-// StopWaiting is called when a worker of the task queues begins to stop, and resume once it has stopped. In between, polls of the queues
-// do not wait for a connection, and results of tasks wait for it only as long as [resultsTimeout].
+// StopWaiting is called when a worker of the task queues begins to stop, and resume once it has stopped. In between,
+// polls of the queues do not wait for a connection, and results of tasks wait for it only as long as [resultsTimeout].
 func (c *Client) StopWaiting(queues []string) (resume func()) {
 	polls, results := c.waitingPolls.stop(queues, c.Connected() && !c.serverDown.Load()), c.results.stop()
 	return func() {

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// pollWaits holds the polls under way, by task queue, so that those of a worker that is being stopped can be cancelled. The SDK relies
-// on the server to end them, which is not possible without a connection.
+// pollWaits holds the polls under way, by task queue, so that those of a worker that is being stopped can be cancelled.
+// The SDK relies on the server to end them, which is not possible without a connection.
 type pollWaits struct {
 	mu       sync.Mutex
 	stopping map[string]int
@@ -18,8 +18,8 @@ func newPollWaits() *pollWaits {
 	return &pollWaits{stopping: map[string]int{}, waiting: map[string]map[int]context.CancelFunc{}}
 }
 
-// wait returns the context of a poll that may wait for a connection; done must be called when the poll has ended. ok is false for a
-// queue with a worker that is being stopped.
+// wait returns the context of a poll that may wait for a connection; done must be called when the poll has ended. ok is
+// false for a queue with a worker that is being stopped.
 func (w *pollWaits) wait(ctx context.Context, queue string) (waiting context.Context, done func(), ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -41,8 +41,8 @@ func (w *pollWaits) wait(ctx context.Context, queue string) (waiting context.Con
 	}, true
 }
 
-// stop lets no poll of the queues wait for a connection until resume is called. Without a connection it cancels the polls under way;
-// with one, the server ends them.
+// stop lets no poll of the queues wait for a connection until resume is called. Without a connection it cancels the
+// polls under way; with one, the server ends them.
 func (w *pollWaits) stop(queues []string, connected bool) (resume func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	// resultsTimeout is how long after the begin of a worker's stop the results of tasks may wait for a server that cannot be used. The SDK
-	// retries each for 10 s, and the worker's stop waits for it.
+	// resultsTimeout is how long after the begin of a worker's stop the results of tasks may wait for a server that cannot
+	// be used. The SDK retries each for 10 s, and the worker's stop waits for it.
 	resultsTimeout = 5 * time.Second
-	// minUnconnected is how long there must have been no connection by then, unless the manager's state is down: frontends close their
-	// connections regularly.
+	// minUnconnected is how long there must have been no connection by then, unless the manager's state is down: frontends
+	// close their connections regularly.
 	minUnconnected = time.Second
 	// resultsCheckInterval is how often a stop checks both.
 	resultsCheckInterval = 50 * time.Millisecond
@@ -33,7 +33,8 @@ func isResult(req any) bool {
 	return false
 }
 
-// results holds the results of tasks that are being reported, so that a stop of workers does not wait for those that cannot be delivered.
+// results holds the results of tasks that are being reported, so that a stop of workers does not wait for those that
+// cannot be delivered.
 type results struct {
 	connected, down func() bool // state of the server
 
@@ -49,7 +50,8 @@ func newResults(connected, down func() bool) *results {
 	return &results{connected: connected, down: down, underWay: map[int]context.CancelFunc{}}
 }
 
-// stop is called when a worker begins to stop, and resume once it has stopped. In between, results that cannot be delivered are given up.
+// stop is called when a worker begins to stop, and resume once it has stopped. In between, results that cannot be
+// delivered are given up.
 func (r *results) stop() (resume func()) {
 	usable := r.connected() && !r.down()
 	r.mu.Lock()
@@ -108,8 +110,9 @@ func (r *results) givenUp() bool {
 	return r.down() || !r.unconnectedSince.IsZero() && time.Since(r.unconnectedSince) >= minUnconnected
 }
 
-// report sends a result. While a worker is being stopped, the result waits for the connection instead of failing without one: the SDK
-// would wait for up to several seconds before it tries again. A result that is given up has an error that the SDK does not retry.
+// report sends a result. While a worker is being stopped, the result waits for the connection instead of failing
+// without one: the SDK would wait for up to several seconds before it tries again. A result that is given up has an
+// error that the SDK does not retry.
 func (r *results) report(ctx context.Context, send func(ctx context.Context, opts ...grpc.CallOption) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

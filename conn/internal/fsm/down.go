@@ -8,9 +8,11 @@ import (
 )
 
 const (
-	// signInterval is the minimum time from the end of an attempt that a sign of life caused to the next one that the same kind causes.
+	// signInterval is the minimum time from the end of an attempt that a sign of life caused to the next one that the same
+	// kind causes.
 	signInterval = 500 * time.Millisecond
-	// attemptSpread and probeSpread are the maximum shares of jitter in a pause, so that many processes do not connect at once.
+	// attemptSpread and probeSpread are the maximum shares of jitter in a pause, so that many processes do not connect at
+	// once.
 	attemptSpread = 0.2
 	probeSpread   = 0.1
 )
@@ -83,7 +85,8 @@ func (m *Machine) signPending() bool {
 	return false
 }
 
-// signOfLife records a sign of life. While up it matters only where a running operation or a confirmation may still end in an outage.
+// signOfLife records a sign of life. While up it matters only where a running operation or a confirmation may still end
+// in an outage.
 func (m *Machine) signOfLife(now time.Time, kind int) {
 	if m.up() && m.operation.Op == Nothing && m.health.missedAt.IsZero() {
 		return
@@ -140,8 +143,8 @@ func (m *Machine) attemptAnswered(now time.Time, ended Command, e Checked) {
 	m.comeUp(now)
 }
 
-// keepCurrent ends an outage with the current client, which is answered while no new one could be made: the old generation serves
-// for as long as it can. A pending replacement stays pending.
+// keepCurrent ends an outage with the current client, which is answered while no new one could be made: the old
+// generation serves for as long as it can. A pending replacement stays pending.
 func (m *Machine) keepCurrent(now time.Time) {
 	if !m.pollersSurvived(now) {
 		m.requestRebuild(now)
@@ -152,8 +155,8 @@ func (m *Machine) keepCurrent(now time.Time) {
 	}
 }
 
-// pollersSurvived reports whether the workers of the current client, which is answered again, can be kept: their polls have waited
-// for the connection, were not refused, and did not wait for too long.
+// pollersSurvived reports whether the workers of the current client, which is answered again, can be kept: their polls
+// have waited for the connection, were not refused, and did not wait for too long.
 func (m *Machine) pollersSurvived(now time.Time) bool {
 	refused := m.kind == conntype.NamespaceMissing || m.kind == conntype.AuthFailed
 	return !refused && now.Sub(m.retry.outageAt) < m.settings.RebuildAfter
@@ -181,11 +184,12 @@ func (m *Machine) attemptFailed(now time.Time, kind conntype.Kind, fresh bool) {
 	}
 }
 
-// expireSigns drops or delays signs of life after a failed attempt: those that caused it, and those that arrived during it.
+// expireSigns drops or delays signs of life after a failed attempt: those that caused it, and those that arrived during
+// it.
 func (m *Machine) expireSigns(now time.Time, kind conntype.Kind, fresh bool) {
 	r := &m.retry.signs[ready]
-	// A new client has its own connection, so every fresh attempt may cause a Ready by itself. Where the server has answered, that
-	// Ready is dropped. Where the server hangs, it may cause one more attempt, and no third.
+	// A new client has its own connection, so every fresh attempt may cause a Ready by itself. Where the server has
+	// answered, that Ready is dropped. Where the server hangs, it may cause one more attempt, and no third.
 	answered := kind == conntype.None || kind == conntype.NamespaceMissing || kind == conntype.AuthFailed
 	if answered || fresh && kind == conntype.Hung && r.cause {
 		r.due = time.Time{}

@@ -206,7 +206,8 @@ func breakerOpen(t *testing.T) *script {
 	c.breaker(conntype.BreakerClosed, 9)
 	c.miss(conntype.Unreachable, fsm.Command{})
 	c.breaker(conntype.BreakerOpen, 10)
-	require.Equal(t, conntype.Breaker{State: conntype.BreakerOpen, Failures: 10, OpenedAt: c.now, NextProbe: c.now.Add(5 * time.Minute)},
+	require.Equal(t, conntype.Breaker{
+		State: conntype.BreakerOpen, Failures: 10, OpenedAt: c.now, NextProbe: c.now.Add(5 * time.Minute)},
 		c.m.View(c.now).Breaker)
 	return c
 }
@@ -223,7 +224,8 @@ func TestBreaker(t *testing.T) {
 	c.on(fsm.Reset{}, attempt(12, 5*time.Minute, true))
 	c.breaker(conntype.BreakerHalfOpen, 11)
 	c.miss(conntype.Unreachable, fsm.Command{})
-	require.Equal(t, conntype.Breaker{State: conntype.BreakerOpen, Failures: 12, OpenedAt: opened, NextProbe: c.now.Add(5 * time.Minute)},
+	require.Equal(t, conntype.Breaker{
+		State: conntype.BreakerOpen, Failures: 12, OpenedAt: opened, NextProbe: c.now.Add(5 * time.Minute)},
 		c.m.View(c.now).Breaker)
 	c.on(fsm.Reset{}, fsm.Command{})
 	c.breaker(conntype.BreakerHalfOpen, 12)

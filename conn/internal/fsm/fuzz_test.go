@@ -16,16 +16,19 @@ import (
 
 func TestAnyEventInAnyState(t *testing.T) {
 	t.Parallel()
-	kinds := rapid.SampledFrom([]conntype.Kind{conntype.None, conntype.None, conntype.None, conntype.Unreachable, conntype.Hung,
-		conntype.NamespaceMissing, conntype.AuthFailed, conntype.TLSError, conntype.Slow, "what"})
+	kinds := rapid.SampledFrom(
+		[]conntype.Kind{conntype.None, conntype.None, conntype.None, conntype.Unreachable, conntype.Hung,
+			conntype.NamespaceMissing, conntype.AuthFailed, conntype.TLSError, conntype.Slow, "what"})
 	took := rapid.SampledFrom([]time.Duration{0, ms, 2 * s, -s})
 	failure := rapid.SampledFrom([]error{nil, nil, errors.New("no")})
 	events := rapid.OneOf(
 		rapid.Custom(func(t *rapid.T) fsm.Event {
-			return fsm.Checked{Kind: kinds.Draw(t, "kind"), Took: took.Draw(t, "took"), Err: failure.Draw(t, "err"), CurrentAnswered: rapid.Bool().Draw(t, "current")}
+			return fsm.Checked{Kind: kinds.Draw(t, "kind"), Took: took.Draw(t, "took"), Err: failure.Draw(t, "err"),
+				CurrentAnswered: rapid.Bool().Draw(t, "current")}
 		}),
 		rapid.Custom(func(t *rapid.T) fsm.Event {
-			return fsm.Built{Kind: kinds.Draw(t, "kind"), Err: failure.Draw(t, "err"), CurrentAnswered: rapid.Bool().Draw(t, "current")}
+			return fsm.Built{Kind: kinds.Draw(t, "kind"), Err: failure.Draw(t, "err"),
+				CurrentAnswered: rapid.Bool().Draw(t, "current")}
 		}),
 		rapid.SampledFrom([]fsm.Event{fsm.Ready{}, fsm.Lost{}, fsm.Suspected{}, fsm.Changed{}, fsm.Reset{},
 			fsm.Polling{}, fsm.Polling{OK: true}, fsm.Requests{}, fsm.Requests{Late: true}, fsm.Requests{Failing: true}}),

@@ -1,8 +1,9 @@
-// Package fsm is the finite state machine of a connection manager. It decides which state the connection is in, which operation
-// to run next, and when.
+// Package fsm is the finite state machine of a connection manager. It decides which state the connection is in, which
+// operation to run next, and when.
 //
-// It is pure: it reads no clock, starts no goroutine and does no I/O. The manager owns a Machine from one goroutine, passes events
-// to it, runs the operation that each call returns, and passes the result of the operation back as an event:
+// It is pure: it reads no clock, starts no goroutine and does no I/O. The manager owns a Machine from one goroutine,
+// passes events to it, runs the operation that each call returns, and passes the result of the operation back as an
+// event:
 //
 //	m := fsm.New(settings, time.Now())
 //	for {
@@ -12,18 +13,20 @@
 //		}
 //	}
 //
-// One operation runs at a time. Until its result is passed in, the machine returns no operation, needs no tick, and records what
-// events ask for. After a call that returned Nothing while no operation runs, Deadline is later than the time of that call.
+// One operation runs at a time. Until its result is passed in, the machine returns no operation, needs no tick, and
+// records what events ask for. After a call that returned Nothing while no operation runs, Deadline is later than the
+// time of that call.
 //
-// While the connection is up, one failed check is confirmed by a second check before the state becomes Down. An outage ends with a
-// Build where the current client cannot be kept: its connection is dead, its pollers were refused and back off, or their polls have
-// waited for too long. Where no new client can be made, the current client is kept as soon as the server answers it, and the
-// replacement is retried with a back-off of its own. While down, attempts back off, a sign of life ends the back-off early, and after
-// many failures a circuit breaker makes attempts rare. Probes continue meanwhile, but none is started that could delay an attempt,
-// provided that the manager limits the duration of a probe to Settings.ProbeEvery.
+// While the connection is up, one failed check is confirmed by a second check before the state becomes Down. An outage
+// ends with a Build where the current client cannot be kept: its connection is dead, its pollers were refused and back
+// off, or their polls have waited for too long. Where no new client can be made, the current client is kept as soon as
+// the server answers it, and the replacement is retried with a back-off of its own. While down, attempts back off, a
+// sign of life ends the back-off early, and after many failures a circuit breaker makes attempts rare. Probes continue
+// meanwhile, but none is started that could delay an attempt, provided that the manager limits the duration of a probe
+// to Settings.ProbeEvery.
 //
-// The package does not classify errors, holds no client, and sets no time limit on operations: an operation that never ends blocks
-// the machine.
+// The package does not classify errors, holds no client, and sets no time limit on operations: an operation that never
+// ends blocks the machine.
 package fsm
 
 import (
@@ -60,10 +63,12 @@ type Machine struct {
 
 // New returns a machine in state Connecting. Its first Tick returns the first attempt.
 func New(s Settings, now time.Time) *Machine {
-	return &Machine{settings: s, state: conntype.Connecting, since: now, polling: true, nextProbe: now.Add(s.ProbeEvery), retry: retry{next: now}, countedUntil: now}
+	return &Machine{settings: s, state: conntype.Connecting, since: now, polling: true, nextProbe: now.Add(s.ProbeEvery),
+		retry: retry{next: now}, countedUntil: now}
 }
 
-// Handle processes an event and returns the operation that is due after it. The result of an operation that is not running is ignored.
+// Handle processes an event and returns the operation that is due after it. The result of an operation that is not
+// running is ignored.
 func (m *Machine) Handle(now time.Time, e Event) Command {
 	if m.state == conntype.Closed {
 		return Command{}
@@ -259,8 +264,8 @@ func (m *Machine) busy() bool { return m.operation.Op != Nothing || m.state == c
 // up reports whether requests may be sent.
 func (m *Machine) up() bool { return m.state.Up() }
 
-// setState changes state and kind at a time that may be past, since an outage begins with its first sign. Time before it counts for the
-// previous state. A change of kind while down does not change the begin of the outage.
+// setState changes state and kind at a time that may be past, since an outage begins with its first sign. Time before
+// it counts for the previous state. A change of kind while down does not change the begin of the outage.
 func (m *Machine) setState(at time.Time, s conntype.State, k conntype.Kind) {
 	if m.state == s && m.kind == k {
 		return

@@ -59,8 +59,8 @@ func connectedBy(t *testing.T, set fsm.Settings) *script {
 	return c
 }
 
-// attempting returns a script with a machine that went down with a kind and runs an attempt: caused by the event or, without one, after the
-// back-off.
+// attempting returns a script with a machine that went down with a kind and runs an attempt: caused by the event or,
+// without one, after the back-off.
 func attempting(t *testing.T, set fsm.Settings, kind conntype.Kind, event fsm.Event) *script {
 	t.Helper()
 	c := connectedBy(t, set)
@@ -188,7 +188,8 @@ func TestFirstBuildFailsWithoutConnectionError(t *testing.T) {
 
 func TestClose(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]*script{"up": connected(t), "down": down(t, conntype.Hung), "new": begin(t, settings())} {
+	for name, c := range map[string]*script{
+		"up": connected(t), "down": down(t, conntype.Hung), "new": begin(t, settings())} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := &script{t, c.m, c.start, c.now.Add(10 * s)}

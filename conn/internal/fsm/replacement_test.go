@@ -10,8 +10,8 @@ import (
 	"github.com/signalbox-dev/signalbox/conn/internal/fsm"
 )
 
-// Where no new client can be made, the current one is kept as soon as it is answered. A pending replacement is retried with its own
-// back-off.
+// Where no new client can be made, the current one is kept as soon as it is answered. A pending replacement is retried
+// with its own back-off.
 func TestCurrentClientIsKeptWithoutNewOne(t *testing.T) {
 	t.Parallel()
 	build := fsm.Command{Op: fsm.Build, Fresh: true}
@@ -25,12 +25,15 @@ func TestCurrentClientIsKeptWithoutNewOne(t *testing.T) {
 		build    fsm.Event // the result of the build that follows the attempt, if one does
 		wanted   bool
 	}{
-		"no replacement pending":        {long, conntype.Unreachable, nil, nil, false},
-		"identity changed":              {long, conntype.Unreachable, fsm.Changed{}, nil, true},
-		"polls were refused":            {long, conntype.AuthFailed, nil, nil, true},
-		"outage too long":               {settings(), conntype.Unreachable, nil, nil, true},
-		"identity changed, build hangs": {long, conntype.Unreachable, fsm.Changed{}, fsm.Built{Kind: conntype.Hung, Err: errRefused, CurrentAnswered: true}, true},
-		"too long, new workers fail":    {settings(), conntype.Unreachable, nil, fsm.Built{Err: errRefused, CurrentAnswered: true}, true},
+		"no replacement pending": {long, conntype.Unreachable, nil, nil, false},
+		"identity changed":       {long, conntype.Unreachable, fsm.Changed{}, nil, true},
+		"polls were refused":     {long, conntype.AuthFailed, nil, nil, true},
+		"outage too long":        {settings(), conntype.Unreachable, nil, nil, true},
+		"identity changed, build hangs": {
+			long, conntype.Unreachable, fsm.Changed{}, fsm.Built{Kind: conntype.Hung, Err: errRefused, CurrentAnswered: true},
+			true},
+		"too long, new workers fail": {
+			settings(), conntype.Unreachable, nil, fsm.Built{Err: errRefused, CurrentAnswered: true}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

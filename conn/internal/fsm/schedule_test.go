@@ -14,8 +14,8 @@ import (
 	"github.com/signalbox-dev/signalbox/conn/internal/fsm"
 )
 
-// TestSchedules drives a machine through 1,000 random schedules of faults and checks its guarantees at every event. A failing schedule is
-// shrunk, and printed with the flag that repeats it (-rapid.seed or -rapid.failfile).
+// TestSchedules drives a machine through 1,000 random schedules of faults and checks its guarantees at every event. A
+// failing schedule is shrunk, and printed with the flag that repeats it (-rapid.seed or -rapid.failfile).
 func TestSchedules(t *testing.T) {
 	t.Parallel()
 	for i := range 10 {
@@ -66,8 +66,10 @@ func newObserver(t *rapid.T, random *rand.Rand) *observer {
 	set.Random = random.Float64
 	set.RebuildAfter = []time.Duration{2 * s, time.Minute}[random.IntN(2)]
 	m := fsm.New(set, start)
-	return &observer{T: t, w: &world{now: start, random: random, probesLight: random.IntN(2) == 0}, m: m, start: start, last: m.View(start),
-		due: start, polls: true, rebuildAfter: set.RebuildAfter, signs: map[string]time.Time{}, ended: map[string]time.Time{}}
+	return &observer{T: t, w: &world{now: start, random: random, probesLight: random.IntN(2) == 0}, m: m, start: start,
+		last: m.View(start),
+		due:  start, polls: true, rebuildAfter: set.RebuildAfter, signs: map[string]time.Time{},
+		ended: map[string]time.Time{}}
 }
 
 func (o *observer) up() bool {
@@ -234,10 +236,11 @@ func (o *observer) finish() {
 	o.command(c, false)
 }
 
-// pollersSurvived reports whether the workers of the current client can be kept after the outage: their polls were not refused, and have
-// not waited for too long.
+// pollersSurvived reports whether the workers of the current client can be kept after the outage: their polls were not
+// refused, and have not waited for too long.
 func (o *observer) pollersSurvived() bool {
-	return o.last.Kind != conntype.NamespaceMissing && o.last.Kind != conntype.AuthFailed && o.w.now.Sub(o.outage) < o.rebuildAfter
+	return o.last.Kind != conntype.NamespaceMissing && o.last.Kind != conntype.AuthFailed &&
+		o.w.now.Sub(o.outage) < o.rebuildAfter
 }
 
 func (o *observer) watched(op operation, kind conntype.Kind) {
@@ -328,7 +331,8 @@ func (o *observer) command(c fsm.Command, busy bool) {
 			o.causes = append(o.causes, sign)
 			allowed = allowed || now.Sub(o.ended[sign]) >= 500*ms
 		}
-		require.True(o, allowed, "an attempt too early: %v before %v, signs %v ended %v now %v", c, o.due, o.signs, o.ended, now)
+		require.True(o, allowed, "an attempt too early: %v before %v, signs %v ended %v now %v", c, o.due, o.signs, o.ended,
+			now)
 		clear(o.signs)
 	case fsm.Build:
 		require.True(o, !up || outdated || o.rebuild, "a client replaced without need")
@@ -371,7 +375,8 @@ func (o *observer) check() {
 	o.last = v
 	right := o.right()
 	if building := o.w.op.Op == fsm.Build; !building && !now.Before(o.rightAt) { // no check runs during a build
-		require.True(o, right, "%s for %s, but the state is %s %s since %s", o.w.phase.mode, now.Sub(o.w.changed), v.State, v.Kind, now.Sub(v.Since))
+		require.True(o, right, "%s for %s, but the state is %s %s since %s", o.w.phase.mode, now.Sub(o.w.changed), v.State,
+			v.Kind, now.Sub(v.Since))
 	}
 	if o.up() || !o.w.phase.mode.accepts() || o.noClientPossible() {
 		o.readyAt = time.Time{}

@@ -49,10 +49,12 @@ func phases() *rapid.Generator[[]phase] {
 	one := rapid.Custom(func(t *rapid.T) phase {
 		most := rapid.SampledFrom([]int{300, 2500, 12_000, 60_000, 60_000}).Draw(t, "most")
 		return phase{
-			mode:     rapid.SampledFrom([]mode{serving, serving, slow, refusing, frozen, stuck, nameless, forbidden, insecure}).Draw(t, "mode"),
+			mode: rapid.SampledFrom([]mode{serving, serving, slow, refusing, frozen, stuck, nameless, forbidden, insecure}).
+				Draw(t, "mode"),
 			duration: time.Duration(rapid.IntRange(20, most).Draw(t, "lasts")) * ms,
 			traffic:  rapid.Bool().Draw(t, "traffic"),
-			extra:    rapid.SampledFrom([]string{"", "", "changed", "reset", "polls", "polls not", "bad options", "good options"}).Draw(t, "nudge"),
+			extra: rapid.SampledFrom(
+				[]string{"", "", "changed", "reset", "polls", "polls not", "bad options", "good options"}).Draw(t, "nudge"),
 		}
 	})
 	return rapid.SliceOfN(one, 1, 14)
@@ -117,7 +119,8 @@ func (w *world) enter(p phase) {
 	if another && w.op.Op != fsm.Nothing {
 		w.modeChanged()
 	}
-	extras := map[string]fsm.Event{"changed": fsm.Changed{}, "reset": fsm.Reset{}, "polls": fsm.Polling{OK: true}, "polls not": fsm.Polling{}}
+	extras := map[string]fsm.Event{
+		"changed": fsm.Changed{}, "reset": fsm.Reset{}, "polls": fsm.Polling{OK: true}, "polls not": fsm.Polling{}}
 	if e, ok := extras[p.extra]; ok {
 		w.later(p.duration/2, e, func() bool { return true })
 	}

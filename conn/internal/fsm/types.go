@@ -12,8 +12,10 @@ type Settings struct {
 	ProbeEvery   time.Duration // between light probes, up or down
 	ConfirmAfter time.Duration // from a failed check to the check that confirms it or not
 	SlowAfter    time.Duration // an answer that took longer counts as slow
-	FreshAfter   time.Duration // after an outage of this length attempts also try a new client, which a dead connection requires
-	RebuildAfter time.Duration // an outage of this length ends with a new client, even where the current one is answered again
+	// after an outage of this length attempts also try a new client, which a dead connection requires
+	FreshAfter time.Duration
+	// an outage of this length ends with a new client, even where the current one is answered again
+	RebuildAfter time.Duration
 
 	BackoffFirst time.Duration // before the second attempt of an outage; doubled for each further one
 	BackoffMax   time.Duration // limit of the doubling
@@ -32,7 +34,8 @@ type Checked struct {
 	Kind conntype.Kind // None: the server answered; otherwise one of the kinds of Down
 	Took time.Duration
 	Err  error
-	// CurrentAnswered reports, after a fresh Attempt, that the server answered the current client, whether or not it answered the new one.
+	// CurrentAnswered reports, after a fresh Attempt, that the server answered the current client, whether or not it
+	// answered the new one.
 	CurrentAnswered bool
 }
 
@@ -59,8 +62,8 @@ type Changed struct{}
 // Polling reports whether every worker set polls.
 type Polling struct{ OK bool }
 
-// Requests reports how the server serves the requests of the program and its workers, health checks excluded: Late if most of them take too
-// long, Failing if most of them fail. Err has the details.
+// Requests reports how the server serves the requests of the program and its workers, health checks excluded: Late if
+// most of them take too long, Failing if most of them fail. Err has the details.
 type Requests struct {
 	Late, Failing bool
 	Err           error
@@ -95,7 +98,8 @@ const (
 	Build             // replace the current client and its workers by new ones
 )
 
-// Command is an operation with its parameters. It counts as running from when it is returned until its result is passed in.
+// Command is an operation with its parameters. It counts as running from when it is returned until its result is passed
+// in.
 type Command struct {
 	Op      Operation
 	Fresh   bool          // of an Attempt or a Build: on a new client rather than the current one
@@ -105,10 +109,11 @@ type Command struct {
 
 // View is a snapshot of a machine.
 type View struct {
-	State       conntype.State
-	Kind        conntype.Kind
-	Since       time.Time // when State or Kind last changed; while Down, when the outage began, also if Kind has changed since
-	LastErr     error     // of the last failure; kept after recovery
+	State conntype.State
+	Kind  conntype.Kind
+	// when State or Kind last changed; while Down, when the outage began, also if Kind has changed since
+	Since       time.Time
+	LastErr     error // of the last failure; kept after recovery
 	LastErrAt   time.Time
 	Latency     time.Duration // of the last full check that was answered
 	Attempts    int64         // since New

@@ -11,8 +11,8 @@ const (
 	slowThreshold = 3
 	// slowCheckDivisor divides ConfirmAfter for the check after a slow answer, which took long enough already.
 	slowCheckDivisor = 4
-	// suspectInterval is the minimum time between the starts of two checks that failing requests caused. While the connection is
-	// Limited, it is Settings.ProbeEvery.
+	// suspectInterval is the minimum time between the starts of two checks that failing requests caused. While the
+	// connection is Limited, it is Settings.ProbeEvery.
 	suspectInterval = 250 * time.Millisecond
 )
 
@@ -30,8 +30,8 @@ type health struct {
 	checkedSince     bool      // a check that started after requestsBadSince was answered: the connection is not the cause
 }
 
-// limited reports whether the server answers checks but does not serve requests. Late requests say no more than slow checks do, so
-// where checks are slow too, they do not count.
+// limited reports whether the server answers checks but does not serve requests. Late requests say no more than slow
+// checks do, so where checks are slow too, they do not count.
 func (w health) limited() bool {
 	return w.checkedSince && (w.requests.Failing || w.requests.Late && w.slowAnswers == 0)
 }
@@ -82,7 +82,8 @@ func (m *Machine) answered(now time.Time, took time.Duration) {
 	m.updateGrade(now)
 }
 
-// recovered ends an unconfirmed miss and a lost connection, and requests new workers where that lasted for RebuildAfter.
+// recovered ends an unconfirmed miss and a lost connection, and requests new workers where that lasted for
+// RebuildAfter.
 func (m *Machine) recovered(now time.Time) {
 	h := &m.health
 	var outage time.Duration
@@ -164,8 +165,8 @@ func (m *Machine) connectionReady(now time.Time) {
 	}
 }
 
-// requestsReported processes a report on requests. Late or failing requests cause a check, whose result shows whether the connection is the
-// cause.
+// requestsReported processes a report on requests. Late or failing requests cause a check, whose result shows whether
+// the connection is the cause.
 func (m *Machine) requestsReported(now time.Time, e Requests) {
 	if !m.up() {
 		return
@@ -185,8 +186,8 @@ func (m *Machine) requestsReported(now time.Time, e Requests) {
 	m.updateGrade(now)
 }
 
-// requestCheck schedules a check at once, or an interval after the start of the last such check. While not up it has an effect only during
-// an attempt or a build, which may end in state Connected.
+// requestCheck schedules a check at once, or an interval after the start of the last such check. While not up it has an
+// effect only during an attempt or a build, which may end in state Connected.
 func (m *Machine) requestCheck(now time.Time, interval time.Duration) {
 	h := &m.health
 	connecting := m.operation.Op == Attempt || m.operation.Op == Build
@@ -196,7 +197,8 @@ func (m *Machine) requestCheck(now time.Time, interval time.Duration) {
 	h.suspectedAt = earliest(h.suspectedAt, latest(now, h.suspectStart.Add(interval)))
 }
 
-// identityChanged requests a client with the new identity. After a failure it waits for signInterval, since changes may come in bursts.
+// identityChanged requests a client with the new identity. After a failure it waits for signInterval, since changes may
+// come in bursts.
 func (m *Machine) identityChanged(now time.Time) {
 	m.replacement.identity++
 	m.replacement.due = latest(now, m.replacement.failedAt.Add(signInterval))
@@ -207,7 +209,8 @@ func (m *Machine) requestRebuild(now time.Time) {
 	m.replacement.rebuild, m.replacement.due = true, now
 }
 
-// replacementFailed processes a new client that could not be made while the one in use is answered: it is tried again later.
+// replacementFailed processes a new client that could not be made while the one in use is answered: it is tried again
+// later.
 func (m *Machine) replacementFailed(now time.Time) {
 	r := &m.replacement
 	if r.triedIdentity == r.identity { // otherwise a change during the build has set the time already
@@ -224,6 +227,7 @@ func (m *Machine) replacementFailed(now time.Time) {
 
 func (m *Machine) clientReplaced() {
 	r := &m.replacement
-	*r = replacement{identity: r.identity, triedIdentity: r.triedIdentity, currentIdentity: r.triedIdentity, hasClient: true, due: r.due}
+	*r = replacement{identity: r.identity, triedIdentity: r.triedIdentity, currentIdentity: r.triedIdentity,
+		hasClient: true, due: r.due}
 	m.health.lostAt, m.health.regainedAt = time.Time{}, time.Time{}
 }

@@ -139,7 +139,8 @@ func TestOutageStart(t *testing.T) {
 	c.pass(400 * ms)
 	v := c.m.View(c.now)
 	st, began := v.Statistics, c.now.Add(-1400*ms)
-	require.Equal(t, []time.Duration{1400 * ms, 1400 * ms}, []time.Duration{st.LastOutage, st.LongestOutage}, "the outage counts until now")
+	require.Equal(t, []time.Duration{1400 * ms, 1400 * ms}, []time.Duration{st.LastOutage, st.LongestOutage},
+		"the outage counts until now")
 	require.Equal(t, began, v.Since, "the state begins with the outage")
 	require.Equal(t, []time.Duration{began.Sub(c.start), 1400 * ms}, []time.Duration{st.Uptime, st.Downtime})
 	c.on(fsm.Ready{}, attempt(1, s, false))
@@ -406,7 +407,8 @@ func TestChangedWhileUp(t *testing.T) {
 	c.on(fsm.Built{Err: errRefused}, fsm.Command{})
 	c.is(conntype.Connected, conntype.None)
 	c.wait(s, build)
-	c.on(fsm.Built{Err: errRefused, Kind: conntype.AuthFailed}, fsm.Command{Op: fsm.Check}) // the failure may be that of the connection
+	// the failure may be that of the connection
+	c.on(fsm.Built{Err: errRefused, Kind: conntype.AuthFailed}, fsm.Command{Op: fsm.Check})
 	c.answer(fsm.Command{})
 	c.wait(2*s, build)
 	c.on(fsm.Changed{}, fsm.Command{})

@@ -1,8 +1,9 @@
 // Package poller determines which task queues are polled over a connection, from the poll requests themselves.
 //
-// A started worker is no proof: its pollers may back off, be refused permanently, or have ended. A [Tracker] watches the poll requests
-// of one client (see [Tracker.Watch]) and reports for a task queue whether every kind of poll ever made on it is open now or was just
-// answered. A poll counts as open from the moment it is sent: the package does not determine whether the server can be reached.
+// A started worker is no proof: its pollers may back off, be refused permanently, or have ended. A [Tracker] watches
+// the poll requests of one client (see [Tracker.Watch]) and reports for a task queue whether every kind of poll ever
+// made on it is open now or was just answered. A poll counts as open from the moment it is sent: the package does not
+// determine whether the server can be reached.
 package poller
 
 import (

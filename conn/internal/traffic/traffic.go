@@ -1,14 +1,16 @@
-// Package traffic determines from the requests of a program whether Temporal serves them. A frontend may answer every health check and
-// refuse or delay all other requests: the namespace is over its rate limits, or Temporal's persistence does not keep up.
+// Package traffic determines from the requests of a program whether Temporal serves them. A frontend may answer every
+// health check and refuse or delay all other requests: the namespace is over its rate limits, or Temporal's persistence
+// does not keep up.
 //
 //	t := traffic.New(time.Second, time.Now)
 //	ended := t.Begin(method)             // of every request of the program
 //	ended(err, answered)
 //	verdict, reason := t.Verdict()       // every second or so
 //
-// A request is in trouble if Temporal refuses it with RESOURCE_EXHAUSTED or UNAVAILABLE, if its deadline passes, or if it takes longer than
-// slowAfter. Requests that wait for something else than Temporal, such as polls and queries, count only where they are refused: they cannot
-// be late, and an answer to one says nothing about the others. Every other error is an answer of a working Temporal, or does not count.
+// A request is in trouble if Temporal refuses it with RESOURCE_EXHAUSTED or UNAVAILABLE, if its deadline passes, or if
+// it takes longer than slowAfter. Requests that wait for something else than Temporal, such as polls and queries, count
+// only where they are refused: they cannot be late, and an answer to one says nothing about the others. Every other
+// error is an answer of a working Temporal, or does not count.
 //
 // The package does not check the connection: the caller must find out separately whether Temporal answers checks.
 package traffic
@@ -62,8 +64,8 @@ func New(slowAfter time.Duration, now func() time.Time) *Tracker {
 	return &Tracker{slowAfter: slowAfter, now: now, open: map[int]time.Time{}}
 }
 
-// Begin records the start of a request. The function that it returns must be called once at its end, with the request's error and whether
-// the server has answered at all: errors of the connection itself are not what the tracker measures.
+// Begin records the start of a request. The function that it returns must be called once at its end, with the request's
+// error and whether the server has answered at all: errors of the connection itself are not what the tracker measures.
 func (t *Tracker) Begin(method string) func(err error, answered bool) {
 	method = path.Base(method)
 	began, prompt := t.now(), answeredAtOnce(method)
@@ -107,8 +109,8 @@ func (t *Tracker) Reset() {
 	t.seconds, t.verdict, t.reason = [len(t.seconds)]second{}, Served, nil
 }
 
-// Verdict returns how requests are served now and, unless they are [Served], the reason as of when that verdict began. Requests before the
-// return to Served do not count for later verdicts.
+// Verdict returns how requests are served now and, unless they are [Served], the reason as of when that verdict began.
+// Requests before the return to Served do not count for later verdicts.
 func (t *Tracker) Verdict() (Verdict, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -162,7 +164,8 @@ func (t *Tracker) explain(f Periods) error {
 		counts, period = f.Lately, lately
 	}
 	total := counts.Served + counts.Late + counts.Failed
-	text := fmt.Sprintf("Temporal answers health checks, but of %d requests in the last %s %d failed and %d took longer than %s",
+	text := fmt.Sprintf("Temporal answers health checks, but of %d requests in the last %s %d failed and %d took longer "+
+		"than %s",
 		total, period, counts.Failed, counts.Late, t.slowAfter)
 	p := t.lastTrouble
 	if p.err == nil {
@@ -215,8 +218,8 @@ func workedFor(code codes.Code) bool {
 	}
 }
 
-// isSharedLimit reports whether RESOURCE_EXHAUSTED comes from a limit for more than the one request: not from the size of a message, which
-// gRPC refuses in the client, and not from one busy workflow.
+// isSharedLimit reports whether RESOURCE_EXHAUSTED comes from a limit for more than the one request: not from the size
+// of a message, which gRPC refuses in the client, and not from one busy workflow.
 func isSharedLimit(err error) bool {
 	s := status.Convert(err)
 	if strings.HasPrefix(s.Message(), "grpc: ") || strings.HasPrefix(s.Message(), "trying to send message") {
@@ -226,11 +229,12 @@ func isSharedLimit(err error) bool {
 	return !ok || exhausted.Cause != enums.RESOURCE_EXHAUSTED_CAUSE_BUSY_WORKFLOW
 }
 
-// answeredAtOnce reports whether Temporal answers a method by itself and at once. Others wait for events or for workers, or read from the
-// visibility store, which has a latency of its own.
+// answeredAtOnce reports whether Temporal answers a method by itself and at once. Others wait for events or for
+// workers, or read from the visibility store, which has a latency of its own.
 func answeredAtOnce(method string) bool {
 	for _, slow := range []string{
-		"Poll", "Query", "Update", "List", "Count", "Scan", "GetWorkflowExecutionHistory", "ExecuteMultiOperation", "ShutdownWorker",
+		"Poll", "Query", "Update", "List", "Count", "Scan", "GetWorkflowExecutionHistory", "ExecuteMultiOperation",
+		"ShutdownWorker",
 	} {
 		if strings.HasPrefix(method, slow) {
 			return false

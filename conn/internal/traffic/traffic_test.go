@@ -21,19 +21,27 @@ func TestJudge(t *testing.T) {
 		recent, lately counts
 		before, want   traffic.Verdict
 	}{
-		"no requests":                           {counts{}, counts{}, traffic.Served, traffic.Served},
-		"all served":                            {counts{Served: 9}, counts{Served: 50}, traffic.Served, traffic.Served},
-		"two failed":                            {counts{Failed: 2}, counts{Failed: 2}, traffic.Served, traffic.Served},
-		"three failed":                          {counts{Failed: 3}, counts{Failed: 3}, traffic.Served, traffic.Failing},
-		"three failed over thirty seconds":      {counts{}, counts{Failed: 3, Served: 2}, traffic.Served, traffic.Failing},
-		"half failed":                           {counts{Failed: 5, Served: 5}, counts{Failed: 5, Served: 5}, traffic.Served, traffic.Served},
-		"most failed of late, few before":       {counts{Failed: 6, Served: 5}, counts{Failed: 6, Served: 500}, traffic.Served, traffic.Failing},
-		"most are late":                         {counts{Late: 3, Served: 2}, counts{Late: 3, Served: 2}, traffic.Served, traffic.Late},
-		"late, one failed":                      {counts{Late: 3, Failed: 1}, counts{Late: 3, Failed: 1}, traffic.Served, traffic.Failing},
-		"still failing":                         {counts{Failed: 2, Served: 6}, counts{Failed: 9, Served: 6}, traffic.Failing, traffic.Failing},
-		"late by now":                           {counts{Late: 2, Served: 1}, counts{Failed: 9, Late: 2, Served: 1}, traffic.Failing, traffic.Late},
-		"four out of five served":               {counts{Failed: 2, Served: 8}, counts{Failed: 90, Served: 8}, traffic.Failing, traffic.Served},
-		"one served, none in trouble":           {counts{Served: 1}, counts{Failed: 90, Served: 1}, traffic.Failing, traffic.Served},
+		"no requests":                      {counts{}, counts{}, traffic.Served, traffic.Served},
+		"all served":                       {counts{Served: 9}, counts{Served: 50}, traffic.Served, traffic.Served},
+		"two failed":                       {counts{Failed: 2}, counts{Failed: 2}, traffic.Served, traffic.Served},
+		"three failed":                     {counts{Failed: 3}, counts{Failed: 3}, traffic.Served, traffic.Failing},
+		"three failed over thirty seconds": {counts{}, counts{Failed: 3, Served: 2}, traffic.Served, traffic.Failing},
+		"half failed": {
+			counts{Failed: 5, Served: 5}, counts{Failed: 5, Served: 5}, traffic.Served, traffic.Served},
+		"most failed of late, few before": {
+			counts{Failed: 6, Served: 5}, counts{Failed: 6, Served: 500}, traffic.Served, traffic.Failing},
+		"most are late": {
+			counts{Late: 3, Served: 2}, counts{Late: 3, Served: 2}, traffic.Served, traffic.Late},
+		"late, one failed": {
+			counts{Late: 3, Failed: 1}, counts{Late: 3, Failed: 1}, traffic.Served, traffic.Failing},
+		"still failing": {
+			counts{Failed: 2, Served: 6}, counts{Failed: 9, Served: 6}, traffic.Failing, traffic.Failing},
+		"late by now": {
+			counts{Late: 2, Served: 1}, counts{Failed: 9, Late: 2, Served: 1}, traffic.Failing, traffic.Late},
+		"four out of five served": {
+			counts{Failed: 2, Served: 8}, counts{Failed: 90, Served: 8}, traffic.Failing, traffic.Served},
+		"one served, none in trouble": {
+			counts{Served: 1}, counts{Failed: 90, Served: 1}, traffic.Failing, traffic.Served},
 		"no request since it failed":            {counts{}, counts{Failed: 1}, traffic.Failing, traffic.Failing},
 		"no request since it was late":          {counts{}, counts{Late: 1}, traffic.Late, traffic.Late},
 		"no request in trouble for long enough": {counts{}, counts{}, traffic.Failing, traffic.Served},
@@ -77,21 +85,27 @@ func TestRequestsInTrouble(t *testing.T) {
 		took     time.Duration
 		want     traffic.Verdict
 	}{
-		"served":                               {start, nil, true, time.Millisecond, traffic.Served},
-		"over the limits":                      {start, limit, true, time.Millisecond, traffic.Failing},
-		"a poll over the limits":               {poll, limit, true, time.Millisecond, traffic.Failing},
-		"busy workflow":                        {start, exhausted(enums.RESOURCE_EXHAUSTED_CAUSE_BUSY_WORKFLOW), true, 0, traffic.Served},
-		"message too large for this side":      {start, status.Error(codes.ResourceExhausted, "trying to send message larger than max"), false, 0, traffic.Served},
-		"answer too large for this side":       {start, status.Error(codes.ResourceExhausted, "grpc: received message larger than max"), true, 0, traffic.Served},
-		"unavailable, by the server":           {start, status.Error(codes.Unavailable, "persistence"), true, time.Millisecond, traffic.Failing},
-		"unavailable, by the connection":       {start, status.Error(codes.Unavailable, "EOF"), false, time.Millisecond, traffic.Served},
-		"out of time":                          {start, deadline, false, 3 * time.Second, traffic.Failing},
-		"out of little time":                   {start, deadline, false, 100 * time.Millisecond, traffic.Served},
-		"a poll out of time":                   {poll, deadline, false, time.Minute, traffic.Served},
-		"late":                                 {start, nil, true, 1100 * time.Millisecond, traffic.Late},
-		"late, and refused for its own faults": {start, status.Error(codes.NotFound, "no such run"), true, 2 * time.Second, traffic.Late},
-		"a long poll":                          {poll, nil, true, time.Minute, traffic.Served},
-		"canceled late":                        {start, status.Error(codes.Canceled, "canceled"), false, time.Minute, traffic.Served},
+		"served":                 {start, nil, true, time.Millisecond, traffic.Served},
+		"over the limits":        {start, limit, true, time.Millisecond, traffic.Failing},
+		"a poll over the limits": {poll, limit, true, time.Millisecond, traffic.Failing},
+		"busy workflow": {
+			start, exhausted(enums.RESOURCE_EXHAUSTED_CAUSE_BUSY_WORKFLOW), true, 0, traffic.Served},
+		"message too large for this side": {
+			start, status.Error(codes.ResourceExhausted, "trying to send message larger than max"), false, 0, traffic.Served},
+		"answer too large for this side": {
+			start, status.Error(codes.ResourceExhausted, "grpc: received message larger than max"), true, 0, traffic.Served},
+		"unavailable, by the server": {
+			start, status.Error(codes.Unavailable, "persistence"), true, time.Millisecond, traffic.Failing},
+		"unavailable, by the connection": {
+			start, status.Error(codes.Unavailable, "EOF"), false, time.Millisecond, traffic.Served},
+		"out of time":        {start, deadline, false, 3 * time.Second, traffic.Failing},
+		"out of little time": {start, deadline, false, 100 * time.Millisecond, traffic.Served},
+		"a poll out of time": {poll, deadline, false, time.Minute, traffic.Served},
+		"late":               {start, nil, true, 1100 * time.Millisecond, traffic.Late},
+		"late, and refused for its own faults": {
+			start, status.Error(codes.NotFound, "no such run"), true, 2 * time.Second, traffic.Late},
+		"a long poll":   {poll, nil, true, time.Minute, traffic.Served},
+		"canceled late": {start, status.Error(codes.Canceled, "canceled"), false, time.Minute, traffic.Served},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -126,8 +140,9 @@ func TestRequestsUnderWayAreLate(t *testing.T) {
 	c.pass(time.Millisecond)
 	verdict, why := tr.Verdict()
 	require.Equal(t, traffic.Late, verdict)
-	require.EqualError(t, why, "Temporal answers health checks, but of 3 requests in the last 5s 0 failed and 3 took longer than 1s; "+
-		"check the latency of Temporal's persistence")
+	require.EqualError(t, why,
+		"Temporal answers health checks, but of 3 requests in the last 5s 0 failed and 3 took longer than 1s; "+
+			"check the latency of Temporal's persistence")
 	for _, end := range ended {
 		end(nil, true)
 	}
@@ -149,8 +164,10 @@ func TestTroubleBeginsAndEnds(t *testing.T) {
 	requests(3, exhausted(enums.RESOURCE_EXHAUSTED_CAUSE_RPS_LIMIT))
 	verdict, why := tr.Verdict()
 	require.Equal(t, traffic.Failing, verdict)
-	require.EqualError(t, why, "Temporal answers health checks, but of 3 requests in the last 5s 3 failed and 0 took longer than 1s, the last one "+
-		"StartWorkflowExecution with ResourceExhausted: too many requests; check the rate limits of the namespace and of Temporal's persistence")
+	require.EqualError(t, why,
+		"Temporal answers health checks, but of 3 requests in the last 5s 3 failed and 0 took longer than 1s, the last one "+
+			"StartWorkflowExecution with ResourceExhausted: too many requests; check the rate limits of the namespace and of "+
+			"Temporal's persistence")
 	c.pass(2 * time.Second)
 	requests(11, nil)
 	verdict, again := tr.Verdict()

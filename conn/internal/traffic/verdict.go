@@ -22,7 +22,8 @@ const (
 	servedShare = 4
 )
 
-// Counts counts the requests of a period. Late are those that were served and took too long, and those that are under way for too long.
+// Counts counts the requests of a period. Late are those that were served and took too long, and those that are under
+// way for too long.
 type Counts struct{ Served, Late, Failed int }
 
 func (c Counts) add(other Counts) Counts {
@@ -38,8 +39,9 @@ func (c Counts) mostInTrouble() bool {
 // Periods are the input of a verdict: the requests of the last five seconds, and those of the last thirty.
 type Periods struct{ Recent, Lately Counts }
 
-// NextVerdict returns the verdict that follows the previous one. Late or Failing begins when most requests are in trouble, and ends when four
-// out of five are served, or when no request has been in trouble for thirty seconds. In between the verdict stays as it is.
+// NextVerdict returns the verdict that follows the previous one. Late or Failing begins when most requests are in
+// trouble, and ends when four out of five are served, or when no request has been in trouble for thirty seconds. In
+// between the verdict stays as it is.
 func NextVerdict(f Periods, before Verdict) Verdict {
 	trouble := f.Recent.Late + f.Recent.Failed
 	switch {

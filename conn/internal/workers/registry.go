@@ -89,10 +89,12 @@ func (s Started) Unlock() {
 	}
 }
 
-// StartAll locks all sets and starts a worker of each on the client, concurrently. The caller must call Unlock on every result. When ctx
-// ends first, the starts that still run have failed: their sets stay locked until the SDK returns, which closing the client speeds up,
-// and a worker that has started after all is stopped. Every goroutine is started with spawn.
-func StartAll(ctx context.Context, sets []*Set, c *connclient.Client, generation int, spawn func(func())) ([]Started, error) {
+// StartAll locks all sets and starts a worker of each on the client, concurrently. The caller must call Unlock on every
+// result. When ctx ends first, the starts that still run have failed: their sets stay locked until the SDK returns,
+// which closing the client speeds up, and a worker that has started after all is stopped. Every goroutine is started
+// with spawn.
+func StartAll(ctx context.Context, sets []*Set, c *connclient.Client, generation int,
+	spawn func(func())) ([]Started, error) {
 	for i, one := range sets {
 		select {
 		case one.starting <- struct{}{}:

@@ -1,8 +1,8 @@
-// Package workers holds the worker sets of a connection manager: their factories, the workers that run now, and how workers are
-// started, replaced and retired.
+// Package workers holds the worker sets of a connection manager: their factories, the workers that run now, and how
+// workers are started, replaced and retired.
 //
-// A set has one worker at a time, which belongs to one [connclient.Client]. To start a worker, lock the set, so that no second one is
-// started meanwhile; Retire needs no lock. The manager decides which sets to start and when.
+// A set has one worker at a time, which belongs to one [connclient.Client]. To start a worker, lock the set, so that no
+// second one is started meanwhile; Retire needs no lock. The manager decides which sets to start and when.
 package workers
 
 import (
@@ -25,11 +25,12 @@ const (
 	longestRetry = 30 * time.Second
 )
 
-// Factory makes a worker of a client, with workflows and activities registered and not started. It is called again for every
-// generation. The client must be passed to worker.New as it is, and must not be kept.
+// Factory makes a worker of a client, with workflows and activities registered and not started. It is called again for
+// every generation. The client must be passed to worker.New as it is, and must not be kept.
 type Factory func(client.Client) (worker.Worker, error)
 
-// busy is a worker that reports since when its pollers wait for a free slot, which keeps them from polling; zero while they do not.
+// busy is a worker that reports since when its pollers wait for a free slot, which keeps them from polling; zero while
+// they do not.
 type busy interface{ BusySince() time.Time }
 
 // Set is a worker set: a factory, and the worker that runs now.
@@ -77,8 +78,8 @@ func (s *Set) TryLock() bool {
 // Unlock unlocks the set.
 func (s *Set) Unlock() { <-s.starting }
 
-// Start makes a worker on a client and starts it. It does not return before the SDK does, which closing the client speeds up. A factory
-// cannot be interrupted.
+// Start makes a worker on a client and starts it. It does not return before the SDK does, which closing the client
+// speeds up. A factory cannot be interrupted.
 func (s *Set) Start(c *connclient.Client, generation int) (*Running, error) {
 	var (
 		w   worker.Worker
@@ -131,7 +132,8 @@ func (r *Running) Stop() {
 	r.client.Release()
 }
 
-// Replace makes r the running worker and returns the previous one. ok is false for a retired set, which takes no worker.
+// Replace makes r the running worker and returns the previous one. ok is false for a retired set, which takes no
+// worker.
 func (s *Set) Replace(r *Running) (before *Running, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,8 +164,8 @@ func (s *Set) StartFailed(err error, now time.Time) int {
 	return s.failures
 }
 
-// NeedsWorker reports whether a worker of the set should be started now: there is none, it has died, or it belongs to an older
-// generation.
+// NeedsWorker reports whether a worker of the set should be started now: there is none, it has died, or it belongs to
+// an older generation.
 func (s *Set) NeedsWorker(now time.Time, generation int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,4 +1,5 @@
-// Package inboxtest is the conformance suite for implementations of [inbox.Inbox]: it tests every promise that a dispatcher relies on.
+// Package inboxtest is the conformance suite for implementations of [inbox.Inbox]: it tests every promise that a
+// dispatcher relies on.
 //
 //	func TestInbox(t *testing.T) {
 //		inboxtest.Run(t, func(t *testing.T) inboxtest.Fixture { … })
@@ -26,7 +27,8 @@ type Fixture struct {
 	Inbox inbox.Inbox
 	// Name returns the name of a dispatcher that the inbox can serve, a different one for each number.
 	Name func(n int) inbox.Name
-	// Accept accepts an event that makes one delivery in the lane; an empty lane has no order. wake reports that the dispatcher is parked.
+	// Accept accepts an event that makes one delivery in the lane; an empty lane has no order. wake reports that the
+	// dispatcher is parked.
 	Accept func(t *testing.T, name inbox.Name, lane string) (wake bool)
 }
 
@@ -80,7 +82,8 @@ func own(t *testing.T, f Fixture, name inbox.Name, holder string) inbox.Owner {
 	return owner
 }
 
-func claim(t *testing.T, f Fixture, name inbox.Name, owner inbox.Owner, limit int, visible time.Duration) []inbox.Delivery {
+func claim(t *testing.T, f Fixture, name inbox.Name, owner inbox.Owner, limit int,
+	visible time.Duration) []inbox.Delivery {
 	t.Helper()
 	got, err := f.Inbox.Claim(t.Context(), name, owner, limit, visible)
 	require.NoError(t, err)
@@ -159,14 +162,16 @@ func fenced(t *testing.T, f Fixture) {
 	require.Len(t, got, 1)
 	current := own(t, f, name, "b")
 	for _, other := range []inbox.Owner{
-		old, {Epoch: current.Epoch, Holder: "a"}, {Epoch: current.Epoch + 1, Holder: "b"}, {Epoch: old.Epoch, Holder: "b"}, {},
+		old, {Epoch: current.Epoch, Holder: "a"}, {Epoch: current.Epoch + 1, Holder: "b"}, {Epoch: old.Epoch, Holder: "b"},
+		{},
 	} {
 		_, err := f.Inbox.Claim(t.Context(), name, other, 10, long)
 		require.ErrorIs(t, err, inbox.ErrFenced, "%+v", other)
 		_, err = f.Inbox.Park(t.Context(), name, other)
 		require.ErrorIs(t, err, inbox.ErrFenced, "%+v", other)
 		require.ErrorIs(t, f.Inbox.Unpark(t.Context(), name, other), inbox.ErrFenced, "%+v", other)
-		err = f.Inbox.RecordOutcomes(t.Context(), name, other, []inbox.DeliveryOutcome{{ID: got[0].ID, Outcome: inbox.Outcome{Result: inbox.Done}}})
+		err = f.Inbox.RecordOutcomes(t.Context(), name, other,
+			[]inbox.DeliveryOutcome{{ID: got[0].ID, Outcome: inbox.Outcome{Result: inbox.Done}}})
 		require.ErrorIs(t, err, inbox.ErrFenced, "%+v", other)
 	}
 	require.Equal(t, ids(got), ids(claim(t, f, name, current, 10, long)), "a rejected call changed nothing")
@@ -264,7 +269,8 @@ func dead(t *testing.T, f Fixture) {
 	got := claim(t, f, name, owner, 10, long)
 	require.Len(t, got, 2)
 	record(t, f, name, owner, inbox.Outcome{Result: inbox.Dead, Reason: "never"}, got[0].ID)
-	require.Equal(t, ids(got[1:]), ids(claim(t, f, name, own(t, f, name, "b"), 10, long)), "the rest of the lane continues")
+	require.Equal(t, ids(got[1:]), ids(claim(t, f, name, own(t, f, name, "b"), 10, long)),
+		"the rest of the lane continues")
 }
 
 func laneInOrder(t *testing.T, f Fixture) {
@@ -372,7 +378,8 @@ func asleep(t *testing.T, f Fixture) {
 		parked, err = f.Inbox.Park(t.Context(), name, owner)
 		require.NoError(t, err)
 		if !parked {
-			record(t, f, name, owner, inbox.Outcome{Result: inbox.Retry, After: short}, ids(claim(t, f, name, owner, 10, long))...)
+			record(t, f, name, owner, inbox.Outcome{Result: inbox.Retry, After: short},
+				ids(claim(t, f, name, owner, 10, long))...)
 		}
 		return parked
 	}, within, time.Millisecond)

@@ -9,7 +9,8 @@ import (
 	"github.com/signalbox-dev/signalbox/dispatch/inbox/memory"
 )
 
-// An owner claims the events of a dispatcher, delivers them and records the outcomes. Claims of earlier owners are rejected.
+// An owner claims the events of a dispatcher, delivers them and records the outcomes. Claims of earlier owners are
+// rejected.
 func ExampleInbox() {
 	ctx := context.Background()
 	name := inbox.Name{Project: "shop", TaskQueue: "orders"}

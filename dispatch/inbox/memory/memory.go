@@ -1,5 +1,5 @@
-// Package memory implements [inbox.Inbox] in memory, for tests, examples, and programs whose events need not outlive the process. Each
-// published event is one delivery, made by a function of the caller.
+// Package memory implements [inbox.Inbox] in memory, for tests, examples, and programs whose events need not outlive
+// the process. Each published event is one delivery, made by a function of the caller.
 //
 //	in := memory.New(func(ctx context.Context, name inbox.Name, d inbox.Delivery) inbox.Outcome { … })
 //	wake := in.Publish(name, "customer-7", event) // wake: the dispatcher is parked, ring its doorbell
@@ -102,7 +102,8 @@ func (i *Inbox) Fence(ctx context.Context, name inbox.Name, holder string, above
 }
 
 // Claim implements [inbox.Inbox].
-func (i *Inbox) Claim(ctx context.Context, name inbox.Name, owner inbox.Owner, limit int, visible time.Duration) ([]inbox.Delivery, error) {
+func (i *Inbox) Claim(ctx context.Context, name inbox.Name, owner inbox.Owner, limit int,
+	visible time.Duration) ([]inbox.Delivery, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	q, err := i.fenced(ctx, name, owner)
@@ -143,7 +144,8 @@ func (i *Inbox) Deliver(ctx context.Context, name inbox.Name, d inbox.Delivery) 
 }
 
 // RecordOutcomes implements [inbox.Inbox].
-func (i *Inbox) RecordOutcomes(ctx context.Context, name inbox.Name, owner inbox.Owner, outcomes []inbox.DeliveryOutcome) error {
+func (i *Inbox) RecordOutcomes(ctx context.Context, name inbox.Name, owner inbox.Owner,
+	outcomes []inbox.DeliveryOutcome) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	q, err := i.fenced(ctx, name, owner)

@@ -44,6 +44,7 @@ func TestDeadLetters(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "event", got[0].Item)
 	require.Equal(t, inbox.Outcome{Result: inbox.Done}, in.Deliver(t.Context(), name, got[0]))
-	require.NoError(t, in.RecordOutcomes(t.Context(), name, owner, []inbox.DeliveryOutcome{{ID: got[0].ID, Outcome: inbox.Outcome{Result: inbox.Dead, Reason: "no such target"}}}))
+	require.NoError(t, in.RecordOutcomes(t.Context(), name, owner,
+		[]inbox.DeliveryOutcome{{ID: got[0].ID, Outcome: inbox.Outcome{Result: inbox.Dead, Reason: "no such target"}}}))
 	require.Equal(t, []memory.Dead{{Delivery: got[0], Reason: "no such target"}}, in.Dead(name))
 }

@@ -1,9 +1,9 @@
-// Package delivery claims due deliveries from an inbox, makes them and records their outcomes, until there are none for a while: it is the long
-// activity of a dispatcher. It does not depend on Temporal.
+// Package delivery claims due deliveries from an inbox, makes them and records their outcomes, until there are none for
+// a while: it is the long activity of a dispatcher. It does not depend on Temporal.
 //
-// Several routings of one dispatcher may run at the same time, when a process was taken for dead or an owner was replaced. The inbox
-// rejects the claims of all owners but the last, and gives a delivery to one routing at a time until its visibility time ends. An attempt
-// that is made twice has one effect.
+// Several routings of one dispatcher may run at the same time, when a process was taken for dead or an owner was
+// replaced. The inbox rejects the claims of all owners but the last, and gives a delivery to one routing at a time
+// until its visibility time ends. An attempt that is made twice has one effect.
 package delivery
 
 import (
@@ -42,10 +42,11 @@ const (
 	batchLimit = 100
 	// visible is the visibility time of a claim: deliveries claimed by a killed process wait for that long.
 	visible = 9 * time.Second
-	// attemptTimeout limits one attempt. It is shorter than visible, so that two processes make a hanging attempt at the same time only
-	// briefly.
+	// attemptTimeout limits one attempt. It is shorter than visible, so that two processes make a hanging attempt at the
+	// same time only briefly.
 	attemptTimeout = 8 * time.Second
-	// recordAfter is how long an outcome waits to be written with others, recordLimit the number at which outcomes are written at once.
+	// recordAfter is how long an outcome waits to be written with others, recordLimit the number at which outcomes are
+	// written at once.
 	recordAfter = 10 * time.Millisecond
 	recordLimit = 500
 	// pollEvery is the interval of claims without a hint.
@@ -54,7 +55,8 @@ const (
 	turnAfter = 10 * time.Minute
 	// drainTimeout is how long running attempts may continue when the process stops.
 	drainTimeout = 2 * time.Second
-	// inboxTimeout limits each request to the inbox. A failed request is repeated after backoffFirst, doubling up to backoffMost.
+	// inboxTimeout limits each request to the inbox. A failed request is repeated after backoffFirst, doubling up to
+	// backoffMost.
 	inboxTimeout = 10 * time.Second
 	backoffFirst = 100 * time.Millisecond
 	backoffMost  = 5 * time.Second
@@ -118,8 +120,8 @@ func (s *session) run(ctx, attempts context.Context) (End, error) {
 	return "", err
 }
 
-// retry repeats a request to the inbox until it succeeds: while the inbox is unavailable, there is nothing else to do. It returns nil,
-// [inbox.ErrFenced], or an error that ends the routing.
+// retry repeats a request to the inbox until it succeeds: while the inbox is unavailable, there is nothing else to do.
+// It returns nil, [inbox.ErrFenced], or an error that ends the routing.
 func (s *session) retry(ctx context.Context, what string, ask func(context.Context) error) error {
 	for failures := 1; ; failures++ {
 		once, cancel := context.WithTimeout(ctx, inboxTimeout)

@@ -73,14 +73,16 @@ func (b *bench) set(change func()) {
 	change()
 }
 
-func (b *bench) Claim(ctx context.Context, n inbox.Name, owner inbox.Owner, limit int, visible time.Duration) ([]inbox.Delivery, error) {
+func (b *bench) Claim(ctx context.Context, n inbox.Name, owner inbox.Owner, limit int,
+	visible time.Duration) ([]inbox.Delivery, error) {
 	if err := b.failure(); err != nil {
 		return nil, err
 	}
 	return b.Inbox.Claim(ctx, n, owner, limit, visible)
 }
 
-func (b *bench) RecordOutcomes(ctx context.Context, n inbox.Name, owner inbox.Owner, outcomes []inbox.DeliveryOutcome) error {
+func (b *bench) RecordOutcomes(ctx context.Context, n inbox.Name, owner inbox.Owner,
+	outcomes []inbox.DeliveryOutcome) error {
 	if err := b.failure(); err != nil {
 		return err
 	}
@@ -109,7 +111,8 @@ func (b *bench) route(ctx context.Context) chan ended {
 	over := make(chan ended, 1)
 	go func() {
 		end, err := delivery.Run(ctx, delivery.Routing{
-			Name: name, Owner: b.owner, Inbox: b, Brief: 2 * time.Second, Idle: time.Minute, Stop: b.stop, Log: slog.New(slog.DiscardHandler),
+			Name: name, Owner: b.owner, Inbox: b, Brief: 2 * time.Second, Idle: time.Minute, Stop: b.stop,
+			Log:   slog.New(slog.DiscardHandler),
 			Count: func(result inbox.Result, n int) { b.set(func() { b.counts[result] += n }) },
 		})
 		over <- ended{end, err}
@@ -208,7 +211,8 @@ func TestLanesAreOrderedAndIndependent(t *testing.T) {
 				a = append(a, made)
 			}
 		}
-		require.Equal(t, []string{"a1/1", "a1/2", "a2/1", "a3/1"}, a, "the rest of a lane waits, and its claim does not count as an attempt")
+		require.Equal(t, []string{"a1/1", "a1/2", "a2/1", "a3/1"}, a,
+			"the rest of a lane waits, and its claim does not count as an attempt")
 		require.Equal(t, map[inbox.Result]int{inbox.Done: 5, inbox.Retry: 1, inbox.Dead: 1}, b.counts)
 		require.Len(t, b.Dead(name), 1)
 	})
@@ -231,8 +235,8 @@ func TestLaneOutlastsItsClaim(t *testing.T) {
 	})
 }
 
-// TestLaneWaitsForRetry: the inbox returns deliveries of a lane again, between a late failure and the write of its outcome. New deliveries
-// of the lane must not be made first.
+// TestLaneWaitsForRetry: the inbox returns deliveries of a lane again, between a late failure and the write of its
+// outcome. New deliveries of the lane must not be made first.
 func TestLaneWaitsForRetry(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -343,7 +347,8 @@ func TestInboxRequestsAreRetried(t *testing.T) {
 		require.Equal(t, int64(1), b.pending().Pending)
 		b.set(func() { b.away = nil })
 		require.Equal(t, ended{end: delivery.Parked}, <-over)
-		require.Equal(t, []string{"x/1"}, b.attempts(), "a delivery claimed again before its outcome is written is not repeated")
+		require.Equal(t, []string{"x/1"}, b.attempts(),
+			"a delivery claimed again before its outcome is written is not repeated")
 		require.Zero(t, b.pending().Pending)
 	})
 }

@@ -10,16 +10,18 @@ import (
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 )
 
-// session is the state of one routing. All of it is used by one goroutine, except results and hint, to which others send.
+// session is the state of one routing. All of it is used by one goroutine, except results and hint, to which others
+// send.
 type session struct {
 	r        Routing
 	attempts sync.WaitGroup
 	results  chan []inbox.DeliveryOutcome // of one attempt each
 
-	lanes   map[string][]inbox.Delivery // waiting deliveries by lane; a lane exists while one of its deliveries waits or runs
-	ready   []string                    // lanes whose first delivery may be made
-	known   map[string]string           // the lane of each claimed delivery without a recorded outcome
-	held    map[string]bool             // lanes with a retry that is not recorded yet
+	// waiting deliveries by lane; a lane exists while one of its deliveries waits or runs
+	lanes   map[string][]inbox.Delivery
+	ready   []string          // lanes whose first delivery may be made
+	known   map[string]string // the lane of each claimed delivery without a recorded outcome
+	held    map[string]bool   // lanes with a retry that is not recorded yet
 	running int
 
 	outcomes  []inbox.DeliveryOutcome
@@ -35,7 +37,8 @@ type session struct {
 func newSession(r Routing) *session {
 	batcher, _ := r.Inbox.(inbox.Batcher)
 	return &session{
-		batcher: batcher, r: r, results: make(chan []inbox.DeliveryOutcome, concurrency), lanes: map[string][]inbox.Delivery{}, known: map[string]string{},
+		batcher: batcher, r: r, results: make(chan []inbox.DeliveryOutcome, concurrency),
+		lanes: map[string][]inbox.Delivery{}, known: map[string]string{},
 		held: map[string]bool{}, hint: make(chan struct{}, 1), worked: time.Now(),
 	}
 }
@@ -110,7 +113,8 @@ func (s *session) claim(ctx context.Context) error {
 	return nil
 }
 
-// dispatch starts attempts up to the concurrency limit. An attempt makes several deliveries of a lane where the inbox supports that.
+// dispatch starts attempts up to the concurrency limit. An attempt makes several deliveries of a lane where the inbox
+// supports that.
 func (s *session) dispatch(ctx context.Context) {
 	for s.running < concurrency && len(s.ready) > 0 {
 		lane := s.ready[0]
@@ -137,7 +141,8 @@ func (s *session) attempt(ctx context.Context, list []inbox.Delivery) (outcomes 
 			return
 		}
 		reason := fmt.Sprintf("the delivery panicked: %v", failure)
-		s.r.Log.ErrorContext(ctx, "Delivery panicked", "project", s.r.Name.Project, "delivery", first.ID, "attempt", first.Attempt, "panic", failure)
+		s.r.Log.ErrorContext(ctx, "Delivery panicked", "project", s.r.Name.Project, "delivery", first.ID,
+			"attempt", first.Attempt, "panic", failure)
 		outcome := inbox.Outcome{Result: inbox.Retry, After: panicPause, Reason: reason}
 		if first.Attempt >= panics {
 			outcome = inbox.Outcome{Result: inbox.Dead, Reason: reason}
@@ -288,8 +293,8 @@ func (s *session) await(ctx context.Context) {
 	})
 }
 
-// finish waits for running attempts, releases the other deliveries, records all outcomes, and returns why. A failure of the inbox is
-// ignored: deliveries without an outcome are claimed again later.
+// finish waits for running attempts, releases the other deliveries, records all outcomes, and returns why. A failure of
+// the inbox is ignored: deliveries without an outcome are claimed again later.
 func (s *session) finish(ctx context.Context, why error) error {
 	for _, lane := range s.ready {
 		s.release(s.lanes[lane])

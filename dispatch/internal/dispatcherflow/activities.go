@@ -26,16 +26,16 @@ import (
 const (
 	// routeTimeout is far longer than a routing runs.
 	routeTimeout = time.Hour
-	// heartbeatTimeout is the time after which the routing of a killed process is retried elsewhere. The SDK throttles heartbeats to four
-	// fifths of it.
+	// heartbeatTimeout is the time after which the routing of a killed process is retried elsewhere. The SDK throttles
+	// heartbeats to four fifths of it.
 	heartbeatTimeout = 5 * time.Second
 	beatEvery        = time.Second
 	// The first and the longest pause between attempts to route.
 	retryFirst = 50 * time.Millisecond
 	retryMost  = 2 * time.Second
 
-	// checkTimeout limits an attempt to read heartbeats, checkPatience all attempts of a check: until then, the workflow runs no other
-	// check and cannot continue as new.
+	// checkTimeout limits an attempt to read heartbeats, checkPatience all attempts of a check: until then, the workflow
+	// runs no other check and cannot continue as new.
 	checkTimeout  = time.Minute
 	checkPatience = 5 * time.Minute
 	// evictTimeout limits an attempt to report an eviction, evictPatience all attempts.
@@ -65,8 +65,8 @@ type Activities struct {
 	Idle time.Duration
 	// Evicted receives evictions; a failed call is repeated.
 	Evicted func(context.Context, dispatchtype.Eviction) error
-	// Left returns those of the workers that have ended in an orderly way, although no resigned heartbeat shows it: the lease store may
-	// have lost it. Nil means none.
+	// Left returns those of the workers that have ended in an orderly way, although no resigned heartbeat shows it: the
+	// lease store may have lost it. Nil means none.
 	Left func(ctx context.Context, serverIDs []string) ([]string, error)
 	// Canceled is called after Temporal has canceled a routing: its dispatcher may be closed. It must return soon.
 	Canceled func(context.Context, inbox.Name)
@@ -116,8 +116,8 @@ func (a *Activities) Route(ctx context.Context, in RouteInput) (delivery.End, er
 	defer watching.Wait()
 	defer close(routed)
 	metrics := a.Metrics.WithTags(map[string]string{"project": in.Name.Project})
-	// Running attempts are completed and their outcomes recorded also when the activity is canceled, as when the process stops: otherwise they would be
-	// claimed again only after their visibility time.
+	// Running attempts are completed and their outcomes recorded also when the activity is canceled, as when the process
+	// stops: otherwise they would be claimed again only after their visibility time.
 	end, err := delivery.Run(running, delivery.Routing{
 		Name: in.Name, Owner: in.Owner, Inbox: a.Inbox, Brief: a.patience(in.Busy), Idle: a.Idle,
 		Stop: stop, Log: a.Log,
@@ -131,7 +131,8 @@ func (a *Activities) Route(ctx context.Context, in RouteInput) (delivery.End, er
 	}
 	if errors.Is(err, delivery.ErrStopped) {
 		return "", temporal.NewApplicationErrorWithOptions("the process is stopping", "stopped",
-			temporal.ApplicationErrorOptions{NextRetryDelay: time.Millisecond, Category: temporal.ApplicationErrorCategoryBenign, Cause: err})
+			temporal.ApplicationErrorOptions{
+				NextRetryDelay: time.Millisecond, Category: temporal.ApplicationErrorCategoryBenign, Cause: err})
 	}
 	return end, err
 }

@@ -64,7 +64,8 @@ func newActivityBench() *activityBench {
 }
 
 func (w *activityBench) beat(t *testing.T, id string) lease.Entry {
-	got, _, err := w.leases.Acquire(t.Context(), wire.WorkerKey(id), id, nil, lease.Lifetime{TTL: 20 * time.Second, Retention: time.Hour})
+	got, _, err := w.leases.Acquire(t.Context(), wire.WorkerKey(id), id, nil,
+		lease.Lifetime{TTL: 20 * time.Second, Retention: time.Hour})
 	require.NoError(t, err)
 	return got
 }
@@ -78,7 +79,9 @@ func TestCheckReadsHeartbeats(t *testing.T) {
 	w.beat(t, "alive")
 	left := w.beat(t, "left")
 	require.NoError(t, w.leases.Resign(t.Context(), left.Key, left.Token))
-	value, err := w.ExecuteActivity(w.acts.Check, dispatcherflow.CheckInput{ServerIDs: []string{"alive", "late", "late too", "left", "never"}, Reread: []string{"late"}})
+	value, err := w.ExecuteActivity(w.acts.Check,
+		dispatcherflow.CheckInput{
+			ServerIDs: []string{"alive", "late", "late too", "left", "never"}, Reread: []string{"late"}})
 	require.NoError(t, err)
 	var out dispatcherflow.CheckOutput
 	require.NoError(t, value.Get(&out))
@@ -92,7 +95,8 @@ func TestWorkerThatLeftIsNotMissed(t *testing.T) {
 	w := newActivityBench()
 	var away error
 	w.acts.Left = func(_ context.Context, serverIDs []string) ([]string, error) {
-		require.Equal(t, []string{"killed", "left"}, serverIDs, "only workers that would be evicted: a new one is not stored yet")
+		require.Equal(t, []string{"killed", "left"}, serverIDs,
+			"only workers that would be evicted: a new one is not stored yet")
 		return []string{"left"}, away
 	}
 	in := dispatcherflow.CheckInput{ServerIDs: []string{"killed", "left", "new"}, Reread: []string{"killed", "left"}}
@@ -114,10 +118,12 @@ func TestWorkerBackBeforeRereadIsAlive(t *testing.T) {
 	ctx := t.Context()
 	back := make(chan error, 1)
 	time.AfterFunc(200*time.Millisecond, func() {
-		_, _, err := w.leases.Acquire(ctx, wire.WorkerKey("late"), "late", nil, lease.Lifetime{TTL: time.Hour, Retention: time.Hour})
+		_, _, err := w.leases.Acquire(ctx, wire.WorkerKey("late"), "late", nil,
+			lease.Lifetime{TTL: time.Hour, Retention: time.Hour})
 		back <- err
 	})
-	value, err := w.ExecuteActivity(w.acts.Check, dispatcherflow.CheckInput{ServerIDs: []string{"late"}, Reread: []string{"late"}})
+	value, err := w.ExecuteActivity(w.acts.Check,
+		dispatcherflow.CheckInput{ServerIDs: []string{"late"}, Reread: []string{"late"}})
 	require.NoError(t, err)
 	require.NoError(t, <-back)
 	var out dispatcherflow.CheckOutput
@@ -165,7 +171,8 @@ func TestRouteEndsWhenWorkerStops(t *testing.T) {
 	require.Equal(t, time.Millisecond, application.NextRetryDelay(), "another process continues at once")
 }
 
-// TestCanceledRoutingRecordsOutcomes: after its dispatcher was closed, no claimed delivery may wait until its visibility time ends.
+// TestCanceledRoutingRecordsOutcomes: after its dispatcher was closed, no claimed delivery may wait until its
+// visibility time ends.
 func TestCanceledRoutingRecordsOutcomes(t *testing.T) {
 	t.Parallel()
 	w := newActivityBench()

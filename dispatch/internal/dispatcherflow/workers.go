@@ -27,7 +27,8 @@ func validate(r wire.Registration) error {
 func (d *dispatcher) register(ctx workflow.Context, r wire.Registration) error {
 	d.updated = length(ctx)
 	delete(d.suspects, r.ServerID)
-	fresh := dispatchtype.RegisteredWorker{ServerID: r.ServerID, TaskQueue: r.TaskQueue, Build: r.Build, RegisteredAt: workflow.Now(ctx)}
+	fresh := dispatchtype.RegisteredWorker{
+		ServerID: r.ServerID, TaskQueue: r.TaskQueue, Build: r.Build, RegisteredAt: workflow.Now(ctx)}
 	at, known := d.find(r.ServerID)
 	switch {
 	case known:
@@ -41,7 +42,9 @@ func (d *dispatcher) register(ctx workflow.Context, r wire.Registration) error {
 }
 
 func (d *dispatcher) find(serverID string) (int, bool) {
-	return slices.BinarySearchFunc(d.workers, serverID, func(w dispatchtype.RegisteredWorker, id string) int { return strings.Compare(w.ServerID, id) })
+	return slices.BinarySearchFunc(d.workers, serverID, func(w dispatchtype.RegisteredWorker, id string) int {
+		return strings.Compare(w.ServerID, id)
+	})
 }
 
 // suspect records workers that may be dead, if they are listed.
@@ -63,11 +66,14 @@ func (d *dispatcher) suspected() []string {
 	return ids
 }
 
-// watch checks the workers: periodically while routing, and after a late signal while parked. It has a timer only while one is needed.
+// watch checks the workers: periodically while routing, and after a late signal while parked. It has a timer only while
+// one is needed.
 func (d *dispatcher) watch(ctx workflow.Context) {
 	for {
 		// Not before continuing as new, which waits for checks to end: the next run checks.
-		err := workflow.Await(ctx, func() bool { return !d.full(ctx) && (len(d.suspects) > 0 || d.routing != 0 && len(d.workers) > 0) })
+		err := workflow.Await(ctx, func() bool {
+			return !d.full(ctx) && (len(d.suspects) > 0 || d.routing != 0 && len(d.workers) > 0)
+		})
 		if err == nil && len(d.suspects) == 0 {
 			err = awaitFor(ctx, d.in.CheckEvery, func() bool { return len(d.suspects) > 0 || d.routing == 0 })
 		}
@@ -83,8 +89,8 @@ func (d *dispatcher) watch(ctx workflow.Context) {
 	}
 }
 
-// awaitFor waits for a condition, at most for limit. It cancels the timer when the condition is met first, which the SDK's AwaitWithTimeout
-// does not: a parked dispatcher has no timers.
+// awaitFor waits for a condition, at most for limit. It cancels the timer when the condition is met first, which the
+// SDK's AwaitWithTimeout does not: a parked dispatcher has no timers.
 func awaitFor(ctx workflow.Context, limit time.Duration, met func() bool) error {
 	timing, cancel := workflow.WithCancel(ctx)
 	defer cancel()
@@ -92,8 +98,8 @@ func awaitFor(ctx workflow.Context, limit time.Duration, met func() bool) error 
 	return workflow.Await(ctx, func() bool { return timer.IsReady() || met() })
 }
 
-// check reads the heartbeats of all workers. It repeats the check after a pause while a worker was missed for the first time: workers that
-// die together are missed one after another.
+// check reads the heartbeats of all workers. It repeats the check after a pause while a worker was missed for the first
+// time: workers that die together are missed one after another.
 func (d *dispatcher) check(ctx workflow.Context) {
 	for {
 		// Each round checks all workers, and so all suspects.
@@ -121,7 +127,8 @@ func (d *dispatcher) once(ctx workflow.Context) bool {
 	}
 	began := workflow.Now(ctx)
 	var out CheckOutput
-	// Attempts are not in the history, and separate checks would be. After the last attempt, the owner signals a parked dispatcher again.
+	// Attempts are not in the history, and separate checks would be. After the last attempt, the owner signals a parked
+	// dispatcher again.
 	err := workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: checkTimeout, ScheduleToCloseTimeout: checkPatience, RetryPolicy: &temporal.RetryPolicy{
 			InitialInterval: d.in.CheckEvery / 3, BackoffCoefficient: 2, MaximumInterval: time.Minute,
@@ -159,7 +166,8 @@ func (d *dispatcher) once(ctx workflow.Context) bool {
 	return again
 }
 
-// report reports evictions, and repeats the report until it succeeds: the reporting process or the journal may be unavailable.
+// report reports evictions, and repeats the report until it succeeds: the reporting process or the journal may be
+// unavailable.
 func (d *dispatcher) report(ctx workflow.Context, evicted []string) {
 	err := workflow.ExecuteActivity(workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: evictTimeout, ScheduleToCloseTimeout: evictPatience, RetryPolicy: &temporal.RetryPolicy{
@@ -171,7 +179,8 @@ func (d *dispatcher) report(ctx workflow.Context, evicted []string) {
 	}
 }
 
-// CheckInput is the input of the check: ServerIDs are the workers, of which Reread are read twice before they count as missed.
+// CheckInput is the input of the check: ServerIDs are the workers, of which Reread are read twice before they count as
+// missed.
 type CheckInput struct {
 	ServerIDs []string `json:"serverIds"`
 	Reread    []string `json:"reread,omitempty"`

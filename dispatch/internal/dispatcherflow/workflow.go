@@ -30,13 +30,14 @@ type Input struct {
 }
 
 const (
-	// turnVersion is the first version in which a dispatcher ends its routing to continue as new: thousands of doorbells may arrive while
-	// it routes.
+	// turnVersion is the first version in which a dispatcher ends its routing to continue as new: thousands of doorbells
+	// may arrive while it routes.
 	turnVersion = 2
 	// shortVersion is the first version with a short history.
 	shortVersion = 3
-	// deferFor is how long continuing as new is deferred after an update in the same task: an event that arrives meanwhile makes the server
-	// reject the task, and the update with it. It is deferred at most maxDeferrals times: a history accepts a limited number of updates.
+	// deferFor is how long continuing as new is deferred after an update in the same task: an event that arrives meanwhile
+	// makes the server reject the task, and the update with it. It is deferred at most maxDeferrals times: a history
+	// accepts a limited number of updates.
 	deferFor     = time.Second
 	maxDeferrals = 5
 	// routingPause is the pause after a routing that failed permanently.
@@ -72,8 +73,8 @@ func Run(ctx workflow.Context, in Input) error {
 		return err
 	}
 	workflow.Go(ctx, d.watch)
-	// Started after the signal receivers: coroutines run in the order in which they were started. So a signal that woke the workflow is
-	// processed before the decision to continue as new, and carried over.
+	// Started after the signal receivers: coroutines run in the order in which they were started. So a signal that woke
+	// the workflow is processed before the decision to continue as new, and carried over.
 	ended, end := workflow.NewFuture(ctx)
 	workflow.Go(ctx, func(ctx workflow.Context) { end.SetError(d.loop(ctx)) })
 	return ended.Get(ctx, nil)
@@ -95,7 +96,9 @@ func (d *dispatcher) loop(ctx workflow.Context) error {
 			d.turn = nil
 		case d.updated == length(ctx) && deferrals < maxDeferrals:
 			deferrals++
-			if _, err := workflow.AwaitWithTimeout(ctx, deferFor, func() bool { return d.updated != length(ctx) && d.want }); err != nil {
+			if _, err := workflow.AwaitWithTimeout(ctx, deferFor, func() bool {
+				return d.updated != length(ctx) && d.want
+			}); err != nil {
 				return err
 			}
 		default:
@@ -155,8 +158,9 @@ func (d *dispatcher) full(ctx workflow.Context) bool {
 	return workflow.GetInfo(ctx).GetContinueAsNewSuggested() || length(ctx) > maxEvents(d.in.Version)
 }
 
-// maxEvents returns the history length at which a dispatcher continues as new even if the server does not suggest it. The worker of a new
-// owner replays the history before it adopts the dispatcher, at some 0.1 ms per event on a busy machine.
+// maxEvents returns the history length at which a dispatcher continues as new even if the server does not suggest it.
+// The worker of a new owner replays the history before it adopts the dispatcher, at some 0.1 ms per event on a busy
+// machine.
 func maxEvents(version int) int {
 	switch {
 	case version >= shortVersion:
@@ -221,7 +225,8 @@ func (d *dispatcher) admits(a wire.Adoption) error {
 	case a.ServerID == "":
 		return temporal.NewApplicationError("an adoption without a server ID", "invalid")
 	case a.Epoch < own.Epoch || a.Epoch == own.Epoch && a.ServerID != own.Holder:
-		return temporal.NewApplicationError(fmt.Sprintf("epoch %d of %q does not follow epoch %d of %q", a.Epoch, a.ServerID, own.Epoch, own.Holder),
+		return temporal.NewApplicationError(
+			fmt.Sprintf("epoch %d of %q does not follow epoch %d of %q", a.Epoch, a.ServerID, own.Epoch, own.Holder),
 			wire.FencedError, d.state())
 	}
 	return nil
@@ -238,7 +243,8 @@ func (d *dispatcher) adopt(ctx workflow.Context, a wire.Adoption) (dispatchtype.
 		return d.state(), nil
 	}
 	d.in.Owner = inbox.Owner{Epoch: a.Epoch, Holder: a.ServerID}
-	err := workflow.UpsertMemo(ctx, wire.Memo{Name: d.in.Name, Owner: a.ServerID, Epoch: a.Epoch, Interpreter: d.in.Version}.Fields())
+	err := workflow.UpsertMemo(ctx,
+		wire.Memo{Name: d.in.Name, Owner: a.ServerID, Epoch: a.Epoch, Interpreter: d.in.Version}.Fields())
 	if err != nil {
 		return dispatchtype.State{}, err
 	}
@@ -253,6 +259,7 @@ func (d *dispatcher) state() dispatchtype.State {
 		phase = dispatchtype.Routing
 	}
 	return dispatchtype.State{
-		Name: d.in.Name, Owner: d.in.Owner.Holder, Epoch: d.in.Owner.Epoch, Phase: phase, Interpreter: d.in.Version, Workers: d.workers,
+		Name: d.in.Name, Owner: d.in.Owner.Holder, Epoch: d.in.Owner.Epoch, Phase: phase, Interpreter: d.in.Version,
+		Workers: d.workers,
 	}
 }

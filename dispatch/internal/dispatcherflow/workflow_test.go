@@ -80,7 +80,8 @@ func newBench(t *testing.T, ends ...leg) *bench {
 	} {
 		b.env.RegisterActivityWithOptions(known.as, activity.RegisterOptions{Name: known.name})
 	}
-	b.env.OnActivity(wire.RouteActivity, mock.Anything, mock.Anything).Return(func(_ context.Context, in dispatcherflow.RouteInput) (delivery.End, error) {
+	b.env.OnActivity(wire.RouteActivity, mock.Anything,
+		mock.Anything).Return(func(_ context.Context, in dispatcherflow.RouteInput) (delivery.End, error) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.routes = append(b.routes, in)
@@ -92,7 +93,8 @@ func newBench(t *testing.T, ends ...leg) *bench {
 		b.begun++
 		return b.ends[min(b.begun, len(b.ends))-1].takes
 	})
-	b.env.OnActivity(wire.CheckActivity, mock.Anything, mock.Anything).Return(func(_ context.Context, in dispatcherflow.CheckInput) (dispatcherflow.CheckOutput, error) {
+	b.env.OnActivity(wire.CheckActivity, mock.Anything,
+		mock.Anything).Return(func(_ context.Context, in dispatcherflow.CheckInput) (dispatcherflow.CheckOutput, error) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.checks = append(b.checks, in)
@@ -104,7 +106,8 @@ func newBench(t *testing.T, ends ...leg) *bench {
 		}
 		return dispatcherflow.CheckOutput{}, nil
 	})
-	b.env.OnActivity(wire.EvictActivity, mock.Anything, mock.Anything).Return(func(_ context.Context, in dispatcherflow.EvictInput) error {
+	b.env.OnActivity(wire.EvictActivity, mock.Anything,
+		mock.Anything).Return(func(_ context.Context, in dispatcherflow.EvictInput) error {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		if b.evictFails > 0 {
@@ -236,14 +239,16 @@ func TestTurnedRoutingIsStartedAgain(t *testing.T) {
 
 func TestFailedRoutingIsStartedAgain(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, leg{err: temporal.NewNonRetryableApplicationError("no such thing", "broken", nil)}, leg{end: delivery.Parked})
+	b := newBench(t, leg{err: temporal.NewNonRetryableApplicationError("no such thing", "broken", nil)},
+		leg{end: delivery.Parked})
 	b.run(dispatcherflow.Input{}, time.Hour)
 	require.Len(t, b.routes, 2)
 }
 
 func TestAdoptionWhileRouting(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, leg{takes: 20 * time.Second, end: delivery.Fenced}, leg{takes: 30 * time.Second, end: delivery.Parked})
+	b := newBench(t, leg{takes: 20 * time.Second, end: delivery.Fenced},
+		leg{takes: 30 * time.Second, end: delivery.Parked})
 	b.at(10*time.Second, func() { b.adopt("b", 5) })
 	b.at(11*time.Second, func() {
 		s := b.state()
@@ -267,7 +272,9 @@ func TestAdoptionWhileParked(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, leg{end: delivery.Parked})
 	b.at(time.Minute, func() { b.adopt("b", 2) })
-	b.run(dispatcherflow.Input{Version: 1, Name: name, Owner: inbox.Owner{Epoch: 1, Holder: "a"}, Parked: true, CheckEvery: 30 * time.Second}, time.Hour)
+	b.run(dispatcherflow.Input{
+		Version: 1, Name: name, Owner: inbox.Owner{Epoch: 1, Holder: "a"}, Parked: true, CheckEvery: 30 * time.Second},
+		time.Hour)
 	require.Len(t, b.routes, 1, "one routing for the new owner")
 	require.Equal(t, dispatcherflow.RouteInput{Name: name, Owner: inbox.Owner{Epoch: 2, Holder: "b"}}, b.routes[0])
 }
@@ -370,11 +377,13 @@ func (b *bench) late(ids ...string) {
 	b.env.SignalWorkflow(wire.LateSignal, wire.Late{ServerIDs: ids})
 }
 
-// TestWorkersThatDieTogetherAreEvictedTogether: their heartbeats expire one after another, and the owner reports each once.
+// TestWorkersThatDieTogetherAreEvictedTogether: their heartbeats expire one after another, and the owner reports each
+// once.
 func TestWorkersThatDieTogetherAreEvictedTogether(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, leg{end: delivery.Parked})
-	b.found = []dispatcherflow.CheckOutput{{Missed: []string{"w1"}}, {Missed: []string{"w1", "w2"}}, {Missed: []string{"w2"}}}
+	b.found = []dispatcherflow.CheckOutput{
+		{Missed: []string{"w1"}}, {Missed: []string{"w1", "w2"}}, {Missed: []string{"w2"}}}
 	b.at(time.Minute, func() { b.register("w1", "w2", "w3") })
 	b.at(2*time.Minute, func() { b.late("w1") })
 	b.at(2*time.Minute+5*time.Second, func() { b.late("w2") })
@@ -401,8 +410,8 @@ func TestFailedCheckIsRepeated(t *testing.T) {
 	require.Equal(t, 1, b.timers, "no timer between attempts")
 }
 
-// TestPersistentlyFailingChecksEnd: a parked dispatcher waits for the next late signal, or its history would grow while the leases are
-// unavailable.
+// TestPersistentlyFailingChecksEnd: a parked dispatcher waits for the next late signal, or its history would grow while
+// the leases are unavailable.
 func TestPersistentlyFailingChecksEnd(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, leg{end: delivery.Parked})
@@ -418,7 +427,8 @@ func TestPersistentlyFailingChecksEnd(t *testing.T) {
 	})
 	b.at(time.Hour, func() {
 		require.Len(t, b.checks, tried)
-		b.found = append(make([]dispatcherflow.CheckOutput, tried), dispatcherflow.CheckOutput{Missed: []string{"w1"}}, dispatcherflow.CheckOutput{Missed: []string{"w1"}})
+		b.found = append(make([]dispatcherflow.CheckOutput, tried), dispatcherflow.CheckOutput{Missed: []string{"w1"}},
+			dispatcherflow.CheckOutput{Missed: []string{"w1"}})
 		b.late("w1")
 	})
 	b.run(dispatcherflow.Input{}, 2*time.Hour)
@@ -479,7 +489,8 @@ func TestParkedDispatcherContinuesAsNewParked(t *testing.T) {
 	b.at(2*time.Minute+2*time.Second, func() { put = true })
 	next := b.run(dispatcherflow.Input{}, time.Hour)
 	require.NotNil(t, next)
-	require.True(t, put, "deferred to another task: an update in the same one would be lost if the server rejected the task")
+	require.True(t, put, "deferred to another task: an update in the same one would be lost if the server rejected the "+
+		"task")
 	require.True(t, next.Parked)
 	require.Equal(t, []string{"w1", "w2"}, ids(next.Workers))
 
@@ -489,7 +500,8 @@ func TestParkedDispatcherContinuesAsNewParked(t *testing.T) {
 	require.Len(t, again.routes, 1)
 }
 
-// TestSignalIsCarriedOver: a signal wakes a parked dispatcher whose history has become long, which continues as new before it routes.
+// TestSignalIsCarriedOver: a signal wakes a parked dispatcher whose history has become long, which continues as new
+// before it routes.
 func TestSignalIsCarriedOver(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, leg{end: delivery.Parked})
@@ -515,8 +527,8 @@ func TestSignalIsCarriedOver(t *testing.T) {
 	require.Equal(t, [][]string{{"w1"}}, again.evicted)
 }
 
-// TestHistoryIsBoundedUnderDoorbells: a long routing must not keep a dispatcher from continuing as new while doorbells fill its history. A
-// run of the first version, which has no such cancellation, waits for the end of its routing.
+// TestHistoryIsBoundedUnderDoorbells: a long routing must not keep a dispatcher from continuing as new while doorbells
+// fill its history. A run of the first version, which has no such cancellation, waits for the end of its routing.
 func TestHistoryIsBoundedUnderDoorbells(t *testing.T) {
 	t.Parallel()
 	const routed, atOnce, never = 10 * time.Minute, time.Minute, time.Duration(0)
@@ -539,7 +551,8 @@ func TestHistoryIsBoundedUnderDoorbells(t *testing.T) {
 			b.doorbell()
 		})
 		began := b.env.Now()
-		next := b.run(dispatcherflow.Input{Version: c.version, Name: name, Owner: inbox.Owner{Epoch: 1, Holder: "a"}, CheckEvery: time.Hour}, 30*time.Minute)
+		next := b.run(dispatcherflow.Input{
+			Version: c.version, Name: name, Owner: inbox.Owner{Epoch: 1, Holder: "a"}, CheckEvery: time.Hour}, 30*time.Minute)
 		if c.ended == never {
 			require.Nil(t, next, c)
 			continue

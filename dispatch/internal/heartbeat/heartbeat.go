@@ -1,4 +1,5 @@
-// Package heartbeat writes a process's heartbeat, registers it with dispatchers, and reads the heartbeats of other processes.
+// Package heartbeat writes a process's heartbeat, registers it with dispatchers, and reads the heartbeats of other
+// processes.
 package heartbeat
 
 import (
@@ -124,7 +125,8 @@ type Process struct {
 	Beat dispatchtype.Heartbeat
 }
 
-// Serves reports whether it serves a project. A process with more projects than its heartbeat can list counts as serving all.
+// Serves reports whether it serves a project. A process with more projects than its heartbeat can list counts as
+// serving all.
 func (l Process) Serves(project string) bool {
 	return l.Beat.Serves > len(l.Beat.Projects) || slices.Contains(l.Beat.Projects, project)
 }

@@ -44,7 +44,8 @@ func (s *faultyStore) failure() (lost bool, away error) {
 	return s.lost, s.away
 }
 
-func (s *faultyStore) Acquire(ctx context.Context, key, holder string, value []byte, t lease.Lifetime) (lease.Entry, *lease.Entry, error) {
+func (s *faultyStore) Acquire(ctx context.Context, key, holder string, value []byte,
+	t lease.Lifetime) (lease.Entry, *lease.Entry, error) {
 	lost, away := s.failure()
 	if away != nil {
 		return lease.Entry{}, nil, away
@@ -56,7 +57,8 @@ func (s *faultyStore) Acquire(ctx context.Context, key, holder string, value []b
 	return got, before, err
 }
 
-func (s *faultyStore) Renew(ctx context.Context, key, token string, value []byte, t lease.Lifetime) (lease.Entry, error) {
+func (s *faultyStore) Renew(ctx context.Context, key, token string, value []byte,
+	t lease.Lifetime) (lease.Entry, error) {
 	if _, away := s.failure(); away != nil {
 		return lease.Entry{}, away
 	}
@@ -71,10 +73,12 @@ func run(t *testing.T, test func(t *testing.T, h *heartbeat.Heartbeat, s *faulty
 		s := &faultyStore{Store: lease.NewMemory()}
 		beats := 0
 		h := &heartbeat.Heartbeat{
-			Leases: s, ServerID: "w", Every: 5 * time.Second, Lifetime: lease.Lifetime{TTL: 20 * time.Second, Retention: 10 * time.Minute},
+			Leases: s, ServerID: "w", Every: 5 * time.Second,
+			Lifetime: lease.Lifetime{TTL: 20 * time.Second, Retention: 10 * time.Minute},
 			Beat: func() dispatchtype.Heartbeat {
 				beats++
-				return dispatchtype.Heartbeat{ServerID: "w", Projects: []string{"shop"}, Serves: 1, Facts: map[string]string{"beat": fmt.Sprint(beats)}}
+				return dispatchtype.Heartbeat{
+					ServerID: "w", Projects: []string{"shop"}, Serves: 1, Facts: map[string]string{"beat": fmt.Sprint(beats)}}
 			},
 			Returned: func() {}, Log: slog.New(slog.DiscardHandler),
 		}
@@ -183,7 +187,8 @@ func TestProcesses(t *testing.T) {
 	put := func(id string, ttl time.Duration, b dispatchtype.Heartbeat) lease.Entry {
 		value, err := wire.EncodeHeartbeat(b)
 		require.NoError(t, err)
-		got, _, err := leases.Acquire(t.Context(), wire.WorkerKey(id), id, value, lease.Lifetime{TTL: ttl, Retention: time.Hour})
+		got, _, err := leases.Acquire(t.Context(), wire.WorkerKey(id), id, value,
+			lease.Lifetime{TTL: ttl, Retention: time.Hour})
 		require.NoError(t, err)
 		return got
 	}
@@ -192,7 +197,8 @@ func TestProcesses(t *testing.T) {
 	gone := put("gone", time.Hour, dispatchtype.Heartbeat{})
 	require.NoError(t, leases.Resign(t.Context(), gone.Key, gone.Token))
 	put("late", time.Second, dispatchtype.Heartbeat{})
-	_, _, err := leases.Acquire(t.Context(), "worker:odd", "odd", []byte("not JSON"), lease.Lifetime{TTL: time.Hour, Retention: time.Hour})
+	_, _, err := leases.Acquire(t.Context(), "worker:odd", "odd", []byte("not JSON"),
+		lease.Lifetime{TTL: time.Hour, Retention: time.Hour})
 	require.NoError(t, err)
 	now = now.Add(time.Minute)
 	processes, err := heartbeat.NewWorkers(leases, time.Minute).Processes(t.Context())
@@ -228,14 +234,16 @@ func (c *counting) Get(ctx context.Context, key string) (lease.Entry, error) {
 	return c.Store.Get(ctx, key)
 }
 
-// TestDeadHeartbeatsAreNotRead: after many restarts there are thousands of them, and each process reads the heartbeats every few seconds.
+// TestDeadHeartbeatsAreNotRead: after many restarts there are thousands of them, and each process reads the heartbeats
+// every few seconds.
 func TestDeadHeartbeatsAreNotRead(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := &counting{Store: lease.NewMemory()}
 		roster := heartbeat.NewWorkers(store, time.Minute)
 		beat := func(id string) {
-			_, _, err := store.Acquire(t.Context(), wire.WorkerKey(id), id, nil, lease.Lifetime{TTL: 20 * time.Second, Retention: time.Hour})
+			_, _, err := store.Acquire(t.Context(), wire.WorkerKey(id), id, nil,
+				lease.Lifetime{TTL: 20 * time.Second, Retention: time.Hour})
 			require.NoError(t, err)
 		}
 		alive := func() (n int) {

@@ -51,7 +51,8 @@ type entry struct {
 
 // NewRegistrations returns the registrations of a process.
 func NewRegistrations(dispatchers Dispatchers, serverID, build string, log *slog.Logger) *Registrations {
-	return &Registrations{dispatchers: dispatchers, serverID: serverID, build: build, log: log, due: map[inbox.Name]*entry{}, wake: make(chan struct{}, 1)}
+	return &Registrations{dispatchers: dispatchers, serverID: serverID, build: build, log: log,
+		due: map[inbox.Name]*entry{}, wake: make(chan struct{}, 1)}
 }
 
 // Add schedules the registration with dispatchers.
@@ -130,7 +131,8 @@ func (r *Registrations) next() (inbox.Name, bool) {
 }
 
 func (r *Registrations) register(ctx context.Context, name inbox.Name) {
-	err := r.dispatchers.Register(ctx, name, wire.Registration{ServerID: r.serverID, TaskQueue: name.TaskQueue, Build: r.build})
+	err := r.dispatchers.Register(ctx, name,
+		wire.Registration{ServerID: r.serverID, TaskQueue: name.TaskQueue, Build: r.build})
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e := r.due[name]
@@ -148,7 +150,8 @@ func (r *Registrations) register(ctx context.Context, name inbox.Name) {
 		r.notify()
 		return
 	case !errors.Is(err, remote.ErrGone) && e.failures == 0:
-		r.log.WarnContext(ctx, "Registration failed; trying again", "project", name.Project, "task_queue", name.TaskQueue, "error", err)
+		r.log.WarnContext(ctx, "Registration failed; trying again", "project", name.Project, "task_queue", name.TaskQueue,
+			"error", err)
 	}
 	e.failures++
 	time.AfterFunc(backoff.Jitter(backoff.Delay(retryFirst, retryMost, e.failures)), func() {

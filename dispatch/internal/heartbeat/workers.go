@@ -16,9 +16,10 @@ import (
 	"github.com/signalbox-dev/signalbox/lease"
 )
 
-// Workers caches the heartbeats of all processes for the parts of a process. It lists all of them at an interval, and in between reads only
-// those that were held at the last read: an expired entry stays readable for long, and there may be thousands after many restarts. An
-// expired heartbeat that is renewed is found by a hint of the store, or by the next listing.
+// Workers caches the heartbeats of all processes for the parts of a process. It lists all of them at an interval, and
+// in between reads only those that were held at the last read: an expired entry stays readable for long, and there may
+// be thousands after many restarts. An expired heartbeat that is renewed is found by a hint of the store, or by the
+// next listing.
 //
 // Its methods are safe for concurrent use.
 type Workers struct {
@@ -79,8 +80,8 @@ func (r *Workers) replace(entries []lease.Entry) {
 	maps.DeleteFunc(r.beats, func(key string, _ beat) bool { _, there := r.entries[key]; return !there })
 }
 
-// Entries returns the heartbeats, in no order. Held ones are current, as is the expiry of those that were held before. The age of an
-// expired or resigned one is that of its last read.
+// Entries returns the heartbeats, in no order. Held ones are current, as is the expiry of those that were held before.
+// The age of an expired or resigned one is that of its last read.
 func (r *Workers) Entries(ctx context.Context) ([]lease.Entry, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock() // a concurrent caller waits for the same answer
@@ -135,8 +136,8 @@ func (r *Workers) Processes(ctx context.Context) (map[string]Process, error) {
 	return processes, nil
 }
 
-// process returns the process of a heartbeat. Each value is decoded once: expired ones do not change, and may be thousands with hundreds of
-// projects each. It is called with the lock held.
+// process returns the process of a heartbeat. Each value is decoded once: expired ones do not change, and may be
+// thousands with hundreds of projects each. It is called with the lock held.
 func (r *Workers) process(id string, e *lease.Entry) Process {
 	known, ok := r.beats[e.Key]
 	if !ok || !bytes.Equal(known.value, e.Value) {

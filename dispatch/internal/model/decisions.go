@@ -48,12 +48,14 @@ func (m *decisions) decideBy(c decisionInput, interrupted bool) move {
 	if c.legacy {
 		seen.Belongs, seen.Owner = wire.Legacy, ""
 	}
-	previous := map[sign]plan.Previous{none: plan.PreviousUnknown, resigned: plan.Resigned, expired: plan.Crashed}[c.before]
+	previous := map[sign]plan.Previous{
+		none: plan.PreviousUnknown, resigned: plan.Resigned, expired: plan.Crashed}[c.before]
 	act := plan.Decide(previous, seen, inbox.Owner{Epoch: int64(c.own.epoch), Holder: server(c.own.holder)})
 	if interrupted && act.Label == "interrupted" {
 		act.Kind = plan.Adopt
 	}
-	phases := map[plan.ActKind]phase{plan.ColdStart: starting, plan.Adopt: adopting, plan.TakeOver: ending, plan.Keep: owning}
+	phases := map[plan.ActKind]phase{
+		plan.ColdStart: starting, plan.Adopt: adopting, plan.TakeOver: ending, plan.Keep: owning}
 	phase, ok := phases[act.Kind]
 	if !ok {
 		phase = leaving
@@ -72,16 +74,17 @@ type planInput struct {
 	owner, fence pair
 }
 
-// plan calls plan.Make. The inbox and the dispatcher are in the worst state: work is due, there is no progress and no answer, and the
-// owner's heartbeat expired long ago.
+// plan calls plan.Make. The inbox and the dispatcher are in the worst state: work is due, there is no progress and no
+// answer, and the owner's heartbeat expired long ago.
 func (m *decisions) plan(s planInput) string {
 	if known, ok := m.plans[s]; ok {
 		return known
 	}
 	name := inbox.Name{Project: "p", TaskQueue: "q"}
 	snapshot := plan.Snapshot{
-		Entries:  []lease.Entry{stored(wire.WorkerKey("supervisor"), "supervisor", held)},
-		Progress: []inbox.Progress{{Name: name, Owner: inbox.Owner{Epoch: int64(s.fence.epoch)}, Due: true, SinceProgress: long, Lag: long}},
+		Entries: []lease.Entry{stored(wire.WorkerKey("supervisor"), "supervisor", held)},
+		Progress: []inbox.Progress{
+			{Name: name, Owner: inbox.Owner{Epoch: int64(s.fence.epoch)}, Due: true, SinceProgress: long, Lag: long}},
 	}
 	if s.lease != none {
 		snapshot.Entries = append(snapshot.Entries, stored(wire.OwnerKey(name), server(s.holder), s.lease))
@@ -113,7 +116,8 @@ func stored(key, holder string, s sign) lease.Entry {
 	}
 	read := time.Unix(0, 0).Add(2 * long)
 	return lease.Entry{
-		Key: key, Holder: holder, State: map[sign]lease.State{held: lease.Held, resigned: lease.Resigned, expired: lease.Expired}[s],
+		Key: key, Holder: holder,
+		State:      map[sign]lease.State{held: lease.Held, resigned: lease.Resigned, expired: lease.Expired}[s],
 		AcquiredAt: read.Add(-long), RenewedAt: read.Add(-age), ReadAt: read,
 	}
 }

@@ -12,7 +12,8 @@ type Defects struct {
 	EpochFromLeases bool
 	// AdoptWithoutEpoch accepts adoptions with any epoch.
 	AdoptWithoutEpoch bool
-	// AdoptInterrupted adopts although an epoch was allocated after the dispatcher's, whose owner may be about to terminate it.
+	// AdoptInterrupted adopts although an epoch was allocated after the dispatcher's, whose owner may be about to
+	// terminate it.
 	AdoptInterrupted bool
 	// StartReplaces starts with a policy that terminates an open run.
 	StartReplaces bool

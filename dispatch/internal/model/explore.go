@@ -28,10 +28,12 @@ type explorer struct {
 	reversed [][2]int32
 }
 
-// Explore visits every state that is reachable from an empty state, and from one with a dispatcher of an older program. It then checks that
-// from each of them a routing dispatcher can be reached without another fault.
+// Explore visits every state that is reachable from an empty state, and from one with a dispatcher of an older program.
+// It then checks that from each of them a routing dispatcher can be reached without another fault.
 func Explore(defects Defects) Result {
-	x := explorer{numbers: map[state]int32{}, steps: stepper{Defects: defects, decisions: &decisions{moves: map[decisionInput]move{}, plans: map[planInput]string{}}}}
+	x := explorer{numbers: map[state]int32{},
+		steps: stepper{Defects: defects,
+			decisions: &decisions{moves: map[decisionInput]move{}, plans: map[planInput]string{}}}}
 	x.visit(state{}, -1)
 	x.visit(state{open: run{id: 1, legacy: true}}, -1)
 	var result Result

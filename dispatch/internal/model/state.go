@@ -101,8 +101,9 @@ const (
 	lost  int8 = 9
 )
 
-// renamed returns the state with the smallest numbers of the same order. A token other than the entry's and a run that is not open can
-// never be current again, so all of these are equal. Epochs keep their order, and consecutive ones stay consecutive.
+// renamed returns the state with the smallest numbers of the same order. A token other than the entry's and a run that
+// is not open can never be current again, so all of these are equal. Epochs keep their order, and consecutive ones stay
+// consecutive.
 func (s *state) renamed() state {
 	out := *s
 	out.rename()
@@ -184,7 +185,8 @@ func (s *state) at(proc int8) *process { return &s.processes[proc-1] }
 
 // String returns the state for a line of a trace.
 func (s *state) String() string {
-	text := "lease " + map[sign]string{none: "absent", held: "held", resigned: "resigned", expired: "expired"}[s.lease.sign]
+	text := "lease " + map[sign]string{
+		none: "absent", held: "held", resigned: "resigned", expired: "expired"}[s.lease.sign]
 	if s.lease.sign != none {
 		text += " by " + actorName(s.lease.holder)
 	}

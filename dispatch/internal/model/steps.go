@@ -131,8 +131,8 @@ func (n *stepper) renew(proc int8, then phase) {
 	}
 }
 
-// decide observes Temporal and calls plan.Decide. Whether the dispatcher makes progress, and whether an expired lease counts as a crash,
-// may be either way.
+// decide observes Temporal and calls plan.Decide. Whether the dispatcher makes progress, and whether an expired lease
+// counts as a crash, may be either way.
 func (n *stepper) decide(proc int8) {
 	for _, silent := range []bool{false, true} {
 		for _, excused := range []bool{false, true} {
@@ -144,7 +144,8 @@ func (n *stepper) decide(proc int8) {
 				// The store was seen failing, which counts as a loss.
 				s.watcher.lost = s.watcher.phase == striking
 			}
-			then := n.decideBy(decisionInput{before, s.open.id != 0, s.open.legacy, s.open.owner, pair{p.epoch, proc}, silent}, n.AdoptInterrupted)
+			then := n.decideBy(decisionInput{before, s.open.id != 0, s.open.legacy, s.open.owner, pair{p.epoch, proc}, silent},
+				n.AdoptInterrupted)
 			p.phase, p.saw = then.phase, 0
 			switch p.phase {
 			case ending, adopting:
@@ -206,8 +207,9 @@ func (n *stepper) start(proc int8) {
 	n.add(step{actor: proc, what: "starts one, and gets no answer", to: unknown, fault: true, violated: violated})
 }
 
-// adopt sends the adoption: it is answered, or it is in flight while its sender has stopped waiting, and requests another epoch to decide
-// under. (Sending it again under the same epoch is the same as waiting: Temporal deduplicates it by its ID.)
+// adopt sends the adoption: it is answered, or it is in flight while its sender has stopped waiting, and requests
+// another epoch to decide under. (Sending it again under the same epoch is the same as waiting: Temporal deduplicates
+// it by its ID.)
 func (n *stepper) adopt(proc int8) {
 	s := n.from
 	p := s.at(proc)
@@ -257,8 +259,8 @@ func (n *stepper) arrive() {
 	n.add(step{actor: by.holder, what: "has its adoption arrive late", to: after, violated: violated})
 }
 
-// keep adds what an owner notices: that its lease is lost, that a later epoch was allocated, that its dispatcher is closed or has another
-// owner.
+// keep adds what an owner notices: that its lease is lost, that a later epoch was allocated, that its dispatcher is
+// closed or has another owner.
 func (n *stepper) keep(proc int8) {
 	n.renew(proc, owning)
 	s := n.from

@@ -1,6 +1,7 @@
 package model
 
-// watch adds the supervisor's next step. Its one snapshot is the second one of the product: time passes after it all the same.
+// watch adds the supervisor's next step. Its one snapshot is the second one of the product: time passes after it all
+// the same.
 func (n *stepper) watch() {
 	s := n.from
 	w := s.watcher

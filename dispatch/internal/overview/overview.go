@@ -1,5 +1,5 @@
-// Package overview reads the state of dispatchers and workers from the leases, the inbox and Temporal, and shows them side by side. It
-// changes nothing. A source that cannot be read is reported in place of its data.
+// Package overview reads the state of dispatchers and workers from the leases, the inbox and Temporal, and shows them
+// side by side. It changes nothing. A source that cannot be read is reported in place of its data.
 package overview
 
 import (
@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	// askTimeout limits the answers of dispatchers, of all together. askMost is how many are queried for a list, askAtOnce how many at a
-	// time.
+	// askTimeout limits the answers of dispatchers, of all together. askMost is how many are queried for a list, askAtOnce
+	// how many at a time.
 	askTimeout = 2 * time.Second
 	askMost    = 200
 	askAtOnce  = 16
@@ -51,8 +51,8 @@ type Sources struct {
 	Inbox    Inbox
 	Temporal Temporal
 	Rules    plan.Rules
-	// Names returns names to list even if no source has a dispatcher for them; nil means none. They belong to the inbox: where they cannot
-	// be read, the inbox counts as not read.
+	// Names returns names to list even if no source has a dispatcher for them; nil means none. They belong to the inbox:
+	// where they cannot be read, the inbox counts as not read.
 	Names func(ctx context.Context) ([]inbox.Name, error)
 }
 
@@ -70,7 +70,8 @@ func (s *seen) failed(part dispatchtype.Part, err error) {
 	}
 }
 
-// List returns all dispatchers of all sources and of [Sources.Names], ordered by name. It fails only if no source can be read.
+// List returns all dispatchers of all sources and of [Sources.Names], ordered by name. It fails only if no source can
+// be read.
 func (s Sources) List(ctx context.Context) ([]dispatchtype.Dispatcher, error) {
 	all := s.readAll(ctx)
 	if len(all.errors) == 3 {
@@ -135,8 +136,8 @@ func (s Sources) readInbox(ctx context.Context) (rows []inbox.Progress, named []
 	return append(rows, waiting...), named, err
 }
 
-// describeUnlisted describes the dispatchers that some source has and that Temporal does not list: the list lags behind starts, and does
-// not include foreign workflow types with a dispatcher's ID.
+// describeUnlisted describes the dispatchers that some source has and that Temporal does not list: the list lags behind
+// starts, and does not include foreign workflow types with a dispatcher's ID.
 func (s Sources) describeUnlisted(ctx context.Context, all *seen) {
 	listed := make(map[string]bool, len(all.listed))
 	for _, l := range all.listed {
@@ -210,7 +211,8 @@ func (s Sources) merge(all seen, of []inbox.Name) []dispatchtype.Dispatcher {
 	byQueue := make(map[string][]*dispatchtype.Dispatcher, len(of))
 	for i, name := range of {
 		d := &found[i]
-		*d = dispatchtype.Dispatcher{Name: name, WorkflowID: name.DispatcherID(), Status: dispatchtype.Missing, Errors: slices.Clone(all.errors)}
+		*d = dispatchtype.Dispatcher{
+			Name: name, WorkflowID: name.DispatcherID(), Status: dispatchtype.Missing, Errors: slices.Clone(all.errors)}
 		at[name] = d
 		byID[d.WorkflowID] = append(byID[d.WorkflowID], d)
 		byQueue[name.TaskQueue] = append(byQueue[name.TaskQueue], d)
@@ -237,7 +239,8 @@ func (s Sources) merge(all seen, of []inbox.Name) []dispatchtype.Dispatcher {
 				taken.Status, taken.Reason = dispatchtype.Foreign, v.Reason
 			case taken.Name != v.Name:
 				taken.Status = dispatchtype.Foreign
-				taken.Reason = fmt.Sprintf("it is the dispatcher of project %q and task queue %q, which give the same ID", v.Name.Project, v.Name.TaskQueue)
+				taken.Reason = fmt.Sprintf("it is the dispatcher of project %q and task queue %q, which give the same ID",
+					v.Name.Project, v.Name.TaskQueue)
 			}
 		}
 		if v.Belongs == wire.Foreign && v.Type == wire.WorkflowType && len(byID[v.WorkflowID]) == 0 {
@@ -317,7 +320,8 @@ func setStatus(d *dispatchtype.Dispatcher, superseded bool, workers liveWorkers)
 	case !without(d, dispatchtype.PartLeases) && !workers.known:
 		d.Status = dispatchtype.Unknown
 		d.Reason = "there is no heartbeat of any worker: none is alive, or the lease store lost its data"
-	case !without(d, dispatchtype.PartLeases) && !workers.serve(d.Name.Project) && (d.Class != dispatchtype.ClassStale || len(workers.beats) == 0):
+	case !without(d, dispatchtype.PartLeases) && !workers.serve(d.Name.Project) &&
+		(d.Class != dispatchtype.ClassStale || len(workers.beats) == 0):
 		d.Status = dispatchtype.NoWorkers
 		d.Reason = fmt.Sprintf("no live worker serves project %q; %d serve others", d.Name.Project, len(workers.beats))
 		if len(workers.beats) == 0 {
@@ -344,7 +348,8 @@ func without(d *dispatchtype.Dispatcher, part dispatchtype.Part) bool {
 func leaseOf(e *lease.Entry) *dispatchtype.Lease {
 	claim := claimOf(e)
 	return &dispatchtype.Lease{
-		State: e.State, Owner: inbox.Owner{Epoch: claim.Epoch, Holder: e.Holder}, Token: e.Token[:min(len(e.Token), tokenShown)],
+		State: e.State, Owner: inbox.Owner{Epoch: claim.Epoch, Holder: e.Holder},
+		Token:      e.Token[:min(len(e.Token), tokenShown)],
 		AcquiredAt: e.AcquiredAt, RenewedAt: e.RenewedAt, Remaining: e.Remaining(),
 	}
 }
@@ -359,7 +364,8 @@ func claimOf(e *lease.Entry) wire.Claim {
 }
 
 func executionOf(l supervisor.Listed) dispatchtype.Execution {
-	e := dispatchtype.Execution{WorkflowID: l.WorkflowID, RunID: l.RunID, StartedAt: l.StartedAt, HistoryLength: l.HistoryLength}
+	e := dispatchtype.Execution{
+		WorkflowID: l.WorkflowID, RunID: l.RunID, StartedAt: l.StartedAt, HistoryLength: l.HistoryLength}
 	if l.Memo != nil {
 		e.Owner, e.Interpreter = inbox.Owner{Epoch: l.Memo.Epoch, Holder: l.Memo.Owner}, l.Memo.Interpreter
 	}
@@ -405,7 +411,8 @@ func (s Sources) Get(ctx context.Context, name inbox.Name) (dispatchtype.Dispatc
 	return d, nil
 }
 
-// addOlder adds the dispatchers with IDs of older schemes, which only a list finds. Without patterns of older schemes there are none.
+// addOlder adds the dispatchers with IDs of older schemes, which only a list finds. Without patterns of older schemes
+// there are none.
 func (s Sources) addOlder(ctx context.Context, one *seen) error {
 	if len(s.Rules.LegacyIDs) == 0 {
 		return nil

@@ -50,7 +50,8 @@ func run(t *testing.T, test func(t *testing.T, f *fixture)) {
 		f := &fixture{leases: lease.NewMemory(), states: map[string]dispatchtype.State{}, errs: map[dispatchtype.Part]error{}}
 		f.Sources = overview.Sources{
 			Leases: f.leases, Inbox: f, Temporal: f,
-			Rules: plan.Rules{StaleAfter: timing.StaleAfter, Retention: timing.Retention, LegacyIDs: []string{"router-{project}"}},
+			Rules: plan.Rules{StaleAfter: timing.StaleAfter, Retention: timing.Retention,
+				LegacyIDs: []string{"router-{project}"}},
 		}
 		test(t, f)
 	})
@@ -152,8 +153,11 @@ func (f *fixture) healthy(t *testing.T) lease.Entry {
 	t.Helper()
 	f.opens("dispatcher-shop-orders", "r1", orders, 3)
 	f.rows = append(f.rows, inbox.Progress{Name: orders, Owner: inbox.Owner{Epoch: 3, Holder: "a"}, Head: 9, Routed: 9})
-	f.states["r1"] = dispatchtype.State{Name: orders, Owner: "a", Epoch: 3, Phase: dispatchtype.Routing, Workers: []dispatchtype.RegisteredWorker{{ServerID: "a"}, {ServerID: "gone"}}}
-	f.holds(t, wire.WorkerKey("a"), "a", dispatchtype.Heartbeat{ServerID: "a", Build: "1.2.3", Projects: []string{"shop"}, Serves: 1}, timing.Worker())
+	f.states["r1"] = dispatchtype.State{
+		Name: orders, Owner: "a", Epoch: 3, Phase: dispatchtype.Routing,
+		Workers: []dispatchtype.RegisteredWorker{{ServerID: "a"}, {ServerID: "gone"}}}
+	f.holds(t, wire.WorkerKey("a"), "a",
+		dispatchtype.Heartbeat{ServerID: "a", Build: "1.2.3", Projects: []string{"shop"}, Serves: 1}, timing.Worker())
 	return f.holds(t, wire.OwnerKey(orders), "a", wire.Claim{ServerID: "a", Epoch: 3}, timing.Owner())
 }
 
@@ -166,9 +170,12 @@ func TestGetReturnsAllSources(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, list, 1)
 		d := list[0]
-		require.Equal(t, []any{orders, "dispatcher-shop-orders", dispatchtype.Routing, dispatchtype.ClassHealthy}, []any{d.Name, d.WorkflowID, d.Status, d.Class})
-		require.Equal(t, []any{"r1", inbox.Owner{Epoch: 3, Holder: "a"}, 1, int64(17)}, []any{d.Execution.RunID, d.Execution.Owner, d.Execution.Interpreter, d.Execution.HistoryLength})
-		require.Equal(t, []any{lease.Held, inbox.Owner{Epoch: 3, Holder: "a"}, 11 * time.Second}, []any{d.Lease.State, d.Lease.Owner, d.Lease.Remaining})
+		require.Equal(t, []any{orders, "dispatcher-shop-orders", dispatchtype.Routing, dispatchtype.ClassHealthy},
+			[]any{d.Name, d.WorkflowID, d.Status, d.Class})
+		require.Equal(t, []any{"r1", inbox.Owner{Epoch: 3, Holder: "a"}, 1, int64(17)},
+			[]any{d.Execution.RunID, d.Execution.Owner, d.Execution.Interpreter, d.Execution.HistoryLength})
+		require.Equal(t, []any{lease.Held, inbox.Owner{Epoch: 3, Holder: "a"}, 11 * time.Second},
+			[]any{d.Lease.State, d.Lease.Owner, d.Lease.Remaining})
 		require.NotEqual(t, entry.Token, d.Lease.Token, "a token is not shown in full")
 		require.Contains(t, entry.Token, d.Lease.Token)
 		require.Equal(t, int64(9), d.Progress.Head)
@@ -193,14 +200,19 @@ func TestStatuses(t *testing.T) {
 		class   dispatchtype.Class
 		errors  int
 	}{
-		"parked":         {func(_ *testing.T, f *fixture) { f.rows[0].Parked = true }, dispatchtype.Parked, dispatchtype.ClassHealthy, 0},
-		"missing":        {func(_ *testing.T, f *fixture) { f.open = nil }, dispatchtype.Missing, "", 0},
-		"not listed yet": {func(_ *testing.T, f *fixture) { f.lags = true }, dispatchtype.Routing, dispatchtype.ClassHealthy, 0},
-		"foreign":        {func(_ *testing.T, f *fixture) { f.open[0].Memo.Name.Project = "else" }, dispatchtype.Foreign, "", 0},
+		"parked": {func(_ *testing.T, f *fixture) {
+			f.rows[0].Parked = true
+		}, dispatchtype.Parked, dispatchtype.ClassHealthy, 0},
+		"missing": {func(_ *testing.T, f *fixture) { f.open = nil }, dispatchtype.Missing, "", 0},
+		"not listed yet": {func(_ *testing.T, f *fixture) {
+			f.lags = true
+		}, dispatchtype.Routing, dispatchtype.ClassHealthy, 0},
+		"foreign": {func(_ *testing.T, f *fixture) { f.open[0].Memo.Name.Project = "else" }, dispatchtype.Foreign, "", 0},
 		"stale": {func(t *testing.T, f *fixture) {
 			f.rows[0].SinceProgress = time.Hour
 			<-time.After(time.Minute)
-			f.holds(t, wire.WorkerKey("b"), "b", dispatchtype.Heartbeat{ServerID: "b", Projects: []string{"else"}, Serves: 1}, timing.Worker())
+			f.holds(t, wire.WorkerKey("b"), "b", dispatchtype.Heartbeat{ServerID: "b", Projects: []string{"else"}, Serves: 1},
+				timing.Worker())
 		}, dispatchtype.Stale, dispatchtype.ClassStale, 0},
 		"stale without workers": {func(_ *testing.T, f *fixture) {
 			f.rows[0].SinceProgress = time.Hour
@@ -210,7 +222,8 @@ func TestStatuses(t *testing.T) {
 			f.serves(t, "else")
 		}, dispatchtype.NoWorkers, dispatchtype.ClassHealthy, 0},
 		"more projects than a heartbeat names": {func(t *testing.T, f *fixture) {
-			f.holds(t, wire.WorkerKey("b"), "b", dispatchtype.Heartbeat{ServerID: "b", Projects: []string{"else"}, Serves: 2}, timing.Worker())
+			f.holds(t, wire.WorkerKey("b"), "b", dispatchtype.Heartbeat{ServerID: "b", Projects: []string{"else"}, Serves: 2},
+				timing.Worker())
 			f.serves(t, "else")
 		}, dispatchtype.Routing, dispatchtype.ClassHealthy, 0},
 		"foreign of another type": {func(_ *testing.T, f *fixture) {
@@ -240,13 +253,28 @@ func TestStatuses(t *testing.T) {
 			f.resignsOrders(t)
 			f.holds(t, wire.OwnerKey(orders), "a", wire.Claim{ServerID: "a", Epoch: 4}, timing.Owner())
 		}, dispatchtype.Stale, dispatchtype.ClassHealthy, 0},
-		"resigned":              {func(t *testing.T, f *fixture) { f.resignsOrders(t) }, dispatchtype.Routing, dispatchtype.ClassUnknown, 0},
-		"about to be adopted":   {func(_ *testing.T, f *fixture) { f.rows[0].Owner.Epoch = 4 }, dispatchtype.Routing, dispatchtype.ClassHealthy, 0},
-		"unknown to the inbox":  {func(_ *testing.T, f *fixture) { f.rows = nil }, dispatchtype.Unknown, dispatchtype.ClassHealthy, 0},
-		"leases away":           {func(t *testing.T, f *fixture) { f.leasesAway(t) }, dispatchtype.Routing, dispatchtype.ClassUnknown, 1},
-		"inbox away":            {func(_ *testing.T, f *fixture) { f.errs[dispatchtype.PartInbox] = errOut }, dispatchtype.Unknown, dispatchtype.ClassHealthy, 1},
-		"inbox and worker away": {func(_ *testing.T, f *fixture) { f.errs[dispatchtype.PartInbox] = errOut; <-time.After(time.Minute) }, dispatchtype.NoWorkers, dispatchtype.ClassUnknown, 1},
-		"Temporal away":         {func(_ *testing.T, f *fixture) { f.errs[dispatchtype.PartTemporal], f.open = errOut, nil }, dispatchtype.Unknown, "", 1},
+		"resigned": {func(t *testing.T, f *fixture) {
+			f.resignsOrders(t)
+		}, dispatchtype.Routing, dispatchtype.ClassUnknown, 0},
+		"about to be adopted": {func(_ *testing.T, f *fixture) {
+			f.rows[0].Owner.Epoch = 4
+		}, dispatchtype.Routing, dispatchtype.ClassHealthy, 0},
+		"unknown to the inbox": {func(_ *testing.T, f *fixture) {
+			f.rows = nil
+		}, dispatchtype.Unknown, dispatchtype.ClassHealthy, 0},
+		"leases away": {func(t *testing.T, f *fixture) {
+			f.leasesAway(t)
+		}, dispatchtype.Routing, dispatchtype.ClassUnknown, 1},
+		"inbox away": {func(_ *testing.T, f *fixture) {
+			f.errs[dispatchtype.PartInbox] = errOut
+		}, dispatchtype.Unknown, dispatchtype.ClassHealthy, 1},
+		"inbox and worker away": {func(_ *testing.T, f *fixture) {
+			f.errs[dispatchtype.PartInbox] = errOut
+			<-time.After(time.Minute)
+		}, dispatchtype.NoWorkers, dispatchtype.ClassUnknown, 1},
+		"Temporal away": {func(_ *testing.T, f *fixture) {
+			f.errs[dispatchtype.PartTemporal], f.open = errOut, nil
+		}, dispatchtype.Unknown, "", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			run(t, func(t *testing.T, f *fixture) {
@@ -264,7 +292,8 @@ func TestStatuses(t *testing.T) {
 	}
 }
 
-// TestUnknownDispatchers are those of the dispatchers' type on a task queue of ours under an ID that is no dispatcher's, and only those.
+// TestUnknownDispatchers are those of the dispatchers' type on a task queue of ours under an ID that is no
+// dispatcher's, and only those.
 func TestUnknownDispatchers(t *testing.T) {
 	run(t, func(t *testing.T, f *fixture) {
 		f.healthy(t)
@@ -308,7 +337,8 @@ func TestNamesWithoutSource(t *testing.T) {
 			require.Len(t, found, len(list))
 			return found
 		}
-		require.Equal(t, map[inbox.Name]dispatchtype.Status{orders: dispatchtype.Routing, never: dispatchtype.Missing, idle: dispatchtype.NoWorkers}, statuses())
+		require.Equal(t, map[inbox.Name]dispatchtype.Status{
+			orders: dispatchtype.Routing, never: dispatchtype.Missing, idle: dispatchtype.NoWorkers}, statuses())
 		for _, name := range []inbox.Name{never, idle} {
 			d, err := f.Get(t.Context(), name)
 			require.NoError(t, err)
@@ -369,9 +399,12 @@ func TestWorkers(t *testing.T) {
 		for _, worker := range workers {
 			got = append(got, worker.ServerID, worker.Status, len(worker.Registrations))
 		}
-		require.Equal(t, []any{"a", dispatchtype.WorkerLate, 1, "b", dispatchtype.WorkerStopped, 0, "c", dispatchtype.WorkerAlive, 0, "gone", dispatchtype.WorkerSilent, 1}, got)
-		require.Equal(t, []any{"1.2.3", 30 * time.Second, -10 * time.Second}, []any{workers[0].Heartbeat.Build, workers[0].Age, workers[0].StaleIn})
-		require.Equal(t, []time.Duration{5 * time.Second, 15 * time.Second}, []time.Duration{workers[2].Age, workers[2].StaleIn})
+		require.Equal(t, []any{"a", dispatchtype.WorkerLate, 1, "b", dispatchtype.WorkerStopped, 0, "c",
+			dispatchtype.WorkerAlive, 0, "gone", dispatchtype.WorkerSilent, 1}, got)
+		require.Equal(t, []any{"1.2.3", 30 * time.Second, -10 * time.Second},
+			[]any{workers[0].Heartbeat.Build, workers[0].Age, workers[0].StaleIn})
+		require.Equal(t, []time.Duration{5 * time.Second, 15 * time.Second},
+			[]time.Duration{workers[2].Age, workers[2].StaleIn})
 		<-time.After(30 * time.Second)
 		workers, _, err = f.Workers(t.Context())
 		require.NoError(t, err)
@@ -380,7 +413,8 @@ func TestWorkers(t *testing.T) {
 		workers, errs, err = f.Workers(t.Context())
 		require.NoError(t, err)
 		require.Len(t, workers, 2)
-		require.Equal(t, []dispatchtype.WorkerStatus{dispatchtype.WorkerUnknown, dispatchtype.WorkerUnknown}, []dispatchtype.WorkerStatus{workers[0].Status, workers[1].Status})
+		require.Equal(t, []dispatchtype.WorkerStatus{dispatchtype.WorkerUnknown, dispatchtype.WorkerUnknown},
+			[]dispatchtype.WorkerStatus{workers[0].Status, workers[1].Status})
 		require.Equal(t, dispatchtype.PartLeases, errs[0].Part)
 
 		f.states["mute"] = dispatchtype.State{Name: bills, Workers: []dispatchtype.RegisteredWorker{{ServerID: "a"}}}

@@ -16,8 +16,8 @@ import (
 	"github.com/signalbox-dev/signalbox/lease"
 )
 
-// Workers returns all processes ordered by server ID, and the errors of sources that could not be read. It fails only if neither heartbeats
-// nor registrations can be read.
+// Workers returns all processes ordered by server ID, and the errors of sources that could not be read. It fails only
+// if neither heartbeats nor registrations can be read.
 func (s Sources) Workers(ctx context.Context) ([]dispatchtype.Worker, []dispatchtype.PartError, error) {
 	read, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -84,7 +84,8 @@ func workerOf(server string, e *lease.Entry, stale time.Duration) *dispatchtype.
 }
 
 // registrations queries dispatchers for their workers, as many as possible within the time limit.
-func (s Sources) registrations(ctx context.Context, open []supervisor.Listed) ([]dispatchtype.Registration, []dispatchtype.PartError) {
+func (s Sources) registrations(ctx context.Context,
+	open []supervisor.Listed) ([]dispatchtype.Registration, []dispatchtype.PartError) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	var mu sync.Mutex
@@ -116,10 +117,13 @@ func (s Sources) registrations(ctx context.Context, open []supervisor.Listed) ([
 	asking.Wait()
 	var errs []dispatchtype.PartError
 	if failures > 0 {
-		errs = append(errs, dispatchtype.PartError{Part: dispatchtype.PartState, Err: fmt.Errorf("the registrations with %d dispatchers could not be read: %w", failures, last)})
+		errs = append(errs, dispatchtype.PartError{
+			Part: dispatchtype.PartState,
+			Err:  fmt.Errorf("the registrations with %d dispatchers could not be read: %w", failures, last)})
 	}
 	if more := len(open) - askMost; more > 0 {
-		errs = append(errs, dispatchtype.PartError{Part: dispatchtype.PartState, Err: fmt.Errorf("the registrations with %d further dispatchers were not read", more)})
+		errs = append(errs, dispatchtype.PartError{
+			Part: dispatchtype.PartState, Err: fmt.Errorf("the registrations with %d further dispatchers were not read", more)})
 	}
 	return list, errs
 }

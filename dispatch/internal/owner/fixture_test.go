@@ -29,7 +29,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var name = inbox.Name{Project: "shop", TaskQueue: "orders"}
 
-// fixture is the environment of the loops in a synctest bubble: a lease store, an inbox, and a Temporal that follows a script.
+// fixture is the environment of the loops in a synctest bubble: a lease store, an inbox, and a Temporal that follows a
+// script.
 type fixture struct {
 	t      *testing.T
 	leases *lease.Memory
@@ -93,7 +94,8 @@ func (f *fixture) Describe(context.Context, inbox.Name) (*wire.Execution, error)
 	return &open, nil
 }
 
-func (f *fixture) Start(_ context.Context, n inbox.Name, o inbox.Owner, workers []dispatchtype.RegisteredWorker) (string, error) {
+func (f *fixture) Start(_ context.Context, n inbox.Name, o inbox.Owner,
+	workers []dispatchtype.RegisteredWorker) (string, error) {
 	if err := f.begin("start", fmt.Sprintf("%s/%d", o.Holder, o.Epoch)); err != nil {
 		return "", err
 	}
@@ -120,7 +122,8 @@ func (f *fixture) put(memo *wire.Memo) {
 	f.runs++
 	f.last = time.Now()
 	f.open = &wire.Execution{
-		WorkflowID: name.DispatcherID(), RunID: fmt.Sprintf("run-%d", f.runs), Type: wire.WorkflowType, TaskQueue: name.TaskQueue, Memo: memo,
+		WorkflowID: name.DispatcherID(), RunID: fmt.Sprintf("run-%d", f.runs), Type: wire.WorkflowType,
+		TaskQueue: name.TaskQueue, Memo: memo,
 	}
 }
 
@@ -232,7 +235,8 @@ func (s *leaseStore) failure() error {
 	return s.away
 }
 
-func (s *leaseStore) Acquire(ctx context.Context, key, holder string, value []byte, t lease.Lifetime) (lease.Entry, *lease.Entry, error) {
+func (s *leaseStore) Acquire(ctx context.Context, key, holder string, value []byte,
+	t lease.Lifetime) (lease.Entry, *lease.Entry, error) {
 	if err := s.failure(); err != nil {
 		return lease.Entry{}, nil, err
 	}
@@ -259,7 +263,8 @@ func (s *leaseStore) Acquire(ctx context.Context, key, holder string, value []by
 	return got, before, err
 }
 
-func (s *leaseStore) Renew(ctx context.Context, key, token string, value []byte, t lease.Lifetime) (lease.Entry, error) {
+func (s *leaseStore) Renew(ctx context.Context, key, token string, value []byte,
+	t lease.Lifetime) (lease.Entry, error) {
 	if err := s.refusal(); err != nil {
 		return lease.Entry{}, err
 	}

@@ -34,7 +34,8 @@ func TestResignedDispatcherIsAdoptedWithoutHint(t *testing.T) {
 	})
 }
 
-// The fence ends the routing of the previous owner, and that makes a workflow task: it must not wait for a worker that is stopping.
+// The fence ends the routing of the previous owner, and that makes a workflow task: it must not wait for a worker that
+// is stopping.
 func TestDispatcherIsDetachedBeforeTheFence(t *testing.T) {
 	run(t, func(t *testing.T, f *fixture) {
 		a, b := f.pair()

@@ -2,8 +2,8 @@
 //
 //	wait until it may own → acquire the lease → observe → fence in the inbox → decide → start, adopt or replace → keep → resign
 //
-// The loop acts only while it trusts its lease. If it acts too late all the same, because the process was frozen in between, the dispatcher
-// and the inbox reject the action by its epoch and by the ID of the run that it observed.
+// The loop acts only while it trusts its lease. If it acts too late all the same, because the process was frozen in
+// between, the dispatcher and the inbox reject the action by its epoch and by the ID of the run that it observed.
 package owner
 
 import (
@@ -28,7 +28,8 @@ import (
 // Temporal is the part of Temporal that the loop uses; its errors are those of package remote.
 type Temporal interface {
 	Describe(ctx context.Context, name inbox.Name) (*wire.Execution, error)
-	Start(ctx context.Context, name inbox.Name, owner inbox.Owner, workers []dispatchtype.RegisteredWorker) (runID string, err error)
+	Start(ctx context.Context, name inbox.Name, owner inbox.Owner,
+		workers []dispatchtype.RegisteredWorker) (runID string, err error)
 	Adopt(ctx context.Context, name inbox.Name, runID string, owner inbox.Owner) (dispatchtype.State, error)
 	// Detach lets any worker execute the next workflow task, at once.
 	Detach(ctx context.Context, name inbox.Name)
@@ -48,9 +49,9 @@ type Inbox interface {
 type Observer interface {
 	// Joined: the dispatcher has another owner, and this process serves it.
 	Joined(name inbox.Name)
-	// Changed: the dispatcher has a new owner. gap is the time without an owner: since the last renewal of the previous owner if its lease
-	// expired, since the acquisition of the lease if it was resigned or no owner is known, and since the check that noticed it if an owner
-	// replaces its own dispatcher.
+	// Changed: the dispatcher has a new owner. gap is the time without an owner: since the last renewal of the previous
+	// owner if its lease expired, since the acquisition of the lease if it was resigned or no owner is known, and since
+	// the check that noticed it if an owner replaces its own dispatcher.
 	Changed(c dispatchtype.OwnerChange, gap time.Duration)
 	// Failed: an attempt to own the dispatcher failed and will be repeated.
 	Failed(name inbox.Name, err error)
@@ -71,8 +72,8 @@ type Process struct {
 	Inbox    Inbox
 	Temporal Temporal
 	Timing   dispatchtype.Timing
-	// MayOwn waits until the process may own a dispatcher, or ctx ends. A process that cannot reach Temporal, or does not poll the task
-	// queue, leaves the lease to others.
+	// MayOwn waits until the process may own a dispatcher, or ctx ends. A process that cannot reach Temporal, or does not
+	// poll the task queue, leaves the lease to others.
 	MayOwn func(ctx context.Context, name inbox.Name) error
 	// StoreFailed reports whether the lease store failed within that time: an expired lease then proves no crash.
 	StoreFailed func(within time.Duration) bool
@@ -86,8 +87,8 @@ type Process struct {
 }
 
 const (
-	// acquireSpread is the random delay before an attempt to acquire a lease that has become free, so that processes do not all try at
-	// once.
+	// acquireSpread is the random delay before an attempt to acquire a lease that has become free, so that processes do
+	// not all try at once.
 	acquireSpread = 100 * time.Millisecond
 	// backoffFirst and backoffMost are the first and the longest pause after a failed attempt.
 	backoffFirst = 500 * time.Millisecond
@@ -96,8 +97,8 @@ const (
 	handoverPause = 3 * time.Second
 	// resignTimeout bounds a resignation; without it the lease expires by itself.
 	resignTimeout = 3 * time.Second
-	// finishTimeout is how long a process that stops continues to take a dispatcher once it has begun. It is longer than the timeout of a
-	// lost workflow task of the dispatcher.
+	// finishTimeout is how long a process that stops continues to take a dispatcher once it has begun. It is longer than
+	// the timeout of a lost workflow task of the dispatcher.
 	finishTimeout = 5 * time.Second
 	// storeTimeout bounds requests to the lease store and the inbox.
 	storeTimeout = 5 * time.Second
@@ -234,8 +235,8 @@ func (l *Loop) acquire(ctx context.Context) (*acquired, error) {
 	case err == nil:
 		return &acquired{entry: got, before: before, sent: sent}, nil
 	case isHeld && held.Entry.Holder == l.p.ServerID && held.Entry.Remaining() > 2*l.p.Timing.Margin:
-		// Acquired by an earlier attempt whose answer was lost. One that is about to end is not used: it was neither renewed nor resigned
-		// because the store refuses that, so it would be lost again at once.
+		// Acquired by an earlier attempt whose answer was lost. One that is about to end is not used: it was neither renewed
+		// nor resigned because the store refuses that, so it would be lost again at once.
 		return &acquired{entry: held.Entry, sent: sent}, nil
 	case isHeld:
 		if !l.joined {

@@ -109,8 +109,10 @@ func TestCrashedOwnersDispatcherIsReplaced(t *testing.T) {
 		require.Equal(t, "crashed", got.Kind)
 		require.Equal(t, `taken over by "b" (epoch 2) from "a" (epoch 1): its owner did not renew its lease`, got.Reason)
 		require.Equal(t, "run-1", got.RunID)
-		require.Equal(t, `the previous run was terminated by "b", crashed: its owner did not renew its lease`, b.events().changes[0].Reason)
-		require.Equal(t, b.Owned().Since.Sub(entry.RenewedAt), b.events().gaps[0], "since the last renewal of the previous owner")
+		require.Equal(t, `the previous run was terminated by "b", crashed: its owner did not renew its lease`,
+			b.events().changes[0].Reason)
+		require.Equal(t, b.Owned().Since.Sub(entry.RenewedAt), b.events().gaps[0],
+			"since the last renewal of the previous owner")
 		require.Greater(t, b.events().gaps[0], 14*time.Second)
 	})
 }
@@ -172,7 +174,8 @@ func TestLeaseStoreDataLoss(t *testing.T) {
 		require.NoError(t, f.leases.Delete(t.Context(), entry.Key, entry.Token, entry.Revision))
 		advance(10 * time.Second)
 		require.Equal(t, []string{"adopt run-1 a/2"}, f.actions())
-		require.Equal(t, []dispatchtype.Outcome{dispatchtype.ColdStart, dispatchtype.Lost, dispatchtype.Handover}, a.outcomes())
+		require.Equal(t, []dispatchtype.Outcome{dispatchtype.ColdStart, dispatchtype.Lost, dispatchtype.Handover},
+			a.outcomes())
 	})
 }
 
@@ -345,7 +348,8 @@ func TestLeaseIsResignedAfterFailedAttempts(t *testing.T) {
 		for len(a.events().failures) == 0 {
 			advance(100 * time.Millisecond)
 		}
-		require.EqualError(t, a.events().failures[0], `own dispatcher "dispatcher-shop-orders": gave up after 12 attempts: no`)
+		require.EqualError(t, a.events().failures[0],
+			`own dispatcher "dispatcher-shop-orders": gave up after 12 attempts: no`)
 		advance(2 * time.Second)
 		require.NotNil(t, a.Owned())
 		require.Equal(t, int64(2), a.Owned().Owner.Epoch)
@@ -464,7 +468,8 @@ func TestForeignWorkflowConsumesNoEpochs(t *testing.T) {
 		require.Greater(t, len(seen.foreign), 10, "attempts are repeated")
 		got := seen.foreign[0]
 		got.At = time.Time{}
-		require.Equal(t, dispatchtype.ForeignWorkflow{Name: name, WorkflowID: name.DispatcherID(), RunID: "theirs", Type: "theirs.type", By: "a"}, got)
+		require.Equal(t, dispatchtype.ForeignWorkflow{
+			Name: name, WorkflowID: name.DispatcherID(), RunID: "theirs", Type: "theirs.type", By: "a"}, got)
 		progress, err := f.inbox.Progress(t.Context(), name)
 		require.NoError(t, err)
 		require.Equal(t, int64(1), progress[0].Owner.Epoch)

@@ -11,8 +11,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/backoff"
 )
 
-// maxStallTime bounds the time without progress after which a dispatcher is replaced; the time doubles with each replacement that did not
-// help.
+// maxStallTime bounds the time without progress after which a dispatcher is replaced; the time doubles with each
+// replacement that did not help.
 const maxStallTime = time.Hour
 
 // stall is a period without progress although work is due, in the checks since it was first seen.
@@ -29,7 +29,8 @@ func (t *term) recheck(ctx context.Context) error {
 	a := &attempt{t: t, before: plan.PreviousUnknown, owner: t.owner}
 	t.mu.Unlock()
 	seen, open, err := a.observe(ctx)
-	// A slow process may have been given an epoch after it lost its lease. Then no process can claim until the owner has a later epoch.
+	// A slow process may have been given an epoch after it lost its lease. Then no process can claim until the owner has a
+	// later epoch.
 	overtaken := a.fence.Epoch > a.owner.Epoch
 	if err != nil {
 		t.stall.runID = ""
@@ -58,8 +59,9 @@ func (t *term) recheck(ctx context.Context) error {
 	return t.take(ctx, plan.PreviousUnknown)
 }
 
-// mustReplace reports whether a run without progress must be replaced: an earlier check saw it in the same state, it had time to react to
-// the doorbell, and it does not answer. While replacements lead to no progress, each next run gets twice the time.
+// mustReplace reports whether a run without progress must be replaced: an earlier check saw it in the same state, it
+// had time to react to the doorbell, and it does not answer. While replacements lead to no progress, each next run gets
+// twice the time.
 func (t *term) mustReplace(ctx context.Context, runID string, owner inbox.Owner) bool {
 	s := &t.stall
 	if s.runID != runID {
@@ -77,8 +79,9 @@ func (t *term) mustReplace(ctx context.Context, runID string, owner inbox.Owner)
 	return s.unanswered
 }
 
-// ring wakes a dispatcher that may be parked although the inbox has no mark for it, so that no other process rings: a routing that was
-// taken for dead can remove the mark after another one has parked. A doorbell does not disturb a dispatcher that is routing.
+// ring wakes a dispatcher that may be parked although the inbox has no mark for it, so that no other process rings: a
+// routing that was taken for dead can remove the mark after another one has parked. A doorbell does not disturb a
+// dispatcher that is routing.
 func (t *term) ring(ctx context.Context) {
 	t.l.log.WarnContext(ctx, "Dispatcher makes no progress although work is due; ringing")
 	if err := t.l.p.Temporal.Ring(ctx, t.l.name); err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 )
 
-// TestParkedDispatcherWithoutMarkIsRung: a routing that was taken for dead removed the mark after the next one had parked, so that no
-// process that accepts an event rings.
+// TestParkedDispatcherWithoutMarkIsRung: a routing that was taken for dead removed the mark after the next one had
+// parked, so that no process that accepts an event rings.
 func TestParkedDispatcherWithoutMarkIsRung(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -10,7 +10,8 @@ import (
 	"github.com/signalbox-dev/signalbox/dispatch/dispatchtype"
 )
 
-// A store that answers reads and refuses writes ends the ownership once, allocates no further epochs, and is asked with growing pauses.
+// A store that answers reads and refuses writes ends the ownership once, allocates no further epochs, and is asked with
+// growing pauses.
 func TestStoreThatRefusesWrites(t *testing.T) {
 	run(t, func(t *testing.T, f *fixture) {
 		a := f.start("a")

@@ -19,7 +19,8 @@ import (
 )
 
 const (
-	// maxTries is the number of attempts to take a dispatcher before the lease is resigned; the pauses add up to about fifteen seconds.
+	// maxTries is the number of attempts to take a dispatcher before the lease is resigned; the pauses add up to about
+	// fifteen seconds.
 	maxTries  = 12
 	tryPause  = 50 * time.Millisecond
 	tryPauses = 2 * time.Second
@@ -33,7 +34,8 @@ type foreignError struct{ dispatchtype.ForeignWorkflow }
 
 // Error implements error.
 func (e *foreignError) Error() string {
-	return fmt.Sprintf("own dispatcher %q: run %q of the foreign workflow type %q has its ID", e.WorkflowID, e.RunID, e.Type)
+	return fmt.Sprintf("own dispatcher %q: run %q of the foreign workflow type %q has its ID", e.WorkflowID, e.RunID,
+		e.Type)
 }
 
 // term is the time from the acquisition of a lease to its end.
@@ -75,7 +77,8 @@ func previousOf(p *Process, got *acquired) plan.Previous {
 	return plan.Crashed
 }
 
-// take makes this process the owner of the dispatcher. After an action without its effect, it observes and decides again.
+// take makes this process the owner of the dispatcher. After an action without its effect, it observes and decides
+// again.
 func (t *term) take(ctx context.Context, before plan.Previous) error {
 	select {
 	case t.l.p.Slots <- struct{}{}:
@@ -94,7 +97,8 @@ func (t *term) take(ctx context.Context, before plan.Previous) error {
 			break // nothing has begun
 		}
 		// After a termination there is nothing to wait for.
-		if last != nil && !errors.Is(last, errReplacing) && !loop.Sleep(acting, backoff.Jitter(backoff.Delay(tryPause, tryPauses, try+1))) {
+		if last != nil && !errors.Is(last, errReplacing) &&
+			!loop.Sleep(acting, backoff.Jitter(backoff.Delay(tryPause, tryPauses, try+1))) {
 			break
 		}
 		done, err := a.once(acting)
@@ -125,8 +129,9 @@ func (t *term) whileHeld(ctx context.Context) (context.Context, context.CancelFu
 	return ctx, cancel
 }
 
-// acting returns a context that ends with the lease, and finishTimeout after ctx: a process that stops while it takes a dispatcher
-// completes what it began. An epoch that was allocated and never used makes the next owner terminate a healthy dispatcher.
+// acting returns a context that ends with the lease, and finishTimeout after ctx: a process that stops while it takes a
+// dispatcher completes what it began. An epoch that was allocated and never used makes the next owner terminate a
+// healthy dispatcher.
 func (t *term) acting(ctx context.Context) (context.Context, context.CancelFunc) {
 	acting, cancel := t.whileHeld(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
@@ -146,12 +151,14 @@ type attempt struct {
 	cause      plan.Act // the decision to terminate it
 	from       plan.Observed
 	unanswered map[string]bool // by run ID
-	// sent is set if an adoption under this epoch may still arrive. fence is the owner that the inbox accepts, as far as observed.
+	// sent is set if an adoption under this epoch may still arrive. fence is the owner that the inbox accepts, as far as
+	// observed.
 	sent  bool
 	fence inbox.Owner
 }
 
-// once observes, decides and acts. It returns true when the attempt is complete: with an error, this process cannot own the dispatcher.
+// once observes, decides and acts. It returns true when the attempt is complete: with an error, this process cannot own
+// the dispatcher.
 func (a *attempt) once(ctx context.Context) (bool, error) {
 	t := a.t
 	detached := a.detach(ctx)
@@ -199,8 +206,8 @@ func (a *attempt) once(ctx context.Context) (bool, error) {
 		return true, nil
 	case plan.TakeOver:
 		if a.sent {
-			// If the adoption arrives after all, the run shows this epoch as complete. The next owner would then adopt the run just before
-			// this termination hits it. Under another epoch it does not adopt it.
+			// If the adoption arrives after all, the run shows this epoch as complete. The next owner would then adopt the run
+			// just before this termination hits it. Under another epoch it does not adopt it.
 			a.sent, a.owner = false, inbox.Owner{}
 			return a.once(ctx)
 		}
@@ -215,8 +222,9 @@ func (a *attempt) once(ctx context.Context) (bool, error) {
 	}
 }
 
-// detach prepares the dispatcher for the fence, which ends the routing of the previous owner, and so makes a workflow task. The worker that
-// executed the last one may have stopped polling since; with a task that waits for it, the adoption would wait for five seconds.
+// detach prepares the dispatcher for the fence, which ends the routing of the previous owner, and so makes a workflow
+// task. The worker that executed the last one may have stopped polling since; with a task that waits for it, the
+// adoption would wait for five seconds.
 func (a *attempt) detach(ctx context.Context) <-chan struct{} {
 	done := make(chan struct{})
 	if a.owner.Epoch != 0 {
@@ -261,8 +269,9 @@ func (a *attempt) observe(ctx context.Context) (plan.Observed, wire.Execution, e
 	return seen, *open, nil
 }
 
-// fenceAndRenew allocates the epoch and renews the lease with it. From then on, the inbox rejects claims of the previous owner. An owner
-// that acts without this renewal may act on the dispatcher of a process that has acquired the lease since.
+// fenceAndRenew allocates the epoch and renews the lease with it. From then on, the inbox rejects claims of the
+// previous owner. An owner that acts without this renewal may act on the dispatcher of a process that has acquired the
+// lease since.
 func (a *attempt) fenceAndRenew(ctx context.Context, above int64) error {
 	t := a.t
 	ask, cancel := context.WithTimeout(ctx, storeTimeout)

@@ -17,7 +17,8 @@ func (x *index) classify(v *Verdict) {
 	case v.Unread:
 		v.Reason = "its memo cannot be read"
 	case v.Belongs == wire.Foreign && v.Memo != nil:
-		v.Reason = fmt.Sprintf("its memo names project %q and task queue %q, and its ID does not", v.Memo.Name.Project, v.Memo.Name.TaskQueue)
+		v.Reason = fmt.Sprintf("its memo names project %q and task queue %q, and its ID does not", v.Memo.Name.Project,
+			v.Memo.Name.TaskQueue)
 	case v.Belongs == wire.Foreign && v.Type != wire.WorkflowType:
 		v.Reason = fmt.Sprintf("a workflow of type %q has its ID", v.Type)
 	case v.Belongs == wire.Foreign:
@@ -46,8 +47,9 @@ func (x *index) classify(v *Verdict) {
 // adoptionTime is how long an owner may take to replace or adopt a dispatcher, and how far Temporal's list may lag.
 const adoptionTime = 10 * time.Second
 
-// markSuperseded marks a dispatcher whose claims are rejected, since a later epoch was allocated, and that no owner has terminated or adopted
-// in time: the termination may be failing. It stays marked between two attempts, when nobody holds the lease, and at the begin of the next.
+// markSuperseded marks a dispatcher whose claims are rejected, since a later epoch was allocated, and that no owner has
+// terminated or adopted in time: the termination may be failing. It stays marked between two attempts, when nobody
+// holds the lease, and at the begin of the next.
 func (x *index) markSuperseded(v *Verdict) {
 	row := x.progress[v.Name]
 	if row == nil || v.Entry == nil || v.Memo != nil && v.Memo.Epoch >= row.Owner.Epoch {
@@ -64,10 +66,12 @@ func (x *index) markSuperseded(v *Verdict) {
 	if v.Entry.State != lease.Held {
 		who = fmt.Sprintf("its last owner %q resigned or lost the lease", row.Owner.Holder)
 	}
-	v.Reason = fmt.Sprintf("%s and has neither terminated nor adopted it: the claims of epochs before %d are rejected", who, row.Owner.Epoch)
+	v.Reason = fmt.Sprintf("%s and has neither terminated nor adopted it: the claims of epochs before %d are rejected",
+		who, row.Owner.Epoch)
 }
 
-// suspicion is a possible reason for being stale: its kind, and the time until it holds (0: now, never: not by waiting).
+// suspicion is a possible reason for being stale: its kind, and the time until it holds (0: now, never: not by
+// waiting).
 type suspicion struct {
 	kind Kind
 	in   time.Duration
@@ -124,11 +128,12 @@ func (x *index) ownerGone(v *Verdict) suspicion {
 	if in == never {
 		return suspicion{in: never}
 	}
-	return suspicion{OwnerGone, max(in, x.rules.StaleAfter-e.Age(), 0), fmt.Sprintf("the lease and the heartbeat of %q expired", e.Holder)}
+	return suspicion{OwnerGone, max(in, x.rules.StaleAfter-e.Age(), 0),
+		fmt.Sprintf("the lease and the heartbeat of %q expired", e.Holder)}
 }
 
-// stuck: work has been due for long, and there is no owner. The lag is the measure: an event that has just arrived at a dispatcher parked
-// for days is no reason.
+// stuck: work has been due for long, and there is no owner. The lag is the measure: an event that has just arrived at a
+// dispatcher parked for days is no reason.
 func (x *index) stuck(v *Verdict, row *inbox.Progress) suspicion {
 	if v.Belongs != wire.Mine || !row.Due {
 		return suspicion{in: never}
@@ -153,9 +158,9 @@ func (x *index) silentLegacy(v *Verdict) suspicion {
 	return suspicion{LegacyKind, x.untilUnowned(v.Entry), "it is of a release without owners, and its name has no owner"}
 }
 
-// classifyOlder classifies a dispatcher whose ID has an older scheme. Without one under the current ID, it may be the one that routes, so
-// it is respected while its owner is alive. Once the current one has an owner, both route the same events, and the older one is terminated,
-// alive or not: that costs nothing, since events wait in the inbox.
+// classifyOlder classifies a dispatcher whose ID has an older scheme. Without one under the current ID, it may be the
+// one that routes, so it is respected while its owner is alive. Once the current one has an owner, both route the same
+// events, and the older one is terminated, alive or not: that costs nothing, since events wait in the inbox.
 func (x *index) classifyOlder(v *Verdict) {
 	held := v.Entry != nil && v.Entry.State == lease.Held
 	switch {
@@ -172,11 +177,13 @@ func (x *index) classifyOlder(v *Verdict) {
 	}
 	beat := x.workers[v.Memo.Owner]
 	if beat != nil && beat.State == lease.Held {
-		v.Class, v.Reason = dispatchtype.ClassHealthy, fmt.Sprintf("its owner %q is alive, and nothing has taken its place yet", v.Memo.Owner)
+		v.Class, v.Reason = dispatchtype.ClassHealthy,
+			fmt.Sprintf("its owner %q is alive, and nothing has taken its place yet", v.Memo.Owner)
 		return
 	}
 	if beat == nil {
-		v.Reason = fmt.Sprintf("there is no heartbeat of its owner %q to judge by, and nothing has taken its place yet", v.Memo.Owner)
+		v.Reason = fmt.Sprintf("there is no heartbeat of its owner %q to judge by, and nothing has taken its place yet",
+			v.Memo.Owner)
 		return
 	}
 	in := x.untilDead(v.Memo.Owner)
@@ -190,7 +197,8 @@ func (x *index) classifyOlder(v *Verdict) {
 	case v.Answer == Unclear:
 		v.Reason = "its owner is gone, and it could not be asked"
 	default:
-		v.Class, v.Kind, v.Reason = dispatchtype.ClassStale, OwnerGone, fmt.Sprintf("the heartbeat of its owner %q expired", v.Memo.Owner)
+		v.Class, v.Kind, v.Reason = dispatchtype.ClassStale, OwnerGone,
+			fmt.Sprintf("the heartbeat of its owner %q expired", v.Memo.Owner)
 	}
 }
 

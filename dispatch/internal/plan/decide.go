@@ -76,8 +76,8 @@ const (
 	labelInterrupted = "interrupted"
 )
 
-// Decide returns the action of a new owner, from the end of the previous owner, the dispatcher as seen after the lease was acquired, and
-// the new ownership.
+// Decide returns the action of a new owner, from the end of the previous owner, the dispatcher as seen after the lease
+// was acquired, and the new ownership.
 func Decide(previous Previous, seen Observed, own inbox.Owner) Act {
 	switch {
 	case !seen.Open:
@@ -99,8 +99,8 @@ func Decide(previous Previous, seen Observed, own inbox.Owner) Act {
 	case seen.Silent:
 		return Act{TakeOver, labelSilent, "it makes no progress although there is work"}
 	case seen.Epoch != own.Epoch-1:
-		// A process with an epoch in between may have decided to terminate this run and be slow: an adopted dispatcher would then be
-		// terminated during its work. The exploration in dispatch/internal/model shows how.
+		// A process with an epoch in between may have decided to terminate this run and be slow: an adopted dispatcher would
+		// then be terminated during its work. The exploration in dispatch/internal/model shows how.
 		return Act{TakeOver, labelInterrupted, "a later owner was given an epoch and has not completed"}
 	case previous == Resigned:
 		return Act{Adopt, "resigned", "its owner resigned"}

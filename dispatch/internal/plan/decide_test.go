@@ -53,7 +53,8 @@ func TestDecideForAllInputs(t *testing.T) {
 				require.Equal(t, wire.Mine, seen.Belongs, "only own dispatchers are terminated: %s", about)
 				require.Less(t, seen.Epoch, own.Epoch, "never one with a higher epoch: %s", about)
 				interrupted := seen.Epoch != own.Epoch-1
-				require.True(t, previous == plan.Crashed || seen.Silent || seen.Unanswered || interrupted, "never a healthy one without a reason: %s", about)
+				require.True(t, previous == plan.Crashed || seen.Silent || seen.Unanswered || interrupted,
+					"never a healthy one without a reason: %s", about)
 			}
 		case plan.Adopt:
 			require.Equal(t, wire.Mine, seen.Belongs, about)
@@ -91,20 +92,34 @@ func TestDecide(t *testing.T) {
 		kind     plan.ActKind
 		label    string
 	}{
-		"nothing open, crashed":             {plan.Crashed, plan.Observed{}, plan.ColdStart, "absent"},
-		"nothing open, resigned":            {plan.Resigned, plan.Observed{}, plan.ColdStart, "absent"},
-		"resigned, answering":               {plan.Resigned, mine, plan.Adopt, "resigned"},
-		"unknown, answering":                {plan.PreviousUnknown, mine, plan.Adopt, "unowned"},
-		"resigned, silent":                  {plan.Resigned, with(func(s *plan.Observed) { s.Silent = true }), plan.TakeOver, "silent"},
-		"unknown, unanswered":               {plan.PreviousUnknown, with(func(s *plan.Observed) { s.Unanswered = true }), plan.TakeOver, "unanswered"},
-		"unknown, neither":                  {plan.PreviousUnknown, with(func(s *plan.Observed) { s.Silent, s.Unanswered = true, true }), plan.TakeOver, "unanswered"},
-		"crashed, open":                     {plan.Crashed, mine, plan.TakeOver, "crashed"},
-		"an epoch was allocated in between": {plan.Resigned, with(func(s *plan.Observed) { s.Epoch = 3 }), plan.TakeOver, "interrupted"},
-		"legacy":                            {plan.Resigned, with(func(s *plan.Observed) { s.Belongs = wire.Legacy }), plan.TakeOver, "legacy"},
-		"foreign":                           {plan.Crashed, with(func(s *plan.Observed) { s.Belongs = wire.Foreign }), plan.Refuse, "foreign"},
-		"a higher epoch":                    {plan.Crashed, with(func(s *plan.Observed) { s.Epoch = 6 }), plan.StepDown, "outrun"},
-		"own epoch, another holder":         {plan.PreviousUnknown, with(func(s *plan.Observed) { s.Epoch = 5 }), plan.StepDown, "outrun"},
-		"already owned":                     {plan.Crashed, with(func(s *plan.Observed) { s.Epoch, s.Owner = 5, "me" }), plan.Keep, "owned"},
+		"nothing open, crashed":  {plan.Crashed, plan.Observed{}, plan.ColdStart, "absent"},
+		"nothing open, resigned": {plan.Resigned, plan.Observed{}, plan.ColdStart, "absent"},
+		"resigned, answering":    {plan.Resigned, mine, plan.Adopt, "resigned"},
+		"unknown, answering":     {plan.PreviousUnknown, mine, plan.Adopt, "unowned"},
+		"resigned, silent": {plan.Resigned, with(func(s *plan.Observed) {
+			s.Silent = true
+		}), plan.TakeOver, "silent"},
+		"unknown, unanswered": {plan.PreviousUnknown, with(func(s *plan.Observed) {
+			s.Unanswered = true
+		}), plan.TakeOver, "unanswered"},
+		"unknown, neither": {plan.PreviousUnknown, with(func(s *plan.Observed) {
+			s.Silent, s.Unanswered = true, true
+		}), plan.TakeOver, "unanswered"},
+		"crashed, open": {plan.Crashed, mine, plan.TakeOver, "crashed"},
+		"an epoch was allocated in between": {plan.Resigned, with(func(s *plan.Observed) {
+			s.Epoch = 3
+		}), plan.TakeOver, "interrupted"},
+		"legacy": {plan.Resigned, with(func(s *plan.Observed) {
+			s.Belongs = wire.Legacy
+		}), plan.TakeOver, "legacy"},
+		"foreign": {plan.Crashed, with(func(s *plan.Observed) {
+			s.Belongs = wire.Foreign
+		}), plan.Refuse, "foreign"},
+		"a higher epoch": {plan.Crashed, with(func(s *plan.Observed) { s.Epoch = 6 }), plan.StepDown, "outrun"},
+		"own epoch, another holder": {plan.PreviousUnknown, with(func(s *plan.Observed) {
+			s.Epoch = 5
+		}), plan.StepDown, "outrun"},
+		"already owned": {plan.Crashed, with(func(s *plan.Observed) { s.Epoch, s.Owner = 5, "me" }), plan.Keep, "owned"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -41,7 +41,8 @@ func Make(snapshot Snapshot, rules Rules) Plan {
 		p.Terminate, p.TerminateLater = p.Terminate[:rules.MaxActions:rules.MaxActions], p.Terminate[rules.MaxActions:]
 		p.Alerts = append(p.Alerts, Alert{
 			Kind: TooManyStale, Subject: fmt.Sprintf("%d dispatchers", len(p.Terminate)+len(p.TerminateLater)),
-			Text: fmt.Sprintf("are stale at once; %d are terminated now, %d in the next cycles", len(p.Terminate), len(p.TerminateLater)),
+			Text: fmt.Sprintf("are stale at once; %d are terminated now, %d in the next cycles", len(p.Terminate),
+				len(p.TerminateLater)),
 		})
 	}
 	p.Next = x.next
@@ -70,9 +71,11 @@ type index struct {
 
 func newIndex(r Snapshot, rules Rules) *index {
 	x := &index{
-		rules: rules, owners: map[inbox.Name]*lease.Entry{}, workers: map[string]*lease.Entry{}, progress: map[inbox.Name]*inbox.Progress{},
-		malformed: map[string]bool{}, names: map[inbox.Name]bool{}, byID: map[string][]inbox.Name{}, byQueue: map[string][]inbox.Name{},
-		open: map[inbox.Name][]string{}, current: map[inbox.Name]bool{}, empty: len(r.Entries)+len(r.Malformed) == 0,
+		rules: rules, owners: map[inbox.Name]*lease.Entry{}, workers: map[string]*lease.Entry{},
+		progress:  map[inbox.Name]*inbox.Progress{},
+		malformed: map[string]bool{}, names: map[inbox.Name]bool{}, byID: map[string][]inbox.Name{},
+		byQueue: map[string][]inbox.Name{},
+		open:    map[inbox.Name][]string{}, current: map[inbox.Name]bool{}, empty: len(r.Entries)+len(r.Malformed) == 0,
 	}
 	for i := range r.Entries {
 		e := &r.Entries[i]
@@ -153,8 +156,8 @@ func (x *index) count(verdicts []Verdict) {
 	}
 }
 
-// deadEntries returns the expired entries of dead owners without an open dispatcher, as a crash between a termination and the deletion
-// leaves them. A resigned entry informs the next owner; it goes with its retention.
+// deadEntries returns the expired entries of dead owners without an open dispatcher, as a crash between a termination
+// and the deletion leaves them. A resigned entry informs the next owner; it goes with its retention.
 func (x *index) deadEntries() []Deletion {
 	var out []Deletion
 	for name, e := range x.owners {
@@ -182,12 +185,14 @@ func (v Verdict) Cleanup() (Deletion, bool) {
 func (p *Plan) alert(x *index) {
 	if x.empty && len(p.Verdicts) > 0 {
 		p.Alerts = append(p.Alerts, Alert{
-			Kind: NoKeys, Subject: fmt.Sprintf("%d dispatchers", len(p.Verdicts)), Text: "are open and the lease store is empty: no action is taken",
+			Kind: NoKeys, Subject: fmt.Sprintf("%d dispatchers", len(p.Verdicts)), Text: "are open and the lease store is " +
+				"empty: no action is taken",
 		})
 	}
 	for _, key := range slices.Sorted(maps.Keys(x.malformed)) {
 		name, _ := wire.NameOf(key)
-		p.Alerts = append(p.Alerts, Alert{Kind: Malformed, Project: name.Project, Subject: key, Text: "cannot be read; the next owner replaces it"})
+		p.Alerts = append(p.Alerts,
+			Alert{Kind: Malformed, Project: name.Project, Subject: key, Text: "cannot be read; the next owner replaces it"})
 	}
 	for i := range p.Verdicts {
 		v := &p.Verdicts[i]
@@ -195,10 +200,12 @@ func (p *Plan) alert(x *index) {
 			p.Alerts = append(p.Alerts, Alert{Kind: Foreign, Subject: v.WorkflowID, Text: v.Reason})
 			continue
 		}
-		if row := x.progress[v.Name]; v.Memo != nil && v.Belongs == wire.Mine && row != nil && v.Memo.Epoch > row.Owner.Epoch {
+		if row := x.progress[v.Name]; v.Memo != nil && v.Belongs == wire.Mine && row != nil &&
+			v.Memo.Epoch > row.Owner.Epoch {
 			p.Alerts = append(p.Alerts, Alert{
 				Kind: Ahead, Project: v.Name.Project, Subject: v.WorkflowID,
-				Text: fmt.Sprintf("has epoch %d, and the inbox has allocated only %d: it lost its data, or the dispatcher belongs to another installation", v.Memo.Epoch, row.Owner.Epoch),
+				Text: fmt.Sprintf("has epoch %d, and the inbox has allocated only %d: it lost its data, or the dispatcher "+
+					"belongs to another installation", v.Memo.Epoch, row.Owner.Epoch),
 			})
 		}
 	}
@@ -210,7 +217,8 @@ func (p *Plan) alert(x *index) {
 		p.Duplicates[name.Project] += len(ids) - 1
 		if len(ids) > 1 {
 			p.Alerts = append(p.Alerts, Alert{
-				Kind: Duplicate, Project: name.Project, Subject: name.DispatcherID(), Text: fmt.Sprintf("is open more than once, as %q", ids),
+				Kind: Duplicate, Project: name.Project, Subject: name.DispatcherID(),
+				Text: fmt.Sprintf("is open more than once, as %q", ids),
 			})
 		}
 	}

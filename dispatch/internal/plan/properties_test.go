@@ -20,13 +20,15 @@ var (
 	projects = []string{"a", "a-b", "shop"}
 	queues   = []string{"c", "b-c", "orders"}
 	servers  = []string{"s1", "s2", "s3", ""}
-	ages     = []time.Duration{0, 5 * time.Second, 12 * time.Second, stale - 1, stale, 30 * time.Second, 5 * time.Minute, retention, time.Hour}
-	states   = []lease.State{lease.Held, lease.Held, lease.Expired, lease.Resigned}
+	ages     = []time.Duration{
+		0, 5 * time.Second, 12 * time.Second, stale - 1, stale, 30 * time.Second, 5 * time.Minute, retention, time.Hour}
+	states = []lease.State{lease.Held, lease.Held, lease.Expired, lease.Resigned}
 )
 
 func names() *rapid.Generator[inbox.Name] {
 	return rapid.Custom(func(t *rapid.T) inbox.Name {
-		return inbox.Name{Project: rapid.SampledFrom(projects).Draw(t, "project"), TaskQueue: rapid.SampledFrom(queues).Draw(t, "queue")}
+		return inbox.Name{Project: rapid.SampledFrom(projects).Draw(t, "project"),
+			TaskQueue: rapid.SampledFrom(queues).Draw(t, "queue")}
 	})
 }
 
@@ -48,7 +50,8 @@ func opens() *rapid.Generator[plan.Open] {
 		name := names().Draw(t, "name")
 		o := open(name, rapid.SampledFrom(servers).Draw(t, "owner"), rapid.Int64Range(1, 4).Draw(t, "epoch"))
 		o.RunID = fmt.Sprintf("run-%d", rapid.IntRange(0, 1<<30).Draw(t, "run"))
-		o.WorkflowID = rapid.SampledFrom([]string{o.WorkflowID, o.WorkflowID, "router-" + name.Project + "-x", "stranger"}).Draw(t, "id")
+		o.WorkflowID = rapid.SampledFrom([]string{o.WorkflowID, o.WorkflowID, "router-" + name.Project + "-x", "stranger"}).
+			Draw(t, "id")
 		if rapid.IntRange(0, 3).Draw(t, "memo") == 0 {
 			o.Memo = nil
 		}
@@ -74,7 +77,8 @@ func snapshots() *rapid.Generator[plan.Snapshot] {
 			Entries:  rapid.SliceOfNDistinct(entries(), 0, 8, func(e lease.Entry) string { return e.Key }).Draw(t, "entries"),
 			Progress: rapid.SliceOfNDistinct(rows(), 0, 6, func(p inbox.Progress) inbox.Name { return p.Name }).Draw(t, "rows"),
 			Open:     rapid.SliceOfNDistinct(opens(), 0, 8, func(o plan.Open) string { return o.RunID }).Draw(t, "open"),
-			Malformed: rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"worker:s1", "dispatcher:shop:orders", "dispatcher:"}), 0, 2,
+			Malformed: rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"worker:s1", "dispatcher:shop:orders", "dispatcher:"}),
+				0, 2,
 				rapid.ID[string]).Draw(t, "malformed"),
 		}
 	})
@@ -130,11 +134,13 @@ func TestTerminationsSatisfyTheRules(t *testing.T) {
 				require.NotEqual(t, v.Name.DispatcherID(), v.WorkflowID)
 				continue
 			}
-			require.NotContains(t, []plan.Answer{plan.Answered, plan.Unclear}, v.Answer, "an answering dispatcher is never terminated")
+			require.NotContains(t, []plan.Answer{plan.Answered, plan.Unclear}, v.Answer,
+				"an answering dispatcher is never terminated")
 			if v.Belongs != wire.OlderScheme {
 				progress := rowOf(snapshot, v.Name)
 				require.NotNil(t, progress)
-				require.False(t, progress.SinceProgress >= 0 && progress.SinceProgress < stale, "a dispatcher with progress is never terminated")
+				require.False(t, progress.SinceProgress >= 0 && progress.SinceProgress < stale,
+					"a dispatcher with progress is never terminated")
 				require.False(t, v.Memo != nil && v.Memo.Epoch > progress.Owner.Epoch)
 			}
 			if v.Entry != nil && v.Belongs != wire.OlderScheme {
@@ -157,8 +163,9 @@ func TestTerminationsSatisfyTheRules(t *testing.T) {
 
 func shuffled(t *rapid.T, r plan.Snapshot) plan.Snapshot {
 	return plan.Snapshot{
-		Entries: rapid.Permutation(r.Entries).Draw(t, "entries again"), Malformed: rapid.Permutation(r.Malformed).Draw(t, "malformed again"),
-		Progress: rapid.Permutation(r.Progress).Draw(t, "rows again"), Open: rapid.Permutation(r.Open).Draw(t, "open again"),
+		Entries:   rapid.Permutation(r.Entries).Draw(t, "entries again"),
+		Malformed: rapid.Permutation(r.Malformed).Draw(t, "malformed again"),
+		Progress:  rapid.Permutation(r.Progress).Draw(t, "rows again"), Open: rapid.Permutation(r.Open).Draw(t, "open again"),
 	}
 }
 
@@ -177,7 +184,8 @@ func TestJitterBelowThresholdIsNeverStale(t *testing.T) {
 		}
 		leased, beaten := age("lease"), age("heartbeat")
 		snapshot := plan.Snapshot{
-			Entries:  []lease.Entry{owner(orders, "a", state(leased, ttl), leased), beat("a", state(beaten, stale), beaten), me()},
+			Entries: []lease.Entry{owner(orders, "a", state(leased, ttl), leased), beat("a", state(beaten, stale), beaten),
+				me()},
 			Open:     []plan.Open{open(orders, "a", 1)},
 			Progress: []inbox.Progress{due(row(orders, 1), time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(t, "lag")))},
 		}

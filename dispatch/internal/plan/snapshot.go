@@ -28,8 +28,8 @@ type Open struct {
 
 // Snapshot is the input of a plan. It is complete: if a part cannot be read, there is no snapshot.
 type Snapshot struct {
-	// Entries are the entries with all prefixes that dispatchers use, in any order. The oldest acquisition among them shows how far back
-	// the store's data reaches: a store that lost its data has only young entries.
+	// Entries are the entries with all prefixes that dispatchers use, in any order. The oldest acquisition among them
+	// shows how far back the store's data reaches: a store that lost its data has only young entries.
 	Entries []lease.Entry
 	// Malformed are the keys of entries that cannot be decoded.
 	Malformed []string
@@ -77,8 +77,8 @@ type Verdict struct {
 	Reason string
 	// Entry is its owner's entry, nil if there is none.
 	Entry *lease.Entry
-	// Superseded: its name has a later owner, which has not replaced or adopted it in time. Its claims are rejected, and its owner must
-	// terminate it.
+	// Superseded: its name has a later owner, which has not replaced or adopted it in time. Its claims are rejected, and
+	// its owner must terminate it.
 	Superseded bool
 	// SilentFor is the time since the last sign of life, as far as known.
 	SilentFor time.Duration
@@ -119,12 +119,15 @@ type Alert struct {
 type Plan struct {
 	// Verdicts has all open workflows, ordered by workflow ID and run ID.
 	Verdicts []Verdict
-	// Terminate are stale dispatchers, the longest silent ones first. TerminateLater are those beyond the limit, for the next cycle.
+	// Terminate are stale dispatchers, the longest silent ones first. TerminateLater are those beyond the limit, for the
+	// next cycle.
 	Terminate, TerminateLater []Verdict
-	// Delete are the entries of dead owners whose dispatchers are closed. DeleteLater are those beyond the limit, for the next cycle.
+	// Delete are the entries of dead owners whose dispatchers are closed. DeleteLater are those beyond the limit, for the
+	// next cycle.
 	Delete, DeleteLater []Deletion
 	Alerts              []Alert
-	// Duplicates counts, by project, the open dispatchers beyond the first of a name. It includes only projects with a dispatcher.
+	// Duplicates counts, by project, the open dispatchers beyond the first of a name. It includes only projects with a
+	// dispatcher.
 	Duplicates map[string]int
 	// Next is the shortest time after which another dispatcher may become stale; 0 if none becomes stale by waiting alone.
 	Next time.Duration

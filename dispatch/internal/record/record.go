@@ -1,5 +1,5 @@
-// Package record reports the events of dispatchers: as metrics, log lines, and calls of the embedder's journal. Its methods do not block,
-// except Evicted.
+// Package record reports the events of dispatchers: as metrics, log lines, and calls of the embedder's journal. Its
+// methods do not block, except Evicted.
 package record
 
 import (
@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	// maxQueued is the number of calls of the journal that may be queued, and the number of failed calls that may wait for a retry. Further
-	// ones are dropped with a log line.
+	// maxQueued is the number of calls of the journal that may be queued, and the number of failed calls that may wait for
+	// a retry. Further ones are dropped with a log line.
 	maxQueued = 4096
 	// pauseFirst and pauseMost are the first and the longest pause between attempts while the journal fails.
 	pauseFirst = 200 * time.Millisecond
@@ -54,11 +54,12 @@ type Record struct {
 
 // New returns a record; journal may be nil.
 func New(journal dispatchtype.Journal, metrics client.MetricsHandler, log *slog.Logger) *Record {
-	return &Record{journal: journal, metrics: metrics, log: log, notes: make(chan note, maxQueued), active: map[string]int{}, foreign: map[inbox.Name]string{}}
+	return &Record{journal: journal, metrics: metrics, log: log, notes: make(chan note, maxQueued),
+		active: map[string]int{}, foreign: map[inbox.Name]string{}}
 }
 
-// Run writes the journal until ctx ends, and then what is queued. A failed call is repeated until it succeeds. Failed calls take turns, so
-// that one that always fails does not block the others.
+// Run writes the journal until ctx ends, and then what is queued. A failed call is repeated until it succeeds. Failed
+// calls take turns, so that one that always fails does not block the others.
 func (r *Record) Run(ctx context.Context) {
 	var again []note
 	failures := 0
@@ -165,7 +166,9 @@ func (r *Record) outcome(name inbox.Name, outcome dispatchtype.Outcome) {
 // InitMetrics creates the time series of a project with the value 0, so that their rates include the first event.
 func (r *Record) InitMetrics(project string) {
 	of := inbox.Name{Project: project}
-	for _, outcome := range []dispatchtype.Outcome{dispatchtype.ColdStart, dispatchtype.Joined, dispatchtype.Handover, dispatchtype.Takeover, dispatchtype.Lost, dispatchtype.Failed} {
+	for _, outcome := range []dispatchtype.Outcome{
+		dispatchtype.ColdStart, dispatchtype.Joined, dispatchtype.Handover, dispatchtype.Takeover, dispatchtype.Lost,
+		dispatchtype.Failed} {
 		r.project(of, "outcome", string(outcome)).Counter("dispatcher_takeovers_total").Inc(0)
 	}
 	for _, reason := range terminationReasons() {
@@ -175,7 +178,8 @@ func (r *Record) InitMetrics(project string) {
 		r.project(of, "outcome", string(result)).Counter("dispatcher_deliveries_total").Inc(0)
 	}
 	for _, name := range []string{
-		"dispatcher_terminate_errors_total", "dispatcher_cleanup_errors_total", "dispatcher_stale_cleanups_total", "dispatcher_worker_evictions_total",
+		"dispatcher_terminate_errors_total", "dispatcher_cleanup_errors_total", "dispatcher_stale_cleanups_total",
+		"dispatcher_worker_evictions_total",
 	} {
 		r.project(of).Counter(name).Inc(0)
 	}
@@ -214,17 +218,20 @@ func (r *Record) Joined(name inbox.Name) {
 func (r *Record) Changed(c dispatchtype.OwnerChange, gap time.Duration) {
 	r.outcome(c.Name, c.Outcome)
 	if c.Outcome == dispatchtype.Lost {
-		r.log.Warn("Ownership lost; the dispatcher runs on", "workflow_id", c.WorkflowID, "epoch", c.From.Epoch, "reason", c.Reason)
+		r.log.Warn("Ownership lost; the dispatcher runs on", "workflow_id", c.WorkflowID, "epoch", c.From.Epoch,
+			"reason", c.Reason)
 	} else {
 		r.project(c.Name).Timer("dispatcher_takeover_seconds").Record(gap)
-		r.log.Info("Dispatcher owned", "workflow_id", c.WorkflowID, "run_id", c.RunID, "outcome", c.Outcome, "epoch", c.To.Epoch,
-			"from", c.From.Holder, "from_epoch", c.From.Epoch, "reason", c.Reason, "took_seconds", c.Duration.Round(time.Millisecond).Seconds())
+		r.log.Info("Dispatcher owned", "workflow_id", c.WorkflowID, "run_id", c.RunID, "outcome", c.Outcome,
+			"epoch", c.To.Epoch,
+			"from", c.From.Holder, "from_epoch", c.From.Epoch, "reason", c.Reason, "took_seconds",
+			c.Duration.Round(time.Millisecond).Seconds())
 	}
 	r.note("owner changed", func(ctx context.Context, j dispatchtype.Journal) error { return j.OwnerChanged(ctx, c) })
 }
 
-// Failed implements [owner.Observer]. A failure such as an unavailable store often concerns thousands of dispatchers: one log line per
-// second stands for all.
+// Failed implements [owner.Observer]. A failure such as an unavailable store often concerns thousands of dispatchers:
+// one log line per second stands for all.
 func (r *Record) Failed(name inbox.Name, err error) {
 	r.outcome(name, dispatchtype.Failed)
 	r.mu.Lock()
@@ -233,7 +240,8 @@ func (r *Record) Failed(name inbox.Name, err error) {
 		r.suppressed++
 		return
 	}
-	r.log.Warn("Dispatcher could not be owned; trying again", "project", name.Project, "task_queue", name.TaskQueue, "suppressed", r.suppressed, "error", err)
+	r.log.Warn("Dispatcher could not be owned; trying again", "project", name.Project, "task_queue", name.TaskQueue,
+		"suppressed", r.suppressed, "error", err)
 	r.quietUntil, r.suppressed = time.Now().Add(time.Second), 0
 }
 
@@ -248,7 +256,8 @@ func (r *Record) Foreign(f dispatchtype.ForeignWorkflow) {
 	r.foreign[f.Name] = f.RunID
 	r.countForeign(f.Name.Project)
 	r.log.Error("Dispatcher's workflow ID is taken by something else; nothing is routed until that has ended",
-		"workflow_id", f.WorkflowID, "run_id", f.RunID, "type", f.Type, "project", f.Name.Project, "task_queue", f.Name.TaskQueue)
+		"workflow_id", f.WorkflowID, "run_id", f.RunID, "type", f.Type, "project", f.Name.Project, "task_queue",
+		f.Name.TaskQueue)
 	r.note("foreign workflow", func(ctx context.Context, j dispatchtype.Journal) error { return j.Foreign(ctx, f) })
 }
 
@@ -277,7 +286,8 @@ func (r *Record) countForeign(project string) {
 func (r *Record) Terminated(t dispatchtype.Termination, err error) {
 	if err != nil {
 		r.project(t.Name).Counter("dispatcher_terminate_errors_total").Inc(1)
-		r.log.Error("Dispatcher could not be terminated; trying again", "workflow_id", t.WorkflowID, "run_id", t.RunID, "reason", t.Reason, "error", err)
+		r.log.Error("Dispatcher could not be terminated; trying again", "workflow_id", t.WorkflowID, "run_id", t.RunID,
+			"reason", t.Reason, "error", err)
 		return
 	}
 	r.project(t.Name, "reason", t.Kind).Counter("dispatcher_terminations_total").Inc(1)
@@ -286,8 +296,8 @@ func (r *Record) Terminated(t dispatchtype.Termination, err error) {
 	r.note("terminated", func(ctx context.Context, j dispatchtype.Journal) error { return j.Terminated(ctx, t) })
 }
 
-// Evicted reports evicted workers. Unlike the other methods it waits for the journal: Temporal retries the calling activity after an error,
-// in another process if necessary. So it counts only what the journal has stored.
+// Evicted reports evicted workers. Unlike the other methods it waits for the journal: Temporal retries the calling
+// activity after an error, in another process if necessary. So it counts only what the journal has stored.
 func (r *Record) Evicted(ctx context.Context, e dispatchtype.Eviction) error {
 	if r.journal != nil {
 		if err := r.journal.Evicted(ctx, e); err != nil {
@@ -295,7 +305,8 @@ func (r *Record) Evicted(ctx context.Context, e dispatchtype.Eviction) error {
 		}
 	}
 	r.project(e.Name).Counter("dispatcher_worker_evictions_total").Inc(int64(len(e.Evicted)))
-	r.log.Warn("Workers evicted: no heartbeat", "project", e.Name.Project, "task_queue", e.Name.TaskQueue, "workers", e.Evicted)
+	r.log.Warn("Workers evicted: no heartbeat", "project", e.Name.Project, "task_queue", e.Name.TaskQueue,
+		"workers", e.Evicted)
 	return nil
 }
 

@@ -149,7 +149,8 @@ func TestMetricsAndJournal(t *testing.T) {
 		r.Active(name, true)
 		r.Active(inbox.Name{Project: "shop", TaskQueue: "other"}, true)
 		r.Active(name, false)
-		takeover := dispatchtype.OwnerChange{Name: name, Outcome: dispatchtype.Takeover, To: inbox.Owner{Epoch: 2, Holder: "b"}}
+		takeover := dispatchtype.OwnerChange{
+			Name: name, Outcome: dispatchtype.Takeover, To: inbox.Owner{Epoch: 2, Holder: "b"}}
 		r.Changed(takeover, 12*time.Second)
 		lost := dispatchtype.OwnerChange{Name: name, Outcome: dispatchtype.Lost, From: inbox.Owner{Holder: "b"}}
 		r.Changed(lost, 0)
@@ -274,7 +275,8 @@ func TestSeriesStartAtZero(t *testing.T) {
 		"dispatcher_takeovers_total{outcome=cold_start,project=shop}", "dispatcher_takeovers_total{outcome=error,project=shop}",
 		"dispatcher_terminations_total{project=shop,reason=crashed}", "dispatcher_terminations_total{project=shop,reason=owner_gone}",
 		"dispatcher_deliveries_total{outcome=dead,project=shop}", "dispatcher_terminate_errors_total{project=shop}",
-		"dispatcher_cleanup_errors_total{project=shop}", "dispatcher_supervisor_cycles_total{result=postponed}", "dispatcher_active{project=shop}",
+		"dispatcher_cleanup_errors_total{project=shop}", "dispatcher_supervisor_cycles_total{result=postponed}",
+		"dispatcher_active{project=shop}",
 	} {
 		require.Contains(t, m.shelf.values, series)
 	}
@@ -292,7 +294,8 @@ func TestForeignWorkflowIsReportedOnce(t *testing.T) {
 		r := record.New(j, m, slog.New(slog.NewTextHandler(&log, nil)))
 		end := start(t, r)
 		const gauge = "dispatcher_foreign{project=shop}"
-		taken := dispatchtype.ForeignWorkflow{Name: name, WorkflowID: name.DispatcherID(), RunID: "theirs", Type: "theirs.type"}
+		taken := dispatchtype.ForeignWorkflow{
+			Name: name, WorkflowID: name.DispatcherID(), RunID: "theirs", Type: "theirs.type"}
 		r.Foreign(taken)
 		r.Foreign(taken)
 		require.InDelta(t, 1, m.shelf.get(gauge), 0)

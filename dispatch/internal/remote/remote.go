@@ -1,5 +1,6 @@
-// Package remote has the requests of a process to dispatchers in Temporal: describe, start, adopt, ask, register, terminate, signal. A
-// request names the run ID where it could affect the wrong run. Answers that callers decide by are errors of this package.
+// Package remote has the requests of a process to dispatchers in Temporal: describe, start, adopt, ask, register,
+// terminate, signal. A request names the run ID where it could affect the wrong run. Answers that callers decide by are
+// errors of this package.
 package remote
 
 import (
@@ -42,8 +43,8 @@ const (
 	callTimeout = 5 * time.Second
 	// taskTimeout is the timeout of a dispatcher's workflow tasks.
 	taskTimeout = 4 * time.Second
-	// answerTimeout limits requests that the workflow answers: a task for the sticky queue of a dead process is given to another process
-	// after five seconds.
+	// answerTimeout limits requests that the workflow answers: a task for the sticky queue of a dead process is given to
+	// another process after five seconds.
 	answerTimeout = 10 * time.Second
 	// unreadyPause is the pause before a workflow whose task failed is asked again.
 	unreadyPause = time.Second
@@ -80,13 +81,15 @@ func (t *Temporal) Describe(ctx context.Context, name inbox.Name) (*wire.Executi
 	}
 	memo, err := wire.ReadMemo(t.Converter, d.Memo)
 	return &wire.Execution{
-		WorkflowID: d.WorkflowExecution.ID, RunID: d.WorkflowExecution.RunID, Type: d.WorkflowType.Name, TaskQueue: d.TaskQueueName,
-		Memo: memo, Unread: err != nil,
+		WorkflowID: d.WorkflowExecution.ID, RunID: d.WorkflowExecution.RunID, Type: d.WorkflowType.Name,
+		TaskQueue: d.TaskQueueName,
+		Memo:      memo, Unread: err != nil,
 	}, nil
 }
 
 // Start starts the dispatcher with its initial workers, and returns the run ID. It returns [ErrOpen] and [ErrTooSoon].
-func (t *Temporal) Start(ctx context.Context, name inbox.Name, owner inbox.Owner, workers []dispatchtype.RegisteredWorker) (string, error) {
+func (t *Temporal) Start(ctx context.Context, name inbox.Name, owner inbox.Owner,
+	workers []dispatchtype.RegisteredWorker) (string, error) {
 	c, err := t.Client()
 	if err != nil {
 		return "", err
@@ -101,7 +104,8 @@ func (t *Temporal) Start(ctx context.Context, name inbox.Name, owner inbox.Owner
 		WorkflowTaskTimeout: taskTimeout,
 		// Without it the SDK returns the run that is open as if it had been started.
 		WorkflowExecutionErrorWhenAlreadyStarted: true,
-		Memo:                                     wire.Memo{Name: name, Owner: owner.Holder, Epoch: owner.Epoch, Interpreter: wire.Interpreter}.Fields(),
+		Memo: wire.Memo{
+			Name: name, Owner: owner.Holder, Epoch: owner.Epoch, Interpreter: wire.Interpreter}.Fields(),
 	}, wire.WorkflowType, dispatcherflow.Input{
 		Version: wire.Interpreter, Name: name, Owner: owner, Workers: workers, CheckEvery: t.CheckEvery,
 	})
@@ -112,14 +116,16 @@ func (t *Temporal) Start(ctx context.Context, name inbox.Name, owner inbox.Owner
 	if temporal.IsWorkflowExecutionAlreadyStartedError(err) {
 		return "", fmt.Errorf("%s: %w", what, ErrOpen)
 	}
-	if exhausted, ok := errors.AsType[*serviceerror.ResourceExhausted](err); ok && exhausted.Cause == enumspb.RESOURCE_EXHAUSTED_CAUSE_BUSY_WORKFLOW {
+	if exhausted, ok := errors.AsType[*serviceerror.ResourceExhausted](err); ok &&
+		exhausted.Cause == enumspb.RESOURCE_EXHAUSTED_CAUSE_BUSY_WORKFLOW {
 		return "", fmt.Errorf("%s: %w: %w", what, ErrTooSoon, err)
 	}
 	return "", fmt.Errorf("%s: %w", what, err)
 }
 
 // Adopt changes the owner of an open dispatcher. It returns [ErrGone], [ErrFenced] and [ErrUnanswered].
-func (t *Temporal) Adopt(ctx context.Context, name inbox.Name, runID string, owner inbox.Owner) (dispatchtype.State, error) {
+func (t *Temporal) Adopt(ctx context.Context, name inbox.Name, runID string,
+	owner inbox.Owner) (dispatchtype.State, error) {
 	var state dispatchtype.State
 	err := t.update(ctx, name, client.UpdateWorkflowOptions{
 		UpdateID: fmt.Sprintf("adopt-%d-%s", owner.Epoch, owner.Holder), RunID: runID,
@@ -133,8 +139,8 @@ func (t *Temporal) Adopt(ctx context.Context, name inbox.Name, runID string, own
 
 // Ask returns nil if the run answers and has this owner. It returns [ErrGone], [ErrFenced] and [ErrUnanswered].
 func (t *Temporal) Ask(ctx context.Context, name inbox.Name, runID string, owner inbox.Owner) error {
-	// An update, not a query: only a worker that can replay the history completes it. Without an ID, because the server would repeat the
-	// result of the adoption.
+	// An update, not a query: only a worker that can replay the history completes it. Without an ID, because the server
+	// would repeat the result of the adoption.
 	err := t.update(ctx, name, client.UpdateWorkflowOptions{
 		RunID: runID, UpdateName: wire.AdoptUpdate, Args: []any{wire.Adoption{ServerID: owner.Holder, Epoch: owner.Epoch}},
 	}, nil)
@@ -155,8 +161,8 @@ func (t *Temporal) Register(ctx context.Context, name inbox.Name, r wire.Registr
 	return err
 }
 
-// Detach lets any worker execute the next workflow task of a dispatcher. Temporal would first wait five seconds for the worker that executed
-// the last one, which may be stopping or dead.
+// Detach lets any worker execute the next workflow task of a dispatcher. Temporal would first wait five seconds for the
+// worker that executed the last one, which may be stopping or dead.
 func (t *Temporal) Detach(ctx context.Context, name inbox.Name) {
 	if c, err := t.Client(); err == nil {
 		ctx, cancel := context.WithTimeout(ctx, callTimeout)
@@ -203,8 +209,8 @@ func (t *Temporal) update(ctx context.Context, name inbox.Name, o client.UpdateW
 	return err
 }
 
-// complete repeats an update while the server reports that the workflow's tasks fail, until ctx ends: a single failure is no evidence, and
-// for a permanent one the server answers at once.
+// complete repeats an update while the server reports that the workflow's tasks fail, until ctx ends: a single failure
+// is no evidence, and for a permanent one the server answers at once.
 func complete(ctx context.Context, c client.Client, o client.UpdateWorkflowOptions, into any) error {
 	for {
 		handle, err := c.UpdateWorkflow(ctx, o)

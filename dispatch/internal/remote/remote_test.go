@@ -38,7 +38,8 @@ func (service) ResetStickyTaskQueue(
 	return nil, nil
 }
 
-func (s *server) UpdateWorkflow(_ context.Context, o client.UpdateWorkflowOptions) (client.WorkflowUpdateHandle, error) {
+func (s *server) UpdateWorkflow(_ context.Context,
+	o client.UpdateWorkflowOptions) (client.WorkflowUpdateHandle, error) {
 	if o.UpdateID != "" {
 		return nil, errors.New("the server would repeat an answer")
 	}
@@ -78,9 +79,12 @@ func TestUpdateOfFailingDispatcher(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &server{failing: test.failing, away: test.away}
 				r := &remote.Temporal{
-					Client: func() (client.Client, error) { return s, nil }, Namespace: "default", Converter: converter.GetDefaultDataConverter(),
+					Client: func() (client.Client, error) {
+						return s, nil
+					}, Namespace: "default", Converter: converter.GetDefaultDataConverter(),
 				}
-				err := r.Ask(t.Context(), inbox.Name{Project: "shop", TaskQueue: "orders"}, "run-1", inbox.Owner{Holder: "a", Epoch: 1})
+				err := r.Ask(t.Context(), inbox.Name{Project: "shop", TaskQueue: "orders"}, "run-1",
+					inbox.Owner{Holder: "a", Epoch: 1})
 				if test.want == nil {
 					require.NoError(t, err)
 					return

@@ -15,9 +15,9 @@ import (
 	"github.com/signalbox-dev/signalbox/lease"
 )
 
-// guardPrefix makes the holder of a lease that a supervisor acquires to terminate a dispatcher. The holder differs from the server ID: the
-// process's heartbeat would make the dispatcher look owned if the supervisor died halfway. The prefix is no longer than that of heartbeats,
-// with which server IDs are validated to fit.
+// guardPrefix makes the holder of a lease that a supervisor acquires to terminate a dispatcher. The holder differs from
+// the server ID: the process's heartbeat would make the dispatcher look owned if the supervisor died halfway. The
+// prefix is no longer than that of heartbeats, with which server IDs are validated to fit.
 const guardPrefix = "super:"
 
 // act takes the actions of the second plan that the first plan had too. The error joins the failed ones.
@@ -68,8 +68,8 @@ func currentOf(p plan.Plan, name inbox.Name) inbox.Owner {
 	return inbox.Owner{}
 }
 
-// end terminates a dispatcher and deletes its entry. It reports whether it did; false without an error means that another process was
-// faster.
+// end terminates a dispatcher and deletes its entry. It reports whether it did; false without an error means that
+// another process was faster.
 func (s *Supervisor) end(ctx context.Context, v *plan.Verdict, current inbox.Owner) (bool, error) {
 	var guard *lease.Entry
 	if v.Kind != plan.OlderScheme && v.Belongs != wire.OlderScheme {

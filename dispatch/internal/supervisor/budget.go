@@ -14,7 +14,8 @@ import (
 )
 
 const (
-	// budgetTTL is how long a process may hold the count of terminations. budgetPause is the pause between attempts to acquire it.
+	// budgetTTL is how long a process may hold the count of terminations. budgetPause is the pause between attempts to
+	// acquire it.
 	budgetTTL      = 2 * time.Second
 	budgetPause    = 50 * time.Millisecond
 	budgetAttempts = 60
@@ -27,8 +28,8 @@ type count struct {
 	Used  int   `json:"used"`
 }
 
-// allowed returns how many of the due terminations this process may make now, and adds them to the count. All processes together make no
-// more terminations than one cycle of one process may, in the shortest time between two of its cycles.
+// allowed returns how many of the due terminations this process may make now, and adds them to the count. All processes
+// together make no more terminations than one cycle of one process may, in the shortest time between two of its cycles.
 func (s *Supervisor) allowed(ctx context.Context, due int) (int, error) {
 	if due == 0 {
 		return 0, nil
@@ -51,7 +52,8 @@ func (s *Supervisor) allowed(ctx context.Context, due int) (int, error) {
 }
 
 // spend updates the count that this process holds. An unreadable count starts anew: it only limits a rate.
-func (s *Supervisor) spend(ctx context.Context, got lease.Entry, before *lease.Entry, due int, window time.Duration, terms lease.Lifetime) (int, error) {
+func (s *Supervisor) spend(ctx context.Context, got lease.Entry, before *lease.Entry, due int, window time.Duration,
+	terms lease.Lifetime) (int, error) {
 	var c count
 	if before != nil && json.Unmarshal(before.Value, &c) != nil {
 		c = count{}

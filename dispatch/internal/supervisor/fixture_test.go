@@ -63,10 +63,12 @@ func (f *fixture) another(server string) *supervisor.Supervisor {
 	heartbeats := heartbeat.NewWorkers(f.leases, time.Minute)
 	return supervisor.New(supervisor.Options{
 		Heartbeats: heartbeats.Entries, Listed: heartbeats.Listed,
-		ServerID: server, Leases: f.leases, Inbox: f.rows, Temporal: f.remote, Guard: timing.Owner(), Pace: rate.NewLimiter(rate.Inf, 0), Record: f.record,
+		ServerID: server, Leases: f.leases, Inbox: f.rows, Temporal: f.remote, Guard: timing.Owner(),
+		Pace: rate.NewLimiter(rate.Inf, 0), Record: f.record,
 		Ready: f.remote.ready, Log: slog.New(slog.DiscardHandler),
 		Rules: supervisor.Rules{
-			Rules:    plan.Rules{StaleAfter: timing.StaleAfter, Retention: timing.Retention, MaxActions: 20, LegacyIDs: []string{"router-{project}-*"}},
+			Rules: plan.Rules{StaleAfter: timing.StaleAfter, Retention: timing.Retention, MaxActions: 20,
+				LegacyIDs: []string{"router-{project}-*"}},
 			Interval: time.Minute, Confirm: 2 * time.Second,
 		},
 	})
@@ -146,7 +148,8 @@ func (s *store) Get(ctx context.Context, key string) (lease.Entry, error) {
 	return s.now().Get(ctx, key)
 }
 
-func (s *store) Acquire(ctx context.Context, key, holder string, value []byte, t lease.Lifetime) (lease.Entry, *lease.Entry, error) {
+func (s *store) Acquire(ctx context.Context, key, holder string, value []byte,
+	t lease.Lifetime) (lease.Entry, *lease.Entry, error) {
 	if err := s.on("Acquire " + holder); err != nil {
 		return lease.Entry{}, nil, err
 	}
@@ -307,7 +310,8 @@ func (r *record) count() int {
 	return len(r.cycles)
 }
 
-// keepAlive keeps the heartbeat of a process, and the leases of names, until the returned function is called: then the process crashes.
+// keepAlive keeps the heartbeat of a process, and the leases of names, until the returned function is called: then the
+// process crashes.
 func (f *fixture) keepAlive(server string, names ...inbox.Name) (crash func()) {
 	ctx, cancel := context.WithCancel(f.ctx)
 	keep := func(key string, t lease.Lifetime) {
@@ -348,7 +352,8 @@ func (f *fixture) opens(name inbox.Name, owner string, epoch int64) string {
 	}}
 	f.rows.mu.Lock()
 	defer f.rows.mu.Unlock()
-	f.rows.all[name] = inbox.Progress{Name: name, Owner: inbox.Owner{Epoch: epoch, Holder: owner}, SinceProgress: time.Hour, Parked: true}
+	f.rows.all[name] = inbox.Progress{
+		Name: name, Owner: inbox.Owner{Epoch: epoch, Holder: owner}, SinceProgress: time.Hour, Parked: true}
 	return runID
 }
 

@@ -79,7 +79,8 @@ func (s *Supervisor) progress(ctx context.Context, names ...inbox.Name) ([]inbox
 	defer cancel()
 	rows, err := s.o.Inbox.Progress(ctx, names...)
 	if err != nil {
-		return nil, dispatchtype.PartError{Part: dispatchtype.PartInbox, Err: fmt.Errorf("read the progress of dispatchers: %w", err)}
+		return nil, dispatchtype.PartError{
+			Part: dispatchtype.PartInbox, Err: fmt.Errorf("read the progress of dispatchers: %w", err)}
 	}
 	return rows, nil
 }
@@ -118,7 +119,8 @@ func suspectsOf(p plan.Plan) suspects {
 	return found
 }
 
-// confirm reads the suspects a second time, after the confirmation time. Meanwhile the suspects are asked for an answer.
+// confirm reads the suspects a second time, after the confirmation time. Meanwhile the suspects are asked for an
+// answer.
 func (s *Supervisor) confirm(ctx context.Context, of suspects) (plan.Snapshot, error) {
 	asked := make(chan map[string]plan.Answer, 1)
 	go func() { asked <- s.ask(ctx, of) }()
@@ -156,7 +158,8 @@ func (s *Supervisor) confirm(ctx context.Context, of suspects) (plan.Snapshot, e
 }
 
 // describe adds a run to a snapshot if it is open and not in the snapshot.
-func (s *Supervisor) describe(ctx context.Context, into *plan.Snapshot, workflowID, runID string, answers map[string]plan.Answer) error {
+func (s *Supervisor) describe(ctx context.Context, into *plan.Snapshot, workflowID, runID string,
+	answers map[string]plan.Answer) error {
 	if err := s.o.Pace.Wait(ctx); err != nil {
 		return err
 	}

@@ -41,7 +41,8 @@ func report(p plan.Plan) result {
 	}
 	for _, a := range p.Alerts {
 		r.Items = append(r.Items, dispatchtype.ReportItem{
-			Action: dispatchtype.ActionAlert, Kind: string(a.Kind), Name: inbox.Name{Project: a.Project}, WorkflowID: a.Subject, Reason: a.Text,
+			Action: dispatchtype.ActionAlert, Kind: string(a.Kind), Name: inbox.Name{Project: a.Project}, WorkflowID: a.Subject,
+			Reason: a.Text,
 		})
 	}
 	return r
@@ -49,13 +50,15 @@ func report(p plan.Plan) result {
 
 func itemOfEntry(action dispatchtype.Action, d plan.Deletion) dispatchtype.ReportItem {
 	return dispatchtype.ReportItem{
-		Action: action, Kind: string(plan.OwnerGone), Name: d.Name, Owner: inbox.Owner{Holder: d.Holder}, Reason: "its owner and its dispatcher are gone",
+		Action: action, Kind: string(plan.OwnerGone), Name: d.Name, Owner: inbox.Owner{Holder: d.Holder},
+		Reason: "its owner and its dispatcher are gone",
 	}
 }
 
 func itemOf(action dispatchtype.Action, v *plan.Verdict) dispatchtype.ReportItem {
 	return dispatchtype.ReportItem{
-		Action: action, Kind: string(v.Kind), Name: v.Name, WorkflowID: v.WorkflowID, RunID: v.RunID, Owner: ownerOf(v), Reason: v.Reason,
+		Action: action, Kind: string(v.Kind), Name: v.Name, WorkflowID: v.WorkflowID, RunID: v.RunID, Owner: ownerOf(v),
+		Reason: v.Reason,
 	}
 }
 

@@ -24,8 +24,8 @@ const (
 	askTimeout = 3 * time.Second
 	// readyEvery is the interval of checks for a client.
 	readyEvery = 250 * time.Millisecond
-	// minPause is the shortest pause between two cycles. spread is the random delay that keeps several processes from acting on the same
-	// expiry at once.
+	// minPause is the shortest pause between two cycles. spread is the random delay that keeps several processes from
+	// acting on the same expiry at once.
 	minPause = time.Second
 	spread   = time.Second
 )
@@ -51,7 +51,8 @@ type Recorder interface {
 type Cycle struct {
 	Err      error
 	Duration time.Duration
-	// The other fields are set for a cycle without an error. Stale and Duplicates count by project, and include projects with none.
+	// The other fields are set for a cycle without an error. Stale and Duplicates count by project, and include projects
+	// with none.
 	Stale, Duplicates map[string]int
 	Lag               map[string]time.Duration
 	Pending           map[string]int64
@@ -71,8 +72,8 @@ type Options struct {
 	Leases   lease.Store
 	Inbox    Inbox
 	Temporal Temporal
-	// Heartbeats returns the heartbeats as the process has cached them: they determine when a cycle is due. Listed receives the entries
-	// that a cycle has listed.
+	// Heartbeats returns the heartbeats as the process has cached them: they determine when a cycle is due. Listed
+	// receives the entries that a cycle has listed.
 	Heartbeats func(ctx context.Context) ([]lease.Entry, error)
 	Listed     func([]lease.Entry)
 	// Ready returns nil while Temporal can be used: no periodic cycle starts before.
@@ -142,7 +143,8 @@ func (s *Supervisor) background(ctx context.Context) (time.Duration, error) {
 	return o.plan.Next, nil
 }
 
-// Reconcile runs one cycle now, after a cycle that is running in this process. A dry run reads twice as well, and takes no action.
+// Reconcile runs one cycle now, after a cycle that is running in this process. A dry run reads twice as well, and takes
+// no action.
 func (s *Supervisor) Reconcile(ctx context.Context, dryRun bool) (dispatchtype.Report, error) {
 	select {
 	case s.busy <- struct{}{}:
@@ -154,16 +156,19 @@ func (s *Supervisor) Reconcile(ctx context.Context, dryRun bool) (dispatchtype.R
 	return r, err
 }
 
-// waitForNext waits for the next cycle: the interval, less up to a fifth so that processes do not act at the same time, or until something
-// becomes stale. In between it checks the cached heartbeats: when one expires, there may be much to clean up.
+// waitForNext waits for the next cycle: the interval, less up to a fifth so that processes do not act at the same time,
+// or until something becomes stale. In between it checks the cached heartbeats: when one expires, there may be much to
+// clean up.
 func (s *Supervisor) waitForNext(ctx context.Context, next time.Duration) {
 	interval := s.o.Rules.Interval
 	until := time.Now().Add(interval - rand.N(interval/5+1)) //nolint:gosec // spreads load, guards nothing
 	if next > 0 {
-		until = earlier(until, time.Now().Add(max(next, minPause)+rand.N(spread))) //nolint:gosec // spreads load, guards nothing
+		until = earlier(until, time.Now().
+			Add(max(next, minPause)+rand.N(spread))) //nolint:gosec // spreads load, guards nothing
 	}
 	for ctx.Err() == nil && time.Now().Before(until) {
-		if !loop.Sleep(ctx, min(time.Until(until), s.seen.next+rand.N(spread))) { //nolint:gosec // spreads load, guards nothing
+		if !loop.Sleep(ctx, min(time.Until(until),
+			s.seen.next+rand.N(spread))) { //nolint:gosec // spreads load, guards nothing
 			return
 		}
 		now := s.readExpiry(ctx)
@@ -250,7 +255,8 @@ func (s *Supervisor) cycle(ctx context.Context, dryRun bool) (dispatchtype.Repor
 }
 
 // ended records the end of a cycle.
-func (s *Supervisor) ended(ctx context.Context, began time.Time, r dispatchtype.Report, o observed, c Cycle) (dispatchtype.Report, observed, error) {
+func (s *Supervisor) ended(ctx context.Context, began time.Time, r dispatchtype.Report, o observed,
+	c Cycle) (dispatchtype.Report, observed, error) {
 	r.Duration = time.Since(began)
 	c.Duration = r.Duration
 	if !r.DryRun && (c.Err == nil || ctx.Err() == nil) {
@@ -264,7 +270,8 @@ func (s *Supervisor) ended(ctx context.Context, began time.Time, r dispatchtype.
 
 // summary counts by project. It includes projects with nothing, so that their metrics fall back to 0.
 func summary(p plan.Plan, snapshot plan.Snapshot) Cycle {
-	c := Cycle{Stale: map[string]int{}, Duplicates: p.Duplicates, Lag: map[string]time.Duration{}, Pending: map[string]int64{}, Postponed: len(p.TerminateLater) + len(p.DeleteLater)}
+	c := Cycle{Stale: map[string]int{}, Duplicates: p.Duplicates, Lag: map[string]time.Duration{},
+		Pending: map[string]int64{}, Postponed: len(p.TerminateLater) + len(p.DeleteLater)}
 	for _, row := range snapshot.Progress {
 		c.Stale[row.Name.Project] += 0
 		c.Lag[row.Name.Project] = max(c.Lag[row.Name.Project], row.Oldest)
@@ -283,8 +290,8 @@ func summary(p plan.Plan, snapshot plan.Snapshot) Cycle {
 	return c
 }
 
-// subtractResolved removes from the counts what is no longer stale: terminated dispatchers, closed ones, and those that the second snapshot
-// found healthy. It also counts what was postponed meanwhile.
+// subtractResolved removes from the counts what is no longer stale: terminated dispatchers, closed ones, and those that
+// the second snapshot found healthy. It also counts what was postponed meanwhile.
 func (c *Cycle) subtractResolved(first plan.Plan, r result) {
 	open := map[inbox.Name]map[string]bool{} // workflow IDs
 	for i := range first.Verdicts {
@@ -317,7 +324,8 @@ func (s *Supervisor) logAlerts(ctx context.Context, alerts []plan.Alert) {
 	for _, a := range alerts {
 		now[a] = true
 		if !s.logged[a] {
-			s.o.Log.WarnContext(ctx, "Dispatcher needs operator attention", "trouble", a.Kind, "project", a.Project, "subject", a.Subject, "detail", a.Text)
+			s.o.Log.WarnContext(ctx, "Dispatcher needs operator attention", "trouble", a.Kind, "project", a.Project,
+				"subject", a.Subject, "detail", a.Text)
 		}
 	}
 	s.logged = now

@@ -30,7 +30,8 @@ func TestCleanupAfterCrash(t *testing.T) {
 		require.Nil(t, f.entry(orders))
 		require.Len(t, f.record.ended, 1)
 		ended := f.record.ended[0]
-		require.Equal(t, []any{"a", int64(3), "owner_gone", "me"}, []any{ended.From.Holder, ended.From.Epoch, ended.Kind, ended.By})
+		require.Equal(t, []any{"a", int64(3), "owner_gone", "me"},
+			[]any{ended.From.Holder, ended.From.Epoch, ended.Kind, ended.By})
 		require.Equal(t, `terminated by the supervisor of "me"; of "a" (epoch 3); it has no owner now: the lease and the heartbeat of "a" expired`, ended.Reason)
 		require.Equal(t, []string{runID + ": " + ended.Reason}, f.remote.ended)
 		require.Len(t, f.record.clean, 1)
@@ -97,11 +98,18 @@ func TestChangesDuringCyclePreventAction(t *testing.T) {
 		"terminated before the act":     {func(f *fixture) { f.continueAs("") }, "guard", "", 0},
 		"continued as new":              {func(f *fixture) { f.continueAs("run-shop-new") }, "pause", "not confirmed", 1},
 		"it makes progress":             {func(f *fixture) { f.claimed(time.Second) }, "pause", "makes progress", 1},
-		"it answers":                    {func(f *fixture) { f.remote.answers["run-shop-3"] = plan.Answered }, "before", "a worker answers", 1},
-		"it cannot be asked":            {func(f *fixture) { f.remote.answers["run-shop-3"] = plan.Unclear }, "before", "could not be asked", 1},
-		"the store loses everything":    {func(f *fixture) { f.leases.loseData() }, "pause", "no keys at all", 1},
-		"the store loses the entry":     {func(f *fixture) { e := f.entry(orders); _ = f.leases.now().Delete(f.ctx, e.Key, e.Token, e.Revision) }, "guard", "", 1},
-		"the store is young again":      {func(f *fixture) { f.leases.loseData(); f.keepAlive("me") }, "pause", "no evidence", 1},
+		"it answers": {func(f *fixture) {
+			f.remote.answers["run-shop-3"] = plan.Answered
+		}, "before", "a worker answers", 1},
+		"it cannot be asked": {func(f *fixture) {
+			f.remote.answers["run-shop-3"] = plan.Unclear
+		}, "before", "could not be asked", 1},
+		"the store loses everything": {func(f *fixture) { f.leases.loseData() }, "pause", "no keys at all", 1},
+		"the store loses the entry": {func(f *fixture) {
+			e := f.entry(orders)
+			_ = f.leases.now().Delete(f.ctx, e.Key, e.Token, e.Revision)
+		}, "guard", "", 1},
+		"the store is young again": {func(f *fixture) { f.leases.loseData(); f.keepAlive("me") }, "pause", "no evidence", 1},
 		"taken over and resigned": {func(f *fixture) {
 			got, _, _ := f.leases.now().Acquire(f.ctx, wire.OwnerKey(orders), "b", nil, timing.Owner())
 			_ = f.leases.Resign(f.ctx, got.Key, got.Token)

@@ -91,7 +91,8 @@ func (r *Remote) listed(info *workflowpb.WorkflowExecutionInfo) Listed {
 	memo, err := wire.ReadMemo(r.Converter, info.GetMemo())
 	return Listed{
 		Execution: wire.Execution{
-			WorkflowID: info.GetExecution().GetWorkflowId(), RunID: info.GetExecution().GetRunId(), Type: info.GetType().GetName(),
+			WorkflowID: info.GetExecution().GetWorkflowId(), RunID: info.GetExecution().GetRunId(),
+			Type:      info.GetType().GetName(),
 			TaskQueue: info.GetTaskQueue(), Memo: memo, Unread: err != nil,
 		},
 		StartedAt: info.GetStartTime().AsTime(), HistoryLength: info.GetHistoryLength(),
@@ -114,7 +115,8 @@ func (r *Remote) Describe(ctx context.Context, workflowID, runID string) (*Liste
 		return nil, fmt.Errorf("describe workflow %q, run %q: %w", workflowID, runID, err)
 	}
 	info := d.GetWorkflowExecutionInfo()
-	if s := info.GetStatus(); s != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING && s != enumspb.WORKFLOW_EXECUTION_STATUS_PAUSED {
+	if s := info.GetStatus(); s != enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING &&
+		s != enumspb.WORKFLOW_EXECUTION_STATUS_PAUSED {
 		return nil, nil
 	}
 	found := r.listed(info)

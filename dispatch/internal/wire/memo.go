@@ -65,7 +65,8 @@ type Belonging string
 const (
 	// Mine: it is that dispatcher.
 	Mine Belonging = "mine"
-	// Foreign: a dispatcher of another project or queue, no dispatcher, or one that cannot be attributed. It is never touched.
+	// Foreign: a dispatcher of another project or queue, no dispatcher, or one that cannot be attributed. It is never
+	// touched.
 	Foreign Belonging = "foreign"
 	// Legacy: it has the ID and the type but no memo, or one without an epoch, as early releases left it. It is replaced.
 	Legacy Belonging = "legacy"
@@ -73,8 +74,8 @@ const (
 	OlderScheme Belonging = "older_scheme"
 )
 
-// Belongs returns the relation of an open workflow to the dispatcher of a name. legacyIDs are the patterns of IDs of older schemes, see
-// [ValidatePattern].
+// Belongs returns the relation of an open workflow to the dispatcher of a name. legacyIDs are the patterns of IDs of
+// older schemes, see [ValidatePattern].
 func Belongs(name inbox.Name, e Execution, legacyIDs []string) Belonging {
 	if e.Type != WorkflowType || e.Unread {
 		return Foreign
@@ -99,16 +100,16 @@ func Belongs(name inbox.Name, e Execution, legacyIDs []string) Belonging {
 	return Foreign
 }
 
-// othersID reports whether the task queue of a workflow without a memo shows that its ID is another name's: since dashes also join, ("a-b",
-// "c") and ("a", "b-c") have one ID.
+// othersID reports whether the task queue of a workflow without a memo shows that its ID is another name's: since
+// dashes also join, ("a-b", "c") and ("a", "b-c") have one ID.
 func othersID(name inbox.Name, e Execution) bool {
 	project, ok := strings.CutSuffix(strings.TrimPrefix(e.WorkflowID, inbox.DispatcherPrefix), "-"+e.TaskQueue)
 	other := inbox.Name{Project: project, TaskQueue: e.TaskQueue}
 	return ok && other != name && Validate(other) == nil
 }
 
-// ValidatePattern returns the violation of a pattern of older IDs. In a pattern, {project} and {task_queue} stand for the names, and * for
-// any text; {project} is required, so that no other project's workflows match.
+// ValidatePattern returns the violation of a pattern of older IDs. In a pattern, {project} and {task_queue} stand for
+// the names, and * for any text; {project} is required, so that no other project's workflows match.
 func ValidatePattern(pattern string) error {
 	if !strings.Contains(pattern, "{project}") {
 		return fmt.Errorf("pattern %q: {project} is missing", pattern)

@@ -12,7 +12,8 @@ import (
 const (
 	// WorkflowType is the type of every dispatcher.
 	WorkflowType = "signalbox.dispatcher"
-	// RouteActivity delivers events, CheckActivity reads the heartbeats of the registered workers, EvictActivity reports evicted workers.
+	// RouteActivity delivers events, CheckActivity reads the heartbeats of the registered workers, EvictActivity reports
+	// evicted workers.
 	RouteActivity = "signalbox.dispatch.route"
 	CheckActivity = "signalbox.dispatch.check"
 	EvictActivity = "signalbox.dispatch.evict"

@@ -39,7 +39,8 @@ type Request struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// EncodeHeartbeat returns the JSON of a heartbeat, with as many projects as fit into an entry, and without facts that do not fit.
+// EncodeHeartbeat returns the JSON of a heartbeat, with as many projects as fit into an entry, and without facts that
+// do not fit.
 func EncodeHeartbeat(b dispatchtype.Heartbeat) ([]byte, error) {
 	for {
 		value, err := json.Marshal(b)

@@ -34,7 +34,8 @@ func TestNames(t *testing.T) {
 		require.True(t, ok)
 		require.Equal(t, name, got)
 	}
-	for _, key := range []string{"", "worker:x", "dispatcher:", "dispatcher:a", "dispatcher:a:", "dispatcher:A:b", "other:a:b", "dispatcher:a:b:c"} {
+	for _, key := range []string{
+		"", "worker:x", "dispatcher:", "dispatcher:a", "dispatcher:a:", "dispatcher:A:b", "other:a:b", "dispatcher:a:b:c"} {
 		_, ok := wire.NameOf(key)
 		require.False(t, ok, key)
 	}
@@ -53,12 +54,14 @@ func TestValidate(t *testing.T) {
 		require.NoError(t, wire.Validate(good))
 	}
 	for _, bad := range []inbox.Name{
-		named("", "b"), named("a", ""), named("-a", "b"), named("a", "b-"), named("A", "b"), named("a", "b_c"), named("a", "b c"), named("ä", "b"),
+		named("", "b"), named("a", ""), named("-a", "b"), named("a", "b-"), named("A", "b"), named("a", "b_c"),
+		named("a", "b c"), named("ä", "b"),
 		named(strings.Repeat("p", 64), "q"), named("p", strings.Repeat("q", 128)), named("a:b", "c"),
 	} {
 		require.Error(t, wire.Validate(bad), "%+v", bad)
 	}
-	require.EqualError(t, wire.Validate(named("", "B")), "project: missing\ntask queue \"B\": only lower-case letters, digits and dashes")
+	require.EqualError(t, wire.Validate(named("", "B")),
+		"project: missing\ntask queue \"B\": only lower-case letters, digits and dashes")
 	longest := named(strings.Repeat("p", 63), strings.Repeat("q", 127))
 	for _, key := range []string{wire.OwnerKey(longest), wire.HandoverKey(longest)} {
 		require.LessOrEqual(t, len(key), lease.MaxKey)
@@ -83,7 +86,8 @@ func TestMemos(t *testing.T) {
 	got, err := wire.ReadMemo(c, memo(t, want.Fields()))
 	require.NoError(t, err)
 	require.Equal(t, &want, got)
-	require.Equal(t, []string{"epoch", "interpreter", "owner", "project", "task_queue"}, slices.Sorted(maps.Keys(want.Fields())))
+	require.Equal(t, []string{"epoch", "interpreter", "owner", "project", "task_queue"},
+		slices.Sorted(maps.Keys(want.Fields())))
 
 	for _, none := range []*commonpb.Memo{nil, {}, memo(t, map[string]any{"something": "else", "owner": "x"})} {
 		got, err := wire.ReadMemo(c, none)
@@ -103,7 +107,8 @@ func TestBelonging(t *testing.T) {
 	t.Parallel()
 	mine := named("a", "b-c")
 	of := func(name inbox.Name) *wire.Memo { return &wire.Memo{Name: name, Epoch: 1} }
-	base := wire.Execution{WorkflowID: "dispatcher-a-b-c", RunID: "r", Type: wire.WorkflowType, TaskQueue: "b-c", Memo: of(mine)}
+	base := wire.Execution{WorkflowID: "dispatcher-a-b-c", RunID: "r", Type: wire.WorkflowType, TaskQueue: "b-c",
+		Memo: of(mine)}
 	with := func(change func(*wire.Execution)) wire.Execution {
 		e := base
 		change(&e)
@@ -114,24 +119,34 @@ func TestBelonging(t *testing.T) {
 		is   wire.Belonging
 		what wire.Execution
 	}{
-		"it":                           {wire.Mine, base},
-		"the namesake":                 {wire.Foreign, with(func(e *wire.Execution) { e.Memo = of(named("a-b", "c")) })},
-		"another type":                 {wire.Foreign, with(func(e *wire.Execution) { e.Type = "other" })},
-		"a memo that cannot be read":   {wire.Foreign, with(func(e *wire.Execution) { e.Unread = true })},
-		"without a memo":               {wire.Legacy, with(func(e *wire.Execution) { e.Memo = nil })},
-		"without an epoch":             {wire.Legacy, with(func(e *wire.Execution) { e.Memo = &wire.Memo{Name: mine} })},
-		"on a queue of an old release": {wire.Legacy, with(func(e *wire.Execution) { e.Memo, e.TaskQueue = nil, "dispatchers" })},
-		"the namesake without a memo":  {wire.Foreign, with(func(e *wire.Execution) { e.Memo, e.TaskQueue = nil, "c" })},
+		"it":                         {wire.Mine, base},
+		"the namesake":               {wire.Foreign, with(func(e *wire.Execution) { e.Memo = of(named("a-b", "c")) })},
+		"another type":               {wire.Foreign, with(func(e *wire.Execution) { e.Type = "other" })},
+		"a memo that cannot be read": {wire.Foreign, with(func(e *wire.Execution) { e.Unread = true })},
+		"without a memo":             {wire.Legacy, with(func(e *wire.Execution) { e.Memo = nil })},
+		"without an epoch":           {wire.Legacy, with(func(e *wire.Execution) { e.Memo = &wire.Memo{Name: mine} })},
+		"on a queue of an old release": {wire.Legacy, with(func(e *wire.Execution) {
+			e.Memo, e.TaskQueue = nil, "dispatchers"
+		})},
+		"the namesake without a memo": {wire.Foreign, with(func(e *wire.Execution) { e.Memo, e.TaskQueue = nil, "c" })},
 		"an older ID": {wire.OlderScheme, with(func(e *wire.Execution) {
 			e.Memo, e.WorkflowID = nil, "dispatcher-a-host-17"
 		})},
-		"an older ID with a memo": {wire.OlderScheme, with(func(e *wire.Execution) { e.WorkflowID = "dispatcher-a-host-17" })},
+		"an older ID with a memo": {wire.OlderScheme, with(func(e *wire.Execution) {
+			e.WorkflowID = "dispatcher-a-host-17"
+		})},
 		"an older ID of another queue": {wire.Foreign, with(func(e *wire.Execution) {
 			e.Memo, e.WorkflowID, e.TaskQueue = nil, "dispatcher-a-b-host-17", "c"
 		})},
-		"an older ID of another project": {wire.Foreign, with(func(e *wire.Execution) { e.Memo, e.WorkflowID = nil, "dispatcher-z-host-17" })},
-		"another older ID":               {wire.OlderScheme, with(func(e *wire.Execution) { e.Memo, e.WorkflowID = nil, "a.dispatcher.b-c" })},
-		"an ID of no scheme":             {wire.Foreign, with(func(e *wire.Execution) { e.Memo, e.WorkflowID = nil, "a.dispatcher.b-c.d" })},
+		"an older ID of another project": {wire.Foreign, with(func(e *wire.Execution) {
+			e.Memo, e.WorkflowID = nil, "dispatcher-z-host-17"
+		})},
+		"another older ID": {wire.OlderScheme, with(func(e *wire.Execution) {
+			e.Memo, e.WorkflowID = nil, "a.dispatcher.b-c"
+		})},
+		"an ID of no scheme": {wire.Foreign, with(func(e *wire.Execution) {
+			e.Memo, e.WorkflowID = nil, "a.dispatcher.b-c.d"
+		})},
 	}
 	for name, test := range tests {
 		require.Equal(t, test.is, wire.Belongs(mine, test.what, patterns), name)
@@ -148,7 +163,8 @@ func TestPatterns(t *testing.T) {
 		require.Error(t, wire.ValidatePattern(bad), bad)
 	}
 	matches := func(pattern, id string) bool {
-		return wire.Belongs(named("p", "q"), wire.Execution{WorkflowID: id, Type: wire.WorkflowType, TaskQueue: "q"}, []string{pattern}) ==
+		return wire.Belongs(named("p", "q"), wire.Execution{WorkflowID: id, Type: wire.WorkflowType, TaskQueue: "q"},
+			[]string{pattern}) ==
 			wire.OlderScheme
 	}
 	require.True(t, matches("*{project}*x*", "abpxcxd"))
@@ -159,7 +175,8 @@ func TestPatterns(t *testing.T) {
 
 func TestEncodedBeatFitsEntry(t *testing.T) {
 	t.Parallel()
-	b := dispatchtype.Heartbeat{ServerID: "w", Build: "v1", Interpreter: 1, StartedAt: time.Now(), Facts: map[string]string{"contract": "abc"}}
+	b := dispatchtype.Heartbeat{
+		ServerID: "w", Build: "v1", Interpreter: 1, StartedAt: time.Now(), Facts: map[string]string{"contract": "abc"}}
 	for i := range 2000 {
 		b.Projects = append(b.Projects, fmt.Sprintf("project-%d", i))
 	}

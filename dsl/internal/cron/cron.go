@@ -50,7 +50,8 @@ func Check(text string) error {
 	}
 	const days, months, weekdays = 2, 3, 4
 	if !strings.HasPrefix(parts[days], "*") && !strings.HasPrefix(parts[weekdays], "*") {
-		return errors.New("cron programs disagree on what a day of the month together with a day of the week means; leave one of them *")
+		return errors.New("cron programs disagree on what a day of the month together with a day of the week means; leave " +
+			"one of them *")
 	}
 	if !anyDay(allowed[months], allowed[days]) {
 		return errors.New("there is no such day in any of its months")

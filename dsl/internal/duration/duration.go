@@ -1,4 +1,5 @@
-// Package duration reads the durations of the language: objects of days, hours, minutes, seconds and milliseconds, and ISO 8601 durations.
+// Package duration reads the durations of the language: objects of days, hours, minutes, seconds and milliseconds, and
+// ISO 8601 durations.
 //
 //	length, err := duration.Of("PT1M30S")
 //
@@ -26,7 +27,8 @@ func Of(v any) (time.Duration, error) {
 	case map[string]any:
 		return inline(v)
 	}
-	return 0, fmt.Errorf("want an ISO 8601 duration or an object of days, hours, minutes, seconds and milliseconds, got %s", value.TypeName(v))
+	return 0, fmt.Errorf("want an ISO 8601 duration or an object of days, hours, minutes, seconds and milliseconds, got "+
+		"%s", value.TypeName(v))
 }
 
 // unit is one member of an inline duration.

@@ -18,7 +18,8 @@ func Tasks(list *tree.Node) []Violation {
 		if slices.Contains([]string{"continue", "exit", "end"}, name) {
 			out = append(out, Violation{
 				Code: DirectiveName, Task: i, Suggestion: "rename it",
-				Message: fmt.Sprintf("the task is named like the directive %q: then: %s follows the directive and never goes to the task", name, name),
+				Message: fmt.Sprintf("the task is named like the directive %q: then: %s follows the directive and never goes to "+
+					"the task", name, name),
 			})
 		}
 	}
@@ -44,7 +45,8 @@ func Tasks(list *tree.Node) []Violation {
 		if always(targets, name) && !mayExit(task) {
 			out = append(out, Violation{
 				Code: Endless, Task: i, Then: true, Suggestion: "go on conditionally: by if, or by a switch",
-				Message: fmt.Sprintf("the task %q goes to itself without a condition: it is repeated until an error or a timeout ends it", name),
+				Message: fmt.Sprintf("the task %q goes to itself without a condition: it is repeated until an error or a timeout "+
+					"ends it", name),
 			})
 		}
 	}
@@ -52,7 +54,8 @@ func Tasks(list *tree.Node) []Violation {
 		if !reached[i] {
 			out = append(out, Violation{
 				Code: Unreachable, Task: i, Suggestion: "go to it by then, or remove it",
-				Message: fmt.Sprintf("the task %q is never reached: no task before it goes on with it, and no then names it", item.Members[0].Key),
+				Message: fmt.Sprintf("the task %q is never reached: no task before it goes on with it, and no then names it",
+					item.Members[0].Key),
 			})
 		}
 	}
@@ -117,6 +120,8 @@ func mayExit(task *tree.Node) bool {
 		lists = append(lists, catch.Get("do"))
 	}
 	return slices.Contains(nextTasks(task), "end") || slices.ContainsFunc(lists, func(list *tree.Node) bool {
-		return list != nil && slices.ContainsFunc(list.Items, func(item *tree.Node) bool { return mayExit(item.Members[0].Value) })
+		return list != nil && slices.ContainsFunc(list.Items, func(item *tree.Node) bool {
+			return mayExit(item.Members[0].Value)
+		})
 	})
 }

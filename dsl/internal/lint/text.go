@@ -10,8 +10,8 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl/internal/value"
 )
 
-// EmbeddedExpression finds ${ } in a text that is not an expression, or ${ without }: the text is not evaluated. compiles reports
-// whether a text without ${ } is an expression.
+// EmbeddedExpression finds ${ } in a text that is not an expression, or ${ without }: the text is not evaluated.
+// compiles reports whether a text without ${ } is an expression.
 func EmbeddedExpression(text string, compiles func(string) bool) (Violation, bool) {
 	begin := strings.Index(text, "${")
 	if begin < 0 {
@@ -22,7 +22,8 @@ func EmbeddedExpression(text string, compiles func(string) bool) (Violation, boo
 		Suggestion: `write the whole text as one expression, for example ${ "a \(.b)" }`,
 	}
 	if !strings.Contains(text[begin:], "}") {
-		f.Message, f.Suggestion = "${ is not closed: this is no expression, the text stays as it stands", "add the }, or write the text without ${"
+		f.Message, f.Suggestion = "${ is not closed: this is no expression, the text stays as it stands",
+			"add the }, or write the text without ${"
 	} else if whole, ok := Interpolated(text, compiles); ok {
 		f.Suggestion = "write " + whole
 	}
@@ -62,11 +63,12 @@ func Interpolated(text string, compiles func(string) bool) (string, bool) {
 // LooksLikePath reports whether a text looks like a path into data. compiles is that of [Embedded].
 func LooksLikePath(text string, compiles func(string) bool) bool {
 	const longest = 200
-	return len(text) <= longest && regexp.MustCompile(`^(\.[A-Za-z_]|\$[a-z]+\.[A-Za-z_])[^/]*$`).MatchString(text) && compiles(text)
+	return len(text) <= longest && regexp.MustCompile(`^(\.[A-Za-z_]|\$[a-z]+\.[A-Za-z_])[^/]*$`).MatchString(text) &&
+		compiles(text)
 }
 
-// UnmatchableAttribute finds an expression on an event attribute that never matches. fails reports whether the expression fails on
-// a string because a string has no members.
+// UnmatchableAttribute finds an expression on an event attribute that never matches. fails reports whether the
+// expression fails on a string because a string has no members.
 func UnmatchableAttribute(name, source string, fails func() bool) (Violation, bool) {
 	switch {
 	case slices.Contains([]string{"false", "null", "empty"}, source):
@@ -74,9 +76,11 @@ func UnmatchableAttribute(name, source string, fails func() bool) (Violation, bo
 			Code: NeverMatches, Suggestion: "remove the attribute, or write what it must be",
 			Message: fmt.Sprintf("no event matches: the expression gives %s for each", source),
 		}, true
-	case slices.Contains([]string{"id", "source", "type"}, name) && regexp.MustCompile(`^\.[A-Za-z_]`).MatchString(source) && fails():
+	case slices.Contains([]string{"id", "source", "type"}, name) &&
+		regexp.MustCompile(`^\.[A-Za-z_]`).MatchString(source) && fails():
 		return Violation{
-			Code: NeverMatches, Suggestion: fmt.Sprintf("write . for the %s, for example ${ startswith(\"com.example.\") }", name),
+			Code: NeverMatches, Suggestion: fmt.Sprintf("write . for the %s, for example ${ startswith(\"com.example.\") }",
+				name),
 			Message: fmt.Sprintf("no event matches: the expression sees the %s itself, which is a text without members", name),
 		}, true
 	}
@@ -86,8 +90,8 @@ func UnmatchableAttribute(name, source string, fails func() bool) (Violation, bo
 // IsAttributeName reports whether an attribute of an event may have the name, by the rules of CloudEvents.
 func IsAttributeName(name string) bool { return regexp.MustCompile(`^[a-z0-9]+$`).MatchString(name) }
 
-// DoubtfulKey finds a correlation key that reads the event itself for a member that is no attribute of CloudEvents: what the producer sent is in
-// data. known reports whether the filter or CloudEvents name an attribute.
+// DoubtfulKey finds a correlation key that reads the event itself for a member that is no attribute of CloudEvents:
+// what the producer sent is in data. known reports whether the filter or CloudEvents name an attribute.
 func DoubtfulKey(source string, known func(name string) bool) (Violation, bool) {
 	member := regexp.MustCompile(`^\.([A-Za-z_][A-Za-z0-9_]*)`).FindStringSubmatch(source)
 	if member == nil || known(member[1]) {
@@ -97,7 +101,8 @@ func DoubtfulKey(source string, known func(name string) bool) (Violation, bool) 
 	if !IsAttributeName(name) {
 		return Violation{
 			Code: NeverMatches, Suggestion: suggestion,
-			Message: fmt.Sprintf("no event matches: no attribute of an event can be named %q; what the producer sent is in .data", name),
+			Message: fmt.Sprintf("no event matches: no attribute of an event can be named %q; what the producer sent is in "+
+				".data", name),
 		}, true
 	}
 	return Violation{
@@ -106,9 +111,9 @@ func DoubtfulKey(source string, known func(name string) bool) (Violation, bool) 
 	}, true
 }
 
-// MisspeltErrorType finds the type in an error filter that is a short or misspelt form of a standard error. The standard errors
-// are base followed by one of names. canonical is the type in standard form, if it has one of the standard hosts and
-// paths.
+// MisspeltErrorType finds the type in an error filter that is a short or misspelt form of a standard error. The
+// standard errors are base followed by one of names. canonical is the type in standard form, if it has one of the
+// standard hosts and paths.
 func MisspeltErrorType(text, canonical, base string, names []string) (Violation, bool) {
 	meant := ""
 	if name, standard := strings.CutPrefix(canonical, base); standard {
@@ -143,8 +148,9 @@ func NamesCredentials(source string) bool {
 	return regexp.MustCompile(`\$authorization\s*(\|\s*)?(\.\s*"?parameter\b|\[\s*"parameter")`).MatchString(source)
 }
 
-// PatternExpression returns the expression that matches an event attribute if it equals a text or, as a whole, matches it as a
-// regular expression. It returns false for a text in which dots are the only special characters of regular expressions.
+// PatternExpression returns the expression that matches an event attribute if it equals a text or, as a whole, matches
+// it as a regular expression. It returns false for a text in which dots are the only special characters of regular
+// expressions.
 func PatternExpression(text string) (string, bool) {
 	if !strings.ContainsAny(text, `*+?()[]{}|^$\`) {
 		return "", false

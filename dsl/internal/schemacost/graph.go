@@ -138,7 +138,8 @@ func (b *builder) values(n *node, s *jsonschema.Schema) {
 	if s.Types != nil {
 		for _, t := range s.Types.ToStrings() {
 			n.types |= map[string]kind{
-				"null": null, "boolean": boolean, "number": number, "integer": number, "string": text, "array": list, "object": object,
+				"null": null, "boolean": boolean, "number": number, "integer": number, "string": text, "array": list,
+				"object": object,
 			}[t]
 		}
 	}

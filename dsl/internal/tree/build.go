@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// maxPointer is the length of the longest JSON pointer to a value, in bytes, and maxName what a violation shows of it. Each value and task
-// has its pointer.
+// maxPointer is the length of the longest JSON pointer to a value, in bytes, and maxName what a violation shows of it.
+// Each value and task has its pointer.
 const (
 	maxPointer = 4 << 10
 	maxName    = 100
@@ -42,7 +42,8 @@ func (b *builder) enter(pos Pos, pointer string, depth int) bool {
 			Suggestion: "use shorter keys",
 		})
 	case depth > b.limits.Depth:
-		b.stop(Violation{Kind: Limit, Pos: pos, Message: fmt.Sprintf("nested deeper than the limit of %d levels", b.limits.Depth)})
+		b.stop(Violation{Kind: Limit, Pos: pos,
+			Message: fmt.Sprintf("nested deeper than the limit of %d levels", b.limits.Depth)})
 	case b.nodes > b.limits.Nodes:
 		b.stop(Violation{
 			Kind: Limit, Pos: pos, Pointer: pointer,

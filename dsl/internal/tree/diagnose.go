@@ -28,7 +28,8 @@ func diagnose(source []byte, cause error) Violation {
 	}
 	if name, ok := strings.CutPrefix(f.Message, "unknown anchor '"); ok {
 		name, _, _ = strings.Cut(name, "'")
-		f.Pos, f.Message = position(source, bytes.Index(source, []byte("*"+name))), fmt.Sprintf("the anchor %q is not defined", name)
+		f.Pos, f.Message = position(source, bytes.Index(source, []byte("*"+name))),
+			fmt.Sprintf("the anchor %q is not defined", name)
 		return f
 	}
 	for _, text := range [][]byte{source, upToLine(source, f.Pos.Line+2)} {

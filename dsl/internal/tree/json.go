@@ -16,7 +16,8 @@ func parseJSON(source []byte, limits Limits) (*Node, []Violation, bool) {
 	if t := bytes.TrimLeft(source, " \t\r\n"); len(t) == 0 || t[0] != '{' || !utf8.Valid(source) || !json.Valid(source) {
 		return nil, nil, false
 	}
-	r := &jsonReader{source: source, dec: json.NewDecoder(bytes.NewReader(source)), builder: builder{limits: limits}, pos: Pos{1, 1}}
+	r := &jsonReader{source: source, dec: json.NewDecoder(bytes.NewReader(source)), builder: builder{limits: limits},
+		pos: Pos{1, 1}}
 	r.dec.UseNumber()
 	n := r.value("", 0)
 	return r.result(n)
@@ -53,7 +54,8 @@ func trailingComma(source []byte) []Violation {
 	}
 	return []Violation{{
 		Kind: TrailingComma, Pos: position(source, len(before)-1), Suggestion: "remove the comma",
-		Message: "JSON has no comma before a closing bracket: the document is read as YAML, and other programs will refuse it",
+		Message: "JSON has no comma before a closing bracket: the document is read as YAML, and other programs will refuse " +
+			"it",
 	}}
 }
 
@@ -104,7 +106,8 @@ func (r *jsonReader) number(pos Pos, pointer, text string) *Node {
 		v, ok = f, err == nil
 	}
 	if !ok {
-		r.report(Violation{Kind: NotJSON, Pos: pos, Pointer: pointer, Message: fmt.Sprintf("the number %.40s is out of range", text)})
+		r.report(Violation{Kind: NotJSON, Pos: pos, Pointer: pointer,
+			Message: fmt.Sprintf("the number %.40s is out of range", text)})
 		return &Node{Kind: Null, Text: text, Pos: pos}
 	}
 	return &Node{Kind: Number, Scalar: v, Text: text, Pos: pos}

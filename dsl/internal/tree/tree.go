@@ -2,8 +2,8 @@
 //
 // It exists because the decoders of YAML libraries lose what a language needs for good messages (positions, duplicate
 // keys) and, following YAML 1.1, turn words such as on, yes and no into booleans. This package resolves scalars by the
-// core schema of YAML 1.2; a value that JSON cannot represent is a violation. Aliases and merge keys are expanded within
-// limits, so that a small text cannot become a huge tree.
+// core schema of YAML 1.2; a value that JSON cannot represent is a violation. Aliases and merge keys are expanded
+// within limits, so that a small text cannot become a huge tree.
 //
 // YAML is parsed by go.yaml.in/yaml/v3. goccy/go-yaml would give better messages but needs quadratic time on nested
 // brackets and accepts invalid UTF-8, control characters and unknown anchors. It serves only to locate the error in a
@@ -67,8 +67,8 @@ func (n *Node) Get(key string) *Node {
 	return nil
 }
 
-// Value returns the node as a plain JSON value, which must not be changed: the values of its parts are the same as their own. It is not
-// safe for concurrent use.
+// Value returns the node as a plain JSON value, which must not be changed: the values of its parts are the same as
+// their own. It is not safe for concurrent use.
 func (n *Node) Value() any {
 	if n.plain != nil {
 		return n.plain
@@ -125,7 +125,9 @@ type Limits struct {
 // not JSON leave a tree (with the first value, or null), and so does a trailing comma.
 func Parse(source []byte, limits Limits) (*Node, []Violation) {
 	if len(source) > limits.Bytes {
-		return nil, []Violation{{Kind: Limit, Message: "the document has " + strconv.Itoa(len(source)) + " bytes, over the limit of " + strconv.Itoa(limits.Bytes)}}
+		return nil, []Violation{{
+			Kind: Limit, Message: "the document has " + strconv.Itoa(len(source)) + " bytes, over the limit of " +
+				strconv.Itoa(limits.Bytes)}}
 	}
 	if n, violations, ok := parseJSON(source, limits); ok {
 		return n, violations

@@ -28,7 +28,8 @@ func parseYAML(source []byte, limits Limits) (*Node, []Violation) {
 	}
 	if err := dec.Decode(&more); err == nil {
 		at := Pos{more.Line, more.Column}
-		return nil, []Violation{{Kind: Syntax, Pos: at, Message: "a second document begins here", Suggestion: "put each workflow into its own file"}}
+		return nil, []Violation{{
+			Kind: Syntax, Pos: at, Message: "a second document begins here", Suggestion: "put each workflow into its own file"}}
 	} else if !errors.Is(err, io.EOF) {
 		return nil, []Violation{diagnose(source, err)}
 	}
@@ -46,9 +47,11 @@ func encodingViolation(source []byte) (Violation, bool) {
 		r, size := utf8.DecodeRune(source[i:])
 		switch {
 		case r == utf8.RuneError && size == 1:
-			return Violation{Kind: Syntax, Pos: pos, Message: fmt.Sprintf("byte 0x%02x is not valid UTF-8", source[i]), Suggestion: "save the file as UTF-8"}, true
+			return Violation{Kind: Syntax, Pos: pos, Message: fmt.Sprintf("byte 0x%02x is not valid UTF-8", source[i]),
+				Suggestion: "save the file as UTF-8"}, true
 		case r < 0x20 && r != '\n' && r != '\r' && r != '\t', r == 0x7f:
-			return Violation{Kind: Syntax, Pos: pos, Message: fmt.Sprintf("the control character U+%04X is not allowed", r), Suggestion: "remove it"}, true
+			return Violation{Kind: Syntax, Pos: pos, Message: fmt.Sprintf("the control character U+%04X is not allowed", r),
+				Suggestion: "remove it"}, true
 		}
 		i += size
 		pos.Column++
@@ -90,11 +93,13 @@ func (y *yamlReader) value(n *yaml.Node, pointer string, depth int) *Node {
 func (y *yamlReader) alias(n *yaml.Node, pointer string, depth int) *Node {
 	pos := Pos{n.Line, n.Column}
 	if y.aliases++; y.aliases > y.limits.Aliases {
-		y.stop(Violation{Kind: Limit, Pos: pos, Pointer: pointer, Message: fmt.Sprintf("more than %d aliases", y.limits.Aliases), Suggestion: "use fewer aliases"})
+		y.stop(Violation{Kind: Limit, Pos: pos, Pointer: pointer,
+			Message: fmt.Sprintf("more than %d aliases", y.limits.Aliases), Suggestion: "use fewer aliases"})
 		return &Node{Pos: pos}
 	}
 	if y.open[n.Alias] {
-		y.stop(Violation{Kind: Syntax, Pos: pos, Pointer: pointer, Message: fmt.Sprintf("the anchor %q contains itself", n.Value), Suggestion: "remove the alias"})
+		y.stop(Violation{Kind: Syntax, Pos: pos, Pointer: pointer,
+			Message: fmt.Sprintf("the anchor %q contains itself", n.Value), Suggestion: "remove the alias"})
 		return &Node{Pos: pos}
 	}
 	y.open[n.Alias] = true
@@ -131,7 +136,8 @@ func (y *yamlReader) key(k *yaml.Node, pointer string) (string, bool) {
 		return k.Alias.Value, true
 	}
 	if k.Kind != yaml.ScalarNode {
-		y.report(Violation{Kind: NotJSON, Pos: Pos{k.Line, k.Column}, Pointer: pointer, Message: "a key must be a single word or string", Suggestion: "quote the key"})
+		y.report(Violation{Kind: NotJSON, Pos: Pos{k.Line, k.Column}, Pointer: pointer,
+			Message: "a key must be a single word or string", Suggestion: "quote the key"})
 		return "", false
 	}
 	return k.Value, true
@@ -146,7 +152,8 @@ func (y *yamlReader) merge(out *Node, seen map[string]Pos, m *yaml.Node, pointer
 	}
 	for _, s := range sources {
 		if s.Kind != Object {
-			y.report(Violation{Kind: NotJSON, Pos: s.Pos, Pointer: pointer, Message: "a merge key << takes mappings, got " + s.Kind.String(), Suggestion: "refer to an anchor of a mapping"})
+			y.report(Violation{Kind: NotJSON, Pos: s.Pos, Pointer: pointer,
+				Message: "a merge key << takes mappings, got " + s.Kind.String(), Suggestion: "refer to an anchor of a mapping"})
 			continue
 		}
 		for _, member := range s.Members {

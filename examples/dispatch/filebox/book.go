@@ -57,7 +57,8 @@ func (b *book) queue(name inbox.Name) *queue {
 	return q
 }
 
-// ready returns the events that may be claimed, in order. It returns none of a lane while the lane's first event is not due.
+// ready returns the events that may be claimed, in order. It returns none of a lane while the lane's first event is not
+// due.
 func (q *queue) ready(now time.Time) iter.Seq[*waiting] {
 	return func(yield func(*waiting) bool) {
 		blocked := map[string]bool{}
@@ -124,7 +125,8 @@ func (q *queue) record(now time.Time, outcomes []inbox.DeliveryOutcome) {
 
 func (q *queue) progress(now time.Time) inbox.Progress {
 	p := inbox.Progress{
-		Name: q.Name, Owner: q.Owner, Head: q.Head, Routed: q.Head, Pending: int64(len(q.Waiting)), Due: q.due(now), Parked: q.Parked,
+		Name: q.Name, Owner: q.Owner, Head: q.Head, Routed: q.Head, Pending: int64(len(q.Waiting)), Due: q.due(now),
+		Parked:        q.Parked,
 		SinceProgress: -1,
 	}
 	if !q.Progress.IsZero() {

@@ -1,14 +1,15 @@
 //go:build unix
 
-// Package filebox is an [inbox.Inbox] in one file, which any number of processes on one host share. It shows the minimum that an inbox
-// requires: transactions, and a number that grows.
+// Package filebox is an [inbox.Inbox] in one file, which any number of processes on one host share. It shows the
+// minimum that an inbox requires: transactions, and a number that grows.
 //
 //	in, err := filebox.New("data/inbox.json", deliver)
 //	wake, err := in.Publish(name, "ada", letter) // durable; wake: the dispatcher is parked, call Ring
 //
-// Each change locks the file, reads it and replaces it durably, so a process that is killed during a change leaves the file as it was
-// before. A change takes milliseconds, and longer with more pending events: enough for some hundred events. A process that is frozen while
-// it has the lock blocks the others. For higher loads use a database, in which each change is one transaction.
+// Each change locks the file, reads it and replaces it durably, so a process that is killed during a change leaves the
+// file as it was before. A change takes milliseconds, and longer with more pending events: enough for some hundred
+// events. A process that is frozen while it has the lock blocks the others. For higher loads use a database, in which
+// each change is one transaction.
 package filebox
 
 import (
@@ -47,7 +48,8 @@ func New(path string, deliver Deliver) (*Inbox, error) {
 	return &Inbox{path: path, deliver: deliver}, nil
 }
 
-// Publish accepts an event. When it returns, the event is durable. wake reports that the dispatcher is parked: the caller must call Ring.
+// Publish accepts an event. When it returns, the event is durable. wake reports that the dispatcher is parked: the
+// caller must call Ring.
 func (i *Inbox) Publish(name inbox.Name, lane string, event any) (wake bool, err error) {
 	item, err := json.Marshal(event)
 	if err != nil {
@@ -80,7 +82,8 @@ func (i *Inbox) Fence(ctx context.Context, name inbox.Name, holder string, above
 }
 
 // Claim is [inbox.Inbox].
-func (i *Inbox) Claim(ctx context.Context, name inbox.Name, owner inbox.Owner, limit int, visible time.Duration) (claimed []inbox.Delivery, err error) {
+func (i *Inbox) Claim(ctx context.Context, name inbox.Name, owner inbox.Owner, limit int,
+	visible time.Duration) (claimed []inbox.Delivery, err error) {
 	err = i.fenced(ctx, name, owner, func(q *queue, now time.Time) error {
 		claimed = q.claim(now, limit, visible)
 		return nil
@@ -94,7 +97,8 @@ func (i *Inbox) Deliver(ctx context.Context, name inbox.Name, d inbox.Delivery) 
 }
 
 // RecordOutcomes is [inbox.Inbox].
-func (i *Inbox) RecordOutcomes(ctx context.Context, name inbox.Name, owner inbox.Owner, outcomes []inbox.DeliveryOutcome) error {
+func (i *Inbox) RecordOutcomes(ctx context.Context, name inbox.Name, owner inbox.Owner,
+	outcomes []inbox.DeliveryOutcome) error {
 	return i.fenced(ctx, name, owner, func(q *queue, now time.Time) error {
 		q.record(now, outcomes)
 		return nil
@@ -164,7 +168,8 @@ func (i *Inbox) Progress(ctx context.Context, names ...inbox.Name) (list []inbox
 }
 
 // fenced is a change that fails unless owner is the current owner.
-func (i *Inbox) fenced(ctx context.Context, name inbox.Name, owner inbox.Owner, do func(*queue, time.Time) error) error {
+func (i *Inbox) fenced(ctx context.Context, name inbox.Name, owner inbox.Owner,
+	do func(*queue, time.Time) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}

@@ -1,5 +1,5 @@
-// Package command implements the subcommands that run the platform in their own process: `signalbox server` and `signalbox migrate`.
-// All other subcommands are in package cli and call a server.
+// Package command implements the subcommands that run the platform in their own process: `signalbox server` and
+// `signalbox migrate`. All other subcommands are in package cli and call a server.
 package command
 
 import (
@@ -40,17 +40,21 @@ func Main() cli.Options {
 	temporal := temporalconfig.Layer(time.Now)
 	layers := []config.Layer{temporal, redisconfig.Layer(time.Now), sealconfig.Layer(), telemetryLayer(env)}
 	return cli.Options{
-		Version: Version, Program: os.Args[0], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Env: env, ConfigLayers: layers,
+		Version: Version, Program: os.Args[0], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Env: env,
+		ConfigLayers:  layers,
 		CheckServices: app.CheckServices,
 		Bootstrap:     Bootstrap(env, []config.Layer{temporal}),
 		Commands:      []*cobra.Command{Server(Version, env, layers), Migrate(env, []config.Layer{temporal})},
 	}
 }
 
-// telemetryLayer reports the variables of OpenTelemetry with invalid values, with all other violations. It sets nothing.
+// telemetryLayer reports the variables of OpenTelemetry with invalid values, with all other violations. It sets
+// nothing.
 func telemetryLayer(env config.Environment) config.Layer {
 	return config.Layer{
-		Apply: func(config.Environment, *config.Config) (map[string]string, error) { return nil, nil }, //nolint:nilnil // it sets nothing
+		Apply: func(config.Environment, *config.Config) (map[string]string, error) {
+			return nil, nil
+		}, //nolint:nilnil // it sets nothing
 		Check: func(*config.Config) (all config.Violations) {
 			_, err := otlp.Read(env.LookupEnv)
 			invalid, _ := errors.AsType[otlp.Violations](err)
@@ -81,9 +85,11 @@ until it is interrupted; then it accepts no new work, waits up to worker.stop_ti
 				return err
 			}
 			for _, violation := range cfg.Warnings {
-				log.WarnContext(cmd.Context(), "The configuration has a violation that may be temporary", "violation", violation.String())
+				log.WarnContext(cmd.Context(), "The configuration has a violation that may be temporary",
+					"violation", violation.String())
 			}
-			options := app.Options{Config: cfg, Version: version, Log: log, Memory: memory.Apply(int64(cfg.MemoryLimit), os.DirFS("/"))}
+			options := app.Options{Config: cfg, Version: version, Log: log,
+				Memory: memory.Apply(int64(cfg.MemoryLimit), os.DirFS("/"))}
 			return Serve(cmd.Context(), options, func(a *app.App) error {
 				log.InfoContext(cmd.Context(), "Signalbox is ready", "listen", a.Addr().String(), "version", version,
 					"roles", cfg.Roles, "temporal", cfg.Temporal.Address, "namespace", cfg.Temporal.Namespace)
@@ -134,7 +140,8 @@ func Interrupted(ctx context.Context, err error) error {
 // Migrate returns `signalbox migrate`.
 func Migrate(env config.Environment, layers []config.Layer) *cobra.Command {
 	cmd := invocation.Noun("migrate", "Migrate the database's schema, show its state, or import runs",
-		"Migrate the schema of the database in store.dsn, show its state, or import an older engine's runs. Migrations take a lock: several may run at once.")
+		"Migrate the schema of the database in store.dsn, show its state, or import an older engine's runs. Migrations "+
+			"take a lock: several may run at once.")
 	cmd.AddCommand(
 		migrateVerb("up", "Apply the migrations that are missing", env, layers, up),
 		migrateVerb("status", "List the migrations and when each was applied", env, layers, status),
@@ -144,7 +151,8 @@ func Migrate(env config.Environment, layers []config.Layer) *cobra.Command {
 }
 
 func migrateVerb(
-	verb, short string, env config.Environment, layers []config.Layer, do func(context.Context, *config.Config, *store.Store, io.Writer) error,
+	verb, short string, env config.Environment, layers []config.Layer,
+	do func(context.Context, *config.Config, *store.Store, io.Writer) error,
 ) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: verb, Short: short, Long: short + ".", Example: "  signalbox migrate " + verb + " --config signalbox.yaml",

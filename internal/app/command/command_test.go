@@ -67,7 +67,8 @@ func program(database string, out, problems io.Writer) cli.Options {
 		options.Env["SIGNALBOX_ENCRYPTION_KEYS"] = "test=" + key
 	}
 	options.Commands = []*cobra.Command{
-		command.Server(options.Version, options.Env, options.ConfigLayers), command.Migrate(options.Env, options.ConfigLayers[:1]),
+		command.Server(options.Version, options.Env, options.ConfigLayers),
+		command.Migrate(options.Env, options.ConfigLayers[:1]),
 	}
 	return options
 }
@@ -142,7 +143,8 @@ func TestServerRefusesSettings(t *testing.T) {
 	require.NoFileExists(t, database)
 
 	credentials := []string{
-		"--temporal-address", "http://temporal:7233", "--temporal-tls-ca-file", notPEM(t), "--temporal-api-key-file", "/nowhere/key",
+		"--temporal-address", "http://temporal:7233", "--temporal-tls-ca-file", notPEM(t), "--temporal-api-key-file",
+		"/nowhere/key",
 	}
 	code, _, problems = run(t, database, append([]string{"server"}, credentials...)...)
 	require.NotEqual(t, exit.OK, code)
@@ -187,7 +189,9 @@ func TestExpiredCertificate(t *testing.T) {
 	ended := make(chan int, 1)
 	options := program(database, &stdout, &problems)
 	go func() { ended <- cli.Run(ctx, options, append([]string{"server", "--log-format", "text"}, files...)) }()
-	require.Eventually(t, func() bool { return strings.Contains(problems.String(), "Signalbox is ready") }, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool {
+		return strings.Contains(problems.String(), "Signalbox is ready")
+	}, time.Minute, 10*time.Millisecond)
 	require.Contains(t, problems.String(), "the client certificate expired at ")
 	interrupt()
 	require.Equal(t, exit.OK, <-ended, problems.String())

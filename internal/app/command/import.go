@@ -56,7 +56,8 @@ interruption: unchanged runs are skipped. docs/migration.md lists the columns th
 			return importInto(cmd.Context(), cfg, o, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
-	cmd.Flags().StringVar(&from, "from", "", "database to copy from: a Postgres URL or the path of a SQLite file; passwords as ${env:NAME} or ${file:/path}")
+	cmd.Flags().StringVar(&from, "from", "",
+		"database to copy from: a Postgres URL or the path of a SQLite file; passwords as ${env:NAME} or ${file:/path}")
 	cmd.Flags().StringVar(&o.Project, "project", "", "project for all runs; without it each run keeps its project")
 	cmd.Flags().StringVar(&o.Namespace, "namespace", "legacy", "workflow namespace for workflows whose names have none")
 	cmd.Flags().BoolVar(&o.DryRun, "dry-run", false, "only print what would be done")
@@ -68,7 +69,8 @@ interruption: unchanged runs are skipped. docs/migration.md lists the columns th
 func importInto(ctx context.Context, cfg *config.Config, o migrate.Options, out, progress io.Writer) error {
 	o.Now, o.Progress = time.Now, progress
 	s, err := store.Open(ctx, store.Options{
-		Driver: sqldb.Driver(cfg.Store.Driver), DSN: cfg.Store.DSN.Reveal(), AutoMigrate: cfg.Store.AutoMigrate, CallTimeout: importTimeout,
+		Driver: sqldb.Driver(cfg.Store.Driver), DSN: cfg.Store.DSN.Reveal(), AutoMigrate: cfg.Store.AutoMigrate,
+		CallTimeout: importTimeout,
 	})
 	if err != nil {
 		return err
@@ -93,8 +95,10 @@ func printImport(out io.Writer, r migrate.Report, dry bool) error {
 		what  string
 		count int64
 	}{
-		{"runs in the source", r.Runs}, {"new, " + done, r.New}, {"changed, " + done + " again", r.Changed}, {"there already, left alone", r.Unchanged},
-		{"of these canceled, as their engine is gone", r.Canceled}, {"their open waits resolved", r.Waits}, {"steps", r.Steps},
+		{"runs in the source", r.Runs}, {"new, " + done, r.New}, {"changed, " + done + " again", r.Changed},
+		{"there already, left alone", r.Unchanged},
+		{"of these canceled, as their engine is gone", r.Canceled}, {"their open waits resolved", r.Waits},
+		{"steps", r.Steps},
 		{"left out, as another run has their ID", r.Taken}, {"left out, as retention deleted them here", r.Removed},
 	} {
 		_, _ = fmt.Fprintf(table, "%s\t%d\n", line.what, line.count)

@@ -31,7 +31,8 @@ func TestMigrateImport(t *testing.T) {
 	from, to := filepath.Join(t.TempDir(), "legacy.db"), filepath.Join(t.TempDir(), "signalbox.db")
 	db, err := sql.Open("sqlite", from)
 	require.NoError(t, err)
-	_, err = db.ExecContext(t.Context(), `CREATE TABLE workflow_runs (id TEXT PRIMARY KEY, tenant TEXT, workflow_name TEXT, engine TEXT, status TEXT, created_at TEXT, finished_at TEXT);
+	_, err = db.ExecContext(t.Context(),
+		`CREATE TABLE workflow_runs (id TEXT PRIMARY KEY, tenant TEXT, workflow_name TEXT, engine TEXT, status TEXT, created_at TEXT, finished_at TEXT);
 CREATE TABLE workflow_run_steps (id INTEGER PRIMARY KEY, run_id TEXT, step_name TEXT, status TEXT);
 CREATE TABLE workflow_run_waits (id INTEGER PRIMARY KEY, run_id TEXT, kind TEXT, status TEXT, resolved_at TEXT);
 CREATE TABLE workflow_run_snapshots (id INTEGER PRIMARY KEY, run_id TEXT);
@@ -39,7 +40,8 @@ INSERT INTO workflow_runs VALUES ('a', 'shop', 'order', 'db', 'running', '2026-0
 	require.NoError(t, err)
 	require.NoError(t, db.Close())
 
-	for _, args := range [][]string{{"import", "--from", from, "--store-dsn", to, "--dry-run"}, {"import", "--from", from, "--store-dsn", to}} {
+	for _, args := range [][]string{
+		{"import", "--from", from, "--store-dsn", to, "--dry-run"}, {"import", "--from", from, "--store-dsn", to}} {
 		out, progress, err := migrate(t, args...)
 		require.NoError(t, err)
 		require.Regexp(t, `runs in the source +2\n`, out)

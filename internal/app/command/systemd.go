@@ -11,8 +11,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/loop"
 )
 
-// manager reports the state of the process to systemd, which starts it with Type=notify and restarts it when WatchdogSec passes without
-// a report. It does nothing without systemd.
+// manager reports the state of the process to systemd, which starts it with Type=notify and restarts it when
+// WatchdogSec passes without a report. It does nothing without systemd.
 type manager struct {
 	log      *slog.Logger
 	watchdog *loop.Loop // nil: the service has no watchdog

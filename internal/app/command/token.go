@@ -18,7 +18,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/token"
 )
 
-// Bootstrap creates the first token directly in the store: `signalbox token create --bootstrap`. One process at a time does it.
+// Bootstrap creates the first token directly in the store: `signalbox token create --bootstrap`. One process at a time
+// does it.
 func Bootstrap(env config.Environment, layers []config.Layer) tokencmd.Bootstrap {
 	return func(ctx context.Context, flags *pflag.FlagSet, w tokencmd.Wanted) (made tokencmd.Made, err error) {
 		cfg, err := config.Load(config.Options{Flags: flags, Env: env, Layers: layers})

@@ -15,7 +15,8 @@ func TestTokenFile(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	database, file := filepath.Join(folder, "signalbox.db"), filepath.Join(folder, "token")
-	create := []string{"token", "create", "--bootstrap", "--name", "prometheus", "--role", "*=viewer", "--store-dsn", database, "--file"}
+	create := []string{"token", "create", "--bootstrap", "--name", "prometheus", "--role", "*=viewer", "--store-dsn",
+		database, "--file"}
 	code, _, problems := run(t, database, append(create, filepath.Join(folder, "missing", "token"))...)
 	require.Equal(t, exit.Usage, code)
 	require.Contains(t, problems, "--file: the file cannot be written")

@@ -80,7 +80,8 @@ func words(parts ...part) string {
 
 // counts lists a batch's counts of items by status.
 func counts(b *signalboxv1.Batch) string {
-	line := words(part{b.GetSucceeded(), "succeeded"}, part{b.GetOutcomes().GetStarted(), "started"}, part{b.GetRefused(), "refused"},
+	line := words(part{b.GetSucceeded(), "succeeded"}, part{b.GetOutcomes().GetStarted(), "started"},
+		part{b.GetRefused(), "refused"},
 		part{b.GetFailed(), "failed"}, part{b.GetPending(), "pending"})
 	if line != "" {
 		line = ": " + line
@@ -96,7 +97,8 @@ func outcomeCounts(b *signalboxv1.Batch) string {
 	if failed > 0 {
 		word += fmt.Sprintf(" (%d with the same cause)", o.GetFailedSameCause())
 	}
-	return words(part{o.GetOpen(), "open"}, part{o.GetCompleted(), "completed"}, part{failed, word}, part{o.GetCanceled(), "canceled"}, part{o.GetTerminated(), "terminated"},
+	return words(part{o.GetOpen(), "open"}, part{o.GetCompleted(), "completed"}, part{failed, word},
+		part{o.GetCanceled(), "canceled"}, part{o.GetTerminated(), "terminated"},
 		part{o.GetUnknown(), "unknown"})
 }
 

@@ -39,8 +39,11 @@ func listCommand(s *invocation.Invocation) *cobra.Command {
 			return list(cmd.Context(), s, chosen, limit)
 		},
 	}
-	cmd.Flags().StringSliceVarP(&statuses, "status", "s", nil, "only these `statuses`, separated by commas: selecting, running, paused, started, completed")
-	_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(batchStatuses(), cobra.ShellCompDirectiveNoFileComp)) // the flag is there
+	cmd.Flags().StringSliceVarP(&statuses, "status", "s", nil,
+		"only these `statuses`, separated by commas: selecting, running, paused, started, completed")
+	// the flag is there
+	_ = cmd.RegisterFlagCompletionFunc("status",
+		cobra.FixedCompletions(batchStatuses(), cobra.ShellCompDirectiveNoFileComp))
 	cmd.Flags().IntVarP(&limit, "limit", "n", 50, "at most this many; 0 for all")
 	s.BindClient(cmd)
 	return cmd
@@ -97,11 +100,16 @@ and "completed" when all have ended; OUTCOMES counts what became of them. "run l
 		},
 	}
 	cmd.Flags().BoolVar(&items, "items", false, "list the runs with their results")
-	cmd.Flags().StringVarP(&status, "status", "s", "", "only runs with this `status`: pending, succeeded, started, refused or failed")
-	cmd.Flags().StringVar(&outcome, "outcome", "", "only runs whose replay has this `outcome`: "+strings.Join(outcomes(), ", "))
-	_ = cmd.RegisterFlagCompletionFunc("outcome", cobra.FixedCompletions(outcomes(), cobra.ShellCompDirectiveNoFileComp)) // the flag is there
+	cmd.Flags().StringVarP(&status, "status", "s", "",
+		"only runs with this `status`: pending, succeeded, started, refused or failed")
+	cmd.Flags().StringVar(&outcome, "outcome", "",
+		"only runs whose replay has this `outcome`: "+strings.Join(outcomes(), ", "))
+	// the flag is there
+	_ = cmd.RegisterFlagCompletionFunc("outcome", cobra.FixedCompletions(outcomes(), cobra.ShellCompDirectiveNoFileComp))
 	cmd.Flags().IntVarP(&limit, "limit", "n", 200, "at most this many runs; 0 for all")
-	_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(itemStatuses(), cobra.ShellCompDirectiveNoFileComp)) // the flag is there
+	// the flag is there
+	_ = cmd.RegisterFlagCompletionFunc("status",
+		cobra.FixedCompletions(itemStatuses(), cobra.ShellCompDirectiveNoFileComp))
 	s.BindBatch(cmd)
 	return cmd
 }

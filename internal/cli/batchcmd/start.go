@@ -67,14 +67,18 @@ failed. Ctrl-C ends the command, not the batch.`,
 	cmd.Flags().StringVarP(&flags.reason, "reason", "r", "", "why, for the audit log and the runs' history")
 	flags.Bind(cmd)
 	cmd.Flags().BoolVar(&flags.all, "all", false, "every run of the project")
-	cmd.Flags().BoolVar(&flags.latest, "latest", false, "replay with the newest published version instead of each run's own")
+	cmd.Flags().BoolVar(&flags.latest, "latest", false,
+		"replay with the newest published version instead of each run's own")
 	cmd.Flags().Float64Var(&flags.rate, "rate", 0, "runs per second, from 0.1 to 500; 50 when not given")
-	cmd.Flags().StringVar(&flags.requestID, "request-id", "", "`ID` of this request, unique in the project; generated when empty")
+	cmd.Flags().StringVar(&flags.requestID, "request-id", "",
+		"`ID` of this request, unique in the project; generated when empty")
 	flags.confirmation.Bind(cmd)
-	cmd.Flags().BoolVar(&flags.dryRun, "dry-run", false, "count the runs, list those for which the action is refused, and start nothing")
+	cmd.Flags().BoolVar(&flags.dryRun, "dry-run", false,
+		"count the runs, list those for which the action is refused, and start nothing")
 	cmd.Flags().Int64Var(&flags.expect, "expect", 0, "start only if this many runs are selected, as --dry-run counts them")
 	cmd.Flags().BoolVarP(&flags.wait, "wait", "w", false, "return when the batch and the runs that it started have ended")
-	_ = cmd.RegisterFlagCompletionFunc("action", cobra.FixedCompletions(actions(), cobra.ShellCompDirectiveNoFileComp)) // the flag is there
+	// the flag is there
+	_ = cmd.RegisterFlagCompletionFunc("action", cobra.FixedCompletions(actions(), cobra.ShellCompDirectiveNoFileComp))
 	s.BindRuns(cmd, math.MaxInt)
 	return cmd
 }
@@ -83,7 +87,8 @@ failed. Ctrl-C ends the command, not the batch.`,
 const latest = "latest"
 
 // request is what the flags ask for.
-func (f *startFlags) request(cmd *cobra.Command, s *invocation.Invocation, ids []string) (*signalboxv1.StartBatchRequest, error) {
+func (f *startFlags) request(cmd *cobra.Command, s *invocation.Invocation,
+	ids []string) (*signalboxv1.StartBatchRequest, error) {
 	if f.action == "" {
 		return nil, exit.Usagef("%s: --action is missing: give cancel, terminate or replay", cmd.CommandPath())
 	}
@@ -97,7 +102,8 @@ func (f *startFlags) request(cmd *cobra.Command, s *invocation.Invocation, ids [
 		return nil, exit.Usagef("--version selects the runs of one version; to replay with the newest one, give --latest")
 	}
 	request := &signalboxv1.StartBatchRequest{
-		Project: s.Project(), Action: f.action, RunIds: ids, Reason: f.reason, Rate: f.rate, RequestId: f.requestID, DryRun: f.dryRun,
+		Project: s.Project(), Action: f.action, RunIds: ids, Reason: f.reason, Rate: f.rate, RequestId: f.requestID,
+		DryRun: f.dryRun,
 	}
 	if request.GetRequestId() == "" {
 		request.RequestId = uuid.NewString()
@@ -117,27 +123,32 @@ func (f *startFlags) request(cmd *cobra.Command, s *invocation.Invocation, ids [
 	selects := runcmd.GivenFlag(cmd, "all")
 	switch {
 	case f.all && selects != "all":
-		return nil, exit.Usagef("--all: all runs are selected, and --%s selects some of them; leave out one of the two", selects)
+		return nil, exit.Usagef("--all: all runs are selected, and --%s selects some of them; leave out one of the two",
+			selects)
 	case len(ids) > 0 && selects != "":
 		return nil, exit.Usagef("--%s: the runs are named by their IDs; leave out either these or --%s", selects, selects)
 	case len(ids) > 0:
 		return request, nil
 	case selects == "":
-		return nil, exit.Usagef("%s: no runs are given: give their IDs, or some of --%s, or --all for every run", cmd.CommandPath(), strings.Join(runcmd.SelectionFlags(), ", --"))
+		return nil, exit.Usagef("%s: no runs are given: give their IDs, or some of --%s, or --all for every run",
+			cmd.CommandPath(), strings.Join(runcmd.SelectionFlags(), ", --"))
 	}
 	filter, err := f.Filter(s)
 	request.Filter = filter
 	return request, err
 }
 
-// confirm asks whether to start the batch, with what a dry run counts. The batch then selects as many runs as were shown, or is refused.
-func (f *startFlags) confirm(ctx context.Context, s *invocation.Invocation, request *signalboxv1.StartBatchRequest) error {
+// confirm asks whether to start the batch, with what a dry run counts. The batch then selects as many runs as were
+// shown, or is refused.
+func (f *startFlags) confirm(ctx context.Context, s *invocation.Invocation,
+	request *signalboxv1.StartBatchRequest) error {
 	if request.GetDryRun() || !f.confirmation.Needed(s) {
 		return nil
 	}
 	preview := &signalboxv1.StartBatchRequest{
-		Project: request.GetProject(), Action: request.GetAction(), RunIds: request.GetRunIds(), Filter: request.GetFilter(), Version: request.GetVersion(),
-		Reason: request.GetReason(), RequestId: request.GetRequestId(), DryRun: true,
+		Project: request.GetProject(), Action: request.GetAction(), RunIds: request.GetRunIds(), Filter: request.GetFilter(),
+		Version: request.GetVersion(),
+		Reason:  request.GetReason(), RequestId: request.GetRequestId(), DryRun: true,
 	}
 	response, err := invocation.Call(ctx, s, s.Batches().StartBatch, preview, "count the runs")
 	if err != nil {
@@ -148,7 +159,8 @@ func (f *startFlags) confirm(ctx context.Context, s *invocation.Invocation, requ
 		request.ExpectedTotal = &total
 	}
 	action := strings.ToUpper(f.action[:1]) + f.action[1:]
-	return f.confirmation.Ask(s, fmt.Sprintf("%s %s of %d selected?", action, output.Count(response.GetEligible(), "run"), total))
+	return f.confirmation.Ask(s,
+		fmt.Sprintf("%s %s of %d selected?", action, output.Count(response.GetEligible(), "run"), total))
 }
 
 func start(ctx context.Context, s *invocation.Invocation, request *signalboxv1.StartBatchRequest, wait bool) error {
@@ -158,13 +170,15 @@ func start(ctx context.Context, s *invocation.Invocation, request *signalboxv1.S
 	if err != nil {
 		hint := ""
 		if invocation.UnknownOutcome(ctx, err) && !request.GetDryRun() {
-			hint = "it is unknown whether the batch was started: repeated with --request-id " + request.GetRequestId() + ", the command starts it once"
+			hint = "it is unknown whether the batch was started: repeated with --request-id " + request.GetRequestId() +
+				", the command starts it once"
 		}
 		return s.FailedHint(err, hint, "start a batch")
 	}
 	b := response.GetBatch()
 	if request.GetDryRun() {
-		s.Note("dry run: would %s %s of %d selected", b.GetAction(), output.Count(response.GetEligible(), "run"), b.GetTotal())
+		s.Note("dry run: would %s %s of %d selected", b.GetAction(), output.Count(response.GetEligible(), "run"),
+			b.GetTotal())
 		if s.Format().Structured() {
 			return output.Message(s.Out, s.Format(), response)
 		}
@@ -187,7 +201,8 @@ func start(ctx context.Context, s *invocation.Invocation, request *signalboxv1.S
 		return err
 	}
 	if b.GetFailed() > 0 {
-		s.Note("%d of %s failed: %s lists the reasons", b.GetFailed(), output.Count(b.GetTotal(), "run"), s.Command("batch show %s --items --status failed", b.GetId()))
+		s.Note("%d of %s failed: %s lists the reasons", b.GetFailed(), output.Count(b.GetTotal(), "run"),
+			s.Command("batch show %s --items --status failed", b.GetId()))
 	}
 	o := b.GetOutcomes()
 	if n := o.GetFailedSameCause() + o.GetFailedOtherCause(); n > 0 {

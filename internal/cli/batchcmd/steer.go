@@ -11,7 +11,8 @@ import (
 
 // steering is a command that changes one batch.
 func steering(
-	s *invocation.Invocation, verb, short, long string, act func(ctx context.Context, id string) (*signalboxv1.Batch, error),
+	s *invocation.Invocation, verb, short, long string,
+	act func(ctx context.Context, id string) (*signalboxv1.Batch, error),
 ) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: verb + " ID", Short: short, Long: long, Example: "  signalbox batch " + verb + " 0199a4f2",
@@ -30,19 +31,21 @@ func steering(
 }
 
 func pauseCommand(s *invocation.Invocation) *cobra.Command {
-	return steering(s, "pause", "Stop a batch after the items in flight", "", func(ctx context.Context, id string) (*signalboxv1.Batch, error) {
-		request := &signalboxv1.PauseBatchRequest{Project: s.Project(), Id: id}
-		response, err := invocation.Send(ctx, s, s.Batches().PauseBatch, request)
-		return response.GetBatch(), err
-	})
+	return steering(s, "pause", "Stop a batch after the items in flight", "",
+		func(ctx context.Context, id string) (*signalboxv1.Batch, error) {
+			request := &signalboxv1.PauseBatchRequest{Project: s.Project(), Id: id}
+			response, err := invocation.Send(ctx, s, s.Batches().PauseBatch, request)
+			return response.GetBatch(), err
+		})
 }
 
 func unpauseCommand(s *invocation.Invocation) *cobra.Command {
-	return steering(s, "unpause", "Continue a paused batch", "", func(ctx context.Context, id string) (*signalboxv1.Batch, error) {
-		request := &signalboxv1.UnpauseBatchRequest{Project: s.Project(), Id: id}
-		response, err := invocation.Send(ctx, s, s.Batches().UnpauseBatch, request)
-		return response.GetBatch(), err
-	})
+	return steering(s, "unpause", "Continue a paused batch", "",
+		func(ctx context.Context, id string) (*signalboxv1.Batch, error) {
+			request := &signalboxv1.UnpauseBatchRequest{Project: s.Project(), Id: id}
+			response, err := invocation.Send(ctx, s, s.Batches().UnpauseBatch, request)
+			return response.GetBatch(), err
+		})
 }
 
 func retryCommand(s *invocation.Invocation) *cobra.Command {

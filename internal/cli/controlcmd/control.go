@@ -1,5 +1,5 @@
-// Package controlcmd is what the noun "run" of the command line does to a run that is there: cancel, terminate, pause, unpause,
-// replay, export. Package runcmd starts and shows runs.
+// Package controlcmd is what the noun "run" of the command line does to a run that is there: cancel, terminate, pause,
+// unpause, replay, export. Package runcmd starts and shows runs.
 package controlcmd
 
 import (

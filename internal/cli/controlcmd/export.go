@@ -43,7 +43,9 @@ every run of the project. Lists of any length are written as they arrive; an int
 	cmd.Flags().StringVar(&flags.format, "format", "", "`form` of a list: csv (default) or json, one run per line")
 	cmd.Flags().BoolVar(&flags.all, "all", false, "every run of the project")
 	cmd.Flags().StringVar(&flags.file, "file", "", "`file` to write; standard output when empty")
-	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"csv", "json"}, cobra.ShellCompDirectiveNoFileComp)) // the flag is there
+	// the flag is there
+	_ = cmd.RegisterFlagCompletionFunc("format",
+		cobra.FixedCompletions([]string{"csv", "json"}, cobra.ShellCompDirectiveNoFileComp))
 	s.BindRuns(cmd, 1)
 	_ = cmd.Flags().MarkHidden("output") // what is written is a file of its own form
 	return cmd
@@ -57,12 +59,14 @@ func export(cmd *cobra.Command, s *invocation.Invocation, args []string, flags e
 		if choice != "" {
 			return exit.Usagef("--%s chooses among runs, and %q is one: leave one of them out", choice, args[0])
 		}
-		stream, err := s.Runs().ExportRun(patience, connect.NewRequest(&signalboxv1.ExportRunRequest{Project: s.Project(), Id: args[0]}))
+		stream, err := s.Runs().ExportRun(patience,
+			connect.NewRequest(&signalboxv1.ExportRunRequest{Project: s.Project(), Id: args[0]}))
 		return save(s, stream, err, flags.file, fmt.Sprintf("export run %q", args[0]))
 	}
 	switch {
 	case choice == "":
-		return exit.Usagef("nothing to export: name a run, choose runs (--status, --workflow, --since, …), or write --all for every run")
+		return exit.Usagef("nothing to export: name a run, choose runs (--status, --workflow, --since, …), or write --all " +
+			"for every run")
 	case flags.all && choice != "all" && choice != "format":
 		return exit.Usagef("--all: all runs are selected, and --%s selects some of them; leave out one of the two", choice)
 	}

@@ -43,10 +43,13 @@ The new run has the labels of the earlier one, and those of --label, which repla
 			return replay(cmd.Context(), s, args[0], flags)
 		},
 	}
-	cmd.Flags().StringVarP(&flags.input, "input", "i", "", "another input: a `file` of JSON, - for standard input, or JSON itself")
-	cmd.Flags().StringVar(&flags.patch, "patch", "", "a JSON patch of the input: a `file`, - for standard input, or JSON itself")
+	cmd.Flags().StringVarP(&flags.input, "input", "i", "",
+		"another input: a `file` of JSON, - for standard input, or JSON itself")
+	cmd.Flags().StringVar(&flags.patch, "patch", "",
+		"a JSON patch of the input: a `file`, - for standard input, or JSON itself")
 	cmd.Flags().StringVar(&flags.version, "version", "", "`version` to run, or latest; that of the earlier run when empty")
-	cmd.Flags().StringVar(&flags.requestID, "request-id", "", "`ID` of this request, unique in the project; generated when empty")
+	cmd.Flags().StringVar(&flags.requestID, "request-id", "",
+		"`ID` of this request, unique in the project; generated when empty")
 	cmd.Flags().BoolVarP(&flags.wait, "wait", "w", false, "return when the run has ended")
 	cmd.Flags().BoolVar(&flags.dryRun, "dry-run", false, "only check the request, and start nothing; needs no reason")
 	flags.Bind(cmd)
@@ -80,10 +83,12 @@ func replayRequest(s *invocation.Invocation, id string, flags replayFlags) (*sig
 		return nil, err
 	}
 	if flags.input != "" && flags.patch != "" {
-		return nil, exit.Usagef("--input and --patch are both given: write another input, or what changes in the original one")
+		return nil, exit.Usagef("--input and --patch are both given: write another input, or what changes in the original " +
+			"one")
 	}
 	request := &signalboxv1.ReplayRunRequest{
-		Project: s.Project(), Id: id, Version: flags.version, Reason: flags.reason, RequestId: flags.requestID, DryRun: flags.dryRun,
+		Project: s.Project(), Id: id, Version: flags.version, Reason: flags.reason, RequestId: flags.requestID,
+		DryRun: flags.dryRun,
 	}
 	var err error
 	if request.Labels, err = flags.Given(); err != nil {

@@ -68,7 +68,8 @@ func reconcile(ctx context.Context, s *invocation.Invocation, dryRun bool) error
 	if s.Format().Structured() {
 		return output.Message(s.Out, s.Format(), report)
 	}
-	checked := fmt.Sprintf("%s checked in %s: %d healthy, %d stale, %d unknown", output.Count(report.GetDispatchers(), "dispatcher"),
+	checked := fmt.Sprintf("%s checked in %s: %d healthy, %d stale, %d unknown",
+		output.Count(report.GetDispatchers(), "dispatcher"),
 		output.Took(report.GetTook().AsDuration()), report.GetHealthy(), report.GetStale(), report.GetUnknown())
 	if len(report.GetItems()) == 0 {
 		s.Note("nothing to do: %s", checked)

@@ -1,5 +1,5 @@
-// Package dispatchercmd is the noun "dispatcher": the state of the dispatchers, which turn a project's events into runs, and the
-// operator's actions on them.
+// Package dispatchercmd is the noun "dispatcher": the state of the dispatchers, which turn a project's events into
+// runs, and the operator's actions on them.
 //
 //	root.AddCommand(dispatchercmd.New(s))
 package dispatchercmd
@@ -48,8 +48,10 @@ deliveries that are neither done nor dead.`,
 			return list(cmd.Context(), s, wanted)
 		},
 	}
-	cmd.Flags().StringSliceVar(&wanted, "state", nil, "only these `states`, separated by commas: "+strings.Join(states(), ", "))
-	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(states(), cobra.ShellCompDirectiveNoFileComp)) // the flag is there
+	cmd.Flags().StringSliceVar(&wanted, "state", nil,
+		"only these `states`, separated by commas: "+strings.Join(states(), ", "))
+	// the flag is there
+	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(states(), cobra.ShellCompDirectiveNoFileComp))
 	s.BindServer(cmd)
 	return cmd
 }

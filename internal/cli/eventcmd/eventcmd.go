@@ -67,7 +67,8 @@ func (n *named) String() string {
 }
 
 // get asks for the event.
-func (n *named) get(ctx context.Context, s *invocation.Invocation, doing string) (*signalboxv1.GetEventResponse, error) {
+func (n *named) get(ctx context.Context, s *invocation.Invocation,
+	doing string) (*signalboxv1.GetEventResponse, error) {
 	response, err := invocation.Call(ctx, s, s.Events().GetEvent, &signalboxv1.GetEventRequest{
 		Project: s.Project(), Position: n.position, Id: n.id, Source: n.source,
 	}, "%s event %s", doing, n)

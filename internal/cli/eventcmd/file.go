@@ -14,8 +14,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
 )
 
-// readEvents reads CloudEvents in their JSON form: one, or an array. What their values have to be is up to the server; the data's
-// digits stay as they are.
+// readEvents reads CloudEvents in their JSON form: one, or an array. What their values have to be is up to the server;
+// the data's digits stay as they are.
 func readEvents(text string) ([]*signalboxv1.CloudEvent, error) {
 	var items []json.RawMessage
 	if !strings.HasPrefix(text, "[") {
@@ -51,7 +51,8 @@ func readEvent(item json.RawMessage) (*signalboxv1.CloudEvent, error) {
 		delete(members, "data")
 	}
 	texts := map[string]*string{
-		"specversion": new(string), "time": new(string), "data_base64": new(string), "id": &event.Id, "source": &event.Source, "type": &event.Type,
+		"specversion": new(string), "time": new(string), "data_base64": new(string), "id": &event.Id, "source": &event.Source,
+		"type":    &event.Type,
 		"subject": &event.Subject, "datacontenttype": &event.DataContentType, "dataschema": &event.DataSchema,
 	}
 	extensions := map[string]json.RawMessage{}

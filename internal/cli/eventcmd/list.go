@@ -22,14 +22,16 @@ type filterFlags struct {
 
 // bind adds the flags, except --source, which has another meaning where a command also takes the ID of an event.
 func (f *filterFlags) bind(cmd *cobra.Command) {
-	cmd.Flags().StringSliceVarP(&f.statuses, "status", "s", nil, "only these `statuses`, separated by commas: pending, routed, unmatched, rejected")
+	cmd.Flags().StringSliceVarP(&f.statuses, "status", "s", nil,
+		"only these `statuses`, separated by commas: pending, routed, unmatched, rejected")
 	cmd.Flags().StringVar(&f.kind, "type", "", "only this `type`")
 	cmd.Flags().StringVar(&f.id, "id", "", "only this `ID`")
 	cmd.Flags().StringVar(&f.run, "run", "", "only events that started, woke or are to wake the run with this `ID`")
 	cmd.Flags().BoolVar(&f.dead, "dead", false, "only events with a dead delivery")
 	cmd.Flags().BoolVar(&f.retrying, "retrying", false, "only events with a delivery that failed and is attempted again")
 	f.period.Bind(cmd, "only events accepted")
-	_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(statuses(), cobra.ShellCompDirectiveNoFileComp)) // the flag is there
+	// the flag is there
+	_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(statuses(), cobra.ShellCompDirectiveNoFileComp))
 }
 
 // names returns the flags that select events.
@@ -83,7 +85,8 @@ func list(ctx context.Context, s *invocation.Invocation, flags filterFlags, limi
 }
 
 // fetch returns the function that reads a page of the events.
-func (f *filterFlags) fetch(ctx context.Context, s *invocation.Invocation) (invocation.Fetch[*signalboxv1.Event], error) {
+func (f *filterFlags) fetch(ctx context.Context,
+	s *invocation.Invocation) (invocation.Fetch[*signalboxv1.Event], error) {
 	request, err := f.request(s)
 	if err != nil {
 		return nil, err

@@ -33,7 +33,8 @@ Without an event, the flags of "event list" select events, the newest first, up 
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if many.given(cmd) {
 				if len(args) > 0 || which.position > 0 || len(ids) > 0 {
-					return exit.Usagef("%s: an event or a delivery, and flags that select events, are given; leave out one of both", cmd.CommandPath())
+					return exit.Usagef("%s: an event or a delivery, and flags that select events, are given; leave out one of both",
+						cmd.CommandPath())
 				}
 				many.filter.source = which.source
 				return redeliverMany(cmd.Context(), s, many, reason)
@@ -107,7 +108,8 @@ func redeliver(ctx context.Context, s *invocation.Invocation, which named, ids [
 		return output.List(s.Out, s.Format(), deliveries)
 	}
 	if len(deliveries) == 0 {
-		s.Note("nothing to deliver again: no trigger or listener matched the event, all its deliveries are done, or its runs have continued with later events")
+		s.Note("nothing to deliver again: no trigger or listener matched the event, all its deliveries are done, or its " +
+			"runs have continued with later events")
 		return nil
 	}
 	return printDeliveries(s, deliveries)

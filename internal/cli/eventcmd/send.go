@@ -51,9 +51,11 @@ generated if none is given.`,
 	cmd.Flags().StringVar(&flags.id, "id", "", "its `ID`, unique in its source; generated when empty")
 	cmd.Flags().StringVar(&flags.subject, "subject", "", "its subject, such as an order's ID")
 	cmd.Flags().StringVar(&flags.data, "data", "", "its data: a `file`, - for standard input, or JSON itself")
-	cmd.Flags().StringVar(&flags.contentType, "content-type", "", "media `type` of the data; JSON when empty. Text is sent as text, anything else as bytes")
+	cmd.Flags().StringVar(&flags.contentType, "content-type", "",
+		"media `type` of the data; JSON when empty. Text is sent as text, anything else as bytes")
 	cmd.Flags().StringArrayVar(&flags.extensions, "extension", nil, "further attribute as `name=text`; may be repeated")
-	cmd.Flags().StringVar(&flags.file, "file", "", "`file` with a CloudEvent or an array of them in JSON, - for standard input; instead of all other flags")
+	cmd.Flags().StringVar(&flags.file, "file", "",
+		"`file` with a CloudEvent or an array of them in JSON, - for standard input; instead of all other flags")
 	s.BindClient(cmd)
 	return cmd
 }
@@ -74,10 +76,12 @@ func (f *sendFlags) events(cmd *cobra.Command, s *invocation.Invocation) ([]*sig
 	}
 	for name, value := range map[string]string{"type": f.kind, "source": f.source} {
 		if value == "" {
-			return nil, exit.Usagef("%s: an event needs --type and --source, or --file; --%s is missing", cmd.CommandPath(), name)
+			return nil, exit.Usagef("%s: an event needs --type and --source, or --file; --%s is missing", cmd.CommandPath(),
+				name)
 		}
 	}
-	event := &signalboxv1.CloudEvent{Id: f.id, Type: f.kind, Source: f.source, Subject: f.subject, DataContentType: f.contentType}
+	event := &signalboxv1.CloudEvent{
+		Id: f.id, Type: f.kind, Source: f.source, Subject: f.subject, DataContentType: f.contentType}
 	if event.GetId() == "" {
 		event.Id = uuid.NewString()
 	}
@@ -160,8 +164,10 @@ func send(ctx context.Context, s *invocation.Invocation, events []*signalboxv1.C
 	}
 	total := output.Count(int64(len(events)), "event")
 	if different > 0 {
-		return exit.Errorf(exit.Conflict, "send %s: %d not stored: other data was accepted before with the same ID and source; "+
-			"give an event with new data an ID of its own, or see the earlier one with %s", total, different, s.Command("event show ID"))
+		return exit.Errorf(exit.Conflict,
+			"send %s: %d not stored: other data was accepted before with the same ID and source; "+
+				"give an event with new data an ID of its own, or see the earlier one with %s", total, different,
+			s.Command("event show ID"))
 	}
 	if duplicates > 0 && !s.Format().Structured() {
 		s.Note("%d of %s had been accepted before, by ID and source, and changed nothing", duplicates, total)
@@ -189,8 +195,10 @@ func showAccepted(s *invocation.Invocation, response *signalboxv1.PublishEventsR
 	return output.Rows(s.Out, s.Format(), s.Style(), rows)
 }
 
-// publish sends the events in as few requests as the default limits of servers allow, and returns one answer for all of them.
-func publish(ctx context.Context, s *invocation.Invocation, events []*signalboxv1.CloudEvent) (*signalboxv1.PublishEventsResponse, error) {
+// publish sends the events in as few requests as the default limits of servers allow, and returns one answer for all of
+// them.
+func publish(ctx context.Context, s *invocation.Invocation,
+	events []*signalboxv1.CloudEvent) (*signalboxv1.PublishEventsResponse, error) {
 	progress := s.Progress()
 	defer progress.Clear()
 	total := int64(len(events))
@@ -203,18 +211,21 @@ func publish(ctx context.Context, s *invocation.Invocation, events []*signalboxv
 		request := &signalboxv1.PublishEventsRequest{Project: s.Project(), Events: part}
 		response, err := invocation.Send(ctx, s, s.Events().PublishEvents, request)
 		if err != nil {
-			return nil, s.FailedHint(err, sendHint(invocation.UnknownOutcome(ctx, err), accepted, events), "send %s", output.Count(total, "event"))
+			return nil, s.FailedHint(err, sendHint(invocation.UnknownOutcome(ctx, err), accepted, events), "send %s",
+				output.Count(total, "event"))
 		}
 		all.Accepted = append(all.Accepted, response.GetAccepted()...)
 	}
 	return all, nil
 }
 
-// sendHint is what to do after a request failed when so many events had been accepted. Repeating the command is safe: an event is accepted once.
+// sendHint is what to do after a request failed when so many events had been accepted. Repeating the command is safe:
+// an event is accepted once.
 func sendHint(unknown bool, accepted int64, events []*signalboxv1.CloudEvent) string {
 	switch {
 	case unknown && len(events) == 1:
-		return "it is unknown whether the event was accepted: repeated with --id " + events[0].GetId() + ", the command sends it once"
+		return "it is unknown whether the event was accepted: repeated with --id " + events[0].GetId() +
+			", the command sends it once"
 	case unknown && accepted == 0:
 		return "it is unknown whether the events were accepted: repeated, the command sends each once"
 	case accepted > 0:
@@ -224,7 +235,8 @@ func sendHint(unknown bool, accepted int64, events []*signalboxv1.CloudEvent) st
 	}
 }
 
-// parts divides events among requests that a server with the default limits accepts: events.max_batch, and api.max_request_bytes with a margin.
+// parts divides events among requests that a server with the default limits accepts: events.max_batch, and
+// api.max_request_bytes with a margin.
 func parts(events []*signalboxv1.CloudEvent) [][]*signalboxv1.CloudEvent {
 	const maxEvents, maxBytes = 1000, 3 << 20
 	var all [][]*signalboxv1.CloudEvent

@@ -105,7 +105,8 @@ func eventFields(e *signalboxv1.Event, wide bool) []output.Field {
 			output.Field{Name: "schema", Value: e.GetDataSchema()},
 		)
 	}
-	fields = append(fields, output.JSONField("extensions", e.GetExtensions().GetJson()), output.JSONField("data", e.GetData().GetJson()))
+	fields = append(fields, output.JSONField("extensions", e.GetExtensions().GetJson()),
+		output.JSONField("data", e.GetData().GetJson()))
 	if n := len(e.GetDataBase64()); n > 0 {
 		fields = append(fields, output.Field{Name: "data", Value: output.Count(int64(n), "byte") + "; -o json has them"})
 	}

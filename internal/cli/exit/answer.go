@@ -86,7 +86,8 @@ func (c *Call) describe(answer *connect.Error) string {
 	return strings.ReplaceAll(line.String(), "\n", " ")
 }
 
-// RefusedByServer is what crypto/tls calls an operation that the other side has ended with an alert: its reason is in the error.
+// RefusedByServer is what crypto/tls calls an operation that the other side has ended with an alert: its reason is in
+// the error.
 const RefusedByServer = "remote error"
 
 func (c *Call) message(answer *connect.Error) string {
@@ -95,7 +96,8 @@ func (c *Call) message(answer *connect.Error) string {
 		return line
 	}
 	if unreachable(answer) {
-		return "Signalbox at " + address + " cannot be reached (" + rootCause(answer) + "); is the server running? \"" + c.Dev + "\" starts one here, --address names another"
+		return "Signalbox at " + address + " cannot be reached (" + rootCause(answer) + "); is the server running? \"" +
+			c.Dev + "\" starts one here, --address names another"
 	}
 	switch answer.Code() {
 	case connect.CodeDeadlineExceeded:
@@ -103,7 +105,8 @@ func (c *Call) message(answer *connect.Error) string {
 	case connect.CodeCanceled:
 		return "interrupted"
 	case connect.CodeUnimplemented:
-		return answer.Message() + "; the server does not have this method: is it Signalbox, and at least as new as this command?"
+		return answer.Message() +
+			"; the server does not have this method: is it Signalbox, and at least as new as this command?"
 	case connect.CodeResourceExhausted: // also an answer that is larger than this client reads
 	default:
 		if line := c.foreign(answer); line != "" {
@@ -120,8 +123,10 @@ func (c *Call) message(answer *connect.Error) string {
 func (c *Call) foreign(answer *connect.Error) string {
 	switch {
 	case errors.Is(answer, io.EOF), errors.Is(answer, io.ErrUnexpectedEOF):
-		return "the connection to " + c.Address + " ended before the answer; try again, and check --address if it ends each time"
-	case answer.Message() == "", connect.IsWireError(answer) && (answer.Code() != connect.CodeUnknown || len(answer.Details()) > 0):
+		return "the connection to " + c.Address +
+			" ended before the answer; try again, and check --address if it ends each time"
+	case answer.Message() == "",
+		connect.IsWireError(answer) && (answer.Code() != connect.CodeUnknown || len(answer.Details()) > 0):
 		return ""
 	default:
 		return answer.Message() + "; what answers at " + c.Address + " may not be Signalbox, check --address"
@@ -140,7 +145,8 @@ func (c *Call) distrust(answer *connect.Error) string {
 	}
 	var op *net.OpError
 	if errors.As(answer, &op) && op.Op == RefusedByServer {
-		return address + " refuses the connection (" + rootCause(answer) + "): it requires a client certificate from an authority that it trusts; see --cert-file and --key-file of \"" + c.Program + " context set\""
+		return address + " refuses the connection (" + rootCause(answer) + "): it requires a client certificate from an " +
+			"authority that it trusts; see --cert-file and --key-file of \"" + c.Program + " context set\""
 	}
 	return ""
 }

@@ -84,8 +84,8 @@ func Code(err error) int {
 	}
 }
 
-// codeOf: refused is what the state of an object forbids, and a conflict what another request was faster with; a request that is wrong in
-// itself has failed.
+// codeOf: refused is what the state of an object forbids, and a conflict what another request was faster with; a
+// request that is wrong in itself has failed.
 func codeOf(answer *connect.Error) int {
 	switch answer.Code() {
 	case connect.CodeNotFound:

@@ -56,7 +56,8 @@ func TestLines(t *testing.T) {
 	require.Empty(t, exit.Line(nil))
 	require.Empty(t, exit.Line(exit.Silently(exit.RunFailed)))
 	require.Equal(t, "interrupted", exit.Line(fmt.Errorf("list: %w", context.Canceled)))
-	call := &exit.Call{What: "do it", Address: "here:1", Err: connect.NewWireError(connect.CodeUnavailable, errors.New("busy")), Hint: "wait"}
+	call := &exit.Call{What: "do it", Address: "here:1",
+		Err: connect.NewWireError(connect.CodeUnavailable, errors.New("busy")), Hint: "wait"}
 	require.Equal(t, "do it: busy; wait", exit.Line(call))
 	call = &exit.Call{What: "do it", Address: "here:1", Err: errors.New("plain")}
 	require.Equal(t, "do it: plain", exit.Line(call))

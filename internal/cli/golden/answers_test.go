@@ -24,8 +24,9 @@ import (
 	_ "github.com/signalbox-dev/signalbox/api/signalbox/v1" // registers the messages
 )
 
-// answers are what the API answers, by the name of the method: the response in the JSON of protobuf, or an error as "!CODE REASON message".
-// A method without an answer is an error of the example. Paths that begin with "/" are no methods: their answer is the status and the body.
+// answers are what the API answers, by the name of the method: the response in the JSON of protobuf, or an error as
+// "!CODE REASON message". A method without an answer is an error of the example. Paths that begin with "/" are no
+// methods: their answer is the status and the body.
 type answers map[string]string
 
 // noAnswer is in the output of an example whose answers are not complete, or no answers.
@@ -86,7 +87,8 @@ func refusal(text string) error {
 		return connect.NewError(connect.CodeInternal, err)
 	}
 	err := connect.NewError(code, errors.New(words[2]))
-	if detail, detailErr := connect.NewErrorDetail(&errdetails.ErrorInfo{Reason: words[1], Domain: "signalbox"}); detailErr == nil {
+	if detail, detailErr := connect.NewErrorDetail(
+		&errdetails.ErrorInfo{Reason: words[1], Domain: "signalbox"}); detailErr == nil {
 		err.AddDetail(detail)
 	}
 	return err
@@ -123,7 +125,8 @@ func encode(method protoreflect.MethodDescriptor, text, suffix string) ([]byte, 
 	return proto.Marshal(message)
 }
 
-// lengthen appends a suffix to the texts of a message. Tokens of pages stay, and words of the protocol, which commands wait for or compare.
+// lengthen appends a suffix to the texts of a message. Tokens of pages stay, and words of the protocol, which commands
+// wait for or compare.
 func lengthen(m protoreflect.Message, suffix string) {
 	kept := []protoreflect.Name{"next_page_token", "cursor", "status", "state", "kind"}
 	text := func(v protoreflect.Value) protoreflect.Value { return protoreflect.ValueOfString(v.String() + suffix) }
@@ -166,7 +169,8 @@ func stream(w http.ResponseWriter, method protoreflect.MethodDescriptor, text, s
 	for part := range strings.SplitSeq(text, "\n---\n") {
 		if rest, failed := strings.CutPrefix(part, "!"); failed {
 			words := strings.SplitN(rest, " ", 3)
-			end, _ = json.Marshal(map[string]any{"error": map[string]string{"code": words[0], "message": words[2] + suffix}}) // texts always encode
+			// texts always encode
+			end, _ = json.Marshal(map[string]any{"error": map[string]string{"code": words[0], "message": words[2] + suffix}})
 			break
 		}
 		body, err := encode(method, part, suffix)

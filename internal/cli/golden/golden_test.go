@@ -1,5 +1,5 @@
-// Package golden_test compares all outputs of the command line with files: on a terminal of 200 columns and one of 60, and piped, as a table
-// and as a wide table.
+// Package golden_test compares all outputs of the command line with files: on a terminal of 200 columns and one of 60,
+// and piped, as a table and as a wide table.
 //
 //	go test ./internal/cli/golden -update
 //
@@ -30,7 +30,8 @@ var update = flag.Bool("update", false, "write the golden files")
 // now is the time of all outputs.
 func now() time.Time { return time.Date(2026, 11, 24, 3, 0, 0, 0, time.UTC) }
 
-// example is a command line with what the API answers. FILE in args is a file with the content of file, HOME the user's home.
+// example is a command line with what the API answers. FILE in args is a file with the content of file, HOME the user's
+// home.
 type example struct {
 	name, line string
 	answers    answers
@@ -59,7 +60,8 @@ type surroundings struct {
 }
 
 func everywhere() []surroundings {
-	return []surroundings{{"terminal, 200 columns", 200, false}, {"terminal, 60 columns", 60, false}, {"pipe", 0, false}, {"pipe, -o wide", 0, true}}
+	return []surroundings{{"terminal, 200 columns", 200, false}, {"terminal, 60 columns", 60, false}, {"pipe", 0, false},
+		{"pipe, -o wide", 0, true}}
 }
 
 func TestOutputs(t *testing.T) {
@@ -102,7 +104,8 @@ func TestOutputs(t *testing.T) {
 // hasWide reports whether a line leaves the choice of the format open, for a command that has one.
 func hasWide(line string) bool {
 	cmd, _, err := cli.New(cli.Options{}).Find(strings.Fields(line))
-	return err == nil && cmd.Flags().Lookup("output") != nil && !strings.Contains(line, " -o ") && !strings.Contains(line, "--jq")
+	return err == nil && cmd.Flags().Lookup("output") != nil && !strings.Contains(line, " -o ") &&
+		!strings.Contains(line, "--jq")
 }
 
 // run returns the streams of one invocation and its exit code. Escapes are made visible.
@@ -139,7 +142,8 @@ func (e example) run(t *testing.T, where surroundings) string {
 	return e.report(out.String(), errs.String(), code, address, home)
 }
 
-// Commands in hints begin with the name by which the program was called: they can be copied where it is not on the PATH.
+// Commands in hints begin with the name by which the program was called: they can be copied where it is not on the
+// PATH.
 func TestHintsBeginWithTheNameOfTheProgram(t *testing.T) {
 	t.Parallel()
 	literal := regexp.MustCompile(`(?:^|[^/\w])signalbox [a-z-]+`)

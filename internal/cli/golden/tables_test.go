@@ -12,7 +12,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/hygiene/pages"
 )
 
-// TestEveryColumnHasAValue finds the columns of tables that are empty in all examples: a column that is never filled looks the same.
+// TestEveryColumnHasAValue finds the columns of tables that are empty in all examples: a column that is never filled
+// looks the same.
 func TestEveryColumnHasAValue(t *testing.T) {
 	t.Parallel()
 	filled := map[string]map[string]bool{}

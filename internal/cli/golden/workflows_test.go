@@ -11,48 +11,78 @@ const (
 	source = `document:\n  dsl: 1.0.0\n  namespace: shop\n  name: order\n  version: 1.2.0\ndo:\n  - nap:\n      wait: {seconds: 1}\n`
 )
 
-const validDocument = "document:\n  dsl: 1.0.0\n  namespace: shop\n  name: order\n  version: 1.2.0\ndo:\n  - nap:\n      wait: {seconds: 1}\n"
+const validDocument = "document:\n  dsl: 1.0.0\n  namespace: shop\n  name: order\n  version: 1.2.0\ndo:\n  - nap:\n  " +
+	"    wait: {seconds: 1}\n"
 
 func workflowExamples() []example {
 	one := func(method, workflow string) answers { return answers{method: `{"workflow": ` + workflow + `}`} }
 	version := `"version": {"version": "1.2.0", "hash": "sha256:5f0c", "publisher": "ada", "publishTime": "2026-11-20T08:00:00Z", "source": "` + source + `"}`
-	stop := `{"workflow": ` + refund + `, "created": true, "batch": {"id": "0199a4f5-0000-7c54-8a3c-5a0d1e0b7f21", "total": "4"}, "open": {"running": "1", "waiting": "3"}, "eligible": "3", "unchanged": "1",
+	stop := `{"workflow": ` + refund +
+		`, "created": true, "batch": {"id": "0199a4f5-0000-7c54-8a3c-5a0d1e0b7f21", "total": "4"}, "open": {"running": "1", "waiting": "3"}, "eligible": "3", "unchanged": "1",
 		"startedBy": "schedule", "preview": [{"reason": "RUN_ENDED", "count": "1", "sampleRunIds": ["` + doneID + `"]}], "timer": {"every": "3600s", "unknownBecause": "Temporal is unavailable"}}`
 	return []example{
-		{name: "workflow-list", line: "workflow list -p shop", answers: answers{"ListWorkflows": `{"workflows": [` + draft + "," + order + "," + refund + `]}`}},
-		{name: "workflow-list-all-projects", line: "workflow list --all-projects", answers: answers{"FindWorkflows": `{"workflows": [{"project": "shop", ` + order[1:] + `, {"project": "shop", ` + refund[1:] + `, {"project": "billing", ` + draft[1:] + `]}`}},
+		{name: "workflow-list", line: "workflow list -p shop",
+			answers: answers{"ListWorkflows": `{"workflows": [` + draft + "," + order + "," + refund + `]}`}},
+		{name: "workflow-list-all-projects", line: "workflow list --all-projects",
+			answers: answers{"FindWorkflows": `{"workflows": [{"project": "shop", ` + order[1:] + `, {"project": "shop", ` +
+				refund[1:] + `, {"project": "billing", ` + draft[1:] + `]}`}},
 		{name: "workflow-list-empty", line: "workflow list -p shop", answers: answers{"ListWorkflows": `{}`}},
-		{name: "workflow-show", line: "workflow show shop/order", answers: answers{"GetWorkflow": `{"workflow": ` + order + `, ` + version + `, "timer": {"cron": "0 3 * * *", "nextTimes": ["2026-11-25T03:00:00Z"], "lastTime": "2026-11-24T03:00:00Z", "fired": "12", "missed": "1"}}`}},
-		{name: "workflow-show-without-runs", line: "workflow show shop/refund-of-orders-of-the-previous-business-year", answers: answers{
-			"GetWorkflow": `{"workflow": ` + refund + `, ` + version + `, "timer": {"every": "90s", "unknownBecause": "the workflow is paused"}}`,
-		}},
-		{name: "workflow-show-draft", line: "workflow show shop/new --draft", answers: answers{"GetWorkflow": `{"workflow": ` + draft + `, "draftSource": "` + source + `"}`}},
-		{name: "workflow-show-source", line: "workflow show shop/order --source", answers: answers{"GetWorkflow": `{"workflow": ` + order + `, ` + version + `}`}},
-		{name: "workflow-show-missing", line: "workflow show shop/ordr", answers: answers{"GetWorkflow": `!not_found WORKFLOW_NOT_FOUND project "default" has no workflow "shop/ordr"`}},
-		{name: "workflow-versions", line: "workflow versions shop/order", answers: answers{"ListVersions": `{"versions": [{"version": "1.2.0", "hash": "sha256:5f0c", "publisher": "ada", "publishTime": "2026-11-20T08:00:00Z"}, {"version": "1.1.0", "hash": "sha256:aa01"}]}`}},
-		{name: "workflow-versions-name", line: "workflow versions shop/order -o name", answers: answers{"ListVersions": `{"versions": [{"version": "1.2.0", "hash": "sha256:5f0c"}, {"version": "1.1.0", "hash": "sha256:aa01"}]}`}},
+		{name: "workflow-show", line: "workflow show shop/order",
+			answers: answers{"GetWorkflow": `{"workflow": ` + order + `, ` + version +
+				`, "timer": {"cron": "0 3 * * *", "nextTimes": ["2026-11-25T03:00:00Z"], "lastTime": "2026-11-24T03:00:00Z", "fired": "12", "missed": "1"}}`}},
+		{name: "workflow-show-without-runs", line: "workflow show shop/refund-of-orders-of-the-previous-business-year",
+			answers: answers{
+				"GetWorkflow": `{"workflow": ` + refund + `, ` + version +
+					`, "timer": {"every": "90s", "unknownBecause": "the workflow is paused"}}`,
+			}},
+		{name: "workflow-show-draft", line: "workflow show shop/new --draft",
+			answers: answers{"GetWorkflow": `{"workflow": ` + draft + `, "draftSource": "` + source + `"}`}},
+		{name: "workflow-show-source", line: "workflow show shop/order --source",
+			answers: answers{"GetWorkflow": `{"workflow": ` + order + `, ` + version + `}`}},
+		{name: "workflow-show-missing", line: "workflow show shop/ordr",
+			answers: answers{"GetWorkflow": `!not_found WORKFLOW_NOT_FOUND project "default" has no workflow "shop/ordr"`}},
+		{name: "workflow-versions", line: "workflow versions shop/order",
+			answers: answers{"ListVersions": `{"versions": [{"version": "1.2.0", "hash": "sha256:5f0c", "publisher": "ada", "publishTime": "2026-11-20T08:00:00Z"}, {"version": "1.1.0", "hash": "sha256:aa01"}]}`}},
+		{name: "workflow-versions-name", line: "workflow versions shop/order -o name",
+			answers: answers{"ListVersions": `{"versions": [{"version": "1.2.0", "hash": "sha256:5f0c"}, {"version": "1.1.0", "hash": "sha256:aa01"}]}`}},
 		{name: "workflow-versions-empty", line: "workflow versions shop/new", answers: answers{"ListVersions": `{}`}},
-		{name: "workflow-diff", line: "workflow diff shop/order 1.1.0 1.2.0", answers: answers{"DiffVersions": `{"unified": "--- 1.1.0\n+++ 1.2.0\n@@ -5 +5 @@\n-  version: 1.1.0\n+  version: 1.2.0\n"}`}},
+		{name: "workflow-diff", line: "workflow diff shop/order 1.1.0 1.2.0",
+			answers: answers{"DiffVersions": `{"unified": "--- 1.1.0\n+++ 1.2.0\n@@ -5 +5 @@\n-  version: 1.1.0\n+  version: 1.2.0\n"}`}},
 		{name: "workflow-diff-equal", line: "workflow diff shop/order 1.1.0 1.2.0", answers: answers{"DiffVersions": `{}`}},
-		{name: "workflow-graph", line: "workflow graph shop/order", answers: answers{"GetVersionGraph": `{"workflow": "shop/order", "version": "1.2.0", "nodes": [{"id": "/", "kind": "start"}, {"id": "/do/0/choose", "name": "choose", "kind": "switch", "label": "choose", "line": 7, "column": 5}, {"id": "/do/1/pay", "name": "pay", "kind": "call", "label": "pay"}],
+		{name: "workflow-graph", line: "workflow graph shop/order",
+			answers: answers{"GetVersionGraph": `{"workflow": "shop/order", "version": "1.2.0", "nodes": [{"id": "/", "kind": "start"}, {"id": "/do/0/choose", "name": "choose", "kind": "switch", "label": "choose", "line": 7, "column": 5}, {"id": "/do/1/pay", "name": "pay", "kind": "call", "label": "pay"}],
 			"edges": [{"from": "/", "to": "/do/0/choose", "kind": "next"}, {"from": "/do/0/choose", "to": "/do/1/pay", "kind": "case", "label": ".amount > 0"}, {"from": "/do/0/choose", "to": "/end", "kind": "default"}]}`}},
-		{name: "workflow-grid", line: "workflow grid shop/order", answers: answers{"GetWorkflowGrid": `{"tasks": [{"task": "prepare"}, {"task": "pay"}], "runs": [{"id": "` + openID + `", "version": "1.2.0", "status": "waiting"}, {"id": "` + doneID + `", "version": "1.2.0", "status": "completed", "duration": "1.5s", "partial": true}],
+		{name: "workflow-grid", line: "workflow grid shop/order",
+			answers: answers{"GetWorkflowGrid": `{"tasks": [{"task": "prepare"}, {"task": "pay"}], "runs": [{"id": "` + openID +
+				`", "version": "1.2.0", "status": "waiting"}, {"id": "` + doneID +
+				`", "version": "1.2.0", "status": "completed", "duration": "1.5s", "partial": true}],
 			"cells": [{"run": 0, "task": 0, "status": "completed", "count": "1"}, {"run": 1, "task": 0, "status": "completed", "count": "3"}, {"run": 1, "task": 1, "status": "failed", "count": "1"}]}`}},
 		{name: "workflow-grid-empty", line: "workflow grid shop/order", answers: answers{"GetWorkflowGrid": `{}`}},
 		{name: "workflow-pause", line: "workflow pause shop/order", answers: one("PauseWorkflow", refund)},
 		{name: "workflow-unpause", line: "workflow unpause shop/order", answers: one("UnpauseWorkflow", order)},
-		{name: "workflow-stop", line: "workflow stop shop/order -r prices --request-id stop-1", answers: answers{"StopWorkflow": stop}},
+		{name: "workflow-stop", line: "workflow stop shop/order -r prices --request-id stop-1",
+			answers: answers{"StopWorkflow": stop}},
 		{name: "workflow-stop-dry-run", line: "workflow stop shop/order --dry-run", answers: answers{"StopWorkflow": stop}},
-		{name: "workflow-stop-asks", line: "workflow stop shop/order -r prices --request-id stop-1", asks: true, stdin: "n\n", answers: answers{"StopWorkflow": stop}},
-		{name: "workflow-delete", line: "workflow delete shop/order", asks: true, stdin: "y\n", answers: answers{"DeleteWorkflow": `{}`}},
-		{name: "workflow-delete-refused", line: "workflow delete shop/order", answers: answers{"DeleteWorkflow": `!failed_precondition WORKFLOW_HAS_OPEN_RUNS workflow "shop/order" has 3 open runs`}},
-		{name: "workflow-save", line: "workflow save FILE", file: validDocument, answers: answers{"SaveDraft": `{"workflow": ` + order + `, "violations": [{"severity": "warning", "code": "UNUSED", "message": "the task nap changes nothing", "path": "/do/0/nap", "line": 7, "column": 5, "suggestion": "delete it"}]}`}},
-		{name: "workflow-publish", line: "workflow publish FILE", file: validDocument, answers: answers{"PublishWorkflow": `{"workflow": ` + order + `, ` + version + `}`}},
-		{name: "workflow-publish-taken", line: "workflow publish FILE", file: validDocument, answers: answers{"PublishWorkflow": `!already_exists VERSION_TAKEN version 1.2.0 of "shop/order" is published with other content; give the document another version`}},
+		{name: "workflow-stop-asks", line: "workflow stop shop/order -r prices --request-id stop-1", asks: true, stdin: "n\n",
+			answers: answers{"StopWorkflow": stop}},
+		{name: "workflow-delete", line: "workflow delete shop/order", asks: true, stdin: "y\n",
+			answers: answers{"DeleteWorkflow": `{}`}},
+		{name: "workflow-delete-refused", line: "workflow delete shop/order",
+			answers: answers{"DeleteWorkflow": `!failed_precondition WORKFLOW_HAS_OPEN_RUNS workflow "shop/order" has 3 open runs`}},
+		{name: "workflow-save", line: "workflow save FILE", file: validDocument,
+			answers: answers{"SaveDraft": `{"workflow": ` + order +
+				`, "violations": [{"severity": "warning", "code": "UNUSED", "message": "the task nap changes nothing", "path": "/do/0/nap", "line": 7, "column": 5, "suggestion": "delete it"}]}`}},
+		{name: "workflow-publish", line: "workflow publish FILE", file: validDocument,
+			answers: answers{"PublishWorkflow": `{"workflow": ` + order + `, ` + version + `}`}},
+		{name: "workflow-publish-taken", line: "workflow publish FILE", file: validDocument,
+			answers: answers{"PublishWorkflow": `!already_exists VERSION_TAKEN version 1.2.0 of "shop/order" is published with other content; give the document another version`}},
 		{name: "workflow-publish-nothing", line: "workflow publish"},
-		{name: "workflow-run", line: "workflow run FILE --detach", file: validDocument, answers: answers{"PublishWorkflow": `{"workflow": ` + order + `, "created": true, ` + version + `}`, "StartRun": `{"run": ` + doneRun + `, "created": true}`}},
+		{name: "workflow-run", line: "workflow run FILE --detach", file: validDocument,
+			answers: answers{"PublishWorkflow": `{"workflow": ` + order + `, "created": true, ` + version + `}`,
+				"StartRun": `{"run": ` + doneRun + `, "created": true}`}},
 		{name: "workflow-validate", line: "workflow validate FILE", file: validDocument},
-		{name: "workflow-validate-wrong", line: "workflow validate FILE", file: "document:\n  dsl: 1.0.0\n  namespace: shop\n  name: order\ndo:\n  - nap:\n      wiat: 1\n"},
+		{name: "workflow-validate-wrong", line: "workflow validate FILE",
+			file: "document:\n  dsl: 1.0.0\n  namespace: shop\n  name: order\ndo:\n  - nap:\n      wiat: 1\n"},
 		{name: "workflow-init", line: "workflow init FILE", file: ""},
 		{name: "workflow-init-exists", line: "workflow init FILE", file: validDocument},
 	}

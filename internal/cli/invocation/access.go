@@ -27,12 +27,14 @@ const (
 
 // bindAccess adds --token and --ca-file.
 func (s *Invocation) bindAccess(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&s.token, "token", "", "`token` to call with ("+TokenVariable+"); other users of this machine can see it here")
-	cmd.Flags().StringVar(&s.caFile, "ca-file", "", "`file` of the authorities that the server's certificate is from, PEM ("+CAFileVariable+"; default the system's)")
+	cmd.Flags().StringVar(&s.token, "token", "",
+		"`token` to call with ("+TokenVariable+"); other users of this machine can see it here")
+	cmd.Flags().StringVar(&s.caFile, "ca-file", "",
+		"`file` of the authorities that the server's certificate is from, PEM ("+CAFileVariable+"; default the system's)")
 }
 
-// there returns the chosen context where it is its server that is called, and else an empty one: what belongs to one server, its token
-// above all, is not for another.
+// there returns the chosen context where it is its server that is called, and else an empty one: what belongs to one
+// server, its token above all, is not for another.
 func (s *Invocation) there() Context {
 	chosen := s.context()
 	if given := first(s.address, s.Env[AddressVariable]); given != "" && given != chosen.Address {
@@ -72,7 +74,8 @@ func (s *Invocation) tokenText() (string, error) {
 	if file := s.there().TokenFile; text == "" && file != "" {
 		content, err := secretfile.Read(file)
 		if err != nil {
-			return "", exit.Usagef("the token of the current context cannot be read: %w; see \"%s\"", err, s.Command("context set --help"))
+			return "", exit.Usagef("the token of the current context cannot be read: %w; see \"%s\"", err,
+				s.Command("context set --help"))
 		}
 		text, from = string(content), file
 		if strings.TrimSpace(text) == "" {
@@ -108,7 +111,8 @@ func (s *Invocation) tlsConfig() (*tls.Config, error) {
 		}
 	}
 	if (cert == "") != (key == "") {
-		return nil, exit.Usagef("a client certificate and its key are given both or not at all; see %s and %s", CertFileVariable, KeyFileVariable)
+		return nil, exit.Usagef("a client certificate and its key are given both or not at all; see %s and %s",
+			CertFileVariable, KeyFileVariable)
 	}
 	if cert != "" {
 		if _, err := secretfile.Read(key); err != nil {
@@ -116,7 +120,8 @@ func (s *Invocation) tlsConfig() (*tls.Config, error) {
 		}
 		pair, err := tls.LoadX509KeyPair(cert, key)
 		if err != nil {
-			return nil, exit.Usagef("the client certificate and its key cannot be used: %w; see %s and %s", err, CertFileVariable, KeyFileVariable)
+			return nil, exit.Usagef("the client certificate and its key cannot be used: %w; see %s and %s", err,
+				CertFileVariable, KeyFileVariable)
 		}
 		conf.Certificates = []tls.Certificate{pair}
 	}
@@ -125,7 +130,8 @@ func (s *Invocation) tlsConfig() (*tls.Config, error) {
 
 // stay refuses to go where a server points to: what is sent is for the server that was named.
 func stay(r *http.Request, _ []*http.Request) error {
-	return fmt.Errorf("the server points to %s://%s; give that as --address if it is correct", r.URL.Scheme, r.URL.Host) //nolint:err113 // for people
+	return fmt.Errorf("the server points to %s://%s; give that as --address if it is correct", r.URL.Scheme,
+		r.URL.Host) //nolint:err113 // for people
 }
 
 func isLoopback(host string) bool {

@@ -12,7 +12,8 @@ import (
 // method is a method of a client of the API.
 type method[Q, R any] = func(context.Context, *connect.Request[Q]) (*connect.Response[R], error)
 
-// Send calls a method, bounded by --timeout. It returns the error of the call as it is, for callers that add a hint to it.
+// Send calls a method, bounded by --timeout. It returns the error of the call as it is, for callers that add a hint to
+// it.
 func Send[Q, R any](ctx context.Context, s *Invocation, call method[Q, R], request *Q) (*R, error) {
 	ctx, cancel := s.Deadline(ctx)
 	defer cancel()
@@ -24,9 +25,10 @@ func Send[Q, R any](ctx context.Context, s *Invocation, call method[Q, R], reque
 	return response.Msg, nil
 }
 
-// Call is Send with an error that says what was being done, for example "show run %q". A caller may read the nil response beside an
-// error by its getters, which return zero values.
-func Call[Q, R any](ctx context.Context, s *Invocation, call method[Q, R], request *Q, what string, args ...any) (*R, error) {
+// Call is Send with an error that says what was being done, for example "show run %q". A caller may read the nil
+// response beside an error by its getters, which return zero values.
+func Call[Q, R any](ctx context.Context, s *Invocation, call method[Q, R], request *Q, what string,
+	args ...any) (*R, error) {
 	response, err := Send(ctx, s, call, request)
 	return response, s.Failed(err, what, args...)
 }

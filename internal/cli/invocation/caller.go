@@ -18,7 +18,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
 )
 
-// caller sends the token along: to the server that is meant, and to no other. What goes wrong on the way it calls by its name.
+// caller sends the token along: to the server that is meant, and to no other. What goes wrong on the way it calls by
+// its name.
 type caller struct {
 	*http.Transport
 
@@ -68,7 +69,8 @@ func broken(err error) error {
 	return err
 }
 
-// wantsTLS reports whether res is the answer of a server that accepts only TLS. It leaves the body readable from its start.
+// wantsTLS reports whether res is the answer of a server that accepts only TLS. It leaves the body readable from its
+// start.
 func wantsTLS(res *http.Response) bool {
 	said := []byte("Client sent an HTTP request to an HTTPS server.")
 	begin, err := io.ReadAll(io.LimitReader(res.Body, int64(len(said))))
@@ -86,8 +88,8 @@ func specific(err error) bool {
 	return errors.As(err, &op) && (op.Op == "dial" || op.Op == exit.RefusedByServer) || errors.As(err, &untrusted)
 }
 
-// refusal connects once more to read why the server refuses the connection. The server sends its TLS alert after the handshake, while the
-// first request is written, so the first error may be the alert or only a broken connection.
+// refusal connects once more to read why the server refuses the connection. The server sends its TLS alert after the
+// handshake, while the first request is written, so the first error may be the alert or only a broken connection.
 func (c *caller) refusal(ctx context.Context, host string) error {
 	const patience = time.Second
 	ctx, cancel := context.WithTimeout(ctx, patience)

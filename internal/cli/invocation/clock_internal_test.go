@@ -22,7 +22,9 @@ func TestAgesAreByTheClockOfTheServer(t *testing.T) {
 		"the same second": {"Sun, 01 Mar 2026 11:59:59 GMT", here},
 		"no date":         {"soon", here},
 	} {
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Date", tt.date) }))
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Date", tt.date)
+		}))
 		t.Cleanup(server.Close)
 		s := New(Streams{Now: func() time.Time { return here }})
 		s.address = server.URL

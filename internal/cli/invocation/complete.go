@@ -38,14 +38,16 @@ func complete[Q, R, T any](
 }
 
 // CompleteWorkflows proposes workflow names for the first argument.
-func (s *Invocation) CompleteWorkflows(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func (s *Invocation) CompleteWorkflows(cmd *cobra.Command, args []string,
+	typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	request := &signalboxv1.ListWorkflowsRequest{Project: s.Project(), PageSize: completionLimit, Text: typed}
 	return complete(s, cmd, args, s.Workflows().ListWorkflows, request, (*signalboxv1.ListWorkflowsResponse).GetWorkflows,
 		func(item *signalboxv1.Workflow) (string, string) { return item.GetName(), item.GetTitle() })
 }
 
 // CompleteRuns proposes the newest runs' IDs for the first argument.
-func (s *Invocation) CompleteRuns(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func (s *Invocation) CompleteRuns(cmd *cobra.Command, args []string,
+	_ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	request := &signalboxv1.ListRunsRequest{Project: s.Project(), PageSize: completionLimit}
 	return complete(s, cmd, args, s.Runs().ListRuns, request, (*signalboxv1.ListRunsResponse).GetRuns,
 		func(item *signalboxv1.Run) (string, string) {
@@ -54,7 +56,8 @@ func (s *Invocation) CompleteRuns(cmd *cobra.Command, args []string, _ string) (
 }
 
 // CompleteEvents proposes the newest events' IDs for the first argument.
-func (s *Invocation) CompleteEvents(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func (s *Invocation) CompleteEvents(cmd *cobra.Command, args []string,
+	_ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	request := &signalboxv1.ListEventsRequest{Project: s.Project(), PageSize: completionLimit}
 	return complete(s, cmd, args, s.Events().ListEvents, request, (*signalboxv1.ListEventsResponse).GetEvents,
 		func(item *signalboxv1.Event) (string, string) {
@@ -63,7 +66,8 @@ func (s *Invocation) CompleteEvents(cmd *cobra.Command, args []string, _ string)
 }
 
 // CompleteBatches proposes the newest batches' IDs for the first argument.
-func (s *Invocation) CompleteBatches(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func (s *Invocation) CompleteBatches(cmd *cobra.Command, args []string,
+	_ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	request := &signalboxv1.ListBatchesRequest{Project: s.Project(), PageSize: completionLimit}
 	return complete(s, cmd, args, s.Batches().ListBatches, request, (*signalboxv1.ListBatchesResponse).GetBatches,
 		func(item *signalboxv1.Batch) (string, string) {
@@ -72,7 +76,8 @@ func (s *Invocation) CompleteBatches(cmd *cobra.Command, args []string, _ string
 }
 
 // CompleteProjects proposes the projects' names for the first argument.
-func (s *Invocation) CompleteProjects(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func (s *Invocation) CompleteProjects(cmd *cobra.Command, args []string,
+	_ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	request := &signalboxv1.ListProjectsRequest{PageSize: completionLimit}
 	return complete(s, cmd, args, s.Projects().ListProjects, request, (*signalboxv1.ListProjectsResponse).GetProjects,
 		func(item *signalboxv1.Project) (string, string) { return item.GetName(), item.GetDescription() })

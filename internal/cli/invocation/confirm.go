@@ -12,7 +12,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/terminal"
 )
 
-// Confirmation is the flag --yes of commands that delete something or end many runs. On a terminal they ask first; a script is not asked.
+// Confirmation is the flag --yes of commands that delete something or end many runs. On a terminal they ask first; a
+// script is not asked.
 type Confirmation struct{ yes bool }
 
 // Bind adds the flag.

@@ -21,7 +21,8 @@ import (
 type Context struct {
 	Address string `json:"address" yaml:"address"`
 	Project string `json:"project,omitempty" yaml:"project,omitempty"`
-	// Files, by absolute path: of the token to call with, of the authorities to trust, and of a client certificate and its key.
+	// Files, by absolute path: of the token to call with, of the authorities to trust, and of a client certificate and its
+	// key.
 	TokenFile string `json:"tokenFile,omitempty" yaml:"token_file,omitempty"`
 	CAFile    string `json:"caFile,omitempty" yaml:"ca_file,omitempty"`
 	CertFile  string `json:"certFile,omitempty" yaml:"cert_file,omitempty"`

@@ -18,7 +18,8 @@ type Download interface {
 	Close() error
 }
 
-// Copy writes a file to w as it arrives, with progress on a terminal, and closes it. An error says what was being done, such as "export runs".
+// Copy writes a file to w as it arrives, with progress on a terminal, and closes it. An error says what was being done,
+// such as "export runs".
 func (s *Invocation) Copy(file Download, w io.Writer, what string) error {
 	progress := s.progressBeside(w)
 	escaped := terminal.NewEscaper(w)
@@ -43,7 +44,8 @@ func (s *Invocation) Copy(file Download, w io.Writer, what string) error {
 	return s.Failed(err, "%s", strings.TrimSpace(what))
 }
 
-// progressBeside returns the progress of what is written to w. There is none where the data itself is printed on the terminal.
+// progressBeside returns the progress of what is written to w. There is none where the data itself is printed on the
+// terminal.
 func (s *Invocation) progressBeside(w io.Writer) *Progress {
 	if IsTerminal(w) {
 		return &Progress{}

@@ -64,12 +64,15 @@ func TestCopyShowsProgressBesideTheFile(t *testing.T) {
 	s := New(Streams{Err: &bytes.Buffer{}, Now: time.Now})
 	for kind, want := range map[string]string{"text/csv": "\u202ea\x1b", "application/x-ndjson": `\u202ea\u001b`} {
 		var out bytes.Buffer
-		require.NoError(t, s.Copy(&file{kind: kind, parts: []string{"\u202ea\x1b"[:2], "\u202ea\x1b"[2:]}}, &out, "export runs"))
+		require.NoError(t, s.Copy(&file{kind: kind, parts: []string{"\u202ea\x1b"[:2], "\u202ea\x1b"[2:]}}, &out,
+			"export runs"))
 		require.Equal(t, want, out.String(), "a file of JSON keeps its value, one of CSV its bytes")
 		terminal := &screen{}
 		shown := New(Streams{Out: terminal, Err: terminal, Now: time.Now})
-		require.NoError(t, shown.Copy(&file{kind: kind, parts: []string{"\u202ea\x1b"[:2], "\u202ea\x1b"[2:]}}, shown.Out, "export runs"))
+		require.NoError(t, shown.Copy(&file{kind: kind, parts: []string{"\u202ea\x1b"[:2], "\u202ea\x1b"[2:]}}, shown.Out,
+			"export runs"))
 		require.Equal(t, `\u202ea\u001b`, terminal.String(), kind)
 	}
-	require.ErrorContains(t, s.Copy(&file{err: errors.New("broken pipe")}, &bytes.Buffer{}, "export runs"), "export runs: broken pipe")
+	require.ErrorContains(t, s.Copy(&file{err: errors.New("broken pipe")}, &bytes.Buffer{}, "export runs"),
+		"export runs: broken pipe")
 }

@@ -13,8 +13,9 @@ import (
 	"time"
 )
 
-// File is a file that a command writes. A regular file has its old content until [File.Commit], and its new content after it; its mode, its
-// owner as far as permitted, and links to it stay. Everything else, such as a FIFO, a device or a terminal, is written directly.
+// File is a file that a command writes. A regular file has its old content until [File.Commit], and its new content
+// after it; its mode, its owner as far as permitted, and links to it stay. Everything else, such as a FIFO, a device or
+// a terminal, is written directly.
 type File struct {
 	*os.File // where the content is written
 
@@ -79,10 +80,12 @@ func followLinks(path string) (string, error) {
 	return "", &fs.PathError{Op: "open", Path: path, Err: syscall.ELOOP}
 }
 
-// createPart creates a new file beside the one that it replaces. Other than [os.CreateTemp], it gives the file the mode.
+// createPart creates a new file beside the one that it replaces. Other than [os.CreateTemp], it gives the file the
+// mode.
 func createPart(folder, name string, mode fs.FileMode) (*os.File, error) {
 	for n := time.Now().UnixNano(); ; n++ {
-		part, err := os.OpenFile(filepath.Join(folder, "."+name+"."+strconv.FormatInt(n, 36)), os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+		part, err := os.OpenFile(filepath.Join(folder, "."+name+"."+strconv.FormatInt(n, 36)),
+			os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 		if !errors.Is(err, fs.ErrExist) {
 			return part, err
 		}
@@ -158,8 +161,8 @@ func WriteFile(path string, content []byte, mode fs.FileMode) error {
 	return f.Commit()
 }
 
-// Interruptible returns a reader that ends with the context: a read of a terminal or a pipe would block until there is input. The read goes
-// on until the end of the process.
+// Interruptible returns a reader that ends with the context: a read of a terminal or a pipe would block until there is
+// input. The read goes on until the end of the process.
 func Interruptible(ctx context.Context, r io.Reader) io.Reader {
 	return &interruptible{ctx: ctx, from: r}
 }

@@ -31,7 +31,8 @@ func content(t *testing.T, path string) string {
 	return string(text)
 }
 
-// TestWriteFileKeepsWhatThePathIs: a regular file is replaced with its mode and links, everything else is written through.
+// TestWriteFileKeepsWhatThePathIs: a regular file is replaced with its mode and links, everything else is written
+// through.
 func TestWriteFileKeepsWhatThePathIs(t *testing.T) {
 	t.Parallel()
 	const old, fresh = "old\n", "new and longer\n"

@@ -14,8 +14,8 @@ import (
 
 // ReadJSON resolves --flag: "-" is standard input, JSON text is itself, anything else is a file of JSON.
 //
-// JSON is passed on byte for byte, so numbers keep their digits. Errors are those of a command line that cannot be understood, and name the
-// flag.
+// JSON is passed on byte for byte, so numbers keep their digits. Errors are those of a command line that cannot be
+// understood, and name the flag.
 func ReadJSON(flag, text string, stdin io.Reader) (string, error) {
 	if text != "-" && looksLikeJSON(text) {
 		return check(flag, "--"+flag, []byte(text))
@@ -49,7 +49,8 @@ func read(flag, text string, stdin io.Reader, otherwise string) (content []byte,
 
 // looksLikeJSON takes what cannot be a file's name people use, and every complete JSON value, as JSON.
 func looksLikeJSON(text string) bool {
-	return json.Valid([]byte(text)) || strings.HasPrefix(text, "{") || strings.HasPrefix(text, "[") || strings.HasPrefix(text, `"`)
+	return json.Valid([]byte(text)) || strings.HasPrefix(text, "{") || strings.HasPrefix(text, "[") ||
+		strings.HasPrefix(text, `"`)
 }
 
 func check(flag, source string, content []byte) (string, error) {

@@ -113,10 +113,13 @@ func formats() []string { return append(output.Formats(), formatName) }
 // BindOutput adds -o, --jq and --no-headers to a command.
 func (s *Invocation) BindOutput(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVarP(&s.format, "output", "o", string(output.Table), "`format` of the output: table, wide, json, yaml, or name for IDs and names only")
-	flags.StringVarP(&s.jq, "jq", "q", "", "print what this jq `expression` makes of the JSON output, texts without quotes")
+	flags.StringVarP(&s.format, "output", "o", string(output.Table),
+		"`format` of the output: table, wide, json, yaml, or name for IDs and names only")
+	flags.StringVarP(&s.jq, "jq", "q", "",
+		"print what this jq `expression` makes of the JSON output, texts without quotes")
 	flags.BoolVar(&s.noHeaders, "no-headers", false, "tables without the line of column heads")
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats(), cobra.ShellCompDirectiveNoFileComp)) // the flag is there
+	// the flag is there
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats(), cobra.ShellCompDirectiveNoFileComp))
 	global(flags, "output", "jq", "no-headers")
 	inner := cmd.PreRunE
 	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
@@ -137,9 +140,11 @@ func (s *Invocation) BindOutput(cmd *cobra.Command) {
 func (s *Invocation) BindServer(cmd *cobra.Command) {
 	s.BindOutput(cmd)
 	flags := cmd.Flags()
-	flags.StringVar(&s.address, "address", "", "Signalbox `server`, host:port or URL ("+AddressVariable+"; default "+DefaultAddress+")")
+	flags.StringVar(&s.address, "address", "",
+		"Signalbox `server`, host:port or URL ("+AddressVariable+"; default "+DefaultAddress+")")
 	s.bindAccess(cmd)
-	flags.DurationVar(&s.timeout, "timeout", DefaultTimeout, "give up after this long; waiting and watching have no limit unless one is given")
+	flags.DurationVar(&s.timeout, "timeout", DefaultTimeout,
+		"give up after this long; waiting and watching have no limit unless one is given")
 	global(flags, "address", "token", "ca-file", "timeout")
 	inner := cmd.PreRunE
 	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
@@ -154,7 +159,8 @@ func (s *Invocation) BindServer(cmd *cobra.Command) {
 // BindClient adds the flags of BindServer and --project.
 func (s *Invocation) BindClient(cmd *cobra.Command) {
 	s.BindServer(cmd)
-	cmd.Flags().StringVarP(&s.project, "project", "p", "", "`project` to work in ("+ProjectVariable+"; default "+DefaultProject+")")
+	cmd.Flags().StringVarP(&s.project, "project", "p", "",
+		"`project` to work in ("+ProjectVariable+"; default "+DefaultProject+")")
 	global(cmd.Flags(), "project")
 }
 
@@ -186,7 +192,8 @@ func (s *Invocation) chosen() (Context, error) {
 		return Context{}, err
 	}
 	if _, exists := file.Contexts[file.Current]; file.Current != "" && !exists {
-		return Context{}, fmt.Errorf("the current context, %q, does not exist; choose another with \"%s\"", file.Current, s.Command("context use NAME"))
+		return Context{}, fmt.Errorf("the current context, %q, does not exist; choose another with \"%s\"", file.Current,
+			s.Command("context use NAME"))
 	}
 	return file.Contexts[file.Current], nil
 }
@@ -216,7 +223,8 @@ func (s *Invocation) Check() error {
 // CheckAddress reports text that cannot be a server's address.
 func CheckAddress(address string) error {
 	if _, err := baseURL(address); err != nil {
-		return exit.Usagef("%q is no address of a server: %w; write host:port, for example %s, or a URL", address, err, DefaultAddress)
+		return exit.Usagef("%q is no address of a server: %w; write host:port, for example %s, or a URL", address, err,
+			DefaultAddress)
 	}
 	return nil
 }
@@ -369,7 +377,8 @@ func (s *Invocation) Failed(err error, what string, args ...any) error {
 
 // FailedHint is Failed with what to do about it.
 func (s *Invocation) FailedHint(err error, hint, what string, args ...any) error {
-	return &exit.Call{What: fmt.Sprintf(what, args...), Address: s.Address(), Err: err, Hint: hint, Program: s.Program, Dev: s.Dev}
+	return &exit.Call{What: fmt.Sprintf(what, args...), Address: s.Address(), Err: err, Hint: hint, Program: s.Program,
+		Dev: s.Dev}
 }
 
 // Note prints a line of progress, for people.
@@ -377,7 +386,8 @@ func (s *Invocation) Note(format string, args ...any) {
 	_ = terminal.Draw(s.Err, fmt.Sprintf(format+"\n", args...)) // an error of standard error cannot be reported
 }
 
-// Heading prints the line above a further table. It is data, as the heads of columns are: where these are left out, it is, too.
+// Heading prints the line above a further table. It is data, as the heads of columns are: where these are left out, it
+// is, too.
 func (s *Invocation) Heading(text string) error {
 	if s.noHeaders {
 		return nil

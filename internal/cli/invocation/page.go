@@ -16,8 +16,8 @@ const pageSize = 200
 // Fetch returns a page of a list, and the token of the next page; "" after the last one.
 type Fetch[T any] = func(size int32, token string) ([]T, string, error)
 
-// Pages collects a list page by page, up to limit items; 0 means all, and a negative limit is an error of the flag. More says that
-// the list goes on.
+// Pages collects a list page by page, up to limit items; 0 means all, and a negative limit is an error of the flag.
+// More says that the list goes on.
 func Pages[T any](limit int, fetch Fetch[T]) (items []T, more bool, err error) {
 	if limit < 0 {
 		return nil, false, exit.Usagef("--limit: %d must be 0 or greater; 0 means all", limit)
@@ -41,8 +41,8 @@ func Pages[T any](limit int, fetch Fetch[T]) (items []T, more bool, err error) {
 	}
 }
 
-// Time reads a flag that is a moment (RFC 3339, a day with or without a time, "today", "yesterday"; in UTC, as times are printed) or a
-// time before now ("2h", "7d", "1w"). Empty is the zero time.
+// Time reads a flag that is a moment (RFC 3339, a day with or without a time, "today", "yesterday"; in UTC, as times
+// are printed) or a time before now ("2h", "7d", "1w"). Empty is the zero time.
 func (s *Invocation) Time(flag, text string) (time.Time, error) {
 	today := s.Now().UTC().Truncate(day)
 	switch text {
@@ -56,7 +56,8 @@ func (s *Invocation) Time(flag, text string) (time.Time, error) {
 	}
 	ago, err := span(text)
 	if err != nil || ago < 0 {
-		return time.Time{}, exit.Usagef("--%s: %q is no time; write how long ago (\"90m\", \"7d\", \"1w\"), a day (yesterday, 2026-01-31) or a moment (2026-01-31T12:00:00Z)", flag, text)
+		return time.Time{}, exit.Usagef("--%s: %q is no time; write how long ago (\"90m\", \"7d\", \"1w\"), a day "+
+			"(yesterday, 2026-01-31) or a moment (2026-01-31T12:00:00Z)", flag, text)
 	}
 	return s.Now().Add(-ago), nil
 }
@@ -68,7 +69,8 @@ func (s *Invocation) Ahead(flag, text string) (time.Time, error) {
 	}
 	ahead, err := span(text)
 	if err != nil || ahead <= 0 {
-		return time.Time{}, exit.Usagef("--%s: %q is no time to come; write in how long (\"12h\", \"90d\") or a moment (2027-01-31T12:00:00Z)", flag, text)
+		return time.Time{}, exit.Usagef("--%s: %q is no time to come; write in how long (\"12h\", \"90d\") or a moment "+
+			"(2027-01-31T12:00:00Z)", flag, text)
 	}
 	return s.Now().Add(ahead), nil
 }
@@ -84,7 +86,8 @@ func Span(flag, text string) (time.Duration, error) {
 
 const day = 24 * time.Hour
 
-// moment reads a moment (RFC 3339, or a day with or without a time), and reports whether it is one; empty is the zero time.
+// moment reads a moment (RFC 3339, or a day with or without a time), and reports whether it is one; empty is the zero
+// time.
 func moment(text string) (t time.Time, is bool) {
 	if text == "" {
 		return t, true

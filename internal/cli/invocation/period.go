@@ -23,7 +23,8 @@ func (p *Period) Bind(cmd *cobra.Command, what string) { p.BindTo(cmd.Flags(), "
 // BindTo adds the flags with names that begin with a prefix: "ended-" for --ended-since and --ended-until.
 func (p *Period) BindTo(flags *pflag.FlagSet, prefix, what string) {
 	p.prefix = prefix
-	flags.StringVar(&p.since, prefix+"since", "", what+" in the last `time` (\"2h\", \"7d\", \"1w\"), or since a day (yesterday, 2026-01-31) or a moment (2026-01-31T12:00:00Z), in UTC")
+	flags.StringVar(&p.since, prefix+"since", "", what+" in the last `time` (\"2h\", \"7d\", \"1w\"), or since a day "+
+		"(yesterday, 2026-01-31) or a moment (2026-01-31T12:00:00Z), in UTC")
 	flags.StringVar(&p.until, prefix+"until", "", what+" before this `time`")
 }
 
@@ -73,7 +74,8 @@ func (p *Period) Bounds(s *Invocation) (since, until *timestamppb.Timestamp, err
 	}
 	to, err := s.Time(p.prefix+"until", p.until)
 	if err == nil && !from.IsZero() && !to.IsZero() && !from.Before(to) {
-		err = exit.Usagef("--%ssince %s is not before --%suntil %s: nothing is between them", p.prefix, p.since, p.prefix, p.until)
+		err = exit.Usagef("--%ssince %s is not before --%suntil %s: nothing is between them", p.prefix, p.since, p.prefix,
+			p.until)
 	}
 	return Timestamp(from), Timestamp(to), err
 }

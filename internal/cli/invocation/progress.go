@@ -41,9 +41,11 @@ func (p *Progress) Of(done, total int64, noun string) {
 	}
 	const bar = 20
 	full := int(min(done, total) * bar / total)
-	line := fmt.Sprintf("[%s%s] %3d%%  %d of %s", strings.Repeat("#", full), strings.Repeat(".", bar-full), min(done, total)*100/total, done, output.Count(total, noun))
+	line := fmt.Sprintf("[%s%s] %3d%%  %d of %s", strings.Repeat("#", full), strings.Repeat(".", bar-full),
+		min(done, total)*100/total, done, output.Count(total, noun))
 	if rate > 0 {
-		line += fmt.Sprintf(", %.1f/s, %s left", rate, output.Span(time.Duration(float64(total-done)/rate*float64(time.Second)).Round(time.Second)))
+		line += fmt.Sprintf(", %.1f/s, %s left", rate,
+			output.Span(time.Duration(float64(total-done)/rate*float64(time.Second)).Round(time.Second)))
 	}
 	p.draw(line)
 }

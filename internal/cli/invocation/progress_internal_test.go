@@ -21,7 +21,8 @@ func TestProgressShowsShareRateAndTimeLeft(t *testing.T) {
 	require.Empty(t, out.String(), "it is not drawn more often than can be read")
 	now = now.Add(4 * time.Second)
 	p.Of(300, 500, "run")
-	require.Equal(t, "\r\x1b[K[############........]  60%  300 of 500 runs, 50.0/s, 4s left", out.String(), "the rate is that of what this command has seen")
+	require.Equal(t, "\r\x1b[K[############........]  60%  300 of 500 runs, 50.0/s, 4s left", out.String(),
+		"the rate is that of what this command has seen")
 	out.Reset()
 	p.Clear()
 	p.Clear()

@@ -20,8 +20,8 @@ const (
 	named = 3
 )
 
-// BindRuns is BindClient for a command whose arguments, or the first count of them, are IDs of runs: each may be the beginning of an ID that
-// no other run's ID has.
+// BindRuns is BindClient for a command whose arguments, or the first count of them, are IDs of runs: each may be the
+// beginning of an ID that no other run's ID has.
 func (s *Invocation) BindRuns(cmd *cobra.Command, count int) {
 	s.BindClient(cmd)
 	resolve(cmd, count, s.runID)
@@ -51,12 +51,14 @@ func resolve(cmd *cobra.Command, count int, id func(ctx context.Context, text st
 	}
 }
 
-// runID returns the ID of the only run whose ID begins with the text. A whole ID, and what cannot begin one, is returned as it is.
+// runID returns the ID of the only run whose ID begins with the text. A whole ID, and what cannot begin one, is
+// returned as it is.
 func (s *Invocation) runID(ctx context.Context, text string) (string, error) {
 	if !isPrefix(text) {
 		return text, nil
 	}
-	request := &signalboxv1.ListRunsRequest{Project: s.Project(), Filter: &signalboxv1.RunFilter{Text: text}, PageSize: named + 1}
+	request := &signalboxv1.ListRunsRequest{
+		Project: s.Project(), Filter: &signalboxv1.RunFilter{Text: text}, PageSize: named + 1}
 	response, err := Call(ctx, s, s.Runs().ListRuns, request, "find the run whose ID begins with %q", text)
 	if err != nil {
 		return "", err
@@ -107,5 +109,6 @@ func only(text, thing string, found []string) (string, error) {
 	case len(found) > named:
 		found = append(found[:named], "…")
 	}
-	return "", exit.Usagef("the IDs of several %s begin with %q: %s; write more of the ID", output.Plural(thing), text, strings.Join(found, ", "))
+	return "", exit.Usagef("the IDs of several %s begin with %q: %s; write more of the ID", output.Plural(thing), text,
+		strings.Join(found, ", "))
 }

@@ -25,11 +25,13 @@ func TestTablesAlignWidenAndEscape(t *testing.T) {
 	require.NoError(t, output.Rows(&table, output.Table, output.Style{}, rows()))
 	require.Equal(t, "ID       STATUS\nä        completed\nlong-id  a\\u001b[31m\\n\n", table.String())
 	require.NoError(t, output.Rows(&wide, output.Wide, output.Style{}, rows()))
-	require.Equal(t, "ID       STATUS         WHY\nä        completed      x\nlong-id  a\\u001b[31m\\n  \\u009b\n", wide.String())
+	require.Equal(t, "ID       STATUS         WHY\nä        completed      x\nlong-id  a\\u001b[31m\\n  \\u009b\n",
+		wide.String())
 	table.Reset()
 	require.NoError(t, output.Rows(&table, output.Wide, output.Style{}, []output.Row{row("1", "", "x"), row("2", "", "")}))
 	require.Equal(t, "ID  STATUS  WHY\n1           x\n2\n", table.String())
-	require.NoError(t, output.Rows(&colored, output.Table, output.Style{Color: true}, []output.Row{row("1", "failed", "")}))
+	require.NoError(t, output.Rows(&colored, output.Table, output.Style{Color: true},
+		[]output.Row{row("1", "failed", "")}))
 	require.Contains(t, colored.String(), "1   \x1b[31mfailed\x1b[0m\n")
 }
 
@@ -38,7 +40,8 @@ func TestTablesFitTheTerminal(t *testing.T) {
 	t.Parallel()
 	rows := func() []output.Row {
 		return []output.Row{
-			output.Cells("ID", "one", "STATUS", "failed", "ERROR", "", "TITLE", "a long title"), output.Cells("ID", "two", "STATUS", "", "ERROR", "", "TITLE", "b"),
+			output.Cells("ID", "one", "STATUS", "failed", "ERROR", "", "TITLE", "a long title"),
+			output.Cells("ID", "two", "STATUS", "", "ERROR", "", "TITLE", "b"),
 		}
 	}
 	for width, want := range map[int]string{
@@ -60,17 +63,21 @@ func TestCardsOmitEmptyFields(t *testing.T) {
 	t.Parallel()
 	var card bytes.Buffer
 	require.NoError(t, output.Card(&card, output.Style{}, []output.Field{
-		{Name: "id", Value: "r1"}, {Name: "nothing"}, {Name: "status", Value: "failed"}, {Name: "source", Value: "a:\n  b\x07\n"},
+		{Name: "id", Value: "r1"}, {Name: "nothing"}, {Name: "status", Value: "failed"},
+		{Name: "source", Value: "a:\n  b\x07\n"},
 	}))
 	require.Equal(t, "id      r1\nstatus  failed\nsource\n  a:\n    b\\u0007\n", card.String())
 }
 
 func TestCardsWrapWordsOnTerminals(t *testing.T) {
 	t.Parallel()
-	fields := []output.Field{{Name: "id", Value: "0199a4f2-9e07-7c54"}, {Name: "detail", Value: "no worker polls the  task queue"}, output.JSONField("input", `{"a": "b c d e f g"}`)}
+	fields := []output.Field{
+		{Name: "id", Value: "0199a4f2-9e07-7c54"}, {Name: "detail", Value: "no worker polls the  task queue"},
+		output.JSONField("input", `{"a": "b c d e f g"}`)}
 	var narrow, pipe bytes.Buffer
 	require.NoError(t, output.Card(&narrow, output.Style{Width: 20}, fields))
-	require.Equal(t, "id      0199a4f2-9e07-7c54\ndetail  no worker\n        polls the\n        task queue\ninput   {\"a\": \"b c d e f g\"}\n", narrow.String())
+	require.Equal(t, "id      0199a4f2-9e07-7c54\ndetail  no worker\n        polls the\n        task queue\ninput   "+
+		"{\"a\": \"b c d e f g\"}\n", narrow.String())
 	require.NoError(t, output.Card(&pipe, output.Style{}, fields))
 	require.Contains(t, pipe.String(), "detail  no worker polls the  task queue\n")
 }
@@ -111,14 +118,17 @@ func TestJSONAndYAMLAreExact(t *testing.T) {
 
 func TestTimes(t *testing.T) {
 	t.Parallel()
-	for d, want := range map[time.Duration]string{-time.Second: "0s", 59 * time.Second: "59s", 61 * time.Second: "1m", 47 * time.Hour: "47h", 49 * time.Hour: "2d"} {
+	for d, want := range map[time.Duration]string{
+		-time.Second: "0s", 59 * time.Second: "59s", 61 * time.Second: "1m", 47 * time.Hour: "47h", 49 * time.Hour: "2d"} {
 		require.Equal(t, want, output.Age(d))
 	}
-	for d, want := range map[time.Duration]string{1500: "2µs", 1234567: "1ms", 1234567890: "1.23s", 125 * time.Second: "2m5s"} {
+	for d, want := range map[time.Duration]string{
+		1500: "2µs", 1234567: "1ms", 1234567890: "1.23s", 125 * time.Second: "2m5s"} {
 		require.Equal(t, want, output.Took(d))
 	}
 	for d, want := range map[time.Duration]string{
-		-time.Second: "0s", 0: "0s", 1234567: "1ms", 1999 * time.Millisecond: "1s", 192 * time.Second: "3m12s", time.Hour: "1h", 24 * time.Hour: "1d", 3 * time.Minute: "3m",
+		-time.Second: "0s", 0: "0s", 1234567: "1ms", 1999 * time.Millisecond: "1s", 192 * time.Second: "3m12s",
+		time.Hour: "1h", 24 * time.Hour: "1d", 3 * time.Minute: "3m",
 		26*time.Hour + 90*time.Minute: "1d3h",
 	} {
 		require.Equal(t, want, output.Span(d))
@@ -128,7 +138,8 @@ func TestTimes(t *testing.T) {
 func TestCount(t *testing.T) {
 	t.Parallel()
 	for want, got := range map[string]string{
-		"1 run": output.Count(1, "run"), "0 runs": output.Count(0, "run"), "2 entries": output.Count(2, "entry"), "3 batches": output.Count(3, "batch"),
+		"1 run": output.Count(1, "run"), "0 runs": output.Count(0, "run"), "2 entries": output.Count(2, "entry"),
+		"3 batches": output.Count(3, "batch"),
 	} {
 		require.Equal(t, want, got)
 	}
@@ -156,7 +167,8 @@ func TestJSONAndYAMLEscapeForTheSameValue(t *testing.T) {
 	var line bytes.Buffer
 	require.NoError(t, output.Line(&line, run))
 	require.NotRegexp(t, `[^\n -~]`, line.String())
-	for format, decode := range map[output.Format]func([]byte, any) error{output.JSON: json.Unmarshal, output.YAML: yaml.Unmarshal} {
+	for format, decode := range map[output.Format]func([]byte, any) error{
+		output.JSON: json.Unmarshal, output.YAML: yaml.Unmarshal} {
 		var out bytes.Buffer
 		require.NoError(t, output.Message(&out, format, run))
 		require.NotRegexp(t, `[^\n -~]`, out.String(), format)

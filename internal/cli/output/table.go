@@ -85,7 +85,8 @@ func statusColor(word string) string {
 		return green
 	case "failed", "timed_out", "error", "down", "stale", "dead", "silent", "rejected":
 		return red
-	case "canceled", "terminated", "waiting", "paused", "warning", "connecting", "degraded", "late", "missing", "foreign", "unmatched":
+	case "canceled", "terminated", "waiting", "paused", "warning", "connecting", "degraded", "late", "missing", "foreign",
+		"unmatched":
 		return yellow
 	case "running", "routing":
 		return blue
@@ -190,8 +191,8 @@ type Field struct {
 	unwrapped bool // its value is copied as a whole
 }
 
-// Card prints the fields of one thing, one per line; a value of several lines stands below its name. On a terminal, words that do not fit
-// on a line are continued below the value.
+// Card prints the fields of one thing, one per line; a value of several lines stands below its name. On a terminal,
+// words that do not fit on a line are continued below the value.
 func Card(w io.Writer, style Style, fields []Field) error {
 	width := 0
 	for _, field := range fields {
@@ -216,7 +217,8 @@ func Card(w io.Writer, style Style, fields []Field) error {
 	return terminal.Draw(w, text.String())
 }
 
-// wrapped returns the value of a field in lines of so many columns, with all but the first indented. No word is divided.
+// wrapped returns the value of a field in lines of so many columns, with all but the first indented. No word is
+// divided.
 func wrapped(field Field, columns, indent int) string {
 	value := terminal.Line(field.Value)
 	if columns <= 0 || field.unwrapped || utf8.RuneCountInString(value) <= columns {
@@ -247,8 +249,8 @@ const (
 	shownBytes = 8 << 10
 )
 
-// JSONField is a field that shows JSON: short on its line, long indented below its name, and of a very long one the beginning. Without any it
-// has no value.
+// JSONField is a field that shows JSON: short on its line, long indented below its name, and of a very long one the
+// beginning. Without any it has no value.
 func JSONField(name, text string) Field {
 	if len(text) <= 80 {
 		return Field{Name: name, Value: text, unwrapped: true}

@@ -11,15 +11,17 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 )
 
-// changing is a command that changes one problem; flags are those of its example; act sends the request for the problem with this revision.
+// changing is a command that changes one problem; flags are those of its example; act sends the request for the problem
+// with this revision.
 func changing(
 	s *invocation.Invocation, verb, short, flags string,
 	act func(ctx context.Context, cmd *cobra.Command, id string, revision int64) (*signalboxv1.Problem, error),
 ) *cobra.Command {
 	var revision int64
 	cmd := &cobra.Command{
-		Use: verb + " ID", Short: short, Example: strings.TrimRight("  signalbox problem "+verb+" stuck.shop.NO_POLLER "+flags, " "),
-		Args: invocation.Args(1, 1, "ID"),
+		Use: verb + " ID", Short: short,
+		Example: strings.TrimRight("  signalbox problem "+verb+" stuck.shop.NO_POLLER "+flags, " "),
+		Args:    invocation.Args(1, 1, "ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			id, at := args[0], revision
 			if !cmd.Flags().Changed("revision") {
@@ -36,7 +38,8 @@ func changing(
 			return show(s, p)
 		},
 	}
-	cmd.Flags().Int64Var(&revision, "revision", 0, "`revision` of the problem as you have read it; the present one when not given")
+	cmd.Flags().Int64Var(&revision, "revision", 0,
+		"`revision` of the problem as you have read it; the present one when not given")
 	s.BindServer(cmd)
 	return cmd
 }
@@ -72,7 +75,8 @@ func snoozeCommand(s *invocation.Invocation) *cobra.Command {
 			response, err := invocation.Send(ctx, s, s.Problems().SnoozeProblem, request)
 			return response.GetProblem(), err
 		})
-	cmd.Flags().StringVar(&until, "until", "", "`time` at which the snooze ends: in how long (\"12h\") or a moment (2027-01-31T12:00:00Z)")
+	cmd.Flags().StringVar(&until, "until", "",
+		"`time` at which the snooze ends: in how long (\"12h\") or a moment (2027-01-31T12:00:00Z)")
 	cmd.Flags().Int64Var(&count, "until-count", 0, "`count` of runs at which the snooze ends")
 	return cmd
 }
@@ -102,7 +106,8 @@ func updateCommand(s *invocation.Invocation) *cobra.Command {
 func reopenCommand(s *invocation.Invocation) *cobra.Command {
 	return changing(s, "reopen", "End the acknowledgement or the snooze of a problem", "",
 		func(ctx context.Context, _ *cobra.Command, id string, revision int64) (*signalboxv1.Problem, error) {
-			response, err := invocation.Send(ctx, s, s.Problems().ReopenProblem, &signalboxv1.ReopenProblemRequest{Id: id, Revision: revision})
+			response, err := invocation.Send(ctx, s, s.Problems().ReopenProblem,
+				&signalboxv1.ReopenProblemRequest{Id: id, Revision: revision})
 			return response.GetProblem(), err
 		})
 }

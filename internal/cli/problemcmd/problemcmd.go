@@ -19,7 +19,8 @@ import (
 // New returns the noun with its verbs.
 func New(s *invocation.Invocation) *cobra.Command {
 	noun := invocation.Noun("problem", "List what an operator has to act on, and record what was done about it", "")
-	noun.AddCommand(listCommand(s), countCommand(s), showCommand(s), acknowledgeCommand(s), snoozeCommand(s), updateCommand(s), reopenCommand(s))
+	noun.AddCommand(listCommand(s), countCommand(s), showCommand(s), acknowledgeCommand(s), snoozeCommand(s),
+		updateCommand(s), reopenCommand(s))
 	return noun
 }
 
@@ -46,15 +47,18 @@ is listed as resolved for 24 hours; --state resolved lists these, and --state al
 		Args: invocation.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error { return list(cmd.Context(), s, flags) },
 	}
-	cmd.Flags().StringSliceVar(&flags.kinds, "kind", nil, "only these `kinds`, separated by commas: stuck, failure, platform")
-	cmd.Flags().StringSliceVar(&flags.states, "state", []string{"open", "acknowledged", "snoozed"}, "only these `states`, separated by commas: open, acknowledged, snoozed, resolved; all for every state")
+	cmd.Flags().StringSliceVar(&flags.kinds, "kind", nil,
+		"only these `kinds`, separated by commas: stuck, failure, platform")
+	cmd.Flags().StringSliceVar(&flags.states, "state", []string{"open", "acknowledged", "snoozed"},
+		"only these `states`, separated by commas: open, acknowledged, snoozed, resolved; all for every state")
 	cmd.Flags().StringVar(&flags.project, "project", "", "only problems of this `project`")
 	cmd.Flags().StringVar(&flags.owner, "owner", "", "only problems of this `owner`")
 	cmd.Flags().StringVar(&flags.text, "text", "", "only problems that contain this `text`")
 	cmd.Flags().IntVarP(&flags.limit, "limit", "n", 50, "at most this many; 0 for all")
 	_ = cmd.RegisterFlagCompletionFunc("project", s.CompleteProjects) // the flag is there
 	for flag, words := range map[string][]string{"kind": kinds(), "state": append(states(), "all")} {
-		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)) // the flag is there
+		// the flag is there
+		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 	}
 	s.BindServer(cmd)
 	return cmd
@@ -72,12 +76,13 @@ func list(ctx context.Context, s *invocation.Invocation, flags listFlags) error 
 		}
 	}
 	var partial []string
-	found, more, err := invocation.Pages(flags.limit, func(size int32, token string) ([]*signalboxv1.Problem, string, error) {
-		request.PageSize, request.PageToken = size, token
-		response, err := invocation.Call(ctx, s, s.Problems().ListProblems, request, "list problems")
-		partial = response.GetErrors()
-		return response.GetProblems(), response.GetNextPageToken(), err
-	})
+	found, more, err := invocation.Pages(flags.limit,
+		func(size int32, token string) ([]*signalboxv1.Problem, string, error) {
+			request.PageSize, request.PageToken = size, token
+			response, err := invocation.Call(ctx, s, s.Problems().ListProblems, request, "list problems")
+			partial = response.GetErrors()
+			return response.GetProblems(), response.GetNextPageToken(), err
+		})
 	if err != nil {
 		return err
 	}
@@ -141,7 +146,8 @@ func countCommand(s *invocation.Invocation) *cobra.Command {
 		Example: `  signalbox problem count --project shop`,
 		Args:    invocation.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			response, err := invocation.Call(cmd.Context(), s, s.Problems().CountProblems, &signalboxv1.CountProblemsRequest{Project: project}, "count problems")
+			response, err := invocation.Call(cmd.Context(), s, s.Problems().CountProblems,
+				&signalboxv1.CountProblemsRequest{Project: project}, "count problems")
 			if err != nil {
 				return err
 			}
@@ -164,7 +170,8 @@ func countCommand(s *invocation.Invocation) *cobra.Command {
 	return cmd
 }
 
-// stateCount is the number of problems in a state. Where a kind of problems could not be read, there may be more than were counted.
+// stateCount is the number of problems in a state. Where a kind of problems could not be read, there may be more than
+// were counted.
 func stateCount(response *signalboxv1.CountProblemsResponse, state string) string {
 	n := response.GetStates()[state]
 	switch partial := len(response.GetErrors()) > 0; {
@@ -196,7 +203,8 @@ func showCommand(s *invocation.Invocation) *cobra.Command {
 }
 
 func get(ctx context.Context, s *invocation.Invocation, id string) (*signalboxv1.Problem, error) {
-	response, err := invocation.Call(ctx, s, s.Problems().GetProblem, &signalboxv1.GetProblemRequest{Id: id}, "show problem %q", id)
+	response, err := invocation.Call(ctx, s, s.Problems().GetProblem, &signalboxv1.GetProblemRequest{Id: id},
+		"show problem %q", id)
 	return response.GetProblem(), err
 }
 

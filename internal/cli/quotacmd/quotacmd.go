@@ -15,7 +15,8 @@ import (
 
 // New returns the noun with its verbs.
 func New(s *invocation.Invocation) *cobra.Command {
-	noun := invocation.Noun("quota", "Show and change the quota of a project", `Show and change the quota of a project: its limits of concurrent runs and of steps per period.
+	noun := invocation.Noun("quota", "Show and change the quota of a project",
+		`Show and change the quota of a project: its limits of concurrent runs and of steps per period.
 
 Runs beyond the first limit are queued and start in order, as others end. Runs that need more steps than the second allows wait until
 the next period.`)
@@ -39,7 +40,8 @@ func showCommand(s *invocation.Invocation) *cobra.Command {
 
 func show(cmd *cobra.Command, s *invocation.Invocation) error {
 	request := &signalboxv1.GetQuotaRequest{Project: s.Project()}
-	response, err := invocation.Call(cmd.Context(), s, s.Quotas().GetQuota, request, "show the quota of project %q", s.Project())
+	response, err := invocation.Call(cmd.Context(), s, s.Quotas().GetQuota, request, "show the quota of project %q",
+		s.Project())
 	if err != nil {
 		return err
 	}

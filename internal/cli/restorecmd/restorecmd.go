@@ -73,14 +73,16 @@ mode on; "signalbox system maintenance off" ends it. The command requires the ro
 			return show(s, found)
 		},
 	}
-	cmd.Flags().BoolVar(&fix, "fix", false, "correct what can be corrected, and wait until all ended executions were searched")
+	cmd.Flags().BoolVar(&fix, "fix", false,
+		"correct what can be corrected, and wait until all ended executions were searched")
 	confirm.Bind(cmd)
 	s.BindServer(cmd)
 	return cmd
 }
 
 func check(ctx context.Context, s *invocation.Invocation) (*signalboxv1.CheckRestoreResponse, error) {
-	return invocation.Call(ctx, s, s.System().CheckRestore, &signalboxv1.CheckRestoreRequest{}, "compare the database with Temporal")
+	return invocation.Call(ctx, s, s.System().CheckRestore, &signalboxv1.CheckRestoreRequest{},
+		"compare the database with Temporal")
 }
 
 // correct has the server correct differences until all ended executions were searched.
@@ -136,15 +138,19 @@ func fields(s *invocation.Invocation, c *signalboxv1.CheckRestoreResponse) []out
 		{Name: "newest row", Value: part(c, "rows", newest(c, now))},
 		{Name: "without a row", Value: part(c, "comparison", lost(c))},
 		{Name: "forgotten", Value: part(c, "comparison", forgotten(c))},
-		{Name: "adopted", Value: part(c, "rows", since(c.Adopted, "run", c))}, //nolint:protogetter // whether it is set matters
+		{Name: "adopted", Value: part(c, "rows",
+			since(c.Adopted, "run", c))}, //nolint:protogetter // whether it is set matters
 		{Name: "without execution", Value: part(c, "comparison", output.Count(c.GetDifferences()["execution_missing"], "run")+
 			failed(c))},
-		{Name: "behind Temporal", Value: part(c, "comparison", output.Count(c.GetDifferences()["finished"]+c.GetDifferences()["caught_up"], "run"))},
+		{Name: "behind Temporal",
+			Value: part(c, "comparison", output.Count(c.GetDifferences()["finished"]+c.GetDifferences()["caught_up"], "run"))},
 		{Name: "only reported", Value: part(c, "comparison", reported(c))},
 		{Name: "not compared", Value: part(c, "comparison", notCompared(c))},
 		{Name: "large values", Value: part(c, "payloads", payloads(c))},
-		{Name: "schedules", Value: part(c, "schedules", lacking(c.GetSchedules(), "schedule", c.GetLackingSchedules(), "not as in Temporal"))},
-		{Name: "dispatchers", Value: part(c, "dispatchers", lacking(c.GetDispatchers(), "dispatcher", c.GetUnownedDispatchers(), "without an owner"))},
+		{Name: "schedules", Value: part(c, "schedules",
+			lacking(c.GetSchedules(), "schedule", c.GetLackingSchedules(), "not as in Temporal"))},
+		{Name: "dispatchers", Value: part(c, "dispatchers",
+			lacking(c.GetDispatchers(), "dispatcher", c.GetUnownedDispatchers(), "without an owner"))},
 		{Name: "sealing keys", Value: part(c, "keys", keys(c))},
 		{Name: "result", Value: result(s, c)},
 	}
@@ -162,7 +168,8 @@ func restored(c *signalboxv1.CheckRestoreResponse) string {
 	if c.GetRestoredTime() == nil {
 		return part(c, "restore", "no restore was found")
 	}
-	return fmt.Sprintf("found %s: the backup is of %s or later", output.Moment(c.GetRestoredTime()), output.Moment(c.GetBackupTime()))
+	return fmt.Sprintf("found %s: the backup is of %s or later", output.Moment(c.GetRestoredTime()),
+		output.Moment(c.GetBackupTime()))
 }
 
 func maintenanceLine(m *signalboxv1.Maintenance, now time.Time) string {
@@ -211,7 +218,8 @@ func forgotten(c *signalboxv1.CheckRestoreResponse) string {
 	if from == nil {
 		return ""
 	}
-	return fmt.Sprintf("runs that ended from %s to %s are unknown: Temporal no longer has them. A start that repeats one of their request IDs starts a new run",
+	return fmt.Sprintf("runs that ended from %s to %s are unknown: Temporal no longer has them. A start that repeats "+
+		"one of their request IDs starts a new run",
 		output.Moment(from), output.Moment(until))
 }
 
@@ -245,7 +253,8 @@ func notCompared(c *signalboxv1.CheckRestoreResponse) string {
 		parts = append(parts, fmt.Sprintf("%s: %s", output.Count(n, "run"), terminal.Line(compared.GetFailedBecause())))
 	}
 	if n := compared.GetWithheld(); n > 0 {
-		parts = append(parts, fmt.Sprintf("%s: %s", output.Count(n, "open run"), terminal.Line(compared.GetWithheldBecause())))
+		parts = append(parts, fmt.Sprintf("%s: %s", output.Count(n, "open run"),
+			terminal.Line(compared.GetWithheldBecause())))
 	}
 	return strings.Join(parts, "; ")
 }
@@ -255,7 +264,8 @@ func payloads(c *signalboxv1.CheckRestoreResponse) string {
 	found := c.GetLostPayloads()
 	line := fmt.Sprintf("none is lost of the %s searched", output.Count(found.GetSearched(), "open run"))
 	if n := found.GetRuns(); n > 0 {
-		line = fmt.Sprintf("%d of %s searched: stuck with PAYLOAD_MISSING where they need it: %s", n, output.Count(found.GetSearched(), "open run"), strings.Join(found.GetSampleRunIds(), ", "))
+		line = fmt.Sprintf("%d of %s searched: stuck with PAYLOAD_MISSING where they need it: %s", n,
+			output.Count(found.GetSearched(), "open run"), strings.Join(found.GetSampleRunIds(), ", "))
 		if int(n) > len(found.GetSampleRunIds()) {
 			line += ", …"
 		}
@@ -293,7 +303,8 @@ func keys(c *signalboxv1.CheckRestoreResponse) string {
 func result(s *invocation.Invocation, c *signalboxv1.CheckRestoreResponse) string {
 	switch {
 	case !c.GetComplete():
-		return fmt.Sprintf("differences are left, or parts are unknown; the servers compare every 30 seconds, \"%s\" does now", s.Command("restore check --fix"))
+		return fmt.Sprintf("differences are left, or parts are unknown; the servers compare every 30 seconds, \"%s\" does "+
+			"now", s.Command("restore check --fix"))
 	case c.GetMaintenance().GetActive():
 		return fmt.Sprintf("complete; \"%s\" lets runs start", s.Command("system maintenance off"))
 	}

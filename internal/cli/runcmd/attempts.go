@@ -13,7 +13,8 @@ import (
 
 const unknown = "unknown"
 
-// printAttempts prints the requests of calls: those of all calls where the format is wide, else of those that need attention.
+// printAttempts prints the requests of calls: those of all calls where the format is wide, else of those that need
+// attention.
 func printAttempts(s *invocation.Invocation, steps []*signalboxv1.Step) error {
 	var rows []output.Row
 	for _, step := range steps {

@@ -41,7 +41,8 @@ With --bucket, runs are counted by their time of creation instead, in intervals 
 	}
 	flags.Bind(cmd)
 	cmd.Flags().StringVar(&flags.request, "request-id", "", "only the run with this request `ID`")
-	invocation.LengthVar(cmd.Flags(), &flags.bucket, "bucket", "count by intervals of this `length` (\"1h\", \"1d\"); requires --since")
+	invocation.LengthVar(cmd.Flags(), &flags.bucket, "bucket",
+		"count by intervals of this `length` (\"1h\", \"1d\"); requires --since")
 	s.BindClient(cmd)
 	return cmd
 }
@@ -96,7 +97,8 @@ func printBuckets(s *invocation.Invocation, buckets []*signalboxv1.RunBucket) er
 			for _, status := range Statuses() {
 				n := b.GetStatuses()[status]
 				total += n
-				statuses = append(statuses, output.Cell{Head: strings.ToUpper(strings.ReplaceAll(status, "_", " ")), Value: strconv.FormatInt(n, 10)})
+				statuses = append(statuses,
+					output.Cell{Head: strings.ToUpper(strings.ReplaceAll(status, "_", " ")), Value: strconv.FormatInt(n, 10)})
 			}
 			return append(output.Cells("START", output.Moment(b.GetStart()), "RUNS", fmt.Sprint(total)), statuses...)
 		},

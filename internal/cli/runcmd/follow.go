@@ -136,7 +136,8 @@ func (f *follower) pause(ctx context.Context, err error) error {
 // givenUp explains the end of waiting: the run does not end with it.
 func (f *follower) givenUp(ctx context.Context) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return exit.Errorf(exit.RunTimedOut, "wait for run %q: it has not ended within --timeout; it continues: %s", f.id, f.invocation.Command("run watch %s", f.id))
+		return exit.Errorf(exit.RunTimedOut, "wait for run %q: it has not ended within --timeout; it continues: %s", f.id,
+			f.invocation.Command("run watch %s", f.id))
 	}
 	return exit.Errorf(exit.Interrupted, "interrupted; run %q continues: \"%s\" watches it, \"%s\" cancels it",
 		f.id, f.invocation.Command("run watch %s", f.id), f.invocation.Command("run cancel %s", f.id))

@@ -23,7 +23,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// silentService answers the first watch with one message, repeated once, and then with silence; a second watch ends with the run.
+// silentService answers the first watch with one message, repeated once, and then with silence; a second watch ends
+// with the run.
 type silentService struct {
 	signalboxv1connect.UnimplementedRunServiceHandler
 
@@ -31,13 +32,16 @@ type silentService struct {
 	after   atomic.Int64
 }
 
-func (m *silentService) WatchRun(ctx context.Context, request *connect.Request[signalboxv1.WatchRunRequest], stream *connect.ServerStream[signalboxv1.WatchRunResponse]) error {
+func (m *silentService) WatchRun(ctx context.Context, request *connect.Request[signalboxv1.WatchRunRequest],
+	stream *connect.ServerStream[signalboxv1.WatchRunResponse]) error {
 	if m.watches.Add(1) > 1 {
 		m.after.Store(request.Msg.GetAfterSequence())
-		return stream.Send(&signalboxv1.WatchRunResponse{Run: &signalboxv1.Run{Id: "r", Status: statusCompleted, Sequence: 8}})
+		return stream.Send(&signalboxv1.WatchRunResponse{
+			Run: &signalboxv1.Run{Id: "r", Status: statusCompleted, Sequence: 8}})
 	}
 	for range 2 {
-		if err := stream.Send(&signalboxv1.WatchRunResponse{Run: &signalboxv1.Run{Id: "r", Status: statusRunning, Sequence: 7}}); err != nil {
+		if err := stream.Send(&signalboxv1.WatchRunResponse{
+			Run: &signalboxv1.Run{Id: "r", Status: statusRunning, Sequence: 7}}); err != nil {
 			return err
 		}
 	}
@@ -45,7 +49,8 @@ func (m *silentService) WatchRun(ctx context.Context, request *connect.Request[s
 	return ctx.Err()
 }
 
-func (m *silentService) GetRun(context.Context, *connect.Request[signalboxv1.GetRunRequest]) (*connect.Response[signalboxv1.GetRunResponse], error) {
+func (m *silentService) GetRun(context.Context,
+	*connect.Request[signalboxv1.GetRunRequest]) (*connect.Response[signalboxv1.GetRunResponse], error) {
 	return connect.NewResponse(&signalboxv1.GetRunResponse{Run: &signalboxv1.Run{Id: "r", Status: statusCompleted}}), nil
 }
 

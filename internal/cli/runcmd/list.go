@@ -44,7 +44,8 @@ waits for it, and prints the list again if the server cannot report what has cha
 	cmd.Flags().StringVar(&flags.view, "view", "", "only the runs of this saved view, by `name` or ID, in its order")
 	cmd.Flags().IntVarP(&flags.limit, "limit", "n", 50, "at most this many; 0 for all")
 	cmd.Flags().BoolVarP(&flags.watch, "watch", "w", false, "print the runs as they change")
-	_ = cmd.RegisterFlagCompletionFunc("order", cobra.FixedCompletions(Orders(), cobra.ShellCompDirectiveNoFileComp)) // the flag is there
+	// the flag is there
+	_ = cmd.RegisterFlagCompletionFunc("order", cobra.FixedCompletions(Orders(), cobra.ShellCompDirectiveNoFileComp))
 	s.BindClient(cmd)
 	return cmd
 }
@@ -98,7 +99,8 @@ func listRequest(cmd *cobra.Command, s *invocation.Invocation, flags listFlags) 
 		return viewRequest(cmd, s, flags)
 	}
 	filter, err := flags.Filter(s)
-	return &signalboxv1.ListRunsRequest{Project: s.Project(), Filter: filter, RequestId: flags.request, Order: flags.by}, err
+	return &signalboxv1.ListRunsRequest{Project: s.Project(), Filter: filter, RequestId: flags.request, Order: flags.by},
+		err
 }
 
 // Orders are the orders of a list of runs, in the API's words.

@@ -1,5 +1,5 @@
-// Package runcmd is the noun "run" of the command line: start, list, show, steps, step, value, summary, waits, watch. What is done to a
-// run that is there is package controlcmd's.
+// Package runcmd is the noun "run" of the command line: start, list, show, steps, step, value, summary, waits, watch.
+// What is done to a run that is there is package controlcmd's.
 //
 // It talks to the RunService only. Waiting and watching follow the server's stream and pick it up again where it
 // broke, so a server may restart meanwhile; a run never ends because its watcher does.
@@ -42,7 +42,8 @@ func Statuses() []string {
 // stuckCodes are the codes of runs that are stuck, and the word for all of them.
 func stuckCodes() []string {
 	return []string{
-		"any", "IN_ANOTHER_TEMPORAL", "ENGINE_DISCONNECTED", "NO_POLLER", "POLLER_STALE", "BACKLOG", "TASK_FAILING", "POISON", "ACTIVITY_RETRYING", "NOT_STARTED",
+		"any", "IN_ANOTHER_TEMPORAL", "ENGINE_DISCONNECTED", "NO_POLLER", "POLLER_STALE", "BACKLOG", "TASK_FAILING", "POISON",
+		"ACTIVITY_RETRYING", "NOT_STARTED",
 		"EXECUTION_MISSING", "EXECUTION_CLOSED", "TIMER_LATE", "UNKNOWN",
 	}
 }
@@ -79,7 +80,8 @@ func outcome(status string) error {
 // New returns the noun with the verbs of this package, and others beside them.
 func New(s *invocation.Invocation, others ...*cobra.Command) *cobra.Command {
 	noun := invocation.Noun("run", "Start, watch and control runs", "")
-	noun.AddCommand(startCommand(s), listCommand(s), countCommand(s), showCommand(s), stepsCommand(s), stepCommand(s), valueCommand(s), summaryCommand(s), waitsCommand(s), watchCommand(s))
+	noun.AddCommand(startCommand(s), listCommand(s), countCommand(s), showCommand(s), stepsCommand(s), stepCommand(s),
+		valueCommand(s), summaryCommand(s), waitsCommand(s), watchCommand(s))
 	noun.AddCommand(others...)
 	return noun
 }

@@ -12,7 +12,8 @@ import (
 
 // FindView returns the view with an ID or a name. Of several with a name, it is the caller's own.
 func FindView(ctx context.Context, s *invocation.Invocation, name string) (*signalboxv1.View, error) {
-	response, err := invocation.Call(ctx, s, s.Views().ListViews, &signalboxv1.ListViewsRequest{Project: s.Project()}, "list views")
+	response, err := invocation.Call(ctx, s, s.Views().ListViews, &signalboxv1.ListViewsRequest{Project: s.Project()},
+		"list views")
 	if err != nil {
 		return nil, err
 	}
@@ -26,7 +27,9 @@ func FindView(ctx context.Context, s *invocation.Invocation, name string) (*sign
 		}
 	}
 	if found == nil {
-		return nil, exit.Errorf(exit.NotFound, "no view %q in project %s, neither yours nor shared: `%s` shows those that exist", name, s.Project(), s.Command("view list"))
+		return nil, exit.Errorf(exit.NotFound,
+			"no view %q in project %s, neither yours nor shared: `%s` shows those that exist", name, s.Project(),
+			s.Command("view list"))
 	}
 	return found, nil
 }

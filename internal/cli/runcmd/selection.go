@@ -22,7 +22,8 @@ type Selection struct {
 	created, ended invocation.Period
 }
 
-// condition is a flag, and the field of a RunFilter that it sets: a text, a list or a truth. A period has two flags and two fields.
+// condition is a flag, and the field of a RunFilter that it sets: a text, a list or a truth. A period has two flags and
+// two fields.
 type condition struct {
 	flag, short, usage string
 
@@ -42,21 +43,28 @@ type condition struct {
 func (f *Selection) conditions() []condition {
 	m := f.filter
 	return []condition{
-		{flag: "status", short: "s", list: &m.Statuses, words: Statuses(), usage: "only these `statuses`, separated by commas"},
+		{flag: "status", short: "s", list: &m.Statuses, words: Statuses(),
+			usage: "only these `statuses`, separated by commas"},
 		{flag: "workflow", text: &m.Workflow, usage: "only runs of this workflow, by `name`"},
 		{flag: "version", text: &m.Version, usage: "only runs of this `version` of the --workflow"},
 		{flag: "", period: &f.created, since: &m.Since, until: &m.Until, usage: "only runs created"},
 		{flag: "ended-", period: &f.ended, since: &m.EndedSince, until: &m.EndedUntil, usage: "only runs that ended"},
-		{flag: "stuck", list: &m.Stuck, words: stuckCodes(), usage: "only runs that are stuck with one of these `codes`, separated by commas; any for all of them"},
-		{flag: "error", text: &m.ErrorType, usage: "only runs that failed with an error of this `type`: the whole type, or its last part, such as execution_missing"},
-		{flag: "failure-group", text: &m.FailureGroup, usage: "only runs that failed in the same way, by the `key` that problem list shows"},
-		{flag: "trigger", text: &m.Trigger, words: triggers(), usage: "only runs that this `trigger` started: " + strings.Join(triggers(), ", ")},
+		{flag: "stuck", list: &m.Stuck, words: stuckCodes(),
+			usage: "only runs that are stuck with one of these `codes`, separated by commas; any for all of them"},
+		{flag: "error", text: &m.ErrorType, usage: "only runs that failed with an error of this `type`: the whole type, or " +
+			"its last part, such as execution_missing"},
+		{flag: "failure-group", text: &m.FailureGroup,
+			usage: "only runs that failed in the same way, by the `key` that problem list shows"},
+		{flag: "trigger", text: &m.Trigger, words: triggers(),
+			usage: "only runs that this `trigger` started: " + strings.Join(triggers(), ", ")},
 		{flag: "text", text: &m.Text, usage: "only runs whose ID or request ID begins with this `text`"},
-		{flag: "label", short: "l", list: &m.Labels, each: true, usage: "only runs with this label, as `key=value`; may be repeated for several"},
+		{flag: "label", short: "l", list: &m.Labels, each: true,
+			usage: "only runs with this label, as `key=value`; may be repeated for several"},
 		{flag: "parent", text: &m.ParentRunId, usage: "only runs that the run with this `ID` started"},
 		{flag: "replay-of", text: &m.ReplayOf, usage: "only replays of the run with this `ID`"},
 		{flag: "batch", text: &m.BatchId, usage: "only runs that the batch with this `ID` selected"},
-		{flag: "started-by-batch", text: &m.StartedByBatchId, usage: "only runs that the batch with this `ID` started: the newest replay of each run"},
+		{flag: "started-by-batch", text: &m.StartedByBatchId,
+			usage: "only runs that the batch with this `ID` started: the newest replay of each run"},
 		{flag: "not-replayed", on: &m.NotReplayed, usage: "only runs without a replay"},
 	}
 }
@@ -113,7 +121,8 @@ func SelectionFlags() []string {
 	return names
 }
 
-// GivenFlag returns the first of the flags of a Selection, and of others, that a command was given; empty if there is none.
+// GivenFlag returns the first of the flags of a Selection, and of others, that a command was given; empty if there is
+// none.
 func GivenFlag(cmd *cobra.Command, others ...string) string {
 	for _, name := range append(SelectionFlags(), others...) {
 		if cmd.Flags().Changed(name) {
@@ -128,7 +137,8 @@ func (f *Selection) Bind(cmd *cobra.Command) {
 	f.bind(cmd.Flags())
 	for _, c := range f.conditions() {
 		if c.words != nil {
-			_ = cmd.RegisterFlagCompletionFunc(c.flag, cobra.FixedCompletions(c.words, cobra.ShellCompDirectiveNoFileComp)) // the flag is there
+			// the flag is there
+			_ = cmd.RegisterFlagCompletionFunc(c.flag, cobra.FixedCompletions(c.words, cobra.ShellCompDirectiveNoFileComp))
 		}
 	}
 }
@@ -163,8 +173,8 @@ func (f *Selection) Lengths() (created, ended time.Duration) {
 	return f.created.Length(), f.ended.Length()
 }
 
-// FilterLine is a filter in the words of the flags. Last is the length of time that it reaches back, endedLast that in which the runs
-// ended; empty if it names moments or no time.
+// FilterLine is a filter in the words of the flags. Last is the length of time that it reaches back, endedLast that in
+// which the runs ended; empty if it names moments or no time.
 func FilterLine(m *signalboxv1.RunFilter, last, endedLast string) string {
 	var parts []string
 	add := func(name, value string) {

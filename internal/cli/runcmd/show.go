@@ -86,13 +86,15 @@ func runFields(s *invocation.Invocation, run *signalboxv1.Run) []output.Field {
 	}
 	if behind := run.GetBehind(); behind != nil {
 		fields = append(fields,
-			output.Field{Name: "behind", Value: "since " + output.Moment(behind.GetSince()) + ": " + terminal.Line(behind.GetReason())})
+			output.Field{Name: "behind",
+				Value: "since " + output.Moment(behind.GetSince()) + ": " + terminal.Line(behind.GetReason())})
 		if failure := behind.GetFailure(); failure != "" {
 			fields = append(fields, output.Field{Name: "not repaired", Value: terminal.Line(failure)})
 		}
 	}
 	for _, w := range run.GetWarnings() {
-		fields = append(fields, output.Field{Name: "warning", Value: w.GetCode() + " since " + output.Moment(w.GetTime()) + ": " + terminal.Line(w.GetDetail())})
+		fields = append(fields, output.Field{
+			Name: "warning", Value: w.GetCode() + " since " + output.Moment(w.GetTime()) + ": " + terminal.Line(w.GetDetail())})
 	}
 	if runError := run.GetError(); runError != nil {
 		fields = append(fields, output.Field{Name: "error", Value: errorLine(runError)},
@@ -105,7 +107,8 @@ func runFields(s *invocation.Invocation, run *signalboxv1.Run) []output.Field {
 		}
 		fields = append(fields, output.Field{Name: "failed step", Value: terminal.Line(value)})
 	}
-	return append(fields, output.JSONField("input", run.GetInput().GetJson()), output.JSONField("output", run.GetOutput().GetJson()))
+	return append(fields, output.JSONField("input", run.GetInput().GetJson()),
+		output.JSONField("output", run.GetOutput().GetJson()))
 }
 
 // unavailable lists the controls that would not take effect, a line for each.
@@ -152,7 +155,8 @@ func statusDetail(run *signalboxv1.Run) string {
 			parts = append(parts, kind)
 		}
 		if quota := run.GetQuota(); quota != nil {
-			parts = append(parts, fmt.Sprintf("%d of %d steps used, until %s", quota.GetUsed(), quota.GetLimit(), cmp.Or(output.Moment(quota.GetResetTime()), unknown)))
+			parts = append(parts, fmt.Sprintf("%d of %d steps used, until %s", quota.GetUsed(), quota.GetLimit(),
+				cmp.Or(output.Moment(quota.GetResetTime()), unknown)))
 		}
 	}
 	if run.GetCancelRequested() {

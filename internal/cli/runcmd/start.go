@@ -30,8 +30,10 @@ type Input struct {
 
 // Bind adds the flags.
 func (f *Input) Bind(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(&f.input, "input", "i", "", "input of the run: a `file` of JSON, - for standard input, or JSON itself; null if absent")
-	cmd.Flags().StringVar(&f.requestID, "request-id", "", "`ID` of this request, unique in the project; generated when empty")
+	cmd.Flags().StringVarP(&f.input, "input", "i", "",
+		"input of the run: a `file` of JSON, - for standard input, or JSON itself; null if absent")
+	cmd.Flags().StringVar(&f.requestID, "request-id", "",
+		"`ID` of this request, unique in the project; generated when empty")
 	f.Labels.Bind(cmd)
 }
 
@@ -42,7 +44,8 @@ func (f *Input) request(s *invocation.Invocation, name, version string) (*signal
 		return nil, err
 	}
 	request := &signalboxv1.StartRunRequest{
-		Project: s.Project(), Workflow: name, Version: version, Labels: labels, RequestId: cmp.Or(f.requestID, uuid.NewString()),
+		Project: s.Project(), Workflow: name, Version: version, Labels: labels,
+		RequestId: cmp.Or(f.requestID, uuid.NewString()),
 	}
 	if f.input != "" {
 		given, err := invocation.ReadJSON("input", f.input, s.In)
@@ -149,7 +152,8 @@ func StartedOnce(ctx context.Context, err error, requestID string) string {
 	if !invocation.UnknownOutcome(ctx, err) {
 		return ""
 	}
-	return "it is unknown whether the run was started: repeated with --request-id " + requestID + ", the command starts it once"
+	return "it is unknown whether the run was started: repeated with --request-id " + requestID +
+		", the command starts it once"
 }
 
 // Started prints a run that was asked for, at once or when it has ended.
@@ -189,14 +193,17 @@ func noteQueued(s *invocation.Invocation, run *signalboxv1.Run) {
 	switch {
 	case run.GetStatus() != statusQueued:
 	case run.GetQueuedReason() == queuedEngine:
-		line := fmt.Sprintf("Temporal is unavailable: run %s is queued%s, and is started when Temporal is available", run.GetId(), position(run))
+		line := fmt.Sprintf("Temporal is unavailable: run %s is queued%s, and is started when Temporal is available",
+			run.GetId(), position(run))
 		if expires := run.GetQueueExpireTime(); expires != nil {
 			line += "; unless that is before " + output.Moment(expires) + ", it fails"
 		}
 		s.Note("%s", line)
 	case run.GetQueuedReason() == queuedAdmission:
-		s.Note("the limit of concurrent runs of the project is reached: run %s is queued%s, and is started when a slot is free", run.GetId(), position(run))
+		s.Note("the limit of concurrent runs of the project is reached: run %s is queued%s, and is started when a slot is "+
+			"free", run.GetId(), position(run))
 	case run.GetQueuedReason() == queuedStarting:
-		s.Note("Temporal has not confirmed the start of run %s yet; it stays queued and is started once, automatically", run.GetId())
+		s.Note("Temporal has not confirmed the start of run %s yet; it stays queued and is started once, automatically",
+			run.GetId())
 	}
 }

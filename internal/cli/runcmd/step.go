@@ -34,13 +34,15 @@ func stepCommand(s *invocation.Invocation) *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&unredacted, "unredacted", false, "show sensitive values; requires an administrator, and is audited")
+	cmd.Flags().BoolVar(&unredacted, "unredacted", false,
+		"show sensitive values; requires an administrator, and is audited")
 	s.BindRuns(cmd, 1)
 	return cmd
 }
 
 func showStep(ctx context.Context, s *invocation.Invocation, request *signalboxv1.GetStepRequest) error {
-	response, err := invocation.Call(ctx, s, s.Runs().GetStep, request, "show step %d of run %q", request.GetNumber(), request.GetId())
+	response, err := invocation.Call(ctx, s, s.Runs().GetStep, request, "show step %d of run %q", request.GetNumber(),
+		request.GetId())
 	if err != nil {
 		return err
 	}
@@ -92,11 +94,13 @@ func stepNumber(text string) (int64, error) {
 }
 
 // showWhole is shortened with the command that prints the value.
-func showWhole(s *invocation.Invocation, request *signalboxv1.GetStepRequest, what string, of *signalboxv1.Shortened) string {
+func showWhole(s *invocation.Invocation, request *signalboxv1.GetStepRequest, what string,
+	of *signalboxv1.Shortened) string {
 	if of == nil {
 		return ""
 	}
-	return shortened(what, of) + "; print it with " + strconv.Quote(s.Command("run value %s %d %s", request.GetId(), request.GetNumber(), what))
+	return shortened(what, of) + "; print it with " +
+		strconv.Quote(s.Command("run value %s %d %s", request.GetId(), request.GetNumber(), what))
 }
 
 func summaryCommand(s *invocation.Invocation) *cobra.Command {
@@ -117,7 +121,8 @@ steps that "run steps" does not list are included; the number of attempts is unk
 }
 
 func showTotals(ctx context.Context, s *invocation.Invocation, id string) error {
-	response, err := invocation.Call(ctx, s, s.Runs().SummarizeSteps, &signalboxv1.SummarizeStepsRequest{Project: s.Project(), Id: id},
+	response, err := invocation.Call(ctx, s, s.Runs().SummarizeSteps,
+		&signalboxv1.SummarizeStepsRequest{Project: s.Project(), Id: id},
 		"summarize the steps of run %q", id)
 	if err != nil {
 		return err

@@ -53,13 +53,19 @@ step that failed inside of a try that has completed.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&request.Pointer, "pointer", "", "only steps of the task with this JSON `pointer`")
-	flags.StringVar(&request.ParentPath, "parent", "", "only steps that the step with this `path` contains directly; / for the document's own list")
-	flags.StringSliceVarP(&request.Statuses, "status", "s", nil, "only these `statuses`, separated by commas: "+strings.Join(stepStatuses(), ", "))
-	flags.StringVar(&request.Text, "text", "", "only steps with this `text` in the name of the task, the error, the input or the output")
+	flags.StringVar(&request.ParentPath, "parent", "",
+		"only steps that the step with this `path` contains directly; / for the document's own list")
+	flags.StringSliceVarP(&request.Statuses, "status", "s", nil,
+		"only these `statuses`, separated by commas: "+strings.Join(stepStatuses(), ", "))
+	flags.StringVar(&request.Text, "text", "",
+		"only steps with this `text` in the name of the task, the error, the input or the output")
 	flags.BoolVar(&basic, "basic", false, "without inputs, outputs and attempts, for runs of many steps")
-	flags.BoolVar(&caught, "caught", false, "only failed steps whose error a try caught; --caught=false for those that none caught")
+	flags.BoolVar(&caught, "caught", false,
+		"only failed steps whose error a try caught; --caught=false for those that none caught")
 	flags.BoolVar(&newest, "newest", false, "the newest step first")
-	_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(stepStatuses(), cobra.ShellCompDirectiveNoFileComp)) // the flag is there
+	// the flag is there
+	_ = cmd.RegisterFlagCompletionFunc("status",
+		cobra.FixedCompletions(stepStatuses(), cobra.ShellCompDirectiveNoFileComp))
 	s.BindRuns(cmd, 1)
 	return cmd
 }
@@ -69,9 +75,11 @@ func stepStatuses() []string {
 	return []string{statusRunning, statusWaiting, statusCompleted, statusFailed, "skipped", statusCanceled}
 }
 
-// filtered reports whether a request selects some of the steps, so that a summary of those that are not listed does not fit the list.
+// filtered reports whether a request selects some of the steps, so that a summary of those that are not listed does not
+// fit the list.
 func filtered(r *signalboxv1.ListStepsRequest) bool {
-	return r.GetPointer() != "" || r.GetParentPath() != "" || len(r.GetStatuses()) > 0 || r.GetText() != "" || r.GetOrder() != "" || r.Caught != nil
+	return r.GetPointer() != "" || r.GetParentPath() != "" || len(r.GetStatuses()) > 0 || r.GetText() != "" ||
+		r.GetOrder() != "" || r.Caught != nil
 }
 
 func listSteps(ctx context.Context, s *invocation.Invocation, request *signalboxv1.ListStepsRequest) error {
@@ -91,7 +99,9 @@ func listSteps(ctx context.Context, s *invocation.Invocation, request *signalbox
 	if filtered(request) {
 		none = "no steps match"
 	}
-	before, _ := slices.BinarySearchFunc(found, summary.GetFrom(), func(step *signalboxv1.Step, n int64) int { return cmp.Compare(step.GetNumber(), n) })
+	before, _ := slices.BinarySearchFunc(found, summary.GetFrom(), func(step *signalboxv1.Step, n int64) int {
+		return cmp.Compare(step.GetNumber(), n)
+	})
 	var items []proto.Message
 	for i, step := range found {
 		if summary != nil && i == before {
@@ -127,7 +137,8 @@ func stepOutcome(step *signalboxv1.Step) string {
 
 // listedDetail is the detail of a step with the sizes of its values that are shortened.
 func listedDetail(step *signalboxv1.Step, now time.Time) string {
-	parts := []string{stepDetail(step, now), shortened("input", step.GetInputShortened()), shortened("output", step.GetOutputShortened())}
+	parts := []string{stepDetail(step, now), shortened("input", step.GetInputShortened()),
+		shortened("output", step.GetOutputShortened())}
 	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), "; ")
 }
 
@@ -140,7 +151,8 @@ func stepRow(item proto.Message, now time.Time) output.Row {
 		for i := range row {
 			row[i].Value = ""
 		}
-		row[0].Value, row[1].Value = "…", fmt.Sprintf("steps %d to %d: %d not listed", summary.GetFrom(), summary.GetTo(), summary.GetSteps())
+		row[0].Value, row[1].Value = "…",
+			fmt.Sprintf("steps %d to %d: %d not listed", summary.GetFrom(), summary.GetTo(), summary.GetSteps())
 		return row
 	}
 	runError := ""
@@ -148,8 +160,10 @@ func stepRow(item proto.Message, now time.Time) output.Row {
 		runError = errorLine(step.GetError())
 	}
 	return output.Cells(
-		"STEP", fmt.Sprint(step.GetNumber()), "TASK", step.GetTask(), "KIND", step.GetKind(), "STATUS", stepOutcome(step), "ATTEMPTS", tries(step),
-		"DURATION", output.Between(step.GetStartTime(), step.GetEndTime()), "PATH", step.GetPath(), "ERROR", runError, "DETAIL", listedDetail(step, now),
+		"STEP", fmt.Sprint(step.GetNumber()), "TASK", step.GetTask(), "KIND", step.GetKind(), "STATUS", stepOutcome(step),
+		"ATTEMPTS", tries(step),
+		"DURATION", output.Between(step.GetStartTime(), step.GetEndTime()), "PATH", step.GetPath(), "ERROR", runError,
+		"DETAIL", listedDetail(step, now),
 		"+STARTED", output.Moment(step.GetStartTime()),
 	)
 }

@@ -40,5 +40,6 @@ func length(d *durationpb.Duration) string {
 
 // replaced reports whether a summary stands for a step that was listed before.
 func replaced(s *signalboxv1.StepSummary, step *signalboxv1.Step) bool {
-	return step.GetNumber() >= s.GetFrom() && step.GetNumber() <= s.GetTo() && step.GetEndTime() != nil && step.GetError() == nil
+	return step.GetNumber() >= s.GetFrom() && step.GetNumber() <= s.GetTo() && step.GetEndTime() != nil &&
+		step.GetError() == nil
 }

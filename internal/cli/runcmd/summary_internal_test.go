@@ -18,7 +18,8 @@ func ended(n int64) *signalboxv1.Step {
 
 func TestWatchViewsShowStepSummary(t *testing.T) {
 	t.Parallel()
-	summary := &signalboxv1.StepSummary{From: 3, To: 40, Steps: 38, Tasks: []*signalboxv1.TaskSummary{{Pointer: "/do/0/a", Count: 38}}}
+	summary := &signalboxv1.StepSummary{
+		From: 3, To: 40, Steps: 38, Tasks: []*signalboxv1.TaskSummary{{Pointer: "/do/0/a", Count: 38}}}
 	message := &signalboxv1.WatchRunResponse{}
 	for n := int64(1); n <= 60; n++ {
 		message.Steps = append(message.Steps, ended(n))
@@ -44,7 +45,8 @@ func TestWatchViewsShowStepSummary(t *testing.T) {
 
 func TestRunShowsStepSummary(t *testing.T) {
 	t.Parallel()
-	run := &signalboxv1.Run{StepsDone: 99, StepsTotal: 100, StepSummary: &signalboxv1.StepSummary{From: 3, To: 40, Steps: 37}}
+	run := &signalboxv1.Run{StepsDone: 99, StepsTotal: 100,
+		StepSummary: &signalboxv1.StepSummary{From: 3, To: 40, Steps: 37}}
 	require.Equal(t, "99 of 100 done; steps 3 to 40 are summarized: 37 of them are not listed", steps(run))
 	require.Equal(t, "…", stepRow(run.GetStepSummary(), time.Now())[0].Value)
 	require.Equal(t, "steps 3 to 40: 37 not listed", stepRow(run.GetStepSummary(), time.Now())[1].Value)

@@ -45,7 +45,8 @@ the run's history in Temporal, which takes longer than other reads, and is avail
 func printValue(ctx context.Context, s *invocation.Invocation, request *signalboxv1.GetStepValueRequest) error {
 	var text []byte
 	for {
-		response, err := invocation.Call(ctx, s, s.Runs().GetStepValue, request, "read the %s of step %d of run %q", request.GetValue(), request.GetNumber(), request.GetId())
+		response, err := invocation.Call(ctx, s, s.Runs().GetStepValue, request, "read the %s of step %d of run %q",
+			request.GetValue(), request.GetNumber(), request.GetId())
 		if err != nil {
 			return err
 		}

@@ -51,7 +51,8 @@ func (l *lines) update(message *signalboxv1.WatchRunResponse) {
 	}
 }
 
-// change prints a change at its time, or at that of the line before, if that is later: a run that waits again began earlier.
+// change prints a change at its time, or at that of the line before, if that is later: a run that waits again began
+// earlier.
 func (l *lines) change(at time.Time, text string) {
 	if at.After(l.last) {
 		l.last = at
@@ -197,7 +198,8 @@ func stepTime(step *signalboxv1.Step) time.Time {
 }
 
 func stepText(step *signalboxv1.Step, style output.Style) string {
-	line := fmt.Sprintf("%d %s %s (%s)", step.GetNumber(), style.Status(step.GetStatus()), terminal.Line(step.GetTask()), step.GetKind())
+	line := fmt.Sprintf("%d %s %s (%s)", step.GetNumber(), style.Status(step.GetStatus()), terminal.Line(step.GetTask()),
+		step.GetKind())
 	if step.GetStatus() == statusWaiting && step.GetWaitingKind() != "" {
 		line += " (" + step.GetWaitingKind() + until(step) + ")"
 	}
@@ -246,7 +248,8 @@ func lastAttempt(step *signalboxv1.Step) int {
 	return max(len(attempts), int(attempts[len(attempts)-1].GetNumber()))
 }
 
-// tries is how often a step was tried: not at all where it was skipped, once where no attempts are recorded for its kind of task.
+// tries is how often a step was tried: not at all where it was skipped, once where no attempts are recorded for its
+// kind of task.
 func tries(step *signalboxv1.Step) string {
 	if step.GetStatus() == "skipped" {
 		return ""

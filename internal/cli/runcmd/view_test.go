@@ -14,7 +14,8 @@ import (
 )
 
 func step(number int64, status string) *signalboxv1.Step {
-	return &signalboxv1.Step{Number: number, Kind: "set", Task: "greet", Path: "/do/0/" + strings.Repeat("x", 30), Status: status}
+	return &signalboxv1.Step{
+		Number: number, Kind: "set", Task: "greet", Path: "/do/0/" + strings.Repeat("x", 30), Status: status}
 }
 
 // frame returns the terminal's content after the last drawing: each drawing overwrites the previous one.
@@ -35,7 +36,8 @@ func TestScreenRedrawsInPlace(t *testing.T) {
 	require.NotContains(t, out.String(), "\x1b", "nothing to replace yet")
 	s.update(&signalboxv1.WatchRunResponse{Run: run, Steps: []*signalboxv1.Step{step(2, "completed")}})
 	require.Contains(t, out.String(), "\x1b[3A", "up over two steps and the run")
-	require.Equal(t, []string{"--:--:-- 1 completed greet (set) /do/0/xxxxx…", "--:--:-- 2 completed greet (set) /do/0/xxxxx…", "--:--:-- run running demo/hello 1.0.0"}, frame(t, out.String()))
+	require.Equal(t, []string{"--:--:-- 1 completed greet (set) /do/0/xxxxx…", "--:--:-- 2 completed greet (set) " +
+		"/do/0/xxxxx…", "--:--:-- run running demo/hello 1.0.0"}, frame(t, out.String()))
 
 	s.lost("here:1")
 	require.Len(t, frame(t, out.String()), 4)
@@ -57,7 +59,8 @@ func TestScreenKeepsOrderAndColoursStatuses(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	s := newScreen(&out, output.Style{Color: true}, 80)
-	s.update(&signalboxv1.WatchRunResponse{Steps: []*signalboxv1.Step{step(3, "running")}, Run: &signalboxv1.Run{Status: "failed", Workflow: "w"}})
+	s.update(&signalboxv1.WatchRunResponse{
+		Steps: []*signalboxv1.Step{step(3, "running")}, Run: &signalboxv1.Run{Status: "failed", Workflow: "w"}})
 	s.update(&signalboxv1.WatchRunResponse{Steps: []*signalboxv1.Step{step(1, "failed"), step(2, "completed")}})
 	rows := frame(t, out.String())
 	require.True(t, strings.HasPrefix(rows[0], "--:--:-- 1 \x1b[31mfailed\x1b[0m greet"), rows[0])
@@ -65,7 +68,8 @@ func TestScreenKeepsOrderAndColoursStatuses(t *testing.T) {
 	require.True(t, strings.HasPrefix(rows[3], "--:--:-- run \x1b[31mfailed\x1b[0m w"), rows[3])
 }
 
-// A run that waits again reports its start, which is before the changes that were printed: no line has an earlier time than the one before.
+// A run that waits again reports its start, which is before the changes that were printed: no line has an earlier time
+// than the one before.
 func TestLinesKeepTheOrderOfTime(t *testing.T) {
 	t.Parallel()
 	at := func(second int) *timestamppb.Timestamp {
@@ -76,8 +80,10 @@ func TestLinesKeepTheOrderOfTime(t *testing.T) {
 	l.update(&signalboxv1.WatchRunResponse{Run: &signalboxv1.Run{Status: "running", Workflow: "w", StartTime: at(1)}})
 	done := step(1, "completed")
 	done.StartTime, done.EndTime = at(1), at(5)
-	l.update(&signalboxv1.WatchRunResponse{Steps: []*signalboxv1.Step{done}, Run: &signalboxv1.Run{Status: "waiting", Workflow: "w", StartTime: at(1)}})
-	l.update(&signalboxv1.WatchRunResponse{Run: &signalboxv1.Run{Status: "completed", Workflow: "w", StartTime: at(1), EndTime: at(9)}})
+	l.update(&signalboxv1.WatchRunResponse{
+		Steps: []*signalboxv1.Step{done}, Run: &signalboxv1.Run{Status: "waiting", Workflow: "w", StartTime: at(1)}})
+	l.update(&signalboxv1.WatchRunResponse{
+		Run: &signalboxv1.Run{Status: "completed", Workflow: "w", StartTime: at(1), EndTime: at(9)}})
 	var times []string
 	for line := range strings.Lines(out.String()) {
 		times = append(times, line[:8])

@@ -16,11 +16,14 @@ func TestWaitLine(t *testing.T) {
 	now := time.Date(2026, 11, 23, 10, 0, 0, 0, time.UTC)
 	in := func(d time.Duration) *timestamppb.Timestamp { return timestamppb.New(now.Add(d)) }
 	for want, w := range map[string]*signalboxv1.Wait{
-		"event a with id = 4711, since 12s, until 2026-11-23T10:05:00Z": {What: "event a with id = 4711", Since: in(-12 * time.Second), Deadline: in(5 * time.Minute)},
-		"timer, since 1m, due in 3m":                                    {What: "timer", Since: in(-time.Minute), DueTime: in(3 * time.Minute)},
-		"timer, due 2s ago":                                             {What: "timer", DueTime: in(-2 * time.Second)},
-		"answer, deadline unknown":                                      {What: "answer", DeadlineUnknown: true},
-		"answer, until 2026-11-23T10:01:00Z at the latest":              {What: "answer", Deadline: in(time.Minute), DeadlineUnknown: true},
+		"event a with id = 4711, since 12s, until 2026-11-23T10:05:00Z": {
+			What: "event a with id = 4711", Since: in(-12 * time.Second), Deadline: in(5 * time.Minute)},
+		"timer, since 1m, due in 3m": {
+			What: "timer", Since: in(-time.Minute), DueTime: in(3 * time.Minute)},
+		"timer, due 2s ago":        {What: "timer", DueTime: in(-2 * time.Second)},
+		"answer, deadline unknown": {What: "answer", DeadlineUnknown: true},
+		"answer, until 2026-11-23T10:01:00Z at the latest": {
+			What: "answer", Deadline: in(time.Minute), DeadlineUnknown: true},
 	} {
 		require.Equal(t, want, waitLine(w, now))
 	}
@@ -46,16 +49,18 @@ func TestErrorTitle(t *testing.T) {
 	require.Empty(t, errorTitle(nil))
 	require.Equal(t, "Out of stock", errorTitle(&signalboxv1.RunError{Type: "https://x", Title: "Out of stock"}))
 	require.Equal(t, "https://x", errorTitle(&signalboxv1.RunError{Type: "https://x"}))
-	require.Equal(t, strings.Repeat("é", mostTitle)+"…", errorTitle(&signalboxv1.RunError{Title: strings.Repeat("é", 100)}))
+	require.Equal(t, strings.Repeat("é", mostTitle)+"…",
+		errorTitle(&signalboxv1.RunError{Title: strings.Repeat("é", 100)}))
 }
 
 func TestStepAttempts(t *testing.T) {
 	t.Parallel()
 	for want, step := range map[string]*signalboxv1.Step{
-		"":   {Status: "skipped"},
-		"1":  {Status: "completed"},
-		"2":  {Status: "running", Attempts: []*signalboxv1.Attempt{{Number: 1}, {Number: 2}}},
-		"70": {Status: "failed", Attempts: []*signalboxv1.Attempt{{Number: 69}, {Number: 70}}}, // the newest ones alone are recorded
+		"":  {Status: "skipped"},
+		"1": {Status: "completed"},
+		"2": {Status: "running", Attempts: []*signalboxv1.Attempt{{Number: 1}, {Number: 2}}},
+		// the newest ones alone are recorded
+		"70": {Status: "failed", Attempts: []*signalboxv1.Attempt{{Number: 69}, {Number: 70}}},
 	} {
 		require.Equal(t, want, tries(step))
 	}

@@ -41,7 +41,8 @@ it. It requires the role admin in all projects, and is recorded in the audit log
 			case len(args) == 2: //nolint:mnd // both
 				request.Address, request.Namespace = args[0], args[1]
 			case len(args) == 1 || !dryRun:
-				return exit.Usagef("give ADDRESS and NAMESPACE of the Temporal to adopt: \"%s\" shows those of the server", s.Command("system adopt-temporal --dry-run"))
+				return exit.Usagef("give ADDRESS and NAMESPACE of the Temporal to adopt: \"%s\" shows those of the server",
+					s.Command("system adopt-temporal --dry-run"))
 			}
 			return adopt(cmd.Context(), s, request, &confirm)
 		},
@@ -53,7 +54,8 @@ it. It requires the role admin in all projects, and is recorded in the audit log
 	return cmd
 }
 
-func adopt(ctx context.Context, s *invocation.Invocation, request *signalboxv1.AdoptTemporalRequest, confirm *invocation.Confirmation) error {
+func adopt(ctx context.Context, s *invocation.Invocation, request *signalboxv1.AdoptTemporalRequest,
+	confirm *invocation.Confirmation) error {
 	if confirm.Needed(s) && !request.GetDryRun() {
 		found, err := callAdopt(ctx, s, &signalboxv1.AdoptTemporalRequest{DryRun: true})
 		if err != nil {
@@ -77,17 +79,20 @@ func adopt(ctx context.Context, s *invocation.Invocation, request *signalboxv1.A
 	return printAdoption(s, done)
 }
 
-func callAdopt(ctx context.Context, s *invocation.Invocation, request *signalboxv1.AdoptTemporalRequest) (*signalboxv1.AdoptTemporalResponse, error) {
+func callAdopt(ctx context.Context, s *invocation.Invocation,
+	request *signalboxv1.AdoptTemporalRequest) (*signalboxv1.AdoptTemporalResponse, error) {
 	return invocation.Call(ctx, s, s.System().AdoptTemporal, request, "adopt the server's Temporal")
 }
 
 func printAdoption(s *invocation.Invocation, a *signalboxv1.AdoptTemporalResponse) error {
 	fields := []output.Field{{Name: "server", Value: temporalName(a.GetNow())}}
 	if former := a.GetFormer(); former != nil && a.GetNeeded() {
-		fields = append(fields, output.Field{Name: "former", Value: temporalName(former) + ", since " + output.Moment(a.GetSince())})
+		fields = append(fields, output.Field{
+			Name: "former", Value: temporalName(former) + ", since " + output.Moment(a.GetSince())})
 	}
 	for _, left := range a.GetLeftRuns() {
-		fields = append(fields, output.Field{Name: "left", Value: fmt.Sprintf("%s of project %s", output.Count(left.GetRuns(), "open run"), left.GetProject())})
+		fields = append(fields, output.Field{
+			Name: "left", Value: fmt.Sprintf("%s of project %s", output.Count(left.GetRuns(), "open run"), left.GetProject())})
 	}
 	if err := output.Card(s.Out, s.Style(), fields); err != nil {
 		return err
@@ -104,7 +109,8 @@ func printAdoption(s *invocation.Invocation, a *signalboxv1.AdoptTemporalRespons
 }
 
 func temporalName(t *signalboxv1.TemporalNamespace) string {
-	return fmt.Sprintf("Temporal at %s (namespace %q, ID %s)", terminal.Line(t.GetAddress()), t.GetNamespace(), terminal.Line(t.GetNamespaceId()))
+	return fmt.Sprintf("Temporal at %s (namespace %q, ID %s)", terminal.Line(t.GetAddress()), t.GetNamespace(),
+		terminal.Line(t.GetNamespaceId()))
 }
 
 func leftRuns(a *signalboxv1.AdoptTemporalResponse) (sum int64) {

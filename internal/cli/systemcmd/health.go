@@ -42,7 +42,9 @@ work (ready or degraded), and with 5 while it cannot or does not answer. An imag
 		RunE: func(cmd *cobra.Command, _ []string) error { return health(cmd.Context(), s, role) },
 	}
 	cmd.Flags().StringVar(&role, "role", "", "only this `role`: api or worker")
-	_ = cmd.RegisterFlagCompletionFunc("role", cobra.FixedCompletions([]string{"api", "worker"}, cobra.ShellCompDirectiveNoFileComp)) // the flag is there
+	// the flag is there
+	_ = cmd.RegisterFlagCompletionFunc("role",
+		cobra.FixedCompletions([]string{"api", "worker"}, cobra.ShellCompDirectiveNoFileComp))
 	s.BindServer(cmd)
 	return cmd
 }
@@ -58,7 +60,8 @@ func health(ctx context.Context, s *invocation.Invocation, role string) error {
 	}
 	var r report
 	if err := json.Unmarshal(body, &r); err != nil || r.Status == "" {
-		return exit.Errorf(exit.Failed, "check the health: %s answers %d with something else than a report: is it a Signalbox server?", s.Address(), status)
+		return exit.Errorf(exit.Failed,
+			"check the health: %s answers %d with something else than a report: is it a Signalbox server?", s.Address(), status)
 	}
 	if status == http.StatusNotFound {
 		return exit.Errorf(exit.NotFound, "check the health: %s", r.Error)

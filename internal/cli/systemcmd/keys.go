@@ -34,7 +34,8 @@ not needed  it can be removed from encryption.keys; originals that it sealed are
 }
 
 func listKeys(ctx context.Context, s *invocation.Invocation) error {
-	found, err := invocation.Call(ctx, s, s.System().ListSealingKeys, &signalboxv1.ListSealingKeysRequest{}, "list the sealing keys")
+	found, err := invocation.Call(ctx, s, s.System().ListSealingKeys, &signalboxv1.ListSealingKeysRequest{},
+		"list the sealing keys")
 	if err != nil {
 		return err
 	}

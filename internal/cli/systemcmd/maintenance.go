@@ -35,14 +35,16 @@ Other servers follow within seconds. It requires the role admin in all projects,
 				if reason != "" {
 					return exit.Usagef("--reason belongs to \"maintenance on\" or \"maintenance off\"")
 				}
-				response, err := invocation.Call(cmd.Context(), s, s.System().GetMaintenance, &signalboxv1.GetMaintenanceRequest{}, "get the maintenance mode")
+				response, err := invocation.Call(cmd.Context(), s, s.System().GetMaintenance, &signalboxv1.GetMaintenanceRequest{},
+					"get the maintenance mode")
 				return printMaintenance(s, response.GetMaintenance(), err)
 			}
 			if args[0] != "on" && args[0] != "off" {
 				return exit.Usagef("unknown state %q: use on or off", args[0])
 			}
 			request := &signalboxv1.SetMaintenanceRequest{Active: args[0] == "on", Reason: reason}
-			response, err := invocation.Call(cmd.Context(), s, s.System().SetMaintenance, request, "switch maintenance %s", args[0])
+			response, err := invocation.Call(cmd.Context(), s, s.System().SetMaintenance, request, "switch maintenance %s",
+				args[0])
 			return printMaintenance(s, response.GetMaintenance(), err)
 		},
 	}

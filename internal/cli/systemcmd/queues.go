@@ -50,7 +50,8 @@ func listQueues(ctx context.Context, s *invocation.Invocation) error {
 			activityPollers, activityPolled, activityBacklog := line(q.GetActivities(), now)
 			return output.Cells(
 				"PROJECT", q.GetProject(), "TASK QUEUE", q.GetName(), "POLLERS", pollers, "POLLED", polled, "BACKLOG", backlog,
-				"ACTIVITY POLLERS", activityPollers, "ACTIVITY POLLED", activityPolled, "ACTIVITY BACKLOG", activityBacklog, "ERROR", terminal.Line(q.GetError()),
+				"ACTIVITY POLLERS", activityPollers, "ACTIVITY POLLED", activityPolled, "ACTIVITY BACKLOG", activityBacklog,
+				"ERROR", terminal.Line(q.GetError()),
 			)
 		},
 	}.Print(s, found, false)

@@ -51,7 +51,8 @@ func printStatus(s *invocation.Invocation, status *signalboxv1.GetStatusResponse
 
 // verdict is the connection in one line.
 func verdict(c *signalboxv1.Connection, now time.Time, style output.Style) string {
-	line := fmt.Sprintf("Temporal %s (%s): %s", terminal.Line(c.GetAddress()), terminal.Line(c.GetNamespace()), style.Status(c.GetState()))
+	line := fmt.Sprintf("Temporal %s (%s): %s", terminal.Line(c.GetAddress()), terminal.Line(c.GetNamespace()),
+		style.Status(c.GetState()))
 	since := c.GetSince()
 	if c.GetState() == stateConnected && c.GetStatistics().GetConnectedSince() != nil {
 		since = c.GetStatistics().GetConnectedSince() // a spell of slowness is no end of the connection
@@ -83,22 +84,26 @@ func words(word string) string { return strings.ReplaceAll(terminal.Line(word), 
 
 func facts(status *signalboxv1.GetStatusResponse, now time.Time) []output.Field {
 	c := status.GetConnection()
-	server := fmt.Sprintf("%s, version %s, %s", status.GetServerId(), status.GetVersion(), strings.Join(status.GetRoles(), " and "))
+	server := fmt.Sprintf("%s, version %s, %s", status.GetServerId(), status.GetVersion(),
+		strings.Join(status.GetRoles(), " and "))
 	if status.GetStartTime() != nil {
 		server += ", up for " + output.Span(now.Sub(status.GetStartTime().AsTime()))
 	}
-	fields := []output.Field{{Name: "server", Value: server}, {Name: "processors", Value: processors(status.GetProcessor())}}
+	fields := []output.Field{
+		{Name: "server", Value: server}, {Name: "processors", Value: processors(status.GetProcessor())}}
 	fields = append(fields, processorWarnings(status.GetProcessor())...)
 	fields = append(fields,
 		output.Field{Name: "maintenance", Value: maintenanceLine(status.GetMaintenance(), now)},
 		output.Field{Name: "breaker", Value: breaker(c.GetBreaker(), now)},
 		output.Field{Name: "outages", Value: outages(c)},
-		output.Field{Name: "attempts", Value: fmt.Sprintf("%d to connect, %d connected", c.GetAttempts(), c.GetStatistics().GetConnections())})
+		output.Field{Name: "attempts",
+			Value: fmt.Sprintf("%d to connect, %d connected", c.GetAttempts(), c.GetStatistics().GetConnections())})
 	if usable(c) && c.GetLatency().AsDuration() > 0 {
 		fields = append(fields, output.Field{Name: "check", Value: "answered in " + output.Took(c.GetLatency().AsDuration())})
 	}
 	if c.GetLastError() != "" && usable(c) { // while it is down, the verdict has it
-		fields = append(fields, output.Field{Name: "last error", Value: ago(c.GetLastErrorTime(), now) + ": " + c.GetLastError()})
+		fields = append(fields, output.Field{
+			Name: "last error", Value: ago(c.GetLastErrorTime(), now) + ": " + c.GetLastError()})
 	}
 	if c.GetDraining() > 0 {
 		fields = append(fields, output.Field{Name: "draining", Value: output.Count(c.GetDraining(), "replaced generation")})
@@ -151,10 +156,12 @@ func processors(p *signalboxv1.Processor) string {
 func processorWarnings(p *signalboxv1.Processor) (warnings []output.Field) {
 	if p.GetLimit() > 0 && p.GetLimit() < p.GetRequired() {
 		warnings = append(warnings, output.Field{Name: "limit too low", Value: fmt.Sprintf(
-			"the control group of this server allows %.2f processors, and it requires %.2f; raise the limit, or work takes longer", p.GetLimit(), p.GetRequired())})
+			"the control group of this server allows %.2f processors, and it requires %.2f; raise the limit, or work takes "+
+				"longer", p.GetLimit(), p.GetRequired())})
 	}
 	if p.GetShortage() != "" {
-		warnings = append(warnings, output.Field{Name: "too slow", Value: "this server is short of processor time: " + p.GetShortage()})
+		warnings = append(warnings,
+			output.Field{Name: "too slow", Value: "this server is short of processor time: " + p.GetShortage()})
 	}
 	return warnings
 }
@@ -178,7 +185,8 @@ func storeFields(f *signalboxv1.StoreFacts) []output.Field {
 		latency = output.Took(f.GetLatency().AsDuration())
 	}
 	database := fmt.Sprintf("%s %s, %s", f.GetDriver(), cmp.Or(f.GetVersion(), "of unknown version"), f.GetLocation())
-	facts := fmt.Sprintf("schema %s (this server requires %d), size %s, answers in %s", schema, f.GetRequiredSchema(), size, latency)
+	facts := fmt.Sprintf("schema %s (this server requires %d), size %s, answers in %s", schema, f.GetRequiredSchema(),
+		size, latency)
 	if f.GetError() != "" {
 		facts += ": " + f.GetError()
 	}
@@ -201,7 +209,8 @@ func storeFields(f *signalboxv1.StoreFacts) []output.Field {
 			direction = "behind"
 		}
 		fields = append(fields, output.Field{Name: "clocks differ", Value: fmt.Sprintf(
-			"the database's clock is %s %s this server's; synchronise both, or times and ages are wrong", output.Span(skew.Abs()), direction)})
+			"the database's clock is %s %s this server's; synchronise both, or times and ages are wrong", output.Span(
+				skew.Abs()), direction)})
 	}
 	return append(fields, output.Field{Name: "connections", Value: strings.Join(pools, "; ")})
 }
@@ -225,7 +234,8 @@ func breaker(b *signalboxv1.Breaker, now time.Time) string {
 	return text
 }
 
-// outages counts from the same moments as the verdict: an outage that lasts has the length that the connection is down for.
+// outages counts from the same moments as the verdict: an outage that lasts has the length that the connection is down
+// for.
 func outages(c *signalboxv1.Connection) string {
 	s := c.GetStatistics()
 	text := fmt.Sprint(s.GetOutages())
@@ -263,7 +273,8 @@ func reconciler(r *signalboxv1.Reconciler, now time.Time) string {
 	if r.GetError() != "" {
 		return text + ": " + r.GetError()
 	}
-	text += fmt.Sprintf(": %s compared, %s", output.Count(r.GetChecked(), "run"), output.Count(r.GetCorrections(), "difference"))
+	text += fmt.Sprintf(": %s compared, %s", output.Count(r.GetChecked(), "run"),
+		output.Count(r.GetCorrections(), "difference"))
 	if r.GetFailed() > 0 {
 		text += fmt.Sprintf(", %d not compared", r.GetFailed())
 	}

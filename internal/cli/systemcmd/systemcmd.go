@@ -22,7 +22,8 @@ import (
 // New returns the noun with its verbs.
 func New(s *invocation.Invocation) *cobra.Command {
 	noun := invocation.Noun("system", "Show the connection of the platform to Temporal, and repair it", "")
-	noun.AddCommand(statusCommand(s), connectionCommand(s), queuesCommand(s), healthCommand(s), resetCommand(s), reconcileCommand(s), adoptCommand(s), maintenanceCommand(s), keysCommand(s))
+	noun.AddCommand(statusCommand(s), connectionCommand(s), queuesCommand(s), healthCommand(s), resetCommand(s),
+		reconcileCommand(s), adoptCommand(s), maintenanceCommand(s), keysCommand(s))
 	return noun
 }
 
@@ -64,7 +65,8 @@ func connectionCommand(s *invocation.Invocation) *cobra.Command {
   signalbox system connection --jq .state`,
 		Args: invocation.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := invocation.Call(cmd.Context(), s, s.System().GetConnection, &signalboxv1.GetConnectionRequest{}, "get the connection to Temporal")
+			c, err := invocation.Call(cmd.Context(), s, s.System().GetConnection, &signalboxv1.GetConnectionRequest{},
+				"get the connection to Temporal")
 			if err != nil {
 				return err
 			}
@@ -145,7 +147,8 @@ Those of a workflow that the database did not have are only reported: publish it
 			return reconcile(cmd.Context(), s, &signalboxv1.ReconcileRequest{DryRun: dryRun, Since: invocation.Timestamp(from)})
 		},
 	}
-	cmd.Flags().StringVar(&since, "since", "", "search again for executions without a row that ended in the last `time` (\"2h\", \"7d\"), or since a day or a moment in UTC")
+	cmd.Flags().StringVar(&since, "since", "", "search again for executions without a row that ended in the last `time` "+
+		"(\"2h\", \"7d\"), or since a day or a moment in UTC")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only show what would be corrected")
 	s.BindServer(cmd)
 	return cmd
@@ -160,18 +163,21 @@ func reconcile(ctx context.Context, s *invocation.Invocation, request *signalbox
 		return output.Message(s.Out, s.Format(), report)
 	}
 	if report.GetFailed() > 0 {
-		s.Note("%s could not be compared; the next comparison retries them; %s", output.Count(report.GetFailed(), "run"), report.GetFailedBecause())
+		s.Note("%s could not be compared; the next comparison retries them; %s", output.Count(report.GetFailed(), "run"),
+			report.GetFailedBecause())
 	}
 	if report.GetWithheld() > 0 {
 		s.Note("%s left alone: %s", output.Count(report.GetWithheld(), "open run"), report.GetWithheldBecause())
 	}
 	if until := report.GetSearchedUntil(); until != nil {
-		s.Note("executions that ended before %s were searched for ones without a row; the next comparisons search the others", output.Moment(until))
+		s.Note("executions that ended before %s were searched for ones without a row; the next comparisons search the others",
+			output.Moment(until))
 	}
 	for _, f := range report.GetForeign() {
 		s.Note("%s", foreignLine(f))
 	}
-	checked := fmt.Sprintf("%s compared with Temporal in %s", output.Count(report.GetChecked(), "run"), output.Took(report.GetTook().AsDuration()))
+	checked := fmt.Sprintf("%s compared with Temporal in %s", output.Count(report.GetChecked(), "run"),
+		output.Took(report.GetTook().AsDuration()))
 	if report.GetTotal() == 0 {
 		s.Note("nothing to correct: %s", checked)
 		return nil

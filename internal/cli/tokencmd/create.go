@@ -65,8 +65,10 @@ token is created, so that the command can be repeated, for example at each start
 		RunE: func(cmd *cobra.Command, _ []string) error { return create(cmd, s, flags, bootstrap) },
 	}
 	cmd.Flags().StringVar(&flags.name, "name", "", "`name` of the person or program that uses it, for the audit log")
-	cmd.Flags().StringArrayVar(&flags.roles, "role", nil, "`project=role`: viewer, operator, publisher or admin; '*' is every project; may be given more than once")
-	cmd.Flags().StringVar(&flags.expires, "expires", "", "`time` until it expires (\"12h\", \"90d\"), or time of expiry (2027-01-31T12:00:00Z); empty: never")
+	cmd.Flags().StringArrayVar(&flags.roles, "role", nil,
+		"`project=role`: viewer, operator, publisher or admin; '*' is every project; may be given more than once")
+	cmd.Flags().StringVar(&flags.expires, "expires", "",
+		"`time` until it expires (\"12h\", \"90d\"), or time of expiry (2027-01-31T12:00:00Z); empty: never")
 	cmd.Flags().StringVar(&flags.file, "file", "", "`file` to write the token to; nothing is created if it exists")
 	if bootstrap != nil {
 		cmd.Flags().BoolVar(&flags.bootstrap, "bootstrap", false, "create the first token directly in the database")
@@ -114,7 +116,8 @@ func create(cmd *cobra.Command, s *invocation.Invocation, flags createFlags, boo
 	defer cancel()
 	var made *signalboxv1.CreateTokenResponse
 	if flags.bootstrap {
-		made, err = bootstrapped(ctx, cmd.Flags(), bootstrap, Wanted{Name: flags.name, Roles: wanted, ExpiresAt: expires, Force: flags.force})
+		made, err = bootstrapped(ctx, cmd.Flags(), bootstrap,
+			Wanted{Name: flags.name, Roles: wanted, ExpiresAt: expires, Force: flags.force})
 	} else {
 		request := &signalboxv1.CreateTokenRequest{Name: flags.name, Roles: wanted, ExpireTime: invocation.Timestamp(expires)}
 		made, err = invocation.Call(ctx, s, s.Tokens().CreateToken, request, "create token %q", flags.name)
@@ -126,12 +129,14 @@ func create(cmd *cobra.Command, s *invocation.Invocation, flags createFlags, boo
 }
 
 // deliver writes a token to its file, or prints it.
-func deliver(s *invocation.Invocation, made *signalboxv1.CreateTokenResponse, file *invocation.File, path string) error {
+func deliver(s *invocation.Invocation, made *signalboxv1.CreateTokenResponse, file *invocation.File,
+	path string) error {
 	t := made.GetToken()
 	where := "It is printed only once:"
 	if file != nil {
 		if err := saveToken(file, made.GetSecret()); err != nil {
-			return exit.Errorf(exit.Failed, "token %s was created, but cannot be saved: %w; revoke it with \"%s\"", t.GetId(), err, s.Command("token revoke %s", t.GetId()))
+			return exit.Errorf(exit.Failed, "token %s was created, but cannot be saved: %w; revoke it with \"%s\"", t.GetId(),
+				err, s.Command("token revoke %s", t.GetId()))
 		}
 		made.Secret, where = "", "It is in "+path
 	}
@@ -149,8 +154,9 @@ func deliver(s *invocation.Invocation, made *signalboxv1.CreateTokenResponse, fi
 // tokenMode is the mode of a token's file, whatever the umask: a service reads it by its group.
 const tokenMode = 0o640
 
-// openTokenFile prepares the file before a token is created, so that no token is lost because it cannot be saved. It returns nil without
-// an error if the file exists: one that was interrupted does not, because the file appears under its name complete or not at all.
+// openTokenFile prepares the file before a token is created, so that no token is lost because it cannot be saved. It
+// returns nil without an error if the file exists: one that was interrupted does not, because the file appears under
+// its name complete or not at all.
 func openTokenFile(path string) (*invocation.File, error) {
 	info, err := os.Stat(path)
 	if err == nil && info.Mode().IsRegular() {
@@ -168,13 +174,15 @@ func saveToken(f *invocation.File, secret string) error {
 }
 
 // bootstrapped is what a server would have answered.
-func bootstrapped(ctx context.Context, flags *pflag.FlagSet, bootstrap Bootstrap, w Wanted) (*signalboxv1.CreateTokenResponse, error) {
+func bootstrapped(ctx context.Context, flags *pflag.FlagSet, bootstrap Bootstrap,
+	w Wanted) (*signalboxv1.CreateTokenResponse, error) {
 	made, err := bootstrap(ctx, flags, w)
 	if err != nil {
 		return nil, err
 	}
 	return &signalboxv1.CreateTokenResponse{Secret: made.Secret, Token: &signalboxv1.Token{
-		Id: made.ID, Name: w.Name, Roles: w.Roles, Creator: made.Creator, CreateTime: timestamppb.New(made.CreatedAt.Truncate(time.Microsecond)),
+		Id: made.ID, Name: w.Name, Roles: w.Roles, Creator: made.Creator,
+		CreateTime: timestamppb.New(made.CreatedAt.Truncate(time.Microsecond)),
 		ExpireTime: invocation.Timestamp(w.ExpiresAt),
 	}}, nil
 }

@@ -58,7 +58,8 @@ func revokeSessionCommand(s *invocation.Invocation) *cobra.Command {
 			}
 			one := response.GetSession()
 			return s.Card(one, []output.Field{
-				{Name: "id", Value: one.GetId()}, {Name: "name", Value: one.GetTokenName()}, {Name: "token", Value: one.GetTokenId()},
+				{Name: "id", Value: one.GetId()}, {Name: "name", Value: one.GetTokenName()},
+				{Name: "token", Value: one.GetTokenId()},
 				{Name: "ended", Value: output.Moment(one.GetEndTime())},
 			})
 		},

@@ -24,17 +24,20 @@ import (
 // New returns the noun with its verbs. bootstrap is nil where there is no store.
 func New(s *invocation.Invocation, bootstrap Bootstrap) *cobra.Command {
 	noun := invocation.Noun("token", "Create, list and revoke API tokens and sessions of the web UI",
-		"A token authorizes a program or a person to call a server with auth.mode tokens. It has a role in one or more projects; \"*\" means every project.")
-	noun.AddCommand(createCommand(s, bootstrap), listCommand(s), revokeCommand(s), sessionsCommand(s), revokeSessionCommand(s))
+		"A token authorizes a program or a person to call a server with auth.mode tokens. It has a role in one or more "+
+			"projects; \"*\" means every project.")
+	noun.AddCommand(createCommand(s, bootstrap), listCommand(s), revokeCommand(s), sessionsCommand(s),
+		revokeSessionCommand(s))
 	return noun
 }
 
 func listCommand(s *invocation.Invocation) *cobra.Command {
 	var limit int
 	cmd := &cobra.Command{
-		Use:     "list",
-		Short:   "List tokens, newest first",
-		Long:    "List the tokens whose roles are all in projects of which you are an admin, newest first. The tokens themselves are not stored.",
+		Use:   "list",
+		Short: "List tokens, newest first",
+		Long: "List the tokens whose roles are all in projects of which you are an admin, newest first. The tokens " +
+			"themselves are not stored.",
 		Example: `  signalbox token list`,
 		Args:    invocation.Args(0, 0, ""),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return list(cmd.Context(), s, limit) },
@@ -135,7 +138,8 @@ func WhoAmI(s *invocation.Invocation) *cobra.Command {
 				return err
 			}
 			return s.Card(me, []output.Field{
-				{Name: "name", Value: me.GetName()}, {Name: "kind", Value: me.GetKind()}, {Name: "roles", Value: cmp.Or(roles(me.GetRoles()), "none in any project")},
+				{Name: "name", Value: me.GetName()}, {Name: "kind", Value: me.GetKind()},
+				{Name: "roles", Value: cmp.Or(roles(me.GetRoles()), "none in any project")},
 			})
 		},
 	}
@@ -149,7 +153,8 @@ func parseRoles(given []string) (map[string]string, error) {
 	for _, text := range given {
 		project, role, ok := strings.Cut(text, "=")
 		if !ok || project == "" || role == "" {
-			return nil, fmt.Errorf("%q is not of the form project=role, for example shop=operator or '*=viewer'", text) //nolint:err113 // for people
+			return nil, fmt.Errorf("%q is not of the form project=role, for example shop=operator or '*=viewer'",
+				text) //nolint:err113 // for people
 		}
 		if _, twice := found[project]; twice {
 			return nil, fmt.Errorf("project %q is named twice; it has one role", project) //nolint:err113 // for people

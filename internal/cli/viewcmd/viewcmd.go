@@ -38,7 +38,8 @@ func listCommand(s *invocation.Invocation) *cobra.Command {
 }
 
 func list(ctx context.Context, s *invocation.Invocation) error {
-	response, err := invocation.Call(ctx, s, s.Views().ListViews, &signalboxv1.ListViewsRequest{Project: s.Project()}, "list views")
+	response, err := invocation.Call(ctx, s, s.Views().ListViews, &signalboxv1.ListViewsRequest{Project: s.Project()},
+		"list views")
 	if err != nil {
 		return err
 	}
@@ -105,12 +106,16 @@ its name: the filter, order and columns are those of the flags. It fails if the 
 		RunE: func(cmd *cobra.Command, args []string) error { return save(cmd, s, args[0], flags) },
 	}
 	flags.Bind(cmd)
-	cmd.Flags().StringVar(&flags.order, "order", "", "`order` of the list: "+strings.Join(runcmd.Orders(), " or ")+" first")
-	cmd.Flags().StringSliceVar(&flags.columns, "columns", nil, "`columns` of the list in the web UI, separated by commas; the reader's own choice when not given")
+	cmd.Flags().StringVar(&flags.order, "order", "",
+		"`order` of the list: "+strings.Join(runcmd.Orders(), " or ")+" first")
+	cmd.Flags().StringSliceVar(&flags.columns, "columns", nil,
+		"`columns` of the list in the web UI, separated by commas; the reader's own choice when not given")
 	cmd.Flags().BoolVar(&flags.shared, "shared", false, "show the view to every caller with a role in the project")
 	cmd.Flags().Int64Var(&flags.revision, "revision", 0, "`revision` of the view to replace, as you have read it")
 	cmd.Flags().StringVar(&flags.name, "name", "", "new `name` of the view to replace")
-	_ = cmd.RegisterFlagCompletionFunc("order", cobra.FixedCompletions(runcmd.Orders(), cobra.ShellCompDirectiveNoFileComp)) // the flag is there
+	// the flag is there
+	_ = cmd.RegisterFlagCompletionFunc("order",
+		cobra.FixedCompletions(runcmd.Orders(), cobra.ShellCompDirectiveNoFileComp))
 	s.BindClient(cmd)
 	return cmd
 }
@@ -140,8 +145,10 @@ func save(cmd *cobra.Command, s *invocation.Invocation, name string, flags saveF
 	}
 	v := response.GetView()
 	return s.Card(v, []output.Field{
-		{Name: "view", Value: v.GetName()}, {Name: "id", Value: v.GetId()}, {Name: "shared", Value: yes(v.GetShared())}, {Name: "owner", Value: v.GetOwner()},
-		{Name: "filter", Value: filterLine(v.GetQuery())}, {Name: "columns", Value: strings.Join(v.GetQuery().GetColumns(), ",")},
+		{Name: "view", Value: v.GetName()}, {Name: "id", Value: v.GetId()}, {Name: "shared", Value: yes(v.GetShared())},
+		{Name: "owner", Value: v.GetOwner()},
+		{Name: "filter", Value: filterLine(v.GetQuery())},
+		{Name: "columns", Value: strings.Join(v.GetQuery().GetColumns(), ",")},
 		{Name: "revision", Value: fmt.Sprint(v.GetRevision())},
 	})
 }
@@ -191,14 +198,16 @@ func deleteCommand(s *invocation.Invocation) *cobra.Command {
 			if err := confirm.Ask(s, fmt.Sprintf("Delete the %sview %q?", shared, now.GetName())); err != nil {
 				return err
 			}
-			if _, err := invocation.Call(cmd.Context(), s, s.Views().DeleteView, request, "delete view %q", args[0]); err != nil {
+			if _, err := invocation.Call(cmd.Context(), s, s.Views().DeleteView, request, "delete view %q",
+				args[0]); err != nil {
 				return err
 			}
 			s.Note("view %q is deleted", now.GetName())
 			return nil
 		},
 	}
-	cmd.Flags().Int64Var(&revision, "revision", 0, "`revision` of the view as you have read it; the present one when not given")
+	cmd.Flags().Int64Var(&revision, "revision", 0,
+		"`revision` of the view as you have read it; the present one when not given")
 	confirm.Bind(cmd)
 	s.BindClient(cmd)
 	return cmd

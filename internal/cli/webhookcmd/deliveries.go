@@ -17,23 +17,24 @@ import (
 func deliveriesCommand(s *invocation.Invocation) *cobra.Command {
 	var statuses []string
 	var limit int
-	cmd := named(s, "deliveries", "List the deliveries of a webhook, newest first", "", func(ctx context.Context, name string) error {
-		fetch, err := fetchDeliveries(ctx, s, name, statuses)
-		if err != nil {
-			return err
-		}
-		return invocation.Listing[*signalboxv1.WebhookDelivery]{
-			Thing: "delivery", None: "no deliveries of webhook " + name,
-			Row: func(d *signalboxv1.WebhookDelivery) output.Row {
-				return output.Cells(
-					"DELIVERY", d.GetId(), "STATUS", d.GetStatus(), "TYPE", d.GetEventType(),
-					"ATTEMPTS", fmt.Sprint(d.GetAttempts()), "HTTP", status(d.GetHttpStatus()), "NEXT", next(s, d),
-					"AGE", s.Age(d.GetCreateTime()), "+EVENT", d.GetEventId(), "+SOURCE", d.GetEventSource(),
-					"+POSITION", fmt.Sprint(d.GetPosition()), "REASON", d.GetReason(),
-				)
-			},
-		}.List(s, limit, fetch)
-	})
+	cmd := named(s, "deliveries", "List the deliveries of a webhook, newest first", "",
+		func(ctx context.Context, name string) error {
+			fetch, err := fetchDeliveries(ctx, s, name, statuses)
+			if err != nil {
+				return err
+			}
+			return invocation.Listing[*signalboxv1.WebhookDelivery]{
+				Thing: "delivery", None: "no deliveries of webhook " + name,
+				Row: func(d *signalboxv1.WebhookDelivery) output.Row {
+					return output.Cells(
+						"DELIVERY", d.GetId(), "STATUS", d.GetStatus(), "TYPE", d.GetEventType(),
+						"ATTEMPTS", fmt.Sprint(d.GetAttempts()), "HTTP", status(d.GetHttpStatus()), "NEXT", next(s, d),
+						"AGE", s.Age(d.GetCreateTime()), "+EVENT", d.GetEventId(), "+SOURCE", d.GetEventSource(),
+						"+POSITION", fmt.Sprint(d.GetPosition()), "REASON", d.GetReason(),
+					)
+				},
+			}.List(s, limit, fetch)
+		})
 	bindStatuses(cmd, &statuses)
 	cmd.Flags().IntVarP(&limit, "limit", "n", 50, "at most this many; 0 for all")
 	return cmd
@@ -41,19 +42,22 @@ func deliveriesCommand(s *invocation.Invocation) *cobra.Command {
 
 // bindStatuses adds the flag that selects deliveries.
 func bindStatuses(cmd *cobra.Command, statuses *[]string) {
-	cmd.Flags().StringSliceVarP(statuses, "status", "s", nil, "only deliveries with one of these `statuses`: pending, delivered, dead")
+	cmd.Flags().StringSliceVarP(statuses, "status", "s", nil,
+		"only deliveries with one of these `statuses`: pending, delivered, dead")
 }
 
 // fetchDeliveries returns the function that reads a page of the deliveries of a webhook.
-func fetchDeliveries(ctx context.Context, s *invocation.Invocation, name string, statuses []string) (invocation.Fetch[*signalboxv1.WebhookDelivery], error) {
+func fetchDeliveries(ctx context.Context, s *invocation.Invocation, name string,
+	statuses []string) (invocation.Fetch[*signalboxv1.WebhookDelivery], error) {
 	words, err := invocation.Words("status", statuses, []string{"pending", "delivered", "dead"})
 	if err != nil {
 		return nil, err
 	}
 	return func(size int32, token string) ([]*signalboxv1.WebhookDelivery, string, error) {
-		response, err := invocation.Call(ctx, s, s.Webhooks().ListWebhookDeliveries, &signalboxv1.ListWebhookDeliveriesRequest{
-			Project: s.Project(), Name: name, Statuses: words, PageSize: size, PageToken: token,
-		}, "list the deliveries of webhook %q", name)
+		response, err := invocation.Call(ctx, s, s.Webhooks().ListWebhookDeliveries,
+			&signalboxv1.ListWebhookDeliveriesRequest{
+				Project: s.Project(), Name: name, Statuses: words, PageSize: size, PageToken: token,
+			}, "list the deliveries of webhook %q", name)
 		if err != nil {
 			return nil, "", err
 		}
@@ -85,12 +89,14 @@ func next(s *invocation.Invocation, d *signalboxv1.WebhookDelivery) string {
 
 func deliveryCommand(s *invocation.Invocation) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "delivery ID", Short: "Show a delivery with its attempts", Example: `  signalbox webhook delivery 0199a4f2-9e07-7c54-8a3c-5a0d1e0b7f11`,
-		Args: invocation.Args(1, 1, "ID"),
+		Use: "delivery ID", Short: "Show a delivery with its attempts",
+		Example: `  signalbox webhook delivery 0199a4f2-9e07-7c54-8a3c-5a0d1e0b7f11`,
+		Args:    invocation.Args(1, 1, "ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			response, err := invocation.Call(cmd.Context(), s, s.Webhooks().GetWebhookDelivery, &signalboxv1.GetWebhookDeliveryRequest{
-				Project: s.Project(), Id: args[0],
-			}, "show delivery %q", args[0])
+			response, err := invocation.Call(cmd.Context(), s, s.Webhooks().GetWebhookDelivery,
+				&signalboxv1.GetWebhookDeliveryRequest{
+					Project: s.Project(), Id: args[0],
+				}, "show delivery %q", args[0])
 			if err != nil {
 				return err
 			}
@@ -103,7 +109,8 @@ func deliveryCommand(s *invocation.Invocation) *cobra.Command {
 
 func deliveryCard(s *invocation.Invocation, d *signalboxv1.WebhookDelivery) error {
 	fields := []output.Field{
-		{Name: "delivery", Value: d.GetId()}, {Name: "webhook", Value: d.GetWebhook()}, {Name: "status", Value: d.GetStatus()},
+		{Name: "delivery", Value: d.GetId()}, {Name: "webhook", Value: d.GetWebhook()},
+		{Name: "status", Value: d.GetStatus()},
 		{Name: "event", Value: d.GetEventType() + " " + d.GetEventId()}, {Name: "source", Value: d.GetEventSource()},
 		{Name: "attempts", Value: fmt.Sprint(d.GetAttempts())},
 	}
@@ -114,7 +121,8 @@ func deliveryCard(s *invocation.Invocation, d *signalboxv1.WebhookDelivery) erro
 		fields = append(fields, output.Field{Name: "next", Value: n})
 	}
 	for _, a := range d.GetHistory() {
-		line := fmt.Sprintf("%s, %s", cmp.Or(status(a.GetHttpStatus()), "no status"), output.Span(a.GetDuration().AsDuration()))
+		line := fmt.Sprintf("%s, %s", cmp.Or(status(a.GetHttpStatus()), "no status"),
+			output.Span(a.GetDuration().AsDuration()))
 		if a.GetError() != "" {
 			line += ": " + a.GetError()
 		}
@@ -142,13 +150,15 @@ counts them.`,
 			case (len(args) == 0) == (many.webhook == ""):
 				return exit.Usagef("%s: give the ID of a delivery, or --webhook NAME with --status", cmd.CommandPath())
 			case many.webhook != "" && len(many.statuses) == 0:
-				return exit.Usagef("%s: --status is missing; with --status dead, deliveries that were given up are sent again", cmd.CommandPath())
+				return exit.Usagef("%s: --status is missing; with --status dead, deliveries that were given up are sent again",
+					cmd.CommandPath())
 			case many.webhook != "":
 				return redeliverMany(cmd.Context(), s, many, reason)
 			}
-			response, err := invocation.Call(cmd.Context(), s, s.Webhooks().RedeliverWebhookDelivery, &signalboxv1.RedeliverWebhookDeliveryRequest{
-				Project: s.Project(), Id: args[0], Reason: reason,
-			}, "redeliver %q", args[0])
+			response, err := invocation.Call(cmd.Context(), s, s.Webhooks().RedeliverWebhookDelivery,
+				&signalboxv1.RedeliverWebhookDeliveryRequest{
+					Project: s.Project(), Id: args[0], Reason: reason,
+				}, "redeliver %q", args[0])
 			if err != nil {
 				return err
 			}
@@ -180,9 +190,10 @@ func redeliverMany(ctx context.Context, s *invocation.Invocation, flags manyFlag
 	return invocation.Bulk[*signalboxv1.WebhookDelivery, *signalboxv1.WebhookDelivery]{
 		Thing: "delivery", Done: "sent", Limit: flags.limit, DryRun: flags.dryRun,
 		Call: func(d *signalboxv1.WebhookDelivery, place string) ([]*signalboxv1.WebhookDelivery, error) {
-			response, err := invocation.Call(ctx, s, s.Webhooks().RedeliverWebhookDelivery, &signalboxv1.RedeliverWebhookDeliveryRequest{
-				Project: s.Project(), Id: d.GetId(), Reason: reason,
-			}, "redeliver %q, %s", d.GetId(), place)
+			response, err := invocation.Call(ctx, s, s.Webhooks().RedeliverWebhookDelivery,
+				&signalboxv1.RedeliverWebhookDeliveryRequest{
+					Project: s.Project(), Id: d.GetId(), Reason: reason,
+				}, "redeliver %q, %s", d.GetId(), place)
 			return []*signalboxv1.WebhookDelivery{response.GetDelivery()}, err
 		},
 		Due: strconv.Itoa,

@@ -1,4 +1,5 @@
-// Package webhookcmd is the noun "webhook": send events of a project to other systems, and show and repeat the deliveries.
+// Package webhookcmd is the noun "webhook": send events of a project to other systems, and show and repeat the
+// deliveries.
 //
 //	root.AddCommand(webhookcmd.New(s))
 package webhookcmd
@@ -24,15 +25,18 @@ import (
 // New returns the noun with its verbs.
 func New(s *invocation.Invocation) *cobra.Command {
 	noun := invocation.Noun("webhook", "Send events of a project to other systems by HTTP", "")
-	noun.AddCommand(listCommand(s), showCommand(s), createCommand(s), updateCommand(s), pauseCommand(s), unpauseCommand(s), rotateCommand(s),
+	noun.AddCommand(listCommand(s), showCommand(s), createCommand(s), updateCommand(s), pauseCommand(s), unpauseCommand(s),
+		rotateCommand(s),
 		testCommand(s), deleteCommand(s), deliveriesCommand(s), deliveryCommand(s), redeliverCommand(s))
 	return noun
 }
 
 // named returns a command with the name of a webhook as its argument.
-func named(s *invocation.Invocation, verb, short, long string, run func(ctx context.Context, name string) error) *cobra.Command {
+func named(s *invocation.Invocation, verb, short, long string,
+	run func(ctx context.Context, name string) error) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: verb + " NAME", Short: short, Long: long, Example: "  signalbox webhook " + verb + " orders", Args: invocation.Args(1, 1, "NAME"),
+		Use: verb + " NAME", Short: short, Long: long, Example: "  signalbox webhook " + verb +
+			" orders", Args: invocation.Args(1, 1, "NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error { return run(cmd.Context(), args[0]) },
 	}
 	s.BindClient(cmd)
@@ -50,7 +54,8 @@ func listCommand(s *invocation.Invocation) *cobra.Command {
 }
 
 func list(ctx context.Context, s *invocation.Invocation) error {
-	response, err := invocation.Call(ctx, s, s.Webhooks().ListWebhooks, &signalboxv1.ListWebhooksRequest{Project: s.Project()}, "list webhooks")
+	response, err := invocation.Call(ctx, s, s.Webhooks().ListWebhooks,
+		&signalboxv1.ListWebhooksRequest{Project: s.Project()}, "list webhooks")
 	if err != nil {
 		return err
 	}
@@ -69,7 +74,8 @@ func list(ctx context.Context, s *invocation.Invocation) error {
 
 func showCommand(s *invocation.Invocation) *cobra.Command {
 	return named(s, "show", "Show a webhook", "", func(ctx context.Context, name string) error {
-		response, err := invocation.Call(ctx, s, s.Webhooks().GetWebhook, &signalboxv1.GetWebhookRequest{Project: s.Project(), Name: name}, "show webhook %q", name)
+		response, err := invocation.Call(ctx, s, s.Webhooks().GetWebhook,
+			&signalboxv1.GetWebhookRequest{Project: s.Project(), Name: name}, "show webhook %q", name)
 		if err != nil {
 			return err
 		}
@@ -79,13 +85,19 @@ func showCommand(s *invocation.Invocation) *cobra.Command {
 
 func card(s *invocation.Invocation, w *signalboxv1.Webhook) error {
 	return s.Card(w, []output.Field{
-		{Name: "webhook", Value: w.GetName()}, {Name: "status", Value: w.GetStatus()}, {Name: "url", Value: w.GetUrl()}, {Name: "format", Value: w.GetFormat()},
-		{Name: "types", Value: strings.Join(w.GetFilter().GetTypes(), ",")}, {Name: "with", Value: w.GetFilter().GetWith().GetJson()},
-		{Name: "pending", Value: fmt.Sprint(w.GetPending())}, {Name: "oldest pending", Value: output.Moment(w.GetOldestPendingTime())},
-		{Name: "last success", Value: output.Moment(w.GetLastSuccessTime())}, {Name: "failing since", Value: output.Moment(w.GetFailingTime())},
-		{Name: "last error", Value: w.GetLastError()}, {Name: "paused", Value: output.Moment(w.GetPauseTime())}, {Name: "reason", Value: w.GetPauseReason()},
+		{Name: "webhook", Value: w.GetName()}, {Name: "status", Value: w.GetStatus()}, {Name: "url", Value: w.GetUrl()},
+		{Name: "format", Value: w.GetFormat()},
+		{Name: "types", Value: strings.Join(w.GetFilter().GetTypes(), ",")},
+		{Name: "with", Value: w.GetFilter().GetWith().GetJson()},
+		{Name: "pending", Value: fmt.Sprint(w.GetPending())},
+		{Name: "oldest pending", Value: output.Moment(w.GetOldestPendingTime())},
+		{Name: "last success", Value: output.Moment(w.GetLastSuccessTime())},
+		{Name: "failing since", Value: output.Moment(w.GetFailingTime())},
+		{Name: "last error", Value: w.GetLastError()}, {Name: "paused", Value: output.Moment(w.GetPauseTime())},
+		{Name: "reason", Value: w.GetPauseReason()},
 		{Name: "previous secret until", Value: output.Moment(w.GetPreviousSecretExpireTime())},
-		{Name: "created", Value: made(w.GetCreateTime(), w.GetCreator())}, {Name: "updated", Value: made(w.GetUpdateTime(), w.GetUpdater())},
+		{Name: "created", Value: made(w.GetCreateTime(), w.GetCreator())},
+		{Name: "updated", Value: made(w.GetUpdateTime(), w.GetUpdater())},
 	})
 }
 
@@ -101,8 +113,10 @@ type settings struct {
 }
 
 func (f *settings) bind(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.url, "url", "", "`address` of the receiver; it may contain credentials, which are not shown again")
-	cmd.Flags().StringSliceVar(&f.types, "type", nil, "event `types`, separated by commas; one that ends with * matches the types that begin so")
+	cmd.Flags().StringVar(&f.url, "url", "",
+		"`address` of the receiver; it may contain credentials, which are not shown again")
+	cmd.Flags().StringSliceVar(&f.types, "type", nil,
+		"event `types`, separated by commas; one that ends with * matches the types that begin so")
 	cmd.Flags().StringVar(&f.with, "with", "", "attributes that events must have, as the with of a listen task: `JSON`")
 	cmd.Flags().StringVar(&f.routingKey, "routing-key", "", "integration `key` of the PagerDuty service")
 }
@@ -128,7 +142,8 @@ The secret, with which receivers check the signature of requests (Standard Webho
 		Args: invocation.Args(1, 1, "NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(f.types) == 0 {
-				return exit.Usagef("--type is missing: it names the types of the events that the webhook receives, as in --type 'io.signalbox.*'")
+				return exit.Usagef("--type is missing: it names the types of the events that the webhook receives, as in --type " +
+					"'io.signalbox.*'")
 			}
 			response, err := invocation.Call(cmd.Context(), s, s.Webhooks().CreateWebhook, &signalboxv1.CreateWebhookRequest{
 				Project: s.Project(), Name: args[0], Url: f.url, Format: f.format, Filter: f.filter(), RoutingKey: f.routingKey,
@@ -140,8 +155,12 @@ The secret, with which receivers check the signature of requests (Standard Webho
 		},
 	}
 	f.bind(cmd)
-	cmd.Flags().StringVar(&f.format, "format", "cloudevents", "`format` of the requests: cloudevents, alertmanager, pagerduty or slack")
-	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"cloudevents", "alertmanager", "pagerduty", "slack"}, cobra.ShellCompDirectiveNoFileComp)) // the flag is there
+	cmd.Flags().StringVar(&f.format, "format", "cloudevents",
+		"`format` of the requests: cloudevents, alertmanager, pagerduty or slack")
+	// the flag is there
+	_ = cmd.RegisterFlagCompletionFunc("format",
+		cobra.FixedCompletions([]string{"cloudevents", "alertmanager", "pagerduty", "slack"},
+			cobra.ShellCompDirectiveNoFileComp))
 	s.BindClient(cmd)
 	return cmd
 }
@@ -196,7 +215,8 @@ func pauseCommand(s *invocation.Invocation) *cobra.Command {
 	cmd := named(s, "pause", "Pause a webhook",
 		"Pause a webhook. Events that are accepted while it is paused are not delivered; unfinished deliveries wait.",
 		func(ctx context.Context, name string) error {
-			response, err := invocation.Call(ctx, s, s.Webhooks().PauseWebhook, &signalboxv1.PauseWebhookRequest{Project: s.Project(), Name: name, Reason: reason}, "pause webhook %q", name)
+			response, err := invocation.Call(ctx, s, s.Webhooks().PauseWebhook,
+				&signalboxv1.PauseWebhookRequest{Project: s.Project(), Name: name, Reason: reason}, "pause webhook %q", name)
 			if err != nil {
 				return err
 			}
@@ -207,9 +227,11 @@ func pauseCommand(s *invocation.Invocation) *cobra.Command {
 }
 
 func unpauseCommand(s *invocation.Invocation) *cobra.Command {
-	return named(s, "unpause", "Continue a paused webhook", "Continue a paused webhook. Its unfinished deliveries are due at once.",
+	return named(s, "unpause", "Continue a paused webhook",
+		"Continue a paused webhook. Its unfinished deliveries are due at once.",
 		func(ctx context.Context, name string) error {
-			response, err := invocation.Call(ctx, s, s.Webhooks().UnpauseWebhook, &signalboxv1.UnpauseWebhookRequest{Project: s.Project(), Name: name}, "unpause webhook %q", name)
+			response, err := invocation.Call(ctx, s, s.Webhooks().UnpauseWebhook,
+				&signalboxv1.UnpauseWebhookRequest{Project: s.Project(), Name: name}, "unpause webhook %q", name)
 			if err != nil {
 				return err
 			}
@@ -235,9 +257,11 @@ func rotateCommand(s *invocation.Invocation) *cobra.Command {
 }
 
 func testCommand(s *invocation.Invocation) *cobra.Command {
-	return named(s, "test", "Send a test event to a webhook", "Send an event of the type io.signalbox.webhook.test, once. Exit code 1 where the receiver does not accept it.",
+	return named(s, "test", "Send a test event to a webhook",
+		"Send an event of the type io.signalbox.webhook.test, once. Exit code 1 where the receiver does not accept it.",
 		func(ctx context.Context, name string) error {
-			response, err := invocation.Call(ctx, s, s.Webhooks().TestWebhook, &signalboxv1.TestWebhookRequest{Project: s.Project(), Name: name}, "test webhook %q", name)
+			response, err := invocation.Call(ctx, s, s.Webhooks().TestWebhook,
+				&signalboxv1.TestWebhookRequest{Project: s.Project(), Name: name}, "test webhook %q", name)
 			if err != nil {
 				return err
 			}
@@ -255,10 +279,12 @@ func testCommand(s *invocation.Invocation) *cobra.Command {
 func deleteCommand(s *invocation.Invocation) *cobra.Command {
 	var confirm invocation.Confirmation
 	cmd := named(s, "delete", "Delete a webhook with its deliveries", "", func(ctx context.Context, name string) error {
-		if err := confirm.Ask(s, fmt.Sprintf("Delete webhook %q of project %s with its deliveries?", name, s.Project())); err != nil {
+		if err := confirm.Ask(s, fmt.Sprintf("Delete webhook %q of project %s with its deliveries?", name,
+			s.Project())); err != nil {
 			return err
 		}
-		_, err := invocation.Call(ctx, s, s.Webhooks().DeleteWebhook, &signalboxv1.DeleteWebhookRequest{Project: s.Project(), Name: name}, "delete webhook %q", name)
+		_, err := invocation.Call(ctx, s, s.Webhooks().DeleteWebhook,
+			&signalboxv1.DeleteWebhookRequest{Project: s.Project(), Name: name}, "delete webhook %q", name)
 		if err != nil {
 			return err
 		}

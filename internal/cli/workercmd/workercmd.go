@@ -1,4 +1,5 @@
-// Package workercmd is the noun "worker": the worker processes, by their heartbeats and their registrations with dispatchers.
+// Package workercmd is the noun "worker": the worker processes, by their heartbeats and their registrations with
+// dispatchers.
 //
 //	root.AddCommand(workercmd.New(s))
 package workercmd
@@ -48,10 +49,12 @@ task queues are in use: it does not poll that queue until one of them ends.`,
 			return list(cmd.Context(), s, flags)
 		},
 	}
-	cmd.Flags().StringSliceVar(&flags.states, "state", nil, "only these `states`, separated by commas: "+strings.Join(states(), ", "))
+	cmd.Flags().StringSliceVar(&flags.states, "state", nil,
+		"only these `states`, separated by commas: "+strings.Join(states(), ", "))
 	cmd.Flags().StringVar(&flags.project, "project", "", "only workers of this `project`")
-	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(states(), cobra.ShellCompDirectiveNoFileComp)) // the flag is there
-	_ = cmd.RegisterFlagCompletionFunc("project", s.CompleteProjects)                                                 // as above
+	// the flag is there
+	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(states(), cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("project", s.CompleteProjects) // as above
 	s.BindServer(cmd)
 	return cmd
 }

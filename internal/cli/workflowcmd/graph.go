@@ -40,7 +40,8 @@ ends the list that contains it.`,
 }
 
 func showGraph(ctx context.Context, s *invocation.Invocation, request *signalboxv1.GetVersionGraphRequest) error {
-	response, err := invocation.Call(ctx, s, s.Workflows().GetVersionGraph, request, "show the graph of workflow %q", request.GetWorkflow())
+	response, err := invocation.Call(ctx, s, s.Workflows().GetVersionGraph, request, "show the graph of workflow %q",
+		request.GetWorkflow())
 	if err != nil {
 		return err
 	}
@@ -62,7 +63,8 @@ func showGraph(ctx context.Context, s *invocation.Invocation, request *signalbox
 			if i > 0 { // the first row of a node with several edges has the node
 				n, place = &signalboxv1.GraphNode{}, ""
 			}
-			rows = append(rows, output.Cells("NODE", n.GetId(), "KIND", n.GetKind(), "LABEL", n.GetLabel(), "NEXT", next, "+LINE", place))
+			rows = append(rows, output.Cells("NODE", n.GetId(), "KIND", n.GetKind(), "LABEL", n.GetLabel(), "NEXT", next,
+				"+LINE", place))
 		}
 	}
 	return output.Rows(s.Out, s.Format(), s.Style(), rows)

@@ -34,9 +34,10 @@ s skipped, - not reached. The runs are listed on standard error.`,
 			if count < 0 || count > maxGridRuns {
 				return exit.Usagef("--runs: %d is not between 1 and %d", count, maxGridRuns)
 			}
-			response, err := invocation.Call(cmd.Context(), s, s.Workflows().GetWorkflowGrid, &signalboxv1.GetWorkflowGridRequest{
-				Project: s.Project(), Workflow: args[0], Version: version, Runs: count,
-			}, "show the grid of workflow %q", args[0])
+			response, err := invocation.Call(cmd.Context(), s, s.Workflows().GetWorkflowGrid,
+				&signalboxv1.GetWorkflowGridRequest{
+					Project: s.Project(), Workflow: args[0], Version: version, Runs: count,
+				}, "show the grid of workflow %q", args[0])
 			if err != nil {
 				return err
 			}
@@ -86,7 +87,8 @@ func gridRun(number int, r *signalboxv1.GridRun) string {
 
 // cellText writes the status of a cell as a letter, and the number of its steps if there are several.
 func cellText(c *signalboxv1.GridCell) string {
-	letters := map[string]string{"failed": "F", "canceled": "x", "waiting": "w", "running": "r", "completed": "C", "skipped": "s"}
+	letters := map[string]string{
+		"failed": "F", "canceled": "x", "waiting": "w", "running": "r", "completed": "C", "skipped": "s"}
 	text, ok := letters[c.GetStatus()]
 	if !ok {
 		text = c.GetStatus()

@@ -64,7 +64,8 @@ published version is refused. With --strict, so is a document with warnings.`,
 		Args: invocation.Args(0, 1, "FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if (draft == "") == (len(args) == 0) {
-				return exit.Usagef("publish either a file or, with --draft NAME, a stored draft; see \"%s --help\"", cmd.CommandPath())
+				return exit.Usagef("publish either a file or, with --draft NAME, a stored draft; see \"%s --help\"",
+					cmd.CommandPath())
 			}
 			if draft != "" {
 				return publish(cmd.Context(), s, document{name: "the draft of " + draft}, draft, strict)
@@ -81,9 +82,10 @@ published version is refused. With --strict, so is a document with warnings.`,
 	}
 	cmd.Flags().StringVar(&draft, "draft", "", "publish the stored draft of this workflow, by `name`")
 	cmd.Flags().BoolVar(&strict, "strict", false, "publish nothing that has warnings")
-	_ = cmd.RegisterFlagCompletionFunc("draft", func(cmd *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		return s.CompleteWorkflows(cmd, nil, typed)
-	}) // the flag is there
+	_ = cmd.RegisterFlagCompletionFunc("draft",
+		func(cmd *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			return s.CompleteWorkflows(cmd, nil, typed)
+		}) // the flag is there
 	s.BindClient(cmd)
 	return cmd
 }
@@ -139,8 +141,8 @@ func withoutViolations(ctx context.Context, s *invocation.Invocation, doc docume
 	return doc, nil
 }
 
-// refusedDocument is the error of a document that the server has refused. Its violations are printed with their positions in the
-// file, as "validate" prints them; the server's own list has no file names.
+// refusedDocument is the error of a document that the server has refused. Its violations are printed with their
+// positions in the file, as "validate" prints them; the server's own list has no file names.
 func refusedDocument(s *invocation.Invocation, err error, what string, doc document) error {
 	if exit.Reason(err) == invalidDocument && len(doc.source) > 0 {
 		if violations := check(doc).Violations; len(violations) > 0 {

@@ -37,7 +37,8 @@ func listCommand(s *invocation.Invocation) *cobra.Command {
 				}
 				return find(cmd.Context(), s, &signalboxv1.FindWorkflowsRequest{Text: text, States: states}, limit)
 			}
-			request := &signalboxv1.ListWorkflowsRequest{Project: s.Project(), Text: text, States: states, Stats: stats || s.Format() == output.Wide}
+			request := &signalboxv1.ListWorkflowsRequest{
+				Project: s.Project(), Text: text, States: states, Stats: stats || s.Format() == output.Wide}
 			if period.text != "" && !request.GetStats() {
 				return exit.Usagef("--window has an effect only with -o wide or --stats")
 			}
@@ -55,7 +56,8 @@ func listCommand(s *invocation.Invocation) *cobra.Command {
 	cmd.Flags().BoolVar(&stats, "stats", false, "with statistics of the runs")
 	cmd.Flags().BoolVar(&everywhere, "all-projects", false, "of all projects in which you have a role")
 	period.bind(cmd)
-	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(known, cobra.ShellCompDirectiveNoFileComp)) // the flag is there
+	// the flag is there
+	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(known, cobra.ShellCompDirectiveNoFileComp))
 	s.BindClient(cmd)
 	return cmd
 }
@@ -65,11 +67,13 @@ const statsPage = 50
 
 func list(ctx context.Context, s *invocation.Invocation, request *signalboxv1.ListWorkflowsRequest, limit int) error {
 	return invocation.Listing[*signalboxv1.Workflow]{
-		Thing: "workflow", None: "no workflows match in project " + s.Project() + "; publish one: " + s.Command("workflow publish FILE"),
+		Thing: "workflow", None: "no workflows match in project " + s.Project() + "; publish one: " +
+			s.Command("workflow publish FILE"),
 		Row: func(workflow *signalboxv1.Workflow) output.Row {
 			stats := workflow.GetStats()
 			return append(row(s, workflow), output.Cells(
-				"+RUNS", runs(stats), "+SUCCESS", successRate(stats), "+P50", percentile(stats, stats.GetP50()), "+P95", percentile(stats, stats.GetP95()),
+				"+RUNS", runs(stats), "+SUCCESS", successRate(stats), "+P50", percentile(stats, stats.GetP50()), "+P95",
+				percentile(stats, stats.GetP95()),
 				"+OPEN", count(stats, "open", stats.GetOpen()), "+STUCK", count(stats, "stuck", stats.GetStuck()),
 			)...)
 		},
@@ -142,7 +146,8 @@ func showCommand(s *invocation.Invocation) *cobra.Command {
 	return cmd
 }
 
-func show(ctx context.Context, s *invocation.Invocation, request *signalboxv1.GetWorkflowRequest, sourceOnly bool) error {
+func show(ctx context.Context, s *invocation.Invocation, request *signalboxv1.GetWorkflowRequest,
+	sourceOnly bool) error {
 	response, err := invocation.Call(ctx, s, s.Workflows().GetWorkflow, request, "show workflow %q", request.GetWorkflow())
 	if err != nil {
 		return err
@@ -169,7 +174,8 @@ func show(ctx context.Context, s *invocation.Invocation, request *signalboxv1.Ge
 	}
 	fields = append(fields, statsFields(response.GetWorkflow().GetStats())...)
 	fields = append(fields, timerFields(response.GetTimer())...)
-	return output.Card(s.Out, s.Style(), append(fields, output.Field{Name: "source", Value: strings.TrimRight(source, "\n") + "\n"}))
+	return output.Card(s.Out, s.Style(),
+		append(fields, output.Field{Name: "source", Value: strings.TrimRight(source, "\n") + "\n"}))
 }
 
 func versionsCommand(s *invocation.Invocation) *cobra.Command {

@@ -41,7 +41,8 @@ third number plus one) into the file first.`,
 		},
 	}
 	flags.Bind(cmd)
-	cmd.Flags().BoolVar(&flags.bump, "bump", false, "write the next version into the file if its version is published with other content")
+	cmd.Flags().BoolVar(&flags.bump, "bump", false,
+		"write the next version into the file if its version is published with other content")
 	cmd.Flags().BoolVar(&flags.detach, "detach", false, "do not wait for the end of the run")
 	s.BindClient(cmd)
 	return cmd
@@ -68,7 +69,8 @@ func run(ctx context.Context, s *invocation.Invocation, file string, flags *runF
 }
 
 // publishOnce publishes a document, if bump is set with the next free version.
-func publishOnce(ctx context.Context, s *invocation.Invocation, doc document, bump bool) (*signalboxv1.PublishWorkflowResponse, error) {
+func publishOnce(ctx context.Context, s *invocation.Invocation, doc document,
+	bump bool) (*signalboxv1.PublishWorkflowResponse, error) {
 	send := func(doc document) (*signalboxv1.PublishWorkflowResponse, error) {
 		request := &signalboxv1.PublishWorkflowRequest{Project: s.Project(), Source: string(doc.source)}
 		return invocation.Send(ctx, s, s.Workflows().PublishWorkflow, request)
@@ -104,8 +106,9 @@ func publishNext(
 	}
 }
 
-// PublishFile validates a file and publishes it with a client. If its version is published with other content, the next free version is
-// written into the file first. The error of an invalid file has a line for each violation, with file, line and column.
+// PublishFile validates a file and publishes it with a client. If its version is published with other content, the next
+// free version is written into the file first. The error of an invalid file has a line for each violation, with file,
+// line and column.
 func PublishFile(
 	ctx context.Context, client signalboxv1connect.WorkflowServiceClient, project, file string,
 ) (*signalboxv1.PublishWorkflowResponse, error) {
@@ -117,7 +120,8 @@ func PublishFile(
 		return nil, wrongDocument("publish", doc, checked.Violations)
 	}
 	send := func(doc document) (*signalboxv1.PublishWorkflowResponse, error) {
-		response, err := client.PublishWorkflow(ctx, connect.NewRequest(&signalboxv1.PublishWorkflowRequest{Project: project, Source: string(doc.source)}))
+		response, err := client.PublishWorkflow(ctx,
+			connect.NewRequest(&signalboxv1.PublishWorkflowRequest{Project: project, Source: string(doc.source)}))
 		if err != nil {
 			return nil, err
 		}

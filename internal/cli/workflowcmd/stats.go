@@ -20,7 +20,8 @@ const unknown = "unknown"
 type window struct{ text string }
 
 func (w *window) bind(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&w.text, "window", "", "statistics of the runs created in the last `time` (\"90m\", \"7d\"); 24 hours when empty")
+	cmd.Flags().StringVar(&w.text, "window", "",
+		"statistics of the runs created in the last `time` (\"90m\", \"7d\"); 24 hours when empty")
 }
 
 func (w *window) length() (*durationpb.Duration, error) {
@@ -109,7 +110,8 @@ func statsFields(stats *signalboxv1.WorkflowStats) []output.Field {
 		last[i] = r.GetStatus()
 	}
 	return []output.Field{
-		{Name: "runs", Value: fmt.Sprintf("%s (in the last %s)", runs(stats), output.Span(stats.GetUntil().AsTime().Sub(stats.GetSince().AsTime())))},
+		{Name: "runs", Value: fmt.Sprintf("%s (in the last %s)", runs(stats),
+			output.Span(stats.GetUntil().AsTime().Sub(stats.GetSince().AsTime())))},
 		{Name: "open", Value: count(stats, "open", stats.GetOpen())},
 		{Name: "stuck", Value: count(stats, "stuck", stats.GetStuck())},
 		{Name: "success rate", Value: rate},

@@ -48,16 +48,21 @@ It requires both roles publisher and operator.`,
 			return stop(cmd.Context(), s, request)
 		},
 	}
-	cmd.Flags().StringVarP(&flags.reason, "reason", "r", "", "why, for the audit log, the runs' history and the callers that start the workflow")
-	cmd.Flags().StringVar(&flags.requestID, "request-id", "", "`ID` of this request, unique in the project; generated when empty")
-	cmd.Flags().BoolVar(&flags.dryRun, "dry-run", false, "show what starts runs, the open runs and those that cannot be canceled, and change nothing")
+	cmd.Flags().StringVarP(&flags.reason, "reason", "r", "",
+		"why, for the audit log, the runs' history and the callers that start the workflow")
+	cmd.Flags().StringVar(&flags.requestID, "request-id", "",
+		"`ID` of this request, unique in the project; generated when empty")
+	cmd.Flags().BoolVar(&flags.dryRun, "dry-run", false,
+		"show what starts runs, the open runs and those that cannot be canceled, and change nothing")
 	flags.Bind(cmd)
-	cmd.Flags().Int64Var(&flags.expect, "expect", 0, "stop only if at most this many runs are open, as --dry-run counts them")
+	cmd.Flags().Int64Var(&flags.expect, "expect", 0,
+		"stop only if at most this many runs are open, as --dry-run counts them")
 	s.BindClient(cmd)
 	return cmd
 }
 
-func (f *stopFlags) request(cmd *cobra.Command, s *invocation.Invocation, name string) (*signalboxv1.StopWorkflowRequest, error) {
+func (f *stopFlags) request(cmd *cobra.Command, s *invocation.Invocation,
+	name string) (*signalboxv1.StopWorkflowRequest, error) {
 	request := &signalboxv1.StopWorkflowRequest{
 		Project: s.Project(), Workflow: name, Reason: f.reason, RequestId: f.requestID, DryRun: f.dryRun,
 	}
@@ -76,13 +81,17 @@ func (f *stopFlags) request(cmd *cobra.Command, s *invocation.Invocation, name s
 	return request, nil
 }
 
-// confirm asks whether to stop the workflow, with what a dry run counts. No more runs than were shown are then canceled.
-func (f *stopFlags) confirm(ctx context.Context, s *invocation.Invocation, request *signalboxv1.StopWorkflowRequest) error {
+// confirm asks whether to stop the workflow, with what a dry run counts. No more runs than were shown are then
+// canceled.
+func (f *stopFlags) confirm(ctx context.Context, s *invocation.Invocation,
+	request *signalboxv1.StopWorkflowRequest) error {
 	if request.GetDryRun() || !f.Needed(s) {
 		return nil
 	}
-	preview := &signalboxv1.StopWorkflowRequest{Project: request.GetProject(), Workflow: request.GetWorkflow(), RequestId: request.GetRequestId(), DryRun: true}
-	response, err := invocation.Call(ctx, s, s.Workflows().StopWorkflow, preview, "count the open runs of workflow %q", request.GetWorkflow())
+	preview := &signalboxv1.StopWorkflowRequest{
+		Project: request.GetProject(), Workflow: request.GetWorkflow(), RequestId: request.GetRequestId(), DryRun: true}
+	response, err := invocation.Call(ctx, s, s.Workflows().StopWorkflow, preview, "count the open runs of workflow %q",
+		request.GetWorkflow())
 	if err != nil {
 		return err
 	}
@@ -90,7 +99,8 @@ func (f *stopFlags) confirm(ctx context.Context, s *invocation.Invocation, reque
 	if request.ExpectedOpen == nil {
 		request.ExpectedOpen = &open
 	}
-	return f.Ask(s, fmt.Sprintf("Pause workflow %q and cancel %s of %d open?", request.GetWorkflow(), output.Count(response.GetEligible(), "run"), open))
+	return f.Ask(s, fmt.Sprintf("Pause workflow %q and cancel %s of %d open?", request.GetWorkflow(),
+		output.Count(response.GetEligible(), "run"), open))
 }
 
 func stop(ctx context.Context, s *invocation.Invocation, request *signalboxv1.StopWorkflowRequest) error {
@@ -98,7 +108,8 @@ func stop(ctx context.Context, s *invocation.Invocation, request *signalboxv1.St
 	if err != nil {
 		hint := ""
 		if invocation.UnknownOutcome(ctx, err) && !request.GetDryRun() {
-			hint = "it is unknown whether the workflow was stopped: repeated with --request-id " + request.GetRequestId() + ", the command stops it once"
+			hint = "it is unknown whether the workflow was stopped: repeated with --request-id " + request.GetRequestId() +
+				", the command stops it once"
 		}
 		return s.FailedHint(err, hint, "stop workflow %q", request.GetWorkflow())
 	}
@@ -120,7 +131,8 @@ func printStopPreview(s *invocation.Invocation, response *signalboxv1.StopWorkfl
 	if response.GetWorkflow().GetState() == "paused" {
 		pauses = "leave the workflow paused and cancel"
 	}
-	s.Note("dry run: would %s %s of %d open", pauses, output.Count(response.GetEligible(), "run"), response.GetBatch().GetTotal())
+	s.Note("dry run: would %s %s of %d open", pauses, output.Count(response.GetEligible(), "run"),
+		response.GetBatch().GetTotal())
 	fields := append(stopFields(response), output.Field{Name: "starts", Value: response.GetStartedBy()})
 	if timer := timerFields(response.GetTimer()); len(timer) > 1 {
 		fields = append(fields, timer[1]) // the next time; what starts runs is there

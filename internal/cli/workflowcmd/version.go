@@ -15,7 +15,8 @@ import (
 // withNextVersion writes the next version into the file of a document, and returns the document.
 func withNextVersion(doc document) (document, error) {
 	if doc.file == "" {
-		return doc, exit.Usagef("--bump: the document comes from standard input; there is no file to write the next version into")
+		return doc, exit.Usagef("--bump: the document comes from standard input; there is no file to write the next " +
+			"version into")
 	}
 	source, err := bumped(doc.source)
 	if err != nil {

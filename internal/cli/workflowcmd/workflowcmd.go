@@ -17,7 +17,8 @@ import (
 // New returns the noun with its verbs.
 func New(s *invocation.Invocation) *cobra.Command {
 	noun := invocation.Noun("workflow", "Validate, publish and manage workflow definitions", "")
-	noun.AddCommand(initCommand(s), runCommand(s), validateCommand(s), saveCommand(s), publishCommand(s), listCommand(s), showCommand(s), graphCommand(s), gridCommand(s),
+	noun.AddCommand(initCommand(s), runCommand(s), validateCommand(s), saveCommand(s), publishCommand(s), listCommand(s),
+		showCommand(s), graphCommand(s), gridCommand(s),
 		versionsCommand(s), diffCommand(s), pauseCommand(s), unpauseCommand(s), stopCommand(s), deleteCommand(s))
 	return noun
 }
@@ -59,7 +60,8 @@ func pauseCommand(s *invocation.Invocation) *cobra.Command {
 		ValidArgsFunction: s.CompleteWorkflows,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			request := &signalboxv1.PauseWorkflowRequest{Project: s.Project(), Workflow: args[0], Reason: reason}
-			response, err := invocation.Call(cmd.Context(), s, s.Workflows().PauseWorkflow, request, "pause workflow %q", args[0])
+			response, err := invocation.Call(cmd.Context(), s, s.Workflows().PauseWorkflow, request, "pause workflow %q",
+				args[0])
 			if err != nil {
 				return err
 			}
@@ -80,7 +82,8 @@ func unpauseCommand(s *invocation.Invocation) *cobra.Command {
 		ValidArgsFunction: s.CompleteWorkflows,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			request := &signalboxv1.UnpauseWorkflowRequest{Project: s.Project(), Workflow: args[0]}
-			response, err := invocation.Call(cmd.Context(), s, s.Workflows().UnpauseWorkflow, request, "unpause workflow %q", args[0])
+			response, err := invocation.Call(cmd.Context(), s, s.Workflows().UnpauseWorkflow, request, "unpause workflow %q",
+				args[0])
 			if err != nil {
 				return err
 			}
@@ -102,7 +105,8 @@ readable.`,
 		Args:              invocation.Args(1, 1, "NAME"),
 		ValidArgsFunction: s.CompleteWorkflows,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := confirm.Ask(s, fmt.Sprintf("Delete workflow %q of project %s? Its draft is lost.", args[0], s.Project())); err != nil {
+			if err := confirm.Ask(s, fmt.Sprintf("Delete workflow %q of project %s? Its draft is lost.", args[0],
+				s.Project())); err != nil {
 				return err
 			}
 			_, err := invocation.Call(cmd.Context(), s, s.Workflows().DeleteWorkflow, &signalboxv1.DeleteWorkflowRequest{

@@ -1,5 +1,5 @@
-// Package address checks addresses of the form host:port and base addresses of web pages, and explains what is wrong with invalid ones. It resolves no
-// names and opens no connections.
+// Package address checks addresses of the form host:port and base addresses of web pages, and explains what is wrong
+// with invalid ones. It resolves no names and opens no connections.
 package address
 
 import (
@@ -101,8 +101,8 @@ func IsLoopback(address string) bool {
 	return err == nil && ip.IsLoopback()
 }
 
-// IsLocalHost reports whether the Host header of a request names this machine. A page of another site can reach a loopback listener through
-// a name that its owner resolves to this machine; the header then has that name.
+// IsLocalHost reports whether the Host header of a request names this machine. A page of another site can reach a
+// loopback listener through a name that its owner resolves to this machine; the header then has that name.
 func IsLocalHost(header string) bool {
 	name := header
 	if host, _, err := net.SplitHostPort(header); err == nil {

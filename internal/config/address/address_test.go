@@ -32,7 +32,8 @@ func TestAddressesOfTemporal(t *testing.T) {
 	} {
 		require.Contains(t, address.DialViolation(text), want, text)
 	}
-	for _, text := range []string{"temporal:7233", "127.0.0.1:1", "[::1]:7233", "[fe80::1%eth0]:7233", "a.b.example:65535"} {
+	for _, text := range []string{
+		"temporal:7233", "127.0.0.1:1", "[::1]:7233", "[fe80::1%eth0]:7233", "a.b.example:65535"} {
 		require.Empty(t, address.DialViolation(text), text)
 	}
 }
@@ -79,10 +80,13 @@ func TestWebAddresses(t *testing.T) {
 
 func TestHostsOfThisMachine(t *testing.T) {
 	t.Parallel()
-	for _, own := range []string{"localhost", "LOCALHOST:80", "localhost.", "127.0.0.1", "127.9.9.9:80", "[::1]:80", "::1", "[::1]", "[::ffff:127.0.0.1]:80"} {
+	for _, own := range []string{
+		"localhost", "LOCALHOST:80", "localhost.", "127.0.0.1", "127.9.9.9:80", "[::1]:80", "::1", "[::1]",
+		"[::ffff:127.0.0.1]:80"} {
 		require.True(t, address.IsLocalHost(own), own)
 	}
-	for _, other := range []string{"", "example.com", "localhost.example.com:80", "10.0.0.1:80", "127.0.0.1.example.com", "[2001:db8::1]:80"} {
+	for _, other := range []string{
+		"", "example.com", "localhost.example.com:80", "10.0.0.1:80", "127.0.0.1.example.com", "[2001:db8::1]:80"} {
 		require.False(t, address.IsLocalHost(other), other)
 	}
 }

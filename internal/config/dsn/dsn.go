@@ -1,5 +1,5 @@
-// Package dsn reads connection texts of databases and of Redis: it distinguishes those of Postgres from file paths, finds passwords in
-// plain text, and resolves references to passwords.
+// Package dsn reads connection texts of databases and of Redis: it distinguishes those of Postgres from file paths,
+// finds passwords in plain text, and resolves references to passwords.
 //
 //	text, violations := dsn.Resolve("postgres://u:${file:/run/secrets/db}@h/d", os.LookupEnv)
 //

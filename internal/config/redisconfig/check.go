@@ -10,11 +10,13 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/config"
 )
 
-// Layer checks that Redis is configured where it is needed, and the files of its credentials; now is the clock for the validity of
-// certificates. Commands that run dispatchers use it: a migration of the database needs no Redis.
+// Layer checks that Redis is configured where it is needed, and the files of its credentials; now is the clock for the
+// validity of certificates. Commands that run dispatchers use it: a migration of the database needs no Redis.
 func Layer(now func() time.Time) config.Layer {
 	return config.Layer{
-		Apply: func(config.Environment, *config.Config) (map[string]string, error) { return nil, nil }, //nolint:nilnil // it sets nothing
+		Apply: func(config.Environment, *config.Config) (map[string]string, error) {
+			return nil, nil
+		}, //nolint:nilnil // it sets nothing
 		Check: func(cfg *config.Config) config.Violations { return append(needed(cfg), Check(cfg.Redis, now())...) },
 	}
 }
@@ -25,13 +27,14 @@ func needed(cfg *config.Config) config.Violations {
 		return nil
 	}
 	return config.Violations{{
-		Path:    "redis.url",
-		Message: "is empty while store.driver is postgres: without Redis, leases are in memory, which is for one process on SQLite; set redis.url, or redis.addresses",
+		Path: "redis.url",
+		Message: "is empty while store.driver is postgres: without Redis, leases are in memory, which is for one process " +
+			"on SQLite; set redis.url, or redis.addresses",
 	}}
 }
 
-// Check reads the files and reports everything that is wrong with them at once. A client certificate outside its validity may heal,
-// by a rotation or with time. Files that are missing are reported by package config.
+// Check reads the files and reports everything that is wrong with them at once. A client certificate outside its
+// validity may heal, by a rotation or with time. Files that are missing are reported by package config.
 func Check(r config.Redis, now time.Time) config.Violations {
 	var violations config.Violations
 	add := func(path string, heals bool, format string, args ...any) {
@@ -45,7 +48,8 @@ func Check(r config.Redis, now time.Time) config.Violations {
 	if r.TLS.CAFile != "" {
 		pem, err := os.ReadFile(r.TLS.CAFile)
 		if err != nil || !x509.NewCertPool().AppendCertsFromPEM(pem) {
-			add("redis.tls.ca_file", false, "the authorities hold no certificate in PEM form; give the certificates of those that sign Redis's")
+			add("redis.tls.ca_file", false,
+				"the authorities hold no certificate in PEM form; give the certificates of those that sign Redis's")
 		}
 	}
 	if r.TLS.CertFile == "" || r.TLS.KeyFile == "" {
@@ -53,15 +57,18 @@ func Check(r config.Redis, now time.Time) config.Violations {
 	}
 	pair, err := tls.LoadX509KeyPair(r.TLS.CertFile, r.TLS.KeyFile)
 	if err != nil {
-		add("redis.tls.cert_file", false, "the client certificate and its key cannot be used: %v; give a certificate and the key that it was made for, in PEM form", err)
+		add("redis.tls.cert_file", false, "the client certificate and its key cannot be used: %v; give a certificate and "+
+			"the key that it was made for, in PEM form", err)
 		return violations
 	}
 	const advice = "(a server starts with it, and connects once the file holds a valid one)"
 	switch leaf := pair.Leaf; {
 	case now.After(leaf.NotAfter):
-		add("redis.tls.cert_file", true, "the client certificate expired at %s; renew it %s", leaf.NotAfter.UTC().Format(time.DateTime), advice)
+		add("redis.tls.cert_file", true, "the client certificate expired at %s; renew it %s",
+			leaf.NotAfter.UTC().Format(time.DateTime), advice)
 	case now.Before(leaf.NotBefore):
-		add("redis.tls.cert_file", true, "the client certificate is not valid before %s; check the clock, or wait %s", leaf.NotBefore.UTC().Format(time.DateTime), advice)
+		add("redis.tls.cert_file", true, "the client certificate is not valid before %s; check the clock, or wait %s",
+			leaf.NotBefore.UTC().Format(time.DateTime), advice)
 	}
 	return violations
 }

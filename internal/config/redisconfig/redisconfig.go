@@ -1,13 +1,15 @@
-// Package redisconfig converts the settings of Redis to the options of the lease store, and checks the files that they name.
+// Package redisconfig converts the settings of Redis to the options of the lease store, and checks the files that they
+// name.
 //
 //	cfg, err := config.Load(config.Options{Flags: flags, Env: env, Layers: []config.Layer{redisconfig.Layer(time.Now)}})
 //	options, err := redisconfig.Options(cfg.Redis)
 //	store, err := redislease.Open(options)
 //
-// The password and the client's certificate are read again when they are used (per connection, per handshake), so rotated files
-// need no restart. Authorities are read once.
+// The password and the client's certificate are read again when they are used (per connection, per handshake), so
+// rotated files need no restart. Authorities are read once.
 //
-// It is a package of its own so that package config, and with it the CLI, links no Redis client. It opens no connection.
+// It is a package of its own so that package config, and with it the CLI, links no Redis client. It opens no
+// connection.
 package redisconfig
 
 import (
@@ -84,7 +86,8 @@ var errNoCertificate = errors.New("no certificate in PEM form found in it")
 func readPair(t config.RedisTLS) (*tls.Certificate, error) {
 	pair, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile)
 	if err != nil {
-		return nil, fmt.Errorf("load the client certificate for Redis (redis.tls.cert_file %q, key_file %q): %w", t.CertFile, t.KeyFile, err)
+		return nil, fmt.Errorf("load the client certificate for Redis (redis.tls.cert_file %q, key_file %q): %w", t.CertFile,
+			t.KeyFile, err)
 	}
 	return &pair, nil
 }

@@ -55,7 +55,8 @@ func pair(t *testing.T) (cert, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: noon.Add(-30 * time.Minute), NotAfter: noon.Add(30 * time.Minute)}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotBefore: noon.Add(-30 * time.Minute), NotAfter: noon.Add(30 * time.Minute)}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
 	require.NoError(t, err)
 	secret, err := x509.MarshalPKCS8PrivateKey(private)
@@ -78,7 +79,8 @@ func TestOptions(t *testing.T) {
 	require.Nil(t, options.TLS)
 	require.Nil(t, options.Password)
 
-	cfg, violations = load(t, noon, map[string]string{"ADDRESSES": "a:1,b:2", "MODE": "sentinel", "MASTER_NAME": "m", "USERNAME": "ada"})
+	cfg, violations = load(t, noon,
+		map[string]string{"ADDRESSES": "a:1,b:2", "MODE": "sentinel", "MASTER_NAME": "m", "USERNAME": "ada"})
 	require.Empty(t, violations)
 	options, err = redisconfig.Options(cfg.Redis)
 	require.NoError(t, err)
@@ -100,7 +102,8 @@ func TestRotatedCredentials(t *testing.T) {
 	cert, key := pair(t)
 	password := write(t, "old\n")
 	cfg, violations := load(t, noon, map[string]string{
-		"URL": "redis://h", "PASSWORD_FILE": password, "TLS_CERT_FILE": cert, "TLS_KEY_FILE": key, "TLS_CA_FILE": cert, "TLS_SERVER_NAME": "redis",
+		"URL": "redis://h", "PASSWORD_FILE": password, "TLS_CERT_FILE": cert, "TLS_KEY_FILE": key, "TLS_CA_FILE": cert,
+		"TLS_SERVER_NAME": "redis",
 	})
 	require.Empty(t, violations)
 	options, err := redisconfig.Options(cfg.Redis)
@@ -141,17 +144,24 @@ func TestEveryViolationOfTheFilesAtOnce(t *testing.T) {
 		want                    []string
 		heals                   bool
 	}{
-		"all good":       {now: noon, cert: cert, key: key, ca: cert, password: write(t, "x")},
-		"all wrong":      {now: noon, cert: cert, key: other, ca: key, password: write(t, "\n"), want: []string{"password_file (SIGNALBOX_REDIS_PASSWORD_FILE): the password", "ca_file", "cert_file"}},
-		"swapped":        {now: noon, cert: key, key: cert, want: []string{"cert_file (SIGNALBOX_REDIS_TLS_CERT_FILE): the client certificate and its key cannot be used"}},
-		"missing":        {now: noon, cert: "/nowhere/c", key: "/nowhere/k", ca: "/nowhere/a", password: "/nowhere/p", want: []string{"cannot be read", "cannot be read", "cannot be read", "cannot be read"}},
-		"half a pair":    {now: noon, cert: cert, want: []string{"redis.tls.key_file (SIGNALBOX_REDIS_TLS_KEY_FILE): is empty"}},
-		"expired":        {now: noon.Add(time.Hour), cert: cert, key: key, want: []string{"expired at 2026-01-31 12:30:00"}, heals: true},
-		"not valid yet":  {now: noon.Add(-time.Hour), cert: cert, key: key, want: []string{"not valid before 2026-01-31 11:30:00"}, heals: true},
+		"all good": {now: noon, cert: cert, key: key, ca: cert, password: write(t, "x")},
+		"all wrong": {now: noon, cert: cert, key: other, ca: key, password: write(t, "\n"),
+			want: []string{"password_file (SIGNALBOX_REDIS_PASSWORD_FILE): the password", "ca_file", "cert_file"}},
+		"swapped": {now: noon, cert: key, key: cert,
+			want: []string{"cert_file (SIGNALBOX_REDIS_TLS_CERT_FILE): the client certificate and its key cannot be used"}},
+		"missing": {now: noon, cert: "/nowhere/c", key: "/nowhere/k", ca: "/nowhere/a", password: "/nowhere/p",
+			want: []string{"cannot be read", "cannot be read", "cannot be read", "cannot be read"}},
+		"half a pair": {now: noon, cert: cert,
+			want: []string{"redis.tls.key_file (SIGNALBOX_REDIS_TLS_KEY_FILE): is empty"}},
+		"expired": {now: noon.Add(time.Hour), cert: cert, key: key, want: []string{"expired at 2026-01-31 12:30:00"},
+			heals: true},
+		"not valid yet": {now: noon.Add(-time.Hour), cert: cert, key: key,
+			want: []string{"not valid before 2026-01-31 11:30:00"}, heals: true},
 		"nothing at all": {now: noon},
 	} {
 		cfg, lines := load(t, test.now, map[string]string{
-			"URL": "redis://h", "TLS_CERT_FILE": test.cert, "TLS_KEY_FILE": test.key, "TLS_CA_FILE": test.ca, "PASSWORD_FILE": test.password,
+			"URL": "redis://h", "TLS_CERT_FILE": test.cert, "TLS_KEY_FILE": test.key, "TLS_CA_FILE": test.ca,
+			"PASSWORD_FILE": test.password,
 		})
 		require.Len(t, lines, len(test.want), "%s: %q", name, lines)
 		for i, want := range test.want {
@@ -175,8 +185,9 @@ func TestPostgresNeedsRedis(t *testing.T) {
 	}
 	require.NoError(t, check(nil), "SQLite is for one process anyway")
 	env := config.Environment{"SIGNALBOX_STORE_DRIVER": "postgres", "SIGNALBOX_STORE_DSN": "postgres://u@h/d"}
-	require.EqualError(t, check(env), "redis.url (default): is empty while store.driver is postgres: without Redis, leases are in memory, "+
-		"which is for one process on SQLite; set redis.url, or redis.addresses")
+	require.EqualError(t, check(env),
+		"redis.url (default): is empty while store.driver is postgres: without Redis, leases are in memory, "+
+			"which is for one process on SQLite; set redis.url, or redis.addresses")
 	env["SIGNALBOX_REDIS_ADDRESSES"] = "h:1"
 	require.NoError(t, check(env))
 	delete(env, "SIGNALBOX_REDIS_ADDRESSES")

@@ -22,8 +22,8 @@ type Violation struct {
 	Message string
 }
 
-// ReadFile reads one YAML document into the schema's keys. It returns the source of each value that it set, by the key's path,
-// and all violations.
+// ReadFile reads one YAML document into the schema's keys. It returns the source of each value that it set, by the
+// key's path, and all violations.
 func (s *Schema) ReadFile(name string, content []byte) (sources map[string]string, violations []Violation) {
 	f := &fileLayer{name: name, schema: s, sources: map[string]string{}}
 	f.load(content)
@@ -48,7 +48,8 @@ func (f *fileLayer) load(content []byte) {
 		return // an empty file sets nothing
 	}
 	if err := decoder.Decode(&yaml.Node{}); !errors.Is(err, io.EOF) {
-		f.violations = append(f.violations, Violation{Source: f.name, Message: "holds more than one YAML document; keep the first"})
+		f.violations = append(f.violations,
+			Violation{Source: f.name, Message: "holds more than one YAML document; keep the first"})
 	}
 	f.mapping(document.Content[0], "")
 }

@@ -1,5 +1,5 @@
-// Package schema reads settings into a struct: the tags define the keys with their three spellings; the package parses texts to values
-// and reads YAML files.
+// Package schema reads settings into a struct: the tags define the keys with their three spellings; the package parses
+// texts to values and reads YAML files.
 //
 //	s := schema.Of(cfg) // a pointer to a struct of structs
 //	err := s.ByPath["store.dsn"].Set("signalbox.db")
@@ -54,7 +54,8 @@ type Section struct {
 	Doc  string
 }
 
-// Schema holds every key and section of one struct, in the order of its fields; the keys' values point into that struct.
+// Schema holds every key and section of one struct, in the order of its fields; the keys' values point into that
+// struct.
 type Schema struct {
 	Keys     []Key
 	ByPath   map[string]Key
@@ -83,7 +84,8 @@ func (s *Schema) walk(structure reflect.Value, prefix string) {
 			s.walk(field, path)
 			continue
 		}
-		k := Key{Path: path, Default: tag.Get("default"), Doc: tag.Get("doc"), Kind: tag.Get("kind"), Value: structure.Field(i)}
+		k := Key{Path: path, Default: tag.Get("default"), Doc: tag.Get("doc"), Kind: tag.Get("kind"),
+			Value: structure.Field(i)}
 		s.Keys = append(s.Keys, k)
 		s.ByPath[path] = k
 	}

@@ -41,7 +41,8 @@ func ParseSize(text string) (Size, error) {
 	}
 	n, err := strconv.ParseInt(number, 10, 64)
 	if err != nil || n < 0 || n > math.MaxInt64/factor {
-		return 0, fmt.Errorf("%q is not a size: write a number of bytes with a unit, for example \"512KiB\" or \"4MiB\"", text)
+		return 0, fmt.Errorf("%q is not a size: write a number of bytes with a unit, for example \"512KiB\" or \"4MiB\"",
+			text)
 	}
 	return Size(n * factor), nil
 }
@@ -60,7 +61,8 @@ func (s Size) String() string {
 	}
 }
 
-// Secret is a value that must not be shown. Its formatted output is the mark of package redact; Reveal returns the value.
+// Secret is a value that must not be shown. Its formatted output is the mark of package redact; Reveal returns the
+// value.
 type Secret string
 
 // Reveal returns the secret itself, for the code that uses it.

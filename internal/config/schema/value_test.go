@@ -15,7 +15,9 @@ import (
 
 func TestSizes(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]schema.Size{"0": 0, "17": 17, "17B": 17, "512KiB": 512 << 10, "4 MiB": 4 << 20, "1GiB": 1 << 30, "2KB": 2000, "3MB": 3e6, "1GB": 1e9} {
+	for text, want := range map[string]schema.Size{
+		"0": 0, "17": 17, "17B": 17, "512KiB": 512 << 10, "4 MiB": 4 << 20, "1GiB": 1 << 30, "2KB": 2000, "3MB": 3e6,
+		"1GB": 1e9} {
 		got, err := schema.ParseSize(text)
 		require.NoError(t, err, text)
 		require.Equal(t, want, got, text)
@@ -36,7 +38,8 @@ func TestSecretsAreNotShown(t *testing.T) {
 	slog.New(slog.NewTextHandler(&log, nil)).Info("connecting", "dsn", secret.DSN)
 	text, err := json.Marshal(secret)
 	require.NoError(t, err)
-	for _, shown := range []string{log.String(), string(text), fmt.Sprint(secret), fmt.Sprintf("%#v %q %s", secret, secret.DSN, secret.DSN)} {
+	for _, shown := range []string{
+		log.String(), string(text), fmt.Sprint(secret), fmt.Sprintf("%#v %q %s", secret, secret.DSN, secret.DSN)} {
 		require.Contains(t, shown, redact.Mark)
 		require.NotContains(t, shown, "hunter2")
 	}

@@ -13,7 +13,8 @@ import (
 
 // noKey explains how to make a key.
 const noKey = "names no key, and a server seals sensitive values: make one with `(umask 077; " + keyring.MakeKey +
-	" > signalbox.key)`, keep a copy apart from the database's backups, and set encryption.keys to first=/path/of/signalbox.key"
+	" > signalbox.key)`, keep a copy apart from the database's backups, and set encryption.keys to " +
+	"first=/path/of/signalbox.key"
 
 // Ring loads the key ring of a configuration.
 func Ring(e config.Encryption) (*keyring.Ring, error) {
@@ -40,7 +41,9 @@ func Ring(e config.Encryption) (*keyring.Ring, error) {
 // Layer reports keys that cannot be used and a missing key, with all other violations.
 func Layer() config.Layer {
 	return config.Layer{
-		Apply: func(config.Environment, *config.Config) (map[string]string, error) { return nil, nil }, //nolint:nilnil // it sets nothing
+		Apply: func(config.Environment, *config.Config) (map[string]string, error) {
+			return nil, nil
+		}, //nolint:nilnil // it sets nothing
 		Check: func(cfg *config.Config) config.Violations {
 			if cfg.Encryption.Validate() != nil {
 				return nil //nolint:nilerr // the configuration reports it

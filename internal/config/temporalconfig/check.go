@@ -82,8 +82,8 @@ func (c *checker) apiKey(file string) {
 	}
 }
 
-// client checks the client's certificate and its key, each by itself and then together. Half a pair of files is reported
-// by their keys' own validation.
+// client checks the client's certificate and its key, each by itself and then together. Half a pair of files is
+// reported by their keys' own validation.
 func (c *checker) client(t config.Temporal, now time.Time) {
 	cert, hasCert := c.read(t.TLS.CertFile, certKey, t.Profile.CertPEM)
 	key, hasKey := c.read(t.TLS.KeyFile, keyKey, []byte(t.Profile.KeyPEM.Reveal()))
@@ -105,24 +105,28 @@ func (c *checker) client(t config.Temporal, now time.Time) {
 		return
 	}
 	if _, err := tls.X509KeyPair(cert.content, key.content); err != nil {
-		c.add(key, "the private key does not go with the client certificate: %v; give the key that the certificate was made for", err)
+		c.add(key, "the private key does not go with the client certificate: %v; give the key that the certificate was "+
+			"made for", err)
 	}
 	const layout = "2006-01-02 15:04:05Z"
 	switch {
 	case now.After(leaf.NotAfter):
-		p := violation(cert, fmt.Sprintf("the client certificate expired at %s; renew it (a server starts with it, and connects once the file holds a valid one)",
+		p := violation(cert, fmt.Sprintf("the client certificate expired at %s; renew it (a server starts with it, and "+
+			"connects once the file holds a valid one)",
 			leaf.NotAfter.UTC().Format(layout)))
 		p.Heals = true
 		c.violations = append(c.violations, p)
 	case now.Before(leaf.NotBefore):
-		p := violation(cert, fmt.Sprintf("the client certificate is not valid before %s; check the clock, or wait (a server starts with it, and connects then)",
+		p := violation(cert, fmt.Sprintf("the client certificate is not valid before %s; check the clock, or wait (a "+
+			"server starts with it, and connects then)",
 			leaf.NotBefore.UTC().Format(layout)))
 		p.Heals = true
 		c.violations = append(c.violations, p)
 	}
 }
 
-// ClientCertificate returns the certificate that Temporal is shown, as its file has it now; nil where none is configured.
+// ClientCertificate returns the certificate that Temporal is shown, as its file has it now; nil where none is
+// configured.
 func ClientCertificate(t config.Temporal) (*x509.Certificate, error) {
 	content := t.Profile.CertPEM
 	if t.TLS.CertFile != "" {

@@ -37,15 +37,26 @@ func TestEveryViolationOfTheFilesAtOnce(t *testing.T) {
 		cert, key, ca, apiKey string
 		want                  []string
 	}{
-		"all good":            {cert, key, cert, write(t, "k", "abc\n"), nil},
-		"nothing is there":    {"/nowhere/c", "/nowhere/k", "/nowhere/ca", "/nowhere/a", []string{"cert_file (SIGNALBOX_TEMPORAL_TLS_CERT_FILE): the file cannot be read", "key_file", "ca_file", "api_key_file"}},
-		"folders":             {folder, folder, folder, folder, []string{"api_key_file", "cert_file", "key_file", "ca_file (SIGNALBOX_TEMPORAL_TLS_CA_FILE): the file cannot be read"}},
-		"key of another":      {cert, otherKey, "", "", []string{"key_file (SIGNALBOX_TEMPORAL_TLS_KEY_FILE): the private key does not go with the client certificate: tls: private key does not match public key"}},
-		"swapped":             {key, cert, "", "", []string{"cert_file (SIGNALBOX_TEMPORAL_TLS_CERT_FILE): the client certificate cannot be used: no certificate in PEM form", "key_file (SIGNALBOX_TEMPORAL_TLS_KEY_FILE): the private key is none"}},
-		"key alone":           {"", key, "", "", []string{"cert_file (SIGNALBOX_TEMPORAL_TLS_CERT_FILE): is empty while key_file is set"}},
-		"authorities are not": {cert, key, key, "", []string{"ca_file (SIGNALBOX_TEMPORAL_TLS_CA_FILE): the authorities hold no certificate in PEM form"}},
-		"empty API key":       {"", "", "", write(t, "k", " \n"), []string{"api_key_file (SIGNALBOX_TEMPORAL_API_KEY_FILE): the file \""}},
-		"garbled certificate": {write(t, "c", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"), key, "", "", []string{"cert_file (SIGNALBOX_TEMPORAL_TLS_CERT_FILE): the client certificate cannot be used: x509"}},
+		"all good": {cert, key, cert, write(t, "k", "abc\n"), nil},
+		"nothing is there": {"/nowhere/c", "/nowhere/k", "/nowhere/ca", "/nowhere/a",
+			[]string{"cert_file (SIGNALBOX_TEMPORAL_TLS_CERT_FILE): the file cannot be read", "key_file", "ca_file",
+				"api_key_file"}},
+		"folders": {folder, folder, folder, folder,
+			[]string{"api_key_file", "cert_file", "key_file",
+				"ca_file (SIGNALBOX_TEMPORAL_TLS_CA_FILE): the file cannot be read"}},
+		"key of another": {cert, otherKey, "", "", []string{"key_file (SIGNALBOX_TEMPORAL_TLS_KEY_FILE): the private " +
+			"key does not go with the client certificate: tls: private key does not match public key"}},
+		"swapped": {key, cert, "", "", []string{"cert_file (SIGNALBOX_TEMPORAL_TLS_CERT_FILE): the client " +
+			"certificate cannot be used: no certificate in PEM form", "key_file (SIGNALBOX_TEMPORAL_TLS_KEY_FILE): the " +
+			"private key is none"}},
+		"key alone": {"", key, "", "",
+			[]string{"cert_file (SIGNALBOX_TEMPORAL_TLS_CERT_FILE): is empty while key_file is set"}},
+		"authorities are not": {cert, key, key, "",
+			[]string{"ca_file (SIGNALBOX_TEMPORAL_TLS_CA_FILE): the authorities hold no certificate in PEM form"}},
+		"empty API key": {"", "", "", write(t, "k", " \n"),
+			[]string{"api_key_file (SIGNALBOX_TEMPORAL_API_KEY_FILE): the file \""}},
+		"garbled certificate": {write(t, "c", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"), key, "", "",
+			[]string{"cert_file (SIGNALBOX_TEMPORAL_TLS_CERT_FILE): the client certificate cannot be used: x509"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -68,9 +79,12 @@ func TestInlineCredentialsAreChecked(t *testing.T) {
 	cert, err := os.ReadFile(certPath)
 	require.NoError(t, err)
 	require.Equal(t, []string{
-		"Temporal's own configuration: the client certificate and its private key are given inline, but one of them is missing; give both",
-		"Temporal's own configuration: the authorities hold no certificate in PEM form; give the certificates of those that sign Temporal's",
-	}, lines(t, config.Environment{"TEMPORAL_TLS_CLIENT_CERT_DATA": string(cert), "TEMPORAL_TLS_SERVER_CA_CERT_DATA": "nothing"}))
+		"Temporal's own configuration: the client certificate and its private key are given inline, but one of them is " +
+			"missing; give both",
+		"Temporal's own configuration: the authorities hold no certificate in PEM form; give the certificates of those " +
+			"that sign Temporal's",
+	}, lines(t, config.Environment{
+		"TEMPORAL_TLS_CLIENT_CERT_DATA": string(cert), "TEMPORAL_TLS_SERVER_CA_CERT_DATA": "nothing"}))
 }
 
 // A certificate outside its validity may be rotated, or become valid, while the server runs.
@@ -89,7 +103,8 @@ func TestValidityHeals(t *testing.T) {
 			env := config.Environment{"SIGNALBOX_TEMPORAL_TLS_CERT_FILE": cert, "SIGNALBOX_TEMPORAL_TLS_KEY_FILE": key}
 			cfg := load(t, env)
 			require.Len(t, cfg.Warnings, 1)
-			require.Contains(t, cfg.Warnings[0].String(), "temporal.tls.cert_file (SIGNALBOX_TEMPORAL_TLS_CERT_FILE): "+test.want)
+			require.Contains(t, cfg.Warnings[0].String(),
+				"temporal.tls.cert_file (SIGNALBOX_TEMPORAL_TLS_CERT_FILE): "+test.want)
 			_, err := temporalconfig.Options(cfg.Temporal)
 			require.NoError(t, err, "a client can be created nevertheless")
 		})

@@ -7,9 +7,9 @@
 //	cfg, err := config.Load(config.Options{Flags: flags, Env: env, Layers: []config.Layer{temporalconfig.Layer(time.Now)}})
 //	options, err := temporalconfig.Options(cfg.Temporal)
 //
-// Files are rotated while a server runs. The owner of a connection compares Identity regularly, and creates a new client
-// with Reload when it differs. A file that cannot be used prevents a server from starting (see Check); one that becomes
-// unusable later is an error of Reload and of the next handshake, which can be retried.
+// Files are rotated while a server runs. The owner of a connection compares Identity regularly, and creates a new
+// client with Reload when it differs. A file that cannot be used prevents a server from starting (see Check); one that
+// becomes unusable later is an error of Reload and of the next handshake, which can be retried.
 //
 // It is a package of its own so that package config, and with it the CLI, links no Temporal SDK. It opens
 // no connection, and ignores the remote codec of a profile: a worker would call it for every payload.
@@ -27,7 +27,9 @@ import (
 // Layer applies Temporal's environment configuration and checks the credentials; now is the clock for the validity of
 // certificates.
 func Layer(now func() time.Time) config.Layer {
-	return config.Layer{Apply: apply, Check: func(cfg *config.Config) config.Violations { return Check(cfg.Temporal, now()) }}
+	return config.Layer{Apply: apply, Check: func(cfg *config.Config) config.Violations {
+		return Check(cfg.Temporal, now())
+	}}
 }
 
 func apply(env config.Environment, cfg *config.Config) (map[string]string, error) {
@@ -36,15 +38,16 @@ func apply(env config.Environment, cfg *config.Config) (map[string]string, error
 		DisableFile: !hasConfigFolder(env),
 	})
 	if err != nil {
-		return nil, fmt.Errorf("read Temporal's own configuration: %w; correct it or unset TEMPORAL_CONFIG_FILE and TEMPORAL_PROFILE", err)
+		return nil, fmt.Errorf("read Temporal's own configuration: %w; correct it or unset TEMPORAL_CONFIG_FILE and "+
+			"TEMPORAL_PROFILE", err)
 	}
 	l := layer{env: env, sources: map[string]string{}}
 	l.profile(profile, &cfg.Temporal)
 	return l.sources, nil
 }
 
-// hasConfigFolder reports whether the environment names a configuration folder. Without one, as in tests, the file of the
-// process's user is not read.
+// hasConfigFolder reports whether the environment names a configuration folder. Without one, as in tests, the file of
+// the process's user is not read.
 func hasConfigFolder(env config.Environment) bool {
 	for _, name := range []string{"TEMPORAL_CONFIG_FILE", "XDG_CONFIG_HOME", "HOME", "AppData"} {
 		if env[name] != "" {

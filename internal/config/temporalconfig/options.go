@@ -97,7 +97,8 @@ func keyPair(t config.Temporal) func() (*tls.Certificate, error) {
 	return func() (*tls.Certificate, error) {
 		cert, err := load()
 		if err != nil {
-			return nil, fmt.Errorf("load the client certificate for Temporal (temporal.tls.cert_file %q, key_file %q): %w", t.TLS.CertFile, t.TLS.KeyFile, err)
+			return nil, fmt.Errorf("load the client certificate for Temporal (temporal.tls.cert_file %q, key_file %q): %w",
+				t.TLS.CertFile, t.TLS.KeyFile, err)
 		}
 		return &cert, nil
 	}
@@ -118,7 +119,8 @@ func authorities(t config.Temporal) (*x509.CertPool, error) {
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("read the authorities for Temporal (temporal.tls.ca_file %q): %w", t.TLS.CAFile, errors.New("no certificate in PEM form found"))
+		return nil, fmt.Errorf("read the authorities for Temporal (temporal.tls.ca_file %q): %w", t.TLS.CAFile,
+			errors.New("no certificate in PEM form found"))
 	}
 	return pool, nil
 }

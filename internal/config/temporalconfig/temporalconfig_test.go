@@ -55,7 +55,8 @@ func keyPairOf(t *testing.T, notBefore, notAfter time.Time) (certPath, keyPath s
 
 func TestOurSettingsOverrideTemporalsVariables(t *testing.T) {
 	t.Parallel()
-	env := config.Environment{"TEMPORAL_ADDRESS": "temporal:7233", "TEMPORAL_NAMESPACE": "theirs", "SIGNALBOX_TEMPORAL_NAMESPACE": "ours"}
+	env := config.Environment{
+		"TEMPORAL_ADDRESS": "temporal:7233", "TEMPORAL_NAMESPACE": "theirs", "SIGNALBOX_TEMPORAL_NAMESPACE": "ours"}
 	cfg := load(t, env)
 	require.Equal(t, "temporal:7233", cfg.Temporal.Address)
 	require.Equal(t, "ours", cfg.Temporal.Namespace)

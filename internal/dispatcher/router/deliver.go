@@ -39,7 +39,8 @@ func (r *Router) Deliver(ctx context.Context, _ inbox.Name, d inbox.Delivery) in
 	for _, e := range item.Events {
 		if e.Original != nil {
 			return inbox.Outcome{Result: inbox.Dead, Reason: fmt.Sprintf(
-				"the sensitive data of event %d is sealed with the key %q, which does not open it here; redeliver it when it does", e.Position, e.Original.KeyID)}
+				"the sensitive data of event %d is sealed with the key %q, which does not open it here; redeliver it when it "+
+					"does", e.Position, e.Original.KeyID)}
 		}
 	}
 	ctx = auth.WithActor(ctx, auth.System())
@@ -54,8 +55,8 @@ const batchBytes = 256 << 10
 
 var _ inbox.Batcher = (*Router)(nil)
 
-// DeliverMany implements [inbox.Batcher]: events that wake the same run share a signal. The other deliveries are made one by one, and so are
-// those that Temporal rejects together.
+// DeliverMany implements [inbox.Batcher]: events that wake the same run share a signal. The other deliveries are made
+// one by one, and so are those that Temporal rejects together.
 func (r *Router) DeliverMany(ctx context.Context, name inbox.Name, list []inbox.Delivery) []inbox.Outcome {
 	wakes := together(list)
 	if len(wakes) < 2 { //nolint:mnd // one is delivered as always
@@ -76,13 +77,15 @@ func (r *Router) DeliverMany(ctx context.Context, name inbox.Name, list []inbox.
 	}
 }
 
-// together returns the wakes of the first deliveries that one signal can deliver, one for each; fewer than two where they cannot share one.
+// together returns the wakes of the first deliveries that one signal can deliver, one for each; fewer than two where
+// they cannot share one.
 func together(list []inbox.Delivery) []event.WakeEvent {
 	var wakes []event.WakeEvent
 	size := 0
 	for _, d := range list {
 		item, ok := d.Item.(event.Delivery)
-		if !ok || item.Kind != event.Wake || len(item.Events) != 1 || item.Events[0].Original != nil || len(wakes) > 0 && item.RunID != wakes[0].RunID {
+		if !ok || item.Kind != event.Wake || len(item.Events) != 1 || item.Events[0].Original != nil || len(wakes) > 0 &&
+			item.RunID != wakes[0].RunID {
 			break
 		}
 		w := wakeOf(item, item.Events[0])
@@ -95,16 +98,19 @@ func together(list []inbox.Delivery) []event.WakeEvent {
 }
 
 func wakeOf(d event.Delivery, e event.Event) event.WakeEvent {
-	return event.WakeEvent{RunID: d.RunID, Listener: d.Listener, Position: e.Position, JSON: cloudevents.JSON(e), Sensitive: e.Sensitive}
+	return event.WakeEvent{RunID: d.RunID, Listener: d.Listener, Position: e.Position, JSON: cloudevents.JSON(e),
+		Sensitive: e.Sensitive}
 }
 
-// start starts a run with an ID that is derived from the events: if the answer of an attempt was lost, the next attempt finds the run.
+// start starts a run with an ID that is derived from the events: if the answer of an attempt was lost, the next attempt
+// finds the run.
 func (r *Router) start(ctx context.Context, d event.Delivery, attempt int) inbox.Outcome {
 	req := run.StartRequest{
-		Project: d.Project, Workflow: d.Workflow, Version: d.Version, RunID: d.RunID, RequestID: d.RunID, Trigger: run.TriggerEvent,
+		Project: d.Project, Workflow: d.Workflow, Version: d.Version, RunID: d.RunID, RequestID: d.RunID,
+		Trigger: run.TriggerEvent,
 		InputOf: func(doc *dsl.Document) (json.RawMessage, error) { return input(doc, d.Events) },
-		// The reason of a rejection is stored with the delivery, which all readers of the project see; the contents of the events are not
-		// for all of them.
+		// The reason of a rejection is stored with the delivery, which all readers of the project see; the contents of the
+		// events are not for all of them.
 		InputHidden:  true,
 		AfterFailure: slices.ContainsFunc(d.Events, func(e event.Event) bool { return event.ReportsFailure(e.Type) }),
 	}
@@ -177,7 +183,8 @@ func input(doc *dsl.Document, events []event.Event) (json.RawMessage, error) {
 	return slices.Concat([]byte("["), bytes.Join(items, []byte(",")), []byte("]")), nil
 }
 
-// outcomeOf returns the outcome of a failed attempt. Transient errors are retried without a limit: an outage of any length loses nothing.
+// outcomeOf returns the outcome of a failed attempt. Transient errors are retried without a limit: an outage of any
+// length loses nothing.
 func outcomeOf(err error, attempt int) inbox.Outcome {
 	f, ok := apperror.From(err)
 	passes := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)

@@ -50,13 +50,15 @@ func (g *targets) Wake(_ context.Context, runID string, events ...event.WakeEven
 }
 
 func anEvent(position int64, data string) event.Event {
-	return event.Event{Project: shop, Position: position, ID: fmt.Sprint("e-", position), Source: "/s", Type: "paid", Data: json.RawMessage(data)}
+	return event.Event{Project: shop, Position: position, ID: fmt.Sprint("e-", position), Source: "/s", Type: "paid",
+		Data: json.RawMessage(data)}
 }
 
 func deliver(t *testing.T, g *targets, d event.Delivery, attempt int) inbox.Outcome {
 	t.Helper()
 	r := router.New(router.Options{Runs: g, Waker: g})
-	return r.Deliver(t.Context(), inbox.Name{Project: shop, TaskQueue: "q"}, inbox.Delivery{ID: d.ID, Attempt: attempt, Item: d})
+	return r.Deliver(t.Context(), inbox.Name{Project: shop, TaskQueue: "q"},
+		inbox.Delivery{ID: d.ID, Attempt: attempt, Item: d})
 }
 
 func TestSealedEventsAreNotDelivered(t *testing.T) {
@@ -65,7 +67,8 @@ func TestSealedEventsAreNotDelivered(t *testing.T) {
 		g := &targets{}
 		e := anEvent(4, `{"password":"mark"}`)
 		e.Original = &event.Original{KeyID: "k1"}
-		outcome := deliver(t, g, event.Delivery{ID: "d", Project: shop, Kind: kind, RunID: "r", Events: []event.Event{anEvent(3, ""), e}}, 1)
+		outcome := deliver(t, g, event.Delivery{
+			ID: "d", Project: shop, Kind: kind, RunID: "r", Events: []event.Event{anEvent(3, ""), e}}, 1)
 		require.Equal(t, inbox.Dead, outcome.Result)
 		require.Contains(t, outcome.Reason, `event 4 is sealed with the key "k1"`)
 		require.Empty(t, g.started)
@@ -119,12 +122,14 @@ func TestDeliverStartsAfterFailure(t *testing.T) {
 	g := &targets{}
 	failed := anEvent(2, "{}")
 	failed.Type = event.RunFailed
-	d := event.Delivery{ID: "d", Project: shop, Kind: event.Start, Workflow: "a/b", RunID: "run-1", Events: []event.Event{anEvent(1, "{}"), failed}}
+	d := event.Delivery{ID: "d", Project: shop, Kind: event.Start, Workflow: "a/b", RunID: "run-1",
+		Events: []event.Event{anEvent(1, "{}"), failed}}
 	require.Equal(t, inbox.Done, deliver(t, g, d, 1).Result)
 	require.True(t, g.started[0].AfterFailure)
 }
 
-// TestDeliverStartsOnTimer: the run of a timer has no input; the events of another workflow's timer are like other events.
+// TestDeliverStartsOnTimer: the run of a timer has no input; the events of another workflow's timer are like other
+// events.
 func TestDeliverStartsOnTimer(t *testing.T) {
 	t.Parallel()
 	g := &targets{}
@@ -142,9 +147,11 @@ func TestDeliverStartsOnTimer(t *testing.T) {
 func TestDeliverWakes(t *testing.T) {
 	t.Parallel()
 	g := &targets{}
-	d := event.Delivery{Project: shop, Kind: event.Wake, RunID: "run-1", Listener: "l-1", Events: []event.Event{anEvent(7, "1.0")}}
+	d := event.Delivery{Project: shop, Kind: event.Wake, RunID: "run-1", Listener: "l-1",
+		Events: []event.Event{anEvent(7, "1.0")}}
 	require.Equal(t, inbox.Outcome{Result: inbox.Done}, deliver(t, g, d, 1))
-	require.Equal(t, []string{`run-1 l-1 7 {"specversion":"1.0","id":"e-7","source":"/s","type":"paid","data":1.0}`}, g.woken)
+	require.Equal(t, []string{`run-1 l-1 7 {"specversion":"1.0","id":"e-7","source":"/s","type":"paid","data":1.0}`},
+		g.woken)
 	for _, gone := range []error{run.ErrNotKnown, fmt.Errorf("signal: %w", run.ErrClosed)} {
 		g.answer = gone
 		require.Equal(t, inbox.Outcome{Result: inbox.Done, Reason: "the run has ended"}, deliver(t, g, d, 1))
@@ -169,21 +176,46 @@ func TestOutcomes(t *testing.T) {
 		most    time.Duration
 		reason  string
 	}{
-		"temporal away":                   {apperror.New(apperror.Unavailable, apperror.EngineUnavailable, "away"), 1, inbox.Retry, time.Second / 2, time.Second, "away"},
-		"third attempt":                   {apperror.New(apperror.Unavailable, apperror.EngineUnavailable, "away"), 3, inbox.Retry, 2 * time.Second, 4 * time.Second, "away"},
-		"many attempts":                   {apperror.New(apperror.Unavailable, apperror.EngineUnavailable, "away"), 10_000, inbox.Retry, 30 * time.Second, time.Minute, "away"},
-		"with a retry time":               {apperror.New(apperror.Unavailable, apperror.StoreUnavailable, "away").WithRetry(20 * time.Second), 1, inbox.Retry, 20 * time.Second, 20 * time.Second, "away"},
-		"with a long retry time":          {apperror.New(apperror.Unavailable, apperror.StoreUnavailable, "away").WithRetry(time.Hour), 1, inbox.Retry, time.Minute, time.Minute, "away"},
-		"a full queue":                    {apperror.New(apperror.Exhausted, apperror.QueueFull, "full").WithRetry(time.Second), 99, inbox.Retry, 30 * time.Second, time.Minute, "full"},
-		"temporal over its limits":        {apperror.New(apperror.Exhausted, apperror.EngineRefused, "limits").WithRetry(time.Second), 99, inbox.Retry, 30 * time.Second, time.Minute, "limits"},
-		"workers of another build":        {apperror.New(apperror.Refused, apperror.ContractMismatch, "mismatch"), 99, inbox.Retry, 30 * time.Second, time.Minute, "mismatch"},
-		"deadline":                        {fmt.Errorf("start: %w", context.DeadlineExceeded), 99, inbox.Retry, 30 * time.Second, time.Minute, "start: context deadline exceeded"},
-		"canceled":                        {fmt.Errorf("start: %w", context.Canceled), 99, inbox.Retry, 30 * time.Second, time.Minute, "start: context canceled"},
-		"a wrong input":                   {apperror.New(apperror.Invalid, apperror.InvalidInput, "no number"), 1, inbox.Dead, 0, 0, "no number"},
-		"an input that is too large":      {apperror.New(apperror.Exhausted, apperror.InputTooLarge, "too large"), 1, inbox.Dead, 0, 0, "too large"},
-		"paused":                          {apperror.New(apperror.Refused, apperror.WorkflowPaused, "paused"), 1, inbox.Dead, 0, 0, "paused"},
-		"deleted":                         {apperror.New(apperror.NotFound, apperror.WorkflowNotFound, "gone"), 1, inbox.Dead, 0, 0, "gone"},
-		"an ID of another request":        {apperror.New(apperror.Exists, apperror.RequestIDReused, "used"), 1, inbox.Dead, 0, 0, "used"},
+		"temporal away": {
+			apperror.New(apperror.Unavailable, apperror.EngineUnavailable, "away"), 1, inbox.Retry, time.Second / 2, time.Second,
+			"away"},
+		"third attempt": {
+			apperror.New(apperror.Unavailable, apperror.EngineUnavailable, "away"), 3, inbox.Retry, 2 * time.Second,
+			4 * time.Second, "away"},
+		"many attempts": {
+			apperror.New(apperror.Unavailable, apperror.EngineUnavailable, "away"), 10_000, inbox.Retry, 30 * time.Second,
+			time.Minute, "away"},
+		"with a retry time": {
+			apperror.New(apperror.Unavailable, apperror.StoreUnavailable, "away").WithRetry(20 * time.Second), 1, inbox.Retry,
+			20 * time.Second, 20 * time.Second, "away"},
+		"with a long retry time": {
+			apperror.New(apperror.Unavailable, apperror.StoreUnavailable, "away").WithRetry(time.Hour), 1, inbox.Retry,
+			time.Minute, time.Minute, "away"},
+		"a full queue": {
+			apperror.New(apperror.Exhausted, apperror.QueueFull, "full").WithRetry(time.Second), 99, inbox.Retry,
+			30 * time.Second, time.Minute, "full"},
+		"temporal over its limits": {
+			apperror.New(apperror.Exhausted, apperror.EngineRefused, "limits").WithRetry(time.Second), 99, inbox.Retry,
+			30 * time.Second, time.Minute, "limits"},
+		"workers of another build": {
+			apperror.New(apperror.Refused, apperror.ContractMismatch, "mismatch"), 99, inbox.Retry, 30 * time.Second,
+			time.Minute, "mismatch"},
+		"deadline": {
+			fmt.Errorf("start: %w", context.DeadlineExceeded), 99, inbox.Retry, 30 * time.Second, time.Minute,
+			"start: context deadline exceeded"},
+		"canceled": {
+			fmt.Errorf("start: %w", context.Canceled), 99, inbox.Retry, 30 * time.Second, time.Minute,
+			"start: context canceled"},
+		"a wrong input": {
+			apperror.New(apperror.Invalid, apperror.InvalidInput, "no number"), 1, inbox.Dead, 0, 0, "no number"},
+		"an input that is too large": {
+			apperror.New(apperror.Exhausted, apperror.InputTooLarge, "too large"), 1, inbox.Dead, 0, 0, "too large"},
+		"paused": {
+			apperror.New(apperror.Refused, apperror.WorkflowPaused, "paused"), 1, inbox.Dead, 0, 0, "paused"},
+		"deleted": {
+			apperror.New(apperror.NotFound, apperror.WorkflowNotFound, "gone"), 1, inbox.Dead, 0, 0, "gone"},
+		"an ID of another request": {
+			apperror.New(apperror.Exists, apperror.RequestIDReused, "used"), 1, inbox.Dead, 0, 0, "used"},
 		"unknown error":                   {errors.New("what?"), 9, inbox.Retry, 30 * time.Second, time.Minute, "what?"},
 		"last attempt with unknown error": {errors.New("what?"), 10, inbox.Dead, 0, 0, "given up after 10 attempts: what?"},
 	}
@@ -224,17 +256,22 @@ func TestEventsForOneRunShareASignal(t *testing.T) {
 	for name, tt := range map[string]struct {
 		list    []inbox.Delivery
 		targets targets
-		// done and signals are the number of deliveries that were made, and of signals; last is the result of the last outcome.
+		// done and signals are the number of deliveries that were made, and of signals; last is the result of the last
+		// outcome.
 		done, signals int
 		last          inbox.Result
 	}{
-		"all":                        {list: wakes("r", 5, 1), done: 5, signals: 1, last: inbox.Done},
-		"large events":               {list: wakes("r", 5, 100<<10), done: 2, signals: 1, last: inbox.Done},
-		"before a sealed one":        {list: sealedEvent, done: 2, signals: 1, last: inbox.Done},
-		"another run":                {list: append(wakes("r", 2, 1), wakes("s", 2, 1)...), done: 2, signals: 1, last: inbox.Done},
-		"the run has ended":          {list: wakes("r", 3, 1), targets: targets{answer: run.ErrClosed}, done: 3, signals: 1, last: inbox.Done},
-		"unavailable":                {list: wakes("r", 3, 1), targets: targets{together: away}, done: 1, signals: 1, last: inbox.Retry},
-		"rejected as one, then made": {list: wakes("r", 3, 1), targets: targets{together: rejected}, done: 1, signals: 2, last: inbox.Done},
+		"all":                 {list: wakes("r", 5, 1), done: 5, signals: 1, last: inbox.Done},
+		"large events":        {list: wakes("r", 5, 100<<10), done: 2, signals: 1, last: inbox.Done},
+		"before a sealed one": {list: sealedEvent, done: 2, signals: 1, last: inbox.Done},
+		"another run": {
+			list: append(wakes("r", 2, 1), wakes("s", 2, 1)...), done: 2, signals: 1, last: inbox.Done},
+		"the run has ended": {
+			list: wakes("r", 3, 1), targets: targets{answer: run.ErrClosed}, done: 3, signals: 1, last: inbox.Done},
+		"unavailable": {
+			list: wakes("r", 3, 1), targets: targets{together: away}, done: 1, signals: 1, last: inbox.Retry},
+		"rejected as one, then made": {
+			list: wakes("r", 3, 1), targets: targets{together: rejected}, done: 1, signals: 2, last: inbox.Done},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

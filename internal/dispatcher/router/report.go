@@ -12,11 +12,13 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/event"
 )
 
-// RunRefused is the type of the event that reports that the input of a run does not fit its workflow, so that events did not start it.
+// RunRefused is the type of the event that reports that the input of a run does not fit its workflow, so that events
+// did not start it.
 const RunRefused = event.Own + "run.refused"
 
-// report publishes that events start no run because their input does not fit the workflow. Reporting it again publishes nothing. Events of
-// this type are never reported themselves: a workflow that listens to them would be started in an endless loop.
+// report publishes that events start no run because their input does not fit the workflow. Reporting it again publishes
+// nothing. Events of this type are never reported themselves: a workflow that listens to them would be started in an
+// endless loop.
 func (r *Router) report(ctx context.Context, d event.Delivery, err error) error {
 	f, ok := apperror.From(err)
 	if r.opts.Reports == nil || !ok || f.Reason != apperror.InvalidInput ||
@@ -39,7 +41,8 @@ func (r *Router) report(ctx context.Context, d event.Delivery, err error) error 
 		Version  string   `json:"version,omitempty"`
 		Error    runError `json:"error"`
 		Events   []source `json:"events"`
-	}{Workflow: d.Workflow, Version: d.Version, Error: runError{dsl.ErrorTypeValidation, 400, f.Facts["pointer"], f.Message}} //nolint:mnd // as in HTTP
+	}{Workflow: d.Workflow, Version: d.Version,
+		Error: runError{dsl.ErrorTypeValidation, 400, f.Facts["pointer"], f.Message}} //nolint:mnd // as in HTTP
 	for _, e := range d.Events {
 		data.Events = append(data.Events, source{e.ID, e.Source, e.Position})
 	}

@@ -1,11 +1,12 @@
-// Package router is the inbox of a project's dispatcher. It matches events with workflows and listening runs, and makes the resulting
-// deliveries.
+// Package router is the inbox of a project's dispatcher. It matches events with workflows and listening runs, and makes
+// the resulting deliveries.
 //
 //	r := router.New(router.Options{Store: store, Matcher: match.New(match.Options{}), Runs: runs, Waker: engine, Hints: hints})
 //	dispatch.New(dispatch.Options{Inbox: r, …})
 //
-// Package match decides which events match, and the store keeps all data. The outcome of an attempt depends on the class of its error:
-// transient errors are retried without a limit, permanent ones make the delivery dead at once, with the reason for operators.
+// Package match decides which events match, and the store keeps all data. The outcome of an attempt depends on the
+// class of its error: transient errors are retried without a limit, permanent ones make the delivery dead at once, with
+// the reason for operators.
 package router
 
 import (
@@ -33,8 +34,8 @@ type Runs interface {
 	Start(ctx context.Context, req run.StartRequest) (run.Run, bool, error)
 }
 
-// Waker delivers events to a listening run, in their order. It may return [run.ErrNotKnown] and [run.ErrClosed] for runs that cannot
-// receive them.
+// Waker delivers events to a listening run, in their order. It may return [run.ErrNotKnown] and [run.ErrClosed] for
+// runs that cannot receive them.
 type Waker interface {
 	Wake(ctx context.Context, runID string, events ...event.WakeEvent) error
 }
@@ -87,8 +88,8 @@ func (r *Router) Fence(ctx context.Context, name inbox.Name, holder string, abov
 	return r.opts.Store.Fence(ctx, name.Project, name.TaskQueue, holder, above)
 }
 
-// Claim implements [inbox.Inbox]: it matches the new events, and claims the due deliveries. New events that exceed its time are left to the
-// next claim.
+// Claim implements [inbox.Inbox]: it matches the new events, and claims the due deliveries. New events that exceed its
+// time are left to the next claim.
 func (r *Router) Claim(
 	ctx context.Context, name inbox.Name, owner inbox.Owner, limit int, visible time.Duration,
 ) ([]inbox.Delivery, error) {
@@ -141,7 +142,8 @@ func deliveries(due []event.Delivery) []inbox.Delivery {
 }
 
 // RecordOutcomes implements [inbox.Inbox].
-func (r *Router) RecordOutcomes(ctx context.Context, name inbox.Name, owner inbox.Owner, outcomes []inbox.DeliveryOutcome) error {
+func (r *Router) RecordOutcomes(ctx context.Context, name inbox.Name, owner inbox.Owner,
+	outcomes []inbox.DeliveryOutcome) error {
 	return r.opts.Store.RecordOutcomes(ctx, name.Project, owner, outcomes)
 }
 

@@ -121,7 +121,8 @@ func newBench(t testing.TB, o store.Options) *bench {
 		engine:    &engine{started: map[string]int{}}, bells: make(chan string, 100),
 	}
 	hints := pubsub.NewNotifier()
-	b.events = event.NewService(kept.Events(), kept, hints, bells(b.bells), event.Options{Limits: event.DefaultLimits(), Now: time.Now})
+	b.events = event.NewService(kept.Events(), kept, hints, bells(b.bells),
+		event.Options{Limits: event.DefaultLimits(), Now: time.Now})
 	require.NoError(t, b.events.Start(t.Context()))
 	t.Cleanup(func() { require.NoError(t, b.events.Stop(last)) })
 	b.runs = run.NewService(kept, b.engine, b.workflows, documents{kept}, pubsub.NewNotifier(), run.Options{
@@ -147,7 +148,8 @@ func (b *bench) publishesIn(t *testing.T, project, name, version, schedule strin
 	t.Helper()
 	namespace, short, _ := strings.Cut(name, "/")
 	_, err := b.workflows.Publish(b.ctx, project, fmt.Sprintf(
-		"document: {dsl: 1.0.3, namespace: %s, name: %s, version: %s}\nschedule: %s\ndo: [{a: {set: {n: 1}}}]\n", namespace, short, version, schedule), "ada")
+		"document: {dsl: 1.0.3, namespace: %s, name: %s, version: %s}\nschedule: %s\ndo: [{a: {set: {n: 1}}}]\n", namespace,
+		short, version, schedule), "ada")
 	require.NoError(t, err)
 }
 
@@ -212,7 +214,8 @@ func TestEventsStartRuns(t *testing.T) {
 			b.publishes(t, "a/paid", "1.0.0", "{on: {one: {with: {type: paid, data: '${ .total > 10 }'}}}}")
 			b.publishes(t, "a/both", "1.0.0", "{on: {all: [{with: {type: paid}}, {with: {type: shipped}}]}, read: data}")
 			owner := b.owns(t)
-			b.gives(t, given("1", "paid", `{"total":12.50}`), given("2", "paid", `{"total":1}`), given("3", "shipped", `"today"`), given("4", "lost", ""))
+			b.gives(t, given("1", "paid", `{"total":12.50}`), given("2", "paid", `{"total":1}`),
+				given("3", "shipped", `"today"`), given("4", "lost", ""))
 			require.Equal(t, []inbox.Outcome{{Result: inbox.Done}, {Result: inbox.Done}}, b.works(t, owner))
 
 			first, deliveries := b.event(t, 1)
@@ -225,8 +228,10 @@ func TestEventsStartRuns(t *testing.T) {
 			}
 			alone, err := b.runs.Get(b.ctx, b.name.Project, byWorkflow["a/paid"].RunID)
 			require.NoError(t, err)
-			require.Equal(t, []any{run.TriggerEvent, "signalbox", "a/paid", "1.0.0"}, []any{alone.Trigger, alone.Actor, alone.Workflow, alone.Version})
-			require.Equal(t, `[{"specversion":"1.0","id":"1","source":"/s","type":"paid","data":{"total":12.50}}]`, string(alone.Input))
+			require.Equal(t, []any{run.TriggerEvent, "signalbox", "a/paid", "1.0.0"},
+				[]any{alone.Trigger, alone.Actor, alone.Workflow, alone.Version})
+			require.Equal(t, `[{"specversion":"1.0","id":"1","source":"/s","type":"paid","data":{"total":12.50}}]`,
+				string(alone.Input))
 			both, err := b.runs.Get(b.ctx, b.name.Project, byWorkflow["a/both"].RunID)
 			require.NoError(t, err)
 			require.Equal(t, `[{"total":12.50},"today"]`, string(both.Input))
@@ -257,7 +262,8 @@ func TestDuplicateEvents(t *testing.T) {
 
 	// The owner dies before it records the outcome, and the next one finds the run.
 	second := b.owns(t)
-	require.ErrorIs(t, b.RecordOutcomes(b.ctx, b.name, first, []inbox.DeliveryOutcome{{ID: claimed[0].ID, Outcome: inbox.Outcome{Result: inbox.Done}}}), inbox.ErrFenced)
+	require.ErrorIs(t, b.RecordOutcomes(b.ctx, b.name, first,
+		[]inbox.DeliveryOutcome{{ID: claimed[0].ID, Outcome: inbox.Outcome{Result: inbox.Done}}}), inbox.ErrFenced)
 	require.Equal(t, []inbox.Outcome{{Result: inbox.Done}}, b.works(t, second))
 	_, deliveries := b.event(t, 1)
 	require.Equal(t, map[string]int{deliveries[0].RunID: 1}, b.engine.started)
@@ -292,7 +298,8 @@ func TestRedeliver(t *testing.T) {
 	outcome := b.Deliver(b.ctx, b.name, claimed[0])
 	require.Equal(t, inbox.Dead, outcome.Result)
 	require.Contains(t, outcome.Reason, `workflow "a/paid" is paused (stocktaking)`)
-	require.NoError(t, b.RecordOutcomes(b.ctx, b.name, owner, []inbox.DeliveryOutcome{{ID: claimed[0].ID, Outcome: outcome}}))
+	require.NoError(t, b.RecordOutcomes(b.ctx, b.name, owner,
+		[]inbox.DeliveryOutcome{{ID: claimed[0].ID, Outcome: outcome}}))
 	b.gives(t, given("3", "paid", ""))
 	require.Empty(t, b.works(t, owner))
 	third, _ := b.event(t, 3)
@@ -324,7 +331,8 @@ do: [{a: {set: {n: 1}}}]
 		require.Equal(t, inbox.Dead, outcome.Result)
 	}
 	reported, _ := b.event(t, 2)
-	require.Equal(t, []string{router.RunRefused, "/projects/" + b.name.Project + "/workflows/a/strict", "a/strict"}, []string{reported.Type, reported.Source, reported.Subject})
+	require.Equal(t, []string{router.RunRefused, "/projects/" + b.name.Project + "/workflows/a/strict", "a/strict"},
+		[]string{reported.Type, reported.Source, reported.Subject})
 	require.JSONEq(t, `{
 		"workflow": "a/strict", "version": "1.0.0", "events": [{"id": "1", "source": "/s", "position": 1}],
 		"error": {
@@ -352,7 +360,8 @@ func TestTimersStartRuns(t *testing.T) {
 	require.Equal(t, []string{run.TriggerSchedule, "null"}, []string{r.Trigger, string(r.Input)})
 }
 
-// TestEventsBetweenVersions: an event that was accepted before a publication and is routed after it starts the new version.
+// TestEventsBetweenVersions: an event that was accepted before a publication and is routed after it starts the new
+// version.
 func TestEventsBetweenVersions(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, sqlite(t))
@@ -382,8 +391,10 @@ func TestOwnerChangesAreEvents(t *testing.T) {
 	}
 	require.Len(t, b.works(t, owner), 1)
 	e, deliveries := b.event(t, 1)
-	require.Equal(t, []string{event.OwnerChanged, event.DispatcherSource(b.name.Project, b.name.TaskQueue)}, []string{e.Type, e.Source})
-	require.JSONEq(t, fmt.Sprintf(`{"project":"default","taskQueue":"signalbox-default","how":"takeover","owner":{"serverId":"server-1","epoch":%d},
+	require.Equal(t, []string{event.OwnerChanged, event.DispatcherSource(b.name.Project, b.name.TaskQueue)},
+		[]string{e.Type, e.Source})
+	require.JSONEq(t, fmt.Sprintf(
+		`{"project":"default","taskQueue":"signalbox-default","how":"takeover","owner":{"serverId":"server-1","epoch":%d},
 		"previous":{"serverId":"server-0","epoch":0},"execution":"new","ended":"old","reason":"server-0 crashed"}`, owner.Epoch), string(e.Data))
 	require.Len(t, deliveries, 1)
 	history, err := b.events.OwnerHistory(b.ctx, b.name, 10)
@@ -408,7 +419,8 @@ func TestInbox(t *testing.T) {
 	}
 }
 
-// fixture accepts events for a workflow that every event starts, and for listening runs if there is a lane. Its projects have the prefix.
+// fixture accepts events for a workflow that every event starts, and for listening runs if there is a lane. Its
+// projects have the prefix.
 func fixture(t *testing.T, b *bench, prefix string) inboxtest.Fixture {
 	t.Helper()
 	projects := project.NewService(b.store, time.Now)
@@ -449,6 +461,7 @@ func (b *bench) listens(t *testing.T, in, lane, typ string) {
 	require.NoError(t, err)
 	require.NoError(t, b.events.Listen(b.ctx, event.Listener{
 		ID: in + "-" + lane, Project: in, RunID: r.ID,
-		Spec: event.Spec{Mode: event.One, Filters: []event.Filter{{With: map[string]event.Value{"type": {Literal: []byte(`"` + typ + `"`)}}}}},
+		Spec: event.Spec{Mode: event.One,
+			Filters: []event.Filter{{With: map[string]event.Value{"type": {Literal: []byte(`"` + typ + `"`)}}}}},
 	}))
 }

@@ -57,13 +57,14 @@ func New(opts Options) *Requests { return &Requests{opts: opts} }
 // Cancel requests the cancellation of the execution.
 func (q *Requests) Cancel(ctx context.Context, r run.Run, reason string) error {
 	return q.do(ctx, r, "cancellation", func(ctx context.Context, c client.Client) error {
-		_, err := c.WorkflowService().RequestCancelWorkflowExecution(ctx, &workflowservice.RequestCancelWorkflowExecutionRequest{
-			Namespace:         q.opts.Namespace,
-			WorkflowExecution: execution(r),
-			Identity:          q.opts.Identity,
-			RequestId:         uuid.NewString(),
-			Reason:            reason,
-		})
+		_, err := c.WorkflowService().RequestCancelWorkflowExecution(ctx,
+			&workflowservice.RequestCancelWorkflowExecutionRequest{
+				Namespace:         q.opts.Namespace,
+				WorkflowExecution: execution(r),
+				Identity:          q.opts.Identity,
+				RequestId:         uuid.NewString(),
+				Reason:            reason,
+			})
 		return err
 	})
 }
@@ -88,7 +89,8 @@ func (q *Requests) Terminate(ctx context.Context, r run.Run, reason string) erro
 // Control signals an operation to the run's workflow, which performs it in its next workflow task.
 func (q *Requests) Control(ctx context.Context, r run.Run, op, reason string) error {
 	return q.do(ctx, r, "request to "+op, func(ctx context.Context, c client.Client) error {
-		return c.SignalWorkflow(ctx, contract.WorkflowID(r.ID), "", contract.ControlSignal, flow.Control{Op: op, Reason: reason})
+		return c.SignalWorkflow(ctx, contract.WorkflowID(r.ID), "", contract.ControlSignal,
+			flow.Control{Op: op, Reason: reason})
 	})
 }
 
@@ -101,7 +103,8 @@ func execution(r run.Run) *commonpb.WorkflowExecution {
 	return &commonpb.WorkflowExecution{WorkflowId: contract.WorkflowID(r.ID)}
 }
 
-func (q *Requests) do(ctx context.Context, r run.Run, what string, send func(context.Context, client.Client) error) error {
+func (q *Requests) do(ctx context.Context, r run.Run, what string,
+	send func(context.Context, client.Client) error) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	c, err := q.opts.Client()
@@ -115,5 +118,6 @@ func (q *Requests) do(ctx context.Context, r run.Run, what string, send func(con
 		return q.opts.Absent(ctx, r.ID)
 	}
 	return apperror.New(apperror.Unavailable, apperror.EngineUnavailable,
-		"temporal did not accept the %s of run %s; try again", what, r.ID).WithDetail("%s: %v", q.opts.Address, err).WithRetry(retryAfter).WithCause(err)
+		"temporal did not accept the %s of run %s; try again", what,
+		r.ID).WithDetail("%s: %v", q.opts.Address, err).WithRetry(retryAfter).WithCause(err)
 }

@@ -70,7 +70,9 @@ func (f *frontend) SignalWorkflow(ctx context.Context, workflowID, executionID, 
 
 func (f *frontend) requests(absent error) *action.Requests {
 	return action.New(action.Options{
-		Client: func() (client.Client, error) { return f, nil }, Absent: func(context.Context, string) error { return absent },
+		Client: func() (client.Client, error) {
+			return f, nil
+		}, Absent: func(context.Context, string) error { return absent },
 		Address: "here:7233", Namespace: "ns", Identity: "server-1",
 	})
 }
@@ -92,9 +94,11 @@ func TestCancel(t *testing.T) {
 	for range 2 {
 		require.NoError(t, f.requests(nil).Cancel(t.Context(), theRun(), "wrong customer"))
 	}
-	first, again := f.requested[0].(*workflowservice.RequestCancelWorkflowExecutionRequest), f.requested[1].(*workflowservice.RequestCancelWorkflowExecutionRequest)
+	first, again := f.requested[0].(*workflowservice.RequestCancelWorkflowExecutionRequest),
+		f.requested[1].(*workflowservice.RequestCancelWorkflowExecutionRequest)
 	require.Equal(t, []string{"ns", contract.WorkflowID("r1"), "", "server-1", "wrong customer"}, []string{
-		first.GetNamespace(), first.GetWorkflowExecution().GetWorkflowId(), first.GetWorkflowExecution().GetRunId(), first.GetIdentity(), first.GetReason(),
+		first.GetNamespace(), first.GetWorkflowExecution().GetWorkflowId(), first.GetWorkflowExecution().GetRunId(),
+		first.GetIdentity(), first.GetReason(),
 	}, "the newest execution")
 	require.NotEmpty(t, first.GetRequestId())
 	require.NotEqual(t, first.GetRequestId(), again.GetRequestId(), "each request has its own ID")
@@ -108,7 +112,8 @@ func TestTerminateCarriesTheActor(t *testing.T) {
 		require.NoError(t, f.requests(nil).Terminate(ctx, theRun(), "runaway"))
 		asked := f.requested[len(f.requested)-1].(*workflowservice.TerminateWorkflowExecutionRequest)
 		require.Equal(t, []string{"ns", contract.WorkflowID("r1"), "", "runaway"}, []string{
-			asked.GetNamespace(), asked.GetWorkflowExecution().GetWorkflowId(), asked.GetWorkflowExecution().GetRunId(), asked.GetReason(),
+			asked.GetNamespace(), asked.GetWorkflowExecution().GetWorkflowId(), asked.GetWorkflowExecution().GetRunId(),
+			asked.GetReason(),
 		})
 		name, ok := action.Terminator(asked.GetIdentity())
 		require.True(t, ok)
@@ -124,7 +129,8 @@ func TestControlIsASignal(t *testing.T) {
 	t.Parallel()
 	f := &frontend{}
 	require.NoError(t, f.requests(nil).Control(t.Context(), theRun(), "pause", "for later"))
-	require.Equal(t, []any{signal{contract.WorkflowID("r1"), "", contract.ControlSignal, flow.Control{Op: "pause", Reason: "for later"}}}, f.requested)
+	require.Equal(t, []any{signal{
+		contract.WorkflowID("r1"), "", contract.ControlSignal, flow.Control{Op: "pause", Reason: "for later"}}}, f.requested)
 }
 
 func TestRequestsHaveATimeLimit(t *testing.T) {
@@ -150,7 +156,8 @@ func TestRequestsWithoutAnOpenExecution(t *testing.T) {
 func TestRequestsThatTemporalRejects(t *testing.T) {
 	t.Parallel()
 	for _, refusal := range []error{
-		serviceerror.NewUnavailable("busy"), context.DeadlineExceeded, serviceerror.NewPermissionDenied("no", ""), serviceerror.NewInvalidArgument("too long"),
+		serviceerror.NewUnavailable("busy"), context.DeadlineExceeded, serviceerror.NewPermissionDenied("no", ""),
+		serviceerror.NewInvalidArgument("too long"),
 	} {
 		f := &frontend{err: refusal}
 		for what, send := range all(f.requests(run.ErrNotKnown)) {
@@ -158,7 +165,8 @@ func TestRequestsThatTemporalRejects(t *testing.T) {
 			require.ErrorIs(t, err, refusal)
 			got, ok := apperror.From(err)
 			require.True(t, ok)
-			require.Equal(t, []any{apperror.Unavailable, apperror.EngineUnavailable, 5 * time.Second}, []any{got.Class, got.Reason, got.RetryAfter})
+			require.Equal(t, []any{apperror.Unavailable, apperror.EngineUnavailable, 5 * time.Second},
+				[]any{got.Class, got.Reason, got.RetryAfter})
 			require.ErrorContains(t, err, "temporal did not accept the "+what+" of run r1; try again")
 		}
 	}

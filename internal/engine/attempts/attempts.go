@@ -60,13 +60,15 @@ type delay struct {
 // New returns a guard without observations.
 func New(opts Options) *Guard {
 	return &Guard{
-		opts: opts, later: map[string]string{}, open: map[string]string{}, delays: ttlcache.New(ttlcache.WithCapacity[string, delay](maxRuns)),
+		opts: opts, later: map[string]string{}, open: map[string]string{},
+		delays: ttlcache.New(ttlcache.WithCapacity[string, delay](maxRuns)),
 	}
 }
 
 // Intercept is the client's unary interceptor.
 func (g *Guard) Intercept(
-	ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
+	ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker,
+	opts ...grpc.CallOption,
 ) error {
 	switch request := req.(type) {
 	case *workflowservice.RespondWorkflowTaskFailedRequest:

@@ -27,7 +27,9 @@ type server struct {
 func newServer() *server {
 	s := &server{now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), costs: true}
 	s.guard = attempts.New(attempts.Options{
-		Now: func() time.Time { return s.now }, Expensive: func(*workflowservice.RespondWorkflowTaskFailedRequest) bool { return s.costs },
+		Now: func() time.Time {
+			return s.now
+		}, Expensive: func(*workflowservice.RespondWorkflowTaskFailedRequest) bool { return s.costs },
 	})
 	return s
 }
@@ -63,7 +65,8 @@ func (s *server) poll(t *testing.T) ([]byte, int32) {
 
 func (s *server) fail(t *testing.T, token []byte) {
 	t.Helper()
-	s.call(t, &workflowservice.RespondWorkflowTaskFailedRequest{TaskToken: token}, &workflowservice.RespondWorkflowTaskFailedResponse{})
+	s.call(t, &workflowservice.RespondWorkflowTaskFailedRequest{TaskToken: token},
+		&workflowservice.RespondWorkflowTaskFailedResponse{})
 }
 
 func TestOnlyTheFirstFailureReachesTemporal(t *testing.T) {
@@ -90,7 +93,8 @@ func TestExpensiveFailuresWithholdTheRun(t *testing.T) {
 	}
 	require.True(t, tried())
 	require.True(t, tried(), "the second attempt comes at once")
-	for _, wait := range []time.Duration{30 * time.Second, time.Minute, 2 * time.Minute, 4 * time.Minute, 5 * time.Minute, 5 * time.Minute} {
+	for _, wait := range []time.Duration{
+		30 * time.Second, time.Minute, 2 * time.Minute, 4 * time.Minute, 5 * time.Minute, 5 * time.Minute} {
 		s.now = s.now.Add(wait - time.Second)
 		require.False(t, tried(), wait)
 		s.now = s.now.Add(time.Second)
@@ -98,7 +102,8 @@ func TestExpensiveFailuresWithholdTheRun(t *testing.T) {
 	}
 	s.now = s.now.Add(5 * time.Minute)
 	token, _ := s.poll(t)
-	s.call(t, &workflowservice.RespondWorkflowTaskCompletedRequest{TaskToken: token}, &workflowservice.RespondWorkflowTaskCompletedResponse{})
+	s.call(t, &workflowservice.RespondWorkflowTaskCompletedRequest{TaskToken: token},
+		&workflowservice.RespondWorkflowTaskCompletedResponse{})
 	require.True(t, tried(), "a success ends the delay")
 	require.False(t, tried())
 

@@ -1,5 +1,6 @@
-// Package budget limits the requests to Temporal that diagnose runs: descriptions, histories, lists of executions and task queues. All of a
-// process share one budget, which shrinks as Temporal slows down, so that they do not take the place of starts, signals and polls.
+// Package budget limits the requests to Temporal that diagnose runs: descriptions, histories, lists of executions and
+// task queues. All of a process share one budget, which shrinks as Temporal slows down, so that they do not take the
+// place of starts, signals and polls.
 //
 //	b := budget.New(budget.Options{Now: time.Now})
 //	options.ConnectionOptions.DialOptions = append(…, grpc.WithChainUnaryInterceptor(b.Intercept)) // measures all requests
@@ -37,15 +38,16 @@ const (
 	slowAfter = 500 * time.Millisecond
 	// period is the time between two decisions.
 	period = time.Second
-	// maxWait and waitShare limit how long a request waits for the budget: by a time, and by a share of the time that it has.
+	// maxWait and waitShare limit how long a request waits for the budget: by a time, and by a share of the time that it
+	// has.
 	maxWait   = 2 * time.Second
 	waitShare = 4
 	// burst is the number of requests at once.
 	burst = 20
 )
 
-// Window has the requests of one period: those that Temporal answered in time, those that were slow or not answered, and those that it refused
-// because of its limits.
+// Window has the requests of one period: those that Temporal answered in time, those that were slow or not answered,
+// and those that it refused because of its limits.
 type Window struct{ Served, Slow, Refused int }
 
 // Next returns the budget that follows a period.
@@ -105,8 +107,8 @@ func (b *Budget) RefusedSince(at time.Time) bool {
 	return !b.refused.Before(at)
 }
 
-// Take takes one request from the budget. It waits for a short time if necessary. Its error is an [apperror.Unavailable], with
-// [diagnose.ErrLimited] as its cause.
+// Take takes one request from the budget. It waits for a short time if necessary. Its error is an
+// [apperror.Unavailable], with [diagnose.ErrLimited] as its cause.
 func (b *Budget) Take(ctx context.Context) error {
 	if b == nil {
 		return nil
@@ -129,7 +131,8 @@ func (b *Budget) Take(ctx context.Context) error {
 		})
 		const retry = 5 * time.Second
 		return apperror.New(apperror.Unavailable, apperror.EngineUnavailable,
-			"diagnosis is limited to %.0f requests per second, because Temporal is slow, and they are used up: what it was to find out is not known",
+			"diagnosis is limited to %.0f requests per second, because Temporal is slow, and they are used up: what it was to "+
+				"find out is not known",
 			b.Limit()).WithRetry(retry).WithCause(diagnose.ErrLimited)
 	}
 	if wait == 0 {
@@ -151,7 +154,8 @@ func (b *Budget) count(change func(*Counts)) {
 
 // Intercept measures a request.
 func (b *Budget) Intercept(
-	ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
+	ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker,
+	opts ...grpc.CallOption,
 ) error {
 	if b == nil || waits(method) {
 		return invoke(ctx, method, req, reply, cc, opts...)
@@ -165,7 +169,9 @@ func (b *Budget) Intercept(
 // waits reports whether a request waits for something other than Temporal, or may take long in a fast one.
 func waits(method string) bool {
 	name := method[strings.LastIndexByte(method, '/')+1:]
-	for _, prefix := range []string{"Poll", "Query", "Update", "List", "Count", "GetWorkflowExecutionHistory", "ExecuteMultiOperation", "ShutdownWorker"} {
+	for _, prefix := range []string{
+		"Poll", "Query", "Update", "List", "Count", "GetWorkflowExecutionHistory", "ExecuteMultiOperation",
+		"ShutdownWorker"} {
 		if strings.HasPrefix(name, prefix) {
 			return true
 		}
@@ -200,8 +206,8 @@ func (b *Budget) begin() (ended func(err error)) {
 	}
 }
 
-// decide ends the period if its time has passed. Requests that are under way for too long count as slow, so that a Temporal that does not answer
-// is noticed before their deadlines.
+// decide ends the period if its time has passed. Requests that are under way for too long count as slow, so that a
+// Temporal that does not answer is noticed before their deadlines.
 func (b *Budget) decide(now time.Time) {
 	if now.Sub(b.began) < period {
 		return

@@ -24,8 +24,8 @@ func drawWindow(t *rapid.T) budget.Window {
 	}
 }
 
-// The budget stays within its limits, never grows while Temporal refuses requests or most are slow, reaches its minimum within seconds of it,
-// and its maximum within half a minute after it.
+// The budget stays within its limits, never grows while Temporal refuses requests or most are slow, reaches its minimum
+// within seconds of it, and its maximum within half a minute after it.
 func TestNext(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -72,7 +72,8 @@ func (c *temporal) invoke(context.Context, string, any, any, *grpc.ClientConn, .
 }
 
 func (c *temporal) send(b *budget.Budget, method string) {
-	_ = b.Intercept(context.Background(), "/temporal.api.workflowservice.v1.WorkflowService/"+method, nil, nil, nil, c.invoke)
+	_ = b.Intercept(context.Background(), "/temporal.api.workflowservice.v1.WorkflowService/"+method, nil, nil, nil,
+		c.invoke)
 }
 
 func TestBudgetFollowsTemporal(t *testing.T) {
@@ -80,7 +81,8 @@ func TestBudgetFollowsTemporal(t *testing.T) {
 	c := &temporal{now: time.Unix(1767225600, 0)}
 	b := budget.New(budget.Options{Now: func() time.Time { return c.now }})
 	for name, step := range map[string]temporal{
-		"slow": {takes: time.Second}, "refused": {takes: time.Second / 3, err: status.Error(codes.ResourceExhausted, "limits")},
+		"slow":        {takes: time.Second},
+		"refused":     {takes: time.Second / 3, err: status.Error(codes.ResourceExhausted, "limits")},
 		"unavailable": {takes: time.Second / 3, err: status.Error(codes.Unavailable, "away")},
 	} {
 		c.takes, c.err = step.takes, step.err
@@ -95,7 +97,8 @@ func TestBudgetFollowsTemporal(t *testing.T) {
 		require.InDelta(t, budget.Max, b.Limit(), 0, name)
 	}
 	c.takes = time.Minute
-	for _, method := range []string{"PollWorkflowTaskQueue", "QueryWorkflow", "GetWorkflowExecutionHistory", "ListWorkflowExecutions"} {
+	for _, method := range []string{
+		"PollWorkflowTaskQueue", "QueryWorkflow", "GetWorkflowExecutionHistory", "ListWorkflowExecutions"} {
 		c.send(b, method)
 	}
 	c.takes = time.Second / 3

@@ -66,12 +66,14 @@ func TestChildrenAreStartedAndCanceled(t *testing.T) {
 	t.Parallel()
 	h := &fakeChildren{}
 	started, err := h.do(t, flow.ChildActivity, flow.ChildRequest{
-		Project: "p", Parent: "parent", Path: "/do/0/a", Key: "k", Workflow: "shop/order", Version: "1.0.0", Input: []byte(`1`), Awaited: true,
+		Project: "p", Parent: "parent", Path: "/do/0/a", Key: "k", Workflow: "shop/order", Version: "1.0.0",
+		Input: []byte(`1`), Awaited: true,
 	})
 	require.NoError(t, err)
 	require.Equal(t, "made", started.RunID)
 	require.Equal(t, []child.Request{{
-		Project: "p", Parent: "parent", Path: "/do/0/a", Key: "k", Workflow: "shop/order", Version: "1.0.0", Input: []byte(`1`), Awaited: true,
+		Project: "p", Parent: "parent", Path: "/do/0/a", Key: "k", Workflow: "shop/order", Version: "1.0.0",
+		Input: []byte(`1`), Awaited: true,
 	}}, h.started)
 
 	_, err = h.do(t, flow.CancelChildActivity, flow.CancelChildRequest{Project: "p", Parent: "parent", RunID: "made"})
@@ -94,12 +96,17 @@ func TestRejectionsAreErrorsOfTheTask(t *testing.T) {
 		status int
 		title  string
 	}{
-		"too deep":           {fmt.Errorf("%w: 8 above", child.ErrTooDeep), dsl.ErrorTypeRuntime, 508, "Too deep"},
-		"parent canceled":    {fmt.Errorf("inserting: %w", run.ErrAncestorCanceled), interp.ErrorTypeChildCanceled, 409, "Child canceled"},
-		"input too large":    {refusal(apperror.Exhausted, apperror.InputTooLarge), dsl.ErrorTypeValidation, 413, "Input too large"},
-		"input refused":      {refusal(apperror.Invalid, apperror.InvalidInput), dsl.ErrorTypeValidation, 400, "Input refused"},
-		"no such workflow":   {refusal(apperror.NotFound, apperror.WorkflowNotFound), dsl.ErrorTypeConfiguration, 404, "Not found"},
-		"paused":             {refusal(apperror.Refused, apperror.WorkflowPaused), dsl.ErrorTypeConfiguration, 409, "Workflow paused"},
+		"too deep": {fmt.Errorf("%w: 8 above", child.ErrTooDeep), dsl.ErrorTypeRuntime, 508, "Too deep"},
+		"parent canceled": {fmt.Errorf("inserting: %w", run.ErrAncestorCanceled), interp.ErrorTypeChildCanceled, 409,
+			"Child canceled"},
+		"input too large": {refusal(apperror.Exhausted, apperror.InputTooLarge), dsl.ErrorTypeValidation, 413,
+			"Input too large"},
+		"input refused": {refusal(apperror.Invalid, apperror.InvalidInput), dsl.ErrorTypeValidation, 400,
+			"Input refused"},
+		"no such workflow": {refusal(apperror.NotFound, apperror.WorkflowNotFound), dsl.ErrorTypeConfiguration, 404,
+			"Not found"},
+		"paused": {refusal(apperror.Refused, apperror.WorkflowPaused), dsl.ErrorTypeConfiguration, 409,
+			"Workflow paused"},
 		"refused":            {refusal(apperror.Refused, apperror.EngineRefused), dsl.ErrorTypeRuntime, 500, "Not started"},
 		"temporal is away":   {refusal(apperror.Unavailable, apperror.EngineUnavailable), "", 0, ""},
 		"the queue is full":  {refusal(apperror.Exhausted, apperror.QueueFull).WithRetry(time.Second), "", 0, ""},

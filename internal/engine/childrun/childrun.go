@@ -114,14 +114,16 @@ func (n *Notifier) deliver(ctx context.Context, c client.Client, r run.Run, ende
 		return n.opts.Absent(ctx, r.Parent.RunID)
 	default:
 		return apperror.New(apperror.Unavailable, apperror.EngineUnavailable,
-			"temporal did not accept the result of run %s for run %s", r.ID, r.Parent.RunID).WithDetail("%s: %v", n.opts.Address, err).WithRetry(retryAfter).WithCause(err)
+			"temporal did not accept the result of run %s for run %s", r.ID,
+			r.Parent.RunID).WithDetail("%s: %v", n.opts.Address, err).WithRetry(retryAfter).WithCause(err)
 	}
 }
 
 // failing returns a failure in place of a result that cannot be delivered.
 func failing(ended flow.ChildEnded, title, detail string) flow.ChildEnded {
 	ended.Output, ended.Status = nil, string(run.Failed)
-	ended.Error = &dsl.Error{Type: dsl.ErrorTypeRuntime, Status: http.StatusInternalServerError, Title: title, Detail: detail}
+	ended.Error = &dsl.Error{
+		Type: dsl.ErrorTypeRuntime, Status: http.StatusInternalServerError, Title: title, Detail: detail}
 	return ended
 }
 
@@ -184,7 +186,8 @@ func (n *Notifier) sensitive(ctx context.Context, ended flow.ChildEnded) ([]stri
 }
 
 func (n *Notifier) unanswered(err error) error {
-	return apperror.New(apperror.Unavailable, apperror.EngineUnavailable, "temporal does not answer").WithDetail("%s: %v", n.opts.Address, err).
+	return apperror.New(apperror.Unavailable, apperror.EngineUnavailable, "temporal does not answer").WithDetail("%s: %v",
+		n.opts.Address, err).
 		WithRetry(retryAfter).WithCause(err)
 }
 
@@ -199,7 +202,8 @@ type activities struct{ children Children }
 
 func (a activities) start(ctx context.Context, r flow.ChildRequest) (flow.ChildStarted, error) {
 	started, err := a.children.Start(ctx, child.Request{
-		Project: r.Project, Parent: r.Parent, Path: r.Path, Key: r.Key, Workflow: r.Workflow, Version: r.Version, Input: r.Input, Awaited: r.Awaited,
+		Project: r.Project, Parent: r.Parent, Path: r.Path, Key: r.Key, Workflow: r.Workflow, Version: r.Version,
+		Input: r.Input, Awaited: r.Awaited,
 		Sensitive: r.Sensitive,
 	})
 	if err != nil {
@@ -224,7 +228,8 @@ func rejected(err error) error {
 	case !isFault, apperror.Temporary(err):
 		return err
 	case f.Reason == apperror.InputTooLarge:
-		runError.Type, runError.Status, runError.Title = dsl.ErrorTypeValidation, http.StatusRequestEntityTooLarge, "Input too large"
+		runError.Type, runError.Status, runError.Title = dsl.ErrorTypeValidation, http.StatusRequestEntityTooLarge,
+			"Input too large"
 	case f.Class == apperror.Invalid:
 		runError.Type, runError.Status, runError.Title = dsl.ErrorTypeValidation, http.StatusBadRequest, "Input refused"
 	case f.Class == apperror.NotFound:

@@ -72,7 +72,8 @@ func (f *frontend) notifier() *childrun.Notifier {
 }
 
 func ended(status run.Status) run.Run {
-	return run.Run{ID: "child", Status: status, Output: json.RawMessage(`"as the row has it"`), Parent: run.Parent{RunID: "parent", Key: "k"}}
+	return run.Run{ID: "child", Status: status, Output: json.RawMessage(`"as the row has it"`),
+		Parent: run.Parent{RunID: "parent", Key: "k"}}
 }
 
 func failed(details ...any) error {
@@ -147,15 +148,21 @@ func TestResultsAreThoseOfTemporal(t *testing.T) {
 		f    frontend
 		want flow.ChildEnded
 	}{
-		"completed":                 {run.Completed, frontend{output: `{"n":1}`}, result("completed", `{"n":1}`, nil)},
-		"its row has failed":        {run.Failed, frontend{output: `1`}, result("completed", `1`, nil)},
-		"timed out":                 {run.TimedOut, frontend{err: failed(runError, interp.StatusTimedOut)}, result("timed_out", "", &runError)},
-		"not known any more":        {run.Completed, frontend{err: serviceerror.NewNotFound("gone")}, result("completed", `"as the row has it"`, nil)},
-		"reset, and failed since":   {run.Completed, frontend{err: failed(runError, interp.StatusFailed)}, result("failed", "", &runError)},
-		"reset, and canceled since": {run.Completed, frontend{err: errors.Join(&temporal.WorkflowExecutionError{}, temporal.NewCanceledError())}, result("canceled", "", nil)},
-		"reset, and ended since":    {run.Completed, frontend{err: &temporal.WorkflowExecutionError{}}, result("failed", "", unexpected)},
-		"canceled":                  {run.Canceled, frontend{err: errors.New("not read")}, result("canceled", "", nil)},
-		"terminated":                {run.Terminated, frontend{err: errors.New("not read")}, result("terminated", "", nil)},
+		"completed":          {run.Completed, frontend{output: `{"n":1}`}, result("completed", `{"n":1}`, nil)},
+		"its row has failed": {run.Failed, frontend{output: `1`}, result("completed", `1`, nil)},
+		"timed out": {
+			run.TimedOut, frontend{err: failed(runError, interp.StatusTimedOut)}, result("timed_out", "", &runError)},
+		"not known any more": {
+			run.Completed, frontend{err: serviceerror.NewNotFound("gone")}, result("completed", `"as the row has it"`, nil)},
+		"reset, and failed since": {
+			run.Completed, frontend{err: failed(runError, interp.StatusFailed)}, result("failed", "", &runError)},
+		"reset, and canceled since": {
+			run.Completed, frontend{err: errors.Join(&temporal.WorkflowExecutionError{}, temporal.NewCanceledError())},
+			result("canceled", "", nil)},
+		"reset, and ended since": {
+			run.Completed, frontend{err: &temporal.WorkflowExecutionError{}}, result("failed", "", unexpected)},
+		"canceled":   {run.Canceled, frontend{err: errors.New("not read")}, result("canceled", "", nil)},
+		"terminated": {run.Terminated, frontend{err: errors.New("not read")}, result("terminated", "", nil)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -169,8 +176,9 @@ func TestUnreadableResult(t *testing.T) {
 	t.Parallel()
 	for name, f := range map[string]*frontend{
 		"sealed with a key that is gone": {err: unopened(t)},
-		"no text that can be decoded":    {err: fmt.Errorf("payload item 0: %w: invalid character", converter.ErrUnableToDecode)},
-		"a failure that is sealed":       {err: sealed(t)},
+		"no text that can be decoded": {
+			err: fmt.Errorf("payload item 0: %w: invalid character", converter.ErrUnableToDecode)},
+		"a failure that is sealed": {err: sealed(t)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -198,16 +206,20 @@ func TestSignalsThatTemporalRejects(t *testing.T) {
 		check   func(*testing.T, error)
 	}{
 		"never": {[]error{invalid}, 2, func(t *testing.T, err error) { t.Helper(); require.NoError(t, err) }},
-		"rejected by this execution": {[]error{serviceerror.NewInvalidArgument("exceeded the limit of signals")}, 1, func(t *testing.T, err error) {
-			t.Helper()
-			require.True(t, apperror.Is(err, apperror.EngineUnavailable), "%v", err)
-		}},
+		"rejected by this execution": {
+			[]error{serviceerror.NewInvalidArgument("exceeded the limit of signals")}, 1, func(t *testing.T, err error) {
+				t.Helper()
+				require.True(t, apperror.Is(err, apperror.EngineUnavailable), "%v", err)
+			}},
 		"not now": {[]error{serviceerror.NewUnavailable("busy")}, 1, func(t *testing.T, err error) {
 			t.Helper()
 			require.True(t, apperror.Is(err, apperror.EngineUnavailable), "%v", err)
 			require.ErrorContains(t, err, "temporal did not accept the result of run child for run parent")
 		}},
-		"the parent is gone": {[]error{serviceerror.NewNotFound("gone")}, 1, func(t *testing.T, err error) { t.Helper(); require.ErrorIs(t, err, run.ErrClosed) }},
+		"the parent is gone": {[]error{serviceerror.NewNotFound("gone")}, 1, func(t *testing.T, err error) {
+			t.Helper()
+			require.ErrorIs(t, err, run.ErrClosed)
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

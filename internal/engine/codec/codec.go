@@ -8,8 +8,8 @@
 //
 // # Large payloads
 //
-// [Storage] keeps the large payloads of runs in the stores of package payload, and Temporal stores references to them (the claim
-// check pattern). A value may thus be larger than Temporal's limit, and histories stay small.
+// [Storage] keeps the large payloads of runs in the stores of package payload, and Temporal stores references to them
+// (the claim check pattern). A value may thus be larger than Temporal's limit, and histories stay small.
 //
 //	storage := codec.New(payload.NewStores(store.Payloads()), codec.Options{})
 //	options.ExternalStorage = storage.External()                // of each client, and of each replayer of histories
@@ -102,7 +102,8 @@ func convert(c *Codec) converter.DataConverter {
 // plain returns the SDK's default converter, except for JSON, which it writes verbatim.
 func plain() converter.DataConverter {
 	return converter.NewCompositeDataConverter(
-		converter.NewNilPayloadConverter(), converter.NewByteSlicePayloadConverter(), converter.NewProtoJSONPayloadConverter(),
+		converter.NewNilPayloadConverter(), converter.NewByteSlicePayloadConverter(),
+		converter.NewProtoJSONPayloadConverter(),
 		converter.NewProtoPayloadConverter(), verbatim{converter.NewJSONPayloadConverter()},
 	)
 }
@@ -135,7 +136,8 @@ func (v verbatim) payload(data []byte) *commonpb.Payload {
 // For returns the converter for the payloads of one workflow, for code that does not receive the workflow's converter
 // from the SDK.
 func For(ring *keyring.Ring, workflowID string) converter.DataConverter {
-	return converter.WithDataConverterSerializationContext(Converter(ring), converter.WorkflowSerializationContext{WorkflowID: workflowID})
+	return converter.WithDataConverterSerializationContext(Converter(ring),
+		converter.WorkflowSerializationContext{WorkflowID: workflowID})
 }
 
 // sealing is a converter that prevents failures of runs because of a missing key. In a workflow, a payload that cannot
@@ -190,7 +192,8 @@ func panicUnopened(err error) error {
 var errUnopened = errors.New("opening a payload")
 
 // errPlain rejects a payload that is not sealed.
-var errPlain = errors.New("it is not sealed, and encryption.require_sealed refuses that; set it to false where payloads of before there were keys, " +
+var errPlain = errors.New("it is not sealed, and encryption.require_sealed refuses that; set it to false where " +
+	"payloads of before there were keys, " +
 	"or signals that are sent without this platform, are to be read")
 
 // bindingError rejects a payload of another workflow.
@@ -208,7 +211,8 @@ func (e *bindingError) Error() string {
 // damaged, or cannot be decoded. Errors of the transport are not among them.
 func Unreadable(err error) bool {
 	return slices.ContainsFunc([]error{
-		errUnopened, converter.ErrMetadataIsNotSet, converter.ErrEncodingIsNotSet, converter.ErrEncodingIsNotSupported, converter.ErrUnableToDecode,
+		errUnopened, converter.ErrMetadataIsNotSet, converter.ErrEncodingIsNotSet, converter.ErrEncodingIsNotSupported,
+		converter.ErrUnableToDecode,
 		converter.ErrUnableToFindConverter, converter.ErrUnableToSetValue,
 	}, func(unreadable error) bool { return errors.Is(err, unreadable) })
 }
@@ -230,9 +234,10 @@ type failures struct {
 var _ converter.FailureConverterWithSerializationContext = (*failures)(nil)
 
 func newFailures(ring *keyring.Ring, data converter.DataConverter) *failures {
-	return &failures{ring: ring, data: data, FailureConverter: temporal.NewDefaultFailureConverter(temporal.DefaultFailureConverterOptions{
-		DataConverter: attributes{data}, EncodeCommonAttributes: ring.Seals(),
-	})}
+	return &failures{ring: ring, data: data,
+		FailureConverter: temporal.NewDefaultFailureConverter(temporal.DefaultFailureConverterOptions{
+			DataConverter: attributes{data}, EncodeCommonAttributes: ring.Seals(),
+		})}
 }
 
 // WithSerializationContext implements converter.FailureConverterWithSerializationContext.
@@ -240,8 +245,8 @@ func (f *failures) WithSerializationContext(sc converter.SerializationContext) c
 	return newFailures(f.ring, converter.WithDataConverterSerializationContext(f.data, sc))
 }
 
-// FailureToError implements converter.FailureConverter. The SDK's converter opens the failure in place; that of a local activity is sent to
-// Temporal after it was read.
+// FailureToError implements converter.FailureConverter. The SDK's converter opens the failure in place; that of a local
+// activity is sent to Temporal after it was read.
 func (f *failures) FailureToError(failure *failurepb.Failure) error {
 	return f.FailureConverter.FailureToError(proto.CloneOf(failure))
 }
@@ -282,7 +287,8 @@ func (c *Codec) Encode(payloads []*commonpb.Payload) ([]*commonpb.Payload, error
 			return nil, fmt.Errorf("sealing a payload: %w", err)
 		}
 		out[i] = &commonpb.Payload{
-			Metadata: map[string][]byte{converter.MetadataEncoding: []byte(encoding), keyID: []byte(c.ring.Active())}, Data: sealed,
+			Metadata: map[string][]byte{converter.MetadataEncoding: []byte(encoding), keyID: []byte(c.ring.Active())},
+			Data:     sealed,
 		}
 		if c.workflow != "" {
 			out[i].Metadata[boundTo] = []byte(c.workflow)

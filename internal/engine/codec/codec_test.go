@@ -91,9 +91,10 @@ func TestFailuresAreSealed(t *testing.T) {
 	t.Parallel()
 	ring := keyring.Random("k1")
 	c := codec.FailureConverter(ring)
-	failure := c.ErrorToFailure(temporal.NewApplicationErrorWithOptions("no: "+planted, "some.type", temporal.ApplicationErrorOptions{
-		Cause: errors.New("because of " + planted), Details: []any{planted},
-	}))
+	failure := c.ErrorToFailure(
+		temporal.NewApplicationErrorWithOptions("no: "+planted, "some.type", temporal.ApplicationErrorOptions{
+			Cause: errors.New("because of " + planted), Details: []any{planted},
+		}))
 	require.NotContains(t, text(t, failure), planted)
 	sealed := proto.CloneOf(failure)
 	err := c.FailureToError(failure)
@@ -128,7 +129,8 @@ func TestWorkflowPanicsOnUnopenedPayloads(t *testing.T) {
 	other, ok := codec.Converter(keyring.Random("k2")).(workflow.ContextAware)
 	require.True(t, ok)
 	var read string
-	require.PanicsWithValue(t, `opening a payload: it was sealed with the key "k1", which is not in encryption.keys; put that key back to open it`,
+	require.PanicsWithValue(t,
+		`opening a payload: it was sealed with the key "k1", which is not in encryption.keys; put that key back to open it`,
 		func() { _ = other.WithWorkflowContext(nil).FromPayloads(sealed, &read) })
 	require.Error(t, other.WithContext(t.Context()).FromPayloads(sealed, &read), "outside a workflow it is an error")
 	// A payload that opens and has another type is the workflow's own error.
@@ -154,14 +156,16 @@ func TestPayloadsAreBoundToTheirWorkflow(t *testing.T) {
 	var read string
 	for name, c := range map[string]converter.DataConverter{
 		"the same workflow": first, "without a context": codec.Converter(ring),
-		"an activity": converter.WithDataConverterSerializationContext(codec.Converter(ring), converter.ActivitySerializationContext{WorkflowID: "r1", ActivityType: "call"}),
+		"an activity": converter.WithDataConverterSerializationContext(codec.Converter(ring),
+			converter.ActivitySerializationContext{WorkflowID: "r1", ActivityType: "call"}),
 	} {
 		read = ""
 		require.NoError(t, c.FromPayload(sealed, &read), name)
 		require.Equal(t, planted, read, name)
 	}
 	err = codec.For(ring, "r2").FromPayload(sealed, &read)
-	require.ErrorContains(t, err, `opening a payload: it was sealed for workflow "r1", and stands in the history of workflow "r2"`)
+	require.ErrorContains(t, err,
+		`opening a payload: it was sealed for workflow "r1", and stands in the history of workflow "r2"`)
 	require.True(t, codec.Unreadable(err))
 	for name, claim := range map[string][]byte{"renamed": []byte("r2"), "unbound": nil} {
 		copied, _ := proto.Clone(sealed).(*commonpb.Payload)
@@ -176,7 +180,8 @@ func TestPayloadsAreBoundToTheirWorkflow(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, codec.Converter(ring).FromPayload(unbound, &read))
 	err = codec.For(ring, "r2").FromPayload(unbound, &read)
-	require.ErrorContains(t, err, `opening a payload: it is bound to no workflow, and stands in the history of workflow "r2"`)
+	require.ErrorContains(t, err,
+		`opening a payload: it is bound to no workflow, and stands in the history of workflow "r2"`)
 }
 
 func TestPayloadsOfSchedulesOpenInTheirWorkflows(t *testing.T) {
@@ -212,7 +217,9 @@ func TestFailuresAreBoundToTheirWorkflow(t *testing.T) {
 	bound := func(id string) converter.FailureConverter {
 		return converter.WithFailureConverterSerializationContext(codec.FailureConverter(ring), of(id))
 	}
-	failure := bound("r1").ErrorToFailure(temporal.NewApplicationErrorWithOptions("no: "+planted, "some.type", temporal.ApplicationErrorOptions{Details: []any{planted}}))
+	failure := bound("r1").ErrorToFailure(
+		temporal.NewApplicationErrorWithOptions("no: "+planted, "some.type",
+			temporal.ApplicationErrorOptions{Details: []any{planted}}))
 	require.NotContains(t, text(t, failure), planted)
 	kept := func() *failurepb.Failure { // the SDK decodes in place
 		copied, _ := proto.Clone(failure).(*failurepb.Failure)
@@ -221,7 +228,8 @@ func TestFailuresAreBoundToTheirWorkflow(t *testing.T) {
 	require.ErrorContains(t, bound("r1").FailureToError(kept()), planted)
 	require.ErrorContains(t, codec.FailureConverter(ring).FailureToError(kept()), planted)
 	ofTask := codec.FailureConverter(ring).ErrorToFailure(errors.New("the task failed"))
-	require.ErrorContains(t, bound("r1").FailureToError(ofTask), "the task failed", "the SDK encodes the failures of tasks without a workflow")
+	require.ErrorContains(t, bound("r1").FailureToError(ofTask), "the task failed",
+		"the SDK encodes the failures of tasks without a workflow")
 	err := bound("r2").FailureToError(kept())
 	require.NotContains(t, err.Error(), planted)
 	var app *temporal.ApplicationError

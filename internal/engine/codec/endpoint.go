@@ -16,7 +16,8 @@ import (
 // EndpointPath is the route of [Endpoint].
 const EndpointPath = "POST /codec/{namespace}/decode"
 
-// EndpointMaxBytes bounds a request of [Endpoint]: the payloads of a page of a history as stored. External values are references.
+// EndpointMaxBytes bounds a request of [Endpoint]: the payloads of a page of a history as stored. External values are
+// references.
 const EndpointMaxBytes = 32 << 20
 
 // Endpoint opens payloads for Temporal's UI and command line, as their remote codec. It serves administrators only, and
@@ -42,7 +43,8 @@ func Endpoint(
 			return
 		}
 		if err := note(r.Context(), r.PathValue("namespace")); err != nil {
-			logger.FromContext(r.Context()).ErrorContext(r.Context(), "Payloads were not opened, as it could not be audited", "error", err)
+			logger.FromContext(r.Context()).ErrorContext(r.Context(), "Payloads were not opened, as it could not be audited",
+				"error", err)
 			http.Error(w, "the use could not be audited, so nothing was opened", http.StatusServiceUnavailable)
 			return
 		}

@@ -36,7 +36,8 @@ func TestEndpointServesAdministratorsAndIsAudited(t *testing.T) {
 	require.NoError(t, err)
 	mux.Handle(codec.EndpointPath, handler)
 	ask := func(role auth.Role, path string) *httptest.ResponseRecorder {
-		request := httptest.NewRequestWithContext(auth.WithActor(t.Context(), auth.Actor{Name: "ada", Roles: map[string]auth.Role{auth.Everywhere: role}}),
+		request := httptest.NewRequestWithContext(
+			auth.WithActor(t.Context(), auth.Actor{Name: "ada", Roles: map[string]auth.Role{auth.Everywhere: role}}),
 			http.MethodPost, path, bytes.NewReader(body))
 		answer := httptest.NewRecorder()
 		mux.ServeHTTP(answer, request)

@@ -38,7 +38,8 @@ func (s *Storage) Resolve(ctx context.Context, message proto.Message) error {
 	return nil
 }
 
-// Lacks reports whether a message has a reference to a value that no store has now, also if this process has it in its cache.
+// Lacks reports whether a message has a reference to a value that no store has now, also if this process has it in its
+// cache.
 func (s *Storage) Lacks(ctx context.Context, message proto.Message) (lacks bool, err error) {
 	err = proxy.VisitPayloads(ctx, message, proxy.VisitPayloadsOptions{
 		SkipSearchAttributes: true,
@@ -101,5 +102,6 @@ func claimOf(p *commonpb.Payload) (claim converter.StorageDriverClaim, err error
 // isReference reports whether a payload is a reference as written by the SDK.
 func isReference(p *commonpb.Payload) bool {
 	return string(p.GetMetadata()[converter.MetadataEncoding]) == converter.MetadataEncodingProtoJSON &&
-		string(p.GetMetadata()[converter.MetadataMessageType]) == string((*sdkpb.ExternalStorageReference)(nil).ProtoReflect().Descriptor().FullName())
+		string(p.GetMetadata()[converter.MetadataMessageType]) == string(
+			(*sdkpb.ExternalStorageReference)(nil).ProtoReflect().Descriptor().FullName())
 }

@@ -97,7 +97,8 @@ func New(values Values, o Options) *Storage {
 	weigh := func(item ttlcache.CostItem[key, []byte]) uint64 { return uint64(len(item.Value)) }
 	return &Storage{
 		values: values, cache: ttlcache.New(ttlcache.WithMaxCost(o.CacheBytes, weigh)), maxCached: o.CacheBytes,
-		patience: cmp.Or(o.Patience, defaultPatience), maxBytes: cmp.Or(o.MaxBytes, defaultMaxBytes), budget: newBudget(), writing: make(chan struct{}, 1),
+		patience: cmp.Or(o.Patience, defaultPatience), maxBytes: cmp.Or(o.MaxBytes, defaultMaxBytes), budget: newBudget(),
+		writing: make(chan struct{}, 1),
 	}
 }
 
@@ -108,7 +109,8 @@ func (s *Storage) External() converter.ExternalStorage {
 	}
 	return converter.ExternalStorage{
 		Drivers: []converter.StorageDriver{s}, DriverSelector: s, PayloadSizeThreshold: smallest,
-		Concurrency: converter.ExternalStorageConcurrency{MaxDriverOperations: operations, MaxOperationsPerMessage: perMessage},
+		Concurrency: converter.ExternalStorageConcurrency{
+			MaxDriverOperations: operations, MaxOperationsPerMessage: perMessage},
 	}
 }
 
@@ -119,7 +121,8 @@ func (*Storage) Name() string { return name }
 func (*Storage) Type() string { return driverType }
 
 // SelectDriver implements [converter.StorageDriverSelector]: it selects large payloads of runs.
-func (s *Storage) SelectDriver(ctx converter.StorageDriverSelectContext, p *commonpb.Payload) (converter.StorageDriver, error) {
+func (s *Storage) SelectDriver(ctx converter.StorageDriverSelectContext,
+	p *commonpb.Payload) (converter.StorageDriver, error) {
 	target, ofRun := runOf(ctx.Target)
 	if !ofRun {
 		return nil, nil //nolint:nilnil // for the SDK: the payload stays in its message
@@ -149,7 +152,8 @@ func runOf(target converter.StorageDriverTargetInfo) (converter.StorageDriverWor
 }
 
 // Store implements [converter.StorageDriver].
-func (s *Storage) Store(ctx converter.StorageDriverStoreContext, payloads []*commonpb.Payload) ([]converter.StorageDriverClaim, error) {
+func (s *Storage) Store(ctx converter.StorageDriverStoreContext,
+	payloads []*commonpb.Payload) ([]converter.StorageDriverClaim, error) {
 	target, ofRun := runOf(ctx.Target)
 	if !ofRun {
 		return nil, fmt.Errorf("store a payload of %+v: not a run", ctx.Target)
@@ -173,7 +177,8 @@ func (s *Storage) keep(ctx converter.StorageDriverStoreContext, runID string, p 
 		return key{}, fmt.Errorf("store a payload of run %q: %w", runID, err)
 	}
 	if len(value) > s.maxBytes {
-		return key{}, fmt.Errorf("store a payload of run %q: it has %d bytes, more than the limit of %d", runID, len(value), s.maxBytes)
+		return key{}, fmt.Errorf("store a payload of run %q: it has %d bytes, more than the limit of %d", runID, len(value),
+			s.maxBytes)
 	}
 	k := key{runID, digest(value)}
 	err = ctx.GetLimiter().Permit(ctx.Context, p, func() error {
@@ -204,7 +209,8 @@ func (s *Storage) turn(ctx context.Context, size int) (end func()) {
 }
 
 // Retrieve implements [converter.StorageDriver].
-func (s *Storage) Retrieve(ctx converter.StorageDriverRetrieveContext, claims []converter.StorageDriverClaim) ([]*commonpb.Payload, error) {
+func (s *Storage) Retrieve(ctx converter.StorageDriverRetrieveContext,
+	claims []converter.StorageDriverClaim) ([]*commonpb.Payload, error) {
 	out := make([]*commonpb.Payload, len(claims))
 	for i, claim := range claims {
 		k := keyOf(claim)
@@ -261,12 +267,15 @@ var (
 // missing returns [ErrMissing] with the stores that do not have the value.
 func missing(stores []string) error {
 	if len(stores) == 1 {
-		return fmt.Errorf("it is not in %s: %w %s was restored from a backup that is older than it", stores[0], ErrMissing, stores[0])
+		return fmt.Errorf("it is not in %s: %w %s was restored from a backup that is older than it", stores[0], ErrMissing,
+			stores[0])
 	}
-	return fmt.Errorf("it is in none of %s: %w one of them was restored from a backup that is older than it", strings.Join(stores, ", "), ErrMissing)
+	return fmt.Errorf("it is in none of %s: %w one of them was restored from a backup that is older than it",
+		strings.Join(stores, ", "), ErrMissing)
 }
 
-// retry calls f until it succeeds or the patience is exhausted. Without it, a short outage of the store would fail a task.
+// retry calls f until it succeeds or the patience is exhausted. Without it, a short outage of the store would fail a
+// task.
 func (s *Storage) retry(ctx context.Context, f func(ctx context.Context) error) error {
 	limited, cancel := context.WithTimeout(ctx, s.patience)
 	defer cancel()

@@ -75,7 +75,8 @@ func ofRun() converter.StorageDriverWorkflowInfo {
 }
 
 func longText(n int) *commonpb.Payload {
-	return &commonpb.Payload{Metadata: map[string][]byte{"encoding": []byte("json/plain")}, Data: []byte(`"` + strings.Repeat("a", n) + `"`)}
+	return &commonpb.Payload{
+		Metadata: map[string][]byte{"encoding": []byte("json/plain")}, Data: []byte(`"` + strings.Repeat("a", n) + `"`)}
 }
 
 func store(t *testing.T, s *codec.Storage, p ...*commonpb.Payload) []converter.StorageDriverClaim {
@@ -142,7 +143,8 @@ func TestMissingAndDamagedValuesAreNamed(t *testing.T) {
 	require.ErrorContains(t, err, runID)
 	_, err = retrieve(t, codec.New(newValues(), codec.Options{}), claims)
 	require.ErrorIs(t, err, codec.ErrMissing)
-	require.ErrorContains(t, err, "it is not in the database: its run was deleted, or the database was restored from a backup that is older than it")
+	require.ErrorContains(t, err,
+		"it is not in the database: its run was deleted, or the database was restored from a backup that is older than it")
 	require.NotContains(t, err.Error(), contract.PayloadsAway, "a retry does not help")
 	_, err = codec.New(kept, codec.Options{MaxBytes: 1000}).Store(
 		converter.StorageDriverStoreContext{Context: t.Context(), Target: ofRun()}, []*commonpb.Payload{longText(1000)})
@@ -160,7 +162,8 @@ func TestShortOutageOfTheDatabaseIsBridged(t *testing.T) {
 
 		kept.set(errors.New("away"))
 		begun := time.Now()
-		_, err := s.Store(converter.StorageDriverStoreContext{Context: t.Context(), Target: ofRun()}, []*commonpb.Payload{longText(20_001)})
+		_, err := s.Store(converter.StorageDriverStoreContext{Context: t.Context(), Target: ofRun()},
+			[]*commonpb.Payload{longText(20_001)})
 		require.ErrorContains(t, err, contract.PayloadsAway)
 		require.Less(t, time.Since(begun), 10*time.Second, "the time of a workflow task")
 		_, err = retrieve(t, codec.New(kept, codec.Options{}), claims)
@@ -230,11 +233,13 @@ func TestOnlyLargePayloadsOfRunsAreSelected(t *testing.T) {
 		require.NoError(t, err)
 		return driver != nil
 	}
-	signal, dispatcher := converter.StorageDriverWorkflowInfo{WorkflowID: runID}, converter.StorageDriverWorkflowInfo{WorkflowID: "dispatcher-default"}
+	signal, dispatcher := converter.StorageDriverWorkflowInfo{WorkflowID: runID},
+		converter.StorageDriverWorkflowInfo{WorkflowID: "dispatcher-default"}
 	require.True(t, selected(ofRun(), longText(codec.Threshold)))
 	require.True(t, selected(signal, longText(codec.Threshold)))
 	require.False(t, selected(dispatcher, longText(codec.Threshold)))
-	require.False(t, selected(converter.StorageDriverWorkflowInfo{WorkflowID: runID, WorkflowType: "other"}, longText(codec.Threshold)))
+	require.False(t, selected(converter.StorageDriverWorkflowInfo{WorkflowID: runID, WorkflowType: "other"},
+		longText(codec.Threshold)))
 	require.False(t, selected(converter.StorageDriverActivityInfo{ActivityID: "a"}, longText(codec.Threshold)))
 
 	// Of medium payloads, the first of an execution stay.
@@ -266,6 +271,7 @@ func TestMissingPayloadNamesEachStore(t *testing.T) {
 	t.Parallel()
 	claims := store(t, codec.New(newValues(), codec.Options{}), longText(codec.Threshold))
 	_, err := retrieve(t, codec.New(twoStores{newValues()}, codec.Options{}), claims)
-	require.ErrorContains(t, err, `it is in none of folder "/srv", the database: its run was deleted, or one of them was restored`)
+	require.ErrorContains(t, err,
+		`it is in none of folder "/srv", the database: its run was deleted, or one of them was restored`)
 	require.ErrorIs(t, err, codec.ErrMissing)
 }

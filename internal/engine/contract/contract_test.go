@@ -23,5 +23,6 @@ func TestNamesAreStable(t *testing.T) {
 func TestFingerprintCoversTheNames(t *testing.T) {
 	t.Parallel()
 	require.Regexp(t, "^[0-9a-f]{12}$", contract.Fingerprint())
-	require.Equal(t, "6997d2b51558", contract.Fingerprint(), "another value means that processes of other versions are refused")
+	require.Equal(t, "6997d2b51558", contract.Fingerprint(),
+		"another value means that processes of other versions are refused")
 }

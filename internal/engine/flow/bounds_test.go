@@ -14,7 +14,8 @@ func TestValuesOverTheLimitAreErrorsOfTheirTasks(t *testing.T) {
 		"emit":    "{emit: {event: {with: {type: large, data: {v: '${ .v }', w: '${ .w }'}}}}}",
 		"request": "{call: http, with: {method: post, endpoint: 'http://origin/', body: {v: '${ .v }', w: '${ .w }'}}}",
 		"safe":    "{call: http, with: {method: get, endpoint: 'http://origin/', query: {v: '${ .v }', w: '${ .w }'}}}",
-		"listen":  "{listen: {to: {one: {with: {type: a}, correlate: {k: {from: .data, expect: '${ .v }'}, l: {from: .data, expect: '${ .w }'}}}}}}",
+		"listen": "{listen: {to: {one: {with: {type: a}, correlate: {k: {from: .data, expect: '${ .v }'}, l: {from: " +
+			".data, expect: '${ .w }'}}}}}}",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -107,8 +107,9 @@ func (d *driver) completeChildStart(e *effect) {
 	}
 }
 
-// abandonChild cancels a child that is no longer awaited, unless it is over. If the run itself has ended in another way than by
-// cancellation, the process that watches awaited runs cancels it: commands in flight are lost with the execution.
+// abandonChild cancels a child that is no longer awaited, unless it is over. If the run itself has ended in another way
+// than by cancellation, the process that watches awaited runs cancels it: commands in flight are lost with the
+// execution.
 func (d *driver) abandonChild(c interp.CancelChild) {
 	outcome, done := d.machine.Done()
 	if done && outcome.Status != interp.StatusCanceled || slices.Contains(d.over, c.Key) {
@@ -129,14 +130,17 @@ func (d *driver) abandonChild(c interp.CancelChild) {
 }
 
 func (d *driver) cancelChild(runID string) {
-	future, cancel := d.storeActivity(0, CancelChildActivity, CancelChildRequest{Project: d.in.Project, Parent: d.in.RunID, RunID: runID})
+	future, cancel := d.storeActivity(0, CancelChildActivity,
+		CancelChildRequest{Project: d.in.Project, Parent: d.in.RunID, RunID: runID})
 	d.pending = append(d.pending, &effect{kind: cancelChildEffect, future: future, cancel: cancel})
 }
 
 // childRequestsPending reports whether activities for children are in flight that the machine does not wait for. They
 // would be lost with this execution.
 func (d *driver) childRequestsPending() bool {
-	return slices.ContainsFunc(d.pending, func(e *effect) bool { return e.kind == childEffect || e.kind == cancelChildEffect })
+	return slices.ContainsFunc(d.pending, func(e *effect) bool {
+		return e.kind == childEffect || e.kind == cancelChildEffect
+	})
 }
 
 // flushChildCancels waits, with a bound, for the completion of the children that a canceled run awaited.
@@ -177,7 +181,8 @@ func (d *driver) handleChildResults() {
 
 // result returns the child's result for the task that awaits it.
 func (e ChildEnded) result() interp.Result {
-	runError := dsl.Error{Type: dsl.ErrorTypeRuntime, Status: 500, Title: "Cannot go on", Detail: "it ended as " + e.Status}
+	runError := dsl.Error{Type: dsl.ErrorTypeRuntime, Status: 500, Title: "Cannot go on",
+		Detail: "it ended as " + e.Status}
 	if e.Error != nil {
 		runError = *e.Error
 	}
@@ -189,7 +194,8 @@ func (e ChildEnded) result() interp.Result {
 		}
 		runError.Detail = "its output cannot be read: " + err.Error()
 	case string(interp.StatusCanceled):
-		runError = dsl.Error{Type: interp.ErrorTypeChildCanceled, Status: 409, Title: "Child canceled", Detail: "it was canceled"}
+		runError = dsl.Error{Type: interp.ErrorTypeChildCanceled, Status: 409, Title: "Child canceled",
+			Detail: "it was canceled"}
 	case terminated:
 		runError.Type, runError.Title = interp.ErrorTypeChildTerminated, "Child terminated"
 	}

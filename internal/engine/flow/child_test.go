@@ -94,7 +94,8 @@ func TestChildIsAwaited(t *testing.T) {
 			r.Key = ""
 			require.JSONEq(t, `{"n": 7}`, string(r.Input))
 			r.Input = nil
-			require.Equal(t, flow.ChildRequest{Project: "p", Parent: "run-1", Path: "/do/0/r", Workflow: "shop/order", Awaited: true}, r)
+			require.Equal(t, flow.ChildRequest{
+				Project: "p", Parent: "run-1", Path: "/do/0/r", Workflow: "shop/order", Awaited: true}, r)
 			require.Empty(t, n.canceled)
 			if after > 0 {
 				require.Contains(t, n.b.recorder.states(), "waiting child 0s")
@@ -110,11 +111,22 @@ func TestChildResults(t *testing.T) {
 		end  flow.ChildEnded
 		want dsl.Error
 	}{
-		"failed":     {flow.ChildEnded{Status: "failed", Error: runError}, dsl.Error{Type: "https://e/x", Status: 503, Title: "X", Detail: "run child-1: no stock"}},
-		"timed out":  {flow.ChildEnded{Status: "timed_out", Error: &dsl.Error{Type: dsl.ErrorTypeTimeout, Status: 408, Title: "Timed out"}}, dsl.Error{Type: dsl.ErrorTypeTimeout, Status: 408, Title: "Timed out", Detail: "run child-1: Timed out"}},
-		"canceled":   {flow.ChildEnded{Status: "canceled"}, dsl.Error{Type: interp.ErrorTypeChildCanceled, Status: 409, Title: "Child canceled", Detail: "run child-1: it was canceled"}},
-		"terminated": {flow.ChildEnded{Status: "terminated", Error: &dsl.Error{Type: dsl.ErrorTypeRuntime, Status: 500, Title: "Terminated", Detail: "by hand"}}, dsl.Error{Type: interp.ErrorTypeChildTerminated, Status: 500, Title: "Child terminated", Detail: "run child-1: by hand"}},
-		"otherwise":  {flow.ChildEnded{Status: "strange"}, dsl.Error{Type: dsl.ErrorTypeRuntime, Status: 500, Title: "Cannot go on", Detail: "run child-1: it ended as strange"}},
+		"failed": {flow.ChildEnded{Status: "failed", Error: runError},
+			dsl.Error{Type: "https://e/x", Status: 503, Title: "X", Detail: "run child-1: no stock"}},
+		"timed out": {flow.ChildEnded{
+			Status: "timed_out", Error: &dsl.Error{Type: dsl.ErrorTypeTimeout, Status: 408, Title: "Timed out"}},
+			dsl.Error{Type: dsl.ErrorTypeTimeout, Status: 408, Title: "Timed out", Detail: "run child-1: Timed out"}},
+		"canceled": {flow.ChildEnded{Status: "canceled"},
+			dsl.Error{Type: interp.ErrorTypeChildCanceled, Status: 409, Title: "Child canceled",
+				Detail: "run child-1: it was canceled"}},
+		"terminated": {flow.ChildEnded{
+			Status: "terminated", Error: &dsl.Error{
+				Type: dsl.ErrorTypeRuntime, Status: 500, Title: "Terminated", Detail: "by hand"}},
+			dsl.Error{Type: interp.ErrorTypeChildTerminated, Status: 500, Title: "Child terminated",
+				Detail: "run child-1: by hand"}},
+		"otherwise": {flow.ChildEnded{Status: "strange"},
+			dsl.Error{Type: dsl.ErrorTypeRuntime, Status: 500, Title: "Cannot go on",
+				Detail: "run child-1: it ended as strange"}},
 		"unreadable": {flow.ChildEnded{Status: "completed", Output: json.RawMessage(`"\ud800"`)}, dsl.Error{}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -135,7 +147,8 @@ func TestChildResults(t *testing.T) {
 
 func TestRejectedChild(t *testing.T) {
 	t.Parallel()
-	n := newFakeChildren(t, `do: [{t: {try: [{r: {`+subflow+`}}], catch: {as: e, do: [{s: {set: {title: '${ $e.title }'}}}]}}}]`)
+	n := newFakeChildren(t, `do: [{t: {try: [{r: {`+subflow+
+		`}}], catch: {as: e, do: [{s: {set: {title: '${ $e.title }'}}}]}}}]`)
 	n.reject = refuse(404, flow.CategoryRefused)
 	n.b.completes(`{"title": "Refused"}`)
 }
@@ -167,7 +180,8 @@ func TestCanceledRunWaitsForItsChildren(t *testing.T) {
 // The children of a run that is being canceled end before the run handles its own cancellation.
 func TestChildCanceledWithItsParentCancelsTheRun(t *testing.T) {
 	t.Parallel()
-	fork := `do: [{t: {try: [{f: {fork: {branches: [{a: {` + subflow + `}}, {b: {` + subflow + `}}]}}}], catch: {retry: {delay: {seconds: 1}}}}}]`
+	fork := `do: [{t: {try: [{f: {fork: {branches: [{a: {` + subflow + `}}, {b: {` + subflow +
+		`}}]}}}], catch: {retry: {delay: {seconds: 1}}}}}]`
 	for name, prepare := range map[string]func(n *fakeChildren){
 		"ended": func(n *fakeChildren) {
 			n.ended = func(flow.ChildRequest) *flow.ChildEnded {
@@ -180,7 +194,8 @@ func TestChildCanceledWithItsParentCancelsTheRun(t *testing.T) {
 			}
 		},
 		"not started": func(n *fakeChildren) {
-			n.reject = flow.CallError(flow.CategoryRefused, dsl.Error{Type: interp.ErrorTypeChildCanceled, Status: 409, Title: "Child canceled"}, nil)
+			n.reject = flow.CallError(flow.CategoryRefused,
+				dsl.Error{Type: interp.ErrorTypeChildCanceled, Status: 409, Title: "Child canceled"}, nil)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -192,7 +207,8 @@ func TestChildCanceledWithItsParentCancelsTheRun(t *testing.T) {
 				var canceled *temporal.CanceledError
 				require.ErrorAs(t, err, &canceled)
 				require.LessOrEqual(t, len(n.started), 2, "no attempt follows")
-				require.Less(t, n.b.env.Now().Sub(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)), 90*time.Second, "it does not wait for children that have ended")
+				require.Less(t, n.b.env.Now().Sub(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)), 90*time.Second,
+					"it does not wait for children that have ended")
 			}
 		})
 	}
@@ -201,7 +217,8 @@ func TestChildCanceledWithItsParentCancelsTheRun(t *testing.T) {
 func TestAbandonedChildIsCanceled(t *testing.T) {
 	t.Parallel()
 	for _, slow := range []bool{false, true} {
-		n := newFakeChildren(t, `do: [{t: {try: [{r: {timeout: {after: {seconds: 5}}, `+subflow+`}}], catch: {do: [{w: {wait: {minutes: 1}}}]}}}]`)
+		n := newFakeChildren(t, `do: [{t: {try: [{r: {timeout: {after: {seconds: 5}}, `+subflow+
+			`}}], catch: {do: [{w: {wait: {minutes: 1}}}]}}}]`)
 		if slow {
 			calls := 0
 			n.delay = func(context.Context) { calls++ }
@@ -215,7 +232,8 @@ func TestAbandonedChildIsCanceled(t *testing.T) {
 
 func TestAwaitedChildSurvivesContinueAsNew(t *testing.T) {
 	t.Parallel()
-	n := newFakeChildren(t, `do: [{f: {fork: {branches: [{r: {`+subflow+`}}, {l: {for: {in: '[range(20)]'}, do: [{w: {wait: {seconds: 1}}}]}}]}}}]`)
+	n := newFakeChildren(t, `do: [{f: {fork: {branches: [{r: {`+subflow+
+		`}}, {l: {for: {in: '[range(20)]'}, do: [{w: {wait: {seconds: 1}}}]}}]}}}]`)
 	n.b.limits.SoftEvents, n.b.limits.HardEvents = 20, 40
 	executions, key := 0, ""
 	n.b.began = func() {
@@ -223,7 +241,8 @@ func TestAwaitedChildSurvivesContinueAsNew(t *testing.T) {
 		if executions == 1 {
 			return
 		}
-		n.notify(time.Hour, flow.ChildEnded{Key: n.started[0].Key, RunID: "child-1", Status: "completed", Output: json.RawMessage(`5`)})
+		n.notify(time.Hour, flow.ChildEnded{
+			Key: n.started[0].Key, RunID: "child-1", Status: "completed", Output: json.RawMessage(`5`)})
 		key = n.started[0].Key
 	}
 	n.b.completes(`[5, {"n": 7}]`)

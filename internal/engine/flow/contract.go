@@ -31,8 +31,8 @@ type Sink interface {
 // ListeningSink is a [Sink] that also reads what a run listens for.
 type ListeningSink interface {
 	Sink
-	// Listening is called when the interpretation begins. listeners returns the committed listeners of the run at the time of the call,
-	// which must not overlap with the interpretation.
+	// Listening is called when the interpretation begins. listeners returns the committed listeners of the run at the time
+	// of the call, which must not overlap with the interpretation.
 	Listening(listeners func() ([]ListenRequest, error))
 }
 

@@ -144,9 +144,9 @@ func (d *driver) run() (json.RawMessage, error) {
 	}
 }
 
-// cancelIfRequested cancels the run if its cancellation was requested. A child that was canceled with the run reports the
-// request, too. As the child's result it would be an error, which a `catch` handles or which fails the run, because the
-// results of a workflow task are handled before the request in the same task.
+// cancelIfRequested cancels the run if its cancellation was requested. A child that was canceled with the run reports
+// the request, too. As the child's result it would be an error, which a `catch` handles or which fails the run, because
+// the results of a workflow task are handled before the request in the same task.
 func (d *driver) cancelIfRequested() {
 	if d.ctx.Err() != nil || len(d.over) > 0 {
 		d.machine.Cancel("cancellation was requested", workflow.Now(d.ctx))
@@ -190,7 +190,8 @@ func (d *driver) takeRecords() {
 // appear to be behind.
 func (d *driver) publish() {
 	d.takeRecords()
-	d.sink.Records(d.execution, Position(d.in.Chain, d.info.GetCurrentHistoryLength()), d.changedRun, d.steps, d.tracker.All())
+	d.sink.Records(d.execution, Position(d.in.Chain, d.info.GetCurrentHistoryLength()), d.changedRun, d.steps,
+		d.tracker.All())
 	d.changedRun, d.steps = nil, nil
 }
 
@@ -254,7 +255,8 @@ func (d *driver) completeCall(e *effect) {
 		return
 	}
 	switch {
-	case d.storageUnavailable(err, contract.PayloadsUnread): // nothing was sent, so the outage of the database only delays the call
+	// nothing was sent, so the outage of the database only delays the call
+	case d.storageUnavailable(err, contract.PayloadsUnread):
 		d.newTask()
 		e.tries--
 		d.startCall(e)
@@ -334,11 +336,13 @@ func (d *driver) startTimer(e interp.StartTimer) {
 	// a timer with zero duration would fire without an event, and thus within the workflow task
 	now := workflow.Now(d.ctx)
 	after := max(e.Deadline.Sub(now), time.Millisecond)
-	d.pending = append(d.pending, &effect{kind: timerEffect, id: e.ID, future: workflow.NewTimer(ctx, after), cancel: cancel, due: now.Add(after)})
+	d.pending = append(d.pending,
+		&effect{kind: timerEffect, id: e.ID, future: workflow.NewTimer(ctx, after), cancel: cancel, due: now.Add(after)})
 	d.events += eventsPerTimer
 }
 
-// measureTimer measures how late a timer is that has fired. It was due at its deadline, or at once where that had passed when it was set.
+// measureTimer measures how late a timer is that has fired. It was due at its deadline, or at once where that had
+// passed when it was set.
 func (d *driver) measureTimer(timer *effect) {
 	if d.measure != nil && !workflow.IsReplaying(d.ctx) {
 		d.measure(max(0, workflow.Now(d.ctx).Sub(timer.due)))
@@ -446,7 +450,8 @@ func (d *driver) snapshotIfDue() []byte {
 	if d.events >= d.limits.LastEvents {
 		d.machine.Abort(dsl.Error{
 			Type: dsl.ErrorTypeRuntime, Status: 500, Title: "Cannot go on", Instance: "/",
-			Detail: fmt.Sprintf("the run's state of %d bytes, compressed, is over the limit of %d: keep less data in the loop", len(snapshot), d.limits.SnapshotBytes),
+			Detail: fmt.Sprintf("the run's state of %d bytes, compressed, is over the limit of %d: keep less data in the loop",
+				len(snapshot), d.limits.SnapshotBytes),
 		}, workflow.Now(d.ctx))
 	}
 	return nil

@@ -31,7 +31,8 @@ type ListenRequest struct {
 	RunID    string           `json:"runId"`
 	Listener string           `json:"listener"`
 	Spec     eventfilter.Spec `json:"spec"`
-	// FromStart: the listener also takes the events that were accepted since the run's start, except those that the run has taken.
+	// FromStart: the listener also takes the events that were accepted since the run's start, except those that the run
+	// has taken.
 	FromStart bool `json:"fromStart,omitempty"`
 	// Single: one event ends the task.
 	Single bool `json:"single,omitempty"`
@@ -95,8 +96,8 @@ func (d *driver) handleEvents(all bool) {
 	}
 }
 
-// deliver passes one event to the machine. mark is the compute that was used at the last yield; deliver returns it, or the present one after
-// it has yielded.
+// deliver passes one event to the machine. mark is the compute that was used at the last yield; deliver returns it, or
+// the present one after it has yielded.
 func (d *driver) deliver(wake Wake, mark int64) int64 {
 	event, err := decode(wake.Event)
 	if err != nil {

@@ -23,7 +23,8 @@ func (b *testRun) wake(after time.Duration, position int64, event string) {
 		b.mu.Lock()
 		listener := b.listens[len(b.listens)-1].Listener
 		b.mu.Unlock()
-		b.env.SignalWorkflow(contract.WakeSignal, flow.Wake{Listener: listener, Position: position, Event: json.RawMessage(event)})
+		b.env.SignalWorkflow(contract.WakeSignal,
+			flow.Wake{Listener: listener, Position: position, Event: json.RawMessage(event)})
 	}, after)
 }
 
@@ -102,12 +103,14 @@ func TestRejectionsAreErrorsOfTheRun(t *testing.T) {
 			t.Parallel()
 			b := newTestRun(t, rest, ``)
 			b.store = func(context.Context, string) error {
-				return flow.CallError(flow.CategoryRefused, dsl.Error{Type: dsl.ErrorTypeValidation, Status: 400, Title: "No", Detail: "too large"}, nil)
+				return flow.CallError(flow.CategoryRefused,
+					dsl.Error{Type: dsl.ErrorTypeValidation, Status: 400, Title: "No", Detail: "too large"}, nil)
 			}
 			_, err := b.run()
 			status, runError := flow.Failed(err)
 			require.Equal(t, interp.StatusFailed, status)
-			require.Equal(t, &dsl.Error{Type: dsl.ErrorTypeValidation, Status: 400, Title: "No", Detail: "too large", Instance: "/do/0/a"}, runError)
+			require.Equal(t, &dsl.Error{
+				Type: dsl.ErrorTypeValidation, Status: 400, Title: "No", Detail: "too large", Instance: "/do/0/a"}, runError)
 			require.Len(t, append(b.emits, make([]flow.EmitRequest, len(b.listens))...), 1, "tried once")
 		})
 	}
@@ -203,7 +206,8 @@ do:
 					break
 				}
 				b.env.SignalWorkflow(contract.WakeSignal, flow.Wake{
-					Listener: b.listens[0].Listener, Position: int64(given + 1), Event: json.RawMessage(fmt.Sprintf(`{"type": "a", "data": %d}`, given)),
+					Listener: b.listens[0].Listener, Position: int64(given + 1),
+					Event: json.RawMessage(fmt.Sprintf(`{"type": "a", "data": %d}`, given)),
 				})
 				given++
 			}
@@ -226,7 +230,8 @@ do:
 		b.env.RegisterDelayedCallback(func() {
 			listener := b.listens[0].Listener
 			wake := func(position int64) flow.Wake {
-				return flow.Wake{Listener: listener, Position: position, Event: json.RawMessage(fmt.Sprintf(`{"type": "a", "data": %d}`, position))}
+				return flow.Wake{Listener: listener, Position: position,
+					Event: json.RawMessage(fmt.Sprintf(`{"type": "a", "data": %d}`, position))}
 			}
 			for _, positions := range [][]int64{{1, 2, 3}, {3, 4, 5}, {6, 7}} {
 				signal := wake(positions[0])

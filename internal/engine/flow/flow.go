@@ -53,8 +53,9 @@ func (w *Workflow) StopAfter(d time.Duration) *Workflow {
 	return w
 }
 
-// Timers measures timers of runs: a run of the project has received its timer this late. The time is that of Temporal, from when the timer was
-// due until the start of the workflow task that received it. A workflow task that is repeated measures its timers again, a replay does not.
+// Timers measures timers of runs: a run of the project has received its timer this late. The time is that of Temporal,
+// from when the timer was due until the start of the workflow task that received it. A workflow task that is repeated
+// measures its timers again, a replay does not.
 type Timers func(ctx context.Context, project string, late time.Duration)
 
 // Measure passes the lateness of timers to timers, which must not block. nil: they are not measured. It must be called
@@ -80,7 +81,8 @@ func (w *Workflow) Run(ctx workflow.Context, in Input) (json.RawMessage, error) 
 	detached, _ := workflow.NewDisconnectedContext(ctx)
 	machine := w.machine(detached, in)
 	d := &driver{
-		ctx: ctx, detached: detached, in: in, info: info, machine: machine, sink: w.sink, turns: w.turns, limits: w.limits.of(in), tracker: w.newTracker(in),
+		ctx: ctx, detached: detached, in: in, info: info, machine: machine, sink: w.sink, turns: w.turns,
+		limits: w.limits.of(in), tracker: w.newTracker(in),
 		execution: Execution{WorkflowID: info.WorkflowExecution.ID, RunID: info.WorkflowExecution.RunID},
 		wakes:     workflow.GetSignalChannel(detached, contract.WakeSignal),
 		controls:  workflow.GetSignalChannel(detached, contract.ControlSignal),
@@ -108,14 +110,17 @@ func (w *Workflow) document(hash string) (*dsl.Document, error) {
 // Temporal dispatches it again.
 func (w *Workflow) machine(ctx workflow.Context, in Input) *interp.Machine {
 	if in.Interpreter < 1 || in.Interpreter > interp.Version {
-		panic(fmt.Sprintf("run %q needs interpreter %d, this worker has %d: it is for a newer worker", in.RunID, in.Interpreter, interp.Version))
+		panic(fmt.Sprintf("run %q needs interpreter %d, this worker has %d: it is for a newer worker", in.RunID,
+			in.Interpreter, interp.Version))
 	}
 	doc, err := w.document(in.DocumentHash)
 	if err != nil {
 		panic(fmt.Sprintf("load document %q of run %q: %v", in.DocumentHash, in.RunID, err))
 	}
 	if in.Snapshot != nil {
-		machine, err := runInBackground(ctx, func() (*interp.Machine, error) { return interp.Restore(doc, in.Snapshot, w.limits.of(in).Machine) })
+		machine, err := runInBackground(ctx, func() (*interp.Machine, error) {
+			return interp.Restore(doc, in.Snapshot, w.limits.of(in).Machine)
+		})
 		if err != nil {
 			panic(fmt.Sprintf("continue run %q: %v", in.RunID, err))
 		}

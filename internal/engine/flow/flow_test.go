@@ -53,7 +53,8 @@ type recorder struct {
 	sensitive []string
 }
 
-func (l *recorder) Records(_ flow.Execution, position int64, run *interp.RunRecord, steps []interp.StepRecord, sensitive []string) {
+func (l *recorder) Records(_ flow.Execution, position int64, run *interp.RunRecord, steps []interp.StepRecord,
+	sensitive []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.sensitive = sensitive
@@ -121,7 +122,8 @@ const workflowName = "run"
 
 func newTestRun(t *testing.T, rest, input string) *testRun {
 	t.Helper()
-	doc, violations := dsl.Parse([]byte("document: {dsl: '1.0.0', namespace: test, name: test, version: '1.0.0'}\n" + rest))
+	doc, violations := dsl.Parse(
+		[]byte("document: {dsl: '1.0.0', namespace: test, name: test, version: '1.0.0'}\n" + rest))
 	require.False(t, violations.HasErrors(), "%v", violations)
 	return &testRun{
 		t: t, docs: documents{doc.Hash(): doc}, recorder: &recorder{}, limits: flow.DefaultLimits(),
@@ -141,7 +143,8 @@ func (b *testRun) start() {
 	// With the race detector, a busy machine is slower than a worker's limit of a second allows.
 	b.env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute})
 	b.env.SetStartTime(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
-	w := flow.New(b.t.Context(), b.docs, b.recorder, b.limits).Share(&b.turns).StopAfter(b.longest).Measure(func(_ context.Context, project string, late time.Duration) {
+	w := flow.New(b.t.Context(), b.docs, b.recorder,
+		b.limits).Share(&b.turns).StopAfter(b.longest).Measure(func(_ context.Context, project string, late time.Duration) {
 		assert.Equal(b.t, b.input.Project, project)
 		b.late = append(b.late, late)
 	})
@@ -368,7 +371,8 @@ func TestFailedCall(t *testing.T) {
 	_, err := b.run()
 	status, runError := flow.Failed(err)
 	require.Equal(t, interp.StatusFailed, status)
-	want := dsl.Error{Type: dsl.ErrorTypeCommunication, Status: 503, Title: "Refused", Detail: "by the test", Instance: "/do/0/o/do/0/p"}
+	want := dsl.Error{Type: dsl.ErrorTypeCommunication, Status: 503, Title: "Refused", Detail: "by the test",
+		Instance: "/do/0/o/do/0/p"}
 	require.Equal(t, &want, runError)
 	require.Len(t, b.requests, 1, "Temporal does not repeat an answered call")
 	var app *temporal.ApplicationError
@@ -532,7 +536,8 @@ do:
 	b.completes(`["p", "p", "c"]`)
 	require.GreaterOrEqual(t, b.input.Chain, 2)
 	require.Len(t, b.requests, 200)
-	require.Equal(t, 24*time.Hour, b.recorder.steps[4].EndedAt.Sub(b.recorder.steps[4].StartedAt).Truncate(time.Hour), "deadlines are absolute")
+	require.Equal(t, 24*time.Hour, b.recorder.steps[4].EndedAt.Sub(b.recorder.steps[4].StartedAt).Truncate(time.Hour),
+		"deadlines are absolute")
 }
 
 func TestStateTooLargeToCarry(t *testing.T) {

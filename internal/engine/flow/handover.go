@@ -5,8 +5,8 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// handleResponse handles the completion of a call's activity: the call's result, a request that continues in the process
-// that sent it, or the loss of its result.
+// handleResponse handles the completion of a call's activity: the call's result, a request that continues in the
+// process that sent it, or the loss of its result.
 func (d *driver) handleResponse(e *effect, response HTTPResponse, err error) {
 	if e.call.Local {
 		d.localBytes += response.Size()

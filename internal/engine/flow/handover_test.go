@@ -31,7 +31,8 @@ func TestCallThatIsHandedOverIsSentOnce(t *testing.T) {
 	t.Parallel()
 	b := newTestRun(t, oneGet, ``)
 	b.origin = handsOver
-	sent := flow.Attempt{StartedAt: time.Date(2026, 3, 1, 12, 0, 1, 0, time.UTC), EndedAt: time.Date(2026, 3, 1, 12, 0, 5, 0, time.UTC), Status: 200}
+	sent := flow.Attempt{StartedAt: time.Date(2026, 3, 1, 12, 0, 1, 0, time.UTC),
+		EndedAt: time.Date(2026, 3, 1, 12, 0, 5, 0, time.UTC), Status: 200}
 	b.attached = func(context.Context, flow.AttachRequest) (flow.HTTPResponse, error) {
 		return flow.HTTPResponse{StatusCode: 200, Content: json.RawMessage(`"slow"`), Attempts: []flow.Attempt{sent}}, nil
 	}
@@ -39,14 +40,16 @@ func TestCallThatIsHandedOverIsSentOnce(t *testing.T) {
 	require.Len(t, b.requests, 1)
 	require.Equal(t, []flow.AttachRequest{{ID: "x1"}}, b.attaches)
 	require.Equal(t, []interp.AttemptRecord{
-		{Number: 1, StartedAt: sent.StartedAt, EndedAt: &sent.EndedAt, Outcome: interp.OutcomeAnswered, HTTPStatus: 200, Method: "GET", Host: "x"},
+		{Number: 1, StartedAt: sent.StartedAt, EndedAt: &sent.EndedAt, Outcome: interp.OutcomeAnswered, HTTPStatus: 200,
+			Method: "GET", Host: "x"},
 	}, b.recorder.steps[1].Attempts)
 }
 
 func TestCallOfALostProcessIsRepeatedAndRecorded(t *testing.T) {
 	t.Parallel()
 	for name, err := range map[string]error{
-		"no heartbeat": temporal.NewHeartbeatTimeoutError(), "not there": flow.Interrupted("the request is not in flight in this process"),
+		"no heartbeat": temporal.NewHeartbeatTimeoutError(),
+		"not there":    flow.Interrupted("the request is not in flight in this process"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -172,7 +175,8 @@ func TestCallOfARepeatedWorkflowTaskCountsItsRequests(t *testing.T) {
 func TestCallWithoutRepetitionIsMadeOnce(t *testing.T) {
 	t.Parallel()
 	for _, method := range []string{"get", "post"} {
-		b := newTestRun(t, `do: [{g: {call: http, with: {method: `+method+`, endpoint: 'http://x'}, metadata: {signalbox.repeat: never}}}]`, ``)
+		b := newTestRun(t, `do: [{g: {call: http, with: {method: `+method+
+			`, endpoint: 'http://x'}, metadata: {signalbox.repeat: never}}}]`, ``)
 		b.origin = func(context.Context, flow.HTTPRequest) (flow.HTTPResponse, error) {
 			return flow.HTTPResponse{}, temporal.NewHeartbeatTimeoutError()
 		}
@@ -196,7 +200,8 @@ func TestRoomForResults(t *testing.T) {
 	for i := range calls {
 		fmt.Fprintf(&branches, "  - c%d: {call: http, with: {method: get, endpoint: 'http://x'}}\n", i)
 	}
-	b := newTestRun(t, "do:\n- f:\n   fork:\n    branches:\n"+strings.ReplaceAll(branches.String(), "  - c", "    - c"), ``)
+	b := newTestRun(t, "do:\n- f:\n   fork:\n    branches:\n"+strings.ReplaceAll(branches.String(), "  - c", "    - c"),
+		``)
 	b.origin = func(context.Context, flow.HTTPRequest) (flow.HTTPResponse, error) { return answer(1) }
 	_, err := b.run()
 	require.NoError(t, err)

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// threadTime returns the processor time that the calling thread has used. The time in which it waited for a processor, or was not allowed to use
-// one, does not count.
+// threadTime returns the processor time that the calling thread has used. The time in which it waited for a processor,
+// or was not allowed to use one, does not count.
 func threadTime() time.Duration {
 	const thisThread = 1 // RUSAGE_THREAD
 	var usage syscall.Rusage

@@ -198,7 +198,8 @@ func resultOf(r *HTTPRequest, response HTTPResponse, err error) interp.Result {
 	}
 	content, err := decode(response.Content)
 	if err != nil {
-		return interp.Result{Error: communicationError(502, "Bad answer", fmt.Sprintf("%s %s: %v", r.Method, r.URL, err)), Attempts: response.Attempts}
+		return interp.Result{Error: communicationError(502, "Bad answer", fmt.Sprintf("%s %s: %v", r.Method, r.URL, err)),
+			Attempts: response.Attempts}
 	}
 	if r.Output != OutputResponse {
 		return interp.Result{Value: content, Attempts: response.Attempts}
@@ -221,11 +222,13 @@ func failedCall(r *HTTPRequest, err error) interp.Result {
 		return interp.Result{Error: &runError, Unanswered: failure.Category == CategoryTransport, Attempts: failure.Attempts}
 	}
 	if lost(err) && r.Once {
-		detail := fmt.Sprintf("%s %s: the result was lost with the worker that made the call, or could not be kept, so it is unknown whether the receiver acted; "+
+		detail := fmt.Sprintf("%s %s: the result was lost with the worker that made the call, or could not be kept, so it "+
+			"is unknown whether the receiver acted; "+
 			"%s: %s forbids to send it again", r.Method, r.URL, dsl.RepeatKey, dsl.RepeatNever)
 		return interp.Result{Error: communicationError(504, "Outcome unknown", detail), Unanswered: true}
 	}
-	if app, ok := errors.AsType[*temporal.ApplicationError](err); ok && app.Type() == InterruptedError && strings.Contains(app.Message(), contract.PayloadsUnkept) {
+	if app, ok := errors.AsType[*temporal.ApplicationError](err); ok && app.Type() == InterruptedError &&
+		strings.Contains(app.Message(), contract.PayloadsUnkept) {
 		detail := fmt.Sprintf("%s %s: the answer could not be kept, as the database was away", r.Method, r.URL)
 		return interp.Result{Error: communicationError(504, "No answer", detail), Unanswered: true}
 	}

@@ -78,7 +78,8 @@ func (t *SensitiveTracker) Observe(run *interp.RunRecord, steps []interp.StepRec
 	var cut []func()
 	for i := range steps {
 		s := &steps[i]
-		input, output := redact.Location{Pointer: s.Pointer, Task: s.Task}, redact.Location{Pointer: s.Pointer, Task: s.Task, Output: true}
+		input, output := redact.Location{Pointer: s.Pointer, Task: s.Task},
+			redact.Location{Pointer: s.Pointer, Task: s.Task, Output: true}
 		if s.InputSize == 0 {
 			value(input, s.Input)
 		}

@@ -45,7 +45,8 @@ do:
 	b.began = func() {
 		b.env.RegisterDelayedCallback(func() {
 			b.env.SignalWorkflow(contract.WakeSignal, flow.Wake{
-				Listener: b.listens[0].Listener, Position: 1, Event: json.RawMessage(`{"data": 1}`), Sensitive: []string{"planted-in-event"},
+				Listener: b.listens[0].Listener, Position: 1, Event: json.RawMessage(`{"data": 1}`),
+				Sensitive: []string{"planted-in-event"},
 			})
 		}, time.Second)
 	}

@@ -62,7 +62,8 @@ func run(t testing.TB, doc *dsl.Document, input json.RawMessage, search bool) []
 	value, err := jq.DecodeJSON(input)
 	require.NoError(t, err)
 	now := time.Unix(0, 0)
-	m := interp.New(doc, interp.Start{RunID: "run", At: now, Input: value, Interpreter: interp.Version}, interp.DefaultLimits())
+	m := interp.New(doc, interp.Start{RunID: "run", At: now, Input: value, Interpreter: interp.Version},
+		interp.DefaultLimits())
 	l := flow.NewSensitiveTracker(redact.For(doc), redact.Inherited{})
 	l.Input(input)
 	var all []interp.StepRecord

@@ -21,14 +21,14 @@ func (p *piece) begin() (end func()) {
 	return runtime.UnlockOSThread
 }
 
-// tookLonger reports whether the piece has used more than limit of a processor. On a machine that is busy, or that limits the process, the clock
-// shows far more. It is read first, because it costs less.
+// tookLonger reports whether the piece has used more than limit of a processor. On a machine that is busy, or that
+// limits the process, the clock shows far more. It is read first, because it costs less.
 func (p *piece) tookLonger(limit time.Duration) bool {
 	return time.Since(p.began) > limit && threadTime()-p.thread > limit
 }
 
-// watch makes the machine panic when a piece of compute uses more than longest of a processor. The panic fails the workflow task,
-// never the run, so the run does not depend on a clock.
+// watch makes the machine panic when a piece of compute uses more than longest of a processor. The panic fails the
+// workflow task, never the run, so the run does not depend on a clock.
 //
 // Fuel bounds every piece to a fraction of a second, so this happens only if the price of a function is far too low.
 // The SDK's deadlock detector fails the task as well, but leaves the goroutine behind: it continues to compute, holds

@@ -39,7 +39,8 @@ do:
 	b.completes(`20000`)
 }
 
-// TestComputeIsMeasuredByTheProcessor has an expression wait for a processor for longer than it may compute: others occupy them all.
+// TestComputeIsMeasuredByTheProcessor has an expression wait for a processor for longer than it may compute: others
+// occupy them all.
 func TestComputeIsMeasuredByTheProcessor(t *testing.T) {
 	t.Parallel()
 	const source = `
@@ -62,7 +63,8 @@ do:
 	b := newTestRun(t, source, ``)
 	b.longest = 3 * alone
 	b.completes(`300000`)
-	t.Logf("%v by the clock, of which it may use %v of a processor, and uses about %v", time.Since(began), b.longest, alone)
+	t.Logf("%v by the clock, of which it may use %v of a processor, and uses about %v", time.Since(began), b.longest,
+		alone)
 }
 
 func processTime(t *testing.T) time.Duration {

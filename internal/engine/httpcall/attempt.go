@@ -43,7 +43,8 @@ func (a *attempts) follow() {
 	a.redirect = true
 }
 
-// end ends the open request, if any, with the status of its response, or 0 if there is none, and the delay that the response asks for.
+// end ends the open request, if any, with the status of its response, or 0 if there is none, and the delay that the
+// response asks for.
 func (a *attempts) end(status int, retryAfter time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -38,11 +38,14 @@ func TestSlowRequestIsCanceledSoon(t *testing.T) {
 		env := suite.NewTestWorkflowEnvironment()
 		env.SetTestTimeout(time.Hour)
 		env.SetWorkerOptions(worker.Options{BackgroundActivityContext: canceled})
-		env.SetOnActivityHeartbeatListener(func(*activity.Info, converter.EncodedValues) { cancel() }) // as the SDK does on Temporal's response
+		env.SetOnActivityHeartbeatListener(func(*activity.Info, converter.EncodedValues) {
+			cancel()
+		}) // as the SDK does on Temporal's response
 		env.RegisterActivityWithOptions(c.Attach, activity.RegisterOptions{Name: flow.AttachActivity})
 		env.ExecuteWorkflow(func(ctx workflow.Context) error {
 			ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-				StartToCloseTimeout: time.Hour, HeartbeatTimeout: flow.DefaultLimits().Heartbeat, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1},
+				StartToCloseTimeout: time.Hour, HeartbeatTimeout: flow.DefaultLimits().Heartbeat,
+				RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1},
 			})
 			return workflow.ExecuteActivity(ctx, flow.AttachActivity, flow.AttachRequest{ID: id}).Get(ctx, nil)
 		})

@@ -21,14 +21,16 @@ type resolvedRequest struct {
 	flow.HTTPRequest
 	method authn.Method // nil without authentication
 	values []string     // all texts of the secrets in it
-	// secretURL is set if the URL contains a secret, secretOrigin if its scheme, host or port does, and secretAuthority if those of the
-	// authority do that grants a token. No error quotes such a URL, or what the network reports about such an origin.
+	// secretURL is set if the URL contains a secret, secretOrigin if its scheme, host or port does, and secretAuthority if
+	// those of the authority do that grants a token. No error quotes such a URL, or what the network reports about such an
+	// origin.
 	secretURL, secretOrigin, secretAuthority bool
 }
 
 // resolve inserts the secrets of a request.
 func (c *Caller) resolve(ctx context.Context, r flow.HTTPRequest) (*resolvedRequest, error) {
-	s := &resolvedRequest{HTTPRequest: r, secretURL: hasMark(r.URL, r.Secrets), secretOrigin: hasMark(origin(r.URL), r.Secrets)}
+	s := &resolvedRequest{HTTPRequest: r, secretURL: hasMark(r.URL, r.Secrets),
+		secretOrigin: hasMark(origin(r.URL), r.Secrets)}
 	if len(r.Secrets) > 0 {
 		if err := c.insertSecrets(ctx, s); err != nil {
 			return nil, err
@@ -62,7 +64,8 @@ type providerError struct{ error }
 
 func (e *providerError) Unwrap() error { return e.error }
 
-// secret returns the value of a secret that a request uses. Every text in it is redacted, whatever the request uses of it.
+// secret returns the value of a secret that a request uses. Every text in it is redacted, whatever the request uses of
+// it.
 func (c *Caller) secret(ctx context.Context, s *resolvedRequest, name string) (secret.Value, error) {
 	value, err := c.secrets.Resolve(ctx, s.Project, name)
 	if err != nil && !errors.Is(err, secret.ErrMissing) {
@@ -92,8 +95,8 @@ func secretAuthority(r flow.HTTPRequest) bool {
 	return hasMark(origin(p.Authority), r.Secrets)
 }
 
-// origin returns the scheme, host and port of an address whose secrets are still marks. It returns the whole address where they cannot be
-// separated from the rest.
+// origin returns the scheme, host and port of an address whose secrets are still marks. It returns the whole address
+// where they cannot be separated from the rest.
 func origin(address string) string {
 	scheme, rest, separated := strings.Cut(address, "://")
 	if !separated {

@@ -91,11 +91,13 @@ func TestSecretsReplaceTheirMarks(t *testing.T) {
 		got = r
 	})
 	r := using(at+"/"+mark+"?a=1", map[string]flow.Secret{
-		mark: {Name: "token"}, "⟦secrets.planted⟧": {Name: "planted"}, "⟦secrets.db.port⟧": {Name: "db", Members: []string{"port"}},
+		mark: {Name: "token"}, "⟦secrets.planted⟧": {Name: "planted"},
+		"⟦secrets.db.port⟧": {Name: "db", Members: []string{"port"}},
 	})
 	r.Headers = map[string]string{"X-Token": "Bearer " + mark, "X-Other": "⟦secrets.other⟧"}
 	r.Query = map[string]string{"q": "⟦secrets.planted⟧"}
-	r.Body = json.RawMessage(`{"a":["` + mark + `",{"b":"<⟦secrets.planted⟧>"}],"n":12345678901234567890,"port":"⟦secrets.db.port⟧"}`)
+	r.Body = json.RawMessage(`{"a":["` + mark +
+		`",{"b":"<⟦secrets.planted⟧>"}],"n":12345678901234567890,"port":"⟦secrets.db.port⟧"}`)
 	_, err := secretsCaller(t).Call(t.Context(), r)
 	require.NoError(t, err)
 	require.Equal(t, "/"+token, got.URL.Path)
@@ -163,7 +165,8 @@ func TestSecretURL(t *testing.T) {
 		"user and password":  {"http://user-plain:pass-plain@" + host + "/hook/path-plain?key=query-plain", nil},
 		"with a fragment":    {"http://" + host + "/hook/path-plain?key=query-plain#fragment-plain", nil},
 		"path to be escaped": {"http://" + host + `/hook/path-plain "[x]`, nil},
-		"with more to it":    {"http://user-plain:pass-plain@" + host + "/hook/path-plain?key=query-plain", map[string]string{"a": "1"}},
+		"with more to it": {"http://user-plain:pass-plain@" + host + "/hook/path-plain?key=query-plain",
+			map[string]string{"a": "1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -189,16 +192,26 @@ func TestUnavailableSecrets(t *testing.T) {
 		status int
 		says   string
 	}{
-		"missing":            {secret: flow.Secret{Name: "gone"}, title: "Secret not found", status: 400, says: `the secret "gone": not found`},
-		"of another project": {secret: flow.Secret{Name: "token"}, other: true, title: "Secret not found", status: 400, says: `"token"`},
-		"provider fails":     {secret: flow.Secret{Name: "broken"}, title: "Secret not available", status: 503, says: "the provider is sealed"},
-		"no member":          {secret: flow.Secret{Name: "db", Members: []string{"pass"}}, title: "Secret not found", status: 400, says: `no member "pass"`},
-		"an object":          {secret: flow.Secret{Name: "db"}, title: "Secret not usable", status: 400, says: "name one of its members: password, port, user"},
-		"a member of text":   {secret: flow.Secret{Name: "token", Members: []string{"x"}}, title: "Secret not usable", status: 400, says: `"token" is not a JSON object`},
-		"too deep":           {secret: flow.Secret{Name: "db", Members: []string{"user", "x"}}, title: "Secret not usable", status: 400, says: `"db.user" of a secret is not text`},
-		"no policy":          {auth: &flow.Authentication{Scheme: "basic", Secret: "token"}, title: "Secret not usable", status: 400, says: "not a JSON object with the properties of the authentication basic"},
-		"half a policy":      {auth: &flow.Authentication{Scheme: "bearer", Secret: "db"}, title: "Secret not usable", status: 400, says: "lacks a token"},
-		"no such scheme":     {auth: &flow.Authentication{Scheme: "magic", Secret: "db"}, title: "Secret not usable", status: 400, says: `unknown authentication "magic"`},
+		"missing": {secret: flow.Secret{Name: "gone"}, title: "Secret not found", status: 400,
+			says: `the secret "gone": not found`},
+		"of another project": {secret: flow.Secret{Name: "token"}, other: true, title: "Secret not found", status: 400,
+			says: `"token"`},
+		"provider fails": {secret: flow.Secret{Name: "broken"}, title: "Secret not available", status: 503,
+			says: "the provider is sealed"},
+		"no member": {secret: flow.Secret{Name: "db", Members: []string{"pass"}}, title: "Secret not found",
+			status: 400, says: `no member "pass"`},
+		"an object": {secret: flow.Secret{Name: "db"}, title: "Secret not usable", status: 400,
+			says: "name one of its members: password, port, user"},
+		"a member of text": {secret: flow.Secret{Name: "token", Members: []string{"x"}}, title: "Secret not usable",
+			status: 400, says: `"token" is not a JSON object`},
+		"too deep": {secret: flow.Secret{Name: "db", Members: []string{"user", "x"}}, title: "Secret not usable",
+			status: 400, says: `"db.user" of a secret is not text`},
+		"no policy": {auth: &flow.Authentication{Scheme: "basic", Secret: "token"}, title: "Secret not usable",
+			status: 400, says: "not a JSON object with the properties of the authentication basic"},
+		"half a policy": {auth: &flow.Authentication{Scheme: "bearer", Secret: "db"}, title: "Secret not usable",
+			status: 400, says: "lacks a token"},
+		"no such scheme": {auth: &flow.Authentication{Scheme: "magic", Secret: "db"}, title: "Secret not usable", status: 400,
+			says: `unknown authentication "magic"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -283,7 +296,8 @@ func TestAuthentication(t *testing.T) {
 			_, _ = fmt.Fprintf(w, `{"token_endpoint":"http://%s/token"}`, r.Host)
 		case "/token", "/oauth2/token":
 			user, password, basic := r.BasicAuth()
-			if basic && (user != "id" || password != token) || !basic && (r.FormValue("client_id") != "id" || r.FormValue("client_secret") != token) {
+			if basic && (user != "id" || password != token) || !basic &&
+				(r.FormValue("client_id") != "id" || r.FormValue("client_secret") != token) {
 				w.WriteHeader(http.StatusUnauthorized)
 				_, _ = io.WriteString(w, `{"error":"invalid_client","error_description":"`+r.FormValue("client_secret")+`"}`)
 				return
@@ -292,22 +306,27 @@ func TestAuthentication(t *testing.T) {
 		}
 	}))
 	t.Cleanup(authority.Close)
-	at := origin(t, func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Header.Get("Authorization")) })
+	at := origin(t, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, r.Header.Get("Authorization"))
+	})
 	policy := func(more string) string {
-		return `{"authority":"` + authority.URL + `","grant":"client_credentials","scopes":["read"],"client":{"id":"id","secret":"` + mark + `"` + more + `}}`
+		return `{"authority":"` + authority.URL +
+			`","grant":"client_credentials","scopes":["read"],"client":{"id":"id","secret":"` + mark + `"` + more + `}}`
 	}
 	for name, tc := range map[string]struct {
 		scheme, properties, got string
 		status                  int
 	}{
-		"basic":         {"basic", `{"username":"me","password":"` + mark + `"}`, "Basic ⟦redacted⟧", 0},
-		"bearer":        {"bearer", `{"token":"` + mark + `"}`, "Bearer ⟦redacted⟧", 0},
-		"oauth2":        {"oauth2", policy(""), "Bearer ⟦redacted⟧", 0},
-		"oauth2 basic":  {"oauth2", policy(`,"authentication":"client_secret_basic"`), "Bearer ⟦redacted⟧", 0},
-		"oidc":          {"oidc", policy(""), "Bearer ⟦redacted⟧", 0},
-		"wrong client":  {"oauth2", strings.Replace(policy(""), `"id":"id"`, `"id":"x"`, 1), "answered 401: invalid_client", 401},
-		"no jwt":        {"oauth2", policy(`,"authentication":"private_key_jwt"`), "not supported", 400},
-		"no grant":      {"oauth2", strings.Replace(policy(""), "client_credentials", "authorization_code", 1), "cannot be used by a workflow", 400},
+		"basic":        {"basic", `{"username":"me","password":"` + mark + `"}`, "Basic ⟦redacted⟧", 0},
+		"bearer":       {"bearer", `{"token":"` + mark + `"}`, "Bearer ⟦redacted⟧", 0},
+		"oauth2":       {"oauth2", policy(""), "Bearer ⟦redacted⟧", 0},
+		"oauth2 basic": {"oauth2", policy(`,"authentication":"client_secret_basic"`), "Bearer ⟦redacted⟧", 0},
+		"oidc":         {"oidc", policy(""), "Bearer ⟦redacted⟧", 0},
+		"wrong client": {"oauth2", strings.Replace(policy(""), `"id":"id"`, `"id":"x"`, 1), "answered 401: invalid_client",
+			401},
+		"no jwt": {"oauth2", policy(`,"authentication":"private_key_jwt"`), "not supported", 400},
+		"no grant": {"oauth2", strings.Replace(policy(""), "client_credentials", "authorization_code", 1),
+			"cannot be used by a workflow", 400},
 		"no properties": {"oidc", `{"grant":"password"}`, "lacks a authority", 400},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -342,7 +361,8 @@ func TestTokensAreCachedUntilTheyAreRejected(t *testing.T) {
 	c := secretsCaller(t)
 	call := func(path string) error {
 		r := using(at+path, nil)
-		r.Authentication = &flow.Authentication{Scheme: "oauth2", Properties: json.RawMessage(`{"authority":"` + authority + `","grant":"client_credentials"}`)}
+		r.Authentication = &flow.Authentication{
+			Scheme: "oauth2", Properties: json.RawMessage(`{"authority":"` + authority + `","grant":"client_credentials"}`)}
 		_, err := c.Call(t.Context(), r)
 		return err
 	}
@@ -377,7 +397,8 @@ func TestDigest(t *testing.T) {
 		})
 		r := using(at+"/x?y=1", map[string]flow.Secret{mark: {Name: "token"}})
 		r.Body = json.RawMessage(`{"a":1}`)
-		r.Authentication = &flow.Authentication{Scheme: "digest", Properties: json.RawMessage(`{"username":"me","password":"` + mark + `"}`)}
+		r.Authentication = &flow.Authentication{
+			Scheme: "digest", Properties: json.RawMessage(`{"username":"me","password":"` + mark + `"}`)}
 		res, err := secretsCaller(t).Call(t.Context(), r)
 		require.NoError(t, err, challenge)
 		require.JSONEq(t, `"{\"a\":1}"`, string(res.Content))

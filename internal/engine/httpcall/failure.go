@@ -34,8 +34,8 @@ const notShown = "the cause is not shown, because the address contains a secret"
 // errTimeLimit is the cause of a call that exceeded its time limit.
 var errTimeLimit = errors.New("time limit reached")
 
-// statusError returns the failure of a response with an error status. It searches the decoded text for secrets before it changes the text:
-// half a secret, or one with other spaces, would not be found.
+// statusError returns the failure of a response with an error status. It searches the decoded text for secrets before
+// it changes the text: half a secret, or one with other spaces, would not be found.
 func statusError(r flow.HTTPRequest, res *http.Response, body []byte, s *redact.Scrubber) error {
 	contentType := res.Header.Get(headerContentType)
 	title, text := problemDetail(contentType, body)
@@ -73,7 +73,8 @@ func tooLarge(r flow.HTTPRequest, err error) error {
 }
 
 // transportFailure returns the failure of an exchange without a complete response. parent is the activity's context,
-// bounded the one with the call's own time limit. secretOrigin is set if the error may quote an origin that contains a secret.
+// bounded the one with the call's own time limit. secretOrigin is set if the error may quote an origin that contains a
+// secret.
 func transportFailure(parent, bounded context.Context, r flow.HTTPRequest, secretOrigin bool, err error) error {
 	if errors.Is(parent.Err(), context.Canceled) {
 		return fmt.Errorf("%s: %w", subject(r), parent.Err())
@@ -175,8 +176,8 @@ func unresolved(parent context.Context, r flow.HTTPRequest, err error) error {
 	return failure(flow.CategoryRefused, kind, status, title, fmt.Sprintf("%s was not sent: %v", subject(r), err))
 }
 
-// unauthenticated returns the failure of a request without credentials from its authority. secretOrigin is set if the address of the authority
-// contains a secret.
+// unauthenticated returns the failure of a request without credentials from its authority. secretOrigin is set if the
+// address of the authority contains a secret.
 func unauthenticated(parent, bounded context.Context, r flow.HTTPRequest, secretOrigin bool, err error) error {
 	var (
 		refused *authn.RefusedError
@@ -185,7 +186,8 @@ func unauthenticated(parent, bounded context.Context, r flow.HTTPRequest, secret
 	switch {
 	case errors.As(err, &refused):
 		detail := fmt.Sprintf("%s was not sent: %s", subject(r), refused.What)
-		return failure(flow.CategoryRefused, dsl.ErrorTypeAuthentication, http.StatusUnauthorized, "Not authenticated", detail)
+		return failure(flow.CategoryRefused, dsl.ErrorTypeAuthentication, http.StatusUnauthorized, "Not authenticated",
+			detail)
 	case errors.As(err, &network), bounded.Err() != nil:
 		return transportFailure(parent, bounded, r, secretOrigin, err)
 	}

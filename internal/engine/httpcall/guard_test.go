@@ -30,7 +30,8 @@ func TestGuardRejectsAddressesThatAreNotPublic(t *testing.T) {
 		"127.0.0.1", "localhost", "10.0.0.1", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.100.100.200",
 		"168.63.129.16", "0.0.0.0", "0.1.2.3", "192.0.0.192", "198.18.0.1", "203.0.113.9", "224.0.0.1", "240.0.0.1",
 		"255.255.255.255", "[::1]", "[::]", "[fe80::1]", "[fd00:ec2::254]", "[fc00::1]", "[ff02::1]", "[::ffff:127.0.0.1]",
-		"[::127.0.0.1]", "[64:ff9b::a9fe:a9fe]", "[64:ff9b:1::1]", "[2002:7f00:1::]", "[2001::1]", "[2001:db8::1]", "[fec0::1]",
+		"[::127.0.0.1]", "[64:ff9b::a9fe:a9fe]", "[64:ff9b:1::1]", "[2002:7f00:1::]", "[2001::1]", "[2001:db8::1]",
+		"[fec0::1]",
 	} {
 		t.Run(host, func(t *testing.T) {
 			t.Parallel()
@@ -45,7 +46,8 @@ func TestGuardRejectsAddressesThatAreNotPublic(t *testing.T) {
 func TestGuardAllowsConfiguredNetworksOnly(t *testing.T) {
 	t.Parallel()
 	url := origin(t, func(http.ResponseWriter, *http.Request) {})
-	for network, allowed := range map[string]bool{"127.0.0.0/8": true, "127.0.0.2/32": false, "10.0.0.0/8": false, "::1/128": false} {
+	for network, allowed := range map[string]bool{
+		"127.0.0.0/8": true, "127.0.0.2/32": false, "10.0.0.0/8": false, "::1/128": false} {
 		c := httpcall.New(httpcall.Options{AllowPrivate: []netip.Prefix{netip.MustParsePrefix(network)}})
 		t.Cleanup(c.Close)
 		_, err := c.Call(t.Context(), get(url))

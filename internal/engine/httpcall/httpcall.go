@@ -240,7 +240,8 @@ func (c *Caller) exchange(
 }
 
 // send sends a request and reads the response up to its limit.
-func (c *Caller) send(req *http.Request, r flow.HTTPRequest, s *resolvedRequest, sent *attempts) (*http.Response, []byte, error) {
+func (c *Caller) send(req *http.Request, r flow.HTTPRequest, s *resolvedRequest,
+	sent *attempts) (*http.Response, []byte, error) {
 	client := c.client
 	if r.Once {
 		client = c.once
@@ -262,7 +263,8 @@ func (c *Caller) send(req *http.Request, r flow.HTTPRequest, s *resolvedRequest,
 	}
 	sent.end(status, retryAfter(res, c.maxRetryAfter))
 	traced(span, status)
-	logger.FromContext(req.Context()).DebugContext(req.Context(), "Service answered a call", "method", spanMethod(req.Method), "status", res.StatusCode, "took", time.Since(begun))
+	logger.FromContext(req.Context()).DebugContext(req.Context(), "Service answered a call",
+		"method", spanMethod(req.Method), "status", res.StatusCode, "took", time.Since(begun))
 	return res, body, err
 }
 
@@ -282,8 +284,9 @@ func acceptable(status int, redirect bool) bool {
 	return status >= 200 && status <= 299
 }
 
-// promptFor is how long a call sends its heartbeats at the shortest interval. Most that are canceled, because another branch was faster or
-// a timeout ran out, are canceled in that time, and end within two seconds then. Later ones end within five: a heartbeat costs a write.
+// promptFor is how long a call sends its heartbeats at the shortest interval. Most that are canceled, because another
+// branch was faster or a timeout ran out, are canceled in that time, and end within two seconds then. Later ones end
+// within five: a heartbeat costs a write.
 const promptFor = 10 * time.Second
 
 // heartbeat sends heartbeats for a long call, which also makes it cancelable, until the returned function is called.
@@ -352,7 +355,8 @@ func checkRedirect(next *http.Request, via []*http.Request) error {
 	}
 	if next.URL.Scheme != first.URL.Scheme || next.URL.Host != first.URL.Host {
 		if policy.secret && next.Body != nil && next.Body != http.NoBody {
-			return &netguard.BlockedError{What: fmt.Sprintf("a redirect would carry a request with secrets in it to %q", next.URL.Host)}
+			return &netguard.BlockedError{
+				What: fmt.Sprintf("a redirect would carry a request with secrets in it to %q", next.URL.Host)}
 		}
 		dropPrivateHeaders(next.Header)
 	}

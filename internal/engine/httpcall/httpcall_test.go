@@ -147,7 +147,8 @@ func TestRequestsAreSent(t *testing.T) { //nolint:tparallel // the cases share t
 		}, func(t *testing.T) { require.Equal(t, `"a"`, got.Body) }},
 		{"headers of the workflow come first", func(r *flow.HTTPRequest) {
 			r.Method, r.IdempotencyKey = "PATCH", "ours"
-			r.Headers = map[string]string{"user-agent": "mine", "accept": "text/csv", "idempotency-key": "theirs", "host": "shop.test", "X-A": "1"}
+			r.Headers = map[string]string{
+				"user-agent": "mine", "accept": "text/csv", "idempotency-key": "theirs", "host": "shop.test", "X-A": "1"}
 		}, func(t *testing.T) {
 			require.Equal(t, "PATCH", got.Method)
 			require.Equal(t, "shop.test", got.Host)
@@ -173,7 +174,8 @@ func TestResponsesAreDecoded(t *testing.T) {
 	for _, tc := range []struct {
 		name, contentType, body, output, want string
 	}{
-		{"JSON", "application/json; charset=utf-8", `{"b":1,"a":12345678901234567890}`, flow.OutputContent, `{"a":12345678901234567890,"b":1}`},
+		{"JSON", "application/json; charset=utf-8", `{"b":1,"a":12345678901234567890}`, flow.OutputContent,
+			`{"a":12345678901234567890,"b":1}`},
 		{"JSON by suffix", "application/hal+json", `[1.50,true,null]`, flow.OutputContent, `[1.5,true,null]`},
 		{"text", "text/plain", "a \"b\"\n", flow.OutputContent, `"a \"b\"\n"`},
 		{"text in another character set", "text/plain; charset=ISO-8859-1", "gr\xfc\xdfe", flow.OutputContent, `"grüße"`},
@@ -241,7 +243,8 @@ func TestErrorResponses(t *testing.T) {
 		title, detail           string
 	}{
 		{"not found", "text/plain", "no\n\tsuch pet", 404, false, "Not Found", "answered 404: no such pet"},
-		{"problem description", "application/problem+json", `{"title":"Out of stock","detail":"3 left"}`, 409, false, "Out of stock", "answered 409: 3 left"},
+		{"problem description", "application/problem+json", `{"title":"Out of stock","detail":"3 left"}`, 409, false,
+			"Out of stock", "answered 409: 3 left"},
 		{"JSON", "application/json", `{"e":1}`, 500, false, "Internal Server Error", `answered 500: {"e":1}`},
 		{"binary is not shown", "image/png", "\x89PNG", 503, false, "Service Unavailable", "answered 503"},
 		{"unknown status", "text/plain", "", 599, false, "HTTP status 599", "answered 599"},
@@ -291,13 +294,15 @@ func TestInvalidRequests(t *testing.T) {
 		change func(*flow.HTTPRequest)
 		detail string
 	}{
-		"scheme":       {func(r *flow.HTTPRequest) { r.URL = "file:///etc/passwd" }, `scheme "file"`},
-		"relative":     {func(r *flow.HTTPRequest) { r.URL = "/pets" }, "only http and https"},
-		"no host":      {func(r *flow.HTTPRequest) { r.URL = "http:///pets" }, "names no host"},
-		"unreadable":   {func(r *flow.HTTPRequest) { r.URL = "http://a b/?planted-secret" }, "cannot be read"},
-		"method":       {func(r *flow.HTTPRequest) { r.Method = "GE T" }, "invalid method"},
-		"header name":  {func(r *flow.HTTPRequest) { r.Headers = map[string]string{"a b": "c"} }, `"a b" is not the name`},
-		"header value": {func(r *flow.HTTPRequest) { r.Headers = map[string]string{"a": "b\r\nc: d"} }, `header "a" has a value`},
+		"scheme":      {func(r *flow.HTTPRequest) { r.URL = "file:///etc/passwd" }, `scheme "file"`},
+		"relative":    {func(r *flow.HTTPRequest) { r.URL = "/pets" }, "only http and https"},
+		"no host":     {func(r *flow.HTTPRequest) { r.URL = "http:///pets" }, "names no host"},
+		"unreadable":  {func(r *flow.HTTPRequest) { r.URL = "http://a b/?planted-secret" }, "cannot be read"},
+		"method":      {func(r *flow.HTTPRequest) { r.Method = "GE T" }, "invalid method"},
+		"header name": {func(r *flow.HTTPRequest) { r.Headers = map[string]string{"a b": "c"} }, `"a b" is not the name`},
+		"header value": {func(r *flow.HTTPRequest) {
+			r.Headers = map[string]string{"a": "b\r\nc: d"}
+		}, `header "a" has a value`},
 		"connection header": {
 			func(r *flow.HTTPRequest) { r.Headers = map[string]string{"transfer-encoding": "chunked"} },
 			"belongs to the connection",

@@ -34,7 +34,8 @@ func said(t *testing.T, res flow.HTTPResponse, err error) string {
 	return string(all)
 }
 
-// TestEveryPartOfASecretIsRedacted checks that a service which repeats any value of a secret discloses none, whatever its role.
+// TestEveryPartOfASecretIsRedacted checks that a service which repeats any value of a secret discloses none, whatever
+// its role.
 func TestEveryPartOfASecretIsRedacted(t *testing.T) {
 	t.Parallel()
 	const account = `{"username":"planted-user-1","password":"","note":{"list":["planted-note-2",471147114711]}}`
@@ -81,7 +82,8 @@ func TestEveryPartOfASecretIsRedacted(t *testing.T) {
 	}
 }
 
-// TestAddressWithSecretIsNotQuoted checks addresses that cannot be read or reached: no error quotes a part of them, nor does one of an authority.
+// TestAddressWithSecretIsNotQuoted checks addresses that cannot be read or reached: no error quotes a part of them, nor
+// does one of an authority.
 func TestAddressWithSecretIsNotQuoted(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ secret, url string }{
@@ -96,7 +98,8 @@ func TestAddressWithSecretIsNotQuoted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := callerWith(t, fakeSecrets{"token": tc.secret, "policy": `{"grant":"client_credentials","authority":"` + tc.secret + `","client":{"id":"x"}}`})
+			c := callerWith(t, fakeSecrets{
+				"token": tc.secret, "policy": `{"grant":"client_credentials","authority":"` + tc.secret + `","client":{"id":"x"}}`})
 			requests := []flow.HTTPRequest{using(tc.url, map[string]flow.Secret{mark: {Name: "token"}})}
 			authorized := using("http://127.0.0.1:1", nil)
 			authorized.Authentication = &flow.Authentication{Scheme: "oauth2", Secret: "policy"}
@@ -104,7 +107,8 @@ func TestAddressWithSecretIsNotQuoted(t *testing.T) {
 				requests = append(requests, authorized)
 				authorized.Authentication = &flow.Authentication{Scheme: "oidc", Secret: "policy"}
 				requests = append(requests, authorized)
-				authorized.Authentication = &flow.Authentication{Scheme: "oidc", Properties: json.RawMessage(`{"grant":"client_credentials","authority":"` + mark + `"}`)}
+				authorized.Authentication = &flow.Authentication{
+					Scheme: "oidc", Properties: json.RawMessage(`{"grant":"client_credentials","authority":"` + mark + `"}`)}
 				authorized.Secrets = map[string]flow.Secret{mark: {Name: "token"}}
 				requests = append(requests, authorized)
 			}
@@ -120,7 +124,8 @@ func TestAddressWithSecretIsNotQuoted(t *testing.T) {
 	}
 }
 
-// TestTextsAreSearchedWhole checks a secret at the place where the text of a failure is cut, in a character set that has to be decoded first.
+// TestTextsAreSearchedWhole checks a secret at the place where the text of a failure is cut, in a character set that
+// has to be decoded first.
 func TestTextsAreSearchedWhole(t *testing.T) {
 	t.Parallel()
 	const planted = "planted-in-a-text-47114711"
@@ -128,7 +133,8 @@ func TestTextsAreSearchedWhole(t *testing.T) {
 		at := origin(t, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/plain; charset=utf-16le")
 			w.WriteHeader(http.StatusBadRequest)
-			for _, unit := range utf16.Encode([]rune(strings.Repeat("\t ", before/2) + "x" + planted + strings.Repeat("z", 3000))) {
+			for _, unit := range utf16.Encode(
+				[]rune(strings.Repeat("\t ", before/2) + "x" + planted + strings.Repeat("z", 3000))) {
 				_, _ = w.Write([]byte{byte(unit), byte(unit >> 8)})
 			}
 		})

@@ -33,7 +33,8 @@ func (c *Caller) build(ctx context.Context, r *resolvedRequest) (*http.Request, 
 	target, err := targetURL(r.HTTPRequest)
 	switch {
 	case err != nil && r.secretURL:
-		return nil, errors.New("its URL, which contains a secret, cannot be used: it has to begin with http:// or https:// and a host")
+		return nil, errors.New("its URL, which contains a secret, cannot be used: it has to begin with http:// or https:// " +
+			"and a host")
 	case err != nil:
 		return nil, err
 	}
@@ -80,7 +81,8 @@ func targetURL(r flow.HTTPRequest) (*url.URL, error) {
 	}
 	switch {
 	case u.Scheme != "http" && u.Scheme != "https":
-		return nil, fmt.Errorf("its URL has the scheme %q; only http and https can be called", excerpt.Of(u.Scheme, maxQuoted))
+		return nil, fmt.Errorf("its URL has the scheme %q; only http and https can be called",
+			excerpt.Of(u.Scheme, maxQuoted))
 	case u.Hostname() == "":
 		return nil, errors.New("its URL names no host")
 	}

@@ -133,11 +133,13 @@ func scrubbed(s *redact.Scrubber, headers map[string]string) map[string]string {
 	return out
 }
 
-// sentHeaders omits credentials: results are stored and shown. It omits a trace context that the workflow did not set: the result of a call
-// does not depend on whether the call is traced.
+// sentHeaders omits credentials: results are stored and shown. It omits a trace context that the workflow did not set:
+// the result of a call does not depend on whether the call is traced.
 func sentHeaders(h http.Header, given map[string]string) map[string]string {
 	out := flatten(h)
-	if !slices.ContainsFunc(slices.Collect(maps.Keys(given)), func(name string) bool { return strings.EqualFold(name, headerTraceparent) }) {
+	if !slices.ContainsFunc(slices.Collect(maps.Keys(given)), func(name string) bool {
+		return strings.EqualFold(name, headerTraceparent)
+	}) {
 		delete(out, strings.ToLower(headerTraceparent))
 	}
 	for _, name := range []string{"authorization", "proxy-authorization", "cookie"} {

@@ -44,7 +44,8 @@ func (s *storage) canStore(ctx context.Context, r flow.HTTPResponse) bool {
 func (s *storage) await(ctx context.Context, r flow.HTTPResponse, err error) (flow.HTTPResponse, error) {
 	for err == nil && !s.canStore(ctx, r) {
 		if !loop.Sleep(ctx, checkEvery) {
-			return flow.HTTPResponse{}, flow.Interrupted(fmt.Sprintf("the response was lost, because it could not be stored before its activity ended: %v", ctx.Err()))
+			return flow.HTTPResponse{}, flow.Interrupted(fmt.Sprintf("the response was lost, because it could not be stored "+
+				"before its activity ended: %v", ctx.Err()))
 		}
 	}
 	return r, err

@@ -15,12 +15,13 @@ import (
 // headerTraceparent is the header of W3C Trace Context.
 const headerTraceparent = "Traceparent"
 
-// trace starts the span of a request below that of its activity, and sends its context with the request. Nothing is recorded or sent in a
-// process without traces. The span has the method and the host of the request, without anything else of its URL; without the host, too,
-// where this part of the URL contains a secret.
+// trace starts the span of a request below that of its activity, and sends its context with the request. Nothing is
+// recorded or sent in a process without traces. The span has the method and the host of the request, without anything
+// else of its URL; without the host, too, where this part of the URL contains a secret.
 //
-// Only traceparent is sent, which consists of random IDs and a flag: tracestate belongs to the vendors of the API's callers. A traceparent
-// that the workflow sets itself is left as it is. Redirects to other origins lose it, like all headers.
+// Only traceparent is sent, which consists of random IDs and a flag: tracestate belongs to the vendors of the API's
+// callers. A traceparent that the workflow sets itself is left as it is. Redirects to other origins lose it, like all
+// headers.
 func (c *Caller) trace(req *http.Request, r *resolvedRequest) (*http.Request, trace.Span) {
 	parent := trace.SpanFromContext(req.Context())
 	if !parent.SpanContext().IsValid() {
@@ -47,7 +48,8 @@ func (c *Caller) trace(req *http.Request, r *resolvedRequest) (*http.Request, tr
 // spanMethod returns the method for a span. By convention, others than the known ones are _OTHER.
 func spanMethod(method string) string {
 	switch method {
-	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions, http.MethodTrace:
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,
+		http.MethodOptions, http.MethodTrace:
 		return method
 	}
 	return "_OTHER"

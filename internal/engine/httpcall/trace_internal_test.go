@@ -12,9 +12,11 @@ import (
 func TestSpanOfRequestHasNoSecrets(t *testing.T) {
 	t.Parallel()
 	spans := tracetest.NewSpanRecorder()
-	ctx, parent := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)).Tracer("test").Start(t.Context(), "activity")
+	ctx, parent := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)).Tracer("test").Start(t.Context(),
+		"activity")
 	for propagate, given := range map[bool]string{true: "", false: "given"} {
-		req, err := http.NewRequestWithContext(ctx, "PLANTED", "https://planted-host.example.com:8443/planted/path?q=planted#planted", http.NoBody)
+		req, err := http.NewRequestWithContext(ctx, "PLANTED",
+			"https://planted-host.example.com:8443/planted/path?q=planted#planted", http.NoBody)
 		require.NoError(t, err)
 		if given != "" {
 			req.Header.Set("Traceparent", given)
@@ -24,7 +26,8 @@ func TestSpanOfRequestHasNoSecrets(t *testing.T) {
 		traced(span, http.StatusNotFound)
 		span.End()
 		if given == "" {
-			require.Contains(t, sent.Header.Get("Traceparent"), parent.SpanContext().TraceID().String()+"-"+span.SpanContext().SpanID().String())
+			require.Contains(t, sent.Header.Get("Traceparent"),
+				parent.SpanContext().TraceID().String()+"-"+span.SpanContext().SpanID().String())
 		} else {
 			require.Equal(t, given, sent.Header.Get("Traceparent"), "the workflow's own is not replaced")
 		}

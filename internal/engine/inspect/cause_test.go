@@ -15,7 +15,9 @@ import (
 func TestFailuresAreClassified(t *testing.T) {
 	t.Parallel()
 	const unhandled = enumspb.WORKFLOW_TASK_FAILED_CAUSE_WORKFLOW_WORKER_UNHANDLED_FAILURE
-	panicked := &failurepb.Failure{FailureInfo: &failurepb.Failure_ApplicationFailureInfo{ApplicationFailureInfo: &failurepb.ApplicationFailureInfo{Type: "PanicError"}}}
+	panicked := &failurepb.Failure{
+		FailureInfo: &failurepb.Failure_ApplicationFailureInfo{
+			ApplicationFailureInfo: &failurepb.ApplicationFailureInfo{Type: "PanicError"}}}
 	for _, tt := range []struct {
 		cause   enumspb.WorkflowTaskFailedCause
 		failure *failurepb.Failure
@@ -27,9 +29,11 @@ func TestFailuresAreClassified(t *testing.T) {
 		{enumspb.WORKFLOW_TASK_FAILED_CAUSE_REQUEST_TOO_LARGE, nil, "", run.PayloadTooLarge},
 		{enumspb.WORKFLOW_TASK_FAILED_CAUSE_NON_DETERMINISTIC_ERROR, panicked, "lookup failed", run.NonDeterminism},
 		{unhandled, panicked, "[TMPRL1100] nondeterministic workflow", run.NonDeterminism},
-		{unhandled, panicked, `[TMPRL1101] Potential deadlock detected: workflow goroutine "root" didn't yield for over 1s`, run.Deadlock},
+		{unhandled, panicked, `[TMPRL1101] Potential deadlock detected: workflow goroutine "root" didn't yield for over 1s`,
+			run.Deadlock},
 		{unhandled, panicked, contract.ComputesTooLong + " (800ms)", run.Deadlock},
-		{unhandled, panicked, `run "r" needs interpreter 9, this worker has 4: it is for a newer worker`, run.NewerInterpreter},
+		{unhandled, panicked, `run "r" needs interpreter 9, this worker has 4: it is for a newer worker`,
+			run.NewerInterpreter},
 		{unhandled, panicked, `load document "sha256:aa" of run "r": the store is away`, run.DocumentUnavailable},
 		{unhandled, nil, contract.PayloadsAway + `: read payload aa of run "r": the store is away`, run.DocumentUnavailable},
 		{unhandled, nil, `payload aa of run "r": ` + contract.PayloadMissing, run.PayloadMissing},

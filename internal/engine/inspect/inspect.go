@@ -68,7 +68,8 @@ func New(opts Options) *Inspector { return &Inspector{opts} }
 func (i *Inspector) Connection() diagnose.Connection {
 	status := i.opts.Status()
 	_, err := i.opts.Client()
-	return diagnose.Connection{Usable: err == nil, Address: status.Address, Kind: string(status.Kind), LastError: status.LastError}
+	return diagnose.Connection{
+		Usable: err == nil, Address: status.Address, Kind: string(status.Kind), LastError: status.LastError}
 }
 
 // Queue implements [diagnose.Engine].
@@ -82,7 +83,8 @@ func (i *Inspector) Queue(ctx context.Context, project string) (diagnose.QueueSt
 	return state, err
 }
 
-func (i *Inspector) line(ctx context.Context, queue string, kind enumspb.TaskQueueType) (line diagnose.TaskTypeState, err error) {
+func (i *Inspector) line(ctx context.Context, queue string,
+	kind enumspb.TaskQueueType) (line diagnose.TaskTypeState, err error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	if err := i.opts.Budget.Take(ctx); err != nil {
@@ -100,7 +102,8 @@ func (i *Inspector) line(ctx context.Context, queue string, kind enumspb.TaskQue
 		return line, fmt.Errorf("describing task queue %q: %w", queue, err)
 	}
 	for _, p := range answer.GetPollers() {
-		line.Pollers = append(line.Pollers, diagnose.Poller{Identity: p.GetIdentity(), LastAccess: p.GetLastAccessTime().AsTime()})
+		line.Pollers = append(line.Pollers,
+			diagnose.Poller{Identity: p.GetIdentity(), LastAccess: p.GetLastAccessTime().AsTime()})
 	}
 	line.Measured = answer.GetStats() != nil
 	line.Backlog = answer.GetStats().GetApproximateBacklogCount()
@@ -113,7 +116,8 @@ func (i *Inspector) Problems(ctx context.Context) (map[string]string, error) {
 	problems := map[string]string{}
 	request := &workflowservice.ListWorkflowExecutionsRequest{
 		Namespace: i.opts.Namespace, PageSize: listPage,
-		Query: fmt.Sprintf("WorkflowType = '%s' AND ExecutionStatus = 'Running' AND %s IS NOT NULL", contract.RunWorkflow, reportedProblems),
+		Query: fmt.Sprintf("WorkflowType = '%s' AND ExecutionStatus = 'Running' AND %s IS NOT NULL", contract.RunWorkflow,
+			reportedProblems),
 	}
 	for range listPages {
 		page, err := i.list(ctx, request)
@@ -202,7 +206,8 @@ func (i *Inspector) Execution(ctx context.Context, runID string) (diagnose.Execu
 		x.Activities = append(x.Activities, diagnose.Activity{
 			Type: a.GetActivityType().GetName(), Attempt: int(a.GetAttempt()),
 			Started:     a.GetState() == enumspb.PENDING_ACTIVITY_STATE_STARTED,
-			ScheduledAt: first(a.GetScheduledTime()), NextAt: first(a.GetNextAttemptScheduleTime()), Failure: Text(i.opts.Failures, a.GetLastFailure()),
+			ScheduledAt: first(a.GetScheduledTime()), NextAt: first(a.GetNextAttemptScheduleTime()),
+			Failure: Text(i.opts.Failures, a.GetLastFailure()),
 		})
 	}
 	return x, nil
@@ -210,13 +215,15 @@ func (i *Inspector) Execution(ctx context.Context, runID string) (diagnose.Execu
 
 // readFailure reads from the history why and when the task failed, and on which worker: the first of consecutive
 // failures is an event in it. If the history cannot be read, x stays as it is.
-func (i *Inspector) readFailure(ctx context.Context, c client.Client, execution *commonpb.WorkflowExecution, x *diagnose.Execution) {
+func (i *Inspector) readFailure(ctx context.Context, c client.Client, execution *commonpb.WorkflowExecution,
+	x *diagnose.Execution) {
 	if i.opts.Budget.Take(ctx) != nil {
 		return
 	}
-	history, err := c.WorkflowService().GetWorkflowExecutionHistoryReverse(ctx, &workflowservice.GetWorkflowExecutionHistoryReverseRequest{
-		Namespace: i.opts.Namespace, Execution: execution, MaximumPageSize: tail,
-	})
+	history, err := c.WorkflowService().GetWorkflowExecutionHistoryReverse(ctx,
+		&workflowservice.GetWorkflowExecutionHistoryReverseRequest{
+			Namespace: i.opts.Namespace, Execution: execution, MaximumPageSize: tail,
+		})
 	if err != nil {
 		return
 	}

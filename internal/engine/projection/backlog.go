@@ -154,7 +154,8 @@ func (b *backlog) requests() []run.RepairRequest {
 	for id, s := range b.suspects {
 		s.since = false
 		b.suspects[id] = s
-		request := run.RepairRequest{RunID: id, Reason: "the answer to the completion of a workflow task was lost", After: requestAfter}
+		request := run.RepairRequest{
+			RunID: id, Reason: "the answer to the completion of a workflow task was lost", After: requestAfter}
 		if s.lost {
 			request.Reason = "updates of the row were dropped while the database was away or too slow, or refused them"
 			request.Behind, request.Force = true, true

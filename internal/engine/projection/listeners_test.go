@@ -14,8 +14,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
-// requested returns the listeners that a history has requested and not removed. A commit that the last accepted workflow task does not know
-// may be done: the run continues with it after the database was restored.
+// requested returns the listeners that a history has requested and not removed. A commit that the last accepted
+// workflow task does not know may be done: the run continues with it after the database was restored.
 func requested(t *testing.T, history *historypb.History) (list []flow.ListenRequest) {
 	t.Helper()
 	removed := map[string]bool{}

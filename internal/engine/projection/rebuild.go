@@ -44,8 +44,8 @@ type Rebuilding struct {
 	Log      sdklog.Logger
 	// Workflow returns the workflow function over a sink.
 	Workflow func(flow.Sink) any
-	// Listen receives the listeners that the run has at the end of the history, before the last part is written: an interrupted rebuild
-	// is repeated. nil: they are not read.
+	// Listen receives the listeners that the run has at the end of the history, before the last part is written: an
+	// interrupted rebuild is repeated. nil: they are not read.
 	Listen func(ctx context.Context, listeners []flow.ListenRequest) error
 }
 
@@ -56,7 +56,8 @@ type Rebuilding struct {
 // A part has a position only if all records up to it are written with it or before: after an interrupted rebuild, the
 // row is still behind. The end of ctx ends the interpretation at the next turn of the workflow.
 func Rebuild(ctx context.Context, b Rebuilding, write Write) (*run.State, int64, error) {
-	c := &collector{interruption: interruption{ctx: ctx}, write: write, update: run.Update{RunID: b.Execution.WorkflowID, ExecutionID: b.Execution.RunID}, limit: partSteps}
+	c := &collector{interruption: interruption{ctx: ctx}, write: write,
+		update: run.Update{RunID: b.Execution.WorkflowID, ExecutionID: b.Execution.RunID}, limit: partSteps}
 	accepted := trim(b.History)
 	if err := b.replay(c, &c.interruption); err != nil {
 		return nil, 0, err
@@ -88,9 +89,10 @@ func (b Rebuilding) replay(sink flow.Sink, i *interruption) error {
 		return fmt.Errorf("making a replayer: %w", err)
 	}
 	replayer.RegisterWorkflowWithOptions(b.Workflow(sink), workflow.RegisterOptions{Name: b.Name})
-	err = replayer.ReplayWorkflowHistoryWithOptions(&untilStopped{b.Log, i}, b.History, worker.ReplayWorkflowHistoryOptions{
-		OriginalExecution: workflow.Execution{ID: b.Execution.WorkflowID, RunID: b.Execution.RunID},
-	})
+	err = replayer.ReplayWorkflowHistoryWithOptions(&untilStopped{b.Log, i}, b.History,
+		worker.ReplayWorkflowHistoryOptions{
+			OriginalExecution: workflow.Execution{ID: b.Execution.WorkflowID, RunID: b.Execution.RunID},
+		})
 	switch {
 	case i.failed != nil:
 		return i.failed
@@ -111,7 +113,8 @@ type ReplayError struct {
 
 // Error implements error.
 func (e *ReplayError) Error() string {
-	return fmt.Sprintf("interpreting the history of run %q (execution %q) again: %v", e.Execution.WorkflowID, e.Execution.RunID, e.Err)
+	return fmt.Sprintf("interpreting the history of run %q (execution %q) again: %v", e.Execution.WorkflowID,
+		e.Execution.RunID, e.Err)
 }
 
 // Unwrap returns the cause.
@@ -153,7 +156,8 @@ func (c *collector) Listening(listeners func() ([]flow.ListenRequest, error)) {
 }
 
 // Records implements [flow.Sink].
-func (c *collector) Records(_ flow.Execution, position int64, r *interp.RunRecord, steps []interp.StepRecord, sensitive []string) {
+func (c *collector) Records(_ flow.Execution, position int64, r *interp.RunRecord, steps []interp.StepRecord,
+	sensitive []string) {
 	c.check()
 	if position > c.update.Position && c.full() {
 		c.must(c.flush())
@@ -195,7 +199,8 @@ func (c *collector) send(part run.Update) error {
 // the same position, and would be ignored as old. The state and the position wait for the end of the task.
 func (c *collector) flushEnded() error {
 	compact(&c.update)
-	part := run.Update{RunID: c.update.RunID, ExecutionID: c.update.ExecutionID, Position: c.update.Position, Partial: true, Sensitive: c.update.Sensitive}
+	part := run.Update{RunID: c.update.RunID, ExecutionID: c.update.ExecutionID, Position: c.update.Position,
+		Partial: true, Sensitive: c.update.Sensitive}
 	var open []run.Step
 	c.bytes = 0
 	for _, s := range c.update.Steps {
@@ -256,7 +261,8 @@ type stopper struct {
 }
 
 // InterceptWorkflow implements [interceptor.WorkerInterceptor].
-func (s *stopper) InterceptWorkflow(_ workflow.Context, next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
+func (s *stopper) InterceptWorkflow(_ workflow.Context,
+	next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
 	return &stoppedInbound{interceptor.WorkflowInboundInterceptorBase{Next: next}, s.interruption}
 }
 
@@ -268,7 +274,8 @@ type stoppedInbound struct {
 
 // Init implements [interceptor.WorkflowInboundInterceptor].
 func (s *stoppedInbound) Init(out interceptor.WorkflowOutboundInterceptor) error {
-	return s.Next.Init(&stoppedOutbound{interceptor.WorkflowOutboundInterceptorBase{Next: out}, s.interruption}) //nolint:wrapcheck // it is the SDK's
+	return s.Next.Init(&stoppedOutbound{
+		interceptor.WorkflowOutboundInterceptorBase{Next: out}, s.interruption}) //nolint:wrapcheck // it is the SDK's
 }
 
 type stoppedOutbound struct {

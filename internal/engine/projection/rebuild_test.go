@@ -73,7 +73,8 @@ func sealing(t *testing.T) *keyring.Ring {
 func rebuilding(t *testing.T, history *historypb.History, e flow.Execution, docs flow.Documents) projection.Rebuilding {
 	t.Helper()
 	return projection.Rebuilding{
-		History: history, Execution: e, Name: contract.RunWorkflow, Keys: sealing(t), Log: logger.ForTemporal(slog.New(slog.DiscardHandler)),
+		History: history, Execution: e, Name: contract.RunWorkflow, Keys: sealing(t),
+		Log:      logger.ForTemporal(slog.New(slog.DiscardHandler)),
 		Workflow: func(sink flow.Sink) any { return flow.New(t.Context(), docs, sink, flow.DefaultLimits()).Run },
 	}
 }
@@ -82,10 +83,11 @@ func rebuilding(t *testing.T, history *historypb.History, e flow.Execution, docs
 func rebuild(t *testing.T, history *historypb.History, e flow.Execution, docs flow.Documents) (run.Update, error) {
 	t.Helper()
 	var whole run.Update
-	_, _, err := projection.Rebuild(t.Context(), rebuilding(t, history, e, docs), func(_ context.Context, part run.Update) error {
-		whole = projection.Join(whole, part)
-		return nil
-	})
+	_, _, err := projection.Rebuild(t.Context(), rebuilding(t, history, e, docs),
+		func(_ context.Context, part run.Update) error {
+			whole = projection.Join(whole, part)
+			return nil
+		})
 	return whole, err
 }
 
@@ -100,7 +102,8 @@ func TestRebuildRestoresTheRecords(t *testing.T) {
 	require.Greater(t, u.Position, int64(3))
 	require.Less(t, u.Position, int64(len(events)))
 	require.WithinRange(t, u.State.StartedAt, events[0].GetEventTime().AsTime(), events[4].GetEventTime().AsTime())
-	require.WithinRange(t, u.State.EndedAt, events[4].GetEventTime().AsTime(), events[len(events)-1].GetEventTime().AsTime())
+	require.WithinRange(t, u.State.EndedAt, events[4].GetEventTime().AsTime(),
+		events[len(events)-1].GetEventTime().AsTime())
 	seen := map[int64]bool{}
 	var open []string
 	for _, s := range u.Steps {
@@ -141,7 +144,8 @@ func TestRebuildReportsUnreadableHistories(t *testing.T) {
 	t.Parallel()
 	history, e := recorded(t, "timers")
 	_, err := rebuild(t, history, e, scenarioDocument(t, "canceled"))
-	require.ErrorContains(t, err, fmt.Sprintf("interpreting the history of run %q (execution %q) again", e.WorkflowID, e.RunID))
+	require.ErrorContains(t, err,
+		fmt.Sprintf("interpreting the history of run %q (execution %q) again", e.WorkflowID, e.RunID))
 
 	away := errors.New("the store is away")
 	_, err = rebuild(t, history, e, fakeSource{err: away})
@@ -158,18 +162,20 @@ func TestRebuildEndsWithItsContext(t *testing.T) {
 	history, e := recorded(t, "timers")
 	ctx, cancel := context.WithCancel(t.Context())
 	writes := 0
-	_, _, err := projection.Rebuild(ctx, rebuilding(t, history, e, scenarioDocument(t, "timers")), func(context.Context, run.Update) error {
-		writes++
-		return nil
-	})
+	_, _, err := projection.Rebuild(ctx, rebuilding(t, history, e, scenarioDocument(t, "timers")),
+		func(context.Context, run.Update) error {
+			writes++
+			return nil
+		})
 	require.NoError(t, err)
 	require.Positive(t, writes)
 	cancel()
 	history, e = recorded(t, "timers")
-	_, _, err = projection.Rebuild(ctx, rebuilding(t, history, e, scenarioDocument(t, "timers")), func(context.Context, run.Update) error {
-		t.Error("nothing is written after the end")
-		return nil
-	})
+	_, _, err = projection.Rebuild(ctx, rebuilding(t, history, e, scenarioDocument(t, "timers")),
+		func(context.Context, run.Update) error {
+			t.Error("nothing is written after the end")
+			return nil
+		})
 	require.ErrorIs(t, err, context.Canceled)
 	require.False(t, projection.Unusable(err))
 }
@@ -203,7 +209,8 @@ do:
 	require.Empty(t, problems)
 	largest, steps, open := 0, map[int64]bool{}, 0
 	var last run.Update
-	_, position, err := projection.Rebuild(t.Context(), rebuilding(t, firstTask(t), flow.Execution{WorkflowID: "r1", RunID: "x"}, fakeSource{doc: doc}),
+	_, position, err := projection.Rebuild(t.Context(),
+		rebuilding(t, firstTask(t), flow.Execution{WorkflowID: "r1", RunID: "x"}, fakeSource{doc: doc}),
 		func(_ context.Context, part run.Update) error {
 			largest = max(largest, len(part.Steps))
 			for _, s := range part.Steps {
@@ -226,24 +233,31 @@ do:
 // firstTask returns the history of a run in which the first workflow task ended with a timer.
 func firstTask(t *testing.T) *historypb.History {
 	t.Helper()
-	input, err := codec.For(sealing(t), "r1").ToPayloads(flow.Input{RunID: "r1", Project: "default", Interpreter: interp.Version})
+	input, err := codec.For(sealing(t),
+		"r1").ToPayloads(flow.Input{RunID: "r1", Project: "default", Interpreter: interp.Version})
 	require.NoError(t, err)
 	events := []*historypb.HistoryEvent{
-		{EventType: enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED, Attributes: &historypb.HistoryEvent_WorkflowExecutionStartedEventAttributes{
-			WorkflowExecutionStartedEventAttributes: &historypb.WorkflowExecutionStartedEventAttributes{
-				WorkflowType: &commonpb.WorkflowType{Name: contract.RunWorkflow}, TaskQueue: &taskqueuepb.TaskQueue{Name: "q"}, Input: input,
-				WorkflowTaskTimeout: durationpb.New(10 * time.Second),
-			},
-		}},
-		{EventType: enumspb.EVENT_TYPE_WORKFLOW_TASK_SCHEDULED, Attributes: &historypb.HistoryEvent_WorkflowTaskScheduledEventAttributes{
-			WorkflowTaskScheduledEventAttributes: &historypb.WorkflowTaskScheduledEventAttributes{},
-		}},
-		{EventType: enumspb.EVENT_TYPE_WORKFLOW_TASK_STARTED, Attributes: &historypb.HistoryEvent_WorkflowTaskStartedEventAttributes{
-			WorkflowTaskStartedEventAttributes: &historypb.WorkflowTaskStartedEventAttributes{ScheduledEventId: 2},
-		}},
-		{EventType: enumspb.EVENT_TYPE_WORKFLOW_TASK_COMPLETED, Attributes: &historypb.HistoryEvent_WorkflowTaskCompletedEventAttributes{
-			WorkflowTaskCompletedEventAttributes: &historypb.WorkflowTaskCompletedEventAttributes{ScheduledEventId: 2, StartedEventId: 3},
-		}},
+		{EventType: enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED,
+			Attributes: &historypb.HistoryEvent_WorkflowExecutionStartedEventAttributes{
+				WorkflowExecutionStartedEventAttributes: &historypb.WorkflowExecutionStartedEventAttributes{
+					WorkflowType: &commonpb.WorkflowType{Name: contract.RunWorkflow}, TaskQueue: &taskqueuepb.TaskQueue{Name: "q"},
+					Input:               input,
+					WorkflowTaskTimeout: durationpb.New(10 * time.Second),
+				},
+			}},
+		{EventType: enumspb.EVENT_TYPE_WORKFLOW_TASK_SCHEDULED,
+			Attributes: &historypb.HistoryEvent_WorkflowTaskScheduledEventAttributes{
+				WorkflowTaskScheduledEventAttributes: &historypb.WorkflowTaskScheduledEventAttributes{},
+			}},
+		{EventType: enumspb.EVENT_TYPE_WORKFLOW_TASK_STARTED,
+			Attributes: &historypb.HistoryEvent_WorkflowTaskStartedEventAttributes{
+				WorkflowTaskStartedEventAttributes: &historypb.WorkflowTaskStartedEventAttributes{ScheduledEventId: 2},
+			}},
+		{EventType: enumspb.EVENT_TYPE_WORKFLOW_TASK_COMPLETED,
+			Attributes: &historypb.HistoryEvent_WorkflowTaskCompletedEventAttributes{
+				WorkflowTaskCompletedEventAttributes: &historypb.WorkflowTaskCompletedEventAttributes{
+					ScheduledEventId: 2, StartedEventId: 3},
+			}},
 		{EventType: enumspb.EVENT_TYPE_TIMER_STARTED, Attributes: &historypb.HistoryEvent_TimerStartedEventAttributes{
 			TimerStartedEventAttributes: &historypb.TimerStartedEventAttributes{
 				TimerId: "5", StartToFireTimeout: durationpb.New(time.Hour), WorkflowTaskCompletedEventId: 4,

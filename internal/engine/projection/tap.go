@@ -42,8 +42,8 @@ type Tap struct {
 	swept time.Time
 }
 
-// records are those of a workflow task: the update, and the number of steps that ended in the task itself, without those
-// of earlier tasks, whose records a replay creates again.
+// records are those of a workflow task: the update, and the number of steps that ended in the task itself, without
+// those of earlier tasks, whose records a replay creates again.
 type records struct {
 	run.Update
 
@@ -94,7 +94,8 @@ func NewTap(now func() time.Time, accept func(queue string, update run.Update, a
 
 // OnFailure registers fn for every workflow task that fails here, at the first attempt: the SDK lets later ones time
 // out. It must be called before the tap is used. fn must not block.
-func (t *Tap) OnFailure(fn func(workflowID string, failure *workflowservice.RespondWorkflowTaskFailedRequest, at time.Time)) {
+func (t *Tap) OnFailure(fn func(workflowID string, failure *workflowservice.RespondWorkflowTaskFailedRequest,
+	at time.Time)) {
 	t.failed = fn
 }
 
@@ -110,8 +111,8 @@ func (t *Tap) HoldBack(wait func(ctx context.Context, queue string, most time.Du
 // before the tap is used. fn must not block.
 func (t *Tap) OnUnsure(fn func(runID string)) { t.unsure = fn }
 
-// OnEnded registers fn for the steps that have ended in an accepted workflow task, with the task queue of the execution.
-// It must be called before the tap is used. fn must not block.
+// OnEnded registers fn for the steps that have ended in an accepted workflow task, with the task queue of the
+// execution. It must be called before the tap is used. fn must not block.
 func (t *Tap) OnEnded(fn func(ctx context.Context, queue string, steps map[interp.Status]int64)) {
 	t.ended = fn
 }
@@ -119,7 +120,8 @@ func (t *Tap) OnEnded(fn func(ctx context.Context, queue string, steps map[inter
 var _ flow.Sink = (*Tap)(nil)
 
 // Records implements [flow.Sink].
-func (t *Tap) Records(e flow.Execution, position int64, r *interp.RunRecord, steps []interp.StepRecord, sensitive []string) {
+func (t *Tap) Records(e flow.Execution, position int64, r *interp.RunRecord, steps []interp.StepRecord,
+	sensitive []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	u := t.records[e]
@@ -145,7 +147,8 @@ func (u *records) count(steps []interp.StepRecord) {
 
 // Intercept is the client's unary interceptor.
 func (t *Tap) Intercept(
-	ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
+	ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker,
+	opts ...grpc.CallOption,
 ) error {
 	switch request := req.(type) {
 	case *workflowservice.PollWorkflowTaskQueueRequest:
@@ -208,7 +211,8 @@ func (t *Tap) opened(response *workflowservice.PollWorkflowTaskQueueResponse) {
 	delete(t.records, e)
 	now := t.now()
 	opened := &task{
-		execution: e, queue: response.GetWorkflowExecutionTaskQueue().GetName(), opened: now, replayed: response.GetPreviousStartedEventId(),
+		execution: e, queue: response.GetWorkflowExecutionTaskQueue().GetName(), opened: now,
+		replayed: response.GetPreviousStartedEventId(),
 	}
 	if opened.replayed == 0 {
 		started := now

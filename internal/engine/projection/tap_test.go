@@ -134,8 +134,8 @@ func TestAcceptedTasksArePassedOn(t *testing.T) {
 	require.Empty(t, w.taken(), "a token is good once")
 }
 
-// Each step counts once, in the task in which it ended: a worker that interprets the history again counts none of the earlier ones, and a
-// task that Temporal does not accept counts none.
+// Each step counts once, in the task in which it ended: a worker that interprets the history again counts none of the
+// earlier ones, and a task that Temporal does not accept counts none.
 func TestEndedStepsAreCountedOnce(t *testing.T) {
 	t.Parallel()
 	w := newWire()
@@ -157,7 +157,8 @@ func TestEndedStepsAreCountedOnce(t *testing.T) {
 		return r
 	}
 	poll("first", 0)
-	w.record("e1", flow.Position(1, 3), one(1, interp.StatusRunning), done(2, interp.StatusCompleted), done(3, interp.StatusFailed))
+	w.record("e1", flow.Position(1, 3), one(1, interp.StatusRunning), done(2, interp.StatusCompleted),
+		done(3, interp.StatusFailed))
 	require.NoError(t, w.complete("first", nil))
 	require.Equal(t, map[interp.Status]int64{interp.StatusCompleted: 1, interp.StatusFailed: 1}, counted)
 
@@ -167,7 +168,8 @@ func TestEndedStepsAreCountedOnce(t *testing.T) {
 	require.Equal(t, int64(1), counted[interp.StatusCompleted])
 
 	poll("again", 3)
-	w.record("e1", flow.Position(1, 3), one(1, interp.StatusRunning), done(2, interp.StatusCompleted), done(3, interp.StatusFailed))
+	w.record("e1", flow.Position(1, 3), one(1, interp.StatusRunning), done(2, interp.StatusCompleted),
+		done(3, interp.StatusFailed))
 	w.record("e1", flow.Position(1, 8), done(1, interp.StatusCompleted))
 	require.NoError(t, w.complete("again", nil))
 	require.Equal(t, map[interp.Status]int64{interp.StatusCompleted: 2, interp.StatusFailed: 1}, counted)
@@ -180,12 +182,16 @@ func TestUpdateContainsTheRecords(t *testing.T) {
 	ended, until := at(4), at(60)
 	problem := &run.Error{Type: "t", Status: 503, Title: "away"}
 	w.Records(execution("e1"), 3, &interp.RunRecord{
-		Status: interp.StatusWaiting, WaitKind: interp.WaitRetry, Since: at(4), WaitUntil: &until, StepsTotal: 2, StepsDone: 1,
+		Status: interp.StatusWaiting, WaitKind: interp.WaitRetry, Since: at(4), WaitUntil: &until, StepsTotal: 2,
+		StepsDone: 1,
 	}, []interp.StepRecord{
-		{Number: 1, Path: "/do/0/a", Pointer: "/do/0/a", Task: "a", Kind: "set", Status: interp.StatusCompleted, StartedAt: at(2),
-			EndedAt: &ended, Input: []byte(`1`), Output: []byte(`2`)},
-		{Number: 2, Path: "/do/1/b", Pointer: "/do/1/b", Task: "b", Kind: "call", Status: interp.StatusWaiting, WaitKind: interp.WaitRetry,
-			WaitUntil: &until, StartedAt: at(3), Error: problem, Deadline: &until, DeadlineBy: "/timeout", Taken: []interp.TakenEvent{{Filter: 1, At: at(3)}},
+		{Number: 1, Path: "/do/0/a", Pointer: "/do/0/a", Task: "a", Kind: "set", Status: interp.StatusCompleted,
+			StartedAt: at(2),
+			EndedAt:   &ended, Input: []byte(`1`), Output: []byte(`2`)},
+		{Number: 2, Path: "/do/1/b", Pointer: "/do/1/b", Task: "b", Kind: "call", Status: interp.StatusWaiting,
+			WaitKind:  interp.WaitRetry,
+			WaitUntil: &until, StartedAt: at(3), Error: problem, Deadline: &until, DeadlineBy: "/timeout",
+			Taken:    []interp.TakenEvent{{Filter: 1, At: at(3)}},
 			Attempts: []interp.AttemptRecord{{Number: 1, StartedAt: at(3), EndedAt: &ended, Error: problem}}},
 	}, nil)
 	w.Records(execution("e1"), 5, &interp.RunRecord{
@@ -195,13 +201,17 @@ func TestUpdateContainsTheRecords(t *testing.T) {
 	require.Equal(t, []run.Update{{
 		RunID: "run-e1", ExecutionID: "e1", Position: 5, Sensitive: []string{"planted-word"},
 		State: &run.State{
-			Status: run.Failed, Since: at(9), StartedAt: at(2), EndedAt: at(9), Output: []byte(`null`), Error: problem, StepsTotal: 2, StepsDone: 2,
+			Status: run.Failed, Since: at(9), StartedAt: at(2), EndedAt: at(9), Output: []byte(`null`), Error: problem,
+			StepsTotal: 2, StepsDone: 2,
 		},
 		Steps: []run.Step{
-			{Number: 1, Path: "/do/0/a", Pointer: "/do/0/a", Task: "a", Kind: "set", Status: "completed", StartedAt: at(2), EndedAt: at(4),
-				Input: []byte(`1`), Output: []byte(`2`), Position: 3},
-			{Number: 2, Path: "/do/1/b", Pointer: "/do/1/b", Task: "b", Kind: "call", Status: "waiting", WaitingKind: "retry", WaitUntil: until,
-				StartedAt: at(3), Error: problem, Attempts: []run.Attempt{{Number: 1, StartedAt: at(3), EndedAt: &ended, Error: problem}}, Position: 3,
+			{Number: 1, Path: "/do/0/a", Pointer: "/do/0/a", Task: "a", Kind: "set", Status: "completed", StartedAt: at(2),
+				EndedAt: at(4),
+				Input:   []byte(`1`), Output: []byte(`2`), Position: 3},
+			{Number: 2, Path: "/do/1/b", Pointer: "/do/1/b", Task: "b", Kind: "call", Status: "waiting", WaitingKind: "retry",
+				WaitUntil: until,
+				StartedAt: at(3), Error: problem,
+				Attempts: []run.Attempt{{Number: 1, StartedAt: at(3), EndedAt: &ended, Error: problem}}, Position: 3,
 				Wait: &run.StepWait{Deadline: until, DeadlineBy: "/timeout", Taken: []run.TakenEvent{{Filter: 1, At: at(3)}}}},
 		},
 	}}, w.accepted)
@@ -357,7 +367,8 @@ func TestInlineNewTaskIsOpen(t *testing.T) {
 	w.poll(t, "e1", "token")
 	w.record("e1", 3, one(1, interp.StatusRunning))
 	reply := &workflowservice.RespondWorkflowTaskCompletedResponse{WorkflowTask: task("e1", "token-2")}
-	require.NoError(t, w.call(&workflowservice.RespondWorkflowTaskCompletedRequest{TaskToken: []byte("token")}, reply, nil))
+	require.NoError(t, w.call(&workflowservice.RespondWorkflowTaskCompletedRequest{TaskToken: []byte("token")}, reply,
+		nil))
 	w.record("e1", 7, one(2, interp.StatusRunning))
 	require.NoError(t, w.complete("token-2", nil))
 	require.Equal(t, []string{"e1@3: 1 running", "e1@7: 2 running"}, w.taken())
@@ -372,7 +383,8 @@ func TestEagerStartIsOpen(t *testing.T) {
 	require.NoError(t, w.complete("token", nil))
 	require.Equal(t, []string{"e1@3: 1 running"}, w.taken())
 	// Most starts return no task.
-	require.NoError(t, w.call(&workflowservice.StartWorkflowExecutionRequest{}, &workflowservice.StartWorkflowExecutionResponse{}, nil))
+	require.NoError(t, w.call(&workflowservice.StartWorkflowExecutionRequest{},
+		&workflowservice.StartWorkflowExecutionResponse{}, nil))
 	require.NoError(t, w.complete("", nil))
 	require.Empty(t, w.taken())
 }
@@ -397,13 +409,15 @@ func TestFailedCallsOpenNothing(t *testing.T) {
 	w.record("e1", 3, one(1, interp.StatusRunning))
 	require.NoError(t, w.complete("token", nil))
 	require.Empty(t, w.taken())
-	require.NoError(t, w.call(&workflowservice.DescribeNamespaceRequest{}, &workflowservice.DescribeNamespaceResponse{}, nil))
+	require.NoError(t, w.call(&workflowservice.DescribeNamespaceRequest{}, &workflowservice.DescribeNamespaceResponse{},
+		nil))
 }
 
 func TestEmptyPollOpensNothing(t *testing.T) {
 	t.Parallel()
 	w := newWire()
-	require.NoError(t, w.call(&workflowservice.PollWorkflowTaskQueueRequest{}, &workflowservice.PollWorkflowTaskQueueResponse{}, nil))
+	require.NoError(t, w.call(&workflowservice.PollWorkflowTaskQueueRequest{},
+		&workflowservice.PollWorkflowTaskQueueResponse{}, nil))
 	require.NoError(t, w.complete("", nil))
 	require.Empty(t, w.taken())
 }
@@ -413,9 +427,10 @@ func TestExecutionsOfOneRunAreSeparate(t *testing.T) {
 	w := newWire()
 	first, second := flow.Execution{WorkflowID: "r", RunID: "e1"}, flow.Execution{WorkflowID: "r", RunID: "e2"}
 	for token, e := range map[string]flow.Execution{"one": first, "two": second} {
-		require.NoError(t, w.call(&workflowservice.PollWorkflowTaskQueueRequest{}, &workflowservice.PollWorkflowTaskQueueResponse{
-			TaskToken: []byte(token), WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: e.WorkflowID, RunId: e.RunID},
-		}, nil))
+		require.NoError(t, w.call(&workflowservice.PollWorkflowTaskQueueRequest{},
+			&workflowservice.PollWorkflowTaskQueueResponse{
+				TaskToken: []byte(token), WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: e.WorkflowID, RunId: e.RunID},
+			}, nil))
 	}
 	w.Records(first, 3, nil, []interp.StepRecord{one(1, interp.StatusRunning)}, nil)
 	w.Records(second, 1<<32, nil, []interp.StepRecord{one(2, interp.StatusRunning)}, nil)
@@ -459,8 +474,9 @@ func TestManyExecutionsAtOnce(t *testing.T) {
 	}
 }
 
-// A run whose first task takes long is running as soon as a worker has taken it; its records, which Temporal has not accepted yet, are not
-// reported. A task that ends soon, or that a worker loses before it is reported, is reported by its records alone.
+// A run whose first task takes long is running as soon as a worker has taken it; its records, which Temporal has not
+// accepted yet, are not reported. A task that ends soon, or that a worker loses before it is reported, is reported by
+// its records alone.
 func TestLongFirstTaskIsReportedAsStarted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

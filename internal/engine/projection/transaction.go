@@ -37,7 +37,8 @@ func divide(u run.Update) []run.Update {
 		size := u.Steps[i].Size()
 		if i > first && (i-first == batchSteps || size > room) {
 			parts = append(parts, run.Update{
-				RunID: u.RunID, ExecutionID: u.ExecutionID, Position: u.Position, Steps: u.Steps[first:i:i], Sensitive: u.Sensitive, Partial: true,
+				RunID: u.RunID, ExecutionID: u.ExecutionID, Position: u.Position, Steps: u.Steps[first:i:i], Sensitive: u.Sensitive,
+				Partial: true,
 			})
 			room, first = left, i
 		}

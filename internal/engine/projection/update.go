@@ -106,7 +106,8 @@ func step(r *interp.StepRecord, position int64) run.Step {
 	s := run.Step{
 		Number: r.Number, Path: r.Path, Pointer: r.Pointer, Task: r.Task, Kind: r.Kind, Status: string(r.Status),
 		WaitingKind: r.WaitKind, WaitUntil: deref(r.WaitUntil), StartedAt: r.StartedAt, EndedAt: deref(r.EndedAt),
-		Input: r.Input, Output: r.Output, InputSize: int64(r.InputSize), OutputSize: int64(r.OutputSize), Error: r.Error, Position: position,
+		Input: r.Input, Output: r.Output, InputSize: int64(r.InputSize), OutputSize: int64(r.OutputSize), Error: r.Error,
+		Position:   position,
 		InputShown: r.InputShown, OutputShown: r.OutputShown, Kept: r.Kept,
 	}
 	if r.Deadline != nil || len(r.Taken) > 0 {
@@ -117,8 +118,9 @@ func step(r *interp.StepRecord, position int64) run.Step {
 	}
 	for _, a := range r.Attempts {
 		s.Attempts = append(s.Attempts, run.Attempt{
-			Number: a.Number, StartedAt: a.StartedAt, EndedAt: a.EndedAt, Error: a.Error, Outcome: a.Outcome, HTTPStatus: a.HTTPStatus,
-			Method: a.Method, Host: a.Host, RetryAfter: a.RetryAfter,
+			Number: a.Number, StartedAt: a.StartedAt, EndedAt: a.EndedAt, Error: a.Error, Outcome: a.Outcome,
+			HTTPStatus: a.HTTPStatus,
+			Method:     a.Method, Host: a.Host, RetryAfter: a.RetryAfter,
 		})
 	}
 	return s
@@ -131,7 +133,8 @@ func summary(s *interp.Summary, position int64) *run.StepSummary {
 	u := &run.StepSummary{From: s.From, To: s.To, Open: s.Open, Position: position}
 	for _, t := range s.Tasks {
 		u.Tasks = append(u.Tasks, run.TaskSummary{
-			Pointer: t.Pointer, Task: t.Task, Kind: t.Kind, Count: t.Count, Completed: t.Completed, Failed: t.Failed, Skipped: t.Skipped,
+			Pointer: t.Pointer, Task: t.Task, Kind: t.Kind, Count: t.Count, Completed: t.Completed, Failed: t.Failed,
+			Skipped:  t.Skipped,
 			Canceled: t.Canceled, Shortest: t.Shortest, Longest: t.Longest, Total: t.Total,
 		})
 	}

@@ -65,7 +65,8 @@ func TestJoinKeepsTheNewerOfAStep(t *testing.T) {
 // history, some repeated and late.
 func TestRowsDoNotDependOnTheWayOfWriting(t *testing.T) {
 	t.Parallel()
-	for name, draw := range map[string]func(*rapid.T) []workflowTask{"short runs": drawTasks, "summarized runs": drawLongRun} {
+	for name, draw := range map[string]func(*rapid.T) []workflowTask{
+		"short runs": drawTasks, "summarized runs": drawLongRun} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			checkRows(t, draw)
@@ -117,7 +118,8 @@ func (k workflowTask) accept(id string) []run.Update {
 	w := wire{Tap: tap}
 	open := task("", "token")
 	open.WorkflowExecution.WorkflowId, open.WorkflowExecution.RunId = e.WorkflowID, e.RunID
-	open.PreviousStartedEventId = 1 // the start of a first task is reported if the task takes long, which a busy machine decides
+	// the start of a first task is reported if the task takes long, which a busy machine decides
+	open.PreviousStartedEventId = 1
 	if err := w.call(nil, open, nil); err != nil {
 		panic(err)
 	}
@@ -150,7 +152,8 @@ func drawTasks(t *rapid.T) []workflowTask {
 					ended[n+1] = true
 					end := at(i)
 					steps = append(steps, interp.StepRecord{
-						Number: n + 1, Status: interp.StatusCompleted, StartedAt: at(0), EndedAt: &end, Output: json.RawMessage(fmt.Sprint(i)),
+						Number: n + 1, Status: interp.StatusCompleted, StartedAt: at(0), EndedAt: &end,
+						Output: json.RawMessage(fmt.Sprint(i)),
 					})
 				}
 			}
@@ -241,7 +244,8 @@ func TestRecordsOfALongRunAreBounded(t *testing.T) {
 	for n := int64(1); n <= total; n += 500 {
 		r := &interp.RunRecord{Status: interp.StatusRunning, Since: at(0), StepsTotal: n + 499, StepsDone: n + 499}
 		if n > 9_000 {
-			r.Summary = &interp.Summary{From: 5_001, To: n + 499 - 4_000, Tasks: []interp.TaskSummary{{Pointer: "/do/0/a", Count: n + 499 - 9_000}}}
+			r.Summary = &interp.Summary{
+				From: 5_001, To: n + 499 - 4_000, Tasks: []interp.TaskSummary{{Pointer: "/do/0/a", Count: n + 499 - 9_000}}}
 		}
 		var steps []interp.StepRecord
 		for i := range int64(500) {

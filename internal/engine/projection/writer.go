@@ -66,7 +66,8 @@ type waiting struct {
 func NewWriter(store Store, observer Observer, now func() time.Time) *Writer {
 	return &Writer{
 		store: store, observer: observer, now: now, backlog: newBacklog(),
-		pending: map[string]*waiting{}, wake: make(chan struct{}, 1), stopping: make(chan struct{}), done: make(chan struct{}),
+		pending: map[string]*waiting{}, wake: make(chan struct{}, 1), stopping: make(chan struct{}),
+		done: make(chan struct{}),
 	}
 }
 
@@ -89,7 +90,8 @@ func (w *Writer) Stop(ctx context.Context) error {
 		<-w.done
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		return fmt.Errorf("writing the last changes of %d runs: %w; they are restored from their histories", len(w.pending), ctx.Err())
+		return fmt.Errorf("writing the last changes of %d runs: %w; they are restored from their histories", len(w.pending),
+			ctx.Err())
 	}
 }
 
@@ -311,7 +313,8 @@ func (w *Writer) write(ctx context.Context, batch []run.Update, since time.Time)
 // divide writes the runs of a rejected batch one by one, and drops the update of a single run.
 func (w *Writer) divide(ctx context.Context, batch []run.Update, since time.Time, cause error) bool {
 	if len(batch) == 1 {
-		logger.FromContext(ctx).ErrorContext(ctx, "Projection dropped an update that the store rejects", "run_id", batch[0].RunID, "error", cause)
+		logger.FromContext(ctx).ErrorContext(ctx, "Projection dropped an update that the store rejects",
+			"run_id", batch[0].RunID, "error", cause)
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.backlog.drop(batch[0].RunID)

@@ -179,7 +179,8 @@ func TestWriterGathersWhileItWrites(t *testing.T) {
 		merged := l.batches[1][1]
 		require.Equal(t, at(9), merged.State.Since)
 		require.Equal(t, at(5), merged.State.StartedAt, "the first recorded start")
-		require.Equal(t, []int64{5, 9, 9}, []int64{merged.Steps[0].Position, merged.Steps[1].Position, merged.Steps[2].Position})
+		require.Equal(t, []int64{5, 9, 9},
+			[]int64{merged.Steps[0].Position, merged.Steps[1].Position, merged.Steps[2].Position})
 		require.NoError(t, w.Stop(t.Context()))
 	})
 }
@@ -194,7 +195,8 @@ func TestWriterBoundsItsBatches(t *testing.T) {
 		}
 		require.NoError(t, w.Start(t.Context()))
 		synctest.Wait()
-		require.Equal(t, []string{"r0@3/900 r1@3/900", "r2@3/900", "r3@3/2000", "r3@3/2000", "r3@3/1000", "r4@3/1 r5@3/1"}, l.writtenRuns(),
+		require.Equal(t, []string{"r0@3/900 r1@3/900", "r2@3/900", "r3@3/2000", "r3@3/2000", "r3@3/1000", "r4@3/1 r5@3/1"},
+			l.writtenRuns(),
 			"whole runs where they fit")
 		require.NoError(t, w.Stop(t.Context()))
 	})
@@ -219,11 +221,13 @@ func TestWriterSurvivesOutagesOfTheStore(t *testing.T) {
 			gaps = append(gaps, l.tries[i+1].Sub(l.tries[i]))
 		}
 		require.Equal(t, []time.Duration{
-			100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond, 800 * time.Millisecond, 1600 * time.Millisecond,
+			100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond, 800 * time.Millisecond,
+			1600 * time.Millisecond,
 			3200 * time.Millisecond, 5 * time.Second,
 		}, gaps, "it asks less and less often, but often enough")
 		require.NoError(t, w.Stop(t.Context()))
-		require.Equal(t, 1, strings.Count(log.String(), "Projection cannot write, will retry"), "said once, not with each try:\n%s", log)
+		require.Equal(t, 1, strings.Count(log.String(), "Projection cannot write, will retry"),
+			"said once, not with each try:\n%s", log)
 		require.Contains(t, log.String(), "no route to the store")
 		require.Equal(t, 1, strings.Count(log.String(), "Projection writes again"))
 	})
@@ -244,17 +248,20 @@ func TestWriterDropsUpdatesBeyondItsBounds(t *testing.T) {
 		synctest.Wait()
 		batches := l.writtenRuns()
 		require.Len(t, batches, 2+(bound+1)/2000)
-		require.Equal(t, []string{"first@3/1", "huge@3/2000", "light@3/0"}, []string{batches[0], batches[1], batches[len(batches)-1]})
+		require.Equal(t, []string{"first@3/1", "huge@3/2000", "light@3/0"},
+			[]string{batches[0], batches[1], batches[len(batches)-1]})
 		w.Accept(queue, update("later", 3, steps(1, 1)...), time.Now())
 		w.Accept(queue, update("dropped", 5, steps(2, 2)...), time.Now())
 		synctest.Wait()
-		require.Equal(t, []string{"later@3/1"}, l.writtenRuns()[len(batches):], "there is room again, but the row of a run that lost an update stays behind")
+		require.Equal(t, []string{"later@3/1"}, l.writtenRuns()[len(batches):],
+			"there is room again, but the row of a run that lost an update stays behind")
 		l.mu.Lock()
 		l.refuses = nil
 		l.mu.Unlock()
 		<-time.After(time.Minute)
 		require.Equal(t, []run.RepairRequest{{
-			RunID: "dropped", Reason: "updates of the row were dropped while the database was away or too slow, or refused them", Behind: true, Force: true, After: time.Second,
+			RunID: "dropped", Reason: "updates of the row were dropped while the database was away or too slow, or refused them",
+			Behind: true, Force: true, After: time.Second,
 		}}, l.requests())
 		w.Accept(queue, update("dropped", 7, steps(3, 3)...), time.Now())
 		synctest.Wait()
@@ -280,7 +287,8 @@ func TestRejectedRunDelaysNoOthers(t *testing.T) {
 		require.Equal(t, []string{"first@3/0", "a@3/0", "b@3/0"}, l.writtenRuns())
 		requests := l.requests()
 		require.Len(t, requests, 1)
-		require.Equal(t, []any{"poison", true}, []any{requests[0].RunID, requests[0].Force}, "its rows are made again from its history")
+		require.Equal(t, []any{"poison", true}, []any{requests[0].RunID, requests[0].Force},
+			"its rows are made again from its history")
 		require.False(t, w.Holds("poison"))
 		require.Contains(t, log.String(), "a value out of range")
 		require.NoError(t, w.Stop(t.Context()))
@@ -330,7 +338,8 @@ func TestWriterWritesWhileUpdatesAreDropped(t *testing.T) {
 		synctest.Wait()
 		require.Len(t, written, 4)
 		for n := 1; n < 4; n++ {
-			require.Contains(t, written[n], fmt.Sprintf("taken-%d@3/2000", n), "what was taken is written before the next request")
+			require.Contains(t, written[n], fmt.Sprintf("taken-%d@3/2000", n),
+				"what was taken is written before the next request")
 		}
 		require.NoError(t, w.Stop(t.Context()))
 	})
@@ -345,7 +354,8 @@ func TestUnsureRowIsCompared(t *testing.T) {
 		w.Unsure("a")
 		w.Unsure("a")
 		<-time.After(10 * time.Second)
-		require.Equal(t, []run.RepairRequest{{RunID: "a", Reason: "the answer to the completion of a workflow task was lost", After: time.Second}}, l.requests())
+		require.Equal(t, []run.RepairRequest{
+			{RunID: "a", Reason: "the answer to the completion of a workflow task was lost", After: time.Second}}, l.requests())
 		w.Accept(queue, update("a", 3), time.Now())
 		synctest.Wait()
 		require.Equal(t, []string{"a@3/0"}, l.writtenRuns(), "no update is dropped")

@@ -1,15 +1,15 @@
-// Package runtrace traces runs through Temporal: the start of a run, each execution of its workflow, each of its activities, and the events that
-// wake it.
+// Package runtrace traces runs through Temporal: the start of a run, each execution of its workflow, each of its
+// activities, and the events that wake it.
 //
 //	options.Interceptors = append(options.Interceptors, runtrace.New(tracer, converter))
 //
-// The trace context travels in a header of Temporal, sealed like every payload, from the starter to the workflow, and from the workflow to
-// its activities. Processes of other releases, and those without traces, ignore the header. A header that cannot be read is ignored too:
-// a trace never fails a run.
+// The trace context travels in a header of Temporal, sealed like every payload, from the starter to the workflow, and
+// from the workflow to its activities. Processes of other releases, and those without traces, ignore the header. A
+// header that cannot be read is ignored too: a trace never fails a run.
 //
-// Nothing here decides a command, so histories replay with and without the interceptor. The span of an execution has IDs that derive from
-// the execution, since several processes may execute its tasks; the process that completes the execution exports the span. So an execution
-// that is terminated has no span of its own, only those of its activities.
+// Nothing here decides a command, so histories replay with and without the interceptor. The span of an execution has
+// IDs that derive from the execution, since several processes may execute its tasks; the process that completes the
+// execution exports the span. So an execution that is terminated has no span of its own, only those of its activities.
 //
 // Dispatchers, schedules and everything else that is not a run have no spans.
 package runtrace
@@ -74,14 +74,16 @@ func (t *tracer) InterceptClient(next interceptor.ClientOutboundInterceptor) int
 }
 
 // InterceptWorkflow implements [interceptor.WorkerInterceptor].
-func (t *tracer) InterceptWorkflow(_ workflow.Context, next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
+func (t *tracer) InterceptWorkflow(_ workflow.Context,
+	next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
 	w := &executions{tracer: t}
 	w.Next = next
 	return w
 }
 
 // InterceptActivity implements [interceptor.WorkerInterceptor].
-func (t *tracer) InterceptActivity(_ context.Context, next interceptor.ActivityInboundInterceptor) interceptor.ActivityInboundInterceptor {
+func (t *tracer) InterceptActivity(_ context.Context,
+	next interceptor.ActivityInboundInterceptor) interceptor.ActivityInboundInterceptor {
 	a := &activities{tracer: t}
 	a.Next = next
 	return a
@@ -93,7 +95,8 @@ func (t *tracer) write(header map[string]*commonpb.Payload, sc trace.SpanContext
 		return
 	}
 	payload, err := t.converter.ToPayload(carried{
-		Context: t.spans.Encode(sc), Project: r.Project, Workflow: r.Workflow, Version: r.Version, Task: r.Task, Reference: r.Reference,
+		Context: t.spans.Encode(sc), Project: r.Project, Workflow: r.Workflow, Version: r.Version, Task: r.Task,
+		Reference: r.Reference,
 	})
 	if err == nil {
 		header[headerKey] = payload
@@ -107,7 +110,8 @@ func (t *tracer) read(header map[string]*commonpb.Payload) (trace.SpanContext, t
 	if !ok || t.converter.FromPayload(payload, &c) != nil {
 		return trace.SpanContext{}, tracing.Run{}
 	}
-	return t.spans.Decode(c.Context), tracing.Run{Project: c.Project, Workflow: c.Workflow, Version: c.Version, Task: c.Task, Reference: c.Reference}
+	return t.spans.Decode(c.Context),
+		tracing.Run{Project: c.Project, Workflow: c.Workflow, Version: c.Version, Task: c.Task, Reference: c.Reference}
 }
 
 // starts traces the starts of runs.
@@ -118,7 +122,8 @@ type starts struct {
 }
 
 // ExecuteWorkflow starts a run.
-func (s *starts) ExecuteWorkflow(ctx context.Context, in *interceptor.ClientExecuteWorkflowInput) (client.WorkflowRun, error) {
+func (s *starts) ExecuteWorkflow(ctx context.Context,
+	in *interceptor.ClientExecuteWorkflowInput) (client.WorkflowRun, error) {
 	r, ok := runOf(in.Args)
 	if !ok {
 		return s.Next.ExecuteWorkflow(ctx, in)
@@ -128,20 +133,22 @@ func (s *starts) ExecuteWorkflow(ctx context.Context, in *interceptor.ClientExec
 	for _, cause := range traceparent.Links(ctx) {
 		span.AddLink(cause)
 	}
-	s.tracer.write(interceptor.Header(ctx), span.SpanContext(), tracing.Run{}) //nolint:contextcheck // it only converts the span context
+	s.tracer.write(interceptor.Header(ctx), span.SpanContext(),
+		tracing.Run{}) //nolint:contextcheck // it only converts the span context
 	handle, err := s.Next.ExecuteWorkflow(ctx, in)
 	fail(span, err)
 	return handle, err
 }
 
-// SignalWorkflow delivers an event to a run. The span belongs to the trace of the event, and the execution links it. An event without a trace has
-// no span.
+// SignalWorkflow delivers an event to a run. The span belongs to the trace of the event, and the execution links it. An
+// event without a trace has no span.
 func (s *starts) SignalWorkflow(ctx context.Context, in *interceptor.ClientSignalWorkflowInput) error {
 	wake, ok := in.Arg.(flow.Wake)
 	if !ok || !trace.SpanContextFromContext(ctx).IsValid() {
 		return s.Next.SignalWorkflow(ctx, in)
 	}
-	ctx, span := s.tracer.spans.Start(tracing.WithRun(ctx, tracing.Run{ID: in.WorkflowID}), "SignalWorkflow "+in.SignalName, trace.SpanKindClient)
+	ctx, span := s.tracer.spans.Start(tracing.WithRun(ctx, tracing.Run{ID: in.WorkflowID}),
+		"SignalWorkflow "+in.SignalName, trace.SpanKindClient)
 	defer span.End()
 	wake.Traceparent = traceparent.Of(ctx)
 	traced := *in
@@ -213,7 +220,8 @@ func (e *executions) ExecuteWorkflow(ctx workflow.Context, in *interceptor.Execu
 	return result, err
 }
 
-// HandleSignal links the span of an execution with those that delivered its events. A replay does so again, for the span of its process.
+// HandleSignal links the span of an execution with those that delivered its events. A replay does so again, for the
+// span of its process.
 func (e *executions) HandleSignal(ctx workflow.Context, in *interceptor.HandleSignalInput) error {
 	if in.SignalName == contract.WakeSignal {
 		var wake struct{ Traceparent string }
@@ -233,7 +241,8 @@ func (e *executions) link(sc trace.SpanContext) {
 	e.span.AddLink(link)
 }
 
-// complete ends the span of an execution with its outcome. It ends now, not at the time of the workflow, which lags behind the activities.
+// complete ends the span of an execution with its outcome. It ends now, not at the time of the workflow, which lags
+// behind the activities.
 func complete(span trace.Span, err error) {
 	outcome := "continued_as_new"
 	if !workflow.IsContinueAsNewError(err) {
@@ -277,7 +286,8 @@ func (c *commands) passOn(ctx workflow.Context) {
 	}
 }
 
-// NewContinueAsNewError implements [interceptor.WorkflowOutboundInterceptor]. The executions of a run have the same parent.
+// NewContinueAsNewError implements [interceptor.WorkflowOutboundInterceptor]. The executions of a run have the same
+// parent.
 func (c *commands) NewContinueAsNewError(ctx workflow.Context, next any, args ...any) error {
 	err := c.Next.NewContinueAsNewError(ctx, next, args...)
 	if x, ok := ctx.Value(executionKey{}).(execution); ok {

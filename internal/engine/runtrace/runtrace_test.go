@@ -77,7 +77,8 @@ func run(t *testing.T, header *commonpb.Header, end error) *recorder {
 	tracer := tracing.New(t.Context(), tracing.Options{Exporter: spans, Resource: resource.Empty()})
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestWorkflowEnvironment()
-	env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{runtrace.New(tracer, converter.GetDefaultDataConverter())}})
+	env.SetWorkerOptions(worker.Options{
+		Interceptors: []interceptor.WorkerInterceptor{runtrace.New(tracer, converter.GetDefaultDataConverter())}})
 	if header != nil {
 		env.SetHeader(header)
 	}
@@ -112,14 +113,17 @@ func TestExecutionAndActivitiesAreSpansOfTheRun(t *testing.T) {
 	t.Parallel()
 	spans := run(t, nil, temporal.NewApplicationError("quotes a planted value", "urn:computed"))
 	got := spans.text()
-	require.Contains(t, got, " > RunWorkflow signalbox.run failed signalbox.run.id=r1"+ofRun+" signalbox.run.outcome=failed")
-	require.Contains(t, got, "RunWorkflow signalbox.run > RunActivity act failed signalbox.run.id=default-test-workflow-id"+ofRun+" error.type=urn:refused")
+	require.Contains(t, got, " > RunWorkflow signalbox.run failed signalbox.run.id=r1"+ofRun+
+		" signalbox.run.outcome=failed")
+	require.Contains(t, got, "RunWorkflow signalbox.run > RunActivity act failed "+
+		"signalbox.run.id=default-test-workflow-id"+ofRun+" error.type=urn:refused")
 	require.Contains(t, got, "RunWorkflow signalbox.run > RunActivity act signalbox.run.id=default-test-workflow-id"+ofRun)
 	require.NotContains(t, got, "planted")
 	require.NotContains(t, got, "urn:computed", "the type of a run's error may be computed from its values")
 
 	again := run(t, nil, nil)
-	require.Equal(t, spans.spans[len(spans.spans)-1].SpanContext(), again.spans[len(again.spans)-1].SpanContext(), "every process gives the execution the same IDs")
+	require.Equal(t, spans.spans[len(spans.spans)-1].SpanContext(), again.spans[len(again.spans)-1].SpanContext(),
+		"every process gives the execution the same IDs")
 }
 
 func TestExecutionContinuesTheTraceOfItsStarter(t *testing.T) {
@@ -138,7 +142,8 @@ func TestExecutionContinuesTheTraceOfItsStarter(t *testing.T) {
 
 func TestUnreadableHeaderIsIgnored(t *testing.T) {
 	t.Parallel()
-	header := &commonpb.Header{Fields: map[string]*commonpb.Payload{"signalbox-trace": {Data: []byte("sealed with another key")}}}
+	header := &commonpb.Header{
+		Fields: map[string]*commonpb.Payload{"signalbox-trace": {Data: []byte("sealed with another key")}}}
 	require.Len(t, run(t, header, nil).spans, 3)
 }
 

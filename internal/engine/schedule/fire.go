@@ -63,13 +63,15 @@ func Register(r worker.Registry, events Publisher, timers Timers) {
 func fire(ctx workflow.Context, f Fire) error {
 	if f.At.IsZero() {
 		f.At = workflow.Now(ctx)
-		if due, ok := workflow.GetTypedSearchAttributes(ctx).GetTime(temporal.NewSearchAttributeKeyTime("TemporalScheduledStartTime")); ok {
+		if due, ok := workflow.GetTypedSearchAttributes(ctx).
+			GetTime(temporal.NewSearchAttributeKeyTime("TemporalScheduledStartTime")); ok {
 			f.At = due
 		}
 	}
 	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: 15 * time.Second,
-		RetryPolicy:         &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: time.Minute},
+		RetryPolicy: &temporal.RetryPolicy{
+			InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: time.Minute},
 	})
 	return workflow.ExecuteActivity(ctx, fireActivity, f).Get(ctx, nil)
 }
@@ -106,7 +108,8 @@ func commit(ctx context.Context, events Publisher, f Fire) error {
 		Time: f.At, DataContentType: "application/json", Data: data,
 	}})
 	if found, ok := apperror.From(err); ok && (found.Class == apperror.NotFound || found.Class == apperror.Invalid) {
-		return temporal.NewApplicationErrorWithOptions(err.Error(), found.Reason, temporal.ApplicationErrorOptions{NonRetryable: true, Cause: err})
+		return temporal.NewApplicationErrorWithOptions(err.Error(), found.Reason,
+			temporal.ApplicationErrorOptions{NonRetryable: true, Cause: err})
 	}
 	return err
 }

@@ -33,8 +33,8 @@ type listed struct {
 	Paused   bool
 }
 
-// note describes a schedule, whose arguments were sealed with a key; empty: they are not sealed. It also shows whether the schedule in Temporal
-// is up to date.
+// note describes a schedule, whose arguments were sealed with a key; empty: they are not sealed. It also shows whether
+// the schedule in Temporal is up to date.
 func note(t event.Timer, key string) string {
 	when := fmt.Sprintf("cron %q (UTC)", t.Spec.Cron)
 	if t.Spec.Cron == "" {
@@ -64,8 +64,8 @@ type change struct {
 	Note  string      // none for remove
 }
 
-// plan returns the changes that align the existing schedules with the timers and the active sealing key, ordered by ID. It leaves schedules of
-// unknown projects alone: another installation may use the same namespace.
+// plan returns the changes that align the existing schedules with the timers and the active sealing key, ordered by ID.
+// It leaves schedules of unknown projects alone: another installation may use the same namespace.
 func plan(timers []event.Timer, existing []listed, key string, owned func(project string) bool) []change {
 	var changes []change
 	desired := map[string]bool{}

@@ -123,7 +123,8 @@ func (r *Reconciler) compare(ctx context.Context, log *slog.Logger) error {
 			errs = append(errs, fmt.Errorf("%s schedule %q: %w", change.Kind, change.ID, err))
 			continue
 		}
-		log.InfoContext(ctx, "Schedule changed in Temporal", "schedule", change.ID, "change", string(change.Kind), "timer", change.Timer.Spec)
+		log.InfoContext(ctx, "Schedule changed in Temporal", "schedule", change.ID, "change", string(change.Kind),
+			"timer", change.Timer.Spec)
 	}
 	following := map[string]bool{}
 	for _, t := range timers {
@@ -152,7 +153,8 @@ func (r *Reconciler) read(ctx context.Context, c client.Client) (timers []event.
 	return timers, plan(timers, existing, r.opts.Key, func(name string) bool { return owned[name] }), nil
 }
 
-// Lacking returns how many schedules Temporal must have, and the changes that it lacks, one line each. It changes nothing.
+// Lacking returns how many schedules Temporal must have, and the changes that it lacks, one line each. It changes
+// nothing.
 func (r *Reconciler) Lacking(ctx context.Context) (expected int, lacking []string, err error) {
 	c, err := r.opts.Client()
 	if err != nil {
@@ -230,10 +232,11 @@ func apply(ctx context.Context, c client.Client, change change) error {
 			return nil // not listed yet; the next comparison includes it
 		}
 	case update:
-		err = handle.Update(ctx, client.ScheduleUpdateOptions{DoUpdate: func(client.ScheduleUpdateInput) (*client.ScheduleUpdate, error) {
-			s := desired(change)
-			return &client.ScheduleUpdate{Schedule: &s}, nil
-		}})
+		err = handle.Update(ctx, client.ScheduleUpdateOptions{
+			DoUpdate: func(client.ScheduleUpdateInput) (*client.ScheduleUpdate, error) {
+				s := desired(change)
+				return &client.ScheduleUpdate{Schedule: &s}, nil
+			}})
 	case remove:
 		err = handle.Delete(ctx)
 	}
@@ -274,8 +277,10 @@ func (r *Reconciler) follow(ctx context.Context, c client.Client, t event.Timer)
 	}
 	due := last.EndedAt.Add(t.Spec.After)
 	_, err = c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
-		ID: fireID(t.Project, t.Workflow, last.ID), TaskQueue: contract.TaskQueue(t.Project), StartDelay: max(due.Sub(r.opts.Now()), 0),
-		WorkflowIDReusePolicy: enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE, WorkflowExecutionErrorWhenAlreadyStarted: true,
+		ID: fireID(t.Project, t.Workflow, last.ID), TaskQueue: contract.TaskQueue(t.Project),
+		StartDelay:                               max(due.Sub(r.opts.Now()), 0),
+		WorkflowIDReusePolicy:                    enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
+		WorkflowExecutionErrorWhenAlreadyStarted: true,
 	}, fireWorkflow, Fire{Project: t.Project, Workflow: t.Workflow, Version: t.Version, At: due, Run: last.ID})
 	if err != nil && !temporal.IsWorkflowExecutionAlreadyStartedError(err) {
 		return fmt.Errorf("starting the fire after run %s of %q: %w", last.ID, t.Workflow, err)

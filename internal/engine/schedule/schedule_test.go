@@ -23,7 +23,8 @@ func timer(name string, spec event.TimerSpec) event.Timer {
 
 func TestPlan(t *testing.T) {
 	t.Parallel()
-	cron, every := timer("cron", event.TimerSpec{Cron: "0 3 * * *"}), timer("every", event.TimerSpec{Every: 5 * time.Minute})
+	cron, every := timer("cron", event.TimerSpec{Cron: "0 3 * * *"}),
+		timer("every", event.TimerSpec{Every: 5 * time.Minute})
 	after := timer("after", event.TimerSpec{After: time.Minute})
 	all := []event.Timer{every, cron, after}
 	is := func(t event.Timer) listed {
@@ -36,15 +37,27 @@ func TestPlan(t *testing.T) {
 		existing []listed
 		want     []change
 	}{
-		"no schedules":          {all, nil, []change{{create, "signalbox-schedule/shop/orders/cron", cron, note(cron, "k1")}, {create, "signalbox-schedule/shop/orders/every", every, note(every, "k1")}}},
-		"all schedules":         {all, []listed{is(every), is(cron)}, nil},
-		"paused since":          {[]event.Timer{paused}, []listed{is(cron)}, []change{{update, "signalbox-schedule/shop/orders/cron", paused, note(paused, "k1")}}},
-		"unpaused":              {[]event.Timer{cron}, []listed{is(paused)}, []change{{update, "signalbox-schedule/shop/orders/cron", cron, note(cron, "k1")}}},
-		"a newer version":       {[]event.Timer{newer}, []listed{is(cron)}, []change{{update, "signalbox-schedule/shop/orders/cron", newer, note(newer, "k1")}}},
-		"another key":           {[]event.Timer{cron}, []listed{{ID: is(cron).ID, Note: note(cron, "k0")}}, []change{{update, "signalbox-schedule/shop/orders/cron", cron, note(cron, "k1")}}},
-		"unpublished":           {nil, []listed{is(cron)}, []change{{Kind: remove, ID: "signalbox-schedule/shop/orders/cron"}}},
-		"no pause at all":       {[]event.Timer{timer("after", event.TimerSpec{})}, nil, nil},
-		"after instead":         {[]event.Timer{after}, []listed{is(after)}, []change{{Kind: remove, ID: "signalbox-schedule/shop/orders/after"}}},
+		"no schedules": {
+			all, nil, []change{{create, "signalbox-schedule/shop/orders/cron", cron, note(cron, "k1")},
+				{create, "signalbox-schedule/shop/orders/every", every, note(every, "k1")}}},
+		"all schedules": {all, []listed{is(every), is(cron)}, nil},
+		"paused since": {
+			[]event.Timer{paused}, []listed{is(cron)},
+			[]change{{update, "signalbox-schedule/shop/orders/cron", paused, note(paused, "k1")}}},
+		"unpaused": {
+			[]event.Timer{cron}, []listed{is(paused)},
+			[]change{{update, "signalbox-schedule/shop/orders/cron", cron, note(cron, "k1")}}},
+		"a newer version": {
+			[]event.Timer{newer}, []listed{is(cron)},
+			[]change{{update, "signalbox-schedule/shop/orders/cron", newer, note(newer, "k1")}}},
+		"another key": {
+			[]event.Timer{cron}, []listed{{ID: is(cron).ID, Note: note(cron, "k0")}},
+			[]change{{update, "signalbox-schedule/shop/orders/cron", cron, note(cron, "k1")}}},
+		"unpublished": {
+			nil, []listed{is(cron)}, []change{{Kind: remove, ID: "signalbox-schedule/shop/orders/cron"}}},
+		"no pause at all": {[]event.Timer{timer("after", event.TimerSpec{})}, nil, nil},
+		"after instead": {
+			[]event.Timer{after}, []listed{is(after)}, []change{{Kind: remove, ID: "signalbox-schedule/shop/orders/after"}}},
 		"of an unknown project": {nil, []listed{{ID: ID("elsewhere", "orders/cron")}}, nil},
 		"of another program":    {nil, []listed{{ID: "nightly"}}, nil},
 	}
@@ -109,16 +122,19 @@ func fired(t *testing.T, i *inbox, f Fire) error {
 
 func TestFire(t *testing.T) {
 	t.Parallel()
-	i := &inbox{failures: []error{errors.New("away"), apperror.New(apperror.Unavailable, apperror.StoreUnavailable, "away")}}
+	i := &inbox{failures: []error{
+		errors.New("away"), apperror.New(apperror.Unavailable, apperror.StoreUnavailable, "away")}}
 	due := noon().Add(-time.Hour)
 	require.NoError(t, fired(t, i, Fire{Project: "shop", Workflow: "orders/cron", Version: "1.0.0", At: due}))
 	require.Len(t, i.events, 1)
 	e := i.events[0]
-	require.Equal(t, []string{"shop", "2026-03-01T11:00:07Z", "/projects/shop/workflows/orders/cron/schedule", event.ScheduleFired, "orders/cron"},
+	require.Equal(t, []string{
+		"shop", "2026-03-01T11:00:07Z", "/projects/shop/workflows/orders/cron/schedule", event.ScheduleFired, "orders/cron"},
 		[]string{e.Project, e.ID, e.Source, e.Type, e.Subject})
 	var data map[string]string
 	require.NoError(t, json.Unmarshal(e.Data, &data))
-	require.Equal(t, map[string]string{"scheduledTime": "2026-03-01T11:00:07Z", "workflow": "orders/cron", "version": "1.0.0"}, data)
+	require.Equal(t, map[string]string{
+		"scheduledTime": "2026-03-01T11:00:07Z", "workflow": "orders/cron", "version": "1.0.0"}, data)
 }
 
 // Several runs that are followed after less than a second may end within one second. Each has its own fire, which is a
@@ -127,7 +143,8 @@ func TestFiresWithinOneSecond(t *testing.T) {
 	t.Parallel()
 	i := &inbox{timers: map[string]event.Timer{"orders/w": timer("w", event.TimerSpec{After: time.Millisecond})}}
 	for _, run := range []string{"r1", "r2", "r2"} {
-		require.NoError(t, fired(t, i, Fire{Project: "shop", Workflow: "orders/w", Version: "1.0.0", At: noon().Add(time.Millisecond), Run: run}))
+		require.NoError(t, fired(t, i,
+			Fire{Project: "shop", Workflow: "orders/w", Version: "1.0.0", At: noon().Add(time.Millisecond), Run: run}))
 	}
 	var ids []string
 	for _, e := range i.events {
@@ -139,7 +156,9 @@ func TestFiresWithinOneSecond(t *testing.T) {
 
 func TestFireOfADeletedProject(t *testing.T) {
 	t.Parallel()
-	err := fired(t, &inbox{failures: []error{apperror.New(apperror.NotFound, apperror.ProjectNotFound, "no project %q", "shop")}}, Fire{Project: "shop", At: noon()})
+	err := fired(t, &inbox{failures: []error{
+		apperror.New(apperror.NotFound, apperror.ProjectNotFound, "no project %q", "shop")}},
+		Fire{Project: "shop", At: noon()})
 	var failure *temporal.ApplicationError
 	require.ErrorAs(t, err, &failure)
 	require.Equal(t, apperror.ProjectNotFound, failure.Type())
@@ -163,7 +182,8 @@ func TestFireAfterARun(t *testing.T) {
 		"on another timer": {map[string]event.Timer{"orders/w": every}, 0, 0, 1},
 	} {
 		i := &inbox{timers: tt.timers, resume: tt.resume}
-		require.NoError(t, fired(t, i, Fire{Project: "shop", Workflow: "orders/w", Version: "1.0.0", At: noon(), Run: "r1"}), name)
+		require.NoError(t, fired(t, i, Fire{Project: "shop", Workflow: "orders/w", Version: "1.0.0", At: noon(), Run: "r1"}),
+			name)
 		require.Len(t, i.events, tt.events, name)
 		require.Equal(t, tt.reads, i.reads, name)
 	}

@@ -79,7 +79,8 @@ func headerText(value string) (text, violation string) {
 	return text, ""
 }
 
-// payload stores JSON unchanged, text as a string and everything else as bytes. Without a media type, a body that is valid JSON is JSON.
+// payload stores JSON unchanged, text as a string and everything else as bytes. Without a media type, a body that is
+// valid JSON is JSON.
 func (r *reader) payload(e *event.Event, media string, body []byte) {
 	if len(body) == 0 {
 		return

@@ -1,11 +1,11 @@
-// Package cloudevents reads and writes events as CloudEvents 1.0 defines them: the HTTP binding (structured, binary and batch) and
-// the JSON form that runs and expressions get.
+// Package cloudevents reads and writes events as CloudEvents 1.0 defines them: the HTTP binding (structured, binary and
+// batch) and the JSON form that runs and expressions get.
 //
 //	events, err := cloudevents.Parse(request.Header, body, event.DefaultLimits())
 //
-// Numbers in JSON payloads keep every digit, and attributes keep their spelling. That is why the package does not use the official
-// CloudEvents SDK, which converts numbers to floating point, rewrites URIs and stops at the first mistake. Parse reports all mistakes
-// of a request at once, each with its event and attribute.
+// Numbers in JSON payloads keep every digit, and attributes keep their spelling. That is why the package does not use
+// the official CloudEvents SDK, which converts numbers to floating point, rewrites URIs and stops at the first mistake.
+// Parse reports all mistakes of a request at once, each with its event and attribute.
 //
 // The package does not depend on HTTP methods, status codes or paths, and stores nothing.
 package cloudevents
@@ -35,19 +35,23 @@ const (
 	family  = "application/cloudevents"
 )
 
-// Parse reads the events of one HTTP request, in order. Its errors are of type [apperror.Error]: [apperror.EventInvalid] with a field
-// for each mistake, and [apperror.EventTooLarge] where the request only exceeds a limit.
+// Parse reads the events of one HTTP request, in order. Its errors are of type [apperror.Error]:
+// [apperror.EventInvalid] with a field for each mistake, and [apperror.EventTooLarge] where the request only exceeds a
+// limit.
 //
-// The publisher sets the attributes that identify an event. An event without an ID is refused, because a repetition could not be
-// distinguished from a new event.
+// The publisher sets the attributes that identify an event. An event without an ID is refused, because a repetition
+// could not be distinguished from a new event.
 func Parse(header http.Header, body []byte, limits event.Limits) ([]event.Event, error) {
 	contentType := header.Get("Content-Type")
 	media, params, err := mime.ParseMediaType(contentType)
 	if err != nil && contentType != "" && !isBinary(header) {
-		return nil, invalid("the Content-Type %q is not a media type: %v", contentType, err).WithField("Content-Type", "%v", err)
+		return nil, invalid("the Content-Type %q is not a media type: %v", contentType, err).
+			WithField("Content-Type", "%v", err)
 	}
-	if charset := params["charset"]; strings.HasPrefix(media, family) && charset != "" && !strings.EqualFold(charset, "utf-8") {
-		return nil, invalid("a CloudEvent in JSON has the charset UTF-8, not %q", charset).WithField("Content-Type", "has another charset than UTF-8")
+	if charset := params["charset"]; strings.HasPrefix(media, family) && charset != "" &&
+		!strings.EqualFold(charset, "utf-8") {
+		return nil, invalid("a CloudEvent in JSON has the charset UTF-8, not %q", charset).
+			WithField("Content-Type", "has another charset than UTF-8")
 	}
 	switch {
 	case media == Structured:
@@ -59,7 +63,8 @@ func Parse(header http.Header, body []byte, limits event.Limits) ([]event.Event,
 	case media == Batch:
 		return parseBatch(body, limits)
 	case strings.HasPrefix(media, family):
-		return nil, invalid("the Content-Type %q is not supported; send %s, %s, or the binary form with ce-* headers", media, Structured, Batch).
+		return nil, invalid("the Content-Type %q is not supported; send %s, %s, or the binary form with ce-* headers", media,
+			Structured, Batch).
 			WithField("Content-Type", "is not supported")
 	case isBinary(header):
 		e, found := readBinary(header, media, body)

@@ -59,7 +59,8 @@ func TestStructured(t *testing.T) {
 	}, e)
 	require.Equal(t, `{"specversion":"1.0","id":"e-1","source":"https://Shop.example/%7Eorders","type":"order.placed","subject":"o/1",`+
 		`"time":"2026-03-01T12:00:00.123456Z","datacontenttype":"application/json","dataschema":"https://shop.example/s",`+
-		`"priority":3,"tenant":"a","urgent":true,"data":{"n":12345678901234567890.50,"list":[1,2],"text":"<ä>"}}`, string(cloudevents.JSON(e)))
+		`"priority":3,"tenant":"a","urgent":true,"data":{"n":12345678901234567890.50,"list":[1,2],"text":"<ä>"}}`, string(
+		cloudevents.JSON(e)))
 }
 
 func TestPayloads(t *testing.T) {
@@ -104,7 +105,8 @@ func TestPayloads(t *testing.T) {
 
 func TestBinaryHeaders(t *testing.T) {
 	t.Parallel()
-	e := parse(t, binary("text/plain", "ce-subject", "caf%C3%A9%20%22x%22", "ce-time", "2026-03-01T12:00:00Z", "ce-tenant", "a"), "hi")
+	e := parse(t, binary("text/plain", "ce-subject", "caf%C3%A9%20%22x%22", "ce-time", "2026-03-01T12:00:00Z", "ce-tenant",
+		"a"), "hi")
 	require.Equal(t, event.Event{
 		ID: "e-1", Source: "https://shop.example/orders", Type: "order.placed", Subject: `café "x"`,
 		Time: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), DataContentType: "text/plain",
@@ -149,14 +151,16 @@ func TestBatch(t *testing.T) {
 	t.Parallel()
 	header := http.Header{"Content-Type": {cloudevents.Batch}}
 	one := `{"specversion":"1.0","id":"%d","source":"/s","type":"t"}`
-	events, err := cloudevents.Parse(header, []byte("["+fmt.Sprintf(one, 1)+","+fmt.Sprintf(one, 2)+"]"), event.DefaultLimits())
+	events, err := cloudevents.Parse(header, []byte("["+fmt.Sprintf(one, 1)+","+fmt.Sprintf(one, 2)+"]"),
+		event.DefaultLimits())
 	require.NoError(t, err)
 	require.Equal(t, []string{"1", "2"}, []string{events[0].ID, events[1].ID})
 	events, err = cloudevents.Parse(header, []byte("[]"), event.DefaultLimits())
 	require.NoError(t, err)
 	require.Empty(t, events)
 
-	_, err = cloudevents.Parse(header, []byte("["+fmt.Sprintf(one, 1)+","+fmt.Sprintf(one, 2)+"]"), event.Limits{MaxBatch: 1, MaxDataBytes: 9})
+	_, err = cloudevents.Parse(header, []byte("["+fmt.Sprintf(one, 1)+","+fmt.Sprintf(one, 2)+"]"),
+		event.Limits{MaxBatch: 1, MaxDataBytes: 9})
 	require.True(t, apperror.Is(err, apperror.EventTooLarge), "%v", err)
 	require.ErrorContains(t, err, "2 events, more than the limit of 1")
 }
@@ -172,46 +176,78 @@ func TestMistakes(t *testing.T) {
 		body   string
 		want   map[string]string // path → part of the message
 	}{
-		"no event":             {http.Header{"Content-Type": {"application/json"}}, `{}`, map[string]string{"Content-Type": "ce-specversion"}},
-		"nothing":              {http.Header{}, ``, map[string]string{"Content-Type": "ce-specversion"}},
-		"no media type":        {http.Header{"Content-Type": {";"}}, ``, map[string]string{"Content-Type": "no media type"}},
-		"another format":       {http.Header{"Content-Type": {"application/cloudevents+avro"}}, ``, map[string]string{"Content-Type": "is not supported"}},
-		"another charset":      {http.Header{"Content-Type": {cloudevents.Structured + "; charset=latin1"}}, `{}`, map[string]string{"Content-Type": "UTF-8"}},
-		"no JSON":              {structured(), `{"a"`, map[string]string{"event": "is not valid JSON"}},
-		"no object":            {structured(), `[]`, map[string]string{"event": "is not a JSON object"}},
-		"something after":      {structured(), `{} {}`, map[string]string{"event": "after its end"}},
-		"no UTF-8":             {structured(), "{\"a\":\"\xff\"}", map[string]string{"event": "not valid UTF-8"}},
-		"no version":           {structured(), `{"id":"1","source":"/s","type":"t"}`, map[string]string{"specversion": "is required"}},
-		"an old version":       {structured(), `{"specversion":"0.3","id":"1","source":"/s","type":"t"}`, map[string]string{"specversion": `"0.3"`}},
-		"nothing that must":    {structured(), `{"specversion":"1.0"}`, map[string]string{"id": "is required", "source": "is required", "type": "is required"}},
-		"an empty ID":          {structured(), `{"specversion":"1.0","id":"","source":"/s","type":"t"}`, map[string]string{"id": "is empty"}},
-		"a number":             {structured(), `{"specversion":"1.0","id":1,"source":"/s","type":"t"}`, map[string]string{"id": "is not a string"}},
-		"twice":                {structured(), `{` + good + `,"id":"e-2"}`, map[string]string{"id": "is given twice"}},
-		"a time that is none":  {structured(), `{` + good + `,"time":"yesterday"}`, map[string]string{"time": "RFC 3339"}},
-		"a source":             {structured(), `{"specversion":"1.0","id":"1","source":":","type":"t"}`, map[string]string{"source": "URI reference"}},
-		"a schema":             {structured(), `{` + good + `,"dataschema":"/relative"}`, map[string]string{"dataschema": "absolute URI"}},
-		"a media type":         {structured(), `{` + good + `,"datacontenttype":"a b"}`, map[string]string{"datacontenttype": "media type"}},
-		"a name":               {structured(), `{` + good + `,"myTenant":"x","a-b":"x"}`, map[string]string{"myTenant": "lower-case", "a-b": "lower-case"}},
-		"a long name":          {structured(), `{` + good + `,"` + strings.Repeat("a", 65) + `":"x"}`, map[string]string{strings.Repeat("a", 65): "65 bytes"}},
-		"an object":            {structured(), `{` + good + `,"tenant":{}}`, map[string]string{"tenant": "an object"}},
-		"a fraction":           {structured(), `{` + good + `,"tenant":1.5}`, map[string]string{"tenant": "a number"}},
-		"a large integer":      {structured(), `{` + good + `,"tenant":2147483648}`, map[string]string{"tenant": "32 bits"}},
-		"a control character":  {structured(), `{` + good + `,"subject":"a\nb"}`, map[string]string{"subject": "U+000A"}},
-		"a long subject":       {structured(), `{` + good + `,"subject":"` + long + `"}`, map[string]string{"subject": "more than 1024"}},
-		"two payloads":         {structured(), `{` + good + `,"data":1,"data_base64":"AA=="}`, map[string]string{"data_base64": "together with data"}},
-		"no base64":            {structured(), `{` + good + `,"data_base64":"?"}`, map[string]string{"data_base64": "base64"}},
-		"base64 of a number":   {structured(), `{` + good + `,"data_base64":1}`, map[string]string{"data_base64": "base64"}},
-		"deep data":            {structured(), `{` + good + `,"data":` + strings.Repeat("[", 1500) + strings.Repeat("]", 1500) + `}`, map[string]string{"data": "is not valid JSON"}},
-		"binary, no version":   {http.Header{"Ce-Id": {"1"}, "Ce-Source": {"/s"}, "Ce-Type": {"t"}}, ``, map[string]string{"specversion": "header"}},
-		"binary, twice":        {http.Header{"Ce-Specversion": {"1.0"}, "Ce-Id": {"1", "2"}, "Ce-Source": {"/s"}, "Ce-Type": {"t"}}, ``, map[string]string{"id": "2 times"}},
-		"binary, percent":      {binary("", "ce-subject", "%zz"), ``, map[string]string{"subject": "percent"}},
-		"binary, no UTF-8":     {binary("", "ce-subject", "%ff"), ``, map[string]string{"subject": "not valid UTF-8"}},
-		"binary, a type":       {binary("", "ce-datacontenttype", "text/plain"), ``, map[string]string{"datacontenttype": "Content-Type"}},
+		"no event": {
+			http.Header{"Content-Type": {"application/json"}}, `{}`, map[string]string{"Content-Type": "ce-specversion"}},
+		"nothing":       {http.Header{}, ``, map[string]string{"Content-Type": "ce-specversion"}},
+		"no media type": {http.Header{"Content-Type": {";"}}, ``, map[string]string{"Content-Type": "no media type"}},
+		"another format": {
+			http.Header{"Content-Type": {"application/cloudevents+avro"}}, ``,
+			map[string]string{"Content-Type": "is not supported"}},
+		"another charset": {
+			http.Header{"Content-Type": {cloudevents.Structured + "; charset=latin1"}}, `{}`,
+			map[string]string{"Content-Type": "UTF-8"}},
+		"no JSON":         {structured(), `{"a"`, map[string]string{"event": "is not valid JSON"}},
+		"no object":       {structured(), `[]`, map[string]string{"event": "is not a JSON object"}},
+		"something after": {structured(), `{} {}`, map[string]string{"event": "after its end"}},
+		"no UTF-8":        {structured(), "{\"a\":\"\xff\"}", map[string]string{"event": "not valid UTF-8"}},
+		"no version": {
+			structured(), `{"id":"1","source":"/s","type":"t"}`, map[string]string{"specversion": "is required"}},
+		"an old version": {
+			structured(), `{"specversion":"0.3","id":"1","source":"/s","type":"t"}`, map[string]string{"specversion": `"0.3"`}},
+		"nothing that must": {
+			structured(), `{"specversion":"1.0"}`,
+			map[string]string{"id": "is required", "source": "is required", "type": "is required"}},
+		"an empty ID": {
+			structured(), `{"specversion":"1.0","id":"","source":"/s","type":"t"}`, map[string]string{"id": "is empty"}},
+		"a number": {
+			structured(), `{"specversion":"1.0","id":1,"source":"/s","type":"t"}`, map[string]string{"id": "is not a string"}},
+		"twice":               {structured(), `{` + good + `,"id":"e-2"}`, map[string]string{"id": "is given twice"}},
+		"a time that is none": {structured(), `{` + good + `,"time":"yesterday"}`, map[string]string{"time": "RFC 3339"}},
+		"a source": {
+			structured(), `{"specversion":"1.0","id":"1","source":":","type":"t"}`,
+			map[string]string{"source": "URI reference"}},
+		"a schema": {
+			structured(), `{` + good + `,"dataschema":"/relative"}`, map[string]string{"dataschema": "absolute URI"}},
+		"a media type": {
+			structured(), `{` + good + `,"datacontenttype":"a b"}`, map[string]string{"datacontenttype": "media type"}},
+		"a name": {
+			structured(), `{` + good +
+				`,"myTenant":"x","a-b":"x"}`, map[string]string{"myTenant": "lower-case", "a-b": "lower-case"}},
+		"a long name": {
+			structured(), `{` + good + `,"` + strings.Repeat("a", 65) +
+				`":"x"}`, map[string]string{strings.Repeat("a", 65): "65 bytes"}},
+		"an object":           {structured(), `{` + good + `,"tenant":{}}`, map[string]string{"tenant": "an object"}},
+		"a fraction":          {structured(), `{` + good + `,"tenant":1.5}`, map[string]string{"tenant": "a number"}},
+		"a large integer":     {structured(), `{` + good + `,"tenant":2147483648}`, map[string]string{"tenant": "32 bits"}},
+		"a control character": {structured(), `{` + good + `,"subject":"a\nb"}`, map[string]string{"subject": "U+000A"}},
+		"a long subject": {
+			structured(), `{` + good + `,"subject":"` + long + `"}`, map[string]string{"subject": "more than 1024"}},
+		"two payloads": {
+			structured(), `{` + good +
+				`,"data":1,"data_base64":"AA=="}`, map[string]string{"data_base64": "together with data"}},
+		"no base64": {
+			structured(), `{` + good + `,"data_base64":"?"}`, map[string]string{"data_base64": "base64"}},
+		"base64 of a number": {structured(), `{` + good + `,"data_base64":1}`, map[string]string{"data_base64": "base64"}},
+		"deep data": {
+			structured(), `{` + good + `,"data":` + strings.Repeat("[", 1500) + strings.Repeat("]", 1500) +
+				`}`, map[string]string{"data": "is not valid JSON"}},
+		"binary, no version": {
+			http.Header{"Ce-Id": {"1"}, "Ce-Source": {"/s"}, "Ce-Type": {"t"}}, ``, map[string]string{"specversion": "header"}},
+		"binary, twice": {
+			http.Header{"Ce-Specversion": {"1.0"}, "Ce-Id": {"1", "2"}, "Ce-Source": {"/s"}, "Ce-Type": {"t"}}, ``,
+			map[string]string{"id": "2 times"}},
+		"binary, percent":  {binary("", "ce-subject", "%zz"), ``, map[string]string{"subject": "percent"}},
+		"binary, no UTF-8": {binary("", "ce-subject", "%ff"), ``, map[string]string{"subject": "not valid UTF-8"}},
+		"binary, a type": {
+			binary("", "ce-datacontenttype", "text/plain"), ``, map[string]string{"datacontenttype": "Content-Type"}},
 		"binary, no JSON":      {binary("application/json"), `{`, map[string]string{"data": "application/json"}},
 		"binary, no text":      {binary("application/json"), "\"\xff\"", map[string]string{"data": "UTF-8"}},
 		"a batch that is none": {batch, `{}`, map[string]string{"events": "cannot unmarshal"}},
-		"in a batch":           {batch, `[{` + good + `},{` + good + `,"time":"x"},7]`, map[string]string{"events[1].time": "RFC 3339", "events[2].event": "not a JSON object"}},
-		"values in a batch":    {batch, `[{` + good + `},{` + good + `,"a_b":"x"}]`, map[string]string{"events[1].a_b": "lower-case"}},
+		"in a batch": {
+			batch, `[{` + good + `},{` + good +
+				`,"time":"x"},7]`, map[string]string{"events[1].time": "RFC 3339", "events[2].event": "not a JSON object"}},
+		"values in a batch": {batch, `[{` + good + `},{` + good + `,"a_b":"x"}]`,
+			map[string]string{"events[1].a_b": "lower-case"}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -242,8 +278,10 @@ func TestTooLarge(t *testing.T) {
 
 // FuzzParse checks that an accepted event is unchanged after writing and reading it.
 func FuzzParse(f *testing.F) {
-	f.Add("application/cloudevents+json", "", `{"specversion":"1.0","id":"1","source":"/s","type":"t","time":"2026-03-01T12:00:00Z","x":1,"data":[1.0]}`)
-	f.Add("application/cloudevents-batch+json", "", `[{"specversion":"1.0","id":"1","source":"/s","type":"t","data_base64":"AA=="}]`)
+	f.Add("application/cloudevents+json", "",
+		`{"specversion":"1.0","id":"1","source":"/s","type":"t","time":"2026-03-01T12:00:00Z","x":1,"data":[1.0]}`)
+	f.Add("application/cloudevents-batch+json", "",
+		`[{"specversion":"1.0","id":"1","source":"/s","type":"t","data_base64":"AA=="}]`)
 	f.Add("text/plain", "x%20y", "hi")
 	f.Fuzz(func(t *testing.T, contentType, subject, body string) {
 		header := http.Header{"Content-Type": {contentType}}

@@ -117,8 +117,8 @@ func (r *reader) value(e *event.Event, name, text string) {
 	}
 }
 
-// parseTime reads a time of RFC 3339. Other than package time, it accepts the letters t and z in lower case, and the second 60: a leap
-// second is the first instant of the next day, as in POSIX time.
+// parseTime reads a time of RFC 3339. Other than package time, it accepts the letters t and z in lower case, and the
+// second 60: a leap second is the first instant of the next day, as in POSIX time.
 func parseTime(text string) (time.Time, error) {
 	text = strings.ToUpper(text)
 	const second = len("2006-01-02T15:04:")
@@ -127,7 +127,8 @@ func parseTime(text string) (time.Time, error) {
 		text = text[:second] + "59" + text[second+2:]
 	}
 	at, err := time.Parse(time.RFC3339Nano, text)
-	if _, offset := at.Zone(); err == nil && (strings.Contains(text, ",") || text[second-1] != ':' || max(offset, -offset) >= 24*60*60) {
+	if _, offset := at.Zone(); err == nil &&
+		(strings.Contains(text, ",") || text[second-1] != ':' || max(offset, -offset) >= 24*60*60) {
 		err = errors.New("a comma, an hour of one digit, or an offset of a day, which package time accepts")
 	}
 	if err != nil || !leap {

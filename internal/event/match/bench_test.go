@@ -20,14 +20,16 @@ func BenchmarkMatch(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			var batch event.Batch
 			for i := range 100 {
-				batch.Triggers = append(batch.Triggers, trigger(fmt.Sprint("a/w", i), event.One, wants(fmt.Sprint("start-", i), ".n > 0")))
+				batch.Triggers = append(batch.Triggers,
+					trigger(fmt.Sprint("a/w", i), event.One, wants(fmt.Sprint("start-", i), ".n > 0")))
 			}
 			for i := range 10_000 {
 				batch.Listeners = append(batch.Listeners, wait(i))
 			}
 			for i := range 200 {
 				typ := fmt.Sprint("type-", i%2*1+i/50*997)
-				batch.Events = append(batch.Events, ev(int64(i+1), typ, fmt.Sprintf(`{"n":%d,"order":%d,"text":"some text in the payload"}`, i%2, i)))
+				batch.Events = append(batch.Events,
+					ev(int64(i+1), typ, fmt.Sprintf(`{"n":%d,"order":%d,"text":"some text in the payload"}`, i%2, i)))
 			}
 			m := match.New(match.Options{})
 			for b.Loop() {

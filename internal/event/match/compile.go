@@ -18,7 +18,8 @@ type compiler struct {
 	shapes  *ttlcache.Cache[string, *compiledShape]
 }
 
-// targetKey identifies a spec that never changes: a listener, or a workflow's trigger in one document and with one timer.
+// targetKey identifies a spec that never changes: a listener, or a workflow's trigger in one document and with one
+// timer.
 type targetKey struct{ project, name, hash, timed string }
 
 // compiledShape is a shape ready to match.

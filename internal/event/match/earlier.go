@@ -7,8 +7,8 @@ func (m *Matcher) Search(limit int) event.Earlier {
 	return event.Earlier{Match: m.earlier, Limit: limit}
 }
 
-// earlier returns the deliveries of events to a listener that was committed after them, in their order, and the compute that their filters
-// have used.
+// earlier returns the deliveries of events to a listener that was committed after them, in their order, and the compute
+// that their filters have used.
 func (m *Matcher) earlier(l event.Listener, events []event.Event) (deliveries []event.Delivery, fuel int64) {
 	l.Since = 0
 	for len(events) > 0 {

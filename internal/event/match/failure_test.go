@@ -20,12 +20,14 @@ func TestFailuresMatchFiltersThatNameThem(t *testing.T) {
 			trigger("named", event.One, wants(event.RunFailed, "")), trigger("other", event.One, wants(event.RunTimedOut, "")),
 		},
 		Listeners: []event.Listener{listener("la", event.Any), listener("ln", event.Any, wants(event.RunFailed, ""))},
-		Events:    []event.Event{ev(1, event.RunFailed, `{}`), ev(2, event.DeliveryDeadLettered, `{}`), ev(3, "io.signalbox.run.stuck", `{}`)},
+		Events: []event.Event{
+			ev(1, event.RunFailed, `{}`), ev(2, event.DeliveryDeadLettered, `{}`), ev(3, "io.signalbox.run.stuck", `{}`)},
 	}
 	routings := evaluated(match.New(match.Options{}), b)
 	require.Equal(t, "routed | named[1] | ln[1]", outcome(routings[0]))
 	require.Equal(t, event.Unmatched, routings[1].Status)
-	require.Equal(t, "routed | any[3] | source[3] | la[3]", outcome(routings[2]), "other events of the platform match as before")
+	require.Equal(t, "routed | any[3] | source[3] | la[3]", outcome(routings[2]),
+		"other events of the platform match as before")
 }
 
 // The failure of a run that follows from a failure starts no workflow.
@@ -33,7 +35,8 @@ func TestFailuresAfterFailuresStartNothing(t *testing.T) {
 	t.Parallel()
 	b := event.Batch{
 		Triggers: []event.Trigger{
-			trigger("named", event.One, wants(event.RunFailed, "")), trigger("all", event.All, wants(event.RunFailed, ""), wants("x", "")),
+			trigger("named", event.One, wants(event.RunFailed, "")),
+			trigger("all", event.All, wants(event.RunFailed, ""), wants("x", "")),
 		},
 		Events: []event.Event{ev(1, event.RunFailed, `{}`).WithAfterFailure()},
 	}

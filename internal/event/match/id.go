@@ -7,8 +7,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// derive returns a UUID (version 8) computed from its arguments, so that every process computes the same one. Each part is
-// prefixed with its length, so that two different lists of parts never give the same input.
+// derive returns a UUID (version 8) computed from its arguments, so that every process computes the same one. Each part
+// is prefixed with its length, so that two different lists of parts never give the same input.
 func derive(what string, parts ...string) string {
 	data := []byte("signalbox")
 	for _, part := range append([]string{what}, parts...) {

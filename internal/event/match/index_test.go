@@ -55,7 +55,9 @@ func find(all []event.Listener, lookups []event.Lookup) (found event.Found) {
 	}
 	for _, l := range all {
 		entries := shape.Entries(l.Spec)
-		if slices.ContainsFunc(lookups, func(w event.Lookup) bool { return !w.Summary && slices.Contains(entries, w.Entry) }) {
+		if slices.ContainsFunc(lookups, func(w event.Lookup) bool {
+			return !w.Summary && slices.Contains(entries, w.Entry)
+		}) {
 			found.Listeners = append(found.Listeners, l)
 		}
 		for i := range found.Summaries {

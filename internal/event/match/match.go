@@ -1,23 +1,24 @@
-// Package match matches events with triggers and listeners: which workflows they start, which runs they wake, which sets they complete.
+// Package match matches events with triggers and listeners: which workflows they start, which runs they wake, which
+// sets they complete.
 //
-// It is pure: the same batch gives the same routings with the same IDs, in every process and at every repetition. A [Matcher]
-// caches what it compiled, within bounds, and has no other state.
+// It is pure: the same batch gives the same routings with the same IDs, in every process and at every repetition. A
+// [Matcher] caches what it compiled, within bounds, and has no other state.
 //
 //	m := match.New(match.Options{})
 //	e := m.Evaluate(batch)
 //	found, err := events.FindListeners(ctx, project, e.Lookups())
 //	routings := e.Routings(found) // one for each event, in order
 //
-// No content of a definition or an event causes an error. A filter that cannot be evaluated on an event does not match it; an event
-// that cannot be read is rejected, and the others continue. A filter that does not terminate is cut off, and a batch with several
-// such filters ends early, so that the caller makes progress.
+// No content of a definition or an event causes an error. A filter that cannot be evaluated on an event does not match
+// it; an event that cannot be read is rejected, and the others continue. A filter that does not terminate is cut off,
+// and a batch with several such filters ends early, so that the caller makes progress.
 //
 // # Performance
 //
-// Runs of one workflow wait with the same filters and differ in the expected values of their correlation keys. Filters that are equal
-// except for these values share one shape. Each shape is evaluated once per event, and the index of the store has the listeners by the
-// values of the keys: a batch has the shapes of the runs that wait, and only the listeners that match are read. Shapes are indexed by the
-// type of the event.
+// Runs of one workflow wait with the same filters and differ in the expected values of their correlation keys. Filters
+// that are equal except for these values share one shape. Each shape is evaluated once per event, and the index of the
+// store has the listeners by the values of the keys: a batch has the shapes of the runs that wait, and only the
+// listeners that match are read. Shapes are indexed by the type of the event.
 package match
 
 import (
@@ -48,8 +49,8 @@ const (
 	maxNotes = 3
 	// maxFuel is the compute after which no further event of a batch is matched: less than a second.
 	maxFuel = 20_000_000
-	// maxDeliveries is the number of deliveries that ends a batch. Without it, events that many runs wait for would make a batch that
-	// cannot be written within the timeout of a transaction, at each attempt.
+	// maxDeliveries is the number of deliveries that ends a batch. Without it, events that many runs wait for would make a
+	// batch that cannot be written within the timeout of a transaction, at each attempt.
 	maxDeliveries = 2000
 )
 
@@ -75,7 +76,8 @@ type Evaluation struct {
 	sets   int
 }
 
-// Evaluate evaluates the events of a batch, in order: all of them, or the first ones, once they have used too much compute.
+// Evaluate evaluates the events of a batch, in order: all of them, or the first ones, once they have used too much
+// compute.
 func (m *Matcher) Evaluate(b event.Batch) *Evaluation {
 	e := &Evaluation{batch: b, table: m.compiler.table(b), sets: m.sets}
 	fuel := int64(0)
@@ -99,8 +101,8 @@ func (e *Evaluation) Lookups() []event.Lookup {
 	return slices.Collect(maps.Keys(wanted))
 }
 
-// Routings computes the routings of the evaluated events, in order: of all of them, or, once the batch has made too many deliveries, of the
-// first ones. It routes at least one event. It is called once.
+// Routings computes the routings of the evaluated events, in order: of all of them, or, once the batch has made too
+// many deliveries, of the first ones. It routes at least one event. It is called once.
 func (e *Evaluation) Routings(found event.Found) []event.Routing {
 	b := e.batch
 	read := make(map[string]bool, len(b.Listeners))
@@ -180,8 +182,8 @@ func (b *batch) route(of evaluated) event.Routing {
 	return r
 }
 
-// unmatched returns why no trigger or listener got an event. The text must depend only on the event's type and the near matches,
-// because the store keeps one copy for many consecutive events.
+// unmatched returns why no trigger or listener got an event. The text must depend only on the event's type and the near
+// matches, because the store keeps one copy for many consecutive events.
 func unmatched(typ string, found result, notes []string) string {
 	if len(notes) > 0 {
 		more := ""

@@ -17,7 +17,8 @@ const shop = "shop"
 
 // ev returns an event of a type at a position, with data.
 func ev(position int64, typ, data string) event.Event {
-	e := event.Event{Project: shop, Position: position, ID: fmt.Sprint("e-", position), Source: "/s", Type: typ, Status: event.Pending}
+	e := event.Event{Project: shop, Position: position, ID: fmt.Sprint("e-", position), Source: "/s", Type: typ,
+		Status: event.Pending}
 	if data != "" {
 		e.Data = json.RawMessage(data)
 	}
@@ -87,7 +88,8 @@ func TestTargets(t *testing.T) {
 	paused.Paused = true
 	late := trigger("a/late", event.One, wants("paid", ""))
 	late.Since = 1
-	timed := event.Trigger{Project: shop, Workflow: "a/timed", Version: "1.0.0", Spec: event.Spec{Timed: event.TimerSource(shop, "a/timed")}}
+	timed := event.Trigger{Project: shop, Workflow: "a/timed", Version: "1.0.0",
+		Spec: event.Spec{Timed: event.TimerSource(shop, "a/timed")}}
 	fired := ev(1, event.ScheduleFired, "")
 	fired.Source = event.TimerSource(shop, "a/timed")
 	anothers := fired
@@ -108,12 +110,14 @@ func TestTargets(t *testing.T) {
 		},
 		"a workflow and a run": {
 			ev(1, "paid", ""),
-			[]event.Trigger{trigger("a/b", event.One, wants("paid", ""))}, []event.Listener{listener("l", event.One, wants("paid", ""))},
+			[]event.Trigger{trigger("a/b", event.One, wants("paid", ""))},
+			[]event.Listener{listener("l", event.One, wants("paid", ""))},
 			`routed | a/b[1] | l[1]`,
 		},
 		"one of several filters, once": {
 			ev(1, "paid", `{"n":1}`),
-			[]event.Trigger{trigger("a/b", event.Any, wants("paid", ".n == 2"), wants("paid", ".n > 0"), wants("paid", ".n == 1"))}, nil,
+			[]event.Trigger{trigger("a/b", event.Any, wants("paid", ".n == 2"), wants("paid", ".n > 0"),
+				wants("paid", ".n == 1"))}, nil,
 			`routed | a/b[1]`,
 		},
 		"all of a run's filters are for the run to count": {
@@ -121,11 +125,13 @@ func TestTargets(t *testing.T) {
 			`routed | l[1]`,
 		},
 		"every event": {
-			ev(1, "paid", ""), []event.Trigger{trigger("a/b", event.Any)}, []event.Listener{listener("l", event.Any)}, `routed | a/b[1] | l[1]`,
+			ev(1, "paid", ""), []event.Trigger{trigger("a/b", event.Any)}, []event.Listener{listener("l", event.Any)},
+			`routed | a/b[1] | l[1]`,
 		},
 		"any type by an expression": {
 			ev(1, "order.paid", ""),
-			[]event.Trigger{trigger("a/b", event.One, event.Filter{With: map[string]event.Value{"type": {Expr: `startswith("order.")`}}})}, nil,
+			[]event.Trigger{trigger("a/b", event.One,
+				event.Filter{With: map[string]event.Value{"type": {Expr: `startswith("order.")`}}})}, nil,
 			`routed | a/b[1]`,
 		},
 		"other data": {
@@ -134,12 +140,14 @@ func TestTargets(t *testing.T) {
 		},
 		"data that the filter cannot be evaluated on": {
 			ev(1, "paid", `"text"`),
-			[]event.Trigger{trigger("a/b", event.One, wants("paid", ".n == 2")), trigger("a/c", event.One, wants("paid", ".n == 2"))},
+			[]event.Trigger{trigger("a/b", event.One, wants("paid", ".n == 2")),
+				trigger("a/c", event.One, wants("paid", ".n == 2"))},
 			nil, `unmatched | the filter of workflow "a/b" and 1 more cannot be evaluated for "data": evaluate ".n == 2": expected an object but got: string ("text")`,
 		},
 		"a definition that is broken beside one that is not": {
 			ev(1, "paid", ""),
-			[]event.Trigger{trigger("a/bad", event.One, wants("paid", "(")), trigger("a/good", event.One, wants("paid", ""))}, nil,
+			[]event.Trigger{trigger("a/bad", event.One, wants("paid", "(")), trigger("a/good", event.One, wants("paid", ""))},
+			nil,
 			`routed | a/good[1]`,
 		},
 		"a definition that is broken": {
@@ -152,16 +160,19 @@ func TestTargets(t *testing.T) {
 		},
 		"a definition that never ends": {
 			ev(1, "paid", "1"),
-			[]event.Trigger{trigger("a/bad", event.One, wants("paid", "def f: f; f")), trigger("a/good", event.One, wants("paid", ""))}, nil,
+			[]event.Trigger{trigger("a/bad", event.One, wants("paid", "def f: f; f")),
+				trigger("a/good", event.One, wants("paid", ""))}, nil,
 			`routed | a/good[1]`,
 		},
 		"paused": {ev(1, "paid", ""), []event.Trigger{paused}, nil, `unmatched | workflow "a/paused" is paused`},
 		"accepted before": {
-			ev(1, "paid", ""), []event.Trigger{late}, nil, `unmatched | the triggers and listeners for type "paid" match other events of it`,
+			ev(1, "paid", ""), []event.Trigger{late}, nil,
+			`unmatched | the triggers and listeners for type "paid" match other events of it`,
 		},
 		"accepted after": {ev(2, "paid", ""), []event.Trigger{late}, nil, `routed | a/late[2]`},
 		"a timer":        {fired, []event.Trigger{timed}, nil, `routed | a/timed[1]`},
-		"another timer":  {anothers, []event.Trigger{timed}, nil, `unmatched | no published workflow and no waiting run matches type "io.signalbox.schedule.fired"`},
+		"another timer": {anothers, []event.Trigger{timed}, nil,
+			`unmatched | no published workflow and no waiting run matches type "io.signalbox.schedule.fired"`},
 		"what runs expect": {
 			ev(1, "paid", `{"order":7.0}`), nil,
 			[]event.Listener{
@@ -172,7 +183,8 @@ func TestTargets(t *testing.T) {
 			}, `routed | a[1] | c[1]`,
 		},
 		"no value for a key": {
-			ev(1, "paid", `{}`), nil, []event.Listener{listener("a", event.One, by(wants("paid", ""), "order", ".data.order", ""))},
+			ev(1, "paid", `{}`), nil,
+			[]event.Listener{listener("a", event.One, by(wants("paid", ""), "order", ".data.order", ""))},
 			`unmatched | the triggers and listeners for type "paid" match other events of it`,
 		},
 		"poison": {
@@ -183,7 +195,8 @@ func TestTargets(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			routings := evaluated(match.New(match.Options{}), event.Batch{Events: []event.Event{tt.event}, Triggers: tt.triggers, Listeners: tt.listeners})
+			routings := evaluated(match.New(match.Options{}),
+				event.Batch{Events: []event.Event{tt.event}, Triggers: tt.triggers, Listeners: tt.listeners})
 			require.Equal(t, []string{tt.want}, outcomes(routings))
 			require.Equal(t, tt.event.Position, routings[0].Position)
 		})
@@ -211,7 +224,8 @@ func TestEndlessFilters(t *testing.T) {
 	t.Parallel()
 	var b event.Batch
 	for i := range 30 {
-		b.Triggers = append(b.Triggers, trigger(fmt.Sprint("a/bad-", i), event.One, wants("paid", fmt.Sprintf("def f: f; f | %d", i))))
+		b.Triggers = append(b.Triggers,
+			trigger(fmt.Sprint("a/bad-", i), event.One, wants("paid", fmt.Sprintf("def f: f; f | %d", i))))
 		b.Events = append(b.Events, ev(int64(i+1), "paid", "1"))
 	}
 	b.Triggers = append(b.Triggers, trigger("a/good", event.One, wants("paid", "")))
@@ -233,7 +247,8 @@ func TestReasonNamesFewNearMatches(t *testing.T) {
 		p.Paused = true
 		b.Triggers = append(b.Triggers, p)
 	}
-	require.Equal(t, []string{`unmatched | workflow "a/0" is paused; workflow "a/1" is paused; workflow "a/2" is paused (and 2 more)`},
+	require.Equal(t, []string{
+		`unmatched | workflow "a/0" is paused; workflow "a/1" is paused; workflow "a/2" is paused (and 2 more)`},
 		outcomes(evaluated(match.New(match.Options{}), b)))
 }
 

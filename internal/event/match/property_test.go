@@ -28,7 +28,8 @@ func drawFilter(t *rapid.T) event.Filter {
 		f.With["data"] = event.Value{Expr: expr}
 	}
 	for _, name := range rapid.SampledFrom([][]string{nil, {"k"}, {"k", "m"}}).Draw(t, "keys") {
-		f = by(f, name, map[string]string{"k": ".data.k", "m": ".data.m"}[name], rapid.SampledFrom([]string{"", "", "1", `"1"`, "2.0"}).Draw(t, "expect"))
+		f = by(f, name, map[string]string{"k": ".data.k", "m": ".data.m"}[name],
+			rapid.SampledFrom([]string{"", "", "1", `"1"`, "2.0"}).Draw(t, "expect"))
 	}
 	return f
 }
@@ -47,7 +48,9 @@ func drawFilters(t *rapid.T) (event.Mode, []event.Filter) {
 
 func drawEvent(t *rapid.T, position int64) event.Event {
 	return ev(position, rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(t, "type"),
-		rapid.SampledFrom([]string{"", `{}`, `"text"`, `{"n":2}`, `{"n":1,"k":1}`, `{"n":2,"k":1.0,"m":2}`, `{"n":3,"k":"1","m":1}`, `{"k":2,"m":2}`}).Draw(t, "data"))
+		rapid.SampledFrom([]string{
+			"", `{}`, `"text"`, `{"n":2}`, `{"n":1,"k":1}`, `{"n":2,"k":1.0,"m":2}`, `{"n":3,"k":"1","m":1}`,
+			`{"k":2,"m":2}`}).Draw(t, "data"))
 }
 
 // meets reports with the language's own matcher whether an event matches a filter.
@@ -101,8 +104,8 @@ func TestTableAgreesWithMatcher(t *testing.T) {
 	})
 }
 
-// However events are divided into batches, the sets are the same: no event is in two sets of a workflow, each matches the filter
-// at its index, and the events of a set agree on their keys.
+// However events are divided into batches, the sets are the same: no event is in two sets of a workflow, each matches
+// the filter at its index, and the events of a set agree on their keys.
 func TestSetsDoNotDependOnBatches(t *testing.T) {
 	t.Parallel()
 	round := 0

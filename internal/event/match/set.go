@@ -28,8 +28,9 @@ type setKey struct {
 	Values map[string]json.RawMessage `json:"values,omitempty"`
 }
 
-// collect adds an event to the oldest matching open set of a trigger, or opens a new set. When the trigger has its maximum of open
-// sets, a new set replaces the oldest. A complete set starts the workflow. It returns why the event could not be added; empty if it was.
+// collect adds an event to the oldest matching open set of a trigger, or opens a new set. When the trigger has its
+// maximum of open sets, a new set replaces the oldest. A complete set starts the workflow. It returns why the event
+// could not be added; empty if it was.
 func (b *batch) collect(e *event.Event, h hit, r *event.Routing) string {
 	trigger := h.target.trigger
 	b.load(h.target, r)
@@ -68,7 +69,8 @@ func (b *batch) bound(t *event.Trigger, r *event.Routing) {
 }
 
 // join adds an event to a set, as the match of the filter at index.
-func (b *batch) join(e *event.Event, s *set, index int, values map[string]json.RawMessage, to *target, r *event.Routing) string {
+func (b *batch) join(e *event.Event, s *set, index int, values map[string]json.RawMessage, to *target,
+	r *event.Routing) string {
 	workflow := to.trigger.Workflow
 	merged := s.values
 	merged.Values = map[string]json.RawMessage{}
@@ -103,8 +105,8 @@ func (b *batch) close(workflow string, s *set) {
 	b.open[workflow] = slices.DeleteFunc(b.open[workflow], func(o *set) bool { return o == s })
 }
 
-// load decodes the sets of a trigger when they are first needed, oldest first. It removes sets that were made for other filters and
-// sets with deleted events.
+// load decodes the sets of a trigger when they are first needed, oldest first. It removes sets that were made for other
+// filters and sets with deleted events.
 func (b *batch) load(to *target, r *event.Routing) {
 	workflow := to.trigger.Workflow
 	if _, done := b.open[workflow]; done {
@@ -114,7 +116,8 @@ func (b *batch) load(to *target, r *event.Routing) {
 	for _, p := range b.stored[workflow] {
 		s := &set{key: p.Key, positions: slices.Clone(p.Positions)}
 		known := func(position int64) bool { return position == 0 || b.events[position] != nil }
-		if json.Unmarshal([]byte(p.Key), &s.values) != nil || s.values.Filters != to.hash || len(p.Positions) != len(to.spec.Filters) ||
+		if json.Unmarshal([]byte(p.Key), &s.values) != nil || s.values.Filters != to.hash ||
+			len(p.Positions) != len(to.spec.Filters) ||
 			!all(p.Positions, known) {
 			r.Partials = append(r.Partials, event.Partial{Project: p.Project, Workflow: workflow, Key: p.Key})
 			continue

@@ -71,7 +71,8 @@ func TestSets(t *testing.T) {
 		"of one filter": {trigger("a/b", event.All, wants("t", "")), []step{{ev(1, "t", ""), "routed | a/b[1]"}}},
 		"sets fill from the oldest": {
 			trigger("a/b", event.All, wants("t", ""), wants("h", "")),
-			[]step{{ev(1, "t", ""), waits}, {ev(2, "t", ""), waits}, {ev(3, "h", ""), "routed | a/b[1 3]"}, {ev(4, "h", ""), "routed | a/b[2 4]"}},
+			[]step{{ev(1, "t", ""), waits}, {ev(2, "t", ""), waits}, {ev(3, "h", ""), "routed | a/b[1 3]"},
+				{ev(4, "h", ""), "routed | a/b[2 4]"}},
 		},
 		"an event counts once, also where it meets two filters": {
 			trigger("a/b", event.All, wants("t", ""), wants("t", "")),
@@ -106,7 +107,8 @@ func TestSets(t *testing.T) {
 		"a key that is too long": {
 			trigger("a/b", event.All, room("t", ""), room("h", "")),
 			[]step{
-				{reading(1, "t", strings.Repeat("x", event.MaxPartialKey)), `unmatched | its correlation keys are too long for workflow "a/b"`},
+				{reading(1, "t", strings.Repeat("x", event.MaxPartialKey)),
+					`unmatched | its correlation keys are too long for workflow "a/b"`},
 				{reading(2, "t", "x"), waits},
 				{reading(3, "h", "x"), "routed | a/b[2 3]"},
 			},
@@ -155,7 +157,8 @@ func TestSetsAreBounded(t *testing.T) {
 	require.Equal(t, want, outcomes(evaluated(m, event.Batch{Events: events, Triggers: triggers})))
 	var kept shelf
 	for i, e := range events {
-		require.Equal(t, want[i:i+1], outcomes(kept.match(m, event.Batch{Events: []event.Event{e}, Triggers: triggers})), "event %d", i+1)
+		require.Equal(t, want[i:i+1], outcomes(kept.match(m, event.Batch{Events: []event.Event{e}, Triggers: triggers})),
+			"event %d", i+1)
 		require.LessOrEqual(t, len(kept.partials), 2)
 	}
 	// The two remaining sets are the newest.
@@ -185,7 +188,8 @@ func TestSetsOfAnotherVersion(t *testing.T) {
 	kept.events = nil
 	kept.partials["x"] = event.Partial{Project: shop, Workflow: "a/b", Key: "x", Positions: []int64{0, 0}}
 	got = evaluated(m, event.Batch{
-		Events: []event.Event{ev(3, "t", "")}, Triggers: []event.Trigger{second}, Partials: slices.Collect(maps.Values(kept.partials)),
+		Events: []event.Event{ev(3, "t", "")}, Triggers: []event.Trigger{second},
+		Partials: slices.Collect(maps.Values(kept.partials)),
 	})
 	require.Equal(t, []string{"routed | it waits for the other events of its set"}, outcomes(got))
 	require.Len(t, got[0].Partials, 3)

@@ -68,8 +68,8 @@ type table struct {
 type group struct {
 	shape *compiledShape
 	refs  map[string][]ref
-	// indexed: the index of the store has listeners with this shape. found are those that were looked up, and summary describes all of
-	// them, where it was needed.
+	// indexed: the index of the store has listeners with this shape. found are those that were looked up, and summary
+	// describes all of them, where it was needed.
 	indexed bool
 	found   map[string][]ref
 	summary *event.Summary
@@ -172,7 +172,8 @@ type result struct {
 	notes []string
 }
 
-// types returns the types of the shapes that may match an event. Only filters that name its type match an event that reports a failure.
+// types returns the types of the shapes that may match an event. Only filters that name its type match an event that
+// reports a failure.
 func types(e *event.Event) []string {
 	if event.ReportsFailure(e.Type) {
 		return []string{e.Type}
@@ -306,8 +307,8 @@ func (s *compiledShape) expected(m eventfilter.Match) string {
 	return shape.Values(values)
 }
 
-// notes describes the filters that could not be evaluated: those for the type of the event first, each in the order of the first target
-// that has it.
+// notes describes the filters that could not be evaluated: those for the type of the event first, each in the order of
+// the first target that has it.
 func notes(of evaluated) []string {
 	var failed []outcome
 	for _, o := range of.groups {

@@ -35,7 +35,8 @@ type batchRuns struct {
 	Unknown          int64 `json:"unknown"`
 }
 
-// OfBatch returns the event that reports that a batch, and each run that it started, has ended. A batch that was retried ends again.
+// OfBatch returns the event that reports that a batch, and each run that it started, has ended. A batch that was
+// retried ends again.
 func OfBatch(b batch.Batch) event.Event {
 	d := batchData{
 		Project: b.Project, BatchID: b.ID, Action: string(b.Action), Total: b.Total, Refused: b.Refused, Failed: b.Failed,
@@ -45,14 +46,16 @@ func OfBatch(b batch.Batch) event.Event {
 		d.EndedAt = b.RunsEndedAt.UTC()
 		d.Runs = &batchRuns{
 			Started: b.Started(), Completed: b.Ended[batch.RunCompleted], FailedSameCause: b.Ended[batch.FailedSameCause],
-			FailedOtherCause: b.Ended[batch.FailedOtherCause], Canceled: b.Ended[batch.RunCanceled], Terminated: b.Ended[batch.RunTerminated],
-			Unknown: b.Ended[batch.RunUnknown],
+			FailedOtherCause: b.Ended[batch.FailedOtherCause], Canceled: b.Ended[batch.RunCanceled],
+			Terminated: b.Ended[batch.RunTerminated],
+			Unknown:    b.Ended[batch.RunUnknown],
 		}
 	} else {
 		d.Succeeded = b.Succeeded
 	}
 	return event.Event{
-		Project: b.Project, ID: b.ID + "-ended-" + strconv.FormatInt(d.EndedAt.UnixMicro(), 10), Source: "/projects/" + b.Project + "/batches",
+		Project: b.Project, ID: b.ID + "-ended-" + strconv.FormatInt(d.EndedAt.UnixMicro(), 10), Source: "/projects/" +
+			b.Project + "/batches",
 		Type: event.BatchEnded, Subject: b.ID, Time: d.EndedAt, Data: encode(d),
 	}
 }

@@ -33,7 +33,8 @@ type runData struct {
 	URL       string    `json:"url,omitempty"`
 }
 
-// runError has the parts of an error that identify it. The detail is left to the readers of the run: it may quote anything.
+// runError has the parts of an error that identify it. The detail is left to the readers of the run: it may quote
+// anything.
 type runError struct {
 	Type   string `json:"type"`
 	Status int    `json:"status"`
@@ -45,7 +46,8 @@ type runTask struct {
 	Pointer string `json:"pointer"`
 }
 
-// TypeOf returns the type of the event that reports the end of a run in this status; empty for those that no event reports.
+// TypeOf returns the type of the event that reports the end of a run in this status; empty for those that no event
+// reports.
 func TypeOf(s run.Status) string {
 	switch s { //nolint:exhaustive // the others are not failures
 	case run.Failed:
@@ -56,11 +58,13 @@ func TypeOf(s run.Status) string {
 	return ""
 }
 
-// OfRun returns the event that reports the failure of a run, which is as it is stored. A run ends once, so that its ID identifies the event.
+// OfRun returns the event that reports the failure of a run, which is as it is stored. A run ends once, so that its ID
+// identifies the event.
 func OfRun(r run.Run) event.Event {
 	d := runData{
-		Project: r.Project, RunID: r.ID, Workflow: r.Workflow, Version: r.Version, Status: string(r.Status), Trigger: r.Trigger,
-		Parent: r.Parent.RunID, CreatedAt: r.CreatedAt.UTC(), EndedAt: r.EndedAt.UTC(),
+		Project: r.Project, RunID: r.ID, Workflow: r.Workflow, Version: r.Version, Status: string(r.Status),
+		Trigger: r.Trigger,
+		Parent:  r.Parent.RunID, CreatedAt: r.CreatedAt.UTC(), EndedAt: r.EndedAt.UTC(),
 	}
 	if !r.StartedAt.IsZero() {
 		d.StartedAt = r.StartedAt.UTC()
@@ -107,11 +111,13 @@ type eventRef struct {
 // OfDelivery returns the event that reports that a delivery, with its events, became dead at d.UpdatedAt.
 func OfDelivery(d event.Delivery) event.Event {
 	data := deliveryData{
-		Project: d.Project, DeliveryID: d.ID, Kind: string(d.Kind), Workflow: d.Workflow, Version: d.Version, RunID: d.RunID, Reason: clip(d.Reason),
+		Project: d.Project, DeliveryID: d.ID, Kind: string(d.Kind), Workflow: d.Workflow, Version: d.Version, RunID: d.RunID,
+		Reason:   clip(d.Reason),
 		Attempts: d.Attempts, Events: []eventRef{}, CreatedAt: d.CreatedAt.UTC(), EndedAt: d.UpdatedAt.UTC(),
 	}
 	e := event.Event{
-		Project: d.Project, ID: d.ID + "-dead-" + strconv.FormatInt(d.UpdatedAt.UnixMicro(), 10), Source: "/projects/" + d.Project + "/deliveries",
+		Project: d.Project, ID: d.ID + "-dead-" + strconv.FormatInt(d.UpdatedAt.UnixMicro(), 10), Source: "/projects/" +
+			d.Project + "/deliveries",
 		Type: event.DeliveryDeadLettered, Subject: d.ID, Time: d.UpdatedAt.UTC(),
 	}
 	for _, of := range d.Events {

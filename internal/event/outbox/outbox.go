@@ -4,9 +4,10 @@
 //	p := outbox.NewPublisher(outbox.Options{Store: store, Committed: committed, PublicURL: "https://signalbox.example.com"})
 //	err := p.Start(ctx)
 //
-// Such an event is committed together with what it reports, so that none is lost. It gets a position later: positions need the lock of the
-// project's inbox, for which the end of a run must not wait. Every process moves events. An event and its row in the outbox change in one
-// transaction, and the ID of the event follows from what it reports, so that none is published twice.
+// Such an event is committed together with what it reports, so that none is lost. It gets a position later: positions
+// need the lock of the project's inbox, for which the end of a run must not wait. Every process moves events. An event
+// and its row in the outbox change in one transaction, and the ID of the event follows from what it reports, so that
+// none is published twice.
 package outbox
 
 import (
@@ -32,9 +33,10 @@ const (
 type Store interface {
 	// Waiting returns projects that have such events.
 	Waiting(ctx context.Context) (projects []string, err error)
-	// Move moves up to limit of a project's events, the oldest first, each changed by complete, into its inbox. wake reports that the
-	// project's dispatcher is parked.
-	Move(ctx context.Context, project string, limit int, complete func(event.Event) event.Event) (moved int, wake bool, err error)
+	// Move moves up to limit of a project's events, the oldest first, each changed by complete, into its inbox. wake
+	// reports that the project's dispatcher is parked.
+	Move(ctx context.Context, project string, limit int,
+		complete func(event.Event) event.Event) (moved int, wake bool, err error)
 }
 
 // Options are the dependencies of a [Publisher].
@@ -63,7 +65,8 @@ func NewPublisher(o Options) *Publisher {
 func (p *Publisher) pass(ctx, work context.Context) time.Duration {
 	projects, err := p.o.Store.Waiting(work)
 	if err != nil {
-		logger.FromContext(work).WarnContext(work, "Events that report failures could not be found; trying again", "error", err)
+		logger.FromContext(work).WarnContext(work, "Events that report failures could not be found; trying again",
+			"error", err)
 	}
 	for _, project := range projects {
 		for moved := moveLimit; moved == moveLimit && ctx.Err() == nil; {
@@ -74,7 +77,8 @@ func (p *Publisher) pass(ctx, work context.Context) time.Duration {
 			}
 		}
 		if err != nil {
-			logger.FromContext(work).WarnContext(work, "Events that report failures could not be published; trying again", "project", project, "error", err)
+			logger.FromContext(work).WarnContext(work, "Events that report failures could not be published; trying again",
+				"project", project, "error", err)
 		}
 	}
 	return moveEvery

@@ -20,8 +20,10 @@ var ended = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func failedRun(id string) run.Run {
 	return run.Run{
-		ID: id, Project: "shop", Workflow: "shop/order", Version: "1.0.0", Status: run.Failed, Trigger: run.TriggerAPI, CreatedAt: ended.Add(-time.Minute),
-		EndedAt: ended, Error: &run.Error{Type: "x", Title: strings.Repeat("é", 2000), Detail: "the password is 4711", Instance: "/do/0/charge"},
+		ID: id, Project: "shop", Workflow: "shop/order", Version: "1.0.0", Status: run.Failed, Trigger: run.TriggerAPI,
+		CreatedAt: ended.Add(-time.Minute),
+		EndedAt:   ended, Error: &run.Error{
+			Type: "x", Title: strings.Repeat("é", 2000), Detail: "the password is 4711", Instance: "/do/0/charge"},
 	}
 }
 
@@ -42,7 +44,8 @@ func (m *memory) Waiting(context.Context) ([]string, error) {
 	return []string{"shop"}, nil
 }
 
-func (m *memory) Move(_ context.Context, _ string, limit int, complete func(event.Event) event.Event) (int, bool, error) {
+func (m *memory) Move(_ context.Context, _ string, limit int,
+	complete func(event.Event) event.Event) (int, bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.refuses > 0 {
@@ -64,12 +67,15 @@ func TestPublisherMovesAllAndLinksRuns(t *testing.T) {
 		for range 250 {
 			m.waiting = append(m.waiting, outbox.OfRun(failedRun("r1")))
 		}
-		m.waiting = append(m.waiting, outbox.OfDelivery(event.Delivery{ID: "d", Project: "shop", RunID: "r1", UpdatedAt: ended}))
+		m.waiting = append(m.waiting,
+			outbox.OfDelivery(event.Delivery{ID: "d", Project: "shop", RunID: "r1", UpdatedAt: ended}))
 		var commits int
-		p := outbox.NewPublisher(outbox.Options{Store: m, PublicURL: "https://signalbox.example.com/ui/", Committed: func(_ context.Context, project string, wake bool) {
-			require.Equal(t, []any{"shop", true}, []any{project, wake})
-			commits++
-		}})
+		p := outbox.NewPublisher(
+			outbox.Options{Store: m, PublicURL: "https://signalbox.example.com/ui/",
+				Committed: func(_ context.Context, project string, wake bool) {
+					require.Equal(t, []any{"shop", true}, []any{project, wake})
+					commits++
+				}})
 		require.NoError(t, p.Start(t.Context()))
 		synctest.Wait()
 		m.mu.Lock()

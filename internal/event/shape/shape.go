@@ -1,6 +1,6 @@
-// Package shape divides event filters into what many listeners share and what each of them expects. Runs of one workflow wait with the same
-// filters and differ in the expected values of their correlation keys: the shape of such a filter is evaluated once per event, and an index
-// has the listeners by the values.
+// Package shape divides event filters into what many listeners share and what each of them expects. Runs of one
+// workflow wait with the same filters and differ in the expected values of their correlation keys: the shape of such a
+// filter is evaluated once per event, and an index has the listeners by the values.
 //
 //	s, values, err := shape.Of(filter)
 //	entries := shape.Entries(event.Spec{Mode: event.Any, Filters: filters})
@@ -29,8 +29,8 @@ const (
 	hashSize = 16
 )
 
-// Of returns the shape of a filter and its expected values, as [Values] encodes them. With an error, the expected values are not valid, and
-// the shape is still that of the filter.
+// Of returns the shape of a filter and its expected values, as [Values] encodes them. With an error, the expected
+// values are not valid, and the shape is still that of the filter.
 func Of(f event.Filter) (s event.Shape, values string, err error) {
 	s.Filter = event.Filter{With: f.With}
 	expected := map[string]json.RawMessage{}
@@ -66,8 +66,8 @@ func Of(f event.Filter) (s event.Shape, values string, err error) {
 	return s, Values(list), nil
 }
 
-// Values encodes the values of the keys of a shape, in the order of their names, so that two lists give equal text if and only if they are
-// equal. No keys give an empty text.
+// Values encodes the values of the keys of a shape, in the order of their names, so that two lists give equal text if
+// and only if they are equal. No keys give an empty text.
 func Values(values []any) string {
 	var b strings.Builder
 	for _, v := range values {

@@ -53,7 +53,8 @@ func TestEntries(t *testing.T) {
 	require.Empty(t, shape.Entries(event.Spec{}))
 	invalid := filter(t, `{"with": {"type": {"literal": "paid"}}, "correlate": {"order": {"from": ".data.order"}}}`)
 	invalid.Correlate["order"] = event.Key{From: ".data.order", Expect: json.RawMessage(`{`)}
-	entries := shape.Entries(event.Spec{Mode: event.Any, Filters: []event.Filter{filter(t, `{"with": {"source": {"literal": "/s"}}}`), invalid}})
+	entries := shape.Entries(
+		event.Spec{Mode: event.Any, Filters: []event.Filter{filter(t, `{"with": {"source": {"literal": "/s"}}}`), invalid}})
 	require.Len(t, entries, 2)
 	require.Empty(t, entries[0].Type)
 	require.NotEmpty(t, entries[0].Shape)

@@ -21,7 +21,8 @@ func TestNoticeHasEveryModuleOfThePrograms(t *testing.T) {
 	programs, err := modules(t.Context(), root)
 	require.NoError(t, err)
 	require.Greater(t, len(programs), 200)
-	require.True(t, strings.HasPrefix(text, introduction+render(programsTitle, programs)), "the notice is out of date: run make generate")
+	require.True(t, strings.HasPrefix(text, introduction+render(programsTitle, programs)),
+		"the notice is out of date: run make generate")
 }
 
 func TestNoticeHasEveryPackageOfTheWebUI(t *testing.T) {
@@ -34,7 +35,8 @@ func TestNoticeHasEveryPackageOfTheWebUI(t *testing.T) {
 	require.NoError(t, err)
 	require.Greater(t, len(listed), 100)
 	for _, c := range listed {
-		require.GreaterOrEqual(t, strings.Count(part, "\n"+c.String()+"\n"), 2, "%s is listed, and stands above its licence: run make generate", c)
+		require.GreaterOrEqual(t, strings.Count(part, "\n"+c.String()+"\n"), 2,
+			"%s is listed, and stands above its licence: run make generate", c)
 	}
 	if _, err := os.Stat(filepath.Join(root, "ui/node_modules")); err != nil {
 		t.Skip("the packages are not installed: only their names were compared")

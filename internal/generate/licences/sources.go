@@ -20,8 +20,8 @@ import (
 //go:embed supplements
 var supplements embed.FS
 
-// supplement names the texts of components that are published without one: files of the folder supplements, or apache for the licence that
-// this repository has, too.
+// supplement names the texts of components that are published without one: files of the folder supplements, or apache
+// for the licence that this repository has, too.
 func supplement(name string) []string {
 	switch name {
 	case "@bufbuild/protobuf":
@@ -189,7 +189,8 @@ func texts(root, name string, folders []string) ([]string, error) {
 
 // isLicence reports whether a file has the text of a licence, or a notice that must be kept.
 func isLicence(file string) bool {
-	return regexp.MustCompile(`(?i)^(un)?(licen[cs]e|copying|copyright|notice|patents)([-_.].*)?$`).MatchString(file) && filepath.Ext(file) != ".go"
+	return regexp.MustCompile(`(?i)^(un)?(licen[cs]e|copying|copyright|notice|patents)([-_.].*)?$`).MatchString(file) &&
+		filepath.Ext(file) != ".go"
 }
 
 // grants reports whether a file is the licence itself.

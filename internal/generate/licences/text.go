@@ -1,4 +1,5 @@
-// Package licences collects the licence texts of the software of others that Signalbox's programs contain, for package notice.
+// Package licences collects the licence texts of the software of others that Signalbox's programs contain, for package
+// notice.
 package licences
 
 import (
@@ -37,8 +38,8 @@ licence below its name.
 	studioTitle   = "Packages in Run Studio, the web UI"
 )
 
-// Collect returns the texts, compressed by gzip. Root is the folder of the repository, whose packages of the web UI are installed. It is
-// an error if a module or package has no text.
+// Collect returns the texts, compressed by gzip. Root is the folder of the repository, whose packages of the web UI are
+// installed. It is an error if a module or package has no text.
 func Collect(ctx context.Context, root string) ([]byte, error) {
 	programs, err := modules(ctx, root)
 	if err != nil {
@@ -53,7 +54,8 @@ func Collect(ctx context.Context, root string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := w.Write([]byte(introduction + render(programsTitle, programs) + render(studioTitle, studio))); err != nil {
+	if _, err := w.Write([]byte(
+		introduction + render(programsTitle, programs) + render(studioTitle, studio))); err != nil {
 		return nil, err
 	}
 	if err := w.Close(); err != nil {

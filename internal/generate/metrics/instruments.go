@@ -40,7 +40,8 @@ func ours() []string { return []string{"dispatcher_", "signalbox_", "temporal_",
 
 // instruments returns the metrics of a process in which everything is observed, by name.
 func instruments(ctx context.Context) ([]instrument, error) {
-	tel, err := telemetry.New(ctx, telemetry.Options{ServiceName: "signalbox", Version: "1.2.3", Log: slog.New(slog.DiscardHandler)})
+	tel, err := telemetry.New(ctx,
+		telemetry.Options{ServiceName: "signalbox", Version: "1.2.3", Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +67,8 @@ func instruments(ctx context.Context) ([]instrument, error) {
 			}
 		}
 		all = append(all, instrument{
-			Name: name, Type: strings.ToLower(families[name].GetType().String()), Meaning: families[name].GetHelp(), Labels: slices.Sorted(maps.Keys(labels)),
+			Name: name, Type: strings.ToLower(families[name].GetType().String()), Meaning: families[name].GetHelp(),
+			Labels: slices.Sorted(maps.Keys(labels)),
 		})
 	}
 	return all, nil
@@ -78,7 +80,8 @@ func observe(tel *telemetry.Telemetry) error {
 	return errors.Join(
 		tel.Observe(telemetry.Observed{
 			Connection: func() conntype.Status {
-				return conntype.Status{State: conntype.Connected, Workers: []conntype.WorkerStatus{{Name: project, LastPoll: time.Now()}}}
+				return conntype.Status{State: conntype.Connected,
+					Workers: []conntype.WorkerStatus{{Name: project, LastPoll: time.Now()}}}
 			},
 			QueuedRuns: func(context.Context) (int64, error) { return 0, nil }, QueueLimit: 1,
 			StuckRuns:       func() (map[string]int64, bool) { return map[string]int64{"NO_POLLER": 0}, true },
@@ -88,21 +91,26 @@ func observe(tel *telemetry.Telemetry) error {
 			CertificateEnds: func() (time.Time, bool) { return time.Now(), true },
 		}),
 		tel.ObserveListener(func(context.Context) (renewal, expiry time.Time) { return time.Now(), time.Now() }),
-		tel.ObserveHealth(telemetry.HealthStates{Dependencies: []string{"up"}, Roles: []string{"ready"}}, func(context.Context) telemetry.Health {
-			return telemetry.Health{Dependencies: map[string]string{"store": "up"}, Roles: map[string]string{"api": "ready"}}
-		}),
+		tel.ObserveHealth(telemetry.HealthStates{Dependencies: []string{"up"}, Roles: []string{"ready"}},
+			func(context.Context) telemetry.Health {
+				return telemetry.Health{Dependencies: map[string]string{"store": "up"}, Roles: map[string]string{"api": "ready"}}
+			}),
 		tel.ObservePools(func() map[string]sql.DBStats { return map[string]sql.DBStats{"all": {}} }),
 		tel.ObserveClockSkew(func(context.Context) (time.Duration, error) { return 0, nil }),
 		tel.ObserveProcessor(func() processor.Totals {
 			return processor.Totals{Group: &processor.Group{Limit: 1}, Waited: new(time.Duration)}
 		}),
-		tel.ObserveWebhooks(func(context.Context) ([]webhook.Backlog, error) { return []webhook.Backlog{{Project: project}}, nil }),
+		tel.ObserveWebhooks(func(context.Context) ([]webhook.Backlog, error) {
+			return []webhook.Backlog{{Project: project}}, nil
+		}),
 		tel.ObserveUnpublished(func(context.Context) (event.Unpublished, error) { return event.Unpublished{}, nil }),
 		tel.ObserveProblems(func(context.Context) ([]problem.Gauge, error) {
 			return []problem.Gauge{{Project: project, Kind: problem.Failure, State: problem.Open}}, nil
 		}),
 		tel.ObserveQuotas(func(context.Context) ([]quota.Held, error) { return []quota.Held{{Project: project}}, nil }),
-		tel.ObserveDiagnosis(func() telemetry.Diagnosis { return telemetry.Diagnosis{} }, func() (int64, bool) { return 0, true }),
+		tel.ObserveDiagnosis(func() telemetry.Diagnosis {
+			return telemetry.Diagnosis{}
+		}, func() (int64, bool) { return 0, true }),
 		tel.ObserveDispatch(telemetry.Dispatching{
 			Dispatchers: func(context.Context) ([]dispatchtype.Dispatcher, error) {
 				return []dispatchtype.Dispatcher{{Name: inbox.Name{Project: project}, Status: dispatchtype.Routing}}, nil
@@ -122,12 +130,14 @@ func dispatchers(tel *telemetry.Telemetry, project string) {
 	all := tel.Dispatch()
 	of := all.WithTags(map[string]string{"project": project})
 	for name, label := range map[string]string{
-		"dispatcher_takeovers_total": "outcome", "dispatcher_terminations_total": "reason", "dispatcher_deliveries_total": "outcome",
+		"dispatcher_takeovers_total": "outcome", "dispatcher_terminations_total": "reason",
+		"dispatcher_deliveries_total": "outcome",
 	} {
 		of.WithTags(map[string]string{label: "x"}).Counter(name).Inc(0)
 	}
 	for _, name := range []string{
-		"dispatcher_terminate_errors_total", "dispatcher_cleanup_errors_total", "dispatcher_stale_cleanups_total", "dispatcher_worker_evictions_total",
+		"dispatcher_terminate_errors_total", "dispatcher_cleanup_errors_total", "dispatcher_stale_cleanups_total",
+		"dispatcher_worker_evictions_total",
 	} {
 		of.Counter(name).Inc(0)
 	}

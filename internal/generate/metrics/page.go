@@ -1,7 +1,8 @@
 // Package metrics makes docs/reference/metrics.md.
 //
-// Names, types, labels and meanings are those of the instruments themselves: it creates all of them in a [telemetry.Telemetry] with example
-// values, and reads its page. The rules of Prometheus and the dashboards of Grafana in the repository show where each metric is used.
+// Names, types, labels and meanings are those of the instruments themselves: it creates all of them in a
+// [telemetry.Telemetry] with example values, and reads its page. The rules of Prometheus and the dashboards of Grafana
+// in the repository show where each metric is used.
 package metrics
 
 import (
@@ -46,7 +47,8 @@ func families() []struct {
 		title    string
 		prefixes []string
 	}{
-		{"Dispatchers", []string{"dispatcher_"}}, {"Connection to Temporal", []string{"temporal_"}}, {"Platform", []string{"signalbox_"}},
+		{"Dispatchers", []string{"dispatcher_"}}, {"Connection to Temporal", []string{"temporal_"}},
+		{"Platform", []string{"signalbox_"}},
 		{"API and database", []string{"rpc_", "db_client_"}},
 	}
 }
@@ -69,11 +71,13 @@ func render(metrics []instrument, used map[string][]usage) string {
 	page.WriteString(head)
 	known := map[string]bool{}
 	for _, family := range families() {
-		fmt.Fprintf(&page, "\n## %s\n\n| metric | type | unit | labels | meaning | used by |\n|---|---|---|---|---|---|\n", family.title)
+		fmt.Fprintf(&page, "\n## %s\n\n| metric | type | unit | labels | meaning | used by |\n|---|---|---|---|---|---|\n",
+			family.title)
 		for _, m := range metrics {
 			if hasPrefix(m.Name, family.prefixes...) {
 				known[m.Name] = true
-				fmt.Fprintf(&page, "| `%s` | %s | %s | %s | %s | %s |\n", m.Name, m.Type, unit(m.Name), code(m.Labels), m.Meaning, users(used[m.Name]))
+				fmt.Fprintf(&page, "| `%s` | %s | %s | %s | %s | %s |\n", m.Name, m.Type, unit(m.Name), code(m.Labels), m.Meaning,
+					users(used[m.Name]))
 			}
 		}
 	}

@@ -35,7 +35,8 @@ func TestUsedMetricsExist(t *testing.T) {
       - {alert: Slow, expr: "histogram_quantile(0.9, rate(signalbox_run_start_seconds_bucket[5m])) > 1"}
 `)
 	write(t, made, "docs/runbooks/Late.md", "# Late")
-	write(t, made, "deploy/grafana/dashboards/runs.json", `{"title": "Runs", "panels": [{"title": "A row", "panels": [{"title": "Lag", "targets": [{"expr": "signalbox_lagg"}]}]}]}`)
+	write(t, made, "deploy/grafana/dashboards/runs.json",
+		`{"title": "Runs", "panels": [{"title": "A row", "panels": [{"title": "Lag", "targets": [{"expr": "signalbox_lagg"}]}]}]}`)
 	unknown, err = unknownMetrics(t, made)
 	require.NoError(t, err)
 	require.ElementsMatch(t, []string{"signalbox_runs_stuk", "signalbox_lagg"}, unknown)
@@ -46,22 +47,28 @@ func TestUsedMetricsExist(t *testing.T) {
 	require.Equal(t, []usage{{"panel Runs / Lag", ""}}, used["signalbox_lagg"])
 }
 
-// A metric without a use need not be measured: each one of ours is in a rule or on a panel, or is listed here with the reason.
+// A metric without a use need not be measured: each one of ours is in a rule or on a panel, or is listed here with the
+// reason.
 func TestEveryMetricIsUsed(t *testing.T) {
 	t.Parallel()
 	unused := map[string]string{
-		"signalbox_batch_runs_ended_total":   "the page of a batch has what became of its runs; the counter is for alerts of one's own",
-		"signalbox_diagnosis_requests_total": "the panel of the budget shows when requests are refused; the counter is for the search of the cause",
-		"signalbox_migration_failures_total": "the dashboards are for platforms in operation; the page of the migration names it",
+		"signalbox_batch_runs_ended_total": "the page of a batch has what became of its runs; the counter is for alerts " +
+			"of one's own",
+		"signalbox_diagnosis_requests_total": "the panel of the budget shows when requests are refused; the counter is for " +
+			"the search of the cause",
+		"signalbox_migration_failures_total": "the dashboards are for platforms in operation; the page of the migration " +
+			"names it",
 		"signalbox_store_clock_skew_seconds": "`signalbox system status` warns of it; the gauge is for alerts of one's own",
-		"signalbox_migration_runs_total":     "the dashboards are for platforms in operation; the page of the migration names it",
+		"signalbox_migration_runs_total": "the dashboards are for platforms in operation; the page of the migration " +
+			"names it",
 	}
 	metrics, err := instruments(t.Context())
 	require.NoError(t, err)
 	used, err := usages(repository)
 	require.NoError(t, err)
 	for _, m := range metrics {
-		require.Equal(t, unused[m.Name] == "", len(used[m.Name]) > 0, "%s is used in %v, and listed here: %q", m.Name, used[m.Name], unused[m.Name])
+		require.Equal(t, unused[m.Name] == "", len(used[m.Name]) > 0, "%s is used in %v, and listed here: %q", m.Name,
+			used[m.Name], unused[m.Name])
 		delete(unused, m.Name)
 	}
 	require.Empty(t, unused, "metrics that do not exist")

@@ -134,13 +134,15 @@ func addPanels(dashboard string, panels []panel, add func(expression string, u u
 
 var (
 	// notMetrics are the parts of an expression whose names are labels, functions or texts.
-	notMetrics = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|'[^']*'|\{[^}]*\}|\[[^\]]*\]|\b(?:by|without|on|ignoring|group_left|group_right)\s*\([^)]*\)|#[^\n]*`)
+	notMetrics = regexp.MustCompile(
+		`"(?:[^"\\]|\\.)*"|'[^']*'|\{[^}]*\}|\[[^\]]*\]|\b(?:by|without|on|ignoring|group_left|group_right)\s*\([^)]*\)|#[^\n]*`)
 	// histogramSeries are the series of a histogram; each of ours has a unit.
 	histogramSeries = regexp.MustCompile(`(_seconds|_bytes)_(bucket|sum|count)$`)
 	names           = regexp.MustCompile(`[a-zA-Z_:][a-zA-Z0-9_:]*`)
 )
 
-// metricsOf returns the metrics in an expression, and those of the recording rules that it uses, without the suffixes of histograms.
+// metricsOf returns the metrics in an expression, and those of the recording rules that it uses, without the suffixes
+// of histograms.
 func metricsOf(expression string, recorded map[string]string) []string {
 	var found []string
 	for _, name := range names.FindAllString(notMetrics.ReplaceAllString(expression, " "), -1) {

@@ -54,11 +54,13 @@ func enumerations() []enumeration {
 		{"DeliveryStatus", `Delivery.status`, texts(event.DeliveryStatuses())},
 		{"WebhookFormat", `Webhook.format CreateWebhookRequest.format`, texts(webhook.Formats())},
 		{"WebhookStatus", `Webhook.status`, webhooks.Statuses()},
-		{"WebhookDeliveryStatus", `WebhookDelivery.status ListWebhookDeliveriesRequest.statuses`, texts(webhook.DeliveryStatuses())},
+		{"WebhookDeliveryStatus", `WebhookDelivery.status ListWebhookDeliveriesRequest.statuses`,
+			texts(webhook.DeliveryStatuses())},
 		{"WorkflowState", `Workflow.state ListWorkflowsRequest.states FindWorkflowsRequest.states`, workflow.States()},
 		{"ProblemKind", `Problem.kind ListProblemsRequest.kinds`, texts(problem.Kinds())},
 		{"ProblemState", `Problem.state ListProblemsRequest.states`, texts(problem.States())},
-		{"AnnotationKind", `Annotation.kind ListAnnotationsRequest.kinds ListAnnotationsResponse.more`, texts(annotation.Kinds())},
+		{"AnnotationKind", `Annotation.kind ListAnnotationsRequest.kinds ListAnnotationsResponse.more`,
+			texts(annotation.Kinds())},
 		{"RunColumn", `ViewQuery.columns`, view.Columns()},
 		{"DispatcherState", `Dispatcher.state ListDispatchersRequest.states`, texts(dispatchtype.Statuses())},
 		{"LeaseState", `DispatcherLease.state`, texts(dispatchtype.LeaseStates())},
@@ -67,7 +69,8 @@ func enumerations() []enumeration {
 		{"ConnectionKind", `Connection.kind GetConnectionResponse.kind`, texts(conntype.Kinds())},
 		{"BreakerState", `Breaker.state`, texts(conntype.BreakerStates())},
 		{"DependencyState", `Dependency.state`, health.States()},
-		{"Role", `Project.roles Token.roles CreateTokenRequest.roles WhoAmIResponse.roles CurrentSession.roles`, texts(auth.Roles())},
+		{"Role", `Project.roles Token.roles CreateTokenRequest.roles WhoAmIResponse.roles CurrentSession.roles`,
+			texts(auth.Roles())},
 	}
 }
 
@@ -101,8 +104,8 @@ func newTables() *tables {
 	return t
 }
 
-// enumeration returns the name of the enumeration of a text, or of the texts in a list or map; empty for any text. A status or state of any text
-// is an error.
+// enumeration returns the name of the enumeration of a text, or of the texts in a list or map; empty for any text. A
+// status or state of any text is an error.
 func (t *tables) enumeration(field protoreflect.FieldDescriptor) (string, error) {
 	name := nameOf(field)
 	t.seen[name] = true

@@ -1,10 +1,11 @@
-// Package openapi makes the OpenAPI document of the REST paths, api/openapi.yaml, for `make generate`. It is not part of the product, which
-// serves the finished document.
+// Package openapi makes the OpenAPI document of the REST paths, api/openapi.yaml, for `make generate`. It is not part
+// of the product, which serves the finished document.
 //
 //	document, err := openapi.Generate(image, base)
 //
-// The image has the protos with their comments, as `buf build` writes it. The base has what no proto says: the title, the servers, how
-// callers are authenticated, the form of errors, and the path to which CloudEvents are posted. Everything else is derived:
+// The image has the protos with their comments, as `buf build` writes it. The base has what no proto says: the title,
+// the servers, how callers are authenticated, the form of errors, and the path to which CloudEvents are posted.
+// Everything else is derived:
 //
 //   - paths and parameters from the HTTP annotations, as package rest reads them;
 //   - schemas from the messages, in the JSON form of package jsoncodec, which decides what every answer has;
@@ -46,7 +47,8 @@ func Generate(image, base []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &generator{root: root, files: files, tables: newTables(), answers: map[protoreflect.FullName]bool{}, requests: map[protoreflect.FullName]bool{}}
+	g := &generator{root: root, files: files, tables: newTables(), answers: map[protoreflect.FullName]bool{},
+		requests: map[protoreflect.FullName]bool{}}
 	if err := g.generate(); err != nil {
 		return nil, err
 	}

@@ -50,7 +50,8 @@ func operationsOf(method protoreflect.MethodDescriptor) ([]operation, error) {
 func operationOf(method protoreflect.MethodDescriptor, rule rest.Rule) (operation, error) {
 	name := []rune(string(method.Name()))
 	name[0] = unicode.ToLower(name[0])
-	o := operation{id: string(name), method: method, verb: rule.Verb, path: strings.ReplaceAll(rule.Template, "=**}", "}"), body: rule.Body}
+	o := operation{id: string(name), method: method, verb: rule.Verb, path: strings.ReplaceAll(rule.Template, "=**}", "}"),
+		body: rule.Body}
 	for part := range strings.SplitSeq(o.path, "{") {
 		variable, _, found := strings.Cut(part, "}")
 		if !found {
@@ -68,7 +69,9 @@ func operationOf(method protoreflect.MethodDescriptor, rule rest.Rule) (operatio
 
 // arguments returns the fields that are not in the path.
 func (o operation) arguments() []protoreflect.FieldDescriptor {
-	return slices.DeleteFunc(fieldsOf(o.method.Input()), func(f protoreflect.FieldDescriptor) bool { return slices.Contains(o.variables, f) })
+	return slices.DeleteFunc(fieldsOf(o.method.Input()), func(f protoreflect.FieldDescriptor) bool {
+		return slices.Contains(o.variables, f)
+	})
 }
 
 // parameters returns the fields that are in the query. A message of the API stands for its fields there.
@@ -144,7 +147,8 @@ func (g *generator) parameter(field protoreflect.FieldDescriptor, in string, req
 	if err != nil {
 		return nil, err
 	}
-	return mapping("name", field.JSONName(), "in", in, "description", comment(field), "required", required, "schema", schema), nil
+	return mapping("name", field.JSONName(), "in", in, "description", comment(field), "required", required, "schema",
+		schema), nil
 }
 
 // files are the types of the files that methods return.
@@ -178,8 +182,8 @@ func (o operation) responses() *yaml.Node {
 	return all
 }
 
-// security returns how a call is authenticated: reads by a token or a session, which is the default of the document; other calls by a token, or
-// by a session with its CSRF token; and signing in by neither.
+// security returns how a call is authenticated: reads by a token or a session, which is the default of the document;
+// other calls by a token, or by a session with its CSRF token; and signing in by neither.
 func (o operation) security() *yaml.Node {
 	switch {
 	case o.id == "signIn":

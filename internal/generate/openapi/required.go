@@ -1,7 +1,7 @@
 package openapi
 
-// requiredInRequests are the fields without which a request is refused. What is required in some cases only is not listed: the reason of a
-// replay that is no dry run, for example.
+// requiredInRequests are the fields without which a request is refused. What is required in some cases only is not
+// listed: the reason of a replay that is no dry run, for example.
 const requiredInRequests = `
 	StartRunRequest.workflow
 	TerminateRunRequest.reason
@@ -20,7 +20,8 @@ const requiredInRequests = `
 
 // requiredInAnswers are the texts and messages that every answer has. Lists, maps, numbers and booleans need no entry.
 //
-// A run of a dry run has neither an ID nor a reference in Temporal, and a batch of one neither ID nor times; an imported run may lack what its engine did not record.
+// A run of a dry run has neither an ID nor a reference in Temporal, and a batch of one neither ID nor times; an
+// imported run may lack what its engine did not record.
 const requiredInAnswers = `
 	Run.project Run.workflow Run.status Run.trigger
 	Step.path Step.pointer Step.task Step.kind Step.status

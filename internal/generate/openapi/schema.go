@@ -61,8 +61,10 @@ func fieldsOf(m protoreflect.MessageDescriptor) []protoreflect.FieldDescriptor {
 
 // object returns the schema of a message with some of its fields.
 //
-// A request with a member that the message does not have is refused. An answer may have members that a later release adds.
-func (g *generator) object(m protoreflect.MessageDescriptor, fields []protoreflect.FieldDescriptor) (*yaml.Node, error) {
+// A request with a member that the message does not have is refused. An answer may have members that a later release
+// adds.
+func (g *generator) object(m protoreflect.MessageDescriptor,
+	fields []protoreflect.FieldDescriptor) (*yaml.Node, error) {
 	properties, required := mapping(), []string{}
 	for _, field := range fields {
 		schema, err := g.property(field)
@@ -87,7 +89,8 @@ func (g *generator) object(m protoreflect.MessageDescriptor, fields []protorefle
 	return schema, nil
 }
 
-// isRequired reports whether a field is always present: in answers, jsoncodec writes lists, maps, numbers and booleans in any case.
+// isRequired reports whether a field is always present: in answers, jsoncodec writes lists, maps, numbers and booleans
+// in any case.
 func (g *generator) isRequired(field protoreflect.FieldDescriptor) bool {
 	listed := g.tables.isRequired(field)
 	m := field.ContainingMessage().FullName()

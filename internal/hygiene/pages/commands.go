@@ -10,8 +10,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/hygiene"
 )
 
-// Commands finds commands and flags in the pages below root that the reference of the command line does not have: in blocks of shell
-// commands, in blocks without a language, which may show a session with output, and in inline code.
+// Commands finds commands and flags in the pages below root that the reference of the command line does not have: in
+// blocks of shell commands, in blocks without a language, which may show a session with output, and in inline code.
 func Commands(root, reference string) ([]hygiene.Violation, error) {
 	sections, err := referenceSections(reference)
 	if err != nil {

@@ -27,7 +27,8 @@ func Links(root string) ([]hygiene.Violation, error) {
 }
 
 // each reads the pages below root, and returns what visit finds in them.
-func each(root string, visit func(page, text string, find func(line int, violation string))) ([]hygiene.Violation, error) {
+func each(root string, visit func(page, text string,
+	find func(line int, violation string))) ([]hygiene.Violation, error) {
 	pages, err := markdown(root)
 	if err != nil {
 		return nil, err
@@ -43,7 +44,8 @@ func each(root string, visit func(page, text string, find func(line int, violati
 			return nil, fmt.Errorf("name a page: %w", err)
 		}
 		visit(page, string(text), func(line int, violation string) {
-			violations = append(violations, hygiene.Violation{Where: fmt.Sprintf("%s:%d", filepath.ToSlash(name), line), What: violation})
+			violations = append(violations,
+				hygiene.Violation{Where: fmt.Sprintf("%s:%d", filepath.ToSlash(name), line), What: violation})
 		})
 	}
 	return violations, nil

@@ -8,8 +8,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/hygiene"
 )
 
-// Names finds inline code in the pages below root that matches a pattern as a whole and is not known. Text after a brace, such as the
-// labels of a metric, is ignored.
+// Names finds inline code in the pages below root that matches a pattern as a whole and is not known. Text after a
+// brace, such as the labels of a metric, is ignored.
 func Names(root string, pattern *regexp.Regexp, known func(name string) bool) ([]hygiene.Violation, error) {
 	span := regexp.MustCompile("`([^`{]+)[^`]*`")
 	return each(root, func(_, text string, find func(line int, violation string)) {

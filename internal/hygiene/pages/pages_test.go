@@ -65,7 +65,9 @@ README.md:7: links to "docs/a.md#third", but "a.md" has no such heading
 func TestCommands(t *testing.T) {
 	t.Parallel()
 	folder := plant(t, "-- cli.md --\n"+
-		"## signalbox server\nAnd a flag for each key of the [configuration](configuration.md).\n## signalbox dev\n| `--data-dir folder` | x |\n### signalbox dev temporal\n## signalbox run\n### signalbox run start\n| `--input file` | x |\n| `-o, --output format` | x |\n## signalbox version\n"+
+		"## signalbox server\nAnd a flag for each key of the [configuration](configuration.md).\n## signalbox dev\n| "+
+		"`--data-dir folder` | x |\n### signalbox dev temporal\n## signalbox run\n### signalbox run start\n| `--input "+
+		"file` | x |\n| `-o, --output format` | x |\n## signalbox version\n"+
 		"-- configuration.md --\n| `roles` | `--roles` |\n"+
 		"-- page.md --\n"+
 		"signalbox prose is no command\n"+
@@ -108,7 +110,8 @@ func TestWorkflows(t *testing.T) {
 		"# whole\ndocument: x\ndo: []\n",
 		"document: {dsl: '1.0.3', namespace: example, name: example, version: '1.0.0'}\ndo:\n  - part\n",
 	}, seen)
-	require.Equal(t, "page.md:6: shows a workflow with a violation: bad\npage.md:11: shows a workflow with a violation: bad\n", render(violations))
+	require.Equal(t, "page.md:6: shows a workflow with a violation: bad\npage.md:11: shows a workflow with a violation: "+
+		"bad\n", render(violations))
 }
 
 func TestWorkflowsInPagesAreValid(t *testing.T) {
@@ -146,7 +149,8 @@ func TestErrorsOfRunsAreOnTheirPage(t *testing.T) {
 	t.Parallel()
 	var folders []string
 	for _, folder := range []string{
-		"dsl/interp", "internal/engine", "internal/engine/flow", "internal/engine/httpcall", "internal/engine/childrun", "internal/run",
+		"dsl/interp", "internal/engine", "internal/engine/flow", "internal/engine/httpcall", "internal/engine/childrun",
+		"internal/run",
 		"internal/run/control", "internal/run/pending", "internal/run/reconcile",
 	} {
 		folders = append(folders, filepath.Join(root, folder))
@@ -163,7 +167,8 @@ func TestReaders(t *testing.T) {
 		"-- 0001-a-decision.md --\n# 1. A decision\n\nAccepted.\n"+
 		"-- bad.md --\n# Bad\n\nThis page is for operators: what to do.\n"))
 	require.NoError(t, err)
-	require.Equal(t, "bad.md:1: does not begin with who it is for and what it answers: \"For READERS: …\" below the title\n", render(violations))
+	require.Equal(t, "bad.md:1: does not begin with who it is for and what it answers: \"For READERS: …\" below the "+
+		"title\n", render(violations))
 }
 
 func TestPagesBeginWithTheirReaders(t *testing.T) {
@@ -175,7 +180,8 @@ func TestPagesBeginWithTheirReaders(t *testing.T) {
 
 func TestTables(t *testing.T) {
 	t.Parallel()
-	folder := plant(t, "-- cli/a.go --\npackage a\n\nvar x = output.Cells(\"ID\", a, \"LAST BEAT\", b, \"+HASH\", c, \"AGE\", d)\n"+
+	folder := plant(t, "-- cli/a.go --\npackage a\n\nvar x = output.Cells(\"ID\", a, \"LAST BEAT\", b, \"+HASH\", c, "+
+		"\"AGE\", d)\n"+
 		"-- page.md --\nID NAME AGE\n```\nID   LAST BEAT  AGE\n1\n  ID  LAST BEAT  HASH  AGE\nID  BEAT  AGE\n```\nID  BEAT  AGE\n")
 	columns, err := pages.Columns(filepath.Join(folder, "cli"))
 	require.NoError(t, err)
@@ -193,7 +199,8 @@ func TestSettings(t *testing.T) {
 	reference := filepath.Join(folder, "ref/configuration.md")
 	violations, err := pages.Settings(folder, reference, "temporal.open")
 	require.NoError(t, err)
-	require.Equal(t, "page.md:1: names the setting \"temporal.gone\", which the reference does not have\n", render(violations))
+	require.Equal(t, "page.md:1: names the setting \"temporal.gone\", which the reference does not have\n",
+		render(violations))
 	violations, err = pages.Configurations(folder, reference, func(source string) []string { return []string{source} })
 	require.NoError(t, err)
 	require.Equal(t, "page.md:2: shows a configuration with a violation: listen: 1\ntemporal: {}\n\n", render(violations))
@@ -217,31 +224,33 @@ func TestSettingsInPagesExist(t *testing.T) {
 	require.Empty(t, render(violations))
 }
 
-// TestConfigurationsInPagesAreValid loads the configurations in pages. A block with `listen` or `auth` is a whole file; others omit
-// the encryption keys that a server requires. Files below /etc/signalbox need not exist.
+// TestConfigurationsInPagesAreValid loads the configurations in pages. A block with `listen` or `auth` is a whole file;
+// others omit the encryption keys that a server requires. Files below /etc/signalbox need not exist.
 func TestConfigurationsInPagesAreValid(t *testing.T) {
 	t.Parallel()
 	seen := 0
-	violations, err := pages.Configurations(root, filepath.Join(root, "docs/reference/configuration.md"), func(source string) (wrong []string) {
-		seen++
-		if top := "\n" + source; !strings.Contains(top, "\nlisten:") && !strings.Contains(top, "\nauth:") && !strings.Contains(top, "\nencryption:") {
-			source += "encryption: {keys: {first: /etc/signalbox/first.key}}\n"
-		}
-		file := filepath.Join(t.TempDir(), "signalbox.yaml")
-		require.NoError(t, os.WriteFile(file, []byte(source), 0o600))
-		_, err := config.Load(config.Options{Env: config.Environment{"SIGNALBOX_CONFIG": file, "LEGACY_PASSWORD": "x"},
-			Layers: []config.Layer{temporalconfig.Layer(time.Now), redisconfig.Layer(time.Now), sealconfig.Layer()}})
-		var violations config.Violations
-		if !errors.As(err, &violations) {
-			return nil
-		}
-		for _, p := range violations {
-			if !strings.Contains(p.Message, "cannot be read: open /etc/signalbox/") {
-				wrong = append(wrong, p.String())
+	violations, err := pages.Configurations(root, filepath.Join(root, "docs/reference/configuration.md"),
+		func(source string) (wrong []string) {
+			seen++
+			if top := "\n" + source; !strings.Contains(top, "\nlisten:") && !strings.Contains(top, "\nauth:") &&
+				!strings.Contains(top, "\nencryption:") {
+				source += "encryption: {keys: {first: /etc/signalbox/first.key}}\n"
 			}
-		}
-		return wrong
-	})
+			file := filepath.Join(t.TempDir(), "signalbox.yaml")
+			require.NoError(t, os.WriteFile(file, []byte(source), 0o600))
+			_, err := config.Load(config.Options{Env: config.Environment{"SIGNALBOX_CONFIG": file, "LEGACY_PASSWORD": "x"},
+				Layers: []config.Layer{temporalconfig.Layer(time.Now), redisconfig.Layer(time.Now), sealconfig.Layer()}})
+			var violations config.Violations
+			if !errors.As(err, &violations) {
+				return nil
+			}
+			for _, p := range violations {
+				if !strings.Contains(p.Message, "cannot be read: open /etc/signalbox/") {
+					wrong = append(wrong, p.String())
+				}
+			}
+			return wrong
+		})
 	require.NoError(t, err)
 	require.Empty(t, render(violations))
 	require.GreaterOrEqual(t, seen, 5, "they are found")
@@ -282,7 +291,9 @@ func TestTablesInPagesMatchTheCode(t *testing.T) {
 		{"concepts.md", "| status |", 0, statuses},
 		{"stuck.md", "| code |", 0, run.Codes()},
 		{"stuck.md", "| cause |", 0, run.Causes()},
-		{"runs.md", "| kind |", 0, slices.DeleteFunc(explain.Kinds(), func(kind string) bool { return kind == explain.KindUnknown })},
+		{"runs.md", "| kind |", 0, slices.DeleteFunc(explain.Kinds(), func(kind string) bool {
+			return kind == explain.KindUnknown
+		})},
 		{"batches.md", "| item |", 0, texts("internal/batch/batch.go", "ItemStatus")},
 		{"events.md", "| status |", 0, texts("internal/event/event.go", "Status")},
 		{"access.md", "| Role |", 0, texts("internal/auth/auth.go", "Role")},
@@ -303,42 +314,50 @@ func TestTablesInPagesMatchTheCode(t *testing.T) {
 
 func TestNames(t *testing.T) {
 	t.Parallel()
-	violations, err := pages.Names(plant(t, "-- a.md --\n`my_a`, `my_b{label}` and `my_c{x=\"1\"} > 0`, `other`, my_d\n```\n`my_e`\n```\n"), regexp.MustCompile("my_[a-z]+"),
+	violations, err := pages.Names(plant(t, "-- a.md --\n`my_a`, `my_b{label}` and `my_c{x=\"1\"} > 0`, `other`, "+
+		"my_d\n```\n`my_e`\n```\n"), regexp.MustCompile("my_[a-z]+"),
 		func(name string) bool { return name == "my_a" || name == "my_b" })
 	require.NoError(t, err)
 	require.Equal(t, "a.md:1: names \"my_c\", which there is not\n", render(violations))
 }
 
-// TestNamesInPagesExist searches the code for the metrics of the pages, and the generated reference for their error reasons. Names in capitals
-// may also be variables of the compose file.
+// TestNamesInPagesExist searches the code for the metrics of the pages, and the generated reference for their error
+// reasons. Names in capitals may also be variables of the compose file.
 func TestNamesInPagesExist(t *testing.T) {
 	t.Parallel()
 	docs := filepath.Join(root, "docs")
-	made := map[string]bool{"signalbox_owner": true, "signalbox_admin": true} // a role of deploy/postgres, a user of deploy/redis
+	// a role of deploy/postgres, a user of deploy/redis
+	made := map[string]bool{"signalbox_owner": true, "signalbox_admin": true}
 	literal := regexp.MustCompile(`"((?:signalbox|dispatcher|temporal)[._][a-z_.]+)"`)
-	require.NoError(t, filepath.WalkDir(filepath.Join(root, "internal/telemetry"), func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || strings.HasSuffix(path, "_test.go") {
+	require.NoError(t, filepath.WalkDir(filepath.Join(root, "internal/telemetry"),
+		func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			for _, match := range literal.FindAllStringSubmatch(string(text), -1) {
+				name := strings.ReplaceAll(match[1], ".", "_") // the name in Prometheus: with the unit, and counters with _total
+				made[name], made[name+"_seconds"], made[name+"_bytes"], made[name+"_total"] = true, true, true, true
+			}
 			return err
-		}
-		text, err := os.ReadFile(path)
-		for _, match := range literal.FindAllStringSubmatch(string(text), -1) {
-			name := strings.ReplaceAll(match[1], ".", "_") // the name in Prometheus: with the unit, and counters with _total
-			made[name], made[name+"_seconds"], made[name+"_bytes"], made[name+"_total"] = true, true, true, true
-		}
-		return err
-	}))
+		}))
 	reference, err := os.ReadFile(filepath.Join(docs, "reference/metrics.md")) // also has metrics of Temporal's SDK
 	require.NoError(t, err)
 	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z_]+)`").FindAllStringSubmatch(string(reference), -1) {
 		made[row[1]] = true
 	}
-	metrics, err := pages.Names(docs, regexp.MustCompile(`(signalbox|dispatcher|temporal)_[a-z_]+[a-z]`), func(name string) bool { return made[name] })
+	metrics, err := pages.Names(docs, regexp.MustCompile(`(signalbox|dispatcher|temporal)_[a-z_]+[a-z]`),
+		func(name string) bool {
+			return made[name]
+		})
 	require.NoError(t, err)
 	require.Empty(t, render(metrics))
 
 	errors, err := os.ReadFile(filepath.Join(docs, "reference/errors.md"))
 	require.NoError(t, err)
-	known := append(append(run.Codes(), run.Causes()...), run.WarningEventsNotSearched, run.WarningInputFormat, run.WarningInputMissing, "IN_PROGRESS", "TIMED_OUT") // the last two are statuses of older engines
+	// the last two are statuses of older engines
+	known := append(append(run.Codes(), run.Causes()...), run.WarningEventsNotSearched, run.WarningInputFormat,
+		run.WarningInputMissing, "IN_PROGRESS", "TIMED_OUT")
 	codes, err := pages.Constants(filepath.Join(root, "internal/problem/problem.go"), "Code")
 	require.NoError(t, err)
 	known = append(known, codes...)
@@ -349,11 +368,13 @@ func TestNamesInPagesExist(t *testing.T) {
 	}
 	credentials, err := os.ReadFile(filepath.Join(docs, "least-privilege.md")) // has the variables of commands in a table
 	require.NoError(t, err)
-	for _, variable := range regexp.MustCompile("(?m)^\\| `([A-Z_]+)` \\|").FindAllStringSubmatch(string(credentials), -1) {
+	for _, variable := range regexp.MustCompile("(?m)^\\| `([A-Z_]+)` \\|").FindAllStringSubmatch(string(credentials),
+		-1) {
 		known = append(known, variable[1])
 	}
 	reasons, err := pages.Names(docs, regexp.MustCompile(`[A-Z]+(_[A-Z]+)+`), func(name string) bool {
-		return strings.Contains(string(errors), "`"+name+"`") || slices.Contains(known, name) || strings.HasPrefix(name, config.Prefix) ||
+		return strings.Contains(string(errors), "`"+name+"`") || slices.Contains(known, name) ||
+			strings.HasPrefix(name, config.Prefix) ||
 			strings.HasPrefix(name, "OTEL_") // variables of OpenTelemetry
 	})
 	require.NoError(t, err)

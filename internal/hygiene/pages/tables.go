@@ -16,8 +16,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/hygiene"
 )
 
-// Columns returns the columns of the tables that the Go code below root prints: the heads in each call of output.Cells. Those
-// of the wide format alone begin with a plus.
+// Columns returns the columns of the tables that the Go code below root prints: the heads in each call of output.Cells.
+// Those of the wide format alone begin with a plus.
 func Columns(root string) ([][]string, error) {
 	var tables [][]string
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
@@ -66,7 +66,8 @@ func columnsOf(n ast.Node) (columns []string) {
 	return columns
 }
 
-// Cells returns the words of a column, counted from 0, in the tables of a page that begin with head: without backquotes, each word once.
+// Cells returns the words of a column, counted from 0, in the tables of a page that begin with head: without
+// backquotes, each word once.
 func Cells(page, head string, column int) ([]string, error) {
 	text, err := os.ReadFile(page)
 	if err != nil {
@@ -118,8 +119,8 @@ func Constants(file, typeName string) ([]string, error) {
 	return texts, nil
 }
 
-// Tables finds tables in blocks of the pages below root whose columns match none of the tables, plain or wide. A table is recognized by
-// its head: three or more names in capitals.
+// Tables finds tables in blocks of the pages below root whose columns match none of the tables, plain or wide. A table
+// is recognized by its head: three or more names in capitals.
 func Tables(root string, tables [][]string) ([]hygiene.Violation, error) {
 	known := map[string]bool{}
 	for _, columns := range tables {

@@ -9,8 +9,8 @@ import (
 // head completes examples that show a part of a workflow, on one line.
 const head = "document: {dsl: '1.0.3', namespace: example, name: example, version: '1.0.0'}\n"
 
-// Workflows finds examples of workflows in the pages below root in which check finds violations. An example is a YAML block with `document`
-// or `do` at its top level; check gets a whole document and returns its violations.
+// Workflows finds examples of workflows in the pages below root in which check finds violations. An example is a YAML
+// block with `document` or `do` at its top level; check gets a whole document and returns its violations.
 func Workflows(root string, check func(source string) []string) ([]hygiene.Violation, error) {
 	return each(root, func(_, text string, find func(line int, violation string)) {
 		for _, block := range blocks(text) {

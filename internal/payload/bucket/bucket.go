@@ -3,7 +3,8 @@
 //	store, err := bucket.Open(bucket.Options{Endpoint: "https://s3.eu-central-1.amazonaws.com", Region: "eu-central-1", Bucket: "payloads", …})
 //	err = store.Put(ctx, runID, digest, value)
 //
-// Open connects to nothing. Requests are not repeated here: package codec does that, for as long as a workflow task may wait.
+// Open connects to nothing. Requests are not repeated here: package codec does that, for as long as a workflow task may
+// wait.
 package bucket
 
 import (
@@ -34,9 +35,11 @@ const (
 	oneAttempt = 1
 	// idleConns is how many connections are kept open: as many operations as one worker has in flight.
 	idleConns = 16
-	// probe is the name, after the prefix, of the object by which Writable finds out whether objects can be written and deleted.
+	// probe is the name, after the prefix, of the object by which Writable finds out whether objects can be written and
+	// deleted.
 	probe = "writable"
-	// afterAll is greater than each character of a path: a listing that starts after RUN + "/" + afterAll begins with the next run.
+	// afterAll is greater than each character of a path: a listing that starts after RUN + "/" + afterAll begins with the
+	// next run.
 	afterAll = "~"
 )
 
@@ -85,7 +88,8 @@ func Open(o Options) (*Store, error) {
 		lookup = minio.BucketLookupPath
 	}
 	client, err := minio.NewCore(endpoint.Host, &minio.Options{
-		Creds: credentials.New(keys), Secure: endpoint.Scheme != "http", Region: o.Region, BucketLookup: lookup, MaxRetries: oneAttempt,
+		Creds: credentials.New(keys), Secure: endpoint.Scheme != "http", Region: o.Region, BucketLookup: lookup,
+		MaxRetries: oneAttempt,
 		Transport: &http.Transport{
 			Proxy: http.ProxyFromEnvironment, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: trusted},
 			MaxIdleConnsPerHost: idleConns, IdleConnTimeout: time.Minute, ForceAttemptHTTP2: true,
@@ -159,8 +163,8 @@ func (s *Store) Get(ctx context.Context, runID, digest string) (value []byte, fo
 	return value, found, err
 }
 
-// Writable implements [payload.Store]. After a write that succeeded it only requests the bucket; otherwise it writes an object and deletes
-// it, so that a bucket with versions does not fill with those of health checks.
+// Writable implements [payload.Store]. After a write that succeeded it only requests the bucket; otherwise it writes an
+// object and deletes it, so that a bucket with versions does not fill with those of health checks.
 func (s *Store) Writable(ctx context.Context) error {
 	return s.do(ctx, "check that payloads can be kept", payload.CallTimeout, func(ctx context.Context) error {
 		if s.proven.Load() {
@@ -181,14 +185,16 @@ func (s *Store) Writable(ctx context.Context) error {
 }
 
 // Stale implements [payload.Store]. A position is the path of a run.
-func (s *Store) Stale(ctx context.Context, age time.Duration, after string, limit int) (runIDs []string, next string, err error) {
+func (s *Store) Stale(ctx context.Context, age time.Duration, after string,
+	limit int) (runIDs []string, next string, err error) {
 	before := time.Now().Add(-age)
 	err = s.do(ctx, "list payloads", listTimeout, func(ctx context.Context) error {
 		examined, last, taken, start := 0, "", false, s.o.Prefix
 		if after != "" {
 			start = s.o.Prefix + after + "/" + afterAll
 		}
-		for object := range s.client.ListObjectsIter(ctx, s.o.Bucket, minio.ListObjectsOptions{Prefix: s.o.Prefix, Recursive: true, StartAfter: start}) {
+		for object := range s.client.ListObjectsIter(ctx, s.o.Bucket,
+			minio.ListObjectsOptions{Prefix: s.o.Prefix, Recursive: true, StartAfter: start}) {
 			if object.Err != nil {
 				return object.Err
 			}
@@ -233,7 +239,8 @@ func (s *Store) DeleteRun(ctx context.Context, runID string) (deleted int64, err
 	}
 	var names []string
 	err = s.do(ctx, "list payloads of a run", listTimeout, func(ctx context.Context) error {
-		for object := range s.client.ListObjectsIter(ctx, s.o.Bucket, minio.ListObjectsOptions{Prefix: s.o.Prefix + path + "/", Recursive: true}) {
+		for object := range s.client.ListObjectsIter(ctx, s.o.Bucket,
+			minio.ListObjectsOptions{Prefix: s.o.Prefix + path + "/", Recursive: true}) {
 			if object.Err != nil {
 				return object.Err
 			}
@@ -256,7 +263,8 @@ func (s *Store) DeleteRun(ctx context.Context, runID string) (deleted int64, err
 }
 
 // do runs an operation within a timeout, and explains its error.
-func (s *Store) do(ctx context.Context, doing string, timeout time.Duration, operation func(ctx context.Context) error) error {
+func (s *Store) do(ctx context.Context, doing string, timeout time.Duration,
+	operation func(ctx context.Context) error) error {
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	return payload.Unavailable(ctx, doing, s, explain(operation(limited)))
@@ -272,7 +280,8 @@ func explain(err error) error {
 	case minio.NoSuchBucket:
 		return fmt.Errorf("the bucket does not exist: create it, or correct payloads.s3.bucket (%s)", answer.Code)
 	case minio.AccessDenied:
-		return fmt.Errorf("%s (%s): grant the user of payloads.s3.access_key_file the rights of docs/least-privilege.md", answer.Message, answer.Code)
+		return fmt.Errorf("%s (%s): grant the user of payloads.s3.access_key_file the rights of docs/least-privilege.md",
+			answer.Message, answer.Code)
 	case "InvalidAccessKeyId", "SignatureDoesNotMatch":
 		return fmt.Errorf("%s (%s): check payloads.s3.access_key_file and secret_key_file", answer.Message, answer.Code)
 	}

@@ -183,7 +183,9 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		"No. (SignatureDoesNotMatch): check payloads.s3.access_key_file": func(s *server) {
 			s.refuse(refused(http.StatusForbidden, "SignatureDoesNotMatch"))
 		},
-		"No. (SlowDown)":                          func(s *server) { s.refuse(refused(http.StatusServiceUnavailable, "SlowDown")) },
+		"No. (SlowDown)": func(s *server) {
+			s.refuse(refused(http.StatusServiceUnavailable, "SlowDown"))
+		},
 		"connection refused":                      func(s *server) { s.Close() },
 		"certificate signed by unknown authority": func(s *server) { s.options.CAFile = "" },
 	} {

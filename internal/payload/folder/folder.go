@@ -3,8 +3,9 @@
 //	store, err := folder.Open("/srv/payloads")
 //	err = store.Put(ctx, runID, digest, value)
 //
-// A file is complete or does not exist, also after a loss of power: it is written under a temporary name beside its own, synchronised with
-// the disk and renamed. Folders and files are readable by their owner only. Operations of a disk that hangs do not end with their contexts.
+// A file is complete or does not exist, also after a loss of power: it is written under a temporary name beside its
+// own, synchronised with the disk and renamed. Folders and files are readable by their owner only. Operations of a disk
+// that hangs do not end with their contexts.
 package folder
 
 import (
@@ -156,7 +157,8 @@ func (s *Store) Writable(ctx context.Context) error {
 }
 
 // Stale implements [payload.Store]. A position is the path of a run.
-func (s *Store) Stale(ctx context.Context, age time.Duration, after string, limit int) (runIDs []string, next string, err error) {
+func (s *Store) Stale(ctx context.Context, age time.Duration, after string,
+	limit int) (runIDs []string, next string, err error) {
 	const doing = "list payloads"
 	examined, before := 0, time.Now().Add(-age)
 	for _, shard := range payload.Shards() {
@@ -209,8 +211,8 @@ func (s *Store) names(folder string) ([]string, error) {
 	return names, err
 }
 
-// older reports whether a run has a value that was written before the given time. What a crash has left counts as well: an empty folder, and
-// a file under a temporary name.
+// older reports whether a run has a value that was written before the given time. What a crash has left counts as well:
+// an empty folder, and a file under a temporary name.
 func (s *Store) older(run string, before time.Time) (bool, error) {
 	folder := filepath.Join(s.root, run)
 	entries, err := os.ReadDir(folder)

@@ -52,7 +52,8 @@ func TestFilesAreOfTheirOwnerOnly(t *testing.T) {
 	s := open(t, root)
 	require.NoError(t, s.Writable(t.Context()))
 	require.NoError(t, s.Put(t.Context(), "run/1", "00ff", []byte("value")))
-	require.Equal(t, map[string]os.FileMode{"a7": 0o700, "a7/run%2F1": 0o700, "a7/run%2F1/00ff": 0o600}, files(t, root), "no temporary file is left")
+	require.Equal(t, map[string]os.FileMode{"a7": 0o700, "a7/run%2F1": 0o700, "a7/run%2F1/00ff": 0o600}, files(t, root),
+		"no temporary file is left")
 }
 
 // The disk is not mounted: neither is a value reported as missing, nor is it written elsewhere.
@@ -67,7 +68,8 @@ func TestMissingFolderIsUnavailable(t *testing.T) {
 	_, _, getErr := s.Get(t.Context(), "r1", "d1")
 	_, _, staleErr := s.Stale(t.Context(), time.Hour, "", 1)
 	_, deleteErr := s.DeleteRun(t.Context(), "r1")
-	for _, err := range []error{s.Put(t.Context(), "r1", "d1", nil), getErr, staleErr, deleteErr, s.Writable(t.Context())} {
+	for _, err := range []error{
+		s.Put(t.Context(), "r1", "d1", nil), getErr, staleErr, deleteErr, s.Writable(t.Context())} {
 		require.ErrorContains(t, err, `folder "`+root+`"`)
 		require.True(t, apperror.Is(err, apperror.StoreUnavailable), err)
 	}

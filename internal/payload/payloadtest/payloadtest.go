@@ -85,7 +85,8 @@ func testLimit(t *testing.T, open Open) {
 	value, found := get(t, s, "r1", digest(1))
 	require.True(t, found)
 	require.Len(t, value, payload.MaxBytes)
-	require.ErrorContains(t, s.Put(t.Context(), "r1", digest(2), make([]byte, payload.MaxBytes+1)), "more than the limit of 25165824")
+	require.ErrorContains(t, s.Put(t.Context(), "r1", digest(2), make([]byte, payload.MaxBytes+1)),
+		"more than the limit of 25165824")
 	_, found = get(t, s, "r1", digest(2))
 	require.False(t, found)
 }
@@ -93,7 +94,8 @@ func testLimit(t *testing.T, open Open) {
 // The workflow ID of an execution, which anyone can start in Temporal, is not always a UUID.
 func testAnyRunID(t *testing.T, open Open) {
 	s := open()
-	ids := []string{"3f2504e0-4f89-11d3-9a0c-0305e82c3301", "a/b", "../../etc", "..", ".", "A", "a", "a b%2F", "größe", "x'y\"z\\", strings.Repeat("r", 200)}
+	ids := []string{"3f2504e0-4f89-11d3-9a0c-0305e82c3301", "a/b", "../../etc", "..", ".", "A", "a", "a b%2F", "größe",
+		"x'y\"z\\", strings.Repeat("r", 200)}
 	for i, id := range ids {
 		require.NoError(t, s.Put(t.Context(), id, digest(1), []byte{byte(i)}), "%q", id)
 	}
@@ -230,7 +232,8 @@ func testCanceled(t *testing.T, open Open) {
 	_, _, getErr := s.Get(ctx, "r1", digest(1))
 	_, _, staleErr := s.Stale(ctx, -time.Hour, "", 10)
 	_, deleteErr := s.DeleteRun(ctx, "r1")
-	for i, err := range []error{s.Put(ctx, "r1", digest(1), []byte("value")), getErr, staleErr, deleteErr, s.Writable(ctx)} {
+	for i, err := range []error{
+		s.Put(ctx, "r1", digest(1), []byte("value")), getErr, staleErr, deleteErr, s.Writable(ctx)} {
 		require.ErrorIs(t, err, context.Canceled, "operation %d", i)
 	}
 	require.NoError(t, s.Put(t.Context(), "r1", digest(1), []byte("value")))

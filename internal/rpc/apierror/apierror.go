@@ -1,8 +1,8 @@
 // Package apierror maps errors to API errors: a code, a one-line message for people, and details for programs.
 //
-// [Error] maps what handlers return. [Handler] completes errors of requests that never reach a handler (malformed JSON, a body that
-// is too large, an unknown method), so that those errors have a reason as well. Responses never contain the text of an error that is
-// not an apperror; only the log does.
+// [Error] maps what handlers return. [Handler] completes errors of requests that never reach a handler (malformed JSON,
+// a body that is too large, an unknown method), so that those errors have a reason as well. Responses never contain the
+// text of an error that is not an apperror; only the log does.
 package apierror
 
 import (
@@ -24,8 +24,8 @@ import (
 // Domain is the domain of every ErrorInfo.
 const Domain = "signalbox"
 
-// Error maps err to the error of the API. The second result is false for internal errors, on which the caller cannot act and whose
-// cause belongs in the log.
+// Error maps err to the error of the API. The second result is false for internal errors, on which the caller cannot
+// act and whose cause belongs in the log.
 func Error(err error) (*connect.Error, bool) {
 	if coded, ok := errors.AsType[*connect.Error](err); ok {
 		return coded, true
@@ -49,8 +49,10 @@ func InternalError() *connect.Error {
 
 // ReferredError is InternalError with a reference, by which the log has the cause.
 func ReferredError(reference string) *connect.Error {
-	return detailed(connect.CodeInternal, "an internal error occurred; the server's log has the cause under the reference "+reference,
-		[]proto.Message{&errdetails.ErrorInfo{Reason: Internal, Domain: Domain, Metadata: map[string]string{"reference": reference}}})
+	return detailed(connect.CodeInternal,
+		"an internal error occurred; the server's log has the cause under the reference "+reference,
+		[]proto.Message{&errdetails.ErrorInfo{
+			Reason: Internal, Domain: Domain, Metadata: map[string]string{"reference": reference}}})
 }
 
 // New returns an error with a reason.
@@ -91,7 +93,8 @@ func fromFault(f *apperror.Error) (*connect.Error, bool) {
 	if len(f.Fields) > 0 {
 		violations := make([]*errdetails.BadRequest_FieldViolation, len(f.Fields))
 		for i, field := range f.Fields {
-			violations[i] = &errdetails.BadRequest_FieldViolation{Field: readable(field.Path), Description: readable(field.Message)}
+			violations[i] = &errdetails.BadRequest_FieldViolation{
+				Field: readable(field.Path), Description: readable(field.Message)}
 		}
 		details = append(details, &errdetails.BadRequest{FieldViolations: violations})
 	}

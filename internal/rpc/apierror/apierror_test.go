@@ -30,11 +30,14 @@ func info(t *testing.T, e *connect.Error) *errdetails.ErrorInfo {
 func TestErrorMapsEveryClass(t *testing.T) {
 	t.Parallel()
 	codes := map[apperror.Class]connect.Code{
-		apperror.Invalid: connect.CodeInvalidArgument, apperror.NotFound: connect.CodeNotFound, apperror.Exists: connect.CodeAlreadyExists,
-		apperror.Refused: connect.CodeFailedPrecondition, apperror.Exhausted: connect.CodeResourceExhausted, apperror.Unavailable: connect.CodeUnavailable,
+		apperror.Invalid: connect.CodeInvalidArgument, apperror.NotFound: connect.CodeNotFound,
+		apperror.Exists:  connect.CodeAlreadyExists,
+		apperror.Refused: connect.CodeFailedPrecondition, apperror.Exhausted: connect.CodeResourceExhausted,
+		apperror.Unavailable: connect.CodeUnavailable,
 	}
 	for class, code := range codes {
-		e, expected := apierror.Error(fmt.Errorf("wrapped: %w", apperror.New(class, "REASON", "line %d", 1).WithCause(errors.New("secret"))))
+		e, expected := apierror.Error(
+			fmt.Errorf("wrapped: %w", apperror.New(class, "REASON", "line %d", 1).WithCause(errors.New("secret"))))
 		require.True(t, expected)
 		require.Equal(t, code, e.Code())
 		require.Equal(t, "line 1", e.Message())
@@ -51,7 +54,8 @@ func TestUnavailableHasRetryDelayAndFacts(t *testing.T) {
 		after, delay time.Duration
 		header       string
 	}{{0, time.Second, "1"}, {2500 * time.Millisecond, 2500 * time.Millisecond, "3"}} {
-		e, _ := apierror.Error(apperror.New(apperror.Unavailable, "REASON", "away").WithFact("kind", "hung").WithFact("state", "down").WithRetry(test.after))
+		e, _ := apierror.Error(apperror.New(apperror.Unavailable, "REASON", "away").WithFact("kind", "hung").WithFact("state",
+			"down").WithRetry(test.after))
 		require.Equal(t, map[string]string{"kind": "hung", "state": "down"}, info(t, e).GetMetadata())
 		require.Len(t, e.Details(), 2)
 		detail, err := e.Details()[1].Value()
@@ -72,7 +76,8 @@ func TestErrorMapsOtherErrors(t *testing.T) {
 		reason   string
 		expected bool
 	}{
-		"deadline": {fmt.Errorf("store: %w", context.DeadlineExceeded), connect.CodeDeadlineExceeded, "DEADLINE_EXCEEDED", true},
+		"deadline": {fmt.Errorf("store: %w", context.DeadlineExceeded), connect.CodeDeadlineExceeded, "DEADLINE_EXCEEDED",
+			true},
 		"canceled": {fmt.Errorf("store: %w", context.Canceled), connect.CodeCanceled, "CANCELED", true},
 		"unknown":  {errors.New("secret"), connect.CodeInternal, "INTERNAL", false},
 		"class 99": {apperror.New(99, "REASON", "secret"), connect.CodeInternal, "INTERNAL", false},
@@ -92,7 +97,8 @@ func TestErrorMapsOtherErrors(t *testing.T) {
 
 func TestErrorCarriesFieldsAndRetry(t *testing.T) {
 	t.Parallel()
-	e, _ := apierror.Error(apperror.New(apperror.Invalid, "REASON", "line").WithField("a", "is %s", "odd").WithField("b", "too").WithRetry(1100 * time.Millisecond))
+	e, _ := apierror.Error(apperror.New(apperror.Invalid, "REASON", "line").WithField("a", "is %s", "odd").
+		WithField("b", "too").WithRetry(1100 * time.Millisecond))
 	fields, err := e.Details()[1].Value()
 	require.NoError(t, err)
 	violations := fields.(*errdetails.BadRequest).GetFieldViolations()
@@ -137,7 +143,8 @@ func TestCompleted(t *testing.T) {
 	} {
 		require.Equal(t, reason, info(t, apierror.Completed(code, "unmarshal message: m", 10)).GetReason())
 	}
-	require.Equal(t, "request body: m", apierror.Completed(connect.CodeInvalidArgument, "unmarshal message: m", 10).Message())
+	require.Equal(t, "request body: m",
+		apierror.Completed(connect.CodeInvalidArgument, "unmarshal message: m", 10).Message())
 }
 
 // An error that quotes invalid UTF-8 of the caller is still sent, with its reason.
@@ -153,6 +160,7 @@ func TestErrorsWithInvalidUTF8(t *testing.T) {
 	require.Equal(t, 4, strings.Count(w.Body.String(), "\uFFFD"), w.Body)
 	require.Contains(t, w.Body.String(), apperror.InvalidArgument)
 	plain := httptest.NewRecorder()
-	apierror.WriteREST(plain, connect.NewError(connect.CodeUnimplemented, errors.New("nothing at /\xe9")), http.StatusNotFound)
+	apierror.WriteREST(plain, connect.NewError(connect.CodeUnimplemented, errors.New("nothing at /\xe9")),
+		http.StatusNotFound)
 	require.Equal(t, http.StatusNotFound, plain.Code)
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 )
 
-// Handler completes the errors that Connect writes before a handler is reached: they have no details, and those of the HTTP layer
-// (405, 415) have no body. limit is the maximum request size, which the message names.
+// Handler completes the errors that Connect writes before a handler is reached: they have no details, and those of the
+// HTTP layer (405, 415) have no body. limit is the maximum request size, which the message names.
 //
 // gRPC-Web errors that follow response headers are in the body and pass unchanged.
 func Handler(next http.Handler, limit int64) http.Handler {
@@ -104,7 +104,8 @@ func (c *completer) bare(r *http.Request) *connect.Error {
 			fmt.Sprintf("method %s is not allowed here: use %s", r.Method, c.Header().Get("Allow")))
 	case http.StatusUnsupportedMediaType:
 		return New(connect.CodeInvalidArgument, apperror.InvalidArgument,
-			fmt.Sprintf("content type %q is not supported here: use application/json, or a client for Connect, gRPC or gRPC-Web", r.Header.Get("Content-Type")))
+			fmt.Sprintf("content type %q is not supported here: use application/json, or a client for Connect, gRPC or gRPC-Web",
+				r.Header.Get("Content-Type")))
 	case http.StatusNotFound:
 		if c.Header().Get("Content-Type") != "application/json" {
 			return New(connect.CodeUnimplemented, Unimplemented, fmt.Sprintf("there is no method %s", r.URL.Path))

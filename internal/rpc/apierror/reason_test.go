@@ -68,8 +68,9 @@ func TestReferenceMatchesAllUses(t *testing.T) {
 	}
 	classes := map[string]connect.Code{
 		"Invalid": connect.CodeInvalidArgument, "NotFound": connect.CodeNotFound, "Exists": connect.CodeAlreadyExists,
-		"Refused": connect.CodeFailedPrecondition, "Exhausted": connect.CodeResourceExhausted, "Unavailable": connect.CodeUnavailable,
-		"Denied": connect.CodePermissionDenied, "Unauthenticated": connect.CodeUnauthenticated,
+		"Refused": connect.CodeFailedPrecondition, "Exhausted": connect.CodeResourceExhausted,
+		"Unavailable": connect.CodeUnavailable,
+		"Denied":      connect.CodePermissionDenied, "Unauthenticated": connect.CodeUnauthenticated,
 	}
 	constants := reasonsIn(t, "../../apperror/apperror.go")
 	calls := 0
@@ -118,10 +119,14 @@ func selected(e ast.Expr) string {
 func TestHTTPStatuses(t *testing.T) {
 	t.Parallel()
 	want := map[connect.Code]int{
-		connect.CodeCanceled: 499, connect.CodeUnknown: 500, connect.CodeInvalidArgument: 400, connect.CodeDeadlineExceeded: 504,
-		connect.CodeNotFound: 404, connect.CodeAlreadyExists: 409, connect.CodePermissionDenied: 403, connect.CodeResourceExhausted: 429,
-		connect.CodeFailedPrecondition: 400, connect.CodeAborted: 409, connect.CodeOutOfRange: 400, connect.CodeUnimplemented: 501,
-		connect.CodeInternal: 500, connect.CodeUnavailable: 503, connect.CodeDataLoss: 500, connect.CodeUnauthenticated: 401, 99: 500,
+		connect.CodeCanceled: 499, connect.CodeUnknown: 500, connect.CodeInvalidArgument: 400,
+		connect.CodeDeadlineExceeded: 504,
+		connect.CodeNotFound:         404, connect.CodeAlreadyExists: 409, connect.CodePermissionDenied: 403,
+		connect.CodeResourceExhausted:  429,
+		connect.CodeFailedPrecondition: 400, connect.CodeAborted: 409, connect.CodeOutOfRange: 400,
+		connect.CodeUnimplemented: 501,
+		connect.CodeInternal:      500, connect.CodeUnavailable: 503, connect.CodeDataLoss: 500,
+		connect.CodeUnauthenticated: 401, 99: 500,
 	}
 	for _, r := range apierror.All() {
 		if strings.HasSuffix(r.Name, "_TOO_LARGE") {

@@ -1,11 +1,11 @@
-// Package certificate configures TLS of the listener: a certificate and key from files and, if callers must present certificates, the
-// authorities that issue them.
+// Package certificate configures TLS of the listener: a certificate and key from files and, if callers must present
+// certificates, the authorities that issue them.
 //
 //	files, err := certificate.Open(certificate.Files{Cert: "tls.crt", Key: "tls.key"})
 //	server := &http.Server{TLSConfig: files.Config()}
 //
-// Every handshake checks the files and reads them if they have changed, so a rotation needs no restart. While the files cannot be
-// used, for example because only one of the two is new, the previous certificate stays in use.
+// Every handshake checks the files and reads them if they have changed, so a rotation needs no restart. While the files
+// cannot be used, for example because only one of the two is new, the previous certificate stays in use.
 package certificate
 
 import (
@@ -125,7 +125,8 @@ var errNoCertificate = errors.New("no certificate in PEM form found in it")
 func (f Files) read() (*tls.Config, error) {
 	pair, err := tls.LoadX509KeyPair(f.Cert, f.Key)
 	if err != nil {
-		return nil, fmt.Errorf("load the listener's certificate (listen_tls.cert_file %q, key_file %q): %w", f.Cert, f.Key, err)
+		return nil, fmt.Errorf("load the listener's certificate (listen_tls.cert_file %q, key_file %q): %w", f.Cert, f.Key,
+			err)
 	}
 	config := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: protocols(), Certificates: []tls.Certificate{pair}}
 	if f.ClientCA == "" {
@@ -137,7 +138,8 @@ func (f Files) read() (*tls.Config, error) {
 	}
 	config.ClientCAs, config.ClientAuth = x509.NewCertPool(), tls.RequireAndVerifyClientCert
 	if !config.ClientCAs.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("read the authorities of callers (listen_tls.client_ca_file %q): %w", f.ClientCA, errNoCertificate)
+		return nil, fmt.Errorf("read the authorities of callers (listen_tls.client_ca_file %q): %w", f.ClientCA,
+			errNoCertificate)
 	}
 	return config, nil
 }

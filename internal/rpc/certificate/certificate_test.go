@@ -29,13 +29,15 @@ func pair(t *testing.T, number int64) (cert, key []byte) {
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(number), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
 	require.NoError(t, err)
 	secret, err := x509.MarshalPKCS8PrivateKey(private)
 	require.NoError(t, err)
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})
 }
 
 func write(t *testing.T, path string, content []byte) {
@@ -105,7 +107,9 @@ func TestCertificateRotationNeedsNoRestart(t *testing.T) {
 func TestClientCertificateIsRequired(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
-	files := certificate.Files{Cert: filepath.Join(folder, "tls.crt"), Key: filepath.Join(folder, "tls.key"), ClientCA: filepath.Join(folder, "ca.crt")}
+	files := certificate.Files{
+		Cert: filepath.Join(folder, "tls.crt"), Key: filepath.Join(folder, "tls.key"),
+		ClientCA: filepath.Join(folder, "ca.crt")}
 	cert, key := pair(t, 1)
 	write(t, files.Cert, cert)
 	write(t, files.Key, key)

@@ -64,7 +64,8 @@ func (f *file) close() error {
 
 func (f *file) send(data []byte) {
 	if !f.begun { // an error before the first chunk is sent without file headers
-		f.stream.ResponseHeader().Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": f.name}))
+		f.stream.ResponseHeader().Set("Content-Disposition",
+			mime.FormatMediaType("attachment", map[string]string{"filename": f.name}))
 	}
 	f.begun = true
 	f.err = f.stream.Send(&httpbody.HttpBody{ContentType: f.kind, Data: data})

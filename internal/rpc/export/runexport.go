@@ -2,9 +2,9 @@
 //
 //	exports := export.New(export.Options{Runs: runs, Workflows: workflows, Audit: audit, Events: events, RunDeliveries: eventService})
 //
-// An export is a stream of google.api.HttpBody: chunks of one file, the first with its content type. Over REST they are the response
-// body. The file is built page by page from the API's own responses, so it shows what its caller may read and takes the same memory
-// for long and short lists. Names, times and values are those of the API's JSON.
+// An export is a stream of google.api.HttpBody: chunks of one file, the first with its content type. Over REST they are
+// the response body. The file is built page by page from the API's own responses, so it shows what its caller may read
+// and takes the same memory for long and short lists. Names, times and values are those of the API's JSON.
 package export
 
 import (
@@ -37,24 +37,30 @@ const (
 
 // Runs reads runs through the API.
 type Runs interface {
-	GetRun(ctx context.Context, req *connect.Request[signalboxv1.GetRunRequest]) (*connect.Response[signalboxv1.GetRunResponse], error)
-	ListRuns(ctx context.Context, req *connect.Request[signalboxv1.ListRunsRequest]) (*connect.Response[signalboxv1.ListRunsResponse], error)
-	ListSteps(ctx context.Context, req *connect.Request[signalboxv1.ListStepsRequest]) (*connect.Response[signalboxv1.ListStepsResponse], error)
+	GetRun(ctx context.Context,
+		req *connect.Request[signalboxv1.GetRunRequest]) (*connect.Response[signalboxv1.GetRunResponse], error)
+	ListRuns(ctx context.Context,
+		req *connect.Request[signalboxv1.ListRunsRequest]) (*connect.Response[signalboxv1.ListRunsResponse], error)
+	ListSteps(ctx context.Context,
+		req *connect.Request[signalboxv1.ListStepsRequest]) (*connect.Response[signalboxv1.ListStepsResponse], error)
 }
 
 // Workflows reads workflows through the API.
 type Workflows interface {
-	GetWorkflow(ctx context.Context, req *connect.Request[signalboxv1.GetWorkflowRequest]) (*connect.Response[signalboxv1.GetWorkflowResponse], error)
+	GetWorkflow(ctx context.Context,
+		req *connect.Request[signalboxv1.GetWorkflowRequest]) (*connect.Response[signalboxv1.GetWorkflowResponse], error)
 }
 
 // Audit reads the audit log through the API.
 type Audit interface {
-	ListAudit(ctx context.Context, req *connect.Request[signalboxv1.ListAuditRequest]) (*connect.Response[signalboxv1.ListAuditResponse], error)
+	ListAudit(ctx context.Context,
+		req *connect.Request[signalboxv1.ListAuditRequest]) (*connect.Response[signalboxv1.ListAuditResponse], error)
 }
 
 // Events reads events through the API.
 type Events interface {
-	GetEvent(ctx context.Context, req *connect.Request[signalboxv1.GetEventRequest]) (*connect.Response[signalboxv1.GetEventResponse], error)
+	GetEvent(ctx context.Context,
+		req *connect.Request[signalboxv1.GetEventRequest]) (*connect.Response[signalboxv1.GetEventResponse], error)
 }
 
 // RunDeliveries lists the deliveries of a run: those that started it or woke it, or should have.
@@ -80,14 +86,17 @@ func New(opts Options) *Exports { return &Exports{opts: opts} }
 
 // ExportRun streams one JSON document.
 func (x *Exports) ExportRun(
-	ctx context.Context, req *connect.Request[signalboxv1.ExportRunRequest], stream *connect.ServerStream[httpbody.HttpBody],
+	ctx context.Context, req *connect.Request[signalboxv1.ExportRunRequest],
+	stream *connect.ServerStream[httpbody.HttpBody],
 ) error {
 	project := message.ProjectOf(req.Msg.GetProject())
-	got, err := x.opts.Runs.GetRun(ctx, connect.NewRequest(&signalboxv1.GetRunRequest{Project: project, Id: req.Msg.GetId()}))
+	got, err := x.opts.Runs.GetRun(ctx,
+		connect.NewRequest(&signalboxv1.GetRunRequest{Project: project, Id: req.Msg.GetId()}))
 	if err != nil {
 		return err
 	}
-	b := &bundle{Exports: x, run: got.Msg.GetRun(), project: project, out: newFile(stream, "application/json", "run-"+req.Msg.GetId()+".json")}
+	b := &bundle{Exports: x, run: got.Msg.GetRun(), project: project,
+		out: newFile(stream, "application/json", "run-"+req.Msg.GetId()+".json")}
 	for _, part := range []func(context.Context) error{b.head, b.version, b.steps, b.events, b.audit} {
 		if err := part(ctx); err != nil {
 			return err
@@ -121,7 +130,8 @@ func (b *bundle) head(context.Context) error {
 	return b.out.message(b.run)
 }
 
-// version writes the version that the run is pinned to. It is absent if the workflow was deleted, or published again with other content.
+// version writes the version that the run is pinned to. It is absent if the workflow was deleted, or published again
+// with other content.
 func (b *bundle) version(ctx context.Context) error {
 	b.member("version")
 	got, err := b.opts.Workflows.GetWorkflow(ctx, connect.NewRequest(&signalboxv1.GetWorkflowRequest{
@@ -158,7 +168,8 @@ func (b *bundle) steps(ctx context.Context) error {
 		for _, s := range res.Msg.GetSteps() {
 			if s.GetStatus() == "waiting" || s.GetWait() != nil {
 				waits = append(waits, &signalboxv1.Step{
-					Number: s.GetNumber(), Path: s.GetPath(), Task: s.GetTask(), WaitingKind: s.GetWaitingKind(), WaitUntil: s.GetWaitUntil(), StartTime: s.GetStartTime(), Wait: s.GetWait(),
+					Number: s.GetNumber(), Path: s.GetPath(), Task: s.GetTask(), WaitingKind: s.GetWaitingKind(),
+					WaitUntil: s.GetWaitUntil(), StartTime: s.GetStartTime(), Wait: s.GetWait(),
 				})
 			}
 			if err := list.message(s); err != nil {
@@ -222,7 +233,8 @@ func (b *bundle) events(ctx context.Context) error {
 }
 
 func (b *bundle) event(ctx context.Context, list *list, position int64) error {
-	got, err := b.opts.Events.GetEvent(ctx, connect.NewRequest(&signalboxv1.GetEventRequest{Project: b.project, Position: position}))
+	got, err := b.opts.Events.GetEvent(ctx,
+		connect.NewRequest(&signalboxv1.GetEventRequest{Project: b.project, Position: position}))
 	if apperror.Is(err, apperror.EventNotFound) {
 		return nil // deleted by retention
 	}

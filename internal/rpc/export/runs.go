@@ -18,9 +18,11 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/rpc/message"
 )
 
-// ExportRuns streams the matching runs, newest first, without input and output. Runs created during the export are not included.
+// ExportRuns streams the matching runs, newest first, without input and output. Runs created during the export are not
+// included.
 func (x *Exports) ExportRuns(
-	ctx context.Context, req *connect.Request[signalboxv1.ExportRunsRequest], stream *connect.ServerStream[httpbody.HttpBody],
+	ctx context.Context, req *connect.Request[signalboxv1.ExportRunsRequest],
+	stream *connect.ServerStream[httpbody.HttpBody],
 ) error {
 	m := req.Msg
 	rows, err := x.rows(m.GetFormat(), message.ProjectOf(m.GetProject()), stream)
@@ -28,7 +30,8 @@ func (x *Exports) ExportRuns(
 		return err
 	}
 	err = pages(func(token string) (string, error) {
-		list := &signalboxv1.ListRunsRequest{Project: m.GetProject(), Filter: m.GetFilter(), PageSize: runsPage, PageToken: token}
+		list := &signalboxv1.ListRunsRequest{
+			Project: m.GetProject(), Filter: m.GetFilter(), PageSize: runsPage, PageToken: token}
 		res, err := x.opts.Runs.ListRuns(ctx, connect.NewRequest(list))
 		if err != nil {
 			return "", err
@@ -62,7 +65,8 @@ func (x *Exports) rows(format, project string, stream *connect.ServerStream[http
 	case "json":
 		return lines{newFile(stream, "application/x-ndjson", name+".jsonl")}, nil
 	default:
-		return nil, apperror.New(apperror.Invalid, apperror.InvalidArgument, "format %q: use csv, or json for one run per line", format).
+		return nil, apperror.New(apperror.Invalid, apperror.InvalidArgument,
+			"format %q: use csv, or json for one run per line", format).
 			WithField("format", "must be csv or json")
 	}
 }
@@ -88,9 +92,12 @@ type table struct {
 
 func columns() []string {
 	return []string{
-		"id", "project", "workflow", "version", "status", "queued_reason", "waiting_kind", "status_time", "create_time", "start_time", "end_time",
-		"steps_total", "steps_done", "trigger", "actor", "request_id", "cancel_requested", "cancel_reason", "terminate_reason",
-		"error_status", "error_type", "error_title", "error_detail", "error_instance", "stuck", "execution_id", "behind_since", "labels",
+		"id", "project", "workflow", "version", "status", "queued_reason", "waiting_kind", "status_time", "create_time",
+		"start_time", "end_time",
+		"steps_total", "steps_done", "trigger", "actor", "request_id", "cancel_requested", "cancel_reason",
+		"terminate_reason",
+		"error_status", "error_type", "error_title", "error_detail", "error_instance", "stuck", "execution_id",
+		"behind_since", "labels",
 	}
 }
 
@@ -103,9 +110,11 @@ func (t *table) write(r *signalboxv1.Run) error {
 	cells := []string{
 		r.GetId(), r.GetProject(), r.GetWorkflow(), r.GetVersion(), r.GetStatus(), r.GetQueuedReason(), r.GetWaitingKind(),
 		moment(r.GetStatusTime()), moment(r.GetCreateTime()), moment(r.GetStartTime()), moment(r.GetEndTime()),
-		strconv.FormatInt(r.GetStepsTotal(), 10), strconv.FormatInt(r.GetStepsDone(), 10), r.GetTrigger(), r.GetActor(), r.GetRequestId(),
+		strconv.FormatInt(r.GetStepsTotal(), 10), strconv.FormatInt(r.GetStepsDone(), 10), r.GetTrigger(), r.GetActor(),
+		r.GetRequestId(),
 		strconv.FormatBool(r.GetCancelRequested()), r.GetCancelReason(), r.GetTerminateReason(),
-		status, runError.GetType(), runError.GetTitle(), runError.GetDetail(), runError.GetInstance(), r.GetStuck().GetCode(), r.GetTemporal().GetRunId(),
+		status, runError.GetType(), runError.GetTitle(), runError.GetDetail(), runError.GetInstance(), r.GetStuck().GetCode(),
+		r.GetTemporal().GetRunId(),
 		moment(r.GetBehind().GetSince()), labels(r.GetLabels()),
 	}
 	for i, cell := range cells {
@@ -141,7 +150,8 @@ func moment(t *timestamppb.Timestamp) string {
 	return t.AsTime().Format(time.RFC3339Nano)
 }
 
-// escapeFormula prevents spreadsheets from interpreting a text, which the caller that started the run may have chosen, as a formula.
+// escapeFormula prevents spreadsheets from interpreting a text, which the caller that started the run may have chosen,
+// as a formula.
 func escapeFormula(cell string) string {
 	if cell != "" && strings.ContainsRune("=+-@\t\r\n", rune(cell[0])) {
 		return "'" + cell

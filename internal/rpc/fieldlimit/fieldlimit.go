@@ -1,10 +1,11 @@
-// Package fieldlimit bounds the fields of all requests in one place, before any method runs. The cost of a request to the server and its
-// database depends on its lists and texts, and the limit of its size alone allows a million elements.
+// Package fieldlimit bounds the fields of all requests in one place, before any method runs. The cost of a request to
+// the server and its database depends on its lists and texts, and the limit of its size alone allows a million
+// elements.
 //
 //	connect.WithInterceptors(…, fieldlimit.NewInterceptor())
 //
-// Every list, map and text of a request has a row in the table; a test compares all requests of the API with it. A list that is a set
-// loses its duplicates.
+// Every list, map and text of a request has a row in the table; a test compares all requests of the API with it. A list
+// that is a set loses its duplicates.
 package fieldlimit
 
 import (
@@ -18,7 +19,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 )
 
-// Check returns an error that names the first field of a request over its limit. It removes duplicates from the lists that are sets.
+// Check returns an error that names the first field of a request over its limit. It removes duplicates from the lists
+// that are sets.
 func (t Table) Check(m proto.Message) error { return t.check(m.ProtoReflect(), "") }
 
 func (t Table) check(m protoreflect.Message, prefix string) (err error) {
@@ -40,7 +42,8 @@ func (t Table) check(m protoreflect.Message, prefix string) (err error) {
 	return err
 }
 
-func (t Table) checkMap(limit Limit, name string, all protoreflect.Map, field protoreflect.FieldDescriptor) (err error) {
+func (t Table) checkMap(limit Limit, name string, all protoreflect.Map,
+	field protoreflect.FieldDescriptor) (err error) {
 	if err := count(limit, name, all.Len()); err != nil {
 		return err
 	}
@@ -88,7 +91,8 @@ func count(limit Limit, name string, n int) error {
 	if limit.Count == BySize || n <= limit.Count {
 		return nil
 	}
-	return apperror.New(apperror.Invalid, apperror.InvalidArgument, "%s has %d elements: at most %d are allowed", name, n, limit.Count).
+	return apperror.New(apperror.Invalid, apperror.InvalidArgument, "%s has %d elements: at most %d are allowed", name, n,
+		limit.Count).
 		WithField(name, "has %d elements, more than %d", n, limit.Count)
 }
 
@@ -104,7 +108,8 @@ func checkText(limit Limit, name string, v protoreflect.Value) error {
 	if limit.Bytes == BySize || n <= limit.Bytes {
 		return nil
 	}
-	return apperror.New(apperror.Invalid, apperror.InvalidArgument, "%s has %d bytes: at most %d are allowed", name, n, limit.Bytes).
+	return apperror.New(apperror.Invalid, apperror.InvalidArgument, "%s has %d bytes: at most %d are allowed", name, n,
+		limit.Bytes).
 		WithField(name, "has %d bytes, more than %d", n, limit.Bytes)
 }
 

@@ -74,16 +74,23 @@ func TestFieldOverItsLimitIsRefused(t *testing.T) {
 		labels[strings.Repeat("a", i+1)] = "x"
 	}
 	for field, m := range map[string]proto.Message{
-		"filter.statuses has 20000 elements: at most 50 are allowed": &signalboxv1.ListRunsRequest{Filter: &signalboxv1.RunFilter{Statuses: slices.Repeat([]string{"failed"}, 20_000)}},
-		"filter.statuses[1] has 4097 bytes: at most 256 are allowed": &signalboxv1.ListRunsRequest{Filter: &signalboxv1.RunFilter{Statuses: []string{"failed", long}}},
-		"filter.statuses has 51 elements: at most 50 are allowed":    &signalboxv1.StartBatchRequest{Filter: &signalboxv1.RunFilter{Statuses: slices.Repeat([]string{"failed"}, 51)}},
-		"labels has 51 elements: at most 50 are allowed":             &signalboxv1.StartRunRequest{Labels: labels},
-		"labels has 4097 bytes: at most 4096 are allowed":            &signalboxv1.StartRunRequest{Labels: map[string]string{"a": long}},
-		"project has 4097 bytes: at most 4096 are allowed":           &signalboxv1.GetRunRequest{Project: long},
-		"events[1].id has 4097 bytes: at most 4096 are allowed":      &signalboxv1.PublishEventsRequest{Events: []*signalboxv1.CloudEvent{{}, {Id: long}}},
-		"runIds has 10001 elements: at most 10000 are allowed":       &signalboxv1.StartBatchRequest{RunIds: make([]string, 10_001)},
-		"topics has 51 elements: at most 50 are allowed":             &signalboxv1.WatchRequest{Topics: make([]*signalboxv1.WatchTopic, 51)},
-		"pageToken has 8193 bytes: at most 8192 are allowed":         &signalboxv1.ListRunsRequest{PageToken: long + long[1:]},
+		"filter.statuses has 20000 elements: at most 50 are allowed": &signalboxv1.ListRunsRequest{
+			Filter: &signalboxv1.RunFilter{Statuses: slices.Repeat([]string{"failed"}, 20_000)}},
+		"filter.statuses[1] has 4097 bytes: at most 256 are allowed": &signalboxv1.ListRunsRequest{
+			Filter: &signalboxv1.RunFilter{Statuses: []string{"failed", long}}},
+		"filter.statuses has 51 elements: at most 50 are allowed": &signalboxv1.StartBatchRequest{
+			Filter: &signalboxv1.RunFilter{Statuses: slices.Repeat([]string{"failed"}, 51)}},
+		"labels has 51 elements: at most 50 are allowed": &signalboxv1.StartRunRequest{Labels: labels},
+		"labels has 4097 bytes: at most 4096 are allowed": &signalboxv1.StartRunRequest{
+			Labels: map[string]string{"a": long}},
+		"project has 4097 bytes: at most 4096 are allowed": &signalboxv1.GetRunRequest{Project: long},
+		"events[1].id has 4097 bytes: at most 4096 are allowed": &signalboxv1.PublishEventsRequest{
+			Events: []*signalboxv1.CloudEvent{{}, {Id: long}}},
+		"runIds has 10001 elements: at most 10000 are allowed": &signalboxv1.StartBatchRequest{
+			RunIds: make([]string, 10_001)},
+		"topics has 51 elements: at most 50 are allowed": &signalboxv1.WatchRequest{
+			Topics: make([]*signalboxv1.WatchTopic, 51)},
+		"pageToken has 8193 bytes: at most 8192 are allowed": &signalboxv1.ListRunsRequest{PageToken: long + long[1:]},
 	} {
 		err := fieldlimit.NewTable().Check(m)
 		require.EqualError(t, err, field)
@@ -95,13 +102,15 @@ func TestFieldOverItsLimitIsRefused(t *testing.T) {
 
 func TestSetLosesDuplicates(t *testing.T) {
 	t.Parallel()
-	m := &signalboxv1.ListRunsRequest{Filter: &signalboxv1.RunFilter{Statuses: []string{"failed", "running", "failed", "running", "completed"}}}
+	m := &signalboxv1.ListRunsRequest{
+		Filter: &signalboxv1.RunFilter{Statuses: []string{"failed", "running", "failed", "running", "completed"}}}
 	require.NoError(t, fieldlimit.NewTable().Check(m))
 	require.Equal(t, []string{"failed", "running", "completed"}, m.GetFilter().GetStatuses())
 	columns := &signalboxv1.ViewQuery{Columns: []string{"a", "b", "a"}}
 	require.NoError(t, fieldlimit.NewTable().Check(columns))
 	require.Equal(t, []string{"a", "b", "a"}, columns.GetColumns(), "the order of columns has a meaning")
-	require.NoError(t, fieldlimit.NewTable().Check(&signalboxv1.ValidateWorkflowRequest{Source: strings.Repeat("a", 1<<20)}))
+	require.NoError(t, fieldlimit.NewTable().
+		Check(&signalboxv1.ValidateWorkflowRequest{Source: strings.Repeat("a", 1<<20)}))
 }
 
 // TestElementsAreCountedBeforeTheyAreDecoded: an element of two bytes takes hundreds of bytes once it is decoded.
@@ -134,18 +143,22 @@ func TestElementsAreCountedBeforeTheyAreDecoded(t *testing.T) {
 		return fieldlimit.NewJSON("json").Unmarshal([]byte(text), &signalboxv1.StartRunRequest{})
 	}
 	require.NoError(t, read(`{"project":"p","input":[`+strings.Repeat("{},", 20_000)+`{}]}`), "an input is data")
-	require.ErrorContains(t, read(`{"labels":{`+strings.Repeat(`"a":"b",`, 10_000)+`"a":"b"}}`), "labels has more than 10000")
+	require.ErrorContains(t, read(`{"labels":{`+strings.Repeat(`"a":"b",`, 10_000)+`"a":"b"}}`),
+		"labels has more than 10000")
 }
 
 // TestWhatIsNoMessageIsLeftToTheDecoder checks that the count ends at what it cannot read.
 func TestWhatIsNoMessageIsLeftToTheDecoder(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
-		"", "null", "[", "{", `{"events"`, `{"events":`, `{"events":[`, `{"events":[1 2]}`, `{"events":{"a":1}}`, `{"events":"x","project":3}`,
-		`{"events":[[[]]]}`, `{"events":null}`, `{"events":[null,{"id":}]}`, `{"x":[1 2],"events":[]}`, `{"events":[{"time":"2026"},]}`, "\x12\x00\x12", "\x12\xff\xff\xff\xff\x0f",
+		"", "null", "[", "{", `{"events"`, `{"events":`, `{"events":[`, `{"events":[1 2]}`, `{"events":{"a":1}}`,
+		`{"events":"x","project":3}`,
+		`{"events":[[[]]]}`, `{"events":null}`, `{"events":[null,{"id":}]}`, `{"x":[1 2],"events":[]}`,
+		`{"events":[{"time":"2026"},]}`, "\x12\x00\x12", "\x12\xff\xff\xff\xff\x0f",
 	} {
 		for _, err := range []error{
-			fieldlimit.NewJSON("json").Unmarshal([]byte(text), &signalboxv1.PublishEventsRequest{}), fieldlimit.NewBinary().Unmarshal([]byte(text), &signalboxv1.PublishEventsRequest{}),
+			fieldlimit.NewJSON("json").Unmarshal([]byte(text), &signalboxv1.PublishEventsRequest{}),
+			fieldlimit.NewBinary().Unmarshal([]byte(text), &signalboxv1.PublishEventsRequest{}),
 		} {
 			if err != nil {
 				require.NotContains(t, err.Error(), "elements", text)

@@ -7,8 +7,9 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/config"
 )
 
-// Limit bounds one field of requests. A text, also each one in a list or a map, has at most Bytes; a list or a map has at most Count
-// elements. [BySize] means that the size of the request is the only bound here; the service behind the method has its own.
+// Limit bounds one field of requests. A text, also each one in a list or a map, has at most Bytes; a list or a map has
+// at most Count elements. [BySize] means that the size of the request is the only bound here; the service behind the
+// method has its own.
 type Limit struct {
 	Count, Bytes int
 	// Set reports that neither the order nor duplicates of a list have a meaning: duplicates are removed.
@@ -29,7 +30,8 @@ const (
 	maxWords = 50
 )
 
-// Table has the limits by the names of fields. An entry with the message's name precedes one with the field's name alone.
+// Table has the limits by the names of fields. An entry with the message's name precedes one with the field's name
+// alone.
 type Table map[string]Limit
 
 // Of returns the limit of a field, and whether the table has one.
@@ -48,7 +50,8 @@ func NewTable() Table {
 	document := Limit{Bytes: BySize}
 	return Table{
 		// lists and maps
-		"kinds": words, "states": words, "statuses": words, "stuck": words, "types": {Count: maxWords, Bytes: textBytes, Set: true}, "columns": {Count: maxWords, Bytes: wordBytes},
+		"kinds": words, "states": words, "statuses": words, "stuck": words,
+		"types": {Count: maxWords, Bytes: textBytes, Set: true}, "columns": {Count: maxWords, Bytes: wordBytes},
 		"delivery_ids":            {Count: 1000, Bytes: wordBytes, Set: true},
 		"run_ids":                 {Count: batch.MaxIDs, Bytes: textBytes},
 		"labels":                  {Count: maxWords, Bytes: textBytes, Set: true},
@@ -60,15 +63,19 @@ func NewTable() Table {
 
 		// documents and data
 		"data_base64": document, "json": document,
-		"ValidateWorkflowRequest.source": document, "SaveDraftRequest.source": document, "PublishWorkflowRequest.source": document,
+		"ValidateWorkflowRequest.source": document, "SaveDraftRequest.source": document,
+		"PublishWorkflowRequest.source": document,
 
 		"page_token": token, "cursor": token,
 
 		// texts
 		"action": text, "actor": text, "address": text, "batch_id": text, "data_content_type": text, "data_schema": text,
-		"description": text, "error_type": text, "failure_group": text, "format": text, "from": text, "id": text, "name": text,
-		"namespace": text, "note": text, "order": text, "outcome": text, "owner": text, "parent_path": text, "parent_run_id": text,
-		"pointer": text, "project": text, "reason": text, "replay_of": text, "request_id": text, "routing_key": text, "run_id": text,
+		"description": text, "error_type": text, "failure_group": text, "format": text, "from": text, "id": text,
+		"name":      text,
+		"namespace": text, "note": text, "order": text, "outcome": text, "owner": text, "parent_path": text,
+		"parent_run_id": text,
+		"pointer":       text, "project": text, "reason": text, "replay_of": text, "request_id": text, "routing_key": text,
+		"run_id": text,
 		"source": text, "started_by_batch_id": text, "status": text, "subject": text, "text": text, "to": text, "token": text,
 		"trigger": text, "type": text, "url": text, "value": text, "version": text, "view": text, "workflow": text,
 	}

@@ -13,7 +13,8 @@ import (
 )
 
 const (
-	// mostElements is the number of elements of a list or map to which a request is decoded: the highest limit of the table.
+	// mostElements is the number of elements of a list or map to which a request is decoded: the highest limit of the
+	// table.
 	mostElements = max(batch.MaxIDs, config.MaxEventBatch)
 	// maxDepth is the depth of messages within messages to which elements are counted. No request is as deep.
 	maxDepth = 20
@@ -27,11 +28,12 @@ func counted(name string, n int) error {
 	return nil
 }
 
-// mayExceed reports whether a request may have more elements in a list or map: each takes two bytes or more, in JSON, too.
+// mayExceed reports whether a request may have more elements in a list or map: each takes two bytes or more, in JSON,
+// too.
 func mayExceed(data []byte) bool { return len(data) > 2*mostElements }
 
-// checkBinary counts the elements of the lists and maps in the binary form of a message before it is decoded: one of two bytes takes hundreds of
-// bytes of memory afterwards. What cannot be read is left to the decoder.
+// checkBinary counts the elements of the lists and maps in the binary form of a message before it is decoded: one of
+// two bytes takes hundreds of bytes of memory afterwards. What cannot be read is left to the decoder.
 func checkBinary(data []byte, d protoreflect.MessageDescriptor, prefix string, depth int) error {
 	counts := map[protoreflect.FieldNumber]int{}
 	for len(data) > 0 && depth > 0 {
@@ -75,7 +77,8 @@ func checkJSON(data []byte, m proto.Message) error {
 	return jsoncodec.Elements(data, m.ProtoReflect().Descriptor(), counted)
 }
 
-// Binary is Connect's codec of binary messages, which counts the elements of lists and maps before it decodes a message.
+// Binary is Connect's codec of binary messages, which counts the elements of lists and maps before it decodes a
+// message.
 type Binary struct{}
 
 // NewBinary returns the codec.

@@ -54,8 +54,10 @@ func (h *Batches) StartBatch(
 		return nil, err
 	}
 	start := batch.StartRequest{
-		Project: message.ProjectOf(m.GetProject()), Action: batch.Action(m.GetAction()), RunIDs: m.GetRunIds(), Filter: filter,
-		Reason: m.GetReason(), Rate: m.GetRate(), RequestID: m.GetRequestId(), Version: m.GetVersion(), ExpectedTotal: m.ExpectedTotal,
+		Project: message.ProjectOf(m.GetProject()), Action: batch.Action(m.GetAction()), RunIDs: m.GetRunIds(),
+		Filter: filter,
+		Reason: m.GetReason(), Rate: m.GetRate(), RequestID: m.GetRequestId(), Version: m.GetVersion(),
+		ExpectedTotal: m.ExpectedTotal,
 	}
 	if m.GetDryRun() {
 		p, err := h.service.Preview(ctx, start)
@@ -118,7 +120,8 @@ func (h *Batches) ListBatchItems(
 	res := &signalboxv1.ListBatchItemsResponse{NextPageToken: next}
 	for _, i := range items {
 		res.Items = append(res.Items, &signalboxv1.BatchItem{
-			RunId: i.RunID, Status: string(i.Status), Error: i.Error, NewRunId: i.NewRunID, EndTime: message.Timestamp(i.EndedAt),
+			RunId: i.RunID, Status: string(i.Status), Error: i.Error, NewRunId: i.NewRunID,
+			EndTime: message.Timestamp(i.EndedAt),
 			Outcome: string(i.Outcome),
 		})
 	}
@@ -161,16 +164,19 @@ func filterOf(m *signalboxv1.RunFilter) (*run.Filter, error) {
 func BatchMessage(b batch.Batch) *signalboxv1.Batch {
 	m := &signalboxv1.Batch{
 		Id: b.ID, Project: b.Project, Action: string(b.Action), Status: string(b.Status), Reason: b.Reason, Rate: b.Rate,
-		Total: b.Total, Pending: b.Pending(), Succeeded: b.Succeeded - b.Started(), Refused: b.Refused, Failed: b.Failed, Waiting: b.Waiting,
-		Actor: b.Actor.Name, RequestId: b.RequestID, Version: b.Version,
+		Total: b.Total, Pending: b.Pending(), Succeeded: b.Succeeded - b.Started(), Refused: b.Refused, Failed: b.Failed,
+		Waiting: b.Waiting,
+		Actor:   b.Actor.Name, RequestId: b.RequestID, Version: b.Version,
 		CreateTime: message.Timestamp(b.CreatedAt), EndTime: message.Timestamp(b.EndedAt),
 	}
 	if b.Action == batch.Replay {
 		m.RunsEndTime = message.Timestamp(b.RunsEndedAt)
 		m.Outcomes = &signalboxv1.BatchOutcomes{
-			Started: b.Started(), Open: b.OpenRuns(), Completed: b.Ended[batch.RunCompleted], FailedSameCause: b.Ended[batch.FailedSameCause],
-			FailedOtherCause: b.Ended[batch.FailedOtherCause], Canceled: b.Ended[batch.RunCanceled], Terminated: b.Ended[batch.RunTerminated],
-			Unknown: b.Ended[batch.RunUnknown],
+			Started: b.Started(), Open: b.OpenRuns(), Completed: b.Ended[batch.RunCompleted],
+			FailedSameCause:  b.Ended[batch.FailedSameCause],
+			FailedOtherCause: b.Ended[batch.FailedOtherCause], Canceled: b.Ended[batch.RunCanceled],
+			Terminated: b.Ended[batch.RunTerminated],
+			Unknown:    b.Ended[batch.RunUnknown],
 		}
 	}
 	if b.Filter != nil {

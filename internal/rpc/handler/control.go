@@ -61,7 +61,8 @@ func (h *Runs) ReplayRun(
 	}
 	r, created, err := h.service.Replay(ctx, control.ReplayRequest{
 		Project: message.ProjectOf(m.GetProject()), RunID: m.GetId(), Input: input, Patch: patch,
-		Version: m.GetVersion(), Reason: m.GetReason(), RequestID: m.GetRequestId(), DryRun: m.GetDryRun(), Labels: m.GetLabels(),
+		Version: m.GetVersion(), Reason: m.GetReason(), RequestID: m.GetRequestId(), DryRun: m.GetDryRun(),
+		Labels: m.GetLabels(),
 	})
 	return started(r, &signalboxv1.ReplayRunResponse{Run: h.startedRun(ctx, r), Created: created}, err)
 }
@@ -73,7 +74,8 @@ type controlRequest interface {
 	GetReason() string
 }
 
-func controlRun(ctx context.Context, m controlRequest, do func(ctx context.Context, project, id, reason string) (run.Run, error)) (run.Run, error) {
+func controlRun(ctx context.Context, m controlRequest,
+	do func(ctx context.Context, project, id, reason string) (run.Run, error)) (run.Run, error) {
 	if err := RequireID(m.GetId()); err != nil {
 		return run.Run{}, err
 	}

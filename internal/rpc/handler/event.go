@@ -27,7 +27,8 @@ type EventService interface {
 	Deliveries(ctx context.Context, project string, position int64) ([]event.Delivery, error)
 	// ToRun returns the deliveries of listed events to a run.
 	ToRun(ctx context.Context, project, runID string, events []event.Event) ([]event.Delivery, error)
-	// Redeliver makes pending and dead deliveries of an event due immediately, all of them if no IDs are given, and returns them.
+	// Redeliver makes pending and dead deliveries of an event due immediately, all of them if no IDs are given, and
+	// returns them.
 	Redeliver(ctx context.Context, project string, position int64, ids []string, reason string) ([]event.Delivery, error)
 }
 
@@ -94,7 +95,8 @@ func (h *Events) ListEvents(
 
 func eventFilter(m *signalboxv1.ListEventsRequest) (event.ListFilter, error) {
 	f := event.ListFilter{
-		Project: message.ProjectOf(m.GetProject()), Type: m.GetType(), Source: m.GetSource(), ID: m.GetId(), Dead: m.GetDead(),
+		Project: message.ProjectOf(m.GetProject()), Type: m.GetType(), Source: m.GetSource(), ID: m.GetId(),
+		Dead:     m.GetDead(),
 		Retrying: m.GetRetrying(), RunID: m.GetRunId(),
 	}
 	for _, status := range m.GetStatuses() {
@@ -132,12 +134,14 @@ func (h *Events) GetEvent(
 }
 
 // addMissed adds the listen tasks that have not taken an event.
-func (h *Events) addMissed(ctx context.Context, e event.Event, deliveries []event.Delivery, to *signalboxv1.GetEventResponse) error {
+func (h *Events) addMissed(ctx context.Context, e event.Event, deliveries []event.Delivery,
+	to *signalboxv1.GetEventResponse) error {
 	missed, more, err := h.explainer.Missed(ctx, e, deliveries)
 	to.MoreMissed = more
 	for _, m := range missed {
 		to.Missed = append(to.Missed, &signalboxv1.MissedListener{
-			RunId: m.RunID, Workflow: m.Workflow, Version: m.Version, Step: m.Step, Task: m.Task, Since: message.Timestamp(m.Since), Reason: m.Reason,
+			RunId: m.RunID, Workflow: m.Workflow, Version: m.Version, Step: m.Step, Task: m.Task,
+			Since: message.Timestamp(m.Since), Reason: m.Reason,
 		})
 	}
 	return err
@@ -154,11 +158,13 @@ func (h *Events) find(ctx context.Context, project, id, source string) (int64, e
 	case err != nil:
 		return 0, err
 	case len(found) == 0 && source != "":
-		return 0, apperror.New(apperror.NotFound, apperror.EventNotFound, "project %q has no event %q of source %q", project, id, source)
+		return 0, apperror.New(apperror.NotFound, apperror.EventNotFound, "project %q has no event %q of source %q", project,
+			id, source)
 	case len(found) == 0:
 		return 0, apperror.New(apperror.NotFound, apperror.EventNotFound, "project %q has no event %q", project, id)
 	case len(found) > 1:
-		return 0, apperror.New(apperror.Invalid, apperror.EventAmbiguous, "several sources have an event %q, for example %q and %q: give the source too",
+		return 0, apperror.New(apperror.Invalid, apperror.EventAmbiguous,
+			"several sources have an event %q, for example %q and %q: give the source too",
 			id, found[0].Source, found[1].Source).WithField("source", "is required for this id")
 	}
 	return found[0].Position, nil
@@ -169,7 +175,8 @@ func (h *Events) RedeliverEvent(
 	ctx context.Context, req *connect.Request[signalboxv1.RedeliverEventRequest],
 ) (*connect.Response[signalboxv1.RedeliverEventResponse], error) {
 	m := req.Msg
-	deliveries, err := h.service.Redeliver(ctx, message.ProjectOf(m.GetProject()), m.GetPosition(), m.GetDeliveryIds(), m.GetReason())
+	deliveries, err := h.service.Redeliver(ctx, message.ProjectOf(m.GetProject()), m.GetPosition(), m.GetDeliveryIds(),
+		m.GetReason())
 	return message.Reply(&signalboxv1.RedeliverEventResponse{Deliveries: deliveryMessages(deliveries)}, err)
 }
 

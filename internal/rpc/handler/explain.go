@@ -50,16 +50,17 @@ func (h *Runs) ListWaits(
 	if err != nil {
 		return nil, err
 	}
-	waits, next, err := page.Search(m, waitsDefault, explain.Most, func(after *int64, limit int) ([]explain.Wait, *int64, error) {
-		if h.opts.Explainer == nil {
-			return nil, nil, nil
-		}
-		list, last, err := h.opts.Explainer.Waits(ctx, r, page.From(after), limit)
-		if err != nil || last == 0 {
-			return list, nil, err
-		}
-		return list, &last, nil
-	})
+	waits, next, err := page.Search(m, waitsDefault, explain.Most,
+		func(after *int64, limit int) ([]explain.Wait, *int64, error) {
+			if h.opts.Explainer == nil {
+				return nil, nil, nil
+			}
+			list, last, err := h.opts.Explainer.Waits(ctx, r, page.From(after), limit)
+			if err != nil || last == 0 {
+				return list, nil, err
+			}
+			return list, &last, nil
+		})
 	return message.Reply(&signalboxv1.ListWaitsResponse{Waits: waitMessages(waits), NextPageToken: next}, err)
 }
 
@@ -74,8 +75,10 @@ func waitMessages(waits []explain.Wait) []*signalboxv1.Wait {
 	return messages
 }
 
-// explainSteps adds to the messages of steps what the open ones wait for, and why errors of failed attempts were not caught.
-func (h *Runs) explainSteps(ctx context.Context, project, id string, steps []run.Step, messages []*signalboxv1.Step) error {
+// explainSteps adds to the messages of steps what the open ones wait for, and why errors of failed attempts were not
+// caught.
+func (h *Runs) explainSteps(ctx context.Context, project, id string, steps []run.Step,
+	messages []*signalboxv1.Step) error {
 	open := slices.ContainsFunc(steps, func(t run.Step) bool { return t.EndedAt.IsZero() })
 	failed := slices.ContainsFunc(steps, func(t run.Step) bool { return t.Status == string(run.Failed) })
 	if h.opts.Explainer == nil || !open && !failed {
@@ -103,7 +106,8 @@ func (h *Runs) explainSteps(ctx context.Context, project, id string, steps []run
 }
 
 // explainOpen adds to the messages of open steps what they wait for.
-func (h *Runs) explainOpen(ctx context.Context, r run.Run, steps []run.Step, byNumber map[int64]*signalboxv1.Step) error {
+func (h *Runs) explainOpen(ctx context.Context, r run.Run, steps []run.Step,
+	byNumber map[int64]*signalboxv1.Step) error {
 	byEntry := func(a, b run.Step) int { return cmp.Compare(a.Number, b.Number) }
 	after, last := slices.MinFunc(steps, byEntry).Number-1, slices.MaxFunc(steps, byEntry).Number
 	for {
@@ -130,7 +134,8 @@ func waitMessage(w *explain.Wait) *signalboxv1.Wait {
 		Deadline: message.Timestamp(w.Deadline), DeadlineBy: w.DeadlineBy, DeadlineUnknown: w.DeadlineUnknown, Mode: w.Mode,
 	}
 	for _, e := range w.Events {
-		awaited := &signalboxv1.AwaitedEvent{Type: e.Type, With: message.JSON(e.With), Ends: e.Ends, Came: e.Came, CameTime: message.Timestamp(e.CameAt)}
+		awaited := &signalboxv1.AwaitedEvent{
+			Type: e.Type, With: message.JSON(e.With), Ends: e.Ends, Came: e.Came, CameTime: message.Timestamp(e.CameAt)}
 		for _, k := range e.Keys {
 			awaited.Keys = append(awaited.Keys, &signalboxv1.AwaitedKey{
 				Name: k.Name, From: k.From, Expect: message.JSON(k.Expect), Unknown: k.Unknown,
@@ -140,12 +145,14 @@ func waitMessage(w *explain.Wait) *signalboxv1.Wait {
 	}
 	for _, e := range w.Near {
 		m.Near = append(m.Near, &signalboxv1.NearEvent{
-			Position: e.Position, Id: e.ID, Source: e.Source, Type: e.Type, ReceiveTime: message.Timestamp(e.ReceivedAt), Reason: e.Reason,
+			Position: e.Position, Id: e.ID, Source: e.Source, Type: e.Type, ReceiveTime: message.Timestamp(e.ReceivedAt),
+			Reason: e.Reason,
 		})
 	}
 	if c := w.Child; c != nil {
 		m.Child = &signalboxv1.AwaitedRun{
-			Id: c.RunID, Workflow: c.Workflow, Version: c.Version, Status: string(c.Status), QueuedReason: c.QueuedReason, WaitingKind: c.WaitingKind,
+			Id: c.RunID, Workflow: c.Workflow, Version: c.Version, Status: string(c.Status), QueuedReason: c.QueuedReason,
+			WaitingKind: c.WaitingKind,
 		}
 	}
 	return m

@@ -1,5 +1,5 @@
-// Package handler implements the methods of the API: it translates between messages and the domain's services and contains no other
-// logic. Errors are returned unchanged; package rpc maps them.
+// Package handler implements the methods of the API: it translates between messages and the domain's services and
+// contains no other logic. Errors are returned unchanged; package rpc maps them.
 //
 //	path, h := signalboxv1connect.NewRunServiceHandler(handler.NewRuns(runs, projects, handler.RunOptions{…}))
 package handler

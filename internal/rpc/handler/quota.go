@@ -32,7 +32,8 @@ func (h *Quotas) GetQuota(
 ) (*connect.Response[signalboxv1.GetQuotaResponse], error) {
 	u, err := h.service.Get(ctx, message.ProjectOf(req.Msg.GetProject()))
 	return message.Reply(&signalboxv1.GetQuotaResponse{
-		Quota: quotaMessage(u.Quota), AdmittedRuns: u.Admitted, QueuedRuns: u.Queued, UsedSteps: u.Used, ResetTime: message.Timestamp(u.Next),
+		Quota: quotaMessage(u.Quota), AdmittedRuns: u.Admitted, QueuedRuns: u.Queued, UsedSteps: u.Used,
+		ResetTime:   message.Timestamp(u.Next),
 		WaitingRuns: u.Waiting,
 	}, err)
 }
@@ -55,14 +56,16 @@ func (h *Quotas) ResumeQuota(
 }
 
 func quotaMessage(q quota.Quota) *signalboxv1.Quota {
-	return &signalboxv1.Quota{ConcurrentRuns: q.ConcurrentRuns, Steps: q.Steps, PeriodSeconds: int64(q.Period / time.Second)}
+	return &signalboxv1.Quota{
+		ConcurrentRuns: q.ConcurrentRuns, Steps: q.Steps, PeriodSeconds: int64(q.Period / time.Second)}
 }
 
 func quotaOf(m *signalboxv1.Quota) quota.Quota {
 	return quota.Quota{ConcurrentRuns: m.GetConcurrentRuns(), Steps: m.GetSteps(), Period: seconds(m.GetPeriodSeconds())}
 }
 
-// seconds converts to a duration. Values beyond the longest duration become that one, which is over the limit of every quota.
+// seconds converts to a duration. Values beyond the longest duration become that one, which is over the limit of every
+// quota.
 func seconds(n int64) time.Duration {
 	const most = math.MaxInt64 / int64(time.Second)
 	return time.Duration(max(-most, min(n, most))) * time.Second

@@ -12,18 +12,18 @@ import (
 // maxRest is the longest time for which a slot stays unused between two reads.
 const maxRest = 100 * time.Millisecond
 
-// readSlots bounds the reads of runs that a project has in progress in this process. Further ones wait in order of arrival. A read takes
-// processor time here and in the database; without a bound, the callers of one project, reading as fast as they can, would take most of
-// both, and the runs of all other projects would wait for it.
+// readSlots bounds the reads of runs that a project has in progress in this process. Further ones wait in order of
+// arrival. A read takes processor time here and in the database; without a bound, the callers of one project, reading
+// as fast as they can, would take most of both, and the runs of all other projects would wait for it.
 //
-// A token has as many slots as its project, and waits for one of its own first. So a caller of the project waits for few reads of each other
-// token, however many these have requested.
+// A token has as many slots as its project, and waits for one of its own first. So a caller of the project waits for
+// few reads of each other token, however many these have requested.
 //
-// While reads wait for a slot, it stays unused after each read for as long as the read took: the project's reads take half the time of the
-// slot. Reads that do not wait are not delayed.
+// While reads wait for a slot, it stays unused after each read for as long as the read took: the project's reads take
+// half the time of the slot. Reads that do not wait are not delayed.
 //
-// A request keeps its slot while the answer is encoded and compressed, which may take as long as the read; see [HeldSlot]. It holds none
-// while it writes to its client, which may be slow.
+// A request keeps its slot while the answer is encoded and compressed, which may take as long as the read; see
+// [HeldSlot]. It holds none while it writes to its client, which may be slow.
 type readSlots struct{ projects, tokens *semaphore.Keyed }
 
 func newReadSlots(each int) *readSlots {
@@ -65,8 +65,8 @@ func (h *HeldSlot) held() bool {
 	return h.release != nil
 }
 
-// acquire waits for a slot of the project, and returns the function to call after the read. In a request with a [HeldSlot] that function
-// does nothing. The error is that of ctx.
+// acquire waits for a slot of the project, and returns the function to call after the read. In a request with a
+// [HeldSlot] that function does nothing. The error is that of ctx.
 func (s *readSlots) acquire(ctx context.Context, project string) (done func(), err error) {
 	held, ok := ctx.Value(heldSlotKey{}).(*HeldSlot)
 	if ok && held.held() {

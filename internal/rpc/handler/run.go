@@ -59,7 +59,8 @@ type Unredacted interface {
 
 // errUnredactedDisabled is the error if this server never shows sensitive values.
 func errUnredactedDisabled() error {
-	return apperror.New(apperror.Refused, apperror.OriginalSealed, "this server does not show sensitive values").WithField("unredacted", "must be false")
+	return apperror.New(apperror.Refused, apperror.OriginalSealed,
+		"this server does not show sensitive values").WithField("unredacted", "must be false")
 }
 
 // Runs implements signalbox.v1.RunService.
@@ -74,7 +75,8 @@ type Runs struct {
 // NewRuns returns the handler.
 func NewRuns(service RunService, projects message.ProjectFinder, opts RunOptions) *Runs {
 	opts.Messages.ControlRoles = permission.ControlRoles()
-	return &Runs{service: service, projects: projects, opts: opts, messages: message.NewRuns(opts.Messages), reads: newReadSlots(runtime.GOMAXPROCS(0) / 2)}
+	return &Runs{service: service, projects: projects, opts: opts, messages: message.NewRuns(opts.Messages),
+		reads: newReadSlots(runtime.GOMAXPROCS(0) / 2)}
 }
 
 // StartRun starts a run of a published workflow.
@@ -99,14 +101,16 @@ func (h *Runs) startedRun(ctx context.Context, r run.Run) *signalboxv1.Run {
 		return h.messages.Run(ctx, r)
 	}
 	return &signalboxv1.Run{
-		Project: r.Project, Workflow: r.Workflow, Version: r.Version, Status: string(r.Status), QueuedReason: r.QueuedReason, Trigger: r.Trigger, ReplayOf: r.ReplayOf, Labels: r.Labels,
+		Project: r.Project, Workflow: r.Workflow, Version: r.Version, Status: string(r.Status), QueuedReason: r.QueuedReason,
+		Trigger: r.Trigger, ReplayOf: r.ReplayOf, Labels: r.Labels,
 	}
 }
 
 // startingRetry is the delay before a run is read again if Temporal has not confirmed its start in time.
 const startingRetry = 5 * time.Second
 
-// started responds to a request that starts a run. If Temporal has not confirmed the start, the response has a retry delay.
+// started responds to a request that starts a run. If Temporal has not confirmed the start, the response has a retry
+// delay.
 func started[T any](r run.Run, m *T, err error) (*connect.Response[T], error) {
 	res, err := message.Reply(m, err)
 	if err == nil && r.QueuedReason == run.QueuedStarting {
@@ -171,15 +175,17 @@ func (h *Runs) ListRuns(
 	return message.Reply(res, err)
 }
 
-func (h *Runs) listPage(ctx context.Context, m *signalboxv1.ListRunsRequest, filter run.Filter) ([]run.Run, string, error) {
+func (h *Runs) listPage(ctx context.Context, m *signalboxv1.ListRunsRequest,
+	filter run.Filter) ([]run.Run, string, error) {
 	if m.GetOrder() == message.Longest {
 		filter, err := h.service.Checked(ctx, filter)
 		if err != nil {
 			return nil, "", err
 		}
-		return page.Search(m, page.Default, page.Most, func(after *statistics.LengthCursor, limit int) ([]run.Run, *statistics.LengthCursor, error) {
-			return h.opts.Statistics.Longest(ctx, filter, after, limit)
-		})
+		return page.Search(m, page.Default, page.Most,
+			func(after *statistics.LengthCursor, limit int) ([]run.Run, *statistics.LengthCursor, error) {
+				return h.opts.Statistics.Longest(ctx, filter, after, limit)
+			})
 	}
 	return page.List(m, page.Default, page.Most,
 		func(after *run.Cursor, limit int) ([]run.Run, error) {
@@ -210,7 +216,8 @@ func (h *Runs) CountRuns(
 	}
 	f.Project, f.RequestID = message.ProjectOf(m.GetProject()), m.GetRequestId()
 	if m.GetBucket() != nil && (m.GetBucket().CheckValid() != nil || m.GetBucket().AsDuration() <= 0) {
-		return nil, apperror.New(apperror.Invalid, apperror.InvalidArgument, "bucket: give a positive duration").WithField("bucket", "must be positive")
+		return nil, apperror.New(apperror.Invalid, apperror.InvalidArgument,
+			"bucket: give a positive duration").WithField("bucket", "must be positive")
 	}
 	done, err := h.reads.acquire(ctx, f.Project)
 	if err != nil {
@@ -226,5 +233,6 @@ func RequireID(id string) error {
 	if id != "" {
 		return nil
 	}
-	return apperror.New(apperror.Invalid, apperror.InvalidArgument, "no run named: give its id").WithField("id", "is required")
+	return apperror.New(apperror.Invalid, apperror.InvalidArgument, "no run named: give its id").
+		WithField("id", "is required")
 }

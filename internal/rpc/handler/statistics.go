@@ -18,9 +18,11 @@ import (
 // Statistics summarises the recent runs of workflows.
 type Statistics interface {
 	// OfWorkflows returns the statistics of workflows by full name; a window of zero is the default.
-	OfWorkflows(ctx context.Context, project string, names []string, window time.Duration) (map[string]statistics.Workflow, error)
+	OfWorkflows(ctx context.Context, project string, names []string,
+		window time.Duration) (map[string]statistics.Workflow, error)
 	// Longest lists the runs that match a checked filter by their length.
-	Longest(ctx context.Context, f run.Filter, after *statistics.LengthCursor, limit int) ([]run.Run, *statistics.LengthCursor, error)
+	Longest(ctx context.Context, f run.Filter, after *statistics.LengthCursor,
+		limit int) ([]run.Run, *statistics.LengthCursor, error)
 	// Grid returns the newest runs of a workflow by its tasks.
 	Grid(ctx context.Context, req statistics.GridRequest) (statistics.Grid, error)
 }
@@ -53,14 +55,16 @@ func (h *Workflows) GetWorkflowGrid(
 	}
 	for _, c := range g.Cells {
 		res.Cells = append(res.Cells, &signalboxv1.GridCell{
-			Run: int32(c.Run), Task: int32(c.Task), Status: c.Status, Count: c.Count, Attempts: c.Attempts, Duration: known(c.Duration), //nolint:gosec // documents are at most 1 MiB
+			Run: int32(c.Run), Task: int32(c.Task), Status: c.Status, Count: c.Count, Attempts: c.Attempts,
+			Duration: known(c.Duration), //nolint:gosec // documents are at most 1 MiB
 		})
 	}
 	return message.Reply(res, err)
 }
 
 // addStats sets the statistics of workflows.
-func (h *Workflows) addStats(ctx context.Context, project string, window *durationpb.Duration, workflows ...*signalboxv1.Workflow) error {
+func (h *Workflows) addStats(ctx context.Context, project string, window *durationpb.Duration,
+	workflows ...*signalboxv1.Workflow) error {
 	if h.opts.Statistics == nil {
 		return nil
 	}
@@ -95,7 +99,8 @@ func windowOf(d *durationpb.Duration) (time.Duration, error) {
 		return 0, nil
 	}
 	if err := d.CheckValid(); err != nil || d.AsDuration() == 0 {
-		return 0, apperror.New(apperror.Invalid, apperror.InvalidArgument, "the window of the statistics is not a duration above 0").
+		return 0, apperror.New(apperror.Invalid, apperror.InvalidArgument,
+			"the window of the statistics is not a duration above 0").
 			WithField("statsWindow", "must be between %s and %s", statistics.MinWindow, statistics.MaxWindow)
 	}
 	return d.AsDuration(), nil
@@ -104,7 +109,8 @@ func windowOf(d *durationpb.Duration) (time.Duration, error) {
 func statsMessage(s statistics.Workflow) *signalboxv1.WorkflowStats {
 	out := &signalboxv1.WorkflowStats{
 		Since: message.Timestamp(s.Window.Since), Until: message.Timestamp(s.Window.Until), Statuses: map[string]int64{},
-		SuccessRate: s.SuccessRate, P50: known(s.P50), P95: known(s.P95), Sample: s.Sample, Open: s.Open, Stuck: s.Stuck, More: s.More,
+		SuccessRate: s.SuccessRate, P50: known(s.P50), P95: known(s.P95), Sample: s.Sample, Open: s.Open, Stuck: s.Stuck,
+		More: s.More,
 	}
 	for status, n := range s.Statuses {
 		out.Statuses[string(status)] = n

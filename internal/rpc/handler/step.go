@@ -55,11 +55,13 @@ func (h *Runs) ListSteps(
 		}
 	}
 	summary, err := h.service.StepSummary(ctx, project, m.GetId())
-	return message.Reply(&signalboxv1.ListStepsResponse{Steps: shown, NextPageToken: next, Summary: summaryMessage(summary), Searched: searched}, err)
+	return message.Reply(&signalboxv1.ListStepsResponse{
+		Steps: shown, NextPageToken: next, Summary: summaryMessage(summary), Searched: searched}, err)
 }
 
 // stepReader returns the reader of steps, with or without marks.
-func (h *Runs) stepReader(unredacted bool) (func(ctx context.Context, project, id string, f run.StepFilter) (run.StepPage, error), error) {
+func (h *Runs) stepReader(
+	unredacted bool) (func(ctx context.Context, project, id string, f run.StepFilter) (run.StepPage, error), error) {
 	switch {
 	case !unredacted:
 		return h.service.Steps, nil
@@ -70,7 +72,8 @@ func (h *Runs) stepReader(unredacted bool) (func(ctx context.Context, project, i
 }
 
 func stepFilter(m *signalboxv1.ListStepsRequest) (run.StepFilter, error) {
-	f := run.StepFilter{Pointer: m.GetPointer(), ParentPath: m.GetParentPath(), Statuses: m.GetStatuses(), Text: m.GetText(), Caught: m.Caught}
+	f := run.StepFilter{Pointer: m.GetPointer(), ParentPath: m.GetParentPath(), Statuses: m.GetStatuses(),
+		Text: m.GetText(), Caught: m.Caught}
 	switch m.GetView() {
 	case "", "full":
 	case "basic":
@@ -119,7 +122,8 @@ func (h *Runs) GetStep(
 		return nil, run.NoStep(m.GetId(), m.GetNumber())
 	}
 	shown := stepMessages(found.Steps)
-	return message.Reply(&signalboxv1.GetStepResponse{Step: shown[0]}, h.explainSteps(ctx, project, m.GetId(), found.Steps, shown))
+	return message.Reply(&signalboxv1.GetStepResponse{Step: shown[0]},
+		h.explainSteps(ctx, project, m.GetId(), found.Steps, shown))
 }
 
 // requireNumber refuses a number that no step has.
@@ -149,7 +153,8 @@ func (h *Runs) SummarizeSteps(
 	res := &signalboxv1.SummarizeStepsResponse{}
 	for _, t := range tasks {
 		shown := &signalboxv1.TaskTotals{
-			Pointer: t.Pointer, Task: t.Task, Kind: t.Kind, Statuses: t.Statuses, FirstFailed: t.FirstFailed, NotListed: t.Summarized,
+			Pointer: t.Pointer, Task: t.Task, Kind: t.Kind, Statuses: t.Statuses, FirstFailed: t.FirstFailed,
+			NotListed:      t.Summarized,
 			FirstStartTime: message.Timestamp(t.FirstStart), LastEndTime: message.Timestamp(t.LastEnd),
 			Total: durationpb.New(t.Total), Longest: durationpb.New(t.Longest),
 		}
@@ -194,7 +199,8 @@ func attemptMessages(attempts []run.Attempt) []*signalboxv1.Attempt {
 	messages := make([]*signalboxv1.Attempt, len(attempts))
 	for i, a := range attempts {
 		messages[i] = &signalboxv1.Attempt{
-			Number: int32(a.Number), StartTime: message.Timestamp(a.StartedAt), Error: message.Error(a.Error), //nolint:gosec // retries stay far below
+			Number: int32(a.Number), StartTime: message.Timestamp(a.StartedAt),
+			Error:   message.Error(a.Error), //nolint:gosec // retries stay far below
 			Outcome: a.Outcome, Method: a.Method, Host: a.Host,
 		}
 		if a.HTTPStatus != 0 {

@@ -34,7 +34,8 @@ func (h *Runs) GetStepValue(
 	if err := requireNumber(m.GetNumber()); err != nil {
 		return nil, err
 	}
-	wanted := stepvalue.Request{Project: message.ProjectOf(m.GetProject()), RunID: m.GetId(), Number: m.GetNumber(), Pointer: m.GetPointer()}
+	wanted := stepvalue.Request{
+		Project: message.ProjectOf(m.GetProject()), RunID: m.GetId(), Number: m.GetNumber(), Pointer: m.GetPointer()}
 	switch m.GetValue() {
 	case "input":
 	case "output":
@@ -56,14 +57,17 @@ func (h *Runs) GetStepValue(
 }
 
 // valuePage returns the part of a value from an offset on. It contains no part of a character.
-func valuePage(value json.RawMessage, offset, limit int64) (*connect.Response[signalboxv1.GetStepValueResponse], error) {
+func valuePage(value json.RawMessage,
+	offset, limit int64) (*connect.Response[signalboxv1.GetStepValueResponse], error) {
 	size := int64(len(value))
 	if offset < 0 || offset > size || offset < size && !utf8.RuneStart(value[offset]) {
-		return nil, apperror.New(apperror.Invalid, apperror.InvalidArgument, "offset %d: the value has %d bytes; use 0 and then the next_offset of the answers", offset, size).
+		return nil, apperror.New(apperror.Invalid, apperror.InvalidArgument,
+			"offset %d: the value has %d bytes; use 0 and then the next_offset of the answers", offset, size).
 			WithField("offset", "must be 0 or a next_offset")
 	}
 	if limit < 0 || limit > valueMost {
-		return nil, apperror.New(apperror.Invalid, apperror.InvalidArgument, "limit %d: a page has up to %d bytes", limit, valueMost).
+		return nil, apperror.New(apperror.Invalid, apperror.InvalidArgument, "limit %d: a page has up to %d bytes", limit,
+			valueMost).
 			WithField("limit", "must be at most 1048576")
 	}
 	if limit == 0 {

@@ -22,7 +22,8 @@ func (h *Workflows) StopWorkflow(
 	}
 	m := req.Msg
 	stop := batch.StopRequest{
-		Project: message.ProjectOf(m.GetProject()), Workflow: m.GetWorkflow(), Reason: m.GetReason(), RequestID: m.GetRequestId(),
+		Project: message.ProjectOf(m.GetProject()), Workflow: m.GetWorkflow(), Reason: m.GetReason(),
+		RequestID:    m.GetRequestId(),
 		ExpectedOpen: m.ExpectedOpen,
 	}
 	if m.GetDryRun() {
@@ -30,11 +31,13 @@ func (h *Workflows) StopWorkflow(
 	}
 	s, err := h.opts.Batches.Stop(ctx, stop)
 	return message.Reply(&signalboxv1.StopWorkflowResponse{
-		Workflow: workflowMessage(s.Workflow), Batch: BatchMessage(s.Batch), Created: s.Created, Paused: s.Paused, Open: openCounts(s.Open),
+		Workflow: workflowMessage(s.Workflow), Batch: BatchMessage(s.Batch), Created: s.Created, Paused: s.Paused,
+		Open: openCounts(s.Open),
 	}, err)
 }
 
-func (h *Workflows) previewStop(ctx context.Context, req batch.StopRequest) (*connect.Response[signalboxv1.StopWorkflowResponse], error) {
+func (h *Workflows) previewStop(ctx context.Context,
+	req batch.StopRequest) (*connect.Response[signalboxv1.StopWorkflowResponse], error) {
 	p, err := h.opts.Batches.PreviewStop(ctx, req)
 	if err != nil {
 		return nil, err

@@ -71,7 +71,8 @@ func (h *System) GetVersion(
 	context.Context, *connect.Request[signalboxv1.GetVersionRequest],
 ) (*connect.Response[signalboxv1.GetVersionResponse], error) {
 	return connect.NewResponse(&signalboxv1.GetVersionResponse{
-		Version: h.info.Version, Interpreter: int32(h.info.Interpreter), ServerId: h.info.ServerID, //nolint:gosec // counts up from 1
+		Version: h.info.Version, Interpreter: int32(h.info.Interpreter),
+		ServerId: h.info.ServerID, //nolint:gosec // counts up from 1
 	}), nil
 }
 
@@ -100,7 +101,8 @@ func (h *System) GetStatus(
 		},
 		Reconciler: &signalboxv1.Reconciler{
 			LastTime: message.Timestamp(s.Reconciliation.At), Checked: int64(s.Reconciliation.Checked),
-			Corrections: int64(s.Reconciliation.Total), Failed: int64(s.Reconciliation.Failed), Foreign: int64(s.Reconciliation.ForeignCount()),
+			Corrections: int64(s.Reconciliation.Total), Failed: int64(s.Reconciliation.Failed),
+			Foreign:       int64(s.Reconciliation.ForeignCount()),
 			SearchedUntil: message.Timestamp(s.Reconciliation.SearchedUntil),
 		},
 		WorkersError: s.WorkersError, Time: message.Timestamp(s.At), Store: storeMessage(s.Store),
@@ -111,9 +113,11 @@ func (h *System) GetStatus(
 	}
 	for _, w := range s.Workers {
 		res.Workers = append(res.Workers, &signalboxv1.Worker{
-			ServerId: w.ServerID, Contract: w.Fingerprint.Contract, Address: w.Fingerprint.Address, Namespace: w.Fingerprint.Namespace,
-			NamespaceId: w.Fingerprint.NamespaceID, Projects: w.Projects, StartTime: message.Timestamp(w.StartedAt), LastBeatTime: message.Timestamp(w.BeatAt),
-			TakesRuns: w.TakesRuns, Processor: processorMessage(w.Processor),
+			ServerId: w.ServerID, Contract: w.Fingerprint.Contract, Address: w.Fingerprint.Address,
+			Namespace:   w.Fingerprint.Namespace,
+			NamespaceId: w.Fingerprint.NamespaceID, Projects: w.Projects, StartTime: message.Timestamp(w.StartedAt),
+			LastBeatTime: message.Timestamp(w.BeatAt),
+			TakesRuns:    w.TakesRuns, Processor: processorMessage(w.Processor),
 		})
 	}
 	if err := s.Reconciliation.Err; err != nil {
@@ -130,7 +134,8 @@ func (h *System) GetStatus(
 }
 
 func processorMessage(p processor.State) *signalboxv1.Processor {
-	m := &signalboxv1.Processor{Limit: p.Limit, Used: p.Used, Throttled: p.Throttled, Waiting: p.Waiting, Required: processor.Minimum}
+	m := &signalboxv1.Processor{
+		Limit: p.Limit, Used: p.Used, Throttled: p.Throttled, Waiting: p.Waiting, Required: processor.Minimum}
 	if p.Short() {
 		m.Shortage = "it " + p.Gets()
 	}
@@ -138,7 +143,8 @@ func processorMessage(p processor.State) *signalboxv1.Processor {
 }
 
 func storeMessage(f system.StoreFacts) *signalboxv1.StoreFacts {
-	m := &signalboxv1.StoreFacts{Driver: f.Driver, Location: f.Location, Version: f.Version, RequiredSchema: f.Required, Error: f.Error}
+	m := &signalboxv1.StoreFacts{
+		Driver: f.Driver, Location: f.Location, Version: f.Version, RequiredSchema: f.Required, Error: f.Error}
 	if f.Schema > 0 {
 		m.Schema = &f.Schema
 	}
@@ -149,7 +155,8 @@ func storeMessage(f system.StoreFacts) *signalboxv1.StoreFacts {
 		m.Latency, m.ClockSkew = durationpb.New(f.Latency), durationpb.New(f.ClockSkew)
 	}
 	for _, p := range f.Pools {
-		m.Pools = append(m.Pools, &signalboxv1.ConnectionPool{Name: p.Name, InUse: int64(p.InUse), Limit: int64(p.Limit), Waits: p.Waits})
+		m.Pools = append(m.Pools,
+			&signalboxv1.ConnectionPool{Name: p.Name, InUse: int64(p.InUse), Limit: int64(p.Limit), Waits: p.Waits})
 	}
 	return m
 }
@@ -158,9 +165,10 @@ func storeMessage(f system.StoreFacts) *signalboxv1.StoreFacts {
 func (h *System) ListQueues(
 	ctx context.Context, req *connect.Request[signalboxv1.ListQueuesRequest],
 ) (*connect.Response[signalboxv1.ListQueuesResponse], error) {
-	queues, next, err := page.List(req.Msg, page.Default, page.Most, func(after *string, limit int) ([]system.TaskQueue, error) {
-		return h.service.Queues(ctx, page.From(after), limit)
-	}, func(q system.TaskQueue) string { return q.Project })
+	queues, next, err := page.List(req.Msg, page.Default, page.Most,
+		func(after *string, limit int) ([]system.TaskQueue, error) {
+			return h.service.Queues(ctx, page.From(after), limit)
+		}, func(q system.TaskQueue) string { return q.Project })
 	res := &signalboxv1.ListQueuesResponse{NextPageToken: next, Time: timestamppb.Now()}
 	for _, q := range queues {
 		m := &signalboxv1.Queue{Project: q.Project, Name: q.Name, Error: q.Error}
@@ -173,7 +181,8 @@ func (h *System) ListQueues(
 }
 
 func lineMessage(l system.QueueLine) *signalboxv1.QueueLine {
-	m := &signalboxv1.QueueLine{Pollers: int64(l.Pollers), Busy: int64(l.Busy), LastPollTime: message.Timestamp(l.PolledAt), Backlog: l.Backlog}
+	m := &signalboxv1.QueueLine{
+		Pollers: int64(l.Pollers), Busy: int64(l.Busy), LastPollTime: message.Timestamp(l.PolledAt), Backlog: l.Backlog}
 	if l.Backlog != nil {
 		m.BacklogAge = durationpb.New(l.Age)
 	}
@@ -184,7 +193,8 @@ func lineMessage(l system.QueueLine) *signalboxv1.QueueLine {
 func (h *System) ResetBreaker(
 	ctx context.Context, _ *connect.Request[signalboxv1.ResetBreakerRequest],
 ) (*connect.Response[signalboxv1.ResetBreakerResponse], error) {
-	return connect.NewResponse(&signalboxv1.ResetBreakerResponse{Connection: connectionMessage(h.service.ResetBreaker(ctx))}), nil
+	return connect.NewResponse(
+		&signalboxv1.ResetBreakerResponse{Connection: connectionMessage(h.service.ResetBreaker(ctx))}), nil
 }
 
 // Reconcile compares the runs with Temporal.
@@ -202,12 +212,14 @@ func (h *System) Reconcile(
 func reportMessage(report run.Report) *signalboxv1.ReconcileResponse {
 	res := &signalboxv1.ReconcileResponse{
 		Checked: int64(report.Checked), Open: int64(report.Open), Total: int64(report.Total), Failed: int64(report.Failed),
-		Took: durationpb.New(report.Took), DryRun: report.DryRun, Withheld: int64(report.Withheld), WithheldBecause: report.WithheldBecause,
-		SearchedUntil: message.Timestamp(report.SearchedUntil), FailedBecause: report.FailedBecause,
+		Took: durationpb.New(report.Took), DryRun: report.DryRun, Withheld: int64(report.Withheld),
+		WithheldBecause: report.WithheldBecause,
+		SearchedUntil:   message.Timestamp(report.SearchedUntil), FailedBecause: report.FailedBecause,
 	}
 	for _, f := range report.Foreign {
 		res.Foreign = append(res.Foreign, &signalboxv1.ForeignRuns{
-			Project: f.Project, Workflow: f.Workflow, Version: f.Version, Reason: f.Why, Count: int64(f.Count), Open: int64(f.Open), SampleRunIds: f.RunIDs,
+			Project: f.Project, Workflow: f.Workflow, Version: f.Version, Reason: f.Why, Count: int64(f.Count),
+			Open: int64(f.Open), SampleRunIds: f.RunIDs,
 			FirstStartTime: message.Timestamp(f.Since),
 		})
 	}
@@ -225,14 +237,17 @@ func (h *System) CheckRestore(
 ) (*connect.Response[signalboxv1.CheckRestoreResponse], error) {
 	c := h.service.CheckRestore(ctx)
 	res := &signalboxv1.CheckRestoreResponse{
-		Time: message.Timestamp(c.At), Complete: c.Complete(), RestoredTime: message.Timestamp(c.RestoredAt), BackupTime: message.Timestamp(c.RestoredTo),
-		LackingSchedules: c.LackingSchedules, UnownedDispatchers: c.UnownedDispatchers, Errors: c.Errors, SealingKeys: keyMessages(c.SealingKeys),
+		Time: message.Timestamp(c.At), Complete: c.Complete(), RestoredTime: message.Timestamp(c.RestoredAt),
+		BackupTime:       message.Timestamp(c.RestoredTo),
+		LackingSchedules: c.LackingSchedules, UnownedDispatchers: c.UnownedDispatchers, Errors: c.Errors,
+		SealingKeys: keyMessages(c.SealingKeys),
 	}
 	if c.Maintenance != nil {
 		res.Maintenance = maintenanceMessage(*c.Maintenance)
 	}
 	if c.Known(system.PartComparison) {
-		res.Comparison, res.Differences, res.Lost = reportMessage(c.Comparison), map[string]int64{}, lostMessage(c.Comparison.Lost)
+		res.Comparison, res.Differences, res.Lost = reportMessage(c.Comparison), map[string]int64{},
+			lostMessage(c.Comparison.Lost)
 		for kind, n := range c.Comparison.Counts {
 			res.Differences[string(kind)] = int64(n)
 		}
@@ -245,7 +260,8 @@ func (h *System) CheckRestore(
 	}
 	if c.Known(system.PartPayloads) {
 		res.LostPayloads = &signalboxv1.LostPayloads{
-			Runs: int64(c.Payloads.Runs), SampleRunIds: c.Payloads.RunIDs, Searched: int64(c.Payloads.Searched), AllSearched: c.Payloads.All,
+			Runs: int64(c.Payloads.Runs), SampleRunIds: c.Payloads.RunIDs, Searched: int64(c.Payloads.Searched),
+			AllSearched: c.Payloads.All,
 		}
 	}
 	if c.Known(system.PartSchedules) {
@@ -262,15 +278,17 @@ func (h *System) ListSealingKeys(
 	ctx context.Context, _ *connect.Request[signalboxv1.ListSealingKeysRequest],
 ) (*connect.Response[signalboxv1.ListSealingKeysResponse], error) {
 	keys, err := h.service.SealingKeys(ctx)
-	return message.Reply(&signalboxv1.ListSealingKeysResponse{SealingKeys: keyMessages(keys), Time: timestamppb.Now()}, err)
+	return message.Reply(&signalboxv1.ListSealingKeysResponse{SealingKeys: keyMessages(keys), Time: timestamppb.Now()},
+		err)
 }
 
 func keyMessages(keys []sealingkey.State) (list []*signalboxv1.SealingKey) {
 	for _, k := range keys {
 		list = append(list, &signalboxv1.SealingKey{
 			Id: k.ID, Fingerprint: k.Fingerprint, FirstTime: message.Timestamp(k.FirstAt), LastTime: message.Timestamp(k.LastAt),
-			Configured: k.Configured, Active: k.Active, OpenRuns: k.Runs, WaitingEvents: k.Events, IncompleteSets: k.Sets, ScheduledStarts: k.Starts,
-			Webhooks: k.Webhooks,
+			Configured: k.Configured, Active: k.Active, OpenRuns: k.Runs, WaitingEvents: k.Events, IncompleteSets: k.Sets,
+			ScheduledStarts: k.Starts,
+			Webhooks:        k.Webhooks,
 		})
 	}
 	return list
@@ -278,8 +296,10 @@ func keyMessages(keys []sealingkey.State) (list []*signalboxv1.SealingKey) {
 
 func lostMessage(l run.Lost) *signalboxv1.LostRows {
 	return &signalboxv1.LostRows{
-		Open: int64(l.Open), Ended: int64(l.Ended), Young: int64(l.Young), UpToHour: int64(l.UpToHour), UpToDay: int64(l.UpToDay), Older: int64(l.Older),
-		NewestTime: message.Timestamp(l.Newest), ForgottenFrom: message.Timestamp(l.ForgottenFrom), ForgottenUntil: message.Timestamp(l.ForgottenUntil),
+		Open: int64(l.Open), Ended: int64(l.Ended), Young: int64(l.Young), UpToHour: int64(l.UpToHour),
+		UpToDay: int64(l.UpToDay), Older: int64(l.Older),
+		NewestTime: message.Timestamp(l.Newest), ForgottenFrom: message.Timestamp(l.ForgottenFrom),
+		ForgottenUntil: message.Timestamp(l.ForgottenUntil),
 	}
 }
 
@@ -288,10 +308,12 @@ func (h *System) AdoptTemporal(
 	ctx context.Context, req *connect.Request[signalboxv1.AdoptTemporalRequest],
 ) (*connect.Response[signalboxv1.AdoptTemporalResponse], error) {
 	a, err := h.service.AdoptTemporal(ctx, run.AdoptRequest{
-		Address: req.Msg.GetAddress(), Namespace: req.Msg.GetNamespace(), Reason: req.Msg.GetReason(), DryRun: req.Msg.GetDryRun(),
+		Address: req.Msg.GetAddress(), Namespace: req.Msg.GetNamespace(), Reason: req.Msg.GetReason(),
+		DryRun: req.Msg.GetDryRun(),
 	})
 	res := &signalboxv1.AdoptTemporalResponse{
-		Now: clusterMessage(a.Now), Since: message.Timestamp(a.Before.Since), Needed: a.Needed, Adopted: a.Adopted, DryRun: req.Msg.GetDryRun(),
+		Now: clusterMessage(a.Now), Since: message.Timestamp(a.Before.Since), Needed: a.Needed, Adopted: a.Adopted,
+		DryRun: req.Msg.GetDryRun(),
 	}
 	if a.Before.ClusterID != (run.ClusterID{}) {
 		res.Former = clusterMessage(a.Before.ClusterID)
@@ -348,7 +370,8 @@ func connectionMessage(c conntype.Status) *signalboxv1.Connection {
 	for _, w := range c.Workers {
 		m.WorkerSets = append(m.WorkerSets, &signalboxv1.WorkerSet{
 			Name: w.Name, TaskQueues: w.TaskQueues, Running: w.Running, Polling: w.Polling, Generation: int64(w.Generation),
-			StartTime: message.Timestamp(w.Since), LastPollTime: message.Timestamp(w.LastPoll), Failures: int64(w.Failures), Error: w.Error,
+			StartTime: message.Timestamp(w.Since), LastPollTime: message.Timestamp(w.LastPoll), Failures: int64(w.Failures),
+			Error: w.Error,
 		})
 	}
 	return m

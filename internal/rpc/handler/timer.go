@@ -11,8 +11,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/rpc/message"
 )
 
-// timer returns the timer of a workflow. If Temporal is unavailable, it returns the timer without times, so that the workflow can still be
-// read.
+// timer returns the timer of a workflow. If Temporal is unavailable, it returns the timer without times, so that the
+// workflow can still be read.
 func (h *Workflows) timer(ctx context.Context, project, name string) (*signalboxv1.WorkflowTimer, error) {
 	if h.opts.Clock == nil {
 		return nil, nil

@@ -19,7 +19,8 @@ func (h *Runs) CheckProject(ctx context.Context, project string) error {
 func (h *Runs) Filter(ctx context.Context, m *signalboxv1.ListRunsRequest) (run.Filter, error) {
 	f, err := runFilter(m)
 	if err == nil && m.GetOrder() == message.Longest {
-		err = apperror.New(apperror.Invalid, apperror.InvalidArgument, "order longest: a list by length cannot be watched, list it again instead").
+		err = apperror.New(apperror.Invalid, apperror.InvalidArgument,
+			"order longest: a list by length cannot be watched, list it again instead").
 			WithField("order", "must be newest or oldest")
 	}
 	if err != nil {
@@ -46,7 +47,8 @@ func Heads(view, field string) (bool, error) {
 	case "heads":
 		return true, nil
 	default:
-		return false, apperror.New(apperror.Invalid, apperror.InvalidArgument, "view %q: use full or heads", view).WithField(field, "must be full or heads")
+		return false, apperror.New(apperror.Invalid, apperror.InvalidArgument, "view %q: use full or heads",
+			view).WithField(field, "must be full or heads")
 	}
 }
 
@@ -55,5 +57,6 @@ func (h *Runs) Row(ctx context.Context, r run.Run) *signalboxv1.Run { return h.m
 
 // Change returns the message of a change of a run.
 func (h *Runs) Change(ctx context.Context, c run.Change) *signalboxv1.WatchRunResponse {
-	return &signalboxv1.WatchRunResponse{Run: h.messages.Run(ctx, c.Run), Steps: stepMessages(c.Steps), Summary: summaryMessage(c.Summary), Caught: c.Caught}
+	return &signalboxv1.WatchRunResponse{
+		Run: h.messages.Run(ctx, c.Run), Steps: stepMessages(c.Steps), Summary: summaryMessage(c.Summary), Caught: c.Caught}
 }

@@ -13,27 +13,30 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
-// heartbeat is the interval between messages of a watch without changes: the write detects that the client is gone, and prevents
-// proxies from closing an idle stream after 30 or 60 seconds.
+// heartbeat is the interval between messages of a watch without changes: the write detects that the client is gone, and
+// prevents proxies from closing an idle stream after 30 or 60 seconds.
 const heartbeat = 15 * time.Second
 
 // WatchRun streams the run and its steps as they change.
 func (h *Runs) WatchRun(
-	ctx context.Context, req *connect.Request[signalboxv1.WatchRunRequest], stream *connect.ServerStream[signalboxv1.WatchRunResponse],
+	ctx context.Context, req *connect.Request[signalboxv1.WatchRunRequest],
+	stream *connect.ServerStream[signalboxv1.WatchRunResponse],
 ) error {
 	m := req.Msg
 	if err := RequireID(m.GetId()); err != nil {
 		return err
 	}
 	if m.GetAfterSequence() < 0 {
-		return apperror.New(apperror.Invalid, apperror.InvalidArgument, "after_sequence is negative: give the last sequence seen, or 0 for all").
+		return apperror.New(apperror.Invalid, apperror.InvalidArgument,
+			"after_sequence is negative: give the last sequence seen, or 0 for all").
 			WithField("afterSequence", "must not be negative")
 	}
 	heads, err := Heads(m.GetView(), "view")
 	if err != nil {
 		return err
 	}
-	watched := run.Watched{Project: message.ProjectOf(m.GetProject()), ID: m.GetId(), After: m.GetAfterSequence(), Heads: heads}
+	watched := run.Watched{Project: message.ProjectOf(m.GetProject()), ID: m.GetId(), After: m.GetAfterSequence(),
+		Heads: heads}
 	w := &watch{send: stream.Send}
 	return w.follow(ctx, func(ctx context.Context) error {
 		return h.service.Watch(ctx, watched, func(c run.Change) error {

@@ -32,7 +32,8 @@ type WorkflowService interface {
 	GetVersion(ctx context.Context, project, name, version string) (workflow.Version, error)
 	List(ctx context.Context, f workflow.Filter) ([]workflow.Workflow, error)
 	Find(ctx context.Context, f workflow.Filter) ([]workflow.Workflow, error)
-	ListVersions(ctx context.Context, project, name string, after *workflow.VersionCursor, limit int) ([]workflow.Version, error)
+	ListVersions(ctx context.Context, project, name string, after *workflow.VersionCursor,
+		limit int) ([]workflow.Version, error)
 	Graph(ctx context.Context, project, name, version string, draft bool) (workflow.VersionGraph, error)
 	SetPaused(ctx context.Context, project, name string, paused bool, reason string) (workflow.Workflow, error)
 	Delete(ctx context.Context, project, name string) error
@@ -53,7 +54,8 @@ type Workflows struct {
 	reads    *readSlots
 }
 
-// WorkflowOptions are the optional parts behind workflows; nil: messages omit their data, and methods that need them are not implemented.
+// WorkflowOptions are the optional parts behind workflows; nil: messages omit their data, and methods that need them
+// are not implemented.
 type WorkflowOptions struct {
 	Clock      Clock
 	Statistics Statistics
@@ -97,7 +99,8 @@ func (h *Workflows) SaveDraft(
 		return nil, err
 	}
 	w, violations, err := h.service.SaveDraft(ctx, message.ProjectOf(req.Msg.GetProject()), req.Msg.GetSource())
-	return message.Reply(&signalboxv1.SaveDraftResponse{Workflow: workflowMessage(w), Violations: violationMessages(violations)}, err)
+	return message.Reply(&signalboxv1.SaveDraftResponse{
+		Workflow: workflowMessage(w), Violations: violationMessages(violations)}, err)
 }
 
 // PublishWorkflow makes a document, or the stored draft, an immutable version.
@@ -124,7 +127,8 @@ func (h *Workflows) PublishWorkflow(
 			WithField("source", "is required")
 	}
 	return message.Reply(&signalboxv1.PublishWorkflowResponse{
-		Workflow: workflowMessage(p.Workflow), Version: versionMessage(p.Version), Created: p.Created, Violations: violationMessages(p.Violations),
+		Workflow: workflowMessage(p.Workflow), Version: versionMessage(p.Version), Created: p.Created,
+		Violations: violationMessages(p.Violations),
 	}, err)
 }
 
@@ -137,7 +141,8 @@ func (h *Workflows) ListWorkflows(
 	case m.GetStats():
 		most = statistics.MaxWorkflows
 	case m.GetStatsWindow() != nil:
-		return nil, apperror.New(apperror.Invalid, apperror.InvalidArgument, "stats_window is given without stats: set stats, or leave it out").
+		return nil, apperror.New(apperror.Invalid, apperror.InvalidArgument,
+			"stats_window is given without stats: set stats, or leave it out").
 			WithField("statsWindow", "only with stats")
 	}
 	workflows, next, err := page.List(m, page.Default, most,
@@ -249,11 +254,13 @@ func (h *Workflows) DiffVersions(
 	}), nil
 }
 
-func (h *Workflows) source(ctx context.Context, m *signalboxv1.DiffVersionsRequest, field, version string) (string, error) {
+func (h *Workflows) source(ctx context.Context, m *signalboxv1.DiffVersionsRequest,
+	field, version string) (string, error) {
 	project := message.ProjectOf(m.GetProject())
 	switch version {
 	case "":
-		return "", apperror.New(apperror.Invalid, apperror.InvalidArgument, "%q is empty: name a version, or %q", field, draftVersion).
+		return "", apperror.New(apperror.Invalid, apperror.InvalidArgument, "%q is empty: name a version, or %q", field,
+			draftVersion).
 			WithField(field, "is required")
 	case draftVersion:
 		d, err := h.service.GetDraft(ctx, project, m.GetWorkflow())
@@ -290,7 +297,8 @@ func (h *Workflows) GetVersionGraph(
 func (h *Workflows) PauseWorkflow(
 	ctx context.Context, req *connect.Request[signalboxv1.PauseWorkflowRequest],
 ) (*connect.Response[signalboxv1.PauseWorkflowResponse], error) {
-	w, err := h.service.SetPaused(ctx, message.ProjectOf(req.Msg.GetProject()), req.Msg.GetWorkflow(), true, req.Msg.GetReason())
+	w, err := h.service.SetPaused(ctx, message.ProjectOf(req.Msg.GetProject()), req.Msg.GetWorkflow(), true,
+		req.Msg.GetReason())
 	return message.Reply(&signalboxv1.PauseWorkflowResponse{Workflow: workflowMessage(w)}, err)
 }
 
@@ -322,12 +330,14 @@ func sourceGiven(source string) error {
 	if source != "" {
 		return nil
 	}
-	return apperror.New(apperror.Invalid, apperror.InvalidArgument, "no document: send it as source").WithField("source", "is required")
+	return apperror.New(apperror.Invalid, apperror.InvalidArgument, "no document: send it as source").
+		WithField("source", "is required")
 }
 
 func workflowMessage(w workflow.Workflow) *signalboxv1.Workflow {
 	return &signalboxv1.Workflow{
-		Project: w.Project, Name: w.Name, Title: w.Title, Summary: w.Summary, State: w.State, LatestVersion: w.LatestVersion, HasDraft: w.HasDraft,
+		Project: w.Project, Name: w.Name, Title: w.Title, Summary: w.Summary, State: w.State, LatestVersion: w.LatestVersion,
+		HasDraft:   w.HasDraft,
 		CreateTime: message.Timestamp(w.CreatedAt), UpdateTime: message.Timestamp(w.UpdatedAt), PauseReason: w.PauseReason,
 	}
 }
@@ -343,7 +353,8 @@ func violationMessages(violations dsl.Violations) []*signalboxv1.Violation {
 	for i, p := range violations {
 		found[i] = &signalboxv1.Violation{
 			Severity: string(p.Severity), Code: string(p.Code), Message: p.Message, Path: p.Path,
-			Line: int32(p.Pos.Line), Column: int32(p.Pos.Column), Suggestion: p.Suggestion, //nolint:gosec // documents are at most 1 MiB
+			Line: int32(p.Pos.Line), Column: int32(p.Pos.Column),
+			Suggestion: p.Suggestion, //nolint:gosec // documents are at most 1 MiB
 		}
 	}
 	return found

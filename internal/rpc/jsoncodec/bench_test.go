@@ -16,7 +16,8 @@ func BenchmarkAppend(b *testing.B) {
 	for range 50 {
 		page.Runs = append(page.Runs, &signalboxv1.Run{
 			Id: "0199-8a", Project: "default", Workflow: "demo/hello", Version: "1.0.0", Status: "completed",
-			StatusTime: timestamppb.Now(), CreateTime: timestamppb.Now(), EndTime: timestamppb.Now(), StepsTotal: 3, StepsDone: 3, Sequence: 9,
+			StatusTime: timestamppb.Now(), CreateTime: timestamppb.Now(), EndTime: timestamppb.Now(), StepsTotal: 3,
+			StepsDone: 3, Sequence: 9,
 		})
 	}
 	buf, err := jsoncodec.Append(nil, page)

@@ -2,10 +2,12 @@
 //
 // It is the JSON mapping of Protobuf with three differences that people and tools expect:
 //
-//   - signalbox.v1.JsonValue is inline, digit for digit: `"input": {"n": 12345678901234567890}`. A missing member, null and {} are
+//   - signalbox.v1.JsonValue is inline, digit for digit: `"input": {"n": 12345678901234567890}`. A missing member, null
+//     and {} are
 //     distinct: no message, the JSON null, and an empty object.
 //   - 64-bit integers are JSON numbers (the API's counters stay below 2^53). Both numbers and strings are read.
-//   - Lists, numbers and booleans are always written, also when empty, zero or false; empty strings and unset messages are
+//   - Lists, numbers and booleans are always written, also when empty, zero or false; empty strings and unset messages
+//     are
 //     omitted. Members are in the order of the protos.
 //
 // Unknown members are an error, never ignored, so that misspelled ones are detected.

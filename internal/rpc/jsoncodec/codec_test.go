@@ -43,11 +43,13 @@ func TestAppend(t *testing.T) {
 			&signalboxv1.StartRunRequest{Workflow: "a", Input: value(` { "n" : 12345678901234567890, "x":1.10, "e":1E400 } `)},
 			`{"workflow":"a","input":{"n":12345678901234567890,"x":1.10,"e":1E400},"dryRun":false,"labels":{}}`,
 		},
-		"inline null":         {&signalboxv1.StartRunRequest{Input: value("null")}, `{"input":null,"dryRun":false,"labels":{}}`},
+		"inline null": {&signalboxv1.StartRunRequest{Input: value("null")},
+			`{"input":null,"dryRun":false,"labels":{}}`},
 		"inline empty object": {&signalboxv1.StartRunRequest{Input: value("{}")}, `{"input":{},"dryRun":false,"labels":{}}`},
 		"inline nothing":      {&signalboxv1.StartRunRequest{Input: value("")}, `{"input":null,"dryRun":false,"labels":{}}`},
 		"inline at the top":   {value("[1, 2]"), `[1,2]`},
-		"text as it is":       {&signalboxv1.Violation{Message: "a < b && \"c\"\n\u2028"}, `{"message":"a < b && \"c\"\n\u2028","line":0,"column":0}`},
+		"text as it is": {&signalboxv1.Violation{Message: "a < b && \"c\"\n\u2028"},
+			`{"message":"a < b && \"c\"\n\u2028","line":0,"column":0}`},
 		"types of others": {
 			&status.Status{Code: 3, Message: "m", Details: []*anypb.Any{detail}},
 			`{"code":3,"message":"m","details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"R","domain":"d"}]}`,
@@ -72,10 +74,11 @@ func TestUnmarshal(t *testing.T) {
 		text string
 		want proto.Message
 	}{
-		"absent":         {`{"workflow":"a"}`, &signalboxv1.StartRunRequest{Workflow: "a"}},
-		"null":           {`{"input":null}`, &signalboxv1.StartRunRequest{Input: value("null")}},
-		"empty object":   {`{"input": {} }`, &signalboxv1.StartRunRequest{Input: value("{}")}},
-		"kept as it is":  {`{"input": {"b": 1.10 , "a":"\u00e9"}}`, &signalboxv1.StartRunRequest{Input: value(`{"b": 1.10 , "a":"\u00e9"}`)}},
+		"absent":       {`{"workflow":"a"}`, &signalboxv1.StartRunRequest{Workflow: "a"}},
+		"null":         {`{"input":null}`, &signalboxv1.StartRunRequest{Input: value("null")}},
+		"empty object": {`{"input": {} }`, &signalboxv1.StartRunRequest{Input: value("{}")}},
+		"kept as it is": {`{"input": {"b": 1.10 , "a":"\u00e9"}}`,
+			&signalboxv1.StartRunRequest{Input: value(`{"b": 1.10 , "a":"\u00e9"}`)}},
 		"scalar":         {`{"input":7,"workflow":"a"}`, &signalboxv1.StartRunRequest{Workflow: "a", Input: value("7")}},
 		"text":           {`{"input":"a \" b"}`, &signalboxv1.StartRunRequest{Input: value(`"a \" b"`)}},
 		"proto names":    {`{"request_id":"r"}`, &signalboxv1.StartRunRequest{RequestId: "r"}},
@@ -83,7 +86,8 @@ func TestUnmarshal(t *testing.T) {
 		"number as text": {`{"afterSequence":"5"}`, &signalboxv1.WatchRunRequest{AfterSequence: 5}},
 		"in a list": {
 			`{"run":null,"steps":[{"number":1,"input":[1]},{"number":2,"output":false}]}`,
-			&signalboxv1.WatchRunResponse{Steps: []*signalboxv1.Step{{Number: 1, Input: value("[1]")}, {Number: 2, Output: value("false")}}},
+			&signalboxv1.WatchRunResponse{
+				Steps: []*signalboxv1.Step{{Number: 1, Input: value("[1]")}, {Number: 2, Output: value("false")}}},
 		},
 		"no list":    {`{"steps":null}`, &signalboxv1.WatchRunResponse{}},
 		"at the top": {` [1] `, value("[1]")},
@@ -143,7 +147,8 @@ func TestCodecsRejectNonMessages(t *testing.T) {
 // FuzzRoundTrip: any JSON value passes through a message unchanged, and everything that can be read can be written and
 // read again.
 func FuzzRoundTrip(f *testing.F) {
-	for _, seed := range []string{`{}`, `null`, `[1,{"a":1e5}]`, `"\ud800"`, `12345678901234567890`, ` {"a" : "b"} `, `{"a":`, "\xff"} {
+	for _, seed := range []string{
+		`{}`, `null`, `[1,{"a":1e5}]`, `"\ud800"`, `12345678901234567890`, ` {"a" : "b"} `, `{"a":`, "\xff"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -8,9 +8,10 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// Elements calls count for each element of each list and map in the JSON of a message, with the name of the field and the number of its
-// elements so far, until count returns an error, which Elements returns. It reads no element into memory but the current one. Inline values
-// (JsonValue) are not entered, and what is not JSON of such a message is left to [Unmarshal].
+// Elements calls count for each element of each list and map in the JSON of a message, with the name of the field and
+// the number of its elements so far, until count returns an error, which Elements returns. It reads no element into
+// memory but the current one. Inline values (JsonValue) are not entered, and what is not JSON of such a message is left
+// to [Unmarshal].
 func Elements(data []byte, d protoreflect.MessageDescriptor, count func(name string, n int) error) error {
 	err := elements(json.NewDecoder(bytes.NewReader(data)), d, "", count)
 	if errors.Is(err, errUnreadable) {
@@ -90,7 +91,8 @@ func each(
 	return leave(decoder)
 }
 
-// enter reads the beginning of an object or list, and reports whether there is one: null, and a text in place of an object, are read as a whole.
+// enter reads the beginning of an object or list, and reports whether there is one: null, and a text in place of an
+// object, are read as a whole.
 func enter(decoder *json.Decoder, opens json.Delim) (bool, error) {
 	opening, err := decoder.Token()
 	if delim, is := opening.(json.Delim); err != nil || is && delim != opens {

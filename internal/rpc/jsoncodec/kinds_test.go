@@ -21,7 +21,8 @@ func everyKind(t *testing.T) protoreflect.MessageDescriptor {
 	t.Helper()
 	const valueType = ".signalbox.v1.JsonValue"
 	message := &descriptorpb.DescriptorProto{Name: new("Every")}
-	add := func(name string, kind descriptorpb.FieldDescriptorProto_Type, label descriptorpb.FieldDescriptorProto_Label, typeName string) {
+	add := func(name string, kind descriptorpb.FieldDescriptorProto_Type, label descriptorpb.FieldDescriptorProto_Label,
+		typeName string) {
 		field := &descriptorpb.FieldDescriptorProto{
 			Name: new(name), Number: new(int32(len(message.Field) + 1)), Type: kind.Enum(), Label: label.Enum(),
 			JsonName: new(name),
@@ -48,8 +49,10 @@ func everyKind(t *testing.T) protoreflect.MessageDescriptor {
 	message.NestedType = []*descriptorpb.DescriptorProto{{
 		Name: new("NamedEntry"), Options: &descriptorpb.MessageOptions{MapEntry: new(true)},
 		Field: []*descriptorpb.FieldDescriptorProto{
-			{Name: new("key"), Number: new(int32(1)), Type: descriptorpb.FieldDescriptorProto_TYPE_STRING.Enum(), Label: one.Enum()},
-			{Name: new("value"), Number: new(int32(2)), Type: descriptorpb.FieldDescriptorProto_TYPE_MESSAGE.Enum(), Label: one.Enum(), TypeName: new(valueType)},
+			{Name: new("key"), Number: new(int32(1)), Type: descriptorpb.FieldDescriptorProto_TYPE_STRING.Enum(),
+				Label: one.Enum()},
+			{Name: new("value"), Number: new(int32(2)), Type: descriptorpb.FieldDescriptorProto_TYPE_MESSAGE.Enum(),
+				Label: one.Enum(), TypeName: new(valueType)},
 		},
 	}}
 	file, err := protodesc.NewFile(&descriptorpb.FileDescriptorProto{
@@ -91,7 +94,9 @@ func TestEveryKindIsWrittenAndRead(t *testing.T) {
 func TestUnmarshalMatchesProtojson(t *testing.T) {
 	t.Parallel()
 	d := everyKind(t)
-	for _, text := range []string{`{"int64":"5","bool":true}`, `{"double":"Infinity"}`, `{"colour":"BLUE"}`, `{"int32":1.5}`, `{"values":{}}`, `{"named":[]}`, `{"self":5}`} {
+	for _, text := range []string{
+		`{"int64":"5","bool":true}`, `{"double":"Infinity"}`, `{"colour":"BLUE"}`, `{"int32":1.5}`, `{"values":{}}`,
+		`{"named":[]}`, `{"self":5}`} {
 		ours, theirs := dynamicpb.NewMessage(d), dynamicpb.NewMessage(d)
 		ourErr, theirErr := jsoncodec.Unmarshal([]byte(text), ours), protojson.Unmarshal([]byte(text), theirs)
 		require.Equal(t, theirErr == nil, ourErr == nil, "%s: %v", text, ourErr)

@@ -58,7 +58,8 @@ func checkSyntax(data []byte) error {
 	return fmt.Errorf("(line %d:%d): not JSON: %w", line, column, err)
 }
 
-// plain removes protojson's prefix, in which the space is sometimes a non-breaking one to keep programs from comparing texts.
+// plain removes protojson's prefix, in which the space is sometimes a non-breaking one to keep programs from comparing
+// texts.
 func plain(err error) error {
 	if err == nil {
 		return nil
@@ -87,8 +88,8 @@ func blank(dst, raw []byte) []byte {
 	return append(dst, '}')
 }
 
-// rewrite copies a message's valid JSON and applies replace to every value in the position of a JsonValue. All other text is copied
-// unchanged, so that protojson detects and names errors in it.
+// rewrite copies a message's valid JSON and applies replace to every value in the position of a JsonValue. All other
+// text is copied unchanged, so that protojson detects and names errors in it.
 func rewrite(data []byte, d protoreflect.MessageDescriptor, replace func(dst, raw []byte) []byte) []byte {
 	w := rewriter{src: data, replace: replace}
 	begin := len(data) - len(bytes.TrimLeft(data, " \t\r\n"))
@@ -145,7 +146,8 @@ func (w *rewriter) field(field protoreflect.FieldDescriptor, begin, end int) {
 	}
 }
 
-// each calls fn with the positions of the elements of the object or list src[begin:end]; an object's elements have names.
+// each calls fn with the positions of the elements of the object or list src[begin:end]; an object's elements have
+// names.
 func (w *rewriter) each(begin, end int, fn func(name string, begin, end int)) {
 	decoder := json.NewDecoder(bytes.NewReader(w.src[begin:end]))
 	opening, err := decoder.Token()

@@ -47,7 +47,8 @@ func bounds(m *signalboxv1.RunFilter, f *run.Filter) []bound {
 	}
 }
 
-// FilterOf returns the filter, without a project, of a message, which may be nil; prefix precedes the names of its fields in errors.
+// FilterOf returns the filter, without a project, of a message, which may be nil; prefix precedes the names of its
+// fields in errors.
 func FilterOf(m *signalboxv1.RunFilter, prefix string) (f run.Filter, err error) {
 	if m == nil {
 		return f, nil

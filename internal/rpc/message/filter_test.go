@@ -40,7 +40,8 @@ func full(t *testing.T) *signalboxv1.RunFilter {
 	return f
 }
 
-// Each condition of the API's message reaches the filter of the store, is stored by batches and views, and returns to the message.
+// Each condition of the API's message reaches the filter of the store, is stored by batches and views, and returns to
+// the message.
 func TestFilterHasEveryCondition(t *testing.T) {
 	t.Parallel()
 	want := full(t)
@@ -57,7 +58,8 @@ func TestFilterHasEveryCondition(t *testing.T) {
 		require.True(t, want.ProtoReflect().Get(field).Equal(got.ProtoReflect().Get(field)), "%s: %s", field.Name(), stored)
 	}
 	for field, value := range reflect.ValueOf(f).Fields() {
-		if !slices.Contains([]string{"Project", "RequestID", "IDs", "OldestFirst", "After", "Limit"}, field.Name) { // of a list
+		// of a list
+		if !slices.Contains([]string{"Project", "RequestID", "IDs", "OldestFirst", "After", "Limit"}, field.Name) {
 			require.False(t, value.IsZero(), "the message has no condition %s", field.Name)
 		}
 	}

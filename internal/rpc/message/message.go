@@ -48,14 +48,15 @@ func Timestamp(t time.Time) *timestamppb.Timestamp {
 	return timestamppb.New(t.Truncate(time.Microsecond))
 }
 
-// Time returns the zero time for an unset field. Times outside of RFC 3339 are rejected, because stores cannot represent them
-// either.
+// Time returns the zero time for an unset field. Times outside of RFC 3339 are rejected, because stores cannot
+// represent them either.
 func Time(field string, t *timestamppb.Timestamp) (time.Time, error) {
 	if t == nil {
 		return time.Time{}, nil
 	}
 	if err := t.CheckValid(); err != nil {
-		return time.Time{}, apperror.New(apperror.Invalid, apperror.InvalidArgument, "%s: %v", field, err).WithField(field, "is not a time")
+		return time.Time{}, apperror.New(apperror.Invalid, apperror.InvalidArgument, "%s: %v", field, err).
+			WithField(field, "is not a time")
 	}
 	return t.AsTime(), nil
 }

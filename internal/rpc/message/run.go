@@ -45,8 +45,10 @@ func (m Runs) Run(ctx context.Context, r run.Run) *signalboxv1.Run {
 		Input: JSON(r.Input), Output: JSON(r.Output), Error: Error(r.Error),
 		Sequence: r.Sequence, DocumentHash: r.DocumentHash,
 		QueuePosition: queuePosition(r.QueuePosition), QueueExpireTime: Timestamp(r.ExpiresAt),
-		ReplayOf: r.ReplayOf, Replays: r.Replays, ParentRunId: r.Parent.RunID, ParentPath: r.Parent.Path, Depth: int32(r.Parent.Depth), //nolint:gosec // bounded by runs.max_depth
-		Redacted: r.Redacted, Children: r.Children, Stuck: stuckMessage(r.Stuck), Behind: behindMessage(r.Behind), Warnings: warningMessages(r.Warnings), Quota: quotaUsage(r.Quota),
+		ReplayOf: r.ReplayOf, Replays: r.Replays, ParentRunId: r.Parent.RunID, ParentPath: r.Parent.Path,
+		Depth:    int32(r.Parent.Depth), //nolint:gosec // bounded by runs.max_depth
+		Redacted: r.Redacted, Children: r.Children, Stuck: stuckMessage(r.Stuck), Behind: behindMessage(r.Behind),
+		Warnings: warningMessages(r.Warnings), Quota: quotaUsage(r.Quota),
 		Labels: r.Labels, LegacyEngine: r.LegacyEngine, Legacy: JSON(r.Legacy),
 		Temporal: &signalboxv1.TemporalReference{
 			Namespace: m.opts.TemporalNamespace, TaskQueue: m.opts.TaskQueue(r.Project), WorkflowId: r.ID, RunId: r.ExecutionID,
@@ -69,7 +71,9 @@ func failedStep(f *run.FailedStep) *signalboxv1.FailedStep {
 	if f == nil {
 		return nil
 	}
-	return &signalboxv1.FailedStep{Number: f.Number, Pointer: f.Pointer, Path: f.Path, Task: f.Task, Attempts: int32(f.Attempts)} //nolint:gosec // retries stay far below
+	return &signalboxv1.FailedStep{
+		Number: f.Number, Pointer: f.Pointer, Path: f.Path, Task: f.Task,
+		Attempts: int32(f.Attempts)} //nolint:gosec // retries stay far below
 }
 
 func warningMessages(list []run.Warning) []*signalboxv1.RunWarning {
@@ -92,7 +96,8 @@ func stuckMessage(s *run.Stuck) *signalboxv1.Stuck {
 		return nil
 	}
 	return &signalboxv1.Stuck{
-		Code: s.Code, Cause: s.Cause, Since: Timestamp(s.Since), Detail: s.Detail, Advice: s.Advice, CheckTime: Timestamp(s.CheckedAt),
+		Code: s.Code, Cause: s.Cause, Since: Timestamp(s.Since), Detail: s.Detail, Advice: s.Advice,
+		CheckTime: Timestamp(s.CheckedAt),
 	}
 }
 
@@ -118,7 +123,8 @@ func (m Runs) controlStates(ctx context.Context, r run.Run) []*signalboxv1.Contr
 	outcomes := control.Outcomes(r)
 	states := make([]*signalboxv1.ControlState, len(outcomes))
 	for i, o := range outcomes {
-		state := &signalboxv1.ControlState{Control: string(o.Control), Effect: effectName(o.Effect), Reason: cmp.Or(o.Reason, o.May), Detail: o.Detail}
+		state := &signalboxv1.ControlState{
+			Control: string(o.Control), Effect: effectName(o.Effect), Reason: cmp.Or(o.Reason, o.May), Detail: o.Detail}
 		if role := m.opts.ControlRoles[o.Control]; !actor.May(r.Project, role) {
 			state.Effect, state.Reason = "forbidden", apperror.PermissionDenied
 			state.Detail = fmt.Sprintf("Needs %s in %s", role, r.Project)
@@ -156,7 +162,8 @@ func Error(p *run.Error) *signalboxv1.RunError {
 		return nil
 	}
 	return &signalboxv1.RunError{
-		Type: p.Type, Status: int32(p.Status), Title: p.Title, Detail: p.Detail, Instance: p.Instance, //nolint:gosec // statuses are three digits
+		Type: p.Type, Status: int32(p.Status), Title: p.Title, Detail: p.Detail,
+		Instance: p.Instance, //nolint:gosec // statuses are three digits
 	}
 }
 

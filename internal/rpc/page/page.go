@@ -1,10 +1,10 @@
-// Package page implements paginated lists. It creates and reads page tokens: a position in a list, bound to the filters of the request
-// that the token was created for.
+// Package page implements paginated lists. It creates and reads page tokens: a position in a list, bound to the filters
+// of the request that the token was created for.
 //
 //	runs, next, err := page.List(request, page.Default, page.Most, func(after *run.Cursor, limit int) ([]run.Run, error) {…}, cursorOf)
 //
-// A token is opaque to callers. It is neither secret nor an authorization; its hash only detects that a token is used with other
-// filters, which would silently skip or repeat rows.
+// A token is opaque to callers. It is neither secret nor an authorization; its hash only detects that a token is used
+// with other filters, which would silently skip or repeat rows.
 package page
 
 import (
@@ -95,8 +95,8 @@ type Request interface {
 	GetPageToken() string
 }
 
-// List returns one page of a list. It requests one item more than fits, and if there is one, it creates the token of the last item
-// on the page.
+// List returns one page of a list. It requests one item more than fits, and if there is one, it creates the token of
+// the last item on the page.
 func List[C, T any](
 	req Request, standard, most int, list func(after *C, limit int) ([]T, error), cursor func(T) C,
 ) (items []T, next string, err error) {
@@ -111,8 +111,9 @@ func List[C, T any](
 	})
 }
 
-// Search returns one page of a list that is searched in parts: the page may have fewer items than fit and not be the last one. list returns
-// at most limit items, and the position after which the next page begins; nil after the last one.
+// Search returns one page of a list that is searched in parts: the page may have fewer items than fit and not be the
+// last one. list returns at most limit items, and the position after which the next page begins; nil after the last
+// one.
 func Search[C, T any](
 	req Request, standard, most int, list func(after *C, limit int) ([]T, *C, error),
 ) (items []T, next string, err error) {
@@ -141,7 +142,8 @@ func sizeOf(asked int32, standard, most int) (int, error) {
 	case asked == 0:
 		return standard, nil
 	case asked < 0 || int(asked) > most:
-		return 0, apperror.New(apperror.Invalid, apperror.InvalidArgument, "page size %d: give 1 to %d, or 0 for %d", asked, most, standard).
+		return 0, apperror.New(apperror.Invalid, apperror.InvalidArgument, "page size %d: give 1 to %d, or 0 for %d", asked,
+			most, standard).
 			WithField("pageSize", "must be between 0 and %d", most)
 	}
 	return int(asked), nil

@@ -16,9 +16,11 @@ import (
 
 func TestTokenRoundTrip(t *testing.T) {
 	t.Parallel()
-	key, err := page.Key(&signalboxv1.ListRunsRequest{Filter: &signalboxv1.RunFilter{Statuses: []string{"failed"}}, PageSize: 10})
+	key, err := page.Key(&signalboxv1.ListRunsRequest{
+		Filter: &signalboxv1.RunFilter{Statuses: []string{"failed"}}, PageSize: 10})
 	require.NoError(t, err)
-	same, err := page.Key(&signalboxv1.ListRunsRequest{Filter: &signalboxv1.RunFilter{Statuses: []string{"failed"}}, PageSize: 20, PageToken: "abc"})
+	same, err := page.Key(&signalboxv1.ListRunsRequest{
+		Filter: &signalboxv1.RunFilter{Statuses: []string{"failed"}}, PageSize: 20, PageToken: "abc"})
 	require.NoError(t, err)
 	require.Equal(t, key, same, "size and token are no filters")
 

@@ -8,8 +8,9 @@ import (
 // snapshotFor is how long a listing serves further pages.
 const snapshotFor = 30 * time.Second
 
-// Snapshot caches a listing that can only be read as a whole for the pages after the first, each of which would otherwise read everything
-// again. A first page always reads anew. The zero value is empty. It is safe for concurrent use.
+// Snapshot caches a listing that can only be read as a whole for the pages after the first, each of which would
+// otherwise read everything again. A first page always reads anew. The zero value is empty. It is safe for concurrent
+// use.
 type Snapshot[T any] struct {
 	mu    sync.Mutex
 	at    time.Time

@@ -18,7 +18,8 @@ import (
 
 // Tokens authenticates tokens.
 type Tokens interface {
-	// Authenticate returns the actor of the token. grace is the maximum age of a cached result while the store is unavailable.
+	// Authenticate returns the actor of the token. grace is the maximum age of a cached result while the store is
+	// unavailable.
 	Authenticate(ctx context.Context, text string, grace time.Duration) (auth.Actor, error)
 	// ID returns the ID of a token in the format of tokens, whether or not it exists; empty for other texts.
 	ID(text string) string
@@ -41,11 +42,12 @@ type AuthOptions struct {
 }
 
 const (
-	// failureRate and failureBurst bound the requests of one address without a valid token that are answered with what is wrong. They need no
-	// bound over all addresses: package lookup reads unknown tokens together.
+	// failureRate and failureBurst bound the requests of one address without a valid token that are answered with what is
+	// wrong. They need no bound over all addresses: package lookup reads unknown tokens together.
 	failureRate  = 1
 	failureBurst = 20
-	// metricsGrace is how long a cached token may read metrics while the store is unavailable, when metrics are needed most.
+	// metricsGrace is how long a cached token may read metrics while the store is unavailable, when metrics are needed
+	// most.
 	metricsGrace = time.Hour
 
 	metricsPath = "/metrics"
@@ -55,11 +57,12 @@ const (
 //
 //	handler = permission.NewAuthMiddleware(permission.AuthOptions{Tokens: tokens, Rate: 500, Burst: 1000, …}).Wrap(handler)
 //
-// With tokens, every request needs "Authorization: Bearer …", or the cookie of a session that was opened with a token: REST, gRPC, Connect,
-// posted CloudEvents, reflection, metrics. Only health, the page that lists the paths, the OpenAPI document, the web UI without its data, and
-// the method that signs in are open. Metrics require viewer on all projects; the table of permissions decides on everything else. Rates are
-// limited per token, and per address for requests without a valid token.
-// Without tokens, every caller is the local administrator: such a listener is open only to this machine.
+// With tokens, every request needs "Authorization: Bearer …", or the cookie of a session that was opened with a token:
+// REST, gRPC, Connect, posted CloudEvents, reflection, metrics. Only health, the page that lists the paths, the OpenAPI
+// document, the web UI without its data, and the method that signs in are open. Metrics require viewer on all projects;
+// the table of permissions decides on everything else. Rates are limited per token, and per address for requests
+// without a valid token. Without tokens, every caller is the local administrator: such a listener is open only to this
+// machine.
 //
 // Every response has the headers that prevent browsers from content sniffing and framing.
 type AuthMiddleware struct {
@@ -71,8 +74,8 @@ type AuthMiddleware struct {
 	reads map[string]bool
 }
 
-// RefusalReasons lists the reasons with which [AuthOptions.Refused] and [Denial] count refused requests. While the store is unavailable,
-// requests are also refused with its reasons.
+// RefusalReasons lists the reasons with which [AuthOptions.Refused] and [Denial] count refused requests. While the
+// store is unavailable, requests are also refused with its reasons.
 func RefusalReasons() []string {
 	return []string{
 		apperror.Unidentified, apperror.TokenExpired, apperror.TokenRevoked, apperror.SessionEnded, apperror.PermissionDenied,
@@ -124,7 +127,8 @@ func (m *AuthMiddleware) Wrap(next http.Handler) http.Handler {
 	})
 }
 
-// signIn passes on a sign-in, which has its credential in the message: a page of another origin must not sign a browser in either.
+// signIn passes on a sign-in, which has its credential in the message: a page of another origin must not sign a browser
+// in either.
 func (m *AuthMiddleware) signIn(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	if err := m.crossOrigin(r); err != nil {
 		m.refuse(w, r, err)
@@ -147,7 +151,8 @@ func secure(h http.Header, encrypted bool) {
 // isOpen reports whether a request needs no token.
 func (m *AuthMiddleware) isOpen(r *http.Request) bool {
 	path := r.URL.Path
-	return path == "/livez" || path == "/readyz" || path == "/" || path == "/openapi.yaml" || strings.HasPrefix(path, "/grpc.health.v1.Health/") ||
+	return path == "/livez" || path == "/readyz" || path == "/" || path == "/openapi.yaml" ||
+		strings.HasPrefix(path, "/grpc.health.v1.Health/") ||
 		m.opts.Public != nil && m.opts.Public(r)
 }
 
@@ -160,8 +165,8 @@ func (m *AuthMiddleware) authenticate(r *http.Request) (auth.Actor, error) {
 	return actor, err
 }
 
-// admit returns the actor of a credential within the limits of its address and its token. A credential is checked before it is refused, so
-// that no other caller can use up the limits of a valid one.
+// admit returns the actor of a credential within the limits of its address and its token. A credential is checked
+// before it is refused, so that no other caller can use up the limits of a valid one.
 func (m *AuthMiddleware) admit(ctx context.Context, remote string, c credential) (actor auth.Actor, err error) {
 	if err = c.missing; err == nil {
 		actor, err = c.actor(ctx)
@@ -176,8 +181,8 @@ func (m *AuthMiddleware) admit(ctx context.Context, remote string, c credential)
 	return actor, nil
 }
 
-// failed counts a credential that is not valid, and returns the error for its request. Only what is certain is counted: the address, or the
-// ID of a token or session whose owner alone can get a reason such as its expiry.
+// failed counts a credential that is not valid, and returns the error for its request. Only what is certain is counted:
+// the address, or the ID of a token or session whose owner alone can get a reason such as its expiry.
 func (m *AuthMiddleware) failed(remote string, c credential, err error) error {
 	f, ok := apperror.From(err)
 	if !ok || f.Class != apperror.Unauthenticated {
@@ -202,11 +207,13 @@ func bearer(h http.Header) (string, error) {
 	values := h.Values("Authorization")
 	if len(values) == 0 || values[0] == "" {
 		return "", apperror.New(apperror.Unauthenticated, apperror.Unidentified,
-			"this server requires a token: send \"Authorization: Bearer …\"; the command line takes it from --token, SIGNALBOX_TOKEN or its context")
+			"this server requires a token: send \"Authorization: Bearer …\"; the command line takes it from --token, "+
+				"SIGNALBOX_TOKEN or its context")
 	}
 	scheme, text, _ := strings.Cut(values[0], " ")
 	if len(values) > 1 || !strings.EqualFold(scheme, "Bearer") || text == "" {
-		return "", apperror.New(apperror.Unauthenticated, apperror.Unidentified, "the Authorization header must be \"Bearer\" and one token")
+		return "", apperror.New(apperror.Unauthenticated, apperror.Unidentified,
+			"the Authorization header must be \"Bearer\" and one token")
 	}
 	return strings.TrimSpace(text), nil
 }
@@ -235,8 +242,9 @@ func (m *AuthMiddleware) report(ctx context.Context, path, from string, err erro
 	}
 }
 
-// Network returns what requests of unknown callers are counted by, given the remote address of their connection: the address of a machine,
-// or in IPv6 the network of one machine (/64). Headers in which a proxy names its client are ignored, because any client can set them.
+// Network returns what requests of unknown callers are counted by, given the remote address of their connection: the
+// address of a machine, or in IPv6 the network of one machine (/64). Headers in which a proxy names its client are
+// ignored, because any client can set them.
 func Network(remote string) string {
 	host, _, err := net.SplitHostPort(remote)
 	if err != nil {

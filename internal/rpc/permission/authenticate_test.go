@@ -26,7 +26,8 @@ func (k *tokens) Authenticate(_ context.Context, text string, grace time.Duratio
 	k.asked++
 	k.grace = grace
 	if text == "good" {
-		return auth.Actor{Kind: auth.KindToken, Name: "ada", ID: "1", Roles: map[string]auth.Role{auth.Everywhere: auth.Viewer}}, nil
+		return auth.Actor{Kind: auth.KindToken, Name: "ada", ID: "1",
+			Roles: map[string]auth.Role{auth.Everywhere: auth.Viewer}}, nil
 	}
 	if text == "token revoked" {
 		return auth.Actor{}, apperror.New(apperror.Unauthenticated, apperror.TokenRevoked, "revoked")
@@ -79,7 +80,8 @@ func TestAuthorizationHeaderForms(t *testing.T) {
 	for _, right := range []string{"Bearer good", "bearer good", "BEARER  good "} {
 		require.Equal(t, "ada", ask(h, "/v1/x", "10.0.0.1:1", right).Body.String(), right)
 	}
-	for _, wrong := range [][]string{nil, {""}, {"good"}, {"Basic good"}, {"Bearer"}, {"Bearer "}, {"Bearer bad"}, {"Bearer good", "Bearer good"}} {
+	for _, wrong := range [][]string{
+		nil, {""}, {"good"}, {"Basic good"}, {"Bearer"}, {"Bearer "}, {"Bearer bad"}, {"Bearer good", "Bearer good"}} {
 		require.Equal(t, http.StatusUnauthorized, ask(h, "/v1/x", "10.0.0.1:1", wrong...).Code, wrong)
 	}
 	ask(h, "/metrics", "10.0.0.1:1", "Bearer good")
@@ -92,7 +94,9 @@ func TestGuessingIsRateLimited(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	known := &tokens{}
-	h := permission.NewAuthMiddleware(permission.AuthOptions{Tokens: known, Now: func() time.Time { return now }}).Wrap(http.HandlerFunc(echo))
+	h := permission.NewAuthMiddleware(permission.AuthOptions{Tokens: known, Now: func() time.Time {
+		return now
+	}}).Wrap(http.HandlerFunc(echo))
 	const from, neighbour, elsewhere = "[2001:db8::1]:1", "[2001:db8::2]:9", "[2001:db8:1::1]:1"
 	codes := func(address string) (codes []int) {
 		for range 25 {
@@ -107,11 +111,15 @@ func TestGuessingIsRateLimited(t *testing.T) {
 	require.Equal(t, http.StatusTooManyRequests, w.Code, "a machine has a whole network")
 	require.NotEmpty(t, w.Header().Get("Retry-After"))
 	require.Equal(t, http.StatusUnauthorized, ask(h, "/v1/x", elsewhere, "Bearer bad").Code)
-	require.Equal(t, http.StatusUnauthorized, ask(h, "/v1/x", from).Code, "requests without a token are counted separately")
+	require.Equal(t, http.StatusUnauthorized, ask(h, "/v1/x", from).Code,
+		"requests without a token are counted separately")
 	require.Equal(t, http.StatusTooManyRequests, ask(h, "/v1/x", from, "Bearer worse").Code)
-	require.Equal(t, http.StatusTooManyRequests, ask(h, "/v1/x", from, "Bearer token a").Code, "an ID that anybody can make up has no count of its own")
-	require.Equal(t, http.StatusUnauthorized, ask(h, "/v1/x", from, "Bearer token revoked").Code, "that of a token that exists has")
-	require.Equal(t, http.StatusOK, ask(h, "/v1/x", from, "Bearer good").Code, "a valid token is accepted, also when it is used for the first time")
+	require.Equal(t, http.StatusTooManyRequests, ask(h, "/v1/x", from, "Bearer token a").Code,
+		"an ID that anybody can make up has no count of its own")
+	require.Equal(t, http.StatusUnauthorized, ask(h, "/v1/x", from, "Bearer token revoked").Code,
+		"that of a token that exists has")
+	require.Equal(t, http.StatusOK, ask(h, "/v1/x", from, "Bearer good").Code,
+		"a valid token is accepted, also when it is used for the first time")
 	now = now.Add(time.Second)
 	require.Equal(t, http.StatusUnauthorized, ask(h, "/v1/x", from, "Bearer worse").Code)
 }
@@ -131,7 +139,9 @@ func TestRevokedTokenIsRateLimited(t *testing.T) {
 func TestGuessesDoNotLockOutCallers(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	h := permission.NewAuthMiddleware(permission.AuthOptions{Tokens: &tokens{}, Now: func() time.Time { return now }}).Wrap(http.HandlerFunc(echo))
+	h := permission.NewAuthMiddleware(permission.AuthOptions{Tokens: &tokens{}, Now: func() time.Time {
+		return now
+	}}).Wrap(http.HandlerFunc(echo))
 	for i := range 3000 {
 		ask(h, "/v1/x", "10.0.0.1:1", fmt.Sprintf("Bearer token %d", i))
 		ask(h, "/v1/x", fmt.Sprintf("10.0.%d.%d:1", i/250, i%250), fmt.Sprintf("Bearer token %d", i))
@@ -144,7 +154,8 @@ func TestGuessesDoNotLockOutCallers(t *testing.T) {
 func TestNetworkOfACaller(t *testing.T) {
 	t.Parallel()
 	for remote, want := range map[string]string{
-		"10.0.0.1:80": "10.0.0.1", "[::ffff:10.0.0.1]:80": "10.0.0.1", "[2001:db8::1]:80": "2001:db8::/64", "[2001:db8::ffff:1]:9": "2001:db8::/64",
+		"10.0.0.1:80": "10.0.0.1", "[::ffff:10.0.0.1]:80": "10.0.0.1", "[2001:db8::1]:80": "2001:db8::/64",
+		"[2001:db8::ffff:1]:9": "2001:db8::/64",
 		"[2001:db8:0:1::1]:80": "2001:db8:0:1::/64", "[fe80::1%eth0]:80": "fe80::/64", "pipe": "pipe", "host:80": "host",
 	} {
 		require.Equal(t, want, permission.Network(remote), remote)

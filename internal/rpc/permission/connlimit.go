@@ -24,21 +24,24 @@ type ListenerOptions struct {
 	Now func() time.Time
 }
 
-// Listener bounds its open connections, so that connections without a request cannot lock out other callers. Its ConnState must be the
-// server's hook of that name.
+// Listener bounds its open connections, so that connections without a request cannot lock out other callers. Its
+// ConnState must be the server's hook of that name.
 //
 //	limited := permission.NewListener(listener, permission.ListenerOptions{Max: 4096, Log: log})
 //	server := &http.Server{ConnState: limited.ConnState, ConnContext: limited.ConnContext, …}
 //	err := server.Serve(limited)
 //
-// A connection is idle while no request is in flight on it: it has sent nothing, a partial header or a partial TLS handshake, it is
-// between two requests, or it is an HTTP/2 connection without streams. It is that of a stranger until a request on it was authenticated.
+// A connection is idle while no request is in flight on it: it has sent nothing, a partial header or a partial TLS
+// handshake, it is between two requests, or it is an HTTP/2 connection without streams. It is that of a stranger until
+// a request on it was authenticated.
 //
-// Over the limit, a new connection closes another one: first that of a stranger, also while it sends a request, and among them the one that
-// has not changed between idle and active for the longest time; then the one that has been idle longest. While every connection has an
-// authenticated request in flight, one new connection waits accepted and the others in the kernel.
+// Over the limit, a new connection closes another one: first that of a stranger, also while it sends a request, and
+// among them the one that has not changed between idle and active for the longest time; then the one that has been idle
+// longest. While every connection has an authenticated request in flight, one new connection waits accepted and the
+// others in the kernel.
 //
-// A process that has run out of file descriptors closes an idle connection in the same way before it accepts another one.
+// A process that has run out of file descriptors closes an idle connection in the same way before it accepts another
+// one.
 //
 // A listener sets no deadlines: the server's settings limit the time for a header and for an idle connection.
 type Listener struct {
@@ -49,8 +52,8 @@ type Listener struct {
 	mu    sync.Mutex
 	room  sync.Cond // signaled when a connection ends or becomes idle, and when the listener closes
 	conns map[*conn]struct{}
-	// strangers and idle are the connections that may be closed, of *conn, the one that has been in its list for the longest time first:
-	// those without an authenticated request so far, and those with one that are idle.
+	// strangers and idle are the connections that may be closed, of *conn, the one that has been in its list for the
+	// longest time first: those without an authenticated request so far, and those with one that are idle.
 	strangers *list.List
 	idle      *list.List
 	closed    bool
@@ -131,8 +134,8 @@ func (l *Listener) evict() bool {
 	return oldest != nil && oldest.Conn.Close() == nil
 }
 
-// takeOldest removes the connection that makes room for another one; nil if none may be closed. The caller holds the mutex and closes the
-// connection after releasing it.
+// takeOldest removes the connection that makes room for another one; nil if none may be closed. The caller holds the
+// mutex and closes the connection after releasing it.
 func (l *Listener) takeOldest() *conn {
 	front := l.strangers.Front()
 	if front == nil {
@@ -145,7 +148,8 @@ func (l *Listener) takeOldest() *conn {
 	l.forget(c)
 	l.count++
 	if now := l.opts.Now(); now.Sub(l.logged) >= logEvery {
-		l.opts.Log.Warn("The oldest connections without a valid token, or without a request, were closed to make room for new ones",
+		l.opts.Log.Warn("The oldest connections without a valid token, or without a request, were closed to make room for "+
+			"new ones",
 			"closed", l.count, "limit", l.opts.Max, "setting", "api.max_connections")
 		l.logged, l.count = now, 0
 	}
@@ -202,8 +206,8 @@ func (l *Listener) connOf(server net.Conn) *conn {
 	return c
 }
 
-// ConnState is the hook of [http.Server] that reports whether a request is in flight. The server calls it with the state idle after
-// it has written the last byte of a response, so no response to an authenticated request is cut off.
+// ConnState is the hook of [http.Server] that reports whether a request is in flight. The server calls it with the
+// state idle after it has written the last byte of a response, so no response to an authenticated request is cut off.
 func (l *Listener) ConnState(server net.Conn, state http.ConnState) {
 	c := l.connOf(server)
 	if c == nil {

@@ -8,11 +8,12 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/auth"
 )
 
-// optionalTimeout bounds the lookup of a credential that a request does not need: the answer must not wait for a database that is down.
+// optionalTimeout bounds the lookup of a credential that a request does not need: the answer must not wait for a
+// database that is down.
 const optionalTimeout = time.Second
 
-// May reports whether the caller of a request that needs no token has a role. A request without a valid credential has none; a wrong one
-// counts against the limits of its address.
+// May reports whether the caller of a request that needs no token has a role. A request without a valid credential has
+// none; a wrong one counts against the limits of its address.
 func (m *AuthMiddleware) May(r *http.Request, project string, role auth.Role) bool {
 	actor, ok := auth.ActorFrom(r.Context())
 	if !ok {

@@ -27,8 +27,8 @@ type Denial struct {
 
 // InterceptorOptions configure an Interceptor.
 type InterceptorOptions struct {
-	// CheckValid returns an error if the token or the session of the actor is no longer valid, which ends open streams. It is nil if there are no
-	// tokens.
+	// CheckValid returns an error if the token or the session of the actor is no longer valid, which ends open streams. It
+	// is nil if there are no tokens.
 	CheckValid func(ctx context.Context, a auth.Actor) error
 	// Denied, if set, is called for each denied call.
 	Denied func(ctx context.Context, d Denial)
@@ -62,8 +62,8 @@ func (i *Interceptor) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 	}
 }
 
-// WrapStreamingHandler checks the permission and the number of open streams after the request of a stream was read, and the token again
-// before each message.
+// WrapStreamingHandler checks the permission and the number of open streams after the request of a stream was read, and
+// the token again before each message.
 func (i *Interceptor) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.StreamingHandlerFunc {
 	return func(ctx context.Context, conn connect.StreamingHandlerConn) error {
 		s := &stream{StreamingHandlerConn: conn, ctx: ctx, guard: i, leave: func() {}}

@@ -26,15 +26,16 @@ import (
 
 // methods lists all methods of the API.
 func methods() (all []protoreflect.MethodDescriptor) {
-	protoregistry.GlobalFiles.RangeFilesByPackage(signalboxv1.File_signalbox_v1_run_proto.Package(), func(f protoreflect.FileDescriptor) bool {
-		for i := range f.Services().Len() {
-			service := f.Services().Get(i)
-			for j := range service.Methods().Len() {
-				all = append(all, service.Methods().Get(j))
+	protoregistry.GlobalFiles.RangeFilesByPackage(signalboxv1.File_signalbox_v1_run_proto.Package(),
+		func(f protoreflect.FileDescriptor) bool {
+			for i := range f.Services().Len() {
+				service := f.Services().Get(i)
+				for j := range service.Methods().Len() {
+					all = append(all, service.Methods().Get(j))
+				}
 			}
-		}
-		return true
-	})
+			return true
+		})
 	return all
 }
 
@@ -53,7 +54,8 @@ func TestEveryMethodHasOneRow(t *testing.T) {
 	for _, m := range methods() {
 		r, ok := rows[procedure(m)]
 		require.True(t, ok, "%s has no row: add one to permission.Table", procedure(m))
-		field := map[permission.Scope]protoreflect.Name{permission.Project: "project", permission.Name: "name", permission.ProjectOrAll: "project"}[r.Scope]
+		field := map[permission.Scope]protoreflect.Name{
+			permission.Project: "project", permission.Name: "name", permission.ProjectOrAll: "project"}[r.Scope]
 		if field != "" {
 			require.NotNil(t, m.Input().Fields().ByName(field), "%s has no field %q", r.Procedure, field)
 			require.True(t, r.Role.Known(), r.Procedure)
@@ -128,7 +130,8 @@ func (coded) WrapStreamingClient(next connect.StreamingClientFunc) connect.Strea
 
 func code(err error) error {
 	if f, ok := apperror.From(err); ok {
-		return connect.NewError(map[apperror.Class]connect.Code{apperror.NotFound: connect.CodeNotFound, apperror.Denied: connect.CodePermissionDenied}[f.Class], f)
+		return connect.NewError(map[apperror.Class]connect.Code{
+			apperror.NotFound: connect.CodeNotFound, apperror.Denied: connect.CodePermissionDenied}[f.Class], f)
 	}
 	return err
 }
@@ -180,12 +183,13 @@ func (a *api) call(t *testing.T, m protoreflect.MethodDescriptor, actor, project
 		}
 	}
 	var err error
-	options := []connect.ClientOption{connect.WithSchema(m), connect.WithResponseInitializer(func(_ connect.Spec, res any) error {
-		if d, ok := res.(*dynamicpb.Message); ok {
-			*d = *dynamicpb.NewMessage(m.Output())
-		}
-		return nil
-	})}
+	options := []connect.ClientOption{
+		connect.WithSchema(m), connect.WithResponseInitializer(func(_ connect.Spec, res any) error {
+			if d, ok := res.(*dynamicpb.Message); ok {
+				*d = *dynamicpb.NewMessage(m.Output())
+			}
+			return nil
+		})}
 	client := connect.NewClient[dynamicpb.Message, dynamicpb.Message](a.client, a.url+procedure(m), options...)
 	req := connect.NewRequest(message)
 	req.Header().Set("Actor", actor)
@@ -204,7 +208,8 @@ func (a *api) call(t *testing.T, m protoreflect.MethodDescriptor, actor, project
 	return connect.CodeOf(err), err.Error()
 }
 
-// TestEveryMethodForEveryRole calls every method as every actor, over HTTP, and compares the responses with the meaning of the roles.
+// TestEveryMethodForEveryRole calls every method as every actor, over HTTP, and compares the responses with the meaning
+// of the roles.
 func TestEveryMethodForEveryRole(t *testing.T) {
 	t.Parallel()
 	a := serve(t)
@@ -222,7 +227,8 @@ func TestEveryMethodForEveryRole(t *testing.T) {
 				continue
 			}
 			_, missing := a.call(t, m, name, "missing")
-			require.Equal(t, strings.ReplaceAll(missing, `"missing"`, `"shop"`), text, "a foreign project looks like a missing one")
+			require.Equal(t, strings.ReplaceAll(missing, `"missing"`, `"shop"`), text,
+				"a foreign project looks like a missing one")
 		}
 	}
 }
@@ -230,8 +236,9 @@ func TestEveryMethodForEveryRole(t *testing.T) {
 // expected computes the result for a caller independently of the table's code.
 func expected(r permission.Rule, m protoreflect.MethodDescriptor, role auth.Role, where string) connect.Code {
 	includes := map[auth.Role][]auth.Role{
-		auth.Viewer: {auth.Viewer}, auth.Operator: {auth.Viewer, auth.Operator}, auth.Publisher: {auth.Viewer, auth.Publisher},
-		auth.Admin: {auth.Viewer, auth.Operator, auth.Publisher, auth.Admin},
+		auth.Viewer: {auth.Viewer}, auth.Operator: {auth.Viewer, auth.Operator},
+		auth.Publisher: {auth.Viewer, auth.Publisher},
+		auth.Admin:     {auth.Viewer, auth.Operator, auth.Publisher, auth.Admin},
 	}[role]
 	switch r.Scope {
 	case permission.Nowhere:
@@ -307,7 +314,9 @@ func TestStreamEndsWithToken(t *testing.T) {
 func TestMethodWithoutRowIsRefused(t *testing.T) {
 	t.Parallel()
 	i := permission.NewInterceptor(permission.InterceptorOptions{})
-	reached := i.WrapUnary(func(context.Context, connect.AnyRequest) (connect.AnyResponse, error) { return nil, errReached })
+	reached := i.WrapUnary(func(context.Context, connect.AnyRequest) (connect.AnyResponse, error) {
+		return nil, errReached
+	})
 	_, err := reached(auth.WithActor(t.Context(), auth.Local()), connect.NewRequest[proto.Message](nil))
 	require.Error(t, err)
 	require.NotErrorIs(t, err, errReached)

@@ -43,7 +43,9 @@ func (l *Limiter) Take(key string) time.Duration {
 		return 0
 	}
 	now := l.opts.Now()
-	bucket, _ := l.buckets.GetOrSetFunc(key, func() *rate.Limiter { return rate.NewLimiter(rate.Limit(l.opts.Rate), l.opts.Burst) })
+	bucket, _ := l.buckets.GetOrSetFunc(key, func() *rate.Limiter {
+		return rate.NewLimiter(rate.Limit(l.opts.Rate), l.opts.Burst)
+	})
 	if bucket.Value().AllowN(now, 1) {
 		return 0
 	}

@@ -22,10 +22,11 @@ const CSRFHeader = "X-Signalbox-CSRF"
 
 // Sessions authenticates sessions of browsers.
 //
-// A browser sends the cookie by itself, also for a request that a page of another origin makes. Three measures keep such a page from acting for
-// the user, each sufficient alone in a current browser: the cookie is SameSite=Strict; a request that the browser marks as coming from another
-// origin is refused, reads included; and a request that changes something needs the session's CSRF token in a header, which a page of another
-// origin can neither read nor send. CORS is never allowed.
+// A browser sends the cookie by itself, also for a request that a page of another origin makes. Three measures keep
+// such a page from acting for the user, each sufficient alone in a current browser: the cookie is SameSite=Strict; a
+// request that the browser marks as coming from another origin is refused, reads included; and a request that changes
+// something needs the session's CSRF token in a header, which a page of another origin can neither read nor send. CORS
+// is never allowed.
 type Sessions interface {
 	// Authenticate returns the actor of the session with this secret.
 	Authenticate(ctx context.Context, secret string) (auth.Actor, error)
@@ -35,11 +36,12 @@ type Sessions interface {
 	CSRFToken(secret string) string
 }
 
-// SessionCookie returns the cookie of a session; without a secret, one that deletes it. Browsers accept the prefix __Host- only from this host and
-// over TLS, so no other host of the domain can set the cookie.
+// SessionCookie returns the cookie of a session; without a secret, one that deletes it. Browsers accept the prefix
+// __Host- only from this host and over TLS, so no other host of the domain can set the cookie.
 func SessionCookie(secret string, encrypted bool) *http.Cookie {
 	//nolint:gosec // without TLS a browser would not accept a Secure cookie
-	c := &http.Cookie{Name: cookieName(encrypted), Value: secret, Path: "/", HttpOnly: true, Secure: encrypted, SameSite: http.SameSiteStrictMode}
+	c := &http.Cookie{Name: cookieName(encrypted), Value: secret, Path: "/", HttpOnly: true, Secure: encrypted,
+		SameSite: http.SameSiteStrictMode}
 	if secret == "" {
 		c.MaxAge = -1
 	}
@@ -53,8 +55,8 @@ func cookieName(encrypted bool) string {
 	return "signalbox-session"
 }
 
-// SessionSecret returns the secret in the cookie of a request; empty if it has none. Several cookies of this name are an error: one of them may
-// have been set by another host.
+// SessionSecret returns the secret in the cookie of a request; empty if it has none. Several cookies of this name are
+// an error: one of them may have been set by another host.
 func SessionSecret(h http.Header, encrypted bool) (string, error) {
 	cookies := (&http.Request{Header: h}).CookiesNamed(cookieName(encrypted))
 	switch len(cookies) {
@@ -63,17 +65,19 @@ func SessionSecret(h http.Header, encrypted bool) (string, error) {
 	case 1:
 		return cookies[0].Value, nil
 	}
-	return "", apperror.New(apperror.Unauthenticated, apperror.Unidentified, "the request has several cookies %q; delete the cookies of this site, and sign in again", cookieName(encrypted))
+	return "", apperror.New(apperror.Unauthenticated, apperror.Unidentified,
+		"the request has several cookies %q; delete the cookies of this site, and sign in again", cookieName(encrypted))
 }
 
-// crossOrigin returns an error if a browser marks the request as made by a page of another origin. Unlike http.CrossOriginProtection, it
-// also refuses reads.
+// crossOrigin returns an error if a browser marks the request as made by a page of another origin. Unlike
+// http.CrossOriginProtection, it also refuses reads.
 func (m *AuthMiddleware) crossOrigin(r *http.Request) error {
 	change := &http.Request{Method: http.MethodPost, URL: r.URL, Host: r.Host, Header: r.Header}
 	if m.origins.Check(change) == nil {
 		return nil
 	}
-	return apperror.New(apperror.Denied, apierror.CrossOrigin, "a page of another origin (%q) may not sign in here or use a session of this server", r.Header.Get("Origin"))
+	return apperror.New(apperror.Denied, apierror.CrossOrigin,
+		"a page of another origin (%q) may not sign in here or use a session of this server", r.Header.Get("Origin"))
 }
 
 // forged returns an error if the request may change something and lacks the CSRF token of its session.
@@ -89,11 +93,12 @@ func (m *AuthMiddleware) forged(r *http.Request, secret string) error {
 	if given == "" {
 		why = "is missing"
 	}
-	return apperror.New(apperror.Denied, apperror.CSRFTokenWrong, "the header %s %s: send the csrf_token that GetSession returns", CSRFHeader, why)
+	return apperror.New(apperror.Denied, apperror.CSRFTokenWrong,
+		"the header %s %s: send the csrf_token that GetSession returns", CSRFHeader, why)
 }
 
-// reads returns the paths of the methods that the protos mark as free of side effects. They may be called by POST without a CSRF token, above all
-// GetSession, which returns it.
+// reads returns the paths of the methods that the protos mark as free of side effects. They may be called by POST
+// without a CSRF token, above all GetSession, which returns it.
 func reads() map[string]bool {
 	found := map[string]bool{}
 	for _, r := range Table() {
@@ -113,11 +118,12 @@ func isSignIn(path string) bool {
 	return path == signalboxv1connect.SessionServiceSignInProcedure || path == "/v1/session:sign-in"
 }
 
-// Verify returns the actor of a token that a client at this address sent in a message instead of a header. Wrong tokens count against the same
-// limits.
+// Verify returns the actor of a token that a client at this address sent in a message instead of a header. Wrong tokens
+// count against the same limits.
 func (m *AuthMiddleware) Verify(ctx context.Context, remote, text string) (auth.Actor, error) {
 	if m.opts.Tokens == nil {
-		return auth.Actor{}, apperror.New(apperror.Refused, apperror.SignInNotNeeded, "this server needs no sign-in: auth.mode is none, and every caller of this machine is an administrator")
+		return auth.Actor{}, apperror.New(apperror.Refused, apperror.SignInNotNeeded,
+			"this server needs no sign-in: auth.mode is none, and every caller of this machine is an administrator")
 	}
 	actor, err := m.admit(ctx, remote, m.token(text, 0))
 	if err != nil {

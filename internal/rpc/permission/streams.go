@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// streamsOfProject bounds the open streams of a project in this process, for each method; streamsOfToken those of one token within them,
-	// so that one caller does not lock out the others.
+	// streamsOfProject bounds the open streams of a project in this process, for each method; streamsOfToken those of one
+	// token within them, so that one caller does not lock out the others.
 	streamsOfProject = 500
 	streamsOfToken   = 100
 )
@@ -35,12 +35,14 @@ func (s *streams) enter(ctx context.Context, procedure, project string) (leave f
 	defer s.mu.Unlock()
 	if actor.ID != "" && s.open[own] >= streamsOfToken {
 		return nil, apperror.New(apperror.Exhausted, apperror.TooManyWatches,
-			"token %q has %d such streams of project %q open in this server, the maximum of one token; close some, or retry later", actor.Name, streamsOfToken, project).
+			"token %q has %d such streams of project %q open in this server, the maximum of one token; close some, or retry "+
+				"later", actor.Name, streamsOfToken, project).
 			WithRetry(time.Minute)
 	}
 	if s.open[all] >= streamsOfProject {
 		return nil, apperror.New(apperror.Exhausted, apperror.TooManyWatches,
-			"project %q has %d such streams open in this server, the maximum; close some, or retry later", project, streamsOfProject).WithRetry(time.Minute)
+			"project %q has %d such streams open in this server, the maximum; close some, or retry later", project,
+			streamsOfProject).WithRetry(time.Minute)
 	}
 	s.add(all, 1)
 	if actor.ID != "" {

@@ -1,10 +1,11 @@
-// Package permission authenticates requests and decides which callers may call which method: one table, enforced before any method
-// runs, for unary calls and streams alike.
+// Package permission authenticates requests and decides which callers may call which method: one table, enforced before
+// any method runs, for unary calls and streams alike.
 //
 //	connect.WithInterceptors(…, permission.NewInterceptor(permission.InterceptorOptions{…}))
 //
-// A method without a row is refused. docs/reference/access.md is generated from the table, and a test compares all methods of the API
-// with it. Checks finer than a method (a field that reveals more, the roles of a new token) are in the services, with [auth.Require].
+// A method without a row is refused. docs/reference/access.md is generated from the table, and a test compares all
+// methods of the API with it. Checks finer than a method (a field that reveals more, the roles of a new token) are in
+// the services, with [auth.Require].
 //
 // For a caller without a role in a project, the response is the same as for a project that does not exist.
 package permission
@@ -30,7 +31,8 @@ const (
 	ProjectOrAll
 	// Everywhere is all projects: the platform as a whole.
 	Everywhere
-	// Visible requires no role: the response shows only projects in which the caller has one. A named project must be one of them.
+	// Visible requires no role: the response shows only projects in which the caller has one. A named project must be one
+	// of them.
 	Visible
 	// Nowhere requires no role: the response is the same for all callers, or is about the caller, or the service decides.
 	Nowhere
@@ -114,12 +116,14 @@ func workflows() []Rule {
 		{"GetVersionGraph", auth.Viewer, Project, ""},
 		{"PauseWorkflow", auth.Publisher, Project, ""},
 		{"UnpauseWorkflow", auth.Publisher, Project, ""},
-		{"StopWorkflow", auth.Publisher, Project, "it pauses the workflow and cancels runs; its dry run requires both roles, too"},
+		{"StopWorkflow", auth.Publisher, Project,
+			"it pauses the workflow and cancels runs; its dry run requires both roles, too"},
 		{"DeleteWorkflow", auth.Publisher, Project, ""},
 	}
 }
 
-// AlsoRequired returns the role that a method requires in addition to that of its row, in the same scope; empty for most methods.
+// AlsoRequired returns the role that a method requires in addition to that of its row, in the same scope; empty for
+// most methods.
 func AlsoRequired(procedure string) auth.Role {
 	if procedure == signalboxv1connect.WorkflowServiceStopWorkflowProcedure {
 		return auth.Operator
@@ -151,7 +155,8 @@ func runs() []Rule {
 }
 
 func views() []Rule {
-	const shared = "sharing requires an operator; shared views are changed only by their owner or an admin, which is audited"
+	const shared = "sharing requires an operator; shared views are changed only by their owner or an admin, which is " +
+		"audited"
 	return []Rule{
 		{"ListViews", auth.Viewer, Project, "the caller's own and the shared ones"},
 		{"SaveView", auth.Viewer, Project, shared},
@@ -272,7 +277,8 @@ func sessions() []Rule {
 		{"SignIn", "", Nowhere, "needs no token in the header: it is in the message"},
 		{"GetSession", "", Nowhere, ""},
 		{"SignOut", "", Nowhere, "ends only the session of the request"},
-		{"ListSessions", "", Nowhere, "lists only sessions of the caller's token, and of tokens for which the caller is an admin of every project"},
+		{"ListSessions", "", Nowhere,
+			"lists only sessions of the caller's token, and of tokens for which the caller is an admin of every project"},
 		{"RevokeSession", "", Nowhere, "requires an admin of every project that the session's token is for, or that token"},
 	}
 }

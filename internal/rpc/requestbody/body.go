@@ -48,8 +48,8 @@ type admission struct {
 
 var errNotAdmitted = errors.New("the body of a request was read before its caller was authenticated")
 
-// Open replaces the body of a request by one that cannot be read before [Limiter.Wrap] admits it, and bounds the time in which net/http
-// reads the body by itself.
+// Open replaces the body of a request by one that cannot be read before [Limiter.Wrap] admits it, and bounds the time
+// in which net/http reads the body by itself.
 func (l *Limiter) Open(w http.ResponseWriter, r *http.Request) *Body {
 	if r.Body == nil || r.Body == http.NoBody {
 		return &Body{ended: true}
@@ -63,8 +63,9 @@ func (l *Limiter) Open(w http.ResponseWriter, r *http.Request) *Body {
 	return b
 }
 
-// BeforeResponse is called before the first byte of the response. In HTTP/1, net/http would first read what the handler has left of a body,
-// so that its connection can be used again: a caller that sends slowly would hold the connection, and not see its response before.
+// BeforeResponse is called before the first byte of the response. In HTTP/1, net/http would first read what the handler
+// has left of a body, so that its connection can be used again: a caller that sends slowly would hold the connection,
+// and not see its response before.
 func (b *Body) BeforeResponse() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -88,10 +89,12 @@ func (b *Body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// receive waits until the body, or the first message of a stream, has arrived. Reading the body returns the error, if there is one.
+// receive waits until the body, or the first message of a stream, has arrived. Reading the body returns the error, if
+// there is one.
 //
-// It is called before the handler, because Connect holds one of its buffers, which keep the largest size that they had, from before the first
-// read of a body to the last one: the buffers of all bodies that arrive slowly would take far more memory than these.
+// It is called before the handler, because Connect holds one of its buffers, which keep the largest size that they had,
+// from before the first read of a body to the last one: the buffers of all bodies that arrive slowly would take far
+// more memory than these.
 func (b *Body) receive() { b.failed = b.content.receive() }
 
 // Close closes the body.
@@ -194,7 +197,8 @@ func (b *Body) beforeRead() {
 	b.deadline(at)
 }
 
-// afterRead returns the error of a read in the API's form. At the end of the body the deadline ends, so that a stream may stay open.
+// afterRead returns the error of a read in the API's form. At the end of the body the deadline ends, so that a stream
+// may stay open.
 func (b *Body) afterRead(err error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -207,7 +211,8 @@ func (b *Body) afterRead(err error) error {
 		return answer(errStranger())
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return apierror.New(connect.CodeDeadlineExceeded, apierror.DeadlineExceeded, fmt.Sprintf(
-			"request body: it did not arrive in time: a whole body may take %s, and a part of it %s", b.whole, min(b.stall, b.whole)))
+			"request body: it did not arrive in time: a whole body may take %s, and a part of it %s", b.whole,
+			min(b.stall, b.whole)))
 	}
 	return err
 }

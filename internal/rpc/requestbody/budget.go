@@ -15,8 +15,8 @@ type bounds struct {
 	readingEach, readingAll int
 }
 
-// callers counts the bodies of authenticated callers. Everyone may use the first half of the memory; the second half is for callers that
-// hold little, so that the bodies of one caller do not lock out the others.
+// callers counts the bodies of authenticated callers. Everyone may use the first half of the memory; the second half is
+// for callers that hold little, so that the bodies of one caller do not lock out the others.
 type callers struct {
 	bounds bounds
 
@@ -113,7 +113,8 @@ type place struct {
 }
 
 func newStrangers(each, all int) *strangers {
-	return &strangers{each: each, all: all, bodies: list.New(), places: map[*Body]*list.Element{}, counts: map[string]int{}}
+	return &strangers{each: each, all: all, bodies: list.New(), places: map[*Body]*list.Element{},
+		counts: map[string]int{}}
 }
 
 // enter counts a body, and returns the one whose place it has taken; nil if there was room. The caller evicts that one.

@@ -17,8 +17,8 @@ import (
 // compression is the only one that the API supports. The handlers refuse the others.
 const compression = "gzip"
 
-// decode makes the body one that is complete, by itself or by messages, and not compressed: limit is the size to which it, or each of its
-// messages, may expand. The headers change accordingly.
+// decode makes the body one that is complete, by itself or by messages, and not compressed: limit is the size to which
+// it, or each of its messages, may expand. The headers change accordingly.
 func (b *Body) decode(r *http.Request, limit int64) {
 	header, enveloped := form(r.Header.Get("Content-Type"))
 	compressed := r.Header.Get(header) == compression
@@ -38,7 +38,8 @@ func (b *Body) decode(r *http.Request, limit int64) {
 	}
 }
 
-// form returns the header that names the compression of a body of this type, and whether the body consists of messages with a header each.
+// form returns the header that names the compression of a body of this type, and whether the body consists of messages
+// with a header each.
 func form(contentType string) (header string, enveloped bool) {
 	switch {
 	case strings.HasPrefix(contentType, "application/grpc"):
@@ -63,7 +64,8 @@ type part struct {
 	limit int64
 }
 
-// expand returns what compressed bytes expand to. It takes processor time, for which the bodies of one caller wait for each other.
+// expand returns what compressed bytes expand to. It takes processor time, for which the bodies of one caller wait for
+// each other.
 func (p part) expand(compressed *chunks) (*chunks, error) {
 	release, err := p.body.expanding()
 	if err != nil {
@@ -99,7 +101,8 @@ func notCompressed(err error) error {
 	if errors.Is(err, io.EOF) {
 		err = io.ErrUnexpectedEOF
 	}
-	return apierror.New(connect.CodeInvalidArgument, apperror.InvalidArgument, "request body: it is not gzip, although its encoding is: "+err.Error())
+	return apierror.New(connect.CodeInvalidArgument, apperror.InvalidArgument,
+		"request body: it is not gzip, although its encoding is: "+err.Error())
 }
 
 // whole is a body without messages. It reads all of it before it returns the first byte.
@@ -150,7 +153,8 @@ func (e *envelopes) Read(p []byte) (int, error) {
 	return e.message.Read(p)
 }
 
-// receive reads the next message, which is empty at the end of the body. Connect reports what is wrong with one that is not complete.
+// receive reads the next message, which is empty at the end of the body. Connect reports what is wrong with one that is
+// not complete.
 func (e *envelopes) receive() error {
 	head := &chunks{}
 	e.message = head
@@ -177,8 +181,8 @@ func (e *envelopes) receive() error {
 	return nil
 }
 
-// chunks is a buffer that grows without copying, so that a body takes the memory of its bytes while it arrives. The buffers of Connect keep
-// the largest size that they had, so they hold only what has arrived completely.
+// chunks is a buffer that grows without copying, so that a body takes the memory of its bytes while it arrives. The
+// buffers of Connect keep the largest size that they had, so they hold only what has arrived completely.
 type chunks struct {
 	parts [][]byte
 	size  int64

@@ -1,21 +1,22 @@
-// Package requestbody bounds the bodies of requests: their size, the time until they have arrived, their number, and the memory of all
-// of them together.
+// Package requestbody bounds the bodies of requests: their size, the time until they have arrived, their number, and
+// the memory of all of them together.
 //
 //	bodies := requestbody.New(requestbody.Options{MaxBytes: 4 << 20, StallTimeout: 30 * time.Second})
 //	body := bodies.Open(w, r)                        // first: nothing can read the body from here on
 //	defer body.Finish()
 //	authenticate(bodies.Wrap(handler)).ServeHTTP(w, r) // Wrap admits the body, or answers with 429 or 413
 //
-// A request is admitted after its caller was authenticated, by its headers alone. A request without an actor is that of a stranger: at
-// most [StrangerBytes] of it are read, within [StrangerTime]. Strangers hold few bodies, counted by address; a further one takes the place
-// of the one that has been read for the longest time, which is answered with 429. So slow bodies do not lock out a sign-in, which arrives
-// within milliseconds.
+// A request is admitted after its caller was authenticated, by its headers alone. A request without an actor is that of
+// a stranger: at most [StrangerBytes] of it are read, within [StrangerTime]. Strangers hold few bodies, counted by
+// address; a further one takes the place of the one that has been read for the longest time, which is answered with
+// 429. So slow bodies do not lock out a sign-in, which arrives within milliseconds.
 //
-// The bodies of authenticated callers share a budget of memory until their requests end, and of bodies that have not arrived completely.
-// What is beyond it is answered with 429 before it is read. One caller alone can use at most half of the memory; see [callers].
+// The bodies of authenticated callers share a budget of memory until their requests end, and of bodies that have not
+// arrived completely. What is beyond it is answered with 429 before it is read. One caller alone can use at most half
+// of the memory; see [callers].
 //
-// A body is handed on when it has arrived completely; that of a stream, message by message. One that is compressed is decompressed here, so
-// that what it expands to is counted as well: behind this package no request is compressed.
+// A body is handed on when it has arrived completely; that of a stream, message by message. One that is compressed is
+// decompressed here, so that what it expands to is counted as well: behind this package no request is compressed.
 package requestbody
 
 import (
@@ -43,13 +44,15 @@ const (
 	// CallerTime is how long the body of an authenticated caller may take to arrive.
 	CallerTime = time.Minute
 
-	// strangersEach and strangersAll bound the bodies of strangers that have not arrived completely: of one address, and of all.
+	// strangersEach and strangersAll bound the bodies of strangers that have not arrived completely: of one address, and
+	// of all.
 	strangersEach = 64
 	strangersAll  = 256
 	// readingEach and readingAll bound those of authenticated callers: of one token, and of all.
 	readingEach = 256
 	readingAll  = 1024
-	// memoryAll is the memory that the bodies of authenticated callers may take together, unless requests may be very large.
+	// memoryAll is the memory that the bodies of authenticated callers may take together, unless requests may be very
+	// large.
 	memoryAll = 64 << 20
 	// memoryRequests is the number of the largest requests for which there is memory in any case.
 	memoryRequests = 4
@@ -91,13 +94,14 @@ func New(opts Options) *Limiter {
 		strangers: newStrangers(strangersEach, strangersAll),
 		expanding: semaphore.NewKeyed(runtime.GOMAXPROCS(0) / 2),
 		callers: newCallers(bounds{
-			memory: max(memoryAll, memoryRequests*opts.MaxBytes), fair: opts.MaxBytes, readingEach: readingEach, readingAll: readingAll,
+			memory: max(memoryAll, memoryRequests*opts.MaxBytes), fair: opts.MaxBytes, readingEach: readingEach,
+			readingAll: readingAll,
 		}),
 	}
 }
 
-// Wrap returns a handler that admits the body of a request, and waits until it has arrived, before it calls next. The request's context has
-// the actor, or none for a stranger.
+// Wrap returns a handler that admits the body of a request, and waits until it has arrived, before it calls next. The
+// request's context has the actor, or none for a stranger.
 func (l *Limiter) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		release, err := l.admit(r)
@@ -179,7 +183,8 @@ func (l *Limiter) admitCaller(r *http.Request, b *Body, key string) error {
 
 func (l *Limiter) admitStranger(r *http.Request, b *Body) error {
 	tooLarge := apierror.New(connect.CodeResourceExhausted, apperror.RequestTooLarge, fmt.Sprintf(
-		"the request is larger than %d bytes, the most that is read of a request without a valid token in its headers; send less", StrangerBytes))
+		"the request is larger than %d bytes, the most that is read of a request without a valid token in its headers; "+
+			"send less", StrangerBytes))
 	if r.ContentLength > StrangerBytes {
 		return tooLarge
 	}
@@ -199,13 +204,15 @@ func (l *Limiter) admitStranger(r *http.Request, b *Body) error {
 
 func errCaller() error {
 	return apperror.New(apperror.Exhausted, apierror.TooManyBodies,
-		"the requests of this caller, or of all callers, whose bodies are read or processed at the moment reach the bound of this server; send fewer at a time, or retry later").
+		"the requests of this caller, or of all callers, whose bodies are read or processed at the moment reach the bound "+
+			"of this server; send fewer at a time, or retry later").
 		WithRetry(time.Second)
 }
 
 func errStranger() error {
 	return apperror.New(apperror.Exhausted, apierror.TooManyBodies,
-		"other requests without a valid token in their headers took the place of this one before its body had arrived; send it again, faster").
+		"other requests without a valid token in their headers took the place of this one before its body had arrived; "+
+			"send it again, faster").
 		WithRetry(time.Second)
 }
 
@@ -215,7 +222,8 @@ func answer(err error) error {
 	return e
 }
 
-// expands reports whether a request without a body has a compressed message in its query, as Connect's GET requests may.
+// expands reports whether a request without a body has a compressed message in its query, as Connect's GET requests
+// may.
 func expands(r *http.Request) bool {
 	compression := r.URL.Query().Get("compression")
 	return compression != "" && compression != "identity"

@@ -80,7 +80,8 @@ func serve(t *testing.T, opts requestbody.Options) net.Conn {
 	return client
 }
 
-// drip sends a request with one byte of its body at each interval, and returns the time until the response and its status.
+// drip sends a request with one byte of its body at each interval, and returns the time until the response and its
+// status.
 func drip(t *testing.T, conn net.Conn, path string, interval time.Duration, count int) (time.Duration, int) {
 	t.Helper()
 	began := time.Now()
@@ -138,11 +139,14 @@ func TestWholeBodyHasOneDeadline(t *testing.T) {
 func TestPathsWithLargeBodies(t *testing.T) {
 	t.Parallel()
 	for path, want := range map[string]int{
-		"/caller": http.StatusRequestEntityTooLarge, "/caller/large/x": http.StatusOK, "/stranger": http.StatusRequestEntityTooLarge,
+		"/caller": http.StatusRequestEntityTooLarge, "/caller/large/x": http.StatusOK,
+		"/stranger": http.StatusRequestEntityTooLarge,
 	} {
-		conn := serve(t, requestbody.Options{MaxBytes: 1000, LargePaths: "/caller/large/", LargeBytes: 10_000, StallTimeout: time.Minute})
+		conn := serve(t, requestbody.Options{
+			MaxBytes: 1000, LargePaths: "/caller/large/", LargeBytes: 10_000, StallTimeout: time.Minute})
 		go func() {
-			_, _ = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: 8000\r\n\r\n%s", path, strings.Repeat("x", 8000))
+			_, _ = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: 8000\r\n\r\n%s", path,
+				strings.Repeat("x", 8000))
 		}()
 		res, err := http.ReadResponse(bufio.NewReader(conn), nil)
 		require.NoError(t, err)

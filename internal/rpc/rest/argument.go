@@ -15,13 +15,14 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 )
 
-// arguments returns a request message with the fields that path and query give. An error names the parameter: one that cannot be parsed, that
-// the request message does not have, that occurs twice, or that is also in the path.
+// arguments returns a request message with the fields that path and query give. An error names the parameter: one that
+// cannot be parsed, that the request message does not have, that occurs twice, or that is also in the path.
 func (m Match) arguments(rawQuery string) (proto.Message, error) {
 	message := m.input.New().Interface()
 	for _, v := range m.Variables {
 		name := v.Field.JSONName()
-		if err := add(message, []protoreflect.FieldDescriptor{v.Field}, name, fmt.Sprintf("%q of the path", name), v.Value); err != nil {
+		if err := add(message, []protoreflect.FieldDescriptor{v.Field}, name, fmt.Sprintf("%q of the path", name),
+			v.Value); err != nil {
 			return nil, err
 		}
 	}
@@ -55,8 +56,8 @@ func (m Match) inPath(field protoreflect.FieldDescriptor) bool {
 	return slices.ContainsFunc(m.Variables, func(v Variable) bool { return v.Field == field })
 }
 
-// resolve returns the fields along a parameter: one of the request, or, where the query is the whole request, one of a message of the API in it,
-// which has no parameter of its own. It returns none if there is no such field.
+// resolve returns the fields along a parameter: one of the request, or, where the query is the whole request, one of a
+// message of the API in it, which has no parameter of its own. It returns none if there is no such field.
 func (m Match) resolve(name string) []protoreflect.FieldDescriptor {
 	input := m.Method.Input()
 	if field := fieldOf(input, name); field != nil && (m.Body || !isGroup(field)) {
@@ -74,9 +75,11 @@ func (m Match) resolve(name string) []protoreflect.FieldDescriptor {
 	return nil
 }
 
-// isGroup reports whether a field is a message of the API, as opposed to a time or a length of time, which are single values.
+// isGroup reports whether a field is a message of the API, as opposed to a time or a length of time, which are single
+// values.
 func isGroup(field protoreflect.FieldDescriptor) bool {
-	return field.Message() != nil && !field.IsList() && !field.IsMap() && field.Message().ParentFile().Package() == field.ParentFile().Package()
+	return field.Message() != nil && !field.IsList() && !field.IsMap() &&
+		field.Message().ParentFile().Package() == field.ParentFile().Package()
 }
 
 func fieldOf(message protoreflect.MessageDescriptor, name string) protoreflect.FieldDescriptor {
@@ -86,8 +89,8 @@ func fieldOf(message protoreflect.MessageDescriptor, name string) protoreflect.F
 	return message.Fields().ByName(protoreflect.Name(name))
 }
 
-// add reads the text of an argument into the field at the end of path; a list gets one more element. In the JSON of Protobuf, every type but bool
-// may be a string.
+// add reads the text of an argument into the field at the end of path; a list gets one more element. In the JSON of
+// Protobuf, every type but bool may be a string.
 func add(message proto.Message, path []protoreflect.FieldDescriptor, name, subject, text string) error {
 	if !utf8.ValidString(text) {
 		return invalid(name, "%s is not UTF-8", subject)
@@ -130,7 +133,8 @@ func expected(field protoreflect.FieldDescriptor, err error) string {
 // parameter is a name and a value in a query.
 type parameter struct{ name, value string }
 
-// parameters returns the parameters of a query, in order. Unlike [url.ParseQuery] it drops none: text that it cannot parse is an error.
+// parameters returns the parameters of a query, in order. Unlike [url.ParseQuery] it drops none: text that it cannot
+// parse is an error.
 func parameters(query string) ([]parameter, error) {
 	var all []parameter
 	for pair := range strings.SplitSeq(query, "&") {
@@ -143,7 +147,8 @@ func parameters(query string) ([]parameter, error) {
 			return nil, invalid(escapedName, "the name of parameter %q cannot be decoded: %v", escapedName, err)
 		}
 		if strings.Contains(pair, ";") {
-			return nil, invalid(name, "parameter %q contains a semicolon: separate parameters by &, and write %%3B for one in a value", name)
+			return nil, invalid(name,
+				"parameter %q contains a semicolon: separate parameters by &, and write %%3B for one in a value", name)
 		}
 		value, err := url.QueryUnescape(escapedValue)
 		if err != nil {
@@ -155,5 +160,6 @@ func parameters(query string) ([]parameter, error) {
 }
 
 func invalid(name, format string, args ...any) error {
-	return apperror.New(apperror.Invalid, apperror.InvalidArgument, "request: "+format, args...).WithField(name, "cannot be used here")
+	return apperror.New(apperror.Invalid, apperror.InvalidArgument, "request: "+format, args...).
+		WithField(name, "cannot be used here")
 }

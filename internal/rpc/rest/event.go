@@ -10,8 +10,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/rpc/handler"
 )
 
-// eventsPath is the path of the CloudEvents HTTP binding: events posted in the structured, the binary or the batch mode are a call of
-// EventService's PublishEvents. The response is 202 once the events are durable.
+// eventsPath is the path of the CloudEvents HTTP binding: events posted in the structured, the binary or the batch mode
+// are a call of EventService's PublishEvents. The response is 202 once the events are durable.
 const eventsPath = "/v1/projects/{project}/events"
 
 // addEvents reads the events of a body, in the mode that the headers name, into the request message.

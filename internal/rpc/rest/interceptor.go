@@ -27,8 +27,8 @@ type call struct {
 
 type callKey struct{}
 
-// Interceptor completes the requests of REST calls, and takes their errors and files in the form that REST sends. It must be the outermost
-// of a handler. It does not change other calls.
+// Interceptor completes the requests of REST calls, and takes their errors and files in the form that REST sends. It
+// must be the outermost of a handler. It does not change other calls.
 type Interceptor struct{}
 
 var _ connect.Interceptor = Interceptor{}
@@ -78,8 +78,8 @@ func (c *call) end(err error) error {
 	return c.problem
 }
 
-// complete adds the arguments to the request, which has the fields of the body. A field that is unset, or has its type's zero value, counts as
-// absent from the body, as everywhere in the JSON of Protobuf.
+// complete adds the arguments to the request, which has the fields of the body. A field that is unset, or has its
+// type's zero value, counts as absent from the body, as everywhere in the JSON of Protobuf.
 func (c *call) complete(request any) (err error) {
 	message, ok := request.(proto.Message)
 	if !ok {

@@ -30,8 +30,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/rpc/rest"
 )
 
-// stack serves every method of the API behind the table of permissions, and records the requests that reach a method. The caller is an
-// administrator of the project "pa" alone.
+// stack serves every method of the API behind the table of permissions, and records the requests that reach a method.
+// The caller is an administrator of the project "pa" alone.
 type stack struct {
 	handler http.Handler
 
@@ -49,19 +49,21 @@ var errReached = errors.New("the method was reached")
 func newStack(t *testing.T) *stack {
 	t.Helper()
 	s := &stack{}
-	interceptors := connect.WithInterceptors(rest.NewInterceptor(), mapped{}, permission.NewInterceptor(permission.InterceptorOptions{}))
+	interceptors := connect.WithInterceptors(rest.NewInterceptor(), mapped{},
+		permission.NewInterceptor(permission.InterceptorOptions{}))
 	var services []rest.Service
-	protoregistry.GlobalFiles.RangeFilesByPackage(signalboxv1.File_signalbox_v1_run_proto.Package(), func(f protoreflect.FileDescriptor) bool {
-		for i := range f.Services().Len() {
-			service, mux := f.Services().Get(i), http.NewServeMux()
-			for j := range service.Methods().Len() {
-				m := service.Methods().Get(j)
-				mux.Handle(procedure(m), s.method(m, interceptors))
+	protoregistry.GlobalFiles.RangeFilesByPackage(signalboxv1.File_signalbox_v1_run_proto.Package(),
+		func(f protoreflect.FileDescriptor) bool {
+			for i := range f.Services().Len() {
+				service, mux := f.Services().Get(i), http.NewServeMux()
+				for j := range service.Methods().Len() {
+					m := service.Methods().Get(j)
+					mux.Handle(procedure(m), s.method(m, interceptors))
+				}
+				services = append(services, rest.Service{Path: "/" + string(service.FullName()) + "/", Handler: mux})
 			}
-			services = append(services, rest.Service{Path: "/" + string(service.FullName()) + "/", Handler: mux})
-		}
-		return true
-	})
+			return true
+		})
 	var err error
 	s.handler, err = rest.New(services, rest.Options{MaxRequestBytes: 1 << 20})
 	require.NoError(t, err)
@@ -155,27 +157,29 @@ type path struct {
 
 // paths lists the annotations of all methods.
 func paths() (all []path) {
-	protoregistry.GlobalFiles.RangeFilesByPackage(signalboxv1.File_signalbox_v1_run_proto.Package(), func(f protoreflect.FileDescriptor) bool {
-		for i := range f.Services().Len() {
-			for j := range f.Services().Get(i).Methods().Len() {
-				m := f.Services().Get(i).Methods().Get(j)
-				rule, _ := proto.GetExtension(m.Options(), annotations.E_Http).(*annotations.HttpRule)
-				if rule == nil {
-					continue
-				}
-				for _, r := range append([]*annotations.HttpRule{rule}, rule.GetAdditionalBindings()...) {
-					p := path{method: m, body: r.GetBody()}
-					for verb, template := range map[string]string{"GET": r.GetGet(), "PUT": r.GetPut(), "POST": r.GetPost(), "DELETE": r.GetDelete(), "PATCH": r.GetPatch()} {
-						if template != "" {
-							p.verb, p.template = verb, template
-						}
+	protoregistry.GlobalFiles.RangeFilesByPackage(signalboxv1.File_signalbox_v1_run_proto.Package(),
+		func(f protoreflect.FileDescriptor) bool {
+			for i := range f.Services().Len() {
+				for j := range f.Services().Get(i).Methods().Len() {
+					m := f.Services().Get(i).Methods().Get(j)
+					rule, _ := proto.GetExtension(m.Options(), annotations.E_Http).(*annotations.HttpRule)
+					if rule == nil {
+						continue
 					}
-					all = append(all, p)
+					for _, r := range append([]*annotations.HttpRule{rule}, rule.GetAdditionalBindings()...) {
+						p := path{method: m, body: r.GetBody()}
+						for verb, template := range map[string]string{
+							"GET": r.GetGet(), "PUT": r.GetPut(), "POST": r.GetPost(), "DELETE": r.GetDelete(), "PATCH": r.GetPatch()} {
+							if template != "" {
+								p.verb, p.template = verb, template
+							}
+						}
+						all = append(all, p)
+					}
 				}
 			}
-		}
-		return true
-	})
+			return true
+		})
 	return all
 }
 
@@ -186,7 +190,8 @@ func (p path) values() (target string, values map[string]string) {
 	values = map[string]string{}
 	target = variables.ReplaceAllStringFunc(p.template, func(v string) string {
 		found := variables.FindStringSubmatch(v)
-		value := map[string]string{"project": "pa", "name": "pa", "position": "7", "number": "7", "workflow": "t/one"}[found[1]]
+		value := map[string]string{
+			"project": "pa", "name": "pa", "position": "7", "number": "7", "workflow": "t/one"}[found[1]]
 		if value == "" {
 			value = "x1"
 		}
@@ -241,7 +246,8 @@ func TestPathVariableInQueryIsRefused(t *testing.T) {
 	for _, p := range paths() {
 		target, values := p.values()
 		for name, value := range values {
-			for _, spelling := range []string{name, p.method.Input().Fields().ByName(protoreflect.Name(name)).JSONName(), strings.Replace(name, "o", "%6f", 1)} {
+			for _, spelling := range []string{
+				name, p.method.Input().Fields().ByName(protoreflect.Name(name)).JSONName(), strings.Replace(name, "o", "%6f", 1)} {
 				for _, other := range []string{"pb", value, ""} {
 					w, got := s.do(t, p.verb, target+"?"+spelling+"="+other, "")
 					require.Nil(t, got, "%s?%s=%s reached %v", target, spelling, other, got)
@@ -287,26 +293,34 @@ func TestAmbiguousQueriesAreRefused(t *testing.T) {
 	t.Parallel()
 	const runs, export, replay = "/v1/projects/pa/runs", "/v1/projects/pa/runs:export", "/v1/projects/pa/runs/r1:replay"
 	tests := map[string]struct{ verb, target, body, says string }{
-		"a stray semicolon":                  {"GET", runs + "?text=a;project=pb", "", `parameter \"text\" contains a semicolon`},
-		"a stray semicolon in a download":    {"GET", export + "?format=csv;x", "", `parameter \"format\" contains a semicolon`},
-		"a value that cannot be decoded":     {"GET", runs + "?text=%zz", "", `value of parameter \"text\"`},
-		"a name that cannot be decoded":      {"GET", runs + "?te%xt=a", "", `the name of parameter \"te%xt\"`},
-		"a value that is not UTF-8":          {"GET", runs + "?text=%ff", "", `parameter \"text\" is not UTF-8`},
-		"a path that is not UTF-8":           {"GET", "/v1/projects/p%e9/runs", "", `\"project\" of the path is not UTF-8`},
-		"a text as a number":                 {"GET", runs + "?pageSize=ten", "", `parameter \"pageSize\" is \"ten\": give a whole number`},
-		"a text as a truth":                  {"GET", runs + "/r1?unredacted=yes", "", `parameter \"unredacted\" is \"yes\": give true or false`},
+		"a stray semicolon": {
+			"GET", runs + "?text=a;project=pb", "", `parameter \"text\" contains a semicolon`},
+		"a stray semicolon in a download": {
+			"GET", export + "?format=csv;x", "", `parameter \"format\" contains a semicolon`},
+		"a value that cannot be decoded": {"GET", runs + "?text=%zz", "", `value of parameter \"text\"`},
+		"a name that cannot be decoded":  {"GET", runs + "?te%xt=a", "", `the name of parameter \"te%xt\"`},
+		"a value that is not UTF-8":      {"GET", runs + "?text=%ff", "", `parameter \"text\" is not UTF-8`},
+		"a path that is not UTF-8":       {"GET", "/v1/projects/p%e9/runs", "", `\"project\" of the path is not UTF-8`},
+		"a text as a number": {
+			"GET", runs + "?pageSize=ten", "", `parameter \"pageSize\" is \"ten\": give a whole number`},
+		"a text as a truth": {
+			"GET", runs + "/r1?unredacted=yes", "", `parameter \"unredacted\" is \"yes\": give true or false`},
 		"an unknown parameter":               {"GET", runs + "?colour=red", "", `no parameter \"colour\"`},
 		"an unknown parameter of a post":     {"POST", replay + "?colour=red", "{}", `no parameter \"colour\"`},
 		"an unknown parameter of a download": {"GET", export + "?colour=red", "", `no parameter \"colour\"`},
-		"a parameter twice":                  {"GET", runs + "?text=a&text=b", "", `parameter \"text\" is given more than once`},
-		"a parameter in both spellings":      {"GET", runs + "?pageSize=1&page_size=2", "", "is given more than once"},
-		"a parameter that the body has":      {"POST", replay + "?reason=a", `{"reason":"b"}`, `parameter \"reason\" is in the body as well`},
-		"Connect's parameters":               {"GET", runs + "?connect=v1&encoding=json&message={}", "", `no parameter \"connect\"`},
-		"a message instead of its fields":    {"GET", runs + "?filter={}", "", `no parameter \"filter\"`},
-		"a dotted name":                      {"GET", runs + "?filter.text=a", "", `no parameter \"filter.text\"`},
-		"a field of a message twice":         {"GET", export + "?parentRunId=a&parent_run_id=b", "", "is given more than once"},
-		"a field of a message in a body":     {"POST", "/v1/projects/pa/batches?statuses=failed", "{}", `no parameter \"statuses\"`},
-		"a download with a body":             {"GET", export, "{}", "this method takes no body"},
+		"a parameter twice": {
+			"GET", runs + "?text=a&text=b", "", `parameter \"text\" is given more than once`},
+		"a parameter in both spellings": {"GET", runs + "?pageSize=1&page_size=2", "", "is given more than once"},
+		"a parameter that the body has": {
+			"POST", replay + "?reason=a", `{"reason":"b"}`, `parameter \"reason\" is in the body as well`},
+		"Connect's parameters": {
+			"GET", runs + "?connect=v1&encoding=json&message={}", "", `no parameter \"connect\"`},
+		"a message instead of its fields": {"GET", runs + "?filter={}", "", `no parameter \"filter\"`},
+		"a dotted name":                   {"GET", runs + "?filter.text=a", "", `no parameter \"filter.text\"`},
+		"a field of a message twice":      {"GET", export + "?parentRunId=a&parent_run_id=b", "", "is given more than once"},
+		"a field of a message in a body": {
+			"POST", "/v1/projects/pa/batches?statuses=failed", "{}", `no parameter \"statuses\"`},
+		"a download with a body": {"GET", export, "{}", "this method takes no body"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -319,7 +333,8 @@ func TestAmbiguousQueriesAreRefused(t *testing.T) {
 		})
 	}
 	s := newStack(t)
-	for _, target := range []string{runs + "?statuses=failed&statuses=queued", runs + "?&text=a&", runs + "?text=a%3Bb", export + "?stuck=any"} {
+	for _, target := range []string{
+		runs + "?statuses=failed&statuses=queued", runs + "?&text=a&", runs + "?text=a%3Bb", export + "?stuck=any"} {
 		w, got := s.do(t, "GET", target, "")
 		require.NotNil(t, got, w.Body)
 	}
@@ -330,10 +345,12 @@ func TestFieldsOfFilterAreParameters(t *testing.T) {
 	t.Parallel()
 	s := newStack(t)
 	want := &signalboxv1.RunFilter{
-		Statuses: []string{"failed", "queued"}, Text: "a;b", NotReplayed: true, ParentRunId: "p1", Since: timestamppb.New(time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)),
+		Statuses: []string{"failed", "queued"}, Text: "a;b", NotReplayed: true, ParentRunId: "p1",
+		Since: timestamppb.New(time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)),
 	}
 	for _, path := range []string{"/runs", "/runs:count", "/runs:export"} {
-		w, got := s.do(t, "GET", "/v1/projects/pa"+path+"?statuses=failed&text=a%3Bb&statuses=queued&notReplayed=true&parent_run_id=p1&since=2026-01-31T12%3A00%3A00Z", "")
+		w, got := s.do(t, "GET", "/v1/projects/pa"+path+
+			"?statuses=failed&text=a%3Bb&statuses=queued&notReplayed=true&parent_run_id=p1&since=2026-01-31T12%3A00%3A00Z", "")
 		require.NotNil(t, got, w.Body)
 		raw, err := proto.Marshal(got.message.Get(got.message.Descriptor().Fields().ByName("filter")).Message().Interface())
 		require.NoError(t, err)
@@ -357,7 +374,8 @@ func TestPathsAreDecodedOnce(t *testing.T) {
 		require.NotNil(t, got, target)
 		require.Equal(t, want, got.message.Get(got.message.Descriptor().Fields().ByName("id")).String())
 	}
-	for target, want := range map[string]string{"demo%2Fhello": "demo/hello", "demo/hello": "demo/hello", "a%252Fb": "a%2Fb", "x%3Adiff": "x:diff"} {
+	for target, want := range map[string]string{
+		"demo%2Fhello": "demo/hello", "demo/hello": "demo/hello", "a%252Fb": "a%2Fb", "x%3Adiff": "x:diff"} {
 		_, got := s.do(t, "GET", "/v1/projects/pa/workflows/"+target, "")
 		require.NotNil(t, got, target)
 		require.Equal(t, want, got.message.Get(got.message.Descriptor().Fields().ByName("workflow")).String())

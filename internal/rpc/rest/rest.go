@@ -3,14 +3,16 @@
 //	handler, err := rest.New(services, rest.Options{MaxRequestBytes: 4 << 20, …})
 //	mux.Handle("/v1/", handler)
 //
-// A REST call is a call of its method like any other: its body, which is JSON, goes through the Connect handler of the service, within the
-// process. [Interceptor], which these handlers need, adds the fields in the path and in the query to the request message. The answer is the
-// JSON of Connect; the files of methods that stream google.api.HttpBody are sent chunk by chunk, as they arrive.
+// A REST call is a call of its method like any other: its body, which is JSON, goes through the Connect handler of the
+// service, within the process. [Interceptor], which these handlers need, adds the fields in the path and in the query
+// to the request message. The answer is the JSON of Connect; the files of methods that stream google.api.HttpBody are
+// sent chunk by chunk, as they arrive.
 //
-// The fields of a message in a request, such as its filter, are parameters of their own names: "statuses", not "filter.statuses".
+// The fields of a message in a request, such as its filter, are parameters of their own names: "statuses", not
+// "filter.statuses".
 //
-// Every error is a google.rpc.Status with a reason. An argument that occurs twice is refused: in the path, the query and the body, or in
-// one of them.
+// Every error is a google.rpc.Status with a reason. An argument that occurs twice is refused: in the path, the query
+// and the body, or in one of them.
 package rest
 
 import (
@@ -42,7 +44,8 @@ type Service struct {
 type Options struct {
 	// MaxRequestBytes is the maximum size of a request.
 	MaxRequestBytes int64
-	// CompressFrom is the size in bytes from which responses are compressed for clients that accept it. Files are not compressed.
+	// CompressFrom is the size in bytes from which responses are compressed for clients that accept it. Files are not
+	// compressed.
 	CompressFrom int
 	// EventLimits bound the events of the CloudEvents binding.
 	EventLimits event.Limits
@@ -60,7 +63,8 @@ func New(services []Service, opts Options) (http.Handler, error) {
 	if h.table, err = NewTable(paths...); err != nil {
 		return nil, fmt.Errorf("build the REST paths: %w", err)
 	}
-	compress, err := gzhttp.NewWrapper(gzhttp.MinSize(opts.CompressFrom), gzhttp.CompressionLevel(gzip.BestSpeed), gzhttp.EnableZstd(false))
+	compress, err := gzhttp.NewWrapper(gzhttp.MinSize(opts.CompressFrom), gzhttp.CompressionLevel(gzip.BestSpeed),
+		gzhttp.EnableZstd(false))
 	if err != nil {
 		return nil, fmt.Errorf("build the compression of the REST paths: %w", err)
 	}
@@ -91,7 +95,8 @@ func (h *transcoder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	if !match.events && !isJSON(r) {
 		apierror.WriteREST(w, apierror.New(connect.CodeInvalidArgument, apperror.InvalidArgument, fmt.Sprintf(
-			"content type %q is not supported here: send JSON with Content-Type: application/json", r.Header.Get("Content-Type"))),
+			"content type %q is not supported here: send JSON with Content-Type: application/json", r.Header.Get(
+				"Content-Type"))),
 			http.StatusUnsupportedMediaType)
 		return
 	}
@@ -171,7 +176,8 @@ func connectRequest(r *http.Request, match Match, body []byte) *http.Request {
 	call.Method, call.URL, call.RequestURI = http.MethodPost, &url.URL{Path: procedure}, procedure
 	call.Body, call.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	for name := range call.Header {
-		for _, prefix := range []string{"Accept", "Ce-", "Connect-", "Content-", "Transfer-"} { // these concern the form of this request and its answer
+		// these concern the form of this request and its answer
+		for _, prefix := range []string{"Accept", "Ce-", "Connect-", "Content-", "Transfer-"} {
 			if strings.HasPrefix(name, prefix) {
 				call.Header.Del(name)
 			}
@@ -235,8 +241,8 @@ func (a *answer) Write(p []byte) (int, error) {
 	return a.ResponseWriter.Write(p)
 }
 
-// serveFile calls a method that streams a file. An error before the first chunk is sent like any other; a later one aborts the connection, so
-// that a partial file is not taken for a complete one.
+// serveFile calls a method that streams a file. An error before the first chunk is sent like any other; a later one
+// aborts the connection, so that a partial file is not taken for a complete one.
 func (h *transcoder) serveFile(w http.ResponseWriter, r *http.Request, c *call) {
 	c.file = w
 	h.services[c.match.service()].ServeHTTP(stream{w, http.Header{}}, r)

@@ -20,8 +20,8 @@ import (
 //	table, err := rest.NewTable("/signalbox.v1.RunService/", …)
 //	match, ok := table.Match(r.Method, r.URL.EscapedPath())
 //
-// A path is split into segments before it is decoded, and each segment is decoded once: an escaped slash or colon is part of a value
-// and never a separator.
+// A path is split into segments before it is decoded, and each segment is decoded once: an escaped slash or colon is
+// part of a value and never a separator.
 //
 // Matching does not convert values.
 type Table struct {
@@ -88,7 +88,8 @@ func Rules(method protoreflect.MethodDescriptor) ([]Rule, error) {
 	return rules, nil
 }
 
-// NewTable returns the table of services, given by the paths of their Connect handlers. Unregistered services have no paths.
+// NewTable returns the table of services, given by the paths of their Connect handlers. Unregistered services have no
+// paths.
 func NewTable(paths ...string) (*Table, error) {
 	t := &Table{}
 	for _, path := range paths {
@@ -130,7 +131,8 @@ func (t *Table) add(method protoreflect.MethodDescriptor) error {
 		for i, part := range parts {
 			s, err := segmentOf(method.Input(), part)
 			if err != nil || (s.rest && i != len(parts)-1) {
-				return fmt.Errorf("read the HTTP annotation of %s: the segment %q of %q is not supported (%w)", method.FullName(), part, r.Template, err)
+				return fmt.Errorf("read the HTTP annotation of %s: the segment %q of %q is not supported (%w)", method.FullName(),
+					part, r.Template, err)
 			}
 			b.segments = append(b.segments, s)
 		}

@@ -14,8 +14,8 @@ import (
 // timeoutHeader is the header with the maximum duration of a REST call in seconds.
 const timeoutHeader = "X-Server-Timeout"
 
-// withTimeout returns the context of a request with the deadline of its timeout, if it has one. A value that is not a positive decimal number of
-// seconds is an error; one beyond the range of [time.Duration] is reduced.
+// withTimeout returns the context of a request with the deadline of its timeout, if it has one. A value that is not a
+// positive decimal number of seconds is an error; one beyond the range of [time.Duration] is reduced.
 func withTimeout(r *http.Request) (context.Context, context.CancelFunc, error) {
 	values := r.Header.Values(timeoutHeader)
 	if len(values) == 0 {

@@ -7,18 +7,18 @@ import (
 )
 
 const (
-	// streamRate is the maximum number of messages of a stream in streamPeriod, and topicSpacing the minimum time between two
-	// messages of one topic.
+	// streamRate is the maximum number of messages of a stream in streamPeriod, and topicSpacing the minimum time between
+	// two messages of one topic.
 	streamRate   = 4
 	streamPeriod = time.Second
 	topicSpacing = streamPeriod / streamRate
-	// heartbeat is the time without a message after which a heartbeat is sent: the write detects that the client is gone, and
-	// prevents proxies from closing an idle stream after 30 or 60 seconds.
+	// heartbeat is the time without a message after which a heartbeat is sent: the write detects that the client is gone,
+	// and prevents proxies from closing an idle stream after 30 or 60 seconds.
 	heartbeat = 15 * time.Second
 )
 
-// stream merges the messages of several topics into one stream with a bounded rate. A message is made when it can be sent, so that it
-// contains the state of that moment, and nothing queues behind a slow client.
+// stream merges the messages of several topics into one stream with a bounded rate. A message is made when it can be
+// sent, so that it contains the state of that moment, and nothing queues behind a slow client.
 type stream[M any] struct {
 	send      func(M) error
 	heartbeat func() M
@@ -138,7 +138,8 @@ func (o *outlet[M]) message(ctx context.Context, take func(context.Context) (M, 
 }
 
 // polled returns a topic that reads a value at an interval, and sends it first and whenever it has changed.
-func polled[M, V any](interval time.Duration, read func(ctx context.Context) (V, error), same func(a, b V) bool, messageOf func(V) M) topic[M] {
+func polled[M, V any](interval time.Duration, read func(ctx context.Context) (V, error), same func(a, b V) bool,
+	messageOf func(V) M) topic[M] {
 	return func(ctx context.Context, o *outlet[M]) error {
 		var last *V
 		for {

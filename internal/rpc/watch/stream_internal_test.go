@@ -69,7 +69,8 @@ func TestStreamSendsHeartbeats(t *testing.T) {
 			return ctx.Err()
 		}
 		require.ErrorIs(t, s.run(ctx, []topic[string]{once}), context.DeadlineExceeded)
-		require.Equal(t, []time.Duration{heartbeat / 2, heartbeat * 3 / 2, heartbeat * 5 / 2}, sent, "15 s after the last message")
+		require.Equal(t, []time.Duration{heartbeat / 2, heartbeat * 3 / 2, heartbeat * 5 / 2}, sent,
+			"15 s after the last message")
 	})
 }
 
@@ -132,7 +133,9 @@ func TestPolledTopicSendsChanges(t *testing.T) {
 			return nil
 		}, func() int { return -1 })
 		read := func(context.Context) (int, error) { return int(time.Since(began) / (4 * time.Second)), nil }
-		err := s.run(ctx, []topic[int]{polled(time.Second, read, func(a, b int) bool { return a == b }, func(v int) int { return v })})
+		err := s.run(ctx, []topic[int]{polled(time.Second, read, func(a, b int) bool {
+			return a == b
+		}, func(v int) int { return v })})
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Equal(t, []int{0, 1, 2}, sent)
 	})

@@ -2,8 +2,8 @@
 //
 //	path, h := signalboxv1connect.NewWatchServiceHandler(watch.NewService(runs, lists, batches, system))
 //
-// A stream merges the messages of its topics at a bounded rate. Package livelist keeps the lists of runs, which all clients share; the
-// other topics are read per client.
+// A stream merges the messages of its topics at a bounded rate. Package livelist keeps the lists of runs, which all
+// clients share; the other topics are read per client.
 package watch
 
 import (
@@ -58,7 +58,8 @@ type watchTopic = topic[*signalboxv1.WatchResponse]
 
 // Watch streams the changes of several topics.
 func (h *Service) Watch(
-	ctx context.Context, req *connect.Request[signalboxv1.WatchRequest], s *connect.ServerStream[signalboxv1.WatchResponse],
+	ctx context.Context, req *connect.Request[signalboxv1.WatchRequest],
+	s *connect.ServerStream[signalboxv1.WatchResponse],
 ) error {
 	m := req.Msg
 	if n := len(m.GetTopics()); n == 0 || n > maxTopics {
@@ -84,7 +85,8 @@ func (h *Service) Watch(
 }
 
 // topic returns the topic with this index of a request.
-func (h *Service) topic(ctx context.Context, m *signalboxv1.WatchRequest, index int, t *signalboxv1.WatchTopic) (watchTopic, error) {
+func (h *Service) topic(ctx context.Context, m *signalboxv1.WatchRequest, index int,
+	t *signalboxv1.WatchTopic) (watchTopic, error) {
 	project, field := message.ProjectOf(m.GetProject()), "topics["+strconv.Itoa(index)+"]"
 	switch {
 	case t.GetRuns() != nil:
@@ -94,8 +96,12 @@ func (h *Service) topic(ctx context.Context, m *signalboxv1.WatchRequest, index 
 	case t.GetBatch() != nil && h.batches != nil:
 		id := t.GetBatch().GetId()
 		read := func(ctx context.Context) (batch.Batch, error) { return h.batches.Get(ctx, project, id) }
-		return polled(batchInterval, read, func(a, b batch.Batch) bool { return reflect.DeepEqual(a, b) }, func(b batch.Batch) *signalboxv1.WatchResponse {
-			return &signalboxv1.WatchResponse{Topic: int32(index), Reset_: true, Content: &signalboxv1.WatchResponse_Batch{Batch: handler.BatchMessage(b)}} //nolint:gosec // few
+		return polled(batchInterval, read, func(a, b batch.Batch) bool {
+			return reflect.DeepEqual(a, b)
+		}, func(b batch.Batch) *signalboxv1.WatchResponse {
+			return &signalboxv1.WatchResponse{
+				Topic: int32(index), Reset_: true,
+				Content: &signalboxv1.WatchResponse_Batch{Batch: handler.BatchMessage(b)}} //nolint:gosec // few
 		}), nil
 	case t.GetEngine() != nil:
 		read := func(context.Context) (*signalboxv1.EngineStatus, error) {
@@ -103,16 +109,19 @@ func (h *Service) topic(ctx context.Context, m *signalboxv1.WatchRequest, index 
 		}
 		same := func(a, b *signalboxv1.EngineStatus) bool { return proto.Equal(a, b) }
 		return polled(engineInterval, read, same, func(e *signalboxv1.EngineStatus) *signalboxv1.WatchResponse {
-			return &signalboxv1.WatchResponse{Topic: int32(index), Reset_: true, Content: &signalboxv1.WatchResponse_Engine{Engine: e}} //nolint:gosec // few
+			return &signalboxv1.WatchResponse{
+				Topic: int32(index), Reset_: true, Content: &signalboxv1.WatchResponse_Engine{Engine: e}} //nolint:gosec // few
 		}), nil
 	}
-	return nil, apperror.New(apperror.Invalid, apperror.InvalidArgument, "%s has no topic that this server supports: give runs, run, batch or engine", field).
+	return nil, apperror.New(apperror.Invalid, apperror.InvalidArgument,
+		"%s has no topic that this server supports: give runs, run, batch or engine", field).
 		WithField(field, "is required")
 }
 
 func engineMessage(c conntype.Status) *signalboxv1.EngineStatus {
 	return &signalboxv1.EngineStatus{
-		State: string(c.State), Kind: string(c.Kind), Since: message.Timestamp(c.Since), Attempts: c.Attempts, NextAttemptTime: message.Timestamp(c.NextAttempt),
+		State: string(c.State), Kind: string(c.Kind), Since: message.Timestamp(c.Since), Attempts: c.Attempts,
+		NextAttemptTime: message.Timestamp(c.NextAttempt),
 	}
 }
 
@@ -126,12 +135,14 @@ func (h *Service) runTopic(project string, index int, t *signalboxv1.WatchTopic)
 	if cursor := t.GetCursor(); cursor != "" {
 		var err error
 		if after, err = strconv.ParseInt(cursor, 10, 64); err != nil {
-			return nil, apperror.New(apperror.Invalid, apperror.InvalidArgument, "cursor %q is not one of a run: give the cursor of the last message of the topic", cursor).
+			return nil, apperror.New(apperror.Invalid, apperror.InvalidArgument,
+				"cursor %q is not one of a run: give the cursor of the last message of the topic", cursor).
 				WithField(field+"cursor", "is not a cursor of this topic")
 		}
 	}
 	if after < 0 {
-		return nil, apperror.New(apperror.Invalid, apperror.InvalidArgument, "the sequence is negative: give the last sequence seen, or 0 for all").
+		return nil, apperror.New(apperror.Invalid, apperror.InvalidArgument,
+			"the sequence is negative: give the last sequence seen, or 0 for all").
 			WithField(field+"run.afterSequence", "must not be negative")
 	}
 	heads, err := handler.Heads(m.GetView(), field+"run.view")
@@ -159,7 +170,8 @@ func (h *Service) runTopic(project string, index int, t *signalboxv1.WatchTopic)
 }
 
 // runsTopic returns the topic of a list of runs.
-func (h *Service) runsTopic(ctx context.Context, project string, index int, t *signalboxv1.WatchTopic) (watchTopic, error) {
+func (h *Service) runsTopic(ctx context.Context, project string, index int,
+	t *signalboxv1.WatchTopic) (watchTopic, error) {
 	request, query, err := h.listQuery(ctx, project, index, t)
 	if err != nil {
 		return nil, err
@@ -181,7 +193,8 @@ func (h *Service) runsTopic(ctx context.Context, project string, index int, t *s
 				}
 				content, err := h.runsChange(ctx, request, change)
 				return &signalboxv1.WatchResponse{
-					Topic: int32(index), Cursor: change.Cursor, Reset_: change.Reset, Content: &signalboxv1.WatchResponse_Runs{Runs: content}, //nolint:gosec // few
+					Topic: int32(index), Cursor: change.Cursor, Reset_: change.Reset,
+					Content: &signalboxv1.WatchResponse_Runs{Runs: content}, //nolint:gosec // few
 				}, true, err
 			})
 			if err != nil {
@@ -194,8 +207,8 @@ func (h *Service) runsTopic(ctx context.Context, project string, index int, t *s
 	}, nil
 }
 
-// firstRead waits for the first content of a list. It may have to be read, so it takes a slot of the project's reads; later reads are
-// shared by all watches and take a bounded share of a processor.
+// firstRead waits for the first content of a list. It may have to be read, so it takes a slot of the project's reads;
+// later reads are shared by all watches and take a bounded share of a processor.
 func (h *Service) firstRead(ctx context.Context, project string, w *livelist.Watcher) error {
 	done, err := h.runs.AcquireRead(ctx, project)
 	if err != nil {
@@ -219,15 +232,19 @@ func (h *Service) listQuery(
 	}
 	switch {
 	case message.ProjectOf(request.GetProject()) != message.ProjectOf(project):
-		return nil, query, apperror.New(apperror.Invalid, apperror.InvalidArgument, "a topic lists runs of project %q in a watch of project %q: leave it out, or watch that project",
-			request.GetProject(), message.ProjectOf(project)).WithField(field+"project", "must be empty or the project of the watch")
+		return nil, query, apperror.New(apperror.Invalid, apperror.InvalidArgument,
+			"a topic lists runs of project %q in a watch of project %q: leave it out, or watch that project",
+			request.GetProject(), message.ProjectOf(project)).
+			WithField(field+"project", "must be empty or the project of the watch")
 	case request.GetPageToken() != "":
-		return nil, query, apperror.New(apperror.Invalid, apperror.InvalidArgument, "a watch begins with the first page: leave out page_token").
+		return nil, query, apperror.New(apperror.Invalid, apperror.InvalidArgument,
+			"a watch begins with the first page: leave out page_token").
 			WithField(field+"pageToken", "must be empty")
 	}
 	size := request.GetPageSize()
 	if size < 0 || size > livelist.MaxRows {
-		return nil, query, apperror.New(apperror.Invalid, apperror.InvalidArgument, "page size %d: give 1 to %d, or 0 for %d", size, livelist.MaxRows, page.Default).
+		return nil, query, apperror.New(apperror.Invalid, apperror.InvalidArgument, "page size %d: give 1 to %d, or 0 for %d",
+			size, livelist.MaxRows, page.Default).
 			WithField(field+"pageSize", "must be between 0 and %d", livelist.MaxRows)
 	}
 	filter, err := h.runs.Filter(ctx, request)
@@ -239,10 +256,12 @@ func (h *Service) listQuery(
 		filter.Limit = int(size)
 	}
 	actor, _ := auth.ActorFrom(ctx)
-	return request, livelist.Query{Owner: actor.ID, Filter: filter, Counts: t.GetRuns().GetWithCounts(), Cursor: t.GetCursor()}, nil
+	return request, livelist.Query{
+		Owner: actor.ID, Filter: filter, Counts: t.GetRuns().GetWithCounts(), Cursor: t.GetCursor()}, nil
 }
 
-func (h *Service) runsChange(ctx context.Context, request *signalboxv1.ListRunsRequest, c livelist.Change) (*signalboxv1.RunsChange, error) {
+func (h *Service) runsChange(ctx context.Context, request *signalboxv1.ListRunsRequest,
+	c livelist.Change) (*signalboxv1.RunsChange, error) {
 	m := &signalboxv1.RunsChange{Removed: c.Removed}
 	for _, r := range c.Rows {
 		m.Rows = append(m.Rows, &signalboxv1.RunsRow{Run: h.runs.Row(ctx, r.Run), Matches: r.Matches})

@@ -1,5 +1,5 @@
-// Package caught decides by their paths which failed steps of a run are inside of a try that has completed: its catch, or a later attempt,
-// handled their errors.
+// Package caught decides by their paths which failed steps of a run are inside of a try that has completed: its catch,
+// or a later attempt, handled their errors.
 //
 //	caught := caught.In(step.Path, statuses) // nil if it is unknown
 //
@@ -12,11 +12,12 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
-// Tries returns the paths of the tries that the entry with this path is inside of, the innermost first. It is inside of one whether
-// its task belongs to the first attempt, to a later one or to the catch.
+// Tries returns the paths of the tries that the entry with this path is inside of, the innermost first. It is inside of
+// one whether its task belongs to the first attempt, to a later one or to the catch.
 //
-// A path consists of containers, each with the index and the name of the task that is entered: do/0/a, try/0/a, retry/2/try/0/a,
-// catch/do/0/a, for/3/do/0/a, foreach/3/do/0/a, fork/branches/0/a. A task may have the name of a container.
+// A path consists of containers, each with the index and the name of the task that is entered: do/0/a, try/0/a,
+// retry/2/try/0/a, catch/do/0/a, for/3/do/0/a, foreach/3/do/0/a, fork/branches/0/a. A task may have the name of a
+// container.
 func Tries(path string) []string {
 	const longest = 5
 	var tries []string
@@ -44,8 +45,9 @@ func Tries(path string) []string {
 	return tries
 }
 
-// In returns whether the error of a failed step with this path was caught: whether it is inside of a try that has completed. statuses
-// has the statuses of tries by path. The result is nil if none of the known tries has completed and one of them is unknown.
+// In returns whether the error of a failed step with this path was caught: whether it is inside of a try that has
+// completed. statuses has the statuses of tries by path. The result is nil if none of the known tries has completed and
+// one of them is unknown.
 func In(path string, statuses map[string]string) *bool {
 	known := true
 	for _, try := range Tries(path) {

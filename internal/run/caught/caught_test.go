@@ -31,10 +31,14 @@ func TestIn(t *testing.T) {
 		statuses map[string]string
 		want     *bool
 	}{
-		"by the inner try":         {map[string]string{"/do/0/outer": "running", "/do/0/outer/try/0/inner": "completed"}, new(true)},
-		"by the outer try":         {map[string]string{"/do/0/outer": "completed", "/do/0/outer/try/0/inner": "failed"}, new(true)},
-		"by none":                  {map[string]string{"/do/0/outer": "failed", "/do/0/outer/try/0/inner": "failed"}, new(false)},
-		"not yet":                  {map[string]string{"/do/0/outer": "waiting", "/do/0/outer/try/0/inner": "failed"}, new(false)},
+		"by the inner try": {
+			map[string]string{"/do/0/outer": "running", "/do/0/outer/try/0/inner": "completed"}, new(true)},
+		"by the outer try": {
+			map[string]string{"/do/0/outer": "completed", "/do/0/outer/try/0/inner": "failed"}, new(true)},
+		"by none": {
+			map[string]string{"/do/0/outer": "failed", "/do/0/outer/try/0/inner": "failed"}, new(false)},
+		"not yet": {
+			map[string]string{"/do/0/outer": "waiting", "/do/0/outer/try/0/inner": "failed"}, new(false)},
 		"inner try not listed":     {map[string]string{"/do/0/outer": "running"}, nil},
 		"outer caught in any case": {map[string]string{"/do/0/outer": "completed"}, new(true)},
 	} {

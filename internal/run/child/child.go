@@ -12,8 +12,8 @@
 //
 // A row records that a run is awaited, from the transaction that accepts it until its parent was notified. A lost
 // notification or a crash therefore leaves a row that the next scan finds: a run that has ended and is awaited.
-// Conversely, an awaited run whose parent has ended, or is being canceled, is canceled, as nothing uses its result. Runs
-// that are not awaited have no such row, and continue.
+// Conversely, an awaited run whose parent has ended, or is being canceled, is canceled, as nothing uses its result.
+// Runs that are not awaited have no such row, and continue.
 //
 // # Cancellation of trees
 //
@@ -90,7 +90,8 @@ func (s *Service) Start(ctx context.Context, req Request) (run.Run, error) {
 	}
 	depth := parent.Parent.Depth + 1
 	if depth > s.opts.MaxDepth {
-		return run.Run{}, fmt.Errorf("%w: run %s has %d ancestors already, and runs.max_depth is %d", ErrTooDeep, parent.ID, parent.Parent.Depth, s.opts.MaxDepth)
+		return run.Run{}, fmt.Errorf("%w: run %s has %d ancestors already, and runs.max_depth is %d", ErrTooDeep, parent.ID,
+			parent.Parent.Depth, s.opts.MaxDepth)
 	}
 	actor := auth.Actor{Kind: auth.KindSystem, Name: "run " + req.Parent}
 	r, _, err := s.runs.Start(auth.WithActor(ctx, actor), run.StartRequest{
@@ -101,7 +102,8 @@ func (s *Service) Start(ctx context.Context, req Request) (run.Run, error) {
 	})
 	if errors.Is(err, run.ErrAncestorCanceled) {
 		// Requested also where the row has a request: an execution that was reset in Temporal may have lost it.
-		if _, failed := cancel(ctx, s.runs, req.Project, req.Parent, "a run that awaits it was canceled or has ended"); failed != nil {
+		if _, failed := cancel(ctx, s.runs, req.Project, req.Parent,
+			"a run that awaits it was canceled or has ended"); failed != nil {
 			return run.Run{}, failed
 		}
 	}
@@ -121,7 +123,8 @@ func (s *Service) Cancel(ctx context.Context, project, id, reason string) error 
 // cancel returns false for a run that has ended.
 func cancel(ctx context.Context, runs Runs, project, id, reason string) (bool, error) {
 	_, err := runs.Cancel(auth.WithActor(ctx, auth.System()), project, id, reason)
-	if apperror.Is(err, apperror.RunEnded) || apperror.Is(err, apperror.RunCanceling) || apperror.Is(err, apperror.RunNotFound) {
+	if apperror.Is(err, apperror.RunEnded) || apperror.Is(err, apperror.RunCanceling) ||
+		apperror.Is(err, apperror.RunNotFound) {
 		return false, nil
 	}
 	return err == nil, err

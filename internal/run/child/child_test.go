@@ -203,9 +203,11 @@ func advance(d time.Duration) {
 
 func TestStart(t *testing.T) {
 	t.Parallel()
-	w := newPlatform(run.Run{ID: "top"}, run.Run{ID: "deep", Parent: run.Parent{Depth: 2}}, run.Run{ID: "deepest", Parent: run.Parent{Depth: 3}})
+	w := newPlatform(run.Run{ID: "top"}, run.Run{ID: "deep", Parent: run.Parent{Depth: 2}},
+		run.Run{ID: "deepest", Parent: run.Parent{Depth: 3}})
 	s := child.New(w, w, child.Options{MaxDepth: 3})
-	req := child.Request{Project: "p", Parent: "deep", Path: "/do/0/x", Key: "k", Workflow: "a/b", Version: "1.0.0", Input: []byte(`1`), Awaited: true}
+	req := child.Request{Project: "p", Parent: "deep", Path: "/do/0/x", Key: "k", Workflow: "a/b", Version: "1.0.0",
+		Input: []byte(`1`), Awaited: true}
 	r, err := s.Start(t.Context(), req)
 	require.NoError(t, err)
 	require.Equal(t, "new", r.ID)
@@ -366,14 +368,17 @@ func TestChildrenOfEndedParentAreCanceledOnce(t *testing.T) {
 func TestCanceledTreeIsCanceledFromTheTop(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newPlatform(run.Run{ID: "root", Status: run.Running, CancelRequested: true}, awaits("1", "root"), awaits("2", "1"), awaits("3", "2"),
+		w := newPlatform(run.Run{ID: "root", Status: run.Running, CancelRequested: true}, awaits("1", "root"),
+			awaits("2", "1"), awaits("3", "2"),
 			run.Run{ID: "free", Status: run.Running, Parent: run.Parent{RunID: "root"}}, awaits("of free", "free"))
-		w.fails["2"] = []error{errors.New("temporal is unavailable"), apperror.New(apperror.Refused, apperror.RunEnded, "its row is behind")}
+		w.fails["2"] = []error{errors.New("temporal is unavailable"),
+			apperror.New(apperror.Refused, apperror.RunEnded, "its row is behind")}
 		w.startWatcher(t)
 		advance(4 * time.Second)
 		require.Equal(t, []string{"1", "2"}, w.seen().canceled, "a run that is canceled makes its children due at once")
 		advance(10 * time.Second)
-		require.Equal(t, []string{"1", "2", "2", "2", "3"}, w.seen().canceled, "no runs but those that are awaited, each until it has the request")
+		require.Equal(t, []string{"1", "2", "2", "2", "3"}, w.seen().canceled,
+			"no runs but those that are awaited, each until it has the request")
 		require.Empty(t, w.seen().notified)
 	})
 }
@@ -381,7 +386,8 @@ func TestCanceledTreeIsCanceledFromTheTop(t *testing.T) {
 func TestParentOfCanceledChildIsCanceledBeforeItIsNotified(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newPlatform(run.Run{ID: "root", Status: run.Running, CancelRequested: true}, awaits("parent", "root"), awaits("a", "parent"), awaits("b", "parent"))
+		w := newPlatform(run.Run{ID: "root", Status: run.Running, CancelRequested: true}, awaits("parent", "root"),
+			awaits("a", "parent"), awaits("b", "parent"))
 		w.fails["parent"] = []error{errors.New("temporal is unavailable")}
 		w.end("a", run.Canceled)
 		w.end("b", run.Failed)
@@ -390,7 +396,8 @@ func TestParentOfCanceledChildIsCanceledBeforeItIsNotified(t *testing.T) {
 		require.Empty(t, w.seen().notified, "it would handle an error")
 		advance(10 * time.Second)
 		require.True(t, w.rows["parent"].CancelRequested)
-		require.ElementsMatch(t, []string{"a parent key of a: canceled with its parent", "b parent key of b"}, w.seen().notified)
+		require.ElementsMatch(t, []string{"a parent key of a: canceled with its parent", "b parent key of b"},
+			w.seen().notified)
 	})
 }
 
@@ -398,7 +405,8 @@ func TestCancellationInAnotherTemporalBacksOff(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newPlatform(run.Run{ID: "parent", Status: run.Terminated}, awaits("a", "parent"))
-		w.fails["a"] = slices.Repeat([]error{apperror.New(apperror.Refused, apperror.RunElsewhere, "it may continue there")}, 1000)
+		w.fails["a"] = slices.Repeat([]error{apperror.New(apperror.Refused, apperror.RunElsewhere, "it may continue there")},
+			1000)
 		w.startWatcher(t)
 		advance(time.Hour)
 		require.Greater(t, len(w.seen().canceled), 10)

@@ -16,8 +16,9 @@ const (
 	maxDelays = 100_000
 )
 
-// delays holds the delays of repeated attempts per run. It is local to this process, and affects only how often Temporal is called in
-// vain. A delay that ended long ago is removed: its link no longer needs an attempt, or another process made it.
+// delays holds the delays of repeated attempts per run. It is local to this process, and affects only how often
+// Temporal is called in vain. A delay that ended long ago is removed: its link no longer needs an attempt, or another
+// process made it.
 type delays struct {
 	mu    sync.Mutex
 	byRun *ttlcache.Cache[string, delay]
@@ -29,7 +30,8 @@ type delay struct {
 }
 
 func newDelays() *delays {
-	return &delays{byRun: ttlcache.New(ttlcache.WithCapacity[string, delay](maxDelays), ttlcache.WithDisableTouchOnHit[string, delay]())}
+	return &delays{byRun: ttlcache.New(ttlcache.WithCapacity[string, delay](maxDelays),
+		ttlcache.WithDisableTouchOnHit[string, delay]())}
 }
 
 // elapsed reports whether the run's delay is over, or there is none.

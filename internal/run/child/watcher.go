@@ -29,8 +29,8 @@ type Link struct {
 
 // Store stores which runs are awaited.
 type Store interface {
-	// Due returns up to limit links with run IDs above after, in order, whose run has ended, or whose parent has ended or a
-	// cancellation request and whose run has no such request.
+	// Due returns up to limit links with run IDs above after, in order, whose run has ended, or whose parent has ended or
+	// a cancellation request and whose run has no such request.
 	Due(ctx context.Context, after string, limit int) ([]Link, error)
 	// DueFor returns those of them with one of the runs at either end.
 	DueFor(ctx context.Context, runIDs []string) ([]Link, error)
@@ -73,8 +73,8 @@ const (
 	parentCanceled = "the run that awaits it is being canceled"
 )
 
-// Watcher notifies parents of the ends of runs that they await, and cancels awaited runs whose parents have ended or are
-// being canceled. It processes runs passed to Ended at once, and finds those of all processes by scans.
+// Watcher notifies parents of the ends of runs that they await, and cancels awaited runs whose parents have ended or
+// are being canceled. It processes runs passed to Ended at once, and finds those of all processes by scans.
 type Watcher struct {
 	*loop.Loop
 
@@ -96,7 +96,8 @@ type Watcher struct {
 // NewWatcher returns a watcher that does nothing before Start.
 func NewWatcher(store Store, rows Rows, runs Runs, notifier Notifier, exclusive Exclusive) *Watcher {
 	w := &Watcher{
-		store: store, rows: rows, runs: runs, notifier: notifier, exclusive: exclusive, unknown: newDelays(), unreadable: newDelays(),
+		store: store, rows: rows, runs: runs, notifier: notifier, exclusive: exclusive, unknown: newDelays(),
+		unreadable: newDelays(),
 	}
 	w.Loop = loop.New(w.poll)
 	return w
@@ -140,7 +141,8 @@ func (*Watcher) logError(ctx context.Context, err error) {
 	if f, ok := apperror.From(err); ok && f.Class == apperror.Unavailable {
 		level = slog.LevelDebug // other components log that the database or Temporal is unavailable
 	}
-	logger.FromContext(ctx).Log(ctx, level, "Parents could not be notified of the ends of child runs, will retry", "error", err)
+	logger.FromContext(ctx).Log(ctx, level, "Parents could not be notified of the ends of child runs, will retry",
+		"error", err)
 }
 
 func (w *Watcher) processChanged(ctx context.Context, ids []string) error {

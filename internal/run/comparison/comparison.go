@@ -1,5 +1,5 @@
-// Package comparison decides when a read of a run compares its row with Temporal, so that reads neither wait for a slow Temporal nor add to
-// its load.
+// Package comparison decides when a read of a run compares its row with Temporal, so that reads neither wait for a slow
+// Temporal nor add to its load.
 //
 //	pace := comparison.NewPace()
 //	if pace.Begin(id, now) { …; pace.End(now, slow) }
@@ -34,7 +34,8 @@ type Pace struct {
 
 // NewPace returns a pace of runs that were never compared.
 func NewPace() *Pace {
-	return &Pace{slots: make(chan struct{}, atOnce), at: ttlcache.New(ttlcache.WithCapacity[string, time.Time](maxCompared))}
+	return &Pace{slots: make(chan struct{}, atOnce),
+		at: ttlcache.New(ttlcache.WithCapacity[string, time.Time](maxCompared))}
 }
 
 // Begin reports whether a run is to be compared now; then End must be called.

@@ -20,8 +20,11 @@ func TestEveryStateHasAnAnswer(t *testing.T) {
 		listed[s.String()] = true
 	}
 	for _, status := range run.Statuses() {
-		for _, reason := range []string{run.QueuedEngine, run.QueuedAdmission, run.QueuedStarting, run.QueuedWorker, "", "odd"} {
-			for _, kind := range []string{run.WaitingEvent, run.WaitingTimer, run.WaitingRetry, run.WaitingQuota, run.WaitingChild, run.WaitingPaused, "", "odd"} {
+		for _, reason := range []string{
+			run.QueuedEngine, run.QueuedAdmission, run.QueuedStarting, run.QueuedWorker, "", "odd"} {
+			for _, kind := range []string{
+				run.WaitingEvent, run.WaitingTimer, run.WaitingRetry, run.WaitingQuota, run.WaitingChild, run.WaitingPaused, "",
+				"odd"} {
 				for _, requested := range []bool{false, true} {
 					for _, trigger := range []string{run.TriggerAPI, run.TriggerImport} {
 						r := run.Run{ID: "r", Status: status, CancelRequested: requested, Trigger: trigger}
@@ -59,7 +62,8 @@ func TestRules(t *testing.T) {
 			require.Equal(t, control.Answer{Effect: control.Done, May: apperror.RunImported}, is(control.Replay))
 			continue
 		case s.Status.Terminal():
-			for _, c := range []control.Control{control.Cancel, control.Terminate, control.Pause, control.Unpause, control.ResumeQuota} {
+			for _, c := range []control.Control{
+				control.Cancel, control.Terminate, control.Pause, control.Unpause, control.ResumeQuota} {
 				require.Equal(t, apperror.RunEnded, is(c).Reason, "%s of %s", c, s)
 			}
 		default:
@@ -67,7 +71,8 @@ func TestRules(t *testing.T) {
 			require.NotEqual(t, control.Refused, is(control.Cancel).Effect, "%s: an open run can be cancelled", s)
 		}
 		require.Equal(t, control.Done, is(control.Replay).Effect, "%s: replay is the way to recover", s)
-		require.False(t, is(control.Pause).Effect == control.Done && is(control.Unpause).Effect == control.Done, "%s is paused, or not", s)
+		require.False(t, is(control.Pause).Effect == control.Done && is(control.Unpause).Effect == control.Done,
+			"%s is paused, or not", s)
 	}
 }
 
@@ -75,7 +80,8 @@ func TestRules(t *testing.T) {
 func TestMissingRuns(t *testing.T) {
 	t.Parallel()
 	for _, standing := range []run.Placement{run.PlacementHere, run.PlacementDivided, run.PlacementElsewhere} {
-		for _, c := range []control.Control{control.Cancel, control.Terminate, control.Pause, control.Unpause, control.ResumeQuota} {
+		for _, c := range []control.Control{
+			control.Cancel, control.Terminate, control.Pause, control.Unpause, control.ResumeQuota} {
 			want := control.Answer{Effect: control.Refused, Reason: apperror.RunElsewhere}
 			switch {
 			case c == control.Terminate, c == control.Cancel && standing == run.PlacementHere:
@@ -93,8 +99,9 @@ func TestOutcomesExplainEveryEffect(t *testing.T) {
 	t.Parallel()
 	for _, s := range control.States() {
 		r := run.Run{
-			ID: "r", Status: s.Status, QueuedReason: s.QueuedReason, WaitingKind: s.WaitingKind, CancelRequested: s.CancelRequested,
-			Trigger: run.TriggerAPI,
+			ID: "r", Status: s.Status, QueuedReason: s.QueuedReason, WaitingKind: s.WaitingKind,
+			CancelRequested: s.CancelRequested,
+			Trigger:         run.TriggerAPI,
 		}
 		if s.Imported {
 			r.Trigger = run.TriggerImport

@@ -44,7 +44,8 @@ func checkMissing(c Control, r run.Run, v run.PlacementView) error {
 	case a.Effect != Refused:
 		return nil
 	case a.Reason == apperror.RunElsewhere:
-		return apperror.New(apperror.Refused, a.Reason, "run %s is %s: it may continue there, so nothing was changed. %s; to end it here alone, terminate it",
+		return apperror.New(apperror.Refused, a.Reason,
+			"run %s is %s: it may continue there, so nothing was changed. %s; to end it here alone, terminate it",
 			r.ID, v.Explanation(), remedy(c, v)).
 			WithFact("connected", run.ClusterName(v.Here)).WithFact("home", run.ClusterName(v.Other()))
 	default:
@@ -56,7 +57,8 @@ func remedy(c Control, v run.PlacementView) string {
 	if v.Placement() == run.PlacementElsewhere {
 		return fmt.Sprintf("Point temporal.address and temporal.namespace back there and %s it again", verb(c))
 	}
-	return fmt.Sprintf("Make temporal.address and temporal.namespace the same in all processes and %s it again; workers that stopped count for a few seconds more",
+	return fmt.Sprintf("Make temporal.address and temporal.namespace the same in all processes and %s it again; workers "+
+		"that stopped count for a few seconds more",
 		verb(c))
 }
 

@@ -56,7 +56,8 @@ func (s *Service) Replay(ctx context.Context, req ReplayRequest) (run.Run, bool,
 	}
 	start := run.StartRequest{
 		Project: r.Project, Workflow: r.Workflow, Version: req.Version, RequestID: req.RequestID,
-		Trigger: run.TriggerReplay, ReplayOf: r.ID, Reason: req.Reason, DryRun: req.DryRun, InputHidden: r.Redacted && req.Input == nil,
+		Trigger: run.TriggerReplay, ReplayOf: r.ID, Reason: req.Reason, DryRun: req.DryRun, InputHidden: r.Redacted &&
+			req.Input == nil,
 		Replay: run.ReplayArguments{Input: req.Input, Patch: req.Patch, Version: req.Version, Labels: req.Labels},
 		Labels: withLabels(r.Labels, req.Labels),
 	}
@@ -91,7 +92,8 @@ func withLabels(labels, others map[string]string) map[string]string {
 func (s *Service) replayInput(ctx context.Context, r run.Run, req ReplayRequest) (json.RawMessage, error) {
 	switch {
 	case req.Input != nil && req.Patch != nil:
-		return nil, apperror.New(apperror.Invalid, apperror.InvalidArgument, "input and patch are both given: send the whole input, or a patch").
+		return nil, apperror.New(apperror.Invalid, apperror.InvalidArgument,
+			"input and patch are both given: send the whole input, or a patch").
 			WithField("patch", "only without input")
 	case req.Input != nil:
 		return req.Input, patch.Whole(req.Input, redact.Mark)
@@ -110,13 +112,15 @@ func checkImported(r run.Run, req ReplayRequest, input json.RawMessage) error {
 	}
 	switch {
 	case req.Version == "":
-		return lacking(fmt.Sprintf("its document is not stored: name the version of %s to execute, or %s", r.Workflow, Latest))
+		return lacking(fmt.Sprintf("its document is not stored: name the version of %s to execute, or %s", r.Workflow,
+			Latest))
 	case req.Input != nil: // it was checked already
 		return nil
 	case len(r.Input) == 0:
 		return lacking("its input is not stored: give one")
 	case patch.Whole(input, redact.Mark) != nil:
-		return lacking("sensitive values of its input were not stored: give the whole input, or a patch that replaces each mark")
+		return lacking("sensitive values of its input were not stored: give the whole input, or a patch that replaces each " +
+			"mark")
 	}
 	return nil
 }

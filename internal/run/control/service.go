@@ -80,7 +80,8 @@ func (s *Service) Terminate(ctx context.Context, project, id, reason string) (ru
 	}
 	if r, err = s.writeTerminated(ctx, r, reason); err != nil {
 		// The reconciler writes the row's end; the run has ended in any case.
-		logger.FromContext(ctx).WarnContext(ctx, "Run terminated, but its row could not be updated", "run_id", id, "error", err)
+		logger.FromContext(ctx).WarnContext(ctx, "Run terminated, but its row could not be updated", "run_id", id,
+			"error", err)
 	}
 	// Updates accepted before the end may be on their way to the row; if they are lost, a worker repairs the row.
 	s.RequestRepair(ctx, run.RepairRequest{RunID: id, Reason: "the run was terminated", After: run.WriteLag})
@@ -95,7 +96,8 @@ func (s *Service) writeTerminated(ctx context.Context, r run.Run, reason string)
 	for range tries {
 		now := s.opts.Now()
 		transitions, err := s.store.ApplyUpdates(ctx, []run.Update{{RunID: r.ID, Position: r.Position + 1, State: &run.State{
-			Status: run.Terminated, Since: now, StartedAt: cmp.Or(r.StartedAt, now), EndedAt: now, Error: terminated(ctx, reason),
+			Status: run.Terminated, Since: now, StartedAt: cmp.Or(r.StartedAt, now), EndedAt: now,
+			Error:      terminated(ctx, reason),
 			StepsTotal: r.StepsTotal, StepsDone: r.StepsTotal, EndsSteps: true,
 		}}})
 		if err != nil {
@@ -259,7 +261,8 @@ func needReason(reason string) error {
 	if strings.TrimSpace(reason) != "" {
 		return nil
 	}
-	return apperror.New(apperror.Invalid, apperror.InvalidArgument, "no reason given: it is recorded in the audit log and the run's history").
+	return apperror.New(apperror.Invalid, apperror.InvalidArgument,
+		"no reason given: it is recorded in the audit log and the run's history").
 		WithField("reason", "is required")
 }
 
@@ -267,10 +270,12 @@ func needReason(reason string) error {
 func checkReason(reason string) error {
 	switch {
 	case len(reason) > maxReason:
-		return apperror.New(apperror.Invalid, apperror.InvalidArgument, "the reason has %d bytes, more than %d", len(reason), maxReason).
+		return apperror.New(apperror.Invalid, apperror.InvalidArgument, "the reason has %d bytes, more than %d", len(reason),
+			maxReason).
 			WithField("reason", "is too long")
 	case !utf8.ValidString(reason) || strings.ContainsRune(reason, 0):
-		return apperror.New(apperror.Invalid, apperror.InvalidArgument, "the reason is not plain text").WithField("reason", "contains bytes that are not text")
+		return apperror.New(apperror.Invalid, apperror.InvalidArgument, "the reason is not plain text").
+			WithField("reason", "contains bytes that are not text")
 	default:
 		return nil
 	}

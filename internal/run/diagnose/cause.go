@@ -34,12 +34,13 @@ func (f diagnosis) failureCause() failureCause {
 	return b
 }
 
-// foundCause chooses among three sources. A failure that a Signalbox worker reported is that of the newest attempt. The history has the
-// first consecutive failure. Temporal's list of problems has one word.
+// foundCause chooses among three sources. A failure that a Signalbox worker reported is that of the newest attempt. The
+// history has the first consecutive failure. Temporal's list of problems has one word.
 func (f diagnosis) foundCause() failureCause {
 	x, own := f.Execution, f.Failure
 	switch {
-	case own != nil && (x == nil || x.Failure == "" || !own.At.Before(x.FailedAt.Add(-clockSkew))) && (x != nil || !own.At.Before(f.since)):
+	case own != nil && (x == nil || x.Failure == "" || !own.At.Before(x.FailedAt.Add(-clockSkew))) &&
+		(x != nil || !own.At.Before(f.since)):
 		b := failureCause{cause: own.Cause, text: own.Text, twoBuilds: own.OtherBuild != ""}
 		if x != nil && !x.FailedAt.IsZero() {
 			b.since = x.FailedAt
@@ -58,19 +59,21 @@ func (f diagnosis) foundCause() failureCause {
 	return failureCause{cause: reportedCause(f.Reported), text: f.Reported}
 }
 
-// reportedCause translates an entry of Temporal's list of problems, which has the names of Temporal's causes in camel case.
+// reportedCause translates an entry of Temporal's list of problems, which has the names of Temporal's causes in camel
+// case.
 func reportedCause(text string) string {
 	switch {
 	case strings.Contains(text, "NonDeterministic"):
 		return run.NonDeterminism
-	case strings.Contains(text, "PayloadsTooLarge"), strings.Contains(text, "GrpcMessageTooLarge"), strings.Contains(text, "RequestTooLarge"):
+	case strings.Contains(text, "PayloadsTooLarge"), strings.Contains(text, "GrpcMessageTooLarge"),
+		strings.Contains(text, "RequestTooLarge"):
 		return run.PayloadTooLarge
 	}
 	return ""
 }
 
-// poison reports whether the run is poison: its task has failed for at least PoisonAfter for a cause that lies in the run. Temporal must
-// have confirmed that the task is failing.
+// poison reports whether the run is poison: its task has failed for at least PoisonAfter for a cause that lies in the
+// run. Temporal must have confirmed that the task is failing.
 func (f diagnosis) poison(b failureCause) bool {
 	return f.Execution != nil && run.InRun(b.cause, b.twoBuilds) && !b.since.IsZero() && f.PoisonAfter > 0 &&
 		f.Now.Sub(b.since) >= f.PoisonAfter
@@ -92,8 +95,8 @@ func (f diagnosis) failing(b failureCause) Decision {
 	return Decision{Action: Report, Verdict: v}
 }
 
-// lacksPayload returns the verdict of a run whose rows cannot follow Temporal, because one of its large values is lost. Its workflow task fails
-// as soon as it has one.
+// lacksPayload returns the verdict of a run whose rows cannot follow Temporal, because one of its large values is lost.
+// Its workflow task fails as soon as it has one.
 func (f diagnosis) lacksPayload() Decision {
 	return Decision{Action: Report, Verdict: Verdict{
 		Code: run.TaskFailing, Cause: run.PayloadMissing, Since: f.since,
@@ -108,40 +111,55 @@ func (f diagnosis) advice(cause string) string {
 	id, queue := f.Row.ID, f.Queue.Name
 	switch cause {
 	case run.PayloadTooLarge:
-		return fmt.Sprintf("a value of the run exceeds a limit of Temporal: end it with `signalbox run terminate %s`, make the value smaller in "+
+		return fmt.Sprintf("a value of the run exceeds a limit of Temporal: end it with `signalbox run terminate %s`, make "+
+			"the value smaller in "+
 			"the workflow or its input, and replay it; waiting does not help", id)
 	case run.Deadlock:
-		return fmt.Sprintf("an expression or a value of the run takes a worker more than a second without a pause: end it with "+
-			"`signalbox run terminate %s`, simplify the workflow, and replay it; if many runs show this, the workers lack processor time", id)
+		return fmt.Sprintf("an expression or a value of the run takes a worker more than a second without a pause: end it "+
+			"with "+
+			"`signalbox run terminate %s`, simplify the workflow, and replay it; if many runs show this, the workers lack "+
+			"processor time", id)
 	case run.ProcessorShortage:
-		return fmt.Sprintf("give the workers that poll %s more processor time: raise their limit, or take other work off their machines; `signalbox system status` "+
+		return fmt.Sprintf("give the workers that poll %s more processor time: raise their limit, or take other work off "+
+			"their machines; `signalbox system status` "+
 			"shows what each gets, and the run then continues by itself", queue)
 	case run.Panic:
-		return fmt.Sprintf("the worker's code has a defect that this run triggers: report it with the detail, and deploy a version that "+
+		return fmt.Sprintf("the worker's code has a defect that this run triggers: report it with the detail, and deploy a "+
+			"version that "+
 			"corrects it to the workers that poll %s"+continues, queue)
 	case run.UnknownType:
-		return fmt.Sprintf("a Signalbox worker that polls %s does not register the type of runs: replace it with the current version; "+
+		return fmt.Sprintf("a Signalbox worker that polls %s does not register the type of runs: replace it with the "+
+			"current version; "+
 			"`signalbox worker list` shows those that run", queue)
 	case run.NonDeterminism:
-		return fmt.Sprintf("the version of the workers that poll %s differs from the one that began the run: deploy a version that supports its "+
+		return fmt.Sprintf("the version of the workers that poll %s differs from the one that began the run: deploy a "+
+			"version that supports its "+
 			"interpreter, or report the defect with the detail"+continues, queue)
 	case run.NewerInterpreter:
-		return fmt.Sprintf("upgrade the workers that poll %s to the version of the newest server, API servers last"+continues, queue)
+		return fmt.Sprintf("upgrade the workers that poll %s to the version of the newest server, API servers last"+continues,
+			queue)
 	case run.MissingKey:
-		return fmt.Sprintf("add the key that the detail names to encryption.keys of all workers that poll %s and restart them"+continues, queue)
+		return fmt.Sprintf("add the key that the detail names to encryption.keys of all workers that poll %s and restart "+
+			"them"+continues, queue)
 	case run.ForeignWorker:
-		return fmt.Sprintf("stop the worker of another program that polls task queue %s, or give it another queue; the run then continues by itself "+
+		return fmt.Sprintf("stop the worker of another program that polls task queue %s, or give it another queue; the run "+
+			"then continues by itself "+
 			"on a Signalbox worker. `signalbox worker list` shows the Signalbox workers", queue)
 	case run.DocumentUnavailable:
-		return fmt.Sprintf("make the store available to the workers that poll %s: `signalbox system status` and /readyz show its state; the "+
+		return fmt.Sprintf("make the store available to the workers that poll %s: `signalbox system status` and /readyz "+
+			"show its state; the "+
 			"run then continues by itself", queue)
 	case run.PayloadMissing:
-		return fmt.Sprintf("what stores large values, the database or payloads.store, was restored from a backup that is older than this value: restore a newer one, "+
-			"or end the run with `signalbox run terminate %s` and start it again where its calls may be repeated; waiting does not help", id)
+		return fmt.Sprintf("what stores large values, the database or payloads.store, was restored from a backup that is "+
+			"older than this value: restore a newer one, "+
+			"or end the run with `signalbox run terminate %s` and start it again where its calls may be repeated; waiting "+
+			"does not help", id)
 	case run.NoAnswer:
-		return fmt.Sprintf("see the logs of the workers that poll %s: they were killed, hang, or lack processor time; Temporal retries the task. "+
+		return fmt.Sprintf("see the logs of the workers that poll %s: they were killed, hang, or lack processor time; "+
+			"Temporal retries the task. "+
 			"`signalbox worker list` shows them", queue)
 	}
-	return fmt.Sprintf("the workers that poll %s must be of a version that can run it: see their logs and `signalbox worker list`; "+
+	return fmt.Sprintf("the workers that poll %s must be of a version that can run it: see their logs and `signalbox "+
+		"worker list`; "+
 		"the run continues by itself once one can", queue)
 }

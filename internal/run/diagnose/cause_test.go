@@ -12,7 +12,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/worker"
 )
 
-// failing returns the facts of a running run with a task that has failed for a cause since then, according to the history.
+// failing returns the facts of a running run with a task that has failed for a cause since then, according to the
+// history.
 func failing(cause string, since time.Duration) diagnose.Facts {
 	f := facts(rows()["running"])
 	f.Execution = &diagnose.Execution{
@@ -52,14 +53,16 @@ func TestOnlyCausesInTheRunArePoison(t *testing.T) {
 		f = failing(cause, time.Hour)
 		f.Execution, f.Row.StatusAt, f.Row.MovedAt = nil, ago(time.Hour), ago(time.Hour)
 		f.Reported = "PayloadsTooLarge"
-		require.Equal(t, diagnose.Describe, diagnose.Decide(reported(f, diagnose.Failure{At: ago(time.Second), Text: "why", Cause: run.Deadlock})).Action,
+		require.Equal(t, diagnose.Describe,
+			diagnose.Decide(reported(f, diagnose.Failure{At: ago(time.Second), Text: "why", Cause: run.Deadlock})).Action,
 			"poison requires Temporal's confirmation that the task fails now")
 	}
 }
 
 func TestPanicIsPoisonAfterTwoBuilds(t *testing.T) {
 	t.Parallel()
-	panicked := diagnose.Failure{At: ago(time.Second), Since: ago(20 * time.Minute), Text: "out of cheese", Cause: run.Panic, Build: "b"}
+	panicked := diagnose.Failure{
+		At: ago(time.Second), Since: ago(20 * time.Minute), Text: "out of cheese", Cause: run.Panic, Build: "b"}
 	d := diagnose.Decide(reported(failing(run.Panic, 20*time.Minute), panicked))
 	require.Equal(t, []string{run.TaskFailing, run.Panic}, []string{d.Verdict.Code, d.Verdict.Cause})
 	require.Contains(t, d.Verdict.Detail, "out of cheese", "the newest failure is shown")
@@ -73,11 +76,15 @@ func TestPanicIsPoisonAfterTwoBuilds(t *testing.T) {
 	require.Equal(t, run.TaskFailing, diagnose.Decide(reported(failing(run.Panic, 14*time.Minute), panicked)).Verdict.Code,
 		"an earlier failure of the run was over before this one")
 
-	key := diagnose.Failure{At: ago(time.Second), Since: ago(time.Second), Text: "opening a payload", Cause: run.MissingKey}
+	key := diagnose.Failure{At: ago(time.Second), Since: ago(time.Second), Text: "opening a payload",
+		Cause: run.MissingKey}
 	d = diagnose.Decide(reported(failing(run.Deadlock, time.Hour), key))
-	require.Equal(t, []string{run.TaskFailing, run.MissingKey}, []string{d.Verdict.Code, d.Verdict.Cause}, "the newest attempt counts")
-	old := diagnose.Failure{At: ago(2 * time.Hour), Since: ago(2 * time.Hour), Text: "opening a payload", Cause: run.MissingKey}
-	require.Equal(t, run.Poison, diagnose.Decide(reported(failing(run.Deadlock, time.Hour), old)).Verdict.Code, "a failure before the row's status does not")
+	require.Equal(t, []string{run.TaskFailing, run.MissingKey}, []string{d.Verdict.Code, d.Verdict.Cause},
+		"the newest attempt counts")
+	old := diagnose.Failure{At: ago(2 * time.Hour), Since: ago(2 * time.Hour), Text: "opening a payload",
+		Cause: run.MissingKey}
+	require.Equal(t, run.Poison, diagnose.Decide(reported(failing(run.Deadlock, time.Hour), old)).Verdict.Code,
+		"a failure before the row's status does not")
 }
 
 func TestEachCauseHasItsOwnAdvice(t *testing.T) {
@@ -94,10 +101,12 @@ func TestEachCauseHasItsOwnAdvice(t *testing.T) {
 // A worker that is not allowed to run looks like one that computes without end.
 func TestDeadlockOnAWorkerShortOfProcessorTimeIsNotPoison(t *testing.T) {
 	t.Parallel()
-	const shortage = "worker w1 gets 24 % of a processor (limited to 25 % of a processor and throttled in 93 % of the last minute's periods)"
+	const shortage = "worker w1 gets 24 % of a processor (limited to 25 % of a processor and throttled in 93 % of the " +
+		"last minute's periods)"
 	for name, f := range map[string]diagnose.Facts{
-		"by the history":           failing(run.Deadlock, time.Hour),
-		"by the worker's report":   reported(failing(run.Deadlock, time.Hour), diagnose.Failure{At: ago(time.Second), Since: ago(time.Hour), Text: "why", Cause: run.Deadlock}),
+		"by the history": failing(run.Deadlock, time.Hour),
+		"by the worker's report": reported(failing(run.Deadlock, time.Hour),
+			diagnose.Failure{At: ago(time.Second), Since: ago(time.Hour), Text: "why", Cause: run.Deadlock}),
 		"a task without an answer": failing(run.NoAnswer, time.Hour),
 	} {
 		f.Queue.Shortage = shortage
@@ -129,7 +138,8 @@ func TestFailureIsReportedWithTheShortageOfItsWorker(t *testing.T) {
 	failure := diagnose.TaskFailure{Cause: run.Deadlock, Text: "[TMPRL1101] no yield"}
 	got := failure.Under("w1", short)
 	require.Equal(t, run.ProcessorShortage, got.Cause)
-	require.Equal(t, "worker w1 gets 24 % of a processor (throttled in 93 % of the last minute's periods): [TMPRL1101] no yield", got.Text)
+	require.Equal(t, "worker w1 gets 24 % of a processor (throttled in 93 % of the last minute's periods): [TMPRL1101] "+
+		"no yield", got.Text)
 	require.Equal(t, failure, failure.Under("w1", processor.State{}), "nothing is known")
 	failure.Cause = run.Panic
 	require.Equal(t, failure, failure.Under("w1", short))
@@ -138,9 +148,11 @@ func TestFailureIsReportedWithTheShortageOfItsWorker(t *testing.T) {
 func TestShortageIsThatOfTheWorkerThatGetsTheLeast(t *testing.T) {
 	t.Parallel()
 	of := func(id string, used, throttled float64, live bool) diagnose.Worker {
-		return diagnose.Worker{Identity: id, Live: live, Compatible: true, Registered: worker.Worker{Processor: processor.State{Used: &used, Throttled: &throttled}}}
+		return diagnose.Worker{Identity: id, Live: live, Compatible: true,
+			Registered: worker.Worker{Processor: processor.State{Used: &used, Throttled: &throttled}}}
 	}
-	require.Empty(t, diagnose.Shortage([]diagnose.Worker{of("idle", 0, 0, true), {Identity: "unknown", Live: true, Compatible: true}}))
+	require.Empty(t, diagnose.Shortage(
+		[]diagnose.Worker{of("idle", 0, 0, true), {Identity: "unknown", Live: true, Compatible: true}}))
 	require.Contains(t, diagnose.Shortage([]diagnose.Worker{
 		of("w1", 0.5, 0.9, true), of("w2", 0.24, 0.9, true), of("dead", 0.1, 0.9, false), of("idle", 0, 0, true),
 	}), "worker w2 gets 24 % of a processor")

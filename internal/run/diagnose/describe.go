@@ -33,8 +33,8 @@ type description struct {
 	execution Execution
 }
 
-// describe describes the runs that cannot be decided otherwise, the least recently described first, and decides them. Runs beyond the
-// limit of this pass keep their verdict.
+// describe describes the runs that cannot be decided otherwise, the least recently described first, and decides them.
+// Runs beyond the limit of this pass keep their verdict.
 func (p *pass) describe(ctx context.Context, candidates []Candidate, unclear []int, decisions []Decision) {
 	descriptions := make(map[string]description, len(unclear))
 	var turn []int
@@ -82,8 +82,8 @@ func (p *pass) describe(ctx context.Context, candidates []Candidate, unclear []i
 	}
 }
 
-// describeRun describes one run. It has a worker repair a row that is behind its history, and then returns false: the run may have made
-// progress that the row does not show.
+// describeRun describes one run. It has a worker repair a row that is behind its history, and then returns false: the
+// run may have made progress that the row does not show.
 func (p *pass) describeRun(ctx context.Context, c Candidate) (description, bool) {
 	x, err := p.w.engine.Execution(ctx, c.ID)
 	if err == nil {

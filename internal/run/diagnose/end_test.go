@@ -37,7 +37,8 @@ func (w *fixture) endPoison(t *testing.T) {
 
 func (w *fixture) limitEvents(t *testing.T) int {
 	t.Helper()
-	list, err := w.store.Events().ListEvents(t.Context(), event.ListFilter{Project: projectName, Type: diagnose.EventPoisonLimit, Limit: 10})
+	list, err := w.store.Events().ListEvents(t.Context(),
+		event.ListFilter{Project: projectName, Type: diagnose.EventPoisonLimit, Limit: 10})
 	require.NoError(t, err)
 	return len(list)
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/event"
 )
 
-// The types of the events that announce verdicts. Their source is [Source] of the project. The subject is the run's ID, of the events about many
-// runs the code of their verdicts.
+// The types of the events that announce verdicts. Their source is [Source] of the project. The subject is the run's ID,
+// of the events about many runs the code of their verdicts.
 const (
 	EventStuck       = event.Own + "run.stuck"
 	EventUnstuck     = event.Own + "run.unstuck"
@@ -25,7 +25,8 @@ const maxSingle = 20
 // group is what the runs of one cause have in common.
 type group struct{ project, code string }
 
-// announced is a verdict that begins or ends: the data of its event, and the place of its change among those of the project.
+// announced is a verdict that begins or ends: the data of its event, and the place of its change among those of the
+// project.
 type announced struct {
 	data   eventData
 	change int
@@ -63,17 +64,20 @@ type manyData struct {
 // stuckData returns the data of the event of a verdict.
 func stuckData(c Candidate, v Verdict) eventData {
 	return eventData{
-		RunID: c.ID, Workflow: c.Workflow, Version: c.Version, Code: v.Code, Cause: v.Cause, Since: v.Since.UTC(), Detail: v.Detail, Advice: v.Advice,
+		RunID: c.ID, Workflow: c.Workflow, Version: c.Version, Code: v.Code, Cause: v.Cause, Since: v.Since.UTC(),
+		Detail: v.Detail, Advice: v.Advice,
 	}
 }
 
 // unstuckData returns the data of the event of a run that is no longer stuck.
 func unstuckData(g StoredVerdict) eventData {
-	return eventData{RunID: g.RunID, Workflow: g.Workflow, Version: g.Version, Code: g.Code, Since: g.Since.UTC(), Status: g.Status}
+	return eventData{RunID: g.RunID, Workflow: g.Workflow, Version: g.Version, Code: g.Code, Since: g.Since.UTC(),
+		Status: g.Status}
 }
 
-// announce adds the events to the changes. While more than [maxSingle] runs of a project have the same code, their cause is one: one event
-// announces them, another one follows when there are ten times as many, and one says that they are few again.
+// announce adds the events to the changes. While more than [maxSingle] runs of a project have the same code, their
+// cause is one: one event announces them, another one follows when there are ten times as many, and one says that they
+// are few again.
 func (p *pass) announce() {
 	for of, list := range p.begun {
 		level, announced := p.w.levels[of]
@@ -115,8 +119,8 @@ func (p *pass) attachEach(kind string, of group, list []announced) {
 	}
 }
 
-// attachMany adds one event for all runs with the code to the change of the run that has waited for the longest time. Its detail is that of
-// this run.
+// attachMany adds one event for all runs with the code to the change of the run that has waited for the longest time.
+// Its detail is that of this run.
 func (p *pass) attachMany(kind string, of group, list []announced) {
 	first := slices.MinFunc(list, func(a, b announced) int { return a.data.Since.Compare(b.data.Since) })
 	p.attach(of, first, newManyEvent(kind, of, manyData{
@@ -130,8 +134,8 @@ func (p *pass) attach(of group, one announced, e event.Event) {
 	c.Events = append(c.Events, e)
 }
 
-// noteAnnounced remembers which groups were announced. The store skips the change of a run that has changed since the decision, with its event:
-// then the group is announced in the next pass.
+// noteAnnounced remembers which groups were announced. The store skips the change of a run that has changed since the
+// decision, with its event: then the group is announced in the next pass.
 func (p *pass) noteAnnounced(changed map[string]bool) {
 	for of, carrier := range p.carriers {
 		switch now := levelOf(p.after[of]); {
@@ -144,7 +148,8 @@ func (p *pass) noteAnnounced(changed map[string]bool) {
 	}
 }
 
-// newEvent returns the event of one run. The store appends the run's sequence number to its ID, so that each change has its own event.
+// newEvent returns the event of one run. The store appends the run's sequence number to its ID, so that each change has
+// its own event.
 func newEvent(kind, project string, d eventData, now time.Time) event.Event {
 	id := d.RunID + "-" + strconv.FormatInt(d.Since.UnixMicro(), 10) + "-" + d.Code
 	if kind == EventUnstuck {
@@ -161,7 +166,8 @@ func newManyEvent(kind string, of group, d manyData, now time.Time) event.Event 
 func ownEvent(project, id, kind, subject string, data any, now time.Time) event.Event {
 	text, _ := json.Marshal(data) //nolint:errchkjson // texts and times always encode
 	return event.Event{
-		Project: project, ID: id, Source: Source(project), Type: kind, Subject: subject, Time: now.UTC(), DataContentType: "application/json", Data: text,
+		Project: project, ID: id, Source: Source(project), Type: kind, Subject: subject, Time: now.UTC(),
+		DataContentType: "application/json", Data: text,
 		Actor: auth.System().Name, Status: event.Pending,
 	}
 }

@@ -45,10 +45,11 @@ type Queue struct {
 	Name string
 	// Workflow and Activity are the pollers for workflow tasks and for activities.
 	Workflow, Activity Pollers
-	// Elsewhere describes a live worker that serves the project but is not compatible ([Worker]); empty where there is none.
+	// Elsewhere describes a live worker that serves the project but is not compatible ([Worker]); empty where there is
+	// none.
 	Elsewhere string
-	// Shortage describes the live worker that gets the least, of those that serve the project and are short of processor time; empty where none
-	// is.
+	// Shortage describes the live worker that gets the least, of those that serve the project and are short of processor
+	// time; empty where none is.
 	Shortage string
 }
 
@@ -74,27 +75,30 @@ type Failure struct {
 	Text, Cause string
 	// Since is the time of the first consecutive failure with this cause and text.
 	Since time.Time
-	// Build names the worker's binary, OtherBuild another binary that failed with the same cause and text; empty where there is none.
+	// Build names the worker's binary, OtherBuild another binary that failed with the same cause and text; empty where
+	// there is none.
 	Build, OtherBuild string
 }
 
 // Execution is Temporal's description of a run's execution.
 type Execution struct {
-	// Missing reports that Temporal has no such execution. Closed is the status with which it ended. Both are zero for an open one.
+	// Missing reports that Temporal has no such execution. Closed is the status with which it ended. Both are zero for an
+	// open one.
 	Missing bool
 	Closed  string
 	// Task is the pending workflow task; nil where there is none.
 	Task *Task
 	// Activities are the pending activities.
 	Activities []Activity
-	// Failure is why the newest failed workflow task failed, where it is known. FailedAt is when it failed: of consecutive failures, the
-	// first.
+	// Failure is why the newest failed workflow task failed, where it is known. FailedAt is when it failed: of consecutive
+	// failures, the first.
 	Failure  string
 	FailedAt time.Time
-	// LacksPayload reports that the history refers to a large value that no store has. It is searched for only where nothing else explains a
-	// run without progress.
+	// LacksPayload reports that the history refers to a large value that no store has. It is searched for only where
+	// nothing else explains a run without progress.
 	LacksPayload bool
-	// Cause is one of [run.Causes] where Failure is set. FailedBy is the identity of the worker that failed; empty where there was none.
+	// Cause is one of [run.Causes] where Failure is set. FailedBy is the identity of the worker that failed; empty where
+	// there was none.
 	Cause, FailedBy string
 }
 
@@ -112,7 +116,8 @@ type Activity struct {
 	Type    string
 	Attempt int
 	Started bool
-	// ScheduledAt is when the activity was first scheduled, NextAt when the next attempt is due; zero where none is planned.
+	// ScheduledAt is when the activity was first scheduled, NextAt when the next attempt is due; zero where none is
+	// planned.
 	ScheduledAt, NextAt time.Time
 	// Failure is why the last attempt failed.
 	Failure string
@@ -150,12 +155,13 @@ type Worker struct {
 	Identity string
 	// Registered is the worker's entry in the registry, the last one of a worker that is no longer listed.
 	Registered worker.Worker
-	// Live reports whether the worker still sends heartbeats, Compatible whether it polls the task queues of this process's runs.
+	// Live reports whether the worker still sends heartbeats, Compatible whether it polls the task queues of this
+	// process's runs.
 	Live, Compatible bool
 	// Fingerprint is the worker's fingerprint for messages: its contract, Temporal and namespace.
 	Fingerprint string
-	// BusySince is since when its pollers for the queue in question wait for a free slot: it executes tasks and takes no others until one of
-	// them ends. It is zero where they do not wait.
+	// BusySince is since when its pollers for the queue in question wait for a free slot: it executes tasks and takes no
+	// others until one of them ends. It is zero where they do not wait.
 	BusySince time.Time
 }
 
@@ -174,9 +180,10 @@ func (s QueueState) Pollers(project string, workers []Worker, now time.Time) (wo
 		count(s.Activity, func(b worker.Busy) time.Time { return b.Activities })
 }
 
-// CountPollers separates live pollers from dead ones that are still listed: Temporal removes one only five minutes after its last poll.
-// The heartbeats of a Signalbox worker end sooner: a worker without heartbeats and polls for [worker.AliveFor] no longer polls. A live one
-// may not have polled for long, or be listed no more, while its slots are in use.
+// CountPollers separates live pollers from dead ones that are still listed: Temporal removes one only five minutes
+// after its last poll. The heartbeats of a Signalbox worker end sooner: a worker without heartbeats and polls for
+// [worker.AliveFor] no longer polls. A live one may not have polled for long, or be listed no more, while its slots are
+// in use.
 func CountPollers(listed []Poller, workers []Worker, now time.Time) (p Pollers) {
 	busy := func(w Worker) bool { return w.Live && w.Compatible && !w.BusySince.IsZero() }
 	for _, w := range workers {
@@ -209,7 +216,8 @@ func CountPollers(listed []Poller, workers []Worker, now time.Time) (p Pollers) 
 	return p
 }
 
-// Shortage describes the live and compatible worker that gets the least processor time, of those that are short of it; empty where none is.
+// Shortage describes the live and compatible worker that gets the least processor time, of those that are short of it;
+// empty where none is.
 func Shortage(workers []Worker) (text string) {
 	least := math.Inf(1)
 	for _, w := range workers {

@@ -12,14 +12,15 @@ import (
 )
 
 const (
-	// maxFailures is how many runs' failures may wait to be written. Failures of further runs are dropped: Temporal reports them, too.
+	// maxFailures is how many runs' failures may wait to be written. Failures of further runs are dropped: Temporal
+	// reports them, too.
 	maxFailures = 1000
 	// flushEvery is how often failures are written.
 	flushEvery = 500 * time.Millisecond
 )
 
-// Under returns a failure with what its worker gets of a processor. A task that took too long by the clock is no fault of its run where the
-// worker is short of processor time.
+// Under returns a failure with what its worker gets of a processor. A task that took too long by the clock is no fault
+// of its run where the worker is short of processor time.
 func (t TaskFailure) Under(worker string, s processor.State) TaskFailure {
 	if t.Cause == run.Deadlock && s.Short() {
 		t.Cause, t.Text = run.ProcessorShortage, shortageOf(worker, s)+": "+t.Text
@@ -27,8 +28,8 @@ func (t TaskFailure) Under(worker string, s processor.State) TaskFailure {
 	return t
 }
 
-// Failures stores the failed workflow tasks of this process's workers, from which the [Watcher] determines causes. A burst of failures
-// costs one statement for each run, and no caller waits for it.
+// Failures stores the failed workflow tasks of this process's workers, from which the [Watcher] determines causes. A
+// burst of failures costs one statement for each run, and no caller waits for it.
 type Failures struct {
 	*loop.Loop
 
@@ -54,8 +55,8 @@ func (f *Failures) Note(t TaskFailure) {
 	}
 }
 
-// flush writes the waiting failures. Those that cannot be written, or are not written yet when the process stops, are dropped: Temporal
-// reports them, too.
+// flush writes the waiting failures. Those that cannot be written, or are not written yet when the process stops, are
+// dropped: Temporal reports them, too.
 func (f *Failures) flush(ctx, _ context.Context) time.Duration {
 	f.mu.Lock()
 	batch := make([]TaskFailure, 0, len(f.waiting))

@@ -19,9 +19,11 @@ const (
 	maxCandidates = 100_000
 	// confirmEvery is the age of a verdict's last confirmation at which the confirmation is written again.
 	confirmEvery = 15 * time.Second
-	// listEvery is how often Temporal's list of problems is read, purgeEvery how often failures of runs that have ended are deleted.
+	// listEvery is how often Temporal's list of problems is read, purgeEvery how often failures of runs that have ended
+	// are deleted.
 	listEvery, purgeEvery = 10 * time.Second, time.Minute
-	// failureWindow is how long after a failure a waiting run is still examined: Temporal retries a failing task within ten minutes.
+	// failureWindow is how long after a failure a waiting run is still examined: Temporal retries a failing task within
+	// ten minutes.
 	failureWindow = 15 * time.Minute
 	// workerRetention is how long a worker without heartbeats is listed, maxWorkers how many workers are read.
 	workerRetention = 10 * time.Minute
@@ -40,16 +42,16 @@ type pass struct {
 	// changes are by project. checked are the runs with confirmed verdicts.
 	changes map[string][]Change
 	checked []string
-	// before and after are how many runs have a verdict, by project and code, before and after the pass. begun are the verdicts that it sets,
-	// ended those that it removes, by the project and code of the verdict.
+	// before and after are how many runs have a verdict, by project and code, before and after the pass. begun are the
+	// verdicts that it sets, ended those that it removes, by the project and code of the verdict.
 	before, after map[group]int
 	begun, ended  map[group][]announced
 	// carriers are the runs with whose changes the events about many runs are written.
 	carriers map[group]string
 	// poison are the runs, by project, that were poison in the previous pass and still are.
 	poison map[string][]Candidate
-	// limited reports that the budget for diagnosis has refused a request: the pass sends no others. undecided are the runs that it could not
-	// decide then.
+	// limited reports that the budget for diagnosis has refused a request: the pass sends no others. undecided are the
+	// runs that it could not decide then.
 	limited   atomic.Bool
 	undecided int64
 	// maxDescriptions is how many single runs the pass may describe.
@@ -157,8 +159,8 @@ func (p *pass) candidates(ctx context.Context) ([]Candidate, error) {
 	return append(due, list...), err
 }
 
-// suspects returns further waiting runs, with waits that are not overdue, for which a failure, a requested cancellation or Temporal's list of
-// problems indicates that they do not process their workflow tasks.
+// suspects returns further waiting runs, with waits that are not overdue, for which a failure, a requested cancellation
+// or Temporal's list of problems indicates that they do not process their workflow tasks.
 func (p *pass) suspects(ctx context.Context, seen map[string]bool) ([]Candidate, error) {
 	list, err := p.w.store.Suspects(ctx, p.now.Add(-failureWindow), maxCandidates)
 	if err != nil {
@@ -304,7 +306,8 @@ func (p *pass) elsewhere(r Row) run.ClusterID {
 
 func (p *pass) facts(c Candidate) Facts {
 	return Facts{
-		Now: p.now, After: p.w.opts.After, Row: c.Row, Elsewhere: p.elsewhere(c.Row), Connection: p.connection, Queue: p.queues[c.Project], Reported: p.w.problems[c.ID],
+		Now: p.now, After: p.w.opts.After, Row: c.Row, Elsewhere: p.elsewhere(c.Row), Connection: p.connection,
+		Queue: p.queues[c.Project], Reported: p.w.problems[c.ID],
 		Failure: c.Failure, PoisonAfter: p.w.opts.PoisonAfter,
 	}
 }
@@ -329,8 +332,8 @@ func (p *pass) counts() map[string]int64 {
 	return counts
 }
 
-// report sets or confirms a verdict. The size of a backlog, and what a worker gets of a processor, differ in every pass: a difference in them
-// alone is written only with a confirmation.
+// report sets or confirms a verdict. The size of a backlog, and what a worker gets of a processor, differ in every
+// pass: a difference in them alone is written only with a confirmation.
 func (p *pass) report(c Candidate, before StoredVerdict, was bool, v Verdict) {
 	p.after[group{c.Project, v.Code}]++
 	if was && !before.Moved && before.Code == run.Poison && v.Code == run.Poison {
@@ -338,12 +341,14 @@ func (p *pass) report(c Candidate, before StoredVerdict, was bool, v Verdict) {
 	}
 	sameSince := was && before.Since.Equal(v.Since.Truncate(time.Microsecond))
 	if sameSince && !before.Moved && before.Code == v.Code {
-		same, due := before.Detail == v.Detail && before.Advice == v.Advice && before.Cause == v.Cause, p.now.Sub(before.CheckedAt) >= confirmEvery
+		same, due := before.Detail == v.Detail && before.Advice == v.Advice &&
+			before.Cause == v.Cause, p.now.Sub(before.CheckedAt) >= confirmEvery
 		switch {
 		case same && due:
 			p.checked = append(p.checked, c.ID)
 			return
-		case same, (v.Code == run.Backlog || v.Cause == run.ProcessorShortage || v.Cause == run.NoAnswer) && v.Cause == before.Cause && !due:
+		case same, (v.Code == run.Backlog || v.Cause == run.ProcessorShortage || v.Cause == run.NoAnswer) &&
+			v.Cause == before.Cause && !due:
 			return
 		}
 	}
@@ -411,5 +416,6 @@ func (p *pass) notify(ctx context.Context, project string, done Changed) {
 		p.w.opts.Changes.Notify(id)
 	}
 	p.w.opts.Committed(ctx, project, done.Wake)
-	logger.FromContext(ctx).InfoContext(ctx, "Verdicts about runs without progress have changed", "project", project, "runs", len(done.Runs))
+	logger.FromContext(ctx).InfoContext(ctx, "Verdicts about runs without progress have changed", "project", project,
+		"runs", len(done.Runs))
 }

@@ -44,7 +44,8 @@ type Change struct {
 	Sequence int64
 	// To is the new verdict; nil to clear it.
 	To *Verdict
-	// Events announce the change; they are committed with it, or not at all. Their IDs end with the run's new sequence number.
+	// Events announce the change; they are committed with it, or not at all. Their IDs end with the run's new sequence
+	// number.
 	Events []event.Event
 }
 
@@ -69,8 +70,8 @@ type TaskFailure struct {
 type Store interface {
 	Rows
 
-	// ChangeVerdicts makes the changes of one project in one transaction. It skips runs that have changed since the decision. A changed
-	// verdict increases the run's sequence number.
+	// ChangeVerdicts makes the changes of one project in one transaction. It skips runs that have changed since the
+	// decision. A changed verdict increases the run's sequence number.
 	ChangeVerdicts(ctx context.Context, project string, at time.Time, changes []Change) (Changed, error)
 	// NoteFailures stores the failures of open runs. A later failure of a run replaces an earlier one.
 	NoteFailures(ctx context.Context, failures []TaskFailure) error
@@ -78,8 +79,8 @@ type Store interface {
 
 // Rows has the methods of a [Store] that write no values of runs.
 type Rows interface {
-	// Overdue returns up to limit runs beyond the cursor that are queued or running, have had their status since before or longer,
-	// and may be overdue; the oldest status first.
+	// Overdue returns up to limit runs beyond the cursor that are queued or running, have had their status since before or
+	// longer, and may be overdue; the oldest status first.
 	Overdue(ctx context.Context, before time.Time, after Cursor, limit int) ([]Candidate, error)
 	// OverdueWaits returns up to limit waiting runs with a timer that was due before the given time, the earliest first.
 	OverdueWaits(ctx context.Context, before time.Time, limit int) ([]Candidate, error)
@@ -93,8 +94,8 @@ type Rows interface {
 	Verdicts(ctx context.Context, after string, limit int) ([]StoredVerdict, error)
 	// CheckVerdicts stores the time at which verdicts were confirmed.
 	CheckVerdicts(ctx context.Context, runIDs []string, at time.Time) error
-	// ReserveEndings grants the runs of a request where they and those granted since r.Since are within the limit. Otherwise it grants no
-	// further run and commits the event. All processes share one count.
+	// ReserveEndings grants the runs of a request where they and those granted since r.Since are within the limit.
+	// Otherwise it grants no further run and commits the event. All processes share one count.
 	ReserveEndings(ctx context.Context, r EndingRequest) (Endings, error)
 	// ForgetFailures deletes the failures of runs that have ended.
 	ForgetFailures(ctx context.Context) error

@@ -21,20 +21,25 @@ func (f diagnosis) verdict(code string) Decision {
 	switch code {
 	case run.InAnotherTemporal:
 		v.Detail = fmt.Sprintf("the run is in another Temporal than the servers use: in %s", run.ClusterName(f.Elsewhere))
-		v.Advice = fmt.Sprintf("point temporal.address and temporal.namespace of the servers there, and it continues, or end it with "+
+		v.Advice = fmt.Sprintf("point temporal.address and temporal.namespace of the servers there, and it continues, or "+
+			"end it with "+
 			"`signalbox run terminate %s`; `signalbox system status` shows the Temporal of the server", f.Row.ID)
 	case run.EngineDisconnected:
-		v.Detail = fmt.Sprintf("Temporal at %s cannot be used since %s%s", f.Connection.Address, stamp(f.Connection.DownSince), reason(f.Connection))
+		v.Detail = fmt.Sprintf("Temporal at %s cannot be used since %s%s", f.Connection.Address,
+			stamp(f.Connection.DownSince), reason(f.Connection))
 		v.Advice = "restore Temporal, or correct the temporal settings; `signalbox system status` shows the connection"
 	case run.NotStarted:
 		v.Detail = "Temporal has not confirmed the start; it is retried every few seconds"
-		v.Advice = "`signalbox system status` shows the connection and the reconciler; the servers' logs show why starts have no outcome"
+		v.Advice = "`signalbox system status` shows the connection and the reconciler; the servers' logs show why starts " +
+			"have no outcome"
 	case run.NoPoller:
 		v.Detail = fmt.Sprintf("no worker polls task queue %s", queue)
-		v.Advice = fmt.Sprintf("start a worker for project %s: `signalbox server --roles worker`; `signalbox worker list` shows those that run", project)
+		v.Advice = fmt.Sprintf("start a worker for project %s: `signalbox server --roles worker`; `signalbox worker list` "+
+			"shows those that run", project)
 		if f.Queue.Elsewhere != "" {
 			v.Detail += "; " + f.Queue.Elsewhere
-			v.Advice = fmt.Sprintf("make temporal.address and temporal.namespace the same in all processes, so that a worker polls %s; "+
+			v.Advice = fmt.Sprintf("make temporal.address and temporal.namespace the same in all processes, so that a worker "+
+				"polls %s; "+
 				"`signalbox worker list` shows them", queue)
 		}
 	case run.PollerStale:
@@ -42,29 +47,35 @@ func (f diagnosis) verdict(code string) Decision {
 		if p.Alive > 0 {
 			p = f.Queue.Activity
 		}
-		v.Detail = fmt.Sprintf("no worker polls task queue %s any more; %s was the last, at %s", queue, p.StaleBy, stamp(p.StaleAt))
-		v.Advice = fmt.Sprintf("start the workers of project %s again, or see why they stopped; `signalbox worker list` shows those that run", project)
+		v.Detail = fmt.Sprintf("no worker polls task queue %s any more; %s was the last, at %s", queue, p.StaleBy,
+			stamp(p.StaleAt))
+		v.Advice = fmt.Sprintf("start the workers of project %s again, or see why they stopped; `signalbox worker list` "+
+			"shows those that run", project)
 	case run.Backlog:
 		v.Detail = f.backlog()
-		v.Advice = fmt.Sprintf("add workers for task queue %s, or raise worker.max_concurrent_workflow_tasks and worker.max_concurrent_activities; "+
+		v.Advice = fmt.Sprintf("add workers for task queue %s, or raise worker.max_concurrent_workflow_tasks and "+
+			"worker.max_concurrent_activities; "+
 			"`signalbox worker list` shows those that run", queue)
 		if f.backlogged().BusyBy != "" {
 			v.Advice += fmt.Sprintf(", `signalbox run list --project %s --status running` the runs that they execute", project)
 		}
 	case run.ExecutionMissing:
 		v.Detail = "Temporal has no execution of this run: it was deleted there, or its data was lost"
-		v.Advice = fmt.Sprintf("the reconciler ends it unless the run may be in another Temporal: see `signalbox system reconcile --dry-run`, "+
+		v.Advice = fmt.Sprintf("the reconciler ends it unless the run may be in another Temporal: see `signalbox system "+
+			"reconcile --dry-run`, "+
 			"or cancel it with `signalbox run cancel %s`", f.Row.ID)
 	case run.ExecutionClosed:
 		v.Detail = fmt.Sprintf("the execution has ended in Temporal: %s", f.Execution.Closed)
 		v.Advice = "the reconciler writes its end within a minute; `signalbox system reconcile` does it now"
 	case run.TimerLate:
 		v.Detail = fmt.Sprintf("its timer was due at %s, but Temporal has not fired it", stamp(f.Row.WaitUntil))
-		v.Advice = "Temporal's queue of timers is behind: give Temporal processor time, and its database what it waits for; the run continues by itself; " +
+		v.Advice = "Temporal's queue of timers is behind: give Temporal processor time, and its database what it waits " +
+			"for; the run continues by itself; " +
 			"the runbook TimersLate has the metrics of Temporal to look at, `signalbox system status` its address"
 	case run.Unknown:
 		v.Detail = "the execution is open in Temporal and has no pending task or activity"
-		v.Advice = fmt.Sprintf("see the history of workflow %s on task queue %s in Temporal; `signalbox run steps %s` shows how far it has come",
+		v.Advice = fmt.Sprintf("see the history of workflow %s on task queue %s in Temporal; `signalbox run steps %s` "+
+			"shows how far it has come",
 			f.Row.ID, queue, f.Row.ID)
 	}
 	return Decision{Action: Report, Verdict: v}
@@ -88,7 +99,8 @@ func (f diagnosis) backlog() string {
 	}
 	text := fmt.Sprintf("task queue %s has pollers, but its %s wait", f.Queue.Name, kind)
 	if p.BusyBy != "" {
-		text = fmt.Sprintf("the %s of task queue %s wait: worker %s is busy, all its slots for them are in use or wait for processor time since %s",
+		text = fmt.Sprintf("the %s of task queue %s wait: worker %s is busy, all its slots for them are in use or wait for "+
+			"processor time since %s",
 			kind, f.Queue.Name, p.BusyBy, stamp(p.BusySince))
 	}
 	if p.Backlog > 0 {
@@ -108,7 +120,8 @@ func (f diagnosis) retrying(a Activity) Decision {
 	}
 	return Decision{Action: Report, Verdict: Verdict{
 		Code: run.ActivityRetrying, Since: f.since, Detail: detail,
-		Advice: fmt.Sprintf("correct the cause; the workers that poll %s retry it by themselves; `signalbox run steps %s` shows the step",
+		Advice: fmt.Sprintf("correct the cause; the workers that poll %s retry it by themselves; `signalbox run steps %s` "+
+			"shows the step",
 			f.Queue.Name, f.Row.ID),
 	}}
 }

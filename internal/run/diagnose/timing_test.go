@@ -33,14 +33,17 @@ func (s *oneRunStore) begin(at time.Time) {
 	s.since = at
 }
 
-func (s *oneRunStore) Overdue(_ context.Context, before time.Time, after diagnose.Cursor, _ int) ([]diagnose.Candidate, error) {
+func (s *oneRunStore) Overdue(_ context.Context, before time.Time, after diagnose.Cursor,
+	_ int) ([]diagnose.Candidate, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.queries++
 	if s.since.IsZero() || s.since.After(before) || !after.StatusAt.IsZero() {
 		return nil, nil
 	}
-	return []diagnose.Candidate{{Row: diagnose.Row{ID: "r1", Project: projectName, Status: run.Queued, QueuedReason: run.QueuedWorker, StatusAt: s.since}}}, nil
+	return []diagnose.Candidate{
+		{Row: diagnose.Row{ID: "r1", Project: projectName, Status: run.Queued, QueuedReason: run.QueuedWorker,
+			StatusAt: s.since}}}, nil
 }
 
 func (s *oneRunStore) ChangeVerdicts(context.Context, string, time.Time, []diagnose.Change) (diagnose.Changed, error) {
@@ -74,8 +77,8 @@ func (*oneRunStore) Exclusive(ctx context.Context, _ string, fn func(context.Con
 	return true, fn(ctx)
 }
 
-// TestVerdictFollowsWithinHalfASecond has runs begin at many times between two passes: the verdict is there half a second after they are
-// overdue. Where none is about to be, passes are not more frequent.
+// TestVerdictFollowsWithinHalfASecond has runs begin at many times between two passes: the verdict is there half a
+// second after they are overdue. Where none is about to be, passes are not more frequent.
 func TestVerdictFollowsWithinHalfASecond(t *testing.T) {
 	t.Parallel()
 	for offset := time.Duration(0); offset < 2*time.Second; offset += 130 * time.Millisecond {

@@ -35,8 +35,9 @@ type Decision struct {
 	Verdict Verdict
 }
 
-// Due reports whether progress is overdue, and from which time there is none. A run that waits for an event or a child, or that is paused or
-// held by a quota, is never overdue. [Decide] checks separately whether such a run processes its workflow tasks.
+// Due reports whether progress is overdue, and from which time there is none. A run that waits for an event or a child,
+// or that is paused or held by a quota, is never overdue. [Decide] checks separately whether such a run processes its
+// workflow tasks.
 func Due(r Row, now time.Time, after time.Duration) (since time.Time, due bool) {
 	switch r.Status { //nolint:exhaustive // the others have ended
 	case run.Queued:
@@ -89,8 +90,9 @@ func Decide(f Facts) Decision {
 	return d.withoutExecution()
 }
 
-// decideWaiting decides a run with a wait of unlimited length. The run must still process events, cancellations and other signals. Only
-// Temporal has their workflow tasks, so its execution is described where a failure, a report or a requested cancellation is present.
+// decideWaiting decides a run with a wait of unlimited length. The run must still process events, cancellations and
+// other signals. Only Temporal has their workflow tasks, so its execution is described where a failure, a report or a
+// requested cancellation is present.
 func decideWaiting(f Facts) Decision {
 	switch {
 	case f.Row.Status != run.Waiting, f.Failure == nil && f.Reported == "" && !f.Row.CancelRequested:
@@ -127,13 +129,14 @@ type diagnosis struct {
 	since time.Time
 }
 
-// withoutRecords reports whether no workflow task of the run has been accepted yet: it is queued, or its first task is being executed or was
-// lost.
+// withoutRecords reports whether no workflow task of the run has been accepted yet: it is queued, or its first task is
+// being executed or was lost.
 func (r Row) withoutRecords() bool {
 	return r.Status == run.Queued || r.Status == run.Running && r.MovedAt.IsZero()
 }
 
-// disconnected keeps the stored verdict until the connection has been unusable for After: a short outage does not make a run stuck.
+// disconnected keeps the stored verdict until the connection has been unusable for After: a short outage does not make
+// a run stuck.
 func (f diagnosis) disconnected() Decision {
 	if f.Now.Sub(f.Connection.DownSince) <= f.After {
 		return Decision{Action: Keep}
@@ -149,8 +152,8 @@ func (f diagnosis) noPoller(p Pollers) Decision {
 	return f.verdict(run.NoPoller)
 }
 
-// withoutExecution decides without a description of the execution. A failure that a worker reported may be over for a run that has begun:
-// the next attempt may have succeeded without a new record.
+// withoutExecution decides without a description of the execution. A failure that a worker reported may be over for a
+// run that has begun: the next attempt may have succeeded without a new record.
 func (f diagnosis) withoutExecution() Decision {
 	switch {
 	case f.Failure != nil && f.Row.withoutRecords() && !f.Failure.At.Before(f.since), f.Reported != "":

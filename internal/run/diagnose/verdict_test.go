@@ -30,17 +30,25 @@ func rows() map[string]diagnose.Row {
 		"queued engine":    row(run.Queued, func(r *diagnose.Row) { r.QueuedReason = run.QueuedEngine }),
 		"queued admission": row(run.Queued, func(r *diagnose.Row) { r.QueuedReason = run.QueuedAdmission }),
 		"running":          row(run.Running, func(r *diagnose.Row) { r.MovedAt = r.StatusAt }),
-		"waiting timer":    row(run.Waiting, func(r *diagnose.Row) { r.WaitingKind, r.WaitUntil = "timer", ago(2*time.Minute) }),
-		"waiting retry":    row(run.Waiting, func(r *diagnose.Row) { r.WaitingKind, r.WaitUntil = "retry", ago(2*time.Minute) }),
-		"waiting event":    row(run.Waiting, func(r *diagnose.Row) { r.WaitingKind, r.WaitUntil = "event", ago(2*time.Minute) }),
-		"waiting paused":   row(run.Waiting, func(r *diagnose.Row) { r.WaitingKind, r.WaitUntil = "paused", ago(2*time.Minute) }),
-		"waiting quota":    row(run.Waiting, func(r *diagnose.Row) { r.WaitingKind, r.WaitUntil = "quota", ago(2*time.Minute) }),
-		"waiting child":    row(run.Waiting, func(r *diagnose.Row) { r.WaitingKind, r.WaitUntil = "child", ago(2*time.Minute) }),
-		"completed":        row(run.Completed, func(*diagnose.Row) {}),
-		"failed":           row(run.Failed, func(*diagnose.Row) {}),
-		"canceled":         row(run.Canceled, func(*diagnose.Row) {}),
-		"terminated":       row(run.Terminated, func(*diagnose.Row) {}),
-		"timed out":        row(run.TimedOut, func(*diagnose.Row) {}),
+		"waiting timer": row(run.Waiting, func(r *diagnose.Row) {
+			r.WaitingKind, r.WaitUntil = "timer", ago(2*time.Minute)
+		}),
+		"waiting retry": row(run.Waiting, func(r *diagnose.Row) {
+			r.WaitingKind, r.WaitUntil = "retry", ago(2*time.Minute)
+		}),
+		"waiting event": row(run.Waiting, func(r *diagnose.Row) {
+			r.WaitingKind, r.WaitUntil = "event", ago(2*time.Minute)
+		}),
+		"waiting paused": row(run.Waiting, func(r *diagnose.Row) {
+			r.WaitingKind, r.WaitUntil = "paused", ago(2*time.Minute)
+		}),
+		"waiting quota": row(run.Waiting, func(r *diagnose.Row) { r.WaitingKind, r.WaitUntil = "quota", ago(2*time.Minute) }),
+		"waiting child": row(run.Waiting, func(r *diagnose.Row) { r.WaitingKind, r.WaitUntil = "child", ago(2*time.Minute) }),
+		"completed":     row(run.Completed, func(*diagnose.Row) {}),
+		"failed":        row(run.Failed, func(*diagnose.Row) {}),
+		"canceled":      row(run.Canceled, func(*diagnose.Row) {}),
+		"terminated":    row(run.Terminated, func(*diagnose.Row) {}),
+		"timed out":     row(run.TimedOut, func(*diagnose.Row) {}),
 	}
 }
 
@@ -65,37 +73,70 @@ func situations() map[string]struct {
 		"in another Temporal": {func(f *diagnose.Facts) {
 			f.Elsewhere = run.ClusterID{Address: "a:7233", Namespace: "ns", NamespaceID: "n1"}
 		}, "IN_ANOTHER_TEMPORAL", ""},
-		"nothing more":                {func(*diagnose.Facts) {}, "describe", ""},
-		"queue not known":             {func(f *diagnose.Facts) { f.Queue = nil }, "keep", ""},
-		"no poller":                   {func(f *diagnose.Facts) { f.Queue.Workflow = diagnose.Pollers{} }, "NO_POLLER", ""},
-		"pollers are dead":            {func(f *diagnose.Facts) { f.Queue.Workflow = diagnose.Pollers{StaleBy: "w1", StaleAt: ago(time.Hour)} }, "POLLER_STALE", ""},
-		"workers are elsewhere":       {func(f *diagnose.Facts) { f.Queue.Workflow = diagnose.Pollers{}; f.Queue.Elsewhere = "worker w2" }, "NO_POLLER", ""},
-		"workers have gone elsewhere": {func(f *diagnose.Facts) { f.Queue.Workflow = diagnose.Pollers{StaleBy: "w1"}; f.Queue.Elsewhere = "w2" }, "NO_POLLER", ""},
+		"nothing more":    {func(*diagnose.Facts) {}, "describe", ""},
+		"queue not known": {func(f *diagnose.Facts) { f.Queue = nil }, "keep", ""},
+		"no poller":       {func(f *diagnose.Facts) { f.Queue.Workflow = diagnose.Pollers{} }, "NO_POLLER", ""},
+		"pollers are dead": {func(f *diagnose.Facts) {
+			f.Queue.Workflow = diagnose.Pollers{StaleBy: "w1", StaleAt: ago(time.Hour)}
+		}, "POLLER_STALE", ""},
+		"workers are elsewhere": {func(f *diagnose.Facts) {
+			f.Queue.Workflow = diagnose.Pollers{}
+			f.Queue.Elsewhere = "worker w2"
+		}, "NO_POLLER", ""},
+		"workers have gone elsewhere": {func(f *diagnose.Facts) {
+			f.Queue.Workflow = diagnose.Pollers{StaleBy: "w1"}
+			f.Queue.Elsewhere = "w2"
+		}, "NO_POLLER", ""},
 		"a worker reported a failure": {func(f *diagnose.Facts) {
 			f.Failure = &diagnose.Failure{At: ago(9 * time.Minute), Text: "panic", Cause: run.Panic}
 		}, "describe", "TASK_FAILING"},
-		"a failure without a cause":  {func(f *diagnose.Facts) { f.Failure = &diagnose.Failure{At: ago(9 * time.Minute), Text: "panic"} }, "describe", ""},
-		"Temporal reports something": {func(f *diagnose.Facts) { f.Reported = "WorkflowTaskFailedCauseWorkflowWorkerUnhandledFailure" }, "describe", ""},
-		"task is poison":             {poisonous, "POISON", ""},
-		"an older failure":           {func(f *diagnose.Facts) { f.Failure = &diagnose.Failure{At: ago(time.Hour), Text: "panic"} }, "describe", ""},
+		"a failure without a cause": {func(f *diagnose.Facts) {
+			f.Failure = &diagnose.Failure{At: ago(9 * time.Minute), Text: "panic"}
+		}, "describe", ""},
+		"Temporal reports something": {func(f *diagnose.Facts) {
+			f.Reported = "WorkflowTaskFailedCauseWorkflowWorkerUnhandledFailure"
+		}, "describe", ""},
+		"task is poison": {poisonous, "POISON", ""},
+		"an older failure": {func(f *diagnose.Facts) {
+			f.Failure = &diagnose.Failure{At: ago(time.Hour), Text: "panic"}
+		}, "describe", ""},
 		"Temporal reports a problem": {func(f *diagnose.Facts) { f.Reported = "NonDeterministicError" }, "TASK_FAILING", ""},
-		"an old backlog":             {func(f *diagnose.Facts) { f.Queue.Workflow.Backlog, f.Queue.Workflow.Age = 9, 2*time.Minute }, "describe", "BACKLOG"},
-		"a young backlog":            {func(f *diagnose.Facts) { f.Queue.Workflow.Backlog, f.Queue.Workflow.Age = 9, time.Second }, "describe", ""},
-		"missing":                    {execution(diagnose.Execution{Missing: true}), "EXECUTION_MISSING", ""},
-		"closed":                     {execution(diagnose.Execution{Closed: "Failed"}), "EXECUTION_CLOSED", ""},
-		"task fails":                 {execution(diagnose.Execution{Task: &diagnose.Task{Attempt: 3}, Failure: "unknown type"}), "TASK_FAILING", ""},
-		"task fails, being tried":    {execution(diagnose.Execution{Task: &diagnose.Task{Attempt: 2, Started: true}}), "TASK_FAILING", ""},
-		"task is being done":         {execution(diagnose.Execution{Task: &diagnose.Task{Attempt: 1, Started: true, ScheduledAt: ago(time.Hour)}}), "clear", ""},
-		"task waits":                 {execution(diagnose.Execution{Task: &diagnose.Task{Attempt: 1, ScheduledAt: ago(2 * time.Minute)}}), "BACKLOG", ""},
-		"task has just come":         {execution(diagnose.Execution{Task: &diagnose.Task{Attempt: 1, ScheduledAt: ago(time.Second)}}), "clear", ""},
-		"activity fails":             {activity(diagnose.Activity{Type: "emit", Attempt: 4, Failure: "refused"}), "ACTIVITY_RETRYING", ""},
-		"activity goes on":           {activity(diagnose.Activity{Type: "call", Attempt: 1, Started: true, ScheduledAt: ago(time.Hour)}), "clear", ""},
-		"activity waits":             {activity(diagnose.Activity{Type: "call", Attempt: 1, ScheduledAt: ago(2 * time.Minute)}), "BACKLOG", ""},
-		"activity has just come":     {activity(diagnose.Activity{Type: "call", Attempt: 1, ScheduledAt: ago(time.Second)}), "clear", ""},
-		"nothing is pending":         {execution(diagnose.Execution{}), "UNKNOWN", ""},
-		"failing, without a poller":  {func(f *diagnose.Facts) { f.Reported = "x"; f.Queue.Workflow = diagnose.Pollers{} }, "NO_POLLER", ""},
-		"disconnected":               {func(f *diagnose.Facts) { f.Connection = down(2 * time.Minute) }, "ENGINE_DISCONNECTED", ""},
-		"disconnected for a moment":  {func(f *diagnose.Facts) { f.Connection = down(time.Second) }, "keep", ""},
+		"an old backlog": {func(f *diagnose.Facts) {
+			f.Queue.Workflow.Backlog, f.Queue.Workflow.Age = 9, 2*time.Minute
+		}, "describe", "BACKLOG"},
+		"a young backlog": {func(f *diagnose.Facts) {
+			f.Queue.Workflow.Backlog, f.Queue.Workflow.Age = 9, time.Second
+		}, "describe", ""},
+		"missing": {execution(diagnose.Execution{Missing: true}), "EXECUTION_MISSING", ""},
+		"closed":  {execution(diagnose.Execution{Closed: "Failed"}), "EXECUTION_CLOSED", ""},
+		"task fails": {
+			execution(diagnose.Execution{Task: &diagnose.Task{Attempt: 3}, Failure: "unknown type"}), "TASK_FAILING", ""},
+		"task fails, being tried": {
+			execution(diagnose.Execution{Task: &diagnose.Task{Attempt: 2, Started: true}}), "TASK_FAILING", ""},
+		"task is being done": {
+			execution(diagnose.Execution{Task: &diagnose.Task{Attempt: 1, Started: true, ScheduledAt: ago(time.Hour)}}), "clear",
+			""},
+		"task waits": {
+			execution(diagnose.Execution{Task: &diagnose.Task{Attempt: 1, ScheduledAt: ago(2 * time.Minute)}}), "BACKLOG", ""},
+		"task has just come": {
+			execution(diagnose.Execution{Task: &diagnose.Task{Attempt: 1, ScheduledAt: ago(time.Second)}}), "clear", ""},
+		"activity fails": {
+			activity(diagnose.Activity{Type: "emit", Attempt: 4, Failure: "refused"}), "ACTIVITY_RETRYING", ""},
+		"activity goes on": {
+			activity(diagnose.Activity{Type: "call", Attempt: 1, Started: true, ScheduledAt: ago(time.Hour)}), "clear", ""},
+		"activity waits": {
+			activity(diagnose.Activity{Type: "call", Attempt: 1, ScheduledAt: ago(2 * time.Minute)}), "BACKLOG", ""},
+		"activity has just come": {
+			activity(diagnose.Activity{Type: "call", Attempt: 1, ScheduledAt: ago(time.Second)}), "clear", ""},
+		"nothing is pending": {execution(diagnose.Execution{}), "UNKNOWN", ""},
+		"failing, without a poller": {func(f *diagnose.Facts) {
+			f.Reported = "x"
+			f.Queue.Workflow = diagnose.Pollers{}
+		}, "NO_POLLER", ""},
+		"disconnected": {func(f *diagnose.Facts) {
+			f.Connection = down(2 * time.Minute)
+		}, "ENGINE_DISCONNECTED", ""},
+		"disconnected for a moment": {func(f *diagnose.Facts) { f.Connection = down(time.Second) }, "keep", ""},
 		"activity without a poller": {func(f *diagnose.Facts) {
 			activity(diagnose.Activity{Attempt: 1, ScheduledAt: ago(2 * time.Minute)})(f)
 			f.Queue.Activity = diagnose.Pollers{}
@@ -105,17 +146,21 @@ func situations() map[string]struct {
 
 // poisonous sets a task that has failed with a deadlock for 15 minutes.
 func poisonous(f *diagnose.Facts) {
-	f.Execution = &diagnose.Execution{Task: &diagnose.Task{Attempt: 9}, Failure: "[TMPRL1101]", Cause: run.Deadlock, FailedAt: ago(15 * time.Minute)}
+	f.Execution = &diagnose.Execution{
+		Task: &diagnose.Task{Attempt: 9}, Failure: "[TMPRL1101]", Cause: run.Deadlock, FailedAt: ago(15 * time.Minute)}
 }
 
 func down(d time.Duration) diagnose.Connection {
-	return diagnose.Connection{DownSince: ago(d), Address: "127.0.0.1:7233", Kind: "unreachable", LastError: "connection refused"}
+	return diagnose.Connection{
+		DownSince: ago(d), Address: "127.0.0.1:7233", Kind: "unreachable", LastError: "connection refused"}
 }
 
 func facts(r diagnose.Row) diagnose.Facts {
 	return diagnose.Facts{
-		Now: now, After: after, PoisonAfter: 15 * time.Minute, Row: r, Connection: diagnose.Connection{Usable: true, Address: "127.0.0.1:7233"},
-		Queue: &diagnose.Queue{Name: "signalbox-shop", Workflow: diagnose.Pollers{Alive: 2}, Activity: diagnose.Pollers{Alive: 2}},
+		Now: now, After: after, PoisonAfter: 15 * time.Minute, Row: r,
+		Connection: diagnose.Connection{Usable: true, Address: "127.0.0.1:7233"},
+		Queue: &diagnose.Queue{
+			Name: "signalbox-shop", Workflow: diagnose.Pollers{Alive: 2}, Activity: diagnose.Pollers{Alive: 2}},
 	}
 }
 
@@ -145,7 +190,8 @@ func TestDecideInEverySituation(t *testing.T) {
 			want := s.want
 			disconnected := strings.HasPrefix(situation, "disconnected")
 			switch {
-			case row.Status == run.Waiting && row.WaitingKind != "timer" && row.WaitingKind != "retry" && (f.Failure != nil || f.Reported != ""):
+			case row.Status == run.Waiting && row.WaitingKind != "timer" && row.WaitingKind != "retry" &&
+				(f.Failure != nil || f.Reported != ""):
 				want = "describe" // the run may wait, but must process its workflow tasks
 			case row.Status.Terminal(), name == "queued admission",
 				row.Status == run.Waiting && row.WaitingKind != "timer" && row.WaitingKind != "retry":
@@ -173,7 +219,8 @@ func TestDecideInEverySituation(t *testing.T) {
 				require.NotEmpty(t, text, "%s, %s", name, situation)
 				require.NotContains(t, text, "\n")
 			}
-			require.Contains(t, d.Verdict.Detail+d.Verdict.Advice, "signalbox", "%s: the texts name the queue or a command", d.Verdict.Code)
+			require.Contains(t, d.Verdict.Detail+d.Verdict.Advice, "signalbox", "%s: the texts name the queue or a command",
+				d.Verdict.Code)
 		}
 	}
 	for _, code := range run.Codes() {
@@ -198,19 +245,24 @@ func TestWaitingRunsMustProcessTheirTasks(t *testing.T) {
 		want      string
 		since     time.Time
 	}{
-		"not described":               {want: "describe"},
-		"nothing is pending":          {execution: &diagnose.Execution{}, want: "clear"},
-		"its task has just failed":    {execution: failed(59*time.Second, time.Second), want: "clear"},
-		"its task fails":              {execution: failed(61*time.Second, time.Second), want: "TASK_FAILING", since: ago(61 * time.Second)},
-		"its task times out":          {execution: task(3, 2*time.Minute), want: "TASK_FAILING", since: ago(2 * time.Minute)},
-		"its task waits":              {execution: task(1, 2*time.Minute), want: "BACKLOG", since: ago(2 * time.Minute)},
-		"its task has come":           {execution: task(1, time.Second), want: "clear"},
-		"its task has no poller":      {execution: task(1, 2*time.Minute), noPoller: true, want: "NO_POLLER", since: ago(2 * time.Minute)},
-		"a worker executes it":        {execution: &diagnose.Execution{Task: &diagnose.Task{Attempt: 1, Started: true, ScheduledAt: ago(time.Hour)}}, want: "clear"},
+		"not described":            {want: "describe"},
+		"nothing is pending":       {execution: &diagnose.Execution{}, want: "clear"},
+		"its task has just failed": {execution: failed(59*time.Second, time.Second), want: "clear"},
+		"its task fails": {
+			execution: failed(61*time.Second, time.Second), want: "TASK_FAILING", since: ago(61 * time.Second)},
+		"its task times out": {execution: task(3, 2*time.Minute), want: "TASK_FAILING", since: ago(2 * time.Minute)},
+		"its task waits":     {execution: task(1, 2*time.Minute), want: "BACKLOG", since: ago(2 * time.Minute)},
+		"its task has come":  {execution: task(1, time.Second), want: "clear"},
+		"its task has no poller": {
+			execution: task(1, 2*time.Minute), noPoller: true, want: "NO_POLLER", since: ago(2 * time.Minute)},
+		"a worker executes it": {
+			execution: &diagnose.Execution{Task: &diagnose.Task{Attempt: 1, Started: true, ScheduledAt: ago(time.Hour)}},
+			want:      "clear"},
 		"it has ended, or is missing": {execution: &diagnose.Execution{Missing: true}, want: "clear"},
 	} {
 		for _, kind := range []string{run.WaitingEvent, run.WaitingTimer, run.WaitingPaused, "quota", "child"} {
-			row := diagnose.Row{ID: "r1", Project: "shop", Status: run.Waiting, WaitingKind: kind, StatusAt: ago(time.Hour), WaitUntil: now.Add(time.Hour)}
+			row := diagnose.Row{ID: "r1", Project: "shop", Status: run.Waiting, WaitingKind: kind, StatusAt: ago(time.Hour),
+				WaitUntil: now.Add(time.Hour)}
 			require.Equal(t, "clear", outcome(diagnose.Decide(facts(row))), "no fact indicates a problem")
 			for _, problem := range []func(*diagnose.Facts){
 				func(f *diagnose.Facts) { f.Row.CancelRequested = true },
@@ -248,7 +300,8 @@ func TestProgressIsOverdueOnlyAfterTheLimit(t *testing.T) {
 			return diagnose.Row{Status: run.Waiting, WaitingKind: "timer", StatusAt: ago(time.Hour), WaitUntil: ago(d)}
 		},
 	} {
-		for d, want := range map[time.Duration]bool{59 * time.Second: false, after: false, 61 * time.Second: true, -time.Hour: false} {
+		for d, want := range map[time.Duration]bool{
+			59 * time.Second: false, after: false, 61 * time.Second: true, -time.Hour: false} {
 			since, due := diagnose.Due(shape(d), now, after)
 			require.Equal(t, want, due, "%s for %v", name, d)
 			require.Equal(t, ago(d), since)
@@ -281,13 +334,15 @@ func TestDeadPollersDoNotCount(t *testing.T) {
 			require.Equal(t, diagnose.Pollers{StaleBy: tt.poller.Identity, StaleAt: tt.poller.LastAccess}, p, name)
 		}
 	}
-	p := diagnose.CountPollers([]diagnose.Poller{{"a", ago(4 * time.Minute)}, {"b", ago(2 * time.Minute)}, {"live", ago(0)}}, workers, now)
+	p := diagnose.CountPollers(
+		[]diagnose.Poller{{"a", ago(4 * time.Minute)}, {"b", ago(2 * time.Minute)}, {"live", ago(0)}}, workers, now)
 	require.Equal(t, diagnose.Pollers{Alive: 1, StaleBy: "b", StaleAt: ago(2 * time.Minute)}, p, "the last one is named")
 }
 
 func TestIncompatibleWorkersAreNamed(t *testing.T) {
 	t.Parallel()
-	here, there, dead := diagnose.Worker{Identity: "a", Live: true, Compatible: true}, diagnose.Worker{Identity: "b", Live: true, Fingerprint: "namespace other"},
+	here, there, dead := diagnose.Worker{Identity: "a", Live: true, Compatible: true},
+		diagnose.Worker{Identity: "b", Live: true, Fingerprint: "namespace other"},
 		diagnose.Worker{Identity: "c", Fingerprint: "namespace other"}
 	require.Empty(t, diagnose.Elsewhere([]diagnose.Worker{here, dead}))
 	require.Equal(t, "worker b uses namespace other", diagnose.Elsewhere([]diagnose.Worker{here, dead, there}))
@@ -297,14 +352,15 @@ func TestIncompatibleWorkersAreNamed(t *testing.T) {
 func TestDetailIsShort(t *testing.T) {
 	t.Parallel()
 	f := facts(rows()["running"])
-	f.Execution = &diagnose.Execution{Task: &diagnose.Task{Attempt: 2}, Failure: "panic:\n" + strings.Repeat("goroutine 1\n\t", 1000)}
+	f.Execution = &diagnose.Execution{
+		Task: &diagnose.Task{Attempt: 2}, Failure: "panic:\n" + strings.Repeat("goroutine 1\n\t", 1000)}
 	d := diagnose.Decide(f)
 	require.NotContains(t, d.Verdict.Detail, "\n")
 	require.Less(t, len(d.Verdict.Detail), 600)
 }
 
-// TestBusyWorkersAreNotStale: a live worker whose slots are in use does not poll, for as long as that takes, and Temporal forgets it after
-// five minutes.
+// TestBusyWorkersAreNotStale: a live worker whose slots are in use does not poll, for as long as that takes, and
+// Temporal forgets it after five minutes.
 func TestBusyWorkersAreNotStale(t *testing.T) {
 	t.Parallel()
 	busy := diagnose.Worker{Identity: "w1", Live: true, Compatible: true, BusySince: ago(2 * time.Minute)}
@@ -331,13 +387,14 @@ func TestBusyWorkersAreNotStale(t *testing.T) {
 	f.Queue.Workflow.Backlog, f.Queue.Workflow.Age = 273, 2*time.Minute
 	d := diagnose.Decide(f)
 	require.Equal(t, run.Backlog, d.Verdict.Code)
-	require.Equal(t, "the workflow tasks of task queue signalbox-shop wait: worker w1 is busy, all its slots for them are in use or wait for "+
+	require.Equal(t, "the workflow tasks of task queue signalbox-shop wait: worker w1 is busy, all its slots for them "+
+		"are in use or wait for "+
 		"processor time since 2026-03-01T11:58:00Z: about 273, the oldest for 2m0s", d.Verdict.Detail)
 	require.Contains(t, d.Verdict.Advice, "`signalbox run list --project shop --status running`")
 }
 
-// TestFirstTaskThatFails: a run whose first workflow task a worker has taken is running, and has no records. Its failures count as those of a
-// queued run.
+// TestFirstTaskThatFails: a run whose first workflow task a worker has taken is running, and has no records. Its
+// failures count as those of a queued run.
 func TestFirstTaskThatFails(t *testing.T) {
 	t.Parallel()
 	f := facts(rows()["running"])
@@ -353,7 +410,8 @@ func TestRunInAnotherTemporal(t *testing.T) {
 	there := run.ClusterID{Address: "a:7233", Namespace: "ns", NamespaceID: "n1"}
 	missing := &diagnose.Execution{Missing: true}
 	for name, row := range rows() {
-		f := diagnose.Facts{Now: now, After: after, Row: row, Connection: diagnose.Connection{Usable: true}, Queue: &diagnose.Queue{Workflow: diagnose.Pollers{Alive: 1}}, Execution: missing}
+		f := diagnose.Facts{Now: now, After: after, Row: row, Connection: diagnose.Connection{Usable: true},
+			Queue: &diagnose.Queue{Workflow: diagnose.Pollers{Alive: 1}}, Execution: missing}
 		f.Elsewhere = there
 		_, due := diagnose.Due(row, now, after)
 		d := diagnose.Decide(f)
@@ -369,7 +427,8 @@ func TestRunInAnotherTemporal(t *testing.T) {
 			require.Equal(t, diagnose.Decision{}, d, name)
 			continue
 		}
-		require.Equal(t, []any{diagnose.Report, run.InAnotherTemporal, row.StatusAt}, []any{d.Action, d.Verdict.Code, d.Verdict.Since}, name)
+		require.Equal(t, []any{diagnose.Report, run.InAnotherTemporal, row.StatusAt},
+			[]any{d.Action, d.Verdict.Code, d.Verdict.Since}, name)
 		f.Elsewhere = run.ClusterID{}
 		require.NotEqual(t, run.InAnotherTemporal, diagnose.Decide(f).Verdict.Code, "the server uses that Temporal again")
 	}

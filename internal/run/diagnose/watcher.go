@@ -16,12 +16,14 @@ import (
 )
 
 const (
-	// passEvery is the longest time between two passes, and how often a process tries to take over from one that has stopped.
+	// passEvery is the longest time between two passes, and how often a process tries to take over from one that has
+	// stopped.
 	passEvery = 2 * time.Second
-	// minInterval is the shortest time between two passes, where a run is about to be overdue: its verdict must follow within a second.
+	// minInterval is the shortest time between two passes, where a run is about to be overdue: its verdict must follow
+	// within a second.
 	minInterval = passEvery / 4
-	// disconnectedInterval is how long a process waits that has no connection, or one to another Temporal than the runs have: a process that
-	// knows more takes over first.
+	// disconnectedInterval is how long a process waits that has no connection, or one to another Temporal than the runs
+	// have: a process that knows more takes over first.
 	disconnectedInterval = 3 * passEvery
 	// lockName is the name of the lock that elects the process.
 	lockName = "stuck"
@@ -30,13 +32,15 @@ const (
 // ErrLimited is the cause of the error of a request to Temporal that the budget for diagnosis has refused.
 var ErrLimited = errors.New("the budget for diagnosis is used up")
 
-// Engine is the Temporal side. Its errors mean that Temporal did not answer, or that the request was not sent ([ErrLimited]).
+// Engine is the Temporal side. Its errors mean that Temporal did not answer, or that the request was not sent
+// ([ErrLimited]).
 type Engine interface {
 	// Connection returns the state of the connection. It leaves DownSince zero; the caller sets it.
 	Connection() Connection
 	// Queue describes a project's task queue.
 	Queue(ctx context.Context, project string) (QueueState, error)
-	// Problems returns the runs for which Temporal reports problems, with the problem. It is empty where the server has no such list.
+	// Problems returns the runs for which Temporal reports problems, with the problem. It is empty where the server has no
+	// such list.
 	Problems(ctx context.Context) (map[string]string, error)
 	// Execution describes the newest execution of a run.
 	Execution(ctx context.Context, runID string) (Execution, error)
@@ -53,8 +57,8 @@ type QueueState struct {
 	Workflow, Activity TaskTypeState
 }
 
-// TaskTypeState is the state of a queue for one kind of task: its pollers, the approximate number of tasks that wait, and the age of the
-// oldest.
+// TaskTypeState is the state of a queue for one kind of task: its pollers, the approximate number of tasks that wait,
+// and the age of the oldest.
 type TaskTypeState struct {
 	Pollers []Poller
 	Backlog int64
@@ -73,10 +77,11 @@ type Options struct {
 	Now func() time.Time
 	// Fingerprint returns the fingerprint that workers must match to take this process's runs.
 	Fingerprint func() worker.Fingerprint
-	// Elsewhere returns the Temporal that holds the runs, where that is not the one of this process; zero otherwise. It must
-	// not block. nil: none.
+	// Elsewhere returns the Temporal that holds the runs, where that is not the one of this process; zero otherwise. It
+	// must not block. nil: none.
 	Elsewhere func() run.ClusterID
-	// Suspended reports whether this process must not diagnose now, because it is short of memory. Another process takes over. nil: never.
+	// Suspended reports whether this process must not diagnose now, because it is short of memory. Another process takes
+	// over. nil: never.
 	Suspended func() bool
 	// End terminates a run as the system actor; nil: poison runs are not ended.
 	End func(ctx context.Context, project, id, reason string) error
@@ -119,7 +124,8 @@ type Watcher struct {
 // New returns a watcher. It makes no pass before Start.
 func New(store Store, platform Platform, engine Engine, opts Options) *Watcher {
 	w := &Watcher{
-		store: store, platform: platform, engine: engine, opts: opts, descriptions: map[string]description{}, workers: map[string]Worker{}, levels: map[group]int{},
+		store: store, platform: platform, engine: engine, opts: opts, descriptions: map[string]description{},
+		workers: map[string]Worker{}, levels: map[group]int{},
 	}
 	w.Loop = loop.New(w.poll)
 	return w
@@ -132,8 +138,8 @@ func (w *Watcher) Counts() (map[string]int64, bool) {
 	return maps.Clone(w.counts), w.counts != nil
 }
 
-// Undecided returns how many runs without progress the last pass could not decide because the budget for diagnosis was used up: whether they
-// are stuck is unknown. It returns false in a process that is not elected.
+// Undecided returns how many runs without progress the last pass could not decide because the budget for diagnosis was
+// used up: whether they are stuck is unknown. It returns false in a process that is not elected.
 func (w *Watcher) Undecided() (int64, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -169,7 +175,8 @@ func (w *Watcher) astray() bool {
 	return w.opts.Elsewhere != nil && w.opts.Elsewhere() != (run.ClusterID{})
 }
 
-// passes makes passes until ctx ends, or until this process has no connection, is astray or suspended: another one may take over.
+// passes makes passes until ctx ends, or until this process has no connection, is astray or suspended: another one may
+// take over.
 func (w *Watcher) passes(ctx context.Context) error {
 	for ctx.Err() == nil {
 		if err := w.RunPass(ctx); err != nil {
@@ -194,8 +201,8 @@ func (w *Watcher) interval() time.Duration {
 	return min(passEvery, max(minInterval, w.nextAt.Sub(w.opts.Now())+time.Millisecond))
 }
 
-// connection returns the current state of the connection, with DownSince set. A different failure of the same outage does not reset
-// DownSince.
+// connection returns the current state of the connection, with DownSince set. A different failure of the same outage
+// does not reset DownSince.
 func (w *Watcher) connection() Connection {
 	c := w.engine.Connection()
 	switch {

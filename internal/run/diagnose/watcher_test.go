@@ -99,13 +99,15 @@ type fixture struct {
 
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	s, err := storetest.Open(t.Context(), t, store.Options{Driver: store.SQLite, DSN: fresh.SQLite(t), AutoMigrate: true, CallTimeout: time.Minute})
+	s, err := storetest.Open(t.Context(), t,
+		store.Options{Driver: store.SQLite, DSN: fresh.SQLite(t), AutoMigrate: true, CallTimeout: time.Minute})
 	require.NoError(t, err)
 	require.NoError(t, s.Start(t.Context()))
 	t.Cleanup(func() { require.NoError(t, s.Stop(context.WithoutCancel(t.Context()))) })
 	w := &fixture{
 		store: s, now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), changes: pubsub.NewNotifier(),
-		engine: &fakeEngine{queue: diagnose.QueueState{Name: "signalbox-default"}, executions: map[string]diagnose.Execution{}},
+		engine: &fakeEngine{queue: diagnose.QueueState{Name: "signalbox-default"},
+			executions: map[string]diagnose.Execution{}},
 	}
 	w.Watcher = newWatcher(w)
 	return w
@@ -113,18 +115,24 @@ func newFixture(t *testing.T) *fixture {
 
 func newWatcher(w *fixture) *diagnose.Watcher {
 	return diagnose.New(w.store.Verdicts(), w.store, w.engine, diagnose.Options{
-		After: time.Minute, PoisonAfter: 15 * time.Minute, End: w.end, Now: func() time.Time { return w.now }, Fingerprint: func() worker.Fingerprint { return worker.Fingerprint{} },
-		Changes: w.changes, Committed: func(_ context.Context, project string, _ bool) { w.committed = append(w.committed, project) },
+		After: time.Minute, PoisonAfter: 15 * time.Minute, End: w.end, Now: func() time.Time {
+			return w.now
+		}, Fingerprint: func() worker.Fingerprint { return worker.Fingerprint{} },
+		Changes: w.changes, Committed: func(_ context.Context, project string, _ bool) {
+			w.committed = append(w.committed, project)
+		},
 	})
 }
 
 func (w *fixture) start(t *testing.T, id string) {
 	t.Helper()
 	r := run.Run{
-		ID: id, Project: projectName, Workflow: "demo/hello", Version: "1.0.0", Status: run.Queued, QueuedReason: run.QueuedWorker, StatusAt: w.now,
+		ID: id, Project: projectName, Workflow: "demo/hello", Version: "1.0.0", Status: run.Queued,
+		QueuedReason: run.QueuedWorker, StatusAt: w.now,
 		RequestID: id, Trigger: run.TriggerAPI, CreatedAt: w.now, Input: json.RawMessage(`{}`),
 	}
-	_, made, err := w.store.InsertRun(t.Context(), r, audit.Entry{Time: w.now, Action: audit.RunStart, Project: projectName, Subject: id})
+	_, made, err := w.store.InsertRun(t.Context(), r,
+		audit.Entry{Time: w.now, Action: audit.RunStart, Project: projectName, Subject: id})
 	require.NoError(t, err)
 	require.True(t, made)
 }
@@ -150,16 +158,18 @@ func (w *fixture) polled() {
 
 func (w *fixture) move(t *testing.T, id string, position int64, status run.Status) {
 	t.Helper()
-	_, err := w.store.ApplyUpdates(t.Context(), []run.Update{{RunID: id, ExecutionID: "x", Position: position, State: &run.State{
-		Status: status, Since: w.now, StartedAt: w.now,
-	}}})
+	_, err := w.store.ApplyUpdates(t.Context(),
+		[]run.Update{{RunID: id, ExecutionID: "x", Position: position, State: &run.State{
+			Status: status, Since: w.now, StartedAt: w.now,
+		}}})
 	require.NoError(t, err)
 }
 
 // events returns the events, oldest first: type, code, previous code and status.
 func (w *fixture) events(t *testing.T) (lines []string) {
 	t.Helper()
-	list, err := w.store.Events().ListEvents(t.Context(), event.ListFilter{Project: projectName, Source: diagnose.Source(projectName), Limit: 500})
+	list, err := w.store.Events().ListEvents(t.Context(),
+		event.ListFilter{Project: projectName, Source: diagnose.Source(projectName), Limit: 500})
 	require.NoError(t, err)
 	for _, e := range slices.Backward(list) {
 		var data struct {
@@ -210,7 +220,8 @@ func TestRunIsStuckAfterAMinuteUntilItContinues(t *testing.T) {
 	require.Zero(t, counts[run.NoPoller])
 }
 
-// TestOneCauseOfManyRunsIsOneEvent: thirty runs without a poller are announced together, and so is that they are few again.
+// TestOneCauseOfManyRunsIsOneEvent: thirty runs without a poller are announced together, and so is that they are few
+// again.
 func TestOneCauseOfManyRunsIsOneEvent(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t)
@@ -237,7 +248,8 @@ func TestOneCauseOfManyRunsIsOneEvent(t *testing.T) {
 	}
 	w.engine.queue.Workflow.Backlog, w.engine.queue.Workflow.Age = 18, time.Hour
 	require.Equal(t, run.Backlog, w.after(t, time.Second, "b00"))
-	require.ElementsMatch(t, append(slices.Repeat([]string{"run.stuck BACKLOG NO_POLLER "}, 18), "runs.unstuck NO_POLLER 0"), w.events(t)[16:])
+	require.ElementsMatch(t, append(slices.Repeat([]string{"run.stuck BACKLOG NO_POLLER "}, 18),
+		"runs.unstuck NO_POLLER 0"), w.events(t)[16:])
 }
 
 func TestRunThatWasLeftInAnotherTemporal(t *testing.T) {
@@ -247,11 +259,13 @@ func TestRunThatWasLeftInAnotherTemporal(t *testing.T) {
 	w.start(t, "r1")
 	w.move(t, "r1", 1, run.Waiting)
 	require.Empty(t, w.after(t, time.Hour, "r1"))
-	former := run.RunsCluster{ClusterID: run.ClusterID{Address: "a:7233", Namespace: "ns", NamespaceID: "n1"}, Since: w.now}
+	former := run.RunsCluster{
+		ClusterID: run.ClusterID{Address: "a:7233", Namespace: "ns", NamespaceID: "n1"}, Since: w.now}
 	next := run.RunsCluster{ClusterID: run.ClusterID{Address: "b:7233", Namespace: "ns", NamespaceID: "n2"}, Since: w.now}
 	_, err := w.store.MoveRunsCluster(t.Context(), run.ClusterID{}, former)
 	require.NoError(t, err)
-	_, adopted, err := w.store.AdoptCluster(t.Context(), former.ClusterID, next, audit.Entry{Time: w.now, Action: audit.SystemAdoptTemporal})
+	_, adopted, err := w.store.AdoptCluster(t.Context(), former.ClusterID, next,
+		audit.Entry{Time: w.now, Action: audit.SystemAdoptTemporal})
 	require.NoError(t, err)
 	require.True(t, adopted)
 	require.Equal(t, run.InAnotherTemporal, w.after(t, time.Second, "r1"))
@@ -272,8 +286,12 @@ func TestServerInAnotherTemporal(t *testing.T) {
 	w := newFixture(t)
 	var elsewhere run.ClusterID
 	w.Watcher = diagnose.New(w.store.Verdicts(), w.store, w.engine, diagnose.Options{
-		After: time.Minute, Now: func() time.Time { return w.now }, Fingerprint: func() worker.Fingerprint { return worker.Fingerprint{} },
-		Elsewhere: func() run.ClusterID { return elsewhere }, Changes: w.changes, Committed: func(context.Context, string, bool) {},
+		After: time.Minute, Now: func() time.Time {
+			return w.now
+		}, Fingerprint: func() worker.Fingerprint { return worker.Fingerprint{} },
+		Elsewhere: func() run.ClusterID {
+			return elsewhere
+		}, Changes: w.changes, Committed: func(context.Context, string, bool) {},
 	})
 	w.start(t, "r1")
 	elsewhere = run.ClusterID{Address: "a:7233", Namespace: "ns", NamespaceID: "n1"}
@@ -289,11 +307,13 @@ func TestChangedCodeCausesOneEvent(t *testing.T) {
 	w.start(t, "r1")
 	require.Equal(t, run.NoPoller, w.after(t, 61*time.Second, "r1"))
 	w.polled()
-	w.engine.executions["r1"] = diagnose.Execution{Task: &diagnose.Task{Attempt: 4}, Failure: "unable to find workflow type"}
+	w.engine.executions["r1"] = diagnose.Execution{
+		Task: &diagnose.Task{Attempt: 4}, Failure: "unable to find workflow type"}
 	require.Equal(t, run.TaskFailing, w.after(t, 2*time.Second, "r1"))
 	require.Equal(t, run.TaskFailing, w.after(t, 2*time.Second, "r1"))
 	// A requested cancellation changes the row; the run is still stuck.
-	_, err := w.store.MarkCancelRequested(t.Context(), projectName, "r1", "why", audit.Entry{Time: w.now, Action: audit.RunCancel, Project: projectName, Subject: "r1"})
+	_, err := w.store.MarkCancelRequested(t.Context(), projectName, "r1", "why",
+		audit.Entry{Time: w.now, Action: audit.RunCancel, Project: projectName, Subject: "r1"})
 	require.NoError(t, err)
 	require.Equal(t, run.TaskFailing, w.after(t, 2*time.Second, "r1"))
 	require.Equal(t, []string{"run.stuck NO_POLLER  ", "run.stuck TASK_FAILING NO_POLLER "}, w.events(t))
@@ -320,8 +340,8 @@ func TestMissingAnswersChangeNoVerdict(t *testing.T) {
 	require.Equal(t, run.NoPoller, w.after(t, time.Second, "r1"))
 }
 
-// TestUsedUpBudgetLeavesRunsUndecided has a Temporal to which no further requests may be sent for diagnosis: stored verdicts stay, other runs
-// have none, and the watcher counts both as undecided.
+// TestUsedUpBudgetLeavesRunsUndecided has a Temporal to which no further requests may be sent for diagnosis: stored
+// verdicts stay, other runs have none, and the watcher counts both as undecided.
 func TestUsedUpBudgetLeavesRunsUndecided(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t)
@@ -366,9 +386,11 @@ func TestDescriptionsAreLimitedPerPass(t *testing.T) {
 	for i := range many {
 		id := fmt.Sprintf("r%03d", i)
 		w.start(t, id)
-		w.engine.executions[id] = diagnose.Execution{Activities: []diagnose.Activity{{Type: "call", Attempt: 1, Started: true}}}
+		w.engine.executions[id] = diagnose.Execution{
+			Activities: []diagnose.Activity{{Type: "call", Attempt: 1, Started: true}}}
 	}
-	w.engine.executions["r229"] = diagnose.Execution{Activities: []diagnose.Activity{{Type: "emit", Attempt: 3, Failure: "refused"}}}
+	w.engine.executions["r229"] = diagnose.Execution{
+		Activities: []diagnose.Activity{{Type: "emit", Attempt: 3, Failure: "refused"}}}
 	described := func() int { return len(w.engine.described) }
 	require.Empty(t, w.after(t, 61*time.Second, "r229"))
 	require.Equal(t, 100, described())
@@ -427,7 +449,8 @@ func TestReportedFailuresNeedNoDescription(t *testing.T) {
 	w.start(t, "r1")
 	w.start(t, "r2")
 	failures := diagnose.NewFailures(w.store.Verdicts())
-	failures.Note(diagnose.TaskFailure{RunID: "r1", At: w.now.Add(time.Second), Text: "needs interpreter 9", Cause: run.NewerInterpreter})
+	failures.Note(diagnose.TaskFailure{
+		RunID: "r1", At: w.now.Add(time.Second), Text: "needs interpreter 9", Cause: run.NewerInterpreter})
 	require.NoError(t, failures.Start(t.Context()))
 	require.Eventually(t, func() bool {
 		list, err := w.store.Verdicts().Overdue(t.Context(), w.now.Add(time.Hour), diagnose.Cursor{}, 10)
@@ -449,13 +472,16 @@ func TestWaitingRunsWithFailingTasksAreStuck(t *testing.T) {
 		w.start(t, id)
 		w.move(t, id, 1, run.Waiting)
 	}
-	require.NoError(t, w.store.Verdicts().NoteFailures(t.Context(), []diagnose.TaskFailure{{RunID: "failing", At: w.now, Text: "panic"}}))
+	require.NoError(t, w.store.Verdicts().NoteFailures(t.Context(),
+		[]diagnose.TaskFailure{{RunID: "failing", At: w.now, Text: "panic"}}))
 	w.engine.problems = map[string]string{"reported": "NonDeterministicError"}
-	_, err := w.store.MarkCancelRequested(t.Context(), projectName, "canceled", "why", audit.Entry{Time: w.now, Action: audit.RunCancel, Project: projectName, Subject: "canceled"})
+	_, err := w.store.MarkCancelRequested(t.Context(), projectName, "canceled", "why",
+		audit.Entry{Time: w.now, Action: audit.RunCancel, Project: projectName, Subject: "canceled"})
 	require.NoError(t, err)
 	require.Empty(t, w.after(t, 0, "failing"), "the pass reads Temporal's list of problems")
 	w.engine.executions = map[string]diagnose.Execution{
-		"failing":  {Task: &diagnose.Task{Attempt: 3, ScheduledAt: w.now.Add(time.Minute)}, FailedAt: w.now, Failure: "panic"},
+		"failing": {Task: &diagnose.Task{Attempt: 3, ScheduledAt: w.now.Add(time.Minute)}, FailedAt: w.now,
+			Failure: "panic"},
 		"reported": {Task: &diagnose.Task{Attempt: 9, ScheduledAt: w.now}},
 		"canceled": {Task: &diagnose.Task{Attempt: 1, ScheduledAt: w.now}},
 	}
@@ -481,7 +507,9 @@ func TestOneWatcherIsElected(t *testing.T) {
 	t.Parallel()
 	w := newFixture(t)
 	other := diagnose.New(w.store.Verdicts(), w.store, w.engine, diagnose.Options{
-		After: time.Minute, Now: func() time.Time { return w.now }, Fingerprint: func() worker.Fingerprint { return worker.Fingerprint{} },
+		After: time.Minute, Now: func() time.Time {
+			return w.now
+		}, Fingerprint: func() worker.Fingerprint { return worker.Fingerprint{} },
 		Changes: w.changes, Committed: func(context.Context, string, bool) {},
 	})
 	acting := func(x *diagnose.Watcher) func() bool {
@@ -549,7 +577,8 @@ func (s *lockedStore) Exclusive(ctx context.Context, name string, fn func(contex
 	return s.oneRunStore.Exclusive(ctx, name, fn)
 }
 
-// A process in another Temporal than the runs judges them only while no other process does: their verdicts would alternate.
+// A process in another Temporal than the runs judges them only while no other process does: their verdicts would
+// alternate.
 func TestServerInAnotherTemporalLeavesVerdictsToOthers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -13,8 +13,8 @@ type Registry interface {
 	ListWorkers(ctx context.Context, within time.Duration, limit int) ([]worker.Worker, error)
 }
 
-// ReadWorkers returns the registered workers, of which dead ones are listed for ten minutes. Own is the fingerprint that compatible ones
-// match.
+// ReadWorkers returns the registered workers, of which dead ones are listed for ten minutes. Own is the fingerprint
+// that compatible ones match.
 func ReadWorkers(ctx context.Context, registry Registry, own worker.Fingerprint) ([]Worker, error) {
 	listed, err := registry.ListWorkers(ctx, workerRetention, maxWorkers)
 	if err != nil {
@@ -28,7 +28,8 @@ func ReadWorkers(ctx context.Context, registry Registry, own worker.Fingerprint)
 	workers := make([]Worker, len(listed))
 	for i, w := range listed {
 		workers[i] = Worker{
-			Identity: w.ServerID, Registered: w, Live: live[w.ServerID], Compatible: !own.Differs(w.Fingerprint), Fingerprint: w.Fingerprint.String(),
+			Identity: w.ServerID, Registered: w, Live: live[w.ServerID], Compatible: !own.Differs(w.Fingerprint),
+			Fingerprint: w.Fingerprint.String(),
 		}
 	}
 	return workers, err

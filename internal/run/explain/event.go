@@ -23,7 +23,8 @@ type Event struct {
 	Keys []Key
 	// Ends marks an event that ends the task and is not one of those that it collects.
 	Ends bool
-	// Came marks, of several events that are all required, one that the run has taken. CameAt is when; zero where that is unknown.
+	// Came marks, of several events that are all required, one that the run has taken. CameAt is when; zero where that is
+	// unknown.
 	Came   bool
 	CameAt time.Time
 }
@@ -32,7 +33,8 @@ type Event struct {
 type Key struct {
 	// Name is the key's, From the expression that gives an event's value.
 	Name, From string
-	// Expect is what the value must be, as JSON. It is nil where the first event fixes the value, and where Unknown is set.
+	// Expect is what the value must be, as JSON. It is nil where the first event fixes the value, and where Unknown is
+	// set.
 	Expect  json.RawMessage
 	Unknown bool
 }
@@ -90,8 +92,8 @@ func (w *waiting) events(one *Wait, task *dsl.Task) {
 	}
 }
 
-// expected returns a function from the index of a filter of the task to the stored filter; nil where it is unknown. A listener for every event
-// has no filters.
+// expected returns a function from the index of a filter of the task to the stored filter; nil where it is unknown. A
+// listener for every event has no filters.
 func (w *waiting) expected(path string, filters int) func(i int) *event.Filter {
 	key := w.Key(w.Run.ID, path)
 	i := slices.IndexFunc(w.Rows.Listeners, func(l event.Listener) bool { return l.ID == key })

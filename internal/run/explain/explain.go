@@ -4,9 +4,10 @@
 //	list, err := service.Waits(ctx, r)         // for one run
 //	reasons := service.Uncaught(ctx, r, steps)
 //
-// Both follow from stored data: the run's row, its open steps, listeners and awaited children, and the document. Only [run.StepWait] is
-// written for this purpose, for facts that only the interpreter has. The rest costs a run nothing.
-// The decisions are the functions [Waits] and [Uncaught], which perform no I/O. Facts that cannot be derived are marked as unknown.
+// Both follow from stored data: the run's row, its open steps, listeners and awaited children, and the document. Only
+// [run.StepWait] is written for this purpose, for facts that only the interpreter has. The rest costs a run nothing.
+// The decisions are the functions [Waits] and [Uncaught], which perform no I/O. Facts that cannot be derived are marked
+// as unknown.
 package explain
 
 import (
@@ -19,12 +20,14 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
-// Most is the largest number of open steps of a run that are explained at once. More are open only where a fork has that many branches.
+// Most is the largest number of open steps of a run that are explained at once. More are open only where a fork has
+// that many branches.
 const Most = 500
 
 // Rows is the stored data about what a run waits for.
 type Rows struct {
-	// Steps are the open steps of a page without their inputs and outputs, by number. More reports whether there are further ones.
+	// Steps are the open steps of a page without their inputs and outputs, by number. More reports whether there are
+	// further ones.
 	Steps []run.Step
 	More  bool
 	// Around are the open steps of earlier pages that contain steps of this one.
@@ -57,11 +60,13 @@ type Child struct {
 // Store reads what is pending of a run, and which events and listeners may concern each other.
 type Store interface {
 	Pending(ctx context.Context, project, runID string, p Page) (Rows, error)
-	// Listening returns up to limit listeners of open runs that can match events of a type, those first that began to wait last.
+	// Listening returns up to limit listeners of open runs that can match events of a type, those first that began to wait
+	// last.
 	Listening(ctx context.Context, project, typ string, limit int) ([]Listening, error)
-	// NotTaken returns up to limit events, newest first, that were accepted since a run's start and have no delivery to it: of one of the
-	// types, or of any. start is the position of the start.
-	NotTaken(ctx context.Context, project, runID string, types []string, limit int) (list []event.Event, start int64, err error)
+	// NotTaken returns up to limit events, newest first, that were accepted since a run's start and have no delivery to
+	// it: of one of the types, or of any. start is the position of the start.
+	NotTaken(ctx context.Context, project, runID string, types []string,
+		limit int) (list []event.Event, start int64, err error)
 }
 
 // Events reads events with their originals.
@@ -74,7 +79,8 @@ type Runs interface {
 	Get(ctx context.Context, project, id string) (run.Run, error)
 }
 
-// Redactor opens the values that listeners expect, and replaces sensitive values by marks. A value that cannot be opened becomes nil.
+// Redactor opens the values that listeners expect, and replaces sensitive values by marks. A value that cannot be
+// opened becomes nil.
 type Redactor interface {
 	Listeners(ctx context.Context, runID string, list []event.Listener) ([]event.Listener, error)
 	// OpenToCompare returns copies with the values that are compared. They are not shown.
@@ -98,9 +104,9 @@ type Service struct{ opts Options }
 // New returns the service.
 func New(opts Options) *Service { return &Service{opts: opts} }
 
-// Waits returns what a run waits for, in the order of its steps, after the step with this number; 0 for the first page, which begins with
-// what holds the run as a whole. It examines up to limit open steps. last is the step after which the next page begins; 0 if this is the last
-// page. A run that has ended waits for nothing.
+// Waits returns what a run waits for, in the order of its steps, after the step with this number; 0 for the first page,
+// which begins with what holds the run as a whole. It examines up to limit open steps. last is the step after which the
+// next page begins; 0 if this is the last page. A run that has ended waits for nothing.
 func (s *Service) Waits(ctx context.Context, r run.Run, after int64, limit int) (list []Wait, last int64, err error) {
 	if r.Status.Terminal() || r.Status == run.Queued && after > 0 {
 		return nil, 0, nil
@@ -127,7 +133,8 @@ func (s *Service) Waits(ctx context.Context, r run.Run, after int64, limit int) 
 	return list, last, err
 }
 
-// Uncaught returns, by step number, why the catch did not handle the error, for those of the steps that are failed tries.
+// Uncaught returns, by step number, why the catch did not handle the error, for those of the steps that are failed
+// tries.
 func (s *Service) Uncaught(ctx context.Context, r run.Run, steps []run.Step) map[int64]string {
 	var tasks map[string]*dsl.Task
 	found := map[int64]string{}
@@ -150,15 +157,16 @@ func (s *Service) Uncaught(ctx context.Context, r run.Run, steps []run.Step) map
 	return found
 }
 
-// document returns the document of a run. It is nil where there is none, as for imported runs, or where it cannot be read: the run is shown
-// nevertheless.
+// document returns the document of a run. It is nil where there is none, as for imported runs, or where it cannot be
+// read: the run is shown nevertheless.
 func (s *Service) document(ctx context.Context, r run.Run) *dsl.Document {
 	if r.DocumentHash == "" {
 		return nil
 	}
 	doc, err := s.opts.Documents.Document(ctx, r.DocumentHash)
 	if err != nil {
-		logger.FromContext(ctx).DebugContext(ctx, "Document of a run could not be read to explain the run", "run_id", r.ID, "error", err)
+		logger.FromContext(ctx).DebugContext(ctx, "Document of a run could not be read to explain the run", "run_id", r.ID,
+			"error", err)
 		return nil
 	}
 	return doc
@@ -168,7 +176,8 @@ func (s *Service) document(ctx context.Context, r run.Run) *dsl.Document {
 func (s *Service) listeners(ctx context.Context, r run.Run, list []event.Listener) []event.Listener {
 	shown, err := s.opts.Redactor.Listeners(ctx, r.ID, list)
 	if err != nil {
-		logger.FromContext(ctx).DebugContext(ctx, "Listeners of a run could not be redacted to explain the run", "run_id", r.ID, "error", err)
+		logger.FromContext(ctx).DebugContext(ctx, "Listeners of a run could not be redacted to explain the run",
+			"run_id", r.ID, "error", err)
 		return nil
 	}
 	return shown

@@ -24,8 +24,8 @@ const (
 	mostListeners = 500
 	// MostMissed is the number of listen tasks that are returned for an event.
 	MostMissed = 20
-	// mostNear is the number of events that are returned for a listen task, mostRead the number of those that are read, because a filter may
-	// have a pattern for the type, and mostNearTasks the number of tasks that have such events.
+	// mostNear is the number of events that are returned for a listen task, mostRead the number of those that are read,
+	// because a filter may have a pattern for the type, and mostNearTasks the number of tasks that have such events.
 	mostNear      = 3
 	mostRead      = 20
 	mostNearTasks = 10
@@ -45,7 +45,8 @@ type Listening struct {
 // Missed is a listen task of an open run that has not taken an event.
 type Missed struct {
 	RunID, Workflow, Version string
-	// Step and Task are those of the listen task, Since is when it began to wait. They are zero where its step is not recorded yet.
+	// Step and Task are those of the listen task, Since is when it began to wait. They are zero where its step is not
+	// recorded yet.
 	Step  int64
 	Task  string
 	Since time.Time
@@ -61,9 +62,10 @@ type Near struct {
 	Reason           string
 }
 
-// Missed returns the listen tasks of open runs that can match events of an event's type and have not taken the event, those first that are
-// nearest to a match. more reports whether there are further ones. deliveries are the event's.
-func (s *Service) Missed(ctx context.Context, e event.Event, deliveries []event.Delivery) (list []Missed, more bool, err error) {
+// Missed returns the listen tasks of open runs that can match events of an event's type and have not taken the event,
+// those first that are nearest to a match. more reports whether there are further ones. deliveries are the event's.
+func (s *Service) Missed(ctx context.Context, e event.Event,
+	deliveries []event.Delivery) (list []Missed, more bool, err error) {
 	listening, err := s.opts.Store.Listening(ctx, e.Project, e.Type, mostListeners+1)
 	if err != nil || len(listening) == 0 {
 		return nil, false, err
@@ -144,8 +146,10 @@ func (s *Service) missed(ctx context.Context, e event.Event, c comparison) (Miss
 	return m, nil
 }
 
-// near adds to the waits of a run the newest events that their listen tasks have not taken. stored and shown are the same listeners.
-func (s *Service) near(ctx context.Context, r run.Run, doc *dsl.Document, stored, shown []event.Listener, waits []Wait) error {
+// near adds to the waits of a run the newest events that their listen tasks have not taken. stored and shown are the
+// same listeners.
+func (s *Service) near(ctx context.Context, r run.Run, doc *dsl.Document, stored, shown []event.Listener,
+	waits []Wait) error {
 	var tasks map[string]*dsl.Task
 	if doc != nil {
 		tasks = taskindex.Of(doc)
@@ -245,7 +249,9 @@ func plainOf(e event.Event) map[string]any {
 func (c comparison) concerned() bool { return c.every || len(c.filters) > 0 }
 
 func (c comparison) matches() bool {
-	return c.every || slices.ContainsFunc(c.filters, func(f unmetFilter) bool { return f.invalid == "" && len(f.conditions) == 0 })
+	return c.every || slices.ContainsFunc(c.filters, func(f unmetFilter) bool {
+		return f.invalid == "" && len(f.conditions) == 0
+	})
 }
 
 // unmet returns the least number of unmet conditions of a filter.
@@ -273,7 +279,8 @@ func (c comparison) reason(e event.Event, shown event.Listener) string {
 		if f.invalid == "" {
 			var unmet []string
 			for _, name := range f.conditions {
-				unmet = append(unmet, condition(name, shown.Spec.Filters[f.index], f.matcher.Value(name, plain), slices.Contains(f.absent, name)))
+				unmet = append(unmet, condition(name, shown.Spec.Filters[f.index], f.matcher.Value(name, plain),
+					slices.Contains(f.absent, name)))
 			}
 			text = strings.Join(unmet, ", and ")
 		}
@@ -282,7 +289,8 @@ func (c comparison) reason(e event.Event, shown event.Listener) string {
 	return strings.Join(parts, "; or ")
 }
 
-// condition describes an unmet condition of a filter. value is that of the event, as it may be shown; absent reports that it has none.
+// condition describes an unmet condition of a filter. value is that of the event, as it may be shown; absent reports
+// that it has none.
 func condition(name string, f event.Filter, value any, absent bool) string {
 	given := valueText(value)
 	key, isKey := eventfilter.KeyOf(name)
@@ -334,7 +342,8 @@ func valueText(value any) string {
 // excerptOf truncates a text to maxValue characters.
 func excerptOf(text string) string { return truncated(text, maxValue) }
 
-// notTaken returns why a task has not taken an event that its filter matches. task and since are those of the task, where they are known.
+// notTaken returns why a task has not taken an event that its filter matches. task and since are those of the task,
+// where they are known.
 func (c comparison) notTaken(e event.Event, task *dsl.Task, since time.Time) string {
 	for _, d := range c.deliveries {
 		switch {
@@ -359,7 +368,9 @@ func (c comparison) notTaken(e event.Event, task *dsl.Task, since time.Time) str
 	case e.Position <= c.Start:
 		return "it arrived before the run started"
 	case task != nil && task.IgnoresEarlier():
-		return fmt.Sprintf("it arrived %sbefore the task began to wait, which takes only later events (%s: %s)", before, dsl.SinceKey, dsl.SinceListen)
+		return fmt.Sprintf("it arrived %sbefore the task began to wait, which takes only later events (%s: %s)", before,
+			dsl.SinceKey, dsl.SinceListen)
 	}
-	return "it arrived " + before + "before the task began to wait, and was not looked through: see the warnings of the run"
+	return "it arrived " + before +
+		"before the task began to wait, and was not looked through: see the warnings of the run"
 }

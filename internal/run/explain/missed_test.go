@@ -106,8 +106,9 @@ func TestWhyAListenTaskHasNotTakenAnEvent(t *testing.T) {
 			reason: "it arrived 3.2s before the task began to wait, and was not looked through: see the warnings of the run",
 		},
 		"taken by another task": {
-			filter: any, position: 7, start: 1, deliveries: []event.Delivery{{RunID: "r", Kind: event.Wake, Listener: "of another task"}},
-			reason: "the run has taken it already, in another task",
+			filter: any, position: 7, start: 1,
+			deliveries: []event.Delivery{{RunID: "r", Kind: event.Wake, Listener: "of another task"}},
+			reason:     "the run has taken it already, in another task",
 		},
 		"it started the run": {
 			filter: any, position: 7, start: 7, deliveries: []event.Delivery{{RunID: "r", Kind: event.Start}},
@@ -117,12 +118,14 @@ func TestWhyAListenTaskHasNotTakenAnEvent(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := event.Listener{ID: key("", "/do/0/t"), Project: "p", RunID: "r", Since: 5, Spec: event.Spec{Mode: event.One, Filters: []event.Filter{filter(t, tt.filter)}}}
+			l := event.Listener{ID: key("", "/do/0/t"), Project: "p", RunID: "r", Since: 5,
+				Spec: event.Spec{Mode: event.One, Filters: []event.Filter{filter(t, tt.filter)}}}
 			step := open(2, "/do/0/t", dsl.KindListen, run.WaitingEvent)
 			step.StartedAt = at(10)
 			w := world{
 				stored: stored{Steps: []run.Step{step}, Listeners: []event.Listener{l}}, start: tt.start,
-				event:     event.Event{Project: "p", Position: tt.position, ID: "1", Source: "/store", Type: "paid", Status: event.Pending, ReceivedAt: at(10).Add(-3200 * time.Millisecond)},
+				event: event.Event{Project: "p", Position: tt.position, ID: "1", Source: "/store", Type: "paid",
+					Status: event.Pending, ReceivedAt: at(10).Add(-3200 * time.Millisecond)},
 				listening: []explain.Listening{{Listener: l, Workflow: "demo/w", Version: "1.0.0", Start: tt.start}},
 			}
 			if tt.data != "" {
@@ -142,14 +145,17 @@ func TestWhyAListenTaskHasNotTakenAnEvent(t *testing.T) {
 			missed, more, err := service.Missed(t.Context(), w.event, tt.deliveries)
 			require.NoError(t, err)
 			require.False(t, more)
-			require.Equal(t, []explain.Missed{{RunID: "r", Workflow: "demo/w", Version: "1.0.0", Step: 2, Task: "t", Since: at(10), Reason: tt.reason}}, missed)
+			require.Equal(t, []explain.Missed{
+				{RunID: "r", Workflow: "demo/w", Version: "1.0.0", Step: 2, Task: "t", Since: at(10), Reason: tt.reason}}, missed)
 			if len(tt.deliveries) > 0 {
 				return // such an event is not read for the run
 			}
 			r, _ := w.Get(t.Context(), "", "")
 			found, _, err := service.Waits(t.Context(), r, 0, explain.Most)
 			require.NoError(t, err)
-			require.Equal(t, []explain.Near{{Position: tt.position, ID: "1", Source: "/store", Type: "paid", ReceivedAt: w.event.ReceivedAt, Reason: tt.reason}}, found[0].Near)
+			require.Equal(t, []explain.Near{
+				{Position: tt.position, ID: "1", Source: "/store", Type: "paid", ReceivedAt: w.event.ReceivedAt,
+					Reason: tt.reason}}, found[0].Near)
 		})
 	}
 }
@@ -168,7 +174,8 @@ func TestListenTasksNearestToAMatchAreFirst(t *testing.T) {
 			ID: id, RunID: id, Since: 5, Spec: event.Spec{Mode: event.One, Filters: []event.Filter{filter(t, text)}},
 		}})
 	}
-	service := explain.New(explain.Options{Store: w, Events: w, Runs: w, Redactor: hidden{}, Documents: documents{}, Key: key})
+	service := explain.New(explain.Options{
+		Store: w, Events: w, Runs: w, Redactor: hidden{}, Documents: documents{}, Key: key})
 	missed, _, err := service.Missed(t.Context(), w.event, []event.Delivery{{Listener: "woken", RunID: "woken"}})
 	require.NoError(t, err)
 	require.Len(t, missed, 2, "neither the one that takes it, nor the one for other types")

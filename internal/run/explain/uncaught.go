@@ -9,9 +9,9 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
-// Uncaught returns in one line why the catch of a failed try did not handle the error of its last attempt. It is empty where the step is not
-// a failed try, where the error did not reach the catch, and where the reason is unknown. It compares the texts of the error in the row,
-// which may be redacted.
+// Uncaught returns in one line why the catch of a failed try did not handle the error of its last attempt. It is empty
+// where the step is not a failed try, where the error did not reach the catch, and where the reason is unknown. It
+// compares the texts of the error in the row, which may be redacted.
 func Uncaught(task *dsl.Task, t *run.Step) string {
 	b, ok := bodyOf[*dsl.Try](task)
 	if !ok || t.Status != stepFailed || t.Error == nil || len(t.Attempts) == 0 {
@@ -22,7 +22,8 @@ func Uncaught(task *dsl.Task, t *run.Step) string {
 		return ""
 	}
 	own := *t.Error == *raised
-	if own && task.Timeout != nil && raised.Instance == task.Pointer && dsl.SameErrorType(raised.Type, dsl.ErrorTypeTimeout) {
+	if own && task.Timeout != nil && raised.Instance == task.Pointer &&
+		dsl.SameErrorType(raised.Type, dsl.ErrorTypeTimeout) {
 		if b.Catch.Retry != nil && b.Catch.Retry.Limit.Attempt.Duration != nil {
 			return "" // the row does not record which of the two timeouts it was
 		}
@@ -42,8 +43,8 @@ func Uncaught(task *dsl.Task, t *run.Step) string {
 	return refused(b.Catch, member(member(task.Definition, "catch"), "then") != nil, len(t.Attempts))
 }
 
-// mismatches returns how an error differs from what a filter requires. The mismatch is certain unless each difference is in a text that is
-// redacted in the row.
+// mismatches returns how an error differs from what a filter requires. The mismatch is certain unless each difference
+// is in a text that is redacted in the row.
 func mismatches(f *dsl.ErrorFilter, e *run.Error) (found []string, certain bool) {
 	if f == nil || f.Matches(e) {
 		return nil, false
@@ -77,7 +78,8 @@ func difference(name, want, got string) string {
 	return fmt.Sprintf("errors.with.%s is %q, that of the error %q", name, short(want), short(got))
 }
 
-// refused returns why a catch with a matching filter did not handle an error. goesOn reports that the catch has its own flow directive.
+// refused returns why a catch with a matching filter did not handle an error. goesOn reports that the catch has its own
+// flow directive.
 func refused(c *dsl.Catch, goesOn bool, attempts int) string {
 	var reasons []string
 	if c.When != nil {

@@ -43,11 +43,12 @@ type Wait struct {
 	Since               time.Time
 	// Due is when the wait ends by itself; zero where it does not, or where that is unknown.
 	Due time.Time
-	// Deadline is when a timeout ends the wait with an error; zero where no timeout does. DeadlineBy is the pointer of the timeout's task, or
-	// that of the run's timeout.
+	// Deadline is when a timeout ends the wait with an error; zero where no timeout does. DeadlineBy is the pointer of the
+	// timeout's task, or that of the run's timeout.
 	Deadline   time.Time
 	DeadlineBy string
-	// DeadlineUnknown reports that there is a timeout with a length from an expression that the row does not record: it may end the wait earlier.
+	// DeadlineUnknown reports that there is a timeout with a length from an expression that the row does not record: it
+	// may end the wait earlier.
 	DeadlineUnknown bool
 	// Mode is how many of Events are required: one, any or all. Events are what an event wait waits for.
 	Mode   string
@@ -64,7 +65,8 @@ type State struct {
 	// Document is nil where it no longer exists.
 	Document *dsl.Document
 	Rows     Rows
-	// After is the number of the step that Rows begin after; 0 on the first page, which has what the run as a whole waits for.
+	// After is the number of the step that Rows begin after; 0 on the first page, which has what the run as a whole waits
+	// for.
 	After int64
 	// Key is that of [Options].
 	Key func(runID, path string) string
@@ -257,8 +259,9 @@ func call(task *dsl.Task, t *run.Step) string {
 	return text
 }
 
-// bounded adds the earliest deadline: that of the step, of the enclosing steps or of the run. Where an expression gives the length of one of
-// these timeouts, the interpreter has recorded the earliest deadline; otherwise it follows from the document.
+// bounded adds the earliest deadline: that of the step, of the enclosing steps or of the run. Where an expression gives
+// the length of one of these timeouts, the interpreter has recorded the earliest deadline; otherwise it follows from
+// the document.
 func (w *waiting) bounded(one Wait, t *run.Step) Wait {
 	if t != nil && t.Wait != nil && !t.Wait.Deadline.IsZero() {
 		one.Deadline, one.DeadlineBy = t.Wait.Deadline, t.Wait.DeadlineBy
@@ -305,8 +308,8 @@ func (w *waiting) bounded(one Wait, t *run.Step) Wait {
 	return one
 }
 
-// runEnds returns the recorded deadline of the run itself; zero where there is none. It is stored with those open steps that have no earlier
-// deadline.
+// runEnds returns the recorded deadline of the run itself; zero where there is none. It is stored with those open steps
+// that have no earlier deadline.
 func (w *waiting) runEnds() time.Time {
 	for _, t := range w.steps {
 		if t.Wait != nil && t.Wait.DeadlineBy == "/timeout" {

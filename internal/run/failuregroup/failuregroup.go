@@ -1,5 +1,5 @@
-// Package failuregroup groups failed runs: those of one workflow that failed at the same task with the same cause. The version is
-// not part of a group: an error that a new version does not correct is the same error.
+// Package failuregroup groups failed runs: those of one workflow that failed at the same task with the same cause. The
+// version is not part of a group: an error that a new version does not correct is the same error.
 //
 //	key := failuregroup.Key(r.Workflow, r.Error)
 //
@@ -34,8 +34,8 @@ const (
 	variable = "#"
 )
 
-// Key returns the key of the group of the runs of a workflow that failed with an error like this one: at the same task, with
-// the same cause. The error may be nil.
+// Key returns the key of the group of the runs of a workflow that failed with an error like this one: at the same task,
+// with the same cause. The error may be nil.
 func Key(workflow string, failed *dsl.Error) string {
 	var p dsl.Error
 	if failed != nil {
@@ -66,8 +66,8 @@ func Cause(p dsl.Error) string {
 	return generalized(p.Type) + " " + strconv.Itoa(p.Status) + " " + generalized(text)
 }
 
-// failedAt returns the names in the pointer of the task that failed. Positions are left out: a version that adds a task before
-// it has the same task. A workflow may define another instance for an error, with values of the run.
+// failedAt returns the names in the pointer of the task that failed. Positions are left out: a version that adds a task
+// before it has the same task. A workflow may define another instance for an error, with values of the run.
 func failedAt(p dsl.Error) string {
 	if !strings.HasPrefix(p.Instance, "/do/") {
 		return generalized(p.Instance)
@@ -106,8 +106,8 @@ func generalized(text string) string {
 	return strings.TrimSpace(out.String())
 }
 
-// quotedValue returns the length of the quoted value that a text begins with; 0 if there is none. An apostrophe within a
-// word is no quotation mark.
+// quotedValue returns the length of the quoted value that a text begins with; 0 if there is none. An apostrophe within
+// a word is no quotation mark.
 func quotedValue(text string, before rune) int {
 	open, size := utf8.DecodeRuneInString(text)
 	closing := closingMark(open)

@@ -40,7 +40,8 @@ func TestCauseLeavesOutValues(t *testing.T) {
 			require.Equal(t, "t 500 "+tt.want, failuregroup.Cause(dsl.Error{Type: "t", Status: 500, Title: tt.title}))
 		})
 	}
-	require.Equal(t, "t 0 no # here", failuregroup.Cause(dsl.Error{Type: "t", Detail: "no 12 here"}), "the detail stands in for the title")
+	require.Equal(t, "t 0 no # here", failuregroup.Cause(dsl.Error{Type: "t", Detail: "no 12 here"}),
+		"the detail stands in for the title")
 	require.Equal(t, "t 0 a", failuregroup.Cause(dsl.Error{Type: "t", Title: "a", Detail: "b"}))
 	require.Len(t, failuregroup.Cause(dsl.Error{Title: strings.Repeat("ä", 10_000)}), len(" 0 ")+500)
 }
@@ -62,7 +63,9 @@ func TestKey(t *testing.T) {
 	require.NoError(t, failuregroup.Check("failure_group", key))
 	require.Equal(t, key, keyOf(func(f *failed) { f.runError.Title = "no answer for order 12" }))
 	require.Equal(t, key, keyOf(func(f *failed) { f.runError.Detail = "b" }))
-	require.Equal(t, key, keyOf(func(f *failed) { f.runError.Instance = "/do/12/reserve" }), "a version with more tasks before it")
+	require.Equal(t, key, keyOf(func(f *failed) {
+		f.runError.Instance = "/do/12/reserve"
+	}), "a version with more tasks before it")
 	seen := map[string]string{key: "the first"}
 	for name, other := range map[string]func(*failed){
 		"another workflow": func(f *failed) { f.workflow = "shop/return" },

@@ -42,7 +42,8 @@ func checkCount(labels map[string]string) error {
 	if len(labels) <= dsl.MaxLabels {
 		return nil
 	}
-	return apperror.New(apperror.Invalid, apperror.InvalidArgument, "%d labels: a run can have at most %d", len(labels), dsl.MaxLabels).
+	return apperror.New(apperror.Invalid, apperror.InvalidArgument, "%d labels: a run can have at most %d", len(labels),
+		dsl.MaxLabels).
 		WithField("labels", "at most %d", dsl.MaxLabels)
 }
 
@@ -132,7 +133,8 @@ func (r Request) compute() (labels, missing map[string]string, err error) {
 	}
 	input, err := jq.DecodeJSON(r.Input)
 	if err != nil {
-		return nil, nil, apperror.New(apperror.Invalid, apperror.InvalidInput, "the input is not JSON: %v", err).WithField("input", "%v", err)
+		return nil, nil, apperror.New(apperror.Invalid, apperror.InvalidInput, "the input is not JSON: %v",
+			err).WithField("input", "%v", err)
 	}
 	fuel := jq.NewFuel(maxFuel)
 	for _, l := range r.Document {

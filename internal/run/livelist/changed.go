@@ -47,11 +47,13 @@ type changed struct {
 
 func newChanged(store Store, changes *pubsub.Notifier) *changed {
 	return &changed{
-		store: store, pending: changes.Collect(maxNames), reading: semaphore.NewWeighted(1), heads: newJournal[head](maxHeads, maxHeadBytes),
+		store: store, pending: changes.Collect(maxNames), reading: semaphore.NewWeighted(1),
+		heads: newJournal[head](maxHeads, maxHeadBytes),
 	}
 }
 
-// read reads the runs that have changed since the last read. If it is too early for that, it returns when to call it again.
+// read reads the runs that have changed since the last read. If it is too early for that, it returns when to call it
+// again.
 func (c *changed) read(ctx context.Context) (again time.Time, err error) {
 	if err := c.reading.Acquire(ctx, 1); err != nil {
 		return time.Time{}, err
@@ -108,8 +110,8 @@ func (c *changed) since(revision int64) (heads []head, now int64, complete bool)
 
 func never(string) bool { return false }
 
-// rest is the time from the begin of one read to the next one: the interval, or longer, so that the readers of this kind together
-// take their share of a processor.
+// rest is the time from the begin of one read to the next one: the interval, or longer, so that the readers of this
+// kind together take their share of a processor.
 func rest(interval, took time.Duration, readers int) time.Duration {
 	return min(max(interval, took*share*time.Duration(readers)), maxRest)
 }

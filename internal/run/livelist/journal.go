@@ -2,8 +2,8 @@ package livelist
 
 import linked "container/list"
 
-// journal holds the latest value of each ID in the order of the changes. Each change has a revision. Beyond its bounds it drops the
-// values with the oldest changes.
+// journal holds the latest value of each ID in the order of the changes. Each change has a revision. Beyond its bounds
+// it drops the values with the oldest changes.
 type journal[T any] struct {
 	maxEntries, maxBytes int
 
@@ -22,7 +22,9 @@ type entry[T any] struct {
 }
 
 // entryOf returns the value of an element; all are entries.
-func entryOf[T any](e *linked.Element) *entry[T] { return e.Value.(*entry[T]) } //nolint:forcetypeassert // put adds no other values
+func entryOf[T any](e *linked.Element) *entry[T] {
+	return e.Value.(*entry[T])
+} //nolint:forcetypeassert // put adds no other values
 
 func newJournal[T any](maxEntries, maxBytes int) *journal[T] {
 	return &journal[T]{maxEntries: maxEntries, maxBytes: maxBytes, byID: map[string]*linked.Element{}, order: linked.New()}

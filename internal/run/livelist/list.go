@@ -65,8 +65,8 @@ type list struct {
 	nextCount      time.Time
 }
 
-// refresh brings the list up to date as far as it is due, and returns when it is due again; limited reports that there are changes
-// that must not be read before. It is called with the lock held.
+// refresh brings the list up to date as far as it is due, and returns when it is due again; limited reports that there
+// are changes that must not be read before. It is called with the lock held.
 func (l *list) refresh(ctx context.Context, counting bool) (due time.Time, limited bool, err error) {
 	again, err := l.changed.read(ctx)
 	if err != nil {
@@ -234,7 +234,8 @@ func (l *list) record(ctx context.Context, rows []run.Run) error {
 		known, ok := l.rows.get(r.ID)
 		matches := matching[r.ID]
 		switch {
-		case !ok && !matches && !l.mayHaveMatched(r), ok && known.run.Sequence > r.Sequence, ok && known.run.Sequence == r.Sequence && known.matches == matches && !known.gone:
+		case !ok && !matches && !l.mayHaveMatched(r), ok && known.run.Sequence > r.Sequence,
+			ok && known.run.Sequence == r.Sequence && known.matches == matches && !known.gone:
 			continue
 		}
 		l.countsStale = true
@@ -243,8 +244,8 @@ func (l *list) record(ctx context.Context, rows []run.Run) error {
 	return nil
 }
 
-// mayHaveMatched reports whether a run that does not match may be on a later page that clients have loaded: it has matched, and a
-// condition on its state has become false. Ended runs keep their status.
+// mayHaveMatched reports whether a run that does not match may be on a later page that clients have loaded: it has
+// matched, and a condition on its state has become false. Ended runs keep their status.
 func (l *list) mayHaveMatched(r run.Run) bool {
 	f := l.filter
 	open := slices.ContainsFunc(f.Statuses, func(s run.Status) bool { return !s.Terminal() })
@@ -289,7 +290,8 @@ func (l *list) count(ctx context.Context) error {
 		return nil
 	}
 	f := l.filter
-	counts, err := l.store.CountRuns(ctx, run.Filter{Project: f.Project, Workflow: f.Workflow, FailureGroup: f.FailureGroup, Since: f.Since, Until: f.Until})
+	counts, err := l.store.CountRuns(ctx,
+		run.Filter{Project: f.Project, Workflow: f.Workflow, FailureGroup: f.FailureGroup, Since: f.Since, Until: f.Until})
 	if err != nil {
 		return err
 	}

@@ -7,15 +7,15 @@
 //		change, changed, err := w.Take(ctx)
 //	}
 //
-// All watchers of the same filter share one list, and all lists share the reads of the runs that this process has changed: their IDs come
-// from the notifications, their rows are read once, and [run.Filter.Matches] selects them in memory. What other processes have
-// changed is found by polling: each list compares the versions of its first page, of the rows that were on it, and of its open rows.
-// There are no goroutines: the watchers read in turn, as often as the least patient of them needs it, but not more often than the
-// intervals of this package.
+// All watchers of the same filter share one list, and all lists share the reads of the runs that this process has
+// changed: their IDs come from the notifications, their rows are read once, and [run.Filter.Matches] selects them in
+// memory. What other processes have changed is found by polling: each list compares the versions of its first page, of
+// the rows that were on it, and of its open rows. There are no goroutines: the watchers read in turn, as often as the
+// least patient of them needs it, but not more often than the intervals of this package.
 //
-// A watcher holds one number, the revision of the last change that it has taken. A slow watcher therefore costs no memory; it receives
-// each run in its latest state. A list holds a bounded number of rows. A watcher that has missed rows that the list has dropped
-// receives the first page again, with [Change.Reset].
+// A watcher holds one number, the revision of the last change that it has taken. A slow watcher therefore costs no
+// memory; it receives each run in its latest state. A list holds a bounded number of rows. A watcher that has missed
+// rows that the list has dropped receives the first page again, with [Change.Reset].
 package livelist
 
 import (
@@ -38,8 +38,8 @@ import (
 const (
 	// MaxRows is the maximum number of rows of a change, and of a first page.
 	MaxRows = 200
-	// maxLists bounds the lists of a project, maxOwned those that one owner watched first, maxIdle those without watchers over all projects, which exist for idleTime so that
-	// clients can resume.
+	// maxLists bounds the lists of a project, maxOwned those that one owner watched first, maxIdle those without watchers
+	// over all projects, which exist for idleTime so that clients can resume.
 	maxLists = 100
 	maxOwned = 40
 	maxIdle  = 16
@@ -69,8 +69,8 @@ func New(store Store, changes *pubsub.Notifier) *Lists {
 	return &Lists{store: store, changes: changes, lists: map[string]*list{}}
 }
 
-// Query selects a list. The filter is one that [run.Service.Checked] has returned, of one project; its limit is the size of the
-// first page, at most [MaxRows].
+// Query selects a list. The filter is one that [run.Service.Checked] has returned, of one project; its limit is the
+// size of the first page, at most [MaxRows].
 type Query struct {
 	// Owner is the ID of the token that watches; empty: that of no token.
 	Owner  string
@@ -152,7 +152,8 @@ func (l *Lists) add(key string, q Query) (*list, error) {
 	}
 	tooMany := func(most int, whose string) error {
 		return apperror.New(apperror.Exhausted, apperror.TooManyWatches,
-			"%d different lists of project %q are being watched in this server%s, the maximum; close other watches, or retry later", most, f.Project, whose).
+			"%d different lists of project %q are being watched in this server%s, the maximum; close other watches, or retry "+
+				"later", most, f.Project, whose).
 			WithRetry(idleTime)
 	}
 	if owned >= maxOwned {
@@ -238,7 +239,8 @@ func (l *Lists) expire() {
 	}
 }
 
-// Wait returns nil when there is a change to take; the first one is there at once. Its error is that of the store or of ctx.
+// Wait returns nil when there is a change to take; the first one is there at once. Its error is that of the store or of
+// ctx.
 func (w *Watcher) Wait(ctx context.Context) error {
 	for {
 		signal := w.list.changed.pending.Changed()
@@ -262,8 +264,8 @@ func (w *Watcher) Wait(ctx context.Context) error {
 	}
 }
 
-// look refreshes the list, and reports whether there is a change to take. Otherwise it returns when to look again, and whether
-// there are changes that must not be read before.
+// look refreshes the list, and reports whether there is a change to take. Otherwise it returns when to look again, and
+// whether there are changes that must not be read before.
 func (w *Watcher) look(ctx context.Context) (news bool, due time.Time, limited bool, err error) {
 	l := w.list
 	if err := l.lock.Acquire(ctx, 1); err != nil {

@@ -62,7 +62,8 @@ type fixture struct {
 
 func newFixture(t testing.TB) *fixture {
 	t.Helper()
-	s, err := storetest.Open(t.Context(), t, store.Options{Driver: store.SQLite, DSN: fresh.SQLite(t), AutoMigrate: true, CallTimeout: time.Minute})
+	s, err := storetest.Open(t.Context(), t,
+		store.Options{Driver: store.SQLite, DSN: fresh.SQLite(t), AutoMigrate: true, CallTimeout: time.Minute})
 	require.NoError(t, err)
 	require.NoError(t, s.Start(t.Context()))
 	ctx := context.WithoutCancel(t.Context())
@@ -78,11 +79,13 @@ func (f *fixture) insert(t testing.TB, workflow string) string {
 	n := f.made.Add(1)
 	created := began.Add(time.Duration(n) * time.Second)
 	r := run.Run{
-		ID: fmt.Sprintf("r%06d", n), Project: here, Workflow: workflow, Version: "1.0.0", Status: run.Queued, QueuedReason: run.QueuedWorker,
-		CreatedAt: created, StatusAt: created, Trigger: run.TriggerAPI,
+		ID: fmt.Sprintf("r%06d", n), Project: here, Workflow: workflow, Version: "1.0.0", Status: run.Queued,
+		QueuedReason: run.QueuedWorker,
+		CreatedAt:    created, StatusAt: created, Trigger: run.TriggerAPI,
 	}
 	r.RequestID = r.ID
-	_, _, err := f.store.InsertRun(t.Context(), r, audit.Entry{Time: created, Action: audit.RunStart, Project: here, Subject: r.ID})
+	_, _, err := f.store.InsertRun(t.Context(), r,
+		audit.Entry{Time: created, Action: audit.RunStart, Project: here, Subject: r.ID})
 	require.NoError(t, err)
 	return r.ID
 }
@@ -94,7 +97,8 @@ func (f *fixture) apply(t testing.TB, id string, position int64, status run.Stat
 	if status.Terminal() {
 		state.EndedAt = began
 	}
-	_, err := f.store.ApplyUpdates(t.Context(), []run.Update{{RunID: id, ExecutionID: "e", Position: position, State: state}})
+	_, err := f.store.ApplyUpdates(t.Context(),
+		[]run.Update{{RunID: id, ExecutionID: "e", Position: position, State: state}})
 	require.NoError(t, err)
 }
 
@@ -171,7 +175,8 @@ func TestListBeginsWithTheFirstPage(t *testing.T) {
 // TestListReportsChanges covers the changes of this process, which are notified, and those of others, which are not.
 func TestListReportsChanges(t *testing.T) {
 	t.Parallel()
-	for name, write := range map[string]func(*fixture, testing.TB, string, int64, run.Status){"here": (*fixture).write, "elsewhere": (*fixture).apply} {
+	for name, write := range map[string]func(*fixture, testing.TB, string, int64, run.Status){
+		"here": (*fixture).write, "elsewhere": (*fixture).apply} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t)
@@ -204,7 +209,8 @@ func TestListReportsRunsThatLeaveLaterPages(t *testing.T) {
 	first := f.insert(t, "shop/order")
 	f.insert(t, "shop/order")
 	open := f.watch(t, livelist.Query{Filter: run.Filter{Statuses: []run.Status{run.Queued}, Limit: 1}})
-	other := f.watch(t, livelist.Query{Filter: run.Filter{Statuses: []run.Status{run.Queued}, Workflow: "shop/other", Limit: 1}})
+	other := f.watch(t, livelist.Query{
+		Filter: run.Filter{Statuses: []run.Status{run.Queued}, Workflow: "shop/other", Limit: 1}})
 	ended := f.watch(t, livelist.Query{Filter: run.Filter{Statuses: []run.Status{run.Failed}, Limit: 1}})
 	for _, w := range []*livelist.Watcher{open, other, ended} {
 		next(t, w)
@@ -235,8 +241,10 @@ func TestListReportsRemovedAndReplayedRuns(t *testing.T) {
 	f.write(t, id, 2, run.Failed)
 	w := f.watch(t, livelist.Query{Filter: run.Filter{NotReplayed: true}})
 	require.Equal(t, "reset: r000001 failed", text(next(t, w)))
-	r := run.Run{ID: "s1", RequestID: "s1", Project: here, Workflow: "shop/order", Version: "1", Status: run.Queued, QueuedReason: run.QueuedStarting, CreatedAt: began, Trigger: run.TriggerReplay, ReplayOf: id}
-	_, _, err := f.store.InsertRun(t.Context(), r, audit.Entry{Time: began, Action: audit.RunReplay, Project: here, Subject: "s1"})
+	r := run.Run{ID: "s1", RequestID: "s1", Project: here, Workflow: "shop/order", Version: "1", Status: run.Queued,
+		QueuedReason: run.QueuedStarting, CreatedAt: began, Trigger: run.TriggerReplay, ReplayOf: id}
+	_, _, err := f.store.InsertRun(t.Context(), r,
+		audit.Entry{Time: began, Action: audit.RunReplay, Project: here, Subject: "s1"})
 	require.NoError(t, err)
 	f.changes.Notify("s1")
 	seen := ""
@@ -244,7 +252,8 @@ func TestListReportsRemovedAndReplayedRuns(t *testing.T) {
 		seen += text(rows(t, w))
 	}
 	require.Contains(t, seen, " -r000001 failed", "its row has not changed")
-	removed, err := f.store.RemoveUnstarted(t.Context(), "s1", audit.Entry{Time: began, Action: audit.RunStart, Project: here, Subject: "s1"})
+	removed, err := f.store.RemoveUnstarted(t.Context(), "s1",
+		audit.Entry{Time: began, Action: audit.RunStart, Project: here, Subject: "s1"})
 	require.NoError(t, err)
 	require.True(t, removed)
 	require.Contains(t, text(rows(t, w)), "removed s1")
@@ -324,13 +333,15 @@ func TestListsOfOneOwnerAreBounded(t *testing.T) {
 		f.watch(t, livelist.Query{Owner: "viewer", Filter: run.Filter{Workflow: fmt.Sprintf("w/%d", i)}})
 	}
 	f.watch(t, livelist.Query{Owner: "viewer", Filter: run.Filter{Workflow: "w/1"}})
-	_, err := f.lists.Watch(livelist.Query{Owner: "viewer", Filter: run.Filter{Project: here, Workflow: "w/more", Limit: 50}})
+	_, err := f.lists.Watch(livelist.Query{
+		Owner: "viewer", Filter: run.Filter{Project: here, Workflow: "w/more", Limit: 50}})
 	require.True(t, apperror.Is(err, apperror.TooManyWatches), err)
 	require.ErrorContains(t, err, "by one token")
 	shared := f.watch(t, livelist.Query{Owner: "admin", Filter: run.Filter{Workflow: "w/more"}})
 	f.watch(t, livelist.Query{Owner: "viewer", Filter: run.Filter{Workflow: "w/more"}})
 	shared.Close()
-	_, err = f.lists.Watch(livelist.Query{Owner: "viewer", Filter: run.Filter{Project: here, Workflow: "w/other", Limit: 50}})
+	_, err = f.lists.Watch(livelist.Query{
+		Owner: "viewer", Filter: run.Filter{Project: here, Workflow: "w/other", Limit: 50}})
 	require.True(t, apperror.Is(err, apperror.TooManyWatches), err)
 }
 
@@ -368,7 +379,8 @@ func TestWatchersShareReads(t *testing.T) {
 	seconds := time.Since(from).Seconds() + 1
 	cancel()
 	group.Wait()
-	require.LessOrEqual(t, float64(f.store.lists.Load()-lists), 4*seconds+2*seconds, "changed rows are read once for all lists")
+	require.LessOrEqual(t, float64(f.store.lists.Load()-lists), 4*seconds+2*seconds,
+		"changed rows are read once for all lists")
 	require.LessOrEqual(t, float64(f.store.versions.Load()-versions), 2*seconds)
 	require.LessOrEqual(t, float64(f.store.counts.Load()-counts), 2*seconds)
 }
@@ -408,7 +420,9 @@ func TestManyUpdatesTakeBoundedMemory(t *testing.T) {
 	for round := range int64(20) {
 		var updates []run.Update
 		for _, id := range ids {
-			updates = append(updates, run.Update{RunID: id, ExecutionID: "e", Position: round + 2, State: &run.State{Status: run.Running, Since: began, StartedAt: began, StepsTotal: round + 2}})
+			updates = append(updates,
+				run.Update{RunID: id, ExecutionID: "e", Position: round + 2,
+					State: &run.State{Status: run.Running, Since: began, StartedAt: began, StepsTotal: round + 2}})
 		}
 		_, err := f.store.ApplyUpdates(t.Context(), updates)
 		require.NoError(t, err)
@@ -418,7 +432,8 @@ func TestManyUpdatesTakeBoundedMemory(t *testing.T) {
 	}
 	after := heap()
 	group.Wait()
-	t.Logf("%d updates, %d changes with %d rows, heap %d kB before and %d kB after", 20*len(ids), len(times), received, before>>10, after>>10)
+	t.Logf("%d updates, %d changes with %d rows, heap %d kB before and %d kB after", 20*len(ids), len(times), received,
+		before>>10, after>>10)
 	require.Less(t, after-before, int64(16<<20))
 	require.Equal(t, int64(21), next(t, idle).Rows[0].Run.StepsTotal)
 	require.Equal(t, int64(21), last, "the latest state arrives")

@@ -7,7 +7,8 @@
 // The shown input may have marks where the original has sensitive values. This has two consequences. A mark never
 // becomes input: a value of the edit that contains one is refused, while values of the original that the edit does not
 // replace are not checked. And a patch reveals nothing of the value behind a mark: the value cannot be tested, nor
-// copied or moved to where it would be shown, which another index of its list may be. Members of objects keep their order; new ones are the last.
+// copied or moved to where it would be shown, which another index of its list may be. Members of objects keep their
+// order; new ones are the last.
 //
 // The package performs no I/O. Its errors are faults of the class Invalid or Exhausted that name the field of the
 // request.
@@ -25,7 +26,8 @@ import (
 func Whole(input json.RawMessage, mark string) error {
 	value, err := decode(input)
 	if err != nil {
-		return apperror.New(apperror.Invalid, apperror.InvalidInput, "the input is not JSON: %v", err).WithField("input", "%v", err)
+		return apperror.New(apperror.Invalid, apperror.InvalidInput, "the input is not JSON: %v", err).
+			WithField("input", "%v", err)
 	}
 	if at, found := marked(value, mark, nil); found {
 		return redacted("input" + pointer(at))
@@ -60,13 +62,15 @@ func Patched(original, shown, patch json.RawMessage, mark string, maxBytes int) 
 
 func redacted(field string) error {
 	return apperror.New(apperror.Invalid, apperror.InputRedacted,
-		"%s contains a mark that stands for a sensitive value; omit that value from the edit, or write the actual one", field).
+		"%s contains a mark that stands for a sensitive value; omit that value from the edit, or write the actual "+
+			"one", field).
 		WithField(field, "is a redaction mark")
 }
 
 func shifted(field string) error {
 	return apperror.New(apperror.Invalid, apperror.InputRedacted,
-		"%s gives a value behind a mark another index of its list; add to the end of the list (/-), replace values in place, or give the whole input", field).
+		"%s gives a value behind a mark another index of its list; add to the end of the list (/-), replace values in "+
+			"place, or give the whole input", field).
 		WithField(field, "moves a value behind a redaction mark")
 }
 

@@ -37,15 +37,19 @@ func TestPatches(t *testing.T) {
 		{"add to a list", `[{"op":"add","path":"/tags/1","value":"x"},{"op":"add","path":"/tags/-","value":"y"},{"op":"add","path":"/tags/4","value":"z"}]`,
 			with(`["a","b"]`, `["a","x","b","y","z"]`)},
 		{"remove from a list", `[{"op":"remove","path":"/tags/0"}]`, with(`["a","b"]`, `["b"]`)},
-		{"move", `[{"op":"move","from":"/name","path":"/tags/0"}]`, with(`"name":"Ada",`, ``, `["a","b"]`, `["Ada","a","b"]`)},
+		{"move", `[{"op":"move","from":"/name","path":"/tags/0"}]`,
+			with(`"name":"Ada",`, ``, `["a","b"]`, `["Ada","a","b"]`)},
 		{"copy is no reference", `[{"op":"copy","from":"/tags","path":"/nested/tags"},{"op":"add","path":"/tags/-","value":"c"}]`,
 			with(`["a","b"]`, `["a","b","c"]`, `"n":1.10`, `"n":1.10,"tags":["a","b"]`)},
-		{"what is added is no reference", `[{"op":"add","path":"/x","value":{"l":[]}},{"op":"add","path":"/x/l/-","value":1}]`, with(`{"name"`, `{"x":{"l":[1]},"name"`)},
+		{"what is added is no reference",
+			`[{"op":"add","path":"/x","value":{"l":[]}},{"op":"add","path":"/x/l/-","value":1}]`, with(`{"name"`,
+				`{"x":{"l":[1]},"name"`)},
 		{"test that holds", `[{"op":"test","path":"/nested/n","value":1.1},{"op":"test","path":"/tags","value":["a","b"]},{"op":"replace","path":"/name","value":null}]`,
 			with(`"Ada"`, `null`)},
 		{"the whole", `[{"op":"replace","path":"","value":{}}]`, `{}`},
 		{"odd names", `[{"op":"add","path":"/a~1b~0c","value":1}]`, with(`{"name"`, `{"a/b~c":1,"name"`)},
-		{"digits", `[{"op":"add","path":"/n","value":12345678901234567890.10}]`, with(`{"name"`, `{"n":12345678901234567890.10,"name"`)},
+		{"digits", `[{"op":"add","path":"/n","value":12345678901234567890.10}]`,
+			with(`{"name"`, `{"n":12345678901234567890.10,"name"`)},
 		{"text as it is", `[{"op":"add","path":"/n","value":"<&>\u2028"}]`, with(`{"name"`, `{"n":"<&>\u2028","name"`)},
 	}
 	for _, tt := range tests {
@@ -120,10 +124,12 @@ func TestPatchesRevealNothingRedacted(t *testing.T) {
 	require.JSONEq(t, `{"a":"`+mark+`","b":1}`, got)
 }
 
-// TestPatchesMoveNoRedactedItem: an item of a list is sensitive for its index, so that a patch which moved it to another one would show it.
+// TestPatchesMoveNoRedactedItem: an item of a list is sensitive for its index, so that a patch which moved it to
+// another one would show it.
 func TestPatchesMoveNoRedactedItem(t *testing.T) {
 	t.Parallel()
-	const secret, shown = `{"list":["a","4711","b",{"pin":"4712"}],"note":"x"}`, `{"list":["a","` + mark + `","b",{"pin":"` + mark + `"}],"note":"x"}`
+	const secret, shown = `{"list":["a","4711","b",{"pin":"4712"}],"note":"x"}`, `{"list":["a","` + mark +
+		`","b",{"pin":"` + mark + `"}],"note":"x"}`
 	for name, patch := range map[string]string{
 		"add before":             `[{"op":"add","path":"/list/0","value":"new"}]`,
 		"add at it":              `[{"op":"add","path":"/list/1","value":"new"}]`,

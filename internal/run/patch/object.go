@@ -9,7 +9,8 @@ import (
 	"iter"
 )
 
-// object is a JSON object whose members keep their order: an input that was edited in one member is otherwise as it was given.
+// object is a JSON object whose members keep their order: an input that was edited in one member is otherwise as it was
+// given.
 type object struct {
 	members []member
 	at      map[string]int // the index of each member
@@ -83,7 +84,8 @@ func (o *object) MarshalJSON() ([]byte, error) {
 
 var errTrailing = errors.New("unexpected text after the value")
 
-// decode reads one value. Numbers keep their text, objects are of type [object]; of members with one name the last counts.
+// decode reads one value. Numbers keep their text, objects are of type [object]; of members with one name the last
+// counts.
 func decode(raw json.RawMessage) (any, error) {
 	// The decoder of tokens below does not check the syntax of everything that it reads.
 	var checked json.RawMessage

@@ -27,7 +27,8 @@ type operation struct {
 func parse(patch json.RawMessage) ([]operation, error) {
 	var ops []operation
 	if err := json.Unmarshal(patch, &ops); err != nil {
-		return nil, wrong("patch", `is not a list of operations as RFC 6902 writes them: [{"op": "replace", "path": "/amount", "value": 12}]`)
+		return nil, wrong("patch",
+			`is not a list of operations as RFC 6902 writes them: [{"op": "replace", "path": "/amount", "value": 12}]`)
 	}
 	if len(ops) > maxOperations {
 		return nil, wrong("patch", "has %d operations, more than %d; give the whole input instead", len(ops), maxOperations)
@@ -147,7 +148,8 @@ func (p *edit) transfer(field string, op operation, path []string) error {
 		return shifted(field + "/path")
 	}
 	if p.room -= weight(seen); p.room < 0 {
-		return apperror.New(apperror.Exhausted, apperror.InputTooLarge, "%s: the patched input would be larger than the limit (runs.max_input_bytes)", field).
+		return apperror.New(apperror.Exhausted, apperror.InputTooLarge,
+			"%s: the patched input would be larger than the limit (runs.max_input_bytes)", field).
 			WithField(field, "makes the input too large")
 	}
 	return p.both(field, func(doc any) (any, error) {
@@ -183,8 +185,8 @@ func (p *edit) move(field string, from, path []string) error {
 	})
 }
 
-// shifts reports whether a value with a mark gets another index of its list when a value is inserted at a path, or removed from it. A place in a
-// list is sensitive by its index: at another one the value would be shown.
+// shifts reports whether a value with a mark gets another index of its list when a value is inserted at a path, or
+// removed from it. A place in a list is sensitive by its index: at another one the value would be shown.
 func (p *edit) shifts(path []string, insert bool) bool {
 	if len(path) == 0 {
 		return false

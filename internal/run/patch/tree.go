@@ -8,7 +8,9 @@ import (
 )
 
 // missing returns the error for a path that does not exist.
-func missing(path []string) error { return fmt.Errorf("there is no value at %q", pointer(path)) } //nolint:err113 // for display
+func missing(path []string) error {
+	return fmt.Errorf("there is no value at %q", pointer(path))
+} //nolint:err113 // for display
 
 // find returns the value at a path.
 func find(doc any, path []string) (any, error) {

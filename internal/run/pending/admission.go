@@ -48,7 +48,8 @@ type Admission struct {
 	runner loop.Runner
 }
 
-// NewAdmission returns the admission of the service's runs. The arguments after the store are those that the service was made with.
+// NewAdmission returns the admission of the service's runs. The arguments after the store are those that the service
+// was made with.
 func NewAdmission(service *run.Service, store Store, changes *pubsub.Notifier, opts run.Options) *Admission {
 	return &Admission{
 		service: service, store: store, changes: changes, opts: opts,
@@ -62,7 +63,8 @@ func (a *Admission) Start(ctx context.Context) error {
 	return nil
 }
 
-// Stop stops the goroutine and waits for it. Starts in progress may complete until ctx ends. The other runs keep waiting.
+// Stop stops the goroutine and waits for it. Starts in progress may complete until ctx ends. The other runs keep
+// waiting.
 func (a *Admission) Stop(ctx context.Context) error {
 	a.runner.Stop(ctx)
 	return nil
@@ -156,8 +158,8 @@ func (a *Admission) process(ctx, handOver context.Context) error {
 	return errors.Join(errs...)
 }
 
-// admit assigns some of a project's free slots to runs and starts them. Where there may be more, the project is processed again after the
-// others.
+// admit assigns some of a project's free slots to runs and starts them. Where there may be more, the project is
+// processed again after the others.
 func (a *Admission) admit(ctx, handOver context.Context, project string) error {
 	starts, err := a.reserve(ctx)
 	if err != nil {

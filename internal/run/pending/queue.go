@@ -1,21 +1,22 @@
-// Package pending starts accepted runs that have to wait: [Queue] those that wait for Temporal or for a worker, [Admission] those that wait
-// for a slot of their project's concurrency limit. It accepts no run: [run.Service] does.
+// Package pending starts accepted runs that have to wait: [Queue] those that wait for Temporal or for a worker,
+// [Admission] those that wait for a slot of their project's concurrency limit. It accepts no run: [run.Service] does.
 //
-// A run that left a queue is `queued: starting` until Temporal has it. After a crash or a lost answer the reconciler or the queue starts it
-// again, which has no effect if it has started already.
+// A run that left a queue is `queued: starting` until Temporal has it. After a crash or a lost answer the reconciler or
+// the queue starts it again, which has no effect if it has started already.
 //
 // # Queue
 //
-// The queue starts the runs that were accepted while Temporal was unavailable or no live worker served their project, in order of
-// acceptance, and fails those that have waited too long. It skips a run while its project has no worker. One elected process of
-// all those on a store does this at a time.
+// The queue starts the runs that were accepted while Temporal was unavailable or no live worker served their project,
+// in order of acceptance, and fails those that have waited too long. It skips a run while its project has no worker.
+// One elected process of all those on a store does this at a time.
 //
 //	q := pending.NewQueue(service, store, changes, options)   // as given to the service
 //	err := q.Start(ctx)
 //	q.Wake()                                                          // Temporal is available again
 //	err = q.Stop(ctx)
 //
-// Runs that are created once Temporal is available again do not wait behind the queue: the order holds among the queued runs.
+// Runs that are created once Temporal is available again do not wait behind the queue: the order holds among the queued
+// runs.
 //
 // # Admission
 //
@@ -26,9 +27,9 @@
 //	err := a.Start(ctx)
 //	err = a.Stop(ctx)
 //
-// The store decides which run gets a slot, so any number of processes may do this. The process that is notified first of the end of a run
-// starts the next run; each process polls every two seconds for missed notifications. While Temporal is unavailable no run is admitted:
-// waiting runs keep their order, and slots stay free.
+// The store decides which run gets a slot, so any number of processes may do this. The process that is notified first
+// of the end of a run starts the next run; each process polls every two seconds for missed notifications. While
+// Temporal is unavailable no run is admitted: waiting runs keep their order, and slots stay free.
 package pending
 
 import (
@@ -143,8 +144,8 @@ func (q *Queue) work(ctx, handOver context.Context) error {
 	}
 }
 
-// handOver starts one run of the queue in Temporal, and reports whether it was started. An error means that Temporal or the store is
-// unavailable, and ends the processing of the queue.
+// handOver starts one run of the queue in Temporal, and reports whether it was started. An error means that Temporal or
+// the store is unavailable, and ends the processing of the queue.
 func (q *Queue) handOver(ctx context.Context, head run.Run) (bool, error) {
 	r, err := q.store.GetRun(ctx, head.Project, head.ID)
 	if err != nil {
@@ -171,7 +172,8 @@ func (q *Queue) handOver(ctx context.Context, head run.Run) (bool, error) {
 	defer q.changes.Notify(r.ID)
 	switch why := run.Classify(refusal); {
 	case why == run.RefusedUnknown, !taken:
-		logger.FromContext(ctx).WarnContext(ctx, "Outcome of a queued run's start is not known", "run_id", r.ID, "error", refusal)
+		logger.FromContext(ctx).WarnContext(ctx, "Outcome of a queued run's start is not known", "run_id", r.ID,
+			"error", refusal)
 		if taken {
 			// The next pass begins with this run, so that the order is kept.
 			return false, refusal
@@ -198,13 +200,16 @@ func (q *Queue) expire(ctx context.Context) error {
 			return err
 		}
 		for _, r := range runs {
-			detail := fmt.Sprintf("Temporal could not be used or was over its limits, or no worker served the project, for %s, as long as the run could wait; it was not started",
+			detail := fmt.Sprintf("Temporal could not be used or was over its limits, or no worker served the project, for "+
+				"%s, as long as the run could wait; it was not started",
 				now.Sub(r.CreatedAt).Round(time.Second))
 			end := run.Run{
 				ID: r.ID, Status: run.Failed, EndedAt: now,
-				Error: &run.Error{Type: run.ErrorTypeQueueExpired, Status: 503, Title: "Queue expired", Detail: detail, Instance: "/"},
+				Error: &run.Error{Type: run.ErrorTypeQueueExpired, Status: 503, Title: "Queue expired", Detail: detail,
+					Instance: "/"},
 			}
-			finished, err := q.store.FinishQueued(ctx, end, audit.NewEntry(ctx, now, audit.RunQueueExpired, r.Project, r.ID, detail))
+			finished, err := q.store.FinishQueued(ctx, end,
+				audit.NewEntry(ctx, now, audit.RunQueueExpired, r.Project, r.ID, detail))
 			if err != nil && !apperror.Is(err, apperror.RunNotFound) {
 				return err
 			}

@@ -41,12 +41,13 @@ type Store interface {
 	RunsCluster(ctx context.Context) (run.RunsCluster, error)
 	// OpenInCluster counts the open runs that the recorded Temporal may have, by project.
 	OpenInCluster(ctx context.Context) (map[string]int64, error)
-	// ClaimRuns records another Temporal, in place of from, and returns true. It returns false where from, zero for none, is not the
-	// recorded one, or may have open runs.
+	// ClaimRuns records another Temporal, in place of from, and returns true. It returns false where from, zero for none,
+	// is not the recorded one, or may have open runs.
 	ClaimRuns(ctx context.Context, from run.ClusterID, to run.RunsCluster) (bool, error)
-	// AdoptCluster records another Temporal and writes e. Open runs are left in from: left counts them by project. It returns false where
-	// from is not the recorded one.
-	AdoptCluster(ctx context.Context, from run.ClusterID, to run.RunsCluster, e audit.Entry) (left map[string]int64, adopted bool, err error)
+	// AdoptCluster records another Temporal and writes e. Open runs are left in from: left counts them by project. It
+	// returns false where from is not the recorded one.
+	AdoptCluster(ctx context.Context, from run.ClusterID, to run.RunsCluster,
+		e audit.Entry) (left map[string]int64, adopted bool, err error)
 }
 
 // Options configure a monitor.
@@ -87,7 +88,8 @@ func New(opts Options) *Monitor {
 // Mismatch returns how this process and the others differ; zero while they do not.
 func (m *Monitor) Mismatch() Mismatch { return *m.mismatch.Load() }
 
-// Elsewhere returns the Temporal that holds the runs, where that is not the one of this process; zero otherwise. It performs no I/O.
+// Elsewhere returns the Temporal that holds the runs, where that is not the one of this process; zero otherwise. It
+// performs no I/O.
 func (m *Monitor) Elsewhere() run.ClusterID {
 	if found := m.Mismatch(); found.RunsThere {
 		return found.Other
@@ -229,13 +231,14 @@ func total(open map[string]int64) (sum int64) {
 	return sum
 }
 
-// Adopt records that runs start in the Temporal of this process from now on, although the recorded one has open runs. Those are left there
-// and read as being in another Temporal, until this one is replaced by theirs. It is refused while live workers are connected there,
-// because they could still start runs.
+// Adopt records that runs start in the Temporal of this process from now on, although the recorded one has open runs.
+// Those are left there and read as being in another Temporal, until this one is replaced by theirs. It is refused while
+// live workers are connected there, because they could still start runs.
 func (m *Monitor) Adopt(ctx context.Context, r run.AdoptRequest) (run.Adoption, error) {
 	here := m.opts.Here()
 	if here.NamespaceID == "" {
-		return run.Adoption{}, apperror.New(apperror.Unavailable, apperror.EngineUnavailable, "this server has not reached Temporal at %s yet", here.Address)
+		return run.Adoption{}, apperror.New(apperror.Unavailable, apperror.EngineUnavailable,
+			"this server has not reached Temporal at %s yet", here.Address)
 	}
 	recorded, err := m.opts.Store.RunsCluster(ctx)
 	a := run.Adoption{Before: recorded, Now: here, Needed: Facts{Here: here, Recorded: recorded}.elsewhere()}
@@ -246,27 +249,33 @@ func (m *Monitor) Adopt(ctx context.Context, r run.AdoptRequest) (run.Adoption, 
 		return a, err
 	}
 	if r.Address != here.Address || r.Namespace != here.Namespace {
-		return a, apperror.New(apperror.Invalid, apperror.InvalidArgument, "this server is connected to %s, not to Temporal at %s (namespace %q)",
+		return a, apperror.New(apperror.Invalid, apperror.InvalidArgument,
+			"this server is connected to %s, not to Temporal at %s (namespace %q)",
 			run.ClusterName(here), r.Address, r.Namespace).WithField("address", "is not that of the server's Temporal")
 	}
 	live, known := m.opts.Registry.LiveNow(ctx)
 	if !known {
-		return a, apperror.New(apperror.Unavailable, apperror.StoreUnavailable, "the live workers are not known: they may be connected to the former Temporal")
+		return a, apperror.New(apperror.Unavailable, apperror.StoreUnavailable,
+			"the live workers are not known: they may be connected to the former Temporal")
 	}
 	if there := (Facts{Workers: live}).connectedTo(recorded.ClusterID); len(there) > 0 {
-		return a, apperror.New(apperror.Refused, apperror.ContractMismatch, "live workers are connected to %s: %s; stop them first, they could still start runs there",
+		return a, apperror.New(apperror.Refused, apperror.ContractMismatch,
+			"live workers are connected to %s: %s; stop them first, they could still start runs there",
 			run.ClusterName(recorded.ClusterID), list(there))
 	}
 	now := time.Now()
 	entry := audit.NewEntry(ctx, now, audit.SystemAdoptTemporal, "", here.Address+" "+here.Namespace, r.Reason)
-	entry.Detail, _ = json.Marshal(map[string]any{"before": recorded.ClusterID, "now": here, "left": a.Left}) //nolint:errchkjson // texts and numbers always encode
+	entry.Detail, _ = json.Marshal(
+		map[string]any{"before": recorded.ClusterID, "now": here,
+			"left": a.Left}) //nolint:errchkjson // texts and numbers always encode
 	to := run.RunsCluster{ClusterID: here, Since: now}
 	a.Left, a.Adopted, err = m.opts.Store.AdoptCluster(ctx, recorded.ClusterID, to, entry)
 	if err != nil {
 		return a, err
 	}
 	if !a.Adopted {
-		return a, apperror.New(apperror.Refused, apperror.ContractMismatch, "another server has recorded another Temporal at the same time; try again")
+		return a, apperror.New(apperror.Refused, apperror.ContractMismatch,
+			"another server has recorded another Temporal at the same time; try again")
 	}
 	m.record(ctx, recorded, to)
 	return a, nil

@@ -73,7 +73,8 @@ func Compare(f Facts) Mismatch {
 	}
 	other := clusterOf(others[0])
 	return Mismatch{Other: other, Title: "Live workers use another Temporal than this server", Detail: fmt.Sprintf(
-		"this server is connected to %s, and live workers to %s: %s; make temporal.address and temporal.namespace the same in all processes on this database",
+		"this server is connected to %s, and live workers to %s: %s; make temporal.address and temporal.namespace the same "+
+			"in all processes on this database",
 		run.ClusterName(f.Here), run.ClusterName(other), list(others))}
 }
 
@@ -121,7 +122,8 @@ func refused(f Facts) error {
 
 // elsewhere reports whether the runs are in another Temporal than this process.
 func (f Facts) elsewhere() bool {
-	return f.Here.NamespaceID != "" && f.Recorded.ClusterID != (run.ClusterID{}) && run.DifferentCluster(f.Recorded.ClusterID, f.Here)
+	return f.Here.NamespaceID != "" && f.Recorded.ClusterID != (run.ClusterID{}) &&
+		run.DifferentCluster(f.Recorded.ClusterID, f.Here)
 }
 
 // connectedTo returns the live workers that are connected to a Temporal. A worker that has not reached its Temporal yet
@@ -143,7 +145,8 @@ func (f Facts) connectedTo(c run.ClusterID) (found []worker.Worker) {
 }
 
 func clusterOf(w worker.Worker) run.ClusterID {
-	return run.ClusterID{Address: w.Fingerprint.Address, Namespace: w.Fingerprint.Namespace, NamespaceID: w.Fingerprint.NamespaceID}
+	return run.ClusterID{Address: w.Fingerprint.Address, Namespace: w.Fingerprint.Namespace,
+		NamespaceID: w.Fingerprint.NamespaceID}
 }
 
 // list returns the IDs of workers as text.

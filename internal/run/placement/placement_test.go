@@ -33,7 +33,9 @@ func recorded(p run.ClusterID) run.RunsCluster {
 }
 
 func live(id string, p run.ClusterID) worker.Worker {
-	return worker.Worker{ServerID: id, Fingerprint: worker.Fingerprint{Contract: "c", Address: p.Address, Namespace: p.Namespace, NamespaceID: p.NamespaceID}}
+	return worker.Worker{ServerID: id,
+		Fingerprint: worker.Fingerprint{
+			Contract: "c", Address: p.Address, Namespace: p.Namespace, NamespaceID: p.NamespaceID}}
 }
 
 func TestCompareAndRefuse(t *testing.T) {
@@ -45,38 +47,59 @@ func TestCompareAndRefuse(t *testing.T) {
 		there    bool
 		refused  bool
 	}{
-		"nothing recorded":                 {placement.Facts{Here: a}, nil, false, false},
-		"all in one":                       {placement.Facts{Here: a, Recorded: recorded(a), Workers: []worker.Worker{live("w1", a)}}, nil, false, false},
-		"another address of the same":      {placement.Facts{Here: at("c:7233", "1"), Recorded: recorded(a), Workers: []worker.Worker{live("w1", a)}}, nil, false, false},
-		"not connected yet":                {placement.Facts{Here: at("b:7233", ""), Recorded: recorded(a), Workers: []worker.Worker{live("w1", a)}}, nil, false, false},
-		"this Temporal has lost its data":  {placement.Facts{Here: at("a:7233", "9"), Recorded: recorded(a), Workers: []worker.Worker{live("w1", a)}}, nil, false, false},
-		"a worker is not connected yet":    {placement.Facts{Here: a, Recorded: recorded(a), Workers: []worker.Worker{live("w1", at("b:7233", ""))}}, nil, false, false},
-		"a worker is in another":           {placement.Facts{Here: a, Recorded: recorded(a), Workers: []worker.Worker{live("w1", a), live("w2", b)}}, []string{"a:7233", "b:7233", "w2", "the same in all processes"}, false, false},
-		"workers in another, runs unknown": {placement.Facts{Here: a, Workers: []worker.Worker{live("w2", b)}}, []string{"a:7233", "b:7233", "w2"}, false, false},
-		"runs and workers are in another":  {placement.Facts{Here: b, Recorded: recorded(a), Workers: []worker.Worker{live("w1", a), live("w2", b)}}, []string{"a:7233", "b:7233", "w1", "2026-03-01T12:00:00Z", "stop the workers"}, true, true},
-		"runs are in another, no worker":   {placement.Facts{Here: b, Recorded: recorded(a)}, []string{"a:7233", "b:7233", "point temporal.address"}, true, true},
+		"nothing recorded": {placement.Facts{Here: a}, nil, false, false},
+		"all in one": {
+			placement.Facts{Here: a, Recorded: recorded(a), Workers: []worker.Worker{live("w1", a)}}, nil, false, false},
+		"another address of the same": {
+			placement.Facts{Here: at("c:7233", "1"), Recorded: recorded(a), Workers: []worker.Worker{live("w1", a)}}, nil, false,
+			false},
+		"not connected yet": {
+			placement.Facts{Here: at("b:7233", ""), Recorded: recorded(a), Workers: []worker.Worker{live("w1", a)}}, nil, false,
+			false},
+		"this Temporal has lost its data": {
+			placement.Facts{Here: at("a:7233", "9"), Recorded: recorded(a), Workers: []worker.Worker{live("w1", a)}}, nil, false,
+			false},
+		"a worker is not connected yet": {
+			placement.Facts{Here: a, Recorded: recorded(a), Workers: []worker.Worker{live("w1", at("b:7233", ""))}}, nil, false,
+			false},
+		"a worker is in another": {
+			placement.Facts{Here: a, Recorded: recorded(a), Workers: []worker.Worker{live("w1", a), live("w2", b)}},
+			[]string{"a:7233", "b:7233", "w2", "the same in all processes"}, false, false},
+		"workers in another, runs unknown": {
+			placement.Facts{Here: a, Workers: []worker.Worker{live("w2", b)}}, []string{"a:7233", "b:7233", "w2"}, false, false},
+		"runs and workers are in another": {
+			placement.Facts{Here: b, Recorded: recorded(a), Workers: []worker.Worker{live("w1", a), live("w2", b)}},
+			[]string{"a:7233", "b:7233", "w1", "2026-03-01T12:00:00Z", "stop the workers"}, true, true},
+		"runs are in another, no worker": {
+			placement.Facts{Here: b, Recorded: recorded(a)}, []string{"a:7233", "b:7233", "point temporal.address"}, true, true},
 		"no run is open there, all workers here": {
-			placement.Facts{Here: b, Recorded: recorded(a), Workers: []worker.Worker{live("w2", b)}}, []string{"a:7233"}, true, false,
+			placement.Facts{Here: b, Recorded: recorded(a), Workers: []worker.Worker{live("w2", b)}}, []string{"a:7233"}, true,
+			false,
 		},
 		"no run is open there, this process executes runs": {
 			placement.Facts{Here: b, Recorded: recorded(a), ExecutesRuns: true}, []string{"a:7233"}, true, false,
 		},
 		"runs are open there, all workers here": {
-			placement.Facts{Here: b, Recorded: recorded(a), Open: 21, ExecutesRuns: true, Workers: []worker.Worker{live("w2", b)}},
+			placement.Facts{Here: b, Recorded: recorded(a), Open: 21, ExecutesRuns: true,
+				Workers: []worker.Worker{live("w2", b)}},
 			[]string{"a:7233", "`signalbox system adopt-temporal b:7233 default`"}, true, true,
 		},
 		"runs are open there and workers connected": {
-			placement.Facts{Here: b, Recorded: recorded(a), Open: 1, ExecutesRuns: true, Workers: []worker.Worker{live("w1", a)}},
+			placement.Facts{Here: b, Recorded: recorded(a), Open: 1, ExecutesRuns: true,
+				Workers: []worker.Worker{live("w1", a)}},
 			[]string{"w1", "stop the workers that are connected there and run `signalbox system adopt-temporal"}, true, true,
 		},
 		"runs and workers are in another, this process executes runs": {
-			placement.Facts{Here: b, Recorded: recorded(a), ExecutesRuns: true, Workers: []worker.Worker{live("w1", a)}}, []string{"a:7233"}, true, true,
+			placement.Facts{Here: b, Recorded: recorded(a), ExecutesRuns: true, Workers: []worker.Worker{live("w1", a)}},
+			[]string{"a:7233"}, true, true,
 		},
 		"runs are in another, a worker connects there": {
-			placement.Facts{Here: b, Recorded: recorded(a), Workers: []worker.Worker{live("w1", at("a:7233", "")), live("w2", b)}}, []string{"a:7233", "w1"}, true, true,
+			placement.Facts{Here: b, Recorded: recorded(a),
+				Workers: []worker.Worker{live("w1", at("a:7233", "")), live("w2", b)}}, []string{"a:7233", "w1"}, true, true,
 		},
 		"no run is open there, a worker connects here": {
-			placement.Facts{Here: b, Recorded: recorded(a), Workers: []worker.Worker{live("w2", at("b:7233", ""))}}, []string{"a:7233"}, true, false,
+			placement.Facts{Here: b, Recorded: recorded(a), Workers: []worker.Worker{live("w2", at("b:7233", ""))}},
+			[]string{"a:7233"}, true, false,
 		},
 	}
 	for name, tt := range tests {
@@ -116,7 +139,9 @@ func TestTitleCountsOpenRuns(t *testing.T) {
 func TestManyWorkersAreCounted(t *testing.T) {
 	t.Parallel()
 	b := at("b:7233", "2")
-	found := placement.Compare(placement.Facts{Here: at("a:7233", "1"), Workers: []worker.Worker{live("w1", b), live("w2", b), live("w3", b), live("w4", b), live("w5", b)}})
+	found := placement.Compare(
+		placement.Facts{Here: at("a:7233", "1"),
+			Workers: []worker.Worker{live("w1", b), live("w2", b), live("w3", b), live("w4", b), live("w5", b)}})
 	require.Contains(t, found.Detail, ": w1, w2, w3, 2 more; ")
 }
 
@@ -161,7 +186,8 @@ func (w *fakes) ClaimRuns(_ context.Context, from run.ClusterID, to run.RunsClus
 	return true, w.away
 }
 
-func (w *fakes) AdoptCluster(_ context.Context, from run.ClusterID, to run.RunsCluster, e audit.Entry) (map[string]int64, bool, error) {
+func (w *fakes) AdoptCluster(_ context.Context, from run.ClusterID, to run.RunsCluster,
+	e audit.Entry) (map[string]int64, bool, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.recorded.ClusterID != from {
@@ -264,7 +290,8 @@ func TestMonitor(t *testing.T) {
 		require.ErrorContains(t, m.Check(ctx, "default"), "nothing was started")
 
 		require.NoError(t, m.Start(ctx))
-		const different, again = "Processes on this database use different Temporals", "All processes on this database use one Temporal again"
+		const different, again = "Processes on this database use different Temporals", "All processes on this database use " +
+			"one Temporal again"
 		pass := func() {
 			<-time.After(2 * time.Second)
 			synctest.Wait()
@@ -274,7 +301,8 @@ func TestMonitor(t *testing.T) {
 		pass()
 		require.Contains(t, m.Mismatch().Detail, "w1")
 		require.ErrorContains(t, m.Healthy(ctx), "a:7233")
-		require.Equal(t, []any{a, "This server uses another Temporal than the runs", m.Title()}, []any{m.Elsewhere(), m.RunsTitle(), m.RunsTitle()})
+		require.Equal(t, []any{a, "This server uses another Temporal than the runs", m.Title()},
+			[]any{m.Elsewhere(), m.RunsTitle(), m.RunsTitle()})
 		require.Equal(t, 1, w.lines(different))
 		w.set(func() { w.workers = append(w.workers, live("w3", a)) })
 		pass()
@@ -298,7 +326,9 @@ func TestMonitor(t *testing.T) {
 // newMonitor returns a monitor of a server with workers, and what it reads.
 func newMonitor(here run.ClusterID) (*placement.Monitor, *fakes) {
 	w := &fakes{}
-	return placement.New(placement.Options{Store: w, Registry: w, Here: func() run.ClusterID { return here }, ExecutesRuns: true}), w
+	return placement.New(placement.Options{Store: w, Registry: w, Here: func() run.ClusterID {
+		return here
+	}, ExecutesRuns: true}), w
 }
 
 func TestFirstStartRecordsTheTemporal(t *testing.T) {
@@ -316,7 +346,9 @@ func TestFirstStartRecordsTheTemporal(t *testing.T) {
 	require.NoError(t, first.Check(t.Context(), "shop"), "unknown workers are no reason to refuse")
 
 	w.set(func() { w.away, w.open = nil, 1 })
-	other := placement.New(placement.Options{Store: w, Registry: w, Here: func() run.ClusterID { return b }, ExecutesRuns: true})
+	other := placement.New(placement.Options{Store: w, Registry: w, Here: func() run.ClusterID {
+		return b
+	}, ExecutesRuns: true})
 	require.ErrorContains(t, other.Check(t.Context(), "default"), "This server uses another Temporal than 1 open run")
 }
 
@@ -365,7 +397,8 @@ func TestAdopt(t *testing.T) {
 		require.ErrorContains(t, err, "w1; stop them first")
 		require.True(t, apperror.Is(err, apperror.ContractMismatch))
 		w.workers = nil
-		for _, r := range []run.AdoptRequest{{}, {Address: "a:7233", Namespace: "default"}, {Address: "b:7233", Namespace: "other"}} {
+		for _, r := range []run.AdoptRequest{
+			{}, {Address: "a:7233", Namespace: "default"}, {Address: "b:7233", Namespace: "other"}} {
 			_, err = m.Adopt(t.Context(), r)
 			require.True(t, apperror.Is(err, apperror.InvalidArgument), "%v: %v", r, err)
 		}
@@ -379,7 +412,8 @@ func TestAdopt(t *testing.T) {
 		require.NoError(t, m.Check(t.Context(), "default"), "at once")
 		require.Len(t, w.entries, 1)
 		e := w.entries[0]
-		require.Equal(t, []any{audit.SystemAdoptTemporal, "", "b:7233 default", "lost"}, []any{e.Action, e.Project, e.Subject, e.Reason})
+		require.Equal(t, []any{audit.SystemAdoptTemporal, "", "b:7233 default", "lost"},
+			[]any{e.Action, e.Project, e.Subject, e.Reason})
 		require.JSONEq(t, `{"before": {"address": "a:7233", "namespace": "default", "namespaceId": "1"},
 			"now": {"address": "b:7233", "namespace": "default", "namespaceId": "2"}, "left": {"shop": 21}}`, string(e.Detail))
 

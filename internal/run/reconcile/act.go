@@ -72,9 +72,11 @@ func (p *pass) act(ctx context.Context, v Verdict, row run.Run, x run.Execution)
 	return false, nil
 }
 
-// startAgain starts a run again. Its caller was answered that the run is queued, so a definite refusal fails the run visibly.
+// startAgain starts a run again. Its caller was answered that the run is queued, so a definite refusal fails the run
+// visibly.
 func (p *pass) startAgain(ctx context.Context, row run.Run) error {
-	c := run.Correction{Kind: run.CorrectionHandedOver, RunID: row.ID, Project: row.Project, Detail: "the outcome of its start was not known"}
+	c := run.Correction{Kind: run.CorrectionHandedOver, RunID: row.ID, Project: row.Project,
+		Detail: "the outcome of its start was not known"}
 	if p.dry {
 		p.record(ctx, c)
 		return nil
@@ -112,7 +114,8 @@ func ignoreNotFound(err error) error {
 }
 
 // finishMissing fails a run that has no execution in Temporal.
-func (p *pass) finishMissing(ctx context.Context, row run.Run, c run.Correction, runError *run.Error, action string) (err error) {
+func (p *pass) finishMissing(ctx context.Context, row run.Run, c run.Correction, runError *run.Error,
+	action string) (err error) {
 	if !p.dry {
 		now := p.r.opts.Now()
 		c.Applied, err = p.r.store.FinishMissing(ctx, row.ID, run.Failed, runError, now,
@@ -128,7 +131,8 @@ func (p *pass) finishMissing(ctx context.Context, row run.Run, c run.Correction,
 
 // failMissing fails a run after Temporal has lost its execution.
 func (p *pass) failMissing(ctx context.Context, row run.Run) error {
-	detail := fmt.Sprintf("Temporal at %s has no execution of this run in namespace %q: it was deleted there, or Temporal's data was lost",
+	detail := fmt.Sprintf("Temporal at %s has no execution of this run in namespace %q: it was deleted there, or "+
+		"Temporal's data was lost",
 		p.view.Here.Address, p.view.Here.Namespace)
 	runError := &run.Error{
 		Type: run.ErrorTypeExecutionMissing, Status: 500, Title: "Execution missing", Detail: detail, Instance: "/",
@@ -142,7 +146,8 @@ func (p *pass) catchUp(ctx context.Context, row run.Run, x run.Execution) error 
 	if x.Open && row.Stuck != nil && row.Stuck.Cause == run.PayloadMissing {
 		return nil // its history cannot be read without the value that is lost; the run is shown with that cause
 	}
-	c := run.Correction{Kind: run.CorrectionCaughtUp, RunID: row.ID, Project: row.Project, Detail: "the row was behind its history"}
+	c := run.Correction{Kind: run.CorrectionCaughtUp, RunID: row.ID, Project: row.Project,
+		Detail: "the row was behind its history"}
 	if !x.Open {
 		c.Kind, c.Detail = run.CorrectionFinished, fmt.Sprintf("execution %s had ended in Temporal", x.ExecutionID)
 	}
@@ -155,7 +160,8 @@ func (p *pass) catchUp(ctx context.Context, row run.Run, x run.Execution) error 
 
 // request has a worker bring the rows of a run up to Temporal. position is the one that the row has now.
 func (p *pass) request(ctx context.Context, position int64, c run.Correction, force bool) error {
-	err := p.r.store.RequestRepairs(ctx, []run.RepairRequest{{RunID: c.RunID, Reason: c.Detail, Behind: true, Force: force, Correction: c.Kind}})
+	err := p.r.store.RequestRepairs(ctx,
+		[]run.RepairRequest{{RunID: c.RunID, Reason: c.Detail, Behind: true, Force: force, Correction: c.Kind}})
 	if err != nil {
 		return err
 	}
@@ -216,7 +222,8 @@ func (p *pass) reportReopened(ctx context.Context, row run.Run, x run.Execution)
 			return nil
 		}
 	}
-	if err := p.r.store.WriteAudit(ctx, audit.NewEntry(ctx, p.r.opts.Now(), audit.RunReopened, row.Project, row.ID, c.Detail)); err != nil {
+	if err := p.r.store.WriteAudit(ctx,
+		audit.NewEntry(ctx, p.r.opts.Now(), audit.RunReopened, row.Project, row.ID, c.Detail)); err != nil {
 		return err
 	}
 	p.r.memory.reopened.Set(x.ExecutionID, struct{}{}, ttlcache.NoTTL)
@@ -224,7 +231,8 @@ func (p *pass) reportReopened(ctx context.Context, row run.Run, x run.Execution)
 	return nil
 }
 
-// adoptOrReport adopts an execution that has no row, or reports it as foreign. One that was reported is adopted once what it lacked is there.
+// adoptOrReport adopts an execution that has no row, or reports it as foreign. One that was reported is adopted once
+// what it lacked is there.
 func (p *pass) adoptOrReport(ctx context.Context, x run.Execution) error {
 	if reported := p.r.memory.foreign.Get(x.ExecutionID); reported != nil && !p.dry {
 		why, err := p.lacks(ctx, reported.Value())
@@ -254,7 +262,9 @@ func (p *pass) adoptOrReport(ctx context.Context, x run.Execution) error {
 		return nil
 	}
 	p.r.memory.foreign.Set(x.ExecutionID, o.Identity, ttlcache.NoTTL)
-	p.announce(ctx, run.Correction{Kind: run.CorrectionForeign, RunID: x.RunID, Project: o.Project, Detail: fmt.Sprintf("execution %s: %s", x.ExecutionID, why.text)})
+	p.announce(ctx, run.Correction{
+		Kind: run.CorrectionForeign, RunID: x.RunID, Project: o.Project,
+		Detail: fmt.Sprintf("execution %s: %s", x.ExecutionID, why.text)})
 	return nil
 }
 
@@ -274,8 +284,8 @@ type lack struct {
 	project bool
 }
 
-// lacks returns why a run with this identity cannot be adopted, once per pass for all runs of a document. It has none where Temporal does not
-// know it.
+// lacks returns why a run with this identity cannot be adopted, once per pass for all runs of a document. It has none
+// where Temporal does not know it.
 func (p *pass) lacks(ctx context.Context, of run.Identity) (lack, error) {
 	if of.Project == "" {
 		return lack{text: "it was not started by Signalbox, or its first history no longer exists"}, nil
@@ -326,7 +336,8 @@ func (p *pass) adopt(ctx context.Context, x run.Execution, o run.Origin) error {
 		return err
 	}
 	insert := func() (run.Run, bool, error) {
-		return p.r.store.InsertRun(ctx, o.Row(x), audit.NewEntry(ctx, p.r.opts.Now(), audit.RunAdopt, o.Project, x.RunID, c.Detail))
+		return p.r.store.InsertRun(ctx, o.Row(x),
+			audit.NewEntry(ctx, p.r.opts.Now(), audit.RunAdopt, o.Project, x.RunID, c.Detail))
 	}
 	stored, made, err := insert()
 	if err == nil && !made && stored.ID != x.RunID {
@@ -357,7 +368,8 @@ func (p *pass) note(c run.Correction) {
 	}
 }
 
-// record adds a correction to the report. Unless the pass is a dry run, it also counts and logs it and notifies subscribers of the run.
+// record adds a correction to the report. Unless the pass is a dry run, it also counts and logs it and notifies
+// subscribers of the run.
 func (p *pass) record(ctx context.Context, c run.Correction) {
 	p.note(c)
 	if !p.dry {

@@ -231,7 +231,8 @@ func inBubble(t *testing.T, test func(*testing.T, *bench)) {
 		t.Cleanup(func() { require.NoError(t, kept.Stop(context.WithoutCancel(ctx))) })
 		require.NoError(t, kept.Start(ctx))
 		b := &bench{
-			ctx: auth.WithActor(ctx, auth.Actor{Kind: auth.KindLocal, Name: "ada"}), file: file, store: kept, metrics: &metrics{kinds: map[string]int{}},
+			ctx: auth.WithActor(ctx, auth.Actor{Kind: auth.KindLocal, Name: "ada"}), file: file, store: kept,
+			metrics: &metrics{kinds: map[string]int{}},
 			changes: pubsub.NewNotifier(), engine: &fakeEngine{
 				cluster: run.ClusterID{Address: "host:7233", Namespace: "ns", NamespaceID: "n1"},
 				known:   map[string]run.Execution{}, rebuilt: map[string]run.Update{}, origins: map[string]run.Origin{},
@@ -239,7 +240,9 @@ func inBubble(t *testing.T, test func(*testing.T, *bench)) {
 		}
 		b.repairs = repair.New(kept, histories{b.engine}, repair.Options{
 			Suspended: func() bool { return false },
-			Holds:     func(string) bool { return false }, Permanent: func(error) bool { return false }, Changes: b.changes, Metrics: b.metrics, Now: time.Now,
+			Holds: func(string) bool {
+				return false
+			}, Permanent: func(error) bool { return false }, Changes: b.changes, Metrics: b.metrics, Now: time.Now,
 			Changed: func(ctx context.Context, transitions []run.Transition) {
 				for _, c := range transitions {
 					if c.To.Terminal() {
@@ -251,7 +254,9 @@ func inBubble(t *testing.T, test func(*testing.T, *bench)) {
 		require.NoError(t, b.repairs.Start(ctx))
 		t.Cleanup(func() { require.NoError(t, b.repairs.Stop(context.WithoutCancel(ctx))) })
 		b.restart()
-		_, _, err = kept.Publish(ctx, workflow.Version{Project: here, Workflow: "a/b", Version: "1.0.0", Hash: hash, Canonical: []byte("{}"), PublishedAt: time.Now()},
+		_, _, err = kept.Publish(ctx,
+			workflow.Version{Project: here, Workflow: "a/b", Version: "1.0.0", Hash: hash, Canonical: []byte("{}"),
+				PublishedAt: time.Now()},
 			func(string, string) bool { return true }, audit.NewEntry(ctx, time.Now(), audit.WorkflowPublish, here, "a/b", ""))
 		require.NoError(t, err)
 		test(t, b)
@@ -262,7 +267,8 @@ func inBubble(t *testing.T, test func(*testing.T, *bench)) {
 func (b *bench) restart() {
 	runs := run.NewService(b.store, b.engine, nil, nil, b.changes, run.Options{StartTimeout: startTimeout, Now: time.Now})
 	b.Reconciler = reconcile.New(b.store, b.engine, runs, reconcile.Options{
-		StartTimeout: startTimeout, Now: time.Now, Metrics: b.metrics, Changes: b.changes, Imports: migrate.New(b.store.Store, config.Migration{}, nil).Rows(),
+		StartTimeout: startTimeout, Now: time.Now, Metrics: b.metrics, Changes: b.changes,
+		Imports:   migrate.New(b.store.Store, config.Migration{}, nil).Rows(),
 		Requested: b.repairs.Wake,
 		Hold: func(_ context.Context, reason string) error {
 			b.held = append(b.held, reason)
@@ -275,8 +281,10 @@ func (b *bench) restart() {
 func (b *bench) begin(t *testing.T, id string) run.Run {
 	t.Helper()
 	r, made, err := b.store.InsertRun(b.ctx, run.Run{
-		ID: id, Project: here, Workflow: "a/b", Version: "1.0.0", DocumentHash: hash, Status: run.Queued, QueuedReason: run.QueuedStarting,
-		StatusAt: time.Now(), CreatedAt: time.Now(), RequestID: id, Trigger: run.TriggerAPI, Input: json.RawMessage(`{"n":1}`),
+		ID: id, Project: here, Workflow: "a/b", Version: "1.0.0", DocumentHash: hash, Status: run.Queued,
+		QueuedReason: run.QueuedStarting,
+		StatusAt:     time.Now(), CreatedAt: time.Now(), RequestID: id, Trigger: run.TriggerAPI,
+		Input: json.RawMessage(`{"n":1}`),
 	}, audit.NewEntry(b.ctx, time.Now(), audit.RunStart, here, id, ""))
 	require.NoError(t, err)
 	require.True(t, made)
@@ -302,13 +310,15 @@ func (b *bench) waiting(t *testing.T, ids ...string) {
 // execution returns an open execution with 20 accepted events.
 func (b *bench) execution(id string) run.Execution {
 	return run.Execution{
-		RunID: id, ExecutionID: "x-" + id, Open: true, StartedAt: time.Now(), Relation: run.RelationSame, Accepted: 20, AcceptedAt: time.Now(),
+		RunID: id, ExecutionID: "x-" +
+			id, Open: true, StartedAt: time.Now(), Relation: run.RelationSame, Accepted: 20, AcceptedAt: time.Now(),
 	}
 }
 
 func (b *bench) update(id string, position int64, status run.Status) run.Update {
 	u := run.Update{
-		RunID: id, ExecutionID: "x-" + id, Position: position, State: &run.State{Status: status, Since: time.Now(), StartedAt: time.Now()},
+		RunID: id, ExecutionID: "x-" +
+			id, Position: position, State: &run.State{Status: status, Since: time.Now(), StartedAt: time.Now()},
 		Steps: []run.Step{{Number: 1, Status: "completed", Position: position}},
 	}
 	if status.Terminal() {

@@ -9,7 +9,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
-// maxForeignGroups bounds the groups of foreign runs of a report. Executions of further groups are counted in one without a workflow.
+// maxForeignGroups bounds the groups of foreign runs of a report. Executions of further groups are counted in one
+// without a workflow.
 const maxForeignGroups = 100
 
 // foreignKey is what the executions of a group have in common.
@@ -26,7 +27,8 @@ func (p *pass) addForeign(x run.Execution, of run.Identity, why lack) {
 	}
 	g := p.foreign[key]
 	if g == nil {
-		g = &run.ForeignRuns{Project: of.Project, Workflow: of.Workflow, Version: of.Version, NoProject: why.project, Why: why.text}
+		g = &run.ForeignRuns{Project: of.Project, Workflow: of.Workflow, Version: of.Version, NoProject: why.project,
+			Why: why.text}
 		p.foreign[key] = g
 	}
 	g.Count++
@@ -41,8 +43,8 @@ func (p *pass) addForeign(x run.Execution, of run.Identity, why lack) {
 	}
 }
 
-// reportForeign adds the foreign runs to the report, and stores those that are open. An incomplete list, or one of another Temporal than that
-// of the runs, leaves what is stored.
+// reportForeign adds the foreign runs to the report, and stores those that are open. An incomplete list, or one of
+// another Temporal than that of the runs, leaves what is stored.
 func (p *pass) reportForeign(ctx context.Context) error {
 	open := []run.ForeignRuns{}
 	for _, g := range p.foreign {
@@ -60,5 +62,6 @@ func (p *pass) reportForeign(ctx context.Context) error {
 }
 
 func byProject(a, b run.ForeignRuns) int {
-	return cmp.Or(strings.Compare(a.Project, b.Project), strings.Compare(a.Workflow, b.Workflow), strings.Compare(a.Version, b.Version), strings.Compare(a.Why, b.Why))
+	return cmp.Or(strings.Compare(a.Project, b.Project), strings.Compare(a.Workflow, b.Workflow),
+		strings.Compare(a.Version, b.Version), strings.Compare(a.Why, b.Why))
 }

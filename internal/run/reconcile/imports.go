@@ -6,8 +6,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
-// cancelImported cancels imported runs that were set back to an open status although their engine no longer exists. Each pass reads a limited
-// number of open imported runs and continues where the previous one ended.
+// cancelImported cancels imported runs that were set back to an open status although their engine no longer exists.
+// Each pass reads a limited number of open imported runs and continues where the previous one ended.
 func (p *pass) cancelImported(ctx context.Context) error {
 	after := p.r.imports
 	for range importPages {
@@ -57,7 +57,8 @@ func (p *pass) cancel(ctx context.Context, stranded []run.Run) error {
 			p.r.opts.Metrics.Count(ctx, r.Project, string(run.Canceled))
 		}
 		p.record(ctx, run.Correction{
-			Kind: run.CorrectionEngineGone, RunID: id, Project: r.Project, Applied: !p.dry, Detail: run.EngineGone(r.LegacyEngine, r.Status).Detail,
+			Kind: run.CorrectionEngineGone, RunID: id, Project: r.Project, Applied: !p.dry,
+			Detail: run.EngineGone(r.LegacyEngine, r.Status).Detail,
 		})
 	}
 	return nil

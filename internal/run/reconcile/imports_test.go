@@ -31,7 +31,8 @@ INSERT INTO workflow_runs VALUES ('a', 'default', 'order', 'db', 'RUNNING', '202
 		report, err = b.Reconcile(b.ctx, true)
 		require.NoError(t, err)
 		require.Len(t, report.Corrections, 1)
-		require.Equal(t, []any{run.CorrectionEngineGone, "a", false}, []any{report.Corrections[0].Kind, report.Corrections[0].RunID, report.Corrections[0].Applied})
+		require.Equal(t, []any{run.CorrectionEngineGone, "a", false},
+			[]any{report.Corrections[0].Kind, report.Corrections[0].RunID, report.Corrections[0].Applied})
 		r, err := b.store.GetRun(b.ctx, here, "a")
 		require.NoError(t, err)
 		require.Equal(t, run.Running, r.Status, "nothing was changed")

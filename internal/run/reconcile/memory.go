@@ -13,7 +13,8 @@ import (
 // maxRemembered bounds each cache. What it does not hold is determined again.
 const maxRemembered = 10_000
 
-// memory holds what one process found in earlier passes. It avoids work and repeated reports; correctness does not depend on it.
+// memory holds what one process found in earlier passes. It avoids work and repeated reports; correctness does not
+// depend on it.
 type memory struct {
 	mu sync.Mutex
 	// namespaceID is the ID of Temporal's namespace in the last pass.
@@ -22,7 +23,8 @@ type memory struct {
 	turnEnd, boundedEnd string
 	// withheld is why runs were not changed in the last pass; empty where there were none.
 	withheld string
-	// foreign and reopened hold what was reported, by execution ID: of a foreign one, what started it, as far as that is known.
+	// foreign and reopened hold what was reported, by execution ID: of a foreign one, what started it, as far as that is
+	// known.
 	foreign  *ttlcache.Cache[string, run.Identity]
 	reopened *ttlcache.Cache[string, struct{}]
 	// failed are the runs whose failed comparison was logged.
@@ -37,8 +39,8 @@ func newMemory() memory {
 	}
 }
 
-// moved reports whether the namespace differs from that of the last pass; before the first pass, from the recorded one. It stores the
-// namespace where note is set.
+// moved reports whether the namespace differs from that of the last pass; before the first pass, from the recorded one.
+// It stores the namespace where note is set.
 func (m *memory) moved(id, recorded string, note bool) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -73,8 +75,8 @@ func (m *memory) reasonChanged(why string) bool {
 	return changed
 }
 
-// bounded returns at most limit of the IDs, which must be sorted: those after the last one that it returned before, in turn. It stores where
-// it ends where note is set.
+// bounded returns at most limit of the IDs, which must be sorted: those after the last one that it returned before, in
+// turn. It stores where it ends where note is set.
 func (m *memory) bounded(ids []string, limit int, note bool) []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()

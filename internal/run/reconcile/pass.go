@@ -17,16 +17,16 @@ import (
 )
 
 const (
-	// rowPage is how many rows are read at a time. compareChunk and inTurnChunk are how many are read again just before they are compared,
-	// so that Temporal's answers are compared with current rows.
+	// rowPage is how many rows are read at a time. compareChunk and inTurnChunk are how many are read again just before
+	// they are compared, so that Temporal's answers are compared with current rows.
 	rowPage, compareChunk, inTurnChunk = 1000, 200, 20
-	// comparesPerSecond limits comparisons of runs that are known to differ. inTurnPerSecond limits those of runs that both sides list as
-	// open, inTurnPerPass their number in one pass.
+	// comparesPerSecond limits comparisons of runs that are known to differ. inTurnPerSecond limits those of runs that
+	// both sides list as open, inTurnPerPass their number in one pass.
 	comparesPerSecond, inTurnPerSecond, inTurnPerPass = 500, 50, 1000
 	// maxConcurrent is how many comparisons are in progress at once.
 	maxConcurrent = 8
-	// elsewherePerPass is how many runs one pass compares that are probably in another Temporal. It bounds for how long a process that is
-	// connected to the wrong one prevents others from acting.
+	// elsewherePerPass is how many runs one pass compares that are probably in another Temporal. It bounds for how long a
+	// process that is connected to the wrong one prevents others from acting.
 	elsewherePerPass = 2000
 	// maxListed bounds the executions that one pass holds in memory. Beyond it, every run counts as listed.
 	maxListed = 200_000
@@ -68,8 +68,8 @@ type pass struct {
 	listed map[string]run.Execution
 	// partial reports that the list was truncated.
 	partial bool
-	// open are the runs that have an open row. Of these, start are to be started again, differing to be compared at once, and inTurn in turn, in
-	// order.
+	// open are the runs that have an open row. Of these, start are to be started again, differing to be compared at once,
+	// and inTurn in turn, in order.
 	open      map[string]struct{}
 	start     []run.Run
 	differing []string
@@ -97,10 +97,11 @@ func (p *pass) run(ctx context.Context) (err error) {
 		return err
 	}
 	p.moved = p.r.memory.moved(p.view.Here.NamespaceID, p.view.Recorded.NamespaceID, !p.dry)
-	// Executions before rows: a row is written before its execution is started, so a listed execution has a row. Those without one come first,
-	// because they show that the database was restored.
+	// Executions before rows: a row is written before its execution is started, so a listed execution has a row. Those
+	// without one come first, because they show that the database was restored.
 	for _, part := range []func(context.Context) error{
-		p.recordPlacement, p.cancelImported, p.listExecutions, p.readRows, p.compareRowless, p.compareRows, p.searchEnded, p.compareMissed, p.compareInTurn,
+		p.recordPlacement, p.cancelImported, p.listExecutions, p.readRows, p.compareRowless, p.compareRows, p.searchEnded,
+		p.compareMissed, p.compareInTurn,
 		p.awaitRepairs, p.recordMove, p.reportForeign, p.markCompared,
 	} {
 		if err := part(ctx); err != nil {
@@ -134,7 +135,8 @@ func (p *pass) listExecutions(ctx context.Context) error {
 }
 
 func (p *pass) facts(row *run.Run) Facts {
-	f := Facts{Now: p.r.opts.Now(), StartTimeout: p.r.opts.StartTimeout, Row: row, Moved: p.moved, Placement: p.view.Placement()}
+	f := Facts{Now: p.r.opts.Now(), StartTimeout: p.r.opts.StartTimeout, Row: row, Moved: p.moved,
+		Placement: p.view.Placement()}
 	if row != nil {
 		f.Placement, f.Left = p.placement(row.ID)
 		f.Listed = p.partial && f.Placement != run.PlacementElsewhere || p.listed[row.ID].Open
@@ -181,7 +183,8 @@ func (p *pass) compareRows(ctx context.Context) error {
 	return p.compareAll(ctx, differing, compareChunk, p.fast, 1)
 }
 
-// restartStale starts the runs again with a start that has timed out. Where they may be in another Temporal, it leaves them to the next full pass.
+// restartStale starts the runs again with a start that has timed out. Where they may be in another Temporal, it leaves
+// them to the next full pass.
 func (p *pass) restartStale(ctx context.Context) error {
 	until := p.r.opts.Now().Add(-p.r.opts.StartTimeout)
 	for after := ""; ; {
@@ -222,8 +225,10 @@ func (p *pass) compareRowless(ctx context.Context) error {
 	return p.compareAll(ctx, ended, compareChunk, p.fast, 1)
 }
 
-// decideRowless returns the runs to compare, of those executions whose rows have ended, and the executions that have no row.
-func (p *pass) decideRowless(ctx context.Context, executions map[string]run.Execution) (ended []string, lost []run.Execution, err error) {
+// decideRowless returns the runs to compare, of those executions whose rows have ended, and the executions that have no
+// row.
+func (p *pass) decideRowless(ctx context.Context,
+	executions map[string]run.Execution) (ended []string, lost []run.Execution, err error) {
 	for part := range slices.Chunk(slices.Sorted(maps.Keys(executions)), rowPage) {
 		found, err := p.r.store.FindRuns(ctx, part)
 		if err != nil {
@@ -276,7 +281,8 @@ func (p *pass) compareMissed(ctx context.Context) error {
 	return p.compareAll(ctx, ids, compareChunk, p.fast, MaxMisses)
 }
 
-// compareInTurn compares some of the runs that are open on both sides; each pass continues where the previous one ended.
+// compareInTurn compares some of the runs that are open on both sides; each pass continues where the previous one
+// ended.
 func (p *pass) compareInTurn(ctx context.Context) error {
 	at, _ := slices.BinarySearch(p.inTurn, p.r.memory.turn()+"\x00")
 	turn := slices.Concat(p.inTurn[at:], p.inTurn[:at])
@@ -295,8 +301,8 @@ func (p *pass) compareInTurn(ctx context.Context) error {
 	return nil
 }
 
-// awaitRepairs waits up to repairTimeout for the requested repairs; workers complete the others later. Repairs that have changed their rows
-// are reported as applied.
+// awaitRepairs waits up to repairTimeout for the requested repairs; workers complete the others later. Repairs that
+// have changed their rows are reported as applied.
 func (p *pass) awaitRepairs(ctx context.Context) error {
 	left := p.requested
 	deadline := time.Now().Add(repairTimeout)
@@ -317,7 +323,8 @@ func (p *pass) awaitRepairs(ctx context.Context) error {
 	return nil
 }
 
-// noteRepairs adds the applied corrections to the report, and returns the others. Where late is set, it adds these to the report as well.
+// noteRepairs adds the applied corrections to the report, and returns the others. Where late is set, it adds these to
+// the report as well.
 func (p *pass) noteRepairs(ctx context.Context, list []requested, late bool) (waiting []requested, err error) {
 	ids := make([]string, len(list))
 	for i, r := range list {
@@ -348,8 +355,8 @@ func (p *pass) noteRepairs(ctx context.Context, list []requested, late bool) (wa
 	return waiting, nil
 }
 
-// compareAll compares runs with Temporal and carries out the verdicts. missed is the number of comparisons in which Temporal did not have
-// them, this one included.
+// compareAll compares runs with Temporal and carries out the verdicts. missed is the number of comparisons in which
+// Temporal did not have them, this one included.
 func (p *pass) compareAll(ctx context.Context, ids []string, chunk int, at *rate.Limiter, missed int) error {
 	for part := range slices.Chunk(ids, chunk) {
 		rows, err := p.r.store.FindRuns(ctx, part)
@@ -371,9 +378,10 @@ func (p *pass) compareAll(ctx context.Context, ids []string, chunk int, at *rate
 	return nil
 }
 
-// each calls do for every value, at most maxConcurrent at a time and at the given pace. It records a failure and continues with the others,
-// unless Temporal or the store is unavailable: then it stops.
-func each[V any](ctx context.Context, p *pass, list []V, at *rate.Limiter, id func(V) string, do func(context.Context, V) error) error {
+// each calls do for every value, at most maxConcurrent at a time and at the given pace. It records a failure and
+// continues with the others, unless Temporal or the store is unavailable: then it stops.
+func each[V any](ctx context.Context, p *pass, list []V, at *rate.Limiter, id func(V) string,
+	do func(context.Context, V) error) error {
 	ctx, abort := context.WithCancelCause(ctx)
 	defer abort(nil)
 	slots := make(chan struct{}, maxConcurrent)
@@ -397,7 +405,8 @@ func each[V any](ctx context.Context, p *pass, list []V, at *rate.Limiter, id fu
 	return context.Cause(ctx)
 }
 
-// fail records the failure of one run. It returns an error where Temporal or the store is unavailable, so that the pass must stop.
+// fail records the failure of one run. It returns an error where Temporal or the store is unavailable, so that the pass
+// must stop.
 func (p *pass) fail(ctx context.Context, id string, err error) error {
 	if f, ok := apperror.From(err); ok && f.Class == apperror.Unavailable && f.Reason == apperror.StoreUnavailable {
 		return err

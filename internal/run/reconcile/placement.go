@@ -9,7 +9,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
-// readPlacement compares the current Temporal with the one that holds the runs, and reads which runs were left in another one.
+// readPlacement compares the current Temporal with the one that holds the runs, and reads which runs were left in
+// another one.
 func (p *pass) readPlacement(ctx context.Context) (err error) {
 	if p.view, err = run.ReadPlacement(ctx, p.r.engine, p.r.store); err != nil {
 		return err
@@ -18,14 +19,16 @@ func (p *pass) readPlacement(ctx context.Context) (err error) {
 	return err
 }
 
-// placement compares the current Temporal with the one that holds a run, and reports whether the run was left in another one.
+// placement compares the current Temporal with the one that holds a run, and reports whether the run was left in
+// another one.
 func (p *pass) placement(id string) (placement run.Placement, left bool) {
 	view := p.view
 	view.Left, left = p.left[id]
 	return view.Placement(), left && run.DifferentCluster(view.Left, view.Here)
 }
 
-// recordPlacement records this Temporal before a pass acts: as the first one that holds the runs, or as another address of the same one.
+// recordPlacement records this Temporal before a pass acts: as the first one that holds the runs, or as another address
+// of the same one.
 func (p *pass) recordPlacement(ctx context.Context) error {
 	switch {
 	case p.dry || p.view.Recorded.ClusterID == p.view.Here:
@@ -38,11 +41,12 @@ func (p *pass) recordPlacement(ctx context.Context) error {
 	return nil
 }
 
-// recordMove records this Temporal after a pass in which no open run was left in the previous one: either Temporal lost its data and all lost
-// runs were failed, or all open runs are here. It does not while live workers are connected to the previous one, because runs may
-// still start there.
+// recordMove records this Temporal after a pass in which no open run was left in the previous one: either Temporal lost
+// its data and all lost runs were failed, or all open runs are here. It does not while live workers are connected to
+// the previous one, because runs may still start there.
 func (p *pass) recordMove(ctx context.Context) error {
-	if p.dry || p.moved || p.report.Failed > 0 || p.report.Withheld > 0 || p.view.Recorded.NamespaceID == p.view.Here.NamespaceID {
+	if p.dry || p.moved || p.report.Failed > 0 || p.report.Withheld > 0 ||
+		p.view.Recorded.NamespaceID == p.view.Here.NamespaceID {
 		return nil
 	}
 	for _, w := range p.view.Workers {
@@ -61,7 +65,8 @@ func (p *pass) move(ctx context.Context, since time.Time) error {
 		return err
 	}
 	if p.view.Recorded.NamespaceID != "" && p.view.Recorded.NamespaceID != p.view.Here.NamespaceID {
-		logger.FromContext(ctx).InfoContext(ctx, "The runs are in another Temporal from now on", "before", run.ClusterName(p.view.Recorded.ClusterID), "now", run.ClusterName(p.view.Here))
+		logger.FromContext(ctx).InfoContext(ctx, "The runs are in another Temporal from now on",
+			"before", run.ClusterName(p.view.Recorded.ClusterID), "now", run.ClusterName(p.view.Here))
 	}
 	p.view.Recorded = to
 	return nil
@@ -84,7 +89,8 @@ func (p *pass) reportWithheld(ctx context.Context) {
 	if p.dry || !p.r.memory.reasonChanged(why) {
 		return
 	}
-	logger.FromContext(ctx).ErrorContext(ctx, "Open runs are not known to this Temporal and are left alone: they may be in another one",
+	logger.FromContext(ctx).ErrorContext(ctx,
+		"Open runs are not known to this Temporal and are left alone: they may be in another one",
 		"runs", p.report.Withheld, "detail", why)
 }
 

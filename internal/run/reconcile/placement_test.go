@@ -93,7 +93,8 @@ func TestRunsInAnotherTemporalAreNotChanged(t *testing.T) {
 			require.NoError(t, err)
 			require.Empty(t, report.Corrections)
 			require.Equal(t, 3, report.Withheld)
-			for _, part := range []string{"host:7233", "n1", "other:7233", "m1", "Point temporal.address", "terminate the runs"} {
+			for _, part := range []string{
+				"host:7233", "n1", "other:7233", "m1", "Point temporal.address", "terminate the runs"} {
 				require.Contains(t, report.WithheldBecause, part)
 			}
 		}
@@ -132,13 +133,15 @@ func TestIntendedMoveIsRecorded(t *testing.T) {
 		b.pass(t, false)
 		b.connectTo(wrong())
 		b.pass(t, false)
-		_, err := b.store.FinishMissing(b.ctx, "r1", run.Terminated, nil, time.Now(), audit.NewEntry(b.ctx, time.Now(), audit.RunTerminate, here, "r1", ""))
+		_, err := b.store.FinishMissing(b.ctx, "r1", run.Terminated, nil, time.Now(),
+			audit.NewEntry(b.ctx, time.Now(), audit.RunTerminate, here, "r1", ""))
 		require.NoError(t, err)
 		b.pass(t, false)
 		require.Equal(t, right(), b.recorded(t).ClusterID, "r2 is still open there")
 
 		// A run that is being started is compared twice.
-		_, err = b.store.FinishMissing(b.ctx, "r2", run.Terminated, nil, time.Now(), audit.NewEntry(b.ctx, time.Now(), audit.RunTerminate, here, "r2", ""))
+		_, err = b.store.FinishMissing(b.ctx, "r2", run.Terminated, nil, time.Now(),
+			audit.NewEntry(b.ctx, time.Now(), audit.RunTerminate, here, "r2", ""))
 		require.NoError(t, err)
 		b.begin(t, "new")
 		time.AfterFunc(time.Second, func() {
@@ -193,9 +196,10 @@ func TestWorkersElsewhere(t *testing.T) {
 		b.waiting(t, "r1")
 		b.pass(t, false)
 		heartbeat := func(id string, p run.ClusterID) {
-			require.NoError(t, b.store.BeatWorker(b.ctx, worker.Worker{ServerID: id, StartedAt: time.Now(), Fingerprint: worker.Fingerprint{
-				Address: p.Address, Namespace: p.Namespace, NamespaceID: p.NamespaceID,
-			}}, time.Hour))
+			require.NoError(t, b.store.BeatWorker(b.ctx,
+				worker.Worker{ServerID: id, StartedAt: time.Now(), Fingerprint: worker.Fingerprint{
+					Address: p.Address, Namespace: p.Namespace, NamespaceID: p.NamespaceID,
+				}}, time.Hour))
 		}
 		heartbeat("misconnected", wrong())
 		b.begin(t, "starting")

@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// passEvery is the interval of passes. restartEvery is how often runs without a known start outcome are searched for, and how often a
-	// process tries to take over from one that has stopped.
+	// passEvery is the interval of passes. restartEvery is how often runs without a known start outcome are searched for,
+	// and how often a process tries to take over from one that has stopped.
 	passEvery    = 30 * time.Second
 	restartEvery = 5 * time.Second
 	// retryAfter is the time until the next pass after one that could fail no run because Temporal had changed.
@@ -51,7 +51,8 @@ type Options struct {
 	Imports run.ImportedRows
 	// Changes is notified of corrected runs.
 	Changes *pubsub.Notifier
-	// Hold prevents that new runs start, for a reason, until an administrator permits it. It is called when a restored database is found.
+	// Hold prevents that new runs start, for a reason, until an administrator permits it. It is called when a restored
+	// database is found.
 	Hold func(ctx context.Context, reason string) error
 	// Requested is called when a repair was requested; it must not block.
 	Requested func()
@@ -66,8 +67,8 @@ type Reconciler struct {
 	starter Starter
 	opts    Options
 
-	// busy holds a value while a pass is in progress. waiting counts callers that wait for the next one; a background pass then stops
-	// comparing in turn.
+	// busy holds a value while a pass is in progress. waiting counts callers that wait for the next one; a background pass
+	// then stops comparing in turn.
 	busy    chan struct{}
 	waiting atomic.Int32
 
@@ -83,23 +84,26 @@ type Reconciler struct {
 
 // New returns a reconciler. It makes no pass before Start or Reconcile is called.
 func New(store run.ReconcileStore, engine run.Inspector, starter Starter, opts Options) *Reconciler {
-	r := &Reconciler{store: store, engine: engine, starter: starter, opts: opts, busy: make(chan struct{}, 1), memory: newMemory()}
+	r := &Reconciler{store: store, engine: engine, starter: starter, opts: opts, busy: make(chan struct{}, 1),
+		memory: newMemory()}
 	r.Loop = loop.New(r.poll)
 	return r
 }
 
-// Last returns the report of this process's last pass that was not a dry run, when it ended, and an error where it was incomplete or left runs
-// unchanged because they may be in another Temporal. The time is zero before the first pass, also in a process that is never elected.
+// Last returns the report of this process's last pass that was not a dry run, when it ended, and an error where it was
+// incomplete or left runs unchanged because they may be in another Temporal. The time is zero before the first pass,
+// also in a process that is never elected.
 func (r *Reconciler) Last() (run.Report, time.Time, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.last, r.lastAt, r.err
 }
 
-// Reconcile makes one pass now. It compares all rows with Temporal's list, then each run that differs, and as many of the others as ten
-// seconds allow. A run that cannot be compared is counted, and prevents nothing. A dry run changes nothing and reports what would be done. Otherwise the pass acts as ctx's actor, except for what workers
-// write from histories. Reconcile waits for a pass that is in progress in this process. It returns [apperror.Unavailable] while Temporal is
-// unavailable.
+// Reconcile makes one pass now. It compares all rows with Temporal's list, then each run that differs, and as many of
+// the others as ten seconds allow. A run that cannot be compared is counted, and prevents nothing. A dry run changes
+// nothing and reports what would be done. Otherwise the pass acts as ctx's actor, except for what workers write from
+// histories. Reconcile waits for a pass that is in progress in this process. It returns [apperror.Unavailable] while
+// Temporal is unavailable.
 func (r *Reconciler) Reconcile(ctx context.Context, dryRun bool) (run.Report, error) {
 	r.waiting.Add(1)
 	defer r.waiting.Add(-1)
@@ -115,8 +119,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, dryRun bool) (run.Report, er
 	return p.report, err
 }
 
-// poll makes passes while this process holds the lock, and tries to get the lock otherwise. Where the runs are in another Temporal it waits
-// long enough for a process that is connected to that Temporal to take over.
+// poll makes passes while this process holds the lock, and tries to get the lock otherwise. Where the runs are in
+// another Temporal it waits long enough for a process that is connected to that Temporal to take over.
 func (r *Reconciler) poll(ctx, _ context.Context) time.Duration {
 	ctx = auth.WithActor(ctx, auth.System())
 	switch _, err := r.store.Exclusive(ctx, lockName, r.passes); {
@@ -128,8 +132,8 @@ func (r *Reconciler) poll(ctx, _ context.Context) time.Duration {
 	return restartEvery
 }
 
-// passes makes passes until ctx ends, or until Temporal is unavailable here or is not the one that holds the runs: another process may
-// still reach it.
+// passes makes passes until ctx ends, or until Temporal is unavailable here or is not the one that holds the runs:
+// another process may still reach it.
 func (r *Reconciler) passes(ctx context.Context) error {
 	var due time.Time
 	for ctx.Err() == nil {
@@ -151,8 +155,8 @@ func (r *Reconciler) passes(ctx context.Context) error {
 	return nil
 }
 
-// background makes a pass and returns when the next one is due. It returns an error where Temporal is unavailable, or is not the one that
-// holds the runs; other failures are logged.
+// background makes a pass and returns when the next one is due. It returns an error where Temporal is unavailable, or
+// is not the one that holds the runs; other failures are logged.
 func (r *Reconciler) background(ctx context.Context) (time.Time, error) {
 	select {
 	case r.busy <- struct{}{}:
@@ -192,7 +196,8 @@ func (r *Reconciler) restartStale(ctx context.Context) error {
 }
 
 func (r *Reconciler) newPass(dryRun bool, enough func() bool) *pass {
-	return &pass{r: r, dry: dryRun, enough: enough, fast: rate.NewLimiter(comparesPerSecond, 1), slow: rate.NewLimiter(inTurnPerSecond, 1), lacking: map[[2]string]lack{}, foreign: map[foreignKey]*run.ForeignRuns{}}
+	return &pass{r: r, dry: dryRun, enough: enough, fast: rate.NewLimiter(comparesPerSecond, 1),
+		slow: rate.NewLimiter(inTurnPerSecond, 1), lacking: map[[2]string]lack{}, foreign: map[foreignKey]*run.ForeignRuns{}}
 }
 
 // pass makes one full pass and stores its report.

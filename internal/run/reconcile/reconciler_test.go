@@ -64,7 +64,8 @@ func makeDifferences(t *testing.T, b *bench) []string {
 	})
 	<-time.After(time.Minute)
 	return []string{
-		"adopted lost %t", "caught_up behind %t", "execution_missing missing %t", "finished closed %t", "handed_over starting %t",
+		"adopted lost %t", "caught_up behind %t", "execution_missing missing %t", "finished closed %t",
+		"handed_over starting %t",
 		"not_started refused %t", "reset_followed reset %t",
 	}
 }
@@ -73,8 +74,10 @@ func makeDifferences(t *testing.T, b *bench) []string {
 func lostIdentity() run.Identity {
 	return run.Identity{
 		Project: here, Workflow: "a/b", Version: "1.0.0", DocumentHash: hash, Interpreter: 1,
-		RequestID: "order-7", RequestDigest: "k:digest", Trigger: run.TriggerParent, Actor: "bea", CreatedAt: time.Date(1999, 12, 31, 23, 0, 0, 0, time.UTC),
-		Labels: map[string]string{"order": "7"}, Parent: run.Parent{RunID: "behind", Path: "/do/0", Depth: 1, Key: "k7", Awaited: true},
+		RequestID: "order-7", RequestDigest: "k:digest", Trigger: run.TriggerParent, Actor: "bea",
+		CreatedAt: time.Date(1999, 12, 31, 23, 0, 0, 0, time.UTC),
+		Labels:    map[string]string{"order": "7"},
+		Parent:    run.Parent{RunID: "behind", Path: "/do/0", Depth: 1, Key: "k7", Awaited: true},
 	}
 }
 
@@ -226,8 +229,8 @@ func TestReopenedIsReportedOnce(t *testing.T) {
 	})
 }
 
-// Executions that cannot be adopted are reported apart from the corrections by every pass, and counted once. Open ones are stored, until they
-// have ended.
+// Executions that cannot be adopted are reported apart from the corrections by every pass, and counted once. Open ones
+// are stored, until they have ended.
 func TestForeignRunsAreNoCorrections(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
 		b.engine.origins = map[string]run.Origin{
@@ -249,7 +252,8 @@ func TestForeignRunsAreNoCorrections(t *testing.T) {
 				groups = append(groups, []any{f.Project, f.Workflow, f.Version, f.NoProject, f.Count, f.Open, f.RunIDs})
 			}
 			require.Equal(t, [][]any{
-				{"", "", "", false, 1, 1, []string{"unrelated"}}, {here, "a/b", "2.0.0", false, 1, 1, []string{"document"}}, {"none", "a/b", "1.0.0", true, 1, 1, []string{"project"}},
+				{"", "", "", false, 1, 1, []string{"unrelated"}}, {here, "a/b", "2.0.0", false, 1, 1, []string{"document"}},
+				{"none", "a/b", "1.0.0", true, 1, 1, []string{"project"}},
 			}, groups)
 		}
 		stored, err := b.store.Problems().ForeignRuns(b.ctx)
@@ -345,7 +349,8 @@ func TestRunsAreComparedInTurn(t *testing.T) {
 		require.NoError(t, b.Stop(b.ctx))
 		next := b.engine.called()
 		require.Len(t, next, 1000)
-		require.Equal(t, []string{"look r0000", "look r0499", "look r1000", "look r1499"}, []string{next[0], next[499], next[500], next[999]})
+		require.Equal(t, []string{"look r0000", "look r0499", "look r1000", "look r1499"},
+			[]string{next[0], next[499], next[500], next[999]})
 
 		// A requested pass is limited to ten seconds.
 		begun := time.Now()
@@ -377,8 +382,9 @@ func TestRequestedPassInterruptsComparisonsInTurn(t *testing.T) {
 func TestUnknownStartOutcomeIsRetriedLater(t *testing.T) {
 	t.Parallel()
 	for name, failure := range map[string]error{
-		"not known": run.ErrUnknownOutcome, "exhausted": apperror.New(apperror.Exhausted, apperror.EngineRefused, "over its limits"),
-		"broken": errors.New("broken"),
+		"not known": run.ErrUnknownOutcome,
+		"exhausted": apperror.New(apperror.Exhausted, apperror.EngineRefused, "over its limits"),
+		"broken":    errors.New("broken"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, b *bench) {
@@ -481,7 +487,8 @@ func TestOnePassAtATime(t *testing.T) {
 	})
 }
 
-// A request that was repeated after the loss of its row, and before the reconciler saw it, has made another run: both have a row.
+// A request that was repeated after the loss of its row, and before the reconciler saw it, has made another run: both
+// have a row.
 func TestAdoptedRunWhoseRequestWasRepeated(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
 		makeDifferences(t, b)

@@ -25,11 +25,13 @@ func (b *bench) openWithoutRow(id string, ago time.Duration) {
 	b.engine.set(func() {
 		x := b.engine.ended[len(b.engine.ended)-1]
 		x.Open, x.ClosedAt = true, time.Time{}
-		b.engine.ended, b.engine.listed, b.engine.known[id] = b.engine.ended[:len(b.engine.ended)-1], append(b.engine.listed, x), x
+		b.engine.ended, b.engine.listed, b.engine.known[id] = b.engine.ended[:len(b.engine.ended)-1],
+			append(b.engine.listed, x), x
 	})
 }
 
-// A run that the database lacks, after a time without comparisons, was started after the backup: new runs are held before any row is compared.
+// A run that the database lacks, after a time without comparisons, was started after the backup: new runs are held
+// before any row is compared.
 func TestRestoreIsFound(t *testing.T) {
 	for name, lost := range map[string]func(b *bench){
 		"open":  func(b *bench) { b.openWithoutRow("lost", 10*time.Minute) },
@@ -38,8 +40,11 @@ func TestRestoreIsFound(t *testing.T) {
 			b.engine.listed = append(b.engine.listed, b.execution("foreign"))
 			b.openWithoutRow("lost", time.Minute)
 		},
-		"in another process":      func(b *bench) { b.restart(); b.openWithoutRow("lost", 10*time.Minute) },
-		"several, open and ended": func(b *bench) { b.openWithoutRow("lost", time.Minute); b.endedWithoutRow("lost too", 20*time.Minute) },
+		"in another process": func(b *bench) { b.restart(); b.openWithoutRow("lost", 10*time.Minute) },
+		"several, open and ended": func(b *bench) {
+			b.openWithoutRow("lost", time.Minute)
+			b.endedWithoutRow("lost too", 20*time.Minute)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, b *bench) {
@@ -70,7 +75,10 @@ func TestRestoreIsFound(t *testing.T) {
 // Nothing else is taken for a restore.
 func TestOthersAreNoRestore(t *testing.T) {
 	for name, prepare := range map[string]func(t *testing.T, b *bench){
-		"a row that was deleted in operation": func(t *testing.T, b *bench) { b.restored(t, 30*time.Second); b.openWithoutRow("lost", 25*time.Second) },
+		"a row that was deleted in operation": func(t *testing.T, b *bench) {
+			b.restored(t, 30*time.Second)
+			b.openWithoutRow("lost", 25*time.Second)
+		},
 		"executions of others": func(t *testing.T, b *bench) {
 			b.restored(t, time.Hour)
 			b.engine.listed = append(b.engine.listed, b.execution("foreign"))
@@ -122,8 +130,8 @@ func TestYoungExecutionsDecideLater(t *testing.T) {
 	})
 }
 
-// After a restore the histories of runs that are open on both sides are read again, although their rows are not behind: the database may lack
-// listeners.
+// After a restore the histories of runs that are open on both sides are read again, although their rows are not behind:
+// the database may lack listeners.
 func TestOpenRunsAreReadAgainAfterARestore(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
 		b.waiting(t, "r1", "r2")

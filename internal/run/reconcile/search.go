@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// A window of time is searched at once. The first one of a pass has searchWindow; the next is as long as its number of executions allows,
-	// up to maxSearchWindow.
+	// A window of time is searched at once. The first one of a pass has searchWindow; the next is as long as its number of
+	// executions allows, up to maxSearchWindow.
 	searchWindow, maxSearchWindow, minSearchWindow = time.Hour, 24 * time.Hour, time.Second
 	// maxInWindow is how many executions a window may have; one with more is divided.
 	maxInWindow = 5000
@@ -20,9 +20,10 @@ const (
 	searchFor = 10 * time.Second
 )
 
-// searchEnded searches the executions that ended since the last search, and before those of the list, for ones without a row. After the restore
-// of an older database these are the runs that were started since its backup; otherwise there are none, because all of them were in a list. The
-// search is stored window by window, so that the next pass, of any process, continues it.
+// searchEnded searches the executions that ended since the last search, and before those of the list, for ones without
+// a row. After the restore of an older database these are the runs that were started since its backup; otherwise there
+// are none, because all of them were in a list. The search is stored window by window, so that the next pass, of any
+// process, continues it.
 func (p *pass) searchEnded(ctx context.Context) error {
 	if p.view.Placement() == run.PlacementElsewhere {
 		return nil
@@ -64,7 +65,8 @@ func (p *pass) searchEnded(ctx context.Context) error {
 	return nil
 }
 
-// markSearched stores how far the search has come from a time that it had reached before; false if that is no longer stored.
+// markSearched stores how far the search has come from a time that it had reached before; false if that is no longer
+// stored.
 func (p *pass) markSearched(ctx context.Context, from, until time.Time) (bool, error) {
 	if p.dry {
 		return true, nil
@@ -72,8 +74,8 @@ func (p *pass) markSearched(ctx context.Context, from, until time.Time) (bool, e
 	return p.r.store.MarkSearched(ctx, from, until)
 }
 
-// SearchSince has the next passes search again for the ended executions without a row since a time, for example because those of workflows
-// that were not published then were reported instead of adopted.
+// SearchSince has the next passes search again for the ended executions without a row since a time, for example because
+// those of workflows that were not published then were reported instead of adopted.
 func (r *Reconciler) SearchSince(ctx context.Context, since time.Time) error {
 	for {
 		known, err := r.store.Comparisons(ctx)
@@ -89,7 +91,8 @@ func (r *Reconciler) SearchSince(ctx context.Context, since time.Time) error {
 // errTooMany reports that a window has more than maxInWindow executions, and can be divided.
 var errTooMany = errors.New("too many executions in a window")
 
-// searchWindow adopts or reports the executions without a row that ended in a window, and returns the number of all that ended in it.
+// searchWindow adopts or reports the executions without a row that ended in a window, and returns the number of all
+// that ended in it.
 func (p *pass) searchWindow(ctx context.Context, from, to time.Time) (count int, err error) {
 	found := map[string]run.Execution{}
 	for x, err := range p.r.engine.EndedExecutions(ctx, from, to) {
@@ -116,12 +119,15 @@ func (p *pass) adoptEnded(ctx context.Context, x run.Execution) error {
 	}
 	p.addForeign(x, run.Identity{}, lack{text: fmt.Sprintf("it cannot be adopted: %v", err)})
 	if !p.dry {
-		p.announce(ctx, run.Correction{Kind: run.CorrectionForeign, RunID: x.RunID, Detail: fmt.Sprintf("execution %s cannot be adopted: %v", x.ExecutionID, err)})
+		p.announce(ctx, run.Correction{
+			Kind: run.CorrectionForeign, RunID: x.RunID,
+			Detail: fmt.Sprintf("execution %s cannot be adopted: %v", x.ExecutionID, err)})
 	}
 	return nil
 }
 
-// skipForgotten reports the time in which executions ended that Temporal no longer has, and returns where the search can begin.
+// skipForgotten reports the time in which executions ended that Temporal no longer has, and returns where the search
+// can begin.
 func (p *pass) skipForgotten(ctx context.Context, from, until time.Time) (time.Time, error) {
 	if until.Sub(from) < closedWithin {
 		return from, nil
@@ -133,7 +139,8 @@ func (p *pass) skipForgotten(ctx context.Context, from, until time.Time) (time.T
 	}
 	p.report.Lost.ForgottenFrom, p.report.Lost.ForgottenUntil = from, oldest
 	p.record(ctx, run.Correction{Kind: run.CorrectionForgotten, Detail: fmt.Sprintf(
-		"executions that ended between %s and %s were not compared, and Temporal keeps them for %s only: runs among them that have no row cannot be found",
+		"executions that ended between %s and %s were not compared, and Temporal keeps them for %s only: runs among them "+
+			"that have no row cannot be found",
 		from.UTC().Format(time.RFC3339), oldest.UTC().Format(time.RFC3339), kept)})
 	_, err = p.markSearched(ctx, from, oldest)
 	return oldest, err

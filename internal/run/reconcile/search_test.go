@@ -22,13 +22,16 @@ func (b *bench) restored(t *testing.T, age time.Duration) {
 
 // endedWithoutRow adds a run that ended a while ago and has no row.
 func (b *bench) endedWithoutRow(id string, ago time.Duration) {
-	x := run.Execution{RunID: id, ExecutionID: "x-" + id, StartedAt: time.Now().Add(-ago - time.Second), ClosedAt: time.Now().Add(-ago)}
+	x := run.Execution{RunID: id, ExecutionID: "x-" + id, StartedAt: time.Now().Add(-ago - time.Second),
+		ClosedAt: time.Now().Add(-ago)}
 	b.engine.set(func() {
-		b.engine.ended, b.engine.known[id], b.engine.rebuilt[id] = append(b.engine.ended, x), x, b.update(id, 20, run.Completed)
+		b.engine.ended, b.engine.known[id], b.engine.rebuilt[id] = append(b.engine.ended, x), x,
+			b.update(id, 20, run.Completed)
 		b.engine.origins[id] = run.Origin{
 			StartedAt: x.StartedAt,
 			Identity: run.Identity{
-				Project: here, Workflow: "a/b", Version: "1.0.0", DocumentHash: hash, RequestID: "request-" + id, Trigger: run.TriggerAPI, CreatedAt: x.StartedAt,
+				Project: here, Workflow: "a/b", Version: "1.0.0", DocumentHash: hash, RequestID: "request-" +
+					id, Trigger: run.TriggerAPI, CreatedAt: x.StartedAt,
 			},
 		}
 	})
@@ -67,7 +70,8 @@ func TestSearchContinues(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
 		b.restored(t, 6*time.Hour)
 		for i := range 12_000 { // they are not of this installation, and 500 are compared per second
-			x := run.Execution{RunID: fmt.Sprintf("r%d", i), ExecutionID: fmt.Sprintf("x%d", i), ClosedAt: time.Now().Add(-4*time.Hour + time.Duration(i)*time.Second)}
+			x := run.Execution{RunID: fmt.Sprintf("r%d", i), ExecutionID: fmt.Sprintf("x%d", i),
+				ClosedAt: time.Now().Add(-4*time.Hour + time.Duration(i)*time.Second)}
 			b.engine.ended = append(b.engine.ended, x)
 		}
 		total, passes := 0, 0
@@ -83,8 +87,8 @@ func TestSearchContinues(t *testing.T) {
 	})
 }
 
-// Runs of a workflow that the restored database did not have are adopted when it is published: those that are open at once, those that have
-// ended once they are searched again.
+// Runs of a workflow that the restored database did not have are adopted when it is published: those that are open at
+// once, those that have ended once they are searched again.
 func TestRunsOfALaterWorkflowAreAdopted(t *testing.T) {
 	inBubble(t, func(t *testing.T, b *bench) {
 		b.restored(t, time.Hour)
@@ -111,7 +115,9 @@ func TestRunsOfALaterWorkflowAreAdopted(t *testing.T) {
 		require.Len(t, stored, 1)
 		require.Equal(t, []string{"open"}, stored[0].RunIDs)
 
-		_, _, err = b.store.Publish(b.ctx, workflow.Version{Project: here, Workflow: "a/b", Version: "1.1.0", Hash: "sha256:later", Canonical: []byte("{}"), PublishedAt: time.Now()},
+		_, _, err = b.store.Publish(b.ctx,
+			workflow.Version{Project: here, Workflow: "a/b", Version: "1.1.0", Hash: "sha256:later", Canonical: []byte("{}"),
+				PublishedAt: time.Now()},
 			func(string, string) bool { return true }, audit.NewEntry(b.ctx, time.Now(), audit.WorkflowPublish, here, "a/b", ""))
 		require.NoError(t, err)
 		require.Equal(t, []string{"adopted open true"}, b.pass(t, false))
@@ -138,7 +144,8 @@ func TestRunWithoutItsInputIsAdopted(t *testing.T) {
 		r := b.row(t, "lost")
 		require.Nil(t, r.Input)
 		require.Len(t, r.Warnings, 1)
-		require.Equal(t, []string{run.WarningInputMissing, "the input is lost"}, []string{r.Warnings[0].Code, r.Warnings[0].Detail})
+		require.Equal(t, []string{run.WarningInputMissing, "the input is lost"},
+			[]string{r.Warnings[0].Code, r.Warnings[0].Detail})
 	})
 }
 

@@ -11,8 +11,8 @@ const (
 	quietPeriod = 15 * time.Second
 	// minAge is the age from which an execution must have a row. Rows are written before their executions are started.
 	minAge = 20 * time.Second
-	// MaxMisses is the number of consecutive comparisons in which Temporal must not have a run until it counts as lost: a frontend may not
-	// have a new namespace in its cache yet.
+	// MaxMisses is the number of consecutive comparisons in which Temporal must not have a run until it counts as lost: a
+	// frontend may not have a new namespace in its cache yet.
 	MaxMisses = 2
 )
 
@@ -129,8 +129,8 @@ func decideEnded(f Facts) Verdict {
 	}
 }
 
-// decideImported decides for a run that another engine executed. A run of another Temporal may continue there, and is not compared with the
-// Temporal of this process.
+// decideImported decides for a run that another engine executed. A run of another Temporal may continue there, and is
+// not compared with the Temporal of this process.
 func decideImported(f Facts) Verdict {
 	if f.Row.Status.Terminal() || f.Row.LegacyEngine == run.LegacyTemporal {
 		return Leave

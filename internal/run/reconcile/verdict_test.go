@@ -29,7 +29,8 @@ func rowOf(status run.Status, reason string, since time.Duration) *run.Run {
 }
 
 func openExecution(relation run.Relation, accepted int64, since time.Duration) run.Execution {
-	return run.Execution{Open: true, StartedAt: ago(time.Hour), Relation: relation, Accepted: accepted, AcceptedAt: ago(since)}
+	return run.Execution{Open: true, StartedAt: ago(time.Hour), Relation: relation, Accepted: accepted,
+		AcceptedAt: ago(since)}
 }
 
 func closedExecution(relation run.Relation, since time.Duration) run.Execution {
@@ -54,14 +55,19 @@ func TestDecide(t *testing.T) {
 		{"ended", Facts{Row: rowOf(run.Completed, "", time.Hour)}, Leave},
 		{"ended, listed", Facts{Row: rowOf(run.Completed, "", quietPeriod), Listed: true}, Compare},
 		{"ended just now, listed", Facts{Row: rowOf(run.Completed, "", quietPeriod-ms), Listed: true}, Leave},
-		{"ended, open", Facts{Row: rowOf(run.Failed, "", time.Hour), Listed: true, Answer: Known, Execution: openExecution(run.RelationReset, 0, 0)}, ReportReopened},
-		{"ended, open as it was", Facts{Row: rowOf(run.Failed, "", time.Hour), Listed: true, Answer: Known, Execution: openExecution(run.RelationSame, 99, time.Hour)}, ReportReopened},
-		{"ended, closed", Facts{Row: rowOf(run.Failed, "", time.Hour), Listed: true, Answer: Known, Execution: closedExecution(run.RelationReset, 0)}, Leave},
+		{"ended, open", Facts{Row: rowOf(run.Failed, "", time.Hour), Listed: true, Answer: Known,
+			Execution: openExecution(run.RelationReset, 0, 0)}, ReportReopened},
+		{"ended, open as it was",
+			Facts{Row: rowOf(run.Failed, "", time.Hour), Listed: true, Answer: Known,
+				Execution: openExecution(run.RelationSame, 99, time.Hour)}, ReportReopened},
+		{"ended, closed", Facts{Row: rowOf(run.Failed, "", time.Hour), Listed: true, Answer: Known,
+			Execution: closedExecution(run.RelationReset, 0)}, Leave},
 		{"ended, unknown", Facts{Row: rowOf(run.Failed, "", time.Hour), Listed: true, Answer: Unknown, Missed: 2}, Leave},
 
 		{"being started", Facts{Row: rowOf(run.Queued, run.QueuedStarting, timeout-ms)}, Leave},
 		{"start without an outcome", Facts{Row: rowOf(run.Queued, run.QueuedStarting, timeout)}, StartAgain},
-		{"start without an outcome, listed", Facts{Row: rowOf(run.Queued, run.QueuedStarting, timeout), Listed: true}, StartAgain},
+		{"start without an outcome, listed", Facts{Row: rowOf(run.Queued, run.QueuedStarting, timeout), Listed: true},
+			StartAgain},
 		{"in the queue", Facts{Row: rowOf(run.Queued, run.QueuedEngine, time.Hour), Answer: Unknown, Missed: 2}, Leave},
 		{"waiting for admission", Facts{Row: rowOf(run.Queued, "admission", time.Hour), Answer: Unknown, Missed: 2}, Leave},
 
@@ -69,7 +75,8 @@ func TestDecide(t *testing.T) {
 		{"listed", Facts{Row: rowOf(run.Running, "", quietPeriod), Listed: true}, CompareInTurn},
 		{"not listed", Facts{Row: rowOf(run.Running, "", quietPeriod)}, Compare},
 		{"without a worker, not listed", Facts{Row: rowOf(run.Queued, run.QueuedWorker, quietPeriod)}, Compare},
-		{"without a worker, listed", Facts{Row: rowOf(run.Queued, run.QueuedWorker, quietPeriod), Listed: true}, CompareInTurn},
+		{"without a worker, listed", Facts{Row: rowOf(run.Queued, run.QueuedWorker, quietPeriod), Listed: true},
+			CompareInTurn},
 
 		{"unknown", Facts{Row: waiting, Answer: Unknown, Missed: 1}, CompareAgain},
 		{"unknown twice", Facts{Row: waiting, Answer: Unknown, Missed: 2}, FailMissing},
@@ -77,37 +84,62 @@ func TestDecide(t *testing.T) {
 		{"unknown twice, moved", Facts{Row: waiting, Answer: Unknown, Missed: 2, Moved: true}, Leave},
 
 		{"elsewhere, just changed", Facts{Row: rowOf(run.Running, "", 0), Placement: run.PlacementElsewhere}, Compare},
-		{"elsewhere, just changed, listed", Facts{Row: rowOf(run.Running, "", 0), Placement: run.PlacementElsewhere, Listed: true}, Leave},
+		{"elsewhere, just changed, listed",
+			Facts{Row: rowOf(run.Running, "", 0), Placement: run.PlacementElsewhere, Listed: true}, Leave},
 		{"elsewhere, listed", Facts{Row: waiting, Placement: run.PlacementElsewhere, Listed: true}, CompareInTurn},
 		{"elsewhere, unknown", Facts{Row: waiting, Placement: run.PlacementElsewhere, Answer: Unknown, Missed: 1}, Withhold},
-		{"elsewhere, unknown, moved", Facts{Row: waiting, Placement: run.PlacementElsewhere, Answer: Unknown, Missed: 2, Moved: true}, Withhold},
-		{"elsewhere, closed", Facts{Row: waiting, Placement: run.PlacementElsewhere, Answer: Known, Execution: closedExecution(run.RelationSame, lag)}, Finish},
-		{"elsewhere, being started", Facts{Row: rowOf(run.Queued, run.QueuedStarting, 0), Placement: run.PlacementElsewhere}, Compare},
-		{"elsewhere, start without an outcome", Facts{Row: rowOf(run.Queued, run.QueuedStarting, timeout), Placement: run.PlacementElsewhere, Listed: true}, Compare},
-		{"elsewhere, may be starting", Facts{Row: rowOf(run.Queued, run.QueuedStarting, timeout-ms), Placement: run.PlacementElsewhere, Answer: Unknown, Missed: 1}, CompareAgain},
-		{"elsewhere, unknown twice while starting", Facts{Row: rowOf(run.Queued, run.QueuedStarting, timeout-ms), Placement: run.PlacementElsewhere, Answer: Unknown, Missed: 2}, Withhold},
-		{"elsewhere, not started", Facts{Row: rowOf(run.Queued, run.QueuedStarting, timeout), Placement: run.PlacementElsewhere, Answer: Unknown, Missed: 1}, Withhold},
-		{"elsewhere, started", Facts{Row: rowOf(run.Queued, run.QueuedStarting, timeout), Placement: run.PlacementElsewhere, Answer: Known}, StartAgain},
-		{"elsewhere, being started, known", Facts{Row: rowOf(run.Queued, run.QueuedStarting, 0), Placement: run.PlacementElsewhere, Answer: Known}, Leave},
-		{"elsewhere, in the queue", Facts{Row: rowOf(run.Queued, run.QueuedEngine, time.Hour), Placement: run.PlacementElsewhere}, Leave},
+		{"elsewhere, unknown, moved",
+			Facts{Row: waiting, Placement: run.PlacementElsewhere, Answer: Unknown, Missed: 2, Moved: true}, Withhold},
+		{"elsewhere, closed", Facts{
+			Row: waiting, Placement: run.PlacementElsewhere, Answer: Known, Execution: closedExecution(run.RelationSame, lag)},
+			Finish},
+		{"elsewhere, being started", Facts{Row: rowOf(run.Queued, run.QueuedStarting, 0), Placement: run.PlacementElsewhere},
+			Compare},
+		{"elsewhere, start without an outcome",
+			Facts{Row: rowOf(run.Queued, run.QueuedStarting, timeout), Placement: run.PlacementElsewhere, Listed: true},
+			Compare},
+		{"elsewhere, may be starting",
+			Facts{Row: rowOf(run.Queued, run.QueuedStarting, timeout-ms), Placement: run.PlacementElsewhere, Answer: Unknown,
+				Missed: 1}, CompareAgain},
+		{"elsewhere, unknown twice while starting",
+			Facts{Row: rowOf(run.Queued, run.QueuedStarting, timeout-ms), Placement: run.PlacementElsewhere, Answer: Unknown,
+				Missed: 2}, Withhold},
+		{"elsewhere, not started",
+			Facts{Row: rowOf(run.Queued, run.QueuedStarting, timeout), Placement: run.PlacementElsewhere, Answer: Unknown,
+				Missed: 1}, Withhold},
+		{"elsewhere, started", Facts{
+			Row: rowOf(run.Queued, run.QueuedStarting, timeout), Placement: run.PlacementElsewhere, Answer: Known}, StartAgain},
+		{"elsewhere, being started, known",
+			Facts{Row: rowOf(run.Queued, run.QueuedStarting, 0), Placement: run.PlacementElsewhere, Answer: Known}, Leave},
+		{"elsewhere, in the queue",
+			Facts{Row: rowOf(run.Queued, run.QueuedEngine, time.Hour), Placement: run.PlacementElsewhere}, Leave},
 		{"divided, just changed", Facts{Row: rowOf(run.Running, "", 0), Placement: run.PlacementDivided}, Leave},
 		{"divided, unknown", Facts{Row: waiting, Placement: run.PlacementDivided, Answer: Unknown, Missed: 1}, CompareAgain},
-		{"divided, unknown twice", Facts{Row: waiting, Placement: run.PlacementDivided, Answer: Unknown, Missed: 2}, Withhold},
-		{"divided, start without an outcome", Facts{Row: rowOf(run.Queued, run.QueuedStarting, timeout), Placement: run.PlacementDivided}, StartAgain},
+		{"divided, unknown twice", Facts{Row: waiting, Placement: run.PlacementDivided, Answer: Unknown, Missed: 2},
+			Withhold},
+		{"divided, start without an outcome",
+			Facts{Row: rowOf(run.Queued, run.QueuedStarting, timeout), Placement: run.PlacementDivided}, StartAgain},
 
 		{"closed", Facts{Row: waiting, Answer: Known, Execution: closedExecution(run.RelationSame, lag)}, Finish},
 		{"closed just now", Facts{Row: waiting, Answer: Known, Execution: closedExecution(run.RelationSame, lag-ms)}, Leave},
-		{"closed, continued", Facts{Row: waiting, Answer: Known, Execution: closedExecution(run.RelationSuccessor, lag)}, Finish},
-		{"closed after a reset", Facts{Row: waiting, Answer: Known, Execution: closedExecution(run.RelationReset, 0)}, FollowReset},
-		{"open after a reset", Facts{Row: waiting, Answer: Known, Execution: openExecution(run.RelationReset, 0, 0)}, FollowReset},
-		{"reset, moved", Facts{Row: waiting, Answer: Known, Moved: true, Execution: openExecution(run.RelationReset, 0, 0)}, FollowReset},
+		{"closed, continued", Facts{Row: waiting, Answer: Known, Execution: closedExecution(run.RelationSuccessor, lag)},
+			Finish},
+		{"closed after a reset", Facts{Row: waiting, Answer: Known, Execution: closedExecution(run.RelationReset, 0)},
+			FollowReset},
+		{"open after a reset", Facts{Row: waiting, Answer: Known, Execution: openExecution(run.RelationReset, 0, 0)},
+			FollowReset},
+		{"reset, moved", Facts{Row: waiting, Answer: Known, Moved: true, Execution: openExecution(run.RelationReset, 0, 0)},
+			FollowReset},
 
 		{"up to date", Facts{Row: waiting, Answer: Known, Execution: openExecution(run.RelationSame, 20, time.Hour)}, Leave},
 		{"behind", Facts{Row: waiting, Answer: Known, Execution: openExecution(run.RelationSame, 21, lag)}, CatchUp},
-		{"behind for a moment", Facts{Row: waiting, Answer: Known, Execution: openExecution(run.RelationSame, 21, lag-ms)}, Leave},
+		{"behind for a moment", Facts{Row: waiting, Answer: Known, Execution: openExecution(run.RelationSame, 21, lag-ms)},
+			Leave},
 		{"continued", Facts{Row: waiting, Answer: Known, Execution: openExecution(run.RelationSuccessor, 3, lag)}, CatchUp},
-		{"continued just now", Facts{Row: waiting, Answer: Known, Execution: openExecution(run.RelationSuccessor, 3, lag-ms)}, Leave},
-		{"continued, and nothing accepted", Facts{Row: waiting, Answer: Known, Execution: openExecution(run.RelationSuccessor, 0, lag)}, Leave},
+		{"continued just now", Facts{Row: waiting, Answer: Known, Execution: openExecution(run.RelationSuccessor, 3, lag-ms)},
+			Leave},
+		{"continued, and nothing accepted",
+			Facts{Row: waiting, Answer: Known, Execution: openExecution(run.RelationSuccessor, 0, lag)}, Leave},
 	}
 	for _, tt := range tests {
 		tt.Now, tt.StartTimeout = noon(), timeout
@@ -128,15 +160,19 @@ func TestDecideOverAllCombinations(t *testing.T) {
 		starting := open && f.Row.Status == run.Queued && f.Row.QueuedReason == run.QueuedStarting
 		switch v {
 		case FailMissing:
-			require.True(t, handedOver && f.Answer == Unknown && f.Missed >= MaxMisses && !f.Moved && f.Placement == run.PlacementHere, name)
+			require.True(t, handedOver && f.Answer == Unknown && f.Missed >= MaxMisses && !f.Moved &&
+				f.Placement == run.PlacementHere, name)
 		case CompareAgain:
 			require.True(t, (handedOver || starting) && f.Answer == Unknown && f.Missed < MaxMisses, name)
 		case Withhold:
-			require.True(t, (handedOver || starting && f.Placement == run.PlacementElsewhere) && f.Answer == Unknown && f.Placement != run.PlacementHere, name)
+			require.True(t, (handedOver || starting && f.Placement == run.PlacementElsewhere) && f.Answer == Unknown &&
+				f.Placement != run.PlacementHere, name)
 		case Finish:
-			require.True(t, handedOver && f.Answer == Known && !f.Execution.Open && f.Execution.Relation != run.RelationReset, name)
+			require.True(t, handedOver && f.Answer == Known && !f.Execution.Open && f.Execution.Relation != run.RelationReset,
+				name)
 		case CatchUp:
-			require.True(t, handedOver && f.Answer == Known && f.Execution.Open && f.Execution.Relation != run.RelationReset, name)
+			require.True(t, handedOver && f.Answer == Known && f.Execution.Open && f.Execution.Relation != run.RelationReset,
+				name)
 		case FollowReset:
 			require.True(t, handedOver && f.Answer == Known && f.Execution.Relation == run.RelationReset, name)
 		case StartAgain:
@@ -149,9 +185,12 @@ func TestDecideOverAllCombinations(t *testing.T) {
 		case Compare, CompareInTurn:
 			require.True(t, f.Row != nil && f.Answer == Unasked, "queried forever: %s", name)
 		case Leave:
-			require.False(t, handedOver && f.Answer == Unasked && f.Now.Sub(f.Row.StatusAt) >= quietPeriod, "never compared: %s", name)
-			require.False(t, f.Placement == run.PlacementElsewhere && (handedOver || starting) && f.Answer == Unknown, "not reported: %s", name)
-			require.False(t, handedOver && f.Answer == Known && !f.Execution.Open && f.Now.Sub(f.Execution.ClosedAt) >= lag, "left open: %s", name)
+			require.False(t, handedOver && f.Answer == Unasked && f.Now.Sub(f.Row.StatusAt) >= quietPeriod, "never compared: %s",
+				name)
+			require.False(t, f.Placement == run.PlacementElsewhere && (handedOver || starting) && f.Answer == Unknown,
+				"not reported: %s", name)
+			require.False(t, handedOver && f.Answer == Known && !f.Execution.Open && f.Now.Sub(f.Execution.ClosedAt) >= lag,
+				"left open: %s", name)
 		}
 	})
 	require.Greater(t, combinations, 25_000)
@@ -175,7 +214,8 @@ func forAllFacts(do func(Facts)) {
 	var executions []run.Execution
 	for _, relation := range []run.Relation{run.RelationSame, run.RelationSuccessor, run.RelationReset} {
 		for _, age := range []time.Duration{0, lag, time.Hour} {
-			executions = append(executions, closedExecution(relation, age), openExecution(relation, 20, age), openExecution(relation, 21, age))
+			executions = append(executions, closedExecution(relation, age), openExecution(relation, 20, age),
+				openExecution(relation, 21, age))
 		}
 	}
 	for _, row := range rows {

@@ -232,7 +232,8 @@ func (r *Repairer) rebuild(ctx context.Context, claimed run.Repair, row run.Run)
 	holding.Wait()
 	claimed.Done = w.done()
 	r.opts.Changes.Notify(row.ID)
-	log := logger.FromContext(ctx).With("run_id", row.ID, "project", row.Project, "attempt", claimed.Attempts, "took", time.Since(began))
+	log := logger.FromContext(ctx).With("run_id", row.ID, "project", row.Project, "attempt", claimed.Attempts,
+		"took", time.Since(began))
 	switch {
 	case err == nil:
 		r.opts.Metrics.Rebuilt(ctx, Rebuilt, 1)
@@ -244,7 +245,8 @@ func (r *Repairer) rebuild(ctx context.Context, claimed run.Repair, row run.Run)
 	case errors.Is(cause, errSuspended):
 		r.opts.Metrics.Rebuilt(ctx, Canceled, 1)
 		log.WarnContext(ctx, "Rebuild of a run was cut off for want of memory and goes on later")
-		return r.postpone(ctx, claimed, backOff(claimed.Attempts, false), "this worker had not enough memory for the rebuild of the rows, which goes on later")
+		return r.postpone(ctx, claimed, backOff(claimed.Attempts, false),
+			"this worker had not enough memory for the rebuild of the rows, which goes on later")
 	case errors.Is(cause, errLost):
 		r.opts.Metrics.Rebuilt(ctx, Canceled, 1)
 		return nil // another process has the claim now
@@ -253,8 +255,10 @@ func (r *Repairer) rebuild(ctx context.Context, claimed run.Repair, row run.Run)
 		return r.giveBack(ctx, claimed, 0)
 	case bounded.Err() != nil:
 		r.opts.Metrics.Rebuilt(ctx, Canceled, 1)
-		log.WarnContext(ctx, "Rebuild of a run was cut off by its deadline and goes on later", "allowed", allowed(claimed.Attempts))
-		return r.postpone(ctx, claimed, backOff(claimed.Attempts, false), "the rebuild of the rows took too long and goes on later")
+		log.WarnContext(ctx, "Rebuild of a run was cut off by its deadline and goes on later",
+			"allowed", allowed(claimed.Attempts))
+		return r.postpone(ctx, claimed, backOff(claimed.Attempts, false),
+			"the rebuild of the rows took too long and goes on later")
 	default:
 		r.opts.Metrics.Rebuilt(ctx, Failed, 1)
 		return r.failed(ctx, claimed, err)
@@ -274,7 +278,8 @@ func (r *Repairer) failed(ctx context.Context, claimed run.Repair, err error) er
 	}
 	permanent := r.opts.Permanent(err)
 	after, failure := backOff(claimed.Attempts, permanent), shortened(err)
-	logger.FromContext(ctx).WarnContext(ctx, "Rows of a run could not be rebuilt", "run_id", claimed.RunID, "attempt", claimed.Attempts,
+	logger.FromContext(ctx).WarnContext(ctx, "Rows of a run could not be rebuilt", "run_id", claimed.RunID,
+		"attempt", claimed.Attempts,
 		"again_in", after, "error", failure)
 	return r.postpone(ctx, claimed, after, failure)
 }
@@ -303,7 +308,8 @@ func (r *Repairer) corrected(ctx context.Context, claimed run.Repair, changed bo
 		return
 	}
 	r.opts.Metrics.Corrected(ctx, string(claimed.Correction))
-	logger.FromContext(ctx).InfoContext(ctx, "Run differed from Temporal", "kind", claimed.Correction, "run_id", claimed.RunID,
+	logger.FromContext(ctx).InfoContext(ctx, "Run differed from Temporal", "kind", claimed.Correction,
+		"run_id", claimed.RunID,
 		"project", claimed.Project, "applied", true, "detail", claimed.Reason)
 }
 

@@ -99,7 +99,8 @@ type bench struct {
 
 func newBench(t *testing.T) *bench {
 	t.Helper()
-	s, err := storetest.Open(t.Context(), t, store.Options{Driver: store.SQLite, DSN: fresh.SQLite(t), AutoMigrate: true, CallTimeout: timeout})
+	s, err := storetest.Open(t.Context(), t,
+		store.Options{Driver: store.SQLite, DSN: fresh.SQLite(t), AutoMigrate: true, CallTimeout: timeout})
 	require.NoError(t, err)
 	ctx := context.WithoutCancel(t.Context())
 	t.Cleanup(func() { require.NoError(t, s.Stop(ctx)) })
@@ -112,13 +113,16 @@ func newBench(t *testing.T) *bench {
 	require.NoError(t, err)
 	b := &bench{store: s, metrics: &tally{outcomes: map[string]int64{}}, engine: &temporal{
 		x: run.Execution{
-			RunID: "r1", ExecutionID: "x", Relation: run.RelationSame, StartedAt: now.Add(-time.Hour), ClosedAt: now.Add(-time.Minute), Accepted: 9,
+			RunID: "r1", ExecutionID: "x", Relation: run.RelationSame, StartedAt: now.Add(-time.Hour),
+			ClosedAt: now.Add(-time.Minute), Accepted: 9,
 			AcceptedAt: now.Add(-time.Minute),
 		},
 		rebuild: func(ctx context.Context, _ run.Run, _ string, w run.RebuildWriter) error { return w.Write(ctx, end()) },
 	}}
 	b.opts = repair.Options{
-		Holds: func(string) bool { return false }, Suspended: func() bool { return false }, Permanent: func(error) bool { return false },
+		Holds: func(string) bool {
+			return false
+		}, Suspended: func() bool { return false }, Permanent: func(error) bool { return false },
 		Changed: func(_ context.Context, transitions []run.Transition) { b.changed = append(b.changed, transitions...) },
 		Changes: pubsub.NewNotifier(), Metrics: b.metrics, Now: time.Now,
 	}
@@ -129,7 +133,8 @@ func newBench(t *testing.T) *bench {
 func end() run.Update {
 	now := time.Now()
 	return run.Update{
-		RunID: "r1", ExecutionID: "x", Position: 9, State: &run.State{Status: run.Completed, Since: now, StartedAt: now, EndedAt: now},
+		RunID: "r1", ExecutionID: "x", Position: 9,
+		State: &run.State{Status: run.Completed, Since: now, StartedAt: now, EndedAt: now},
 		Steps: []run.Step{{Number: 1, Status: "completed", Position: 9, EndedAt: now}},
 	}
 }
@@ -327,7 +332,9 @@ func TestRepairStopsWithItsProcess(t *testing.T) {
 
 	// Another process continues where this one ended.
 	b.engine.mu.Lock()
-	b.engine.rebuild = func(ctx context.Context, _ run.Run, _ string, w run.RebuildWriter) error { return w.Write(ctx, end()) }
+	b.engine.rebuild = func(ctx context.Context, _ run.Run, _ string, w run.RebuildWriter) error {
+		return w.Write(ctx, end())
+	}
 	b.engine.mu.Unlock()
 	b.repairer(t)
 	b.done(t)

@@ -33,7 +33,8 @@ type Slots struct {
 
 // New returns limit slots.
 func New(limit int, retry time.Duration) *Slots {
-	return &Slots{retry: retry, slots: make(chan struct{}, limit), closing: make(chan struct{}), cut: map[int]context.CancelFunc{}}
+	return &Slots{retry: retry, slots: make(chan struct{}, limit), closing: make(chan struct{}),
+		cut: map[int]context.CancelFunc{}}
 }
 
 // Reserve waits for a slot until ctx ends. A reserved slot is used by Begin, or released.
@@ -54,7 +55,8 @@ func (p *Slots) Reserve(ctx context.Context) error {
 	select {
 	case <-p.closing:
 		<-p.slots
-		return apperror.New(apperror.Unavailable, apperror.EngineUnavailable, "this server is stopping; nothing was started, try again").
+		return apperror.New(apperror.Unavailable, apperror.EngineUnavailable,
+			"this server is stopping; nothing was started, try again").
 			WithRetry(p.retry)
 	default:
 		p.joined.Add(1)
@@ -68,8 +70,8 @@ func (p *Slots) Release() {
 	p.joined.Done()
 }
 
-// Begin runs work in the background in a reserved slot, which work returns by calling answered, or by ending. The context of work has the
-// values of ctx and ends only when Close cancels it.
+// Begin runs work in the background in a reserved slot, which work returns by calling answered, or by ending. The
+// context of work has the values of ctx and ends only when Close cancels it.
 func (p *Slots) Begin(ctx context.Context, work func(ctx context.Context, answered func())) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	p.mu.Lock()

@@ -43,7 +43,8 @@ type Documents interface {
 type TaskRows struct {
 	RunID, Pointer, Task, Kind, Status string
 	Count, Attempts                    int64
-	// StartedAt is the first start and EndedAt the last end; zero if there is none. Open reports that not all steps have ended.
+	// StartedAt is the first start and EndedAt the last end; zero if there is none. Open reports that not all steps have
+	// ended.
 	StartedAt, EndedAt time.Time
 	Open               bool
 }
@@ -93,7 +94,8 @@ func between(start, end time.Time) *time.Duration {
 // Grid returns the newest runs of a workflow by its tasks.
 func (s *Service) Grid(ctx context.Context, req GridRequest) (Grid, error) {
 	if req.Runs < 0 || req.Runs > MaxRuns {
-		return Grid{}, apperror.New(apperror.Invalid, apperror.InvalidArgument, "runs is %d, not between 1 and %d; 0 means %d", req.Runs, MaxRuns, DefaultRuns).
+		return Grid{}, apperror.New(apperror.Invalid, apperror.InvalidArgument,
+			"runs is %d, not between 1 and %d; 0 means %d", req.Runs, MaxRuns, DefaultRuns).
 			WithField("runs", "must be between 1 and %d", MaxRuns)
 	}
 	w, err := s.Workflows.Get(ctx, req.Project, req.Workflow)

@@ -10,7 +10,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
-// MaxCompared is how many open runs, the oldest ones, and how many ended runs, the newest ones, a list by length compares.
+// MaxCompared is how many open runs, the oldest ones, and how many ended runs, the newest ones, a list by length
+// compares.
 const MaxCompared = 10_000
 
 // Length is when a run started and ended.
@@ -24,7 +25,8 @@ type Length struct {
 
 // LengthCursor is a position in a list by length.
 type LengthCursor struct {
-	// At is the time at which the first page was read: the length of a run that was open then ends there, so that later pages fit.
+	// At is the time at which the first page was read: the length of a run that was open then ends there, so that later
+	// pages fit.
 	At     time.Time     `json:"at"`
 	Length time.Duration `json:"length"`
 	ID     string        `json:"id"`
@@ -48,9 +50,11 @@ func (c LengthCursor) compare(d LengthCursor) int {
 	return cmp.Or(cmp.Compare(d.Length, c.Length), strings.Compare(d.ID, c.ID))
 }
 
-// Longest returns the runs that match a checked filter in order of their length, the longest first, and the position of the next page, nil after the last. It
-// compares the oldest [MaxCompared] open runs and the newest MaxCompared ended ones.
-func (s *Service) Longest(ctx context.Context, f run.Filter, after *LengthCursor, limit int) (page []run.Run, next *LengthCursor, err error) {
+// Longest returns the runs that match a checked filter in order of their length, the longest first, and the position of
+// the next page, nil after the last. It compares the oldest [MaxCompared] open runs and the newest MaxCompared ended
+// ones.
+func (s *Service) Longest(ctx context.Context, f run.Filter, after *LengthCursor,
+	limit int) (page []run.Run, next *LengthCursor, err error) {
 	t := s.Now()
 	if after != nil {
 		t = after.At

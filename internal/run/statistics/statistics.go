@@ -4,8 +4,9 @@
 //	byName, err := s.OfWorkflows(ctx, "default", []string{"shop/order"}, 24*time.Hour)
 //	grid, err := s.Grid(ctx, statistics.GridRequest{Project: "default", Workflow: "shop/order"})
 //
-// All reads are bounded: counts end at [run.MaxCount], and success rates and durations describe the newest [MaxSample] ended runs of the
-// window; a grid covers at most [MaxRuns] runs and 2 × [GridSteps] steps of each. A value that is not known is nil, never zero.
+// All reads are bounded: counts end at [run.MaxCount], and success rates and durations describe the newest [MaxSample]
+// ended runs of the window; a grid covers at most [MaxRuns] runs and 2 × [GridSteps] steps of each. A value that is not
+// known is nil, never zero.
 package statistics
 
 import (
@@ -85,7 +86,8 @@ type Workflow struct {
 	Window Window
 	// Statuses counts the runs of the window; statuses without runs are omitted.
 	Statuses map[run.Status]int64
-	// SuccessRate is the share of completed runs among those of the sample that completed, failed or timed out; nil if there are none.
+	// SuccessRate is the share of completed runs among those of the sample that completed, failed or timed out; nil if
+	// there are none.
 	SuccessRate *float64
 	// P50 and P95 are durations of the runs of the sample; nil if none has a duration.
 	P50, P95 *time.Duration
@@ -113,8 +115,10 @@ type Service struct{ Options }
 // NewService returns a service.
 func NewService(o Options) *Service { return &Service{o} }
 
-// OfWorkflows returns the statistics of workflows, at most [MaxWorkflows], by full name. A window of zero is [DefaultWindow].
-func (s *Service) OfWorkflows(ctx context.Context, project string, names []string, window time.Duration) (map[string]Workflow, error) {
+// OfWorkflows returns the statistics of workflows, at most [MaxWorkflows], by full name. A window of zero is
+// [DefaultWindow].
+func (s *Service) OfWorkflows(ctx context.Context, project string, names []string,
+	window time.Duration) (map[string]Workflow, error) {
 	if window == 0 {
 		window = DefaultWindow
 	}

@@ -39,10 +39,13 @@ type bench struct {
 }
 
 func (b *bench) service() *statistics.Service {
-	return statistics.NewService(statistics.Options{Store: b, Runs: b, Workflows: b, Documents: b, Now: func() time.Time { return now }})
+	return statistics.NewService(statistics.Options{Store: b, Runs: b, Workflows: b, Documents: b, Now: func() time.Time {
+		return now
+	}})
 }
 
-func (b *bench) ReadWorkflows(_ context.Context, _ string, _ []string, w statistics.Window) (map[string]statistics.Rows, error) {
+func (b *bench) ReadWorkflows(_ context.Context, _ string, _ []string,
+	w statistics.Window) (map[string]statistics.Rows, error) {
 	b.window = w
 	return b.rows, nil
 }
@@ -65,14 +68,16 @@ func (b *bench) ListRuns(_ context.Context, f run.Filter) ([]run.Run, error) {
 
 func (b *bench) Get(_ context.Context, _, name string) (workflow.Workflow, error) {
 	if name != "order" {
-		return workflow.Workflow{}, apperror.New(apperror.NotFound, apperror.WorkflowNotFound, "workflow %q does not exist", name)
+		return workflow.Workflow{},
+			apperror.New(apperror.NotFound, apperror.WorkflowNotFound, "workflow %q does not exist", name)
 	}
 	return workflow.Workflow{Name: "shop/order", LatestVersion: b.latest}, nil
 }
 
 func (b *bench) GetVersion(_ context.Context, _, name, version string) (workflow.Version, error) {
 	if name != "shop/order" || version != "1.0.0" {
-		return workflow.Version{}, apperror.New(apperror.NotFound, apperror.VersionNotFound, "version %q does not exist", version)
+		return workflow.Version{},
+			apperror.New(apperror.NotFound, apperror.VersionNotFound, "version %q does not exist", version)
 	}
 	return workflow.Version{Version: version, Hash: "sha256:aa"}, nil
 }
@@ -95,7 +100,8 @@ func TestStatisticsDescribeTheSample(t *testing.T) {
 	for n := range 100 {
 		sample = append(sample, ended(run.Completed, time.Duration(n+1)*time.Second))
 	}
-	sample = append(sample, statistics.Ended{Status: run.Failed}, ended(run.TimedOut, 0), ended(run.Canceled, 0), ended(run.Terminated, 0))
+	sample = append(sample, statistics.Ended{Status: run.Failed}, ended(run.TimedOut, 0), ended(run.Canceled, 0),
+		ended(run.Terminated, 0))
 	b := &bench{rows: map[string]statistics.Rows{"shop/order": {
 		Statuses: map[run.Status]int64{run.Completed: run.MaxCount + 1, run.Failed: 1, run.Queued: 0},
 		Open:     map[run.Status]int64{run.Running: run.MaxCount, run.Waiting: 1}, Stuck: 2, Sample: sample,
@@ -141,7 +147,8 @@ func TestGrid(t *testing.T) {
 	second := func(n int) time.Time { return now.Add(time.Duration(n) * time.Second) }
 	rows := func(id, pointer, status string, count int64, start, end int) statistics.TaskRows {
 		return statistics.TaskRows{
-			RunID: id, Pointer: pointer, Task: "task", Kind: "call", Status: status, Count: count, Attempts: count, StartedAt: second(start), EndedAt: second(end),
+			RunID: id, Pointer: pointer, Task: "task", Kind: "call", Status: status, Count: count, Attempts: count,
+			StartedAt: second(start), EndedAt: second(end),
 		}
 	}
 	open := rows("r1", "/do/1/ship", "running", 1, 1, 1)
@@ -149,7 +156,8 @@ func TestGrid(t *testing.T) {
 	b := &bench{
 		latest: "1.0.0", runs: []run.Run{{ID: "r1"}, {ID: "r2", StepsTotal: 2*statistics.GridSteps + 1}},
 		cells: []statistics.TaskRows{
-			rows("r2", "/do/9/old", "skipped", 1, 5, 6), rows("r2", "/do/0/outer/do/0/inner", "completed", 58, 2, 4), rows("r2", "/do/0/outer/do/0/inner", "failed", 2, 1, 3),
+			rows("r2", "/do/9/old", "skipped", 1, 5, 6), rows("r2", "/do/0/outer/do/0/inner", "completed", 58, 2, 4),
+			rows("r2", "/do/0/outer/do/0/inner", "failed", 2, 1, 3),
 			open, rows("r1", "/do/1/ship", "completed", 1, 0, 1),
 		},
 	}
@@ -179,7 +187,8 @@ func TestGridOfADraftHasNoTasks(t *testing.T) {
 func TestGridRefusesWrongRequests(t *testing.T) {
 	t.Parallel()
 	for reason, req := range map[string]statistics.GridRequest{
-		apperror.InvalidArgument: {Workflow: "order", Runs: 51}, apperror.WorkflowNotFound: {Workflow: "none"}, apperror.VersionNotFound: {Workflow: "order", Version: "2.0.0"},
+		apperror.InvalidArgument: {Workflow: "order", Runs: 51}, apperror.WorkflowNotFound: {Workflow: "none"},
+		apperror.VersionNotFound: {Workflow: "order", Version: "2.0.0"},
 	} {
 		_, err := (&bench{}).service().Grid(t.Context(), req)
 		require.True(t, apperror.Is(err, reason), fmt.Sprint(err))

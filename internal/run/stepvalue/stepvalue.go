@@ -3,9 +3,9 @@
 //	values := stepvalue.NewReader(stepvalue.Options{Runs: runs, Source: engine, Redactor: sealer})
 //	text, err := values.Read(ctx, stepvalue.Request{Project: project, RunID: id, Number: 3, Output: true, Pointer: "/orders/0"})
 //
-// A whole value is not stored a second time. It follows from the run's history in Temporal, which is interpreted again to read it, and is
-// available as long as that history. Sensitive values are redacted before anything of the value is selected. The last values are kept
-// for a minute, for callers that read them page by page.
+// A whole value is not stored a second time. It follows from the run's history in Temporal, which is interpreted again
+// to read it, and is available as long as that history. Sensitive values are redacted before anything of the value is
+// selected. The last values are kept for a minute, for callers that read them page by page.
 package stepvalue
 
 import (
@@ -31,7 +31,8 @@ type Runs interface {
 	Steps(ctx context.Context, project, id string, f run.StepFilter) (run.StepPage, error)
 }
 
-// Source reads values without marks from where the run was recorded. The error is [run.ErrNotKnown] if they are not there any more.
+// Source reads values without marks from where the run was recorded. The error is [run.ErrNotKnown] if they are not
+// there any more.
 type Source interface {
 	StepValue(ctx context.Context, r run.Run, step run.Step, output bool) (json.RawMessage, error)
 }
@@ -134,13 +135,15 @@ func (v *Reader) whole(ctx context.Context, req Request, step run.Step) (json.Ra
 	value, err := v.opts.Source.StepValue(ctx, r, step, req.Output)
 	if errors.Is(err, run.ErrNotKnown) {
 		return nil, apperror.New(apperror.NotFound, apperror.ValueNotRecorded,
-			"the %s of step %d of run %q is not available whole: Temporal does not have the history of its execution any more", req.side(), step.Number, req.RunID).
+			"the %s of step %d of run %q is not available whole: Temporal does not have the history of its execution any "+
+				"more", req.side(), step.Number, req.RunID).
 			WithCause(err)
 	}
 	if err != nil {
 		return nil, err
 	}
-	value, err = v.opts.Redactor.StepValue(ctx, req.RunID, redact.Location{Pointer: step.Pointer, Task: step.Task, Output: req.Output}, value)
+	value, err = v.opts.Redactor.StepValue(ctx, req.RunID,
+		redact.Location{Pointer: step.Pointer, Task: step.Task, Output: req.Output}, value)
 	if err != nil {
 		return nil, err
 	}
@@ -158,7 +161,8 @@ func (r Request) side() string {
 // part returns the part of a value at the pointer of a request.
 func part(value json.RawMessage, req Request) (json.RawMessage, error) {
 	missing := func(why string) error {
-		return apperror.New(apperror.NotFound, apperror.ValueNotRecorded, "the %s of step %d of run %q has no value at %q: %s",
+		return apperror.New(apperror.NotFound, apperror.ValueNotRecorded,
+			"the %s of step %d of run %q has no value at %q: %s",
 			req.side(), req.Number, req.RunID, req.Pointer, why).WithField("pointer", "%s", why)
 	}
 	if len(value) == 0 {
@@ -169,7 +173,8 @@ func part(value json.RawMessage, req Request) (json.RawMessage, error) {
 	}
 	tokens := strings.Split(req.Pointer, "/")
 	if tokens[0] != "" {
-		return nil, apperror.New(apperror.Invalid, apperror.InvalidArgument, "%q is no JSON pointer: it begins with /", req.Pointer).
+		return nil, apperror.New(apperror.Invalid, apperror.InvalidArgument, "%q is no JSON pointer: it begins with /",
+			req.Pointer).
 			WithField("pointer", "must begin with /")
 	}
 	for _, token := range tokens[1:] {

@@ -29,7 +29,8 @@ type recorded struct {
 func newRecorded() *recorded {
 	return &recorded{
 		steps: []run.Step{
-			{Number: 1, Pointer: "/do/0/load", Task: "load", Sequence: 7, Input: json.RawMessage(`{"n": 1}`), Output: json.RawMessage(`{"a/b":[]}`), OutputSize: 573_034},
+			{Number: 1, Pointer: "/do/0/load", Task: "load", Sequence: 7, Input: json.RawMessage(`{"n": 1}`),
+				Output: json.RawMessage(`{"a/b":[]}`), OutputSize: 573_034},
 			{Number: 3, Pointer: "/do/1/next", Task: "next", Sequence: 9, Input: json.RawMessage(`[true]`)},
 		},
 		values: map[bool]string{true: `{"a/b":[{"id":1.10},"secret"],"~":null}`},
@@ -61,7 +62,8 @@ func (s source) StepValue(_ context.Context, _ run.Run, _ run.Step, output bool)
 
 type redactor struct{ *recorded }
 
-func (r redactor) StepValue(_ context.Context, _ string, at redact.Location, value json.RawMessage) (json.RawMessage, error) {
+func (r redactor) StepValue(_ context.Context, _ string, at redact.Location,
+	value json.RawMessage) (json.RawMessage, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.at = append(r.at, at)
@@ -77,7 +79,8 @@ func TestPartsOfAWholeValue(t *testing.T) {
 	r := newRecorded()
 	reader := r.reader()
 	for pointer, want := range map[string]string{
-		"": `{"a/b":[{"id":1.10},"` + redact.Mark + `"],"~":null}`, "/a~1b": `[{"id":1.10},"` + redact.Mark + `"]`, "/a~1b/0/id": `1.10`, "/a~1b/1": `"` + redact.Mark + `"`, "/~0": `null`,
+		"": `{"a/b":[{"id":1.10},"` + redact.Mark + `"],"~":null}`, "/a~1b": `[{"id":1.10},"` + redact.Mark +
+			`"]`, "/a~1b/0/id": `1.10`, "/a~1b/1": `"` + redact.Mark + `"`, "/~0": `null`,
 	} {
 		got, err := reader.Read(t.Context(), stepvalue.Request{RunID: "r", Number: 1, Output: true, Pointer: pointer})
 		require.NoError(t, err, pointer)

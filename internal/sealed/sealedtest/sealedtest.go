@@ -1,5 +1,5 @@
-// Package sealedtest wraps stores for tests, as [sealed.Sealer] does in production, but hides nothing, so that a test reads what it has
-// written.
+// Package sealedtest wraps stores for tests, as [sealed.Sealer] does in production, but hides nothing, so that a test
+// reads what it has written.
 //
 //	rows := sealedtest.Rows(t, store)
 //

@@ -17,7 +17,8 @@ type environment struct {
 func (e environment) String() string { return "secrets.env_prefix" }
 
 func (e environment) Resolve(_ context.Context, project, name string) (secret.Value, error) {
-	// The first __ ends the project name. A project whose variable name would contain one has no variables: they could be another project's.
+	// The first __ ends the project name. A project whose variable name would contain one has no variables: they could be
+	// another project's.
 	if !plainName(name) || !plainName(project) || strings.Contains(project, "--") {
 		return nil, fmt.Errorf("a variable of the secret %q: %w", name, secret.ErrMissing)
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/secretfile"
 )
 
-// files reads secrets from a folder: PROJECT/NAME. It never reads outside of the folder, whatever the names are and wherever links
-// lead; links that stay within the folder, as Kubernetes makes them, are followed.
+// files reads secrets from a folder: PROJECT/NAME. It never reads outside of the folder, whatever the names are and
+// wherever links lead; links that stay within the folder, as Kubernetes makes them, are followed.
 type files struct{ dir string }
 
 func (f files) String() string { return "secrets.dir" }

@@ -19,8 +19,8 @@ const exitMissing = 3
 // waitDelay is how long a killed program may keep its output open.
 const waitDelay = time.Second
 
-// program runs a program of the operator: COMMAND… PROJECT NAME. The program writes the value to its standard output. Its standard error is
-// never shown, because it may quote the value.
+// program runs a program of the operator: COMMAND… PROJECT NAME. The program writes the value to its standard output.
+// Its standard error is never shown, because it may quote the value.
 type program struct {
 	command []string
 	timeout time.Duration
@@ -35,7 +35,8 @@ func (p program) Resolve(ctx context.Context, project, name string) (secret.Valu
 	bounded, cancel := context.WithTimeout(ctx, p.timeout)
 	defer cancel()
 	args := append(slices.Clone(p.command[1:]), project, name)
-	cmd := exec.CommandContext(bounded, p.command[0], args...) //nolint:gosec // the operator's own program; names are checked above
+	cmd := exec.CommandContext(bounded, p.command[0],
+		args...) //nolint:gosec // the operator's own program; names are checked above
 	cmd.Env, cmd.WaitDelay = os.Environ(), waitDelay
 	out := limited{left: secret.MaxBytes + 2}
 	cmd.Stdout = &out

@@ -1,6 +1,6 @@
-// Package provider provides the values of secrets: from files, from environment variables, and from a program of the operator. [New]
-// combines the configured providers; the first that has a secret returns it. Values are cached for a few seconds, so that a rotated
-// secret needs no restart.
+// Package provider provides the values of secrets: from files, from environment variables, and from a program of the
+// operator. [New] combines the configured providers; the first that has a secret returns it. Values are cached for a
+// few seconds, so that a rotated secret needs no restart.
 package provider
 
 import (
@@ -46,7 +46,9 @@ func New(o Options) secret.Provider {
 	if o.Keep <= 0 {
 		return chain
 	}
-	return &cache{chain, o.Keep, ttlcache.New(ttlcache.WithCapacity[cacheKey, secret.Value](maxHeld), ttlcache.WithDisableTouchOnHit[cacheKey, secret.Value]())}
+	return &cache{chain, o.Keep,
+		ttlcache.New(ttlcache.WithCapacity[cacheKey, secret.Value](maxHeld),
+			ttlcache.WithDisableTouchOnHit[cacheKey, secret.Value]())}
 }
 
 // chain calls one provider after another until one has the secret.
@@ -67,7 +69,8 @@ func (c chain) Resolve(ctx context.Context, project, name string) (secret.Value,
 		asked = append(asked, fmt.Sprint(p))
 	}
 	if len(asked) == 0 {
-		return nil, fmt.Errorf("the secret %q: %w: no provider of secrets is set up (secrets.dir, secrets.env_prefix, secrets.command)", name, secret.ErrMissing)
+		return nil, fmt.Errorf("the secret %q: %w: no provider of secrets is set up (secrets.dir, secrets.env_prefix, "+
+			"secrets.command)", name, secret.ErrMissing)
 	}
 	return nil, fmt.Errorf("the secret %q: %w by %s", name, secret.ErrMissing, strings.Join(asked, ", "))
 }

@@ -59,7 +59,8 @@ func TestFiles(t *testing.T) {
 		require.Equal(t, want, string(got))
 	}
 	for _, at := range [][2]string{
-		{"shop", "gone"}, {"gone", "plain"}, {"shop", "theirs"}, {"shop", "../other/theirs"}, {"shop", ".."}, {"..", "outside"},
+		{"shop", "gone"}, {"gone", "plain"}, {"shop", "theirs"}, {"shop", "../other/theirs"}, {"shop", ".."},
+		{"..", "outside"},
 		{"shop", "..data"}, {"", "plain"}, {"shop", ""}, {"shop", "plain\x00"}, {"shop/..", "plain"}, {".", "plain"},
 	} {
 		_, err := p.Resolve(t.Context(), at[0], at[1])
@@ -182,7 +183,8 @@ func TestValuesAreNotPrinted(t *testing.T) {
 	value := secret.Value("planted")
 	asJSON, err := json.Marshal(map[string]any{"v": value})
 	require.NoError(t, err)
-	for _, text := range []string{fmt.Sprint(value), fmt.Sprintf("%v %+v %#v %s", value, value, value, value), string(asJSON)} {
+	for _, text := range []string{
+		fmt.Sprint(value), fmt.Sprintf("%v %+v %#v %s", value, value, value, value), string(asJSON)} {
 		require.NotContains(t, text, "planted")
 		require.Contains(t, text, "⟦redacted⟧")
 	}

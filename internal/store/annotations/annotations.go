@@ -1,5 +1,5 @@
-// Package annotations stores outages of Temporal and lists publications, in the store's database. It implements [annotation.Store] and
-// [annotation.Publications], whose comments define the behaviour; package store opens it:
+// Package annotations stores outages of Temporal and lists publications, in the store's database. It implements
+// [annotation.Store] and [annotation.Publications], whose comments define the behaviour; package store opens it:
 //
 //	err := store.Annotations().WriteOutages(ctx, outages)
 package annotations
@@ -14,7 +14,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/workflow"
 )
 
-// Store stores outages and lists publications. It is safe for concurrent use, also by several processes on one Postgres.
+// Store stores outages and lists publications. It is safe for concurrent use, also by several processes on one
+// Postgres.
 type Store struct{ db *sqldb.DB }
 
 var (
@@ -36,7 +37,8 @@ func outageFields(o *annotation.Outage) sqlrow.Fields {
 func (s *Store) WriteOutages(ctx context.Context, list []annotation.Outage) error {
 	return s.db.Write(ctx, "write outages", func(ctx context.Context, c sqldb.Conn) error {
 		for _, o := range list {
-			_, err := sqlrow.Insert(ctx, c, "outages", outageFields(&o), sqlrow.Replace("server, since", "kind", "seen_at", "ended_at"))
+			_, err := sqlrow.Insert(ctx, c, "outages", outageFields(&o),
+				sqlrow.Replace("server, since", "kind", "seen_at", "ended_at"))
 			if err != nil {
 				return err
 			}
@@ -71,10 +73,12 @@ SELECT server, since FROM outages WHERE since < $1 AND seen_at < $1`+sqlrow.Limi
 }
 
 // ListPublications implements [annotation.Publications].
-func (s *Store) ListPublications(ctx context.Context, project string, from, to time.Time, limit int) (list []workflow.Version, err error) {
+func (s *Store) ListPublications(ctx context.Context, project string, from, to time.Time,
+	limit int) (list []workflow.Version, err error) {
 	err = s.db.Read(ctx, "list publications", func(ctx context.Context, c sqldb.Conn) (err error) {
 		list, err = sqlrow.Collect(ctx, c, `SELECT workflow, version, publisher, published_at FROM versions
-WHERE project = $1 AND published_at >= $2 AND published_at < $3 ORDER BY published_at DESC, workflow, version`+sqlrow.Limit(limit),
+WHERE project = $1 AND published_at >= $2 AND published_at < $3
+ORDER BY published_at DESC, workflow, version`+sqlrow.Limit(limit),
 			[]any{project, from.UnixMicro(), to.UnixMicro()}, func(row sqlrow.Scanner) (workflow.Version, error) {
 				v := workflow.Version{Project: project}
 				err := row.Scan(&v.Workflow, &v.Version, &v.Publisher, sqlrow.TimeInto(&v.PublishedAt))

@@ -17,7 +17,8 @@ import (
 func (s *Store) OpenBatches(ctx context.Context, after string, limit int) ([]batch.Batch, error) {
 	var list []row
 	err := s.db.Read(ctx, "list batches with open runs", func(ctx context.Context, c sqldb.Conn) (err error) {
-		list, err = sqlrow.Collect(ctx, c, selectBatch()+` WHERE action = 'replay' AND runs_ended_at IS NULL AND id > $1 ORDER BY id`+sqlrow.Limit(limit),
+		list, err = sqlrow.Collect(ctx, c,
+			selectBatch()+` WHERE action = 'replay' AND runs_ended_at IS NULL AND id > $1 ORDER BY id`+sqlrow.Limit(limit),
 			[]any{after}, scanBatch)
 		return err
 	})
@@ -27,7 +28,8 @@ func (s *Store) OpenBatches(ctx context.Context, after string, limit int) ([]bat
 // openRuns is the condition of the items whose runs are open, as far as is stored.
 const openRuns = `batch = $1 AND new_run_id <> '' AND outcome = '' AND status = 'started'`
 
-// NoteOutcomes implements [batch.OutcomeStore]. It writes only where a run has ended, after reading the same page again under the lock.
+// NoteOutcomes implements [batch.OutcomeStore]. It writes only where a run has ended, after reading the same page again
+// under the lock.
 func (s *Store) NoteOutcomes(ctx context.Context, id string, after int64, limit int) (noted batch.Noted, err error) {
 	var ended map[int64]batch.Outcome
 	err = s.db.Read(ctx, "read runs that a batch started", func(ctx context.Context, c sqldb.Conn) (err error) {
@@ -56,9 +58,10 @@ func (s *Store) NoteOutcomes(ctx context.Context, id string, after int64, limit 
 			noted.Ended[outcome]++
 			counts[outcome]++
 		}
-		err = sqlrow.UpdateMany(ctx, c, s.db.Dialect(), "batch_items", 2, numbers, func(n int64) sqlrow.Fields { //nolint:mnd // the keys
-			return sqlrow.Row("batch", id, "number", n, "outcome", ended[n])
-		})
+		err = sqlrow.UpdateMany(ctx, c, s.db.Dialect(), "batch_items", 2, numbers,
+			func(n int64) sqlrow.Fields { //nolint:mnd // the keys
+				return sqlrow.Row("batch", id, "number", n, "outcome", ended[n])
+			})
 		if err != nil {
 			return err
 		}
@@ -83,10 +86,13 @@ type item struct {
 	run, selected string
 }
 
-// ended returns the outcomes of the runs of a page that have ended, by the number of their item. The runs are looked up by their keys: with
-// a join, a planner that estimates them as many would scan all runs.
-func (s *Store) ended(ctx context.Context, c sqldb.Conn, id string, after int64, limit int) (map[int64]batch.Outcome, int64, error) {
-	items, err := sqlrow.Collect(ctx, c, `SELECT number, new_run_id, run_id FROM batch_items WHERE `+openRuns+` AND number > $2 ORDER BY number`+sqlrow.Limit(limit),
+// ended returns the outcomes of the runs of a page that have ended, by the number of their item. The runs are looked up
+// by their keys: with a join, a planner that estimates them as many would scan all runs.
+func (s *Store) ended(ctx context.Context, c sqldb.Conn, id string, after int64,
+	limit int) (map[int64]batch.Outcome, int64, error) {
+	items, err := sqlrow.Collect(ctx, c,
+		`SELECT number, new_run_id, run_id FROM batch_items WHERE `+openRuns+` AND number > $2 ORDER BY number`+
+			sqlrow.Limit(limit),
 		[]any{id, after}, func(row sqlrow.Scanner) (i item, err error) {
 			return i, row.Scan(&i.Number, &i.run, &i.selected)
 		})
@@ -102,14 +108,16 @@ func (s *Store) ended(ctx context.Context, c sqldb.Conn, id string, after int64,
 		status    run.Status
 	}
 	runs := map[string]found{}
-	err = sqlrow.In(ctx, s.db.Dialect(), sqlrow.Distinct(ids), nil, func(ctx context.Context, marks string, args []any) error {
-		_, err := sqlrow.Collect(ctx, c, `SELECT id, status, failure_group FROM runs WHERE id IN `+marks, args, func(row sqlrow.Scanner) (f found, err error) {
-			err = row.Scan(&f.id, &f.status, &f.group)
-			runs[f.id] = f
-			return f, err
+	err = sqlrow.In(ctx, s.db.Dialect(), sqlrow.Distinct(ids), nil,
+		func(ctx context.Context, marks string, args []any) error {
+			_, err := sqlrow.Collect(ctx, c, `SELECT id, status, failure_group FROM runs WHERE id IN `+marks, args,
+				func(row sqlrow.Scanner) (f found, err error) {
+					err = row.Scan(&f.id, &f.status, &f.group)
+					runs[f.id] = f
+					return f, err
+				})
+			return err
 		})
-		return err
-	})
 	if err != nil {
 		return nil, 0, err
 	}
@@ -147,7 +155,8 @@ func (s *Store) CloseRuns(ctx context.Context, id string) error {
 		if left, err := sqlrow.Count(ctx, c, open, id); err != nil || left > 0 {
 			return err
 		}
-		if _, err := c.ExecContext(ctx, `UPDATE batches SET runs_ended_at = `+s.db.Dialect().Now+` WHERE id = $1`, id); err != nil {
+		if _, err := c.ExecContext(ctx, `UPDATE batches SET runs_ended_at = `+s.db.Dialect().Now+` WHERE id = $1`,
+			id); err != nil {
 			return err
 		}
 		if r, err = s.lock(ctx, c, id); err != nil {
@@ -182,12 +191,15 @@ func (s *Store) RetryBatch(ctx context.Context, project, id string, e audit.Entr
 			again += n
 		}
 		if failed+again == 0 {
-			return apperror.New(apperror.Refused, apperror.BatchNothingFailed, "no item of batch %q has failed; there is nothing to retry", id)
+			return apperror.New(apperror.Refused, apperror.BatchNothingFailed,
+				"no item of batch %q has failed; there is nothing to retry", id)
 		}
 		if err := setOutcomes(ctx, c, id, counts); err != nil {
 			return err
 		}
-		_, err = c.ExecContext(ctx, `UPDATE batches SET failed = failed - $2, succeeded = succeeded - $3, ended_at = NULL, runs_ended_at = NULL WHERE id = $1`, id, failed, again)
+		_, err = c.ExecContext(ctx,
+			`UPDATE batches SET failed = failed - $2, succeeded = succeeded - $3, ended_at = NULL, runs_ended_at = NULL
+				WHERE id = $1`, id, failed, again)
 		if err != nil {
 			return err
 		}
@@ -199,10 +211,12 @@ func (s *Store) RetryBatch(ctx context.Context, project, id string, e audit.Entr
 	return r.Batch, err
 }
 
-// reopen makes the items of a batch pending that a condition selects, and returns their number. The new run of an item stays: it is the one
-// to replay.
+// reopen makes the items of a batch pending that a condition selects, and returns their number. The new run of an item
+// stays: it is the one to replay.
 func reopen(ctx context.Context, c sqldb.Conn, id, condition string) (int64, error) {
-	res, err := c.ExecContext(ctx, `UPDATE batch_items SET status = 'pending', ended_at = NULL, error = '', outcome = '' WHERE batch = $1 AND `+condition, id)
+	res, err := c.ExecContext(ctx,
+		`UPDATE batch_items SET status = 'pending', ended_at = NULL, error = '', outcome = '' WHERE batch = $1 AND `+
+			condition, id)
 	if err != nil {
 		return 0, err
 	}

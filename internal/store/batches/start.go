@@ -17,7 +17,8 @@ import (
 )
 
 // StartBatch implements [batch.Store].
-func (s *Store) StartBatch(ctx context.Context, b batch.Batch, ids []string, page int, e audit.Entry) (batch.Batch, bool, error) {
+func (s *Store) StartBatch(ctx context.Context, b batch.Batch, ids []string, page int,
+	e audit.Entry) (batch.Batch, bool, error) {
 	if err := storable(b, ids); err != nil {
 		return batch.Batch{}, false, err
 	}
@@ -31,7 +32,9 @@ func (s *Store) StartBatch(ctx context.Context, b batch.Batch, ids []string, pag
 			return err
 		}
 		if !made {
-			r, err = sqlrow.One(ctx, c, selectBatch()+byRequest, []any{b.Project, b.RequestID}, scanBatch, func() error { return noBatch(b.RequestID) })
+			r, err = sqlrow.One(ctx, c, selectBatch()+byRequest, []any{b.Project, b.RequestID}, scanBatch, func() error {
+				return noBatch(b.RequestID)
+			})
 			return err
 		}
 		if err := s.needTotal(ctx, c, b); err != nil {
@@ -50,7 +53,8 @@ const byRequest = ` WHERE project = $1 AND request_id = $2`
 // insert adds the row of a batch without runs. It returns false if the project has a batch with the same request ID.
 func insert(ctx context.Context, c sqldb.Conn, b batch.Batch) (bool, error) {
 	r := row{Batch: batch.Batch{
-		ID: b.ID, Project: b.Project, RequestID: b.RequestID, Fingerprint: b.Fingerprint, Action: b.Action, Version: b.Version, Reason: b.Reason, Rate: b.Rate,
+		ID: b.ID, Project: b.Project, RequestID: b.RequestID, Fingerprint: b.Fingerprint, Action: b.Action,
+		Version: b.Version, Reason: b.Reason, Rate: b.Rate,
 		Actor: b.Actor, CreatedAt: b.CreatedAt, Filter: b.Filter,
 	}, selected: b.Filter == nil}
 	return sqlrow.Insert(ctx, c, "batches", fields(&r), ` ON CONFLICT (project, request_id) DO NOTHING`)
@@ -119,7 +123,8 @@ func (s *Store) selectPage(ctx context.Context, c sqldb.Conn, r *row, page int) 
 	query, args := s.runs(f, "id, created_at")
 	w := sqlrow.Where{Args: args}
 	res, err := c.ExecContext(ctx, `INSERT INTO batch_items (batch, number, run_id, status, begun, new_run_id, error)
-SELECT CAST(`+w.Arg(r.ID)+` AS TEXT), CAST(`+w.Arg(r.Total)+` AS BIGINT) + ROW_NUMBER() OVER (ORDER BY s.created_at, s.id), s.id, 'pending', FALSE, '', ''
+SELECT CAST(`+w.Arg(r.ID)+` AS TEXT),
+CAST(`+w.Arg(r.Total)+` AS BIGINT) + ROW_NUMBER() OVER (ORDER BY s.created_at, s.id), s.id, 'pending', FALSE, '', ''
 FROM (`+query+`) AS s`, w.Args...)
 	if err != nil {
 		return err
@@ -133,7 +138,8 @@ FROM (`+query+`) AS s`, w.Args...)
 	if r.selected {
 		return s.saveSelection(ctx, c, r)
 	}
-	err = c.QueryRowContext(ctx, `SELECT r.created_at, r.id FROM batch_items i JOIN runs r ON r.id = i.run_id WHERE i.batch = $1 AND i.number = $2`,
+	err = c.QueryRowContext(ctx,
+		`SELECT r.created_at, r.id FROM batch_items i JOIN runs r ON r.id = i.run_id WHERE i.batch = $1 AND i.number = $2`,
 		r.ID, r.Total).Scan(sqlrow.TimeInto(&r.at), &r.last)
 	if err != nil {
 		return err
@@ -146,7 +152,8 @@ func (s *Store) saveSelection(ctx context.Context, c sqldb.Conn, r *row) error {
 	if r.selected && r.Pending() == 0 {
 		r.EndedAt = r.CreatedAt
 	}
-	_, err := c.ExecContext(ctx, `UPDATE batches SET total = $2, selected = $3, selected_at = $4, selected_run = $5, ended_at = $6 WHERE id = $1`,
+	_, err := c.ExecContext(ctx,
+		`UPDATE batches SET total = $2, selected = $3, selected_at = $4, selected_run = $5, ended_at = $6 WHERE id = $1`,
 		r.ID, r.Total, r.selected, sqlrow.Micros(r.at), r.last, sqlrow.Micros(r.EndedAt))
 	if err != nil {
 		return err
@@ -189,11 +196,13 @@ func (s *Store) RunStates(ctx context.Context, b batch.Batch, ids []string) (sta
 			states, err = s.selectedStates(ctx, c, b)
 			return err
 		}
-		return sqlrow.In(ctx, s.db.Dialect(), ids, []any{b.Project}, func(ctx context.Context, marks string, args []any) error {
-			part, err := sqlrow.Collect(ctx, c, byState+`runs WHERE project = `+s.db.Dialect().Mark(1)+` AND id IN `+marks+stateGroups, args, scanState)
-			states = append(states, part...)
-			return err
-		})
+		return sqlrow.In(ctx, s.db.Dialect(), ids, []any{b.Project},
+			func(ctx context.Context, marks string, args []any) error {
+				part, err := sqlrow.Collect(ctx, c,
+					byState+`runs WHERE project = `+s.db.Dialect().Mark(1)+` AND id IN `+marks+stateGroups, args, scanState)
+				states = append(states, part...)
+				return err
+			})
 	})
 	return states, err
 }
@@ -201,14 +210,17 @@ func (s *Store) RunStates(ctx context.Context, b batch.Batch, ids []string) (sta
 // The columns of runs that determine the effect of controls.
 const (
 	stateColumns = `id, status, queued_reason, waiting_kind, cancel_requested, trigger_kind, interpreter`
-	stateGroups  = ` GROUP BY status, queued_reason, waiting_kind, cancel_requested, trigger_kind, interpreter ORDER BY 1, 2, 3, 4, 5, 6`
-	byState      = `SELECT status, queued_reason, waiting_kind, cancel_requested, trigger_kind, interpreter, COUNT(*), MIN(id), MAX(id) FROM `
+	stateGroups  = ` GROUP BY status, queued_reason, waiting_kind, cancel_requested, trigger_kind, interpreter
+		ORDER BY 1, 2, 3, 4, 5, 6`
+	byState = `SELECT status, queued_reason, waiting_kind, cancel_requested, trigger_kind, interpreter, COUNT(*),
+		MIN(id), MAX(id) FROM `
 )
 
 func scanState(row sqlrow.Scanner) (s batch.StateCount, err error) {
 	var r run.Run
 	var first, last string
-	err = row.Scan(&r.Status, &r.QueuedReason, &r.WaitingKind, &r.CancelRequested, &r.Trigger, &r.Interpreter, &s.Count, &first, &last)
+	err = row.Scan(&r.Status, &r.QueuedReason, &r.WaitingKind, &r.CancelRequested, &r.Trigger, &r.Interpreter, &s.Count,
+		&first, &last)
 	s.State, s.Sample = control.StateOf(r), slices.Compact([]string{first, last})
 	return s, err
 }

@@ -13,7 +13,8 @@ import (
 )
 
 // StopWorkflow implements [batch.Store]. The lock on the workflow orders stops of the same workflow.
-func (s *Store) StopWorkflow(ctx context.Context, b batch.Batch, page int, pause, start audit.Entry) (out batch.Stopped, err error) {
+func (s *Store) StopWorkflow(ctx context.Context, b batch.Batch, page int,
+	pause, start audit.Entry) (out batch.Stopped, err error) {
 	if err := storable(b, nil); err != nil {
 		return out, err
 	}
@@ -50,12 +51,14 @@ func (s *Store) repeatedStop(ctx context.Context, c sqldb.Conn, b batch.Batch, o
 }
 
 // startStop adds the batch of a stop to a workflow that is paused.
-func (s *Store) startStop(ctx context.Context, c sqldb.Conn, b batch.Batch, page int, e audit.Entry, out *batch.Stopped) error {
+func (s *Store) startStop(ctx context.Context, c sqldb.Conn, b batch.Batch, page int, e audit.Entry,
+	out *batch.Stopped) error {
 	newest, err := newestOpen(ctx, c, b)
 	if err != nil {
 		return err
 	}
-	// A batch selects runs that are older than itself. Runs that were stored since this call began are older than the pause, too.
+	// A batch selects runs that are older than itself. Runs that were stored since this call began are older than the
+	// pause, too.
 	if !newest.Before(b.CreatedAt) {
 		b.CreatedAt = newest.Add(time.Microsecond)
 	}
@@ -90,7 +93,9 @@ func (s *Store) startStop(ctx context.Context, c sqldb.Conn, b batch.Batch, page
 // newestOpen returns the time of creation of the newest open run of the workflow; zero if none is open.
 func newestOpen(ctx context.Context, c sqldb.Conn, b batch.Batch) (time.Time, error) {
 	var newest sql.NullInt64
-	err := c.QueryRowContext(ctx, `SELECT MAX(created_at) FROM runs WHERE project = $1 AND workflow = $2 AND status IN ('queued', 'running', 'waiting')`,
+	err := c.QueryRowContext(ctx,
+		`SELECT MAX(created_at) FROM runs WHERE project = $1 AND workflow = $2
+			AND status IN ('queued', 'running', 'waiting')`,
 		b.Project, b.Filter.Workflow).Scan(&newest)
 	if err != nil || !newest.Valid {
 		return time.Time{}, err

@@ -8,7 +8,8 @@
 // is cheap however many runs the batch has. Each change of items locks that row, so that a pause is ordered before or
 // after a claim.
 //
-// Package store supplies the query for the runs that a filter selects, and the changes of workflows. Times are the callers'.
+// Package store supplies the query for the runs that a filter selects, and the changes of workflows. Times are the
+// callers'.
 package batches
 
 import (
@@ -35,8 +36,10 @@ type Runs func(f run.Filter, columns string) (query string, args []any)
 type Workflows interface {
 	// Lock reads a workflow and locks it until the transaction ends.
 	Lock(ctx context.Context, c sqldb.Conn, project, name string) (workflow.Workflow, error)
-	// SetPaused pauses or unpauses a locked workflow. It returns false, and writes no audit entry, when the workflow is in that state already.
-	SetPaused(ctx context.Context, c sqldb.Conn, w workflow.Workflow, paused bool, reason string, e audit.Entry) (workflow.Workflow, bool, error)
+	// SetPaused pauses or unpauses a locked workflow. It returns false, and writes no audit entry, when the workflow is in
+	// that state already.
+	SetPaused(ctx context.Context, c sqldb.Conn, w workflow.Workflow, paused bool, reason string,
+		e audit.Entry) (workflow.Workflow, bool, error)
 }
 
 // Store stores batches. It is safe for concurrent use, also by several processes on one Postgres.
@@ -115,21 +118,25 @@ func (r row) open() bool { return r.EndedAt.IsZero() && !r.paused }
 
 // lock reads a batch of any project and locks it until the transaction ends.
 func (s *Store) lock(ctx context.Context, c sqldb.Conn, id string) (row, error) {
-	return sqlrow.One(ctx, c, selectBatch()+` WHERE id = $1`+s.db.Dialect().LockRows, []any{id}, scanBatch, func() error { return noBatch(id) })
-}
-
-// find is lock for a batch of one project.
-func (s *Store) find(ctx context.Context, c sqldb.Conn, project, id, lock string) (row, error) {
-	return sqlrow.One(ctx, c, selectBatch()+` WHERE id = $1 AND project = $2`+lock, []any{id, project}, scanBatch, func() error {
-		if err := ledger.NeedProject(ctx, c, project); err != nil {
-			return err
-		}
+	return sqlrow.One(ctx, c, selectBatch()+` WHERE id = $1`+s.db.Dialect().LockRows, []any{id}, scanBatch, func() error {
 		return noBatch(id)
 	})
 }
 
+// find is lock for a batch of one project.
+func (s *Store) find(ctx context.Context, c sqldb.Conn, project, id, lock string) (row, error) {
+	return sqlrow.One(ctx, c, selectBatch()+` WHERE id = $1 AND project = $2`+lock, []any{id, project}, scanBatch,
+		func() error {
+			if err := ledger.NeedProject(ctx, c, project); err != nil {
+				return err
+			}
+			return noBatch(id)
+		})
+}
+
 func noBatch(id string) error {
-	return apperror.New(apperror.NotFound, apperror.BatchNotFound, "batch %q does not exist: `signalbox batch list` shows those that do", id)
+	return apperror.New(apperror.NotFound, apperror.BatchNotFound,
+		"batch %q does not exist: `signalbox batch list` shows those that do", id)
 }
 
 // GetBatch implements [batch.Store].
@@ -158,7 +165,8 @@ func (s *Store) ListBatches(ctx context.Context, f batch.ListFilter) ([]batch.Ba
 	}
 	var list []row
 	err := s.db.Read(ctx, "list batches", func(ctx context.Context, c sqldb.Conn) (err error) {
-		list, err = sqlrow.Collect(ctx, c, selectBatch()+w.String()+` ORDER BY id DESC`+sqlrow.Limit(f.Limit), w.Args, scanBatch)
+		list, err = sqlrow.Collect(ctx, c, selectBatch()+w.String()+` ORDER BY id DESC`+sqlrow.Limit(f.Limit), w.Args,
+			scanBatch)
 		if err == nil && len(list) == 0 {
 			err = ledger.NeedProject(ctx, c, f.Project)
 		}
@@ -236,13 +244,16 @@ func scanItem(from sqlrow.Scanner) (i batch.Item, err error) {
 func (s *Store) PauseBatch(ctx context.Context, project, id string, paused bool, e audit.Entry) (batch.Batch, error) {
 	var r row
 	err := s.db.Write(ctx, "pause batch", func(ctx context.Context, c sqldb.Conn) (err error) {
-		if r, err = s.find(ctx, c, project, id, s.db.Dialect().LockRows); err != nil || r.EndedAt.IsZero() && r.paused == paused {
+		if r, err = s.find(ctx, c, project, id, s.db.Dialect().LockRows); err != nil || r.EndedAt.IsZero() &&
+			r.paused == paused {
 			return err
 		}
 		if !r.EndedAt.IsZero() {
-			return apperror.New(apperror.Refused, apperror.BatchEnded, "batch %q has ended; there is nothing to pause or resume", id)
+			return apperror.New(apperror.Refused, apperror.BatchEnded, "batch %q has ended; there is nothing to pause or resume",
+				id)
 		}
-		if _, err := c.ExecContext(ctx, `UPDATE batches SET paused = $2, waiting = '' WHERE id = $1`, id, paused); err != nil {
+		if _, err := c.ExecContext(ctx, `UPDATE batches SET paused = $2, waiting = '' WHERE id = $1`, id,
+			paused); err != nil {
 			return err
 		}
 		if r, err = s.find(ctx, c, project, id, ""); err != nil {

@@ -21,14 +21,18 @@ func (s *Deliveries) Backlogs(ctx context.Context, orphanAfter time.Duration) (l
 		if err := c.QueryRowContext(ctx, `SELECT `+now).Scan(sqlrow.TimeInto(&at)); err != nil {
 			return err
 		}
-		list, err = sqlrow.Collect(ctx, c, `SELECT p.name, COALESCE(i.head, 0), COALESCE(d.routed, 0), COALESCE(d.pending, 0), d.progressed_at,
+		list, err = sqlrow.Collect(ctx, c,
+			`SELECT p.name, COALESCE(i.head, 0), COALESCE(d.routed, 0), COALESCE(d.pending, 0), d.progressed_at,
 `+waitingSince("p.name", "d.routed")+`,
-d.project IS NOT NULL AND NOT EXISTS (SELECT 1 FROM workers w WHERE w.server_id = d.holder AND w.beat_at >= `+now+` - $1)
-FROM projects p LEFT JOIN inboxes i ON i.project = p.name LEFT JOIN dispatchers d ON d.project = p.name ORDER BY p.name`,
+d.project IS NOT NULL AND NOT EXISTS (SELECT 1 FROM workers w WHERE w.server_id = d.holder
+AND w.beat_at >= `+now+` - $1)
+FROM projects p LEFT JOIN inboxes i ON i.project = p.name LEFT JOIN dispatchers d ON d.project = p.name
+ORDER BY p.name`,
 			[]any{orphanAfter.Microseconds()}, func(row sqlrow.Scanner) (b event.Backlog, err error) {
 				var p progress
 				var gone bool
-				err = row.Scan(&b.Project, &p.Head, &p.Routed, &p.Pending, sqlrow.TimeInto(&p.progressed), sqlrow.TimeInto(&p.received),
+				err = row.Scan(&b.Project, &p.Head, &p.Routed, &p.Pending, sqlrow.TimeInto(&p.progressed),
+					sqlrow.TimeInto(&p.received),
 					sqlrow.TimeInto(&p.due),
 					sqlrow.TimeInto(&p.oldest), &gone)
 				now := p.at(at)

@@ -46,8 +46,10 @@ func (s *Deliveries) Due(
 }
 
 // claim claims the deliveries that are due longest, and those behind them in their lanes.
-func (s *Deliveries) claim(ctx context.Context, c sqldb.Conn, t dispatcherRow, limit int, until int64) ([]stored, error) {
-	claimed, err := sqlrow.Collect(ctx, c, selectDelivery()+` WHERE project = $1 AND due_at <= $2 ORDER BY due_at, position`+sqlrow.Limit(limit),
+func (s *Deliveries) claim(ctx context.Context, c sqldb.Conn, t dispatcherRow, limit int,
+	until int64) ([]stored, error) {
+	claimed, err := sqlrow.Collect(ctx, c,
+		selectDelivery()+` WHERE project = $1 AND due_at <= $2 ORDER BY due_at, position`+sqlrow.Limit(limit),
 		[]any{t.project, t.now}, sqlrow.Scan(deliveryFields))
 	if err != nil || len(claimed) == 0 {
 		return nil, err
@@ -62,17 +64,19 @@ func (s *Deliveries) claim(ctx context.Context, c sqldb.Conn, t dispatcherRow, l
 	for i, d := range claimed {
 		ids[i] = d.ID
 	}
-	err = sqlrow.In(ctx, s.db.Dialect(), ids, []any{until, t.epoch}, func(ctx context.Context, marks string, args []any) error {
-		_, err := c.ExecContext(ctx, `UPDATE deliveries SET claimed_until = $1, claimed_by = $2, attempts = attempts + 1,
+	err = sqlrow.In(ctx, s.db.Dialect(), ids, []any{until, t.epoch},
+		func(ctx context.Context, marks string, args []any) error {
+			_, err := c.ExecContext(ctx, `UPDATE deliveries SET claimed_until = $1, claimed_by = $2, attempts = attempts + 1,
 due_at = CASE WHEN due_at IS NULL THEN NULL ELSE CAST($1 AS BIGINT) END WHERE id IN `+marks, args...)
-		return err
-	})
+			return err
+		})
 	return claimed, err
 }
 
 // behind reads the deliveries that follow the first ones of their lanes, so that a run with many pending events does
 // not need one claim per event.
-func (s *Deliveries) behind(ctx context.Context, c sqldb.Conn, t dispatcherRow, heads []stored, limit int) (behind []stored, err error) {
+func (s *Deliveries) behind(ctx context.Context, c sqldb.Conn, t dispatcherRow, heads []stored,
+	limit int) (behind []stored, err error) {
 	var lanes []string
 	for _, d := range heads {
 		if d.wakes() {
@@ -121,7 +125,8 @@ func (s *Deliveries) readEvents(ctx context.Context, c sqldb.Conn, project strin
 }
 
 // RecordOutcomes implements [sealed.EventStore]. Deliveries that are not pending, or do not exist, are not changed.
-func (s *Deliveries) RecordOutcomes(ctx context.Context, project string, owner inbox.Owner, outcomes []sealed.Sealed[inbox.DeliveryOutcome]) error {
+func (s *Deliveries) RecordOutcomes(ctx context.Context, project string, owner inbox.Owner,
+	outcomes []sealed.Sealed[inbox.DeliveryOutcome]) error {
 	return s.db.Write(ctx, "record outcomes of deliveries", func(ctx context.Context, c sqldb.Conn) error {
 		t, err := s.lockOwned(ctx, c, project, owner)
 		if err != nil {
@@ -141,7 +146,8 @@ type deliveryResult struct {
 	outcome inbox.Outcome
 }
 
-func (s *Deliveries) writeResults(ctx context.Context, c sqldb.Conn, t *dispatcherRow, outcomes []inbox.DeliveryOutcome) error {
+func (s *Deliveries) writeResults(ctx context.Context, c sqldb.Conn, t *dispatcherRow,
+	outcomes []inbox.DeliveryOutcome) error {
 	byID := make(map[string]inbox.Outcome, len(outcomes))
 	ids := make([]string, 0, len(outcomes))
 	for _, v := range outcomes {
@@ -179,9 +185,10 @@ func (s *Deliveries) writeResults(ctx context.Context, c sqldb.Conn, t *dispatch
 	if err := s.release(ctx, c, sqlrow.Distinct(delayed)); err != nil {
 		return err
 	}
-	err = outbox.AddDeliveries(ctx, c, s.db.Dialect(), deadOf(list, t.now), func(ctx context.Context, dead []event.Delivery) error {
-		return s.readEvents(ctx, c, t.project, dead)
-	})
+	err = outbox.AddDeliveries(ctx, c, s.db.Dialect(), deadOf(list, t.now),
+		func(ctx context.Context, dead []event.Delivery) error {
+			return s.readEvents(ctx, c, t.project, dead)
+		})
 	if err != nil {
 		return err
 	}
@@ -207,7 +214,8 @@ func (v deliveryResult) fields(now int64) sqlrow.Fields {
 	case inbox.Retry:
 		status, due = event.DeliveryPending, sql.NullInt64{Int64: now + v.outcome.After.Microseconds(), Valid: true}
 	case inbox.Released:
-		status, due, attempts, reason = event.DeliveryPending, sql.NullInt64{Int64: now, Valid: true}, max(attempts-1, 0), v.Reason
+		status, due, attempts, reason = event.DeliveryPending, sql.NullInt64{Int64: now, Valid: true}, max(attempts-1, 0),
+			v.Reason
 	case inbox.Dead:
 		status = event.DeliveryDead
 	}

@@ -33,10 +33,12 @@ type dispatcherRow struct {
 }
 
 // lockOwned reads and locks the dispatcher's row until the transaction ends; [inbox.ErrFenced] if o is not its owner.
-func (s *Deliveries) lockOwned(ctx context.Context, c sqldb.Conn, project string, o inbox.Owner) (dispatcherRow, error) {
+func (s *Deliveries) lockOwned(ctx context.Context, c sqldb.Conn, project string,
+	o inbox.Owner) (dispatcherRow, error) {
 	t := dispatcherRow{project: project, epoch: o.Epoch}
 	d := s.db.Dialect()
-	err := c.QueryRowContext(ctx, `SELECT routed, pending, `+d.Now+` FROM dispatchers WHERE project = $1 AND epoch = $2 AND holder = $3`+d.LockRows,
+	err := c.QueryRowContext(ctx,
+		`SELECT routed, pending, `+d.Now+` FROM dispatchers WHERE project = $1 AND epoch = $2 AND holder = $3`+d.LockRows,
 		project, o.Epoch, o.Holder).Scan(&t.routed, &t.pending, &t.now)
 	if errors.Is(err, sql.ErrNoRows) {
 		return t, inbox.ErrFenced

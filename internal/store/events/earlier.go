@@ -27,13 +27,13 @@ const (
 // retryOwner is the delay after which a listener is committed again where no dispatcher has begun.
 const retryOwner = time.Second
 
-// RunStart is the position after which a run of the table "runs" takes events: that of the event that started it, or that of the newest event
-// when it was accepted.
+// RunStart is the position after which a run of the table "runs" takes events: that of the event that started it, or
+// that of the newest event when it was accepted.
 const RunStart = `COALESCE((SELECT d.position FROM deliveries d WHERE d.run_id = runs.id AND d.project = runs.project
 AND d.kind = 'start' ORDER BY d.position, d.id LIMIT 1), runs.events_after)`
 
-// errUnlocked: the search has found events, and the dispatcher's row, which their deliveries change, is not locked. It cannot be locked
-// after the inbox, because [Deliveries.Park] locks them in the other order.
+// errUnlocked: the search has found events, and the dispatcher's row, which their deliveries change, is not locked. It
+// cannot be locked after the inbox, because [Deliveries.Park] locks them in the other order.
 var errUnlocked = errors.New("the dispatcher's row is not locked")
 
 // lookback is a listener that is being committed, with what was found for it.
@@ -52,13 +52,14 @@ type lookback struct {
 
 // Listen implements [sealed.EventStore].
 //
-// A listener takes two ranges of events. Those up to the newest event at its commit are looked through here, and get deliveries in the
-// transaction of the commit. Those behind it are left to matching, which skips events that are not newer than a listener. No event can be
-// accepted between the two, because the transaction locks the inbox.
+// A listener takes two ranges of events. Those up to the newest event at its commit are looked through here, and get
+// deliveries in the transaction of the commit. Those behind it are left to matching, which skips events that are not
+// newer than a listener. No event can be accepted between the two, because the transaction locks the inbox.
 //
-// Most events are looked through before the transaction, so that the lock is short. A shared lock on the run's row orders the end of the
-// run, which removes its listeners, before or after it.
-func (s *Deliveries) Listen(ctx context.Context, given sealed.Sealed[event.Listener], look event.Lookback) (done event.Listening, err error) {
+// Most events are looked through before the transaction, so that the lock is short. A shared lock on the run's row
+// orders the end of the run, which removes its listeners, before or after it.
+func (s *Deliveries) Listen(ctx context.Context, given sealed.Sealed[event.Listener],
+	look event.Lookback) (done event.Listening, err error) {
 	l := lookback{Listener: given.Value(), Lookback: look}
 	spec, err := json.Marshal(l.Spec)
 	if err != nil {
@@ -93,15 +94,16 @@ func (s *Deliveries) Listen(ctx context.Context, given sealed.Sealed[event.Liste
 	}
 }
 
-// searchFromStart looks through the events since the start of the run. The listeners of a run that the database does not have take later
-// events only.
+// searchFromStart looks through the events since the start of the run. The listeners of a run that the database does
+// not have take later events only.
 func (s *Deliveries) searchFromStart(ctx context.Context, c sqldb.Conn, l *lookback) error {
 	exists, err := sqlrow.Exists(ctx, c, `SELECT 1 FROM listeners WHERE project = $1 AND id = $2`, l.Project, l.ID)
 	if err != nil || exists {
 		l.FromStart = false
 		return err
 	}
-	known, err := found(c.QueryRowContext(ctx, `SELECT `+RunStart+` FROM runs WHERE id = $1 AND project = $2`, l.RunID, l.Project), &l.from)
+	known, err := found(c.QueryRowContext(ctx, `SELECT `+RunStart+` FROM runs WHERE id = $1 AND project = $2`, l.RunID,
+		l.Project), &l.from)
 	if err != nil || !known {
 		l.FromStart = false
 		return err
@@ -110,7 +112,8 @@ func (s *Deliveries) searchFromStart(ctx context.Context, c sqldb.Conn, l *lookb
 		l.from = l.After
 		l.warning = "the run has taken more events than are recorded one by one"
 	}
-	if _, err := found(c.QueryRowContext(ctx, `SELECT head FROM inboxes WHERE project = $1`, l.Project), &l.to); err != nil {
+	if _, err := found(c.QueryRowContext(ctx, `SELECT head FROM inboxes WHERE project = $1`, l.Project),
+		&l.to); err != nil {
 		return err
 	}
 	if l.to <= l.from {
@@ -118,7 +121,8 @@ func (s *Deliveries) searchFromStart(ctx context.Context, c sqldb.Conn, l *lookb
 		return nil
 	}
 	var oldest *int64
-	if err := c.QueryRowContext(ctx, `SELECT MIN(position) FROM events WHERE project = $1`, l.Project).Scan(&oldest); err != nil {
+	if err := c.QueryRowContext(ctx, `SELECT MIN(position) FROM events WHERE project = $1`,
+		l.Project).Scan(&oldest); err != nil {
 		return err
 	}
 	if oldest == nil || *oldest > l.from+1 {
@@ -127,7 +131,8 @@ func (s *Deliveries) searchFromStart(ctx context.Context, c sqldb.Conn, l *lookb
 	return s.search(ctx, c, l, l.from, l.to)
 }
 
-// search adds deliveries for the matching events after from, up to to: for the first one only, if one event ends the task.
+// search adds deliveries for the matching events after from, up to to: for the first one only, if one event ends the
+// task.
 func (s *Deliveries) search(ctx context.Context, c sqldb.Conn, l *lookback, from, to int64) error {
 	types := l.Spec.Types()
 	if types == nil {
@@ -189,7 +194,8 @@ func (s *Deliveries) newest(ctx context.Context, c sqldb.Conn, l *lookback, typ 
 	}
 	at := to - limit
 	if typ != "" {
-		more, err := found(c.QueryRowContext(ctx, `SELECT position FROM events WHERE project = $1 AND type = $2 AND position > $3 AND position <= $4
+		more, err := found(c.QueryRowContext(ctx,
+			`SELECT position FROM events WHERE project = $1 AND type = $2 AND position > $3 AND position <= $4
 ORDER BY position DESC LIMIT 1 OFFSET $5`, l.Project, typ, from, to, limit), &at)
 		if err != nil || !more {
 			return from, err
@@ -200,15 +206,18 @@ ORDER BY position DESC LIMIT 1 OFFSET $5`, l.Project, typ, from, to, limit), &at
 }
 
 // commitListener commits a listener with the deliveries of the earlier events that it takes.
-func (s *Deliveries) commitListener(ctx context.Context, c sqldb.Conn, l *lookback, lock bool) (done event.Listening, err error) {
+func (s *Deliveries) commitListener(ctx context.Context, c sqldb.Conn, l *lookback,
+	lock bool) (done event.Listening, err error) {
 	var status run.Status
-	known, err := found(c.QueryRowContext(ctx, `SELECT status FROM runs WHERE id = $1 AND project = $2`+s.db.Dialect().ShareRows,
+	known, err := found(c.QueryRowContext(ctx,
+		`SELECT status FROM runs WHERE id = $1 AND project = $2`+s.db.Dialect().ShareRows,
 		l.RunID, l.Project), &status)
 	if err != nil {
 		return done, err
 	}
 	if known && status.Terminal() {
-		return done, apperror.New(apperror.Refused, apperror.RunEnded, "run %q has ended (%s), so it listens for nothing", l.RunID, status)
+		return done, apperror.New(apperror.Refused, apperror.RunEnded, "run %q has ended (%s), so it listens for nothing",
+			l.RunID, status)
 	}
 	var t dispatcherRow
 	if lock {
@@ -240,7 +249,8 @@ func (s *Deliveries) commitListener(ctx context.Context, c sqldb.Conn, l *lookba
 		return done, err
 	}
 	if l.warning != "" && known {
-		_, err = c.ExecContext(ctx, `INSERT INTO run_warnings (run_id, code, detail, at) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING`,
+		_, err = c.ExecContext(ctx,
+			`INSERT INTO run_warnings (run_id, code, detail, at) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING`,
 			l.RunID, run.WarningEventsNotSearched, l.warning, in.Now)
 		if err != nil {
 			return done, err
@@ -252,12 +262,13 @@ func (s *Deliveries) commitListener(ctx context.Context, c sqldb.Conn, l *lookba
 	return event.Listening{Delivers: true, Parked: in.Parked}, s.deliverEarlier(ctx, c, t, l.matches)
 }
 
-// lockAny reads and locks a dispatcher's row until the transaction ends, whoever owns it. An unowned project has none: its runs
-// have no worker, or it has just begun.
+// lockAny reads and locks a dispatcher's row until the transaction ends, whoever owns it. An unowned project has none:
+// its runs have no worker, or it has just begun.
 func (s *Deliveries) lockAny(ctx context.Context, c sqldb.Conn, project string) (dispatcherRow, error) {
 	t := dispatcherRow{project: project}
-	known, err := found(c.QueryRowContext(ctx, `SELECT epoch, routed, pending, `+s.db.Dialect().Now+` FROM dispatchers WHERE project = $1`+
-		s.db.Dialect().LockRows, project), &t.epoch, &t.routed, &t.pending, &t.now)
+	known, err := found(c.QueryRowContext(ctx,
+		`SELECT epoch, routed, pending, `+s.db.Dialect().Now+` FROM dispatchers WHERE project = $1`+
+			s.db.Dialect().LockRows, project), &t.epoch, &t.routed, &t.pending, &t.now)
 	if err == nil && !known {
 		err = apperror.New(apperror.Unavailable, apperror.StoreUnavailable,
 			"project %q has no dispatcher yet, which delivers the events of its runs", project).WithRetry(retryOwner)
@@ -277,8 +288,8 @@ func (s *Deliveries) deliverEarlier(ctx context.Context, c sqldb.Conn, t dispatc
 	return err
 }
 
-// markRouted changes the outcome of events from unmatched to routed. An event that is not routed yet is not changed: the outcome that
-// [Deliveries.CommitRouting] writes considers its deliveries.
+// markRouted changes the outcome of events from unmatched to routed. An event that is not routed yet is not changed:
+// the outcome that [Deliveries.CommitRouting] writes considers its deliveries.
 func (s *Deliveries) markRouted(ctx context.Context, c sqldb.Conn, t dispatcherRow, list []event.Delivery) error {
 	ranges, err := sqlrow.Collect(ctx, c, `SELECT first, last, status, reason FROM routings
 WHERE project = $1 AND status = 'unmatched' AND last >= $2 AND first <= $3 ORDER BY last`,
@@ -302,7 +313,8 @@ WHERE project = $1 AND status = 'unmatched' AND last >= $2 AND first <= $3 ORDER
 		for _, last := range part {
 			args = append(args, last)
 		}
-		_, err := c.ExecContext(ctx, `DELETE FROM routings WHERE project = $1 AND last IN `+sqlrow.Tuples(s.db.Dialect(), 1, 1, len(part)), args...)
+		_, err := c.ExecContext(ctx,
+			`DELETE FROM routings WHERE project = $1 AND last IN `+sqlrow.Tuples(s.db.Dialect(), 1, 1, len(part)), args...)
 		if err != nil {
 			return err
 		}

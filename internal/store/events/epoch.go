@@ -9,7 +9,8 @@ import (
 )
 
 // Fence implements [event.Rows].
-func (s *Deliveries) Fence(ctx context.Context, project, taskQueue, holder string, above int64) (o inbox.Owner, err error) {
+func (s *Deliveries) Fence(ctx context.Context, project, taskQueue, holder string,
+	above int64) (o inbox.Owner, err error) {
 	err = s.db.Write(ctx, "fence dispatcher", func(ctx context.Context, c sqldb.Conn) error {
 		if err := Make(ctx, c, project); err != nil {
 			return err
@@ -25,7 +26,8 @@ RETURNING epoch, `+s.db.Dialect().Now, project, taskQueue, max(above, 0), holder
 		if err != nil {
 			return err
 		}
-		_, err = c.ExecContext(ctx, `UPDATE deliveries SET claimed_until = NULL, due_at = CASE WHEN due_at IS NULL THEN NULL ELSE CAST($2 AS BIGINT) END
+		_, err = c.ExecContext(ctx,
+			`UPDATE deliveries SET claimed_until = NULL, due_at = CASE WHEN due_at IS NULL THEN NULL ELSE CAST($2 AS BIGINT) END
 WHERE project = $1 AND claimed_until IS NOT NULL`, project, now)
 		return err
 	})
@@ -48,7 +50,8 @@ func (s *Deliveries) Park(ctx context.Context, project string, owner inbox.Owner
 		if err != nil || a.Head > t.routed {
 			return err
 		}
-		due, err := sqlrow.Exists(ctx, c, `SELECT 1 FROM deliveries WHERE project = $1 AND due_at <= $2 LIMIT 1`, project, t.now)
+		due, err := sqlrow.Exists(ctx, c, `SELECT 1 FROM deliveries WHERE project = $1 AND due_at <= $2 LIMIT 1`, project,
+			t.now)
 		if err != nil || due {
 			return err
 		}

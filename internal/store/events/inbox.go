@@ -29,7 +29,8 @@ type Inbox struct {
 // for a project that has none yet.
 func (s *Intake) Lock(ctx context.Context, c sqldb.Conn, project, lock string) (a Inbox, err error) {
 	for {
-		err = c.QueryRowContext(ctx, `SELECT head, parked, received_at, `+s.db.Dialect().Now+` FROM inboxes WHERE project = $1`+lock, project).
+		err = c.QueryRowContext(ctx,
+			`SELECT head, parked, received_at, `+s.db.Dialect().Now+` FROM inboxes WHERE project = $1`+lock, project).
 			Scan(&a.Head, &a.Parked, &a.ReceivedAt, &a.Now)
 		if !errors.Is(err, sql.ErrNoRows) {
 			return a, err
@@ -48,7 +49,8 @@ func Make(ctx context.Context, c sqldb.Conn, project string) error {
 	if err := ledger.NeedProject(ctx, c, project); err != nil {
 		return err
 	}
-	_, err := c.ExecContext(ctx, `INSERT INTO inboxes (project, head, parked, received_at) VALUES ($1, 0, FALSE, 0) ON CONFLICT (project) DO NOTHING`,
+	_, err := c.ExecContext(ctx,
+		`INSERT INTO inboxes (project, head, parked, received_at) VALUES ($1, 0, FALSE, 0) ON CONFLICT (project) DO NOTHING`,
 		project)
 	return err
 }

@@ -26,7 +26,8 @@ func (s *Deliveries) firsts(ctx context.Context, c sqldb.Conn, lanes []string, n
 		args := make([]any, len(part))
 		selects := make([]string, len(part))
 		for i, lane := range part {
-			selects[i] = `SELECT ` + sqlrow.Columns(deliveryFields) + ` FROM (` + selectDelivery() + ` WHERE run_id = ` + s.db.Dialect().Mark(i+1) + ` AND ` + inLane +
+			selects[i] = `SELECT ` + sqlrow.Columns(deliveryFields) + ` FROM (` + selectDelivery() + ` WHERE run_id = ` +
+				s.db.Dialect().Mark(i+1) + ` AND ` + inLane +
 				` ORDER BY position, id` + sqlrow.Limit(n) + `) AS l`
 			args[i] = lane
 		}
@@ -55,14 +56,15 @@ func (s *Deliveries) orderLanes(ctx context.Context, c sqldb.Conn, now int64, la
 		return err
 	}
 	heads := map[string][]stored{}
-	err = sqlrow.In(ctx, s.db.Dialect(), sqlrow.Distinct(lanes), nil, func(ctx context.Context, marks string, args []any) error {
-		list, err := sqlrow.Collect(ctx, c, selectDelivery()+` WHERE `+inLane+` AND due_at IS NOT NULL AND run_id IN `+marks,
-			args, sqlrow.Scan(deliveryFields))
-		for _, d := range list {
-			heads[d.RunID] = append(heads[d.RunID], d)
-		}
-		return err
-	})
+	err = sqlrow.In(ctx, s.db.Dialect(), sqlrow.Distinct(lanes), nil,
+		func(ctx context.Context, marks string, args []any) error {
+			list, err := sqlrow.Collect(ctx, c, selectDelivery()+` WHERE `+inLane+` AND due_at IS NOT NULL AND run_id IN `+marks,
+				args, sqlrow.Scan(deliveryFields))
+			for _, d := range list {
+				heads[d.RunID] = append(heads[d.RunID], d)
+			}
+			return err
+		})
 	if err != nil {
 		return err
 	}

@@ -28,12 +28,15 @@ func originalFields(o *event.Original) sqlrow.Fields {
 	return sqlrow.Row("original_key", sqlrow.TextInto(&o.KeyID), "original", &o.Sealed)
 }
 
-// outcome of an event: that of its range, which is the first one that does not end before it. Events that are not routed have none.
+// outcome of an event: that of its range, which is the first one that does not end before it. Events that are not
+// routed have none.
 const outcome = `FROM routings r WHERE r.project = e.project AND r.last >= e.position ORDER BY r.last LIMIT 1`
 
-const outcomeColumns = `COALESCE((SELECT r.status ` + outcome + `), 'pending'), COALESCE((SELECT r.reason ` + outcome + `), '')`
+const outcomeColumns = `COALESCE((SELECT r.status ` + outcome + `), 'pending'), COALESCE((SELECT r.reason ` + outcome +
+	`), '')`
 
-// selectEvent reads the outcome with the event; selectWhole reads what delivers it as well, and selectPending what matches it.
+// selectEvent reads the outcome with the event; selectWhole reads what delivers it as well, and selectPending what
+// matches it.
 func selectEvent() string {
 	return `SELECT ` + eventFields(&event.Event{}).Names("e.") + `, ` + outcomeColumns + ` FROM events e`
 }
@@ -54,7 +57,9 @@ func scanEvent(row sqlrow.Scanner) (e event.Event, err error) {
 }
 
 func scanWhole(row sqlrow.Scanner) (event.Event, error) {
-	return scanPendingAnd(row, func(e *event.Event) []any { return []any{sqlrow.TextInto(&e.Traceparent), &e.Status, &e.Reason} })
+	return scanPendingAnd(row, func(e *event.Event) []any {
+		return []any{sqlrow.TextInto(&e.Traceparent), &e.Status, &e.Reason}
+	})
 }
 
 func scanPending(row sqlrow.Scanner) (event.Event, error) {
@@ -73,7 +78,8 @@ func scanPendingAnd(row sqlrow.Scanner, more func(*event.Event) []any) (event.Ev
 // GetEvent implements [event.Rows].
 func (s *Intake) GetEvent(ctx context.Context, project string, position int64) (e event.Event, err error) {
 	err = s.db.Read(ctx, "get event", func(ctx context.Context, c sqldb.Conn) (err error) {
-		e, err = sqlrow.One(ctx, c, selectEvent()+` WHERE e.project = $1 AND e.position = $2`, []any{project, position}, scanEvent,
+		e, err = sqlrow.One(ctx, c, selectEvent()+` WHERE e.project = $1 AND e.position = $2`, []any{project, position},
+			scanEvent,
 			func() error { return NoEvent(ctx, c, project, position) })
 		return err
 	})
@@ -138,7 +144,8 @@ func listQuery(f event.ListFilter) (string, []any) {
 		part := sqlrow.Where{Conditions: append([]string{}, w.Conditions...), Args: w.Args}
 		from, by := `events e`, order(f)
 		if status == event.Pending {
-			part.Conditions = append(part.Conditions, "e.position > COALESCE((SELECT routed FROM dispatchers WHERE project = $1), 0)")
+			part.Conditions = append(part.Conditions,
+				"e.position > COALESCE((SELECT routed FROM dispatchers WHERE project = $1), 0)")
 		} else {
 			from, by = `routings r CROSS JOIN events e`, `r.last DESC, e.position DESC`
 			// A cross join, because SQLite joins its tables in this order.
@@ -149,13 +156,16 @@ func listQuery(f event.ListFilter) (string, []any) {
 			}
 		}
 		w.Args = part.Args
-		parts[i] = `SELECT hit FROM (SELECT e.position AS hit FROM ` + from + part.String() + ` ORDER BY ` + by + page + `) AS s`
+		parts[i] = `SELECT hit FROM (SELECT e.position AS hit FROM ` + from + part.String() + ` ORDER BY ` + by + page +
+			`) AS s`
 	}
-	return selectEvent() + ` WHERE e.project = $1 AND e.position IN (` + strings.Join(parts, ` UNION ALL `) + `) ORDER BY e.position DESC` + page, w.Args
+	return selectEvent() + ` WHERE e.project = $1 AND e.position IN (` + strings.Join(parts, ` UNION ALL `) +
+		`) ORDER BY e.position DESC` + page, w.Args
 }
 
-// RunQuery reads the positions of the events with a delivery to a run, then the events of the page. The expression in the order prevents
-// databases from scanning the project's events. set are further positions: those of the events of the delivery that started the run.
+// RunQuery reads the positions of the events with a delivery to a run, then the events of the page. The expression in
+// the order prevents databases from scanning the project's events. set are further positions: those of the events of
+// the delivery that started the run.
 func RunQuery(f event.ListFilter, set []int64) (string, []any) {
 	var w sqlrow.Where
 	conditions(&w, f)
@@ -166,13 +176,16 @@ func RunQuery(f event.ListFilter, set []int64) (string, []any) {
 	w.Conditions = append(w.Conditions, `e.position IN (`+strings.Join(positions, ` UNION ALL `)+`)`)
 	sqlrow.OneOf(&w, `COALESCE((SELECT r.status `+outcome+`), 'pending')`, f.Statuses)
 	page := sqlrow.Limit(f.Limit)
-	return selectEvent() + ` WHERE e.project = $1 AND e.position IN (SELECT hit FROM (SELECT e.position AS hit FROM events e` + w.String() +
+	return selectEvent() + ` WHERE e.project = $1
+		AND e.position IN (SELECT hit FROM (SELECT e.position AS hit FROM events e` + w.String() +
 		` ORDER BY e.position + 0 DESC` + page + `) AS h) ORDER BY e.position DESC` + page, w.Args
 }
 
 // setOf returns the positions of the events of the delivery that started a run: it is the first one of the run.
 func setOf(ctx context.Context, c sqldb.Conn, project, runID string) ([]int64, error) {
-	first, err := sqlrow.Collect(ctx, c, selectDelivery()+` WHERE run_id = $1 AND project = $2 ORDER BY position, id LIMIT 1`, []any{runID, project}, sqlrow.Scan(deliveryFields))
+	first, err := sqlrow.Collect(ctx, c,
+		selectDelivery()+` WHERE run_id = $1 AND project = $2 ORDER BY position, id LIMIT 1`, []any{runID, project},
+		sqlrow.Scan(deliveryFields))
 	if err != nil || len(first) == 0 || first[0].Kind != event.Start {
 		return nil, err
 	}
@@ -211,11 +224,13 @@ func conditions(w *sqlrow.Where, f event.ListFilter) {
 		w.Conditions = append(w.Conditions, "e.position < "+from(f.Until.UnixMicro()))
 	}
 	if f.Dead {
-		w.Conditions = append(w.Conditions, "e.position IN (SELECT d.position FROM deliveries d WHERE d.project = $1 AND d.status = 'dead')")
+		w.Conditions = append(w.Conditions,
+			"e.position IN (SELECT d.position FROM deliveries d WHERE d.project = $1 AND d.status = 'dead')")
 	}
 	if f.Retrying {
 		// A claim counts as an attempt.
-		w.Conditions = append(w.Conditions, `e.position IN (SELECT d.position FROM deliveries d WHERE d.project = $1 AND d.due_at IS NOT NULL
+		w.Conditions = append(w.Conditions,
+			`e.position IN (SELECT d.position FROM deliveries d WHERE d.project = $1 AND d.due_at IS NOT NULL
 AND (d.attempts > 1 OR d.attempts = 1 AND d.claimed_until IS NULL))`)
 	}
 }
@@ -229,14 +244,16 @@ e.position > COALESCE((SELECT routed FROM dispatchers WHERE project = $1), 0) OR
 }
 
 // Identities reads the identifying columns of events, by position, in order: none of the columns that may be large.
-func (s *Intake) Identities(ctx context.Context, c sqldb.Conn, project string, positions []int64) (list []event.Event, err error) {
+func (s *Intake) Identities(ctx context.Context, c sqldb.Conn, project string,
+	positions []int64) (list []event.Event, err error) {
 	for part := range sqlrow.Chunks(slices.Compact(slices.Sorted(slices.Values(positions)))) {
 		args := []any{project}
 		for _, p := range part {
 			args = append(args, p)
 		}
 		found, err := sqlrow.Collect(ctx, c, `SELECT position, id, source FROM events WHERE project = $1 AND position IN `+
-			sqlrow.Tuples(s.db.Dialect(), 1, 1, len(part))+` ORDER BY position`, args, func(row sqlrow.Scanner) (e event.Event, err error) {
+			sqlrow.Tuples(s.db.Dialect(), 1, 1, len(part))+
+			` ORDER BY position`, args, func(row sqlrow.Scanner) (e event.Event, err error) {
 			e.Project = project
 			err = row.Scan(&e.Position, &e.ID, &e.Source)
 			return e, err
@@ -253,10 +270,12 @@ func (s *Intake) Identities(ctx context.Context, c sqldb.Conn, project string, p
 const denseEnough = 4
 
 // At reads events with their originals by position, in order. Mostly their positions are close together.
-func (s *Intake) At(ctx context.Context, c sqldb.Conn, project string, positions []int64) (list []event.Event, err error) {
+func (s *Intake) At(ctx context.Context, c sqldb.Conn, project string,
+	positions []int64) (list []event.Event, err error) {
 	positions = slices.Compact(slices.Sorted(slices.Values(positions)))
 	if n := len(positions); n > 0 && positions[n-1]-positions[0] < int64(denseEnough*n) {
-		list, err = sqlrow.Collect(ctx, c, selectWhole()+` WHERE e.project = $1 AND e.position BETWEEN $2 AND $3 ORDER BY e.position`,
+		list, err = sqlrow.Collect(ctx, c,
+			selectWhole()+` WHERE e.project = $1 AND e.position BETWEEN $2 AND $3 ORDER BY e.position`,
 			[]any{project, positions[0], positions[n-1]}, scanWhole)
 		return slices.DeleteFunc(list, func(e event.Event) bool {
 			_, wanted := slices.BinarySearch(positions, e.Position)

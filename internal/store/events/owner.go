@@ -14,7 +14,8 @@ import (
 )
 
 // RecordOwner implements [sealed.EventStore].
-func (s *Store) RecordOwner(ctx context.Context, o dispatchtype.OwnerChange, given sealed.Sealed[event.Event], e audit.Entry) error {
+func (s *Store) RecordOwner(ctx context.Context, o dispatchtype.OwnerChange, given sealed.Sealed[event.Event],
+	e audit.Entry) error {
 	tell := given.Value()
 	if err := Storable([]event.Event{tell}); err != nil {
 		return err
@@ -24,7 +25,8 @@ func (s *Store) RecordOwner(ctx context.Context, o dispatchtype.OwnerChange, giv
 			return err
 		}
 		row := append(ownerFields(&o), sqlrow.Col("project", o.Name.Project), sqlrow.Col("task_queue", o.Name.TaskQueue))
-		made, err := sqlrow.Insert(ctx, c, "owner_changes", row, ` ON CONFLICT (project, task_queue, epoch, execution) DO NOTHING`)
+		made, err := sqlrow.Insert(ctx, c, "owner_changes", row,
+			` ON CONFLICT (project, task_queue, epoch, execution) DO NOTHING`)
 		if err != nil || !made {
 			return err
 		}
@@ -44,7 +46,8 @@ func ownerFields(o *dispatchtype.OwnerChange) sqlrow.Fields {
 }
 
 // OwnerHistory implements [event.Rows].
-func (s *Store) OwnerHistory(ctx context.Context, name inbox.Name, limit int) (list []dispatchtype.OwnerChange, err error) {
+func (s *Store) OwnerHistory(ctx context.Context, name inbox.Name,
+	limit int) (list []dispatchtype.OwnerChange, err error) {
 	err = s.db.Read(ctx, "list owners", func(ctx context.Context, c sqldb.Conn) (err error) {
 		list, err = sqlrow.Collect(ctx, c, `SELECT `+sqlrow.Columns(ownerFields)+`
 FROM owner_changes WHERE project = $1 AND task_queue = $2 ORDER BY epoch DESC, at DESC`+sqlrow.Limit(limit),

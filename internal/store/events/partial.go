@@ -20,19 +20,23 @@ func (s *Interests) ReadPartials(ctx context.Context, c sqldb.Conn, project stri
 		}
 	}
 	var positions []int64
-	err := sqlrow.In(ctx, s.db.Dialect(), workflows, []any{project}, func(ctx context.Context, marks string, args []any) error {
-		found, err := sqlrow.Collect(ctx, c, `SELECT `+sqlrow.Columns(partialFields)+` FROM partials WHERE project = $1 AND workflow IN `+marks,
-			args, sqlrow.Scan(partialFields))
-		for _, p := range found {
-			positions = append(positions, p.Positions...)
-		}
-		b.Partials = append(b.Partials, found...)
-		return err
-	})
+	err := sqlrow.In(ctx, s.db.Dialect(), workflows, []any{project},
+		func(ctx context.Context, marks string, args []any) error {
+			found, err := sqlrow.Collect(ctx, c,
+				`SELECT `+sqlrow.Columns(partialFields)+` FROM partials WHERE project = $1 AND workflow IN `+marks,
+				args, sqlrow.Scan(partialFields))
+			for _, p := range found {
+				positions = append(positions, p.Positions...)
+			}
+			b.Partials = append(b.Partials, found...)
+			return err
+		})
 	if err != nil {
 		return err
 	}
-	b.Earlier, err = s.events.Identities(ctx, c, project, slices.DeleteFunc(positions, func(p int64) bool { return p == 0 }))
+	b.Earlier, err = s.events.Identities(ctx, c, project, slices.DeleteFunc(positions, func(p int64) bool {
+		return p == 0
+	}))
 	return err
 }
 
@@ -46,14 +50,15 @@ func (s *Interests) WritePartials(ctx context.Context, c sqldb.Conn, project str
 		workflows = append(workflows, p.Workflow)
 	}
 	there := map[string]bool{}
-	err := sqlrow.In(ctx, s.db.Dialect(), sqlrow.Distinct(workflows), []any{project}, func(ctx context.Context, marks string, args []any) error {
-		found, err := sqlrow.Collect(ctx, c, `SELECT workflow FROM triggers WHERE project = $1 AND workflow IN `+marks+
-			` ORDER BY workflow`+s.db.Dialect().ShareRows, args, sqlrow.ScanText)
-		for _, name := range found {
-			there[name] = true
-		}
-		return err
-	})
+	err := sqlrow.In(ctx, s.db.Dialect(), sqlrow.Distinct(workflows), []any{project},
+		func(ctx context.Context, marks string, args []any) error {
+			found, err := sqlrow.Collect(ctx, c, `SELECT workflow FROM triggers WHERE project = $1 AND workflow IN `+marks+
+				` ORDER BY workflow`+s.db.Dialect().ShareRows, args, sqlrow.ScanText)
+			for _, name := range found {
+				there[name] = true
+			}
+			return err
+		})
 	if err != nil {
 		return err
 	}
@@ -70,12 +75,14 @@ func (s *Interests) WritePartials(ctx context.Context, c sqldb.Conn, project str
 			open = append(open, p)
 			continue
 		}
-		_, err := c.ExecContext(ctx, `DELETE FROM partials WHERE project = $1 AND workflow = $2 AND key_hash = $3`, project, key[0], key[1])
+		_, err := c.ExecContext(ctx, `DELETE FROM partials WHERE project = $1 AND workflow = $2 AND key_hash = $3`, project,
+			key[0], key[1])
 		if err != nil {
 			return err
 		}
 	}
-	_, err = sqlrow.InsertMany(ctx, c, s.db.Dialect(), "partials", sqlrow.Replace("project, workflow, key_hash", "positions"), open,
+	_, err = sqlrow.InsertMany(ctx, c, s.db.Dialect(), "partials",
+		sqlrow.Replace("project, workflow, key_hash", "positions"), open,
 		func(p event.Partial) sqlrow.Fields {
 			p.Project = project
 			return append(partialFields(&p), sqlrow.Col("key_hash", hashOf(p.Key)))

@@ -12,7 +12,8 @@ import (
 )
 
 // Publish implements [sealed.EventStore].
-func (s *Intake) Publish(ctx context.Context, project string, given []sealed.Sealed[event.Event]) (accepted []event.Accepted, wake bool, err error) {
+func (s *Intake) Publish(ctx context.Context, project string,
+	given []sealed.Sealed[event.Event]) (accepted []event.Accepted, wake bool, err error) {
 	list := sealed.Values(given)
 	if err := Storable(list); err != nil {
 		return nil, false, err
@@ -56,7 +57,8 @@ func identityOf(e event.Event) identity { return identity{e.ID, e.Source} }
 
 // Add assigns positions with the inbox's row locked until the transaction ends: publications to a project are
 // serialised, so that two batches with the same events cannot deadlock.
-func (s *Intake) Add(ctx context.Context, c sqldb.Conn, project string, list []event.Event) ([]event.Accepted, bool, error) {
+func (s *Intake) Add(ctx context.Context, c sqldb.Conn, project string,
+	list []event.Event) ([]event.Accepted, bool, error) {
 	a, err := s.Lock(ctx, c, project, s.db.Dialect().LockRows)
 	if err != nil {
 		return nil, false, err
@@ -68,7 +70,8 @@ func (s *Intake) Add(ctx context.Context, c sqldb.Conn, project string, list []e
 		return nil, false, err
 	}
 	if kept > 0 {
-		_, err := c.ExecContext(ctx, `UPDATE inboxes SET head = $2, received_at = $3 WHERE project = $1`, project, a.Head+kept, a.ReceivedAt)
+		_, err := c.ExecContext(ctx, `UPDATE inboxes SET head = $2, received_at = $3 WHERE project = $1`, project,
+			a.Head+kept, a.ReceivedAt)
 		if err != nil {
 			return nil, false, err
 		}
@@ -95,7 +98,8 @@ func (s *Intake) insertEvents(
 	if !errors.Is(err, errTaken) {
 		return kept, err
 	}
-	if _, err := c.ExecContext(ctx, `DELETE FROM events WHERE project = $1 AND position > $2`, project, a.Head); err != nil {
+	if _, err := c.ExecContext(ctx, `DELETE FROM events WHERE project = $1 AND position > $2`, project,
+		a.Head); err != nil {
 		return 0, err
 	}
 	clear(positions)
@@ -119,14 +123,16 @@ func (s *Intake) insertNew(
 		positions[key] = event.Accepted{Position: e.Position}
 		fresh = append(fresh, e)
 	}
-	added, err := sqlrow.InsertMany(ctx, c, s.db.Dialect(), "events", ` ON CONFLICT (project, id, source) DO NOTHING`, fresh, func(e event.Event) sqlrow.Fields {
-		e.Project, e.ReceivedAt = project, time.UnixMicro(a.ReceivedAt)
-		original := event.Original{}
-		if e.Original != nil {
-			original = *e.Original
-		}
-		return append(append(eventFields(&e), originalFields(&original)...), sqlrow.Col("traceparent", sqlrow.TextInto(&e.Traceparent)))
-	})
+	added, err := sqlrow.InsertMany(ctx, c, s.db.Dialect(), "events", ` ON CONFLICT (project, id, source) DO NOTHING`,
+		fresh, func(e event.Event) sqlrow.Fields {
+			e.Project, e.ReceivedAt = project, time.UnixMicro(a.ReceivedAt)
+			original := event.Original{}
+			if e.Original != nil {
+				original = *e.Original
+			}
+			return append(append(eventFields(&e), originalFields(&original)...),
+				sqlrow.Col("traceparent", sqlrow.TextInto(&e.Traceparent)))
+		})
 	if err == nil && added < int64(len(fresh)) {
 		return 0, errTaken
 	}

@@ -45,7 +45,8 @@ func deliveryFields(d *stored) sqlrow.Fields {
 func selectDelivery() string { return `SELECT ` + sqlrow.Columns(deliveryFields) + ` FROM deliveries` }
 
 // ListDeliveries implements [event.Rows].
-func (s *Deliveries) ListDeliveries(ctx context.Context, project string, position int64) (list []event.Delivery, err error) {
+func (s *Deliveries) ListDeliveries(ctx context.Context, project string,
+	position int64) (list []event.Delivery, err error) {
 	err = s.db.Read(ctx, "list deliveries", func(ctx context.Context, c sqldb.Conn) error {
 		found, err := deliveriesOf(ctx, c, project, position)
 		list = plain(found)
@@ -55,7 +56,8 @@ func (s *Deliveries) ListDeliveries(ctx context.Context, project string, positio
 }
 
 // FindDeliveries implements [event.Rows].
-func (s *Deliveries) FindDeliveries(ctx context.Context, project string, ids []string) (list []event.Delivery, err error) {
+func (s *Deliveries) FindDeliveries(ctx context.Context, project string,
+	ids []string) (list []event.Delivery, err error) {
 	err = s.db.Read(ctx, "find deliveries", func(ctx context.Context, c sqldb.Conn) error {
 		found, err := s.deliveries(ctx, c, sqlrow.Distinct(ids))
 		if err != nil {
@@ -78,7 +80,8 @@ func (s *Deliveries) ListRunDeliveries(
 		w.Conditions = append(w.Conditions, "(position, id) > ("+w.Arg(after.Position)+", "+w.Arg(after.ID)+")")
 	}
 	err = s.db.Read(ctx, "list a run's deliveries", func(ctx context.Context, c sqldb.Conn) error {
-		found, err := sqlrow.Collect(ctx, c, selectDelivery()+w.String()+` ORDER BY position, id`+sqlrow.Limit(limit), w.Args, sqlrow.Scan(deliveryFields))
+		found, err := sqlrow.Collect(ctx, c, selectDelivery()+w.String()+` ORDER BY position, id`+sqlrow.Limit(limit), w.Args,
+			sqlrow.Scan(deliveryFields))
 		list = plain(found)
 		return err
 	})
@@ -96,7 +99,8 @@ func plain(list []stored) []event.Delivery {
 // deliveriesOf reads the deliveries that contain an event, in order of position and ID.
 func deliveriesOf(ctx context.Context, c sqldb.Conn, project string, position int64) ([]stored, error) {
 	list, err := sqlrow.Collect(ctx, c, selectDelivery()+` WHERE id IN (
-SELECT id FROM deliveries WHERE project = $1 AND position = $2 UNION ALL SELECT delivery FROM delivery_events WHERE project = $1 AND position = $2
+SELECT id FROM deliveries WHERE project = $1 AND position = $2 UNION ALL SELECT delivery FROM delivery_events
+WHERE project = $1 AND position = $2
 ) ORDER BY position, id`, []any{project, position}, sqlrow.Scan(deliveryFields))
 	if err != nil || len(list) > 0 {
 		return list, err
@@ -115,7 +119,8 @@ func (s *Deliveries) Redeliver(
 	err = s.db.Write(ctx, "redeliver event", func(ctx context.Context, c sqldb.Conn) error {
 		r := redelivery{store: s, project: project, at: at}
 		// This blocks the claims of the project; a project without a dispatcher has no deliveries.
-		locked, err := sqlrow.Collect(ctx, c, `SELECT `+s.db.Dialect().Now+` FROM dispatchers WHERE project = $1`+s.db.Dialect().LockRows,
+		locked, err := sqlrow.Collect(ctx, c,
+			`SELECT `+s.db.Dialect().Now+` FROM dispatchers WHERE project = $1`+s.db.Dialect().LockRows,
 			[]any{project}, sqlrow.ScanNumber)
 		if err != nil {
 			return err
@@ -170,8 +175,10 @@ type redelivery struct {
 
 // newest is the version that a delivery starts if it was given up: a defect of one version, such as its schema, can
 // only be corrected in another. A run that an earlier attempt started nevertheless keeps its version.
-const newest = `CASE WHEN kind = 'start' AND status = 'dead' AND NOT EXISTS (SELECT 1 FROM runs r WHERE r.id = deliveries.run_id)
-THEN COALESCE((SELECT t.version FROM triggers t WHERE t.project = deliveries.project AND t.workflow = deliveries.workflow AND t.spec IS NOT NULL), version) ELSE version END`
+const newest = `CASE WHEN kind = 'start' AND status = 'dead'
+	AND NOT EXISTS (SELECT 1 FROM runs r WHERE r.id = deliveries.run_id)
+THEN COALESCE((SELECT t.version FROM triggers t WHERE t.project = deliveries.project
+AND t.workflow = deliveries.workflow AND t.spec IS NOT NULL), version) ELSE version END`
 
 func (r *redelivery) change(ctx context.Context, c sqldb.Conn, list []stored) error {
 	passed, err := r.passed(ctx, c, list)
@@ -197,7 +204,9 @@ func (r *redelivery) change(ctx context.Context, c sqldb.Conn, list []stored) er
 	r.changed = slices.Concat(revived, hurried)
 	err = sqlrow.In(ctx, r.store.db.Dialect(), r.changed, []any{r.now, r.at.UnixMicro()},
 		func(ctx context.Context, marks string, args []any) error {
-			_, err := c.ExecContext(ctx, `UPDATE deliveries SET status = 'pending', due_at = $1, claimed_until = NULL, reason = '', updated_at = $2, version = `+newest+`
+			_, err := c.ExecContext(ctx,
+				`UPDATE deliveries SET status = 'pending', due_at = $1, claimed_until = NULL, reason = '', updated_at = $2,
+					version = `+newest+`
 WHERE id IN `+marks, args...)
 			return err
 		})
@@ -205,7 +214,8 @@ WHERE id IN `+marks, args...)
 		return err
 	}
 	if len(revived) > 0 {
-		_, err := c.ExecContext(ctx, `UPDATE dispatchers SET pending = pending + $2 WHERE project = $1`, r.project, len(revived))
+		_, err := c.ExecContext(ctx, `UPDATE dispatchers SET pending = pending + $2 WHERE project = $1`, r.project,
+			len(revived))
 		if err != nil {
 			return err
 		}
@@ -227,7 +237,8 @@ func (r *redelivery) passed(ctx context.Context, c sqldb.Conn, list []stored) (m
 	passed := map[string]bool{}
 	err := sqlrow.In(ctx, r.store.db.Dialect(), sqlrow.Distinct(listeners), []any{r.project, position},
 		func(ctx context.Context, marks string, args []any) error {
-			found, err := sqlrow.Collect(ctx, c, `SELECT DISTINCT listener FROM deliveries WHERE project = $1 AND position > $2 AND kind = 'wake'
+			found, err := sqlrow.Collect(ctx, c,
+				`SELECT DISTINCT listener FROM deliveries WHERE project = $1 AND position > $2 AND kind = 'wake'
 AND (status = 'done' OR claimed_until IS NOT NULL) AND listener IN `+marks, args, sqlrow.ScanText)
 			for _, l := range found {
 				passed[l] = true

@@ -40,7 +40,8 @@ func (s *Deliveries) Unrouted(ctx context.Context, project string, limit int) (b
 }
 
 // CommitRouting implements [sealed.EventStore].
-func (s *Deliveries) CommitRouting(ctx context.Context, project string, owner inbox.Owner, given []sealed.Sealed[event.Routing]) error {
+func (s *Deliveries) CommitRouting(ctx context.Context, project string, owner inbox.Owner,
+	given []sealed.Sealed[event.Routing]) error {
 	routings := sealed.Values(given)
 	if len(routings) == 0 {
 		return nil
@@ -54,7 +55,8 @@ func (s *Deliveries) CommitRouting(ctx context.Context, project string, owner in
 		var partials []event.Partial
 		for i, r := range routings {
 			if r.Position != t.routed+int64(i)+1 {
-				return fmt.Errorf("position %d does not follow the routed position %d: %w", r.Position, t.routed+int64(i), event.ErrRouted)
+				return fmt.Errorf("position %d does not follow the routed position %d: %w", r.Position, t.routed+int64(i),
+					event.ErrRouted)
 			}
 			deliveries = append(deliveries, r.Deliveries...)
 			partials = append(partials, r.Partials...)
@@ -77,13 +79,17 @@ func (s *Deliveries) CommitRouting(ctx context.Context, project string, owner in
 	})
 }
 
-// withEarlier returns the routings with the outcome routed for events that a listener has taken before they were routed.
-func (s *Deliveries) withEarlier(ctx context.Context, c sqldb.Conn, project string, routings []event.Routing) ([]event.Routing, error) {
+// withEarlier returns the routings with the outcome routed for events that a listener has taken before they were
+// routed.
+func (s *Deliveries) withEarlier(ctx context.Context, c sqldb.Conn, project string,
+	routings []event.Routing) ([]event.Routing, error) {
 	if !slices.ContainsFunc(routings, func(r event.Routing) bool { return r.Status == event.Unmatched }) {
 		return routings, nil
 	}
-	taken, err := sqlrow.Collect(ctx, c, `SELECT DISTINCT position FROM deliveries WHERE project = $1 AND position BETWEEN $2 AND $3`,
-		[]any{project, routings[0].Position, routings[len(routings)-1].Position}, func(row sqlrow.Scanner) (position int64, err error) {
+	taken, err := sqlrow.Collect(ctx, c,
+		`SELECT DISTINCT position FROM deliveries WHERE project = $1 AND position BETWEEN $2 AND $3`,
+		[]any{project, routings[0].Position, routings[len(routings)-1].Position},
+		func(row sqlrow.Scanner) (position int64, err error) {
 			err = row.Scan(&position)
 			return position, err
 		})
@@ -129,7 +135,8 @@ func outcomeRanges(routings []event.Routing) (list []outcomeRange) {
 }
 
 // insertDeliveries adds deliveries, each due at once except those behind an earlier one in their lane.
-func (s *Deliveries) insertDeliveries(ctx context.Context, c sqldb.Conn, t *dispatcherRow, list []event.Delivery) error {
+func (s *Deliveries) insertDeliveries(ctx context.Context, c sqldb.Conn, t *dispatcherRow,
+	list []event.Delivery) error {
 	if len(list) == 0 {
 		return nil
 	}
@@ -144,7 +151,9 @@ func (s *Deliveries) insertDeliveries(ctx context.Context, c sqldb.Conn, t *disp
 		return err
 	}
 	list = slices.Clone(list)
-	slices.SortStableFunc(list, func(a, b event.Delivery) int { return byPosition(stored{Delivery: a}, stored{Delivery: b}) })
+	slices.SortStableFunc(list, func(a, b event.Delivery) int {
+		return byPosition(stored{Delivery: a}, stored{Delivery: b})
+	})
 	taken := map[string]bool{}
 	for i, d := range list {
 		list[i].NextAt = time.UnixMicro(t.now)
@@ -155,10 +164,12 @@ func (s *Deliveries) insertDeliveries(ctx context.Context, c sqldb.Conn, t *disp
 			taken[d.RunID] = true
 		}
 	}
-	added, err := sqlrow.InsertMany(ctx, c, s.db.Dialect(), "deliveries", ` ON CONFLICT (id) DO NOTHING`, list, func(d event.Delivery) sqlrow.Fields {
-		d.Project, d.Status, d.Attempts, d.CreatedAt, d.UpdatedAt = t.project, event.DeliveryPending, 0, time.UnixMicro(t.now), time.UnixMicro(t.now)
-		return append(deliveryFields(&stored{Delivery: d}), sqlrow.Col("claimed_by", 0))
-	})
+	added, err := sqlrow.InsertMany(ctx, c, s.db.Dialect(), "deliveries", ` ON CONFLICT (id) DO NOTHING`, list,
+		func(d event.Delivery) sqlrow.Fields {
+			d.Project, d.Status, d.Attempts, d.CreatedAt, d.UpdatedAt = t.project, event.DeliveryPending, 0,
+				time.UnixMicro(t.now), time.UnixMicro(t.now)
+			return append(deliveryFields(&stored{Delivery: d}), sqlrow.Col("claimed_by", 0))
+		})
 	if err != nil {
 		return err
 	}
@@ -186,7 +197,8 @@ func (s *Deliveries) insertParts(ctx context.Context, c sqldb.Conn, project stri
 			}
 		}
 	}
-	_, err := sqlrow.InsertMany(ctx, c, s.db.Dialect(), "delivery_events", ` ON CONFLICT (project, position, delivery) DO NOTHING`, parts,
+	_, err := sqlrow.InsertMany(ctx, c, s.db.Dialect(), "delivery_events",
+		` ON CONFLICT (project, position, delivery) DO NOTHING`, parts,
 		func(p part) sqlrow.Fields {
 			return sqlrow.Row("project", project, "position", p.position, "delivery", p.delivery)
 		})

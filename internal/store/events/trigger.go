@@ -13,18 +13,22 @@ import (
 
 // Triggers reads those that can match events of these types, in order of workflow. If a release without triggers
 // publishes a workflow, its trigger is temporarily that of an older version, which is ignored.
-func (s *Interests) Triggers(ctx context.Context, c sqldb.Conn, project string, types []string) ([]event.Trigger, error) {
+func (s *Interests) Triggers(ctx context.Context, c sqldb.Conn, project string,
+	types []string) ([]event.Trigger, error) {
 	byName := map[string]event.Trigger{}
-	err := sqlrow.In(ctx, s.db.Dialect(), types, []any{project}, func(ctx context.Context, marks string, args []any) error {
-		found, err := sqlrow.Collect(ctx, c, `SELECT t.project, t.workflow, t.version, t.hash, w.state = 'paused', t.since, t.spec
+	err := sqlrow.In(ctx, s.db.Dialect(), types, []any{project},
+		func(ctx context.Context, marks string, args []any) error {
+			found, err := sqlrow.Collect(ctx, c,
+				`SELECT t.project, t.workflow, t.version, t.hash, w.state = 'paused', t.since, t.spec
 FROM triggers t JOIN workflows w ON w.project = t.project AND w.name = t.workflow AND w.latest_version = t.version
-WHERE t.project = $1 AND t.spec IS NOT NULL AND t.workflow IN (SELECT workflow FROM trigger_types WHERE project = $1 AND type IN `+marks+`)`,
-			args, scanTrigger)
-		for _, t := range found {
-			byName[t.Workflow] = t
-		}
-		return err
-	})
+WHERE t.project = $1 AND t.spec IS NOT NULL
+AND t.workflow IN (SELECT workflow FROM trigger_types WHERE project = $1 AND type IN `+marks+`)`,
+				args, scanTrigger)
+			for _, t := range found {
+				byName[t.Workflow] = t
+			}
+			return err
+		})
 	return sortedValues(byName), err
 }
 
@@ -53,7 +57,8 @@ func (s *Interests) PublishTrigger(ctx context.Context, c sqldb.Conn, v workflow
 	}
 	var before json.RawMessage
 	var earlier int64
-	known, err := found(c.QueryRowContext(ctx, `SELECT since, spec FROM triggers WHERE project = $1 AND workflow = $2`, v.Project, v.Workflow),
+	known, err := found(c.QueryRowContext(ctx, `SELECT since, spec FROM triggers WHERE project = $1 AND workflow = $2`,
+		v.Project, v.Workflow),
 		&earlier, sqlrow.RawInto(&before))
 	if err != nil {
 		return err
@@ -63,7 +68,8 @@ func (s *Interests) PublishTrigger(ctx context.Context, c sqldb.Conn, v workflow
 	}
 	if string(before) != string(v.Trigger) {
 		// The collected events were for filters that no longer exist.
-		if _, err := c.ExecContext(ctx, `DELETE FROM partials WHERE project = $1 AND workflow = $2`, v.Project, v.Workflow); err != nil {
+		if _, err := c.ExecContext(ctx, `DELETE FROM partials WHERE project = $1 AND workflow = $2`, v.Project,
+			v.Workflow); err != nil {
 			return err
 		}
 	}
@@ -80,23 +86,27 @@ func (s *Interests) PublishTrigger(ctx context.Context, c sqldb.Conn, v workflow
 }
 
 func (s *Interests) writeTriggerTypes(ctx context.Context, c sqldb.Conn, v workflow.Version, spec event.Spec) error {
-	if _, err := c.ExecContext(ctx, `DELETE FROM trigger_types WHERE project = $1 AND workflow = $2`, v.Project, v.Workflow); err != nil {
+	if _, err := c.ExecContext(ctx, `DELETE FROM trigger_types WHERE project = $1 AND workflow = $2`, v.Project,
+		v.Workflow); err != nil {
 		return err
 	}
 	if v.Trigger == nil {
 		return nil
 	}
-	_, err := sqlrow.InsertMany(ctx, c, s.db.Dialect(), "trigger_types", "", typesOf(spec), func(name string) sqlrow.Fields {
-		return sqlrow.Row("project", v.Project, "type", name, "workflow", v.Workflow)
-	})
+	_, err := sqlrow.InsertMany(ctx, c, s.db.Dialect(), "trigger_types", "", typesOf(spec),
+		func(name string) sqlrow.Fields {
+			return sqlrow.Row("project", v.Project, "type", name, "workflow", v.Workflow)
+		})
 	return err
 }
 
 // ListTimers implements [event.TimerStore].
-func (s *Interests) ListTimers(ctx context.Context, after event.TimerCursor, limit int) (list []event.Timer, err error) {
+func (s *Interests) ListTimers(ctx context.Context, after event.TimerCursor,
+	limit int) (list []event.Timer, err error) {
 	err = s.db.Read(ctx, "list timers", func(ctx context.Context, c sqldb.Conn) (err error) {
 		list, err = sqlrow.Collect(ctx, c, selectTimers+`
-AND (t.project, t.workflow) > ($1, $2) ORDER BY t.project, t.workflow`+sqlrow.Limit(limit), []any{after.Project, after.Workflow}, scanTimer)
+AND (t.project, t.workflow) > ($1, $2)
+ORDER BY t.project, t.workflow`+sqlrow.Limit(limit), []any{after.Project, after.Workflow}, scanTimer)
 		return err
 	})
 	return list, err
@@ -105,7 +115,8 @@ AND (t.project, t.workflow) > ($1, $2) ORDER BY t.project, t.workflow`+sqlrow.Li
 // GetTimer implements [event.TimerStore].
 func (s *Interests) GetTimer(ctx context.Context, project, workflow string) (t event.Timer, found bool, err error) {
 	err = s.db.Read(ctx, "read a timer", func(ctx context.Context, c sqldb.Conn) error {
-		list, err := sqlrow.Collect(ctx, c, selectTimers+` AND t.project = $1 AND t.workflow = $2`, []any{project, workflow}, scanTimer)
+		list, err := sqlrow.Collect(ctx, c, selectTimers+` AND t.project = $1 AND t.workflow = $2`, []any{project, workflow},
+			scanTimer)
 		if found = len(list) > 0; found {
 			t = list[0]
 		}

@@ -16,7 +16,8 @@ const anyDue = `EXISTS (SELECT 1 FROM deliveries x WHERE x.project = d.project A
 // ParkedDue implements [event.Rows].
 func (s *Deliveries) ParkedDue(ctx context.Context, limit int) (list []inbox.Name, err error) {
 	err = s.db.Read(ctx, "find dispatchers asleep", func(ctx context.Context, c sqldb.Conn) (err error) {
-		list, err = sqlrow.Collect(ctx, c, `SELECT d.project, d.task_queue FROM inboxes i JOIN dispatchers d ON d.project = i.project
+		list, err = sqlrow.Collect(ctx, c,
+			`SELECT d.project, d.task_queue FROM inboxes i JOIN dispatchers d ON d.project = i.project
 WHERE i.parked AND (i.head > d.routed OR `+anyDue+s.db.Dialect().Now+`)) ORDER BY d.project`+sqlrow.Limit(limit), nil,
 			func(row sqlrow.Scanner) (n inbox.Name, err error) {
 				err = row.Scan(&n.Project, &n.TaskQueue)
@@ -30,17 +31,21 @@ WHERE i.parked AND (i.head > d.routed OR `+anyDue+s.db.Dialect().Now+`)) ORDER B
 // oldestMost limits how many of the project's next deliveries are read to find the one that has waited for longest.
 const oldestMost = 10_000
 
-// waitingSince are the times of a project's oldest events: the first one that is not routed, the delivery that is due for longest, and the
-// event of the oldest delivery that is neither done nor dead. Those of a lane follow its first one, so that they are no older.
+// waitingSince are the times of a project's oldest events: the first one that is not routed, the delivery that is due
+// for longest, and the event of the oldest delivery that is neither done nor dead. Those of a lane follow its first
+// one, so that they are no older.
 func waitingSince(project, routed string) string {
-	return `(SELECT e.received_at FROM events e WHERE e.project = ` + project + ` AND e.position = COALESCE(` + routed + `, 0) + 1),
+	return `(SELECT e.received_at FROM events e WHERE e.project = ` + project + ` AND e.position = COALESCE(` + routed +
+		`, 0) + 1),
 (SELECT MIN(x.due_at) FROM deliveries x WHERE x.project = ` + project + ` AND x.due_at IS NOT NULL),
 (SELECT e.received_at FROM events e WHERE e.project = ` + project + ` AND e.position = (SELECT MIN(o.position) FROM (
-SELECT x.position FROM deliveries x WHERE x.project = ` + project + ` AND x.due_at IS NOT NULL ORDER BY x.due_at, x.position` + sqlrow.Limit(oldestMost) + `) o))`
+SELECT x.position FROM deliveries x WHERE x.project = ` + project + ` AND x.due_at IS NOT NULL
+ORDER BY x.due_at, x.position` + sqlrow.Limit(oldestMost) + `) o))`
 }
 
 func selectProgress() string {
-	return `SELECT i.project, COALESCE(d.task_queue, ''), COALESCE(d.epoch, 0), COALESCE(d.holder, ''), i.head, COALESCE(d.routed, 0),
+	return `SELECT i.project, COALESCE(d.task_queue, ''), COALESCE(d.epoch, 0), COALESCE(d.holder, ''), i.head,
+		COALESCE(d.routed, 0),
 COALESCE(d.pending, 0), i.parked, d.progressed_at,
 ` + waitingSince("i.project", "d.routed") + `
 FROM inboxes i LEFT JOIN dispatchers d ON d.project = i.project`
@@ -55,7 +60,8 @@ type progress struct {
 }
 
 func scanProgress(row sqlrow.Scanner) (p progress, err error) {
-	err = row.Scan(&p.Name.Project, &p.Name.TaskQueue, &p.Owner.Epoch, &p.Owner.Holder, &p.Head, &p.Routed, &p.Pending, &p.Parked,
+	err = row.Scan(&p.Name.Project, &p.Name.TaskQueue, &p.Owner.Epoch, &p.Owner.Holder, &p.Head, &p.Routed, &p.Pending,
+		&p.Parked,
 		sqlrow.TimeInto(&p.progressed), sqlrow.TimeInto(&p.received), sqlrow.TimeInto(&p.due), sqlrow.TimeInto(&p.oldest))
 	return p, err
 }
@@ -115,17 +121,19 @@ func (s *Deliveries) Progress(ctx context.Context, names []inbox.Name) (list []i
 			add(found)
 			return err
 		}
-		return sqlrow.In(ctx, s.db.Dialect(), sqlrow.Distinct(projects), nil, func(ctx context.Context, marks string, args []any) error {
-			found, err := sqlrow.Collect(ctx, c, selectProgress()+` WHERE i.project IN `+marks+` ORDER BY i.project`, args, scanProgress)
-			add(found)
-			return err
-		})
+		return sqlrow.In(ctx, s.db.Dialect(), sqlrow.Distinct(projects), nil,
+			func(ctx context.Context, marks string, args []any) error {
+				found, err := sqlrow.Collect(ctx, c, selectProgress()+` WHERE i.project IN `+marks+` ORDER BY i.project`, args,
+					scanProgress)
+				add(found)
+				return err
+			})
 	})
 	return list, err
 }
 
-// The maximum time between the time in a row and its commit for which News does not miss it. Callers ignore a head that they know, whereas
-// a due delivery is reported to them each time.
+// The maximum time between the time in a row and its commit for which News does not miss it. Callers ignore a head that
+// they know, whereas a due delivery is reported to them each time.
 const (
 	lateHeads = 5 * time.Second
 	lateDue   = 100 * time.Millisecond
@@ -138,13 +146,15 @@ func (s *Deliveries) News(ctx context.Context, mark int64) (list []event.News, n
 			return err
 		}
 		// A delivery that was claimed is due later, so it is not returned again.
-		list, err = sqlrow.Collect(ctx, c, `SELECT i.project, i.head, i.project IN (SELECT x.project FROM deliveries x WHERE x.due_at > $1 AND x.due_at <= $2)
+		list, err = sqlrow.Collect(ctx, c,
+			`SELECT i.project, i.head, i.project IN (SELECT x.project FROM deliveries x WHERE x.due_at > $1 AND x.due_at <= $2)
 FROM inboxes i WHERE i.received_at > $3
-UNION SELECT i.project, i.head, TRUE FROM inboxes i WHERE i.project IN (SELECT x.project FROM deliveries x WHERE x.due_at > $1 AND x.due_at <= $2)
+UNION SELECT i.project, i.head, TRUE FROM inboxes i
+WHERE i.project IN (SELECT x.project FROM deliveries x WHERE x.due_at > $1 AND x.due_at <= $2)
 ORDER BY 1`, []any{mark - lateDue.Microseconds(), next, mark - lateHeads.Microseconds()}, func(row sqlrow.Scanner) (n event.News, err error) {
-			err = row.Scan(&n.Project, &n.Head, &n.Due)
-			return n, err
-		})
+				err = row.Scan(&n.Project, &n.Head, &n.Due)
+				return n, err
+			})
 		return err
 	})
 	if err != nil {

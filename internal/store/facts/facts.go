@@ -1,4 +1,5 @@
-// Package facts reads the facts of the database that the status of the platform shows: versions, size, latency and connections.
+// Package facts reads the facts of the database that the status of the platform shows: versions, size, latency and
+// connections.
 //
 //	status := facts.Read(ctx, db, migrator)
 //
@@ -33,7 +34,9 @@ func Read(ctx context.Context, db *sqldb.DB, migrator *schema.Migrator) system.S
 	}
 	f.Latency = time.Since(begun)
 	value := func(doing, query string, into any) error {
-		return db.Read(ctx, doing, func(ctx context.Context, c sqldb.Conn) error { return c.QueryRowContext(ctx, query).Scan(into) })
+		return db.Read(ctx, doing, func(ctx context.Context, c sqldb.Conn) error {
+			return c.QueryRowContext(ctx, query).Scan(into)
+		})
 	}
 	version := value("read the version of the database", dialect.Version, &f.Version)
 	size := value("read the size of the database", dialect.Size, &f.Bytes)
@@ -56,8 +59,8 @@ func ClockSkew(ctx context.Context, db *sqldb.DB) (skew time.Duration, err error
 	return skew, err
 }
 
-// between returns the least difference of two clocks that explains a time which one of them had between two times of the
-// other. A slow answer is no difference. SQLite's clock has milliseconds.
+// between returns the least difference of two clocks that explains a time which one of them had between two times of
+// the other. A slow answer is no difference. SQLite's clock has milliseconds.
 func between(before, at, after time.Time) time.Duration {
 	if early := at.Sub(before.Truncate(time.Millisecond)); early < 0 {
 		return early

@@ -41,7 +41,8 @@ func SQLite(t testing.TB) string {
 // createTemplate creates a database with the schema.
 func createTemplate(t testing.TB, path string) {
 	t.Helper()
-	s, err := store.Open(t.Context(), store.Options{Driver: store.SQLite, DSN: path, AutoMigrate: true, CallTimeout: time.Minute})
+	s, err := store.Open(t.Context(),
+		store.Options{Driver: store.SQLite, DSN: path, AutoMigrate: true, CallTimeout: time.Minute})
 	require.NoError(t, err)
 	startErr := s.Start(t.Context())
 	require.NoError(t, s.Stop(context.WithoutCancel(t.Context())))

@@ -33,7 +33,8 @@ func Add(ctx context.Context, c sqldb.Conn, e audit.Entry) error {
 // AddOnce is [Add], unless there is an entry with the same action, subject and time: a caller may repeat it after a
 // lost response.
 func AddOnce(ctx context.Context, c sqldb.Conn, e audit.Entry) error {
-	there, err := sqlrow.Exists(ctx, c, `SELECT 1 FROM audit WHERE project = $1 AND subject = $2 AND action = $3 AND at = $4 LIMIT 1`,
+	there, err := sqlrow.Exists(ctx, c,
+		`SELECT 1 FROM audit WHERE project = $1 AND subject = $2 AND action = $3 AND at = $4 LIMIT 1`,
 		e.Project, e.Subject, e.Action, e.Time.UnixMicro())
 	if err != nil || there {
 		return err

@@ -11,7 +11,9 @@ import (
 
 // AddBatch writes the event that reports the end of a batch, in the transaction that writes that end.
 func AddBatch(ctx context.Context, c sqldb.Conn, d sqldb.Dialect, b batch.Batch) error {
-	wanted, err := interests(ctx, c, d, []batch.Batch{b}, func(b batch.Batch) (string, string) { return b.Project, event.BatchEnded })
+	wanted, err := interests(ctx, c, d, []batch.Batch{b}, func(b batch.Batch) (string, string) {
+		return b.Project, event.BatchEnded
+	})
 	if err != nil || len(wanted) == 0 {
 		return err
 	}

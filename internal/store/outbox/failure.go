@@ -13,13 +13,16 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/webhook"
 )
 
-// AddRuns writes the events that report the failures among runs that have ended, in the transaction that ends them. The runs are as stored.
+// AddRuns writes the events that report the failures among runs that have ended, in the transaction that ends them. The
+// runs are as stored.
 func AddRuns(ctx context.Context, c sqldb.Conn, d sqldb.Dialect, ended []run.Run) error {
 	failed := slices.DeleteFunc(slices.Clone(ended), func(r run.Run) bool { return outbox.TypeOf(r.Status) == "" })
 	if len(failed) == 0 {
 		return nil
 	}
-	wanted, err := interests(ctx, c, d, failed, func(r run.Run) (string, string) { return r.Project, outbox.TypeOf(r.Status) })
+	wanted, err := interests(ctx, c, d, failed, func(r run.Run) (string, string) {
+		return r.Project, outbox.TypeOf(r.Status)
+	})
 	if err != nil || len(wanted) == 0 {
 		return err
 	}
@@ -56,15 +59,18 @@ func readOrigins(ctx context.Context, c sqldb.Conn, d sqldb.Dialect, runs []run.
 	})
 }
 
-// AddDeliveries writes the events that report that deliveries became dead, in the transaction that writes that. read sets the events of
-// deliveries.
+// AddDeliveries writes the events that report that deliveries became dead, in the transaction that writes that. read
+// sets the events of deliveries.
 func AddDeliveries(
-	ctx context.Context, c sqldb.Conn, d sqldb.Dialect, dead []event.Delivery, read func(ctx context.Context, list []event.Delivery) error,
+	ctx context.Context, c sqldb.Conn, d sqldb.Dialect, dead []event.Delivery,
+	read func(ctx context.Context, list []event.Delivery) error,
 ) error {
 	if len(dead) == 0 {
 		return nil
 	}
-	wanted, err := interests(ctx, c, d, dead, func(d event.Delivery) (string, string) { return d.Project, event.DeliveryDeadLettered })
+	wanted, err := interests(ctx, c, d, dead, func(d event.Delivery) (string, string) {
+		return d.Project, event.DeliveryDeadLettered
+	})
 	if err != nil || len(wanted) == 0 {
 		return err
 	}
@@ -84,9 +90,10 @@ type interest struct {
 	filter  webhook.Filter
 }
 
-// interests returns the items whose event an active webhook, a trigger or a listener of their project may receive. of returns the project
-// and the type of an item's event.
-func interests[T any](ctx context.Context, c sqldb.Conn, d sqldb.Dialect, items []T, of func(T) (project, typ string)) (wanted []T, err error) {
+// interests returns the items whose event an active webhook, a trigger or a listener of their project may receive. of
+// returns the project and the type of an item's event.
+func interests[T any](ctx context.Context, c sqldb.Conn, d sqldb.Dialect, items []T,
+	of func(T) (project, typ string)) (wanted []T, err error) {
 	var projects, types []string
 	for _, item := range items {
 		project, typ := of(item)
@@ -94,9 +101,10 @@ func interests[T any](ctx context.Context, c sqldb.Conn, d sqldb.Dialect, items 
 	}
 	var found []interest
 	err = sqlrow.In(ctx, d, sqlrow.Distinct(projects), nil, func(ctx context.Context, marks string, args []any) error {
-		list, err := sqlrow.Collect(ctx, c, interestsQuery(sqlrow.Distinct(types), marks), args, func(row sqlrow.Scanner) (i interest, err error) {
-			return i, row.Scan(&i.project, sqlrow.JSONInto(&i.filter))
-		})
+		list, err := sqlrow.Collect(ctx, c, interestsQuery(sqlrow.Distinct(types), marks), args,
+			func(row sqlrow.Scanner) (i interest, err error) {
+				return i, row.Scan(&i.project, sqlrow.JSONInto(&i.filter))
+			})
 		found = append(found, list...)
 		return err
 	})
@@ -109,7 +117,8 @@ func interests[T any](ctx context.Context, c sqldb.Conn, d sqldb.Dialect, items 
 	return wanted, err
 }
 
-// interestsQuery returns the query of the filters of active webhooks, and of one filter for each type that a trigger or a listener names.
+// interestsQuery returns the query of the filters of active webhooks, and of one filter for each type that a trigger or
+// a listener names.
 func interestsQuery(types []string, projects string) string {
 	var query strings.Builder
 	query.WriteString(`WITH p AS (SELECT name FROM projects WHERE name IN ` + projects + `)

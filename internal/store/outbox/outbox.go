@@ -1,12 +1,12 @@
-// Package outbox stores events that report failures: it writes them in the transactions that write the failures, and moves them into the
-// inboxes of their projects. It implements [outbox.Store]; package store opens it:
+// Package outbox stores events that report failures: it writes them in the transactions that write the failures, and
+// moves them into the inboxes of their projects. It implements [outbox.Store]; package store opens it:
 //
 //	err := outbox.AddRuns(ctx, c, dialect, ended) // within a transaction
 //	moved, wake, err := store.Outbox().Move(ctx, "shop", 100, complete)
 //
-// A failure is written only where a webhook, a trigger or a listener of its project may receive the event: otherwise, the transaction has one
-// more query, of indexes. Move deletes the rows in the transaction that adds the events. If two processes move the same rows, the events of
-// the second are duplicates by their IDs, which the inbox does not add.
+// A failure is written only where a webhook, a trigger or a listener of its project may receive the event: otherwise,
+// the transaction has one more query, of indexes. Move deletes the rows in the transaction that adds the events. If two
+// processes move the same rows, the events of the second are duplicates by their IDs, which the inbox does not add.
 package outbox
 
 import (
@@ -42,7 +42,8 @@ func New(db *sqldb.DB, inbox Inbox) *Store { return &Store{db, inbox} }
 // Waiting implements [outbox.Store].
 func (s *Store) Waiting(ctx context.Context) (projects []string, err error) {
 	err = s.db.Read(ctx, "find events to publish", func(ctx context.Context, c sqldb.Conn) error {
-		projects, err = sqlrow.Collect(ctx, c, `SELECT DISTINCT project FROM event_outbox ORDER BY project`+sqlrow.Limit(maxProjects), nil, sqlrow.ScanText)
+		projects, err = sqlrow.Collect(ctx, c,
+			`SELECT DISTINCT project FROM event_outbox ORDER BY project`+sqlrow.Limit(maxProjects), nil, sqlrow.ScanText)
 		return err
 	})
 	return projects, err
@@ -53,7 +54,8 @@ func (s *Store) Waiting(ctx context.Context) (projects []string, err error) {
 func (s *Store) Backlog(ctx context.Context) (b event.Unpublished, err error) {
 	err = s.db.Read(ctx, "read unpublished events", func(ctx context.Context, c sqldb.Conn) error {
 		var oldest time.Time
-		if err := c.QueryRowContext(ctx, `SELECT COUNT(*), MIN(occurred_at) FROM event_outbox`).Scan(&b.Count, sqlrow.TimeInto(&oldest)); err != nil {
+		if err := c.QueryRowContext(ctx, `SELECT COUNT(*), MIN(occurred_at) FROM event_outbox`).Scan(&b.Count,
+			sqlrow.TimeInto(&oldest)); err != nil {
 			return err
 		}
 		b.Oldest = 0
@@ -66,7 +68,8 @@ func (s *Store) Backlog(ctx context.Context) (b event.Unpublished, err error) {
 }
 
 // Move implements [outbox.Store].
-func (s *Store) Move(ctx context.Context, project string, limit int, complete func(event.Event) event.Event) (moved int, wake bool, err error) {
+func (s *Store) Move(ctx context.Context, project string, limit int,
+	complete func(event.Event) event.Event) (moved int, wake bool, err error) {
 	err = s.db.Write(ctx, "publish events", func(ctx context.Context, c sqldb.Conn) error {
 		moved, wake = 0, false
 		list, err := sqlrow.Collect(ctx, c, `SELECT `+sqlrow.Columns(fields)+` FROM event_outbox
@@ -83,10 +86,12 @@ WHERE project = $1 ORDER BY occurred_at, id`+sqlrow.Limit(limit), []any{project}
 			return err
 		}
 		moved = len(list)
-		return sqlrow.In(ctx, s.db.Dialect(), ids, []any{project, sqlrow.Micros(list[moved-1].Time)}, func(ctx context.Context, marks string, args []any) error {
-			_, err := c.ExecContext(ctx, `DELETE FROM event_outbox WHERE project = $1 AND occurred_at <= $2 AND id IN `+marks, args...)
-			return err
-		})
+		return sqlrow.In(ctx, s.db.Dialect(), ids, []any{project, sqlrow.Micros(list[moved-1].Time)},
+			func(ctx context.Context, marks string, args []any) error {
+				_, err := c.ExecContext(ctx, `DELETE FROM event_outbox WHERE project = $1 AND occurred_at <= $2 AND id IN `+marks,
+					args...)
+				return err
+			})
 	})
 	if err != nil {
 		return 0, false, err
@@ -104,6 +109,9 @@ func fields(e *event.Event) sqlrow.Fields {
 
 // add writes events that are not in the outbox.
 func add(ctx context.Context, c sqldb.Conn, d sqldb.Dialect, list []event.Event) error {
-	_, err := sqlrow.InsertMany(ctx, c, d, "event_outbox", ` ON CONFLICT DO NOTHING`, list, func(e event.Event) sqlrow.Fields { return fields(&e) })
+	_, err := sqlrow.InsertMany(ctx, c, d, "event_outbox", ` ON CONFLICT DO NOTHING`, list,
+		func(e event.Event) sqlrow.Fields {
+			return fields(&e)
+		})
 	return err
 }

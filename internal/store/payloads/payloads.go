@@ -1,4 +1,5 @@
-// Package payloads stores large payloads in a table of a database: the table payloads of Signalbox's own one, or of another Postgres.
+// Package payloads stores large payloads in a table of a database: the table payloads of Signalbox's own one, or of
+// another Postgres.
 //
 //	table := payloads.New(db)
 //	other, err := payloads.OpenSeparate(ctx, payloads.Options{DSN: dsn, Create: true})
@@ -49,7 +50,8 @@ func (s *Store) Put(ctx context.Context, runID, digest string, value []byte) err
 		return err
 	}
 	return s.db.Exec(ctx, "keep a payload", func(ctx context.Context, c sqldb.Conn) error {
-		_, err := c.ExecContext(ctx, `INSERT INTO payloads (run_id, digest, created_at, value) VALUES ($1, $2, `+s.db.Dialect().Now+`, $3)
+		_, err := c.ExecContext(ctx,
+			`INSERT INTO payloads (run_id, digest, created_at, value) VALUES ($1, $2, `+s.db.Dialect().Now+`, $3)
 ON CONFLICT (run_id, digest) DO NOTHING`, runID, digest, value)
 		return err
 	})
@@ -61,7 +63,8 @@ func (s *Store) Get(ctx context.Context, runID, digest string) (value []byte, fo
 		return nil, false, err
 	}
 	err = s.db.Read(ctx, "read a payload", func(ctx context.Context, c sqldb.Conn) error {
-		err := c.QueryRowContext(ctx, `SELECT value FROM payloads WHERE run_id = $1 AND digest = $2`, runID, digest).Scan(&value)
+		err := c.QueryRowContext(ctx, `SELECT value FROM payloads WHERE run_id = $1 AND digest = $2`, runID,
+			digest).Scan(&value)
 		if errors.Is(err, sql.ErrNoRows) {
 			return nil
 		}
@@ -71,25 +74,29 @@ func (s *Store) Get(ctx context.Context, runID, digest string) (value []byte, fo
 	return value, found, err
 }
 
-// Writable implements [payload.Store]: it returns an error while the database is unavailable, read-only or locked. It writes nothing.
+// Writable implements [payload.Store]: it returns an error while the database is unavailable, read-only or locked. It
+// writes nothing.
 func (s *Store) Writable(ctx context.Context) error {
 	if err := s.ready(ctx); err != nil {
 		return err
 	}
 	return s.db.Exec(ctx, "ask whether payloads can be kept", func(ctx context.Context, c sqldb.Conn) error {
-		_, err := c.ExecContext(ctx, `DELETE FROM payloads WHERE run_id = ''`) // no run has this ID, and the statement takes a write lock
+		// no run has this ID, and the statement takes a write lock
+		_, err := c.ExecContext(ctx, `DELETE FROM payloads WHERE run_id = ''`)
 		return err
 	})
 }
 
 // Stale implements [payload.Store]. A position is the ID of a run.
-func (s *Store) Stale(ctx context.Context, age time.Duration, after string, limit int) (runIDs []string, next string, err error) {
+func (s *Store) Stale(ctx context.Context, age time.Duration, after string,
+	limit int) (runIDs []string, next string, err error) {
 	if err := s.ready(ctx); err != nil {
 		return nil, "", err
 	}
 	err = s.db.Read(ctx, "find old payloads", func(ctx context.Context, c sqldb.Conn) error {
 		runIDs, next = nil, ""
-		ids, err := sqlrow.Collect(ctx, c, `SELECT run_id FROM payloads WHERE run_id > $1 GROUP BY run_id ORDER BY run_id`+sqlrow.Limit(limit),
+		ids, err := sqlrow.Collect(ctx, c,
+			`SELECT run_id FROM payloads WHERE run_id > $1 GROUP BY run_id ORDER BY run_id`+sqlrow.Limit(limit),
 			[]any{after}, sqlrow.ScanText)
 		if err != nil {
 			return err
@@ -97,12 +104,14 @@ func (s *Store) Stale(ctx context.Context, age time.Duration, after string, limi
 		if len(ids) == limit {
 			next = ids[len(ids)-1]
 		}
-		return sqlrow.In(ctx, s.db.Dialect(), ids, []any{age.Microseconds()}, func(ctx context.Context, marks string, args []any) error {
-			found, err := sqlrow.Collect(ctx, c, `SELECT DISTINCT run_id FROM payloads WHERE created_at < `+s.db.Dialect().Now+` - $1
+		return sqlrow.In(ctx, s.db.Dialect(), ids, []any{age.Microseconds()},
+			func(ctx context.Context, marks string, args []any) error {
+				found, err := sqlrow.Collect(ctx, c,
+					`SELECT DISTINCT run_id FROM payloads WHERE created_at < `+s.db.Dialect().Now+` - $1
 AND run_id IN `+marks, args, sqlrow.ScanText)
-			runIDs = append(runIDs, found...)
-			return err
-		})
+				runIDs = append(runIDs, found...)
+				return err
+			})
 	})
 	return runIDs, next, err
 }

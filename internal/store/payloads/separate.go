@@ -11,7 +11,8 @@ import (
 )
 
 const (
-	// separateConns limits the connections to another database. Operations on large payloads are few, and each of them occupies a processor.
+	// separateConns limits the connections to another database. Operations on large payloads are few, and each of them
+	// occupies a processor.
 	separateConns = 8
 	// createTable makes the table as the schema of Signalbox's own database has it.
 	createTable = `CREATE TABLE payloads (
@@ -44,9 +45,12 @@ type Separate struct {
 	exists bool
 }
 
-// OpenSeparate returns the store in a database. It does not connect: a server starts while this database is unavailable.
+// OpenSeparate returns the store in a database. It does not connect: a server starts while this database is
+// unavailable.
 func OpenSeparate(ctx context.Context, o Options) (*Separate, error) {
-	db, err := sqldb.Open(ctx, sqldb.Options{Driver: sqldb.Postgres, DSN: o.DSN, MaxConns: separateConns, CallTimeout: o.CallTimeout, Unchecked: true})
+	db, err := sqldb.Open(ctx,
+		sqldb.Options{Driver: sqldb.Postgres, DSN: o.DSN, MaxConns: separateConns, CallTimeout: o.CallTimeout,
+			Unchecked: true})
 	if err != nil {
 		return nil, err
 	}
@@ -76,9 +80,11 @@ func (s *Separate) Create(ctx context.Context) (created bool, err error) {
 	return created && err == nil, err
 }
 
-// exists reports whether the table exists. It reads the catalog as a table: to_regclass may answer from a cache of the connection.
+// exists reports whether the table exists. It reads the catalog as a table: to_regclass may answer from a cache of the
+// connection.
 func exists(ctx context.Context, c sqldb.Conn) (found bool, err error) {
-	err = c.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM pg_tables WHERE tablename = 'payloads' AND schemaname = ANY (current_schemas(false)))`).
+	err = c.QueryRowContext(ctx,
+		`SELECT EXISTS (SELECT 1 FROM pg_tables WHERE tablename = 'payloads' AND schemaname = ANY (current_schemas(false)))`).
 		Scan(&found)
 	return found, err
 }
@@ -99,7 +105,8 @@ func (s *Separate) ensure(ctx context.Context) error {
 		return err
 	case !s.create:
 		return apperror.New(apperror.Unavailable, apperror.StoreUnavailable,
-			"the database of payloads has no table payloads: run \"signalbox migrate up\" as its owner, with the same payloads.store").
+			"the database of payloads has no table payloads: run \"signalbox migrate up\" as its owner, with the same "+
+				"payloads.store").
 			WithDetail("%s", s)
 	}
 	if _, err := s.Create(ctx); err != nil {

@@ -20,7 +20,8 @@ import (
 
 func open(t *testing.T, dsn string, create bool) *payloads.Separate {
 	t.Helper()
-	s, err := payloads.OpenSeparate(t.Context(), payloads.Options{DSN: dsn, Create: create, CallTimeout: time.Minute}) // on a busy machine
+	// on a busy machine
+	s, err := payloads.OpenSeparate(t.Context(), payloads.Options{DSN: dsn, Create: create, CallTimeout: time.Minute})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
 	return s
@@ -92,7 +93,8 @@ func TestThreeRightsAreSufficient(t *testing.T) {
 	u, err := url.Parse(dsn)
 	require.NoError(t, err)
 	role := "role_" + u.Path[1:]
-	for _, statement := range []string{"CREATE ROLE " + role + " LOGIN", "GRANT SELECT, INSERT, DELETE ON payloads TO " + role} {
+	for _, statement := range []string{
+		"CREATE ROLE " + role + " LOGIN", "GRANT SELECT, INSERT, DELETE ON payloads TO " + role} {
 		_, err := admin.Exec(t.Context(), statement)
 		require.NoError(t, err)
 	}

@@ -1,5 +1,6 @@
-// Package problems finds problems in the store's database, and stores what was found and what operators did about it. It implements
-// [problem.Source], [problem.Store] and [problem.RecorderStore], which define the behaviour; package store opens it:
+// Package problems finds problems in the store's database, and stores what was found and what operators did about it.
+// It implements [problem.Source], [problem.Store] and [problem.RecorderStore], which define the behaviour; package
+// store opens it:
 //
 //	s, err := store.Open(ctx, …)
 //	groups, err := s.Problems().StuckGroups(ctx, projects)
@@ -49,11 +50,14 @@ func (s *Store) Exclusive(ctx context.Context, name string, fn func(context.Cont
 func (s *Store) Problems(ctx context.Context, projects []string) (list []problem.Record, err error) {
 	err = s.db.Read(ctx, "list problems", func(ctx context.Context, c sqldb.Conn) error {
 		list = nil
-		return sqlrow.In(ctx, s.db.Dialect(), sqlrow.Distinct(projects), nil, func(ctx context.Context, marks string, args []any) error {
-			found, err := sqlrow.Collect(ctx, c, `SELECT `+sqlrow.Columns(fields)+` FROM problems WHERE project IN `+marks+` ORDER BY id`, args, sqlrow.Scan(fields))
-			list = append(list, found...)
-			return err
-		})
+		return sqlrow.In(ctx, s.db.Dialect(), sqlrow.Distinct(projects), nil,
+			func(ctx context.Context, marks string, args []any) error {
+				found, err := sqlrow.Collect(ctx, c,
+					`SELECT `+sqlrow.Columns(fields)+` FROM problems WHERE project IN `+marks+
+						` ORDER BY id`, args, sqlrow.Scan(fields))
+				list = append(list, found...)
+				return err
+			})
 	})
 	return list, err
 }
@@ -66,12 +70,15 @@ func replace(ctx context.Context, c sqldb.Conn, r problem.Record, revision int64
 		return false, err
 	}
 	n := len(args)
-	return sqlrow.Affected(ctx, c, `UPDATE problems SET (`+all.Names("")+`) = (`+sqlrow.Marks(n)+`) WHERE id = $`+strconv.Itoa(n+1)+` AND revision = $`+strconv.Itoa(n+2),
+	return sqlrow.Affected(ctx, c,
+		`UPDATE problems SET (`+all.Names("")+`) = (`+sqlrow.Marks(n)+`) WHERE id = $`+strconv.Itoa(n+1)+` AND revision = $`+
+			strconv.Itoa(n+2),
 		append(args, r.ID, revision)...)
 }
 
 // Handle implements [problem.Store].
-func (s *Store) Handle(ctx context.Context, r problem.Record, before int64, absent bool, e audit.Entry) (written bool, err error) {
+func (s *Store) Handle(ctx context.Context, r problem.Record, before int64, absent bool,
+	e audit.Entry) (written bool, err error) {
 	for field, text := range map[string]string{"note": r.Note, "owner": r.Owner} {
 		if err := sqlrow.Storable(field, text); err != nil {
 			return false, err
@@ -101,7 +108,8 @@ func (s *Store) Record(ctx context.Context, list []problem.Recording) error {
 			var err error
 			switch {
 			case r.Gone:
-				_, err = c.ExecContext(ctx, `DELETE FROM problems WHERE id = $1 AND revision = $2 AND resolved_at IS NOT NULL`, r.ID, r.Revision)
+				_, err = c.ExecContext(ctx, `DELETE FROM problems WHERE id = $1 AND revision = $2 AND resolved_at IS NOT NULL`,
+					r.ID, r.Revision)
 			case r.Again:
 				_, err = replace(ctx, c, r.Record, r.Revision-1)
 			default:

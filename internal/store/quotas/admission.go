@@ -17,12 +17,15 @@ import (
 const (
 	// usesSlot selects the runs that use a slot, except children. Imported runs use none: this platform does not
 	// execute them.
-	usesSlot = `status IN ('queued', 'running', 'waiting') AND queued_reason <> 'admission' AND trigger_kind <> 'parent' AND trigger_kind <> 'import'`
+	usesSlot = `status IN ('queued', 'running', 'waiting') AND queued_reason <> 'admission' AND trigger_kind <> 'parent'
+		AND trigger_kind <> 'import'`
 	// childUsesSlot selects the children that use a slot of their own: those that are not awaited. Their admission
 	// number marks them.
-	childUsesSlot = `trigger_kind = 'parent' AND status IN ('queued', 'running', 'waiting') AND queued_reason <> 'admission' AND admission IS NOT NULL`
+	childUsesSlot = `trigger_kind = 'parent' AND status IN ('queued', 'running', 'waiting')
+		AND queued_reason <> 'admission' AND admission IS NOT NULL`
 	// countSlots counts the slots that are used in project $1, by an index for each part.
-	countSlots = `SELECT (SELECT COUNT(*) FROM runs WHERE project = $1 AND ` + usesSlot + `) + (SELECT COUNT(*) FROM runs WHERE project = $1 AND ` + childUsesSlot + `)`
+	countSlots = `SELECT (SELECT COUNT(*) FROM runs WHERE project = $1 AND ` + usesSlot +
+		`) + (SELECT COUNT(*) FROM runs WHERE project = $1 AND ` + childUsesSlot + `)`
 	// waitsForSlot selects the runs that wait for a slot.
 	waitsForSlot = `queued_reason = 'admission'`
 	// waitsForSteps selects those that wait for steps.
@@ -55,7 +58,8 @@ func Number(r run.Run) any {
 // project that never had a limit.
 func Accept(ctx context.Context, c sqldb.Conn, project string) (limited, slot bool, number int64, err error) {
 	var limit int64
-	err = c.QueryRowContext(ctx, `UPDATE quotas SET accepted = accepted + 1 WHERE project = $1 RETURNING concurrent_runs, accepted`, project).
+	err = c.QueryRowContext(ctx,
+		`UPDATE quotas SET accepted = accepted + 1 WHERE project = $1 RETURNING concurrent_runs, accepted`, project).
 		Scan(&limit, &number)
 	if errors.Is(err, sql.ErrNoRows) {
 		return false, false, 0, nil
@@ -120,7 +124,8 @@ func admit(ctx context.Context, c sqldb.Conn, project string, free int, at time.
 		number int64
 	}
 	list, err := sqlrow.Collect(ctx, c, `UPDATE runs SET queued_reason = $2, status_at = $3, sequence = sequence + 1
-WHERE `+waitsForSlot+` AND id IN (SELECT id FROM runs WHERE project = $1 AND `+waitsForSlot+` ORDER BY admission`+sqlrow.Limit(free)+`)
+WHERE `+waitsForSlot+` AND id IN (SELECT id FROM runs WHERE project = $1 AND `+waitsForSlot+`
+ORDER BY admission`+sqlrow.Limit(free)+`)
 RETURNING id, admission`, []any{project, run.QueuedStarting, sqlrow.Micros(at)}, func(row sqlrow.Scanner) (a admitted, err error) {
 		return a, row.Scan(&a.id, &a.number)
 	})

@@ -26,7 +26,8 @@ func (p period) next() time.Time { return p.begun.Add(p.quota.Period) }
 // scanPeriod reads quota, row and time, and starts a new period if the last one is over.
 func scanPeriod(row sqlrow.Scanner) (p period, err error) {
 	var seconds int64
-	err = row.Scan(&p.quota.ConcurrentRuns, &p.quota.Steps, &seconds, sqlrow.TimeInto(&p.begun), &p.Granted, &p.Extra, sqlrow.TimeInto(&p.now))
+	err = row.Scan(&p.quota.ConcurrentRuns, &p.quota.Steps, &seconds, sqlrow.TimeInto(&p.begun), &p.Granted, &p.Extra,
+		sqlrow.TimeInto(&p.now))
 	p.quota.Period = time.Duration(seconds) * time.Second
 	if err != nil || p.quota.Steps == 0 {
 		return p, err
@@ -44,8 +45,11 @@ func began(now time.Time, length time.Duration) time.Time {
 
 // periodOf reads a project's period; there is no quota of steps if its length is zero.
 func (s *Store) periodOf(ctx context.Context, c sqldb.Conn, project string) (period, error) {
-	return sqlrow.One(ctx, c, `SELECT q.concurrent_runs, q.steps, q.period_seconds, COALESCE(p.begun_at, 0), COALESCE(p.granted, 0), COALESCE(p.extra, 0), `+
-		s.db.Dialect().Now+` FROM quotas q LEFT JOIN quota_periods p ON p.project = q.project WHERE q.project = $1`, []any{project}, scanPeriod,
+	return sqlrow.One(ctx, c,
+		`SELECT q.concurrent_runs, q.steps, q.period_seconds, COALESCE(p.begun_at, 0), COALESCE(p.granted, 0),
+			COALESCE(p.extra, 0), `+
+			s.db.Dialect().Now+` FROM quotas q LEFT JOIN quota_periods p ON p.project = q.project WHERE q.project = $1`,
+		[]any{project}, scanPeriod,
 		func() error { return nil })
 }
 
@@ -85,8 +89,10 @@ func (s *Store) GrantSteps(ctx context.Context, r quota.Request) (g quota.Grant,
 		if g.Steps == 0 || a == before {
 			return nil
 		}
-		if _, err := c.ExecContext(ctx, `INSERT INTO quota_grants (run_id, project, begun_at, taken, entered, total) VALUES ($1, $2, $3, $4, $5, $6)
-ON CONFLICT (run_id) DO UPDATE SET begun_at = excluded.begun_at, taken = excluded.taken, entered = excluded.entered, total = excluded.total,
+		if _, err := c.ExecContext(ctx,
+			`INSERT INTO quota_grants (run_id, project, begun_at, taken, entered, total) VALUES ($1, $2, $3, $4, $5, $6)
+ON CONFLICT (run_id) DO UPDATE SET begun_at = excluded.begun_at, taken = excluded.taken, entered = excluded.entered,
+total = excluded.total,
 resumed_in = NULL`, r.RunID, r.Project, sqlrow.Micros(p.begun), a.Taken, a.Entered, a.Total); err != nil {
 			return err
 		}
@@ -98,7 +104,8 @@ resumed_in = NULL`, r.RunID, r.Project, sqlrow.Micros(p.begun), a.Taken, a.Enter
 // accountOf reads the steps that a run was granted in the period that began at begun. In a new period it starts with
 // none, and a grant of an earlier period with a lost response is void.
 func accountOf(ctx context.Context, c sqldb.Conn, id string, begun time.Time) (quota.Account, error) {
-	return sqlrow.One(ctx, c, `SELECT begun_at, taken, entered, total, resumed_in FROM quota_grants WHERE run_id = $1`, []any{id},
+	return sqlrow.One(ctx, c, `SELECT begun_at, taken, entered, total, resumed_in FROM quota_grants WHERE run_id = $1`,
+		[]any{id},
 		func(row sqlrow.Scanner) (a quota.Account, err error) {
 			var last, resumed time.Time
 			err = row.Scan(sqlrow.TimeInto(&last), &a.Taken, &a.Entered, &a.Total, sqlrow.TimeInto(&resumed))
@@ -117,7 +124,8 @@ func (s *Store) ResumeSteps(ctx context.Context, project, id string) (resumed bo
 		if err != nil || p.quota.Steps == 0 {
 			return err
 		}
-		resumed, err = sqlrow.Affected(ctx, c, `INSERT INTO quota_grants (run_id, project, begun_at, taken, entered, total, resumed_in)
+		resumed, err = sqlrow.Affected(ctx, c,
+			`INSERT INTO quota_grants (run_id, project, begun_at, taken, entered, total, resumed_in)
 SELECT id, project, 0, 0, 0, 0, $3 FROM runs WHERE id = $2 AND project = $1 AND `+waitsForSteps+`
 ON CONFLICT (run_id) DO UPDATE SET resumed_in = excluded.resumed_in`, project, id, sqlrow.Micros(p.begun))
 		return err
@@ -128,7 +136,8 @@ ON CONFLICT (run_id) DO UPDATE SET resumed_in = excluded.resumed_in`, project, i
 // WaitingForSteps implements [quota.Store].
 func (s *Store) WaitingForSteps(ctx context.Context, project string, most int) (ids []string, err error) {
 	err = s.db.Read(ctx, "list runs that wait for steps", func(ctx context.Context, c sqldb.Conn) (err error) {
-		ids, err = sqlrow.Collect(ctx, c, `SELECT id FROM runs WHERE project = $1 AND `+waitsForSteps+` ORDER BY status_at, id`+sqlrow.Limit(most),
+		ids, err = sqlrow.Collect(ctx, c,
+			`SELECT id FROM runs WHERE project = $1 AND `+waitsForSteps+` ORDER BY status_at, id`+sqlrow.Limit(most),
 			[]any{project}, sqlrow.ScanText)
 		return err
 	})
@@ -142,8 +151,10 @@ func (s *Store) ResumedSteps(ctx context.Context, project string, most int) (ids
 		if err != nil || p.quota.Steps == 0 {
 			return err
 		}
-		ids, err = sqlrow.Collect(ctx, c, `SELECT r.id FROM quota_grants g JOIN runs r ON r.id = g.run_id WHERE g.project = $1 AND g.resumed_in = $2
-AND r.`+waitsForSteps+` ORDER BY r.status_at, r.id`+sqlrow.Limit(most), []any{project, sqlrow.Micros(p.begun)}, sqlrow.ScanText)
+		ids, err = sqlrow.Collect(ctx, c,
+			`SELECT r.id FROM quota_grants g JOIN runs r ON r.id = g.run_id WHERE g.project = $1 AND g.resumed_in = $2
+AND r.`+waitsForSteps+` ORDER BY r.status_at,
+r.id`+sqlrow.Limit(most), []any{project, sqlrow.Micros(p.begun)}, sqlrow.ScanText)
 		return err
 	})
 	return ids, err
@@ -153,8 +164,10 @@ AND r.`+waitsForSteps+` ORDER BY r.status_at, r.id`+sqlrow.Limit(most), []any{pr
 func (s *Store) ReturnSteps(ctx context.Context, most int) (ended int, err error) {
 	var list []account
 	err = s.db.Read(ctx, "find ended runs with steps", func(ctx context.Context, c sqldb.Conn) (err error) {
-		list, err = sqlrow.Collect(ctx, c, `SELECT g.run_id, g.project, COALESCE(r.steps_total, $1) FROM quota_grants g LEFT JOIN runs r ON r.id = g.run_id
-WHERE r.id IS NULL OR r.status NOT IN ('queued', 'running', 'waiting')`+sqlrow.Limit(most), []any{int64(quota.MostSteps)},
+		list, err = sqlrow.Collect(ctx, c,
+			`SELECT g.run_id, g.project, COALESCE(r.steps_total, $1) FROM quota_grants g LEFT JOIN runs r ON r.id = g.run_id
+WHERE r.id IS NULL OR r.status NOT IN ('queued', 'running',
+'waiting')`+sqlrow.Limit(most), []any{int64(quota.MostSteps)},
 			func(row sqlrow.Scanner) (a account, err error) { return a, row.Scan(&a.run, &a.project, &a.entered) })
 		return err
 	})
@@ -190,7 +203,9 @@ type account struct {
 
 // returnSteps returns the steps of this period that runs of a project were granted and have not entered, once.
 func (s *Store) returnSteps(ctx context.Context, project string, list []account) error {
-	return s.db.Write(ctx, "return steps", func(ctx context.Context, c sqldb.Conn) error { return s.returnTo(ctx, c, project, list) })
+	return s.db.Write(ctx, "return steps", func(ctx context.Context, c sqldb.Conn) error {
+		return s.returnTo(ctx, c, project, list)
+	})
 }
 
 func (s *Store) returnTo(ctx context.Context, c sqldb.Conn, project string, list []account) error {

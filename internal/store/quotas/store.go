@@ -51,8 +51,10 @@ func (s *Store) SetQuota(ctx context.Context, project string, q quota.Quota, e a
 		if err := s.carry(ctx, c, project, before, q); err != nil {
 			return err
 		}
-		if _, err := c.ExecContext(ctx, `INSERT INTO quotas (project, concurrent_runs, steps, period_seconds, accepted) VALUES ($1, $2, $3, $4, 0)
-ON CONFLICT (project) DO UPDATE SET concurrent_runs = excluded.concurrent_runs, steps = excluded.steps, period_seconds = excluded.period_seconds`,
+		if _, err := c.ExecContext(ctx,
+			`INSERT INTO quotas (project, concurrent_runs, steps, period_seconds, accepted) VALUES ($1, $2, $3, $4, 0)
+ON CONFLICT (project) DO UPDATE
+SET concurrent_runs = excluded.concurrent_runs, steps = excluded.steps, period_seconds = excluded.period_seconds`,
 			project, q.ConcurrentRuns, q.Steps, int64(q.Period/time.Second)); err != nil {
 			return err
 		}
@@ -82,7 +84,8 @@ func (s *Store) usage(ctx context.Context, c sqldb.Conn, project string) (u quot
 	if u.Admitted, err = sqlrow.Count(ctx, c, countSlots, project); err != nil {
 		return u, err
 	}
-	if u.Queued, err = sqlrow.Count(ctx, c, `SELECT COUNT(*) FROM runs WHERE project = $1 AND `+waitsForSlot, project); err != nil {
+	if u.Queued, err = sqlrow.Count(ctx, c, `SELECT COUNT(*) FROM runs WHERE project = $1 AND `+waitsForSlot,
+		project); err != nil {
 		return u, err
 	}
 	u.Waiting, err = sqlrow.Count(ctx, c, `SELECT COUNT(*) FROM runs WHERE project = $1 AND `+waitsForSteps, project)
@@ -91,7 +94,8 @@ func (s *Store) usage(ctx context.Context, c sqldb.Conn, project string) (u quot
 
 // quotaOf reads a project's quota; lock is the suffix that locks its row, or empty. The quota is zero if there is none.
 func quotaOf(ctx context.Context, c sqldb.Conn, project, lock string) (quota.Quota, error) {
-	return sqlrow.One(ctx, c, `SELECT concurrent_runs, steps, period_seconds FROM quotas WHERE project = $1`+lock, []any{project},
+	return sqlrow.One(ctx, c, `SELECT concurrent_runs, steps, period_seconds FROM quotas WHERE project = $1`+lock,
+		[]any{project},
 		scanQuota, func() error { return nil })
 }
 
@@ -112,7 +116,8 @@ func (s *Store) HeldUp(ctx context.Context) (held []quota.Held, err error) {
 	err = s.db.Read(ctx, "count runs that quotas hold up", func(ctx context.Context, c sqldb.Conn) (err error) {
 		held, err = sqlrow.Collect(ctx, c, `SELECT q.project,
 (SELECT COUNT(*) FROM runs r WHERE r.project = q.project AND r.`+waitsForSlot+`),
-(SELECT COUNT(*) FROM runs r WHERE r.project = q.project AND r.`+waitsForSteps+`) FROM quotas q ORDER BY q.project`, nil,
+(SELECT COUNT(*) FROM runs r WHERE r.project = q.project AND r.`+waitsForSteps+`) FROM quotas q
+ORDER BY q.project`, nil,
 			func(row sqlrow.Scanner) (h quota.Held, err error) {
 				return h, row.Scan(&h.Project, &h.Queued, &h.Waiting)
 			})

@@ -12,7 +12,8 @@ func (s *Store) events(ctx context.Context, p *page) error {
 	if err != nil {
 		return err
 	}
-	top, err := p.first(ctx, `SELECT position FROM events WHERE project = $1 AND received_at < $2 ORDER BY received_at DESC, position DESC LIMIT 1`,
+	top, err := p.first(ctx, `SELECT position FROM events WHERE project = $1 AND received_at < $2
+		ORDER BY received_at DESC, position DESC LIMIT 1`,
 		p.cut.Project, p.before())
 	if err != nil {
 		return err
@@ -24,7 +25,9 @@ func (s *Store) events(ctx context.Context, p *page) error {
 		}
 		top = max(top, head-int64(p.cut.Keep))
 	}
-	positions, err := p.numbers(ctx, `SELECT position FROM events WHERE project = $1 AND position > $2 AND position <= $3 ORDER BY position`+sqlrow.Limit(p.limit),
+	positions, err := p.numbers(ctx,
+		`SELECT position FROM events WHERE project = $1 AND position > $2 AND position <= $3 ORDER BY position`+
+			sqlrow.Limit(p.limit),
 		p.cut.Project, p.at.After.At, min(top, routed))
 	if err != nil || len(positions) == 0 {
 		return err
@@ -56,14 +59,16 @@ type due struct {
 func (s *Store) needed(ctx context.Context, p *page, first, last int64) (map[int64]bool, error) {
 	var deliveries []due
 	for _, query := range []string{
-		`SELECT d.position, d.run_id, d.status = 'pending' FROM deliveries d WHERE d.project = $1 AND d.position BETWEEN $2 AND $3`,
+		`SELECT d.position, d.run_id, d.status = 'pending' FROM deliveries d WHERE d.project = $1 AND d.position BETWEEN $2
+			AND $3`,
 		`SELECT x.position, d.run_id, d.status = 'pending' FROM delivery_events x JOIN deliveries d ON d.id = x.delivery
 WHERE x.project = $1 AND x.position BETWEEN $2 AND $3`,
 	} {
-		found, err := sqlrow.Collect(ctx, p.c, query, []any{p.cut.Project, first, last}, func(row sqlrow.Scanner) (d due, err error) {
-			err = row.Scan(&d.position, &d.run, &d.pending)
-			return d, err
-		})
+		found, err := sqlrow.Collect(ctx, p.c, query, []any{p.cut.Project, first, last},
+			func(row sqlrow.Scanner) (d due, err error) {
+				err = row.Scan(&d.position, &d.run, &d.pending)
+				return d, err
+			})
 		if err != nil {
 			return nil, err
 		}
@@ -103,7 +108,8 @@ func (s *Store) deleteEvents(ctx context.Context, p *page, gone []int64) error {
 		}
 		marks := sqlrow.Tuples(s.db.Dialect(), 1, 1, len(part))
 		for _, table := range []string{"events", "deliveries", "delivery_events"} {
-			if _, err := p.remove(ctx, table, `DELETE FROM `+table+` WHERE project = $1 AND position IN `+marks, args...); err != nil {
+			if _, err := p.remove(ctx, table, `DELETE FROM `+table+` WHERE project = $1 AND position IN `+marks,
+				args...); err != nil {
 				return err
 			}
 		}
@@ -113,6 +119,7 @@ func (s *Store) deleteEvents(ctx context.Context, p *page, gone []int64) error {
 	}
 	// The range of an event is the first one that does not end before it, so ranges before the first event have none.
 	_, err := p.remove(ctx, "routings", `DELETE FROM routings WHERE project = $1 AND last < COALESCE(
-(SELECT MIN(position) FROM events WHERE project = $1), (SELECT routed FROM dispatchers WHERE project = $1))`, p.cut.Project)
+(SELECT MIN(position) FROM events WHERE project = $1),
+(SELECT routed FROM dispatchers WHERE project = $1))`, p.cut.Project)
 	return err
 }

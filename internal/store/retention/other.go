@@ -17,18 +17,21 @@ func (s *Store) audit(ctx context.Context, p *page) error {
 		end = p.at.End.At
 	} else if p.cut.Keep > 0 {
 		var err error
-		end, err = p.first(ctx, `SELECT id FROM audit WHERE project = $1 AND action <> $2 ORDER BY id DESC LIMIT 1 OFFSET `+strconv.Itoa(p.cut.Keep),
+		end, err = p.first(ctx, `SELECT id FROM audit WHERE project = $1 AND action <> $2 ORDER BY id DESC LIMIT 1 OFFSET `+
+			strconv.Itoa(p.cut.Keep),
 			p.cut.Project, audit.RetentionDelete)
 		if err != nil {
 			return err
 		}
 	}
-	ids, err := p.numbers(ctx, `SELECT id FROM audit WHERE project = $1 AND id > $2 ORDER BY id`+sqlrow.Limit(p.limit), p.cut.Project, p.at.After.At)
+	ids, err := p.numbers(ctx, `SELECT id FROM audit WHERE project = $1 AND id > $2 ORDER BY id`+sqlrow.Limit(p.limit),
+		p.cut.Project, p.at.After.At)
 	if err != nil || len(ids) == 0 {
 		return err
 	}
 	last := ids[len(ids)-1]
-	n, err := p.remove(ctx, "audit", `DELETE FROM audit WHERE project = $1 AND id > $2 AND id <= $3 AND (at < $4 OR id <= $5)`,
+	n, err := p.remove(ctx, "audit",
+		`DELETE FROM audit WHERE project = $1 AND id > $2 AND id <= $3 AND (at < $4 OR id <= $5)`,
 		p.cut.Project, p.at.After.At, last, p.before(), end)
 	if n > 0 && len(ids) == p.limit {
 		p.next = &cursor{After: indexRow{At: last}, End: &indexRow{At: end}}
@@ -38,7 +41,8 @@ func (s *Store) audit(ctx context.Context, p *page) error {
 
 // owners deletes from the history of owners in one step, because it is short.
 func (s *Store) owners(ctx context.Context, p *page) error {
-	newest := `SELECT o.epoch FROM owner_changes o WHERE o.project = owner_changes.project AND o.task_queue = owner_changes.task_queue
+	newest := `SELECT o.epoch FROM owner_changes o WHERE o.project = owner_changes.project
+		AND o.task_queue = owner_changes.task_queue
 ORDER BY o.epoch DESC LIMIT 1`
 	conditions := []string{`at < $2 AND epoch < (` + newest + `)`}
 	if p.cut.Keep > 0 {
@@ -46,7 +50,8 @@ ORDER BY o.epoch DESC LIMIT 1`
 	}
 	for _, condition := range conditions {
 		// Each condition uses all arguments, as both databases require.
-		if _, err := p.remove(ctx, "owner_changes", `DELETE FROM owner_changes WHERE project = $1 AND (`+condition+`) AND CAST($2 AS BIGINT) IS NOT NULL`,
+		if _, err := p.remove(ctx, "owner_changes",
+			`DELETE FROM owner_changes WHERE project = $1 AND (`+condition+`) AND CAST($2 AS BIGINT) IS NOT NULL`,
 			p.cut.Project, p.before()); err != nil {
 			return err
 		}
@@ -61,7 +66,8 @@ const itemsPerBatch = 10
 func (s *Store) batches(ctx context.Context, p *page) error {
 	end := ""
 	if p.cut.Keep > 0 {
-		list, err := sqlrow.Collect(ctx, p.c, `SELECT id FROM batches WHERE project = $1 ORDER BY id DESC LIMIT 1 OFFSET `+strconv.Itoa(p.cut.Keep),
+		list, err := sqlrow.Collect(ctx, p.c,
+			`SELECT id FROM batches WHERE project = $1 ORDER BY id DESC LIMIT 1 OFFSET `+strconv.Itoa(p.cut.Keep),
 			[]any{p.cut.Project}, sqlrow.ScanText)
 		if err != nil {
 			return err
@@ -70,7 +76,8 @@ func (s *Store) batches(ctx context.Context, p *page) error {
 			end = list[0]
 		}
 	}
-	ids, err := sqlrow.Collect(ctx, p.c, `SELECT id FROM batches WHERE project = $1 AND id > $2 AND ended_at IS NOT NULL AND (ended_at < $3 OR id <= $4)
+	ids, err := sqlrow.Collect(ctx, p.c,
+		`SELECT id FROM batches WHERE project = $1 AND id > $2 AND ended_at IS NOT NULL AND (ended_at < $3 OR id <= $4)
 ORDER BY id`+sqlrow.Limit(p.limit)+s.db.Dialect().LockRows, []any{p.cut.Project, p.at.After.ID, p.before(), end}, sqlrow.ScanText)
 	if err != nil {
 		return err
@@ -78,7 +85,8 @@ ORDER BY id`+sqlrow.Limit(p.limit)+s.db.Dialect().LockRows, []any{p.cut.Project,
 	budget, after := int64(p.limit*itemsPerBatch), p.at.After.ID
 	for _, id := range ids {
 		n, err := p.remove(ctx, "batch_items", `DELETE FROM batch_items WHERE batch = $1 AND number <= (
-SELECT MAX(number) FROM (SELECT number FROM batch_items WHERE batch = $1 ORDER BY number LIMIT `+strconv.FormatInt(budget, 10)+`) AS s)`, id)
+SELECT MAX(number) FROM (SELECT number FROM batch_items WHERE batch = $1 ORDER BY number
+LIMIT `+strconv.FormatInt(budget, 10)+`) AS s)`, id)
 		if err != nil {
 			return err
 		}

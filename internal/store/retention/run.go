@@ -18,7 +18,8 @@ const (
 
 // OfRuns lists the tables of rows that are deleted with their run, by run_id.
 func OfRuns() []string {
-	return []string{"steps", "run_links", "run_verdicts", "task_failures", "quota_grants", "run_awaited", "originals", "run_legacy", "step_summaries", "task_summaries",
+	return []string{"steps", "run_links", "run_verdicts", "task_failures", "quota_grants", "run_awaited", "originals",
+		"run_legacy", "step_summaries", "task_summaries",
 		"run_repairs", "run_labels", "run_warnings", "taken_events"}
 }
 
@@ -34,14 +35,16 @@ func (s *Store) runs(ctx context.Context, p *page) error {
 		if p.cut.Keep == 0 {
 			return nil
 		}
-		end, err := p.indexRows(ctx, `SELECT created_at, id FROM runs WHERE project = $1 ORDER BY created_at DESC, id DESC LIMIT 1 OFFSET `+
-			strconv.Itoa(p.cut.Keep), p.cut.Project)
+		end, err := p.indexRows(ctx,
+			`SELECT created_at, id FROM runs WHERE project = $1 ORDER BY created_at DESC, id DESC LIMIT 1 OFFSET `+
+				strconv.Itoa(p.cut.Keep), p.cut.Project)
 		if err != nil || len(end) == 0 {
 			return err
 		}
 		p.at.End = &end[0]
 	}
-	found, err := p.indexRows(ctx, `SELECT created_at, id FROM runs WHERE project = $1 AND (created_at, id) > ($2, $3) AND (created_at, id) <= ($4, $5)
+	found, err := p.indexRows(ctx,
+		`SELECT created_at, id FROM runs WHERE project = $1 AND (created_at, id) > ($2, $3) AND (created_at, id) <= ($4, $5)
 ORDER BY created_at, id`+sqlrow.Limit(p.limit), p.cut.Project, p.at.After.At, p.at.After.ID, p.at.End.At, p.at.End.ID)
 	if err != nil {
 		return err
@@ -86,17 +89,19 @@ func (s *Store) deleteRuns(ctx context.Context, p *page, found []indexRow) error
 		return err
 	}
 	ids = slices.DeleteFunc(ids, func(id string) bool { return needed[id] })
-	return sqlrow.In(ctx, s.db.Dialect(), ids, []any{p.cut.EndedBefore.UnixMicro()}, func(ctx context.Context, marks string, args []any) error {
-		gone, err := sqlrow.Collect(ctx, p.c, `DELETE FROM runs WHERE `+ended+` AND `+endedAt+` < $1 AND id IN `+marks+` RETURNING id`, args, sqlrow.ScanText)
-		if err != nil {
-			return err
-		}
-		p.deleted["runs"] += int64(len(gone))
-		if err := s.noteImported(ctx, p, gone); err != nil {
-			return err
-		}
-		return s.deleteOfRuns(ctx, p, gone)
-	})
+	return sqlrow.In(ctx, s.db.Dialect(), ids, []any{p.cut.EndedBefore.UnixMicro()},
+		func(ctx context.Context, marks string, args []any) error {
+			gone, err := sqlrow.Collect(ctx, p.c,
+				`DELETE FROM runs WHERE `+ended+` AND `+endedAt+` < $1 AND id IN `+marks+` RETURNING id`, args, sqlrow.ScanText)
+			if err != nil {
+				return err
+			}
+			p.deleted["runs"] += int64(len(gone))
+			if err := s.noteImported(ctx, p, gone); err != nil {
+				return err
+			}
+			return s.deleteOfRuns(ctx, p, gone)
+		})
 }
 
 // neededRuns returns those of the runs that have an open parent, an open child, or a pending delivery or item.
@@ -120,7 +125,8 @@ func (s *Store) neededRuns(ctx context.Context, p *page, ids []string) (map[stri
 			}
 		}
 		for _, table := range []string{"deliveries", "batch_items"} {
-			pending, err := sqlrow.Collect(ctx, p.c, `SELECT run_id FROM `+table+` WHERE status = 'pending' AND run_id IN `+marks, args, sqlrow.ScanText)
+			pending, err := sqlrow.Collect(ctx, p.c,
+				`SELECT run_id FROM `+table+` WHERE status = 'pending' AND run_id IN `+marks, args, sqlrow.ScanText)
 			if err != nil {
 				return err
 			}
@@ -145,20 +151,24 @@ func (s *Store) neededRuns(ctx context.Context, p *page, ids []string) (map[stri
 // open returns those of the runs that are open.
 func (s *Store) open(ctx context.Context, p *page, ids []string) (map[string]bool, error) {
 	still := map[string]bool{}
-	err := sqlrow.In(ctx, s.db.Dialect(), sqlrow.Distinct(ids), nil, func(ctx context.Context, marks string, args []any) error {
-		list, err := sqlrow.Collect(ctx, p.c, `SELECT id FROM runs WHERE status IN `+openOnes+` AND id IN `+marks, args, sqlrow.ScanText)
-		for _, id := range list {
-			still[id] = true
-		}
-		return err
-	})
+	err := sqlrow.In(ctx, s.db.Dialect(), sqlrow.Distinct(ids), nil,
+		func(ctx context.Context, marks string, args []any) error {
+			list, err := sqlrow.Collect(ctx, p.c, `SELECT id FROM runs WHERE status IN `+openOnes+` AND id IN `+marks, args,
+				sqlrow.ScanText)
+			for _, id := range list {
+				still[id] = true
+			}
+			return err
+		})
 	return still, err
 }
 
 // noteImported stores the IDs of imported runs: their source still has them, and the next import would copy them again.
 func (s *Store) noteImported(ctx context.Context, p *page, gone []string) error {
 	return sqlrow.In(ctx, s.db.Dialect(), gone, nil, func(ctx context.Context, marks string, args []any) error {
-		_, err := p.c.ExecContext(ctx, `INSERT INTO legacy_removed (run_id) SELECT run_id FROM run_legacy WHERE run_id IN `+marks+` ON CONFLICT DO NOTHING`, args...)
+		_, err := p.c.ExecContext(ctx,
+			`INSERT INTO legacy_removed (run_id) SELECT run_id FROM run_legacy WHERE run_id IN `+marks+
+				` ON CONFLICT DO NOTHING`, args...)
 		return err
 	})
 }

@@ -6,13 +6,15 @@
 // Each page reads an index range and deletes the rows that may be deleted, in one transaction. Rows that must be kept
 // are checked in the same statement, or while the rows that could change the answer are locked:
 //
-//   - of runs, those that are open or have ended very recently, that have an open parent or open children, or for which a delivery or an
+//   - of runs, those that are open or have ended very recently, that have an open parent or open children, or for which
+//     a delivery or an
 //     item of a batch is pending;
-//   - of events, those that are not routed, that are in an open set of a trigger, or that have a pending delivery or one to an open run;
+//   - of events, those that are not routed, that are in an open set of a trigger, or that have a pending delivery or
+//     one to an open run;
 //   - the newest owner of a dispatcher.
 //
-// [OfRuns] lists the tables of rows that belong to a run. Deliveries are deleted with their events, and items with their
-// batches: they may refer to deleted runs.
+// [OfRuns] lists the tables of rows that belong to a run. Deliveries are deleted with their events, and items with
+// their batches: they may refer to deleted runs.
 package retention
 
 import (
@@ -33,13 +35,15 @@ type Store struct{ db *sqldb.DB }
 func New(db *sqldb.DB) *Store { return &Store{db: db} }
 
 // DeletePage implements [retention.Store].
-func (s *Store) DeletePage(ctx context.Context, kind retention.Kind, cut retention.Cut, after string, limit int) (retention.Page, error) {
+func (s *Store) DeletePage(ctx context.Context, kind retention.Kind, cut retention.Cut, after string,
+	limit int) (retention.Page, error) {
 	at, err := parseCursor(after)
 	if err != nil {
 		return retention.Page{}, err
 	}
 	deletes := map[retention.Kind]func(context.Context, *page) error{
-		retention.Runs: s.runs, retention.Events: s.events, retention.Audit: s.audit, retention.Owners: s.owners, retention.Batches: s.batches,
+		retention.Runs: s.runs, retention.Events: s.events, retention.Audit: s.audit, retention.Owners: s.owners,
+		retention.Batches: s.batches,
 	}
 	var p *page
 	err = s.db.Write(ctx, "delete "+string(kind), func(ctx context.Context, c sqldb.Conn) error {

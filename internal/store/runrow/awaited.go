@@ -9,9 +9,9 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 )
 
-// Awaited stores which runs are awaited by other runs, in the store's database: one row from the acceptance of such a run until its parent was
-// notified of its end. It implements [child.Store]; package store writes to it together with the runs themselves. It is safe for concurrent
-// use, also by several processes on one Postgres.
+// Awaited stores which runs are awaited by other runs, in the store's database: one row from the acceptance of such a
+// run until its parent was notified of its end. It implements [child.Store]; package store writes to it together with
+// the runs themselves. It is safe for concurrent use, also by several processes on one Postgres.
 type Awaited struct{ db *sqldb.DB }
 
 var _ child.Store = (*Awaited)(nil)
@@ -24,7 +24,8 @@ func AddAwaited(ctx context.Context, c sqldb.Conn, r run.Run) error {
 	if !r.Parent.Awaited {
 		return nil
 	}
-	_, err := c.ExecContext(ctx, `INSERT INTO run_awaited (run_id, parent, call_key) VALUES ($1, $2, $3)`, r.ID, r.Parent.RunID, r.Parent.Key)
+	_, err := c.ExecContext(ctx, `INSERT INTO run_awaited (run_id, parent, call_key) VALUES ($1, $2, $3)`, r.ID,
+		r.Parent.RunID, r.Parent.Key)
 	return err
 }
 
@@ -42,15 +43,18 @@ const (
 	parentCanceled = `COALESCE(p.cancel_requested, FALSE)`
 
 	// selectLinks reads awaited runs.
-	selectLinks = `SELECT a.run_id, r.project, a.parent, r.status NOT IN ` + openStatuses + `, ` + parentEnded + `, ` + parentCanceled + `, r.cancel_requested
+	selectLinks = `SELECT a.run_id, r.project, a.parent, r.status NOT IN ` + openStatuses + `, ` + parentEnded + `, ` +
+		parentCanceled + `, r.cancel_requested
 FROM run_awaited a JOIN runs r ON r.id = a.run_id LEFT JOIN runs p ON p.id = a.parent
-WHERE (r.status NOT IN ` + openStatuses + ` OR ((` + parentEnded + ` OR ` + parentCanceled + `) AND NOT r.cancel_requested))`
+WHERE (r.status NOT IN ` + openStatuses + `
+OR ((` + parentEnded + ` OR ` + parentCanceled + `) AND NOT r.cancel_requested))`
 )
 
 // Due implements [child.Store].
 func (s *Awaited) Due(ctx context.Context, after string, limit int) (list []child.Link, err error) {
 	err = s.db.Read(ctx, "list awaited runs", func(ctx context.Context, c sqldb.Conn) (err error) {
-		list, err = sqlrow.Collect(ctx, c, selectLinks+` AND a.run_id > $1 ORDER BY a.run_id`+sqlrow.Limit(limit), []any{after}, scanLink)
+		list, err = sqlrow.Collect(ctx, c, selectLinks+` AND a.run_id > $1 ORDER BY a.run_id`+sqlrow.Limit(limit),
+			[]any{after}, scanLink)
 		return err
 	})
 	return list, err
@@ -95,5 +99,7 @@ func (s *Awaited) Key(ctx context.Context, runID string) (key string, canceled, 
 
 // MarkNotified implements [child.Store].
 func (s *Awaited) MarkNotified(ctx context.Context, runID string) error {
-	return s.db.Exec(ctx, "forget awaited run", func(ctx context.Context, c sqldb.Conn) error { return RemoveAwaited(ctx, c, runID) })
+	return s.db.Exec(ctx, "forget awaited run", func(ctx context.Context, c sqldb.Conn) error {
+		return RemoveAwaited(ctx, c, runID)
+	})
 }

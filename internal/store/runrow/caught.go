@@ -49,7 +49,8 @@ func isFailed(t *run.Step) bool { return t.Status == string(run.Failed) }
 
 // triesBefore returns the statuses of the tries of a run by path. What is inside of a try has a greater number.
 func triesBefore(ctx context.Context, c sqldb.Conn, id string, number int64) (map[string]string, error) {
-	found, err := sqlrow.Collect(ctx, c, `SELECT number, path, status FROM steps WHERE run_id = $1 AND kind = $2 AND number < $3`,
+	found, err := sqlrow.Collect(ctx, c,
+		`SELECT number, path, status FROM steps WHERE run_id = $1 AND kind = $2 AND number < $3`,
 		[]any{id, kindTry, number}, scanEntry)
 	statuses := make(map[string]string, len(found))
 	for _, try := range found {
@@ -58,8 +59,10 @@ func triesBefore(ctx context.Context, c sqldb.Conn, id string, number int64) (ma
 	return statuses, err
 }
 
-// caughtCondition selects by number the first steps of those that the conditions select and whose error was caught, or was not.
-func caughtCondition(ctx context.Context, c sqldb.Conn, w *sqlrow.Where, id string, f run.StepFilter, order string) error {
+// caughtCondition selects by number the first steps of those that the conditions select and whose error was caught, or
+// was not.
+func caughtCondition(ctx context.Context, c sqldb.Conn, w *sqlrow.Where, id string, f run.StepFilter,
+	order string) error {
 	w.Conditions = append(w.Conditions, "status = 'failed'") // a text, so that the index of failed steps is used
 	candidates, err := sqlrow.Collect(ctx, c, `SELECT number, path, status FROM steps`+w.String()+order, w.Args, scanEntry)
 	if err != nil || len(candidates) == 0 {
@@ -100,7 +103,8 @@ func CaughtSteps(ctx context.Context, c sqldb.Conn, id string, steps []run.Step)
 			}
 		}
 	}
-	found, err := sqlrow.Collect(ctx, c, `SELECT number, path, status FROM steps WHERE run_id = $1 AND status = 'failed' AND number > $2 ORDER BY number`,
+	found, err := sqlrow.Collect(ctx, c,
+		`SELECT number, path, status FROM steps WHERE run_id = $1 AND status = 'failed' AND number > $2 ORDER BY number`,
 		[]any{id, first}, scanEntry)
 	var numbers []int64
 	for _, t := range found {

@@ -35,7 +35,8 @@ func ByBucket(f run.Filter, s Spread, length time.Duration) (string, []any) {
 	var w sqlrow.Where
 	if s.byLabel(f) {
 		from := countLabelled(&w, f, s.label)
-		return `SELECT r.status, ` + bucketNumber(&w, "r.created_at", f.Since, length) + `, COUNT(*) FROM ` + from + ` GROUP BY 1, 2`, w.Args
+		return `SELECT r.status, ` + bucketNumber(&w, "r.created_at", f.Since, length) + `, COUNT(*) FROM ` + from +
+			` GROUP BY 1, 2`, w.Args
 	}
 	from := counted(&w, &f, s)
 	number := bucketNumber(&w, "runs.created_at", f.Since, length)
@@ -47,7 +48,8 @@ func ByBucket(f run.Filter, s Spread, length time.Duration) (string, []any) {
 
 // bucketNumber returns the number of the bucket of a time.
 func bucketNumber(w *sqlrow.Where, created string, since time.Time, length time.Duration) string {
-	return `(` + created + ` - CAST(` + w.Arg(since.UnixMicro()) + ` AS BIGINT)) / CAST(` + w.Arg(length.Microseconds()) + ` AS BIGINT)`
+	return `(` + created + ` - CAST(` + w.Arg(since.UnixMicro()) + ` AS BIGINT)) / CAST(` + w.Arg(length.Microseconds()) +
+		` AS BIGINT)`
 }
 
 // byLabel reports whether runs are counted by the rows of a label: nothing else selects fewer.
@@ -93,14 +95,16 @@ func ByCode(f run.Filter) (string, []any) {
 	var w sqlrow.Where
 	w.IsText("v.project", f.Project)
 	if f.Workflow != "" {
-		w.Conditions = append(w.Conditions, `v.workflow IN (`+w.Arg(f.Workflow)+`, '')`) // rows of older binaries have no workflow
+		// rows of older binaries have no workflow
+		w.Conditions = append(w.Conditions, `v.workflow IN (`+w.Arg(f.Workflow)+`, '')`)
 	}
 	codes(&w, f)
 	rowConditions(&w, f)
 	textCondition(&w, f)
 	sqlrow.OneOf(&w, "runs.status", f.Statuses)
 	Period(&w, f, "v.created_at")
-	return `SELECT v.code, COUNT(*) FROM run_verdicts v JOIN runs ON runs.id = v.run_id AND runs.sequence = v.sequence` + w.String() + ` GROUP BY v.code`, w.Args
+	return `SELECT v.code, COUNT(*) FROM run_verdicts v JOIN runs ON runs.id = v.run_id AND runs.sequence = v.sequence` +
+		w.String() + ` GROUP BY v.code`, w.Args
 }
 
 // codes adds the condition on the code of a verdict.

@@ -1,6 +1,6 @@
-// Package runrow stores what belongs to runs beside their own row, in the store's database: listings, summaries of steps,
-// sealed originals, repair requests, awaited runs, what a run waits for, and why it is stuck. Package store calls it in
-// its own transactions.
+// Package runrow stores what belongs to runs beside their own row, in the store's database: listings, summaries of
+// steps, sealed originals, repair requests, awaited runs, what a run waits for, and why it is stuck. Package store
+// calls it in its own transactions.
 //
 // # Verdicts
 //

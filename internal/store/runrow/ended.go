@@ -21,18 +21,20 @@ func fewEnded(ctx context.Context, c sqldb.Conn, f run.Filter, limit int) (bool,
 	}
 	var w sqlrow.Where
 	inEnds(&w, f)
-	n, err := sqlrow.Count(ctx, c, `SELECT COUNT(*) FROM (SELECT 1 FROM runs e`+w.String()+sqlrow.Limit(limit+1)+`) AS s`, w.Args...)
+	n, err := sqlrow.Count(ctx, c, `SELECT COUNT(*) FROM (SELECT 1 FROM runs e`+w.String()+sqlrow.Limit(limit+1)+`) AS s`,
+		w.Args...)
 	return n <= int64(limit), err
 }
 
-// inEnds adds the conditions that the runs e ended in the filter's period of ends, in a form that allows the index runs_ended: it has another
-// time of a run that was taken over without its end.
+// inEnds adds the conditions that the runs e ended in the filter's period of ends, in a form that allows the index
+// runs_ended: it has another time of a run that was taken over without its end.
 func inEnds(w *sqlrow.Where, f run.Filter) {
 	const end = `COALESCE(e.ended_at, e.status_at, e.created_at)`
-	w.Conditions = append(w.Conditions, `e.ended_at IS NOT NULL`, `e.status IN ('completed', 'failed', 'canceled', 'terminated', 'timed_out')`)
+	w.Conditions = append(w.Conditions, `e.ended_at IS NOT NULL`,
+		`e.status IN ('completed', 'failed', 'canceled', 'terminated', 'timed_out')`)
 	w.IsText("e.project", f.Project)
-	// Without statistics of the expression, Postgres assumes that one bound selects a third of all runs, and reads the table. It assumes
-	// that two select few.
+	// Without statistics of the expression, Postgres assumes that one bound selects a third of all runs, and reads the
+	// table. It assumes that two select few.
 	until := int64(math.MaxInt64)
 	if !f.EndedUntil.IsZero() {
 		until = f.EndedUntil.UnixMicro()
@@ -41,8 +43,8 @@ func inEnds(w *sqlrow.Where, f run.Filter) {
 	w.Is(end, "<", until)
 }
 
-// endedIn reads all runs that ended in the filter's period of ends, and sorts them by an expression, as [narrow] does. Each is looked up by
-// its ID: for a join, Postgres may read all runs under the other conditions instead.
+// endedIn reads all runs that ended in the filter's period of ends, and sorts them by an expression, as [narrow] does.
+// Each is looked up by its ID: for a join, Postgres may read all runs under the other conditions instead.
 func endedIn(w *sqlrow.Where, f run.Filter, page string) string {
 	others := f
 	others.EndedSince, others.EndedUntil = time.Time{}, time.Time{}
@@ -55,7 +57,8 @@ func endedIn(w *sqlrow.Where, f run.Filter, page string) string {
 	orderConditions(&all, f, "e.created_at", "e.id")
 	all.Conditions = append(all.Conditions, `COALESCE((SELECT 1 FROM runs`+of.String()+`), 0) = 1`)
 	w.Args = all.Args
-	return `SELECT id AS hit FROM (SELECT id FROM (SELECT e.id, e.created_at + 0 AS created_at FROM runs e` + all.String() + `) AS u` + page + `) AS s`
+	return `SELECT id AS hit FROM (SELECT id FROM (SELECT e.id, e.created_at + 0 AS created_at FROM runs e` +
+		all.String() + `) AS u` + page + `) AS s`
 }
 
 // ended adds the condition on the end of runs.
@@ -66,8 +69,8 @@ func ended(w *sqlrow.Where, f run.Filter) {
 	}
 }
 
-// failedWith adds the condition on the type of the error of runs. It compares the beginning of the stored JSON, in which the type is
-// the first member: both databases do so without parsing it.
+// failedWith adds the condition on the type of the error of runs. It compares the beginning of the stored JSON, in
+// which the type is the first member: both databases do so without parsing it.
 func failedWith(w *sqlrow.Where, name string) {
 	if name == "" {
 		return

@@ -10,14 +10,18 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 )
 
-// ReserveEndings implements [diagnose.Rows]. The lock on the project's row makes requests for the same project wait for each other.
-func (s *VerdictRows) ReserveEndings(ctx context.Context, r diagnose.EndingRequest) (answer diagnose.Endings, err error) {
+// ReserveEndings implements [diagnose.Rows]. The lock on the project's row makes requests for the same project wait for
+// each other.
+func (s *VerdictRows) ReserveEndings(ctx context.Context,
+	r diagnose.EndingRequest) (answer diagnose.Endings, err error) {
 	err = s.db.Write(ctx, "reserve endings of runs", func(ctx context.Context, c sqldb.Conn) error {
 		answer = diagnose.Endings{}
-		if _, err := texts(ctx, c, `SELECT name FROM projects WHERE name = $1`+s.db.Dialect().LockRows, r.Project); err != nil {
+		if _, err := texts(ctx, c, `SELECT name FROM projects WHERE name = $1`+s.db.Dialect().LockRows,
+			r.Project); err != nil {
 			return err
 		}
-		if _, err := c.ExecContext(ctx, `DELETE FROM poison_endings WHERE project = $1 AND at <= $2`, r.Project, r.Since.UnixMicro()); err != nil {
+		if _, err := c.ExecContext(ctx, `DELETE FROM poison_endings WHERE project = $1 AND at <= $2`, r.Project,
+			r.Since.UnixMicro()); err != nil {
 			return err
 		}
 		reserved, err := texts(ctx, c, `SELECT run_id FROM poison_endings WHERE project = $1`, r.Project)
@@ -54,7 +58,8 @@ func (s *VerdictRows) ReserveEndings(ctx context.Context, r diagnose.EndingReque
 }
 
 func (s *VerdictRows) endingLimit(ctx context.Context, c sqldb.Conn, r diagnose.EndingRequest) (int64, error) {
-	open, err := sqlrow.Count(ctx, c, `SELECT COUNT(*) FROM runs WHERE project = $1 AND status IN ('queued', 'running', 'waiting')`, r.Project)
+	open, err := sqlrow.Count(ctx, c,
+		`SELECT COUNT(*) FROM runs WHERE project = $1 AND status IN ('queued', 'running', 'waiting')`, r.Project)
 	return r.Limit(open), err
 }
 

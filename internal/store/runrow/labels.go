@@ -16,12 +16,13 @@ func AddLabels(ctx context.Context, c sqldb.Conn, d sqldb.Dialect, r run.Run) er
 	if len(r.Labels) == 0 {
 		return nil
 	}
-	_, err := sqlrow.InsertMany(ctx, c, d, "run_labels", "", slices.Sorted(maps.Keys(r.Labels)), func(name string) sqlrow.Fields {
-		return sqlrow.Row(
-			"run_id", r.ID, "name", name, "value", r.Labels[name], "project", r.Project,
-			"created_at", r.CreatedAt.UnixMicro(),
-		)
-	})
+	_, err := sqlrow.InsertMany(ctx, c, d, "run_labels", "", slices.Sorted(maps.Keys(r.Labels)),
+		func(name string) sqlrow.Fields {
+			return sqlrow.Row(
+				"run_id", r.ID, "name", name, "value", r.Labels[name], "project", r.Project,
+				"created_at", r.CreatedAt.UnixMicro(),
+			)
+		})
 	return err
 }
 
@@ -33,7 +34,8 @@ func RemoveLabels(ctx context.Context, c sqldb.Conn, id string) error {
 
 // Attach reads what lists of runs show beside their rows: verdicts, labels, and whether the rows are behind.
 func Attach(ctx context.Context, c sqldb.Conn, d sqldb.Dialect, runs []run.Run) error {
-	for _, attach := range []func(context.Context, sqldb.Conn, sqldb.Dialect, []run.Run) error{AttachStuck, AttachLabels, AttachBehind} {
+	for _, attach := range []func(context.Context, sqldb.Conn, sqldb.Dialect, []run.Run) error{
+		AttachStuck, AttachLabels, AttachBehind} {
 		if err := attach(ctx, c, d, runs); err != nil {
 			return err
 		}
@@ -49,35 +51,37 @@ func AttachLabels(ctx context.Context, c sqldb.Conn, d sqldb.Dialect, runs []run
 		at[runs[i].ID], ids[i] = &runs[i], runs[i].ID
 	}
 	return sqlrow.In(ctx, d, ids, nil, func(ctx context.Context, marks string, args []any) error {
-		_, err := sqlrow.Collect(ctx, c, `SELECT run_id, name, value FROM run_labels WHERE run_id IN `+marks, args, func(row sqlrow.Scanner) (struct{}, error) {
-			var id, name, value string
-			if err := row.Scan(&id, &name, &value); err != nil {
-				return struct{}{}, err
-			}
-			r := at[id]
-			if r.Labels == nil {
-				r.Labels = map[string]string{}
-			}
-			r.Labels[name] = value
-			return struct{}{}, nil
-		})
+		_, err := sqlrow.Collect(ctx, c, `SELECT run_id, name, value FROM run_labels WHERE run_id IN `+marks, args,
+			func(row sqlrow.Scanner) (struct{}, error) {
+				var id, name, value string
+				if err := row.Scan(&id, &name, &value); err != nil {
+					return struct{}{}, err
+				}
+				r := at[id]
+				if r.Labels == nil {
+					r.Labels = map[string]string{}
+				}
+				r.Labels[name] = value
+				return struct{}{}, nil
+			})
 		return err
 	})
 }
 
 // LabelsOf returns the labels of a run; nil if it has none.
 func LabelsOf(ctx context.Context, c sqldb.Conn, id string) (labels map[string]string, err error) {
-	_, err = sqlrow.Collect(ctx, c, `SELECT name, value FROM run_labels WHERE run_id = $1`, []any{id}, func(row sqlrow.Scanner) (struct{}, error) {
-		var name, value string
-		if err := row.Scan(&name, &value); err != nil {
-			return struct{}{}, err
-		}
-		if labels == nil {
-			labels = map[string]string{}
-		}
-		labels[name] = value
-		return struct{}{}, nil
-	})
+	_, err = sqlrow.Collect(ctx, c, `SELECT name, value FROM run_labels WHERE run_id = $1`, []any{id},
+		func(row sqlrow.Scanner) (struct{}, error) {
+			var name, value string
+			if err := row.Scan(&name, &value); err != nil {
+				return struct{}{}, err
+			}
+			if labels == nil {
+				labels = map[string]string{}
+			}
+			labels[name] = value
+			return struct{}{}, nil
+		})
 	return labels, err
 }
 
@@ -85,8 +89,9 @@ func LabelsOf(ctx context.Context, c sqldb.Conn, id string) (labels map[string]s
 // conditions select: COALESCE prevents Postgres from reading all runs with the label instead.
 func hasLabels(w *sqlrow.Where, labels map[string]string) {
 	for _, name := range slices.Sorted(maps.Keys(labels)) {
-		w.Conditions = append(w.Conditions, `COALESCE((SELECT 1 FROM run_labels b WHERE b.run_id = runs.id AND b.name = `+w.Arg(name)+
-			` AND b.value = `+w.Arg(labels[name])+`), 0) = 1`)
+		w.Conditions = append(w.Conditions,
+			`COALESCE((SELECT 1 FROM run_labels b WHERE b.run_id = runs.id AND b.name = `+w.Arg(name)+
+				` AND b.value = `+w.Arg(labels[name])+`), 0) = 1`)
 	}
 }
 
@@ -117,11 +122,12 @@ func countLabelled(w *sqlrow.Where, f run.Filter, name string) string {
 	all, status := ofLabel(w, &f, name, `runs.status`)
 	Period(&all, f, "b.created_at")
 	w.Args = all.Args
-	return `(SELECT status, created_at FROM (SELECT ` + status + ` AS status, b.created_at FROM run_labels b` + all.String() + `) AS s WHERE status IS NOT NULL) AS r`
+	return `(SELECT status, created_at FROM (SELECT ` + status + ` AS status, b.created_at FROM run_labels b` +
+		all.String() + `) AS s WHERE status IS NOT NULL) AS r`
 }
 
-// ofLabel returns the conditions on the rows b of a label, and the query for a column of the run of such a row, which has
-// no result if the run does not match the rest of the filter.
+// ofLabel returns the conditions on the rows b of a label, and the query for a column of the run of such a row, which
+// has no result if the run does not match the rest of the filter.
 func ofLabel(w *sqlrow.Where, f *run.Filter, name, column string) (rows sqlrow.Where, ofRun string) {
 	rows = sqlrow.Where{Args: w.Args}
 	takeLabel(&rows, f, name)
@@ -137,8 +143,9 @@ func ofLabel(w *sqlrow.Where, f *run.Filter, name, column string) (rows sqlrow.W
 func labelSpread(ctx context.Context, c sqldb.Conn, f run.Filter) (s Spread, err error) {
 	fewest := int64(fewMatches + 2)
 	for _, name := range slices.Sorted(maps.Keys(f.Labels)) {
-		n, err := sqlrow.Count(ctx, c, `SELECT COUNT(*) FROM (SELECT 1 FROM run_labels WHERE project = $1 AND name = $2 AND value = $3`+
-			sqlrow.Limit(fewMatches+1)+`) AS s`, f.Project, name, f.Labels[name])
+		n, err := sqlrow.Count(ctx, c,
+			`SELECT COUNT(*) FROM (SELECT 1 FROM run_labels WHERE project = $1 AND name = $2 AND value = $3`+
+				sqlrow.Limit(fewMatches+1)+`) AS s`, f.Project, name, f.Labels[name])
 		if err != nil {
 			return s, err
 		}
@@ -156,7 +163,8 @@ func labelSpread(ctx context.Context, c sqldb.Conn, f run.Filter) (s Spread, err
 		w.IsText("runs.trigger_kind", f.Trigger)
 	}
 	sqlrow.OneOf(&w, "runs.status", f.Statuses)
-	n, err := sqlrow.Count(ctx, c, `SELECT COUNT(*) FROM (SELECT 1 FROM runs`+w.String()+sqlrow.Limit(fewMatches+1)+`) AS s`, w.Args...)
+	n, err := sqlrow.Count(ctx, c,
+		`SELECT COUNT(*) FROM (SELECT 1 FROM runs`+w.String()+sqlrow.Limit(fewMatches+1)+`) AS s`, w.Args...)
 	s.fewOthers = n <= fewMatches
 	return s, err
 }
@@ -176,7 +184,8 @@ func CountSpreadOf(ctx context.Context, c sqldb.Conn, d sqldb.Dialect, f run.Fil
 	var w sqlrow.Where
 	takeLabel(&w, &f, s.label)
 	Period(&w, f, "b.created_at")
-	n, err := sqlrow.Count(ctx, c, `SELECT COUNT(*) FROM (SELECT 1 FROM run_labels b`+w.String()+sqlrow.Limit(commonLabel+1)+`) AS s`, w.Args...)
+	n, err := sqlrow.Count(ctx, c,
+		`SELECT COUNT(*) FROM (SELECT 1 FROM run_labels b`+w.String()+sqlrow.Limit(commonLabel+1)+`) AS s`, w.Args...)
 	s.fewOthers = s.fewOthers || n > commonLabel
 	return s, err
 }

@@ -36,17 +36,20 @@ func (h *Relations) Into() []any {
 // Related reads the origin of a run, the runs that originate from it, and its warnings.
 func Related(ctx context.Context, c sqldb.Conn, r *run.Run, has Relations) (err error) {
 	if has.warnings {
-		r.Warnings, err = sqlrow.Collect(ctx, c, `SELECT `+sqlrow.Columns(warningFields)+` FROM run_warnings WHERE run_id = $1 ORDER BY code`, []any{r.ID},
+		r.Warnings, err = sqlrow.Collect(ctx, c,
+			`SELECT `+sqlrow.Columns(warningFields)+` FROM run_warnings WHERE run_id = $1 ORDER BY code`, []any{r.ID},
 			sqlrow.Scan(warningFields))
 		if err != nil {
 			return err
 		}
 	}
 	if has.origin {
-		_, err = sqlrow.Collect(ctx, c, `SELECT l.replay_of, l.parent, l.path, l.depth, l.after_failure, COALESCE(a.call_key, ''), a.run_id IS NOT NULL
+		_, err = sqlrow.Collect(ctx, c,
+			`SELECT l.replay_of, l.parent, l.path, l.depth, l.after_failure, COALESCE(a.call_key, ''), a.run_id IS NOT NULL
 FROM run_links l LEFT JOIN run_awaited a ON a.run_id = l.run_id WHERE l.run_id = $1`, []any{r.ID},
 			func(row sqlrow.Scanner) (struct{}, error) {
-				return struct{}{}, row.Scan(&r.ReplayOf, &r.Parent.RunID, &r.Parent.Path, &r.Parent.Depth, &r.AfterFailure, &r.Parent.Key, &r.Parent.Awaited)
+				return struct{}{}, row.Scan(&r.ReplayOf, &r.Parent.RunID, &r.Parent.Path, &r.Parent.Depth, &r.AfterFailure,
+					&r.Parent.Key, &r.Parent.Awaited)
 			})
 		if err != nil {
 			return err
@@ -65,20 +68,22 @@ FROM run_links l LEFT JOIN run_awaited a ON a.run_id = l.run_id WHERE l.run_id =
 	if r.Trigger != run.TriggerImport {
 		return nil
 	}
-	_, err = sqlrow.Collect(ctx, c, `SELECT original FROM run_legacy WHERE run_id = $1`, []any{r.ID}, func(row sqlrow.Scanner) (struct{}, error) {
-		return struct{}{}, row.Scan(sqlrow.RawInto(&r.Legacy))
-	})
+	_, err = sqlrow.Collect(ctx, c, `SELECT original FROM run_legacy WHERE run_id = $1`, []any{r.ID},
+		func(row sqlrow.Scanner) (struct{}, error) {
+			return struct{}{}, row.Scan(sqlrow.RawInto(&r.Legacy))
+		})
 	return err
 }
 
-// FailedStep returns the innermost step that failed with the error of its run: steps around it fail with the same error,
-// and have lower numbers. It returns nil where no row has this error.
+// FailedStep returns the innermost step that failed with the error of its run: steps around it fail with the same
+// error, and have lower numbers. It returns nil where no row has this error.
 func FailedStep(ctx context.Context, c sqldb.Conn, r run.Run) (*run.FailedStep, error) {
 	if r.Status != run.Failed || r.Error == nil {
 		return nil, nil
 	}
 	found, err := sqlrow.Collect(ctx, c, `SELECT number, pointer, path, task, attempts FROM steps
-WHERE run_id = $1 AND status = 'failed' AND error = (SELECT error FROM runs WHERE id = $1) ORDER BY number DESC LIMIT 1`, []any{r.ID},
+WHERE run_id = $1 AND status = 'failed' AND error = (SELECT error FROM runs WHERE id = $1) ORDER BY number DESC
+LIMIT 1`, []any{r.ID},
 		func(row sqlrow.Scanner) (*run.FailedStep, error) {
 			var f run.FailedStep
 			var attempts []run.Attempt
@@ -94,7 +99,9 @@ WHERE run_id = $1 AND status = 'failed' AND error = (SELECT error FROM runs WHER
 
 // linked lists the newest runs that originate from a run. IDs of runs increase with time.
 func linked(ctx context.Context, c sqldb.Conn, condition, id string, most int) ([]string, error) {
-	return sqlrow.Collect(ctx, c, `SELECT run_id FROM run_links WHERE `+condition+` ORDER BY run_id DESC`+sqlrow.Limit(most), []any{id}, sqlrow.ScanText)
+	return sqlrow.Collect(ctx, c,
+		`SELECT run_id FROM run_links WHERE `+condition+` ORDER BY run_id DESC`+
+			sqlrow.Limit(most), []any{id}, sqlrow.ScanText)
 }
 
 func warningFields(w *run.Warning) sqlrow.Fields {

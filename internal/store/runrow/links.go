@@ -29,13 +29,14 @@ const canceledAncestor = `WITH RECURSIVE line (id, height) AS (
 SELECT id, 0 FROM runs WHERE id = $1
 UNION ALL SELECT a.parent, line.height + 1 FROM line JOIN run_awaited a ON a.run_id = line.id)
 SELECT r.id FROM line JOIN runs r ON r.id = line.id
-WHERE r.cancel_requested OR r.status IN ('canceled', 'terminated') OR (line.height > 0 AND r.status NOT IN ` + openStatuses + `)
+WHERE r.cancel_requested OR r.status IN ('canceled', 'terminated')
+OR (line.height > 0 AND r.status NOT IN ` + openStatuses + `)
 LIMIT 1`
 
 // NeedOpenAncestors returns [run.ErrAncestorCanceled] for a child that must not be started.
 //
-// A child that is accepted while the cancellation is committed is not refused: it is canceled as the child of a canceled
-// parent.
+// A child that is accepted while the cancellation is committed is not refused: it is canceled as the child of a
+// canceled parent.
 func NeedOpenAncestors(ctx context.Context, c sqldb.Conn, r run.Run) error {
 	if r.Parent.RunID == "" {
 		return nil

@@ -12,7 +12,8 @@ import (
 
 // Query returns the query for these columns of the runs that a filter selects, in its order.
 //
-// The runs that ended in a period are read from the index of ends, however many they are: the query is for the whole selection.
+// The runs that ended in a period are read from the index of ends, however many they are: the query is for the whole
+// selection.
 func Query(f run.Filter, columns string) (string, []any) {
 	return Page(f, columns, Spread{fewEnded: f.EndsMatter()})
 }
@@ -52,10 +53,12 @@ func Page(f run.Filter, columns string, s Spread) (string, []any) {
 		if !f.Until.IsZero() && f.Until.Before(s.until) {
 			near.Until = f.Until
 		}
-		hits = append(indexScan(&w, near, page, true), sorted(&w, f, page, s.untimed, `id`), sorted(&w, f, page, ``, `request_id`))
+		hits = append(indexScan(&w, near, page, true), sorted(&w, f, page, s.untimed, `id`),
+			sorted(&w, f, page, ``, `request_id`))
 	case s.label != "" && !s.fewOthers:
 		hits = []string{labelled(&w, f, s.label, page)}
-	case f.Text == "" && len(f.Statuses) == 0 && f.Workflow == "" && f.Trigger == "" && f.ErrorType == "" && !f.EndsMatter():
+	case f.Text == "" && len(f.Statuses) == 0 && f.Workflow == "" && f.Trigger == "" && f.ErrorType == "" &&
+		!f.EndsMatter():
 		conditions(&w, f, "created_at", "id")
 		return `SELECT ` + columns + ` FROM runs` + w.String() + page, w.Args
 	default:
@@ -79,7 +82,8 @@ func amongIDs(w *sqlrow.Where, f run.Filter) string {
 	return w.String()
 }
 
-// indexScan reads a page in index order, each status from its range. It adds arguments only to w, which all parts share.
+// indexScan reads a page in index order, each status from its range. It adds arguments only to w, which all parts
+// share.
 func indexScan(w *sqlrow.Where, f run.Filter, page string, byID bool) []string {
 	all := sqlrow.Where{Args: w.Args}
 	conditions(&all, f, "created_at", "id")
@@ -153,7 +157,8 @@ func stuck(w *sqlrow.Where, f run.Filter, page string) []string {
 	all := sqlrow.Where{Args: of.Args}
 	all.IsText("v.project", f.Project)
 	orderConditions(&all, f, "v.created_at", "v.run_id")
-	all.Conditions = append(all.Conditions, `COALESCE((SELECT runs.sequence FROM runs`+of.String()+`) = v.sequence, FALSE)`)
+	all.Conditions = append(all.Conditions,
+		`COALESCE((SELECT runs.sequence FROM runs`+of.String()+`) = v.sequence, FALSE)`)
 	w.Args = all.Args
 	codes, workflows := f.Stuck, []string{f.Workflow}
 	if f.AnyCode() {
@@ -178,8 +183,8 @@ func stuck(w *sqlrow.Where, f run.Filter, page string) []string {
 	return parts
 }
 
-// failed reads the runs of a failure group from its range of an index. The other conditions are checked run by run, until
-// the page is full: COALESCE prevents the databases from choosing the index of another column.
+// failed reads the runs of a failure group from its range of an index. The other conditions are checked run by run,
+// until the page is full: COALESCE prevents the databases from choosing the index of another column.
 func failed(w *sqlrow.Where, f run.Filter, page string) string {
 	group := f.FailureGroup
 	f.FailureGroup = ""
@@ -224,7 +229,8 @@ func conditions(w *sqlrow.Where, f run.Filter, created, id string) {
 	orderConditions(w, f, created, id)
 }
 
-// rowConditions adds the conditions on the columns of a run and on what belongs to it, except status, text and time of creation.
+// rowConditions adds the conditions on the columns of a run and on what belongs to it, except status, text and time of
+// creation.
 func rowConditions(w *sqlrow.Where, f run.Filter) {
 	w.IsText("runs.project", f.Project)
 	w.IsText("runs.workflow", f.Workflow)
@@ -243,11 +249,13 @@ func rowConditions(w *sqlrow.Where, f run.Filter) {
 	}
 	hasLabels(w, f.Labels)
 	if f.NotReplayed {
-		w.Conditions = append(w.Conditions, `COALESCE((SELECT 1 FROM run_links l WHERE l.replay_of = runs.id AND l.replay_of <> '' LIMIT 1), 0) = 0`)
+		w.Conditions = append(w.Conditions,
+			`COALESCE((SELECT 1 FROM run_links l WHERE l.replay_of = runs.id AND l.replay_of <> '' LIMIT 1), 0) = 0`)
 	}
 }
 
-// orderConditions adds the conditions on the order: the filter's period, and the cursor. The columns are those of creation and ID.
+// orderConditions adds the conditions on the order: the filter's period, and the cursor. The columns are those of
+// creation and ID.
 func orderConditions(w *sqlrow.Where, f run.Filter, created, id string) {
 	Period(w, f, created)
 	if f.After == nil {

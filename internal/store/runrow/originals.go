@@ -10,7 +10,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 )
 
-// OriginalRow is a sealed original value of a placeholder, with its run. The originals are apart from the rows that are shown.
+// OriginalRow is a sealed original value of a placeholder, with its run. The originals are apart from the rows that are
+// shown.
 //
 // Originals are written in the transaction of the rows with the placeholders, which also marks the run as having some.
 // The package has no keys and opens nothing.
@@ -65,15 +66,17 @@ func WriteOriginals(ctx context.Context, c sqldb.Conn, d sqldb.Dialect, rows []O
 	if err != nil {
 		return err
 	}
-	for _, column := range slices.Sorted(maps.Keys(ids)) { // a row that one statement marks is not written again by the last one
+	// a row that one statement marks is not written again by the last one
+	for _, column := range slices.Sorted(maps.Keys(ids)) {
 		set := redactedColumn + ` = TRUE`
 		if column != redactedColumn {
 			set += `, ` + column + ` = TRUE`
 		}
-		err := sqlrow.In(ctx, d, sqlrow.Distinct(ids[column]), nil, func(ctx context.Context, marks string, args []any) error {
-			_, err := c.ExecContext(ctx, `UPDATE runs SET `+set+` WHERE NOT `+column+` AND id IN `+marks, args...)
-			return err
-		})
+		err := sqlrow.In(ctx, d, sqlrow.Distinct(ids[column]), nil,
+			func(ctx context.Context, marks string, args []any) error {
+				_, err := c.ExecContext(ctx, `UPDATE runs SET `+set+` WHERE NOT `+column+` AND id IN `+marks, args...)
+				return err
+			})
 		if err != nil {
 			return err
 		}
@@ -113,7 +116,8 @@ func (s *Originals) Secrecies(ctx context.Context, ids []string) (list []run.Sec
 		list = list[:0]
 		at := map[string]int{}
 		return sqlrow.In(ctx, s.db.Dialect(), ids, nil, func(ctx context.Context, marks string, args []any) error {
-			redacted, err := sqlrow.Collect(ctx, c, `SELECT id, project, document_hash, redacted FROM runs WHERE id IN `+marks, args,
+			redacted, err := sqlrow.Collect(ctx, c, `SELECT id, project, document_hash, redacted FROM runs WHERE id IN `+marks,
+				args,
 				func(row sqlrow.Scanner) (is bool, err error) {
 					var one run.Secrecy
 					err = row.Scan(&one.RunID, &one.Project, &one.DocumentHash, &is)
@@ -124,7 +128,9 @@ func (s *Originals) Secrecies(ctx context.Context, ids []string) (list []run.Sec
 			if err != nil || !slices.Contains(redacted, true) {
 				return err
 			}
-			secrets, err := sqlrow.Collect(ctx, c, `SELECT `+sqlrow.Columns(originalFields)+` FROM originals WHERE what = 'taint' AND run_id IN `+marks, args, sqlrow.Scan(originalFields))
+			secrets, err := sqlrow.Collect(ctx, c,
+				`SELECT `+sqlrow.Columns(originalFields)+` FROM originals WHERE what = 'taint' AND run_id IN `+
+					marks, args, sqlrow.Scan(originalFields))
 			for _, r := range secrets {
 				if i, known := at[r.RunID]; known {
 					list[i].Secrets = append(list[i].Secrets, r.Original)
@@ -140,7 +146,8 @@ func (s *Originals) Secrecies(ctx context.Context, ids []string) (list []run.Sec
 func (s *Originals) SealedOf(ctx context.Context, id, what string, after, upTo int64) (list []run.Original, err error) {
 	err = s.db.Read(ctx, "read originals", func(ctx context.Context, c sqldb.Conn) error {
 		rows, err := sqlrow.Collect(ctx, c, `SELECT `+sqlrow.Columns(originalFields)+` FROM originals
-WHERE run_id = $1 AND what = $2 AND number > $3 AND number <= $4 ORDER BY number`, []any{id, what, after, upTo}, sqlrow.Scan(originalFields))
+WHERE run_id = $1 AND what = $2 AND number > $3 AND number <= $4
+ORDER BY number`, []any{id, what, after, upTo}, sqlrow.Scan(originalFields))
 		list = list[:0]
 		for _, r := range rows {
 			list = append(list, r.Original)

@@ -35,7 +35,8 @@ forced = run_repairs.forced OR excluded.forced,
 done = CASE WHEN excluded.forced THEN '' ELSE run_repairs.done END,
 correction = CASE WHEN excluded.correction <> '' THEN excluded.correction ELSE run_repairs.correction END,
 generation = run_repairs.generation + 1,
-due_at = CASE WHEN run_repairs.attempts = 0 AND excluded.due_at < run_repairs.due_at THEN excluded.due_at ELSE run_repairs.due_at END`,
+due_at = CASE WHEN run_repairs.attempts = 0
+AND excluded.due_at < run_repairs.due_at THEN excluded.due_at ELSE run_repairs.due_at END`,
 				r.RunID, r.After.Microseconds(), sqlrow.Mended(r.Reason), r.Behind, r.Force, string(r.Correction))
 			if err != nil {
 				return err
@@ -46,7 +47,8 @@ due_at = CASE WHEN run_repairs.attempts = 0 AND excluded.due_at < run_repairs.du
 }
 
 // ClaimRepair implements [run.RepairRows].
-func (s *Repairs) ClaimRepair(ctx context.Context, lease func(attempt int) time.Duration) (claimed run.Repair, ok bool, err error) {
+func (s *Repairs) ClaimRepair(ctx context.Context,
+	lease func(attempt int) time.Duration) (claimed run.Repair, ok bool, err error) {
 	now := s.db.Dialect().Now
 	err = s.db.Read(ctx, "find repairs", func(ctx context.Context, c sqldb.Conn) (err error) {
 		ok, err = sqlrow.Exists(ctx, c, `SELECT 1 FROM run_repairs WHERE due_at <= `+now)
@@ -66,9 +68,11 @@ func (s *Repairs) ClaimRepair(ctx context.Context, lease func(attempt int) time.
 		if err != nil || len(due) == 0 {
 			return err
 		}
-		list, err := sqlrow.Collect(ctx, c, `UPDATE run_repairs SET claim = claim + 1, attempts = attempts + 1, due_at = `+now+` + $2
+		list, err := sqlrow.Collect(ctx, c,
+			`UPDATE run_repairs SET claim = claim + 1, attempts = attempts + 1, due_at = `+now+` + $2
 WHERE run_id = $1
-RETURNING run_id, reason, behind, forced, correction, attempts, done, claim, generation, COALESCE((SELECT project FROM runs WHERE id = run_id), '')`,
+RETURNING run_id, reason, behind, forced, correction, attempts, done, claim, generation,
+COALESCE((SELECT project FROM runs WHERE id = run_id), '')`,
 			[]any{due[0].RunID, lease(due[0].Attempts + 1).Microseconds()}, scanRepair)
 		if err != nil || len(list) == 0 {
 			return err
@@ -83,7 +87,8 @@ RETURNING run_id, reason, behind, forced, correction, attempts, done, claim, gen
 }
 
 func scanRepair(row sqlrow.Scanner) (r run.Repair, err error) {
-	err = row.Scan(&r.RunID, &r.Reason, &r.Behind, &r.Force, &r.Correction, &r.Attempts, &r.Done, &r.Claim, &r.Generation, &r.Project)
+	err = row.Scan(&r.RunID, &r.Reason, &r.Behind, &r.Force, &r.Correction, &r.Attempts, &r.Done, &r.Claim, &r.Generation,
+		&r.Project)
 	return r, err
 }
 
@@ -92,7 +97,8 @@ func (s *Repairs) HoldRepair(ctx context.Context, r run.Repair, lease time.Durat
 	now := s.db.Dialect().Now
 	err = s.db.Exec(ctx, "hold a repair", func(ctx context.Context, c sqldb.Conn) (err error) {
 		held, err = sqlrow.Affected(ctx, c, `UPDATE run_repairs
-SET due_at = CASE WHEN due_at < `+now+` + $3 THEN `+now+` + $3 ELSE due_at END, done = CASE WHEN generation = $5 THEN $4 ELSE done END
+SET due_at = CASE WHEN due_at < `+now+` + $3 THEN `+now+` + $3 ELSE due_at END,
+done = CASE WHEN generation = $5 THEN $4 ELSE done END
 WHERE run_id = $1 AND claim = $2`, r.RunID, r.Claim, lease.Microseconds(), r.Done, r.Generation)
 		return err
 	})
@@ -102,7 +108,8 @@ WHERE run_id = $1 AND claim = $2`, r.RunID, r.Claim, lease.Microseconds(), r.Don
 // EndRepair implements [run.RepairRows].
 func (s *Repairs) EndRepair(ctx context.Context, r run.Repair) error {
 	return s.db.Write(ctx, "end a repair", func(ctx context.Context, c sqldb.Conn) error {
-		gone, err := sqlrow.Affected(ctx, c, `DELETE FROM run_repairs WHERE run_id = $1 AND claim = $2 AND generation = $3`, r.RunID, r.Claim, r.Generation)
+		gone, err := sqlrow.Affected(ctx, c, `DELETE FROM run_repairs WHERE run_id = $1 AND claim = $2 AND generation = $3`,
+			r.RunID, r.Claim, r.Generation)
 		if err != nil || gone {
 			return err
 		}
@@ -113,7 +120,8 @@ func (s *Repairs) EndRepair(ctx context.Context, r run.Repair) error {
 }
 
 // PostponeRepair implements [sealed.Store].
-func (s *Repairs) PostponeRepair(ctx context.Context, r run.Repair, after time.Duration, failure sealed.Sealed[string]) error {
+func (s *Repairs) PostponeRepair(ctx context.Context, r run.Repair, after time.Duration,
+	failure sealed.Sealed[string]) error {
 	return s.db.Exec(ctx, "postpone a repair", func(ctx context.Context, c sqldb.Conn) error {
 		_, err := c.ExecContext(ctx, `UPDATE run_repairs SET due_at = `+s.db.Dialect().Now+` + $3,
 attempts = CASE WHEN $4 = '' THEN attempts - 1 ELSE attempts END,
@@ -126,7 +134,8 @@ WHERE run_id = $1 AND claim = $2`, r.RunID, r.Claim, after.Microseconds(), sqlro
 
 // BehindOf returns how the rows of a run are behind; nil if they are not known to be.
 func BehindOf(ctx context.Context, c sqldb.Conn, runID string) (*run.Behind, error) {
-	found, err := sqlrow.Collect(ctx, c, `SELECT `+behindColumns+` FROM run_repairs WHERE run_id = $1 AND `+known, []any{runID}, scanBehind)
+	found, err := sqlrow.Collect(ctx, c, `SELECT `+behindColumns+` FROM run_repairs WHERE run_id = $1 AND `+known,
+		[]any{runID}, scanBehind)
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}
@@ -141,7 +150,8 @@ func AttachBehind(ctx context.Context, c sqldb.Conn, d sqldb.Dialect, runs []run
 		at[runs[i].ID], ids[i] = &runs[i], runs[i].ID
 	}
 	return sqlrow.In(ctx, d, ids, nil, func(ctx context.Context, marks string, args []any) error {
-		found, err := sqlrow.Collect(ctx, c, `SELECT `+behindColumns+` FROM run_repairs WHERE `+known+` AND run_id IN `+marks, args, scanBehind)
+		found, err := sqlrow.Collect(ctx, c, `SELECT `+behindColumns+` FROM run_repairs WHERE `+known+` AND run_id IN `+marks,
+			args, scanBehind)
 		for _, b := range found {
 			at[b.run].Behind = &b.behind
 		}

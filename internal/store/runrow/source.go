@@ -11,7 +11,8 @@ import (
 // link is a condition of a filter whose runs another table lists under an ID.
 type link struct {
 	id *string
-	// rows selects the IDs of all these runs, entry the entry of the run in the table runs. Both end with a comparison with the ID.
+	// rows selects the IDs of all these runs, entry the entry of the run in the table runs. Both end with a comparison
+	// with the ID.
 	rows, entry string
 }
 
@@ -19,8 +20,10 @@ func (l link) isGiven() bool { return *l.id != "" }
 
 func links(f *run.Filter) []link {
 	return []link{
-		{&f.ParentRunID, `run_id FROM run_links WHERE parent <> '' AND parent = `, `run_links l WHERE l.run_id = runs.id AND l.parent = `},
-		{&f.ReplayOf, `run_id FROM run_links WHERE replay_of <> '' AND replay_of = `, `run_links l WHERE l.run_id = runs.id AND l.replay_of = `},
+		{&f.ParentRunID, `run_id FROM run_links WHERE parent <> '' AND parent = `,
+			`run_links l WHERE l.run_id = runs.id AND l.parent = `},
+		{&f.ReplayOf, `run_id FROM run_links WHERE replay_of <> '' AND replay_of = `,
+			`run_links l WHERE l.run_id = runs.id AND l.replay_of = `},
 		{&f.BatchID, `run_id FROM batch_items WHERE batch = `, `batch_items b WHERE b.run_id = runs.id AND b.batch = `},
 		{&f.StartedByBatchID, `new_run_id AS run_id FROM batch_items WHERE new_run_id <> '' AND batch = `,
 			`batch_items b WHERE b.new_run_id = runs.id AND b.new_run_id <> '' AND b.batch = `},
@@ -37,7 +40,8 @@ func source(w *sqlrow.Where, f *run.Filter, s Spread) string {
 	var rows string
 	switch {
 	case len(f.Stuck) > 0:
-		v := sqlrow.Where{Conditions: []string{`v.sequence = (SELECT runs.sequence FROM runs WHERE runs.id = v.run_id)`}, Args: w.Args}
+		v := sqlrow.Where{Conditions: []string{`v.sequence = (SELECT runs.sequence FROM runs WHERE runs.id = v.run_id)`},
+			Args: w.Args}
 		v.IsText("v.project", f.Project)
 		codes(&v, *f)
 		w.Args, f.Stuck = v.Args, nil
@@ -63,7 +67,8 @@ func source(w *sqlrow.Where, f *run.Filter, s Spread) string {
 		ofProject.IsText("runs.project", f.Project)
 		ofProject.Conditions = append(ofProject.Conditions, begins(&ofProject, "request_id", f.Text))
 		w.Args = ofProject.Args
-		rows = `SELECT runs.id AS run_id FROM runs WHERE ` + begins(w, "id", f.Text) + ` UNION SELECT runs.id FROM runs` + ofProject.String()
+		rows = `SELECT runs.id AS run_id FROM runs WHERE ` + begins(w, "id", f.Text) + ` UNION SELECT runs.id FROM runs` +
+			ofProject.String()
 		f.Text = ""
 	default:
 		return ``
@@ -71,8 +76,8 @@ func source(w *sqlrow.Where, f *run.Filter, s Spread) string {
 	return `(` + rows + `) AS n`
 }
 
-// narrow reads all runs that another table selects, and sorts them. The order is by expressions, which prevents Postgres
-// from scanning the index of the list's order for the few runs instead.
+// narrow reads all runs that another table selects, and sorts them. The order is by expressions, which prevents
+// Postgres from scanning the index of the list's order for the few runs instead.
 func narrow(w *sqlrow.Where, f run.Filter, from, page string) string {
 	all := sqlrow.Where{Args: w.Args}
 	conditions(&all, f, "runs.created_at", "runs.id")
@@ -80,5 +85,6 @@ func narrow(w *sqlrow.Where, f run.Filter, from, page string) string {
 	textCondition(&all, f)
 	all.Conditions = append(all.Conditions, `runs.id = n.run_id`)
 	w.Args = all.Args
-	return `SELECT id AS hit FROM (SELECT id FROM (SELECT runs.id, runs.created_at + 0 AS created_at FROM ` + from + ` CROSS JOIN runs` + all.String() + `) AS u` + page + `) AS s`
+	return `SELECT id AS hit FROM (SELECT id FROM (SELECT runs.id, runs.created_at + 0 AS created_at FROM ` + from +
+		` CROSS JOIN runs` + all.String() + `) AS u` + page + `) AS s`
 }

@@ -19,9 +19,10 @@ const (
 	slack = 10 * time.Minute
 )
 
-// Spread describes where the runs with a filter's labels, or whose ID or request ID begins with its text, are in the order
-// of the list, and so where the read of a page starts. The zero value is correct for any filter: they may be anywhere, and
-// the list is scanned until the page is full. Other values avoid the scan of the runs before the first match.
+// Spread describes where the runs with a filter's labels, or whose ID or request ID begins with its text, are in the
+// order of the list, and so where the read of a page starts. The zero value is correct for any filter: they may be
+// anywhere, and the list is scanned until the page is full. Other values avoid the scan of the runs before the first
+// match.
 type Spread struct {
 	// few: there are so few runs that they can be sorted.
 	few bool
@@ -52,7 +53,8 @@ func SpreadOf(ctx context.Context, c sqldb.Conn, d sqldb.Dialect, f run.Filter) 
 		return s, err
 	}
 	few := func(where string, args ...any) (bool, error) {
-		n, err := sqlrow.Count(ctx, c, `SELECT COUNT(*) FROM (SELECT 1 FROM runs WHERE `+where+sqlrow.Limit(fewMatches+1)+`) AS s`, args...)
+		n, err := sqlrow.Count(ctx, c,
+			`SELECT COUNT(*) FROM (SELECT 1 FROM runs WHERE `+where+sqlrow.Limit(fewMatches+1)+`) AS s`, args...)
 		return n <= fewMatches, err
 	}
 	from, to := f.Text, upperBound(f.Text)
@@ -77,9 +79,11 @@ func SpreadOf(ctx context.Context, c sqldb.Conn, d sqldb.Dialect, f run.Filter) 
 // untimed equals the condition of the index runs_untimed: the ID does not begin with the time of creation.
 func untimed(d sqldb.Dialect) string {
 	if d.Driver == sqldb.SQLite {
-		return `substr(id, 1, 8) || substr(id, 10, 4) NOT BETWEEN printf('%012x', created_at / 1000 - 600000) AND printf('%012x', created_at / 1000 + 600000)`
+		return `substr(id, 1, 8) || substr(id, 10, 4) NOT BETWEEN printf('%012x', created_at / 1000 - 600000)
+			AND printf('%012x', created_at / 1000 + 600000)`
 	}
-	return `substr(id, 1, 8) || substr(id, 10, 4) NOT BETWEEN lpad(to_hex(created_at / 1000 - 600000), 12, '0') AND lpad(to_hex(created_at / 1000 + 600000), 12, '0')`
+	return `substr(id, 1, 8) || substr(id, 10, 4) NOT BETWEEN lpad(to_hex(created_at / 1000 - 600000), 12, '0')
+		AND lpad(to_hex(created_at / 1000 + 600000), 12, '0')`
 }
 
 // timesOf returns the range of creation times of the runs with a UUIDv7 that begins with a text.

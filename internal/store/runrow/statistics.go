@@ -14,10 +14,11 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 )
 
-// Statistics reads the rows from which statistics of workflows are computed. It implements [statistics.Store]. It is safe for concurrent use.
+// Statistics reads the rows from which statistics of workflows are computed. It implements [statistics.Store]. It is
+// safe for concurrent use.
 //
-// One statement reads a page of workflows. Each of its parts reads a range of an index that begins with the project, the workflow and
-// the status, no further than its limit.
+// One statement reads a page of workflows. Each of its parts reads a range of an index that begins with the project,
+// the workflow and the status, no further than its limit.
 type Statistics struct{ db *sqldb.DB }
 
 var _ statistics.Store = (*Statistics)(nil)
@@ -26,7 +27,8 @@ var _ statistics.Store = (*Statistics)(nil)
 func NewStatistics(db *sqldb.DB) *Statistics { return &Statistics{db} }
 
 // ReadWorkflows implements [statistics.Store].
-func (s *Statistics) ReadWorkflows(ctx context.Context, project string, names []string, w statistics.Window) (map[string]statistics.Rows, error) {
+func (s *Statistics) ReadWorkflows(ctx context.Context, project string, names []string,
+	w statistics.Window) (map[string]statistics.Rows, error) {
 	var found map[string]statistics.Rows
 	err := s.db.ReadList(ctx, "read statistics of workflows", func(ctx context.Context, c sqldb.Conn) error {
 		found = map[string]statistics.Rows{}
@@ -64,15 +66,19 @@ func WorkflowStatistics(d sqldb.Dialect, project string, names []string, window 
 		// Verdicts of older binaries have no workflow.
 		countUpTo(`run_verdicts v JOIN runs r ON r.id = v.run_id AND r.sequence = v.sequence
 WHERE v.project = $1 AND v.workflow IN (w.name, '') AND r.workflow = w.name`),
-		`(SELECT `+d.JSONList+`(`+d.JSONRow+`(status, ended_at - started_at)) FROM (SELECT status, ended_at, started_at FROM runs WHERE id IN (`+
+		`(SELECT `+d.JSONList+`(`+d.JSONRow+
+			`(status, ended_at - started_at)) FROM (SELECT status, ended_at, started_at FROM runs WHERE id IN (`+
 			newestOf(ended, inWindow, statistics.MaxSample)+`)) AS sampled)`,
-		`(SELECT `+d.JSONList+`(`+d.JSONRow+`(status, ended_at - started_at, created_at, id)) FROM (SELECT status, ended_at, started_at, created_at, id FROM runs WHERE id IN (`+
+		`(SELECT `+d.JSONList+`(`+d.JSONRow+
+			`(status, ended_at - started_at, created_at, id)) FROM (SELECT status, ended_at, started_at, created_at, id FROM runs
+				WHERE id IN (`+
 			newestOf(run.Statuses(), "", statistics.MaxRecent)+`)`+newest+sqlrow.Limit(statistics.MaxRecent)+`) AS recent)`)
 	marks := make([]string, 0, len(names))
 	for _, name := range padded(names) {
 		marks = append(marks, w.Arg(name))
 	}
-	return `SELECT ` + strings.Join(columns, ",\n") + ` FROM workflows w WHERE w.project = $1 AND w.name IN (` + strings.Join(marks, ", ") + `)`, w.Args
+	return `SELECT ` + strings.Join(columns, ",\n") + ` FROM workflows w WHERE w.project = $1 AND w.name IN (` +
+		strings.Join(marks, ", ") + `)`, w.Args
 }
 
 // padded repeats the last name up to a power of two, so that the statements for pages have few different texts.
@@ -94,13 +100,16 @@ func countUpTo(rows string) string {
 	return `(SELECT COUNT(*) FROM (SELECT 1 FROM ` + rows + sqlrow.Limit(run.MaxCount+1) + `) AS counted)`
 }
 
-// newestOf selects the IDs of the newest runs of w with one of the statuses: each status from its index range, then the newest of all.
+// newestOf selects the IDs of the newest runs of w with one of the statuses: each status from its index range, then the
+// newest of all.
 func newestOf(statuses []run.Status, condition string, limit int) string {
 	parts := make([]string, len(statuses))
 	for i, status := range statuses {
-		parts[i] = `SELECT id, created_at FROM (SELECT id, created_at FROM ` + runsOf(status) + condition + newest + sqlrow.Limit(limit) + `) AS s` + strconv.Itoa(i)
+		parts[i] = `SELECT id, created_at FROM (SELECT id, created_at FROM ` +
+			runsOf(status) + condition + newest + sqlrow.Limit(limit) + `) AS s` + strconv.Itoa(i)
 	}
-	return `SELECT id FROM (SELECT id FROM (` + strings.Join(parts, ` UNION ALL `) + `) AS u` + newest + sqlrow.Limit(limit) + `) AS hits`
+	return `SELECT id FROM (SELECT id FROM (` + strings.Join(parts, ` UNION ALL `) + `) AS u` +
+		newest + sqlrow.Limit(limit) + `) AS hits`
 }
 
 func scanStatistics(row sqlrow.Scanner) (name string, r statistics.Rows, err error) {
@@ -192,16 +201,20 @@ func GridCells(d sqldb.Dialect, runIDs []string) (string, []any) {
 		marks = append(marks, w.Arg(id))
 	}
 	steps := func(numbers string) string {
-		return `SELECT s.run_id, s.pointer, s.task, s.kind, s.status, s.started_at, s.ended_at, ` + d.JSONLength("s.attempts") + ` AS tries
+		return `SELECT s.run_id, s.pointer, s.task, s.kind, s.status, s.started_at, s.ended_at, ` +
+			d.JSONLength("s.attempts") + ` AS tries
 FROM runs r JOIN steps s ON s.run_id = r.id WHERE r.id IN (` + strings.Join(marks, ", ") + `) AND ` + numbers
 	}
-	return `SELECT run_id, pointer, MIN(task), MIN(kind), status, COUNT(*), COALESCE(SUM(tries), 0), MIN(started_at), MAX(ended_at), COUNT(ended_at) FROM (` +
-		steps(firstSteps) + ` UNION ALL ` + steps(lastSteps) + `) AS g GROUP BY run_id, pointer, status ORDER BY run_id, pointer, status`, w.Args
+	return `SELECT run_id, pointer, MIN(task), MIN(kind), status, COUNT(*), COALESCE(SUM(tries), 0), MIN(started_at),
+		MAX(ended_at), COUNT(ended_at) FROM (` +
+		steps(firstSteps) + ` UNION ALL ` + steps(lastSteps) +
+		`) AS g GROUP BY run_id, pointer, status ORDER BY run_id, pointer, status`, w.Args
 }
 
 func scanCell(row sqlrow.Scanner) (t statistics.TaskRows, err error) {
 	var ended int64
-	err = row.Scan(&t.RunID, &t.Pointer, &t.Task, &t.Kind, &t.Status, &t.Count, &t.Attempts, sqlrow.TimeInto(&t.StartedAt), sqlrow.TimeInto(&t.EndedAt), &ended)
+	err = row.Scan(&t.RunID, &t.Pointer, &t.Task, &t.Kind, &t.Status, &t.Count, &t.Attempts, sqlrow.TimeInto(&t.StartedAt),
+		sqlrow.TimeInto(&t.EndedAt), &ended)
 	t.Open = ended < t.Count
 	return t, err
 }

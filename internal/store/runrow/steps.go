@@ -21,7 +21,8 @@ func basicFields(t *run.Step) sqlrow.Fields {
 	)
 }
 
-// HeadFields are those of a step without the large ones, and those behind them in the row: SQLite reads a row from its beginning.
+// HeadFields are those of a step without the large ones, and those behind them in the row: SQLite reads a row from its
+// beginning.
 func HeadFields(t *run.Step) sqlrow.Fields {
 	return append(basicFields(t), sqlrow.Col("attempts", sqlrow.JSONInto(&t.Attempts)))
 }
@@ -35,7 +36,8 @@ func StepFields(t *run.Step) sqlrow.Fields {
 }
 
 // ListSteps returns a page of the steps of a run. It reads at most [run.MaxScan] steps to search for a text.
-func ListSteps(ctx context.Context, c sqldb.Conn, d sqldb.Dialect, id string, f run.StepFilter) (page run.StepPage, err error) {
+func ListSteps(ctx context.Context, c sqldb.Conn, d sqldb.Dialect, id string,
+	f run.StepFilter) (page run.StepPage, err error) {
 	w := sqlrow.Where{}
 	w.Is("run_id", "=", id)
 	beyond, upTo, order := ">", "<=", " ORDER BY number"
@@ -46,7 +48,8 @@ func ListSteps(ctx context.Context, c sqldb.Conn, d sqldb.Dialect, id string, f 
 		w.Is("number", beyond, f.After)
 	}
 	if f.Text != "" {
-		ends, err := sqlrow.Collect(ctx, c, `SELECT number FROM steps`+w.String()+order+sqlrow.Limit(1)+` OFFSET `+w.Arg(run.MaxScan-1),
+		ends, err := sqlrow.Collect(ctx, c,
+			`SELECT number FROM steps`+w.String()+order+sqlrow.Limit(1)+` OFFSET `+w.Arg(run.MaxScan-1),
 			w.Args, sqlrow.ScanNumber)
 		if err != nil {
 			return page, err
@@ -68,7 +71,8 @@ func ListSteps(ctx context.Context, c sqldb.Conn, d sqldb.Dialect, id string, f 
 	if f.Basic {
 		fields = basicFields
 	}
-	page.Steps, err = sqlrow.Collect(ctx, c, `SELECT `+sqlrow.Columns(fields)+` FROM steps`+w.String()+order+sqlrow.Limit(f.Limit+1), w.Args, sqlrow.Scan(fields))
+	page.Steps, err = sqlrow.Collect(ctx, c,
+		`SELECT `+sqlrow.Columns(fields)+` FROM steps`+w.String()+order+sqlrow.Limit(f.Limit+1), w.Args, sqlrow.Scan(fields))
 	if err != nil {
 		return page, err
 	}
@@ -84,8 +88,10 @@ func ListSteps(ctx context.Context, c sqldb.Conn, d sqldb.Dialect, id string, f 
 	return page, MarkCaught(ctx, c, id, page.Steps)
 }
 
-// countSearched returns the number of listed steps between the position of a page and the end of what it searched; last is 0 on the last page.
-func countSearched(ctx context.Context, c sqldb.Conn, id string, f run.StepFilter, last int64, beyond, upTo string) (int64, error) {
+// countSearched returns the number of listed steps between the position of a page and the end of what it searched; last
+// is 0 on the last page.
+func countSearched(ctx context.Context, c sqldb.Conn, id string, f run.StepFilter, last int64,
+	beyond, upTo string) (int64, error) {
 	w := sqlrow.Where{}
 	w.Is("run_id", "=", id)
 	if f.After > 0 {
@@ -109,8 +115,9 @@ func stepConditions(w *sqlrow.Where, f run.StepFilter) {
 	}
 }
 
-// childConditions selects the steps that a step contains directly. The path of such a step continues that of its parent by three to five
-// segments, as in /do/0/a, /fork/branches/0/a and /for/7/do/0/a; the path of a step inside it has at least three more.
+// childConditions selects the steps that a step contains directly. The path of such a step continues that of its parent
+// by three to five segments, as in /do/0/a, /fork/branches/0/a and /for/7/do/0/a; the path of a step inside it has at
+// least three more.
 func childConditions(w *sqlrow.Where, parent string) {
 	const least, most = 3, 5
 	prefix := strings.TrimSuffix(parent, "/") + "/"
@@ -120,7 +127,8 @@ func childConditions(w *sqlrow.Where, parent string) {
 		"length(path) - length(replace(path, '/', '')) BETWEEN "+w.Arg(segments+least)+" AND "+w.Arg(segments+most))
 }
 
-// containsText selects the steps with a text in the name of the task, the title or detail of the error, or the input or output.
+// containsText selects the steps with a text in the name of the task, the title or detail of the error, or the input or
+// output.
 func containsText(w *sqlrow.Where, d sqldb.Dialect, text string) string {
 	like, member := "LIKE", func(name string) string { return `json_extract(error, '$.` + name + `')` }
 	if d.Driver == sqldb.Postgres {
@@ -142,13 +150,15 @@ type stepGroup struct {
 	count, first int64
 }
 
-// SumSteps returns the totals of the steps of a run by task, in the order of the first step of each; tasks without rows come last.
+// SumSteps returns the totals of the steps of a run by task, in the order of the first step of each; tasks without rows
+// come last.
 func SumSteps(ctx context.Context, c sqldb.Conn, d sqldb.Dialect, id string) ([]run.TaskTotals, error) {
 	attempts := `json_extract(attempts, '$[#-1].number')`
 	if d.Driver == sqldb.Postgres {
 		attempts = `(attempts::json -> -1 ->> 'number')::bigint`
 	}
-	groups, err := sqlrow.Collect(ctx, c, `SELECT pointer, task, kind, status, COUNT(*), MIN(number), MIN(started_at), MAX(ended_at),
+	groups, err := sqlrow.Collect(ctx, c,
+		`SELECT pointer, task, kind, status, COUNT(*), MIN(number), MIN(started_at), MAX(ended_at),
 COALESCE(SUM(`+attempts+`), 0), COALESCE(SUM(ended_at - started_at), 0), COALESCE(MAX(ended_at - started_at), 0)
 FROM steps WHERE run_id = $1 GROUP BY pointer, task, kind, status ORDER BY MIN(number)`, []any{id}, scanGroup)
 	if err != nil {
@@ -180,7 +190,8 @@ FROM steps WHERE run_id = $1 GROUP BY pointer, task, kind, status ORDER BY MIN(n
 
 func scanGroup(row sqlrow.Scanner) (g stepGroup, err error) {
 	var total, longest int64
-	err = row.Scan(&g.Pointer, &g.Task, &g.Kind, &g.status, &g.count, &g.first, sqlrow.TimeInto(&g.FirstStart), sqlrow.TimeInto(&g.LastEnd),
+	err = row.Scan(&g.Pointer, &g.Task, &g.Kind, &g.status, &g.count, &g.first, sqlrow.TimeInto(&g.FirstStart),
+		sqlrow.TimeInto(&g.LastEnd),
 		&g.Attempts, &total, &longest)
 	g.Total, g.Longest = micros(total), micros(longest)
 	return g, err
@@ -204,7 +215,8 @@ func addGroup(t *run.TaskTotals, g stepGroup) {
 
 func addSummarized(t *run.TaskTotals, s run.TaskSummary) {
 	for status, n := range map[string]int64{
-		string(run.Completed): s.Completed, string(run.Failed): s.Failed, stepSkipped: s.Skipped, string(run.Canceled): s.Canceled,
+		string(run.Completed): s.Completed, string(run.Failed): s.Failed, stepSkipped: s.Skipped,
+		string(run.Canceled): s.Canceled,
 	} {
 		if n > 0 {
 			t.Statuses[status] += n

@@ -25,10 +25,13 @@ func summaryFields(s *summaryRow) sqlrow.Fields {
 }
 
 // SummariesOf returns the summaries of runs, without their tasks; runs without one are omitted.
-func SummariesOf(ctx context.Context, c sqldb.Conn, d sqldb.Dialect, ids []string) (map[string]*run.StepSummary, error) {
+func SummariesOf(ctx context.Context, c sqldb.Conn, d sqldb.Dialect,
+	ids []string) (map[string]*run.StepSummary, error) {
 	found := map[string]*run.StepSummary{}
 	err := sqlrow.In(ctx, d, ids, nil, func(ctx context.Context, marks string, args []any) error {
-		list, err := sqlrow.Collect(ctx, c, `SELECT `+sqlrow.Columns(summaryFields)+` FROM step_summaries WHERE run_id IN `+marks, args, sqlrow.Scan(summaryFields))
+		list, err := sqlrow.Collect(ctx, c,
+			`SELECT `+sqlrow.Columns(summaryFields)+` FROM step_summaries WHERE run_id IN `+
+				marks, args, sqlrow.Scan(summaryFields))
 		for _, s := range list {
 			found[s.run] = &s.StepSummary
 		}
@@ -44,7 +47,8 @@ func ReadSummary(ctx context.Context, c sqldb.Conn, d sqldb.Dialect, id string, 
 	if err != nil || s == nil {
 		return nil, err
 	}
-	s.Tasks, err = sqlrow.Collect(ctx, c, `SELECT `+sqlrow.Columns(taskFields)+` FROM task_summaries WHERE run_id = $1 AND sequence > $2 ORDER BY pointer`,
+	s.Tasks, err = sqlrow.Collect(ctx, c,
+		`SELECT `+sqlrow.Columns(taskFields)+` FROM task_summaries WHERE run_id = $1 AND sequence > $2 ORDER BY pointer`,
 		[]any{id, after}, sqlrow.Scan(taskFields))
 	if err != nil || len(s.Tasks) == 0 && after > 0 {
 		return nil, err
@@ -63,14 +67,16 @@ func taskFields(t *run.TaskSummary) sqlrow.Fields {
 
 func micros(n int64) time.Duration { return time.Duration(n) * time.Microsecond }
 
-// WriteSummary writes the parts of s that are newer than stored, the summary that the run has, and deletes the rows that s
-// replaces. It reports whether anything changed.
+// WriteSummary writes the parts of s that are newer than stored, the summary that the run has, and deletes the rows
+// that s replaces. It reports whether anything changed.
 //
-// A summary never decreases: an older one that is written late changes nothing, nor does one that is written twice. The transaction has locked
-// the rows of the run.
-func WriteSummary(ctx context.Context, c sqldb.Conn, d sqldb.Dialect, id string, s, stored *run.StepSummary, sequence int64) (bool, error) {
+// A summary never decreases: an older one that is written late changes nothing, nor does one that is written twice. The
+// transaction has locked the rows of the run.
+func WriteSummary(ctx context.Context, c sqldb.Conn, d sqldb.Dialect, id string, s, stored *run.StepSummary,
+	sequence int64) (bool, error) {
 	grown, err := sqlrow.InsertMany(ctx, c, d, "task_summaries",
-		sqlrow.Replace("run_id, pointer", "count", "completed", "failed", "skipped", "canceled", "shortest", "longest", "total", "sequence")+
+		sqlrow.Replace("run_id, pointer", "count", "completed", "failed", "skipped", "canceled", "shortest", "longest",
+			"total", "sequence")+
 			` WHERE task_summaries.count < excluded.count`, s.Tasks, func(t run.TaskSummary) sqlrow.Fields {
 			t.Sequence = sequence
 			return append(taskFields(&t), sqlrow.Col("run_id", id))
@@ -87,11 +93,13 @@ func WriteSummary(ctx context.Context, c sqldb.Conn, d sqldb.Dialect, id string,
 
 // deleteRows deletes the rows of the steps that a summary replaces, with their originals.
 func deleteRows(ctx context.Context, c sqldb.Conn, d sqldb.Dialect, id string, s *run.StepSummary) error {
-	if _, err := c.ExecContext(ctx, `DELETE FROM steps WHERE run_id = $1 AND number >= $2 AND number <= $3 AND NOT kept`, id, s.From, s.To); err != nil {
+	if _, err := c.ExecContext(ctx, `DELETE FROM steps WHERE run_id = $1 AND number >= $2 AND number <= $3 AND NOT kept`,
+		id, s.From, s.To); err != nil {
 		return err
 	}
 	kept, err := sqlrow.Collect(ctx, c, `SELECT number FROM steps
-WHERE run_id = $1 AND number >= $2 AND number <= $3 AND ended_at IS NULL ORDER BY number`, []any{id, s.From, s.To}, sqlrow.ScanNumber)
+WHERE run_id = $1 AND number >= $2 AND number <= $3 AND ended_at IS NULL
+ORDER BY number`, []any{id, s.From, s.To}, sqlrow.ScanNumber)
 	if err != nil {
 		return err
 	}
@@ -101,12 +109,15 @@ WHERE run_id = $1 AND number >= $2 AND number <= $3 AND ended_at IS NULL ORDER B
 		for _, n := range part {
 			args = append(args, n)
 		}
-		if _, err := c.ExecContext(ctx, `DELETE FROM steps WHERE run_id = `+d.Mark(1)+` AND number IN `+sqlrow.Tuples(d, 1, 1, len(part)), args...); err != nil {
+		if _, err := c.ExecContext(ctx,
+			`DELETE FROM steps WHERE run_id = `+d.Mark(1)+` AND number IN `+
+				sqlrow.Tuples(d, 1, 1, len(part)), args...); err != nil {
 			return err
 		}
 	}
 	_, err = c.ExecContext(ctx, `DELETE FROM originals WHERE run_id = $1 AND what = $2 AND number >= $3 AND number <= $4
-AND NOT EXISTS (SELECT 1 FROM steps WHERE steps.run_id = originals.run_id AND steps.number = originals.number)`, id, run.OriginalStep, s.From, s.To)
+AND NOT EXISTS (SELECT 1 FROM steps WHERE steps.run_id = originals.run_id
+AND steps.number = originals.number)`, id, run.OriginalStep, s.From, s.To)
 	return err
 }
 

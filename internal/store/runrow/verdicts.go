@@ -33,11 +33,14 @@ func NewVerdictRows(db *sqldb.DB, inbox Inbox) *VerdictRows {
 }
 
 // Verdicts implements [diagnose.Rows].
-func (s *VerdictRows) Verdicts(ctx context.Context, after string, limit int) (list []diagnose.StoredVerdict, err error) {
+func (s *VerdictRows) Verdicts(ctx context.Context, after string,
+	limit int) (list []diagnose.StoredVerdict, err error) {
 	err = s.db.Read(ctx, "list verdicts", func(ctx context.Context, c sqldb.Conn) (err error) {
-		list, err = sqlrow.Collect(ctx, c, `SELECT v.run_id, v.project, COALESCE(r.workflow, ''), COALESCE(r.version, ''), COALESCE(r.status, ''),
+		list, err = sqlrow.Collect(ctx, c,
+			`SELECT v.run_id, v.project, COALESCE(r.workflow, ''), COALESCE(r.version, ''), COALESCE(r.status, ''),
 v.code, v.cause, v.since, v.detail, v.advice, v.checked_at, v.sequence, COALESCE(r.sequence, 0)
-FROM run_verdicts v LEFT JOIN runs r ON r.id = v.run_id WHERE v.run_id > $1 ORDER BY v.run_id`+sqlrow.Limit(limit), []any{after}, scanGiven)
+FROM run_verdicts v LEFT JOIN runs r ON r.id = v.run_id WHERE v.run_id > $1
+ORDER BY v.run_id`+sqlrow.Limit(limit), []any{after}, scanGiven)
 		return err
 	})
 	return list, err
@@ -45,7 +48,8 @@ FROM run_verdicts v LEFT JOIN runs r ON r.id = v.run_id WHERE v.run_id > $1 ORDE
 
 func scanGiven(row sqlrow.Scanner) (g diagnose.StoredVerdict, err error) {
 	var now int64
-	err = row.Scan(&g.RunID, &g.Project, &g.Workflow, &g.Version, &g.Status, &g.Code, &g.Cause, sqlrow.TimeInto(&g.Since), &g.Detail, &g.Advice,
+	err = row.Scan(&g.RunID, &g.Project, &g.Workflow, &g.Version, &g.Status, &g.Code, &g.Cause, sqlrow.TimeInto(&g.Since),
+		&g.Detail, &g.Advice,
 		sqlrow.TimeInto(&g.CheckedAt), &g.Sequence, &now)
 	g.Moved = now != g.Sequence
 	return g, err
@@ -61,7 +65,8 @@ type lockedRun struct {
 }
 
 // ChangeVerdicts implements [sealed.VerdictStore].
-func (s *VerdictRows) ChangeVerdicts(ctx context.Context, project string, at time.Time, changes []sealed.Sealed[diagnose.Change]) (done diagnose.Changed, err error) {
+func (s *VerdictRows) ChangeVerdicts(ctx context.Context, project string, at time.Time,
+	changes []sealed.Sealed[diagnose.Change]) (done diagnose.Changed, err error) {
 	err = s.db.Write(ctx, "change verdicts", func(ctx context.Context, c sqldb.Conn) error {
 		done = diagnose.Changed{}
 		made, err := s.lockApplicable(ctx, c, sealed.Values(changes))
@@ -102,36 +107,43 @@ type change struct {
 }
 
 // lockApplicable returns the changes that are not too late, and locks their runs until the transaction ends.
-func (s *VerdictRows) lockApplicable(ctx context.Context, c sqldb.Conn, changes []diagnose.Change) (made []change, err error) {
+func (s *VerdictRows) lockApplicable(ctx context.Context, c sqldb.Conn,
+	changes []diagnose.Change) (made []change, err error) {
 	ids := make([]string, len(changes))
 	for i, k := range changes {
 		ids[i] = k.RunID
 	}
 	runs, verdicts := map[string]lockedRun{}, map[string]int64{}
-	err = sqlrow.In(ctx, s.db.Dialect(), sqlrow.Distinct(ids), nil, func(ctx context.Context, marks string, args []any) error {
-		locked, err := sqlrow.Collect(ctx, c, `SELECT id, workflow, status, sequence, created_at FROM runs WHERE id IN `+marks+` ORDER BY id`+s.db.Dialect().LockRows,
-			args, func(row sqlrow.Scanner) (r lockedRun, err error) {
-				return r, row.Scan(&r.id, &r.workflow, &r.status, &r.sequence, &r.createdAt)
-			})
-		if err != nil {
+	err = sqlrow.In(ctx, s.db.Dialect(), sqlrow.Distinct(ids), nil,
+		func(ctx context.Context, marks string, args []any) error {
+			locked, err := sqlrow.Collect(ctx, c,
+				`SELECT id, workflow, status, sequence, created_at FROM runs WHERE id IN `+marks+` ORDER BY id`+
+					s.db.Dialect().LockRows,
+				args, func(row sqlrow.Scanner) (r lockedRun, err error) {
+					return r, row.Scan(&r.id, &r.workflow, &r.status, &r.sequence, &r.createdAt)
+				})
+			if err != nil {
+				return err
+			}
+			for _, r := range locked {
+				runs[r.id] = r
+			}
+			kept, err := sqlrow.Collect(ctx, c,
+				`SELECT run_id, sequence FROM run_verdicts WHERE run_id IN `+marks+` ORDER BY run_id`+s.db.Dialect().LockRows,
+				args, func(row sqlrow.Scanner) (r lockedRun, err error) { return r, row.Scan(&r.id, &r.sequence) })
+			for _, k := range kept {
+				verdicts[k.id] = k.sequence
+			}
 			return err
-		}
-		for _, r := range locked {
-			runs[r.id] = r
-		}
-		kept, err := sqlrow.Collect(ctx, c, `SELECT run_id, sequence FROM run_verdicts WHERE run_id IN `+marks+` ORDER BY run_id`+s.db.Dialect().LockRows,
-			args, func(row sqlrow.Scanner) (r lockedRun, err error) { return r, row.Scan(&r.id, &r.sequence) })
-		for _, k := range kept {
-			verdicts[k.id] = k.sequence
-		}
-		return err
-	})
+		})
 	for _, k := range changes {
 		r, known := runs[k.RunID]
 		m := change{
-			Change: k, workflow: r.workflow, createdAt: r.createdAt, current: known && !r.status.Terminal() && r.sequence == k.Sequence,
+			Change: k, workflow: r.workflow, createdAt: r.createdAt, current: known && !r.status.Terminal() &&
+				r.sequence == k.Sequence,
 		}
-		if sequence, there := verdicts[k.RunID]; k.To == nil && (!there || sequence != k.Sequence) || k.To != nil && !m.current {
+		if sequence, there := verdicts[k.RunID]; k.To == nil && (!there || sequence != k.Sequence) || k.To != nil &&
+			!m.current {
 			continue
 		}
 		if m.current {
@@ -172,9 +184,11 @@ func (s *VerdictRows) apply(ctx context.Context, c sqldb.Conn, project string, m
 		}
 	}
 	_, err := sqlrow.InsertMany(ctx, c, s.db.Dialect(), "run_verdicts",
-		sqlrow.Replace("run_id", "workflow", "code", "cause", "sequence", "since", "checked_at", "detail", "advice"), given, func(m change) sqlrow.Fields {
+		sqlrow.Replace("run_id", "workflow", "code", "cause", "sequence", "since", "checked_at", "detail", "advice"), given,
+		func(m change) sqlrow.Fields {
 			v := m.To
-			k := kept{m.RunID, m.Sequence, run.Stuck{Code: v.Code, Cause: v.Cause, Since: v.Since, Detail: v.Detail, Advice: v.Advice, CheckedAt: at}}
+			k := kept{m.RunID, m.Sequence,
+				run.Stuck{Code: v.Code, Cause: v.Cause, Since: v.Since, Detail: v.Detail, Advice: v.Advice, CheckedAt: at}}
 			return append(keptFields(&k), sqlrow.Row(
 				"project", project, "workflow", m.workflow, "created_at", m.createdAt,
 			)...)
@@ -185,10 +199,11 @@ func (s *VerdictRows) apply(ctx context.Context, c sqldb.Conn, project string, m
 // CheckVerdicts implements [diagnose.Rows].
 func (s *VerdictRows) CheckVerdicts(ctx context.Context, runIDs []string, at time.Time) error {
 	return s.db.Write(ctx, "confirm verdicts", func(ctx context.Context, c sqldb.Conn) error {
-		return sqlrow.In(ctx, s.db.Dialect(), runIDs, []any{sqlrow.Micros(at)}, func(ctx context.Context, marks string, args []any) error {
-			_, err := c.ExecContext(ctx, `UPDATE run_verdicts SET checked_at = $1 WHERE run_id IN `+marks, args...)
-			return err
-		})
+		return sqlrow.In(ctx, s.db.Dialect(), runIDs, []any{sqlrow.Micros(at)},
+			func(ctx context.Context, marks string, args []any) error {
+				_, err := c.ExecContext(ctx, `UPDATE run_verdicts SET checked_at = $1 WHERE run_id IN `+marks, args...)
+				return err
+			})
 	})
 }
 
@@ -212,7 +227,9 @@ func StuckOf(ctx context.Context, c sqldb.Conn, r run.Run) (*run.Stuck, error) {
 	if r.Status.Terminal() {
 		return nil, nil //nolint:nilnil // no verdict is a valid result
 	}
-	found, err := sqlrow.Collect(ctx, c, `SELECT `+sqlrow.Columns(keptFields)+` FROM run_verdicts WHERE run_id = $1 AND sequence = $2`, []any{r.ID, r.Sequence}, sqlrow.Scan(keptFields))
+	found, err := sqlrow.Collect(ctx, c,
+		`SELECT `+sqlrow.Columns(keptFields)+
+			` FROM run_verdicts WHERE run_id = $1 AND sequence = $2`, []any{r.ID, r.Sequence}, sqlrow.Scan(keptFields))
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}
@@ -229,7 +246,8 @@ func AttachStuck(ctx context.Context, c sqldb.Conn, d sqldb.Dialect, runs []run.
 		}
 	}
 	return sqlrow.In(ctx, d, ids, nil, func(ctx context.Context, marks string, args []any) error {
-		found, err := sqlrow.Collect(ctx, c, `SELECT `+sqlrow.Columns(keptFields)+` FROM run_verdicts WHERE run_id IN `+marks, args, sqlrow.Scan(keptFields))
+		found, err := sqlrow.Collect(ctx, c, `SELECT `+sqlrow.Columns(keptFields)+` FROM run_verdicts WHERE run_id IN `+marks,
+			args, sqlrow.Scan(keptFields))
 		for _, k := range found {
 			if r := at[k.run]; r.Sequence == k.sequence {
 				r.Stuck = &k.stuck

@@ -13,8 +13,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 )
 
-// Waits reads the stored parts of what a run waits for: its open steps, its listeners and the runs that it awaits. It implements
-// [explain.Store]. It is safe for concurrent use.
+// Waits reads the stored parts of what a run waits for: its open steps, its listeners and the runs that it awaits. It
+// implements [explain.Store]. It is safe for concurrent use.
 type Waits struct{ db *sqldb.DB }
 
 var _ explain.Store = (*Waits)(nil)
@@ -22,11 +22,13 @@ var _ explain.Store = (*Waits)(nil)
 // NewWaits returns a store on an open database.
 func NewWaits(db *sqldb.DB) *Waits { return &Waits{db} }
 
-// Pending implements [explain.Store]. Each query reads the data committed when it starts. Inputs and outputs of steps may be large and are not read.
+// Pending implements [explain.Store]. Each query reads the data committed when it starts. Inputs and outputs of steps
+// may be large and are not read.
 func (s *Waits) Pending(ctx context.Context, project, runID string, p explain.Page) (rows explain.Rows, err error) {
 	err = s.db.Read(ctx, "read what a run waits for", func(ctx context.Context, c sqldb.Conn) (err error) {
 		rows = explain.Rows{}
-		rows.Steps, err = sqlrow.Collect(ctx, c, selectOpen+` AND number > $2 ORDER BY number`+sqlrow.Limit(p.Limit+1), []any{runID, p.After}, scanStep)
+		rows.Steps, err = sqlrow.Collect(ctx, c, selectOpen+` AND number > $2 ORDER BY number`+sqlrow.Limit(p.Limit+1),
+			[]any{runID, p.After}, scanStep)
 		if err != nil || len(rows.Steps) == 0 {
 			return err
 		}
@@ -44,8 +46,10 @@ func (s *Waits) Pending(ctx context.Context, project, runID string, p explain.Pa
 			return err
 		}
 		return sqlrow.In(ctx, s.db.Dialect(), keys, []any{runID}, func(ctx context.Context, marks string, args []any) error {
-			found, err := sqlrow.Collect(ctx, c, `SELECT a.call_key, r.id, r.workflow, r.version, r.status, r.queued_reason, r.waiting_kind
-FROM run_awaited a JOIN runs r ON r.id = a.run_id WHERE a.parent = $1 AND a.call_key IN `+marks+` ORDER BY r.id`, args, scanChild)
+			found, err := sqlrow.Collect(ctx, c,
+				`SELECT a.call_key, r.id, r.workflow, r.version, r.status, r.queued_reason, r.waiting_kind
+FROM run_awaited a JOIN runs r ON r.id = a.run_id WHERE a.parent = $1 AND a.call_key IN `+marks+`
+ORDER BY r.id`, args, scanChild)
 			rows.Children = append(rows.Children, found...)
 			return err
 		})
@@ -73,7 +77,8 @@ func (s *Waits) NotTaken(
 	return list, start, err
 }
 
-const selectOpen = `SELECT number, path, pointer, task, kind, status, waiting_kind, wait_until, started_at, attempts, wait_details
+const selectOpen = `SELECT number, path, pointer, task, kind, status, waiting_kind, wait_until, started_at, attempts,
+	wait_details
 FROM steps WHERE run_id = $1 AND ended_at IS NULL`
 
 // around returns the open steps up to a number that contain some of the given ones.
@@ -92,7 +97,8 @@ func around(ctx context.Context, c sqldb.Conn, runID string, upTo int64, inner [
 }
 
 func scanStep(row sqlrow.Scanner) (t run.Step, err error) {
-	err = row.Scan(&t.Number, &t.Path, &t.Pointer, &t.Task, &t.Kind, &t.Status, &t.WaitingKind, sqlrow.TimeInto(&t.WaitUntil),
+	err = row.Scan(&t.Number, &t.Path, &t.Pointer, &t.Task, &t.Kind, &t.Status, &t.WaitingKind,
+		sqlrow.TimeInto(&t.WaitUntil),
 		sqlrow.TimeInto(&t.StartedAt), sqlrow.JSONInto(&t.Attempts), sqlrow.JSONInto(&t.Wait))
 	return t, err
 }

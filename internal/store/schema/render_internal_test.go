@@ -12,8 +12,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 )
 
-// released has the digests of the SQL that each database gets. A new migration needs a row; a row never changes after its release,
-// because databases that have applied the migration would differ from new ones.
+// released has the digests of the SQL that each database gets. A new migration needs a row; a row never changes after
+// its release, because databases that have applied the migration would differ from new ones.
 func released() []struct{ file, sqlite, postgres string } {
 	return []struct{ file, sqlite, postgres string }{
 		{"0001_baseline.sql", "a70a0f8aeaf3", "313d4d1f3cef"},

@@ -177,7 +177,8 @@ func (m *Migrator) UpTo(ctx context.Context, version int64) ([]Migration, error)
 	done, err := provider.UpTo(ctx, version)
 	if why, missing := sqldb.MissingRight(err); missing {
 		return nil, apperror.New(apperror.Refused, WrongSchema,
-			"migrate store %s: %s: run `signalbox migrate up` as the owner of the tables, and set store.auto_migrate to false for other users",
+			"migrate store %s: %s: run `signalbox migrate up` as the owner of the tables, and set store.auto_migrate to false "+
+				"for other users",
 			m.db.Location(), why).WithCause(err)
 	}
 	if err != nil {

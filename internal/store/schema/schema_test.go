@@ -52,9 +52,11 @@ func openSteps(t *testing.T, o sqldb.Options) (*sqldb.DB, *schema.Migrator) {
 	t.Helper()
 	db, _ := open(t, o)
 	m, err := schema.NewFrom(db, fstest.MapFS{
-		"0001_projects.sql": step(1, "CREATE TABLE schema_compat (version BIGINT NOT NULL PRIMARY KEY, oldest BIGINT NOT NULL);\nCREATE TABLE projects (name {{.Key}} NOT NULL PRIMARY KEY);"),
-		"0002_runs.sql":     step(2, "CREATE TABLE runs (id {{.Key}} NOT NULL PRIMARY KEY);\nCREATE TABLE steps (run_id {{.Key}} NOT NULL);"),
-		"0004_labels.sql":   step(4, "ALTER TABLE runs ADD COLUMN label TEXT NOT NULL DEFAULT '';"),
+		"0001_projects.sql": step(1, "CREATE TABLE schema_compat (version BIGINT NOT NULL PRIMARY KEY, oldest BIGINT NOT "+
+			"NULL);\nCREATE TABLE projects (name {{.Key}} NOT NULL PRIMARY KEY);"),
+		"0002_runs.sql": step(2,
+			"CREATE TABLE runs (id {{.Key}} NOT NULL PRIMARY KEY);\nCREATE TABLE steps (run_id {{.Key}} NOT NULL);"),
+		"0004_labels.sql": step(4, "ALTER TABLE runs ADD COLUMN label TEXT NOT NULL DEFAULT '';"),
 	})
 	require.NoError(t, err)
 	return db, m
@@ -62,7 +64,8 @@ func openSteps(t *testing.T, o sqldb.Options) (*sqldb.DB, *schema.Migrator) {
 
 // step is the file of a migration.
 func step(version int, statements string) *fstest.MapFile {
-	return &fstest.MapFile{Data: fmt.Appendf(nil, "-- +goose Up\n%s\nINSERT INTO schema_compat (version, oldest) VALUES (%d, 1);\n", statements, version)}
+	return &fstest.MapFile{Data: fmt.Appendf(nil,
+		"-- +goose Up\n%s\nINSERT INTO schema_compat (version, oldest) VALUES (%d, 1);\n", statements, version)}
 }
 
 func exec(t *testing.T, db *sqldb.DB, query string) {
@@ -205,7 +208,8 @@ func TestNewer(t *testing.T) {
 		exec(t, db, `INSERT INTO signalbox_schema (version_id, is_applied) VALUES (99, TRUE)`)
 		refused := func() {
 			t.Helper()
-			requireRefused(t, m.Check(t.Context()), db.Location(), "schema 99", fmt.Sprintf("up to %d", m.Latest()), "newer release")
+			requireRefused(t, m.Check(t.Context()), db.Location(), "schema 99", fmt.Sprintf("up to %d", m.Latest()),
+				"newer release")
 			_, err := m.Up(t.Context())
 			requireRefused(t, err, "schema 99")
 		}

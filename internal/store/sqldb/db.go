@@ -68,7 +68,8 @@ const (
 // Operations lists the kinds of calls.
 func Operations() []Operation { return []Operation{OpPing, OpRead, OpList, OpExec, OpWrite, OpLock} }
 
-// Failure is why a call failed, for metrics; empty if the database did its part, whatever the result means to the caller.
+// Failure is why a call failed, for metrics; empty if the database did its part, whatever the result means to the
+// caller.
 type Failure string
 
 // The failures.
@@ -105,7 +106,8 @@ type DB struct {
 	held  sync.Map // names of the locks that work in this process holds
 }
 
-// Open connects, unless Unchecked is set. If the database does not answer within 5 s, or CallTimeout if that is longer, it returns an error.
+// Open connects, unless Unchecked is set. If the database does not answer within 5 s, or CallTimeout if that is longer,
+// it returns an error.
 func Open(ctx context.Context, o Options) (*DB, error) {
 	d := &DB{timeout: o.CallTimeout, called: o.Called}
 	if d.timeout <= 0 {
@@ -165,7 +167,8 @@ func (d *DB) Close() error {
 // Dialect returns the differences between the databases' SQL.
 func (d *DB) Dialect() Dialect { return d.dialect }
 
-// Location returns the location of the database for messages, with names in quotes: the file, or host and database; never a password.
+// Location returns the location of the database for messages, with names in quotes: the file, or host and database;
+// never a password.
 func (d *DB) Location() string { return d.location.String() }
 
 // PlainLocation returns the location without quotes, to show it by itself.
@@ -239,7 +242,8 @@ func (d *DB) retry(ctx context.Context, f func() error) error {
 		if err == nil || attempt == maxAttempts || !retryable(err) {
 			return err
 		}
-		if !loop.Sleep(ctx, rand.N(backoff.Delay(firstRetry, longestRetry, attempt))) { //nolint:gosec // spreads load, guards nothing
+		if !loop.Sleep(ctx, rand.N(
+			backoff.Delay(firstRetry, longestRetry, attempt))) { //nolint:gosec // spreads load, guards nothing
 			return err
 		}
 	}

@@ -18,8 +18,8 @@ type Dialect struct {
 	Mark func(n int) string
 	// TableExists takes a table's name as $1 and counts the tables of that name.
 	TableExists string
-	// JSONRow is the function that makes a JSON array of its arguments, JSONList the aggregate that makes one of all rows: NULL or
-	// empty without rows.
+	// JSONRow is the function that makes a JSON array of its arguments, JSONList the aggregate that makes one of all rows:
+	// NULL or empty without rows.
 	JSONRow, JSONList string
 	// JSONLength returns the number of elements of the JSON array in a text column; NULL for NULL.
 	JSONLength func(column string) string

@@ -30,9 +30,9 @@ var errLockLost = errors.New("the connection that held the lock was lost")
 // timeouts do not apply to it.
 //
 // In Postgres it is a session-level advisory lock on a connection of its own, so that it neither waits for the pool nor
-// uses one of its connections, and the lock ends with the process. One such connection without a lock is kept for the next
-// call: a process tries every few seconds to take over from those that hold the locks. A SQLite file belongs to one process,
-// which uses a set of names.
+// uses one of its connections, and the lock ends with the process. One such connection without a lock is kept for the
+// next call: a process tries every few seconds to take over from those that hold the locks. A SQLite file belongs to
+// one process, which uses a set of names.
 func (d *DB) Exclusive(ctx context.Context, name string, work func(context.Context) error) (ran bool, err error) {
 	if d.dial == nil {
 		if _, held := d.held.LoadOrStore(name, nil); held {

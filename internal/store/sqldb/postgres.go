@@ -72,7 +72,8 @@ func dialForLock(ctx context.Context, cfg *pgx.ConnConfig) (*pgx.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := c.Exec(ctx, `SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3`); err != nil {
+	if _, err := c.Exec(ctx, `SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5;
+		SET tcp_keepalives_count = 3`); err != nil {
 		return nil, errors.Join(err, c.Close(ctx))
 	}
 	return c, nil

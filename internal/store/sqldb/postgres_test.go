@@ -22,7 +22,8 @@ func TestNoServer(t *testing.T) {
 	require.NoError(t, err)
 	address := l.Addr().String()
 	require.NoError(t, l.Close())
-	_, err = sqldb.Open(t.Context(), sqldb.Options{Driver: sqldb.Postgres, DSN: "postgres://ada:secret@" + address + "/runs"})
+	_, err = sqldb.Open(t.Context(),
+		sqldb.Options{Driver: sqldb.Postgres, DSN: "postgres://ada:secret@" + address + "/runs"})
 	requireUnavailable(t, err, address, `"runs"`, "does not answer", "check that it runs")
 	require.NotContains(t, err.Error(), "secret")
 }
@@ -277,7 +278,8 @@ func TestLockWhileTheDatabaseIsAway(t *testing.T) {
 	requireUnavailable(t, err, "take the lock queue", "does not answer")
 }
 
-// TestLocksShareAConnection asks for locks again and again: the server gets no connection for each, and one that was lost is replaced.
+// TestLocksShareAConnection asks for locks again and again: the server gets no connection for each, and one that was
+// lost is replaced.
 func TestLocksShareAConnection(t *testing.T) {
 	t.Parallel()
 	dsn := storetest.Postgres(t)
@@ -285,7 +287,8 @@ func TestLocksShareAConnection(t *testing.T) {
 	db := open(t, sqldb.Options{Driver: sqldb.Postgres, DSN: dsn})
 	backend := func() (pid int) {
 		require.NoError(t, holder.Read(t.Context(), "read", func(ctx context.Context, c sqldb.Conn) error {
-			return c.QueryRowContext(ctx, `SELECT max(pid) FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle'
+			return c.QueryRowContext(ctx,
+				`SELECT max(pid) FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle'
 				AND (query LIKE '%pg_try_advisory_lock%' OR query LIKE '%pg_advisory_unlock%') HAVING count(*) = 1`).Scan(&pid)
 		}))
 		return pid

@@ -89,15 +89,19 @@ func TestOpenRefusesInvalidOptions(t *testing.T) {
 		{"no driver", sqldb.Options{DSN: "x"}, []string{`unknown driver ""`, "sqlite", "postgres"}},
 		{"no path", sqldb.Options{Driver: sqldb.SQLite}, []string{"needs the path of a file"}},
 		{"memory", sqldb.Options{Driver: sqldb.SQLite, DSN: ":memory:"}, []string{":memory:", "temporary folder"}},
-		{"parameters", sqldb.Options{Driver: sqldb.SQLite, DSN: filepath.Join(dir, "a.db?%zz")}, []string{"parameters of the dsn"}},
+		{"parameters", sqldb.Options{Driver: sqldb.SQLite, DSN: filepath.Join(dir, "a.db?%zz")},
+			[]string{"parameters of the dsn"}},
 		{
 			"folder is missing", sqldb.Options{Driver: sqldb.SQLite, DSN: filepath.Join(dir, "none", "a.db")},
 			[]string{filepath.Join(dir, "none", "a.db"), "make the folder", "no such file"},
 		},
-		{"folder is a file", sqldb.Options{Driver: sqldb.SQLite, DSN: filepath.Join(noDatabase, "a.db")}, []string{noDatabase, "not a directory"}},
+		{"folder is a file", sqldb.Options{Driver: sqldb.SQLite, DSN: filepath.Join(noDatabase, "a.db")},
+			[]string{noDatabase, "not a directory"}},
 		{"file is a folder", sqldb.Options{Driver: sqldb.SQLite, DSN: dir}, []string{dir, "is a directory"}},
-		{"not a database", sqldb.Options{Driver: sqldb.SQLite, DSN: noDatabase}, []string{noDatabase, "not a sound SQLite database"}},
-		{"postgres dsn", sqldb.Options{Driver: sqldb.Postgres, DSN: "postgres://u:secret@host:port/x"}, []string{"postgres dsn"}},
+		{"not a database", sqldb.Options{Driver: sqldb.SQLite, DSN: noDatabase},
+			[]string{noDatabase, "not a sound SQLite database"}},
+		{"postgres dsn", sqldb.Options{Driver: sqldb.Postgres, DSN: "postgres://u:secret@host:port/x"},
+			[]string{"postgres dsn"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

@@ -16,8 +16,8 @@ const (
 	keptText = 16 << 10
 )
 
-// cachingConnector makes connections to SQLite that cache their prepared statements. To parse and plan a statement takes
-// SQLite longer than to run most of the store's statements.
+// cachingConnector makes connections to SQLite that cache their prepared statements. To parse and plan a statement
+// takes SQLite longer than to run most of the store's statements.
 type cachingConnector struct{ driver.Connector }
 
 // session is the set of methods of a connection to SQLite that database/sql uses.
@@ -45,8 +45,8 @@ func (p cachingConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	return &cachingConn{session: s, idle: map[string]*prepared{}}, nil
 }
 
-// cachingConn is a connection with a cache of prepared statements. As any [driver.Conn], it is used by one goroutine at a
-// time.
+// cachingConn is a connection with a cache of prepared statements. As any [driver.Conn], it is used by one goroutine at
+// a time.
 type cachingConn struct {
 	session
 
@@ -135,7 +135,8 @@ func (k *cachingConn) take(ctx context.Context, query string) (*prepared, error)
 	}
 	s, ok := made.(statement)
 	if !ok {
-		return nil, errors.Join(errors.New("a statement of the driver of SQLite lacks a method that the store needs"), made.Close())
+		return nil, errors.Join(errors.New("a statement of the driver of SQLite lacks a method that the store needs"),
+			made.Close())
 	}
 	return &prepared{statement: s}, nil
 }

@@ -14,7 +14,8 @@ import (
 // counted opens a database with a table of n numbers.
 func counted(t testing.TB, n int) *sqldb.DB {
 	t.Helper()
-	db, err := sqldb.Open(t.Context(), sqldb.Options{Driver: sqldb.SQLite, DSN: t.TempDir() + "/store.db", MaxConns: 1, CallTimeout: patience})
+	db, err := sqldb.Open(t.Context(),
+		sqldb.Options{Driver: sqldb.SQLite, DSN: t.TempDir() + "/store.db", MaxConns: 1, CallTimeout: patience})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
 	require.NoError(t, db.Write(t.Context(), "fill", func(ctx context.Context, c sqldb.Conn) error {
@@ -22,7 +23,8 @@ func counted(t testing.TB, n int) *sqldb.DB {
 			return err
 		}
 		for i := range n {
-			if _, err := c.ExecContext(ctx, `INSERT INTO numbers (n, label) VALUES ($1, $2)`, i, fmt.Sprint("number ", i)); err != nil {
+			if _, err := c.ExecContext(ctx, `INSERT INTO numbers (n, label) VALUES ($1, $2)`, i,
+				fmt.Sprint("number ", i)); err != nil {
 				return err
 			}
 		}
@@ -31,7 +33,8 @@ func counted(t testing.TB, n int) *sqldb.DB {
 	return db
 }
 
-// TestStatementWithinItsOwnRows runs a query while the rows of the same query are read: each has a statement of its own.
+// TestStatementWithinItsOwnRows runs a query while the rows of the same query are read: each has a statement of its
+// own.
 func TestStatementWithinItsOwnRows(t *testing.T) {
 	t.Parallel()
 	db := counted(t, 20)

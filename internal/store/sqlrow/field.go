@@ -12,8 +12,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 )
 
-// Field is one column of a row. Value is a pointer to its value in Go, or a [Value] over one; in rows that are only written it may also be the
-// stored value itself.
+// Field is one column of a row. Value is a pointer to its value in Go, or a [Value] over one; in rows that are only
+// written it may also be the stored value itself.
 type Field struct {
 	Name  string
 	Value any
@@ -87,7 +87,8 @@ func (f Field) kind() (string, error) {
 	return "", fmt.Errorf("update column %q: the type of %T is unknown", f.Name, f.Value)
 }
 
-// Fields are the columns of a row, each described once: from them come the lists of columns, of what a row is scanned into, and of arguments.
+// Fields are the columns of a row, each described once: from them come the lists of columns, of what a row is scanned
+// into, and of arguments.
 //
 //	func fields(v *view.View) sqlrow.Fields {
 //		return sqlrow.Row("id", &v.ID, "name", &v.Name, "query", sqlrow.JSONInto(&v.Query))
@@ -189,7 +190,8 @@ func Marks(n int) string {
 	return string(b)
 }
 
-// Replace returns the end of an insert that writes columns of the existing row instead, if there is one with the same key.
+// Replace returns the end of an insert that writes columns of the existing row instead, if there is one with the same
+// key.
 func Replace(key string, columns ...string) string {
 	sets := make([]string, len(columns))
 	for i, column := range columns {

@@ -74,7 +74,8 @@ func InsertMany[T any](
 
 // InsertReturning is [InsertMany] with a rest that returns rows, which it scans.
 func InsertReturning[T, R any](
-	ctx context.Context, c sqldb.Conn, d sqldb.Dialect, table, rest string, list []T, row func(T) Fields, scan func(Scanner) (R, error),
+	ctx context.Context, c sqldb.Conn, d sqldb.Dialect, table, rest string, list []T, row func(T) Fields,
+	scan func(Scanner) (R, error),
 ) (returned []R, err error) {
 	for part := range Chunks(list) {
 		columns, args, err := values(part, row)
@@ -134,7 +135,8 @@ func updateText(d sqldb.Dialect, table string, keys int, columns Fields, rows in
 }
 
 // UpdateMany writes the columns of many rows. The first columns are the keys.
-func UpdateMany[T any](ctx context.Context, c sqldb.Conn, d sqldb.Dialect, table string, keys int, list []T, row func(T) Fields) error {
+func UpdateMany[T any](ctx context.Context, c sqldb.Conn, d sqldb.Dialect, table string, keys int, list []T,
+	row func(T) Fields) error {
 	for part := range Chunks(list) {
 		columns, args, err := values(part, row)
 		if err != nil {
@@ -154,7 +156,8 @@ func UpdateMany[T any](ctx context.Context, c sqldb.Conn, d sqldb.Dialect, table
 // In runs a query or statement for each part of a list of texts: text returns the statement for the placeholders of one
 // part, "($2, $3)", which follow those of the shared arguments.
 func In(
-	ctx context.Context, d sqldb.Dialect, list []string, shared []any, run func(ctx context.Context, marks string, args []any) error,
+	ctx context.Context, d sqldb.Dialect, list []string, shared []any,
+	run func(ctx context.Context, marks string, args []any) error,
 ) error {
 	for part := range Chunks(list) {
 		args := append(make([]any, 0, len(shared)+len(part)), shared...)

@@ -45,8 +45,8 @@ func timeOf(src any) (time.Time, error) {
 	}
 }
 
-// NanosInto scans the nanoseconds of a time below its microsecond, which [Micros] omits, and adds them to a time that [TimeInto] has scanned
-// from an earlier column.
+// NanosInto scans the nanoseconds of a time below its microsecond, which [Micros] omits, and adds them to a time that
+// [TimeInto] has scanned from an earlier column.
 func NanosInto(to *time.Time) Value { return nanosInto{to} }
 
 type nanosInto struct{ to *time.Time }

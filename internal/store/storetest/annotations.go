@@ -58,7 +58,9 @@ func testPublications(t *testing.T, open Opener) {
 		}
 		return out
 	}
-	require.Equal(t, []string{hello + "@1.1.0 " + at(3).Sub(at(0)).String(), hello + "@1.0.0 " + at(2).Sub(at(0)).String()}, names(at(2), at(4), 10))
+	require.Equal(t, []string{
+		hello + "@1.1.0 " + at(3).Sub(at(0)).String(), hello + "@1.0.0 " +
+			at(2).Sub(at(0)).String()}, names(at(2), at(4), 10))
 	require.Len(t, names(at(0), at(3), 10), 2, "the end is exclusive")
 	require.Len(t, names(at(0), at(9), 1), 1)
 }

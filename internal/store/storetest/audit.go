@@ -50,7 +50,8 @@ func testAuditList(t *testing.T, open Opener) {
 		{"since is inclusive", audit.Filter{Since: at(2)}, want[:2]},
 		{"until is exclusive", audit.Filter{Until: at(2)}, want[2:]},
 		{"page", audit.Filter{After: &audit.Cursor{ID: all[0].ID}, Limit: 2}, want[1:3]},
-		{"oldest first", audit.Filter{OldestFirst: true, After: &audit.Cursor{ID: all[3].ID}, Limit: 2}, []audit.Entry{want[2], want[1]}},
+		{"oldest first", audit.Filter{OldestFirst: true, After: &audit.Cursor{ID: all[3].ID}, Limit: 2},
+			[]audit.Entry{want[2], want[1]}},
 		{"nothing", audit.Filter{Project: "a", Action: "action.b"}, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

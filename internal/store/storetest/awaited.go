@@ -19,7 +19,8 @@ func testAwaited(t *testing.T, open Opener) {
 	insert(t, s, newRun("p2", 1))
 	for i, id := range []string{"a", "b", "c", "d"} {
 		r := newRun(id, i+2)
-		r.Parent = run.Parent{RunID: map[bool]string{true: "p1", false: "p2"}[i < 2], Path: "/do/0/x", Depth: 1, Key: "key of " + id, Awaited: id != "d"}
+		r.Parent = run.Parent{RunID: map[bool]string{true: "p1", false: "p2"}[i < 2], Path: "/do/0/x", Depth: 1,
+			Key: "key of " + id, Awaited: id != "d"}
 		insert(t, s, r)
 	}
 	due := func() []child.Link {
@@ -66,7 +67,8 @@ func testAwaited(t *testing.T, open Opener) {
 	require.NoError(t, err)
 	require.Equal(t, []child.Link{ended}, due(), "it was asked to end")
 	finish("c", run.Canceled)
-	require.Equal(t, []child.Link{ended, {RunID: "c", Project: here, Parent: "p2", Ended: true, ParentEnded: true, CancelRequested: true}}, due())
+	require.Equal(t, []child.Link{
+		ended, {RunID: "c", Project: here, Parent: "p2", Ended: true, ParentEnded: true, CancelRequested: true}}, due())
 	require.NoError(t, awaited.MarkNotified(ctx, "b"))
 	require.NoError(t, awaited.MarkNotified(ctx, "b"))
 	require.NoError(t, awaited.MarkNotified(ctx, "c"))

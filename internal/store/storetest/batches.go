@@ -25,8 +25,9 @@ const wholePage = 1000
 
 func newBatch(id string, n int) batch.Batch {
 	return batch.Batch{
-		ID: id, Project: here, Action: batch.Cancel, Status: batch.Running, Reason: "stale", Rate: 12.5, RequestID: "request-" + id,
-		Actor: auth.Actor{Kind: auth.KindToken, Name: "ada"}, Fingerprint: "f", CreatedAt: at(n),
+		ID: id, Project: here, Action: batch.Cancel, Status: batch.Running, Reason: "stale", Rate: 12.5,
+		RequestID: "request-" + id,
+		Actor:     auth.Actor{Kind: auth.KindToken, Name: "ada"}, Fingerprint: "f", CreatedAt: at(n),
 	}
 }
 
@@ -47,7 +48,8 @@ func getBatch(t testing.TB, s Store, id string) batch.Batch {
 
 func items(t testing.TB, s Store, status batch.ItemStatus) []batch.Item {
 	t.Helper()
-	list, err := s.Batches().ListBatchItems(t.Context(), batch.ItemFilter{Project: here, Batch: working, Status: status, Limit: wholePage})
+	list, err := s.Batches().ListBatchItems(t.Context(),
+		batch.ItemFilter{Project: here, Batch: working, Status: status, Limit: wholePage})
 	require.NoError(t, err)
 	return list
 }
@@ -83,7 +85,11 @@ func testBatches(t *testing.T, open Opener) {
 	require.EqualValues(t, 4, stored.Pending())
 	require.Equal(t, []string{"r3", "r1", "r2", "r4"}, runsOf(items(t, s, "")), "in the order given")
 
-	again, made, err := s.Batches().StartBatch(ctx, func() batch.Batch { b := newBatch("b2", 2); b.RequestID = "request-b1"; return b }(), []string{"r9"}, wholePage,
+	again, made, err := s.Batches().StartBatch(ctx, func() batch.Batch {
+		b := newBatch("b2", 2)
+		b.RequestID = "request-b1"
+		return b
+	}(), []string{"r9"}, wholePage,
 		entry(audit.BatchStart, here, "b2"))
 	require.NoError(t, err)
 	require.False(t, made)
@@ -92,7 +98,8 @@ func testBatches(t *testing.T, open Opener) {
 	require.Len(t, audited(t, s, "b1"), 1)
 
 	first := claim(t, s, 0, 2)
-	require.Equal(t, []batch.Item{{Number: 1, RunID: "r3", Status: batch.Pending}, {Number: 2, RunID: "r1", Status: batch.Pending}}, first)
+	require.Equal(t, []batch.Item{
+		{Number: 1, RunID: "r3", Status: batch.Pending}, {Number: 2, RunID: "r1", Status: batch.Pending}}, first)
 	require.True(t, claim(t, s, 0, 1)[0].Begun, "the next claim shows that it was claimed before")
 	require.Equal(t, "r2", claim(t, s, 2, 1)[0].RunID)
 	first[0].Status = batch.Succeeded
@@ -100,9 +107,11 @@ func testBatches(t *testing.T, open Opener) {
 	writeItemResults(t, s, 5, first...)
 	writeItemResults(t, s, 6, first...)
 	got := getBatch(t, s, "b1")
-	require.Equal(t, []int64{4, 1, 0, 1, 2}, []int64{got.Total, got.Succeeded, got.Refused, got.Failed, got.Pending()}, "each counts once")
+	require.Equal(t, []int64{4, 1, 0, 1, 2}, []int64{got.Total, got.Succeeded, got.Refused, got.Failed, got.Pending()},
+		"each counts once")
 	require.Equal(t, batch.Running, got.Status)
-	require.Equal(t, []batch.Item{{Number: 1, RunID: "r3", Status: batch.Succeeded, EndedAt: at(5), Begun: true}}, items(t, s, batch.Succeeded))
+	require.Equal(t, []batch.Item{{Number: 1, RunID: "r3", Status: batch.Succeeded, EndedAt: at(5), Begun: true}},
+		items(t, s, batch.Succeeded))
 	require.Equal(t, "odd \uFFFD text", items(t, s, batch.Failed)[0].Error)
 
 	kept, err := s.Batches().SetWaitReason(ctx, "b1", "", "temporal is away")
@@ -286,9 +295,12 @@ func testBatchSelection(t *testing.T, open Opener) {
 	require.Equal(t, all, runsOf(items(t, s, "")), "the oldest first, and none that came later")
 
 	require.EqualValues(t, 25, startBatch(t, s, filtered("b2", run.Filter{}), wholePage).Total)
-	require.EqualValues(t, 4, startBatch(t, s, filtered("b3", run.Filter{Workflow: hello, Version: "1.0.0", Since: at(1), Until: at(5)}), wholePage).Total)
+	require.EqualValues(t, 4,
+		startBatch(t, s, filtered("b3", run.Filter{Workflow: hello, Version: "1.0.0", Since: at(1), Until: at(5)}),
+			wholePage).Total)
 	require.EqualValues(t, 25, startBatch(t, s, filtered("b6", run.Filter{Trigger: run.TriggerAPI}), wholePage).Total)
-	require.Zero(t, startBatch(t, s, filtered("b7", run.Filter{Stuck: []string{run.AnyCode}}), wholePage).Total, "none is stuck")
+	require.Zero(t, startBatch(t, s, filtered("b7", run.Filter{Stuck: []string{run.AnyCode}}), wholePage).Total,
+		"none is stuck")
 	none := startBatch(t, s, filtered("b4", run.Filter{Workflow: "no/such"}), wholePage)
 	require.Equal(t, batch.Completed, none.Status)
 	require.Zero(t, none.Total)
@@ -383,7 +395,8 @@ func testStopWorkflow(t *testing.T, open Opener) {
 // testBatchNotTaken counts the runs that Temporal has for a worker, or is about to get.
 func testBatchNotTaken(t *testing.T, open Opener) {
 	s, ctx := open(t), t.Context()
-	for i, reason := range []string{run.QueuedStarting, run.QueuedStarting, run.QueuedStarting, run.QueuedEngine, run.QueuedAdmission} {
+	for i, reason := range []string{
+		run.QueuedStarting, run.QueuedStarting, run.QueuedStarting, run.QueuedEngine, run.QueuedAdmission} {
 		r := newRun(fmt.Sprintf("r%d", i+1), i)
 		r.QueuedReason = reason
 		insert(t, s, r)
@@ -394,7 +407,8 @@ func testBatchNotTaken(t *testing.T, open Opener) {
 		return n
 	}
 	all := []string{"r1", "r2", "r3", "r4", "r5", "none"}
-	require.EqualValues(t, 3, untaken(all...), "what waits for Temporal or for admission is nothing that Temporal works on")
+	require.EqualValues(t, 3, untaken(all...),
+		"what waits for Temporal or for admission is nothing that Temporal works on")
 	require.EqualValues(t, 1, untaken("r1"))
 	require.Zero(t, untaken())
 	require.NoError(t, s.MarkHandedOver(ctx, "r1", "execution-1", at(9)))
@@ -433,7 +447,8 @@ func testBatchesNotFound(t *testing.T, open Opener) {
 	require.Len(t, audited(t, s, "b1"), 1)
 }
 
-// testConcurrentBatchWorkers runs several workers on one batch, where only one is expected: every item still counts once.
+// testConcurrentBatchWorkers runs several workers on one batch, where only one is expected: every item still counts
+// once.
 func testConcurrentBatchWorkers(t *testing.T, open Opener) {
 	stores := []Store{open(t), open(t)}
 	var ids []string

@@ -18,7 +18,8 @@ import (
 func longer(a, b string) bool { return len(a) > len(b) || (len(a) == len(b) && a > b) }
 
 func draft(name, source string, n int) workflow.Draft {
-	return workflow.Draft{Project: here, Workflow: name, Title: "title of " + source, Summary: "summary", Source: source, SavedAt: at(n)}
+	return workflow.Draft{Project: here, Workflow: name, Title: "title of " + source, Summary: "summary", Source: source,
+		SavedAt: at(n)}
 }
 
 func version(name, number, hash string, n int) workflow.Version {
@@ -70,9 +71,12 @@ func testUpdateProject(t *testing.T, open Opener) {
 		change project.Change
 		want   project.Project
 	}{
-		{project.Change{MaxSteps: new(int64(50_000))}, project.Project{Description: "sells", Settings: project.Settings{MaxSteps: 50_000}}},
-		{project.Change{EndPoison: new(true)}, project.Project{Description: "sells", Settings: project.Settings{MaxSteps: 50_000, EndPoison: true}}},
-		{project.Change{Description: new("")}, project.Project{Settings: project.Settings{MaxSteps: 50_000, EndPoison: true}}},
+		{project.Change{MaxSteps: new(int64(50_000))},
+			project.Project{Description: "sells", Settings: project.Settings{MaxSteps: 50_000}}},
+		{project.Change{EndPoison: new(true)},
+			project.Project{Description: "sells", Settings: project.Settings{MaxSteps: 50_000, EndPoison: true}}},
+		{project.Change{Description: new("")},
+			project.Project{Settings: project.Settings{MaxSteps: 50_000, EndPoison: true}}},
 		{
 			project.Change{Description: new("it's back"), MaxSteps: new(int64(0)), EndPoison: new(false)},
 			project.Project{Description: "it's back"},
@@ -88,10 +92,12 @@ func testUpdateProject(t *testing.T, open Opener) {
 	}
 	require.Len(t, audited(t, s, "shop"), 5)
 
-	_, err := s.UpdateProject(ctx, "none", project.Change{EndPoison: new(true)}, entry(audit.ProjectUpdate, "none", "none"))
+	_, err := s.UpdateProject(ctx, "none", project.Change{EndPoison: new(true)},
+		entry(audit.ProjectUpdate, "none", "none"))
 	requireError(t, err, apperror.NotFound, apperror.ProjectNotFound, "none")
 	require.Empty(t, audited(t, s, "none"), "a refused update is not audited")
-	_, err = s.UpdateProject(ctx, "shop", project.Change{Description: new("a\x00b")}, entry(audit.ProjectUpdate, "shop", "shop"))
+	_, err = s.UpdateProject(ctx, "shop", project.Change{Description: new("a\x00b")},
+		entry(audit.ProjectUpdate, "shop", "shop"))
 	require.True(t, apperror.Is(err, apperror.InvalidArgument), "%v", err)
 	other, err := s.GetProject(ctx, here)
 	require.NoError(t, err)
@@ -133,7 +139,8 @@ func testPublish(t *testing.T, open Opener) {
 	w, err := s.GetWorkflow(ctx, here, hello)
 	require.NoError(t, err)
 	require.Equal(t, workflow.Workflow{
-		Project: here, Name: hello, Title: "title 1", Summary: "summary 1", State: workflow.StatePublished, LatestVersion: "1", LatestHash: "sha256:one",
+		Project: here, Name: hello, Title: "title 1", Summary: "summary 1", State: workflow.StatePublished,
+		LatestVersion: "1", LatestHash: "sha256:one",
 		CreatedAt: at(0), UpdatedAt: at(1),
 	}, w, "the draft was what got published, so it is gone")
 
@@ -217,7 +224,8 @@ func testListWorkflows(t *testing.T, open Opener) {
 	publish(t, s, version("b/hello", "1", "sha256:b", 1))
 	_, err := s.SetPaused(ctx, here, "b/hello", true, "broken", entry(audit.WorkflowPause, here, "b/hello"))
 	require.NoError(t, err)
-	require.NoError(t, s.CreateProject(ctx, project.Project{Name: "empty", CreatedAt: at(0)}, entry(audit.ProjectCreate, "empty", "empty")))
+	require.NoError(t, s.CreateProject(ctx, project.Project{Name: "empty", CreatedAt: at(0)},
+		entry(audit.ProjectCreate, "empty", "empty")))
 
 	for _, tt := range []struct {
 		name   string
@@ -231,7 +239,8 @@ func testListWorkflows(t *testing.T, open Opener) {
 		{"escape is itself", workflow.Filter{Text: "r!"}, names[5:]},
 		{"backslash is itself", workflow.Filter{Text: `\`}, nil},
 		{"one state", workflow.Filter{States: []string{workflow.StatePaused}}, []string{"b/hello"}},
-		{"two states", workflow.Filter{States: []string{workflow.StatePublished, workflow.StatePaused}}, []string{"a/hello", "b/hello"}},
+		{"two states", workflow.Filter{States: []string{workflow.StatePublished, workflow.StatePaused}},
+			[]string{"a/hello", "b/hello"}},
 		{"after", workflow.Filter{After: &workflow.Cursor{Project: here, Name: "a/hello_world"}}, names[3:]},
 		{"limit", workflow.Filter{Limit: 2}, names[:2]},
 		{"another project", workflow.Filter{Project: "empty"}, nil},
@@ -263,7 +272,8 @@ func testListWorkflows(t *testing.T, open Opener) {
 	}{
 		{"all projects", workflow.Filter{Text: "other"}, []string{here + " c/other!", "empty a/other"}},
 		{"some projects", workflow.Filter{Projects: []string{"empty", "none"}}, []string{"empty a/other"}},
-		{"after", workflow.Filter{After: &workflow.Cursor{Project: here, Name: "b/hello"}}, []string{here + " c/other!", "empty a/other"}},
+		{"after", workflow.Filter{After: &workflow.Cursor{Project: here, Name: "b/hello"}},
+			[]string{here + " c/other!", "empty a/other"}},
 	} {
 		tt.filter.Limit = 100
 		list, err := s.ListWorkflows(ctx, tt.filter)

@@ -32,14 +32,16 @@ func routing(position int64, status event.Status, deliveries ...event.Delivery) 
 
 func startOf(position int64, workflow string) event.Delivery {
 	return event.Delivery{
-		ID: fmt.Sprintf("%d %s", position, workflow), Project: here, Position: position, Kind: event.Start, Workflow: workflow, Version: "1.0.0",
+		ID: fmt.Sprintf("%d %s", position, workflow), Project: here, Position: position, Kind: event.Start,
+		Workflow: workflow, Version: "1.0.0",
 		RunID: fmt.Sprintf("run-%d-%s", position, workflow), Positions: []int64{position},
 	}
 }
 
 func wakeOf(position int64, runID string) event.Delivery {
 	return event.Delivery{
-		ID: fmt.Sprintf("%d %s", position, runID), Project: here, Position: position, Kind: event.Wake, RunID: runID, Listener: "listener of " + runID,
+		ID: fmt.Sprintf("%d %s", position, runID), Project: here, Position: position, Kind: event.Wake, RunID: runID,
+		Listener:  "listener of " + runID,
 		Positions: []int64{position},
 	}
 }
@@ -127,7 +129,8 @@ func testRouteEvents(t *testing.T, open Opener) {
 	route(t, s, o, routings...)
 	require.Equal(t, int64(3), pending(t, s))
 	for position, want := range map[int64][2]string{
-		1: {"rejected", "odd \uFFFD reason"}, 2: {"unmatched", ""}, 50: {"unmatched", ""}, 51: {"rejected", "odd \uFFFD reason"},
+		1: {"rejected", "odd \uFFFD reason"}, 2: {"unmatched", ""}, 50: {"unmatched", ""},
+		51: {"rejected", "odd \uFFFD reason"},
 		71: {"routed", ""}, 72: {"unmatched", ""}, 150: {"unmatched", ""}, 151: {"pending", ""},
 	} {
 		e := getEvent(t, s, position)
@@ -140,13 +143,15 @@ func testRouteEvents(t *testing.T, open Opener) {
 	list := deliveries(t, s, 71)
 	require.Equal(t, []string{"71 a/a", "71 b/b", "71 run-1"}, deliveryIDs(list))
 	d := list[0]
-	require.Equal(t, []any{event.DeliveryPending, 0, "a/a", "1.0.0", []int64{71}}, []any{d.Status, d.Attempts, d.Workflow, d.Version, d.Positions})
+	require.Equal(t, []any{event.DeliveryPending, 0, "a/a", "1.0.0", []int64{71}},
+		[]any{d.Status, d.Attempts, d.Workflow, d.Version, d.Positions})
 	require.Equal(t, d.CreatedAt, d.NextAt)
 	require.Empty(t, deliveries(t, s, 72))
 
 	// A position that does not follow is refused, and nothing changes.
 	for _, position := range []int64{150, 152} {
-		err = s.Events().CommitRouting(ctx, here, o, []event.Routing{routing(position, event.Routed, startOf(position, "a/a"))})
+		err = s.Events().CommitRouting(ctx, here, o,
+			[]event.Routing{routing(position, event.Routed, startOf(position, "a/a"))})
 		require.ErrorContains(t, err, "does not follow")
 	}
 	err = s.Events().CommitRouting(ctx, here, o, []event.Routing{routing(151, event.Routed), routing(153, event.Routed)})
@@ -168,8 +173,10 @@ func testClaimDeliveries(t *testing.T, open Opener) {
 	require.Empty(t, due(t, s, o, 10))
 	both := startOf(6, "all/of")
 	both.Positions = []int64{2, 6}
-	route(t, s, o, routing(1, event.Routed, startOf(1, "a/a")), routing(2, event.Routed, startOf(2, "a/a")), routing(3, event.Routed, startOf(3, "a/a")))
-	route(t, s, o, routing(4, event.Unmatched), routing(5, event.Routed, startOf(5, "a/a")), routing(6, event.Routed, both))
+	route(t, s, o, routing(1, event.Routed, startOf(1, "a/a")), routing(2, event.Routed, startOf(2, "a/a")),
+		routing(3, event.Routed, startOf(3, "a/a")))
+	route(t, s, o, routing(4, event.Unmatched), routing(5, event.Routed, startOf(5, "a/a")),
+		routing(6, event.Routed, both))
 
 	first := due(t, s, o, 3)
 	require.Equal(t, []string{"1 a/a", "2 a/a", "3 a/a"}, deliveryIDs(first))
@@ -184,11 +191,13 @@ func testClaimDeliveries(t *testing.T, open Opener) {
 	require.Equal(t, []string{"2 a/a", "6 all/of"}, deliveryIDs(deliveries(t, s, 2)), "what an event is part of")
 	require.Empty(t, due(t, s, o, 10), "claimed is claimed")
 
-	writeResults(t, s, o, outcome("1 a/a", inbox.Done, 0), outcome("2 a/a", inbox.Retry, 0), outcome("3 a/a", inbox.Retry, time.Hour),
+	writeResults(t, s, o, outcome("1 a/a", inbox.Done, 0), outcome("2 a/a", inbox.Retry, 0),
+		outcome("3 a/a", inbox.Retry, time.Hour),
 		outcome("5 a/a", inbox.Dead, 0), outcome("none", inbox.Done, 0))
 	require.Equal(t, int64(3), pending(t, s))
 	for position, want := range map[int64][]any{
-		1: {event.DeliveryDone, 1, "reason of 1 a/a", true}, 3: {event.DeliveryPending, 1, "reason of 3 a/a", false}, 5: {event.DeliveryDead, 1, "reason of 5 a/a", true},
+		1: {event.DeliveryDone, 1, "reason of 1 a/a", true}, 3: {event.DeliveryPending, 1, "reason of 3 a/a", false},
+		5: {event.DeliveryDead, 1, "reason of 5 a/a", true},
 	} {
 		d := delivery(t, s, position)
 		require.Equal(t, want, []any{d.Status, d.Attempts, d.Reason, d.NextAt.IsZero()})
@@ -197,7 +206,8 @@ func testClaimDeliveries(t *testing.T, open Opener) {
 	again := due(t, s, o, 10)
 	require.Equal(t, []string{"2 a/a"}, deliveryIDs(again))
 	require.Equal(t, 2, again[0].Attempts)
-	writeResults(t, s, o, outcome("2 a/a", inbox.Done, 0), outcome("1 a/a", inbox.Dead, 0), outcome("5 a/a", inbox.Retry, 0))
+	writeResults(t, s, o, outcome("2 a/a", inbox.Done, 0), outcome("1 a/a", inbox.Dead, 0),
+		outcome("5 a/a", inbox.Retry, 0))
 	require.Equal(t, event.DeliveryDone, delivery(t, s, 1).Status, "an outcome is final")
 	require.Equal(t, event.DeliveryDead, delivery(t, s, 5).Status)
 	require.Equal(t, int64(2), pending(t, s))
@@ -232,11 +242,14 @@ func testLanes(t *testing.T, open Opener) {
 	routings = append(routings, routing(6, event.Routed, wakeOf(6, "y"), startOf(6, "a/a")))
 	route(t, s, o, routings...)
 
-	require.Equal(t, []string{"1 x", "2 x", "3 x", "4 x", "5 x", "6 a/a", "6 y"}, deliveryIDs(due(t, s, o, 10)), "a lane comes as a row")
+	require.Equal(t, []string{"1 x", "2 x", "3 x", "4 x", "5 x", "6 a/a", "6 y"}, deliveryIDs(due(t, s, o, 10)),
+		"a lane comes as a row")
 	route(t, s, o, routing(7, event.Routed, wakeOf(7, "x"), wakeOf(7, "y")))
 	require.Empty(t, due(t, s, o, 10), "a lane that is being worked on is left alone")
-	writeResults(t, s, o, outcome("6 y", inbox.Done, 0), outcome("1 x", inbox.Done, 0), outcome("2 x", inbox.Retry, time.Hour))
-	require.Equal(t, []string{"7 y"}, deliveryIDs(due(t, s, o, 10)), "what is to be tried again holds its lane up, and no other")
+	writeResults(t, s, o, outcome("6 y", inbox.Done, 0), outcome("1 x", inbox.Done, 0),
+		outcome("2 x", inbox.Retry, time.Hour))
+	require.Equal(t, []string{"7 y"}, deliveryIDs(due(t, s, o, 10)),
+		"what is to be tried again holds its lane up, and no other")
 	require.True(t, delivery(t, s, 3).NextAt.IsZero())
 
 	// The lane continues where it stopped, including the deliveries behind that its owner had claimed.
@@ -261,9 +274,11 @@ func testRedeliver(t *testing.T, open Opener) {
 	s, ctx := open(t), t.Context()
 	o := fence(t, s, "host-1")
 	give(t, s, newEvents("e", 3)...)
-	route(t, s, o, routing(1, event.Routed, startOf(1, "dead/1"), startOf(1, "dead/2"), startOf(1, "done/1"), startOf(1, "late/1"), startOf(1, "claimed/1")))
+	route(t, s, o, routing(1, event.Routed, startOf(1, "dead/1"), startOf(1, "dead/2"), startOf(1, "done/1"),
+		startOf(1, "late/1"), startOf(1, "claimed/1")))
 	due(t, s, o, 10)
-	writeResults(t, s, o, outcome("1 dead/1", inbox.Dead, 0), outcome("1 dead/2", inbox.Dead, 0), outcome("1 done/1", inbox.Done, 0), outcome("1 late/1", inbox.Retry, time.Hour))
+	writeResults(t, s, o, outcome("1 dead/1", inbox.Dead, 0), outcome("1 dead/2", inbox.Dead, 0),
+		outcome("1 done/1", inbox.Done, 0), outcome("1 late/1", inbox.Retry, time.Hour))
 	require.Equal(t, int64(2), pending(t, s))
 
 	redeliver := func(ids ...string) []event.Delivery {
@@ -273,7 +288,8 @@ func testRedeliver(t *testing.T, open Opener) {
 	}
 	require.Empty(t, redeliver("1 done/1", "1 claimed/1"))
 	require.Empty(t, audited(t, s, "event 1"), "nothing was done")
-	_, err := s.Events().Redeliver(ctx, here, 1, []string{"1 dead/1", "2 dead/1"}, at(7), entry(audit.EventRedeliver, here, "event 1"))
+	_, err := s.Events().Redeliver(ctx, here, 1, []string{"1 dead/1", "2 dead/1"}, at(7),
+		entry(audit.EventRedeliver, here, "event 1"))
 	requireError(t, err, apperror.NotFound, apperror.DeliveryNotFound, "2 dead/1")
 	changed := redeliver("1 dead/1")
 	require.Equal(t, []string{"1 dead/1"}, deliveryIDs(changed))
@@ -303,7 +319,8 @@ func testRedeliverNewerVersion(t *testing.T, open Opener) {
 	const spec = `{"mode":"any"}`
 	o := fence(t, s, "host-1")
 	give(t, s, newEvents("e", 1)...)
-	route(t, s, o, routing(1, event.Routed, startOf(1, "dead/1"), startOf(1, "late/1"), startOf(1, "begun/1"), startOf(1, "gone/1")))
+	route(t, s, o, routing(1, event.Routed, startOf(1, "dead/1"), startOf(1, "late/1"), startOf(1, "begun/1"),
+		startOf(1, "gone/1")))
 	before := map[string]string{}
 	for _, d := range due(t, s, o, 10) {
 		before[d.Workflow] = d.Version
@@ -317,7 +334,8 @@ func testRedeliverNewerVersion(t *testing.T, open Opener) {
 		}
 	}
 	require.Len(t, before, 4)
-	writeResults(t, s, o, outcome("1 dead/1", inbox.Dead, 0), outcome("1 late/1", inbox.Retry, time.Hour), outcome("1 begun/1", inbox.Dead, 0), outcome("1 gone/1", inbox.Dead, 0))
+	writeResults(t, s, o, outcome("1 dead/1", inbox.Dead, 0), outcome("1 late/1", inbox.Retry, time.Hour),
+		outcome("1 begun/1", inbox.Dead, 0), outcome("1 gone/1", inbox.Dead, 0))
 	_, err := s.Events().Redeliver(ctx, here, 1, nil, at(7), entry(audit.EventRedeliver, here, "event 1"))
 	require.NoError(t, err)
 	after := map[string]string{}
@@ -332,7 +350,8 @@ func testRedeliverInALane(t *testing.T, open Opener) {
 	s, ctx := open(t), t.Context()
 	o := fence(t, s, "host-1")
 	give(t, s, newEvents("e", 6)...)
-	route(t, s, o, routing(1, event.Routed, wakeOf(1, "x")), routing(2, event.Routed, wakeOf(2, "x")), routing(3, event.Routed, wakeOf(3, "x")))
+	route(t, s, o, routing(1, event.Routed, wakeOf(1, "x")), routing(2, event.Routed, wakeOf(2, "x")),
+		routing(3, event.Routed, wakeOf(3, "x")))
 	due(t, s, o, 10)
 	writeResults(t, s, o, outcome("1 x", inbox.Dead, 0), outcome("2 x", inbox.Retry, time.Hour))
 	redeliver := func(position int64) []string {
@@ -366,9 +385,11 @@ func testRedeliverInALane(t *testing.T, open Opener) {
 	// Each listener of a run, and each run, has a lane of its own.
 	other := wakeOf(5, "x")
 	other.Listener = "another of x"
-	route(t, s, o, routing(5, event.Routed, other, wakeOf(5, "y")), routing(6, event.Routed, wakeOf(6, "x"), startOf(6, "a/a")))
+	route(t, s, o, routing(5, event.Routed, other, wakeOf(5, "y")),
+		routing(6, event.Routed, wakeOf(6, "x"), startOf(6, "a/a")))
 	due(t, s, o, 10)
-	writeResults(t, s, o, outcome("5 x", inbox.Dead, 0), outcome("5 y", inbox.Dead, 0), outcome("6 x", inbox.Done, 0), outcome("6 a/a", inbox.Done, 0))
+	writeResults(t, s, o, outcome("5 x", inbox.Dead, 0), outcome("5 y", inbox.Dead, 0), outcome("6 x", inbox.Done, 0),
+		outcome("6 a/a", inbox.Done, 0))
 	require.Equal(t, []string{"5 x", "5 y"}, redeliver(5))
 	due(t, s, o, 10)
 	writeResults(t, s, o, outcome("5 x", inbox.Done, 0), outcome("5 y", inbox.Done, 0))
@@ -469,7 +490,9 @@ func testLanesInAnyOrder(t *testing.T, open Opener) {
 				var ids []string
 				for id := range m.flying {
 					// Deliveries of a lane are made in its order.
-					if !slices.ContainsFunc(m.ahead(m.open[id]), func(a event.Delivery) bool { return m.flying[a.ID] }) || m.open[id].Kind == event.Start {
+					if !slices.ContainsFunc(m.ahead(m.open[id]), func(a event.Delivery) bool {
+						return m.flying[a.ID]
+					}) || m.open[id].Kind == event.Start {
 						ids = append(ids, id)
 					}
 				}
@@ -486,7 +509,8 @@ func testLanesInAnyOrder(t *testing.T, open Opener) {
 		// At the end: no delivery is late any more, and each claim has an outcome.
 		for id := range m.late {
 			if d, open := m.open[id]; open {
-				_, err := s.Events().Redeliver(t.Context(), here, d.Position, []string{id}, at(1), entry(audit.EventRedeliver, here, id))
+				_, err := s.Events().Redeliver(t.Context(), here, d.Position, []string{id}, at(1),
+					entry(audit.EventRedeliver, here, id))
 				require.NoError(t, err)
 			}
 		}
@@ -507,7 +531,8 @@ func testLanesInAnyOrder(t *testing.T, open Opener) {
 func testPartials(t *testing.T, open Opener) {
 	s, ctx := open(t), t.Context()
 	o := fence(t, s, "host-1")
-	publish(t, s, triggered("a/all", "1", `{"mode":"all","filters":[{"with":{"type":{"literal":"one"}}},{"with":{"type":{"literal":"two"}}}]}`))
+	publish(t, s, triggered("a/all", "1",
+		`{"mode":"all","filters":[{"with":{"type":{"literal":"one"}}},{"with":{"type":{"literal":"two"}}}]}`))
 	first, second := newEvent("1"), newEvent("2")
 	first.Type, second.Type = "one", "two"
 	give(t, s, first)
@@ -524,9 +549,11 @@ func testPartials(t *testing.T, open Opener) {
 	give(t, s, second)
 	batch, err := s.Events().Unrouted(ctx, here, 10)
 	require.NoError(t, err)
-	require.ElementsMatch(t, []event.Partial{partial("k", 1, 0), partial(long, 1, 0), partial("other", 0, 1)}, batch.Partials)
+	require.ElementsMatch(t, []event.Partial{partial("k", 1, 0), partial(long, 1, 0), partial("other", 0, 1)},
+		batch.Partials)
 	kept := getEvent(t, s, 1)
-	require.Equal(t, []event.Event{{Project: here, Position: 1, ID: kept.ID, Source: kept.Source}}, batch.Earlier, "not what may be large")
+	require.Equal(t, []event.Event{{Project: here, Position: 1, ID: kept.ID, Source: kept.Source}}, batch.Earlier,
+		"not what may be large")
 	r = routing(2, event.Routed)
 	r.Partials = []event.Partial{partial("k"), partial("other", 2, 1)}
 	route(t, s, o, r)
@@ -543,11 +570,13 @@ func testPartials(t *testing.T, open Opener) {
 	require.Len(t, batch.Earlier, 2)
 
 	// A version with the same filters keeps the open sets, one with other filters starts new ones.
-	publish(t, s, triggered("a/all", "22", `{"mode":"all","filters":[{"with":{"type":{"literal":"one"}}},{"with":{"type":{"literal":"two"}}}]}`))
+	publish(t, s, triggered("a/all", "22",
+		`{"mode":"all","filters":[{"with":{"type":{"literal":"one"}}},{"with":{"type":{"literal":"two"}}}]}`))
 	batch, err = s.Events().Unrouted(ctx, here, 10)
 	require.NoError(t, err)
 	require.Len(t, batch.Partials, 2)
-	publish(t, s, triggered("a/all", "333", `{"mode":"all","filters":[{"with":{"type":{"literal":"one"}}},{"with":{"type":{"literal":"three"}}}]}`))
+	publish(t, s, triggered("a/all", "333",
+		`{"mode":"all","filters":[{"with":{"type":{"literal":"one"}}},{"with":{"type":{"literal":"three"}}}]}`))
 	batch, err = s.Events().Unrouted(ctx, here, 10)
 	require.NoError(t, err)
 	require.Empty(t, batch.Partials)
@@ -557,7 +586,8 @@ func testRunDeliveries(t *testing.T, open Opener) {
 	s, ctx := open(t), t.Context()
 	o := fence(t, s, "host-1")
 	give(t, s, newEvents("e", 5)...)
-	route(t, s, o, routing(1, event.Routed, startOf(1, "a/one"), wakeOf(1, "r1")), routing(2, event.Unmatched), routing(3, event.Routed, wakeOf(3, "r1"), wakeOf(3, "r2")),
+	route(t, s, o, routing(1, event.Routed, startOf(1, "a/one"), wakeOf(1, "r1")), routing(2, event.Unmatched),
+		routing(3, event.Routed, wakeOf(3, "r1"), wakeOf(3, "r2")),
 		routing(4, event.Routed, wakeOf(4, "r1")))
 	list, err := s.Events().ListRunDeliveries(ctx, here, "r1", nil, 2)
 	require.NoError(t, err)
@@ -578,7 +608,8 @@ func testRunDeliveries(t *testing.T, open Opener) {
 	require.Equal(t, []int64{4, 3}, listed(event.ListFilter{RunID: "r1"}))
 	require.Equal(t, []int64{1}, listed(event.ListFilter{RunID: "r1", Before: 3}))
 	require.Equal(t, []int64{3}, listed(event.ListFilter{RunID: "r2"}))
-	require.Equal(t, []int64{4, 3}, listed(event.ListFilter{RunID: "r1", Statuses: []event.Status{event.Routed, event.Pending}}))
+	require.Equal(t, []int64{4, 3},
+		listed(event.ListFilter{RunID: "r1", Statuses: []event.Status{event.Routed, event.Pending}}))
 	require.Empty(t, listed(event.ListFilter{RunID: "r1", Statuses: []event.Status{event.Unmatched}}))
 	require.Empty(t, listed(event.ListFilter{RunID: "r1", Type: "none"}))
 	require.Empty(t, listed(event.ListFilter{RunID: "none"}))

@@ -32,13 +32,16 @@ func testFence(t *testing.T, open Opener) {
 
 	give(t, s, newEvent("a"))
 	for name, o := range map[string]inbox.Owner{
-		"earlier": first, "same holder": second, "same epoch": {Epoch: 43, Holder: "host-1"}, "later": {Epoch: 44, Holder: "host-2"}, "no owner": {},
+		"earlier": first, "same holder": second, "same epoch": {Epoch: 43, Holder: "host-1"},
+		"later": {Epoch: 44, Holder: "host-2"}, "no owner": {},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := e.Due(ctx, here, o, 1, visible)
 			require.ErrorIs(t, err, inbox.ErrFenced)
-			require.ErrorIs(t, e.CommitRouting(ctx, here, o, []event.Routing{routing(1, event.Routed, startOf(1, "a/a"))}), inbox.ErrFenced)
-			require.ErrorIs(t, e.RecordOutcomes(ctx, here, o, []inbox.DeliveryOutcome{outcome("1 a/a", inbox.Done, 0)}), inbox.ErrFenced)
+			require.ErrorIs(t, e.CommitRouting(ctx, here, o, []event.Routing{routing(1, event.Routed, startOf(1, "a/a"))}),
+				inbox.ErrFenced)
+			require.ErrorIs(t, e.RecordOutcomes(ctx, here, o, []inbox.DeliveryOutcome{outcome("1 a/a", inbox.Done, 0)}),
+				inbox.ErrFenced)
 			_, err = e.Park(ctx, here, o)
 			require.ErrorIs(t, err, inbox.ErrFenced)
 			require.ErrorIs(t, e.Unpark(ctx, here, o), inbox.ErrFenced)
@@ -110,8 +113,8 @@ func testPark(t *testing.T, open Opener) {
 	require.Empty(t, list)
 }
 
-// testNoEventIsMissed runs publishers against a router that parks whenever there are no events, and continues only when a
-// publisher receives the request to wake it: without that request it would stay parked for ever although there is an
+// testNoEventIsMissed runs publishers against a router that parks whenever there are no events, and continues only when
+// a publisher receives the request to wake it: without that request it would stay parked for ever although there is an
 // event.
 func testNoEventIsMissed(t *testing.T, open Opener) {
 	stores := []Store{open(t), open(t), open(t)}
@@ -216,7 +219,9 @@ func testOneOwnerAtATime(t *testing.T, open Opener) {
 			}
 			var routings []event.Routing
 			for _, e := range batch.Events {
-				routings = append(routings, routing(e.Position, event.Routed, startOf(e.Position, "a/a"), wakeOf(e.Position, fmt.Sprint("run-", e.Position%2))))
+				routings = append(routings,
+					routing(e.Position, event.Routed, startOf(e.Position, "a/a"),
+						wakeOf(e.Position, fmt.Sprint("run-", e.Position%2))))
 			}
 			if err := (*s).Events().CommitRouting(ctx, here, o, routings); err != nil {
 				return err
@@ -272,7 +277,8 @@ func testOneOwnerAtATime(t *testing.T, open Opener) {
 	for id, byAttempt := range claims {
 		var last int64
 		for _, attempt := range slices.Sorted(maps.Keys(byAttempt)) {
-			require.Greater(t, byAttempt[attempt], last, "%s was claimed by one after another one had been fenced in: %v", id, byAttempt)
+			require.Greater(t, byAttempt[attempt], last, "%s was claimed by one after another one had been fenced in: %v", id,
+				byAttempt)
 			last = byAttempt[attempt]
 		}
 	}
@@ -284,8 +290,8 @@ func testOneOwnerAtATime(t *testing.T, open Opener) {
 	}
 }
 
-// isOvertaken reports whether another owner routed the events between reading and committing, before this owner was fenced
-// in.
+// isOvertaken reports whether another owner routed the events between reading and committing, before this owner was
+// fenced in.
 func isOvertaken(err error) bool { return err != nil && errContains(err, "does not follow") }
 
 func testProgress(t *testing.T, open Opener) {
@@ -312,7 +318,8 @@ func testProgress(t *testing.T, open Opener) {
 	p := progress()
 	require.GreaterOrEqual(t, p.Lag, time.Duration(0))
 	p.Lag, p.Oldest = 0, 0
-	require.Equal(t, inbox.Progress{Name: name, Head: 2, Pending: 2, Due: true, SinceProgress: -1}, p, "there is work, and no owner")
+	require.Equal(t, inbox.Progress{Name: name, Head: 2, Pending: 2, Due: true, SinceProgress: -1}, p,
+		"there is work, and no owner")
 	require.Empty(t, all(), "dispatchers that there never were have no name")
 
 	o := fence(t, s, "host-1")
@@ -333,12 +340,16 @@ func testProgress(t *testing.T, open Opener) {
 	p = progress()
 	require.Equal(t, []any{int64(2), false, time.Duration(0)}, []any{p.Pending, p.Due, p.Lag})
 	require.Positive(t, p.Oldest, "claimed deliveries wait")
-	require.Eventually(t, func() bool { return progress().SinceProgress > 5*time.Millisecond }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool {
+		return progress().SinceProgress > 5*time.Millisecond
+	}, 10*time.Second, time.Millisecond)
 	writeResults(t, s, o, outcome("2 a/a", inbox.Done, 0), outcome("2 b/b", inbox.Retry, time.Hour))
 	p = progress()
 	require.Equal(t, []any{int64(1), false}, []any{p.Pending, p.Due})
 	retried := p.Oldest
-	require.Eventually(t, func() bool { return progress().Oldest > retried+time.Millisecond }, 10*time.Second, time.Millisecond,
+	require.Eventually(t, func() bool {
+		return progress().Oldest > retried+time.Millisecond
+	}, 10*time.Second, time.Millisecond,
 		"the time until the next attempt counts")
 	parked, err := e.Park(ctx, here, o)
 	require.NoError(t, err)
@@ -383,7 +394,10 @@ func testBacklogs(t *testing.T, open Opener) {
 	}
 	require.Equal(t, event.Backlog{Project: here}, read(0))
 	give(t, s, newEvents("e", 2)...)
-	require.Eventually(t, func() bool { b := read(0); return b.Pending == 2 && b.Oldest > 0 && !b.Orphan }, 10*time.Second, time.Millisecond,
+	require.Eventually(t, func() bool {
+		b := read(0)
+		return b.Pending == 2 && b.Oldest > 0 && !b.Orphan
+	}, 10*time.Second, time.Millisecond,
 		"events wait, and there was no dispatcher yet")
 	o := fence(t, s, "host-1")
 	require.True(t, read(0).Orphan, "its owner has not written, and work is due")
@@ -462,7 +476,8 @@ func testOwners(t *testing.T, open Opener) {
 	change := func(epoch int64) dispatchtype.OwnerChange {
 		return dispatchtype.OwnerChange{
 			Name: name, To: inbox.Owner{Epoch: epoch, Holder: fmt.Sprint("host-", epoch)}, Outcome: "takeover",
-			From: inbox.Owner{Epoch: epoch - 1, Holder: fmt.Sprint("host-", epoch-1)}, RunID: fmt.Sprint("run-", epoch), Ended: "run", Reason: "why", At: at(int(epoch)),
+			From: inbox.Owner{Epoch: epoch - 1, Holder: fmt.Sprint("host-", epoch-1)}, RunID: fmt.Sprint("run-", epoch),
+			Ended: "run", Reason: "why", At: at(int(epoch)),
 		}
 	}
 	tell := func(epoch int64) event.Event { return newEvent(fmt.Sprint("owner-", epoch)) }

@@ -60,7 +60,8 @@ func unmatchedUpTo(t testing.TB, s Store, o inbox.Owner, from, to int64) {
 	require.NoError(t, s.Events().CommitRouting(t.Context(), here, o, routings))
 }
 
-// testEarlierEvents: a listener takes the matching events since its run's start that the run has not taken, in order, each once.
+// testEarlierEvents: a listener takes the matching events since its run's start that the run has not taken, in order,
+// each once.
 func testEarlierEvents(t *testing.T, open Opener) {
 	s, ctx := open(t), t.Context()
 	o := fence(t, s, "host-1")
@@ -150,7 +151,8 @@ func testEarlierEventsAreBounded(t *testing.T, open Opener) {
 	give(t, s, newEvents("e", MaxLookback+5)...)
 	give(t, s, typed("other", "o1", "o2")...)
 	for runID, l := range map[string]event.Listener{
-		"typed": fromStart("l1", "typed", "test.event"), "any": fromStart("l2", "any"), "far": fromStart("l3", "far", "other"),
+		"typed": fromStart("l1", "typed", "test.event"), "any": fromStart("l2", "any"),
+		"far": fromStart("l3", "far", "other"),
 	} {
 		_, err := s.Events().Listen(ctx, l)
 		require.NoError(t, err)
@@ -172,12 +174,14 @@ func testEarlierEventsAreBounded(t *testing.T, open Opener) {
 	require.Contains(t, get(t, s, "far").Warnings[0].Detail, "more events than are recorded")
 }
 
-// testEarlierAgainstPublish: while events are accepted and routed, each listener gets each event since its run's start once: at its commit or
-// by matching.
+// testEarlierAgainstPublish: while events are accepted and routed, each listener gets each event since its run's start
+// once: at its commit or by matching.
 func testEarlierAgainstPublish(t *testing.T, open Opener) {
 	stores := []Store{open(t), open(t), open(t)}
 	insert(t, stores[0], newRun("r", 0))
-	known := listenAgainstPublish(t, stores, func(i int) event.Listener { return fromStart(roundID(i), "r", "test.event") })
+	known := listenAgainstPublish(t, stores, func(i int) event.Listener {
+		return fromStart(roundID(i), "r", "test.event")
+	})
 	all, early := make([]int64, 2*rounds), map[int64]bool{}
 	for i := range all {
 		all[i] = int64(i + 1)

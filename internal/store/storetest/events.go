@@ -61,7 +61,8 @@ func testPublishEvents(t *testing.T, open Opener) {
 	full := event.Event{
 		ID: "a ü \"x\"", Source: "https://example.com/s?x=%20'", Type: "t", Subject: "s", DataContentType: "application/json",
 		DataSchema: "https://example.com/schema", Time: at(1).Add(789), Extensions: json.RawMessage(`{"b": 1,"a":"x"}`),
-		Data: json.RawMessage(`{"n": 1.0, "big":12345678901234567890}`), Actor: "ada", ReceivedAt: at(9), Position: 77, Status: event.Rejected,
+		Data: json.RawMessage(`{"n": 1.0, "big":12345678901234567890}`), Actor: "ada", ReceivedAt: at(9), Position: 77,
+		Status:   event.Rejected,
 		Original: &event.Original{KeyID: "k1", Sealed: []byte{1, 0, 2}},
 	}
 	binary := newEvent("b")
@@ -90,12 +91,16 @@ func testPublishEvents(t *testing.T, open Opener) {
 	// Duplicates get no position, whether they are of an earlier batch or of the same.
 	other := newEvent("b")
 	other.Source = "/other"
-	accepted, _, err = s.Events().Publish(ctx, here, []event.Event{newEvent("c"), newEvent("b"), newEvent("c"), other, newEvent("d")})
+	accepted, _, err = s.Events().Publish(ctx, here,
+		[]event.Event{newEvent("c"), newEvent("b"), newEvent("c"), other, newEvent("d")})
 	require.NoError(t, err)
-	require.Equal(t, []event.Accepted{{Position: 3}, {Position: 2, Duplicate: true, Different: true}, {Position: 3, Duplicate: true}, {Position: 4}, {Position: 5}}, accepted)
+	require.Equal(t, []event.Accepted{
+		{Position: 3}, {Position: 2, Duplicate: true, Different: true}, {Position: 3, Duplicate: true}, {Position: 4},
+		{Position: 5}}, accepted)
 	accepted, _, err = s.Events().Publish(ctx, here, []event.Event{newEvent("d"), newEvent("b")})
 	require.NoError(t, err)
-	require.Equal(t, []event.Accepted{{Position: 5, Duplicate: true}, {Position: 2, Duplicate: true, Different: true}}, accepted)
+	require.Equal(t, []event.Accepted{{Position: 5, Duplicate: true}, {Position: 2, Duplicate: true, Different: true}},
+		accepted)
 	require.Equal(t, int64(6), give(t, s, newEvent("e")))
 	accepted, _, err = s.Events().Publish(ctx, here, nil)
 	require.NoError(t, err)
@@ -179,11 +184,14 @@ func testListEvents(t *testing.T, open Opener) {
 		require.Equal(t, int64(i), give(t, s, e))
 	}
 	route(t, s, o,
-		routing(1, event.Unmatched), routing(2, event.Unmatched), routing(3, event.Routed, startOf(3, "a/b")), routing(4, event.Unmatched),
-		routing(5, event.Rejected), routing(6, event.Unmatched), routing(7, event.Unmatched), routing(8, event.Routed, startOf(8, "a/b")))
+		routing(1, event.Unmatched), routing(2, event.Unmatched), routing(3, event.Routed, startOf(3, "a/b")),
+		routing(4, event.Unmatched),
+		routing(5, event.Rejected), routing(6, event.Unmatched), routing(7, event.Unmatched),
+		routing(8, event.Routed, startOf(8, "a/b")))
 	claimed := due(t, s, o, 10)
 	require.Len(t, claimed, 2)
-	writeResults(t, s, o, inbox.DeliveryOutcome{ID: claimed[0].ID, Outcome: inbox.Outcome{Result: inbox.Dead, Reason: "no"}})
+	writeResults(t, s, o, inbox.DeliveryOutcome{
+		ID: claimed[0].ID, Outcome: inbox.Outcome{Result: inbox.Dead, Reason: "no"}})
 	retrying := func() (found []int64) {
 		list, err := s.Events().ListEvents(ctx, event.ListFilter{Project: here, Retrying: true, Limit: 10})
 		require.NoError(t, err)
@@ -193,7 +201,8 @@ func testListEvents(t *testing.T, open Opener) {
 		return found
 	}
 	require.Empty(t, retrying(), "its first attempt is not over")
-	writeResults(t, s, o, inbox.DeliveryOutcome{ID: claimed[1].ID, Outcome: inbox.Outcome{Result: inbox.Retry, Reason: "away"}})
+	writeResults(t, s, o, inbox.DeliveryOutcome{
+		ID: claimed[1].ID, Outcome: inbox.Outcome{Result: inbox.Retry, Reason: "away"}})
 	require.Equal(t, []int64{8}, retrying())
 	require.Len(t, due(t, s, o, 10), 1)
 	require.Equal(t, []int64{8}, retrying(), "also during the second attempt")
@@ -225,18 +234,23 @@ func testListEvents(t *testing.T, open Opener) {
 		{"id and source", event.ListFilter{ID: "id-3", Source: "/source/3"}, []int64{3}},
 		{"pending", event.ListFilter{Statuses: []event.Status{event.Pending}}, []int64{12, 11, 10, 9}},
 		{"unmatched", event.ListFilter{Statuses: []event.Status{event.Unmatched}}, []int64{7, 6, 4, 2, 1}},
-		{"unmatched page", event.ListFilter{Statuses: []event.Status{event.Unmatched}, Before: 7, Limit: 3}, []int64{6, 4, 2}},
+		{"unmatched page", event.ListFilter{Statuses: []event.Status{event.Unmatched}, Before: 7, Limit: 3},
+			[]int64{6, 4, 2}},
 		{"in the middle of a stretch", event.ListFilter{Statuses: []event.Status{event.Unmatched}, Before: 2}, []int64{1}},
-		{"several", event.ListFilter{Statuses: []event.Status{event.Rejected, event.Pending, event.Routed}, Limit: 6}, []int64{12, 11, 10, 9, 8, 5}},
+		{"several", event.ListFilter{Statuses: []event.Status{event.Rejected, event.Pending, event.Routed}, Limit: 6},
+			[]int64{12, 11, 10, 9, 8, 5}},
 		{"status and type", event.ListFilter{Statuses: []event.Status{event.Unmatched}, Type: "type-1"}, []int64{7, 4, 1}},
-		{"status, type and page", event.ListFilter{Statuses: []event.Status{event.Unmatched, event.Pending}, Type: "type-1", Before: 10, Limit: 2}, []int64{7, 4}},
+		{"status, type and page",
+			event.ListFilter{Statuses: []event.Status{event.Unmatched, event.Pending}, Type: "type-1", Before: 10, Limit: 2},
+			[]int64{7, 4}},
 		{"dead", event.ListFilter{Dead: true}, []int64{3}},
 		{"dead and unmatched", event.ListFilter{Dead: true, Statuses: []event.Status{event.Unmatched}}, nil},
 		{"since is inclusive", event.ListFilter{Since: times[5]}, between(times[5], far)},
 		{"until is exclusive", event.ListFilter{Until: times[5]}, between(time.Time{}, times[5])},
 		{"since and until", event.ListFilter{Since: times[2], Until: times[9]}, between(times[2], times[9])},
 		{"since is later", event.ListFilter{Since: far}, nil},
-		{"until is later, pending", event.ListFilter{Until: far, Statuses: []event.Status{event.Pending}}, []int64{12, 11, 10, 9}},
+		{"until is later, pending", event.ListFilter{Until: far, Statuses: []event.Status{event.Pending}},
+			[]int64{12, 11, 10, 9}},
 		{"nothing", event.ListFilter{Type: "none"}, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -302,6 +316,8 @@ func testEventsNotFound(t *testing.T, open Opener) {
 		"park":   func(o inbox.Owner) error { _, err := e.Park(ctx, here, o); return err },
 		"unpark": func(o inbox.Owner) error { return e.Unpark(ctx, here, o) },
 	} {
-		t.Run("fenced "+name, func(t *testing.T) { require.ErrorIs(t, call(inbox.Owner{Epoch: 1, Holder: "host-1"}), inbox.ErrFenced) })
+		t.Run("fenced "+name, func(t *testing.T) {
+			require.ErrorIs(t, call(inbox.Owner{Epoch: 1, Holder: "host-1"}), inbox.ErrFenced)
+		})
 	}
 }

@@ -32,7 +32,8 @@ func end(t testing.TB, s Store, id string, status run.Status, p *run.Error) {
 
 func testFailureGroups(t *testing.T, open Opener) {
 	s, ctx := open(t), t.Context()
-	require.NoError(t, s.CreateProject(ctx, project.Project{Name: "other", CreatedAt: at(0)}, entry(audit.ProjectCreate, "other", "other")))
+	require.NoError(t, s.CreateProject(ctx, project.Project{Name: "other", CreatedAt: at(0)},
+		entry(audit.ProjectCreate, "other", "other")))
 	for n, id := range []string{"failed", "late", "missing", "queued", "completed", "elsewhere", "open"} {
 		r := newRun(id, n)
 		if id == "queued" {
@@ -52,7 +53,8 @@ func testFailureGroups(t *testing.T, open Opener) {
 	end(t, s, "completed", run.Completed, nil)
 	end(t, s, "elsewhere", run.Failed, noAnswer("no such order"))
 	end(t, s, "foreign", run.Failed, noAnswer("no answer for order 5"))
-	finished, err := s.FinishMissing(ctx, "missing", run.Failed, noAnswer("no answer for order 6"), at(9), entry(audit.RunFinish, here, "missing"))
+	finished, err := s.FinishMissing(ctx, "missing", run.Failed, noAnswer("no answer for order 6"), at(9),
+		entry(audit.RunFinish, here, "missing"))
 	require.NoError(t, err)
 	require.True(t, finished)
 	queued := run.Run{ID: "queued", Status: run.Failed, EndedAt: at(9), Error: noAnswer("no answer for order 7")}
@@ -75,11 +77,15 @@ func testFailureGroups(t *testing.T, open Opener) {
 	require.Equal(t, all, listed(func(*run.Filter) {}))
 	require.Equal(t, []string{"queued", "missing"}, listed(func(f *run.Filter) { f.OldestFirst, f.Limit = false, 2 }))
 	require.Equal(t, all[2:], listed(func(f *run.Filter) { f.After = &run.Cursor{CreatedAt: at(1), ID: "late"} }))
-	require.Equal(t, []string{"late"}, listed(func(f *run.Filter) { f.Statuses = []run.Status{run.TimedOut, run.Completed} }))
+	require.Equal(t, []string{"late"}, listed(func(f *run.Filter) {
+		f.Statuses = []run.Status{run.TimedOut, run.Completed}
+	}))
 	require.Equal(t, all[1:], listed(func(f *run.Filter) { f.NotReplayed = true }))
 	require.Equal(t, []string{"missing"}, listed(func(f *run.Filter) { f.Text = "mi" }))
 	require.Equal(t, []string{"missing"}, listed(func(f *run.Filter) { f.Text = "request-mi" }))
-	require.Equal(t, all, listed(func(f *run.Filter) { f.Workflow, f.Version, f.Trigger = hello, "1.0.0", run.TriggerAPI }))
+	require.Equal(t, all, listed(func(f *run.Filter) {
+		f.Workflow, f.Version, f.Trigger = hello, "1.0.0", run.TriggerAPI
+	}))
 	require.Empty(t, listed(func(f *run.Filter) { f.Workflow = "demo/other" }))
 	require.Equal(t, []string{"late", "missing"}, listed(func(f *run.Filter) { f.Since, f.Until = at(1), at(3) }))
 	require.Empty(t, listed(func(f *run.Filter) { f.Stuck = []string{run.AnyCode} }), "stuck runs have not ended")
@@ -88,7 +94,8 @@ func testFailureGroups(t *testing.T, open Opener) {
 
 	counts, err := s.CountRuns(ctx, run.Filter{Project: here, Workflow: hello, FailureGroup: failureGroup()})
 	require.NoError(t, err)
-	require.Equal(t, run.Counts{Statuses: map[string]int64{"failed": 3, "timed_out": 1}, Stuck: map[string]int64{}}, counts)
+	require.Equal(t, run.Counts{Statuses: map[string]int64{"failed": 3, "timed_out": 1}, Stuck: map[string]int64{}},
+		counts)
 	counts, err = s.CountRuns(ctx, run.Filter{Project: here, FailureGroup: failureGroup(), Since: at(2)})
 	require.NoError(t, err)
 	require.Equal(t, map[string]int64{"failed": 2}, counts.Statuses)

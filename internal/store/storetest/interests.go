@@ -141,7 +141,8 @@ func testListenersEnd(t *testing.T, open Opener) {
 	require.NoError(t, err)
 	u := state("reset", 2, run.Failed)
 	u.ExecutionID = "execution-2"
-	followed, err := s.FollowExecution(ctx, u, "execution-1", []string{"execution-1"}, entry(audit.RunFollowReset, here, "reset"))
+	followed, err := s.FollowExecution(ctx, u, "execution-1", []string{"execution-1"},
+		entry(audit.RunFollowReset, here, "reset"))
 	require.NoError(t, err)
 	require.True(t, followed)
 	require.Equal(t, []string{"1 of open", "2 of open", "unknown"}, left())
@@ -175,7 +176,8 @@ func by(id, typ, order string) event.Listener {
 	return l
 }
 
-// testListenersByValue: of the listeners for a type, only those are read that expect the values of the event, however they are written.
+// testListenersByValue: of the listeners for a type, only those are read that expect the values of the event, however
+// they are written.
 func testListenersByValue(t *testing.T, open Opener) {
 	s, ctx := open(t), t.Context()
 	two := by("two", "paid", `7`)
@@ -187,13 +189,16 @@ func testListenersByValue(t *testing.T, open Opener) {
 	other := failing
 	other.ID, other.RunID = "failing 2", "r2"
 	for _, l := range []event.Listener{
-		by("seven", "paid", `7`), by("the same", "paid", `7.0`), by("text", "paid", `"7"`), by("eight", "paid", `8`), by("sent", "shipped", `7`),
-		by("object", "paid", `{"b":[1],"a":"é"}`), two, computed, other, failing, listener("each", "r", "paid"), listener("every", "r"),
+		by("seven", "paid", `7`), by("the same", "paid", `7.0`), by("text", "paid", `"7"`), by("eight", "paid", `8`),
+		by("sent", "shipped", `7`),
+		by("object", "paid", `{"b":[1],"a":"é"}`), two, computed, other, failing, listener("each", "r", "paid"),
+		listener("every", "r"),
 	} {
 		listen(t, s, l)
 	}
 	for order, want := range map[string][]string{
-		`7`: {"each", "every", "seven", "the same", "two"}, `"7"`: {"each", "every", "text"}, `9`: {"each", "every"}, `null`: {"each", "every"},
+		`7`: {"each", "every", "seven", "the same", "two"}, `"7"`: {"each", "every", "text"}, `9`: {"each", "every"},
+		`null`:                   {"each", "every"},
 		`{"a": "é", "b": [1.0]}`: {"each", "every", "object"},
 	} {
 		batch := unrouted(t, s, "paid")
@@ -211,7 +216,8 @@ func testListenersByValue(t *testing.T, open Opener) {
 	require.Equal(t, event.Listener{ID: "failing 1", Project: here, RunID: "r"}, found.Summaries[0].First)
 
 	found, err = s.Events().FindListeners(ctx, here, []event.Lookup{
-		{Entry: event.Entry{Type: "paid", Shape: "none"}, Summary: true}, {Entry: event.Entry{Type: "paid", Shape: "none", Values: "1\n"}},
+		{Entry: event.Entry{Type: "paid", Shape: "none"}, Summary: true},
+		{Entry: event.Entry{Type: "paid", Shape: "none", Values: "1\n"}},
 	})
 	require.NoError(t, err)
 	require.Empty(t, found.Listeners)
@@ -229,11 +235,12 @@ const rounds = 60
 // roundID is the ID of one of its listeners.
 func roundID(i int) string { return fmt.Sprintf("l%03d", i) }
 
-// listenAgainstPublish publishes events, commits listeners and routes the events, all at the same time. It returns for each event the
-// listeners that were read when it was matched.
+// listenAgainstPublish publishes events, commits listeners and routes the events, all at the same time. It returns for
+// each event the listeners that were read when it was matched.
 func listenAgainstPublish(t *testing.T, stores []Store, listener func(i int) event.Listener) map[int64]map[string]bool {
 	t.Helper()
-	o := fence(t, stores[2], "host-1") // a listener for which events were found is refused while the project has no dispatcher
+	// a listener for which events were found is refused while the project has no dispatcher
+	o := fence(t, stores[2], "host-1")
 	errs := make(chan error, 3)
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -311,7 +318,8 @@ func triggered(name, number, spec string) workflow.Version {
 
 func testTriggers(t *testing.T, open Opener) {
 	s, ctx := open(t), t.Context()
-	const onA, onB = `{"mode":"one", "filters":[{"with":{"type":{"literal":"a"}}}]}`, `{"mode":"one","filters":[{"with":{"type":{"literal":"b"}}}]}`
+	const onA, onB = `{"mode":"one", "filters":[{"with":{"type":{"literal":"a"}}}]}`,
+		`{"mode":"one","filters":[{"with":{"type":{"literal":"b"}}}]}`
 	give(t, s, newEvents("e", 3)...)
 	v := triggered("x/one", "1", onA)
 	v.Timer = json.RawMessage(`{"every":  1000}`)
@@ -339,7 +347,8 @@ func testTriggers(t *testing.T, open Opener) {
 	}
 	require.Equal(t, event.Trigger{
 		Project: here, Workflow: "x/one", Version: "1", DocumentHash: v.Hash, Since: 3,
-		Spec: event.Spec{Mode: event.One, Filters: []event.Filter{{With: map[string]event.Value{"type": {Literal: json.RawMessage(`"a"`)}}}}},
+		Spec: event.Spec{Mode: event.One,
+			Filters: []event.Filter{{With: map[string]event.Value{"type": {Literal: json.RawMessage(`"a"`)}}}}},
 	}, one("a"))
 	require.Equal(t, []string{"x/any 1", "x/one 1"}, names("a"))
 	require.Equal(t, []string{"x/any 1"}, names("b"))
@@ -364,7 +373,8 @@ func testTriggers(t *testing.T, open Opener) {
 	publish(t, s, triggered("x/one", "666666", onB))
 	require.Greater(t, one("b").Since, int64(3))
 
-	_, made, err := s.Publish(ctx, triggered("x/two", "1", onB), longer, audit.Entry{Time: at(1), Action: "any", Reason: "\x00"})
+	_, made, err := s.Publish(ctx, triggered("x/two", "1", onB), longer,
+		audit.Entry{Time: at(1), Action: "any", Reason: "\x00"})
 	require.Error(t, err)
 	require.False(t, made)
 	require.Equal(t, []string{"x/any 1", "x/one 666666"}, names("b"), "the trigger is that of its version")
@@ -391,7 +401,8 @@ func testTimers(t *testing.T, open Opener) {
 	want := []event.Timer{
 		{Project: "another", Workflow: "x/after", Version: "1", Since: at(1), Spec: event.TimerSpec{After: 5}},
 		{Project: here, Workflow: "x/cron", Version: "1", Since: at(1), Spec: event.TimerSpec{Cron: "* * * * *"}},
-		{Project: here, Workflow: "x/every", Version: "22", Paused: true, Since: at(2), Spec: event.TimerSpec{Every: 2 * time.Second}},
+		{Project: here, Workflow: "x/every", Version: "22", Paused: true, Since: at(2),
+			Spec: event.TimerSpec{Every: 2 * time.Second}},
 	}
 	list, err := s.Events().ListTimers(ctx, event.TimerCursor{}, 10)
 	require.NoError(t, err)

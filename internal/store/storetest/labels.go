@@ -52,7 +52,8 @@ func testLabels(t *testing.T, open Opener) {
 	ended.Labels = map[string]string{"order": "4713"}
 	insert(t, s, ended)
 	apply(t, s, state("r5", 1, run.Completed))
-	require.EqualValues(t, 1, deleteAll(t, s, retention.Runs, retention.Cut{Before: at(1000), EndedBefore: at(1000)}, 10)["run_labels"])
+	require.EqualValues(t, 1,
+		deleteAll(t, s, retention.Runs, retention.Cut{Before: at(1000), EndedBefore: at(1000)}, 10)["run_labels"])
 	require.Empty(t, labelled(t, s, "4713"))
 }
 

@@ -24,7 +24,8 @@ type lister struct {
 }
 
 func newLister(t *testing.T, s Store) lister {
-	require.NoError(t, s.CreateProject(t.Context(), project.Project{Name: "other", CreatedAt: at(0)}, entry(audit.ProjectCreate, "other", "other")))
+	require.NoError(t, s.CreateProject(t.Context(), project.Project{Name: "other", CreatedAt: at(0)},
+		entry(audit.ProjectCreate, "other", "other")))
 	l := lister{links: map[string][]string{}}
 	for i := range 48 {
 		// Several have the same time.
@@ -67,14 +68,16 @@ func newLister(t *testing.T, s Store) lister {
 	return l
 }
 
-// listedState returns the state of a run of a list: runs end at different times, and fail with errors of different types.
+// listedState returns the state of a run of a list: runs end at different times, and fail with errors of different
+// types.
 func listedState(id string, status run.Status, i int) run.Update {
 	u := state(id, 1, status)
 	if status.Terminal() {
 		u.State.EndedAt = at(1 + i%7)
 	}
 	if status == run.Failed || status == run.TimedOut {
-		of := []string{run.ErrorTypeExecutionMissing, run.ErrorTypes("communication")[2], "https://example.com/<order>é?a=\"1\"&b", "communication"}[(i/16+i%2)%4]
+		of := []string{run.ErrorTypeExecutionMissing, run.ErrorTypes("communication")[2],
+			"https://example.com/<order>é?a=\"1\"&b", "communication"}[(i/16+i%2)%4]
 		u.State.Error = &run.Error{Type: of, Status: 500, Title: "Failed", Instance: "/do/0/a"}
 	}
 	return u
@@ -87,7 +90,8 @@ func (l lister) match(f run.Filter) map[string]run.Run {
 		for _, s := range f.Statuses {
 			status = status || s == r.Status
 		}
-		if status && wanted(f, r) && l.linked(f, r) && (f.Project == "" || f.Project == r.Project) && (f.Workflow == "" || f.Workflow == r.Workflow) &&
+		if status && wanted(f, r) && l.linked(f, r) && (f.Project == "" || f.Project == r.Project) &&
+			(f.Workflow == "" || f.Workflow == r.Workflow) &&
 			(f.Version == "" || f.Version == r.Version) && (f.RequestID == "" || f.RequestID == r.RequestID) &&
 			!r.CreatedAt.Before(f.Since) && (f.Until.IsZero() || r.CreatedAt.Before(f.Until)) {
 			want[r.ID] = r
@@ -146,16 +150,21 @@ func testListRuns(t *testing.T, open Opener) {
 		}
 	}
 	for _, link := range []run.Filter{
-		{ParentRunID: "r01"}, {ReplayOf: "r00"}, {BatchID: "b"}, {ParentRunID: "r01", ReplayOf: "r00", BatchID: "b"}, {ParentRunID: "none"}, {ReplayOf: "r01"}, {BatchID: "none"},
+		{ParentRunID: "r01"}, {ReplayOf: "r00"}, {BatchID: "b"}, {ParentRunID: "r01", ReplayOf: "r00", BatchID: "b"},
+		{ParentRunID: "none"}, {ReplayOf: "r01"}, {BatchID: "none"},
 	} {
-		for _, f := range []run.Filter{{}, {Statuses: []run.Status{run.Failed, run.Running}}, {Text: "r1"}, {Stuck: []string{run.AnyCode}}, {Workflow: hello, Since: at(4)}} {
+		for _, f := range []run.Filter{
+			{}, {Statuses: []run.Status{run.Failed, run.Running}}, {Text: "r1"}, {Stuck: []string{run.AnyCode}},
+			{Workflow: hello, Since: at(4)}} {
 			f.Project, f.ParentRunID, f.ReplayOf, f.BatchID = here, link.ParentRunID, link.ReplayOf, link.BatchID
 			l.check(t, s, f)
 		}
 	}
-	for _, labels := range []map[string]string{{"order": "4711"}, {"order": "4711", "region": "eu"}, {"order": "eu"}, {"none": "4711"}} {
+	for _, labels := range []map[string]string{
+		{"order": "4711"}, {"order": "4711", "region": "eu"}, {"order": "eu"}, {"none": "4711"}} {
 		for _, f := range []run.Filter{
-			{}, {Statuses: []run.Status{run.Failed, run.Running}}, {Text: "r1"}, {Stuck: []string{run.AnyCode}}, {Workflow: hello, Since: at(4)}, {ParentRunID: "r01"},
+			{}, {Statuses: []run.Status{run.Failed, run.Running}}, {Text: "r1"}, {Stuck: []string{run.AnyCode}},
+			{Workflow: hello, Since: at(4)}, {ParentRunID: "r01"},
 			{BatchID: "b", Trigger: run.TriggerAPI},
 		} {
 			f.Project, f.Labels = here, labels

@@ -14,7 +14,9 @@ import (
 func testLongestRuns(t *testing.T, open Opener) {
 	s, ctx := open(t), t.Context()
 	now := at(50)
-	service := statistics.NewService(statistics.Options{Store: s.Statistics(), Runs: s, Now: func() time.Time { return now }})
+	service := statistics.NewService(statistics.Options{Store: s.Statistics(), Runs: s, Now: func() time.Time {
+		return now
+	}})
 	// Lengths at the time of the first page: 50 s, 20 s, 10 s and 5 s.
 	started := map[string]time.Time{}
 	begin := func(id string, second int) {
@@ -61,7 +63,8 @@ func testLongestRuns(t *testing.T, open Opener) {
 	for limit := 1; limit <= len(all)+1; limit++ {
 		require.Equal(t, all, read(run.Filter{}, limit, nothing), "pages of %d", limit)
 	}
-	require.Equal(t, []string{"open", "young"}, read(run.Filter{Statuses: []run.Status{run.Queued, run.Running, run.Waiting}}, 1, nothing))
+	require.Equal(t, []string{"open", "young"},
+		read(run.Filter{Statuses: []run.Status{run.Queued, run.Running, run.Waiting}}, 1, nothing))
 	require.Equal(t, []string{"failed"}, read(run.Filter{Statuses: []run.Status{run.Failed}}, 5, nothing))
 	require.Equal(t, []string{"completed", "young"}, read(run.Filter{Since: at(20)}, 5, nothing))
 	require.Empty(t, read(run.Filter{Workflow: hello, Statuses: []run.Status{run.TimedOut}}, 5, nothing))

@@ -16,14 +16,18 @@ import (
 
 // conditions are the fields of a filter that are conditions on runs; testFilterMatches varies them all.
 func conditions() []string {
-	return []string{"Project", "Statuses", "Workflow", "Version", "RequestID", "Since", "Until", "Stuck", "Trigger", "Text", "NotReplayed", "FailureGroup", "IDs", "ParentRunID", "ReplayOf", "BatchID", "StartedByBatchID", "Labels", "EndedSince", "EndedUntil", "ErrorType"}
+	return []string{"Project", "Statuses", "Workflow", "Version", "RequestID", "Since", "Until", "Stuck", "Trigger",
+		"Text", "NotReplayed", "FailureGroup", "IDs", "ParentRunID", "ReplayOf", "BatchID", "StartedByBatchID", "Labels",
+		"EndedSince", "EndedUntil", "ErrorType"}
 }
 
-// testFilterMatches compares the runs that the store selects with those that [run.Filter.Matches] selects of all rows, for random filters.
+// testFilterMatches compares the runs that the store selects with those that [run.Filter.Matches] selects of all rows,
+// for random filters.
 func testFilterMatches(t *testing.T, open Opener) {
 	for field := range reflect.TypeFor[run.Filter]().Fields() {
 		if !slices.Contains([]string{"OldestFirst", "After", "Limit"}, field.Name) {
-			require.Contains(t, conditions(), field.Name, "a new condition must be in Filter.Matches, or in BeyondRow, and in this test")
+			require.Contains(t, conditions(), field.Name,
+				"a new condition must be in Filter.Matches, or in BeyondRow, and in this test")
 		}
 	}
 	s := open(t)
@@ -66,12 +70,18 @@ func testFilterMatches(t *testing.T, open Opener) {
 	require.Positive(t, excluded)
 	failed := rows[slices.IndexFunc(rows, func(r run.Run) bool { return r.Project == here && r.Status == run.Failed })]
 	for name, f := range map[string]run.Filter{
-		"Statuses": {Statuses: []run.Status{run.Failed}}, "Workflow": {Workflow: failed.Workflow}, "Version": {Workflow: failed.Workflow, Version: failed.Version},
-		"RequestID": {RequestID: failed.RequestID}, "Since": {Since: failed.CreatedAt}, "Until": {Until: failed.CreatedAt.Add(time.Microsecond)},
-		"Stuck": {Stuck: []string{run.AnyCode}}, "Trigger": {Trigger: failed.Trigger}, "Text": {Text: failed.ID}, "NotReplayed": {NotReplayed: true},
-		"FailureGroup": {FailureGroup: run.FailureGroup(failed)}, "IDs": {IDs: []string{failed.ID}}, "ParentRunID": {ParentRunID: "r01"}, "ReplayOf": {ReplayOf: "r00"},
-		"BatchID": {BatchID: "b"}, "StartedByBatchID": {StartedByBatchID: "b"}, "Labels": {Labels: map[string]string{"order": "4711"}},
-		"EndedSince": {EndedSince: failed.EndedAt}, "EndedUntil": {EndedUntil: failed.EndedAt.Add(time.Microsecond)}, "ErrorType": {ErrorType: failed.Error.Type},
+		"Statuses": {Statuses: []run.Status{run.Failed}}, "Workflow": {Workflow: failed.Workflow},
+		"Version":   {Workflow: failed.Workflow, Version: failed.Version},
+		"RequestID": {RequestID: failed.RequestID}, "Since": {Since: failed.CreatedAt},
+		"Until": {Until: failed.CreatedAt.Add(time.Microsecond)},
+		"Stuck": {Stuck: []string{run.AnyCode}}, "Trigger": {Trigger: failed.Trigger}, "Text": {Text: failed.ID},
+		"NotReplayed":  {NotReplayed: true},
+		"FailureGroup": {FailureGroup: run.FailureGroup(failed)}, "IDs": {IDs: []string{failed.ID}},
+		"ParentRunID": {ParentRunID: "r01"}, "ReplayOf": {ReplayOf: "r00"},
+		"BatchID": {BatchID: "b"}, "StartedByBatchID": {StartedByBatchID: "b"},
+		"Labels":     {Labels: map[string]string{"order": "4711"}},
+		"EndedSince": {EndedSince: failed.EndedAt}, "EndedUntil": {EndedUntil: failed.EndedAt.Add(time.Microsecond)},
+		"ErrorType": {ErrorType: failed.Error.Type},
 	} {
 		require.False(t, reflect.ValueOf(f).FieldByName(name).IsZero(), name)
 		f.Project, f.Limit = here, len(rows)
@@ -169,7 +179,8 @@ func selected(t *testing.T, s Store, f run.Filter) []string {
 	ids := []string{}
 	for i, v := range list {
 		require.Equal(t, run.RowVersion{ID: full[i].ID, Sequence: full[i].Sequence}, v)
-		require.Equal(t, statistics.Length{ID: full[i].ID, StartedAt: full[i].StartedAt, EndedAt: full[i].EndedAt}, lengths[i])
+		require.Equal(t, statistics.Length{ID: full[i].ID, StartedAt: full[i].StartedAt, EndedAt: full[i].EndedAt},
+			lengths[i])
 		ids = append(ids, v.ID)
 	}
 	slices.Sort(ids)

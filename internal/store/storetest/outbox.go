@@ -48,7 +48,8 @@ func failRun(t *testing.T, s Store, r run.Run) {
 	t.Helper()
 	insert(t, s, r)
 	u := state(r.ID, 2, run.Failed)
-	u.State.EndedAt, u.State.Error = at(9), &run.Error{Type: "x", Status: 503, Title: "Unavailable", Detail: "very", Instance: "/do/0/call"}
+	u.State.EndedAt, u.State.Error = at(9),
+		&run.Error{Type: "x", Status: 503, Title: "Unavailable", Detail: "very", Instance: "/do/0/call"}
 	apply(t, s, u)
 }
 
@@ -69,11 +70,13 @@ func testFailureEvents(t *testing.T, open Opener) {
 	// The other ways in which a run may end.
 	queued := queuedRun("b", 2)
 	enqueue(t, s, queued)
-	finished, err := s.FinishQueued(ctx, run.Run{ID: "b", Status: run.Failed, EndedAt: at(10)}, entry(audit.RunQueueExpired, here, "b"))
+	finished, err := s.FinishQueued(ctx, run.Run{ID: "b", Status: run.Failed, EndedAt: at(10)},
+		entry(audit.RunQueueExpired, here, "b"))
 	require.NoError(t, err)
 	require.True(t, finished)
 	insert(t, s, newRun("c", 3))
-	finished, err = s.FinishMissing(ctx, "c", run.TimedOut, &run.Error{Type: "t", Title: "Timeout"}, at(11), entry("run.finish", here, "c"))
+	finished, err = s.FinishMissing(ctx, "c", run.TimedOut, &run.Error{Type: "t", Title: "Timeout"}, at(11),
+		entry("run.finish", here, "c"))
 	require.NoError(t, err)
 	require.True(t, finished)
 	for i, status := range []run.Status{run.Completed, run.Canceled, run.Terminated} {
@@ -84,12 +87,16 @@ func testFailureEvents(t *testing.T, open Opener) {
 
 	list := moveFailures(t, s)
 	require.Len(t, list, 3)
-	require.Equal(t, []string{event.RunFailed, event.RunFailed, event.RunTimedOut}, []string{list[0].Type, list[1].Type, list[2].Type})
-	require.Equal(t, []string{"a-failed", "/projects/" + here + "/runs", "a"}, []string{list[0].ID, list[0].Source, list[0].Subject})
-	require.JSONEq(t, fmt.Sprintf(`{"project":%q,"runId":"a","workflow":%q,"version":%q,"status":"failed","trigger":%q,"parentRunId":"p",
+	require.Equal(t, []string{event.RunFailed, event.RunFailed, event.RunTimedOut},
+		[]string{list[0].Type, list[1].Type, list[2].Type})
+	require.Equal(t, []string{"a-failed", "/projects/" + here + "/runs", "a"},
+		[]string{list[0].ID, list[0].Source, list[0].Subject})
+	require.JSONEq(t, fmt.Sprintf(
+		`{"project":%q,"runId":"a","workflow":%q,"version":%q,"status":"failed","trigger":%q,"parentRunId":"p",
 "error":{"type":"x","status":503,"title":"Unavailable"},"task":{"name":"call","pointer":"/do/0/call"},"createdAt":%q,"startedAt":%q,"endedAt":%q}`,
 		here, child.Workflow, child.Version, child.Trigger, stamp(1), stamp(1), stamp(9)), string(list[0].Data))
-	require.JSONEq(t, fmt.Sprintf(`{"project":%q,"runId":"b","workflow":%q,"version":%q,"status":"failed","trigger":%q,"createdAt":%q,"endedAt":%q}`,
+	require.JSONEq(t, fmt.Sprintf(
+		`{"project":%q,"runId":"b","workflow":%q,"version":%q,"status":"failed","trigger":%q,"createdAt":%q,"endedAt":%q}`,
 		here, queued.Workflow, queued.Version, queued.Trigger, stamp(2), stamp(10)), string(list[1].Data))
 
 	// Late steps of a run that has ended report nothing.
@@ -131,7 +138,8 @@ func testUnwantedFailures(t *testing.T, open Opener) {
 	failRun(t, s, newRun("e", 5))
 	require.Len(t, moveFailures(t, s), 1)
 
-	publish(t, s, triggered("x/failed", "1", `{"mode":"one","filters":[{"with":{"type":{"literal":"io.signalbox.run.failed"}}}]}`))
+	publish(t, s, triggered("x/failed", "1",
+		`{"mode":"one","filters":[{"with":{"type":{"literal":"io.signalbox.run.failed"}}}]}`))
 	failRun(t, s, newRun("f", 6))
 	require.Len(t, moveFailures(t, s), 2, "a trigger names the type")
 
@@ -173,7 +181,8 @@ func testDeadLetterEvents(t *testing.T, open Opener) {
 	list := moveFailures(t, s)
 	require.Len(t, list, 3)
 	dead := list[2]
-	require.Equal(t, []any{event.DeliveryDeadLettered, "1 x/one", false}, []any{dead.Type, dead.Subject, dead.AfterFailure()})
+	require.Equal(t, []any{event.DeliveryDeadLettered, "1 x/one", false},
+		[]any{dead.Type, dead.Subject, dead.AfterFailure()})
 	var data struct {
 		Project    string `json:"project"`
 		DeliveryID string `json:"deliveryId"`
@@ -192,7 +201,8 @@ func testDeadLetterEvents(t *testing.T, open Opener) {
 	require.Equal(t, []any{here, "1 x/one", "start", "x/one", "run-1-x/one", "reason of 1 x/one", 1},
 		[]any{data.Project, data.DeliveryID, data.Kind, data.Workflow, data.RunID, data.Reason, data.Attempts})
 	require.Len(t, data.Events, 1)
-	require.Equal(t, []any{list[0].ID, list[0].Source, int64(1)}, []any{data.Events[0].ID, data.Events[0].Source, data.Events[0].Position})
+	require.Equal(t, []any{list[0].ID, list[0].Source, int64(1)},
+		[]any{data.Events[0].ID, data.Events[0].Source, data.Events[0].Position})
 
 	// A delivery that dies again is another event; one of an event that reports a failure is marked.
 	_, err := s.Events().Redeliver(t.Context(), here, 1, nil, at(1), entry(audit.EventRedeliver, here, "1"))
@@ -252,5 +262,8 @@ func testFailureEventsAtOnce(t *testing.T, open Opener) {
 	require.Len(t, list, runs)
 	require.Len(t, seen, runs)
 	require.Equal(t, runs, matchAll(t, s))
-	require.Zero(t, func() int { made, _, _ := s.Webhooks().Match(t.Context(), here, runs, webhook.NewMatcher); return made }())
+	require.Zero(t, func() int {
+		made, _, _ := s.Webhooks().Match(t.Context(), here, runs, webhook.NewMatcher)
+		return made
+	}())
 }

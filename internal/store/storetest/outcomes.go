@@ -46,7 +46,8 @@ func (b outcomeBench) replay(t *testing.T, item batch.Item, id, of string, n int
 
 func (b outcomeBench) withOutcome(t *testing.T, outcome batch.Outcome) (ids []string) {
 	t.Helper()
-	list, err := b.Batches().ListBatchItems(t.Context(), batch.ItemFilter{Project: here, Batch: working, Outcome: outcome, Limit: wholePage})
+	list, err := b.Batches().ListBatchItems(t.Context(),
+		batch.ItemFilter{Project: here, Batch: working, Outcome: outcome, Limit: wholePage})
 	require.NoError(t, err)
 	for _, i := range list {
 		require.Equal(t, []any{batch.Started, outcome}, []any{i.Status, i.Outcome})
@@ -93,7 +94,8 @@ func testBatchOutcomes(t *testing.T, open Opener) {
 		b.replay(t, item, "new-"+item.RunID, item.RunID, 6+n)
 	}
 	got := b.observe(t)
-	require.Equal(t, []any{batch.RunsOpen, int64(4), int64(4)}, []any{got.Status, got.Started(), got.OpenRuns()}, "all are started, and none has ended")
+	require.Equal(t, []any{batch.RunsOpen, int64(4), int64(4)}, []any{got.Status, got.Started(), got.OpenRuns()},
+		"all are started, and none has ended")
 	require.Len(t, b.withOutcome(t, batch.RunOpen), 4)
 
 	end(t, s, "new-r1", run.Completed, nil)
@@ -110,9 +112,11 @@ func testBatchOutcomes(t *testing.T, open Opener) {
 	require.Equal(t, batch.Completed, got.Status)
 	require.False(t, got.RunsEndedAt.IsZero())
 	require.Equal(t, got, b.observe(t), "nothing counts twice")
-	require.Equal(t, ended{batch.RunCompleted: 1, batch.FailedSameCause: 1, batch.FailedOtherCause: 1, batch.RunCanceled: 1}, b.counted)
+	require.Equal(t, ended{batch.RunCompleted: 1, batch.FailedSameCause: 1, batch.FailedOtherCause: 1,
+		batch.RunCanceled: 1}, b.counted)
 	for status, want := range map[batch.Status]int{batch.Completed: 1, batch.RunsOpen: 0} {
-		list, err := s.Batches().ListBatches(ctx, batch.ListFilter{Project: here, Statuses: []batch.Status{status}, Limit: 10})
+		list, err := s.Batches().ListBatches(ctx,
+			batch.ListFilter{Project: here, Statuses: []batch.Status{status}, Limit: 10})
 		require.NoError(t, err)
 		require.Len(t, list, want, status)
 	}
@@ -121,7 +125,8 @@ func testBatchOutcomes(t *testing.T, open Opener) {
 	got, err := s.Batches().RetryBatch(ctx, here, working, entry(audit.BatchRetry, here, working))
 	require.NoError(t, err)
 	require.Equal(t, []any{batch.Running, int64(2), int64(2)}, []any{got.Status, got.Pending(), got.Started()})
-	require.Equal(t, batch.Outcomes{batch.RunCompleted: 1, batch.RunCanceled: 1, batch.FailedSameCause: 0, batch.FailedOtherCause: 0}, got.Ended)
+	require.Equal(t, batch.Outcomes{
+		batch.RunCompleted: 1, batch.RunCanceled: 1, batch.FailedSameCause: 0, batch.FailedOtherCause: 0}, got.Ended)
 	for n, item := range claim(t, s, 0, 4) {
 		require.Equal(t, "new-"+item.RunID, item.NewRunID)
 		b.replay(t, item, "again-"+item.RunID, item.NewRunID, 20+n)

@@ -71,8 +71,10 @@ func Open(ctx context.Context, t testing.TB, o store.Options) (*Plain, error) {
 	}
 	v := sealedtest.NewSealer(t)
 	return &Plain{
-		Store: s, rows: v.Rows(s), events: &Events{s.Events(), v.Events(s.Events(), match.New(match.Options{}).Search(MaxLookback))}, verdicts: &Verdicts{s.Verdicts(), v.Verdicts(s.Verdicts())},
-		batches: &Batches{s.Batches(), v.Batches(s.Batches())},
+		Store: s, rows: v.Rows(s),
+		events:   &Events{s.Events(), v.Events(s.Events(), match.New(match.Options{}).Search(MaxLookback))},
+		verdicts: &Verdicts{s.Verdicts(), v.Verdicts(s.Verdicts())},
+		batches:  &Batches{s.Batches(), v.Batches(s.Batches())},
 	}, nil
 }
 
@@ -97,12 +99,14 @@ func (p *Plain) CorrectRun(ctx context.Context, u run.Update, e *audit.Entry) (b
 }
 
 // FollowExecution implements [run.ReconcileStore].
-func (p *Plain) FollowExecution(ctx context.Context, u run.Update, from string, left []string, e audit.Entry) (bool, error) {
+func (p *Plain) FollowExecution(ctx context.Context, u run.Update, from string, left []string,
+	e audit.Entry) (bool, error) {
 	return p.rows.FollowExecution(ctx, u, from, left, e)
 }
 
 // FinishMissing implements [run.Store].
-func (p *Plain) FinishMissing(ctx context.Context, id string, status run.Status, runError *run.Error, at time.Time, e audit.Entry) (bool, error) {
+func (p *Plain) FinishMissing(ctx context.Context, id string, status run.Status, runError *run.Error, at time.Time,
+	e audit.Entry) (bool, error) {
 	return p.rows.FinishMissing(ctx, id, status, runError, at, e)
 }
 
@@ -151,17 +155,20 @@ func (e *Events) CommitRouting(ctx context.Context, project string, owner inbox.
 }
 
 // RecordOutcomes implements [event.Store].
-func (e *Events) RecordOutcomes(ctx context.Context, project string, owner inbox.Owner, outcomes []inbox.DeliveryOutcome) error {
+func (e *Events) RecordOutcomes(ctx context.Context, project string, owner inbox.Owner,
+	outcomes []inbox.DeliveryOutcome) error {
 	return e.plain.RecordOutcomes(ctx, project, owner, outcomes)
 }
 
 // RecordOwner implements [event.Store].
-func (e *Events) RecordOwner(ctx context.Context, c dispatchtype.OwnerChange, tell event.Event, entry audit.Entry) error {
+func (e *Events) RecordOwner(ctx context.Context, c dispatchtype.OwnerChange, tell event.Event,
+	entry audit.Entry) error {
 	return e.plain.RecordOwner(ctx, c, tell, entry)
 }
 
 // ChangeVerdicts implements [diagnose.Store].
-func (v *Verdicts) ChangeVerdicts(ctx context.Context, project string, at time.Time, changes []diagnose.Change) (diagnose.Changed, error) {
+func (v *Verdicts) ChangeVerdicts(ctx context.Context, project string, at time.Time,
+	changes []diagnose.Change) (diagnose.Changed, error) {
 	return v.plain.ChangeVerdicts(ctx, project, at, changes)
 }
 

@@ -14,7 +14,8 @@ import (
 
 func testProblems(t *testing.T, open Opener) {
 	s := open(t)
-	require.NoError(t, s.CreateProject(t.Context(), project.Project{Name: "other", CreatedAt: at(0)}, entry(audit.ProjectCreate, "other", "other")))
+	require.NoError(t, s.CreateProject(t.Context(), project.Project{Name: "other", CreatedAt: at(0)},
+		entry(audit.ProjectCreate, "other", "other")))
 	t.Run("found", func(t *testing.T) { testFindProblems(t, s) })
 	t.Run("recorded", func(t *testing.T) { testRecordProblems(t, s) })
 }
@@ -39,7 +40,8 @@ func testFindProblems(t *testing.T, s Store) {
 	stuck, err := p.StuckGroups(ctx, both)
 	require.NoError(t, err)
 	group := problem.StuckGroup{
-		Project: here, Code: run.Backlog, Causes: []string{"cause"}, Count: 1, Since: at(2), CheckedAt: at(9), Detail: "no worker\uFFFD polls", Advice: "start a worker",
+		Project: here, Code: run.Backlog, Causes: []string{"cause"}, Count: 1, Since: at(2), CheckedAt: at(9),
+		Detail: "no worker\uFFFD polls", Advice: "start a worker",
 	}
 	second := group
 	second.Code, second.Count = run.NoPoller, 2
@@ -54,7 +56,8 @@ func testFindProblems(t *testing.T, s Store) {
 	require.Len(t, failed, 1)
 	g := failed[0]
 	require.Equal(t, []any{here, failureGroup(), int64(2), int64(1), "f2", hello, "1.0.0", "no answer for order 2"},
-		[]any{g.Project, g.Key, g.Count, g.NotReplayed, g.Newest.ID, g.Newest.Workflow, g.Newest.Version, g.Newest.Error.Title})
+		[]any{g.Project, g.Key, g.Count, g.NotReplayed, g.Newest.ID, g.Newest.Workflow, g.Newest.Version,
+			g.Newest.Error.Title})
 	require.Equal(t, map[int64]int64{ended.Unix() / 3600: 2}, g.Hours)
 	require.Equal(t, ended, g.First)
 	require.False(t, more[here])
@@ -88,7 +91,9 @@ func testRecordProblems(t *testing.T, s Store) {
 		return list
 	}
 	found := problem.Record{
-		Finding:   problem.Finding{ID: "stuck.other.NO_POLLER", Kind: problem.Stuck, Code: run.NoPoller, Project: "other", Title: "no worker", Count: 3},
+		Finding: problem.Finding{
+			ID: "stuck.other.NO_POLLER", Kind: problem.Stuck, Code: run.NoPoller, Project: "other", Title: "no worker",
+			Count: 3},
 		FirstSeen: at(1), LastSeen: at(1),
 	}
 	record := func(r problem.Recording) {
@@ -100,7 +105,8 @@ func testRecordProblems(t *testing.T, s Store) {
 	require.Empty(t, only(here))
 
 	handled := found
-	handled.Revision, handled.AcknowledgedAt, handled.Acknowledger, handled.Owner, handled.Note = 1, at(2), "ada", "eve", "known"
+	handled.Revision, handled.AcknowledgedAt, handled.Acknowledger, handled.Owner, handled.Note = 1, at(2), "ada", "eve",
+		"known"
 	handle := func(r problem.Record, before int64, absent bool) bool {
 		t.Helper()
 		written, err := p.Handle(ctx, r, before, absent, entry(audit.ProblemAcknowledge, "other", r.ID))
@@ -133,6 +139,7 @@ func testRecordProblems(t *testing.T, s Store) {
 	record(problem.Recording{Record: again, Gone: true})
 	require.Empty(t, only("other"))
 
-	_, err := p.Handle(ctx, problem.Record{Finding: found.Finding, Handling: problem.Handling{Note: "a\x00"}}, 0, true, entry(audit.ProblemUpdate, "other", "x"))
+	_, err := p.Handle(ctx, problem.Record{Finding: found.Finding, Handling: problem.Handling{Note: "a\x00"}}, 0, true,
+		entry(audit.ProblemUpdate, "other", "x"))
 	require.ErrorContains(t, err, "note holds a NUL character")
 }

@@ -77,13 +77,16 @@ func testQueue(t *testing.T, open Opener) {
 	requireCount(t, s, 2, 3)
 	require.Equal(t, int64(1), position("a"))
 	require.Equal(t, []string{"c starting", "a engine", "b engine"}, queue(t, s, run.QueueFilter{Limit: 10}))
-	require.Equal(t, []string{"a engine"}, queue(t, s, run.QueueFilter{After: &run.Cursor{CreatedAt: at(2), ID: "c"}, Limit: 1}))
-	require.Equal(t, []string{"b engine"}, queue(t, s, run.QueueFilter{After: &run.Cursor{CreatedAt: at(3), ID: "a"}, Limit: 1}))
+	require.Equal(t, []string{"a engine"},
+		queue(t, s, run.QueueFilter{After: &run.Cursor{CreatedAt: at(2), ID: "c"}, Limit: 1}))
+	require.Equal(t, []string{"b engine"},
+		queue(t, s, run.QueueFilter{After: &run.Cursor{CreatedAt: at(3), ID: "a"}, Limit: 1}))
 
 	back, err := s.ReturnQueued(ctx, "c", at(6))
 	require.NoError(t, err)
 	require.True(t, back)
-	require.Equal(t, []any{int64(1), at(2).Add(time.Hour)}, []any{position("c"), get(t, s, "c").ExpiresAt}, "to its previous position")
+	require.Equal(t, []any{int64(1), at(2).Add(time.Hour)}, []any{position("c"), get(t, s, "c").ExpiresAt},
+		"to its previous position")
 	for _, id := range []string{"c", "direct", "none"} {
 		back, err = s.ReturnQueued(ctx, id, at(7))
 		require.NoError(t, err)
@@ -114,28 +117,33 @@ func testQueueEnds(t *testing.T, open Opener) {
 	took, err := s.TakeQueued(ctx, "b", at(5))
 	require.NoError(t, err)
 	require.True(t, took)
-	require.Equal(t, []string{"a engine", "c engine"}, queue(t, s, run.QueueFilter{ExpiredAt: at(9).Add(time.Hour), Limit: 9}),
+	require.Equal(t, []string{"a engine", "c engine"},
+		queue(t, s, run.QueueFilter{ExpiredAt: at(9).Add(time.Hour), Limit: 9}),
 		"what may have been started does not expire")
 
 	end := run.Run{
-		ID: "a", Status: run.Failed, Error: &run.Error{Type: "x", Status: 503, Title: "Queue expired", Detail: "late", Instance: "/"}, EndedAt: at(7),
+		ID: "a", Status: run.Failed,
+		Error: &run.Error{Type: "x", Status: 503, Title: "Queue expired", Detail: "late", Instance: "/"}, EndedAt: at(7),
 	}
 	finished, err := s.FinishQueued(ctx, end, entry("run.expire", here, "a"))
 	require.NoError(t, err)
 	require.True(t, finished)
 	want := newRun("a", 0)
-	want.Status, want.QueuedReason, want.StatusAt, want.EndedAt, want.Error, want.Sequence = run.Failed, "", at(7), at(7), end.Error, 2
+	want.Status, want.QueuedReason, want.StatusAt, want.EndedAt, want.Error, want.Sequence = run.Failed, "", at(7), at(7),
+		end.Error, 2
 	require.Equal(t, want, get(t, s, "a"))
 	require.Len(t, audited(t, s, "a"), 2)
 
 	for _, id := range []string{"a", "b"} { // ended, taken
 		before := get(t, s, id)
-		finished, err = s.FinishQueued(ctx, run.Run{ID: id, Status: run.Canceled, EndedAt: at(8)}, entry(audit.RunCancel, here, id))
+		finished, err = s.FinishQueued(ctx, run.Run{ID: id, Status: run.Canceled, EndedAt: at(8)},
+			entry(audit.RunCancel, here, id))
 		require.NoError(t, err)
 		require.False(t, finished)
 		require.Equal(t, before, get(t, s, id))
 	}
-	_, err = s.FinishQueued(ctx, run.Run{ID: "none", Status: run.Canceled, EndedAt: at(8)}, entry(audit.RunCancel, here, "none"))
+	_, err = s.FinishQueued(ctx, run.Run{ID: "none", Status: run.Canceled, EndedAt: at(8)},
+		entry(audit.RunCancel, here, "none"))
 	requireError(t, err, apperror.NotFound, apperror.RunNotFound, "none")
 
 	finished, err = s.FinishQueued(ctx, run.Run{

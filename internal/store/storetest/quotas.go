@@ -109,10 +109,12 @@ func testSlots(t *testing.T, open Opener) {
 
 	// A slot is free, and new runs do not overtake queued ones.
 	insert(t, s, newRun("e", 1))
-	require.Equal(t, []string{"admission 1", "admission 2", "admission 3", "admission 4"}, queueReasons(t, s, "d", "c", "b", "e"))
+	require.Equal(t, []string{"admission 1", "admission 2", "admission 3", "admission 4"},
+		queueReasons(t, s, "d", "c", "b", "e"))
 	require.Equal(t, []string{"d"}, admit(t, s, 10))
 	d := get(t, s, "d")
-	require.Equal(t, []any{run.QueuedStarting, at(50), int64(2), int64(0)}, []any{d.QueuedReason, d.StatusAt, d.Sequence, d.QueuePosition})
+	require.Equal(t, []any{run.QueuedStarting, at(50), int64(2), int64(0)},
+		[]any{d.QueuedReason, d.StatusAt, d.Sequence, d.QueuePosition})
 	require.Empty(t, admit(t, s, 10))
 	removed, err := s.RemoveUnstarted(ctx, "d", entry(audit.RunStartRefused, here, "d"))
 	require.NoError(t, err)
@@ -153,7 +155,8 @@ func testSlotsOfChildren(t *testing.T, open Opener) {
 	s, ctx := open(t), t.Context()
 	child := func(id, parent string, awaited bool) run.Run {
 		r := newRun(id, 1)
-		r.Trigger, r.Parent = run.TriggerParent, run.Parent{RunID: parent, Path: "/do/0", Depth: 1, Key: "key-" + id, Awaited: awaited}
+		r.Trigger, r.Parent = run.TriggerParent,
+			run.Parent{RunID: parent, Path: "/do/0", Depth: 1, Key: "key-" + id, Awaited: awaited}
 		return r
 	}
 	used := func() []int64 {
@@ -202,7 +205,8 @@ func testAdmissionQueueEnds(t *testing.T, open Opener) {
 	}, entry(audit.RunCancel, here, "c"))
 	require.NoError(t, err)
 	require.True(t, finished)
-	require.Equal(t, []string{"starting", "admission 1", "canceled", "admission 2", "admission 3"}, queueReasons(t, s, "a", "b", "c", "d", "e"))
+	require.Equal(t, []string{"starting", "admission 1", "canceled", "admission 2", "admission 3"},
+		queueReasons(t, s, "a", "b", "c", "d", "e"))
 	finished, err = s.FinishMissing(ctx, "a", run.Failed, nil, at(9), entry(audit.RunExecutionMissing, here, "a"))
 	require.NoError(t, err)
 	require.True(t, finished)
@@ -263,7 +267,8 @@ func testSlotsAtOnce(t *testing.T, open Opener) {
 // grant requests steps for a run.
 func grant(t testing.TB, s Store, id string, granted, entered int64) quota.Grant {
 	t.Helper()
-	g, err := s.Quotas().GrantSteps(t.Context(), quota.Request{Project: here, RunID: id, Granted: granted, Entered: entered})
+	g, err := s.Quotas().GrantSteps(t.Context(),
+		quota.Request{Project: here, RunID: id, Granted: granted, Entered: entered})
 	require.NoError(t, err)
 	return g
 }
@@ -382,7 +387,8 @@ func testStepsAtOnce(t *testing.T, open Opener) {
 	for i := range runs {
 		wg.Go(func() {
 			for {
-				g, err := stores[i%2].Quotas().GrantSteps(t.Context(), quota.Request{Project: here, RunID: fmt.Sprint(i), Granted: got[i], Entered: got[i]})
+				g, err := stores[i%2].Quotas().GrantSteps(t.Context(),
+					quota.Request{Project: here, RunID: fmt.Sprint(i), Granted: got[i], Entered: got[i]})
 				if err != nil || g.Steps == 0 {
 					if err != nil {
 						t.Errorf("grant: %v", err)

@@ -106,7 +106,8 @@ func testCorrectRun(t *testing.T, open Opener) {
 	}
 	evicted.Time = evicted.Time.Add(time.Millisecond)
 	require.NoError(t, s.WriteAuditOnce(ctx, evicted))
-	require.Equal(t, []string{audit.WorkerEvict, audit.WorkerEvict, audit.RunReopened, audit.RunFinish, audit.RunStart}, actions(t, s))
+	require.Equal(t, []string{audit.WorkerEvict, audit.WorkerEvict, audit.RunReopened, audit.RunFinish, audit.RunStart},
+		actions(t, s))
 }
 
 // executed is an update of an execution of r1 with the steps up to the given one.
@@ -145,7 +146,8 @@ func testFollowExecution(t *testing.T, open Opener) {
 	require.NoError(t, err)
 	require.True(t, followed)
 	want := before
-	want.Status, want.WaitingKind, want.ExecutionID, want.Position, want.Sequence = run.Running, "", "c", 12, before.Sequence+1
+	want.Status, want.WaitingKind, want.ExecutionID, want.Position, want.Sequence = run.Running, "", "c", 12,
+		before.Sequence+1
 	require.Equal(t, want, get(t, s, "r1"))
 	list = steps(t, s, "r1")
 	require.Len(t, list, 1)
@@ -175,7 +177,8 @@ func testFollowExecution(t *testing.T, open Opener) {
 	followed, err = s.FollowExecution(ctx, executed("f", 12, run.Running, 1), "e", nil, noted)
 	require.NoError(t, err)
 	require.False(t, followed, "an end is final")
-	followed, err = s.FollowExecution(ctx, run.Update{RunID: "none", State: &run.State{Status: run.Running}}, "", nil, noted)
+	followed, err = s.FollowExecution(ctx, run.Update{RunID: "none", State: &run.State{Status: run.Running}}, "", nil,
+		noted)
 	require.NoError(t, err)
 	require.False(t, followed)
 }
@@ -194,15 +197,18 @@ func testHome(t *testing.T, open Opener) {
 		require.NoError(t, err)
 		return moved
 	}
-	first := run.RunsCluster{ClusterID: run.ClusterID{Address: "a:7233", Namespace: "default", NamespaceID: "n1"}, Since: at(1)}
-	next := run.RunsCluster{ClusterID: run.ClusterID{Address: "b:7233", Namespace: "other", NamespaceID: "n2"}, Since: at(2)}
+	first := run.RunsCluster{
+		ClusterID: run.ClusterID{Address: "a:7233", Namespace: "default", NamespaceID: "n1"}, Since: at(1)}
+	next := run.RunsCluster{ClusterID: run.ClusterID{Address: "b:7233", Namespace: "other", NamespaceID: "n2"},
+		Since: at(2)}
 	require.Equal(t, run.RunsCluster{}, home())
 	require.False(t, move(first.ClusterID, next), "there is none to move from")
 	require.True(t, move(run.ClusterID{}, first))
 	require.Equal(t, first, home())
 	require.False(t, move(run.ClusterID{}, next), "it is not the first")
 	for _, from := range []run.ClusterID{
-		{Address: "b:7233", Namespace: "default", NamespaceID: "n1"}, {Address: "a:7233", Namespace: "other", NamespaceID: "n1"},
+		{Address: "b:7233", Namespace: "default", NamespaceID: "n1"},
+		{Address: "a:7233", Namespace: "other", NamespaceID: "n1"},
 		{Address: "a:7233", Namespace: "default", NamespaceID: "n2"},
 	} {
 		require.False(t, move(from, next), "another process was faster: %v", from)
@@ -232,7 +238,8 @@ func testHome(t *testing.T, open Opener) {
 	require.NoError(t, a.MarkCompared(ctx, at(8)))
 	require.Equal(t, run.Comparisons{SearchedUntil: at(7), ComparedAt: at(8)}, known())
 	require.NoError(t, a.MarkRestored(ctx, at(12), at(8)))
-	require.Equal(t, run.Comparisons{SearchedUntil: at(7), ComparedAt: at(8), RestoredAt: at(12), RestoredTo: at(8)}, known())
+	require.Equal(t, run.Comparisons{SearchedUntil: at(7), ComparedAt: at(8), RestoredAt: at(12), RestoredTo: at(8)},
+		known())
 }
 
 // testRestoredRows counts what the audit log has about the time since a backup.
@@ -247,7 +254,8 @@ func testRestoredRows(t *testing.T, open Opener) {
 	require.Zero(t, rows(at(1)))
 	insert(t, s, newRun("r1", 3))
 	insert(t, s, newRun("r2", 5))
-	for n, action := range []string{audit.RunAdopt, audit.RunAdopt, audit.RunExecutionMissing, audit.RunAdopt, audit.RunCancel} {
+	for n, action := range []string{
+		audit.RunAdopt, audit.RunAdopt, audit.RunExecutionMissing, audit.RunAdopt, audit.RunCancel} {
 		e := entry(action, here, "r1")
 		e.Time = at(n)
 		require.NoError(t, s.WriteAudit(ctx, e))
@@ -257,19 +265,23 @@ func testRestoredRows(t *testing.T, open Opener) {
 	require.Equal(t, system.RestoredRows{Newest: at(5), Adopted: 1}, rows(at(3)))
 	stuck := verdictOf(run.TaskFailing)
 	stuck.Cause = run.PayloadMissing
-	_, err := s.Verdicts().ChangeVerdicts(ctx, here, at(9), []diagnose.Change{{RunID: "r1", Sequence: get(t, s, "r1").Sequence, To: stuck}})
+	_, err := s.Verdicts().ChangeVerdicts(ctx, here, at(9),
+		[]diagnose.Change{{RunID: "r1", Sequence: get(t, s, "r1").Sequence, To: stuck}})
 	require.NoError(t, err)
 	list, err := s.FindRuns(ctx, []string{"r1"})
 	require.NoError(t, err)
 	require.Len(t, list, 1)
-	require.Equal(t, run.PayloadMissing, list[0].Stuck.Cause, "the reconciler does not compare its row with a history that cannot be read")
+	require.Equal(t, run.PayloadMissing, list[0].Stuck.Cause,
+		"the reconciler does not compare its row with a history that cannot be read")
 }
 
 // testLeftRuns adopts another Temporal, and returns to the first.
 func testLeftRuns(t *testing.T, open Opener) {
 	s, ctx := open(t), t.Context()
-	a := run.RunsCluster{ClusterID: run.ClusterID{Address: "a:7233", Namespace: "default", NamespaceID: "n1"}, Since: at(1)}
-	b := run.RunsCluster{ClusterID: run.ClusterID{Address: "b:7233", Namespace: "default", NamespaceID: "n2"}, Since: at(2)}
+	a := run.RunsCluster{ClusterID: run.ClusterID{Address: "a:7233", Namespace: "default", NamespaceID: "n1"},
+		Since: at(1)}
+	b := run.RunsCluster{ClusterID: run.ClusterID{Address: "b:7233", Namespace: "default", NamespaceID: "n2"},
+		Since: at(2)}
 	opened := func() map[string]int64 {
 		t.Helper()
 		n, err := s.OpenInCluster(ctx)
@@ -331,8 +343,10 @@ func testLeftRuns(t *testing.T, open Opener) {
 	candidates, err := s.Verdicts().Left(ctx, 10)
 	require.NoError(t, err)
 	require.Len(t, candidates, 2)
-	require.Equal(t, []any{"starting", a.ClusterID, run.Queued}, []any{candidates[0].ID, candidates[0].LeftIn, candidates[0].Status})
-	require.Equal(t, []any{"waiting", a.ClusterID, run.Waiting}, []any{candidates[1].ID, candidates[1].LeftIn, candidates[1].Status})
+	require.Equal(t, []any{"starting", a.ClusterID, run.Queued},
+		[]any{candidates[0].ID, candidates[0].LeftIn, candidates[0].Status})
+	require.Equal(t, []any{"waiting", a.ClusterID, run.Waiting},
+		[]any{candidates[1].ID, candidates[1].LeftIn, candidates[1].Status})
 
 	// A run of the adopted one is left there in its turn, and those of the first continue.
 	insert(t, s, newRun("later", 6))
@@ -382,7 +396,8 @@ func testWorkerPlaces(t *testing.T, open Opener) {
 	beat("host-3", worker.Fingerprint{Contract: "abd", Address: "a:7233", Namespace: "default", NamespaceID: "n1"})
 	beat("host-4", worker.Fingerprint{Contract: "abc", Address: "c:7233", Namespace: "default"})
 	require.Equal(t, []run.ClusterID{
-		{Address: "a:7233", Namespace: "default", NamespaceID: "n1"}, {Address: "b:7233", Namespace: "default", NamespaceID: "n2"},
+		{Address: "a:7233", Namespace: "default", NamespaceID: "n1"},
+		{Address: "b:7233", Namespace: "default", NamespaceID: "n2"},
 	}, clusters(), "each once, and none that was never reached")
 	require.NoError(t, s.LeaveWorker(ctx, "host-1"))
 	require.Len(t, clusters(), 1)

@@ -28,7 +28,8 @@ func testRepairs(t *testing.T, open Opener) {
 
 	require.NoError(t, s.RequestRepairs(ctx, nil))
 	require.NoError(t, s.RequestRepairs(ctx, []run.RepairRequest{
-		{RunID: "r1", Reason: "read"}, {RunID: "nowhere", Reason: "read"}, {RunID: "r2", Reason: "later", Behind: true, After: time.Hour},
+		{RunID: "r1", Reason: "read"}, {RunID: "nowhere", Reason: "read"},
+		{RunID: "r2", Reason: "later", Behind: true, After: time.Hour},
 	}))
 	require.Nil(t, get(t, s, "r1").Behind, "it is only to be compared")
 	require.Equal(t, "later", get(t, s, "r2").Behind.Reason)
@@ -40,7 +41,8 @@ func testRepairs(t *testing.T, open Opener) {
 	}
 	r, ok := claimRepair(t, s)
 	require.True(t, ok)
-	want := run.Repair{RepairRequest: run.RepairRequest{RunID: "r1", Reason: "read"}, Project: here, Attempts: 1, Claim: 1, Generation: 1}
+	want := run.Repair{RepairRequest: run.RepairRequest{RunID: "r1", Reason: "read"}, Project: here, Attempts: 1, Claim: 1,
+		Generation: 1}
 	require.Equal(t, want, r)
 	_, ok = claimRepair(t, s)
 	require.False(t, ok, "one claim per run, and the other is not due")
@@ -69,7 +71,8 @@ func testRepairs(t *testing.T, open Opener) {
 	require.Equal(t, 2, r.Attempts)
 
 	// A concurrent request is kept; a forced one starts at the first execution.
-	require.NoError(t, s.RequestRepairs(ctx, []run.RepairRequest{{RunID: "r1", Reason: "dropped", Force: true, Correction: run.CorrectionFinished}}))
+	require.NoError(t, s.RequestRepairs(ctx,
+		[]run.RepairRequest{{RunID: "r1", Reason: "dropped", Force: true, Correction: run.CorrectionFinished}}))
 	require.NoError(t, s.EndRepair(ctx, r))
 	r, ok = claimRepair(t, s)
 	require.True(t, ok)
@@ -143,7 +146,8 @@ func testEndFromOutside(t *testing.T, open Opener) {
 	s := open(t)
 	insert(t, s, newRun("r1", 0))
 	u := state("r1", 5, run.Running)
-	u.Steps = []run.Step{{Number: 1, Status: "completed", Position: 5, EndedAt: at(4)}, {Number: 2, Status: "running", Position: 5}}
+	u.Steps = []run.Step{{Number: 1, Status: "completed", Position: 5, EndedAt: at(4)},
+		{Number: 2, Status: "running", Position: 5}}
 	apply(t, s, u)
 	end := state("r1", 6, run.Terminated)
 	end.ExecutionID, end.State.EndsSteps = "", true
@@ -154,11 +158,14 @@ func testEndFromOutside(t *testing.T, open Opener) {
 
 	// A late update that Temporal accepted before still applies; the steps that it opens are ended by the next such
 	// update.
-	late := run.Update{RunID: "r1", Position: 7, Steps: []run.Step{{Number: 2, Status: "completed", Position: 7, EndedAt: at(5)}, {Number: 3, Status: "waiting", Position: 7}}}
+	late := run.Update{RunID: "r1", Position: 7,
+		Steps: []run.Step{{Number: 2, Status: "completed", Position: 7, EndedAt: at(5)},
+			{Number: 3, Status: "waiting", Position: 7}}}
 	apply(t, s, late)
 	require.Empty(t, apply(t, s, end))
 	list = steps(t, s, "r1")
-	require.Equal(t, []string{"completed", "completed", "canceled"}, []string{list[0].Status, list[1].Status, list[2].Status})
+	require.Equal(t, []string{"completed", "completed", "canceled"},
+		[]string{list[0].Status, list[1].Status, list[2].Status})
 	require.Equal(t, run.Terminated, get(t, s, "r1").Status)
 
 	written, err := s.GetRun(t.Context(), here, "r1")

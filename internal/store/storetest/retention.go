@@ -44,7 +44,8 @@ func finished(t testing.TB, s Store, r run.Run, n int) {
 	t.Helper()
 	insert(t, s, r)
 	u := state(r.ID, int64(n), run.Completed)
-	u.Steps = []run.Step{{Number: 1, Path: "/do/0", Pointer: "/do/0", Task: "t", Kind: "set", Status: "completed", Position: 1}}
+	u.Steps = []run.Step{{Number: 1, Path: "/do/0", Pointer: "/do/0", Task: "t", Kind: "set", Status: "completed",
+		Position: 1}}
 	apply(t, s, u)
 }
 
@@ -77,9 +78,13 @@ func testDeleteRuns(t *testing.T, open Opener) {
 	insert(t, s, newRun("open", 1))
 	finished(t, s, related("foreign", 1, func(r *run.Run) { r.Project = "other" }), 10)
 	finished(t, s, related("replay", 9, func(r *run.Run) { r.ReplayOf = "old-0" }), 500)
-	finished(t, s, related("child", 2, func(r *run.Run) { r.Parent = run.Parent{RunID: "open", Path: "/do/0", Depth: 1} }), 11)
+	finished(t, s, related("child", 2, func(r *run.Run) {
+		r.Parent = run.Parent{RunID: "open", Path: "/do/0", Depth: 1}
+	}), 11)
 	finished(t, s, newRun("parent", 3), 12)
-	insert(t, s, related("open child", 4, func(r *run.Run) { r.Parent = run.Parent{RunID: "parent", Path: "/do/0", Depth: 1} }))
+	insert(t, s, related("open child", 4, func(r *run.Run) {
+		r.Parent = run.Parent{RunID: "parent", Path: "/do/0", Depth: 1}
+	}))
 	finished(t, s, newRun("wanted", 5), 12)
 	startBatch(t, s, newBatch("b1", 1), wholePage, "wanted")
 	o := fence(t, s, "host-1")
@@ -90,7 +95,8 @@ func testDeleteRuns(t *testing.T, open Opener) {
 	cut := retention.Cut{Before: at(400), EndedBefore: at(450)}
 	deleted := deleteAll(t, s, retention.Runs, cut, 3)
 	require.Equal(t, map[string]int64{"runs": 7, "steps": 7, "step_summaries": 1, "task_summaries": 1}, deleted)
-	require.Equal(t, []string{"child", "open", "parent", "open child", "wanted", "delivered", "new", "replay"}, sortedAs(kept(t, s), []string{"child", "open", "parent", "open child", "wanted", "delivered", "new", "replay"}),
+	require.Equal(t, []string{"child", "open", "parent", "open child", "wanted", "delivered", "new", "replay"},
+		sortedAs(kept(t, s), []string{"child", "open", "parent", "open child", "wanted", "delivered", "new", "replay"}),
 		"open ones, their relatives, and those that something is still to be done to")
 	require.Empty(t, steps(t, s, "child")[1:])
 	_, err := s.GetRun(t.Context(), here, "old-0")
@@ -153,7 +159,8 @@ func testDeleteEvents(t *testing.T, open Opener) {
 	future := retention.Cut{Before: time.Now().Add(time.Hour)}
 	require.Empty(t, deleteAll(t, s, retention.Events, future, 10))
 	o := fence(t, s, "host-1")
-	publish(t, s, triggered("a/all", "1", `{"mode":"all","filters":[{"with":{"type":{"literal":"one"}}},{"with":{"type":{"literal":"two"}}}]}`))
+	publish(t, s, triggered("a/all", "1",
+		`{"mode":"all","filters":[{"with":{"type":{"literal":"one"}}},{"with":{"type":{"literal":"two"}}}]}`))
 	insert(t, s, newRun("open", 1))
 	finished(t, s, newRun("ended", 1), 10)
 	give(t, s, newEvents("e", 10)...)
@@ -161,8 +168,10 @@ func testDeleteEvents(t *testing.T, open Opener) {
 	several.Positions = []int64{5, 8}
 	partial := routing(4, event.Routed)
 	partial.Partials = []event.Partial{{Project: here, Workflow: "a/all", Key: "k", Positions: []int64{4, 0}}}
-	route(t, s, o, routing(1, event.Unmatched), routing(2, event.Routed, wakeOf(2, "open")), routing(3, event.Routed, wakeOf(3, "ended")), partial,
-		routing(5, event.Unmatched), routing(6, event.Unmatched), routing(7, event.Routed, startOf(7, "a/pending")), routing(8, event.Routed, several))
+	route(t, s, o, routing(1, event.Unmatched), routing(2, event.Routed, wakeOf(2, "open")),
+		routing(3, event.Routed, wakeOf(3, "ended")), partial,
+		routing(5, event.Unmatched), routing(6, event.Unmatched), routing(7, event.Routed, startOf(7, "a/pending")),
+		routing(8, event.Routed, several))
 	for _, d := range due(t, s, o, 10) {
 		if d.ID == startOf(7, "a/pending").ID || d.ID == several.ID {
 			continue
@@ -178,7 +187,8 @@ func testDeleteEvents(t *testing.T, open Opener) {
 		return positions
 	}
 	require.Empty(t, deleteAll(t, s, retention.Events, retention.Cut{Before: time.Now().Add(-time.Hour)}, 10))
-	require.Equal(t, map[string]int64{"events": 1, "routings": 1}, deleteAll(t, s, retention.Events, retention.Cut{Keep: 8}, 10), "the newest eight stay")
+	require.Equal(t, map[string]int64{"events": 1, "routings": 1},
+		deleteAll(t, s, retention.Events, retention.Cut{Keep: 8}, 10), "the newest eight stay")
 	deleted := deleteAll(t, s, retention.Events, future, 2)
 	require.EqualValues(t, 2, deleted["events"])
 	require.EqualValues(t, 1, deleted["deliveries"])
@@ -228,7 +238,8 @@ func testDeleteHistory(t *testing.T, open Opener) {
 		told.Time = at(10 + n)
 		require.NoError(t, s.WriteAudit(ctx, told))
 	}
-	require.Empty(t, deleteAll(t, s, retention.Audit, retention.Cut{Keep: 5}, 3), "entries of deletions do not count towards the limit")
+	require.Empty(t, deleteAll(t, s, retention.Audit, retention.Cut{Keep: 5}, 3),
+		"entries of deletions do not count towards the limit")
 	require.Equal(t, 5, entries(here))
 	require.Equal(t, 10, entries(""))
 	page, err := s.DeletePage(ctx, retention.Audit, retention.Cut{Before: at(400)}, "", 100)
@@ -238,8 +249,11 @@ func testDeleteHistory(t *testing.T, open Opener) {
 
 	name := inbox.Name{Project: here, TaskQueue: "queue"}
 	for epoch := int64(1); epoch <= 6; epoch++ {
-		c := dispatchtype.OwnerChange{Name: name, To: inbox.Owner{Epoch: epoch, Holder: "h"}, Outcome: "takeover", RunID: fmt.Sprint(epoch), At: at(int(epoch))}
-		require.NoError(t, s.Events().RecordOwner(ctx, c, newEvent(fmt.Sprint(epoch)), entry(audit.DispatcherChangeOwner, here, "d")))
+		c := dispatchtype.OwnerChange{
+			Name: name, To: inbox.Owner{Epoch: epoch, Holder: "h"}, Outcome: "takeover", RunID: fmt.Sprint(epoch),
+			At: at(int(epoch))}
+		require.NoError(t, s.Events().RecordOwner(ctx, c, newEvent(fmt.Sprint(epoch)),
+			entry(audit.DispatcherChangeOwner, here, "d")))
 	}
 	owners := func() (epochs []int64) {
 		list, err := s.Events().OwnerHistory(ctx, name, wholePage)
@@ -249,7 +263,8 @@ func testDeleteHistory(t *testing.T, open Opener) {
 		}
 		return epochs
 	}
-	require.Equal(t, map[string]int64{"owner_changes": 2}, deleteAll(t, s, retention.Owners, retention.Cut{Before: at(3)}, 10))
+	require.Equal(t, map[string]int64{"owner_changes": 2},
+		deleteAll(t, s, retention.Owners, retention.Cut{Before: at(3)}, 10))
 	require.Equal(t, map[string]int64{"owner_changes": 1}, deleteAll(t, s, retention.Owners, retention.Cut{Keep: 3}, 10))
 	require.Equal(t, []int64{6, 5, 4}, owners())
 	deleteAll(t, s, retention.Owners, retention.Cut{Before: at(400)}, 10)
@@ -267,8 +282,10 @@ func testDeleteHistory(t *testing.T, open Opener) {
 		}
 		require.NoError(t, s.Batches().WriteItems(ctx, b.ID, list, at(n)))
 	}
-	require.Equal(t, map[string]int64{"batches": 1, "batch_items": 3}, deleteAll(t, s, retention.Batches, retention.Cut{Before: at(2)}, 1))
-	require.Equal(t, map[string]int64{"batches": 1, "batch_items": 3}, deleteAll(t, s, retention.Batches, retention.Cut{Keep: 2}, 10))
+	require.Equal(t, map[string]int64{"batches": 1, "batch_items": 3},
+		deleteAll(t, s, retention.Batches, retention.Cut{Before: at(2)}, 1))
+	require.Equal(t, map[string]int64{"batches": 1, "batch_items": 3},
+		deleteAll(t, s, retention.Batches, retention.Cut{Keep: 2}, 10))
 	list, err := s.Batches().ListBatches(ctx, batch.ListFilter{Project: here, Limit: 10})
 	require.NoError(t, err)
 	require.Len(t, list, 3)

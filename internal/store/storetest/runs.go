@@ -46,9 +46,11 @@ func testFailedStep(t *testing.T, open Opener) {
 	caught := &run.Error{Type: "x", Status: 503, Title: "Unavailable", Detail: "first", Instance: "/do/0/try/call"}
 	final := &run.Error{Type: "x", Status: 503, Title: "Unavailable", Detail: "second", Instance: "/do/0/try/call"}
 	failed := func(number int64, path string, p *run.Error) run.Step {
-		return run.Step{Number: number, Path: path, Pointer: "/p" + path, Task: "t" + path, Status: "failed", Error: p, Position: 2}
+		return run.Step{Number: number, Path: path, Pointer: "/p" + path, Task: "t" + path, Status: "failed", Error: p,
+			Position: 2}
 	}
-	steps := []run.Step{failed(1, "/do", final), failed(2, "/do/0", final), failed(3, "/do/0/call", final), failed(4, "/do/1", caught)}
+	steps := []run.Step{failed(1, "/do", final), failed(2, "/do/0", final), failed(3, "/do/0/call", final),
+		failed(4, "/do/1", caught)}
 	steps[2].Attempts = []run.Attempt{{Number: 1, StartedAt: at(1)}, {Number: 2, StartedAt: at(2)}}
 	apply(t, s, run.Update{RunID: "r1", Position: 2, Steps: steps})
 	require.Nil(t, get(t, s, "r1").FailedStep, "the run has not failed")
@@ -56,7 +58,8 @@ func testFailedStep(t *testing.T, open Opener) {
 	end := state("r1", 3, run.Failed)
 	end.State.Error = final
 	apply(t, s, end)
-	require.Equal(t, &run.FailedStep{Number: 3, Pointer: "/p/do/0/call", Path: "/do/0/call", Task: "t/do/0/call", Attempts: 2}, get(t, s, "r1").FailedStep,
+	require.Equal(t, &run.FailedStep{
+		Number: 3, Pointer: "/p/do/0/call", Path: "/do/0/call", Task: "t/do/0/call", Attempts: 2}, get(t, s, "r1").FailedStep,
 		"the innermost step with the error of the run")
 
 	insert(t, s, newRun("r2", 1))
@@ -84,7 +87,8 @@ func testInsertRun(t *testing.T, open Opener) {
 	require.Empty(t, audited(t, s, "r2"))
 
 	// Another project has its own request IDs; runs without one never conflict.
-	require.NoError(t, s.CreateProject(ctx, project.Project{Name: "other", CreatedAt: at(0)}, entry(audit.ProjectCreate, "other", "other")))
+	require.NoError(t, s.CreateProject(ctx, project.Project{Name: "other", CreatedAt: at(0)},
+		entry(audit.ProjectCreate, "other", "other")))
 	elsewhere := newRun("r3", 3)
 	elsewhere.Project, elsewhere.RequestID = "other", want.RequestID
 	insert(t, s, elsewhere)
@@ -96,7 +100,8 @@ func testInsertRun(t *testing.T, open Opener) {
 	}
 
 	warned := newRun("r7", 5)
-	warned.Warnings = []run.Warning{{Code: run.WarningInputFormat, Detail: "input/mail is not of the format \"email\"", At: at(5)}}
+	warned.Warnings = []run.Warning{
+		{Code: run.WarningInputFormat, Detail: "input/mail is not of the format \"email\"", At: at(5)}}
 	require.Equal(t, warned.Warnings, insert(t, s, warned).Warnings)
 	require.Equal(t, warned.Warnings, get(t, s, "r7").Warnings)
 
@@ -227,7 +232,8 @@ func testCancel(t *testing.T, open Opener) {
 
 func testFinishMissing(t *testing.T, open Opener) {
 	s, ctx := open(t), t.Context()
-	runError := &run.Error{Type: "about:blank", Status: 500, Title: "execution missing", Detail: "it's gone", Instance: "/"}
+	runError := &run.Error{Type: "about:blank", Status: 500, Title: "execution missing", Detail: "it's gone",
+		Instance: "/"}
 	for _, status := range run.Statuses() {
 		id := string(status)
 		insert(t, s, newRun(id, 1))
@@ -262,17 +268,21 @@ func testFinishMissing(t *testing.T, open Opener) {
 
 func testRunsNotFound(t *testing.T, open Opener) {
 	s, ctx := open(t), t.Context()
-	require.NoError(t, s.CreateProject(ctx, project.Project{Name: "other", CreatedAt: at(0)}, entry(audit.ProjectCreate, "other", "other")))
+	require.NoError(t, s.CreateProject(ctx, project.Project{Name: "other", CreatedAt: at(0)},
+		entry(audit.ProjectCreate, "other", "other")))
 	insert(t, s, newRun("r1", 1))
 	e := entry(audit.RunCancel, here, "none")
 	for name, call := range map[string]func() error{
-		"get":           func() error { _, err := s.GetRun(ctx, here, "none"); return err },
-		"steps":         func() error { _, err := s.ListSteps(ctx, here, "none", run.StepFilter{Limit: 1}); return err },
-		"changed steps": func() error { _, err := s.ChangedSteps(ctx, "none", run.ChangedFilter{UpTo: 1, Limit: 1}); return err },
-		"remove":        func() error { _, err := s.RemoveUnstarted(ctx, "none", e); return err },
-		"hand over":     func() error { return s.MarkHandedOver(ctx, "none", "x", at(1)) },
-		"cancel":        func() error { _, err := s.MarkCancelRequested(ctx, here, "none", "", e); return err },
-		"finish":        func() error { _, err := s.FinishMissing(ctx, "none", run.Failed, nil, at(1), e); return err },
+		"get":   func() error { _, err := s.GetRun(ctx, here, "none"); return err },
+		"steps": func() error { _, err := s.ListSteps(ctx, here, "none", run.StepFilter{Limit: 1}); return err },
+		"changed steps": func() error {
+			_, err := s.ChangedSteps(ctx, "none", run.ChangedFilter{UpTo: 1, Limit: 1})
+			return err
+		},
+		"remove":    func() error { _, err := s.RemoveUnstarted(ctx, "none", e); return err },
+		"hand over": func() error { return s.MarkHandedOver(ctx, "none", "x", at(1)) },
+		"cancel":    func() error { _, err := s.MarkCancelRequested(ctx, here, "none", "", e); return err },
+		"finish":    func() error { _, err := s.FinishMissing(ctx, "none", run.Failed, nil, at(1), e); return err },
 	} {
 		t.Run(name, func(t *testing.T) { requireError(t, call(), apperror.NotFound, apperror.RunNotFound, "none") })
 	}
@@ -363,19 +373,27 @@ func testSteps(t *testing.T, open Opener) {
 	require.Empty(t, numbers(page(run.StepFilter{After: 10, Limit: 100})))
 
 	cursor := func(sequence, number int64) run.StepCursor { return run.StepCursor{Sequence: sequence, Number: number} }
-	require.Equal(t, []int64{1, 3, 2, 10}, numbers(s.ChangedSteps(ctx, "r1", run.ChangedFilter{After: cursor(0, 0), UpTo: second, Limit: 100})))
-	require.Equal(t, []int64{2, 10}, numbers(s.ChangedSteps(ctx, "r1", run.ChangedFilter{After: cursor(first, math.MaxInt64), UpTo: second, Limit: 100})))
-	require.Equal(t, []int64{3, 2}, numbers(s.ChangedSteps(ctx, "r1", run.ChangedFilter{After: cursor(first, 1), UpTo: second, Limit: 2})))
-	require.Equal(t, []int64{1, 3}, numbers(s.ChangedSteps(ctx, "r1", run.ChangedFilter{After: cursor(0, 0), UpTo: first, Limit: 100})))
-	require.Empty(t, numbers(s.ChangedSteps(ctx, "r1", run.ChangedFilter{After: cursor(second, 10), UpTo: second, Limit: 100})))
+	require.Equal(t, []int64{1, 3, 2, 10},
+		numbers(s.ChangedSteps(ctx, "r1", run.ChangedFilter{After: cursor(0, 0), UpTo: second, Limit: 100})))
+	require.Equal(t, []int64{2, 10},
+		numbers(s.ChangedSteps(ctx, "r1", run.ChangedFilter{After: cursor(first, math.MaxInt64), UpTo: second, Limit: 100})))
+	require.Equal(t, []int64{3, 2},
+		numbers(s.ChangedSteps(ctx, "r1", run.ChangedFilter{After: cursor(first, 1), UpTo: second, Limit: 2})))
+	require.Equal(t, []int64{1, 3},
+		numbers(s.ChangedSteps(ctx, "r1", run.ChangedFilter{After: cursor(0, 0), UpTo: first, Limit: 100})))
+	require.Empty(t, numbers(
+		s.ChangedSteps(ctx, "r1", run.ChangedFilter{After: cursor(second, 10), UpTo: second, Limit: 100})))
 
 	whole := step(11, 3)
 	whole.Input, whole.Output, whole.Attempts = []byte(`"in"`), []byte(`"out"`), []run.Attempt{{Number: 1}}
 	apply(t, s, run.Update{RunID: "r1", Position: 3, Steps: []run.Step{whole}})
 	changed, err := s.ChangedSteps(ctx, "r1", run.ChangedFilter{After: cursor(second, 10), UpTo: second + 1, Limit: 1})
 	require.NoError(t, err)
-	require.Equal(t, `"in" "out" 1`, fmt.Sprintf("%s %s %d", changed[0].Input, changed[0].Output, len(changed[0].Attempts)))
-	changed, err = s.ChangedSteps(ctx, "r1", run.ChangedFilter{After: cursor(second, 10), UpTo: second + 1, Limit: 1, Heads: true})
+	require.Equal(t, `"in" "out" 1`,
+		fmt.Sprintf("%s %s %d", changed[0].Input, changed[0].Output, len(changed[0].Attempts)))
+	changed, err = s.ChangedSteps(ctx, "r1",
+		run.ChangedFilter{After: cursor(second, 10), UpTo: second + 1, Limit: 1, Heads: true})
 	require.NoError(t, err)
-	require.Equal(t, "  1", fmt.Sprintf("%s %s %d", changed[0].Input, changed[0].Output, len(changed[0].Attempts)), "without input and output")
+	require.Equal(t, "  1", fmt.Sprintf("%s %s %d", changed[0].Input, changed[0].Output, len(changed[0].Attempts)),
+		"without input and output")
 }

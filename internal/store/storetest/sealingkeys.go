@@ -37,7 +37,8 @@ func testSealingKeys(t *testing.T, open Opener) {
 	require.NoError(t, s.RecordSealingKey(ctx, "k1", "f1"))
 	first := keys()
 	require.Len(t, first, 1)
-	require.Equal(t, sealingkey.Key{ID: "k1", Fingerprint: "f1", FirstAt: first[0].FirstAt, LastAt: first[0].LastAt}, first[0])
+	require.Equal(t, sealingkey.Key{ID: "k1", Fingerprint: "f1", FirstAt: first[0].FirstAt, LastAt: first[0].LastAt},
+		first[0])
 	require.WithinDuration(t, first[0].FirstAt, first[0].LastAt, time.Second)
 	require.Eventually(t, func() bool {
 		require.NoError(t, s.RecordSealingKey(ctx, "k1", "another key"))
@@ -59,7 +60,8 @@ func testSealingKeys(t *testing.T, open Opener) {
 
 	// Events need it until they are delivered.
 	secret, plain, routed := newEvent("1"), newEvent("2"), newEvent("3")
-	secret.Original, routed.Original = &event.Original{KeyID: "k1", Sealed: sealedWith("k1")}, &event.Original{KeyID: "k2", Sealed: sealedWith("k2")}
+	secret.Original, routed.Original = &event.Original{KeyID: "k1", Sealed: sealedWith("k1")},
+		&event.Original{KeyID: "k2", Sealed: sealedWith("k2")}
 	give(t, s, secret, plain, routed)
 	require.Equal(t, sealingkey.Uses{"k1": {Runs: 2, Events: 1}, "k2": {Events: 1}}, uses())
 	o := fence(t, s, "host")
@@ -70,13 +72,15 @@ func testSealingKeys(t *testing.T, open Opener) {
 	require.Equal(t, sealingkey.Uses{"k1": {Runs: 2}}, uses())
 
 	// Incomplete sets, and webhooks.
-	publish(t, s, triggered("a/all", "1", `{"mode":"all","filters":[{"with":{"type":{"literal":"one"}}},{"with":{"type":{"literal":"two"}}}]}`))
+	publish(t, s, triggered("a/all", "1",
+		`{"mode":"all","filters":[{"with":{"type":{"literal":"one"}}},{"with":{"type":{"literal":"two"}}}]}`))
 	one := newEvent("4")
 	one.Type = "one"
 	give(t, s, one)
 	collected := routing(4, event.Routed)
 	collected.Partials = []event.Partial{
-		{Project: here, Workflow: "a/all", Key: "\u27e6sealed\u27e7" + base64.StdEncoding.EncodeToString(sealedWith("k2")), Positions: []int64{4, 0}},
+		{Project: here, Workflow: "a/all", Key: "\u27e6sealed\u27e7" + base64.StdEncoding.EncodeToString(sealedWith("k2")),
+			Positions: []int64{4, 0}},
 		{Project: here, Workflow: "a/all", Key: "of an earlier release", Positions: []int64{4, 0}},
 	}
 	route(t, s, o, collected)

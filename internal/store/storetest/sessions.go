@@ -20,10 +20,11 @@ func testSessionCounts(t *testing.T, kept session.Store, made func(id string, n 
 	refusal := errors.New("refused")
 	count := func(n int) (counts session.Counts) {
 		t.Helper()
-		err := kept.CreateSession(t.Context(), made("d", n), nil, entry(audit.SessionSignIn, "", "d"), func(c session.Counts) error {
-			counts = c
-			return refusal
-		})
+		err := kept.CreateSession(t.Context(), made("d", n), nil, entry(audit.SessionSignIn, "", "d"),
+			func(c session.Counts) error {
+				counts = c
+				return refusal
+			})
 		require.ErrorIs(t, err, refusal)
 		return counts
 	}
@@ -37,13 +38,19 @@ func testSessions(t *testing.T, open Opener) {
 	s, ctx := open(t), t.Context()
 	kept := s.Sessions()
 	hash := []byte("0123456789abcdef0123456789abcdef")
-	ci := token.Token{ID: "t", Name: "ci", Roles: map[string]auth.Role{"shop": auth.Operator}, Creator: "ada", CreatedAt: at(0), ExpiresAt: at(900)}
-	require.NoError(t, s.Tokens().CreateToken(ctx, ci, []byte("fedcba9876543210fedcba9876543210"), entry(audit.TokenCreate, "", "t"), nil))
+	ci := token.Token{ID: "t", Name: "ci", Roles: map[string]auth.Role{"shop": auth.Operator}, Creator: "ada",
+		CreatedAt: at(0), ExpiresAt: at(900)}
+	require.NoError(t, s.Tokens().CreateToken(ctx, ci, []byte("fedcba9876543210fedcba9876543210"),
+		entry(audit.TokenCreate, "", "t"), nil))
 	made := func(id string, n int) session.Session {
-		return session.Session{ID: id, Token: ci, CreatedAt: at(n), LastUsedAt: at(n), Idle: at(100).Sub(at(0)), ExpiresAt: at(n + 500)}
+		return session.Session{ID: id, Token: ci, CreatedAt: at(n), LastUsedAt: at(n), Idle: at(100).Sub(at(0)),
+			ExpiresAt: at(n + 500)}
 	}
 	for _, one := range []session.Session{made("a", 1), made("b", 2), made("c", 2)} {
-		require.NoError(t, kept.CreateSession(ctx, one, hash, entry(audit.SessionSignIn, "", one.ID), func(session.Counts) error { return nil }))
+		require.NoError(t, kept.CreateSession(ctx, one, hash, entry(audit.SessionSignIn, "", one.ID),
+			func(session.Counts) error {
+				return nil
+			}))
 		got, gotHash, err := kept.GetSession(ctx, one.ID)
 		require.NoError(t, err)
 		require.Equal(t, one, got)
@@ -55,10 +62,12 @@ func testSessions(t *testing.T, open Opener) {
 	testSessionCounts(t, kept, made)
 	stored, err := kept.GetSessions(ctx, []string{"a", "d", "c"})
 	require.NoError(t, err)
-	require.Equal(t, map[string]session.Stored{"a": {Session: made("a", 1), Hash: hash}, "c": {Session: made("c", 2), Hash: hash}}, stored)
+	require.Equal(t, map[string]session.Stored{
+		"a": {Session: made("a", 1), Hash: hash}, "c": {Session: made("c", 2), Hash: hash}}, stored)
 
 	every := at(10).Sub(at(0))
-	for _, use := range []struct{ said, want time.Time }{{at(10), at(1)}, {at(11), at(11)}, {at(5), at(11)}, {at(20), at(11)}, {at(90), at(90)}} {
+	for _, use := range []struct{ said, want time.Time }{
+		{at(10), at(1)}, {at(11), at(11)}, {at(5), at(11)}, {at(20), at(11)}, {at(90), at(90)}} {
 		require.NoError(t, kept.TouchSession(ctx, "a", use.said, every))
 		got, _, err := kept.GetSession(ctx, "a")
 		require.NoError(t, err)

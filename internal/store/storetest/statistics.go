@@ -23,7 +23,8 @@ func testWorkflowStatistics(t *testing.T, open Opener) {
 	other := newRun("other", 3)
 	other.Workflow = "b/other"
 	insert(t, s, other)
-	apply(t, s, state("r00", 90, run.Completed), state("r10", 11, run.Completed), state("r11", 21, run.Failed), state("r12", 31, run.TimedOut),
+	apply(t, s, state("r00", 90, run.Completed), state("r10", 11, run.Completed), state("r11", 21, run.Failed),
+		state("r12", 31, run.TimedOut),
 		state("r13", 41, run.Canceled), state("r14", 5, run.Running), state("r15", 5, run.Waiting))
 	_, err := s.FinishMissing(ctx, "r16", run.Failed, nil, at(40), entry("test", here, "r16"))
 	require.NoError(t, err)
@@ -37,18 +38,21 @@ func testWorkflowStatistics(t *testing.T, open Opener) {
 
 	rows := got[hello]
 	require.Equal(t, map[run.Status]int64{
-		run.Queued: 3, run.Running: 1, run.Waiting: 1, run.Completed: 1, run.Failed: 2, run.TimedOut: 1, run.Canceled: 1, run.Terminated: 0,
+		run.Queued: 3, run.Running: 1, run.Waiting: 1, run.Completed: 1, run.Failed: 2, run.TimedOut: 1, run.Canceled: 1,
+		run.Terminated: 0,
 	}, rows.Statuses)
 	require.Equal(t, int64(22), rows.Open[run.Queued])
 	require.Equal(t, int64(1), rows.Open[run.Running])
 	require.Equal(t, int64(1), rows.Stuck)
 	require.ElementsMatch(t, []statistics.Ended{
-		{Status: run.Completed, Duration: new(10 * time.Second)}, {Status: run.Failed, Duration: new(20 * time.Second)}, {Status: run.TimedOut, Duration: new(30 * time.Second)},
+		{Status: run.Completed, Duration: new(10 * time.Second)}, {Status: run.Failed, Duration: new(20 * time.Second)},
+		{Status: run.TimedOut, Duration: new(30 * time.Second)},
 		{Status: run.Canceled, Duration: new(40 * time.Second)}, {Status: run.Failed},
 	}, rows.Sample)
 	require.Len(t, rows.Recent, statistics.MaxRecent)
 	require.Equal(t, statistics.Recent{ID: "r29", Status: run.Queued, CreatedAt: at(29)}, rows.Recent[0])
-	require.Equal(t, statistics.Recent{ID: "r11", Status: run.Failed, CreatedAt: at(11), Duration: new(20 * time.Second)}, rows.Recent[18])
+	require.Equal(t, statistics.Recent{ID: "r11", Status: run.Failed, CreatedAt: at(11), Duration: new(20 * time.Second)},
+		rows.Recent[18])
 	require.Equal(t, "r10", rows.Recent[19].ID)
 }
 
@@ -66,7 +70,8 @@ func testTaskRows(t *testing.T, open Opener) {
 		insert(t, s, newRun(id, n))
 	}
 	step := func(number int64, pointer, status string, ended bool, attempts int) run.Step {
-		made := run.Step{Number: number, Path: pointer, Pointer: pointer, Task: pointer[1:], Kind: "call", Status: status, Position: number, StartedAt: at(int(number))}
+		made := run.Step{Number: number, Path: pointer, Pointer: pointer, Task: pointer[1:], Kind: "call", Status: status,
+			Position: number, StartedAt: at(int(number))}
 		if ended {
 			made.EndedAt = at(int(number) + 1)
 		}
@@ -83,15 +88,19 @@ func testTaskRows(t *testing.T, open Opener) {
 	other := state("short", 9000, run.Failed)
 	other.State.StepsTotal = 4
 	other.Steps = []run.Step{
-		step(1, "/a", "completed", true, 0), step(2, "/b", "completed", true, 1), step(3, "/b", "completed", true, 2), step(4, "/b", "running", false, 0),
+		step(1, "/a", "completed", true, 0), step(2, "/b", "completed", true, 1), step(3, "/b", "completed", true, 2),
+		step(4, "/b", "running", false, 0),
 	}
 	apply(t, s, update, other)
 	got, err := s.Statistics().ReadCells(ctx, []string{"long", "short", "none"})
 	require.NoError(t, err)
 	require.Equal(t, []statistics.TaskRows{
-		{RunID: "long", Pointer: "/b", Task: "b", Kind: "call", Status: "completed", Count: 2 * statistics.GridSteps, StartedAt: at(1), EndedAt: at(3*statistics.GridSteps + 1)},
-		{RunID: "short", Pointer: "/a", Task: "a", Kind: "call", Status: "completed", Count: 1, StartedAt: at(1), EndedAt: at(2)},
-		{RunID: "short", Pointer: "/b", Task: "b", Kind: "call", Status: "completed", Count: 2, Attempts: 3, StartedAt: at(2), EndedAt: at(4)},
+		{RunID: "long", Pointer: "/b", Task: "b", Kind: "call", Status: "completed", Count: 2 * statistics.GridSteps,
+			StartedAt: at(1), EndedAt: at(3*statistics.GridSteps + 1)},
+		{RunID: "short", Pointer: "/a", Task: "a", Kind: "call", Status: "completed", Count: 1, StartedAt: at(1),
+			EndedAt: at(2)},
+		{RunID: "short", Pointer: "/b", Task: "b", Kind: "call", Status: "completed", Count: 2, Attempts: 3, StartedAt: at(2),
+			EndedAt: at(4)},
 		{RunID: "short", Pointer: "/b", Task: "b", Kind: "call", Status: "running", Count: 1, StartedAt: at(4), Open: true},
 	}, got)
 	got, err = s.Statistics().ReadCells(ctx, nil)

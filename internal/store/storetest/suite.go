@@ -313,7 +313,8 @@ func at(n int) time.Time {
 
 func entry(action, projectName, subject string) audit.Entry {
 	return audit.Entry{
-		Time: at(0), Actor: auth.Actor{Kind: auth.KindLocal, Name: "ada"}, Action: action, Project: projectName, Subject: subject,
+		Time: at(0), Actor: auth.Actor{Kind: auth.KindLocal, Name: "ada"}, Action: action, Project: projectName,
+		Subject: subject,
 	}
 }
 
@@ -345,7 +346,8 @@ func apply(t testing.TB, s Store, updates ...run.Update) []run.Transition {
 func state(id string, position int64, status run.Status) run.Update {
 	u := run.Update{
 		RunID: id, ExecutionID: "execution-1", Position: position,
-		State: &run.State{Status: status, Since: at(int(position)), StartedAt: at(1), StepsTotal: position, StepsDone: position - 1},
+		State: &run.State{Status: status, Since: at(int(position)), StartedAt: at(1), StepsTotal: position,
+			StepsDone: position - 1},
 	}
 	if status.Terminal() {
 		u.State.EndedAt = at(int(position))

@@ -35,12 +35,14 @@ func (l *longRun) update(entered int, ended map[int64]string) {
 	changed := map[int64]bool{}
 	for range entered {
 		n := int64(len(l.steps) + 1)
-		l.steps = append(l.steps, run.Step{Number: n, Task: fmt.Sprintf("t%d", n%3), Status: "running", StartedAt: at(int(n))})
+		l.steps = append(l.steps,
+			run.Step{Number: n, Task: fmt.Sprintf("t%d", n%3), Status: "running", StartedAt: at(int(n))})
 		changed[n] = true
 	}
 	for n, status := range ended {
 		s := &l.steps[n-1]
-		s.Status, s.EndedAt, s.Kept = status, s.StartedAt.Add(time.Duration(n)*time.Millisecond), status == "failed" && l.failures == 0
+		s.Status, s.EndedAt, s.Kept = status, s.StartedAt.Add(time.Duration(n)*time.Millisecond), status == "failed" &&
+			l.failures == 0
 		if status == "failed" {
 			l.failures++
 		}
@@ -156,8 +158,9 @@ func testSummaries(t *testing.T, open Opener) {
 	require.Equal(t, []int64{1, 2, 3, 5, 6, 7}, numbersOf(steps(t, s, "r1")), "the failure has its row, step 4 has none")
 	sequence := get(t, s, "r1").Sequence
 	want := &run.StepSummary{From: 3, To: 4, Position: 2, Tasks: []run.TaskSummary{{
-		Pointer: "/do/t1", Task: "t1", Kind: "set", Count: 1, Completed: 1, Shortest: 4 * time.Millisecond, Longest: 4 * time.Millisecond,
-		Total: 4 * time.Millisecond, Sequence: sequence,
+		Pointer: "/do/t1", Task: "t1", Kind: "set", Count: 1, Completed: 1, Shortest: 4 * time.Millisecond,
+		Longest: 4 * time.Millisecond,
+		Total:   4 * time.Millisecond, Sequence: sequence,
 	}}}
 	require.Equal(t, want, summaryOf(t, s, "r1", 0))
 	require.Equal(t, want, summaryOf(t, s, "r1", sequence-1))
@@ -184,14 +187,16 @@ func testSummaries(t *testing.T, open Opener) {
 	require.Equal(t, []int64{7}, summaryOf(t, s, "r1", 0).Open)
 	require.Equal(t, []int64{1, 2, 3, 7, 9, 10, 11}, numbersOf(steps(t, s, "r1")))
 	apply(t, s, l.updates[2])
-	require.Equal(t, []int64{1, 2, 3, 7, 9, 10, 11}, numbersOf(steps(t, s, "r1")), "the older record of an open step comes late")
+	require.Equal(t, []int64{1, 2, 3, 7, 9, 10, 11}, numbersOf(steps(t, s, "r1")),
+		"the older record of an open step comes late")
 	require.Equal(t, int64(4), summaryOf(t, s, "r1", 0).Steps())
 
 	_, err = s.StepSummary(t.Context(), "elsewhere", "r1", 0)
 	require.Error(t, err)
 
 	// A reset returns to a position at which nothing was summarized.
-	reset := run.Update{RunID: "r1", ExecutionID: "reset", Position: 2, State: &run.State{Status: run.Running, StartedAt: at(1)}}
+	reset := run.Update{RunID: "r1", ExecutionID: "reset", Position: 2,
+		State: &run.State{Status: run.Running, StartedAt: at(1)}}
 	followed, err := s.FollowExecution(t.Context(), reset, "execution-1", nil, entry(audit.RunFollowReset, here, "r1"))
 	require.NoError(t, err)
 	require.True(t, followed)
@@ -251,5 +256,6 @@ func testPartialUpdates(t *testing.T, open Opener) {
 	rest.ExecutionID = "execution-2"
 	require.Len(t, apply(t, s, rest), 1)
 	after = get(t, s, "r1")
-	require.Equal(t, []any{run.Completed, int64(second + 5), "execution-2"}, []any{after.Status, after.Position, after.ExecutionID})
+	require.Equal(t, []any{run.Completed, int64(second + 5), "execution-2"},
+		[]any{after.Status, after.Position, after.ExecutionID})
 }

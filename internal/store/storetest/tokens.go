@@ -18,7 +18,8 @@ func testTokens(t *testing.T, open Opener) {
 	s, ctx := open(t), t.Context()
 	kept := s.Tokens()
 	made := func(id, name string, n int) token.Token {
-		return token.Token{ID: id, Name: name, Roles: map[string]auth.Role{"shop": auth.Operator, "*": auth.Viewer}, Creator: "ada", CreatedAt: at(n)}
+		return token.Token{ID: id, Name: name, Roles: map[string]auth.Role{"shop": auth.Operator, "*": auth.Viewer},
+			Creator: "ada", CreatedAt: at(n)}
 	}
 	hash := []byte("0123456789abcdef0123456789abcdef")
 	first, second := made("a", "ci", 1), made("b", "other", 2)
@@ -30,7 +31,8 @@ func testTokens(t *testing.T, open Opener) {
 		require.Equal(t, one, got)
 		require.Equal(t, hash, gotHash)
 	}
-	requireError(t, kept.CreateToken(ctx, made("c", "ci", 3), hash, entry(audit.TokenCreate, "", "c"), nil), apperror.Exists, apperror.TokenExists, "ci")
+	requireError(t, kept.CreateToken(ctx, made("c", "ci", 3), hash, entry(audit.TokenCreate, "", "c"), nil),
+		apperror.Exists, apperror.TokenExists, "ci")
 	_, _, err := kept.GetToken(ctx, "c")
 	requireError(t, err, apperror.NotFound, apperror.TokenNotFound, "c")
 
@@ -69,7 +71,8 @@ func testTokens(t *testing.T, open Opener) {
 	entries, err := s.ListAudit(ctx, audit.Filter{Action: audit.TokenRevoke, Limit: 10})
 	require.NoError(t, err)
 	require.Len(t, entries, 1)
-	require.NoError(t, kept.CreateToken(ctx, made("c", "ci", 1), hash, entry(audit.TokenCreate, "", "c"), nil), "the name is free")
+	require.NoError(t, kept.CreateToken(ctx, made("c", "ci", 1), hash, entry(audit.TokenCreate, "", "c"), nil),
+		"the name is free")
 
 	var ids []string
 	var after *token.Cursor

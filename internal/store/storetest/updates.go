@@ -26,15 +26,20 @@ func testUpdates(t *testing.T, open Opener) {
 
 	waiting := state("r1", 5, run.Waiting)
 	waiting.Steps = []run.Step{{
-		Number: 1, Path: "/do/0/call", Pointer: "/do/0/call", Task: "call", Kind: "call", Status: "waiting", WaitingKind: "retry",
-		WaitUntil: at(60), StartedAt: at(2), Position: 5, Input: json.RawMessage(`[1, 2]`), InputSize: 573_034, OutputSize: 1 << 40,
-		Attempts: []run.Attempt{{Number: 1, StartedAt: at(2), Outcome: "answered", HTTPStatus: 503, Error: &run.Error{Type: "t", Status: 503, Title: "away"}}},
+		Number: 1, Path: "/do/0/call", Pointer: "/do/0/call", Task: "call", Kind: "call", Status: "waiting",
+		WaitingKind: "retry",
+		WaitUntil:   at(60), StartedAt: at(2), Position: 5, Input: json.RawMessage(`[1, 2]`), InputSize: 573_034,
+		OutputSize: 1 << 40,
+		Attempts: []run.Attempt{
+			{Number: 1, StartedAt: at(2), Outcome: "answered", HTTPStatus: 503,
+				Error: &run.Error{Type: "t", Status: 503, Title: "away"}}},
 	}}
 	require.Equal(t, []run.Transition{
 		{RunID: "r1", Project: here, From: run.Queued, To: run.Waiting, CreatedAt: at(0), StartedAt: at(1)},
 	}, apply(t, s, waiting))
 	want := newRun("r1", 0)
-	want.Status, want.QueuedReason, want.WaitingKind, want.StatusAt, want.StartedAt = run.Waiting, "", "timer", at(5), at(1)
+	want.Status, want.QueuedReason, want.WaitingKind, want.StatusAt, want.StartedAt = run.Waiting, "", "timer", at(5),
+		at(1)
 	want.StepsTotal, want.StepsDone, want.Sequence, want.Position, want.ExecutionID = 5, 4, 2, 5, "execution-1"
 	require.Equal(t, want, get(t, s, "r1"))
 	step := waiting.Steps[0]
@@ -86,7 +91,8 @@ func testUpdatesGuarded(t *testing.T, open Opener) {
 
 	// Only steps: the state does not change, the position does.
 	apply(t, s, run.Update{
-		RunID: "r1", ExecutionID: "execution-2", Position: second + 9, Steps: []run.Step{{Number: 2, Status: "running", Position: second + 9}},
+		RunID: "r1", ExecutionID: "execution-2", Position: second + 9,
+		Steps: []run.Step{{Number: 2, Status: "running", Position: second + 9}},
 	})
 	row.Sequence, row.Position, row.ExecutionID = row.Sequence+1, second+9, "execution-2"
 	require.Equal(t, row, get(t, s, "r1"))
@@ -107,7 +113,8 @@ func testUpdatesGuarded(t *testing.T, open Opener) {
 // testStartOfARun has states with a later start than the first one: they do not change it.
 func testStartOfARun(t *testing.T, open Opener) {
 	s := open(t)
-	for name, order := range map[string][]int64{"in order": {3, 5, 9}, "turned round": {9, 5, 3}, "last between": {3, 9, 5}} {
+	for name, order := range map[string][]int64{
+		"in order": {3, 5, 9}, "turned round": {9, 5, 3}, "last between": {3, 9, 5}} {
 		insert(t, s, newRun(name, 0))
 		var all []run.Update
 		for _, position := range order {
@@ -177,7 +184,8 @@ func testUpdatesInAnyOrder(t *testing.T, open Opener) {
 			u.RunID = ordered
 			transitions += len(apply(t, s, u))
 		}
-		all := rapid.Permutation(append(slices.Clone(history), rapid.SliceOf(rapid.SampledFrom(history)).Draw(rt, "again")...)).Draw(rt, "order")
+		all := rapid.Permutation(
+			append(slices.Clone(history), rapid.SliceOf(rapid.SampledFrom(history)).Draw(rt, "again")...)).Draw(rt, "order")
 		var terminal int
 		for len(all) > 0 {
 			n := rapid.IntRange(1, len(all)).Draw(rt, "call")
@@ -377,7 +385,8 @@ func testExactValues(t *testing.T, open Opener) {
 	// Local zones, nanoseconds and times before 1970 are read back as the same microsecond in UTC.
 	zone := time.FixedZone("east", 5*3600)
 	for i, moment := range []time.Time{
-		time.Date(2026, 10, 25, 2, 30, 0, 123456789, zone), time.Unix(0, 1000).UTC(), time.Date(1969, 7, 20, 20, 17, 40, 999999000, time.UTC),
+		time.Date(2026, 10, 25, 2, 30, 0, 123456789, zone), time.Unix(0, 1000).UTC(),
+		time.Date(1969, 7, 20, 20, 17, 40, 999999000, time.UTC),
 	} {
 		r := newRun(fmt.Sprintf("time-%d", i), 0)
 		r.CreatedAt, r.StatusAt = moment, moment

@@ -18,11 +18,13 @@ import (
 )
 
 func verdictOf(code string) *diagnose.Verdict {
-	return &diagnose.Verdict{Code: code, Cause: "cause", Since: at(2), Detail: "no worker\x00 polls", Advice: "start a worker"}
+	return &diagnose.Verdict{
+		Code: code, Cause: "cause", Since: at(2), Detail: "no worker\x00 polls", Advice: "start a worker"}
 }
 
 func verdictEvents(id string) []event.Event {
-	return []event.Event{{ID: id, Source: "/projects/x/runs", Type: diagnose.EventStuck, Subject: id, DataContentType: "application/json", Data: []byte(`{}`)}}
+	return []event.Event{{ID: id, Source: "/projects/x/runs", Type: diagnose.EventStuck, Subject: id,
+		DataContentType: "application/json", Data: []byte(`{}`)}}
 }
 
 // giveVerdict gives a run a verdict on its current state.
@@ -30,7 +32,8 @@ func giveVerdict(t testing.TB, s Store, projectName, id, code string) {
 	t.Helper()
 	r, err := s.GetRun(t.Context(), projectName, id)
 	require.NoError(t, err)
-	done, err := s.Verdicts().ChangeVerdicts(t.Context(), projectName, at(9), []diagnose.Change{{RunID: id, Sequence: r.Sequence, To: verdictOf(code)}})
+	done, err := s.Verdicts().ChangeVerdicts(t.Context(), projectName, at(9),
+		[]diagnose.Change{{RunID: id, Sequence: r.Sequence, To: verdictOf(code)}})
 	require.NoError(t, err)
 	require.Equal(t, []string{id}, done.Runs)
 }
@@ -74,7 +77,8 @@ func testVerdicts(t *testing.T, open Opener) {
 	), "those that come too late, and those about nothing, are passed over")
 	r := get(t, s, "r1")
 	require.Equal(t, before.Sequence+1, r.Sequence, "who watches sees it")
-	want := run.Stuck{Code: run.NoPoller, Cause: "cause", Since: at(2), Detail: "no worker\uFFFD polls", Advice: "start a worker", CheckedAt: at(9)}
+	want := run.Stuck{Code: run.NoPoller, Cause: "cause", Since: at(2), Detail: "no worker\uFFFD polls",
+		Advice: "start a worker", CheckedAt: at(9)}
 	require.Equal(t, &want, r.Stuck)
 	listed, err := s.ListRuns(t.Context(), run.Filter{Project: here, Limit: 10, OldestFirst: true})
 	require.NoError(t, err)
@@ -93,9 +97,11 @@ func testVerdicts(t *testing.T, open Opener) {
 	require.Equal(t, at(20), get(t, s, "r1").Stuck.CheckedAt)
 	require.Equal(t, r.Sequence, get(t, s, "r1").Sequence, "a confirmation is no change")
 
-	require.Equal(t, []string{"r1"}, change(diagnose.Change{RunID: "r1", Sequence: r.Sequence, To: verdictOf(run.Backlog)}))
+	require.Equal(t, []string{"r1"},
+		change(diagnose.Change{RunID: "r1", Sequence: r.Sequence, To: verdictOf(run.Backlog)}))
 	require.Equal(t, run.Backlog, get(t, s, "r1").Stuck.Code)
-	require.Empty(t, change(diagnose.Change{RunID: "r1", Sequence: r.Sequence, Events: verdictEvents("r1-b")}), "it was changed since")
+	require.Empty(t, change(diagnose.Change{RunID: "r1", Sequence: r.Sequence, Events: verdictEvents("r1-b")}),
+		"it was changed since")
 
 	// The run continues: its verdict no longer applies, and still exists so that it can be withdrawn.
 	apply(t, s, state("r1", 1, run.Running))
@@ -104,7 +110,8 @@ func testVerdicts(t *testing.T, open Opener) {
 	require.True(t, g[0].Moved)
 	require.Equal(t, "running", g[0].Status)
 	moved := get(t, s, "r1")
-	require.Equal(t, []string{"r1"}, change(diagnose.Change{RunID: "r1", Sequence: g[0].Sequence, Events: verdictEvents("r1-c")}))
+	require.Equal(t, []string{"r1"},
+		change(diagnose.Change{RunID: "r1", Sequence: g[0].Sequence, Events: verdictEvents("r1-c")}))
 	require.Equal(t, moved, get(t, s, "r1"), "there is nothing new to see")
 	require.Empty(t, given())
 	require.Empty(t, change(diagnose.Change{RunID: "r1", Sequence: g[0].Sequence, Events: verdictEvents("r1-c")}), "once")
@@ -116,8 +123,11 @@ func testVerdicts(t *testing.T, open Opener) {
 	require.Equal(t, r.Sequence+1, get(t, s, "r1").Sequence, "who watches sees it go, too")
 
 	apply(t, s, state("r1", 2, run.Completed))
-	require.Empty(t, change(diagnose.Change{RunID: "r1", Sequence: get(t, s, "r1").Sequence, To: verdictOf(run.Unknown)}), "it has ended")
-	_, err = v.ChangeVerdicts(t.Context(), "none", at(9), []diagnose.Change{{RunID: "r2", Sequence: get(t, s, "r2").Sequence, To: verdictOf(run.Backlog), Events: verdictEvents("r2")}})
+	require.Empty(t, change(diagnose.Change{RunID: "r1", Sequence: get(t, s, "r1").Sequence, To: verdictOf(run.Unknown)}),
+		"it has ended")
+	_, err = v.ChangeVerdicts(t.Context(), "none", at(9),
+		[]diagnose.Change{{RunID: "r2", Sequence: get(t, s, "r2").Sequence, To: verdictOf(run.Backlog),
+			Events: verdictEvents("r2")}})
 	requireError(t, err, apperror.NotFound, apperror.ProjectNotFound, "none")
 	require.Nil(t, get(t, s, "r2").Stuck, "without the event there is no verdict")
 }
@@ -144,7 +154,8 @@ func testVerdictsAgainstUpdates(t *testing.T, open Opener) {
 		var changes []diagnose.Change
 		for i := range ids {
 			r := get(t, s, ids[len(ids)-1-i])
-			changes = append(changes, diagnose.Change{RunID: r.ID, Sequence: r.Sequence, To: verdictOf(run.Unknown), Events: verdictEvents(r.ID)})
+			changes = append(changes,
+				diagnose.Change{RunID: r.ID, Sequence: r.Sequence, To: verdictOf(run.Unknown), Events: verdictEvents(r.ID)})
 		}
 		_, err := v.ChangeVerdicts(t.Context(), here, at(9), changes)
 		require.NoError(t, err)
@@ -210,13 +221,15 @@ func testOverdue(t *testing.T, open Opener) {
 	list, err := v.Overdue(t.Context(), at(60), diagnose.Cursor{StatusAt: at(4)}, 100)
 	require.NoError(t, err)
 	require.Len(t, list, 1)
-	require.Equal(t, diagnose.Row{ID: "running", Project: here, Status: run.Running, StatusAt: at(5), MovedAt: at(7), Sequence: 2}, list[0].Row)
+	require.Equal(t, diagnose.Row{
+		ID: "running", Project: here, Status: run.Running, StatusAt: at(5), MovedAt: at(7), Sequence: 2}, list[0].Row)
 	require.Equal(t, []string{hello, "1.0.0"}, []string{list[0].Workflow, list[0].Version})
 
 	waits, err := v.OverdueWaits(t.Context(), at(8), 100)
 	require.NoError(t, err)
 	require.Len(t, waits, 1, "one that listens waits for as long as it takes, and one that has ended for nothing")
-	require.Equal(t, []any{"waiting", at(8), run.WaitingTimer}, []any{waits[0].ID, waits[0].WaitUntil, waits[0].WaitingKind})
+	require.Equal(t, []any{"waiting", at(8), run.WaitingTimer},
+		[]any{waits[0].ID, waits[0].WaitUntil, waits[0].WaitingKind})
 	waits, err = v.OverdueWaits(t.Context(), at(7), 100)
 	require.NoError(t, err)
 	require.Empty(t, waits)
@@ -236,7 +249,8 @@ func testSuspects(t *testing.T, open Opener) {
 		require.NoError(t, err)
 	}
 	require.NoError(t, v.NoteFailures(t.Context(), []diagnose.TaskFailure{
-		{RunID: "both", At: at(6), Text: "panic"}, {RunID: "failed", At: at(6), Text: "panic"}, {RunID: "running", At: at(6), Text: "panic"},
+		{RunID: "both", At: at(6), Text: "panic"}, {RunID: "failed", At: at(6), Text: "panic"},
+		{RunID: "running", At: at(6), Text: "panic"},
 		{RunID: "long ago", At: at(3), Text: "panic"},
 	}))
 	list, err := v.Suspects(t.Context(), at(5), 10)
@@ -254,7 +268,9 @@ func testSuspects(t *testing.T, open Opener) {
 	list, err = v.Waiting(t.Context(), []string{"quiet", "running", "none"})
 	require.NoError(t, err)
 	require.Len(t, list, 1)
-	require.Equal(t, diagnose.Row{ID: "quiet", Project: here, Status: run.Waiting, WaitingKind: list[0].WaitingKind, StatusAt: at(5), Sequence: 2}, list[0].Row)
+	require.Equal(t, diagnose.Row{
+		ID: "quiet", Project: here, Status: run.Waiting, WaitingKind: list[0].WaitingKind, StatusAt: at(5), Sequence: 2},
+		list[0].Row)
 }
 
 func testFailures(t *testing.T, open Opener) {
@@ -269,7 +285,9 @@ func testFailures(t *testing.T, open Opener) {
 		return list[0].Failure
 	}
 	require.Nil(t, failure())
-	require.NoError(t, v.NoteFailures(t.Context(), []diagnose.TaskFailure{{RunID: "r1", At: at(3), Text: "panic\x00"}, {RunID: "none", At: at(3), Text: "no run of ours"}}))
+	require.NoError(t, v.NoteFailures(t.Context(),
+		[]diagnose.TaskFailure{{RunID: "r1", At: at(3), Text: "panic\x00"},
+			{RunID: "none", At: at(3), Text: "no run of ours"}}))
 	require.Equal(t, &diagnose.Failure{At: at(3), Since: at(3), Text: "panic\uFFFD"}, failure())
 	require.NoError(t, v.NoteFailures(t.Context(), []diagnose.TaskFailure{{RunID: "r1", At: at(5), Text: "newer"}}))
 	require.NoError(t, v.NoteFailures(t.Context(), []diagnose.TaskFailure{{RunID: "r1", At: at(4), Text: "late"}}))
@@ -279,12 +297,14 @@ func testFailures(t *testing.T, open Opener) {
 	require.NotNil(t, failure(), "the run is open")
 	apply(t, s, state("r1", 1, run.Completed))
 	require.NoError(t, v.ForgetFailures(t.Context()))
-	require.NoError(t, v.NoteFailures(t.Context(), []diagnose.TaskFailure{{RunID: "r1", At: at(6), Text: "after its end"}}))
+	require.NoError(t, v.NoteFailures(t.Context(),
+		[]diagnose.TaskFailure{{RunID: "r1", At: at(6), Text: "after its end"}}))
 }
 
 // testFailuresOnBuilds has builds that fail one after the other: only consecutive failures with the same cause and text
 // count as the same failure.
-func testFailuresOnBuilds(t *testing.T, note func(context.Context, []diagnose.TaskFailure) error, failure func() *diagnose.Failure) {
+func testFailuresOnBuilds(t *testing.T, note func(context.Context, []diagnose.TaskFailure) error,
+	failure func() *diagnose.Failure) {
 	t.Helper()
 	for i, tt := range []struct {
 		n                  int
@@ -301,7 +321,8 @@ func testFailuresOnBuilds(t *testing.T, note func(context.Context, []diagnose.Ta
 		{16, "ham", run.Deadlock, "a", 16, ""},
 		{16 + 3600, "ham", run.Deadlock, "b", 16 + 3600, ""},
 	} {
-		require.NoError(t, note(t.Context(), []diagnose.TaskFailure{{RunID: "r1", At: at(tt.n), Text: tt.text, Cause: tt.cause, Build: tt.build}}))
+		require.NoError(t, note(t.Context(),
+			[]diagnose.TaskFailure{{RunID: "r1", At: at(tt.n), Text: tt.text, Cause: tt.cause, Build: tt.build}}))
 		require.Equal(t, &diagnose.Failure{
 			At: at(tt.n), Since: at(tt.since), Text: tt.text, Cause: tt.cause, Build: tt.build, OtherBuild: tt.other,
 		}, failure(), "failure %d", i)
@@ -318,7 +339,9 @@ func testReserveEndings(t *testing.T, open Opener) {
 	reserve := func(projectName string, n int, ids ...string) diagnose.Endings {
 		t.Helper()
 		answer, err := s.Verdicts().ReserveEndings(t.Context(), diagnose.EndingRequest{
-			Project: projectName, RunIDs: ids, At: at(n), Since: at(n - 3600), Limit: func(open int64) int64 { return max(3, open/5) },
+			Project: projectName, RunIDs: ids, At: at(n), Since: at(n - 3600), Limit: func(open int64) int64 {
+				return max(3, open/5)
+			},
 			Exceeded: func(poison, limit int64) event.Event {
 				return event.Event{
 					ID: "limit", Source: diagnose.Source(projectName), Type: diagnose.EventPoisonLimit, Subject: projectName,
@@ -331,7 +354,8 @@ func testReserveEndings(t *testing.T, open Opener) {
 	}
 	published := func() (data []string) {
 		t.Helper()
-		list, err := s.Events().ListEvents(t.Context(), event.ListFilter{Project: here, Type: diagnose.EventPoisonLimit, Limit: 10})
+		list, err := s.Events().ListEvents(t.Context(),
+			event.ListFilter{Project: here, Type: diagnose.EventPoisonLimit, Limit: 10})
 		require.NoError(t, err)
 		for _, e := range list {
 			data = append(data, string(e.Data))
@@ -355,5 +379,6 @@ func testReserveEndings(t *testing.T, open Opener) {
 	insert(t, s, newRun("r19", 19))
 	require.Equal(t, []string{"r04"}, reserve(here, 7, "r04").Granted, "the share of the open runs is more")
 	require.True(t, reserve(here, 8, "r05").Exceeded)
-	require.Equal(t, []string{"r05", "r06", "r07"}, reserve(here, 3604, "r05", "r06", "r07").Granted, "what is an hour old does not count")
+	require.Equal(t, []string{"r05", "r06", "r07"}, reserve(here, 3604, "r05", "r06", "r07").Granted,
+		"what is an hour old does not count")
 }

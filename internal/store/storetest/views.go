@@ -21,7 +21,8 @@ func newView(id, owner, name string, shared bool) view.View {
 	person := view.Person{Kind: "token", Name: owner}
 	return view.View{
 		ID: id, Project: here, Name: name, Shared: shared, Owner: person, Updater: person, Revision: 1, UpdatedAt: at(1),
-		Query: view.Query{Filter: run.Filter{Statuses: []run.Status{run.Failed}, Since: at(0)}, Period: time.Hour, Order: "oldest", Columns: []string{"run", "actor"}},
+		Query: view.Query{Filter: run.Filter{Statuses: []run.Status{run.Failed}, Since: at(0)}, Period: time.Hour,
+			Order: "oldest", Columns: []string{"run", "actor"}},
 	}
 }
 
@@ -40,7 +41,8 @@ func viewNames(list []view.View) string {
 
 func testViews(t *testing.T, open Opener) {
 	s, ctx := open(t), t.Context()
-	require.NoError(t, s.CreateProject(ctx, project.Project{Name: "other", CreatedAt: at(0)}, entry(audit.ProjectCreate, "other", "other")))
+	require.NoError(t, s.CreateProject(ctx, project.Project{Name: "other", CreatedAt: at(0)},
+		entry(audit.ProjectCreate, "other", "other")))
 	ada, bob := view.Person{Kind: "token", Name: "ada"}, view.Person{Kind: "token", Name: "bob"}
 	list, err := s.Views().ListViews(ctx, here, ada)
 	require.NoError(t, err)
@@ -53,7 +55,9 @@ func testViews(t *testing.T, open Opener) {
 	elsewhere := newView("elsewhere", "ada", "elsewhere", true)
 	elsewhere.Project = "other"
 	saved := entry(audit.ViewSave, here, "a2")
-	for _, v := range []view.View{newView("a1", "ada", "mine", false), newView("a2", "ada", "shared", true), newView("b1", "bob", "mine", false), newView("b2", "bob", "all", true), elsewhere} {
+	for _, v := range []view.View{
+		newView("a1", "ada", "mine", false), newView("a2", "ada", "shared", true), newView("b1", "bob", "mine", false),
+		newView("b2", "bob", "all", true), elsewhere} {
 		e := &saved
 		if v.ID != "a2" {
 			e = nil
@@ -104,12 +108,13 @@ func testViewsAtOnce(t *testing.T, open Opener) {
 		group.Go(func() {
 			v := newView(fmt.Sprintf("v%d", n), fmt.Sprintf("owner-%d", n), "same", true)
 			taken := errors.New("taken")
-			err := stores[n%2].Views().ChangeView(t.Context(), here, v.ID, v.Owner, func(views []view.View) (view.Change, error) {
-				if len(views) > 0 {
-					return view.Change{}, taken
-				}
-				return view.Change{To: &v}, nil
-			})
+			err := stores[n%2].Views().ChangeView(t.Context(), here, v.ID, v.Owner,
+				func(views []view.View) (view.Change, error) {
+					if len(views) > 0 {
+						return view.Change{}, taken
+					}
+					return view.Change{To: &v}, nil
+				})
 			mu.Lock()
 			defer mu.Unlock()
 			if err == nil {

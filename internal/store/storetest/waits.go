@@ -20,19 +20,24 @@ func testWaits(t *testing.T, open Opener) {
 	}
 	for _, id := range []string{"awaited", "left", "of another"} {
 		r := newRun(id, 2)
-		r.Parent = run.Parent{RunID: map[bool]string{true: "other", false: "r"}[id == "of another"], Path: "/do/0/c", Depth: 1, Key: "key of " + id, Awaited: id != "left"}
+		r.Parent = run.Parent{RunID: map[bool]string{true: "other", false: "r"}[id == "of another"], Path: "/do/0/c",
+			Depth: 1, Key: "key of " + id, Awaited: id != "left"}
 		insert(t, s, r)
 	}
 	listen(t, s, listener("l1", "r", "t1"))
 	listen(t, s, listener("l2", "other", "t1"))
 	update := state("r", 1, run.Waiting)
 	update.Steps = []run.Step{
-		{Number: 1, Path: "/do/0/a", Pointer: "/do/0/a", Task: "a", Kind: "set", Status: "completed", StartedAt: at(1), EndedAt: at(2)},
-		{Number: 2, Path: "/do/1/b", Pointer: "/do/1/b", Task: "b", Kind: "fork", Status: "running", StartedAt: at(2), Input: json.RawMessage(`{"large":1}`)},
+		{Number: 1, Path: "/do/0/a", Pointer: "/do/0/a", Task: "a", Kind: "set", Status: "completed", StartedAt: at(1),
+			EndedAt: at(2)},
+		{Number: 2, Path: "/do/1/b", Pointer: "/do/1/b", Task: "b", Kind: "fork", Status: "running", StartedAt: at(2),
+			Input: json.RawMessage(`{"large":1}`)},
 		{
-			Number: 3, Path: "/do/1/b/w", Pointer: "/do/1/b/w", Task: "w", Kind: "wait", Status: "waiting", WaitingKind: run.WaitingTimer,
-			WaitUntil: at(60), StartedAt: at(3), Attempts: []run.Attempt{{Number: 1, StartedAt: at(3)}},
-			Wait: &run.StepWait{Deadline: at(90), DeadlineBy: "/timeout", Taken: []run.TakenEvent{{Filter: 1, At: at(4)}, {Filter: 0}}},
+			Number: 3, Path: "/do/1/b/w", Pointer: "/do/1/b/w", Task: "w", Kind: "wait", Status: "waiting",
+			WaitingKind: run.WaitingTimer,
+			WaitUntil:   at(60), StartedAt: at(3), Attempts: []run.Attempt{{Number: 1, StartedAt: at(3)}},
+			Wait: &run.StepWait{Deadline: at(90), DeadlineBy: "/timeout",
+				Taken: []run.TakenEvent{{Filter: 1, At: at(4)}, {Filter: 0}}},
 		},
 	}
 	apply(t, s, update)
@@ -50,7 +55,8 @@ func testWaits(t *testing.T, open Opener) {
 	require.Len(t, got.Listeners, 1)
 	require.Equal(t, []string{"l1", "t1"}, []string{got.Listeners[0].ID, got.Listeners[0].Spec.Types()[0]})
 	require.Equal(t, []explain.Child{{
-		Key: "key of awaited", RunID: "awaited", Workflow: hello, Version: "1.0.0", Status: run.Queued, QueuedReason: run.QueuedStarting,
+		Key: "key of awaited", RunID: "awaited", Workflow: hello, Version: "1.0.0", Status: run.Queued,
+		QueuedReason: run.QueuedStarting,
 	}}, got.Children)
 
 	got, err = waits.Pending(ctx, here, "r", page(1))
@@ -101,7 +107,8 @@ func testMissed(t *testing.T, open Opener) {
 	const start = 1
 	require.Len(t, found, 2)
 	require.Equal(t, explain.Listening{
-		Listener: event.Listener{ID: "l1", Project: here, RunID: "r", Since: 2, Spec: wants(before.Type)}, Workflow: hello, Version: "1.0.0", Start: start,
+		Listener: event.Listener{ID: "l1", Project: here, RunID: "r", Since: 2, Spec: wants(before.Type)}, Workflow: hello,
+		Version: "1.0.0", Start: start,
 	}, found[1])
 	require.Equal(t, "l2", found[0].ID, "it takes every event, and began to wait last")
 	found, err = waits.Listening(ctx, here, event.RunFailed, 10)
@@ -114,7 +121,8 @@ func testMissed(t *testing.T, open Opener) {
 	o := fence(t, s, "host-1")
 	routings := []event.Routing{routing(1, event.Unmatched), routing(2, event.Unmatched), routing(3, event.Routed)}
 	routings[2].Deliveries = []event.Delivery{{
-		ID: "d", Project: here, Position: 3, Kind: event.Wake, RunID: "woken", Listener: "l2", Positions: []int64{3}, Status: event.DeliveryPending,
+		ID: "d", Project: here, Position: 3, Kind: event.Wake, RunID: "woken", Listener: "l2", Positions: []int64{3},
+		Status: event.DeliveryPending,
 	}}
 	route(t, s, o, routings...)
 	positions := func(runID string, types ...string) (list []int64) {

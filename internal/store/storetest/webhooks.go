@@ -21,7 +21,8 @@ const lease = time.Hour
 
 func newWebhook(id string, types ...string) webhook.Webhook {
 	return webhook.Webhook{
-		ID: id, Project: here, Name: id, URL: "https://example.com/", Format: webhook.CloudEvents, Filter: webhook.Filter{Types: types},
+		ID: id, Project: here, Name: id, URL: "https://example.com/", Format: webhook.CloudEvents,
+		Filter: webhook.Filter{Types: types},
 		Sealed: []byte{1, 0, 2}, Creator: "ada", Updater: "ada", CreatedAt: at(1), UpdatedAt: at(1),
 	}
 }
@@ -53,7 +54,8 @@ func publishTyped(t *testing.T, s Store, types ...string) {
 	t.Helper()
 	var list []event.Event
 	for _, typ := range types {
-		list = append(list, event.Event{ID: fmt.Sprintf("%s-%d", typ, time.Now().UnixNano()), Source: "/test", Type: typ, Data: json.RawMessage(`{"n":1}`)})
+		list = append(list, event.Event{
+			ID: fmt.Sprintf("%s-%d", typ, time.Now().UnixNano()), Source: "/test", Type: typ, Data: json.RawMessage(`{"n":1}`)})
 	}
 	_, _, err := s.Events().Publish(t.Context(), here, list)
 	require.NoError(t, err)
@@ -89,7 +91,9 @@ func testWebhooks(t *testing.T, open Opener) {
 	s, ctx := open(t), t.Context()
 	_, err := s.Webhooks().ListWebhooks(ctx, "none")
 	requireError(t, err, apperror.NotFound, apperror.ProjectNotFound, "none")
-	err = s.Webhooks().ChangeWebhook(ctx, "none", func([]webhook.Webhook) (webhook.Change, error) { return webhook.Change{}, nil })
+	err = s.Webhooks().ChangeWebhook(ctx, "none", func([]webhook.Webhook) (webhook.Change, error) {
+		return webhook.Change{}, nil
+	})
 	requireError(t, err, apperror.NotFound, apperror.ProjectNotFound, "none")
 
 	publishTyped(t, s, "before")
@@ -102,7 +106,8 @@ func testWebhooks(t *testing.T, open Opener) {
 	require.NoError(t, err)
 	w.Since = 1
 	require.Equal(t, []webhook.Webhook{{
-		ID: "a", Project: here, Name: "a", URL: "https://example.com/", Format: webhook.CloudEvents, Filter: webhook.Filter{Types: []string{"*"}},
+		ID: "a", Project: here, Name: "a", URL: "https://example.com/", Format: webhook.CloudEvents,
+		Filter: webhook.Filter{Types: []string{"*"}},
 		Sealed: []byte{1, 0, 2}, Since: 1, Creator: "ada", Updater: "ada", CreatedAt: at(1), UpdatedAt: at(1),
 	}, w}, list)
 
@@ -119,12 +124,15 @@ func testWebhooks(t *testing.T, open Opener) {
 	require.NoError(t, err)
 	require.Equal(t, 1, replaced)
 	require.Equal(t, []byte{2}, getWebhook(t, s, "b").Sealed, "a change in the meantime stays")
-	_, err = s.Webhooks().ReplaceSealed(ctx, func(w webhook.Webhook) ([]byte, error) { return append([]byte(w.ID), w.Sealed...), nil })
+	_, err = s.Webhooks().ReplaceSealed(ctx, func(w webhook.Webhook) ([]byte, error) {
+		return append([]byte(w.ID), w.Sealed...), nil
+	})
 	require.NoError(t, err)
 	require.Equal(t, []byte{'b', 2}, getWebhook(t, s, "b").Sealed)
 
 	changeWebhook(t, s, "b", func(w *webhook.Webhook) webhook.Change {
-		w.URL, w.Sealed, w.Updater, w.UpdatedAt, w.PausedAt, w.PauseReason = "https://example.org/", []byte{3}, "bob", at(5), at(5), "later"
+		w.URL, w.Sealed, w.Updater, w.UpdatedAt, w.PausedAt, w.PauseReason = "https://example.org/", []byte{3}, "bob", at(5),
+			at(5), "later"
 		return webhook.Change{Stop: true}
 	})
 	changed := getWebhook(t, s, "b")
@@ -231,18 +239,22 @@ func testWebhookDeliveries(t *testing.T, open Opener) {
 	require.False(t, finished, "the claim has ended")
 	require.False(t, getWebhook(t, s, "w").SucceededAt.IsZero())
 
-	_, err = hooks.Finish(ctx, claims[1], webhook.Outcome{Attempt: attempted("answered 500", 500), Status: webhook.Pending, Retry: lease})
+	_, err = hooks.Finish(ctx, claims[1],
+		webhook.Outcome{Attempt: attempted("answered 500", 500), Status: webhook.Pending, Retry: lease})
 	require.NoError(t, err)
 	d, err := hooks.GetDelivery(ctx, here, claims[1].Delivery.ID)
 	require.NoError(t, err)
-	require.Equal(t, []any{webhook.Pending, 1, 1, "answered 500", 500, "w", []webhook.Attempt{attempted("answered 500", 500)}},
+	require.Equal(t, []any{webhook.Pending, 1, 1, "answered 500", 500, "w",
+		[]webhook.Attempt{attempted("answered 500", 500)}},
 		[]any{d.Status, d.Attempts, d.Failures, d.Reason, d.HTTPStatus, d.WebhookName, d.History})
 	failing := getWebhook(t, s, "w")
-	require.Equal(t, []any{false, "answered 500", int64(2)}, []any{failing.FailingSince.IsZero(), failing.LastError, failing.Pending})
+	require.Equal(t, []any{false, "answered 500", int64(2)},
+		[]any{failing.FailingSince.IsZero(), failing.LastError, failing.Pending})
 
 	backlogs, err := hooks.Backlogs(ctx)
 	require.NoError(t, err)
-	require.Equal(t, []any{here, int64(2), int64(1), int64(0)}, []any{backlogs[0].Project, backlogs[0].Pending, backlogs[0].Failing, backlogs[0].Paused})
+	require.Equal(t, []any{here, int64(2), int64(1), int64(0)},
+		[]any{backlogs[0].Project, backlogs[0].Pending, backlogs[0].Failing, backlogs[0].Paused})
 	require.Positive(t, backlogs[0].Oldest)
 
 	// A pause by the platform takes the due times; a redelivery waits, and continuing makes all due.
@@ -250,7 +262,8 @@ func testWebhookDeliveries(t *testing.T, open Opener) {
 	require.NoError(t, err)
 	require.Len(t, claims, 1, "one at a time while it fails")
 	gone := entry(audit.WebhookDisable, here, "w")
-	_, err = hooks.Finish(ctx, claims[0], webhook.Outcome{Attempt: attempted("gone", 410), Status: webhook.Pending, Pause: "410 Gone", Entry: &gone})
+	_, err = hooks.Finish(ctx, claims[0],
+		webhook.Outcome{Attempt: attempted("gone", 410), Status: webhook.Pending, Pause: "410 Gone", Entry: &gone})
 	require.NoError(t, err)
 	paused := getWebhook(t, s, "w")
 	require.Equal(t, []any{true, "410 Gone"}, []any{paused.Paused(), paused.PauseReason})
@@ -268,12 +281,15 @@ func testWebhookDeliveries(t *testing.T, open Opener) {
 	claims, err = hooks.Claim(ctx, "w", 4, lease)
 	require.NoError(t, err)
 	require.Len(t, claims, 2)
-	require.NoError(t, hooks.Redeliver(ctx, here, claims[0].Delivery.ID, entry(audit.WebhookRedeliver, here, "")), "a claimed delivery stays unchanged")
+	require.NoError(t, hooks.Redeliver(ctx, here, claims[0].Delivery.ID, entry(audit.WebhookRedeliver, here, "")),
+		"a claimed delivery stays unchanged")
 
-	page, err := hooks.ListDeliveries(ctx, webhook.DeliveryFilter{Webhook: "w", Statuses: []webhook.Status{webhook.Pending, webhook.Dead}, Limit: 1})
+	page, err := hooks.ListDeliveries(ctx,
+		webhook.DeliveryFilter{Webhook: "w", Statuses: []webhook.Status{webhook.Pending, webhook.Dead}, Limit: 1})
 	require.NoError(t, err)
 	rest, err := hooks.ListDeliveries(ctx, webhook.DeliveryFilter{
-		Webhook: "w", Statuses: []webhook.Status{webhook.Pending}, Limit: 5, After: &webhook.DeliveryCursor{At: page[0].CreatedAt, ID: page[0].ID},
+		Webhook: "w", Statuses: []webhook.Status{webhook.Pending}, Limit: 5,
+		After: &webhook.DeliveryCursor{At: page[0].CreatedAt, ID: page[0].ID},
 	})
 	require.NoError(t, err)
 	require.Len(t, rest, 1)
@@ -325,9 +341,11 @@ func testWebhookClaimsAtOnce(t *testing.T, open Opener) {
 	require.Len(t, first, 1)
 	require.Eventually(t, func() bool {
 		second, err := s.Webhooks().Claim(t.Context(), "short", 1, lease)
-		return err == nil && len(second) == 1 && second[0].Delivery.ID == first[0].Delivery.ID && second[0].Delivery.Attempts == 2
+		return err == nil && len(second) == 1 && second[0].Delivery.ID == first[0].Delivery.ID &&
+			second[0].Delivery.Attempts == 2
 	}, 10*time.Second, time.Millisecond)
-	finished, err := s.Webhooks().Finish(t.Context(), first[0], webhook.Outcome{Attempt: attempted("", 200), Status: webhook.Delivered})
+	finished, err := s.Webhooks().Finish(t.Context(), first[0],
+		webhook.Outcome{Attempt: attempted("", 200), Status: webhook.Delivered})
 	require.NoError(t, err)
 	require.False(t, finished)
 }
@@ -374,12 +392,15 @@ func testFailingWebhooks(t *testing.T, open Opener) {
 	require.Empty(t, list(time.Now().Add(-time.Hour)), "it fails since a moment ago")
 	later := time.Now().Add(time.Hour)
 	w := list(later)[0]
-	require.Equal(t, []any{here, "bad", "answered 500", int64(3), int64(0)}, []any{w.Project, w.Name, w.Error, w.Pending, w.Dead})
+	require.Equal(t, []any{here, "bad", "answered 500", int64(3), int64(0)},
+		[]any{w.Project, w.Name, w.Error, w.Pending, w.Dead})
 	require.False(t, w.Since.IsZero())
 	require.True(t, w.PausedAt.IsZero())
 
 	// Tests that fail are no failures; deliveries that were given up are.
-	claim, err := s.Webhooks().InsertTest(ctx, webhook.Delivery{ID: "test", Project: here, Webhook: "bad", Event: json.RawMessage(`{}`)}, lease, entry(audit.WebhookTest, here, "bad"))
+	claim, err := s.Webhooks().InsertTest(ctx,
+		webhook.Delivery{ID: "test", Project: here, Webhook: "bad", Event: json.RawMessage(`{}`)}, lease,
+		entry(audit.WebhookTest, here, "bad"))
 	require.NoError(t, err)
 	_, err = s.Webhooks().Finish(ctx, claim, webhook.Outcome{Attempt: attempted("no", 500), Status: webhook.Dead})
 	require.NoError(t, err)
@@ -391,7 +412,8 @@ func testFailingWebhooks(t *testing.T, open Opener) {
 	require.False(t, w.LastDead.IsZero())
 
 	gone := entry(audit.WebhookDisable, here, "bad")
-	finish("bad", webhook.Outcome{Attempt: attempted("gone", 410), Status: webhook.Pending, Pause: "410 Gone", Entry: &gone})
+	finish("bad", webhook.Outcome{
+		Attempt: attempted("gone", 410), Status: webhook.Pending, Pause: "410 Gone", Entry: &gone})
 	w = list(later)[0]
 	require.Equal(t, []any{"410 Gone", false, int64(2)}, []any{w.PauseReason, w.PausedAt.IsZero(), w.Pending})
 	changeWebhook(t, s, "bad", func(w *webhook.Webhook) webhook.Change {

@@ -37,7 +37,8 @@ func sessionFields(k *keptSession) sqlrow.Fields {
 
 // sessionQuery selects sessions with their tokens, which are never deleted.
 func sessionQuery() string {
-	return `SELECT ` + sessionFields(&keptSession{}).Names("s.") + `, ` + fields(&kept{}).Names("t.") + ` FROM sessions s JOIN tokens t ON t.id = s.token`
+	return `SELECT ` + sessionFields(&keptSession{}).Names("s.") + `, ` + fields(&kept{}).Names("t.") +
+		` FROM sessions s JOIN tokens t ON t.id = s.token`
 }
 
 func scanSession(row sqlrow.Scanner) (k keptSession, err error) {
@@ -48,7 +49,8 @@ func scanSession(row sqlrow.Scanner) (k keptSession, err error) {
 }
 
 // CreateSession implements [session.Store].
-func (s *Sessions) CreateSession(ctx context.Context, one session.Session, hash []byte, e audit.Entry, check func(session.Counts) error) error {
+func (s *Sessions) CreateSession(ctx context.Context, one session.Session, hash []byte, e audit.Entry,
+	check func(session.Counts) error) error {
 	return s.db.Write(ctx, "create session", func(ctx context.Context, c sqldb.Conn) error {
 		if _, err := get(ctx, c, one.Token.ID, s.db.Dialect().LockRows); err != nil {
 			return err // the lock makes other sign-ins with the token wait, so that each counts all before it
@@ -60,7 +62,8 @@ func (s *Sessions) CreateSession(ctx context.Context, one session.Session, hash 
 		if err := check(counts); err != nil {
 			return err
 		}
-		_, err = sqlrow.Insert(ctx, c, "sessions", append(sessionFields(&keptSession{one, hash}), sqlrow.Col("token", one.Token.ID)), "")
+		_, err = sqlrow.Insert(ctx, c, "sessions",
+			append(sessionFields(&keptSession{one, hash}), sqlrow.Col("token", one.Token.ID)), "")
 		if err != nil {
 			return err
 		}
@@ -70,7 +73,9 @@ func (s *Sessions) CreateSession(ctx context.Context, one session.Session, hash 
 
 // countSessions counts the sessions of the token of one when that one is created.
 func countSessions(ctx context.Context, c sqldb.Conn, one session.Session) (n session.Counts, err error) {
-	err = c.QueryRowContext(ctx, `SELECT COUNT(CASE WHEN ended_at IS NULL AND expires_at > $2 AND last_used_at + idle > $2 THEN 1 END), COUNT(CASE WHEN created_at > $3 THEN 1 END)
+	err = c.QueryRowContext(ctx,
+		`SELECT COUNT(CASE WHEN ended_at IS NULL AND expires_at > $2 AND last_used_at + idle > $2 THEN 1 END),
+			COUNT(CASE WHEN created_at > $3 THEN 1 END)
 FROM sessions WHERE token = $1`, one.Token.ID, one.CreatedAt.UnixMicro(), one.CreatedAt.Add(-time.Minute).UnixMicro()).Scan(&n.Open, &n.LastMinute)
 	return n, err
 }
@@ -107,7 +112,8 @@ func getSession(ctx context.Context, c sqldb.Conn, id string) (keptSession, erro
 }
 
 // ListSessions implements [session.Store].
-func (s *Sessions) ListSessions(ctx context.Context, at time.Time, after *session.Cursor, limit int) (list []session.Session, err error) {
+func (s *Sessions) ListSessions(ctx context.Context, at time.Time, after *session.Cursor,
+	limit int) (list []session.Session, err error) {
 	var w sqlrow.Where
 	now := w.Arg(at.UnixMicro())
 	w.Conditions = append(w.Conditions, "s.ended_at IS NULL", "s.expires_at > "+now, "s.last_used_at + s.idle > "+now)
@@ -136,9 +142,11 @@ func (s *Sessions) TouchSession(ctx context.Context, id string, at time.Time, ev
 }
 
 // EndSession implements [session.Store].
-func (s *Sessions) EndSession(ctx context.Context, id string, at time.Time, e audit.Entry) (one session.Session, err error) {
+func (s *Sessions) EndSession(ctx context.Context, id string, at time.Time,
+	e audit.Entry) (one session.Session, err error) {
 	err = s.db.Write(ctx, "end session", func(ctx context.Context, c sqldb.Conn) error {
-		changed, err := sqlrow.Affected(ctx, c, `UPDATE sessions SET ended_at = $1 WHERE id = $2 AND ended_at IS NULL`, at.UnixMicro(), id)
+		changed, err := sqlrow.Affected(ctx, c, `UPDATE sessions SET ended_at = $1 WHERE id = $2 AND ended_at IS NULL`,
+			at.UnixMicro(), id)
 		if err != nil {
 			return err
 		}
@@ -155,7 +163,8 @@ func (s *Sessions) EndSession(ctx context.Context, id string, at time.Time, e au
 func (s *Sessions) DeleteSessions(ctx context.Context, before time.Time, limit int) (deleted int64, err error) {
 	err = s.db.Exec(ctx, "delete ended sessions", func(ctx context.Context, c sqldb.Conn) error {
 		result, err := c.ExecContext(ctx, `DELETE FROM sessions WHERE id IN (
-SELECT id FROM sessions WHERE ended_at < $1 OR expires_at < $1 OR last_used_at + idle < $1`+sqlrow.Limit(limit)+`)`, before.UnixMicro())
+SELECT id FROM sessions WHERE ended_at < $1 OR expires_at < $1
+OR last_used_at + idle < $1`+sqlrow.Limit(limit)+`)`, before.UnixMicro())
 		if err != nil {
 			return err
 		}

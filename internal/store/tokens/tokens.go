@@ -1,5 +1,5 @@
-// Package tokens stores the tokens of the API in the store's database. It implements [token.Store], which defines the behaviour;
-// package store opens it:
+// Package tokens stores the tokens of the API in the store's database. It implements [token.Store], which defines the
+// behaviour; package store opens it:
 //
 //	s, err := store.Open(ctx, …)
 //	t, hash, err := s.Tokens().GetToken(ctx, id)
@@ -46,7 +46,8 @@ func fields(k *kept) sqlrow.Fields {
 func selectTokens() string { return `SELECT ` + sqlrow.Columns(fields) + ` FROM tokens` }
 
 // CreateToken implements [token.Store].
-func (s *Store) CreateToken(ctx context.Context, t token.Token, hash []byte, e audit.Entry, check func(token.Token) error) error {
+func (s *Store) CreateToken(ctx context.Context, t token.Token, hash []byte, e audit.Entry,
+	check func(token.Token) error) error {
 	return s.db.Write(ctx, "create token", func(ctx context.Context, c sqldb.Conn) error {
 		if err := s.db.Serialize(ctx, c, "create token "+t.Name); err != nil {
 			return err
@@ -68,21 +69,23 @@ func (s *Store) CreateToken(ctx context.Context, t token.Token, hash []byte, e a
 
 // checkName refuses the name of a token that is not revoked and has a project in common with t.
 func checkName(ctx context.Context, c sqldb.Conn, t token.Token) error {
-	named, err := sqlrow.Collect(ctx, c, selectTokens()+` WHERE name = $1 AND revoked_at IS NULL`, []any{t.Name}, sqlrow.Scan(fields))
+	named, err := sqlrow.Collect(ctx, c, selectTokens()+` WHERE name = $1 AND revoked_at IS NULL`, []any{t.Name},
+		sqlrow.Scan(fields))
 	if err != nil {
 		return err
 	}
 	for _, k := range named {
 		if k.token.Overlaps(t) {
 			return apperror.New(apperror.Exists, apperror.TokenExists,
-				"a token with the name %q has a role in the same projects; choose another one, so that they differ in the audit log, or revoke that one first", t.Name)
+				"a token with the name %q has a role in the same projects; choose another one, so that they differ in the audit "+
+					"log, or revoke that one first", t.Name)
 		}
 	}
 	return nil
 }
 
-// checkTokens calls check for each existing token. In SQLite no other process adds one meanwhile; in Postgres, calls are
-// serialised.
+// checkTokens calls check for each existing token. In SQLite no other process adds one meanwhile; in Postgres, calls
+// are serialised.
 func checkTokens(ctx context.Context, c sqldb.Conn, check func(token.Token) error) error {
 	if check == nil {
 		return nil
@@ -121,7 +124,8 @@ func (s *Store) GetTokens(ctx context.Context, ids []string) (map[string]token.S
 	return found, err
 }
 
-// padded repeats the last ID up to the next power of two: each number of arguments is a statement of its own, which is prepared and kept.
+// padded repeats the last ID up to the next power of two: each number of arguments is a statement of its own, which is
+// prepared and kept.
 func padded(ids []string) []string {
 	all := slices.Clone(ids)
 	for len(all)&(len(all)-1) != 0 {
@@ -176,7 +180,8 @@ func (s *Store) RevokeToken(ctx context.Context, id string, at time.Time, e audi
 func (s *Store) TouchToken(ctx context.Context, id string, at time.Time) error {
 	return s.db.Exec(ctx, "note the use of a token", func(ctx context.Context, c sqldb.Conn) error {
 		_, err := c.ExecContext(ctx,
-			`UPDATE tokens SET last_used_at = $1 WHERE id = $2 AND (last_used_at IS NULL OR last_used_at < $1)`, at.UnixMicro(), id)
+			`UPDATE tokens SET last_used_at = $1 WHERE id = $2 AND (last_used_at IS NULL OR last_used_at < $1)`, at.UnixMicro(),
+			id)
 		return err
 	})
 }

@@ -33,7 +33,8 @@ const maxViews = view.MaxOwned + view.MaxShared
 // seenViews selects what an owner sees. Each part has an index of its own.
 func seenViews() string {
 	return selectViews() + ` WHERE project = $1 AND owner_kind = $2 AND owner_name = $3
-UNION ALL ` + selectViews() + ` WHERE project = $1 AND shared AND NOT (owner_kind = $2 AND owner_name = $3) ORDER BY name, id` + sqlrow.Limit(maxViews)
+UNION ALL ` + selectViews() + ` WHERE project = $1 AND shared AND NOT (owner_kind = $2 AND owner_name = $3)
+ORDER BY name, id` + sqlrow.Limit(maxViews)
 }
 
 // ListViews implements [view.Store].
@@ -48,17 +49,21 @@ func (s *Store) ListViews(ctx context.Context, project string, owner view.Person
 	return list, err
 }
 
-// ChangeView implements [view.Store]. It locks the project, so that concurrent calls neither exceed a maximum nor take a name twice.
-func (s *Store) ChangeView(ctx context.Context, project, id string, owner view.Person, change func([]view.View) (view.Change, error)) error {
+// ChangeView implements [view.Store]. It locks the project, so that concurrent calls neither exceed a maximum nor take
+// a name twice.
+func (s *Store) ChangeView(ctx context.Context, project, id string, owner view.Person,
+	change func([]view.View) (view.Change, error)) error {
 	return s.db.Write(ctx, "change view", func(ctx context.Context, c sqldb.Conn) error {
-		projects, err := sqlrow.Collect(ctx, c, `SELECT name FROM projects WHERE name = $1`+s.db.Dialect().LockRows, []any{project}, sqlrow.ScanText)
+		projects, err := sqlrow.Collect(ctx, c, `SELECT name FROM projects WHERE name = $1`+s.db.Dialect().LockRows,
+			[]any{project}, sqlrow.ScanText)
 		if err != nil {
 			return err
 		}
 		if len(projects) == 0 {
 			return ledger.NoProject(project)
 		}
-		found, err := sqlrow.Collect(ctx, c, selectViews()+` WHERE id = $1 AND project = $2`, []any{id, project}, sqlrow.Scan(fields))
+		found, err := sqlrow.Collect(ctx, c, selectViews()+` WHERE id = $1 AND project = $2`, []any{id, project},
+			sqlrow.Scan(fields))
 		if err != nil {
 			return err
 		}

@@ -26,7 +26,8 @@ func selectDeliveries() string {
 }
 
 func wholeFields(d *webhook.Delivery) sqlrow.Fields {
-	return append(deliveryFields(d), sqlrow.Col("history", sqlrow.JSONInto(&d.History)), sqlrow.Col("event", sqlrow.RawInto(&d.Event)))
+	return append(deliveryFields(d), sqlrow.Col("history", sqlrow.JSONInto(&d.History)),
+		sqlrow.Col("event", sqlrow.RawInto(&d.Event)))
 }
 
 func selectWhole() string {
@@ -36,17 +37,20 @@ func selectWhole() string {
 // insert adds deliveries that do not exist, due at once. It returns how many it added.
 func (s *Store) insert(ctx context.Context, c sqldb.Conn, now int64, list []webhook.Delivery) (int64, error) {
 	at := time.UnixMicro(now)
-	return sqlrow.InsertMany(ctx, c, s.db.Dialect(), "webhook_deliveries", ` ON CONFLICT (id) DO NOTHING`, list, func(d webhook.Delivery) sqlrow.Fields {
-		fresh := webhook.Delivery{
-			ID: d.ID, Project: d.Project, Webhook: d.Webhook, Position: d.Position, Status: webhook.Pending, NextAt: at, RetryFrom: at, CreatedAt: at, UpdatedAt: at,
-			EventID: d.EventID, EventSource: d.EventSource, EventType: d.EventType, Event: d.Event,
-		}
-		return append(deliveryFields(&fresh), sqlrow.Col("claim", ""), sqlrow.Col("event", sqlrow.RawInto(&fresh.Event)))
-	})
+	return sqlrow.InsertMany(ctx, c, s.db.Dialect(), "webhook_deliveries", ` ON CONFLICT (id) DO NOTHING`, list,
+		func(d webhook.Delivery) sqlrow.Fields {
+			fresh := webhook.Delivery{
+				ID: d.ID, Project: d.Project, Webhook: d.Webhook, Position: d.Position, Status: webhook.Pending, NextAt: at,
+				RetryFrom: at, CreatedAt: at, UpdatedAt: at,
+				EventID: d.EventID, EventSource: d.EventSource, EventType: d.EventType, Event: d.Event,
+			}
+			return append(deliveryFields(&fresh), sqlrow.Col("claim", ""), sqlrow.Col("event", sqlrow.RawInto(&fresh.Event)))
+		})
 }
 
 // InsertTest implements [webhook.Store].
-func (s *Store) InsertTest(ctx context.Context, d webhook.Delivery, lease time.Duration, e audit.Entry) (claim webhook.Claim, err error) {
+func (s *Store) InsertTest(ctx context.Context, d webhook.Delivery, lease time.Duration,
+	e audit.Entry) (claim webhook.Claim, err error) {
 	err = s.db.Write(ctx, "insert test delivery", func(ctx context.Context, c sqldb.Conn) error {
 		now, err := s.now(ctx, c)
 		if err != nil {
@@ -78,11 +82,14 @@ func (s *Store) ListDeliveries(ctx context.Context, f webhook.DeliveryFilter) (l
 	var w sqlrow.Where
 	w.Is("d.webhook", "=", f.Webhook)
 	if f.After != nil {
-		w.Conditions = append(w.Conditions, "(d.created_at, d.id) < ("+w.Arg(f.After.At.UnixMicro())+", "+w.Arg(f.After.ID)+")")
+		w.Conditions = append(w.Conditions,
+			"(d.created_at, d.id) < ("+w.Arg(f.After.At.UnixMicro())+", "+w.Arg(f.After.ID)+")")
 	}
 	sqlrow.OneOf(&w, "d.status", f.Statuses)
 	err = s.db.Read(ctx, "list webhook deliveries", func(ctx context.Context, c sqldb.Conn) error {
-		list, err = sqlrow.Collect(ctx, c, selectDeliveries()+w.String()+` ORDER BY d.created_at DESC, d.id DESC`+sqlrow.Limit(f.Limit), w.Args, sqlrow.Scan(deliveryFields))
+		list, err = sqlrow.Collect(ctx, c,
+			selectDeliveries()+w.String()+` ORDER BY d.created_at DESC, d.id DESC`+
+				sqlrow.Limit(f.Limit), w.Args, sqlrow.Scan(deliveryFields))
 		return err
 	})
 	return list, err
@@ -91,11 +98,17 @@ func (s *Store) ListDeliveries(ctx context.Context, f webhook.DeliveryFilter) (l
 // GetDelivery implements [webhook.Store].
 func (s *Store) GetDelivery(ctx context.Context, project, id string) (d webhook.Delivery, err error) {
 	err = s.db.Read(ctx, "get webhook delivery", func(ctx context.Context, c sqldb.Conn) error {
-		d, err = sqlrow.One(ctx, c, selectWhole()+` WHERE d.id = $1 AND d.project = $2`, []any{id, project}, sqlrow.Scan(wholeFields), func() error { return missing(ctx, c, project, id) })
+		d, err = sqlrow.One(ctx, c, selectWhole()+` WHERE d.id = $1 AND d.project = $2`, []any{id, project},
+			sqlrow.Scan(wholeFields), func() error {
+				return missing(ctx, c, project, id)
+			})
 		if err != nil {
 			return err
 		}
-		d.WebhookName, err = sqlrow.One(ctx, c, `SELECT name FROM webhooks WHERE id = $1`, []any{d.Webhook}, sqlrow.ScanText, func() error { return missing(ctx, c, project, id) })
+		d.WebhookName, err = sqlrow.One(ctx, c, `SELECT name FROM webhooks WHERE id = $1`, []any{d.Webhook}, sqlrow.ScanText,
+			func() error {
+				return missing(ctx, c, project, id)
+			})
 		return err
 	})
 	return d, err
@@ -112,8 +125,10 @@ func missing(ctx context.Context, c sqldb.Conn, project, id string) error {
 func (s *Store) Redeliver(ctx context.Context, project, id string, e audit.Entry) error {
 	return s.db.Write(ctx, "redeliver to webhook", func(ctx context.Context, c sqldb.Conn) error {
 		now := s.db.Dialect().Now
-		changed, err := sqlrow.Affected(ctx, c, `UPDATE webhook_deliveries SET status = 'pending', retry_from = `+now+`, failures = 0, updated_at = `+now+`,
-due_at = CASE WHEN EXISTS (SELECT 1 FROM webhooks w WHERE w.id = webhook_deliveries.webhook AND w.paused_at IS NOT NULL) THEN NULL ELSE `+now+` END
+		changed, err := sqlrow.Affected(ctx, c,
+			`UPDATE webhook_deliveries SET status = 'pending', retry_from = `+now+`, failures = 0, updated_at = `+now+`,
+due_at = CASE WHEN EXISTS (SELECT 1 FROM webhooks w WHERE w.id = webhook_deliveries.webhook
+AND w.paused_at IS NOT NULL) THEN NULL ELSE `+now+` END
 WHERE id = $1 AND project = $2 AND (claimed_until IS NULL OR claimed_until <= `+now+`)`, id, project)
 		if err != nil {
 			return err
@@ -129,11 +144,13 @@ WHERE id = $1 AND project = $2 AND (claimed_until IS NULL OR claimed_until <= `+
 	})
 }
 
-// DeleteDeliveries deletes up to limit finished deliveries that were last changed before the given time, and returns how many.
+// DeleteDeliveries deletes up to limit finished deliveries that were last changed before the given time, and returns
+// how many.
 func (s *Store) DeleteDeliveries(ctx context.Context, before time.Time, limit int) (deleted int64, err error) {
 	err = s.db.Exec(ctx, "delete webhook deliveries", func(ctx context.Context, c sqldb.Conn) error {
 		result, err := c.ExecContext(ctx, `DELETE FROM webhook_deliveries WHERE id IN (
-SELECT id FROM webhook_deliveries WHERE status <> 'pending' AND updated_at < $1`+sqlrow.Limit(limit)+`) AND status <> 'pending'`, before.UnixMicro())
+SELECT id FROM webhook_deliveries WHERE status <> 'pending' AND updated_at < $1`+sqlrow.Limit(limit)+`)
+AND status <> 'pending'`, before.UnixMicro())
 		if err != nil {
 			return err
 		}

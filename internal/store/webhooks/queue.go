@@ -19,15 +19,18 @@ const (
 	maxMatched = 100
 	// dueCondition selects due deliveries, by the time as the second argument.
 	dueCondition = ` AND d.due_at <= $2`
-	// succeededEvery is how often a success is written to the row of a webhook, so that fast deliveries do not wait for each other.
+	// succeededEvery is how often a success is written to the row of a webhook, so that fast deliveries do not wait for
+	// each other.
 	succeededEvery = 10 * time.Second
 )
 
 // Unmatched implements [webhook.Queue].
 func (s *Store) Unmatched(ctx context.Context) (projects []string, err error) {
 	err = s.db.Read(ctx, "find events for webhooks", func(ctx context.Context, c sqldb.Conn) error {
-		projects, err = sqlrow.Collect(ctx, c, `SELECT p.project FROM webhook_positions p JOIN inboxes i ON i.project = p.project
-WHERE i.head > p.position AND EXISTS (SELECT 1 FROM webhooks w WHERE w.project = p.project AND w.paused_at IS NULL AND i.head > w.since)
+		projects, err = sqlrow.Collect(ctx, c,
+			`SELECT p.project FROM webhook_positions p JOIN inboxes i ON i.project = p.project
+WHERE i.head > p.position AND EXISTS (SELECT 1 FROM webhooks w WHERE w.project = p.project AND w.paused_at IS NULL
+AND i.head > w.since)
 ORDER BY p.project`+sqlrow.Limit(maxProjects), nil, sqlrow.ScanText)
 		return err
 	})
@@ -37,7 +40,8 @@ ORDER BY p.project`+sqlrow.Limit(maxProjects), nil, sqlrow.ScanText)
 // Receiving returns the projects with an active webhook whose types match one of those given.
 func (s *Store) Receiving(ctx context.Context, types ...string) (projects []string, err error) {
 	err = s.db.Read(ctx, "find receivers of events", func(ctx context.Context, c sqldb.Conn) error {
-		hooks, err := sqlrow.Collect(ctx, c, selectWebhooks()+` WHERE w.paused_at IS NULL ORDER BY w.project, w.id`, nil, sqlrow.Scan(fields))
+		hooks, err := sqlrow.Collect(ctx, c, selectWebhooks()+` WHERE w.paused_at IS NULL ORDER BY w.project, w.id`, nil,
+			sqlrow.Scan(fields))
 		projects = nil
 		for _, w := range hooks {
 			m := webhook.NewMatcher([]webhook.Webhook{w})
@@ -65,20 +69,24 @@ func (s *Store) Match(
 		if err := s.lockPosition(ctx, c, project); err != nil {
 			return err
 		}
-		hooks, err := sqlrow.Collect(ctx, c, selectWebhooks()+` WHERE w.project = $1 AND w.paused_at IS NULL ORDER BY w.id`, []any{project}, sqlrow.Scan(fields))
+		hooks, err := sqlrow.Collect(ctx, c, selectWebhooks()+` WHERE w.project = $1 AND w.paused_at IS NULL ORDER BY w.id`,
+			[]any{project}, sqlrow.Scan(fields))
 		if err != nil || len(hooks) == 0 {
 			return err
 		}
 		// The head is read before the events: events up to it that are not found were deleted.
 		var position, newest int64
-		err = c.QueryRowContext(ctx, `SELECT p.position, i.head FROM webhook_positions p JOIN inboxes i ON i.project = p.project WHERE p.project = $1`, project).
+		err = c.QueryRowContext(ctx,
+			`SELECT p.position, i.head FROM webhook_positions p JOIN inboxes i ON i.project = p.project
+				WHERE p.project = $1`, project).
 			Scan(&position, &newest)
 		if err != nil {
 			return err
 		}
 		// Events that no active webhook may receive are not read, however many came while there was none.
 		from := max(position, first(hooks))
-		heads, err := sqlrow.Collect(ctx, c, `SELECT position, type FROM events WHERE project = $1 AND position > $2 ORDER BY position`+sqlrow.Limit(limit),
+		heads, err := sqlrow.Collect(ctx, c,
+			`SELECT position, type FROM events WHERE project = $1 AND position > $2 ORDER BY position`+sqlrow.Limit(limit),
 			[]any{project, from}, func(row sqlrow.Scanner) (h head, err error) { return h, row.Scan(&h.position, &h.typ) })
 		if err != nil {
 			return err
@@ -117,7 +125,8 @@ func first(hooks []webhook.Webhook) int64 {
 }
 
 // deliver writes the deliveries of events.
-func (s *Store) deliver(ctx context.Context, c sqldb.Conn, project string, m *webhook.Matcher, positions []int64) (int, error) {
+func (s *Store) deliver(ctx context.Context, c sqldb.Conn, project string, m *webhook.Matcher,
+	positions []int64) (int, error) {
 	if len(positions) == 0 {
 		return 0, nil
 	}
@@ -149,7 +158,8 @@ WHERE due <= `+s.db.Dialect().Now+` ORDER BY due, id`+sqlrow.Limit(limit), nil, 
 }
 
 // Claim implements [webhook.Queue].
-func (s *Store) Claim(ctx context.Context, id string, most int, lease time.Duration) (claims []webhook.Claim, err error) {
+func (s *Store) Claim(ctx context.Context, id string, most int,
+	lease time.Duration) (claims []webhook.Claim, err error) {
 	err = s.db.Write(ctx, "claim webhook deliveries", func(ctx context.Context, c sqldb.Conn) error {
 		claims = nil
 		now, err := s.now(ctx, c)
@@ -162,11 +172,13 @@ func (s *Store) Claim(ctx context.Context, id string, most int, lease time.Durat
 	return claims, err
 }
 
-// claim claims deliveries of a webhook that match a condition, with its row locked, so that the claims of all processes are counted.
+// claim claims deliveries of a webhook that match a condition, with its row locked, so that the claims of all processes
+// are counted.
 func (s *Store) claim(
 	ctx context.Context, c sqldb.Conn, now int64, id, condition string, args []any, most int, lease time.Duration,
 ) ([]webhook.Claim, error) {
-	hooks, err := sqlrow.Collect(ctx, c, selectWebhooks()+` WHERE w.id = $1 AND w.paused_at IS NULL`+s.db.Dialect().LockRows, []any{id}, sqlrow.Scan(fields))
+	hooks, err := sqlrow.Collect(ctx, c,
+		selectWebhooks()+` WHERE w.id = $1 AND w.paused_at IS NULL`+s.db.Dialect().LockRows, []any{id}, sqlrow.Scan(fields))
 	if err != nil || len(hooks) == 0 {
 		return nil, err
 	}
@@ -174,14 +186,18 @@ func (s *Store) claim(
 	if !w.FailingSince.IsZero() {
 		most = 1
 	}
-	busy, err := sqlrow.Collect(ctx, c, `SELECT COUNT(*) FROM webhook_deliveries d WHERE d.webhook = $1 AND d.claimed_until > $2`, []any{id, now}, sqlrow.ScanNumber)
+	busy, err := sqlrow.Collect(ctx, c,
+		`SELECT COUNT(*) FROM webhook_deliveries d WHERE d.webhook = $1 AND d.claimed_until > $2`, []any{id, now},
+		sqlrow.ScanNumber)
 	if err != nil {
 		return nil, err
 	}
 	if most -= int(busy[0]); most <= 0 && condition == dueCondition {
 		return nil, nil
 	}
-	list, err := sqlrow.Collect(ctx, c, selectWhole()+` WHERE d.webhook = $1`+condition+` ORDER BY d.due_at, d.id`+sqlrow.Limit(max(most, 1)), args, sqlrow.Scan(wholeFields))
+	list, err := sqlrow.Collect(ctx, c,
+		selectWhole()+` WHERE d.webhook = $1`+condition+` ORDER BY d.due_at, d.id`+
+			sqlrow.Limit(max(most, 1)), args, sqlrow.Scan(wholeFields))
 	if err != nil {
 		return nil, err
 	}
@@ -189,7 +205,8 @@ func (s *Store) claim(
 	for i, d := range list {
 		d.Attempts++
 		claims[i] = webhook.Claim{Webhook: w, Delivery: d, Token: rand.Text()}
-		_, err := c.ExecContext(ctx, `UPDATE webhook_deliveries SET due_at = $2, claimed_until = $2, claim = $3, attempts = $4 WHERE id = $1`,
+		_, err := c.ExecContext(ctx,
+			`UPDATE webhook_deliveries SET due_at = $2, claimed_until = $2, claim = $3, attempts = $4 WHERE id = $1`,
 			d.ID, now+lease.Microseconds(), claims[i].Token, d.Attempts)
 		if err != nil {
 			return nil, err
@@ -213,7 +230,8 @@ func (s *Store) Finish(ctx context.Context, claim webhook.Claim, o webhook.Outco
 	}
 	err = s.db.Write(ctx, "finish webhook delivery", func(ctx context.Context, c sqldb.Conn) error {
 		// The row of the webhook is locked first, as by Claim and ChangeWebhook.
-		hooks, err := sqlrow.Collect(ctx, c, selectWebhooks()+` WHERE w.id = $1`+s.db.Dialect().LockRows, []any{claim.Webhook.ID}, sqlrow.Scan(fields))
+		hooks, err := sqlrow.Collect(ctx, c, selectWebhooks()+` WHERE w.id = $1`+s.db.Dialect().LockRows,
+			[]any{claim.Webhook.ID}, sqlrow.Scan(fields))
 		if err != nil || len(hooks) == 0 {
 			return err // deleted with its deliveries
 		}
@@ -225,7 +243,8 @@ func (s *Store) Finish(ctx context.Context, claim webhook.Claim, o webhook.Outco
 		if o.Status == webhook.Pending && !hooks[0].Paused() {
 			due = now + o.Retry.Microseconds()
 		}
-		finished, err = sqlrow.Affected(ctx, c, `UPDATE webhook_deliveries SET status = $3, due_at = $4, claimed_until = NULL, claim = '', failures = $5,
+		finished, err = sqlrow.Affected(ctx, c,
+			`UPDATE webhook_deliveries SET status = $3, due_at = $4, claimed_until = NULL, claim = '', failures = $5,
 http_status = $6, reason = $7, history = $8, updated_at = $9 WHERE id = $1 AND claim = $2`,
 			d.ID, claim.Token, o.Status, due, failures, o.Attempt.HTTPStatus, sqlrow.Mended(o.Attempt.Error), attempts, now)
 		if err != nil || !finished {
@@ -242,14 +261,17 @@ func (s *Store) note(ctx context.Context, c sqldb.Conn, now int64, w webhook.Web
 		if w.FailingSince.IsZero() && now-w.SucceededAt.UnixMicro() < succeededEvery.Microseconds() {
 			return nil
 		}
-		_, err := c.ExecContext(ctx, `UPDATE webhooks SET failing_since = NULL, last_error = '', succeeded_at = $2 WHERE id = $1`, w.ID, now)
+		_, err := c.ExecContext(ctx,
+			`UPDATE webhooks SET failing_since = NULL, last_error = '', succeeded_at = $2 WHERE id = $1`, w.ID, now)
 		return err
 	}
-	if _, err := c.ExecContext(ctx, `UPDATE webhooks SET failing_since = COALESCE(failing_since, $2), last_error = $3 WHERE id = $1`,
+	if _, err := c.ExecContext(ctx,
+		`UPDATE webhooks SET failing_since = COALESCE(failing_since, $2), last_error = $3 WHERE id = $1`,
 		w.ID, now, sqlrow.Mended(o.Attempt.Error)); err != nil || o.Pause == "" || w.Paused() {
 		return err
 	}
-	if _, err := c.ExecContext(ctx, `UPDATE webhooks SET paused_at = $2, pause_reason = $3, disabled = TRUE WHERE id = $1`, w.ID, now, sqlrow.Mended(o.Pause)); err != nil {
+	if _, err := c.ExecContext(ctx, `UPDATE webhooks SET paused_at = $2, pause_reason = $3, disabled = TRUE WHERE id = $1`,
+		w.ID, now, sqlrow.Mended(o.Pause)); err != nil {
 		return err
 	}
 	if err := stop(ctx, c, w.ID); err != nil || o.Entry == nil {
@@ -266,9 +288,12 @@ func (s *Store) Backlogs(ctx context.Context) (list []webhook.Backlog, err error
 			return err
 		}
 		list, err = sqlrow.Collect(ctx, c, `SELECT w.project,
-SUM(CASE WHEN w.paused_at IS NULL THEN (SELECT COUNT(*) FROM webhook_deliveries d WHERE d.webhook = w.id AND d.status = 'pending') ELSE 0 END),
-MIN(CASE WHEN w.paused_at IS NULL THEN (SELECT MIN(d.created_at) FROM webhook_deliveries d WHERE d.webhook = w.id AND d.status = 'pending') END),
-SUM(CASE WHEN w.paused_at IS NULL AND w.failing_since IS NOT NULL THEN 1 ELSE 0 END), SUM(CASE WHEN w.disabled THEN 1 ELSE 0 END)
+SUM(CASE WHEN w.paused_at IS NULL THEN (SELECT COUNT(*) FROM webhook_deliveries d WHERE d.webhook = w.id
+AND d.status = 'pending') ELSE 0 END),
+MIN(CASE WHEN w.paused_at IS NULL THEN (SELECT MIN(d.created_at) FROM webhook_deliveries d WHERE d.webhook = w.id
+AND d.status = 'pending') END),
+SUM(CASE WHEN w.paused_at IS NULL AND w.failing_since IS NOT NULL THEN 1 ELSE 0 END),
+SUM(CASE WHEN w.disabled THEN 1 ELSE 0 END)
 FROM webhooks w GROUP BY w.project ORDER BY w.project`, nil, func(row sqlrow.Scanner) (b webhook.Backlog, err error) {
 			var oldest time.Time
 			err = row.Scan(&b.Project, &b.Pending, sqlrow.TimeInto(&oldest), &b.Failing, &b.Paused)

@@ -1,10 +1,10 @@
-// Package webhooks stores webhooks and their deliveries in the store's database. It implements [webhook.Store] and [webhook.Queue], whose
-// comments define the behaviour; package store opens it:
+// Package webhooks stores webhooks and their deliveries in the store's database. It implements [webhook.Store] and
+// [webhook.Queue], whose comments define the behaviour; package store opens it:
 //
 //	list, err := store.Webhooks().ListWebhooks(ctx, "shop")
 //
-// A process that matches events locks the project's row of positions, and commits the deliveries with the new position: each event is
-// matched once. A process that claims deliveries locks the webhook's row. Times are the database's own.
+// A process that matches events locks the project's row of positions, and commits the deliveries with the new position:
+// each event is matched once. A process that claims deliveries locks the webhook's row. Times are the database's own.
 package webhooks
 
 import (
@@ -56,7 +56,9 @@ func listed(w *webhook.Webhook) sqlrow.Fields {
 // ListWebhooks implements [webhook.Store].
 func (s *Store) ListWebhooks(ctx context.Context, project string) (list []webhook.Webhook, err error) {
 	err = s.db.Read(ctx, "list webhooks", func(ctx context.Context, c sqldb.Conn) error {
-		list, err = sqlrow.Collect(ctx, c, `SELECT `+sqlrow.Columns(listed)+` FROM webhooks w WHERE w.project = $1 ORDER BY w.name`+sqlrow.Limit(webhook.MaxPerProject), []any{project}, sqlrow.Scan(listed))
+		list, err = sqlrow.Collect(ctx, c,
+			`SELECT `+sqlrow.Columns(listed)+` FROM webhooks w WHERE w.project = $1 ORDER BY w.name`+
+				sqlrow.Limit(webhook.MaxPerProject), []any{project}, sqlrow.Scan(listed))
 		if err == nil && len(list) == 0 {
 			return ledger.NeedProject(ctx, c, project)
 		}
@@ -66,7 +68,8 @@ func (s *Store) ListWebhooks(ctx context.Context, project string) (list []webhoo
 }
 
 // ReplaceSealed implements [webhook.Store].
-func (s *Store) ReplaceSealed(ctx context.Context, replace func(webhook.Webhook) ([]byte, error)) (replaced int, err error) {
+func (s *Store) ReplaceSealed(ctx context.Context,
+	replace func(webhook.Webhook) ([]byte, error)) (replaced int, err error) {
 	var list []webhook.Webhook
 	err = s.db.Read(ctx, "read sealed parts of webhooks", func(ctx context.Context, c sqldb.Conn) error {
 		list, err = sqlrow.Collect(ctx, c, selectWebhooks()+` ORDER BY w.id`, nil, sqlrow.Scan(fields))
@@ -95,13 +98,16 @@ func (s *Store) ReplaceSealed(ctx context.Context, replace func(webhook.Webhook)
 	return replaced, nil
 }
 
-// ChangeWebhook implements [webhook.Store]. It locks the position of the project, so that changes and matching follow each other.
-func (s *Store) ChangeWebhook(ctx context.Context, project string, change func([]webhook.Webhook) (webhook.Change, error)) error {
+// ChangeWebhook implements [webhook.Store]. It locks the position of the project, so that changes and matching follow
+// each other.
+func (s *Store) ChangeWebhook(ctx context.Context, project string,
+	change func([]webhook.Webhook) (webhook.Change, error)) error {
 	return s.db.Write(ctx, "change webhook", func(ctx context.Context, c sqldb.Conn) error {
 		if err := s.lockPosition(ctx, c, project); err != nil {
 			return err
 		}
-		list, err := sqlrow.Collect(ctx, c, selectWebhooks()+` WHERE w.project = $1 ORDER BY w.name`+s.db.Dialect().LockRows, []any{project}, sqlrow.Scan(fields))
+		list, err := sqlrow.Collect(ctx, c, selectWebhooks()+` WHERE w.project = $1 ORDER BY w.name`+s.db.Dialect().LockRows,
+			[]any{project}, sqlrow.Scan(fields))
 		if err != nil {
 			return err
 		}
@@ -121,16 +127,20 @@ func (s *Store) lockPosition(ctx context.Context, c sqldb.Conn, project string) 
 	if err := ledger.NeedProject(ctx, c, project); err != nil {
 		return err
 	}
-	if _, err := c.ExecContext(ctx, `INSERT INTO webhook_positions (project, position) VALUES ($1, 0) ON CONFLICT (project) DO NOTHING`, project); err != nil {
+	if _, err := c.ExecContext(ctx,
+		`INSERT INTO webhook_positions (project, position) VALUES ($1, 0)
+			ON CONFLICT (project) DO NOTHING`, project); err != nil {
 		return err
 	}
-	_, err := sqlrow.Collect(ctx, c, `SELECT position FROM webhook_positions WHERE project = $1`+s.db.Dialect().LockRows, []any{project}, sqlrow.ScanNumber)
+	_, err := sqlrow.Collect(ctx, c, `SELECT position FROM webhook_positions WHERE project = $1`+s.db.Dialect().LockRows,
+		[]any{project}, sqlrow.ScanNumber)
 	return err
 }
 
 func (s *Store) write(ctx context.Context, c sqldb.Conn, done webhook.Change) error {
 	if done.To == nil {
-		for _, statement := range []string{`DELETE FROM webhook_deliveries WHERE webhook = $1`, `DELETE FROM webhooks WHERE id = $1`} {
+		for _, statement := range []string{
+			`DELETE FROM webhook_deliveries WHERE webhook = $1`, `DELETE FROM webhooks WHERE id = $1`} {
 			if _, err := c.ExecContext(ctx, statement, done.ID); err != nil {
 				return err
 			}
@@ -152,7 +162,8 @@ func (s *Store) write(ctx context.Context, c sqldb.Conn, done webhook.Change) er
 	case done.Stop:
 		return stop(ctx, c, w.ID)
 	case done.Resume:
-		_, err := c.ExecContext(ctx, `UPDATE webhook_deliveries SET due_at = `+s.db.Dialect().Now+`, retry_from = `+s.db.Dialect().Now+`, failures = 0
+		_, err := c.ExecContext(ctx,
+			`UPDATE webhook_deliveries SET due_at = `+s.db.Dialect().Now+`, retry_from = `+s.db.Dialect().Now+`, failures = 0
 WHERE webhook = $1 AND status = 'pending' AND due_at IS NULL`, w.ID)
 		return err
 	}
@@ -161,7 +172,8 @@ WHERE webhook = $1 AND status = 'pending' AND due_at IS NULL`, w.ID)
 
 // stop takes the due times from the unfinished deliveries of a webhook.
 func stop(ctx context.Context, c sqldb.Conn, id string) error {
-	_, err := c.ExecContext(ctx, `UPDATE webhook_deliveries SET due_at = NULL WHERE webhook = $1 AND due_at IS NOT NULL`, id)
+	_, err := c.ExecContext(ctx, `UPDATE webhook_deliveries SET due_at = NULL WHERE webhook = $1 AND due_at IS NOT NULL`,
+		id)
 	return err
 }
 
@@ -170,7 +182,8 @@ func save(ctx context.Context, c sqldb.Conn, w webhook.Webhook) error {
 		return err
 	}
 	_, err := sqlrow.Insert(ctx, c, "webhooks", append(fields(&w), sqlrow.Col("disabled", false)),
-		sqlrow.Replace("id", "url", "filter", "sealed", "since", "paused_at", "pause_reason", "failing_since", "previous_until", "updater", "updated_at")+
+		sqlrow.Replace("id", "url", "filter", "sealed", "since", "paused_at", "pause_reason", "failing_since",
+			"previous_until", "updater", "updated_at")+
 			`, disabled = webhooks.disabled AND excluded.paused_at IS NOT NULL`)
 	return err
 }

@@ -40,7 +40,8 @@ func (r *report) exported(ctx context.Context, n int, err error) {
 	r.lost += n
 	if now := r.now(); !r.failing || now.Sub(r.logged) >= repeatEvery {
 		r.failing, r.logged = true, now
-		r.log.WarnContext(ctx, r.signal+" cannot be exported, will retry with the next ones", "error", bounded(err.Error()), "lost_"+r.unit, r.lost)
+		r.log.WarnContext(ctx, r.signal+" cannot be exported, will retry with the next ones", "error", bounded(err.Error()),
+			"lost_"+r.unit, r.lost)
 	}
 }
 

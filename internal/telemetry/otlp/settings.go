@@ -4,12 +4,13 @@
 //	spans, err := settings.SpanExporter(ctx, log)
 //	metrics, err := settings.MetricExporter(ctx, log)
 //
-// Nothing is exported unless a variable names an exporter or an endpoint. Invalid values are errors: OpenTelemetry would ignore them.
-// Exporters connect when they first export, so a start does not depend on the collector, and their failures are logged instead of
-// returned: OpenTelemetry would pass them to a handler that all platforms in the process share.
+// Nothing is exported unless a variable names an exporter or an endpoint. Invalid values are errors: OpenTelemetry
+// would ignore them. Exporters connect when they first export, so a start does not depend on the collector, and their
+// failures are logged instead of returned: OpenTelemetry would pass them to a handler that all platforms in the process
+// share.
 //
-// The exporters of OpenTelemetry read the variables of endpoints, headers, certificates, compression and timeouts from the environment of
-// the process themselves.
+// The exporters of OpenTelemetry read the variables of endpoints, headers, certificates, compression and timeouts from
+// the environment of the process themselves.
 package otlp
 
 import (
@@ -132,7 +133,8 @@ func (r *reader) milliseconds(name string, otherwise time.Duration) time.Duratio
 	return time.Duration(n) * time.Millisecond
 }
 
-// signal reads the settings of a signal, TRACES or METRICS. It is exported if its exporter is "otlp", or an endpoint is set and no exporter.
+// signal reads the settings of a signal, TRACES or METRICS. It is exported if its exporter is "otlp", or an endpoint is
+// set and no exporter.
 func (r *reader) signal(name string, exporters ...string) Signal {
 	endpoint := r.endpoint("OTEL_EXPORTER_OTLP_" + name + "_ENDPOINT")
 	if general := r.endpoint("OTEL_EXPORTER_OTLP_ENDPOINT"); endpoint == "" {
@@ -184,7 +186,8 @@ func (r *reader) protocol(signal string) string {
 	return HTTP
 }
 
-// endpoint returns the URL of a collector. Only URLs are accepted, because without a scheme it is unclear whether to use TLS.
+// endpoint returns the URL of a collector. Only URLs are accepted, because without a scheme it is unclear whether to
+// use TLS.
 func (r *reader) endpoint(name string) string {
 	value := r.value(name)
 	if value == "" {
@@ -242,7 +245,8 @@ func (r *reader) propagators() bool {
 // sampler checks the variables of the sampler, which the tracer provider reads itself.
 func (r *reader) sampler() {
 	const name, argument = "OTEL_TRACES_SAMPLER", "OTEL_TRACES_SAMPLER_ARG"
-	samplers := []string{"always_on", "always_off", "traceidratio", "parentbased_always_on", "parentbased_always_off", "parentbased_traceidratio"}
+	samplers := []string{"always_on", "always_off", "traceidratio", "parentbased_always_on", "parentbased_always_off",
+		"parentbased_traceidratio"}
 	value := r.value(name)
 	if value != "" && !slices.Contains(samplers, value) {
 		r.reject(name, value, "use one of "+strings.Join(samplers, ", "))

@@ -24,16 +24,20 @@ func TestExportsNeedAnExporterOrAnEndpoint(t *testing.T) {
 		variables map[string]string
 		want      want
 	}{
-		"nothing":                 {nil, want{}},
-		"a protocol alone":        {map[string]string{"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, want{}},
-		"an endpoint":             {map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint}, want{otlp.HTTP, otlp.HTTP}},
-		"an endpoint for traces":  {map[string]string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": endpoint}, want{otlp.HTTP, ""}},
-		"an endpoint, no traces":  {map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint, "OTEL_TRACES_EXPORTER": "none"}, want{"", otlp.HTTP}},
-		"an exporter":             {map[string]string{"OTEL_TRACES_EXPORTER": "otlp"}, want{otlp.HTTP, ""}},
-		"a page of metrics alone": {map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint, "OTEL_METRICS_EXPORTER": "prometheus"}, want{otlp.HTTP, ""}},
-		"both kinds of metrics":   {map[string]string{"OTEL_METRICS_EXPORTER": "prometheus, otlp"}, want{"", otlp.HTTP}},
+		"nothing":                {nil, want{}},
+		"a protocol alone":       {map[string]string{"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, want{}},
+		"an endpoint":            {map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint}, want{otlp.HTTP, otlp.HTTP}},
+		"an endpoint for traces": {map[string]string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": endpoint}, want{otlp.HTTP, ""}},
+		"an endpoint, no traces": {
+			map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint, "OTEL_TRACES_EXPORTER": "none"}, want{"", otlp.HTTP}},
+		"an exporter": {map[string]string{"OTEL_TRACES_EXPORTER": "otlp"}, want{otlp.HTTP, ""}},
+		"a page of metrics alone": {
+			map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint, "OTEL_METRICS_EXPORTER": "prometheus"},
+			want{otlp.HTTP, ""}},
+		"both kinds of metrics": {map[string]string{"OTEL_METRICS_EXPORTER": "prometheus, otlp"}, want{"", otlp.HTTP}},
 		"a protocol per signal": {map[string]string{
-			"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint, "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf", "OTEL_EXPORTER_OTLP_METRICS_PROTOCOL": "grpc",
+			"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint, "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
+			"OTEL_EXPORTER_OTLP_METRICS_PROTOCOL": "grpc",
 		}, want{otlp.HTTP, otlp.GRPC}},
 		"disabled": {map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint, "OTEL_SDK_DISABLED": "True"}, want{}},
 	} {
@@ -53,10 +57,12 @@ func TestSettingsHaveTheDefaultsOfOpenTelemetry(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, s.Propagate)
 	require.Equal(t, []time.Duration{time.Minute, 30 * time.Second}, []time.Duration{s.MetricInterval, s.MetricTimeout})
-	s, err = read(map[string]string{"OTEL_PROPAGATORS": "none", "OTEL_METRIC_EXPORT_INTERVAL": "1500", "OTEL_METRIC_EXPORT_TIMEOUT": "100"})
+	s, err = read(map[string]string{
+		"OTEL_PROPAGATORS": "none", "OTEL_METRIC_EXPORT_INTERVAL": "1500", "OTEL_METRIC_EXPORT_TIMEOUT": "100"})
 	require.NoError(t, err)
 	require.False(t, s.Propagate)
-	require.Equal(t, []time.Duration{1500 * time.Millisecond, 100 * time.Millisecond}, []time.Duration{s.MetricInterval, s.MetricTimeout})
+	require.Equal(t, []time.Duration{1500 * time.Millisecond, 100 * time.Millisecond},
+		[]time.Duration{s.MetricInterval, s.MetricTimeout})
 }
 
 func TestInvalidVariablesAreRefused(t *testing.T) {

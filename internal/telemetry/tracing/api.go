@@ -10,8 +10,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Interceptor returns the interceptor of the API's handlers, which makes a span of each call. It is the outermost one. Health checks and
-// scrapes are no calls of the API, and have no spans.
+// Interceptor returns the interceptor of the API's handlers, which makes a span of each call. It is the outermost one.
+// Health checks and scrapes are no calls of the API, and have no spans.
 func (t *Tracer) Interceptor() connect.Interceptor { return calls{t} }
 
 type calls struct{ tracer *Tracer }
@@ -48,17 +48,19 @@ func (c calls) start(ctx context.Context, spec connect.Spec, peer connect.Peer) 
 	if peer.Protocol != connect.ProtocolConnect {
 		system = "grpc" // gRPC and gRPC-Web
 	}
-	return c.tracer.Start(ctx, method, trace.SpanKindServer, attribute.String("rpc.system.name", system), attribute.String("rpc.method", method))
+	return c.tracer.Start(ctx, method, trace.SpanKindServer, attribute.String("rpc.system.name", system),
+		attribute.String("rpc.method", method))
 }
 
-// finish records the code of a call's error, not its text, which may quote the request. By convention, only errors of the server make the
-// span fail.
+// finish records the code of a call's error, not its text, which may quote the request. By convention, only errors of
+// the server make the span fail.
 func finish(span trace.Span, err error) {
 	code := "OK"
 	if err != nil {
 		code = strings.ToUpper(connect.CodeOf(err).String())
 		switch connect.CodeOf(err) {
-		case connect.CodeUnknown, connect.CodeDeadlineExceeded, connect.CodeUnimplemented, connect.CodeInternal, connect.CodeUnavailable, connect.CodeDataLoss:
+		case connect.CodeUnknown, connect.CodeDeadlineExceeded, connect.CodeUnimplemented, connect.CodeInternal,
+			connect.CodeUnavailable, connect.CodeDataLoss:
 			span.SetAttributes(attribute.String("error.type", code))
 			span.SetStatus(codes.Error, "")
 		}

@@ -5,11 +5,12 @@
 //	ctx, span := tracer.Start(ctx, "RunActivity signalbox.http", trace.SpanKindInternal)
 //	defer span.End()
 //
-// Every span that is started in a context with a run has the run's attributes. No attribute contains a value of a run, an expression's
-// result, a header, a query or the text of an error: such texts may be sensitive, and a trace is read by other people than a run.
+// Every span that is started in a context with a run has the run's attributes. No attribute contains a value of a run,
+// an expression's result, a header, a query or the text of an error: such texts may be sensitive, and a trace is read
+// by other people than a run.
 //
-// The globals of OpenTelemetry are neither set nor read, so the traces of two platforms in one process are separate. Code that has a span
-// in its context reaches its provider by trace.Span.TracerProvider, and needs no tracer.
+// The globals of OpenTelemetry are neither set nor read, so the traces of two platforms in one process are separate.
+// Code that has a span in its context reaches its provider by trace.Span.TracerProvider, and needs no tracer.
 package tracing
 
 import (
@@ -43,8 +44,8 @@ type Tracer struct {
 	propagate bool
 }
 
-// New returns a tracer. Its sampler is the one of OTEL_TRACES_SAMPLER, by default that of the parent, and always for a span without parent.
-// Spans wait for export in a bounded queue; a span that ends while the queue is full is dropped.
+// New returns a tracer. Its sampler is the one of OTEL_TRACES_SAMPLER, by default that of the parent, and always for a
+// span without parent. Spans wait for export in a bounded queue; a span that ends while the queue is full is dropped.
 func New(ctx context.Context, o Options) *Tracer {
 	provider := sdktrace.NewTracerProvider(
 		sdktrace.WithResource(o.Resource),
@@ -52,22 +53,27 @@ func New(ctx context.Context, o Options) *Tracer {
 		sdktrace.WithSpanProcessor(runAttributes{}),
 		sdktrace.WithBatcher(o.Exporter),
 	)
-	return &Tracer{ctx: context.WithoutCancel(ctx), provider: provider, tracer: provider.Tracer(Scope), propagate: o.Propagate}
+	return &Tracer{ctx: context.WithoutCancel(ctx), provider: provider, tracer: provider.Tracer(Scope),
+		propagate: o.Propagate}
 }
 
 // Shutdown exports the remaining spans until ctx ends.
 func (t *Tracer) Shutdown(ctx context.Context) error { return t.provider.Shutdown(ctx) }
 
 // Start starts a span below that of the context.
-func (t *Tracer) Start(ctx context.Context, name string, kind trace.SpanKind, attributes ...attribute.KeyValue) (context.Context, trace.Span) {
-	return t.tracer.Start(ctx, name, trace.WithSpanKind(kind), trace.WithAttributes(attributes...)) //nolint:spancheck // the caller ends it
+func (t *Tracer) Start(ctx context.Context, name string, kind trace.SpanKind,
+	attributes ...attribute.KeyValue) (context.Context, trace.Span) {
+	return t.tracer.Start(ctx, name, trace.WithSpanKind(kind),
+		trace.WithAttributes(attributes...)) //nolint:spancheck // the caller ends it
 }
 
-// StartExecution starts the span of an execution of a run, in Temporal's sense. Each call with the same arguments returns a span with the
-// same IDs: a workflow task may be executed again, in another process. Only the process that completes the execution ends the span.
+// StartExecution starts the span of an execution of a run, in Temporal's sense. Each call with the same arguments
+// returns a span with the same IDs: a workflow task may be executed again, in another process. Only the process that
+// completes the execution ends the span.
 //
 // Without a valid parent, as for a run that a process without traces has started, the trace is derived from the run.
-func (t *Tracer) StartExecution(parent trace.SpanContext, execution string, r Run, name string, options ...trace.SpanStartOption) trace.Span {
+func (t *Tracer) StartExecution(parent trace.SpanContext, execution string, r Run, name string,
+	options ...trace.SpanStartOption) trace.Span {
 	ctx := trace.ContextWithRemoteSpanContext(WithRun(t.ctx, r), parent)
 	traceID, spanID := sha256.Sum256([]byte("run "+r.ID)), sha256.Sum256([]byte("execution "+execution))
 	ctx = context.WithValue(ctx, identityKey{}, identity{trace.TraceID(traceID[:16]), trace.SpanID(spanID[:8])})

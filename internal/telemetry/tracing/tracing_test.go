@@ -38,14 +38,17 @@ func call(t *testing.T, propagate bool, result error) sdktrace.ReadOnlySpan {
 	const method = "/signalbox.v1.RunService/GetRun"
 	spans := &recorder{}
 	tracer := tracing.New(t.Context(), tracing.Options{Exporter: spans, Resource: resource.Empty(), Propagate: propagate})
-	server := httptest.NewServer(connect.NewUnaryHandler(method, func(context.Context, *connect.Request[emptypb.Empty]) (*connect.Response[emptypb.Empty], error) {
-		return connect.NewResponse(&emptypb.Empty{}), result
-	}, connect.WithInterceptors(tracer.Interceptor())))
+	server := httptest.NewServer(
+		connect.NewUnaryHandler(method,
+			func(context.Context, *connect.Request[emptypb.Empty]) (*connect.Response[emptypb.Empty], error) {
+				return connect.NewResponse(&emptypb.Empty{}), result
+			}, connect.WithInterceptors(tracer.Interceptor())))
 	t.Cleanup(server.Close)
 	request := connect.NewRequest(&emptypb.Empty{})
 	request.Header().Set("Traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
 	request.Header().Set("Authorization", "Bearer planted")
-	_, err := connect.NewClient[emptypb.Empty, emptypb.Empty](server.Client(), server.URL+method).CallUnary(t.Context(), request)
+	_, err := connect.NewClient[emptypb.Empty, emptypb.Empty](server.Client(), server.URL+method).CallUnary(t.Context(),
+		request)
 	require.Equal(t, result != nil, err != nil)
 	require.NoError(t, tracer.Shutdown(t.Context()))
 	require.Len(t, spans.spans, 1)

@@ -36,7 +36,9 @@ func TestBodiesOfFailures(t *testing.T) {
 	require.Contains(t, page, key)
 	require.Contains(t, body(t, webhook.PagerDuty, again), key)
 	require.Contains(t, body(t, webhook.Slack, again), `Run r2: x"`)
-	require.Contains(t, body(t, webhook.Slack, timedOut), "A run of workflow shop/order in project shop reached its timeout")
-	require.Contains(t, body(t, webhook.Slack, dead), `Events of project shop did not start workflow shop/order*\nDelivery d1, attempts: 1: refused`)
+	require.Contains(t, body(t, webhook.Slack, timedOut),
+		"A run of workflow shop/order in project shop reached its timeout")
+	require.Contains(t, body(t, webhook.Slack, dead),
+		`Events of project shop did not start workflow shop/order*\nDelivery d1, attempts: 1: refused`)
 	require.Contains(t, body(t, webhook.Alertmanager, dead), `"alertname":"SignalboxDeliveryDeadLettered"`)
 }

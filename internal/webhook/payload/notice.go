@@ -119,7 +119,8 @@ func (n *notice) own(of data) {
 		n.connection(of)
 	case event.OwnerChanged:
 		n.alert = "SignalboxDispatcherOwnerChanged"
-		n.summary = fmt.Sprintf("The dispatcher of project %s has a new owner: %s, epoch %d (%s)", n.project, of.Owner.ServerID, of.Owner.Epoch, of.How)
+		n.summary = fmt.Sprintf("The dispatcher of project %s has a new owner: %s, epoch %d (%s)", n.project,
+			of.Owner.ServerID, of.Owner.Epoch, of.How)
 		n.detail = of.Reason
 		n.labels = map[string]string{"task_queue": of.TaskQueue, "outcome": of.How}
 	case event.WorkerEvicted:
@@ -149,15 +150,17 @@ func (n *notice) own(of data) {
 	}
 }
 
-// run describes the failure of a run. The failures of a workflow have the same labels and the same key: a receiver shows one condition, with
-// its newest run, however many runs fail.
+// run describes the failure of a run. The failures of a workflow have the same labels and the same key: a receiver
+// shows one condition, with its newest run, however many runs fail.
 func (n *notice) run(of data) {
 	n.severity, n.link = warning, of.URL
 	n.labels = map[string]string{"workflow": of.Workflow}
 	if n.event.Type == event.RunTimedOut {
-		n.alert, n.summary = "SignalboxRunTimedOut", fmt.Sprintf("A run of workflow %s in project %s reached its timeout", of.Workflow, n.project)
+		n.alert, n.summary = "SignalboxRunTimedOut",
+			fmt.Sprintf("A run of workflow %s in project %s reached its timeout", of.Workflow, n.project)
 	} else {
-		n.alert, n.summary = "SignalboxRunFailed", fmt.Sprintf("A run of workflow %s in project %s failed", of.Workflow, n.project)
+		n.alert, n.summary = "SignalboxRunFailed",
+			fmt.Sprintf("A run of workflow %s in project %s failed", of.Workflow, n.project)
 	}
 	n.key = keyOf(n.project, n.alert, of.Workflow)
 	n.detail = "Run " + of.RunID
@@ -184,7 +187,8 @@ func (n *notice) batch(of data) {
 		n.detail += fmt.Sprintf(", failed: %d", of.Failed)
 	}
 	if of.Runs.Started > 0 {
-		n.detail += fmt.Sprintf(", runs started: %d, of which completed: %d, failed with the same cause: %d, failed with another cause: %d",
+		n.detail += fmt.Sprintf(", runs started: %d, of which completed: %d, failed with the same cause: %d, failed with "+
+			"another cause: %d",
 			of.Runs.Started, of.Runs.Completed, of.Runs.Same, of.Runs.Other)
 	}
 }
@@ -204,7 +208,8 @@ func (n *notice) connection(of data) {
 	if n.event.Type == event.ConnectionUp {
 		n.resolves = true
 		n.summary = fmt.Sprintf("Temporal is available again to project %s", n.project)
-		n.detail = fmt.Sprintf("It was unavailable for %v", time.Duration(of.Duration*float64(time.Second)).Round(time.Second))
+		n.detail = fmt.Sprintf("It was unavailable for %v",
+			time.Duration(of.Duration*float64(time.Second)).Round(time.Second))
 	}
 }
 

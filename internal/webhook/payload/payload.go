@@ -2,9 +2,9 @@
 //
 //	body, contentType, err := payload.Body(w, target, delivery)
 //
-// The format cloudevents sends the event itself. The others send a notice: a summary, a severity and a key by which the receiver
-// recognises that two events are about the same condition. Events of the platform have notices of their own; all other events get one that
-// names their type and source.
+// The format cloudevents sends the event itself. The others send a notice: a summary, a severity and a key by which the
+// receiver recognises that two events are about the same condition. Events of the platform have notices of their own;
+// all other events get one that names their type and source.
 package payload
 
 import (
@@ -20,7 +20,8 @@ import (
 
 const (
 	jsonType = "application/json"
-	// openFor is the end of an alert that an event of its own resolves: Alertmanager ends an alert without an end after minutes.
+	// openFor is the end of an alert that an event of its own resolves: Alertmanager ends an alert without an end after
+	// minutes.
 	openFor = 24 * time.Hour
 	// maxSummary is the longest summary that PagerDuty accepts, maxText the longest text of a block of Slack, in bytes.
 	maxSummary = 1024
@@ -94,8 +95,9 @@ func pagerDuty(n notice, routingKey string) map[string]any {
 		return e
 	}
 	p := map[string]any{
-		"summary": excerpt.Of(n.summary, maxSummary), "source": n.event.Source, "severity": n.severity, "timestamp": n.event.Time.Format(time.RFC3339Nano),
-		"group": n.project, "class": n.event.Type,
+		"summary": excerpt.Of(n.summary, maxSummary), "source": n.event.Source, "severity": n.severity,
+		"timestamp": n.event.Time.Format(time.RFC3339Nano),
+		"group":     n.project, "class": n.event.Type,
 	}
 	if len(n.event.Data) > 0 {
 		p["custom_details"] = n.event.Data

@@ -22,7 +22,8 @@ const (
 
 func body(t *testing.T, format webhook.Format, event string) string {
 	t.Helper()
-	text, contentType, err := payload.Body(webhook.Webhook{Project: "shop", Format: format}, webhook.Target{RoutingKey: "key"},
+	text, contentType, err := payload.Body(webhook.Webhook{Project: "shop", Format: format},
+		webhook.Target{RoutingKey: "key"},
 		webhook.Delivery{Event: []byte(event), CreatedAt: time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)})
 	require.NoError(t, err)
 	want := "application/json"

@@ -41,7 +41,8 @@ func decide(c webhook.Claim, a answer, l limits, now time.Time) webhook.Outcome 
 		o.Pause = "the receiver answered 410 Gone: it wants no more events"
 		return o
 	case now.Sub(failingSince) >= l.pauseAfter:
-		o.Pause = fmt.Sprintf("every attempt since %s has failed, the last one with: %s", failingSince.UTC().Format(time.RFC3339), a.attempt.Error)
+		o.Pause = fmt.Sprintf("every attempt since %s has failed, the last one with: %s",
+			failingSince.UTC().Format(time.RFC3339), a.attempt.Error)
 	}
 	o.Retry = max(backoff.Jitter(backoff.Delay(firstRetry, maxRetry, d.Failures+1)), a.retryAfter)
 	if now.Add(o.Retry).Sub(d.RetryFrom) > l.retryFor {

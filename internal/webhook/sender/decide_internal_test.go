@@ -21,7 +21,8 @@ func TestOutcomeOfAnAttempt(t *testing.T) {
 	}
 	plain := claim(func(*webhook.Claim) {})
 
-	require.Equal(t, webhook.Delivered, decide(plain, answer{attempt: webhook.Attempt{HTTPStatus: 200}}, bounds, now).Status)
+	require.Equal(t, webhook.Delivered,
+		decide(plain, answer{attempt: webhook.Attempt{HTTPStatus: 200}}, bounds, now).Status)
 
 	first := decide(plain, failed(500), bounds, now)
 	require.Equal(t, webhook.Pending, first.Status)
@@ -38,12 +39,19 @@ func TestOutcomeOfAnAttempt(t *testing.T) {
 	require.Equal(t, webhook.Pending, gone.Status)
 	require.Contains(t, gone.Pause, "410 Gone")
 
-	over := decide(claim(func(c *webhook.Claim) { c.Delivery.RetryFrom, c.Delivery.Attempts = now.Add(-72*time.Hour), 18 }), failed(500), bounds, now)
-	require.Equal(t, []any{webhook.Dead, "given up after 18 attempts: no", ""}, []any{over.Status, over.Attempt.Error, over.Pause})
+	over := decide(claim(func(c *webhook.Claim) {
+		c.Delivery.RetryFrom, c.Delivery.Attempts = now.Add(-72*time.Hour), 18
+	}), failed(500), bounds, now)
+	require.Equal(t, []any{webhook.Dead, "given up after 18 attempts: no", ""},
+		[]any{over.Status, over.Attempt.Error, over.Pause})
 
-	long := decide(claim(func(c *webhook.Claim) { c.Webhook.FailingSince = now.Add(-120 * time.Hour) }), failed(500), bounds, now)
+	long := decide(claim(func(c *webhook.Claim) {
+		c.Webhook.FailingSince = now.Add(-120 * time.Hour)
+	}), failed(500), bounds, now)
 	require.Contains(t, long.Pause, "every attempt since 2026-02-24T12:00:00Z has failed")
-	short := decide(claim(func(c *webhook.Claim) { c.Webhook.FailingSince = now.Add(-119 * time.Hour) }), failed(500), bounds, now)
+	short := decide(claim(func(c *webhook.Claim) {
+		c.Webhook.FailingSince = now.Add(-119 * time.Hour)
+	}), failed(500), bounds, now)
 	require.Empty(t, short.Pause)
 
 	test := decide(claim(func(c *webhook.Claim) { c.Delivery.Position = 0 }), failed(500), bounds, now)

@@ -35,7 +35,8 @@ func newClient(o Options) *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{
 			DialContext: dialer.DialContext, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: true,
-			MaxIdleConns: idleConnections, MaxIdleConnsPerHost: PerWebhook, IdleConnTimeout: idleTimeout, MaxResponseHeaderBytes: maxHeaderBytes,
+			MaxIdleConns: idleConnections, MaxIdleConnsPerHost: PerWebhook, IdleConnTimeout: idleTimeout,
+			MaxResponseHeaderBytes: maxHeaderBytes,
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
@@ -70,7 +71,8 @@ func (s *Sender) exchange(ctx context.Context, c webhook.Claim, t webhook.Target
 	}
 	defer func() { _ = res.Body.Close() }()
 	a.attempt.HTTPStatus = res.StatusCode
-	// The body is not needed: an error while it is read does not change the result. A part of it is not kept, because it may end within a secret.
+	// The body is not needed: an error while it is read does not change the result. A part of it is not kept, because it
+	// may end within a secret.
 	if body, err := io.ReadAll(io.LimitReader(res.Body, maxReadResponse+1)); err == nil && len(body) <= maxReadResponse {
 		a.attempt.Response = text(string(body), redact.NewScrubber(secretsOf(t)...))
 	}
@@ -79,7 +81,8 @@ func (s *Sender) exchange(ctx context.Context, c webhook.Claim, t webhook.Target
 	case status >= 200 && status < 300:
 		return nil
 	case status >= 300 && status < 400:
-		return fmt.Errorf("the receiver answered %d %s; redirects are not followed: use the final address", status, http.StatusText(status))
+		return fmt.Errorf("the receiver answered %d %s; redirects are not followed: use the final address", status,
+			http.StatusText(status))
 	default:
 		return fmt.Errorf("the receiver answered %d %s", status, http.StatusText(status))
 	}
@@ -147,8 +150,8 @@ func line(s string, secrets *redact.Scrubber) string {
 	return clip(secrets.Text(strings.Join(strings.Fields(secrets.Text(s)), " ")), most)
 }
 
-// text returns the beginning of a response, without secrets and control characters. It searches for secrets before it removes characters and
-// after that, and cuts the text last.
+// text returns the beginning of a response, without secrets and control characters. It searches for secrets before it
+// removes characters and after that, and cuts the text last.
 func text(s string, secrets *redact.Scrubber) string {
 	s = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) && r != '\n' && r != '\t' {

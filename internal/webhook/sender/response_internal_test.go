@@ -19,8 +19,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/webhook"
 )
 
-// TestResponsesShowNoCredentials sends deliveries to a receiver that repeats the credentials of its address: neither the kept response nor the
-// error has a part of one, wherever the response is cut and however it is written.
+// TestResponsesShowNoCredentials sends deliveries to a receiver that repeats the credentials of its address: neither
+// the kept response nor the error has a part of one, wherever the response is cut and however it is written.
 func TestResponsesShowNoCredentials(t *testing.T) {
 	t.Parallel()
 	const all = "planted-user-4711 planted-password-4712 planted-parameter-4713"
@@ -50,17 +50,20 @@ func TestResponsesShowNoCredentials(t *testing.T) {
 			require.NoError(t, err)
 			target, err := json.Marshal(webhook.Target{
 				Secret: "whsec_c2VjcmV0LXNlY3JldC1zZWNyZXQ=",
-				URL:    strings.Replace(receiver.URL, "://", "://planted-user-4711:planted-password-4712@", 1) + "/hook?key=planted-parameter-4713",
+				URL: strings.Replace(receiver.URL, "://", "://planted-user-4711:planted-password-4712@", 1) +
+					"/hook?key=planted-parameter-4713",
 			})
 			require.NoError(t, err)
 			hook := webhook.Webhook{ID: "w1", Project: "shop", Name: "hook", Format: webhook.CloudEvents}
 			hook.Sealed, err = keys.Seal(target, "webhook", hook.Project, hook.ID)
 			require.NoError(t, err)
 			s := New(Options{
-				Keys: keys, Guard: netguard.New([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}), Timeout: time.Minute, MaxConcurrent: 1, Now: time.Now,
+				Keys: keys, Guard: netguard.New([]netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}), Timeout: time.Minute,
+				MaxConcurrent: 1, Now: time.Now,
 			})
 			t.Cleanup(s.client.CloseIdleConnections)
-			got := s.attempt(t.Context(), webhook.Claim{Webhook: hook, Delivery: webhook.Delivery{ID: "msg_1", Event: json.RawMessage(`{}`)}}).attempt
+			got := s.attempt(t.Context(),
+				webhook.Claim{Webhook: hook, Delivery: webhook.Delivery{ID: "msg_1", Event: json.RawMessage(`{}`)}}).attempt
 			require.Equal(t, http.StatusBadRequest, got.HTTPStatus, got.Error)
 			shown := fmt.Sprint(got)
 			for _, leak := range []string{"lanted", "471"} {

@@ -3,12 +3,14 @@
 //	s := sender.New(sender.Options{Queue: store, Keys: ring, Guard: netguard.New(nil), …})
 //	err := s.Start(ctx)
 //
-// Every process runs one. All state is in the database, and Temporal is not needed: events about the connection to Temporal are sent while it
-// is unavailable. An event is matched in one transaction with the position up to which its project is matched. A delivery is claimed by one
-// process for a time; when that process crashes, another one sends it again after that time.
+// Every process runs one. All state is in the database, and Temporal is not needed: events about the connection to
+// Temporal are sent while it is unavailable. An event is matched in one transaction with the position up to which its
+// project is matched. A delivery is claimed by one process for a time; when that process crashes, another one sends it
+// again after that time.
 //
-// At most [PerWebhook] deliveries of a webhook are sent at a time over all processes, and one while its receiver fails, so that a receiver
-// that is slow or dead uses a small part of the requests of a process. Deliveries are not sent in order.
+// At most [PerWebhook] deliveries of a webhook are sent at a time over all processes, and one while its receiver fails,
+// so that a receiver that is slow or dead uses a small part of the requests of a process. Deliveries are not sent in
+// order.
 package sender
 
 import (
@@ -54,8 +56,8 @@ type Options struct {
 	Queue webhook.Queue
 	Keys  webhook.Keys
 	Guard netguard.Guard
-	// Timeout bounds one attempt, RetryFor the time in which a delivery is attempted, PauseAfter the time after which a webhook whose
-	// attempts all fail is paused.
+	// Timeout bounds one attempt, RetryFor the time in which a delivery is attempted, PauseAfter the time after which a
+	// webhook whose attempts all fail is paused.
 	Timeout, RetryFor, PauseAfter time.Duration
 	// MaxConcurrent is the number of deliveries that this process sends at a time.
 	MaxConcurrent int
@@ -93,8 +95,8 @@ func (s *Sender) Start(ctx context.Context) error {
 	return s.sending.Start(ctx)
 }
 
-// Stop begins no new attempt and waits for those in progress. They are canceled after stopFor, or when ctx ends: receivers that do not answer
-// must not delay the stop of the process, and a canceled delivery is sent again.
+// Stop begins no new attempt and waits for those in progress. They are canceled after stopFor, or when ctx ends:
+// receivers that do not answer must not delay the stop of the process, and a canceled delivery is sent again.
 func (s *Sender) Stop(ctx context.Context) error {
 	if err := s.matching.Stop(ctx); err != nil {
 		return err
@@ -121,7 +123,8 @@ func (s *Sender) match(ctx, work context.Context) time.Duration {
 			}
 		}
 		if err != nil {
-			logger.FromContext(work).WarnContext(work, "Events could not be matched with webhooks; trying again", "project", project, "error", err)
+			logger.FromContext(work).WarnContext(work, "Events could not be matched with webhooks; trying again",
+				"project", project, "error", err)
 		}
 	}
 	return matchEvery
@@ -151,7 +154,8 @@ func (s *Sender) send(ctx, work context.Context) time.Duration {
 		}
 	}
 	if err != nil && ctx.Err() == nil {
-		logger.FromContext(work).WarnContext(work, "Due deliveries of webhooks could not be claimed; trying again", "error", err)
+		logger.FromContext(work).WarnContext(work, "Due deliveries of webhooks could not be claimed; trying again",
+			"error", err)
 	}
 	return sendEvery
 }
@@ -178,7 +182,8 @@ func (s *Sender) Send(ctx context.Context, c webhook.Claim) {
 			return
 		}
 		if !loop.Sleep(claimed, backoff.Delay(recordEvery, time.Second, n)) {
-			logger.FromContext(ctx).WarnContext(ctx, "The outcome of a webhook's delivery could not be recorded; it is sent again",
+			logger.FromContext(ctx).WarnContext(ctx,
+				"The outcome of a webhook's delivery could not be recorded; it is sent again",
 				"project", c.Webhook.Project, "webhook", c.Webhook.Name, "delivery", c.Delivery.ID, "error", err)
 			return
 		}
@@ -186,16 +191,19 @@ func (s *Sender) Send(ctx context.Context, c webhook.Claim) {
 }
 
 func (s *Sender) report(ctx context.Context, c webhook.Claim, o webhook.Outcome) {
-	outcome := map[webhook.Status]string{webhook.Delivered: Delivered, webhook.Pending: Retried, webhook.Dead: Dead}[o.Status]
+	outcome := map[webhook.Status]string{
+		webhook.Delivered: Delivered, webhook.Pending: Retried, webhook.Dead: Dead}[o.Status]
 	s.o.Metrics.Attempted(ctx, c.Webhook.Project, outcome)
 	log := logger.FromContext(ctx).With("project", c.Webhook.Project, "webhook", c.Webhook.Name, "delivery", c.Delivery.ID)
 	switch {
 	case o.Pause != "":
 		log.WarnContext(ctx, "A webhook was paused", "reason", o.Pause)
 	case o.Status == webhook.Dead:
-		log.WarnContext(ctx, "A delivery to a webhook was given up", "attempts", c.Delivery.Attempts, "error", o.Attempt.Error)
+		log.WarnContext(ctx, "A delivery to a webhook was given up", "attempts", c.Delivery.Attempts,
+			"error", o.Attempt.Error)
 	default:
-		log.DebugContext(ctx, "A delivery to a webhook was attempted", "outcome", outcome, "status", o.Attempt.HTTPStatus, "error", o.Attempt.Error)
+		log.DebugContext(ctx, "A delivery to a webhook was attempted", "outcome", outcome, "status", o.Attempt.HTTPStatus,
+			"error", o.Attempt.Error)
 	}
 }
 

@@ -1,6 +1,6 @@
-// Package bare is what Signalbox is compared with: workflows that were written by hand with the Temporal SDK. Their worker runs in the program
-// that starts them, so that starts are eager: the first task comes with the answer to the start. There is no API, and there are no rows
-// beyond those that a workflow writes itself.
+// Package bare is what Signalbox is compared with: workflows that were written by hand with the Temporal SDK. Their
+// worker runs in the program that starts them, so that starts are eager: the first task comes with the answer to the
+// start. There is no API, and there are no rows beyond those that a workflow writes itself.
 package bare
 
 import (
@@ -48,12 +48,14 @@ type Program struct {
 	temporal *platform.Temporal
 }
 
-// Start starts the worker. Its workflows write rows to an SQLite database of their own, with the settings of Signalbox's store.
+// Start starts the worker. Its workflows write rows to an SQLite database of their own, with the settings of
+// Signalbox's store.
 func Start(t platform.T, temporal *platform.Temporal) *Program {
 	t.Helper()
 	c := platform.DialTemporal(t, temporal.Address)
 	w := worker.New(c, queue, worker.Options{})
-	for name, f := range map[string]any{One: one, Keep: keep, Compute: compute, Record: record, Each: each, Fork: fork, Wait: wait, Collect: collect} {
+	for name, f := range map[string]any{
+		One: one, Keep: keep, Compute: compute, Record: record, Each: each, Fork: fork, Wait: wait, Collect: collect} {
 		w.RegisterWorkflowWithOptions(f, workflow.RegisterOptions{Name: name})
 	}
 	w.RegisterActivity(openRows(t))

@@ -7,7 +7,8 @@ import (
 	"go.temporal.io/sdk/testsuite"
 )
 
-// The workflows that record write one row for each step, with what the step had and made; the one that computes writes none.
+// The workflows that record write one row for each step, with what the step had and made; the one that computes writes
+// none.
 func TestWorkflowsRecordTheirSteps(t *testing.T) {
 	t.Parallel()
 	const steps = 7
@@ -37,7 +38,8 @@ func TestWorkflowsRecordTheirSteps(t *testing.T) {
 				return
 			}
 			var input, output string
-			require.NoError(t, database.db.QueryRowContext(t.Context(), "SELECT input, output FROM steps WHERE number = ?", steps-1).Scan(&input, &output))
+			require.NoError(t, database.db.QueryRowContext(t.Context(), "SELECT input, output FROM steps WHERE number = ?",
+				steps-1).Scan(&input, &output))
 			require.JSONEq(t, `{"n":6}`, input)
 			require.JSONEq(t, `{"n":7}`, output)
 		})

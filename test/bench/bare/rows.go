@@ -31,7 +31,8 @@ const (
 
 func newRow(ctx workflow.Context, number int, input, output counter) row {
 	return row{
-		Run: workflow.GetInfo(ctx).WorkflowExecution.ID, Task: fmt.Sprintf("step%d", number), Number: number, At: workflow.Now(ctx).UnixNano(),
+		Run: workflow.GetInfo(ctx).WorkflowExecution.ID, Task: fmt.Sprintf("step%d", number), Number: number,
+		At:    workflow.Now(ctx).UnixNano(),
 		Input: input, Output: output,
 	}
 }
@@ -68,7 +69,8 @@ func (r *rows) Write(ctx context.Context, written []row) error {
 		}
 		args = append(args, one.Run, one.Number, one.Task, one.At, one.At, string(input), string(output))
 	}
-	query := `INSERT INTO steps VALUES ` + strings.TrimSuffix(strings.Repeat(values+", ", len(written)), ", ") + ` ON CONFLICT DO NOTHING`
+	query := `INSERT INTO steps VALUES ` + strings.TrimSuffix(strings.Repeat(values+", ", len(written)), ", ") +
+		` ON CONFLICT DO NOTHING`
 	if _, err := r.db.ExecContext(ctx, query, args...); err != nil {
 		return fmt.Errorf("write %d steps: %w", len(written), err)
 	}

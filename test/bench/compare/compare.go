@@ -1,6 +1,6 @@
-// Package compare measures the same work done by several sides: the time of each run, runs per second, and the processor time of the
-// programs that do it. Rounds of the sides alternate, so that other load on the machine affects all of them; ratios are computed round by
-// round.
+// Package compare measures the same work done by several sides: the time of each run, runs per second, and the
+// processor time of the programs that do it. Rounds of the sides alternate, so that other load on the machine affects
+// all of them; ratios are computed round by round.
 package compare
 
 import (
@@ -21,7 +21,8 @@ type Side struct {
 	Begin func(platform.T)
 	// Run does the work once. It is called concurrently.
 	Run func(context.Context) error
-	// CPU returns the processor time that the program of the side has used so far: Signalbox's server, or the program with the bare SDK.
+	// CPU returns the processor time that the program of the side has used so far: Signalbox's server, or the program with
+	// the bare SDK.
 	CPU func(platform.T) time.Duration
 	// Temporal is the same of the Temporal that the side uses.
 	Temporal func(platform.T) time.Duration
@@ -95,7 +96,8 @@ func (s Side) measure(t platform.T, runs, callers int) Sample {
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// Of returns the series for each of the parts that every run of s consisted of. Its times are still those of whole runs.
+// Of returns the series for each of the parts that every run of s consisted of. Its times are still those of whole
+// runs.
 func (s Series) Of(parts int) Series {
 	out := make(Series, len(s))
 	for i, round := range s {
@@ -155,25 +157,29 @@ func (p Pair) Rate() figure.Spread { return figure.Ratio(p.Signalbox.Rates(), p.
 
 // LatencyHead writes the head of a table of [Pair.LatencyRow].
 func LatencyHead(line func(format string, args ...any)) {
-	line("| what | Signalbox: p50, p95, p99, longest | bare SDK: the same | p50 compared (smallest to largest of the rounds) | processor time: Signalbox + Temporal | bare SDK + Temporal |")
+	line("| what | Signalbox: p50, p95, p99, longest | bare SDK: the same | p50 compared (smallest to largest of the " +
+		"rounds) | processor time: Signalbox + Temporal | bare SDK + Temporal |")
 	line("|---|---|---|---|---|---|")
 }
 
 // LatencyRow writes a row of times.
 func (p Pair) LatencyRow(line func(format string, args ...any), what string) {
-	line("| %s | %s | %s | %s | %s | %s |", what, figure.Four(p.Signalbox.Times()), figure.Four(p.Bare.Times()), p.Latency().Times(),
+	line("| %s | %s | %s | %s | %s | %s |", what, figure.Four(p.Signalbox.Times()), figure.Four(p.Bare.Times()),
+		p.Latency().Times(),
 		p.Signalbox.CPUs(), p.Bare.CPUs())
 }
 
 // RateRow writes a row of runs per second, for the head of [RateHead].
 func (p Pair) RateRow(line func(format string, args ...any), what string) {
-	line("| %s | %.0f/s | %.0f/s | %s | %s | %s |", what, figure.Median(p.Signalbox.Rates()), figure.Median(p.Bare.Rates()), p.Rate().Times(),
+	line("| %s | %.0f/s | %.0f/s | %s | %s | %s |", what, figure.Median(p.Signalbox.Rates()),
+		figure.Median(p.Bare.Rates()), p.Rate().Times(),
 		p.Signalbox.CPUs(), p.Bare.CPUs())
 }
 
 // RateHead writes the head of a table of [Pair.RateRow].
 func RateHead(line func(format string, args ...any)) {
-	line("| what | Signalbox | bare SDK | compared (smallest to largest of the rounds) | processor time: Signalbox + Temporal | bare SDK + Temporal |")
+	line("| what | Signalbox | bare SDK | compared (smallest to largest of the rounds) | processor time: Signalbox + " +
+		"Temporal | bare SDK + Temporal |")
 	line("|---|---|---|---|---|---|")
 }
 

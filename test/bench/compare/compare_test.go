@@ -33,8 +33,9 @@ func TestRoundsAlternateAndProcessorTimeIsPerRun(t *testing.T) {
 	var calls []string
 	series := compare.Measure(t, compare.Work{Rounds: 3, Runs: 4, Callers: 1, WarmUp: 2},
 		counted("a", &calls, 3*time.Millisecond, 5*time.Millisecond), counted("b", &calls, time.Millisecond, 0))
-	require.Equal(t, "a b  a b  b a  a b", strings.Join(calls[:2], " ")+"  "+strings.Join(calls[2:4], " ")+"  "+strings.Join(calls[4:6], " ")+
-		"  "+strings.Join(calls[6:], " "))
+	require.Equal(t, "a b  a b  b a  a b",
+		strings.Join(calls[:2], " ")+"  "+strings.Join(calls[2:4], " ")+"  "+strings.Join(calls[4:6], " ")+
+			"  "+strings.Join(calls[6:], " "))
 	require.Equal(t, "3.0 + 5.0 ms", series[0].CPUs())
 	require.Equal(t, "1.0 + 0.0 ms", series[1].CPUs())
 	require.Len(t, series[0].Times(), 12)
@@ -60,12 +61,14 @@ func TestRowsHaveBothSides(t *testing.T) {
 	round := func(ms, rate float64) compare.Sample {
 		return compare.Sample{Times: []float64{ms, ms, 2 * ms}, Rate: rate, CPU: ms / 2, Temporal: ms / 4}
 	}
-	p := compare.Pair{Signalbox: compare.Series{round(10, 50), round(30, 25)}, Bare: compare.Series{round(5, 100), round(10, 75)}}
+	p := compare.Pair{Signalbox: compare.Series{round(10, 50), round(30, 25)},
+		Bare: compare.Series{round(5, 100), round(10, 75)}}
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	p.LatencyRow(line, "runs")
 	p.RateRow(line, "runs")
-	require.Equal(t, "| runs | 30.0, 60.0, 60.0, 60.0 ms | 10.0, 20.0, 20.0, 20.0 ms | 3.00 × (2.00–3.00) | 15.0 + 7.5 ms | 5.0 + 2.5 ms |\n"+
+	require.Equal(t, "| runs | 30.0, 60.0, 60.0, 60.0 ms | 10.0, 20.0, 20.0, 20.0 ms | 3.00 × (2.00–3.00) | 15.0 + 7.5 "+
+		"ms | 5.0 + 2.5 ms |\n"+
 		"| runs | 50/s | 100/s | 0.50 × (0.33–0.50) | 15.0 + 7.5 ms | 5.0 + 2.5 ms |\n", b.String())
 }
 
@@ -79,5 +82,6 @@ func TestLeadsNameTheBetterSide(t *testing.T) {
 		{What: "rows", By: figure.Spread{Mid: .66}},
 		{What: "equal", By: figure.Spread{Mid: 1}},
 	})
-	require.Equal(t, "The bare SDK was better at: runs (0.86 ×); steps (2.40 ×).\nSignalbox was better at: starts (1.20 ×); rows (0.66 ×).\n", b.String())
+	require.Equal(t, "The bare SDK was better at: runs (0.86 ×); steps (2.40 ×).\nSignalbox was better at: starts (1.20 "+
+		"×); rows (0.66 ×).\n", b.String())
 }

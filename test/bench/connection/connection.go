@@ -1,10 +1,11 @@
-// Package connection measures the costs and benefits of the connection manager: the cost of requesting the client,
-// the time to the first completed work after an outage compared with an unmanaged client and worker of the SDK, the length of
-// outage from which rebuilding client and workers pays, the load of many reconnecting clients on Temporal, and the
+// Package connection measures the costs and benefits of the connection manager: the cost of requesting the client, the
+// time to the first completed work after an outage compared with an unmanaged client and worker of the SDK, the length
+// of outage from which rebuilding client and workers pays, the load of many reconnecting clients on Temporal, and the
 // cost of comparing all runs with Temporal.
 //
-// All kinds of a table have the same outages. "Accepting" is the first TCP connection that succeeds; a workflow is started
-// as soon as Temporal accepts one, by a client that the outage did not affect, so that only pollers are measured.
+// All kinds of a table have the same outages. "Accepting" is the first TCP connection that succeeds; a workflow is
+// started as soon as Temporal accepts one, by a client that the outage did not affect, so that only pollers are
+// measured.
 package connection
 
 import (
@@ -39,7 +40,8 @@ func Full(rounds int) Plan {
 
 // Short is the plan for a quick check.
 func Short() Plan {
-	return Plan{Rounds: 1, Copies: 2, OpenRuns: 500, Benchtime: "50ms", Kills: seconds(1, 3, 10), Cuts: seconds(0.3, 1.5, 5)}
+	return Plan{Rounds: 1, Copies: 2, OpenRuns: 500, Benchtime: "50ms", Kills: seconds(1, 3, 10),
+		Cuts: seconds(0.3, 1.5, 5)}
 }
 
 func seconds(values ...float64) []time.Duration {
@@ -116,7 +118,8 @@ func kills(t platform.T, p Plan) *recoveries {
 	return rounds(t, groups, p.Rounds, false)
 }
 
-// cuts measures managers with different rebuild times over outages of the connection to Temporal, with an activity in progress at each.
+// cuts measures managers with different rebuild times over outages of the connection to Temporal, with an activity in
+// progress at each.
 func cuts(t platform.T, p Plan) *recoveries {
 	temporal := platform.StartTemporal(t)
 	var groups []outageGroup
@@ -168,16 +171,21 @@ func (r Report) Markdown(line func(format string, args ...any)) {
 	}
 	p("| all | %s | %s | %s |", three(managed), three(plain), compared(managed, plain))
 	p("")
-	p("Temporal itself accepted a start after p50 %s, longest %s.", promise.Round(r.killed.taking.At(.5)), promise.Round(r.killed.taking.Worst()))
+	p("Temporal itself accepted a start after p50 %s, longest %s.", promise.Round(r.killed.taking.At(.5)),
+		promise.Round(r.killed.taking.Worst()))
 	p("")
-	p("The same after the port was closed (Temporal kept running), by the outage after which a manager rebuilds client and workers (RebuildAfter); and the")
-	p("activities that were in progress until %s after the recovery: the longest delay of their end, and how many ran again.", heldAfter)
+	p("The same after the port was closed (Temporal kept running), by the outage after which a manager rebuilds client " +
+		"and workers (RebuildAfter); and the")
+	p("activities that were in progress until %s after the recovery: the longest delay of their end, and how many ran "+
+		"again.", heldAfter)
 	p("")
 	p("| outage | never: p50, longest | default | always | activities: never | default | always |")
 	p("|---|---|---|---|---|---|---|")
 	for _, length := range r.plan.Cuts {
-		n, d, a := r.cut.of(rebuildNever().name, length), r.cut.of(rebuildByDefault().name, length), r.cut.of(rebuildAlways().name, length)
-		p("| %s | %s | %s | %s | %s | %s | %s |", length, two(n.first), two(d.first), two(a.first), n.activities(), d.activities(), a.activities())
+		n, d, a := r.cut.of(rebuildNever().name, length), r.cut.of(rebuildByDefault().name, length),
+			r.cut.of(rebuildAlways().name, length)
+		p("| %s | %s | %s | %s | %s | %s | %s |", length, two(n.first), two(d.first), two(a.first), n.activities(),
+			d.activities(), a.activities())
 	}
 	p("")
 	markdownOfReconnections(p, r.managers, r.plain)
@@ -186,7 +194,8 @@ func (r Report) Markdown(line func(format string, args ...any)) {
 		passes.markdown(p)
 	}
 	p("")
-	p("%d rounds of outages, all lengths in parallel; of each kind %d went through every outage. The rest was measured in at most 2 rounds.",
+	p("%d rounds of outages, all lengths in parallel; of each kind %d went through every outage. The rest was measured "+
+		"in at most 2 rounds.",
 		r.plan.Rounds, r.plan.Copies)
 }
 

@@ -37,7 +37,8 @@ func measureCosts(t platform.T, rounds int, each string) costs {
 	}
 	out := costs{perCall: map[string][]float64{}, longest: map[string][]float64{}}
 	for range rounds {
-		cmd := exec.CommandContext(t.Context(), program, "-test.run", "^$", "-test.bench", "^Benchmark(Client|Status)", "-test.benchtime", each)
+		cmd := exec.CommandContext(t.Context(), program, "-test.run", "^$", "-test.bench", "^Benchmark(Client|Status)",
+			"-test.benchtime", each)
 		cmd.Stderr = os.Stderr
 		text, err := cmd.Output()
 		if err != nil {
@@ -50,7 +51,8 @@ func measureCosts(t platform.T, rounds int, each string) costs {
 	return out
 }
 
-// benchmarkLine is one line of `go test -bench`: the name, the number of processors, the iterations, and values with their units.
+// benchmarkLine is one line of `go test -bench`: the name, the number of processors, the iterations, and values with
+// their units.
 var benchmarkLine = regexp.MustCompile(`(?m)^Benchmark(\S+?)(?:-\d+)?\s+\d+\s+(.*)$`)
 
 func (c costs) add(text string) error {
@@ -77,11 +79,14 @@ func (c costs) markdown(p printer) {
 	const limit = 20 // nanoseconds, P-C4
 	p("| what | one caller | 2 × GOMAXPROCS callers | compared with a mutex | aim | |")
 	p("|---|---|---|---|---|---|")
-	mutex := [2]float64{figure.Median(c.perCall["ClientBehindMutex/alone"]), figure.Median(c.perCall["ClientBehindMutex/contended"])}
+	mutex := [2]float64{figure.Median(c.perCall["ClientBehindMutex/alone"]),
+		figure.Median(c.perCall["ClientBehindMutex/contended"])}
 	for _, situation := range []struct{ name, words string }{
-		{"connected", "connected"}, {"stopped", "reconnecting, Temporal's port is closed"}, {"frozen", "reconnecting, Temporal is frozen"},
+		{"connected", "connected"}, {"stopped", "reconnecting, Temporal's port is closed"},
+		{"frozen", "reconnecting, Temporal is frozen"},
 	} {
-		alone, contended := figure.Median(c.perCall["Client/"+situation.name+"/alone"]), figure.Median(c.perCall["Client/"+situation.name+"/contended"])
+		alone, contended := figure.Median(c.perCall["Client/"+situation.name+"/alone"]),
+			figure.Median(c.perCall["Client/"+situation.name+"/contended"])
 		p("| `Client()`, %s | %.1f ns | %.1f ns | %.2f ×, %.2f × | < %d ns | %s |", situation.words, alone, contended,
 			alone/mutex[0], contended/mutex[1], limit, figure.Verdict(math.Max(alone, contended) < limit))
 	}
@@ -91,9 +96,11 @@ func (c costs) markdown(p printer) {
 			figure.Median(c.perCall["Status/"+situation+"/contended"]))
 	}
 	p("")
-	p("The longest single call of `Client()`, of about a million, median of rounds (largest): %s connected, %s stopped, %s frozen; with nothing",
+	p("The longest single call of `Client()`, of about a million, median of rounds (largest): %s connected, %s stopped, "+
+		"%s frozen; with nothing",
 		c.longestOf("connected"), c.longestOf("stopped"), c.longestOf("frozen"))
-	p("called at all (the scheduler's share), %s. Time per call of many callers is the wall clock divided by all calls.", c.longestOf("nothing"))
+	p("called at all (the scheduler's share), %s. Time per call of many callers is the wall clock divided by all calls.",
+		c.longestOf("nothing"))
 }
 
 func (c costs) longestOf(situation string) string {

@@ -126,14 +126,20 @@ func measureReconnections(t platform.T, rounds int) (managers, plain reconnectio
 }
 
 func markdownOfReconnections(p printer, managers, plain reconnections) {
-	p("| %d in one process, Temporal unavailable to all for %s | manager | SDK alone | compared |", groupSize, outageLength)
+	p("| %d in one process, Temporal unavailable to all for %s | manager | SDK alone | compared |", groupSize,
+		outageLength)
 	p("|---|---|---|---|")
 	row := func(what string, m, s float64) { p("| %s | %.0f | %.0f | %.2f × |", what, m, s, m/s) }
-	row(fmt.Sprintf("dials from %s after the loss, until all polled again", calmAfter), figure.Median(managers.dials), figure.Median(plain.dials))
-	row(fmt.Sprintf("of these, the maximum within %d ms during the outage", window.Milliseconds()), figure.Median(managers.away), figure.Median(plain.away))
-	row(fmt.Sprintf("the maximum within %d ms after the recovery", window.Milliseconds()), figure.Median(managers.back), figure.Median(plain.back))
-	p("| from the first accepted connection until all poll again: p50 | %s | %s | %.2f × |", promise.Round(managers.polling.At(.5)),
+	row(fmt.Sprintf("dials from %s after the loss, until all polled again", calmAfter), figure.Median(managers.dials),
+		figure.Median(plain.dials))
+	row(fmt.Sprintf("of these, the maximum within %d ms during the outage", window.Milliseconds()),
+		figure.Median(managers.away), figure.Median(plain.away))
+	row(fmt.Sprintf("the maximum within %d ms after the recovery", window.Milliseconds()), figure.Median(managers.back),
+		figure.Median(plain.back))
+	p("| from the first accepted connection until all poll again: p50 | %s | %s | %.2f × |",
+		promise.Round(managers.polling.At(.5)),
 		promise.Round(plain.polling.At(.5)), ratio(managers.polling.At(.5), plain.polling.At(.5)))
-	p("| the same, longest | %s | %s | %.2f × |", promise.Round(managers.polling.Worst()), promise.Round(plain.polling.Worst()),
+	p("| the same, longest | %s | %s | %.2f × |", promise.Round(managers.polling.Worst()),
+		promise.Round(plain.polling.Worst()),
 		ratio(managers.polling.Worst(), plain.polling.Worst()))
 }

@@ -122,7 +122,8 @@ func (r *recoveries) run(ctx context.Context, at outageGroup, held bool) error {
 }
 
 // recovered records how long the first workflow after an outage takes.
-func (r *recoveries) recovered(ctx context.Context, s *starter, m *member, length time.Duration, accepted time.Time) error {
+func (r *recoveries) recovered(ctx context.Context, s *starter, m *member, length time.Duration,
+	accepted time.Time) error {
 	id, err := s.start(ctx, m.queue, 0)
 	if err != nil {
 		return err

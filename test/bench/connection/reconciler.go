@@ -67,7 +67,8 @@ func reconciliations(t platform.T, temporal *platform.Temporal, store platform.S
 func listed(t platform.T, temporal *platform.Temporal, open int) {
 	c := platform.DialTemporal(t, temporal.Address)
 	platform.Eventually(t, patience, func() string {
-		count, err := c.CountWorkflow(t.Context(), &workflowservice.CountWorkflowExecutionsRequest{Query: "ExecutionStatus = 'Running'"})
+		count, err := c.CountWorkflow(t.Context(),
+			&workflowservice.CountWorkflowExecutionsRequest{Query: "ExecutionStatus = 'Running'"})
 		switch {
 		case err != nil:
 			return err.Error()
@@ -98,7 +99,10 @@ func (p *passes) round(t platform.T, frontend *conntest.Frontend, server *platfo
 		pass, failed = server.System.Reconcile(t.Context(), connect.NewRequest(&signalboxv1.ReconcileRequest{DryRun: true}))
 	}()
 	most := memory
-	busy, err := starts(t.Context(), func() error { most = max(most, server.Memory(t)); return start() }, math.MaxInt, over)
+	busy, err := starts(t.Context(), func() error {
+		most = max(most, server.Memory(t))
+		return start()
+	}, math.MaxInt, over)
 	if err != nil {
 		t.Fatalf("start a run during a pass: %v", err)
 	}
@@ -137,7 +141,8 @@ func starts(ctx context.Context, start func() error, n int, over <-chan struct{}
 }
 
 func (p *passes) markdown(out printer) {
-	out("A requested pass lists all open runs and describes single ones in Temporal for ten seconds, the measured duration; a background pass describes")
+	out("A requested pass lists all open runs and describes single ones in Temporal for ten seconds, the measured " +
+		"duration; a background pass describes")
 	out("1,000 of them, 50 a second.")
 	out("")
 	out("| one requested pass over %d open runs, store %s | figure |", p.open, p.store)
@@ -148,8 +153,10 @@ func (p *passes) markdown(out printer) {
 		out("| requests `%s` | %.0f |", method, figure.Median(p.asked[method]))
 	}
 	out("| processor time of the server, for the pass and the concurrent starts | %s |", promise.Round(p.cpu.At(.5)))
-	out("| memory of the server before, and its maximum during the pass | %.0f MB, %.0f MB |", figure.Median(p.idle), figure.Median(p.most))
+	out("| memory of the server before, and its maximum during the pass | %.0f MB, %.0f MB |", figure.Median(p.idle),
+		figure.Median(p.most))
 	out("| start of a run, idle: p50, p95 | %s, %s |", promise.Round(p.starts.At(.5)), promise.Round(p.starts.At(.95)))
-	out("| start of a run during a pass: p50, p95 | %s, %s (%.2f ×, %.2f ×) |", promise.Round(p.starting.At(.5)), promise.Round(p.starting.At(.95)),
+	out("| start of a run during a pass: p50, p95 | %s, %s (%.2f ×, %.2f ×) |", promise.Round(p.starting.At(.5)),
+		promise.Round(p.starting.At(.95)),
 		ratio(p.starting.At(.5), p.starts.At(.5)), ratio(p.starting.At(.95), p.starts.At(.95)))
 }

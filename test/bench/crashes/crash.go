@@ -66,7 +66,8 @@ func newCrashEnvironment(t platform.T) *crashEnvironment {
 	api := x.options
 	api.Roles = []string{platform.API}
 	x.server = platform.StartServer(t, api)
-	if _, err := x.server.Projects.CreateProject(t.Context(), connect.NewRequest(&signalboxv1.CreateProjectRequest{Name: side})); err != nil {
+	if _, err := x.server.Projects.CreateProject(t.Context(),
+		connect.NewRequest(&signalboxv1.CreateProjectRequest{Name: side})); err != nil {
 		t.Fatalf("make a project: %v", err)
 	}
 	x.join(t, platform.DefaultProject)
@@ -85,7 +86,8 @@ func (x *crashEnvironment) join(t platform.T, project string) *platform.Server {
 // owner waits until a live worker other than not owns a project's dispatcher, and returns its ID and the execution.
 func (x *crashEnvironment) owner(t platform.T, project, not string) (id, runID string) {
 	platform.Eventually(t, healed, func() string {
-		res, err := x.server.Dispatchers.GetDispatcher(t.Context(), connect.NewRequest(&signalboxv1.GetDispatcherRequest{Project: project}))
+		res, err := x.server.Dispatchers.GetDispatcher(t.Context(),
+			connect.NewRequest(&signalboxv1.GetDispatcherRequest{Project: project}))
 		if err != nil {
 			return err.Error()
 		}

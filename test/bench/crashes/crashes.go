@@ -1,5 +1,5 @@
-// Package crashes measures how soon another worker owns a dispatcher after its owner crashed, and how soon a dispatcher without workers is
-// cleaned up.
+// Package crashes measures how soon another worker owns a dispatcher after its owner crashed, and how soon a dispatcher
+// without workers is cleaned up.
 package crashes
 
 import (
@@ -10,7 +10,8 @@ import (
 	"github.com/signalbox-dev/signalbox/test/promise"
 )
 
-// Plan sets the amount of measurement: Places is the number of environments in parallel, Crashes is the number of each kind in sequence.
+// Plan sets the amount of measurement: Places is the number of environments in parallel, Crashes is the number of each
+// kind in sequence.
 type Plan struct{ Places, Crashes int }
 
 // Full is the plan for the page: 40 crashes of each kind.
@@ -22,7 +23,8 @@ func Short() Plan { return Plan{Places: 1, Crashes: 1} }
 // Report has all measurements: durations since the crash.
 type Report struct{ takeovers, cleanups promise.Times }
 
-// Measure executes a plan. It calls progress with the name of each part that begins. Without Postgres it returns an empty report.
+// Measure executes a plan. It calls progress with the name of each part that begins. Without Postgres it returns an
+// empty report.
 func Measure(t platform.T, p Plan, progress func(string)) Report {
 	if !platform.HasPostgres() {
 		return Report{}
@@ -52,7 +54,8 @@ func (r Report) Markdown(line func(format string, args ...any)) {
 		{"owner killed, another worker lives: until it owns the dispatcher", r.takeovers, 20},
 		{"the only worker of a project killed: until another project's supervisor has ended its dispatcher", r.cleanups, 30},
 	} {
-		line("| %s | %d | %s | %.0f s | %s |", row.what, len(row.times), three(row.times), row.aim, figure.Verdict(row.times.At(.95).Seconds() < row.aim))
+		line("| %s | %d | %s | %.0f s | %s |", row.what, len(row.times), three(row.times), row.aim,
+			figure.Verdict(row.times.At(.95).Seconds() < row.aim))
 	}
 }
 

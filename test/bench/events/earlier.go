@@ -10,7 +10,8 @@ import (
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-// earlier compares listen tasks whose event has arrived before them: as the only one of its type since the start of the run, or before many.
+// earlier compares listen tasks whose event has arrived before them: as the only one of its type since the start of the
+// run, or before many.
 type earlier struct {
 	inbox, behind int
 	only, first   compare.Series
@@ -59,18 +60,23 @@ func (s *environment) measureEarlier(t platform.T, p Plan) earlier {
 	only, first := s.newAnswered(t, "only", p.Wakes, 0), s.newAnswered(t, "first", p.Wakes, p.Behind)
 	series := compare.Measure(t, compare.Work{Rounds: p.Rounds, Runs: p.Wakes, Callers: 1},
 		s.does(func(t platform.T) { only.start(t, p.Wakes) }, func(ctx context.Context) error { return only.gate.wake(ctx) }),
-		s.does(func(t platform.T) { first.start(t, p.Wakes) }, func(ctx context.Context) error { return first.gate.wake(ctx) }))
+		s.does(func(t platform.T) {
+			first.start(t, p.Wakes)
+		}, func(ctx context.Context) error { return first.gate.wake(ctx) }))
 	e.only, e.first = series[0], series[1]
 	return e
 }
 
 func (e earlier) markdown(line func(format string, args ...any), waiting int) {
 	line("")
-	line("An event that has arrived before its `listen` task, on the same server, while the %d runs wait and the inbox has %d events. A run waits for", waiting, e.inbox)
-	line("one event, and then for another one, which is there already; the time is from sending the first event to the run's end:")
+	line("An event that has arrived before its `listen` task, on the same server, while the %d runs wait and the inbox "+
+		"has %d events. A run waits for", waiting, e.inbox)
+	line("one event, and then for another one, which is there already; the time is from sending the first event to the " +
+		"run's end:")
 	line("")
 	line("| what | p50, p95, p99, longest | processor time: Signalbox + Temporal |")
 	line("|---|---|---|")
 	line("| it is the only one of its type since the run's start | %s | %s |", figure.Four(e.only.Times()), e.only.CPUs())
-	line("| %d others of its type have arrived after it | %s | %s |", e.behind, figure.Four(e.first.Times()), e.first.CPUs())
+	line("| %d others of its type have arrived after it | %s | %s |", e.behind, figure.Four(e.first.Times()),
+		e.first.CPUs())
 }

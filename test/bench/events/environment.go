@@ -111,12 +111,15 @@ func (s *environment) completes(ctx context.Context, kind string, count int, f f
 }
 
 // executions reads the completed executions of a type that began since a time, by workflow ID.
-func (s *environment) executions(t platform.T, kind string, since time.Time) map[string]*workflow.WorkflowExecutionInfo {
-	query := fmt.Sprintf("WorkflowType = '%s' AND ExecutionStatus = 'Completed' AND StartTime >= '%s'", kind, since.UTC().Format(time.RFC3339Nano))
+func (s *environment) executions(t platform.T, kind string,
+	since time.Time) map[string]*workflow.WorkflowExecutionInfo {
+	query := fmt.Sprintf("WorkflowType = '%s' AND ExecutionStatus = 'Completed' AND StartTime >= '%s'", kind,
+		since.UTC().Format(time.RFC3339Nano))
 	found := map[string]*workflow.WorkflowExecutionInfo{}
 	var token []byte
 	for {
-		page, err := s.bare.Client.ListWorkflow(t.Context(), &workflowservice.ListWorkflowExecutionsRequest{Query: query, NextPageToken: token})
+		page, err := s.bare.Client.ListWorkflow(t.Context(),
+			&workflowservice.ListWorkflowExecutionsRequest{Query: query, NextPageToken: token})
 		if err != nil {
 			t.Fatalf("list the executions of %s: %v", kind, err)
 		}
@@ -131,7 +134,8 @@ func (s *environment) executions(t platform.T, kind string, since time.Time) map
 
 // runOf returns the run that an event has started.
 func (s *environment) runOf(ctx context.Context, position int64) (*signalboxv1.Run, error) {
-	event, err := s.server.Events.GetEvent(ctx, connect.NewRequest(&signalboxv1.GetEventRequest{Project: platform.DefaultProject, Position: position}))
+	event, err := s.server.Events.GetEvent(ctx,
+		connect.NewRequest(&signalboxv1.GetEventRequest{Project: platform.DefaultProject, Position: position}))
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,6 @@
-// Package events measures events: how many are accepted and routed per second, how many runs they start per second and how long each takes,
-// how soon an event wakes a run that waits, and what it costs among many that wait. The bare SDK does the same with starts and signals on the
-// same Temporal, as many at a time.
+// Package events measures events: how many are accepted and routed per second, how many runs they start per second and
+// how long each takes, how soon an event wakes a run that waits, and what it costs among many that wait. The bare SDK
+// does the same with starts and signals on the same Temporal, as many at a time.
 package events
 
 import (
@@ -13,24 +13,27 @@ import (
 // Plan sets the amount of measurement.
 type Plan struct {
 	Rounds int
-	// Unwanted are events of a round that start nothing, Starting those that start a run each, Single those sent one at a time, Paced those
-	// that are sent in an even stream, Wakes those that wake a run each, Collected those that one run receives.
+	// Unwanted are events of a round that start nothing, Starting those that start a run each, Single those sent one at a
+	// time, Paced those that are sent in an even stream, Wakes those that wake a run each, Collected those that one run
+	// receives.
 	Unwanted, Starting, Single, Paced, Wakes, Collected int
 	// Waiting is the number of runs that wait, among which single ones are woken.
 	Waiting int
-	// Inbox is the number of events of other types in the inbox when listen tasks look for earlier events, Behind the number of events of
-	// their type that arrive after the one that they take.
+	// Inbox is the number of events of other types in the inbox when listen tasks look for earlier events, Behind the
+	// number of events of their type that arrive after the one that they take.
 	Inbox, Behind int
 }
 
 // Full is the plan for the page.
 func Full(rounds int) Plan {
-	return Plan{Rounds: min(rounds, 3), Unwanted: 50_000, Starting: 1000, Single: 100, Paced: 200, Wakes: 100, Collected: 1000, Waiting: 10_000, Inbox: 1_000_000, Behind: 9000}
+	return Plan{Rounds: min(rounds, 3), Unwanted: 50_000, Starting: 1000, Single: 100, Paced: 200, Wakes: 100,
+		Collected: 1000, Waiting: 10_000, Inbox: 1_000_000, Behind: 9000}
 }
 
 // Short is the plan for a quick check.
 func Short() Plan {
-	return Plan{Rounds: 1, Unwanted: 2000, Starting: 100, Single: 10, Paced: 20, Wakes: 5, Collected: 100, Waiting: 100, Inbox: 1000, Behind: 200}
+	return Plan{Rounds: 1, Unwanted: 2000, Starting: 100, Single: 10, Paced: 20, Wakes: 5, Collected: 100, Waiting: 100,
+		Inbox: 1000, Behind: 200}
 }
 
 // Report has all measurements.
@@ -78,11 +81,16 @@ func (r Report) Aims() []figure.Aim {
 
 // Markdown writes the section's body, one line per call.
 func (r Report) Markdown(line func(format string, args ...any)) {
-	line("One server (API and worker) and Temporal on the same machine. Events are published by gRPC, %d per request by %d callers for rates, one per request", batch, callers)
-	line("at a time for latencies. The bare SDK starts the same number of one-step workflows eagerly, with as many callers (%d) as a", inFlight)
-	line("dispatcher has concurrent deliveries, and executes them; or sends a signal for each event. One run receives events without a limit until")
-	line("it has all of them. In the even stream, %d events per second are sent whatever becomes of them; the time is from sending an event, or from", paceRate)
-	line("the call that starts the workflow, to the close of the execution in Temporal. From start to close is by Temporal's times alone.")
+	line("One server (API and worker) and Temporal on the same machine. Events are published by gRPC, %d per request by "+
+		"%d callers for rates, one per request", batch, callers)
+	line("at a time for latencies. The bare SDK starts the same number of one-step workflows eagerly, with as many "+
+		"callers (%d) as a", inFlight)
+	line("dispatcher has concurrent deliveries, and executes them; or sends a signal for each event. One run receives " +
+		"events without a limit until")
+	line("it has all of them. In the even stream, %d events per second are sent whatever becomes of them; the time is "+
+		"from sending an event, or from", paceRate)
+	line("the call that starts the workflow, to the close of the execution in Temporal. From start to close is by " +
+		"Temporal's times alone.")
 	line("")
 	line("| what | store | Signalbox | bare SDK | compared (smallest to largest of the rounds) | aim | |")
 	line("|---|---|---|---|---|---|---|")
@@ -94,7 +102,8 @@ func (r Report) Markdown(line func(format string, args ...any)) {
 	line("")
 	compare.Leads(line, compared)
 	line("")
-	line("%d rounds of %d events that start no run, %d that start a run each, %d in an even stream, %d single ones, %d that wake a run each and %d to one run;",
+	line("%d rounds of %d events that start no run, %d that start a run each, %d in an even stream, %d single ones, %d "+
+		"that wake a run each and %d to one run;",
 		r.plan.Rounds, r.plan.Unwanted, r.plan.Starting, r.plan.Paced, r.plan.Single, r.plan.Wakes, r.plan.Collected)
 	line("medians of rounds, percentiles of all.")
 	line("")

@@ -39,7 +39,8 @@ func (s *environment) unwanted(t platform.T, count int) {
 	accepted := f.Accepted()
 	position := accepted[len(accepted)-1].Position
 	platform.Eventually(t, patience, func() string {
-		res, err := s.server.Dispatchers.GetDispatcher(t.Context(), connect.NewRequest(&signalboxv1.GetDispatcherRequest{Project: platform.DefaultProject}))
+		res, err := s.server.Dispatchers.GetDispatcher(t.Context(),
+			connect.NewRequest(&signalboxv1.GetDispatcherRequest{Project: platform.DefaultProject}))
 		if err != nil {
 			return err.Error()
 		}
@@ -55,14 +56,18 @@ func perSecond(count int, began time.Time) float64 {
 	return float64(count) / time.Since(began).Seconds()
 }
 
-// starting measures events that start a run each, all at once; the bare SDK starts as many workflows. One run of a side is all of them.
+// starting measures events that start a run each, all at once; the bare SDK starts as many workflows. One run of a side
+// is all of them.
 func (s *environment) starting(t platform.T, p Plan) {
 	sides := func(count int) (signalbox, sdk compare.Side) {
 		return s.does(nil, func(ctx context.Context) error {
 				return s.completes(ctx, runType, count, func() error { return s.publish(ctx, s.feed(wanted), count) })
 			}), s.byHand(nil, func(ctx context.Context) error {
 				return s.completes(ctx, bare.One, count, func() error {
-					return platform.Concurrently(count, inFlight, func() error { _, err := s.bare.Begin(ctx, bare.One, bare.Input{}); return err })
+					return platform.Concurrently(count, inFlight, func() error {
+						_, err := s.bare.Begin(ctx, bare.One, bare.Input{})
+						return err
+					})
 				})
 			})
 	}
@@ -72,7 +77,8 @@ func (s *environment) starting(t platform.T, p Plan) {
 	began := time.Now()
 	series := compare.Measure(t, compare.Work{Rounds: p.Rounds, Runs: 1, Callers: 1}, signalbox, sdk)
 	s.rates.started = compare.Pair{Signalbox: series[0].Of(p.Starting), Bare: series[1].Of(p.Starting)}
-	s.rates.startedTimes = times{startToClose(s.executions(t, runType, began)), startToClose(s.executions(t, bare.One, began))}
+	s.rates.startedTimes = times{
+		startToClose(s.executions(t, runType, began)), startToClose(s.executions(t, bare.One, began))}
 }
 
 func startToClose(executions map[string]*workflow.WorkflowExecutionInfo) []float64 {
@@ -85,7 +91,8 @@ func startToClose(executions map[string]*workflow.WorkflowExecutionInfo) []float
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// stream measures an even stream of events that start a run each: the time from sending an event to the close of its execution.
+// stream measures an even stream of events that start a run each: the time from sending an event to the close of its
+// execution.
 func (s *environment) stream(t platform.T, p Plan) {
 	for range p.Rounds {
 		began, f := time.Now(), s.feed(wanted)
@@ -96,7 +103,8 @@ func (s *environment) stream(t platform.T, p Plan) {
 		for _, e := range f.Accepted() {
 			run, err := s.runOf(t.Context(), e.Position)
 			must(t, err)
-			s.rates.streamTimes.signalbox = append(s.rates.streamTimes.signalbox, milliseconds(closed[run.GetId()].GetCloseTime().AsTime().Sub(e.Sent)))
+			s.rates.streamTimes.signalbox = append(s.rates.streamTimes.signalbox,
+				milliseconds(closed[run.GetId()].GetCloseTime().AsTime().Sub(e.Sent)))
 		}
 
 		var mu sync.Mutex
@@ -155,7 +163,8 @@ func evenly(ctx context.Context, count int, f func(n int) error) error {
 	}
 }
 
-// single publishes one event after another, and keeps how long each took from being sent to the first execution of its run.
+// single publishes one event after another, and keeps how long each took from being sent to the first execution of its
+// run.
 func (s *environment) single(t platform.T, count int) {
 	f := s.feed(wanted)
 	for n := range count {
@@ -214,21 +223,30 @@ func (r *rates) markdown(line func(format string, args ...any)) {
 		line("| %s | %s | %s | %s | %s | %s | %s |", what, r.store, signalbox, bare, compared, aim, verdict)
 	}
 	rate := func(what string, p compare.Pair, aim, verdict string) {
-		row(what, fmt.Sprintf("%.0f/s", figure.Median(p.Signalbox.Rates())), fmt.Sprintf("%.0f/s", figure.Median(p.Bare.Rates())), p.Rate().Times(), aim, verdict)
+		row(what, fmt.Sprintf("%.0f/s", figure.Median(p.Signalbox.Rates())),
+			fmt.Sprintf("%.0f/s", figure.Median(p.Bare.Rates())), p.Rate().Times(), aim, verdict)
 	}
 	cost := func(what string, p compare.Pair) {
 		row("processor time for "+what+", the program's own + Temporal's", p.Signalbox.CPUs(), p.Bare.CPUs(), "", "", "")
 	}
 	routed := figure.Median(r.routed)
 	row("events accepted", fmt.Sprintf("%.0f/s", figure.Median(r.accepted)), "", "", "", "")
-	row("events accepted and routed, none of which starts a run", fmt.Sprintf("%.0f/s", routed), "", "", "≥ 10,000/s", figure.Verdict(routed >= 10_000))
-	rate("events accepted and routed, each of which starts a run that ends", r.started, "≥ 0.9 ×", figure.Verdict(r.started.Rate().Mid >= .9))
-	row("the same, from start to close: p50, p95, p99, longest", figure.Four(r.startedTimes.signalbox), figure.Four(r.startedTimes.bare), "", "≤ 2 s", figure.Verdict(figure.Quantile(r.startedTimes.signalbox, 1) <= 2000))
+	row("events accepted and routed, none of which starts a run", fmt.Sprintf("%.0f/s", routed), "", "", "≥ 10,000/s",
+		figure.Verdict(routed >= 10_000))
+	rate("events accepted and routed, each of which starts a run that ends", r.started, "≥ 0.9 ×",
+		figure.Verdict(r.started.Rate().Mid >= .9))
+	row("the same, from start to close: p50, p95, p99, longest", figure.Four(r.startedTimes.signalbox),
+		figure.Four(r.startedTimes.bare), "", "≤ 2 s", figure.Verdict(figure.Quantile(r.startedTimes.signalbox, 1) <= 2000))
 	cost("each of them", r.started)
-	row("an even stream of such events, from sending to close: p50, p95, p99, longest", figure.Four(r.streamTimes.signalbox), figure.Four(r.streamTimes.bare), "", "≤ 2 s", figure.Verdict(figure.Quantile(r.streamTimes.signalbox, 1) <= 2000))
-	row("from sending an event to the first execution of its run: p50, p95, longest", fmt.Sprintf("%s, %s, %s", promise.Round(r.latency.At(.5)),
-		promise.Round(r.latency.At(.95)), promise.Round(r.latency.Worst())), "", "", "< 30 ms (p50)", figure.Verdict(r.latency.At(.5) < 30*time.Millisecond))
-	row("an event to one run that waits, until its row is terminal: p50, p95, p99, longest", figure.Four(r.wakes.Signalbox.Times()), figure.Four(r.wakes.Bare.Times()), r.wakes.Latency().Times(), "", "")
+	row("an even stream of such events, from sending to close: p50, p95, p99, longest",
+		figure.Four(r.streamTimes.signalbox), figure.Four(r.streamTimes.bare), "", "≤ 2 s",
+		figure.Verdict(figure.Quantile(r.streamTimes.signalbox, 1) <= 2000))
+	row("from sending an event to the first execution of its run: p50, p95, longest",
+		fmt.Sprintf("%s, %s, %s", promise.Round(r.latency.At(.5)),
+			promise.Round(r.latency.At(.95)), promise.Round(r.latency.Worst())), "", "", "< 30 ms (p50)",
+		figure.Verdict(r.latency.At(.5) < 30*time.Millisecond))
+	row("an event to one run that waits, until its row is terminal: p50, p95, p99, longest",
+		figure.Four(r.wakes.Signalbox.Times()), figure.Four(r.wakes.Bare.Times()), r.wakes.Latency().Times(), "", "")
 	cost("each of them", r.wakes)
 	woken := figure.Median(r.collected.Signalbox.Rates())
 	rate("events to one run that listens, until it has received all", r.collected, "≥ 500/s", figure.Verdict(woken >= 500))

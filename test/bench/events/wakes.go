@@ -66,7 +66,8 @@ func (w *sleepers) start(t platform.T, count int) {
 	}))
 	platform.Eventually(t, patience, func() string {
 		res, err := w.s.server.Runs.ListRuns(t.Context(), connect.NewRequest(&signalboxv1.ListRunsRequest{
-			Project: platform.DefaultProject, Filter: &signalboxv1.RunFilter{Workflow: w.workflow, Statuses: []string{"queued", "running"}}, PageSize: 1,
+			Project: platform.DefaultProject,
+			Filter:  &signalboxv1.RunFilter{Workflow: w.workflow, Statuses: []string{"queued", "running"}}, PageSize: 1,
 		}))
 		switch {
 		case err != nil:
@@ -99,7 +100,8 @@ func (s *environment) wakes(t platform.T, p Plan) compare.Pair {
 		}
 	}, func(ctx context.Context) error {
 		run := <-theirs
-		if err := s.bare.Client.SignalWorkflow(ctx, run.GetID(), run.GetRunID(), bare.Signal, map[string]any{"n": 1}); err != nil {
+		if err := s.bare.Client.SignalWorkflow(ctx, run.GetID(), run.GetRunID(), bare.Signal,
+			map[string]any{"n": 1}); err != nil {
 			return err
 		}
 		return run.Get(ctx, nil)
@@ -117,7 +119,8 @@ func (s *environment) collected(t platform.T, p Plan) compare.Pair {
 		kind := fmt.Sprintf("io.example.heard.%d", round)
 		round++
 		name := s.server.Publish(t, platform.Document(strings.ReplaceAll(kind, ".", "-"), fmt.Sprintf(
-			"  - hear:\n      listen: {to: {any: [{with: {type: %s}}], until: \"${ length == %d }\"}}\n      output: {as: \"${ length }\"}\n", kind, p.Collected)))
+			"  - hear:\n      listen: {to: {any: [{with: {type: %s}}], until: \"${ length == %d }\"}}\n      output: {as: "+
+				"\"${ length }\"}\n", kind, p.Collected)))
 		run, producer = s.server.Start(t, name, `{}`), s.feed(kind)
 		s.server.Await(t, run.GetId(), time.Minute, "waiting")
 	}, func(ctx context.Context) error {
@@ -133,7 +136,8 @@ func (s *environment) collected(t platform.T, p Plan) compare.Pair {
 		must(t, err)
 	}, func(ctx context.Context) error {
 		err := platform.Concurrently(p.Collected, inFlight, func() error {
-			return s.bare.Client.SignalWorkflow(ctx, execution.GetID(), execution.GetRunID(), bare.Signal, map[string]any{"n": 1})
+			return s.bare.Client.SignalWorkflow(ctx, execution.GetID(), execution.GetRunID(), bare.Signal,
+				map[string]any{"n": 1})
 		})
 		if err != nil {
 			return err
@@ -153,7 +157,8 @@ type listeners struct {
 	memory       float64
 }
 
-// measureListeners measures on SQLite. The runs of both sides wait at the same time on one server, for events of two types.
+// measureListeners measures on SQLite. The runs of both sides wait at the same time on one server, for events of two
+// types.
 func measureListeners(t platform.T, p Plan) listeners {
 	scope := platform.NewScope(t.Context(), t.Name())
 	defer scope.Close()
@@ -165,7 +170,8 @@ func measureListeners(t platform.T, p Plan) listeners {
 	small.start(scope, few)
 	l.memory = s.server.Memory(scope)
 	l.idle = idle(scope, s.server)
-	series := compare.Measure(scope, compare.Work{Rounds: p.Rounds, Runs: p.Wakes, Callers: 1}, s.does(nil, small.wake), s.does(nil, large.wake))
+	series := compare.Measure(scope, compare.Work{Rounds: p.Rounds, Runs: p.Wakes, Callers: 1}, s.does(nil, small.wake),
+		s.does(nil, large.wake))
 	l.fewer, l.among = series[0], series[1]
 	l.earlier = s.measureEarlier(scope, p)
 	return l
@@ -186,19 +192,24 @@ const listenersAim = 5 // milliseconds of processor time
 
 func (l listeners) aim() figure.Aim {
 	return figure.Aim{
-		What: fmt.Sprintf("processor time of the server for an event that wakes one among %d waiting runs", l.many), Aim: fmt.Sprintf("< %d ms", listenersAim),
+		What: fmt.Sprintf("processor time of the server for an event that wakes one among %d waiting runs", l.many),
+		Aim:  fmt.Sprintf("< %d ms", listenersAim),
 		Seen: fmt.Sprintf("%.1f ms", l.among.CPU()), Met: l.among.CPU() < listenersAim,
 	}
 }
 
 func (l listeners) markdown(line func(format string, args ...any), p Plan) {
-	line("One event at a time wakes one run, which it finds by type and a correlation key; both kinds wait on one server at the same time (SQLite):")
+	line("One event at a time wakes one run, which it finds by type and a correlation key; both kinds wait on one " +
+		"server at the same time (SQLite):")
 	line("")
 	line("| what | p50, p95, p99, longest | processor time: Signalbox + Temporal | aim | |")
 	line("|---|---|---|---|---|")
-	line("| one of %d runs that wait for events of its type | %s | %s | | |", l.few, figure.Four(l.fewer.Times()), l.fewer.CPUs())
-	line("| one of %d | %s | %s | < %d ms of Signalbox | %s |", l.many, figure.Four(l.among.Times()), l.among.CPUs(), listenersAim, figure.Verdict(l.among.CPU() < listenersAim))
+	line("| one of %d runs that wait for events of its type | %s | %s | | |", l.few, figure.Four(l.fewer.Times()),
+		l.fewer.CPUs())
+	line("| one of %d | %s | %s | < %d ms of Signalbox | %s |", l.many, figure.Four(l.among.Times()), l.among.CPUs(),
+		listenersAim, figure.Verdict(l.among.CPU() < listenersAim))
 	line("")
-	line("%d rounds of %d events of each kind. The processor time contains what the server uses without any event: %.0f ms per second while all wait; its memory is %.0f MB then.",
+	line("%d rounds of %d events of each kind. The processor time contains what the server uses without any event: %.0f "+
+		"ms per second while all wait; its memory is %.0f MB then.",
 		p.Rounds, p.Wakes, l.idle, l.memory)
 }

@@ -1,5 +1,5 @@
-// Package figure computes statistics of values, and compares a figure with its aim. The sections of the page of benchmarks use it;
-// durations are [github.com/signalbox-dev/signalbox/test/promise.Times].
+// Package figure computes statistics of values, and compares a figure with its aim. The sections of the page of
+// benchmarks use it; durations are [github.com/signalbox-dev/signalbox/test/promise.Times].
 package figure
 
 import (

@@ -8,7 +8,8 @@ import (
 // Spread is the median of a figure that is computed once per round, with its smallest and largest value.
 type Spread struct{ Mid, Low, High float64 }
 
-// Ratio divides the values of two sides round by round, so that what disturbs a whole round disturbs both. It is NaN without rounds.
+// Ratio divides the values of two sides round by round, so that what disturbs a whole round disturbs both. It is NaN
+// without rounds.
 func Ratio(a, b []float64) Spread {
 	return spread(a, b, func(a, b float64) float64 { return a / b })
 }
@@ -38,7 +39,8 @@ func (s Spread) Milliseconds() string {
 	return fmt.Sprintf("%+.1f ms (%+.1f to %+.1f)", s.Mid, s.Low, s.High)
 }
 
-// Four writes the median, the 95th and the 99th percentile and the maximum of milliseconds, such as "1.2, 3.4, 5.6, 7.8 ms".
+// Four writes the median, the 95th and the 99th percentile and the maximum of milliseconds, such as "1.2, 3.4, 5.6, 7.8
+// ms".
 func Four(ms []float64) string {
 	format := "%.1f, %.1f, %.1f, %.1f ms"
 	if Median(ms) >= 100 {

@@ -1,5 +1,5 @@
-// Package lists measures how long the lists of runs take, filter by filter, as their number grows: through the API, on Postgres, with a
-// server that diagnoses stuck runs at the same time, and finds some.
+// Package lists measures how long the lists of runs take, filter by filter, as their number grows: through the API, on
+// Postgres, with a server that diagnoses stuck runs at the same time, and finds some.
 package lists
 
 import (
@@ -48,7 +48,8 @@ type list struct {
 	call func(t platform.T, s *platform.Server)
 }
 
-// Measure executes a plan. It calls progress with the name of each part that begins. Without Postgres it returns an empty report.
+// Measure executes a plan. It calls progress with the name of each part that begins. Without Postgres it returns an
+// empty report.
 func Measure(t platform.T, p Plan, progress func(string)) Report {
 	r := Report{plan: p, times: map[string]map[int][]float64{}}
 	if !platform.HasPostgres() {
@@ -58,7 +59,8 @@ func Measure(t platform.T, p Plan, progress func(string)) Report {
 	defer scope.Close()
 	store, temporal := platform.Postgres(scope), platform.StartTemporal(scope)
 	s := platform.StartServer(scope, platform.ServerOptions{
-		Temporal: temporal.Address, Store: store, Roles: []string{platform.API}, Env: []string{"SIGNALBOX_RUNS_STUCK_AFTER=1s"},
+		Temporal: temporal.Address, Store: store, Roles: []string{platform.API},
+		Env: []string{"SIGNALBOX_RUNS_STUCK_AFTER=1s"},
 	})
 	table := open(scope, store.DSN)
 	for _, l := range append(lists(), list{name: counted}) {
@@ -90,11 +92,13 @@ func repeat(t platform.T, s *platform.Server, l list, times int) []float64 {
 	return took
 }
 
-// counted is the name of the counts by status and problem, which read one index entry for each open run, and up to 10000 for each other status.
+// counted is the name of the counts by status and problem, which read one index entry for each open run, and up to
+// 10000 for each other status.
 const counted = "counts by status and problem (`CountRuns`)"
 
 func count(t platform.T, s *platform.Server) {
-	if _, err := s.Runs.CountRuns(t.Context(), connect.NewRequest(&signalboxv1.CountRunsRequest{Project: platform.DefaultProject})); err != nil {
+	if _, err := s.Runs.CountRuns(t.Context(),
+		connect.NewRequest(&signalboxv1.CountRunsRequest{Project: platform.DefaultProject})); err != nil {
 		t.Fatalf("count runs: %v", err)
 	}
 }
@@ -103,7 +107,8 @@ func count(t platform.T, s *platform.Server) {
 func lists() []list {
 	of := func(name string, least int, change func(*signalboxv1.ListRunsRequest)) list {
 		return list{name, func(t platform.T, s *platform.Server) {
-			request := &signalboxv1.ListRunsRequest{Project: platform.DefaultProject, Filter: &signalboxv1.RunFilter{}, PageSize: 50}
+			request := &signalboxv1.ListRunsRequest{
+				Project: platform.DefaultProject, Filter: &signalboxv1.RunFilter{}, PageSize: 50}
 			change(request)
 			res, err := s.Runs.ListRuns(t.Context(), connect.NewRequest(request))
 			if err != nil {
@@ -117,15 +122,23 @@ func lists() []list {
 	return []list{
 		of("newest", 50, func(*signalboxv1.ListRunsRequest) {}),
 		of("oldest first", 50, func(r *signalboxv1.ListRunsRequest) { r.Order = "oldest" }),
-		of("created before a time long ago", 20, func(r *signalboxv1.ListRunsRequest) { r.Filter.Until = timestamppb.New(first().Add(500 * apart)) }),
+		of("created before a time long ago", 20, func(r *signalboxv1.ListRunsRequest) {
+			r.Filter.Until = timestamppb.New(first().Add(500 * apart))
+		}),
 		of("`--status failed`", 20, func(r *signalboxv1.ListRunsRequest) { r.Filter.Statuses = []string{"failed"} }),
-		of("`--status queued,running,waiting`", 5, func(r *signalboxv1.ListRunsRequest) { r.Filter.Statuses = []string{"queued", "running", "waiting"} }),
+		of("`--status queued,running,waiting`", 5, func(r *signalboxv1.ListRunsRequest) {
+			r.Filter.Statuses = []string{"queued", "running", "waiting"}
+		}),
 		of("`--workflow`", 40, func(r *signalboxv1.ListRunsRequest) { r.Filter.Workflow = "bench/w7" }),
 		of("`--workflow --status failed`", 0, func(r *signalboxv1.ListRunsRequest) {
 			r.Filter.Workflow, r.Filter.Statuses = "bench/w7", []string{"failed"}
 		}),
-		of("`--workflow --version`, which no run is of", 0, func(r *signalboxv1.ListRunsRequest) { r.Filter.Workflow, r.Filter.Version = "bench/w7", "0.0.9" }),
-		of("`--trigger replay`, one run in a hundred", 10, func(r *signalboxv1.ListRunsRequest) { r.Filter.Trigger = "replay" }),
+		of("`--workflow --version`, which no run is of", 0, func(r *signalboxv1.ListRunsRequest) {
+			r.Filter.Workflow, r.Filter.Version = "bench/w7", "0.0.9"
+		}),
+		of("`--trigger replay`, one run in a hundred", 10, func(r *signalboxv1.ListRunsRequest) {
+			r.Filter.Trigger = "replay"
+		}),
 		of("`--trigger event --status failed`", 0, func(r *signalboxv1.ListRunsRequest) {
 			r.Filter.Trigger, r.Filter.Statuses = "event", []string{"failed"}
 		}),
@@ -133,9 +146,13 @@ func lists() []list {
 		of("`--stuck NO_POLLER --workflow`", 0, func(r *signalboxv1.ListRunsRequest) {
 			r.Filter.Stuck, r.Filter.Workflow = []string{"NO_POLLER"}, "bench/w7"
 		}),
-		of("`--text`, a prefix of one request ID in a thousand", 1, func(r *signalboxv1.ListRunsRequest) { r.Filter.Text = "order-77-" }),
+		of("`--text`, a prefix of one request ID in a thousand", 1, func(r *signalboxv1.ListRunsRequest) {
+			r.Filter.Text = "order-77-"
+		}),
 		of("`--text`, a prefix of all", 50, func(r *signalboxv1.ListRunsRequest) { r.Filter.Text = "order-" }),
-		of("`--text`, a prefix of the IDs of the oldest runs", 50, func(r *signalboxv1.ListRunsRequest) { r.Filter.Text = "0194" }),
+		of("`--text`, a prefix of the IDs of the oldest runs", 50, func(r *signalboxv1.ListRunsRequest) {
+			r.Filter.Text = "0194"
+		}),
 		of("`--text`, a prefix of none", 0, func(r *signalboxv1.ListRunsRequest) { r.Filter.Text = "zzz" }),
 		of("`--request-id`", 1, func(r *signalboxv1.ListRunsRequest) { r.RequestId = "order-77-77" }),
 	}
@@ -147,7 +164,8 @@ func (r Report) Markdown(line func(format string, args ...any)) {
 		line("There was no Postgres to measure with.")
 		return
 	}
-	line("One API server, Postgres and Temporal on the same machine; pages of 50 runs by gRPC, one at a time, %d of each. No worker polls, so that the", r.plan.Lists)
+	line("One API server, Postgres and Temporal on the same machine; pages of 50 runs by gRPC, one at a time, %d of "+
+		"each. No worker polls, so that the", r.plan.Lists)
 	line("open runs are stuck, and are checked every two seconds meanwhile. Medians and 95th percentiles in milliseconds.")
 	line("")
 	heads, rule := []string{"list"}, []string{"---"}
@@ -166,9 +184,11 @@ func (r Report) Markdown(line func(format string, args ...any)) {
 		line("| %s | < %d | %s |", strings.Join(cells, " | "), aim, figure.Verdict(worst < aim))
 	}
 	line("")
-	line("Rows that Postgres read for all these lists together, by its own statistics, and the delay until the stuck runs were shown:")
+	line("Rows that Postgres read for all these lists together, by its own statistics, and the delay until the stuck " +
+		"runs were shown:")
 	line("")
-	line("| runs | table rows read in sequence, per list | rows and entries read by an index, per list | stuck runs | shown after |")
+	line("| runs | table rows read in sequence, per list | rows and entries read by an index, per list | stuck runs | " +
+		"shown after |")
 	line("|---|---|---|---|---|")
 	for i, size := range r.plan.Sizes {
 		line("| %d | %.0f | %.0f | %d | %.1f s |", size, r.reads[i].sequential, r.reads[i].indexed, r.stuck[i], r.verdicts[i])

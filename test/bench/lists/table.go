@@ -30,9 +30,10 @@ type table struct {
 
 func open(t platform.T, dsn string) *table { return &table{Session: database.Connect(t, dsn)} }
 
-// grow adds runs up to a size, spread over months: most have ended, few have failed, one in two hundred is open. It returns
-// the time until the open runs without progress were reported, and their number. The server groups the failed ones, which replaces their
-// rows: this ends before the database is vacuumed, as in a database whose runs were executed.
+// grow adds runs up to a size, spread over months: most have ended, few have failed, one in two hundred is open. It
+// returns the time until the open runs without progress were reported, and their number. The server groups the failed
+// ones, which replaces their rows: this ends before the database is vacuumed, as in a database whose runs were
+// executed.
 func (b *table) grow(t platform.T, s *platform.Server, size int) (time.Duration, int64) {
 	b.Do(t, `INSERT INTO runs (id, project, workflow, version, document_hash, status, queued_reason, waiting_kind, status_at,
 cancel_requested, cancel_reason, request_id, trigger_kind, actor, created_at, started_at, ended_at, steps_total, steps_done, sequence,
@@ -50,11 +51,13 @@ WHEN i % 400 = 33 THEN 'waiting' ELSE 'completed' END AS status FROM generate_se
 	began := time.Now()
 	b.Do(t, `VACUUM ANALYZE runs`)
 	var want, have int64
-	if err := b.QueryRow(t.Context(), `SELECT COUNT(*) FROM runs WHERE status IN ('queued', 'running')`).Scan(&want); err != nil {
+	if err := b.QueryRow(t.Context(),
+		`SELECT COUNT(*) FROM runs WHERE status IN ('queued', 'running')`).Scan(&want); err != nil {
 		t.Fatalf("count what is stuck: %v", err)
 	}
 	platform.Eventually(t, reported, func() string {
-		res, err := s.Runs.CountRuns(t.Context(), connect.NewRequest(&signalboxv1.CountRunsRequest{Project: platform.DefaultProject}))
+		res, err := s.Runs.CountRuns(t.Context(),
+			connect.NewRequest(&signalboxv1.CountRunsRequest{Project: platform.DefaultProject}))
 		if err != nil {
 			return err.Error()
 		}
@@ -66,7 +69,8 @@ WHEN i % 400 = 33 THEN 'waiting' ELSE 'completed' END AS status FROM generate_se
 	took := time.Since(began)
 	platform.Eventually(t, reported, func() string {
 		var left int64
-		err := b.QueryRow(t.Context(), `SELECT COUNT(*) FROM runs WHERE status = 'failed' AND failure_group = '' AND trigger_kind <> 'import'`).Scan(&left)
+		err := b.QueryRow(t.Context(),
+			`SELECT COUNT(*) FROM runs WHERE status = 'failed' AND failure_group = '' AND trigger_kind <> 'import'`).Scan(&left)
 		switch {
 		case err != nil:
 			return err.Error()
@@ -91,7 +95,8 @@ func (r reads) minus(before reads, lists int) reads {
 func (b *table) reads(t platform.T) (r reads) {
 	began := time.Now()
 	platform.Eventually(t, 2*flushed, func() string {
-		err := b.QueryRow(t.Context(), `SELECT seq_tup_read, (SELECT SUM(idx_tup_read) FROM pg_stat_user_indexes WHERE relname = 'runs')
+		err := b.QueryRow(t.Context(),
+			`SELECT seq_tup_read, (SELECT SUM(idx_tup_read) FROM pg_stat_user_indexes WHERE relname = 'runs')
 FROM pg_stat_user_tables WHERE relname = 'runs'`).Scan(&r.sequential, &r.indexed)
 		switch {
 		case err != nil:

@@ -1,5 +1,5 @@
-// Package quotas measures the cost of quotas: how many runs per second start and end without one, under limits that are not reached, and
-// under one that makes runs wait for each other.
+// Package quotas measures the cost of quotas: how many runs per second start and end without one, under limits that are
+// not reached, and under one that makes runs wait for each other.
 package quotas
 
 import (
@@ -14,7 +14,8 @@ import (
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
 
-// callers is the number of concurrent callers, each of which starts a run and waits for its end; few is the limit of concurrent runs.
+// callers is the number of concurrent callers, each of which starts a run and waits for its end; few is the limit of
+// concurrent runs.
 const (
 	callers  = 32
 	few      = 8
@@ -42,8 +43,10 @@ func kinds() []kind {
 	return []kind{
 		{what: "no quota", quota: &signalboxv1.Quota{}},
 		{what: "a limit of concurrent runs that is not reached", quota: &signalboxv1.Quota{ConcurrentRuns: 1000}},
-		{what: fmt.Sprintf("%d concurrent runs: the others wait in order", few), quota: &signalboxv1.Quota{ConcurrentRuns: few}},
-		{what: "a limit of steps that is not reached", aim: fmt.Sprintf("≥ %.1f ×", stepsAim), quota: &signalboxv1.Quota{Steps: 1_000_000_000, PeriodSeconds: month}},
+		{what: fmt.Sprintf("%d concurrent runs: the others wait in order", few),
+			quota: &signalboxv1.Quota{ConcurrentRuns: few}},
+		{what: "a limit of steps that is not reached", aim: fmt.Sprintf("≥ %.1f ×", stepsAim),
+			quota: &signalboxv1.Quota{Steps: 1_000_000_000, PeriodSeconds: month}},
 	}
 }
 
@@ -78,13 +81,15 @@ func measure(t platform.T, p Plan, store func(platform.T) platform.Store, progre
 	kept, temporal := store(scope), platform.StartTemporal(scope)
 	progress("quotas on " + kept.Driver)
 	server := platform.StartServer(scope, platform.ServerOptions{Temporal: temporal.Address, Store: kept})
-	workflow := server.Publish(scope, platform.Document("one", "  - greet:\n      set: {message: \"${ \\\"Hello, \\\" + .name }\"}\n"))
+	workflow := server.Publish(scope,
+		platform.Document("one", "  - greet:\n      set: {message: \"${ \\\"Hello, \\\" + .name }\"}\n"))
 	var sides []compare.Side
 	for _, k := range kinds() {
 		sides = append(sides, compare.Side{
 			Name: k.what, CPU: server.CPU, Temporal: temporal.CPU,
 			Begin: func(t platform.T) {
-				if _, err := server.Quotas.SetQuota(t.Context(), connect.NewRequest(&signalboxv1.SetQuotaRequest{Quota: k.quota})); err != nil {
+				if _, err := server.Quotas.SetQuota(t.Context(),
+					connect.NewRequest(&signalboxv1.SetQuotaRequest{Quota: k.quota})); err != nil {
 					t.Fatalf("set the quota: %v", err)
 				}
 			},
@@ -97,7 +102,8 @@ func measure(t platform.T, p Plan, store func(platform.T) platform.Store, progre
 
 // Markdown writes the section's body, one line per call.
 func (r Report) Markdown(line func(format string, args ...any)) {
-	line("Runs of one step, started by %d callers; each waits for the end of one run before it starts the next. Processor time is that of the server", callers)
+	line("Runs of one step, started by %d callers; each waits for the end of one run before it starts the next. "+
+		"Processor time is that of the server", callers)
 	line("and of Temporal, for one run.")
 	line("")
 	line("| quota | store | runs | compared with no quota (smallest to largest of the rounds) | processor time | aim | |")
@@ -112,7 +118,8 @@ func (r Report) Markdown(line func(format string, args ...any)) {
 			if k.aim != "" {
 				verdict = figure.Verdict(ratio.Mid >= stepsAim)
 			}
-			line("| %s | %s | %.0f/s | %s | %s | %s | %s |", k.what, s.store, figure.Median(s.series[i].Rates()), compared, s.series[i].CPUs(), k.aim, verdict)
+			line("| %s | %s | %.0f/s | %s | %s | %s | %s |", k.what, s.store, figure.Median(s.series[i].Rates()), compared,
+				s.series[i].CPUs(), k.aim, verdict)
 		}
 	}
 	line("")

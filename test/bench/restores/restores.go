@@ -1,5 +1,5 @@
-// Package restores measures how long a restored database of many runs takes to be compared with Temporal and corrected, on Postgres, and
-// how fast the API answers meanwhile.
+// Package restores measures how long a restored database of many runs takes to be compared with Temporal and corrected,
+// on Postgres, and how fast the API answers meanwhile.
 package restores
 
 import (
@@ -25,7 +25,8 @@ const (
 
 // Plan sets the amount of measurement.
 type Plan struct {
-	// Rows is the number of ended runs of the database. Ended and Open are the runs that only Temporal has after the restore.
+	// Rows is the number of ended runs of the database. Ended and Open are the runs that only Temporal has after the
+	// restore.
 	Rows, Ended, Open int
 }
 
@@ -45,7 +46,8 @@ type Report struct {
 	lists []float64
 }
 
-// Measure executes a plan. It calls progress with the name of each part that begins. Without Postgres it returns an empty report.
+// Measure executes a plan. It calls progress with the name of each part that begins. Without Postgres it returns an
+// empty report.
 func Measure(t platform.T, p Plan, progress func(string)) Report {
 	r := Report{plan: p}
 	if !platform.HasPostgres() {
@@ -106,7 +108,8 @@ func start(t platform.T, s *platform.Server, workflow string, n int) []string {
 }
 
 // checkUntil repeats the check until it is as it has to be, and returns how long the last one took.
-func checkUntil(t platform.T, s *platform.Server, is func(*signalboxv1.CheckRestoreResponse) bool) (took time.Duration) {
+func checkUntil(t platform.T, s *platform.Server,
+	is func(*signalboxv1.CheckRestoreResponse) bool) (took time.Duration) {
 	tick := time.NewTicker(pause)
 	defer tick.Stop()
 	platform.Eventually(t, patience, func() string {
@@ -201,12 +204,16 @@ func (r Report) Markdown(line func(format string, args ...any)) {
 		line("There was no Postgres to measure with.")
 		return
 	}
-	line("A database with %d ended runs, restored to its state of an hour ago: Temporal has %d ended and %d open runs that have no row. One server", r.plan.Rows, r.plan.Ended, r.plan.Open)
+	line("A database with %d ended runs, restored to its state of an hour ago: Temporal has %d ended and %d open runs "+
+		"that have no row. One server", r.plan.Rows, r.plan.Ended, r.plan.Open)
 	line("with both roles, which the restore puts into maintenance; Postgres and Temporal on the same machine.")
 	line("")
 	line("| figure | aim | seen | |")
 	line("|---|---|---|---|")
-	line("| one `signalbox restore check` | < %.0f min | %.1f s | %s |", aim.Minutes(), r.check.Seconds(), figure.Verdict(r.check < aim))
-	line("| from the start of the server until all runs have their rows again and a check is complete | | %.1f s | |", r.complete.Seconds())
-	line("| a list of 50 runs meanwhile, median and 95th percentile of %d | | %.1f ms, %.1f ms | |", len(r.lists), figure.Median(r.lists), figure.Quantile(r.lists, .95))
+	line("| one `signalbox restore check` | < %.0f min | %.1f s | %s |", aim.Minutes(), r.check.Seconds(),
+		figure.Verdict(r.check < aim))
+	line("| from the start of the server until all runs have their rows again and a check is complete | | %.1f s | |",
+		r.complete.Seconds())
+	line("| a list of 50 runs meanwhile, median and 95th percentile of %d | | %.1f ms, %.1f ms | |", len(r.lists),
+		figure.Median(r.lists), figure.Quantile(r.lists, .95))
 }

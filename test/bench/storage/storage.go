@@ -93,10 +93,13 @@ func measure(t platform.T, p Plan, store func(platform.T) platform.Store, k kind
 	defer scope.Close()
 	kept := store(scope)
 	progress("storage of " + k.what + " on " + kept.Driver)
-	server := platform.StartServer(scope, platform.ServerOptions{Temporal: platform.StartTemporal(scope).Address, Store: kept})
+	server := platform.StartServer(scope,
+		platform.ServerOptions{Temporal: platform.StartTemporal(scope).Address, Store: kept})
 	workflow := server.Publish(scope, platform.Document("measured", k.tasks))
 	before := sizeOf(scope, kept)
-	err := platform.Concurrently(p.Runs, callers, func() error { return server.Completes(scope.Context(), workflow, k.input()) })
+	err := platform.Concurrently(p.Runs, callers, func() error {
+		return server.Completes(scope.Context(), workflow, k.input())
+	})
 	if err != nil {
 		scope.Fatalf("start: %v", err)
 	}
@@ -122,7 +125,8 @@ func (s size) total() (sum table) {
 
 // Markdown writes the section's body, one line per call.
 func (r Report) Markdown(line func(format string, args ...any)) {
-	line("What one completed run adds to the database, with indexes and, in Postgres, the space of the rows that were replaced while it was open.")
+	line("What one completed run adds to the database, with indexes and, in Postgres, the space of the rows that were " +
+		"replaced while it was open.")
 	line("")
 	line("| run | store | rows | bytes | of which |")
 	line("|---|---|---|---|---|")
@@ -138,7 +142,9 @@ func (r Report) Markdown(line func(format string, args ...any)) {
 
 // parts lists the tables that grew most, with bytes per run.
 func (g growth) parts() string {
-	names := slices.SortedFunc(maps.Keys(g.added), func(a, b string) int { return int(g.added[b].bytes - g.added[a].bytes) })
+	names := slices.SortedFunc(maps.Keys(g.added), func(a, b string) int {
+		return int(g.added[b].bytes - g.added[a].bytes)
+	})
 	var parts []string
 	for _, name := range names[:min(largest, len(names))] {
 		if per := g.added[name].bytes / g.runs; per > 0 {

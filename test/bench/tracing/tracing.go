@@ -1,5 +1,5 @@
-// Package tracing measures the cost of traces and metrics over OTLP: how many runs per second start and end without them, with every trace
-// sampled, and with few of them.
+// Package tracing measures the cost of traces and metrics over OTLP: how many runs per second start and end without
+// them, with every trace sampled, and with few of them.
 package tracing
 
 import (
@@ -49,7 +49,8 @@ type Report struct {
 	spans  []float64 // that the receiver got, per run
 }
 
-// Measure executes a plan. It calls progress with the name of each part that begins. All servers use one Temporal, in a namespace each.
+// Measure executes a plan. It calls progress with the name of each part that begins. All servers use one Temporal, in a
+// namespace each.
 func Measure(t platform.T, p Plan, progress func(string)) Report {
 	progress("tracing")
 	scope := platform.NewScope(t.Context(), t.Name())
@@ -63,7 +64,8 @@ func Measure(t platform.T, p Plan, progress func(string)) Report {
 		receivers = append(receivers, receiver)
 		sides = append(sides, k.side(scope, temporal, receiver))
 	}
-	r := Report{plan: p, series: compare.Measure(scope, compare.Work{Rounds: p.Rounds, Runs: p.Runs, Callers: callers, WarmUp: warmUp}, sides...)}
+	r := Report{plan: p, series: compare.Measure(scope,
+		compare.Work{Rounds: p.Rounds, Runs: p.Runs, Callers: callers, WarmUp: warmUp}, sides...)}
 	for i, k := range kinds() {
 		// Those of the last seconds are not exported yet.
 		spans := float64(len(receivers[i].Spans())) / float64(warmUp+p.Rounds*p.Runs)
@@ -78,12 +80,14 @@ func Measure(t platform.T, p Plan, progress func(string)) Report {
 // side starts the server of a kind.
 func (k kind) side(t platform.T, temporal *platform.Temporal, receiver *collector.Collector) compare.Side {
 	temporal.CreateNamespace(t, k.namespace)
-	o := platform.ServerOptions{Temporal: temporal.Address, Store: platform.SQLite(t), Args: []string{"--temporal-namespace", k.namespace}}
+	o := platform.ServerOptions{
+		Temporal: temporal.Address, Store: platform.SQLite(t), Args: []string{"--temporal-namespace", k.namespace}}
 	if k.traced {
 		o.Env = slices.Concat(receiver.Env(collector.GRPC), k.env)
 	}
 	server := platform.StartServer(t, o)
-	workflow := server.Publish(t, platform.Document("one", "  - greet:\n      set: {message: \"${ \\\"Hello, \\\" + .name }\"}\n"))
+	workflow := server.Publish(t,
+		platform.Document("one", "  - greet:\n      set: {message: \"${ \\\"Hello, \\\" + .name }\"}\n"))
 	return compare.Side{
 		Name: k.what, CPU: server.CPU, Temporal: temporal.CPU,
 		Run: func(ctx context.Context) error { return server.Completes(ctx, workflow, `{"name":"Ada"}`) },
@@ -92,10 +96,13 @@ func (k kind) side(t platform.T, temporal *platform.Temporal, receiver *collecto
 
 // Markdown writes the section's body, one line per call.
 func (r Report) Markdown(line func(format string, args ...any)) {
-	line("Traces and metrics over OTLP (gRPC) to a receiver on the same machine, which takes a part of the processors. Runs of one step, started by")
-	line("%d callers; each waits for the end of one run before it starts the next. Processor time is that of the server and of Temporal, for one run.", callers)
+	line("Traces and metrics over OTLP (gRPC) to a receiver on the same machine, which takes a part of the processors. " +
+		"Runs of one step, started by")
+	line("%d callers; each waits for the end of one run before it starts the next. Processor time is that of the server "+
+		"and of Temporal, for one run.", callers)
 	line("")
-	line("| traces | runs | compared with off (smallest to largest of the rounds) | processor time | compared with off | spans per run |")
+	line("| traces | runs | compared with off (smallest to largest of the rounds) | processor time | compared with off " +
+		"| spans per run |")
 	line("|---|---|---|---|---|---|")
 	for i, k := range kinds() {
 		s := r.series[i]

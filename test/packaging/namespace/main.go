@@ -1,5 +1,6 @@
-// Command namespace stands in for Temporal's command line in the images of make compose-test, which cannot be built as a dependency: its
-// module has replacements. It has the two commands that deploy/compose/temporal/namespace.sh uses, with their flags:
+// Command namespace stands in for Temporal's command line in the images of make compose-test, which cannot be built as
+// a dependency: its module has replacements. It has the two commands that deploy/compose/temporal/namespace.sh uses,
+// with their flags:
 //
 //	temporal operator namespace describe --namespace NAME
 //	temporal operator namespace create --namespace NAME --retention DURATION

@@ -64,7 +64,8 @@ func alertsPage(all []promise.Figure, processors int) string {
 		rows = append(rows, a)
 	}
 	slices.SortFunc(rows, func(a, b *promise.Alert) int {
-		return cmp.Or(cmp.Compare(strings.ToLower(a.Fault), strings.ToLower(b.Fault)), cmp.Compare(a.Delivered, b.Delivered), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(strings.ToLower(a.Fault), strings.ToLower(b.Fault)), cmp.Compare(a.Delivered, b.Delivered),
+			cmp.Compare(a.Name, b.Name))
 	})
 	var b strings.Builder
 	fmt.Fprintf(&b, alertsHead, processors)

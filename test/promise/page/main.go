@@ -1,9 +1,10 @@
-// Command page turns the figures that tests have recorded into docs/promises.md, docs/alerting.md, and the tables of docs/reliability.md.
+// Command page turns the figures that tests have recorded into docs/promises.md, docs/alerting.md, and the tables of
+// docs/reliability.md.
 //
 //	page -tests . -figures promise/figures.jsonl -out ../docs/promises.md -reliability ../docs/reliability.md -alerts ../docs/alerting.md [NEW]
 //
-// NEW is a file that tests have written. Its figures replace those of the same tests in the file of all figures, which is kept in the
-// repository: promises are proved in several runs, on several days.
+// NEW is a file that tests have written. Its figures replace those of the same tests in the file of all figures, which
+// is kept in the repository: promises are proved in several runs, on several days.
 package main
 
 import (
@@ -43,7 +44,8 @@ These tests record figures of promises, too. ` + "`make test`" + ` runs them sho
 
 func main() {
 	var f files
-	flag.StringVar(&f.tests, "tests", "", "folder of the tests that record figures; promises that have none here are listed, too")
+	flag.StringVar(&f.tests, "tests", "",
+		"folder of the tests that record figures; promises that have none here are listed, too")
 	flag.StringVar(&f.figures, "figures", "", "file of all figures; new ones are written to it")
 	flag.StringVar(&f.out, "out", "", "the page of promises to write")
 	flag.StringVar(&f.reliability, "reliability", "", "the page whose tables are written")
@@ -104,7 +106,8 @@ func read(path string) ([]promise.Figure, error) {
 	return promise.Read(string(text))
 }
 
-// merge replaces the figures of the tests that have run again at full length. A test that has recorded no figure keeps its earlier ones.
+// merge replaces the figures of the tests that have run again at full length. A test that has recorded no figure keeps
+// its earlier ones.
 func merge(all, fresh []promise.Figure) []promise.Figure {
 	fresh = slices.DeleteFunc(slices.Clone(fresh), func(f promise.Figure) bool { return !f.Full })
 	merged := slices.DeleteFunc(slices.Clone(all), func(old promise.Figure) bool {
@@ -117,12 +120,13 @@ func merge(all, fresh []promise.Figure) []promise.Figure {
 
 // order sorts by promise, test, subject and seed; of one subject and seed the figure with the most trials is first.
 func order(a, b promise.Figure) int {
-	return cmp.Or(cmp.Compare(a.Promise, b.Promise), cmp.Compare(a.Test, b.Test), cmp.Compare(a.What, b.What), cmp.Compare(a.Seed, b.Seed),
+	return cmp.Or(cmp.Compare(a.Promise, b.Promise), cmp.Compare(a.Test, b.Test), cmp.Compare(a.What, b.What),
+		cmp.Compare(a.Seed, b.Seed),
 		cmp.Compare(b.Trials, a.Trials))
 }
 
-// newest returns the figures of full length in order, without those of alerts, which have a page of their own. Of figures that grow during
-// a test, the one with the most trials is kept.
+// newest returns the figures of full length in order, without those of alerts, which have a page of their own. Of
+// figures that grow during a test, the one with the most trials is kept.
 func newest(all []promise.Figure) []promise.Figure {
 	all = slices.DeleteFunc(slices.Clone(all), func(f promise.Figure) bool { return !f.Full || f.Alert != nil })
 	slices.SortStableFunc(all, order)
@@ -157,7 +161,8 @@ func row(cells ...string) string {
 	return "| " + strings.Join(cells, " | ") + " |\n"
 }
 
-// rest lists the tests without a figure of full length by promise, each with the command that runs them so; "" if there are none.
+// rest lists the tests without a figure of full length by promise, each with the command that runs them so; "" if there
+// are none.
 func rest(all []promise.Figure, known map[string][]string) string {
 	var b strings.Builder
 	for _, code := range slices.Sorted(maps.Keys(known)) {

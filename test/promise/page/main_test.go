@@ -21,8 +21,9 @@ func TestPageListsFullRunsOnly(t *testing.T) {
 		{Promise: "P-0", What: "not in full", Trials: 1, Figure: "1 s", Test: "TestC"},
 	}, 2)
 	require.Contains(t, text, "with 2 processors")
-	require.Contains(t, text, "| P-1 | a \\| b | 1 s | 40 | 0.5 s |  | `TestA` |\n| P-2 | later |  | 3 | 2 s | 7 | `TestB` |\n"+
-		"| P-2 | later |  | 5 | 3 s | 8 | `TestB` |\n", "of each seed")
+	require.Contains(t, text,
+		"| P-1 | a \\| b | 1 s | 40 | 0.5 s |  | `TestA` |\n| P-2 | later |  | 3 | 2 s | 7 | `TestB` |\n"+
+			"| P-2 | later |  | 5 | 3 s | 8 | `TestB` |\n", "of each seed")
 	require.NotContains(t, text, "not in full")
 	require.NotContains(t, text, "0.1 s", "an earlier figure of the same test")
 }
@@ -32,15 +33,19 @@ func TestAlertsHaveTheirOwnPage(t *testing.T) {
 	t.Parallel()
 	alert := func(fault, name string, delivered time.Duration, full bool) promise.Figure {
 		return promise.Figure{Promise: "R12", What: fault + name, Full: full, Alert: &promise.Alert{
-			Name: name, Severity: "page", Fault: fault, Fired: delivered - 10*time.Second, Delivered: delivered, Resolved: 3 * time.Minute,
+			Name: name, Severity: "page", Fault: fault, Fired: delivered - 10*time.Second, Delivered: delivered,
+			Resolved: 3 * time.Minute,
 		}}
 	}
 	all := []promise.Figure{
-		alert("Redis killed", "LeasesUnavailable", time.Hour, true), alert("Redis killed", "LeasesUnavailable", 89600*time.Millisecond, true),
-		alert("Redis killed", "LeasesUnavailable", time.Second, false), alert("a disk full", "StoreUnavailable", time.Minute, true),
+		alert("Redis killed", "LeasesUnavailable", time.Hour, true),
+		alert("Redis killed", "LeasesUnavailable", 89600*time.Millisecond, true),
+		alert("Redis killed", "LeasesUnavailable", time.Second, false),
+		alert("a disk full", "StoreUnavailable", time.Minute, true),
 	}
 	text := alertsPage(all, 2)
-	require.Contains(t, text, "|---|---|---|---|---|---|\n| a disk full | [StoreUnavailable](runbooks/StoreUnavailable.md) | page | 50s | 1m0s | 3m0s |\n"+
+	require.Contains(t, text, "|---|---|---|---|---|---|\n| a disk full | "+
+		"[StoreUnavailable](runbooks/StoreUnavailable.md) | page | 50s | 1m0s | 3m0s |\n"+
 		"| Redis killed | [LeasesUnavailable](runbooks/LeasesUnavailable.md) | page | 1m20s | 1m30s | 3m0s |\n\n")
 	require.NotContains(t, page(all, 2), "R12")
 }
@@ -64,24 +69,31 @@ func (w world) other(t *testing.T) { record(t, promise.Figure{What: "named elsew
 	text := rest([]promise.Figure{figure("P-1", "TestB/sqlite", true), figure("P-2", "TestA", false)}, known)
 	require.Contains(t, text, "| P-2 | `make prove RUN='^(TestA)'` |\n")
 	require.NotContains(t, text, "P-1")
-	require.Contains(t, rest([]promise.Figure{figure("P-1", "TestBoth", true), figure("P-2", "TestA", true)}, known), "| P-1 | `make prove RUN='^(TestB)'` |\n")
+	require.Contains(t, rest([]promise.Figure{figure("P-1", "TestBoth", true), figure("P-2", "TestA", true)}, known),
+		"| P-1 | `make prove RUN='^(TestB)'` |\n")
 	require.Empty(t, rest([]promise.Figure{figure("P-1", "TestB", true), figure("P-2", "TestA", true)}, known))
 }
 
 func TestNewFiguresReplaceThoseOfTheSameTest(t *testing.T) {
 	t.Parallel()
 	merged := merge([]promise.Figure{
-		{Promise: "P-1", What: "renamed since", Test: "TestA", Trials: 40, Full: true}, {Promise: "P-2", What: "b", Test: "TestB", Full: true},
+		{Promise: "P-1", What: "renamed since", Test: "TestA", Trials: 40, Full: true},
+		{Promise: "P-2", What: "b", Test: "TestB", Full: true},
 	}, []promise.Figure{
-		{Promise: "P-1", What: "a", Test: "TestA", Trials: 20, Full: true}, {Promise: "P-2", What: "b", Test: "TestB", Figure: "a short run"},
+		{Promise: "P-1", What: "a", Test: "TestA", Trials: 20, Full: true},
+		{Promise: "P-2", What: "b", Test: "TestB", Figure: "a short run"},
 	})
-	require.Equal(t, []promise.Figure{{Promise: "P-1", What: "a", Test: "TestA", Trials: 20, Full: true}, {Promise: "P-2", What: "b", Test: "TestB", Full: true}}, merged)
+	require.Equal(t, []promise.Figure{
+		{Promise: "P-1", What: "a", Test: "TestA", Trials: 20, Full: true},
+		{Promise: "P-2", What: "b", Test: "TestB", Full: true}}, merged)
 }
 
 func TestTablesOfReliabilityAreReplaced(t *testing.T) {
 	t.Parallel()
 	page := "# Reliability\n" + firstLine + "old\n" + lastLine + "after\n"
-	text, err := fill(page, []promise.Figure{{Promise: "P-D5", What: "owner killed", Aim: "20 s", Trials: 40, Figure: "15 s", Test: "TestOwnerKilled", Full: true}})
+	text, err := fill(page, []promise.Figure{
+		{Promise: "P-D5", What: "owner killed", Aim: "20 s", Trials: 40, Figure: "15 s", Test: "TestOwnerKilled",
+			Full: true}})
 	require.NoError(t, err)
 	require.Contains(t, text, "| owner killed | 20 s | 40 | 15 s |  |\n")
 	require.Contains(t, text, "### Runs\n\nNot run at full length yet.\n")

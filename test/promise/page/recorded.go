@@ -15,8 +15,8 @@ import (
 // measure is the folder of the package that records figures. Its own tests are not listed.
 const measure = "promise"
 
-// recorded finds the promises of which tests below a folder record figures, and by promise the tests that do so, directly or by the
-// functions they call in their package.
+// recorded finds the promises of which tests below a folder record figures, and by promise the tests that do so,
+// directly or by the functions they call in their package.
 func recorded(root string) (map[string][]string, error) {
 	packages := map[string][]*ast.FuncDecl{}
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {

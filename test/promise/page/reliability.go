@@ -46,7 +46,9 @@ func tables(all []promise.Figure) string {
 	var b strings.Builder
 	for _, d := range distributions() {
 		b.WriteString("\n### " + d.title + "\n\n")
-		found := slices.DeleteFunc(slices.Clone(all), func(f promise.Figure) bool { return !slices.Contains(d.promises, f.Promise) })
+		found := slices.DeleteFunc(slices.Clone(all), func(f promise.Figure) bool {
+			return !slices.Contains(d.promises, f.Promise)
+		})
 		if len(found) == 0 {
 			b.WriteString("Not run at full length yet.\n")
 			continue

@@ -87,7 +87,8 @@ func (r recorder) run(s scenario.Scenario) error {
 	o.Answer("GET /item", 200, `{"id":7}`)
 	o.Answer("GET /large", 200, `{"text":"`+scenario.Large()+`"}`)
 	o.Answer("POST /item", 201, `{"id":8}`)
-	o.Sequence("PUT /flaky", origin.Answer{Status: 503}, origin.Answer{Status: 503}, origin.Answer{Status: 200, Body: `{}`})
+	o.Sequence("PUT /flaky", origin.Answer{Status: 503}, origin.Answer{Status: 503},
+		origin.Answer{Status: 200, Body: `{}`})
 	id := r.server.Start(r.t, r.server.Publish(r.t, s.Source), `{"base":"`+o.URL+`"}`).GetId()
 	if s.Cancel {
 		r.server.Await(r.t, id, time.Minute, "waiting")
@@ -115,7 +116,8 @@ func (r recorder) run(s scenario.Scenario) error {
 			return err
 		}
 	}
-	if err := r.write("run.json", &signalboxv1.Run{Status: run.GetStatus(), Output: run.GetOutput(), Error: run.GetError()}); err != nil {
+	if err := r.write("run.json",
+		&signalboxv1.Run{Status: run.GetStatus(), Output: run.GetOutput(), Error: run.GetError()}); err != nil {
 		return err
 	}
 	if s.References {
@@ -143,7 +145,8 @@ func (r recorder) payloads(id string) error {
 		return fmt.Errorf("open the database: %w", err)
 	}
 	defer func() { _ = db.Close() }()
-	rows, err := db.QueryContext(r.t.Context(), `SELECT run_id, digest, value FROM payloads WHERE run_id = $1 ORDER BY digest`, id)
+	rows, err := db.QueryContext(r.t.Context(),
+		`SELECT run_id, digest, value FROM payloads WHERE run_id = $1 ORDER BY digest`, id)
 	if err != nil {
 		return fmt.Errorf("read the payloads: %w", err)
 	}
@@ -215,7 +218,8 @@ func (r recorder) write(name string, message proto.Message) error {
 	return os.WriteFile(filepath.Join(r.folder, name), append(data, '\n'), 0o644)
 }
 
-// anonymous removes the identities of workers and clients, and the names of their own queues: they contain the host name.
+// anonymous removes the identities of workers and clients, and the names of their own queues: they contain the host
+// name.
 func anonymous(v any) {
 	switch v := v.(type) {
 	case map[string]any:

@@ -1,6 +1,6 @@
-// Package scenario holds the workflows of the recorded histories: together they leave every kind of
-// event and command that the interpreter makes. The documents must not change, since a history names its document by hash; the
-// address of the services they call is `base` of the input.
+// Package scenario holds the workflows of the recorded histories: together they leave every kind of event and command
+// that the interpreter makes. The documents must not change, since a history names its document by hash; the address of
+// the services they call is `base` of the input.
 //
 // A new interpreter adds recordings; it never changes a document here.
 package scenario

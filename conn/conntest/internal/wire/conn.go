@@ -17,7 +17,8 @@ type conn struct {
 	lost bool          // guarded by the port's lock
 }
 
-// Read implements [net.Conn]. Bytes that arrive while the direction is blocked are kept until it is open, and dropped if the connection is lost.
+// Read implements [net.Conn]. Bytes that arrive while the direction is blocked are kept until it is open, and dropped
+// if the connection is lost.
 func (c *conn) Read(p []byte) (int, error) {
 	if err := c.awaitOpen(ToServer); err != nil {
 		return 0, err
@@ -65,7 +66,8 @@ func (c *conn) discard() {
 	c.port.remove(c)
 }
 
-// awaitOpen waits until bytes may pass in a direction. Nothing more is read from a lost connection: its reader blocks until Close.
+// awaitOpen waits until bytes may pass in a direction. Nothing more is read from a lost connection: its reader blocks
+// until Close.
 func (c *conn) awaitOpen(d Direction) error {
 	for {
 		c.port.mu.Lock()

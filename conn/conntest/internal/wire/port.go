@@ -37,8 +37,8 @@ type Port struct {
 	changed  chan struct{} // closed and replaced when blocked or frozen changes, or connections are lost
 }
 
-// Open reserves a free port. It refuses connections until [Port.Listen]. notify is called after every change of [Port.Connections] and
-// [Port.Accepted], without a lock held.
+// Open reserves a free port. It refuses connections until [Port.Listen]. notify is called after every change of
+// [Port.Connections] and [Port.Accepted], without a lock held.
 func Open(notify func()) (*Port, error) {
 	reserved, address, err := reserve()
 	if err != nil {
@@ -121,8 +121,8 @@ func (p *Port) lose(c *conn) {
 	}
 }
 
-// Connections returns the number of open connections. A connection that its client has closed is noticed by reading, so not while ToServer
-// is blocked.
+// Connections returns the number of open connections. A connection that its client has closed is noticed by reading, so
+// not while ToServer is blocked.
 func (p *Port) Connections() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -234,8 +234,8 @@ func (p *Port) remove(c *conn) {
 	}
 }
 
-// Listener returns a listener for a server. Each connection goes to one of the open listeners. Closing a listener does not affect the port
-// and its connections, so one server can replace another.
+// Listener returns a listener for a server. Each connection goes to one of the open listeners. Closing a listener does
+// not affect the port and its connections, so one server can replace another.
 func (p *Port) Listener() net.Listener {
 	return &portListener{port: p, done: make(chan struct{})}
 }

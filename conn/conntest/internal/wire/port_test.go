@@ -158,10 +158,13 @@ func TestMutePortAcceptsNothingForTheServer(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
 	p.Mute(false)
 	client, server := pair(t, p, p.Listener())
-	require.Equal(t, client.LocalAddr().String(), server.RemoteAddr().String(), "the first connection that the server accepts")
+	require.Equal(t, client.LocalAddr().String(), server.RemoteAddr().String(),
+		"the first connection that the server accepts")
 	require.Equal(t, 2, p.Connections())
 	require.NoError(t, silenced.Close())
-	require.Eventually(t, func() bool { return p.Connections() == 1 }, limit, time.Millisecond, "a connection that its client closes is not counted")
+	require.Eventually(t, func() bool {
+		return p.Connections() == 1
+	}, limit, time.Millisecond, "a connection that its client closes is not counted")
 }
 
 func TestListenersTakeTurns(t *testing.T) {

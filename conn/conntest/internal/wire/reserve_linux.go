@@ -6,8 +6,9 @@ import (
 	"syscall"
 )
 
-// reservation is a socket that is bound to the port and never listens, so connections are refused. It keeps the kernel from assigning the
-// port to another process. A listener can be bound to the same port, since both sockets set SO_REUSEADDR.
+// reservation is a socket that is bound to the port and never listens, so connections are refused. It keeps the kernel
+// from assigning the port to another process. A listener can be bound to the same port, since both sockets set
+// SO_REUSEADDR.
 type reservation int
 
 func reserve() (reservation, *net.TCPAddr, error) {

@@ -7,7 +7,8 @@ import (
 	"net"
 )
 
-// reservation is empty: only the port number is kept, and listening on it again fails if another process has taken it meanwhile.
+// reservation is empty: only the port number is kept, and listening on it again fails if another process has taken it
+// meanwhile.
 type reservation struct{}
 
 func reserve() (reservation, *net.TCPAddr, error) {

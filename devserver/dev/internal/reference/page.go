@@ -37,7 +37,8 @@ func writeCommand(page *strings.Builder, cmd *cobra.Command, level int) {
 		fmt.Fprintf(page, "\n```\n%s\n```\n", cmd.UseLine())
 	}
 	if cmd.Example != "" {
-		fmt.Fprintf(page, "\nExamples:\n\n```sh\n%s\n```\n", strings.ReplaceAll(strings.TrimRight(cmd.Example[2:], "\n"), "\n  ", "\n"))
+		fmt.Fprintf(page, "\nExamples:\n\n```sh\n%s\n```\n",
+			strings.ReplaceAll(strings.TrimRight(cmd.Example[2:], "\n"), "\n  ", "\n"))
 	}
 	writeFlags(page, cmd)
 	for _, verb := range cmd.Commands() {

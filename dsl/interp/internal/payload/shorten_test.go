@@ -18,7 +18,8 @@ const limit = 16 << 10
 func TestSmallValuesAreWhole(t *testing.T) {
 	t.Parallel()
 	var s payload.Shortener
-	for _, v := range []any{nil, true, 1, "text", []any{1, "a"}, map[string]any{"a": map[string]any{}}, strings.Repeat("x", limit-2)} {
+	for _, v := range []any{nil, true, 1, "text", []any{1, "a"}, map[string]any{"a": map[string]any{}},
+		strings.Repeat("x", limit-2)} {
 		data, size := s.Encode(v, limit)
 		require.Zero(t, size)
 		require.Equal(t, payload.Encode(v), data)
@@ -44,11 +45,13 @@ func TestLargeValuesKeepTheirTypes(t *testing.T) {
 		value any
 		want  []string
 	}{
-		"text":           {strings.Repeat("é", limit), []string{`"éé`, ` … [cut: 32768 bytes in all]"`}},
-		"escapes":        {strings.Repeat("\x01\"", limit), []string{`\u0001\"`, ` … [cut: 32768 bytes in all]"`}},
-		"no Unicode":     {strings.Repeat("\xff", limit), []string{` … [cut: 16384 bytes in all]"`}},
-		"array":          {orders, []string{`[{"customer":"C-0","id":0,"lines":[1,2,3],"note":"long long`, `{"customer":"C-1"`}},
-		"object":         {map[string]any{"orders": orders, "total": 12.5, "ok": true, "a": long + long + long + long}, []string{`"a":"long `, `"ok":true`, `"orders":[{`, `"total":12.5`}},
+		"text":       {strings.Repeat("é", limit), []string{`"éé`, ` … [cut: 32768 bytes in all]"`}},
+		"escapes":    {strings.Repeat("\x01\"", limit), []string{`\u0001\"`, ` … [cut: 32768 bytes in all]"`}},
+		"no Unicode": {strings.Repeat("\xff", limit), []string{` … [cut: 16384 bytes in all]"`}},
+		"array": {orders,
+			[]string{`[{"customer":"C-0","id":0,"lines":[1,2,3],"note":"long long`, `{"customer":"C-1"`}},
+		"object": {map[string]any{"orders": orders, "total": 12.5, "ok": true, "a": long + long + long + long},
+			[]string{`"a":"long `, `"ok":true`, `"orders":[{`, `"total":12.5`}},
 		"many members":   {wide, []string{`"name-00000":0`, `"name-00001":1`}},
 		"deep":           {deep, []string{`[[[[`}},
 		"a long name":    {map[string]any{strings.Repeat("n", limit): 1, "z": 2}, []string{`{"z":2}`}},

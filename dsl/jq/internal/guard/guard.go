@@ -1,6 +1,6 @@
 // Package guard keeps expressions within their budget. It has the functions that the rewritten expressions of package
-// jq call before an operation of gojq with work or a result that could grow without limit: they measure values, charge fuel
-// and refuse values that are too large. Package jq decides which construct needs which guard.
+// jq call before an operation of gojq with work or a result that could grow without limit: they measure values, charge
+// fuel and refuse values that are too large. Package jq decides which construct needs which guard.
 package guard
 
 import (
@@ -28,8 +28,9 @@ func guards() []map[string]guardFunc {
 		},
 		{"__peek": peek},
 		{
-			"__add": arithmetic("+"), "__sub": arithmetic("-"), "__mul": arithmetic("*"), "__div": arithmetic("/"), "__mod": arithmetic("%"),
-			"__eq": comparison(func(c int) bool { return c == 0 }), "__ne": comparison(func(c int) bool { return c != 0 }),
+			"__add": arithmetic("+"), "__sub": arithmetic("-"), "__mul": arithmetic("*"), "__div": arithmetic("/"),
+			"__mod": arithmetic("%"),
+			"__eq":  comparison(func(c int) bool { return c == 0 }), "__ne": comparison(func(c int) bool { return c != 0 }),
 			"__lt": comparison(func(c int) bool { return c < 0 }), "__le": comparison(func(c int) bool { return c <= 0 }),
 			"__gt": comparison(func(c int) bool { return c > 0 }), "__ge": comparison(func(c int) bool { return c >= 0 }),
 			"__weave": weave, "__put": put,

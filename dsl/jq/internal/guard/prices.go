@@ -15,17 +15,20 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl/jq/internal/render"
 )
 
-// pricedGuards lists the functions that charge for the work of native functions, or replace them, by the number of their arguments. One unit
-// stands for about 50 ns or 64 bytes, whichever is more.
+// pricedGuards lists the functions that charge for the work of native functions, or replace them, by the number of
+// their arguments. One unit stands for about 50 ns or 64 bytes, whichever is more.
 func pricedGuards() []map[string]guardFunc {
 	m := &machine{codes: make(map[string]*gojq.Code)}
 	return []map[string]guardFunc{
 		{
-			"__subject": subject, "__key": key, "__quoted": quoted, "__pay0": pay, "__caught": caught, "__each": iterated, "__explodable": explodable,
-			"__total": m.total, "__entries": entries, "__leaves": leaves, "__rotated": rotated, "__copied": copied, "__json": parsed,
+			"__subject": subject, "__key": key, "__quoted": quoted, "__pay0": pay, "__caught": caught, "__each": iterated,
+			"__explodable": explodable,
+			"__total":      m.total, "__entries": entries, "__leaves": leaves, "__rotated": rotated, "__copied": copied,
+			"__json": parsed,
 		},
 		{
-			"__order": m.order, "__pay1": pay, "__call": called, "__affix": affix, "__having": having, "__parts": split, "__concat": m.concat, "__shape": m.shape,
+			"__order": m.order, "__pay1": pay, "__call": called, "__affix": affix, "__having": having, "__parts": split,
+			"__concat": m.concat, "__shape": m.shape,
 			"__overlap": overlap, "__find": find, "__seek": seek, "__reach": reach, "__along": walked, "__erased": erased,
 		},
 		{"__pay2": pay, "__bessel": bessel, "__by": m.by, "__match": match},

@@ -78,7 +78,8 @@ func (f *Fuel) pattern(source, flags string) (*pattern.Pattern, error) {
 	}
 	weight := pattern.Weigh(source)
 	if weight > pattern.MaxWeight {
-		return nil, sizeError("a pattern whose repetitions make it longer than %d parts, which is the limit", pattern.MaxWeight)
+		return nil, sizeError("a pattern whose repetitions make it longer than %d parts, which is the limit",
+			pattern.MaxWeight)
 	}
 	if err := f.charge(compilation * (weight + 20)); err != nil {
 		return nil, err

@@ -20,7 +20,8 @@ func (digest) Authorize(context.Context, *http.Request) error { return nil }
 func (d digest) Credentials() []string { return []string{d.password} }
 
 func (d digest) Answer(req *http.Request, res *http.Response) (string, bool) {
-	if res.StatusCode != http.StatusUnauthorized || res.Request.URL.String() != req.URL.String() { // redirected: the challenge is that of another origin
+	// redirected: the challenge is that of another origin
+	if res.StatusCode != http.StatusUnauthorized || res.Request.URL.String() != req.URL.String() {
 		return "", false
 	}
 	best, strength := map[string]string(nil), 0
@@ -69,7 +70,8 @@ func (d digest) header(c map[string]string, method, uri, cnonce string) string {
 	}
 	a2 := sum(method + ":" + uri)
 	fields := []string{
-		fmt.Sprintf(`username=%s`, quoted(d.username)), `realm=` + quoted(c["realm"]), `nonce=` + quoted(c["nonce"]), `uri=` + quoted(uri),
+		fmt.Sprintf(`username=%s`, quoted(d.username)), `realm=` + quoted(c["realm"]), `nonce=` + quoted(c["nonce"]), `uri=` +
+			quoted(uri),
 	}
 	response := sum(a1 + ":" + c["nonce"] + ":" + a2)
 	if c["qop"] != "" {

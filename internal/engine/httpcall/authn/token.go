@@ -40,7 +40,8 @@ type Tokens struct {
 // NewTokens returns an empty cache. client sends the requests to authorities.
 func NewTokens(client *http.Client) *Tokens {
 	type key = [sha256.Size]byte
-	return &Tokens{client, ttlcache.New(ttlcache.WithCapacity[key, string](maxTokens), ttlcache.WithDisableTouchOnHit[key, string]())}
+	return &Tokens{client, ttlcache.New(ttlcache.WithCapacity[key, string](maxTokens),
+		ttlcache.WithDisableTouchOnHit[key, string]())}
 }
 
 // cacheKey identifies a token by everything that determines its request.
@@ -102,7 +103,8 @@ func (g *granted) requestToken(ctx context.Context) (string, time.Duration, erro
 		return "", 0, err
 	}
 	if answer.AccessToken == "" {
-		return "", 0, &RefusedError{fmt.Sprintf("the authority at %s returned no token: %v", withoutQuery(endpoint), errNoToken)}
+		return "", 0, &RefusedError{
+			fmt.Sprintf("the authority at %s returned no token: %v", withoutQuery(endpoint), errNoToken)}
 	}
 	if err := g.checkIssuer(answer.AccessToken); err != nil {
 		return "", 0, err
@@ -145,8 +147,8 @@ type discovery struct {
 	TokenEndpoint string `json:"token_endpoint"`
 }
 
-// refusal returns why no credentials are sent to the token endpoint of a document that was fetched from an authority; "" if they are. An
-// issuer is the authority itself (OpenID Connect Discovery 1.0, 4.3), or one that the policy names.
+// refusal returns why no credentials are sent to the token endpoint of a document that was fetched from an authority;
+// "" if they are. An issuer is the authority itself (OpenID Connect Discovery 1.0, 4.3), or one that the policy names.
 func (d discovery) refusal(authority string, issuers []string) string {
 	if d.TokenEndpoint == "" {
 		return "names no token_endpoint"
@@ -259,7 +261,8 @@ func (g *granted) exchange(req *http.Request, into any) error {
 		return &RefusedError{what}
 	}
 	if json.Unmarshal(body, into) != nil {
-		return &RefusedError{fmt.Sprintf("the authority at %s did not answer with a JSON object", withoutQuery(req.URL.String()))}
+		return &RefusedError{fmt.Sprintf("the authority at %s did not answer with a JSON object",
+			withoutQuery(req.URL.String()))}
 	}
 	return nil
 }

@@ -35,7 +35,8 @@ func NewFollower(target *sqldb.DB, o Options) *Follower {
 	return &Follower{target: target, o: o, made: map[string]bool{}}
 }
 
-// Pass copies what is new or changed, or the next part of it, and cancels what cannot continue. Changes before an error are kept.
+// Pass copies what is new or changed, or the next part of it, and cancels what cannot continue. Changes before an error
+// are kept.
 func (f *Follower) Pass(ctx context.Context) (p Pass, err error) {
 	ran, err := f.target.Exclusive(ctx, lockName, func(ctx context.Context) (err error) {
 		src, err := Open(ctx, f.o.DSN)
@@ -58,7 +59,8 @@ func (f *Follower) Pass(ctx context.Context) (p Pass, err error) {
 
 // Pass is the result of one pass.
 type Pass struct {
-	// New and Changed count the copied runs; Canceled counts those of them that were open on an engine that is gone, and were canceled.
+	// New and Changed count the copied runs; Canceled counts those of them that were open on an engine that is gone, and
+	// were canceled.
 	New, Changed, Canceled int64
 	// LeftOut counts the runs that cannot be imported; Why is the reason of the first.
 	LeftOut int64

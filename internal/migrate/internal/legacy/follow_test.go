@@ -33,7 +33,8 @@ func (o old) add(t *testing.T, id string, at time.Time) {
 	stamp := at.Format("2006-01-02 15:04:05-07:00")
 	o.exec(t, fmt.Sprintf(`INSERT INTO workflow_runs (id, project, workflow, engine, status, created_at) VALUES ('%s', 'shop', 'order', 'db', 'RUNNING', '%s')`, id, stamp))
 	o.exec(t, fmt.Sprintf(`INSERT INTO workflow_run_steps (id, run_id, name, status, started_at) VALUES ('%[1]s', '%[1]s', 'charge', 'RUNNING', '%[2]s')`, id, stamp))
-	o.exec(t, fmt.Sprintf(`INSERT INTO workflow_run_waits VALUES ('%[1]s', '%[1]s', 'event', 'OPEN', '%[2]s', NULL)`, id, stamp))
+	o.exec(t, fmt.Sprintf(`INSERT INTO workflow_run_waits VALUES ('%[1]s', '%[1]s', 'event', 'OPEN', '%[2]s', NULL)`, id,
+		stamp))
 }
 
 func TestRunsAddedLaterAreEnded(t *testing.T) {
@@ -79,7 +80,8 @@ func TestRunsAddedLaterAreEnded(t *testing.T) {
 		require.JSONEq(t, `{"runs": 2, "settled": 1}`, string(entries[1].Detail))
 
 		// A deleted run is not imported again.
-		page, err := to.DeletePage(t.Context(), retention.Runs, retention.Cut{Project: "shop", Before: importedAt.Add(-time.Hour), EndedBefore: importedAt}, "", 100)
+		page, err := to.DeletePage(t.Context(), retention.Runs,
+			retention.Cut{Project: "shop", Before: importedAt.Add(-time.Hour), EndedBefore: importedAt}, "", 100)
 		require.NoError(t, err)
 		require.EqualValues(t, 6, page.Deleted["runs"], "those that ended long ago")
 		require.Zero(t, from.pass(t, to, later.Add(time.Minute)))
@@ -105,7 +107,8 @@ func TestNewRunsAreFoundByTime(t *testing.T) {
 			from.add(t, id, later)
 			here.exec(t, `UPDATE legacy_sources SET walked = '{"text": "z"}'`)
 			require.Equal(t, legacy.Pass{New: 1, Canceled: 1}, from.pass(t, to, later))
-			from.exec(t, fmt.Sprintf(`UPDATE workflow_runs SET note = 'moved', updated_at = '%s' WHERE id = 'a'`, later.Format("2006-01-02 15:04:05-07:00")))
+			from.exec(t, fmt.Sprintf(`UPDATE workflow_runs SET note = 'moved', updated_at = '%s' WHERE id = 'a'`,
+				later.Format("2006-01-02 15:04:05-07:00")))
 			here.exec(t, `UPDATE legacy_sources SET walked = '{"text": "z"}'`)
 			require.Equal(t, legacy.Pass{Changed: 1, Canceled: 1}, from.pass(t, to, later), "updated_at shows the change")
 		}
@@ -116,13 +119,15 @@ func TestMoreThanOnePassReads(t *testing.T) {
 	t.Parallel()
 	onSQLite(t, func(t *testing.T, from old, to *storetest.Plain) {
 		const runs = 5_200
-		series := fmt.Sprintf("(WITH RECURSIVE n(value) AS (SELECT 1 UNION ALL SELECT value + 1 FROM n WHERE value < %d) SELECT value FROM n)", runs)
+		series := fmt.Sprintf("(WITH RECURSIVE n(value) AS (SELECT 1 UNION ALL SELECT value + 1 FROM n WHERE value < %d) "+
+			"SELECT value FROM n)", runs)
 		from.exec(t, `INSERT INTO workflow_runs (id, project, workflow, engine, status, created_at, completed_at) SELECT printf('%08d', value), 'shop', 'order', 'db', 'COMPLETED', '2026-03-01 12:00:00+00:00', '2026-03-01 12:00:02+00:00' FROM `+series)
 		from.exec(t, `UPDATE workflow_runs SET created_at = '2026-03-01 12:00:01+00:00' WHERE id = '00005200'`)
 		at := importedAt
 		require.Equal(t, legacy.Pass{New: 5_000, First: true}, from.pass(t, to, at), "a part of it")
 		from.add(t, "00000000", at)
-		require.Equal(t, legacy.Pass{New: 201, Canceled: 1}, from.pass(t, to, at), "the rest, and what has come where the round was already")
+		require.Equal(t, legacy.Pass{New: 201, Canceled: 1}, from.pass(t, to, at),
+			"the rest, and what has come where the round was already")
 
 		// The scan is at its beginning: runs at its end are found by their times.
 		at = at.Add(5 * time.Minute)
@@ -142,7 +147,9 @@ func TestTwoFollowers(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, from old, to *storetest.Plain) {
 		from.fill(t)
-		followers := []*legacy.Follower{legacy.NewFollower(to.Database(), from.options(importedAt)), legacy.NewFollower(to.Database(), from.options(importedAt))}
+		followers := []*legacy.Follower{
+			legacy.NewFollower(to.Database(), from.options(importedAt)),
+			legacy.NewFollower(to.Database(), from.options(importedAt))}
 		const passes = 4
 		results := make(chan legacy.Pass, 2*passes)
 		var group sync.WaitGroup
@@ -181,7 +188,9 @@ func TestInvalidRunsAreSkipped(t *testing.T) {
 		from.exec(t, `INSERT INTO workflow_runs (id, project, workflow, status, created_at) VALUES ('odd', 'shop', 'order', 'ODD', '2026-05-01 08:30:00+00:00')`)
 		from.exec(t, `INSERT INTO workflow_runs (id, project, workflow, status, created_at) VALUES ('where', 'My Shop', 'order', 'FAILED', '2026-05-01 08:30:00+00:00')`)
 		p := from.pass(t, to, importedAt)
-		require.Equal(t, legacy.Pass{New: 1, Canceled: 1, LeftOut: 2, Why: `the run "odd" has the status "ODD", which is none of those that can be imported`}, p)
+		require.Equal(t, legacy.Pass{
+			New: 1, Canceled: 1, LeftOut: 2,
+			Why: `the run "odd" has the status "ODD", which is none of those that can be imported`}, p)
 		from.exec(t, `UPDATE workflow_runs SET status = 'FAILED'`)
 		o := from.options(importedAt)
 		o.Project = "default"

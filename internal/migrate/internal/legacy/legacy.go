@@ -79,7 +79,8 @@ func Import(ctx context.Context, target *sqldb.DB, o Options) (r Report, err err
 		return r, err
 	}
 	defer func() { err = errors.Join(err, src.Close()) }()
-	i := &importer{src: src, target: target, o: o, translator: translator{src: src, project: o.Project, namespace: o.Namespace}}
+	i := &importer{src: src, target: target, o: o,
+		translator: translator{src: src, project: o.Project, namespace: o.Namespace}}
 	projects, err := i.survey(ctx)
 	if err != nil {
 		return r, err
@@ -91,7 +92,8 @@ func Import(ctx context.Context, target *sqldb.DB, o Options) (r Report, err err
 		return i.copyAll(ctx)
 	})
 	if err == nil && !ran {
-		err = errors.New("another import is running on this database, or a server is reading migration.from at this moment; try again in a moment")
+		err = errors.New("another import is running on this database, or a server is reading migration.from at this " +
+			"moment; try again in a moment")
 	}
 	i.report.Took = o.Now().Sub(begun)
 	return i.report, err
@@ -131,7 +133,8 @@ func (i *importer) survey(ctx context.Context) ([]string, error) {
 	}
 	for _, name := range projects {
 		if !projectName.MatchString(name) {
-			violations = append(violations, fmt.Sprintf("%q is not a project's name (lower-case letters, digits and hyphens, at most 63); give --project", name))
+			violations = append(violations, fmt.Sprintf("%q is not a project's name (lower-case letters, digits and hyphens, "+
+				"at most 63); give --project", name))
 		}
 	}
 	if len(violations) > 0 {
@@ -197,7 +200,8 @@ func (i *importer) read(ctx context.Context, rows []Record) ([]imported, map[str
 	for n, r := range rows {
 		id := names[n]
 		// A run that was settled before keeps that end time, whatever has changed in it since.
-		page[n], err = i.translator.translate(legacyRun{row: r, steps: parts[0][id], waits: parts[1][id], snapshots: parts[2][id]},
+		page[n], err = i.translator.translate(
+			legacyRun{row: r, steps: parts[0][id], waits: parts[1][id], snapshots: parts[2][id]},
 			firstTime(there[id].settled, now))
 		if err != nil {
 			return nil, nil, err
@@ -211,5 +215,6 @@ func (i *importer) progress(last bool) {
 		return
 	}
 	i.told = i.o.Now()
-	_, _ = fmt.Fprintf(i.o.Progress, "%d of %d runs read: %d new, %d changed, %d as they were\n", i.report.Runs, i.total, i.report.New, i.report.Changed, i.report.Unchanged)
+	_, _ = fmt.Fprintf(i.o.Progress, "%d of %d runs read: %d new, %d changed, %d as they were\n", i.report.Runs, i.total,
+		i.report.New, i.report.Changed, i.report.Unchanged)
 }

@@ -60,7 +60,8 @@ func onBoth(t *testing.T, test func(t *testing.T, from old, to *storetest.Plain)
 
 func onSQLite(t *testing.T, test func(t *testing.T, from old, to *storetest.Plain)) {
 	t.Helper()
-	from, into := open(t, sqldb.SQLite, filepath.Join(t.TempDir(), "legacy.db")), filepath.Join(t.TempDir(), "signalbox.db")
+	from, into := open(t, sqldb.SQLite, filepath.Join(t.TempDir(), "legacy.db")),
+		filepath.Join(t.TempDir(), "signalbox.db")
 	from.into = into
 	test(t, from, target(t, store.SQLite, into))
 }
@@ -90,7 +91,8 @@ func (o old) exec(t *testing.T, statement string) {
 
 func target(t *testing.T, driver sqldb.Driver, dsn string) *storetest.Plain {
 	t.Helper()
-	s, err := storetest.Open(t.Context(), t, store.Options{Driver: driver, DSN: dsn, AutoMigrate: true, CallTimeout: time.Minute})
+	s, err := storetest.Open(t.Context(), t,
+		store.Options{Driver: driver, DSN: dsn, AutoMigrate: true, CallTimeout: time.Minute})
 	require.NoError(t, err)
 	ctx := t.Context()
 	t.Cleanup(func() { require.NoError(t, s.Stop(context.WithoutCancel(ctx))) })
@@ -114,7 +116,8 @@ func (o old) fill(t *testing.T) {
 			completed, output, failure := "NULL", "NULL", "NULL"
 			if status == "COMPLETED" || status == "FAILED" {
 				completed = "'2026-03-01 12:00:09+00:00'"
-				output, failure = map[string]string{"COMPLETED": `'{"ok": true}'`, "FAILED": "NULL"}[status], map[string]string{"COMPLETED": "NULL", "FAILED": "'it broke'"}[status]
+				output, failure = map[string]string{"COMPLETED": `'{"ok": true}'`, "FAILED": "NULL"}[status],
+					map[string]string{"COMPLETED": "NULL", "FAILED": "'it broke'"}[status]
 			}
 			o.exec(t, fmt.Sprintf(`INSERT INTO workflow_runs VALUES ('%[1]s', 'shop', 'order', '1.2.0', %[2]s, '%[3]s', '{"n": 1}',
 %[5]s, %[6]s,
@@ -148,7 +151,8 @@ func TestEveryEngineInEveryState(t *testing.T) {
 		from.fill(t)
 		report, err := legacy.Import(t.Context(), to.Database(), from.options(importedAt))
 		require.NoError(t, err)
-		require.Equal(t, legacy.Report{Runs: 12, New: 12, Canceled: 4, Waits: 4, Steps: 24, Projects: []string{"shop"}}, report)
+		require.Equal(t, legacy.Report{Runs: 12, New: 12, Canceled: 4, Waits: 4, Steps: 24, Projects: []string{"shop"}},
+			report)
 		for _, engine := range []string{"null", "db", "temporal"} {
 			for _, status := range []string{"running", "waiting", "completed", "failed"} {
 				t.Run(engine+" "+status, func(t *testing.T) { requireImported(t, to, engine, status) })
@@ -187,7 +191,8 @@ func requireImported(t *testing.T, to *storetest.Plain, engine, status string) {
 	require.Equal(t, "kept", original.Row["note"])
 	require.Equal(t, strings.ToUpper(status), original.Row["status"], "what it was stays readable")
 	require.Equal(t, map[string]any{"state": map[string]any{"x": []any{1.0, 2.0}}}, original.Snapshots[0]["snapshot"])
-	require.Equal(t, []string{"check", "charge"}, []string{steps[0].Task, steps[1].Task}, "in the order of their beginning")
+	require.Equal(t, []string{"check", "charge"}, []string{steps[0].Task, steps[1].Task},
+		"in the order of their beginning")
 	require.Equal(t, "completed", steps[0].Status)
 	require.JSONEq(t, `5`, string(steps[0].Output))
 	require.Equal(t, 2, steps[1].Attempts[0].Number)
@@ -315,7 +320,8 @@ func TestDryRun(t *testing.T) {
 		o.DryRun = true
 		report, err := legacy.Import(t.Context(), to.Database(), o)
 		require.NoError(t, err)
-		require.Equal(t, legacy.Report{Runs: 12, New: 12, Canceled: 4, Waits: 4, Steps: 24, Projects: []string{"shop"}}, report)
+		require.Equal(t, legacy.Report{Runs: 12, New: 12, Canceled: 4, Waits: 4, Steps: 24, Projects: []string{"shop"}},
+			report)
 		_, err = to.ListRuns(t.Context(), run.Filter{Project: "shop", Limit: 1})
 		require.ErrorContains(t, err, "shop", "not even the project was made")
 	})
@@ -355,8 +361,9 @@ func TestIDOfAnotherRun(t *testing.T) {
 	onBoth(t, func(t *testing.T, from old, to *storetest.Plain) {
 		from.fill(t)
 		_, made, err := to.InsertRun(t.Context(), run.Run{
-			ID: "db-running", Project: "default", Workflow: "a/b", Version: "1.0.0", Status: run.Queued, QueuedReason: run.QueuedStarting,
-			StatusAt: importedAt, CreatedAt: importedAt, RequestID: "r", Trigger: run.TriggerAPI,
+			ID: "db-running", Project: "default", Workflow: "a/b", Version: "1.0.0", Status: run.Queued,
+			QueuedReason: run.QueuedStarting,
+			StatusAt:     importedAt, CreatedAt: importedAt, RequestID: "r", Trigger: run.TriggerAPI,
 		}, audit.NewEntry(t.Context(), importedAt, audit.RunStart, "default", "db-running", ""))
 		require.NoError(t, err)
 		require.True(t, made)
@@ -379,15 +386,19 @@ func TestManyRuns(t *testing.T) {
 		series := fmt.Sprintf("generate_series(1, %d) AS s(value)", runs)
 		id := "lpad(CAST(value AS TEXT), 8, '0')"
 		if from.driver == sqldb.SQLite {
-			series = fmt.Sprintf("(WITH RECURSIVE n(value) AS (SELECT 1 UNION ALL SELECT value + 1 FROM n WHERE value < %d) SELECT value FROM n)", runs)
+			series = fmt.Sprintf("(WITH RECURSIVE n(value) AS (SELECT 1 UNION ALL SELECT value + 1 FROM n WHERE value < %d) "+
+				"SELECT value FROM n)", runs)
 			id = "printf('%08d', value)"
 		}
 		from.exec(t, `INSERT INTO workflow_runs SELECT `+id+`, 'shop', 'order', '1.0.0',
 CASE value % 3 WHEN 0 THEN 'db' WHEN 1 THEN 'temporal' END, CASE value % 10 WHEN 0 THEN 'RUNNING' WHEN 1 THEN 'WAITING' WHEN 2 THEN 'FAILED' ELSE 'COMPLETED' END,
 '{"order": 1}', '{"ok": true}', NULL, '2026-03-01 12:00:00+00:00', '2026-03-01 12:00:01+00:00', NULL, NULL FROM `+series)
-		from.exec(t, `INSERT INTO workflow_run_steps SELECT `+id+`, `+id+`, 'charge', 'http', 'COMPLETED', 1, '{"a": 1}', '{"b": 2}', NULL, '2026-03-01 12:00:02+00:00', '2026-03-01 12:00:03+00:00' FROM `+series)
-		from.exec(t, `INSERT INTO workflow_run_waits SELECT `+id+`, `+id+`, 'event', 'OPEN', '2026-03-01 12:00:02+00:00', NULL FROM `+series)
-		from.exec(t, `INSERT INTO workflow_run_snapshots SELECT `+id+`, `+id+`, '{"state": 1}', '2026-03-01 12:00:02+00:00' FROM `+series)
+		from.exec(t, `INSERT INTO workflow_run_steps SELECT `+id+`, `+id+
+			`, 'charge', 'http', 'COMPLETED', 1, '{"a": 1}', '{"b": 2}', NULL, '2026-03-01 12:00:02+00:00', '2026-03-01 12:00:03+00:00' FROM `+series)
+		from.exec(t, `INSERT INTO workflow_run_waits SELECT `+id+`, `+id+
+			`, 'event', 'OPEN', '2026-03-01 12:00:02+00:00', NULL FROM `+series)
+		from.exec(t, `INSERT INTO workflow_run_snapshots SELECT `+id+`, `+id+
+			`, '{"state": 1}', '2026-03-01 12:00:02+00:00' FROM `+series)
 		var progress bytes.Buffer
 		o := from.options(importedAt)
 		o.Now, o.Progress = time.Now, &progress

@@ -32,10 +32,12 @@ func (p *progress) advanceMarks(newest map[string]any, now time.Time) {
 // progress reads how far a source has been followed.
 func (f *Follower) progress(ctx context.Context, name string) (p progress, err error) {
 	err = f.target.Read(ctx, "read how far a legacy database was followed", func(ctx context.Context, c sqldb.Conn) error {
-		list, err := sqlrow.Collect(ctx, c, `SELECT marks, later, noted_at, walked, rounds FROM legacy_sources WHERE name = $1`, []any{name},
+		list, err := sqlrow.Collect(ctx, c,
+			`SELECT marks, later, noted_at, walked, rounds FROM legacy_sources WHERE name = $1`, []any{name},
 			func(row sqlrow.Scanner) (p progress, err error) {
 				var walked Key
-				err = row.Scan(sqlrow.JSONInto(&p.marks), sqlrow.JSONInto(&p.later), sqlrow.TimeInto(&p.notedAt), sqlrow.JSONInto(&walked), &p.rounds)
+				err = row.Scan(sqlrow.JSONInto(&p.marks), sqlrow.JSONInto(&p.later), sqlrow.TimeInto(&p.notedAt),
+					sqlrow.JSONInto(&walked), &p.rounds)
 				p.walked, p.known = walked.Value, true
 				return p, err
 			})
@@ -62,9 +64,12 @@ func (f *Follower) keep(ctx context.Context, name string, p progress) error {
 		return fmt.Errorf("keep how far the legacy database %s was followed: %w", name, err)
 	}
 	args = append(args, p.notedAt.UnixMicro(), string(walked), p.rounds)
-	return f.target.Exec(ctx, "keep how far a legacy database was followed", func(ctx context.Context, c sqldb.Conn) error {
-		_, err := c.ExecContext(ctx, `INSERT INTO legacy_sources (name, marks, later, noted_at, walked, rounds) VALUES ($1, $2, $3, $4, $5, $6)
-ON CONFLICT (name) DO UPDATE SET marks = excluded.marks, later = excluded.later, noted_at = excluded.noted_at, walked = excluded.walked, rounds = excluded.rounds`, args...)
-		return err
-	})
+	return f.target.Exec(ctx, "keep how far a legacy database was followed",
+		func(ctx context.Context, c sqldb.Conn) error {
+			_, err := c.ExecContext(ctx,
+				`INSERT INTO legacy_sources (name, marks, later, noted_at, walked, rounds) VALUES ($1, $2, $3, $4, $5, $6)
+ON CONFLICT (name) DO UPDATE SET marks = excluded.marks, later = excluded.later, noted_at = excluded.noted_at,
+walked = excluded.walked, rounds = excluded.rounds`, args...)
+			return err
+		})
 }

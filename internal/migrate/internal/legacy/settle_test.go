@@ -38,12 +38,14 @@ func TestRunsReopenedInOurTablesAreEnded(t *testing.T) {
 
 		r, err := to.GetRun(t.Context(), "shop", "db-running")
 		require.NoError(t, err)
-		require.Equal(t, []any{run.Canceled, importedAt.Add(time.Hour), "Engine gone", int64(2)}, []any{r.Status, r.EndedAt, r.Error.Title, r.Sequence})
+		require.Equal(t, []any{run.Canceled, importedAt.Add(time.Hour), "Engine gone", int64(2)},
+			[]any{r.Status, r.EndedAt, r.Error.Title, r.Sequence})
 		require.Contains(t, r.Error.Detail, `was running on the engine "db"`)
 		stepsPage, err := to.ListSteps(t.Context(), "shop", r.ID, run.StepFilter{Limit: 10})
 		require.NoError(t, err)
 		steps := stepsPage.Steps
-		require.Equal(t, []any{"canceled", importedAt.Add(time.Hour), int64(2)}, []any{steps[1].Status, steps[1].EndedAt, steps[1].Sequence})
+		require.Equal(t, []any{"canceled", importedAt.Add(time.Hour), int64(2)},
+			[]any{steps[1].Status, steps[1].EndedAt, steps[1].Sequence})
 		require.Equal(t, "completed", steps[0].Status)
 		r, err = to.GetRun(t.Context(), "shop", "null-completed")
 		require.NoError(t, err)

@@ -31,14 +31,16 @@ const (
 // needed lists the required columns of each table; of names with | between them, one is required.
 func needed() map[string][]string {
 	return map[string][]string{
-		Runs:      {"id", "project|tenant|tenant_id", "workflow|workflow_name", "engine", "status", "created_at", "completed_at|finished_at|ended_at"},
+		Runs: {"id", "project|tenant|tenant_id", "workflow|workflow_name", "engine", "status", "created_at",
+			"completed_at|finished_at|ended_at"},
 		Steps:     {"id", "run_id", "name|task|step_name", "status"},
 		Waits:     {"id", "run_id", "kind", "status", "resolved_at"},
 		Snapshots: {"id", "run_id"},
 	}
 }
 
-// Source is an older engine's database with its four tables, opened for reading only. Columns may have one of several names.
+// Source is an older engine's database with its four tables, opened for reading only. Columns may have one of several
+// names.
 //
 //	src, err := legacy.Open(ctx, dsn)
 //	rows, err := src.Page(ctx, nil, 500)
@@ -84,7 +86,9 @@ func (s *Source) openPostgres(location string) error {
 	cfg.RuntimeParams["default_transaction_read_only"] = "on"
 	cfg.RuntimeParams["timezone"] = "UTC"
 	cfg.RuntimeParams["application_name"] = "signalbox migrate import"
-	s.db, s.mark, s.Name = stdlib.OpenDB(*cfg), func(n int) string { return fmt.Sprintf("$%d", n) }, fmt.Sprintf("%s/%s", cfg.Host, cfg.Database)
+	s.db, s.mark, s.Name = stdlib.OpenDB(*cfg), func(n int) string {
+		return fmt.Sprintf("$%d", n)
+	}, fmt.Sprintf("%s/%s", cfg.Host, cfg.Database)
 	return nil
 }
 
@@ -92,7 +96,8 @@ func (s *Source) openSQLite(path string) error {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("open the legacy database %q: there is no such file", path)
 	}
-	uri := url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: "mode=ro&_query_only=1&_pragma=busy_timeout(4000)"}
+	uri := url.URL{Scheme: "file", OmitHost: true, Path: path,
+		RawQuery: "mode=ro&_query_only=1&_pragma=busy_timeout(4000)"}
 	connector, err := sqlite.NewConnector(uri.String())
 	if err != nil {
 		return fmt.Errorf("open the legacy database %q: %w", path, err)
@@ -108,7 +113,8 @@ func (s *Source) Close() error { return s.db.Close() }
 func (s *Source) check(ctx context.Context) error {
 	var missing []string
 	for _, table := range slices.Sorted(maps.Keys(needed())) {
-		rows, err := s.db.QueryContext(ctx, "SELECT * FROM "+table+" WHERE 1 = 0") //nolint:gosec,unqueryvet // one of our own names; every column
+		rows, err := s.db.QueryContext(ctx,
+			"SELECT * FROM "+table+" WHERE 1 = 0") //nolint:gosec,unqueryvet // one of our own names; every column
 		if err != nil {
 			if ctx.Err() != nil {
 				return ctx.Err()
@@ -122,12 +128,14 @@ func (s *Source) check(ctx context.Context) error {
 		}
 		for _, names := range needed()[table] {
 			if s.Column(table, names) == "" {
-				missing = append(missing, fmt.Sprintf("the table %s has no column %s", table, strings.ReplaceAll(names, "|", " or ")))
+				missing = append(missing,
+					fmt.Sprintf("the table %s has no column %s", table, strings.ReplaceAll(names, "|", " or ")))
 			}
 		}
 	}
 	if len(missing) > 0 {
-		return fmt.Errorf("the legacy database %s is not what can be imported: %s; docs/migration.md has what it must be like", s.Name, strings.Join(missing, "; "))
+		return fmt.Errorf("the legacy database %s is not what can be imported: %s; docs/migration.md has what it must be "+
+			"like", s.Name, strings.Join(missing, "; "))
 	}
 	return nil
 }
@@ -148,7 +156,8 @@ func (s *Source) Page(ctx context.Context, after any, limit int) ([]Record, erro
 	if after != nil {
 		condition, args = " WHERE id > "+s.mark(1), []any{after}
 	}
-	return s.query(ctx, fmt.Sprintf("SELECT * FROM %s%s ORDER BY id LIMIT %d", Runs, condition, limit), args) //nolint:unqueryvet // every column is kept
+	return s.query(ctx, fmt.Sprintf("SELECT * FROM %s%s ORDER BY id LIMIT %d", Runs, condition, limit),
+		args) //nolint:unqueryvet // every column is kept
 }
 
 // News returns, in pages as Page does, the runs with times at or after the marks, by column. There must be at
@@ -171,7 +180,8 @@ func (s *Source) News(ctx context.Context, marks map[string]any, after any, limi
 		args = append(args, after)
 		condition += " AND id > " + s.mark(len(args))
 	}
-	return s.query(ctx, fmt.Sprintf("SELECT * FROM %s WHERE %s ORDER BY id LIMIT %d", Runs, condition, limit), args) //nolint:unqueryvet // every column is kept
+	return s.query(ctx, fmt.Sprintf("SELECT * FROM %s WHERE %s ORDER BY id LIMIT %d", Runs, condition, limit),
+		args) //nolint:unqueryvet // every column is kept
 }
 
 // Newest returns the latest values of the time columns that show new and changed runs; nil if a column has none.
@@ -200,7 +210,9 @@ func (s *Source) Of(ctx context.Context, table string, ids []any) (map[string][]
 	for i := range ids {
 		marks[i] = s.mark(i + 1)
 	}
-	list, err := s.query(ctx, "SELECT * FROM "+table+" WHERE run_id IN ("+strings.Join(marks, ", ")+") ORDER BY run_id, id", ids) //nolint:unqueryvet // every column is kept
+	list, err := s.query(ctx,
+		"SELECT * FROM "+table+" WHERE run_id IN ("+strings.Join(marks, ", ")+
+			") ORDER BY run_id, id", ids) //nolint:unqueryvet // every column is kept
 	if err != nil {
 		return nil, err
 	}

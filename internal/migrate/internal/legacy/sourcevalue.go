@@ -105,5 +105,7 @@ func (k *Key) UnmarshalJSON(text []byte) error {
 
 // OpenWait reports whether a wait is not resolved.
 func OpenWait(w Record) bool {
-	return w["resolved_at"] == nil && !slices.Contains([]string{"RESOLVED", "COMPLETED", "CANCELED", "CANCELLED", "EXPIRED", "TIMED_OUT"}, strings.ToUpper(Text(w["status"])))
+	return w["resolved_at"] == nil &&
+		!slices.Contains([]string{"RESOLVED", "COMPLETED", "CANCELED", "CANCELLED", "EXPIRED", "TIMED_OUT"},
+			strings.ToUpper(Text(w["status"])))
 }

@@ -25,8 +25,8 @@ type Rows struct{ *store.Store }
 
 var _ run.ImportedRows = Rows{}
 
-// EndImports ends those of the imported runs that are open on an engine that no longer exists, as an import does: the runs
-// are canceled, their steps closed, their waits resolved, in a few statements. It returns those that it ended, and
+// EndImports ends those of the imported runs that are open on an engine that no longer exists, as an import does: the
+// runs are canceled, their steps closed, their waits resolved, in a few statements. It returns those that it ended, and
 // writes an audit entry for each.
 func (r Rows) EndImports(ctx context.Context, list []run.Run, at time.Time) (ended []string, err error) {
 	db := r.Database()
@@ -48,12 +48,15 @@ func (r Rows) EndImports(ctx context.Context, list []run.Run, at time.Time) (end
 			if err != nil {
 				return err
 			}
-			err = sqlrow.In(ctx, db.Dialect(), ids, []any{at.UnixMicro(), runError}, func(ctx context.Context, marks string, args []any) error {
-				done, err := sqlrow.Collect(ctx, c, `UPDATE runs SET status = 'canceled', status_at = $1, ended_at = $1, queued_reason = '', waiting_kind = '',
-error = $2, steps_done = steps_total, sequence = sequence + 1 WHERE `+stranding+` AND id IN `+marks+` RETURNING id`, args, sqlrow.ScanText)
-				ended = append(ended, done...)
-				return err
-			})
+			err = sqlrow.In(ctx, db.Dialect(), ids, []any{at.UnixMicro(), runError},
+				func(ctx context.Context, marks string, args []any) error {
+					done, err := sqlrow.Collect(ctx, c,
+						`UPDATE runs SET status = 'canceled', status_at = $1, ended_at = $1, queued_reason = '', waiting_kind = '',
+error = $2, steps_done = steps_total, sequence = sequence + 1 WHERE `+stranding+` AND id IN `+marks+`
+RETURNING id`, args, sqlrow.ScanText)
+					ended = append(ended, done...)
+					return err
+				})
 			if err != nil {
 				return err
 			}
@@ -63,7 +66,8 @@ error = $2, steps_done = steps_total, sequence = sequence + 1 WHERE `+stranding+
 			return err
 		}
 		for _, id := range ended {
-			if err := ledger.Add(ctx, c, audit.NewEntry(ctx, at, audit.RunEngineGone, projects[id], id, "open on an engine that is gone")); err != nil {
+			if err := ledger.Add(ctx, c,
+				audit.NewEntry(ctx, at, audit.RunEngineGone, projects[id], id, "open on an engine that is gone")); err != nil {
 				return err
 			}
 		}
@@ -76,7 +80,8 @@ error = $2, steps_done = steps_total, sequence = sequence + 1 WHERE `+stranding+
 func closeParts(ctx context.Context, c sqldb.Conn, d sqldb.Dialect, ids []string, at time.Time) error {
 	err := sqlrow.In(ctx, d, ids, []any{at.UnixMicro()}, func(ctx context.Context, marks string, args []any) error {
 		_, err := c.ExecContext(ctx, `UPDATE steps SET status = 'canceled', ended_at = $1, waiting_kind = '',
-sequence = (SELECT r.sequence FROM runs r WHERE r.id = steps.run_id) WHERE status IN ('running', 'waiting') AND run_id IN `+marks, args...)
+sequence = (SELECT r.sequence FROM runs r WHERE r.id = steps.run_id) WHERE status IN ('running', 'waiting')
+AND run_id IN `+marks, args...)
 		return err
 	})
 	if err != nil {
@@ -97,7 +102,8 @@ sequence = (SELECT r.sequence FROM runs r WHERE r.id = steps.run_id) WHERE statu
 			if err != nil {
 				return fmt.Errorf("resolve the waits of the run %q: %w", o.id, err)
 			}
-			if _, err := c.ExecContext(ctx, `UPDATE run_legacy SET settled_at = COALESCE(settled_at, $2), original = $3 WHERE run_id = $1`,
+			if _, err := c.ExecContext(ctx,
+				`UPDATE run_legacy SET settled_at = COALESCE(settled_at, $2), original = $3 WHERE run_id = $1`,
 				o.id, at.UnixMicro(), sqlrow.Raw(resolved)); err != nil {
 				return err
 			}
@@ -122,7 +128,8 @@ func resolve(original json.RawMessage, at time.Time) (json.RawMessage, error) {
 			!OpenWait(Record{"status": status, "resolved_at": resolvedAt}) {
 			continue
 		}
-		w["status"], w["resolved_at"] = json.RawMessage(`"canceled"`), json.RawMessage(`"`+at.UTC().Format(time.RFC3339Nano)+`"`)
+		w["status"], w["resolved_at"] = json.RawMessage(`"canceled"`),
+			json.RawMessage(`"`+at.UTC().Format(time.RFC3339Nano)+`"`)
 	}
 	var err error
 	if kept["waits"], err = json.Marshal(waits); err != nil {

@@ -23,7 +23,8 @@ const temporalEngine = run.LegacyTemporal
 // statuses maps the statuses of the source to ours.
 func statuses() map[string]run.Status {
 	return map[string]run.Status{
-		"PENDING": run.Running, "QUEUED": run.Running, "CREATED": run.Running, "SCHEDULED": run.Running, "RUNNING": run.Running, "IN_PROGRESS": run.Running,
+		"PENDING": run.Running, "QUEUED": run.Running, "CREATED": run.Running, "SCHEDULED": run.Running,
+		"RUNNING": run.Running, "IN_PROGRESS": run.Running,
 		"WAITING": run.Waiting, "PAUSED": run.Waiting, "SUSPENDED": run.Waiting, "SLEEPING": run.Waiting,
 		"COMPLETED": run.Completed, "SUCCEEDED": run.Completed, "SUCCESS": run.Completed,
 		"FAILED": run.Failed, "ERROR": run.Failed, "CANCELED": run.Canceled, "CANCELLED": run.Canceled,
@@ -72,14 +73,16 @@ func (t translator) translate(from legacyRun, now time.Time) (imported, error) {
 	at := func(names string) any { return t.field(Runs, from.row, names) }
 	status, known := statusOf(Text(from.row["status"]))
 	if !known || id == "" {
-		return imported{}, fmt.Errorf("the run %q has the status %q, which is none of those that can be imported", id, Text(from.row["status"]))
+		return imported{}, fmt.Errorf("the run %q has the status %q, which is none of those that can be imported", id,
+			Text(from.row["status"]))
 	}
 	out := imported{engine: strings.ToLower(Text(from.row["engine"])), settled: now}
 	out.fingerprint = fingerprint(from)
 	out.open = !status.Terminal() && out.engine != temporalEngine
 	out.Run = run.Run{
-		ID: id, Project: t.projectOf(from.row), Workflow: t.workflowOf(Text(at("workflow|workflow_name"))), Version: sqlrow.Mended(Text(at("version|workflow_version"))),
-		Status: status, Trigger: run.TriggerImport, Actor: sqlrow.Mended(Text(at("actor|created_by"))),
+		ID: id, Project: t.projectOf(from.row), Workflow: t.workflowOf(Text(at("workflow|workflow_name"))),
+		Version: sqlrow.Mended(Text(at("version|workflow_version"))),
+		Status:  status, Trigger: run.TriggerImport, Actor: sqlrow.Mended(Text(at("actor|created_by"))),
 		CreatedAt: timeOf(from.row["created_at"]), StartedAt: timeOf(from.row["started_at"]),
 		Input: rawOf(from.row["input"]), Output: rawOf(from.row["output"]), Error: errorOf(from.row["error"]),
 	}
@@ -98,12 +101,14 @@ func (t translator) translate(from legacyRun, now time.Time) (imported, error) {
 		out.Status, out.EndedAt = run.Canceled, now
 		out.Error = run.EngineGone(out.engine, was)
 	} else if status.Terminal() && status != run.Completed && out.Error == nil {
-		out.Error = &run.Error{Type: errorType, Status: 500, Title: "Ended on another engine", Detail: fmt.Sprintf("the run is %s; the engine recorded no reason", status), Instance: "/"}
+		out.Error = &run.Error{Type: errorType, Status: 500, Title: "Ended on another engine",
+			Detail: fmt.Sprintf("the run is %s; the engine recorded no reason", status), Instance: "/"}
 	}
 	out.StatusAt = firstTime(out.EndedAt, out.StartedAt, out.CreatedAt)
 	for _, s := range out.steps {
 		out.StepsTotal++
-		if !s.EndedAt.IsZero() || s.Status == "completed" || s.Status == "failed" || s.Status == "skipped" || s.Status == "canceled" {
+		if !s.EndedAt.IsZero() || s.Status == "completed" || s.Status == "failed" || s.Status == "skipped" ||
+			s.Status == "canceled" {
 			out.StepsDone++
 		}
 	}
@@ -188,7 +193,8 @@ func (t translator) stepsOf(rows []Record, settle bool, now time.Time) []run.Ste
 	for i, r := range rows {
 		name := sqlrow.Mended(Text(t.field(Steps, r, "name|task|step_name")))
 		s := run.Step{
-			Number: int64(i + 1), Path: "/" + name, Task: name, Kind: sqlrow.Mended(Text(r["kind"])), Status: stepStatus(Text(r["status"])),
+			Number: int64(i + 1), Path: "/" +
+				name, Task: name, Kind: sqlrow.Mended(Text(r["kind"])), Status: stepStatus(Text(r["status"])),
 			StartedAt: began(r), EndedAt: timeOf(t.field(Steps, r, "completed_at|finished_at|ended_at")),
 			Input: rawOf(r["input"]), Output: rawOf(r["output"]), Error: errorOf(r["error"]), Sequence: 1,
 		}
@@ -229,7 +235,9 @@ func waitingKind(waits []Record) string {
 		if !OpenWait(w) {
 			continue
 		}
-		if kind := strings.ToLower(Text(w["kind"])); slices.Contains([]string{run.WaitingEvent, run.WaitingTimer, run.WaitingRetry, run.WaitingQuota, run.WaitingChild, run.WaitingPaused}, kind) {
+		if kind := strings.ToLower(Text(w["kind"])); slices.Contains(
+			[]string{run.WaitingEvent, run.WaitingTimer, run.WaitingRetry, run.WaitingQuota, run.WaitingChild,
+				run.WaitingPaused}, kind) {
 			return kind
 		}
 	}
@@ -251,7 +259,8 @@ func originalOf(from legacyRun, settle bool, now time.Time) (json.RawMessage, in
 	row := readable(from.row)
 	delete(row, "input") // they are stored with the run
 	delete(row, "output")
-	original, err := json.Marshal(map[string]any{"row": row, "waits": allReadable(waits), "snapshots": allReadable(from.snapshots)})
+	original, err := json.Marshal(
+		map[string]any{"row": row, "waits": allReadable(waits), "snapshots": allReadable(from.snapshots)})
 	if err != nil {
 		return nil, 0, fmt.Errorf("keep the row of the run %q: %w", Text(from.row["id"]), err)
 	}

@@ -36,7 +36,9 @@ func timeOf(v any) time.Time {
 	case float64:
 		return time.UnixMicro(int64(v * 1e6)).UTC()
 	case string:
-		for _, layout := range []string{time.RFC3339Nano, "2006-01-02 15:04:05.999999999Z07:00", "2006-01-02 15:04:05.999999999-07", "2006-01-02 15:04:05.999999999"} {
+		for _, layout := range []string{
+			time.RFC3339Nano, "2006-01-02 15:04:05.999999999Z07:00", "2006-01-02 15:04:05.999999999-07",
+			"2006-01-02 15:04:05.999999999"} {
 			if t, err := time.Parse(layout, v); err == nil {
 				return t.UTC()
 			}

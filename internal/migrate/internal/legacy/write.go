@@ -72,7 +72,8 @@ func (i *importer) write(ctx context.Context, page []imported, there map[string]
 	}
 	r := &i.report
 	r.New, r.Changed, r.Unchanged = r.New+counted.New, r.Changed+counted.Changed, r.Unchanged+counted.Unchanged
-	r.Canceled, r.Waits, r.Steps, r.Taken = r.Canceled+counted.Canceled, r.Waits+counted.Waits, r.Steps+counted.Steps, r.Taken+counted.Taken
+	r.Canceled, r.Waits, r.Steps, r.Taken = r.Canceled+counted.Canceled, r.Waits+counted.Waits, r.Steps+counted.Steps,
+		r.Taken+counted.Taken
 	r.Removed += counted.Removed
 	r.TakenIDs = append(r.TakenIDs, counted.TakenIDs...)
 	r.TakenIDs = r.TakenIDs[:min(len(r.TakenIDs), mostTaken)]
@@ -120,17 +121,20 @@ func (i *importer) existingRows(ctx context.Context, ids []string) (map[string]e
 	}
 	err := i.target.Read(ctx, "find imported runs", func(ctx context.Context, c sqldb.Conn) error {
 		return sqlrow.In(ctx, i.target.Dialect(), ids, nil, func(ctx context.Context, marks string, args []any) error {
-			list, err := sqlrow.Collect(ctx, c, `SELECT r.id, r.sequence, l.run_id IS NOT NULL, COALESCE(l.fingerprint, ''), l.settled_at
-FROM runs r LEFT JOIN run_legacy l ON l.run_id = r.id WHERE r.id IN `+marks, args, func(row sqlrow.Scanner) (f found, err error) {
-				return f, row.Scan(&f.id, &f.sequence, &f.imported, &f.fingerprint, sqlrow.TimeInto(&f.settled))
-			})
+			list, err := sqlrow.Collect(ctx, c,
+				`SELECT r.id, r.sequence, l.run_id IS NOT NULL, COALESCE(l.fingerprint, ''), l.settled_at
+FROM runs r LEFT JOIN run_legacy l ON l.run_id = r.id
+WHERE r.id IN `+marks, args, func(row sqlrow.Scanner) (f found, err error) {
+					return f, row.Scan(&f.id, &f.sequence, &f.imported, &f.fingerprint, sqlrow.TimeInto(&f.settled))
+				})
 			if err != nil {
 				return err
 			}
 			for _, f := range list {
 				out[f.id] = f.existingRow
 			}
-			removed, err := sqlrow.Collect(ctx, c, `SELECT run_id FROM legacy_removed WHERE run_id IN `+marks, args, sqlrow.ScanText)
+			removed, err := sqlrow.Collect(ctx, c, `SELECT run_id FROM legacy_removed WHERE run_id IN `+marks, args,
+				sqlrow.ScanText)
 			for _, id := range removed {
 				out[id] = existingRow{removed: true}
 			}
@@ -142,7 +146,8 @@ FROM runs r LEFT JOIN run_legacy l ON l.run_id = r.id WHERE r.id IN `+marks, arg
 
 func (i *importer) remove(ctx context.Context, c sqldb.Conn, ids []string) error {
 	return sqlrow.In(ctx, i.target.Dialect(), ids, nil, func(ctx context.Context, marks string, args []any) error {
-		for _, statement := range []string{`DELETE FROM steps WHERE run_id IN `, `DELETE FROM run_legacy WHERE run_id IN `, `DELETE FROM runs WHERE id IN `} {
+		for _, statement := range []string{
+			`DELETE FROM steps WHERE run_id IN `, `DELETE FROM run_legacy WHERE run_id IN `, `DELETE FROM runs WHERE id IN `} {
 			if _, err := c.ExecContext(ctx, statement+marks, args...); err != nil {
 				return err
 			}

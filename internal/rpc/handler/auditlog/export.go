@@ -18,14 +18,16 @@ const exportPage = 500
 
 // ExportAudit streams the matching entries, oldest first. Entries written during the export are not included.
 func (h *Handler) ExportAudit(
-	ctx context.Context, req *connect.Request[signalboxv1.ExportAuditRequest], stream *connect.ServerStream[httpbody.HttpBody],
+	ctx context.Context, req *connect.Request[signalboxv1.ExportAuditRequest],
+	stream *connect.ServerStream[httpbody.HttpBody],
 ) error {
 	m := req.Msg
 	form, err := FormatOf(m.GetFormat())
 	if err != nil {
 		return err
 	}
-	filter := audit.Filter{Action: m.GetAction(), Subject: m.GetSubject(), Actor: m.GetActor(), OldestFirst: true, Limit: exportPage}
+	filter := audit.Filter{Action: m.GetAction(), Subject: m.GetSubject(), Actor: m.GetActor(), OldestFirst: true,
+		Limit: exportPage}
 	if filter.Since, err = message.Time("since", m.GetSince()); err != nil {
 		return err
 	}
@@ -40,7 +42,8 @@ func (h *Handler) ExportAudit(
 		return err
 	}
 	stream.ResponseHeader().Set("Content-Disposition",
-		mime.FormatMediaType("attachment", map[string]string{"filename": "audit-" + time.Now().UTC().Format("20060102T150405Z") + form.Suffix}))
+		mime.FormatMediaType("attachment",
+			map[string]string{"filename": "audit-" + time.Now().UTC().Format("20060102T150405Z") + form.Suffix}))
 	text := form.Head
 	for more := len(newest) > 0; more; {
 		entries, err := h.log.ListAudit(ctx, filter)

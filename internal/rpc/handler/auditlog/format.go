@@ -38,7 +38,8 @@ func FormatOf(name string) (Format, error) {
 	case "json":
 		return Format{"application/x-ndjson", ".jsonl", nil, asJSON}, nil
 	}
-	return Format{}, apperror.New(apperror.Invalid, apperror.InvalidArgument, "format %q: use csv, or json for one entry per line", name).
+	return Format{}, apperror.New(apperror.Invalid, apperror.InvalidArgument,
+		"format %q: use csv, or json for one entry per line", name).
 		WithField("format", "must be csv or json")
 }
 
@@ -48,7 +49,8 @@ func asJSON(text []byte, e *signalboxv1.AuditEntry) ([]byte, error) {
 }
 
 func asCSV(text []byte, e *signalboxv1.AuditEntry) ([]byte, error) {
-	return row(text, fmt.Sprint(e.GetId()), e.GetTime().AsTime().Format(time.RFC3339Nano), e.GetActorKind(), escapeFormula(e.GetActor()), e.GetAction(),
+	return row(text, fmt.Sprint(e.GetId()), e.GetTime().AsTime().Format(time.RFC3339Nano), e.GetActorKind(),
+		escapeFormula(e.GetActor()), e.GetAction(),
 		e.GetProject(), escapeFormula(e.GetSubject()), escapeFormula(e.GetReason()), escapeFormula(e.GetDetail().GetJson()))
 }
 

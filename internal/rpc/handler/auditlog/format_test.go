@@ -17,8 +17,10 @@ import (
 func TestAuditFormats(t *testing.T) {
 	t.Parallel()
 	entry := &signalboxv1.AuditEntry{
-		Id: 7, Time: timestamppb.New(time.Date(2026, 3, 1, 12, 0, 0, 5000, time.UTC)), ActorKind: "token", Actor: "ada", Action: "run.cancel",
-		Project: "shop", Subject: "r1", Reason: "=HYPERLINK(\"x\"), twice\nover", Detail: &signalboxv1.JsonValue{Json: `{"a":1.0}`},
+		Id: 7, Time: timestamppb.New(time.Date(2026, 3, 1, 12, 0, 0, 5000, time.UTC)), ActorKind: "token", Actor: "ada",
+		Action:  "run.cancel",
+		Project: "shop", Subject: "r1", Reason: "=HYPERLINK(\"x\"), twice\nover",
+		Detail: &signalboxv1.JsonValue{Json: `{"a":1.0}`},
 	}
 	form, err := auditlog.FormatOf("csv")
 	require.NoError(t, err)
@@ -28,7 +30,8 @@ func TestAuditFormats(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, rows, 2)
 	require.Equal(t, []string{
-		"7", "2026-03-01T12:00:00.000005Z", "token", "ada", "run.cancel", "shop", "r1", "'=HYPERLINK(\"x\"), twice\nover", `{"a":1.0}`,
+		"7", "2026-03-01T12:00:00.000005Z", "token", "ada", "run.cancel", "shop", "r1", "'=HYPERLINK(\"x\"), twice\nover",
+		`{"a":1.0}`,
 	}, rows[1], "no formula for a spreadsheet")
 
 	form, err = auditlog.FormatOf("json")

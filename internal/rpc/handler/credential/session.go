@@ -127,11 +127,13 @@ func (h *Sessions) setCookie(header http.Header, secret string) {
 
 func (h *Sessions) current(a auth.Actor, s session.Session, secret string) *signalboxv1.CurrentSession {
 	current := &signalboxv1.CurrentSession{
-		Authentication: "none", ActorKind: a.Kind, ActorName: a.Name, Roles: rolesMessage(a.Roles), ServerVersion: h.opts.Version,
+		Authentication: "none", ActorKind: a.Kind, ActorName: a.Name, Roles: rolesMessage(a.Roles),
+		ServerVersion: h.opts.Version,
 	}
 	switch {
 	case a.Session != "":
-		current.Authentication, current.Session, current.CsrfToken = "session", sessionMessage(s), h.opts.Sessions.CSRFToken(secret)
+		current.Authentication, current.Session, current.CsrfToken = "session", sessionMessage(s),
+			h.opts.Sessions.CSRFToken(secret)
 	case a.ID != "":
 		current.Authentication = "token"
 	}
@@ -140,7 +142,9 @@ func (h *Sessions) current(a auth.Actor, s session.Session, secret string) *sign
 
 func sessionMessage(s session.Session) *signalboxv1.Session {
 	return &signalboxv1.Session{
-		Id: s.ID, TokenId: s.Token.ID, TokenName: s.Token.Name, CreateTime: message.Timestamp(s.CreatedAt), LastUsedTime: message.Timestamp(s.LastUsedAt),
-		IdleExpireTime: message.Timestamp(s.IdleExpiresAt()), ExpireTime: message.Timestamp(s.ExpiresAt), EndTime: message.Timestamp(s.EndedAt),
+		Id: s.ID, TokenId: s.Token.ID, TokenName: s.Token.Name, CreateTime: message.Timestamp(s.CreatedAt),
+		LastUsedTime:   message.Timestamp(s.LastUsedAt),
+		IdleExpireTime: message.Timestamp(s.IdleExpiresAt()), ExpireTime: message.Timestamp(s.ExpiresAt),
+		EndTime: message.Timestamp(s.EndedAt),
 	}
 }

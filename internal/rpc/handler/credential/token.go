@@ -77,7 +77,8 @@ func (h *Tokens) WhoAmI(
 func tokenMessage(t token.Token) *signalboxv1.Token {
 	return &signalboxv1.Token{
 		Id: t.ID, Name: t.Name, Roles: rolesMessage(t.Roles), Creator: t.Creator, CreateTime: message.Timestamp(t.CreatedAt),
-		ExpireTime: message.Timestamp(t.ExpiresAt), LastUsedTime: message.Timestamp(t.LastUsedAt), RevokeTime: message.Timestamp(t.RevokedAt),
+		ExpireTime: message.Timestamp(t.ExpiresAt), LastUsedTime: message.Timestamp(t.LastUsedAt),
+		RevokeTime: message.Timestamp(t.RevokedAt),
 	}
 }
 

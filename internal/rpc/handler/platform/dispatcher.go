@@ -1,5 +1,5 @@
-// Package platform implements the ProjectService, the DispatcherService and the WorkerService: it translates between messages and the services of
-// projects and dispatchers.
+// Package platform implements the ProjectService, the DispatcherService and the WorkerService: it translates between
+// messages and the services of projects and dispatchers.
 //
 //	path, h := signalboxv1connect.NewDispatcherServiceHandler(platform.NewDispatchers(dispatchers, projects))
 package platform
@@ -56,7 +56,8 @@ func (h *Dispatchers) ListDispatchers(
 		func(after *inbox.Name, limit int) ([]dispatcher.Dispatcher, error) {
 			all, err := h.listed.Read(after == nil, func() ([]dispatcher.Dispatcher, error) { return h.service.List(ctx) })
 			return filterPage(all, limit, func(d dispatcher.Dispatcher) bool {
-				return (after == nil || d.Name.Compare(*after) > 0) && anyOf(states, string(d.Status)) && auth.Sees(ctx, d.Name.Project)
+				return (after == nil || d.Name.Compare(*after) > 0) && anyOf(states, string(d.Status)) &&
+					auth.Sees(ctx, d.Name.Project)
 			}), err
 		},
 		func(d dispatcher.Dispatcher) inbox.Name { return d.Name })
@@ -97,8 +98,9 @@ func (h *Dispatchers) ReconcileDispatchers(
 ) (*connect.Response[signalboxv1.ReconcileDispatchersResponse], error) {
 	report, err := h.service.Reconcile(ctx, req.Msg.GetDryRun())
 	res := &signalboxv1.ReconcileDispatchersResponse{
-		Dispatchers: int64(report.Dispatchers), Healthy: int64(report.Healthy), Stale: int64(report.Stale), Unknown: int64(report.Unknown),
-		Took: message.Duration(report.Duration), DryRun: report.DryRun,
+		Dispatchers: int64(report.Dispatchers), Healthy: int64(report.Healthy), Stale: int64(report.Stale),
+		Unknown: int64(report.Unknown),
+		Took:    message.Duration(report.Duration), DryRun: report.DryRun,
 	}
 	for _, item := range report.Items {
 		res.Items = append(res.Items, &signalboxv1.PlanItem{
@@ -112,12 +114,14 @@ func (h *Dispatchers) ReconcileDispatchers(
 
 func dispatcherMessage(d dispatcher.Dispatcher) *signalboxv1.Dispatcher {
 	m := &signalboxv1.Dispatcher{
-		Project: d.Name.Project, TaskQueue: d.Name.TaskQueue, WorkflowId: d.WorkflowID, State: string(d.Status), Detail: d.Detail,
+		Project: d.Name.Project, TaskQueue: d.Name.TaskQueue, WorkflowId: d.WorkflowID, State: string(d.Status),
+		Detail: d.Detail,
 		Errors: d.Unread,
 	}
 	if l := d.Lease; l != nil {
 		m.Lease = &signalboxv1.DispatcherLease{
-			State: string(l.State), Owner: ownerMessage(l.Owner), AcquireTime: message.Timestamp(l.AcquiredAt), RenewTime: message.Timestamp(l.RenewedAt),
+			State: string(l.State), Owner: ownerMessage(l.Owner), AcquireTime: message.Timestamp(l.AcquiredAt),
+			RenewTime: message.Timestamp(l.RenewedAt),
 			Remaining: message.Duration(l.Remaining),
 		}
 	}
@@ -187,7 +191,8 @@ func statesKnown[T ~string](asked []string, known []T) error {
 	list := strings.Join(names[:len(names)-1], ", ") + " or " + names[len(names)-1]
 	for _, state := range asked {
 		if !slices.Contains(names, state) {
-			return apperror.New(apperror.Invalid, apperror.InvalidArgument, "state %q: use %s", state, list).WithField("states", "must be %s", list)
+			return apperror.New(apperror.Invalid, apperror.InvalidArgument, "state %q: use %s", state, list).
+				WithField("states", "must be %s", list)
 		}
 	}
 	return nil

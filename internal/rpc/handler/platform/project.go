@@ -62,7 +62,8 @@ func (h *Projects) ListAnnotations(
 	res := &signalboxv1.ListAnnotationsResponse{}
 	for _, a := range list.Annotations {
 		res.Annotations = append(res.Annotations, &signalboxv1.Annotation{
-			Kind: string(a.Kind), Start: message.Timestamp(a.Start), End: message.Timestamp(a.End), Title: a.Title, Subject: a.Subject, Detail: a.Detail,
+			Kind: string(a.Kind), Start: message.Timestamp(a.Start), End: message.Timestamp(a.End), Title: a.Title,
+			Subject: a.Subject, Detail: a.Detail,
 		})
 	}
 	for _, kind := range list.More {

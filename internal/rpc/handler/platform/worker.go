@@ -26,7 +26,8 @@ func NewWorkers(service DispatcherService, projects message.ProjectFinder) *Work
 	return &Workers{service: service, projects: projects}
 }
 
-// ListWorkers lists the workers by server ID: those that serve a project in which the caller has a role, without their other projects.
+// ListWorkers lists the workers by server ID: those that serve a project in which the caller has a role, without their
+// other projects.
 func (h *Workers) ListWorkers(
 	ctx context.Context, req *connect.Request[signalboxv1.ListWorkersRequest],
 ) (*connect.Response[signalboxv1.ListWorkersResponse], error) {
@@ -45,7 +46,8 @@ func (h *Workers) ListWorkers(
 			all, err := h.listed.Read(after == nil, func() (dispatcher.Workers, error) { return h.service.Workers(ctx) })
 			res.Errors = all.Unread
 			return filterPage(all.Workers, limit, func(w dispatchtype.Worker) bool {
-				return w.ServerID > page.From(after) && anyOf(m.GetStates(), string(w.Status)) && worksFor(w, m.GetProject()) && visible(ctx, w)
+				return w.ServerID > page.From(after) && anyOf(m.GetStates(), string(w.Status)) && worksFor(w, m.GetProject()) &&
+					visible(ctx, w)
 			}), err
 		},
 		func(w dispatchtype.Worker) string { return w.ServerID })
@@ -72,7 +74,9 @@ func visible(ctx context.Context, w dispatchtype.Worker) bool {
 
 // visiblePart returns the part of a worker that the caller may read.
 func visiblePart(ctx context.Context, w dispatchtype.Worker) dispatchtype.Worker {
-	w.Heartbeat.Projects = slices.DeleteFunc(slices.Clone(w.Heartbeat.Projects), func(name string) bool { return !auth.Sees(ctx, name) })
+	w.Heartbeat.Projects = slices.DeleteFunc(slices.Clone(w.Heartbeat.Projects), func(name string) bool {
+		return !auth.Sees(ctx, name)
+	})
 	w.Registrations = slices.DeleteFunc(slices.Clone(w.Registrations),
 		func(r dispatchtype.Registration) bool { return !auth.Sees(ctx, r.Name.Project) })
 	return w
@@ -81,8 +85,9 @@ func visiblePart(ctx context.Context, w dispatchtype.Worker) dispatchtype.Worker
 func workerMessage(w dispatchtype.Worker) *signalboxv1.WorkerProcess {
 	beat, facts := w.Heartbeat, dispatcher.FactsOf(w)
 	m := &signalboxv1.WorkerProcess{
-		ServerId: w.ServerID, State: string(w.Status), Build: beat.Build, Interpreter: int32(facts.Interpreter), //nolint:gosec // counts up from 1
-		Contract: facts.Contract, Projects: beat.Projects, StartTime: message.Timestamp(beat.StartedAt),
+		ServerId: w.ServerID, State: string(w.Status), Build: beat.Build,
+		Interpreter: int32(facts.Interpreter), //nolint:gosec // counts up from 1
+		Contract:    facts.Contract, Projects: beat.Projects, StartTime: message.Timestamp(beat.StartedAt),
 		LastBeatTime: message.Timestamp(w.HeartbeatAt), LastPollTime: message.Timestamp(facts.LastPoll),
 		BusyTime: message.Timestamp(facts.BusySince),
 	}

@@ -1,4 +1,5 @@
-// Package problems implements the ProblemService of the API: it translates between messages and the domain's service of problems.
+// Package problems implements the ProblemService of the API: it translates between messages and the domain's service of
+// problems.
 //
 //	mux.Handle(signalboxv1connect.NewProblemServiceHandler(problems.New(service, projects), options))
 package problems
@@ -144,12 +145,16 @@ func (h *Handler) ReopenProblem(
 
 func problemMessage(p problem.Problem) *signalboxv1.Problem {
 	m := &signalboxv1.Problem{
-		Id: p.ID, Kind: string(p.Kind), Code: string(p.Code), Project: p.Project, TaskQueue: p.TaskQueue, Workflow: p.Workflow,
-		Task: p.Task, Pointer: p.Pointer, Title: p.Title, Detail: p.Detail, Cause: p.Cause, Advice: p.Advice, Runbook: p.Runbook, More: p.More,
-		FirstTime: message.Timestamp(p.First), LastTime: message.Timestamp(p.Last), Samples: p.Samples, State: string(p.State),
+		Id: p.ID, Kind: string(p.Kind), Code: string(p.Code), Project: p.Project, TaskQueue: p.TaskQueue,
+		Workflow: p.Workflow,
+		Task:     p.Task, Pointer: p.Pointer, Title: p.Title, Detail: p.Detail, Cause: p.Cause, Advice: p.Advice,
+		Runbook: p.Runbook, More: p.More,
+		FirstTime: message.Timestamp(p.First), LastTime: message.Timestamp(p.Last), Samples: p.Samples,
+		State: string(p.State),
 		Owner: p.Owner, Note: p.Note, AcknowledgeTime: message.Timestamp(p.AcknowledgedAt), Acknowledger: p.Acknowledger,
-		SnoozeUntil: message.Timestamp(p.SnoozeUntil), SnoozeCount: p.SnoozeCount, ResolveTime: message.Timestamp(p.ResolvedAt),
-		Revision: p.Revision, FailureGroup: p.FailureGroup, DetectTime: message.Timestamp(p.SeenAt),
+		SnoozeUntil: message.Timestamp(p.SnoozeUntil), SnoozeCount: p.SnoozeCount,
+		ResolveTime: message.Timestamp(p.ResolvedAt),
+		Revision:    p.Revision, FailureGroup: p.FailureGroup, DetectTime: message.Timestamp(p.SeenAt),
 	}
 	if p.Counted() {
 		m.Count = &p.Count
@@ -161,7 +166,8 @@ func problemMessage(p problem.Problem) *signalboxv1.Problem {
 		m.Versions = append(m.Versions, &signalboxv1.ProblemVersion{Version: v.Version, Count: v.Count})
 	}
 	if s := p.Series; s != nil {
-		m.Series = &signalboxv1.ProblemSeries{StartTime: message.Timestamp(s.Start), Interval: durationpb.New(s.Interval), Counts: s.Counts}
+		m.Series = &signalboxv1.ProblemSeries{
+			StartTime: message.Timestamp(s.Start), Interval: durationpb.New(s.Interval), Counts: s.Counts}
 	}
 	return m
 }

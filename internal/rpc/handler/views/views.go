@@ -55,11 +55,13 @@ func (h *Views) SaveView(
 		return nil, err
 	}
 	if m.GetId() == "" && m.GetRevision() != 0 {
-		return nil, apperror.New(apperror.Invalid, apperror.InvalidArgument, "revision %d without the ID of a view: name the view to replace", m.GetRevision()).
+		return nil, apperror.New(apperror.Invalid, apperror.InvalidArgument,
+			"revision %d without the ID of a view: name the view to replace", m.GetRevision()).
 			WithField("id", "is required with revision")
 	}
 	v, err := h.service.Save(ctx, view.View{
-		Project: message.ProjectOf(m.GetProject()), ID: m.GetId(), Name: m.GetName(), Query: query, Shared: m.GetShared(), Revision: m.GetRevision(),
+		Project: message.ProjectOf(m.GetProject()), ID: m.GetId(), Name: m.GetName(), Query: query, Shared: m.GetShared(),
+		Revision: m.GetRevision(),
 	})
 	return message.Reply(&signalboxv1.SaveViewResponse{View: viewMessage(ctx, v)}, err)
 }
@@ -95,7 +97,8 @@ func periodOf(field string, m *durationpb.Duration) (time.Duration, error) {
 		return 0, nil
 	}
 	if m.CheckValid() != nil || m.AsDuration() <= 0 {
-		return 0, apperror.New(apperror.Invalid, apperror.InvalidArgument, "%s: give a positive duration", field).WithField(field, "must be positive")
+		return 0, apperror.New(apperror.Invalid, apperror.InvalidArgument, "%s: give a positive duration",
+			field).WithField(field, "must be positive")
 	}
 	return m.AsDuration(), nil
 }
@@ -103,7 +106,8 @@ func periodOf(field string, m *durationpb.Duration) (time.Duration, error) {
 func viewMessage(ctx context.Context, v view.View) *signalboxv1.View {
 	actor, _ := auth.ActorFrom(ctx)
 	return &signalboxv1.View{
-		Id: v.ID, Project: v.Project, Name: v.Name, Query: queryMessage(v.Query), Shared: v.Shared, Owner: v.Owner.Name, Mine: v.OwnedBy(actor),
+		Id: v.ID, Project: v.Project, Name: v.Name, Query: queryMessage(v.Query), Shared: v.Shared, Owner: v.Owner.Name,
+		Mine:     v.OwnedBy(actor),
 		Revision: v.Revision, UpdateTime: message.Timestamp(v.UpdatedAt), Updater: v.Updater.Name,
 	}
 }

@@ -49,7 +49,8 @@ func (h *Webhooks) CreateWebhook(
 ) (*connect.Response[signalboxv1.CreateWebhookResponse], error) {
 	m := req.Msg
 	w, secret, err := h.service.Create(ctx, webhook.Webhook{
-		Project: message.ProjectOf(m.GetProject()), Name: m.GetName(), Format: webhook.Format(m.GetFormat()), Filter: filterOf(m.GetFilter()),
+		Project: message.ProjectOf(m.GetProject()), Name: m.GetName(), Format: webhook.Format(m.GetFormat()),
+		Filter: filterOf(m.GetFilter()),
 	}, webhook.Target{URL: m.GetUrl(), RoutingKey: m.GetRoutingKey()})
 	return message.Reply(&signalboxv1.CreateWebhookResponse{Webhook: webhookMessage(w), Secret: secret}, err)
 }
@@ -111,7 +112,8 @@ func (h *Webhooks) RotateWebhookSecret(
 	keep := defaultKeep
 	if m := req.Msg.GetKeepPrevious(); m != nil {
 		if m.CheckValid() != nil {
-			return nil, apperror.New(apperror.Invalid, apperror.InvalidArgument, "keep_previous is not a duration").WithField("keep_previous", "is not a duration")
+			return nil, apperror.New(apperror.Invalid, apperror.InvalidArgument,
+				"keep_previous is not a duration").WithField("keep_previous", "is not a duration")
 		}
 		keep = m.AsDuration()
 	}
@@ -203,22 +205,28 @@ func webhookMessage(w webhook.Webhook) *signalboxv1.Webhook {
 	return &signalboxv1.Webhook{
 		Id: w.ID, Project: w.Project, Name: w.Name, Url: w.URL, Format: string(w.Format),
 		Filter: &signalboxv1.WebhookFilter{Types: w.Filter.Types, With: message.JSON(w.Filter.With)},
-		Status: status, PauseReason: w.PauseReason, PauseTime: message.Timestamp(w.PausedAt), FailingTime: message.Timestamp(w.FailingSince),
-		LastError: w.LastError, LastSuccessTime: message.Timestamp(w.SucceededAt), Pending: w.Pending, OldestPendingTime: message.Timestamp(w.OldestPending),
-		PreviousSecretExpireTime: message.Timestamp(w.PreviousUntil), Creator: w.Creator, CreateTime: message.Timestamp(w.CreatedAt),
-		Updater: w.Updater, UpdateTime: message.Timestamp(w.UpdatedAt),
+		Status: status, PauseReason: w.PauseReason, PauseTime: message.Timestamp(w.PausedAt),
+		FailingTime: message.Timestamp(w.FailingSince),
+		LastError:   w.LastError, LastSuccessTime: message.Timestamp(w.SucceededAt), Pending: w.Pending,
+		OldestPendingTime:        message.Timestamp(w.OldestPending),
+		PreviousSecretExpireTime: message.Timestamp(w.PreviousUntil), Creator: w.Creator,
+		CreateTime: message.Timestamp(w.CreatedAt),
+		Updater:    w.Updater, UpdateTime: message.Timestamp(w.UpdatedAt),
 	}
 }
 
 func deliveryMessage(d webhook.Delivery) *signalboxv1.WebhookDelivery {
 	m := &signalboxv1.WebhookDelivery{
-		Id: d.ID, Webhook: d.WebhookName, Position: d.Position, EventId: d.EventID, EventSource: d.EventSource, EventType: d.EventType,
-		Status: string(d.Status), Attempts: int32(d.Attempts), NextTime: message.Timestamp(d.NextAt), Reason: d.Reason, HttpStatus: int32(d.HTTPStatus), //nolint:gosec // both are small
+		Id: d.ID, Webhook: d.WebhookName, Position: d.Position, EventId: d.EventID, EventSource: d.EventSource,
+		EventType: d.EventType,
+		Status:    string(d.Status), Attempts: int32(d.Attempts), NextTime: message.Timestamp(d.NextAt), Reason: d.Reason,
+		HttpStatus: int32(d.HTTPStatus), //nolint:gosec // both are small
 		CreateTime: message.Timestamp(d.CreatedAt), UpdateTime: message.Timestamp(d.UpdatedAt), Event: message.JSON(d.Event),
 	}
 	for _, a := range d.History {
 		m.History = append(m.History, &signalboxv1.WebhookAttempt{
-			Time: message.Timestamp(a.Time), Duration: message.Duration(a.Duration), HttpStatus: int32(a.HTTPStatus), Error: a.Error, Response: a.Response, //nolint:gosec // a status
+			Time: message.Timestamp(a.Time), Duration: message.Duration(a.Duration), HttpStatus: int32(a.HTTPStatus),
+			Error: a.Error, Response: a.Response, //nolint:gosec // a status
 		})
 	}
 	return m

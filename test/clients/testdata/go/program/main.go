@@ -1,6 +1,7 @@
 // Command program uses the client that is generated from the OpenAPI document, and prints what the server answered.
 //
-// Usage: program FILE, the source of a workflow. SIGNALBOX_ADDRESS is the URL of the server, SIGNALBOX_TOKEN a token of an administrator.
+// Usage: program FILE, the source of a workflow. SIGNALBOX_ADDRESS is the URL of the server, SIGNALBOX_TOKEN a token of
+// an administrator.
 package main
 
 import (
@@ -96,12 +97,13 @@ func use(ctx context.Context, address, token, file string) (r report, err error)
 
 // connect makes a client. Its calls have no token if token is empty.
 func connect(address, token string) (*client.ClientWithResponses, error) {
-	return client.NewClientWithResponses(address, client.WithRequestEditorFn(func(_ context.Context, req *http.Request) error {
-		if token != "" {
-			req.Header.Set("Authorization", "Bearer "+token)
-		}
-		return nil
-	}))
+	return client.NewClientWithResponses(address,
+		client.WithRequestEditorFn(func(_ context.Context, req *http.Request) error {
+			if token != "" {
+				req.Header.Set("Authorization", "Bearer "+token)
+			}
+			return nil
+		}))
 }
 
 // complete starts a run and reads it until it has ended.
@@ -119,7 +121,8 @@ func complete(ctx context.Context, api *client.ClientWithResponses, workflow str
 			return client.Run{}, unexpected("read the run", err, read)
 		}
 		switch run := read.JSON200.Run; run.Status {
-		case client.RunStatusCompleted, client.RunStatusFailed, client.RunStatusCanceled, client.RunStatusTerminated, client.RunStatusTimedOut:
+		case client.RunStatusCompleted, client.RunStatusFailed, client.RunStatusCanceled, client.RunStatusTerminated,
+			client.RunStatusTimedOut:
 			return run, nil
 		}
 		select {
@@ -131,7 +134,8 @@ func complete(ctx context.Context, api *client.ClientWithResponses, workflow str
 }
 
 // list returns the IDs of the runs of a workflow with one of the statuses.
-func list(ctx context.Context, api *client.ClientWithResponses, workflow string, statuses ...client.RunStatus) ([]string, error) {
+func list(ctx context.Context, api *client.ClientWithResponses, workflow string,
+	statuses ...client.RunStatus) ([]string, error) {
 	listed, err := api.ListRunsWithResponse(ctx, project, &client.ListRunsParams{Workflow: &workflow, Statuses: &statuses})
 	if err != nil || listed.JSON200 == nil {
 		return nil, unexpected("list runs", err, listed)
@@ -155,7 +159,8 @@ func id(run client.Run) string {
 func publish(ctx context.Context, api *client.ClientWithResponses, run client.Run) ([]string, error) {
 	var data client.JsonValue = map[string]any{"run": id(run)}
 	published, err := api.PublishEventsWithApplicationCloudeventsPlusJSONBodyWithResponse(ctx, project, client.CloudEvent{
-		Specversion: "1.0", Id: "of-" + id(run), Source: "/clients", Type: "com.example.run.ended", Time: run.EndTime, Data: &data,
+		Specversion: "1.0", Id: "of-" +
+			id(run), Source: "/clients", Type: "com.example.run.ended", Time: run.EndTime, Data: &data,
 		AdditionalProperties: map[string]any{"attempt": 1},
 	})
 	if err != nil || published.JSON202 == nil {
@@ -186,7 +191,8 @@ func refusals(ctx context.Context, api *client.ClientWithResponses, address, wor
 	}
 	r.WithoutToken = refused(withoutToken.StatusCode(), *withoutToken.JSON401)
 
-	created, err := api.CreateTokenWithResponse(ctx, client.CreateTokenRequest{Name: "viewer-of-go", Roles: map[string]client.Role{project: client.Viewer}})
+	created, err := api.CreateTokenWithResponse(ctx,
+		client.CreateTokenRequest{Name: "viewer-of-go", Roles: map[string]client.Role{project: client.Viewer}})
 	if err != nil || created.JSON200 == nil {
 		return unexpected("create a token", err, created)
 	}
