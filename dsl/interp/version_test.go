@@ -1,0 +1,36 @@
+package interp_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/signalbox-dev/signalbox/dsl/interp"
+)
+
+// TestRunsKeepTheirInterpreter: a run that an earlier version began means what it meant then.
+func TestRunsKeepTheirInterpreter(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct{ source, input, before, now string }{
+		"conditions of a catch": {`
+do:
+  - t:
+      try: [{r: {raise: {error: {type: 'https://e/x', status: 503}}}}]
+      catch: {when: .status == 1, do: [{h: {set: {caught: true}}}], then: end}`,
+			`{"status": 1}`, `{"caught": true}`, ``},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for version, want := range map[int]string{1: tt.before, interp.Version: tt.now} {
+				w := newDriver(t, document(tt.source), tt.input)
+				w.m = interp.New(w.doc, interp.Start{RunID: "run-1", Input: value(t, tt.input), At: epoch, Interpreter: version},
+					w.limits)
+				if want == "" {
+					require.Equal(t, interp.StatusFailed, w.run().Status, "version %d", version)
+					continue
+				}
+				w.completes(want)
+			}
+		})
+	}
+}
