@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -84,6 +85,10 @@ func (p *parser) compile(v value, vars []string) *Expr {
 	case err != nil:
 		p.expressionViolation(v, source, vars, err)
 		return &Expr{Source: source, Pos: v.pos()}
+	}
+	if program.ReadsClock() && !slices.Contains(vars, "workflow") {
+		p.report(CodeExpression, v, "compare in a task, or in the condition of an until",
+			"now cannot be used here: there is no run whose time it could be")
 	}
 	return &Expr{Source: strings.TrimSpace(source), Pos: v.pos(), program: program}
 }

@@ -152,6 +152,11 @@ do:
       catch:
         retry: {when: .status == 503, exceptWhen: .detail != null, delay: PT1S, limit: {attempt: {count: 2}}}
         do: [{h: {set: {at: '${ $task.startedAt.epoch.seconds - $workflow.startedAt.epoch.seconds }'}}}]`, `{}`, `{"at": 2}`},
+		{"now is the recorded time of the run", `
+do:
+  - w: {wait: PT90S}
+  - s: {set: {run: '${ now - ($workflow.startedAt.iso8601 | fromdate) }', task: '${ now - $task.startedAt.epoch.seconds }'}}`,
+			`{}`, `{"run": 90, "task": 0}`},
 		{"standard error types match in all their spellings", `
 do:
   - t:

@@ -18,6 +18,8 @@ do:
       try: [{r: {raise: {error: {type: 'https://e/x', status: 503}}}}]
       catch: {when: .status == 1, do: [{h: {set: {caught: true}}}], then: end}`,
 			`{"status": 1}`, `{"caught": true}`, ``},
+		"dates with a fraction": {`do: [{s: {set: {at: '${ try (.at | fromdate) catch "no" }'}}}]`,
+			`{"at": "2026-11-20T03:00:00.5Z"}`, `{"at": "no"}`, `{"at": 1795143600}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
