@@ -87,10 +87,14 @@ func (p *parser) compile(v value, vars []string) *Expr {
 		return &Expr{Source: source, Pos: v.pos()}
 	}
 	if program.ReadsClock() && !slices.Contains(vars, "workflow") {
-		p.report(CodeExpression, v, "compare in a task, or in the condition of an until",
-			"now cannot be used here: there is no run whose time it could be")
+		p.noClock(v)
 	}
 	return &Expr{Source: strings.TrimSpace(source), Pos: v.pos(), program: program}
+}
+
+func (p *parser) noClock(v value) {
+	p.report(CodeExpression, v, "compare in a task, or in the condition of an until",
+		"now cannot be used here: there is no run whose time it could be")
 }
 
 // refersToSecrets reports whether an expression failed to compile because it refers to $secrets.
@@ -167,6 +171,11 @@ func (p *parser) template(v value, vars []string) *Template {
 	case p.done(v):
 	case p.isExpression(v, vars):
 		t.expr = p.compile(v, vars)
+		if _, wrapped := unwrap(v.node.Text); !wrapped {
+			t.loose = &looseText{text: v.node.Text, always: true}
+		}
+	case p.loose && v.node.Kind == tree.String && p.compiles(vars)(v.node.Text):
+		t.expr, t.loose = p.compile(v, vars), &looseText{text: v.node.Text}
 	case v.node.Kind == tree.Object:
 		t.object = make(map[string]*Template, len(v.node.Members))
 		for _, m := range v.node.Members {

@@ -82,6 +82,13 @@ func (p *parser) errorFilter(v value) *ErrorFilter {
 		{"instance", false, str(&f.Instance, "the instance")},
 		{"title", false, str(&f.Title, "the title")},
 		{"detail", false, str(&f.Detail, "the detail")},
+		{"details", false, func(details value) {
+			if _, both := v.member("detail"); both {
+				p.report(CodeValue, details, "remove it", "an error filter has both detail and details")
+			}
+			p.warn(CodeOldKey, details, details.key, "write detail", "details is the name of detail in older releases")
+			str(&f.Detail, "the detail")(details)
+		}},
 	})
 	if v.node.Kind == tree.Object && len(v.node.Members) == 0 {
 		p.report(CodeValue, v, "remove errors to catch all", "an error filter must not be empty")

@@ -85,7 +85,7 @@ func (m *Machine) fuel() *jq.Fuel {
 		share += share / handlerShare
 	}
 	fuel := jq.NewFuel(max(share-m.turn, 0))
-	fuel.Watch, fuel.Now, fuel.WholeSeconds = m.watch, m.now, !m.atLeast(2)
+	fuel.Watch, fuel.Now, fuel.Version1 = m.watch, m.now, !m.atLeast(2)
 	return fuel
 }
 

@@ -157,6 +157,11 @@ do:
   - w: {wait: PT90S}
   - s: {set: {run: '${ now - ($workflow.startedAt.iso8601 | fromdate) }', task: '${ now - $task.startedAt.epoch.seconds }'}}`,
 			`{}`, `{"run": 90, "task": 0}`},
+		{"filters of errors have the older name of detail", `
+do:
+  - t:
+      try: [{r: {raise: {error: {type: 'https://e/x', status: 503, detail: gone}}}}]
+      catch: {errors: {with: {details: gone}}, do: [{h: {set: {caught: true}}}]}`, `{}`, `{"caught": true}`},
 		{"standard error types match in all their spellings", `
 do:
   - t:

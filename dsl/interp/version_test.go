@@ -18,6 +18,17 @@ do:
       try: [{r: {raise: {error: {type: 'https://e/x', status: 503}}}}]
       catch: {when: .status == 1, do: [{h: {set: {caught: true}}}], then: end}`,
 			`{"status": 1}`, `{"caught": true}`, ``},
+		"loose mode": {`
+evaluate: {mode: loose}
+do: [{s: {set: {a: '1 + 1', b: .x.y, c: .x}}}]`, `{"x": {"y": 1}}`, `{"a": "1 + 1", "b": 1, "c": {"y": 1}}`,
+			`{"a": 2, "b": 1, "c": {"y": 1}}`},
+		"retries without a delay": {`
+do:
+  - t:
+      try: [{r: {raise: {error: {type: 'https://e/x', status: 503}}}}]
+      catch:
+        retry: {limit: {attempt: {count: 5}}}
+        do: [{h: {set: '${ now - ($workflow.startedAt.epoch.seconds) | . * 10 | round }'}}]`, `{}`, `0`, `31`},
 		"dates with a fraction": {`do: [{s: {set: {at: '${ try (.at | fromdate) catch "no" }'}}}]`,
 			`{"at": "2026-11-20T03:00:00.5Z"}`, `{"at": "no"}`, `{"at": 1795143600}`},
 	} {

@@ -433,7 +433,7 @@ func TestTimes(t *testing.T) {
 	_, err := run(`now`, nil, nil, nil)
 	require.ErrorContains(t, err, "no run with a time")
 	whole := jq.NewFuel(jq.DefaultFuel)
-	whole.WholeSeconds = true
+	whole.Version1 = true
 	_, err = run(`"2026-11-20T03:00:00.1Z" | fromdate`, nil, nil, whole)
 	require.Error(t, err)
 }

@@ -34,8 +34,9 @@ type Fuel struct {
 	// Now is the time that now returns; without it, now is an error. It must be the same whenever an evaluation is
 	// repeated.
 	Now time.Time
-	// WholeSeconds makes fromdate refuse times with a fraction of a second.
-	WholeSeconds bool
+	// Version1 selects the first version of the interpretation, in which fromdate refuses times with a fraction of a
+	// second.
+	Version1 bool
 
 	limit, used int64
 	closed      chan struct{}

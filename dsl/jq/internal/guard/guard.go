@@ -237,7 +237,7 @@ func clock(_ any, _ []any, f *Fuel) (any, error) {
 // instant charges like quoted, and removes the fraction of a second from a date and time, which the native function
 // does not read.
 func instant(v any, args []any, f *Fuel) (any, error) {
-	if s, ok := v.(string); ok && !f.WholeSeconds {
+	if s, ok := v.(string); ok && !f.Version1 {
 		const longest = 128
 		const begin = len("2006-01-02T15:04:05")
 		if len(s) > begin+1 && len(s) <= longest && s[begin] == '.' {
