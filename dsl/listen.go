@@ -156,7 +156,6 @@ func (p *parser) expectation(v value, vars []string) *Template {
 			"there is no run yet whose data expect could be evaluated on")
 		return nil
 	}
-	p.checkPath(v, vars, "expect is compared as the text %q")
 	return p.template(v, vars)
 }
 
@@ -245,9 +244,6 @@ func (p *parser) eventValue(v value, vars []string) eventfilter.Value {
 			members[m.Key] = p.eventValue(v.child(m), vars)
 		}
 		return eventfilter.Value{Members: members}
-	}
-	if v.node.Kind == tree.String {
-		p.checkPath(v, vars, "an event filter compares with the text %q as it is")
 	}
 	if _, static := p.template(v, vars).Static(); !static {
 		p.report(CodeValue, v, "write the whole array as one expression",

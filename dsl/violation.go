@@ -45,6 +45,7 @@ const (
 	CodeTrailingComma    Code = "trailing_comma"    // JSON except for a comma, read as YAML (warning)
 	CodeLiteral          Code = "literal"           // a text that looks like an expression but is not one (warning)
 	CodeNeverMatches     Code = "never_matches"     // a filter that nothing can match (warning)
+	CodeAlwaysFails      Code = "always_fails"      // an expression that fails when it is evaluated (warning)
 	CodeExtensionKey     Code = "extension_key"     // a correlation key that reads an extension attribute (warning)
 	CodeUnreachable      Code = "unreachable"       // a task that no other task leads to (warning)
 	CodeEndless          Code = "endless"           // a task that goes to itself without a condition (warning)
@@ -57,8 +58,8 @@ func Codes() []Code {
 		CodeSyntax, CodeLimit, CodeDuplicateKey, CodeUnknownKey, CodeMissingKey, CodeType, CodeValue, CodeUnsupported,
 		CodeUnknownReference, CodeDuplicateName, CodeExpression, CodeUnknownVariable, CodeSchema, CodeTaskKind, CodeUnused,
 		CodeSecret,
-		CodePreRelease, CodeOldKey, CodeTrailingComma, CodeLiteral, CodeNeverMatches, CodeExtensionKey, CodeUnreachable,
-		CodeEndless, CodeDirectiveName,
+		CodePreRelease, CodeOldKey, CodeTrailingComma, CodeLiteral, CodeNeverMatches, CodeAlwaysFails, CodeExtensionKey,
+		CodeUnreachable, CodeEndless, CodeDirectiveName,
 	}
 }
 

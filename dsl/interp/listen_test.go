@@ -582,7 +582,7 @@ func TestEmitKeys(t *testing.T) {
 do:
   - t:
       try: [{e: {emit: {event: {with: {type: t}}}}}]
-      catch: {retry: {limit: {attempt: {count: 5}}}}`), `{}`)
+      catch: {retry: {delay: PT0S, limit: {attempt: {count: 5}}}}`), `{}`)
 	var keys []string
 	for i, result := range []interp.Result{
 		{Error: &dsl.Error{Type: dsl.ErrorTypeCommunication, Status: 504}, Unanswered: true},

@@ -37,6 +37,7 @@ type SyntaxError struct {
 	Message    string
 	Suggestion string
 	Variable   string // the unknown variable, without "$", if that is the error
+	Function   string // the unknown function, if that is the error
 	Offset     int
 	Limit      bool // the expression is over a limit of its size
 }

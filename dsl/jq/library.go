@@ -122,12 +122,13 @@ func (l library) lookup(name funcName) (libraryEntry, bool) {
 	return e, ok
 }
 
-// refusal returns the reason why a function does not exist.
-func (l library) refusal(name funcName) (reason, suggestion string) {
+// refusal returns the reason why a function does not exist, and whether it is known: refused, or with other arguments.
+func (l library) refusal(name funcName) (reason, suggestion string, known bool) {
 	switch name.name {
 	case "env", "input", "inputs", "input_line_number", "input_filename", "debug", "stderr", "halt", "halt_error",
 		"builtins", "modulemeta", "get_search_list":
-		return fmt.Sprintf("the function %s is not allowed: an expression sees its input and variables only", name.name), ""
+		return fmt.Sprintf("the function %s is not allowed: an expression sees its input and variables only", name.name),
+			"", true
 	}
 	var arities []string
 	for f := range l.functions {
@@ -138,9 +139,9 @@ func (l library) refusal(name funcName) (reason, suggestion string) {
 	if len(arities) > 0 {
 		slices.Sort(arities)
 		return fmt.Sprintf("the function %s does not take %d arguments", name.name, name.arity), "it takes " +
-			strings.Join(arities, " or ")
+			strings.Join(arities, " or "), true
 	}
-	return fmt.Sprintf("there is no function %s/%d", name.name, name.arity), ""
+	return fmt.Sprintf("there is no function %s/%d", name.name, name.arity), "", false
 }
 
 // prologue returns the definitions that a program uses, each after those it uses itself.

@@ -1,9 +1,12 @@
 package jq
 
 import (
+	"reflect"
 	"slices"
 
 	"github.com/itchyny/gojq"
+
+	"github.com/signalbox-dev/signalbox/dsl/jq/internal/pattern"
 )
 
 // Members returns the names of the members that an expression reads of its input directly, such as a and b of
@@ -58,5 +61,73 @@ func membersOfTerm(t *gojq.Term, names *[]string) {
 		membersOfQuery(t.If.Cond, names)
 		membersOfQuery(t.If.Then, names)
 		membersOfQuery(t.If.Else, names)
+	}
+}
+
+// PatternViolations returns what is wrong with the regular expressions that an expression contains as constants, in the
+// order of their calls. Those that are computed are unknown until the expression is evaluated.
+func PatternViolations(source string) []string {
+	query, err := gojq.Parse(source)
+	if err != nil || len(source) > MaxSource {
+		return nil
+	}
+	var out []string
+	functions(reflect.ValueOf(query), func(f *gojq.Func) {
+		// by the number of arguments: the index of the flags, or 0 if there are none
+		flags, known := map[string]map[int]int{
+			"test": {1: 0, 2: 1}, "match": {1: 0, 2: 1}, "capture": {1: 0, 2: 1}, "scan": {1: 0, 2: 1}, "splits": {1: 0, 2: 1},
+			"split": {2: 1}, "sub": {2: 0, 3: 2}, "gsub": {2: 0, 3: 2},
+		}[f.Name][len(f.Args)]
+		if !known {
+			return
+		}
+		re, constant := constantText(f.Args[0])
+		given := ""
+		if flags > 0 && constant {
+			given, constant = constantText(f.Args[flags])
+		}
+		if !constant {
+			return
+		}
+		if err := pattern.Check(re, given); err != nil {
+			out = append(out, err.Error())
+		}
+	})
+	return out
+}
+
+// constantText returns the text of a query that is nothing but a text, or null.
+func constantText(q *gojq.Query) (string, bool) {
+	switch {
+	case q.Term == nil || len(q.Term.SuffixList) > 0 || len(q.FuncDefs) > 0:
+	case q.Term.Type == gojq.TermTypeString && q.Term.Str.Queries == nil:
+		return q.Term.Str.Str, true
+	case q.Term.Type == gojq.TermTypeNull:
+		return "", true
+	}
+	return "", false
+}
+
+// functions calls visit for each call of a function in a part of a syntax tree.
+func functions(part reflect.Value, visit func(*gojq.Func)) {
+	switch part.Kind() {
+	case reflect.Pointer:
+		if part.IsNil() {
+			return
+		}
+		if f, ok := part.Interface().(*gojq.Func); ok {
+			visit(f)
+		}
+		functions(part.Elem(), visit)
+	case reflect.Struct:
+		for i := range part.NumField() {
+			if part.Type().Field(i).IsExported() {
+				functions(part.Field(i), visit)
+			}
+		}
+	case reflect.Slice:
+		for i := range part.Len() {
+			functions(part.Index(i), visit)
+		}
 	}
 }
