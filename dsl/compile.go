@@ -305,7 +305,7 @@ func (p *parser) schema(v value) *Schema {
 			}
 			compiled, err := compileSchema(v.node)
 			if err != nil {
-				p.report(CodeSchema, v, "", "the schema does not compile: %s", oneLine(err))
+				p.report(CodeSchema, v, "", "the schema does not compile: %s", oneLine(schemaText(err)))
 			}
 			out = compiled
 		}},
@@ -319,7 +319,15 @@ func (p *parser) schema(v value) *Schema {
 	return out
 }
 
-func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
+// schemaText returns the text of an error of a schema.
+func schemaText(err error) string {
+	if violations, ok := errors.AsType[*SchemaError](err); ok {
+		return violations.Text()
+	}
+	return err.Error()
+}
+
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 func (p *parser) timeout(v value, vars []string) *Timeout {
 	if v.node.Kind == tree.String {

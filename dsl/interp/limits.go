@@ -6,7 +6,8 @@ package interp
 //	version  difference from the version before
 //	2        the conditions of a catch and of its retry policy see the error as . instead of the task's input;
 //	         a retry without a delay waits; a child without an input gets that of its task; fromdate accepts
-//	         fractions of a second
+//	         fractions of a second; loose mode evaluates each text that compiles; messages of schemas have no
+//	         empty pointers
 const Version = 2
 
 // Limits limit the compute of one run. All are counted, never measured by a clock.

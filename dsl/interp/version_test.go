@@ -29,6 +29,12 @@ do:
       catch:
         retry: {limit: {attempt: {count: 5}}}
         do: [{h: {set: '${ now - ($workflow.startedAt.epoch.seconds) | . * 10 | round }'}}]`, `{}`, `0`, `31`},
+		"messages of schemas": {`
+do:
+  - t:
+      try: [{s: {input: {schema: {document: {type: number}}}, set: {x: 1}}}]
+      catch: {do: [{h: {set: '${ $error.detail | split(": ")[1:] }'}}]}`, `{}`,
+			`["\"\"", "got object, want number"]`, `["got object, want number"]`},
 		"dates with a fraction": {`do: [{s: {set: {at: '${ try (.at | fromdate) catch "no" }'}}}]`,
 			`{"at": "2026-11-20T03:00:00.5Z"}`, `{"at": "no"}`, `{"at": 1795143600}`},
 	} {
