@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -85,7 +86,19 @@ func (p *parser) compile(v value, vars []string) *Expr {
 		p.expressionViolation(v, source, vars, err)
 		return &Expr{Source: source, Pos: v.pos()}
 	}
+	p.checkPatterns(v, source)
+	if inner, ok := lint.DoubleBraces(v.node.Text); ok {
+		p.warn(CodeLiteral, v, Pos{}, "write ${ "+inner+" }", "${{ }} gives an object with one member")
+	}
+	if program.ReadsClock() && !slices.Contains(vars, "workflow") {
+		p.noClock(v)
+	}
 	return &Expr{Source: strings.TrimSpace(source), Pos: v.pos(), program: program}
+}
+
+func (p *parser) noClock(v value) {
+	p.report(CodeExpression, v, "compare in a task, or in the condition of an until",
+		"now cannot be used here: there is no run whose time it could be")
 }
 
 // refersToSecrets reports whether an expression failed to compile because it refers to $secrets.
@@ -99,6 +112,9 @@ func (p *parser) expressionViolation(v value, source string, vars []string, err 
 		Message: "the expression does not compile: " + lint.Explain(err)}
 	if se, ok := errors.AsType[*jq.SyntaxError](err); ok {
 		violation.Suggestion = se.Suggestion
+		if se.Function != "" {
+			violation.Suggestion = functionSuggestion(se.Function)
+		}
 		if se.Limit {
 			violation.Code, violation.Message = CodeLimit, se.Message
 		}
@@ -115,11 +131,14 @@ func (p *parser) expressionViolation(v value, source string, vars []string, err 
 				"its authentication"
 		case se.Variable != "":
 			violation.Code, violation.Message = CodeUnknownVariable, fmt.Sprintf("there is no variable $%s here", se.Variable)
-			violation.Suggestion = suggest.Name(se.Variable, vars)
+			violation.Suggestion = variableSuggestion(se.Variable, vars)
 			if len(vars) == 0 {
 				violation.Suggestion = "only the event can be seen here; data of the run belongs into correlate, as expect"
 			}
 		}
+	}
+	if suggestion := lint.SyntaxSuggestion(v.node.Text, err.Error(), p.compiles(vars)); suggestion != "" {
+		violation.Suggestion = suggestion
 	}
 	if strings.Contains(source, "${") {
 		if expression, ok := lint.Interpolated(v.node.Text, p.compiles(vars)); ok {
@@ -128,6 +147,27 @@ func (p *parser) expressionViolation(v value, source string, vars []string, err 
 		}
 	}
 	p.add(violation)
+}
+
+// variableSuggestion returns the variable that an unknown one was meant to be.
+func variableSuggestion(name string, vars []string) string {
+	switch name {
+	case "secret":
+		return "did you mean $secrets? It can be named in what a call sends"
+	case "data", "env":
+		return fmt.Sprintf("$%s is of Zigflow's dialect: data of earlier tasks is in $context, where an export puts it, and "+
+			"there are no variables of the environment", name)
+	}
+	return suggest.Name(name, vars)
+}
+
+// functionSuggestion returns the function that an unknown one was meant to be.
+func functionSuggestion(name string) string {
+	var names []string
+	for _, builtin := range jq.Builtins() {
+		names = append(names, builtin[:strings.LastIndexByte(builtin, '/')])
+	}
+	return suggest.Closest(name, slices.Compact(names))
 }
 
 // positionInside returns the position of a byte within a string, if the source shows the string as it is. Where escapes
@@ -162,6 +202,11 @@ func (p *parser) template(v value, vars []string) *Template {
 	case p.done(v):
 	case p.isExpression(v, vars):
 		t.expr = p.compile(v, vars)
+		if _, wrapped := unwrap(v.node.Text); !wrapped {
+			t.loose = &looseText{text: v.node.Text, always: true}
+		}
+	case p.loose && v.node.Kind == tree.String && p.compiles(vars)(v.node.Text):
+		t.expr, t.loose = p.compile(v, vars), &looseText{text: v.node.Text}
 	case v.node.Kind == tree.Object:
 		t.object = make(map[string]*Template, len(v.node.Members))
 		for _, m := range v.node.Members {
@@ -174,6 +219,7 @@ func (p *parser) template(v value, vars []string) *Template {
 		}
 	default:
 		p.checkText(v, vars)
+		p.checkBarePath(v, vars)
 		t.literal = v.node.Scalar
 	}
 	return t.folded()
@@ -259,7 +305,7 @@ func (p *parser) schema(v value) *Schema {
 			}
 			compiled, err := compileSchema(v.node)
 			if err != nil {
-				p.report(CodeSchema, v, "", "the schema does not compile: %s", oneLine(err))
+				p.report(CodeSchema, v, "", "the schema does not compile: %s", oneLine(schemaText(err)))
 			}
 			out = compiled
 		}},
@@ -273,7 +319,15 @@ func (p *parser) schema(v value) *Schema {
 	return out
 }
 
-func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
+// schemaText returns the text of an error of a schema.
+func schemaText(err error) string {
+	if violations, ok := errors.AsType[*SchemaError](err); ok {
+		return violations.Text()
+	}
+	return err.Error()
+}
+
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 func (p *parser) timeout(v value, vars []string) *Timeout {
 	if v.node.Kind == tree.String {
@@ -302,11 +356,24 @@ func (p *parser) duration(v value, vars []string) *Duration {
 	switch v.node.Kind {
 	case tree.String, tree.Object:
 		if d.fixed, err = duration.Of(v.node.Value()); err != nil {
-			p.report(CodeValue, v, "", "%v", err)
+			p.report(CodeValue, v, durationSuggestion(v), "%v", err)
 		}
 	default:
 		p.report(CodeType, v, `write it as "PT30S" or as {seconds: 30}`, "a duration must be a string or an object, got %s",
 			v.node.Kind)
 	}
 	return d
+}
+
+// durationSuggestion returns how to correct a duration that cannot be read.
+func durationSuggestion(v value) string {
+	for _, m := range v.node.Members {
+		switch {
+		case !slices.Contains(duration.Units(), m.Key):
+			return suggest.Name(m.Key, duration.Units())
+		case m.Value.Kind == tree.String:
+			return "write the number without quotes"
+		}
+	}
+	return ""
 }

@@ -2,6 +2,8 @@ package dsl_test
 
 import (
 	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -16,7 +18,7 @@ func TestLanguagePage(t *testing.T) {
 	page, err := os.ReadFile("../docs/language.md")
 	require.NoError(t, err)
 	blocks := strings.Split(string(page), "```yaml\n")[1:]
-	require.Len(t, blocks, 7)
+	require.Len(t, blocks, 8)
 	for _, block := range blocks {
 		source, _, _ := strings.Cut(block, "```")
 		if !strings.HasPrefix(source, "document:") {
@@ -26,5 +28,34 @@ func TestLanguagePage(t *testing.T) {
 	}
 	for _, code := range dsl.Codes() {
 		require.Contains(t, string(page), "| `"+string(code)+"` |")
+	}
+}
+
+// TestConformancePage keeps the page of choices true: each has a passage, and a test that exists.
+func TestConformancePage(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../docs/conformance.md")
+	require.NoError(t, err)
+	var tests strings.Builder
+	for _, pattern := range []string{"*", "*/*", "*/*/*", "../internal/engine/*/*", "../internal/engine/httpcall/*/*"} {
+		files, err := filepath.Glob(pattern + "_test.go")
+		require.NoError(t, err)
+		for _, file := range files {
+			source, err := os.ReadFile(file)
+			require.NoError(t, err)
+			tests.Write(source)
+		}
+	}
+	_, table, found := strings.Cut(string(page), "|---|---|---|---|---|\n")
+	require.True(t, found)
+	for row := range strings.Lines(table) {
+		cells := strings.Split(strings.TrimSpace(row), " | ")
+		require.Len(t, cells, 5, row)
+		require.Regexp(t, `^\| dsl(-reference)?\.md, |^\| examples/|^\| schema/`, cells[0])
+		names := regexp.MustCompile("`(Test[A-Za-z]+)`").FindAllStringSubmatch(cells[4], -1)
+		require.NotEmpty(t, names, row)
+		for _, name := range names {
+			require.Contains(t, tests.String(), "func "+name[1]+"(", row)
+		}
 	}
 }

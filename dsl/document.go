@@ -28,6 +28,7 @@ func (p *parser) document(root value) *Document {
 	if p.reportOlderLanguage(root) {
 		return d
 	}
+	p.reportZigflow(root)
 	if v, ok := root.member("evaluate"); ok {
 		p.evaluate(v, &d.Evaluate)
 	}
@@ -73,6 +74,21 @@ func (p *parser) header(v value, d *Document) {
 		{"tags", false, func(v value) { d.Tags = p.tags(v) }},
 		{"metadata", false, func(v value) { d.Metadata, d.Labels = p.plainObject(v, "metadata"), p.labels(v) }},
 	})
+}
+
+// reportZigflow names the dialect of a document for Zigflow, which also runs on Temporal.
+func (p *parser) reportZigflow(root value) {
+	header, _ := root.member("document")
+	if header.node == nil {
+		return
+	}
+	for _, key := range []string{"taskQueue", "workflowType"} {
+		if member, ok := header.member(key); ok {
+			p.add(Violation{Code: CodeUnsupported, Path: member.path, Pos: member.key,
+				Message:    fmt.Sprintf("document.%s is of Zigflow's dialect, which is not the language of the specification", key),
+				Suggestion: "write namespace and name: runs are started by them"})
+		}
+	}
 }
 
 func (p *parser) semver(v value, what string) string {

@@ -150,14 +150,14 @@ func TestEvents(t *testing.T) {
 	require.Equal(t, []string{"order", "room"}, []string{filter.Correlate[0].Name, filter.Correlate[1].Name})
 	expect, err := filter.Correlate[0].Expect.Eval(map[string]any{"id": 7}, nil, nil)
 	require.NoError(t, err)
-	stored, err := filter.Filter(map[string]any{"order": expect})
+	stored, err := filter.Filter(map[string]any{"order": expect}, nil)
 	require.NoError(t, err)
 	require.Equal(t, map[string]eventfilter.Key{"order": {From: ".data.id", Expect: []byte("7")}, "room": {From: ".room"}},
 		stored.Correlate)
 	event := map[string]any{"type": "t", "source": "/s", "subject": "xy", "room": 5,
 		"data": map[string]any{"id": 7, "kind": "k"}}
-	require.True(t, filter.Matcher(map[string]any{"order": 7}).Match(event).OK)
-	require.Equal(t, "correlate.order", filter.Matcher(map[string]any{"order": 8}).Match(event).Missed)
+	require.True(t, filter.Matcher(map[string]any{"order": 7}, nil).Match(event).OK)
+	require.Equal(t, "correlate.order", filter.Matcher(map[string]any{"order": 8}, nil).Match(event).Missed)
 
 	emit, ok := doc.Do[4].Body.(*dsl.Emit)
 	require.True(t, ok)
@@ -261,10 +261,10 @@ func TestTemplate(t *testing.T) {
 	got, err = whole.Value.Eval(map[string]any{"x": 1}, nil, nil)
 	require.NoError(t, err)
 	require.Equal(t, []any{1}, got)
-	fixed := body[*dsl.Set](t, "set: {a: [1, {b: .x}]}")
+	fixed := body[*dsl.Set](t, "set: {a: [1, {b: x}]}")
 	v, static := fixed.Value.Static()
 	require.True(t, static)
-	require.Equal(t, map[string]any{"a": []any{1, map[string]any{"b": ".x"}}}, v)
+	require.Equal(t, map[string]any{"a": []any{1, map[string]any{"b": "x"}}}, v)
 	_, err = whole.Value.EvalString(map[string]any{}, nil, nil)
 	require.ErrorContains(t, err, "want a string, got an array")
 	_, err = set.Value.Eval(map[string]any{"x": "s"}, nil, nil)
@@ -273,14 +273,31 @@ func TestTemplate(t *testing.T) {
 	require.ErrorIs(t, err, jq.ErrFuel)
 }
 
+// TestLooseMode: every text is evaluated, and stays as it is where that fails.
 func TestLooseMode(t *testing.T) {
 	t.Parallel()
 	doc := parse(t, header+"evaluate: {mode: loose}\ndo: [{t: {set: {a: .x, b: $input, c: '.. is not', d: $nope, e: x, "+
-		"f: '${ .x }'}}}]\n")
+		"f: '${ .x }', g: '1 + .x', h: '\"a\" + \"b\"', i: .x.y, j: https://example.com, k: 'error', l: null, m: 'null'}}}]\n")
 	require.True(t, doc.Evaluate.Loose)
-	got, err := doc.Do[0].Body.(*dsl.Set).Value.Eval(map[string]any{"x": 1}, map[string]any{"input": 2}, nil)
-	require.NoError(t, err)
-	require.Equal(t, map[string]any{"a": 1, "b": 2, "c": ".. is not", "d": "$nope", "e": "x", "f": 1}, got)
+	set := doc.Do[0].Body.(*dsl.Set).Value
+	eval := func(first bool) any {
+		fuel := jq.NewFuel(jq.DefaultFuel)
+		fuel.Version1 = first
+		got, err := set.Eval(map[string]any{"x": 1}, map[string]any{"input": 2}, fuel)
+		if err != nil {
+			return err.Error()
+		}
+		return got
+	}
+	require.Equal(t, map[string]any{"a": 1, "b": 2, "c": ".. is not", "d": "$nope", "e": "x", "f": 1, "g": 2, "h": "ab",
+		"i": ".x.y", "j": "https://example.com", "k": "error", "l": nil, "m": nil}, eval(false))
+	require.Contains(t, eval(true), "expected an object but got: number (1)")
+	_, err := set.Eval(map[string]any{"x": 1}, nil, jq.NewFuel(1))
+	require.ErrorIs(t, err, jq.ErrFuel)
+
+	doc = parse(t, header+"evaluate: {mode: loose}\ndo: [{t: {set: {a: '1 + .x', b: .x}}}]\n")
+	set = doc.Do[0].Body.(*dsl.Set).Value
+	require.Equal(t, map[string]any{"a": "1 + .x", "b": 1}, eval(true))
 }
 
 func TestInlineArray(t *testing.T) {

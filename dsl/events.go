@@ -1,6 +1,7 @@
 package dsl
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -41,13 +42,14 @@ type Consumption struct {
 	UntilEvents *Consumption
 }
 
-// EventFilter is one filter of a listen task. With and From see the event only; Expect is evaluated when the task
-// begins.
+// EventFilter is one filter of a listen task. With and From see the event, and variables as they are when the task
+// begins; Expect is evaluated then.
 type EventFilter struct {
 	With      map[string]eventfilter.Value
 	Correlate []Correlation // by name
 	Pos       Pos
 	matcher   *eventfilter.Matcher
+	uses      variableUses
 }
 
 // Correlation is a key by which events belong together. A nil Expect takes the value of the first event.
@@ -76,14 +78,27 @@ func (*Listen) Kind() Kind { return KindListen }
 // Kind implements Body.
 func (*Emit) Kind() Kind { return KindEmit }
 
-// Matcher returns the compiled filter with the values that its correlation keys must have.
-func (f *EventFilter) Matcher(expect map[string]any) *eventfilter.Matcher {
-	return f.matcher.Expecting(expect)
+// Vars returns the parts of variables that the expressions of the filter use; nil if they use none.
+func (f *EventFilter) Vars(vars map[string]any) map[string]any { return f.uses.of(vars) }
+
+// Matcher returns the compiled filter with the values that its correlation keys must have, and those of its variables.
+func (f *EventFilter) Matcher(expect, vars map[string]any) *eventfilter.Matcher {
+	return f.matcher.Expecting(expect, vars)
 }
 
 // Filter returns the filter in its stored form.
-func (f *EventFilter) Filter(expect map[string]any) (eventfilter.Filter, error) {
+func (f *EventFilter) Filter(expect, vars map[string]any) (eventfilter.Filter, error) {
 	out := eventfilter.Filter{With: f.With}
+	for _, name := range slices.Sorted(maps.Keys(vars)) {
+		text, err := jq.EncodeJSON(vars[name])
+		if err != nil {
+			return eventfilter.Filter{}, fmt.Errorf("encode the variable %q: %w", name, err)
+		}
+		if out.Vars == nil {
+			out.Vars = map[string]json.RawMessage{}
+		}
+		out.Vars[name] = text
+	}
 	for _, c := range f.Correlate {
 		key := eventfilter.Key{From: c.From}
 		if value, given := expect[c.Name]; given {

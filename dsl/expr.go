@@ -1,6 +1,7 @@
 package dsl
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -35,13 +36,14 @@ func (e *Expr) Holds(input any, vars map[string]any, fuel *jq.Fuel) (bool, error
 
 // Template is a JSON value in which strings may be expressions. A string is an expression as a whole or not at all: "a
 // ${ .b } c" is text. In strict mode an expression is written in ${ }, with or without space around it; in loose mode a
-// whole string that starts with "." or "$" and compiles is an expression, too. In the fields where the specification
+// whole string that compiles is an expression, too, and stays the text where its evaluation fails. In the fields where the specification
 // allows bare expressions (input.from, output.as, export.as) the template's own string is an expression with or without
 // ${ }.
 type Template struct {
 	Pos Pos
 	// exactly one of the following is set, or none for the literal null
 	expr    *Expr
+	loose   *looseText // beside expr, where it is not in ${ }
 	object  map[string]*Template
 	array   []*Template
 	literal any
@@ -53,6 +55,8 @@ type Template struct {
 // immutable.
 func (t *Template) Eval(input any, vars map[string]any, fuel *jq.Fuel) (any, error) {
 	switch {
+	case t.loose != nil:
+		return t.loose.eval(t.expr, input, vars, fuel)
 	case t.expr != nil:
 		return t.expr.Eval(input, vars, fuel)
 	case t.object != nil:
@@ -81,6 +85,26 @@ func (t *Template) Eval(input any, vars map[string]any, fuel *jq.Fuel) (any, err
 		return t.join(input, vars, fuel)
 	}
 	return t.literal, nil
+}
+
+// looseText is a text in loose mode that may be an expression.
+type looseText struct {
+	text string
+	// always reports that it is an expression in version 1 of the interpretation, too, in which its errors are those of
+	// the task: it begins with "." or "$".
+	always bool
+}
+
+func (l *looseText) eval(e *Expr, input any, vars map[string]any, fuel *jq.Fuel) (any, error) {
+	first := fuel != nil && fuel.Version1
+	if first && !l.always {
+		return l.text, nil
+	}
+	v, err := e.Eval(input, vars, fuel)
+	if err != nil && !first && !errors.Is(err, jq.ErrFuel) {
+		return l.text, nil
+	}
+	return v, err
 }
 
 // EvalString evaluates a template that must result in a string.

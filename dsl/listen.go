@@ -2,6 +2,7 @@ package dsl
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -102,15 +103,21 @@ func (p *parser) eventFilters(v value, vars []string, what string) []*EventFilte
 	return out
 }
 
-// eventFilter reads one filter. vars are the variables that correlate.*.expect may use, nil where it must be constant.
+// eventFilter reads one filter. vars are the variables that its expressions may use, nil where there is no run:
+// correlate.*.expect must be constant there.
 func (p *parser) eventFilter(v value, vars []string) *EventFilter {
 	f := &EventFilter{Pos: v.pos()}
 	p.object(v, "an event filter", fields{
-		{"with", true, func(v value) { f.With = p.eventPattern(v) }},
+		{"with", true, func(v value) { f.With = p.eventPattern(v, vars) }},
 		{"correlate", false, func(v value) { f.Correlate = p.correlations(v, vars) }},
 	})
 	p.checkKeys(v, f.With)
-	stored := eventfilter.Filter{With: f.With, Correlate: map[string]eventfilter.Key{}}
+	f.uses = usesOf(expressionsOf(f.With, f.Correlate), vars)
+	stored := eventfilter.Filter{With: f.With, Correlate: map[string]eventfilter.Key{},
+		Vars: make(map[string]json.RawMessage, len(f.uses))}
+	for name := range f.uses {
+		stored.Vars[name] = json.RawMessage("null") // the value is that of a run
+	}
 	for _, c := range f.Correlate {
 		stored.Correlate[c.Name] = eventfilter.Key{From: c.From}
 	}
@@ -128,7 +135,7 @@ func (p *parser) correlations(v value, vars []string) []Correlation {
 		c := Correlation{Name: m.Key}
 		p.object(v.child(m), fmt.Sprintf("the correlation key %q", m.Key), fields{
 			{"from", true, func(v value) {
-				if e := p.expr(v, "from", nil); e != nil {
+				if e := p.eventExpr(v, "from", vars); e != nil {
 					c.From = e.Source
 				}
 			}},
@@ -149,21 +156,20 @@ func (p *parser) expectation(v value, vars []string) *Template {
 			"there is no run yet whose data expect could be evaluated on")
 		return nil
 	}
-	p.checkPath(v, vars, "expect is compared as the text %q")
 	return p.template(v, vars)
 }
 
 // eventPattern reads the with of a filter.
-func (p *parser) eventPattern(v value) map[string]eventfilter.Value {
+func (p *parser) eventPattern(v value, vars []string) map[string]eventfilter.Value {
 	out := map[string]eventfilter.Value{}
-	p.eventAttributes(v, "with", func(name string, v value) {
-		if literal := p.isLiteral(v); literal && isURIAttribute(name) && strings.ContainsAny(v.node.Text, "{}") {
+	p.eventAttributes(v, "with", vars, func(name string, v value) {
+		if literal := p.isLiteral(v, vars); literal && isURIAttribute(name) && strings.ContainsAny(v.node.Text, "{}") {
 			p.report(CodeValue, v, "write an expression, for example ${ startswith(\"https://example.com/\") }",
 				"a filter compares the %s as it is, it cannot be a URI template", name)
 		}
 		p.checkAttribute(name, v)
-		out[name] = p.eventValue(v)
-		if pattern, ok := p.pattern(name, v); ok {
+		out[name] = p.eventValue(v, vars)
+		if pattern, ok := p.pattern(name, v, vars); ok {
 			out[name] = eventfilter.Value{Expr: pattern}
 		}
 	})
@@ -171,6 +177,16 @@ func (p *parser) eventPattern(v value) map[string]eventfilter.Value {
 		p.report(CodeValue, v, "any: [] takes every event", "the with of an event filter must not be empty")
 	}
 	return out
+}
+
+// eventExpr reads an expression on an event or an attribute. It may use variables, but no clock: it is evaluated apart
+// from the run.
+func (p *parser) eventExpr(v value, what string, vars []string) *Expr {
+	e := p.expr(v, what, vars)
+	if e != nil && e.program != nil && e.program.ReadsClock() && vars != nil {
+		p.noClock(v)
+	}
+	return e
 }
 
 // ParseEventPattern reads the `with` of an event filter that is not part of a document, in YAML or JSON, as a listen
@@ -186,15 +202,15 @@ func ParseEventPattern(source []byte) (map[string]eventfilter.Value, Violations)
 	var with map[string]eventfilter.Value
 	if root != nil {
 		p.lines = bytes.Split(source, []byte("\n"))
-		with = p.eventPattern(value{node: root})
+		with = p.eventPattern(value{node: root}, nil)
 	}
 	return with, limitViolations(p.violations.sorted(), p.limits.MaxViolations)
 }
 
 // pattern returns the expression for an attribute that is a regular expression. A text that does not compile as
 // one, or that exceeds a limit, is compared literally.
-func (p *parser) pattern(name string, v value) (string, bool) {
-	if !p.isLiteral(v) || name == "data" || name == "time" {
+func (p *parser) pattern(name string, v value, vars []string) (string, bool) {
+	if !p.isLiteral(v, vars) || name == "data" || name == "time" {
 		return "", false
 	}
 	source, ok := lint.PatternExpression(v.node.Text)
@@ -212,27 +228,24 @@ func (p *parser) pattern(name string, v value) (string, bool) {
 	return source, err == nil
 }
 
-func (p *parser) isLiteral(v value) bool {
-	return v.node.Kind == tree.String && !p.isExpression(v, nil)
+func (p *parser) isLiteral(v value, vars []string) bool {
+	return v.node.Kind == tree.String && !p.isExpression(v, vars)
 }
 
-func (p *parser) eventValue(v value) eventfilter.Value {
+func (p *parser) eventValue(v value, vars []string) eventfilter.Value {
 	switch {
-	case p.isExpression(v, nil):
-		return eventfilter.Value{Expr: p.compile(v, nil).Source}
+	case p.isExpression(v, vars):
+		return eventfilter.Value{Expr: p.eventExpr(v, "an attribute", vars).Source}
 	case v.node.Kind == tree.Object && len(v.node.Members) == 0:
 		return eventfilter.Value{Expr: `type == "object"`}
 	case v.node.Kind == tree.Object:
 		members := make(map[string]eventfilter.Value, len(v.node.Members))
 		for _, m := range v.node.Members {
-			members[m.Key] = p.eventValue(v.child(m))
+			members[m.Key] = p.eventValue(v.child(m), vars)
 		}
 		return eventfilter.Value{Members: members}
 	}
-	if v.node.Kind == tree.String {
-		p.checkPath(v, nil, "an event filter compares with the text %q as it is")
-	}
-	if _, static := p.template(v, nil).Static(); !static {
+	if _, static := p.template(v, vars).Static(); !static {
 		p.report(CodeValue, v, "write the whole array as one expression",
 			"an array in a filter is compared as it is, it cannot hold expressions")
 	}
@@ -249,7 +262,7 @@ func eventAttributeNames() []string {
 }
 
 // eventAttributes checks the attributes of an event or of a filter, and calls read for each.
-func (p *parser) eventAttributes(v value, what string, read func(name string, v value)) {
+func (p *parser) eventAttributes(v value, what string, vars []string, read func(name string, v value)) {
 	if !p.is(v, tree.Object, what) {
 		return
 	}
@@ -274,17 +287,17 @@ func (p *parser) eventAttributes(v value, what string, read func(name string, v 
 			if !p.is(a, tree.String, described) {
 				continue
 			}
-			p.literalAttribute(m.Key, a, described)
+			p.literalAttribute(m.Key, a, described, vars)
 		}
 		read(m.Key, a)
 	}
 }
 
 // literalAttribute checks the form of an attribute that is written as a literal.
-func (p *parser) literalAttribute(name string, v value, described string) {
+func (p *parser) literalAttribute(name string, v value, described string, vars []string) {
 	text := v.node.Text
 	switch {
-	case !p.isLiteral(v):
+	case !p.isLiteral(v, vars):
 	case text == "" && name != "subject":
 		p.report(CodeValue, v, "", "%s must not be empty", described)
 	case isURIAttribute(name):
@@ -325,7 +338,7 @@ func (p *parser) emitTask(task value, c taskContext) Body {
 	v, _ := task.member("emit")
 	p.object(v, "emit", fields{{"event", true, func(v value) {
 		p.object(v, "emit.event", fields{{"with", true, func(v value) {
-			p.eventAttributes(v, "emit.event.with", func(name string, v value) {
+			p.eventAttributes(v, "emit.event.with", c.scope.at(slotTask), func(name string, v value) {
 				if name == "specversion" {
 					p.report(CodeValue, v, "remove it", "the specversion of an event is set when it is emitted")
 				}

@@ -7,7 +7,7 @@ type RunWorkflow struct {
 	Namespace, Name string
 	// Version is that of the workflow; empty: the latest when the task begins.
 	Version string
-	Input   *Template // nil: null
+	Input   *Template // nil: the task's input
 	// Await defines whether the task waits for the end of that run. If not, its output is its input.
 	Await bool
 	// Return selects the output of a task that waits.

@@ -85,7 +85,7 @@ func (p *parser) trigger(v value) *eventfilter.Spec {
 				expect[c.Name], _ = c.Expect.Static()
 			}
 		}
-		filter, err := f.Filter(expect)
+		filter, err := f.Filter(expect, nil)
 		if err != nil {
 			p.report(CodeValue, v, "", "%v", err)
 		}

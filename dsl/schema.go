@@ -60,6 +60,17 @@ func (e *SchemaError) Error() string {
 	return strings.Join(lines, "; ")
 }
 
+// Text returns the violations like Error, but names no pointer where it is that of the whole value.
+func (e *SchemaError) Text() string {
+	lines := make([]string, len(e.Violations))
+	for i, v := range e.Violations {
+		if lines[i] = v.Message; v.Pointer != "" {
+			lines[i] = fmt.Sprintf("%q: %s", v.Pointer, v.Message)
+		}
+	}
+	return strings.Join(lines, "; ")
+}
+
 // compileSchema compiles a value of a document as a schema.
 func compileSchema(node *tree.Node) (*Schema, error) {
 	definition := node.Value()

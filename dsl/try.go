@@ -1,6 +1,12 @@
 package dsl
 
-import "github.com/signalbox-dev/signalbox/dsl/internal/tree"
+import (
+	"fmt"
+	"slices"
+
+	"github.com/signalbox-dev/signalbox/dsl/internal/tree"
+	"github.com/signalbox-dev/signalbox/dsl/jq"
+)
 
 func (p *parser) tryTask(task value, c taskContext) Body {
 	body := &Try{Catch: &Catch{As: "error"}}
@@ -26,12 +32,28 @@ func (p *parser) catch(v value, body *Catch, c taskContext) {
 			p.object(v, "catch.errors", fields{{"with", false, func(v value) { body.Errors = p.errorFilter(v) }}})
 		}},
 		{"as", false, func(value) {}},
-		{"when", false, func(v value) { body.When = p.expr(v, "catch.when", vars) }},
-		{"exceptWhen", false, func(v value) { body.ExceptWhen = p.expr(v, "catch.exceptWhen", vars) }},
+		{"when", false, func(v value) { body.When = p.errorCondition(v, "catch.when", vars) }},
+		{"exceptWhen", false, func(v value) { body.ExceptWhen = p.errorCondition(v, "catch.exceptWhen", vars) }},
 		{"retry", false, func(v value) { body.Retry = p.retry(v, vars) }},
 		{"do", false, func(v value) { body.Tasks = p.taskList(v, inner) }},
 		{"then", false, func(v value) { body.Then, body.HasThen = p.flow(v, c), true }},
 	})
+}
+
+// errorCondition reads a condition on a caught error, which is its input. It warns of one that reads only members that
+// no error has: that one is meant for the task's input.
+func (p *parser) errorCondition(v value, what string, vars []string) *Expr {
+	e := p.expr(v, what, vars)
+	if e == nil {
+		return nil
+	}
+	known := []string{"type", "status", "title", "detail", "instance"}
+	read := jq.Members(e.Source)
+	if len(read) > 0 && !slices.ContainsFunc(read, func(name string) bool { return slices.Contains(known, name) }) {
+		p.warn(CodeNeverMatches, v, Pos{}, fmt.Sprintf("write $input.%s for the task's input", read[0]),
+			"%s sees the error as ., and no error has a member %q", what, read[0])
+	}
+	return e
 }
 
 // errorFilter reads a static filter: the specification has no expressions here.
@@ -60,6 +82,13 @@ func (p *parser) errorFilter(v value) *ErrorFilter {
 		{"instance", false, str(&f.Instance, "the instance")},
 		{"title", false, str(&f.Title, "the title")},
 		{"detail", false, str(&f.Detail, "the detail")},
+		{"details", false, func(details value) {
+			if _, both := v.member("detail"); both {
+				p.report(CodeValue, details, "remove it", "an error filter has both detail and details")
+			}
+			p.warn(CodeOldKey, details, details.key, "write detail", "details is the name of detail in older releases")
+			str(&f.Detail, "the detail")(details)
+		}},
 	})
 	if v.node.Kind == tree.Object && len(v.node.Members) == 0 {
 		p.report(CodeValue, v, "remove errors to catch all", "an error filter must not be empty")
@@ -81,8 +110,8 @@ func (p *parser) retry(v value, vars []string) *RetryPolicy {
 func (p *parser) retryPolicy(v value, vars []string) *RetryPolicy {
 	r := &RetryPolicy{Backoff: Backoff{Kind: BackoffConstant}}
 	p.object(v, "a retry policy", fields{
-		{"when", false, func(v value) { r.When = p.expr(v, "retry.when", vars) }},
-		{"exceptWhen", false, func(v value) { r.ExceptWhen = p.expr(v, "retry.exceptWhen", vars) }},
+		{"when", false, func(v value) { r.When = p.errorCondition(v, "retry.when", vars) }},
+		{"exceptWhen", false, func(v value) { r.ExceptWhen = p.errorCondition(v, "retry.exceptWhen", vars) }},
 		{"delay", false, func(v value) { r.Delay = p.duration(v, vars) }},
 		{"backoff", false, func(v value) { r.Backoff = p.backoff(v) }},
 		{"limit", false, func(v value) { r.Limit = p.retryLimit(v, vars) }},

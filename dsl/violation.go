@@ -41,9 +41,11 @@ const (
 	CodeUnused           Code = "unused"            // defined, never used (warning)
 	CodeSecret           Code = "secret"            // a secret where none is allowed, or that cannot be found (warning)
 	CodePreRelease       Code = "pre_release"       // a pre-release of the language, read as its release (warning)
+	CodeOldKey           Code = "old_key"           // a key under its name in older releases (warning)
 	CodeTrailingComma    Code = "trailing_comma"    // JSON except for a comma, read as YAML (warning)
 	CodeLiteral          Code = "literal"           // a text that looks like an expression but is not one (warning)
 	CodeNeverMatches     Code = "never_matches"     // a filter that nothing can match (warning)
+	CodeAlwaysFails      Code = "always_fails"      // an expression that fails when it is evaluated (warning)
 	CodeExtensionKey     Code = "extension_key"     // a correlation key that reads an extension attribute (warning)
 	CodeUnreachable      Code = "unreachable"       // a task that no other task leads to (warning)
 	CodeEndless          Code = "endless"           // a task that goes to itself without a condition (warning)
@@ -56,8 +58,8 @@ func Codes() []Code {
 		CodeSyntax, CodeLimit, CodeDuplicateKey, CodeUnknownKey, CodeMissingKey, CodeType, CodeValue, CodeUnsupported,
 		CodeUnknownReference, CodeDuplicateName, CodeExpression, CodeUnknownVariable, CodeSchema, CodeTaskKind, CodeUnused,
 		CodeSecret,
-		CodePreRelease, CodeTrailingComma, CodeLiteral, CodeNeverMatches, CodeExtensionKey, CodeUnreachable, CodeEndless,
-		CodeDirectiveName,
+		CodePreRelease, CodeOldKey, CodeTrailingComma, CodeLiteral, CodeNeverMatches, CodeAlwaysFails, CodeExtensionKey,
+		CodeUnreachable, CodeEndless, CodeDirectiveName,
 	}
 }
 

@@ -33,12 +33,25 @@ func (p *parser) checkText(v value, vars []string) {
 	}
 }
 
-// checkPath warns of a text that is compared literally although it looks like a path into data.
-func (p *parser) checkPath(v value, vars []string, format string) {
+// checkBarePath warns of a text in a template that looks like an expression of this language or another.
+func (p *parser) checkBarePath(v value, vars []string) {
+	if v.node.Kind != tree.String || p.loose {
+		return
+	}
 	text := strings.TrimSpace(v.node.Text)
-	if !p.loose && lint.LooksLikePath(text,
-		p.compiles(append([]string{"context", "input", "task", "workflow"}, vars...))) {
-		p.warn(CodeLiteral, v, Pos{}, "write ${ "+text+" } for an expression", format, text)
+	if lint.LooksLikePath(text, p.compiles(vars)) {
+		p.warn(CodeLiteral, v, Pos{}, "write ${ "+text+" } for an expression", "%q is used as a text, as it is not in ${ }", text)
+		return
+	}
+	if f, ok := lint.ForeignExpression(text, p.compiles(vars)); ok {
+		p.reportViolation(v, Pos{}, f)
+	}
+}
+
+// checkPatterns warns of constant regular expressions that cannot be used.
+func (p *parser) checkPatterns(v value, source string) {
+	for _, what := range jq.PatternViolations(source) {
+		p.warn(CodeAlwaysFails, v, Pos{}, "use the syntax of RE2", "the expression fails whenever it gets there: %s", what)
 	}
 }
 

@@ -25,7 +25,7 @@ func Example() {
 	match := m.Match(paid)
 	fmt.Println(match.OK, match.Keys)
 
-	other := m.Expecting(map[string]any{"order": "o-2"}).Match(paid)
+	other := m.Expecting(map[string]any{"order": "o-2"}, nil).Match(paid)
 	fmt.Println(other.OK, other.Missed)
 	// Output:
 	// true map[order:o-1]

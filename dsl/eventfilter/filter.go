@@ -61,6 +61,8 @@ type Filter struct {
 	With map[string]Value `json:"with,omitempty"`
 	// Correlate are the keys by which events are correlated, by name.
 	Correlate map[string]Key `json:"correlate,omitempty"`
+	// Vars are the variables that the expressions use, without "$": the values that the run had when it began to listen.
+	Vars map[string]json.RawMessage `json:"vars,omitempty"`
 }
 
 // Value is the condition on an attribute: a literal, an expression or an object of values. Exactly one of the three is
@@ -103,6 +105,7 @@ type Matcher struct {
 	with   []attribute
 	keys   []key
 	expect map[string]any
+	vars   map[string]any
 }
 
 type attribute struct {
@@ -124,14 +127,20 @@ type key struct {
 
 // Compile compiles a filter. An error contains the invalid expression or literal.
 func Compile(f Filter, c *jq.Compiler) (*Matcher, error) {
-	m := &Matcher{}
+	m := &Matcher{vars: make(map[string]any, len(f.Vars))}
+	names := slices.Sorted(maps.Keys(f.Vars))
 	var err error
-	if m.with, err = attributes(f.With, c); err != nil {
+	for _, name := range names {
+		if m.vars[name], err = jq.DecodeJSON(f.Vars[name]); err != nil {
+			return nil, fmt.Errorf("read the variable %q: %w", name, err)
+		}
+	}
+	if m.with, err = attributes(f.With, c, names); err != nil {
 		return nil, err
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.Correlate)) {
 		k := f.Correlate[name]
-		program, err := c.Compile(k.From, nil)
+		program, err := c.Compile(k.From, names)
 		if err != nil {
 			return nil, fmt.Errorf("compile the correlation key %q: %w", name, err)
 		}
@@ -151,7 +160,7 @@ func Compile(f Filter, c *jq.Compiler) (*Matcher, error) {
 	return m, nil
 }
 
-func attributes(values map[string]Value, c *jq.Compiler) ([]attribute, error) {
+func attributes(values map[string]Value, c *jq.Compiler, vars []string) ([]attribute, error) {
 	var out []attribute
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		v := values[name]
@@ -159,9 +168,9 @@ func attributes(values map[string]Value, c *jq.Compiler) ([]attribute, error) {
 		var err error
 		switch {
 		case v.Expr != "":
-			a.want.program, err = c.Compile(v.Expr, nil)
+			a.want.program, err = c.Compile(v.Expr, vars)
 		case v.Members != nil:
-			a.want.members, err = attributes(v.Members, c)
+			a.want.members, err = attributes(v.Members, c, vars)
 		case v.Literal != nil:
 			a.want.literal, err = jq.DecodeJSON(v.Literal)
 		}
@@ -173,9 +182,10 @@ func attributes(values map[string]Value, c *jq.Compiler) ([]attribute, error) {
 	return out, nil
 }
 
-// Expecting returns the matcher with required values for its keys, by name; keys without one accept any value.
-func (m *Matcher) Expecting(expect map[string]any) *Matcher {
-	return &Matcher{with: m.with, keys: m.keys, expect: expect}
+// Expecting returns the matcher with required values for its keys, by name; keys without one accept any value. vars are
+// the values of its variables.
+func (m *Matcher) Expecting(expect, vars map[string]any) *Matcher {
+	return &Matcher{with: m.with, keys: m.keys, expect: expect, vars: vars}
 }
 
 // Match is the result of matching one event.
@@ -193,7 +203,7 @@ type Match struct {
 
 // Match matches an event, a plain value that must not change meanwhile.
 func (m *Matcher) Match(event map[string]any) Match {
-	var e evaluation
+	e := evaluation{vars: m.vars}
 	for _, a := range m.with {
 		if !a.meets(event, &e) {
 			return e.noMatch(a.name)
@@ -259,13 +269,14 @@ func (w condition) accepts(value any, instant bool, e *evaluation) bool {
 
 // evaluation records the fuel used on one event, and the first expression that failed.
 type evaluation struct {
+	vars    map[string]any
 	used    int64
 	failure error
 }
 
 func (e *evaluation) run(p *jq.Program, input any) (any, error) {
 	fuel := jq.NewFuel(Fuel)
-	value, err := p.Run(input, nil, fuel)
+	value, err := p.Run(input, e.vars, fuel)
 	e.used += fuel.Used()
 	if e.failure == nil {
 		e.failure = err

@@ -97,8 +97,8 @@ func TestKeys(t *testing.T) {
 	t.Parallel()
 	m := matcher(t, `{"correlate": {"room": {"from": ".roomid"}, "n": {"from": ".data.unit.scale"}}}`)
 	require.Equal(t, map[string]any{"room": "kitchen", "n": 1}, m.Match(event(t, heartbeat)).Keys)
-	require.True(t, m.Expecting(map[string]any{"n": 1.0}).Match(event(t, heartbeat)).OK)
-	other := m.Expecting(map[string]any{"n": 2}).Match(event(t, heartbeat))
+	require.True(t, m.Expecting(map[string]any{"n": 1.0}, nil).Match(event(t, heartbeat)).OK)
+	other := m.Expecting(map[string]any{"n": 2}, nil).Match(event(t, heartbeat))
 	require.Equal(t, []any{"correlate.n", false}, []any{other.Missed, other.OK})
 	require.Nil(t, other.Keys)
 	require.Positive(t, other.Fuel)
@@ -209,4 +209,32 @@ func TestStoredFiltersDecideAlike(t *testing.T) {
 		require.Equal(t, event(t, body), e)
 		require.True(t, f.With["data"].Expr != "error" || !first.Match(e).OK)
 	})
+}
+
+// A filter has the values of the variables that its expressions use.
+func TestVariables(t *testing.T) {
+	t.Parallel()
+	f := eventfilter.Filter{
+		With:      map[string]eventfilter.Value{"data": {Members: map[string]eventfilter.Value{"bpm": {Expr: ". > $input.limit"}}}},
+		Correlate: map[string]eventfilter.Key{"id": {From: ".subject + $context"}},
+		Vars:      map[string]json.RawMessage{"input": json.RawMessage(`{"limit":60}`), "context": json.RawMessage(`"-x"`)},
+	}
+	m, err := eventfilter.Compile(f, jq.NewCompiler())
+	require.NoError(t, err)
+	of := func(bpm int) map[string]any {
+		return map[string]any{"subject": "a", "data": map[string]any{"bpm": bpm}}
+	}
+	require.Equal(t, map[string]any{"id": "a-x"}, m.Match(of(61)).Keys)
+	require.Equal(t, "data", m.Match(of(60)).Missed)
+	require.Equal(t, []string{"data"}, m.Unmet(of(60)))
+	require.Equal(t, "a-x", m.Value("correlate.id", of(60)))
+	other := m.Expecting(nil, map[string]any{"input": map[string]any{"limit": 0}, "context": ""})
+	require.Equal(t, map[string]any{"id": "a"}, other.Match(of(1)).Keys)
+
+	f.Vars["input"] = json.RawMessage("{")
+	_, err = eventfilter.Compile(f, jq.NewCompiler())
+	require.ErrorContains(t, err, `read the variable "input"`)
+	delete(f.Vars, "input")
+	_, err = eventfilter.Compile(f, jq.NewCompiler())
+	require.ErrorContains(t, err, "there is no variable $input")
 }

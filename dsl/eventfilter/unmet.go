@@ -13,7 +13,7 @@ func KeyOf(condition string) (name string, isKey bool) {
 // Unmet returns the names of all conditions that an event does not meet, as [Match] names the first of them; none where
 // the event matches.
 func (m *Matcher) Unmet(event map[string]any) []string {
-	var e evaluation
+	e := evaluation{vars: m.vars}
 	var names []string
 	for _, a := range m.with {
 		if !a.meets(event, &e) {
@@ -35,7 +35,7 @@ func (m *Matcher) Value(condition string, event map[string]any) any {
 	if !isKey {
 		return attributeOf(event, condition)
 	}
-	var e evaluation
+	e := evaluation{vars: m.vars}
 	for _, k := range m.keys {
 		if k.name == name {
 			value, _ := e.run(k.from, event) // an expression that fails gives no value

@@ -42,7 +42,10 @@ type child struct {
 
 // startChild requests the run of another workflow.
 func (m *Machine) startChild(f *frame, b *dsl.RunWorkflow) {
-	var input any
+	input := f.input
+	if !m.atLeast(2) {
+		input = nil
+	}
 	if b.Input != nil {
 		var runError *dsl.Error
 		if input, runError = m.template(b.Input, f.input, m.variables(f), f.task.Pointer); runError != nil {

@@ -162,3 +162,17 @@ func TestChildOfAPausedRunEnds(t *testing.T) {
 	require.Equal(t, epoch.Add(5*time.Second), *w.step("/do/0/r").EndedAt)
 	require.Equal(t, epoch.Add(9*time.Second), w.step("/do/1/s").StartedAt)
 }
+
+// A child without an input gets that of its task, from version 2 on.
+func TestChildHasTheInputOfItsTask(t *testing.T) {
+	t.Parallel()
+	for version, want := range map[int]any{1: nil, interp.Version: map[string]any{"n": 7}} {
+		w := newDriver(t, document(`do: [{r: {input: {from: .order}, run: {workflow: {namespace: shop, name: x, version: latest}}}}]`),
+			`{"order": {"n": 7}}`)
+		w.m = interp.New(w.doc, interp.Start{RunID: "run-1", Input: value(t, `{"order": {"n": 7}}`), At: epoch,
+			Interpreter: version}, w.limits)
+		w.child = ends(1, time.Minute)
+		w.completes(`1`)
+		require.Equal(t, want, w.children[0].Input, "version %d", version)
+	}
+}

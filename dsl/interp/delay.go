@@ -9,19 +9,21 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl"
 )
 
-// retryDelay is the time before the n-th retry: the policy's delay, grown by its back-off, or asked if that is longer,
-// plus jitter.
+// retryDelay is the time before the n-th retry: the policy's delay, grown by its back-off, or the least one if it has
+// none, or asked if that is longer, plus jitter.
 func (m *Machine) retryDelay(f *frame, p *dsl.RetryPolicy, n int, vars map[string]any,
 	asked time.Duration) (time.Duration, *dsl.Error) {
 	at := f.task.Pointer
-	var delay time.Duration
-	var failed *dsl.Error
+	delay, failed := m.leastDelay(n), (*dsl.Error)(nil)
 	if p.Delay != nil {
 		if delay, failed = m.duration(p.Delay, f.input, vars, at); failed != nil {
 			return 0, failed
 		}
 	}
-	delay = max(grownDelay(delay, p.Backoff.Kind, n), asked)
+	if p.Delay != nil {
+		delay = grownDelay(delay, p.Backoff.Kind, n)
+	}
+	delay = max(delay, asked)
 	if p.Jitter == nil {
 		return delay, nil
 	}
@@ -34,6 +36,15 @@ func (m *Machine) retryDelay(f *frame, p *dsl.RetryPolicy, n int, vars map[strin
 		return 0, failed
 	}
 	return delay + from + jitterDelay(m.start.RunID, f.path, n, to-from), nil
+}
+
+// leastDelay is the time before the n-th retry of a policy that gives no delay: 100 ms, then twice as long each time, up
+// to a minute. Without it, a task that always fails would be repeated as fast as the platform can.
+func (m *Machine) leastDelay(n int) time.Duration {
+	if !m.atLeast(2) {
+		return 0
+	}
+	return min(grownDelay(100*time.Millisecond, dsl.BackoffExponential, n), time.Minute)
 }
 
 // grownDelay applies a back-off to the delay before the n-th retry: constant, n times or 2^(n-1) times, up to a year.

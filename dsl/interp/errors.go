@@ -153,9 +153,9 @@ func (m *Machine) catch(f *frame, failure *raised) bool {
 	if !c.Errors.Matches(&failure.runError) {
 		return false
 	}
-	vars := m.variables(f)
-	vars[c.As] = errorValue(&failure.runError)
-	wanted, failed := m.permits(f, c.When, c.ExceptWhen, vars)
+	vars, value := m.variables(f), errorValue(&failure.runError)
+	vars[c.As] = value
+	wanted, failed := m.permits(f, c.When, c.ExceptWhen, value, vars)
 	if failed != nil {
 		failure.runError = *failed
 		return false
@@ -184,15 +184,18 @@ func (m *Machine) catch(f *frame, failure *raised) bool {
 	return true
 }
 
-// permits evaluates a pair of conditions; absent ones permit.
-func (m *Machine) permits(f *frame, when, except *dsl.Expr, vars map[string]any) (bool, *dsl.Error) {
+// permits evaluates a pair of conditions on the error value of a catch; absent ones permit.
+func (m *Machine) permits(f *frame, when, except *dsl.Expr, value any, vars map[string]any) (bool, *dsl.Error) {
+	if !m.atLeast(2) {
+		value = f.input
+	}
 	if when != nil {
-		if holds, failed := m.holds(when, f.input, vars, f.task.Pointer); failed != nil || !holds {
+		if holds, failed := m.holds(when, value, vars, f.task.Pointer); failed != nil || !holds {
 			return false, failed
 		}
 	}
 	if except != nil {
-		holds, failed := m.holds(except, f.input, vars, f.task.Pointer)
+		holds, failed := m.holds(except, value, vars, f.task.Pointer)
 		return !holds, failed
 	}
 	return true, nil
@@ -200,7 +203,7 @@ func (m *Machine) permits(f *frame, when, except *dsl.Expr, vars map[string]any)
 
 // retry schedules the next attempt of a try if its policy allows one.
 func (m *Machine) retry(f *frame, p *dsl.RetryPolicy, vars map[string]any, failure *raised) (bool, *dsl.Error) {
-	if ok, failed := m.permits(f, p.When, p.ExceptWhen, vars); failed != nil || !ok {
+	if ok, failed := m.permits(f, p.When, p.ExceptWhen, errorValue(&failure.runError), vars); failed != nil || !ok {
 		return false, failed
 	}
 	retries := f.try.number // the number of retries including this one

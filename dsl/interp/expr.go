@@ -85,7 +85,7 @@ func (m *Machine) fuel() *jq.Fuel {
 		share += share / handlerShare
 	}
 	fuel := jq.NewFuel(max(share-m.turn, 0))
-	fuel.Watch = m.watch
+	fuel.Watch, fuel.Now, fuel.Version1 = m.watch, m.now, !m.atLeast(2)
 	return fuel
 }
 
@@ -152,7 +152,11 @@ func (m *Machine) conform(s *dsl.Schema, v any, at, what string) *dsl.Error {
 	if err == nil {
 		return nil
 	}
-	runError := newError(dsl.ErrorTypeValidation, 400, at, what+" does not match its schema: "+err.Error())
+	text := err.Error()
+	if violations, ok := errors.AsType[*dsl.SchemaError](err); ok && m.atLeast(2) {
+		text = violations.Text()
+	}
+	runError := newError(dsl.ErrorTypeValidation, 400, at, what+" does not match its schema: "+text)
 	if _, costly := errors.AsType[*dsl.CheckCostError](err); costly {
 		runError = newError(dsl.ErrorTypeExpression, 400, at, what+" cannot be checked: "+err.Error())
 	}

@@ -90,10 +90,10 @@ func (t *takenEvents) report(total int64) {
 // startListen requests the listener, with everything evaluated that depends on the run.
 func (m *Machine) startListen(f *frame, b *dsl.Listen) {
 	e := &listener{key: EntryKey(m.start.RunID, f.path), keys: map[string]any{}}
-	var main, until filterset.State
-	var runError *dsl.Error
-	if main.Expect, runError = m.expectations(f, b.To.Filters); runError == nil && b.To.UntilEvents != nil {
-		until.Expect, runError = m.expectations(f, b.To.UntilEvents.Filters)
+	var until filterset.State
+	main, runError := m.filterState(f, b.To.Filters)
+	if runError == nil && b.To.UntilEvents != nil {
+		until, runError = m.filterState(f, b.To.UntilEvents.Filters)
 	}
 	if runError != nil {
 		m.fail(f, runError)
@@ -123,25 +123,28 @@ func (m *Machine) listenEffect(f *frame, spec eventfilter.Spec) Listen {
 	}
 }
 
-// expectations evaluates the required values of the correlation keys of filters.
-func (m *Machine) expectations(f *frame, filters []*dsl.EventFilter) ([]map[string]any, *dsl.Error) {
-	out := make([]map[string]any, len(filters))
+// filterState evaluates the required values of the correlation keys of filters, and takes the variables that their
+// expressions use.
+func (m *Machine) filterState(f *frame, filters []*dsl.EventFilter) (filterset.State, *dsl.Error) {
+	s := filterset.State{Expect: make([]map[string]any, len(filters)), Vars: make([]map[string]any, len(filters))}
+	vars := m.variables(f)
 	for i, filter := range filters {
+		s.Vars[i] = filter.Vars(vars)
 		for _, key := range filter.Correlate {
 			if key.Expect == nil {
 				continue
 			}
-			value, runError := m.template(key.Expect, f.input, m.variables(f), f.task.Pointer)
+			value, runError := m.template(key.Expect, f.input, vars, f.task.Pointer)
 			if runError != nil {
-				return nil, runError
+				return s, runError
 			}
-			if out[i] == nil {
-				out[i] = map[string]any{}
+			if s.Expect[i] == nil {
+				s.Expect[i] = map[string]any{}
 			}
-			out[i][key.Name] = value
+			s.Expect[i][key.Name] = value
 		}
 	}
-	return out, nil
+	return s, nil
 }
 
 // setFilters builds the filter sets from the document and the expectations.

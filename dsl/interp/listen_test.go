@@ -50,6 +50,16 @@ func TestListen(t *testing.T) {
 			[]published{b(1, "1"), b(2, "2"), b(3, "3"), a(4, "4")}, `[1, 2, 4]`},
 		{"an event meets one filter", `listen: {to: {all: [{with: {type: a}}, {with: {data: '${ . > 0 }'}}]}}`, `{}`,
 			[]published{a(1, "1"), a(2, "0"), a(3, "3")}, `[1, 3]`},
+		{"filters see the data of the run", `
+input: {from: '{low: .min}'}
+listen:
+  to:
+    any:
+      - with: {type: a, data: '${ . >= $input.low and . < $context.max and . != $workflow.input.not }'}
+      - with: {type: '${ $context | keys | .[0] }'}
+        correlate: {room: {from: '.roomid + ($task.input.min | tostring)', expect: r3}}
+    until: length == 2`, `{"min": 3, "max": 9, "not": 5}`,
+			[]published{a(1, "2"), a(2, "9"), a(3, "5"), a(4, "4"), keyed(5, "max", "x"), keyed(6, "max", "r")}, `[4, 6]`},
 		{"the first event fixes a key", `
 listen:
   to:
@@ -239,7 +249,7 @@ do:
       do:
         - t:
             try: [{e: {timeout: {after: {seconds: 5}}, listen: {to: {one: {with: {type: a}}}}}}]
-            catch: {retry: {limit: {attempt: {count: 1}}}, do: [{n: {set: {n: 1}}}]}`), `{}`)
+            catch: {retry: {delay: PT0S, limit: {attempt: {count: 1}}}, do: [{n: {set: {n: 1}}}]}`), `{}`)
 	w.completes(`{"n": 1}`)
 	seen := map[string]bool{}
 	for _, l := range w.listeners {
@@ -572,7 +582,7 @@ func TestEmitKeys(t *testing.T) {
 do:
   - t:
       try: [{e: {emit: {event: {with: {type: t}}}}}]
-      catch: {retry: {limit: {attempt: {count: 5}}}}`), `{}`)
+      catch: {retry: {delay: PT0S, limit: {attempt: {count: 5}}}}`), `{}`)
 	var keys []string
 	for i, result := range []interp.Result{
 		{Error: &dsl.Error{Type: dsl.ErrorTypeCommunication, Status: 504}, Unanswered: true},

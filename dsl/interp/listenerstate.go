@@ -3,6 +3,7 @@ package interp
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/signalbox-dev/signalbox/dsl"
@@ -22,6 +23,14 @@ func (e *listener) save(p *valuePool) *listenerState {
 		s.Met[i] = set.Met
 		for _, expect := range set.Expect {
 			s.Expect[i] = append(s.Expect[i], p.put(expect))
+		}
+		if slices.ContainsFunc(set.Vars, func(vars map[string]any) bool { return vars != nil }) {
+			for len(s.Vars) <= i {
+				s.Vars = append(s.Vars, nil)
+			}
+			for _, vars := range set.Vars {
+				s.Vars[i] = append(s.Vars[i], p.put(vars))
+			}
 		}
 	}
 	for _, output := range e.outputs {
@@ -49,6 +58,12 @@ func (r *restorer) listener(f *frame, s listenerState) error {
 	for i := range states {
 		for _, expect := range s.Expect[i] {
 			states[i].Expect = append(states[i].Expect, r.object(expect))
+		}
+		states[i].Vars = make([]map[string]any, wanted[i])
+		if i < len(s.Vars) && len(s.Vars[i]) == wanted[i] {
+			for n, vars := range s.Vars[i] {
+				states[i].Vars[n] = r.object(vars)
+			}
 		}
 		if states[i].Met = s.Met[i]; len(s.Expect[i]) != wanted[i] || len(s.Met[i]) != wanted[i] {
 			return fmt.Errorf("the task %q has %d filters, not %d", f.task.Pointer, wanted[i], len(s.Expect[i]))

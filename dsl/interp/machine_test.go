@@ -135,6 +135,33 @@ do:
       catch:
         exceptWhen: $error.status == 400
         do: [{h: {set: {caught: '${ $error.instance }'}}}]`, `{}`, `{"caught": "/do/0/outer/try/0/a/try/0/r"}`},
+		{"conditions see the error as their input", `
+do:
+  - outer:
+      try:
+        - a:
+            try: [{r: {raise: {error: {type: 'https://e/x', status: 503}}}}]
+            catch: {when: .status != 503}
+      catch:
+        exceptWhen: .status == 400 or $error.status == 400 or $input.n != 1
+        do: [{h: {set: {caught: '${ $error.status }', in: '${ . }'}}}]`, `{"n": 1}`, `{"caught": 503, "in": {"n": 1}}`},
+		{"conditions of a retry see the error as their input", `
+do:
+  - t:
+      try: [{r: {raise: {error: {type: 'https://e/x', status: 503}}}}]
+      catch:
+        retry: {when: .status == 503, exceptWhen: .detail != null, delay: PT1S, limit: {attempt: {count: 2}}}
+        do: [{h: {set: {at: '${ $task.startedAt.epoch.seconds - $workflow.startedAt.epoch.seconds }'}}}]`, `{}`, `{"at": 2}`},
+		{"now is the recorded time of the run", `
+do:
+  - w: {wait: PT90S}
+  - s: {set: {run: '${ now - ($workflow.startedAt.iso8601 | fromdate) }', task: '${ now - $task.startedAt.epoch.seconds }'}}`,
+			`{}`, `{"run": 90, "task": 0}`},
+		{"filters of errors have the older name of detail", `
+do:
+  - t:
+      try: [{r: {raise: {error: {type: 'https://e/x', status: 503, detail: gone}}}}]
+      catch: {errors: {with: {details: gone}}, do: [{h: {set: {caught: true}}}]}`, `{}`, `{"caught": true}`},
 		{"standard error types match in all their spellings", `
 do:
   - t:

@@ -110,8 +110,9 @@ type listenerState struct {
 	Queue    []int  `json:"queue,omitempty"`
 	// Positions are those of the events in Queue.
 	Positions []int64 `json:"positions,omitempty"`
-	// Expect and Met of the task's filters, then of its until's.
+	// Expect, Vars and Met of the task's filters, then of its until's. Vars is absent where no filter uses variables.
 	Expect  [2][]int  `json:"expect"`
+	Vars    [][]int   `json:"vars,omitempty"`
 	Met     [2][]bool `json:"met"`
 	Keys    int       `json:"keys"`
 	Count   int       `json:"count"`

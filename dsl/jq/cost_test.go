@@ -94,7 +94,7 @@ func builtinCalls() map[string][]string {
 		iterables booleans numbers finites normals strings nulls values scalars floor round nearbyint rint ceil trunc significand fabs sqrt cbrt
 		exp exp10 exp2 expm1 frexp modf log log10 log1p log2 logb gamma tgamma lgamma erf erfc j0 j1 y0 y1 sin cos tan asin acos atan sinh cosh
 		tanh asinh acosh atanh gmtime mktime todate fromdate todateiso8601 fromdateiso8601 tostring tojson fromjson tonumber toarray ascii_downcase
-		ascii_upcase explode implode trim ltrim rtrim`, `F`, `[.[]? | F]`, `[limit(200000; repeat(0)) as $i | try ($o | F) catch 0] | length`)
+		ascii_upcase explode implode trim ltrim rtrim now date localtime`, `F`, `[.[]? | F]`, `[limit(200000; repeat(0)) as $i | try ($o | F) catch 0] | length`)
 	add(0, `any all add keys keys_unsorted reverse to_entries from_entries flatten sort unique min max transpose combinations recurse paths leaf_paths error`,
 		`F`, `[F]`, `first(F)`, `[range(1000) as $i | try ($o | F) catch 0] | length`, `[limit(1000; $o | F)]`)
 	add(1, `has in ltrimstr rtrimstr trimstr startswith endswith contains inside indices index rindex bsearch join split getpath delpaths`,
@@ -106,7 +106,7 @@ func builtinCalls() map[string][]string {
 		`F("(?:a{30}){30}")`,
 		`[range(100000) as $i | try F("a\($i)") catch 0] | length`, `[range(100000) as $i | try F($o) catch 0] | length`,
 		`[range(100000) as $i | try F(["a", $o]) catch 0] | length`)
-	add(1, `nth strftime strptime combinations flatten`, `F(1)`, `F("%Y-%m-%dT%H:%M:%SZ")`, `F("%A%B" * 30)`, `[F($o)]`,
+	add(1, `nth strftime strflocaltime strptime combinations flatten`, `F(1)`, `F("%Y-%m-%dT%H:%M:%SZ")`, `F("%A%B" * 30)`, `[F($o)]`,
 		`[range(1000) as $i | try ($o | F("%s")) catch 0] | length`)
 	add(2, `match test capture scan splits split`, `F("a?"; "g")`, `[F("a*b|a"; "g")] | length`,
 		`[F("()()()()()a"; "g")] | length`, `[F("[^a]|."; "gi")] | length`,
@@ -118,7 +118,7 @@ func builtinCalls() map[string][]string {
 		`[F(0; 1e9)]`, `[F(1000; .[]?)]`,
 		`F([262143]; 1)`, `[range(1000) as $i | try ($o | F(["a"]; 1)) catch 0] | length`,
 		`[range(1000) as $i | try ($o | F([5]; 1)) catch 0] | length`)
-	add(2, `atan2 copysign drem fdim fmax fmin fmod hypot jn nextafter nexttoward remainder ldexp scalb scalbln yn pow`,
+	add(2, `atan2 copysign drem fdim fmax fmin fmod hypot jn nextafter nexttoward remainder ldexp scalb scalbln yn pow dateadd datesub`,
 		`F(.; .)`, `F(1e9; 2e9)`,
 		`F(9e15; 9e15)`, `[range(100000) as $i | try F($o; $o) catch 0] | length`)
 	add(3, `range fma`, `F(1; 2; 3)`, `[F(0; 1; 0)]`, `[F(.; .; .)]`,

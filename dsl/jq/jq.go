@@ -2,8 +2,8 @@
 // predictable.
 //
 // It adds to gojq, the jq virtual machine it uses: an exact and repeatable compute budget ([Fuel]), limits on the size
-// and depth of every value, a list of allowed functions (none that reads a clock, the environment, files or more
-// input), integers that keep all their digits, and equal bytes for equal values.
+// and depth of every value, a list of allowed functions (none that reads the machine's clock, the environment, files or
+// more input), integers that keep all their digits, and equal bytes for equal values.
 //
 //	p, err := jq.Compile(`.orders | map(.total) | add`, nil)
 //	v, err := p.Run(input, nil, jq.NewFuel(100_000))
@@ -28,6 +28,7 @@ type Program struct {
 	source string
 	vars   []string
 	code   *gojq.Code
+	clock  bool
 }
 
 // SyntaxError is the error of an expression that does not compile. Offset is the byte in the source at which the
@@ -36,6 +37,7 @@ type SyntaxError struct {
 	Message    string
 	Suggestion string
 	Variable   string // the unknown variable, without "$", if that is the error
+	Function   string // the unknown function, if that is the error
 	Offset     int
 	Limit      bool // the expression is over a limit of its size
 }
@@ -145,7 +147,7 @@ func (c *Compiler) compile(query *gojq.Query, source string, vars []string) (*Pr
 	if err != nil {
 		return nil, &SyntaxError{Message: err.Error(), Offset: -1}
 	}
-	return &Program{source: source, vars: r.vars, code: code}, nil
+	return &Program{source: source, vars: r.vars, code: code, clock: r.used[clockDefinition]}, nil
 }
 
 func parseError(err error) error {
@@ -158,6 +160,9 @@ func parseError(err error) error {
 
 // Source returns the text the program was compiled from.
 func (p *Program) Source() string { return p.source }
+
+// ReadsClock reports whether the program contains now, which needs a [Fuel] with its Now.
+func (p *Program) ReadsClock() bool { return p.clock }
 
 // Run evaluates the program on input and returns its first result; nil if it has none (empty). Further results are not
 // computed: an expression has one value, and a stream is written as an array, [ … ]. Variables that are not given are

@@ -7,6 +7,7 @@ import (
 	"math/big"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/itchyny/gojq"
 	"github.com/stretchr/testify/require"
@@ -150,11 +151,10 @@ func TestFirstResultAndVariables(t *testing.T) {
 func TestRefusedAtCompile(t *testing.T) {
 	t.Parallel()
 	for source, want := range map[string]string{
-		`now`: "not allowed", `.a | localtime`: "not allowed", `env`: "not allowed", `$ENV`: "no variable $ENV",
+		`env`: "not allowed", `$ENV`: "no variable $ENV",
 		`input`: "not allowed", `[inputs]`: "not allowed",
 		`halt`: "not allowed", `halt_error(1)`: "not allowed", `debug`: "not allowed", `builtins`: "not allowed",
-		`"x" | strflocaltime("%Y")`: "not allowed",
-		`_multiply("x"; 9)`:         "no function", `_range(0;1;1)`: "no function", `tostream`: "no function",
+		`_multiply("x"; 9)`: "no function", `_range(0;1;1)`: "no function", `tostream`: "no function",
 		`fromstream(1)`: "no function", `__touch(1)`: "no function",
 		`$__fuel`: "no variable", `. as $__fuel | 1`: "reserved", `def __add(a;b;c): 1; 1+1`: "reserved",
 		`include "x"; .`: "modules", `import "x" as y; .`: "modules",
@@ -172,7 +172,7 @@ func TestRefusedAtCompile(t *testing.T) {
 
 func TestErrorPlaces(t *testing.T) {
 	t.Parallel()
-	for source, offset := range map[string]int{`.a + $nope`: 5, `.a | frob`: 5, `.now | now`: 7, `.a +`: 4, `.a ) b`: 3} {
+	for source, offset := range map[string]int{`.a + $nope`: 5, `.a | frob`: 5, `.env | env`: 7, `.a +`: 4, `.a ) b`: 3} {
 		_, err := jq.Compile(source, nil)
 		var se *jq.SyntaxError
 		require.ErrorAs(t, err, &se, source)
@@ -401,4 +401,39 @@ func FuzzRun(f *testing.F) {
 		first := outcome()
 		require.Equal(t, first, outcome())
 	})
+}
+
+// TestTimes: now is the time of the budget, the zone is UTC, and fromdate reads every date and time of RFC 3339.
+func TestTimes(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 11, 20, 3, 0, 0, 250_000_000, time.UTC)
+	for source, want := range map[string]any{
+		`now`:                                                                        1795143600.25,
+		`[now, now] | unique | length`:                                               1,
+		`now | floor | date`:                                                         "2026-11-20T03:00:00Z",
+		`now | floor | todate`:                                                       "2026-11-20T03:00:00Z",
+		`1795143600 | localtime | mktime`:                                            1795143600,
+		`1795143600 | strflocaltime("%H:%M %Z")`:                                     "03:00 UTC",
+		`1795143600 | dateadd("seconds"; 60)`:                                        1795143660,
+		`1795143600 | datesub("seconds"; 60)`:                                        1795143540,
+		`"2026-11-20T03:00:00Z" | fromdate`:                                          1795143600,
+		`"2026-11-20T03:00:00.1Z" | fromdate`:                                        1795143600,
+		`"2026-11-20T03:00:00.123456789Z" | fromdate`:                                1795143600,
+		`"2026-11-20T04:00:00.5+01:00" | fromdateiso8601`:                            1795143600,
+		`try ("2026-11-20T03:00:00.Z" | fromdate) catch "no"`:                        "no",
+		`try ("2026-11-20T03:00:00.5" | fromdate) catch "no"`:                        "no",
+		`try ("2026-11-20T03:00:00.5Z" | strptime("%Y-%m-%dT%H:%M:%SZ")) catch "no"`: "no",
+	} {
+		fuel := jq.NewFuel(jq.DefaultFuel)
+		fuel.Now = at
+		got, err := run(source, nil, nil, fuel)
+		require.NoError(t, err, source)
+		require.EqualValues(t, want, got, source)
+	}
+	_, err := run(`now`, nil, nil, nil)
+	require.ErrorContains(t, err, "no run with a time")
+	whole := jq.NewFuel(jq.DefaultFuel)
+	whole.Version1 = true
+	_, err = run(`"2026-11-20T03:00:00.1Z" | fromdate`, nil, nil, whole)
+	require.Error(t, err)
 }

@@ -63,7 +63,7 @@ func natives() []string {
 type definition struct{ name, source string }
 
 func definitions() []definition {
-	return slices.Concat(valueDefinitions(), pathDefinitions(), textDefinitions(), chargedDefinitions())
+	return slices.Concat(valueDefinitions(), pathDefinitions(), textDefinitions(), timeDefinitions(), chargedDefinitions())
 }
 
 func valueDefinitions() []definition {
@@ -102,20 +102,33 @@ func textDefinitions() []definition {
 	}
 }
 
+// clockDefinition is the definition that reads the time of an evaluation.
+const clockDefinition = "__now"
+
+// timeDefinitions are the functions of time. The local time zone is UTC: that of a worker must not matter.
+func timeDefinitions() []definition {
+	return []definition{
+		{"now", `def __now: __clock($__fuel);`},
+		{"date", `def __date: __todate;`},
+		{"dateadd", `def __dateadd(u; n): __add(.; n; $__fuel);`},
+		{"datesub", `def __datesub(u; n): __sub(.; n; $__fuel);`},
+		{"localtime", `def __localtime: __gmtime;`},
+		{"strflocaltime", `def __strflocaltime($f): __strftime($f);`},
+	}
+}
+
 func (l library) lookup(name funcName) (libraryEntry, bool) {
 	e, ok := l.functions[name]
 	return e, ok
 }
 
-// refusal returns the reason why a function does not exist.
-func (l library) refusal(name funcName) (reason, suggestion string) {
+// refusal returns the reason why a function does not exist, and whether it is known: refused, or with other arguments.
+func (l library) refusal(name funcName) (reason, suggestion string, known bool) {
 	switch name.name {
-	case "now", "localtime", "strflocaltime", "date", "dateadd", "datesub":
-		return fmt.Sprintf("the function %s is not allowed: a run must not depend on a clock or a time zone", name.name),
-			"use $workflow.startedAt or $task.startedAt"
 	case "env", "input", "inputs", "input_line_number", "input_filename", "debug", "stderr", "halt", "halt_error",
 		"builtins", "modulemeta", "get_search_list":
-		return fmt.Sprintf("the function %s is not allowed: an expression sees its input and variables only", name.name), ""
+		return fmt.Sprintf("the function %s is not allowed: an expression sees its input and variables only", name.name),
+			"", true
 	}
 	var arities []string
 	for f := range l.functions {
@@ -126,9 +139,9 @@ func (l library) refusal(name funcName) (reason, suggestion string) {
 	if len(arities) > 0 {
 		slices.Sort(arities)
 		return fmt.Sprintf("the function %s does not take %d arguments", name.name, name.arity), "it takes " +
-			strings.Join(arities, " or ")
+			strings.Join(arities, " or "), true
 	}
-	return fmt.Sprintf("there is no function %s/%d", name.name, name.arity), ""
+	return fmt.Sprintf("there is no function %s/%d", name.name, name.arity), "", false
 }
 
 // prologue returns the definitions that a program uses, each after those it uses itself.

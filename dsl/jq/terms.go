@@ -295,7 +295,11 @@ func (r *rewriter) function(f *gojq.Func) *gojq.Term {
 	case ok:
 		return r.libCall(entry.definition, args...).Term
 	}
-	reason, suggestion := r.lib.refusal(name)
+	first := r.err == nil
+	reason, suggestion, known := r.lib.refusal(name)
 	r.fail(f.Name, suggestion, "", "%s", reason)
+	if first && !known {
+		r.err.Function = f.Name
+	}
 	return call("empty").Term
 }

@@ -71,7 +71,7 @@ func workloads() []workload {
 		{name: "jump back", tasks: "  - a: {set: {x: 1}}\n  - b: {set: {x: 2}, then: a}\n", ends: limited},
 		{name: "endless retries",
 			tasks: "  - t:\n      try: [{r: {raise: {error: {type: 'https://example.com/no', status: 500}}}}]\n" +
-				"      catch: {errors: {}, retry: {limit: {attempt: {count: 1000000}}}}\n", ends: limited},
+				"      catch: {errors: {}, retry: {delay: PT0S, limit: {attempt: {count: 1000000}}}}\n", ends: limited},
 		{name: "recursion", tasks: "  - r:\n      run:\n        workflow: {namespace: bombs, name: recursion, version: " +
 			"'1.0.0'}\n", status: "failed", text: "deep"},
 		failed("matches", `[range(4)] | map([("a"*16000)|match("a?";"g")]|length)`),

@@ -65,6 +65,9 @@ func inline(m map[string]any) (time.Duration, error) {
 			n, ok = int(f), true
 		}
 		if !ok {
+			if text, isText := v.(string); isText {
+				return 0, fmt.Errorf("%s must be an integer, got the text %.40q", u.name, text)
+			}
 			return 0, fmt.Errorf("%s must be an integer, got %v", u.name, v)
 		}
 		if n < 0 {
@@ -73,6 +76,15 @@ func inline(m map[string]any) (time.Duration, error) {
 		addTime(total, new(big.Float).SetInt64(int64(n)), u.length)
 	}
 	return nanoseconds(total)
+}
+
+// Units returns the names of the members of an inline duration.
+func Units() []string {
+	var names []string
+	for _, u := range units() {
+		names = append(names, u.name)
+	}
+	return names
 }
 
 func addTime(total, n *big.Float, length time.Duration) {

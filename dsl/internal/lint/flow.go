@@ -50,6 +50,7 @@ func Tasks(list *tree.Node) []Violation {
 			})
 		}
 	}
+	out = append(out, cycles(list, index)...)
 	for i, item := range list.Items {
 		if !reached[i] {
 			out = append(out, Violation{
@@ -60,6 +61,70 @@ func Tasks(list *tree.Node) []Violation {
 		}
 	}
 	return out
+}
+
+// cycles returns one violation for each cycle of several tasks of which each continues with the next without a
+// condition, and of which none waits.
+func cycles(list *tree.Node, index map[string]int) []Violation {
+	next := make([]int, len(list.Items))
+	for i, item := range list.Items {
+		name, task := item.Members[0].Key, item.Members[0].Value
+		targets := nextTasks(task)
+		next[i] = -1
+		if len(targets) == 0 || mayExit(task) || waits(task) || !always(targets, targets[0]) {
+			continue
+		}
+		switch target := targets[0]; target {
+		case "exit", "end", name:
+		case "continue":
+			if i+1 < len(list.Items) {
+				next[i] = i + 1
+			}
+		default:
+			next[i] = index[target]
+		}
+	}
+	var out []Violation
+	seen := make([]int, len(list.Items)) // 0: not seen; otherwise the number of the walk, which began at number-1
+	for start := range next {
+		i := start
+		for i >= 0 && seen[i] == 0 {
+			seen[i] = start + 1
+			i = next[i]
+		}
+		if i < 0 || seen[i] != start+1 {
+			continue
+		}
+		last := i
+		for next[last] != i {
+			last = next[last]
+		}
+		out = append(out, Violation{
+			Code: Endless, Task: last, Then: list.Items[last].Members[0].Value.Get("then") != nil,
+			Suggestion: "go on conditionally: by if, or by a switch; or wait in between",
+			Message: fmt.Sprintf("the tasks from %q to %q repeat each other without a condition and without a wait",
+				list.Items[i].Members[0].Key, list.Items[last].Members[0].Key),
+		})
+	}
+	return out
+}
+
+// waits reports whether a task, or one in it, waits or calls.
+func waits(task *tree.Node) bool {
+	for _, key := range []string{"wait", "listen", "call", "run"} {
+		if task.Get(key) != nil {
+			return true
+		}
+	}
+	lists := []*tree.Node{task.Get("do"), task.Get("try")}
+	if fork := task.Get("fork"); fork != nil {
+		lists = append(lists, fork.Get("branches"))
+	}
+	return slices.ContainsFunc(lists, func(list *tree.Node) bool {
+		return list != nil && slices.ContainsFunc(list.Items, func(item *tree.Node) bool {
+			return waits(item.Members[0].Value)
+		})
+	})
 }
 
 func always(targets []string, name string) bool {

@@ -67,6 +67,47 @@ func LooksLikePath(text string, compiles func(string) bool) bool {
 		compiles(text)
 }
 
+// ForeignExpression finds a text that is an expression in other tools: {{ .x }}, or the JSONPath $.x.
+func ForeignExpression(text string, compiles func(string) bool) (Violation, bool) {
+	inner, what := "", ""
+	switch {
+	case regexp.MustCompile(`(?s)^\{\{.*\}\}$`).MatchString(text):
+		inner, what = strings.TrimSpace(text[2:len(text)-2]), "{{ }} is no expression"
+	case regexp.MustCompile(`^\$(\.|\[)[^/]*$`).MatchString(text):
+		inner, what = text[1:], "a path of JSONPath is no expression"
+	default:
+		return Violation{}, false
+	}
+	suggestion := "write an expression of jq in ${ }"
+	if compiles(inner) {
+		suggestion = "write ${ " + inner + " }"
+	}
+	return Violation{Code: Literal, Suggestion: suggestion, Message: what + ", the text stays as it stands"}, true
+}
+
+// DoubleBraces returns the name in ${{ name }}, which is an expression in other tools, and an object in this one.
+func DoubleBraces(text string) (name string, ok bool) {
+	found := regexp.MustCompile(`^\s*\$\{\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}\}\s*$`).FindStringSubmatch(text)
+	if found == nil {
+		return "", false
+	}
+	return "." + found[1], true
+}
+
+// SyntaxSuggestion returns how to correct an expression that does not compile; empty if that is unknown.
+func SyntaxSuggestion(text, problem string, compiles func(string) bool) string {
+	trimmed := strings.TrimSpace(text)
+	if inner, ok := strings.CutPrefix(trimmed, "${{"); ok && strings.HasSuffix(inner, "}}") {
+		if inner = strings.TrimSpace(strings.TrimSuffix(inner, "}}")); compiles(inner) {
+			return "write ${ " + inner + " }"
+		}
+	}
+	if strings.Contains(problem, `"'"`) {
+		return `use double quotes: "a text"`
+	}
+	return ""
+}
+
 // UnmatchableAttribute finds an expression on an event attribute that never matches. fails reports whether the
 // expression fails on a string because a string has no members.
 func UnmatchableAttribute(name, source string, fails func() bool) (Violation, bool) {

@@ -41,6 +41,8 @@ func diagnose(source []byte, cause error) Violation {
 	f.Message = "not valid YAML: " + f.Message
 	if strings.Contains(f.Message, `'\t'`) || strings.Contains(f.Message, "cannot start any token") {
 		f.Suggestion = "indent with spaces, not tabs, and quote values that start with %, @ or `"
+	} else if line := lineAt(source, f.Pos.Line); regexp.MustCompile(`:\s+\$\{`).MatchString(line) {
+		f.Suggestion = "put quotes around an expression that contains { or \": \": '${ {a: 1} }'"
 	} else if strings.Contains(f.Message, "mapping value") {
 		f.Suggestion = "quote a value that contains \": \""
 	}
@@ -52,6 +54,11 @@ func position(source []byte, offset int) Pos {
 	before := source[:max(offset, 0)]
 	lineStart := bytes.LastIndexByte(before, '\n') + 1
 	return Pos{bytes.Count(before, []byte("\n")) + 1, utf8.RuneCount(before[lineStart:]) + 1}
+}
+
+// lineAt returns a line of the source.
+func lineAt(source []byte, line int) string {
+	return string(bytes.TrimPrefix(upToLine(source, line), upToLine(source, line-1)))
 }
 
 func upToLine(source []byte, line int) []byte {

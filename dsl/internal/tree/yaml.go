@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -18,7 +19,7 @@ func parseYAML(source []byte, limits Limits) (*Node, []Violation) {
 		return nil, []Violation{f}
 	}
 	var doc, more yaml.Node
-	dec := yaml.NewDecoder(bytes.NewReader(source))
+	dec := yaml.NewDecoder(bytes.NewReader(withoutVersion(source)))
 	err := dec.Decode(&doc)
 	if errors.Is(err, io.EOF) || err == nil && len(doc.Content) == 0 {
 		return nil, []Violation{{Kind: Syntax, Pos: Pos{1, 1}, Message: "the document is empty"}}
@@ -39,6 +40,26 @@ func parseYAML(source []byte, limits Limits) (*Node, []Violation) {
 		n = nil
 	}
 	return n, y.violations
+}
+
+// withoutVersion returns the source with a directive for YAML 1.1 in the place of one for 1.2, which the parser refuses
+// although it reads both. Positions stay the same.
+func withoutVersion(source []byte) []byte {
+	const directive = "%YAML 1.2"
+	start := 0
+	for start < len(source) {
+		line, _, _ := bytes.Cut(source[start:], []byte("\n"))
+		text := bytes.TrimSpace(bytes.TrimPrefix(line, []byte("\ufeff")))
+		switch {
+		case string(text) == directive:
+			at := start + bytes.Index(line, []byte(directive)) + len(directive) - 1
+			return slices.Concat(source[:at], []byte("1"), source[at+1:])
+		case len(text) > 0 && text[0] != '#' && text[0] != '%':
+			return source
+		}
+		start += len(line) + 1
+	}
+	return source
 }
 
 func encodingViolation(source []byte) (Violation, bool) {

@@ -347,31 +347,50 @@ func TestAuthentication(t *testing.T) {
 	}
 }
 
+// A token that was cached may have been revoked: the call is sent once more with a fresh one. A fresh token that is
+// rejected is the answer.
 func TestTokensAreCachedUntilTheyAreRejected(t *testing.T) {
 	t.Parallel()
-	var asked atomic.Int32
+	var asked, called atomic.Int32
 	authority := origin(t, func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = fmt.Fprintf(w, `{"access_token":"granted-%d","expires_in":3600}`, asked.Add(1))
 	})
 	at := origin(t, func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Authorization") == "Bearer granted-1" && r.URL.Path == "/refuse" {
+		called.Add(1)
+		if r.Header.Get("Authorization") == "Bearer granted-1" && r.URL.Path == "/revoked" || r.URL.Path == "/refuse" {
 			w.WriteHeader(http.StatusUnauthorized)
 		}
+		_, _ = io.WriteString(w, r.Header.Get("Authorization"))
 	})
 	c := secretsCaller(t)
-	call := func(path string) error {
+	authenticated := func(path string) flow.HTTPRequest {
 		r := using(at+path, nil)
 		r.Authentication = &flow.Authentication{
 			Scheme: "oauth2", Properties: json.RawMessage(`{"authority":"` + authority + `","grant":"client_credentials"}`)}
-		_, err := c.Call(t.Context(), r)
-		return err
+		return r
 	}
-	require.NoError(t, call("/a"))
-	require.NoError(t, call("/a"))
-	require.EqualValues(t, 1, asked.Load())
-	require.Error(t, call("/refuse"))
-	require.NoError(t, call("/refuse"))
-	require.EqualValues(t, 2, asked.Load())
+	call := func(path string) (flow.HTTPResponse, error) { return c.Call(t.Context(), authenticated(path)) }
+	requests := func(tokens, calls int32) {
+		t.Helper()
+		require.Equal(t, []int32{tokens, calls}, []int32{asked.Load(), called.Swap(0)})
+	}
+	for range 2 {
+		_, err := call("/a")
+		require.NoError(t, err)
+	}
+	requests(1, 2)
+	res, err := call("/revoked")
+	require.NoError(t, err)
+	require.NotContains(t, string(res.Content), "granted", "both tokens are redacted")
+	require.Len(t, res.Attempts, 2)
+	require.Equal(t, http.StatusUnauthorized, res.Attempts[0].Status)
+	requests(2, 2)
+	_, err = call("/refuse") // with the cached token, then with a fresh one
+	require.Equal(t, http.StatusUnauthorized, failureOf(t, err).Error.Status)
+	requests(3, 2)
+	_, err = secretsCaller(t).Call(t.Context(), authenticated("/refuse")) // the token is fresh
+	require.Equal(t, http.StatusUnauthorized, failureOf(t, err).Error.Status)
+	requests(4, 1)
 }
 
 // TestDigest checks the response to a challenge against RFC 7616, 3.9.1, with a server that computes it from its

@@ -34,6 +34,9 @@ const notShown = "the cause is not shown, because the address contains a secret"
 // errTimeLimit is the cause of a call that exceeded its time limit.
 var errTimeLimit = errors.New("time limit reached")
 
+// errRedirects reports a call that was redirected too often.
+var errRedirects = errors.New("the call was redirected")
+
 // statusError returns the failure of a response with an error status. It searches the decoded text for secrets before
 // it changes the text: half a secret, or one with other spaces, would not be found.
 func statusError(r flow.HTTPRequest, res *http.Response, body []byte, s *redact.Scrubber) error {
@@ -113,6 +116,8 @@ func classify(bounded context.Context, err error) (int, string) {
 	switch {
 	case bounded.Err() != nil, errors.As(err, &timeout) && timeout.Timeout():
 		return http.StatusGatewayTimeout, "No answer in time"
+	case errors.Is(err, errRedirects):
+		return http.StatusBadGateway, "Too many redirects"
 	case errors.As(err, &dns):
 		return http.StatusServiceUnavailable, "Name not resolved"
 	case errors.As(err, &certificate), errors.As(err, &alert), errors.As(err, &record), errors.As(err, &authority):

@@ -144,6 +144,11 @@ func TestRedirections(t *testing.T) {
 	t.Run("not without a limit", func(t *testing.T) {
 		t.Parallel()
 		_, err := call(t, "/loop", true)
-		require.Contains(t, requireBlocked(t, err).Error.Detail, "more than 10 times")
+		f := failureOf(t, err)
+		require.Equal(t, dsl.ErrorTypeCommunication, f.Error.Type)
+		require.Equal(t, http.StatusBadGateway, f.Error.Status)
+		require.Equal(t, "Too many redirects", f.Error.Title)
+		require.Contains(t, f.Error.Detail, "more than 10 times")
+		require.Equal(t, flow.CategoryTransport, f.Category)
 	})
 }

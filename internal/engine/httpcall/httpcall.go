@@ -34,6 +34,7 @@
 //	name not resolved, connection refused              communication   503                  transport
 //	TLS failed, connection cut, response not HTTP      communication   502                  transport
 //	no complete response in time                       communication   504                  transport
+//	redirected too often                               communication   502                  transport
 //	response over the size limit                       communication   502                  too_large
 //	address or redirect not allowed by the guard       authorization   403                  refused
 //	URL, method or header that cannot be sent          configuration   400                  refused
@@ -203,7 +204,8 @@ func (c *Caller) perform(ctx context.Context, r flow.HTTPRequest) (flow.HTTPResp
 	return out, redacted(err, scrubber, out.Attempts)
 }
 
-// exchange sends the request, twice if the first response is a challenge, and reads the response.
+// exchange sends the request, twice if the first response is a challenge or rejects a cached token, and reads the
+// response.
 func (c *Caller) exchange(
 	ctx, bounded context.Context, r flow.HTTPRequest, s *resolvedRequest, sent *attempts,
 ) (*http.Response, []byte, error) {
@@ -225,7 +227,10 @@ func (c *Caller) exchange(
 	if s.method == nil {
 		return res, body, nil
 	}
-	header, again := s.method.Answer(req, res)
+	header, again, err := s.method.Answer(bounded, req, res)
+	if err != nil {
+		return nil, nil, unauthenticated(ctx, bounded, r, s.secretAuthority, err)
+	}
 	if !again {
 		return res, body, nil
 	}
@@ -344,7 +349,7 @@ func checkRedirect(next *http.Request, via []*http.Request) error {
 		return http.ErrUseLastResponse
 	}
 	if len(via) > maxRedirects {
-		return &netguard.BlockedError{What: fmt.Sprintf("the call was redirected more than %d times", maxRedirects)}
+		return fmt.Errorf("%w more than %d times", errRedirects, maxRedirects)
 	}
 	first := via[0]
 	switch {

@@ -141,6 +141,18 @@ func TestRequestsAreSent(t *testing.T) { //nolint:tparallel // the cases share t
 			r.Method, r.Body = http.MethodPut, json.RawMessage(`"a\nb"`)
 			r.Headers = map[string]string{"content-type": "text/plain"}
 		}, func(t *testing.T) { require.Equal(t, "a\nb", got.Body) }},
+		{"an object is a form where the type says so", func(r *flow.HTTPRequest) {
+			r.Method = http.MethodPost
+			r.Body = json.RawMessage(`{"b":"x & y","a":12345678901234567890123,"t":true,"none":null,"list":[1,"z"]}`)
+			r.Headers = map[string]string{"content-type": "application/x-www-form-urlencoded"}
+		}, func(t *testing.T) {
+			require.Equal(t, "a=12345678901234567890123&b=x+%26+y&list=1&list=z&t=true", got.Body)
+			require.Equal(t, "application/x-www-form-urlencoded", got.Header.Get("Content-Type"))
+		}},
+		{"a string is a form as it is", func(r *flow.HTTPRequest) {
+			r.Method, r.Body = http.MethodPost, json.RawMessage(`"a=1&b"`)
+			r.Headers = map[string]string{"content-type": "application/x-www-form-urlencoded"}
+		}, func(t *testing.T) { require.Equal(t, "a=1&b", got.Body) }},
 		{"a string stays JSON for types of JSON", func(r *flow.HTTPRequest) {
 			r.Method, r.Body = http.MethodPut, json.RawMessage(`"a"`)
 			r.Headers = map[string]string{"Content-Type": "application/merge-patch+json; charset=utf-8"}
@@ -176,6 +188,8 @@ func TestResponsesAreDecoded(t *testing.T) {
 	}{
 		{"JSON", "application/json; charset=utf-8", `{"b":1,"a":12345678901234567890}`, flow.OutputContent,
 			`{"a":12345678901234567890,"b":1}`},
+		{"JSON with a byte order mark", "application/json", "\ufeff{\"a\":1}", flow.OutputContent, `{"a":1}`},
+		{"nothing but a byte order mark", "application/json", "\ufeff", flow.OutputContent, ""},
 		{"JSON by suffix", "application/hal+json", `[1.50,true,null]`, flow.OutputContent, `[1.5,true,null]`},
 		{"text", "text/plain", "a \"b\"\n", flow.OutputContent, `"a \"b\"\n"`},
 		{"text in another character set", "text/plain; charset=ISO-8859-1", "gr\xfc\xdfe", flow.OutputContent, `"grüße"`},
@@ -307,6 +321,18 @@ func TestInvalidRequests(t *testing.T) {
 			func(r *flow.HTTPRequest) { r.Headers = map[string]string{"transfer-encoding": "chunked"} },
 			"belongs to the connection",
 		},
+		"form of an object": {func(r *flow.HTTPRequest) {
+			r.Body = json.RawMessage(`{"a":{"b":1}}`)
+			r.Headers = map[string]string{"Content-Type": "application/x-www-form-urlencoded"}
+		}, `the field "a" of a form must be a text, a number, a boolean or a list of them`},
+		"form of a list": {func(r *flow.HTTPRequest) {
+			r.Body = json.RawMessage(`[1]`)
+			r.Headers = map[string]string{"Content-Type": "application/x-www-form-urlencoded"}
+		}, `a body of the type application/x-www-form-urlencoded must be an object or a text`},
+		"multipart": {func(r *flow.HTTPRequest) {
+			r.Body = json.RawMessage(`{"a":1}`)
+			r.Headers = map[string]string{"Content-Type": "multipart/form-data"}
+		}, `a body of the type multipart/form-data must be a text`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
+	"github.com/signalbox-dev/signalbox/dsl/jq"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
 	"github.com/signalbox-dev/signalbox/internal/excerpt"
 )
@@ -26,6 +27,7 @@ const (
 	headerIdempotencyKey = "Idempotency-Key"
 	headerUserAgent      = "User-Agent"
 	typeJSON             = "application/json"
+	typeForm             = "application/x-www-form-urlencoded"
 )
 
 // build returns the request to send. Its errors mean that nothing can be sent.
@@ -123,21 +125,71 @@ func requestHeaders(given map[string]string) (http.Header, string, error) {
 	return headers, host, nil
 }
 
-// requestBody returns JSON, or the text of a JSON string if Content-Type names a type other than JSON.
+// requestBody returns JSON. If Content-Type names a type other than JSON, it returns the text of a JSON string, and a
+// form of an object.
 func requestBody(value json.RawMessage, headers http.Header) (io.Reader, error) {
 	if len(value) == 0 {
 		return http.NoBody, nil
 	}
 	contentType := headers.Get(headerContentType)
-	if contentType != "" && !isJSON(mediaType(contentType)) && value[0] == '"' {
+	media := mediaType(contentType)
+	switch {
+	case contentType == "" || isJSON(media):
+	case value[0] == '"':
 		var text string
 		if err := json.Unmarshal(value, &text); err != nil {
 			return nil, fmt.Errorf("the body is not valid JSON: %w", err)
 		}
 		return strings.NewReader(text), nil
+	case media == typeForm:
+		form, err := formBody(value)
+		return strings.NewReader(form), err
+	case strings.HasPrefix(media, "multipart/"):
+		return nil, fmt.Errorf("a body of the type %s must be a text; an object can be sent as %s or as JSON",
+			excerpt.Of(media, maxQuoted), typeForm)
 	}
 	setDefault(headers, headerContentType, typeJSON)
 	return bytes.NewReader(value), nil
+}
+
+// formBody encodes the members of an object as a form: a list as a repeated field, and null as none.
+func formBody(body json.RawMessage) (string, error) {
+	value, err := jq.DecodeJSON(body)
+	if err != nil {
+		return "", fmt.Errorf("the body is not valid JSON: %w", err)
+	}
+	object, ok := value.(map[string]any)
+	if !ok {
+		return "", fmt.Errorf("a body of the type %s must be an object or a text, got %s", typeForm, jq.TypeName(value))
+	}
+	form := url.Values{}
+	for _, name := range slices.Sorted(maps.Keys(object)) {
+		list, ok := object[name].([]any)
+		if !ok {
+			list = []any{object[name]}
+		}
+		for _, item := range list {
+			text, err := formField(item)
+			if err != nil {
+				return "", fmt.Errorf("the field %q of a form %w", excerpt.Of(name, maxQuoted), err)
+			}
+			if item != nil {
+				form.Add(name, text)
+			}
+		}
+	}
+	return form.Encode(), nil
+}
+
+func formField(item any) (string, error) {
+	switch v := item.(type) {
+	case string:
+		return v, nil
+	case []any, map[string]any:
+		return "", fmt.Errorf("must be a text, a number, a boolean or a list of them, got %s", jq.TypeName(item))
+	}
+	text, err := jq.EncodeJSON(item)
+	return string(text), err
 }
 
 func setDefault(h http.Header, name, value string) {

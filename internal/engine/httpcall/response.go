@@ -1,6 +1,7 @@
 package httpcall
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -72,14 +73,16 @@ func respond(r flow.HTTPRequest, res *http.Response, body []byte, s *redact.Scru
 
 // decode converts a body to the value for the workflow. An empty body is nil.
 func decode(output, contentType string, body []byte) (any, error) {
+	media := mediaType(contentType)
+	if output != flow.OutputRaw && isJSON(media) {
+		body = bytes.TrimPrefix(body, []byte("\ufeff")) // RFC 8259, 8.1 permits readers to ignore the byte order mark
+	}
 	switch {
 	case len(body) == 0:
 		return nil, nil //nolint:nilnil // null is the value of no body
 	case output == flow.OutputRaw:
 		return base64.StdEncoding.EncodeToString(body), nil
-	}
-	media := mediaType(contentType)
-	if isJSON(media) {
+	case isJSON(media):
 		return jq.DecodeJSON(body)
 	}
 	if isText(media) {
@@ -94,7 +97,7 @@ func decode(output, contentType string, body []byte) (any, error) {
 func isText(media string) bool {
 	switch media {
 	case "", "application/xml", "application/javascript", "application/yaml", "application/x-yaml", "application/toml",
-		"application/x-www-form-urlencoded", "application/x-ndjson", "application/graphql", "application/sql":
+		typeForm, "application/x-ndjson", "application/graphql", "application/sql":
 		return true
 	}
 	return strings.HasPrefix(media, "text/") || strings.HasSuffix(media, "+xml") || strings.HasSuffix(media, "+yaml")

@@ -32,7 +32,7 @@ const (
 // Of returns the shape of a filter and its expected values, as [Values] encodes them. With an error, the expected
 // values are not valid, and the shape is still that of the filter.
 func Of(f event.Filter) (s event.Shape, values string, err error) {
-	s.Filter = event.Filter{With: f.With}
+	s.Filter = event.Filter{With: f.With, Vars: f.Vars}
 	expected := map[string]json.RawMessage{}
 	for name, k := range f.Correlate {
 		if s.Filter.Correlate == nil {

@@ -32,13 +32,14 @@ func TestShapes(t *testing.T) {
 		shape  bool
 		values string
 	}{
-		`{"with": {"type": {"literal": "paid"}}, "correlate": {"order": {"from": ".data.order", "expect": 8}, "who": {"from": ".source"}}}`:              {true, "8\n"},
-		`{"with": {"type": {"literal": "paid"}}, "correlate": {"order": {"from": ".data.order", "expect": 7.0}, "who": {"from": ".source"}}}`:            {true, "7\n"},
-		`{"with": {"type": {"literal": "paid"}}, "correlate": {"order": {"from": ".data.order", "expect": null}, "who": {"from": ".source"}}}`:           {true, "null\n"},
-		`{"with": {"type": {"literal": "paid"}}, "correlate": {"order": {"from": ".data.order"}, "who": {"from": ".source", "expect": 7}}}`:              {false, "7\n"},
-		`{"with": {"type": {"literal": "paid"}}, "correlate": {"order": {"from": ".data.n", "expect": 7}, "who": {"from": ".source"}}}`:                  {false, "7\n"},
-		`{"with": {"type": {"expr": ". == \"paid\""}}, "correlate": {"order": {"from": ".data.order", "expect": 7}, "who": {"from": ".source"}}}`:        {false, "7\n"},
-		`{"with": {"type": {"literal": "paid"}}, "correlate": {"order": {"from": ".data.order", "expect": 7}, "who": {"from": ".source", "expect": 1}}}`: {false, "7\n1\n"},
+		`{"with": {"type": {"literal": "paid"}}, "correlate": {"order": {"from": ".data.order", "expect": 8}, "who": {"from": ".source"}}}`:                       {true, "8\n"},
+		`{"with": {"type": {"literal": "paid"}}, "correlate": {"order": {"from": ".data.order", "expect": 7.0}, "who": {"from": ".source"}}}`:                     {true, "7\n"},
+		`{"with": {"type": {"literal": "paid"}}, "correlate": {"order": {"from": ".data.order", "expect": null}, "who": {"from": ".source"}}}`:                    {true, "null\n"},
+		`{"with": {"type": {"literal": "paid"}}, "correlate": {"order": {"from": ".data.order"}, "who": {"from": ".source", "expect": 7}}}`:                       {false, "7\n"},
+		`{"with": {"type": {"literal": "paid"}}, "correlate": {"order": {"from": ".data.n", "expect": 7}, "who": {"from": ".source"}}}`:                           {false, "7\n"},
+		`{"with": {"type": {"literal": "paid"}}, "correlate": {"order": {"from": ".data.order", "expect": 7}, "who": {"from": ".source"}}, "vars": {"input": 1}}`: {false, "7\n"},
+		`{"with": {"type": {"expr": ". == \"paid\""}}, "correlate": {"order": {"from": ".data.order", "expect": 7}, "who": {"from": ".source"}}}`:                 {false, "7\n"},
+		`{"with": {"type": {"literal": "paid"}}, "correlate": {"order": {"from": ".data.order", "expect": 7}, "who": {"from": ".source", "expect": 1}}}`:          {false, "7\n1\n"},
 	} {
 		other, values, err := shape.Of(filter(t, text))
 		require.NoError(t, err)

@@ -67,14 +67,12 @@ func All() ([]Scenario, error) {
 		switch s.Name {
 		case "canceled":
 			s.Status, s.Cancel = "canceled", true
-		case "events":
+		case "language":
 			s.Since = 2
-		case "child", "parent":
-			s.Since = 3
 		case "paused":
-			s.Since, s.Pause = 3, true
+			s.Pause = true
 		case "references":
-			s.Since, s.References = 4, true
+			s.References = true
 		case "failed":
 			s.Status = "failed"
 		case "timed-out":

@@ -13,6 +13,8 @@ import (
 type State struct {
 	// Expect are the required values of the correlation keys of each filter, by name.
 	Expect []map[string]any
+	// Vars are the variables that the expressions of each filter use, nil for none.
+	Vars []map[string]any
 	// Met reports for each filter whether it was matched.
 	Met []bool
 }
@@ -25,11 +27,12 @@ type Set struct {
 	matchers []*eventfilter.Matcher
 }
 
-// New returns a set. The state has an expectation, nil for none, for each filter; without Met nothing was matched yet.
+// New returns a set. The state has an expectation and variables, nil for none, for each filter; without Met nothing was
+// matched yet.
 func New(c dsl.Consumption, state State) *Set {
 	s := &Set{State: state, mode: c.Mode, filters: c.Filters}
 	for i, filter := range c.Filters {
-		s.matchers = append(s.matchers, filter.Matcher(state.Expect[i]))
+		s.matchers = append(s.matchers, filter.Matcher(state.Expect[i], state.Vars[i]))
 	}
 	if s.Met == nil {
 		s.Met = make([]bool, len(c.Filters))
@@ -98,7 +101,7 @@ func Spec(main, until *Set) (eventfilter.Spec, error) {
 	}
 	for _, s := range sets {
 		for i, filter := range s.filters {
-			stored, err := filter.Filter(s.Expect[i])
+			stored, err := filter.Filter(s.Expect[i], s.Vars[i])
 			if err != nil {
 				return out, err
 			}

@@ -31,6 +31,12 @@ type Fuel struct {
 	// Watch, if set, is called about every [WatchEvery] units. A caller that must stop an evaluation that takes longer
 	// than its charge suggests may panic in it. It must not influence the result of an evaluation.
 	Watch func()
+	// Now is the time that now returns; without it, now is an error. It must be the same whenever an evaluation is
+	// repeated.
+	Now time.Time
+	// Version1 selects the first version of the interpretation, in which fromdate refuses times with a fraction of a
+	// second.
+	Version1 bool
 
 	limit, used int64
 	closed      chan struct{}

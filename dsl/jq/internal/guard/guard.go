@@ -24,7 +24,7 @@ func guards() []map[string]guardFunc {
 	return []map[string]guardFunc{
 		{
 			"__touch": touch, "__deep": deepGuard, "__index": index, "__path": path,
-			"__digits": digits, "__timeformat": timeFormat,
+			"__digits": digits, "__timeformat": timeFormat, "__clock": clock, "__instant": instant,
 		},
 		{"__peek": peek},
 		{
@@ -224,4 +224,28 @@ func timeFormat(v any, _ []any, f *Fuel) (any, error) {
 		}
 	}
 	return v, f.charge(int64(len(s)))
+}
+
+// clock returns the time of the evaluation in seconds since 1970.
+func clock(_ any, _ []any, f *Fuel) (any, error) {
+	if f.Now.IsZero() {
+		return nil, fmt.Errorf("now cannot be used here: there is no run with a time")
+	}
+	return float64(f.Now.Unix()) + float64(f.Now.Nanosecond())/1e9, f.charge(1)
+}
+
+// instant charges like quoted, and removes the fraction of a second from a date and time, which the native function
+// does not read.
+func instant(v any, args []any, f *Fuel) (any, error) {
+	if s, ok := v.(string); ok && !f.Version1 {
+		const longest = 128
+		const begin = len("2006-01-02T15:04:05")
+		if len(s) > begin+1 && len(s) <= longest && s[begin] == '.' {
+			if zone := strings.TrimLeft(s[begin+1:], "0123456789"); len(zone) < len(s)-begin-1 {
+				v = s[:begin] + zone
+			}
+		}
+		return v, f.charge(int64(len(s)))
+	}
+	return quoted(v, args, f)
 }

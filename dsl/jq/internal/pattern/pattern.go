@@ -4,10 +4,12 @@
 package pattern
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"math"
 	"regexp"
+	"regexp/syntax"
 	"strings"
 	"unicode/utf8"
 )
@@ -71,6 +73,28 @@ func Compile(source, flags string) (*Pattern, error) {
 		All: strings.Contains(flags, "g"), first: first, next: next, names: first.SubexpNames(),
 		weight: (weight + 4) * (8 + int64(first.NumSubexp())) / 8,
 	}, nil
+}
+
+// Check returns what is wrong with a pattern and its flags.
+func Check(source, flags string) error {
+	if len(source) > MaxBytes || Weigh(source) > MaxWeight {
+		return fmt.Errorf("the regular expression %.40q is over the limit of %d bytes or %d parts", source, MaxBytes, MaxWeight)
+	}
+	if unknown := strings.Trim(flags, "gim"); unknown != "" {
+		return fmt.Errorf("the flag %.40q of a regular expression is not supported, g, i and m are", unknown)
+	}
+	_, err := syntax.Parse(source, syntax.Perl)
+	var broken *syntax.Error
+	switch {
+	case err == nil:
+		return nil
+	case strings.Contains(source, "(?=") || strings.Contains(source, "(?!") || strings.Contains(source, "(?<=") ||
+		strings.Contains(source, "(?<!"):
+		return fmt.Errorf("the regular expression %.200q looks around, which is not supported", source)
+	case errors.As(err, &broken) && broken.Code == syntax.ErrInvalidEscape && regexp.MustCompile(`\\[1-9k]`).MatchString(source):
+		return fmt.Errorf("the regular expression %.200q refers back to a group, which is not supported", source)
+	}
+	return fmt.Errorf("the regular expression %.200q is not valid: %w", source, err)
 }
 
 // Weigh returns an upper bound of the number of instructions that a pattern compiles to. It depends on the text alone,

@@ -4,7 +4,7 @@
 //	tokens := authn.NewTokens(client)
 //	method, err := tokens.Method(project, scheme, properties)
 //	err = method.Authorize(ctx, req)             // sets the header, after a request for a token if necessary
-//	header, again := method.Answer(req, res)     // the response to a challenge: send the request once more with it
+//	header, again, err := method.Answer(ctx, req, res) // the answer to a challenge: send the request once more with it
 //
 // In memory it holds tokens only, while they are valid. Its errors name authorities and error codes, never a
 // credential.
@@ -63,9 +63,9 @@ type Token struct {
 type Method interface {
 	// Authorize sets the credentials of the request.
 	Authorize(ctx context.Context, req *http.Request) error
-	// Answer returns the Authorization header for a response that is a challenge, and whether the challenge can be
-	// answered.
-	Answer(req *http.Request, res *http.Response) (string, bool)
+	// Answer returns the Authorization header for a response that is a challenge or that rejects a cached token, and
+	// whether the request can be sent again with it. An error is that of the request for another token.
+	Answer(ctx context.Context, req *http.Request, res *http.Response) (header string, again bool, err error)
 	// Credentials returns the texts that must be redacted: those of the policy, and those derived from it or fetched.
 	Credentials() []string
 }
@@ -121,7 +121,9 @@ func (f fixed) Authorize(_ context.Context, req *http.Request) error {
 	return nil
 }
 
-func (fixed) Answer(*http.Request, *http.Response) (string, bool) { return "", false }
+func (fixed) Answer(context.Context, *http.Request, *http.Response) (string, bool, error) {
+	return "", false, nil
+}
 
 func (f fixed) Credentials() []string { return f.credentials }
 

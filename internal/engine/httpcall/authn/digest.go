@@ -19,10 +19,9 @@ func (digest) Authorize(context.Context, *http.Request) error { return nil }
 
 func (d digest) Credentials() []string { return []string{d.password} }
 
-func (d digest) Answer(req *http.Request, res *http.Response) (string, bool) {
-	// redirected: the challenge is that of another origin
-	if res.StatusCode != http.StatusUnauthorized || res.Request.URL.String() != req.URL.String() {
-		return "", false
+func (d digest) Answer(_ context.Context, req *http.Request, res *http.Response) (string, bool, error) {
+	if !rejected(req, res) {
+		return "", false, nil
 	}
 	best, strength := map[string]string(nil), 0
 	for _, header := range res.Header.Values("WWW-Authenticate") {
@@ -33,9 +32,15 @@ func (d digest) Answer(req *http.Request, res *http.Response) (string, bool) {
 		}
 	}
 	if best == nil {
-		return "", false
+		return "", false, nil
 	}
-	return d.header(best, res.Request.Method, res.Request.URL.RequestURI(), rand.Text()), true
+	return d.header(best, res.Request.Method, res.Request.URL.RequestURI(), rand.Text()), true, nil
+}
+
+// rejected reports whether a response rejects the credentials of a request. That to a redirected one is the response of
+// another origin, which must not get them.
+func rejected(req *http.Request, res *http.Response) bool {
+	return res.StatusCode == http.StatusUnauthorized && res.Request.URL.String() == req.URL.String()
 }
 
 // strengthOf orders the challenges that can be answered. 0: it cannot be answered.

@@ -54,35 +54,53 @@ type granted struct {
 	tokens   *Tokens
 	key      [sha256.Size]byte
 	p        Properties
-	discover bool // the authority publishes its endpoints
-	token    string
+	discover bool     // the authority publishes its endpoints
+	sent     []string // the tokens of the request
+	fresh    bool     // the last of them was not cached before the request
 }
 
 func (g *granted) Credentials() []string {
-	return []string{g.token, g.p.Client.Secret, g.p.Password, g.p.RefreshToken, g.p.Subject.Token, g.p.Actor.Token}
+	return append([]string{g.p.Client.Secret, g.p.Password, g.p.RefreshToken, g.p.Subject.Token, g.p.Actor.Token},
+		g.sent...)
 }
 
 func (g *granted) Authorize(ctx context.Context, req *http.Request) error {
+	header, err := g.header(ctx)
+	if err == nil {
+		req.Header.Set("Authorization", header)
+	}
+	return err
+}
+
+// header returns the Authorization header with a token that is cached or, if there is none, with a fresh one.
+func (g *granted) header(ctx context.Context) (string, error) {
 	cached := g.tokens.cached.Get(g.key)
-	if cached == nil {
+	g.fresh = cached == nil
+	if g.fresh {
 		requested := time.Now()
 		token, lifetime, err := g.requestToken(ctx)
 		if err != nil {
-			return err
+			return "", err
 		}
 		cached = g.tokens.cached.Set(g.key, token, max(lifetime-time.Since(requested), 1))
 	}
-	g.token = cached.Value()
-	req.Header.Set("Authorization", "Bearer "+g.token)
-	return nil
+	g.sent = append(g.sent, cached.Value())
+	return "Bearer " + cached.Value(), nil
 }
 
-// Answer removes a rejected token from the cache, so that the next attempt requests another one.
-func (g *granted) Answer(_ *http.Request, res *http.Response) (string, bool) {
-	if res.StatusCode == http.StatusUnauthorized {
+// Answer replaces a cached token that was rejected: the authority may have revoked it.
+func (g *granted) Answer(ctx context.Context, req *http.Request, res *http.Response) (string, bool, error) {
+	if !rejected(req, res) {
+		return "", false, nil
+	}
+	if cached := g.tokens.cached.Get(g.key); cached != nil && cached.Value() == g.sent[len(g.sent)-1] {
 		g.tokens.cached.Delete(g.key)
 	}
-	return "", false
+	if g.fresh {
+		return "", false, nil
+	}
+	header, err := g.header(ctx)
+	return header, err == nil, err
 }
 
 // requestToken requests a token from the authority, and returns the time for which it may be used.
