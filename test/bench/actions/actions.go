@@ -26,6 +26,8 @@ import (
 const (
 	// patience bounds the wait for one outcome.
 	patience = 2 * time.Minute
+	// routing is shorter than the time after which a dispatcher parks.
+	routing = 30 * time.Second
 	// month is the number of minutes of 30 days.
 	month = 30 * 24 * 60
 )
@@ -97,7 +99,9 @@ func Measure(t platform.T, p Plan, progress func(string)) Report {
 		r.rows = append(r.rows, e.measure(t, p, k))
 	}
 	progress("actions of an idle project")
-	r.idles = append(r.idles, e.idle(t, p, "the dispatcher of a project without events (parked), all else idle"))
+	r.idles = append(r.idles,
+		e.idle(t, min(p.Idle, routing), "routing", "within `dispatch.idle` (a minute) of its last event"),
+		e.idle(t, p.Idle, "parked", "later: its dispatcher is parked"))
 	return r
 }
 
@@ -133,20 +137,21 @@ func (e *environment) use(t platform.T, run func(context.Context) (string, error
 	return u
 }
 
-// idle observes the server while nothing runs. It waits first until two scrapes show that the dispatcher is parked.
-func (e *environment) idle(t platform.T, p Plan, what string) idle {
+// idle observes the server for a while in which nothing runs, once its dispatcher has the state.
+func (e *environment) idle(t platform.T, length time.Duration, state, what string) idle {
+	wanted := regexp.MustCompile(`"state":\s*"` + state + `"`)
 	platform.Eventually(t, patience, func() string {
 		_, page, err := e.server.Get(t.Context(), "/v1/dispatchers")
 		if err != nil {
 			return err.Error()
 		}
-		if !strings.Contains(page, `"parked"`) {
-			return "the dispatcher is not parked: " + page
+		if !wanted.MatchString(page) {
+			return "the dispatcher is not " + state + ": " + page
 		}
 		return ""
 	})
 	before, began := e.counted(t), time.Now()
-	timer := time.NewTimer(p.Idle)
+	timer := time.NewTimer(length)
 	defer timer.Stop()
 	select {
 	case <-timer.C:

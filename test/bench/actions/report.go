@@ -20,7 +20,7 @@ func (r Report) Markdown(line func(format string, args ...any)) {
 			one.mean(one.byHand.actions), one.byHand.bytes/one.runs, one.mean(one.counted))
 	}
 	line("")
-	line("| idle | actions per minute | in 30 days |")
+	line("| a project without events | actions per minute | in 30 days |")
 	line("|---|---|---|")
 	for _, one := range r.idles {
 		var sum float64
