@@ -42,13 +42,13 @@ func TestRunsThatWaitLeaveTheCache(t *testing.T) {
 	cached := func() int {
 		_, page, err := s.Get(t.Context(), "/metrics")
 		require.NoError(t, err)
-		sum := 0
+		most := 0 // each type of workflow has a series with the number of all
 		for _, m := range cachedRuns.FindAllStringSubmatch(page, -1) {
 			n, err := strconv.ParseFloat(m[1], 64)
 			require.NoError(t, err)
-			sum += int(n)
+			most = max(most, int(n))
 		}
-		return sum
+		return most
 	}
 	require.Positive(t, cached())
 	require.LessOrEqual(t, cached(), most)
