@@ -33,6 +33,7 @@ type connection struct {
 	// starter is the engine for starts: it replaces marks in inputs by the originals.
 	starter  *sealed.Starter
 	repeated *engine.Repeated
+	actions  *engine.Actions
 	// budget is that of all requests that diagnose runs.
 	budget      *budget.Budget
 	placement   *placement.Monitor
@@ -42,7 +43,7 @@ type connection struct {
 // newConnection creates the manager of the connection, which does not dial yet, and the engine.
 func newConnection(p *process, s *storage, r *records) (_ *connection, err error) {
 	c := &connection{temporal: p.cfg.Temporal, repeated: engine.NewRepeated(),
-		budget: budget.New(budget.Options{Now: time.Now})}
+		actions: engine.NewActions(), budget: budget.New(budget.Options{Now: time.Now})}
 	if c.manager, err = c.newManager(p, s, r); err != nil {
 		return nil, err
 	}
@@ -76,7 +77,8 @@ func (c *connection) newManager(p *process, s *storage, r *records) (*conn.Manag
 	cfg := c.temporal
 	complete := func(options client.Options) client.Options {
 		options.MetricsHandler = p.telemetry.Temporal()
-		options = engine.ClientOptions(options, p.serverID, p.keys, s.payloads, p.log, r.tap, c.repeated, c.budget)
+		options = engine.ClientOptions(options, p.serverID, p.keys, s.payloads, p.log, r.tap, c.repeated, c.actions,
+			c.budget)
 		if spans := p.telemetry.Tracing; spans != nil {
 			options.Interceptors = append(options.Interceptors, runtrace.New(spans, options.DataConverter))
 		}

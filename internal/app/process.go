@@ -12,6 +12,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/config"
 	"github.com/signalbox-dev/signalbox/internal/config/sealconfig"
+	"github.com/signalbox-dev/signalbox/internal/engine"
 	"github.com/signalbox-dev/signalbox/internal/keyring"
 	"github.com/signalbox-dev/signalbox/internal/memory"
 	"github.com/signalbox-dev/signalbox/internal/processor"
@@ -47,6 +48,8 @@ func newProcess(ctx context.Context, opts Options) (_ *process, err error) {
 	if err != nil {
 		return nil, err
 	}
+	// The SDK's cache bounds the number of runs, in all workers of a process.
+	worker.SetStickyWorkflowCacheSize(engine.CachedRuns(int64(p.cfg.Worker.Cache)))
 	p.processor = processor.NewMonitor(processor.Options{Root: os.DirFS("/"), Log: p.log})
 	p.memory = memory.NewMonitor(memory.Options{Limit: opts.Memory, Relieve: worker.PurgeStickyWorkflowCache, Log: p.log})
 	return p, nil

@@ -103,7 +103,7 @@ func (c *components) observe() error {
 	err := errors.Join(
 		c.telemetry.ObserveHealth(states, c.healthStates), c.telemetry.ObservePools(c.storage.Pools),
 		c.telemetry.ObserveClockSkew(c.storage.ClockSkew),
-		c.telemetry.ObserveProcessor(c.processor.Totals),
+		c.telemetry.ObserveProcessor(c.processor.Totals), c.telemetry.ObserveActions(c.connection.actions.Counts),
 		c.telemetry.ObserveDiagnosis(c.connection.diagnosis, c.diagnosis.watcher.Undecided),
 	)
 	if err != nil {

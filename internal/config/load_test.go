@@ -310,6 +310,7 @@ func TestBounds(t *testing.T) {
 		"--worker-stop-timeout=-1s":                "is too short",
 		"--worker-max-concurrent-workflow-tasks=1": "is too few; give at least 2",
 		"--worker-max-concurrent-activities=0":     "is too few",
+		"--worker-cache=1MiB":                      "is too little for the runs that are in progress; write at least 16MiB",
 		"--worker-max-concurrent-activities=x":     "is not a whole number",
 		"--store-auto-migrate=perhaps":             "is neither true nor false",
 		"--workflows-max-definition-bytes=5MiB":    "is over api.max_request_bytes",

@@ -18,6 +18,9 @@ const maxPayload = Size(16 << 20)
 // minMemoryLimit is the memory of an idle process, with room for work.
 const minMemoryLimit = Size(128 << 20)
 
+// minCache is the memory of the runs that one worker executes at the same time.
+const minCache = Size(16 << 20)
+
 // maxSteps is the most that runs.max_steps may be.
 const maxSteps = 100_000_000
 
@@ -298,6 +301,9 @@ func (w Worker) Validate() Violations {
 	atLeastNumber(&ps, "max_concurrent_workflow_tasks", w.MaxConcurrentWorkflowTasks, 2)
 	atLeastNumber(&ps, "max_concurrent_activities", w.MaxConcurrentActivities, 1)
 	atLeastNumber(&ps, "max_concurrent_local_activities", w.MaxConcurrentLocalActivities, 1)
+	if w.Cache < minCache {
+		ps.add("cache", "%v is too little for the runs that are in progress; write at least %v", w.Cache, minCache)
+	}
 	atLeast(&ps, "stop_timeout", w.StopTimeout, 0)
 	return Violations(ps)
 }

@@ -28,12 +28,11 @@ import (
 
 // ClientOptions completes the options of every client of the engine: the identity, the SDK's logger, the keys that seal
 // payloads, the storage of large payloads, and the interceptors. These write rows after Temporal has accepted the
-// workflow tasks that they show, record repeated workflow tasks, observe starts that were never sent or that Temporal
-// rejected, and measure for the budget of diagnosis how fast Temporal is.
+// workflow tasks that they show, record repeated workflow tasks, count billable actions, observe starts that were never
+// sent or that Temporal rejected, and measure for the budget of diagnosis how fast Temporal is.
 func ClientOptions(
 	base client.Options, serverID string, keys *keyring.Ring, payloads *codec.Storage, log *slog.Logger,
-	tap *projection.Tap, repeated *Repeated,
-	diagnosis *budget.Budget,
+	tap *projection.Tap, repeated *Repeated, actions *Actions, diagnosis *budget.Budget,
 ) client.Options {
 	base.Identity = serverID
 	base.Logger = logger.ForTemporal(log)
@@ -46,7 +45,8 @@ func ClientOptions(
 		}})
 	base.ConnectionOptions.DialOptions = append(slices.Clip(base.ConnectionOptions.DialOptions),
 		// The guard changes the attempt number of a task. Interceptors that require the original number follow it.
-		grpc.WithChainUnaryInterceptor(watchStart, tap.Intercept, guard.Intercept, repeated.Intercept, diagnosis.Intercept),
+		grpc.WithChainUnaryInterceptor(watchStart, tap.Intercept, guard.Intercept, repeated.Intercept, actions.Intercept,
+			diagnosis.Intercept),
 		grpc.WithStatsHandler(sendings{}))
 	return base
 }

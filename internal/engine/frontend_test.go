@@ -250,7 +250,7 @@ func reach(
 	tap := projection.NewTap(c.read, func(string, run.Update, time.Time) { t.Error("no worker, no records") })
 	m, err := conn.New(conn.Options{
 		Client: engine.ClientOptions(client.Options{HostPort: address, Namespace: "ns"}, "server-1", keys, nil, log, tap,
-			engine.NewRepeated(), opts.Budget), Logger: log,
+			engine.NewRepeated(), engine.NewActions(), opts.Budget), Logger: log,
 		CheckTimeout: 2 * time.Second, DrainTimeout: time.Second,
 	})
 	require.NoError(t, err)

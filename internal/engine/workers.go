@@ -25,6 +25,13 @@ import (
 	registry "github.com/signalbox-dev/signalbox/internal/worker"
 )
 
+// runBytes is what the state of an open run with small values needs in a worker on average: 10,300 runs that wait need
+// 700 MB (docs/sizing.md).
+const runBytes = 72 << 10
+
+// CachedRuns returns how many open runs a cache of so many bytes has.
+func CachedRuns(bytes int64) int { return int(max(1, bytes/runBytes)) }
+
 const (
 	// refreshEvery is the interval of checks for new projects.
 	refreshEvery = 3 * time.Second

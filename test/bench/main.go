@@ -19,6 +19,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/signalbox-dev/signalbox/test/bench/actions"
 	"github.com/signalbox-dev/signalbox/test/bench/bare"
 	"github.com/signalbox-dev/signalbox/test/bench/connection"
 	"github.com/signalbox-dev/signalbox/test/bench/crashes"
@@ -70,6 +71,7 @@ func run() error {
 	k := crashes.Full()
 	d := storage.Full()
 	b := restores.Full()
+	a := actions.Full()
 	if *short {
 		p = plan{rounds: 1, latencyRuns: 5, rateRuns: 60, callers: 32, openRuns: 100, starts: 1}
 		c = connection.Short()
@@ -80,6 +82,7 @@ func run() error {
 		k = crashes.Short()
 		d = storage.Short()
 		b = restores.Short()
+		a = actions.Short()
 	}
 	old, err := before(*out)
 	if err != nil {
@@ -95,6 +98,7 @@ func run() error {
 		{"lists", "Lists of runs", func(t platform.T) measured { return lists.Measure(t, l, progress) }},
 		{"restores", "Restores", func(t platform.T) measured { return restores.Measure(t, b, progress) }},
 		{"studio", "Run Studio", func(t platform.T) measured { return measureStudio(t, *short) }},
+		{"actions", "Actions of Temporal", func(t platform.T) measured { return actions.Measure(t, a, progress) }},
 		{"storage", "Storage", func(t platform.T) measured { return storage.Measure(t, d, progress) }},
 	}, *only, old, otherLoad)
 	if err != nil {

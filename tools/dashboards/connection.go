@@ -127,6 +127,12 @@ func requests() []panel {
 			queries: quantiles("temporal_request_latency_seconds", at, recently, 50, 95), colors: percentiles(),
 		},
 		{
+			title: "Billable actions", unit: perSecond,
+			about: "Actions as Temporal Cloud counts them, by kind: what the servers cause in Temporal. A cluster of one's own " +
+				"has the same work to do for them.",
+			queries: []query{{"sum by (kind) (rate(signalbox_temporal_actions_total{" + at + "}[$__rate_interval]))", "{{kind}}"}},
+		},
+		{
 			title: "Time until certificates expire", runbooks: []string{"CertificateExpiring", "ListenerCertificateExpiring"},
 			unit: seconds,
 			about: "Of the client certificate for Temporal and of the listener's certificate of each server. No series: the " +

@@ -26,10 +26,10 @@ import (
 const (
 	// routeTimeout is far longer than a routing runs.
 	routeTimeout = time.Hour
-	// heartbeatTimeout is the time after which the routing of a killed process is retried elsewhere. The SDK throttles
-	// heartbeats to four fifths of it.
+	// heartbeatTimeout is the time after which the routing of a killed process is retried elsewhere. Each heartbeat is a
+	// billable action: there are two in this time, so that one may be late.
 	heartbeatTimeout = 5 * time.Second
-	beatEvery        = time.Second
+	beatEvery        = 2 * time.Second
 	// The first and the longest pause between attempts to route.
 	retryFirst = 50 * time.Millisecond
 	retryMost  = 2 * time.Second

@@ -108,6 +108,7 @@ func observe(tel *telemetry.Telemetry) error {
 			return []problem.Gauge{{Project: project, Kind: problem.Failure, State: problem.Open}}, nil
 		}),
 		tel.ObserveQuotas(func(context.Context) ([]quota.Held, error) { return []quota.Held{{Project: project}}, nil }),
+		tel.ObserveActions(func() map[string]int64 { return map[string]int64{"start": 1} }),
 		tel.ObserveDiagnosis(func() telemetry.Diagnosis {
 			return telemetry.Diagnosis{}
 		}, func() (int64, bool) { return 0, true }),

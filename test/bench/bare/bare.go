@@ -5,9 +5,13 @@ package bare
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
 	"time"
 
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
@@ -30,6 +34,9 @@ const (
 	Fork    = prefix + "fork"    // adds in branches, and writes their rows at the end
 	Wait    = prefix + "wait"    // waits for one signal
 	Collect = prefix + "collect" // waits for so many signals
+	Call    = prefix + "call"    // calls a service in an activity, until it answers
+	Sleep   = prefix + "sleep"   // waits for a second
+	Parent  = prefix + "parent"  // runs One as a child
 )
 
 // Signal is what Wait and Collect wait for.
@@ -40,6 +47,7 @@ type Input struct {
 	Name  string `json:"name,omitempty"`
 	Steps int    `json:"steps,omitempty"`
 	Text  string `json:"text,omitempty"`
+	URL   string `json:"url,omitempty"`
 }
 
 // Program is a client and a worker in one process.
@@ -50,20 +58,22 @@ type Program struct {
 
 // Start starts the worker. Its workflows write rows to an SQLite database of their own, with the settings of
 // Signalbox's store.
-func Start(t platform.T, temporal *platform.Temporal) *Program {
+func Start(t platform.T, server *platform.Temporal) *Program {
 	t.Helper()
-	c := platform.DialTemporal(t, temporal.Address)
+	c := platform.DialTemporal(t, server.Address)
 	w := worker.New(c, queue, worker.Options{})
 	for name, f := range map[string]any{
-		One: one, Keep: keep, Compute: compute, Record: record, Each: each, Fork: fork, Wait: wait, Collect: collect} {
+		One: one, Keep: keep, Compute: compute, Record: record, Each: each, Fork: fork, Wait: wait, Collect: collect,
+		Call: call, Sleep: sleep, Parent: parent} {
 		w.RegisterWorkflowWithOptions(f, workflow.RegisterOptions{Name: name})
 	}
 	w.RegisterActivity(openRows(t))
+	w.RegisterActivity(get)
 	if err := w.Start(); err != nil {
 		t.Fatalf("start the bare worker: %v", err)
 	}
 	t.Cleanup(w.Stop)
-	return &Program{Client: c, temporal: temporal}
+	return &Program{Client: c, temporal: server}
 }
 
 // Side is the execution of one workflow after another, each to its end.
@@ -160,6 +170,42 @@ func collect(ctx workflow.Context, in Input) (int, error) {
 		events.Receive(ctx, nil)
 	}
 	return in.Steps, nil
+}
+
+func call(ctx workflow.Context, in Input) (map[string]any, error) {
+	ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		StartToCloseTimeout: time.Minute,
+		RetryPolicy:         &temporal.RetryPolicy{InitialInterval: 100 * time.Millisecond, BackoffCoefficient: 1},
+	})
+	var answer map[string]any
+	err := workflow.ExecuteActivity(ctx, get, in.URL).Get(ctx, &answer)
+	return answer, err
+}
+
+// get is the activity of call.
+func get(ctx context.Context, url string) (answer map[string]any, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = res.Body.Close() }() // it was read
+	if res.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("the service answered %s", res.Status)
+	}
+	err = json.NewDecoder(res.Body).Decode(&answer)
+	return answer, err
+}
+
+func sleep(ctx workflow.Context, _ Input) error { return workflow.Sleep(ctx, time.Second) }
+
+func parent(ctx workflow.Context, in Input) (map[string]any, error) {
+	var result map[string]any
+	err := workflow.ExecuteChildWorkflow(ctx, One, in).Get(ctx, &result)
+	return result, err
 }
 
 func write(ctx workflow.Context, written []row) error {
