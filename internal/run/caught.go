@@ -1,24 +1,14 @@
-// Package caught decides by their paths which failed steps of a run are inside of a try that has completed: its catch,
-// or a later attempt, handled their errors.
-//
-//	caught := caught.In(step.Path, statuses) // nil if it is unknown
-//
-// It reads nothing: package runrow passes the statuses of the tries.
-package caught
+package run
 
-import (
-	"strings"
+import "strings"
 
-	"github.com/signalbox-dev/signalbox/internal/run"
-)
-
-// Tries returns the paths of the tries that the entry with this path is inside of, the innermost first. It is inside of
-// one whether its task belongs to the first attempt, to a later one or to the catch.
+// EnclosingTries returns the paths of the tries that the entry with this path is inside of, the innermost first. It is
+// inside of one whether its task belongs to the first attempt, to a later one or to the catch.
 //
 // A path consists of containers, each with the index and the name of the task that is entered: do/0/a, try/0/a,
 // retry/2/try/0/a, catch/do/0/a, for/3/do/0/a, foreach/3/do/0/a, fork/branches/0/a. A task may have the name of a
 // container.
-func Tries(path string) []string {
+func EnclosingTries(path string) []string {
 	const longest = 5
 	var tries []string
 	at := 0 // the end of the parsed prefix
@@ -45,14 +35,14 @@ func Tries(path string) []string {
 	return tries
 }
 
-// In returns whether the error of a failed step with this path was caught: whether it is inside of a try that has
+// Caught returns whether the error of a failed step with this path was caught: whether it is inside of a try that has
 // completed. statuses has the statuses of tries by path. The result is nil if none of the known tries has completed and
 // one of them is unknown.
-func In(path string, statuses map[string]string) *bool {
+func Caught(path string, statuses map[string]string) *bool {
 	known := true
-	for _, try := range Tries(path) {
+	for _, try := range EnclosingTries(path) {
 		switch status, listed := statuses[try]; {
-		case status == string(run.Completed):
+		case status == string(Completed):
 			return new(true)
 		case !listed:
 			known = false

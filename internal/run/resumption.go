@@ -1,21 +1,21 @@
-package startslots
+package run
 
 import (
 	"context"
 	"sync"
 )
 
-// Resumption cancels attempts to start runs, so that they are repeated. It is safe for concurrent use.
-type Resumption struct {
+// resumption cancels attempts to start runs, so that they are repeated. It is safe for concurrent use.
+type resumption struct {
 	mu   sync.Mutex
 	next chan struct{} // closed by Resume
 }
 
-// NewResumption returns a resumption without attempts.
-func NewResumption() *Resumption { return &Resumption{next: make(chan struct{})} }
+// newResumption returns a resumption without attempts.
+func newResumption() *resumption { return &resumption{next: make(chan struct{})} }
 
 // Attempt returns a context for one attempt, which ends with ctx, with the next Resume, or when it is canceled.
-func (r *Resumption) Attempt(ctx context.Context) (context.Context, context.CancelFunc) {
+func (r *resumption) Attempt(ctx context.Context) (context.Context, context.CancelFunc) {
 	r.mu.Lock()
 	resumed := r.next
 	r.mu.Unlock()
@@ -31,7 +31,7 @@ func (r *Resumption) Attempt(ctx context.Context) (context.Context, context.Canc
 }
 
 // Resume cancels the attempts in progress.
-func (r *Resumption) Resume() {
+func (r *resumption) Resume() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	close(r.next)

@@ -1,4 +1,4 @@
-package failuregroup_test
+package run
 
 import (
 	"strings"
@@ -8,10 +8,9 @@ import (
 
 	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/internal/apperror"
-	"github.com/signalbox-dev/signalbox/internal/run/failuregroup"
 )
 
-func TestCauseLeavesOutValues(t *testing.T) {
+func TestFailureCauseLeavesOutValues(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct{ title, want string }{
 		"nothing to replace":   {"the stock service did not answer", "the stock service did not answer"},
@@ -37,16 +36,16 @@ func TestCauseLeavesOutValues(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			require.Equal(t, "t 500 "+tt.want, failuregroup.Cause(dsl.Error{Type: "t", Status: 500, Title: tt.title}))
+			require.Equal(t, "t 500 "+tt.want, failureCause(dsl.Error{Type: "t", Status: 500, Title: tt.title}))
 		})
 	}
-	require.Equal(t, "t 0 no # here", failuregroup.Cause(dsl.Error{Type: "t", Detail: "no 12 here"}),
+	require.Equal(t, "t 0 no # here", failureCause(dsl.Error{Type: "t", Detail: "no 12 here"}),
 		"the detail stands in for the title")
-	require.Equal(t, "t 0 a", failuregroup.Cause(dsl.Error{Type: "t", Title: "a", Detail: "b"}))
-	require.Len(t, failuregroup.Cause(dsl.Error{Title: strings.Repeat("ä", 10_000)}), len(" 0 ")+500)
+	require.Equal(t, "t 0 a", failureCause(dsl.Error{Type: "t", Title: "a", Detail: "b"}))
+	require.Len(t, failureCause(dsl.Error{Title: strings.Repeat("ä", 10_000)}), len(" 0 ")+500)
 }
 
-func TestKey(t *testing.T) {
+func TestFailureGroupKey(t *testing.T) {
 	t.Parallel()
 	type failed struct {
 		workflow string
@@ -57,10 +56,10 @@ func TestKey(t *testing.T) {
 			Type: "communication", Status: 503, Title: "no answer for order 4711", Detail: "a", Instance: "/do/3/reserve",
 		}}
 		change(&f)
-		return failuregroup.Key(f.workflow, f.runError)
+		return failureGroupKey(f.workflow, f.runError)
 	}
 	key := keyOf(func(*failed) {})
-	require.NoError(t, failuregroup.Check("failure_group", key))
+	require.NoError(t, checkFailureGroup("failure_group", key))
 	require.Equal(t, key, keyOf(func(f *failed) { f.runError.Title = "no answer for order 12" }))
 	require.Equal(t, key, keyOf(func(f *failed) { f.runError.Detail = "b" }))
 	require.Equal(t, key, keyOf(func(f *failed) {
@@ -77,15 +76,15 @@ func TestKey(t *testing.T) {
 		"no error":         func(f *failed) { f.runError = nil },
 	} {
 		key := keyOf(other)
-		require.NoError(t, failuregroup.Check("failure_group", key), name)
+		require.NoError(t, checkFailureGroup("failure_group", key), name)
 		require.Empty(t, seen[key], name)
 		seen[key] = name
 	}
 	own := func(instance string) string { return keyOf(func(f *failed) { f.runError.Instance = instance }) }
 	require.Equal(t, own("/orders/1"), own("/orders/2"), "the document chose this instance")
 
-	require.NoError(t, failuregroup.Check("failure_group", ""))
+	require.NoError(t, checkFailureGroup("failure_group", ""))
 	for _, text := range []string{"x", key + "0", key[:16], strings.ToUpper("abcdefabcdefabcdefab"), key[1:] + "g"} {
-		require.True(t, apperror.Is(failuregroup.Check("failure_group", text), apperror.InvalidArgument), text)
+		require.True(t, apperror.Is(checkFailureGroup("failure_group", text), apperror.InvalidArgument), text)
 	}
 }

@@ -1,10 +1,4 @@
-// Package failuregroup groups failed runs: those of one workflow that failed at the same task with the same cause. The
-// version is not part of a group: an error that a new version does not correct is the same error.
-//
-//	key := failuregroup.Key(r.Workflow, r.Error)
-//
-// It is pure: a key depends on its arguments alone.
-package failuregroup
+package run
 
 import (
 	"crypto/sha256"
@@ -22,43 +16,44 @@ import (
 )
 
 const (
-	// keyLength is the length of a key, in hexadecimal digits.
-	keyLength = 20
+	// failureGroupLength is the length of a key, in hexadecimal digits.
+	failureGroupLength = 20
 	// maxCauseText is how many bytes of a title count for the cause of a failure.
 	maxCauseText = 500
 	// minHex is the shortest word of hexadecimal digits that counts as an identifier.
 	minHex = 8
 	// uuidLength is the length of a UUID with its hyphens.
 	uuidLength = 36
-	// variable stands for a part of a text that differs between failures of the same cause.
-	variable = "#"
+	// anyValue stands for a part of a text that differs between failures of the same cause.
+	anyValue = "#"
 )
 
-// Key returns the key of the group of the runs of a workflow that failed with an error like this one: at the same task,
-// with the same cause. The error may be nil.
-func Key(workflow string, failed *dsl.Error) string {
+// failureGroupKey returns the key of the group of the runs of a workflow that failed with an error like this one: at
+// the same task, with the same cause. The version is not part of a group: an error that a new version does not correct
+// is the same error. The error may be nil.
+func failureGroupKey(workflow string, failed *dsl.Error) string {
 	var p dsl.Error
 	if failed != nil {
 		p = *failed
 	}
-	sum := sha256.Sum256([]byte(strings.Join([]string{workflow, failedAt(p), Cause(p)}, "\x00")))
-	return hex.EncodeToString(sum[:])[:keyLength]
+	sum := sha256.Sum256([]byte(strings.Join([]string{workflow, failedAt(p), failureCause(p)}, "\x00")))
+	return hex.EncodeToString(sum[:])[:failureGroupLength]
 }
 
-// Check returns an error for a text in a request's field that is not the key of a failure group. An empty
+// checkFailureGroup returns an error for a text in a request's field that is not the key of a failure group. An empty
 // text selects no group.
-func Check(field, key string) error {
-	if key == "" || len(key) == keyLength && strings.Trim(key, "0123456789abcdef") == "" {
+func checkFailureGroup(field, key string) error {
+	if key == "" || len(key) == failureGroupLength && strings.Trim(key, "0123456789abcdef") == "" {
 		return nil
 	}
 	return apperror.New(apperror.Invalid, apperror.InvalidArgument,
-		"failure group %q: a key has %d hexadecimal digits", key, keyLength).
+		"failure group %q: a key has %d hexadecimal digits", key, failureGroupLength).
 		WithField(field, "is not the key of a failure group")
 }
 
-// Cause returns the type, the status and the title of an error, without what differs between failures of the
+// failureCause returns the type, the status and the title of an error, without what differs between failures of the
 // same cause: numbers, identifiers and quoted values. An error without a title is described by its detail.
-func Cause(p dsl.Error) string {
+func failureCause(p dsl.Error) string {
 	text := p.Title
 	if text == "" {
 		text = p.Detail
@@ -89,7 +84,7 @@ func generalized(text string) string {
 		c, size := utf8.DecodeRuneInString(text)
 		switch quoted, word := quotedValue(text, before), wordOf(text); {
 		case quoted > 0:
-			out.WriteString(variable)
+			out.WriteString(anyValue)
 			c, size = '"', quoted
 		case word > 0:
 			out.WriteString(wordWithoutValue(text[:word]))
@@ -158,7 +153,7 @@ func wordWithoutValue(word string) string {
 	var out strings.Builder
 	for word != "" {
 		if uuid.Validate(word[:min(len(word), uuidLength)]) == nil {
-			out.WriteString(variable)
+			out.WriteString(anyValue)
 			word = word[uuidLength:]
 			continue
 		}
@@ -176,8 +171,8 @@ func wordWithoutValue(word string) string {
 	// A number with a fraction, a date, a time, an address and a UUID are one value, however many parts they have.
 	text := out.String()
 	for _, separator := range []string{"-", ".", ":", "_"} {
-		for joined := variable + separator + variable; strings.Contains(text, joined); {
-			text = strings.ReplaceAll(text, joined, variable)
+		for joined := anyValue + separator + anyValue; strings.Contains(text, joined); {
+			text = strings.ReplaceAll(text, joined, anyValue)
 		}
 	}
 	return text
@@ -189,7 +184,7 @@ func partWithoutValue(part string) string {
 		return part
 	}
 	if len(part) >= minHex && strings.Trim(strings.ToLower(part), "0123456789abcdef") == "" {
-		return variable
+		return anyValue
 	}
 	var out strings.Builder
 	digits := false
@@ -199,7 +194,7 @@ func partWithoutValue(part string) string {
 		case !digit:
 			out.WriteRune(c)
 		case !digits:
-			out.WriteString(variable)
+			out.WriteString(anyValue)
 		}
 		digits = digit
 	}

@@ -1,9 +1,4 @@
-// Package startslots limits how many starts of runs wait for Temporal's answer at a time.
-//
-//	s := startslots.New(100, 5*time.Second)
-//	if err := s.Reserve(ctx); err != nil { return err }
-//	s.Begin(ctx, func(ctx context.Context, answered func()) { … })
-package startslots
+package run
 
 import (
 	"context"
@@ -14,9 +9,9 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 )
 
-// Slots limit how many starts of runs wait for Temporal's answer at a time, whether their callers still wait
+// startSlots limit how many starts of runs wait for Temporal's answer at a time, whether their callers still wait
 // or not. When the process stops, Close waits for those that remain. They are safe for concurrent use.
-type Slots struct {
+type startSlots struct {
 	retry time.Duration // the delay that callers without a slot receive
 	slots chan struct{}
 	// closing is closed by Close, under mu: further starts are refused.
@@ -31,14 +26,14 @@ type Slots struct {
 	joined sync.WaitGroup
 }
 
-// New returns limit slots.
-func New(limit int, retry time.Duration) *Slots {
-	return &Slots{retry: retry, slots: make(chan struct{}, limit), closing: make(chan struct{}),
+// newStartSlots returns limit slots.
+func newStartSlots(limit int, retry time.Duration) *startSlots {
+	return &startSlots{retry: retry, slots: make(chan struct{}, limit), closing: make(chan struct{}),
 		cut: map[int]context.CancelFunc{}}
 }
 
 // Reserve waits for a slot until ctx ends. A reserved slot is used by Begin, or released.
-func (p *Slots) Reserve(ctx context.Context) error {
+func (p *startSlots) Reserve(ctx context.Context) error {
 	select {
 	case p.slots <- struct{}{}:
 	default:
@@ -65,14 +60,14 @@ func (p *Slots) Reserve(ctx context.Context) error {
 }
 
 // Release returns a slot that was not used.
-func (p *Slots) Release() {
+func (p *startSlots) Release() {
 	<-p.slots
 	p.joined.Done()
 }
 
 // Begin runs work in the background in a reserved slot, which work returns by calling answered, or by ending. The
 // context of work has the values of ctx and ends only when Close cancels it.
-func (p *Slots) Begin(ctx context.Context, work func(ctx context.Context, answered func())) {
+func (p *startSlots) Begin(ctx context.Context, work func(ctx context.Context, answered func())) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	p.mu.Lock()
 	p.last++
@@ -97,9 +92,9 @@ func (p *Slots) Begin(ctx context.Context, work func(ctx context.Context, answer
 }
 
 // Closing returns a channel that is closed when Close is called: what only improves an answer ends then.
-func (p *Slots) Closing() <-chan struct{} { return p.closing }
+func (p *startSlots) Closing() <-chan struct{} { return p.closing }
 
-func (p *Slots) close() {
+func (p *startSlots) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	select {
@@ -110,7 +105,7 @@ func (p *Slots) close() {
 }
 
 // Close refuses further starts, waits for those in progress until ctx ends, and cancels the rest.
-func (p *Slots) Close(ctx context.Context) error {
+func (p *startSlots) Close(ctx context.Context) error {
 	p.close()
 	joined := make(chan struct{})
 	go func() {

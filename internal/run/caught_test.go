@@ -1,14 +1,14 @@
-package caught_test
+package run_test
 
 import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/signalbox-dev/signalbox/internal/run/caught"
+	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
-func TestTries(t *testing.T) {
+func TestEnclosingTries(t *testing.T) {
 	t.Parallel()
 	for path, want := range map[string][]string{
 		"":                                          nil,
@@ -20,11 +20,11 @@ func TestTries(t *testing.T) {
 		"/do/0/l/foreach/7/do/0/t/try/0/for/do/0/c": {"/do/0/l/foreach/7/do/0/t"},
 		"/do/0/a/try":                               nil,
 	} {
-		require.Equal(t, want, caught.Tries(path), path)
+		require.Equal(t, want, run.EnclosingTries(path), path)
 	}
 }
 
-func TestIn(t *testing.T) {
+func TestCaught(t *testing.T) {
 	t.Parallel()
 	const path = "/do/0/outer/try/0/inner/try/0/call"
 	for name, tt := range map[string]struct {
@@ -42,7 +42,7 @@ func TestIn(t *testing.T) {
 		"inner try not listed":     {map[string]string{"/do/0/outer": "running"}, nil},
 		"outer caught in any case": {map[string]string{"/do/0/outer": "completed"}, new(true)},
 	} {
-		require.Equal(t, tt.want, caught.In(path, tt.statuses), name)
+		require.Equal(t, tt.want, run.Caught(path, tt.statuses), name)
 	}
-	require.Equal(t, new(false), caught.In("/do/0/call", nil), "inside of no try")
+	require.Equal(t, new(false), run.Caught("/do/0/call", nil), "inside of no try")
 }
