@@ -7,7 +7,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
 	"github.com/signalbox-dev/signalbox/internal/quota"
 	"github.com/signalbox-dev/signalbox/internal/run"
-	"github.com/signalbox-dev/signalbox/internal/run/pending"
+	"github.com/signalbox-dev/signalbox/internal/run/reconcile"
 	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/store/quotas"
 )
@@ -15,7 +15,7 @@ import (
 // quotaControl enforces the quotas of projects.
 type quotaControl struct {
 	service   *quota.Service
-	admission *pending.Admission
+	admission *reconcile.Admission
 }
 
 // admissionStore is the store that admission uses.
@@ -32,7 +32,7 @@ func (p admissionStore) GetRun(ctx context.Context, project, id string) (run.Run
 
 // newQuotaControl creates the parts. After it returns, the store notifies admission when a run can be admitted.
 func newQuotaControl(p *process, s *storage, r *records, c *connection, runs *runs) (*quotaControl, error) {
-	admission := pending.NewAdmission(runs.service.Service, admissionStore{s.Quotas(), s.Store}, r.changes, runs.options)
+	admission := reconcile.NewAdmission(runs.service.Service, admissionStore{s.Quotas(), s.Store}, r.changes, runs.options)
 	s.OnAdmissible(admission.Wake)
 	c.onConnect("admission", admission.WakeAll)
 	service := quota.NewService(s.Quotas(),

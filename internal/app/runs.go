@@ -11,9 +11,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/child"
 	"github.com/signalbox-dev/signalbox/internal/run/control"
-	"github.com/signalbox-dev/signalbox/internal/run/pending"
 	"github.com/signalbox-dev/signalbox/internal/run/reconcile"
-	"github.com/signalbox-dev/signalbox/internal/run/repair"
 	"github.com/signalbox-dev/signalbox/internal/store"
 )
 
@@ -22,19 +20,19 @@ type runs struct {
 	service *control.Service
 	options run.Options
 	// queue submits the runs that were accepted while Temporal was unavailable.
-	queue *pending.Queue
+	queue *reconcile.Queue
 	// children starts child runs. Each process notifies parents of the run ends that it writes; one elected process looks
 	// for missed ones.
 	children     *child.Service
 	childWatcher *child.Watcher
 	// repairer and reconciler correct rows that differ from Temporal. Only processes with the worker role start them.
-	repairer   *repair.Repairer
+	repairer   *reconcile.Repairer
 	reconciler *reconcile.Reconciler
 }
 
 func newRuns(p *process, s *storage, r *records, c *connection, d *definitions, m *maintenance.Mode) *runs {
 	cfg, rows := p.cfg.Runs, s.sealed.rows
-	repairer := repair.New(rows, c.engine, repair.Options{
+	repairer := reconcile.NewRepairer(rows, c.engine, reconcile.RepairerOptions{
 		Suspended: p.shedsLoad, Holds: r.holds, Permanent: projection.Unusable, Changed: r.changed, Changes: r.changes,
 		Metrics: p.telemetry.Runs, Now: time.Now,
 	})
@@ -53,7 +51,7 @@ func newRuns(p *process, s *storage, r *records, c *connection, d *definitions, 
 	service.SetClusterReader(clusterReader{s.Store, c.engine})
 	made := &runs{
 		service: service, options: options, repairer: repairer,
-		queue:        pending.NewQueue(service.Service, rows, r.changes, options),
+		queue:        reconcile.NewQueue(service.Service, rows, r.changes, options),
 		children:     child.New(service, s, child.Options{MaxDepth: cfg.MaxDepth}),
 		childWatcher: child.NewWatcher(s.Awaited(), s, service, c.engine, s.Exclusive),
 		reconciler: reconcile.New(rows, c.engine, service.Service, reconcile.Options{

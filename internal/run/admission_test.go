@@ -16,7 +16,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/quota"
 	"github.com/signalbox-dev/signalbox/internal/run"
-	"github.com/signalbox-dev/signalbox/internal/run/pending"
+	"github.com/signalbox-dev/signalbox/internal/run/reconcile"
 	"github.com/signalbox-dev/signalbox/internal/store/quotas"
 	"github.com/signalbox-dev/signalbox/internal/store/storetest"
 )
@@ -41,9 +41,9 @@ func (b *bench) allow(t testing.TB, runs int64) {
 }
 
 // startAdmission starts the admission of a service and notifies it of changes of this process until the test ends.
-func (b *bench) startAdmission(t testing.TB, s *run.Service) *pending.Admission {
+func (b *bench) startAdmission(t testing.TB, s *run.Service) *reconcile.Admission {
 	t.Helper()
-	a := pending.NewAdmission(s, admissionStore{b.store.Quotas(), b.store}, b.changes, b.opts)
+	a := reconcile.NewAdmission(s, admissionStore{b.store.Quotas(), b.store}, b.changes, b.opts)
 	b.store.OnAdmissible(a.Wake)
 	require.NoError(t, a.Start(b.ctx))
 	ctx := b.ctx

@@ -151,7 +151,7 @@ func TestErrorsOfRunsAreOnTheirPage(t *testing.T) {
 	for _, folder := range []string{
 		"dsl/interp", "internal/engine", "internal/engine/flow", "internal/engine/httpcall", "internal/engine/childrun",
 		"internal/run",
-		"internal/run/control", "internal/run/pending", "internal/run/reconcile",
+		"internal/run/control", "internal/run/reconcile",
 	} {
 		folders = append(folders, filepath.Join(root, folder))
 	}

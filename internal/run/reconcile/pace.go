@@ -1,4 +1,4 @@
-package repair
+package reconcile
 
 import (
 	"time"
@@ -14,11 +14,11 @@ const (
 	// permanentMost, where only a deployment, a key or a document helps.
 	backOffFirst, backOffMost     = 5 * time.Second, 10 * time.Minute
 	permanentFirst, permanentMost = time.Minute, 6 * time.Hour
-	// lease is how long a claim lasts without an extension. A killed process, for whatever reason, delays the repairs
+	// firstLease is how long a claim lasts without an extension. A killed process, for whatever reason, delays the repairs
 	// that it had claimed by that time. After leasesAlike unsuccessful attempts, the repair itself may be what crashes
 	// the processes: each further attempt doubles the lease, up to leaseMost, so that it does not crash them in a loop.
-	lease       = 15 * time.Second
-	leaseMost   = 32 * time.Minute
+	firstLease  = 15 * time.Second
+	maxLease    = 32 * time.Minute
 	leasesAlike = 3
 )
 
@@ -27,7 +27,7 @@ func allowed(attempt int) time.Duration { return backoff.Delay(allowedFirst, all
 
 // leaseOf returns how long the claim of an attempt, from 1, lasts.
 func leaseOf(attempt int) time.Duration {
-	return backoff.Delay(lease, leaseMost, max(attempt-leasesAlike+1, 1))
+	return backoff.Delay(firstLease, maxLease, max(attempt-leasesAlike+1, 1))
 }
 
 // backOff returns how long after a failed attempt, from 1, the next one is due.

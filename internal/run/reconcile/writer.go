@@ -1,4 +1,4 @@
-package repair
+package reconcile
 
 import (
 	"context"
@@ -17,8 +17,8 @@ var errLost = errors.New("another process has taken the repair over")
 // errSuspended ends a rebuild in a process that is short of memory.
 var errSuspended = errors.New("the process is short of memory")
 
-// writer writes the results of one rebuild, and holds its claim.
-type writer struct {
+// rebuildWriter writes the results of one rebuild, and holds its claim.
+type rebuildWriter struct {
 	r   *Repairer
 	row run.Run
 	// changed reports whether the row was changed. Only the goroutine of the rebuild uses it.
@@ -28,10 +28,10 @@ type writer struct {
 	claimed run.Repair
 }
 
-var _ run.RebuildWriter = (*writer)(nil)
+var _ run.RebuildWriter = (*rebuildWriter)(nil)
 
 // Write implements [run.RebuildWriter].
-func (w *writer) Write(ctx context.Context, part run.Update) error {
+func (w *rebuildWriter) Write(ctx context.Context, part run.Update) error {
 	if w.claimed.Correction != "" && part.State != nil && part.State.Status.Terminal() {
 		return w.finish(ctx, part)
 	}
@@ -45,7 +45,7 @@ func (w *writer) Write(ctx context.Context, part run.Update) error {
 }
 
 // finish writes the end of a run that the reconciler has found, with its entry in the audit log.
-func (w *writer) finish(ctx context.Context, part run.Update) error {
+func (w *rebuildWriter) finish(ctx context.Context, part run.Update) error {
 	detail := fmt.Sprintf("%s: %s", w.claimed.Reason, part.State.Status)
 	entry := audit.NewEntry(ctx, w.r.opts.Now(), audit.RunFinish, w.row.Project, w.row.ID, detail)
 	before, err := w.r.store.GetRun(ctx, w.row.Project, w.row.ID)
@@ -67,14 +67,14 @@ func (w *writer) finish(ctx context.Context, part run.Update) error {
 }
 
 // Done implements [run.RebuildWriter]. The next extension of the claim stores it.
-func (w *writer) Done(_ context.Context, executionID string) error {
+func (w *rebuildWriter) Done(_ context.Context, executionID string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.claimed.Done = executionID
 	return nil
 }
 
-func (w *writer) done() string {
+func (w *rebuildWriter) done() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.claimed.Done
@@ -82,7 +82,7 @@ func (w *writer) done() string {
 
 // hold extends the claim until ctx ends, and calls lose when another process has the claim, or when this process is
 // short of memory. A short outage of the store does not end the claim.
-func (w *writer) hold(ctx context.Context, lose context.CancelCauseFunc) {
+func (w *rebuildWriter) hold(ctx context.Context, lose context.CancelCauseFunc) {
 	ticker := time.NewTicker(suspendEvery)
 	defer ticker.Stop()
 	for n := 1; ; n++ {
@@ -101,7 +101,7 @@ func (w *writer) hold(ctx context.Context, lose context.CancelCauseFunc) {
 		w.mu.Lock()
 		claimed := w.claimed
 		w.mu.Unlock()
-		if held, err := w.r.store.HoldRepair(ctx, claimed, lease); err == nil && !held {
+		if held, err := w.r.store.HoldRepair(ctx, claimed, firstLease); err == nil && !held {
 			lose(errLost)
 			return
 		}

@@ -1,4 +1,4 @@
-package repair_test
+package reconcile_test
 
 import (
 	"context"
@@ -8,23 +8,17 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
-	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/pubsub"
 	"github.com/signalbox-dev/signalbox/internal/run"
-	"github.com/signalbox-dev/signalbox/internal/run/repair"
+	"github.com/signalbox-dev/signalbox/internal/run/reconcile"
 	"github.com/signalbox-dev/signalbox/internal/stopwatch"
 	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/store/fresh"
 	"github.com/signalbox-dev/signalbox/internal/store/storetest"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-const here = project.Default
 
 // timeout is long enough for busy machines.
 const timeout = time.Minute
@@ -89,15 +83,15 @@ func (m *tally) of(outcome string) int64 {
 }
 
 // bench is a store with one run, whose updates were lost, and a Temporal in which it ended a minute ago.
-type bench struct {
+type repairBench struct {
 	store   *storetest.Plain
 	engine  *temporal
 	metrics *tally
-	opts    repair.Options
+	opts    reconcile.RepairerOptions
 	changed []run.Transition
 }
 
-func newBench(t *testing.T) *bench {
+func newBench(t *testing.T) *repairBench {
 	t.Helper()
 	s, err := storetest.Open(t.Context(), t,
 		store.Options{Driver: store.SQLite, DSN: fresh.SQLite(t), AutoMigrate: true, CallTimeout: timeout})
@@ -111,7 +105,7 @@ func newBench(t *testing.T) *bench {
 		StatusAt: now.Add(-time.Hour), CreatedAt: now.Add(-time.Hour), RequestID: "r1",
 	}, audit.NewEntry(t.Context(), now, audit.RunStart, here, "r1", ""))
 	require.NoError(t, err)
-	b := &bench{store: s, metrics: &tally{outcomes: map[string]int64{}}, engine: &temporal{
+	b := &repairBench{store: s, metrics: &tally{outcomes: map[string]int64{}}, engine: &temporal{
 		x: run.Execution{
 			RunID: "r1", ExecutionID: "x", Relation: run.RelationSame, StartedAt: now.Add(-time.Hour),
 			ClosedAt: now.Add(-time.Minute), Accepted: 9,
@@ -119,7 +113,7 @@ func newBench(t *testing.T) *bench {
 		},
 		rebuild: func(ctx context.Context, _ run.Run, _ string, w run.RebuildWriter) error { return w.Write(ctx, end()) },
 	}}
-	b.opts = repair.Options{
+	b.opts = reconcile.RepairerOptions{
 		Holds: func(string) bool {
 			return false
 		}, Suspended: func() bool { return false }, Permanent: func(error) bool { return false },
@@ -139,22 +133,22 @@ func end() run.Update {
 	}
 }
 
-func (b *bench) repairer(t *testing.T) *repair.Repairer {
+func (b *repairBench) repairer(t *testing.T) *reconcile.Repairer {
 	t.Helper()
-	r := repair.New(b.store, b.engine, b.opts)
+	r := reconcile.NewRepairer(b.store, b.engine, b.opts)
 	require.NoError(t, r.Start(t.Context()))
 	ctx := context.WithoutCancel(t.Context())
 	t.Cleanup(func() { require.NoError(t, r.Stop(ctx)) })
 	return r
 }
 
-func (b *bench) request(t *testing.T, r run.RepairRequest) {
+func (b *repairBench) request(t *testing.T, r run.RepairRequest) {
 	t.Helper()
 	r.RunID = "r1"
 	require.NoError(t, b.store.RequestRepairs(t.Context(), []run.RepairRequest{r}))
 }
 
-func (b *bench) row(t *testing.T) run.Run {
+func (b *repairBench) row(t *testing.T) run.Run {
 	t.Helper()
 	r, err := b.store.GetRun(t.Context(), here, "r1")
 	require.NoError(t, err)
@@ -162,7 +156,7 @@ func (b *bench) row(t *testing.T) run.Run {
 }
 
 // done waits until there is no request.
-func (b *bench) done(t *testing.T) {
+func (b *repairBench) done(t *testing.T) {
 	t.Helper()
 	require.Eventually(t, func() bool { return b.row(t).Behind == nil }, timeout, 10*time.Millisecond)
 }
@@ -176,7 +170,7 @@ func TestOneOfTwoRepairersRebuildsARun(t *testing.T) {
 	b.done(t)
 	require.Equal(t, []string{"r1 after "}, b.engine.rebuilt())
 	require.Equal(t, run.Completed, b.row(t).Status)
-	require.Eventually(t, func() bool { return b.metrics.of(repair.Rebuilt) == 1 }, timeout, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return b.metrics.of(reconcile.Rebuilt) == 1 }, timeout, 10*time.Millisecond)
 	require.Equal(t, []string{string(run.CorrectionFinished)}, b.metrics.kinds)
 	list, err := b.store.ListAudit(t.Context(), audit.Filter{Subject: "r1", Action: audit.RunFinish, Limit: 10})
 	require.NoError(t, err)
@@ -235,7 +229,7 @@ func TestFailedRepairIsRetriedLater(t *testing.T) {
 	defer stop()
 	<-polled.Done()
 	require.Len(t, b.engine.rebuilt(), 1)
-	require.EqualValues(t, 1, b.metrics.of(repair.Failed))
+	require.EqualValues(t, 1, b.metrics.of(reconcile.Failed))
 }
 
 // TestUnavailableTemporalIsNoAttempt: back-off counts only failures of the run, which is repaired soon after Temporal
@@ -253,12 +247,12 @@ func TestUnavailableTemporalIsNoAttempt(t *testing.T) {
 	b.repairer(t)
 	b.done(t)
 	require.Equal(t, []string{""}, failures, "the outage is no failure of the run")
-	require.Zero(t, b.metrics.of(repair.Failed))
+	require.Zero(t, b.metrics.of(reconcile.Failed))
 }
 
 // forgetful is a store that is unavailable for the first calls that end or postpone claims.
 type forgetful struct {
-	repair.Store
+	reconcile.RepairerStore
 
 	mu   sync.Mutex
 	away int
@@ -277,14 +271,14 @@ func (s *forgetful) EndRepair(ctx context.Context, r run.Repair) error {
 	if err := s.answers(); err != nil {
 		return err
 	}
-	return s.Store.EndRepair(ctx, r)
+	return s.RepairerStore.EndRepair(ctx, r)
 }
 
 func (s *forgetful) PostponeRepair(ctx context.Context, r run.Repair, after time.Duration, problem string) error {
 	if err := s.answers(); err != nil {
 		return err
 	}
-	return s.Store.PostponeRepair(ctx, r, after, problem)
+	return s.RepairerStore.PostponeRepair(ctx, r, after, problem)
 }
 
 // TestClaimIsReturnedWhenTheStoreIsBack has a store that is unavailable when an attempt ends. The claim is returned,
@@ -299,7 +293,7 @@ func TestClaimIsReturnedWhenTheStoreIsBack(t *testing.T) {
 		return w.Write(ctx, end())
 	}
 	b.request(t, run.RepairRequest{Reason: "read", Behind: true})
-	r := repair.New(&forgetful{Store: b.store, away: 2}, b.engine, b.opts)
+	r := reconcile.NewRepairer(&forgetful{RepairerStore: b.store, away: 2}, b.engine, b.opts)
 	watch := stopwatch.Start(t)
 	require.NoError(t, r.Start(t.Context()))
 	ctx := context.WithoutCancel(t.Context())
@@ -322,13 +316,13 @@ func TestRepairStopsWithItsProcess(t *testing.T) {
 		return context.Cause(ctx)
 	}
 	b.request(t, run.RepairRequest{Reason: "read", Behind: true})
-	first := repair.New(b.store, b.engine, b.opts)
+	first := reconcile.NewRepairer(b.store, b.engine, b.opts)
 	require.NoError(t, first.Start(t.Context()))
 	<-begun
 	watch := stopwatch.Start(t)
 	require.NoError(t, first.Stop(t.Context()))
 	require.Less(t, watch.Elapsed(), 10*time.Second)
-	require.EqualValues(t, 1, b.metrics.of(repair.Canceled))
+	require.EqualValues(t, 1, b.metrics.of(reconcile.Canceled))
 
 	// Another process continues where this one ended.
 	b.engine.mu.Lock()
@@ -361,7 +355,7 @@ func TestRepairStopsForLackOfMemory(t *testing.T) {
 	}
 	b.request(t, run.RepairRequest{Reason: "read", Behind: true})
 	b.repairer(t)
-	require.Eventually(t, func() bool { return b.metrics.of(repair.Canceled) == 1 }, timeout, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return b.metrics.of(reconcile.Canceled) == 1 }, timeout, 10*time.Millisecond)
 	require.Eventually(t, func() bool { return b.row(t).Behind.Failure != "" }, timeout, 10*time.Millisecond)
 	require.Contains(t, b.row(t).Behind.Failure, "not enough memory")
 }

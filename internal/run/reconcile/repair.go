@@ -1,16 +1,4 @@
-// Package repair updates rows that are behind Temporal: a process crashed between Temporal's acceptance and its write,
-// or a database was unavailable for so long that updates were dropped.
-//
-//	repairs := repair.New(rows, engine, repair.Options{…})
-//	err := repairs.Start(ctx)   // in processes with the worker role
-//	repairs.Wake()              // a repair was requested in this process
-//
-// Requests are rows (see [run.RepairStore]): the process that finds a run behind adds one and continues. Each worker of
-// a repairer claims one request at a time, compares the run with Temporal, and rebuilds its rows only when they are
-// behind. Each attempt has a deadline; its writes stay, and the next attempt continues after the last completely
-// written execution. Failed attempts are repeated with increasing delays, so that a run that cannot be rebuilt does not
-// delay others.
-package repair
+package reconcile
 
 import (
 	"context"
@@ -29,15 +17,15 @@ import (
 )
 
 const (
-	// pollEvery is the interval at which requests of other processes are claimed.
-	pollEvery = time.Second
+	// claimEvery is the interval at which requests of other processes are claimed.
+	claimEvery = time.Second
 	// A rebuild checks for suspension every suspendEvery, and extends its claim at each holdEvery-th check.
 	suspendEvery = 200 * time.Millisecond
 	holdEvery    = 25
 	// DefaultAtOnce is how many rebuilds run concurrently in one process. Each holds one history in memory.
 	DefaultAtOnce = 2
-	// again is the delay before a run that is about to be written is compared again.
-	again = run.QuietAfter
+	// repairAgainAfter is the delay before a run that is about to be written is compared again.
+	repairAgainAfter = run.QuietAfter
 	// maxFailure limits the stored text of a failure, in bytes.
 	maxFailure = 300
 )
@@ -53,27 +41,27 @@ const (
 	Canceled = "canceled"
 )
 
-// Outcomes returns all outcomes.
-func Outcomes() []string { return []string{Rebuilt, Failed, Canceled} }
+// RepairOutcomes returns all outcomes.
+func RepairOutcomes() []string { return []string{Rebuilt, Failed, Canceled} }
 
-// Store is the store that the repairer requires.
-type Store interface {
+// RepairerStore is the store that the repairer requires.
+type RepairerStore interface {
 	run.RepairStore
 	GetRun(ctx context.Context, project, id string) (run.Run, error)
 	ApplyUpdates(ctx context.Context, updates []run.Update) ([]run.Transition, error)
 	CorrectRun(ctx context.Context, u run.Update, e *audit.Entry) (bool, error)
 }
 
-// Metrics counts repairs.
-type Metrics interface {
+// RepairerMetrics counts repairs.
+type RepairerMetrics interface {
 	// Rebuilt adds n rebuilds by their outcome (signalbox_rebuilds_total).
 	Rebuilt(ctx context.Context, outcome string, n int64)
 	// Corrected adds a correction of the kind (signalbox_reconcile_corrections_total).
 	Corrected(ctx context.Context, kind string)
 }
 
-// Options configure a repairer.
-type Options struct {
+// RepairerOptions configure a repairer.
+type RepairerOptions struct {
 	// AtOnce is how many rebuilds run concurrently; 0 means [DefaultAtOnce].
 	AtOnce int
 	// Suspended reports that memory is short: no repair starts, and those in progress are interrupted.
@@ -86,7 +74,7 @@ type Options struct {
 	Changed func(ctx context.Context, transitions []run.Transition)
 	// Changes is notified of repaired runs.
 	Changes *pubsub.Notifier
-	Metrics Metrics
+	Metrics RepairerMetrics
 	Now     func() time.Time
 }
 
@@ -94,13 +82,13 @@ type Options struct {
 type Repairer struct {
 	*loop.Loop
 
-	store  Store
+	store  RepairerStore
 	engine run.Rebuilder
-	opts   Options
+	opts   RepairerOptions
 }
 
-// New returns a repairer. Nothing is repaired before Start.
-func New(store Store, engine run.Rebuilder, opts Options) *Repairer {
+// NewRepairer returns a repairer. Nothing is repaired before Start.
+func NewRepairer(store RepairerStore, engine run.Rebuilder, opts RepairerOptions) *Repairer {
 	if opts.AtOnce == 0 {
 		opts.AtOnce = DefaultAtOnce
 	}
@@ -111,7 +99,7 @@ func New(store Store, engine run.Rebuilder, opts Options) *Repairer {
 
 // Start starts the repairs. It does not block.
 func (r *Repairer) Start(ctx context.Context) error {
-	for _, outcome := range Outcomes() {
+	for _, outcome := range RepairOutcomes() {
 		r.opts.Metrics.Rebuilt(ctx, outcome, 0) // so that each series exists from the start
 	}
 	return r.Loop.Start(ctx)
@@ -127,7 +115,7 @@ func (r *Repairer) poll(ctx, _ context.Context) time.Duration {
 	if found && err == nil {
 		return 0
 	}
-	return pollEvery
+	return claimEvery
 }
 
 // returned calls give to end or postpone a claim, and retries while the store is unavailable: an abandoned claim would
@@ -138,7 +126,7 @@ func (r *Repairer) returned(ctx context.Context, give func(ctx context.Context) 
 		if f, ok := apperror.From(err); !ok || f.Reason != apperror.StoreUnavailable || ctx.Err() != nil {
 			return err
 		}
-		r.Pause(ctx, pollEvery)
+		r.Pause(ctx, claimEvery)
 	}
 }
 
@@ -161,10 +149,10 @@ func (r *Repairer) repair(ctx context.Context, claimed run.Repair) error {
 		return r.end(ctx, claimed)
 	}
 	if err != nil {
-		return errors.Join(err, r.giveBack(ctx, claimed, again))
+		return errors.Join(err, r.giveBack(ctx, claimed, repairAgainAfter))
 	}
 	if r.opts.Holds(row.ID) {
-		return r.postpone(ctx, claimed, again, "")
+		return r.postpone(ctx, claimed, repairAgainAfter, "")
 	}
 	x, err := r.engine.Inspect(ctx, row)
 	switch {
@@ -177,7 +165,7 @@ func (r *Repairer) repair(ctx context.Context, claimed run.Repair) error {
 	case leave:
 		return r.end(ctx, claimed)
 	case wait:
-		return r.postpone(ctx, claimed, again, "")
+		return r.postpone(ctx, claimed, repairAgainAfter, "")
 	default:
 		return r.rebuild(ctx, claimed, row)
 	}
@@ -219,7 +207,7 @@ func (r *Repairer) rebuild(ctx context.Context, claimed run.Repair, row run.Run)
 	defer cancel()
 	held, lose := context.WithCancelCause(bounded)
 	defer lose(nil)
-	w := &writer{r: r, claimed: claimed, row: row}
+	w := &rebuildWriter{r: r, claimed: claimed, row: row}
 	var holding sync.WaitGroup
 	holding.Go(func() { w.hold(held, lose) })
 	began := time.Now()
@@ -274,7 +262,7 @@ func (r *Repairer) failed(ctx context.Context, claimed run.Repair, err error) er
 		// An unavailable Temporal does not concern the run, so it does not count as an attempt: back-off would delay
 		// the run long after Temporal is available again. The error makes the loop sleep, instead of failing in the
 		// same way with the next request.
-		return errors.Join(err, r.giveBack(ctx, claimed, again))
+		return errors.Join(err, r.giveBack(ctx, claimed, repairAgainAfter))
 	}
 	permanent := r.opts.Permanent(err)
 	after, failure := backOff(claimed.Attempts, permanent), shortened(err)

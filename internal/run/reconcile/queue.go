@@ -1,36 +1,4 @@
-// Package pending starts accepted runs that have to wait: [Queue] those that wait for Temporal or for a worker,
-// [Admission] those that wait for a slot of their project's concurrency limit. It accepts no run: [run.Service] does.
-//
-// A run that left a queue is `queued: starting` until Temporal has it. After a crash or a lost answer the reconciler or
-// the queue starts it again, which has no effect if it has started already.
-//
-// # Queue
-//
-// The queue starts the runs that were accepted while Temporal was unavailable or no live worker served their project,
-// in order of acceptance, and fails those that have waited too long. It skips a run while its project has no worker.
-// One elected process of all those on a store does this at a time.
-//
-//	q := pending.NewQueue(service, store, changes, options)   // as given to the service
-//	err := q.Start(ctx)
-//	q.Wake()                                                          // Temporal is available again
-//	err = q.Stop(ctx)
-//
-// Runs that are created once Temporal is available again do not wait behind the queue: the order holds among the queued
-// runs.
-//
-// # Admission
-//
-// Admission starts the runs that wait for a slot, in order of acceptance.
-//
-//	a := pending.NewAdmission(service, store, changes, options)   // as given to the service
-//	store.OnAdmissible(a.Wake)
-//	err := a.Start(ctx)
-//	err = a.Stop(ctx)
-//
-// The store decides which run gets a slot, so any number of processes may do this. The process that is notified first
-// of the end of a run starts the next run; each process polls every two seconds for missed notifications. While
-// Temporal is unavailable no run is admitted: waiting runs keep their order, and slots stay free.
-package pending
+package reconcile
 
 import (
 	"context"
@@ -52,10 +20,10 @@ import (
 const (
 	// queuePollEvery is how often the queue is read for expired runs and for missed notifications.
 	queuePollEvery = 5 * time.Second
-	// page is how many of its runs are read at a time.
-	page = 100
-	// lockName is the name of the lock that elects the process.
-	lockName = "run queue"
+	// queuePage is how many of its runs are read at a time.
+	queuePage = 100
+	// queueLock is the name of the lock that elects the process.
+	queueLock = "run queue"
 )
 
 // Queue starts the runs that wait for Temporal.
@@ -100,7 +68,7 @@ func (q *Queue) process(ctx, handOver context.Context) error {
 	if err != nil || total == 0 {
 		return err
 	}
-	_, err = q.store.Exclusive(ctx, lockName, func(ctx context.Context) error { return q.work(ctx, handOver) })
+	_, err = q.store.Exclusive(ctx, queueLock, func(ctx context.Context) error { return q.work(ctx, handOver) })
 	return err
 }
 
@@ -112,7 +80,7 @@ func (q *Queue) work(ctx, handOver context.Context) error {
 			log.InfoContext(ctx, "Queued runs were handed over to Temporal", "runs", handed)
 		}
 	}()
-	next := run.QueueFilter{Limit: page}
+	next := run.QueueFilter{Limit: queuePage}
 	for {
 		if err := q.expire(ctx); err != nil {
 			return err
@@ -195,7 +163,7 @@ func (q *Queue) handOver(ctx context.Context, head run.Run) (bool, error) {
 func (q *Queue) expire(ctx context.Context) error {
 	for {
 		now := q.opts.Now()
-		runs, err := q.store.ListQueued(ctx, run.QueueFilter{ExpiredAt: now, Limit: page})
+		runs, err := q.store.ListQueued(ctx, run.QueueFilter{ExpiredAt: now, Limit: queuePage})
 		if err != nil {
 			return err
 		}
@@ -218,7 +186,7 @@ func (q *Queue) expire(ctx context.Context) error {
 				q.changes.Notify(r.ID)
 			}
 		}
-		if len(runs) < page {
+		if len(runs) < queuePage {
 			return nil
 		}
 	}

@@ -1,4 +1,4 @@
-package pending
+package reconcile
 
 import (
 	"context"
@@ -17,14 +17,14 @@ import (
 const (
 	// admissionPollEvery is how often all projects are checked for free slots, in case a notification was missed.
 	admissionPollEvery = 2 * time.Second
-	// minInterval combines the notifications of many runs that end at almost the same time.
-	minInterval = 5 * time.Millisecond
-	// maxConcurrent is how many runs are being started at a time.
-	maxConcurrent = 8
+	// minAdmissionInterval combines the notifications of many runs that end at almost the same time.
+	minAdmissionInterval = 5 * time.Millisecond
+	// maxStarting is how many runs are being started at a time.
+	maxStarting = 8
 )
 
-// Store is what admission requires of a store.
-type Store interface {
+// AdmitterStore is what admission requires of a store.
+type AdmitterStore interface {
 	run.AdmissionStore
 	GetRun(ctx context.Context, project, id string) (run.Run, error)
 }
@@ -32,7 +32,7 @@ type Store interface {
 // Admission starts the runs that wait for slots.
 type Admission struct {
 	service *run.Service
-	store   Store
+	store   AdmitterStore
 	changes *pubsub.Notifier
 	opts    run.Options
 
@@ -50,10 +50,10 @@ type Admission struct {
 
 // NewAdmission returns the admission of the service's runs. The arguments after the store are those that the service
 // was made with.
-func NewAdmission(service *run.Service, store Store, changes *pubsub.Notifier, opts run.Options) *Admission {
+func NewAdmission(service *run.Service, store AdmitterStore, changes *pubsub.Notifier, opts run.Options) *Admission {
 	return &Admission{
 		service: service, store: store, changes: changes, opts: opts,
-		woken: map[string]struct{}{}, wake: make(chan struct{}, 1), starting: make(chan struct{}, maxConcurrent),
+		woken: map[string]struct{}{}, wake: make(chan struct{}, 1), starting: make(chan struct{}, maxStarting),
 	}
 }
 
@@ -126,7 +126,7 @@ func (a *Admission) loop(ctx, handOver context.Context) {
 func (a *Admission) delay(last time.Time) time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return max(time.Until(last.Add(minInterval)), time.Until(a.refused.Add(admissionPollEvery)))
+	return max(time.Until(last.Add(minAdmissionInterval)), time.Until(a.refused.Add(admissionPollEvery)))
 }
 
 // process admits runs in the projects for which Wake was called.
