@@ -11,10 +11,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/config"
 	"github.com/signalbox-dev/signalbox/internal/config/temporalconfig"
 	"github.com/signalbox-dev/signalbox/internal/engine"
-	"github.com/signalbox-dev/signalbox/internal/engine/budget"
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
-	"github.com/signalbox-dev/signalbox/internal/engine/runtrace"
 	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/health"
 	"github.com/signalbox-dev/signalbox/internal/project"
@@ -34,7 +32,7 @@ type connection struct {
 	starter  *sealed.Starter
 	repeated *engine.Repeated
 	// budget is that of all requests that diagnose runs.
-	budget      *budget.Budget
+	budget      *engine.Budget
 	placement   *placement.Monitor
 	certificate *clientCertificate
 }
@@ -42,7 +40,7 @@ type connection struct {
 // newConnection creates the manager of the connection, which does not dial yet, and the engine.
 func newConnection(p *process, s *storage, r *records) (_ *connection, err error) {
 	c := &connection{temporal: p.cfg.Temporal, repeated: engine.NewRepeated(),
-		budget: budget.New(budget.Options{Now: time.Now})}
+		budget: engine.NewBudget(engine.BudgetOptions{Now: time.Now})}
 	if c.manager, err = c.newManager(p, s, r); err != nil {
 		return nil, err
 	}
@@ -78,7 +76,7 @@ func (c *connection) newManager(p *process, s *storage, r *records) (*conn.Manag
 		options.MetricsHandler = p.telemetry.Temporal()
 		options = engine.ClientOptions(options, p.serverID, p.keys, s.payloads, p.log, r.tap, c.repeated, c.budget)
 		if spans := p.telemetry.Tracing; spans != nil {
-			options.Interceptors = append(options.Interceptors, runtrace.New(spans, options.DataConverter))
+			options.Interceptors = append(options.Interceptors, engine.TraceRuns(spans, options.DataConverter))
 		}
 		return options
 	}

@@ -7,9 +7,7 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 
 	"github.com/signalbox-dev/signalbox/internal/engine"
-	"github.com/signalbox-dev/signalbox/internal/engine/budget"
 	"github.com/signalbox-dev/signalbox/internal/engine/codec"
-	"github.com/signalbox-dev/signalbox/internal/engine/inspect"
 	"github.com/signalbox-dev/signalbox/internal/run/control"
 	"github.com/signalbox-dev/signalbox/internal/run/diagnose"
 )
@@ -20,7 +18,7 @@ type diagnoseEngine struct {
 	*engine.Engine
 
 	runs   *control.Service
-	budget *budget.Budget
+	budget *engine.Budget
 }
 
 // Behind implements [diagnose.Engine]. Reading a run detects that its rows are behind and requests the repair. A read
@@ -43,7 +41,7 @@ type redactor interface {
 // redactedInspector redacts failure messages before a verdict truncates them: a sensitive text that is cut off would
 // not be found.
 type redactedInspector struct {
-	*inspect.Inspector
+	*engine.Inspector
 
 	marks redactor
 }
@@ -82,14 +80,14 @@ func newDiagnosis(c *components) *diagnosis {
 	verdicts, manager, runs := c.storage.sealed.verdicts, c.connection.manager, c.runs.service
 	failures, read := diagnose.NewFailures(verdicts), codec.FailureConverter(c.keys)
 	c.records.tap.OnFailure(func(workflowID string, why *workflowservice.RespondWorkflowTaskFailedRequest, at time.Time) {
-		text := inspect.Text(read, why.GetFailure())
+		text := engine.TaskFailureText(read, why.GetFailure())
 		failures.Note(diagnose.TaskFailure{
-			RunID: workflowID, At: at, Text: text, Cause: inspect.Cause(why.GetCause(), why.GetFailure(), text),
+			RunID: workflowID, At: at, Text: text, Cause: engine.TaskFailureCause(why.GetCause(), why.GetFailure(), text),
 			Build: why.GetDeployment().
 				GetBuildId(), //nolint:staticcheck // the SDK computes it from the binary; its successor needs versioning
 		}.Under(c.serverID, c.processor.State()))
 	})
-	inspector := redactedInspector{inspect.New(inspect.Options{
+	inspector := redactedInspector{engine.NewInspector(engine.InspectorOptions{
 		Client: manager.Client, Status: manager.Status, Namespace: c.cfg.Temporal.Namespace, Failures: read,
 		Budget: c.connection.budget,
 	}), c.storage.sealed}

@@ -16,10 +16,7 @@ import (
 	"google.golang.org/grpc/stats"
 	"google.golang.org/grpc/status"
 
-	"github.com/signalbox-dev/signalbox/internal/engine/attempts"
-	"github.com/signalbox-dev/signalbox/internal/engine/budget"
 	"github.com/signalbox-dev/signalbox/internal/engine/codec"
-	"github.com/signalbox-dev/signalbox/internal/engine/inspect"
 	"github.com/signalbox-dev/signalbox/internal/engine/projection"
 	"github.com/signalbox-dev/signalbox/internal/keyring"
 	"github.com/signalbox-dev/signalbox/internal/logger"
@@ -33,16 +30,16 @@ import (
 func ClientOptions(
 	base client.Options, serverID string, keys *keyring.Ring, payloads *codec.Storage, log *slog.Logger,
 	tap *projection.Tap, repeated *Repeated,
-	diagnosis *budget.Budget,
+	diagnosis *Budget,
 ) client.Options {
 	base.Identity = serverID
 	base.Logger = logger.ForTemporal(log)
 	base.DataConverter, base.FailureConverter = codec.Converter(keys), codec.FailureConverter(keys)
 	base.ExternalStorage = payloads.External()
 	read := base.FailureConverter
-	guard := attempts.New(attempts.Options{
+	guard := NewAttemptGuard(AttemptGuardOptions{
 		Now: time.Now, Expensive: func(r *workflowservice.RespondWorkflowTaskFailedRequest) bool {
-			return inspect.Cause(r.GetCause(), r.GetFailure(), inspect.Text(read, r.GetFailure())) == run.Deadlock
+			return TaskFailureCause(r.GetCause(), r.GetFailure(), TaskFailureText(read, r.GetFailure())) == run.Deadlock
 		}})
 	base.ConnectionOptions.DialOptions = append(slices.Clip(base.ConnectionOptions.DialOptions),
 		// The guard changes the attempt number of a task. Interceptors that require the original number follow it.

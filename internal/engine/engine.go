@@ -14,9 +14,6 @@ import (
 
 	"github.com/signalbox-dev/signalbox/conn"
 	"github.com/signalbox-dev/signalbox/internal/apperror"
-	"github.com/signalbox-dev/signalbox/internal/engine/action"
-	"github.com/signalbox-dev/signalbox/internal/engine/budget"
-	"github.com/signalbox-dev/signalbox/internal/engine/childrun"
 	"github.com/signalbox-dev/signalbox/internal/engine/codec"
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
@@ -61,7 +58,7 @@ type Options struct {
 	// Steps grants runs their first block of steps. nil: runs request it.
 	Steps Steps
 	// Budget limits the requests that read the state of runs from Temporal to compare or rebuild rows. nil: no limit.
-	Budget *budget.Budget
+	Budget *Budget
 	// Limits of the interpreter. Workers and repairs require the same limits.
 	Limits flow.Limits
 	Log    *slog.Logger
@@ -76,8 +73,8 @@ type Steps interface {
 
 // Engine starts, controls and repairs runs.
 type Engine struct {
-	*action.Requests
-	*childrun.Notifier
+	*requests
+	*notifier
 
 	conn      Connection
 	address   string
@@ -91,7 +88,7 @@ type Engine struct {
 	keys      *keyring.Ring
 	payloads  *codec.Storage
 	listeners Listeners
-	budget    *budget.Budget
+	budget    *Budget
 	log       *slog.Logger
 	now       func() time.Time
 }
@@ -109,10 +106,10 @@ func New(opts Options, documents *Documents, tap *projection.Tap) *Engine {
 	if e.maxSteps == nil {
 		e.maxSteps = func(context.Context, string) (int64, error) { return 0, nil }
 	}
-	e.Requests = action.New(action.Options{
+	e.requests = newRequests(requestOptions{
 		Client: e.temporal, Absent: e.absent, Address: opts.Address, Namespace: opts.Namespace, Identity: opts.ServerID,
 	})
-	e.Notifier = childrun.New(childrun.Options{
+	e.notifier = newNotifier(notifierOptions{
 		Client: e.temporal, Absent: e.absent, Address: opts.Address, SignalLimit: signalLimit, Sensitive: opts.Sensitive,
 	})
 	return e

@@ -16,9 +16,7 @@ import (
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
-	"github.com/signalbox-dev/signalbox/internal/engine/childrun"
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
-	"github.com/signalbox-dev/signalbox/internal/engine/fairshare"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
 	"github.com/signalbox-dev/signalbox/internal/loop"
 	"github.com/signalbox-dev/signalbox/internal/project"
@@ -67,7 +65,7 @@ type WorkerOptions struct {
 	// Events implements listening and emitting. nil: runs do neither.
 	Events Events
 	// Children starts child runs. nil: runs start none.
-	Children childrun.Children
+	Children Children
 	// Quota grants steps. nil: runs have no quota of steps.
 	Quota flow.Quota
 	// Timers measures the timers of runs. nil: they are not measured. It must not block.
@@ -87,7 +85,7 @@ type Workers struct {
 	projects Projects
 	calls    Calls
 	opts     WorkerOptions
-	shares   *fairshare.Scheduler
+	shares   *fairShare
 
 	mu      sync.Mutex
 	serving map[string]bool
@@ -103,7 +101,7 @@ type Workers struct {
 // NewWorkers returns the workers. None polls before Start.
 func NewWorkers(engine *Engine, projects Projects, calls Calls, opts WorkerOptions) *Workers {
 	w := &Workers{
-		engine: engine, projects: projects, calls: calls, opts: opts, shares: fairshare.New(runtime.GOMAXPROCS(0)),
+		engine: engine, projects: projects, calls: calls, opts: opts, shares: newFairShare(runtime.GOMAXPROCS(0)),
 		serving: map[string]bool{},
 		usage:   map[string]*usage{},
 	}
@@ -246,7 +244,7 @@ func (w *Workers) buildCalls(c client.Client) (worker.Worker, error) {
 }
 
 // usage is the use of the slots of one worker.
-type usage struct{ workflowTasks, activities fairshare.Usage }
+type usage struct{ workflowTasks, activities slotUsage }
 
 // BusySince is when its pollers of one kind began to wait for a free slot; zero while none do.
 func (u *usage) BusySince() time.Time {
@@ -327,7 +325,7 @@ func (w *Workers) build(c client.Client, name string) (worker.Worker, error) {
 		RegisterEvents(fresh, w.opts.Events)
 	}
 	if w.opts.Children != nil {
-		childrun.Register(fresh, w.opts.Children)
+		registerChildActivities(fresh, w.opts.Children)
 	}
 	if w.opts.Quota != nil {
 		fresh.RegisterActivityWithOptions(w.opts.Quota, activity.RegisterOptions{Name: flow.QuotaActivity})

@@ -1,4 +1,4 @@
-package inspect_test
+package engine_test
 
 import (
 	"testing"
@@ -7,8 +7,8 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	failurepb "go.temporal.io/api/failure/v1"
 
+	"github.com/signalbox-dev/signalbox/internal/engine"
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
-	"github.com/signalbox-dev/signalbox/internal/engine/inspect"
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
@@ -43,6 +43,6 @@ func TestFailuresAreClassified(t *testing.T) {
 		{unhandled, nil, "something", run.Other},
 		{enumspb.WORKFLOW_TASK_FAILED_CAUSE_UNSPECIFIED, nil, "", run.Other},
 	} {
-		require.Equal(t, tt.want, inspect.Cause(tt.cause, tt.failure, tt.text), tt.text)
+		require.Equal(t, tt.want, engine.TaskFailureCause(tt.cause, tt.failure, tt.text), tt.text)
 	}
 }

@@ -1,4 +1,4 @@
-package fairshare
+package engine
 
 import (
 	"context"
@@ -8,33 +8,33 @@ import (
 	"go.temporal.io/sdk/worker"
 )
 
-// Usage reports whether the pollers of a worker wait for a free slot. Such a worker executes tasks and takes no more of
-// them meanwhile, which looks in Temporal as if it had stopped.
+// slotUsage reports whether the pollers of a worker wait for a free slot. Such a worker executes tasks and takes no
+// more of them meanwhile, which looks in Temporal as if it had stopped.
 //
-//	var usage fairshare.Usage
+//	var usage slotUsage
 //	supplier = usage.Of(supplier)
 //	since := usage.BusySince()
 //
 // It is safe for concurrent use.
-type Usage struct {
+type slotUsage struct {
 	mu      sync.Mutex
 	waiting int
 	since   time.Time
 }
 
 // Of returns a supplier of the same slots that counts its waiting pollers.
-func (u *Usage) Of(supplier worker.SlotSupplier) worker.SlotSupplier {
-	return &counted{SlotSupplier: supplier, usage: u}
+func (u *slotUsage) Of(supplier worker.SlotSupplier) worker.SlotSupplier {
+	return &countedSlots{SlotSupplier: supplier, usage: u}
 }
 
 // BusySince returns since when at least one poller has waited without a pause. It is zero while none waits.
-func (u *Usage) BusySince() time.Time {
+func (u *slotUsage) BusySince() time.Time {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.since
 }
 
-func (u *Usage) add(n int) {
+func (u *slotUsage) add(n int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	switch u.waiting += n; {
@@ -45,14 +45,14 @@ func (u *Usage) add(n int) {
 	}
 }
 
-type counted struct {
+type countedSlots struct {
 	worker.SlotSupplier
 
-	usage *Usage
+	usage *slotUsage
 }
 
 // ReserveSlot implements worker.SlotSupplier.
-func (c *counted) ReserveSlot(ctx context.Context, info worker.SlotReservationInfo) (*worker.SlotPermit, error) {
+func (c *countedSlots) ReserveSlot(ctx context.Context, info worker.SlotReservationInfo) (*worker.SlotPermit, error) {
 	c.usage.add(1)
 	defer c.usage.add(-1)
 	return c.SlotSupplier.ReserveSlot(ctx, info) //nolint:wrapcheck // the SDK's own error, for the SDK

@@ -1,4 +1,4 @@
-package runtrace_test
+package engine_test
 
 import (
 	"context"
@@ -26,9 +26,9 @@ import (
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
+	"github.com/signalbox-dev/signalbox/internal/engine"
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
-	"github.com/signalbox-dev/signalbox/internal/engine/runtrace"
 	"github.com/signalbox-dev/signalbox/internal/telemetry/tracing"
 )
 
@@ -71,14 +71,14 @@ func (r *recorder) text() string {
 }
 
 // run executes a workflow with activities once, as a traced process, and returns its spans.
-func run(t *testing.T, header *commonpb.Header, end error) *recorder {
+func traceRun(t *testing.T, header *commonpb.Header, end error) *recorder {
 	t.Helper()
 	spans := &recorder{}
 	tracer := tracing.New(t.Context(), tracing.Options{Exporter: spans, Resource: resource.Empty()})
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestWorkflowEnvironment()
 	env.SetWorkerOptions(worker.Options{
-		Interceptors: []interceptor.WorkerInterceptor{runtrace.New(tracer, converter.GetDefaultDataConverter())}})
+		Interceptors: []interceptor.WorkerInterceptor{engine.TraceRuns(tracer, converter.GetDefaultDataConverter())}})
 	if header != nil {
 		env.SetHeader(header)
 	}
@@ -111,7 +111,7 @@ const ofRun = " signalbox.project=shop signalbox.workflow=a/b signalbox.workflow
 
 func TestExecutionAndActivitiesAreSpansOfTheRun(t *testing.T) {
 	t.Parallel()
-	spans := run(t, nil, temporal.NewApplicationError("quotes a planted value", "urn:computed"))
+	spans := traceRun(t, nil, temporal.NewApplicationError("quotes a planted value", "urn:computed"))
 	got := spans.text()
 	require.Contains(t, got, " > RunWorkflow signalbox.run failed signalbox.run.id=r1"+ofRun+
 		" signalbox.run.outcome=failed")
@@ -121,7 +121,7 @@ func TestExecutionAndActivitiesAreSpansOfTheRun(t *testing.T) {
 	require.NotContains(t, got, "planted")
 	require.NotContains(t, got, "urn:computed", "the type of a run's error may be computed from its values")
 
-	again := run(t, nil, nil)
+	again := traceRun(t, nil, nil)
 	require.Equal(t, spans.spans[len(spans.spans)-1].SpanContext(), again.spans[len(again.spans)-1].SpanContext(),
 		"every process gives the execution the same IDs")
 }
@@ -132,7 +132,7 @@ func TestExecutionContinuesTheTraceOfItsStarter(t *testing.T) {
 		"context": map[string]string{"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"},
 	})
 	require.NoError(t, err)
-	spans := run(t, &commonpb.Header{Fields: map[string]*commonpb.Payload{"signalbox-trace": payload}}, nil)
+	spans := traceRun(t, &commonpb.Header{Fields: map[string]*commonpb.Payload{"signalbox-trace": payload}}, nil)
 	require.Len(t, spans.spans, 3)
 	for _, s := range spans.spans {
 		require.Equal(t, "0af7651916cd43dd8448eb211c80319c", s.SpanContext().TraceID().String())
@@ -144,10 +144,10 @@ func TestUnreadableHeaderIsIgnored(t *testing.T) {
 	t.Parallel()
 	header := &commonpb.Header{
 		Fields: map[string]*commonpb.Payload{"signalbox-trace": {Data: []byte("sealed with another key")}}}
-	require.Len(t, run(t, header, nil).spans, 3)
+	require.Len(t, traceRun(t, header, nil).spans, 3)
 }
 
 func TestContinuedExecutionEndsItsSpan(t *testing.T) {
 	t.Parallel()
-	require.Contains(t, run(t, nil, errContinue).text(), "signalbox.run.outcome=continued_as_new")
+	require.Contains(t, traceRun(t, nil, errContinue).text(), "signalbox.run.outcome=continued_as_new")
 }

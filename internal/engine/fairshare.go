@@ -1,20 +1,4 @@
-// Package fairshare divides the processors of a worker process among its projects.
-//
-//	s := fairshare.New(runtime.GOMAXPROCS(0))
-//	if s.Acquire(project, wait) { compute(); s.Release(project) }   // around each bounded piece of compute
-//	slots, err := s.Slots(project, size)                            // for the worker of the project's task queue
-//
-// A piece of compute is one Advance of the interpreter, which is bounded. At most as many pieces run at the same time
-// as there are turns. When pieces of several projects wait, the project with the fewest running pieces is next, and
-// among equals the one that was served least recently. A project with hundreds of busy runs thus delays a run of
-// another project by one piece, not by hundreds.
-//
-// A worker reserves a slot before it polls for a task. Its supplier reserves none while many pieces of the project
-// wait: the tasks then stay in Temporal's queue, where they do not time out, instead of timing out half done in the
-// process.
-//
-// The package does not bound the cost of a piece, and it does not divide work between processes.
-package fairshare
+package engine
 
 import (
 	"context"
@@ -29,38 +13,53 @@ import (
 // its tasks.
 const backlogPerTurn = 4
 
-// Scheduler assigns turns. It is safe for concurrent use.
-type Scheduler struct {
+// fairShare divides the processors of a worker process among its projects. It is safe for concurrent use.
+//
+//	s := newFairShare(runtime.GOMAXPROCS(0))
+//	if s.Acquire(project, wait) { compute(); s.Release(project) }   // around each bounded piece of compute
+//	slots, err := s.Slots(project, size)                            // for the worker of the project's task queue
+//
+// A piece of compute is one Advance of the interpreter, which is bounded. At most as many pieces run at the same time
+// as there are turns. When pieces of several projects wait, the project with the fewest running pieces is next, and
+// among equals the one that was served least recently. A project with hundreds of busy runs thus delays a run of
+// another project by one piece, not by hundreds.
+//
+// A worker reserves a slot before it polls for a task. Its supplier reserves none while many pieces of the project
+// wait: the tasks then stay in Temporal's queue, where they do not time out, instead of timing out half done in the
+// process.
+//
+// It does not bound the cost of a piece, and it does not divide work between processes.
+type fairShare struct {
 	width int
 
 	mu       sync.Mutex
 	free     int
 	served   int64 // turns assigned so far
-	projects map[string]*project
+	projects map[string]*projectShare
 }
 
-// project is the state of one project in the process. It is removed when it is empty.
-type project struct {
+// projectShare is the state of one project in the process. It is removed when it is empty.
+type projectShare struct {
 	running int
 	served  int64 // the number of its last turn
-	waiting []*waiter
+	waiting []*turnWaiter
 	// below is closed when fewer pieces than the backlog wait. It is nil while no caller waits for that.
 	below chan struct{}
 }
 
-type waiter struct {
+type turnWaiter struct {
 	turn  chan struct{} // closed when it has a turn
 	given bool
 }
 
-// New returns a scheduler with width turns.
-func New(width int) *Scheduler {
+// newFairShare returns a scheduler with width turns.
+func newFairShare(width int) *fairShare {
 	width = max(width, 1)
-	return &Scheduler{width: width, free: width, projects: map[string]*project{}}
+	return &fairShare{width: width, free: width, projects: map[string]*projectShare{}}
 }
 
 // Acquire waits for a turn and reports whether it got one in time. Release ends the turn.
-func (s *Scheduler) Acquire(name string, wait time.Duration) bool {
+func (s *fairShare) Acquire(name string, wait time.Duration) bool {
 	s.mu.Lock()
 	p := s.project(name)
 	if s.free > 0 { // nothing waits while turns are free
@@ -68,7 +67,7 @@ func (s *Scheduler) Acquire(name string, wait time.Duration) bool {
 		s.mu.Unlock()
 		return true
 	}
-	w := &waiter{turn: make(chan struct{})}
+	w := &turnWaiter{turn: make(chan struct{})}
 	p.waiting = append(p.waiting, w)
 	s.mu.Unlock()
 
@@ -95,7 +94,7 @@ func (s *Scheduler) Acquire(name string, wait time.Duration) bool {
 }
 
 // Release ends a turn. The next waiting piece gets it.
-func (s *Scheduler) Release(name string) {
+func (s *fairShare) Release(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := s.projects[name]
@@ -113,7 +112,7 @@ func (s *Scheduler) Release(name string) {
 }
 
 // next returns the project that gets the next turn, nil if none waits.
-func (s *Scheduler) next() (next *project, name string) {
+func (s *fairShare) next() (next *projectShare, name string) {
 	for n, p := range s.projects {
 		if len(p.waiting) == 0 {
 			continue
@@ -125,26 +124,26 @@ func (s *Scheduler) next() (next *project, name string) {
 	return next, name
 }
 
-func (s *Scheduler) assign(p *project) {
+func (s *fairShare) assign(p *projectShare) {
 	s.free--
 	s.served++
 	p.running++
 	p.served = s.served
 }
 
-func (s *Scheduler) project(name string) *project {
+func (s *fairShare) project(name string) *projectShare {
 	p := s.projects[name]
 	if p == nil {
-		p = &project{}
+		p = &projectShare{}
 		s.projects[name] = p
 	}
 	return p
 }
 
-func (s *Scheduler) backlog() int { return s.width * backlogPerTurn }
+func (s *fairShare) backlog() int { return s.width * backlogPerTurn }
 
 // drained notifies the callers that wait for a smaller backlog, and removes an empty project.
-func (s *Scheduler) drained(name string, p *project) {
+func (s *fairShare) drained(name string, p *projectShare) {
 	if p.below != nil && len(p.waiting) < s.backlog() {
 		close(p.below)
 		p.below = nil
@@ -156,7 +155,7 @@ func (s *Scheduler) drained(name string, p *project) {
 
 // crowded returns a channel that is closed when fewer pieces of the project wait than the backlog, or nil if that is
 // already the case.
-func (s *Scheduler) crowded(name string) <-chan struct{} {
+func (s *fairShare) crowded(name string) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := s.projects[name]
@@ -170,24 +169,24 @@ func (s *Scheduler) crowded(name string) <-chan struct{} {
 }
 
 // Slots returns the supplier of at most size slots for the workflow tasks of a project.
-func (s *Scheduler) Slots(name string, size int) (worker.SlotSupplier, error) {
+func (s *fairShare) Slots(name string, size int) (worker.SlotSupplier, error) {
 	fixed, err := worker.NewFixedSizeSlotSupplier(size)
 	if err != nil {
 		return nil, fmt.Errorf("making the slots of project %q: %w", name, err)
 	}
-	return &slots{SlotSupplier: fixed, scheduler: s, project: name}, nil
+	return &fairSlots{SlotSupplier: fixed, scheduler: s, project: name}, nil
 }
 
-// slots supplies none while the project has a backlog in the process.
-type slots struct {
+// fairSlots supplies none while the project has a backlog in the process.
+type fairSlots struct {
 	worker.SlotSupplier
 
-	scheduler *Scheduler
+	scheduler *fairShare
 	project   string
 }
 
 // ReserveSlot implements worker.SlotSupplier.
-func (s *slots) ReserveSlot(ctx context.Context, info worker.SlotReservationInfo) (*worker.SlotPermit, error) {
+func (s *fairSlots) ReserveSlot(ctx context.Context, info worker.SlotReservationInfo) (*worker.SlotPermit, error) {
 	for {
 		below := s.scheduler.crowded(s.project)
 		if below == nil {
@@ -202,7 +201,7 @@ func (s *slots) ReserveSlot(ctx context.Context, info worker.SlotReservationInfo
 }
 
 // TryReserveSlot implements worker.SlotSupplier.
-func (s *slots) TryReserveSlot(info worker.SlotReservationInfo) *worker.SlotPermit {
+func (s *fairSlots) TryReserveSlot(info worker.SlotReservationInfo) *worker.SlotPermit {
 	if s.scheduler.crowded(s.project) != nil {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package inspect
+package engine
 
 import (
 	"strings"
@@ -13,9 +13,10 @@ import (
 // panicType is the SDK's type for the failure of a task after a panic.
 const panicType = "PanicError"
 
-// Cause classifies the failure of a workflow task by Temporal's cause, the type of the failure and its text. The result
-// is one of the causes in package run. It does not distinguish a worker of another program from one of Signalbox.
-func Cause(cause enumspb.WorkflowTaskFailedCause, f *failurepb.Failure, text string) string {
+// TaskFailureCause classifies the failure of a workflow task by Temporal's cause, the type of the failure and its text.
+// The result is one of the causes in package run. It does not distinguish a worker of another program from one of
+// Signalbox.
+func TaskFailureCause(cause enumspb.WorkflowTaskFailedCause, f *failurepb.Failure, text string) string {
 	switch cause { //nolint:exhaustive // the others are classified by their texts
 	case enumspb.WORKFLOW_TASK_FAILED_CAUSE_PAYLOADS_TOO_LARGE, enumspb.WORKFLOW_TASK_FAILED_CAUSE_GRPC_MESSAGE_TOO_LARGE,
 		enumspb.WORKFLOW_TASK_FAILED_CAUSE_REQUEST_TOO_LARGE, enumspb.WORKFLOW_TASK_FAILED_CAUSE_BAD_SIGNAL_INPUT_SIZE:

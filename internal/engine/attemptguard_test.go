@@ -1,4 +1,4 @@
-package attempts_test
+package engine_test
 
 import (
 	"context"
@@ -11,12 +11,12 @@ import (
 	"go.temporal.io/api/workflowservice/v1"
 	"google.golang.org/grpc"
 
-	"github.com/signalbox-dev/signalbox/internal/engine/attempts"
+	"github.com/signalbox-dev/signalbox/internal/engine"
 )
 
 // server answers polls with tasks of one run, and counts the reports that reach it.
 type server struct {
-	guard *attempts.Guard
+	guard *engine.AttemptGuard
 	now   time.Time
 	costs bool
 
@@ -26,7 +26,7 @@ type server struct {
 
 func newServer() *server {
 	s := &server{now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), costs: true}
-	s.guard = attempts.New(attempts.Options{
+	s.guard = engine.NewAttemptGuard(engine.AttemptGuardOptions{
 		Now: func() time.Time {
 			return s.now
 		}, Expensive: func(*workflowservice.RespondWorkflowTaskFailedRequest) bool { return s.costs },

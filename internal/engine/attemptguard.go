@@ -1,15 +1,4 @@
-// Package attempts observes every attempt at a workflow task, and withholds runs from the worker whose attempts
-// repeatedly occupy the processor.
-//
-// The SDK reports the failure of the first attempt at a task to Temporal. It lets later attempts time out, so that
-// Temporal spaces them. The reasons of the later failures are visible only inside the SDK. [Guard] is a client
-// interceptor: it makes the SDK report each failure, and drops the reports that must not reach Temporal. Interceptors
-// that precede it in the chain see all reports.
-//
-//	grpc.WithChainUnaryInterceptor(tap.Intercept, attempts.New(options).Intercept)
-//
-// A consequence: the SDK's log lines show attempt 1 for every attempt.
-package attempts
+package engine
 
 import (
 	"context"
@@ -25,48 +14,58 @@ import (
 )
 
 const (
-	// minDelay is the time for which a run is withheld after its second expensive failure. Each further failure doubles
+	// minWithheld is the time for which a run is withheld after its second expensive failure. Each further failure doubles
 	// it, up to maxDelay.
-	minDelay, maxDelay = 30 * time.Second, 5 * time.Minute
-	// maxRuns bounds the number of runs for which delays are stored.
-	maxRuns = 10_000
+	minWithheld, maxWithheld = 30 * time.Second, 5 * time.Minute
+	// maxWithheldRuns bounds the number of runs for which delays are stored.
+	maxWithheldRuns = 10_000
 )
 
-// Options configure a guard.
-type Options struct {
+// AttemptGuardOptions configure a guard.
+type AttemptGuardOptions struct {
 	Now func() time.Time
 	// Expensive reports whether a failed attempt occupied the processor, as a deadlock does.
 	Expensive func(*workflowservice.RespondWorkflowTaskFailedRequest) bool
 }
 
-// Guard observes attempts. It is safe for concurrent use.
-type Guard struct {
-	opts Options
+// AttemptGuard observes every attempt at a workflow task, and withholds runs from the worker whose attempts repeatedly
+// occupy the processor. It is safe for concurrent use.
+//
+// The SDK reports the failure of the first attempt at a task to Temporal. It lets later attempts time out, so that
+// Temporal spaces them. The reasons of the later failures are visible only inside the SDK. The guard is a client
+// interceptor: it makes the SDK report each failure, and drops the reports that must not reach Temporal. Interceptors
+// that precede it in the chain see all reports.
+//
+//	grpc.WithChainUnaryInterceptor(tap.Intercept, engine.NewAttemptGuard(options).Intercept)
+//
+// A consequence: the SDK's log lines show attempt 1 for every attempt.
+type AttemptGuard struct {
+	opts AttemptGuardOptions
 
 	mu sync.Mutex
 	// later holds the workflow IDs of this process's tasks after their first attempt, by token. open holds their tokens
 	// by workflow ID.
 	later  map[string]string
 	open   map[string]string
-	delays *ttlcache.Cache[string, delay]
+	delays *ttlcache.Cache[string, withheldRun]
 }
 
-// delay holds until when a run is withheld, and how often its task has failed.
-type delay struct {
+// withheldRun holds until when a run is withheld, and how often its task has failed.
+type withheldRun struct {
 	failures int
 	until    time.Time
 }
 
-// New returns a guard without observations.
-func New(opts Options) *Guard {
-	return &Guard{
+// NewAttemptGuard returns a guard without observations.
+func NewAttemptGuard(opts AttemptGuardOptions) *AttemptGuard {
+	return &AttemptGuard{
 		opts: opts, later: map[string]string{}, open: map[string]string{},
-		delays: ttlcache.New(ttlcache.WithCapacity[string, delay](maxRuns)),
+		delays: ttlcache.New(ttlcache.WithCapacity[string, withheldRun](maxWithheldRuns)),
 	}
 }
 
 // Intercept is the client's unary interceptor.
-func (g *Guard) Intercept(
+func (g *AttemptGuard) Intercept(
 	ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker,
 	opts ...grpc.CallOption,
 ) error {
@@ -91,7 +90,7 @@ func (g *Guard) Intercept(
 }
 
 // polled records a received task, and reports whether it must be withheld from the worker.
-func (g *Guard) polled(task *workflowservice.PollWorkflowTaskQueueResponse) (drop bool) {
+func (g *AttemptGuard) polled(task *workflowservice.PollWorkflowTaskQueueResponse) (drop bool) {
 	token, id := string(task.GetTaskToken()), task.GetWorkflowExecution().GetWorkflowId()
 	if token == "" || task.GetQuery() != nil || task.GetAttempt() <= 1 {
 		return false
@@ -110,7 +109,7 @@ func (g *Guard) polled(task *workflowservice.PollWorkflowTaskQueueResponse) (dro
 
 // failed records a failure, and reports whether its report must not reach Temporal, because the attempt is not the
 // first.
-func (g *Guard) failed(request *workflowservice.RespondWorkflowTaskFailedRequest) (withhold bool) {
+func (g *AttemptGuard) failed(request *workflowservice.RespondWorkflowTaskFailedRequest) (withhold bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	id, later := g.forget(string(request.GetTaskToken()))
@@ -125,12 +124,12 @@ func (g *Guard) failed(request *workflowservice.RespondWorkflowTaskFailedRequest
 	if before := g.delays.Get(id); before != nil {
 		failures += before.Value().failures
 	}
-	until := g.opts.Now().Add(backoff.Delay(minDelay, maxDelay, failures))
-	g.delays.Set(id, delay{failures, until}, ttlcache.NoTTL)
+	until := g.opts.Now().Add(backoff.Delay(minWithheld, maxWithheld, failures))
+	g.delays.Set(id, withheldRun{failures, until}, ttlcache.NoTTL)
 	return true
 }
 
-func (g *Guard) completed(token string) {
+func (g *AttemptGuard) completed(token string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if id, later := g.forget(token); later {
@@ -139,7 +138,7 @@ func (g *Guard) completed(token string) {
 }
 
 // forget removes a task, and returns its workflow ID if its attempt is not the first.
-func (g *Guard) forget(token string) (id string, later bool) {
+func (g *AttemptGuard) forget(token string) (id string, later bool) {
 	id, later = g.later[token]
 	delete(g.later, token)
 	if g.open[id] == token {

@@ -1,4 +1,4 @@
-package action_test
+package engine
 
 import (
 	"context"
@@ -14,7 +14,6 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/auth"
-	"github.com/signalbox-dev/signalbox/internal/engine/action"
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
 	"github.com/signalbox-dev/signalbox/internal/run"
@@ -68,8 +67,8 @@ func (f *frontend) SignalWorkflow(ctx context.Context, workflowID, executionID, 
 	return f.record(ctx, signal{workflowID, executionID, name, arg})
 }
 
-func (f *frontend) requests(absent error) *action.Requests {
-	return action.New(action.Options{
+func (f *frontend) requests(absent error) *requests {
+	return newRequests(requestOptions{
 		Client: func() (client.Client, error) {
 			return f, nil
 		}, Absent: func(context.Context, string) error { return absent },
@@ -80,7 +79,7 @@ func (f *frontend) requests(absent error) *action.Requests {
 func theRun() run.Run { return run.Run{ID: "r1", ExecutionID: "x1"} }
 
 // all returns every request by its name in error messages.
-func all(q *action.Requests) map[string]func(context.Context) error {
+func all(q *requests) map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
 		"cancellation":     func(ctx context.Context) error { return q.Cancel(ctx, theRun(), "why") },
 		"termination":      func(ctx context.Context) error { return q.Terminate(ctx, theRun(), "why") },
@@ -115,12 +114,12 @@ func TestTerminateCarriesTheActor(t *testing.T) {
 			asked.GetNamespace(), asked.GetWorkflowExecution().GetWorkflowId(), asked.GetWorkflowExecution().GetRunId(),
 			asked.GetReason(),
 		})
-		name, ok := action.Terminator(asked.GetIdentity())
+		name, ok := terminator(asked.GetIdentity())
 		require.True(t, ok)
 		require.Equal(t, actor, name)
 	}
 	for _, identity := range []string{"", "temporal-cli:ada@host", "ada"} {
-		_, ok := action.Terminator(identity)
+		_, ok := terminator(identity)
 		require.False(t, ok, identity)
 	}
 }
@@ -175,7 +174,7 @@ func TestRequestsThatTemporalRejects(t *testing.T) {
 func TestRequestsWithoutAConnection(t *testing.T) {
 	t.Parallel()
 	away := apperror.New(apperror.Unavailable, apperror.EngineUnavailable, "temporal is down")
-	q := action.New(action.Options{Client: func() (client.Client, error) { return nil, away }})
+	q := newRequests(requestOptions{Client: func() (client.Client, error) { return nil, away }})
 	for what, send := range all(q) {
 		require.ErrorIs(t, send(t.Context()), away, what)
 	}

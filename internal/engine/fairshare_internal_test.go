@@ -1,4 +1,4 @@
-package fairshare_test
+package engine
 
 import (
 	"context"
@@ -9,15 +9,10 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
-
-	"github.com/signalbox-dev/signalbox/internal/engine/fairshare"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// piece is a piece of compute with a duration in the bubble's time.
-func piece(t *testing.T, s *fairshare.Scheduler, project string, lasts time.Duration) (waited time.Duration) {
+// computePiece is a piece of compute with a duration in the bubble's time.
+func computePiece(t *testing.T, s *fairShare, project string, lasts time.Duration) (waited time.Duration) {
 	t.Helper()
 	since := time.Now()
 	for !s.Acquire(project, 100*time.Millisecond) {
@@ -32,14 +27,14 @@ func TestBusyProjectDelaysAnotherByOnePiece(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const lasts = 50 * time.Millisecond
-		s := fairshare.New(2)
+		s := newFairShare(2)
 		var group sync.WaitGroup
 		for range 300 {
-			group.Go(func() { piece(t, s, "flood", lasts) })
+			group.Go(func() { computePiece(t, s, "flood", lasts) })
 		}
 		synctest.Wait()
 		for range 50 {
-			require.LessOrEqual(t, piece(t, s, "other", lasts), lasts)
+			require.LessOrEqual(t, computePiece(t, s, "other", lasts), lasts)
 		}
 		group.Wait()
 		require.True(t, s.Acquire("other", 0), "every turn was given back")
@@ -53,7 +48,7 @@ func TestBusyProjectDelaysAnotherByOnePiece(t *testing.T) {
 func TestWaitingProjectsGetEqualShares(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := fairshare.New(3)
+		s := newFairShare(3)
 		done := map[string]int{}
 		var mu sync.Mutex
 		end := time.Now().Add(10 * time.Second)
@@ -62,7 +57,7 @@ func TestWaitingProjectsGetEqualShares(t *testing.T) {
 			for range callers {
 				group.Go(func() {
 					for time.Now().Before(end) {
-						piece(t, s, project, 10*time.Millisecond)
+						computePiece(t, s, project, 10*time.Millisecond)
 						if time.Now().After(end) {
 							return
 						}
@@ -82,7 +77,7 @@ func TestWaitingProjectsGetEqualShares(t *testing.T) {
 
 func TestSingleProjectGetsAllTurns(t *testing.T) {
 	t.Parallel()
-	s := fairshare.New(4)
+	s := newFairShare(4)
 	for range 4 {
 		require.True(t, s.Acquire("only", 0))
 	}
@@ -95,7 +90,7 @@ func TestSingleProjectGetsAllTurns(t *testing.T) {
 func TestNoTasksArePolledWhilePiecesWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := fairshare.New(1)
+		s := newFairShare(1)
 		busy, err := s.Slots("busy", 1000)
 		require.NoError(t, err)
 		idle, err := s.Slots("idle", 1000)
@@ -136,7 +131,7 @@ func TestNoTasksArePolledWhilePiecesWait(t *testing.T) {
 
 func TestLateTurnsAreNotLost(t *testing.T) {
 	t.Parallel()
-	s := fairshare.New(2)
+	s := newFairShare(2)
 	var group sync.WaitGroup
 	for i := range 16 {
 		group.Go(func() {

@@ -1,4 +1,4 @@
-package fairshare_test
+package engine
 
 import (
 	"context"
@@ -8,18 +8,16 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.temporal.io/sdk/worker"
-
-	"github.com/signalbox-dev/signalbox/internal/engine/fairshare"
 )
 
-// gate is a supplier whose slots the test frees.
-type gate struct {
+// slotGate is a supplier whose slots the test frees.
+type slotGate struct {
 	worker.SlotSupplier
 
 	free chan struct{}
 }
 
-func (g gate) ReserveSlot(ctx context.Context, _ worker.SlotReservationInfo) (*worker.SlotPermit, error) {
+func (g slotGate) ReserveSlot(ctx context.Context, _ worker.SlotReservationInfo) (*worker.SlotPermit, error) {
 	select {
 	case <-g.free:
 		return &worker.SlotPermit{}, nil
@@ -31,8 +29,8 @@ func (g gate) ReserveSlot(ctx context.Context, _ worker.SlotReservationInfo) (*w
 func TestUsageReportsWaitingPollers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var usage fairshare.Usage
-		slots := gate{free: make(chan struct{})}
+		var usage slotUsage
+		slots := slotGate{free: make(chan struct{})}
 		counted := usage.Of(slots)
 		require.Zero(t, usage.BusySince())
 		since := time.Now()

@@ -1,12 +1,4 @@
-// Package inspect reads from Temporal the state of runs without progress: the pollers and the backlog of their task
-// queues, the executions with problems, and the pending tasks and activities of a single one.
-//
-//	i := inspect.New(inspect.Options{Client: manager.Client, Status: manager.Status, Namespace: namespace})
-//	state, err := i.Queue(ctx, project)
-//	x, err := i.Execution(ctx, runID)
-//
-// It draws no conclusions: package diagnose does.
-package inspect
+package engine
 
 import (
 	"cmp"
@@ -28,17 +20,16 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/signalbox-dev/signalbox/conn"
-	"github.com/signalbox-dev/signalbox/internal/engine/budget"
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/diagnose"
 )
 
 const (
-	// requestTimeout bounds each request.
-	requestTimeout = 5 * time.Second
-	// listPage is the page size of the list of executions with problems, listPages the number of pages that are read.
-	listPage, listPages = 1000, 20
+	// inspectorTimeout bounds each request.
+	inspectorTimeout = 5 * time.Second
+	// inspectorPage is the page size of the list of executions with problems, listPages the number of pages that are read.
+	inspectorPage, inspectorPages = 1000, 20
 	// tail is the number of events from the end of a history that are searched for the failure of a workflow task.
 	tail = 20
 	// noAnswer is the failure of a workflow task without a reported failure.
@@ -47,22 +38,24 @@ const (
 	reportedProblems = "TemporalReportedProblems"
 )
 
-// Options configure the access to Temporal.
-type Options struct {
+// InspectorOptions configure the access to Temporal.
+type InspectorOptions struct {
 	Client    func() (client.Client, error)
 	Status    func() conn.Status
 	Namespace string
 	// Budget limits the requests. nil: no limit.
-	Budget *budget.Budget
+	Budget *Budget
 	// Failures decodes failures with sealed texts.
 	Failures converter.FailureConverter
 }
 
-// Inspector sends the requests to Temporal. It is safe for concurrent use.
-type Inspector struct{ opts Options }
+// Inspector reads from Temporal the state of runs without progress: the pollers and the backlog of their task queues,
+// the executions with problems, and the pending tasks and activities of a single one. It draws no conclusions: package
+// diagnose does. It is safe for concurrent use.
+type Inspector struct{ opts InspectorOptions }
 
-// New returns an inspector. It sends no request yet.
-func New(opts Options) *Inspector { return &Inspector{opts} }
+// NewInspector returns an inspector. It sends no request yet.
+func NewInspector(opts InspectorOptions) *Inspector { return &Inspector{opts} }
 
 // Connection implements [diagnose.Engine].
 func (i *Inspector) Connection() diagnose.Connection {
@@ -85,7 +78,7 @@ func (i *Inspector) Queue(ctx context.Context, project string) (diagnose.QueueSt
 
 func (i *Inspector) line(ctx context.Context, queue string,
 	kind enumspb.TaskQueueType) (line diagnose.TaskTypeState, err error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, inspectorTimeout)
 	defer cancel()
 	if err := i.opts.Budget.Take(ctx); err != nil {
 		return line, err
@@ -115,11 +108,11 @@ func (i *Inspector) line(ctx context.Context, queue string,
 func (i *Inspector) Problems(ctx context.Context) (map[string]string, error) {
 	problems := map[string]string{}
 	request := &workflowservice.ListWorkflowExecutionsRequest{
-		Namespace: i.opts.Namespace, PageSize: listPage,
+		Namespace: i.opts.Namespace, PageSize: inspectorPage,
 		Query: fmt.Sprintf("WorkflowType = '%s' AND ExecutionStatus = 'Running' AND %s IS NOT NULL", contract.RunWorkflow,
 			reportedProblems),
 	}
-	for range listPages {
+	for range inspectorPages {
 		page, err := i.list(ctx, request)
 		if _, unknown := errors.AsType[*serviceerror.InvalidArgument](err); unknown {
 			return map[string]string{}, nil // an older server has no such list
@@ -128,7 +121,7 @@ func (i *Inspector) Problems(ctx context.Context) (map[string]string, error) {
 			return problems, fmt.Errorf("listing executions with problems: %w", err)
 		}
 		for _, x := range page.GetExecutions() {
-			problems[x.GetExecution().GetWorkflowId()] = reported(x)
+			problems[x.GetExecution().GetWorkflowId()] = reportedProblem(x)
 		}
 		if request.NextPageToken = page.GetNextPageToken(); len(request.GetNextPageToken()) == 0 {
 			break
@@ -140,7 +133,7 @@ func (i *Inspector) Problems(ctx context.Context) (map[string]string, error) {
 func (i *Inspector) list(
 	ctx context.Context, request *workflowservice.ListWorkflowExecutionsRequest,
 ) (*workflowservice.ListWorkflowExecutionsResponse, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, inspectorTimeout)
 	defer cancel()
 	if err := i.opts.Budget.Take(ctx); err != nil {
 		return nil, err
@@ -152,8 +145,9 @@ func (i *Inspector) list(
 	return c.ListWorkflow(ctx, request)
 }
 
-// reported returns the causes in an execution's list of problems. Entries have the form "category=…" or "cause=…".
-func reported(x *workflowpb.WorkflowExecutionInfo) string {
+// reportedProblem returns the causes in an execution's list of problems. Entries have the form "category=…" or
+// "cause=…".
+func reportedProblem(x *workflowpb.WorkflowExecutionInfo) string {
 	var entries []string
 	payload := x.GetSearchAttributes().GetIndexedFields()[reportedProblems]
 	if converter.GetDefaultDataConverter().FromPayload(payload, &entries) != nil {
@@ -170,7 +164,7 @@ func reported(x *workflowpb.WorkflowExecutionInfo) string {
 
 // Execution implements [diagnose.Engine].
 func (i *Inspector) Execution(ctx context.Context, runID string) (diagnose.Execution, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, inspectorTimeout)
 	defer cancel()
 	if err := i.opts.Budget.Take(ctx); err != nil {
 		return diagnose.Execution{}, err
@@ -196,7 +190,7 @@ func (i *Inspector) Execution(ctx context.Context, runID string) (diagnose.Execu
 	if t := answer.GetPendingWorkflowTask(); t != nil {
 		x.Task = &diagnose.Task{
 			Attempt: int(t.GetAttempt()), Started: t.GetState() == enumspb.PENDING_WORKFLOW_TASK_STATE_STARTED,
-			ScheduledAt: first(t.GetOriginalScheduledTime(), t.GetScheduledTime()),
+			ScheduledAt: firstTime(t.GetOriginalScheduledTime(), t.GetScheduledTime()),
 		}
 		if t.GetAttempt() > 1 {
 			i.readFailure(ctx, c, info.GetExecution(), &x)
@@ -206,8 +200,8 @@ func (i *Inspector) Execution(ctx context.Context, runID string) (diagnose.Execu
 		x.Activities = append(x.Activities, diagnose.Activity{
 			Type: a.GetActivityType().GetName(), Attempt: int(a.GetAttempt()),
 			Started:     a.GetState() == enumspb.PENDING_ACTIVITY_STATE_STARTED,
-			ScheduledAt: first(a.GetScheduledTime()), NextAt: first(a.GetNextAttemptScheduleTime()),
-			Failure: Text(i.opts.Failures, a.GetLastFailure()),
+			ScheduledAt: firstTime(a.GetScheduledTime()), NextAt: firstTime(a.GetNextAttemptScheduleTime()),
+			Failure: TaskFailureText(i.opts.Failures, a.GetLastFailure()),
 		})
 	}
 	return x, nil
@@ -229,12 +223,12 @@ func (i *Inspector) readFailure(ctx context.Context, c client.Client, execution 
 	}
 	x.Failure, x.Cause = noAnswer, run.NoAnswer
 	for _, e := range history.GetHistory().GetEvents() {
-		switch at := first(e.GetEventTime()); e.GetEventType() { //nolint:exhaustive // the others are not failures
+		switch at := firstTime(e.GetEventTime()); e.GetEventType() { //nolint:exhaustive // the others are not failures
 		case enumspb.EVENT_TYPE_WORKFLOW_TASK_FAILED:
 			failed := e.GetWorkflowTaskFailedEventAttributes()
-			text := Text(i.opts.Failures, failed.GetFailure())
+			text := TaskFailureText(i.opts.Failures, failed.GetFailure())
 			x.Failure, x.FailedAt, x.FailedBy = cmp.Or(text, failed.GetCause().String()), at, failed.GetIdentity()
-			x.Cause = Cause(failed.GetCause(), failed.GetFailure(), text)
+			x.Cause = TaskFailureCause(failed.GetCause(), failed.GetFailure(), text)
 			return
 		case enumspb.EVENT_TYPE_WORKFLOW_TASK_TIMED_OUT:
 			x.FailedAt = at
@@ -243,8 +237,8 @@ func (i *Inspector) readFailure(ctx context.Context, c client.Client, execution 
 	}
 }
 
-// first returns the first valid time.
-func first(times ...*timestamppb.Timestamp) time.Time {
+// firstTime returns the first valid time.
+func firstTime(times ...*timestamppb.Timestamp) time.Time {
 	for _, t := range times {
 		if t.IsValid() {
 			return t.AsTime()
@@ -253,13 +247,13 @@ func first(times ...*timestamppb.Timestamp) time.Time {
 	return time.Time{}
 }
 
-// Text returns the text of a failure, with the innermost cause. It is empty for nil.
-func Text(read converter.FailureConverter, f *failurepb.Failure) string {
+// TaskFailureText returns the text of a failure, with the innermost cause. It is empty for nil.
+func TaskFailureText(read converter.FailureConverter, f *failurepb.Failure) string {
 	if f == nil {
 		return ""
 	}
 	if f.GetEncodedAttributes() != nil {
-		return sealed(read, f)
+		return sealedText(read, f)
 	}
 	text := f.GetMessage()
 	for f.GetCause() != nil {
@@ -271,9 +265,9 @@ func Text(read converter.FailureConverter, f *failurepb.Failure) string {
 	return text
 }
 
-// sealed returns the text of a sealed failure. Without its key the converter panics, which is meant to fail a workflow
-// task and must have no effect here.
-func sealed(read converter.FailureConverter, f *failurepb.Failure) (text string) {
+// sealedText returns the text of a sealed failure. Without its key the converter panics, which is meant to fail a
+// workflow task and must have no effect here.
+func sealedText(read converter.FailureConverter, f *failurepb.Failure) (text string) {
 	defer func() {
 		if recover() != nil {
 			text = "the text is sealed with a key that this process does not have"

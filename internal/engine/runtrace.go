@@ -1,18 +1,4 @@
-// Package runtrace traces runs through Temporal: the start of a run, each execution of its workflow, each of its
-// activities, and the events that wake it.
-//
-//	options.Interceptors = append(options.Interceptors, runtrace.New(tracer, converter))
-//
-// The trace context travels in a header of Temporal, sealed like every payload, from the starter to the workflow, and
-// from the workflow to its activities. Processes of other releases, and those without traces, ignore the header. A
-// header that cannot be read is ignored too: a trace never fails a run.
-//
-// Nothing here decides a command, so histories replay with and without the interceptor. The span of an execution has
-// IDs that derive from the execution, since several processes may execute its tasks; the process that completes the
-// execution exports the span. So an execution that is terminated has no span of its own, only those of its activities.
-//
-// Dispatchers, schedules and everything else that is not a run have no spans.
-package runtrace
+package engine
 
 import (
 	"context"
@@ -37,11 +23,11 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/traceparent"
 )
 
-// headerKey is the header with the trace context.
-const headerKey = "signalbox-trace"
+// traceHeader is the header with the trace context.
+const traceHeader = "signalbox-trace"
 
-// carried is the content of the header.
-type carried struct {
+// carriedTrace is the content of the header.
+type carriedTrace struct {
 	// Context is the parent span, in the form of W3C Trace Context.
 	Context map[string]string `json:"context"`
 	// Project, Workflow and Version describe the run to its activities.
@@ -53,60 +39,72 @@ type carried struct {
 	Reference string `json:"reference,omitempty"`
 }
 
-// tracer traces runs in a client and its workers.
-type tracer struct {
+// runTracer traces runs in a client and its workers.
+type runTracer struct {
 	interceptor.InterceptorBase
 
 	spans     *tracing.Tracer
 	converter converter.DataConverter
 }
 
-// New returns the interceptor for clients, which the SDK also applies to their workers. The converter seals the header.
-func New(spans *tracing.Tracer, converter converter.DataConverter) interceptor.Interceptor {
-	return &tracer{spans: spans, converter: converter}
+// TraceRuns returns the interceptor that traces runs through Temporal: the start of a run, each execution of its
+// workflow, each of its activities, and the events that wake it. It is for clients; the SDK also applies it to their
+// workers.
+//
+// The trace context travels in a header of Temporal, which the converter seals like every payload, from the starter to
+// the workflow, and from the workflow to its activities. Processes of other releases, and those without traces, ignore
+// the header. A header that cannot be read is ignored too: a trace never fails a run.
+//
+// Nothing here decides a command, so histories replay with and without the interceptor. The span of an execution has
+// IDs that derive from the execution, since several processes may execute its tasks; the process that completes the
+// execution exports the span. So an execution that is terminated has no span of its own, only those of its activities.
+//
+// Dispatchers, schedules and everything else that is not a run have no spans.
+func TraceRuns(spans *tracing.Tracer, converter converter.DataConverter) interceptor.Interceptor {
+	return &runTracer{spans: spans, converter: converter}
 }
 
 // InterceptClient implements [interceptor.ClientInterceptor].
-func (t *tracer) InterceptClient(next interceptor.ClientOutboundInterceptor) interceptor.ClientOutboundInterceptor {
-	c := &starts{tracer: t}
+func (t *runTracer) InterceptClient(next interceptor.ClientOutboundInterceptor) interceptor.ClientOutboundInterceptor {
+	c := &tracedStarts{tracer: t}
 	c.Next = next
 	return c
 }
 
 // InterceptWorkflow implements [interceptor.WorkerInterceptor].
-func (t *tracer) InterceptWorkflow(_ workflow.Context,
+func (t *runTracer) InterceptWorkflow(_ workflow.Context,
 	next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
-	w := &executions{tracer: t}
+	w := &tracedExecutions{tracer: t}
 	w.Next = next
 	return w
 }
 
 // InterceptActivity implements [interceptor.WorkerInterceptor].
-func (t *tracer) InterceptActivity(_ context.Context,
+func (t *runTracer) InterceptActivity(_ context.Context,
 	next interceptor.ActivityInboundInterceptor) interceptor.ActivityInboundInterceptor {
-	a := &activities{tracer: t}
+	a := &tracedActivities{tracer: t}
 	a.Next = next
 	return a
 }
 
 // write puts the trace context into a header.
-func (t *tracer) write(header map[string]*commonpb.Payload, sc trace.SpanContext, r tracing.Run) {
+func (t *runTracer) write(header map[string]*commonpb.Payload, sc trace.SpanContext, r tracing.Run) {
 	if header == nil || !sc.IsValid() {
 		return
 	}
-	payload, err := t.converter.ToPayload(carried{
+	payload, err := t.converter.ToPayload(carriedTrace{
 		Context: t.spans.Encode(sc), Project: r.Project, Workflow: r.Workflow, Version: r.Version, Task: r.Task,
 		Reference: r.Reference,
 	})
 	if err == nil {
-		header[headerKey] = payload
+		header[traceHeader] = payload
 	}
 }
 
 // read returns the trace context of a header, and the run without its ID.
-func (t *tracer) read(header map[string]*commonpb.Payload) (trace.SpanContext, tracing.Run) {
-	var c carried
-	payload, ok := header[headerKey]
+func (t *runTracer) read(header map[string]*commonpb.Payload) (trace.SpanContext, tracing.Run) {
+	var c carriedTrace
+	payload, ok := header[traceHeader]
 	if !ok || t.converter.FromPayload(payload, &c) != nil {
 		return trace.SpanContext{}, tracing.Run{}
 	}
@@ -114,17 +112,17 @@ func (t *tracer) read(header map[string]*commonpb.Payload) (trace.SpanContext, t
 		tracing.Run{Project: c.Project, Workflow: c.Workflow, Version: c.Version, Task: c.Task, Reference: c.Reference}
 }
 
-// starts traces the starts of runs.
-type starts struct {
+// tracedStarts traces the starts of runs.
+type tracedStarts struct {
 	interceptor.ClientOutboundInterceptorBase
 
-	tracer *tracer
+	tracer *runTracer
 }
 
 // ExecuteWorkflow starts a run.
-func (s *starts) ExecuteWorkflow(ctx context.Context,
+func (s *tracedStarts) ExecuteWorkflow(ctx context.Context,
 	in *interceptor.ClientExecuteWorkflowInput) (client.WorkflowRun, error) {
-	r, ok := runOf(in.Args)
+	r, ok := tracedRun(in.Args)
 	if !ok {
 		return s.Next.ExecuteWorkflow(ctx, in)
 	}
@@ -136,13 +134,13 @@ func (s *starts) ExecuteWorkflow(ctx context.Context,
 	s.tracer.write(interceptor.Header(ctx), span.SpanContext(),
 		tracing.Run{}) //nolint:contextcheck // it only converts the span context
 	handle, err := s.Next.ExecuteWorkflow(ctx, in)
-	fail(span, err)
+	failSpan(span, err)
 	return handle, err
 }
 
 // SignalWorkflow delivers an event to a run. The span belongs to the trace of the event, and the execution links it. An
 // event without a trace has no span.
-func (s *starts) SignalWorkflow(ctx context.Context, in *interceptor.ClientSignalWorkflowInput) error {
+func (s *tracedStarts) SignalWorkflow(ctx context.Context, in *interceptor.ClientSignalWorkflowInput) error {
 	wake, ok := in.Arg.(flow.Wake)
 	if !ok || !trace.SpanContextFromContext(ctx).IsValid() {
 		return s.Next.SignalWorkflow(ctx, in)
@@ -154,12 +152,12 @@ func (s *starts) SignalWorkflow(ctx context.Context, in *interceptor.ClientSigna
 	traced := *in
 	traced.Arg = wake
 	err := s.Next.SignalWorkflow(ctx, &traced)
-	fail(span, err)
+	failSpan(span, err)
 	return err
 }
 
-// runOf returns the run with these arguments of a workflow; false for other workflows.
-func runOf(args []any) (tracing.Run, bool) {
+// tracedRun returns the run with these arguments of a workflow; false for other workflows.
+func tracedRun(args []any) (tracing.Run, bool) {
 	if len(args) != 1 {
 		return tracing.Run{}, false
 	}
@@ -167,35 +165,35 @@ func runOf(args []any) (tracing.Run, bool) {
 	return tracing.Run{ID: in.RunID, Project: in.Project, Workflow: in.Workflow, Version: in.Version}, ok
 }
 
-// execution is the traced execution, in the context of its workflow.
-type execution struct {
+// tracedExecution is the traced execution, in the context of its workflow.
+type tracedExecution struct {
 	run tracing.Run
 	// span is the parent of what the execution does, first that of the next execution in the chain.
 	span, first trace.SpanContext
 }
 
-type executionKey struct{}
+type tracedExecutionKey struct{}
 
-// executions traces the executions of runs.
-type executions struct {
+// tracedExecutions traces the executions of runs.
+type tracedExecutions struct {
 	interceptor.WorkflowInboundInterceptorBase
 
-	tracer *tracer
+	tracer *runTracer
 	// span is that of the execution, nil before its start. links are those of the events that came before.
 	span  trace.Span
 	links []trace.Link
 }
 
 // Init implements [interceptor.WorkflowInboundInterceptor].
-func (e *executions) Init(next interceptor.WorkflowOutboundInterceptor) error {
-	c := &commands{tracer: e.tracer}
+func (e *tracedExecutions) Init(next interceptor.WorkflowOutboundInterceptor) error {
+	c := &tracedCommands{tracer: e.tracer}
 	c.Next = next
 	return e.Next.Init(c)
 }
 
 // ExecuteWorkflow executes a run to its end, or to the end of this execution.
-func (e *executions) ExecuteWorkflow(ctx workflow.Context, in *interceptor.ExecuteWorkflowInput) (any, error) {
-	r, ok := runOf(in.Args)
+func (e *tracedExecutions) ExecuteWorkflow(ctx workflow.Context, in *interceptor.ExecuteWorkflowInput) (any, error) {
+	r, ok := tracedRun(in.Args)
 	if !ok {
 		return e.Next.ExecuteWorkflow(ctx, in)
 	}
@@ -208,21 +206,21 @@ func (e *executions) ExecuteWorkflow(ctx workflow.Context, in *interceptor.Execu
 	for _, link := range e.links {
 		span.AddLink(link)
 	}
-	x := execution{run: r, span: span.SpanContext(), first: parent}
+	x := tracedExecution{run: r, span: span.SpanContext(), first: parent}
 	if !parent.IsValid() {
 		x.first = x.span
 	}
-	result, err := e.Next.ExecuteWorkflow(workflow.WithValue(ctx, executionKey{}, x), in)
+	result, err := e.Next.ExecuteWorkflow(workflow.WithValue(ctx, tracedExecutionKey{}, x), in)
 	// Nothing is deferred: an execution that leaves the cache of its worker unwinds its stack, and has not completed.
 	if !workflow.IsReplaying(ctx) {
-		complete(span, err)
+		completeSpan(span, err)
 	}
 	return result, err
 }
 
 // HandleSignal links the span of an execution with those that delivered its events. A replay does so again, for the
 // span of its process.
-func (e *executions) HandleSignal(ctx workflow.Context, in *interceptor.HandleSignalInput) error {
+func (e *tracedExecutions) HandleSignal(ctx workflow.Context, in *interceptor.HandleSignalInput) error {
 	if in.SignalName == contract.WakeSignal {
 		var wake struct{ Traceparent string }
 		if e.tracer.converter.FromPayloads(in.Arg, &wake) == nil && wake.Traceparent != "" {
@@ -232,7 +230,7 @@ func (e *executions) HandleSignal(ctx workflow.Context, in *interceptor.HandleSi
 	return e.Next.HandleSignal(ctx, in)
 }
 
-func (e *executions) link(sc trace.SpanContext) {
+func (e *tracedExecutions) link(sc trace.SpanContext) {
 	link := trace.Link{SpanContext: sc}
 	if e.span == nil {
 		e.links = append(e.links, link)
@@ -241,9 +239,9 @@ func (e *executions) link(sc trace.SpanContext) {
 	e.span.AddLink(link)
 }
 
-// complete ends the span of an execution with its outcome. It ends now, not at the time of the workflow, which lags
+// completeSpan ends the span of an execution with its outcome. It ends now, not at the time of the workflow, which lags
 // behind the activities.
-func complete(span trace.Span, err error) {
+func completeSpan(span trace.Span, err error) {
 	outcome := "continued_as_new"
 	if !workflow.IsContinueAsNewError(err) {
 		status, _ := flow.Failed(err)
@@ -256,28 +254,28 @@ func complete(span trace.Span, err error) {
 	span.End(trace.WithTimestamp(time.Now()))
 }
 
-// commands passes the trace context on to activities, and to the next execution of the run.
-type commands struct {
+// tracedCommands passes the trace context on to activities, and to the next execution of the run.
+type tracedCommands struct {
 	interceptor.WorkflowOutboundInterceptorBase
 
-	tracer *tracer
+	tracer *runTracer
 }
 
 // ExecuteActivity implements [interceptor.WorkflowOutboundInterceptor].
-func (c *commands) ExecuteActivity(ctx workflow.Context, name string, args ...any) workflow.Future {
+func (c *tracedCommands) ExecuteActivity(ctx workflow.Context, name string, args ...any) workflow.Future {
 	c.passOn(ctx)
 	return c.Next.ExecuteActivity(ctx, name, args...)
 }
 
 // ExecuteLocalActivity implements [interceptor.WorkflowOutboundInterceptor].
-func (c *commands) ExecuteLocalActivity(ctx workflow.Context, name string, args ...any) workflow.Future {
+func (c *tracedCommands) ExecuteLocalActivity(ctx workflow.Context, name string, args ...any) workflow.Future {
 	c.passOn(ctx)
 	return c.Next.ExecuteLocalActivity(ctx, name, args...)
 }
 
 // passOn writes the header of an activity. In a replay the activity is not started.
-func (c *commands) passOn(ctx workflow.Context) {
-	if x, ok := ctx.Value(executionKey{}).(execution); ok && !workflow.IsReplaying(ctx) {
+func (c *tracedCommands) passOn(ctx workflow.Context) {
+	if x, ok := ctx.Value(tracedExecutionKey{}).(tracedExecution); ok && !workflow.IsReplaying(ctx) {
 		run := x.run
 		if task := flow.TaskOf(ctx); task != nil {
 			run.Task, run.Reference = task.Name, task.Pointer
@@ -288,23 +286,23 @@ func (c *commands) passOn(ctx workflow.Context) {
 
 // NewContinueAsNewError implements [interceptor.WorkflowOutboundInterceptor]. The executions of a run have the same
 // parent.
-func (c *commands) NewContinueAsNewError(ctx workflow.Context, next any, args ...any) error {
+func (c *tracedCommands) NewContinueAsNewError(ctx workflow.Context, next any, args ...any) error {
 	err := c.Next.NewContinueAsNewError(ctx, next, args...)
-	if x, ok := ctx.Value(executionKey{}).(execution); ok {
+	if x, ok := ctx.Value(tracedExecutionKey{}).(tracedExecution); ok {
 		c.tracer.write(interceptor.WorkflowHeader(ctx), x.first, tracing.Run{})
 	}
 	return err
 }
 
-// activities traces the activities of runs.
-type activities struct {
+// tracedActivities traces the activities of runs.
+type tracedActivities struct {
 	interceptor.ActivityInboundInterceptorBase
 
-	tracer *tracer
+	tracer *runTracer
 }
 
 // ExecuteActivity executes an activity. One without the header belongs to no traced run.
-func (a *activities) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (any, error) {
+func (a *tracedActivities) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (any, error) {
 	parent, r := a.tracer.read(interceptor.Header(ctx)) //nolint:contextcheck // it only converts the span context
 	if !parent.IsValid() {
 		return a.Next.ExecuteActivity(ctx, in)
@@ -316,12 +314,12 @@ func (a *activities) ExecuteActivity(ctx context.Context, in *interceptor.Execut
 		attribute.Int64("temporalAttempt", int64(info.Attempt)), attribute.Bool("temporalLocal", info.IsLocalActivity))
 	defer span.End()
 	result, err := a.Next.ExecuteActivity(ctx, in)
-	fail(span, err)
+	failSpan(span, err)
 	return result, err
 }
 
-// fail marks a span as failed with the type of an error. The text of an error may quote the values of a run.
-func fail(span trace.Span, err error) {
+// failSpan marks a span as failed with the type of an error. The text of an error may quote the values of a run.
+func failSpan(span trace.Span, err error) {
 	if err == nil {
 		return
 	}

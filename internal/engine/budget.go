@@ -1,13 +1,4 @@
-// Package budget limits the requests to Temporal that diagnose runs: descriptions, histories, lists of executions and
-// task queues. All of a process share one budget, which shrinks as Temporal slows down, so that they do not take the
-// place of starts, signals and polls.
-//
-//	b := budget.New(budget.Options{Now: time.Now})
-//	options.ConnectionOptions.DialOptions = append(…, grpc.WithChainUnaryInterceptor(b.Intercept)) // measures all requests
-//	if err := b.Take(ctx); err != nil { … }                                                       // before each request that diagnoses
-//
-// [Next] is the decision: additive increase and multiplicative decrease, once a second.
-package budget
+package engine
 
 import (
 	"context"
@@ -26,75 +17,82 @@ import (
 )
 
 const (
-	// Max is the largest budget, in requests per second.
-	Max = 200
-	// Min is the smallest.
-	Min = 2
-	// increase is added after a second in which Temporal was fast, decrease multiplies after one in which it was slow.
-	increase, decrease = 10, 0.5
+	// MaxBudget is the largest budget, in requests per second.
+	MaxBudget = 200
+	// MinBudget is the smallest.
+	MinBudget = 2
+	// budgetIncrease is added after a second in which Temporal was fast, budgetDecrease multiplies after one in which it
+	// was slow.
+	budgetIncrease, budgetDecrease = 10, 0.5
 	// slowShare: Temporal is slow if one request in so many was.
 	slowShare = 4
 	// slowAfter is the time after which a request is slow.
 	slowAfter = 500 * time.Millisecond
-	// period is the time between two decisions.
-	period = time.Second
-	// maxWait and waitShare limit how long a request waits for the budget: by a time, and by a share of the time that it
-	// has.
-	maxWait   = 2 * time.Second
-	waitShare = 4
-	// burst is the number of requests at once.
-	burst = 20
+	// budgetPeriod is the time between two decisions.
+	budgetPeriod = time.Second
+	// maxBudgetWait and budgetWaitShare limit how long a request waits for the budget: by a time, and by a share of the
+	// time that it has.
+	maxBudgetWait   = 2 * time.Second
+	budgetWaitShare = 4
+	// budgetBurst is the number of requests at once.
+	budgetBurst = 20
 )
 
-// Window has the requests of one period: those that Temporal answered in time, those that were slow or not answered,
-// and those that it refused because of its limits.
-type Window struct{ Served, Slow, Refused int }
+// BudgetWindow has the requests of one period: those that Temporal answered in time, those that were slow or not
+// answered, and those that it refused because of its limits.
+type BudgetWindow struct{ Served, Slow, Refused int }
 
-// Next returns the budget that follows a period.
-func Next(limit float64, w Window) float64 {
+// NextBudget returns the budget that follows a period.
+func NextBudget(limit float64, w BudgetWindow) float64 {
 	switch {
 	case w.Refused > 0, w.Slow > 0 && w.Slow*slowShare >= w.Slow+w.Served:
-		return max(Min, limit*decrease)
+		return max(MinBudget, limit*budgetDecrease)
 	case w.Served > 0:
-		return min(Max, limit+increase)
+		return min(MaxBudget, limit+budgetIncrease)
 	}
 	return limit // nothing shows how fast Temporal is
 }
 
-// Counts are the requests since the process started: at once, after a wait, and refused.
-type Counts struct{ Granted, Delayed, Refused int64 }
+// BudgetCounts are the requests since the process started: at once, after a wait, and refused.
+type BudgetCounts struct{ Granted, Delayed, Refused int64 }
 
-// Options configure a budget.
-type Options struct {
+// BudgetOptions configure a budget.
+type BudgetOptions struct {
 	Now func() time.Time
 }
 
-// Budget is the budget of one process. It is safe for concurrent use. nil is a budget without limit.
+// Budget limits the requests to Temporal that diagnose runs: descriptions, histories, lists of executions and task
+// queues. All of a process share one budget, which shrinks as Temporal slows down, so that they do not take the place
+// of starts, signals and polls. It is safe for concurrent use. A nil Budget has no limit.
+//
+// Its Intercept measures all requests of a client; Take precedes each request that diagnoses. [NextBudget] is the
+// decision: additive increase and multiplicative decrease, once a second.
 type Budget struct {
-	opts    Options
+	opts    BudgetOptions
 	limiter *rate.Limiter
 
 	mu     sync.Mutex
 	began  time.Time
-	window Window
+	window BudgetWindow
 	// open are the requests under way, by number, with the time at which each began.
 	open   map[int64]time.Time
 	last   int64
-	counts Counts
+	counts BudgetCounts
 	// refused is when a request was refused last.
 	refused time.Time
 }
 
-// New returns a budget of half the limit.
-func New(o Options) *Budget {
-	return &Budget{opts: o, limiter: rate.NewLimiter(Max/2, burst), began: o.Now(), open: map[int64]time.Time{}}
+// NewBudget returns a budget of half the limit.
+func NewBudget(o BudgetOptions) *Budget {
+	return &Budget{opts: o, limiter: rate.NewLimiter(MaxBudget/2, budgetBurst), began: o.Now(),
+		open: map[int64]time.Time{}}
 }
 
 // Limit returns the requests per second.
 func (b *Budget) Limit() float64 { return float64(b.limiter.Limit()) }
 
 // Counts returns the requests so far.
-func (b *Budget) Counts() Counts {
+func (b *Budget) Counts() BudgetCounts {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.counts
@@ -117,15 +115,15 @@ func (b *Budget) Take(ctx context.Context) error {
 	b.mu.Lock()
 	b.decide(now)
 	b.mu.Unlock()
-	longest := maxWait
+	longest := maxBudgetWait
 	if deadline, set := ctx.Deadline(); set {
-		longest = min(longest, deadline.Sub(now)/waitShare)
+		longest = min(longest, deadline.Sub(now)/budgetWaitShare)
 	}
 	reservation := b.limiter.ReserveN(now, 1)
 	wait := reservation.DelayFrom(now)
 	if wait > longest {
 		reservation.CancelAt(now)
-		b.count(func(c *Counts) {
+		b.count(func(c *BudgetCounts) {
 			c.Refused++
 			b.refused = now
 		})
@@ -136,17 +134,17 @@ func (b *Budget) Take(ctx context.Context) error {
 			b.Limit()).WithRetry(retry).WithCause(diagnose.ErrLimited)
 	}
 	if wait == 0 {
-		b.count(func(c *Counts) { c.Granted++ })
+		b.count(func(c *BudgetCounts) { c.Granted++ })
 		return nil
 	}
-	b.count(func(c *Counts) { c.Delayed++ })
+	b.count(func(c *BudgetCounts) { c.Delayed++ })
 	if !loop.Sleep(ctx, wait) {
 		return ctx.Err()
 	}
 	return nil
 }
 
-func (b *Budget) count(change func(*Counts)) {
+func (b *Budget) count(change func(*BudgetCounts)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	change(&b.counts)
@@ -157,7 +155,7 @@ func (b *Budget) Intercept(
 	ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker,
 	opts ...grpc.CallOption,
 ) error {
-	if b == nil || waits(method) {
+	if b == nil || waitsForBudget(method) {
 		return invoke(ctx, method, req, reply, cc, opts...)
 	}
 	ended := b.begin()
@@ -166,8 +164,8 @@ func (b *Budget) Intercept(
 	return err
 }
 
-// waits reports whether a request waits for something other than Temporal, or may take long in a fast one.
-func waits(method string) bool {
+// waitsForBudget reports whether a request waits for something other than Temporal, or may take long in a fast one.
+func waitsForBudget(method string) bool {
 	name := method[strings.LastIndexByte(method, '/')+1:]
 	for _, prefix := range []string{
 		"Poll", "Query", "Update", "List", "Count", "GetWorkflowExecutionHistory", "ExecuteMultiOperation",
@@ -209,7 +207,7 @@ func (b *Budget) begin() (ended func(err error)) {
 // decide ends the period if its time has passed. Requests that are under way for too long count as slow, so that a
 // Temporal that does not answer is noticed before their deadlines.
 func (b *Budget) decide(now time.Time) {
-	if now.Sub(b.began) < period {
+	if now.Sub(b.began) < budgetPeriod {
 		return
 	}
 	w := b.window
@@ -218,6 +216,6 @@ func (b *Budget) decide(now time.Time) {
 			w.Slow++
 		}
 	}
-	b.limiter.SetLimitAt(now, rate.Limit(Next(b.Limit(), w)))
-	b.began, b.window = now, Window{}
+	b.limiter.SetLimitAt(now, rate.Limit(NextBudget(b.Limit(), w)))
+	b.began, b.window = now, BudgetWindow{}
 }

@@ -1,4 +1,4 @@
-package childrun_test
+package engine
 
 import (
 	"context"
@@ -16,7 +16,6 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/dsl/interp"
 	"github.com/signalbox-dev/signalbox/internal/apperror"
-	"github.com/signalbox-dev/signalbox/internal/engine/childrun"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/child"
@@ -39,14 +38,14 @@ func (h *fakeChildren) Cancel(_ context.Context, project, id, reason string) err
 	return h.err
 }
 
-// registry registers activities in an environment for tests.
-type registry struct {
+// activityRegistry registers activities in an environment for tests.
+type activityRegistry struct {
 	worker.ActivityRegistry
 
 	env *testsuite.TestActivityEnvironment
 }
 
-func (r registry) RegisterActivityWithOptions(a any, o activity.RegisterOptions) {
+func (r activityRegistry) RegisterActivityWithOptions(a any, o activity.RegisterOptions) {
 	r.env.RegisterActivityWithOptions(a, o)
 }
 
@@ -54,7 +53,7 @@ func (h *fakeChildren) do(t *testing.T, name string, request any) (started flow.
 	t.Helper()
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestActivityEnvironment()
-	childrun.Register(registry{env: env}, h)
+	registerChildActivities(activityRegistry{env: env}, h)
 	value, err := env.ExecuteActivity(name, request)
 	if err == nil && value.HasValue() {
 		require.NoError(t, value.Get(&started))

@@ -1,11 +1,4 @@
-// Package action sends requests about the open execution of a run to Temporal: cancel, terminate and control.
-//
-//	requests := action.New(action.Options{Client: …, Absent: …, Address: …, Namespace: …, Identity: …})
-//	err := requests.Terminate(ctx, r, "runaway")
-//
-// Each request is sent once and has a time limit. A failure is a [apperror.Unavailable] and leaves open whether
-// Temporal accepted the request. Every request may be repeated.
-package action
+package engine
 
 import (
 	"context"
@@ -27,17 +20,15 @@ import (
 )
 
 const (
-	// timeout bounds a request.
-	timeout = 10 * time.Second
-	// retryAfter is the retry delay returned to callers after Temporal rejected or did not answer a request.
-	retryAfter = 5 * time.Second
+	// requestTimeout bounds a request.
+	requestTimeout = 10 * time.Second
 	// identityPrefix is the prefix of the identity with which a run is terminated through Signalbox. The actor's name
 	// follows it.
 	identityPrefix = "signalbox: "
 )
 
-// Options configure the access to Temporal.
-type Options struct {
+// requestOptions configure the access to Temporal.
+type requestOptions struct {
 	// Client returns the client for one request, or a [apperror.Unavailable].
 	Client func() (client.Client, error)
 	// Absent returns the reason why Temporal has no open execution of a run: [run.ErrNotKnown] or [run.ErrClosed].
@@ -48,19 +39,23 @@ type Options struct {
 	Identity string
 }
 
-// Requests sends the requests. It implements a part of [run.Engine].
-type Requests struct{ opts Options }
+// requests sends requests about the open execution of a run to Temporal: cancel, terminate and control. It implements a
+// part of [run.Engine].
+//
+// Each request is sent once and has a time limit. A failure is a [apperror.Unavailable] and leaves open whether
+// Temporal accepted the request. Every request may be repeated.
+type requests struct{ opts requestOptions }
 
-// New returns the requests with the given options.
-func New(opts Options) *Requests { return &Requests{opts: opts} }
+// newRequests returns the requests with the given options.
+func newRequests(opts requestOptions) *requests { return &requests{opts: opts} }
 
 // Cancel requests the cancellation of the execution.
-func (q *Requests) Cancel(ctx context.Context, r run.Run, reason string) error {
+func (q *requests) Cancel(ctx context.Context, r run.Run, reason string) error {
 	return q.do(ctx, r, "cancellation", func(ctx context.Context, c client.Client) error {
 		_, err := c.WorkflowService().RequestCancelWorkflowExecution(ctx,
 			&workflowservice.RequestCancelWorkflowExecutionRequest{
 				Namespace:         q.opts.Namespace,
-				WorkflowExecution: execution(r),
+				WorkflowExecution: workflowExecution(r),
 				Identity:          q.opts.Identity,
 				RequestId:         uuid.NewString(),
 				Reason:            reason,
@@ -69,8 +64,8 @@ func (q *Requests) Cancel(ctx context.Context, r run.Run, reason string) error {
 	})
 }
 
-// Terminate ends the execution. The request's identity carries the name of the actor, which [Terminator] reads.
-func (q *Requests) Terminate(ctx context.Context, r run.Run, reason string) error {
+// Terminate ends the execution. The request's identity carries the name of the actor, which [terminator] reads.
+func (q *requests) Terminate(ctx context.Context, r run.Run, reason string) error {
 	actor, ok := auth.ActorFrom(ctx)
 	if !ok {
 		actor = auth.System()
@@ -78,7 +73,7 @@ func (q *Requests) Terminate(ctx context.Context, r run.Run, reason string) erro
 	return q.do(ctx, r, "termination", func(ctx context.Context, c client.Client) error {
 		_, err := c.WorkflowService().TerminateWorkflowExecution(ctx, &workflowservice.TerminateWorkflowExecutionRequest{
 			Namespace:         q.opts.Namespace,
-			WorkflowExecution: execution(r),
+			WorkflowExecution: workflowExecution(r),
 			Identity:          identityPrefix + actor.Name,
 			Reason:            reason,
 		})
@@ -87,25 +82,25 @@ func (q *Requests) Terminate(ctx context.Context, r run.Run, reason string) erro
 }
 
 // Control signals an operation to the run's workflow, which performs it in its next workflow task.
-func (q *Requests) Control(ctx context.Context, r run.Run, op, reason string) error {
+func (q *requests) Control(ctx context.Context, r run.Run, op, reason string) error {
 	return q.do(ctx, r, "request to "+op, func(ctx context.Context, c client.Client) error {
 		return c.SignalWorkflow(ctx, contract.WorkflowID(r.ID), "", contract.ControlSignal,
 			flow.Control{Op: op, Reason: reason})
 	})
 }
 
-// Terminator returns the name of the actor in an identity with which a run was terminated through Signalbox.
-func Terminator(identity string) (actor string, ok bool) {
+// terminator returns the name of the actor in an identity with which a run was terminated through Signalbox.
+func terminator(identity string) (actor string, ok bool) {
 	return strings.CutPrefix(identity, identityPrefix)
 }
 
-func execution(r run.Run) *commonpb.WorkflowExecution {
+func workflowExecution(r run.Run) *commonpb.WorkflowExecution {
 	return &commonpb.WorkflowExecution{WorkflowId: contract.WorkflowID(r.ID)}
 }
 
-func (q *Requests) do(ctx context.Context, r run.Run, what string,
+func (q *requests) do(ctx context.Context, r run.Run, what string,
 	send func(context.Context, client.Client) error) error {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	c, err := q.opts.Client()
 	if err != nil {

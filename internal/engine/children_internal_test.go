@@ -1,4 +1,4 @@
-package childrun_test
+package engine
 
 import (
 	"context"
@@ -17,7 +17,6 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/dsl/interp"
 	"github.com/signalbox-dev/signalbox/internal/apperror"
-	"github.com/signalbox-dev/signalbox/internal/engine/childrun"
 	"github.com/signalbox-dev/signalbox/internal/engine/codec"
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
@@ -26,8 +25,9 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run/child"
 )
 
-// frontend is a fake Temporal in which a run has ended with output, or err. It records the signals that it receives.
-type frontend struct {
+// childFrontend is a fake Temporal in which a run has ended with output, or err. It records the signals that it
+// receives.
+type childFrontend struct {
 	client.Client
 	client.WorkflowRun
 
@@ -40,21 +40,21 @@ type frontend struct {
 	to      []string
 }
 
-func (f *frontend) GetWorkflow(context.Context, string, string) client.WorkflowRun {
+func (f *childFrontend) GetWorkflow(context.Context, string, string) client.WorkflowRun {
 	f.reads++
 	return f
 }
 
-func (f *frontend) Get(_ context.Context, into any) error {
+func (f *childFrontend) Get(_ context.Context, into any) error {
 	if f.err == nil {
 		reflect.ValueOf(into).Elem().SetBytes([]byte(f.output))
 	}
 	return f.err
 }
 
-func (f *frontend) GetID() string { return "" }
+func (f *childFrontend) GetID() string { return "" }
 
-func (f *frontend) SignalWorkflow(_ context.Context, workflowID, _, signal string, arg any) error {
+func (f *childFrontend) SignalWorkflow(_ context.Context, workflowID, _, signal string, arg any) error {
 	f.sent, f.to = append(f.sent, arg.(flow.ChildEnded)), append(f.to, workflowID+" "+signal)
 	if len(f.answers) == 0 {
 		return nil
@@ -64,31 +64,31 @@ func (f *frontend) SignalWorkflow(_ context.Context, workflowID, _, signal strin
 	return answer
 }
 
-func (f *frontend) notifier() *childrun.Notifier {
-	return childrun.New(childrun.Options{
+func (f *childFrontend) notifier() *notifier {
+	return newNotifier(notifierOptions{
 		Client: func() (client.Client, error) { return f, nil }, Address: "here:7233", SignalLimit: "exceeded the limit",
 		Absent: func(context.Context, string) error { return run.ErrClosed },
 	})
 }
 
-func ended(status run.Status) run.Run {
+func endedChild(status run.Status) run.Run {
 	return run.Run{ID: "child", Status: status, Output: json.RawMessage(`"as the row has it"`),
 		Parent: run.Parent{RunID: "parent", Key: "k"}}
 }
 
-func failed(details ...any) error {
+func failedWith(details ...any) error {
 	return errors.Join(&temporal.WorkflowExecutionError{}, temporal.NewApplicationError("failed", "", details...))
 }
 
-// sealed returns the error of a failure with details that are sealed with an unavailable key.
-func sealed(t *testing.T) error {
+// sealedFailure returns the error of a failure with details that are sealed with an unavailable key.
+func sealedFailure(t *testing.T) error {
 	t.Helper()
 	payloads, err := codec.Converter(keyring.Random("gone")).ToPayloads(dsl.Error{Type: "x"}, interp.StatusFailed)
 	require.NoError(t, err)
-	return failed(client.NewValues(payloads)) // a stand-in for details that the client decodes
+	return failedWith(client.NewValues(payloads)) // a stand-in for details that the client decodes
 }
 
-func unopened(t *testing.T) error {
+func unopenedFailure(t *testing.T) error {
 	t.Helper()
 	payloads, err := codec.Converter(keyring.Random("gone")).ToPayloads("out")
 	require.NoError(t, err)
@@ -106,15 +106,15 @@ func TestParentIsNotifiedOnlyOfResults(t *testing.T) {
 		err  error
 		want *dsl.Error
 	}{
-		"failed":               {failed(runError, interp.StatusFailed), &runError},
+		"failed":               {failedWith(runError, interp.StatusFailed), &runError},
 		"no answer":            {serviceerror.NewUnavailable("connection refused"), nil},
 		"an answer cut short":  {errors.New("stream terminated by RST_STREAM"), nil},
 		"nobody may read that": {serviceerror.NewPermissionDenied("no", ""), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := &frontend{err: tt.err}
-			r := ended(run.Failed)
+			f := &childFrontend{err: tt.err}
+			r := endedChild(run.Failed)
 			r.Error = shown
 			err := f.notifier().NotifyParent(t.Context(), r, false)
 			if tt.want == nil {
@@ -145,28 +145,29 @@ func TestResultsAreThoseOfTemporal(t *testing.T) {
 	}
 	for name, tt := range map[string]struct {
 		row  run.Status
-		f    frontend
+		f    childFrontend
 		want flow.ChildEnded
 	}{
-		"completed":          {run.Completed, frontend{output: `{"n":1}`}, result("completed", `{"n":1}`, nil)},
-		"its row has failed": {run.Failed, frontend{output: `1`}, result("completed", `1`, nil)},
+		"completed":          {run.Completed, childFrontend{output: `{"n":1}`}, result("completed", `{"n":1}`, nil)},
+		"its row has failed": {run.Failed, childFrontend{output: `1`}, result("completed", `1`, nil)},
 		"timed out": {
-			run.TimedOut, frontend{err: failed(runError, interp.StatusTimedOut)}, result("timed_out", "", &runError)},
+			run.TimedOut, childFrontend{err: failedWith(runError, interp.StatusTimedOut)}, result("timed_out", "", &runError)},
 		"not known any more": {
-			run.Completed, frontend{err: serviceerror.NewNotFound("gone")}, result("completed", `"as the row has it"`, nil)},
+			run.Completed, childFrontend{err: serviceerror.NewNotFound("gone")},
+			result("completed", `"as the row has it"`, nil)},
 		"reset, and failed since": {
-			run.Completed, frontend{err: failed(runError, interp.StatusFailed)}, result("failed", "", &runError)},
+			run.Completed, childFrontend{err: failedWith(runError, interp.StatusFailed)}, result("failed", "", &runError)},
 		"reset, and canceled since": {
-			run.Completed, frontend{err: errors.Join(&temporal.WorkflowExecutionError{}, temporal.NewCanceledError())},
+			run.Completed, childFrontend{err: errors.Join(&temporal.WorkflowExecutionError{}, temporal.NewCanceledError())},
 			result("canceled", "", nil)},
 		"reset, and ended since": {
-			run.Completed, frontend{err: &temporal.WorkflowExecutionError{}}, result("failed", "", unexpected)},
-		"canceled":   {run.Canceled, frontend{err: errors.New("not read")}, result("canceled", "", nil)},
-		"terminated": {run.Terminated, frontend{err: errors.New("not read")}, result("terminated", "", nil)},
+			run.Completed, childFrontend{err: &temporal.WorkflowExecutionError{}}, result("failed", "", unexpected)},
+		"canceled":   {run.Canceled, childFrontend{err: errors.New("not read")}, result("canceled", "", nil)},
+		"terminated": {run.Terminated, childFrontend{err: errors.New("not read")}, result("terminated", "", nil)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			require.NoError(t, tt.f.notifier().NotifyParent(t.Context(), ended(tt.row), false))
+			require.NoError(t, tt.f.notifier().NotifyParent(t.Context(), endedChild(tt.row), false))
 			require.Equal(t, []flow.ChildEnded{tt.want}, tt.f.sent)
 		})
 	}
@@ -174,20 +175,20 @@ func TestResultsAreThoseOfTemporal(t *testing.T) {
 
 func TestUnreadableResult(t *testing.T) {
 	t.Parallel()
-	for name, f := range map[string]*frontend{
-		"sealed with a key that is gone": {err: unopened(t)},
+	for name, f := range map[string]*childFrontend{
+		"sealed with a key that is gone": {err: unopenedFailure(t)},
 		"no text that can be decoded": {
 			err: fmt.Errorf("payload item 0: %w: invalid character", converter.ErrUnableToDecode)},
-		"a failure that is sealed": {err: sealed(t)},
+		"a failure that is sealed": {err: sealedFailure(t)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			err := f.notifier().NotifyParent(t.Context(), ended(run.Failed), false)
+			err := f.notifier().NotifyParent(t.Context(), endedChild(run.Failed), false)
 			require.ErrorIs(t, err, child.ErrUnreadable)
 			require.Empty(t, f.sent, "the key may be restored")
 			require.Equal(t, 1, f.reads)
 
-			require.NoError(t, f.notifier().NotifyUnreadable(t.Context(), ended(run.Failed), err))
+			require.NoError(t, f.notifier().NotifyUnreadable(t.Context(), endedChild(run.Failed), err))
 			require.Equal(t, 1, f.reads, "the result is not read again")
 			require.Equal(t, []flow.ChildEnded{{
 				Key: "k", RunID: "child", Status: "failed",
@@ -223,8 +224,8 @@ func TestSignalsThatTemporalRejects(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := &frontend{output: `1`, answers: tt.answers}
-			tt.check(t, f.notifier().NotifyParent(t.Context(), ended(run.Completed), false))
+			f := &childFrontend{output: `1`, answers: tt.answers}
+			tt.check(t, f.notifier().NotifyParent(t.Context(), endedChild(run.Completed), false))
 			require.Len(t, f.sent, tt.sent)
 			if tt.sent == 2 {
 				require.Equal(t, "failed", f.sent[1].Status)
@@ -238,14 +239,14 @@ func TestSignalsThatTemporalRejects(t *testing.T) {
 func TestNotificationWithoutAConnection(t *testing.T) {
 	t.Parallel()
 	away := apperror.New(apperror.Unavailable, apperror.EngineUnavailable, "down")
-	notifier := childrun.New(childrun.Options{Client: func() (client.Client, error) { return nil, away }})
-	require.ErrorIs(t, notifier.NotifyParent(t.Context(), ended(run.Completed), false), away)
-	require.ErrorIs(t, notifier.NotifyUnreadable(t.Context(), ended(run.Completed), child.ErrUnreadable), away)
+	notifier := newNotifier(notifierOptions{Client: func() (client.Client, error) { return nil, away }})
+	require.ErrorIs(t, notifier.NotifyParent(t.Context(), endedChild(run.Completed), false), away)
+	require.ErrorIs(t, notifier.NotifyUnreadable(t.Context(), endedChild(run.Completed), child.ErrUnreadable), away)
 }
 
 func TestParentIsNotifiedOfItsOwnCancellation(t *testing.T) {
 	t.Parallel()
-	f := &frontend{}
-	require.NoError(t, f.notifier().NotifyParent(t.Context(), ended(run.Canceled), true))
+	f := &childFrontend{}
+	require.NoError(t, f.notifier().NotifyParent(t.Context(), endedChild(run.Canceled), true))
 	require.Equal(t, []flow.ChildEnded{{Key: "k", RunID: "child", Status: "canceled", ParentCanceled: true}}, f.sent)
 }

@@ -1,10 +1,4 @@
-// Package childrun is the Temporal side of child runs: the activities that start and cancel them, and the signal that
-// notifies a parent of a child's completion.
-//
-//	notifier := childrun.New(childrun.Options{Client: …, Absent: …, Address: …})
-//	err := notifier.NotifyParent(ctx, r)
-//	childrun.Register(worker, children)
-package childrun
+package engine
 
 import (
 	"context"
@@ -40,12 +34,10 @@ type Children interface {
 const (
 	// notifyTimeout bounds the notification of one parent.
 	notifyTimeout = 10 * time.Second
-	// retryAfter is the retry delay after Temporal rejected or did not answer a request.
-	retryAfter = 5 * time.Second
 )
 
-// Options configure the access to Temporal.
-type Options struct {
+// notifierOptions configure the access to Temporal.
+type notifierOptions struct {
 	// Client returns the client for one request, or a [apperror.Unavailable].
 	Client func() (client.Client, error)
 	// Absent returns the reason why Temporal has no open execution of a run: [run.ErrNotKnown] or [run.ErrClosed].
@@ -57,17 +49,17 @@ type Options struct {
 	Address, SignalLimit string
 }
 
-// Notifier notifies parent runs of the completion of their children.
-type Notifier struct{ opts Options }
+// notifier notifies parent runs of the completion of their children by a signal.
+type notifier struct{ opts notifierOptions }
 
-var _ child.Notifier = (*Notifier)(nil)
+var _ child.Notifier = (*notifier)(nil)
 
-// New returns a notifier.
-func New(opts Options) *Notifier { return &Notifier{opts} }
+// newNotifier returns a notifier.
+func newNotifier(opts notifierOptions) *notifier { return &notifier{opts} }
 
 // NotifyParent implements [child.Notifier]. It sends the result that Temporal holds, not that of the row, which is a
 // projection.
-func (n *Notifier) NotifyParent(ctx context.Context, r run.Run, canceled bool) error {
+func (n *notifier) NotifyParent(ctx context.Context, r run.Run, canceled bool) error {
 	ctx, cancel := context.WithTimeout(ctx, notifyTimeout)
 	defer cancel()
 	c, err := n.opts.Client()
@@ -86,24 +78,24 @@ func (n *Notifier) NotifyParent(ctx context.Context, r run.Run, canceled bool) e
 }
 
 // NotifyUnreadable implements [child.Notifier].
-func (n *Notifier) NotifyUnreadable(ctx context.Context, r run.Run, why error) error {
+func (n *notifier) NotifyUnreadable(ctx context.Context, r run.Run, why error) error {
 	ctx, cancel := context.WithTimeout(ctx, notifyTimeout)
 	defer cancel()
 	c, err := n.opts.Client()
 	if err != nil {
 		return err
 	}
-	ended := failing(flow.ChildEnded{Key: r.Parent.Key, RunID: r.ID}, "Result unreadable", why.Error())
+	ended := undeliverable(flow.ChildEnded{Key: r.Parent.Key, RunID: r.ID}, "Result unreadable", why.Error())
 	return n.deliver(ctx, c, r, ended)
 }
 
 // deliver sends the signal to the parent.
-func (n *Notifier) deliver(ctx context.Context, c client.Client, r run.Run, ended flow.ChildEnded) error {
+func (n *notifier) deliver(ctx context.Context, c client.Client, r run.Run, ended flow.ChildEnded) error {
 	err := c.SignalWorkflow(ctx, contract.WorkflowID(r.Parent.RunID), "", contract.ChildSignal, ended)
 	var invalid *serviceerror.InvalidArgument
 	if errors.As(err, &invalid) && !strings.Contains(invalid.Message, n.opts.SignalLimit) {
 		// Temporal will never accept it. The parent must not wait for it.
-		ended = failing(ended, "Result not delivered", "Temporal rejected its result: "+invalid.Message)
+		ended = undeliverable(ended, "Result not delivered", "Temporal rejected its result: "+invalid.Message)
 		err = c.SignalWorkflow(ctx, contract.WorkflowID(r.Parent.RunID), "", contract.ChildSignal, ended)
 	}
 	var missing *serviceerror.NotFound
@@ -119,8 +111,8 @@ func (n *Notifier) deliver(ctx context.Context, c client.Client, r run.Run, ende
 	}
 }
 
-// failing returns a failure in place of a result that cannot be delivered.
-func failing(ended flow.ChildEnded, title, detail string) flow.ChildEnded {
+// undeliverable returns a failure in place of a result that cannot be delivered.
+func undeliverable(ended flow.ChildEnded, title, detail string) flow.ChildEnded {
 	ended.Output, ended.Status = nil, string(run.Failed)
 	ended.Error = &dsl.Error{
 		Type: dsl.ErrorTypeRuntime, Status: http.StatusInternalServerError, Title: title, Detail: detail}
@@ -129,7 +121,7 @@ func failing(ended flow.ChildEnded, title, detail string) flow.ChildEnded {
 
 // result reads the result of a run from Temporal. If Temporal has no execution of the run, the result is that of the
 // row.
-func (n *Notifier) result(ctx context.Context, c client.Client, r run.Run) (flow.ChildEnded, error) {
+func (n *notifier) result(ctx context.Context, c client.Client, r run.Run) (flow.ChildEnded, error) {
 	ended := flow.ChildEnded{Key: r.Parent.Key, RunID: r.ID, Status: string(r.Status), Error: r.Error}
 	if r.Status == run.Canceled || r.Status == run.Terminated {
 		return ended, nil
@@ -146,7 +138,7 @@ func (n *Notifier) result(ctx context.Context, c client.Client, r run.Run) (flow
 	case err == nil:
 		ended.Status, ended.Output, ended.Error = string(run.Completed), output, nil
 	case errors.As(err, &execution): // any other error concerns the request, not the run
-		return failure(ended, err)
+		return childFailure(ended, err)
 	case codec.Unreadable(err):
 		return ended, fmt.Errorf("%w: %w", child.ErrUnreadable, err)
 	default:
@@ -155,9 +147,9 @@ func (n *Notifier) result(ctx context.Context, c client.Client, r run.Run) (flow
 	return ended, nil
 }
 
-// failure returns the result of a run without a completed execution. If the row is completed, the run was reset in
+// childFailure returns the result of a run without a completed execution. If the row is completed, the run was reset in
 // Temporal afterwards and ended there in another way.
-func failure(ended flow.ChildEnded, err error) (flow.ChildEnded, error) {
+func childFailure(ended flow.ChildEnded, err error) (flow.ChildEnded, error) {
 	if app, ok := errors.AsType[*temporal.ApplicationError](err); ok && app.HasDetails() {
 		if err := app.Details(&dsl.Error{}); codec.Unreadable(err) {
 			return ended, fmt.Errorf("%w: %w", child.ErrUnreadable, err)
@@ -174,7 +166,7 @@ func failure(ended flow.ChildEnded, err error) (flow.ChildEnded, error) {
 }
 
 // sensitive returns the texts that the parent must redact in the result.
-func (n *Notifier) sensitive(ctx context.Context, ended flow.ChildEnded) ([]string, error) {
+func (n *notifier) sensitive(ctx context.Context, ended flow.ChildEnded) ([]string, error) {
 	if n.opts.Sensitive == nil {
 		return nil, nil
 	}
@@ -185,39 +177,39 @@ func (n *Notifier) sensitive(ctx context.Context, ended flow.ChildEnded) ([]stri
 	return n.opts.Sensitive(ctx, ended.RunID, ended.Output, runError)
 }
 
-func (n *Notifier) unanswered(err error) error {
+func (n *notifier) unanswered(err error) error {
 	return apperror.New(apperror.Unavailable, apperror.EngineUnavailable, "temporal does not answer").WithDetail("%s: %v",
 		n.opts.Address, err).
 		WithRetry(retryAfter).WithCause(err)
 }
 
-// Register registers the activities that start and cancel child runs.
-func Register(r worker.ActivityRegistry, children Children) {
-	a := activities{children}
+// registerChildActivities registers the activities that start and cancel child runs.
+func registerChildActivities(r worker.ActivityRegistry, children Children) {
+	a := childActivities{children}
 	r.RegisterActivityWithOptions(a.start, activity.RegisterOptions{Name: flow.ChildActivity})
 	r.RegisterActivityWithOptions(a.cancel, activity.RegisterOptions{Name: flow.CancelChildActivity})
 }
 
-type activities struct{ children Children }
+type childActivities struct{ children Children }
 
-func (a activities) start(ctx context.Context, r flow.ChildRequest) (flow.ChildStarted, error) {
+func (a childActivities) start(ctx context.Context, r flow.ChildRequest) (flow.ChildStarted, error) {
 	started, err := a.children.Start(ctx, child.Request{
 		Project: r.Project, Parent: r.Parent, Path: r.Path, Key: r.Key, Workflow: r.Workflow, Version: r.Version,
 		Input: r.Input, Awaited: r.Awaited,
 		Sensitive: r.Sensitive,
 	})
 	if err != nil {
-		return flow.ChildStarted{}, rejected(err)
+		return flow.ChildStarted{}, rejectedChild(err)
 	}
 	return flow.ChildStarted{RunID: started.ID}, nil
 }
 
-func (a activities) cancel(ctx context.Context, r flow.CancelChildRequest) error {
+func (a childActivities) cancel(ctx context.Context, r flow.CancelChildRequest) error {
 	return a.children.Cancel(ctx, r.Project, r.RunID, "run "+r.Parent+" no longer waits for it")
 }
 
-// rejected converts a permanent rejection to an error of the task. Temporal retries every other error.
-func rejected(err error) error {
+// rejectedChild converts a permanent rejection to an error of the task. Temporal retries every other error.
+func rejectedChild(err error) error {
 	runError := dsl.Error{Detail: err.Error()}
 	f, isFault := apperror.From(err)
 	switch {
