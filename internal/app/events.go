@@ -12,7 +12,6 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/config"
 	"github.com/signalbox-dev/signalbox/internal/config/redisconfig"
 	"github.com/signalbox-dev/signalbox/internal/dispatcher"
-	"github.com/signalbox-dev/signalbox/internal/dispatcher/router"
 	"github.com/signalbox-dev/signalbox/internal/engine/codec"
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/event"
@@ -31,7 +30,7 @@ import (
 type events struct {
 	leases      lease.Store
 	service     *event.Service
-	inbox       *router.Router
+	inbox       *dispatcher.Router
 	dispatchers *dispatch.Dispatchers
 	overview    *dispatch.Overview
 }
@@ -56,7 +55,7 @@ func newEvents(p *process, s *storage, c *connection, runs *runs, leases lease.S
 	e := &events{leases: leases}
 	hints, rows, manager := pubsub.NewNotifier(), s.sealed.events, c.manager
 	e.service = event.NewService(rows, s, hints, e, event.Options{Limits: eventLimits(p.cfg), Now: time.Now})
-	e.inbox = router.New(router.Options{
+	e.inbox = dispatcher.NewRouter(dispatcher.RouterOptions{
 		Store: rows, Matcher: match.New(match.Options{}), Runs: runs.service.Service, Waker: c.engine, Hints: hints,
 		Reports: event.Platform{Service: e.service},
 	})

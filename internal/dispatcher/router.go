@@ -1,13 +1,4 @@
-// Package router is the inbox of a project's dispatcher. It matches events with workflows and listening runs, and makes
-// the resulting deliveries.
-//
-//	r := router.New(router.Options{Store: store, Matcher: match.New(match.Options{}), Runs: runs, Waker: engine, Hints: hints})
-//	dispatch.New(dispatch.Options{Inbox: r, …})
-//
-// Package match decides which events match, and the store keeps all data. The outcome of an attempt depends on the
-// class of its error: transient errors are retried without a limit, permanent ones make the delivery dead at once, with
-// the reason for operators.
-package router
+package dispatcher
 
 import (
 	"context"
@@ -45,8 +36,8 @@ type Reports interface {
 	Publish(ctx context.Context, project string, events []event.Event) ([]event.Accepted, error)
 }
 
-// Options configure [New].
-type Options struct {
+// RouterOptions configure [NewRouter].
+type RouterOptions struct {
 	Store   event.Store
 	Matcher *match.Matcher
 	Runs    Runs
@@ -57,18 +48,26 @@ type Options struct {
 	Hints *pubsub.Notifier
 }
 
-// Router is an [inbox.Inbox] over a store of events. It is safe for concurrent use.
+// Router is the [inbox.Inbox] of the dispatchers, over a store of events: it matches events with workflows and
+// listening runs, and makes the resulting deliveries.
+//
+//	r := dispatcher.NewRouter(dispatcher.RouterOptions{Store: store, Matcher: matcher, Runs: runs, Waker: engine, …})
+//	dispatch.New(dispatch.Options{Inbox: r, …})
+//
+// Package match decides which events match, and the store keeps all data. The outcome of an attempt depends on the
+// class of its error: transient errors are retried without a limit, permanent ones make the delivery dead at once, with
+// the reason for operators. A router is safe for concurrent use.
 type Router struct {
-	opts   Options
-	watch  *watcher
+	opts   RouterOptions
+	watch  *eventWatcher
 	runner loop.Runner
 }
 
 var _ inbox.Inbox = (*Router)(nil)
 
-// New returns a router. [Router.Await] requires it to be started.
-func New(o Options) *Router {
-	return &Router{opts: o, watch: newWatcher(o.Store, o.Hints)}
+// NewRouter returns a router. [Router.Await] requires it to be started.
+func NewRouter(o RouterOptions) *Router {
+	return &Router{opts: o, watch: newEventWatcher(o.Store, o.Hints)}
 }
 
 // Start starts polling for commits of other processes, while something awaits them.

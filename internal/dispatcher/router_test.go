@@ -1,4 +1,4 @@
-package router_test
+package dispatcher_test
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/auth"
-	"github.com/signalbox-dev/signalbox/internal/dispatcher/router"
+	"github.com/signalbox-dev/signalbox/internal/dispatcher"
 	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/event/match"
 	"github.com/signalbox-dev/signalbox/internal/project"
@@ -30,8 +30,8 @@ import (
 )
 
 // bench is a router with its dependencies, over a real store.
-type bench struct {
-	*router.Router
+type routerBench struct {
+	*dispatcher.Router
 	ctx       context.Context // the test's, with ada in it
 	name      inbox.Name
 	store     *storetest.Plain
@@ -107,14 +107,14 @@ func postgres(t testing.TB) store.Options {
 	return store.Options{Driver: store.Postgres, DSN: storetest.Postgres(t), AutoMigrate: true, CallTimeout: time.Minute}
 }
 
-func newBench(t testing.TB, o store.Options) *bench {
+func newRouterBench(t testing.TB, o store.Options) *routerBench {
 	t.Helper()
 	kept, err := storetest.Open(t.Context(), t, o)
 	require.NoError(t, err)
 	last := context.WithoutCancel(t.Context())
 	t.Cleanup(func() { require.NoError(t, kept.Stop(last)) })
 	require.NoError(t, kept.Start(t.Context()))
-	b := &bench{
+	b := &routerBench{
 		ctx:  auth.WithActor(t.Context(), auth.Actor{Kind: auth.KindLocal, Name: "ada"}),
 		name: inbox.Name{Project: project.Default, TaskQueue: "signalbox-default"}, store: kept,
 		workflows: workflow.NewService(kept, kept, dsl.DefaultLimits(), time.Now),
@@ -129,7 +129,7 @@ func newBench(t testing.TB, o store.Options) *bench {
 		MaxInputBytes: 1 << 20, StartTimeout: time.Minute, AnswerWithin: time.Minute, Now: time.Now, Metrics: b.engine,
 	})
 	t.Cleanup(func() { require.NoError(t, b.runs.Close(last)) })
-	b.Router = router.New(router.Options{
+	b.Router = dispatcher.NewRouter(dispatcher.RouterOptions{
 		Store: kept.Events(), Matcher: match.New(match.Options{}), Runs: b.runs, Waker: b.engine, Hints: hints,
 		Reports: event.Platform{Service: b.events},
 	})
@@ -139,12 +139,12 @@ func newBench(t testing.TB, o store.Options) *bench {
 }
 
 // publishes creates a workflow with a schedule.
-func (b *bench) publishes(t *testing.T, name, version, schedule string) {
+func (b *routerBench) publishes(t *testing.T, name, version, schedule string) {
 	t.Helper()
 	b.publishesIn(t, b.name.Project, name, version, schedule)
 }
 
-func (b *bench) publishesIn(t *testing.T, project, name, version, schedule string) {
+func (b *routerBench) publishesIn(t *testing.T, project, name, version, schedule string) {
 	t.Helper()
 	namespace, short, _ := strings.Cut(name, "/")
 	_, err := b.workflows.Publish(b.ctx, project, fmt.Sprintf(
@@ -153,7 +153,7 @@ func (b *bench) publishesIn(t *testing.T, project, name, version, schedule strin
 	require.NoError(t, err)
 }
 
-func (b *bench) gives(t testing.TB, events ...event.Event) []event.Accepted {
+func (b *routerBench) gives(t testing.TB, events ...event.Event) []event.Accepted {
 	t.Helper()
 	accepted, err := b.events.Publish(b.ctx, b.name.Project, events)
 	require.NoError(t, err)
@@ -169,7 +169,7 @@ func given(id, typ, data string) event.Event {
 	return e
 }
 
-func (b *bench) owns(t testing.TB) inbox.Owner {
+func (b *routerBench) owns(t testing.TB) inbox.Owner {
 	t.Helper()
 	owner, err := b.Fence(b.ctx, b.name, "server-1", 0)
 	require.NoError(t, err)
@@ -177,7 +177,7 @@ func (b *bench) owns(t testing.TB) inbox.Owner {
 }
 
 // works claims, delivers and records outcomes until nothing is due, and returns the outcomes.
-func (b *bench) works(t testing.TB, owner inbox.Owner) []inbox.Outcome {
+func (b *routerBench) works(t testing.TB, owner inbox.Owner) []inbox.Outcome {
 	t.Helper()
 	var outcomes []inbox.Outcome
 	for {
@@ -196,7 +196,7 @@ func (b *bench) works(t testing.TB, owner inbox.Owner) []inbox.Outcome {
 	}
 }
 
-func (b *bench) event(t *testing.T, position int64) (event.Event, []event.Delivery) {
+func (b *routerBench) event(t *testing.T, position int64) (event.Event, []event.Delivery) {
 	t.Helper()
 	e, err := b.events.Get(b.ctx, b.name.Project, position)
 	require.NoError(t, err)
@@ -210,7 +210,7 @@ func TestEventsStartRuns(t *testing.T) {
 	for name, options := range map[string]func(testing.TB) store.Options{"sqlite": sqlite, "postgres": postgres} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := newBench(t, options(t))
+			b := newRouterBench(t, options(t))
 			b.publishes(t, "a/paid", "1.0.0", "{on: {one: {with: {type: paid, data: '${ .total > 10 }'}}}}")
 			b.publishes(t, "a/both", "1.0.0", "{on: {all: [{with: {type: paid}}, {with: {type: shipped}}]}, read: data}")
 			owner := b.owns(t)
@@ -250,7 +250,7 @@ func TestEventsStartRuns(t *testing.T) {
 // TestDuplicateEvents: neither accepting nor delivering an event twice starts a second run.
 func TestDuplicateEvents(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, sqlite(t))
+	b := newRouterBench(t, sqlite(t))
 	b.publishes(t, "a/paid", "1.0.0", "{on: {one: {with: {type: paid}}}}")
 	first := b.owns(t)
 	b.gives(t, given("1", "paid", ""))
@@ -273,7 +273,7 @@ func TestDuplicateEvents(t *testing.T) {
 // TestRedeliver: an outage only delays a delivery; a rejected one is retried on request.
 func TestRedeliver(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, sqlite(t))
+	b := newRouterBench(t, sqlite(t))
 	b.publishes(t, "a/paid", "1.0.0", "{on: {one: {with: {type: paid}}}}")
 	owner := b.owns(t)
 	b.engine.away = true
@@ -315,7 +315,7 @@ func TestRedeliver(t *testing.T) {
 // TestRefusedRunsAreReported: an input that does not fit is reported by one event, which is not reported itself.
 func TestRefusedRunsAreReported(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, sqlite(t))
+	b := newRouterBench(t, sqlite(t))
 	_, err := b.workflows.Publish(b.ctx, b.name.Project, `
 document: {dsl: 1.0.3, namespace: a, name: strict, version: 1.0.0}
 schedule: {on: {any: [{with: {type: paid}}, {with: {type: io.signalbox.run.refused}}]}, read: data}
@@ -331,7 +331,7 @@ do: [{a: {set: {n: 1}}}]
 		require.Equal(t, inbox.Dead, outcome.Result)
 	}
 	reported, _ := b.event(t, 2)
-	require.Equal(t, []string{router.RunRefused, "/projects/" + b.name.Project + "/workflows/a/strict", "a/strict"},
+	require.Equal(t, []string{dispatcher.RunRefused, "/projects/" + b.name.Project + "/workflows/a/strict", "a/strict"},
 		[]string{reported.Type, reported.Source, reported.Subject})
 	require.JSONEq(t, `{
 		"workflow": "a/strict", "version": "1.0.0", "events": [{"id": "1", "source": "/s", "position": 1}],
@@ -346,7 +346,7 @@ do: [{a: {set: {n: 1}}}]
 
 func TestTimersStartRuns(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, sqlite(t))
+	b := newRouterBench(t, sqlite(t))
 	b.publishes(t, "a/daily", "1.0.0", "{cron: '0 8 * * *'}")
 	owner := b.owns(t)
 	_, err := event.Platform{Service: b.events}.Publish(b.ctx, b.name.Project, []event.Event{{
@@ -364,7 +364,7 @@ func TestTimersStartRuns(t *testing.T) {
 // version.
 func TestEventsBetweenVersions(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, sqlite(t))
+	b := newRouterBench(t, sqlite(t))
 	owner := b.owns(t)
 	b.gives(t, given("1", "paid", ""))
 	b.publishes(t, "a/paid", "1.0.0", "{on: {one: {with: {type: paid}}}}")
@@ -379,7 +379,7 @@ func TestEventsBetweenVersions(t *testing.T) {
 
 func TestOwnerChangesAreEvents(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, sqlite(t))
+	b := newRouterBench(t, sqlite(t))
 	b.publishes(t, "ops/owners", "1.0.0", "{on: {one: {with: {type: "+event.OwnerChanged+"}}}}")
 	owner := b.owns(t)
 	change := dispatchtype.OwnerChange{
@@ -409,7 +409,7 @@ func TestInbox(t *testing.T) {
 	for name, options := range map[string]func(testing.TB) store.Options{"sqlite": sqlite, "postgres": postgres} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := newBench(t, options(t))
+			b := newRouterBench(t, options(t))
 			var count atomic.Int64
 			inboxtest.Run(t, func(t *testing.T) inboxtest.Fixture {
 				t.Helper()
@@ -421,7 +421,7 @@ func TestInbox(t *testing.T) {
 
 // fixture accepts events for a workflow that every event starts, and for listening runs if there is a lane. Its
 // projects have the prefix.
-func fixture(t *testing.T, b *bench, prefix string) inboxtest.Fixture {
+func fixture(t *testing.T, b *routerBench, prefix string) inboxtest.Fixture {
 	t.Helper()
 	projects := project.NewService(b.store, time.Now)
 	accepted := 0
@@ -454,7 +454,7 @@ func fixture(t *testing.T, b *bench, prefix string) inboxtest.Fixture {
 }
 
 // listens adds a run that listens for an event type.
-func (b *bench) listens(t *testing.T, in, lane, typ string) {
+func (b *routerBench) listens(t *testing.T, in, lane, typ string) {
 	t.Helper()
 	req := run.StartRequest{Project: in, Workflow: "a/free", RunID: in + "-" + lane, RequestID: in + "-" + lane}
 	r, _, err := b.runs.Start(b.ctx, req)

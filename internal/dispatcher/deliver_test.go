@@ -1,4 +1,4 @@
-package router_test
+package dispatcher_test
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl/eventfilter"
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/auth"
-	"github.com/signalbox-dev/signalbox/internal/dispatcher/router"
+	"github.com/signalbox-dev/signalbox/internal/dispatcher"
 	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
@@ -56,7 +56,7 @@ func anEvent(position int64, data string) event.Event {
 
 func deliver(t *testing.T, g *targets, d event.Delivery, attempt int) inbox.Outcome {
 	t.Helper()
-	r := router.New(router.Options{Runs: g, Waker: g})
+	r := dispatcher.NewRouter(dispatcher.RouterOptions{Runs: g, Waker: g})
 	return r.Deliver(t.Context(), inbox.Name{Project: shop, TaskQueue: "q"},
 		inbox.Delivery{ID: d.ID, Attempt: attempt, Item: d})
 }
@@ -276,7 +276,7 @@ func TestEventsForOneRunShareASignal(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			g := tt.targets
-			r := router.New(router.Options{Runs: &g, Waker: &g})
+			r := dispatcher.NewRouter(dispatcher.RouterOptions{Runs: &g, Waker: &g})
 			outcomes := r.DeliverMany(t.Context(), inbox.Name{Project: shop, TaskQueue: "q"}, tt.list)
 			require.Len(t, outcomes, tt.done)
 			require.Equal(t, tt.last, outcomes[tt.done-1].Result, outcomes)

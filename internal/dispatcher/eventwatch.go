@@ -1,4 +1,4 @@
-package router
+package dispatcher
 
 import (
 	"context"
@@ -20,8 +20,8 @@ const (
 	newsAfter = 2 * time.Second
 )
 
-// watcher polls for news for all dispatchers of the process, while there are waiters.
-type watcher struct {
+// eventWatcher polls for news for all dispatchers of the process, while there are waiters.
+type eventWatcher struct {
 	store event.Store
 	hints *pubsub.Notifier
 	// wake receives a value when a waiter enters.
@@ -35,12 +35,12 @@ type watcher struct {
 	marked chan struct{}
 }
 
-func newWatcher(store event.Store, hints *pubsub.Notifier) *watcher {
-	return &watcher{store: store, hints: hints, wake: make(chan struct{}, 1), marked: make(chan struct{})}
+func newEventWatcher(store event.Store, hints *pubsub.Notifier) *eventWatcher {
+	return &eventWatcher{store: store, hints: hints, wake: make(chan struct{}, 1), marked: make(chan struct{})}
 }
 
 // enter returns once every later commit will be seen, or when ctx ends.
-func (w *watcher) enter(ctx context.Context) {
+func (w *eventWatcher) enter(ctx context.Context) {
 	w.mu.Lock()
 	w.waiting++
 	marked := w.marked
@@ -55,7 +55,7 @@ func (w *watcher) enter(ctx context.Context) {
 	}
 }
 
-func (w *watcher) leave() {
+func (w *eventWatcher) leave() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.waiting--; w.waiting == 0 {
@@ -64,7 +64,7 @@ func (w *watcher) leave() {
 }
 
 // idle reports whether there was no waiter for a while. From then on, the next waiter waits for a new mark.
-func (w *watcher) idle() bool {
+func (w *eventWatcher) idle() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.waiting > 0 || time.Since(w.left) < newsAfter {
@@ -78,7 +78,7 @@ func (w *watcher) idle() bool {
 	return true
 }
 
-func (w *watcher) run(ctx context.Context) {
+func (w *eventWatcher) run(ctx context.Context) {
 	for {
 		select {
 		case <-w.wake:
@@ -90,7 +90,7 @@ func (w *watcher) run(ctx context.Context) {
 }
 
 // poll polls for news until there was no waiter for a while.
-func (w *watcher) poll(ctx context.Context) {
+func (w *eventWatcher) poll(ctx context.Context) {
 	heads := map[string]int64{}
 	var mark int64
 	failing := false

@@ -1,4 +1,4 @@
-package shape_test
+package event_test
 
 import (
 	"encoding/json"
@@ -7,10 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/signalbox-dev/signalbox/internal/event"
-	"github.com/signalbox-dev/signalbox/internal/event/shape"
 )
 
-func filter(t *testing.T, text string) (f event.Filter) {
+func decodeFilter(t *testing.T, text string) (f event.Filter) {
 	t.Helper()
 	require.NoError(t, json.Unmarshal([]byte(text), &f))
 	return f
@@ -19,7 +18,7 @@ func filter(t *testing.T, text string) (f event.Filter) {
 func TestShapes(t *testing.T) {
 	t.Parallel()
 	base := `{"with": {"type": {"literal": "paid"}}, "correlate": {"order": {"from": ".data.order", "expect": 7}, "who": {"from": ".source"}}}`
-	s, values, err := shape.Of(filter(t, base))
+	s, values, err := event.ShapeOf(decodeFilter(t, base))
 	require.NoError(t, err)
 	require.Equal(t, "paid", s.Type)
 	require.Equal(t, []string{"order"}, s.Expects)
@@ -40,7 +39,7 @@ func TestShapes(t *testing.T) {
 		`{"with": {"type": {"expr": ". == \"paid\""}}, "correlate": {"order": {"from": ".data.order", "expect": 7}, "who": {"from": ".source"}}}`:        {false, "7\n"},
 		`{"with": {"type": {"literal": "paid"}}, "correlate": {"order": {"from": ".data.order", "expect": 7}, "who": {"from": ".source", "expect": 1}}}`: {false, "7\n1\n"},
 	} {
-		other, values, err := shape.Of(filter(t, text))
+		other, values, err := event.ShapeOf(decodeFilter(t, text))
 		require.NoError(t, err)
 		require.Equal(t, want.shape, other.Hash == s.Hash, text)
 		require.Equal(t, want.values, values, text)
@@ -49,12 +48,12 @@ func TestShapes(t *testing.T) {
 
 func TestEntries(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, []event.Entry{{Shape: event.EveryEvent}}, shape.Entries(event.Spec{Mode: event.Any}))
-	require.Empty(t, shape.Entries(event.Spec{}))
-	invalid := filter(t, `{"with": {"type": {"literal": "paid"}}, "correlate": {"order": {"from": ".data.order"}}}`)
+	require.Equal(t, []event.Entry{{Shape: event.EveryEvent}}, event.EntriesOf(event.Spec{Mode: event.Any}))
+	require.Empty(t, event.EntriesOf(event.Spec{}))
+	invalid := decodeFilter(t, `{"with": {"type": {"literal": "paid"}}, "correlate": {"order": {"from": ".data.order"}}}`)
 	invalid.Correlate["order"] = event.Key{From: ".data.order", Expect: json.RawMessage(`{`)}
-	entries := shape.Entries(
-		event.Spec{Mode: event.Any, Filters: []event.Filter{filter(t, `{"with": {"source": {"literal": "/s"}}}`), invalid}})
+	entries := event.EntriesOf(
+		event.Spec{Mode: event.Any, Filters: []event.Filter{decodeFilter(t, `{"with": {"source": {"literal": "/s"}}}`), invalid}})
 	require.Len(t, entries, 2)
 	require.Empty(t, entries[0].Type)
 	require.NotEmpty(t, entries[0].Shape)

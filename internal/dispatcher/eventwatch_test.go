@@ -1,4 +1,4 @@
-package router_test
+package dispatcher_test
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
-	"github.com/signalbox-dev/signalbox/internal/dispatcher/router"
+	"github.com/signalbox-dev/signalbox/internal/dispatcher"
 	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/pubsub"
 )
@@ -65,10 +65,10 @@ func (b *newsStore) requests() int {
 	return n
 }
 
-func watching(t *testing.T, b *newsStore) (*router.Router, *pubsub.Notifier) {
+func watching(t *testing.T, b *newsStore) (*dispatcher.Router, *pubsub.Notifier) {
 	t.Helper()
 	hints := pubsub.NewNotifier()
-	r := router.New(router.Options{Store: b, Hints: hints})
+	r := dispatcher.NewRouter(dispatcher.RouterOptions{Store: b, Hints: hints})
 	require.NoError(t, r.Start(t.Context()))
 	ctx := context.WithoutCancel(t.Context())
 	t.Cleanup(func() { require.NoError(t, r.Stop(ctx)) })
@@ -76,7 +76,7 @@ func watching(t *testing.T, b *newsStore) (*router.Router, *pubsub.Notifier) {
 }
 
 // waited returns the duration of Await, at most a minute.
-func waited(t *testing.T, r *router.Router, project string) time.Duration {
+func waited(t *testing.T, r *dispatcher.Router, project string) time.Duration {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -146,7 +146,7 @@ func TestAwaitDuringStoreOutage(t *testing.T) {
 func TestAwaitEndsWithTheRouter(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := router.New(router.Options{Store: &newsStore{}, Hints: pubsub.NewNotifier()})
+		r := dispatcher.NewRouter(dispatcher.RouterOptions{Store: &newsStore{}, Hints: pubsub.NewNotifier()})
 		require.NoError(t, r.Stop(t.Context()), "never started")
 		require.NoError(t, r.Start(t.Context()))
 		ctx, cancel := context.WithCancel(t.Context())

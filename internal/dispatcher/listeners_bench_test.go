@@ -1,4 +1,4 @@
-package router_test
+package dispatcher_test
 
 import (
 	"encoding/json"
@@ -15,7 +15,7 @@ import (
 // BenchmarkListeners matches one event at a time, for which one of 10,000 waiting runs waits, and records its delivery.
 func BenchmarkListeners(b *testing.B) {
 	const runs = 10_000
-	benchmark := newBench(b, sqlite(b))
+	benchmark := newRouterBench(b, sqlite(b))
 	for i := range runs {
 		_, err := benchmark.store.Events().Listen(b.Context(), event.Listener{
 			ID: fmt.Sprint("l", i), Project: benchmark.name.Project, RunID: fmt.Sprint("r", i), Spec: event.Spec{
