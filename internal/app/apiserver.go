@@ -13,7 +13,6 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/config"
-	"github.com/signalbox-dev/signalbox/internal/engine/codec"
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/health"
 	"github.com/signalbox-dev/signalbox/internal/rpc"
@@ -90,7 +89,7 @@ func addServices(options *rpc.Options, c *components, tokens *token.Service) (er
 	options.Sessions = session.NewService(s.Sessions(), tokens,
 		session.Options{Idle: c.cfg.Auth.SessionIdle, Max: c.cfg.Auth.SessionMax, Now: time.Now, Log: c.log})
 	options.Projects, options.Workflows, options.Clock = c.definitions.projects, c.definitions.workflows,
-		c.definitions.schedules
+		c.connection.engine.Schedules()
 	options.Statistics = statistics.NewService(statistics.Options{
 		Store: s.Statistics(), Runs: s, Workflows: c.definitions.workflows, Documents: s.documents, Now: time.Now,
 	})
@@ -116,24 +115,21 @@ func addServices(options *rpc.Options, c *components, tokens *token.Service) (er
 		return err
 	}
 	options.UI = ui
-	options.Codec, err = codecEndpoint(c.process, s)
+	options.Codec, err = codecEndpoint(c)
 	return err
 }
 
 // codecEndpoint returns the codec endpoint for Temporal's UI, if it is enabled.
-func codecEndpoint(p *process, s *storage) (rpc.Codec, error) {
-	if !p.cfg.Encryption.CodecEndpoint {
+func codecEndpoint(c *components) (codec rpc.Codec, err error) {
+	if !c.cfg.Encryption.CodecEndpoint {
 		return rpc.Codec{}, nil
 	}
-	note := func(ctx context.Context, namespace string) error {
-		return s.WriteAudit(ctx, audit.NewEntry(ctx, time.Now(), audit.PayloadsOpen, "", namespace, ""))
-	}
-	endpoint, err := codec.Endpoint(p.keys, s.payloads.External(), note)
-	if err != nil {
-		return rpc.Codec{}, err
-	}
-	return rpc.Codec{Path: codec.EndpointPath, Handler: endpoint, MaxBytes: codec.EndpointMaxBytes,
-		Origins: p.cfg.Encryption.CodecOrigins}, nil
+	codec.Origins = c.cfg.Encryption.CodecOrigins
+	codec.Path, codec.Handler, codec.MaxBytes, err = c.connection.engine.CodecEndpoint(
+		func(ctx context.Context, namespace string) error {
+			return c.storage.WriteAudit(ctx, audit.NewEntry(ctx, time.Now(), audit.PayloadsOpen, "", namespace, ""))
+		})
+	return codec, err
 }
 
 const (

@@ -12,7 +12,6 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/config"
 	"github.com/signalbox-dev/signalbox/internal/config/redisconfig"
 	"github.com/signalbox-dev/signalbox/internal/dispatcher"
-	"github.com/signalbox-dev/signalbox/internal/engine/codec"
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/event/match"
@@ -61,7 +60,7 @@ func newEvents(p *process, s *storage, c *connection, runs *runs, leases lease.S
 	})
 	e.dispatchers, err = dispatch.New(dispatch.Options{
 		ServerID: p.serverID, Build: p.version, Client: manager.Client, Namespace: p.cfg.Temporal.Namespace,
-		Converter: codec.Converter(p.keys),
+		Converter: c.engine.Converter(),
 		Describe:  func() map[string]string { return heartbeatFacts(manager) },
 		// A worker that does not poll yet must not own a dispatcher.
 		Polls:  func(name dispatch.Name) bool { return manager.Polling(name.Project) },
@@ -74,7 +73,7 @@ func newEvents(p *process, s *storage, c *connection, runs *runs, leases lease.S
 	}
 	e.overview, err = dispatch.NewOverview(dispatch.OverviewOptions{
 		Client: manager.Client, Namespace: p.cfg.Temporal.Namespace, Leases: leases, Inbox: e.inbox, Timing: timing(p.cfg),
-		LegacyIDs: p.cfg.Supervisor.LegacyIDs, Converter: codec.Converter(p.keys), Names: s.dispatcherNames,
+		LegacyIDs: p.cfg.Supervisor.LegacyIDs, Converter: c.engine.Converter(), Names: s.dispatcherNames,
 	})
 	if err != nil {
 		return nil, err

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/signalbox-dev/signalbox/internal/engine/flow"
 	"github.com/signalbox-dev/signalbox/internal/quota"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/reconcile"
@@ -38,10 +37,4 @@ func newQuotaControl(p *process, s *storage, r *records, c *connection, runs *ru
 	service := quota.NewService(s.Quotas(),
 		quota.Options{Now: time.Now, Admit: admission.Wake, Engine: c.engine, Runs: runs.service})
 	return &quotaControl{service, admission}, p.telemetry.ObserveQuotas(s.Quotas().HeldUp)
-}
-
-// grant is the activity in which runs request steps.
-func (q *quotaControl) grant(ctx context.Context, r flow.QuotaRequest) (flow.QuotaGrant, error) {
-	g, err := q.service.Grant(ctx, quota.Request{Project: r.Project, RunID: r.RunID, Granted: r.Granted, Entered: r.Used})
-	return flow.QuotaGrant{Steps: g.Steps, ResetAt: g.Until, Used: g.Used, Limit: g.Limit}, err
 }

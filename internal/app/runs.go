@@ -6,7 +6,6 @@ import (
 
 	"github.com/signalbox-dev/signalbox/dsl/interp"
 	"github.com/signalbox-dev/signalbox/internal/engine"
-	"github.com/signalbox-dev/signalbox/internal/engine/projection"
 	"github.com/signalbox-dev/signalbox/internal/maintenance"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/child"
@@ -33,7 +32,7 @@ type runs struct {
 func newRuns(p *process, s *storage, r *records, c *connection, d *definitions, m *maintenance.Mode) *runs {
 	cfg, rows := p.cfg.Runs, s.sealed.rows
 	repairer := reconcile.NewRepairer(rows, c.engine, reconcile.RepairerOptions{
-		Suspended: p.shedsLoad, Holds: r.holds, Permanent: projection.Unusable, Changed: r.changed, Changes: r.changes,
+		Suspended: p.shedsLoad, Holds: c.engine.Holds, Permanent: c.engine.Permanent, Changed: r.changed, Changes: r.changes,
 		Metrics: p.telemetry.Runs, Now: time.Now,
 	})
 	waiting := cfg.QueueWhenUnavailable
@@ -43,8 +42,8 @@ func newRuns(p *process, s *storage, r *records, c *connection, d *definitions, 
 			Enabled: waiting.Enabled, MaxRuns: waiting.MaxRuns, TTL: waiting.TTL, Rate: float64(waiting.Rate)},
 		Workers: c.placement, Interpreter: interp.Version, Now: time.Now, Metrics: p.telemetry.Runs,
 		Originals: s.sealed.Sealer, Redact: s.sealed.Text, Mask: s.sealed.Mask, Digests: p.keys, Admit: p.memory.Admit,
-		Maintenance: m.Check,
-		Holds:       r.holds, Executes: r.tap.Executes, Projected: r.projected, Requested: repairer.Wake, Changed: r.changed,
+		Maintenance: m.Check, Holds: c.engine.Holds, Executes: c.engine.Executes, Projected: r.projected,
+		Requested: repairer.Wake, Changed: r.changed,
 	}
 	service := control.New(run.NewService(rows, c.starter, d.workflows, s.documents, r.changes, options), rows, c.starter,
 		r.changes, options)

@@ -21,8 +21,8 @@ func TestDiagnosisYieldsToStartsWhileTemporalIsSlow(t *testing.T) {
 	f, err := conntest.New(conntest.Options{Namespaces: []string{"ns"}})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, f.Close()) })
-	b := engine.NewBudget(engine.BudgetOptions{Now: time.Now})
-	e, _, m := reach(t, f.Addr(), nil, func(o *engine.Options) { o.Budget = b })
+	e, _, m := reach(t, f.Addr(), nil)
+	b := e.Budget()
 	require.NoError(t, f.Await(t.Context(), func() bool { _, err := m.Client(); return err == nil }))
 
 	// The first request of the SDK's client loads what the server is capable of; concurrent ones would all do so, without

@@ -19,7 +19,6 @@ import (
 	"go.temporal.io/sdk/converter"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/signalbox-dev/signalbox/conn"
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/diagnose"
@@ -28,7 +27,8 @@ import (
 const (
 	// inspectorTimeout bounds each request.
 	inspectorTimeout = 5 * time.Second
-	// inspectorPage is the page size of the list of executions with problems, listPages the number of pages that are read.
+	// inspectorPage is the page size of the list of executions with problems, inspectorPages the number of pages that are
+	// read.
 	inspectorPage, inspectorPages = 1000, 20
 	// tail is the number of events from the end of a history that are searched for the failure of a workflow task.
 	tail = 20
@@ -38,57 +38,38 @@ const (
 	reportedProblems = "TemporalReportedProblems"
 )
 
-// InspectorOptions configure the access to Temporal.
-type InspectorOptions struct {
-	Client    func() (client.Client, error)
-	Status    func() conn.Status
-	Namespace string
-	// Budget limits the requests. nil: no limit.
-	Budget *Budget
-	// Failures decodes failures with sealed texts.
-	Failures converter.FailureConverter
-}
-
-// Inspector reads from Temporal the state of runs without progress: the pollers and the backlog of their task queues,
-// the executions with problems, and the pending tasks and activities of a single one. It draws no conclusions: package
-// diagnose does. It is safe for concurrent use.
-type Inspector struct{ opts InspectorOptions }
-
-// NewInspector returns an inspector. It sends no request yet.
-func NewInspector(opts InspectorOptions) *Inspector { return &Inspector{opts} }
-
 // Connection implements [diagnose.Engine].
-func (i *Inspector) Connection() diagnose.Connection {
-	status := i.opts.Status()
-	_, err := i.opts.Client()
+func (e *Engine) Connection() diagnose.Connection {
+	status := e.manager.Status()
+	_, err := e.manager.Client()
 	return diagnose.Connection{
 		Usable: err == nil, Address: status.Address, Kind: string(status.Kind), LastError: status.LastError}
 }
 
 // Queue implements [diagnose.Engine].
-func (i *Inspector) Queue(ctx context.Context, project string) (diagnose.QueueState, error) {
+func (e *Engine) Queue(ctx context.Context, project string) (diagnose.QueueState, error) {
 	state := diagnose.QueueState{Name: contract.TaskQueue(project)}
 	var err error
-	if state.Workflow, err = i.line(ctx, state.Name, enumspb.TASK_QUEUE_TYPE_WORKFLOW); err != nil {
+	if state.Workflow, err = e.line(ctx, state.Name, enumspb.TASK_QUEUE_TYPE_WORKFLOW); err != nil {
 		return state, err
 	}
-	state.Activity, err = i.line(ctx, state.Name, enumspb.TASK_QUEUE_TYPE_ACTIVITY)
+	state.Activity, err = e.line(ctx, state.Name, enumspb.TASK_QUEUE_TYPE_ACTIVITY)
 	return state, err
 }
 
-func (i *Inspector) line(ctx context.Context, queue string,
+func (e *Engine) line(ctx context.Context, queue string,
 	kind enumspb.TaskQueueType) (line diagnose.TaskTypeState, err error) {
 	ctx, cancel := context.WithTimeout(ctx, inspectorTimeout)
 	defer cancel()
-	if err := i.opts.Budget.Take(ctx); err != nil {
+	if err := e.budget.Take(ctx); err != nil {
 		return line, err
 	}
-	c, err := i.opts.Client()
+	c, err := e.manager.Client()
 	if err != nil {
 		return line, err
 	}
 	answer, err := c.WorkflowService().DescribeTaskQueue(ctx, &workflowservice.DescribeTaskQueueRequest{
-		Namespace: i.opts.Namespace, TaskQueue: &taskqueuepb.TaskQueue{Name: queue, Kind: enumspb.TASK_QUEUE_KIND_NORMAL},
+		Namespace: e.namespace, TaskQueue: &taskqueuepb.TaskQueue{Name: queue, Kind: enumspb.TASK_QUEUE_KIND_NORMAL},
 		TaskQueueType: kind, ReportStats: true,
 	})
 	if err != nil {
@@ -105,15 +86,15 @@ func (i *Inspector) line(ctx context.Context, queue string,
 }
 
 // Problems implements [diagnose.Engine].
-func (i *Inspector) Problems(ctx context.Context) (map[string]string, error) {
+func (e *Engine) Problems(ctx context.Context) (map[string]string, error) {
 	problems := map[string]string{}
 	request := &workflowservice.ListWorkflowExecutionsRequest{
-		Namespace: i.opts.Namespace, PageSize: inspectorPage,
+		Namespace: e.namespace, PageSize: inspectorPage,
 		Query: fmt.Sprintf("WorkflowType = '%s' AND ExecutionStatus = 'Running' AND %s IS NOT NULL", contract.RunWorkflow,
 			reportedProblems),
 	}
 	for range inspectorPages {
-		page, err := i.list(ctx, request)
+		page, err := e.problemPage(ctx, request)
 		if _, unknown := errors.AsType[*serviceerror.InvalidArgument](err); unknown {
 			return map[string]string{}, nil // an older server has no such list
 		}
@@ -130,15 +111,15 @@ func (i *Inspector) Problems(ctx context.Context) (map[string]string, error) {
 	return problems, nil
 }
 
-func (i *Inspector) list(
+func (e *Engine) problemPage(
 	ctx context.Context, request *workflowservice.ListWorkflowExecutionsRequest,
 ) (*workflowservice.ListWorkflowExecutionsResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, inspectorTimeout)
 	defer cancel()
-	if err := i.opts.Budget.Take(ctx); err != nil {
+	if err := e.budget.Take(ctx); err != nil {
 		return nil, err
 	}
-	c, err := i.opts.Client()
+	c, err := e.manager.Client()
 	if err != nil {
 		return nil, err
 	}
@@ -163,18 +144,18 @@ func reportedProblem(x *workflowpb.WorkflowExecutionInfo) string {
 }
 
 // Execution implements [diagnose.Engine].
-func (i *Inspector) Execution(ctx context.Context, runID string) (diagnose.Execution, error) {
+func (e *Engine) Execution(ctx context.Context, runID string) (diagnose.Execution, error) {
 	ctx, cancel := context.WithTimeout(ctx, inspectorTimeout)
 	defer cancel()
-	if err := i.opts.Budget.Take(ctx); err != nil {
+	if err := e.budget.Take(ctx); err != nil {
 		return diagnose.Execution{}, err
 	}
-	c, err := i.opts.Client()
+	c, err := e.manager.Client()
 	if err != nil {
 		return diagnose.Execution{}, err
 	}
 	answer, err := c.WorkflowService().DescribeWorkflowExecution(ctx, &workflowservice.DescribeWorkflowExecutionRequest{
-		Namespace: i.opts.Namespace, Execution: &commonpb.WorkflowExecution{WorkflowId: contract.WorkflowID(runID)},
+		Namespace: e.namespace, Execution: &commonpb.WorkflowExecution{WorkflowId: contract.WorkflowID(runID)},
 	})
 	if _, missing := errors.AsType[*serviceerror.NotFound](err); missing {
 		return diagnose.Execution{Missing: true}, nil
@@ -193,7 +174,7 @@ func (i *Inspector) Execution(ctx context.Context, runID string) (diagnose.Execu
 			ScheduledAt: firstTime(t.GetOriginalScheduledTime(), t.GetScheduledTime()),
 		}
 		if t.GetAttempt() > 1 {
-			i.readFailure(ctx, c, info.GetExecution(), &x)
+			e.readFailure(ctx, c, info.GetExecution(), &x)
 		}
 	}
 	for _, a := range answer.GetPendingActivities() {
@@ -201,7 +182,7 @@ func (i *Inspector) Execution(ctx context.Context, runID string) (diagnose.Execu
 			Type: a.GetActivityType().GetName(), Attempt: int(a.GetAttempt()),
 			Started:     a.GetState() == enumspb.PENDING_ACTIVITY_STATE_STARTED,
 			ScheduledAt: firstTime(a.GetScheduledTime()), NextAt: firstTime(a.GetNextAttemptScheduleTime()),
-			Failure: TaskFailureText(i.opts.Failures, a.GetLastFailure()),
+			Failure: TaskFailureText(e.failures, a.GetLastFailure()),
 		})
 	}
 	return x, nil
@@ -209,24 +190,25 @@ func (i *Inspector) Execution(ctx context.Context, runID string) (diagnose.Execu
 
 // readFailure reads from the history why and when the task failed, and on which worker: the first of consecutive
 // failures is an event in it. If the history cannot be read, x stays as it is.
-func (i *Inspector) readFailure(ctx context.Context, c client.Client, execution *commonpb.WorkflowExecution,
+func (e *Engine) readFailure(ctx context.Context, c client.Client, execution *commonpb.WorkflowExecution,
 	x *diagnose.Execution) {
-	if i.opts.Budget.Take(ctx) != nil {
+	if e.budget.Take(ctx) != nil {
 		return
 	}
 	history, err := c.WorkflowService().GetWorkflowExecutionHistoryReverse(ctx,
 		&workflowservice.GetWorkflowExecutionHistoryReverseRequest{
-			Namespace: i.opts.Namespace, Execution: execution, MaximumPageSize: tail,
+			Namespace: e.namespace, Execution: execution, MaximumPageSize: tail,
 		})
 	if err != nil {
 		return
 	}
 	x.Failure, x.Cause = noAnswer, run.NoAnswer
-	for _, e := range history.GetHistory().GetEvents() {
-		switch at := firstTime(e.GetEventTime()); e.GetEventType() { //nolint:exhaustive // the others are not failures
+	for _, event := range history.GetHistory().GetEvents() {
+		at := firstTime(event.GetEventTime())
+		switch event.GetEventType() { //nolint:exhaustive // the others are not failures
 		case enumspb.EVENT_TYPE_WORKFLOW_TASK_FAILED:
-			failed := e.GetWorkflowTaskFailedEventAttributes()
-			text := TaskFailureText(i.opts.Failures, failed.GetFailure())
+			failed := event.GetWorkflowTaskFailedEventAttributes()
+			text := TaskFailureText(e.failures, failed.GetFailure())
 			x.Failure, x.FailedAt, x.FailedBy = cmp.Or(text, failed.GetCause().String()), at, failed.GetIdentity()
 			x.Cause = TaskFailureCause(failed.GetCause(), failed.GetFailure(), text)
 			return

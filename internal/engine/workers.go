@@ -18,8 +18,10 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
+	"github.com/signalbox-dev/signalbox/internal/engine/schedule"
 	"github.com/signalbox-dev/signalbox/internal/loop"
 	"github.com/signalbox-dev/signalbox/internal/project"
+	"github.com/signalbox-dev/signalbox/internal/quota"
 	registry "github.com/signalbox-dev/signalbox/internal/worker"
 )
 
@@ -54,6 +56,11 @@ type Projects interface {
 	ListProjects(ctx context.Context, after string, limit int) ([]project.Project, error)
 }
 
+// Quota grants steps of the quotas of projects.
+type Quota interface {
+	Grant(ctx context.Context, r quota.Request) (quota.Grant, error)
+}
+
 // WorkerOptions configure the workers of a process.
 type WorkerOptions struct {
 	// Projects to serve. Empty: all projects.
@@ -64,10 +71,12 @@ type WorkerOptions struct {
 	StopTimeout time.Duration
 	// Events implements listening and emitting. nil: runs do neither.
 	Events Events
+	// Publisher publishes the events of schedules. nil: none fire.
+	Publisher schedule.Publisher
 	// Children starts child runs. nil: runs start none.
 	Children Children
 	// Quota grants steps. nil: runs have no quota of steps.
-	Quota flow.Quota
+	Quota Quota
 	// Timers measures the timers of runs. nil: they are not measured. It must not block.
 	Timers flow.Timers
 	// Extend registers further workflows and activities on each new worker of a project's task queue. May be nil.
@@ -134,7 +143,7 @@ func (w *Workers) Stop(ctx context.Context) error {
 	)
 	for name := range w.serving {
 		at := &errs[i]
-		group.Go(func() { *at = w.engine.conn.Unregister(ctx, name) })
+		group.Go(func() { *at = w.engine.manager.Unregister(ctx, name) })
 		i++
 	}
 	group.Wait()
@@ -143,7 +152,7 @@ func (w *Workers) Stop(ctx context.Context) error {
 		draining, cancel := context.WithDeadline(ctx, begun.Add(w.opts.StopTimeout))
 		w.calls.Drain(draining)
 		cancel()
-		errs = append(errs, w.engine.conn.Unregister(ctx, contract.HandedOverCalls))
+		errs = append(errs, w.engine.manager.Unregister(ctx, contract.HandedOverCalls))
 		w.taking = false
 	}
 	return errors.Join(errs...)
@@ -162,7 +171,7 @@ func (w *Workers) Check(context.Context) error {
 	if _, err := w.engine.temporal(); err != nil {
 		return err
 	}
-	for _, set := range w.engine.conn.Status().Workers {
+	for _, set := range w.engine.manager.Status().Workers {
 		switch {
 		case !w.serving[set.Name] || set.Polling:
 		case set.Error != "":
@@ -187,7 +196,7 @@ func (w *Workers) refresh(ctx context.Context) {
 		return
 	}
 	if !w.taking {
-		if w.listErr = w.engine.conn.Register(contract.HandedOverCalls, w.buildCalls); w.listErr != nil {
+		if w.listErr = w.engine.manager.Register(contract.HandedOverCalls, w.buildCalls); w.listErr != nil {
 			return
 		}
 		w.taking = true
@@ -196,7 +205,7 @@ func (w *Workers) refresh(ctx context.Context) {
 		if w.serving[name] {
 			continue
 		}
-		if err := w.engine.conn.Register(name, func(c client.Client) (worker.Worker, error) {
+		if err := w.engine.manager.Register(name, func(c client.Client) (worker.Worker, error) {
 			return w.build(c, name)
 		}); err != nil {
 			w.listErr = err
@@ -241,6 +250,13 @@ func (w *Workers) buildCalls(c client.Client) (worker.Worker, error) {
 	})
 	fresh.RegisterActivityWithOptions(w.calls.Attach, activity.RegisterOptions{Name: flow.AttachActivity})
 	return fresh, nil
+}
+
+// grant is the activity in which runs request steps.
+func (w *Workers) grant(ctx context.Context, r flow.QuotaRequest) (flow.QuotaGrant, error) {
+	g, err := w.opts.Quota.Grant(ctx,
+		quota.Request{Project: r.Project, RunID: r.RunID, Granted: r.Granted, Entered: r.Used})
+	return quotaGrant(g), err
 }
 
 // usage is the use of the slots of one worker.
@@ -324,11 +340,14 @@ func (w *Workers) build(c client.Client, name string) (worker.Worker, error) {
 	if w.opts.Events != nil {
 		RegisterEvents(fresh, w.opts.Events)
 	}
+	if w.opts.Publisher != nil {
+		schedule.Register(fresh, w.opts.Publisher, w.engine.schedules)
+	}
 	if w.opts.Children != nil {
 		registerChildActivities(fresh, w.opts.Children)
 	}
 	if w.opts.Quota != nil {
-		fresh.RegisterActivityWithOptions(w.opts.Quota, activity.RegisterOptions{Name: flow.QuotaActivity})
+		fresh.RegisterActivityWithOptions(w.grant, activity.RegisterOptions{Name: flow.QuotaActivity})
 	}
 	if w.opts.Extend != nil {
 		w.opts.Extend(name, fresh)

@@ -1,4 +1,4 @@
-package engine_test
+package engine
 
 import (
 	"context"
@@ -10,13 +10,11 @@ import (
 	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"google.golang.org/grpc"
-
-	"github.com/signalbox-dev/signalbox/internal/engine"
 )
 
 func TestRepeatedWorkflowTasks(t *testing.T) {
 	t.Parallel()
-	r := engine.NewRepeated()
+	r := newRepeated()
 	of := func(run string, attempt int32) *workflowservice.PollWorkflowTaskQueueResponse {
 		return &workflowservice.PollWorkflowTaskQueueResponse{
 			WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: "w", RunId: run}, Attempt: attempt,
