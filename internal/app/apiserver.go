@@ -19,10 +19,10 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/rpc/certificate"
 	"github.com/signalbox-dev/signalbox/internal/rpc/handler"
 	"github.com/signalbox-dev/signalbox/internal/rpc/permission"
+	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/explain"
 	"github.com/signalbox-dev/signalbox/internal/run/livelist"
 	"github.com/signalbox-dev/signalbox/internal/run/statistics"
-	"github.com/signalbox-dev/signalbox/internal/run/stepvalue"
 	"github.com/signalbox-dev/signalbox/internal/sealed"
 	"github.com/signalbox-dev/signalbox/internal/session"
 	"github.com/signalbox-dev/signalbox/internal/store"
@@ -104,8 +104,8 @@ func addServices(options *rpc.Options, c *components, tokens *token.Service) (er
 	options.Events, options.EventLimits, options.RunDeliveries = events.service, eventLimits(c.cfg), events.service
 	options.Dispatchers, options.Problems = c.problems.dispatchers, c.problems.service
 	options.Unredacted = sealed.NewViewer(s.sealed.Sealer, c.runs.service, s, time.Now)
-	options.StepValues = stepvalue.NewReader(
-		stepvalue.Options{Runs: c.runs.service, Source: c.connection.engine, Redactor: s.sealed.Sealer})
+	options.StepValues = run.NewStepValueReader(
+		run.StepValueOptions{Runs: c.runs.service, Source: c.connection.engine, Redactor: s.sealed.Sealer})
 	options.Explainer = explain.New(explain.Options{
 		Store: s.Waits(), Events: s.sealed.events, Runs: c.runs.service, Redactor: s.sealed.Sealer, Documents: s.documents,
 		Key: interp.EntryKey,

@@ -23,16 +23,16 @@ const (
 	maxStarting = 8
 )
 
-// AdmitterStore is what admission requires of a store.
-type AdmitterStore interface {
-	run.AdmissionStore
+// Rows reads runs.
+type Rows interface {
 	GetRun(ctx context.Context, project, id string) (run.Run, error)
 }
 
 // Admission starts the runs that wait for slots.
 type Admission struct {
 	service *run.Service
-	store   AdmitterStore
+	slots   run.AdmissionStore
+	rows    Rows
 	changes *pubsub.Notifier
 	opts    run.Options
 
@@ -48,11 +48,12 @@ type Admission struct {
 	runner loop.Runner
 }
 
-// NewAdmission returns the admission of the service's runs. The arguments after the store are those that the service
+// NewAdmission returns the admission of the service's runs. The arguments after the rows are those that the service
 // was made with.
-func NewAdmission(service *run.Service, store AdmitterStore, changes *pubsub.Notifier, opts run.Options) *Admission {
+func NewAdmission(service *run.Service, slots run.AdmissionStore, rows Rows, changes *pubsub.Notifier,
+	opts run.Options) *Admission {
 	return &Admission{
-		service: service, store: store, changes: changes, opts: opts,
+		service: service, slots: slots, rows: rows, changes: changes, opts: opts,
 		woken: map[string]struct{}{}, wake: make(chan struct{}, 1), starting: make(chan struct{}, maxStarting),
 	}
 }
@@ -136,7 +137,7 @@ func (a *Admission) process(ctx, handOver context.Context) error {
 	a.woken, a.all = map[string]struct{}{}, false
 	a.mu.Unlock()
 	if all {
-		queues, err := a.store.AdmissionQueues(ctx)
+		queues, err := a.slots.AdmissionQueues(ctx)
 		if err != nil {
 			return err
 		}
@@ -165,7 +166,7 @@ func (a *Admission) admit(ctx, handOver context.Context, project string) error {
 	if err != nil {
 		return err
 	}
-	ids, err := a.store.Admit(ctx, project, starts, a.opts.Now())
+	ids, err := a.slots.Admit(ctx, project, starts, a.opts.Now())
 	for range starts - len(ids) {
 		<-a.starting
 	}
@@ -202,7 +203,7 @@ func (a *Admission) reserve(ctx context.Context) (int, error) {
 
 // handOver starts an admitted run in Temporal.
 func (a *Admission) handOver(ctx context.Context, project, id string) error {
-	r, err := a.store.GetRun(ctx, project, id)
+	r, err := a.rows.GetRun(ctx, project, id)
 	if err != nil || r.QueuedReason != run.QueuedStarting {
 		if apperror.Is(err, apperror.RunNotFound) {
 			return nil
@@ -222,7 +223,7 @@ func (a *Admission) handOver(ctx context.Context, project, id string) error {
 		a.mu.Lock()
 		a.refused = time.Now()
 		a.mu.Unlock()
-		_, err := a.store.ReturnAdmitted(ctx, id, a.opts.Now())
+		_, err := a.slots.ReturnAdmitted(ctx, id, a.opts.Now())
 		return errors.Join(refusal, err)
 	default:
 		a.service.NotStarted(ctx, r, refusal)

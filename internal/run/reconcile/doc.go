@@ -62,7 +62,7 @@
 //
 // [Admission] starts the runs that wait for a slot of their project's concurrency limit, in order of acceptance.
 //
-//	a := reconcile.NewAdmission(service, store, changes, options)   // as given to the service
+//	a := reconcile.NewAdmission(service, slots, rows, changes, options)   // as given to the service
 //	store.OnAdmissible(a.Wake)
 //	err := a.Start(ctx)
 //	err = a.Stop(ctx)

@@ -1,12 +1,4 @@
-// Package stepvalue reads the inputs and outputs of steps whole: rows have shortened forms of those over 16 KiB.
-//
-//	values := stepvalue.NewReader(stepvalue.Options{Runs: runs, Source: engine, Redactor: sealer})
-//	text, err := values.Read(ctx, stepvalue.Request{Project: project, RunID: id, Number: 3, Output: true, Pointer: "/orders/0"})
-//
-// A whole value is not stored a second time. It follows from the run's history in Temporal, which is interpreted again
-// to read it, and is available as long as that history. Sensitive values are redacted before anything of the value is
-// selected. The last values are kept for a minute, for callers that read them page by page.
-package stepvalue
+package run
 
 import (
 	"bytes"
@@ -22,35 +14,34 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/jsonpointer"
 	"github.com/signalbox-dev/signalbox/internal/redact"
-	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
-// Runs reads runs and their steps as the rows show them.
-type Runs interface {
-	Get(ctx context.Context, project, id string) (run.Run, error)
-	Steps(ctx context.Context, project, id string, f run.StepFilter) (run.StepPage, error)
+// StepValueRuns reads runs and their steps as the rows show them.
+type StepValueRuns interface {
+	Get(ctx context.Context, project, id string) (Run, error)
+	Steps(ctx context.Context, project, id string, f StepFilter) (StepPage, error)
 }
 
-// Source reads values without marks from where the run was recorded. The error is [run.ErrNotKnown] if they are not
+// Source reads values without marks from where the run was recorded. The error is [ErrNotKnown] if they are not
 // there any more.
-type Source interface {
-	StepValue(ctx context.Context, r run.Run, step run.Step, output bool) (json.RawMessage, error)
+type StepValueSource interface {
+	StepValue(ctx context.Context, r Run, step Step, output bool) (json.RawMessage, error)
 }
 
-// Redactor replaces the sensitive parts of the input or output of a step by marks.
-type Redactor interface {
+// StepValueRedactor replaces the sensitive parts of the input or output of a step by marks.
+type StepValueRedactor interface {
 	StepValue(ctx context.Context, runID string, at redact.Location, value json.RawMessage) (json.RawMessage, error)
 }
 
-// Options configure a reader.
-type Options struct {
-	Runs     Runs
-	Source   Source
-	Redactor Redactor
+// StepValueOptions configure a reader.
+type StepValueOptions struct {
+	Runs     StepValueRuns
+	Source   StepValueSource
+	Redactor StepValueRedactor
 }
 
-// Request names a value, or a part of one.
-type Request struct {
+// StepValueRequest names a value, or a part of one.
+type StepValueRequest struct {
 	Project, RunID string
 	// Number is the step's, from 1.
 	Number int64
@@ -61,44 +52,49 @@ type Request struct {
 }
 
 const (
-	// kept is the number of values that are kept, for keptFor. A value has at most 16 MiB where it enters or leaves a run.
-	kept    = 4
-	keptFor = time.Minute
-	// atOnce is the number of histories that are interpreted at a time.
-	atOnce = 2
+	// keptValues is the number of values that are kept, for keptFor. A value has at most 16 MiB where it enters or leaves a run.
+	keptValues    = 4
+	keptValuesFor = time.Minute
+	// maxValueReads is the number of histories that are interpreted at a time.
+	maxValueReads = 2
 )
 
-// Reader reads whole values. It is safe for concurrent use.
-type Reader struct {
-	opts  Options
-	last  *ttlcache.Cache[key, json.RawMessage]
+// StepValueReader reads the inputs and outputs of steps whole: rows have shortened forms of those over 16 KiB. It is
+// safe for concurrent use.
+//
+// A whole value is not stored a second time. It follows from the run's history in Temporal, which is interpreted again
+// to read it, and is available as long as that history. Sensitive values are redacted before anything of the value is
+// selected. The last values are kept for a minute, for callers that read them page by page.
+type StepValueReader struct {
+	opts  StepValueOptions
+	last  *ttlcache.Cache[stepValueKey, json.RawMessage]
 	slots chan struct{}
 }
 
-// key identifies a value of a step. A later change of the step has another sequence.
-type key struct {
+// stepValueKey identifies a value of a step. A later change of the step has another sequence.
+type stepValueKey struct {
 	run              string
 	number, sequence int64
 	output           bool
 }
 
-// NewReader returns a reader.
-func NewReader(opts Options) *Reader {
-	return &Reader{
-		opts: opts, slots: make(chan struct{}, atOnce),
-		last: ttlcache.New(ttlcache.WithCapacity[key, json.RawMessage](kept), ttlcache.WithTTL[key, json.RawMessage](keptFor),
-			ttlcache.WithDisableTouchOnHit[key, json.RawMessage]()),
+// NewStepValueReader returns a reader.
+func NewStepValueReader(opts StepValueOptions) *StepValueReader {
+	return &StepValueReader{
+		opts: opts, slots: make(chan struct{}, maxValueReads),
+		last: ttlcache.New(ttlcache.WithCapacity[stepValueKey, json.RawMessage](keptValues), ttlcache.WithTTL[stepValueKey, json.RawMessage](keptValuesFor),
+			ttlcache.WithDisableTouchOnHit[stepValueKey, json.RawMessage]()),
 	}
 }
 
 // Read returns the JSON of a value, with marks in place of sensitive values.
-func (v *Reader) Read(ctx context.Context, req Request) (json.RawMessage, error) {
-	page, err := v.opts.Runs.Steps(ctx, req.Project, req.RunID, run.StepFilter{After: req.Number - 1, Limit: 1})
+func (v *StepValueReader) Read(ctx context.Context, req StepValueRequest) (json.RawMessage, error) {
+	page, err := v.opts.Runs.Steps(ctx, req.Project, req.RunID, StepFilter{After: req.Number - 1, Limit: 1})
 	if err != nil {
 		return nil, err
 	}
 	if len(page.Steps) == 0 || page.Steps[0].Number != req.Number {
-		return nil, run.NoStep(req.RunID, req.Number)
+		return nil, NoStep(req.RunID, req.Number)
 	}
 	step := page.Steps[0]
 	value, size := step.Input, step.InputSize
@@ -110,12 +106,12 @@ func (v *Reader) Read(ctx context.Context, req Request) (json.RawMessage, error)
 			return nil, err
 		}
 	}
-	return part(value, req)
+	return valuePart(value, req)
 }
 
 // whole reads a value of which the row has a shortened form.
-func (v *Reader) whole(ctx context.Context, req Request, step run.Step) (json.RawMessage, error) {
-	this := key{run: req.RunID, number: step.Number, sequence: step.Sequence, output: req.Output}
+func (v *StepValueReader) whole(ctx context.Context, req StepValueRequest, step Step) (json.RawMessage, error) {
+	this := stepValueKey{run: req.RunID, number: step.Number, sequence: step.Sequence, output: req.Output}
 	if found := v.last.Get(this); found != nil {
 		return found.Value(), nil
 	}
@@ -133,7 +129,7 @@ func (v *Reader) whole(ctx context.Context, req Request, step run.Step) (json.Ra
 		return found.Value(), nil
 	}
 	value, err := v.opts.Source.StepValue(ctx, r, step, req.Output)
-	if errors.Is(err, run.ErrNotKnown) {
+	if errors.Is(err, ErrNotKnown) {
 		return nil, apperror.New(apperror.NotFound, apperror.ValueNotRecorded,
 			"the %s of step %d of run %q is not available whole: Temporal does not have the history of its execution any "+
 				"more", req.side(), step.Number, req.RunID).
@@ -151,15 +147,15 @@ func (v *Reader) whole(ctx context.Context, req Request, step run.Step) (json.Ra
 	return value, nil
 }
 
-func (r Request) side() string {
+func (r StepValueRequest) side() string {
 	if r.Output {
 		return "output"
 	}
 	return "input"
 }
 
-// part returns the part of a value at the pointer of a request.
-func part(value json.RawMessage, req Request) (json.RawMessage, error) {
+// valuePart returns the part of a value at the pointer of a request.
+func valuePart(value json.RawMessage, req StepValueRequest) (json.RawMessage, error) {
 	missing := func(why string) error {
 		return apperror.New(apperror.NotFound, apperror.ValueNotRecorded,
 			"the %s of step %d of run %q has no value at %q: %s",
@@ -178,7 +174,7 @@ func part(value json.RawMessage, req Request) (json.RawMessage, error) {
 			WithField("pointer", "must begin with /")
 	}
 	for _, token := range tokens[1:] {
-		next, why := child(value, jsonpointer.Unescape(token))
+		next, why := valueChild(value, jsonpointer.Unescape(token))
 		if why != "" {
 			return nil, missing(why)
 		}
@@ -187,8 +183,8 @@ func part(value json.RawMessage, req Request) (json.RawMessage, error) {
 	return value, nil
 }
 
-// child returns a member or an item of a value, or why there is none.
-func child(value json.RawMessage, name string) (found json.RawMessage, why string) {
+// valueChild returns a member or an item of a value, or why there is none.
+func valueChild(value json.RawMessage, name string) (found json.RawMessage, why string) {
 	switch bytes.TrimLeft(value, " \t\r\n")[0] { // the values of rows are not empty
 	case '{':
 		var members map[string]json.RawMessage

@@ -1,4 +1,4 @@
-package stepvalue_test
+package run_test
 
 import (
 	"context"
@@ -13,7 +13,6 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/redact"
 	"github.com/signalbox-dev/signalbox/internal/run"
-	"github.com/signalbox-dev/signalbox/internal/run/stepvalue"
 )
 
 // recorded has one run with two steps. It is the rows, the history and the redaction of the run.
@@ -70,8 +69,8 @@ func (r redactor) StepValue(_ context.Context, _ string, at redact.Location,
 	return json.RawMessage(strings.ReplaceAll(string(value), "secret", redact.Mark)), nil
 }
 
-func (r *recorded) reader() *stepvalue.Reader {
-	return stepvalue.NewReader(stepvalue.Options{Runs: r, Source: r.source(), Redactor: r.redactor()})
+func (r *recorded) reader() *run.StepValueReader {
+	return run.NewStepValueReader(run.StepValueOptions{Runs: r, Source: r.source(), Redactor: r.redactor()})
 }
 
 func TestPartsOfAWholeValue(t *testing.T) {
@@ -82,17 +81,17 @@ func TestPartsOfAWholeValue(t *testing.T) {
 		"": `{"a/b":[{"id":1.10},"` + redact.Mark + `"],"~":null}`, "/a~1b": `[{"id":1.10},"` + redact.Mark +
 			`"]`, "/a~1b/0/id": `1.10`, "/a~1b/1": `"` + redact.Mark + `"`, "/~0": `null`,
 	} {
-		got, err := reader.Read(t.Context(), stepvalue.Request{RunID: "r", Number: 1, Output: true, Pointer: pointer})
+		got, err := reader.Read(t.Context(), run.StepValueRequest{RunID: "r", Number: 1, Output: true, Pointer: pointer})
 		require.NoError(t, err, pointer)
 		require.Equal(t, want, string(got), pointer)
 	}
 	require.Equal(t, 1, r.reads, "the value is kept for the next pages")
 	require.Equal(t, []redact.Location{{Pointer: "/do/0/load", Task: "load", Output: true}}, r.at)
 	for _, pointer := range []string{"/x", "/a~1b/2", "/a~1b/00", "/a~1b/-1", "/a~1b/0/id/0", "/a~1b/1/0"} {
-		_, err := reader.Read(t.Context(), stepvalue.Request{RunID: "r", Number: 1, Output: true, Pointer: pointer})
+		_, err := reader.Read(t.Context(), run.StepValueRequest{RunID: "r", Number: 1, Output: true, Pointer: pointer})
 		require.True(t, apperror.Is(err, apperror.ValueNotRecorded), "%s: %v", pointer, err)
 	}
-	_, err := reader.Read(t.Context(), stepvalue.Request{RunID: "r", Number: 1, Output: true, Pointer: "a"})
+	_, err := reader.Read(t.Context(), run.StepValueRequest{RunID: "r", Number: 1, Output: true, Pointer: "a"})
 	require.True(t, apperror.Is(err, apperror.InvalidArgument), "%v", err)
 }
 
@@ -101,7 +100,7 @@ func TestAChangedStepIsReadAgain(t *testing.T) {
 	r := newRecorded()
 	reader := r.reader()
 	read := func() string {
-		got, err := reader.Read(t.Context(), stepvalue.Request{RunID: "r", Number: 1, Output: true})
+		got, err := reader.Read(t.Context(), run.StepValueRequest{RunID: "r", Number: 1, Output: true})
 		require.NoError(t, err)
 		return string(got)
 	}
@@ -115,10 +114,10 @@ func TestValuesOfRowsNeedNoHistory(t *testing.T) {
 	t.Parallel()
 	r := newRecorded()
 	r.err = run.ErrNotKnown
-	got, err := r.reader().Read(t.Context(), stepvalue.Request{RunID: "r", Number: 1})
+	got, err := r.reader().Read(t.Context(), run.StepValueRequest{RunID: "r", Number: 1})
 	require.NoError(t, err)
 	require.Equal(t, `{"n": 1}`, string(got))
-	got, err = r.reader().Read(t.Context(), stepvalue.Request{RunID: "r", Number: 3, Pointer: "/0"})
+	got, err = r.reader().Read(t.Context(), run.StepValueRequest{RunID: "r", Number: 3, Pointer: "/0"})
 	require.NoError(t, err)
 	require.Equal(t, `true`, string(got))
 	require.Zero(t, r.reads)
@@ -129,14 +128,14 @@ func TestMissingValues(t *testing.T) {
 	r := newRecorded()
 	r.err = run.ErrNotKnown
 	reader := r.reader()
-	_, err := reader.Read(t.Context(), stepvalue.Request{RunID: "r", Number: 1, Output: true})
+	_, err := reader.Read(t.Context(), run.StepValueRequest{RunID: "r", Number: 1, Output: true})
 	require.True(t, apperror.Is(err, apperror.ValueNotRecorded), "%v", err)
 	require.ErrorContains(t, err, `the output of step 1 of run "r" is not available whole`)
-	_, err = reader.Read(t.Context(), stepvalue.Request{RunID: "r", Number: 3, Output: true})
+	_, err = reader.Read(t.Context(), run.StepValueRequest{RunID: "r", Number: 3, Output: true})
 	require.True(t, apperror.Is(err, apperror.ValueNotRecorded), "%v", err)
-	_, err = reader.Read(t.Context(), stepvalue.Request{RunID: "r", Number: 2, Output: true})
+	_, err = reader.Read(t.Context(), run.StepValueRequest{RunID: "r", Number: 2, Output: true})
 	require.True(t, apperror.Is(err, apperror.StepNotFound), "%v", err)
 	r.err = apperror.New(apperror.Unavailable, apperror.EngineUnavailable, "away").WithRetry(time.Second)
-	_, err = reader.Read(t.Context(), stepvalue.Request{RunID: "r", Number: 1, Output: true})
+	_, err = reader.Read(t.Context(), run.StepValueRequest{RunID: "r", Number: 1, Output: true})
 	require.True(t, apperror.Is(err, apperror.EngineUnavailable), "%v", err)
 }
