@@ -17,7 +17,6 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/payload"
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/run"
-	"github.com/signalbox-dev/signalbox/internal/run/placement"
 	"github.com/signalbox-dev/signalbox/internal/sealed"
 	"github.com/signalbox-dev/signalbox/internal/telemetry"
 	"github.com/signalbox-dev/signalbox/internal/worker"
@@ -30,7 +29,7 @@ type connection struct {
 	engine   *engine.Engine
 	// starter is the engine for starts: it replaces marks in inputs by the originals.
 	starter     *sealed.Starter
-	placement   *placement.Monitor
+	placement   *run.PlacementMonitor
 	certificate *clientCertificate
 }
 
@@ -54,7 +53,7 @@ func newConnection(p *process, s *storage, r *records) (_ *connection, err error
 	}
 	c.manager, c.starter = c.engine.Manager(), s.sealed.Engine(c.engine)
 	r.onEnded(func(project, _ string) { c.engine.Schedules().Ended(project) })
-	c.placement = placement.New(placement.Options{
+	c.placement = run.NewPlacementMonitor(run.PlacementOptions{
 		Store: s, Registry: worker.NewRegistry(s, c.fingerprint), Here: func() run.ClusterID {
 			return clusterOf(c.fingerprint())
 		},

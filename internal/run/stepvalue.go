@@ -22,8 +22,8 @@ type StepValueRuns interface {
 	Steps(ctx context.Context, project, id string, f StepFilter) (StepPage, error)
 }
 
-// Source reads values without marks from where the run was recorded. The error is [ErrNotKnown] if they are not
-// there any more.
+// StepValueSource reads values without marks from where the run was recorded. The error is [ErrNotKnown] if they are
+// not there any more.
 type StepValueSource interface {
 	StepValue(ctx context.Context, r Run, step Step, output bool) (json.RawMessage, error)
 }
@@ -52,7 +52,8 @@ type StepValueRequest struct {
 }
 
 const (
-	// keptValues is the number of values that are kept, for keptFor. A value has at most 16 MiB where it enters or leaves a run.
+	// keptValues is the number of values that are kept, for keptFor. A value has at most 16 MiB where it enters or leaves
+	// a run.
 	keptValues    = 4
 	keptValuesFor = time.Minute
 	// maxValueReads is the number of histories that are interpreted at a time.
@@ -82,7 +83,8 @@ type stepValueKey struct {
 func NewStepValueReader(opts StepValueOptions) *StepValueReader {
 	return &StepValueReader{
 		opts: opts, slots: make(chan struct{}, maxValueReads),
-		last: ttlcache.New(ttlcache.WithCapacity[stepValueKey, json.RawMessage](keptValues), ttlcache.WithTTL[stepValueKey, json.RawMessage](keptValuesFor),
+		last: ttlcache.New(ttlcache.WithCapacity[stepValueKey, json.RawMessage](keptValues),
+			ttlcache.WithTTL[stepValueKey, json.RawMessage](keptValuesFor),
 			ttlcache.WithDisableTouchOnHit[stepValueKey, json.RawMessage]()),
 	}
 }

@@ -1,4 +1,4 @@
-package placement
+package run
 
 import (
 	"context"
@@ -12,22 +12,21 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/loop"
-	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/worker"
 )
 
 const (
-	// compareEvery is the interval between comparisons. Workers that have just stopped or moved must not count as a
+	// placementEvery is the interval between comparisons. Workers that have just stopped or moved must not count as a
 	// difference, so only two equal comparisons in a row do.
-	compareEvery = 2 * time.Second
-	// readFor is the timeout of a query of the database.
-	readFor = time.Second
+	placementEvery = 2 * time.Second
+	// placementReadFor is the timeout of a query of the database.
+	placementReadFor = time.Second
 	// refusedFor is how long a refusal is repeated without another query.
 	refusedFor = 200 * time.Millisecond
 )
 
-// Registry returns the live workers.
-type Registry interface {
+// WorkerRegistry returns the live workers.
+type WorkerRegistry interface {
 	// Live returns the live workers, at most a second old; false where they are not known.
 	Live(ctx context.Context) ([]worker.Worker, bool)
 	// LiveNow returns the workers that are live now.
@@ -36,40 +35,54 @@ type Registry interface {
 	Check(project string, live []worker.Worker) error
 }
 
-// Store reads and records the Temporal that holds the runs.
-type Store interface {
-	RunsCluster(ctx context.Context) (run.RunsCluster, error)
+// PlacementStore reads and records the Temporal that holds the runs.
+type PlacementStore interface {
+	RunsCluster(ctx context.Context) (RunsCluster, error)
 	// OpenInCluster counts the open runs that the recorded Temporal may have, by project.
 	OpenInCluster(ctx context.Context) (map[string]int64, error)
 	// ClaimRuns records another Temporal, in place of from, and returns true. It returns false where from, zero for none,
 	// is not the recorded one, or may have open runs.
-	ClaimRuns(ctx context.Context, from run.ClusterID, to run.RunsCluster) (bool, error)
+	ClaimRuns(ctx context.Context, from ClusterID, to RunsCluster) (bool, error)
 	// AdoptCluster records another Temporal and writes e. Open runs are left in from: left counts them by project. It
 	// returns false where from is not the recorded one.
-	AdoptCluster(ctx context.Context, from run.ClusterID, to run.RunsCluster,
+	AdoptCluster(ctx context.Context, from ClusterID, to RunsCluster,
 		e audit.Entry) (left map[string]int64, adopted bool, err error)
 }
 
-// Options configure a monitor.
-type Options struct {
-	Store    Store
-	Registry Registry
+// PlacementOptions configure a monitor.
+type PlacementOptions struct {
+	Store    PlacementStore
+	Registry WorkerRegistry
 	// Here returns the Temporal that this process is connected to, without a namespace ID until it was reached. It must
 	// not block.
-	Here func() run.ClusterID
+	Here func() ClusterID
 	// ExecutesRuns reports whether this process executes runs.
 	ExecutesRuns bool
 }
 
-// Monitor compares the Temporals for one process.
-type Monitor struct {
+// PlacementMonitor compares the Temporal that this process is connected to with the recorded one that holds the runs
+// and with those of the live workers. Processes on one database that are connected to different Temporals execute runs
+// where the other processes cannot find them.
+//
+//	m := run.NewPlacementMonitor(run.PlacementOptions{Store: store, Registry: registry, Here: here})
+//	err := m.Start(ctx)              // logs when a difference begins and ends
+//	err = m.Check(ctx, project)      // before a run is started
+//	err = m.Healthy(ctx)             // for status, readiness and metrics
+//	a, err := m.Adopt(ctx, request)  // an administrator decides that runs start here from now on
+//
+// No run starts in another Temporal than the recorded one. The first start records the Temporal, and a start replaces
+// the recorded one where that has no open run. While it has some, only [PlacementMonitor.Adopt] does.
+//
+// It compares namespace IDs, not addresses: one Temporal has many addresses. Another ID at the same address and
+// namespace is a Temporal that has lost its data, which package reconcile handles.
+type PlacementMonitor struct {
 	*loop.Loop
 
-	opts Options
+	opts PlacementOptions
 
-	recorded atomic.Pointer[run.RunsCluster] // nil until it was read
-	mismatch atomic.Pointer[Mismatch]
-	before   Mismatch // of the last comparison
+	recorded atomic.Pointer[RunsCluster] // nil until it was read
+	mismatch atomic.Pointer[PlacementMismatch]
+	before   PlacementMismatch // of the last comparison
 
 	// placing is held by the caller that decides whether runs may start here; refusal is the last result, of refusedAt.
 	placing   sync.Mutex
@@ -77,31 +90,31 @@ type Monitor struct {
 	refusedAt time.Time
 }
 
-// New returns a monitor. Before Start, only Check compares anything.
-func New(opts Options) *Monitor {
-	m := &Monitor{opts: opts}
-	m.mismatch.Store(&Mismatch{})
+// NewPlacementMonitor returns a monitor. Before Start, only Check compares anything.
+func NewPlacementMonitor(opts PlacementOptions) *PlacementMonitor {
+	m := &PlacementMonitor{opts: opts}
+	m.mismatch.Store(&PlacementMismatch{})
 	m.Loop = loop.New(m.compare)
 	return m
 }
 
 // Mismatch returns how this process and the others differ; zero while they do not.
-func (m *Monitor) Mismatch() Mismatch { return *m.mismatch.Load() }
+func (m *PlacementMonitor) Mismatch() PlacementMismatch { return *m.mismatch.Load() }
 
 // Elsewhere returns the Temporal that holds the runs, where that is not the one of this process; zero otherwise. It
 // performs no I/O.
-func (m *Monitor) Elsewhere() run.ClusterID {
+func (m *PlacementMonitor) Elsewhere() ClusterID {
 	if found := m.Mismatch(); found.RunsThere {
 		return found.Other
 	}
-	return run.ClusterID{}
+	return ClusterID{}
 }
 
 // Title returns the title of the mismatch; empty while there is none. It performs no I/O.
-func (m *Monitor) Title() string { return m.Mismatch().Title }
+func (m *PlacementMonitor) Title() string { return m.Mismatch().Title }
 
 // RunsTitle is Title where the runs are in another Temporal; empty otherwise.
-func (m *Monitor) RunsTitle() string {
+func (m *PlacementMonitor) RunsTitle() string {
 	if found := m.Mismatch(); found.RunsThere {
 		return found.Title
 	}
@@ -109,8 +122,8 @@ func (m *Monitor) RunsTitle() string {
 }
 
 // Healthy returns the mismatch as an error. It performs no I/O.
-func (m *Monitor) Healthy(context.Context) error {
-	if found := m.Mismatch(); found != (Mismatch{}) {
+func (m *PlacementMonitor) Healthy(context.Context) error {
+	if found := m.Mismatch(); found != (PlacementMismatch{}) {
 		return errors.New(found.Detail)
 	}
 	return nil
@@ -118,7 +131,7 @@ func (m *Monitor) Healthy(context.Context) error {
 
 // Check returns an [apperror.Refused] while this process must not start runs, or no live worker would execute one of
 // the project, and an [apperror.Unavailable] while it is not known which Temporal holds the runs.
-func (m *Monitor) Check(ctx context.Context, project string) error {
+func (m *PlacementMonitor) Check(ctx context.Context, project string) error {
 	if err := m.place(ctx); err != nil {
 		return err
 	}
@@ -133,7 +146,7 @@ func (m *Monitor) Check(ctx context.Context, project string) error {
 }
 
 // place returns nil where the Temporal of this process is the recorded one, or has just become it.
-func (m *Monitor) place(ctx context.Context) error {
+func (m *PlacementMonitor) place(ctx context.Context) error {
 	here := m.opts.Here()
 	if here.NamespaceID == "" || m.placed(here) {
 		return nil // without a connection, no run starts
@@ -144,20 +157,20 @@ func (m *Monitor) place(ctx context.Context) error {
 		return m.refusal
 	}
 	// The answer serves all callers, so it must not end with the context of this one.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readFor)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), placementReadFor)
 	defer cancel()
 	m.refusal, m.refusedAt = m.claim(ctx, here), time.Now()
 	return m.refusal
 }
 
 // placed reports whether a Temporal is known to hold the runs.
-func (m *Monitor) placed(here run.ClusterID) bool {
+func (m *PlacementMonitor) placed(here ClusterID) bool {
 	recorded := m.recorded.Load()
-	return recorded != nil && recorded.ClusterID != (run.ClusterID{}) && !run.DifferentCluster(recorded.ClusterID, here)
+	return recorded != nil && recorded.ClusterID != (ClusterID{}) && !DifferentCluster(recorded.ClusterID, here)
 }
 
 // claim records the Temporal of this process, unless the recorded one may still execute runs.
-func (m *Monitor) claim(ctx context.Context, here run.ClusterID) error {
+func (m *PlacementMonitor) claim(ctx context.Context, here ClusterID) error {
 	if err := m.read(ctx); err != nil {
 		return err
 	}
@@ -173,10 +186,10 @@ func (m *Monitor) claim(ctx context.Context, here run.ClusterID) error {
 	if f.Workers = live; !known && f.elsewhere() {
 		return refused(f)
 	}
-	if err := Refusal(f); err != nil {
+	if err := PlacementRefusal(f); err != nil {
 		return err
 	}
-	to := run.RunsCluster{ClusterID: here, Since: time.Now()}
+	to := RunsCluster{ClusterID: here, Since: time.Now()}
 	switch claimed, err := m.opts.Store.ClaimRuns(ctx, from.ClusterID, to); {
 	case err != nil:
 		return err
@@ -196,16 +209,16 @@ func (m *Monitor) claim(ctx context.Context, here run.ClusterID) error {
 }
 
 // record stores that this process has recorded another Temporal.
-func (m *Monitor) record(ctx context.Context, from, to run.RunsCluster) {
+func (m *PlacementMonitor) record(ctx context.Context, from, to RunsCluster) {
 	m.recorded.Store(&to)
-	if from.ClusterID != (run.ClusterID{}) {
+	if from.ClusterID != (ClusterID{}) {
 		logger.FromContext(ctx).InfoContext(ctx, "The runs are in another Temporal from now on",
-			"before", run.ClusterName(from.ClusterID), "now", run.ClusterName(to.ClusterID))
+			"before", ClusterName(from.ClusterID), "now", ClusterName(to.ClusterID))
 	}
 }
 
 // read reads the recorded Temporal.
-func (m *Monitor) read(ctx context.Context) error {
+func (m *PlacementMonitor) read(ctx context.Context) error {
 	found, err := m.opts.Store.RunsCluster(ctx)
 	if err == nil {
 		m.recorded.Store(&found)
@@ -214,8 +227,8 @@ func (m *Monitor) read(ctx context.Context) error {
 }
 
 // facts returns the input of a comparison, without workers.
-func (m *Monitor) facts(ctx context.Context, recorded run.RunsCluster, here run.ClusterID) (Facts, error) {
-	f := Facts{Here: here, Recorded: recorded, ExecutesRuns: m.opts.ExecutesRuns}
+func (m *PlacementMonitor) facts(ctx context.Context, recorded RunsCluster, here ClusterID) (PlacementFacts, error) {
+	f := PlacementFacts{Here: here, Recorded: recorded, ExecutesRuns: m.opts.ExecutesRuns}
 	if !f.elsewhere() {
 		return f, nil
 	}
@@ -234,14 +247,14 @@ func total(open map[string]int64) (sum int64) {
 // Adopt records that runs start in the Temporal of this process from now on, although the recorded one has open runs.
 // Those are left there and read as being in another Temporal, until this one is replaced by theirs. It is refused while
 // live workers are connected there, because they could still start runs.
-func (m *Monitor) Adopt(ctx context.Context, r run.AdoptRequest) (run.Adoption, error) {
+func (m *PlacementMonitor) Adopt(ctx context.Context, r AdoptRequest) (Adoption, error) {
 	here := m.opts.Here()
 	if here.NamespaceID == "" {
-		return run.Adoption{}, apperror.New(apperror.Unavailable, apperror.EngineUnavailable,
+		return Adoption{}, apperror.New(apperror.Unavailable, apperror.EngineUnavailable,
 			"this server has not reached Temporal at %s yet", here.Address)
 	}
 	recorded, err := m.opts.Store.RunsCluster(ctx)
-	a := run.Adoption{Before: recorded, Now: here, Needed: Facts{Here: here, Recorded: recorded}.elsewhere()}
+	a := Adoption{Before: recorded, Now: here, Needed: PlacementFacts{Here: here, Recorded: recorded}.elsewhere()}
 	if err != nil || !a.Needed {
 		return a, err
 	}
@@ -251,24 +264,24 @@ func (m *Monitor) Adopt(ctx context.Context, r run.AdoptRequest) (run.Adoption, 
 	if r.Address != here.Address || r.Namespace != here.Namespace {
 		return a, apperror.New(apperror.Invalid, apperror.InvalidArgument,
 			"this server is connected to %s, not to Temporal at %s (namespace %q)",
-			run.ClusterName(here), r.Address, r.Namespace).WithField("address", "is not that of the server's Temporal")
+			ClusterName(here), r.Address, r.Namespace).WithField("address", "is not that of the server's Temporal")
 	}
 	live, known := m.opts.Registry.LiveNow(ctx)
 	if !known {
 		return a, apperror.New(apperror.Unavailable, apperror.StoreUnavailable,
 			"the live workers are not known: they may be connected to the former Temporal")
 	}
-	if there := (Facts{Workers: live}).connectedTo(recorded.ClusterID); len(there) > 0 {
+	if there := (PlacementFacts{Workers: live}).connectedTo(recorded.ClusterID); len(there) > 0 {
 		return a, apperror.New(apperror.Refused, apperror.ContractMismatch,
 			"live workers are connected to %s: %s; stop them first, they could still start runs there",
-			run.ClusterName(recorded.ClusterID), list(there))
+			ClusterName(recorded.ClusterID), listWorkers(there))
 	}
 	now := time.Now()
 	entry := audit.NewEntry(ctx, now, audit.SystemAdoptTemporal, "", here.Address+" "+here.Namespace, r.Reason)
 	entry.Detail, _ = json.Marshal(
 		map[string]any{"before": recorded.ClusterID, "now": here,
 			"left": a.Left}) //nolint:errchkjson // texts and numbers always encode
-	to := run.RunsCluster{ClusterID: here, Since: now}
+	to := RunsCluster{ClusterID: here, Since: now}
 	a.Left, a.Adopted, err = m.opts.Store.AdoptCluster(ctx, recorded.ClusterID, to, entry)
 	if err != nil {
 		return a, err
@@ -281,26 +294,26 @@ func (m *Monitor) Adopt(ctx context.Context, r run.AdoptRequest) (run.Adoption, 
 	return a, nil
 }
 
-func (m *Monitor) compare(ctx, _ context.Context) time.Duration {
-	reading, cancel := context.WithTimeout(ctx, readFor)
+func (m *PlacementMonitor) compare(ctx, _ context.Context) time.Duration {
+	reading, cancel := context.WithTimeout(ctx, placementReadFor)
 	defer cancel()
 	if m.read(reading) != nil {
-		return compareEvery
+		return placementEvery
 	}
 	f, err := m.facts(reading, *m.recorded.Load(), m.opts.Here())
 	live, known := m.opts.Registry.Live(ctx)
 	if err == nil && known {
 		f.Workers = live
-		now := Compare(f)
+		now := CompareClusters(f)
 		m.confirm(ctx, m.before, now)
 		m.before = now
 	}
-	return compareEvery
+	return placementEvery
 }
 
 // confirm stores a mismatch found by two comparisons in a row, and logs it when it has changed. Other workers in the
 // same Temporal are no change.
-func (m *Monitor) confirm(ctx context.Context, before, now Mismatch) {
+func (m *PlacementMonitor) confirm(ctx context.Context, before, now PlacementMismatch) {
 	stored := m.mismatch.Load()
 	if now.Other != before.Other || now.RunsThere != before.RunsThere {
 		return
@@ -309,7 +322,7 @@ func (m *Monitor) confirm(ctx context.Context, before, now Mismatch) {
 	log := logger.FromContext(ctx)
 	switch {
 	case now.Other == stored.Other && now.RunsThere == stored.RunsThere:
-	case now == (Mismatch{}):
+	case now == (PlacementMismatch{}):
 		log.InfoContext(ctx, "All processes on this database use one Temporal again")
 	default:
 		log.ErrorContext(ctx, "Processes on this database use different Temporals", "title", now.Title, "detail", now.Detail)

@@ -1,4 +1,4 @@
-package placement_test
+package run_test
 
 import (
 	"bytes"
@@ -12,23 +12,22 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/run"
-	"github.com/signalbox-dev/signalbox/internal/run/placement"
 	"github.com/signalbox-dev/signalbox/internal/worker"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// placements are those that a test compares.
+type placements = run.PlacementFacts
 
 func at(address, id string) run.ClusterID {
 	return run.ClusterID{Address: address, Namespace: "default", NamespaceID: id}
 }
 
-func recorded(p run.ClusterID) run.RunsCluster {
+func inCluster(p run.ClusterID) run.RunsCluster {
 	return run.RunsCluster{ClusterID: p, Since: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
 }
 
@@ -42,76 +41,76 @@ func TestCompareAndRefuse(t *testing.T) {
 	t.Parallel()
 	a, b := at("a:7233", "1"), at("b:7233", "2")
 	tests := map[string]struct {
-		facts    placement.Facts
+		facts    placements
 		mismatch []string // parts of its detail; none: there is no mismatch
 		there    bool
 		refused  bool
 	}{
-		"nothing recorded": {placement.Facts{Here: a}, nil, false, false},
+		"nothing recorded": {placements{Here: a}, nil, false, false},
 		"all in one": {
-			placement.Facts{Here: a, Recorded: recorded(a), Workers: []worker.Worker{live("w1", a)}}, nil, false, false},
+			placements{Here: a, Recorded: inCluster(a), Workers: []worker.Worker{live("w1", a)}}, nil, false, false},
 		"another address of the same": {
-			placement.Facts{Here: at("c:7233", "1"), Recorded: recorded(a), Workers: []worker.Worker{live("w1", a)}}, nil, false,
+			placements{Here: at("c:7233", "1"), Recorded: inCluster(a), Workers: []worker.Worker{live("w1", a)}}, nil, false,
 			false},
 		"not connected yet": {
-			placement.Facts{Here: at("b:7233", ""), Recorded: recorded(a), Workers: []worker.Worker{live("w1", a)}}, nil, false,
+			placements{Here: at("b:7233", ""), Recorded: inCluster(a), Workers: []worker.Worker{live("w1", a)}}, nil, false,
 			false},
 		"this Temporal has lost its data": {
-			placement.Facts{Here: at("a:7233", "9"), Recorded: recorded(a), Workers: []worker.Worker{live("w1", a)}}, nil, false,
+			placements{Here: at("a:7233", "9"), Recorded: inCluster(a), Workers: []worker.Worker{live("w1", a)}}, nil, false,
 			false},
 		"a worker is not connected yet": {
-			placement.Facts{Here: a, Recorded: recorded(a), Workers: []worker.Worker{live("w1", at("b:7233", ""))}}, nil, false,
+			placements{Here: a, Recorded: inCluster(a), Workers: []worker.Worker{live("w1", at("b:7233", ""))}}, nil, false,
 			false},
 		"a worker is in another": {
-			placement.Facts{Here: a, Recorded: recorded(a), Workers: []worker.Worker{live("w1", a), live("w2", b)}},
+			placements{Here: a, Recorded: inCluster(a), Workers: []worker.Worker{live("w1", a), live("w2", b)}},
 			[]string{"a:7233", "b:7233", "w2", "the same in all processes"}, false, false},
 		"workers in another, runs unknown": {
-			placement.Facts{Here: a, Workers: []worker.Worker{live("w2", b)}}, []string{"a:7233", "b:7233", "w2"}, false, false},
+			placements{Here: a, Workers: []worker.Worker{live("w2", b)}}, []string{"a:7233", "b:7233", "w2"}, false, false},
 		"runs and workers are in another": {
-			placement.Facts{Here: b, Recorded: recorded(a), Workers: []worker.Worker{live("w1", a), live("w2", b)}},
+			placements{Here: b, Recorded: inCluster(a), Workers: []worker.Worker{live("w1", a), live("w2", b)}},
 			[]string{"a:7233", "b:7233", "w1", "2026-03-01T12:00:00Z", "stop the workers"}, true, true},
 		"runs are in another, no worker": {
-			placement.Facts{Here: b, Recorded: recorded(a)}, []string{"a:7233", "b:7233", "point temporal.address"}, true, true},
+			placements{Here: b, Recorded: inCluster(a)}, []string{"a:7233", "b:7233", "point temporal.address"}, true, true},
 		"no run is open there, all workers here": {
-			placement.Facts{Here: b, Recorded: recorded(a), Workers: []worker.Worker{live("w2", b)}}, []string{"a:7233"}, true,
+			placements{Here: b, Recorded: inCluster(a), Workers: []worker.Worker{live("w2", b)}}, []string{"a:7233"}, true,
 			false,
 		},
 		"no run is open there, this process executes runs": {
-			placement.Facts{Here: b, Recorded: recorded(a), ExecutesRuns: true}, []string{"a:7233"}, true, false,
+			placements{Here: b, Recorded: inCluster(a), ExecutesRuns: true}, []string{"a:7233"}, true, false,
 		},
 		"runs are open there, all workers here": {
-			placement.Facts{Here: b, Recorded: recorded(a), Open: 21, ExecutesRuns: true,
+			placements{Here: b, Recorded: inCluster(a), Open: 21, ExecutesRuns: true,
 				Workers: []worker.Worker{live("w2", b)}},
 			[]string{"a:7233", "`signalbox system adopt-temporal b:7233 default`"}, true, true,
 		},
 		"runs are open there and workers connected": {
-			placement.Facts{Here: b, Recorded: recorded(a), Open: 1, ExecutesRuns: true,
+			placements{Here: b, Recorded: inCluster(a), Open: 1, ExecutesRuns: true,
 				Workers: []worker.Worker{live("w1", a)}},
 			[]string{"w1", "stop the workers that are connected there and run `signalbox system adopt-temporal"}, true, true,
 		},
 		"runs and workers are in another, this process executes runs": {
-			placement.Facts{Here: b, Recorded: recorded(a), ExecutesRuns: true, Workers: []worker.Worker{live("w1", a)}},
+			placements{Here: b, Recorded: inCluster(a), ExecutesRuns: true, Workers: []worker.Worker{live("w1", a)}},
 			[]string{"a:7233"}, true, true,
 		},
 		"runs are in another, a worker connects there": {
-			placement.Facts{Here: b, Recorded: recorded(a),
+			placements{Here: b, Recorded: inCluster(a),
 				Workers: []worker.Worker{live("w1", at("a:7233", "")), live("w2", b)}}, []string{"a:7233", "w1"}, true, true,
 		},
 		"no run is open there, a worker connects here": {
-			placement.Facts{Here: b, Recorded: recorded(a), Workers: []worker.Worker{live("w2", at("b:7233", ""))}},
+			placements{Here: b, Recorded: inCluster(a), Workers: []worker.Worker{live("w2", at("b:7233", ""))}},
 			[]string{"a:7233"}, true, false,
 		},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			found := placement.Compare(tt.facts)
-			require.Equal(t, len(tt.mismatch) > 0, found != placement.Mismatch{})
+			found := run.CompareClusters(tt.facts)
+			require.Equal(t, len(tt.mismatch) > 0, found != run.PlacementMismatch{})
 			require.Equal(t, tt.there, found.RunsThere)
 			for _, part := range tt.mismatch {
 				require.Contains(t, found.Detail, part)
 			}
-			err := placement.Refusal(tt.facts)
+			err := run.PlacementRefusal(tt.facts)
 			require.Equal(t, tt.refused, err != nil)
 			if tt.refused {
 				f, ok := apperror.From(err)
@@ -130,17 +129,17 @@ func TestTitleCountsOpenRuns(t *testing.T) {
 		0: "This server uses another Temporal than the runs", 1: "This server uses another Temporal than 1 open run",
 		21: "This server uses another Temporal than 21 open runs",
 	} {
-		require.Equal(t, title, placement.Compare(placement.Facts{Here: b, Recorded: recorded(a), Open: open}).Title)
+		require.Equal(t, title, run.CompareClusters(placements{Here: b, Recorded: inCluster(a), Open: open}).Title)
 	}
 	require.Equal(t, "Live workers use another Temporal than this server",
-		placement.Compare(placement.Facts{Here: b, Recorded: recorded(b), Workers: []worker.Worker{live("w1", a)}}).Title)
+		run.CompareClusters(placements{Here: b, Recorded: inCluster(b), Workers: []worker.Worker{live("w1", a)}}).Title)
 }
 
 func TestManyWorkersAreCounted(t *testing.T) {
 	t.Parallel()
 	b := at("b:7233", "2")
-	found := placement.Compare(
-		placement.Facts{Here: at("a:7233", "1"),
+	found := run.CompareClusters(
+		placements{Here: at("a:7233", "1"),
 			Workers: []worker.Worker{live("w1", b), live("w2", b), live("w3", b), live("w4", b), live("w5", b)}})
 	require.Contains(t, found.Detail, ": w1, w2, w3, 2 more; ")
 }
@@ -242,8 +241,8 @@ func TestStartReadsLiveWorkersOnce(t *testing.T) {
 	t.Parallel()
 	a := at("a:7233", "1")
 	store := &reads{}
-	m := placement.New(placement.Options{
-		Store: &fakes{recorded: recorded(a)}, Here: func() run.ClusterID { return a },
+	m := run.NewPlacementMonitor(run.PlacementOptions{
+		Store: &fakes{recorded: inCluster(a)}, Here: func() run.ClusterID { return a },
 		Registry: worker.NewRegistry(store, func() worker.Fingerprint { return live("", a).Fingerprint }),
 	})
 	for i := range 3 {
@@ -263,8 +262,8 @@ func TestWorkerThatHasJustStartedCounts(t *testing.T) {
 			return w
 		}
 		store := &reads{live: []worker.Worker{serves("w1", "side")}}
-		m := placement.New(placement.Options{
-			Store: &fakes{recorded: recorded(a)}, Here: func() run.ClusterID { return a },
+		m := run.NewPlacementMonitor(run.PlacementOptions{
+			Store: &fakes{recorded: inCluster(a)}, Here: func() run.ClusterID { return a },
 			Registry: worker.NewRegistry(store, func() worker.Fingerprint { return live("", a).Fingerprint }),
 		})
 		require.NoError(t, m.Check(t.Context(), "side"))
@@ -283,9 +282,9 @@ func TestMonitor(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		a, b := at("a:7233", "1"), at("b:7233", "2")
-		w := &fakes{recorded: recorded(a), workers: []worker.Worker{live("w2", b)}}
+		w := &fakes{recorded: inCluster(a), workers: []worker.Worker{live("w2", b)}}
 		ctx := logger.WithContext(t.Context(), slog.New(slog.NewTextHandler(w, nil)))
-		m := placement.New(placement.Options{Store: w, Registry: w, Here: func() run.ClusterID { return b }})
+		m := run.NewPlacementMonitor(run.PlacementOptions{Store: w, Registry: w, Here: func() run.ClusterID { return b }})
 		w.set(func() { w.workers = append(w.workers, live("w1", a)) })
 		require.ErrorContains(t, m.Check(ctx, "default"), "nothing was started")
 
@@ -311,7 +310,7 @@ func TestMonitor(t *testing.T) {
 		w.set(func() { w.away = errors.New("away") })
 		pass()
 		require.Contains(t, m.Mismatch().Detail, "w3")
-		w.set(func() { w.away, w.recorded, w.workers = nil, recorded(b), nil })
+		w.set(func() { w.away, w.recorded, w.workers = nil, inCluster(b), nil })
 		pass()
 		require.Zero(t, w.lines(again))
 		pass()
@@ -324,9 +323,9 @@ func TestMonitor(t *testing.T) {
 }
 
 // newMonitor returns a monitor of a server with workers, and what it reads.
-func newMonitor(here run.ClusterID) (*placement.Monitor, *fakes) {
+func newMonitor(here run.ClusterID) (*run.PlacementMonitor, *fakes) {
 	w := &fakes{}
-	return placement.New(placement.Options{Store: w, Registry: w, Here: func() run.ClusterID {
+	return run.NewPlacementMonitor(run.PlacementOptions{Store: w, Registry: w, Here: func() run.ClusterID {
 		return here
 	}, ExecutesRuns: true}), w
 }
@@ -337,7 +336,7 @@ func TestFirstStartRecordsTheTemporal(t *testing.T) {
 	m, w := newMonitor(a)
 	w.away = errors.New("away")
 	require.EqualError(t, m.Check(t.Context(), "default"), "away", "what was never read is not assumed")
-	first := placement.New(placement.Options{Store: w, Registry: w, Here: func() run.ClusterID { return a }})
+	first := run.NewPlacementMonitor(run.PlacementOptions{Store: w, Registry: w, Here: func() run.ClusterID { return a }})
 	w.set(func() { w.away = nil })
 	require.NoError(t, first.Check(t.Context(), "default"))
 	require.Equal(t, a, w.recorded.ClusterID)
@@ -346,7 +345,7 @@ func TestFirstStartRecordsTheTemporal(t *testing.T) {
 	require.NoError(t, first.Check(t.Context(), "shop"), "unknown workers are no reason to refuse")
 
 	w.set(func() { w.away, w.open = nil, 1 })
-	other := placement.New(placement.Options{Store: w, Registry: w, Here: func() run.ClusterID {
+	other := run.NewPlacementMonitor(run.PlacementOptions{Store: w, Registry: w, Here: func() run.ClusterID {
 		return b
 	}, ExecutesRuns: true})
 	require.ErrorContains(t, other.Check(t.Context(), "default"), "This server uses another Temporal than 1 open run")
@@ -355,7 +354,7 @@ func TestFirstStartRecordsTheTemporal(t *testing.T) {
 func TestTemporalWithoutDataIsNoOther(t *testing.T) {
 	t.Parallel()
 	m, w := newMonitor(at("a:7233", "9"))
-	w.recorded, w.open = recorded(at("a:7233", "1")), 21
+	w.recorded, w.open = inCluster(at("a:7233", "1")), 21
 	require.NoError(t, m.Check(t.Context(), "default"))
 }
 
@@ -364,7 +363,7 @@ func TestStartReplacesATemporalWithoutOpenRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := at("a:7233", "1"), at("b:7233", "2")
 		m, w := newMonitor(b)
-		w.recorded, w.open = recorded(a), 2
+		w.recorded, w.open = inCluster(a), 2
 		for range 100 {
 			err := m.Check(t.Context(), "default")
 			require.True(t, apperror.Is(err, apperror.ContractMismatch), err)
@@ -386,9 +385,9 @@ func TestAdopt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := at("a:7233", "1"), at("b:7233", "2")
 		m, w := newMonitor(b)
-		w.recorded, w.open, w.workers = recorded(a), 21, []worker.Worker{live("w1", a)}
+		w.recorded, w.open, w.workers = inCluster(a), 21, []worker.Worker{live("w1", a)}
 		require.ErrorContains(t, m.Check(t.Context(), "default"), "nothing was started")
-		want := run.Adoption{Before: recorded(a), Now: b, Left: map[string]int64{"shop": 21}, Needed: true}
+		want := run.Adoption{Before: inCluster(a), Now: b, Left: map[string]int64{"shop": 21}, Needed: true}
 		dry, err := m.Adopt(t.Context(), run.AdoptRequest{DryRun: true})
 		require.NoError(t, err)
 		require.Equal(t, want, dry)
