@@ -36,8 +36,6 @@ type AttemptGuardOptions struct {
 // interceptor: it makes the SDK report each failure, and drops the reports that must not reach Temporal. Interceptors
 // that precede it in the chain see all reports.
 //
-//	grpc.WithChainUnaryInterceptor(tap.Intercept, engine.NewAttemptGuard(options).Intercept)
-//
 // A consequence: the SDK's log lines show attempt 1 for every attempt.
 type AttemptGuard struct {
 	opts AttemptGuardOptions

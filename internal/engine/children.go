@@ -220,8 +220,8 @@ func rejectedChild(err error) error {
 	case !isFault, apperror.Temporary(err):
 		return err
 	case f.Reason == apperror.InputTooLarge:
-		runError.Type, runError.Status, runError.Title = dsl.ErrorTypeValidation, http.StatusRequestEntityTooLarge,
-			"Input too large"
+		runError.Type, runError.Status = dsl.ErrorTypeValidation, http.StatusRequestEntityTooLarge
+		runError.Title = "Input too large"
 	case f.Class == apperror.Invalid:
 		runError.Type, runError.Status, runError.Title = dsl.ErrorTypeValidation, http.StatusBadRequest, "Input refused"
 	case f.Class == apperror.NotFound:

@@ -31,8 +31,8 @@ type PlacementMismatch struct {
 	// workers are.
 	Other     ClusterID
 	RunsThere bool
-	// Title is the difference in one sentence, without addresses.
-	Title string
+	// Summary is the difference in one sentence, without addresses.
+	Summary string
 	// Detail contains both Temporals and the remedy.
 	Detail string
 }
@@ -60,7 +60,7 @@ func CompareClusters(f PlacementFacts) PlacementMismatch {
 		"temporal.namespace the same in all processes on this database", ClusterName(f.Here), ClusterName(other),
 		listWorkers(others))
 	return PlacementMismatch{
-		Other: other, Title: "Live workers use another Temporal than this server", Detail: detail}
+		Other: other, Summary: "Live workers use another Temporal than this server", Detail: detail}
 }
 
 // runsElsewhere returns the difference between this Temporal and the one that holds the runs.
@@ -72,11 +72,11 @@ func (f PlacementFacts) runsElsewhere() PlacementMismatch {
 		detail += ", where live workers are connected: " + listWorkers(there)
 		meant = append(meant, "stop the workers that are connected there")
 	}
-	title := "This server uses another Temporal than the runs"
+	summary := "This server uses another Temporal than the runs"
 	if f.Open > 0 {
-		title = fmt.Sprintf("This server uses another Temporal than %d open runs", f.Open)
+		summary = fmt.Sprintf("This server uses another Temporal than %d open runs", f.Open)
 		if f.Open == 1 {
-			title = "This server uses another Temporal than 1 open run"
+			summary = "This server uses another Temporal than 1 open run"
 		}
 		meant = append(meant, fmt.Sprintf("run `signalbox system adopt-temporal %s %s`", f.Here.Address, f.Here.Namespace))
 	}
@@ -84,7 +84,7 @@ func (f PlacementFacts) runsElsewhere() PlacementMismatch {
 	if len(meant) > 0 {
 		detail += ", or, if the move is meant, " + strings.Join(meant, " and ")
 	}
-	return PlacementMismatch{Other: f.Recorded.ClusterID, RunsThere: true, Title: title, Detail: detail}
+	return PlacementMismatch{Other: f.Recorded.ClusterID, RunsThere: true, Summary: summary, Detail: detail}
 }
 
 // PlacementRefusal returns why this process must not start runs: the runs are in another Temporal, which has open runs
@@ -102,7 +102,7 @@ func PlacementRefusal(f PlacementFacts) error {
 
 func refused(f PlacementFacts) error {
 	m := CompareClusters(f)
-	return apperror.New(apperror.Refused, apperror.ContractMismatch, "nothing was started. %s: %s", m.Title, m.Detail)
+	return apperror.New(apperror.Refused, apperror.ContractMismatch, "nothing was started. %s: %s", m.Summary, m.Detail)
 }
 
 // elsewhere reports whether the runs are in another Temporal than this process.

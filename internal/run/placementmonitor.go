@@ -110,13 +110,13 @@ func (m *PlacementMonitor) Elsewhere() ClusterID {
 	return ClusterID{}
 }
 
-// Title returns the title of the mismatch; empty while there is none. It performs no I/O.
-func (m *PlacementMonitor) Title() string { return m.Mismatch().Title }
+// Title returns the summary of the mismatch; empty while there is none. It performs no I/O.
+func (m *PlacementMonitor) Title() string { return m.Mismatch().Summary }
 
 // RunsTitle is Title where the runs are in another Temporal; empty otherwise.
 func (m *PlacementMonitor) RunsTitle() string {
 	if found := m.Mismatch(); found.RunsThere {
-		return found.Title
+		return found.Summary
 	}
 	return ""
 }
@@ -325,6 +325,6 @@ func (m *PlacementMonitor) confirm(ctx context.Context, before, now PlacementMis
 	case now == (PlacementMismatch{}):
 		log.InfoContext(ctx, "All processes on this database use one Temporal again")
 	default:
-		log.ErrorContext(ctx, "Processes on this database use different Temporals", "title", now.Title, "detail", now.Detail)
+		log.ErrorContext(ctx, "Processes on this database use different Temporals", "title", now.Summary, "detail", now.Detail)
 	}
 }

@@ -116,7 +116,7 @@ func TestCompareAndRefuse(t *testing.T) {
 				f, ok := apperror.From(err)
 				require.True(t, ok)
 				require.Equal(t, []any{apperror.Refused, apperror.ContractMismatch}, []any{f.Class, f.Reason})
-				require.Contains(t, f.Message, found.Title+": "+found.Detail)
+				require.Contains(t, f.Message, found.Summary+": "+found.Detail)
 			}
 		})
 	}
@@ -129,10 +129,10 @@ func TestTitleCountsOpenRuns(t *testing.T) {
 		0: "This server uses another Temporal than the runs", 1: "This server uses another Temporal than 1 open run",
 		21: "This server uses another Temporal than 21 open runs",
 	} {
-		require.Equal(t, title, run.CompareClusters(placements{Here: b, Recorded: inCluster(a), Open: open}).Title)
+		require.Equal(t, title, run.CompareClusters(placements{Here: b, Recorded: inCluster(a), Open: open}).Summary)
 	}
 	require.Equal(t, "Live workers use another Temporal than this server",
-		run.CompareClusters(placements{Here: b, Recorded: inCluster(b), Workers: []worker.Worker{live("w1", a)}}).Title)
+		run.CompareClusters(placements{Here: b, Recorded: inCluster(b), Workers: []worker.Worker{live("w1", a)}}).Summary)
 }
 
 func TestManyWorkersAreCounted(t *testing.T) {
