@@ -325,6 +325,7 @@ func (m *PlacementMonitor) confirm(ctx context.Context, before, now PlacementMis
 	case now == (PlacementMismatch{}):
 		log.InfoContext(ctx, "All processes on this database use one Temporal again")
 	default:
-		log.ErrorContext(ctx, "Processes on this database use different Temporals", "title", now.Summary, "detail", now.Detail)
+		log.ErrorContext(ctx, "Processes on this database use different Temporals", "title", now.Summary,
+			"detail", now.Detail)
 	}
 }
