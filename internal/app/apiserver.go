@@ -13,17 +13,16 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/config"
-	"github.com/signalbox-dev/signalbox/internal/engine/codec"
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/health"
 	"github.com/signalbox-dev/signalbox/internal/rpc"
 	"github.com/signalbox-dev/signalbox/internal/rpc/certificate"
 	"github.com/signalbox-dev/signalbox/internal/rpc/handler"
 	"github.com/signalbox-dev/signalbox/internal/rpc/permission"
+	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/explain"
 	"github.com/signalbox-dev/signalbox/internal/run/livelist"
 	"github.com/signalbox-dev/signalbox/internal/run/statistics"
-	"github.com/signalbox-dev/signalbox/internal/run/stepvalue"
 	"github.com/signalbox-dev/signalbox/internal/sealed"
 	"github.com/signalbox-dev/signalbox/internal/session"
 	"github.com/signalbox-dev/signalbox/internal/store"
@@ -90,7 +89,7 @@ func addServices(options *rpc.Options, c *components, tokens *token.Service) (er
 	options.Sessions = session.NewService(s.Sessions(), tokens,
 		session.Options{Idle: c.cfg.Auth.SessionIdle, Max: c.cfg.Auth.SessionMax, Now: time.Now, Log: c.log})
 	options.Projects, options.Workflows, options.Clock = c.definitions.projects, c.definitions.workflows,
-		c.definitions.schedules
+		c.connection.engine.Schedules()
 	options.Statistics = statistics.NewService(statistics.Options{
 		Store: s.Statistics(), Runs: s, Workflows: c.definitions.workflows, Documents: s.documents, Now: time.Now,
 	})
@@ -105,8 +104,8 @@ func addServices(options *rpc.Options, c *components, tokens *token.Service) (er
 	options.Events, options.EventLimits, options.RunDeliveries = events.service, eventLimits(c.cfg), events.service
 	options.Dispatchers, options.Problems = c.problems.dispatchers, c.problems.service
 	options.Unredacted = sealed.NewViewer(s.sealed.Sealer, c.runs.service, s, time.Now)
-	options.StepValues = stepvalue.NewReader(
-		stepvalue.Options{Runs: c.runs.service, Source: c.connection.engine, Redactor: s.sealed.Sealer})
+	options.StepValues = run.NewStepValueReader(
+		run.StepValueOptions{Runs: c.runs.service, Source: c.connection.engine, Redactor: s.sealed.Sealer})
 	options.Explainer = explain.New(explain.Options{
 		Store: s.Waits(), Events: s.sealed.events, Runs: c.runs.service, Redactor: s.sealed.Sealer, Documents: s.documents,
 		Key: interp.EntryKey,
@@ -116,24 +115,21 @@ func addServices(options *rpc.Options, c *components, tokens *token.Service) (er
 		return err
 	}
 	options.UI = ui
-	options.Codec, err = codecEndpoint(c.process, s)
+	options.Codec, err = codecEndpoint(c)
 	return err
 }
 
 // codecEndpoint returns the codec endpoint for Temporal's UI, if it is enabled.
-func codecEndpoint(p *process, s *storage) (rpc.Codec, error) {
-	if !p.cfg.Encryption.CodecEndpoint {
+func codecEndpoint(c *components) (codec rpc.Codec, err error) {
+	if !c.cfg.Encryption.CodecEndpoint {
 		return rpc.Codec{}, nil
 	}
-	note := func(ctx context.Context, namespace string) error {
-		return s.WriteAudit(ctx, audit.NewEntry(ctx, time.Now(), audit.PayloadsOpen, "", namespace, ""))
-	}
-	endpoint, err := codec.Endpoint(p.keys, s.payloads.External(), note)
-	if err != nil {
-		return rpc.Codec{}, err
-	}
-	return rpc.Codec{Path: codec.EndpointPath, Handler: endpoint, MaxBytes: codec.EndpointMaxBytes,
-		Origins: p.cfg.Encryption.CodecOrigins}, nil
+	codec.Origins = c.cfg.Encryption.CodecOrigins
+	codec.Path, codec.Handler, codec.MaxBytes, err = c.connection.engine.CodecEndpoint(
+		func(ctx context.Context, namespace string) error {
+			return c.storage.WriteAudit(ctx, audit.NewEntry(ctx, time.Now(), audit.PayloadsOpen, "", namespace, ""))
+		})
+	return codec, err
 }
 
 const (

@@ -142,15 +142,15 @@ func (a *App) wire(ctx context.Context) (err error) {
 	a.maintenance = maintenance.New(a.storage, time.Now)
 	a.add("maintenance mode", a.maintenance)
 
-	a.records = newRecords(a.process, a.storage)
+	a.records = newRecords(a.telemetry.Runs)
 	if a.connection, err = newConnection(a.process, a.storage, a.records); err != nil {
 		return err
 	}
-	a.add("row writer", a.records.writer)
+	a.add("row writer", a.connection.engine.Writer())
 	a.add("connection", a.connection.manager)
 	a.add("outages", annotation.NewRecorder(a.connection.manager.Status, a.storage.Annotations(), a.serverID, time.Now))
 
-	a.definitions = newDefinitions(a.process, a.storage, a.records, a.connection)
+	a.definitions = newDefinitions(a.process, a.storage, a.connection)
 	a.runs = newRuns(a.process, a.storage, a.records, a.connection, a.definitions, a.maintenance)
 	a.add("run service", stopOnly(a.runs.service.Close))
 	a.add("child watcher", a.runs.childWatcher)
@@ -210,7 +210,7 @@ func (a *App) wireAPI() (err error) {
 	a.add("connection events", a.newConnectionEvents())
 	a.add("failure events", a.newFailureEvents())
 	a.add("retention", newRetention(a.process, a.storage, a.connection))
-	a.add("schedules", a.definitions.schedules)
+	a.add("schedules", a.connection.engine.Schedules())
 	a.add("diagnosis", a.diagnosis.watcher)
 	a.add("task failures", a.diagnosis.failures)
 	if a.problems != nil {

@@ -11,15 +11,12 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/config"
 	"github.com/signalbox-dev/signalbox/internal/config/temporalconfig"
 	"github.com/signalbox-dev/signalbox/internal/engine"
-	"github.com/signalbox-dev/signalbox/internal/engine/budget"
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
-	"github.com/signalbox-dev/signalbox/internal/engine/flow"
-	"github.com/signalbox-dev/signalbox/internal/engine/runtrace"
 	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/health"
+	"github.com/signalbox-dev/signalbox/internal/payload"
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/run"
-	"github.com/signalbox-dev/signalbox/internal/run/placement"
 	"github.com/signalbox-dev/signalbox/internal/sealed"
 	"github.com/signalbox-dev/signalbox/internal/telemetry"
 	"github.com/signalbox-dev/signalbox/internal/worker"
@@ -31,30 +28,32 @@ type connection struct {
 	manager  *conn.Manager
 	engine   *engine.Engine
 	// starter is the engine for starts: it replaces marks in inputs by the originals.
-	starter  *sealed.Starter
-	repeated *engine.Repeated
-	actions  *engine.Actions
-	// budget is that of all requests that diagnose runs.
-	budget      *budget.Budget
-	placement   *placement.Monitor
+	starter     *sealed.Starter
+	placement   *run.PlacementMonitor
 	certificate *clientCertificate
 }
 
-// newConnection creates the manager of the connection, which does not dial yet, and the engine.
+// newConnection creates the engine with its connection, which does not dial yet.
 func newConnection(p *process, s *storage, r *records) (_ *connection, err error) {
-	c := &connection{temporal: p.cfg.Temporal, repeated: engine.NewRepeated(),
-		actions: engine.NewActions(), budget: budget.New(budget.Options{Now: time.Now})}
-	if c.manager, err = c.newManager(p, s, r); err != nil {
+	c := &connection{temporal: p.cfg.Temporal}
+	options, err := c.options(p)
+	if err != nil {
 		return nil, err
 	}
-	c.engine = engine.New(engine.Options{
-		Connection: c.manager, Address: c.temporal.Address, Namespace: c.temporal.Namespace, ServerID: p.serverID,
-		Keys: p.keys, Payloads: s.payloads, Sensitive: s.sealed.Sensitive, Listeners: restoredListeners{s.sealed.events},
-		Limits: flowLimits(p.cfg), MaxSteps: stepLimit(s, p.cfg.Runs.MaxSteps), Steps: s.Quotas(), Budget: c.budget,
-		Log: p.log, Now: time.Now,
-	}, s.documents, r.tap)
-	c.starter = s.sealed.Engine(c.engine)
-	c.placement = placement.New(placement.Options{
+	c.engine, err = engine.New(engine.Options{
+		Connection: options, Address: c.temporal.Address, Namespace: c.temporal.Namespace, ServerID: p.serverID,
+		Keys: p.keys, Values: s.values, MaxValueBytes: payload.MaxBytes, Documents: s.documents, Records: s.sealed.rows,
+		Observer: r, Ended: r.endedSteps, Timers: s.Events(), Store: s, Tracing: p.telemetry.Tracing,
+		Sensitive: s.sealed.Sensitive, Listeners: restoredListeners{s.sealed.events},
+		MaxSteps: stepLimit(s, p.cfg.Runs.MaxSteps), Steps: s.Quotas(), CallTimeout: p.cfg.Calls.Timeout,
+		CallResult: int64(p.cfg.Calls.MaxResponseBytes), Log: p.log, Now: time.Now,
+	})
+	if err != nil {
+		return nil, err
+	}
+	c.manager, c.starter = c.engine.Manager(), s.sealed.Engine(c.engine)
+	r.onEnded(func(project, _ string) { c.engine.Schedules().Ended(project) })
+	c.placement = run.NewPlacementMonitor(run.PlacementOptions{
 		Store: s, Registry: worker.NewRegistry(s, c.fingerprint), Here: func() run.ClusterID {
 			return clusterOf(c.fingerprint())
 		},
@@ -73,34 +72,25 @@ func (r restoredListeners) Listen(ctx context.Context, l event.Listener) error {
 	return err
 }
 
-func (c *connection) newManager(p *process, s *storage, r *records) (*conn.Manager, error) {
+// options returns the options of the connection.
+func (c *connection) options(p *process) (conn.Options, error) {
 	cfg := c.temporal
-	complete := func(options client.Options) client.Options {
-		options.MetricsHandler = p.telemetry.Temporal()
-		options = engine.ClientOptions(options, p.serverID, p.keys, s.payloads, p.log, r.tap, c.repeated, c.actions,
-			c.budget)
-		if spans := p.telemetry.Tracing; spans != nil {
-			options.Interceptors = append(options.Interceptors, runtrace.New(spans, options.DataConverter))
-		}
-		return options
-	}
 	base, err := temporalconfig.Options(cfg)
 	if err != nil {
-		return nil, err
+		return conn.Options{}, err
 	}
 	ended, err := p.telemetry.Connections(cfg.Address, cfg.Namespace)
 	if err != nil {
-		return nil, err
+		return conn.Options{}, err
 	}
+	base.MetricsHandler = p.telemetry.Temporal()
 	reload := temporalconfig.Reload(cfg)
-	return conn.New(conn.Options{
-		Client: complete(base),
+	return conn.Options{
+		Client: base,
 		Reload: func() (client.Options, error) {
 			options, err := reload()
-			if err != nil {
-				return client.Options{}, err
-			}
-			return complete(options), nil
+			options.MetricsHandler = base.MetricsHandler
+			return options, err
 		},
 		Identity:        func() (string, error) { return temporalconfig.Identity(cfg) },
 		ConnectionEnded: func(ctx context.Context, c conn.Ended) { ended.Connection(ctx, c.Address, c.Namespace, c.Lasted) },
@@ -113,7 +103,7 @@ func (c *connection) newManager(p *process, s *storage, r *records) (*conn.Manag
 		DrainTimeout:    cfg.DrainTimeout,
 		BreakerAfter:    cfg.Breaker.Failures,
 		BreakerEvery:    cfg.Breaker.Interval,
-	})
+	}, nil
 }
 
 // onConnect calls wake each time the connection has come up.
@@ -139,9 +129,10 @@ func clusterOf(f worker.Fingerprint) run.ClusterID {
 
 // diagnosis returns what the process has spent on diagnosis.
 func (c *connection) diagnosis() telemetry.Diagnosis {
-	spent := c.budget.Counts()
+	budget := c.engine.Budget()
+	spent := budget.Counts()
 	return telemetry.Diagnosis{
-		Limit: c.budget.Limit(), Granted: spent.Granted, Delayed: spent.Delayed, Refused: spent.Refused}
+		Limit: budget.Limit(), Granted: spent.Granted, Delayed: spent.Delayed, Refused: spent.Refused}
 }
 
 // usable reports whether Temporal can be used.
@@ -185,10 +176,4 @@ func stepLimit(projects projectReader, configured int) func(ctx context.Context,
 		}
 		return int64(configured), nil
 	}
-}
-
-func flowLimits(cfg *config.Config) flow.Limits {
-	limits := flow.DefaultLimits()
-	limits.CallTimeout, limits.CallResult = cfg.Calls.Timeout, int64(cfg.Calls.MaxResponseBytes)
-	return limits
 }

@@ -5,30 +5,21 @@ import (
 	"time"
 
 	"github.com/signalbox-dev/signalbox/internal/audit"
-	"github.com/signalbox-dev/signalbox/internal/engine/schedule"
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/workflow"
 )
 
-// definitions has the projects and their workflows, and keeps Temporal Schedules in line with these.
+// definitions has the projects and their workflows.
 type definitions struct {
 	projects  *project.Service
 	workflows *workflow.Service
-	schedules *schedule.Reconciler
 }
 
-func newDefinitions(p *process, s *storage, r *records, c *connection) *definitions {
-	sealedWith := ""
-	if p.keys.Seals() {
-		sealedWith = p.keys.Active()
-	}
-	schedules := schedule.New(
-		schedule.Options{Client: c.manager.Client, Timers: s.Events(), Store: s, Key: sealedWith, Now: time.Now})
-	r.onEnded(func(project, _ string) { schedules.Ended(project) })
-	workflows := workflow.NewService(workflowStore{s.Store, schedules.Wake}, s, documentLimits(p.cfg), time.Now)
+func newDefinitions(p *process, s *storage, c *connection) *definitions {
+	workflows := workflow.NewService(workflowStore{s.Store, c.engine.Schedules().Wake}, s, documentLimits(p.cfg), time.Now)
 	workflows.SetSecretProvider(p.secrets())
-	return &definitions{projects: project.NewService(s, time.Now), workflows: workflows, schedules: schedules}
+	return &definitions{projects: project.NewService(s, time.Now), workflows: workflows}
 }
 
 // workflowStore is the workflow store with a callback: every change wakes the schedule keeper.

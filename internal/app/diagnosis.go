@@ -4,23 +4,17 @@ import (
 	"context"
 	"time"
 
-	"go.temporal.io/api/workflowservice/v1"
-
 	"github.com/signalbox-dev/signalbox/internal/engine"
-	"github.com/signalbox-dev/signalbox/internal/engine/budget"
-	"github.com/signalbox-dev/signalbox/internal/engine/codec"
-	"github.com/signalbox-dev/signalbox/internal/engine/inspect"
 	"github.com/signalbox-dev/signalbox/internal/run/control"
 	"github.com/signalbox-dev/signalbox/internal/run/diagnose"
 )
 
 // diagnoseEngine adapts Temporal to [diagnose.Engine].
 type diagnoseEngine struct {
-	redactedInspector
 	*engine.Engine
 
-	runs   *control.Service
-	budget *budget.Budget
+	runs  *control.Service
+	marks redactor
 }
 
 // Behind implements [diagnose.Engine]. Reading a run detects that its rows are behind and requests the repair. A read
@@ -28,7 +22,7 @@ type diagnoseEngine struct {
 func (e diagnoseEngine) Behind(ctx context.Context, project, runID string) (bool, error) {
 	began := time.Now()
 	r, err := e.runs.Get(ctx, project, runID)
-	if err == nil && r.Behind == nil && e.budget.RefusedSince(began) {
+	if err == nil && r.Behind == nil && e.Budget().RefusedSince(began) {
 		return false, diagnose.ErrLimited
 	}
 	return r.Behind != nil && r.Behind.Failure == "", err
@@ -40,20 +34,14 @@ type redactor interface {
 	Text(ctx context.Context, runID, text string) (string, error)
 }
 
-// redactedInspector redacts failure messages before a verdict truncates them: a sensitive text that is cut off would
-// not be found.
-type redactedInspector struct {
-	*inspect.Inspector
-
-	marks redactor
-}
-
-func (m redactedInspector) Execution(ctx context.Context, runID string) (diagnose.Execution, error) {
-	x, err := m.Inspector.Execution(ctx, runID)
+// Execution implements [diagnose.Engine]. It redacts failure messages before a verdict truncates them: a sensitive text
+// that is cut off would not be found.
+func (e diagnoseEngine) Execution(ctx context.Context, runID string) (diagnose.Execution, error) {
+	x, err := e.Engine.Execution(ctx, runID)
 	if err != nil {
 		return x, err
 	}
-	return redactExecution(ctx, m.marks, runID, x)
+	return redactExecution(ctx, e.marks, runID, x)
 }
 
 func redactExecution(ctx context.Context, marks redactor, runID string,
@@ -74,27 +62,14 @@ func redactExecution(ctx context.Context, marks redactor, runID string,
 type diagnosis struct {
 	watcher  *diagnose.Watcher
 	failures *diagnose.Failures
-	// queue describes the task queue of a project.
-	queue func(ctx context.Context, project string) (diagnose.QueueState, error)
 }
 
 func newDiagnosis(c *components) *diagnosis {
-	verdicts, manager, runs := c.storage.sealed.verdicts, c.connection.manager, c.runs.service
-	failures, read := diagnose.NewFailures(verdicts), codec.FailureConverter(c.keys)
-	c.records.tap.OnFailure(func(workflowID string, why *workflowservice.RespondWorkflowTaskFailedRequest, at time.Time) {
-		text := inspect.Text(read, why.GetFailure())
-		failures.Note(diagnose.TaskFailure{
-			RunID: workflowID, At: at, Text: text, Cause: inspect.Cause(why.GetCause(), why.GetFailure(), text),
-			Build: why.GetDeployment().
-				GetBuildId(), //nolint:staticcheck // the SDK computes it from the binary; its successor needs versioning
-		}.Under(c.serverID, c.processor.State()))
-	})
-	inspector := redactedInspector{inspect.New(inspect.Options{
-		Client: manager.Client, Status: manager.Status, Namespace: c.cfg.Temporal.Namespace, Failures: read,
-		Budget: c.connection.budget,
-	}), c.storage.sealed}
-	return &diagnosis{failures: failures, queue: inspector.Queue,
-		watcher: diagnose.New(verdicts, c.storage, diagnoseEngine{inspector, c.connection.engine, runs, c.connection.budget},
+	verdicts, runs, temporal := c.storage.sealed.verdicts, c.runs.service, c.connection.engine
+	failures := diagnose.NewFailures(verdicts)
+	temporal.OnTaskFailure(func(f diagnose.TaskFailure) { failures.Note(f.Under(c.serverID, c.processor.State())) })
+	return &diagnosis{failures: failures,
+		watcher: diagnose.New(verdicts, c.storage, diagnoseEngine{temporal, runs, c.storage.sealed},
 			diagnose.Options{
 				After: c.cfg.Runs.StuckAfter, PoisonAfter: c.cfg.Runs.PoisonAfter, Now: time.Now, Suspended: c.shedsLoad,
 				Fingerprint: c.connection.fingerprint, Elsewhere: c.connection.placement.Elsewhere, Changes: c.records.changes,

@@ -12,8 +12,6 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/config"
 	"github.com/signalbox-dev/signalbox/internal/config/redisconfig"
 	"github.com/signalbox-dev/signalbox/internal/dispatcher"
-	"github.com/signalbox-dev/signalbox/internal/dispatcher/router"
-	"github.com/signalbox-dev/signalbox/internal/engine/codec"
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/event/match"
@@ -31,7 +29,7 @@ import (
 type events struct {
 	leases      lease.Store
 	service     *event.Service
-	inbox       *router.Router
+	inbox       *dispatcher.Router
 	dispatchers *dispatch.Dispatchers
 	overview    *dispatch.Overview
 }
@@ -56,13 +54,13 @@ func newEvents(p *process, s *storage, c *connection, runs *runs, leases lease.S
 	e := &events{leases: leases}
 	hints, rows, manager := pubsub.NewNotifier(), s.sealed.events, c.manager
 	e.service = event.NewService(rows, s, hints, e, event.Options{Limits: eventLimits(p.cfg), Now: time.Now})
-	e.inbox = router.New(router.Options{
+	e.inbox = dispatcher.NewRouter(dispatcher.RouterOptions{
 		Store: rows, Matcher: match.New(match.Options{}), Runs: runs.service.Service, Waker: c.engine, Hints: hints,
 		Reports: event.Platform{Service: e.service},
 	})
 	e.dispatchers, err = dispatch.New(dispatch.Options{
 		ServerID: p.serverID, Build: p.version, Client: manager.Client, Namespace: p.cfg.Temporal.Namespace,
-		Converter: codec.Converter(p.keys),
+		Converter: c.engine.Converter(),
 		Describe:  func() map[string]string { return heartbeatFacts(manager) },
 		// A worker that does not poll yet must not own a dispatcher.
 		Polls:  func(name dispatch.Name) bool { return manager.Polling(name.Project) },
@@ -75,7 +73,7 @@ func newEvents(p *process, s *storage, c *connection, runs *runs, leases lease.S
 	}
 	e.overview, err = dispatch.NewOverview(dispatch.OverviewOptions{
 		Client: manager.Client, Namespace: p.cfg.Temporal.Namespace, Leases: leases, Inbox: e.inbox, Timing: timing(p.cfg),
-		LegacyIDs: p.cfg.Supervisor.LegacyIDs, Converter: codec.Converter(p.keys), Names: s.dispatcherNames,
+		LegacyIDs: p.cfg.Supervisor.LegacyIDs, Converter: c.engine.Converter(), Names: s.dispatcherNames,
 	})
 	if err != nil {
 		return nil, err

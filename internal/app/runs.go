@@ -6,14 +6,11 @@ import (
 
 	"github.com/signalbox-dev/signalbox/dsl/interp"
 	"github.com/signalbox-dev/signalbox/internal/engine"
-	"github.com/signalbox-dev/signalbox/internal/engine/projection"
 	"github.com/signalbox-dev/signalbox/internal/maintenance"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/child"
 	"github.com/signalbox-dev/signalbox/internal/run/control"
-	"github.com/signalbox-dev/signalbox/internal/run/pending"
 	"github.com/signalbox-dev/signalbox/internal/run/reconcile"
-	"github.com/signalbox-dev/signalbox/internal/run/repair"
 	"github.com/signalbox-dev/signalbox/internal/store"
 )
 
@@ -22,20 +19,20 @@ type runs struct {
 	service *control.Service
 	options run.Options
 	// queue submits the runs that were accepted while Temporal was unavailable.
-	queue *pending.Queue
+	queue *reconcile.Queue
 	// children starts child runs. Each process notifies parents of the run ends that it writes; one elected process looks
 	// for missed ones.
 	children     *child.Service
 	childWatcher *child.Watcher
 	// repairer and reconciler correct rows that differ from Temporal. Only processes with the worker role start them.
-	repairer   *repair.Repairer
+	repairer   *reconcile.Repairer
 	reconciler *reconcile.Reconciler
 }
 
 func newRuns(p *process, s *storage, r *records, c *connection, d *definitions, m *maintenance.Mode) *runs {
 	cfg, rows := p.cfg.Runs, s.sealed.rows
-	repairer := repair.New(rows, c.engine, repair.Options{
-		Suspended: p.shedsLoad, Holds: r.holds, Permanent: projection.Unusable, Changed: r.changed, Changes: r.changes,
+	repairer := reconcile.NewRepairer(rows, c.engine, reconcile.RepairerOptions{
+		Suspended: p.shedsLoad, Holds: c.engine.Holds, Permanent: c.engine.Permanent, Changed: r.changed, Changes: r.changes,
 		Metrics: p.telemetry.Runs, Now: time.Now,
 	})
 	waiting := cfg.QueueWhenUnavailable
@@ -45,15 +42,15 @@ func newRuns(p *process, s *storage, r *records, c *connection, d *definitions, 
 			Enabled: waiting.Enabled, MaxRuns: waiting.MaxRuns, TTL: waiting.TTL, Rate: float64(waiting.Rate)},
 		Workers: c.placement, Interpreter: interp.Version, Now: time.Now, Metrics: p.telemetry.Runs,
 		Originals: s.sealed.Sealer, Redact: s.sealed.Text, Mask: s.sealed.Mask, Digests: p.keys, Admit: p.memory.Admit,
-		Maintenance: m.Check,
-		Holds:       r.holds, Executes: r.tap.Executes, Projected: r.projected, Requested: repairer.Wake, Changed: r.changed,
+		Maintenance: m.Check, Holds: c.engine.Holds, Executes: c.engine.Executes, Projected: r.projected,
+		Requested: repairer.Wake, Changed: r.changed,
 	}
 	service := control.New(run.NewService(rows, c.starter, d.workflows, s.documents, r.changes, options), rows, c.starter,
 		r.changes, options)
 	service.SetClusterReader(clusterReader{s.Store, c.engine})
 	made := &runs{
 		service: service, options: options, repairer: repairer,
-		queue:        pending.NewQueue(service.Service, rows, r.changes, options),
+		queue:        reconcile.NewQueue(service.Service, rows, r.changes, options),
 		children:     child.New(service, s, child.Options{MaxDepth: cfg.MaxDepth}),
 		childWatcher: child.NewWatcher(s.Awaited(), s, service, c.engine, s.Exclusive),
 		reconciler: reconcile.New(rows, c.engine, service.Service, reconcile.Options{

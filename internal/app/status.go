@@ -55,7 +55,7 @@ func newStatus(c *components) *system.Service {
 		Version: c.version, ServerID: c.serverID, Roles: c.roles(), StartedAt: time.Now(), Now: time.Now,
 		Fingerprint: c.connection.fingerprint, Health: c.health.Report, Maintenance: c.maintenance,
 		Placement: c.connection.placement,
-		Store:     c.storage.Facts, Projects: c.storage.ListProjects, Queue: c.diagnosis.queue,
+		Store:     c.storage.Facts, Projects: c.storage.ListProjects, Queue: c.connection.engine.Queue,
 		Restore: restoreSources{c.storage.Store, c}, Processor: c.processor.State,
 		QueueMode: system.QueueMode{Enabled: queue.Enabled, MaxRuns: queue.MaxRuns, TTL: queue.TTL},
 	})
@@ -75,7 +75,7 @@ func (s restoreSources) LacksPayload(ctx context.Context, runID string) (bool, e
 
 // Schedules implements [system.RestoreSources].
 func (s restoreSources) Schedules(ctx context.Context) (expected int, lacking []string, err error) {
-	return s.c.definitions.schedules.Lacking(ctx)
+	return s.c.connection.engine.Schedules().Lacking(ctx)
 }
 
 // Dispatchers implements [system.RestoreSources].
@@ -103,7 +103,7 @@ func (c *components) observe() error {
 	err := errors.Join(
 		c.telemetry.ObserveHealth(states, c.healthStates), c.telemetry.ObservePools(c.storage.Pools),
 		c.telemetry.ObserveClockSkew(c.storage.ClockSkew),
-		c.telemetry.ObserveProcessor(c.processor.Totals), c.telemetry.ObserveActions(c.connection.actions.Counts),
+		c.telemetry.ObserveProcessor(c.processor.Totals), c.telemetry.ObserveActions(c.connection.engine.Actions().Counts),
 		c.telemetry.ObserveDiagnosis(c.connection.diagnosis, c.diagnosis.watcher.Undecided),
 	)
 	if err != nil {

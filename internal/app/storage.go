@@ -8,12 +8,10 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/internal/config"
 	"github.com/signalbox-dev/signalbox/internal/engine"
-	"github.com/signalbox-dev/signalbox/internal/engine/codec"
 	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/event/match"
 	"github.com/signalbox-dev/signalbox/internal/keyring"
 	"github.com/signalbox-dev/signalbox/internal/migrate"
-	"github.com/signalbox-dev/signalbox/internal/payload"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/sealed"
 	"github.com/signalbox-dev/signalbox/internal/store"
@@ -26,9 +24,8 @@ type storage struct {
 
 	sealed    *sealedStores
 	documents *engine.Documents
-	// values are the stores of the large payloads that Temporal histories refer to; payloads writes and reads them.
-	values   *largeValues
-	payloads *codec.Storage
+	// values are the stores of the large payloads that Temporal histories refer to.
+	values *largeValues
 	// migration copies runs from an older engine's database.
 	migration *migrate.Migration
 }
@@ -53,8 +50,7 @@ func openStorage(ctx context.Context, p *process) (*storage, error) {
 	return &storage{
 		Store: opened, documents: documents,
 		sealed: newSealedStores(p.keys, opened, documents, match.New(match.Options{}).Search(p.cfg.Events.MaxLookback)),
-		values: values, payloads: codec.New(values, codec.Options{MaxBytes: payload.MaxBytes}),
-		migration: migrate.New(opened, p.cfg.Migration, p.telemetry.Migration),
+		values: values, migration: migrate.New(opened, p.cfg.Migration, p.telemetry.Migration),
 	}, nil
 }
 

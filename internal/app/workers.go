@@ -7,7 +7,6 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/engine"
 	"github.com/signalbox-dev/signalbox/internal/engine/httpcall"
-	"github.com/signalbox-dev/signalbox/internal/engine/schedule"
 	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/worker"
 )
@@ -25,18 +24,15 @@ type workers struct {
 func newWorkers(c *components) *workers {
 	caller := httpcall.New(httpcall.Options{
 		AllowPrivate: c.cfg.Calls.Networks(), UserAgent: "signalbox/" + c.version, Secrets: c.secrets(),
-		Repeated: c.connection.repeated.Has, Writable: c.storage.payloads.Writable, Propagate: c.telemetry.Propagates(),
-		MaxRetryAfter: c.cfg.Calls.MaxRetryAfter,
+		Repeated: c.connection.engine.Repeated, Writable: c.connection.engine.Payloads().Writable,
+		Propagate: c.telemetry.Propagates(), MaxRetryAfter: c.cfg.Calls.MaxRetryAfter,
 	})
 	cfg := c.cfg.Worker
 	executes := engine.NewWorkers(c.connection.engine, c.storage, caller, engine.WorkerOptions{
 		Children: c.runs.children,
-		Events:   c.events.service,
-		Quota:    c.quotas.grant,
-		Extend: func(_ string, r temporalworker.Registry) {
-			c.events.dispatchers.Register(r)
-			schedule.Register(r, event.Platform{Service: c.events.service}, c.definitions.schedules)
-		},
+		Events:   c.events.service, Publisher: event.Platform{Service: c.events.service},
+		Quota:           c.quotas.service,
+		Extend:          func(_ string, r temporalworker.Registry) { c.events.dispatchers.Register(r) },
 		Served:          c.events.serve,
 		Timers:          c.telemetry.Runs.Fired,
 		Projects:        c.cfg.Projects,

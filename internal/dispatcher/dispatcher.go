@@ -1,12 +1,13 @@
 // Package dispatcher is the platform's view of its dispatchers and workers, with the two operations of an operator:
-// hand a dispatcher over to another worker, and reconcile all of them. It also records the changes of dispatchers.
+// hand a dispatcher over to another worker, and reconcile all of them. It also records the changes of dispatchers, and
+// has their inbox, [Router].
 //
 //	service := dispatcher.NewService(dispatcher.Options{…})
 //	all, err := service.List(ctx)                    // sources that cannot be read are reported in the result
 //	owner, err := service.HandOver(ctx, "shop", why) // audited
 //	report, err := service.Reconcile(ctx, dryRun)    // audited, except dry runs
 //
-// The package holds no state and runs no loop: package dispatch reads, owns and supervises dispatchers. What it reports
+// The service holds no state and runs no loop: package dispatch reads, owns and supervises dispatchers. What it reports
 // is in package dispatchtype; the types of this package add what only the platform has.
 package dispatcher
 

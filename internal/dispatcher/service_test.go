@@ -22,7 +22,7 @@ import (
 
 var noon = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 
-var shop = inbox.Name{Project: "shop", TaskQueue: "signalbox-shop"}
+var shopDispatcher = inbox.Name{Project: "shop", TaskQueue: "signalbox-shop"}
 
 // dependencies are the service's dependencies, with the answers that a test sets.
 type dependencies struct {
@@ -139,11 +139,11 @@ func TestFactsOfHeartbeats(t *testing.T) {
 func TestGetReturnsHistory(t *testing.T) {
 	t.Parallel()
 	state := &dispatchtype.State{Workers: []dispatchtype.RegisteredWorker{{ServerID: "a"}, {ServerID: "b"}}}
-	s := &dependencies{all: []dispatchtype.Dispatcher{{Name: shop, Status: dispatchtype.Routing, State: state}}}
+	s := &dependencies{all: []dispatchtype.Dispatcher{{Name: shopDispatcher, Status: dispatchtype.Routing, State: state}}}
 	service := newService(s)
 	d, err := service.Get(t.Context(), "shop")
 	require.NoError(t, err)
-	require.Equal(t, []dispatchtype.OwnerChange{{Name: shop, Outcome: "takeover"}}, d.Owners)
+	require.Equal(t, []dispatchtype.OwnerChange{{Name: shopDispatcher, Outcome: "takeover"}}, d.Owners)
 	require.Equal(t, state, d.State)
 	require.Empty(t, d.Unread)
 
@@ -166,7 +166,7 @@ func TestHandOverIsAuditedUnlessRejected(t *testing.T) {
 	ada := auth.Actor{Kind: auth.KindLocal, Name: "ada"}
 	ctx := auth.WithActor(t.Context(), ada)
 	holder := inbox.Owner{Epoch: 7, Holder: "host-1"}
-	s := &dependencies{all: []dispatchtype.Dispatcher{{Name: shop, Lease: &dispatchtype.Lease{Owner: holder}}}}
+	s := &dependencies{all: []dispatchtype.Dispatcher{{Name: shopDispatcher, Lease: &dispatchtype.Lease{Owner: holder}}}}
 	service := newService(s)
 	owner, err := service.HandOver(ctx, "shop", "a new node")
 	require.NoError(t, err)

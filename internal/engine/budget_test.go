@@ -11,7 +11,6 @@ import (
 
 	"github.com/signalbox-dev/signalbox/conn/conntest"
 	"github.com/signalbox-dev/signalbox/internal/engine"
-	"github.com/signalbox-dev/signalbox/internal/engine/budget"
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
@@ -22,8 +21,8 @@ func TestDiagnosisYieldsToStartsWhileTemporalIsSlow(t *testing.T) {
 	f, err := conntest.New(conntest.Options{Namespaces: []string{"ns"}})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, f.Close()) })
-	b := budget.New(budget.Options{Now: time.Now})
-	e, _, m := reach(t, f.Addr(), nil, func(o *engine.Options) { o.Budget = b })
+	e, _, m := reach(t, f.Addr(), nil)
+	b := e.Budget()
 	require.NoError(t, f.Await(t.Context(), func() bool { _, err := m.Client(); return err == nil }))
 
 	// The first request of the SDK's client loads what the server is capable of; concurrent ones would all do so, without
@@ -60,7 +59,7 @@ func TestDiagnosisYieldsToStartsWhileTemporalIsSlow(t *testing.T) {
 		return f.Calls("StartWorkflowExecution"), f.Calls("DescribeWorkflowExecution")
 	}
 	f.Slow(600 * time.Millisecond)
-	require.NoError(t, f.Await(t.Context(), func() bool { return b.Limit() == budget.Min }))
+	require.NoError(t, f.Await(t.Context(), func() bool { return b.Limit() == engine.MinBudget }))
 	awaitStarts := func(more int) {
 		before, _ := calls()
 		require.NoError(t, f.Await(t.Context(), func() bool { now, _ := calls(); return now >= before+more }))
@@ -73,5 +72,5 @@ func TestDiagnosisYieldsToStartsWhileTemporalIsSlow(t *testing.T) {
 	require.Less(t, share, 0.25, "%d starts, %d requests for diagnosis", startsThen-starts, diagnosesThen-diagnoses)
 
 	f.Slow(0)
-	require.NoError(t, f.Await(t.Context(), func() bool { return b.Limit() > 5*budget.Min }), "it recovers")
+	require.NoError(t, f.Await(t.Context(), func() bool { return b.Limit() > 5*engine.MinBudget }), "it recovers")
 }

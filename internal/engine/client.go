@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -16,37 +15,29 @@ import (
 	"google.golang.org/grpc/stats"
 	"google.golang.org/grpc/status"
 
-	"github.com/signalbox-dev/signalbox/internal/engine/attempts"
-	"github.com/signalbox-dev/signalbox/internal/engine/budget"
 	"github.com/signalbox-dev/signalbox/internal/engine/codec"
-	"github.com/signalbox-dev/signalbox/internal/engine/inspect"
-	"github.com/signalbox-dev/signalbox/internal/engine/projection"
-	"github.com/signalbox-dev/signalbox/internal/keyring"
 	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
-// ClientOptions completes the options of every client of the engine: the identity, the SDK's logger, the keys that seal
-// payloads, the storage of large payloads, and the interceptors. These write rows after Temporal has accepted the
-// workflow tasks that they show, record repeated workflow tasks, count billable actions, observe starts that were never
-// sent or that Temporal rejected, and measure for the budget of diagnosis how fast Temporal is.
-func ClientOptions(
-	base client.Options, serverID string, keys *keyring.Ring, payloads *codec.Storage, log *slog.Logger,
-	tap *projection.Tap, repeated *Repeated, actions *Actions, diagnosis *budget.Budget,
-) client.Options {
-	base.Identity = serverID
-	base.Logger = logger.ForTemporal(log)
-	base.DataConverter, base.FailureConverter = codec.Converter(keys), codec.FailureConverter(keys)
-	base.ExternalStorage = payloads.External()
-	read := base.FailureConverter
-	guard := attempts.New(attempts.Options{
+// clientOptions completes the options of a client: the identity, the SDK's logger, the keys that seal payloads, the
+// storage of large payloads, and the interceptors. These write rows after Temporal has accepted the workflow tasks that
+// they show, record repeated workflow tasks, count billable actions, observe starts that were never sent or that Temporal
+// rejected, and measure for the budget of diagnosis how fast Temporal is.
+func (e *Engine) clientOptions(base client.Options) client.Options {
+	base.Identity = e.serverID
+	base.Logger = logger.ForTemporal(e.log)
+	base.DataConverter, base.FailureConverter = codec.Converter(e.keys), e.failures
+	base.ExternalStorage = e.payloads.External()
+	guard := NewAttemptGuard(AttemptGuardOptions{
 		Now: time.Now, Expensive: func(r *workflowservice.RespondWorkflowTaskFailedRequest) bool {
-			return inspect.Cause(r.GetCause(), r.GetFailure(), inspect.Text(read, r.GetFailure())) == run.Deadlock
+			text := TaskFailureText(e.failures, r.GetFailure())
+			return TaskFailureCause(r.GetCause(), r.GetFailure(), text) == run.Deadlock
 		}})
 	base.ConnectionOptions.DialOptions = append(slices.Clip(base.ConnectionOptions.DialOptions),
 		// The guard changes the attempt number of a task. Interceptors that require the original number follow it.
-		grpc.WithChainUnaryInterceptor(watchStart, tap.Intercept, guard.Intercept, repeated.Intercept, actions.Intercept,
-			diagnosis.Intercept),
+		grpc.WithChainUnaryInterceptor(watchStart, e.tap.Intercept, guard.Intercept, e.repeated.Intercept,
+			e.actions.Intercept, e.budget.Intercept),
 		grpc.WithStatsHandler(sendings{}))
 	return base
 }

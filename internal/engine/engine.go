@@ -1,29 +1,35 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
 
 	"github.com/signalbox-dev/signalbox/conn"
+	"github.com/signalbox-dev/signalbox/dsl/interp"
 	"github.com/signalbox-dev/signalbox/internal/apperror"
-	"github.com/signalbox-dev/signalbox/internal/engine/action"
-	"github.com/signalbox-dev/signalbox/internal/engine/budget"
-	"github.com/signalbox-dev/signalbox/internal/engine/childrun"
 	"github.com/signalbox-dev/signalbox/internal/engine/codec"
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
 	"github.com/signalbox-dev/signalbox/internal/engine/projection"
+	"github.com/signalbox-dev/signalbox/internal/engine/schedule"
+	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/keyring"
 	"github.com/signalbox-dev/signalbox/internal/quota"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/run/diagnose"
+	"github.com/signalbox-dev/signalbox/internal/telemetry/tracing"
 )
 
 const (
@@ -31,27 +37,31 @@ const (
 	retryAfter = 5 * time.Second
 )
 
-// Connection gives the engine access to Temporal; [conn.Manager] implements it. No client is kept longer than a
-// request.
-type Connection interface {
-	Client() (client.Client, error)
-	Status() conn.Status
-	Register(name string, factory conn.Factory) error
-	Unregister(ctx context.Context, name string) error
-	ResetBreaker()
-}
-
 // Options configure an engine.
 type Options struct {
-	Connection Connection
+	// Connection has the options of the connection to Temporal. The engine completes those of its clients.
+	Connection conn.Options
 	// Address and Namespace are those of the connection.
 	Address, Namespace string
 	// ServerID identifies this start of the process.
 	ServerID string
 	// Keys seal the payloads that Temporal stores.
 	Keys *keyring.Ring
-	// Payloads store values that are too large for Temporal. nil: none are stored.
-	Payloads *codec.Storage
+	// Values store payloads that are too large for Temporal, up to MaxValueBytes each. nil: none are stored.
+	Values        codec.Values
+	MaxValueBytes int
+	// Documents compile the documents of runs.
+	Documents *Documents
+	// Records receive the records of accepted workflow tasks. Observer is notified of each write. Ended receives the
+	// numbers of steps that have ended in an accepted workflow task; it must not block.
+	Records  projection.Store
+	Observer projection.Observer
+	Ended    func(ctx context.Context, project string, steps map[interp.Status]int64)
+	// Timers are those of the published workflows, and Store the reads of their comparison with Temporal's schedules.
+	Timers event.TimerStore
+	Store  schedule.Store
+	// Tracing records spans of runs. nil: none are recorded.
+	Tracing *tracing.Tracer
 	// Sensitive returns the texts that must be redacted in values of a run. nil: there are none.
 	Sensitive func(ctx context.Context, runID string, values ...json.RawMessage) ([]string, error)
 	// MaxSteps returns the number of steps that a new run of a project may enter. nil: unlimited.
@@ -60,12 +70,12 @@ type Options struct {
 	Listeners Listeners
 	// Steps grants runs their first block of steps. nil: runs request it.
 	Steps Steps
-	// Budget limits the requests that read the state of runs from Temporal to compare or rebuild rows. nil: no limit.
-	Budget *budget.Budget
-	// Limits of the interpreter. Workers and repairs require the same limits.
-	Limits flow.Limits
-	Log    *slog.Logger
-	Now    func() time.Time
+	// CallTimeout and CallResult limit HTTP calls: by time, and by the size of their results. 0: the defaults. Workers
+	// and repairs require the same limits.
+	CallTimeout time.Duration
+	CallResult  int64
+	Log         *slog.Logger
+	Now         func() time.Time
 }
 
 // Steps grants steps of the quotas of projects.
@@ -74,48 +84,159 @@ type Steps interface {
 	GrantSteps(ctx context.Context, r quota.Request) (quota.Grant, error)
 }
 
-// Engine starts, controls and repairs runs.
+// Engine starts, controls, repairs and diagnoses runs. It is safe for concurrent use.
 type Engine struct {
-	*action.Requests
-	*childrun.Notifier
+	*requests
+	*notifier
 
-	conn      Connection
+	manager   *conn.Manager
 	address   string
 	namespace string
 	serverID  string
 	documents *Documents
 	tap       *projection.Tap
+	writer    *projection.Writer
+	repeated  *repeated
+	actions   *Actions
+	schedules *schedule.Reconciler
 	maxSteps  func(ctx context.Context, project string) (int64, error)
 	steps     Steps
 	limits    flow.Limits
 	keys      *keyring.Ring
 	payloads  *codec.Storage
+	failures  converter.FailureConverter
 	listeners Listeners
-	budget    *budget.Budget
+	budget    *Budget
 	log       *slog.Logger
 	now       func() time.Time
 }
 
 var _ run.Engine = (*Engine)(nil)
 
-// New returns an engine. Its connection must create clients with [ClientOptions].
-func New(opts Options, documents *Documents, tap *projection.Tap) *Engine {
+// New returns an engine with its connection, which does not dial before [conn.Manager.Start].
+func New(opts Options) (*Engine, error) {
 	e := &Engine{
-		conn: opts.Connection, address: opts.Address, namespace: opts.Namespace, serverID: opts.ServerID,
-		documents: documents, tap: tap, limits: opts.Limits, keys: opts.Keys, payloads: opts.Payloads, log: opts.Log,
-		now:      opts.Now,
-		maxSteps: opts.MaxSteps, steps: opts.Steps, listeners: opts.Listeners, budget: opts.Budget,
+		address: opts.Address, namespace: opts.Namespace, serverID: opts.ServerID, documents: opts.Documents,
+		limits: flow.DefaultLimits(), keys: opts.Keys, failures: codec.FailureConverter(opts.Keys), log: opts.Log,
+		now: opts.Now, maxSteps: opts.MaxSteps, steps: opts.Steps, listeners: opts.Listeners,
+		repeated: newRepeated(), actions: NewActions(), budget: NewBudget(BudgetOptions{Now: time.Now}),
+	}
+	e.limits.CallTimeout = cmp.Or(opts.CallTimeout, e.limits.CallTimeout)
+	e.limits.CallResult = cmp.Or(opts.CallResult, e.limits.CallResult)
+	if opts.Values != nil {
+		e.payloads = codec.New(opts.Values, codec.Options{MaxBytes: opts.MaxValueBytes})
 	}
 	if e.maxSteps == nil {
 		e.maxSteps = func(context.Context, string) (int64, error) { return 0, nil }
 	}
-	e.Requests = action.New(action.Options{
+	e.writer = projection.NewWriter(opts.Records, opts.Observer, opts.Now)
+	e.tap = projection.NewTap(opts.Now, e.writer.Accept)
+	e.tap.HoldBack(e.writer.Wait)
+	e.tap.OnUnsure(e.writer.Unsure)
+	if opts.Ended != nil {
+		e.tap.OnEnded(func(ctx context.Context, queue string, steps map[interp.Status]int64) {
+			if project, ours := contract.ProjectOf(queue); ours {
+				opts.Ended(ctx, project, steps)
+			}
+		})
+	}
+	e.requests = newRequests(requestOptions{
 		Client: e.temporal, Absent: e.absent, Address: opts.Address, Namespace: opts.Namespace, Identity: opts.ServerID,
 	})
-	e.Notifier = childrun.New(childrun.Options{
+	e.notifier = newNotifier(notifierOptions{
 		Client: e.temporal, Absent: e.absent, Address: opts.Address, SignalLimit: signalLimit, Sensitive: opts.Sensitive,
 	})
-	return e
+	if err := e.connect(opts); err != nil {
+		return nil, err
+	}
+	sealedWith := ""
+	if e.keys.Seals() {
+		sealedWith = e.keys.Active()
+	}
+	e.schedules = schedule.New(schedule.Options{
+		Client: e.manager.Client, Timers: opts.Timers, Store: opts.Store, Key: sealedWith, Now: opts.Now})
+	return e, nil
+}
+
+// connect creates the connection, whose clients have what the engine adds.
+func (e *Engine) connect(opts Options) (err error) {
+	complete := func(options client.Options) client.Options {
+		options = e.clientOptions(options)
+		if opts.Tracing != nil {
+			options.Interceptors = append(options.Interceptors, TraceRuns(opts.Tracing, options.DataConverter))
+		}
+		return options
+	}
+	options := opts.Connection
+	options.Client = complete(options.Client)
+	if reload := options.Reload; reload != nil {
+		options.Reload = func() (client.Options, error) {
+			read, err := reload()
+			if err != nil {
+				return client.Options{}, err
+			}
+			return complete(read), nil
+		}
+	}
+	e.manager, err = conn.New(options)
+	return err
+}
+
+// Manager returns the connection to Temporal.
+func (e *Engine) Manager() *conn.Manager { return e.manager }
+
+// Writer returns the writer of the records of accepted workflow tasks.
+func (e *Engine) Writer() *projection.Writer { return e.writer }
+
+// Schedules returns the part that keeps Temporal's schedules in line with the published workflows.
+func (e *Engine) Schedules() *schedule.Reconciler { return e.schedules }
+
+// Actions returns the counters of billable actions.
+func (e *Engine) Actions() *Actions { return e.actions }
+
+// Budget returns the budget of the requests that diagnose, compare and rebuild runs.
+func (e *Engine) Budget() *Budget { return e.budget }
+
+// Payloads returns the storage of the payloads that are too large for Temporal; nil if none are stored.
+func (e *Engine) Payloads() *codec.Storage { return e.payloads }
+
+// Converter returns the converter that seals what other workflows of the process pass to Temporal.
+func (e *Engine) Converter() converter.DataConverter { return codec.Converter(e.keys) }
+
+// Repeated reports whether the current workflow task of an execution was dispatched before: to a worker that was lost,
+// or that failed it.
+func (e *Engine) Repeated(executionID string) bool { return e.repeated.Has(executionID) }
+
+// Executes reports whether a workflow task of an execution is in this process.
+func (e *Engine) Executes(runID, executionID string) bool { return e.tap.Executes(runID, executionID) }
+
+// Holds reports whether this process has records of a run that are not written yet.
+func (e *Engine) Holds(runID string) bool { return e.tap.Holds(runID) || e.writer.Holds(runID) }
+
+// Permanent reports whether an error of [Engine.Rebuild] means that another attempt fails in the same way until
+// something is deployed.
+func (e *Engine) Permanent(err error) bool { return projection.Unusable(err) }
+
+// OnTaskFailure registers fn for every workflow task that fails in this process, at the first attempt: the SDK lets
+// later ones time out. It must be called before the connection is started. fn must not block.
+func (e *Engine) OnTaskFailure(fn func(diagnose.TaskFailure)) {
+	e.tap.OnFailure(func(workflowID string, why *workflowservice.RespondWorkflowTaskFailedRequest, at time.Time) {
+		text := TaskFailureText(e.failures, why.GetFailure())
+		fn(diagnose.TaskFailure{
+			RunID: workflowID, At: at, Text: text, Cause: TaskFailureCause(why.GetCause(), why.GetFailure(), text),
+			Build: why.GetDeployment().
+				GetBuildId(), //nolint:staticcheck // the SDK computes it from the binary; its successor needs versioning
+		})
+	})
+}
+
+// CodecEndpoint returns the path and the handler of the codec endpoint for Temporal's UI, and the limit of its requests
+// in bytes. note stores an audit entry before each use.
+func (e *Engine) CodecEndpoint(note func(ctx context.Context, namespace string) error) (
+	path string, endpoint http.Handler, maxBytes int64, err error,
+) {
+	endpoint, err = codec.Endpoint(e.keys, e.payloads.External(), note)
+	return codec.EndpointPath, endpoint, codec.EndpointMaxBytes, err
 }
 
 // Check implements [run.Engine]. It sends no request: the connection reports its state.
@@ -126,7 +247,7 @@ func (e *Engine) Check(context.Context) error {
 
 // temporal returns the client for one request, or a [apperror.Unavailable] with the reason why there is none.
 func (e *Engine) temporal() (client.Client, error) {
-	c, err := e.conn.Client()
+	c, err := e.manager.Client()
 	if err == nil {
 		return c, nil
 	}
@@ -179,7 +300,7 @@ func (e *Engine) Start(ctx context.Context, r run.Run) (string, error) {
 		WorkflowExecutionErrorWhenAlreadyStarted: true,
 		Memo:                                     map[string]any{contract.IdentityMemo: r.Identity()},
 	}
-	ctx, sending := withSending(ctx, func() bool { return e.conn.Status().Kind == conn.Limited })
+	ctx, sending := withSending(ctx, func() bool { return e.manager.Status().Kind == conn.Limited })
 	defer sending.giveUp()
 	handle, err := c.ExecuteWorkflow(ctx, options, contract.RunWorkflow, flow.Input{
 		RunID: r.ID, Project: r.Project, Workflow: r.Workflow, Version: r.Version,
@@ -237,7 +358,12 @@ func (e *Engine) grant(ctx context.Context, r run.Run) *flow.QuotaGrant {
 	if err != nil || g.Steps == 0 {
 		return nil
 	}
-	return &flow.QuotaGrant{Steps: g.Steps, ResetAt: g.Until, Used: g.Used, Limit: g.Limit}
+	granted := quotaGrant(g)
+	return &granted
+}
+
+func quotaGrant(g quota.Grant) flow.QuotaGrant {
+	return flow.QuotaGrant{Steps: g.Steps, ResetAt: g.Until, Used: g.Used, Limit: g.Limit}
 }
 
 // noNamespace returns the fault for a reachable Temporal that lacks the namespace.

@@ -136,8 +136,8 @@ func rejected(err error) error {
 	runError := dsl.Error{Detail: f.Message}
 	switch {
 	case f.Reason == apperror.EventTooLarge:
-		runError.Type, runError.Status, runError.Title = dsl.ErrorTypeValidation, http.StatusRequestEntityTooLarge,
-			"Event too large"
+		runError.Type, runError.Status = dsl.ErrorTypeValidation, http.StatusRequestEntityTooLarge
+		runError.Title = "Event too large"
 	case f.Class == apperror.Invalid:
 		runError.Type, runError.Status, runError.Title = dsl.ErrorTypeValidation, http.StatusBadRequest, "Event refused"
 	case f.Class == apperror.NotFound:

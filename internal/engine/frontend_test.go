@@ -23,10 +23,7 @@ import (
 	"github.com/signalbox-dev/signalbox/conn"
 	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/internal/engine"
-	"github.com/signalbox-dev/signalbox/internal/engine/flow"
-	"github.com/signalbox-dev/signalbox/internal/engine/projection"
 	"github.com/signalbox-dev/signalbox/internal/keyring"
-	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/store/fresh"
 	"github.com/signalbox-dev/signalbox/internal/store/storetest"
@@ -241,19 +238,21 @@ func reach(
 ) (*engine.Engine, *clock, *conn.Manager) {
 	t.Helper()
 	c := &clock{now: noon()}
-	var opts engine.Options
+	log := slog.New(slog.DiscardHandler)
+	opts := engine.Options{
+		Connection: conn.Options{
+			Client: client.Options{HostPort: address, Namespace: "ns"}, Logger: log, CheckTimeout: 2 * time.Second,
+			DrainTimeout: time.Second,
+		},
+		Address: address, Namespace: "ns", ServerID: "server-1", Keys: testKeys(t),
+		Documents: engine.NewDocuments(docs, dsl.DefaultLimits()), Log: log, Now: c.read,
+	}
 	for _, set := range with {
 		set(&opts)
 	}
-	log := slog.New(slog.DiscardHandler)
-	keys := testKeys(t)
-	tap := projection.NewTap(c.read, func(string, run.Update, time.Time) { t.Error("no worker, no records") })
-	m, err := conn.New(conn.Options{
-		Client: engine.ClientOptions(client.Options{HostPort: address, Namespace: "ns"}, "server-1", keys, nil, log, tap,
-			engine.NewRepeated(), engine.NewActions(), opts.Budget), Logger: log,
-		CheckTimeout: 2 * time.Second, DrainTimeout: time.Second,
-	})
+	e, err := engine.New(opts)
 	require.NoError(t, err)
+	m := e.Manager()
 	require.NoError(t, m.Start(t.Context()))
 	ctx := t.Context()
 	t.Cleanup(func() {
@@ -261,14 +260,6 @@ func reach(
 		defer cancel()
 		require.NoError(t, m.Stop(stopping))
 	})
-	opts = engine.Options{
-		Connection: m, Address: address, Namespace: "ns", ServerID: "server-1", Keys: keys, Limits: flow.DefaultLimits(),
-		Log: log, Now: c.read,
-	}
-	for _, set := range with {
-		set(&opts)
-	}
-	e := engine.New(opts, engine.NewDocuments(docs, dsl.DefaultLimits()), tap)
 	return e, c, m
 }
 

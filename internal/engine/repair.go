@@ -18,7 +18,6 @@ import (
 
 	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/internal/apperror"
-	"github.com/signalbox-dev/signalbox/internal/engine/action"
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
 	"github.com/signalbox-dev/signalbox/internal/engine/projection"
@@ -278,7 +277,7 @@ func closedFromOutside(history *historypb.History) *run.State {
 	case enumspb.EVENT_TYPE_WORKFLOW_EXECUTION_TERMINATED:
 		state.Status = run.Terminated
 		terminated := last.GetWorkflowExecutionTerminatedEventAttributes()
-		if actor, ok := action.Terminator(terminated.GetIdentity()); ok {
+		if actor, ok := terminator(terminated.GetIdentity()); ok {
 			state.Error = control.TerminatedBy(actor, terminated.GetReason())
 			return state
 		}

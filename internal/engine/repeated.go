@@ -8,25 +8,25 @@ import (
 	"google.golang.org/grpc"
 )
 
-// maxRepeated is the number of executions that a [Repeated] remembers.
+// maxRepeated is the number of executions that a [repeated] remembers.
 const maxRepeated = 20_000
 
-// Repeated records the executions whose current workflow task was dispatched before: to a worker that was lost, or that
+// repeated records the executions whose current workflow task was dispatched before: to a worker that was lost, or that
 // failed it. No history contains the local activities of that try. It is safe for concurrent use.
-type Repeated struct {
+type repeated struct {
 	runs *ttlcache.Cache[string, struct{}]
 }
 
-// NewRepeated returns an empty Repeated.
-func NewRepeated() *Repeated {
-	return &Repeated{ttlcache.New(ttlcache.WithCapacity[string, struct{}](maxRepeated))}
+// newRepeated returns one without executions.
+func newRepeated() *repeated {
+	return &repeated{ttlcache.New(ttlcache.WithCapacity[string, struct{}](maxRepeated))}
 }
 
 // Has reports whether the current workflow task of an execution was dispatched before.
-func (r *Repeated) Has(runID string) bool { return r.runs.Has(runID) }
+func (r *repeated) Has(runID string) bool { return r.runs.Has(runID) }
 
 // Intercept records the workflow tasks that arrive over a connection.
-func (r *Repeated) Intercept(
+func (r *repeated) Intercept(
 	ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker,
 	opts ...grpc.CallOption,
 ) error {
@@ -43,7 +43,7 @@ func (r *Repeated) Intercept(
 	return nil
 }
 
-func (r *Repeated) record(task *workflowservice.PollWorkflowTaskQueueResponse) {
+func (r *repeated) record(task *workflowservice.PollWorkflowTaskQueueResponse) {
 	id := task.GetWorkflowExecution().GetRunId()
 	switch {
 	case id == "":

@@ -16,12 +16,12 @@ import (
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
-	"github.com/signalbox-dev/signalbox/internal/engine/childrun"
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
-	"github.com/signalbox-dev/signalbox/internal/engine/fairshare"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
+	"github.com/signalbox-dev/signalbox/internal/engine/schedule"
 	"github.com/signalbox-dev/signalbox/internal/loop"
 	"github.com/signalbox-dev/signalbox/internal/project"
+	"github.com/signalbox-dev/signalbox/internal/quota"
 	registry "github.com/signalbox-dev/signalbox/internal/worker"
 )
 
@@ -63,6 +63,11 @@ type Projects interface {
 	ListProjects(ctx context.Context, after string, limit int) ([]project.Project, error)
 }
 
+// Quota grants steps of the quotas of projects.
+type Quota interface {
+	Grant(ctx context.Context, r quota.Request) (quota.Grant, error)
+}
+
 // WorkerOptions configure the workers of a process.
 type WorkerOptions struct {
 	// Projects to serve. Empty: all projects.
@@ -73,10 +78,12 @@ type WorkerOptions struct {
 	StopTimeout time.Duration
 	// Events implements listening and emitting. nil: runs do neither.
 	Events Events
+	// Publisher publishes the events of schedules. nil: none fire.
+	Publisher schedule.Publisher
 	// Children starts child runs. nil: runs start none.
-	Children childrun.Children
+	Children Children
 	// Quota grants steps. nil: runs have no quota of steps.
-	Quota flow.Quota
+	Quota Quota
 	// Timers measures the timers of runs. nil: they are not measured. It must not block.
 	Timers flow.Timers
 	// Extend registers further workflows and activities on each new worker of a project's task queue. May be nil.
@@ -94,7 +101,7 @@ type Workers struct {
 	projects Projects
 	calls    Calls
 	opts     WorkerOptions
-	shares   *fairshare.Scheduler
+	shares   *fairShare
 
 	mu      sync.Mutex
 	serving map[string]bool
@@ -110,7 +117,7 @@ type Workers struct {
 // NewWorkers returns the workers. None polls before Start.
 func NewWorkers(engine *Engine, projects Projects, calls Calls, opts WorkerOptions) *Workers {
 	w := &Workers{
-		engine: engine, projects: projects, calls: calls, opts: opts, shares: fairshare.New(runtime.GOMAXPROCS(0)),
+		engine: engine, projects: projects, calls: calls, opts: opts, shares: newFairShare(runtime.GOMAXPROCS(0)),
 		serving: map[string]bool{},
 		usage:   map[string]*usage{},
 	}
@@ -143,7 +150,7 @@ func (w *Workers) Stop(ctx context.Context) error {
 	)
 	for name := range w.serving {
 		at := &errs[i]
-		group.Go(func() { *at = w.engine.conn.Unregister(ctx, name) })
+		group.Go(func() { *at = w.engine.manager.Unregister(ctx, name) })
 		i++
 	}
 	group.Wait()
@@ -152,7 +159,7 @@ func (w *Workers) Stop(ctx context.Context) error {
 		draining, cancel := context.WithDeadline(ctx, begun.Add(w.opts.StopTimeout))
 		w.calls.Drain(draining)
 		cancel()
-		errs = append(errs, w.engine.conn.Unregister(ctx, contract.HandedOverCalls))
+		errs = append(errs, w.engine.manager.Unregister(ctx, contract.HandedOverCalls))
 		w.taking = false
 	}
 	return errors.Join(errs...)
@@ -171,7 +178,7 @@ func (w *Workers) Check(context.Context) error {
 	if _, err := w.engine.temporal(); err != nil {
 		return err
 	}
-	for _, set := range w.engine.conn.Status().Workers {
+	for _, set := range w.engine.manager.Status().Workers {
 		switch {
 		case !w.serving[set.Name] || set.Polling:
 		case set.Error != "":
@@ -196,7 +203,7 @@ func (w *Workers) refresh(ctx context.Context) {
 		return
 	}
 	if !w.taking {
-		if w.listErr = w.engine.conn.Register(contract.HandedOverCalls, w.buildCalls); w.listErr != nil {
+		if w.listErr = w.engine.manager.Register(contract.HandedOverCalls, w.buildCalls); w.listErr != nil {
 			return
 		}
 		w.taking = true
@@ -205,7 +212,7 @@ func (w *Workers) refresh(ctx context.Context) {
 		if w.serving[name] {
 			continue
 		}
-		if err := w.engine.conn.Register(name, func(c client.Client) (worker.Worker, error) {
+		if err := w.engine.manager.Register(name, func(c client.Client) (worker.Worker, error) {
 			return w.build(c, name)
 		}); err != nil {
 			w.listErr = err
@@ -252,8 +259,15 @@ func (w *Workers) buildCalls(c client.Client) (worker.Worker, error) {
 	return fresh, nil
 }
 
+// grant is the activity in which runs request steps.
+func (w *Workers) grant(ctx context.Context, r flow.QuotaRequest) (flow.QuotaGrant, error) {
+	g, err := w.opts.Quota.Grant(ctx,
+		quota.Request{Project: r.Project, RunID: r.RunID, Granted: r.Granted, Entered: r.Used})
+	return quotaGrant(g), err
+}
+
 // usage is the use of the slots of one worker.
-type usage struct{ workflowTasks, activities fairshare.Usage }
+type usage struct{ workflowTasks, activities slotUsage }
 
 // BusySince is when its pollers of one kind began to wait for a free slot; zero while none do.
 func (u *usage) BusySince() time.Time {
@@ -333,11 +347,14 @@ func (w *Workers) build(c client.Client, name string) (worker.Worker, error) {
 	if w.opts.Events != nil {
 		RegisterEvents(fresh, w.opts.Events)
 	}
+	if w.opts.Publisher != nil {
+		schedule.Register(fresh, w.opts.Publisher, w.engine.schedules)
+	}
 	if w.opts.Children != nil {
-		childrun.Register(fresh, w.opts.Children)
+		registerChildActivities(fresh, w.opts.Children)
 	}
 	if w.opts.Quota != nil {
-		fresh.RegisterActivityWithOptions(w.opts.Quota, activity.RegisterOptions{Name: flow.QuotaActivity})
+		fresh.RegisterActivityWithOptions(w.grant, activity.RegisterOptions{Name: flow.QuotaActivity})
 	}
 	if w.opts.Extend != nil {
 		w.opts.Extend(name, fresh)

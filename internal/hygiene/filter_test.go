@@ -20,7 +20,7 @@ func TestConditionsOfRunFilterHaveTheirLines(t *testing.T) {
 	for path, line := range map[string]string{
 		"internal/rpc/message/filter.go":    `(?i)\b(m\.|m\.Get|RunFilter\{.*)%s\b`,
 		"internal/cli/runcmd/selection.go":  `(?i)&m\.%s\b`,
-		"internal/store/storetest/match.go": `(?i)"%s": \{`,
+		"internal/store/storetest/match.go": `(?i)"%s": +\{`,
 		"docs/runs.md":                      "(?m)^\\| .*`%s`.* \\| `--",
 		"ui/src/runs/filter.ts":             `(?m)^  %s(: \w+\(|,$)`,
 	} {

@@ -16,21 +16,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/quota"
 	"github.com/signalbox-dev/signalbox/internal/run"
-	"github.com/signalbox-dev/signalbox/internal/run/pending"
-	"github.com/signalbox-dev/signalbox/internal/store/quotas"
-	"github.com/signalbox-dev/signalbox/internal/store/storetest"
+	"github.com/signalbox-dev/signalbox/internal/run/reconcile"
 )
-
-// admissionStore is the store that the admission uses.
-type admissionStore struct {
-	*quotas.Store
-
-	runs *storetest.Plain
-}
-
-func (p admissionStore) GetRun(ctx context.Context, project, id string) (run.Run, error) {
-	return p.runs.GetRun(ctx, project, id)
-}
 
 // allow sets the limit of concurrent runs.
 func (b *bench) allow(t testing.TB, runs int64) {
@@ -41,9 +28,9 @@ func (b *bench) allow(t testing.TB, runs int64) {
 }
 
 // startAdmission starts the admission of a service and notifies it of changes of this process until the test ends.
-func (b *bench) startAdmission(t testing.TB, s *run.Service) *pending.Admission {
+func (b *bench) startAdmission(t testing.TB, s *run.Service) *reconcile.Admission {
 	t.Helper()
-	a := pending.NewAdmission(s, admissionStore{b.store.Quotas(), b.store}, b.changes, b.opts)
+	a := reconcile.NewAdmission(s, b.store.Quotas(), b.store, b.changes, b.opts)
 	b.store.OnAdmissible(a.Wake)
 	require.NoError(t, a.Start(b.ctx))
 	ctx := b.ctx

@@ -15,7 +15,6 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/redact"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/control"
-	"github.com/signalbox-dev/signalbox/internal/run/label"
 )
 
 // publishLabelled publishes a workflow with labels, as YAML.
@@ -215,12 +214,12 @@ func TestNoLabelHasASensitiveValue(t *testing.T) {
 
 func TestLabelsOfAFilter(t *testing.T) {
 	t.Parallel()
-	parsed, err := label.Parse("labels", []string{"order=4711", "text=a=b", "order=4711"})
+	parsed, err := run.ParseLabels("labels", []string{"order=4711", "text=a=b", "order=4711"})
 	require.NoError(t, err)
 	require.Equal(t, map[string]string{"order": "4711", "text": "a=b"}, parsed)
-	require.Equal(t, []string{"order=4711", "text=a=b"}, label.Texts(parsed))
+	require.Equal(t, []string{"order=4711", "text=a=b"}, run.LabelTexts(parsed))
 	for _, texts := range [][]string{{"order"}, {"order=1", "order=2"}} {
-		_, err := label.Parse("labels", texts)
+		_, err := run.ParseLabels("labels", texts)
 		require.Error(t, err)
 	}
 	b := newBench(t)

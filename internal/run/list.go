@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"github.com/signalbox-dev/signalbox/internal/apperror"
-	"github.com/signalbox-dev/signalbox/internal/run/failuregroup"
-	"github.com/signalbox-dev/signalbox/internal/run/label"
 )
 
 // List lists runs.
@@ -103,10 +101,10 @@ func (f Filter) Check() error {
 			"the type of an error has %d bytes: at most %d are allowed", len(f.ErrorType), maxErrorType).
 			WithField("error_type", "is too long")
 	}
-	if err := label.Check(f.Labels); err != nil {
+	if err := checkLabels(f.Labels); err != nil {
 		return err
 	}
-	return failuregroup.Check("failure_group", f.FailureGroup)
+	return checkFailureGroup("failure_group", f.FailureGroup)
 }
 
 // CheckPeriods returns an error for a period that does not begin before it ends, so that no run is in it.
@@ -140,5 +138,5 @@ func FailureGroup(r Run) string {
 	if r.Status != Failed && r.Status != TimedOut || r.Trigger == TriggerImport {
 		return ""
 	}
-	return failuregroup.Key(r.Workflow, r.Error)
+	return failureGroupKey(r.Workflow, r.Error)
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/keyring"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/control"
-	"github.com/signalbox-dev/signalbox/internal/run/pending"
+	"github.com/signalbox-dev/signalbox/internal/run/reconcile"
 	"github.com/signalbox-dev/signalbox/internal/sealed"
 )
 
@@ -59,14 +59,14 @@ func (b *bench) accept(t testing.TB, s *run.Service, n int) []string {
 }
 
 // queue returns the queue of a service, over the same store.
-func (b *bench) queue(s *run.Service, over run.Store) *pending.Queue {
+func (b *bench) queue(s *run.Service, over run.Store) *reconcile.Queue {
 	opts := b.opts
 	opts.Queue.Rate = b.rate
-	return pending.NewQueue(s, over, b.changes, opts)
+	return reconcile.NewQueue(s, over, b.changes, opts)
 }
 
 // open starts a queue and stops it when the test ends.
-func (b *bench) open(t testing.TB, s *run.Service) *pending.Queue {
+func (b *bench) open(t testing.TB, s *run.Service) *reconcile.Queue {
 	t.Helper()
 	q := b.queue(s, b.store)
 	require.NoError(t, q.Start(b.ctx))
@@ -559,7 +559,7 @@ func TestQueueOfTwoProcesses(t *testing.T) {
 			calls.Add(1)
 			return l.start(ctx, r)
 		}
-		queues := []*pending.Queue{b.open(t, s), b.open(t, b.queueing(t, b.store))}
+		queues := []*reconcile.Queue{b.open(t, s), b.open(t, b.queueing(t, b.store))}
 		require.Eventually(t, func() bool {
 			for _, q := range queues {
 				q.Wake()

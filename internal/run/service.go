@@ -13,8 +13,6 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/pubsub"
-	"github.com/signalbox-dev/signalbox/internal/run/comparison"
-	"github.com/signalbox-dev/signalbox/internal/run/startslots"
 	"github.com/signalbox-dev/signalbox/internal/workflow"
 )
 
@@ -173,12 +171,12 @@ type Service struct {
 	documents Documents
 	changes   *pubsub.Notifier
 	opts      Options
-	handOvers *startslots.Slots
+	handOvers *startSlots
 	repeats   *repeats
-	compared  *comparison.Pace
+	compared  *comparisonPace
 	feeds     *feeds
 
-	resumption *startslots.Resumption
+	resumption *resumption
 	// unconfirmed are the execution IDs of the runs that Temporal has accepted and whose rows are still `queued:
 	// starting`, by run.
 	unconfirmed sync.Map
@@ -197,9 +195,9 @@ func NewService(store Store, engine Engine, workflows Workflows, documents Docum
 	opts.FirstUpdateWithin = cmp.Or(opts.FirstUpdateWithin, defaultFirstUpdateWithin)
 	return &Service{
 		store: store, engine: engine, workflows: workflows, documents: documents, changes: changes, opts: opts,
-		handOvers: startslots.New(cmp.Or(opts.MaxHandOvers, defaultHandOvers), RetryAfter), repeats: newRepeats(),
-		compared: comparison.NewPace(), feeds: newFeeds(),
-		resumption: startslots.NewResumption(),
+		handOvers: newStartSlots(cmp.Or(opts.MaxHandOvers, defaultHandOvers), RetryAfter), repeats: newRepeats(),
+		compared: newComparisonPace(), feeds: newFeeds(),
+		resumption: newResumption(),
 	}
 }
 

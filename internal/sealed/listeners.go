@@ -14,7 +14,6 @@ import (
 	"github.com/jellydator/ttlcache/v3"
 
 	"github.com/signalbox-dev/signalbox/internal/event"
-	"github.com/signalbox-dev/signalbox/internal/event/shape"
 )
 
 // sealedExpect is the prefix of the sealed value that a listener expects of a correlation key. No event has such a
@@ -29,7 +28,7 @@ func (s *Events) Listen(ctx context.Context, l event.Listener) (event.Listening,
 		s.sealer.openEvents(events)
 		return s.earlier.Match(open, events)
 	}}
-	l.Entries = shape.Entries(l.Spec)
+	l.Entries = event.EntriesOf(l.Spec)
 	for i, e := range l.Entries {
 		var err error
 		if l.Entries[i].Values, err = s.sealer.entryValues(l.Project, e); err != nil {

@@ -15,8 +15,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 	"google.golang.org/grpc"
 
-	"github.com/signalbox-dev/signalbox/internal/engine/attempts"
-	"github.com/signalbox-dev/signalbox/internal/engine/inspect"
+	"github.com/signalbox-dev/signalbox/internal/engine"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/test/platform"
 	"github.com/signalbox-dev/signalbox/test/promise"
@@ -39,9 +38,9 @@ func TestFailingTaskDoesNotSlowOtherRuns(t *testing.T) {
 			return invoke(ctx, method, req, reply, cc, opts...)
 		}
 	}
-	guard := attempts.New(attempts.Options{
+	guard := engine.NewAttemptGuard(engine.AttemptGuardOptions{
 		Now: time.Now, Expensive: func(r *workflowservice.RespondWorkflowTaskFailedRequest) bool {
-			return inspect.Cause(r.GetCause(), r.GetFailure(), r.GetFailure().GetMessage()) == run.Deadlock
+			return engine.TaskFailureCause(r.GetCause(), r.GetFailure(), r.GetFailure().GetMessage()) == run.Deadlock
 		}})
 	c, err := client.Dial(client.Options{
 		HostPort: platform.StartTemporal(t).Address, DataConverter: converter.GetDefaultDataConverter(),

@@ -29,10 +29,10 @@ import (
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/dsl/interp"
+	"github.com/signalbox-dev/signalbox/internal/engine"
 	"github.com/signalbox-dev/signalbox/internal/engine/codec"
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
-	"github.com/signalbox-dev/signalbox/internal/engine/runtrace"
 	"github.com/signalbox-dev/signalbox/internal/telemetry/tracing"
 	"github.com/signalbox-dev/signalbox/test/platform"
 	"github.com/signalbox-dev/signalbox/test/replay/scenario"
@@ -105,7 +105,7 @@ func traced(t *testing.T) interceptor.WorkerInterceptor {
 	t.Helper()
 	spans := tracing.New(t.Context(), tracing.Options{Exporter: noSpans{t}, Resource: resource.Empty()})
 	t.Cleanup(func() { require.NoError(t, spans.Shutdown(context.WithoutCancel(t.Context()))) })
-	return runtrace.New(spans, converter.GetDefaultDataConverter())
+	return engine.TraceRuns(spans, converter.GetDefaultDataConverter())
 }
 
 // noSpans fails the test if a replay exports a span.

@@ -1,7 +1,6 @@
 package flow
 
 import (
-	"context"
 	"time"
 
 	"go.temporal.io/sdk/workflow"
@@ -30,10 +29,7 @@ const (
 // QuotaActivity grants steps to a run with Input.StepQuota: [Quota]. It is retried for ever while it fails.
 const QuotaActivity = "signalbox.quota"
 
-// Quota grants steps. It implements QuotaActivity.
-type Quota func(ctx context.Context, request QuotaRequest) (QuotaGrant, error)
-
-// QuotaRequest requests a block of steps.
+// QuotaRequest is the argument of QuotaActivity: it requests a block of steps.
 type QuotaRequest struct {
 	Project string `json:"project"`
 	RunID   string `json:"runId"`

@@ -91,7 +91,7 @@ type testRun struct {
 	left     []string
 	emits    []flow.EmitRequest
 	quotas   []flow.QuotaRequest
-	quota    flow.Quota
+	quota    func(ctx context.Context, r flow.QuotaRequest) (flow.QuotaGrant, error)
 	children *fakeChildren
 	// store returns the results of event activities, by name. nil: they succeed at once.
 	store func(ctx context.Context, name string) error

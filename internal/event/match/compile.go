@@ -8,7 +8,6 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl/eventfilter"
 	"github.com/signalbox-dev/signalbox/dsl/jq"
 	"github.com/signalbox-dev/signalbox/internal/event"
-	"github.com/signalbox-dev/signalbox/internal/event/shape"
 )
 
 // compiler caches compiled specs and shapes.
@@ -40,7 +39,7 @@ type compiled struct {
 
 type compiledFilter struct {
 	shape *compiledShape
-	// expect are the values that the filter expects, as [shape.Values] encodes them.
+	// expect are the values that the filter expects, as [event.ShapeValues] encodes them.
 	expect string
 }
 
@@ -70,7 +69,7 @@ func (c *compiler) compile(key targetKey, s event.Spec) *compiled {
 }
 
 func (c *compiler) filter(f event.Filter) compiledFilter {
-	of, values, err := shape.Of(f)
+	of, values, err := event.ShapeOf(f)
 	if err != nil {
 		of.Hash += " " + err.Error() // not the shape of the filters whose values are valid
 		return compiledFilter{shape: &compiledShape{Shape: of, broken: err}}

@@ -6,7 +6,6 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/event/match"
-	"github.com/signalbox-dev/signalbox/internal/event/shape"
 )
 
 // evaluated routes a batch whose listeners were all read.
@@ -24,7 +23,7 @@ func indexed(m *match.Matcher, b event.Batch) []event.Routing {
 	b.Listeners = nil
 	seen := map[event.Entry]bool{}
 	for _, l := range all {
-		entries := shape.Entries(l.Spec)
+		entries := event.EntriesOf(l.Spec)
 		for i, e := range entries {
 			switch of := (event.Entry{Type: e.Type, Shape: e.Shape}); {
 			case !types[e.Type] || seen[of]:
@@ -37,7 +36,7 @@ func indexed(m *match.Matcher, b event.Batch) []event.Routing {
 				b.Shapes = append(b.Shapes, event.Shape{Hash: e.Shape})
 			default:
 				seen[of] = true
-				s, _, _ := shape.Of(l.Spec.Filters[i])
+				s, _, _ := event.ShapeOf(l.Spec.Filters[i])
 				b.Shapes = append(b.Shapes, s)
 			}
 		}
@@ -54,7 +53,7 @@ func find(all []event.Listener, lookups []event.Lookup) (found event.Found) {
 		}
 	}
 	for _, l := range all {
-		entries := shape.Entries(l.Spec)
+		entries := event.EntriesOf(l.Spec)
 		if slices.ContainsFunc(lookups, func(w event.Lookup) bool {
 			return !w.Summary && slices.Contains(entries, w.Entry)
 		}) {

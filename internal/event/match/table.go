@@ -10,7 +10,6 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl/jq"
 	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/event/cloudevents"
-	"github.com/signalbox-dev/signalbox/internal/event/shape"
 )
 
 // target is a trigger or a listener of a batch.
@@ -304,7 +303,7 @@ func (s *compiledShape) expected(m eventfilter.Match) string {
 	for i, name := range s.Expects {
 		values[i] = m.Keys[name]
 	}
-	return shape.Values(values)
+	return event.ShapeValues(values)
 }
 
 // notes describes the filters that could not be evaluated: those for the type of the event first, each in the order of

@@ -149,9 +149,9 @@ func TestErrorsOfRunsAreOnTheirPage(t *testing.T) {
 	t.Parallel()
 	var folders []string
 	for _, folder := range []string{
-		"dsl/interp", "internal/engine", "internal/engine/flow", "internal/engine/httpcall", "internal/engine/childrun",
+		"dsl/interp", "internal/engine", "internal/engine/flow", "internal/engine/httpcall",
 		"internal/run",
-		"internal/run/control", "internal/run/pending", "internal/run/reconcile",
+		"internal/run/control", "internal/run/reconcile",
 	} {
 		folders = append(folders, filepath.Join(root, folder))
 	}
@@ -302,7 +302,7 @@ func TestTablesInPagesMatchTheCode(t *testing.T) {
 		{"connection.md", "| state |", 0, texts("conn/conntype/conntype.go", "State")},
 		{"connection.md", "| state |", 1, texts("conn/conntype/conntype.go", "Kind")},
 
-		{"connection.md", "| kind |", 0, texts("internal/run/reconcile.go", "CorrectionKind")},
+		{"connection.md", "| kind |", 0, texts("internal/run/corrections.go", "CorrectionKind")},
 		{"retention.md", "| kind |", 0, texts("internal/retention/retention.go", "Kind")},
 	} {
 		require.NotEmpty(t, tt.want)

@@ -52,7 +52,8 @@ func givenTitles(folders []string) (map[string]string, error) {
 	// The ways in which the code gives an error its title: a member of a literal, an assignment, and the functions that
 	// make errors.
 	giving := regexp.MustCompile(
-		`Title: "|[Tt]itle :?= .*"|\bfailure\(|communicationError\(|failing\(|return http\.Status\w+, "|\{dsl\.ErrorType\w+, "`)
+		`Title: "|[Tt]itle :?= .*"|\bfailure\(|communicationError\(|undeliverable\(|return http\.Status\w+, "|` +
+			`\{dsl\.ErrorType\w+, "`)
 	title := regexp.MustCompile(`"([A-Z][A-Za-z]+(?: [a-zA-Z]+)*)"`)
 	given := map[string]string{}
 	for _, folder := range folders {

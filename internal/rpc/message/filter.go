@@ -8,7 +8,6 @@ import (
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/run"
-	"github.com/signalbox-dev/signalbox/internal/run/label"
 )
 
 // text is a text of a message and of a filter.
@@ -65,13 +64,13 @@ func FilterOf(m *signalboxv1.RunFilter, prefix string) (f run.Filter, err error)
 			return run.Filter{}, err
 		}
 	}
-	f.Labels, err = label.Parse(prefix+"labels", m.GetLabels())
+	f.Labels, err = run.ParseLabels(prefix+"labels", m.GetLabels())
 	return f, err
 }
 
 // RunFilter returns the message of a filter.
 func RunFilter(f run.Filter) *signalboxv1.RunFilter {
-	m := &signalboxv1.RunFilter{Stuck: f.Stuck, NotReplayed: f.NotReplayed, Labels: label.Texts(f.Labels)}
+	m := &signalboxv1.RunFilter{Stuck: f.Stuck, NotReplayed: f.NotReplayed, Labels: run.LabelTexts(f.Labels)}
 	for _, status := range f.Statuses {
 		m.Statuses = append(m.Statuses, string(status))
 	}

@@ -24,7 +24,6 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/pubsub"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/reconcile"
-	"github.com/signalbox-dev/signalbox/internal/run/repair"
 	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/store/storetest"
 	"github.com/signalbox-dev/signalbox/internal/workflow"
@@ -212,7 +211,7 @@ type bench struct {
 	engine    *fakeEngine
 	metrics   *metrics
 	changes   *pubsub.Notifier
-	repairs   *repair.Repairer
+	repairs   *reconcile.Repairer
 	held      []string // the reasons for which new runs were held
 	holdFails error
 }
@@ -238,7 +237,7 @@ func inBubble(t *testing.T, test func(*testing.T, *bench)) {
 				known:   map[string]run.Execution{}, rebuilt: map[string]run.Update{}, origins: map[string]run.Origin{},
 			},
 		}
-		b.repairs = repair.New(kept, histories{b.engine}, repair.Options{
+		b.repairs = reconcile.NewRepairer(kept, histories{b.engine}, reconcile.RepairerOptions{
 			Suspended: func() bool { return false },
 			Holds: func(string) bool {
 				return false

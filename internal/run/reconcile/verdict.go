@@ -95,7 +95,7 @@ func Decide(f Facts) Verdict {
 	case f.Row.Status == run.Queued && f.Row.QueuedReason == run.QueuedStarting:
 		return decideStarting(f)
 	case f.Row.Status == run.Queued && f.Row.QueuedReason != run.QueuedWorker:
-		return Leave // Temporal does not have it yet, and package pending handles it
+		return Leave // Temporal does not have it yet, and the queue handles it
 	default:
 		return decideHandedOver(f)
 	}

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/signalbox-dev/signalbox/internal/event"
-	"github.com/signalbox-dev/signalbox/internal/event/shape"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 )
@@ -118,7 +117,7 @@ func (e example) shape() (event.Shape, bool) {
 		return event.Shape{Hash: e.hash}, true
 	}
 	for _, f := range e.spec.Filters {
-		if of, _, err := shape.Of(f); err == nil && of.Hash == e.hash && of.Type == e.typ {
+		if of, _, err := event.ShapeOf(f); err == nil && of.Hash == e.hash && of.Type == e.typ {
 			return of, true
 		}
 	}

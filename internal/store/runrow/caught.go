@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/signalbox-dev/signalbox/internal/run"
-	"github.com/signalbox-dev/signalbox/internal/run/caught"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 )
@@ -39,7 +38,7 @@ func MarkCaught(ctx context.Context, c sqldb.Conn, id string, steps []run.Step) 
 	tries, err := triesBefore(ctx, c, id, last)
 	for i := range steps {
 		if isFailed(&steps[i]) {
-			steps[i].Caught = caught.In(steps[i].Path, tries)
+			steps[i].Caught = run.Caught(steps[i].Path, tries)
 		}
 	}
 	return err
@@ -74,7 +73,7 @@ func caughtCondition(ctx context.Context, c sqldb.Conn, w *sqlrow.Where, id stri
 	}
 	marks := []string{"NULL"} // selects nothing
 	for _, t := range candidates {
-		if is := caught.In(t.path, tries); is == nil || *is != *f.Caught {
+		if is := run.Caught(t.path, tries); is == nil || *is != *f.Caught {
 			continue
 		}
 		marks = append(marks, w.Arg(t.number))
@@ -108,7 +107,7 @@ func CaughtSteps(ctx context.Context, c sqldb.Conn, id string, steps []run.Step)
 		[]any{id, first}, scanEntry)
 	var numbers []int64
 	for _, t := range found {
-		if slices.ContainsFunc(caught.Tries(t.path), func(path string) bool { return tries[path] }) {
+		if slices.ContainsFunc(run.EnclosingTries(t.path), func(path string) bool { return tries[path] }) {
 			numbers = append(numbers, t.number)
 		}
 	}

@@ -27,7 +27,6 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/retention"
 	"github.com/signalbox-dev/signalbox/internal/run"
-	"github.com/signalbox-dev/signalbox/internal/run/placement"
 	"github.com/signalbox-dev/signalbox/internal/sealingkey"
 	"github.com/signalbox-dev/signalbox/internal/store/annotations"
 	"github.com/signalbox-dev/signalbox/internal/store/outbox"
@@ -66,7 +65,7 @@ type Store interface {
 
 // clusters is the part of the store that records where runs are.
 type clusters interface {
-	placement.Store
+	run.PlacementStore
 	// LeftIn is LeftIn of [control.ClusterReader].
 	LeftIn(ctx context.Context, id string) (run.ClusterID, error)
 	RestoredRows(ctx context.Context, since time.Time) (system.RestoredRows, error)
