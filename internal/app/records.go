@@ -37,14 +37,13 @@ func newRecords(p *process, s *storage) *records {
 // onEnded adds a function that is called for each run that has ended. It must not be called after the start.
 func (r *records) onEnded(call func(project, runID string)) { r.ended = append(r.ended, call) }
 
-// endedSteps counts the steps that have ended, by their project and status.
+// endedSteps counts the steps of projects that have ended, by their status.
 func (r *records) endedSteps(ctx context.Context, queue string, steps map[interp.Status]int64) {
-	project, ours := contract.ProjectOf(queue)
-	if !ours {
+	if _, ours := contract.ProjectOf(queue); !ours {
 		return
 	}
 	for status, count := range steps {
-		r.metrics.Stepped(ctx, project, string(status), count)
+		r.metrics.Stepped(ctx, string(status), count)
 	}
 }
 
@@ -65,7 +64,7 @@ func (r *records) Written(ctx context.Context, runIDs []string, transitions []ru
 func (r *records) changed(ctx context.Context, transitions []run.Transition) {
 	for _, t := range transitions {
 		if t.From == run.Queued && !t.StartedAt.IsZero() {
-			r.metrics.Waited(ctx, t.Project, t.StartedAt.Sub(t.CreatedAt))
+			r.metrics.Waited(ctx, t.StartedAt.Sub(t.CreatedAt))
 		}
 		if !t.To.Terminal() {
 			continue
