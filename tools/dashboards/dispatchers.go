@@ -67,8 +67,8 @@ func takeovers() []panel {
 		},
 		{
 			title: "Takeovers by outcome", runbooks: []string{"TakeoverSlow", "DispatcherMissing"}, unit: count, bars: true,
-			about: "Attempts of the chosen servers to own a dispatcher, of all projects. A handover replaces an owner that resigned, " +
-				"a takeover one that crashed; lost and error had no effect.",
+			about: "Attempts of the chosen servers to own a dispatcher, of all projects. A handover replaces an owner that " +
+				"resigned, a takeover one that crashed; lost and error had no effect.",
 			queries: []query{{counted("outcome", "dispatcher_takeovers_total", at), "{{outcome}}"}},
 			colors: []color{
 				{"^cold_start$", sky}, {"^joined$", green}, {"^handover$", blue}, {"^takeover$", orange}, {"^lost$", purple},

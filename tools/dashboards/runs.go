@@ -29,8 +29,8 @@ func throughput() []panel {
 		},
 		{
 			title: "Ended steps by status", unit: perSecond, runbooks: []string{"NoPollers", "RunsStuck"},
-			about: "Steps of runs that ended in the chosen servers, of all projects. Each entry of a task is a step, in a loop " +
-				"one for each turn. A failed step may be caught by a try, " +
+			about: "Steps of runs that ended in the chosen servers, of all projects. Each entry of a task is a step, in a " +
+				"loop one for each turn. A failed step may be caught by a try, " +
 				"and skipped are those whose condition did not hold.",
 			queries: []query{{rated("status", "signalbox_steps_total", at), "{{status}}"}},
 			colors:  []color{{"^completed$", blue}, {"^failed$", red}, {"^canceled$", purple}, {"^skipped$", sky}},
@@ -61,8 +61,8 @@ func delays() []panel {
 		},
 		{
 			title: "Queue wait", unit: seconds, runbooks: []string{"NoPollers", "RunsStuck"},
-			about: "Time from the creation of a run to its first task in a worker, with the wait for a slot of a quota, of all " +
-				"projects.",
+			about: "Time from the creation of a run to its first task in a worker, with the wait for a slot of a quota, of " +
+				"all projects.",
 			queries: quantiles("signalbox_run_queue_wait_seconds", at, recently, 50, 95), colors: percentiles(),
 		},
 		{
@@ -200,8 +200,8 @@ func problems() []panel {
 		},
 		{
 			title: "Mean time to acknowledge by code", unit: seconds, runbooks: []string{"AcknowledgeTimeHigh"},
-			about: "Mean of all acknowledgements that the chosen servers have seen since they started, of all projects, by the " +
-				"code of the problem. No series: there was none.",
+			about: "Mean of all acknowledgements that the chosen servers have seen since they started, of all projects, by " +
+				"the code of the problem. No series: there was none.",
 			queries: []query{{
 				"sum by (code) (signalbox_problem_acknowledge_seconds_sum{" + at +
 					"}) / sum by (code) (signalbox_problem_acknowledge_seconds_count{" + at + "})",
