@@ -18,7 +18,6 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/pubsub"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/telemetry"
-	"github.com/signalbox-dev/signalbox/internal/webhook/sender"
 	"github.com/signalbox-dev/signalbox/internal/worker"
 	"github.com/signalbox-dev/signalbox/lease"
 	"github.com/signalbox-dev/signalbox/lease/redislease"
@@ -79,27 +78,11 @@ func newEvents(p *process, s *storage, c *connection, runs *runs, leases lease.S
 		return nil, err
 	}
 	return e, p.telemetry.ObserveDispatch(telemetry.Dispatching{
-		Dispatchers: e.overview.List, Begin: func(ctx context.Context, project string) {
-			e.dispatchers.InitMetrics(project)
-			p.telemetry.Runs.Begin(ctx, project, telemetry.Counted{Runs: countedStatuses(), Steps: endedSteps()})
-			p.telemetry.Webhooks.Begin(ctx, project, sender.Outcomes()...)
-			p.telemetry.Batches.Begin(ctx, project, endedOutcomes()...)
-		}, Usable: c.usable,
+		Dispatchers: e.overview.List, Begin: e.dispatchers.InitMetrics, Usable: c.usable,
 		Backlogs: func(ctx context.Context) ([]event.Backlog, error) {
 			return s.Events().Backlogs(ctx, timing(p.cfg).WithDefaults().StaleAfter)
 		},
 	})
-}
-
-// countedStatuses lists the statuses that signalbox_runs_total counts.
-func countedStatuses() []string {
-	counted := []string{string(run.Queued)}
-	for _, status := range run.Statuses() {
-		if status.Terminal() {
-			counted = append(counted, string(status))
-		}
-	}
-	return counted
 }
 
 // endedOutcomes lists the outcomes that signalbox_batch_runs_ended_total counts.

@@ -27,10 +27,10 @@ func newRecords(metrics *telemetry.Runs) *records {
 // onEnded adds a function that is called for each run that has ended. It must not be called after the start.
 func (r *records) onEnded(call func(project, runID string)) { r.ended = append(r.ended, call) }
 
-// endedSteps counts the steps that have ended, by their project and status.
-func (r *records) endedSteps(ctx context.Context, project string, steps map[interp.Status]int64) {
+// endedSteps counts the steps of projects that have ended, by their status.
+func (r *records) endedSteps(ctx context.Context, _ string, steps map[interp.Status]int64) {
 	for status, count := range steps {
-		r.metrics.Stepped(ctx, project, string(status), count)
+		r.metrics.Stepped(ctx, string(status), count)
 	}
 }
 
@@ -48,7 +48,7 @@ func (r *records) Written(ctx context.Context, runIDs []string, transitions []ru
 func (r *records) changed(ctx context.Context, transitions []run.Transition) {
 	for _, t := range transitions {
 		if t.From == run.Queued && !t.StartedAt.IsZero() {
-			r.metrics.Waited(ctx, t.Project, t.StartedAt.Sub(t.CreatedAt))
+			r.metrics.Waited(ctx, t.StartedAt.Sub(t.CreatedAt))
 		}
 		if !t.To.Terminal() {
 			continue

@@ -14,6 +14,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/system"
 	"github.com/signalbox-dev/signalbox/internal/telemetry"
+	"github.com/signalbox-dev/signalbox/internal/webhook/sender"
 	"github.com/signalbox-dev/signalbox/lease"
 )
 
@@ -139,10 +140,13 @@ func (c *components) healthStates(ctx context.Context) telemetry.Health {
 }
 
 // beginSeries exports the counters that do not belong to a project at 0, so that their rates include the first event.
-// Those of projects begin with the first scrape after the creation of the project.
+// Those of the dispatchers begin with the first scrape after the creation of a project.
 func (c *components) beginSeries(ctx context.Context) {
 	for _, kind := range run.CorrectionKinds() {
 		c.telemetry.Runs.BeginCorrections(ctx, string(kind))
 	}
 	c.telemetry.API.Begin(ctx, permission.RefusalReasons()...)
+	c.telemetry.Runs.BeginSteps(ctx, endedSteps()...)
+	c.telemetry.Webhooks.Begin(ctx, sender.Outcomes()...)
+	c.telemetry.Batches.Begin(ctx, endedOutcomes()...)
 }

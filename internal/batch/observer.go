@@ -24,7 +24,7 @@ const (
 // Metrics counts the outcomes of the runs that batches started.
 type Metrics interface {
 	// RunsEnded counts n runs.
-	RunsEnded(ctx context.Context, project string, outcome string, n int64)
+	RunsEnded(ctx context.Context, outcome string, n int64)
 }
 
 // Observer stores the outcomes of the runs that batches started, in one elected process. It reads the rows of the open
@@ -84,7 +84,7 @@ func (o *Observer) observe(ctx context.Context, b Batch) error {
 			return err
 		}
 		for outcome, n := range noted.Ended {
-			o.metrics.RunsEnded(ctx, b.Project, string(outcome), n)
+			o.metrics.RunsEnded(ctx, string(outcome), n)
 		}
 		if after = noted.Last; after == 0 {
 			break

@@ -73,7 +73,7 @@ func (e *engine) Inspect(context.Context, run.Run) (run.Execution, error) {
 	return run.Execution{}, run.ErrNotKnown
 }
 func (e *engine) Count(context.Context, string, string)                   {}
-func (e *engine) Started(context.Context, string, time.Duration)          {}
+func (e *engine) Started(context.Context, time.Duration)                  {}
 func (e *engine) Document(context.Context, string) (*dsl.Document, error) { panic("not asked") }
 
 type documents struct{ store *storetest.Plain }

@@ -219,7 +219,7 @@ func (s *Service) write(ctx context.Context, p *Problem, h Handling, action, rea
 		return false, err
 	}
 	if p.State != Acknowledged && next.State == Acknowledged {
-		s.o.Metrics.Acknowledged(ctx, p.Project, string(p.Code), max(0, now.Sub(next.SeenAt)))
+		s.o.Metrics.Acknowledged(ctx, string(p.Code), max(0, now.Sub(next.SeenAt)))
 	}
 	next.recorded, next.storedRevision = true, next.Revision
 	*p = next

@@ -62,7 +62,7 @@ func (o overview) List(context.Context) ([]dispatcher.Dispatcher, error) {
 }
 
 // Acknowledged implements [problem.Metrics].
-func (b *bench) Acknowledged(_ context.Context, _, _ string, took time.Duration) {
+func (b *bench) Acknowledged(_ context.Context, _ string, took time.Duration) {
 	b.measured = append(b.measured, took)
 }
 

@@ -38,7 +38,7 @@ type Projects interface {
 // Metrics measures how long problems are open.
 type Metrics interface {
 	// Acknowledged records the time from the detection of a problem to its acknowledgement.
-	Acknowledged(ctx context.Context, project, code string, took time.Duration)
+	Acknowledged(ctx context.Context, code string, took time.Duration)
 }
 
 // Options configure [NewService].

@@ -21,7 +21,7 @@ type noDispatchers struct{}
 
 func (noDispatchers) List(context.Context) ([]dispatcher.Dispatcher, error) { return nil, nil }
 
-func (noDispatchers) Acknowledged(context.Context, string, string, time.Duration) {}
+func (noDispatchers) Acknowledged(context.Context, string, time.Duration) {}
 
 func TestProblemsOverREST(t *testing.T) {
 	t.Parallel()

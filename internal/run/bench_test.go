@@ -143,10 +143,10 @@ func (m *tally) Count(_ context.Context, projectName, status string) {
 	m.lines = append(m.lines, projectName+" "+status)
 }
 
-func (m *tally) Started(_ context.Context, projectName string, _ time.Duration) {
+func (m *tally) Started(context.Context, time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.lines = append(m.lines, projectName+" started")
+	m.lines = append(m.lines, "started")
 }
 
 // controls lets a bench embed two services.

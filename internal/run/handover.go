@@ -99,7 +99,7 @@ func (s *Service) handOver(ctx context.Context, r Run, answered func(), outcome 
 	}
 	at := s.opts.Now()
 	s.opts.Metrics.Count(ctx, r.Project, string(Queued))
-	s.opts.Metrics.Started(ctx, r.Project, at.Sub(r.CreatedAt))
+	s.opts.Metrics.Started(ctx, at.Sub(r.CreatedAt))
 	accepted := r
 	accepted.QueuedReason, accepted.StatusAt, accepted.ExecutionID = QueuedWorker, at, executionID
 	if s.opts.Executes == nil || !s.opts.Executes(r.ID, executionID) {

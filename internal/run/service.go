@@ -160,7 +160,7 @@ type Metrics interface {
 	// Count adds a run that entered a status.
 	Count(ctx context.Context, project, status string)
 	// Started records the time from the request to Temporal's acceptance.
-	Started(ctx context.Context, project string, took time.Duration)
+	Started(ctx context.Context, took time.Duration)
 }
 
 // Service starts, finds and watches runs.

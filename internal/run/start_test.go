@@ -49,7 +49,7 @@ func TestStartHandsTheRunToTheEngine(t *testing.T) {
 	require.Equal(t, []any{r.ID, newest.Hash, string(req.Input), 7},
 		[]any{given.ID, given.DocumentHash, string(given.Input), given.Interpreter})
 	require.Equal(t, []string{"check", "start " + r.ID}, b.engine.called())
-	require.Equal(t, []string{"default queued", "default started"}, b.metrics.lines)
+	require.Equal(t, []string{"default queued", "started"}, b.metrics.lines)
 
 	req.Version = "1.0.0"
 	r, _, err = b.Start(b.ctx, req)

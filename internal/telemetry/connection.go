@@ -134,7 +134,8 @@ func newGauges(meter metric.Meter) (g gauges, err error) {
 	g.uptime = seconds("temporal.connection.uptime",
 		"Duration of the current connection to Temporal; 0 while there is none.")
 	g.pollAge = seconds("signalbox.queue.last_poll.age",
-		"Time since this process last polled these task queues. Absent before the first poll.")
+		"Time since this process last polled the task queue that it has not polled for the longest time, of all projects or "+
+			"for handed-over calls. Absent before the first poll.")
 	g.certificateEnds = seconds("signalbox.temporal.certificate.expiry.timestamp",
 		"Expiry of the client certificate for Temporal, in seconds since 1970. Absent if there is none, or it cannot be "+
 			"read.")
@@ -159,10 +160,11 @@ func (g gauges) observe(o metric.Observer, seen Observed, now time.Time) {
 	case conntype.BreakerOpen:
 		breaker = 2
 	}
+	ages := map[string]float64{}
 	for _, set := range c.Workers {
-		served := metric.WithAttributes(attribute.String("serves", "project"), attribute.String("project", set.Name))
+		serves, project := "project", set.Name
 		if set.Name == seen.CallWorkers {
-			served = metric.WithAttributes(attribute.String("serves", set.Name), attribute.String("project", ""))
+			serves, project = set.Name, ""
 		}
 		var polled int64
 		if set.Running {
@@ -171,10 +173,14 @@ func (g gauges) observe(o metric.Observer, seen Observed, now time.Time) {
 		if set.Polling {
 			polled = int64(len(set.TaskQueues))
 		}
-		o.ObserveInt64(g.pollers, polled, served)
+		o.ObserveInt64(g.pollers, polled,
+			metric.WithAttributes(attribute.String("serves", serves), attribute.String("project", project)))
 		if !set.LastPoll.IsZero() { // before the first poll there is no age
-			o.ObserveFloat64(g.pollAge, age(now, set.LastPoll), served)
+			ages[serves] = max(ages[serves], age(now, set.LastPoll))
 		}
+	}
+	for serves, oldest := range ages {
+		o.ObserveFloat64(g.pollAge, oldest, metric.WithAttributes(attribute.String("serves", serves)))
 	}
 	o.ObserveInt64(g.status, status, labels)
 	for _, kind := range []conntype.Kind{conntype.Slow, conntype.Limited, conntype.NotPolling} {

@@ -13,16 +13,17 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.temporal.io/sdk/client"
+	temporalotel "go.temporal.io/sdk/contrib/opentelemetry"
 
 	"github.com/signalbox-dev/signalbox/dispatch/dispatchtype"
 	"github.com/signalbox-dev/signalbox/internal/event"
 )
 
 // Dispatch returns the metrics handler of the dispatchers (dispatcher_active, dispatcher_takeovers_total, ...). Names
-// are exported unchanged. Of the tags, only those that do not grow with restarts become labels: outcome, project,
-// reason and result; the SDK adds others when a workflow requests its handler. Timers have buckets from a millisecond
-// to two minutes. [Telemetry.ObserveDispatch] exports the gauges per project, together with the values from the
-// database.
+// are exported unchanged. Of the tags, only those that do not grow with restarts become labels: outcome, reason and
+// result, and project of the counters whose alert names the project; the SDK adds others when a workflow requests its
+// handler. Timers have buckets from a millisecond to two minutes. [Telemetry.ObserveDispatch] exports the gauges per
+// project, together with the values from the database.
 func (t *Telemetry) Dispatch() client.MetricsHandler {
 	for name, description := range descriptions() {
 		t.empty.describe(name, description, seconds())
@@ -30,33 +31,43 @@ func (t *Telemetry) Dispatch() client.MetricsHandler {
 	return dispatch{MetricsHandler: t.handler(scope), active: t.active, empty: t.empty}
 }
 
+// countedByProject lists the counters with the label project. The alerts DeadLetters, TerminateErrors and
+// WorkerEvictionsHigh count their increases by project, so they exist at 0 before the first event.
+func countedByProject() []string {
+	return []string{
+		"dispatcher_deliveries_total", "dispatcher_terminate_errors_total", "dispatcher_worker_evictions_total"}
+}
+
 // dispatch filters tags, and stores the gauges of projects.
 type dispatch struct {
-	client.MetricsHandler
+	temporalotel.MetricsHandler
 
 	active  *activeDispatchers
 	empty   *emptyHistograms
 	project string
-	labels  []attribute.KeyValue
 }
 
 // WithTags returns a handler with additional labels.
 func (d dispatch) WithTags(tags map[string]string) client.MetricsHandler {
 	labels := map[string]string{}
-	for _, name := range []string{"outcome", "project", "reason", "result"} {
+	for _, name := range []string{"outcome", "reason", "result"} {
 		if value, ok := tags[name]; ok {
 			labels[name] = value
 		}
 	}
-	d.MetricsHandler = d.MetricsHandler.WithTags(labels)
-	d.labels = slices.Clip(d.labels)
-	for name, value := range labels {
-		d.labels = append(d.labels, attribute.String(name, value))
-	}
+	d.MetricsHandler = *temporalotel.ExtractMetricsHandler(d.MetricsHandler.WithTags(labels))
 	if project, ok := tags["project"]; ok {
 		d.project = project
 	}
 	return d
+}
+
+// Counter returns the counter with that name.
+func (d dispatch) Counter(name string) client.MetricsCounter {
+	if slices.Contains(countedByProject(), name) {
+		return d.MetricsHandler.WithTags(map[string]string{"project": d.project}).Counter(name)
+	}
+	return d.MetricsHandler.Counter(name)
 }
 
 // Gauge returns the gauge with that name. Of those that [Telemetry.ObserveDispatch] exports, only dispatcher_active
@@ -73,7 +84,7 @@ func (d dispatch) Gauge(name string) client.MetricsGauge {
 
 // Timer returns the timer with that name; its series exists from now on.
 func (d dispatch) Timer(name string) client.MetricsTimer {
-	labels := attribute.NewSet(d.labels...)
+	labels := d.GetAttributes()
 	d.empty.begin(name, labels)
 	return timer{MetricsTimer: d.MetricsHandler.Timer(name), measured: func() { d.empty.measured(name, labels) }}
 }
@@ -138,7 +149,7 @@ type Dispatching struct {
 	Backlogs func(ctx context.Context) ([]event.Backlog, error)
 	// Begin creates the series of a project, at 0. It is called once per project, before the first scrape that includes
 	// it.
-	Begin func(ctx context.Context, project string)
+	Begin func(project string)
 	// Usable reports whether Temporal can be used: without it, no dispatcher counts as active.
 	Usable func() bool
 }
@@ -166,7 +177,7 @@ func (t *Telemetry) ObserveDispatch(seen Dispatching) error {
 	begun := beginning{begin: seen.Begin}
 	backlogs := readStored(t, readTimeout, "inbox", func(ctx context.Context) ([]event.Backlog, error) {
 		list, err := seen.Backlogs(ctx)
-		begun.add(ctx, list)
+		begun.add(list)
 		return list, err
 	})
 	_, err := meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
@@ -184,12 +195,12 @@ func (t *Telemetry) ObserveDispatch(seen Dispatching) error {
 
 // beginning creates the series of projects, once for each.
 type beginning struct {
-	begin func(ctx context.Context, project string)
+	begin func(project string)
 	mu    sync.Mutex
 	begun map[string]bool
 }
 
-func (b *beginning) add(ctx context.Context, backlogs []event.Backlog) {
+func (b *beginning) add(backlogs []event.Backlog) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.begun == nil {
@@ -198,7 +209,7 @@ func (b *beginning) add(ctx context.Context, backlogs []event.Backlog) {
 	for _, one := range backlogs {
 		if !b.begun[one.Project] {
 			b.begun[one.Project] = true
-			b.begin(ctx, one.Project)
+			b.begin(one.Project)
 		}
 	}
 }

@@ -30,7 +30,7 @@ func TestDispatcherMetricsHaveTheirFixedNames(t *testing.T) {
 			return []dispatchtype.Dispatcher{
 				{Name: inbox.Name{Project: "shop"}, Status: dispatchtype.Foreign, Others: older, Stale: 2}}, known
 		},
-		Begin: func(context.Context, string) { begun++ }, Usable: func() bool { return true },
+		Begin: func(string) { begun++ }, Usable: func() bool { return true },
 	}))
 	require.Empty(t, lines(scrape(t, tel), "dispatcher_"))
 	known = nil
@@ -57,28 +57,28 @@ func TestDispatcherMetricsHaveTheirFixedNames(t *testing.T) {
 	page := scrape(t, tel)
 	require.Equal(t, []string{
 		`dispatcher_active{project="shop"} 1`,
-		`dispatcher_cleanup_errors_total{project="shop"} 8`,
+		`dispatcher_cleanup_errors_total 8`,
 		`dispatcher_deliveries_total{outcome="done",project="shop"} 7`,
 		`dispatcher_duplicates{project="shop"} 3`,
 		`dispatcher_foreign{project="shop"} 1`,
 		`dispatcher_inbox_lag_seconds{project="shop"} 4.5`,
 		`dispatcher_inbox_pending{project="shop"} 500`,
-		`dispatcher_stale_cleanups_total{project="shop"} 9`,
+		`dispatcher_stale_cleanups_total 9`,
 		`dispatcher_stale{project="shop"} 2`,
 		`dispatcher_supervisor_cycles_total{result="ok"} 12`,
 		`dispatcher_supervisor_last_cycle_timestamp_seconds 1.75e+09`,
-		`dispatcher_takeovers_total{outcome="takeover",project="shop"} 6`,
+		`dispatcher_takeovers_total{outcome="takeover"} 6`,
 		`dispatcher_terminate_errors_total{project="shop"} 11`,
-		`dispatcher_terminations_total{project="shop",reason="stale"} 5`,
+		`dispatcher_terminations_total{reason="stale"} 5`,
 		`dispatcher_worker_evictions_total{project="shop"} 10`,
 	}, lines(page, "dispatcher_active", "dispatcher_cleanup_e", "dispatcher_de", "dispatcher_du", "dispatcher_f",
 		"dispatcher_i", "dispatcher_stale", "dispatcher_supervisor_cycles",
 		"dispatcher_supervisor_last", "dispatcher_takeovers", "dispatcher_te", "dispatcher_w"))
 	for _, sample := range []string{
-		`dispatcher_takeover_seconds_bucket{project="shop",le="60"} 0`,
-		`dispatcher_takeover_seconds_bucket{project="shop",le="120"} 1`,
-		`dispatcher_takeover_seconds_sum{project="shop"} 90`,
-		`dispatcher_cleanup_seconds_bucket{project="shop",le="120"} 1`,
+		`dispatcher_takeover_seconds_bucket{le="60"} 0`,
+		`dispatcher_takeover_seconds_bucket{le="120"} 1`,
+		`dispatcher_takeover_seconds_sum 90`,
+		`dispatcher_cleanup_seconds_bucket{le="120"} 1`,
 		`dispatcher_supervisor_cycle_seconds_bucket{le="0.01"} 0`,
 		`dispatcher_supervisor_cycle_seconds_bucket{le="0.025"} 1`,
 	} {
@@ -111,7 +111,7 @@ func TestBacklogNeedsNoLocalDispatcher(t *testing.T) {
 				{Name: inbox.Name{Project: "idle"}}, {Name: inbox.Name{Project: "shop"}, Status: dispatchtype.Foreign},
 			}, away
 		},
-		Begin: func(_ context.Context, project string) {
+		Begin: func(project string) {
 			begun = append(begun, project)
 			tel.Dispatch().WithTags(map[string]string{"project": project}).Counter("dispatcher_terminate_errors_total").Inc(0)
 		},

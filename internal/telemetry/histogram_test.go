@@ -15,28 +15,26 @@ import (
 func TestHistogramsExistAtZero(t *testing.T) {
 	t.Parallel()
 	tel := newTelemetry(t)
-	tel.Runs.Begin(t.Context(), "shop",
-		telemetry.Counted{Runs: []string{"queued", "failed"}, Steps: []string{"completed"}})
-	tel.Runs.Begin(t.Context(), "shop",
-		telemetry.Counted{Runs: []string{"queued", "failed"}, Steps: []string{"completed"}})
+	tel.Runs.BeginSteps(t.Context(), "completed", "failed")
+	tel.Runs.BeginSteps(t.Context(), "completed", "failed")
 	tel.Dispatch().WithTags(map[string]string{"project": "shop"}).Timer("dispatcher_takeover_seconds")
 	page := scrape(t, tel)
 	for _, sample := range []string{
-		`signalbox_run_start_seconds_count{project="shop"}`, `signalbox_run_start_seconds_sum{project="shop"}`,
-		`signalbox_run_start_seconds_bucket{project="shop",le="0.001"}`, `signalbox_run_start_seconds_bucket{project="shop",le="+Inf"}`,
-		`signalbox_run_queue_wait_seconds_count{project="shop"}`, `signalbox_projection_lag_seconds_count`,
-		`dispatcher_takeover_seconds_count{project="shop"}`, `signalbox_runs_total{project="shop",status="failed"}`,
-		`signalbox_steps_total{project="shop",status="completed"}`,
+		`signalbox_run_start_seconds_count`, `signalbox_run_start_seconds_sum`,
+		`signalbox_run_start_seconds_bucket{le="0.001"}`, `signalbox_run_start_seconds_bucket{le="+Inf"}`,
+		`signalbox_run_queue_wait_seconds_count`, `signalbox_projection_lag_seconds_count`,
+		`signalbox_timer_lateness_seconds_count`, `dispatcher_takeover_seconds_count`,
+		`signalbox_steps_total{status="completed"}`, `signalbox_steps_total{status="failed"}`,
 	} {
 		require.Zero(t, value(t, page, sample), sample)
 	}
 	empty := len(lines(page, "signalbox_run_start", "dispatcher_takeover_seconds"))
 
-	tel.Runs.Started(t.Context(), "shop", time.Second)
+	tel.Runs.Started(t.Context(), time.Second)
 	tel.Dispatch().WithTags(map[string]string{"project": "shop"}).Timer("dispatcher_takeover_seconds").Record(time.Second)
 	page = scrape(t, tel)
-	require.InDelta(t, 1, value(t, page, `signalbox_run_start_seconds_count{project="shop"}`), 0)
-	require.InDelta(t, 1, value(t, page, `dispatcher_takeover_seconds_count{project="shop"}`), 0)
+	require.InDelta(t, 1, value(t, page, `signalbox_run_start_seconds_count`), 0)
+	require.InDelta(t, 1, value(t, page, `dispatcher_takeover_seconds_count`), 0)
 	require.Len(t, lines(page, "signalbox_run_start", "dispatcher_takeover_seconds"), empty, "the same series")
 }
 
@@ -47,9 +45,8 @@ func TestHistogramSeriesAreUnique(t *testing.T) {
 	var work errgroup.Group
 	for range 20 {
 		work.Go(func() error {
-			tel.Runs.Begin(t.Context(), "shop", telemetry.Counted{})
-			tel.Runs.Started(t.Context(), "shop", time.Second)
-			if n := len(lines(scrape(t, tel), `signalbox_run_start_seconds_count{project="shop"}`)); n > 1 {
+			tel.Dispatch().Timer("dispatcher_takeover_seconds").Record(time.Second)
+			if n := len(lines(scrape(t, tel), `dispatcher_takeover_seconds_count`)); n > 1 {
 				return errors.New("duplicate series")
 			}
 			return nil

@@ -10,6 +10,11 @@
 // read, so two platforms in one process are counted separately. Names are stable, because dashboards and alerts depend
 // on them, and no label's values grow with runs, restarts or server IDs.
 //
+// A platform has hundreds of projects, and each series of a project is there that often in each process. So only gauges
+// and counters have the label project, and of these only those whose alert or panel names the project; histograms are
+// of all projects. A counter of a project exists at 0 from its creation if an alert counts its increase, which would miss
+// the first event; the others appear with their first event. A test holds the number of series of a project.
+//
 // Package otlp reads the variables and exports, package tracing makes the spans.
 package telemetry
 
@@ -33,7 +38,6 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/resource"
-	"go.temporal.io/sdk/client"
 	temporalotel "go.temporal.io/sdk/contrib/opentelemetry"
 
 	"github.com/signalbox-dev/signalbox/internal/telemetry/otlp"
@@ -74,6 +78,7 @@ type Telemetry struct {
 
 	active *activeDispatchers
 	empty  *emptyHistograms
+	gauges *gaugeSums
 	// reads are made by every scrape before it collects the instruments.
 	reads []func(ctx context.Context)
 	// ages report how old the values are that were read from the database.
@@ -107,8 +112,8 @@ func New(ctx context.Context, options Options) (*Telemetry, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Telemetry{active: &activeDispatchers{byProject: map[string]float64{}}, empty: empty, registry: registry,
-		log: options.Log, now: time.Now}
+	t := &Telemetry{active: &activeDispatchers{byProject: map[string]float64{}}, empty: empty, gauges: newGaugeSums(),
+		registry: registry, log: options.Log, now: time.Now}
 	if err := t.export(ctx, options, service, process); err != nil {
 		return nil, err
 	}
@@ -116,6 +121,8 @@ func New(ctx context.Context, options Options) (*Telemetry, error) {
 		sdkmetric.WithReader(exporter),
 		sdkmetric.WithResource(service),
 		sdkmetric.WithView(temporalLatencies(), dispatchers()),
+		// The default limit is 2,000 series per instrument, without regard to labels that the number of projects bounds.
+		sdkmetric.WithCardinalityLimit(0),
 	)...)
 	return t, t.create(options.Version)
 }
@@ -203,11 +210,8 @@ func (t *Telemetry) Handler() http.Handler {
 // Meter returns a meter for the instruments of another package, for example a store's.
 func (t *Telemetry) Meter(name string) metric.Meter { return t.provider.Meter(name) }
 
-// Temporal returns the SDK's metrics handler: its temporal_* metrics are exported together with the platform's.
-func (t *Telemetry) Temporal() client.MetricsHandler { return t.handler("temporal-sdk-go") }
-
 // handler adapts the SDK's metrics interface to this registry.
-func (t *Telemetry) handler(scope string) client.MetricsHandler {
+func (t *Telemetry) handler(scope string) temporalotel.MetricsHandler {
 	return temporalotel.NewMetricsHandler(temporalotel.MetricsHandlerOptions{
 		Meter:                t.provider.Meter(scope),
 		UseMonotonicCounters: true,

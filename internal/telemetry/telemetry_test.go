@@ -2,6 +2,7 @@ package telemetry_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 
 	"connectrpc.com/connect"
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/client"
 	"go.uber.org/goleak"
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/protobuf/types/known/emptypb"
@@ -22,6 +24,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/problem"
 	"github.com/signalbox-dev/signalbox/internal/quota"
 	"github.com/signalbox-dev/signalbox/internal/telemetry"
+	"github.com/signalbox-dev/signalbox/internal/webhook"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -49,13 +52,13 @@ func TestPlatformMetricsHaveTheirFixedNames(t *testing.T) {
 	tel := newTelemetry(t)
 	tel.Runs.Count(t.Context(), "default", "completed")
 	tel.Runs.Count(t.Context(), "default", "completed")
-	tel.Runs.Started(t.Context(), "default", 3*time.Millisecond)
+	tel.Runs.Started(t.Context(), 3*time.Millisecond)
 	tel.Runs.Projected(t.Context(), 20*time.Millisecond)
 	page := scrape(t, tel)
 	for _, line := range []string{
 		`signalbox_runs_total{project="default",status="completed"} 2`,
-		`signalbox_run_start_seconds_bucket{project="default",le="0.0025"} 0`,
-		`signalbox_run_start_seconds_bucket{project="default",le="0.005"} 1`,
+		`signalbox_run_start_seconds_bucket{le="0.0025"} 0`,
+		`signalbox_run_start_seconds_bucket{le="0.005"} 1`,
 		`signalbox_projection_lag_seconds_bucket{le="0.025"} 1`,
 		`target_info{service_name="signalbox",service_version="1.2.3"`,
 		`go_goroutines `,
@@ -83,6 +86,84 @@ func TestTemporalMetricsAreSecondsAndMonotonic(t *testing.T) {
 	require.Contains(t, page, `temporal_request_total{namespace="default"} 2`)
 	require.Contains(t, page, `temporal_request_latency_seconds_bucket{namespace="default",le="0.025"} 1`)
 	require.Contains(t, page, `temporal_request_latency_seconds_bucket{namespace="default",le="0.01"} 0`)
+}
+
+// Each worker has a task queue; the sticky cache is one for all.
+func TestTemporalMetricsAreOfAllTaskQueues(t *testing.T) {
+	t.Parallel()
+	tel := newTelemetry(t)
+	worker := func(queue string) client.MetricsHandler {
+		return tel.Temporal().WithTags(map[string]string{"namespace": "default", "task_queue": queue})
+	}
+	for _, queue := range []string{"signalbox-shop", "signalbox-bank"} {
+		of := worker(queue)
+		of.Counter("temporal_worker_start").Inc(1)
+		of.Timer("temporal_activity_execution_latency").Record(time.Second)
+		of.WithTags(map[string]string{"poller_type": "activity_task"}).Gauge("temporal_num_pollers").Update(5)
+		of.Gauge("temporal_sticky_cache_size").Update(7)
+	}
+	pollers := func(queue string, value float64) {
+		worker(queue).WithTags(map[string]string{"poller_type": "activity_task"}).Gauge("temporal_num_pollers").Update(value)
+	}
+	shown := func() []string {
+		return lines(scrape(t, tel), "temporal_worker_start", "temporal_activity_execution_latency_seconds_count",
+			"temporal_num_pollers", "temporal_sticky_cache_size")
+	}
+	want := []string{
+		`temporal_activity_execution_latency_seconds_count{namespace="default"} 2`,
+		`temporal_num_pollers{namespace="default",poller_type="activity_task"} 10`,
+		`temporal_sticky_cache_size{namespace="default"} 7`,
+		`temporal_worker_start_total{namespace="default"} 2`,
+	}
+	require.Equal(t, want, shown())
+	pollers("signalbox-shop", 0)
+	pollers("signalbox-bank", 3)
+	want[1] = `temporal_num_pollers{namespace="default",poller_type="activity_task"} 3`
+	require.Equal(t, want, shown())
+}
+
+// OpenTelemetry's own limit would put the series of further projects into one without labels.
+func TestSeriesHaveNoLimit(t *testing.T) {
+	t.Parallel()
+	tel := newTelemetry(t)
+	const projects = 2100
+	for i := range projects {
+		tel.Runs.Count(t.Context(), fmt.Sprintf("p%d", i), "completed")
+	}
+	require.Len(t, lines(scrape(t, tel), `signalbox_runs_total{project="p`), projects)
+}
+
+// The project is known from the oldest open problem and the failing webhooks; the numbers are of all projects.
+func TestProblemsAndWebhooksAreCountedOverProjects(t *testing.T) {
+	t.Parallel()
+	tel := newTelemetry(t)
+	var away error
+	require.NoError(t, tel.ObserveProblems(func(context.Context) ([]problem.Gauge, error) {
+		return []problem.Gauge{
+			{Project: "bank", Kind: problem.Stuck, State: problem.Open, Count: 2, Oldest: time.Minute},
+			{Project: "shop", Kind: problem.Stuck, State: problem.Open, Count: 3},
+			{Project: "shop", Kind: problem.Stuck, State: problem.Resolved},
+		}, away
+	}))
+	require.NoError(t, tel.ObserveWebhooks(func(context.Context) ([]webhook.Backlog, error) {
+		return []webhook.Backlog{
+			{Project: "bank", Pending: 4, Oldest: time.Minute, Failing: 1, Paused: 1},
+			{Project: "shop", Pending: 5, Oldest: time.Second},
+		}, away
+	}))
+	away = errors.New("the database is away")
+	require.Empty(t, lines(scrape(t, tel), "signalbox_problem", "signalbox_webhook"))
+	away = nil
+	require.Equal(t, []string{
+		`signalbox_problem_oldest_open_seconds{kind="stuck",project="bank"} 60`,
+		`signalbox_problem_oldest_open_seconds{kind="stuck",project="shop"} 0`,
+		`signalbox_problems{kind="stuck",state="open"} 5`,
+		`signalbox_problems{kind="stuck",state="resolved"} 0`,
+		`signalbox_webhook_oldest_pending_seconds 60`,
+		`signalbox_webhook_pending_deliveries 9`,
+		`signalbox_webhooks_failing{project="bank"} 2`,
+		`signalbox_webhooks_failing{project="shop"} 0`,
+	}, lines(scrape(t, tel), "signalbox_problem", "signalbox_webhook"))
 }
 
 func TestAPICallsAreMeasuredByMethodAndCode(t *testing.T) {
@@ -159,7 +240,7 @@ func TestScrapesCreateInstruments(t *testing.T) {
 			return []event.Backlog{{Project: fmt.Sprintf("p%d", created.Load())}}, nil
 		},
 		Dispatchers: func(context.Context) ([]dispatchtype.Dispatcher, error) { return nil, nil },
-		Begin:       func(context.Context, string) { create() },
+		Begin:       func(string) { create() },
 		Usable:      func() bool { return true },
 	}))
 	var scrapes errgroup.Group

@@ -3,6 +3,7 @@ package telemetry
 import (
 	"context"
 	"errors"
+	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -16,8 +17,8 @@ type Webhooks struct{ attempts metric.Int64Counter }
 
 func newWebhooks(meter metric.Meter) (*Webhooks, error) {
 	attempts, err := meter.Int64Counter("signalbox.webhook.deliveries",
-		metric.WithDescription("Finished attempts to deliver an event to a webhook, by outcome: delivered, retried (the "+
-			"attempt failed, another one follows) or dead (given up)."))
+		metric.WithDescription("Finished attempts to deliver an event to a webhook, of all projects, by outcome: delivered, "+
+			"retried (the attempt failed, another one follows) or dead (given up)."))
 	if err != nil {
 		return nil, err
 	}
@@ -25,16 +26,14 @@ func newWebhooks(meter metric.Meter) (*Webhooks, error) {
 }
 
 // Attempted counts a finished attempt (signalbox_webhook_deliveries_total).
-func (w *Webhooks) Attempted(ctx context.Context, project, outcome string) {
-	w.attempts.Add(ctx, 1, metric.WithAttributes(attribute.String("project", project),
-		attribute.String("outcome", outcome)))
+func (w *Webhooks) Attempted(ctx context.Context, outcome string) {
+	w.attempts.Add(ctx, 1, metric.WithAttributes(attribute.String("outcome", outcome)))
 }
 
-// Begin begins the series of a project at 0.
-func (w *Webhooks) Begin(ctx context.Context, project string, outcomes ...string) {
+// Begin exports the series with these outcomes, at 0.
+func (w *Webhooks) Begin(ctx context.Context, outcomes ...string) {
 	for _, outcome := range outcomes {
-		w.attempts.Add(ctx, 0, metric.WithAttributes(attribute.String("project", project),
-			attribute.String("outcome", outcome)))
+		w.attempts.Add(ctx, 0, metric.WithAttributes(attribute.String("outcome", outcome)))
 	}
 }
 
@@ -69,11 +68,10 @@ func (t *Telemetry) ObserveUnpublished(backlog func(ctx context.Context) (event.
 func (t *Telemetry) ObserveWebhooks(backlogs func(ctx context.Context) ([]webhook.Backlog, error)) error {
 	meter := t.Meter(scope)
 	pending, err1 := meter.Int64ObservableGauge("signalbox.webhook.pending_deliveries",
-		metric.WithDescription("Deliveries to webhooks that are neither delivered nor given up, of all processes, without "+
-			"those of paused webhooks. Absent for projects without a webhook."))
+		metric.WithDescription("Deliveries to webhooks that are neither delivered nor given up, of all projects and "+
+			"processes, without those of paused webhooks."))
 	oldest, err2 := meter.Float64ObservableGauge("signalbox.webhook.oldest_pending", metric.WithUnit("s"),
-		metric.WithDescription("Age of the oldest of these deliveries; 0 without one. Absent for projects without a "+
-			"webhook."))
+		metric.WithDescription("Age of the oldest of these deliveries; 0 without one."))
 	failing, err3 := meter.Int64ObservableGauge("signalbox.webhooks.failing",
 		metric.WithDescription("Webhooks whose attempts fail, and those that were paused after failures. Absent for "+
 			"projects without a webhook."))
@@ -82,13 +80,19 @@ func (t *Telemetry) ObserveWebhooks(backlogs func(ctx context.Context) ([]webhoo
 	}
 	found := readStored(t, readTimeout, "webhooks", backlogs)
 	_, err := meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
-		list, _ := found.last() // nothing until they were read
-		for _, b := range list {
-			of := metric.WithAttributes(attribute.String("project", b.Project))
-			o.ObserveInt64(pending, b.Pending, of)
-			o.ObserveFloat64(oldest, b.Oldest.Seconds(), of)
-			o.ObserveInt64(failing, b.Failing+b.Paused, of)
+		list, known := found.last()
+		if !known {
+			return nil
 		}
+		var waiting int64
+		var longest time.Duration
+		for _, b := range list {
+			waiting += b.Pending
+			longest = max(longest, b.Oldest)
+			o.ObserveInt64(failing, b.Failing+b.Paused, metric.WithAttributes(attribute.String("project", b.Project)))
+		}
+		o.ObserveInt64(pending, waiting)
+		o.ObserveFloat64(oldest, longest.Seconds())
 		return nil
 	}, pending, oldest, failing)
 	return err

@@ -55,7 +55,7 @@ func (s sending) Wake() { s.p.woken++ }
 
 type counted struct{}
 
-func (counted) Attempted(context.Context, string, string) {}
+func (counted) Attempted(context.Context, string) {}
 
 func newPlatform(t *testing.T) *platform {
 	t.Helper()

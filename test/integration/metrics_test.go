@@ -55,7 +55,7 @@ func TestMetricsMatchReference(t *testing.T) {
 				return name + ", which a rule or a dashboard uses, is not exported"
 			}
 		}
-		if want := `signalbox_steps_total{project="default",status="completed"} 1`; !strings.Contains(page, want+"\n") {
+		if want := `signalbox_steps_total{status="completed"} 1`; !strings.Contains(page, want+"\n") {
 			return "no line " + want
 		}
 		return ""

@@ -99,10 +99,11 @@ func workers() []panel {
 		},
 		{
 			title: "Age of the last poll", runbooks: []string{"NoPollers"}, unit: seconds,
-			about: "Time since each server last polled the task queues of a project, or of calls that are handed over. A " +
+			about: "Time since each server last polled the task queue that it has not polled for the longest time, of all " +
+				"projects or of calls that are handed over. A " +
 				"poll without a task takes a minute.",
-			queries: []query{{"max by (instance, project, serves) (signalbox_queue_last_poll_age_seconds{" + at + "," + within +
-				"})", "{{instance}}: {{serves}} {{project}}"}},
+			queries: []query{{"max by (instance, serves) (signalbox_queue_last_poll_age_seconds{" + at + "})",
+				"{{instance}}: {{serves}}"}},
 		},
 	}
 }

@@ -54,10 +54,10 @@ func takeovers() []panel {
 	return []panel{
 		{
 			title: "Takeover latency", runbooks: []string{"TakeoverSlow"}, unit: seconds,
-			about: "Time until a dispatcher had its next owner, over the hour before each point: after a crash from the last " +
-				"renewal of the lease, otherwise " +
+			about: "Time until a dispatcher of any project had its next owner, over the hour before each point: after a crash " +
+				"from the last renewal of the lease, otherwise " +
 				"from the acquisition. A gap is an hour without a takeover.",
-			queries: quantiles("dispatcher_takeover_seconds", within, hour, 50, 95), colors: percentiles(), from: []float64{30},
+			queries: quantiles("dispatcher_takeover_seconds", at, hour, 50, 95), colors: percentiles(), from: []float64{30},
 		},
 		{
 			title: "Takeovers in time", runbooks: []string{"TakeoverSlow"}, unit: ratio,
@@ -67,9 +67,9 @@ func takeovers() []panel {
 		},
 		{
 			title: "Takeovers by outcome", runbooks: []string{"TakeoverSlow", "DispatcherMissing"}, unit: count, bars: true,
-			about: "Attempts to own a dispatcher. A handover replaces an owner that resigned, a takeover one that crashed; " +
-				"lost and error had no effect.",
-			queries: []query{{counted("outcome", "dispatcher_takeovers_total", within), "{{outcome}}"}},
+			about: "Attempts of the chosen servers to own a dispatcher, of all projects. A handover replaces an owner that " +
+				"resigned, a takeover one that crashed; lost and error had no effect.",
+			queries: []query{{counted("outcome", "dispatcher_takeovers_total", at), "{{outcome}}"}},
 			colors: []color{
 				{"^cold_start$", sky}, {"^joined$", green}, {"^handover$", blue}, {"^takeover$", orange}, {"^lost$", purple},
 				{"^error$", red},
@@ -82,10 +82,10 @@ func cleanups() []panel {
 	return []panel{
 		{
 			title: "Clean-up time", runbooks: []string{"CleanupSlow"}, unit: seconds,
-			about: "Time from the last heartbeat of a stale dispatcher or entry until it was cleaned up, over the hour before " +
-				"each point. A gap is an hour " +
+			about: "Time from the last heartbeat of a stale dispatcher or entry of any project until it was cleaned up, over " +
+				"the hour before each point. A gap is an hour " +
 				"without a clean-up.",
-			queries: quantiles("dispatcher_cleanup_seconds", within, hour, 50, 95), colors: percentiles(), from: []float64{120},
+			queries: quantiles("dispatcher_cleanup_seconds", at, hour, 50, 95), colors: percentiles(), from: []float64{120},
 		},
 		{
 			title: "Clean-ups in time", runbooks: []string{"CleanupSlow"}, unit: ratio,
@@ -95,18 +95,20 @@ func cleanups() []panel {
 		},
 		{
 			title: "Clean-ups and failures", runbooks: []string{"CleanupSlow", "DispatcherStale"}, unit: count, bars: true,
-			about: "Stale dispatchers and entries that were cleaned up, and failures to do so.",
+			about: "Stale dispatchers and entries of all projects that the supervisor of each server cleaned up, and failures " +
+				"to do so.",
 			queries: []query{
-				{counted("project", "dispatcher_stale_cleanups_total", within), "{{project}}: cleaned up"},
-				{counted("project", "dispatcher_cleanup_errors_total", within), "{{project}}: failed"},
+				{counted("instance", "dispatcher_stale_cleanups_total", at), "{{instance}}: cleaned up"},
+				{counted("instance", "dispatcher_cleanup_errors_total", at), "{{instance}}: failed"},
 			},
 			colors: []color{{": cleaned up$", blue}, {": failed$", red}},
 		},
 		{
 			title: "Terminations by reason", runbooks: []string{"DispatcherStale", "DispatcherDuplicate"}, unit: count,
-			bars:    true,
-			about:   "Dispatchers that were terminated to be replaced or because they should not be open.",
-			queries: []query{{counted("reason", "dispatcher_terminations_total", within), "{{reason}}"}},
+			bars: true,
+			about: "Dispatchers of all projects that were terminated to be replaced or because they should not be open, by " +
+				"the chosen servers.",
+			queries: []query{{counted("reason", "dispatcher_terminations_total", at), "{{reason}}"}},
 		},
 		{
 			title: "Failed terminations in 15 minutes", runbooks: []string{"TerminateErrors"}, unit: count,

@@ -243,13 +243,13 @@ func data() []panel {
 		},
 		{
 			title: "Pending deliveries to webhooks", runbooks: []string{"WebhookDeliveriesFailing"}, unit: count,
-			about:   "Deliveries of each project that are neither delivered nor given up.",
-			queries: []query{{latest("project", "signalbox_webhook_pending_deliveries", at), "{{project}}"}},
+			about:   "Deliveries of all projects that are neither delivered nor given up.",
+			queries: []query{{"max(signalbox_webhook_pending_deliveries{" + at + "})", "pending"}},
 		},
 		{
 			title: "Age of the oldest pending delivery", runbooks: []string{"WebhookDeliveriesFailing"}, unit: seconds,
-			about:   "How long the oldest delivery to a webhook of each project has waited; 0 where none waits.",
-			queries: []query{{latest("project", "signalbox_webhook_oldest_pending_seconds", at), "{{project}}"}},
+			about:   "How long the oldest delivery to a webhook of any project has waited; 0 where none waits.",
+			queries: []query{{"max(signalbox_webhook_oldest_pending_seconds{" + at + "})", "oldest"}},
 		},
 		{
 			title: "Events about failures that are not published", unit: count,

@@ -29,10 +29,10 @@ func throughput() []panel {
 		},
 		{
 			title: "Ended steps by status", unit: perSecond, runbooks: []string{"NoPollers", "RunsStuck"},
-			about: "Steps of the runs of the chosen projects. Each entry of a task is a step, in a loop one for each turn. A " +
-				"failed step may be caught by a try, " +
+			about: "Steps of runs that ended in the chosen servers, of all projects. Each entry of a task is a step, in a " +
+				"loop one for each turn. A failed step may be caught by a try, " +
 				"and skipped are those whose condition did not hold.",
-			queries: []query{{rated("status", "signalbox_steps_total", within), "{{status}}"}},
+			queries: []query{{rated("status", "signalbox_steps_total", at), "{{status}}"}},
 			colors:  []color{{"^completed$", blue}, {"^failed$", red}, {"^canceled$", purple}, {"^skipped$", sky}},
 		},
 		{
@@ -54,22 +54,23 @@ func delays() []panel {
 	return []panel{
 		{
 			title: "Start latency", unit: seconds, runbooks: []string{"StartLatencyBudgetBurn"},
-			about: "Time from the request to start a run to Temporal's acceptance. The limit is that of the objective: 99 % " +
-				"within a second.",
-			queries: quantiles("signalbox_run_start_seconds", within, recently, 50, 95, 99), colors: percentiles(),
+			about: "Time from the request to start a run to Temporal's acceptance, of all projects. The limit is that of the " +
+				"objective: 99 % within a second.",
+			queries: quantiles("signalbox_run_start_seconds", at, recently, 50, 95, 99), colors: percentiles(),
 			from: []float64{1},
 		},
 		{
 			title: "Queue wait", unit: seconds, runbooks: []string{"NoPollers", "RunsStuck"},
-			about:   "Time from the creation of a run to its first task in a worker, with the wait for a slot of a quota.",
-			queries: quantiles("signalbox_run_queue_wait_seconds", within, recently, 50, 95), colors: percentiles(),
+			about: "Time from the creation of a run to its first task in a worker, with the wait for a slot of a quota, of " +
+				"all projects.",
+			queries: quantiles("signalbox_run_queue_wait_seconds", at, recently, 50, 95), colors: percentiles(),
 		},
 		{
 			title: "Lateness of timers", unit: seconds, runbooks: []string{"TimersLate"},
 			about: "Time from when a timer of a run was due (a wait, the delay of a retry, a timeout) until a worker received " +
-				"it. A timer that has not fired is " +
+				"it, of all projects. A timer that has not fired is " +
 				"not in it: its run is stuck with TIMER_LATE. The limit is that of the alert.",
-			queries: quantiles("signalbox_timer_lateness_seconds", within, recently, 50, 95, 99), colors: percentiles(),
+			queries: quantiles("signalbox_timer_lateness_seconds", at, recently, 50, 95, 99), colors: percentiles(),
 			from: []float64{5},
 		},
 		{
@@ -162,10 +163,9 @@ func problems() []panel {
 	return []panel{
 		{
 			title: "Problems by state", unit: count, runbooks: []string{"ProblemsUnacknowledged"},
-			about: "Problems of the chosen projects. An open one waits for a person.",
-			queries: []query{{"sum by (state) (max by (project, kind, state) (signalbox_problems{" + within + "}))",
-				"{{state}}"}},
-			colors: []color{{"^open$", red}, {"^acknowledged$", blue}, {"^snoozed$", purple}, {"^resolved$", green}},
+			about:   "Problems of all projects. An open one waits for a person.",
+			queries: []query{{"sum by (state) (max by (kind, state) (signalbox_problems))", "{{state}}"}},
+			colors:  []color{{"^open$", red}, {"^acknowledged$", blue}, {"^snoozed$", purple}, {"^resolved$", green}},
 		},
 		{
 			title: "Oldest open problem", unit: seconds, runbooks: []string{"ProblemsUnacknowledged"},
@@ -188,23 +188,23 @@ func problems() []panel {
 		},
 		{
 			title: "Percentiles of the time to acknowledge", unit: seconds, runbooks: []string{"AcknowledgeTimeHigh"},
-			about: "Of all acknowledgements that the servers have seen since they started: a window would miss the first one " +
-				"of each code. No series: there " +
+			about: "Of all acknowledgements that the chosen servers have seen since they started, of all projects: a window " +
+				"would miss the first one of each code. No series: there " +
 				"was none. The objective for the mean is 5 minutes.",
 			queries: []query{
-				{"histogram_quantile(0.50, sum by (le) (signalbox_problem_acknowledge_seconds_bucket{" + within + "}))", "p50"},
-				{"histogram_quantile(0.95, sum by (le) (signalbox_problem_acknowledge_seconds_bucket{" + within + "}))", "p95"},
-				{"histogram_quantile(0.99, sum by (le) (signalbox_problem_acknowledge_seconds_bucket{" + within + "}))", "p99"},
+				{"histogram_quantile(0.50, sum by (le) (signalbox_problem_acknowledge_seconds_bucket{" + at + "}))", "p50"},
+				{"histogram_quantile(0.95, sum by (le) (signalbox_problem_acknowledge_seconds_bucket{" + at + "}))", "p95"},
+				{"histogram_quantile(0.99, sum by (le) (signalbox_problem_acknowledge_seconds_bucket{" + at + "}))", "p99"},
 			},
 			colors: percentiles(), from: []float64{300},
 		},
 		{
 			title: "Mean time to acknowledge by code", unit: seconds, runbooks: []string{"AcknowledgeTimeHigh"},
-			about: "Mean of all acknowledgements that the servers have seen since they started, by the code of the problem. " +
-				"No series: there was none.",
+			about: "Mean of all acknowledgements that the chosen servers have seen since they started, of all projects, by " +
+				"the code of the problem. No series: there was none.",
 			queries: []query{{
-				"sum by (code) (signalbox_problem_acknowledge_seconds_sum{" + within +
-					"}) / sum by (code) (signalbox_problem_acknowledge_seconds_count{" + within + "})",
+				"sum by (code) (signalbox_problem_acknowledge_seconds_sum{" + at +
+					"}) / sum by (code) (signalbox_problem_acknowledge_seconds_count{" + at + "})",
 				"{{code}}",
 			}},
 			from: []float64{300},

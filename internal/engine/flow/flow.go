@@ -53,10 +53,10 @@ func (w *Workflow) StopAfter(d time.Duration) *Workflow {
 	return w
 }
 
-// Timers measures timers of runs: a run of the project has received its timer this late. The time is that of Temporal,
+// Timers measures timers of runs: a run has received its timer this late. The time is that of Temporal,
 // from when the timer was due until the start of the workflow task that received it. A workflow task that is repeated
 // measures its timers again, a replay does not.
-type Timers func(ctx context.Context, project string, late time.Duration)
+type Timers func(ctx context.Context, late time.Duration)
 
 // Measure passes the lateness of timers to timers, which must not block. nil: they are not measured. It must be called
 // before the workflow is registered.
@@ -89,7 +89,7 @@ func (w *Workflow) Run(ctx workflow.Context, in Input) (json.RawMessage, error) 
 		children:  workflow.GetSignalChannel(detached, contract.ChildSignal),
 	}
 	if w.timers != nil {
-		d.measure = func(late time.Duration) { w.timers(w.ctx, in.Project, late) }
+		d.measure = func(late time.Duration) { w.timers(w.ctx, late) }
 	}
 	if w.longest > 0 {
 		d.watch(w.longest)

@@ -117,11 +117,8 @@ func observe(tel *telemetry.Telemetry) error {
 				return []dispatchtype.Dispatcher{{Name: inbox.Name{Project: project}, Status: dispatchtype.Routing}}, nil
 			},
 			Backlogs: func(context.Context) ([]event.Backlog, error) { return []event.Backlog{{Project: project}}, nil },
-			Begin: func(ctx context.Context, project string) {
-				tel.Runs.Begin(ctx, project, telemetry.Counted{Runs: []string{"queued"}, Steps: []string{"completed"}})
-				dispatchers(tel, project)
-			},
-			Usable: func() bool { return true },
+			Begin:    func(project string) { dispatchers(tel, project) },
+			Usable:   func() bool { return true },
 		}),
 	)
 }
@@ -157,17 +154,15 @@ func measure(ctx context.Context, tel *telemetry.Telemetry) error {
 	ended, err2 := tel.Connections("127.0.0.1:7233", "default")
 	ended.Outage(ctx, "127.0.0.1:7233", "default", time.Second)
 	tel.Runs.Count(ctx, project, "completed")
-	tel.Runs.Fired(ctx, project, time.Second)
+	tel.Runs.BeginSteps(ctx, "completed")
 	tel.Runs.Corrected(ctx, "finished")
 	tel.Runs.Rebuilt(ctx, "rebuilt", 1)
 	tel.Retention.Deleted(ctx, "runs", 1)
-	tel.Webhooks.Begin(ctx, "shop", "delivered")
-	tel.Batches.Begin(ctx, "shop", "completed")
+	tel.Webhooks.Begin(ctx, "delivered")
+	tel.Batches.Begin(ctx, "completed")
 	tel.Migration.Begin(ctx)
 	tel.API.Refused(ctx, "UNAUTHENTICATED")
-	tel.Webhooks.Attempted(ctx, project, "delivered")
-	tel.Problems.Acknowledged(ctx, project, "FAILED", time.Minute)
-	tel.Batches.RunsEnded(ctx, project, "completed", 1)
+	tel.Problems.Acknowledged(ctx, "FAILED", time.Minute)
 	_, err3 := tel.API.WrapUnary(func(context.Context, connect.AnyRequest) (connect.AnyResponse, error) {
 		return connect.NewResponse(&emptypb.Empty{}), nil
 	})(ctx, connect.NewRequest(&emptypb.Empty{}))

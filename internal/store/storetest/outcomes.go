@@ -16,7 +16,7 @@ import (
 // ended counts what an observer reports.
 type ended batch.Outcomes
 
-func (e ended) RunsEnded(_ context.Context, _ string, outcome string, n int64) {
+func (e ended) RunsEnded(_ context.Context, outcome string, n int64) {
 	e[batch.Outcome(outcome)] += n
 }
 

@@ -48,7 +48,7 @@ const (
 // Metrics counts attempts.
 type Metrics interface {
 	// Attempted counts a finished attempt (signalbox_webhook_deliveries_total): delivered, retried or dead.
-	Attempted(ctx context.Context, project, outcome string)
+	Attempted(ctx context.Context, outcome string)
 }
 
 // Options configure a sender.
@@ -193,7 +193,7 @@ func (s *Sender) Send(ctx context.Context, c webhook.Claim) {
 func (s *Sender) report(ctx context.Context, c webhook.Claim, o webhook.Outcome) {
 	outcome := map[webhook.Status]string{
 		webhook.Delivered: Delivered, webhook.Pending: Retried, webhook.Dead: Dead}[o.Status]
-	s.o.Metrics.Attempted(ctx, c.Webhook.Project, outcome)
+	s.o.Metrics.Attempted(ctx, outcome)
 	log := logger.FromContext(ctx).With("project", c.Webhook.Project, "webhook", c.Webhook.Name, "delivery", c.Delivery.ID)
 	switch {
 	case o.Pause != "":
