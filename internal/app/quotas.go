@@ -9,7 +9,6 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/pending"
 	"github.com/signalbox-dev/signalbox/internal/store"
-	"github.com/signalbox-dev/signalbox/internal/store/quotas"
 )
 
 // quotaControl enforces the quotas of projects.
@@ -20,7 +19,7 @@ type quotaControl struct {
 
 // admissionStore is the store that admission uses.
 type admissionStore struct {
-	*quotas.Store
+	*store.Quotas
 
 	runs *store.Store
 }

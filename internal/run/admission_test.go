@@ -17,13 +17,13 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/quota"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/pending"
-	"github.com/signalbox-dev/signalbox/internal/store/quotas"
+	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/store/storetest"
 )
 
 // admissionStore is the store that the admission uses.
 type admissionStore struct {
-	*quotas.Store
+	*store.Quotas
 
 	runs *storetest.Plain
 }

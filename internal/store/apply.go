@@ -7,7 +7,6 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/sealed"
 	"github.com/signalbox-dev/signalbox/internal/store/events"
-	"github.com/signalbox-dev/signalbox/internal/store/outbox"
 	"github.com/signalbox-dev/signalbox/internal/store/runrow"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
@@ -249,7 +248,7 @@ func (s *Store) writeRuns(ctx context.Context, c sqldb.Conn, outcomes []outcome)
 	if err := events.EndListeners(ctx, c, s.db.Dialect(), ended); err != nil {
 		return nil, err
 	}
-	return transitions, outbox.AddRuns(ctx, c, s.db.Dialect(), endings)
+	return transitions, events.ReportRuns(ctx, c, s.db.Dialect(), endings)
 }
 
 // movedFields are the columns of a run that any update may change, with the key.

@@ -7,9 +7,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/sealed"
+	"github.com/signalbox-dev/signalbox/internal/store/events"
 	"github.com/signalbox-dev/signalbox/internal/store/ledger"
-	"github.com/signalbox-dev/signalbox/internal/store/outbox"
-	"github.com/signalbox-dev/signalbox/internal/store/quotas"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 )
@@ -71,7 +70,7 @@ func (s *Store) EnqueueRun(ctx context.Context, given sealed.Sealed[run.Run], li
 func queuePosition(ctx context.Context, c sqldb.Conn, r run.Run) (int64, error) {
 	switch {
 	case r.Status == run.Queued && r.QueuedReason == run.QueuedAdmission:
-		return quotas.Position(ctx, c, r.Project, r.ID)
+		return admissionPosition(ctx, c, r.Project, r.ID)
 	case r.Status != run.Queued || r.QueuedReason != run.QueuedEngine:
 		return 0, nil
 	}
@@ -127,7 +126,7 @@ WHERE id = $1 AND `+notHandedOver, r.ID, r.Status, sqlrow.Micros(r.EndedAt), run
 		if !finished {
 			return needRun(ctx, c, r.ID)
 		}
-		if err := outbox.AddRuns(ctx, c, s.db.Dialect(), []run.Run{ended}); err != nil {
+		if err := events.ReportRuns(ctx, c, s.db.Dialect(), []run.Run{ended}); err != nil {
 			return err
 		}
 		return ledger.Add(ctx, c, e)

@@ -12,8 +12,6 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/sealed"
 	"github.com/signalbox-dev/signalbox/internal/store/events"
 	"github.com/signalbox-dev/signalbox/internal/store/ledger"
-	"github.com/signalbox-dev/signalbox/internal/store/outbox"
-	"github.com/signalbox-dev/signalbox/internal/store/quotas"
 	"github.com/signalbox-dev/signalbox/internal/store/runrow"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
@@ -111,14 +109,14 @@ func storableRun(r run.Run) error {
 }
 
 // insertOrFind adds a run, or finds the one that an earlier call with its request ID made. Without a limit of runs it
-// is one statement; with one, that statement adds nothing, and [quotas.Accept] decides whether there is a slot.
+// is one statement; with one, that statement adds nothing, and [acceptRun] decides whether there is a slot.
 func insertOrFind(ctx context.Context, c sqldb.Conn, r run.Run) (run.Run, bool, error) {
-	condition := ` AND ` + quotas.Unlimited
-	if quotas.Exempt(r) {
+	condition := ` AND ` + unlimited
+	if exempt(r) {
 		condition = ""
 	}
 	for {
-		made, err := insert(ctx, c, &r, condition, quotas.Number(r))
+		made, err := insert(ctx, c, &r, condition, admissionNumber(r))
 		if err != nil || made {
 			return r, made, err
 		}
@@ -145,13 +143,13 @@ func insertOrFind(ctx context.Context, c sqldb.Conn, r run.Run) (run.Run, bool, 
 
 // insertLimited adds a run in a project that has, or had, a limit of runs: with a slot, or in the queue for one.
 func insertLimited(ctx context.Context, c sqldb.Conn, r run.Run) (run.Run, bool, error) {
-	limited, slot, number, err := quotas.Accept(ctx, c, r.Project)
+	limited, slot, number, err := acceptRun(ctx, c, r.Project)
 	if err != nil {
 		return r, false, err
 	}
 	// A queue may exist without a limit, of rows that were created otherwise: new runs do not wait behind those.
 	if !limited || slot {
-		made, err := insert(ctx, c, &r, "", quotas.Number(r))
+		made, err := insert(ctx, c, &r, "", admissionNumber(r))
 		return r, made, err
 	}
 	r.QueuedReason, r.ExpiresAt = run.QueuedAdmission, time.Time{}
@@ -159,7 +157,7 @@ func insertLimited(ctx context.Context, c sqldb.Conn, r run.Run) (run.Run, bool,
 	if err != nil || !made {
 		return r, false, err
 	}
-	r.QueuePosition, err = quotas.Position(ctx, c, r.Project, r.ID)
+	r.QueuePosition, err = admissionPosition(ctx, c, r.Project, r.ID)
 	return r, true, err
 }
 
@@ -179,7 +177,7 @@ func insert(ctx context.Context, c sqldb.Conn, r *run.Run, condition string, adm
 	}
 	// The project is the second argument, also in the conditions.
 	metered, err := sqlrow.Collect(ctx, c, `INSERT INTO runs (`+row.Names("")+`, metered, events_after)
-SELECT `+sqlrow.Marks(len(row))+`, `+quotas.Metered+`, COALESCE((SELECT head FROM inboxes WHERE project = $2), 0)
+SELECT `+sqlrow.Marks(len(row))+`, `+metered+`, COALESCE((SELECT head FROM inboxes WHERE project = $2), 0)
 WHERE EXISTS (SELECT 1 FROM projects WHERE name = $2)`+condition+` ON CONFLICT (project, request_id) DO NOTHING
 RETURNING metered`, args,
 		func(row sqlrow.Scanner) (metered bool, err error) { return metered, row.Scan(&metered) })
@@ -210,7 +208,7 @@ func (s *Store) RemoveUnstarted(ctx context.Context, id string,
 		}
 		if err := errors.Join(runrow.Unlink(ctx, c, id), runrow.RemoveLabels(ctx, c, id), runrow.RemoveWarnings(ctx, c, id),
 			runrow.RemoveOriginals(ctx, c, id),
-			s.quotas.Revoke(ctx, c, e.Project, id)); err != nil {
+			s.Quotas().revoke(ctx, c, e.Project, id)); err != nil {
 			return err
 		}
 		return ledger.Add(ctx, c, e)
@@ -239,7 +237,7 @@ WHERE id = $1 AND status = $5 AND queued_reason = $6`,
 func (s *Store) GetRun(ctx context.Context, project, id string) (r run.Run, err error) {
 	err = s.db.Read(ctx, "get run", func(ctx context.Context, c sqldb.Conn) (err error) {
 		if r, err = getRun(ctx, c, project, id); err == nil && r.WaitingKind == run.WaitingQuota {
-			r.Quota, err = s.quotas.Usage(ctx, c, project)
+			r.Quota, err = s.Quotas().stepUsage(ctx, c, project)
 		}
 		return err
 	})
@@ -372,7 +370,7 @@ WHERE run_id = $1 AND status IN ('running', 'waiting')`, id, sqlrow.Micros(at))
 		if err := events.EndListeners(ctx, c, s.db.Dialect(), []string{id}); err != nil {
 			return err
 		}
-		if err := outbox.AddRuns(ctx, c, s.db.Dialect(), []run.Run{ended}); err != nil {
+		if err := events.ReportRuns(ctx, c, s.db.Dialect(), []run.Run{ended}); err != nil {
 			return err
 		}
 		return ledger.Add(ctx, c, e)

@@ -29,15 +29,9 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/placement"
 	"github.com/signalbox-dev/signalbox/internal/sealingkey"
-	"github.com/signalbox-dev/signalbox/internal/store/annotations"
-	"github.com/signalbox-dev/signalbox/internal/store/outbox"
-	"github.com/signalbox-dev/signalbox/internal/store/payloads"
-	"github.com/signalbox-dev/signalbox/internal/store/problems"
-	"github.com/signalbox-dev/signalbox/internal/store/quotas"
+	"github.com/signalbox-dev/signalbox/internal/store"
+	"github.com/signalbox-dev/signalbox/internal/store/events"
 	"github.com/signalbox-dev/signalbox/internal/store/runrow"
-	"github.com/signalbox-dev/signalbox/internal/store/tokens"
-	"github.com/signalbox-dev/signalbox/internal/store/views"
-	"github.com/signalbox-dev/signalbox/internal/store/webhooks"
 	"github.com/signalbox-dev/signalbox/internal/system"
 	"github.com/signalbox-dev/signalbox/internal/worker"
 	"github.com/signalbox-dev/signalbox/internal/workflow"
@@ -58,7 +52,7 @@ type Store interface {
 	sealingkey.Store
 	Batches() *Batches
 	retention.Store
-	Quotas() *quotas.Store
+	Quotas() *store.Quotas
 	reports
 	Ping(ctx context.Context) error
 	Exclusive(ctx context.Context, name string, fn func(context.Context) error) (ran bool, err error)
@@ -76,11 +70,11 @@ type clusters interface {
 type reports interface {
 	Verdicts() *Verdicts
 	Statistics() *runrow.Statistics
-	Annotations() *annotations.Store
-	Problems() *problems.Store
-	Views() *views.Store
-	Webhooks() *webhooks.Store
-	Outbox() *outbox.Store
+	Annotations() *store.Annotations
+	Problems() *store.Problems
+	Views() *store.Views
+	Webhooks() *store.Webhooks
+	Outbox() *events.Outbox
 }
 
 // waited are the parts of the store that store and read what runs wait for.
@@ -91,14 +85,14 @@ type waited interface {
 
 // credentials are the parts of the store that store hashes of credentials.
 type credentials interface {
-	Tokens() *tokens.Store
-	Sessions() *tokens.Sessions
+	Tokens() *store.Tokens
+	Sessions() *store.Sessions
 }
 
 // sealedValues are the parts of the store that store sealed values.
 type sealedValues interface {
 	Originals() *runrow.Originals
-	Payloads() *payloads.Store
+	Payloads() *store.Payloads
 }
 
 // installation are the parts of the store about the platform as a whole.

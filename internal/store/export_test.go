@@ -1,0 +1,4 @@
+package store
+
+// TablesOfRuns is tablesOfRuns, for the test that compares it with the schema.
+var TablesOfRuns = tablesOfRuns
