@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"math"
 	"slices"
 	"time"
 
@@ -30,12 +31,12 @@ const (
 	waitsForSlot = `queued_reason = 'admission'`
 	// waitsForSteps selects those that wait for steps.
 	waitsForSteps = `waiting_kind = 'quota'`
-	// unlimited is the condition under which a run of project $2 is inserted without a check for a slot: there is no
-	// limit, and no earlier run waits.
-	unlimited = `NOT EXISTS (SELECT 1 FROM quotas WHERE project = $2 AND concurrent_runs > 0) ` +
-		`AND NOT EXISTS (SELECT 1 FROM runs WHERE project = $2 AND ` + waitsForSlot + `)`
-	// metered reports whether a run of project $2 must request its steps.
-	metered = `EXISTS (SELECT 1 FROM quotas WHERE project = $2 AND steps > 0)`
+	// unlimited is whether a run of a row of projects is inserted without a check for a slot: there is no limit, and no
+	// earlier run waits.
+	unlimited = `NOT EXISTS (SELECT 1 FROM quotas q WHERE q.project = projects.name AND q.concurrent_runs > 0)
+AND NOT EXISTS (SELECT 1 FROM runs r WHERE r.project = projects.name AND r.` + waitsForSlot + `)`
+	// metered is whether a run of a row of projects must request its steps.
+	metered = `EXISTS (SELECT 1 FROM quotas q WHERE q.project = projects.name AND q.steps > 0)`
 )
 
 // exempt reports whether a run that is inserted needs no slot of its own: it uses that of its parent, which awaits it,
@@ -44,35 +45,46 @@ func exempt(r run.Run) bool {
 	return r.Parent.Awaited || r.Status != run.Queued || r.QueuedReason == run.QueuedWorker
 }
 
-// admissionNumber returns the admission number of a run that is inserted with a slot: NULL, except for a child with a slot of
-// its own.
-func admissionNumber(r run.Run) any {
-	if r.Trigger == run.TriggerParent && !exempt(r) {
-		return 0
-	}
-	return nil
+// admissionNumber returns the admission number of a run that is inserted with a slot: none, except for a child with a
+// slot of its own.
+func admissionNumber(r run.Run) sql.NullInt64 {
+	return sql.NullInt64{Valid: r.Trigger == run.TriggerParent && !exempt(r)}
 }
 
-// acceptRun decides whether a run of the project gets a slot, in the transaction that then inserts it: other calls wait
-// until it ends. If the run does not get one, number is its number in the order of acceptance. limited is false in a
-// project that never had a limit.
-func acceptRun(ctx context.Context, c sqldb.Conn, project string) (limited, slot bool, number int64, err error) {
-	var limit int64
+// acceptance is what a project has for new runs.
+type acceptance struct {
+	// slots is the number of free slots.
+	slots int64
+	// first is the number of the first of the runs in the order of acceptance.
+	first int64
+}
+
+// acceptRuns decides how many of n runs of a project get a slot, in the transaction that then inserts them: other calls
+// wait until it ends. In a project that never had a limit, all do: a queue may exist there, of rows that were created
+// otherwise, and new runs do not wait behind those.
+func acceptRuns(ctx context.Context, c sqldb.Conn, project string, n int) (a acceptance, err error) {
+	var limit, last int64
 	err = c.QueryRowContext(ctx,
-		`UPDATE quotas SET accepted = accepted + 1 WHERE project = $1 RETURNING concurrent_runs, accepted`, project).
-		Scan(&limit, &number)
+		`UPDATE quotas SET accepted = accepted + $2 WHERE project = $1 RETURNING concurrent_runs, accepted`, project, n).
+		Scan(&limit, &last)
 	if errors.Is(err, sql.ErrNoRows) {
-		return false, false, 0, nil
+		return acceptance{slots: math.MaxInt64}, nil
 	}
 	if err != nil {
-		return false, false, 0, err
+		return a, err
 	}
+	a.first = last - int64(n) + 1
 	queue, err := sqlrow.Exists(ctx, c, `SELECT 1 FROM runs WHERE project = $1 AND `+waitsForSlot+` LIMIT 1`, project)
-	if err != nil || queue || limit == 0 {
-		return true, !queue, number, err
+	switch {
+	case err != nil || queue:
+		return a, err
+	case limit == 0:
+		a.slots = math.MaxInt64
+		return a, nil
 	}
-	placed, err := sqlrow.Count(ctx, c, countSlots, project)
-	return true, placed < limit, number, err
+	used, err := sqlrow.Count(ctx, c, countSlots, project)
+	a.slots = limit - used
+	return a, err
 }
 
 // admissionPosition returns a run's position in its project's queue, from 1.

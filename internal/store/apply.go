@@ -157,9 +157,7 @@ func (s *Store) writeSteps(
 			hidden[stepID{n.run, n.step.Number}] = n.step.Original
 		}
 	}
-	written, err := sqlrow.InsertReturning(ctx, c, s.db.Dialect(), "steps",
-		(newStep{}).fields().ReplaceAll("run_id, number")+`
-WHERE steps.position < excluded.position RETURNING run_id, number`, steps, newStep.fields, scanStepID)
+	written, err := sqlrow.Returning(ctx, c, s.texts.steps, steps, scanStepID)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -239,10 +237,10 @@ func (s *Store) writeRuns(ctx context.Context, c sqldb.Conn, outcomes []outcome)
 			})
 		}
 	}
-	if err := sqlrow.UpdateMany(ctx, c, s.db.Dialect(), "runs", 1, states, outcome.stateFields); err != nil {
+	if _, err := s.texts.states.Exec(ctx, c, states); err != nil {
 		return nil, err
 	}
-	if err := sqlrow.UpdateMany(ctx, c, s.db.Dialect(), "runs", 1, moved, outcome.movedFields); err != nil {
+	if _, err := s.texts.moved.Exec(ctx, c, moved); err != nil {
 		return nil, err
 	}
 	if err := events.EndListeners(ctx, c, s.db.Dialect(), ended); err != nil {

@@ -75,10 +75,8 @@ func crowd(t *testing.T, o store.Options) (list []run.Run) {
 		if err != nil {
 			return err
 		}
-		for _, r := range list {
-			if err := runrow.AddLabels(ctx, c, db.Dialect(), r); err != nil {
-				return err
-			}
+		if err := runrow.AddLabels(ctx, c, db.Dialect(), list); err != nil {
+			return err
 		}
 		// Half of the verdicts are of a binary that stored no workflow with them.
 		_, err = c.ExecContext(ctx,

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"strconv"
 
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/problem"
@@ -54,18 +53,16 @@ func (s *Problems) Problems(ctx context.Context, projects []string) (list []prob
 	return list, err
 }
 
-// replaceProblem writes the whole row of a problem if it has a revision.
-func replaceProblem(ctx context.Context, c sqldb.Conn, r problem.Record, revision int64) (bool, error) {
+// replace writes the whole row of a problem if it has a revision.
+func (s *Problems) replace(ctx context.Context, c sqldb.Conn, r problem.Record, revision int64) (bool, error) {
 	all := problemFields(&r)
 	args, err := all.Args()
 	if err != nil {
 		return false, err
 	}
-	n := len(args)
-	return sqlrow.Affected(ctx, c,
-		`UPDATE problems SET (`+all.Names("")+`) = (`+sqlrow.Marks(n)+`) WHERE id = $`+strconv.Itoa(n+1)+` AND revision = $`+
-			strconv.Itoa(n+2),
-		append(args, r.ID, revision)...)
+	n, d := len(args), s.db.Dialect()
+	return sqlrow.Affected(ctx, c, `UPDATE problems SET (`+all.Names("")+`) = `+sqlrow.Tuples(d, 0, 1, n)+
+		` WHERE id = `+d.Mark(n+1)+` AND revision = `+d.Mark(n+2), append(args, r.ID, revision)...)
 }
 
 // Handle implements [problem.Store].
@@ -80,7 +77,7 @@ func (s *Problems) Handle(ctx context.Context, r problem.Record, before int64, a
 		if absent {
 			written, err = sqlrow.Insert(ctx, c, "problems", problemFields(&r), ` ON CONFLICT (id) DO NOTHING`)
 		} else {
-			written, err = replaceProblem(ctx, c, r, before)
+			written, err = s.replace(ctx, c, r, before)
 		}
 		if err != nil || !written {
 			return err
@@ -103,7 +100,7 @@ func (s *Problems) Record(ctx context.Context, list []problem.Recording) error {
 				_, err = c.ExecContext(ctx, `DELETE FROM problems WHERE id = $1 AND revision = $2 AND resolved_at IS NOT NULL`,
 					r.ID, r.Revision)
 			case r.Again:
-				_, err = replaceProblem(ctx, c, r.Record, r.Revision-1)
+				_, err = s.replace(ctx, c, r.Record, r.Revision-1)
 			default:
 				_, err = sqlrow.Insert(ctx, c, "problems", problemFields(&r.Record),
 					sqlrow.Replace("id", "last_seen", "resolved_at", "content")+` WHERE problems.revision = excluded.revision`)

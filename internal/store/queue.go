@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/signalbox-dev/signalbox/internal/audit"
@@ -28,24 +29,21 @@ const (
 // EnqueueRun implements [sealed.Store].
 func (s *Store) EnqueueRun(ctx context.Context, given sealed.Sealed[run.Run], limit int,
 	e audit.Entry) (stored run.Run, made bool, err error) {
-	r := given.Value()
-	if err := storableRun(r); err != nil {
+	asked, err := newStart(given.Value(), e)
+	if err != nil {
 		return stored, false, err
 	}
-	r.Sequence = max(r.Sequence, 1)
 	err = s.db.Write(ctx, "queue run", func(ctx context.Context, c sqldb.Conn) (err error) {
 		if err := s.db.Serialize(ctx, c, queueKey); err != nil {
 			return err
 		}
-		stored, made, err = insertOrFind(ctx, c, r)
-		if err != nil || !made {
-			return err
+		one := asked
+		if err := s.startRuns(ctx, c, one.run.Project, []*start{&one}); err != nil || one.err != nil {
+			return errors.Join(err, one.err)
 		}
-		if err := s.writeParts(ctx, c, &stored); err != nil {
-			return err
-		}
-		if stored.QueuedReason == run.QueuedAdmission {
-			return ledger.Add(ctx, c, e)
+		stored, made = one.run, one.made
+		if !made || stored.QueuedReason == run.QueuedAdmission {
+			return nil
 		}
 		total, err := sqlrow.Count(ctx, c, `SELECT COUNT(*) FROM runs WHERE `+inQueue)
 		if err != nil {
@@ -54,10 +52,8 @@ func (s *Store) EnqueueRun(ctx context.Context, given sealed.Sealed[run.Run], li
 		if total > int64(limit) {
 			return run.ErrQueueFull
 		}
-		if stored.QueuePosition, err = queuePosition(ctx, c, stored); err != nil {
-			return err
-		}
-		return ledger.Add(ctx, c, e)
+		stored.QueuePosition, err = queuePosition(ctx, c, stored)
+		return err
 	})
 	if err != nil {
 		return run.Run{}, false, err

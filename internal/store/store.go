@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/signalbox-dev/signalbox/internal/audit"
+	"github.com/signalbox-dev/signalbox/internal/groupcommit"
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/retention"
 	"github.com/signalbox-dev/signalbox/internal/sealed"
@@ -52,6 +53,8 @@ type Store struct {
 	autoMigrate bool
 	events      *events.Store
 	verdicts    *runrow.VerdictRows
+	starts      *groupcommit.Committer[string, start, start]
+	texts       *texts
 	// onAdmissible is called with projects where a run may be admitted; may be nil.
 	onAdmissible func(project string)
 }
@@ -79,10 +82,35 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		return nil, errors.Join(err, db.Close())
 	}
 	inbox := events.New(db)
-	return &Store{
+	s := &Store{
 		Repairs: runrow.NewRepairs(db), retentionRows: &retentionRows{db}, db: db, migrator: m, autoMigrate: o.AutoMigrate,
-		events: inbox, verdicts: runrow.NewVerdictRows(db, inbox),
-	}, nil
+		events: inbox, verdicts: runrow.NewVerdictRows(db, inbox), texts: newTexts(db.Dialect()),
+	}
+	s.starts = groupcommit.New(s.commitStarts, groupcommit.Options[start]{MaxGroup: maxStarts})
+	return s, nil
+}
+
+// texts are statements whose texts are built once.
+type texts struct {
+	// run is the columns of a run.
+	run    string
+	starts *sqlrow.Statement[*start]
+	// steps writes the steps that are newer than the stored ones, states and moved the rows of runs with and without a
+	// new state.
+	steps         *sqlrow.Statement[newStep]
+	states, moved *sqlrow.Statement[outcome]
+}
+
+func newTexts(d sqldb.Dialect) *texts {
+	return &texts{
+		run: sqlrow.Columns(runFields), starts: startsStatement(d),
+		steps: sqlrow.InsertStatement(d, "steps", newStep.fields, func(columns sqlrow.Fields) string {
+			return columns.ReplaceAll("run_id, number") +
+				` WHERE steps.position < excluded.position RETURNING run_id, number`
+		}),
+		states: sqlrow.UpdateStatement(d, "runs", 1, outcome.stateFields),
+		moved:  sqlrow.UpdateStatement(d, "runs", 1, outcome.movedFields),
+	}
 }
 
 // Start ensures that the schema is the one this binary needs: it migrates if that is allowed, and otherwise returns an
@@ -100,7 +128,10 @@ func (s *Store) Start(ctx context.Context) error {
 // each call ends by its own deadline.
 func (s *Store) Stop(ctx context.Context) error {
 	closed := make(chan error, 1)
-	go func() { closed <- s.db.Close() }()
+	go func() {
+		s.starts.Close()
+		closed <- s.db.Close()
+	}()
 	select {
 	case err := <-closed:
 		return err

@@ -11,18 +11,24 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 )
 
-// AddLabels writes the labels of a run that was inserted.
-func AddLabels(ctx context.Context, c sqldb.Conn, d sqldb.Dialect, r run.Run) error {
-	if len(r.Labels) == 0 {
-		return nil
+// label is a label of a run.
+type label struct {
+	run  *run.Run
+	name string
+}
+
+// AddLabels writes the labels of runs that were inserted.
+func AddLabels(ctx context.Context, c sqldb.Conn, d sqldb.Dialect, runs []run.Run) error {
+	var list []label
+	for i := range runs {
+		for _, name := range slices.Sorted(maps.Keys(runs[i].Labels)) {
+			list = append(list, label{&runs[i], name})
+		}
 	}
-	_, err := sqlrow.InsertMany(ctx, c, d, "run_labels", "", slices.Sorted(maps.Keys(r.Labels)),
-		func(name string) sqlrow.Fields {
-			return sqlrow.Row(
-				"run_id", r.ID, "name", name, "value", r.Labels[name], "project", r.Project,
-				"created_at", r.CreatedAt.UnixMicro(),
-			)
-		})
+	_, err := sqlrow.InsertMany(ctx, c, d, "run_labels", "", list, func(l label) sqlrow.Fields {
+		return sqlrow.Row("run_id", l.run.ID, "name", l.name, "value", l.run.Labels[l.name], "project", l.run.Project,
+			"created_at", l.run.CreatedAt.UnixMicro())
+	})
 	return err
 }
 

@@ -159,6 +159,7 @@ func cases() []test {
 		{"waits of a run", testWaits},
 		{"listeners and events that may concern each other", testMissed},
 		{"insert run at once", testInsertRunAtOnce},
+		{"starts at once", testStartsAtOnce},
 		{"remove unstarted", testRemoveUnstarted},
 		{"hand over", testHandOver},
 		{"cancel", testCancel},
