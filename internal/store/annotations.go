@@ -41,7 +41,8 @@ func (s *Annotations) WriteOutages(ctx context.Context, list []annotation.Outage
 }
 
 // ListOutages implements [annotation.Store].
-func (s *Annotations) ListOutages(ctx context.Context, seen, to time.Time, limit int) (list []annotation.Outage, err error) {
+func (s *Annotations) ListOutages(ctx context.Context, seen, to time.Time,
+	limit int) (list []annotation.Outage, err error) {
 	err = s.db.Read(ctx, "list outages", func(ctx context.Context, c sqldb.Conn) (err error) {
 		list, err = sqlrow.Collect(ctx, c, `SELECT `+sqlrow.Columns(outageFields)+` FROM outages
 WHERE since < $1 AND seen_at >= $2 ORDER BY since DESC, server`+sqlrow.Limit(limit),

@@ -211,8 +211,8 @@ func (s *Batches) RetryBatch(ctx context.Context, project, id string, e audit.En
 	return r.Batch, err
 }
 
-// reopenItems makes the items of a batch pending that a condition selects, and returns their number. The new run of an item
-// stays: it is the one to replay.
+// reopenItems makes the items of a batch pending that a condition selects, and returns their number. The new run of an
+// item stays: it is the one to replay.
 func reopenItems(ctx context.Context, c sqldb.Conn, id, condition string) (int64, error) {
 	res, err := c.ExecContext(ctx,
 		`UPDATE batch_items SET status = 'pending', ended_at = NULL, error = '', outcome = '' WHERE batch = $1 AND `+

@@ -51,7 +51,8 @@ func (s *Batches) StartBatch(ctx context.Context, b batch.Batch, ids []string, p
 
 const batchByRequest = ` WHERE project = $1 AND request_id = $2`
 
-// insertBatch adds the row of a batch without runs. It returns false if the project has a batch with the same request ID.
+// insertBatch adds the row of a batch without runs. It returns false if the project has a batch with the same request
+// ID.
 func insertBatch(ctx context.Context, c sqldb.Conn, b batch.Batch) (bool, error) {
 	r := batchRow{Batch: batch.Batch{
 		ID: b.ID, Project: b.Project, RequestID: b.RequestID, Fingerprint: b.Fingerprint, Action: b.Action,

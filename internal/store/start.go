@@ -121,6 +121,9 @@ func (s *Store) commitPlain(ctx context.Context, list []*start) (rest []*start) 
 			plain = append(plain, one)
 		}
 	}
+	if len(plain) == 0 {
+		return list
+	}
 	err := s.db.Exec(ctx, "insert run", func(ctx context.Context, c sqldb.Conn) error {
 		return s.insertStarts(ctx, c, plain)
 	})
