@@ -379,7 +379,17 @@ func insertLabelled(b *testing.B, o store.Options, first, count int) {
 		if err != nil {
 			return err
 		}
-		return runrow.AddLabels(ctx, c, db.Dialect(), list)
+		return addLabels(ctx, c, db.Dialect(), list)
 	}))
 	require.NoError(b, db.Close())
+}
+
+// addLabels adds the labels of runs.
+func addLabels(ctx context.Context, c sqldb.Conn, d sqldb.Dialect, runs []run.Run) error {
+	of := make([]*run.Run, len(runs))
+	for i := range runs {
+		of[i] = &runs[i]
+	}
+	_, err := sqlrow.InsertMany(ctx, c, d, "run_labels", "", runrow.LabelsOfRuns(of), runrow.Label.Fields)
+	return err
 }

@@ -37,7 +37,7 @@ func (s *Store) EnqueueRun(ctx context.Context, given sealed.Sealed[run.Run], li
 		if err := s.db.Serialize(ctx, c, queueKey); err != nil {
 			return err
 		}
-		one := asked
+		one := *asked
 		if err := s.startRuns(ctx, c, one.run.Project, []*start{&one}); err != nil || one.err != nil {
 			return errors.Join(err, one.err)
 		}

@@ -54,26 +54,26 @@ func (s *Store) InsertRun(ctx context.Context, given sealed.Sealed[run.Run],
 	if err != nil {
 		return stored, false, err
 	}
-	done, err := s.starts.Do(ctx, one.run.Project, one)
+	_, err = s.starts.Do(ctx, one.run.Project, one)
 	switch {
 	case errors.Is(err, groupcommit.ErrClosed):
 		return stored, false, apperror.New(apperror.Unavailable, apperror.StoreUnavailable,
 			"insert run: the store is closed")
 	case err != nil:
 		return stored, false, s.db.Explain(ctx, "insert run", err)
-	case done.err != nil:
-		return stored, false, done.err
+	case one.err != nil:
+		return stored, false, one.err
 	}
-	return done.run, done.made, nil
+	return one.run, one.made, nil
 }
 
-func newStart(r run.Run, e audit.Entry) (start, error) {
+func newStart(r run.Run, e audit.Entry) (*start, error) {
 	for _, field := range [][2]string{{"input", string(r.Input)}, {"request_id", r.RequestID}, {"reason", e.Reason}} {
 		if err := sqlrow.Storable(field[0], field[1]); err != nil {
-			return start{}, err
+			return nil, err
 		}
 	}
-	one := start{run: r, entry: e, originals: runrow.OriginalRows(r.ID, r.Originals...)}
+	one := &start{run: r, entry: e, originals: runrow.OriginalRows(r.ID, r.Originals...)}
 	if exempt(r) {
 		one.condition = always
 	}
@@ -95,11 +95,7 @@ func (one *start) plain() bool {
 
 // commitStarts inserts runs of a project, each with its own outcome. In Postgres, plain ones are one statement, which
 // is one round trip.
-func (s *Store) commitStarts(ctx context.Context, project string, given []start) ([]start, error) {
-	list := make([]*start, len(given))
-	for i := range given {
-		list[i] = &given[i]
-	}
+func (s *Store) commitStarts(ctx context.Context, project string, list []*start) ([]*start, error) {
 	rest := list
 	if s.db.Dialect().WritesInQueries {
 		rest = s.commitPlain(ctx, list)
@@ -110,7 +106,7 @@ func (s *Store) commitStarts(ctx context.Context, project string, given []start)
 	for _, one := range list {
 		s.notifyQueued(one.run, one.made)
 	}
-	return given, nil
+	return list, nil
 }
 
 // commitPlain inserts the plain runs of projects without a limit of runs. It returns the starts without an outcome.
@@ -382,7 +378,8 @@ func startsStatement(d sqldb.Dialect) *sqlrow.Statement[*start] {
 SELECT ` + metered + `, COALESCE((SELECT head FROM inboxes i WHERE i.project = projects.name), 0), ` + unlimited + `
 FROM projects WHERE name = (SELECT project FROM v LIMIT 1))`
 		insert := `INSERT INTO runs (` + run + `, metered, events_after) SELECT ` + run + `, p.metered, p.head FROM v, p
-WHERE v.condition = 1 OR v.condition = 0 AND p.unlimited ON CONFLICT (project, request_id) DO NOTHING RETURNING id, metered`
+WHERE v.condition = 1 OR v.condition = 0 AND p.unlimited
+ON CONFLICT (project, request_id) DO NOTHING RETURNING id, metered`
 		if !d.WritesInQueries {
 			return with + ` ` + insert, nil
 		}
@@ -397,17 +394,20 @@ json_each_text(CAST(NULLIF(v.labels, 'null') AS JSON)) l WHERE v.condition < 2) 
 // writeParts writes what belongs to inserted runs beside their rows.
 func (s *Store) writeParts(ctx context.Context, c sqldb.Conn, made []*start) error {
 	d := s.db.Dialect()
-	runs, entries := make([]run.Run, len(made)), make([]audit.Entry, len(made))
+	runs := make([]*run.Run, len(made))
 	var originals []runrow.OriginalRow
 	for i, one := range made {
-		runs[i], entries[i] = one.run, one.entry
+		runs[i] = &one.run
 		originals = append(originals, one.originals...)
 		if err := runrow.Link(ctx, c, one.run); err != nil {
 			return err
 		}
 	}
 	if !d.WritesInQueries {
-		if err := errors.Join(runrow.AddLabels(ctx, c, d, runs), ledger.AddAll(ctx, c, d, entries)); err != nil {
+		if _, err := s.texts.labels.Exec(ctx, c, runrow.LabelsOfRuns(runs)); err != nil {
+			return err
+		}
+		if _, err := s.texts.entries.Exec(ctx, c, made); err != nil {
 			return err
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/retention"
 	"github.com/signalbox-dev/signalbox/internal/sealed"
 	"github.com/signalbox-dev/signalbox/internal/store/events"
+	"github.com/signalbox-dev/signalbox/internal/store/ledger"
 	"github.com/signalbox-dev/signalbox/internal/store/runrow"
 	"github.com/signalbox-dev/signalbox/internal/store/schema"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
@@ -53,7 +54,7 @@ type Store struct {
 	autoMigrate bool
 	events      *events.Store
 	verdicts    *runrow.VerdictRows
-	starts      *groupcommit.Committer[string, start, start]
+	starts      *groupcommit.Committer[string, *start, *start]
 	texts       *texts
 	// onAdmissible is called with projects where a run may be admitted; may be nil.
 	onAdmissible func(project string)
@@ -86,7 +87,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		Repairs: runrow.NewRepairs(db), retentionRows: &retentionRows{db}, db: db, migrator: m, autoMigrate: o.AutoMigrate,
 		events: inbox, verdicts: runrow.NewVerdictRows(db, inbox), texts: newTexts(db.Dialect()),
 	}
-	s.starts = groupcommit.New(s.commitStarts, groupcommit.Options[start]{MaxGroup: maxStarts})
+	s.starts = groupcommit.New(s.commitStarts, groupcommit.Options[*start]{MaxGroup: maxStarts})
 	return s, nil
 }
 
@@ -95,6 +96,9 @@ type texts struct {
 	// run is the columns of a run.
 	run    string
 	starts *sqlrow.Statement[*start]
+	// labels and entries write the labels and audit entries of new runs where starts does not.
+	labels  *sqlrow.Statement[runrow.Label]
+	entries *sqlrow.Statement[*start]
 	// steps writes the steps that are newer than the stored ones, states and moved the rows of runs with and without a
 	// new state.
 	steps         *sqlrow.Statement[newStep]
@@ -102,8 +106,12 @@ type texts struct {
 }
 
 func newTexts(d sqldb.Dialect) *texts {
+	nothing := func(sqlrow.Fields) string { return "" }
 	return &texts{
 		run: sqlrow.Columns(runFields), starts: startsStatement(d),
+		labels: sqlrow.InsertStatement(d, "run_labels", runrow.Label.Fields, nothing),
+		entries: sqlrow.InsertStatement(d, "audit", func(one *start) sqlrow.Fields { return ledger.Fields(&one.entry) },
+			nothing),
 		steps: sqlrow.InsertStatement(d, "steps", newStep.fields, func(columns sqlrow.Fields) string {
 			return columns.ReplaceAll("run_id, number") +
 				` WHERE steps.position < excluded.position RETURNING run_id, number`

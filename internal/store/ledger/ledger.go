@@ -30,12 +30,6 @@ func Add(ctx context.Context, c sqldb.Conn, e audit.Entry) error {
 	return err
 }
 
-// AddAll is [Add] for many entries, with reasons that can be stored.
-func AddAll(ctx context.Context, c sqldb.Conn, d sqldb.Dialect, list []audit.Entry) error {
-	_, err := sqlrow.InsertMany(ctx, c, d, "audit", "", list, func(e audit.Entry) sqlrow.Fields { return Fields(&e) })
-	return err
-}
-
 // AddOnce is [Add], unless there is an entry with the same action, subject and time: a caller may repeat it after a
 // lost response.
 func AddOnce(ctx context.Context, c sqldb.Conn, e audit.Entry) error {

@@ -115,7 +115,7 @@ type warning struct {
 }
 
 // AddWarnings writes the warnings of runs that were inserted.
-func AddWarnings(ctx context.Context, c sqldb.Conn, d sqldb.Dialect, runs []run.Run) error {
+func AddWarnings(ctx context.Context, c sqldb.Conn, d sqldb.Dialect, runs []*run.Run) error {
 	var list []warning
 	for _, r := range runs {
 		for _, w := range r.Warnings {
