@@ -7,7 +7,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/payload"
 	"github.com/signalbox-dev/signalbox/internal/payload/bucket"
 	"github.com/signalbox-dev/signalbox/internal/payload/folder"
-	"github.com/signalbox-dev/signalbox/internal/store/payloads"
+	"github.com/signalbox-dev/signalbox/internal/store"
 )
 
 // largeValues has the stores of large payloads.
@@ -15,7 +15,7 @@ type largeValues struct {
 	*payload.Stores
 
 	// separate is the database of payloads apart from Signalbox's own; nil if there is none.
-	separate *payloads.Separate
+	separate *store.SeparatePayloads
 }
 
 // openLargeValues opens the configured store of payloads over the table of Signalbox's own database, from which values
@@ -24,14 +24,14 @@ type largeValues struct {
 func openLargeValues(ctx context.Context, cfg *config.Config, table payload.Store) (*largeValues, error) {
 	switch cfg.Payloads.Store {
 	case config.PayloadsFolder:
-		store, err := folder.Open(cfg.Payloads.Folder)
-		return &largeValues{Stores: payload.NewStores(store, table)}, err
+		values, err := folder.Open(cfg.Payloads.Folder)
+		return &largeValues{Stores: payload.NewStores(values, table)}, err
 	case config.PayloadsS3:
-		store, err := bucket.Open(bucket.Options(cfg.Payloads.S3))
-		return &largeValues{Stores: payload.NewStores(store, table)}, err
+		values, err := bucket.Open(bucket.Options(cfg.Payloads.S3))
+		return &largeValues{Stores: payload.NewStores(values, table)}, err
 	case config.PayloadsPostgres:
-		separate, err := payloads.OpenSeparate(ctx,
-			payloads.Options{DSN: cfg.Payloads.DSN.Reveal(), Create: cfg.Store.AutoMigrate})
+		separate, err := store.OpenSeparatePayloads(ctx,
+			store.SeparateOptions{DSN: cfg.Payloads.DSN.Reveal(), Create: cfg.Store.AutoMigrate})
 		if err != nil {
 			return nil, err
 		}

@@ -41,7 +41,6 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run/diagnose"
 	"github.com/signalbox-dev/signalbox/internal/server"
 	"github.com/signalbox-dev/signalbox/internal/store"
-	"github.com/signalbox-dev/signalbox/internal/store/fresh"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/storetest"
 	"github.com/signalbox-dev/signalbox/internal/webhook"
@@ -519,7 +518,7 @@ func TestSensitiveValuesAreInNoTable(t *testing.T) {
 		list string
 	}{
 		{"SQLite", func(t *testing.T) (store.Options, *sql.DB) {
-			path := fresh.SQLite(t)
+			path := storetest.SQLite(t)
 			db, err := sql.Open("sqlite", path)
 			require.NoError(t, err)
 			return store.Options{Driver: store.SQLite, DSN: path}, db

@@ -2,10 +2,11 @@ package event
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/signalbox-dev/signalbox/internal/apperror"
+	"github.com/signalbox-dev/signalbox/internal/groupcommit"
 	"github.com/signalbox-dev/signalbox/internal/logger"
 )
 
@@ -20,134 +21,61 @@ const (
 // committer commits the events of several callers together: requests that arrive during a transaction of their project
 // wait for the next one. A single caller does not wait.
 type committer struct {
-	store Store
-	// committed is called after each transaction.
-	committed func(ctx context.Context, project string, wake bool)
-
-	mu      sync.Mutex
-	queues  map[string]*queue
-	waiting int
-	closed  bool
-	joined  sync.WaitGroup
+	groups *groupcommit.Committer[string, []Event, []Accepted]
 }
 
-// queue holds the requests of one project; it exists while a goroutine commits them.
-type queue struct{ requests []*request }
-
-type request struct {
-	ctx    context.Context //nolint:containedctx // the caller's, only for its logger
-	events []Event
-	answer chan answer
+// newCommitter returns a committer; committed is called after each transaction.
+func newCommitter(store Store, committed func(ctx context.Context, project string, wake bool)) *committer {
+	publish := func(ctx context.Context, project string, requests [][]Event) ([][]Accepted, error) {
+		var events []Event
+		for _, r := range requests {
+			events = append(events, r...)
+		}
+		accepted, wake, err := store.Publish(ctx, project, events)
+		if err != nil {
+			return nil, err
+		}
+		committed(ctx, project, wake)
+		results := make([][]Accepted, len(requests))
+		for i, r := range requests {
+			results[i], accepted = accepted[:len(r):len(r)], accepted[len(r):]
+		}
+		return results, nil
+	}
+	return &committer{groupcommit.New(publish, groupcommit.Options[[]Event]{
+		Size: func(events []Event) int { return len(events) }, MaxGroup: maxGroup, MaxWaiting: maxWaiting, Alone: alone,
+	})}
 }
 
-type answer struct {
-	accepted []Accepted
-	err      error
-}
-
-func newCommitter(store Store, committed func(context.Context, string, bool)) *committer {
-	return &committer{store: store, committed: committed, queues: map[string]*queue{}}
+// alone reports whether each request of a group is tried alone: it is where the database is available, so that one
+// request that cannot be stored does not fail the others.
+func alone(ctx context.Context, requests int, err error) bool {
+	if f, ok := apperror.From(err); ok && f.Class == apperror.Unavailable {
+		return false
+	}
+	logger.FromContext(ctx).WarnContext(ctx, "Events could not be committed together; each request is tried alone",
+		"requests", requests, "error", err)
+	return true
 }
 
 // commit returns the result for each event. When ctx ends first, the events may be committed nevertheless; a caller
 // that publishes them again gets them reported as duplicates.
 func (c *committer) commit(ctx context.Context, project string, events []Event) ([]Accepted, error) {
-	r := &request{ctx: context.WithoutCancel(ctx), events: events, answer: make(chan answer, 1)}
-	if err := c.enter(project, r); err != nil {
-		return nil, err
-	}
-	select {
-	case a := <-r.answer:
-		return a.accepted, a.err
-	case <-ctx.Done():
-		return nil, fmt.Errorf("publishing %d events: %w", len(events), ctx.Err())
-	}
-}
-
-func (c *committer) enter(project string, r *request) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	accepted, err := c.groups.Do(ctx, project, events)
 	switch {
-	case c.closed:
-		return apperror.New(apperror.Unavailable, apperror.StoreUnavailable,
+	case errors.Is(err, groupcommit.ErrClosed):
+		return nil, apperror.New(apperror.Unavailable, apperror.StoreUnavailable,
 			"this server is stopping; no event was stored, try again").WithRetry(retryAfter)
-	case c.waiting+len(r.events) > maxWaiting:
-		return apperror.New(apperror.Unavailable, apperror.StoreUnavailable,
-			"%d events are waiting to be written; no event was stored, try again in a moment", c.waiting).WithRetry(retryAfter)
+	case errors.Is(err, groupcommit.ErrFull):
+		return nil, apperror.New(apperror.Unavailable, apperror.StoreUnavailable,
+			"%d events are waiting to be written; no event was stored, try again in a moment", c.groups.Waiting()).
+			WithRetry(retryAfter)
+	case err != nil && ctx.Err() != nil:
+		return nil, fmt.Errorf("publishing %d events: %w", len(events), err)
 	}
-	c.waiting += len(r.events)
-	if q, busy := c.queues[project]; busy {
-		q.requests = append(q.requests, r)
-		return nil
-	}
-	c.queues[project] = &queue{requests: []*request{r}}
-	c.joined.Go(func() {
-		for group := c.next(project); group != nil; group = c.next(project) {
-			c.write(project, group)
-		}
-	})
-	return nil
-}
-
-// next returns the requests to commit together. When the queue is empty, it removes the queue and returns nil.
-func (c *committer) next(project string) []*request {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	q := c.queues[project]
-	count := 0
-	for i, r := range q.requests {
-		if count += len(r.events); i > 0 && count > maxGroup {
-			group := q.requests[:i:i]
-			q.requests = q.requests[i:]
-			return group
-		}
-	}
-	group := q.requests
-	q.requests = nil
-	if len(group) == 0 {
-		delete(c.queues, project)
-		return nil
-	}
-	return group
-}
-
-// write commits a group. When that fails although the database is available, it tries each request alone, so that one
-// request that cannot be stored does not fail the others.
-func (c *committer) write(project string, group []*request) {
-	var events []Event
-	for _, r := range group {
-		events = append(events, r.events...)
-	}
-	ctx := group[0].ctx
-	accepted, wake, err := c.store.Publish(ctx, project, events)
-	if f, ok := apperror.From(err); err != nil && len(group) > 1 && (!ok || f.Class != apperror.Unavailable) {
-		logger.FromContext(ctx).WarnContext(ctx, "Events could not be committed together; each request is tried alone",
-			"project", project, "requests", len(group), "error", err)
-		for _, r := range group {
-			c.write(project, []*request{r})
-		}
-		return
-	}
-	c.mu.Lock()
-	c.waiting -= len(events)
-	c.mu.Unlock()
-	if err == nil {
-		c.committed(ctx, project, wake)
-	}
-	for _, r := range group {
-		a := answer{err: err}
-		if err == nil {
-			a.accepted, accepted = accepted[:len(r.events):len(r.events)], accepted[len(r.events):]
-		}
-		r.answer <- a
-	}
+	return accepted, err
 }
 
 // close accepts no more requests and waits until the accepted ones are written; every call to the store has its own
 // deadline.
-func (c *committer) close() {
-	c.mu.Lock()
-	c.closed = true
-	c.mu.Unlock()
-	c.joined.Wait()
-}
+func (c *committer) close() { c.groups.Close() }

@@ -36,7 +36,7 @@ func Arrows() []Rule {
 		"internal/system", "internal/maintenance", "internal/token", "internal/session", "internal/view", "internal/webhook",
 		"internal/netguard", "internal/quota", "internal/redact"}
 	ambient := []string{"internal/logger", "internal/secretfile", "internal/config", "internal/pubsub", "internal/loop",
-		"internal/backoff", "internal/lookup", "internal/semaphore", "internal/traceparent", "internal/excerpt",
+		"internal/backoff", "internal/groupcommit", "internal/lookup", "internal/semaphore", "internal/traceparent", "internal/excerpt",
 		"internal/jsonpointer", "internal/requestid", "internal/processor"}
 	waiting := []string{"internal/loop", "internal/backoff"} // the standard library only, so the libraries may link them
 	plain := []string{"conn/conntype", "dispatch/dispatchtype", "dispatch/inbox"}
@@ -70,6 +70,7 @@ func Arrows() []Rule {
 		{"internal/jsonpointer", nil, "a pointer does not depend on what it points into"},
 		{"internal/requestid", nil, "what an ID may contain does not depend on what is requested"},
 		{"internal/traceparent", nil, "the text of a span does not depend on the work that continues it"},
+		{"internal/groupcommit", nil, "shared transactions do not depend on what is committed"},
 		{"internal/lookup", nil, "lookups do not depend on what is looked up"},
 		{"internal/semaphore", nil, "semaphores do not depend on the work that they bound"},
 		{"internal/config", []string{"internal/logger", "internal/redact", "internal/secretfile"},

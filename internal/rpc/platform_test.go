@@ -29,7 +29,6 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run/livelist"
 	"github.com/signalbox-dev/signalbox/internal/run/statistics"
 	"github.com/signalbox-dev/signalbox/internal/store"
-	"github.com/signalbox-dev/signalbox/internal/store/fresh"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/storetest"
 	"github.com/signalbox-dev/signalbox/internal/telemetry"
@@ -140,7 +139,7 @@ func start(t testing.TB, change func(*rpc.Options)) *platform {
 		log: &lockedBuffer{}}
 
 	st, err := storetest.Open(ctx, t,
-		store.Options{Driver: sqldb.SQLite, DSN: fresh.SQLite(t), AutoMigrate: true, CallTimeout: time.Minute})
+		store.Options{Driver: sqldb.SQLite, DSN: storetest.SQLite(t), AutoMigrate: true, CallTimeout: time.Minute})
 	require.NoError(t, err)
 	require.NoError(t, st.Start(ctx))
 	p.store = st

@@ -16,7 +16,6 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/store"
-	"github.com/signalbox-dev/signalbox/internal/store/fresh"
 	"github.com/signalbox-dev/signalbox/internal/store/storetest"
 )
 
@@ -405,7 +404,7 @@ func TestStartNeedsTheDocument(t *testing.T) {
 	b := newBench(t)
 	b.publish(t, "examples/hello", "1.0.0")
 	empty, err := storetest.Open(b.ctx, t, store.Options{
-		Driver: store.SQLite, DSN: fresh.SQLite(t), AutoMigrate: true, CallTimeout: time.Minute,
+		Driver: store.SQLite, DSN: storetest.SQLite(t), AutoMigrate: true, CallTimeout: time.Minute,
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, empty.Stop(context.WithoutCancel(b.ctx))) })

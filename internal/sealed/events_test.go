@@ -20,7 +20,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/sealed"
 	"github.com/signalbox-dev/signalbox/internal/store"
-	"github.com/signalbox-dev/signalbox/internal/store/fresh"
+	"github.com/signalbox-dev/signalbox/internal/store/storetest"
 )
 
 const (
@@ -43,7 +43,7 @@ func (documents) Document(context.Context, string) (*dsl.Document, error) {
 
 func newStore(t *testing.T) *store.Store {
 	t.Helper()
-	return openStore(t, fresh.SQLite(t))
+	return openStore(t, storetest.SQLite(t))
 }
 
 func openStore(t *testing.T, dsn string) *store.Store {

@@ -15,14 +15,14 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/sealed"
 	"github.com/signalbox-dev/signalbox/internal/store"
-	"github.com/signalbox-dev/signalbox/internal/store/fresh"
+	"github.com/signalbox-dev/signalbox/internal/store/storetest"
 )
 
 // hiddenRun is a run of which the input, a step and the end have originals, with a second step whose mark is part of
 // the data.
 func hiddenRun(t *testing.T) (sealer *sealed.Sealer, kept *store.Store, db *sql.DB) {
 	t.Helper()
-	dsn := fresh.SQLite(t)
+	dsn := storetest.SQLite(t)
 	kept = openStore(t, dsn)
 	sealer = over(kept, keyring.Random("k1"))
 	db, err := sql.Open("sqlite", dsn)

@@ -7,7 +7,6 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/sealed"
 	"github.com/signalbox-dev/signalbox/internal/store/events"
-	"github.com/signalbox-dev/signalbox/internal/store/outbox"
 	"github.com/signalbox-dev/signalbox/internal/store/runrow"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
@@ -158,9 +157,7 @@ func (s *Store) writeSteps(
 			hidden[stepID{n.run, n.step.Number}] = n.step.Original
 		}
 	}
-	written, err := sqlrow.InsertReturning(ctx, c, s.db.Dialect(), "steps",
-		(newStep{}).fields().ReplaceAll("run_id, number")+`
-WHERE steps.position < excluded.position RETURNING run_id, number`, steps, newStep.fields, scanStepID)
+	written, err := sqlrow.Returning(ctx, c, s.texts.steps, steps, scanStepID)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -240,16 +237,16 @@ func (s *Store) writeRuns(ctx context.Context, c sqldb.Conn, outcomes []outcome)
 			})
 		}
 	}
-	if err := sqlrow.UpdateMany(ctx, c, s.db.Dialect(), "runs", 1, states, outcome.stateFields); err != nil {
+	if _, err := s.texts.states.Exec(ctx, c, states); err != nil {
 		return nil, err
 	}
-	if err := sqlrow.UpdateMany(ctx, c, s.db.Dialect(), "runs", 1, moved, outcome.movedFields); err != nil {
+	if _, err := s.texts.moved.Exec(ctx, c, moved); err != nil {
 		return nil, err
 	}
 	if err := events.EndListeners(ctx, c, s.db.Dialect(), ended); err != nil {
 		return nil, err
 	}
-	return transitions, outbox.AddRuns(ctx, c, s.db.Dialect(), endings)
+	return transitions, events.ReportRuns(ctx, c, s.db.Dialect(), endings)
 }
 
 // movedFields are the columns of a run that any update may change, with the key.

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -114,6 +116,35 @@ func BenchmarkStartRun(b *testing.B) {
 			})
 			close(done)
 		})
+	}
+}
+
+// BenchmarkStart inserts runs with two labels from one caller, and from 32.
+func BenchmarkStart(b *testing.B) {
+	for name, options := range databases() {
+		for _, callers := range []int{1, 32} {
+			b.Run(fmt.Sprintf("%s/callers=%d", name, callers), func(b *testing.B) {
+				s := start(b, options(b))
+				var next atomic.Int64
+				var wg sync.WaitGroup
+				b.ReportAllocs()
+				b.ResetTimer()
+				for range callers {
+					wg.Go(func() {
+						for n := int(next.Add(1)); n <= b.N; n = int(next.Add(1)) {
+							r := benchRun(n)
+							r.Labels = map[string]string{"order": r.ID, "stage": "live"}
+							_, made, err := s.InsertRun(b.Context(), r,
+								audit.Entry{Time: r.CreatedAt, Action: audit.RunStart, Project: r.Project, Subject: r.ID})
+							if err != nil || !made {
+								b.Errorf("insert %s: %t, %v", r.ID, made, err)
+							}
+						}
+					})
+				}
+				wg.Wait()
+			})
+		}
 	}
 }
 
@@ -348,12 +379,17 @@ func insertLabelled(b *testing.B, o store.Options, first, count int) {
 		if err != nil {
 			return err
 		}
-		for _, r := range list {
-			if err := runrow.AddLabels(ctx, c, db.Dialect(), r); err != nil {
-				return err
-			}
-		}
-		return nil
+		return addLabels(ctx, c, db.Dialect(), list)
 	}))
 	require.NoError(b, db.Close())
+}
+
+// addLabels adds the labels of runs.
+func addLabels(ctx context.Context, c sqldb.Conn, d sqldb.Dialect, runs []run.Run) error {
+	of := make([]*run.Run, len(runs))
+	for i := range runs {
+		of[i] = &runs[i]
+	}
+	_, err := sqlrow.InsertMany(ctx, c, d, "run_labels", "", runrow.LabelsOfRuns(of), runrow.Label.Fields)
+	return err
 }

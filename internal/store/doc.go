@@ -14,13 +14,13 @@
 //
 // # Guarantees
 //
-// Each method is one transaction: it is committed as a whole or not at all, and an audit entry is committed with its
-// change. Each has a deadline: if the database is unavailable, the error is [apperror.Unavailable] with
-// [apperror.StoreUnavailable], and the call never hangs. Times are stored to the microsecond, JSON as the text that was
-// given.
+// Each method is one transaction, which concurrent starts share: it is committed as a whole or not at all, and an audit
+// entry is committed with its change. Each has a deadline: if the database is unavailable, the error is
+// [apperror.Unavailable] with [apperror.StoreUnavailable], and the call never hangs. Times are stored to the
+// microsecond, JSON as the text that was given.
 //
 // # Non-goals
 //
-// It makes no decisions: no permissions, no validation of documents, no clock. It does not combine calls; a caller with
-// many updates passes them to one [Store.ApplyUpdates].
+// It makes no decisions: no permissions, no validation of documents, no clock. Of its calls it combines only starts
+// ([Store.InsertRun]); a caller with many updates passes them to one [Store.ApplyUpdates].
 package store

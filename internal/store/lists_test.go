@@ -14,7 +14,6 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/store"
-	"github.com/signalbox-dev/signalbox/internal/store/runrow"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 	"github.com/signalbox-dev/signalbox/internal/store/storetest"
@@ -75,10 +74,8 @@ func crowd(t *testing.T, o store.Options) (list []run.Run) {
 		if err != nil {
 			return err
 		}
-		for _, r := range list {
-			if err := runrow.AddLabels(ctx, c, db.Dialect(), r); err != nil {
-				return err
-			}
+		if err := addLabels(ctx, c, db.Dialect(), list); err != nil {
+			return err
 		}
 		// Half of the verdicts are of a binary that stored no workflow with them.
 		_, err = c.ExecContext(ctx,

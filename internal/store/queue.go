@@ -2,14 +2,14 @@ package store
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/sealed"
+	"github.com/signalbox-dev/signalbox/internal/store/events"
 	"github.com/signalbox-dev/signalbox/internal/store/ledger"
-	"github.com/signalbox-dev/signalbox/internal/store/outbox"
-	"github.com/signalbox-dev/signalbox/internal/store/quotas"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 )
@@ -29,24 +29,21 @@ const (
 // EnqueueRun implements [sealed.Store].
 func (s *Store) EnqueueRun(ctx context.Context, given sealed.Sealed[run.Run], limit int,
 	e audit.Entry) (stored run.Run, made bool, err error) {
-	r := given.Value()
-	if err := storableRun(r); err != nil {
+	asked, err := newStart(given.Value(), e)
+	if err != nil {
 		return stored, false, err
 	}
-	r.Sequence = max(r.Sequence, 1)
 	err = s.db.Write(ctx, "queue run", func(ctx context.Context, c sqldb.Conn) (err error) {
 		if err := s.db.Serialize(ctx, c, queueKey); err != nil {
 			return err
 		}
-		stored, made, err = insertOrFind(ctx, c, r)
-		if err != nil || !made {
-			return err
+		one := *asked
+		if err := s.startRuns(ctx, c, one.run.Project, []*start{&one}); err != nil || one.err != nil {
+			return errors.Join(err, one.err)
 		}
-		if err := s.writeParts(ctx, c, &stored); err != nil {
-			return err
-		}
-		if stored.QueuedReason == run.QueuedAdmission {
-			return ledger.Add(ctx, c, e)
+		stored, made = one.run, one.made
+		if !made || stored.QueuedReason == run.QueuedAdmission {
+			return nil
 		}
 		total, err := sqlrow.Count(ctx, c, `SELECT COUNT(*) FROM runs WHERE `+inQueue)
 		if err != nil {
@@ -55,10 +52,8 @@ func (s *Store) EnqueueRun(ctx context.Context, given sealed.Sealed[run.Run], li
 		if total > int64(limit) {
 			return run.ErrQueueFull
 		}
-		if stored.QueuePosition, err = queuePosition(ctx, c, stored); err != nil {
-			return err
-		}
-		return ledger.Add(ctx, c, e)
+		stored.QueuePosition, err = queuePosition(ctx, c, stored)
+		return err
 	})
 	if err != nil {
 		return run.Run{}, false, err
@@ -71,7 +66,7 @@ func (s *Store) EnqueueRun(ctx context.Context, given sealed.Sealed[run.Run], li
 func queuePosition(ctx context.Context, c sqldb.Conn, r run.Run) (int64, error) {
 	switch {
 	case r.Status == run.Queued && r.QueuedReason == run.QueuedAdmission:
-		return quotas.Position(ctx, c, r.Project, r.ID)
+		return admissionPosition(ctx, c, r.Project, r.ID)
 	case r.Status != run.Queued || r.QueuedReason != run.QueuedEngine:
 		return 0, nil
 	}
@@ -127,7 +122,7 @@ WHERE id = $1 AND `+notHandedOver, r.ID, r.Status, sqlrow.Micros(r.EndedAt), run
 		if !finished {
 			return needRun(ctx, c, r.ID)
 		}
-		if err := outbox.AddRuns(ctx, c, s.db.Dialect(), []run.Run{ended}); err != nil {
+		if err := events.ReportRuns(ctx, c, s.db.Dialect(), []run.Run{ended}); err != nil {
 			return err
 		}
 		return ledger.Add(ctx, c, e)

@@ -15,7 +15,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/retention"
-	keeping "github.com/signalbox-dev/signalbox/internal/store/retention"
+	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/storetest"
 )
@@ -32,7 +32,7 @@ func TestTablesOfRuns(t *testing.T) {
 		`SELECT m.name FROM sqlite_master m, pragma_table_info(m.name) c WHERE m.type = 'table' AND c.name = 'run_id'`)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, rows.Close()) }()
-	known := append(keeping.OfRuns(),
+	known := append(store.TablesOfRuns(),
 		"deliveries",     // deleted with their events
 		"batch_items",    // deleted with their batches
 		"listeners",      // removed at the end of the run
@@ -42,7 +42,7 @@ func TestTablesOfRuns(t *testing.T) {
 	for rows.Next() {
 		var table string
 		require.NoError(t, rows.Scan(&table))
-		require.Contains(t, known, table, "has rows of runs: name it in OfRuns of store/retention, or excuse it here")
+		require.Contains(t, known, table, "has rows of runs: name it in TablesOfRuns, or excuse it here")
 	}
 	require.NoError(t, rows.Err())
 }

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/signalbox-dev/signalbox/internal/apperror"
@@ -12,8 +11,6 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/sealed"
 	"github.com/signalbox-dev/signalbox/internal/store/events"
 	"github.com/signalbox-dev/signalbox/internal/store/ledger"
-	"github.com/signalbox-dev/signalbox/internal/store/outbox"
-	"github.com/signalbox-dev/signalbox/internal/store/quotas"
 	"github.com/signalbox-dev/signalbox/internal/store/runrow"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
@@ -59,141 +56,6 @@ func runFields(r *run.Run) sqlrow.Fields {
 	)...)
 }
 
-// InsertRun implements [sealed.Store].
-func (s *Store) InsertRun(ctx context.Context, given sealed.Sealed[run.Run],
-	e audit.Entry) (stored run.Run, made bool, err error) {
-	r := given.Value()
-	if err := storableRun(r); err != nil {
-		return stored, false, err
-	}
-	r.Sequence = max(r.Sequence, 1)
-	err = s.db.Write(ctx, "insert run", func(ctx context.Context, c sqldb.Conn) (err error) {
-		stored, made, err = insertOrFind(ctx, c, r)
-		if err != nil || !made {
-			return err
-		}
-		if err := s.writeParts(ctx, c, &stored); err != nil {
-			return err
-		}
-		return ledger.Add(ctx, c, e)
-	})
-	if err != nil {
-		return run.Run{}, false, err
-	}
-	s.notifyQueued(stored, made)
-	return stored, made, nil
-}
-
-// writeParts writes the labels, the warnings and the originals of a run that was inserted.
-func (s *Store) writeParts(ctx context.Context, c sqldb.Conn, r *run.Run) error {
-	list := runrow.OriginalRows(r.ID, r.Originals...)
-	r.Redacted, r.InputRedacted = len(list) > 0, slices.ContainsFunc(r.Originals, func(o run.Original) bool {
-		return o.What == run.OriginalInput
-	})
-	r.Originals, r.MissingLabels = nil, nil
-	return errors.Join(runrow.AddLabels(ctx, c, s.db.Dialect(), *r), runrow.AddWarnings(ctx, c, s.db.Dialect(), *r),
-		runrow.WriteOriginals(ctx, c, s.db.Dialect(), list))
-}
-
-// notifyQueued reports a run that waits for a slot to OnAdmissible: one may have become free while the store decided
-// that there was none.
-func (s *Store) notifyQueued(r run.Run, made bool) {
-	if made && r.QueuedReason == run.QueuedAdmission {
-		s.notifyAdmissible(r.Project)
-	}
-}
-
-func storableRun(r run.Run) error {
-	if err := sqlrow.Storable("input", string(r.Input)); err != nil {
-		return err
-	}
-	return sqlrow.Storable("request_id", r.RequestID)
-}
-
-// insertOrFind adds a run, or finds the one that an earlier call with its request ID made. Without a limit of runs it
-// is one statement; with one, that statement adds nothing, and [quotas.Accept] decides whether there is a slot.
-func insertOrFind(ctx context.Context, c sqldb.Conn, r run.Run) (run.Run, bool, error) {
-	condition := ` AND ` + quotas.Unlimited
-	if quotas.Exempt(r) {
-		condition = ""
-	}
-	for {
-		made, err := insert(ctx, c, &r, condition, quotas.Number(r))
-		if err != nil || made {
-			return r, made, err
-		}
-		if condition != "" {
-			if accepted, made, err := insertLimited(ctx, c, r); err != nil || made {
-				return accepted, made, err
-			}
-		}
-		earlier, err := sqlrow.Collect(ctx, c,
-			`SELECT `+sqlrow.Columns(runFields)+` FROM runs WHERE project = $1 AND request_id = $2`,
-			[]any{r.Project, r.RequestID}, sqlrow.Scan(runFields))
-		if err != nil {
-			return r, false, err
-		}
-		if len(earlier) > 0 {
-			return earlier[0], false, nil
-		}
-		if err := ledger.NeedProject(ctx, c, r.Project); err != nil {
-			return r, false, err
-		}
-		// The run with this request ID was removed between the two statements: the ID is free again.
-	}
-}
-
-// insertLimited adds a run in a project that has, or had, a limit of runs: with a slot, or in the queue for one.
-func insertLimited(ctx context.Context, c sqldb.Conn, r run.Run) (run.Run, bool, error) {
-	limited, slot, number, err := quotas.Accept(ctx, c, r.Project)
-	if err != nil {
-		return r, false, err
-	}
-	// A queue may exist without a limit, of rows that were created otherwise: new runs do not wait behind those.
-	if !limited || slot {
-		made, err := insert(ctx, c, &r, "", quotas.Number(r))
-		return r, made, err
-	}
-	r.QueuedReason, r.ExpiresAt = run.QueuedAdmission, time.Time{}
-	made, err := insert(ctx, c, &r, "", number)
-	if err != nil || !made {
-		return r, false, err
-	}
-	r.QueuePosition, err = quotas.Position(ctx, c, r.Project, r.ID)
-	return r, true, err
-}
-
-// insert adds a run unless a run with its request ID exists, or condition is false; admission is its number in the
-// queue if it has one. A run that waits for a slot counts as disclosed to its caller.
-func insert(ctx context.Context, c sqldb.Conn, r *run.Run, condition string, admission any) (bool, error) {
-	fresh := *r
-	fresh.WaitingKind, fresh.CancelReason, fresh.StartedAt, fresh.EndedAt = "", "", time.Time{}, time.Time{}
-	fresh.StepsTotal, fresh.StepsDone, fresh.Position = 0, 0, 0
-	row := append(insertedFields(&fresh), sqlrow.Row(
-		"state_position", 0, "input", sqlrow.RawInto(&r.Input), "expires_at", sqlrow.TimeInto(&r.ExpiresAt),
-		"disclosed", r.QueuedReason == run.QueuedAdmission, "admission", admission, "request_digest", r.RequestDigest,
-	)...)
-	args, err := row.Args()
-	if err != nil {
-		return false, err
-	}
-	// The project is the second argument, also in the conditions.
-	metered, err := sqlrow.Collect(ctx, c, `INSERT INTO runs (`+row.Names("")+`, metered, events_after)
-SELECT `+sqlrow.Marks(len(row))+`, `+quotas.Metered+`, COALESCE((SELECT head FROM inboxes WHERE project = $2), 0)
-WHERE EXISTS (SELECT 1 FROM projects WHERE name = $2)`+condition+` ON CONFLICT (project, request_id) DO NOTHING
-RETURNING metered`, args,
-		func(row sqlrow.Scanner) (metered bool, err error) { return metered, row.Scan(&metered) })
-	if err != nil || len(metered) == 0 {
-		return false, err
-	}
-	r.CreatedAt, r.StatusAt, r.ExpiresAt = sqlrow.Kept(r.CreatedAt), sqlrow.Kept(r.StatusAt), sqlrow.Kept(r.ExpiresAt)
-	r.Metered = metered[0]
-	if err := runrow.Link(ctx, c, *r); err != nil {
-		return false, err
-	}
-	return true, runrow.NeedOpenAncestors(ctx, c, *r)
-}
-
 // RemoveUnstarted implements [sealed.Store]. A run with an update has started, whatever its status is.
 func (s *Store) RemoveUnstarted(ctx context.Context, id string,
 	given sealed.Sealed[audit.Entry]) (removed bool, err error) {
@@ -210,7 +72,7 @@ func (s *Store) RemoveUnstarted(ctx context.Context, id string,
 		}
 		if err := errors.Join(runrow.Unlink(ctx, c, id), runrow.RemoveLabels(ctx, c, id), runrow.RemoveWarnings(ctx, c, id),
 			runrow.RemoveOriginals(ctx, c, id),
-			s.quotas.Revoke(ctx, c, e.Project, id)); err != nil {
+			s.Quotas().revoke(ctx, c, e.Project, id)); err != nil {
 			return err
 		}
 		return ledger.Add(ctx, c, e)
@@ -239,7 +101,7 @@ WHERE id = $1 AND status = $5 AND queued_reason = $6`,
 func (s *Store) GetRun(ctx context.Context, project, id string) (r run.Run, err error) {
 	err = s.db.Read(ctx, "get run", func(ctx context.Context, c sqldb.Conn) (err error) {
 		if r, err = getRun(ctx, c, project, id); err == nil && r.WaitingKind == run.WaitingQuota {
-			r.Quota, err = s.quotas.Usage(ctx, c, project)
+			r.Quota, err = s.Quotas().stepUsage(ctx, c, project)
 		}
 		return err
 	})
@@ -372,7 +234,7 @@ WHERE run_id = $1 AND status IN ('running', 'waiting')`, id, sqlrow.Micros(at))
 		if err := events.EndListeners(ctx, c, s.db.Dialect(), []string{id}); err != nil {
 			return err
 		}
-		if err := outbox.AddRuns(ctx, c, s.db.Dialect(), []run.Run{ended}); err != nil {
+		if err := events.ReportRuns(ctx, c, s.db.Dialect(), []run.Run{ended}); err != nil {
 			return err
 		}
 		return ledger.Add(ctx, c, e)

@@ -8,26 +8,16 @@ import (
 	"time"
 
 	"github.com/signalbox-dev/signalbox/internal/audit"
+	"github.com/signalbox-dev/signalbox/internal/groupcommit"
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/retention"
 	"github.com/signalbox-dev/signalbox/internal/sealed"
-	"github.com/signalbox-dev/signalbox/internal/store/annotations"
-	"github.com/signalbox-dev/signalbox/internal/store/batches"
 	"github.com/signalbox-dev/signalbox/internal/store/events"
-	"github.com/signalbox-dev/signalbox/internal/store/facts"
-	"github.com/signalbox-dev/signalbox/internal/store/outbox"
-	"github.com/signalbox-dev/signalbox/internal/store/payloads"
-	"github.com/signalbox-dev/signalbox/internal/store/problems"
-	"github.com/signalbox-dev/signalbox/internal/store/quotas"
-	keeping "github.com/signalbox-dev/signalbox/internal/store/retention"
+	"github.com/signalbox-dev/signalbox/internal/store/ledger"
 	"github.com/signalbox-dev/signalbox/internal/store/runrow"
 	"github.com/signalbox-dev/signalbox/internal/store/schema"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
-	"github.com/signalbox-dev/signalbox/internal/store/tokens"
-	"github.com/signalbox-dev/signalbox/internal/store/views"
-	"github.com/signalbox-dev/signalbox/internal/store/webhooks"
-	"github.com/signalbox-dev/signalbox/internal/system"
 	"github.com/signalbox-dev/signalbox/internal/worker"
 	"github.com/signalbox-dev/signalbox/internal/workflow"
 )
@@ -57,16 +47,15 @@ type Options struct {
 // Store is an open store. It is safe for concurrent use, also by several processes on one Postgres.
 type Store struct {
 	*runrow.Repairs
+	*retentionRows
 
 	db          *sqldb.DB
 	migrator    *schema.Migrator
 	autoMigrate bool
 	events      *events.Store
-	tokens      *tokens.Store
-	batches     *batches.Store
-	retention   *keeping.Store
 	verdicts    *runrow.VerdictRows
-	quotas      *quotas.Store
+	starts      *groupcommit.Committer[string, *start, *start]
+	texts       *texts
 	// onAdmissible is called with projects where a run may be admitted; may be nil.
 	onAdmissible func(project string)
 }
@@ -94,11 +83,42 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		return nil, errors.Join(err, db.Close())
 	}
 	inbox := events.New(db)
-	return &Store{
-		Repairs: runrow.NewRepairs(db), db: db, migrator: m, autoMigrate: o.AutoMigrate, events: inbox,
-		tokens: tokens.New(db), batches: batches.New(db, runrow.Query, workflowRows{db}), retention: keeping.New(db),
-		quotas: quotas.New(db), verdicts: runrow.NewVerdictRows(db, inbox),
-	}, nil
+	s := &Store{
+		Repairs: runrow.NewRepairs(db), retentionRows: &retentionRows{db}, db: db, migrator: m, autoMigrate: o.AutoMigrate,
+		events: inbox, verdicts: runrow.NewVerdictRows(db, inbox), texts: newTexts(db.Dialect()),
+	}
+	s.starts = groupcommit.New(s.commitStarts, groupcommit.Options[*start]{MaxGroup: maxStarts})
+	return s, nil
+}
+
+// texts are statements whose texts are built once.
+type texts struct {
+	// run is the columns of a run.
+	run    string
+	starts *sqlrow.Statement[*start]
+	// labels and entries write the labels and audit entries of new runs where starts does not.
+	labels  *sqlrow.Statement[runrow.Label]
+	entries *sqlrow.Statement[*start]
+	// steps writes the steps that are newer than the stored ones, states and moved the rows of runs with and without a
+	// new state.
+	steps         *sqlrow.Statement[newStep]
+	states, moved *sqlrow.Statement[outcome]
+}
+
+func newTexts(d sqldb.Dialect) *texts {
+	nothing := func(sqlrow.Fields) string { return "" }
+	return &texts{
+		run: sqlrow.Columns(runFields), starts: startsStatement(d),
+		labels: sqlrow.InsertStatement(d, "run_labels", runrow.Label.Fields, nothing),
+		entries: sqlrow.InsertStatement(d, "audit", func(one *start) sqlrow.Fields { return ledger.Fields(&one.entry) },
+			nothing),
+		steps: sqlrow.InsertStatement(d, "steps", newStep.fields, func(columns sqlrow.Fields) string {
+			return columns.ReplaceAll("run_id, number") +
+				` WHERE steps.position < excluded.position RETURNING run_id, number`
+		}),
+		states: sqlrow.UpdateStatement(d, "runs", 1, outcome.stateFields),
+		moved:  sqlrow.UpdateStatement(d, "runs", 1, outcome.movedFields),
+	}
 }
 
 // Start ensures that the schema is the one this binary needs: it migrates if that is allowed, and otherwise returns an
@@ -116,7 +136,10 @@ func (s *Store) Start(ctx context.Context) error {
 // each call ends by its own deadline.
 func (s *Store) Stop(ctx context.Context) error {
 	closed := make(chan error, 1)
-	go func() { closed <- s.db.Close() }()
+	go func() {
+		s.starts.Close()
+		closed <- s.db.Close()
+	}()
 	select {
 	case err := <-closed:
 		return err
@@ -132,10 +155,10 @@ func (s *Store) Pools() map[string]sql.DBStats { return s.db.Pools() }
 func (s *Store) Events() *events.Store { return s.events }
 
 // Tokens returns the part of the store for API tokens.
-func (s *Store) Tokens() *tokens.Store { return s.tokens }
+func (s *Store) Tokens() *Tokens { return &Tokens{s.db} }
 
 // Sessions returns the part of the store for sessions of browsers.
-func (s *Store) Sessions() *tokens.Sessions { return tokens.NewSessions(s.db) }
+func (s *Store) Sessions() *Sessions { return &Sessions{s.db} }
 
 // DeleteSessions implements [retention.Store].
 func (s *Store) DeleteSessions(ctx context.Context, before time.Time, limit int) (int64, error) {
@@ -143,7 +166,7 @@ func (s *Store) DeleteSessions(ctx context.Context, before time.Time, limit int)
 }
 
 // Annotations returns the part of the store for outages and other annotations of charts.
-func (s *Store) Annotations() *annotations.Store { return annotations.New(s.db) }
+func (s *Store) Annotations() *Annotations { return &Annotations{s.db} }
 
 // DeleteOutages implements [retention.Store].
 func (s *Store) DeleteOutages(ctx context.Context, before time.Time, limit int) (int64, error) {
@@ -151,10 +174,13 @@ func (s *Store) DeleteOutages(ctx context.Context, before time.Time, limit int) 
 }
 
 // Batches returns the part of the store for operations on many runs.
-func (s *Store) Batches() *batches.Store { return s.batches }
+func (s *Store) Batches() *Batches { return &Batches{s.db} }
 
 // Payloads returns the table of large payloads in this database.
-func (s *Store) Payloads() *payloads.Store { return payloads.New(s.db) }
+func (s *Store) Payloads() *Payloads {
+	return &Payloads{db: s.db, guard: unlessRunExists, name: "the database",
+		ready: func(context.Context) error { return nil }}
+}
 
 // Originals returns the part of the store for the original values of placeholders in runs.
 func (s *Store) Originals() *runrow.Originals { return runrow.NewOriginals(s.db) }
@@ -176,14 +202,8 @@ func (s *Store) RunsWithoutRow(ctx context.Context, ids []string) (without []str
 	return without, err
 }
 
-// DeletePage implements [retention.Store].
-func (s *Store) DeletePage(ctx context.Context, kind retention.Kind, cut retention.Cut, after string,
-	limit int) (retention.Page, error) {
-	return s.retention.DeletePage(ctx, kind, cut, after, limit)
-}
-
 // Quotas returns the part of the store that stores quotas and grants runs and steps.
-func (s *Store) Quotas() *quotas.Store { return s.quotas }
+func (s *Store) Quotas() *Quotas { return &Quotas{s.db} }
 
 // OnAdmissible sets a callback that is called with each project in which a run may be admitted: a run has ended or was
 // removed, or has begun to wait for a slot. It is called after the commit, in the process that wrote it, and must not
@@ -204,13 +224,13 @@ func (s *Store) Database() *sqldb.DB { return s.db }
 func (s *Store) Verdicts() *runrow.VerdictRows { return s.verdicts }
 
 // Views returns the part of the store for saved views.
-func (s *Store) Views() *views.Store { return views.New(s.db) }
+func (s *Store) Views() *Views { return &Views{s.db} }
 
 // Webhooks returns the part of the store for webhooks and their deliveries.
-func (s *Store) Webhooks() *webhooks.Store { return webhooks.New(s.db, s.events) }
+func (s *Store) Webhooks() *Webhooks { return &Webhooks{s.db, s.events} }
 
 // Outbox returns the part of the store for events that are committed with what they report.
-func (s *Store) Outbox() *outbox.Store { return outbox.New(s.db, s.events) }
+func (s *Store) Outbox() *events.Outbox { return s.events.Outbox() }
 
 // DeleteWebhookDeliveries implements [retention.Store].
 func (s *Store) DeleteWebhookDeliveries(ctx context.Context, before time.Time, limit int) (int64, error) {
@@ -218,20 +238,10 @@ func (s *Store) DeleteWebhookDeliveries(ctx context.Context, before time.Time, l
 }
 
 // Problems returns the part of the store that finds and stores problems.
-func (s *Store) Problems() *problems.Store { return problems.New(s.db) }
+func (s *Store) Problems() *Problems { return &Problems{s.db} }
 
 // Awaited returns the part of the store for the runs that other runs wait for.
 func (s *Store) Awaited() *runrow.Awaited { return runrow.NewAwaited(s.db) }
-
-// Facts describes the database.
-func (s *Store) Facts(ctx context.Context) system.StoreFacts {
-	return facts.Read(ctx, s.db, s.migrator)
-}
-
-// ClockSkew reads how far the database's clock is ahead of that of this process, negative where it is behind.
-func (s *Store) ClockSkew(ctx context.Context) (time.Duration, error) {
-	return facts.ClockSkew(ctx, s.db)
-}
 
 // Waits returns the part of the store that reads what runs wait for.
 func (s *Store) Waits() *runrow.Waits { return runrow.NewWaits(s.db) }

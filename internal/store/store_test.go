@@ -15,7 +15,6 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/store"
-	"github.com/signalbox-dev/signalbox/internal/store/fresh"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/storetest"
 )
@@ -46,7 +45,7 @@ func database(t *testing.T, o store.Options) *sqldb.DB {
 }
 
 func sqlite(t testing.TB) store.Options {
-	return store.Options{Driver: store.SQLite, DSN: fresh.SQLite(t), AutoMigrate: true, CallTimeout: patience}
+	return store.Options{Driver: store.SQLite, DSN: storetest.SQLite(t), AutoMigrate: true, CallTimeout: patience}
 }
 
 func postgres(t testing.TB) store.Options {

@@ -162,26 +162,18 @@ func (s *Store) SetPaused(ctx context.Context, project, name string, paused bool
 		return w, err
 	}
 	err = s.db.Write(ctx, "pause workflow", func(ctx context.Context, c sqldb.Conn) (err error) {
-		rows := workflowRows{s.db}
-		if w, err = rows.Lock(ctx, c, project, name); err != nil {
+		if w, err = getWorkflow(ctx, c, project, name, lockOf(s.db, "w")); err != nil {
 			return err
 		}
-		w, _, err = rows.SetPaused(ctx, c, w, paused, reason, e)
+		w, _, err = setPaused(ctx, c, w, paused, reason, e)
 		return err
 	})
 	return w, err
 }
 
-// workflowRows changes workflows in the transaction of its caller.
-type workflowRows struct{ db *sqldb.DB }
-
-// Lock implements [batches.Workflows].
-func (r workflowRows) Lock(ctx context.Context, c sqldb.Conn, project, name string) (workflow.Workflow, error) {
-	return getWorkflow(ctx, c, project, name, lockOf(r.db, "w"))
-}
-
-// SetPaused implements [batches.Workflows].
-func (workflowRows) SetPaused(ctx context.Context, c sqldb.Conn, w workflow.Workflow, paused bool, reason string,
+// setPaused pauses or unpauses a locked workflow. It returns false, and writes no audit entry, when the workflow is in
+// that state already.
+func setPaused(ctx context.Context, c sqldb.Conn, w workflow.Workflow, paused bool, reason string,
 	e audit.Entry) (workflow.Workflow, bool, error) {
 	if (w.State == workflow.StatePaused) == paused {
 		return w, false, nil

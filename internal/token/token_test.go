@@ -20,7 +20,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/store"
-	"github.com/signalbox-dev/signalbox/internal/store/fresh"
+	"github.com/signalbox-dev/signalbox/internal/store/storetest"
 	"github.com/signalbox-dev/signalbox/internal/token"
 )
 
@@ -88,7 +88,7 @@ type setup struct {
 func start(t *testing.T) *setup {
 	t.Helper()
 	kept, err := store.Open(t.Context(),
-		store.Options{Driver: store.SQLite, DSN: fresh.SQLite(t), AutoMigrate: true, CallTimeout: time.Minute})
+		store.Options{Driver: store.SQLite, DSN: storetest.SQLite(t), AutoMigrate: true, CallTimeout: time.Minute})
 	require.NoError(t, err)
 	require.NoError(t, kept.Start(t.Context()))
 	s := &setup{clock: &clock{at: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}, kept: kept,

@@ -24,7 +24,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/sealed/sealedtest"
 	"github.com/signalbox-dev/signalbox/internal/store"
-	"github.com/signalbox-dev/signalbox/internal/store/fresh"
+	"github.com/signalbox-dev/signalbox/internal/store/storetest"
 	"github.com/signalbox-dev/signalbox/internal/webhook"
 	"github.com/signalbox-dev/signalbox/internal/webhook/sender"
 )
@@ -59,7 +59,7 @@ func (counted) Attempted(context.Context, string) {}
 
 func newPlatform(t *testing.T) *platform {
 	t.Helper()
-	s, err := store.Open(t.Context(), store.Options{Driver: store.SQLite, DSN: fresh.SQLite(t), CallTimeout: time.Minute})
+	s, err := store.Open(t.Context(), store.Options{Driver: store.SQLite, DSN: storetest.SQLite(t), CallTimeout: time.Minute})
 	require.NoError(t, err)
 	require.NoError(t, s.Start(t.Context()))
 	t.Cleanup(func() { require.NoError(t, s.Stop(context.WithoutCancel(t.Context()))) })

@@ -18,7 +18,6 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/store"
-	"github.com/signalbox-dev/signalbox/internal/store/fresh"
 	"github.com/signalbox-dev/signalbox/internal/store/storetest"
 )
 
@@ -337,7 +336,7 @@ func (g *gated) finish(stopped <-chan error) {
 func openStore(t *testing.T) *storetest.Plain {
 	t.Helper()
 	s, err := storetest.Open(t.Context(), t, store.Options{
-		Driver: store.SQLite, DSN: fresh.SQLite(t), AutoMigrate: true, CallTimeout: time.Minute,
+		Driver: store.SQLite, DSN: storetest.SQLite(t), AutoMigrate: true, CallTimeout: time.Minute,
 	})
 	require.NoError(t, err)
 	ctx := t.Context()

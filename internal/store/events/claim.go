@@ -9,7 +9,6 @@ import (
 	"github.com/signalbox-dev/signalbox/dispatch/inbox"
 	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/sealed"
-	"github.com/signalbox-dev/signalbox/internal/store/outbox"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 )
@@ -185,7 +184,7 @@ func (s *Deliveries) writeResults(ctx context.Context, c sqldb.Conn, t *dispatch
 	if err := s.release(ctx, c, sqlrow.Distinct(delayed)); err != nil {
 		return err
 	}
-	err = outbox.AddDeliveries(ctx, c, s.db.Dialect(), deadOf(list, t.now),
+	err = reportDead(ctx, c, s.db.Dialect(), deadOf(list, t.now),
 		func(ctx context.Context, dead []event.Delivery) error {
 			return s.readEvents(ctx, c, t.project, dead)
 		})

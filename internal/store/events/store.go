@@ -33,3 +33,6 @@ func New(db *sqldb.DB) *Store {
 	wants := newInterests(db, in)
 	return &Store{events: in, interests: wants, deliveries: newDeliveries(db, in, wants), db: db}
 }
+
+// Outbox returns the part of the store for events that are committed with what they report.
+func (s *Store) Outbox() *Outbox { return &Outbox{s.db, s.events} }

@@ -11,19 +11,26 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 )
 
-// AddLabels writes the labels of a run that was inserted.
-func AddLabels(ctx context.Context, c sqldb.Conn, d sqldb.Dialect, r run.Run) error {
-	if len(r.Labels) == 0 {
-		return nil
+// Label is a label of a run.
+type Label struct {
+	run  *run.Run
+	name string
+}
+
+// Fields are the columns of a label.
+func (l Label) Fields() sqlrow.Fields {
+	return sqlrow.Row("run_id", l.run.ID, "name", l.name, "value", l.run.Labels[l.name], "project", l.run.Project,
+		"created_at", l.run.CreatedAt.UnixMicro())
+}
+
+// LabelsOfRuns lists the labels of runs that were inserted.
+func LabelsOfRuns(runs []*run.Run) (list []Label) {
+	for _, r := range runs {
+		for _, name := range slices.Sorted(maps.Keys(r.Labels)) {
+			list = append(list, Label{r, name})
+		}
 	}
-	_, err := sqlrow.InsertMany(ctx, c, d, "run_labels", "", slices.Sorted(maps.Keys(r.Labels)),
-		func(name string) sqlrow.Fields {
-			return sqlrow.Row(
-				"run_id", r.ID, "name", name, "value", r.Labels[name], "project", r.Project,
-				"created_at", r.CreatedAt.UnixMicro(),
-			)
-		})
-	return err
+	return list
 }
 
 // RemoveLabels removes the labels of a run that is removed.

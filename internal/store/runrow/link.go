@@ -108,13 +108,22 @@ func warningFields(w *run.Warning) sqlrow.Fields {
 	return sqlrow.Row("code", &w.Code, "detail", &w.Detail, "at", sqlrow.TimeInto(&w.At))
 }
 
-// AddWarnings writes the warnings of a run that was inserted.
-func AddWarnings(ctx context.Context, c sqldb.Conn, d sqldb.Dialect, r run.Run) error {
-	if len(r.Warnings) == 0 {
-		return nil
+// warning is a warning of a run.
+type warning struct {
+	runID string
+	run.Warning
+}
+
+// AddWarnings writes the warnings of runs that were inserted.
+func AddWarnings(ctx context.Context, c sqldb.Conn, d sqldb.Dialect, runs []*run.Run) error {
+	var list []warning
+	for _, r := range runs {
+		for _, w := range r.Warnings {
+			list = append(list, warning{r.ID, w})
+		}
 	}
-	_, err := sqlrow.InsertMany(ctx, c, d, "run_warnings", "", r.Warnings, func(w run.Warning) sqlrow.Fields {
-		return append(warningFields(&w), sqlrow.Col("run_id", r.ID))
+	_, err := sqlrow.InsertMany(ctx, c, d, "run_warnings", "", list, func(w warning) sqlrow.Fields {
+		return append(warningFields(&w.Warning), sqlrow.Col("run_id", w.runID))
 	})
 	return err
 }

@@ -12,6 +12,8 @@ type Dialect struct {
 	// ShareRows ends a SELECT of rows that must not change until the transaction ends; other transactions may do the
 	// same concurrently.
 	ShareRows string
+	// WritesInQueries reports whether a WITH clause may contain statements that write.
+	WritesInQueries bool
 	// Mark returns the n-th placeholder, from 1, of a statement that uses each once and in order. SQLite treats "$1" as
 	// a name, which it looks up in a list: with the thousands of placeholders of a bulk statement that is most of the
 	// work.
@@ -45,7 +47,7 @@ func sqliteDialect() Dialect {
 
 func postgresDialect() Dialect {
 	return Dialect{
-		Driver:      Postgres,
+		Driver: Postgres, WritesInQueries: true,
 		LockRows:    " FOR UPDATE",
 		ShareRows:   " FOR SHARE",
 		Mark:        func(n int) string { return "$" + strconv.Itoa(n) },

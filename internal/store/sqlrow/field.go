@@ -42,29 +42,48 @@ type Value interface {
 	kind() string
 }
 
-// value is a Value over to: scan converts from the column, stored to it, and column is its type.
-type value[T any] struct {
-	to     *T
-	scan   func(src any) (T, error)
-	stored func(T) (any, error)
-	column string
+// codec converts between a column and its value in Go. It has no state.
+type codec[T any] interface {
+	scan(src any) (T, error)
+	stored(v T) (any, error)
+	kind() string
 }
 
+// value is a Value over to. It is as large as a pointer: an interface holds it without an allocation.
+type value[T any, C codec[T]] struct{ to *T }
+
 // Scan implements [sql.Scanner].
-func (v value[T]) Scan(src any) (err error) {
-	*v.to, err = v.scan(src)
+func (v value[T, C]) Scan(src any) (err error) {
+	var c C
+	*v.to, err = c.scan(src)
 	return err
 }
 
 // Stored implements [Value].
-func (v value[T]) Stored() (any, error) { return v.stored(*v.to) }
+func (v value[T, C]) Stored() (any, error) {
+	var c C
+	return c.stored(*v.to)
+}
 
-func (v value[T]) kind() string { return v.column }
+func (value[T, C]) kind() string {
+	var c C
+	return c.kind()
+}
+
+// textColumn and numberColumn are the parts of codecs that state the type of the column.
+type (
+	textColumn   struct{}
+	numberColumn struct{}
+)
+
+func (textColumn) kind() string   { return text }
+func (numberColumn) kind() string { return number }
 
 // The types of columns, for arguments with a type that does not follow from the text.
 const (
-	text   = "TEXT"
-	number = "BIGINT"
+	text    = "TEXT"
+	number  = "BIGINT"
+	boolean = "BOOLEAN"
 )
 
 func (f Field) kind() (string, error) {
@@ -83,6 +102,8 @@ func (f Field) kind() (string, error) {
 		return text, nil
 	case of != nil && (of.Kind() == reflect.Int || of.Kind() == reflect.Int64):
 		return number, nil
+	case of != nil && of.Kind() == reflect.Bool:
+		return boolean, nil
 	}
 	return "", fmt.Errorf("update column %q: the type of %T is unknown", f.Name, f.Value)
 }
@@ -175,19 +196,10 @@ func Insert(ctx context.Context, c sqldb.Conn, table string, f Fields, rest stri
 	if err != nil {
 		return false, err
 	}
-	return Affected(ctx, c, "INSERT INTO "+table+" ("+f.Names("")+") VALUES ("+Marks(len(f))+")"+rest, args...)
-}
-
-// Marks returns the placeholders of the first n arguments, "$1, $2".
-func Marks(n int) string {
-	b := make([]byte, 0, 5*n)
-	for i := range n {
-		if i > 0 {
-			b = append(b, ", "...)
-		}
-		b = strconv.AppendInt(append(b, '$'), int64(i+1), 10)
-	}
-	return string(b)
+	var b strings.Builder
+	b.WriteString("INSERT INTO " + table + " (" + f.Names("") + ") VALUES ")
+	tuples(&b, func(n int) string { return "$" + strconv.Itoa(n) }, 0, 1, len(f))
+	return Affected(ctx, c, b.String()+rest, args...)
 }
 
 // Replace returns the end of an insert that writes columns of the existing row instead, if there is one with the same

@@ -30,11 +30,13 @@ func Kept(t time.Time) time.Time {
 }
 
 // TimeInto scans the result of [Micros], and stores it.
-func TimeInto(to *time.Time) Value { return value[time.Time]{to, timeOf, storedTime, number} }
+func TimeInto(to *time.Time) Value { return value[time.Time, timeCodec]{to} }
 
-func storedTime(t time.Time) (any, error) { return Micros(t), nil }
+type timeCodec struct{ numberColumn }
 
-func timeOf(src any) (time.Time, error) {
+func (timeCodec) stored(t time.Time) (any, error) { return Micros(t), nil }
+
+func (timeCodec) scan(src any) (time.Time, error) {
 	switch v := src.(type) {
 	case nil:
 		return time.Time{}, nil
@@ -67,13 +69,13 @@ func (n nanosInto) Scan(src any) error {
 }
 
 // DurationInto scans a duration in microseconds, and stores it.
-func DurationInto(to *time.Duration) Value {
-	return value[time.Duration]{to, durationOf, storedDuration, number}
-}
+func DurationInto(to *time.Duration) Value { return value[time.Duration, durationCodec]{to} }
 
-func storedDuration(d time.Duration) (any, error) { return d.Microseconds(), nil }
+type durationCodec struct{ numberColumn }
 
-func durationOf(src any) (time.Duration, error) {
+func (durationCodec) stored(d time.Duration) (any, error) { return d.Microseconds(), nil }
+
+func (durationCodec) scan(src any) (time.Duration, error) {
 	v, ok := src.(int64)
 	if !ok {
 		return 0, fmt.Errorf("a duration is kept as %T", src)
@@ -82,11 +84,13 @@ func durationOf(src any) (time.Duration, error) {
 }
 
 // HexInto scans bytes in hexadecimal, and stores them.
-func HexInto(to *[]byte) Value { return value[[]byte]{to, bytesOf, storedHex, text} }
+func HexInto(to *[]byte) Value { return value[[]byte, hexCodec]{to} }
 
-func storedHex(b []byte) (any, error) { return hex.EncodeToString(b), nil }
+type hexCodec struct{ textColumn }
 
-func bytesOf(src any) ([]byte, error) {
+func (hexCodec) stored(b []byte) (any, error) { return hex.EncodeToString(b), nil }
+
+func (hexCodec) scan(src any) ([]byte, error) {
 	given, _, err := textOf(src)
 	if err != nil {
 		return nil, err
@@ -107,23 +111,25 @@ func Raw(raw json.RawMessage) any {
 }
 
 // RawInto scans the result of [Raw], and stores it.
-func RawInto(to *json.RawMessage) Value { return value[json.RawMessage]{to, rawOf, storedRaw, text} }
+func RawInto(to *json.RawMessage) Value { return value[json.RawMessage, rawCodec]{to} }
 
 // MendedRawInto is [RawInto] for text that must be storable.
-func MendedRawInto(to *json.RawMessage) Value {
-	return value[json.RawMessage]{to, rawOf, storedMendedRaw, text}
-}
+func MendedRawInto(to *json.RawMessage) Value { return value[json.RawMessage, mendedRawCodec]{to} }
 
-func storedRaw(raw json.RawMessage) (any, error) { return Raw(raw), nil }
+type rawCodec struct{ textColumn }
 
-func storedMendedRaw(raw json.RawMessage) (any, error) {
+func (rawCodec) stored(raw json.RawMessage) (any, error) { return Raw(raw), nil }
+
+type mendedRawCodec struct{ rawCodec }
+
+func (mendedRawCodec) stored(raw json.RawMessage) (any, error) {
 	if raw == nil {
 		return nil, nil
 	}
 	return Mended(string(raw)), nil
 }
 
-func rawOf(src any) (json.RawMessage, error) {
+func (rawCodec) scan(src any) (json.RawMessage, error) {
 	given, ok, err := textOf(src)
 	if err != nil || !ok {
 		return nil, err
@@ -144,9 +150,9 @@ func AsJSON[T any](v T, empty bool) (any, error) {
 }
 
 // JSONInto scans the result of [AsJSON], and stores it; NULL is the zero value of a pointer or a list.
-func JSONInto[T any](to *T) Value { return value[T]{to, fromJSON[T], storedJSON[T], text} }
+func JSONInto[T any](to *T) Value { return value[T, jsonCodec[T]]{to} }
 
-func fromJSON[T any](src any) (v T, err error) {
+func (jsonCodec[T]) scan(src any) (v T, err error) {
 	given, ok, err := textOf(src)
 	if err == nil && ok {
 		err = json.Unmarshal([]byte(given), &v)
@@ -154,7 +160,9 @@ func fromJSON[T any](src any) (v T, err error) {
 	return v, err
 }
 
-func storedJSON[T any](v T) (any, error) {
+type jsonCodec[T any] struct{ textColumn }
+
+func (jsonCodec[T]) stored(v T) (any, error) {
 	of := reflect.ValueOf(&v).Elem()
 	return AsJSON(v, of.Kind() == reflect.Pointer && of.IsNil() || of.Kind() == reflect.Slice && of.Len() == 0)
 }
@@ -192,19 +200,23 @@ func Mended(text string) string {
 }
 
 // TextInto scans text, and stores it; the empty text is NULL, which a unique index accepts any number of times.
-func TextInto(to *string) Value { return value[string]{to, stringOf, textOrNull, text} }
+func TextInto(to *string) Value { return value[string, textCodec]{to} }
 
 // MendedInto scans text, and stores the result of [Mended].
-func MendedInto(to *string) Value { return value[string]{to, stringOf, storedMended, text} }
+func MendedInto(to *string) Value { return value[string, mendedCodec]{to} }
 
-func storedMended(s string) (any, error) { return Mended(s), nil }
+type mendedCodec struct{ textCodec }
 
-func stringOf(src any) (string, error) {
+func (mendedCodec) stored(s string) (any, error) { return Mended(s), nil }
+
+func (textCodec) scan(src any) (string, error) {
 	given, _, err := textOf(src)
 	return given, err
 }
 
-func textOrNull(s string) (any, error) {
+type textCodec struct{ textColumn }
+
+func (textCodec) stored(s string) (any, error) {
 	if s == "" {
 		return nil, nil
 	}

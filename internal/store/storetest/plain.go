@@ -16,7 +16,6 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/sealed"
 	"github.com/signalbox-dev/signalbox/internal/sealed/sealedtest"
 	"github.com/signalbox-dev/signalbox/internal/store"
-	"github.com/signalbox-dev/signalbox/internal/store/batches"
 	"github.com/signalbox-dev/signalbox/internal/store/events"
 	"github.com/signalbox-dev/signalbox/internal/store/runrow"
 )
@@ -49,7 +48,7 @@ type (
 	}
 	// Batches is the part of the store for batches.
 	Batches struct {
-		*batches.Store
+		*store.Batches
 
 		plain *sealed.Batches
 	}

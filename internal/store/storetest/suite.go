@@ -28,15 +28,9 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/retention"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/sealingkey"
-	"github.com/signalbox-dev/signalbox/internal/store/annotations"
-	"github.com/signalbox-dev/signalbox/internal/store/outbox"
-	"github.com/signalbox-dev/signalbox/internal/store/payloads"
-	"github.com/signalbox-dev/signalbox/internal/store/problems"
-	"github.com/signalbox-dev/signalbox/internal/store/quotas"
+	"github.com/signalbox-dev/signalbox/internal/store"
+	"github.com/signalbox-dev/signalbox/internal/store/events"
 	"github.com/signalbox-dev/signalbox/internal/store/runrow"
-	"github.com/signalbox-dev/signalbox/internal/store/tokens"
-	"github.com/signalbox-dev/signalbox/internal/store/views"
-	"github.com/signalbox-dev/signalbox/internal/store/webhooks"
 	"github.com/signalbox-dev/signalbox/internal/system"
 	"github.com/signalbox-dev/signalbox/internal/worker"
 	"github.com/signalbox-dev/signalbox/internal/workflow"
@@ -57,7 +51,7 @@ type Store interface {
 	sealingkey.Store
 	Batches() *Batches
 	retention.Store
-	Quotas() *quotas.Store
+	Quotas() *store.Quotas
 	reports
 	Ping(ctx context.Context) error
 	Exclusive(ctx context.Context, name string, fn func(context.Context) error) (ran bool, err error)
@@ -75,11 +69,11 @@ type clusters interface {
 type reports interface {
 	Verdicts() *Verdicts
 	Statistics() *runrow.Statistics
-	Annotations() *annotations.Store
-	Problems() *problems.Store
-	Views() *views.Store
-	Webhooks() *webhooks.Store
-	Outbox() *outbox.Store
+	Annotations() *store.Annotations
+	Problems() *store.Problems
+	Views() *store.Views
+	Webhooks() *store.Webhooks
+	Outbox() *events.Outbox
 }
 
 // waited are the parts of the store that store and read what runs wait for.
@@ -90,14 +84,14 @@ type waited interface {
 
 // credentials are the parts of the store that store hashes of credentials.
 type credentials interface {
-	Tokens() *tokens.Store
-	Sessions() *tokens.Sessions
+	Tokens() *store.Tokens
+	Sessions() *store.Sessions
 }
 
 // sealedValues are the parts of the store that store sealed values.
 type sealedValues interface {
 	Originals() *runrow.Originals
-	Payloads() *payloads.Store
+	Payloads() *store.Payloads
 }
 
 // installation are the parts of the store about the platform as a whole.
@@ -164,6 +158,7 @@ func cases() []test {
 		{"waits of a run", testWaits},
 		{"listeners and events that may concern each other", testMissed},
 		{"insert run at once", testInsertRunAtOnce},
+		{"starts at once", testStartsAtOnce},
 		{"remove unstarted", testRemoveUnstarted},
 		{"hand over", testHandOver},
 		{"cancel", testCancel},

@@ -1,0 +1,73 @@
+package store_test
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/signalbox-dev/signalbox/internal/audit"
+	"github.com/signalbox-dev/signalbox/internal/project"
+	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/store"
+	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
+)
+
+// TestStartsShareTransactions starts 50 runs while another process keeps the rows locked that starts read or write:
+// the first start waits for them, and the others for the first.
+func TestStartsShareTransactions(t *testing.T) {
+	t.Parallel()
+	for name, options := range databases() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := options(t)
+			other := database(t, o)
+			var writes atomic.Int64
+			o.Called = func(_ context.Context, operation sqldb.Operation, _ sqldb.Failure, _ time.Duration) {
+				if operation == sqldb.OpWrite || operation == sqldb.OpExec {
+					writes.Add(1)
+				}
+			}
+			s := start(t, o)
+			const starts = 50
+			var callers sync.WaitGroup
+			insert := func(i int) {
+				r := benchRun(i)
+				r.Labels = map[string]string{"order": r.ID}
+				_, made, err := s.InsertRun(t.Context(), r,
+					audit.Entry{Time: r.CreatedAt, Action: audit.RunStart, Project: r.Project, Subject: r.ID})
+				if err != nil || !made {
+					t.Errorf("insert %s: %t, %v", r.ID, made, err)
+				}
+			}
+			require.NoError(t, other.Write(t.Context(), "test", func(ctx context.Context, c sqldb.Conn) error {
+				lock := `UPDATE projects SET description = 'locked'`
+				if o.Driver == store.Postgres {
+					lock = `LOCK TABLE runs IN EXCLUSIVE MODE`
+				}
+				if _, err := c.ExecContext(ctx, lock); err != nil {
+					return err
+				}
+				for i := range starts {
+					callers.Go(func() { insert(i) })
+				}
+				require.Eventually(t, func() bool { return s.Starting() == starts }, patience, time.Millisecond)
+				return nil
+			}))
+			callers.Wait()
+			require.LessOrEqual(t, writes.Load(), int64(2), "one for the first start, one for all that arrived during it")
+			runs, err := s.ListRuns(t.Context(), run.Filter{Project: project.Default, Limit: 2 * starts})
+			require.NoError(t, err)
+			require.Len(t, runs, starts)
+			for _, r := range runs {
+				require.Equal(t, map[string]string{"order": r.ID}, r.Labels)
+			}
+			entries, err := s.ListAudit(t.Context(), audit.Filter{Action: audit.RunStart, Limit: 2 * starts})
+			require.NoError(t, err)
+			require.Len(t, entries, starts)
+		})
+	}
+}
