@@ -9,7 +9,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/conn"
 	"github.com/signalbox-dev/signalbox/internal/config"
-	"github.com/signalbox-dev/signalbox/internal/config/temporalconfig"
+	"github.com/signalbox-dev/signalbox/internal/config/clientconfig"
 	"github.com/signalbox-dev/signalbox/internal/engine"
 	"github.com/signalbox-dev/signalbox/internal/engine/budget"
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
@@ -82,7 +82,7 @@ func (c *connection) newManager(p *process, s *storage, r *records) (*conn.Manag
 		}
 		return options
 	}
-	base, err := temporalconfig.Options(cfg)
+	base, err := clientconfig.Temporal(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +90,7 @@ func (c *connection) newManager(p *process, s *storage, r *records) (*conn.Manag
 	if err != nil {
 		return nil, err
 	}
-	reload := temporalconfig.Reload(cfg)
+	reload := clientconfig.ReloadTemporal(cfg)
 	return conn.New(conn.Options{
 		Client: complete(base),
 		Reload: func() (client.Options, error) {
@@ -100,7 +100,7 @@ func (c *connection) newManager(p *process, s *storage, r *records) (*conn.Manag
 			}
 			return complete(options), nil
 		},
-		Identity:        func() (string, error) { return temporalconfig.Identity(cfg) },
+		Identity:        func() (string, error) { return clientconfig.TemporalIdentity(cfg) },
 		ConnectionEnded: func(ctx context.Context, c conn.Ended) { ended.Connection(ctx, c.Address, c.Namespace, c.Lasted) },
 		OutageEnded:     func(ctx context.Context, o conn.Ended) { ended.Outage(ctx, o.Address, o.Namespace, o.Lasted) },
 		Logger:          p.log,

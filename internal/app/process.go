@@ -11,7 +11,6 @@ import (
 	"go.temporal.io/sdk/worker"
 
 	"github.com/signalbox-dev/signalbox/internal/config"
-	"github.com/signalbox-dev/signalbox/internal/config/sealconfig"
 	"github.com/signalbox-dev/signalbox/internal/keyring"
 	"github.com/signalbox-dev/signalbox/internal/memory"
 	"github.com/signalbox-dev/signalbox/internal/processor"
@@ -36,7 +35,7 @@ type process struct {
 func newProcess(ctx context.Context, opts Options) (_ *process, err error) {
 	p := &process{cfg: opts.Config, log: opts.Log, version: opts.Version, serverID: newServerID(), keys: opts.Keys}
 	if p.keys == nil {
-		if p.keys, err = sealconfig.Ring(p.cfg.Encryption); err != nil {
+		if p.keys, err = p.cfg.Encryption.Ring(); err != nil {
 			return nil, err
 		}
 	}

@@ -1,4 +1,4 @@
-package temporalconfig_test
+package clientconfig_test
 
 import (
 	"crypto/ecdsa"
@@ -15,10 +15,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/signalbox-dev/signalbox/internal/config"
-	"github.com/signalbox-dev/signalbox/internal/config/temporalconfig"
+	"github.com/signalbox-dev/signalbox/internal/config/clientconfig"
 )
 
-func layers() []config.Layer { return []config.Layer{temporalconfig.Layer(time.Now)} }
+func layers() []config.Layer { return []config.Layer{clientconfig.TemporalLayer(time.Now)} }
 
 func load(t *testing.T, env config.Environment) *config.Config {
 	t.Helper()
@@ -80,7 +80,7 @@ authority = "edge.example"
 x-team = "orders"
 `)
 	cfg := load(t, config.Environment{"TEMPORAL_CONFIG_FILE": file, "TEMPORAL_PROFILE": "prod"})
-	options, err := temporalconfig.Options(cfg.Temporal)
+	options, err := clientconfig.Temporal(cfg.Temporal)
 	require.NoError(t, err)
 	require.Equal(t, "prod.example:7233", options.HostPort)
 	require.Equal(t, "orders", options.Namespace)
@@ -101,14 +101,14 @@ x-team = "orders"
 
 func TestTLS(t *testing.T) {
 	t.Parallel()
-	plain, err := temporalconfig.Options(config.Default().Temporal)
+	plain, err := clientconfig.Temporal(config.Default().Temporal)
 	require.NoError(t, err)
 	require.True(t, plain.ConnectionOptions.TLSDisabled)
 
 	cert, key := keyPair(t)
 	tls := config.Default().Temporal
 	tls.TLS = config.TLS{CertFile: cert, KeyFile: key, CAFile: cert, ServerName: "temporal.example"}
-	options, err := temporalconfig.Options(tls)
+	options, err := clientconfig.Temporal(tls)
 	require.NoError(t, err)
 	conf := options.ConnectionOptions.TLS
 	require.Equal(t, "temporal.example", conf.ServerName)
@@ -122,7 +122,7 @@ func TestTLS(t *testing.T) {
 	require.ErrorContains(t, err, "load the client certificate for Temporal", "the files are read per handshake")
 
 	tls.TLS.Disabled = true
-	options, err = temporalconfig.Options(tls)
+	options, err = clientconfig.Temporal(tls)
 	require.NoError(t, err)
 	require.True(t, options.ConnectionOptions.TLSDisabled)
 	require.Nil(t, options.ConnectionOptions.TLS)
@@ -139,7 +139,7 @@ func TestInlineCertificatesOfTemporalsVariables(t *testing.T) {
 		"TEMPORAL_TLS_CLIENT_CERT_DATA": string(cert), "TEMPORAL_TLS_CLIENT_KEY_DATA": string(key),
 		"TEMPORAL_TLS_SERVER_CA_CERT_DATA": string(cert),
 	})
-	options, err := temporalconfig.Options(cfg.Temporal)
+	options, err := clientconfig.Temporal(cfg.Temporal)
 	require.NoError(t, err)
 	require.NotNil(t, options.ConnectionOptions.TLS.RootCAs)
 	_, err = options.ConnectionOptions.TLS.GetClientCertificate(nil)
@@ -151,15 +151,15 @@ func TestCredentialFilesAreReadAtStart(t *testing.T) {
 	t.Parallel()
 	temporal := config.Default().Temporal
 	temporal.APIKeyFile = write(t, "key", "  \n")
-	_, err := temporalconfig.Options(temporal)
+	_, err := clientconfig.Temporal(temporal)
 	require.ErrorContains(t, err, "is empty")
 	temporal.APIKeyFile = write(t, "key", "abc\n")
-	options, err := temporalconfig.Options(temporal)
+	options, err := clientconfig.Temporal(temporal)
 	require.NoError(t, err)
 	require.NotNil(t, options.Credentials)
 	require.NotNil(t, options.ConnectionOptions.TLS)
 
 	temporal.TLS.CAFile = write(t, "ca.pem", "not PEM")
-	_, err = temporalconfig.Options(temporal)
+	_, err = clientconfig.Temporal(temporal)
 	require.ErrorContains(t, err, "no certificate in PEM form found")
 }

@@ -1,4 +1,4 @@
-package temporalconfig_test
+package clientconfig_test
 
 import (
 	"errors"
@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/signalbox-dev/signalbox/internal/config"
-	"github.com/signalbox-dev/signalbox/internal/config/temporalconfig"
+	"github.com/signalbox-dev/signalbox/internal/config/clientconfig"
 )
 
 // lines loads the configuration that the variables describe and returns every violation of it.
@@ -105,7 +105,7 @@ func TestValidityHeals(t *testing.T) {
 			require.Len(t, cfg.Warnings, 1)
 			require.Contains(t, cfg.Warnings[0].String(),
 				"temporal.tls.cert_file (SIGNALBOX_TEMPORAL_TLS_CERT_FILE): "+test.want)
-			_, err := temporalconfig.Options(cfg.Temporal)
+			_, err := clientconfig.Temporal(cfg.Temporal)
 			require.NoError(t, err, "a client can be created nevertheless")
 		})
 	}
@@ -125,7 +125,7 @@ func TestIdentityChangesWithCredentials(t *testing.T) {
 		if change != nil {
 			change(&changed)
 		}
-		name, err := temporalconfig.Identity(changed)
+		name, err := clientconfig.TemporalIdentity(changed)
 		require.NoError(t, err)
 		require.NotContains(t, name, "hunter2")
 		return name
@@ -157,7 +157,7 @@ func TestIdentityChangesWithCredentials(t *testing.T) {
 		require.Equal(t, before, identity(nil))
 	}
 	temporal.TLS.CAFile = filepath.Join(t.TempDir(), "gone")
-	_, err := temporalconfig.Identity(temporal)
+	_, err := clientconfig.TemporalIdentity(temporal)
 	require.ErrorContains(t, err, "temporal.tls.ca_file")
 }
 
@@ -166,7 +166,7 @@ func TestReloadReadsTheFilesAgain(t *testing.T) {
 	t.Parallel()
 	temporal := config.Default().Temporal
 	temporal.TLS.CAFile, _ = keyPair(t)
-	reload := temporalconfig.Reload(temporal)
+	reload := clientconfig.ReloadTemporal(temporal)
 	options, err := reload()
 	require.NoError(t, err)
 	first := options.ConnectionOptions.TLS.RootCAs

@@ -1,5 +1,4 @@
-// Package spelling suggests corrections of misspelled words.
-package spelling
+package schema
 
 import "fmt"
 

@@ -1,35 +1,28 @@
-package redisconfig_test
+package clientconfig_test
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"encoding/pem"
 	"errors"
-	"math/big"
 	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/signalbox-dev/signalbox/internal/config"
-	"github.com/signalbox-dev/signalbox/internal/config/redisconfig"
+	"github.com/signalbox-dev/signalbox/internal/config/clientconfig"
 )
 
 var noon = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 
-// load reads a configuration with these variables, without the prefix SIGNALBOX_REDIS_.
-func load(t *testing.T, now time.Time, variables map[string]string) (*config.Config, []string) {
+// loadRedis reads a configuration with these variables, without the prefix SIGNALBOX_REDIS_.
+func loadRedis(t *testing.T, now time.Time, variables map[string]string) (*config.Config, []string) {
 	t.Helper()
 	env := config.Environment{}
 	for name, value := range variables {
 		env["SIGNALBOX_REDIS_"+name] = value
 	}
-	layer := redisconfig.Layer(func() time.Time { return now })
+	layer := clientconfig.RedisLayer(func() time.Time { return now })
 	cfg, err := config.Load(config.Options{Env: env, Layers: []config.Layer{layer}})
 	var found config.Violations
 	if !errors.As(err, &found) {
@@ -43,35 +36,18 @@ func load(t *testing.T, now time.Time, variables map[string]string) (*config.Con
 	return cfg, lines
 }
 
-func write(t *testing.T, content string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "file")
-	require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
-	return path
-}
-
 // pair returns the files of a certificate that is valid for an hour around noon, and of its key.
 func pair(t *testing.T) (cert, key string) {
 	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotBefore: noon.Add(-30 * time.Minute), NotAfter: noon.Add(30 * time.Minute)}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
-	require.NoError(t, err)
-	secret, err := x509.MarshalPKCS8PrivateKey(private)
-	require.NoError(t, err)
-	encode := func(kind string, b []byte) string {
-		return write(t, string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: b})))
-	}
-	return encode("CERTIFICATE", der), encode("PRIVATE KEY", secret)
+	return keyPairOf(t, noon.Add(-30*time.Minute), noon.Add(30*time.Minute))
 }
 
-func TestOptions(t *testing.T) {
+func TestRedisOptions(t *testing.T) {
 	t.Parallel()
-	cfg, violations := load(t, noon, map[string]string{"URL": "redis://ada:x@h:1/2", "PREFIX": "p:", "TIMEOUT": "700ms"})
+	cfg, violations := loadRedis(t, noon,
+		map[string]string{"URL": "redis://ada:x@h:1/2", "PREFIX": "p:", "TIMEOUT": "700ms"})
 	require.Empty(t, violations)
-	options, err := redisconfig.Options(cfg.Redis)
+	options, err := clientconfig.Redis(cfg.Redis)
 	require.NoError(t, err)
 	require.Equal(t, "redis://ada:x@h:1/2", options.URL)
 	require.Equal(t, "p:", options.Prefix)
@@ -79,17 +55,17 @@ func TestOptions(t *testing.T) {
 	require.Nil(t, options.TLS)
 	require.Nil(t, options.Password)
 
-	cfg, violations = load(t, noon,
+	cfg, violations = loadRedis(t, noon,
 		map[string]string{"ADDRESSES": "a:1,b:2", "MODE": "sentinel", "MASTER_NAME": "m", "USERNAME": "ada"})
 	require.Empty(t, violations)
-	options, err = redisconfig.Options(cfg.Redis)
+	options, err = clientconfig.Redis(cfg.Redis)
 	require.NoError(t, err)
 	require.Equal(t, []string{"a:1", "b:2"}, options.Addresses)
 	require.Equal(t, []any{"m", "ada", false}, []any{options.MasterName, options.Username, options.Cluster})
 
-	cfg, violations = load(t, noon, map[string]string{"ADDRESSES": "a:1", "MODE": "cluster", "TLS_ENABLED": "true"})
+	cfg, violations = loadRedis(t, noon, map[string]string{"ADDRESSES": "a:1", "MODE": "cluster", "TLS_ENABLED": "true"})
 	require.Empty(t, violations)
-	options, err = redisconfig.Options(cfg.Redis)
+	options, err = clientconfig.Redis(cfg.Redis)
 	require.NoError(t, err)
 	require.True(t, options.Cluster)
 	require.NotNil(t, options.TLS)
@@ -97,16 +73,16 @@ func TestOptions(t *testing.T) {
 }
 
 // A rotated password and a rotated certificate are used without a restart.
-func TestRotatedCredentials(t *testing.T) {
+func TestRotatedCredentialsOfRedis(t *testing.T) {
 	t.Parallel()
 	cert, key := pair(t)
-	password := write(t, "old\n")
-	cfg, violations := load(t, noon, map[string]string{
+	password := write(t, "file", "old\n")
+	cfg, violations := loadRedis(t, noon, map[string]string{
 		"URL": "redis://h", "PASSWORD_FILE": password, "TLS_CERT_FILE": cert, "TLS_KEY_FILE": key, "TLS_CA_FILE": cert,
 		"TLS_SERVER_NAME": "redis",
 	})
 	require.Empty(t, violations)
-	options, err := redisconfig.Options(cfg.Redis)
+	options, err := clientconfig.Redis(cfg.Redis)
 	require.NoError(t, err)
 	require.Equal(t, "redis", options.TLS.ServerName)
 	require.NotNil(t, options.TLS.RootCAs)
@@ -130,11 +106,11 @@ func TestRotatedCredentials(t *testing.T) {
 	require.NoError(t, os.WriteFile(password, nil, 0o600))
 	_, err = options.Password()
 	require.ErrorContains(t, err, "is empty")
-	_, err = redisconfig.Options(cfg.Redis)
+	_, err = clientconfig.Redis(cfg.Redis)
 	require.ErrorContains(t, err, "redis.password_file")
 }
 
-func TestEveryViolationOfTheFilesAtOnce(t *testing.T) {
+func TestEveryViolationOfTheFilesOfRedisAtOnce(t *testing.T) {
 	t.Parallel()
 	cert, key := pair(t)
 	_, other := pair(t)
@@ -144,8 +120,8 @@ func TestEveryViolationOfTheFilesAtOnce(t *testing.T) {
 		want                    []string
 		heals                   bool
 	}{
-		"all good": {now: noon, cert: cert, key: key, ca: cert, password: write(t, "x")},
-		"all wrong": {now: noon, cert: cert, key: other, ca: key, password: write(t, "\n"),
+		"all good": {now: noon, cert: cert, key: key, ca: cert, password: write(t, "file", "x")},
+		"all wrong": {now: noon, cert: cert, key: other, ca: key, password: write(t, "file", "\n"),
 			want: []string{"password_file (SIGNALBOX_REDIS_PASSWORD_FILE): the password", "ca_file", "cert_file"}},
 		"swapped": {now: noon, cert: key, key: cert,
 			want: []string{"cert_file (SIGNALBOX_REDIS_TLS_CERT_FILE): the client certificate and its key cannot be used"}},
@@ -159,7 +135,7 @@ func TestEveryViolationOfTheFilesAtOnce(t *testing.T) {
 			want: []string{"not valid before 2026-01-31 11:30:00"}, heals: true},
 		"nothing at all": {now: noon},
 	} {
-		cfg, lines := load(t, test.now, map[string]string{
+		cfg, lines := loadRedis(t, test.now, map[string]string{
 			"URL": "redis://h", "TLS_CERT_FILE": test.cert, "TLS_KEY_FILE": test.key, "TLS_CA_FILE": test.ca,
 			"PASSWORD_FILE": test.password,
 		})
@@ -171,7 +147,7 @@ func TestEveryViolationOfTheFilesAtOnce(t *testing.T) {
 		if cfg == nil || test.heals {
 			continue
 		}
-		_, err := redisconfig.Options(cfg.Redis)
+		_, err := clientconfig.Redis(cfg.Redis)
 		require.NoError(t, err, name)
 	}
 }
@@ -180,7 +156,7 @@ func TestEveryViolationOfTheFilesAtOnce(t *testing.T) {
 func TestPostgresNeedsRedis(t *testing.T) {
 	t.Parallel()
 	check := func(env config.Environment) error {
-		_, err := config.Load(config.Options{Env: env, Layers: []config.Layer{redisconfig.Layer(time.Now)}})
+		_, err := config.Load(config.Options{Env: env, Layers: []config.Layer{clientconfig.RedisLayer(time.Now)}})
 		return err
 	}
 	require.NoError(t, check(nil), "SQLite is for one process anyway")

@@ -1,4 +1,4 @@
-package temporalconfig
+package clientconfig
 
 import (
 	"crypto/sha256"
@@ -11,10 +11,10 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/config"
 )
 
-// Identity returns a hash of the address and of the content of every credential, which does not disclose them. When it
-// changes, the files were rotated and a new client is needed. It reads a few small files, so it may be called every few
-// seconds; its errors are those of files that cannot be read now.
-func Identity(t config.Temporal) (string, error) {
+// TemporalIdentity returns a hash of the address and of the content of every credential, which does not disclose them.
+// When it changes, the files were rotated and a new client is needed. It reads a few small files, so it may be called
+// every few seconds; its errors are those of files that cannot be read now.
+func TemporalIdentity(t config.Temporal) (string, error) {
 	h := sha256.New()
 	write := func(content []byte) {
 		var length [8]byte

@@ -1,4 +1,4 @@
-package redisconfig
+package clientconfig
 
 import (
 	"crypto/tls"
@@ -10,19 +10,16 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/config"
 )
 
-// Layer checks that Redis is configured where it is needed, and the files of its credentials; now is the clock for the
-// validity of certificates. Commands that run dispatchers use it: a migration of the database needs no Redis.
-func Layer(now func() time.Time) config.Layer {
-	return config.Layer{
-		Apply: func(config.Environment, *config.Config) (map[string]string, error) {
-			return nil, nil
-		}, //nolint:nilnil // it sets nothing
-		Check: func(cfg *config.Config) config.Violations { return append(needed(cfg), Check(cfg.Redis, now())...) },
-	}
+// RedisLayer checks that Redis is configured where it is needed, and the files of its credentials; now is the clock for
+// the validity of certificates. Commands that run dispatchers use it: a migration of the database needs no Redis.
+func RedisLayer(now func() time.Time) config.Layer {
+	return config.Layer{Check: func(cfg *config.Config) config.Violations {
+		return append(redisNeeded(cfg), checkRedis(cfg.Redis, now())...)
+	}}
 }
 
-// needed reports leases in memory where several processes share a database: each would own every dispatcher.
-func needed(cfg *config.Config) config.Violations {
+// redisNeeded reports leases in memory where several processes share a database: each would own every dispatcher.
+func redisNeeded(cfg *config.Config) config.Violations {
 	if cfg.Store.Driver != config.DriverPostgres || cfg.Redis.Used() {
 		return nil
 	}
@@ -33,9 +30,9 @@ func needed(cfg *config.Config) config.Violations {
 	}}
 }
 
-// Check reads the files and reports everything that is wrong with them at once. A client certificate outside its
+// checkRedis reads the files and reports everything that is wrong with them at once. A client certificate outside its
 // validity may heal, by a rotation or with time. Files that are missing are reported by package config.
-func Check(r config.Redis, now time.Time) config.Violations {
+func checkRedis(r config.Redis, now time.Time) config.Violations {
 	var violations config.Violations
 	add := func(path string, heals bool, format string, args ...any) {
 		violations = append(violations, config.Violation{Path: path, Message: fmt.Sprintf(format, args...), Heals: heals})

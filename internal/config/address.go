@@ -1,6 +1,4 @@
-// Package address checks addresses of the form host:port and base addresses of web pages, and explains what is wrong
-// with invalid ones. It resolves no names and opens no connections.
-package address
+package config
 
 import (
 	"fmt"

@@ -1,11 +1,11 @@
-package address_test
+package config_test
 
 import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/signalbox-dev/signalbox/internal/config/address"
+	"github.com/signalbox-dev/signalbox/internal/config"
 )
 
 // Wrong addresses, and the correction that the violation proposes.
@@ -30,22 +30,22 @@ func TestAddressesOfTemporal(t *testing.T) {
 		"1:2:3:4:5:6:7:8:7233":       "an IPv6 address needs brackets; write [1:2:3:4:5:6:7:8]:7233",
 		"a:b:c":                      "it has too many colons; write for example 127.0.0.1:7233 or [::1]:7233",
 	} {
-		require.Contains(t, address.DialViolation(text), want, text)
+		require.Contains(t, config.DialViolation(text), want, text)
 	}
 	for _, text := range []string{
 		"temporal:7233", "127.0.0.1:1", "[::1]:7233", "[fe80::1%eth0]:7233", "a.b.example:65535"} {
-		require.Empty(t, address.DialViolation(text), text)
+		require.Empty(t, config.DialViolation(text), text)
 	}
 }
 
 func TestListening(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{":0", "127.0.0.1:8080", "[::]:8080", "localhost:65535"} {
-		require.Empty(t, address.ListenViolation(text), text)
+		require.Empty(t, config.ListenViolation(text), text)
 	}
-	require.Equal(t, "missing port in address", address.ListenViolation("everywhere"))
-	require.Equal(t, "the port is not a number from 0 to 65535", address.ListenViolation("a:-1"))
-	require.Equal(t, "the port is not a number from 0 to 65535", address.ListenViolation("a:65536"))
+	require.Equal(t, "missing port in address", config.ListenViolation("everywhere"))
+	require.Equal(t, "the port is not a number from 0 to 65535", config.ListenViolation("a:-1"))
+	require.Equal(t, "the port is not a number from 0 to 65535", config.ListenViolation("a:65536"))
 }
 
 func TestLoopback(t *testing.T) {
@@ -54,7 +54,7 @@ func TestLoopback(t *testing.T) {
 		"127.0.0.1:1": true, "127.8.8.8:1": true, "[::1]:1": true, "localhost:1": true,
 		":8080": false, "0.0.0.0:1": false, "[::]:1": false, "10.0.0.1:1": false, "example.com:1": false, "127.0.0.1": false,
 	} {
-		require.Equal(t, want, address.IsLoopback(text), text)
+		require.Equal(t, want, config.IsLoopback(text), text)
 	}
 }
 
@@ -71,10 +71,10 @@ func TestWebAddresses(t *testing.T) {
 		"http://temporal?x=1":        "a query",
 		"http://temporal/#/runs":     "a fragment",
 	} {
-		require.Contains(t, address.WebViolation(text), want, text)
+		require.Contains(t, config.WebViolation(text), want, text)
 	}
 	for _, text := range []string{"http://localhost:8233", "https://temporal.example/ui/", "http://[::1]:8233"} {
-		require.Empty(t, address.WebViolation(text), text)
+		require.Empty(t, config.WebViolation(text), text)
 	}
 }
 
@@ -83,10 +83,10 @@ func TestHostsOfThisMachine(t *testing.T) {
 	for _, own := range []string{
 		"localhost", "LOCALHOST:80", "localhost.", "127.0.0.1", "127.9.9.9:80", "[::1]:80", "::1", "[::1]",
 		"[::ffff:127.0.0.1]:80"} {
-		require.True(t, address.IsLocalHost(own), own)
+		require.True(t, config.IsLocalHost(own), own)
 	}
 	for _, other := range []string{
 		"", "example.com", "localhost.example.com:80", "10.0.0.1:80", "127.0.0.1.example.com", "[2001:db8::1]:80"} {
-		require.False(t, address.IsLocalHost(other), other)
+		require.False(t, config.IsLocalHost(other), other)
 	}
 }

@@ -1,19 +1,4 @@
-// Package temporalconfig combines our configuration with Temporal's own.
-//
-// Layer reads what every Temporal tool reads (TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_API_KEY, the
-// TEMPORAL_TLS_* variables, and the profile of TEMPORAL_PROFILE in temporal.toml); Signalbox settings override it. Then
-// it checks the files of the credentials. Options converts the result to the options of the SDK's client.
-//
-//	cfg, err := config.Load(config.Options{Flags: flags, Env: env, Layers: []config.Layer{temporalconfig.Layer(time.Now)}})
-//	options, err := temporalconfig.Options(cfg.Temporal)
-//
-// Files are rotated while a server runs. The owner of a connection compares Identity regularly, and creates a new
-// client with Reload when it differs. A file that cannot be used prevents a server from starting (see Check); one that
-// becomes unusable later is an error of Reload and of the next handshake, which can be retried.
-//
-// It is a package of its own so that package config, and with it the CLI, links no Temporal SDK. It opens
-// no connection, and ignores the remote codec of a profile: a worker would call it for every payload.
-package temporalconfig
+package clientconfig
 
 import (
 	"fmt"
@@ -24,11 +9,13 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/config"
 )
 
-// Layer applies Temporal's environment configuration and checks the credentials; now is the clock for the validity of
-// certificates.
-func Layer(now func() time.Time) config.Layer {
+// TemporalLayer applies what every Temporal tool reads (TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_API_KEY, the
+// TEMPORAL_TLS_* variables, and the profile of TEMPORAL_PROFILE in temporal.toml), which Signalbox settings override,
+// and checks the credentials; now is the clock for the validity of certificates. It ignores the remote codec of a
+// profile: a worker would call it for every payload.
+func TemporalLayer(now func() time.Time) config.Layer {
 	return config.Layer{Apply: apply, Check: func(cfg *config.Config) config.Violations {
-		return Check(cfg.Temporal, now())
+		return checkTemporal(cfg.Temporal, now())
 	}}
 }
 

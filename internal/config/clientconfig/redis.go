@@ -1,16 +1,4 @@
-// Package redisconfig converts the settings of Redis to the options of the lease store, and checks the files that they
-// name.
-//
-//	cfg, err := config.Load(config.Options{Flags: flags, Env: env, Layers: []config.Layer{redisconfig.Layer(time.Now)}})
-//	options, err := redisconfig.Options(cfg.Redis)
-//	store, err := redislease.Open(options)
-//
-// The password and the client's certificate are read again when they are used (per connection, per handshake), so
-// rotated files need no restart. Authorities are read once.
-//
-// It is a package of its own so that package config, and with it the CLI, links no Redis client. It opens no
-// connection.
-package redisconfig
+package clientconfig
 
 import (
 	"bytes"
@@ -26,8 +14,8 @@ import (
 	"github.com/signalbox-dev/signalbox/lease/redislease"
 )
 
-// Options returns the options of package redislease. It returns an error for a file that cannot be used.
-func Options(r config.Redis) (redislease.Options, error) {
+// Redis returns the options of package redislease. It returns an error for a file that cannot be used.
+func Redis(r config.Redis) (redislease.Options, error) {
 	options := redislease.Options{
 		URL: r.URL.Reveal(), Addresses: r.Addresses, MasterName: r.MasterName, Cluster: r.Mode == config.RedisCluster,
 		Username: r.Username, Timeout: r.Timeout, Prefix: r.Prefix,
@@ -42,7 +30,7 @@ func Options(r config.Redis) (redislease.Options, error) {
 		return options, nil
 	}
 	var err error
-	options.TLS, err = tlsConfig(r.TLS)
+	options.TLS, err = redisTLS(r.TLS)
 	return options, err
 }
 
@@ -59,7 +47,7 @@ func readPassword(path string) (string, error) {
 	return strings.TrimRight(string(content), "\r\n"), nil
 }
 
-func tlsConfig(t config.RedisTLS) (*tls.Config, error) {
+func redisTLS(t config.RedisTLS) (*tls.Config, error) {
 	conf := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName}
 	if t.CertFile != "" {
 		if _, err := readPair(t); err != nil {
@@ -80,8 +68,6 @@ func tlsConfig(t config.RedisTLS) (*tls.Config, error) {
 	}
 	return conf, nil
 }
-
-var errNoCertificate = errors.New("no certificate in PEM form found in it")
 
 func readPair(t config.RedisTLS) (*tls.Certificate, error) {
 	pair, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile)

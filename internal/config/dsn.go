@@ -1,10 +1,4 @@
-// Package dsn reads connection texts of databases and of Redis: it distinguishes those of Postgres from file paths,
-// finds passwords in plain text, and resolves references to passwords.
-//
-//	text, violations := dsn.Resolve("postgres://u:${file:/run/secrets/db}@h/d", os.LookupEnv)
-//
-// It opens no connection, and does not validate the rest of a DSN.
-package dsn
+package config
 
 import (
 	"fmt"
@@ -21,14 +15,12 @@ var (
 	keyValueSecret = regexp.MustCompile(`(?i)\b(password|sslpassword)\s*=\s*('[^']+'|[^'\s]+)`)
 )
 
-// Lookup returns a variable, as os.LookupEnv does.
-type Lookup func(name string) (string, bool)
-
-// Resolve replaces ${env:NAME} and ${file:/path} in a DSN. A value put into the middle of a URL is
+// ResolveDSN replaces ${env:NAME} and ${file:/path} in a DSN. A value put into the middle of a URL is
 // percent-escaped and one put into key=value text is quoted, so that any password works.
 //
-// Each violation names a reference that cannot be resolved and the cause, without its value.
-func Resolve(dsn string, lookup Lookup) (resolved string, violations []string) {
+// Each violation names a reference that cannot be resolved and the cause, without its value. The rest of the DSN is not
+// validated.
+func ResolveDSN(dsn string, lookup func(name string) (string, bool)) (resolved string, violations []string) {
 	whole := reference.FindString(dsn) == dsn
 	resolved = reference.ReplaceAllStringFunc(dsn, func(match string) string {
 		parts := reference.FindStringSubmatch(match)
@@ -49,7 +41,7 @@ func Resolve(dsn string, lookup Lookup) (resolved string, violations []string) {
 	return resolved, violations
 }
 
-func readReference(kind, name string, lookup Lookup) (value, violation string) {
+func readReference(kind, name string, lookup func(name string) (string, bool)) (value, violation string) {
 	switch kind {
 	case "env":
 		value, ok := lookup(name)
@@ -81,7 +73,7 @@ func escapeURL(value string) string {
 func HasPlainPassword(dsn string) bool {
 	bare := reference.ReplaceAllString(dsn, "")
 	if !strings.Contains(bare, "://") {
-		return IsPostgres(dsn) && keyValueSecret.MatchString(bare)
+		return IsPostgresDSN(dsn) && keyValueSecret.MatchString(bare)
 	}
 	u, err := url.Parse(bare)
 	if err != nil {
@@ -91,8 +83,8 @@ func HasPlainPassword(dsn string) bool {
 	return password != "" || u.Query().Get("password") != "" || u.Query().Get("sslpassword") != ""
 }
 
-// IsPostgres reports whether the text is a URL or key=value text, and not the path of a file.
-func IsPostgres(dsn string) bool {
+// IsPostgresDSN reports whether the text is a URL or key=value text, and not the path of a file.
+func IsPostgresDSN(dsn string) bool {
 	if strings.HasPrefix(dsn, "postgres://") || strings.HasPrefix(dsn, "postgresql://") {
 		return true
 	}

@@ -1,4 +1,4 @@
-package dsn_test
+package config_test
 
 import (
 	"errors"
@@ -8,16 +8,16 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/signalbox-dev/signalbox/internal/config/dsn"
+	"github.com/signalbox-dev/signalbox/internal/config"
 )
 
-func TestKinds(t *testing.T) {
+func TestKindsOfDSN(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]bool{
 		"postgres://h/d": true, "postgresql://h/d": true, "host=h dbname=d": true, "user=u": true, "service = s": true,
 		"signalbox.db": false, "/var/lib/x.db": false, "file:x.db?mode=rw": false, "file:x.db?host=1": false, "": false,
 	} {
-		require.Equal(t, want, dsn.IsPostgres(text), text)
+		require.Equal(t, want, config.IsPostgresDSN(text), text)
 	}
 }
 
@@ -29,11 +29,11 @@ func TestPasswordsInTheOpen(t *testing.T) {
 		"postgres://u@h/d": false, "postgres://u:${env:P}@h/d": false, "host=h password=${file:/p}": false, "host=h": false,
 		"x.db": false,
 	} {
-		require.Equal(t, want, dsn.HasPlainPassword(text), text)
+		require.Equal(t, want, config.HasPlainPassword(text), text)
 	}
 }
 
-func TestReferences(t *testing.T) {
+func TestReferencesInDSN(t *testing.T) {
 	t.Parallel()
 	lookup := func(name string) (string, bool) {
 		value, ok := map[string]string{"P": `a'b\c@d`, "EMPTY": ""}[name]
@@ -45,15 +45,15 @@ func TestReferences(t *testing.T) {
 		"host=h password=${env:P}":  `host=h password='a\'b\\c@d'`,
 		"nothing to do":             "nothing to do",
 	} {
-		got, violations := dsn.Resolve(text, lookup)
+		got, violations := config.ResolveDSN(text, lookup)
 		require.Empty(t, violations, text)
 		require.Equal(t, want, got)
 	}
-	_, violations := dsn.Resolve("${env:EMPTY} ${env:NOPE} ${P} ${file:/no/such/file}", lookup)
+	_, violations := config.ResolveDSN("${env:EMPTY} ${env:NOPE} ${P} ${file:/no/such/file}", lookup)
 	require.Len(t, violations, 4, "all at once")
 	exposed := filepath.Join(t.TempDir(), "password")
 	require.NoError(t, errors.Join(os.WriteFile(exposed, []byte("p"), 0o600), os.Chmod(exposed, 0o604)))
-	_, refused := dsn.Resolve("${file:"+exposed+"}", lookup)
+	_, refused := config.ResolveDSN("${file:"+exposed+"}", lookup)
 	require.Len(t, refused, 1)
 	require.Contains(t, refused[0], "can be read by all users of the machine")
 	require.Equal(t, "${P}: is not a reference; write ${env:NAME} or ${file:/path}", violations[2])

@@ -1,10 +1,9 @@
-package temporalconfig
+package clientconfig
 
 import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -16,10 +15,10 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/secretfile"
 )
 
-// Options returns the client's address, namespace, TLS, credentials and headers. Certificates and the API
+// Temporal returns the client's address, namespace, TLS, credentials and headers. Certificates and the API
 // key are read again when they are used (per handshake, per call), so rotated files need no restart;
 // they are also read once here, so that creating a client reports a wrong one. Authorities are only read here.
-func Options(t config.Temporal) (client.Options, error) {
+func Temporal(t config.Temporal) (client.Options, error) {
 	options := client.Options{HostPort: t.Address, Namespace: t.Namespace}
 	options.ConnectionOptions.Authority = t.Profile.Authority
 	if len(t.Profile.Headers) > 0 {
@@ -41,13 +40,13 @@ func Options(t config.Temporal) (client.Options, error) {
 		return options, nil
 	}
 	var err error
-	options.ConnectionOptions.TLS, err = tlsConfig(t)
+	options.ConnectionOptions.TLS, err = temporalTLS(t)
 	return options, err
 }
 
-// Reload returns a function that makes the options again from the current content of the files.
-func Reload(t config.Temporal) func() (client.Options, error) {
-	return func() (client.Options, error) { return Options(t) }
+// ReloadTemporal returns a function that makes the options again from the current content of the files.
+func ReloadTemporal(t config.Temporal) func() (client.Options, error) {
+	return func() (client.Options, error) { return Temporal(t) }
 }
 
 func readKey(path string) (string, error) {
@@ -62,7 +61,7 @@ func readKey(path string) (string, error) {
 	return key, nil
 }
 
-func tlsConfig(t config.Temporal) (*tls.Config, error) {
+func temporalTLS(t config.Temporal) (*tls.Config, error) {
 	conf := &tls.Config{
 		MinVersion:         tls.VersionTLS12,
 		ServerName:         t.TLS.ServerName,
@@ -120,7 +119,7 @@ func authorities(t config.Temporal) (*x509.CertPool, error) {
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(pem) {
 		return nil, fmt.Errorf("read the authorities for Temporal (temporal.tls.ca_file %q): %w", t.TLS.CAFile,
-			errors.New("no certificate in PEM form found"))
+			errNoCertificate)
 	}
 	return pool, nil
 }

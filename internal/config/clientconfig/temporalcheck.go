@@ -1,4 +1,4 @@
-package temporalconfig
+package clientconfig
 
 import (
 	"bytes"
@@ -23,10 +23,10 @@ const (
 	inline    = "Temporal's own configuration"
 )
 
-// Check reads the credentials and reports everything that is wrong with them at once: files that cannot be read, are
-// empty or hold something else, a key of another certificate, a client certificate outside its validity. The last one
-// heals, by a rotation or with time.
-func Check(t config.Temporal, now time.Time) config.Violations {
+// checkTemporal reads the credentials and reports everything that is wrong with them at once: files that cannot be
+// read, are empty or hold something else, a key of another certificate, a client certificate outside its validity. The
+// last one heals, by a rotation or with time.
+func checkTemporal(t config.Temporal, now time.Time) config.Violations {
 	var c checker
 	if t.APIKeyFile != "" {
 		c.apiKey(t.APIKeyFile)
@@ -125,9 +125,9 @@ func (c *checker) client(t config.Temporal, now time.Time) {
 	}
 }
 
-// ClientCertificate returns the certificate that Temporal is shown, as its file has it now; nil where none is
+// TemporalCertificate returns the certificate that Temporal is shown, as its file has it now; nil where none is
 // configured.
-func ClientCertificate(t config.Temporal) (*x509.Certificate, error) {
+func TemporalCertificate(t config.Temporal) (*x509.Certificate, error) {
 	content := t.Profile.CertPEM
 	if t.TLS.CertFile != "" {
 		var err error
