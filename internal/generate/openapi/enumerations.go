@@ -15,7 +15,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/health"
 	"github.com/signalbox-dev/signalbox/internal/problem"
-	"github.com/signalbox-dev/signalbox/internal/rpc/handler/webhooks"
+	"github.com/signalbox-dev/signalbox/internal/rpc/handler"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/control"
 	"github.com/signalbox-dev/signalbox/internal/run/explain"
@@ -53,7 +53,7 @@ func enumerations() []enumeration {
 		{"EventStatus", `Event.status ListEventsRequest.statuses`, texts(event.Statuses())},
 		{"DeliveryStatus", `Delivery.status`, texts(event.DeliveryStatuses())},
 		{"WebhookFormat", `Webhook.format CreateWebhookRequest.format`, texts(webhook.Formats())},
-		{"WebhookStatus", `Webhook.status`, webhooks.Statuses()},
+		{"WebhookStatus", `Webhook.status`, handler.WebhookStatuses()},
 		{"WebhookDeliveryStatus", `WebhookDelivery.status ListWebhookDeliveriesRequest.statuses`,
 			texts(webhook.DeliveryStatuses())},
 		{"WorkflowState", `Workflow.state ListWorkflowsRequest.states FindWorkflowsRequest.states`, workflow.States()},
