@@ -19,8 +19,6 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/signalbox-dev/signalbox/internal/generate/licences"
-	"github.com/signalbox-dev/signalbox/internal/generate/metrics"
 	"github.com/signalbox-dev/signalbox/internal/generate/openapi"
 )
 
@@ -63,8 +61,8 @@ func generators() map[string]generator {
 		"configuration": page(configurationPage),
 		"controls":      page(controlPage),
 		"errors":        page(errorPage),
-		"metrics":       {1, func(ctx context.Context, s []string) ([]byte, error) { return metrics.Page(ctx, s[0]) }},
-		"licences":      {1, func(ctx context.Context, s []string) ([]byte, error) { return licences.Collect(ctx, s[0]) }},
+		"metrics":       {1, func(ctx context.Context, s []string) ([]byte, error) { return metricsPage(ctx, s[0]) }},
+		"licences":      {1, func(ctx context.Context, s []string) ([]byte, error) { return licenceTexts(ctx, s[0]) }},
 		"openapi":       {2, func(_ context.Context, s []string) ([]byte, error) { return document(s[0], s[1]) }},
 	}
 }

@@ -1,4 +1,4 @@
-package licences
+package main
 
 import (
 	"os"
@@ -11,14 +11,12 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/notice"
 )
 
-const root = "../../.."
-
 // A module or a version that is linked, and the text of its licence, are in the notice, and nothing else is.
 func TestNoticeHasEveryModuleOfThePrograms(t *testing.T) {
 	t.Parallel()
 	text, err := notice.Text()
 	require.NoError(t, err)
-	programs, err := modules(t.Context(), root)
+	programs, err := modules(t.Context(), repository)
 	require.NoError(t, err)
 	require.Greater(t, len(programs), 200)
 	require.True(t, strings.HasPrefix(text, introduction+render(programsTitle, programs)),
@@ -31,17 +29,17 @@ func TestNoticeHasEveryPackageOfTheWebUI(t *testing.T) {
 	require.NoError(t, err)
 	_, part, found := strings.Cut(text, studioTitle)
 	require.True(t, found)
-	listed, err := studio(root)
+	listed, err := studio(repository)
 	require.NoError(t, err)
 	require.Greater(t, len(listed), 100)
 	for _, c := range listed {
 		require.GreaterOrEqual(t, strings.Count(part, "\n"+c.String()+"\n"), 2,
 			"%s is listed, and stands above its licence: run make generate", c)
 	}
-	if _, err := os.Stat(filepath.Join(root, "ui/node_modules")); err != nil {
+	if _, err := os.Stat(filepath.Join(repository, "ui/node_modules")); err != nil {
 		t.Skip("the packages are not installed: only their names were compared")
 	}
-	all, err := packages(root)
+	all, err := packages(repository)
 	require.NoError(t, err)
 	require.True(t, strings.HasSuffix(text, render(studioTitle, all)), "the notice is out of date: run make generate")
 }
@@ -50,14 +48,14 @@ func TestComponentsWithoutALicenceAreRefused(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "NOTICE"), []byte("of its authors"), 0o600))
-	_, err := texts(root, "example.com/new", []string{folder})
+	_, err := texts(repository, "example.com/new", []string{folder})
 	require.ErrorContains(t, err, "example.com/new has no licence text")
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "LICENSE.md"), []byte("do what you like\r\n\n"), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "license.go"), []byte("package x"), 0o600))
-	all, err := texts(root, "example.com/new", []string{folder})
+	all, err := texts(repository, "example.com/new", []string{folder})
 	require.NoError(t, err)
 	require.Equal(t, []string{"do what you like", "of its authors"}, all)
-	_, err = texts(root, "example.com/new", []string{filepath.Join(folder, "missing")})
+	_, err = texts(repository, "example.com/new", []string{filepath.Join(folder, "missing")})
 	require.ErrorContains(t, err, "make generate")
 }
 

@@ -1,9 +1,4 @@
-// Package metrics makes docs/reference/metrics.md.
-//
-// Names, types, labels and meanings are those of the instruments themselves: it creates all of them in a
-// [telemetry.Telemetry] with example values, and reads its page. The rules of Prometheus and the dashboards of Grafana
-// in the repository show where each metric is used.
-package metrics
+package main
 
 import (
 	"context"
@@ -53,8 +48,10 @@ func families() []struct {
 	}
 }
 
-// Page returns the page of the repository in a folder.
-func Page(ctx context.Context, repository string) ([]byte, error) {
+// metricsPage returns docs/reference/metrics.md of the repository in a folder. Names, types, labels and meanings are
+// those of the instruments themselves: it creates all of them in a [telemetry.Telemetry] with example values, and reads
+// its page. The rules of Prometheus and the dashboards of Grafana in the repository show where each metric is used.
+func metricsPage(ctx context.Context, repository string) ([]byte, error) {
 	metrics, err := instruments(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read the instruments: %w", err)
@@ -63,10 +60,10 @@ func Page(ctx context.Context, repository string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []byte(render(metrics, used)), nil
+	return []byte(renderMetrics(metrics, used)), nil
 }
 
-func render(metrics []instrument, used map[string][]usage) string {
+func renderMetrics(metrics []instrument, used map[string][]usage) string {
 	var page strings.Builder
 	page.WriteString(head)
 	known := map[string]bool{}

@@ -1,4 +1,4 @@
-package metrics
+package main
 
 import (
 	"context"
@@ -35,8 +35,10 @@ type instrument struct {
 	Labels              []string
 }
 
-// ours are the prefixes of the metrics of this platform; the others come from the Prometheus client library.
-func ours() []string { return []string{"dispatcher_", "signalbox_", "temporal_", "rpc_", "db_client_"} }
+// ourMetrics are the prefixes of the metrics of this platform; the others come from the Prometheus client library.
+func ourMetrics() []string {
+	return []string{"dispatcher_", "signalbox_", "temporal_", "rpc_", "db_client_"}
+}
 
 // instruments returns the metrics of a process in which everything is observed, by name.
 func instruments(ctx context.Context) ([]instrument, error) {
@@ -57,7 +59,7 @@ func instruments(ctx context.Context) ([]instrument, error) {
 	}
 	var all []instrument
 	for _, name := range slices.Sorted(maps.Keys(families)) {
-		if !hasPrefix(name, ours()...) {
+		if !hasPrefix(name, ourMetrics()...) {
 			continue
 		}
 		labels := map[string]bool{}

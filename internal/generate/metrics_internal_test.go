@@ -1,4 +1,4 @@
-package metrics
+package main
 
 import (
 	"os"
@@ -7,8 +7,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 )
-
-const repository = "../../.."
 
 func TestEveryMetricHasAMeaning(t *testing.T) {
 	t.Parallel()

@@ -1,6 +1,4 @@
-// Package licences collects the licence texts of the software of others that Signalbox's programs contain, for package
-// notice.
-package licences
+package main
 
 import (
 	"bytes"
@@ -38,9 +36,10 @@ licence below its name.
 	studioTitle   = "Packages in Run Studio, the web UI"
 )
 
-// Collect returns the texts, compressed by gzip. Root is the folder of the repository, whose packages of the web UI are
-// installed. It is an error if a module or package has no text.
-func Collect(ctx context.Context, root string) ([]byte, error) {
+// licenceTexts returns the licence texts of the software of others that the programs contain, for package notice,
+// compressed by gzip. Root is the folder of the repository, whose packages of the web UI are installed. It is an error
+// if a module or package has no text.
+func licenceTexts(ctx context.Context, root string) ([]byte, error) {
 	programs, err := modules(ctx, root)
 	if err != nil {
 		return nil, err
