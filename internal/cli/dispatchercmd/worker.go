@@ -1,8 +1,4 @@
-// Package workercmd is the noun "worker": the worker processes, by their heartbeats and their registrations with
-// dispatchers.
-//
-//	root.AddCommand(workercmd.New(s))
-package workercmd
+package dispatchercmd
 
 import (
 	"cmp"
@@ -18,22 +14,25 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/terminal"
 )
 
-// New returns the noun with its verbs.
-func New(s *invocation.Invocation) *cobra.Command {
+// NewWorker returns the noun "worker": the worker processes, by their heartbeats and their registrations with
+// dispatchers.
+func NewWorker(s *invocation.Invocation) *cobra.Command {
 	noun := invocation.Noun("worker", "List the worker processes", "")
-	noun.AddCommand(listCommand(s))
+	noun.AddCommand(workerListCommand(s))
 	return noun
 }
 
-// states of workers, as the API spells them.
-func states() []string { return []string{"alive", "late", "dead", "stopped", "silent", "unknown"} }
+// workerStates are the states of workers, as the API spells them.
+func workerStates() []string {
+	return []string{"alive", "late", "dead", "stopped", "silent", "unknown"}
+}
 
 type listFlags struct {
 	states  []string
 	project string
 }
 
-func listCommand(s *invocation.Invocation) *cobra.Command {
+func workerListCommand(s *invocation.Invocation) *cobra.Command {
 	var flags listFlags
 	cmd := &cobra.Command{
 		Use:   "list",
@@ -46,21 +45,21 @@ task queues are in use: it does not poll that queue until one of them ends.`,
   signalbox worker list --project shop --state late,dead`,
 		Args: invocation.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return list(cmd.Context(), s, flags)
+			return workerList(cmd.Context(), s, flags)
 		},
 	}
 	cmd.Flags().StringSliceVar(&flags.states, "state", nil,
-		"only these `states`, separated by commas: "+strings.Join(states(), ", "))
+		"only these `states`, separated by commas: "+strings.Join(workerStates(), ", "))
 	cmd.Flags().StringVar(&flags.project, "project", "", "only workers of this `project`")
 	// the flag is there
-	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(states(), cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(workerStates(), cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("project", s.CompleteProjects) // as above
 	s.BindServer(cmd)
 	return cmd
 }
 
-func list(ctx context.Context, s *invocation.Invocation, flags listFlags) error {
-	wanted, err := invocation.Words("state", flags.states, states())
+func workerList(ctx context.Context, s *invocation.Invocation, flags listFlags) error {
+	wanted, err := invocation.Words("state", flags.states, workerStates())
 	if err != nil {
 		return err
 	}
@@ -90,9 +89,6 @@ func list(ctx context.Context, s *invocation.Invocation, flags listFlags) error 
 		},
 	}.Print(s, found, false)
 }
-
-// unknown stands for what the heartbeat of a worker would say.
-const unknown = "unknown"
 
 // interpreter is the version of a worker's interpreter.
 func interpreter(w *signalboxv1.WorkerProcess) string {

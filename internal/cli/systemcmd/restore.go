@@ -1,7 +1,4 @@
-// Package restorecmd is the noun "restore": what a restored database lacks compared with Temporal.
-//
-//	root.AddCommand(restorecmd.New(s))
-package restorecmd
+package systemcmd
 
 import (
 	"cmp"
@@ -21,8 +18,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/terminal"
 )
 
-// New returns the noun with its verbs.
-func New(s *invocation.Invocation) *cobra.Command {
+// NewRestore returns the noun "restore": what a restored database lacks compared with Temporal.
+func NewRestore(s *invocation.Invocation) *cobra.Command {
 	noun := invocation.Noun("restore", "Check a database that was restored from a backup", "")
 	noun.AddCommand(checkCommand(s))
 	return noun
@@ -134,7 +131,7 @@ func fields(s *invocation.Invocation, c *signalboxv1.CheckRestoreResponse) []out
 	now := c.GetTime().AsTime()
 	return []output.Field{
 		{Name: "restored", Value: restored(c)},
-		{Name: "maintenance", Value: terminal.Line(maintenanceLine(c.GetMaintenance(), now))},
+		{Name: "maintenance", Value: terminal.Line(restoreMaintenanceLine(c.GetMaintenance(), now))},
 		{Name: "newest row", Value: part(c, "rows", newest(c, now))},
 		{Name: "without a row", Value: part(c, "comparison", lost(c))},
 		{Name: "forgotten", Value: part(c, "comparison", forgotten(c))},
@@ -172,7 +169,7 @@ func restored(c *signalboxv1.CheckRestoreResponse) string {
 		output.Moment(c.GetBackupTime()))
 }
 
-func maintenanceLine(m *signalboxv1.Maintenance, now time.Time) string {
+func restoreMaintenanceLine(m *signalboxv1.Maintenance, now time.Time) string {
 	switch {
 	case m == nil:
 		return "unknown"

@@ -1,6 +1,4 @@
-// Package controlcmd is what the noun "run" of the command line does to a run that is there: cancel, terminate, pause,
-// unpause, replay, export. Package runcmd starts and shows runs.
-package controlcmd
+package runcmd
 
 import (
 	"context"
@@ -11,13 +9,7 @@ import (
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
 	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
-	"github.com/signalbox-dev/signalbox/internal/cli/runcmd"
 )
-
-// New returns the verbs.
-func New(s *invocation.Invocation) []*cobra.Command {
-	return append(controlCommands(s), replayCommand(s), exportCommand(s))
-}
 
 // waitingPaused is what a paused run waits for.
 const waitingPaused = "paused"
@@ -76,7 +68,7 @@ func controlCommand(s *invocation.Invocation, c control) *cobra.Command {
 			if c.note != nil {
 				c.note(s, run)
 			}
-			return runcmd.Print(s, run)
+			return printRun(s, run)
 		},
 	}
 	bindReason(cmd, &reason, c.needsReason)
@@ -102,7 +94,7 @@ func reasonGiven(needed bool, reason string) error {
 
 // notePaused prints a note while no worker has handled the request yet; there may be no live worker.
 func notePaused(s *invocation.Invocation, run *signalboxv1.Run) {
-	if run.GetWaitingKind() != waitingPaused && !runcmd.Ended(run.GetStatus()) {
+	if run.GetWaitingKind() != waitingPaused && !hasEnded(run.GetStatus()) {
 		s.Note("requested; the run shows it once a worker has handled it: %s", s.Command("run watch %s", run.GetId()))
 	}
 }

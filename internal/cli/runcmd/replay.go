@@ -1,4 +1,4 @@
-package controlcmd
+package runcmd
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
 	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
-	"github.com/signalbox-dev/signalbox/internal/cli/runcmd"
 )
 
 type replayFlags struct {
@@ -67,16 +66,16 @@ func replay(ctx context.Context, s *invocation.Invocation, id string, flags repl
 	defer stop()
 	response, err := invocation.Send(patience, s, s.Runs().ReplayRun, request)
 	if err != nil {
-		return s.FailedHint(err, runcmd.StartedOnce(ctx, err, request.GetRequestId()), "replay run %q", id)
+		return s.FailedHint(err, startedOnce(ctx, err, request.GetRequestId()), "replay run %q", id)
 	}
 	if flags.dryRun {
-		return runcmd.Checked(s, response.GetRun())
+		return showChecked(s, response.GetRun())
 	}
-	return runcmd.Started(patience, s, response.GetRun(), response.GetCreated(), flags.wait)
+	return showStarted(patience, s, response.GetRun(), response.GetCreated(), flags.wait)
 }
 
 func replayRequest(s *invocation.Invocation, id string, flags replayFlags) (*signalboxv1.ReplayRunRequest, error) {
-	if err := runcmd.NoWait(flags.dryRun, flags.wait); err != nil {
+	if err := noWait(flags.dryRun, flags.wait); err != nil {
 		return nil, err
 	}
 	if err := reasonGiven(!flags.dryRun, flags.reason); err != nil {

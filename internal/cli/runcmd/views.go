@@ -1,7 +1,4 @@
-// Package viewcmd is the noun "view": saved filters of the list of runs, personal or shared by a project.
-//
-//	root.AddCommand(viewcmd.New(s))
-package viewcmd
+package runcmd
 
 import (
 	"context"
@@ -15,29 +12,28 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
 	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
-	"github.com/signalbox-dev/signalbox/internal/cli/runcmd"
 )
 
-// New returns the noun with its verbs.
-func New(s *invocation.Invocation) *cobra.Command {
+// NewView returns the noun "view" with its verbs.
+func NewView(s *invocation.Invocation) *cobra.Command {
 	noun := invocation.Noun("view", "Save filters of the list of runs under a name", "")
-	noun.AddCommand(listCommand(s), saveCommand(s), deleteCommand(s))
+	noun.AddCommand(viewListCommand(s), saveCommand(s), deleteCommand(s))
 	return noun
 }
 
-func listCommand(s *invocation.Invocation) *cobra.Command {
+func viewListCommand(s *invocation.Invocation) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "list",
 		Short:   "List your views and the shared ones of the project",
 		Example: `  signalbox view list`,
 		Args:    invocation.Args(0, 0, ""),
-		RunE:    func(cmd *cobra.Command, _ []string) error { return list(cmd.Context(), s) },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return viewList(cmd.Context(), s) },
 	}
 	s.BindClient(cmd)
 	return cmd
 }
 
-func list(ctx context.Context, s *invocation.Invocation) error {
+func viewList(ctx context.Context, s *invocation.Invocation) error {
 	response, err := invocation.Call(ctx, s, s.Views().ListViews, &signalboxv1.ListViewsRequest{Project: s.Project()},
 		"list views")
 	if err != nil {
@@ -65,7 +61,7 @@ func yes(b bool) string {
 
 // filterLine is the query in the words of the flags.
 func filterLine(q *signalboxv1.ViewQuery) string {
-	line := runcmd.FilterLine(q.GetFilter(), periodText(q.GetPeriod()), periodText(q.GetEndedPeriod()))
+	line := FilterLine(q.GetFilter(), periodText(q.GetPeriod()), periodText(q.GetEndedPeriod()))
 	if q.GetOrder() != "" && q.GetOrder() != "newest" {
 		line += ", " + q.GetOrder() + " first"
 	}
@@ -81,7 +77,7 @@ func periodText(period *durationpb.Duration) string {
 }
 
 type saveFlags struct {
-	runcmd.Selection
+	Selection
 
 	order, name string
 	columns     []string
@@ -103,11 +99,11 @@ its name: the filter, order and columns are those of the flags. It fails if the 
   signalbox view save failed-orders --status failed,timed_out --workflow shop/order --revision 1 --shared
   signalbox run list --view failed-orders`,
 		Args: invocation.Args(1, 1, "NAME"),
-		RunE: func(cmd *cobra.Command, args []string) error { return save(cmd, s, args[0], flags) },
+		RunE: func(cmd *cobra.Command, args []string) error { return viewSave(cmd, s, args[0], flags) },
 	}
 	flags.Bind(cmd)
 	cmd.Flags().StringVar(&flags.order, "order", "",
-		"`order` of the list: "+strings.Join(runcmd.Orders(), " or ")+" first")
+		"`order` of the list: "+strings.Join(orders(), " or ")+" first")
 	cmd.Flags().StringSliceVar(&flags.columns, "columns", nil,
 		"`columns` of the list in the web UI, separated by commas; the reader's own choice when not given")
 	cmd.Flags().BoolVar(&flags.shared, "shared", false, "show the view to every caller with a role in the project")
@@ -115,19 +111,19 @@ its name: the filter, order and columns are those of the flags. It fails if the 
 	cmd.Flags().StringVar(&flags.name, "name", "", "new `name` of the view to replace")
 	// the flag is there
 	_ = cmd.RegisterFlagCompletionFunc("order",
-		cobra.FixedCompletions(runcmd.Orders(), cobra.ShellCompDirectiveNoFileComp))
+		cobra.FixedCompletions(orders(), cobra.ShellCompDirectiveNoFileComp))
 	s.BindClient(cmd)
 	return cmd
 }
 
-func save(cmd *cobra.Command, s *invocation.Invocation, name string, flags saveFlags) error {
+func viewSave(cmd *cobra.Command, s *invocation.Invocation, name string, flags saveFlags) error {
 	query, err := flags.query(s)
 	if err != nil {
 		return err
 	}
 	request := &signalboxv1.SaveViewRequest{Project: s.Project(), Name: name, Query: query, Shared: flags.shared}
 	if cmd.Flags().Changed("revision") {
-		now, err := runcmd.FindView(cmd.Context(), s, name)
+		now, err := findView(cmd.Context(), s, name)
 		if err != nil {
 			return err
 		}
@@ -159,7 +155,7 @@ func (f *saveFlags) query(s *invocation.Invocation) (*signalboxv1.ViewQuery, err
 		return nil, err
 	}
 	if f.order != "" {
-		if _, err := invocation.Words("order", []string{f.order}, runcmd.Orders()); err != nil {
+		if _, err := invocation.Words("order", []string{f.order}, orders()); err != nil {
 			return nil, err
 		}
 	}
@@ -183,7 +179,7 @@ func deleteCommand(s *invocation.Invocation) *cobra.Command {
 		Example: `  signalbox view delete failed-orders --yes`,
 		Args:    invocation.Args(1, 1, "NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			now, err := runcmd.FindView(cmd.Context(), s, args[0])
+			now, err := findView(cmd.Context(), s, args[0])
 			if err != nil {
 				return err
 			}

@@ -1,4 +1,4 @@
-package controlcmd
+package runcmd
 
 import (
 	"errors"
@@ -10,11 +10,10 @@ import (
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
 	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
-	"github.com/signalbox-dev/signalbox/internal/cli/runcmd"
 )
 
 type exportFlags struct {
-	runcmd.Selection
+	Selection
 
 	format, file string
 	all          bool
@@ -54,7 +53,7 @@ every run of the project. Lists of any length are written as they arrive; an int
 func export(cmd *cobra.Command, s *invocation.Invocation, args []string, flags exportFlags) error {
 	patience, stop := s.Patience(cmd.Context())
 	defer stop()
-	choice := runcmd.GivenFlag(cmd, "format", "all")
+	choice := GivenFlag(cmd, "format", "all")
 	if len(args) == 1 {
 		if choice != "" {
 			return exit.Usagef("--%s chooses among runs, and %q is one: leave one of them out", choice, args[0])
