@@ -15,7 +15,6 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/memory"
 	"github.com/signalbox-dev/signalbox/internal/processor"
 	"github.com/signalbox-dev/signalbox/internal/secret"
-	"github.com/signalbox-dev/signalbox/internal/secret/provider"
 	"github.com/signalbox-dev/signalbox/internal/telemetry"
 )
 
@@ -92,7 +91,7 @@ func (p *process) shedsLoad() bool { return p.memory.Level() >= memory.High }
 // secrets returns the provider of this process's secrets.
 func (p *process) secrets() secret.Provider {
 	cfg := p.cfg.Secrets
-	return provider.New(provider.Options{
+	return secret.NewProvider(secret.ProviderOptions{
 		Dir: cfg.Dir, Prefix: cfg.EnvPrefix, Lookup: os.LookupEnv, Command: cfg.Command, Timeout: cfg.Timeout,
 		Keep: cfg.Cache,
 	})

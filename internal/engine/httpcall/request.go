@@ -16,8 +16,8 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
-	"github.com/signalbox-dev/signalbox/internal/excerpt"
 )
 
 const (
@@ -82,7 +82,7 @@ func targetURL(r flow.HTTPRequest) (*url.URL, error) {
 	switch {
 	case u.Scheme != "http" && u.Scheme != "https":
 		return nil, fmt.Errorf("its URL has the scheme %q; only http and https can be called",
-			excerpt.Of(u.Scheme, maxQuoted))
+			apperror.Excerpt(u.Scheme, maxQuoted))
 	case u.Hostname() == "":
 		return nil, errors.New("its URL names no host")
 	}
@@ -106,7 +106,7 @@ func requestHeaders(given map[string]string) (http.Header, string, error) {
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		value := given[name]
 		if !httpguts.ValidHeaderFieldName(name) {
-			return nil, "", fmt.Errorf("%q is not the name of a header", excerpt.Of(name, maxQuoted))
+			return nil, "", fmt.Errorf("%q is not the name of a header", apperror.Excerpt(name, maxQuoted))
 		}
 		if !httpguts.ValidHeaderFieldValue(value) {
 			return nil, "", fmt.Errorf("the header %q has a value with characters that headers cannot carry", name)

@@ -20,7 +20,6 @@ import (
 	"github.com/jellydator/ttlcache/v3"
 
 	"github.com/signalbox-dev/signalbox/internal/apperror"
-	"github.com/signalbox-dev/signalbox/internal/jsonpointer"
 	"github.com/signalbox-dev/signalbox/internal/redact"
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
@@ -178,7 +177,7 @@ func part(value json.RawMessage, req Request) (json.RawMessage, error) {
 			WithField("pointer", "must begin with /")
 	}
 	for _, token := range tokens[1:] {
-		next, why := child(value, jsonpointer.Unescape(token))
+		next, why := child(value, redact.UnescapePart(token))
 		if why != "" {
 			return nil, missing(why)
 		}
@@ -199,7 +198,7 @@ func child(value json.RawMessage, name string) (found json.RawMessage, why strin
 	case '[':
 		var items []json.RawMessage
 		if json.Unmarshal(value, &items) == nil {
-			if index, ok := jsonpointer.Index(name, len(items)); ok {
+			if index, ok := redact.PartIndex(name, len(items)); ok {
 				return items[index], ""
 			}
 		}

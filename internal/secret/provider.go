@@ -1,7 +1,4 @@
-// Package provider provides the values of secrets: from files, from environment variables, and from a program of the
-// operator. [New] combines the configured providers; the first that has a secret returns it. Values are cached for a
-// few seconds, so that a rotated secret needs no restart.
-package provider
+package secret
 
 import (
 	"context"
@@ -11,12 +8,10 @@ import (
 	"time"
 
 	"github.com/jellydator/ttlcache/v3"
-
-	"github.com/signalbox-dev/signalbox/internal/secret"
 )
 
-// Options configure the providers. Empty ones are not used.
-type Options struct {
+// ProviderOptions configure the providers. Empty ones are not used.
+type ProviderOptions struct {
 	// Dir is a folder with a folder for each project, in which each file is a secret.
 	Dir string
 	// Prefix begins the variables: PREFIX + PROJECT + "__" + NAME.
@@ -31,8 +26,10 @@ type Options struct {
 	Keep time.Duration
 }
 
-// New returns the providers that are configured, as one.
-func New(o Options) secret.Provider {
+// NewProvider returns the providers that are configured, as one: files, environment variables, and a program of the
+// operator; the first that has a secret returns it. Values are cached for a few seconds, so that a rotated secret needs
+// no restart.
+func NewProvider(o ProviderOptions) Provider {
 	var chain chain
 	if o.Dir != "" {
 		chain = append(chain, files{o.Dir})
@@ -47,32 +44,32 @@ func New(o Options) secret.Provider {
 		return chain
 	}
 	return &cache{chain, o.Keep,
-		ttlcache.New(ttlcache.WithCapacity[cacheKey, secret.Value](maxHeld),
-			ttlcache.WithDisableTouchOnHit[cacheKey, secret.Value]())}
+		ttlcache.New(ttlcache.WithCapacity[cacheKey, Value](maxHeld),
+			ttlcache.WithDisableTouchOnHit[cacheKey, Value]())}
 }
 
 // chain calls one provider after another until one has the secret.
-type chain []secret.Provider
+type chain []Provider
 
-func (c chain) Resolve(ctx context.Context, project, name string) (secret.Value, error) {
+func (c chain) Resolve(ctx context.Context, project, name string) (Value, error) {
 	asked := make([]string, 0, len(c))
 	for _, p := range c {
 		value, err := p.Resolve(ctx, project, name)
 		switch {
-		case err == nil && len(value) > secret.MaxBytes:
-			return nil, fmt.Errorf("the secret %q is over the limit of %d bytes", name, secret.MaxBytes)
+		case err == nil && len(value) > MaxBytes:
+			return nil, fmt.Errorf("the secret %q is over the limit of %d bytes", name, MaxBytes)
 		case err == nil:
 			return value, nil
-		case !errors.Is(err, secret.ErrMissing):
+		case !errors.Is(err, ErrMissing):
 			return nil, err
 		}
 		asked = append(asked, fmt.Sprint(p))
 	}
 	if len(asked) == 0 {
 		return nil, fmt.Errorf("the secret %q: %w: no provider of secrets is set up (secrets.dir, secrets.env_prefix, "+
-			"secrets.command)", name, secret.ErrMissing)
+			"secrets.command)", name, ErrMissing)
 	}
-	return nil, fmt.Errorf("the secret %q: %w by %s", name, secret.ErrMissing, strings.Join(asked, ", "))
+	return nil, fmt.Errorf("the secret %q: %w by %s", name, ErrMissing, strings.Join(asked, ", "))
 }
 
 type cacheKey struct{ project, name string }
@@ -82,12 +79,12 @@ const maxHeld = 10_000
 
 // cache holds found values. Missing secrets are not cached, so that they can be used as soon as they exist.
 type cache struct {
-	from secret.Provider
+	from Provider
 	keep time.Duration
-	held *ttlcache.Cache[cacheKey, secret.Value]
+	held *ttlcache.Cache[cacheKey, Value]
 }
 
-func (c *cache) Resolve(ctx context.Context, project, name string) (secret.Value, error) {
+func (c *cache) Resolve(ctx context.Context, project, name string) (Value, error) {
 	at := cacheKey{project, name}
 	if held := c.held.Get(at); held != nil {
 		return held.Value(), nil

@@ -1,4 +1,4 @@
-package provider
+package secret
 
 import (
 	"bytes"
@@ -10,7 +10,6 @@ import (
 	"os"
 	"regexp"
 
-	"github.com/signalbox-dev/signalbox/internal/secret"
 	"github.com/signalbox-dev/signalbox/internal/secretfile"
 )
 
@@ -20,9 +19,9 @@ type files struct{ dir string }
 
 func (f files) String() string { return "secrets.dir" }
 
-func (f files) Resolve(_ context.Context, project, name string) (secret.Value, error) {
+func (f files) Resolve(_ context.Context, project, name string) (Value, error) {
 	if !plainName(project) || !plainName(name) {
-		return nil, fmt.Errorf("a file of the secret %q: %w", name, secret.ErrMissing)
+		return nil, fmt.Errorf("a file of the secret %q: %w", name, ErrMissing)
 	}
 	root, err := os.OpenRoot(f.dir)
 	if err != nil {
@@ -31,7 +30,7 @@ func (f files) Resolve(_ context.Context, project, name string) (secret.Value, e
 	defer func() { _ = root.Close() }() // read only
 	file, err := root.Open(project + "/" + name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("a file of the secret %q: %w", name, secret.ErrMissing)
+		return nil, fmt.Errorf("a file of the secret %q: %w", name, ErrMissing)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open the file of the secret %q in secrets.dir: %w", name, err)
@@ -43,7 +42,7 @@ func (f files) Resolve(_ context.Context, project, name string) (secret.Value, e
 	if err := secretfile.Check(file, project+"/"+name); err != nil { // not its path: readers of runs see the error
 		return nil, fmt.Errorf("read the secret %q in secrets.dir: %w", name, err)
 	}
-	content, err := io.ReadAll(io.LimitReader(file, secret.MaxBytes+2))
+	content, err := io.ReadAll(io.LimitReader(file, MaxBytes+2))
 	if err != nil {
 		return nil, fmt.Errorf("read the file of the secret %q in secrets.dir: %w", name, err)
 	}

@@ -1,9 +1,4 @@
-// Package cgroup finds the files of the control groups of this process, in versions 1 and 2.
-//
-//	for _, g := range cgroup.Of(os.DirFS("/"), "cpu") {
-//		text, err := fs.ReadFile(root, path.Join(g.Folder, "cpu.stat"))
-//	}
-package cgroup
+package processor
 
 import (
 	"bufio"
@@ -14,18 +9,18 @@ import (
 	"strings"
 )
 
-// Group is a control group of this process, or one above it.
-type Group struct {
+// ControlGroup is a control group of this process, or one above it.
+type ControlGroup struct {
 	// Version is 1 or 2.
 	Version int
 	// Folder has the group's files. It need not exist.
 	Folder string
 }
 
-// Of returns the groups of this process that may have the controller, each followed by the groups above it, whose
-// limits apply to it, too. root is the file system with /proc and /sys. It returns none where /proc/self/cgroup cannot
-// be read.
-func Of(root fs.FS, controller string) (all []Group) {
+// ControlGroups returns the groups of this process that may have the controller, in versions 1 and 2, each followed by
+// the groups above it, whose limits apply to it, too. root is the file system with /proc and /sys. It returns none
+// where /proc/self/cgroup cannot be read.
+func ControlGroups(root fs.FS, controller string) (all []ControlGroup) {
 	groups, err := fs.ReadFile(root, "proc/self/cgroup")
 	if err != nil {
 		return nil
@@ -46,7 +41,7 @@ func Of(root fs.FS, controller string) (all []Group) {
 		}
 		// In a container the path may lead outside of the mounted tree; then the files in the mount's root apply.
 		for at := path.Clean("/" + parts[2]); ; at = path.Dir(at) {
-			all = append(all, Group{Version: version, Folder: path.Join(folder, at)})
+			all = append(all, ControlGroup{Version: version, Folder: path.Join(folder, at)})
 			if at == "/" {
 				break
 			}

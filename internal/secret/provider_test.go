@@ -1,4 +1,4 @@
-package provider_test
+package secret_test
 
 import (
 	"encoding/json"
@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/signalbox-dev/signalbox/internal/secret"
-	"github.com/signalbox-dev/signalbox/internal/secret/provider"
 )
 
 func variables(set map[string]string) func(string) (string, bool) {
@@ -23,8 +22,8 @@ func variables(set map[string]string) func(string) (string, bool) {
 	}
 }
 
-func options() provider.Options {
-	return provider.Options{Lookup: variables(nil), Timeout: 10 * time.Second}
+func options() secret.ProviderOptions {
+	return secret.ProviderOptions{Lookup: variables(nil), Timeout: 10 * time.Second}
 }
 
 func write(t *testing.T, path, content string, mode os.FileMode) {
@@ -51,7 +50,7 @@ func TestFiles(t *testing.T) {
 	require.NoError(t, os.Mkdir(dir+"/in/shop/folder", 0o700))
 	o := options()
 	o.Dir = dir + "/in"
-	p := provider.New(o)
+	p := secret.NewProvider(o)
 
 	for name, want := range map[string]string{"plain": "value", "lines": "a\nb", "linked": "as Kubernetes does"} {
 		got, err := p.Resolve(t.Context(), "shop", name)
@@ -81,7 +80,7 @@ func TestEnvironment(t *testing.T) {
 	o := options()
 	o.Prefix = "S_"
 	o.Lookup = variables(map[string]string{"S_SHOP_EU__PAYMENT_KEY": "v", "S_A__B__C": "w", "S_SHOP": "x", "PATH": "y"})
-	p := provider.New(o)
+	p := secret.NewProvider(o)
 	for _, name := range []string{"payment-key", "payment.key", "PAYMENT_KEY"} {
 		got, err := p.Resolve(t.Context(), "shop-eu", name)
 		require.NoError(t, err)
@@ -111,7 +110,7 @@ esac
 `, 0o700)
 	o := options()
 	o.Command = []string{script, "--first"}
-	p := provider.New(o)
+	p := secret.NewProvider(o)
 	got, err := p.Resolve(t.Context(), "shop", "plain")
 	require.NoError(t, err)
 	require.Equal(t, "--first:shop:plain", string(got))
@@ -125,10 +124,10 @@ esac
 	require.ErrorContains(t, err, "over the limit")
 
 	o.Timeout = 50 * time.Millisecond
-	_, err = provider.New(o).Resolve(t.Context(), "shop", "slow")
+	_, err = secret.NewProvider(o).Resolve(t.Context(), "shop", "slow")
 	require.EqualError(t, err, `secrets.command did not give the secret "slow" within 50ms`)
-	o.Command = []string{script + "-gone"}
-	_, err = provider.New(o).Resolve(t.Context(), "shop", "plain")
+	o.Command, o.Timeout = []string{script + "-gone"}, options().Timeout
+	_, err = secret.NewProvider(o).Resolve(t.Context(), "shop", "plain")
 	require.ErrorContains(t, err, `run secrets.command for the secret "plain"`)
 }
 
@@ -139,7 +138,7 @@ func TestFirstProviderWithSecretWins(t *testing.T) {
 	o.Prefix = "S_"
 	o.Lookup = variables(map[string]string{"S_SHOP__A": "from a variable", "S_SHOP__B": "from a variable"})
 	write(t, o.Dir+"/shop/a", "from a file", 0o600)
-	p := provider.New(o)
+	p := secret.NewProvider(o)
 	for name, want := range map[string]string{"a": "from a file", "b": "from a variable"} {
 		got, err := p.Resolve(t.Context(), "shop", name)
 		require.NoError(t, err)
@@ -147,7 +146,7 @@ func TestFirstProviderWithSecretWins(t *testing.T) {
 	}
 	_, err := p.Resolve(t.Context(), "shop", "c")
 	require.EqualError(t, err, `the secret "c": not found by secrets.dir, secrets.env_prefix`)
-	_, err = provider.New(options()).Resolve(t.Context(), "shop", "c")
+	_, err = secret.NewProvider(options()).Resolve(t.Context(), "shop", "c")
 	require.ErrorContains(t, err, "no provider of secrets is set up")
 }
 
@@ -156,7 +155,7 @@ func TestRotation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := options()
 		o.Dir, o.Keep = t.TempDir(), 5*time.Second
-		p := provider.New(o)
+		p := secret.NewProvider(o)
 		get := func() string {
 			got, err := p.Resolve(t.Context(), "shop", "a")
 			if err != nil {

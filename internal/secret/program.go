@@ -1,4 +1,4 @@
-package provider
+package secret
 
 import (
 	"bytes"
@@ -9,8 +9,6 @@ import (
 	"os/exec"
 	"slices"
 	"time"
-
-	"github.com/signalbox-dev/signalbox/internal/secret"
 )
 
 // exitMissing is the exit status for a secret that does not exist.
@@ -28,9 +26,9 @@ type program struct {
 
 func (p program) String() string { return "secrets.command" }
 
-func (p program) Resolve(ctx context.Context, project, name string) (secret.Value, error) {
+func (p program) Resolve(ctx context.Context, project, name string) (Value, error) {
 	if !plainName(project) || !plainName(name) {
-		return nil, fmt.Errorf("the secret %q: %w", name, secret.ErrMissing)
+		return nil, fmt.Errorf("the secret %q: %w", name, ErrMissing)
 	}
 	bounded, cancel := context.WithTimeout(ctx, p.timeout)
 	defer cancel()
@@ -38,7 +36,7 @@ func (p program) Resolve(ctx context.Context, project, name string) (secret.Valu
 	cmd := exec.CommandContext(bounded, p.command[0],
 		args...) //nolint:gosec // the operator's own program; names are checked above
 	cmd.Env, cmd.WaitDelay = os.Environ(), waitDelay
-	out := limited{left: secret.MaxBytes + 2}
+	out := limited{left: MaxBytes + 2}
 	cmd.Stdout = &out
 	err := cmd.Run()
 	var exit *exec.ExitError
@@ -50,7 +48,7 @@ func (p program) Resolve(ctx context.Context, project, name string) (secret.Valu
 	case bounded.Err() != nil:
 		return nil, fmt.Errorf("secrets.command did not give the secret %q within %s", name, p.timeout)
 	case errors.As(err, &exit) && exit.ExitCode() == exitMissing:
-		return nil, fmt.Errorf("the secret %q: %w", name, secret.ErrMissing)
+		return nil, fmt.Errorf("the secret %q: %w", name, ErrMissing)
 	case errors.As(err, &exit):
 		return nil, fmt.Errorf("secrets.command failed for the secret %q with status %d", name, exit.ExitCode())
 	}

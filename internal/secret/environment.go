@@ -1,11 +1,9 @@
-package provider
+package secret
 
 import (
 	"context"
 	"fmt"
 	"strings"
-
-	"github.com/signalbox-dev/signalbox/internal/secret"
 )
 
 // environment reads secrets from variables: PREFIX + PROJECT + "__" + NAME, in capitals, with _ for hyphens and dots.
@@ -16,18 +14,18 @@ type environment struct {
 
 func (e environment) String() string { return "secrets.env_prefix" }
 
-func (e environment) Resolve(_ context.Context, project, name string) (secret.Value, error) {
+func (e environment) Resolve(_ context.Context, project, name string) (Value, error) {
 	// The first __ ends the project name. A project whose variable name would contain one has no variables: they could be
 	// another project's.
 	if !plainName(name) || !plainName(project) || strings.Contains(project, "--") {
-		return nil, fmt.Errorf("a variable of the secret %q: %w", name, secret.ErrMissing)
+		return nil, fmt.Errorf("a variable of the secret %q: %w", name, ErrMissing)
 	}
 	variable := e.prefix + capitals(project) + "__" + capitals(name)
 	value, ok := e.lookup(variable)
 	if !ok {
-		return nil, fmt.Errorf("the variable %s of the secret %q: %w", variable, name, secret.ErrMissing)
+		return nil, fmt.Errorf("the variable %s of the secret %q: %w", variable, name, ErrMissing)
 	}
-	return secret.Value(value), nil
+	return Value(value), nil
 }
 
 func capitals(name string) string {

@@ -1,4 +1,4 @@
-package requestid_test
+package run
 
 import (
 	"strings"
@@ -6,11 +6,9 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
-
-	"github.com/signalbox-dev/signalbox/internal/requestid"
 )
 
-func TestViolation(t *testing.T) {
+func TestRequestIDViolation(t *testing.T) {
 	t.Parallel()
 	for id, want := range map[string]string{
 		"order-4711":             "",
@@ -22,16 +20,16 @@ func TestViolation(t *testing.T) {
 		"a\nb":                   "contains the character U+000A, which is not printable",
 		"a\u202eb":               "contains the character U+202E, which is not printable",
 	} {
-		require.Equal(t, want, requestid.Violation(id), "%q", id)
+		require.Equal(t, want, RequestIDViolation(id), "%q", id)
 	}
 }
 
 func TestRunIDIsDerived(t *testing.T) {
 	t.Parallel()
-	id := requestid.RunID("default", "order-4711")
-	require.Equal(t, id, requestid.RunID("default", "order-4711"))
+	id := idOf("default", "order-4711")
+	require.Equal(t, id, idOf("default", "order-4711"))
 	require.NoError(t, uuid.Validate(id))
 	for _, other := range [][2]string{{"default", "order-4712"}, {"shop", "order-4711"}, {"defaulto", "rder-4711"}} {
-		require.NotEqual(t, id, requestid.RunID(other[0], other[1]))
+		require.NotEqual(t, id, idOf(other[0], other[1]))
 	}
 }

@@ -1,4 +1,4 @@
-package folder_test
+package payload_test
 
 import (
 	"os"
@@ -10,18 +10,17 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/payload"
-	"github.com/signalbox-dev/signalbox/internal/payload/folder"
 	"github.com/signalbox-dev/signalbox/internal/payload/payloadtest"
 )
 
 func open(t *testing.T, root string) payload.Store {
 	t.Helper()
-	s, err := folder.Open(root)
+	s, err := payload.OpenFolder(root)
 	require.NoError(t, err)
 	return s
 }
 
-func TestConformance(t *testing.T) {
+func TestConformanceOfFolder(t *testing.T) {
 	t.Parallel()
 	payloadtest.Run(t, func(t *testing.T) payloadtest.Open {
 		root := t.TempDir()
@@ -60,7 +59,7 @@ func TestFilesAreOfTheirOwnerOnly(t *testing.T) {
 func TestMissingFolderIsUnavailable(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join(t.TempDir(), "mounted")
-	_, err := folder.Open(root)
+	_, err := payload.OpenFolder(root)
 	require.ErrorContains(t, err, "create it, or mount its disk")
 	require.NoError(t, os.Mkdir(root, 0o700))
 	s := open(t, root)
@@ -75,7 +74,7 @@ func TestMissingFolderIsUnavailable(t *testing.T) {
 	}
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
-	_, err = folder.Open(file)
+	_, err = payload.OpenFolder(file)
 	require.ErrorContains(t, err, "is not a folder")
 }
 

@@ -1,4 +1,4 @@
-package lookup_test
+package token_test
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/signalbox-dev/signalbox/internal/lookup"
+	"github.com/signalbox-dev/signalbox/internal/token"
 )
 
 func TestKeysThatArriveDuringARequestAreReadTogether(t *testing.T) {
@@ -18,7 +18,7 @@ func TestKeysThatArriveDuringARequestAreReadTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		var sizes []int
-		r := lookup.New(func(_ context.Context, keys []int) (map[int]string, error) {
+		r := token.NewLookup(func(_ context.Context, keys []int) (map[int]string, error) {
 			sizes = append(sizes, len(keys))
 			<-release
 			found := map[int]string{}
@@ -40,13 +40,13 @@ func TestKeysThatArriveDuringARequestAreReadTogether(t *testing.T) {
 		}
 		get(1)
 		synctest.Wait()
-		for key := range lookup.MostKeys + 10 {
+		for key := range token.LookupKeys + 10 {
 			get(key + 2)
 		}
 		synctest.Wait()
 		close(release)
 		callers.Wait()
-		require.Equal(t, []int{1, lookup.MostKeys, 10}, sizes)
+		require.Equal(t, []int{1, token.LookupKeys, 10}, sizes)
 	})
 }
 
@@ -54,7 +54,7 @@ func TestCallerThatLeavesDoesNotEndTheRequest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		release, asked := make(chan struct{}), atomic.Int32{}
-		r := lookup.New(func(ctx context.Context, keys []string) (map[string]int, error) {
+		r := token.NewLookup(func(ctx context.Context, keys []string) (map[string]int, error) {
 			asked.Add(1)
 			<-release
 			return map[string]int{"a": 1}, ctx.Err()
@@ -81,7 +81,7 @@ func TestCallerThatLeavesDoesNotEndTheRequest(t *testing.T) {
 func TestErrorOfARequestIsThatOfItsCallers(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")
-	r := lookup.New(func(context.Context, []string) (map[string]int, error) { return nil, broken })
+	r := token.NewLookup(func(context.Context, []string) (map[string]int, error) { return nil, broken })
 	_, found, err := r.Get(t.Context(), "a")
 	require.ErrorIs(t, err, broken)
 	require.False(t, found)
@@ -89,7 +89,7 @@ func TestErrorOfARequestIsThatOfItsCallers(t *testing.T) {
 
 func TestPanicOfTheStoreIsAnError(t *testing.T) {
 	t.Parallel()
-	r := lookup.New(func(context.Context, []int) (map[int]string, error) { panic("broken") })
+	r := token.NewLookup(func(context.Context, []int) (map[int]string, error) { panic("broken") })
 	for range 2 {
 		_, _, err := r.Get(t.Context(), 1)
 		require.EqualError(t, err, "read 1 keys: panic: broken")

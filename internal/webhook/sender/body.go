@@ -1,11 +1,4 @@
-// Package payload makes the bodies of webhook requests, in the form that each kind of receiver expects. It is pure.
-//
-//	body, contentType, err := payload.Body(w, target, delivery)
-//
-// The format cloudevents sends the event itself. The others send a notice: a summary, a severity and a key by which the
-// receiver recognises that two events are about the same condition. Events of the platform have notices of their own;
-// all other events get one that names their type and source.
-package payload
+package sender
 
 import (
 	"bytes"
@@ -14,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/signalbox-dev/signalbox/internal/excerpt"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/webhook"
 )
 
@@ -28,8 +21,11 @@ const (
 	maxText    = 2900
 )
 
-// Body returns the body of the request for a delivery, in the format of its webhook, and its media type.
-func Body(w webhook.Webhook, t webhook.Target, d webhook.Delivery) (body []byte, contentType string, err error) {
+// bodyOf returns the body of the request for a delivery, in the format of its webhook, and its media type. The format
+// cloudevents sends the event itself. The others send a notice: a summary, a severity and a key by which the receiver
+// recognises that two events are about the same condition. Events of the platform have notices of their own; all other
+// events get one that names their type and source.
+func bodyOf(w webhook.Webhook, t webhook.Target, d webhook.Delivery) (body []byte, contentType string, err error) {
 	if w.Format == webhook.CloudEvents {
 		return d.Event, "application/cloudevents+json", nil
 	}
@@ -95,7 +91,7 @@ func pagerDuty(n notice, routingKey string) map[string]any {
 		return e
 	}
 	p := map[string]any{
-		"summary": excerpt.Of(n.summary, maxSummary), "source": n.event.Source, "severity": n.severity,
+		"summary": apperror.Excerpt(n.summary, maxSummary), "source": n.event.Source, "severity": n.severity,
 		"timestamp": n.event.Time.Format(time.RFC3339Nano),
 		"group":     n.project, "class": n.event.Type,
 	}
@@ -120,10 +116,10 @@ func slack(n notice) map[string]any {
 		text += "\n<" + escape(n.link) + "|Open in Signalbox>"
 	}
 	markdown := func(text string) map[string]string {
-		return map[string]string{"type": "mrkdwn", "text": excerpt.Of(text, maxText)}
+		return map[string]string{"type": "mrkdwn", "text": apperror.Excerpt(text, maxText)}
 	}
 	return map[string]any{
-		"text": escape(excerpt.Of(n.summary, maxText)),
+		"text": escape(apperror.Excerpt(n.summary, maxText)),
 		"blocks": []any{
 			map[string]any{"type": "section", "text": markdown(text)},
 			map[string]any{"type": "context", "elements": []any{

@@ -1,12 +1,4 @@
-// Package folder stores large payloads as files below a folder, for installations on one machine.
-//
-//	store, err := folder.Open("/srv/payloads")
-//	err = store.Put(ctx, runID, digest, value)
-//
-// A file is complete or does not exist, also after a loss of power: it is written under a temporary name beside its
-// own, synchronised with the disk and renamed. Folders and files are readable by their owner only. Operations of a disk
-// that hangs do not end with their contexts.
-package folder
+package payload
 
 import (
 	"context"
@@ -18,8 +10,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/signalbox-dev/signalbox/internal/payload"
 )
 
 const (
@@ -28,13 +18,17 @@ const (
 	temporary = ".new-"
 )
 
-// Store stores values below a folder.
-type Store struct{ root string }
+// Folder stores values as files below a folder, for installations on one machine.
+//
+// A file is complete or does not exist, also after a loss of power: it is written under a temporary name beside its
+// own, synchronised with the disk and renamed. Folders and files are readable by their owner only. Operations of a disk
+// that hangs do not end with their contexts.
+type Folder struct{ root string }
 
-var _ payload.Store = (*Store)(nil)
+var _ Store = (*Folder)(nil)
 
-// Open returns the store in a folder, which must exist: a missing one may be a disk that is not mounted.
-func Open(root string) (*Store, error) {
+// OpenFolder returns the store in a folder, which must exist: a missing one may be a disk that is not mounted.
+func OpenFolder(root string) (*Folder, error) {
 	info, err := os.Stat(root)
 	switch {
 	case err != nil:
@@ -42,25 +36,25 @@ func Open(root string) (*Store, error) {
 	case !info.IsDir():
 		return nil, fmt.Errorf("open the folder of payloads: %q is not a folder", root)
 	}
-	return &Store{root: root}, nil
+	return &Folder{root: root}, nil
 }
 
-// String implements [payload.Store].
-func (s *Store) String() string { return fmt.Sprintf("folder %q", s.root) }
+// String implements [Store].
+func (s *Folder) String() string { return fmt.Sprintf("folder %q", s.root) }
 
-// Put implements [payload.Store]. A value that exists gets the present time.
-func (s *Store) Put(ctx context.Context, runID, digest string, value []byte) error {
-	if err := payload.TooLarge(runID, value); err != nil {
+// Put implements [Store]. A value that exists gets the present time.
+func (s *Folder) Put(ctx context.Context, runID, digest string, value []byte) error {
+	if err := TooLarge(runID, value); err != nil {
 		return err
 	}
-	path, err := payload.Path(runID, digest)
+	path, err := Path(runID, digest)
 	if err != nil {
 		return fmt.Errorf("keep a payload: %w", err)
 	}
 	return s.do(ctx, "keep a payload", func() error { return s.put(filepath.Join(s.root, path), value) })
 }
 
-func (s *Store) put(file string, value []byte) error {
+func (s *Folder) put(file string, value []byte) error {
 	now := time.Now()
 	if info, err := os.Stat(file); err == nil && info.Size() == int64(len(value)) {
 		return os.Chtimes(file, now, now)
@@ -72,7 +66,7 @@ func (s *Store) put(file string, value []byte) error {
 }
 
 // makeFolders makes the folders of a run and of its shard, and synchronises what has their names.
-func (s *Store) makeFolders(ofRun string) error {
+func (s *Folder) makeFolders(ofRun string) error {
 	shard := filepath.Dir(ofRun)
 	for _, folder := range []string{shard, ofRun} {
 		switch err := os.Mkdir(folder, folderMode); {
@@ -121,9 +115,9 @@ func syncFolder(folder string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// Get implements [payload.Store].
-func (s *Store) Get(ctx context.Context, runID, digest string) (value []byte, found bool, err error) {
-	path, err := payload.Path(runID, digest)
+// Get implements [Store].
+func (s *Folder) Get(ctx context.Context, runID, digest string) (value []byte, found bool, err error) {
+	path, err := Path(runID, digest)
 	if err != nil {
 		return nil, false, nil //nolint:nilerr // Put refuses such a value, so it does not exist
 	}
@@ -139,13 +133,13 @@ func (s *Store) Get(ctx context.Context, runID, digest string) (value []byte, fo
 }
 
 // exists returns an error while the folder itself is missing.
-func (s *Store) exists() error {
+func (s *Folder) exists() error {
 	_, err := os.Stat(s.root)
 	return err
 }
 
-// Writable implements [payload.Store]: it writes a file and removes it.
-func (s *Store) Writable(ctx context.Context) error {
+// Writable implements [Store]: it writes a file and removes it.
+func (s *Folder) Writable(ctx context.Context) error {
 	return s.do(ctx, "check that payloads can be kept", func() error {
 		f, err := os.CreateTemp(s.root, temporary)
 		if err != nil {
@@ -156,12 +150,12 @@ func (s *Store) Writable(ctx context.Context) error {
 	})
 }
 
-// Stale implements [payload.Store]. A position is the path of a run.
-func (s *Store) Stale(ctx context.Context, age time.Duration, after string,
+// Stale implements [Store]. A position is the path of a run.
+func (s *Folder) Stale(ctx context.Context, age time.Duration, after string,
 	limit int) (runIDs []string, next string, err error) {
 	const doing = "list payloads"
 	examined, before := 0, time.Now().Add(-age)
-	for _, shard := range payload.Shards() {
+	for _, shard := range Shards() {
 		if last, _, _ := strings.Cut(after, "/"); shard < last {
 			continue
 		}
@@ -174,7 +168,7 @@ func (s *Store) Stale(ctx context.Context, age time.Duration, after string,
 		}
 		for _, name := range names {
 			path := shard + "/" + name
-			runID, ok := payload.RunOf(path)
+			runID, ok := RunOf(path)
 			if !ok || path <= after {
 				continue
 			}
@@ -198,7 +192,7 @@ func (s *Store) Stale(ctx context.Context, age time.Duration, after string,
 }
 
 // names returns the names in a folder, in order.
-func (s *Store) names(folder string) ([]string, error) {
+func (s *Folder) names(folder string) ([]string, error) {
 	entries, err := os.ReadDir(filepath.Join(s.root, folder))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, s.exists()
@@ -213,7 +207,7 @@ func (s *Store) names(folder string) ([]string, error) {
 
 // older reports whether a run has a value that was written before the given time. What a crash has left counts as well:
 // an empty folder, and a file under a temporary name.
-func (s *Store) older(run string, before time.Time) (bool, error) {
+func (s *Folder) older(run string, before time.Time) (bool, error) {
 	folder := filepath.Join(s.root, run)
 	entries, err := os.ReadDir(folder)
 	if err == nil && len(entries) == 0 {
@@ -233,9 +227,9 @@ func (s *Store) older(run string, before time.Time) (bool, error) {
 	return false, err
 }
 
-// DeleteRun implements [payload.Store].
-func (s *Store) DeleteRun(ctx context.Context, runID string) (deleted int64, err error) {
-	path, err := payload.RunPath(runID)
+// DeleteRun implements [Store].
+func (s *Folder) DeleteRun(ctx context.Context, runID string) (deleted int64, err error) {
+	path, err := RunPath(runID)
 	if err != nil {
 		return 0, nil //nolint:nilerr // Put refuses such values, so there are none
 	}
@@ -265,10 +259,10 @@ func (s *Store) DeleteRun(ctx context.Context, runID string) (deleted int64, err
 }
 
 // do runs an operation unless ctx has ended, and explains its error.
-func (s *Store) do(ctx context.Context, doing string, operation func() error) error {
+func (s *Folder) do(ctx context.Context, doing string, operation func() error) error {
 	err := ctx.Err()
 	if err == nil {
 		err = operation()
 	}
-	return payload.Unavailable(ctx, doing, s, err)
+	return Unavailable(ctx, doing, s, err)
 }

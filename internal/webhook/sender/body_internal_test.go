@@ -1,4 +1,4 @@
-package payload_test
+package sender
 
 import (
 	"testing"
@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/signalbox-dev/signalbox/internal/webhook"
-	"github.com/signalbox-dev/signalbox/internal/webhook/payload"
 )
 
 const (
@@ -22,7 +21,7 @@ const (
 
 func body(t *testing.T, format webhook.Format, event string) string {
 	t.Helper()
-	text, contentType, err := payload.Body(webhook.Webhook{Project: "shop", Format: format},
+	text, contentType, err := bodyOf(webhook.Webhook{Project: "shop", Format: format},
 		webhook.Target{RoutingKey: "key"},
 		webhook.Delivery{Event: []byte(event), CreatedAt: time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)})
 	require.NoError(t, err)

@@ -1,4 +1,4 @@
-package cgroup_test
+package processor_test
 
 import (
 	"testing"
@@ -6,12 +6,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/signalbox-dev/signalbox/internal/cgroup"
+	"github.com/signalbox-dev/signalbox/internal/processor"
 )
 
 func TestGroupsAreThoseOfTheControllerAndTheirParents(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string][]cgroup.Group{
+	for text, want := range map[string][]processor.ControlGroup{
 		"0::/pods/one\n":      {{2, "sys/fs/cgroup/pods/one"}, {2, "sys/fs/cgroup/pods"}, {2, "sys/fs/cgroup"}},
 		"0::/../../outside\n": {{2, "sys/fs/cgroup/outside"}, {2, "sys/fs/cgroup"}},
 		"4:cpu,cpuacct:/a\n0::/n": {
@@ -19,7 +19,7 @@ func TestGroupsAreThoseOfTheControllerAndTheirParents(t *testing.T) {
 		"5:memory:/a\n": nil,
 		"nonsense\n":    nil,
 	} {
-		require.Equal(t, want, cgroup.Of(fstest.MapFS{"proc/self/cgroup": {Data: []byte(text)}}, "cpu"), text)
+		require.Equal(t, want, processor.ControlGroups(fstest.MapFS{"proc/self/cgroup": {Data: []byte(text)}}, "cpu"), text)
 	}
-	require.Empty(t, cgroup.Of(fstest.MapFS{}, "cpu"))
+	require.Empty(t, processor.ControlGroups(fstest.MapFS{}, "cpu"))
 }
