@@ -48,14 +48,14 @@ func TestComponentsWithoutALicenceAreRefused(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "NOTICE"), []byte("of its authors"), 0o600))
-	_, err := texts(repository, "example.com/new", []string{folder})
+	_, err := licencesOf(repository, "example.com/new", []string{folder})
 	require.ErrorContains(t, err, "example.com/new has no licence text")
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "LICENSE.md"), []byte("do what you like\r\n\n"), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "license.go"), []byte("package x"), 0o600))
-	all, err := texts(repository, "example.com/new", []string{folder})
+	all, err := licencesOf(repository, "example.com/new", []string{folder})
 	require.NoError(t, err)
 	require.Equal(t, []string{"do what you like", "of its authors"}, all)
-	_, err = texts(repository, "example.com/new", []string{filepath.Join(folder, "missing")})
+	_, err = licencesOf(repository, "example.com/new", []string{filepath.Join(folder, "missing")})
 	require.ErrorContains(t, err, "make generate")
 }
 

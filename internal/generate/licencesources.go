@@ -72,7 +72,7 @@ func modules(ctx context.Context, root string) ([]component, error) {
 	}
 	for name, c := range found {
 		var err error
-		if c.texts, err = texts(root, name, slices.Sorted(maps.Keys(folders[name]))); err != nil {
+		if c.texts, err = licencesOf(root, name, slices.Sorted(maps.Keys(folders[name]))); err != nil {
 			return nil, err
 		}
 		found[name] = c
@@ -124,7 +124,7 @@ func packages(root string) ([]component, error) {
 		return nil, err
 	}
 	for i, c := range all {
-		if all[i].texts, err = texts(root, c.name, []string{filepath.Join(root, "ui/node_modules", c.name)}); err != nil {
+		if all[i].texts, err = licencesOf(root, c.name, []string{filepath.Join(root, "ui/node_modules", c.name)}); err != nil {
 			return nil, err
 		}
 	}
@@ -144,8 +144,8 @@ func studio(root string) ([]component, error) {
 	return all, nil
 }
 
-// texts returns the texts of the licence files in folders, or the supplements of a component without a licence.
-func texts(root, name string, folders []string) ([]string, error) {
+// licencesOf returns the texts of the licence files in folders, or the supplements of a component without a licence.
+func licencesOf(root, name string, folders []string) ([]string, error) {
 	var all []string
 	licensed := false
 	for _, folder := range folders {

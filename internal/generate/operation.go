@@ -1,4 +1,4 @@
-package openapi
+package main
 
 import (
 	"errors"
@@ -90,7 +90,7 @@ func (o operation) parameters() (fields []protoreflect.FieldDescriptor) {
 func (o operation) isFile() bool { return o.method.Output().FullName() == "google.api.HttpBody" }
 
 // addPaths adds all operations.
-func (g *generator) addPaths() error {
+func (g *openAPIGenerator) addPaths() error {
 	paths, ids := child(g.root, "paths"), map[string]bool{}
 	for _, o := range g.operations {
 		if ids[o.id] {
@@ -106,7 +106,7 @@ func (g *generator) addPaths() error {
 	return nil
 }
 
-func (g *generator) operation(o operation) (*yaml.Node, error) {
+func (g *openAPIGenerator) operation(o operation) (*yaml.Node, error) {
 	description := comment(o.method)
 	summary, _, _ := strings.Cut(description, ". ")
 	summary, _, _ = strings.Cut(summary, "\n")
@@ -142,7 +142,7 @@ func (g *generator) operation(o operation) (*yaml.Node, error) {
 }
 
 // parameter describes a field in the path or the query.
-func (g *generator) parameter(field protoreflect.FieldDescriptor, in string, required bool) (*yaml.Node, error) {
+func (g *openAPIGenerator) parameter(field protoreflect.FieldDescriptor, in string, required bool) (*yaml.Node, error) {
 	schema, err := g.fieldSchema(field)
 	if err != nil {
 		return nil, err

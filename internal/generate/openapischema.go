@@ -1,4 +1,4 @@
-package openapi
+package main
 
 import (
 	"fmt"
@@ -8,7 +8,7 @@ import (
 )
 
 // addSchemas adds the schemas of all messages.
-func (g *generator) addSchemas() error {
+func (g *openAPIGenerator) addSchemas() error {
 	schemas := child(child(g.root, "components"), "schemas")
 	add := func(m protoreflect.MessageDescriptor, fields []protoreflect.FieldDescriptor) error {
 		name := string(m.Name())
@@ -63,7 +63,7 @@ func fieldsOf(m protoreflect.MessageDescriptor) []protoreflect.FieldDescriptor {
 //
 // A request with a member that the message does not have is refused. An answer may have members that a later release
 // adds.
-func (g *generator) object(m protoreflect.MessageDescriptor,
+func (g *openAPIGenerator) object(m protoreflect.MessageDescriptor,
 	fields []protoreflect.FieldDescriptor) (*yaml.Node, error) {
 	properties, required := mapping(), []string{}
 	for _, field := range fields {
@@ -91,7 +91,7 @@ func (g *generator) object(m protoreflect.MessageDescriptor,
 
 // isRequired reports whether a field is always present: in answers, jsoncodec writes lists, maps, numbers and booleans
 // in any case.
-func (g *generator) isRequired(field protoreflect.FieldDescriptor) bool {
+func (g *openAPIGenerator) isRequired(field protoreflect.FieldDescriptor) bool {
 	listed := g.tables.isRequired(field)
 	m := field.ContainingMessage().FullName()
 	if !g.answers[m] || g.requests[m] {
@@ -103,7 +103,7 @@ func (g *generator) isRequired(field protoreflect.FieldDescriptor) bool {
 }
 
 // property returns the schema of a field with its comment.
-func (g *generator) property(field protoreflect.FieldDescriptor) (*yaml.Node, error) {
+func (g *openAPIGenerator) property(field protoreflect.FieldDescriptor) (*yaml.Node, error) {
 	schema, err := g.fieldSchema(field)
 	if err != nil {
 		return nil, err
@@ -112,7 +112,7 @@ func (g *generator) property(field protoreflect.FieldDescriptor) (*yaml.Node, er
 	return schema, nil
 }
 
-func (g *generator) fieldSchema(field protoreflect.FieldDescriptor) (*yaml.Node, error) {
+func (g *openAPIGenerator) fieldSchema(field protoreflect.FieldDescriptor) (*yaml.Node, error) {
 	enumeration, err := g.tables.enumeration(field)
 	if err != nil {
 		return nil, err

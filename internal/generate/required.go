@@ -1,4 +1,4 @@
-package openapi
+package main
 
 // requiredInRequests are the fields without which a request is refused. What is required in some cases only is not
 // listed: the reason of a replay that is no dry run, for example.

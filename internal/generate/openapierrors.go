@@ -1,4 +1,4 @@
-package openapi
+package main
 
 import (
 	"net/http"
@@ -35,7 +35,7 @@ func errorResponses() []errorResponse {
 }
 
 // addErrors adds the answers with errors, each with the reasons of its status.
-func (g *generator) addErrors() {
+func (g *openAPIGenerator) addErrors() {
 	responses := child(child(g.root, "components"), "responses")
 	for _, e := range errorResponses() {
 		response := mapping("description", "The reason is one of "+strings.Join(reasonsOf(e.status), ", ")+".")
