@@ -26,7 +26,6 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
 	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/problemcmd"
-	"github.com/signalbox-dev/signalbox/internal/cli/quotacmd"
 	"github.com/signalbox-dev/signalbox/internal/cli/runcmd"
 	"github.com/signalbox-dev/signalbox/internal/cli/systemcmd"
 	"github.com/signalbox-dev/signalbox/internal/cli/tokencmd"
@@ -96,7 +95,7 @@ another request; waiting for a run ends with 10 when it failed, 11 when it was c
 	root.AddCommand(
 		workflowcmd.New(s), runcmd.New(s), batchcmd.New(s), problemcmd.New(s), runcmd.NewView(s),
 		eventcmd.New(s), webhookcmd.New(s), dispatchercmd.New(s), dispatchercmd.NewWorker(s),
-		quotacmd.New(s), projectCommand(s), auditCommand(s), contextCommand(s),
+		quotaCommand(s), projectCommand(s), auditCommand(s), contextCommand(s),
 		tokencmd.New(s, options.Bootstrap), tokencmd.WhoAmI(s),
 		systemcmd.New(s), systemcmd.NewRestore(s), checkConfigCommand(s, options.ConfigLayers, options.CheckServices),
 		versionCommand(s, options.Version),

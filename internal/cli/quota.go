@@ -1,7 +1,4 @@
-// Package quotacmd is the noun "quota": what a project may use, and how much of it is used.
-//
-//	root.AddCommand(quotacmd.New(s))
-package quotacmd
+package cli
 
 import (
 	"fmt"
@@ -13,46 +10,46 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
 )
 
-// New returns the noun with its verbs.
-func New(s *invocation.Invocation) *cobra.Command {
+// quotaCommand returns the noun "quota": what a project may use, and how much of it is used.
+func quotaCommand(s *invocation.Invocation) *cobra.Command {
 	noun := invocation.Noun("quota", "Show and change the quota of a project",
 		`Show and change the quota of a project: its limits of concurrent runs and of steps per period.
 
 Runs beyond the first limit are queued and start in order, as others end. Runs that need more steps than the second allows wait until
 the next period.`)
-	noun.AddCommand(showCommand(s), setCommand(s), resumeCommand(s))
+	noun.AddCommand(quotaShowCommand(s), quotaSetCommand(s), quotaResumeCommand(s))
 	return noun
 }
 
-func showCommand(s *invocation.Invocation) *cobra.Command {
+func quotaShowCommand(s *invocation.Invocation) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "show",
 		Short:   "Show a project's quota and how much of it is used",
 		Example: `  signalbox quota show --project shop`,
 		Args:    invocation.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return show(cmd, s)
+			return showQuota(cmd, s)
 		},
 	}
 	s.BindClient(cmd)
 	return cmd
 }
 
-func show(cmd *cobra.Command, s *invocation.Invocation) error {
+func showQuota(cmd *cobra.Command, s *invocation.Invocation) error {
 	request := &signalboxv1.GetQuotaRequest{Project: s.Project()}
 	response, err := invocation.Call(cmd.Context(), s, s.Quotas().GetQuota, request, "show the quota of project %q",
 		s.Project())
 	if err != nil {
 		return err
 	}
-	return s.Card(response, fields(s, response))
+	return s.Card(response, quotaFields(s, response))
 }
 
-func fields(s *invocation.Invocation, m *signalboxv1.GetQuotaResponse) []output.Field {
+func quotaFields(s *invocation.Invocation, m *signalboxv1.GetQuotaResponse) []output.Field {
 	q := m.GetQuota()
 	all := []output.Field{
 		{Name: "project", Value: s.Project()},
-		{Name: "runs", Value: usage(m.GetAdmittedRuns(), q.GetConcurrentRuns(), "at a time")},
+		{Name: "runs", Value: quotaUsage(m.GetAdmittedRuns(), q.GetConcurrentRuns(), "at a time")},
 	}
 	if m.GetQueuedRuns() > 0 {
 		all = append(all, output.Field{Name: "queued", Value: output.Count(m.GetQueuedRuns(), "run")})
@@ -61,7 +58,7 @@ func fields(s *invocation.Invocation, m *signalboxv1.GetQuotaResponse) []output.
 		return append(all, output.Field{Name: "steps", Value: "no limit"})
 	}
 	all = append(all,
-		output.Field{Name: "steps", Value: usage(m.GetUsedSteps(), q.GetSteps(), "per "+period(q))},
+		output.Field{Name: "steps", Value: quotaUsage(m.GetUsedSteps(), q.GetSteps(), "per "+quotaPeriod(q))},
 		output.Field{Name: "resets", Value: output.Moment(m.GetResetTime())})
 	if m.GetWaitingRuns() > 0 {
 		all = append(all, output.Field{Name: "waiting", Value: output.Count(m.GetWaitingRuns(), "run")})
@@ -69,7 +66,7 @@ func fields(s *invocation.Invocation, m *signalboxv1.GetQuotaResponse) []output.
 	return all
 }
 
-func usage(used, limit int64, per string) string {
+func quotaUsage(used, limit int64, per string) string {
 	if limit == 0 {
 		return fmt.Sprintf("%d, no limit", used)
 	}

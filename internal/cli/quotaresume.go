@@ -1,4 +1,4 @@
-package quotacmd
+package cli
 
 import (
 	"math"
@@ -10,10 +10,10 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
 )
 
-// mostRuns is the maximum number of runs in one command.
-const mostRuns = 1000
+// mostResumed is the maximum number of runs in one command.
+const mostResumed = 1000
 
-func resumeCommand(s *invocation.Invocation) *cobra.Command {
+func quotaResumeCommand(s *invocation.Invocation) *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
 		Use:   "resume [RUN…]",
@@ -22,7 +22,7 @@ func resumeCommand(s *invocation.Invocation) *cobra.Command {
 steps as the whole limit, in this period. Without this command, runs continue when the next period begins or the limit is raised.`,
 		Example: `  signalbox quota resume --reason "the month's closing"
   signalbox quota resume 0199a4f2`,
-		Args:              invocation.Args(0, mostRuns, "[RUN…]"),
+		Args:              invocation.Args(0, mostResumed, "[RUN…]"),
 		ValidArgsFunction: s.CompleteRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			response, err := invocation.Call(cmd.Context(), s, s.Quotas().ResumeQuota, &signalboxv1.ResumeQuotaRequest{

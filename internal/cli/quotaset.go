@@ -1,4 +1,4 @@
-package quotacmd
+package cli
 
 import (
 	"strconv"
@@ -12,16 +12,16 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
 )
 
-// none removes a limit, as 0 does.
-const none = "none"
+// noLimit removes a limit, as 0 does.
+const noLimit = "none"
 
-type setFlags struct {
+type quotaFlags struct {
 	runs, steps string
 	period      time.Duration
 }
 
-func setCommand(s *invocation.Invocation) *cobra.Command {
-	var flags setFlags
+func quotaSetCommand(s *invocation.Invocation) *cobra.Command {
+	var flags quotaFlags
 	cmd := &cobra.Command{
 		Use:   "set",
 		Short: "Change the quota of a project",
@@ -32,7 +32,7 @@ continue at once; a lower limit stops no run that has started. A limit of steps 
   signalbox quota set --project shop --concurrent-runs none --steps none`,
 		Args: invocation.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return set(cmd, s, flags)
+			return setQuota(cmd, s, flags)
 		},
 	}
 	cmd.Flags().StringVar(&flags.runs, "concurrent-runs", "", "maximum number of concurrent `runs`")
@@ -42,7 +42,7 @@ continue at once; a lower limit stops no run that has started. A limit of steps 
 	return cmd
 }
 
-func set(cmd *cobra.Command, s *invocation.Invocation, flags setFlags) error {
+func setQuota(cmd *cobra.Command, s *invocation.Invocation, flags quotaFlags) error {
 	if !cmd.Flags().Changed("concurrent-runs") && !cmd.Flags().Changed("steps") && !cmd.Flags().Changed("period") {
 		return exit.Usagef(`nothing to set: give --concurrent-runs, or --steps with --period; "none" removes a limit`)
 	}
@@ -62,18 +62,18 @@ func set(cmd *cobra.Command, s *invocation.Invocation, flags setFlags) error {
 	if _, err := invocation.Call(ctx, s, s.Quotas().SetQuota, request, what, s.Project()); err != nil {
 		return err
 	}
-	return show(cmd, s)
+	return showQuota(cmd, s)
 }
 
 // apply changes a quota as the flags say.
-func (f setFlags) apply(cmd *cobra.Command, quota *signalboxv1.Quota) (err error) {
+func (f quotaFlags) apply(cmd *cobra.Command, quota *signalboxv1.Quota) (err error) {
 	if cmd.Flags().Changed("concurrent-runs") {
-		if quota.ConcurrentRuns, err = limit("concurrent-runs", f.runs); err != nil {
+		if quota.ConcurrentRuns, err = quotaLimit("concurrent-runs", f.runs); err != nil {
 			return err
 		}
 	}
 	if cmd.Flags().Changed("steps") {
-		if quota.Steps, err = limit("steps", f.steps); err != nil {
+		if quota.Steps, err = quotaLimit("steps", f.steps); err != nil {
 			return err
 		}
 	}
@@ -88,19 +88,19 @@ func (f setFlags) apply(cmd *cobra.Command, quota *signalboxv1.Quota) (err error
 	return nil
 }
 
-// limit reads a number from 0 on, or none.
-func limit(flag, text string) (int64, error) {
-	if text == none {
+// quotaLimit reads a number from 0 on, or none.
+func quotaLimit(flag, text string) (int64, error) {
+	if text == noLimit {
 		return 0, nil
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 0 {
-		return 0, exit.Usagef("--%s %q: use a number from 0 on, or %q", flag, text, none)
+		return 0, exit.Usagef("--%s %q: use a number from 0 on, or %q", flag, text, noLimit)
 	}
 	return n, nil
 }
 
-// period of a quota, for people.
-func period(quota *signalboxv1.Quota) string {
+// quotaPeriod is the period of a quota, for people.
+func quotaPeriod(quota *signalboxv1.Quota) string {
 	return output.Span(time.Duration(quota.GetPeriodSeconds()) * time.Second)
 }
