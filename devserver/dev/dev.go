@@ -28,7 +28,6 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
 	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/config"
-	"github.com/signalbox-dev/signalbox/internal/config/address"
 	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/memory"
 	"github.com/signalbox-dev/signalbox/internal/terminal"
@@ -254,7 +253,7 @@ func (d *dev) config() (*config.Config, error) {
 	if env["SIGNALBOX_CALLS_ALLOW_PRIVATE"] == "" {
 		env["SIGNALBOX_CALLS_ALLOW_PRIVATE"] = "127.0.0.0/8,::1/128"
 	}
-	if address.ListenViolation(d.flags.listen) == "" && !address.IsLoopback(d.flags.listen) {
+	if config.ListenViolation(d.flags.listen) == "" && !config.IsLoopback(d.flags.listen) {
 		return nil, exit.Usagef("--listen: %q can be reached from other machines, and every caller of this command is an "+
 			"administrator; listen on 127.0.0.1 or [::1], or run \"signalbox server\" with auth.mode tokens", d.flags.listen)
 	}

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 
 	"github.com/signalbox-dev/signalbox/internal/config"
-	"github.com/signalbox-dev/signalbox/internal/config/sealconfig"
 	"github.com/signalbox-dev/signalbox/internal/keyring"
 )
 
@@ -22,7 +21,7 @@ const (
 func (d *dev) keys(e config.Encryption) (*keyring.Ring, error) {
 	switch {
 	case len(e.Keys) > 0:
-		return sealconfig.Ring(e)
+		return e.Ring()
 	case d.flags.dataDir == "":
 		return keyring.Random(keyID), nil
 	}

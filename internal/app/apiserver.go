@@ -16,7 +16,6 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/health"
 	"github.com/signalbox-dev/signalbox/internal/rpc"
-	"github.com/signalbox-dev/signalbox/internal/rpc/certificate"
 	"github.com/signalbox-dev/signalbox/internal/rpc/handler"
 	"github.com/signalbox-dev/signalbox/internal/rpc/permission"
 	"github.com/signalbox-dev/signalbox/internal/run"
@@ -52,11 +51,13 @@ func newAPI(c *components, tokens *token.Service) (*rpc.Server, error) {
 		Interceptors: c.telemetry.Interceptors(),
 		Access: rpc.Access{
 			Rate: float64(cfg.API.RateLimit), Burst: cfg.API.Burst, Refused: metrics.Refused, Denied: d.denied},
-		System: handler.SystemInfo{
-			Version: c.version, Interpreter: interp.Version, ServerID: c.serverID,
-			QueuesRuns: cfg.Runs.QueueWhenUnavailable.Enabled},
-		TemporalNamespace: cfg.Temporal.Namespace, TemporalUI: cfg.Temporal.UIURL, TaskQueue: contract.TaskQueue,
-		Platform: newStatus(c),
+		Services: handler.Services{
+			System: handler.SystemInfo{
+				Version: c.version, Interpreter: interp.Version, ServerID: c.serverID,
+				QueuesRuns: cfg.Runs.QueueWhenUnavailable.Enabled},
+			TemporalNamespace: cfg.Temporal.Namespace, TemporalUI: cfg.Temporal.UIURL, TaskQueue: contract.TaskQueue,
+			Platform: newStatus(c),
+		},
 	}
 	if cfg.Auth.Mode == config.ModeTokens {
 		options.Access.Authenticator = tokens
@@ -67,13 +68,14 @@ func newAPI(c *components, tokens *token.Service) (*rpc.Server, error) {
 		}
 	}
 	if t := cfg.ListenTLS; t.Enabled() {
-		keeper, err := certificate.Open(certificate.Files{Cert: t.CertFile, Key: t.KeyFile, ClientCA: t.ClientCAFile})
+		certificate, err := rpc.OpenCertificate(
+			rpc.CertificateFiles{Cert: t.CertFile, Key: t.KeyFile, ClientCA: t.ClientCAFile})
 		if err != nil {
 			return nil, err
 		}
-		options.TLS = keeper.Config()
+		options.TLS = certificate.Config()
 		if err := c.telemetry.ObserveListener(func(ctx context.Context) (renewal, expiry time.Time) {
-			found := keeper.Certificate(ctx)
+			found := certificate.Current(ctx)
 			return renewalDue(found), found.NotAfter
 		}); err != nil {
 			return nil, err

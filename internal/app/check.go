@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/signalbox-dev/signalbox/internal/config"
-	"github.com/signalbox-dev/signalbox/internal/config/sealconfig"
 	"github.com/signalbox-dev/signalbox/internal/processor"
 	"github.com/signalbox-dev/signalbox/internal/sealingkey"
 	"github.com/signalbox-dev/signalbox/internal/store"
@@ -44,7 +43,7 @@ func checkProcessors(root fs.FS, note func(format string, args ...any)) {
 // checkKeys compares the keys of the configuration with those that sealed values. A database without records of keys
 // has no violations.
 func checkKeys(ctx context.Context, cfg *config.Config) (config.Violations, error) {
-	ring, err := sealconfig.Ring(cfg.Encryption)
+	ring, err := cfg.Encryption.Ring()
 	if err != nil {
 		return nil, nil //nolint:nilerr // the configuration reports it
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/signalbox-dev/signalbox/internal/config"
-	"github.com/signalbox-dev/signalbox/internal/config/temporalconfig"
+	"github.com/signalbox-dev/signalbox/internal/config/clientconfig"
 	"github.com/signalbox-dev/signalbox/internal/health"
 )
 
@@ -41,13 +41,13 @@ type clientCertificate struct {
 
 // used reports whether a client certificate is configured, readable or not.
 func (c *clientCertificate) used() bool {
-	found, err := temporalconfig.ClientCertificate(c.temporal)
+	found, err := clientconfig.TemporalCertificate(c.temporal)
 	return found != nil || err != nil
 }
 
 // ends returns when the certificate expires; false if there is none or it cannot be read.
 func (c *clientCertificate) ends() (time.Time, bool) {
-	found, err := temporalconfig.ClientCertificate(c.temporal)
+	found, err := clientconfig.TemporalCertificate(c.temporal)
 	if found == nil || err != nil {
 		return time.Time{}, false
 	}
@@ -56,7 +56,7 @@ func (c *clientCertificate) ends() (time.Time, bool) {
 
 // condition returns the state of the certificate for the process's health.
 func (c *clientCertificate) condition() health.Condition {
-	found, err := temporalconfig.ClientCertificate(c.temporal)
+	found, err := clientconfig.TemporalCertificate(c.temporal)
 	now := certificateCondition(found, err, c.now())
 	c.mu.Lock()
 	defer c.mu.Unlock()

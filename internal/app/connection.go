@@ -9,7 +9,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/conn"
 	"github.com/signalbox-dev/signalbox/internal/config"
-	"github.com/signalbox-dev/signalbox/internal/config/temporalconfig"
+	"github.com/signalbox-dev/signalbox/internal/config/clientconfig"
 	"github.com/signalbox-dev/signalbox/internal/engine"
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/event"
@@ -75,7 +75,7 @@ func (r restoredListeners) Listen(ctx context.Context, l event.Listener) error {
 // options returns the options of the connection.
 func (c *connection) options(p *process) (conn.Options, error) {
 	cfg := c.temporal
-	base, err := temporalconfig.Options(cfg)
+	base, err := clientconfig.Temporal(cfg)
 	if err != nil {
 		return conn.Options{}, err
 	}
@@ -84,7 +84,7 @@ func (c *connection) options(p *process) (conn.Options, error) {
 		return conn.Options{}, err
 	}
 	base.MetricsHandler = p.telemetry.Temporal()
-	reload := temporalconfig.Reload(cfg)
+	reload := clientconfig.ReloadTemporal(cfg)
 	return conn.Options{
 		Client: base,
 		Reload: func() (client.Options, error) {
@@ -92,7 +92,7 @@ func (c *connection) options(p *process) (conn.Options, error) {
 			options.MetricsHandler = base.MetricsHandler
 			return options, err
 		},
-		Identity:        func() (string, error) { return temporalconfig.Identity(cfg) },
+		Identity:        func() (string, error) { return clientconfig.TemporalIdentity(cfg) },
 		ConnectionEnded: func(ctx context.Context, c conn.Ended) { ended.Connection(ctx, c.Address, c.Namespace, c.Lasted) },
 		OutageEnded:     func(ctx context.Context, o conn.Ended) { ended.Outage(ctx, o.Address, o.Namespace, o.Lasted) },
 		Logger:          p.log,

@@ -10,7 +10,7 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl/interp"
 	"github.com/signalbox-dev/signalbox/internal/batch"
 	"github.com/signalbox-dev/signalbox/internal/config"
-	"github.com/signalbox-dev/signalbox/internal/config/redisconfig"
+	"github.com/signalbox-dev/signalbox/internal/config/clientconfig"
 	"github.com/signalbox-dev/signalbox/internal/dispatcher"
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/event"
@@ -38,7 +38,7 @@ func openLeases(cfg config.Redis) (lease.Store, stopOnly, error) {
 	if !cfg.Used() {
 		return lease.NewMemory(), func(context.Context) error { return nil }, nil
 	}
-	options, err := redisconfig.Options(cfg)
+	options, err := clientconfig.Redis(cfg)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -6,7 +6,6 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/config"
 	"github.com/signalbox-dev/signalbox/internal/payload"
 	"github.com/signalbox-dev/signalbox/internal/payload/bucket"
-	"github.com/signalbox-dev/signalbox/internal/payload/folder"
 	"github.com/signalbox-dev/signalbox/internal/store"
 )
 
@@ -24,7 +23,7 @@ type largeValues struct {
 func openLargeValues(ctx context.Context, cfg *config.Config, table payload.Store) (*largeValues, error) {
 	switch cfg.Payloads.Store {
 	case config.PayloadsFolder:
-		values, err := folder.Open(cfg.Payloads.Folder)
+		values, err := payload.OpenFolder(cfg.Payloads.Folder)
 		return &largeValues{Stores: payload.NewStores(values, table)}, err
 	case config.PayloadsS3:
 		values, err := bucket.Open(bucket.Options(cfg.Payloads.S3))

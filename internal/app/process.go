@@ -11,13 +11,11 @@ import (
 	"go.temporal.io/sdk/worker"
 
 	"github.com/signalbox-dev/signalbox/internal/config"
-	"github.com/signalbox-dev/signalbox/internal/config/sealconfig"
 	"github.com/signalbox-dev/signalbox/internal/engine"
 	"github.com/signalbox-dev/signalbox/internal/keyring"
 	"github.com/signalbox-dev/signalbox/internal/memory"
 	"github.com/signalbox-dev/signalbox/internal/processor"
 	"github.com/signalbox-dev/signalbox/internal/secret"
-	"github.com/signalbox-dev/signalbox/internal/secret/provider"
 	"github.com/signalbox-dev/signalbox/internal/telemetry"
 )
 
@@ -37,7 +35,7 @@ type process struct {
 func newProcess(ctx context.Context, opts Options) (_ *process, err error) {
 	p := &process{cfg: opts.Config, log: opts.Log, version: opts.Version, serverID: newServerID(), keys: opts.Keys}
 	if p.keys == nil {
-		if p.keys, err = sealconfig.Ring(p.cfg.Encryption); err != nil {
+		if p.keys, err = p.cfg.Encryption.Ring(); err != nil {
 			return nil, err
 		}
 	}
@@ -96,7 +94,7 @@ func (p *process) shedsLoad() bool { return p.memory.Level() >= memory.High }
 // secrets returns the provider of this process's secrets.
 func (p *process) secrets() secret.Provider {
 	cfg := p.cfg.Secrets
-	return provider.New(provider.Options{
+	return secret.NewProvider(secret.ProviderOptions{
 		Dir: cfg.Dir, Prefix: cfg.EnvPrefix, Lookup: os.LookupEnv, Command: cfg.Command, Timeout: cfg.Timeout,
 		Keep: cfg.Cache,
 	})

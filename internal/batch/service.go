@@ -17,7 +17,6 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/auth"
-	"github.com/signalbox-dev/signalbox/internal/requestid"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/workflow"
 )
@@ -212,7 +211,7 @@ func check(req StartRequest) error {
 	case *req.ExpectedTotal < 0:
 		add("expectedTotal", "is %d, less than 0", *req.ExpectedTotal)
 	}
-	if violation := requestid.Violation(req.RequestID); violation != "" {
+	if violation := run.RequestIDViolation(req.RequestID); violation != "" {
 		add("requestId", "%s", violation)
 	}
 	switch {

@@ -14,7 +14,6 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/loop"
-	"github.com/signalbox-dev/signalbox/internal/requestid"
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
@@ -290,7 +289,7 @@ func refused(a Action, err error) bool {
 // requestID returns the request ID of the replay of a run by a batch: the same for each attempt.
 func requestID(batch, runID string) string {
 	id := "batch-" + batch + "-" + runID
-	if requestid.Violation(id) != "" {
+	if run.RequestIDViolation(id) != "" {
 		sum := sha256.Sum256([]byte(runID))
 		id = "batch-" + batch + "-" + hex.EncodeToString(sum[:])
 	}

@@ -21,20 +21,15 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/signalbox-dev/signalbox/internal/cli/batchcmd"
-	"github.com/signalbox-dev/signalbox/internal/cli/controlcmd"
 	"github.com/signalbox-dev/signalbox/internal/cli/dispatchercmd"
 	"github.com/signalbox-dev/signalbox/internal/cli/eventcmd"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
 	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/problemcmd"
-	"github.com/signalbox-dev/signalbox/internal/cli/quotacmd"
-	"github.com/signalbox-dev/signalbox/internal/cli/restorecmd"
 	"github.com/signalbox-dev/signalbox/internal/cli/runcmd"
 	"github.com/signalbox-dev/signalbox/internal/cli/systemcmd"
 	"github.com/signalbox-dev/signalbox/internal/cli/tokencmd"
-	"github.com/signalbox-dev/signalbox/internal/cli/viewcmd"
 	"github.com/signalbox-dev/signalbox/internal/cli/webhookcmd"
-	"github.com/signalbox-dev/signalbox/internal/cli/workercmd"
 	"github.com/signalbox-dev/signalbox/internal/cli/workflowcmd"
 	"github.com/signalbox-dev/signalbox/internal/config"
 	"github.com/signalbox-dev/signalbox/internal/terminal"
@@ -98,11 +93,11 @@ another request; waiting for a run ends with 10 when it failed, 11 when it was c
 	root.SetErr(s.Err)
 	root.SetFlagErrorFunc(invocation.FlagError)
 	root.AddCommand(
-		workflowcmd.New(s), runcmd.New(s, controlcmd.New(s)...), batchcmd.New(s), problemcmd.New(s), viewcmd.New(s),
-		eventcmd.New(s), webhookcmd.New(s), dispatchercmd.New(s), workercmd.New(s),
-		quotacmd.New(s), projectCommand(s), auditCommand(s), contextCommand(s),
+		workflowcmd.New(s), runcmd.New(s), batchcmd.New(s), problemcmd.New(s), runcmd.NewView(s),
+		eventcmd.New(s), webhookcmd.New(s), dispatchercmd.New(s), dispatchercmd.NewWorker(s),
+		quotaCommand(s), projectCommand(s), auditCommand(s), contextCommand(s),
 		tokencmd.New(s, options.Bootstrap), tokencmd.WhoAmI(s),
-		systemcmd.New(s), restorecmd.New(s), checkConfigCommand(s, options.ConfigLayers, options.CheckServices),
+		systemcmd.New(s), systemcmd.NewRestore(s), checkConfigCommand(s, options.ConfigLayers, options.CheckServices),
 		versionCommand(s, options.Version),
 	)
 	for _, noun := range root.Commands() {

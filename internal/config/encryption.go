@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/signalbox-dev/signalbox/internal/keyring"
 )
 
 // Encryption names the keys that encrypt values in the database and in Temporal.
@@ -17,22 +19,19 @@ type Encryption struct {
 	CodecOrigins  []string `yaml:"codec_origins" default:"" doc:"Origins of the UIs that may use it from a browser, for example http://127.0.0.1:8233."`
 }
 
-// KeyFile is the path of the key with an ID.
-type KeyFile struct{ ID, File string }
-
 // KeyFiles returns the keys; it leaves out invalid pairs, which Validate reports.
-func (e Encryption) KeyFiles() []KeyFile {
-	files := make([]KeyFile, 0, len(e.Keys))
+func (e Encryption) KeyFiles() []keyring.KeyFile {
+	files := make([]keyring.KeyFile, 0, len(e.Keys))
 	for _, pair := range e.Keys {
 		if id, file, ok := strings.Cut(pair, "="); ok {
-			files = append(files, KeyFile{ID: strings.TrimSpace(id), File: strings.TrimSpace(file)})
+			files = append(files, keyring.KeyFile{ID: strings.TrimSpace(id), File: strings.TrimSpace(file)})
 		}
 	}
 	return files
 }
 
-// Validate reports duplicate keys, and an active key that is none of them. It does not read the files; package
-// sealconfig does.
+// Validate reports duplicate keys, and an active key that is none of them. It does not read the files; Ring
+// does.
 func (e Encryption) Validate() Violations {
 	var ps found
 	var ids []string

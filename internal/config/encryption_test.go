@@ -6,11 +6,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/signalbox-dev/signalbox/internal/config"
+	"github.com/signalbox-dev/signalbox/internal/keyring"
 )
 
 func TestKeysAreAMappingOrAList(t *testing.T) {
 	t.Parallel()
-	want := []config.KeyFile{{ID: "old", File: "/k/old.key"}, {ID: "2026-11", File: "/k/new=er.key"}}
+	want := []keyring.KeyFile{{ID: "old", File: "/k/old.key"}, {ID: "2026-11", File: "/k/new=er.key"}}
 	for _, file := range []string{
 		"encryption: {keys: {old: /k/old.key, 2026-11: /k/new=er.key}, active: 2026-11}",
 		"encryption: {keys: [old=/k/old.key, 2026-11=/k/new=er.key], active: 2026-11}",

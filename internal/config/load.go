@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/signalbox-dev/signalbox/internal/config/dsn"
 	"github.com/signalbox-dev/signalbox/internal/config/schema"
 	"github.com/signalbox-dev/signalbox/internal/secretfile"
 )
@@ -25,8 +24,8 @@ const KeyAnnotation = "signalbox.dev/key"
 
 // Layer adds settings from another package, such as Temporal's own configuration.
 type Layer struct {
-	// Apply sets values that override the defaults but not the file. It returns the source of each key it set, by the
-	// key's path.
+	// Apply, unless nil, sets values that override the defaults but not the file. It returns the source of each key it
+	// set, by the key's path.
 	Apply func(env Environment, cfg *Config) (sources map[string]string, err error)
 	// Check reports violations of the final values that this package does not check. Violations of keys that have
 	// one already are dropped. Those without a source get their key's.
@@ -116,6 +115,9 @@ type loader struct {
 
 func (l *loader) layers(layers []Layer) {
 	for _, layer := range layers {
+		if layer.Apply == nil {
+			continue
+		}
 		sources, err := layer.Apply(l.env, l.cfg)
 		if err != nil {
 			l.violations = append(l.violations, Violation{Source: "environment", Message: err.Error()})
@@ -177,11 +179,11 @@ func (l *loader) secrets() {
 		if !ok {
 			continue
 		}
-		if dsn.HasPlainPassword(secret.Reveal()) && l.sources[k.Path] != k.Variable() {
+		if HasPlainPassword(secret.Reveal()) && l.sources[k.Path] != k.Variable() {
 			l.report(k.Path, "holds a password in plain text; refer to it as ${env:NAME} or ${file:/path}, or give the whole "+
 				"value in "+k.Variable())
 		}
-		resolved, violations := dsn.Resolve(secret.Reveal(), l.env.LookupEnv)
+		resolved, violations := ResolveDSN(secret.Reveal(), l.env.LookupEnv)
 		for _, violation := range violations {
 			l.report(k.Path, violation)
 		}

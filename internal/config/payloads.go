@@ -6,8 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/signalbox-dev/signalbox/internal/config/dsn"
-	"github.com/signalbox-dev/signalbox/internal/config/spelling"
+	"github.com/signalbox-dev/signalbox/internal/config/schema"
 )
 
 // Stores of payloads.
@@ -44,7 +43,7 @@ func (p Payloads) Validate() Violations {
 	stores := []string{PayloadsDatabase, PayloadsFolder, PayloadsS3, PayloadsPostgres}
 	if !slices.Contains(stores, p.Store) {
 		ps.add("store", "%q is not a store of payloads%s; the stores are database, folder, s3 and postgres", p.Store,
-			spelling.DidYouMean(p.Store, stores))
+			schema.DidYouMean(p.Store, stores))
 		return Violations(ps)
 	}
 	switch {
@@ -54,7 +53,7 @@ func (p Payloads) Validate() Violations {
 		ps.add("folder", "is set while payloads.store is %s; set payloads.store to folder, or leave it out", p.Store)
 	}
 	switch {
-	case p.Store == PayloadsPostgres && !dsn.IsPostgres(p.DSN.Reveal()):
+	case p.Store == PayloadsPostgres && !IsPostgresDSN(p.DSN.Reveal()):
 		ps.add("dsn", "is not a Postgres DSN; write postgres://user:${file:/path/of/password}@host/database")
 	case p.Store != PayloadsPostgres && p.DSN != "":
 		ps.add("dsn", "is set while payloads.store is %s; set payloads.store to postgres, or leave it out", p.Store)

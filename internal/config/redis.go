@@ -7,8 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/signalbox-dev/signalbox/internal/config/address"
-	"github.com/signalbox-dev/signalbox/internal/config/spelling"
+	"github.com/signalbox-dev/signalbox/internal/config/schema"
 )
 
 // Redis modes.
@@ -56,7 +55,7 @@ func (r Redis) Validate() Violations {
 		r.validateURL(&ps)
 	}
 	for _, a := range r.Addresses {
-		if violation := address.DialViolation(a); violation != "" {
+		if violation := DialViolation(a); violation != "" {
 			ps.add("addresses", "%q is not host:port: %s", a, violation)
 		}
 	}
@@ -74,7 +73,7 @@ func (r Redis) validateMode(ps *found) {
 	modes := []string{RedisStandalone, RedisSentinel, RedisCluster}
 	if !slices.Contains(modes, r.Mode) {
 		ps.add("mode", "%q is not a mode%s; the modes are standalone, sentinel and cluster", r.Mode,
-			spelling.DidYouMean(r.Mode, modes))
+			schema.DidYouMean(r.Mode, modes))
 		return
 	}
 	switch {

@@ -7,9 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/signalbox-dev/signalbox/internal/config/address"
-	"github.com/signalbox-dev/signalbox/internal/config/dsn"
-	"github.com/signalbox-dev/signalbox/internal/config/spelling"
+	"github.com/signalbox-dev/signalbox/internal/config/schema"
 )
 
 // maxPayload is the largest value of a run (interp.MaxValueBytes).
@@ -83,9 +81,9 @@ func (c *Config) validate() Violations {
 }
 
 func (c *Config) validateProcess(ps *found) {
-	if violation := address.ListenViolation(c.Listen); violation != "" {
+	if violation := ListenViolation(c.Listen); violation != "" {
 		ps.add("listen", "%q is not host:port: %s; write for example 127.0.0.1:8080", c.Listen, violation)
-	} else if !address.IsLoopback(c.Listen) {
+	} else if !IsLoopback(c.Listen) {
 		c.validateReachable(ps)
 	}
 	if c.MemoryLimit < 0 || c.MemoryLimit > 0 && c.MemoryLimit < minMemoryLimit {
@@ -98,7 +96,7 @@ func (c *Config) validateProcess(ps *found) {
 	for i, role := range c.Roles {
 		if role != RoleAPI && role != RoleWorker {
 			ps.add("roles", "%q is not a role%s; the roles are api and worker", role,
-				spelling.DidYouMean(role, []string{RoleAPI, RoleWorker}))
+				schema.DidYouMean(role, []string{RoleAPI, RoleWorker}))
 		} else if slices.Contains(c.Roles[:i], role) {
 			ps.add("roles", "%q is named twice", role)
 		}
@@ -140,13 +138,13 @@ func (t ListenTLS) Validate() Violations {
 // Validate reports what is wrong with the connection's settings.
 func (t Temporal) Validate() Violations {
 	var ps found
-	if violation := address.DialViolation(t.Address); violation != "" {
+	if violation := DialViolation(t.Address); violation != "" {
 		ps.add("address", "%q is not host:port: %s", t.Address, violation)
 	}
 	if t.Namespace == "" {
 		ps.add("namespace", "is empty; name a Temporal namespace, for example \"default\"")
 	}
-	if violation := address.WebViolation(t.UIURL); t.UIURL != "" && violation != "" {
+	if violation := WebViolation(t.UIURL); t.UIURL != "" && violation != "" {
 		ps.add("ui_url", "%q is not the address of a web page: %s; write for example http://localhost:8233", t.UIURL,
 			violation)
 	}
@@ -209,14 +207,14 @@ func (s Store) Validate() Violations {
 	drivers := []string{DriverSQLite, DriverPostgres}
 	if !slices.Contains(drivers, s.Driver) {
 		ps.add("driver", "%q is not a driver%s; the drivers are sqlite and postgres", s.Driver,
-			spelling.DidYouMean(s.Driver, drivers))
+			schema.DidYouMean(s.Driver, drivers))
 	}
 	switch {
 	case s.DSN == "":
 		ps.add("dsn", "is empty; give the path of the SQLite file or the URL of the Postgres database")
-	case s.Driver == DriverPostgres && !dsn.IsPostgres(s.DSN.Reveal()):
+	case s.Driver == DriverPostgres && !IsPostgresDSN(s.DSN.Reveal()):
 		ps.add("dsn", "is not a Postgres DSN; write postgres://user:${file:/path/of/password}@host/database")
-	case s.Driver == DriverSQLite && dsn.IsPostgres(s.DSN.Reveal()):
+	case s.Driver == DriverSQLite && IsPostgresDSN(s.DSN.Reveal()):
 		ps.add("dsn", "is a Postgres DSN while store.driver is sqlite; set store.driver to postgres")
 	}
 	return Violations(ps)
@@ -231,7 +229,7 @@ func (a Auth) Validate() Violations {
 	modes := []string{ModeNone, ModeTokens}
 	if !slices.Contains(modes, a.Mode) {
 		ps.add("mode", "%q is not a mode%s; the modes are tokens and none (loopback only)", a.Mode,
-			spelling.DidYouMean(a.Mode, modes))
+			schema.DidYouMean(a.Mode, modes))
 	}
 	atLeast(&ps, "session_idle", a.SessionIdle, minSessionIdle)
 	atLeast(&ps, "session_max", a.SessionMax, minSessionIdle)
@@ -359,11 +357,11 @@ func (l Log) Validate() Violations {
 	levels := []string{"debug", "info", "warn", "error"}
 	if !slices.Contains(levels, l.Level) {
 		ps.add("level", "%q is not a level%s; the levels are debug, info, warn and error", l.Level,
-			spelling.DidYouMean(l.Level, levels))
+			schema.DidYouMean(l.Level, levels))
 	}
 	if l.Format != "json" && l.Format != "text" {
 		ps.add("format", "%q is not a format%s; the formats are json and text", l.Format,
-			spelling.DidYouMean(l.Format, []string{"json", "text"}))
+			schema.DidYouMean(l.Format, []string{"json", "text"}))
 	}
 	return Violations(ps)
 }
@@ -374,9 +372,9 @@ func (t Telemetry) Validate() Violations {
 	if t.ServiceName == "" {
 		ps.add("service_name", "is empty; give the name under which metrics are found, for example \"signalbox\"")
 	}
-	if violation := address.ListenViolation(t.ProfileListen); t.ProfileListen != "" && violation != "" {
+	if violation := ListenViolation(t.ProfileListen); t.ProfileListen != "" && violation != "" {
 		ps.add("profile_listen", "%q is not host:port: %s; write for example 127.0.0.1:6060", t.ProfileListen, violation)
-	} else if t.ProfileListen != "" && !address.IsLoopback(t.ProfileListen) {
+	} else if t.ProfileListen != "" && !IsLoopback(t.ProfileListen) {
 		ps.add("profile_listen", "%q can be reached from other machines, and profiles need no token; listen on 127.0.0.1 "+
 			"or [::1]", t.ProfileListen)
 	}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/signalbox-dev/signalbox/dispatch/dispatchtype"
 	"github.com/signalbox-dev/signalbox/internal/apperror"
-	"github.com/signalbox-dev/signalbox/internal/excerpt"
 	"github.com/signalbox-dev/signalbox/internal/logger"
 )
 
@@ -93,7 +92,7 @@ func statusError(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(err, dispatchtype.ErrNotListed):
 		return apperror.New(apperror.Unavailable, apperror.EngineListFailed,
-			"%s; its visibility store serves lists, and other requests may work", excerpt.Of(err.Error(),
+			"%s; its visibility store serves lists, and other requests may work", apperror.Excerpt(err.Error(),
 				answerShown)).WithRetry(retryDelay).WithCause(err)
 	case failed.Part == dispatchtype.PartTemporal:
 		reason, text = apperror.EngineUnavailable, "a dispatcher cannot be read from Temporal"

@@ -7,7 +7,7 @@
 //	generate errors FILE                 docs/reference/errors.md, from package apierror
 //	generate metrics REPOSITORY FILE     docs/reference/metrics.md, from package telemetry
 //	generate licences REPOSITORY FILE    the licence texts of package notice
-//	generate openapi IMAGE BASE FILE     api/openapi.yaml; package openapi describes the image and the base
+//	generate openapi IMAGE BASE FILE     api/openapi.yaml; openapi.go describes the image and the base
 //
 // `make generate` runs all of them. docs/reference/cli.md is written by a command of the module devserver, which alone
 // has all commands.
@@ -18,10 +18,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-
-	"github.com/signalbox-dev/signalbox/internal/generate/licences"
-	"github.com/signalbox-dev/signalbox/internal/generate/metrics"
-	"github.com/signalbox-dev/signalbox/internal/generate/openapi"
 )
 
 // generator makes one file from its sources.
@@ -31,13 +27,13 @@ type generator struct {
 }
 
 func main() {
-	if err := run(context.Background(), os.Args[1:]); err != nil {
+	if err := generateFile(context.Background(), os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "generate:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, args []string) error {
+func generateFile(ctx context.Context, args []string) error {
 	if len(args) == 0 {
 		return errors.New("usage: generate WHAT [SOURCE...] FILE")
 	}
@@ -63,8 +59,8 @@ func generators() map[string]generator {
 		"configuration": page(configurationPage),
 		"controls":      page(controlPage),
 		"errors":        page(errorPage),
-		"metrics":       {1, func(ctx context.Context, s []string) ([]byte, error) { return metrics.Page(ctx, s[0]) }},
-		"licences":      {1, func(ctx context.Context, s []string) ([]byte, error) { return licences.Collect(ctx, s[0]) }},
+		"metrics":       {1, func(ctx context.Context, s []string) ([]byte, error) { return metricsPage(ctx, s[0]) }},
+		"licences":      {1, func(ctx context.Context, s []string) ([]byte, error) { return licenceTexts(ctx, s[0]) }},
 		"openapi":       {2, func(_ context.Context, s []string) ([]byte, error) { return document(s[0], s[1]) }},
 	}
 }
@@ -79,5 +75,5 @@ func document(imageFile, baseFile string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return openapi.Generate(image, base)
+	return openAPIDocument(image, base)
 }

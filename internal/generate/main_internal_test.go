@@ -15,7 +15,7 @@ func TestReferencePagesAreFresh(t *testing.T) {
 	for _, name := range []string{"access", "configuration", "controls", "errors", "metrics"} {
 		sources := []string{repository}[:generators()[name].sources]
 		fresh := filepath.Join(t.TempDir(), name)
-		require.NoError(t, run(t.Context(), append(append([]string{name}, sources...), fresh)))
+		require.NoError(t, generateFile(t.Context(), append(append([]string{name}, sources...), fresh)))
 		want, err := os.ReadFile(fresh)
 		require.NoError(t, err)
 		page, err := os.ReadFile(filepath.Join(repository, "docs/reference", name+".md"))
@@ -27,6 +27,6 @@ func TestReferencePagesAreFresh(t *testing.T) {
 func TestWrongArgumentsAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{nil, {"errors"}, {"errors", "a", "b"}, {"pages", "a"}} {
-		require.Error(t, run(t.Context(), args))
+		require.Error(t, generateFile(t.Context(), args))
 	}
 }

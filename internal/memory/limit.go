@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/signalbox-dev/signalbox/internal/cgroup"
+	"github.com/signalbox-dev/signalbox/internal/processor"
 )
 
 // The sources of a limit.
@@ -62,7 +62,7 @@ func Apply(configured int64, root fs.FS) Limit {
 // be read. It supports versions 1 and 2 of control groups.
 func CgroupLimit(root fs.FS) int64 {
 	least := int64(0)
-	for _, g := range cgroup.Of(root, "memory") {
+	for _, g := range processor.ControlGroups(root, "memory") {
 		file := "memory.max"
 		if g.Version == 1 {
 			file = "memory.limit_in_bytes"

@@ -7,8 +7,8 @@
 // A value belongs to the run with the history that refers to it, and its digest identifies it there: the same run and
 // digest always have the same value, so that putting it again changes nothing.
 //
-// Package folder stores values as files, package bucket as objects, package store/payloads in a table. All pass the
-// suite payloadtest. They neither seal values nor compare digests; their callers do. They do not know which runs exist:
+// [Folder] stores values as files, package bucket as objects, package store/payloads in a table. All pass the suite
+// payloadtest. They neither seal values nor compare digests; their callers do. They do not know which runs exist:
 // package retention decides what is deleted.
 package payload
 

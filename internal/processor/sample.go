@@ -6,8 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/signalbox-dev/signalbox/internal/cgroup"
 )
 
 // Sample is what the operating system has counted for this process until a moment.
@@ -37,7 +35,7 @@ type Group struct {
 // Read reads the counters of this process. root is the file system with /proc and /sys.
 func Read(root fs.FS, now time.Time) Sample {
 	s := Sample{At: now}
-	for _, c := range cgroup.Of(root, "cpu") {
+	for _, c := range ControlGroups(root, "cpu") {
 		g, known := readGroup(root, c)
 		if known && (s.Group == nil || g.Limit > 0 && (s.Group.Limit == 0 || g.Limit < s.Group.Limit)) {
 			s.Group = &g
@@ -69,7 +67,7 @@ func Read(root fs.FS, now time.Time) Sample {
 
 // readGroup returns false for a group whose limit cannot be read, as one without the controller. Its counters may be
 // missing: then they are 0.
-func readGroup(root fs.FS, c cgroup.Group) (g Group, known bool) {
+func readGroup(root fs.FS, c ControlGroup) (g Group, known bool) {
 	read := func(file string) string {
 		text, err := fs.ReadFile(root, path.Join(c.Folder, file))
 		if err != nil {

@@ -26,7 +26,6 @@ import (
 	"strings"
 
 	"github.com/signalbox-dev/signalbox/dsl"
-	"github.com/signalbox-dev/signalbox/internal/jsonpointer"
 )
 
 // Mark replaces a sensitive value.
@@ -157,7 +156,7 @@ func parsePointer(pointer string) (task string, output bool, parts []string, ok 
 	}
 	parts = parts[1:]
 	if parts[0] == "tasks" && len(parts) > 2 {
-		task, parts = jsonpointer.Unescape(parts[1]), parts[2:]
+		task, parts = UnescapePart(parts[1]), parts[2:]
 	}
 	if parts[0] != "input" && parts[0] != "output" {
 		return "", false, nil, false
@@ -167,7 +166,7 @@ func parsePointer(pointer string) (task string, output bool, parts []string, ok 
 
 func (p *Policy) add(at *tree, parts []string) {
 	for _, part := range parts {
-		at = at.at(jsonpointer.Unescape(part))
+		at = at.at(UnescapePart(part))
 	}
 	at.end, p.nonEmpty = true, true
 }
@@ -183,7 +182,7 @@ func (p *Policy) tasks(pointer string, node any) {
 	case map[string]any:
 		p.task(pointer, node)
 		for _, name := range slices.Sorted(maps.Keys(node)) {
-			p.tasks(pointer+"/"+jsonpointer.Escape(name), node[name])
+			p.tasks(pointer+"/"+EscapePart(name), node[name])
 		}
 	}
 }

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/signalbox-dev/signalbox/internal/jsonpointer"
 )
 
 const (
@@ -185,7 +183,7 @@ func descendTo(node any, pointer string) any {
 	for _, part := range strings.Split(pointer, "/")[1:] {
 		switch inner := node.(type) {
 		case map[string]any:
-			node = inner[jsonpointer.Unescape(part)]
+			node = inner[UnescapePart(part)]
 		case []any:
 			i, err := strconv.Atoi(part)
 			if err != nil || i < 0 || i >= len(inner) {

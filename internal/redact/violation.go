@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/signalbox-dev/signalbox/dsl"
-	"github.com/signalbox-dev/signalbox/internal/jsonpointer"
 )
 
 // Violation is an invalid list of sensitive locations, an invalid location, which would protect nothing, or a label
@@ -46,7 +45,7 @@ func (c *checker) labels(doc *dsl.Document) {
 			probe = `{"` + name + `":` + probe + `}`
 		}
 		if shown, _ := policy.Value(Location{}, json.RawMessage(probe), nil); strings.Contains(string(shown), Mark) {
-			c.add("/document/metadata/labels/"+jsonpointer.Escape(l.Key), "take another value, or remove the label",
+			c.add("/document/metadata/labels/"+EscapePart(l.Key), "take another value, or remove the label",
 				"the value of the label %q is sensitive, and labels are visible to all readers of the run", l.Key)
 		}
 	}
@@ -69,14 +68,14 @@ func (c *checker) walk(pointer string, node any) {
 			at := fmt.Sprintf("%s/%d", pointer, i)
 			if named, ok := item.(map[string]any); ok && len(named) == 1 {
 				for name, task := range named {
-					c.task(at+"/"+jsonpointer.Escape(name), name, task)
+					c.task(at+"/"+EscapePart(name), name, task)
 				}
 			}
 			c.walk(at, item)
 		}
 	case map[string]any:
 		for name, child := range node {
-			c.walk(pointer+"/"+jsonpointer.Escape(name), child)
+			c.walk(pointer+"/"+EscapePart(name), child)
 		}
 	}
 }

@@ -24,7 +24,6 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/rpc"
 	"github.com/signalbox-dev/signalbox/internal/rpc/permission"
-	"github.com/signalbox-dev/signalbox/internal/rpc/requestbody"
 	"github.com/signalbox-dev/signalbox/internal/stopwatch"
 )
 
@@ -32,7 +31,7 @@ import (
 const strangersBound = 4 << 10
 
 // soon is for an answer that waits for no body, which strangers may take twice as long to send.
-const soon = requestbody.StrangerTime / 2
+const soon = rpc.StrangerTime / 2
 
 // endless is a body that never ends. It counts what is read of it.
 type endless struct {

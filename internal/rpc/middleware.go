@@ -17,7 +17,7 @@ import (
 
 // rootHandler returns the outermost handler, which every request passes first.
 func (s *Server) rootHandler(loopback bool) http.Handler {
-	open := s.access.Wrap(s.bodies.Wrap(s.routes))
+	open := s.access.Wrap(s.bodies.wrap(s.routes))
 	inner := open
 	if loopback && s.opts.Access.Authenticator == nil {
 		inner = refuseForeignPages(inner) // pages have no token, so with tokens a page cannot act for the user
@@ -30,11 +30,11 @@ func (s *Server) rootHandler(loopback bool) http.Handler {
 		ctx, slot := handler.WithHeldSlot(r.Context())
 		defer slot.Release()
 		r = r.WithContext(ctx)
-		body := s.bodies.Open(w, r)
-		defer body.Finish()
+		body := s.bodies.open(w, r)
+		defer body.finish()
 		timed := &timedWriter{
 			ResponseWriter: w, control: http.NewResponseController(w), timeout: s.opts.StallTimeout,
-			begin: body.BeforeResponse, before: slot.Release,
+			begin: body.beforeResponse, before: slot.Release,
 		}
 		if s.stopping.begun() {
 			w.Header().Set("Connection", "close")

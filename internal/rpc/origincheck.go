@@ -8,7 +8,7 @@ import (
 
 	"connectrpc.com/connect"
 
-	"github.com/signalbox-dev/signalbox/internal/config/address"
+	"github.com/signalbox-dev/signalbox/internal/config"
 	"github.com/signalbox-dev/signalbox/internal/rpc/apierror"
 )
 
@@ -18,7 +18,7 @@ import (
 func refuseForeignPages(next http.Handler) http.Handler {
 	crossOrigin := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !address.IsLocalHost(r.Host) {
+		if !config.IsLocalHost(r.Host) {
 			apierror.Write(w, r, apierror.New(connect.CodePermissionDenied, apierror.ForeignHost,
 				fmt.Sprintf("host %q is not this machine: use 127.0.0.1 or localhost", r.Host)))
 			return

@@ -156,18 +156,20 @@ func start(t testing.TB, change func(*rpc.Options)) *platform {
 	p.runs = control.New(run.NewService(st, p.engine, workflows, engine.NewDocuments(st, limits), p.changes, options), st,
 		p.engine, p.changes, options)
 	opts := rpc.Options{
-		Address: "127.0.0.1:0", Batches: batch.NewService(st.Batches(), workflows, func() {}, time.Now), Workflows: workflows,
-		Runs:     p.runs,
-		RunLists: livelist.New(st, p.changes), Projects: projects, Audit: st,
-		Annotations: annotation.NewService(annotation.Options{
-			Outages: st.Annotations(), Publications: st.Annotations(), Owners: st.Events(), Projects: st,
-			TaskQueue: contract.TaskQueue, Now: time.Now,
-		}),
-		System:            handler.SystemInfo{Version: "1.2.3", Interpreter: 7, ServerID: "server-1"},
-		Platform:          p.system.service(st),
-		TemporalNamespace: "default", TaskQueue: contract.TaskQueue, Statistics: statistics.NewService(statistics.Options{
-			Store: st.Statistics(), Runs: st, Workflows: workflows, Documents: engine.NewDocuments(st, limits), Now: time.Now,
-		}),
+		Address: "127.0.0.1:0", Services: handler.Services{
+			Batches: batch.NewService(st.Batches(), workflows, func() {}, time.Now), Workflows: workflows,
+			Runs:     p.runs,
+			RunLists: livelist.New(st, p.changes), Projects: projects, Audit: st,
+			Annotations: annotation.NewService(annotation.Options{
+				Outages: st.Annotations(), Publications: st.Annotations(), Owners: st.Events(), Projects: st,
+				TaskQueue: contract.TaskQueue, Now: time.Now,
+			}),
+			System:            handler.SystemInfo{Version: "1.2.3", Interpreter: 7, ServerID: "server-1"},
+			Platform:          p.system.service(st),
+			TemporalNamespace: "default", TaskQueue: contract.TaskQueue, Statistics: statistics.NewService(statistics.Options{
+				Store: st.Statistics(), Runs: st, Workflows: workflows, Documents: engine.NewDocuments(st, limits), Now: time.Now,
+			}),
+		},
 		Livez: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "alive") }),
 	}
 	if change != nil {

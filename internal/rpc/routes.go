@@ -15,24 +15,13 @@ import (
 	"github.com/klauspost/compress/gzip"
 
 	"github.com/signalbox-dev/signalbox/api"
-	"github.com/signalbox-dev/signalbox/api/signalbox/v1/signalboxv1connect"
 	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/health"
 	"github.com/signalbox-dev/signalbox/internal/rpc/apierror"
-	"github.com/signalbox-dev/signalbox/internal/rpc/export"
-	"github.com/signalbox-dev/signalbox/internal/rpc/fieldlimit"
 	"github.com/signalbox-dev/signalbox/internal/rpc/handler"
-	"github.com/signalbox-dev/signalbox/internal/rpc/handler/auditlog"
-	"github.com/signalbox-dev/signalbox/internal/rpc/handler/credential"
-	"github.com/signalbox-dev/signalbox/internal/rpc/handler/platform"
-	"github.com/signalbox-dev/signalbox/internal/rpc/handler/problems"
-	"github.com/signalbox-dev/signalbox/internal/rpc/handler/views"
-	"github.com/signalbox-dev/signalbox/internal/rpc/handler/webhooks"
 	"github.com/signalbox-dev/signalbox/internal/rpc/jsoncodec"
-	"github.com/signalbox-dev/signalbox/internal/rpc/message"
 	"github.com/signalbox-dev/signalbox/internal/rpc/permission"
 	"github.com/signalbox-dev/signalbox/internal/rpc/rest"
-	"github.com/signalbox-dev/signalbox/internal/rpc/watch"
 )
 
 const welcome = `Signalbox
@@ -142,83 +131,22 @@ func (o Options) pages(missing http.Handler) http.Handler {
 }
 
 // services returns the services of the API, each with the same codecs, limits and interceptors.
-func (o Options) services(access *permission.AuthMiddleware, stop *stopping) []rest.Service {
+func (o Options) services(access *permission.AuthMiddleware, stop *stopping) []handler.Service {
 	options := connect.WithHandlerOptions(
-		connect.WithCodec(fieldlimit.NewBinary()),
-		connect.WithCodec(fieldlimit.NewJSON(jsoncodec.Name)),
-		connect.WithCodec(fieldlimit.NewJSON(jsoncodec.NameCharset)),
+		connect.WithCodec(binaryCodec{}),
+		connect.WithCodec(jsonCodec{jsoncodec.NewConnect(jsoncodec.Name)}),
+		connect.WithCodec(jsonCodec{jsoncodec.NewConnect(jsoncodec.NameCharset)}),
 		connect.WithReadMaxBytes(int(o.MaxRequestBytes)),
 		connect.WithCompressMinBytes(compressFrom),
 		connect.WithCompression("gzip", newDecompressor, newCompressor),
 		connect.WithInterceptors(rest.NewInterceptor()),
 		connect.WithInterceptors(
-			append(slices.Clone(o.Interceptors), &calls{timeout: o.CallTimeout, stopping: stop}, fieldlimit.NewInterceptor(),
-				o.permissionInterceptor())...),
+			append(slices.Clone(o.Interceptors), &calls{timeout: o.CallTimeout, stopping: stop},
+				fieldInterceptor{newFieldTable()}, o.permissionInterceptor())...),
 	)
-	var services []rest.Service
-	add := func(path string, h http.Handler) {
-		services = append(services, rest.Service{Path: path, Handler: h})
-	}
-	add(signalboxv1connect.NewSystemServiceHandler(handler.NewSystem(o.System, o.Platform), options))
-	if o.Runs == nil {
-		return services
-	}
-	if o.Tokens != nil {
-		add(signalboxv1connect.NewTokenServiceHandler(credential.NewTokens(o.Tokens), options))
-	}
-	runOptions := handler.RunOptions{
-		Messages: message.RunOptions{
-			TemporalNamespace: o.TemporalNamespace, TemporalUI: o.TemporalUI, TaskQueue: o.TaskQueue},
-		Unredacted: o.Unredacted, Explainer: o.Explainer, Statistics: o.Statistics, StepValues: o.StepValues,
-	}
-	workflowOptions := handler.WorkflowOptions{Clock: o.Clock, Statistics: o.Statistics, Batches: o.Batches}
-	workflows, runs, audit := handler.NewWorkflows(o.Workflows, o.Projects, workflowOptions),
-		handler.NewRuns(o.Runs, o.Projects, runOptions), auditlog.New(o.Audit, o.Projects)
-	if o.Sessions != nil {
-		add(signalboxv1connect.NewSessionServiceHandler(credential.NewSessions(credential.SessionOptions{
-			Sessions: o.Sessions, Verify: access.Verify, Encrypted: o.TLS != nil, Version: o.System.Version,
-		}), options))
-	}
-	exports := export.Options{Runs: runs, Workflows: workflows, Audit: audit, Now: time.Now}
-	if o.Events != nil {
-		exports.Events, exports.RunDeliveries = handler.NewEvents(o.Events, o.Explainer), o.RunDeliveries
-	}
-	add(signalboxv1connect.NewWorkflowServiceHandler(workflows, options))
-	add(signalboxv1connect.NewRunServiceHandler(runService{runs, export.New(exports)}, options))
-	add(signalboxv1connect.NewProjectServiceHandler(platform.NewProjects(o.Projects, o.Annotations, o.TaskQueue), options))
-	add(signalboxv1connect.NewAuditServiceHandler(audit, options))
-	if o.Events != nil {
-		add(signalboxv1connect.NewEventServiceHandler(handler.NewEvents(o.Events, o.Explainer), options))
-	}
-	if o.Batches != nil {
-		add(signalboxv1connect.NewBatchServiceHandler(handler.NewBatches(o.Batches), options))
-	}
-	if o.Problems != nil {
-		add(signalboxv1connect.NewProblemServiceHandler(problems.New(o.Problems, o.Projects), options))
-	}
-	if o.Dispatchers != nil {
-		add(signalboxv1connect.NewDispatcherServiceHandler(platform.NewDispatchers(o.Dispatchers, o.Projects), options))
-		add(signalboxv1connect.NewWorkerServiceHandler(platform.NewWorkers(o.Dispatchers, o.Projects), options))
-	}
-	if o.Views != nil {
-		add(signalboxv1connect.NewViewServiceHandler(views.New(o.Views), options))
-	}
-	if o.Webhooks != nil {
-		add(signalboxv1connect.NewWebhookServiceHandler(webhooks.New(o.Webhooks), options))
-	}
-	if o.RunLists != nil {
-		add(signalboxv1connect.NewWatchServiceHandler(watch.NewService(runs, o.RunLists, o.Batches, o.Platform), options))
-	}
-	if o.Quotas != nil {
-		add(signalboxv1connect.NewQuotaServiceHandler(handler.NewQuotas(o.Quotas), options))
-	}
-	return services
-}
-
-// runService is the complete RunService.
-type runService struct {
-	*handler.Runs
-	*export.Exports
+	return handler.New(handler.Options{
+		Services: o.Services, Sessions: o.Sessions, Verify: access.Verify, Encrypted: o.TLS != nil, Connect: options,
+	})
 }
 
 // permissionInterceptor returns the interceptor that checks permissions.

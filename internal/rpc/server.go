@@ -1,6 +1,6 @@
 // Package rpc is the API server: gRPC, gRPC-Web, Connect and REST on one port, together with health and metrics.
 //
-//	server, err := rpc.NewServer(rpc.Options{Address: "127.0.0.1:8080", Workflows: …, Runs: …})
+//	server, err := rpc.NewServer(rpc.Options{Address: "127.0.0.1:8080", Services: handler.Services{…}})
 //	err = server.Start(ctx)  // listens, or returns the reason why it cannot
 //	server.Addr()            // the actual address, also for port 0
 //	err = server.Stop(ctx)   // drains within ctx, ends watches at once
@@ -32,17 +32,8 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/logger"
-	"github.com/signalbox-dev/signalbox/internal/rpc/export"
 	"github.com/signalbox-dev/signalbox/internal/rpc/handler"
-	"github.com/signalbox-dev/signalbox/internal/rpc/handler/auditlog"
-	"github.com/signalbox-dev/signalbox/internal/rpc/handler/credential"
-	"github.com/signalbox-dev/signalbox/internal/rpc/handler/platform"
-	"github.com/signalbox-dev/signalbox/internal/rpc/handler/problems"
-	"github.com/signalbox-dev/signalbox/internal/rpc/handler/views"
-	"github.com/signalbox-dev/signalbox/internal/rpc/handler/webhooks"
 	"github.com/signalbox-dev/signalbox/internal/rpc/permission"
-	"github.com/signalbox-dev/signalbox/internal/rpc/requestbody"
-	"github.com/signalbox-dev/signalbox/internal/rpc/watch"
 )
 
 // Options configure the server. Zero bounds have the defaults named.
@@ -50,51 +41,11 @@ type Options struct {
 	// Address is host:port; port 0 takes any free port.
 	Address string
 
-	// The services; all nil in a process that serves only health, metrics and its own system status.
-	Workflows handler.WorkflowService
-	Runs      handler.RunService
-	// RunLists provides lists of runs for watches; optional.
-	RunLists watch.RunLists
+	handler.Services
+	// EventLimits bound events posted as CloudEvents.
+	EventLimits event.Limits
 	// Codec decrypts payloads for Temporal's UI.
 	Codec Codec
-	// Unredacted reads runs without marks; optional.
-	Unredacted handler.Unredacted
-	// StepValues reads whole values of steps.
-	StepValues handler.StepValues
-	// Explainer explains what runs wait for; optional.
-	Explainer handler.Explainer
-	Projects  platform.ProjectService
-	// Annotations is optional.
-	Annotations platform.Annotations
-	Audit       auditlog.Log
-	// Events and Dispatchers are optional; EventLimits bound events posted as CloudEvents.
-	Events      handler.EventService
-	EventLimits event.Limits
-	Dispatchers platform.DispatcherService
-	// Webhooks is optional.
-	Webhooks webhooks.Service
-	// Views is optional.
-	Views views.Service
-	// Problems is optional.
-	Problems problems.Service
-	// Batches is optional.
-	Batches handler.BatchService
-	// Quotas is optional.
-	Quotas handler.QuotaService
-	// RunDeliveries provides the deliveries of a run for exports; optional.
-	RunDeliveries export.RunDeliveries
-	// Clock provides the timers of workflows; optional.
-	Clock handler.Clock
-	// Statistics summarises the recent runs of workflows; optional.
-	Statistics handler.Statistics
-	// System describes this process, Platform the whole installation.
-	System   handler.SystemInfo
-	Platform handler.SystemService
-	// TemporalNamespace and TaskQueue are shown in runs and projects. TemporalUI is the base address of Temporal's UI, to
-	// which runs are linked; empty: they are not.
-	TemporalNamespace string
-	TemporalUI        string
-	TaskQueue         func(project string) string
 
 	// Metrics, Livez and Readyz are served at /metrics, /livez and /readyz; each is optional.
 	Metrics http.Handler
@@ -102,8 +53,6 @@ type Options struct {
 	Readyz  http.Handler
 	// UI is the web UI; optional.
 	UI UI
-	// Tokens is optional.
-	Tokens credential.TokenService
 	// Sessions is optional.
 	Sessions Sessions
 	// Access configures authentication and rate limits.
@@ -119,7 +68,7 @@ type Options struct {
 	MaxRequestBytes int64
 	// CallTimeout is the deadline of unary calls that bring none (30 s).
 	CallTimeout time.Duration
-	// StallTimeout is how long one read of a request's body or one write of an answer may take (30 s). Package requestbody
+	// StallTimeout is how long one read of a request's body or one write of an answer may take (30 s). A bodyLimiter
 	// bounds the time for a whole body.
 	StallTimeout time.Duration
 	// MaxConnections bounds open connections (4096). Over the bound, a new connection closes one without an authenticated
@@ -154,7 +103,7 @@ type Access struct {
 // Sessions authenticates sessions of browsers, opens and ends them.
 type Sessions interface {
 	permission.Sessions
-	credential.SessionService
+	handler.SessionService
 	// CheckValid returns an error if the session with this ID has ended.
 	CheckValid(ctx context.Context, id string) error
 }
@@ -203,7 +152,7 @@ func (o Options) withDefaults() Options {
 type Server struct {
 	opts     Options
 	access   *permission.AuthMiddleware
-	bodies   *requestbody.Limiter
+	bodies   *bodyLimiter
 	routes   *http.ServeMux
 	stopping *stopping
 
@@ -222,12 +171,12 @@ func NewServer(opts Options) (*Server, error) {
 		_, pattern := s.routes.Handler(r)
 		return pattern == unrouted
 	})
-	bodies := requestbody.Options{
+	bodies := bodyOptions{
 		MaxBytes: s.opts.MaxRequestBytes, StallTimeout: s.opts.StallTimeout, Refused: s.opts.Access.Refused}
 	if s.opts.Codec.Handler != nil {
 		bodies.LargePaths, bodies.LargeBytes = codecPaths, s.opts.Codec.MaxBytes
 	}
-	s.bodies = requestbody.New(bodies)
+	s.bodies = newBodyLimiter(bodies)
 	routes, err := s.opts.routes(s.access, s.stopping)
 	if err != nil {
 		return nil, err

@@ -15,13 +15,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/rpc"
 )
 
 func bare(t *testing.T, address string) *rpc.Server {
 	t.Helper()
-	s, err := rpc.NewServer(rpc.Options{Address: address, TaskQueue: contract.TaskQueue})
+	s, err := rpc.NewServer(rpc.Options{Address: address})
 	require.NoError(t, err)
 	return s
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/auth"
 	"github.com/signalbox-dev/signalbox/internal/backoff"
 	"github.com/signalbox-dev/signalbox/internal/redact"
-	"github.com/signalbox-dev/signalbox/internal/requestid"
 	"github.com/signalbox-dev/signalbox/internal/workflow"
 )
 
@@ -329,7 +328,7 @@ func (s *Service) prepare(ctx context.Context, req StartRequest) (Run, error) {
 	id := req.RunID
 	switch {
 	case id == "" && req.RequestID != "":
-		id = requestid.RunID(req.Project, req.RequestID)
+		id = idOf(req.Project, req.RequestID)
 	case id == "":
 		made, err := uuid.NewV7()
 		if err != nil {

@@ -12,7 +12,6 @@ import (
 	"github.com/jellydator/ttlcache/v3"
 
 	"github.com/signalbox-dev/signalbox/internal/apperror"
-	"github.com/signalbox-dev/signalbox/internal/jsonpointer"
 	"github.com/signalbox-dev/signalbox/internal/redact"
 )
 
@@ -176,7 +175,7 @@ func valuePart(value json.RawMessage, req StepValueRequest) (json.RawMessage, er
 			WithField("pointer", "must begin with /")
 	}
 	for _, token := range tokens[1:] {
-		next, why := valueChild(value, jsonpointer.Unescape(token))
+		next, why := valueChild(value, redact.UnescapePart(token))
 		if why != "" {
 			return nil, missing(why)
 		}
@@ -197,7 +196,7 @@ func valueChild(value json.RawMessage, name string) (found json.RawMessage, why 
 	case '[':
 		var items []json.RawMessage
 		if json.Unmarshal(value, &items) == nil {
-			if index, ok := jsonpointer.Index(name, len(items)); ok {
+			if index, ok := redact.PartIndex(name, len(items)); ok {
 				return items[index], ""
 			}
 		}

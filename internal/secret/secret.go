@@ -1,8 +1,7 @@
 // Package secret defines secrets and their providers: texts that workflows use in calls and cannot read. A definition
 // names them (use.secrets), and the process that makes a call gets the value from a [Provider] right before the call.
-// The providers are in package provider.
 //
-//	var provider secret.Provider = …
+//	provider := secret.NewProvider(secret.ProviderOptions{Dir: "/run/secrets/signalbox"})
 //	value, err := provider.Resolve(ctx, "shop", "payment")
 //	token, err := value.Member("payment", "token")
 //

@@ -12,7 +12,6 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/auth"
-	"github.com/signalbox-dev/signalbox/internal/lookup"
 	"github.com/signalbox-dev/signalbox/internal/token"
 )
 
@@ -40,12 +39,12 @@ type Service struct {
 	tokens Tokens
 	opts   Options
 	// lookups reads sessions by the IDs in secrets.
-	lookups *lookup.Reader[string, Stored]
+	lookups *token.Lookup[string, Stored]
 }
 
 // NewService returns a service over a store.
 func NewService(store Store, tokens Tokens, opts Options) *Service {
-	return &Service{store: store, tokens: tokens, opts: opts, lookups: lookup.New(store.GetSessions)}
+	return &Service{store: store, tokens: tokens, opts: opts, lookups: token.NewLookup(store.GetSessions)}
 }
 
 // Open opens a session for the token with this ID, which the caller has authenticated, and returns it with its secret,

@@ -9,7 +9,7 @@ import (
 	"net/http/pprof"
 	"time"
 
-	"github.com/signalbox-dev/signalbox/internal/config/address"
+	"github.com/signalbox-dev/signalbox/internal/config"
 	"github.com/signalbox-dev/signalbox/internal/logger"
 )
 
@@ -52,7 +52,7 @@ func (p *Profiles) Start(ctx context.Context) error {
 // machine.
 func forThisMachine(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !address.IsLocalHost(r.Host) {
+		if !config.IsLocalHost(r.Host) {
 			http.Error(w, fmt.Sprintf("host %q is not this machine: use 127.0.0.1 or localhost", r.Host), http.StatusForbidden)
 			return
 		}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/auth"
-	"github.com/signalbox-dev/signalbox/internal/lookup"
 	"github.com/signalbox-dev/signalbox/internal/loop"
 )
 
@@ -32,7 +31,7 @@ type Service struct {
 	projects Projects
 	opts     Options
 	known    *cache
-	lookups  *lookup.Reader[string, Stored]
+	lookups  *Lookup[string, Stored]
 
 	used    chan use
 	writing loop.Runner
@@ -45,7 +44,7 @@ type use struct {
 
 // NewService returns a service over a store.
 func NewService(store Store, projects Projects, opts Options) *Service {
-	return &Service{store: store, projects: projects, opts: opts, known: newCache(), lookups: lookup.New(store.GetTokens),
+	return &Service{store: store, projects: projects, opts: opts, known: newCache(), lookups: NewLookup(store.GetTokens),
 		used: make(chan use, uses)}
 }
 

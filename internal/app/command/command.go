@@ -17,9 +17,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/cli"
 	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/config"
-	"github.com/signalbox-dev/signalbox/internal/config/redisconfig"
-	"github.com/signalbox-dev/signalbox/internal/config/sealconfig"
-	"github.com/signalbox-dev/signalbox/internal/config/temporalconfig"
+	"github.com/signalbox-dev/signalbox/internal/config/clientconfig"
 	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/memory"
 	"github.com/signalbox-dev/signalbox/internal/store"
@@ -37,8 +35,8 @@ const stopMargin = 15 * time.Second
 // Main builds the options of the command line from the process environment. Every main program calls it.
 func Main() cli.Options {
 	env := config.NewEnvironment(os.Environ())
-	temporal := temporalconfig.Layer(time.Now)
-	layers := []config.Layer{temporal, redisconfig.Layer(time.Now), sealconfig.Layer(), telemetryLayer(env)}
+	temporal := clientconfig.TemporalLayer(time.Now)
+	layers := []config.Layer{temporal, clientconfig.RedisLayer(time.Now), config.KeyLayer(), telemetryLayer(env)}
 	return cli.Options{
 		Version: Version, Program: os.Args[0], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Env: env,
 		ConfigLayers:  layers,
@@ -51,19 +49,14 @@ func Main() cli.Options {
 // telemetryLayer reports the variables of OpenTelemetry with invalid values, with all other violations. It sets
 // nothing.
 func telemetryLayer(env config.Environment) config.Layer {
-	return config.Layer{
-		Apply: func(config.Environment, *config.Config) (map[string]string, error) {
-			return nil, nil
-		}, //nolint:nilnil // it sets nothing
-		Check: func(*config.Config) (all config.Violations) {
-			_, err := otlp.Read(env.LookupEnv)
-			invalid, _ := errors.AsType[otlp.Violations](err)
-			for _, p := range invalid {
-				all = append(all, config.Violation{Source: p.Variable, Message: p.Message})
-			}
-			return all
-		},
-	}
+	return config.Layer{Check: func(*config.Config) (all config.Violations) {
+		_, err := otlp.Read(env.LookupEnv)
+		invalid, _ := errors.AsType[otlp.Violations](err)
+		for _, p := range invalid {
+			all = append(all, config.Violation{Source: p.Variable, Message: p.Message})
+		}
+		return all
+	}}
 }
 
 // Server returns `signalbox server`.

@@ -13,7 +13,6 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/config"
-	"github.com/signalbox-dev/signalbox/internal/config/dsn"
 	"github.com/signalbox-dev/signalbox/internal/migrate"
 	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
@@ -39,13 +38,13 @@ interruption: unchanged runs are skipped. docs/migration.md lists the columns th
   signalbox migrate import --config signalbox.yaml --from legacy.db --project shop`,
 		Args: invocation.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			source, violations := dsn.Resolve(from, env.LookupEnv)
+			source, violations := config.ResolveDSN(from, env.LookupEnv)
 			switch {
 			case from == "":
 				return errors.New("--from is missing: it takes the URL of a Postgres database or the path of a SQLite file")
 			case len(violations) > 0:
 				return fmt.Errorf("--from: %s", strings.Join(violations, "; "))
-			case dsn.HasPlainPassword(from):
+			case config.HasPlainPassword(from):
 				return errors.New("--from holds a password in plain text; refer to it as ${env:NAME} or ${file:/path}")
 			}
 			o.DSN = source

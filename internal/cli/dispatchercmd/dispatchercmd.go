@@ -1,7 +1,7 @@
 // Package dispatchercmd is the noun "dispatcher": the state of the dispatchers, which turn a project's events into
-// runs, and the operator's actions on them.
+// runs, and the operator's actions on them; and the noun "worker".
 //
-//	root.AddCommand(dispatchercmd.New(s))
+//	root.AddCommand(dispatchercmd.New(s), dispatchercmd.NewWorker(s))
 package dispatchercmd
 
 import (

@@ -67,7 +67,7 @@ func count(ctx context.Context, s *invocation.Invocation, flags countFlags) erro
 		return printBuckets(s, response.GetBuckets())
 	}
 	var fields []output.Field
-	for _, status := range Statuses() {
+	for _, status := range runStatuses() {
 		if n := response.GetStatuses()[status]; n > 0 {
 			value := strconv.FormatInt(n, 10)
 			if slices.Contains(response.GetMore(), status) {
@@ -94,7 +94,7 @@ func printBuckets(s *invocation.Invocation, buckets []*signalboxv1.RunBucket) er
 		Thing: "interval",
 		Row: func(b *signalboxv1.RunBucket) output.Row {
 			total, statuses := int64(0), output.Row(nil)
-			for _, status := range Statuses() {
+			for _, status := range runStatuses() {
 				n := b.GetStatuses()[status]
 				total += n
 				statuses = append(statuses,

@@ -52,7 +52,7 @@ func (f *follower) untilEnd(ctx context.Context) (*signalboxv1.Run, error) {
 		over, err := f.stream(ctx)
 		if over {
 			var run *signalboxv1.Run
-			if run, err = f.fetch(ctx); err == nil && Ended(run.GetStatus()) {
+			if run, err = f.fetch(ctx); err == nil && hasEnded(run.GetStatus()) {
 				return run, nil
 			}
 		}
@@ -79,7 +79,7 @@ func (f *follower) stream(ctx context.Context) (over bool, err error) {
 		f.answered()
 		message := stream.Msg()
 		f.show(message)
-		over = over || Ended(message.GetRun().GetStatus())
+		over = over || hasEnded(message.GetRun().GetStatus())
 	}
 	return over || stream.Err() == nil, errors.Join(stream.Err(), stream.Close())
 }

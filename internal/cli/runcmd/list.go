@@ -45,7 +45,7 @@ waits for it, and prints the list again if the server cannot report what has cha
 	cmd.Flags().IntVarP(&flags.limit, "limit", "n", 50, "at most this many; 0 for all")
 	cmd.Flags().BoolVarP(&flags.watch, "watch", "w", false, "print the runs as they change")
 	// the flag is there
-	_ = cmd.RegisterFlagCompletionFunc("order", cobra.FixedCompletions(Orders(), cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("order", cobra.FixedCompletions(orders(), cobra.ShellCompDirectiveNoFileComp))
 	s.BindClient(cmd)
 	return cmd
 }
@@ -92,7 +92,7 @@ func errorTitle(runError *signalboxv1.RunError) string {
 }
 
 func listRequest(cmd *cobra.Command, s *invocation.Invocation, flags listFlags) (*signalboxv1.ListRunsRequest, error) {
-	if _, err := invocation.Words("order", []string{flags.by}, Orders()); err != nil {
+	if _, err := invocation.Words("order", []string{flags.by}, orders()); err != nil {
 		return nil, err
 	}
 	if cmd.Flags().Changed("view") {
@@ -103,5 +103,5 @@ func listRequest(cmd *cobra.Command, s *invocation.Invocation, flags listFlags) 
 		err
 }
 
-// Orders are the orders of a list of runs, in the API's words.
-func Orders() []string { return []string{"newest", "oldest", "longest"} }
+// orders are the orders of a list of runs, in the API's words.
+func orders() []string { return []string{"newest", "oldest", "longest"} }

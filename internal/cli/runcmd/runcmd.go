@@ -1,5 +1,4 @@
-// Package runcmd is the noun "run" of the command line: start, list, show, steps, step, value, summary, waits, watch.
-// What is done to a run that is there is package controlcmd's.
+// Package runcmd is the noun "run" of the command line, and the noun "view", a saved filter of the list of runs.
 //
 // It talks to the RunService only. Waiting and watching follow the server's stream and pick it up again where it
 // broke, so a server may restart meanwhile; a run never ends because its watcher does.
@@ -31,8 +30,8 @@ const (
 	queuedAdmission = "admission"
 )
 
-// Statuses are the words of a run's life, in order.
-func Statuses() []string {
+// runStatuses are the words of a run's life, in order.
+func runStatuses() []string {
 	return []string{
 		statusQueued, statusRunning, statusWaiting,
 		statusCompleted, statusFailed, statusCanceled, statusTerminated, statusTimedOut,
@@ -53,8 +52,8 @@ func triggers() []string {
 	return []string{"api", "event", "schedule", "replay", "parent", "import"}
 }
 
-// Ended reports whether a run with this status has ended.
-func Ended(status string) bool {
+// hasEnded reports whether a run with this status has ended.
+func hasEnded(status string) bool {
 	switch status {
 	case statusCompleted, statusFailed, statusCanceled, statusTerminated, statusTimedOut:
 		return true
@@ -77,11 +76,12 @@ func outcome(status string) error {
 	}
 }
 
-// New returns the noun with the verbs of this package, and others beside them.
-func New(s *invocation.Invocation, others ...*cobra.Command) *cobra.Command {
+// New returns the noun "run" with its verbs.
+func New(s *invocation.Invocation) *cobra.Command {
 	noun := invocation.Noun("run", "Start, watch and control runs", "")
 	noun.AddCommand(startCommand(s), listCommand(s), countCommand(s), showCommand(s), stepsCommand(s), stepCommand(s),
 		valueCommand(s), summaryCommand(s), waitsCommand(s), watchCommand(s))
-	noun.AddCommand(others...)
+	noun.AddCommand(controlCommands(s)...)
+	noun.AddCommand(replayCommand(s), exportCommand(s))
 	return noun
 }

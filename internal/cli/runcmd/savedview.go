@@ -10,8 +10,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 )
 
-// FindView returns the view with an ID or a name. Of several with a name, it is the caller's own.
-func FindView(ctx context.Context, s *invocation.Invocation, name string) (*signalboxv1.View, error) {
+// findView returns the view with an ID or a name. Of several with a name, it is the caller's own.
+func findView(ctx context.Context, s *invocation.Invocation, name string) (*signalboxv1.View, error) {
 	response, err := invocation.Call(ctx, s, s.Views().ListViews, &signalboxv1.ListViewsRequest{Project: s.Project()},
 		"list views")
 	if err != nil {
@@ -39,7 +39,7 @@ func viewRequest(cmd *cobra.Command, s *invocation.Invocation, flags listFlags) 
 	if name := GivenFlag(cmd, "request-id"); name != "" {
 		return nil, exit.Usagef("--%s: with --view, the view has the filter; leave one of them out", name)
 	}
-	v, err := FindView(cmd.Context(), s, flags.view)
+	v, err := findView(cmd.Context(), s, flags.view)
 	if err != nil {
 		return nil, err
 	}

@@ -43,7 +43,7 @@ type condition struct {
 func (f *Selection) conditions() []condition {
 	m := f.filter
 	return []condition{
-		{flag: "status", short: "s", list: &m.Statuses, words: Statuses(),
+		{flag: "status", short: "s", list: &m.Statuses, words: runStatuses(),
 			usage: "only these `statuses`, separated by commas"},
 		{flag: "workflow", text: &m.Workflow, usage: "only runs of this workflow, by `name`"},
 		{flag: "version", text: &m.Version, usage: "only runs of this `version` of the --workflow"},

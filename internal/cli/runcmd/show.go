@@ -27,15 +27,15 @@ func showCommand(s *invocation.Invocation) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return Print(s, response.GetRun())
+			return printRun(s, response.GetRun())
 		},
 	}
 	s.BindRuns(cmd, 1)
 	return cmd
 }
 
-// Print prints one run.
-func Print(s *invocation.Invocation, run *signalboxv1.Run) error {
+// printRun prints one run.
+func printRun(s *invocation.Invocation, run *signalboxv1.Run) error {
 	return s.Card(run, runFields(s, run))
 }
 

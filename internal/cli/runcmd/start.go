@@ -93,7 +93,7 @@ The same request ID starts only one run, however often the command is repeated.`
 }
 
 func start(ctx context.Context, s *invocation.Invocation, name string, flags startFlags) error {
-	if err := NoWait(flags.dryRun, flags.wait); err != nil {
+	if err := noWait(flags.dryRun, flags.wait); err != nil {
 		return err
 	}
 	request, err := flags.request(s, name, flags.version)
@@ -118,24 +118,24 @@ func send(ctx context.Context, s *invocation.Invocation, request *signalboxv1.St
 	defer stop()
 	response, err := invocation.Send(patience, s, s.Runs().StartRun, request)
 	if err != nil {
-		return s.FailedHint(err, StartedOnce(ctx, err, request.GetRequestId()), "start a run of %q", request.GetWorkflow())
+		return s.FailedHint(err, startedOnce(ctx, err, request.GetRequestId()), "start a run of %q", request.GetWorkflow())
 	}
 	if request.GetDryRun() {
-		return Checked(s, response.GetRun())
+		return showChecked(s, response.GetRun())
 	}
-	return Started(patience, s, response.GetRun(), response.GetCreated(), wait)
+	return showStarted(patience, s, response.GetRun(), response.GetCreated(), wait)
 }
 
-// NoWait returns an error if a dry run is to wait for a run.
-func NoWait(dryRun, wait bool) error {
+// noWait returns an error if a dry run is to wait for a run.
+func noWait(dryRun, wait bool) error {
 	if dryRun && wait {
 		return exit.Usagef("--wait and --dry-run are both given: a dry run starts nothing to wait for")
 	}
 	return nil
 }
 
-// Checked prints the run that a dry run would start.
-func Checked(s *invocation.Invocation, run *signalboxv1.Run) error {
+// showChecked prints the run that a dry run would start.
+func showChecked(s *invocation.Invocation, run *signalboxv1.Run) error {
 	when := "now"
 	if run.GetQueuedReason() == queuedEngine {
 		when = "when Temporal is available; until then it would be queued"
@@ -144,11 +144,11 @@ func Checked(s *invocation.Invocation, run *signalboxv1.Run) error {
 	if s.Format() == output.Table {
 		return nil
 	}
-	return Print(s, run)
+	return printRun(s, run)
 }
 
-// StartedOnce describes how to repeat a start with an unknown outcome.
-func StartedOnce(ctx context.Context, err error, requestID string) string {
+// startedOnce describes how to repeat a start with an unknown outcome.
+func startedOnce(ctx context.Context, err error, requestID string) string {
 	if !invocation.UnknownOutcome(ctx, err) {
 		return ""
 	}
@@ -156,8 +156,8 @@ func StartedOnce(ctx context.Context, err error, requestID string) string {
 		", the command starts it once"
 }
 
-// Started prints a run that was asked for, at once or when it has ended.
-func Started(ctx context.Context, s *invocation.Invocation, run *signalboxv1.Run, created, wait bool) error {
+// showStarted prints a run that was asked for, at once or when it has ended.
+func showStarted(ctx context.Context, s *invocation.Invocation, run *signalboxv1.Run, created, wait bool) error {
 	if !created {
 		s.Note("this run was started before with the request ID %s", run.GetRequestId())
 	}
@@ -166,7 +166,7 @@ func Started(ctx context.Context, s *invocation.Invocation, run *signalboxv1.Run
 		if s.Format() == output.Table {
 			s.Note("watch it: %s", s.Command("run watch %s", run.GetId()))
 		}
-		return Print(s, run)
+		return printRun(s, run)
 	}
 	s.Note("waiting for the end of run %s", run.GetId())
 	follow := newFollower(s, run.GetProject(), run.GetId(), newLines(s.Err, s.ErrStyle()))
@@ -174,7 +174,7 @@ func Started(ctx context.Context, s *invocation.Invocation, run *signalboxv1.Run
 	if err != nil {
 		return err
 	}
-	if err := Print(s, finished); err != nil {
+	if err := printRun(s, finished); err != nil {
 		return err
 	}
 	return outcome(finished.GetStatus())

@@ -1,7 +1,7 @@
 // Package systemcmd is the noun "system": how the server is connected to Temporal, and the two things an operator does
-// about it.
+// about it; and the noun "restore".
 //
-//	root.AddCommand(systemcmd.New(s))
+//	root.AddCommand(systemcmd.New(s), systemcmd.NewRestore(s))
 package systemcmd
 
 import (

@@ -11,8 +11,6 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
-
-	"github.com/signalbox-dev/signalbox/internal/config/spelling"
 )
 
 // Violation is one mistake in a file.
@@ -103,7 +101,7 @@ func (f *fileLayer) mapping(node *yaml.Node, prefix string) {
 
 // suggest searches the siblings first, then the keys with that name elsewhere.
 func (f *fileLayer) suggest(prefix, name string) string {
-	if near := spelling.DidYouMean(name, f.schema.Names[prefix]); near != "" {
+	if near := DidYouMean(name, f.schema.Names[prefix]); near != "" {
 		return near
 	}
 	for _, k := range f.schema.Keys {

@@ -13,9 +13,9 @@ import (
 	"unicode"
 
 	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
 	"github.com/signalbox-dev/signalbox/internal/engine/httpcall/authn"
-	"github.com/signalbox-dev/signalbox/internal/excerpt"
 	"github.com/signalbox-dev/signalbox/internal/netguard"
 	"github.com/signalbox-dev/signalbox/internal/redact"
 	"github.com/signalbox-dev/signalbox/internal/secret"
@@ -161,7 +161,7 @@ func redacted(err error, s *redact.Scrubber, sent []flow.Attempt) error {
 		return err
 	}
 	p := f.runError
-	p.Title, p.Detail = excerpt.Of(s.Text(p.Title), maxTitle), excerpt.Of(s.Text(p.Detail), maxDetail)
+	p.Title, p.Detail = apperror.Excerpt(s.Text(p.Title), maxTitle), apperror.Excerpt(s.Text(p.Detail), maxDetail)
 	return flow.CallError(f.category, p, nil, sent...)
 }
 
@@ -206,7 +206,7 @@ func subject(r flow.HTTPRequest) string {
 		return "the call " + r.Method
 	}
 	u.User, u.RawQuery, u.Fragment, u.RawFragment, u.ForceQuery = nil, "", "", "", false
-	return fmt.Sprintf("%s %s", r.Method, excerpt.Of(u.String(), maxQuoted))
+	return fmt.Sprintf("%s %s", r.Method, apperror.Excerpt(u.String(), maxQuoted))
 }
 
 // oneLine converts external text to one line: it replaces runs of spaces and control characters by one space.

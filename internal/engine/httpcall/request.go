@@ -17,8 +17,8 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/signalbox-dev/signalbox/dsl/jq"
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
-	"github.com/signalbox-dev/signalbox/internal/excerpt"
 )
 
 const (
@@ -84,7 +84,7 @@ func targetURL(r flow.HTTPRequest) (*url.URL, error) {
 	switch {
 	case u.Scheme != "http" && u.Scheme != "https":
 		return nil, fmt.Errorf("its URL has the scheme %q; only http and https can be called",
-			excerpt.Of(u.Scheme, maxQuoted))
+			apperror.Excerpt(u.Scheme, maxQuoted))
 	case u.Hostname() == "":
 		return nil, errors.New("its URL names no host")
 	}
@@ -108,7 +108,7 @@ func requestHeaders(given map[string]string) (http.Header, string, error) {
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		value := given[name]
 		if !httpguts.ValidHeaderFieldName(name) {
-			return nil, "", fmt.Errorf("%q is not the name of a header", excerpt.Of(name, maxQuoted))
+			return nil, "", fmt.Errorf("%q is not the name of a header", apperror.Excerpt(name, maxQuoted))
 		}
 		if !httpguts.ValidHeaderFieldValue(value) {
 			return nil, "", fmt.Errorf("the header %q has a value with characters that headers cannot carry", name)
@@ -146,7 +146,7 @@ func requestBody(value json.RawMessage, headers http.Header) (io.Reader, error) 
 		return strings.NewReader(form), err
 	case strings.HasPrefix(media, "multipart/"):
 		return nil, fmt.Errorf("a body of the type %s must be a text; an object can be sent as %s or as JSON",
-			excerpt.Of(media, maxQuoted), typeForm)
+			apperror.Excerpt(media, maxQuoted), typeForm)
 	}
 	setDefault(headers, headerContentType, typeJSON)
 	return bytes.NewReader(value), nil
@@ -171,7 +171,7 @@ func formBody(body json.RawMessage) (string, error) {
 		for _, item := range list {
 			text, err := formField(item)
 			if err != nil {
-				return "", fmt.Errorf("the field %q of a form %w", excerpt.Of(name, maxQuoted), err)
+				return "", fmt.Errorf("the field %q of a form %w", apperror.Excerpt(name, maxQuoted), err)
 			}
 			if item != nil {
 				form.Add(name, text)

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/event"
-	"github.com/signalbox-dev/signalbox/internal/excerpt"
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
@@ -138,4 +138,4 @@ func encode(data any) json.RawMessage {
 	return text
 }
 
-func clip(s string) string { return excerpt.Of(s, maxText) }
+func clip(s string) string { return apperror.Excerpt(s, maxText) }

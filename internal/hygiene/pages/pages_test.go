@@ -16,9 +16,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/internal/config"
-	"github.com/signalbox-dev/signalbox/internal/config/redisconfig"
-	"github.com/signalbox-dev/signalbox/internal/config/sealconfig"
-	"github.com/signalbox-dev/signalbox/internal/config/temporalconfig"
+	"github.com/signalbox-dev/signalbox/internal/config/clientconfig"
 	"github.com/signalbox-dev/signalbox/internal/hygiene"
 	"github.com/signalbox-dev/signalbox/internal/hygiene/pages"
 	"github.com/signalbox-dev/signalbox/internal/run"
@@ -239,7 +237,8 @@ func TestConfigurationsInPagesAreValid(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "signalbox.yaml")
 			require.NoError(t, os.WriteFile(file, []byte(source), 0o600))
 			_, err := config.Load(config.Options{Env: config.Environment{"SIGNALBOX_CONFIG": file, "LEGACY_PASSWORD": "x"},
-				Layers: []config.Layer{temporalconfig.Layer(time.Now), redisconfig.Layer(time.Now), sealconfig.Layer()}})
+				Layers: []config.Layer{clientconfig.TemporalLayer(time.Now), clientconfig.RedisLayer(time.Now),
+					config.KeyLayer()}})
 			var violations config.Violations
 			if !errors.As(err, &violations) {
 				return nil

@@ -8,7 +8,6 @@ import (
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/batch"
 	"github.com/signalbox-dev/signalbox/internal/rpc/message"
-	"github.com/signalbox-dev/signalbox/internal/rpc/page"
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
@@ -41,9 +40,6 @@ type BatchService interface {
 // Batches implements signalbox.v1.BatchService.
 type Batches struct{ service BatchService }
 
-// NewBatches returns the handler.
-func NewBatches(service BatchService) *Batches { return &Batches{service: service} }
-
 // StartBatch records the selected runs and starts the batch.
 func (h *Batches) StartBatch(
 	ctx context.Context, req *connect.Request[signalboxv1.StartBatchRequest],
@@ -62,11 +58,11 @@ func (h *Batches) StartBatch(
 	if m.GetDryRun() {
 		p, err := h.service.Preview(ctx, start)
 		return message.Reply(&signalboxv1.StartBatchResponse{
-			Batch: BatchMessage(p.Batch), Preview: ineligible(p.Ineligible), Eligible: p.Eligible, Unchanged: p.Unchanged,
+			Batch: batchMessage(p.Batch), Preview: ineligible(p.Ineligible), Eligible: p.Eligible, Unchanged: p.Unchanged,
 		}, err)
 	}
 	b, created, err := h.service.Start(ctx, start)
-	return message.Reply(&signalboxv1.StartBatchResponse{Batch: BatchMessage(b), Created: created}, err)
+	return message.Reply(&signalboxv1.StartBatchResponse{Batch: batchMessage(b), Created: created}, err)
 }
 
 func ineligible(list []batch.Ineligible) (out []*signalboxv1.IneligibleRuns) {
@@ -81,16 +77,16 @@ func (h *Batches) GetBatch(
 	ctx context.Context, req *connect.Request[signalboxv1.GetBatchRequest],
 ) (*connect.Response[signalboxv1.GetBatchResponse], error) {
 	b, err := h.service.Get(ctx, message.ProjectOf(req.Msg.GetProject()), req.Msg.GetId())
-	return message.Reply(&signalboxv1.GetBatchResponse{Batch: BatchMessage(b)}, err)
+	return message.Reply(&signalboxv1.GetBatchResponse{Batch: batchMessage(b)}, err)
 }
 
 // ListBatches lists batches, newest first.
 func (h *Batches) ListBatches(
 	ctx context.Context, req *connect.Request[signalboxv1.ListBatchesRequest],
 ) (*connect.Response[signalboxv1.ListBatchesResponse], error) {
-	batches, next, err := page.List(req.Msg, page.Default, page.Most,
+	batches, next, err := listPage(req.Msg, pageDefault, pageMost,
 		func(before *string, limit int) ([]batch.Batch, error) {
-			f := batch.ListFilter{Project: message.ProjectOf(req.Msg.GetProject()), Before: page.From(before), Limit: limit}
+			f := batch.ListFilter{Project: message.ProjectOf(req.Msg.GetProject()), Before: startOf(before), Limit: limit}
 			for _, status := range req.Msg.GetStatuses() {
 				f.Statuses = append(f.Statuses, batch.Status(status))
 			}
@@ -99,7 +95,7 @@ func (h *Batches) ListBatches(
 		func(b batch.Batch) string { return b.ID })
 	res := &signalboxv1.ListBatchesResponse{NextPageToken: next}
 	for _, b := range batches {
-		res.Batches = append(res.Batches, BatchMessage(b))
+		res.Batches = append(res.Batches, batchMessage(b))
 	}
 	return message.Reply(res, err)
 }
@@ -109,11 +105,11 @@ func (h *Batches) ListBatchItems(
 	ctx context.Context, req *connect.Request[signalboxv1.ListBatchItemsRequest],
 ) (*connect.Response[signalboxv1.ListBatchItemsResponse], error) {
 	m := req.Msg
-	items, next, err := page.List(m, itemsDefault, itemsMost,
+	items, next, err := listPage(m, itemsDefault, itemsMost,
 		func(after *int64, limit int) ([]batch.Item, error) {
 			return h.service.Items(ctx, batch.ItemFilter{
 				Project: message.ProjectOf(m.GetProject()), Batch: m.GetId(), Status: batch.ItemStatus(m.GetStatus()),
-				Outcome: batch.Outcome(m.GetOutcome()), After: page.From(after), Limit: limit,
+				Outcome: batch.Outcome(m.GetOutcome()), After: startOf(after), Limit: limit,
 			})
 		},
 		func(i batch.Item) int64 { return i.Number })
@@ -133,7 +129,7 @@ func (h *Batches) PauseBatch(
 	ctx context.Context, req *connect.Request[signalboxv1.PauseBatchRequest],
 ) (*connect.Response[signalboxv1.PauseBatchResponse], error) {
 	b, err := h.service.Pause(ctx, message.ProjectOf(req.Msg.GetProject()), req.Msg.GetId())
-	return message.Reply(&signalboxv1.PauseBatchResponse{Batch: BatchMessage(b)}, err)
+	return message.Reply(&signalboxv1.PauseBatchResponse{Batch: batchMessage(b)}, err)
 }
 
 // UnpauseBatch resumes a paused batch.
@@ -141,7 +137,7 @@ func (h *Batches) UnpauseBatch(
 	ctx context.Context, req *connect.Request[signalboxv1.UnpauseBatchRequest],
 ) (*connect.Response[signalboxv1.UnpauseBatchResponse], error) {
 	b, err := h.service.Unpause(ctx, message.ProjectOf(req.Msg.GetProject()), req.Msg.GetId())
-	return message.Reply(&signalboxv1.UnpauseBatchResponse{Batch: BatchMessage(b)}, err)
+	return message.Reply(&signalboxv1.UnpauseBatchResponse{Batch: batchMessage(b)}, err)
 }
 
 // RetryBatch repeats the failed items.
@@ -149,7 +145,7 @@ func (h *Batches) RetryBatch(
 	ctx context.Context, req *connect.Request[signalboxv1.RetryBatchRequest],
 ) (*connect.Response[signalboxv1.RetryBatchResponse], error) {
 	b, err := h.service.Retry(ctx, message.ProjectOf(req.Msg.GetProject()), req.Msg.GetId())
-	return message.Reply(&signalboxv1.RetryBatchResponse{Batch: BatchMessage(b)}, err)
+	return message.Reply(&signalboxv1.RetryBatchResponse{Batch: batchMessage(b)}, err)
 }
 
 func filterOf(m *signalboxv1.RunFilter) (*run.Filter, error) {
@@ -160,8 +156,8 @@ func filterOf(m *signalboxv1.RunFilter) (*run.Filter, error) {
 	return &f, err
 }
 
-// BatchMessage returns the message of a batch.
-func BatchMessage(b batch.Batch) *signalboxv1.Batch {
+// batchMessage returns the message of a batch.
+func batchMessage(b batch.Batch) *signalboxv1.Batch {
 	m := &signalboxv1.Batch{
 		Id: b.ID, Project: b.Project, Action: string(b.Action), Status: string(b.Status), Reason: b.Reason, Rate: b.Rate,
 		Total: b.Total, Pending: b.Pending(), Succeeded: b.Succeeded - b.Started(), Refused: b.Refused, Failed: b.Failed,

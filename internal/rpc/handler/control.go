@@ -48,7 +48,7 @@ func (h *Runs) ReplayRun(
 	ctx context.Context, req *connect.Request[signalboxv1.ReplayRunRequest],
 ) (*connect.Response[signalboxv1.ReplayRunResponse], error) {
 	m := req.Msg
-	if err := RequireID(m.GetId()); err != nil {
+	if err := requireID(m.GetId()); err != nil {
 		return nil, err
 	}
 	input, err := jsonOf("input", m.GetInput())
@@ -76,7 +76,7 @@ type controlRequest interface {
 
 func controlRun(ctx context.Context, m controlRequest,
 	do func(ctx context.Context, project, id, reason string) (run.Run, error)) (run.Run, error) {
-	if err := RequireID(m.GetId()); err != nil {
+	if err := requireID(m.GetId()); err != nil {
 		return run.Run{}, err
 	}
 	return do(ctx, message.ProjectOf(m.GetProject()), m.GetId(), m.GetReason())

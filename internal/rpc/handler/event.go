@@ -13,7 +13,6 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/rpc/message"
-	"github.com/signalbox-dev/signalbox/internal/rpc/page"
 )
 
 // EventService is the domain's service of events. It validates events and projects.
@@ -37,9 +36,6 @@ type Events struct {
 	service   EventService
 	explainer Explainer
 }
-
-// NewEvents returns the handler. explainer is nil if answers do not say which listen tasks have not taken an event.
-func NewEvents(service EventService, explainer Explainer) *Events { return &Events{service, explainer} }
 
 // PublishEvents commits events.
 func (h *Events) PublishEvents(
@@ -75,9 +71,9 @@ func (h *Events) ListEvents(
 	if err != nil {
 		return nil, err
 	}
-	events, next, err := page.List(req.Msg, page.Default, page.Most,
+	events, next, err := listPage(req.Msg, pageDefault, pageMost,
 		func(before *int64, limit int) ([]event.Event, error) {
-			filter.Before, filter.Limit = page.From(before), limit
+			filter.Before, filter.Limit = startOf(before), limit
 			return h.service.List(ctx, filter)
 		},
 		func(e event.Event) int64 { return e.Position })

@@ -10,7 +10,6 @@ import (
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/rpc/message"
-	"github.com/signalbox-dev/signalbox/internal/rpc/page"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/explain"
 )
@@ -37,7 +36,7 @@ func (h *Runs) ListWaits(
 	ctx context.Context, req *connect.Request[signalboxv1.ListWaitsRequest],
 ) (*connect.Response[signalboxv1.ListWaitsResponse], error) {
 	m := req.Msg
-	if err := RequireID(m.GetId()); err != nil {
+	if err := requireID(m.GetId()); err != nil {
 		return nil, err
 	}
 	project := message.ProjectOf(m.GetProject())
@@ -50,12 +49,12 @@ func (h *Runs) ListWaits(
 	if err != nil {
 		return nil, err
 	}
-	waits, next, err := page.Search(m, waitsDefault, explain.Most,
+	waits, next, err := searchPage(m, waitsDefault, explain.Most,
 		func(after *int64, limit int) ([]explain.Wait, *int64, error) {
 			if h.opts.Explainer == nil {
 				return nil, nil, nil
 			}
-			list, last, err := h.opts.Explainer.Waits(ctx, r, page.From(after), limit)
+			list, last, err := h.opts.Explainer.Waits(ctx, r, startOf(after), limit)
 			if err != nil || last == 0 {
 				return list, nil, err
 			}

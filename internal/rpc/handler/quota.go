@@ -23,9 +23,6 @@ type QuotaService interface {
 // Quotas implements signalbox.v1.QuotaService.
 type Quotas struct{ service QuotaService }
 
-// NewQuotas returns the handler.
-func NewQuotas(service QuotaService) *Quotas { return &Quotas{service: service} }
-
 // GetQuota returns a project's quota and its use.
 func (h *Quotas) GetQuota(
 	ctx context.Context, req *connect.Request[signalboxv1.GetQuotaRequest],

@@ -2,7 +2,6 @@ package handler
 
 import (
 	"context"
-	"runtime"
 	"time"
 
 	"connectrpc.com/connect"
@@ -11,8 +10,6 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/rpc/apierror"
 	"github.com/signalbox-dev/signalbox/internal/rpc/message"
-	"github.com/signalbox-dev/signalbox/internal/rpc/page"
-	"github.com/signalbox-dev/signalbox/internal/rpc/permission"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/control"
 	"github.com/signalbox-dev/signalbox/internal/run/statistics"
@@ -37,20 +34,6 @@ type RunService interface {
 	Replay(ctx context.Context, req control.ReplayRequest) (run.Run, bool, error)
 }
 
-// RunOptions are the parts of the handler that are optional, and the data in messages that rows do not contain.
-type RunOptions struct {
-	// Messages are the data in messages of runs.
-	Messages message.RunOptions
-	// Unredacted reads sensitive values; nil if this server never shows them.
-	Unredacted Unredacted
-	// StepValues reads whole values of steps.
-	StepValues StepValues
-	// Explainer explains what runs wait for; nil if responses omit it.
-	Explainer Explainer
-	// Statistics lists runs by their length.
-	Statistics Statistics
-}
-
 // Unredacted reads runs without marks, for callers with the permission.
 type Unredacted interface {
 	Run(ctx context.Context, project, id string) (run.Run, error)
@@ -67,16 +50,9 @@ func errUnredactedDisabled() error {
 type Runs struct {
 	service  RunService
 	projects message.ProjectFinder
-	opts     RunOptions
+	opts     Services
 	messages message.Runs
 	reads    *readSlots
-}
-
-// NewRuns returns the handler.
-func NewRuns(service RunService, projects message.ProjectFinder, opts RunOptions) *Runs {
-	opts.Messages.ControlRoles = permission.ControlRoles()
-	return &Runs{service: service, projects: projects, opts: opts, messages: message.NewRuns(opts.Messages),
-		reads: newReadSlots(runtime.GOMAXPROCS(0) / 2)}
 }
 
 // StartRun starts a run of a published workflow.
@@ -123,7 +99,7 @@ func started[T any](r run.Run, m *T, err error) (*connect.Response[T], error) {
 func (h *Runs) GetRun(
 	ctx context.Context, req *connect.Request[signalboxv1.GetRunRequest],
 ) (*connect.Response[signalboxv1.GetRunResponse], error) {
-	if err := RequireID(req.Msg.GetId()); err != nil {
+	if err := requireID(req.Msg.GetId()); err != nil {
 		return nil, err
 	}
 	done, err := h.reads.acquire(ctx, message.ProjectOf(req.Msg.GetProject()))
@@ -167,7 +143,7 @@ func (h *Runs) ListRuns(
 	if _, err := h.projects.Get(ctx, filter.Project); err != nil {
 		return nil, err
 	}
-	runs, next, err := h.listPage(ctx, req.Msg, filter)
+	runs, next, err := h.page(ctx, req.Msg, filter)
 	res := &signalboxv1.ListRunsResponse{NextPageToken: next}
 	for _, r := range runs {
 		res.Runs = append(res.Runs, h.messages.Run(ctx, r))
@@ -175,19 +151,19 @@ func (h *Runs) ListRuns(
 	return message.Reply(res, err)
 }
 
-func (h *Runs) listPage(ctx context.Context, m *signalboxv1.ListRunsRequest,
+func (h *Runs) page(ctx context.Context, m *signalboxv1.ListRunsRequest,
 	filter run.Filter) ([]run.Run, string, error) {
 	if m.GetOrder() == message.Longest {
 		filter, err := h.service.Checked(ctx, filter)
 		if err != nil {
 			return nil, "", err
 		}
-		return page.Search(m, page.Default, page.Most,
+		return searchPage(m, pageDefault, pageMost,
 			func(after *statistics.LengthCursor, limit int) ([]run.Run, *statistics.LengthCursor, error) {
 				return h.opts.Statistics.Longest(ctx, filter, after, limit)
 			})
 	}
-	return page.List(m, page.Default, page.Most,
+	return listPage(m, pageDefault, pageMost,
 		func(after *run.Cursor, limit int) ([]run.Run, error) {
 			filter.After, filter.Limit = after, limit
 			return h.service.List(ctx, filter)
@@ -228,8 +204,8 @@ func (h *Runs) CountRuns(
 	return message.Reply(message.Counts(counts), err)
 }
 
-// RequireID returns an error for a missing ID of a run.
-func RequireID(id string) error {
+// requireID returns an error for a missing ID of a run.
+func requireID(id string) error {
 	if id != "" {
 		return nil
 	}

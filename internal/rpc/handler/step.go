@@ -9,7 +9,6 @@ import (
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/rpc/message"
-	"github.com/signalbox-dev/signalbox/internal/rpc/page"
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
@@ -18,7 +17,7 @@ func (h *Runs) ListSteps(
 	ctx context.Context, req *connect.Request[signalboxv1.ListStepsRequest],
 ) (*connect.Response[signalboxv1.ListStepsResponse], error) {
 	m := req.Msg
-	if err := RequireID(m.GetId()); err != nil {
+	if err := requireID(m.GetId()); err != nil {
 		return nil, err
 	}
 	filter, err := stepFilter(m)
@@ -36,8 +35,8 @@ func (h *Runs) ListSteps(
 		return nil, err
 	}
 	var searched int64
-	steps, next, err := page.Search(m, stepsDefault, stepsMost, func(after *int64, limit int) ([]run.Step, *int64, error) {
-		filter.After, filter.Limit = page.From(after), limit
+	steps, next, err := searchPage(m, stepsDefault, stepsMost, func(after *int64, limit int) ([]run.Step, *int64, error) {
+		filter.After, filter.Limit = startOf(after), limit
 		found, err := list(ctx, project, m.GetId(), filter)
 		searched = found.Searched
 		if err != nil || found.Last == 0 {
@@ -98,7 +97,7 @@ func (h *Runs) GetStep(
 	ctx context.Context, req *connect.Request[signalboxv1.GetStepRequest],
 ) (*connect.Response[signalboxv1.GetStepResponse], error) {
 	m := req.Msg
-	if err := RequireID(m.GetId()); err != nil {
+	if err := requireID(m.GetId()); err != nil {
 		return nil, err
 	}
 	if err := requireNumber(m.GetNumber()); err != nil {
@@ -140,7 +139,7 @@ func (h *Runs) SummarizeSteps(
 	ctx context.Context, req *connect.Request[signalboxv1.SummarizeStepsRequest],
 ) (*connect.Response[signalboxv1.SummarizeStepsResponse], error) {
 	m := req.Msg
-	if err := RequireID(m.GetId()); err != nil {
+	if err := requireID(m.GetId()); err != nil {
 		return nil, err
 	}
 	project := message.ProjectOf(m.GetProject())

@@ -28,7 +28,7 @@ func (h *Runs) GetStepValue(
 	ctx context.Context, req *connect.Request[signalboxv1.GetStepValueRequest],
 ) (*connect.Response[signalboxv1.GetStepValueResponse], error) {
 	m := req.Msg
-	if err := RequireID(m.GetId()); err != nil {
+	if err := requireID(m.GetId()); err != nil {
 		return nil, err
 	}
 	if err := requireNumber(m.GetNumber()); err != nil {

@@ -31,7 +31,7 @@ func (h *Workflows) StopWorkflow(
 	}
 	s, err := h.opts.Batches.Stop(ctx, stop)
 	return message.Reply(&signalboxv1.StopWorkflowResponse{
-		Workflow: workflowMessage(s.Workflow), Batch: BatchMessage(s.Batch), Created: s.Created, Paused: s.Paused,
+		Workflow: workflowMessage(s.Workflow), Batch: batchMessage(s.Batch), Created: s.Created, Paused: s.Paused,
 		Open: openCounts(s.Open),
 	}, err)
 }
@@ -43,7 +43,7 @@ func (h *Workflows) previewStop(ctx context.Context,
 		return nil, err
 	}
 	res := &signalboxv1.StopWorkflowResponse{
-		Workflow: workflowMessage(p.Workflow), Batch: BatchMessage(p.Batch), Open: openCounts(p.Open),
+		Workflow: workflowMessage(p.Workflow), Batch: batchMessage(p.Batch), Open: openCounts(p.Open),
 		Eligible: p.Eligible, Unchanged: p.Unchanged, Preview: ineligible(p.Ineligible),
 	}
 	found, err := h.service.Graph(ctx, req.Project, p.Workflow.Name, "", false)

@@ -16,7 +16,6 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/maintenance"
 	"github.com/signalbox-dev/signalbox/internal/processor"
 	"github.com/signalbox-dev/signalbox/internal/rpc/message"
-	"github.com/signalbox-dev/signalbox/internal/rpc/page"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/sealingkey"
 	"github.com/signalbox-dev/signalbox/internal/system"
@@ -59,11 +58,6 @@ type SystemService interface {
 type System struct {
 	info    SystemInfo
 	service SystemService
-}
-
-// NewSystem returns the handler.
-func NewSystem(info SystemInfo, service SystemService) *System {
-	return &System{info: info, service: service}
 }
 
 // GetVersion returns the server's version.
@@ -165,9 +159,9 @@ func storeMessage(f system.StoreFacts) *signalboxv1.StoreFacts {
 func (h *System) ListQueues(
 	ctx context.Context, req *connect.Request[signalboxv1.ListQueuesRequest],
 ) (*connect.Response[signalboxv1.ListQueuesResponse], error) {
-	queues, next, err := page.List(req.Msg, page.Default, page.Most,
+	queues, next, err := listPage(req.Msg, pageDefault, pageMost,
 		func(after *string, limit int) ([]system.TaskQueue, error) {
-			return h.service.Queues(ctx, page.From(after), limit)
+			return h.service.Queues(ctx, startOf(after), limit)
 		}, func(q system.TaskQueue) string { return q.Project })
 	res := &signalboxv1.ListQueuesResponse{NextPageToken: next, Time: timestamppb.Now()}
 	for _, q := range queues {

@@ -2,7 +2,6 @@ package handler
 
 import (
 	"context"
-	"runtime"
 
 	"connectrpc.com/connect"
 	"github.com/aymanbagabas/go-udiff"
@@ -12,7 +11,6 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/rpc/message"
-	"github.com/signalbox-dev/signalbox/internal/rpc/page"
 	"github.com/signalbox-dev/signalbox/internal/run/statistics"
 	"github.com/signalbox-dev/signalbox/internal/workflow"
 )
@@ -50,22 +48,8 @@ type Clock interface {
 type Workflows struct {
 	service  WorkflowService
 	projects message.ProjectFinder
-	opts     WorkflowOptions
+	opts     Services
 	reads    *readSlots
-}
-
-// WorkflowOptions are the optional parts behind workflows; nil: messages omit their data, and methods that need them
-// are not implemented.
-type WorkflowOptions struct {
-	Clock      Clock
-	Statistics Statistics
-	// Batches stops workflows.
-	Batches BatchService
-}
-
-// NewWorkflows returns the handler.
-func NewWorkflows(service WorkflowService, projects message.ProjectFinder, opts WorkflowOptions) *Workflows {
-	return &Workflows{service: service, projects: projects, opts: opts, reads: newReadSlots(runtime.GOMAXPROCS(0) / 2)}
 }
 
 // ValidateWorkflow checks a document. Violations are the response, not an error.
@@ -136,7 +120,7 @@ func (h *Workflows) PublishWorkflow(
 func (h *Workflows) ListWorkflows(
 	ctx context.Context, req *connect.Request[signalboxv1.ListWorkflowsRequest],
 ) (*connect.Response[signalboxv1.ListWorkflowsResponse], error) {
-	m, most := req.Msg, page.Most
+	m, most := req.Msg, pageMost
 	switch {
 	case m.GetStats():
 		most = statistics.MaxWorkflows
@@ -145,7 +129,7 @@ func (h *Workflows) ListWorkflows(
 			"stats_window is given without stats: set stats, or leave it out").
 			WithField("statsWindow", "only with stats")
 	}
-	workflows, next, err := page.List(m, page.Default, most,
+	workflows, next, err := listPage(m, pageDefault, most,
 		func(after *workflow.Cursor, limit int) ([]workflow.Workflow, error) {
 			return h.service.List(ctx, workflow.Filter{
 				Project: message.ProjectOf(m.GetProject()), Text: m.GetText(), States: m.GetStates(), After: after, Limit: limit,
@@ -167,7 +151,7 @@ func (h *Workflows) FindWorkflows(
 	ctx context.Context, req *connect.Request[signalboxv1.FindWorkflowsRequest],
 ) (*connect.Response[signalboxv1.FindWorkflowsResponse], error) {
 	m := req.Msg
-	workflows, next, err := page.List(m, page.Default, page.Most,
+	workflows, next, err := listPage(m, pageDefault, pageMost,
 		func(after *workflow.Cursor, limit int) ([]workflow.Workflow, error) {
 			return h.service.Find(ctx, workflow.Filter{Text: m.GetText(), States: m.GetStates(), After: after, Limit: limit})
 		},
@@ -222,7 +206,7 @@ func (h *Workflows) ListVersions(
 	ctx context.Context, req *connect.Request[signalboxv1.ListVersionsRequest],
 ) (*connect.Response[signalboxv1.ListVersionsResponse], error) {
 	m := req.Msg
-	versions, next, err := page.List(m, page.Default, page.Most,
+	versions, next, err := listPage(m, pageDefault, pageMost,
 		func(after *workflow.VersionCursor, limit int) ([]workflow.Version, error) {
 			return h.service.ListVersions(ctx, message.ProjectOf(m.GetProject()), m.GetWorkflow(), after, limit)
 		},

@@ -12,7 +12,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/rpc/apierror"
 )
 
-// ReadBody returns the whole body of at most limit bytes. Package requestbody has decompressed it.
+// ReadBody returns the whole body of at most limit bytes. Package rpc has decompressed it.
 func ReadBody(r *http.Request, limit int64) ([]byte, *connect.Error) {
 	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
 		return nil, BadBody(fmt.Sprintf("content encoding %q is not supported: use gzip or none", encoding))
@@ -25,7 +25,7 @@ func ReadBody(r *http.Request, limit int64) ([]byte, *connect.Error) {
 		return raw, nil
 	}
 	if refused, ok := errors.AsType[*connect.Error](err); ok {
-		return nil, refused // a bound of package requestbody
+		return nil, refused // a bound of package rpc
 	}
 	return nil, BadBody("it could not be read to its end: " + err.Error())
 }

@@ -26,6 +26,7 @@ import (
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/auth"
+	"github.com/signalbox-dev/signalbox/internal/rpc/handler"
 	"github.com/signalbox-dev/signalbox/internal/rpc/permission"
 	"github.com/signalbox-dev/signalbox/internal/rpc/rest"
 )
@@ -51,7 +52,7 @@ func newStack(t *testing.T) *stack {
 	s := &stack{}
 	interceptors := connect.WithInterceptors(rest.NewInterceptor(), mapped{},
 		permission.NewInterceptor(permission.InterceptorOptions{}))
-	var services []rest.Service
+	var services []handler.Service
 	protoregistry.GlobalFiles.RangeFilesByPackage(signalboxv1.File_signalbox_v1_run_proto.Package(),
 		func(f protoreflect.FileDescriptor) bool {
 			for i := range f.Services().Len() {
@@ -60,7 +61,7 @@ func newStack(t *testing.T) *stack {
 					m := service.Methods().Get(j)
 					mux.Handle(procedure(m), s.method(m, interceptors))
 				}
-				services = append(services, rest.Service{Path: "/" + string(service.FullName()) + "/", Handler: mux})
+				services = append(services, handler.Service{Path: "/" + string(service.FullName()) + "/", Handler: mux})
 			}
 			return true
 		})

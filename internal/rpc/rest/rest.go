@@ -32,13 +32,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/rpc/apierror"
+	"github.com/signalbox-dev/signalbox/internal/rpc/handler"
 )
-
-// Service is one Connect service: its path, as generated code returns it, and its handler.
-type Service struct {
-	Path    string
-	Handler http.Handler
-}
 
 // Options configure the handler.
 type Options struct {
@@ -52,7 +47,7 @@ type Options struct {
 }
 
 // New returns the handler of all REST paths of the services.
-func New(services []Service, opts Options) (http.Handler, error) {
+func New(services []handler.Service, opts Options) (http.Handler, error) {
 	h := &transcoder{opts: opts, services: map[string]http.Handler{}}
 	paths := make([]string, len(services))
 	for i, s := range services {

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/signalbox-dev/signalbox/internal/apperror"
-	"github.com/signalbox-dev/signalbox/internal/jsonpointer"
+	"github.com/signalbox-dev/signalbox/internal/redact"
 )
 
 const (
@@ -193,7 +193,7 @@ func (p *edit) shifts(path []string, insert bool) bool {
 	}
 	parent, _ := find(p.shown, path[:len(path)-1]) // where there is none, the change itself fails
 	list, _ := parent.([]any)
-	first, isIndex := jsonpointer.Index(path[len(path)-1], len(list))
+	first, isIndex := redact.PartIndex(path[len(path)-1], len(list))
 	if !isIndex {
 		return false
 	}
@@ -219,7 +219,7 @@ func split(field string, text *string) ([]string, error) {
 		return nil, wrong(field, "is deeper than %d", maxDepth)
 	}
 	for i, part := range parts {
-		parts[i] = jsonpointer.Unescape(part)
+		parts[i] = redact.UnescapePart(part)
 	}
 	return parts, nil
 }
@@ -228,7 +228,7 @@ func split(field string, text *string) ([]string, error) {
 func pointer(path []string) string {
 	var b strings.Builder
 	for _, part := range path {
-		b.WriteString("/" + jsonpointer.Escape(part))
+		b.WriteString("/" + redact.EscapePart(part))
 	}
 	return b.String()
 }

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/signalbox-dev/signalbox/internal/jsonpointer"
+	"github.com/signalbox-dev/signalbox/internal/redact"
 )
 
 // missing returns the error for a path that does not exist.
@@ -23,7 +23,7 @@ func find(doc any, path []string) (any, error) {
 			}
 			doc = next
 		case []any:
-			at, ok := jsonpointer.Index(part, len(v))
+			at, ok := redact.PartIndex(part, len(v))
 			if !ok {
 				return nil, missing(path[:i+1])
 			}
@@ -58,7 +58,7 @@ func put(doc any, path []string, value any, add bool) (any, error) {
 			if add {
 				room++
 			}
-			at, ok := jsonpointer.Index(last, room)
+			at, ok := redact.PartIndex(last, room)
 			if !ok {
 				return nil, missing(path)
 			}
@@ -91,7 +91,7 @@ func take(doc any, path []string) (rest, value any, err error) {
 			v.remove(last)
 			return v, nil
 		case []any:
-			at, ok := jsonpointer.Index(last, len(v))
+			at, ok := redact.PartIndex(last, len(v))
 			if !ok {
 				return nil, missing(path)
 			}
@@ -125,7 +125,7 @@ func within(doc any, path []string, change func(parent any) (any, error)) (any, 
 	case *object:
 		v.set(path[len(path)-2], changed)
 	case []any:
-		at, _ := jsonpointer.Index(path[len(path)-2], len(v))
+		at, _ := redact.PartIndex(path[len(path)-2], len(v))
 		v[at] = changed
 	}
 	return doc, nil

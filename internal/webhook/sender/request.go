@@ -18,7 +18,6 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/backoff"
 	"github.com/signalbox-dev/signalbox/internal/redact"
 	"github.com/signalbox-dev/signalbox/internal/webhook"
-	"github.com/signalbox-dev/signalbox/internal/webhook/payload"
 )
 
 const (
@@ -90,7 +89,7 @@ func (s *Sender) exchange(ctx context.Context, c webhook.Claim, t webhook.Target
 
 // request returns the signed request of a delivery.
 func (s *Sender) request(ctx context.Context, c webhook.Claim, t webhook.Target, at time.Time) (*http.Request, error) {
-	body, contentType, err := payload.Body(c.Webhook, t, c.Delivery)
+	body, contentType, err := bodyOf(c.Webhook, t, c.Delivery)
 	if err != nil {
 		return nil, err
 	}

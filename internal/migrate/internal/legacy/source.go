@@ -17,7 +17,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 	"modernc.org/sqlite"
 
-	"github.com/signalbox-dev/signalbox/internal/config/dsn"
+	"github.com/signalbox-dev/signalbox/internal/config"
 )
 
 // The tables of a legacy database.
@@ -61,7 +61,7 @@ type Record map[string]any
 func Open(ctx context.Context, location string) (*Source, error) {
 	s := &Source{columns: map[string][]string{}}
 	var err error
-	if dsn.IsPostgres(location) {
+	if config.IsPostgresDSN(location) {
 		err = s.openPostgres(location)
 	} else {
 		err = s.openSQLite(location)
