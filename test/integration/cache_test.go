@@ -56,7 +56,7 @@ func TestRunsThatWaitLeaveTheCache(t *testing.T) {
 	events := feed.New(feed.Options{Type: kind, Servers: []*platform.Server{s}})
 	require.Len(t, events.Send(t.Context(), 0, 1), 1)
 	for n, id := range ids {
-		require.JSONEq(t, fmt.Sprintf(`{"n":%d}`, n), string(s.Await(t, id, time.Minute, "completed").GetOutput()))
+		require.JSONEq(t, fmt.Sprintf(`{"n":%d}`, n), s.Await(t, id, time.Minute, "completed").GetOutput().GetJson())
 	}
 	require.LessOrEqual(t, cached(), most)
 }
