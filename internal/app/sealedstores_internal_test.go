@@ -498,7 +498,8 @@ func methods(s *store.Store) (list []string) {
 	}
 	for part, of := range parts {
 		for m := range of.Methods() {
-			if _, isPart := parts[m.Name]; isPart && part == "" || m.Type.NumIn() > 2 && m.Type.In(2).String() == "sqldb.Conn" {
+			_, isPart := parts[m.Name]
+			if isPart && m.Type.NumIn() == 1 || m.Type.NumIn() > 2 && m.Type.In(2).String() == "sqldb.Conn" {
 				continue
 			}
 			list = append(list, strings.TrimPrefix(part+"."+m.Name, "."))
