@@ -36,9 +36,9 @@ func (e *Expr) Holds(input any, vars map[string]any, fuel *jq.Fuel) (bool, error
 
 // Template is a JSON value in which strings may be expressions. A string is an expression as a whole or not at all: "a
 // ${ .b } c" is text. In strict mode an expression is written in ${ }, with or without space around it; in loose mode a
-// whole string that compiles is an expression, too, and stays the text where its evaluation fails. In the fields where the specification
-// allows bare expressions (input.from, output.as, export.as) the template's own string is an expression with or without
-// ${ }.
+// whole string that compiles is an expression, too, and stays the text where its evaluation fails. In the fields where
+// the specification allows bare expressions (input.from, output.as, export.as) the template's own string is an
+// expression with or without ${ }.
 type Template struct {
 	Pos Pos
 	// exactly one of the following is set, or none for the literal null

@@ -12,8 +12,8 @@ import (
 // `$workflow.input.order | length`. An empty path reads all of the variable.
 type variableUses map[string][][]string
 
-// usesOf returns the uses of variables in expressions. It reads the texts, so it may find more uses than there are: in a
-// text or a comment. That is harmless, as the values of more members are kept then.
+// usesOf returns the uses of variables in expressions. It reads the texts, so it may find more uses than there are: in
+// a text or a comment. That is harmless, as the values of more members are kept then.
 func usesOf(expressions, vars []string) variableUses {
 	var uses variableUses
 	reference := regexp.MustCompile(`\$([A-Za-z_][A-Za-z0-9_]*)((?:\.[A-Za-z_][A-Za-z0-9_]*)*)`)

@@ -40,7 +40,8 @@ func (p *parser) checkBarePath(v value, vars []string) {
 	}
 	text := strings.TrimSpace(v.node.Text)
 	if lint.LooksLikePath(text, p.compiles(vars)) {
-		p.warn(CodeLiteral, v, Pos{}, "write ${ "+text+" } for an expression", "%q is used as a text, as it is not in ${ }", text)
+		p.warn(CodeLiteral, v, Pos{}, "write ${ "+text+" } for an expression", "%q is used as a text, as it is not in ${ }",
+			text)
 		return
 	}
 	if f, ok := lint.ForeignExpression(text, p.compiles(vars)); ok {

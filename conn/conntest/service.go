@@ -68,8 +68,8 @@ func (s *service) serve(c call) error {
 			break
 		}
 		decode := func(m any) error {
-			return proto.Unmarshal(c.body.data, m.(proto.Message))
-		} //nolint:forcetypeassert // it is the method's request
+			return proto.Unmarshal(c.body.data, m.(proto.Message)) //nolint:forcetypeassert // it is the method's request
+		}
 		answer, err := workflowservice.WorkflowService_ServiceDesc.Methods[i].Handler(s, c.stream.Context(), decode, nil)
 		if err != nil {
 			return err

@@ -11,7 +11,7 @@ type State string
 const (
 	Connecting State = "connecting" // not connected since the start, and no attempt has failed yet
 	Connected  State = "connected"  // Temporal answers in time, and the workers poll
-	// Temporal answers, but slowly, or does not serve requests, or a worker set does not poll
+	// Degraded: Temporal answers, but slowly, or does not serve requests, or a worker set does not poll.
 	Degraded State = "degraded"
 	Down     State = "down"   // the connection cannot be used; the kind is the reason
 	Closed   State = "closed" // the manager was stopped
@@ -35,7 +35,7 @@ const (
 	AuthFailed       Kind = "auth_failed"       // the credentials are refused, or could not be read
 	TLSError         Kind = "tls_error"         // the TLS handshake fails
 	Slow             Kind = "slow"              // three consecutive answers were slow
-	// checks are answered, but most requests are refused or late; LastError has the details
+	// Limited: checks are answered, but most requests are refused or late; LastError has the details.
 	Limited    Kind = "limited"
 	NotPolling Kind = "not_polling" // a worker set does not poll
 )

@@ -150,7 +150,7 @@ type WorkerStatus string
 const (
 	WorkerAlive WorkerStatus = "alive" // its heartbeat is current
 	WorkerLate  WorkerStatus = "late"  // its heartbeat has expired
-	// its heartbeat has expired, and three times its lifetime has passed since the last one
+	// WorkerDead: its heartbeat has expired, and three times its lifetime has passed since the last one.
 	WorkerDead    WorkerStatus = "dead"
 	WorkerStopped WorkerStatus = "stopped" // it resigned its heartbeat
 	WorkerSilent  WorkerStatus = "silent"  // registered, without a heartbeat

@@ -14,14 +14,13 @@ import (
 func (m *Machine) retryDelay(f *frame, p *dsl.RetryPolicy, n int, vars map[string]any,
 	asked time.Duration) (time.Duration, *dsl.Error) {
 	at := f.task.Pointer
-	delay, failed := m.leastDelay(n), (*dsl.Error)(nil)
+	delay := m.leastDelay(n)
 	if p.Delay != nil {
-		if delay, failed = m.duration(p.Delay, f.input, vars, at); failed != nil {
+		first, failed := m.duration(p.Delay, f.input, vars, at)
+		if failed != nil {
 			return 0, failed
 		}
-	}
-	if p.Delay != nil {
-		delay = grownDelay(delay, p.Backoff.Kind, n)
+		delay = grownDelay(first, p.Backoff.Kind, n)
 	}
 	delay = max(delay, asked)
 	if p.Jitter == nil {
@@ -38,8 +37,8 @@ func (m *Machine) retryDelay(f *frame, p *dsl.RetryPolicy, n int, vars map[strin
 	return delay + from + jitterDelay(m.start.RunID, f.path, n, to-from), nil
 }
 
-// leastDelay is the time before the n-th retry of a policy that gives no delay: 100 ms, then twice as long each time, up
-// to a minute. Without it, a task that always fails would be repeated as fast as the platform can.
+// leastDelay is the time before the n-th retry of a policy that gives no delay: 100 ms, then twice as long each time,
+// up to a minute. Without it, a task that always fails would be repeated as fast as the platform can.
 func (m *Machine) leastDelay(n int) time.Duration {
 	if !m.atLeast(2) {
 		return 0

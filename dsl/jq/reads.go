@@ -121,7 +121,7 @@ func functions(part reflect.Value, visit func(*gojq.Func)) {
 		if part.IsNil() {
 			return
 		}
-		if f, ok := part.Interface().(*gojq.Func); ok {
+		if f, ok := reflect.TypeAssert[*gojq.Func](part); ok {
 			visit(f)
 		}
 		functions(part.Elem(), visit)

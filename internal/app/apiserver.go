@@ -163,9 +163,9 @@ func (d *denials) denied(ctx context.Context, n permission.Denial) {
 	}
 	// The entry belongs to no project, because the project that the caller named may not exist.
 	entry := audit.NewEntry(ctx, time.Now(), audit.AccessDenied, "", n.Method, "")
-	entry.Detail, _ = json.Marshal(
+	entry.Detail, _ = json.Marshal( //nolint:errchkjson // texts always encode
 		map[string]string{"project": bounded(n.Project), "role": string(n.Role),
-			"token": actor.ID}) //nolint:errchkjson // texts always encode
+			"token": actor.ID})
 	if err := d.store.WriteAudit(ctx, entry); err != nil {
 		d.log.WarnContext(ctx, "A denial could not be written to the audit log", "error", err)
 	}

@@ -44,8 +44,8 @@ func checkProcessors(root fs.FS, note func(format string, args ...any)) {
 // has no violations.
 func checkKeys(ctx context.Context, cfg *config.Config) (config.Violations, error) {
 	ring, err := cfg.Encryption.Ring()
-	if err != nil {
-		return nil, nil //nolint:nilerr // the configuration reports it
+	if err != nil { // the configuration reports it
+		return nil, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()

@@ -228,7 +228,8 @@ func (r *Runner) one(ctx context.Context, b Batch, item Item) (Item, error) {
 		_, err = r.controls.Terminate(ctx, b.Project, item.RunID, reason)
 	case Replay:
 		// A retry replays the run that failed, so that each run of a chain has one replay.
-		replayed, made := cmp.Or(item.NewRunID, item.RunID), ""
+		replayed := cmp.Or(item.NewRunID, item.RunID)
+		var made string
 		made, err = r.controls.Replay(ctx, ReplayRequest{
 			Project: b.Project, RunID: replayed, Version: b.Version, Reason: reason, RequestID: requestID(b.ID, replayed),
 		})

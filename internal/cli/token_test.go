@@ -155,13 +155,13 @@ func TestKeysOfEveryoneAreRefused(t *testing.T) {
 	shell.env["SIGNALBOX_CA_FILE"] = authorities(t, server)
 	shell.env["SIGNALBOX_CERT_FILE"], shell.env["SIGNALBOX_KEY_FILE"] = shell.env["SIGNALBOX_CA_FILE"],
 		write(t, "key.pem", "key")
-	require.NoError(t, os.Chmod(shell.env["SIGNALBOX_KEY_FILE"], 0o644)) //nolint:gosec // of the test
+	require.NoError(t, os.Chmod(shell.env["SIGNALBOX_KEY_FILE"], 0o644))
 	requireRefusal(t, shell.run(t, "whoami"), exit.Usage, "the key of the client certificate cannot be used",
 		"can be read by all users of the machine")
 	delete(shell.env, "SIGNALBOX_CERT_FILE")
 	delete(shell.env, "SIGNALBOX_KEY_FILE")
 	token := write(t, "token", "right")
-	require.NoError(t, os.Chmod(token, 0o644)) //nolint:gosec // of the test
+	require.NoError(t, os.Chmod(token, 0o644))
 	require.Zero(t, shell.run(t, "context", "set", "there", "--address", server.URL, "--token-file", token).code)
 	delete(shell.env, "SIGNALBOX_ADDRESS")
 	requireRefusal(t, shell.run(t, "whoami"), exit.Usage, "the token of the current context cannot be read", "chmod 600")

@@ -45,7 +45,7 @@ payloads: {s3: {access_key_file: %[1]s, secret_key_file: %[1]s}}
 	if err != nil {
 		require.NotContains(t, err.Error(), "holds a secret")
 	}
-	require.NoError(t, os.Chmod(file, 0o644)) //nolint:gosec // of the test
+	require.NoError(t, os.Chmod(file, 0o644))
 	_, err = load(t, document, nil)
 	require.Error(t, err)
 	var reported []string

@@ -22,8 +22,8 @@ import (
 
 // clientOptions completes the options of a client: the identity, the SDK's logger, the keys that seal payloads, the
 // storage of large payloads, and the interceptors. These write rows after Temporal has accepted the workflow tasks that
-// they show, record repeated workflow tasks, count billable actions, observe starts that were never sent or that Temporal
-// rejected, and measure for the budget of diagnosis how fast Temporal is.
+// they show, record repeated workflow tasks, count billable actions, observe starts that were never sent or that
+// Temporal rejected, and measure for the budget of diagnosis how fast Temporal is.
 func (e *Engine) clientOptions(base client.Options) client.Options {
 	base.Identity = e.serverID
 	base.Logger = logger.ForTemporal(e.log)

@@ -224,8 +224,8 @@ func (e *Engine) OnTaskFailure(fn func(diagnose.TaskFailure)) {
 		text := TaskFailureText(e.failures, why.GetFailure())
 		fn(diagnose.TaskFailure{
 			RunID: workflowID, At: at, Text: text, Cause: TaskFailureCause(why.GetCause(), why.GetFailure(), text),
-			Build: why.GetDeployment().
-				GetBuildId(), //nolint:staticcheck // the SDK computes it from the binary; its successor needs versioning
+			Build: why.GetDeployment(). //nolint:staticcheck // the SDK computes it from the binary; its successor needs versioning
+							GetBuildId(),
 		})
 	})
 }

@@ -131,8 +131,8 @@ func (s *tracedStarts) ExecuteWorkflow(ctx context.Context,
 	for _, cause := range traceparent.Links(ctx) {
 		span.AddLink(cause)
 	}
-	s.tracer.write(interceptor.Header(ctx), span.SpanContext(),
-		tracing.Run{}) //nolint:contextcheck // it only converts the span context
+	s.tracer.write(interceptor.Header(ctx), span.SpanContext(), //nolint:contextcheck // it only converts the span context
+		tracing.Run{})
 	handle, err := s.Next.ExecuteWorkflow(ctx, in)
 	failSpan(span, err)
 	return handle, err

@@ -94,11 +94,11 @@ type tables struct {
 func newTables() *tables {
 	t := &tables{enums: map[string]string{}, required: map[string]bool{}, seen: map[string]bool{}}
 	for _, e := range enumerations() {
-		for _, field := range strings.Fields(e.fields) {
+		for field := range strings.FieldsSeq(e.fields) {
 			t.enums[field] = e.name
 		}
 	}
-	for _, field := range strings.Fields(requiredInRequests + requiredInAnswers) {
+	for field := range strings.FieldsSeq(requiredInRequests + requiredInAnswers) {
 		t.required[field] = true
 	}
 	return t
@@ -125,13 +125,13 @@ func (t *tables) isRequired(field protoreflect.FieldDescriptor) bool {
 // unused returns an error if a table names a field that does not occur.
 func (t *tables) unused() error {
 	for _, e := range enumerations() {
-		for _, field := range strings.Fields(e.fields) {
+		for field := range strings.FieldsSeq(e.fields) {
 			if !t.seen[field] {
 				return fmt.Errorf("enumerations.go names %s, which no REST path has", field)
 			}
 		}
 	}
-	for _, field := range strings.Fields(requiredInRequests + requiredInAnswers) {
+	for field := range strings.FieldsSeq(requiredInRequests + requiredInAnswers) {
 		if !t.seen[field] {
 			return fmt.Errorf("required.go names %s, which no REST path has", field)
 		}

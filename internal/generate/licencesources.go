@@ -124,7 +124,8 @@ func packages(root string) ([]component, error) {
 		return nil, err
 	}
 	for i, c := range all {
-		if all[i].texts, err = licencesOf(root, c.name, []string{filepath.Join(root, "ui/node_modules", c.name)}); err != nil {
+		if all[i].texts, err = licencesOf(root, c.name,
+			[]string{filepath.Join(root, "ui/node_modules", c.name)}); err != nil {
 			return nil, err
 		}
 	}

@@ -15,7 +15,7 @@ import (
 // Graph returns the imports of the packages that a pattern names in the module in dir and of all that they link,
 // without tests, as go list reports them.
 func Graph(ctx context.Context, dir, pattern string) (Imports, error) {
-	list := exec.CommandContext(ctx, "go", "list", "-deps", "-json=ImportPath,Imports,Error", pattern)
+	list := exec.CommandContext(ctx, "go", "list", "-deps", "-json=ImportPath,Imports,Error", pattern) //nolint:gosec // patterns of tests
 	list.Dir = dir
 	list.Env = append(os.Environ(), "GOWORK=off")
 	var output, messages bytes.Buffer

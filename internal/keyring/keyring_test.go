@@ -147,7 +147,7 @@ func TestInvalidKeyFiles(t *testing.T) {
 func TestKeyFilesOfEveryoneAreRefused(t *testing.T) {
 	t.Parallel()
 	file := write(t, keyring.Generate())
-	require.NoError(t, os.Chmod(file, 0o644)) //nolint:gosec // of the test
+	require.NoError(t, os.Chmod(file, 0o644))
 	_, err := keyring.Open("a", []keyring.KeyFile{{ID: "a", File: file}})
 	require.ErrorContains(t, err,
 		`key "a" cannot be used: "`+file+`" holds a secret and can be read by all users of the machine (mode 0644): run `)

@@ -32,8 +32,8 @@ import (
 
 // TestIdleConnectionsDoNotBlockCallers opens 5,000 connections that send no complete request, more than the server
 // accepts, and measures how long a new caller waits for its response.
-func TestIdleConnectionsDoNotBlockCallers(
-	t *testing.T) { //nolint:tparallel // together the subtests would have too many files open
+func TestIdleConnectionsDoNotBlockCallers( //nolint:tparallel // together the subtests would have too many files open
+	t *testing.T) {
 	t.Parallel()
 	// the limit for the header of a request, and for a handshake, is twice as long
 	const flood, limit, most = 5000, 4096, soon

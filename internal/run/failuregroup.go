@@ -40,15 +40,15 @@ func failureGroupKey(workflow string, failed *dsl.Error) string {
 	return hex.EncodeToString(sum[:])[:failureGroupLength]
 }
 
-// checkFailureGroup returns an error for a text in a request's field that is not the key of a failure group. An empty
+// checkFailureGroup returns an error for a text that is not the key of a failure group. An empty
 // text selects no group.
-func checkFailureGroup(field, key string) error {
+func checkFailureGroup(key string) error {
 	if key == "" || len(key) == failureGroupLength && strings.Trim(key, "0123456789abcdef") == "" {
 		return nil
 	}
 	return apperror.New(apperror.Invalid, apperror.InvalidArgument,
 		"failure group %q: a key has %d hexadecimal digits", key, failureGroupLength).
-		WithField(field, "is not the key of a failure group")
+		WithField("failure_group", "is not the key of a failure group")
 }
 
 // failureCause returns the type, the status and the title of an error, without what differs between failures of the

@@ -59,7 +59,7 @@ func TestFailureGroupKey(t *testing.T) {
 		return failureGroupKey(f.workflow, f.runError)
 	}
 	key := keyOf(func(*failed) {})
-	require.NoError(t, checkFailureGroup("failure_group", key))
+	require.NoError(t, checkFailureGroup(key))
 	require.Equal(t, key, keyOf(func(f *failed) { f.runError.Title = "no answer for order 12" }))
 	require.Equal(t, key, keyOf(func(f *failed) { f.runError.Detail = "b" }))
 	require.Equal(t, key, keyOf(func(f *failed) {
@@ -76,15 +76,15 @@ func TestFailureGroupKey(t *testing.T) {
 		"no error":         func(f *failed) { f.runError = nil },
 	} {
 		key := keyOf(other)
-		require.NoError(t, checkFailureGroup("failure_group", key), name)
+		require.NoError(t, checkFailureGroup(key), name)
 		require.Empty(t, seen[key], name)
 		seen[key] = name
 	}
 	own := func(instance string) string { return keyOf(func(f *failed) { f.runError.Instance = instance }) }
 	require.Equal(t, own("/orders/1"), own("/orders/2"), "the document chose this instance")
 
-	require.NoError(t, checkFailureGroup("failure_group", ""))
+	require.NoError(t, checkFailureGroup(""))
 	for _, text := range []string{"x", key + "0", key[:16], strings.ToUpper("abcdefabcdefabcdefab"), key[1:] + "g"} {
-		require.True(t, apperror.Is(checkFailureGroup("failure_group", text), apperror.InvalidArgument), text)
+		require.True(t, apperror.Is(checkFailureGroup(text), apperror.InvalidArgument), text)
 	}
 }

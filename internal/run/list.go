@@ -104,7 +104,7 @@ func (f Filter) Check() error {
 	if err := checkLabels(f.Labels); err != nil {
 		return err
 	}
-	return checkFailureGroup("failure_group", f.FailureGroup)
+	return checkFailureGroup(f.FailureGroup)
 }
 
 // CheckPeriods returns an error for a period that does not begin before it ends, so that no run is in it.

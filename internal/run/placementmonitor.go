@@ -278,9 +278,9 @@ func (m *PlacementMonitor) Adopt(ctx context.Context, r AdoptRequest) (Adoption,
 	}
 	now := time.Now()
 	entry := audit.NewEntry(ctx, now, audit.SystemAdoptTemporal, "", here.Address+" "+here.Namespace, r.Reason)
-	entry.Detail, _ = json.Marshal(
+	entry.Detail, _ = json.Marshal( //nolint:errchkjson // texts and numbers always encode
 		map[string]any{"before": recorded.ClusterID, "now": here,
-			"left": a.Left}) //nolint:errchkjson // texts and numbers always encode
+			"left": a.Left})
 	to := RunsCluster{ClusterID: here, Since: now}
 	a.Left, a.Adopted, err = m.opts.Store.AdoptCluster(ctx, recorded.ClusterID, to, entry)
 	if err != nil {

@@ -47,10 +47,10 @@ func RequestIDViolation(id string) string {
 }
 
 // runIDs is the namespace of the IDs of runs.
-var runIDs = uuid.MustParse("5b1c58b1-6d0c-4f39-9d53-0f0e6f1d2a07")
+const runIDs = "5b1c58b1-6d0c-4f39-9d53-0f0e6f1d2a07"
 
 // idOf returns the ID of the run that the request with this ID starts in a project. Temporal starts an ID once, so the
 // request has one effect also when the database has lost the row of the run.
 func idOf(project, id string) string {
-	return uuid.NewSHA1(runIDs, []byte(project+"\x00"+id)).String()
+	return uuid.NewSHA1(uuid.MustParse(runIDs), []byte(project+"\x00"+id)).String()
 }

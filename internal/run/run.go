@@ -114,14 +114,16 @@ func Triggers() []string {
 // Error is an error of a run in the shape of Problem Details, as the language defines it.
 type Error = dsl.Error
 
-// WarningEventsNotSearched: a listen task has not looked through all events that were accepted since the run's start,
-// so that it may wait for an event that has arrived.
+// WarningEventsNotSearched means that a listen task has not looked through all events that were accepted since the
+// run's start, so that it may wait for an event that has arrived.
 const WarningEventsNotSearched = "EVENTS_NOT_SEARCHED"
 
-// WarningInputFormat: texts of the input are not of the formats that the schema names. JSON Schema does not require it.
+// WarningInputFormat means that texts of the input are not of the formats that the schema names. JSON Schema does not
+// require it.
 const WarningInputFormat = "INPUT_FORMAT"
 
-// WarningInputMissing: the database lost the run's input, which was too large for Temporal, with the run's row.
+// WarningInputMissing means that the database lost the run's input, which was too large for Temporal, with the run's
+// row.
 const WarningInputMissing = "INPUT_MISSING"
 
 // Warning is something that a run could not do completely. It changes no status.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -51,9 +52,7 @@ func (r *records) SealingKeys(context.Context) ([]sealingkey.Key, error) {
 
 func (r *records) SealingKeyUses(context.Context) (sealingkey.Uses, error) {
 	copied := sealingkey.Uses{}
-	for id, use := range r.uses {
-		copied[id] = use
-	}
+	maps.Copy(copied, r.uses)
 	return copied, r.away
 }
 

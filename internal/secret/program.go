@@ -33,8 +33,8 @@ func (p program) Resolve(ctx context.Context, project, name string) (Value, erro
 	bounded, cancel := context.WithTimeout(ctx, p.timeout)
 	defer cancel()
 	args := append(slices.Clone(p.command[1:]), project, name)
-	cmd := exec.CommandContext(bounded, p.command[0],
-		args...) //nolint:gosec // the operator's own program; names are checked above
+	cmd := exec.CommandContext(bounded, p.command[0], //nolint:gosec // the operator's own program; names are checked above
+		args...)
 	cmd.Env, cmd.WaitDelay = os.Environ(), waitDelay
 	out := limited{left: MaxBytes + 2}
 	cmd.Stdout = &out

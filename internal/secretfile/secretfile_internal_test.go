@@ -32,7 +32,7 @@ func TestReadRefusesByNameWithTheCommand(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "secret\n", string(content))
 
-	require.NoError(t, os.Chmod(path, 0o644)) //nolint:gosec // of the test
+	require.NoError(t, os.Chmod(path, 0o644))
 	_, err = Read(path)
 	require.ErrorContains(t, err,
 		`first.key" holds a secret and can be read by all users of the machine (mode 0644): run `)
@@ -52,7 +52,7 @@ func TestFilesOfAnotherUserAreMendedForTheGroup(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, nil, 0o600))
 	info, err := os.Stat(path)
 	require.NoError(t, err)
-	other := *info.Sys().(*syscall.Stat_t) //nolint:errcheck,forcetypeassert // it is of this type wherever the package builds
+	other := *info.Sys().(*syscall.Stat_t)
 	other.Uid++
 	require.Regexp(t, `^chgrp \d+ "/k" && chmod 640 "/k"$`, mend("/k", owned{info, &other}))
 }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"maps"
 
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
@@ -50,9 +51,7 @@ func (s *Batches) NoteOutcomes(ctx context.Context, id string, after int64, limi
 		}
 		numbers := make([]int64, 0, len(ended))
 		counts := batch.Outcomes{}
-		for outcome, n := range r.Ended {
-			counts[outcome] = n
-		}
+		maps.Copy(counts, r.Ended)
 		for number, outcome := range ended {
 			numbers = append(numbers, number)
 			noted.Ended[outcome]++
@@ -179,9 +178,7 @@ func (s *Batches) RetryBatch(ctx context.Context, project, id string, e audit.En
 			return err
 		}
 		counts, again := batch.Outcomes{}, int64(0)
-		for outcome, n := range r.Ended {
-			counts[outcome] = n
-		}
+		maps.Copy(counts, r.Ended)
 		for _, outcome := range batch.FailedOutcomes() {
 			n, err := reopenItems(ctx, c, id, `status = 'started' AND outcome = '`+string(outcome)+`'`)
 			if err != nil {

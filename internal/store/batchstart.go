@@ -86,7 +86,7 @@ func storableBatch(b batch.Batch, ids []string) error {
 	if b.Filter != nil {
 		for field, value := range reflect.ValueOf(*b.Filter).Fields() {
 			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-			if text, is := value.Interface().(string); is {
+			if text, is := reflect.TypeAssert[string](value); is {
 				if err := sqlrow.Storable("filter."+name, text); err != nil {
 					return err
 				}

@@ -21,13 +21,12 @@ func (s *Store) RestoredRows(ctx context.Context, since time.Time) (found system
 		if err != nil {
 			return err
 		}
-		if err != nil || since.IsZero() {
-			return err
+		if since.IsZero() {
+			return nil
 		}
 		return c.QueryRowContext(ctx,
 			`SELECT COUNT(CASE WHEN action = $1 THEN 1 END), COUNT(CASE WHEN action = $2 THEN 1 END) FROM audit
-WHERE action IN ($1, $2) AND at >=
-$3`, audit.RunAdopt, audit.RunExecutionMissing, since.UnixMicro()).Scan(&found.Adopted, &found.Missing)
+				WHERE action IN ($1, $2) AND at >= $3`, audit.RunAdopt, audit.RunExecutionMissing, since.UnixMicro()).Scan(&found.Adopted, &found.Missing)
 	})
 	return found, err
 }

@@ -120,7 +120,7 @@ func TestThreeRightsAreSufficient(t *testing.T) {
 // A server starts while the database of payloads is unavailable, and says which one it is.
 func TestUnavailableDatabaseIsNamed(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // closed at once
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	address := l.Addr().String()
 	require.NoError(t, l.Close())

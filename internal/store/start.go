@@ -39,8 +39,8 @@ type start struct {
 type startCondition int64
 
 const (
-	// ifUnlimited inserts the run in a project without a limit of runs.
-	ifUnlimited startCondition = iota
+	// The zero value inserts the run in a project without a limit of runs.
+	_ startCondition = iota
 	// always inserts it: it needs no slot, or its slot is decided.
 	always
 	// never is that of rows that fill a statement up to its number of rows.

@@ -44,7 +44,8 @@ func (s *Webhooks) insert(ctx context.Context, c sqldb.Conn, now int64, list []w
 				RetryFrom: at, CreatedAt: at, UpdatedAt: at,
 				EventID: d.EventID, EventSource: d.EventSource, EventType: d.EventType, Event: d.Event,
 			}
-			return append(webhookDeliveryFields(&fresh), sqlrow.Col("claim", ""), sqlrow.Col("event", sqlrow.RawInto(&fresh.Event)))
+			return append(webhookDeliveryFields(&fresh), sqlrow.Col("claim", ""),
+				sqlrow.Col("event", sqlrow.RawInto(&fresh.Event)))
 		})
 }
 

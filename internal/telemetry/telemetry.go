@@ -12,8 +12,8 @@
 //
 // A platform has hundreds of projects, and each series of a project is there that often in each process. So only gauges
 // and counters have the label project, and of these only those whose alert or panel names the project; histograms are
-// of all projects. A counter of a project exists at 0 from its creation if an alert counts its increase, which would miss
-// the first event; the others appear with their first event. A test holds the number of series of a project.
+// of all projects. A counter of a project exists at 0 from its creation if an alert counts its increase, which would
+// miss the first event; the others appear with their first event. A test holds the number of series of a project.
 //
 // Package otlp reads the variables and exports, package tracing makes the spans.
 package telemetry

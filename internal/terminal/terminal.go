@@ -14,6 +14,7 @@ package terminal
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"unicode"
@@ -133,7 +134,7 @@ func NewEscaper(w io.Writer) *Escaper { return &Escaper{w: w} }
 func (e *Escaper) Write(p []byte) (int, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	text := append(e.rest, p...)
+	text := slices.Concat(e.rest, p)
 	whole := len(text) - incomplete(text)
 	e.rest = append([]byte(nil), text[whole:]...)
 	if _, err := io.WriteString(e.w, Text(string(text[:whole]))); err != nil {

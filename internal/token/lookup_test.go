@@ -54,7 +54,7 @@ func TestCallerThatLeavesDoesNotEndTheRequest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		release, asked := make(chan struct{}), atomic.Int32{}
-		r := token.NewLookup(func(ctx context.Context, keys []string) (map[string]int, error) {
+		r := token.NewLookup(func(ctx context.Context, _ []string) (map[string]int, error) {
 			asked.Add(1)
 			<-release
 			return map[string]int{"a": 1}, ctx.Err()

@@ -315,9 +315,9 @@ func (s *Service) Reseal(ctx context.Context) error {
 
 func (s *Service) entry(ctx context.Context, action string, w Webhook, reason string) audit.Entry {
 	e := audit.NewEntry(ctx, s.o.Now(), action, w.Project, w.Name, reason)
-	e.Detail, _ = json.Marshal(
+	e.Detail, _ = json.Marshal( //nolint:errchkjson // texts always encode
 		map[string]any{"id": w.ID, "url": w.URL, "format": w.Format,
-			"types": w.Filter.Types}) //nolint:errchkjson // texts always encode
+			"types": w.Filter.Types})
 	return e
 }
 

@@ -37,7 +37,7 @@ func NotPublished(name string) error {
 }
 
 func versionDetail(v Version) json.RawMessage {
-	detail, _ := json.Marshal(
-		map[string]string{"version": v.Version, "hash": v.Hash}) //nolint:errchkjson // strings always encode
+	detail, _ := json.Marshal( //nolint:errchkjson // strings always encode
+		map[string]string{"version": v.Version, "hash": v.Hash})
 	return detail
 }

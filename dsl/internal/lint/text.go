@@ -69,7 +69,7 @@ func LooksLikePath(text string, compiles func(string) bool) bool {
 
 // ForeignExpression finds a text that is an expression in other tools: {{ .x }}, or the JSONPath $.x.
 func ForeignExpression(text string, compiles func(string) bool) (Violation, bool) {
-	inner, what := "", ""
+	var inner, what string
 	switch {
 	case regexp.MustCompile(`(?s)^\{\{.*\}\}$`).MatchString(text):
 		inner, what = strings.TrimSpace(text[2:len(text)-2]), "{{ }} is no expression"

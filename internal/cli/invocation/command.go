@@ -55,8 +55,7 @@ func Args(least, most int, usage string) cobra.PositionalArgs {
 
 // FlagError makes a wrong flag a usage error on one line.
 func FlagError(cmd *cobra.Command, err error) error {
-	var invalid *pflag.InvalidValueError
-	if errors.As(err, &invalid) {
+	if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 		cause := invalid.Unwrap().Error()
 		kind := kindOf(invalid.GetFlag())
 		if kind != "" && (strings.HasPrefix(cause, "strconv.") || strings.HasPrefix(cause, "time: ")) {

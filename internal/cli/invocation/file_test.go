@@ -26,7 +26,7 @@ func stat(t *testing.T, path string) *syscall.Stat_t {
 
 func content(t *testing.T, path string) string {
 	t.Helper()
-	text, err := os.ReadFile(path) //nolint:gosec // of the test
+	text, err := os.ReadFile(path)
 	require.NoError(t, err)
 	return string(text)
 }
@@ -76,7 +76,7 @@ func TestWriteFileKeepsWhatThePathIs(t *testing.T) {
 	t.Run("symbolic links", func(t *testing.T) {
 		t.Parallel()
 		target := in(t, "f")
-		require.NoError(t, os.WriteFile(target, []byte(old), 0o644)) //nolint:gosec // of the test
+		require.NoError(t, os.WriteFile(target, []byte(old), 0o644))
 		first, second := filepath.Join(filepath.Dir(target), "first"), filepath.Join(filepath.Dir(target), "second")
 		require.NoError(t, os.Symlink("f", first))
 		require.NoError(t, os.Symlink(first, second))
@@ -108,7 +108,7 @@ func TestWriteFileKeepsWhatThePathIs(t *testing.T) {
 		require.NoError(t, syscall.Mkfifo(path, 0o600))
 		read := make(chan string, 1)
 		go func() {
-			text, _ := os.ReadFile(path) //nolint:gosec // of the test
+			text, _ := os.ReadFile(path)
 			read <- string(text)
 		}()
 		write(t, path)

@@ -136,7 +136,7 @@ func fields(s *invocation.Invocation, c *signalboxv1.CheckRestoreResponse) []out
 		{Name: "without a row", Value: part(c, "comparison", lost(c))},
 		{Name: "forgotten", Value: part(c, "comparison", forgotten(c))},
 		{Name: "adopted", Value: part(c, "rows",
-			since(c.Adopted, "run", c))}, //nolint:protogetter // whether it is set matters
+			since(c.Adopted, "run", c))},
 		{Name: "without execution", Value: part(c, "comparison", output.Count(c.GetDifferences()["execution_missing"], "run")+
 			failed(c))},
 		{Name: "behind Temporal",
@@ -228,7 +228,7 @@ func since(n *int64, noun string, c *signalboxv1.CheckRestoreResponse) string {
 }
 
 func failed(c *signalboxv1.CheckRestoreResponse) string {
-	if n := c.FailedMissing; n != nil { //nolint:protogetter // whether it is set matters
+	if n := c.FailedMissing; n != nil {
 		return fmt.Sprintf("; %d failed with execution_missing since %s", *n, output.Moment(c.GetBackupTime()))
 	}
 	return ""

@@ -55,7 +55,7 @@ do:
 	defer stop.Store(true)
 	for range 20 * runtime.GOMAXPROCS(0) {
 		others.Go(func() {
-			for !stop.Load() { //nolint:revive // it only uses the processor
+			for !stop.Load() {
 			}
 		})
 	}

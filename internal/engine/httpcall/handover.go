@@ -135,7 +135,7 @@ func (c *Caller) begin(ctx context.Context, r flow.HTTPRequest) *exchange {
 func (c *Caller) callLocally(ctx context.Context, r flow.HTTPRequest) (flow.HTTPResponse, error) {
 	// Temporal retries a workflow task without a bound, and does not store the local activities of failed tries. So
 	// only an activity may repeat a request that an earlier try may have sent, and the run counts it.
-	if before := c.attemptsBefore(ctx, r); len(before) > 0 || c.exchanges.full() {
+	if before := c.attemptsBefore(ctx); len(before) > 0 || c.exchanges.full() {
 		return flow.HTTPResponse{Postponed: true, Attempts: before}, nil
 	}
 	x := c.begin(ctx, r)
@@ -211,7 +211,7 @@ func (e *exchanges) cancelAll() {
 }
 
 // attemptsBefore returns the requests that an earlier try of the same workflow task may have sent.
-func (c *Caller) attemptsBefore(ctx context.Context, r flow.HTTPRequest) []flow.Attempt {
+func (c *Caller) attemptsBefore(ctx context.Context) []flow.Attempt {
 	if !activity.IsActivity(ctx) || !c.repeated(activity.GetInfo(ctx).WorkflowExecution.RunID) {
 		return nil
 	}

@@ -156,7 +156,7 @@ func TestObjectsAreBelowThePrefix(t *testing.T) {
 	s := newServer(t)
 	store := s.open(t)
 	require.NoError(t, store.Put(t.Context(), "run/1", "00ff", []byte("value")))
-	response, err := s.Client().Get(s.URL + "/payloads/signalbox/a7/run%252F1/00ff") //nolint:noctx // of a test server
+	response, err := s.Client().Get(s.URL + "/payloads/signalbox/a7/run%252F1/00ff")
 	require.NoError(t, err)
 	require.NoError(t, response.Body.Close())
 	require.Equal(t, http.StatusOK, response.StatusCode)

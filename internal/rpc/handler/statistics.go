@@ -55,8 +55,8 @@ func (h *Workflows) GetWorkflowGrid(
 	}
 	for _, c := range g.Cells {
 		res.Cells = append(res.Cells, &signalboxv1.GridCell{
-			Run: int32(c.Run), Task: int32(c.Task), Status: c.Status, Count: c.Count, Attempts: c.Attempts,
-			Duration: known(c.Duration), //nolint:gosec // documents are at most 1 MiB
+			Run: int32(c.Run), Task: int32(c.Task), Status: c.Status, Count: c.Count, Attempts: c.Attempts, //nolint:gosec // documents are at most 1 MiB
+			Duration: known(c.Duration),
 		})
 	}
 	return message.Reply(res, err)

@@ -198,8 +198,8 @@ func attemptMessages(attempts []run.Attempt) []*signalboxv1.Attempt {
 	messages := make([]*signalboxv1.Attempt, len(attempts))
 	for i, a := range attempts {
 		messages[i] = &signalboxv1.Attempt{
-			Number: int32(a.Number), StartTime: message.Timestamp(a.StartedAt),
-			Error:   message.Error(a.Error), //nolint:gosec // retries stay far below
+			Number: int32(a.Number), StartTime: message.Timestamp(a.StartedAt), //nolint:gosec // retries stay far below
+			Error:   message.Error(a.Error),
 			Outcome: a.Outcome, Method: a.Method, Host: a.Host,
 		}
 		if a.HTTPStatus != 0 {

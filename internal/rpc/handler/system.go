@@ -65,8 +65,8 @@ func (h *System) GetVersion(
 	context.Context, *connect.Request[signalboxv1.GetVersionRequest],
 ) (*connect.Response[signalboxv1.GetVersionResponse], error) {
 	return connect.NewResponse(&signalboxv1.GetVersionResponse{
-		Version: h.info.Version, Interpreter: int32(h.info.Interpreter),
-		ServerId: h.info.ServerID, //nolint:gosec // counts up from 1
+		Version: h.info.Version, Interpreter: int32(h.info.Interpreter), //nolint:gosec // counts up from 1
+		ServerId: h.info.ServerID,
 	}), nil
 }
 

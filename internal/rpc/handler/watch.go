@@ -88,8 +88,8 @@ func (h *Watches) topic(ctx context.Context, m *signalboxv1.WatchRequest, index 
 			return reflect.DeepEqual(a, b)
 		}, func(b batch.Batch) *signalboxv1.WatchResponse {
 			return &signalboxv1.WatchResponse{
-				Topic: int32(index), Reset_: true,
-				Content: &signalboxv1.WatchResponse_Batch{Batch: batchMessage(b)}} //nolint:gosec // few
+				Topic: int32(index), Reset_: true, //nolint:gosec // few
+				Content: &signalboxv1.WatchResponse_Batch{Batch: batchMessage(b)}}
 		}), nil
 	case t.GetEngine() != nil:
 		read := func(context.Context) (*signalboxv1.EngineStatus, error) {
@@ -181,8 +181,8 @@ func (h *Watches) runsTopic(ctx context.Context, project string, index int,
 				}
 				content, err := h.runsChange(ctx, request, change)
 				return &signalboxv1.WatchResponse{
-					Topic: int32(index), Cursor: change.Cursor, Reset_: change.Reset,
-					Content: &signalboxv1.WatchResponse_Runs{Runs: content}, //nolint:gosec // few
+					Topic: int32(index), Cursor: change.Cursor, Reset_: change.Reset, //nolint:gosec // few
+					Content: &signalboxv1.WatchResponse_Runs{Runs: content},
 				}, true, err
 			})
 			if err != nil {

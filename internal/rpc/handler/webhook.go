@@ -212,14 +212,15 @@ func deliveryMessage(d webhook.Delivery) *signalboxv1.WebhookDelivery {
 	m := &signalboxv1.WebhookDelivery{
 		Id: d.ID, Webhook: d.WebhookName, Position: d.Position, EventId: d.EventID, EventSource: d.EventSource,
 		EventType: d.EventType,
-		Status:    string(d.Status), Attempts: int32(d.Attempts), NextTime: message.Timestamp(d.NextAt), Reason: d.Reason,
-		HttpStatus: int32(d.HTTPStatus), //nolint:gosec // both are small
+		Status:    string(d.Status), NextTime: message.Timestamp(d.NextAt), Reason: d.Reason,
+		Attempts: int32(d.Attempts), HttpStatus: int32(d.HTTPStatus), //nolint:gosec // both are small
 		CreateTime: message.Timestamp(d.CreatedAt), UpdateTime: message.Timestamp(d.UpdatedAt), Event: message.JSON(d.Event),
 	}
 	for _, a := range d.History {
 		m.History = append(m.History, &signalboxv1.WebhookAttempt{
-			Time: message.Timestamp(a.Time), Duration: message.Duration(a.Duration), HttpStatus: int32(a.HTTPStatus),
-			Error: a.Error, Response: a.Response, //nolint:gosec // a status
+			Time: message.Timestamp(a.Time), Duration: message.Duration(a.Duration),
+			HttpStatus: int32(a.HTTPStatus), //nolint:gosec // a status
+			Error:      a.Error, Response: a.Response,
 		})
 	}
 	return m

@@ -337,8 +337,8 @@ func violationMessages(violations dsl.Violations) []*signalboxv1.Violation {
 	for i, p := range violations {
 		found[i] = &signalboxv1.Violation{
 			Severity: string(p.Severity), Code: string(p.Code), Message: p.Message, Path: p.Path,
-			Line: int32(p.Pos.Line), Column: int32(p.Pos.Column),
-			Suggestion: p.Suggestion, //nolint:gosec // documents are at most 1 MiB
+			Line: int32(p.Pos.Line), Column: int32(p.Pos.Column), //nolint:gosec // documents are at most 1 MiB
+			Suggestion: p.Suggestion,
 		}
 	}
 	return found

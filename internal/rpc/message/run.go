@@ -162,8 +162,8 @@ func Error(p *run.Error) *signalboxv1.RunError {
 		return nil
 	}
 	return &signalboxv1.RunError{
-		Type: p.Type, Status: int32(p.Status), Title: p.Title, Detail: p.Detail,
-		Instance: p.Instance, //nolint:gosec // statuses are three digits
+		Type: p.Type, Status: int32(p.Status), Title: p.Title, Detail: p.Detail, //nolint:gosec // statuses are three digits
+		Instance: p.Instance,
 	}
 }
 

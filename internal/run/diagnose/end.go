@@ -117,8 +117,8 @@ func (p *pass) end(ctx context.Context, c Candidate) {
 // poisonLimit returns the event of an exceeded limit. Its ID contains the hour, so that the inbox keeps the first event
 // of each hour.
 func poisonLimit(name string, poison, limit int64, now time.Time) event.Event {
-	data, _ := json.Marshal(map[string]any{
-		"project": name, "poison": poison, "limit": limit}) //nolint:errchkjson // texts and numbers always encode
+	data, _ := json.Marshal(map[string]any{ //nolint:errchkjson // texts and numbers always encode
+		"project": name, "poison": poison, "limit": limit})
 	return event.Event{
 		Project: name, ID: "poison-limit-" +
 			strconv.FormatInt(now.Truncate(endingWindow).Unix(), 10), Source: Source(name), Type: EventPoisonLimit,

@@ -178,7 +178,7 @@ func (s *Service) near(ctx context.Context, r run.Run, doc *dsl.Document, stored
 				continue
 			}
 			c.Listening = Listening{Listener: listeners[0], Start: start}
-			reason := ""
+			var reason string
 			if c.matches() {
 				reason = c.notTaken(e, tasks[w.Pointer], w.Since)
 			} else {

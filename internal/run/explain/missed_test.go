@@ -73,7 +73,7 @@ func TestWhyAListenTaskHasNotTakenAnEvent(t *testing.T) {
 	t.Parallel()
 	const waits = "do:\n  - t: {listen: {to: {one: {with: {type: paid}}}}}\n"
 	const later = "do:\n  - t: {listen: {to: {one: {with: {type: paid}}}}, metadata: {signalbox.since: listen}}\n"
-	any := `{"with": {"type": {"literal": "paid"}}}`
+	everyPaid := `{"with": {"type": {"literal": "paid"}}}`
 	for name, tt := range map[string]struct {
 		data, original, document, filter string
 		position                         int64
@@ -97,24 +97,24 @@ func TestWhyAListenTaskHasNotTakenAnEvent(t *testing.T) {
 			reason: `its correlation key key differs; the values are hidden`,
 		},
 		"it came before the task, which takes only later events": {
-			filter: any, document: later, position: 3, start: 1,
+			filter: everyPaid, document: later, position: 3, start: 1,
 			reason: "it arrived 3.2s before the task began to wait, which takes only later events (signalbox.since: listen)",
 		},
-		"it came before the run": {filter: any, position: 3, start: 3, reason: "it arrived before the run started"},
+		"it came before the run": {filter: everyPaid, position: 3, start: 3, reason: "it arrived before the run started"},
 		"it came before and was not looked through": {
-			filter: any, position: 3, start: 1,
+			filter: everyPaid, position: 3, start: 1,
 			reason: "it arrived 3.2s before the task began to wait, and was not looked through: see the warnings of the run",
 		},
 		"taken by another task": {
-			filter: any, position: 7, start: 1,
+			filter: everyPaid, position: 7, start: 1,
 			deliveries: []event.Delivery{{RunID: "r", Kind: event.Wake, Listener: "of another task"}},
 			reason:     "the run has taken it already, in another task",
 		},
 		"it started the run": {
-			filter: any, position: 7, start: 7, deliveries: []event.Delivery{{RunID: "r", Kind: event.Start}},
+			filter: everyPaid, position: 7, start: 7, deliveries: []event.Delivery{{RunID: "r", Kind: event.Start}},
 			reason: "it started the run, which takes each event once",
 		},
-		"not routed yet": {filter: any, position: 7, start: 1, reason: "it matches, and is not routed yet"},
+		"not routed yet": {filter: everyPaid, position: 7, start: 1, reason: "it matches, and is not routed yet"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

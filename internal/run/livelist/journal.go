@@ -23,8 +23,8 @@ type entry[T any] struct {
 
 // entryOf returns the value of an element; all are entries.
 func entryOf[T any](e *linked.Element) *entry[T] {
-	return e.Value.(*entry[T])
-} //nolint:forcetypeassert // put adds no other values
+	return e.Value.(*entry[T]) //nolint:forcetypeassert // put adds no other values
+}
 
 func newJournal[T any](maxEntries, maxBytes int) *journal[T] {
 	return &journal[T]{maxEntries: maxEntries, maxBytes: maxBytes, byID: map[string]*linked.Element{}, order: linked.New()}

@@ -14,8 +14,8 @@
 // guards each correction, so that a second reconciler at the same time does no harm. Each correction is logged, counted
 // and written to the audit log, except where a row was merely behind or nothing of Signalbox was changed.
 //
-// The reconciler ends no execution, and starts only runs that were requested. It ignores runs in Signalbox's own queues.
-// The other parts of the package are [Repairer], [Queue] and [Admission].
+// The reconciler ends no execution, and starts only runs that were requested. It ignores runs in Signalbox's own
+// queues. The other parts of the package are [Repairer], [Queue] and [Admission].
 //
 // # Verdict
 //

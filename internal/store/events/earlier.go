@@ -229,7 +229,7 @@ func (s *Deliveries) commitListener(ctx context.Context, c sqldb.Conn, l *lookba
 	if err != nil {
 		return done, err
 	}
-	if l.FromStart && !(l.Single && len(l.matches) > 0) {
+	if l.FromStart && (!l.Single || len(l.matches) == 0) {
 		if err := s.search(ctx, c, l, l.to, in.Head); err != nil {
 			return done, err
 		}

@@ -242,8 +242,8 @@ func (d *DB) retry(ctx context.Context, f func() error) error {
 		if err == nil || attempt == maxAttempts || !retryable(err) {
 			return err
 		}
-		if !loop.Sleep(ctx, rand.N(
-			backoff.Delay(firstRetry, longestRetry, attempt))) { //nolint:gosec // spreads load, guards nothing
+		if !loop.Sleep(ctx, rand.N( //nolint:gosec // spreads load, guards nothing
+			backoff.Delay(firstRetry, longestRetry, attempt))) {
 			return err
 		}
 	}

@@ -2,7 +2,6 @@ package storetest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -124,7 +123,7 @@ func startAtOnce(t *testing.T, s Store, limit int64) {
 		default:
 			require.Contains(t, key, "earlier conflict")
 			require.Error(t, o.err, key)
-			require.False(t, errors.Is(o.err, context.Canceled))
+			require.NotErrorIs(t, o.err, context.Canceled)
 		}
 		if o.err != nil || !o.made {
 			require.Len(t, audited(t, s, id), map[bool]int{true: 1}[id == "earlier"], key)

@@ -63,8 +63,8 @@ func (t *Tracer) Shutdown(ctx context.Context) error { return t.provider.Shutdow
 // Start starts a span below that of the context.
 func (t *Tracer) Start(ctx context.Context, name string, kind trace.SpanKind,
 	attributes ...attribute.KeyValue) (context.Context, trace.Span) {
-	return t.tracer.Start(ctx, name, trace.WithSpanKind(kind),
-		trace.WithAttributes(attributes...)) //nolint:spancheck // the caller ends it
+	return t.tracer.Start(ctx, name, trace.WithSpanKind(kind), //nolint:spancheck // the caller ends it
+		trace.WithAttributes(attributes...))
 }
 
 // StartExecution starts the span of an execution of a run, in Temporal's sense. Each call with the same arguments

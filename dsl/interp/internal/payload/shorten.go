@@ -117,7 +117,8 @@ func shortenArray(b []byte, list []any, room int) ([]byte, bool) {
 	}
 	b, left := append(b, '['), room-len("[]")
 	for i, item := range list {
-		before, ok := len(b), false
+		before := len(b)
+		var ok bool
 		if i > 0 {
 			b = append(b, ',')
 		}
@@ -141,7 +142,8 @@ func shortenObject(b []byte, object map[string]any, room int) ([]byte, bool) {
 		if len(name) > left {
 			continue
 		}
-		before, ok := len(b), false
+		before := len(b)
+		var ok bool
 		if some {
 			b = append(b, ',')
 		}

@@ -78,7 +78,8 @@ func Compile(source, flags string) (*Pattern, error) {
 // Check returns what is wrong with a pattern and its flags.
 func Check(source, flags string) error {
 	if len(source) > MaxBytes || Weigh(source) > MaxWeight {
-		return fmt.Errorf("the regular expression %.40q is over the limit of %d bytes or %d parts", source, MaxBytes, MaxWeight)
+		return fmt.Errorf("the regular expression %.40q is over the limit of %d bytes or %d parts", source, MaxBytes,
+			MaxWeight)
 	}
 	if unknown := strings.Trim(flags, "gim"); unknown != "" {
 		return fmt.Errorf("the flag %.40q of a regular expression is not supported, g, i and m are", unknown)
@@ -91,7 +92,8 @@ func Check(source, flags string) error {
 	case strings.Contains(source, "(?=") || strings.Contains(source, "(?!") || strings.Contains(source, "(?<=") ||
 		strings.Contains(source, "(?<!"):
 		return fmt.Errorf("the regular expression %.200q looks around, which is not supported", source)
-	case errors.As(err, &broken) && broken.Code == syntax.ErrInvalidEscape && regexp.MustCompile(`\\[1-9k]`).MatchString(source):
+	case errors.As(err, &broken) && broken.Code == syntax.ErrInvalidEscape &&
+		regexp.MustCompile(`\\[1-9k]`).MatchString(source):
 		return fmt.Errorf("the regular expression %.200q refers back to a group, which is not supported", source)
 	}
 	return fmt.Errorf("the regular expression %.200q is not valid: %w", source, err)

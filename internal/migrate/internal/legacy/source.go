@@ -156,8 +156,8 @@ func (s *Source) Page(ctx context.Context, after any, limit int) ([]Record, erro
 	if after != nil {
 		condition, args = " WHERE id > "+s.mark(1), []any{after}
 	}
-	return s.query(ctx, fmt.Sprintf("SELECT * FROM %s%s ORDER BY id LIMIT %d", Runs, condition, limit),
-		args) //nolint:unqueryvet // every column is kept
+	return s.query(ctx, fmt.Sprintf("SELECT * FROM %s%s ORDER BY id LIMIT %d", Runs, condition, limit), //nolint:unqueryvet // every column is kept
+		args)
 }
 
 // News returns, in pages as Page does, the runs with times at or after the marks, by column. There must be at
@@ -180,8 +180,8 @@ func (s *Source) News(ctx context.Context, marks map[string]any, after any, limi
 		args = append(args, after)
 		condition += " AND id > " + s.mark(len(args))
 	}
-	return s.query(ctx, fmt.Sprintf("SELECT * FROM %s WHERE %s ORDER BY id LIMIT %d", Runs, condition, limit),
-		args) //nolint:unqueryvet // every column is kept
+	return s.query(ctx, fmt.Sprintf("SELECT * FROM %s WHERE %s ORDER BY id LIMIT %d", Runs, condition, limit), //nolint:unqueryvet // every column is kept
+		args)
 }
 
 // Newest returns the latest values of the time columns that show new and changed runs; nil if a column has none.
@@ -211,8 +211,8 @@ func (s *Source) Of(ctx context.Context, table string, ids []any) (map[string][]
 		marks[i] = s.mark(i + 1)
 	}
 	list, err := s.query(ctx,
-		"SELECT * FROM "+table+" WHERE run_id IN ("+strings.Join(marks, ", ")+
-			") ORDER BY run_id, id", ids) //nolint:unqueryvet // every column is kept
+		"SELECT * FROM "+table+" WHERE run_id IN ("+strings.Join(marks, ", ")+ //nolint:unqueryvet // every column is kept
+			") ORDER BY run_id, id", ids)
 	if err != nil {
 		return nil, err
 	}
