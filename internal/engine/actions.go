@@ -75,60 +75,54 @@ func (a *Actions) Intercept(
 	if err := invoke(ctx, method, req, reply, cc, opts...); err != nil {
 		return err
 	}
-	if caused := actionsOf(req, reply); len(caused) > 0 {
-		a.mu.Lock()
-		for kind, n := range caused {
-			a.kinds[kind] += n
-		}
-		a.mu.Unlock()
-	}
+	a.count(req, reply)
 	return nil
 }
 
-// actionsOf returns the actions of an accepted request, by kind.
-func actionsOf(req, reply any) map[string]int64 {
-	caused := map[string]int64{}
+// count adds the actions of an accepted request.
+func (a *Actions) count(req, reply any) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	switch req := req.(type) {
 	case *workflowservice.StartWorkflowExecutionRequest:
 		// A start that finds its execution costs nothing.
 		if r, ok := reply.(*workflowservice.StartWorkflowExecutionResponse); ok && r.GetStarted() {
-			caused[ActionStart]++
+			a.kinds[ActionStart]++
 		}
 	case *workflowservice.SignalWithStartWorkflowExecutionRequest:
-		caused[ActionSignal]++
+		a.kinds[ActionSignal]++
 		if r, ok := reply.(*workflowservice.SignalWithStartWorkflowExecutionResponse); ok && r.GetStarted() {
-			caused[ActionStart]++
+			a.kinds[ActionStart]++
 		}
 	case *workflowservice.SignalWorkflowExecutionRequest:
-		caused[ActionSignal]++
+		a.kinds[ActionSignal]++
 	case *workflowservice.QueryWorkflowRequest:
-		caused[ActionQuery]++
+		a.kinds[ActionQuery]++
 	case *workflowservice.UpdateWorkflowExecutionRequest:
-		caused[ActionUpdate]++
+		a.kinds[ActionUpdate]++
 	case *workflowservice.ResetWorkflowExecutionRequest:
-		caused[ActionReset]++
+		a.kinds[ActionReset]++
 	case *workflowservice.RecordActivityTaskHeartbeatRequest, *workflowservice.RecordActivityTaskHeartbeatByIdRequest:
-		caused[ActionHeartbeat]++
+		a.kinds[ActionHeartbeat]++
 	case *workflowservice.RespondWorkflowTaskCompletedRequest:
-		ofCommands(req.GetCommands(), caused)
+		a.countCommands(req.GetCommands())
 	}
 	switch reply := reply.(type) {
 	case *workflowservice.PollActivityTaskQueueResponse:
 		if len(reply.GetTaskToken()) > 0 {
-			caused[ActionActivity]++
+			a.kinds[ActionActivity]++
 		}
 	case *workflowservice.PollWorkflowTaskQueueResponse:
 		// The server starts the executions of schedules; their first task shows them.
 		if reply.GetStartedEventId() == firstTask && reply.GetAttempt() <= 1 && scheduled(reply.GetHistory()) {
-			caused[ActionStart]++
-			caused[ActionSchedule] += actionsPerFire
+			a.kinds[ActionStart]++
+			a.kinds[ActionSchedule] += actionsPerFire
 		}
 	case *workflowservice.RespondWorkflowTaskCompletedResponse:
 		if n := len(reply.GetActivityTasks()); n > 0 {
-			caused[ActionActivity] += int64(n)
+			a.kinds[ActionActivity] += int64(n)
 		}
 	}
-	return caused
 }
 
 // scheduled reports whether a history is that of an execution that a schedule started.
@@ -141,28 +135,30 @@ func scheduled(h *historypb.History) bool {
 	return found
 }
 
-// ofCommands adds the actions of the commands of one workflow task.
-func ofCommands(commands []*commandpb.Command, caused map[string]int64) {
+// countCommands adds the actions of the commands of one workflow task.
+func (a *Actions) countCommands(commands []*commandpb.Command) {
+	local := int64(0)
 	for _, c := range commands {
 		switch c.GetCommandType() { //nolint:exhaustive // the other commands cost nothing, or when they are executed
 		case enumspb.COMMAND_TYPE_START_TIMER:
-			caused[ActionTimer]++
+			a.kinds[ActionTimer]++
 		case enumspb.COMMAND_TYPE_SIGNAL_EXTERNAL_WORKFLOW_EXECUTION:
-			caused[ActionSignal]++
+			a.kinds[ActionSignal]++
 		case enumspb.COMMAND_TYPE_START_CHILD_WORKFLOW_EXECUTION:
-			caused[ActionChild]++
-			caused[ActionStart]++
+			a.kinds[ActionChild]++
+			a.kinds[ActionStart]++
 		case enumspb.COMMAND_TYPE_CONTINUE_AS_NEW_WORKFLOW_EXECUTION:
-			caused[ActionStart]++
+			a.kinds[ActionStart]++
 		case enumspb.COMMAND_TYPE_UPSERT_WORKFLOW_SEARCH_ATTRIBUTES:
-			caused[ActionAttributes]++
+			a.kinds[ActionAttributes]++
 		case enumspb.COMMAND_TYPE_RECORD_MARKER:
 			switch c.GetRecordMarkerCommandAttributes().GetMarkerName() {
 			case "SideEffect", "MutableSideEffect":
-				caused[ActionSideEffect]++
+				a.kinds[ActionSideEffect]++
 			case "LocalActivity":
-				caused[ActionLocalActivities] = 1
+				local = 1
 			}
 		}
 	}
+	a.kinds[ActionLocalActivities] += local
 }
