@@ -28,7 +28,7 @@ func newRecords(metrics *telemetry.Runs) *records {
 func (r *records) onEnded(call func(project, runID string)) { r.ended = append(r.ended, call) }
 
 // endedSteps counts the steps of projects that have ended, by their status.
-func (r *records) endedSteps(ctx context.Context, _ string, steps map[interp.Status]int64) {
+func (r *records) endedSteps(ctx context.Context, steps map[interp.Status]int64) {
 	for status, count := range steps {
 		r.metrics.Stepped(ctx, string(status), count)
 	}

@@ -56,7 +56,7 @@ type Options struct {
 	// numbers of steps that have ended in an accepted workflow task; it must not block.
 	Records  projection.Store
 	Observer projection.Observer
-	Ended    func(ctx context.Context, project string, steps map[interp.Status]int64)
+	Ended    func(ctx context.Context, steps map[interp.Status]int64)
 	// Timers are those of the published workflows, and Store the reads of their comparison with Temporal's schedules.
 	Timers event.TimerStore
 	Store  schedule.Store
@@ -135,8 +135,8 @@ func New(opts Options) (*Engine, error) {
 	e.tap.OnUnsure(e.writer.Unsure)
 	if opts.Ended != nil {
 		e.tap.OnEnded(func(ctx context.Context, queue string, steps map[interp.Status]int64) {
-			if project, ours := contract.ProjectOf(queue); ours {
-				opts.Ended(ctx, project, steps)
+			if _, ours := contract.ProjectOf(queue); ours {
+				opts.Ended(ctx, steps)
 			}
 		})
 	}
@@ -330,7 +330,7 @@ func (e *Engine) Start(ctx context.Context, r run.Run) (string, error) {
 
 // startedBefore returns the execution that Temporal has of a run that is started. An earlier try has arrived, or the
 // row of the run was lost and its request is repeated: then with the same arguments, as far as the identity in the memo
-// tells, or the start is refused.
+// shows, or the start is refused.
 func (e *Engine) startedBefore(ctx context.Context, r run.Run, executionID string) (string, error) {
 	info, err := e.describe(ctx, r.ID)
 	if err != nil {

@@ -42,19 +42,19 @@ func newCommitter(store Store, committed func(ctx context.Context, project strin
 		}
 		return results, nil
 	}
-	return &committer{groupcommit.New(publish, groupcommit.Options[[]Event]{
+	return &committer{groupcommit.New(publish, groupcommit.Options[string, []Event]{
 		Size: func(events []Event) int { return len(events) }, MaxGroup: maxGroup, MaxWaiting: maxWaiting, Alone: alone,
 	})}
 }
 
 // alone reports whether each request of a group is tried alone: it is where the database is available, so that one
 // request that cannot be stored does not fail the others.
-func alone(ctx context.Context, requests int, err error) bool {
+func alone(ctx context.Context, project string, requests int, err error) bool {
 	if f, ok := apperror.From(err); ok && f.Class == apperror.Unavailable {
 		return false
 	}
 	logger.FromContext(ctx).WarnContext(ctx, "Events could not be committed together; each request is tried alone",
-		"requests", requests, "error", err)
+		"project", project, "requests", requests, "error", err)
 	return true
 }
 

@@ -1,7 +1,7 @@
 // Package groupcommit lets concurrent callers share transactions: requests that arrive while a transaction is in
 // progress are committed together by the next one. A single caller does not wait, and there is no timer.
 //
-//	starts := groupcommit.New(commit, groupcommit.Options[start]{MaxGroup: 64})
+//	starts := groupcommit.New(commit, groupcommit.Options[string, start]{MaxGroup: 64})
 //	outcome, err := starts.Do(ctx, project, s) // with the outcome that commit returned for s
 //	starts.Close()                             // once no caller needs it
 //
@@ -25,7 +25,7 @@ var (
 )
 
 // Options configure a committer.
-type Options[T any] struct {
+type Options[K comparable, T any] struct {
 	// Size is what a request counts as; nil means 1 for each.
 	Size func(T) int
 	// MaxGroup bounds the size of a group, unless a single request exceeds it; 0 means no bound.
@@ -34,13 +34,13 @@ type Options[T any] struct {
 	MaxWaiting int
 	// Alone reports whether the requests of a group are committed again one by one after an error of the group, so that
 	// one request that cannot be stored does not fail the others; nil means never.
-	Alone func(ctx context.Context, requests int, err error) bool
+	Alone func(ctx context.Context, key K, requests int, err error) bool
 }
 
 // Committer commits requests in groups. It is safe for concurrent use.
 type Committer[K comparable, T, R any] struct {
 	commit func(ctx context.Context, key K, list []T) ([]R, error)
-	opts   Options[T]
+	opts   Options[K, T]
 
 	mu      sync.Mutex
 	queues  map[K][]*request[T, R] // a key is present while a goroutine commits its requests
@@ -62,7 +62,7 @@ type answer[R any] struct {
 
 // New returns a committer. commit returns a result for each item; with an error, nothing is committed.
 func New[K comparable, T, R any](commit func(ctx context.Context, key K, list []T) ([]R, error),
-	o Options[T]) *Committer[K, T, R] {
+	o Options[K, T]) *Committer[K, T, R] {
 	if o.Size == nil {
 		o.Size = func(T) int { return 1 }
 	}
@@ -159,7 +159,7 @@ func (c *Committer[K, T, R]) write(key K, group []*request[T, R]) {
 	}
 	ctx := context.WithoutCancel(group[0].ctx)
 	results, err := c.attempt(ctx, key, items)
-	if err != nil && len(group) > 1 && c.opts.Alone != nil && c.opts.Alone(ctx, len(group), err) {
+	if err != nil && len(group) > 1 && c.opts.Alone != nil && c.opts.Alone(ctx, key, len(group), err) {
 		for _, r := range group {
 			c.write(key, []*request[T, R]{r})
 		}

@@ -33,7 +33,7 @@ func TestRequestsShareCommits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &slow{}
-		c := groupcommit.New(s.commit, groupcommit.Options[int]{MaxGroup: 4})
+		c := groupcommit.New(s.commit, groupcommit.Options[string, int]{MaxGroup: 4})
 		defer c.Close()
 		begun := time.Now()
 		got, err := c.Do(t.Context(), "shop", 1)
@@ -60,7 +60,7 @@ func TestRequestWhoseCallerLeftIsOmitted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &slow{}
-		c := groupcommit.New(s.commit, groupcommit.Options[int]{})
+		c := groupcommit.New(s.commit, groupcommit.Options[string, int]{})
 		leaving, leave := context.WithCancelCause(t.Context())
 		reason := errors.New("the caller left")
 		var callers sync.WaitGroup
@@ -90,7 +90,7 @@ func TestRequestWhoseCallerLeftIsOmitted(t *testing.T) {
 func TestPanicOfACommitIsAnError(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := groupcommit.New((&slow{}).commit, groupcommit.Options[int]{})
+		c := groupcommit.New((&slow{}).commit, groupcommit.Options[string, int]{})
 		defer c.Close()
 		_, err := c.Do(t.Context(), "shop", -1)
 		require.ErrorContains(t, err, "panic: negative")

@@ -39,8 +39,8 @@ type start struct {
 type startCondition int64
 
 const (
-	// The zero value inserts the run in a project without a limit of runs.
-	_ startCondition = iota
+	// ifUnlimited inserts the run in a project without a limit of runs.
+	ifUnlimited startCondition = iota
 	// always inserts it: it needs no slot, or its slot is decided.
 	always
 	// never is that of rows that fill a statement up to its number of rows.
@@ -73,7 +73,8 @@ func newStart(r run.Run, e audit.Entry) (*start, error) {
 			return nil, err
 		}
 	}
-	one := &start{run: r, entry: e, originals: runrow.OriginalRows(r.ID, r.Originals...)}
+	one := &start{
+		run: r, entry: e, originals: runrow.OriginalRows(r.ID, r.Originals...), condition: ifUnlimited}
 	if exempt(r) {
 		one.condition = always
 	}

@@ -87,7 +87,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		Repairs: runrow.NewRepairs(db), retentionRows: &retentionRows{db}, db: db, migrator: m, autoMigrate: o.AutoMigrate,
 		events: inbox, verdicts: runrow.NewVerdictRows(db, inbox), texts: newTexts(db.Dialect()),
 	}
-	s.starts = groupcommit.New(s.commitStarts, groupcommit.Options[*start]{MaxGroup: maxStarts})
+	s.starts = groupcommit.New(s.commitStarts, groupcommit.Options[string, *start]{MaxGroup: maxStarts})
 	return s, nil
 }
 
