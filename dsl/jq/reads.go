@@ -78,12 +78,13 @@ func PatternViolations(source string) []string {
 		return nil
 	}
 	var out []string
+	// by the number of arguments: the index of the flags, or 0 if there are none
+	flagsOf := map[string]map[int]int{
+		"test": {1: 0, 2: 1}, "match": {1: 0, 2: 1}, "capture": {1: 0, 2: 1}, "scan": {1: 0, 2: 1}, "splits": {1: 0, 2: 1},
+		"split": {2: 1}, "sub": {2: 0, 3: 2}, "gsub": {2: 0, 3: 2},
+	}
 	functions(reflect.ValueOf(query), func(f *gojq.Func) {
-		// by the number of arguments: the index of the flags, or 0 if there are none
-		flags, known := map[string]map[int]int{
-			"test": {1: 0, 2: 1}, "match": {1: 0, 2: 1}, "capture": {1: 0, 2: 1}, "scan": {1: 0, 2: 1}, "splits": {1: 0, 2: 1},
-			"split": {2: 1}, "sub": {2: 0, 3: 2}, "gsub": {2: 0, 3: 2},
-		}[f.Name][len(f.Args)]
+		flags, known := flagsOf[f.Name][len(f.Args)]
 		if !known {
 			return
 		}

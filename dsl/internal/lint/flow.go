@@ -116,13 +116,23 @@ func waits(task *tree.Node) bool {
 			return true
 		}
 	}
+	return anyOf(innerLists(task), waits)
+}
+
+// innerLists returns the lists of tasks in a task, without that of its catch; nil for one that it lacks.
+func innerLists(task *tree.Node) []*tree.Node {
 	lists := []*tree.Node{task.Get("do"), task.Get("try")}
 	if fork := task.Get("fork"); fork != nil {
 		lists = append(lists, fork.Get("branches"))
 	}
+	return lists
+}
+
+// anyOf reports whether a condition is true of a task in one of the lists.
+func anyOf(lists []*tree.Node, is func(task *tree.Node) bool) bool {
 	return slices.ContainsFunc(lists, func(list *tree.Node) bool {
 		return list != nil && slices.ContainsFunc(list.Items, func(item *tree.Node) bool {
-			return waits(item.Members[0].Value)
+			return is(item.Members[0].Value)
 		})
 	})
 }
@@ -177,16 +187,9 @@ func mayExit(task *tree.Node) bool {
 	if task.Get("raise") != nil || task.Get("listen") != nil {
 		return true
 	}
-	lists := []*tree.Node{task.Get("do"), task.Get("try")}
-	if fork := task.Get("fork"); fork != nil {
-		lists = append(lists, fork.Get("branches"))
-	}
+	lists := innerLists(task)
 	if catch := task.Get("catch"); catch != nil {
 		lists = append(lists, catch.Get("do"))
 	}
-	return slices.Contains(nextTasks(task), "end") || slices.ContainsFunc(lists, func(list *tree.Node) bool {
-		return list != nil && slices.ContainsFunc(list.Items, func(item *tree.Node) bool {
-			return mayExit(item.Members[0].Value)
-		})
-	})
+	return slices.Contains(nextTasks(task), "end") || anyOf(lists, mayExit)
 }

@@ -63,6 +63,9 @@ func Interpolated(text string, compiles func(string) bool) (string, bool) {
 // LooksLikePath reports whether a text looks like a path into data. compiles is that of [Embedded].
 func LooksLikePath(text string, compiles func(string) bool) bool {
 	const longest = 200
+	if !strings.HasPrefix(text, ".") && !strings.HasPrefix(text, "$") {
+		return false // most texts, without a regular expression
+	}
 	return len(text) <= longest && regexp.MustCompile(`^(\.[A-Za-z_]|\$[a-z]+\.[A-Za-z_])[^/]*$`).MatchString(text) &&
 		compiles(text)
 }
@@ -71,9 +74,9 @@ func LooksLikePath(text string, compiles func(string) bool) bool {
 func ForeignExpression(text string, compiles func(string) bool) (Violation, bool) {
 	var inner, what string
 	switch {
-	case regexp.MustCompile(`(?s)^\{\{.*\}\}$`).MatchString(text):
+	case len(text) >= len("{{}}") && strings.HasPrefix(text, "{{") && strings.HasSuffix(text, "}}"):
 		inner, what = strings.TrimSpace(text[2:len(text)-2]), "{{ }} is no expression"
-	case regexp.MustCompile(`^\$(\.|\[)[^/]*$`).MatchString(text):
+	case (strings.HasPrefix(text, "$.") || strings.HasPrefix(text, "$[")) && !strings.Contains(text, "/"):
 		inner, what = text[1:], "a path of JSONPath is no expression"
 	default:
 		return Violation{}, false
@@ -87,6 +90,9 @@ func ForeignExpression(text string, compiles func(string) bool) (Violation, bool
 
 // DoubleBraces returns the name in ${{ name }}, which is an expression in other tools, and an object in this one.
 func DoubleBraces(text string) (name string, ok bool) {
+	if !strings.Contains(text, "${{") {
+		return "", false // most expressions, without a regular expression
+	}
 	found := regexp.MustCompile(`^\s*\$\{\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}\}\s*$`).FindStringSubmatch(text)
 	if found == nil {
 		return "", false
