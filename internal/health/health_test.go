@@ -232,8 +232,8 @@ func TestDrainingIsUnavailableButAlive(t *testing.T) {
 	require.JSONEq(t, `{"status":"alive"}`, response.Body.String())
 }
 
-// Until the first attempt to use a dependency has ended, no role that uses it is ready: nobody knows yet what it can
-// do.
+// Until the first attempt to use a dependency has ended, no role that uses it is ready: it is not known yet what it
+// can do.
 func TestNoRoleIsReadyBeforeTheFirstAttemptEnded(t *testing.T) {
 	t.Parallel()
 	condition := health.Condition{

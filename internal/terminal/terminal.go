@@ -6,7 +6,7 @@
 //
 // A control character moves the cursor, changes the clipboard or answers as if it were typed. A direction mark turns
 // the text beside it around. A format character, such as a zero-width space, makes two texts look alike. All of them
-// are written as \uXXXX, which is the same value inside of a text in JSON.
+// are written as escapes of JSON, such as \u202e, which are the same value inside of a text in JSON.
 //
 // The package does not measure text, and does not decide whether a stream is a terminal.
 package terminal

@@ -1,6 +1,6 @@
 package main
 
-// The colours are those of Okabe and Ito, which people with any kind of colour vision tell apart, without the yellow
+// The colours are those of Okabe and Ito, which people with any kind of colour vision distinguish, without the yellow
 // that is invisible on white and with a grey that both of Grafana's themes show.
 const (
 	orange = "#E69F00"

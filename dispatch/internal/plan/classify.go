@@ -48,7 +48,7 @@ func (x *index) classify(v *Verdict) {
 const adoptionTime = 10 * time.Second
 
 // markSuperseded marks a dispatcher whose claims are rejected, since a later epoch was allocated, and that no owner has
-// terminated or adopted in time: the termination may be failing. It stays marked between two attempts, when nobody
+// terminated or adopted in time: the termination may be failing. It stays marked between two attempts, when no owner
 // holds the lease, and at the begin of the next.
 func (x *index) markSuperseded(v *Verdict) {
 	row := x.progress[v.Name]

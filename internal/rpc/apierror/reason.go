@@ -229,7 +229,7 @@ func servers() []Reason {
 			"nothing was started. Open runs continue. The message has the reason, the metadata the time since when (`since`).", "Try again when the maintenance has ended. Operators: `signalbox system maintenance off` ends it."},
 		{apperror.TooManyWatches, only(connect.CodeResourceExhausted), "This server has the maximum number of open watches " +
 			"or exports of the project or of the token, or of different watched lists of runs; the message names " +
-			"which.", "Close watches that nobody looks at, or try again after the time given."},
+			"which.", "Close watches that are not looked at, or try again after the time given."},
 		{apperror.ContractMismatch, only(refused), "Every live worker differs from this server in their shared names, or " +
 			"in Temporal's namespace, so none would take the run; or open runs of this database are in another Temporal than " +
 			"this server. Nothing was started. The message names both sides.", "Operators: run servers and workers of the " +

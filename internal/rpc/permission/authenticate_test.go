@@ -115,7 +115,7 @@ func TestGuessingIsRateLimited(t *testing.T) {
 		"requests without a token are counted separately")
 	require.Equal(t, http.StatusTooManyRequests, ask(h, "/v1/x", from, "Bearer worse").Code)
 	require.Equal(t, http.StatusTooManyRequests, ask(h, "/v1/x", from, "Bearer token a").Code,
-		"an ID that anybody can make up has no count of its own")
+		"an ID that every caller can make up has no count of its own")
 	require.Equal(t, http.StatusUnauthorized, ask(h, "/v1/x", from, "Bearer token revoked").Code,
 		"that of a token that exists has")
 	require.Equal(t, http.StatusOK, ask(h, "/v1/x", from, "Bearer good").Code,

@@ -262,7 +262,7 @@ func (s *Deliveries) commitListener(ctx context.Context, c sqldb.Conn, l *lookba
 	return event.Listening{Delivers: true, Parked: in.Parked}, s.deliverEarlier(ctx, c, t, l.matches)
 }
 
-// lockAny reads and locks a dispatcher's row until the transaction ends, whoever owns it. An unowned project has none:
+// lockAny reads and locks a dispatcher's row until the transaction ends, with any owner. An unowned project has none:
 // its runs have no worker, or it has just begun.
 func (s *Deliveries) lockAny(ctx context.Context, c sqldb.Conn, project string) (dispatcherRow, error) {
 	t := dispatcherRow{project: project}

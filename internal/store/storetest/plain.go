@@ -160,9 +160,9 @@ func (e *Events) RecordOutcomes(ctx context.Context, project string, owner inbox
 }
 
 // RecordOwner implements [event.Store].
-func (e *Events) RecordOwner(ctx context.Context, c dispatchtype.OwnerChange, tell event.Event,
+func (e *Events) RecordOwner(ctx context.Context, c dispatchtype.OwnerChange, notice event.Event,
 	entry audit.Entry) error {
-	return e.plain.RecordOwner(ctx, c, tell, entry)
+	return e.plain.RecordOwner(ctx, c, notice, entry)
 }
 
 // ChangeVerdicts implements [diagnose.Store].
