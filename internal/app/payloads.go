@@ -26,7 +26,7 @@ func openLargeValues(ctx context.Context, cfg *config.Config, table payload.Stor
 		values, err := payload.OpenFolder(cfg.Payloads.Folder)
 		return &largeValues{Stores: payload.NewStores(values, table)}, err
 	case config.PayloadsS3:
-		values, err := bucket.Open(bucket.Options(cfg.Payloads.S3))
+		values, err := bucket.Open(bucket.Options(cfg.Payloads.S3), payload.CallTimeout)
 		return &largeValues{Stores: payload.NewStores(values, table)}, err
 	case config.PayloadsPostgres:
 		separate, err := store.OpenSeparatePayloads(ctx,

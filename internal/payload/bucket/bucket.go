@@ -1,6 +1,8 @@
 // Package bucket stores large payloads as objects of a bucket that is compatible with S3.
 //
-//	store, err := bucket.Open(bucket.Options{Endpoint: "https://s3.eu-central-1.amazonaws.com", Region: "eu-central-1", Bucket: "payloads", …})
+//	store, err := bucket.Open(bucket.Options{
+//		Endpoint: "https://s3.eu-central-1.amazonaws.com", Region: "eu-central-1", Bucket: "payloads", …
+//	}, payload.CallTimeout)
 //	err = store.Put(ctx, runID, digest, value)
 //
 // Open connects to nothing. Requests are not repeated here: package codec does that, for as long as a workflow task may
@@ -63,14 +65,17 @@ type Options struct {
 type Store struct {
 	client *minio.Core
 	o      Options
+	// callTimeout bounds one operation on a value.
+	callTimeout time.Duration
 	// proven reports that the last write succeeded.
 	proven atomic.Bool
 }
 
 var _ payload.Store = (*Store)(nil)
 
-// Open returns the store in a bucket. It reads the files, and does not connect.
-func Open(o Options) (*Store, error) {
+// Open returns the store in a bucket. It reads the files, and does not connect. Each operation on a value takes
+// callTimeout at most, [payload.CallTimeout] in a server.
+func Open(o Options, callTimeout time.Duration) (*Store, error) {
 	endpoint, err := url.Parse(o.Endpoint)
 	if err != nil || endpoint.Host == "" {
 		return nil, fmt.Errorf("open the bucket of payloads: %q is not the URL of a service", o.Endpoint)
@@ -99,7 +104,7 @@ func Open(o Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the bucket of payloads: %w", err)
 	}
-	return &Store{client: client, o: o}, nil
+	return &Store{client: client, o: o, callTimeout: callTimeout}, nil
 }
 
 func authorities(file string) (*x509.CertPool, error) {
@@ -129,7 +134,7 @@ func (s *Store) Put(ctx context.Context, runID, digest string, value []byte) err
 	if err != nil {
 		return fmt.Errorf("keep a payload: %w", err)
 	}
-	return s.do(ctx, "keep a payload", payload.CallTimeout, func(ctx context.Context) error {
+	return s.do(ctx, "keep a payload", s.callTimeout, func(ctx context.Context) error {
 		err := s.write(ctx, path, value)
 		s.proven.Store(err == nil || ctx.Err() != nil && s.proven.Load())
 		return err
@@ -148,7 +153,7 @@ func (s *Store) Get(ctx context.Context, runID, digest string) (value []byte, fo
 	if err != nil {
 		return nil, false, nil //nolint:nilerr // Put refuses such a value, so it does not exist
 	}
-	err = s.do(ctx, "read a payload", payload.CallTimeout, func(ctx context.Context) error {
+	err = s.do(ctx, "read a payload", s.callTimeout, func(ctx context.Context) error {
 		object, _, _, err := s.client.GetObject(ctx, s.o.Bucket, s.o.Prefix+path, minio.GetObjectOptions{})
 		if minio.ToErrorResponse(err).Code == minio.NoSuchKey {
 			return nil
@@ -166,7 +171,7 @@ func (s *Store) Get(ctx context.Context, runID, digest string) (value []byte, fo
 // Writable implements [payload.Store]. After a write that succeeded it only requests the bucket; otherwise it writes an
 // object and deletes it, so that a bucket with versions does not fill with those of health checks.
 func (s *Store) Writable(ctx context.Context) error {
-	return s.do(ctx, "check that payloads can be kept", payload.CallTimeout, func(ctx context.Context) error {
+	return s.do(ctx, "check that payloads can be kept", s.callTimeout, func(ctx context.Context) error {
 		if s.proven.Load() {
 			exists, err := s.client.BucketExists(ctx, s.o.Bucket)
 			if err == nil && !exists {
@@ -252,7 +257,7 @@ func (s *Store) DeleteRun(ctx context.Context, runID string) (deleted int64, err
 		if err != nil {
 			break
 		}
-		err = s.do(ctx, "delete payloads", payload.CallTimeout, func(ctx context.Context) error {
+		err = s.do(ctx, "delete payloads", s.callTimeout, func(ctx context.Context) error {
 			return s.client.RemoveObject(ctx, s.o.Bucket, name, minio.RemoveObjectOptions{})
 		})
 		if err == nil {

@@ -96,7 +96,8 @@ func (s *server) refuse(f http.HandlerFunc) {
 
 func (s *server) open(t *testing.T) payload.Store {
 	t.Helper()
-	store, err := bucket.Open(s.options)
+	// The processors may be busy with other tests for longer than a server waits.
+	store, err := bucket.Open(s.options, time.Minute)
 	require.NoError(t, err)
 	return store
 }
@@ -255,9 +256,9 @@ func TestKeyFilesAreRequired(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	require.NoError(t, os.WriteFile(s.options.SecretKeyFile, []byte("\n"), 0o600))
-	_, err := bucket.Open(s.options)
+	_, err := bucket.Open(s.options, payload.CallTimeout)
 	require.ErrorContains(t, err, `secret" is empty: write the key into it`)
 	s.options.CAFile = s.options.AccessKeyFile
-	_, err = bucket.Open(s.options)
+	_, err = bucket.Open(s.options, payload.CallTimeout)
 	require.ErrorContains(t, err, "holds no certificate in PEM form")
 }

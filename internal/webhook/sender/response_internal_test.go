@@ -65,7 +65,7 @@ func TestResponsesShowNoCredentials(t *testing.T) {
 			got := s.attempt(t.Context(),
 				webhook.Claim{Webhook: hook, Delivery: webhook.Delivery{ID: "msg_1", Event: json.RawMessage(`{}`)}}).attempt
 			require.Equal(t, http.StatusBadRequest, got.HTTPStatus, got.Error)
-			shown := fmt.Sprint(got)
+			shown := fmt.Sprintf("%s\n%s", got.Error, got.Response)
 			for _, leak := range []string{"lanted", "471"} {
 				require.NotContains(t, shown, leak)
 			}
