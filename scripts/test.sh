@@ -65,7 +65,12 @@ other_suites() {
 	CGO_ENABLED=0 events test -trimpath -p=2 ${packages}
 }
 
-# all prints the events of all tests of Go, those of the background from their files.
+# browser_tests FILE… runs tests of the web UI in a browser and prints their events.
+browser_tests() {
+	scripts/ui.sh e2e --reporter=./build/testevents.js "$@" || status=1
+}
+
+# all prints the events of all tests, those of the background from their files.
 all() {
 	cat "${unit}"
 	[ "${unit_failed}" = no ] || status=1
@@ -80,15 +85,20 @@ all() {
 	CGO_ENABLED=0 events tools ./testreport ./protoimports ./dashboards
 	tail --pid="${measured}" -n +1 -f "${suites}"
 	[ ! -e "${suites}.failed" ] || status=1
+	browser_tests e2e/tests/short
 	return "${status}"
 }
 
-# once_more runs the named tests again, one after the other.
+# once_more runs the named tests again, one after the other; of those in a browser, each file.
 once_more() {
 	local package test folder
+	for package in $(grep -o '^ui/[^ ]*' "${again}" | uniq); do
+		browser_tests "${package#ui/}"
+	done
 	while read -r package test; do
 		folder=${package#"$(GOWORK=off go list -m)"/}
 		case "${folder%%/*}" in
+		ui) ;;
 		test | devserver | tools) CGO_ENABLED=0 events "${folder%%/*}" -trimpath -run "^${test}\$" "${package}" ;;
 		*)
 			if grep -qxF "${package}" <<<"${raced}"; then
@@ -128,31 +138,24 @@ ui=passed unit_failed=no
 scripts/ui.sh check || ui=failed
 wait "${background}" || unit_failed=yes
 
-go=passed
+tests=passed
 if ! all 2>&1 | "${TESTREPORT:?is not set; run make test}" --again "${again}" --summary "${summary}"; then
-	go=failed
+	tests=failed
 	if [ -s "${again}" ]; then
 		echo
 		echo "A busy machine may exceed a time limit, so these tests run once more, alone:"
 		cat "${again}"
-		once_more 2>&1 | "${TESTREPORT}" --first "${summary}" --summary "${summary}" && go=passed
-		[ "${go}" = failed ] ||
+		once_more 2>&1 | "${TESTREPORT}" --first "${summary}" --summary "${summary}" && tests=passed
+		[ "${tests}" = failed ] ||
 			sed 's/$/: failed once and passed alone; what it printed the first time is above/; s/^/unsteady  /' "${again}"
 	fi
 fi
 
-# A failure of the Go tests does not hide one in a browser.
-scripts/ui.sh e2e short || ui=failed
-
 # A few seconds for each target; `make prove` takes an hour.
-scripts/fuzz.sh 5000x plain || go=failed
+fuzz=passed
+scripts/fuzz.sh 5000x plain || fuzz=failed
 
-if [ "${ui}" = failed ]; then
-	echo "signalbox: the checks or the browser tests of the web UI failed; their output is above." >&2
-fi
-if [ "${go}" = failed ]; then
-	echo "signalbox: tests of Go failed; their output is above, before that of the browser tests." >&2
-fi
-[ "${ui}${go}" = passedpassed ] || exit 1
-
+[ "${ui}" = passed ] || echo "signalbox: the checks of the web UI failed; their output is above." >&2
+[ "${fuzz}" = passed ] || echo "signalbox: a fuzz target failed; its output is above." >&2
 "${TESTREPORT}" closing "${summary}"
+[ "${ui}${tests}${fuzz}" = passedpassedpassed ]

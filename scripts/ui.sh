@@ -3,7 +3,7 @@
 #
 #   ui.sh build   builds it into internal/webui/dist, unless it was built from the same sources
 #   ui.sh check   checks types, layout, style, unit tests and licences
-#   ui.sh e2e     tests it in Chromium against bin/signalbox; "ui.sh e2e short" runs the tests that make test runs
+#   ui.sh e2e     tests it in Chromium against bin/signalbox, with the arguments of Vitest; "ui.sh e2e e2e/tests/short" runs what make test runs
 #   ui.sh bench   measures its pages in Chromium and prints a table; "make bench ONLY=studio" publishes it
 #   ui.sh shots   takes the pictures of docs/images/studio
 set -euo pipefail
@@ -67,8 +67,8 @@ check() {
 
 e2e() {
 	setup
-	if ! (cd ui && npm run --silent "$1"); then
-		echo "signalbox: the tests of the web UI in a browser failed; see above, and run \"npm run $1\" in ui." >&2
+	if ! (cd ui && npm run --silent e2e -- "$@"); then
+		echo "signalbox: the tests of the web UI in a browser failed; see above, and run \"npm run e2e -- $*\" in ui." >&2
 		exit 1
 	fi
 }
@@ -86,11 +86,11 @@ shots() {
 case "${1:-}" in
 build) build ;;
 check) check ;;
-e2e) if [ "${2:-}" = short ]; then e2e e2e:short; else e2e e2e; fi ;;
+e2e) e2e "${@:2}" ;;
 bench) bench ;;
 shots) shots ;;
 *)
-	echo "usage: ui.sh build | check | e2e [short] | bench | shots" >&2
+	echo "usage: ui.sh build | check | e2e [ARGUMENT…] | bench | shots" >&2
 	exit 2
 	;;
 esac

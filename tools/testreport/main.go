@@ -23,6 +23,8 @@
 //	512 tests passed, 0 failed, 3 skipped in 41 packages, 6m12s
 //	unsteady tests: 1: test/connection TestFlappingConnectionStabilizes
 //
+// and before the last one, where tests failed, a line that names those.
+//
 //	testreport steady [--exceptions FILE] FOLDER
 //
 // reports on runs of the same tests at several speeds: see [steadyCommand].

@@ -70,17 +70,24 @@ func (s summary) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d tests passed, %d failed, %d skipped in %d packages, %s\n",
 		s.Passed, s.Failed, s.Skipped, s.Packages, time.Duration(s.Seconds*float64(time.Second)).Round(time.Second))
-	fmt.Fprintf(&b, "unsteady tests: %d", len(s.Unsteady))
-	for i, n := range s.Unsteady {
-		if i == 0 {
-			b.WriteString(": ")
-		} else {
-			b.WriteString(", ")
-		}
-		b.WriteString(n.String())
+	if len(s.Failures) > 0 {
+		b.WriteString(listed("failed", s.Failures))
 	}
-	b.WriteString("\n")
+	b.WriteString(listed("unsteady", s.Unsteady))
 	return b.String()
+}
+
+// listed returns the line that names tests: "unsteady tests: 1: test/connection TestFlappingConnectionStabilizes".
+func listed(adjective string, names []testName) string {
+	texts := make([]string, len(names))
+	for i, n := range names {
+		texts[i] = n.String()
+	}
+	line := fmt.Sprintf("%s tests: %d", adjective, len(names))
+	if len(names) > 0 {
+		line += ": " + strings.Join(texts, ", ")
+	}
+	return line + "\n"
 }
 
 func (s summary) write(path string) error {

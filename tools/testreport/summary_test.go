@@ -45,11 +45,13 @@ func TestUnsteadyTestsAreCounted(t *testing.T) {
 		{
 			"one of two passed alone", events(connection, "-TestA", "-TestB"),
 			events(connection, "+TestB") + events(connection, "-TestA"),
-			"1 tests passed, 1 failed, 0 skipped in 1 packages, 0s\nunsteady tests: 1: test/connection TestB\n", 1, 1,
+			"1 tests passed, 1 failed, 0 skipped in 1 packages, 0s\nfailed tests: 1: test/connection TestA\n" +
+				"unsteady tests: 1: test/connection TestB\n", 1, 1,
 		},
 		{
 			"one that did not end", events(connection, "-TestA"), `{"Action":"fail","Package":"` + connection + `"}`,
-			"0 tests passed, 1 failed, 0 skipped in 1 packages, 0s\nunsteady tests: 0\n", 0, 1,
+			"0 tests passed, 1 failed, 0 skipped in 1 packages, 0s\nfailed tests: 1: test/connection TestA\n" +
+				"unsteady tests: 0\n", 0, 1,
 		},
 	}
 	for _, tt := range tests {
