@@ -31,7 +31,7 @@ type Filter struct {
 	NotReplayed bool `json:"notReplayed,omitempty"`
 	// FailureGroup is a key as [FailureGroup] returns it.
 	FailureGroup string `json:"failureGroup,omitempty"`
-	// Text is a prefix of their ID or request ID.
+	// Text is a prefix of their ID or request ID, or the end of their ID: see [EndsID].
 	Text string `json:"text,omitempty"`
 	// ParentRunID selects the runs that a run started, ReplayOf the replays of a run, BatchID the runs that a batch
 	// selected, StartedByBatchID the runs that it started: the newest replay of each.
@@ -69,9 +69,21 @@ func (f Filter) Matches(r Run) bool {
 		(f.Trigger == "" || r.Trigger == f.Trigger) &&
 		(len(f.Statuses) == 0 || slices.Contains(f.Statuses, r.Status)) &&
 		(len(f.IDs) == 0 || slices.Contains(f.IDs, r.ID)) &&
-		(strings.HasPrefix(r.ID, f.Text) || strings.HasPrefix(r.RequestID, f.Text)) &&
+		(strings.HasPrefix(r.ID, f.Text) || strings.HasPrefix(r.RequestID, f.Text) || EndsID(f.Text, r.ID)) &&
 		(f.FailureGroup == "" || r.Status == Failed || r.Status == TimedOut) &&
 		between(r.CreatedAt, f.Since, f.Until) && f.hasEnded(r) && f.hasError(r) && f.isStuck(r) && f.hasLabels(r)
+}
+
+// The runs of a minute have IDs with the same beginning, so that people know a run by the end of its ID. An ID has
+// IDLength characters, and the last EndLength of them are random.
+const (
+	IDLength  = 36
+	EndLength = 8
+)
+
+// EndsID reports whether a text is the end of an ID, and long enough to select it.
+func EndsID(text, id string) bool {
+	return len(text) >= EndLength && len(id) == IDLength && strings.HasSuffix(id, text)
 }
 
 // BeyondRow reports whether the filter has conditions on what the row of a run does not contain: only the store

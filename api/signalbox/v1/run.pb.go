@@ -2400,7 +2400,7 @@ type RunFilter struct {
 	FailureGroup string `protobuf:"bytes,10,opt,name=failure_group,json=failureGroup,proto3" json:"failure_group,omitempty"`
 	// Only runs that were started by this trigger.
 	Trigger string `protobuf:"bytes,11,opt,name=trigger,proto3" json:"trigger,omitempty"`
-	// Only runs whose ID or request ID begins with this text.
+	// Only runs whose ID or request ID begins with this text, or whose ID ends with it (8 characters or more).
 	Text string `protobuf:"bytes,12,opt,name=text,proto3" json:"text,omitempty"`
 	// Only runs with all of these labels, each as "key=value".
 	Labels []string `protobuf:"bytes,13,rep,name=labels,proto3" json:"labels,omitempty"`

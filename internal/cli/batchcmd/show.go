@@ -54,7 +54,7 @@ func list(ctx context.Context, s *invocation.Invocation, statuses []string, limi
 		Thing: "batch",
 		Row: func(b *signalboxv1.Batch) output.Row {
 			return output.Cells(
-				"ID", b.GetId(), "ACTION", action(b), "STATUS", b.GetStatus(), "RUNS", counts(b),
+				"#ID", b.GetId(), "ACTION", action(b), "STATUS", b.GetStatus(), "RUNS", counts(b),
 				"OUTCOMES", outcomeCounts(b), "AGE", s.Age(b.GetCreateTime()),
 				"+CREATED", output.Moment(b.GetCreateTime()), "+ENDED", output.Moment(b.GetEndTime()),
 				"+FILTER", filterLine(b.GetFilter()), "+ACTOR", b.GetActor(), "+WAITING", b.GetWaiting(),
@@ -129,7 +129,7 @@ func listItems(ctx context.Context, s *invocation.Invocation, id, status, outcom
 		Thing: "run",
 		Row: func(item *signalboxv1.BatchItem) output.Row {
 			return output.Cells(
-				"RUN", item.GetRunId(), "STATUS", item.GetStatus(), "NEW RUN", item.GetNewRunId(),
+				"#RUN", item.GetRunId(), "STATUS", item.GetStatus(), "#NEW RUN", item.GetNewRunId(),
 				"OUTCOME", item.GetOutcome(), "+ENDED", output.Moment(item.GetEndTime()), "REASON", item.GetError(),
 			)
 		},

@@ -78,7 +78,7 @@ func printMissed(s *invocation.Invocation, missed []*signalboxv1.MissedListener)
 			since = output.Span(s.Now().Sub(m.GetSince().AsTime()))
 		}
 		rows[i] = output.Cells(
-			"RUN", m.GetRunId(), "+WORKFLOW", m.GetWorkflow(), "+VERSION", m.GetVersion(), "STEP", terminal.Line(step),
+			"#RUN", m.GetRunId(), "+WORKFLOW", m.GetWorkflow(), "+VERSION", m.GetVersion(), "STEP", terminal.Line(step),
 			"WAITING", since, "REASON", terminal.Line(m.GetReason()),
 		)
 	}

@@ -14,14 +14,15 @@ import (
 const (
 	// idLength is the length of a whole ID.
 	idLength = 36
-	// minPrefix is the shortest prefix that is looked up. IDs begin with a time: fewer characters hardly ever select one.
-	minPrefix = 6
+	// minPart is the shortest part of an ID that is looked up. IDs begin with a time: fewer characters hardly ever select
+	// one.
+	minPart = 6
 	// named is how many IDs an error names.
 	named = 3
 )
 
 // BindRuns is BindClient for a command whose arguments, or the first count of them, are IDs of runs: each may be the
-// beginning of an ID that no other run's ID has.
+// beginning or the end of an ID that no other run's ID has.
 func (s *Invocation) BindRuns(cmd *cobra.Command, count int) {
 	s.BindClient(cmd)
 	resolve(cmd, count, s.runID)
@@ -33,7 +34,7 @@ func (s *Invocation) BindBatch(cmd *cobra.Command) {
 	resolve(cmd, 1, s.batchID)
 }
 
-// resolve replaces the first count arguments of a command by the IDs that they begin.
+// resolve replaces the first count arguments of a command by the IDs that begin or end with them.
 func resolve(cmd *cobra.Command, count int, id func(ctx context.Context, text string) (string, error)) {
 	inner := cmd.PreRunE
 	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
@@ -51,21 +52,21 @@ func resolve(cmd *cobra.Command, count int, id func(ctx context.Context, text st
 	}
 }
 
-// runID returns the ID of the only run whose ID begins with the text. A whole ID, and what cannot begin one, is
+// runID returns the ID of the only run whose ID begins or ends with the text. A whole ID, and what is no part of one, is
 // returned as it is.
 func (s *Invocation) runID(ctx context.Context, text string) (string, error) {
-	if !isPrefix(text) {
+	if !isPart(text) {
 		return text, nil
 	}
 	request := &signalboxv1.ListRunsRequest{
 		Project: s.Project(), Filter: &signalboxv1.RunFilter{Text: text}, PageSize: named + 1}
-	response, err := Call(ctx, s, s.Runs().ListRuns, request, "find the run whose ID begins with %q", text)
+	response, err := Call(ctx, s, s.Runs().ListRuns, request, "find the run whose ID begins or ends with %q", text)
 	if err != nil {
 		return "", err
 	}
 	var found []string
 	for _, run := range response.GetRuns() {
-		if strings.HasPrefix(run.GetId(), text) {
+		if hasPart(run.GetId(), text) {
 			found = append(found, run.GetId())
 		}
 	}
@@ -74,12 +75,12 @@ func (s *Invocation) runID(ctx context.Context, text string) (string, error) {
 
 // batchID is runID for batches.
 func (s *Invocation) batchID(ctx context.Context, text string) (string, error) {
-	if !isPrefix(text) {
+	if !isPart(text) {
 		return text, nil
 	}
 	all, _, err := Pages(0, func(size int32, token string) ([]*signalboxv1.Batch, string, error) {
 		request := &signalboxv1.ListBatchesRequest{Project: s.Project(), PageSize: size, PageToken: token}
-		response, err := Call(ctx, s, s.Batches().ListBatches, request, "find the batch whose ID begins with %q", text)
+		response, err := Call(ctx, s, s.Batches().ListBatches, request, "find the batch whose ID begins or ends with %q", text)
 		return response.GetBatches(), response.GetNextPageToken(), err
 	})
 	if err != nil {
@@ -87,17 +88,19 @@ func (s *Invocation) batchID(ctx context.Context, text string) (string, error) {
 	}
 	var found []string
 	for _, batch := range all {
-		if strings.HasPrefix(batch.GetId(), text) {
+		if hasPart(batch.GetId(), text) {
 			found = append(found, batch.GetId())
 		}
 	}
 	return only(text, "batch", found)
 }
 
-// isPrefix reports whether a text may be the beginning of an ID and is not a whole one.
-func isPrefix(text string) bool {
-	return len(text) >= minPrefix && len(text) < idLength && strings.Trim(text, "0123456789abcdef-") == ""
+// isPart reports whether a text may be the beginning or the end of an ID and is not a whole one.
+func isPart(text string) bool {
+	return len(text) >= minPart && len(text) < idLength && strings.Trim(text, "0123456789abcdef-") == ""
 }
+
+func hasPart(id, text string) bool { return strings.HasPrefix(id, text) || strings.HasSuffix(id, text) }
 
 // only returns the only ID. Without one, the text itself is returned: the server reports that it does not exist.
 func only(text, thing string, found []string) (string, error) {
@@ -109,6 +112,6 @@ func only(text, thing string, found []string) (string, error) {
 	case len(found) > named:
 		found = append(found[:named], "…")
 	}
-	return "", exit.Usagef("the IDs of several %s begin with %q: %s; write more of the ID", output.Plural(thing), text,
+	return "", exit.Usagef("the IDs of several %s begin or end with %q: %s; write more of the ID", output.Plural(thing), text,
 		strings.Join(found, ", "))
 }

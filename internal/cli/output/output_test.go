@@ -35,7 +35,8 @@ func TestTablesAlignWidenAndEscape(t *testing.T) {
 	require.Contains(t, colored.String(), "1   \x1b[31mfailed\x1b[0m\n")
 }
 
-// What does not fit the terminal loses its empty columns, then becomes one value per line.
+// A table that does not fit the terminal loses its empty columns, then parts of IDs and texts; at last, each value gets
+// a line.
 func TestTablesFitTheTerminal(t *testing.T) {
 	t.Parallel()
 	rows := func() []output.Row {
@@ -57,6 +58,33 @@ func TestTablesFitTheTerminal(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, output.Rows(&out, output.Table, output.Style{Width: 5, NoHeaders: true}, rows()))
 	require.Equal(t, "one  failed  a long title\ntwo          b\n", out.String(), "scripts read lines")
+}
+
+func TestTablesThatDoNotFitAreShortened(t *testing.T) {
+	t.Parallel()
+	const first, second = "019a4f2e-9e07-7c54-8a3b-5d1c22f0ab71", "019a4f2e-9e07-7c55-8a3b-5d1c22f0ab72"
+	rows := func(second string) []output.Row {
+		return []output.Row{
+			output.Cells("#ID", first, "STATUS", "failed", "ERROR", "the service did not answer in time"),
+			output.Cells("#ID", second, "STATUS", "", "ERROR", "refused"),
+		}
+	}
+	print := func(format output.Format, width int, second string) string {
+		var out bytes.Buffer
+		require.NoError(t, output.Rows(&out, format, output.Style{Width: width}, rows(second)))
+		return out.String()
+	}
+	require.Equal(t, "ID        STATUS  ERROR\n22f0ab71  failed  the service did not answer in time\n22f0ab72          refused\n",
+		print(output.Table, 52, second))
+	require.Equal(t, "ID        STATUS  ERROR\n22f0ab71  failed  the service …\n22f0ab72          refused\n",
+		print(output.Table, 31, second))
+	require.Contains(t, print(output.Table, 52, "119a4f2e-9e07-7c54-8a3b-5d1c22f0ab71"), first, "the ends are the same")
+	require.NotContains(t, print(output.Table, 29, second), "…", "nothing is cut in vain")
+	var spare bytes.Buffer
+	require.NoError(t, output.Rows(&spare, output.Table, output.Style{Width: 14}, []output.Row{
+		output.Cells("A", "1", "-B", "two", "-LONGER", "3", "C", "1234")}))
+	require.Equal(t, "A  B    C\n1  two  1234\n", spare.String())
+	require.Contains(t, print(output.Wide, 52, second), "ERROR   the service did not answer in time\n")
 }
 
 func TestCardsOmitEmptyFields(t *testing.T) {

@@ -15,21 +15,25 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/terminal"
 )
 
-// Cell is one cell of a table with the head of its column. Wide columns are printed in the format Wide only.
+// Cell is one cell of a table with the head of its column. Wide columns are printed in the format Wide only. An ID is
+// one that commands accept by its end. Spare columns are left out where the terminal is too narrow.
 type Cell struct {
-	Head, Value string
-	Wide        bool
+	Head, Value     string
+	Wide, ID, Spare bool
 }
 
 // Row is a row of a table. All rows of a table have the same heads.
 type Row []Cell
 
-// Cells makes a row of heads and values that take turns; the columns of heads that begin with "+" are wide.
+// Cells makes a row of heads and values that take turns; the columns of heads that begin with "+" are wide, those with
+// "#" have IDs that commands accept by their ends, and those with "-" are spare.
 func Cells(pairs ...string) Row {
 	row := make(Row, (len(pairs)+1)/2) // a head without a value panics below
 	for i := range row {
 		head, wide := strings.CutPrefix(pairs[2*i], "+")
-		row[i] = Cell{Head: head, Value: pairs[2*i+1], Wide: wide}
+		head, id := strings.CutPrefix(head, "#")
+		head, spare := strings.CutPrefix(head, "-")
+		row[i] = Cell{Head: head, Value: pairs[2*i+1], Wide: wide, ID: id, Spare: spare}
 	}
 	return row
 }
@@ -100,45 +104,174 @@ func statusColor(word string) string {
 // gap is the number of spaces between columns.
 const gap = 2
 
-// Rows prints a table. A table that is wider than the terminal is printed without its empty columns, and
-// if that is too wide, too, with one value per line: nothing is cut, so that IDs can be copied.
+// Rows prints a table. One that is wider than the terminal is printed without its empty columns; then, unless the format
+// is Wide, IDs are shortened to their ends, long texts are cut, and spare columns are left out. If that is still too
+// wide, each value gets a line.
 func Rows(w io.Writer, format Format, style Style, rows []Row) error {
 	if len(rows) == 0 {
 		return nil
 	}
-	columns := rows[0]
-	var kept []int
-	for i, column := range columns {
+	l := layout{rows: rows, style: style, widths: make([]int, len(rows[0]))}
+	for i, column := range rows[0] {
 		if !column.Wide || format == Wide {
-			kept = append(kept, i)
+			l.kept = append(l.kept, i)
 		}
 	}
-	widths := make([]int, len(columns))
-	for _, i := range kept {
-		if !style.NoHeaders {
-			widths[i] = utf8.RuneCountInString(columns[i].Head)
-		}
+	for _, i := range l.kept {
 		for _, row := range rows {
 			row[i].Value = terminal.Line(row[i].Value)
-			widths[i] = max(widths[i], utf8.RuneCountInString(row[i].Value))
 		}
 	}
-	tooWide := func() bool {
-		total := -gap
-		for _, i := range kept {
-			total += widths[i] + gap
-		}
-		return style.Width > 0 && total > style.Width
+	l.measure()
+	if l.excess() > 0 {
+		l.omitEmpty()
 	}
-	if tooWide() {
-		kept = slices.DeleteFunc(kept, func(i int) bool {
-			return !slices.ContainsFunc(rows, func(row Row) bool { return row[i].Value != "" })
+	if l.excess() > 0 && !style.NoHeaders {
+		short := l.shortened()
+		if format == Wide || short.excess() > 0 {
+			return records(w, style, l.kept, rows)
+		}
+		l = short
+	}
+	return table(w, style, l.kept, l.widths, l.rows)
+}
+
+// layout fits a table into the terminal.
+type layout struct {
+	rows  []Row
+	style Style
+	// kept are the columns that are printed, in order, and widths the characters of each column.
+	kept, widths []int
+}
+
+func (l *layout) measure() {
+	for _, i := range l.kept {
+		l.widths[i] = 0
+		if !l.style.NoHeaders {
+			l.widths[i] = utf8.RuneCountInString(l.rows[0][i].Head)
+		}
+		for _, row := range l.rows {
+			l.widths[i] = max(l.widths[i], utf8.RuneCountInString(row[i].Value))
+		}
+	}
+}
+
+// excess returns by how many characters the table is wider than the terminal; not more than 0 if it fits.
+func (l *layout) excess() int {
+	if l.style.Width == 0 {
+		return 0
+	}
+	total := -gap
+	for _, i := range l.kept {
+		total += l.widths[i] + gap
+	}
+	return total - l.style.Width
+}
+
+func (l *layout) omitEmpty() {
+	l.kept = slices.DeleteFunc(l.kept, func(i int) bool {
+		return !slices.ContainsFunc(l.rows, func(row Row) bool { return row[i].Value != "" })
+	})
+}
+
+// shortened returns the layout with IDs shortened, texts cut and spare columns left out, as far as that makes it fit.
+func (l *layout) shortened() layout {
+	short := layout{
+		rows: make([]Row, len(l.rows)), style: l.style, kept: slices.Clone(l.kept), widths: slices.Clone(l.widths)}
+	for i, row := range l.rows {
+		short.rows[i] = slices.Clone(row)
+	}
+	short.shortenIDs()
+	short.cut()
+	return short
+}
+
+// shortID is the number of characters at the end of a UUID that are enough to select it.
+const (
+	shortID  = 8
+	lengthID = 36
+)
+
+// shortenIDs replaces the IDs of a column by their ends, if no two of them have the same one.
+func (l *layout) shortenIDs() {
+	for _, i := range l.kept {
+		if !l.rows[0][i].ID {
+			continue
+		}
+		whole := map[string]string{}
+		distinct := true
+		for _, row := range l.rows {
+			id := row[i].Value
+			short := endOf(id)
+			distinct = distinct && (whole[short] == "" || whole[short] == id)
+			whole[short] = id
+		}
+		if distinct {
+			for _, row := range l.rows {
+				row[i].Value = endOf(row[i].Value)
+			}
+		}
+	}
+	l.measure()
+}
+
+// endOf returns the end of an ID that has the form of a UUID.
+func endOf(id string) string {
+	if len(id) != lengthID {
+		return id
+	}
+	return id[lengthID-shortID:]
+}
+
+// Texts are cut to not less than leastText characters, words, such as names and times, to not less than leastWord, and
+// IDs not at all.
+const (
+	leastText = 12
+	leastWord = 20
+)
+
+// cut shortens the columns that can be cut most until the table fits, as far as their least widths allow. Where that is not enough, it
+// first leaves out spare columns, the last one first.
+func (l *layout) cut() {
+	least := layout{rows: l.rows, style: l.style, kept: l.kept, widths: make([]int, len(l.widths))}
+	for _, i := range l.kept {
+		least.widths[i] = l.least(i)
+	}
+	for i := len(l.rows[0]) - 1; i >= 0 && least.excess() > 0; i-- {
+		if l.rows[0][i].Spare {
+			least.kept = slices.DeleteFunc(slices.Clone(least.kept), func(kept int) bool { return kept == i })
+		}
+	}
+	if least.excess() > 0 {
+		return
+	}
+	l.kept = least.kept
+	for l.excess() > 0 {
+		widest := slices.MaxFunc(l.kept, func(a, b int) int {
+			return (l.widths[a] - least.widths[a]) - (l.widths[b] - least.widths[b])
 		})
+		l.widths[widest]--
 	}
-	if tooWide() && !style.NoHeaders {
-		return records(w, style, kept, rows)
+	for _, row := range l.rows {
+		for _, i := range l.kept {
+			if value := []rune(row[i].Value); len(value) > l.widths[i] {
+				row[i].Value = string(value[:l.widths[i]-1]) + "…"
+			}
+		}
 	}
-	return table(w, style, kept, widths, rows)
+}
+
+// least returns the width to which a column may be cut.
+func (l *layout) least(column int) int {
+	head := l.rows[0][column]
+	least := leastWord
+	switch {
+	case head.ID || strings.HasSuffix(head.Head, "ID"): // to be copied
+		return l.widths[column]
+	case slices.ContainsFunc(l.rows, func(row Row) bool { return strings.Contains(row[column].Value, " ") }):
+		least = leastText
+	}
+	return min(l.widths[column], max(least, utf8.RuneCountInString(head.Head)))
 }
 
 // records prints the cells of each row one per line, and an empty line between rows.

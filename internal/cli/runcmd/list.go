@@ -63,9 +63,9 @@ func list(cmd *cobra.Command, s *invocation.Invocation, flags listFlags) error {
 		Thing: "run", None: "no runs match in project " + s.Project(),
 		Row: func(run *signalboxv1.Run) output.Row {
 			return output.Cells(
-				"ID", run.GetId(), "WORKFLOW", run.GetWorkflow(), "VERSION", run.GetVersion(), "STATUS", run.GetStatus(),
+				"#ID", run.GetId(), "WORKFLOW", run.GetWorkflow(), "-VERSION", run.GetVersion(), "STATUS", run.GetStatus(),
 				"REASON", statusDetail(run), "STUCK", run.GetStuck().GetCode(), "ERROR", errorTitle(run.GetError()),
-				"STEPS", stepCount(run), "DURATION", took(run), "AGE", s.Age(run.GetCreateTime()),
+				"-STEPS", stepCount(run), "-DURATION", took(run), "AGE", s.Age(run.GetCreateTime()),
 				"+CREATED", output.Moment(run.GetCreateTime()), "+WAITED FOR START", startDelay(run),
 				"+EXPIRES", output.Moment(run.GetQueueExpireTime()), "+REQUEST ID", run.GetRequestId(),
 				"+ACTOR", run.GetActor(), "+TRIGGER", run.GetTrigger(), "+CAUSE", run.GetStuck().GetCause(),

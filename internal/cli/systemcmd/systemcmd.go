@@ -185,7 +185,7 @@ func reconcile(ctx context.Context, s *invocation.Invocation, request *signalbox
 	rows := make([]output.Row, len(report.GetCorrections()))
 	for i, c := range report.GetCorrections() {
 		rows[i] = output.Cells(
-			"RUN", c.GetRunId(), "PROJECT", c.GetProject(), "CORRECTION", c.GetKind(),
+			"#RUN", c.GetRunId(), "PROJECT", c.GetProject(), "CORRECTION", c.GetKind(),
 			"DONE", applied(c, request.GetDryRun()), "DETAIL", c.GetDetail(),
 		)
 	}

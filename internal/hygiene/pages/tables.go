@@ -127,6 +127,7 @@ func Tables(root string, tables [][]string) ([]hygiene.Violation, error) {
 		var plain, wide []string
 		for _, column := range columns {
 			name, hidden := strings.CutPrefix(column, "+")
+			name = strings.TrimLeft(name, "#-")
 			wide = append(wide, name)
 			if !hidden {
 				plain = append(plain, name)

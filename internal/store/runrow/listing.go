@@ -43,7 +43,7 @@ func Page(f run.Filter, columns string, s Spread) (string, []any) {
 	case s.fewEnded:
 		hits = []string{endedIn(&w, f, page)}
 	case s.few:
-		hits = []string{sorted(&w, f, page, ``, `id`, `request_id`)}
+		hits = []string{sorted(&w, f, page, ``, `id`, `request_id`, endOfID)}
 	case s.timed:
 		near := f
 		near.Since, near.Until = s.since, s.until
@@ -54,7 +54,7 @@ func Page(f run.Filter, columns string, s Spread) (string, []any) {
 			near.Until = f.Until
 		}
 		hits = append(indexScan(&w, near, page, true), sorted(&w, f, page, s.untimed, `id`),
-			sorted(&w, f, page, ``, `request_id`))
+			sorted(&w, f, page, ``, `request_id`, endOfID))
 	case s.label != "" && !s.fewOthers:
 		hits = []string{labelled(&w, f, s.label, page)}
 	case f.Text == "" && len(f.Statuses) == 0 && f.Workflow == "" && f.Trigger == "" && f.ErrorType == "" &&
@@ -124,7 +124,7 @@ func pageIDs(w sqlrow.Where, page string) string {
 	return `SELECT id AS hit FROM (SELECT id FROM runs` + w.String() + page + `) AS s`
 }
 
-// sorted reads all runs in which one of the columns begins with the text, and sorts them. They are few; Postgres may
+// sorted reads all runs in which one of the columns begins with the text, or the ID ends with it, and sorts them. They are few; Postgres may
 // estimate them as many, so the order by an expression and a limit that is never reached prevent it from scanning the
 // index of the list's order instead.
 func sorted(w *sqlrow.Where, f run.Filter, page, condition string, columns ...string) string {
@@ -137,7 +137,11 @@ func sorted(w *sqlrow.Where, f run.Filter, page, condition string, columns ...st
 	parts := make([]string, len(columns))
 	for i, column := range columns {
 		part := sqlrow.Where{Conditions: slices.Clone(all.Conditions), Args: all.Args}
-		part.Conditions = append(part.Conditions, begins(&part, column, f.Text))
+		if column == endOfID {
+			part.Conditions = append(part.Conditions, ends(&part, f.Text))
+		} else {
+			part.Conditions = append(part.Conditions, begins(&part, column, f.Text))
+		}
 		all.Args = part.Args
 		parts[i] = `SELECT id, created_at FROM (SELECT id, created_at FROM runs` + part.String() +
 			` ORDER BY ` + column + sqlrow.Limit(2*fewMatches) + `) AS c` + strconv.Itoa(i)
@@ -216,10 +220,23 @@ func begins(w *sqlrow.Where, column, text string) string {
 	return `runs.` + column + ` >= ` + w.Arg(text) + ` AND runs.` + column + ` < ` + w.Arg(upperBound(text))
 }
 
-// textCondition adds the condition that the ID or the request ID begins with the filter's text.
+// endOfID is the end of an ID as the index runs_id_end has it: the last [run.EndLength] of [run.IDLength] characters.
+const endOfID = `substr(runs.id, 29)`
+
+// ends returns the condition of [run.EndsID].
+func ends(w *sqlrow.Where, text string) string {
+	if len(text) < run.EndLength || len(text) > run.IDLength {
+		return `1 = 0`
+	}
+	return endOfID + ` = ` + w.Arg(text[len(text)-run.EndLength:]) +
+		` AND substr(runs.id, ` + strconv.Itoa(run.IDLength+1-len(text)) + `) = ` + w.Arg(text)
+}
+
+// textCondition adds the condition that the ID or the request ID begins with the filter's text, or the ID ends with it.
 func textCondition(w *sqlrow.Where, f run.Filter) {
 	if f.Text != "" {
-		w.Conditions = append(w.Conditions, `(`+begins(w, "id", f.Text)+` OR `+begins(w, "request_id", f.Text)+`)`)
+		w.Conditions = append(w.Conditions, `(`+begins(w, "id", f.Text)+` OR `+begins(w, "request_id", f.Text)+
+			` OR `+ends(w, f.Text)+`)`)
 	}
 }
 

@@ -63,12 +63,17 @@ func source(w *sqlrow.Where, f *run.Filter, s Spread) string {
 		rows = `SELECT e.id AS run_id FROM runs e` + ends.String()
 		f.EndedSince, f.EndedUntil = time.Time{}, time.Time{}
 	case s.few:
-		ofProject := sqlrow.Where{Args: w.Args}
-		ofProject.IsText("runs.project", f.Project)
-		ofProject.Conditions = append(ofProject.Conditions, begins(&ofProject, "request_id", f.Text))
-		w.Args = ofProject.Args
-		rows = `SELECT runs.id AS run_id FROM runs WHERE ` + begins(w, "id", f.Text) + ` UNION SELECT runs.id FROM runs` +
-			ofProject.String()
+		rows = `SELECT runs.id AS run_id FROM runs WHERE ` + begins(w, "id", f.Text)
+		for _, condition := range []func(*sqlrow.Where) string{
+			func(w *sqlrow.Where) string { return begins(w, "request_id", f.Text) },
+			func(w *sqlrow.Where) string { return ends(w, f.Text) },
+		} {
+			ofProject := sqlrow.Where{Args: w.Args}
+			ofProject.IsText("runs.project", f.Project)
+			ofProject.Conditions = append(ofProject.Conditions, condition(&ofProject))
+			w.Args = ofProject.Args
+			rows += ` UNION SELECT runs.id FROM runs` + ofProject.String()
+		}
 		f.Text = ""
 	default:
 		return ``

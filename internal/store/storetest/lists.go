@@ -117,7 +117,8 @@ func wanted(f run.Filter, r run.Run) bool {
 		has = has && r.Labels[key] == value
 	}
 	return has && (f.Trigger == "" || f.Trigger == r.Trigger) &&
-		(strings.HasPrefix(r.ID, f.Text) || strings.HasPrefix(r.RequestID, f.Text))
+		(strings.HasPrefix(r.ID, f.Text) || strings.HasPrefix(r.RequestID, f.Text) ||
+			len(r.ID) == 36 && len(f.Text) >= 8 && strings.HasSuffix(r.ID, f.Text))
 }
 
 func testListRuns(t *testing.T, open Opener) {

@@ -32,7 +32,7 @@ func testFilterMatches(t *testing.T, open Opener) {
 	}
 	s := open(t)
 	l := newLister(t, s)
-	replay := newRun("replay", 5)
+	replay := newRun("019a4f2e-9e07-7c54-8a3b-5d1c22f0ab71", 5)
 	replay.Trigger, replay.ReplayOf = run.TriggerReplay, l.runs[0].ID
 	insert(t, s, replay)
 	ids := []string{replay.ID}
@@ -68,6 +68,12 @@ func testFilterMatches(t *testing.T, open Opener) {
 	}
 	require.Positive(t, hits)
 	require.Positive(t, excluded)
+	for _, end := range []string{"22f0ab71", "-5d1c22f0ab71", replay.ID} {
+		require.Equal(t, []string{replay.ID}, selected(t, s, run.Filter{Project: here, Text: end, Limit: 9}), end)
+	}
+	for _, other := range []string{"2f0ab71", "22f0ab7", "r22f0ab71", "0" + replay.ID} {
+		require.Empty(t, selected(t, s, run.Filter{Project: here, Text: other, Limit: 9}), other)
+	}
 	failed := rows[slices.IndexFunc(rows, func(r run.Run) bool { return r.Project == here && r.Status == run.Failed })]
 	for name, f := range map[string]run.Filter{
 		"Statuses": {Statuses: []run.Status{run.Failed}}, "Workflow": {Workflow: failed.Workflow},
@@ -128,6 +134,7 @@ func randomFilter(random *rand.Rand, rows []run.Run) run.Filter {
 	set(func() { f.Stuck = []string{run.Codes()[random.IntN(4)], run.Codes()[random.IntN(4)]} })
 	set(func() { f.Trigger = pick().Trigger })
 	set(func() { id := pick().ID; f.Text = id[:random.IntN(len(id)+1)] })
+	set(func() { id := pick().ID; f.Text = id[random.IntN(len(id)+1):] })
 	set(func() { id := pick().RequestID; f.Text = id[:random.IntN(len(id)+1)] })
 	set(func() { f.Labels = someLabels(random, pick().Labels) })
 	set(func() { f.Labels = map[string]string{"order": "4711", "none": "x"} })

@@ -275,7 +275,7 @@ describe('the chips of a filter', () => {
     [{ workflow: 'shop/order', version: '1.0.0' }, ['Workflow: shop/order', 'Version: 1.0.0']],
     [{ trigger: 'api' }, ['Trigger: API']],
     [{ trigger: 'schedule' }, ['Trigger: Schedule']],
-    [{ text: 'abc' }, ['ID begins with: abc']],
+    [{ text: 'abc' }, ['ID begins or ends with: abc']],
     [{ failureGroup: 'g1' }, ['Failure: failures of one cause']],
     [{ parentRunId: id }, ['Started by run 0198c0de…abcd']],
     [{ replayOf: id }, ['Replays of 0198c0de…abcd']],

@@ -189,7 +189,7 @@ const table: { [F in Field]: Condition<RunFilter[F]> } = {
     (trigger) => `Trigger: ${triggerWord(trigger)}`,
     (trigger) => (triggers.includes(trigger) ? '' : 'not a trigger'),
   ),
-  text: text('text', (begin) => `ID begins with: ${begin}`),
+  text: text('text', (part) => `ID begins or ends with: ${part}`),
   failureGroup: text('failure-group', (_, { failure }) => `Failure: ${failure}`),
   parentRunId: text('parent', (id) => `Started by run ${shortId(id)}`),
   replayOf: text('replay-of', (id) => `Replays of ${shortId(id)}`),

@@ -138,6 +138,8 @@ CREATE INDEX runs_due ON runs (status_at, id) WHERE status IN ('queued', 'runnin
 -- Lists by trigger, and by the beginning of an ID or request ID, which is read from the index.
 CREATE INDEX runs_trigger ON runs (project, trigger_kind, status, created_at, id);
 CREATE INDEX runs_listed ON runs (project, created_at, id, request_id);
+-- Runs by the end of their ID, which is random.
+CREATE INDEX runs_id_end ON runs (project, substr(id, 29));
 -- The queues for slots, the runs that have a slot, those that wait for steps.
 CREATE INDEX runs_admission ON runs (project, admission) WHERE queued_reason = 'admission';
 CREATE INDEX runs_places ON runs (project)

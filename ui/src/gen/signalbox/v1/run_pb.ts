@@ -1551,7 +1551,7 @@ export type RunFilter = Message<"signalbox.v1.RunFilter"> & {
   trigger: string;
 
   /**
-   * Only runs whose ID or request ID begins with this text.
+   * Only runs whose ID or request ID begins with this text, or whose ID ends with it (8 characters or more).
    *
    * @generated from field: string text = 12;
    */
