@@ -48,6 +48,8 @@ func Arrows() []Rule {
 			"the interpreter has no side effects; the engine executes its decisions"},
 		{"dsl/httpmessage", append(slices.Concat(language, []string{"internal/apperror"}), waiting...),
 			"messages of calls do not depend on what sends them"},
+		{"dsl/workflowtest", slices.Concat(language, []string{"dsl/internal", "dsl/httpmessage", "dsl/interp"}),
+			"tests of documents need the language and its interpreter only"},
 		{"conn/conntype", nil, "plain types depend on no other package"},
 		{"conn", append([]string{"conn/conntype"}, waiting...), "the connection does not depend on the calls that use it"},
 		{"conn/conntest", waiting, "the simulated Temporal server does not depend on the code under test"},
