@@ -1,6 +1,9 @@
 package workflowtest_test
 
 import (
+	"encoding/json"
+	"os"
+	"regexp"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -62,6 +65,44 @@ func TestFilesAreComparedWithTheirDocument(t *testing.T) {
 		require.Empty(t, violations)
 		require.Contains(t, f.Check(doc).Error(), tt.want, tt.source)
 	}
+}
+
+// The workflow and the tests of the page for authors are as it states.
+func TestThePageForAuthors(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/testing.md")
+	require.NoError(t, err)
+	blocks := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(page, -1)
+	require.Len(t, blocks, 2)
+	require.Empty(t, explain(t, string(blocks[0][1]), string(blocks[1][1])))
+}
+
+// The page names every key of the tables.
+func TestThePageHasEveryKey(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/testing.md")
+	require.NoError(t, err)
+	var schema any
+	require.NoError(t, json.Unmarshal(workflowtest.Schema(), &schema))
+	var keys func(any)
+	keys = func(v any) {
+		switch v := v.(type) {
+		case []any:
+			for _, item := range v {
+				keys(item)
+			}
+		case map[string]any:
+			if properties, ok := v["properties"].(map[string]any); ok {
+				for name := range properties {
+					require.Regexp(t, "\\b"+name+"\\b", string(page))
+				}
+			}
+			for _, member := range v {
+				keys(member)
+			}
+		}
+	}
+	keys(schema)
 }
 
 func FuzzParse(f *testing.F) {

@@ -105,7 +105,7 @@ func Arrows() []Rule {
 		{"internal/rpc/jsoncodec", []string{"api"}, "the API's server and its clients share the JSON encoding"},
 		{"internal/webui", []string{"internal/notice"}, "the web UI is files, which call the API from a browser"},
 		{"internal/cli", append([]string{
-			"api", "dsl", "internal/config", "internal/rpc/jsoncodec", "internal/notice", "internal/secretfile",
+			"api", "dsl", "dsl/workflowtest", "internal/config", "internal/rpc/jsoncodec", "internal/notice", "internal/secretfile",
 			"internal/terminal"}, waiting...), "the command line uses only the API, like any other client"},
 		{"internal/app", slices.Concat(domain, ambient, language,
 			[]string{"conn", "dispatch", "dispatch/inbox", "dsl/interp", "lease", "internal/config/clientconfig",
@@ -123,7 +123,7 @@ func Arrows() []Rule {
 		{"internal/hygiene", nil, "it reads sources and imports none of them"},
 		{"cmd", slices.Concat(ambient, []string{"internal/app/command", "internal/cli"}),
 			"main packages contain only a few lines"},
-		{"examples", language, "examples are documents and the test that parses them"},
+		{"examples", append(slices.Clone(language), "dsl/workflowtest"), "examples are documents and the test that parses them"},
 		{"examples/conn", []string{"conn"}, "the example uses only the public library, as a user's program does"},
 		{"examples/dispatch", []string{"conn", "dispatch", "dispatch/inbox", "lease"},
 			"the example uses only the public libraries, as a user's program does"},

@@ -162,6 +162,7 @@ func (h *help) run(t *testing.T, command string, lines []string) {
 	h.prepare(t, command, env)
 	if command == "workflow init" {
 		require.NoError(t, os.Remove(filepath.Join(folder, "order.yaml")))
+		require.NoError(t, os.Remove(filepath.Join(folder, "order.test.yaml")))
 	}
 	for _, line := range lines {
 		text := h.replaced(t, command, line)
@@ -189,9 +190,10 @@ func (h *help) folder(t *testing.T) string {
 	require.NoError(t, err)
 	require.NoError(t, os.Symlink(examples, filepath.Join(folder, "examples")))
 	for name, content := range map[string]string{
-		"order.yaml": fmt.Sprintf(orderSource, "1.2.0", "1.2.0"),
-		"order.json": `{"sku": "A-7", "amount": 10}`,
-		"photo.jpg":  "\xff\xd8",
+		"order.yaml":      fmt.Sprintf(orderSource, "1.2.0", "1.2.0"),
+		"order.test.yaml": `cases: [{name: refuses, input: {sku: bad}, expect: {error: {status: 422}}}]`,
+		"order.json":      `{"sku": "A-7", "amount": 10}`,
+		"photo.jpg":       "\xff\xd8",
 		"events.json": `[{"specversion": "1.0", "id": "` + filepath.Base(folder) +
 			`", "source": "/shop", "type": "com.example.order.created"}]`,
 		"signalbox.yaml": "temporal: {address: '127.0.0.1:7233'}\nstore: {driver: sqlite, dsn: signalbox.db, " +

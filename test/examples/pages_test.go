@@ -55,7 +55,7 @@ func pages(examples, secrets string) []page {
 	return []page{
 		{name: "quickstart.md", before: []string{
 			"for f in " + examples + "/*.yaml; do signalbox workflow publish $f || exit 1; done"}, commands: 15},
-		{name: "tutorial.md", in: "quickstart", commands: 25},
+		{name: "tutorial.md", in: "quickstart", commands: 26},
 		{
 			name: "secrets.md", in: platform.DefaultProject, before: []string{"ln -s " + secrets + " secrets"}, commands: 3,
 			elsewhere: map[string]string{"exec vault": "it is a line of a script for Vault"},

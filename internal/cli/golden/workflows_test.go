@@ -14,6 +14,10 @@ const (
 const validDocument = "document:\n  dsl: 1.0.0\n  namespace: shop\n  name: order\n  version: 1.2.0\ndo:\n  - nap:\n  " +
 	"    wait: {seconds: 1}\n"
 
+const testedDocument = "document:\n  dsl: 1.0.0\n  namespace: shop\n  name: order\n  version: 1.2.0\ndo:\n  - pay:\n" +
+	"      call: http\n      with: {method: post, endpoint: https://shop.example/payments, body: '${ . }'}\n" +
+	"  - large: {if: '${ .amount > 100 }', set: {large: true}}\n"
+
 func workflowExamples() []example {
 	one := func(method, workflow string) answers { return answers{method: `{"workflow": ` + workflow + `}`} }
 	version := `"version": {"version": "1.2.0", "hash": "sha256:5f0c", "publisher": "ada", "publishTime": "2026-11-20T08:00:00Z", "source": "` + source + `"}`
@@ -83,6 +87,24 @@ func workflowExamples() []example {
 		{name: "workflow-validate", line: "workflow validate FILE", file: validDocument},
 		{name: "workflow-validate-wrong", line: "workflow validate FILE",
 			file: "document:\n  dsl: 1.0.0\n  namespace: shop\n  name: order\ndo:\n  - nap:\n      wiat: 1\n"},
+		{name: "workflow-test", line: "workflow test FILE --coverage", file: validDocument,
+			tests: "cases: [{name: naps, expect: {duration: PT1S}}]\n"},
+		{name: "workflow-test-failed", line: "workflow test FILE --min-coverage 90", file: testedDocument,
+			tests: `
+cases:
+  - name: pays
+    input: {id: o-1}
+    mocks: [{task: pay, respond: {body: {id: p-1}}}]
+    expect: {output: {id: p-2}, attempts: {pay: 2}}
+  - name: pays without a mock
+    input: {id: o-1}
+    expect: {status: completed}
+`},
+		{name: "workflow-test-tap", line: "workflow test FILE --tap", file: testedDocument,
+			tests: "cases: [{name: pays, mocks: [{respond: {status: 500}}], expect: {output: 1}}]\n"},
+		{name: "workflow-test-wrong", line: "workflow test FILE", file: validDocument,
+			tests: "cases:\n  - name: naps\n    expct: {}\n  - name: sleeps\n"},
+		{name: "workflow-test-missing", line: "workflow test FILE", file: validDocument},
 		{name: "workflow-init", line: "workflow init FILE", file: ""},
 		{name: "workflow-init-exists", line: "workflow init FILE", file: validDocument},
 	}

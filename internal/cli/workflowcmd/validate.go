@@ -92,12 +92,16 @@ func check(doc document) checked {
 		result.Workflow, result.Version, result.Hash = parsed.Namespace+"/"+parsed.Name, parsed.Version, parsed.Hash()
 	}
 	for _, p := range violations {
-		result.Violations = append(result.Violations, violation{
-			Severity: string(p.Severity), Code: string(p.Code), Message: p.Message, Path: p.Path,
-			Line: p.Pos.Line, Column: p.Pos.Column, Suggestion: p.Suggestion,
-		})
+		result.Violations = append(result.Violations, violationOf(p))
 	}
 	return result
+}
+
+func violationOf(p dsl.Violation) violation {
+	return violation{
+		Severity: string(p.Severity), Code: string(p.Code), Message: p.Message, Path: p.Path,
+		Line: p.Pos.Line, Column: p.Pos.Column, Suggestion: p.Suggestion,
+	}
 }
 
 func printViolations(s *invocation.Invocation, results []checked) error {
