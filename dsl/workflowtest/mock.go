@@ -102,7 +102,7 @@ func (r *runner) call(e interp.Call) {
 	default:
 		at := &r.result.Requests[len(r.result.Requests)-1]
 		delay, result, status := r.respond(e, sent, response)
-		at.Status = status
+		at.Status, at.Response = status, response
 		r.finishCall(e.ID, delay, result)
 	}
 }

@@ -68,6 +68,8 @@ type Request struct {
 	At            time.Duration
 	// Status is the status of the response; 0: there was none.
 	Status int
+	// Response is the response of the mock that answered it.
+	Response *Response
 }
 
 // Value returns a request as expressions see it.

@@ -25,6 +25,7 @@ import (
 	"fmt"
 	"maps"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 
@@ -38,10 +39,15 @@ type TB interface {
 	Context() context.Context
 }
 
+// Execute runs a case and returns what its run did.
+func Execute(ctx context.Context, doc *dsl.Document, c Case) *Result {
+	return execute(ctx, doc, &c, nil)
+}
+
 // Run runs a case and fails the test with each expectation that its run does not meet, and with the steps of the run.
 func Run(t TB, doc *dsl.Document, c Case) *Result {
 	t.Helper()
-	result := execute(t.Context(), doc, &c, nil)
+	result := Execute(t.Context(), doc, c)
 	if !result.Passed() {
 		t.Errorf("%s", result.Explain())
 	}
@@ -99,7 +105,14 @@ func (f *File) Run(ctx context.Context, doc *dsl.Document, match *regexp.Regexp,
 	return report
 }
 
-// effective returns a case with what the file gives for all cases.
+// Case returns the case with an index, with what the file gives for all cases.
+func (f *File) Case(i int) Case {
+	c := *f.effective(i)
+	c.Mocks = slices.Concat(c.Mocks, f.Mocks)
+	return c
+}
+
+// effective returns a case with what the file gives for all cases, without the mocks of the file.
 func (f *File) effective(i int) *Case {
 	c := f.Cases[i]
 	if c.Now.IsZero() {
