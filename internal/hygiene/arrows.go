@@ -105,7 +105,7 @@ func Arrows() []Rule {
 		{"internal/rpc/jsoncodec", []string{"api"}, "the API's server and its clients share the JSON encoding"},
 		{"internal/webui", []string{"internal/notice"}, "the web UI is files, which call the API from a browser"},
 		{"internal/cli", append([]string{
-			"api", "dsl", "dsl/workflowtest", "internal/config", "internal/rpc/jsoncodec", "internal/notice", "internal/secretfile",
+			"api", "dsl", "dsl/interp", "dsl/jq", "dsl/workflowtest", "internal/config", "internal/rpc/jsoncodec", "internal/notice", "internal/secretfile",
 			"internal/terminal"}, waiting...), "the command line uses only the API, like any other client"},
 		{"internal/app", slices.Concat(domain, ambient, language,
 			[]string{"conn", "dispatch", "dispatch/inbox", "dsl/interp", "lease", "internal/config/clientconfig",

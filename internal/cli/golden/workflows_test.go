@@ -56,6 +56,9 @@ func workflowExamples() []example {
 		{name: "workflow-graph", line: "workflow graph shop/order",
 			answers: answers{"GetVersionGraph": `{"workflow": "shop/order", "version": "1.2.0", "nodes": [{"id": "/", "kind": "start"}, {"id": "/do/0/choose", "name": "choose", "kind": "switch", "label": "choose", "line": 7, "column": 5}, {"id": "/do/1/pay", "name": "pay", "kind": "call", "label": "pay"}],
 			"edges": [{"from": "/", "to": "/do/0/choose", "kind": "next"}, {"from": "/do/0/choose", "to": "/do/1/pay", "kind": "case", "label": ".amount > 0"}, {"from": "/do/0/choose", "to": "/end", "kind": "default"}]}`}},
+		{name: "workflow-graph-file", line: "workflow graph FILE", file: testedDocument},
+		{name: "workflow-graph-text", line: "workflow graph FILE --as text", file: testedDocument},
+		{name: "workflow-graph-mermaid", line: "workflow graph FILE --as mermaid", file: testedDocument},
 		{name: "workflow-grid", line: "workflow grid shop/order",
 			answers: answers{"GetWorkflowGrid": `{"tasks": [{"task": "prepare"}, {"task": "pay"}], "runs": [{"id": "` + openID +
 				`", "version": "1.2.0", "status": "waiting"}, {"id": "` + doneID +
@@ -87,6 +90,10 @@ func workflowExamples() []example {
 		{name: "workflow-validate", line: "workflow validate FILE", file: validDocument},
 		{name: "workflow-validate-wrong", line: "workflow validate FILE",
 			file: "document:\n  dsl: 1.0.0\n  namespace: shop\n  name: order\ndo:\n  - nap:\n      wiat: 1\n"},
+		{name: "workflow-eval", line: "workflow eval .amount+1 --input {\"amount\":41}"},
+		{name: "workflow-eval-wrong", line: "workflow eval .amount+$contxt"},
+		{name: "workflow-eval-step", line: "workflow eval .id --run " + doneID + " --step 1",
+			answers: answers{"GetStep": `{"step": {"number": "1", "input": {"json": "{\"id\": \"o-1\"}"}}}`}},
 		{name: "workflow-test", line: "workflow test FILE --coverage", file: validDocument,
 			tests: "cases: [{name: naps, expect: {duration: PT1S}}]\n"},
 		{name: "workflow-test-failed", line: "workflow test FILE --min-coverage 90", file: testedDocument,
