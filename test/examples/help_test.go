@@ -232,7 +232,8 @@ func (h *help) replaced(t *testing.T, command, line string) string {
 	case noun == "run" && slices.Contains([]string{"cancel", "terminate", "pause", "unpause", "waits"}, verb),
 		command == "quota resume":
 		id = h.order(t, "slow")
-	case noun == "run" && strings.Contains(line, "0199a4f2"), command == "event list":
+	case noun == "run" && strings.Contains(line, "0199a4f2"), command == "event list",
+		command == "workflow eval":
 		id = h.order(t, "A-7")
 	case command == "batch start":
 		line = strings.ReplaceAll(line, "$(cat ids.txt)", h.order(t, "slow"))

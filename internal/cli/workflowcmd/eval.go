@@ -45,7 +45,7 @@ is needed then.
 Prints the result as JSON and, on standard error, its type and the compute used, in units of fuel.`,
 		Example: `  signalbox workflow eval '.items | map(.price) | add' --input '{"items": [{"price": 3}, {"price": 4}]}'
   signalbox workflow eval --template '{total: "${ .sum }"}' --input '{"sum": 7}' -o json
-  signalbox workflow eval .amount --run 0199a4f5 --step 1`,
+  signalbox workflow eval .amount --run 0199a4f2 --step 1`,
 		Args: invocation.Args(1, 1, "EXPRESSION"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return eval(cmd.Context(), s, args[0], &flags)
@@ -57,7 +57,7 @@ Prints the result as JSON and, on standard error, its type and the compute used,
 	cmd.Flags().StringArrayVar(&flags.vars, "var", nil,
 		"`NAME=VALUE` of a variable, without $; VALUE as --input; may be repeated")
 	cmd.Flags().BoolVar(&flags.template, "template", false, "the argument is a value with expressions in ${ }")
-	cmd.Flags().StringVar(&flags.run, "run", "", "`ID` of the run whose step has the values")
+	cmd.Flags().StringVar(&flags.run, "run", "", "`ID` of the run whose step has the values, or its beginning")
 	cmd.Flags().Int64Var(&flags.step, "step", 0, "`number` of the step of the run")
 	s.BindClient(cmd)
 	return cmd
@@ -193,9 +193,13 @@ func setVariable(s *invocation.Invocation, vars map[string]any, flag, name, text
 
 // stepVariables sets the variables that a step of a run has.
 func stepVariables(ctx context.Context, s *invocation.Invocation, f *evalFlags, vars map[string]any) error {
+	id, err := s.RunID(ctx, f.run)
+	if err != nil {
+		return err
+	}
 	response, err := invocation.Call(ctx, s, s.Runs().GetStep, &signalboxv1.GetStepRequest{
-		Project: s.Project(), Id: f.run, Number: f.step,
-	}, "read step %d of run %q", f.step, f.run)
+		Project: s.Project(), Id: id, Number: f.step,
+	}, "read step %d of run %q", f.step, id)
 	if err != nil {
 		return err
 	}

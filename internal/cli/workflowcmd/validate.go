@@ -54,6 +54,22 @@ report valid documents that are probably wrong, count with --strict only.`,
 	return cmd
 }
 
+func lintCommand(s *invocation.Invocation) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "lint FILE...",
+		Short: "Check workflow files, and fail on warnings, too",
+		Long: `Check workflow files, or all YAML and JSON files in folders, without a server: the same as "validate --strict". Exits with 1
+when a file has an error or a warning.`,
+		Example: `  signalbox workflow lint order.yaml`,
+		Args:    invocation.Args(1, -1, "FILE..."),
+		RunE: func(_ *cobra.Command, args []string) error {
+			return validate(s, args, true)
+		},
+	}
+	s.BindOutput(cmd)
+	return cmd
+}
+
 func validate(s *invocation.Invocation, args []string, strict bool) error {
 	files, err := workflowFiles(args)
 	if err != nil {
