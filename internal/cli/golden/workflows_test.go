@@ -57,6 +57,8 @@ func workflowExamples() []example {
 		{name: "workflow-diff-file-equal", line: "workflow diff FILE 1.2.0", file: validDocument,
 			answers: answers{"GetWorkflow": `{"workflow": ` + order + `, ` + version + `}`}},
 		{name: "workflow-lint", line: "workflow lint FILE", file: validDocument + "use: {timeouts: {spare: {after: PT1S}}}\n"},
+		{name: "workflow-format", line: "workflow format FILE", file: "do:\n- a:\n     wait:   PT1S   # a second\n"},
+		{name: "workflow-format-check", line: "workflow format --check FILE", file: "do:\n- a:\n     wait:   PT1S\n"},
 		{name: "workflow-diff-equal", line: "workflow diff shop/order 1.1.0 1.2.0", answers: answers{"DiffVersions": `{}`}},
 		{name: "workflow-graph", line: "workflow graph shop/order",
 			answers: answers{"GetVersionGraph": `{"workflow": "shop/order", "version": "1.2.0", "nodes": [{"id": "/", "kind": "start"}, {"id": "/do/0/choose", "name": "choose", "kind": "switch", "label": "choose", "line": 7, "column": 5}, {"id": "/do/1/pay", "name": "pay", "kind": "call", "label": "pay"}],

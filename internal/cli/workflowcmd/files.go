@@ -38,9 +38,12 @@ func readDocument(name string, stdin io.Reader) (document, error) {
 	return document{name: name, file: name, source: source}, nil
 }
 
-// workflowFiles resolves arguments: files as they are, folders to the YAML and JSON files in and below them. A file
-// that was named is kept whatever its name; in folders, hidden files and folders are left out.
-func workflowFiles(args []string) ([]string, error) {
+// workflowFiles resolves arguments: files as they are, folders to the workflow files in and below them. A file that was
+// named is kept whatever its name; in folders, hidden files and folders are left out.
+func workflowFiles(args []string) ([]string, error) { return filesOf(args, IsWorkflowFile) }
+
+// filesOf resolves arguments as workflowFiles does, with the files in folders that are wanted.
+func filesOf(args []string, wanted func(path string) bool) ([]string, error) {
 	var files []string
 	for _, arg := range args {
 		info, err := os.Stat(arg)
@@ -52,7 +55,7 @@ func workflowFiles(args []string) ([]string, error) {
 		case !info.IsDir():
 			files = append(files, arg)
 		default:
-			found, err := below(arg, IsWorkflowFile)
+			found, err := below(arg, wanted)
 			if err != nil {
 				return nil, err
 			}
