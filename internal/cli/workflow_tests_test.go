@@ -1,11 +1,14 @@
 package cli_test
 
 import (
+	"context"
 	"encoding/json"
 	"encoding/xml"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -115,6 +118,22 @@ func TestTheFirstWorkflowHasTestsThatPass(t *testing.T) {
 	require.Zero(t, c.code, c.out.String()+c.err.String())
 	require.NoError(t, os.Remove(path))
 	requireRefusal(t, shell.run(t, "workflow", "init", path), exit.Conflict, "order.test.yaml exists")
+}
+
+func TestTestsRunAgainWhenAFileChanges(t *testing.T) {
+	t.Parallel()
+	path := tests(t, oneBad)
+	ctx, cancel := context.WithCancel(t.Context())
+	c := newShell(t, "").start(ctx, "workflow", "test", path, "--watch")
+	require.Eventually(t, func() bool { return strings.Contains(c.err.String(), "1 failed\nwaiting for changes") },
+		10*time.Second, 10*time.Millisecond)
+	require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(path), "hello.test.yaml"),
+		[]byte("cases: [{name: good, expect: {status: completed}}]"), 0o600))
+	require.Eventually(t, func() bool { return strings.Contains(c.err.String(), "1 case, 0 failed\n") },
+		10*time.Second, 10*time.Millisecond)
+	cancel()
+	<-c.done
+	require.Equal(t, exit.Interrupted, c.code)
 }
 
 func TestTheSchemaOfTestFilesIsPrinted(t *testing.T) {
