@@ -8,12 +8,14 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/goccy/go-yaml"
 	"github.com/stretchr/testify/require"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
@@ -100,6 +102,61 @@ func TestTestsAgreeWithThePlatform(t *testing.T) {
 		}
 	}
 	require.Greater(t, compared, 18)
+}
+
+// The scenarios of the official kit that call no service have the same result on the platform as under test.
+func TestTheKitAgreesWithThePlatform(t *testing.T) {
+	t.Parallel()
+	folder := os.Getenv("OWS_DIR")
+	if folder == "" {
+		folder = "../../../shared/open-workflow"
+	}
+	features, err := filepath.Glob(filepath.Join(folder, "ctk", "*.feature"))
+	require.NoError(t, err)
+	if len(features) == 0 {
+		t.Skip("the official data is missing (set OWS_DIR)")
+	}
+	scenario := regexp.MustCompile(`(?s)Scenario: ([^\n]+)\n(.*?)(?:\n\s*Scenario:|\z)`)
+	block := regexp.MustCompile(`(?s)(definition|input is):\s*"""(?:yaml|json)?\n(.*?)"""`)
+	compared := 0
+	for _, feature := range features {
+		text, err := os.ReadFile(feature)
+		require.NoError(t, err)
+		for _, part := range strings.Split(string(text), "Scenario: ")[1:] {
+			match := scenario.FindStringSubmatch("Scenario: " + part)
+			require.NotNil(t, match, feature)
+			given := map[string]string{}
+			for _, b := range block.FindAllStringSubmatch(match[2], -1) {
+				given[b[1]] = dedent(b[2])
+			}
+			source := regexp.MustCompile(`(?m)^  name: .*$`).ReplaceAllString(given["definition"],
+				fmt.Sprintf("  name: kit-%d", compared))
+			doc, violations := dsl.Parse([]byte(source))
+			if violations.HasErrors() || strings.Contains(source, "call: ") {
+				continue // beyond this version, or it needs a service
+			}
+			c := workflowtest.Case{Input: map[string]any{}}
+			if given["input is"] != "" {
+				var node any
+				require.NoError(t, yaml.Unmarshal([]byte(given["input is"]), &node))
+				c.Input = node
+			}
+			result := workflowtest.Execute(t.Context(), doc, c)
+			compared++
+			compare(t, dev.Get(t), source, &c, result, &origin{}, filepath.Base(feature)+" "+match[1])
+		}
+	}
+	require.Greater(t, compared, 10)
+}
+
+// dedent removes the indentation of the first line from all lines.
+func dedent(text string) string {
+	indent := len(text) - len(strings.TrimLeft(text, " "))
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		lines[i] = line[min(indent, len(line)):]
+	}
+	return strings.Join(lines, "\n")
 }
 
 // comparable reports whether the platform can repeat a run: it is short, and its services respond.
