@@ -1,5 +1,7 @@
 package golden_test
 
+import "strings"
+
 const (
 	order = `{"name": "shop/order", "title": "Takes an order", "summary": "Charges the card, and waits for the payment.", "state": "published", "latestVersion": "1.2.0", "hasDraft": true,
 		"createTime": "2026-10-01T08:00:00Z", "updateTime": "2026-11-20T08:00:00Z",
@@ -52,7 +54,8 @@ func workflowExamples() []example {
 		{name: "workflow-versions-empty", line: "workflow versions shop/new", answers: answers{"ListVersions": `{}`}},
 		{name: "workflow-diff", line: "workflow diff shop/order 1.1.0 1.2.0",
 			answers: answers{"DiffVersions": `{"unified": "--- 1.1.0\n+++ 1.2.0\n@@ -5 +5 @@\n-  version: 1.1.0\n+  version: 1.2.0\n"}`}},
-		{name: "workflow-diff-file", line: "workflow diff FILE", file: testedDocument,
+		{name: "workflow-diff-file", line: "workflow diff FILE",
+			file:    strings.Replace(testedDocument, "do:\n", "do:\n  - rest: {do: [{nap: {wait: {seconds: 2}}}]}\n", 1),
 			answers: answers{"GetWorkflow": `{"workflow": ` + order + `, ` + version + `}`}},
 		{name: "workflow-diff-file-equal", line: "workflow diff FILE 1.2.0", file: validDocument,
 			answers: answers{"GetWorkflow": `{"workflow": ` + order + `, ` + version + `}`}},

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
 	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/output"
+	"github.com/signalbox-dev/signalbox/internal/terminal"
 )
 
 // formatted is the JSON of the result of "format" for one file.
@@ -109,14 +111,11 @@ func printFormatted(s *invocation.Invocation, results []formatted) error {
 	if s.Format().Structured() {
 		return output.Value(s.Out, s.Format(), results)
 	}
-	var rows []output.Row
+	var text strings.Builder
 	for _, r := range results {
 		if r.Changed {
-			rows = append(rows, output.Cells("FILE", r.File))
+			text.WriteString(terminal.Line(r.File) + "\n")
 		}
 	}
-	if len(rows) == 0 {
-		return nil
-	}
-	return output.Rows(s.Out, s.Format(), s.Style(), rows)
+	return terminal.Draw(s.Out, text.String())
 }
