@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -315,6 +317,38 @@ func TestSchemaHasEveryKey(t *testing.T) {
 	for _, key := range []string{"name", "input", "mocks", "events", "secrets", "expect"} {
 		require.Contains(t, properties, key)
 	}
+}
+
+// Every official example that this version runs ends, waits for an event, or names what the case lacks.
+func TestOfficialExamplesRun(t *testing.T) {
+	t.Parallel()
+	folder := os.Getenv("OWS_DIR")
+	if folder == "" {
+		folder = filepath.Join("..", "..", "..", "shared", "open-workflow")
+	}
+	paths, err := filepath.Glob(filepath.Join(folder, "examples", "*.yaml"))
+	require.NoError(t, err)
+	if len(paths) == 0 {
+		t.Skip("the official data is missing (set OWS_DIR)")
+	}
+	ran := 0
+	for _, path := range paths {
+		source, err := os.ReadFile(path)
+		require.NoError(t, err)
+		doc, violations := dsl.Parse(source)
+		if violations.HasErrors() {
+			continue // beyond this version
+		}
+		result := workflowtest.Execute(t.Context(), doc, workflowtest.Case{Input: map[string]any{}, Mocks: []workflowtest.Mock{
+			{Respond: []workflowtest.Response{{Body: map[string]any{}, HasBody: true}}},
+			{Respond: []workflowtest.Response{{Output: map[string]any{}, HasOutput: true}}},
+		}})
+		ran++
+		if result.Status == "" {
+			require.Equal(t, "secrets", result.Mismatches[0].What, "%s: %s", path, result.Explain())
+		}
+	}
+	require.Greater(t, ran, 20)
 }
 
 // A thousand cases of ten steps must take less than 5 s on two cores; the benchmark shows what they take.
