@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -11,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/dsl/workflowtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -29,6 +31,7 @@ func files(t *testing.T) []string {
 	t.Helper()
 	paths, err := filepath.Glob("workflows/*.yaml")
 	require.NoError(t, err)
+	paths = slices.DeleteFunc(paths, func(path string) bool { return strings.HasSuffix(path, ".test.yaml") })
 	require.NotEmpty(t, paths)
 	return paths
 }
@@ -57,6 +60,25 @@ func TestEveryExampleIsValidAndDocumented(t *testing.T) {
 			}
 			require.Contains(t, string(page), "(workflows/"+name+".yaml)", "the table of README.md lists every example")
 		})
+	}
+}
+
+// Every example has tests, which take at least two thirds of its tasks and branches.
+func TestEveryExampleHasTestsThatPass(t *testing.T) {
+	t.Parallel()
+	for _, path := range files(t) {
+		document := parse(t, path)
+		source, err := os.ReadFile(strings.TrimSuffix(path, ".yaml") + ".test.yaml")
+		require.NoError(t, err)
+		tests, violations := workflowtest.Parse(source)
+		require.Empty(t, violations, path)
+		require.Empty(t, tests.Check(document), path)
+		report := tests.Run(t.Context(), document, nil, 1)
+		for _, result := range report.Results {
+			require.True(t, result.Passed(), "%s: %s\n%s", path, result.Case, result.Explain())
+		}
+		require.Empty(t, report.Unused, path)
+		require.GreaterOrEqual(t, report.Coverage.Percent(), 66, path)
 	}
 }
 

@@ -1,6 +1,7 @@
 package interp
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -133,6 +134,12 @@ func childOutput(what dsl.Return, output any) any {
 func (m *Machine) forgetChild(f *frame) {
 	m.parents = slices.DeleteFunc(m.parents, func(o *frame) bool { return o == f })
 	f.child = nil
+}
+
+// ChildError returns the error that a task raises for the error of the run that it awaits.
+func ChildError(runID string, runError dsl.Error) *dsl.Error {
+	runError.Detail = fmt.Sprintf("run %s: %s", runID, cmp.Or(runError.Detail, runError.Title))
+	return &runError
 }
 
 // cancelChild stops awaiting the run of a task and cancels it. A run that the task does not await continues, even if

@@ -176,6 +176,7 @@ func (m *Machine) catch(f *frame, failure *raised) bool {
 			return false
 		}
 	}
+	m.noteBranch(f, BranchCatch)
 	if c.Tasks == nil {
 		m.finish(f, f.input, catchThen(f.task))
 		return true

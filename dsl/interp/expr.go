@@ -94,6 +94,20 @@ func (m *Machine) fuel() *jq.Fuel {
 // function must not influence the interpretation.
 func (m *Machine) Watch(f func()) { m.watch = f }
 
+// BranchCatch is the branch of a try that handles an error by its catch.
+const BranchCatch = "catch"
+
+// OnBranch sets a function that the machine calls whenever a task chooses what follows: a switch with the name of the
+// case that holds, which is empty if none does, and a try with [BranchCatch]. The function must not influence the
+// interpretation.
+func (m *Machine) OnBranch(f func(task *dsl.Task, branch string)) { m.onBranch = f }
+
+func (m *Machine) noteBranch(f *frame, branch string) {
+	if m.onBranch != nil {
+		m.onBranch(f.task, branch)
+	}
+}
+
 // handlerShare is the part of a turn's budget, one in handlerShare, that is reserved for the handlers of an error: an
 // expression that exhausts the budget fails with an error that can be caught.
 const handlerShare = 4

@@ -68,6 +68,7 @@ type Machine struct {
 	handling     bool  // an error was raised in this turn
 	yielded      bool
 	watch        func() // called while expressions are evaluated; may be nil
+	onBranch     func(task *dsl.Task, branch string)
 	effects      []Effect
 	outcome      *Outcome
 

@@ -125,10 +125,10 @@ func (m *Machine) finish(f *frame, raw any, then dsl.Flow) {
 // runSwitch runs a switch: the first case that holds, else the case without one, else the task's own
 // directive.
 func (m *Machine) runSwitch(f *frame, b *dsl.Switch) {
-	then := f.task.Then
+	then, chosen := f.task.Then, ""
 	for _, c := range b.Cases {
 		if c.When == nil {
-			then = c.Then
+			then, chosen = c.Then, c.Name
 		}
 	}
 	for _, c := range b.Cases {
@@ -141,10 +141,11 @@ func (m *Machine) runSwitch(f *frame, b *dsl.Switch) {
 			return
 		}
 		if holds {
-			then = c.Then
+			then, chosen = c.Then, c.Name
 			break
 		}
 	}
+	m.noteBranch(f, chosen)
 	m.finish(f, f.input, then)
 }
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Publishes the workflows of a folder; with --check it only validates them, without a server.
+# Publishes the workflows of a folder; with --check it only validates and tests them, without a server.
 #
 #   examples/ci/publish.sh [--check] FOLDER
 #
@@ -13,9 +13,10 @@ if [ "${1-}" = --check ]; then check=yes; shift; fi
 folder=${1:?"usage: publish.sh [--check] FOLDER"}
 
 signalbox workflow validate --strict "$folder"
+if [ -n "$(find "$folder" -name '*.test.yaml')" ]; then signalbox workflow test "$folder"; fi
 if [ "$check" = yes ]; then exit 0; fi
 
 # A workflow that others run is published before them if its file sorts before theirs.
-find "$folder" -name '*.yaml' | sort | while read -r file; do
+find "$folder" -name '*.yaml' ! -name '*.test.yaml' | sort | while read -r file; do
   signalbox workflow publish --strict "$file"
 done

@@ -138,6 +138,23 @@ func TestWorkflowGraph(t *testing.T) {
 		"exclude each other")
 	requireRefusal(t, shell.run(t, "workflow", "graph", "nope"), exit.NotFound, "WORKFLOW_NOT_FOUND")
 	requireRefusal(t, shell.run(t, "workflow", "graph"), exit.Usage, "NAME")
+	requireRefusal(t, shell.run(t, "workflow", "graph", "hello", "--as", "svg"), exit.Usage, "text, mermaid, dot")
+	requireRefusal(t, shell.run(t, "workflow", "graph", "hello", "--as", "dot", "-o", "json"), exit.Usage,
+		"exclude each other")
+	c = shell.run(t, "workflow", "graph", "hello", "--as", "text")
+	require.Contains(t, c.out.String(), "→ end")
+
+	calls := len(a.requests)
+	file := write(t, "hello.yaml", helloSource)
+	c = shell.run(t, "workflow", "graph", file, "--as", "dot")
+	require.Zero(t, c.code, c.err.String())
+	require.Contains(t, c.out.String(), "digraph workflow {")
+	shell.stdin = helloSource
+	c = shell.run(t, "workflow", "graph", "-", "-o", "json")
+	require.Contains(t, c.out.String(), `"workflow": "demo/hello"`)
+	requireRefusal(t, shell.run(t, "workflow", "graph", file, "--draft"), exit.Usage, "not the file")
+	requireRefusal(t, shell.run(t, "workflow", "graph", write(t, "bad.yaml", brokenSource)), exit.Failed, "bad.yaml:5:1:")
+	require.Len(t, a.requests, calls, "no server is needed for a file")
 }
 
 func TestSaveAcceptsInvalidDrafts(t *testing.T) {

@@ -14,8 +14,7 @@ func TestLibraries() []string {
 		"github.com/davecgh/...",
 		"github.com/pmezard/...", "go.uber.org/goleak/...", "gotest.tools/...", "github.com/onsi/...",
 		"gopkg.in/check.v1/...", "go.temporal.io/sdk/testsuite/...",
-		Module + "/conn/conntest/...", Module + "/lease/leasetest/...", Module + "/dispatch/inbox/inboxtest/...", Module +
-			"/dsl/workflowtest/...",
+		Module + "/conn/conntest/...", Module + "/lease/leasetest/...", Module + "/dispatch/inbox/inboxtest/...",
 		Module + "/internal/payload/payloadtest/...", Module + "/internal/sealed/sealedtest/...", Module +
 			"/internal/store/storetest/...",
 	}

@@ -162,6 +162,7 @@ func (h *help) run(t *testing.T, command string, lines []string) {
 	h.prepare(t, command, env)
 	if command == "workflow init" {
 		require.NoError(t, os.Remove(filepath.Join(folder, "order.yaml")))
+		require.NoError(t, os.Remove(filepath.Join(folder, "order.test.yaml")))
 	}
 	for _, line := range lines {
 		text := h.replaced(t, command, line)
@@ -189,9 +190,10 @@ func (h *help) folder(t *testing.T) string {
 	require.NoError(t, err)
 	require.NoError(t, os.Symlink(examples, filepath.Join(folder, "examples")))
 	for name, content := range map[string]string{
-		"order.yaml": fmt.Sprintf(orderSource, "1.2.0", "1.2.0"),
-		"order.json": `{"sku": "A-7", "amount": 10}`,
-		"photo.jpg":  "\xff\xd8",
+		"order.yaml":      fmt.Sprintf(orderSource, "1.2.0", "1.2.0"),
+		"order.test.yaml": `cases: [{name: refuses, input: {sku: bad}, expect: {error: {status: 422}}}]`,
+		"order.json":      `{"sku": "A-7", "amount": 10}`,
+		"photo.jpg":       "\xff\xd8",
 		"events.json": `[{"specversion": "1.0", "id": "` + filepath.Base(folder) +
 			`", "source": "/shop", "type": "com.example.order.created"}]`,
 		"signalbox.yaml": "temporal: {address: '127.0.0.1:7233'}\nstore: {driver: sqlite, dsn: signalbox.db, " +
@@ -230,7 +232,8 @@ func (h *help) replaced(t *testing.T, command, line string) string {
 	case noun == "run" && slices.Contains([]string{"cancel", "terminate", "pause", "unpause", "waits"}, verb),
 		command == "quota resume":
 		id = h.order(t, "slow")
-	case noun == "run" && strings.Contains(line, "0199a4f2"), command == "event list":
+	case noun == "run" && strings.Contains(line, "0199a4f2"), command == "event list",
+		command == "workflow eval":
 		id = h.order(t, "A-7")
 	case command == "batch start":
 		line = strings.ReplaceAll(line, "$(cat ids.txt)", h.order(t, "slow"))

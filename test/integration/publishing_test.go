@@ -59,6 +59,14 @@ func TestScriptPublishesFolder(t *testing.T) {
 	code, out = publish(workflows)
 	require.Zero(t, code, out)
 
+	write("order.test", "cases: [{name: sets b, expect: {output: {b: 3}}}]\n")
+	code, out = publish("--check", workflows)
+	require.Equal(t, 1, code, out)
+	require.Contains(t, out, "the output differs")
+	write("order.test", "cases: [{name: sets b, expect: {output: {b: 2}}}]\n")
+	code, out = publish(workflows)
+	require.Zero(t, code, out)
+
 	write("price", "document: wrong\n")
 	code, out = publish("--check", workflows)
 	require.Equal(t, 1, code, out)

@@ -38,6 +38,7 @@ type example struct {
 	stdin      string
 	asks       bool     // a person is asked on the terminals
 	file       string   // content of FILE
+	tests      string   // content of the test file beside FILE
 	args       []string // after the words of the line: those that contain spaces
 	contexts   string   // content of the file of contexts
 	program    string   // the name by which the program is called
@@ -116,6 +117,9 @@ func (e example) run(t *testing.T, where surroundings) string {
 	file := filepath.Join(home, "order.yaml")
 	if e.file != "" {
 		require.NoError(t, os.WriteFile(file, []byte(e.file), 0o600))
+	}
+	if e.tests != "" {
+		require.NoError(t, os.WriteFile(filepath.Join(home, "order.test.yaml"), []byte(e.tests), 0o600))
 	}
 	if e.contexts != "" {
 		require.NoError(t, os.MkdirAll(filepath.Join(home, "signalbox"), 0o700))

@@ -1,5 +1,7 @@
 package golden_test
 
+import "strings"
+
 const (
 	order = `{"name": "shop/order", "title": "Takes an order", "summary": "Charges the card, and waits for the payment.", "state": "published", "latestVersion": "1.2.0", "hasDraft": true,
 		"createTime": "2026-10-01T08:00:00Z", "updateTime": "2026-11-20T08:00:00Z",
@@ -13,6 +15,10 @@ const (
 
 const validDocument = "document:\n  dsl: 1.0.0\n  namespace: shop\n  name: order\n  version: 1.2.0\ndo:\n  - nap:\n  " +
 	"    wait: {seconds: 1}\n"
+
+const testedDocument = "document:\n  dsl: 1.0.0\n  namespace: shop\n  name: order\n  version: 1.2.0\ndo:\n  - pay:\n" +
+	"      call: http\n      with: {method: post, endpoint: https://shop.example/payments, body: '${ . }'}\n" +
+	"  - large: {if: '${ .amount > 100 }', set: {large: true}}\n"
 
 func workflowExamples() []example {
 	one := func(method, workflow string) answers { return answers{method: `{"workflow": ` + workflow + `}`} }
@@ -48,10 +54,21 @@ func workflowExamples() []example {
 		{name: "workflow-versions-empty", line: "workflow versions shop/new", answers: answers{"ListVersions": `{}`}},
 		{name: "workflow-diff", line: "workflow diff shop/order 1.1.0 1.2.0",
 			answers: answers{"DiffVersions": `{"unified": "--- 1.1.0\n+++ 1.2.0\n@@ -5 +5 @@\n-  version: 1.1.0\n+  version: 1.2.0\n"}`}},
+		{name: "workflow-diff-file", line: "workflow diff FILE",
+			file:    strings.Replace(testedDocument, "do:\n", "do:\n  - rest: {do: [{nap: {wait: {seconds: 2}}}]}\n", 1),
+			answers: answers{"GetWorkflow": `{"workflow": ` + order + `, ` + version + `}`}},
+		{name: "workflow-diff-file-equal", line: "workflow diff FILE 1.2.0", file: validDocument,
+			answers: answers{"GetWorkflow": `{"workflow": ` + order + `, ` + version + `}`}},
+		{name: "workflow-lint", line: "workflow lint FILE", file: validDocument + "use: {timeouts: {spare: {after: PT1S}}}\n"},
+		{name: "workflow-format", line: "workflow format FILE", file: "do:\n- a:\n     wait:   PT1S   # a second\n"},
+		{name: "workflow-format-check", line: "workflow format --check FILE", file: "do:\n- a:\n     wait:   PT1S\n"},
 		{name: "workflow-diff-equal", line: "workflow diff shop/order 1.1.0 1.2.0", answers: answers{"DiffVersions": `{}`}},
 		{name: "workflow-graph", line: "workflow graph shop/order",
 			answers: answers{"GetVersionGraph": `{"workflow": "shop/order", "version": "1.2.0", "nodes": [{"id": "/", "kind": "start"}, {"id": "/do/0/choose", "name": "choose", "kind": "switch", "label": "choose", "line": 7, "column": 5}, {"id": "/do/1/pay", "name": "pay", "kind": "call", "label": "pay"}],
 			"edges": [{"from": "/", "to": "/do/0/choose", "kind": "next"}, {"from": "/do/0/choose", "to": "/do/1/pay", "kind": "case", "label": ".amount > 0"}, {"from": "/do/0/choose", "to": "/end", "kind": "default"}]}`}},
+		{name: "workflow-graph-file", line: "workflow graph FILE", file: testedDocument},
+		{name: "workflow-graph-text", line: "workflow graph FILE --as text", file: testedDocument},
+		{name: "workflow-graph-mermaid", line: "workflow graph FILE --as mermaid", file: testedDocument},
 		{name: "workflow-grid", line: "workflow grid shop/order",
 			answers: answers{"GetWorkflowGrid": `{"tasks": [{"task": "prepare"}, {"task": "pay"}], "runs": [{"id": "` + openID +
 				`", "version": "1.2.0", "status": "waiting"}, {"id": "` + doneID +
@@ -83,6 +100,28 @@ func workflowExamples() []example {
 		{name: "workflow-validate", line: "workflow validate FILE", file: validDocument},
 		{name: "workflow-validate-wrong", line: "workflow validate FILE",
 			file: "document:\n  dsl: 1.0.0\n  namespace: shop\n  name: order\ndo:\n  - nap:\n      wiat: 1\n"},
+		{name: "workflow-eval", line: "workflow eval .amount+1 --input {\"amount\":41}"},
+		{name: "workflow-eval-wrong", line: "workflow eval .amount+$contxt"},
+		{name: "workflow-eval-step", line: "workflow eval .id --run " + doneID + " --step 1",
+			answers: answers{"GetStep": `{"step": {"number": "1", "input": {"json": "{\"id\": \"o-1\"}"}}}`}},
+		{name: "workflow-test", line: "workflow test FILE --coverage", file: validDocument,
+			tests: "cases: [{name: naps, expect: {duration: PT1S}}]\n"},
+		{name: "workflow-test-failed", line: "workflow test FILE --min-coverage 90", file: testedDocument,
+			tests: `
+cases:
+  - name: pays
+    input: {id: o-1}
+    mocks: [{task: pay, respond: {body: {id: p-1}}}]
+    expect: {output: {id: p-2}, attempts: {pay: 2}}
+  - name: pays without a mock
+    input: {id: o-1}
+    expect: {status: completed}
+`},
+		{name: "workflow-test-tap", line: "workflow test FILE --tap", file: testedDocument,
+			tests: "cases: [{name: pays, mocks: [{respond: {status: 500}}], expect: {output: 1}}]\n"},
+		{name: "workflow-test-wrong", line: "workflow test FILE", file: validDocument,
+			tests: "cases:\n  - name: naps\n    expct: {}\n  - name: sleeps\n"},
+		{name: "workflow-test-missing", line: "workflow test FILE", file: validDocument},
 		{name: "workflow-init", line: "workflow init FILE", file: ""},
 		{name: "workflow-init-exists", line: "workflow init FILE", file: validDocument},
 	}

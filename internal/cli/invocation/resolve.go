@@ -25,7 +25,7 @@ const (
 // beginning or the end of an ID that no other run's ID has.
 func (s *Invocation) BindRuns(cmd *cobra.Command, count int) {
 	s.BindClient(cmd)
-	resolve(cmd, count, s.runID)
+	resolve(cmd, count, s.RunID)
 }
 
 // BindBatch is BindRuns for a command whose argument is the ID of a batch.
@@ -52,9 +52,9 @@ func resolve(cmd *cobra.Command, count int, id func(ctx context.Context, text st
 	}
 }
 
-// runID returns the ID of the only run whose ID begins or ends with the text. A whole ID, and what is no part of one, is
+// RunID returns the ID of the only run whose ID begins or ends with the text. A whole ID, and what is no part of one, is
 // returned as it is.
-func (s *Invocation) runID(ctx context.Context, text string) (string, error) {
+func (s *Invocation) RunID(ctx context.Context, text string) (string, error) {
 	if !isPart(text) {
 		return text, nil
 	}

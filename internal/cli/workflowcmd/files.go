@@ -38,9 +38,12 @@ func readDocument(name string, stdin io.Reader) (document, error) {
 	return document{name: name, file: name, source: source}, nil
 }
 
-// workflowFiles resolves arguments: files as they are, folders to the YAML and JSON files in and below them. A file
-// that was named is kept whatever its name; in folders, hidden files and folders are left out.
-func workflowFiles(args []string) ([]string, error) {
+// workflowFiles resolves arguments: files as they are, folders to the workflow files in and below them. A file that was
+// named is kept whatever its name; in folders, hidden files and folders are left out.
+func workflowFiles(args []string) ([]string, error) { return filesOf(args, IsWorkflowFile) }
+
+// filesOf resolves arguments as workflowFiles does, with the files in folders that are wanted.
+func filesOf(args []string, wanted func(path string) bool) ([]string, error) {
 	var files []string
 	for _, arg := range args {
 		info, err := os.Stat(arg)
@@ -52,7 +55,7 @@ func workflowFiles(args []string) ([]string, error) {
 		case !info.IsDir():
 			files = append(files, arg)
 		default:
-			found, err := below(arg)
+			found, err := below(arg, wanted)
 			if err != nil {
 				return nil, err
 			}
@@ -65,14 +68,27 @@ func workflowFiles(args []string) ([]string, error) {
 	return files, nil
 }
 
-// IsWorkflowFile reports whether a file in a folder is one of a workflow, by its name.
-func IsWorkflowFile(path string) bool {
-	return !hidden(path) && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path))
+// IsWorkflowFile reports whether a file in a folder is one of a workflow, by its name. Files of tests are not.
+func IsWorkflowFile(path string) bool { return isYAML(path) && !isTestFile(path) }
+
+// extensions are those of workflows and test files.
+func extensions() []string { return []string{".yaml", ".yml", ".json"} }
+
+func isYAML(path string) bool {
+	return !hidden(path) && slices.Contains(extensions(), filepath.Ext(path))
+}
+
+// testSuffix is the part of the name of a test file before its extension.
+const testSuffix = ".test"
+
+func isTestFile(path string) bool {
+	return isYAML(path) && strings.HasSuffix(strings.TrimSuffix(path, filepath.Ext(path)), testSuffix)
 }
 
 func hidden(path string) bool { return strings.HasPrefix(filepath.Base(path), ".") }
 
-func below(folder string) ([]string, error) {
+// below returns the files in and below a folder that are wanted. Hidden folders are left out.
+func below(folder string, wanted func(path string) bool) ([]string, error) {
 	var found []string
 	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -81,7 +97,7 @@ func below(folder string) ([]string, error) {
 		switch {
 		case entry.IsDir() && path != folder && hidden(path):
 			return filepath.SkipDir
-		case !entry.IsDir() && IsWorkflowFile(path):
+		case !entry.IsDir() && wanted(path):
 			found = append(found, path)
 		}
 		return nil

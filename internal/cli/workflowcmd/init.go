@@ -18,13 +18,16 @@ import (
 //go:embed first.yaml
 var firstDocument string
 
+//go:embed first.test.yaml
+var firstTests string
+
 func initCommand(s *invocation.Invocation) *cobra.Command {
 	var namespace string
 	cmd := &cobra.Command{
 		Use:   "init FILE",
-		Short: "Write a first workflow to a file, to begin with",
-		Long: `Write a workflow with an input, a step, a call with retries and a catch to a new file. The workflow is named after the file. An existing file is
-not changed.`,
+		Short: "Write a first workflow and its tests to files, to begin with",
+		Long: `Write a workflow with an input, a step, a call with retries and a catch to a new file, and its tests to a file beside it. The
+workflow is named after the file. Existing files are not changed.`,
 		Example: `  signalbox workflow init order.yaml
   signalbox workflow init --namespace shop refund.yaml`,
 		Args: invocation.Args(1, 1, "FILE"),
@@ -39,11 +42,30 @@ not changed.`,
 
 func initialize(s *invocation.Invocation, file, namespace string) error {
 	name := strings.TrimSuffix(filepath.Base(file), filepath.Ext(file))
-	source := strings.NewReplacer("NAMESPACE", namespace, "NAME", name, "FILE", file).Replace(firstDocument)
+	fill := strings.NewReplacer("NAMESPACE", namespace, "NAME", name, "FILE", file)
+	source := fill.Replace(firstDocument)
 	doc := document{name: file, source: []byte(source)}
 	if checked := check(doc); !checked.Valid { // the names are not those of a workflow
 		return wrongDocument("init", doc, checked.Violations)
 	}
+	tests := strings.TrimSuffix(file, filepath.Ext(file)) + testSuffix + ".yaml"
+	for _, name := range []string{file, tests} { // before anything is written
+		if _, err := os.Lstat(name); err == nil {
+			return exit.Errorf(exit.Conflict, "init: %s exists; name another file", name)
+		}
+	}
+	if err := writeNew(file, source); err != nil {
+		return err
+	}
+	if err := writeNew(tests, fill.Replace(firstTests)); err != nil {
+		return err
+	}
+	s.Note("wrote %s, whose first lines show how to run, check and change it, and %s with its tests", file, tests)
+	return nil
+}
+
+// writeNew writes a file that must not exist.
+func writeNew(file, content string) error {
 	out, err := os.OpenFile(filepath.Clean(file), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644) //nolint:gosec // a source file
 	if errors.Is(err, fs.ErrExist) {
 		return exit.Errorf(exit.Conflict, "init: %s exists; name another file", file)
@@ -51,10 +73,9 @@ func initialize(s *invocation.Invocation, file, namespace string) error {
 	if err != nil {
 		return fmt.Errorf("init: %w", err)
 	}
-	_, err = out.WriteString(source)
+	_, err = out.WriteString(content)
 	if err := errors.Join(err, out.Close()); err != nil {
 		return fmt.Errorf("init: %w", err)
 	}
-	s.Note("wrote %s; its first lines show how to run, check and change it", file)
 	return nil
 }

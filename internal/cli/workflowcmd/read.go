@@ -212,12 +212,28 @@ func versions(ctx context.Context, s *invocation.Invocation, name string) error 
 
 func diffCommand(s *invocation.Invocation) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:               "diff NAME V1 V2",
-		Short:             "Compare the sources of two versions; \"draft\" means the draft",
-		Example:           `  signalbox workflow diff shop/order 1.0.0 1.1.0`,
-		Args:              invocation.Args(3, 3, "NAME V1 V2"),
+		Use:   "diff NAME V1 V2 | FILE [VERSION]",
+		Short: "Compare the sources of two versions, or the tasks of a file and a version",
+		Long: `Compare the sources of two versions of a workflow, line by line. "draft" means the draft.
+
+With a file (an argument that ends with .yaml, .yml or .json, or - for standard input), compare its structure with the newest
+published version of its workflow, or with VERSION: the tasks that were added, removed, moved or changed, with the members
+that differ. The order of keys, comments and the version do not count.`,
+		Example: `  signalbox workflow diff shop/order 1.0.0 1.1.0
+  signalbox workflow diff order.yaml`,
+		Args:              invocation.Args(1, 3, "NAME V1 V2 | FILE [VERSION]"),
 		ValidArgsFunction: s.CompleteWorkflows,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			switch file := isYAML(args[0]) || args[0] == stdinName; {
+			case file && len(args) == 1:
+				return diffFile(cmd.Context(), s, args[0], "")
+			case file && len(args) == 2:
+				return diffFile(cmd.Context(), s, args[0], args[1])
+			case file:
+				return exit.Usagef("a file is compared with one version; write %s FILE [VERSION]", cmd.CommandPath())
+			case len(args) < 3:
+				return exit.Usagef("name two versions; write %s NAME V1 V2", cmd.CommandPath())
+			}
 			return diff(cmd.Context(), s, args[0], args[1], args[2])
 		},
 	}

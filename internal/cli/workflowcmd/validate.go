@@ -54,6 +54,22 @@ report valid documents that are probably wrong, count with --strict only.`,
 	return cmd
 }
 
+func lintCommand(s *invocation.Invocation) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "lint FILE...",
+		Short: "Check workflow files, and fail on warnings, too",
+		Long: `Check workflow files, or all YAML and JSON files in folders, without a server: the same as "validate --strict". Exits with 1
+when a file has an error or a warning.`,
+		Example: `  signalbox workflow lint order.yaml`,
+		Args:    invocation.Args(1, -1, "FILE..."),
+		RunE: func(_ *cobra.Command, args []string) error {
+			return validate(s, args, true)
+		},
+	}
+	s.BindOutput(cmd)
+	return cmd
+}
+
 func validate(s *invocation.Invocation, args []string, strict bool) error {
 	files, err := workflowFiles(args)
 	if err != nil {
@@ -92,12 +108,16 @@ func check(doc document) checked {
 		result.Workflow, result.Version, result.Hash = parsed.Namespace+"/"+parsed.Name, parsed.Version, parsed.Hash()
 	}
 	for _, p := range violations {
-		result.Violations = append(result.Violations, violation{
-			Severity: string(p.Severity), Code: string(p.Code), Message: p.Message, Path: p.Path,
-			Line: p.Pos.Line, Column: p.Pos.Column, Suggestion: p.Suggestion,
-		})
+		result.Violations = append(result.Violations, violationOf(p))
 	}
 	return result
+}
+
+func violationOf(p dsl.Violation) violation {
+	return violation{
+		Severity: string(p.Severity), Code: string(p.Code), Message: p.Message, Path: p.Path,
+		Line: p.Pos.Line, Column: p.Pos.Column, Suggestion: p.Suggestion,
+	}
 }
 
 func printViolations(s *invocation.Invocation, results []checked) error {

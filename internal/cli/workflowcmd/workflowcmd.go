@@ -1,7 +1,8 @@
-// Package workflowcmd is the noun "workflow" of the command line: validate, save, publish, list, show, graph, grid,
+// Package workflowcmd is the noun "workflow" of the command line: validate, test, save, publish, list, show, graph, grid,
 // versions, diff, pause, unpause, stop, delete.
 //
-// "validate" checks files here, on package dsl, and needs no server; the others talk to the WorkflowService only.
+// "validate" and "test" work on files, with the packages below dsl, and need no server; the others talk to the
+// WorkflowService only.
 package workflowcmd
 
 import (
@@ -17,7 +18,7 @@ import (
 // New returns the noun with its verbs.
 func New(s *invocation.Invocation) *cobra.Command {
 	noun := invocation.Noun("workflow", "Validate, publish and manage workflow definitions", "")
-	noun.AddCommand(initCommand(s), runCommand(s), validateCommand(s), saveCommand(s), publishCommand(s), listCommand(s),
+	noun.AddCommand(initCommand(s), runCommand(s), validateCommand(s), lintCommand(s), formatCommand(s), testCommand(s), evalCommand(s), saveCommand(s), publishCommand(s), listCommand(s),
 		showCommand(s), graphCommand(s), gridCommand(s),
 		versionsCommand(s), diffCommand(s), pauseCommand(s), unpauseCommand(s), stopCommand(s), deleteCommand(s))
 	return noun

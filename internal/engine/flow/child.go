@@ -1,7 +1,6 @@
 package flow
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -199,6 +198,5 @@ func (e ChildEnded) result() interp.Result {
 	case terminated:
 		runError.Type, runError.Title = interp.ErrorTypeChildTerminated, "Child terminated"
 	}
-	runError.Detail = fmt.Sprintf("run %s: %s", e.RunID, cmp.Or(runError.Detail, runError.Title))
-	return interp.Result{Error: &runError}
+	return interp.Result{Error: interp.ChildError(e.RunID, runError)}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/dsl/httpmessage"
 	"github.com/signalbox-dev/signalbox/dsl/interp"
 	"github.com/signalbox-dev/signalbox/internal/redact"
 )
@@ -140,7 +141,7 @@ func DefaultLimits() Limits {
 		LocalTimeout:  time.Second,
 		BarrierFuel:   5_000_000,
 		RecordBytes:   4 << 20,
-		CallTimeout:   60 * time.Second,
+		CallTimeout:   httpmessage.Timeout,
 		CallResult:    1 << 20,
 		Heartbeat:     10 * time.Second,
 		CallTries:     3,

@@ -11,6 +11,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/dsl/httpmessage"
 	"github.com/signalbox-dev/signalbox/dsl/interp"
 	"github.com/signalbox-dev/signalbox/dsl/jq"
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
@@ -208,12 +209,11 @@ func resultOf(r *HTTPRequest, response HTTPResponse, err error) interp.Result {
 	if sent == nil {
 		sent = &SentRequest{Method: r.Method, URI: r.URL, Headers: r.Headers}
 	}
-	return interp.Result{Value: map[string]any{
-		"request":    map[string]any{"method": sent.Method, "uri": sent.URI, "headers": object(sent.Headers)},
-		"statusCode": response.StatusCode,
-		"headers":    object(response.Headers),
-		"content":    content,
-	}, Attempts: response.Attempts}
+	exchange := httpmessage.Exchange{
+		Method: sent.Method, URI: sent.URI, Sent: sent.Headers, Headers: response.Headers, Status: response.StatusCode,
+		Content: content,
+	}
+	return interp.Result{Value: exchange.Value(), Attempts: response.Attempts}
 }
 
 func failedCall(r *HTTPRequest, err error) interp.Result {
@@ -245,14 +245,6 @@ func failedCall(r *HTTPRequest, err error) interp.Result {
 
 func communicationError(status int, title, detail string) *dsl.Error {
 	return &dsl.Error{Type: dsl.ErrorTypeCommunication, Status: status, Title: title, Detail: detail}
-}
-
-func object(headers map[string]string) map[string]any {
-	out := make(map[string]any, len(headers))
-	for name, value := range headers {
-		out[name] = value
-	}
-	return out
 }
 
 func decode(data json.RawMessage) (any, error) {

@@ -9,23 +9,14 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"strings"
-	"unicode"
 
 	"github.com/signalbox-dev/signalbox/dsl"
-	"github.com/signalbox-dev/signalbox/internal/apperror"
+	"github.com/signalbox-dev/signalbox/dsl/httpmessage"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
 	"github.com/signalbox-dev/signalbox/internal/engine/httpcall/authn"
 	"github.com/signalbox-dev/signalbox/internal/netguard"
 	"github.com/signalbox-dev/signalbox/internal/redact"
 	"github.com/signalbox-dev/signalbox/internal/secret"
-)
-
-// Bounds of external text in errors, in bytes.
-const (
-	maxQuoted = 200
-	maxTitle  = 200
-	maxDetail = 1024
 )
 
 // notShown stands for the cause of a failure that may quote an address with a secret in it.
@@ -37,37 +28,19 @@ var errTimeLimit = errors.New("time limit reached")
 // errRedirects reports a call that was redirected too often.
 var errRedirects = errors.New("the call was redirected")
 
-// statusError returns the failure of a response with an error status. It searches the decoded text for secrets before
-// it changes the text: half a secret, or one with other spaces, would not be found.
+// statusError returns the failure of a response with an error status.
 func statusError(r flow.HTTPRequest, res *http.Response, body []byte, s *redact.Scrubber) error {
-	contentType := res.Header.Get(headerContentType)
-	title, text := problemDetail(contentType, body)
-	if title == "" {
-		title = http.StatusText(res.StatusCode)
-	}
-	if title == "" {
-		title = fmt.Sprintf("HTTP status %d", res.StatusCode)
-	}
-	if text == "" && (isJSON(mediaType(contentType)) || isText(mediaType(contentType))) {
-		text, _ = asText(contentType, body)
-	}
-	title, text = s.Text(title), s.Text(text)
-	detail := fmt.Sprintf("%s answered %d", subject(r), res.StatusCode)
-	if text = oneLine(text); text != "" {
-		detail += ": " + text
-	}
-	return failure(flow.CategoryAnswered, dsl.ErrorTypeCommunication, res.StatusCode, oneLine(title), detail)
+	return &failed{flow.CategoryAnswered,
+		httpmessage.StatusError(r.Method, r.URL, res.StatusCode, res.Header.Get("Content-Type"), body, s.Text)}
 }
 
 // invalidRequest returns the failure of a request that cannot be sent.
 func invalidRequest(r flow.HTTPRequest, err error) error {
-	detail := fmt.Sprintf("%s was not sent: %v", subject(r), err)
-	return failure(flow.CategoryRefused, dsl.ErrorTypeConfiguration, http.StatusBadRequest, "Invalid request", detail)
+	return &failed{flow.CategoryRefused, httpmessage.InvalidRequest(r.Method, r.URL, err)}
 }
 
 func notJSON(r flow.HTTPRequest, err error) error {
-	detail := fmt.Sprintf("%s answered with a body announced as JSON that is not valid JSON: %v", subject(r), err)
-	return failure(flow.CategoryAnswered, dsl.ErrorTypeCommunication, http.StatusBadGateway, "Invalid response", detail)
+	return &failed{flow.CategoryAnswered, httpmessage.NotJSON(r.Method, r.URL, err)}
 }
 
 func tooLarge(r flow.HTTPRequest, err error) error {
@@ -93,10 +66,12 @@ func transportFailure(parent, bounded context.Context, r flow.HTTPRequest, secre
 		return failure(flow.CategoryRefused, dsl.ErrorTypeAuthorization, http.StatusForbidden, "Call refused", detail)
 	case errors.Is(err, errTooLarge):
 		return tooLarge(r, err)
+	case errors.Is(context.Cause(bounded), errTimeLimit):
+		return &failed{flow.CategoryTransport, httpmessage.NoAnswer(r.Method, r.URL, r.Timeout)}
 	}
 	status, title := classify(bounded, err)
-	why := reason(bounded, r, err)
-	if secretOrigin && !errors.Is(context.Cause(bounded), errTimeLimit) {
+	why := reason(err)
+	if secretOrigin {
 		why = notShown
 	}
 	detail := fmt.Sprintf("%s failed: %s", subject(r), why)
@@ -129,10 +104,7 @@ func classify(bounded context.Context, err error) (int, string) {
 }
 
 // reason returns the error without the method and URL that net/http prepends.
-func reason(bounded context.Context, r flow.HTTPRequest, err error) string {
-	if errors.Is(context.Cause(bounded), errTimeLimit) {
-		return fmt.Sprintf("no complete answer within %s", r.Timeout)
-	}
+func reason(err error) string {
 	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		err = wrapped.Err
 	}
@@ -161,8 +133,8 @@ func redacted(err error, s *redact.Scrubber, sent []flow.Attempt) error {
 		return err
 	}
 	p := f.runError
-	p.Title, p.Detail = apperror.Excerpt(s.Text(p.Title), maxTitle), apperror.Excerpt(s.Text(p.Detail), maxDetail)
-	return flow.CallError(f.category, p, nil, sent...)
+	p.Title, p.Detail = s.Text(p.Title), s.Text(p.Detail)
+	return flow.CallError(f.category, httpmessage.Shorten(p), nil, sent...)
 }
 
 // unresolved returns the failure of a request with unavailable secrets or credentials. Nothing was sent.
@@ -199,19 +171,5 @@ func unauthenticated(parent, bounded context.Context, r flow.HTTPRequest, secret
 	return invalidRequest(r, err)
 }
 
-// subject identifies the call without the parts of its URL that may be secret: user, query and fragment.
-func subject(r flow.HTTPRequest) string {
-	u, err := url.Parse(r.URL)
-	if err != nil {
-		return "the call " + r.Method
-	}
-	u.User, u.RawQuery, u.Fragment, u.RawFragment, u.ForceQuery = nil, "", "", "", false
-	return fmt.Sprintf("%s %s", r.Method, apperror.Excerpt(u.String(), maxQuoted))
-}
-
-// oneLine converts external text to one line: it replaces runs of spaces and control characters by one space.
-func oneLine(s string) string {
-	return strings.Join(strings.FieldsFunc(s, func(r rune) bool {
-		return unicode.IsSpace(r) || unicode.IsControl(r)
-	}), " ")
-}
+// subject identifies the call without the parts of its URL that may be secret.
+func subject(r flow.HTTPRequest) string { return httpmessage.Subject(r.Method, r.URL) }

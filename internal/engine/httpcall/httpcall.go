@@ -60,7 +60,7 @@ import (
 
 	"go.temporal.io/sdk/activity"
 
-	"github.com/signalbox-dev/signalbox/internal/backoff"
+	"github.com/signalbox-dev/signalbox/dsl/httpmessage"
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
 	"github.com/signalbox-dev/signalbox/internal/engine/httpcall/authn"
@@ -196,7 +196,7 @@ func (c *Caller) perform(ctx context.Context, r flow.HTTPRequest) (flow.HTTPResp
 		return flow.HTTPResponse{}, flow.Interrupted(err.Error())
 	case err != nil:
 		return flow.HTTPResponse{}, redacted(err, scrubber, sent.all())
-	case !acceptable(res.StatusCode, r.Redirect):
+	case !httpmessage.Acceptable(res.StatusCode, r.Redirect):
 		return flow.HTTPResponse{}, redacted(statusError(r, res, scrubber.Bytes(body), scrubber), scrubber, sent.all())
 	}
 	out, err := respond(r, res, body, scrubber)
@@ -266,27 +266,11 @@ func (c *Caller) send(req *http.Request, r flow.HTTPRequest, s *resolvedRequest,
 	if err != nil && !errors.Is(err, errTooLarge) {
 		status = 0
 	}
-	sent.end(status, retryAfter(res, c.maxRetryAfter))
+	sent.end(status, httpmessage.RetryAfter(res.StatusCode, res.Header, time.Now(), c.maxRetryAfter))
 	traced(span, status)
 	logger.FromContext(req.Context()).DebugContext(req.Context(), "Service answered a call",
 		"method", spanMethod(req.Method), "status", res.StatusCode, "took", time.Since(begun))
 	return res, body, err
-}
-
-// retryAfter returns the delay before another request that an overloaded service asks for, up to a limit.
-func retryAfter(res *http.Response, most time.Duration) time.Duration {
-	if res.StatusCode != http.StatusTooManyRequests && res.StatusCode != http.StatusServiceUnavailable {
-		return 0
-	}
-	return backoff.RetryAfter(res.Header.Get("Retry-After"), time.Now(), most)
-}
-
-// acceptable reports whether a status is a result. The client has already consumed 1xx.
-func acceptable(status int, redirect bool) bool {
-	if redirect {
-		return status >= 200 && status <= 399
-	}
-	return status >= 200 && status <= 299
 }
 
 // promptFor is how long a call sends its heartbeats at the shortest interval. Most that are canceled, because another

@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/signalbox-dev/signalbox/dsl/httpmessage"
 	"github.com/signalbox-dev/signalbox/internal/telemetry/tracing"
 )
 
@@ -40,7 +41,7 @@ func (c *Caller) trace(req *http.Request, r *resolvedRequest) (*http.Request, tr
 	if c.propagate {
 		carrier := propagation.MapCarrier{}
 		propagation.TraceContext{}.Inject(ctx, carrier)
-		setDefault(req.Header, headerTraceparent, carrier["traceparent"])
+		httpmessage.SetDefault(req.Header, headerTraceparent, carrier["traceparent"])
 	}
 	return req.WithContext(ctx), span
 }
