@@ -62,9 +62,9 @@ func (t *term) value() []byte {
 	return value
 }
 
-// previousOf returns what happened to the previous owner.
-func previousOf(p *Process, got *acquired) plan.Previous {
-	before := got.before
+// previous returns what happened to the previous owner.
+func (t *term) previous(ctx context.Context) plan.Previous {
+	before, p := t.acquired.before, t.l.p
 	switch {
 	case before == nil:
 		return plan.PreviousUnknown
@@ -73,8 +73,28 @@ func previousOf(p *Process, got *acquired) plan.Previous {
 	case before.Holder == p.ServerID || p.StoreFailed(before.Age()):
 		// The holder could not renew: it is this process, which is alive, or the store was failing.
 		return plan.PreviousUnknown
+	case t.outlived(ctx, *before):
+		return plan.PreviousUnknown
 	}
 	return plan.Crashed
+}
+
+// outlived reports whether the holder of an expired lease was alive when it should have renewed it: its heartbeat was
+// written later. A process that crashed writes none after that. A heartbeat that cannot be read counts as one, because
+// nothing is terminated for lack of data. Only a holder with an epoch counts: after one without, a supervisor may be
+// about to terminate the dispatcher still.
+func (t *term) outlived(ctx context.Context, before lease.Entry) bool {
+	var claim wire.Claim
+	if json.Unmarshal(before.Value, &claim) != nil || claim.Epoch == 0 {
+		return false
+	}
+	ask, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	beat, err := t.l.p.Leases.Get(ask, wire.WorkerKey(before.Holder))
+	if errors.Is(err, lease.ErrNotFound) {
+		return false
+	}
+	return err != nil || beat.RenewedAt.Sub(before.RenewedAt) > t.l.p.Timing.Renew+t.l.p.Timing.Margin
 }
 
 // take makes this process the owner of the dispatcher. After an action without its effect, it observes and decides
