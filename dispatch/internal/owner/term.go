@@ -258,10 +258,19 @@ func (a *attempt) detach(ctx context.Context) <-chan struct{} {
 	return done
 }
 
-// observe reads Temporal and the inbox. An error of either means that nothing is done.
+// observe reads Temporal and the inbox, at the same time. An error of either means that nothing is done.
 func (a *attempt) observe(ctx context.Context) (plan.Observed, wire.Execution, error) {
 	t := a.t
+	var group sync.WaitGroup
+	var progress []inbox.Progress
+	var unread error
+	group.Go(func() {
+		ask, cancel := context.WithTimeout(ctx, storeTimeout)
+		defer cancel()
+		progress, unread = t.l.p.Inbox.Progress(ask, t.l.name)
+	})
 	open, err := t.l.p.Temporal.Describe(ctx, t.l.name)
+	group.Wait()
 	if err != nil {
 		return plan.Observed{}, wire.Execution{}, err
 	}
@@ -273,11 +282,8 @@ func (a *attempt) observe(ctx context.Context) (plan.Observed, wire.Execution, e
 		return seen, *open, nil
 	}
 	seen.Owner, seen.Epoch = open.Memo.Owner, open.Memo.Epoch
-	ask, cancel := context.WithTimeout(ctx, storeTimeout)
-	defer cancel()
-	progress, err := t.l.p.Inbox.Progress(ask, t.l.name)
-	if err != nil {
-		return plan.Observed{}, wire.Execution{}, fmt.Errorf("read progress of dispatcher %q: %w", open.WorkflowID, err)
+	if unread != nil {
+		return plan.Observed{}, wire.Execution{}, fmt.Errorf("read progress of dispatcher %q: %w", open.WorkflowID, unread)
 	}
 	for _, p := range progress {
 		a.fence = p.Owner
