@@ -84,7 +84,7 @@ func (l Waiting) Aims() []figure.Aim {
 func (l Waiting) Markdown(line func(format string, args ...any)) {
 	line("One event at a time wakes one run, which it finds by type and a correlation key; both kinds wait on one " +
 		"server (API and worker) at the same")
-	line("time (SQLite), of which `worker.cache` has room for about 1,365: the others continue from their history.")
+	line("time (SQLite), of which `worker.cache` has room for about 680: the others continue from their history.")
 	line("")
 	line("| what | p50, p95, p99, longest | processor time: Signalbox + Temporal | aim | |")
 	line("|---|---|---|---|---|")
