@@ -122,8 +122,10 @@ func TestCrashedOwnersDispatcherIsReplaced(t *testing.T) {
 func TestDispatcherOfLivingOwnerIsAdopted(t *testing.T) {
 	t.Parallel()
 	for what, lives := range map[string]func(f *fixture, successor *process){
-		"by its heartbeat":             func(f *fixture, _ *process) { f.beat("a") },
-		"its heartbeat cannot be read": func(_ *fixture, successor *process) { successor.store.failReads(errors.New("lost")) },
+		"by its heartbeat": func(f *fixture, _ *process) { f.beat("a") },
+		"its heartbeat cannot be read": func(_ *fixture, successor *process) {
+			successor.store.failReads(errors.New("lost"))
+		},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
