@@ -53,7 +53,7 @@ func TestValidateReturnsEveryViolation(t *testing.T) {
 	})
 	for _, problem := range []string{
 		"server ID", "client: missing", "namespace: missing", "leases: missing", "inbox: missing",
-		"renew 1m0s is not shorter than ttl 15s",
+		"renew 1m0s is not shorter than ttl 9s",
 		"add up to 1h0m22s", `pattern "dispatcher-*": {project} is missing`,
 	} {
 		require.ErrorContains(t, err, problem)

@@ -74,9 +74,9 @@ func ExampleTiming() {
 	t.Renew = t.TTL
 	fmt.Println(t.Validate())
 	// Output:
-	// lease: 15s renewed every 5s
-	// renew 15s is not shorter than ttl 15s
-	// renew and margin 16s is not shorter than ttl 15s
+	// lease: 9s renewed every 3s
+	// renew 9s is not shorter than ttl 9s
+	// renew and margin 10s is not shorter than ttl 9s
 }
 
 // A source that cannot be read is reported with each dispatcher.

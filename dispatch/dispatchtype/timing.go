@@ -16,7 +16,7 @@ const MaxCleanup = 2 * time.Minute
 
 // Timing has the durations of leases, heartbeats and checks. A zero field gets the default given here.
 type Timing struct {
-	// TTL is the lifetime of an owner's lease without a renewal; 15 s. Renew is the interval of renewals; 5 s.
+	// TTL is the lifetime of an owner's lease without a renewal; 9 s. Renew is the interval of renewals; 3 s.
 	TTL, Renew time.Duration
 	// Margin is how long before the end of its lease an owner stops trusting it; 1 s.
 	Margin time.Duration
@@ -37,8 +37,8 @@ func (t Timing) WithDefaults() Timing {
 		value *time.Duration
 		def   time.Duration
 	}{
-		{&t.TTL, 15 * time.Second},
-		{&t.Renew, 5 * time.Second},
+		{&t.TTL, 9 * time.Second},
+		{&t.Renew, 3 * time.Second},
 		{&t.Margin, time.Second},
 		{&t.Heartbeat, 5 * time.Second},
 		{&t.StaleAfter, 20 * time.Second},

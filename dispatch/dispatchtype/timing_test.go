@@ -15,23 +15,23 @@ func TestDefaultsAreValid(t *testing.T) {
 	timing := dispatchtype.Timing{}.WithDefaults()
 	require.NoError(t, timing.Validate())
 	require.NoError(t, dispatchtype.Supervisor{}.WithDefaults().Validate(timing.StaleAfter))
-	require.Equal(t, 15*time.Second, timing.Owner().TTL)
+	require.Equal(t, 9*time.Second, timing.Owner().TTL)
 	require.Equal(t, 20*time.Second, timing.Worker().TTL)
 }
 
 func TestValidateReturnsEveryViolation(t *testing.T) {
 	t.Parallel()
 	timing := dispatchtype.Timing{
-		Renew: 15 * time.Second, Heartbeat: 30 * time.Second, StaleAfter: 30 * time.Second, Retention: 10 * time.Second,
+		Renew: 9 * time.Second, Heartbeat: 30 * time.Second, StaleAfter: 30 * time.Second, Retention: 9 * time.Second,
 		Idle: -1}
 	err := timing.WithDefaults().Validate()
 	require.Equal(t, []string{
 		"idle: -1ns is not positive",
-		"renew 15s is not shorter than ttl 15s",
-		"renew and margin 16s is not shorter than ttl 15s",
+		"renew 9s is not shorter than ttl 9s",
+		"renew and margin 10s is not shorter than ttl 9s",
 		"heartbeat 30s is not shorter than stale after 30s",
-		"stale after 30s is not shorter than retention 10s",
-		"ttl 15s is not shorter than retention 10s",
+		"stale after 30s is not shorter than retention 9s",
+		"ttl 9s is not shorter than retention 9s",
 	}, strings.Split(err.Error(), "\n"))
 
 	err = dispatchtype.Supervisor{

@@ -49,7 +49,7 @@ func main() {
 		"Redis for the leases, as redis://host:port; without it only one process may run")
 	flag.StringVar(&s.prefix, "prefix", "post:", "prefix of keys in Redis, the same for all processes")
 	flag.StringVar(&s.data, "data", "post", "folder of the inbox and the mailboxes, the same for all processes")
-	flag.DurationVar(&s.ttl, "ttl", 15*time.Second, "how long after a crash of the owner another process takes over")
+	flag.DurationVar(&s.ttl, "ttl", 9*time.Second, "how long after a crash of the owner another process takes over")
 	flag.Parse()
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil)).With("process", s.name)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -206,7 +206,7 @@ type Worker struct {
 	MaxConcurrentWorkflowTasks   int           `yaml:"max_concurrent_workflow_tasks" default:"200" doc:"Workflow tasks in progress at once, per project. At least 2. Projects share the processors of the process: when runs of several projects compute, each project gets an equal share."`
 	MaxConcurrentActivities      int           `yaml:"max_concurrent_activities" default:"200" doc:"Calls in progress at once that Temporal schedules, per project."`
 	MaxConcurrentLocalActivities int           `yaml:"max_concurrent_local_activities" default:"200" doc:"Calls in progress at once that run inside a workflow task, per project."`
-	Cache                        Size          `yaml:"cache" default:"96MiB" doc:"Memory for the state of open runs. The run that was used longest ago leaves it for another one, and continues from its history when something happens. A run is counted with 72KiB, what one needs on average; where values are large, memory_limit bounds them."`
+	Cache                        Size          `yaml:"cache" default:"48MiB" doc:"Memory for the state of open runs. The run that was used longest ago leaves it for another one, and continues from its history when something happens. A run is counted with 72KiB, what one needs on average; where values are large, memory_limit bounds them."`
 	StopTimeout                  time.Duration `yaml:"stop_timeout" default:"10s" doc:"How long a stopping worker lets running calls finish before it abandons them."`
 }
 

@@ -7,8 +7,8 @@ import (
 
 // Dispatch holds the intervals of leases and heartbeats of dispatchers and workers.
 type Dispatch struct {
-	TTL           time.Duration `yaml:"ttl" default:"15s" doc:"How long the ownership of a dispatcher is valid without a renewal. After a crash the next owner takes over when it has expired."`
-	Renew         time.Duration `yaml:"renew" default:"5s" doc:"Interval at which an owner renews it. Shorter than ttl by more than a second."`
+	TTL           time.Duration `yaml:"ttl" default:"9s" doc:"How long the ownership of a dispatcher is valid without a renewal. After a crash the next owner takes over when it has expired."`
+	Renew         time.Duration `yaml:"renew" default:"3s" doc:"Interval at which an owner renews it. Shorter than ttl by more than a second."`
 	Heartbeat     time.Duration `yaml:"heartbeat" default:"5s" doc:"Interval of a worker's heartbeats."`
 	StaleAfter    time.Duration `yaml:"stale_after" default:"20s" doc:"A worker without a heartbeat for this long counts as gone, and a dispatcher with work and without progress for this long as stale."`
 	Retention     time.Duration `yaml:"retention" default:"10m" doc:"How long entries of owners and workers stay readable after these are gone."`

@@ -45,7 +45,7 @@ func TestRedisIsValidated(t *testing.T) {
 		"{url: 'redis://h', prefix: '{a}'}":     `redis.prefix (signalbox.yaml:1): "{a}" holds a character`,
 		"{url: 'redis://h', timeout: 1ms}":      "redis.timeout (signalbox.yaml:1): 1ms is too short",
 		"{url: 'redis://h', timeout: 10s}": "redis.timeout (signalbox.yaml:1): 10s is too long: with " +
-			"dispatch.ttl 15s and dispatch.renew 5s, a renewal has to succeed within 9s",
+			"dispatch.ttl 9s and dispatch.renew 3s, a renewal has to succeed within 5s",
 		"{url: 'redis://h', password_file: /nowhere}": "redis.password_file (signalbox.yaml:1): the file cannot be read",
 		"{url: 'redis://:${file:/nowhere}@h'}": "redis.url (signalbox.yaml:1): ${file:/nowhere}: the file " +
 			"cannot be read",
@@ -90,9 +90,9 @@ func TestContradictingDispatchIntervals(t *testing.T) {
 	t.Parallel()
 	for yaml, want := range map[string]string{
 		"dispatch: {renew: 14s}": "dispatch.renew (signalbox.yaml:1): 14s is too " +
-			"long for dispatch.ttl (15s)",
-		"dispatch: {ttl: 5s}": "dispatch.renew (default): 5s is too long for " +
-			"dispatch.ttl (5s)",
+			"long for dispatch.ttl (9s)",
+		"dispatch: {ttl: 4s}": "dispatch.renew (default): 3s is too long for " +
+			"dispatch.ttl (4s)",
 		"dispatch: {heartbeat: 20s}": "dispatch.heartbeat (signalbox.yaml:1): 20s is " +
 			"not shorter than dispatch.stale_after (20s)",
 		"dispatch: {retention: 20s}": "dispatch.retention (signalbox.yaml:1): 20s is " +

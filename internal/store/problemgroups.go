@@ -21,7 +21,8 @@ func (s *Problems) StuckGroups(ctx context.Context, projects []string) (list []p
 				newest := map[string]int{}
 				_, err := sqlrow.Collect(ctx, c,
 					`SELECT v.project, v.code, v.cause, COUNT(*), MIN(v.since), MAX(v.checked_at), MAX(v.run_id)
-FROM run_verdicts v JOIN runs ON runs.id = v.run_id AND runs.sequence = v.sequence WHERE v.project IN `+marks+`
+FROM run_verdicts v JOIN runs ON runs.id = v.run_id AND runs.sequence = v.sequence
+WHERE runs.status IN `+openStatuses+` AND v.project IN `+marks+`
 GROUP BY v.project, v.code, v.cause
 ORDER BY v.project, v.code, v.cause`, args, func(row sqlrow.Scanner) (_ struct{}, err error) {
 						var g problem.StuckGroup

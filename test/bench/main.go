@@ -91,6 +91,7 @@ func run() error {
 	text, err := write(ctx, []section{
 		{"platform", "The platform", func(t platform.T) measured { return measure(t, p) }},
 		{"events", "Events", func(t platform.T) measured { return events.Measure(t, e, progress) }},
+		{"waiting", "Runs that wait", func(t platform.T) measured { return events.MeasureWaiting(t, e, progress) }},
 		{"quotas", "Quotas", func(t platform.T) measured { return quotas.Measure(t, q, progress) }},
 		{"tracing", "Tracing", func(t platform.T) measured { return tracing.Measure(t, r, progress) }},
 		{"connection", "The connection", func(t platform.T) measured { return connection.Measure(t, c, progress) }},

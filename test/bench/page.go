@@ -33,6 +33,9 @@ Seen is the median of the rounds, and in parentheses the smallest and the larges
 	aimsFoot = `
 The bare SDK has no API, and writes no row but those that a workflow writes itself: what Signalbox adds costs time. Each section states
 where the bare SDK was better; choose it where that decides. What the time buys is in the [comparison](comparison.md).
+
+Zigflow (` + "`github.com/zigflow/zigflow`" + `), which also runs this language on Temporal, is not measured here: the module proxy of the
+machine that measured does not serve it (v0.9.1 and v0.11.2: 403 Forbidden), so that it could not be built.
 `
 )
 

@@ -36,10 +36,10 @@ func TestOwnerKilled(t *testing.T) {
 	require.Equal(t, trials, succession.Terminated(line), "one takeover for each crash")
 	changes := x.history(t, line)
 	require.Equal(t, "takeover", changes[len(changes)-1].GetHow())
-	promise.Within(t, "takeover", takeover.At(.95), 20*time.Second)
+	promise.Within(t, "takeover", takeover.At(.95), 10*time.Second)
 	promise.Within(t, "pause of routing", longestWait(v), 10*time.Second)
 	promise.Record(t, promise.Figure{Promise: "P-D5", What: "owner killed (SIGKILL), another worker lives: until it " +
-		"owns the dispatcher", Aim: "p95 20 s", Trials: trials, Figure: takeover.String()})
+		"owns the dispatcher", Aim: "p95 10 s", Trials: trials, Figure: takeover.String()})
 	promise.Record(t, promise.Figure{
 		Promise: "P-D5", What: "the same: longest time that an event waited for its run", Aim: "p95 10 s", Trials: trials,
 		Figure: promise.Times{longestWait(v)}.String()})

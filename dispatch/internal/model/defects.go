@@ -15,6 +15,8 @@ type Defects struct {
 	// AdoptInterrupted adopts although an epoch was allocated after the dispatcher's, whose owner may be about to
 	// terminate it.
 	AdoptInterrupted bool
+	// ExcuseUnclaimed treats the expired lease of a process without an epoch as that of a living owner.
+	ExcuseUnclaimed bool
 	// StartReplaces starts with a policy that terminates an open run.
 	StartReplaces bool
 	// IDsWithServer has the server ID in workflow IDs.

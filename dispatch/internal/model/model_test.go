@@ -40,6 +40,8 @@ func TestDefectsAreDetected(t *testing.T) {
 			model.Defects{AdoptWithoutEpoch: true, AdoptInterrupted: true}, "an epoch does not grow"},
 		"adopt what another may terminate": {
 			model.Defects{AdoptInterrupted: true}, "a healthy dispatcher is terminated whose owner holds the lease"},
+		"adopt after a process without an epoch": {
+			model.Defects{ExcuseUnclaimed: true}, "a healthy dispatcher is terminated whose owner holds the lease"},
 		"start in place of what is open": {
 			model.Defects{StartReplaces: true}, "a healthy dispatcher is terminated whose owner holds the lease"},
 		"IDs with the server's name": {model.Defects{IDsWithServer: true}, "two dispatchers are open"},

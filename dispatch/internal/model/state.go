@@ -24,6 +24,8 @@ type entry struct {
 	sign   sign
 	holder int8
 	token  int8
+	// claimed is set once the holder has renewed it with its epoch.
+	claimed bool
 }
 
 // pair is an ownership.
@@ -57,6 +59,8 @@ type process struct {
 	token  int8
 	epoch  int8
 	before sign // how the previous owner ended
+	// lapsed is set if the lease of a previous owner with an epoch expired: its process may be alive.
+	lapsed bool
 	saw    int8 // the observed run
 }
 
@@ -177,7 +181,7 @@ func (s *state) routing() bool { return s.owned() && s.open.owner == s.fence }
 
 // mine reports whether a process holds the lease, by the token of its acquisition.
 func (s *state) mine(proc int8) bool {
-	return s.lease == entry{held, proc, s.at(proc).token}
+	return s.lease.sign == held && s.lease.holder == proc && s.lease.token == s.at(proc).token
 }
 
 // at returns a process.

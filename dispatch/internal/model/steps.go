@@ -90,8 +90,9 @@ func (n *stepper) acquire(proc int8) {
 	if s.lease.sign == held {
 		return
 	}
-	*s.at(proc) = process{phase: won, before: s.lease.sign, token: fresh}
-	s.lease = entry{held, proc, fresh}
+	lapsed := s.lease.sign == expired && (s.lease.claimed || n.ExcuseUnclaimed && s.lease.holder != supervisor)
+	*s.at(proc) = process{phase: won, before: s.lease.sign, lapsed: lapsed, token: fresh}
+	s.lease = entry{sign: held, holder: proc, token: fresh}
 	n.does(proc, "acquires the lease", s)
 }
 
@@ -120,7 +121,7 @@ func (n *stepper) renew(proc int8, then phase) {
 	s := n.from
 	switch {
 	case s.mine(proc):
-		s.at(proc).phase = then
+		s.at(proc).phase, s.lease.claimed = then, true
 		n.does(proc, "renews its lease", s)
 	case n.RenewWithoutToken && s.lease.sign == held:
 		s.at(proc).phase = then
@@ -131,18 +132,31 @@ func (n *stepper) renew(proc int8, then phase) {
 	}
 }
 
+// excuse is why an expired lease is no crash.
+type excuse int8
+
+const (
+	crashed excuse = iota // it is one
+	alive                 // the heartbeat of its holder, which had an epoch, was written later
+	failing               // the store was failing
+)
+
 // decide observes Temporal and calls plan.Decide. Whether the dispatcher makes progress, and whether an expired lease
-// counts as a crash, may be either way.
+// counts as a crash, may be either way: by the heartbeat of its holder, or because the store was seen failing.
 func (n *stepper) decide(proc int8) {
 	for _, silent := range []bool{false, true} {
-		for _, excused := range []bool{false, true} {
+		for _, excuse := range []excuse{crashed, alive, failing} {
 			s := n.from
 			p := s.at(proc)
 			before := p.before
-			if excused && before == expired {
+			switch {
+			case before != expired || excuse == crashed:
+			case excuse == failing:
 				before = none
-				// The store was seen failing, which counts as a loss.
+				// It counts as a loss.
 				s.watcher.lost = s.watcher.phase == striking
+			case p.lapsed:
+				before = none
 			}
 			then := n.decideBy(decisionInput{before, s.open.id != 0, s.open.legacy, s.open.owner, pair{p.epoch, proc}, silent},
 				n.AdoptInterrupted)
@@ -151,7 +165,7 @@ func (n *stepper) decide(proc int8) {
 			case ending, adopting:
 				p.saw = s.open.id
 			case owning:
-				p.before = none
+				p.before, p.lapsed = none, false
 			default:
 			}
 			n.add(step{actor: proc, what: "decides", why: then.why, to: s})
@@ -201,7 +215,7 @@ func (n *stepper) start(proc int8) {
 	}
 	s.open = run{id: fresh, owner: own}
 	unknown := s
-	p.phase, p.before = owning, none
+	p.phase, p.before, p.lapsed = owning, none, false
 	n.add(step{actor: proc, what: "starts one", to: s, violated: violated})
 	unknown.at(proc).phase = sure
 	n.add(step{actor: proc, what: "starts one, and gets no answer", to: unknown, fault: true, violated: violated})
@@ -228,7 +242,7 @@ func (n *stepper) adopt(proc int8) {
 		n.does(proc, "has its adoption rejected", s)
 		return
 	}
-	adopted.at(proc).phase, adopted.at(proc).before = owning, none
+	adopted.at(proc).phase, adopted.at(proc).before, adopted.at(proc).lapsed = owning, none, false
 	n.add(step{actor: proc, what: "adopts", to: adopted, violated: violated})
 }
 

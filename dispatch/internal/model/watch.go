@@ -17,7 +17,7 @@ func (n *stepper) watch() {
 			n.does(supervisor, "finds the entry changed, and keeps it", s)
 			return
 		}
-		s.lease = entry{held, supervisor, fresh}
+		s.lease = entry{sign: held, holder: supervisor, token: fresh}
 		s.watcher = watcher{phase: striking, token: fresh, target: w.target}
 		n.does(supervisor, "acquires the lease", s)
 	case striking:

@@ -118,6 +118,18 @@ func (f *fixture) holds(t *testing.T, key, holder string, value any, terms lease
 	return e
 }
 
+// keepsOrders renews the lease of the dispatcher of orders for a time.
+func (f *fixture) keepsOrders(t *testing.T, d time.Duration) {
+	t.Helper()
+	for end := time.Now().Add(d); time.Now().Before(end); {
+		<-time.After(min(timing.Renew, time.Until(end)))
+		e, err := f.leases.Get(t.Context(), wire.OwnerKey(orders))
+		require.NoError(t, err)
+		_, err = f.leases.Renew(t.Context(), e.Key, e.Token, nil, timing.Owner())
+		require.NoError(t, err)
+	}
+}
+
 // resignsOrders resigns the lease of orders.
 func (f *fixture) resignsOrders(t *testing.T) {
 	t.Helper()
@@ -174,7 +186,7 @@ func TestGetReturnsAllSources(t *testing.T) {
 			[]any{d.Name, d.WorkflowID, d.Status, d.Class})
 		require.Equal(t, []any{"r1", inbox.Owner{Epoch: 3, Holder: "a"}, 1, int64(17)},
 			[]any{d.Execution.RunID, d.Execution.Owner, d.Execution.Interpreter, d.Execution.HistoryLength})
-		require.Equal(t, []any{lease.Held, inbox.Owner{Epoch: 3, Holder: "a"}, 11 * time.Second},
+		require.Equal(t, []any{lease.Held, inbox.Owner{Epoch: 3, Holder: "a"}, 5 * time.Second},
 			[]any{d.Lease.State, d.Lease.Owner, d.Lease.Remaining})
 		require.NotEqual(t, entry.Token, d.Lease.Token, "a token is not shown in full")
 		require.Contains(t, entry.Token, d.Lease.Token)
@@ -233,13 +245,13 @@ func TestStatuses(t *testing.T) {
 			f.open[0].Type, f.open[0].Memo, f.unlisted = "theirs.type", nil, true
 			f.resignsOrders(t)
 		}, dispatchtype.Foreign, "", 0},
-		"superseded": {func(_ *testing.T, f *fixture) {
+		"superseded": {func(t *testing.T, f *fixture) {
 			f.rows[0].Owner.Epoch = 4 // the owner's epoch; its termination fails
-			<-time.After(11 * time.Second)
+			f.keepsOrders(t, 11*time.Second)
 		}, dispatchtype.Stale, dispatchtype.ClassHealthy, 0},
 		"superseded, between two attempts": {func(t *testing.T, f *fixture) {
 			f.rows[0].Owner.Epoch = 4
-			<-time.After(11 * time.Second)
+			f.keepsOrders(t, 11*time.Second)
 			f.resignsOrders(t)
 		}, dispatchtype.Stale, dispatchtype.ClassUnknown, 0},
 		"superseded, in the second attempt": {func(t *testing.T, f *fixture) {

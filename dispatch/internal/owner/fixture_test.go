@@ -198,6 +198,7 @@ type leaseStore struct {
 	mu       sync.Mutex
 	away     error
 	refused  error // the error of every write, while reads succeed
+	unread   error // the error of every read
 	failed   time.Time
 	lost     bool   // the answer of the next acquisition is lost
 	acquired func() // called after an acquisition, before its answer arrives
@@ -220,6 +221,23 @@ func (s *leaseStore) refuse(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.refused = err
+}
+
+// failReads makes the store refuse reads.
+func (s *leaseStore) failReads(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unread = err
+}
+
+func (s *leaseStore) Get(ctx context.Context, key string) (lease.Entry, error) {
+	s.mu.Lock()
+	err := s.unread
+	s.mu.Unlock()
+	if err != nil {
+		return lease.Entry{}, err
+	}
+	return s.Store.Get(ctx, key)
 }
 
 // refusal returns the error of a write.
@@ -276,6 +294,16 @@ func (s *leaseStore) Resign(ctx context.Context, key, token string) error {
 		return err
 	}
 	return s.Store.Resign(ctx, key, token)
+}
+
+// beat writes the heartbeat of a process.
+func (f *fixture) beat(id string) {
+	key, lifetime := wire.WorkerKey(id), dispatchtype.Timing{}.WithDefaults().Worker()
+	_, _, err := f.leases.Acquire(f.t.Context(), key, id, nil, lifetime)
+	if held, ok := errors.AsType[*lease.HeldError](err); ok {
+		_, err = f.leases.Renew(f.t.Context(), key, held.Entry.Token, nil, lifetime)
+	}
+	require.NoError(f.t, err)
 }
 
 // process is the loop of one process, and the events that it reported.

@@ -293,7 +293,7 @@ func (l *Loop) hold(ctx context.Context, got *acquired) error {
 	})
 	defer t.resign(ctx)
 	drain(l.handover)
-	if err := t.take(ctx, previousOf(l.p, got)); err != nil {
+	if err := t.take(ctx, t.previous(ctx)); err != nil {
 		return err
 	}
 	l.failures = 0

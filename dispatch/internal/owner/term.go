@@ -62,9 +62,9 @@ func (t *term) value() []byte {
 	return value
 }
 
-// previousOf returns what happened to the previous owner.
-func previousOf(p *Process, got *acquired) plan.Previous {
-	before := got.before
+// previous returns what happened to the previous owner.
+func (t *term) previous(ctx context.Context) plan.Previous {
+	before, p := t.acquired.before, t.l.p
 	switch {
 	case before == nil:
 		return plan.PreviousUnknown
@@ -73,8 +73,28 @@ func previousOf(p *Process, got *acquired) plan.Previous {
 	case before.Holder == p.ServerID || p.StoreFailed(before.Age()):
 		// The holder could not renew: it is this process, which is alive, or the store was failing.
 		return plan.PreviousUnknown
+	case t.outlived(ctx, *before):
+		return plan.PreviousUnknown
 	}
 	return plan.Crashed
+}
+
+// outlived reports whether the holder of an expired lease was alive when it should have renewed it: its heartbeat was
+// written later. A process that crashed writes none after that. A heartbeat that cannot be read counts as one, because
+// nothing is terminated for lack of data. Only a holder with an epoch counts: after one without, a supervisor may be
+// about to terminate the dispatcher still.
+func (t *term) outlived(ctx context.Context, before lease.Entry) bool {
+	var claim wire.Claim
+	if json.Unmarshal(before.Value, &claim) != nil || claim.Epoch == 0 {
+		return false
+	}
+	ask, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	beat, err := t.l.p.Leases.Get(ask, wire.WorkerKey(before.Holder))
+	if errors.Is(err, lease.ErrNotFound) {
+		return false
+	}
+	return err != nil || beat.RenewedAt.Sub(before.RenewedAt) > t.l.p.Timing.Renew+t.l.p.Timing.Margin
 }
 
 // take makes this process the owner of the dispatcher. After an action without its effect, it observes and decides
@@ -238,10 +258,19 @@ func (a *attempt) detach(ctx context.Context) <-chan struct{} {
 	return done
 }
 
-// observe reads Temporal and the inbox. An error of either means that nothing is done.
+// observe reads Temporal and the inbox, at the same time. An error of either means that nothing is done.
 func (a *attempt) observe(ctx context.Context) (plan.Observed, wire.Execution, error) {
 	t := a.t
+	var group sync.WaitGroup
+	var progress []inbox.Progress
+	var unread error
+	group.Go(func() {
+		ask, cancel := context.WithTimeout(ctx, storeTimeout)
+		defer cancel()
+		progress, unread = t.l.p.Inbox.Progress(ask, t.l.name)
+	})
 	open, err := t.l.p.Temporal.Describe(ctx, t.l.name)
+	group.Wait()
 	if err != nil {
 		return plan.Observed{}, wire.Execution{}, err
 	}
@@ -253,11 +282,8 @@ func (a *attempt) observe(ctx context.Context) (plan.Observed, wire.Execution, e
 		return seen, *open, nil
 	}
 	seen.Owner, seen.Epoch = open.Memo.Owner, open.Memo.Epoch
-	ask, cancel := context.WithTimeout(ctx, storeTimeout)
-	defer cancel()
-	progress, err := t.l.p.Inbox.Progress(ask, t.l.name)
-	if err != nil {
-		return plan.Observed{}, wire.Execution{}, fmt.Errorf("read progress of dispatcher %q: %w", open.WorkflowID, err)
+	if unread != nil {
+		return plan.Observed{}, wire.Execution{}, fmt.Errorf("read progress of dispatcher %q: %w", open.WorkflowID, unread)
 	}
 	for _, p := range progress {
 		a.fence = p.Owner

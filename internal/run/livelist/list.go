@@ -13,8 +13,10 @@ import (
 )
 
 const (
-	// pollInterval is the time between two reads of the first page, which find what other processes have changed.
-	pollInterval = time.Second
+	// pollInterval is the time between two reads of the first page, which find what other processes have changed;
+	// movingInterval after a read that has found something.
+	pollInterval   = time.Second
+	movingInterval = 500 * time.Millisecond
 	// firstFresh is the maximum age of the page that a new watcher receives.
 	firstFresh = 250 * time.Millisecond
 	// countInterval is the time between two counts while the runs change, recountInterval while no change is known: other
@@ -114,7 +116,8 @@ func (l *list) load(ctx context.Context) error {
 	for i, r := range page {
 		ids[i] = r.ID
 	}
-	l.setPage(ids, began)
+	l.setPage(ids)
+	l.setPoll(began, pollInterval)
 	for _, r := range page {
 		l.put(row{run: r, matches: true})
 	}
@@ -131,12 +134,16 @@ func (l *list) readPage(ctx context.Context) error {
 	return l.poll(ctx)
 }
 
-func (l *list) setPage(ids []string, began time.Time) {
+func (l *list) setPage(ids []string) {
 	l.page, l.inPage = ids, make(map[string]bool, len(ids))
 	for _, id := range ids {
 		l.inPage[id] = true
 	}
-	l.polledAt, l.nextPoll = began, began.Add(rest(pollInterval, time.Since(began), l.active()))
+}
+
+// setPoll is called when the page was read.
+func (l *list) setPoll(began time.Time, interval time.Duration) {
+	l.polledAt, l.nextPoll = began, began.Add(rest(interval, time.Since(began), l.active()))
 }
 
 // setNext is called when the rows of the page are up to date.
@@ -188,14 +195,17 @@ func (l *list) poll(ctx context.Context) error {
 			wanted = append(wanted, v.ID)
 		}
 	}
-	l.setPage(ids, began)
+	l.setPage(ids)
 	for id, e := range l.rows.byID {
 		known := entryOf[row](e).value
 		if !l.inPage[id] && !known.gone && (before[id] || !known.run.Status.Terminal()) {
 			wanted = append(wanted, id)
 		}
 	}
-	if len(wanted) > 0 {
+	if len(wanted) == 0 {
+		l.setPoll(began, pollInterval)
+	} else {
+		l.setPoll(began, movingInterval)
 		found, err := l.store.ListRuns(ctx, run.Filter{Project: l.filter.Project, IDs: wanted})
 		if err != nil {
 			l.nextPoll = began // the rows of the page are not read

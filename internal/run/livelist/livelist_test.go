@@ -380,7 +380,7 @@ func TestWatchersShareReads(t *testing.T) {
 	group.Wait()
 	require.LessOrEqual(t, float64(f.store.lists.Load()-lists), 4*seconds+2*seconds,
 		"changed rows are read once for all lists")
-	require.LessOrEqual(t, float64(f.store.versions.Load()-versions), 2*seconds)
+	require.LessOrEqual(t, float64(f.store.versions.Load()-versions), 4*seconds)
 	require.LessOrEqual(t, float64(f.store.counts.Load()-counts), 2*seconds)
 }
 

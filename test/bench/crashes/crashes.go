@@ -51,7 +51,7 @@ func (r Report) Markdown(line func(format string, args ...any)) {
 		times promise.Times
 		aim   float64
 	}{
-		{"owner killed, another worker lives: until it owns the dispatcher", r.takeovers, 20},
+		{"owner killed, another worker lives: until it owns the dispatcher", r.takeovers, 10},
 		{"the only worker of a project killed: until another project's supervisor has ended its dispatcher", r.cleanups, 30},
 	} {
 		line("| %s | %d | %s | %.0f s | %s |", row.what, len(row.times), three(row.times), row.aim,

@@ -38,9 +38,8 @@ func Short() Plan {
 
 // Report has all measurements.
 type Report struct {
-	plan      Plan
-	stores    []*rates
-	listeners listeners
+	plan   Plan
+	stores []*rates
 }
 
 // Measure executes a plan. It calls progress with the name of each part that begins.
@@ -65,8 +64,6 @@ func Measure(t platform.T, p Plan, progress func(string)) Report {
 		r.stores = append(r.stores, s.rates)
 		scope.Close()
 	}
-	progress("an event among many runs that wait")
-	r.listeners = measureListeners(t, p)
 	return r
 }
 
@@ -76,7 +73,7 @@ func (r Report) Aims() []figure.Aim {
 	for _, s := range r.stores {
 		aims = append(aims, s.aim())
 	}
-	return append(aims, r.listeners.aim())
+	return aims
 }
 
 // Markdown writes the section's body, one line per call.
@@ -106,7 +103,4 @@ func (r Report) Markdown(line func(format string, args ...any)) {
 		"that wake a run each and %d to one run;",
 		r.plan.Rounds, r.plan.Unwanted, r.plan.Starting, r.plan.Paced, r.plan.Single, r.plan.Wakes, r.plan.Collected)
 	line("medians of rounds, percentiles of all.")
-	line("")
-	r.listeners.markdown(line, r.plan)
-	r.listeners.earlier.markdown(line, r.plan.Waiting)
 }

@@ -12,7 +12,6 @@ import (
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
 	"github.com/signalbox-dev/signalbox/test/bench/bare"
 	"github.com/signalbox-dev/signalbox/test/bench/compare"
-	"github.com/signalbox-dev/signalbox/test/bench/figure"
 	"github.com/signalbox-dev/signalbox/test/feed"
 	"github.com/signalbox-dev/signalbox/test/platform"
 )
@@ -146,70 +145,4 @@ func (s *environment) collected(t platform.T, p Plan) compare.Pair {
 	})
 	series := compare.Measure(t, compare.Work{Rounds: p.Rounds, Runs: 1, Callers: 1}, signalbox, sdk)
 	return compare.Pair{Signalbox: series[0].Of(p.Collected), Bare: series[1].Of(p.Collected)}
-}
-
-// listeners compares an event that wakes one among many waiting runs with one that wakes one among few.
-type listeners struct {
-	few, many    int
-	fewer, among compare.Series
-	earlier      earlier
-	idle         float64 // processor time of the server per second while all wait, in milliseconds
-	memory       float64
-}
-
-// measureListeners measures on SQLite. The runs of both sides wait at the same time on one server, for events of two
-// types.
-func measureListeners(t platform.T, p Plan) listeners {
-	scope := platform.NewScope(t.Context(), t.Name())
-	defer scope.Close()
-	s := newEnvironment(scope, platform.SQLite(scope))
-	few := p.Wakes * p.Rounds
-	l := listeners{few: few, many: p.Waiting}
-	small, large := s.newSleepers(scope, "few", few), s.newSleepers(scope, "many", p.Waiting)
-	large.start(scope, p.Waiting)
-	small.start(scope, few)
-	l.memory = s.server.Memory(scope)
-	l.idle = idle(scope, s.server)
-	series := compare.Measure(scope, compare.Work{Rounds: p.Rounds, Runs: p.Wakes, Callers: 1}, s.does(nil, small.wake),
-		s.does(nil, large.wake))
-	l.fewer, l.among = series[0], series[1]
-	l.earlier = s.measureEarlier(scope, p)
-	return l
-}
-
-// idle returns the processor time that a server uses per second without requests, in milliseconds.
-func idle(t platform.T, server *platform.Server) float64 {
-	const length = 5 * time.Second
-	before := server.CPU(t)
-	select {
-	case <-time.After(length):
-	case <-t.Context().Done():
-	}
-	return milliseconds(server.CPU(t)-before) / length.Seconds()
-}
-
-const listenersAim = 5 // milliseconds of processor time
-
-func (l listeners) aim() figure.Aim {
-	return figure.Aim{
-		What: fmt.Sprintf("processor time of the server for an event that wakes one among %d waiting runs", l.many),
-		Aim:  fmt.Sprintf("< %d ms", listenersAim),
-		Seen: fmt.Sprintf("%.1f ms", l.among.CPU()), Met: l.among.CPU() < listenersAim,
-	}
-}
-
-func (l listeners) markdown(line func(format string, args ...any), p Plan) {
-	line("One event at a time wakes one run, which it finds by type and a correlation key; both kinds wait on one " +
-		"server at the same time (SQLite):")
-	line("")
-	line("| what | p50, p95, p99, longest | processor time: Signalbox + Temporal | aim | |")
-	line("|---|---|---|---|---|")
-	line("| one of %d runs that wait for events of its type | %s | %s | | |", l.few, figure.Four(l.fewer.Times()),
-		l.fewer.CPUs())
-	line("| one of %d | %s | %s | < %d ms of Signalbox | %s |", l.many, figure.Four(l.among.Times()), l.among.CPUs(),
-		listenersAim, figure.Verdict(l.among.CPU() < listenersAim))
-	line("")
-	line("%d rounds of %d events of each kind. The processor time contains what the server uses without any event: %.0f "+
-		"ms per second while all wait; its memory is %.0f MB then.",
-		p.Rounds, p.Wakes, l.idle, l.memory)
 }

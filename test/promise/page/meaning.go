@@ -36,7 +36,7 @@ func promised() []meaning {
 			"epochs, over 500 restarts and crashes under load."},
 		{"P-D4", "No event is lost and none takes effect twice, under the same faults."},
 		{"P-D5", "A planned hand-over takes less than 250 ms (p95). After a crash another worker owns the dispatcher " +
-			"within 20 s (p95), or within 3 s of the start of the next worker once the lease has expired; routing pauses for " +
+			"within 10 s (p95), or within 3 s of the start of the next worker once the lease has expired; routing pauses for " +
 			"less than 10 s (p95)."},
 		{"P-D6", "A stale dispatcher is cleaned up within 30 s (p95)."},
 		{"P-D7", "Each crashed worker is evicted once, and no worker that is late for less than the threshold."},
