@@ -31,12 +31,12 @@ const (
 )
 
 // Deliver implements [inbox.Inbox]. The attempt takes a turn of its project.
-func (r *Router) Deliver(ctx context.Context, name inbox.Name, d inbox.Delivery) inbox.Outcome {
+func (r *Router) Deliver(ctx context.Context, name inbox.Name, d inbox.Delivery) (outcome inbox.Outcome) {
 	release, err := r.opts.Turns.Acquire(ctx, name.Project, kindOf(d))
 	if err != nil {
 		return inbox.Outcome{Result: inbox.Released}
 	}
-	defer release()
+	defer func() { release(outcome.Result == inbox.Done) }()
 	return r.deliver(ctx, d)
 }
 
@@ -73,12 +73,13 @@ var _ inbox.Batcher = (*Router)(nil)
 
 // DeliverMany implements [inbox.Batcher]: events that wake the same run share a signal. The other deliveries are made
 // one by one, and so are those that Temporal rejects together.
-func (r *Router) DeliverMany(ctx context.Context, name inbox.Name, list []inbox.Delivery) []inbox.Outcome {
+func (r *Router) DeliverMany(ctx context.Context, name inbox.Name,
+	list []inbox.Delivery) (outcomes []inbox.Outcome) {
 	release, err := r.opts.Turns.Acquire(ctx, name.Project, kindOf(list[0]))
 	if err != nil {
 		return nil // no attempt was made
 	}
-	defer release()
+	defer func() { release(len(outcomes) > 0 && outcomes[0].Result == inbox.Done) }()
 	wakes := together(list)
 	if len(wakes) < 2 { //nolint:mnd // one is delivered as always
 		return []inbox.Outcome{r.deliver(ctx, list[0])}

@@ -60,8 +60,9 @@ func anEvent(position int64, data string) event.Event {
 type turnsOf struct{ *semaphore.Shared }
 
 // Acquire implements [dispatcher.Turns].
-func (s turnsOf) Acquire(ctx context.Context, project, _ string) (release func(), err error) {
-	return s.Shared.Acquire(ctx, project)
+func (s turnsOf) Acquire(ctx context.Context, project, _ string) (release func(done bool), err error) {
+	free, err := s.Shared.Acquire(ctx, project)
+	return func(bool) { free() }, err
 }
 
 func deliver(t *testing.T, g *targets, d event.Delivery, attempt int) inbox.Outcome {
@@ -315,7 +316,7 @@ func TestDeliveriesWaitForATurnOfTheirProject(t *testing.T) {
 		require.Equal(t, inbox.Released, r.Deliver(short, name, one).Result, "it does not count as an attempt")
 		require.Empty(t, r.DeliverMany(short, name, []inbox.Delivery{one}))
 		require.Zero(t, g.signals)
-		release()
+		release(true)
 		require.Equal(t, inbox.Done, r.Deliver(t.Context(), name, one).Result)
 		require.Equal(t, inbox.Done, r.DeliverMany(t.Context(), name, []inbox.Delivery{one})[0].Result, "it was given back")
 		require.Equal(t, 2, g.signals)

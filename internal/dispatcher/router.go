@@ -38,9 +38,9 @@ type Reports interface {
 
 // Turns are turns that projects share.
 type Turns interface {
-	// Acquire waits for a turn for a request of a kind, and returns the function that releases it. Its error is that of
-	// ctx.
-	Acquire(ctx context.Context, project, kind string) (release func(), err error)
+	// Acquire waits for a turn for a request of a kind, and returns the function that releases it; done reports whether
+	// the request was fulfilled. The error is that of ctx.
+	Acquire(ctx context.Context, project, kind string) (release func(done bool), err error)
 }
 
 // RouterOptions configure [NewRouter].

@@ -56,7 +56,7 @@ func TestRequestsOfRunsTakeTurnsOfTheirProject(t *testing.T) {
 			short, cancel := context.WithTimeout(t.Context(), time.Second)
 			require.ErrorIs(t, request(short), context.DeadlineExceeded, name)
 			cancel()
-			release()
+			release(true)
 			require.NoError(t, request(t.Context()), name)
 		}
 		require.EqualValues(t, 3, events)

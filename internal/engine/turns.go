@@ -19,9 +19,9 @@ const (
 	fastestPeriod = 2 * time.Minute
 )
 
-// Turns are the turns of a process, which its projects share: of the interpreter, and of what runs and events request of
-// Temporal and the store, which are starts of children, deliveries, events and listeners. Temporal and the database have
-// no order of projects, so what one project has in progress there is what the runs of all others wait behind.
+// Turns are the turns of a process, which its projects share: of the interpreter, and of what runs and events request
+// of Temporal and the store, which are starts of children, deliveries, events and listeners. Temporal and the database
+// have no order of projects, so what one project has in progress there is what the runs of all others wait behind.
 type Turns struct {
 	compute, requests *semaphore.Shared
 
@@ -39,27 +39,31 @@ func NewTurns(processors int) *Turns {
 	}
 }
 
-// Acquire waits for a turn of a request of the project, and returns the function that releases it. kind is one of a few
-// kinds of requests that take about as long as each other. Its error is that of ctx.
+// Acquire waits for a turn of a request of the project, and returns the function that releases it; done reports whether
+// the request was fulfilled, because a refusal takes less time. kind is one of a few kinds of requests that take about
+// as long as each other. The error is that of ctx.
 //
 // While other projects are active in the process, a project has few turns. If more of its requests wait, a turn then
 // rests after a request that took longer than the fastest ones of its kind ([rest]): the more a project slows Temporal
 // and the store down, the less it requests of them.
-func (t *Turns) Acquire(ctx context.Context, project, kind string) (release func(), err error) {
+func (t *Turns) Acquire(ctx context.Context, project, kind string) (release func(done bool), err error) {
 	if _, err := t.requests.Acquire(ctx, project); err != nil {
 		return nil, err
 	}
 	begun := time.Now()
-	return sync.OnceFunc(func() {
+	return func(done bool) {
 		now := time.Now()
 		took := now.Sub(begun)
-		least := t.least(kind, took, now)
+		least := took
+		if done {
+			least = t.least(kind, took, now)
+		}
 		if t.requests.Contended(project) {
 			t.requests.Rest(project, rest(took, least))
 			return
 		}
 		t.requests.Release(project)
-	}), nil
+	}, nil
 }
 
 // least records the duration of a request, and returns the shortest duration of its kind within the last minutes.

@@ -327,9 +327,9 @@ func (w *Workers) tuner(name string, used *usage) (worker.WorkerTuner, error) {
 // as those of a busy worker do, while the worker executes nothing.
 const activityPollers = 2
 
-// workflowPollers is the maximum number of pollers of each kind for workflow tasks: one kind polls for tasks of new runs,
-// the other for those of the runs that the process caches. The SDK's simple pollers all take cached runs as long as some
-// wait: new runs would not start, and the task queue would look in Temporal as if no worker polled it.
+// workflowPollers is the maximum number of pollers of each kind for workflow tasks: one kind polls for tasks of new
+// runs, the other for those of the runs that the process caches. The SDK's simple pollers all take cached runs as long
+// as some wait: new runs would not start, and the task queue would look in Temporal as if no worker polled it.
 const workflowPollers = 2
 
 func (w *Workers) build(c client.Client, name string) (worker.Worker, error) {

@@ -14,9 +14,9 @@ import (
 //	if err != nil { return err }
 //	defer release()
 //
-// When callers with several keys wait for a turn, the key with the fewest turns in use is next, and among equals the one
-// that was served least recently. A key with hundreds of callers thus delays a caller with another key by one turn, not
-// by hundreds. A key alone gets all turns. Callers with the same key are served in order of arrival.
+// When callers with several keys wait for a turn, the key with the fewest turns in use is next, and among equals the
+// one that was served least recently. A key with hundreds of callers thus delays a caller with another key by one turn,
+// not by hundreds. A key alone gets all turns. Callers with the same key are served in order of arrival.
 //
 // It is safe for concurrent use.
 type Shared struct {
@@ -68,8 +68,8 @@ func NewShared(turns int) *Shared {
 // activeFor is the time for which a key counts as active after a turn.
 const activeFor = 10 * time.Second
 
-// Limit limits the turns that a key uses while callers with other keys are active: that got a turn of this semaphore, or
-// of one of the others, within the last ten seconds. A key alone still gets all turns. It must be called before the
+// Limit limits the turns that a key uses while callers with other keys are active: that got a turn of this semaphore,
+// or of one of the others, within the last ten seconds. A key alone still gets all turns. It must be called before the
 // semaphore is used.
 func (s *Shared) Limit(each int, also ...*Shared) *Shared {
 	s.each, s.also = max(each, 1), also
@@ -118,8 +118,8 @@ func (s *Shared) Release(key string) {
 	s.changed(key)
 }
 
-// Rest ends a turn of the key like Release, but callers with the same key get it only after the given time: what the key
-// requests leaves the others room meanwhile.
+// Rest ends a turn of the key like Release, but callers with the same key get it only after the given time: what the
+// key requests leaves the others room meanwhile.
 func (s *Shared) Rest(key string, lasts time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
