@@ -109,7 +109,7 @@ func workloads() []workload {
 			ends: []string{"completed"}, spreads: true},
 		{name: "events that start their workflow", head: "schedule: {on: {one: {with: {type: bomb.echoed}}}}\n",
 			tasks: emit("a", "bomb.echoed") + emit("b", "bomb.echoed"), ends: []string{"completed"}, spreads: true},
-		{name: "retries without a limit", tasks: branches(100, "{do: [{t: {try: [{r: {raise: {error: {type: "+
+		{name: "retries without a limit", tasks: branches(20, "{do: [{t: {try: [{r: {raise: {error: {type: "+
 			"'https://example.com/no', status: 500}}}}], catch: {retry: {}}}}]}"), runs: 20},
 		{name: "large inputs", tasks: "  - w: {wait: {hours: 1}}\n", input: `{"v":"` + strings.Repeat("a", 500<<10) + `"}`,
 			runs: 60},
