@@ -55,7 +55,7 @@ func newEvents(p *process, s *storage, c *connection, runs *runs, leases lease.S
 	e.service = event.NewService(rows, s, hints, e, event.Options{Limits: eventLimits(p.cfg), Now: time.Now})
 	e.inbox = dispatcher.NewRouter(dispatcher.RouterOptions{
 		Store: rows, Matcher: match.New(match.Options{}), Runs: runs.service.Service, Waker: c.engine, Hints: hints,
-		Reports: event.Platform{Service: e.service},
+		Turns: p.turns, Reports: event.Platform{Service: e.service},
 	})
 	e.dispatchers, err = dispatch.New(dispatch.Options{
 		ServerID: p.serverID, Build: p.version, Client: manager.Client, Namespace: p.cfg.Temporal.Namespace,

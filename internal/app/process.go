@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"runtime"
 
 	"github.com/google/uuid"
 	"go.temporal.io/sdk/worker"
@@ -30,10 +31,13 @@ type process struct {
 	telemetry *telemetry.Telemetry
 	memory    *memory.Monitor
 	processor *processor.Monitor
+	turns     *engine.Turns
 }
 
 func newProcess(ctx context.Context, opts Options) (_ *process, err error) {
-	p := &process{cfg: opts.Config, log: opts.Log, version: opts.Version, serverID: newServerID(), keys: opts.Keys}
+	p := &process{cfg: opts.Config, log: opts.Log, version: opts.Version, serverID: newServerID(), keys: opts.Keys,
+		turns: engine.NewTurns(runtime.GOMAXPROCS(0)),
+	}
 	if p.keys == nil {
 		if p.keys, err = p.cfg.Encryption.Ring(); err != nil {
 			return nil, err

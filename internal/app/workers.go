@@ -31,6 +31,7 @@ func newWorkers(c *components) *workers {
 	executes := engine.NewWorkers(c.connection.engine, c.storage, caller, engine.WorkerOptions{
 		Children: c.runs.children,
 		Events:   c.events.service, Publisher: event.Platform{Service: c.events.service},
+		Turns:           c.turns,
 		Quota:           c.quotas.service,
 		Extend:          func(_ string, r temporalworker.Registry) { c.events.dispatchers.Register(r) },
 		Served:          c.events.serve,

@@ -30,8 +30,24 @@ const (
 	maxUnknown = 10
 )
 
-// Deliver implements [inbox.Inbox].
-func (r *Router) Deliver(ctx context.Context, _ inbox.Name, d inbox.Delivery) inbox.Outcome {
+// Deliver implements [inbox.Inbox]. The attempt takes a turn of its project.
+func (r *Router) Deliver(ctx context.Context, name inbox.Name, d inbox.Delivery) (outcome inbox.Outcome) {
+	release, err := r.opts.Turns.Acquire(ctx, name.Project, kindOf(d))
+	if err != nil {
+		return inbox.Outcome{Result: inbox.Released}
+	}
+	defer func() { release(outcome.Result == inbox.Done) }()
+	return r.deliver(ctx, d)
+}
+
+// kindOf returns the kind of a delivery's request.
+func kindOf(d inbox.Delivery) string {
+	item, _ := d.Item.(event.Delivery)
+	return "deliver " + string(item.Kind)
+}
+
+// deliver makes one delivery.
+func (r *Router) deliver(ctx context.Context, d inbox.Delivery) inbox.Outcome {
 	item, ok := d.Item.(event.Delivery)
 	if !ok || len(item.Events) == 0 {
 		return inbox.Outcome{Result: inbox.Dead, Reason: "the events of the delivery are gone"}
@@ -57,10 +73,16 @@ var _ inbox.Batcher = (*Router)(nil)
 
 // DeliverMany implements [inbox.Batcher]: events that wake the same run share a signal. The other deliveries are made
 // one by one, and so are those that Temporal rejects together.
-func (r *Router) DeliverMany(ctx context.Context, name inbox.Name, list []inbox.Delivery) []inbox.Outcome {
+func (r *Router) DeliverMany(ctx context.Context, name inbox.Name,
+	list []inbox.Delivery) (outcomes []inbox.Outcome) {
+	release, err := r.opts.Turns.Acquire(ctx, name.Project, kindOf(list[0]))
+	if err != nil {
+		return nil // no attempt was made
+	}
+	defer func() { release(len(outcomes) > 0 && outcomes[0].Result == inbox.Done) }()
 	wakes := together(list)
 	if len(wakes) < 2 { //nolint:mnd // one is delivered as always
-		return []inbox.Outcome{r.Deliver(ctx, name, list[0])}
+		return []inbox.Outcome{r.deliver(ctx, list[0])}
 	}
 	ctx = auth.WithActor(ctx, auth.System())
 	if first, ok := list[0].Item.(event.Delivery); ok {
@@ -71,7 +93,7 @@ func (r *Router) DeliverMany(ctx context.Context, name inbox.Name, list []inbox.
 	case inbox.Done:
 		return slices.Repeat([]inbox.Outcome{outcome}, len(wakes))
 	case inbox.Dead:
-		return []inbox.Outcome{r.Deliver(ctx, name, list[0])}
+		return []inbox.Outcome{r.deliver(ctx, list[0])}
 	default:
 		return []inbox.Outcome{outcome}
 	}

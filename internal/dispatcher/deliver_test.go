@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -19,6 +20,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/dispatcher"
 	"github.com/signalbox-dev/signalbox/internal/event"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/semaphore"
 )
 
 // targets receive deliveries, record them and return scripted errors.
@@ -54,9 +56,18 @@ func anEvent(position int64, data string) event.Event {
 		Data: json.RawMessage(data)}
 }
 
+// turnsOf are turns without rests.
+type turnsOf struct{ *semaphore.Shared }
+
+// Acquire implements [dispatcher.Turns].
+func (s turnsOf) Acquire(ctx context.Context, project, _ string) (release func(done bool), err error) {
+	free, err := s.Shared.Acquire(ctx, project)
+	return func(bool) { free() }, err
+}
+
 func deliver(t *testing.T, g *targets, d event.Delivery, attempt int) inbox.Outcome {
 	t.Helper()
-	r := dispatcher.NewRouter(dispatcher.RouterOptions{Runs: g, Waker: g})
+	r := dispatcher.NewRouter(dispatcher.RouterOptions{Runs: g, Waker: g, Turns: turnsOf{semaphore.NewShared(1)}})
 	return r.Deliver(t.Context(), inbox.Name{Project: shop, TaskQueue: "q"},
 		inbox.Delivery{ID: d.ID, Attempt: attempt, Item: d})
 }
@@ -276,7 +287,7 @@ func TestEventsForOneRunShareASignal(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			g := tt.targets
-			r := dispatcher.NewRouter(dispatcher.RouterOptions{Runs: &g, Waker: &g})
+			r := dispatcher.NewRouter(dispatcher.RouterOptions{Runs: &g, Waker: &g, Turns: turnsOf{semaphore.NewShared(1)}})
 			outcomes := r.DeliverMany(t.Context(), inbox.Name{Project: shop, TaskQueue: "q"}, tt.list)
 			require.Len(t, outcomes, tt.done)
 			require.Equal(t, tt.last, outcomes[tt.done-1].Result, outcomes)
@@ -287,4 +298,28 @@ func TestEventsForOneRunShareASignal(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestDeliveriesWaitForATurnOfTheirProject has one turn, which another project uses.
+func TestDeliveriesWaitForATurnOfTheirProject(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g, turns := &targets{}, turnsOf{semaphore.NewShared(1)}
+		r := dispatcher.NewRouter(dispatcher.RouterOptions{Runs: g, Waker: g, Turns: turns})
+		name := inbox.Name{Project: shop, TaskQueue: "q"}
+		one := inbox.Delivery{ID: "d", Attempt: 1, Item: event.Delivery{
+			ID: "d", Project: shop, Kind: event.Wake, RunID: "r", Events: []event.Event{anEvent(1, `1`)}}}
+		release, err := turns.Acquire(t.Context(), "other", "start")
+		require.NoError(t, err)
+		short, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		require.Equal(t, inbox.Released, r.Deliver(short, name, one).Result, "it does not count as an attempt")
+		require.Empty(t, r.DeliverMany(short, name, []inbox.Delivery{one}))
+		require.Zero(t, g.signals)
+		release(true)
+		require.Equal(t, inbox.Done, r.Deliver(t.Context(), name, one).Result)
+		require.Equal(t, inbox.Done, r.DeliverMany(t.Context(), name, []inbox.Delivery{one})[0].Result, "it was given back")
+		require.Equal(t, 2, g.signals)
+		require.True(t, turns.AcquireWithin("other", 0))
+	})
 }

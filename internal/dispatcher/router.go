@@ -36,6 +36,13 @@ type Reports interface {
 	Publish(ctx context.Context, project string, events []event.Event) ([]event.Accepted, error)
 }
 
+// Turns are turns that projects share.
+type Turns interface {
+	// Acquire waits for a turn for a request of a kind, and returns the function that releases it; done reports whether
+	// the request was fulfilled. The error is that of ctx.
+	Acquire(ctx context.Context, project, kind string) (release func(done bool), err error)
+}
+
 // RouterOptions configure [NewRouter].
 type RouterOptions struct {
 	Store   event.Store
@@ -44,6 +51,8 @@ type RouterOptions struct {
 	Waker   Waker
 	// Reports publishes [RunRefused] events; nil publishes nothing.
 	Reports Reports
+	// Turns are the turns that the attempts of all projects in the process share.
+	Turns Turns
 	// Hints notifies of commits, of this process and of others.
 	Hints *pubsub.Notifier
 }

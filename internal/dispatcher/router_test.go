@@ -23,6 +23,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/pubsub"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/semaphore"
 	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/store/storetest"
 	"github.com/signalbox-dev/signalbox/internal/workflow"
@@ -130,7 +131,7 @@ func newRouterBench(t testing.TB, o store.Options) *routerBench {
 	t.Cleanup(func() { require.NoError(t, b.runs.Close(last)) })
 	b.Router = dispatcher.NewRouter(dispatcher.RouterOptions{
 		Store: kept.Events(), Matcher: match.New(match.Options{}), Runs: b.runs, Waker: b.engine, Hints: hints,
-		Reports: event.Platform{Service: b.events},
+		Turns: turnsOf{semaphore.NewShared(1)}, Reports: event.Platform{Service: b.events},
 	})
 	require.NoError(t, b.Start(t.Context()))
 	t.Cleanup(func() { require.NoError(t, b.Stop(last)) })

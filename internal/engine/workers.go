@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -22,6 +21,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/loop"
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/quota"
+	"github.com/signalbox-dev/signalbox/internal/semaphore"
 	registry "github.com/signalbox-dev/signalbox/internal/worker"
 )
 
@@ -82,6 +82,8 @@ type WorkerOptions struct {
 	Publisher schedule.Publisher
 	// Children starts child runs. nil: runs start none.
 	Children Children
+	// Turns are those of the process.
+	Turns *Turns
 	// Quota grants steps. nil: runs have no quota of steps.
 	Quota Quota
 	// Timers measures the timers of runs. nil: they are not measured. It must not block.
@@ -101,7 +103,6 @@ type Workers struct {
 	projects Projects
 	calls    Calls
 	opts     WorkerOptions
-	shares   *fairShare
 
 	mu      sync.Mutex
 	serving map[string]bool
@@ -117,7 +118,7 @@ type Workers struct {
 // NewWorkers returns the workers. None polls before Start.
 func NewWorkers(engine *Engine, projects Projects, calls Calls, opts WorkerOptions) *Workers {
 	w := &Workers{
-		engine: engine, projects: projects, calls: calls, opts: opts, shares: newFairShare(runtime.GOMAXPROCS(0)),
+		engine: engine, projects: projects, calls: calls, opts: opts,
 		serving: map[string]bool{},
 		usage:   map[string]*usage{},
 	}
@@ -300,18 +301,18 @@ func (w *Workers) Busy() []registry.Busy {
 
 // tuner limits the concurrent work of a project's worker.
 func (w *Workers) tuner(name string, used *usage) (worker.WorkerTuner, error) {
-	workflowTasks, err := w.shares.Slots(name, w.opts.WorkflowTasks)
-	if err != nil {
-		return nil, err
-	}
+	var err error
 	fixed := func(size int) worker.SlotSupplier {
 		supplier, fixedErr := worker.NewFixedSizeSlotSupplier(size)
 		err = errors.Join(err, fixedErr)
 		return supplier
 	}
+	held := func(size int, until *semaphore.Shared) worker.SlotSupplier {
+		return &heldSlots{fixed(size), until, name}
+	}
 	options := worker.CompositeTunerOptions{
-		WorkflowSlotSupplier:      used.workflowTasks.Of(workflowTasks),
-		ActivitySlotSupplier:      used.activities.Of(fixed(w.opts.Activities)),
+		WorkflowSlotSupplier:      used.workflowTasks.Of(held(w.opts.WorkflowTasks, w.opts.Turns.compute)),
+		ActivitySlotSupplier:      used.activities.Of(held(w.opts.Activities, w.opts.Turns.requests)),
 		LocalActivitySlotSupplier: fixed(w.opts.LocalActivities),
 		// Signalbox does not use these two, but a tuner requires them.
 		NexusSlotSupplier: fixed(1), SessionActivitySlotSupplier: fixed(1),
@@ -326,6 +327,11 @@ func (w *Workers) tuner(name string, used *usage) (worker.WorkerTuner, error) {
 // as those of a busy worker do, while the worker executes nothing.
 const activityPollers = 2
 
+// workflowPollers is the maximum number of pollers of each kind for workflow tasks: one kind polls for tasks of new
+// runs, the other for those of the runs that the process caches. The SDK's simple pollers all take cached runs as long
+// as some wait: new runs would not start, and the task queue would look in Temporal as if no worker polled it.
+const workflowPollers = 2
+
 func (w *Workers) build(c client.Client, name string) (worker.Worker, error) {
 	used := &usage{}
 	tuner, err := w.tuner(name, used)
@@ -335,23 +341,26 @@ func (w *Workers) build(c client.Client, name string) (worker.Worker, error) {
 	fresh := worker.New(c, contract.TaskQueue(name), worker.Options{
 		Tuner: tuner, MaxHeartbeatThrottleInterval: flow.HeartbeatsWithin, WorkerStopTimeout: w.opts.StopTimeout,
 		MaxConcurrentActivityTaskPollers: min(activityPollers, w.opts.Activities),
-		DeadlockDetectionTimeout:         longestTask, BackgroundActivityContext: w.life,
+		WorkflowTaskPollerBehavior: worker.NewPollerBehaviorAutoscaling(worker.PollerBehaviorAutoscalingOptions{
+			InitialNumberOfPollers: 1, MinimumNumberOfPollers: 1, MaximumNumberOfPollers: workflowPollers,
+		}),
+		DeadlockDetectionTimeout: longestTask, BackgroundActivityContext: w.life,
 		Interceptors: []interceptor.WorkerInterceptor{&activityLog{project: name}},
 	})
 	interpreter := flow.New(w.life, w.engine.documents, w.engine.tap,
-		w.engine.limits).Share(w.shares).StopAfter(longestCompute).Measure(w.opts.Timers)
+		w.engine.limits).Share(w.opts.Turns.compute).StopAfter(longestCompute).Measure(w.opts.Timers)
 	fresh.RegisterWorkflowWithOptions(interpreter.Run, workflow.RegisterOptions{Name: contract.RunWorkflow})
 	fresh.RegisterActivityWithOptions(w.calls.Call, activity.RegisterOptions{Name: flow.HTTPActivity})
 	fresh.RegisterActivityWithOptions(w.calls.Call, activity.RegisterOptions{Name: flow.CredentialsActivity})
 	fresh.RegisterActivityWithOptions(flow.Barrier, activity.RegisterOptions{Name: flow.BarrierActivity})
 	if w.opts.Events != nil {
-		RegisterEvents(fresh, w.opts.Events)
+		RegisterEvents(fresh, sharedEvents{w.opts.Events, w.opts.Turns})
 	}
 	if w.opts.Publisher != nil {
 		schedule.Register(fresh, w.opts.Publisher, w.engine.schedules)
 	}
 	if w.opts.Children != nil {
-		registerChildActivities(fresh, w.opts.Children)
+		registerChildActivities(fresh, sharedChildren{w.opts.Children, w.opts.Turns})
 	}
 	if w.opts.Quota != nil {
 		fresh.RegisterActivityWithOptions(w.grant, activity.RegisterOptions{Name: flow.QuotaActivity})

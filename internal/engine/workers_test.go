@@ -88,6 +88,7 @@ func startWorkers(t *testing.T, e *engine.Engine, projects engine.Projects, only
 // startWith is startWorkers with other options.
 func startWith(t *testing.T, e *engine.Engine, projects engine.Projects, o engine.WorkerOptions) *engine.Workers {
 	t.Helper()
+	o.Turns = engine.NewTurns(1)
 	w := engine.NewWorkers(e, projects, noCalls{}, o)
 	ctx, cancel := context.WithCancel(t.Context())
 	require.NoError(t, w.Start(ctx))
@@ -169,7 +170,7 @@ func TestWorkersExtend(t *testing.T) {
 		*list = append(*list, name)
 	}
 	w := engine.NewWorkers(e, &fakeProjects{names: []string{"default", "team-7"}}, noCalls{}, engine.WorkerOptions{
-		WorkflowTasks: 4, Activities: 4, LocalActivities: 4, StopTimeout: time.Second,
+		WorkflowTasks: 4, Activities: 4, LocalActivities: 4, StopTimeout: time.Second, Turns: engine.NewTurns(1),
 		Extend: func(name string, r worker.Registry) {
 			r.RegisterActivityWithOptions(func(context.Context) error { return nil }, activity.RegisterOptions{Name: "extra"})
 			note(&extended, name)

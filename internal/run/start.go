@@ -119,12 +119,12 @@ func (s *Service) tryStart(ctx, answer context.Context, req StartRequest) (Run, 
 		}
 		return s.existing(ctx, answer, req, err)
 	}
-	if err := s.handOvers.Reserve(answer); err != nil {
+	if err := s.handOvers.Reserve(answer, r.Project); err != nil {
 		return Run{}, false, cmp.Or(ctx.Err(), err)
 	}
 	stored, created, err := s.store.InsertRun(ctx, r, startEntry(ctx, r, req.Reason))
 	if err != nil || !created || stored.QueuedReason == QueuedAdmission {
-		s.handOvers.Release()
+		s.handOvers.Release(r.Project)
 	}
 	switch {
 	case err != nil:
@@ -177,7 +177,9 @@ func (s *Service) ReadyFor(ctx context.Context, project, trigger string) error {
 // input may contain redaction marks: r is the run as requested, to be inserted again when its row was removed.
 func (s *Service) launch(ctx, answer context.Context, req StartRequest, r, stored Run) (Run, bool, error) {
 	outcome := make(chan handedOver, 1)
-	s.handOvers.Begin(ctx, func(ctx context.Context, answered func()) { s.handOver(ctx, stored, answered, outcome) })
+	s.handOvers.Begin(ctx, r.Project, func(ctx context.Context, answered func()) {
+		s.handOver(ctx, stored, answered, outcome)
+	})
 	var result handedOver
 	select {
 	case result = <-outcome:

@@ -7,13 +7,16 @@ import (
 	"time"
 
 	"github.com/signalbox-dev/signalbox/internal/apperror"
+	"github.com/signalbox-dev/signalbox/internal/semaphore"
 )
 
 // startSlots limit how many starts of runs wait for Temporal's answer at a time, whether their callers still wait
-// or not. When the process stops, Close waits for those that remain. They are safe for concurrent use.
+// or not. Projects share them: the next free slot is for the project with the fewest. When the process stops, Close
+// waits for the starts that remain. They are safe for concurrent use.
 type startSlots struct {
 	retry time.Duration // the delay that callers without a slot receive
-	slots chan struct{}
+	limit int
+	slots *semaphore.Shared
 	// closing is closed by Close, under mu: further starts are refused.
 	closing chan struct{}
 
@@ -28,28 +31,22 @@ type startSlots struct {
 
 // newStartSlots returns limit slots.
 func newStartSlots(limit int, retry time.Duration) *startSlots {
-	return &startSlots{retry: retry, slots: make(chan struct{}, limit), closing: make(chan struct{}),
+	return &startSlots{retry: retry, limit: limit, slots: semaphore.NewShared(limit), closing: make(chan struct{}),
 		cut: map[int]context.CancelFunc{}}
 }
 
-// Reserve waits for a slot until ctx ends. A reserved slot is used by Begin, or released.
-func (p *startSlots) Reserve(ctx context.Context) error {
-	select {
-	case p.slots <- struct{}{}:
-	default:
-		select {
-		case p.slots <- struct{}{}:
-		case <-ctx.Done():
-			return apperror.New(apperror.Unavailable, apperror.EngineUnavailable,
-				"%d starts wait for Temporal's answer already; nothing was started, try again in a moment", cap(p.slots)).
-				WithRetry(p.retry).WithCause(ctx.Err())
-		}
+// Reserve waits for a slot of the project until ctx ends. A reserved slot is used by Begin, or released.
+func (p *startSlots) Reserve(ctx context.Context, project string) error {
+	if _, err := p.slots.Acquire(ctx, project); err != nil {
+		return apperror.New(apperror.Unavailable, apperror.EngineUnavailable,
+			"%d starts wait for Temporal's answer already; nothing was started, try again in a moment", p.limit).
+			WithRetry(p.retry).WithCause(err)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	select {
 	case <-p.closing:
-		<-p.slots
+		p.slots.Release(project)
 		return apperror.New(apperror.Unavailable, apperror.EngineUnavailable,
 			"this server is stopping; nothing was started, try again").
 			WithRetry(p.retry)
@@ -60,14 +57,14 @@ func (p *startSlots) Reserve(ctx context.Context) error {
 }
 
 // Release returns a slot that was not used.
-func (p *startSlots) Release() {
-	<-p.slots
+func (p *startSlots) Release(project string) {
+	p.slots.Release(project)
 	p.joined.Done()
 }
 
-// Begin runs work in the background in a reserved slot, which work returns by calling answered, or by ending. The
-// context of work has the values of ctx and ends only when Close cancels it.
-func (p *startSlots) Begin(ctx context.Context, work func(ctx context.Context, answered func())) {
+// Begin runs work in the background in a reserved slot of the project, which work returns by calling answered, or by
+// ending. The context of work has the values of ctx and ends only when Close cancels it.
+func (p *startSlots) Begin(ctx context.Context, project string, work func(ctx context.Context, answered func())) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	p.mu.Lock()
 	p.last++
@@ -78,7 +75,7 @@ func (p *startSlots) Begin(ctx context.Context, work func(ctx context.Context, a
 	}
 	p.mu.Unlock()
 	go func() {
-		answered := sync.OnceFunc(func() { <-p.slots })
+		answered := sync.OnceFunc(func() { p.slots.Release(project) })
 		defer p.joined.Done()
 		defer answered()
 		defer func() {

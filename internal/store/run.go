@@ -83,20 +83,6 @@ func (s *Store) RemoveUnstarted(ctx context.Context, id string,
 	return removed && err == nil, err
 }
 
-// MarkHandedOver implements [run.Store].
-func (s *Store) MarkHandedOver(ctx context.Context, id, executionID string, at time.Time) error {
-	return s.db.Exec(ctx, "mark run as handed over", func(ctx context.Context, c sqldb.Conn) error {
-		changed, err := sqlrow.Affected(ctx, c, `UPDATE runs
-SET queued_reason = $2, status_at = $3, execution_id = $4, sequence = sequence + 1
-WHERE id = $1 AND status = $5 AND queued_reason = $6`,
-			id, run.QueuedWorker, sqlrow.Micros(at), executionID, run.Queued, run.QueuedStarting)
-		if err != nil || changed {
-			return err
-		}
-		return needRun(ctx, c, id)
-	})
-}
-
 // GetRun implements [run.Store].
 func (s *Store) GetRun(ctx context.Context, project, id string) (r run.Run, err error) {
 	err = s.db.Read(ctx, "get run", func(ctx context.Context, c sqldb.Conn) (err error) {

@@ -55,6 +55,7 @@ type Store struct {
 	events      *events.Store
 	verdicts    *runrow.VerdictRows
 	starts      *groupcommit.Committer[string, *start, *start]
+	handOvers   *groupcommit.Committer[struct{}, *handOver, *handOver]
 	texts       *texts
 	// onAdmissible is called with projects where a run may be admitted; may be nil.
 	onAdmissible func(project string)
@@ -88,6 +89,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		events: inbox, verdicts: runrow.NewVerdictRows(db, inbox), texts: newTexts(db.Dialect()),
 	}
 	s.starts = groupcommit.New(s.commitStarts, groupcommit.Options[string, *start]{MaxGroup: maxStarts})
+	s.handOvers = groupcommit.New(s.commitHandOvers, groupcommit.Options[struct{}, *handOver]{MaxGroup: maxHandOvers})
 	return s, nil
 }
 
@@ -96,6 +98,8 @@ type texts struct {
 	// run is the columns of a run.
 	run    string
 	starts *sqlrow.Statement[*start]
+	// handOvers marks runs as handed over.
+	handOvers *sqlrow.Statement[*handOver]
 	// labels and entries write the labels and audit entries of new runs where starts does not.
 	labels  *sqlrow.Statement[runrow.Label]
 	entries *sqlrow.Statement[*start]
@@ -108,7 +112,7 @@ type texts struct {
 func newTexts(d sqldb.Dialect) *texts {
 	nothing := func(sqlrow.Fields) string { return "" }
 	return &texts{
-		run: sqlrow.Columns(runFields), starts: startsStatement(d),
+		run: sqlrow.Columns(runFields), starts: startsStatement(d), handOvers: handOversStatement(d),
 		labels: sqlrow.InsertStatement(d, "run_labels", runrow.Label.Fields, nothing),
 		entries: sqlrow.InsertStatement(d, "audit", func(one *start) sqlrow.Fields { return ledger.Fields(&one.entry) },
 			nothing),
@@ -138,6 +142,7 @@ func (s *Store) Stop(ctx context.Context) error {
 	closed := make(chan error, 1)
 	go func() {
 		s.starts.Close()
+		s.handOvers.Close()
 		closed <- s.db.Close()
 	}()
 	select {

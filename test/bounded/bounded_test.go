@@ -191,6 +191,9 @@ func TestBoundedWorkloads(t *testing.T) {
 			canceled := x.runWorkload(t, b)
 			stop()
 			load.Wait()
+			if b.spreads {
+				x.stopSpreading(t, b)
+			}
 			x.requireWithinBounds(t, b, quiet, steady, canceled)
 			if len(slowestTimes) == 0 || steady.At(.95) > slowestTimes.At(.95) {
 				slowest, slowestTimes = b, steady
@@ -266,7 +269,12 @@ func (x *environment) start(t *testing.T, b workload, workflow string) []*signal
 // cancel cancels the runs that have not ended after a while, and returns how long each took to end.
 func (x *environment) cancel(t *testing.T, b workload, runs []*signalboxv1.Run) (canceled promise.Times) {
 	t.Helper()
+	dwell, stop := context.WithTimeout(t.Context(), x.dwell)
+	defer stop()
 	x.watchFor(t, runs[0], x.dwell)
+	if b.spreads { // the first run may end soon
+		<-dwell.Done()
+	}
 	for i, r := range runs {
 		now := x.servers[i%2].Run(t, r.GetId())
 		if slices.Contains(b.ends, now.GetStatus()) {
@@ -281,6 +289,32 @@ func (x *environment) cancel(t *testing.T, b workload, runs []*signalboxv1.Run) 
 		canceled = append(canceled, time.Since(asked))
 	}
 	return canceled
+}
+
+// stopSpreading pauses the workflow of runs that start others, and waits for the end of all of them. No worker has
+// stopped, so no run may have a verdict that says so.
+func (x *environment) stopSpreading(t *testing.T, b workload) {
+	t.Helper()
+	name := "bombs/" + b.document()
+	r := x.servers[0].CLI(t, "workflow", "pause", name, "--reason", "it has had its time")
+	require.Equal(t, platform.ExitOK, r.Code, r.String())
+	platform.Eventually(t, platform.Patience, func() string {
+		counted, err := x.servers[0].Runs.CountRuns(t.Context(), connect.NewRequest(&signalboxv1.CountRunsRequest{
+			Project: platform.DefaultProject, Filter: &signalboxv1.RunFilter{Workflow: name}}))
+		if err != nil {
+			return err.Error()
+		}
+		require.NotContains(t, counted.Msg.GetStuck(), "POLLER_STALE")
+		open := maps.Clone(counted.Msg.GetStatuses())
+		maps.DeleteFunc(open, func(status string, _ int64) bool {
+			return status != "queued" && status != "running" && status != "waiting"
+		})
+		if len(open) > 0 {
+			return fmt.Sprintf("%v are open", open)
+		}
+		t.Logf("ended: %v", counted.Msg.GetStatuses())
+		return ""
+	})
 }
 
 // watchFor waits for the given time, or until the run has ended.

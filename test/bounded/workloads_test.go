@@ -28,6 +28,9 @@ type workload struct {
 	// while.
 	status, text string
 	ends         []string
+	// spreads reports that the runs start others, which continue after the end of the first ones: the workflow is paused
+	// then.
+	spreads bool
 	// beside is called while the runs are open.
 	beside func(t *testing.T, x *environment, workflow string, runs []*signalboxv1.Run)
 }
@@ -48,6 +51,11 @@ func loop(times int, task string) string {
 // set returns a task that evaluates one expression and keeps only the length of its result.
 func set(expression string) string {
 	return "  - s:\n      set:\n        n: '${ " + expression + " }'\n"
+}
+
+// emit returns a task that emits an event.
+func emit(name, kind string) string {
+	return fmt.Sprintf("  - %s: {emit: {event: {with: {source: /bomb, type: %s}}}}\n", name, kind)
 }
 
 // branches returns a fork with a number of identical branches.
@@ -96,6 +104,13 @@ func workloads() []workload {
 		{name: "listeners", tasks: branches(300, "{listen: {to: {any: [{with: {type: bomb.never}}]}}}")},
 		{name: "children", tasks: loop(2000,
 			"            run: {await: false, workflow: {namespace: bombs, name: leaf, version: '1.0.0'}}\n")},
+		{name: "tree of children", tasks: loop(200,
+			"            run: {await: false, workflow: {namespace: bombs, name: tree-of-children, version: '1.0.0'}}\n"),
+			ends: []string{"completed"}, spreads: true},
+		{name: "events that start their workflow", head: "schedule: {on: {one: {with: {type: bomb.echoed}}}}\n",
+			tasks: emit("a", "bomb.echoed") + emit("b", "bomb.echoed"), ends: []string{"completed"}, spreads: true},
+		{name: "retries without a limit", tasks: branches(20, "{do: [{t: {try: [{r: {raise: {error: {type: "+
+			"'https://example.com/no', status: 500}}}}], catch: {retry: {}}}}]}"), runs: 20},
 		{name: "large inputs", tasks: "  - w: {wait: {hours: 1}}\n", input: `{"v":"` + strings.Repeat("a", 500<<10) + `"}`,
 			runs: 60},
 		{name: "watches, reads and exports", tasks: nestedLoop, ends: limited, beside: readAll},
@@ -103,11 +118,13 @@ func workloads() []workload {
 	}
 }
 
+// document returns the name of a workload's document.
+func (b workload) document() string { return strings.NewReplacer(" ", "-", ",", "").Replace(b.name) }
+
 // source returns the document of a workload. All are in one workflow namespace, so that they can start each other.
 func (b workload) source() string {
-	name := strings.NewReplacer(" ", "-", ",", "").Replace(b.name)
-	return fmt.Sprintf("document: {dsl: '1.0.3', namespace: bombs, name: %s, version: '1.0.0'}\n%sdo:\n%s", name, b.head,
-		b.tasks)
+	return fmt.Sprintf("document: {dsl: '1.0.3', namespace: bombs, name: %s, version: '1.0.0'}\n%sdo:\n%s", b.document(),
+		b.head, b.tasks)
 }
 
 // readAll watches a run many times over, reads its steps, and exports it and the list of runs, until the watchers'

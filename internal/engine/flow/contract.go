@@ -39,8 +39,8 @@ type ListeningSink interface {
 
 // Turns divides the processors of a process among projects. It decides when a run computes, never its results.
 type Turns interface {
-	// Acquire waits for a turn for at most the given time and reports whether it got one. Release ends the turn.
-	Acquire(project string, wait time.Duration) bool
+	// AcquireWithin waits for a turn for at most the given time and reports whether it got one. Release ends the turn.
+	AcquireWithin(project string, wait time.Duration) bool
 	Release(project string)
 }
 

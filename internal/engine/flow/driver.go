@@ -160,7 +160,7 @@ const turnWait = 100 * time.Millisecond
 // project. Nothing in it waits: a turn that is held while a workflow waits is lost for the whole process until Temporal
 // responds.
 func (d *driver) compute() []interp.Effect {
-	for !d.turns.Acquire(d.in.Project, turnWait) {
+	for !d.turns.AcquireWithin(d.in.Project, turnWait) {
 		d.yield()
 	}
 	defer d.turns.Release(d.in.Project)

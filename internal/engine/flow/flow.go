@@ -68,8 +68,8 @@ func (w *Workflow) Measure(timers Timers) *Workflow {
 // unlimited grants every turn.
 type unlimited struct{}
 
-func (unlimited) Acquire(string, time.Duration) bool { return true }
-func (unlimited) Release(string)                     {}
+func (unlimited) AcquireWithin(string, time.Duration) bool { return true }
+func (unlimited) Release(string)                           {}
 
 // Barrier implements BarrierActivity.
 func Barrier(context.Context) error { return nil }

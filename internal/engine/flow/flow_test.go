@@ -103,7 +103,7 @@ type testRun struct {
 // turns counts the turns in use. The environment runs one workflow goroutine at a time.
 type turns struct{ held, given atomic.Int64 }
 
-func (s *turns) Acquire(string, time.Duration) bool {
+func (s *turns) AcquireWithin(string, time.Duration) bool {
 	s.held.Add(1)
 	s.given.Add(1)
 	return true

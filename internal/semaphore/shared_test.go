@@ -1,0 +1,220 @@
+package semaphore_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/signalbox-dev/signalbox/internal/semaphore"
+)
+
+// takeTurn takes a turn for a time, and returns how long it waited for it.
+func takeTurn(t *testing.T, s *semaphore.Shared, key string, lasts time.Duration) (waited time.Duration) {
+	t.Helper()
+	since := time.Now()
+	release, err := s.Acquire(t.Context(), key)
+	require.NoError(t, err)
+	waited = time.Since(since)
+	<-time.After(lasts)
+	release()
+	return waited
+}
+
+func TestBusyKeyDelaysAnotherByOneTurn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const lasts = 50 * time.Millisecond
+		s := semaphore.NewShared(2)
+		var group sync.WaitGroup
+		for range 300 {
+			group.Go(func() { takeTurn(t, s, "flood", lasts) })
+		}
+		synctest.Wait()
+		for range 50 {
+			require.LessOrEqual(t, takeTurn(t, s, "other", lasts), lasts)
+		}
+		group.Wait()
+		require.True(t, s.AcquireWithin("other", 0), "every turn was given back")
+		require.True(t, s.AcquireWithin("other", 0))
+		require.False(t, s.AcquireWithin("other", time.Millisecond), "and there are no more than two")
+		s.Release("other")
+		s.Release("other")
+	})
+}
+
+func TestWaitingKeysGetEqualShares(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := semaphore.NewShared(3)
+		done := map[string]int{}
+		var mu sync.Mutex
+		end := time.Now().Add(10 * time.Second)
+		var group sync.WaitGroup
+		for key, callers := range map[string]int{"few": 5, "many": 50, "most": 200} {
+			for range callers {
+				group.Go(func() {
+					for time.Now().Before(end) {
+						takeTurn(t, s, key, 10*time.Millisecond)
+						if time.Now().After(end) {
+							return
+						}
+						mu.Lock()
+						done[key]++
+						mu.Unlock()
+					}
+				})
+			}
+		}
+		group.Wait()
+		for _, key := range []string{"few", "many", "most"} {
+			require.InDelta(t, 1000, done[key], 100, "of 3000 turns in all: %v", done)
+		}
+	})
+}
+
+func TestSingleKeyGetsAllTurns(t *testing.T) {
+	t.Parallel()
+	s := semaphore.NewShared(4)
+	for range 4 {
+		require.True(t, s.AcquireWithin("only", 0))
+	}
+	require.False(t, s.AcquireWithin("only", time.Millisecond))
+	for range 4 {
+		s.Release("only")
+	}
+}
+
+func TestEndOfAContextWithdrawsItsCaller(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := semaphore.NewShared(1)
+		release, err := s.Acquire(t.Context(), "a")
+		require.NoError(t, err)
+		short, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err = s.Acquire(short, "b")
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		release()
+		release() // once is enough
+		require.True(t, s.AcquireWithin("c", 0))
+		require.False(t, s.AcquireWithin("c", 0))
+		s.Release("c")
+	})
+}
+
+func TestBacklogNotifiesBelowItsLimit(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := semaphore.NewShared(1)
+		require.Nil(t, s.Backlog("a", 1))
+		require.True(t, s.AcquireWithin("a", 0))
+		var group sync.WaitGroup
+		for range 3 {
+			group.Go(func() { require.True(t, s.AcquireWithin("a", time.Hour)) })
+		}
+		synctest.Wait()
+		require.Nil(t, s.Backlog("a", 4), "three wait")
+		require.Nil(t, s.Backlog("b", 1))
+		three, two := s.Backlog("a", 3), s.Backlog("a", 2)
+		require.Equal(t, three, s.Backlog("a", 3))
+		s.Release("a")
+		<-three
+		select {
+		case <-two:
+			t.Error("two still wait")
+		default:
+		}
+		s.Release("a")
+		<-two
+		s.Release("a")
+		group.Wait()
+		s.Release("a")
+	})
+}
+
+func TestLateTurnsAreNotLost(t *testing.T) {
+	t.Parallel()
+	s := semaphore.NewShared(2)
+	var group sync.WaitGroup
+	for i := range 16 {
+		group.Go(func() {
+			for range 2000 {
+				if key := fmt.Sprint(i % 3); s.AcquireWithin(key, time.Microsecond) {
+					s.Release(key)
+				}
+			}
+		})
+	}
+	group.Wait()
+	require.True(t, s.AcquireWithin("last", 0))
+	require.True(t, s.AcquireWithin("last", 0))
+	s.Release("last")
+	s.Release("last")
+}
+
+func TestKeysAreLimitedWhileOthersAreActive(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		elsewhere := semaphore.NewShared(1)
+		s := semaphore.NewShared(3).Limit(1, elsewhere)
+		takeAll := func(want int) {
+			t.Helper()
+			got := 0
+			for s.AcquireWithin("a", time.Millisecond) {
+				got++
+			}
+			require.Equal(t, want, got)
+			for range got {
+				s.Release("a")
+			}
+		}
+		takeAll(3)
+		require.True(t, s.AcquireWithin("b", 0))
+		takeAll(1)
+		s.Release("b")
+		takeAll(1)
+		<-time.After(11 * time.Second)
+		takeAll(3)
+		require.True(t, elsewhere.AcquireWithin("b", 0))
+		takeAll(1)
+
+		require.True(t, s.AcquireWithin("a", 0))
+		require.False(t, s.Contended("a"))
+		second := make(chan bool, 1)
+		go func() { second <- s.AcquireWithin("a", time.Hour) }()
+		synctest.Wait()
+		require.True(t, s.Contended("a"), "one waits")
+		require.NotNil(t, s.Backlog("a", 1))
+		require.Nil(t, s.Backlog("a", 2))
+		<-time.After(11 * time.Second)
+		require.False(t, s.Contended("a"), "no other is active any more")
+		require.True(t, s.AcquireWithin("a", 0))
+		require.True(t, <-second, "those that waited are served, too")
+	})
+}
+
+func TestRestingTurnsAreForOtherKeys(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := semaphore.NewShared(2).Limit(1)
+		require.True(t, s.AcquireWithin("b", 0))
+		s.Release("b")
+		require.True(t, s.AcquireWithin("a", 0))
+		s.Rest("a", time.Second)
+		began := time.Now()
+		require.True(t, s.AcquireWithin("b", 0))
+		s.Release("b")
+		require.True(t, s.AcquireWithin("a", time.Hour))
+		require.Equal(t, time.Second, time.Since(began))
+		s.Release("a")
+		for range 2 {
+			require.True(t, s.AcquireWithin("c", time.Hour), "every turn was given back")
+			<-time.After(11 * time.Second)
+		}
+	})
+}
