@@ -36,12 +36,19 @@ type Reports interface {
 	Publish(ctx context.Context, project string, events []event.Event) ([]event.Accepted, error)
 }
 
+// Rows reads the rows of runs.
+type Rows interface {
+	GetRun(ctx context.Context, project, id string) (run.Run, error)
+}
+
 // RouterOptions configure [NewRouter].
 type RouterOptions struct {
 	Store   event.Store
 	Matcher *match.Matcher
 	Runs    Runs
 	Waker   Waker
+	// Rows reads the runs that emitted events.
+	Rows Rows
 	// Reports publishes [RunRefused] events; nil publishes nothing.
 	Reports Reports
 	// Hints notifies of commits, of this process and of others.
