@@ -112,6 +112,11 @@ lint: $(PROTO_TOOLS) $(TOOLS)/golangci-lint ## Check formatting, protos and Go c
 		(cd $$module && GOWORK=off CGO_ENABLED=0 GOFLAGS=-trimpath $(TOOLS)/golangci-lint run ./...) || status=1; done; \
 		exit $$status
 
+.PHONY: conformance
+conformance: build ## Run the specification's conformance kit (OWS_DIR: its folder) and our scenarios on the platform, on Linux; write docs/conformance.md
+	@cd test && SIGNALBOX_BIN="$(CURDIR)/bin/signalbox" SIGNALBOX_SERVER_BIN="$(CURDIR)/bin/signalbox-server" \
+		SIGNALBOX_CONFORMANCE_PAGE=1 $(GO) test -trimpath -count=1 -v -timeout 30m ./conformance
+
 .PHONY: bench
 bench: setup build ## Measure beside the bare Temporal SDK (ONLY=section: that one); write docs/benchmarks.md and the README's table; takes minutes
 	@cd test && SIGNALBOX_BIN="$(CURDIR)/bin/signalbox" SIGNALBOX_SERVER_BIN="$(CURDIR)/bin/signalbox-server" \

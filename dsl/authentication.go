@@ -1,7 +1,6 @@
 package dsl
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -137,11 +136,8 @@ func (p *parser) oauthProperty(v value, key, what string) {
 	case "client":
 		object("id", "secret", "assertion", "authentication")
 		if m, ok := v.member("authentication"); ok && m.node.Kind == tree.String {
-			method := p.oneOf(m, "the authentication of a client", "client_secret_basic", "client_secret_post",
-				"client_secret_jwt", "private_key_jwt", "none")
-			if strings.HasSuffix(method, "_jwt") {
-				p.unsupported(m, fmt.Sprintf("the client authentication %q", method))
-			}
+			p.oneOf(m, "the authentication of a client", "client_secret_basic", "client_secret_post", "client_secret_jwt",
+				"private_key_jwt", "none")
 		}
 	case "request":
 		object("encoding")

@@ -60,6 +60,24 @@ func (p *parser) httpCall(v value, body *HTTPCall, vars []string) {
 		}},
 		{"redirect", false, func(v value) { body.Redirect = p.boolean(v, "redirect") }},
 	})
+	p.checkMultipart(v)
+}
+
+// checkMultipart reports a body that is written as an object or a list although its literal content type is one of
+// several parts, which are sent as a text only.
+func (p *parser) checkMultipart(with value) {
+	headers, _ := with.member("headers")
+	body, ok := with.member("body")
+	if headers.node == nil || !ok || body.node.Kind != tree.Object && body.node.Kind != tree.Array {
+		return
+	}
+	for _, m := range headers.node.Members {
+		if strings.EqualFold(m.Key, "content-type") && m.Value.Kind == tree.String &&
+			strings.HasPrefix(strings.ToLower(strings.TrimSpace(m.Value.Text)), "multipart/") {
+			p.report(CodeValue, body, "send it as application/x-www-form-urlencoded or as JSON, or write the parts as a text",
+				"a body of the type %.80q must be a text, got %s", m.Value.Text, body.node.Kind)
+		}
+	}
 }
 
 func (p *parser) endpoint(v value, vars []string) (*Template, *Authentication) {

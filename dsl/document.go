@@ -40,7 +40,7 @@ func (p *parser) document(root value) *Document {
 	p.object(root, "the document", fields{
 		{"document", true, func(v value) { p.header(v, d) }},
 		{"input", false, func(v value) { d.Input = p.input(v, base.at(slotWorkflowInput)) }},
-		{"use", false, func(value) {}},
+		{"use", false, func(v value) { d.Extensions = p.extensions(v) }},
 		{"do", true, func(v value) { d.Do = p.taskList(v, base) }},
 		{"timeout", false, func(v value) { d.Timeout = p.timeout(v, base.at(slotWorkflowInput)) }},
 		{"output", false, func(v value) { d.Output = p.output(v, base.at(slotWorkflowOutput)) }},
@@ -48,6 +48,7 @@ func (p *parser) document(root value) *Document {
 		{"evaluate", false, func(value) {}},
 	})
 	d.Use = p.finishUse()
+	p.finishExtensions(d)
 	p.finishErrorFilters()
 	d.Definition = root.node.Value()
 	canonical, err := jq.EncodeJSON(d.Definition)
@@ -173,15 +174,15 @@ type reusable struct {
 	size int // number of values in it; 0: not counted yet
 }
 
-// useSections lists the sections of use and the reader of their entries. This version does not run sections without a
-// reader.
+// useSections lists the sections of use whose entries tasks refer to, and the reader of their entries. This version
+// does not run sections without a reader.
 func (p *parser) useSections() []section {
 	return []section{
 		{"errors", "error", func(v value, s scope) { p.errorDef(v, s.at(slotTask)) }},
 		{"retries", "retry policy", func(v value, s scope) { p.retryPolicy(v, s.at(slotTask)) }},
 		{"timeouts", "timeout", func(v value, s scope) { p.timeoutDef(v, s.at(slotTask)) }},
 		{"authentications", "authentication policy", func(v value, s scope) { p.authenticationPolicy(v, s.at(slotTask)) }},
-		{"extensions", "", nil}, {"functions", "", nil}, {"catalogs", "", nil},
+		{"functions", "", nil}, {"catalogs", "", nil},
 	}
 }
 
@@ -192,7 +193,7 @@ type section struct {
 
 func (p *parser) collectUse(v value) {
 	p.use = make(map[string]map[string]*reusable)
-	fs := fields{{"secrets", false, p.collectSecrets}}
+	fs := fields{{"secrets", false, p.collectSecrets}, {"extensions", false, func(value) {}}}
 	for _, s := range p.useSections() {
 		f := field{key: s.key}
 		if s.check != nil {

@@ -12,13 +12,15 @@ type Document struct {
 	Metadata  map[string]any
 	Labels    []Label // of metadata, in the order of the document
 
-	Input    *Input
-	Output   *Output
-	Use      Use
-	Do       []*Task
-	Timeout  *Timeout  // from the document or, by name, from use.timeouts
-	Schedule *Schedule // nil: runs start on request only
-	Evaluate Evaluate
+	Input  *Input
+	Output *Output
+	Use    Use
+	// Extensions are those of use, in the order of the document: the first is around the second.
+	Extensions []*Extension
+	Do         []*Task
+	Timeout    *Timeout  // from the document or, by name, from use.timeouts
+	Schedule   *Schedule // nil: runs start on request only
+	Evaluate   Evaluate
 
 	// Definition is the document as a plain JSON value, the value of $workflow.definition. It must not be changed.
 	Definition any

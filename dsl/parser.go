@@ -41,7 +41,7 @@ func WithLimits(l Limits) Option { return func(p *parser) { p.limits = l } }
 // Parse reads and checks a definition in YAML or JSON. It returns all violations, sorted by position, without
 // duplicates. The document is nil if one of them is an error; warnings do not prevent it.
 func Parse(source []byte, opts ...Option) (*Document, Violations) {
-	p := &parser{limits: DefaultLimits(), secrets: map[string]bool{}}
+	p := &parser{limits: DefaultLimits(), secrets: map[string]bool{}, kinds: map[Kind]bool{}}
 	for _, o := range opts {
 		o(p)
 	}
@@ -95,6 +95,8 @@ type parser struct {
 	declared       []DeclaredSecret
 	secrets        map[string]bool // the declared ones, and whether they are used
 	secretsAllowed bool            // the value that is read now may refer to secrets
+	inExtension    bool            // the tasks that are read now are those of an extension
+	kinds          map[Kind]bool   // of the tasks outside extensions
 }
 
 // value is a node together with its JSON pointer. A node cannot hold its pointer, because an alias gives it several.

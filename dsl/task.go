@@ -129,6 +129,9 @@ func (p *parser) task(name string, index int, v value, c taskContext) *Task {
 		kind := present[0]
 		known = append(append(known, kind.key), kind.extra...)
 		t.Body = kind.read(p, v, c)
+		if !p.inExtension {
+			p.kinds[Kind(kind.key)] = true
+		}
 	default:
 		keys := make([]string, len(present))
 		for i, k := range present {

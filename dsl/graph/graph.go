@@ -2,16 +2,18 @@
 //
 //	g := graph.Of(doc)
 //
-// The graph has one node per task, one per catch, and the nodes [Start] and [End]. A node's Parent is the task or catch
-// whose list contains it. Edges follow the flow directives as package interp executes them:
+// The graph has one node per task, one per catch, two per extension at most, and the nodes [Start] and [End]. A node's
+// Parent is the task, catch or extension whose list contains it. Edges follow the flow directives as package interp
+// executes them:
 //
 //   - Inside a list, an edge goes from each task to its possible successors. A task with a condition may be skipped; a
 //     skipped task continues with the next one.
 //   - An edge from a task to one of its own tasks begins the inner list, a branch or the catch.
 //   - An edge from a task to its Parent ends the list. The parent's own edges say what follows.
 //
-// Each list is assumed to be able to end normally. Errors are not edges, except that a try leads to its catch. The
-// functions are pure: the same document always gives the same graph.
+// Each list is assumed to be able to end normally. Errors are not edges, except that a try leads to its catch. No edge
+// connects the tasks of an extension with those that they extend. The functions are pure: the same document always gives
+// the same graph.
 package graph
 
 import (
@@ -26,8 +28,13 @@ const (
 	End   = "end"
 )
 
-// KindCatch is the kind of the node of a catch. The other kinds are those of tasks, and "start" and "end".
-const KindCatch = "catch"
+// The kinds of the nodes of a catch, and of the tasks of an extension before and after others. The other kinds are those
+// of tasks, and "start" and "end".
+const (
+	KindCatch  = "catch"
+	KindBefore = "before"
+	KindAfter  = "after"
+)
 
 // Graph is the control flow of a document. Nodes are in document order between start and end; edges are in the order
 // of the nodes that they leave.
@@ -38,8 +45,8 @@ type Graph struct {
 
 // Node is a task, a catch, the start or the end.
 type Node struct {
-	ID     string // JSON pointer of the task or catch in the document
-	Name   string // empty for a catch, the start and the end
+	ID     string // JSON pointer of the task, catch or list of an extension in the document
+	Name   string // of the task or extension; empty for a catch, the start and the end
 	Kind   string
 	Parent string // ID of the containing node; empty at the top level
 	Label  string // what the node does, one short line; may be empty
@@ -79,7 +86,21 @@ func Of(doc *dsl.Document) Graph {
 	b.edge(Start, first, Next, "")
 	b.list(doc.Do, "")
 	b.node(Node{ID: End, Kind: End})
+	for _, e := range doc.Extensions {
+		b.extension(e, KindBefore, e.Before)
+		b.extension(e, KindAfter, e.After)
+	}
 	return b.Graph
+}
+
+// extension adds the tasks of an extension before or after others, if there are any.
+func (b *builder) extension(e *dsl.Extension, kind string, tasks []*dsl.Task) {
+	if len(tasks) == 0 {
+		return
+	}
+	pointer := e.Pointer + "/" + kind
+	b.node(Node{ID: pointer, Name: e.Name, Kind: kind, Label: extensionLabel(e), Pos: e.Pos})
+	b.inner(pointer, tasks)
 }
 
 type builder struct{ Graph }

@@ -149,7 +149,13 @@ func requireNesting(t *testing.T, nodes map[string]graph.Node, e graph.Edge, nam
 func requireReachable(t *testing.T, g graph.Graph, violations dsl.Violations, name string) {
 	t.Helper()
 	reached := map[string]bool{}
-	for queue := []string{graph.Start}; len(queue) > 0; queue = queue[1:] {
+	begins := []string{graph.Start}
+	for _, n := range g.Nodes {
+		if n.Kind == graph.KindBefore || n.Kind == graph.KindAfter {
+			begins = append(begins, n.ID)
+		}
+	}
+	for queue := begins; len(queue) > 0; queue = queue[1:] {
 		if reached[queue[0]] {
 			continue
 		}

@@ -242,6 +242,15 @@ func caughtLabel(c *dsl.Catch) string {
 	return clip(strings.Join(parts, " "))
 }
 
+// extensionLabel describes which tasks an extension is for.
+func extensionLabel(e *dsl.Extension) string {
+	label := e.Extend
+	if e.When != nil {
+		label += " when " + e.When.Source
+	}
+	return clip(label)
+}
+
 // retryLabel describes a retry policy by its limits.
 func retryLabel(p *dsl.RetryPolicy) string {
 	label := "without limit"

@@ -138,18 +138,23 @@ func (m *Machine) attemptTimedOut(f *frame) {
 	}
 }
 
+// dropAttemptAlarm drops the alarm of the current attempt of a try task, if it has one.
+func (m *Machine) dropAttemptAlarm(f *frame) {
+	for _, a := range f.alarms {
+		if a.Kind == alarmAttempt {
+			m.dropAlarm(a)
+			return
+		}
+	}
+}
+
 // catch handles an error of a try's body by a retry, the handler, or nothing. If it returns false, the error, or that
 // of a condition, is passed outwards.
 func (m *Machine) catch(f *frame, failure *raised) bool {
 	c := f.task.Body.(*dsl.Try).Catch
 	runError := failure.runError
 	f.step.endAttempt(m.now, &runError)
-	for _, a := range f.alarms {
-		if a.Kind == alarmAttempt {
-			m.dropAlarm(a)
-			break
-		}
-	}
+	m.dropAttemptAlarm(f)
 	if !c.Errors.Matches(&failure.runError) {
 		return false
 	}

@@ -41,7 +41,7 @@ func (m *Machine) variables(f *frame) map[string]any {
 		return vars
 	}
 	vars["input"] = f.input
-	vars["task"] = m.descriptorOf(f)
+	vars["task"] = m.taskVariable(f)
 	if call, ok := f.task.Body.(*dsl.HTTPCall); ok && call.Authentication != nil {
 		vars["authorization"] = map[string]any{"scheme": call.Authentication.Scheme.HTTP()}
 	}
@@ -72,6 +72,9 @@ func (m *Machine) descriptorOf(f *frame) map[string]any {
 
 // setOutput sets the task's raw output in $task.
 func (f *frame) setOutput(vars map[string]any, raw any) {
+	if extendedBy(f) != nil {
+		return // $task is the extended task
+	}
 	d := maps.Clone(f.descriptor)
 	d["output"] = raw
 	vars["task"] = d

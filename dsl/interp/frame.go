@@ -19,6 +19,8 @@ const (
 	roleTry    role = "try"    // the list of a try task, once per attempt
 	roleCatch  role = "catch"  // the list that handles a caught error
 	roleItem   role = "item"   // the list of a listen task's foreach, once per event
+	roleBefore role = "before" // the list that an extension runs before a task
+	roleAfter  role = "after"  // the list that an extension runs after a task
 )
 
 // phase defines the action of a task's frame in its turn.
@@ -47,9 +49,10 @@ type frame struct {
 	// path is the step's path. key is the same, but counts only attempts after a known response.
 	path, key string
 
-	next  int // list: index of the task to enter next, or of the current one
-	jumps int // list: jumps back so far
-	value any // list: the data; task: its raw input
+	next   int  // list: index of the task to enter next, or of the current one
+	jumps  int  // list: jumps back so far
+	exited bool // list: one of its tasks left it with exit
+	value  any  // list: the data; task: its raw input
 
 	phase     phase
 	step      *step
@@ -62,6 +65,7 @@ type frame struct {
 	listener  *listener
 	child     *child
 	emitted   map[string]any // the event that is being published
+	extended  *extended      // nil unless an extension applies to the task
 	alarms    []*alarm
 
 	queued, gone bool
@@ -281,6 +285,10 @@ func (m *Machine) nextTask(f *frame) {
 		m.finish(p, value, catchThen(p.task))
 	case roleItem:
 		m.itemDone(p, value, f.binds)
+	case roleBefore:
+		m.beforeDone(p, value, f.exited)
+	case roleAfter:
+		m.afterDone(p)
 	default:
 		if p == nil {
 			m.root = nil
@@ -306,7 +314,7 @@ func (m *Machine) follow(f *frame, output any, then dsl.Flow) {
 	p.value = output
 	switch then.Kind {
 	case dsl.FlowExit:
-		p.next = len(p.list)
+		p.next, p.exited = len(p.list), true
 	case dsl.FlowGoto:
 		from := p.next
 		for i, t := range p.list {

@@ -65,6 +65,7 @@ type frameState struct {
 	Key       string         `json:"key,omitempty"`
 	Next      int            `json:"next,omitempty"`
 	Jumps     int            `json:"jumps,omitempty"`
+	Exited    bool           `json:"exited,omitempty"`
 	Value     int            `json:"value"`
 	Phase     phase          `json:"phase,omitempty"`
 	StartedAt time.Time      `json:"startedAt"`
@@ -74,6 +75,7 @@ type frameState struct {
 	Fork      *forkState     `json:"fork,omitempty"`
 	Listener  *listenerState `json:"ear,omitempty"`
 	Child     *childState    `json:"child,omitempty"`
+	Extended  *extendedState `json:"extended,omitempty"`
 	Step      *stepState     `json:"step,omitempty"`
 }
 
@@ -189,7 +191,7 @@ func (m *Machine) Snapshot() ([]byte, error) {
 
 func saveFrames(out []frameState, f *frame, p *valuePool) []frameState {
 	s := frameState{
-		ID: f.id, Role: f.role, Path: f.path, Key: f.key, Next: f.next, Jumps: f.jumps, Value: p.put(f.value),
+		ID: f.id, Role: f.role, Path: f.path, Key: f.key, Next: f.next, Jumps: f.jumps, Exited: f.exited, Value: p.put(f.value),
 		Phase: f.phase, StartedAt: f.startedAt, Input: p.put(f.input),
 	}
 	if f.parent != nil {
@@ -222,6 +224,7 @@ func saveFrames(out []frameState, f *frame, p *valuePool) []frameState {
 	if c := f.child; c != nil {
 		s.Child = &childState{c.key, c.runID}
 	}
+	s.Extended = f.extended.save(p)
 	if st := f.step; st != nil {
 		s.Step = &stepState{
 			Number: st.number, Status: st.status, WaitKind: st.waitKind, WaitUntil: st.waitUntil, Attempt: st.attempt,
@@ -333,7 +336,8 @@ func (r *restorer) value(i int) any {
 func (r *restorer) frame(doc *dsl.Document, s frameState) error {
 	f := &frame{
 		id: s.ID, parent: r.frames[s.Parent], role: s.Role, path: s.Path, key: s.Key, next: s.Next, jumps: s.Jumps,
-		value: r.value(s.Value), phase: s.Phase, startedAt: s.StartedAt, input: r.value(s.Input),
+		exited: s.Exited,
+		value:  r.value(s.Value), phase: s.Phase, startedAt: s.StartedAt, input: r.value(s.Input),
 	}
 	r.frames[f.id] = f
 	if f.parent != nil {
@@ -374,6 +378,7 @@ func (r *restorer) frame(doc *dsl.Document, s frameState) error {
 			return err
 		}
 	}
+	f.extended = r.extended(s.Extended)
 	if s.Child != nil {
 		if err := r.child(f, *s.Child); err != nil {
 			return err
@@ -399,6 +404,9 @@ func listOf(doc *dsl.Document, f *frame) ([]*dsl.Task, bool) {
 	}
 	if f.parent.task == nil {
 		return nil, false
+	}
+	if f.role == roleBefore || f.role == roleAfter {
+		return f.parent.extended.list(doc, f.role)
 	}
 	switch b := f.parent.task.Body.(type) {
 	case *dsl.Do:

@@ -7,7 +7,7 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl/jq"
 )
 
-// enter begins a task: its condition, its timeout, its input, then its body.
+// enter begins a task: its condition, its timeout, the extensions that apply to it, its input, then its body.
 func (m *Machine) enter(f *frame) {
 	t := f.task
 	at := t.Pointer
@@ -35,6 +35,16 @@ func (m *Machine) enter(f *frame) {
 		m.setAlarm(f, alarmTimeout, after)
 		m.noteDeadline(f)
 	}
+	if runError := m.extend(f); runError != nil {
+		m.fail(f, runError)
+		return
+	}
+	m.runBefore(f)
+}
+
+// beginTask transforms the input of a task and begins its body.
+func (m *Machine) beginTask(f *frame) {
+	t, at := f.task, f.task.Pointer
 	if t.Input != nil {
 		if runError := m.conform(t.Input.Schema, f.value, at, "the task's input"); runError != nil {
 			m.fail(f, runError)
@@ -117,6 +127,15 @@ func (m *Machine) finish(f *frame, raw any, then dsl.Flow) {
 		}
 		m.context = next
 	}
+	if f.extended != nil {
+		m.bodyDone(f, raw, output, then)
+		return
+	}
+	m.complete(f, output, then)
+}
+
+// complete ends a task with its transformed output.
+func (m *Machine) complete(f *frame, output any, then dsl.Flow) {
 	f.step.output, f.step.hasOutput = output, true
 	m.recorder.close(f.step, StatusCompleted, m.now)
 	m.follow(f, output, then)

@@ -36,7 +36,7 @@ do:
       catch: {do: [{h: {set: '${ $error.detail | split(": ")[1:] }'}}]}`, `{}`,
 			`["\"\"", "got object, want number"]`, `["got object, want number"]`},
 		"dates with a fraction": {`do: [{s: {set: {at: '${ try (.at | fromdate) catch "no" }'}}}]`,
-			`{"at": "2026-11-20T03:00:00.5Z"}`, `{"at": "no"}`, `{"at": 1795143600}`},
+			`{"at": "2026-11-20T03:00:00.5Z"}`, `{"at": "no"}`, `{"at": 1795143600.5}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -15,9 +15,15 @@ func Of(doc *dsl.Document) map[string]*dsl.Task {
 	return tasks
 }
 
-// List returns all tasks of a document, at any depth, in the order of the document: each task before the tasks inside
-// it.
-func List(doc *dsl.Document) []*dsl.Task { return appendTasks(nil, doc.Do) }
+// List returns all tasks of a document, at any depth, each task before the tasks inside it: those of the workflow in
+// the order of the document, then those of its extensions.
+func List(doc *dsl.Document) []*dsl.Task {
+	all := appendTasks(nil, doc.Do)
+	for _, e := range doc.Extensions {
+		all = appendTasks(appendTasks(all, e.Before), e.After)
+	}
+	return all
+}
 
 func appendTasks(all, tasks []*dsl.Task) []*dsl.Task {
 	for _, t := range tasks {

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -175,5 +176,16 @@ func stepLimit(projects projectReader, configured int) func(ctx context.Context,
 			return min(own, int64(configured)), nil
 		}
 		return int64(configured), nil
+	}
+}
+
+// generationLimit returns the largest generation of a run of a project: the project's own, or the configured one.
+func generationLimit(projects projectReader, configured int) func(ctx context.Context, name string) (int, error) {
+	return func(ctx context.Context, name string) (int, error) {
+		p, err := projects.GetProject(ctx, name)
+		if err != nil {
+			return 0, err
+		}
+		return cmp.Or(int(p.Settings.MaxGeneration), configured), nil
 	}
 }

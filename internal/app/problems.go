@@ -28,8 +28,9 @@ func newProblems(c *components) (*problems, error) {
 	}
 	service := problem.NewService(problem.Options{
 		Source: rows, Store: rows, Projects: c.storage, Dispatchers: dispatchers, Connection: c.connection.manager.Status,
-		Health:      c.health.Report,
-		LostServers: lost, TaskQueue: contract.TaskQueue, Metrics: c.telemetry.Problems, Now: time.Now, StartedAt: time.Now(),
+		Health:           c.health.Report,
+		RunawayPerMinute: c.cfg.Runs.RunawayPerMinute,
+		LostServers:      lost, TaskQueue: contract.TaskQueue, Metrics: c.telemetry.Problems, Now: time.Now, StartedAt: time.Now(),
 	})
 	return &problems{service, problem.NewRecorder(service, rows), dispatchers}, c.telemetry.ObserveProblems(service.Gauges)
 }

@@ -51,6 +51,7 @@ const (
 	DraftNotFound        = "DRAFT_NOT_FOUND"
 	VersionTaken         = "VERSION_TAKEN"
 	WorkflowPaused       = "WORKFLOW_PAUSED"
+	GenerationLimit      = "GENERATION_LIMIT"
 	WorkflowNotPublished = "WORKFLOW_NOT_PUBLISHED"
 	WorkflowHasOpenRuns  = "WORKFLOW_HAS_OPEN_RUNS"
 	RunNotFound          = "RUN_NOT_FOUND"

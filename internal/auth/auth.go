@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 )
@@ -126,6 +127,15 @@ func Require(ctx context.Context, project string, r Role) error {
 func System() Actor {
 	return Actor{Kind: KindSystem, Name: "signalbox", Roles: map[string]Role{Everywhere: Admin}}
 }
+
+// runName begins the name of a run as an actor. No name of a token has a space.
+const runName = "run "
+
+// Run returns the actor of what a run does: children that it starts, and events that it emits.
+func Run(id string) Actor { return Actor{Kind: KindSystem, Name: runName + id} }
+
+// RunOf returns the run that is the actor of a name; false for other actors.
+func RunOf(name string) (id string, ok bool) { return strings.CutPrefix(name, runName) }
 
 // Local returns the actor of calls to a listener that only this machine can reach.
 func Local() Actor {

@@ -100,8 +100,8 @@ func projectShowCommand(s *invocation.Invocation) *cobra.Command {
 const serverLimit = "none"
 
 type projectSetFlags struct {
-	description, maxSteps string
-	endPoison             bool
+	description, maxSteps, maxGeneration string
+	endPoison                            bool
 }
 
 func projectSetCommand(s *invocation.Invocation) *cobra.Command {
@@ -110,9 +110,10 @@ func projectSetCommand(s *invocation.Invocation) *cobra.Command {
 		Use:   "set NAME",
 		Short: "Change the description and settings of a project",
 		Long: `Change the description and settings of a project. A flag that is absent keeps the value. Processes apply a changed setting within
-seconds; a limit of steps applies to runs that start afterwards.`,
+seconds; limits of steps and of generations apply to runs that start afterwards.`,
 		Example: `  signalbox project set shop --max-steps 50000
   signalbox project set shop --max-steps none
+  signalbox project set shop --max-generation 100
   signalbox project set shop --end-poison
   signalbox project set shop --end-poison=false`,
 		Args: invocation.Args(1, 1, "NAME"),
@@ -123,6 +124,8 @@ seconds; a limit of steps applies to runs that start afterwards.`,
 	cmd.Flags().StringVar(&flags.description, "description", "", "description of the project")
 	cmd.Flags().StringVar(&flags.maxSteps, "max-steps", "",
 		`maximum number of `+"`steps`"+` of one run; "none": only the limit of the servers`)
+	cmd.Flags().StringVar(&flags.maxGeneration, "max-generation", "",
+		`maximum number of `+"`starts`"+` between a run and one by a person or by the clock; "none": the limit of the servers`)
 	cmd.Flags().BoolVar(&flags.endPoison, "end-poison", false, "terminate runs with the verdict POISON")
 	s.BindServer(cmd)
 	return cmd
@@ -135,17 +138,24 @@ func setProject(cmd *cobra.Command, s *invocation.Invocation, name string, flags
 		request.Description, changed = &flags.description, true
 	}
 	if cmd.Flags().Changed("max-steps") {
-		steps, err := parseMaxSteps(flags.maxSteps)
+		steps, err := parseLimit("--max-steps", flags.maxSteps)
 		if err != nil {
 			return err
 		}
 		request.MaxSteps, changed = &steps, true
 	}
+	if cmd.Flags().Changed("max-generation") {
+		starts, err := parseLimit("--max-generation", flags.maxGeneration)
+		if err != nil {
+			return err
+		}
+		request.MaxGeneration, changed = &starts, true
+	}
 	if cmd.Flags().Changed("end-poison") {
 		request.EndPoison, changed = &flags.endPoison, true
 	}
 	if !changed {
-		return exit.Usagef("nothing to set: give --description, --max-steps or --end-poison")
+		return exit.Usagef("nothing to set: give --description, --max-steps, --max-generation or --end-poison")
 	}
 	response, err := invocation.Call(cmd.Context(), s, s.Projects().UpdateProject, request, "set project %q", name)
 	if err != nil {
@@ -154,19 +164,19 @@ func setProject(cmd *cobra.Command, s *invocation.Invocation, name string, flags
 	return printProject(s, response.GetProject())
 }
 
-// parseMaxSteps reads a number from 0 on, or none.
-func parseMaxSteps(text string) (int64, error) {
+// parseLimit reads the value of a flag: a number from 0 on, or none.
+func parseLimit(flag, text string) (int64, error) {
 	if text == serverLimit {
 		return 0, nil
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 0 {
-		return 0, exit.Usagef("--max-steps %q: use a number from 0 on, or %q", text, serverLimit)
+		return 0, exit.Usagef("%s %q: use a number from 0 on, or %q", flag, text, serverLimit)
 	}
 	return n, nil
 }
 
-func maxSteps(limit int64) string {
+func limitText(limit int64) string {
 	if limit == 0 {
 		return "the limit of the servers"
 	}
@@ -179,7 +189,8 @@ func printProject(s *invocation.Invocation, project *signalboxv1.Project) error 
 		{Name: "description", Value: project.GetDescription()},
 		{Name: "task queue", Value: project.GetTaskQueue()},
 		{Name: "created", Value: output.Moment(project.GetCreateTime())},
-		{Name: "max steps", Value: maxSteps(project.GetSettings().GetMaxSteps())},
+		{Name: "max steps", Value: limitText(project.GetSettings().GetMaxSteps())},
+		{Name: "max generation", Value: limitText(project.GetSettings().GetMaxGeneration())},
 		{Name: "end poison", Value: strconv.FormatBool(project.GetSettings().GetEndPoison())},
 	})
 }

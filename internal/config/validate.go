@@ -25,6 +25,12 @@ const maxSteps = 100_000_000
 // maxDepth is the most that runs.max_depth may be.
 const maxDepth = 100
 
+// maxGeneration and maxRunaway are the most that runs.max_generation and runs.runaway_per_minute may be.
+const (
+	maxGeneration = 1000
+	maxRunaway    = 1_000_000
+)
+
 // Validate returns all violations at once as a Violations, or nil.
 func (c *Config) Validate() error { return c.validate().err() }
 
@@ -272,6 +278,12 @@ func (r Runs) Validate() Violations {
 	}
 	if r.MaxDepth < 1 || r.MaxDepth > maxDepth {
 		ps.add("max_depth", "%d is not between 1 and %d", r.MaxDepth, maxDepth)
+	}
+	if r.MaxGeneration < 1 || r.MaxGeneration > maxGeneration {
+		ps.add("max_generation", "%d is not between 1 and %d", r.MaxGeneration, maxGeneration)
+	}
+	if r.RunawayPerMinute < 1 || r.RunawayPerMinute > maxRunaway {
+		ps.add("runaway_per_minute", "%d is not between 1 and %d", r.RunawayPerMinute, maxRunaway)
 	}
 	return append(Violations(ps), r.QueueWhenUnavailable.Validate().under("queue_when_unavailable")...)
 }

@@ -144,6 +144,10 @@ func (r *Router) start(ctx context.Context, d event.Delivery, attempt int) inbox
 	if e := d.Events[0]; e.Type == event.ScheduleFired && e.Source == event.TimerSource(d.Project, d.Workflow) {
 		req.Trigger, req.InputOf = run.TriggerSchedule, nil
 	}
+	var err error
+	if req.Lineage, err = r.lineage(ctx, d); err != nil {
+		return outcomeOf(err, attempt)
+	}
 	if _, _, err := r.opts.Runs.Start(ctx, req); err != nil {
 		if failure := r.report(ctx, d, err); failure != nil {
 			return outcomeOf(failure, attempt)
@@ -151,6 +155,30 @@ func (r *Router) start(ctx context.Context, d event.Delivery, attempt int) inbox
 		return outcomeOf(err, attempt)
 	}
 	return inbox.Outcome{Result: inbox.Done}
+}
+
+// lineage returns the lineage of a run that events start: of the runs that emitted them. A firing of the clock after
+// the end of a run begins anew, as the schedule would end otherwise, but is one of the workflow's own runs.
+func (r *Router) lineage(ctx context.Context, d event.Delivery) (run.Lineage, error) {
+	var l run.Lineage
+	for _, e := range d.Events {
+		if e.FollowsRun(d.Project, d.Workflow) {
+			return run.Lineage{Workflows: []string{d.Workflow}}, nil
+		}
+		id, emitted := auth.RunOf(e.Actor)
+		if !emitted {
+			continue
+		}
+		emitter, err := r.opts.Rows.GetRun(ctx, d.Project, id)
+		switch {
+		case apperror.Is(err, apperror.RunNotFound): // retention has deleted it
+		case err != nil:
+			return l, err
+		default:
+			l = l.Join(emitter.Next())
+		}
+	}
+	return l, nil
 }
 
 func (r *Router) wake(ctx context.Context, d event.Delivery, attempt int) inbox.Outcome {

@@ -323,3 +323,56 @@ func TestDeliveriesWaitForATurnOfTheirProject(t *testing.T) {
 		require.True(t, turns.AcquireWithin("other", 0))
 	})
 }
+
+// emitters are the rows of runs that emit events.
+type emitters map[string]run.Run
+
+func (e emitters) GetRun(_ context.Context, _, id string) (run.Run, error) {
+	r, ok := e[id]
+	if !ok {
+		return r, apperror.New(apperror.NotFound, apperror.RunNotFound, "no run %s", id)
+	}
+	return r, nil
+}
+
+// TestLineageOfStarts: a run descends from those that emitted its events; a run that the clock starts has no
+// generation, and belongs to its workflow's own if it follows one.
+func TestLineageOfStarts(t *testing.T) {
+	t.Parallel()
+	rows := emitters{
+		"r1": {ID: "r1", Workflow: "a/one"},
+		"r2": {ID: "r2", Workflow: "a/two", Lineage: run.Lineage{Generation: 4, Workflows: []string{"a/one"}}},
+	}
+	emitted := func(id string) event.Event {
+		e := anEvent(1, `{}`)
+		e.Actor = auth.Run(id).Name
+		return e
+	}
+	fired := func(id string) event.Event {
+		e := anEvent(1, `{}`)
+		e.ID, e.Type, e.Source = id, event.ScheduleFired, event.TimerSource(shop, "a/b")
+		return e
+	}
+	for name, tt := range map[string]struct {
+		events []event.Event
+		want   run.Lineage
+	}{
+		"a person's event": {[]event.Event{anEvent(1, `{}`)}, run.Lineage{}},
+		"emitted":          {[]event.Event{emitted("r1")}, run.Lineage{Generation: 1, Workflows: []string{"a/one"}}},
+		"several":          {[]event.Event{emitted("r1"), anEvent(2, `{}`), emitted("r2")}, run.Lineage{Generation: 5, Workflows: []string{"a/one", "a/two"}}},
+		"a deleted run":    {[]event.Event{emitted("gone")}, run.Lineage{}},
+		"by the clock":     {[]event.Event{fired("2026-11-20T03:00:00Z")}, run.Lineage{}},
+		"after a run":      {[]event.Event{fired("2026-11-20T03:00:00Z/r1")}, run.Lineage{Workflows: []string{"a/b"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := &targets{}
+			r := dispatcher.NewRouter(dispatcher.RouterOptions{Runs: g, Waker: g, Rows: rows,
+				Turns: turnsOf{semaphore.NewShared(1)}})
+			outcome := r.Deliver(t.Context(), inbox.Name{Project: shop, TaskQueue: "q"}, inbox.Delivery{ID: "d", Attempt: 1,
+				Item: event.Delivery{ID: "d", Project: shop, Kind: event.Start, Workflow: "a/b", RunID: "r", Events: tt.events}})
+			require.Equal(t, inbox.Done, outcome.Result)
+			require.Equal(t, tt.want, g.started[0].Lineage)
+		})
+	}
+}

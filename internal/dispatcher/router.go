@@ -43,12 +43,19 @@ type Turns interface {
 	Acquire(ctx context.Context, project, kind string) (release func(done bool), err error)
 }
 
+// Rows reads the rows of runs.
+type Rows interface {
+	GetRun(ctx context.Context, project, id string) (run.Run, error)
+}
+
 // RouterOptions configure [NewRouter].
 type RouterOptions struct {
 	Store   event.Store
 	Matcher *match.Matcher
 	Runs    Runs
 	Waker   Waker
+	// Rows reads the runs that emitted events.
+	Rows Rows
 	// Reports publishes [RunRefused] events; nil publishes nothing.
 	Reports Reports
 	// Turns are the turns that the attempts of all projects in the process share.

@@ -95,6 +95,8 @@ func TestRejectionsAreErrorsOfTheTask(t *testing.T) {
 		status int
 		title  string
 	}{
+		"too many generations": {refusal(apperror.Refused, apperror.GenerationLimit), dsl.ErrorTypeRuntime, 508,
+			"Too many generations"},
 		"too deep": {fmt.Errorf("%w: 8 above", child.ErrTooDeep), dsl.ErrorTypeRuntime, 508, "Too deep"},
 		"parent canceled": {fmt.Errorf("inserting: %w", run.ErrAncestorCanceled), interp.ErrorTypeChildCanceled, 409,
 			"Child canceled"},

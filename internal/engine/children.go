@@ -226,6 +226,9 @@ func rejectedChild(err error) error {
 		runError.Type, runError.Status, runError.Title = dsl.ErrorTypeValidation, http.StatusBadRequest, "Input refused"
 	case f.Class == apperror.NotFound:
 		runError.Type, runError.Status, runError.Title = dsl.ErrorTypeConfiguration, http.StatusNotFound, "Not found"
+	case f.Reason == apperror.GenerationLimit:
+		runError.Type, runError.Status = dsl.ErrorTypeRuntime, http.StatusLoopDetected
+		runError.Title = "Too many generations"
 	case f.Reason == apperror.WorkflowPaused:
 		runError.Type, runError.Status, runError.Title = dsl.ErrorTypeConfiguration, http.StatusConflict, "Workflow paused"
 	default:

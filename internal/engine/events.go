@@ -122,8 +122,7 @@ func (a eventActivities) emit(ctx context.Context, r flow.EmitRequest) error {
 		return rejected(err)
 	}
 	parsed.RunID, parsed.Sensitive = r.RunID, r.Sensitive
-	actor := auth.Actor{Kind: auth.KindSystem, Name: "run " + r.RunID}
-	_, err = a.events.Publish(auth.WithActor(ctx, actor), r.Project, []event.Event{parsed})
+	_, err = a.events.Publish(auth.WithActor(ctx, auth.Run(r.RunID)), r.Project, []event.Event{parsed})
 	return rejected(redact.NewScrubber(r.Sensitive...).Error(err)) // the error is also logged
 }
 

@@ -2,6 +2,7 @@ package event
 
 import (
 	"context"
+	"strings"
 	"time"
 )
 
@@ -12,6 +13,11 @@ const ScheduleFired = "io.signalbox.schedule.fired"
 // TimerSource returns the source of the events of a workflow's timer; name is "namespace/name".
 func TimerSource(project, name string) string {
 	return "/projects/" + project + "/workflows/" + name + "/schedule"
+}
+
+// FollowsRun reports whether the event is the firing of a workflow's timer after the end of one of its runs.
+func (e Event) FollowsRun(project, workflow string) bool {
+	return e.Type == ScheduleFired && e.Source == TimerSource(project, workflow) && strings.Contains(e.ID, "/")
 }
 
 // TimerSpec is the schedule of a timer. At most one field is set; without any, a run follows the end of the previous

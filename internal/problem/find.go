@@ -63,6 +63,9 @@ type Source interface {
 	FailingWebhooks(ctx context.Context, projects []string, since time.Time) ([]FailingWebhook, error)
 	// ForeignRuns returns the open runs in Temporal that have no row and cannot be adopted, of all projects.
 	ForeignRuns(ctx context.Context) ([]run.ForeignRuns, error)
+	// Runaways returns the workflows with more than a number of runs since then that descend from runs of the same
+	// workflow, or follow one by its schedule.
+	Runaways(ctx context.Context, projects []string, since time.Time, over int) ([]Runaway, error)
 	// OpenRuns returns those of the projects that have open runs.
 	OpenRuns(ctx context.Context, projects []string) ([]string, error)
 	// Samples returns the newest runs of a problem of stuck or failed runs.
@@ -115,6 +118,7 @@ const (
 	fromDispatchers  = "dispatchers"
 	fromDeliveries   = "deliveries"
 	fromWebhooks     = "webhooks"
+	fromRunaways     = "runaways"
 	fromReconciler   = "reconciler"
 )
 
@@ -133,6 +137,8 @@ func sourceOf(f Finding) string {
 		return fromDeliveries
 	case f.Code == RunsForeign:
 		return fromReconciler
+	case f.Code == WorkflowRunaway:
+		return fromRunaways
 	case strings.HasPrefix(string(f.Code), webhookCodes):
 		return fromWebhooks
 	}
@@ -198,6 +204,13 @@ func (s *Service) find(ctx context.Context, projects []string) *live {
 	} else {
 		for _, d := range dead {
 			l.findings = append(l.findings, deadFinding(d))
+		}
+	}
+	if found, err := s.o.Source.Runaways(ctx, projects, now.Add(-RunawayWindow), s.o.RunawayPerMinute); err != nil {
+		l.missing(ctx, fromRunaways, "workflows that start themselves", err)
+	} else {
+		for _, r := range found {
+			l.findings = append(l.findings, runawayFinding(r))
 		}
 	}
 	if failing, err := s.o.Source.FailingWebhooks(ctx, projects, now.Add(-webhookFailsFor)); err != nil {

@@ -60,6 +60,8 @@ const (
 	RunsForeign Code = "RUNS_FOREIGN"
 	// DeliveriesDead: deliveries of events that are not attempted any more.
 	DeliveriesDead Code = "DELIVERIES_DEAD"
+	// WorkflowRunaway: the runs of a workflow start more of its runs, faster than a configured rate.
+	WorkflowRunaway Code = "RUNAWAY"
 	// WebhookFailing: the attempts of a webhook have failed for a while. WebhookPaused: it was paused after failures.
 	// WebhookDeliveriesDead: deliveries of a webhook were given up.
 	WebhookFailing        Code = "WEBHOOK_FAILING"

@@ -53,6 +53,8 @@ type Options struct {
 	// LostServers returns the servers that write no heartbeats any more and were not stopped, and false while that is not
 	// known.
 	LostServers func(context.Context) (lost []server.Server, known bool, err error)
+	// RunawayPerMinute is the number of runs in a minute above which a workflow that starts itself is a problem.
+	RunawayPerMinute int
 	// TaskQueue returns the task queue of a project.
 	TaskQueue func(project string) string
 	Metrics   Metrics
@@ -253,7 +255,7 @@ func (s *Service) projects(ctx context.Context) (names []string, err error) {
 func (s *Service) addSamples(ctx context.Context, problems []Problem) error {
 	for i := range problems {
 		p := &problems[i]
-		if p.Kind == Platform {
+		if p.Kind == Platform && p.Code != WorkflowRunaway {
 			continue
 		}
 		var err error

@@ -33,15 +33,22 @@ type Project struct {
 type Settings struct {
 	// MaxSteps is the most steps that one run may enter; 0 means runs.max_steps, which MaxSteps cannot raise.
 	MaxSteps int64
+	// MaxGeneration is the most starts between a run and one by a person or by the clock; 0 means runs.max_generation.
+	MaxGeneration int64
 	// EndPoison ends runs that are diagnosed as POISON.
 	EndPoison bool
 }
+
+// MostGenerations is the most that MaxGeneration may be: a run has the workflows of all its ancestors in its row.
+const MostGenerations = 1000
 
 // Change is an update of a project; nil fields keep their values.
 type Change struct {
 	Description *string `json:"description,omitempty"`
 	MaxSteps    *int64  `json:"maxSteps,omitempty"`
 	EndPoison   *bool   `json:"endPoison,omitempty"`
+	// MaxGeneration is at most [MostGenerations].
+	MaxGeneration *int64 `json:"maxGeneration,omitempty"`
 }
 
 // Store stores projects.
@@ -102,13 +109,19 @@ func (s *Service) Update(ctx context.Context, name string, change Change) (Proje
 func (c Change) check(name string) error {
 	if c == (Change{}) {
 		return apperror.New(apperror.Invalid, apperror.InvalidArgument,
-			"the update of project %q changes nothing: set description, max_steps or end_poison", name)
+			"the update of project %q changes nothing: set description, max_steps, max_generation or end_poison", name)
 	}
 	if c.MaxSteps != nil && *c.MaxSteps < 0 {
 		return apperror.New(apperror.Invalid, apperror.InvalidArgument,
 			"max_steps %d of project %q is negative: use 0 for the limit of the servers, or a number of steps", *c.MaxSteps,
 			name).
 			WithField("max_steps", "is negative")
+	}
+	if c.MaxGeneration != nil && (*c.MaxGeneration < 0 || *c.MaxGeneration > MostGenerations) {
+		return apperror.New(apperror.Invalid, apperror.InvalidArgument,
+			"max_generation %d of project %q is not between 0 and %d: use 0 for the limit of the servers, or a number of "+
+				"starts", *c.MaxGeneration, name, MostGenerations).
+			WithField("max_generation", "is not between 0 and %d", MostGenerations)
 	}
 	return nil
 }

@@ -207,8 +207,9 @@ func newBenchOn(t testing.TB, o store.Options) *bench {
 	b.workflows = workflow.NewService(kept, kept, dsl.DefaultLimits(), b.clock)
 	b.opts = run.Options{
 		MaxInputBytes: maxInput, StartTimeout: startTimeout, AnswerWithin: startTimeout, Interpreter: 7, Now: b.clock,
-		Metrics: b.metrics,
-		Workers: agreed{}, Digests: keyring.Random("k1"),
+		Metrics:       b.metrics,
+		MaxGeneration: func(context.Context, string) (int, error) { return 32, nil },
+		Workers:       agreed{}, Digests: keyring.Random("k1"),
 	}
 	b.Service = b.process(t, kept, func(*run.Options) {})
 	b.controls = control.New(b.Service, kept, b.engine, b.changes, b.opts)

@@ -249,6 +249,7 @@ type Identity struct {
 	ReplayOf      string            `json:"replayOf,omitempty"`
 	Parent        Parent            `json:"parent,omitzero"`
 	AfterFailure  bool              `json:"afterFailure,omitempty"`
+	Lineage       Lineage           `json:"lineage,omitzero"`
 }
 
 // Identity returns the run's identity.
@@ -258,7 +259,7 @@ func (r Run) Identity() Identity {
 		Interpreter: r.Interpreter,
 		RequestID:   r.RequestID, RequestDigest: r.RequestDigest, Trigger: r.Trigger, Actor: r.Actor, CreatedAt: r.CreatedAt,
 		Labels:   r.Labels,
-		ReplayOf: r.ReplayOf, Parent: r.Parent, AfterFailure: r.AfterFailure,
+		ReplayOf: r.ReplayOf, Parent: r.Parent, AfterFailure: r.AfterFailure, Lineage: r.Lineage,
 	}
 }
 
@@ -280,7 +281,7 @@ func (o Origin) Row(x Execution) Run {
 		ID: x.RunID, Project: o.Project, Workflow: o.Workflow, Version: o.Version, DocumentHash: o.DocumentHash,
 		Status: Queued, QueuedReason: QueuedWorker, StatusAt: o.StartedAt, CreatedAt: o.CreatedAt,
 		RequestID: o.RequestID, RequestDigest: o.RequestDigest, Trigger: o.Trigger, Actor: o.Actor, Labels: o.Labels,
-		ReplayOf: o.ReplayOf, Parent: o.Parent, AfterFailure: o.AfterFailure,
+		ReplayOf: o.ReplayOf, Parent: o.Parent, AfterFailure: o.AfterFailure, Lineage: o.Lineage,
 		Input: o.Input, Interpreter: o.Interpreter, Secrecy: o.Secrecy, ExecutionID: x.ExecutionID,
 	}
 	if o.InputMissing != "" {

@@ -190,6 +190,8 @@ type Run struct {
 	Secrecy redact.Inherited
 	// AfterFailure reports that events that report a failure started the run.
 	AfterFailure bool
+	// Lineage is what the run descends from. Not in lists.
+	Lineage Lineage
 	// Warnings are given with a run that is read on its own, the first of each code.
 	Warnings []Warning
 	// Labels are values by key; nil where there are none. They never change.

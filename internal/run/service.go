@@ -136,6 +136,8 @@ type Options struct {
 	// Maintenance returns an [apperror.Unavailable] while the platform is in maintenance; nil disables the check. Runs
 	// that other runs start are not checked, because open runs are to end.
 	Maintenance func(ctx context.Context) error
+	// MaxGeneration returns the largest generation of a run of a project; nil disables the check.
+	MaxGeneration func(ctx context.Context, project string) (int, error)
 	// Interpreter is the version of the interpreter that new runs start with.
 	Interpreter int
 	// Now is the clock.

@@ -45,6 +45,8 @@ type StartRequest struct {
 	Trigger   string
 	// AfterFailure reports that events that report a failure start the run. It is only stored.
 	AfterFailure bool
+	// Lineage is zero for a start by a person or by the clock.
+	Lineage Lineage
 	// DocumentHash, when set, is the hash that the version must have; a version that was deleted and published again
 	// may have another.
 	DocumentHash string
@@ -315,6 +317,9 @@ func (s *Service) prepare(ctx context.Context, req StartRequest) (Run, error) {
 			"version %s of %q has another document: the workflow was deleted and published again; name the version to "+
 				"run", v.Version, w.Name)
 	}
+	if err := s.checkGeneration(ctx, req); err != nil {
+		return Run{}, err
+	}
 	doc, err := s.documents.Document(ctx, v.Hash)
 	if err != nil {
 		return Run{}, err
@@ -345,7 +350,7 @@ func (s *Service) prepare(ctx context.Context, req StartRequest) (Run, error) {
 		Status: Queued, QueuedReason: QueuedStarting, StatusAt: now, CreatedAt: now,
 		RequestID: cmp.Or(req.RequestID, id), RequestDigest: digest, Trigger: req.Trigger, Actor: actor.Name, Input: input,
 		Interpreter:  s.opts.Interpreter,
-		AfterFailure: req.AfterFailure, ReplayOf: req.ReplayOf, Parent: req.Parent,
+		AfterFailure: req.AfterFailure, ReplayOf: req.ReplayOf, Parent: req.Parent, Lineage: req.Lineage,
 		Secrecy: redact.Inherited{Texts: req.Sensitive},
 	}
 	if warning != "" {

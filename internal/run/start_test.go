@@ -120,6 +120,8 @@ func TestStartRefusesInvalidRequests(t *testing.T) {
 		{"against the schema", func(r *run.StartRequest) {
 			r.Input = json.RawMessage(`{"name": 7}`)
 		}, apperror.Invalid, apperror.InvalidInput, "/name"},
+		{"too many generations", func(r *run.StartRequest) { r.Lineage.Generation = 33 },
+			apperror.Refused, apperror.GenerationLimit, "33 starts away"},
 		{"too large", func(r *run.StartRequest) { r.Input = json.RawMessage(`"` + strings.Repeat("a", maxInput-1) + `"`) },
 			apperror.Exhausted, apperror.InputTooLarge, "201 bytes"},
 		{"request ID of a child", func(r *run.StartRequest) {

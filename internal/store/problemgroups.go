@@ -226,6 +226,28 @@ ORDER BY project, name`, args, func(row sqlrow.Scanner) (w problem.FailingWebhoo
 	return list, err
 }
 
+// Runaways implements [problem.Source].
+func (s *Problems) Runaways(ctx context.Context, projects []string, since time.Time,
+	over int) (list []problem.Runaway, err error) {
+	err = s.db.Read(ctx, "find workflows that start themselves", func(ctx context.Context, c sqldb.Conn) error {
+		list = nil
+		return sqlrow.In(ctx, s.db.Dialect(), sqlrow.Distinct(projects), []any{since.UnixMicro(), over},
+			func(ctx context.Context, marks string, args []any) error {
+				found, err := sqlrow.Collect(ctx, c,
+					`SELECT r.project, r.workflow, COUNT(*), MIN(l.recurred_at), MAX(l.recurred_at)
+FROM run_links l JOIN runs r ON r.id = l.run_id
+WHERE l.recurred_at >= $1 AND r.project IN `+marks+`
+GROUP BY r.project, r.workflow HAVING COUNT(*) > $2 ORDER BY r.project, r.workflow`, args,
+					func(row sqlrow.Scanner) (w problem.Runaway, err error) {
+						return w, row.Scan(&w.Project, &w.Workflow, &w.Count, sqlrow.TimeInto(&w.First), sqlrow.TimeInto(&w.Last))
+					})
+				list = append(list, found...)
+				return err
+			})
+	})
+	return list, err
+}
+
 // OpenRuns implements [problem.Source].
 func (s *Problems) OpenRuns(ctx context.Context, projects []string) (list []string, err error) {
 	err = s.db.Read(ctx, "find projects with open runs", func(ctx context.Context, c sqldb.Conn) error {
@@ -247,7 +269,11 @@ AND runs.trigger_kind <> 'import') ORDER BY name`, args, sqlrow.ScanText)
 func (s *Problems) Samples(ctx context.Context, f problem.Finding, limit int) (ids []string, err error) {
 	query, value := `SELECT id FROM runs WHERE project = $1 AND failure_group = $2 AND failure_group <> ''
 		ORDER BY created_at DESC, id DESC`, f.FailureGroup
-	if f.Kind == problem.Stuck {
+	switch {
+	case f.Code == problem.WorkflowRunaway:
+		query, value = `SELECT r.id FROM run_links l JOIN runs r ON r.id = l.run_id
+WHERE l.recurred_at IS NOT NULL AND r.project = $1 AND r.workflow = $2 ORDER BY l.recurred_at DESC, r.id DESC`, f.Workflow
+	case f.Kind == problem.Stuck:
 		query, value = `SELECT v.run_id FROM run_verdicts v JOIN runs ON runs.id = v.run_id AND runs.sequence = v.sequence
 WHERE v.project = $1 AND v.code = $2 ORDER BY v.created_at DESC, v.run_id DESC`, string(f.Code)
 	}

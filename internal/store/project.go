@@ -15,6 +15,7 @@ func projectFields(p *project.Project) sqlrow.Fields {
 	return sqlrow.Row(
 		"name", &p.Name, "description", &p.Description, "created_at", sqlrow.TimeInto(&p.CreatedAt),
 		"max_steps", &p.Settings.MaxSteps, "end_poison", &p.Settings.EndPoison,
+		"max_generation", &p.Settings.MaxGeneration,
 	)
 }
 
@@ -46,9 +47,9 @@ func (s *Store) UpdateProject(ctx context.Context, name string, change project.C
 	err = s.db.Write(ctx, "update project", func(ctx context.Context, c sqldb.Conn) (err error) {
 		p, err = sqlrow.One(ctx, c, `
 			UPDATE projects SET description = COALESCE($2, description), max_steps = COALESCE($3, max_steps),
-			end_poison = COALESCE($4, end_poison)
+			end_poison = COALESCE($4, end_poison), max_generation = COALESCE($5, max_generation)
 			WHERE name = $1 RETURNING `+sqlrow.Columns(projectFields),
-			[]any{name, change.Description, change.MaxSteps, change.EndPoison}, sqlrow.Scan(projectFields), func() error {
+			[]any{name, change.Description, change.MaxSteps, change.EndPoison, change.MaxGeneration}, sqlrow.Scan(projectFields), func() error {
 				return ledger.NoProject(name)
 			})
 		if err != nil {

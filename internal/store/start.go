@@ -91,7 +91,8 @@ func newStart(r run.Run, e audit.Entry) (*start, error) {
 // plain reports whether one statement inserts everything that belongs to the run.
 func (one *start) plain() bool {
 	r := &one.run
-	return r.Parent.RunID == "" && r.ReplayOf == "" && !r.AfterFailure && len(r.Warnings)+len(one.originals) == 0
+	return r.Parent.RunID == "" && r.ReplayOf == "" && !r.AfterFailure && r.Lineage.IsZero() &&
+		len(r.Warnings)+len(one.originals) == 0
 }
 
 // commitStarts inserts runs of a project, each with its own outcome. In Postgres, plain ones are one statement, which

@@ -119,7 +119,10 @@ type ProjectSettings struct {
 	// which also applies if it is lower.
 	MaxSteps int64 `protobuf:"varint,1,opt,name=max_steps,json=maxSteps,proto3" json:"max_steps,omitempty"`
 	// Whether runs with the verdict POISON are terminated.
-	EndPoison     bool `protobuf:"varint,2,opt,name=end_poison,json=endPoison,proto3" json:"end_poison,omitempty"`
+	EndPoison bool `protobuf:"varint,2,opt,name=end_poison,json=endPoison,proto3" json:"end_poison,omitempty"`
+	// Maximum number of starts between a run of the project and one by a person or by the clock; further runs are refused
+	// with GENERATION_LIMIT. 0 means the limit of the servers (runs.max_generation).
+	MaxGeneration int64 `protobuf:"varint,4,opt,name=max_generation,json=maxGeneration,proto3" json:"max_generation,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -166,6 +169,13 @@ func (x *ProjectSettings) GetEndPoison() bool {
 		return x.EndPoison
 	}
 	return false
+}
+
+func (x *ProjectSettings) GetMaxGeneration() int64 {
+	if x != nil {
+		return x.MaxGeneration
+	}
+	return 0
 }
 
 type CreateProjectRequest struct {
@@ -461,8 +471,10 @@ type UpdateProjectRequest struct {
 	Name        string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	Description *string                `protobuf:"bytes,2,opt,name=description,proto3,oneof" json:"description,omitempty"`
 	// 0 or more; see ProjectSettings.
-	MaxSteps      *int64 `protobuf:"varint,3,opt,name=max_steps,json=maxSteps,proto3,oneof" json:"max_steps,omitempty"`
-	EndPoison     *bool  `protobuf:"varint,4,opt,name=end_poison,json=endPoison,proto3,oneof" json:"end_poison,omitempty"`
+	MaxSteps  *int64 `protobuf:"varint,3,opt,name=max_steps,json=maxSteps,proto3,oneof" json:"max_steps,omitempty"`
+	EndPoison *bool  `protobuf:"varint,4,opt,name=end_poison,json=endPoison,proto3,oneof" json:"end_poison,omitempty"`
+	// 0 to 1000; see ProjectSettings.
+	MaxGeneration *int64 `protobuf:"varint,6,opt,name=max_generation,json=maxGeneration,proto3,oneof" json:"max_generation,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -523,6 +535,13 @@ func (x *UpdateProjectRequest) GetEndPoison() bool {
 		return *x.EndPoison
 	}
 	return false
+}
+
+func (x *UpdateProjectRequest) GetMaxGeneration() int64 {
+	if x != nil && x.MaxGeneration != nil {
+		return *x.MaxGeneration
+	}
+	return 0
 }
 
 type UpdateProjectResponse struct {
@@ -800,11 +819,12 @@ const file_signalbox_v1_project_proto_rawDesc = "" +
 	"\vcreate_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"createTime\x129\n" +
 	"\bsettings\x18\x05 \x01(\v2\x1d.signalbox.v1.ProjectSettingsR\bsettings\x12\x14\n" +
-	"\x05roles\x18\x06 \x03(\tR\x05roles\"M\n" +
+	"\x05roles\x18\x06 \x03(\tR\x05roles\"t\n" +
 	"\x0fProjectSettings\x12\x1b\n" +
 	"\tmax_steps\x18\x01 \x01(\x03R\bmaxSteps\x12\x1d\n" +
 	"\n" +
-	"end_poison\x18\x02 \x01(\bR\tendPoison\"L\n" +
+	"end_poison\x18\x02 \x01(\bR\tendPoison\x12%\n" +
+	"\x0emax_generation\x18\x04 \x01(\x03R\rmaxGeneration\"L\n" +
 	"\x14CreateProjectRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
 	"\vdescription\x18\x02 \x01(\tR\vdescription\"H\n" +
@@ -820,17 +840,19 @@ const file_signalbox_v1_project_proto_rawDesc = "" +
 	"\x11GetProjectRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"E\n" +
 	"\x12GetProjectResponse\x12/\n" +
-	"\aproject\x18\x01 \x01(\v2\x15.signalbox.v1.ProjectR\aproject\"\xc4\x01\n" +
+	"\aproject\x18\x01 \x01(\v2\x15.signalbox.v1.ProjectR\aproject\"\x83\x02\n" +
 	"\x14UpdateProjectRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12%\n" +
 	"\vdescription\x18\x02 \x01(\tH\x00R\vdescription\x88\x01\x01\x12 \n" +
 	"\tmax_steps\x18\x03 \x01(\x03H\x01R\bmaxSteps\x88\x01\x01\x12\"\n" +
 	"\n" +
-	"end_poison\x18\x04 \x01(\bH\x02R\tendPoison\x88\x01\x01B\x0e\n" +
+	"end_poison\x18\x04 \x01(\bH\x02R\tendPoison\x88\x01\x01\x12*\n" +
+	"\x0emax_generation\x18\x06 \x01(\x03H\x03R\rmaxGeneration\x88\x01\x01B\x0e\n" +
 	"\f_descriptionB\f\n" +
 	"\n" +
 	"_max_stepsB\r\n" +
-	"\v_end_poison\"H\n" +
+	"\v_end_poisonB\x11\n" +
+	"\x0f_max_generation\"H\n" +
 	"\x15UpdateProjectResponse\x12/\n" +
 	"\aproject\x18\x01 \x01(\v2\x15.signalbox.v1.ProjectR\aproject\"\xa4\x01\n" +
 	"\x16ListAnnotationsRequest\x12\x18\n" +

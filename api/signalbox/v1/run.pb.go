@@ -90,6 +90,9 @@ type Run struct {
 	ParentPath  string `protobuf:"bytes,31,opt,name=parent_path,json=parentPath,proto3" json:"parent_path,omitempty"`
 	// Number of ancestors: parent, parent's parent and so on. Not set in lists.
 	Depth int32 `protobuf:"varint,32,opt,name=depth,proto3" json:"depth,omitempty"`
+	// Number of starts between the run and one by a person or by the clock: by tasks that run workflows, and by events that
+	// runs emit. Not set in lists.
+	Generation int32 `protobuf:"varint,50,opt,name=generation,proto3" json:"generation,omitempty"`
 	// IDs of the runs that this run started, newest first, at most 100. Not set in lists.
 	Children []string `protobuf:"bytes,33,rep,name=children,proto3" json:"children,omitempty"`
 	// Whether input, output, steps or errors contain marks in place of sensitive values.
@@ -377,6 +380,13 @@ func (x *Run) GetParentPath() string {
 func (x *Run) GetDepth() int32 {
 	if x != nil {
 		return x.Depth
+	}
+	return 0
+}
+
+func (x *Run) GetGeneration() int32 {
+	if x != nil {
+		return x.Generation
 	}
 	return 0
 }
@@ -4612,7 +4622,7 @@ var File_signalbox_v1_run_proto protoreflect.FileDescriptor
 
 const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\n" +
-	"\x16signalbox/v1/run.proto\x12\fsignalbox.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x19google/api/httpbody.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18signalbox/v1/types.proto\"\xc4\x0f\n" +
+	"\x16signalbox/v1/run.proto\x12\fsignalbox.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x19google/api/httpbody.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18signalbox/v1/types.proto\"\xe4\x0f\n" +
 	"\x03Run\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\aproject\x18\x02 \x01(\tR\aproject\x12\x1a\n" +
@@ -4653,7 +4663,10 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\rparent_run_id\x18\x1e \x01(\tR\vparentRunId\x12\x1f\n" +
 	"\vparent_path\x18\x1f \x01(\tR\n" +
 	"parentPath\x12\x14\n" +
-	"\x05depth\x18  \x01(\x05R\x05depth\x12\x1a\n" +
+	"\x05depth\x18  \x01(\x05R\x05depth\x12\x1e\n" +
+	"\n" +
+	"generation\x182 \x01(\x05R\n" +
+	"generation\x12\x1a\n" +
 	"\bchildren\x18! \x03(\tR\bchildren\x12\x1a\n" +
 	"\bredacted\x18\" \x01(\bR\bredacted\x12)\n" +
 	"\x10terminate_reason\x18# \x01(\tR\x0fterminateReason\x12.\n" +

@@ -324,7 +324,7 @@ func TestAuthentication(t *testing.T) {
 		"oidc":         {"oidc", policy(""), "Bearer ⟦redacted⟧", 0},
 		"wrong client": {"oauth2", strings.Replace(policy(""), `"id":"id"`, `"id":"x"`, 1), "answered 401: invalid_client",
 			401},
-		"no jwt": {"oauth2", policy(`,"authentication":"private_key_jwt"`), "not supported", 400},
+		"no key": {"oauth2", policy(`,"authentication":"private_key_jwt"`), "must be a private key", 400},
 		"no grant": {"oauth2", strings.Replace(policy(""), "client_credentials", "authorization_code", 1),
 			"cannot be used by a workflow", 400},
 		"no properties": {"oidc", `{"grant":"password"}`, "lacks a authority", 400},

@@ -78,6 +78,9 @@ func callers() []Reason {
 				"publish again."},
 		{apperror.WorkflowPaused, only(refused), "The workflow is paused: it starts no new runs.",
 			"Unpause it, or wait until it is unpaused."},
+		{apperror.GenerationLimit, only(refused), "The run would be too many starts away from one by a person or by the " +
+			"clock: workflows start each other, by tasks or by events that they emit.", "End the loop; where it is intended, " +
+			"raise `max_generation` of the project."},
 		{apperror.WorkflowNotPublished, only(refused), "The workflow has only a draft.", "Publish it first."},
 		{apperror.WorkflowHasOpenRuns, only(refused), "The workflow has open runs and cannot be deleted.",
 			"Wait for them or cancel them, then delete."},

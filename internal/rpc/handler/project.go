@@ -88,6 +88,7 @@ func (h *Projects) UpdateProject(
 ) (*connect.Response[signalboxv1.UpdateProjectResponse], error) {
 	p, err := h.service.Update(ctx, message.ProjectOf(req.Msg.GetName()), project.Change{
 		Description: req.Msg.Description, MaxSteps: req.Msg.MaxSteps, EndPoison: req.Msg.EndPoison,
+		MaxGeneration: req.Msg.MaxGeneration,
 	})
 	return message.Reply(&signalboxv1.UpdateProjectResponse{Project: h.message(ctx, p)}, err)
 }
@@ -116,7 +117,8 @@ func (h *Projects) message(ctx context.Context, p project.Project) *signalboxv1.
 	}
 	return &signalboxv1.Project{
 		Name: p.Name, Description: p.Description, TaskQueue: h.taskQueue(p.Name), CreateTime: message.Timestamp(p.CreatedAt),
-		Settings: &signalboxv1.ProjectSettings{MaxSteps: p.Settings.MaxSteps, EndPoison: p.Settings.EndPoison},
-		Roles:    roles,
+		Settings: &signalboxv1.ProjectSettings{
+			MaxSteps: p.Settings.MaxSteps, EndPoison: p.Settings.EndPoison, MaxGeneration: p.Settings.MaxGeneration},
+		Roles: roles,
 	}
 }

@@ -33,7 +33,7 @@ func TestAppend(t *testing.T) {
 		},
 		"numbers and booleans always, empty text and unset messages never": {
 			&signalboxv1.StartRunResponse{Run: &signalboxv1.Run{Id: "r", StepsTotal: 9007199254740993}},
-			`{"run":{"id":"r","cancelRequested":false,"stepsTotal":9007199254740993,"stepsDone":0,"sequence":0,"replays":[],"depth":0,"children":[],"redacted":false,"controls":[],"waits":[],"moreWaits":false,"controlStates":[],"labels":{},"warnings":[]},"created":false}`,
+			`{"run":{"id":"r","cancelRequested":false,"stepsTotal":9007199254740993,"stepsDone":0,"sequence":0,"replays":[],"depth":0,"generation":0,"children":[],"redacted":false,"controls":[],"waits":[],"moreWaits":false,"controlStates":[],"labels":{},"warnings":[]},"created":false}`,
 		},
 		"times": {
 			&signalboxv1.Attempt{Number: 1, StartTime: timestamppb.New(time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC))},

@@ -46,8 +46,9 @@ func (m Runs) Run(ctx context.Context, r run.Run) *signalboxv1.Run {
 		Sequence: r.Sequence, DocumentHash: r.DocumentHash,
 		QueuePosition: queuePosition(r.QueuePosition), QueueExpireTime: Timestamp(r.ExpiresAt),
 		ReplayOf: r.ReplayOf, Replays: r.Replays, ParentRunId: r.Parent.RunID, ParentPath: r.Parent.Path,
-		Depth:    int32(r.Parent.Depth), //nolint:gosec // bounded by runs.max_depth
-		Redacted: r.Redacted, Children: r.Children, Stuck: stuckMessage(r.Stuck), Behind: behindMessage(r.Behind),
+		Depth:      int32(r.Parent.Depth),       //nolint:gosec // bounded by runs.max_depth
+		Generation: int32(r.Lineage.Generation), //nolint:gosec // bounded by runs.max_generation
+		Redacted:   r.Redacted, Children: r.Children, Stuck: stuckMessage(r.Stuck), Behind: behindMessage(r.Behind),
 		Warnings: warningMessages(r.Warnings), Quota: quotaUsage(r.Quota),
 		Labels: r.Labels, LegacyEngine: r.LegacyEngine, Legacy: JSON(r.Legacy),
 		Temporal: &signalboxv1.TemporalReference{

@@ -93,11 +93,11 @@ func (s *Service) Start(ctx context.Context, req Request) (run.Run, error) {
 		return run.Run{}, fmt.Errorf("%w: run %s has %d ancestors already, and runs.max_depth is %d", ErrTooDeep, parent.ID,
 			parent.Parent.Depth, s.opts.MaxDepth)
 	}
-	actor := auth.Actor{Kind: auth.KindSystem, Name: "run " + req.Parent}
-	r, _, err := s.runs.Start(auth.WithActor(ctx, actor), run.StartRequest{
+	r, _, err := s.runs.Start(auth.WithActor(ctx, auth.Run(req.Parent)), run.StartRequest{
 		Project: req.Project, Workflow: req.Workflow, Version: req.Version, Input: req.Input, RequestID: requestID(req.Key),
 		Trigger: run.TriggerParent, Sensitive: req.Sensitive,
 		InputHidden: true, // a refusal becomes the error of a task, and the input is not the user's
+		Lineage:     parent.Next(),
 		Parent:      run.Parent{RunID: req.Parent, Path: req.Path, Depth: depth, Key: req.Key, Awaited: req.Awaited},
 	})
 	if errors.Is(err, run.ErrAncestorCanceled) {

@@ -214,6 +214,7 @@ func TestStart(t *testing.T) {
 	require.Equal(t, []run.StartRequest{{
 		Project: "p", Workflow: "a/b", Version: "1.0.0", Input: []byte(`1`), RequestID: "child:k", Trigger: run.TriggerParent,
 		InputHidden: true,
+		Lineage:     run.Lineage{Generation: 1, Workflows: []string{""}},
 		Parent:      run.Parent{RunID: "deep", Path: "/do/0/x", Depth: 3, Key: "k", Awaited: true},
 	}}, w.started)
 	require.Equal(t, []string{"run deep"}, w.starters)

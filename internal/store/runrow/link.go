@@ -2,6 +2,7 @@ package runrow
 
 import (
 	"context"
+	"strings"
 
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
@@ -45,11 +46,16 @@ func Related(ctx context.Context, c sqldb.Conn, r *run.Run, has Relations) (err 
 	}
 	if has.origin {
 		_, err = sqlrow.Collect(ctx, c,
-			`SELECT l.replay_of, l.parent, l.path, l.depth, l.after_failure, COALESCE(a.call_key, ''), a.run_id IS NOT NULL
+			`SELECT l.replay_of, l.parent, l.path, l.depth, l.after_failure, l.generation, l.ancestors, COALESCE(a.call_key, ''), a.run_id IS NOT NULL
 FROM run_links l LEFT JOIN run_awaited a ON a.run_id = l.run_id WHERE l.run_id = $1`, []any{r.ID},
 			func(row sqlrow.Scanner) (struct{}, error) {
-				return struct{}{}, row.Scan(&r.ReplayOf, &r.Parent.RunID, &r.Parent.Path, &r.Parent.Depth, &r.AfterFailure,
-					&r.Parent.Key, &r.Parent.Awaited)
+				var ancestors string
+				err := row.Scan(&r.ReplayOf, &r.Parent.RunID, &r.Parent.Path, &r.Parent.Depth, &r.AfterFailure,
+					&r.Lineage.Generation, &ancestors, &r.Parent.Key, &r.Parent.Awaited)
+				if ancestors != "" {
+					r.Lineage.Workflows = strings.Split(ancestors, "\n")
+				}
+				return struct{}{}, err
 			})
 		if err != nil {
 			return err

@@ -2,6 +2,7 @@ package runrow
 
 import (
 	"context"
+	"strings"
 
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
@@ -10,12 +11,19 @@ import (
 
 // Link stores the origin of a run. What follows from a failure does so with its children and its replays.
 func Link(ctx context.Context, c sqldb.Conn, r run.Run) error {
-	if r.ReplayOf == "" && r.Parent.RunID == "" && !r.AfterFailure {
+	if r.ReplayOf == "" && r.Parent.RunID == "" && !r.AfterFailure && r.Lineage.IsZero() {
 		return nil
 	}
-	_, err := c.ExecContext(ctx, `INSERT INTO run_links (run_id, replay_of, parent, path, depth, after_failure)
-VALUES ($1, $2, $3, $4, $5, $6 OR EXISTS (SELECT 1 FROM run_links o WHERE o.run_id IN ($2, $3) AND o.after_failure))`,
-		r.ID, r.ReplayOf, r.Parent.RunID, r.Parent.Path, r.Parent.Depth, r.AfterFailure)
+	var recurred any
+	if r.Lineage.Descends(r.Workflow) {
+		recurred = sqlrow.Micros(r.CreatedAt)
+	}
+	_, err := c.ExecContext(ctx, `INSERT INTO run_links
+(run_id, replay_of, parent, path, depth, generation, ancestors, recurred_at, after_failure)
+VALUES ($1, $2, $3, $4, $5, $7, $8, $9,
+$6 OR EXISTS (SELECT 1 FROM run_links o WHERE o.run_id IN ($2, $3) AND o.after_failure))`,
+		r.ID, r.ReplayOf, r.Parent.RunID, r.Parent.Path, r.Parent.Depth, r.AfterFailure, r.Lineage.Generation,
+		strings.Join(r.Lineage.Workflows, "\n"), recurred)
 	if err != nil {
 		return err
 	}

@@ -216,5 +216,18 @@ func fixtures() map[int64]fixture {
 			`SELECT COUNT(*) FROM steps WHERE NOT redacted`:                                                                             "0",
 			`SELECT COUNT(*) FROM tokens WHERE name = 'ci' AND id LIKE '%56'`:                                                           "2",
 		},
+	}, 2: {
+		insert: []string{
+			`INSERT INTO run_links (run_id, replay_of, parent, path, depth, generation, ancestors, recurred_at) VALUES ('r60', '', '', '', 0, 2,
+				'a/order', 60)`,
+			`UPDATE projects SET max_generation = 61 WHERE name = 'shop'`,
+		},
+		want: map[string]string{
+			`SELECT generation FROM run_links WHERE recurred_at = 60`:      "2",
+			`SELECT generation FROM run_links WHERE parent = 'r1'`:         "0",
+			`SELECT max_generation FROM projects WHERE name = 'shop'`:      "61",
+			`SELECT max_generation FROM projects WHERE name = 'default'`:   "0",
+			`SELECT COUNT(*) FROM run_links WHERE recurred_at IS NOT NULL`: "1",
+		},
 	}}
 }

@@ -17,6 +17,7 @@ import (
 func released() []struct{ file, sqlite, postgres string } {
 	return []struct{ file, sqlite, postgres string }{
 		{"0001_baseline.sql", "073caa523b41", "df824dd0d42f"},
+		{"0002_generations.sql", "b497fa78758f", "b497fa78758f"},
 	}
 }
 

@@ -176,6 +176,7 @@ func cases() []test {
 		{"failures become events", testFailureEvents},
 		{"failures that nothing receives", testUnwantedFailures},
 		{"failures after failures", testAfterFailure},
+		{"lineages", testLineages},
 		{"dead deliveries become events", testDeadLetterEvents},
 		{"failures become events once", testFailureEventsAtOnce},
 		{"runs not found", testRunsNotFound},

@@ -6,6 +6,7 @@ package guard
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/itchyny/gojq"
@@ -25,6 +26,7 @@ func guards() []map[string]guardFunc {
 		{
 			"__touch": touch, "__deep": deepGuard, "__index": index, "__path": path,
 			"__digits": digits, "__timeformat": timeFormat, "__clock": clock, "__instant": instant,
+			"__fraction": fractionOf,
 		},
 		{"__peek": peek},
 		{
@@ -237,15 +239,39 @@ func clock(_ any, _ []any, f *Fuel) (any, error) {
 // instant charges like quoted, and removes the fraction of a second from a date and time, which the native function
 // does not read.
 func instant(v any, args []any, f *Fuel) (any, error) {
-	if s, ok := v.(string); ok && !f.Version1 {
-		const longest = 128
-		const begin = len("2006-01-02T15:04:05")
-		if len(s) > begin+1 && len(s) <= longest && s[begin] == '.' {
-			if zone := strings.TrimLeft(s[begin+1:], "0123456789"); len(zone) < len(s)-begin-1 {
-				v = s[:begin] + zone
-			}
-		}
-		return v, f.charge(int64(len(s)))
+	s, ok := v.(string)
+	if !ok || f.Version1 {
+		return quoted(v, args, f)
 	}
-	return quoted(v, args, f)
+	if begin, end := fraction(s); end > begin {
+		v = s[:begin] + s[end:]
+	}
+	return v, f.charge(int64(len(s)))
+}
+
+// fractionOf is the fraction of a second of a date and time as a number; 0 if it has none.
+func fractionOf(v any, _ []any, f *Fuel) (any, error) {
+	s, ok := v.(string)
+	if !ok || f.Version1 {
+		return 0, nil
+	}
+	begin, end := fraction(s)
+	if end == begin {
+		return 0, nil
+	}
+	return strconv.ParseFloat("0"+s[begin:end], 64)
+}
+
+// fraction returns the position of the fraction in a date and time, with its point; an empty one if there is none.
+func fraction(s string) (begin, end int) {
+	const longest = 128
+	begin = len("2006-01-02T15:04:05")
+	if len(s) <= begin+1 || len(s) > longest || s[begin] != '.' {
+		return 0, 0
+	}
+	end = len(s) - len(strings.TrimLeft(s[begin+1:], "0123456789"))
+	if end == begin+1 {
+		return 0, 0
+	}
+	return begin, end
 }

@@ -50,6 +50,7 @@ type Endpoints struct {
 type Client struct {
 	ID             string `json:"id"`
 	Secret         string `json:"secret"`
+	Assertion      string `json:"assertion"`
 	Authentication string `json:"authentication"`
 }
 

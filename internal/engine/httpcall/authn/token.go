@@ -55,13 +55,14 @@ type granted struct {
 	key      [sha256.Size]byte
 	p        Properties
 	discover bool     // the authority publishes its endpoints
+	asserted []string // the client's assertions in requests for tokens
 	sent     []string // the tokens of the request
 	fresh    bool     // the last of them was not cached before the request
 }
 
 func (g *granted) Credentials() []string {
-	return append([]string{g.p.Client.Secret, g.p.Password, g.p.RefreshToken, g.p.Subject.Token, g.p.Actor.Token},
-		g.sent...)
+	given := []string{g.p.Client.Secret, g.p.Password, g.p.RefreshToken, g.p.Subject.Token, g.p.Actor.Token}
+	return slices.Concat(given, g.asserted, g.sent)
 }
 
 func (g *granted) Authorize(ctx context.Context, req *http.Request) error {
@@ -221,6 +222,15 @@ func (g *granted) request(ctx context.Context, endpoint string) (*http.Request, 
 		set("client_secret", g.p.Client.Secret)
 	case "none":
 		set("client_id", g.p.Client.ID)
+	case secretJWT, keyJWT:
+		assertion, err := g.p.Client.assertion(endpoint, time.Now())
+		if err != nil {
+			return nil, err
+		}
+		g.asserted = append(g.asserted, assertion)
+		set("client_id", g.p.Client.ID)
+		set("client_assertion_type", assertionType)
+		set("client_assertion", assertion)
 	default:
 		return nil, fmt.Errorf("the client authentication %q is not supported", g.p.Client.Authentication)
 	}
