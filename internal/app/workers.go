@@ -32,6 +32,7 @@ func newWorkers(c *components) *workers {
 		Children: c.runs.children,
 		Events:   c.events.service, Publisher: event.Platform{Service: c.events.service},
 		Quota:           c.quotas.service,
+		Runners:         permittedPrograms(c.storage, c.cfg.Runner.Kinds),
 		Extend:          func(_ string, r temporalworker.Registry) { c.events.dispatchers.Register(r) },
 		Served:          c.events.serve,
 		Timers:          c.telemetry.Runs.Fired,

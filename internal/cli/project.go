@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -99,8 +100,12 @@ func projectShowCommand(s *invocation.Invocation) *cobra.Command {
 // serverLimit removes a project's own limit of steps, as 0 does.
 const serverLimit = "none"
 
+// noRunners permits a project no programs.
+const noRunners = "none"
+
 type projectSetFlags struct {
 	description, maxSteps string
+	runners               []string
 	endPoison             bool
 }
 
@@ -114,7 +119,9 @@ seconds; a limit of steps applies to runs that start afterwards.`,
 		Example: `  signalbox project set shop --max-steps 50000
   signalbox project set shop --max-steps none
   signalbox project set shop --end-poison
-  signalbox project set shop --end-poison=false`,
+  signalbox project set shop --end-poison=false
+  signalbox project set shop --runners script,shell
+  signalbox project set shop --runners none`,
 		Args: invocation.Args(1, 1, "NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return setProject(cmd, s, args[0], flags)
@@ -124,6 +131,8 @@ seconds; a limit of steps applies to runs that start afterwards.`,
 	cmd.Flags().StringVar(&flags.maxSteps, "max-steps", "",
 		`maximum number of `+"`steps`"+` of one run; "none": only the limit of the servers`)
 	cmd.Flags().BoolVar(&flags.endPoison, "end-poison", false, "terminate runs with the verdict POISON")
+	cmd.Flags().StringSliceVar(&flags.runners, "runners", nil,
+		"`kinds`"+` of programs that its workflows may run: script, shell, container; "none": no programs`)
 	s.BindServer(cmd)
 	return cmd
 }
@@ -144,8 +153,14 @@ func setProject(cmd *cobra.Command, s *invocation.Invocation, name string, flags
 	if cmd.Flags().Changed("end-poison") {
 		request.EndPoison, changed = &flags.endPoison, true
 	}
+	if cmd.Flags().Changed("runners") {
+		request.Runners, changed = &signalboxv1.RunnerKinds{Kinds: flags.runners}, true
+		if slices.Equal(flags.runners, []string{noRunners}) {
+			request.Runners.Kinds = nil
+		}
+	}
 	if !changed {
-		return exit.Usagef("nothing to set: give --description, --max-steps or --end-poison")
+		return exit.Usagef("nothing to set: give --description, --max-steps, --end-poison or --runners")
 	}
 	response, err := invocation.Call(cmd.Context(), s, s.Projects().UpdateProject, request, "set project %q", name)
 	if err != nil {
@@ -173,6 +188,14 @@ func maxSteps(limit int64) string {
 	return strconv.FormatInt(limit, 10)
 }
 
+// runnerKinds returns the kinds of programs that a project permits, as a text.
+func runnerKinds(kinds []string) string {
+	if len(kinds) == 0 {
+		return noRunners
+	}
+	return strings.Join(kinds, ", ")
+}
+
 func printProject(s *invocation.Invocation, project *signalboxv1.Project) error {
 	return s.Card(project, []output.Field{
 		{Name: "project", Value: project.GetName()},
@@ -181,5 +204,6 @@ func printProject(s *invocation.Invocation, project *signalboxv1.Project) error 
 		{Name: "created", Value: output.Moment(project.GetCreateTime())},
 		{Name: "max steps", Value: maxSteps(project.GetSettings().GetMaxSteps())},
 		{Name: "end poison", Value: strconv.FormatBool(project.GetSettings().GetEndPoison())},
+		{Name: "runners", Value: runnerKinds(project.GetSettings().GetRunners())},
 	})
 }

@@ -6,8 +6,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
+	"strings"
 	"time"
 
+	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/auth"
@@ -35,6 +38,8 @@ type Settings struct {
 	MaxSteps int64
 	// EndPoison ends runs that are diagnosed as POISON.
 	EndPoison bool
+	// Runners are the kinds of programs that runs may execute, beside those that the servers permit in all projects.
+	Runners []string
 }
 
 // Change is an update of a project; nil fields keep their values.
@@ -42,6 +47,17 @@ type Change struct {
 	Description *string `json:"description,omitempty"`
 	MaxSteps    *int64  `json:"maxSteps,omitempty"`
 	EndPoison   *bool   `json:"endPoison,omitempty"`
+	// Runners replaces the kinds.
+	Runners *[]string `json:"runners,omitempty"`
+}
+
+// RunnerKinds returns the kinds of programs that a project may permit.
+func RunnerKinds() []string {
+	var kinds []string
+	for _, k := range dsl.ProgramKinds() {
+		kinds = append(kinds, string(k))
+	}
+	return kinds
 }
 
 // Store stores projects.
@@ -102,13 +118,24 @@ func (s *Service) Update(ctx context.Context, name string, change Change) (Proje
 func (c Change) check(name string) error {
 	if c == (Change{}) {
 		return apperror.New(apperror.Invalid, apperror.InvalidArgument,
-			"the update of project %q changes nothing: set description, max_steps or end_poison", name)
+			"the update of project %q changes nothing: set description, max_steps, end_poison or runners", name)
 	}
 	if c.MaxSteps != nil && *c.MaxSteps < 0 {
 		return apperror.New(apperror.Invalid, apperror.InvalidArgument,
 			"max_steps %d of project %q is negative: use 0 for the limit of the servers, or a number of steps", *c.MaxSteps,
 			name).
 			WithField("max_steps", "is negative")
+	}
+	if c.Runners == nil {
+		return nil
+	}
+	kinds := RunnerKinds()
+	for i, kind := range *c.Runners {
+		if !slices.Contains(kinds, kind) || slices.Contains((*c.Runners)[:i], kind) {
+			return apperror.New(apperror.Invalid, apperror.InvalidArgument,
+				"runners of project %q: %q is not a kind of program, or is named twice; the kinds are %s", name, kind,
+				strings.Join(kinds, ", ")).WithField("runners", "has an unknown kind, or one twice")
+		}
 	}
 	return nil
 }

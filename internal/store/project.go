@@ -15,6 +15,7 @@ func projectFields(p *project.Project) sqlrow.Fields {
 	return sqlrow.Row(
 		"name", &p.Name, "description", &p.Description, "created_at", sqlrow.TimeInto(&p.CreatedAt),
 		"max_steps", &p.Settings.MaxSteps, "end_poison", &p.Settings.EndPoison,
+		"runners", sqlrow.JSONInto(&p.Settings.Runners),
 	)
 }
 
@@ -43,12 +44,18 @@ func (s *Store) UpdateProject(ctx context.Context, name string, change project.C
 			return p, err
 		}
 	}
+	var runners any
+	if change.Runners != nil {
+		if runners, err = sqlrow.AsJSON(*change.Runners, false); err != nil {
+			return p, err
+		}
+	}
 	err = s.db.Write(ctx, "update project", func(ctx context.Context, c sqldb.Conn) (err error) {
 		p, err = sqlrow.One(ctx, c, `
 			UPDATE projects SET description = COALESCE($2, description), max_steps = COALESCE($3, max_steps),
-			end_poison = COALESCE($4, end_poison)
+			end_poison = COALESCE($4, end_poison), runners = COALESCE($5, runners)
 			WHERE name = $1 RETURNING `+sqlrow.Columns(projectFields),
-			[]any{name, change.Description, change.MaxSteps, change.EndPoison}, sqlrow.Scan(projectFields), func() error {
+			[]any{name, change.Description, change.MaxSteps, change.EndPoison, runners}, sqlrow.Scan(projectFields), func() error {
 				return ledger.NoProject(name)
 			})
 		if err != nil {

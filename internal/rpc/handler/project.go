@@ -86,9 +86,14 @@ func (h *Projects) GetProject(
 func (h *Projects) UpdateProject(
 	ctx context.Context, req *connect.Request[signalboxv1.UpdateProjectRequest],
 ) (*connect.Response[signalboxv1.UpdateProjectResponse], error) {
-	p, err := h.service.Update(ctx, message.ProjectOf(req.Msg.GetName()), project.Change{
+	change := project.Change{
 		Description: req.Msg.Description, MaxSteps: req.Msg.MaxSteps, EndPoison: req.Msg.EndPoison,
-	})
+	}
+	if runners := req.Msg.GetRunners(); runners != nil {
+		kinds := append([]string{}, runners.GetKinds()...)
+		change.Runners = &kinds
+	}
+	p, err := h.service.Update(ctx, message.ProjectOf(req.Msg.GetName()), change)
 	return message.Reply(&signalboxv1.UpdateProjectResponse{Project: h.message(ctx, p)}, err)
 }
 
@@ -116,7 +121,9 @@ func (h *Projects) message(ctx context.Context, p project.Project) *signalboxv1.
 	}
 	return &signalboxv1.Project{
 		Name: p.Name, Description: p.Description, TaskQueue: h.taskQueue(p.Name), CreateTime: message.Timestamp(p.CreatedAt),
-		Settings: &signalboxv1.ProjectSettings{MaxSteps: p.Settings.MaxSteps, EndPoison: p.Settings.EndPoison},
-		Roles:    roles,
+		Settings: &signalboxv1.ProjectSettings{
+			MaxSteps: p.Settings.MaxSteps, EndPoison: p.Settings.EndPoison, Runners: p.Settings.Runners,
+		},
+		Roles: roles,
 	}
 }

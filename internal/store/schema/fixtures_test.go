@@ -216,5 +216,8 @@ func fixtures() map[int64]fixture {
 			`SELECT COUNT(*) FROM steps WHERE NOT redacted`:                                                                             "0",
 			`SELECT COUNT(*) FROM tokens WHERE name = 'ci' AND id LIKE '%56'`:                                                           "2",
 		},
+	}, 2: {
+		insert: []string{`UPDATE projects SET runners = '["script"]' WHERE name = 'shop'`},
+		want:   map[string]string{`SELECT runners FROM projects WHERE name = 'shop'`: `["script"]`},
 	}}
 }
