@@ -8,15 +8,12 @@ import (
 	"time"
 
 	"github.com/signalbox-dev/signalbox/conn"
-	"github.com/signalbox-dev/signalbox/dsl/interp"
 	"github.com/signalbox-dev/signalbox/internal/config"
 	"github.com/signalbox-dev/signalbox/internal/engine"
-	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/engine/program"
 	"github.com/signalbox-dev/signalbox/internal/health"
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/rpc"
-	"github.com/signalbox-dev/signalbox/internal/rpc/handler"
 	"github.com/signalbox-dev/signalbox/internal/telemetry"
 )
 
@@ -92,10 +89,6 @@ func (a *App) wireRunner(ctx context.Context) error {
 		Serving:      func(ctx context.Context) bool { return a.health.Report(ctx).Status != health.Unavailable },
 		Interceptors: a.telemetry.Interceptors(),
 		Access:       rpc.Access{Rate: float64(a.cfg.API.RateLimit), Burst: a.cfg.API.Burst, Refused: a.telemetry.API.Refused},
-		Services: handler.Services{
-			System:            handler.SystemInfo{Version: a.version, Interpreter: interp.Version, ServerID: a.serverID},
-			TemporalNamespace: a.cfg.Temporal.Namespace, TaskQueue: contract.TaskQueue,
-		},
 	})
 	if err != nil {
 		return err

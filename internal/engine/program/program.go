@@ -172,14 +172,20 @@ func (e *Executor) script(ctx context.Context, r flow.ProgramRequest) (flow.Prog
 	case err == nil:
 		return flow.ProgramResult{Code: result.Code, Stdout: result.Stdout, Stderr: result.Stderr}, nil
 	case errors.Is(err, javascript.ErrTime):
-		return flow.ProgramResult{}, ended(dsl.ErrorTypeTimeout, http.StatusRequestTimeout, "Program too slow",
-			fmt.Sprintf("the script did not end within %s", limit), err)
+		return flow.ProgramResult{}, ended(err, dsl.Error{
+			Type: dsl.ErrorTypeTimeout, Status: http.StatusRequestTimeout, Title: "Program too slow",
+			Detail: fmt.Sprintf("the script did not end within %s", limit),
+		})
 	case errors.Is(err, javascript.ErrOutput):
-		return flow.ProgramResult{}, ended(dsl.ErrorTypeRuntime, http.StatusInternalServerError, "Output too large",
-			fmt.Sprintf("the script printed more than %d bytes", e.opts.Output), err)
+		return flow.ProgramResult{}, ended(err, dsl.Error{
+			Type: dsl.ErrorTypeRuntime, Status: http.StatusInternalServerError, Title: "Output too large",
+			Detail: fmt.Sprintf("the script printed more than %d bytes", e.opts.Output),
+		})
 	}
-	return flow.ProgramResult{}, ended(dsl.ErrorTypeRuntime, http.StatusInternalServerError, "Program ended",
-		"the sandbox ended the script: "+err.Error(), err)
+	return flow.ProgramResult{}, ended(err, dsl.Error{
+		Type: dsl.ErrorTypeRuntime, Status: http.StatusInternalServerError, Title: "Program ended",
+		Detail: "the sandbox ended the script: " + err.Error(),
+	})
 }
 
 // unsupported returns the error of a program that this runner does not execute; nil for another.
@@ -191,11 +197,13 @@ func unsupported(r flow.ProgramRequest) error {
 	if r.Language != "" {
 		what = r.Language + " " + what
 	}
-	return ended(dsl.ErrorTypeConfiguration, http.StatusBadRequest, "Program not supported",
-		fmt.Sprintf("the runner does not execute a %s: it has no isolation for it, and executes JavaScript alone", what), nil)
+	return ended(nil, dsl.Error{
+		Type: dsl.ErrorTypeConfiguration, Status: http.StatusBadRequest, Title: "Program not supported",
+		Detail: fmt.Sprintf("the runner does not execute a %s: it has no isolation for it, and executes JavaScript alone", what),
+	})
 }
 
 // ended returns the error of a program that did not end by itself.
-func ended(kind string, status int, title, detail string, cause error) error {
-	return flow.CallError(flow.CategoryAnswered, dsl.Error{Type: kind, Status: status, Title: title, Detail: detail}, cause)
+func ended(cause error, runError dsl.Error) error {
+	return flow.CallError(flow.CategoryAnswered, runError, cause)
 }

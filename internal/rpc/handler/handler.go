@@ -88,7 +88,7 @@ type Service struct {
 // New returns the services of the API for which there is a service of the domain.
 func New(o Options) (services []Service) {
 	add := func(path string, h http.Handler) { services = append(services, Service{Path: path, Handler: h}) }
-	if o.Platform != nil {
+	if o.Platform != nil || o.System != (SystemInfo{}) {
 		add(signalboxv1connect.NewSystemServiceHandler(&System{info: o.System, service: o.Platform}, o.Connect))
 	}
 	if o.Runs == nil {
