@@ -14,6 +14,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/health"
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/rpc"
+	"github.com/signalbox-dev/signalbox/internal/rpc/handler"
 	"github.com/signalbox-dev/signalbox/internal/telemetry"
 )
 
@@ -89,6 +90,7 @@ func (a *App) wireRunner(ctx context.Context) error {
 		Serving:      func(ctx context.Context) bool { return a.health.Report(ctx).Status != health.Unavailable },
 		Interceptors: a.telemetry.Interceptors(),
 		Access:       rpc.Access{Rate: float64(a.cfg.API.RateLimit), Burst: a.cfg.API.Burst, Refused: a.telemetry.API.Refused},
+		Services:     handler.Services{ProbesOnly: true},
 	})
 	if err != nil {
 		return err

@@ -292,7 +292,9 @@ function SettingsDialog({ project, onClose }: { project: Project; onClose: () =>
           label={`Permit ${label}`}
           hint={`Tasks with run: ${kind}, on a runner.`}
           checked={kinds.includes(kind)}
-          onChange={(e) => setKinds(PROGRAMS.map(([k]) => k).filter((k) => (k === kind ? e.target.checked : kinds.includes(k))))}
+          onChange={(e) =>
+            setKinds(PROGRAMS.map(([k]) => k).filter((k) => (k === kind ? e.target.checked : kinds.includes(k))))
+          }
         />
       ))}
     </ActionDialog>
