@@ -40,7 +40,8 @@ type Call struct {
 	HTTP *HTTPRequest
 }
 
-// CancelCall reports that the result of a call, of an Emit, of a RequestSteps or of a RunProgram is not needed any more.
+// CancelCall reports that the result of a call, of an Emit, of a RequestSteps or of a RunProgram is not needed any
+// more.
 type CancelCall struct{ ID EffectID }
 
 // Listen requests a listener, and a Complete once it is committed: from then on every event that matches Spec must be

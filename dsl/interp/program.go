@@ -140,7 +140,8 @@ func (m *Machine) program(f *frame, b *dsl.RunProgram) (p *Program, runError *ds
 	if runError = m.arguments(f, b, vars, p); runError != nil {
 		return nil, runError
 	}
-	if p.Environment, runError = m.texts(f, b.Environment, vars, "run."+string(b.Program)+".environment"); runError != nil {
+	environment := "run." + string(b.Program) + ".environment"
+	if p.Environment, runError = m.texts(f, b.Environment, vars, environment); runError != nil {
 		return nil, runError
 	}
 	if b.Container != nil {

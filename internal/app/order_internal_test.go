@@ -34,7 +34,8 @@ func TestPartsStartInOrder(t *testing.T) {
 		a := wired(t, "SIGNALBOX_ROLES", roles)
 		require.Equal(t, slices.Concat(want...), stepNames(a), roles)
 	}
-	runner := wired(t, "SIGNALBOX_ROLES", "runner", "SIGNALBOX_PROJECTS", "shop", "SIGNALBOX_STORE_DSN", "/nowhere/signalbox.db")
+	runner := wired(t, "SIGNALBOX_ROLES", "runner", "SIGNALBOX_PROJECTS", "shop", "SIGNALBOX_STORE_DSN",
+		"/nowhere/signalbox.db")
 	require.Equal(t, []string{"telemetry", "memory monitor", "processor monitor", "programs", "API server", "connection",
 		"runners"}, stepNames(runner), "a process with the role of runners alone opens no database")
 	a := wired(t, "SIGNALBOX_ROLES", "api", "SIGNALBOX_TELEMETRY_PROFILE_LISTEN", "127.0.0.1:0")

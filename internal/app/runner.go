@@ -89,7 +89,8 @@ func (a *App) wireRunner(ctx context.Context) error {
 		Livez: http.HandlerFunc(a.health.Livez), Readyz: http.HandlerFunc(a.health.Readyz),
 		Serving:      func(ctx context.Context) bool { return a.health.Report(ctx).Status != health.Unavailable },
 		Interceptors: a.telemetry.Interceptors(),
-		Access:       rpc.Access{Rate: float64(a.cfg.API.RateLimit), Burst: a.cfg.API.Burst, Refused: a.telemetry.API.Refused},
+		Access: rpc.Access{
+			Rate: float64(a.cfg.API.RateLimit), Burst: a.cfg.API.Burst, Refused: a.telemetry.API.Refused},
 		Services:     handler.Services{ProbesOnly: true},
 	})
 	if err != nil {

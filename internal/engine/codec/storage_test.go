@@ -277,7 +277,8 @@ func (inlined) StaysInline() {}
 func TestInlinedValuesStayInTheirMessage(t *testing.T) {
 	t.Parallel()
 	s := codec.New(newValues(), codec.Options{})
-	for name, ring := range map[string]*keyring.Ring{"sealed": keyring.Random("k"), "plain": keyring.Random("k").Opening()} {
+	for name, ring := range map[string]*keyring.Ring{
+		"sealed": keyring.Random("k"), "plain": keyring.Random("k").Opening()} {
 		c := codec.For(ring, runID)
 		for _, value := range []any{inlined{strings.Repeat("x", 500_000)}, struct{ Text string }{strings.Repeat("x", 500_000)}} {
 			p, err := c.ToPayload(value)

@@ -57,8 +57,10 @@ func TestProgramIsExecutedOnceItIsPermitted(t *testing.T) {
 
 func TestProgramThatIsNotPermitted(t *testing.T) {
 	t.Parallel()
-	b := newTestRun(t, `do: [{p: {try: [{q: {run: `+script+`}}], catch: {as: e, do: [{s: {set: {status: '${ $e.status }'}}}]}}}]`,
-		`{"n": 5}`)
+	b := newTestRun(t, `do:
+  - p:
+      try: [{q: {run: `+script+`}}]
+      catch: {as: e, do: [{s: {set: {status: '${ $e.status }'}}}]}`, `{"n": 5}`)
 	r := &fakeRunner{refuse: flow.CallError(flow.CategoryRefused,
 		dsl.Error{Type: dsl.ErrorTypeAuthorization, Status: 403, Title: "Program not permitted"}, nil)}
 	b.began = func() { r.register(b) }
@@ -86,7 +88,10 @@ func TestLostRunner(t *testing.T) {
 	} {
 		t.Run(task, func(t *testing.T) {
 			t.Parallel()
-			b := newTestRun(t, `do: [{p: {try: [{q: {`+task+`}}], catch: {as: e, do: [{s: {set: '${ $e.title }'}}]}}}]`, `{"n": 5}`)
+			b := newTestRun(t, `do:
+  - p:
+      try: [{q: {`+task+`}}]
+      catch: {as: e, do: [{s: {set: '${ $e.title }'}}]}`, `{"n": 5}`)
 			r := &fakeRunner{execute: lost}
 			b.began = func() { r.register(b) }
 			b.completes(want.output)
@@ -97,8 +102,10 @@ func TestLostRunner(t *testing.T) {
 
 func TestProgramThatIsTooLarge(t *testing.T) {
 	t.Parallel()
-	b := newTestRun(t, `do: [{p: {try: [{q: {run: {script: {language: js, code: 'x', stdin: '${ "x" * 900000 }'}}}}], catch: {as: e, do: [{s: {set: '${ $e.status }'}}]}}}]`,
-		`{}`)
+	b := newTestRun(t, `do:
+  - p:
+      try: [{q: {run: {script: {language: js, code: 'x', stdin: '${ "x" * 900000 }'}}}}]
+      catch: {as: e, do: [{s: {set: '${ $e.status }'}}]}`, `{}`)
 	r := &fakeRunner{}
 	b.began = func() { r.register(b) }
 	b.completes(`413`)

@@ -199,7 +199,8 @@ func unsupported(r flow.ProgramRequest) error {
 	}
 	return ended(nil, dsl.Error{
 		Type: dsl.ErrorTypeConfiguration, Status: http.StatusBadRequest, Title: "Program not supported",
-		Detail: fmt.Sprintf("the runner does not execute a %s: it has no isolation for it, and executes JavaScript alone", what),
+		Detail: fmt.Sprintf("the runner does not execute a %s: it has no isolation for it, and executes JavaScript alone",
+			what),
 	})
 }
 

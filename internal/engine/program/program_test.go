@@ -61,7 +61,8 @@ func failure(t *testing.T, err error) dsl.Error {
 func TestScript(t *testing.T) {
 	t.Parallel()
 	e, measured := newExecutor(t, program.Options{Programs: 2, ScriptTime: time.Minute})
-	r := script(`console.log(process.argv[2], n, process.env.A, process.stdin.read()); console.error("e"); process.exit(4)`)
+	r := script(`
+		console.log(process.argv[2], n, process.env.A, process.stdin.read()); console.error("e"); process.exit(4)`)
 	r.Arguments, r.Named = []string{"a"}, map[string]json.RawMessage{"n": []byte("7")}
 	r.Environment, r.Stdin = map[string]string{"A": "b"}, "in"
 	result, err := e.Execute(t.Context(), r)
@@ -78,11 +79,26 @@ func TestProgramsThatAreEnded(t *testing.T) {
 		status       int
 		outcome      string
 	}{
-		"time":      {script(`for (;;);`), dsl.ErrorTypeTimeout, "the script did not end within 200ms", 408, "script stopped"},
-		"output":    {script(`for (;;) console.log("x")`), dsl.ErrorTypeRuntime, "the script printed more than 1024 bytes", 500, "script stopped"},
-		"python":    {flow.ProgramRequest{Kind: "script", Language: "python", Code: "1"}, dsl.ErrorTypeConfiguration, "does not execute a python script", 400, "script refused"},
-		"shell":     {flow.ProgramRequest{Kind: "shell", Code: "ls"}, dsl.ErrorTypeConfiguration, "does not execute a shell", 400, "shell refused"},
-		"container": {flow.ProgramRequest{Kind: "container"}, dsl.ErrorTypeConfiguration, "does not execute a container", 400, "container refused"},
+		"time": {
+			script(`for (;;);`),
+			dsl.ErrorTypeTimeout, "the script did not end within 200ms", 408, "script stopped",
+		},
+		"output": {
+			script(`for (;;) console.log("x")`),
+			dsl.ErrorTypeRuntime, "the script printed more than 1024 bytes", 500, "script stopped",
+		},
+		"python": {
+			flow.ProgramRequest{Kind: "script", Language: "python", Code: "1"},
+			dsl.ErrorTypeConfiguration, "does not execute a python script", 400, "script refused",
+		},
+		"shell": {
+			flow.ProgramRequest{Kind: "shell", Code: "ls"},
+			dsl.ErrorTypeConfiguration, "does not execute a shell", 400, "shell refused",
+		},
+		"container": {
+			flow.ProgramRequest{Kind: "container"},
+			dsl.ErrorTypeConfiguration, "does not execute a container", 400, "container refused",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

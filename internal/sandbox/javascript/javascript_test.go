@@ -37,27 +37,39 @@ func TestPrograms(t *testing.T) {
 		stdout, stderr string // stderr: a part
 		exit           int
 	}{
-		"console":        {`console.log("a", 1, true, null, undefined, [1, {b: 2}], 10n); console.error("e")`, "a 1 true null undefined [1,{\"b\":2}] 10n\n", "e\n", 0},
-		"arguments":      {`const [a, b] = process.argv.slice(2); console.log(a + b)`, "onetwo\n", "", 0},
-		"globals":        {`console.log(order.lines.length, rate)`, "2 0.5\n", "", 0},
-		"environment":    {`console.log(process.env.MODE, Object.keys(process.env).length)`, "fast 1\n", "", 0},
-		"stdin":          {`console.log(process.stdin.read())`, "given\n", "", 0},
-		"import":         {"import { readFileSync } from 'node:fs'\nconsole.log(readFileSync(process.stdin.fd, 'utf8'))", "given\n", "", 0},
+		"console": {
+			`console.log("a", 1, true, null, undefined, [1, {b: 2}], 10n); console.error("e")`,
+			"a 1 true null undefined [1,{\"b\":2}] 10n\n", "e\n", 0,
+		},
+		"arguments":   {`const [a, b] = process.argv.slice(2); console.log(a + b)`, "onetwo\n", "", 0},
+		"globals":     {`console.log(order.lines.length, rate)`, "2 0.5\n", "", 0},
+		"environment": {`console.log(process.env.MODE, Object.keys(process.env).length)`, "fast 1\n", "", 0},
+		"stdin":       {`console.log(process.stdin.read())`, "given\n", "", 0},
+		"import": {
+			"import { readFileSync } from 'node:fs'\nconsole.log(readFileSync(process.stdin.fd, 'utf8'))",
+			"given\n", "", 0,
+		},
 		"require":        {`const fs = require('fs'); console.log(fs.readFileSync('/dev/stdin'))`, "given\n", "", 0},
 		"import default": {"import process from 'node:process'\nprocess.stdout.write(process.env.MODE)", "fast", "", 0},
 		"await":          {`const x = await Promise.resolve(5); console.log(x)`, "5\n", "", 0},
-		"strict": {`undeclared = 5`, "", "ReferenceError: undeclared is not defined", 1},
-		"modern":         {`console.log(Object.groupBy([1, 2, 3], (n) => n % 2 ? 'odd' : 'even').odd, [3, 1].toSorted())`, "[1,3] [1,3]\n", "", 0},
-		"unicode":        {`console.log("ä😀" + "\ud800".length)`, "ä😀1\n", "", 0},
-		"time zone":      {`console.log(new Date(0).getTimezoneOffset())`, "0\n", "", 0},
-		"exception":      {`throw new TypeError("boom")`, "", "TypeError: boom\n    at <anonymous> (script.js:1:", 1},
-		"thrown text":    {`throw "text"`, "", "text\n", 1},
-		"syntax":         {`let let`, "", "SyntaxError", 1},
-		"rejection":      {`Promise.reject(new Error("late"))`, "", "Uncaught (in promise) Error: late", 1},
-		"handled later":  {`const p = Promise.reject(1); await null; p.catch(() => console.log("ok"))`, "ok\n", "", 0},
-		"pending":        {`await new Promise(() => {})`, "", "awaits a promise that nothing settles", 1},
-		"exit":           {`console.log("before"); process.exit(3); console.log("after")`, "before\n", "", 3},
-		"memory":         {`const a = []; for (;;) a.push(new Array(10000).fill(1))`, "", "InternalError: out of memory", 1},
+		"strict":         {`undeclared = 5`, "", "ReferenceError: undeclared is not defined", 1},
+		"modern": {
+			`console.log(Object.groupBy([1, 2, 3], (n) => n % 2 ? 'odd' : 'even').odd, [3, 1].toSorted())`,
+			"[1,3] [1,3]\n", "", 0,
+		},
+		"unicode":       {`console.log("ä😀" + "\ud800".length)`, "ä😀1\n", "", 0},
+		"time zone":     {`console.log(new Date(0).getTimezoneOffset())`, "0\n", "", 0},
+		"exception":     {`throw new TypeError("boom")`, "", "TypeError: boom\n    at <anonymous> (script.js:1:", 1},
+		"thrown text":   {`throw "text"`, "", "text\n", 1},
+		"syntax":        {`let let`, "", "SyntaxError", 1},
+		"rejection":     {`Promise.reject(new Error("late"))`, "", "Uncaught (in promise) Error: late", 1},
+		"handled later": {`const p = Promise.reject(1); await null; p.catch(() => console.log("ok"))`, "ok\n", "", 0},
+		"pending":       {`await new Promise(() => {})`, "", "awaits a promise that nothing settles", 1},
+		"exit":          {`console.log("before"); process.exit(3); console.log("after")`, "before\n", "", 3},
+		"memory": {
+			`const a = []; for (;;) a.push(new Array(10000).fill(1))`,
+			"", "InternalError: out of memory", 1,
+		},
 		"huge buffer":    {`new ArrayBuffer(2e9)`, "", "out of memory", 1},
 		"recursion":      {`function f() { f() } f()`, "", "RangeError: Maximum call stack size exceeded", 1},
 		"module":         {`import net from 'node:net'`, "", `the module "node:net" is not available`, 1},
@@ -85,7 +97,8 @@ func TestGlobalObjectHasNoInputOutput(t *testing.T) {
 	e := newEngine(t)
 	r, err := e.Run(t.Context(), program(`
 		const found = []
-		for (const name of ['std', 'os', 'write', 'fetch', 'WebAssembly', 'Deno', 'Bun', 'XMLHttpRequest', 'Worker', 'module', 'load'])
+		for (const name of ['std', 'os', 'write', 'fetch', 'WebAssembly', 'Deno', 'Bun', 'XMLHttpRequest', 'Worker',
+			'module', 'load'])
 			if (name in globalThis) found.push(name)
 		console.log(JSON.stringify(found), JSON.stringify(process.env), process.argv.length)`))
 	require.NoError(t, err)
