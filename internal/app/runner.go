@@ -91,7 +91,7 @@ func (a *App) wireRunner(ctx context.Context) error {
 		Interceptors: a.telemetry.Interceptors(),
 		Access: rpc.Access{
 			Rate: float64(a.cfg.API.RateLimit), Burst: a.cfg.API.Burst, Refused: a.telemetry.API.Refused},
-		Services:     handler.Services{ProbesOnly: true},
+		Services: handler.Services{ProbesOnly: true},
 	})
 	if err != nil {
 		return err
