@@ -121,8 +121,8 @@ const (
 	KindRun    Kind = "run"
 )
 
-// Body is what a task of one kind does: *Do, *Set, *Switch, *For, *Fork, *Wait, *Raise, *Try, *HTTPCall, *Listen, *Emit
-// or *RunWorkflow.
+// Body is what a task of one kind does: *Do, *Set, *Switch, *For, *Fork, *Wait, *Raise, *Try, *HTTPCall, *Listen,
+// *Emit, *RunWorkflow or *RunProgram.
 type Body interface{ Kind() Kind }
 
 // Do runs its tasks in order.

@@ -34,23 +34,46 @@ const (
 const latest = "latest"
 
 func (p *parser) runTask(task value, c taskContext) Body {
-	body := &RunWorkflow{Await: true, Return: ReturnStdout}
+	var (
+		body  Body
+		await = true
+		what  = ReturnStdout
+		vars  = c.scope.at(slotTask)
+	)
+	child := &RunWorkflow{}
+	program := func(kind ProgramKind, read func(value, *RunProgram, []string)) func(value) {
+		return func(v value) {
+			b := &RunProgram{Program: kind}
+			read(v, b, vars)
+			body = b
+		}
+	}
 	v, _ := task.member("run")
 	known := p.object(v, "run", fields{
-		{"workflow", false, func(v value) { p.workflowCall(v, body, c.scope.at(slotTask)) }},
-		{"container", false, nil},
-		{"script", false, nil},
-		{"shell", false, nil},
-		{"await", false, func(v value) { body.Await = p.boolean(v, "run.await") }},
+		{"workflow", false, func(v value) {
+			p.workflowCall(v, child, vars)
+			body = child
+		}},
+		{string(ProgramContainer), false, program(ProgramContainer, p.container)},
+		{string(ProgramScript), false, program(ProgramScript, p.script)},
+		{string(ProgramShell), false, program(ProgramShell, p.shell)},
+		{"await", false, func(v value) { await = p.boolean(v, "run.await") }},
 		{"return", false, func(v value) {
-			body.Return = Return(p.oneOf(v, "run.return",
+			what = Return(p.oneOf(v, "run.return",
 				string(ReturnStdout), string(ReturnStderr), string(ReturnCode), string(ReturnAll), string(ReturnNone)))
 		}},
 	})
 	if known {
 		p.checkOneProcess(v)
 	}
-	return body
+	switch b := body.(type) {
+	case *RunProgram:
+		b.Await, b.Return = await, what
+		return b
+	default:
+		child.Await, child.Return = await, what
+		return child
+	}
 }
 
 // checkOneProcess reports a run task that runs nothing, or several things.
@@ -63,7 +86,7 @@ func (p *parser) checkOneProcess(v value) {
 	}
 	switch {
 	case n == 0:
-		p.report(CodeMissingKey, v, "", "run needs the key %q", "workflow")
+		p.report(CodeMissingKey, v, "", "run needs one of the keys workflow, container, script and shell")
 	case n > 1:
 		p.report(CodeValue, v, "make each a task of its own",
 			"run must have exactly one of workflow, container, script and shell")

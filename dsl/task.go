@@ -217,8 +217,7 @@ func (p *parser) baseProperties(t *Task, v value, c taskContext) {
 	read("then", func(v value) { t.Then = p.flow(v, c) })
 	read("metadata", func(metadata value) {
 		t.Metadata = p.plainObject(metadata, "metadata")
-		_, calls := v.member("call")
-		p.checkSetting(metadata, RepeatKey, RepeatNever, calls, "call")
+		p.checkRepeat(metadata, v)
 		_, listens := v.member("listen")
 		p.checkSetting(metadata, SinceKey, SinceListen, listens, "listen")
 	})
@@ -226,20 +225,42 @@ func (p *parser) baseProperties(t *Task, v value, c taskContext) {
 
 // The settings of the platform in a task's metadata, each with its only value.
 const (
-	// RepeatKey controls whether the platform may send a call again if its result was lost.
-	RepeatKey   = "signalbox.repeat"
-	RepeatNever = "never"
+	// RepeatKey controls whether the platform may send a call, or execute a program, again if its result was lost.
+	// RepeatNever forbids it, RepeatAllowed allows it for a program.
+	RepeatKey     = "signalbox.repeat"
+	RepeatNever   = "never"
+	RepeatAllowed = "allowed"
 	// SinceKey controls which events a listen task takes: by default those that were accepted since the run's start.
 	SinceKey    = "signalbox.since"
 	SinceListen = "listen"
 )
 
-// ForbidsRepeat reports whether the task's metadata forbids sending its call again.
-func (t *Task) ForbidsRepeat() bool { return t.Metadata[RepeatKey] == RepeatNever }
+// ForbidsRepeat reports whether the work of the task must not be done again if its result was lost. A call may be sent
+// again unless the metadata forbids it. A program that may have effects is not executed again unless the metadata
+// allows it.
+func (t *Task) ForbidsRepeat() bool {
+	setting := t.Metadata[RepeatKey]
+	if program, is := t.Body.(*RunProgram); is && !program.Repeatable() {
+		return setting != RepeatAllowed
+	}
+	return setting == RepeatNever
+}
 
 // IgnoresEarlier reports whether the task's metadata limits a listen task to events that are accepted after it has
 // begun to wait.
 func (t *Task) IgnoresEarlier() bool { return t.Metadata[SinceKey] == SinceListen }
+
+// checkRepeat checks the setting that controls repetition.
+func (p *parser) checkRepeat(metadata, task value) {
+	run, runs := task.member("run")
+	v, given := metadata.member(RepeatKey)
+	if !runs || !given || run.node.Kind != tree.Object || run.node.Get("workflow") != nil {
+		_, calls := task.member("call")
+		p.checkSetting(metadata, RepeatKey, RepeatNever, calls, "call")
+		return
+	}
+	p.oneOf(v, RepeatKey, RepeatNever, RepeatAllowed)
+}
 
 // checkSetting checks a setting of the platform in a task's metadata, which concerns only tasks of a kind.
 func (p *parser) checkSetting(metadata value, key, only string, concerned bool, kind string) {

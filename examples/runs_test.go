@@ -21,6 +21,7 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl/interp"
 	"github.com/signalbox-dev/signalbox/dsl/jq"
 	"github.com/signalbox-dev/signalbox/examples/services"
+	"github.com/signalbox-dev/signalbox/internal/sandbox/javascript"
 )
 
 // TestRuns interprets every example against the simulated services, with the inputs in its comments, and compares the
@@ -64,6 +65,11 @@ func TestRuns(t *testing.T) {
 			calls:  []string{"GET /products/lamp", "GET /products/desk"},
 		},
 		{example: "price-list", input: `{"skus": []}`, output: `{"prices": [], "total": 0}`},
+		{
+			example: "invoice",
+			input:   `{"customer": "c-7", "lines": [{"sku": "lamp", "count": 2, "price": 29.9}, {"sku": "desk", "count": 1, "price": 249}]}`,
+			output:  `{"customer": "c-7", "total": 308.8, "text": "2 × lamp     59.80\n1 × desk    249.00"}`,
+		},
 		{example: "race", input: `{"slow": "north", "slowBy": 60000}`, output: `{"provider": "south", "rate": 10.94}`},
 		{example: "race", input: `{"slow": "south", "slowBy": 60000}`, output: `{"provider": "north", "rate": 10.91}`},
 		{example: "enrich", input: `{"customer": "c-7"}`,
@@ -261,6 +267,9 @@ func (w *world) perform(ctx context.Context, machine *interp.Machine, effects []
 			atOnce = true
 		case interp.Unlisten:
 			delete(w.listeners, e.Listener)
+		case interp.RunProgram:
+			machine.Complete(e.ID, w.program(ctx, e.Program), w.now)
+			atOnce = true
 		case interp.Emit:
 			w.emitted = append(w.emitted, fmt.Sprint(e.Event["type"]))
 			machine.Complete(e.ID, interp.Result{}, w.now)
@@ -301,6 +310,26 @@ func (w *world) wait(t *testing.T, machine *interp.Machine) {
 	w.now = w.timers[first]
 	delete(w.timers, first)
 	machine.Fire(first, w.now)
+}
+
+// program executes a script in JavaScript.
+func (w *world) program(ctx context.Context, p *interp.Program) interp.Result {
+	failed := func(err error) interp.Result {
+		return interp.Result{Error: &dsl.Error{Type: dsl.ErrorTypeRuntime, Status: 500, Title: err.Error()}}
+	}
+	engine, err := javascript.New(ctx, javascript.Options{Memory: 16 << 20})
+	if err != nil {
+		return failed(err)
+	}
+	defer func() { _ = engine.Close(ctx) }()
+	r, err := engine.Run(ctx, javascript.Program{
+		Code: p.Code, Arguments: p.Arguments, Environment: p.Environment, Stdin: p.Stdin,
+		Limits: javascript.Limits{Time: time.Minute, Output: 1 << 16},
+	})
+	if err != nil {
+		return failed(err)
+	}
+	return interp.Result{Value: interp.ProgramResult(r)}
 }
 
 // exchange makes a minimal HTTP call: JSON in, JSON out; a status other than 2xx is a communication error.

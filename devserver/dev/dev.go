@@ -22,6 +22,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/signalbox-dev/signalbox/devserver/embedded"
+	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/internal/app"
 	"github.com/signalbox-dev/signalbox/internal/app/command"
 	"github.com/signalbox-dev/signalbox/internal/cli"
@@ -74,9 +75,9 @@ func Command(version, program string, env config.Environment) *cobra.Command {
 	var f flags
 	cmd := &cobra.Command{
 		Use:   "dev",
-		Short: "Run everything in one process: embedded Temporal, store, API and worker",
+		Short: "Run everything in one process: embedded Temporal, store, API, worker and runner",
 		Long: `Run the whole platform in one process, with Temporal embedded and all data in SQLite. It listens on loopback only, and
-workflows may call this machine. Without --data-dir all data is lost when it stops; with it, runs continue after a
+workflows may call this machine and run scripts in JavaScript; "signalbox project set --runners" permits other programs. Without --data-dir all data is lost when it stops; with it, runs continue after a
 restart. With --watch, workflow files are validated and published as they change, as "workflow run --bump" publishes them: a file whose
 version is published with other content gets the next version, written into the file. Settings of "signalbox server" that are not flags here are read from their SIGNALBOX_ variables; those that this
 command sets itself (access, configuration file, listener, roles, projects, Redis, store, Temporal) are refused. The lean
@@ -250,6 +251,9 @@ func (d *dev) config() (*config.Config, error) {
 			"this command, or run \"signalbox server\"",
 			strings.Join(refused, ", "))
 	}
+	if env["SIGNALBOX_RUNNER_KINDS"] == "" {
+		env["SIGNALBOX_RUNNER_KINDS"] = string(dsl.ProgramScript)
+	}
 	if env["SIGNALBOX_CALLS_ALLOW_PRIVATE"] == "" {
 		env["SIGNALBOX_CALLS_ALLOW_PRIVATE"] = "127.0.0.0/8,::1/128"
 	}
@@ -261,7 +265,9 @@ func (d *dev) config() (*config.Config, error) {
 	if err != nil {
 		return nil, err
 	}
+	cfg.Roles = []string{config.RoleAPI, config.RoleWorker, config.RoleRunner}
 	cfg.Worker.StopTimeout = min(cfg.Worker.StopTimeout, callBudget)
+	cfg.Runner.StopTimeout = min(cfg.Runner.StopTimeout, callBudget)
 	return cfg, nil
 }
 

@@ -67,8 +67,23 @@ func taskLabel(t *dsl.Task) string {
 			version = "latest"
 		}
 		return clip(b.Namespace + "/" + b.Name + "@" + version)
+	case *dsl.RunProgram:
+		return programLabel(b, at(own, string(b.Program)))
 	}
 	return ""
+}
+
+// programLabel describes a program by what identifies it to a reader.
+func programLabel(b *dsl.RunProgram, definition any) string {
+	switch b.Program {
+	case dsl.ProgramScript:
+		return string(b.Language) + " script"
+	case dsl.ProgramContainer:
+		return clip("container " + fmt.Sprint(at(definition, "image")))
+	case dsl.ProgramShell:
+	}
+	command, _, _ := strings.Cut(strings.TrimSpace(fmt.Sprint(at(definition, "command"))), "\n")
+	return clip(command)
 }
 
 // at returns a member of nested objects, nil if there is none.

@@ -57,5 +57,8 @@
 //   - the output of run: workflow is the child's output if it returns stdout; with await: false it is the task's input.
 //     Each attempt of a
 //     try starts another child. A child that is no longer awaited is canceled; one with await: false is not.
+//   - a program that ends with another exit code than 0 fails its task, unless the task returns the code. Its standard
+//     output is a text, as it was printed. With await: false the task's output is its input, once the program has
+//     started.
 //   - a task's timeout covers the task as a whole: a try's own catch does not catch it, the try around it does.
 package interp

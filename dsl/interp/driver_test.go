@@ -47,6 +47,8 @@ type driver struct {
 	// listening is the delay until a listener is committed.
 	listening time.Duration
 	listeners []*listener
+	programs  []interp.RunProgram
+	ended     interp.Result // of each program
 	emitted   []interp.Emit
 	// child returns the end of a run that was started, and its delay.
 	child     func(c interp.StartChild) answer
@@ -353,6 +355,9 @@ func (w *driver) perform(effects []interp.Effect) {
 					drop(c.ID)
 				}
 			}
+		case interp.RunProgram:
+			w.programs = append(w.programs, e)
+			w.events = append(w.events, event{id: e.ID, at: w.now.Add(time.Second), result: &w.ended})
 		case interp.Emit:
 			w.emitted = append(w.emitted, e)
 			w.events = append(w.events, event{id: e.ID, at: w.now, result: &interp.Result{}})

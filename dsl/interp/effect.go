@@ -12,7 +12,7 @@ import (
 type EffectID int64
 
 // Effect is a request to the driver: StartTimer, CancelTimer, Call, CancelCall, Listen, Unlisten, Emit, RequestSteps,
-// StartChild or CancelChild.
+// StartChild, CancelChild or RunProgram.
 type Effect interface{ effect() }
 
 // StartTimer requests a Fire at Deadline or soon after. The deadline may have passed already.
@@ -40,7 +40,8 @@ type Call struct {
 	HTTP *HTTPRequest
 }
 
-// CancelCall reports that the result of a call, of an Emit or of a RequestSteps is not needed any more.
+// CancelCall reports that the result of a call, of an Emit, of a RequestSteps or of a RunProgram is not needed any
+// more.
 type CancelCall struct{ ID EffectID }
 
 // Listen requests a listener, and a Complete once it is committed: from then on every event that matches Spec must be
@@ -109,7 +110,8 @@ type Authentication struct {
 	Properties any
 }
 
-// Result is the result of a call: Value, the task's raw output as a plain JSON value, or Error.
+// Result is the result of a call: Value, the task's raw output as a plain JSON value, or Error. The value of a program
+// is a [ProgramResult].
 type Result struct {
 	Value any
 	// Error is the standard error to raise; the machine sets its Instance.

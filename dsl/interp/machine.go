@@ -170,7 +170,7 @@ func (m *Machine) Fire(id EffectID, now time.Time) {
 	}
 }
 
-// Complete reports the result of a call, an Emit, a Listen or a StartChild. The result of an effect that is not in
+// Complete reports the result of a call, an Emit, a Listen, a StartChild or a RunProgram. The result of an effect that is not in
 // flight any more is ignored.
 func (m *Machine) Complete(id EffectID, result Result, now time.Time) {
 	m.tick(now)
@@ -198,6 +198,10 @@ func (m *Machine) Complete(id EffectID, result Result, now time.Time) {
 	}
 	if f.listener != nil {
 		m.listenerCommitted(f)
+		return
+	}
+	if program, is := f.task.Body.(*dsl.RunProgram); is {
+		m.programDone(f, program, result.Value)
 		return
 	}
 	m.endAttempts(f, result.Attempts, nil)

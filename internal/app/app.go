@@ -95,6 +95,7 @@ type components struct {
 	diagnosis   *diagnosis
 	problems    *problems // nil without the API role
 	workers     *workers  // nil without the role
+	runner      *runner   // nil without the role
 	heartbeat   *server.Heartbeat
 	health      *health.Health
 }
@@ -116,7 +117,11 @@ func New(ctx context.Context, opts Options) (*App, error) {
 		return nil, err
 	}
 	a := &App{components: components{process: p}}
-	if err := a.wire(ctx); err != nil {
+	wire := a.wire
+	if p.cfg.RunsProgramsAlone() {
+		wire = a.wireRunner
+	}
+	if err := wire(ctx); err != nil {
 		return nil, errors.Join(err, a.unwind(ctx))
 	}
 	return a, nil
@@ -178,6 +183,12 @@ func (a *App) wire(ctx context.Context) (err error) {
 		a.workers = newWorkers(&a.components)
 		a.open("HTTP calls", a.workers.calls)
 	}
+	if a.cfg.HasRole(config.RoleRunner) {
+		if a.runner, err = newRunner(ctx, a.process, a.connection.manager, a.storage); err != nil {
+			return err
+		}
+		a.open("programs", a.runner.programs)
+	}
 	a.health = newHealth(&a.components)
 	if err := a.observe(); err != nil {
 		return err
@@ -223,6 +234,9 @@ func (a *App) wireAPI() (err error) {
 		a.add("repairer", a.runs.repairer)
 		a.add("reconciler", a.runs.reconciler)
 		a.add("dispatchers", a.events.dispatchers)
+	}
+	if a.runner != nil {
+		a.add("runners", a.runner.Runners)
 	}
 	return nil
 }

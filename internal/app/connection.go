@@ -47,7 +47,7 @@ func newConnection(p *process, s *storage, r *records) (_ *connection, err error
 		Observer: r, Ended: r.endedSteps, Timers: s.Events(), Store: s, Tracing: p.telemetry.Tracing,
 		Sensitive: s.sealed.Sensitive, Listeners: restoredListeners{s.sealed.events},
 		MaxSteps: stepLimit(s, p.cfg.Runs.MaxSteps), Steps: s.Quotas(), CallTimeout: p.cfg.Calls.Timeout,
-		CallResult: int64(p.cfg.Calls.MaxResponseBytes), Log: p.log, Now: time.Now,
+		CallResult: int64(p.cfg.Calls.MaxResponseBytes), ProgramTimeout: p.cfg.Runner.Timeout, Log: p.log, Now: time.Now,
 	})
 	if err != nil {
 		return nil, err

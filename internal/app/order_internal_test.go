@@ -27,12 +27,17 @@ func TestPartsStartInOrder(t *testing.T) {
 	}
 	execution := []string{"workers", "heartbeat", "repairer", "reconciler", "dispatchers"}
 	for roles, want := range map[string][][]string{
-		"api":        {foundation, services},
-		"api,worker": {foundation, {"HTTP calls"}, services, execution},
+		"api":               {foundation, services},
+		"api,worker":        {foundation, {"HTTP calls"}, services, execution},
+		"api,worker,runner": {foundation, {"HTTP calls", "programs"}, services, execution, {"runners"}},
 	} {
 		a := wired(t, "SIGNALBOX_ROLES", roles)
 		require.Equal(t, slices.Concat(want...), stepNames(a), roles)
 	}
+	runner := wired(t, "SIGNALBOX_ROLES", "runner", "SIGNALBOX_PROJECTS", "shop", "SIGNALBOX_STORE_DSN",
+		"/nowhere/signalbox.db")
+	require.Equal(t, []string{"telemetry", "memory monitor", "processor monitor", "programs", "API server", "connection",
+		"runners"}, stepNames(runner), "a process with the role of runners alone opens no database")
 	a := wired(t, "SIGNALBOX_ROLES", "api", "SIGNALBOX_TELEMETRY_PROFILE_LISTEN", "127.0.0.1:0")
 	require.Equal(t, slices.Concat(foundation[:3], []string{"profiles"}, foundation[3:], services), stepNames(a))
 }

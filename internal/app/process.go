@@ -84,7 +84,7 @@ func newServerID() string {
 // roles lists the roles of the process. The first one decides whether the process is ready.
 func (p *process) roles() []string {
 	var out []string
-	for _, role := range []string{config.RoleAPI, config.RoleWorker} {
+	for _, role := range []string{config.RoleAPI, config.RoleWorker, config.RoleRunner} {
 		if p.cfg.HasRole(role) {
 			out = append(out, role)
 		}

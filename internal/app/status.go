@@ -21,9 +21,10 @@ import (
 // newHealth creates the health of the process, with the dependencies of its roles.
 func newHealth(c *components) *health.Health {
 	both := []string{config.RoleAPI, config.RoleWorker}
+
 	dependencies := []health.Dependency{
 		{Name: "store", Checker: health.CheckFunc(c.storage.Ping), Required: both},
-		{Name: "temporal", Condition: c.connection.condition, Required: []string{config.RoleWorker},
+		{Name: "temporal", Condition: c.connection.condition, Required: []string{config.RoleWorker, config.RoleRunner},
 			Used: []string{config.RoleAPI}},
 		{Name: "placement", Checker: health.CheckFunc(c.connection.placement.Healthy), Title: c.connection.placement.Title,
 			Used: both},
@@ -45,6 +46,10 @@ func newHealth(c *components) *health.Health {
 	if c.workers != nil {
 		dependencies = append(dependencies,
 			health.Dependency{Name: "pollers", Checker: c.workers, Required: []string{config.RoleWorker}})
+	}
+	if c.runner != nil {
+		dependencies = append(dependencies,
+			health.Dependency{Name: "runner pollers", Checker: c.runner, Required: []string{config.RoleRunner}})
 	}
 	return health.New(time.Now, dependencies, c.roles()...)
 }

@@ -33,6 +33,7 @@ func newWorkers(c *components) *workers {
 		Events:   c.events.service, Publisher: event.Platform{Service: c.events.service},
 		Turns:           c.turns,
 		Quota:           c.quotas.service,
+		Runners:         permittedPrograms(c.storage, c.cfg.Runner.Kinds),
 		Extend:          func(_ string, r temporalworker.Registry) { c.events.dispatchers.Register(r) },
 		Served:          c.events.serve,
 		Timers:          c.telemetry.Runs.Fired,

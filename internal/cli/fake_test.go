@@ -367,7 +367,8 @@ func (a *api) UpdateProject(
 	}
 	return connect.NewResponse(&signalboxv1.UpdateProjectResponse{Project: &signalboxv1.Project{
 		Name: "default", Settings: &signalboxv1.ProjectSettings{
-			MaxSteps: request.Msg.GetMaxSteps(), EndPoison: request.Msg.GetEndPoison()},
+			MaxSteps: request.Msg.GetMaxSteps(), EndPoison: request.Msg.GetEndPoison(),
+			Runners: request.Msg.GetRunners().GetKinds()},
 	}}), nil
 }
 

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -99,8 +100,12 @@ func projectShowCommand(s *invocation.Invocation) *cobra.Command {
 // serverLimit removes a project's own limit of steps, as 0 does.
 const serverLimit = "none"
 
+// noRunners permits a project no programs.
+const noRunners = "none"
+
 type projectSetFlags struct {
 	description, maxSteps, maxGeneration string
+	runners                              []string
 	endPoison                            bool
 }
 
@@ -115,7 +120,9 @@ seconds; limits of steps and of generations apply to runs that start afterwards.
   signalbox project set shop --max-steps none
   signalbox project set shop --max-generation 100
   signalbox project set shop --end-poison
-  signalbox project set shop --end-poison=false`,
+  signalbox project set shop --end-poison=false
+  signalbox project set shop --runners script,shell
+  signalbox project set shop --runners none`,
 		Args: invocation.Args(1, 1, "NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return setProject(cmd, s, args[0], flags)
@@ -127,6 +134,8 @@ seconds; limits of steps and of generations apply to runs that start afterwards.
 	cmd.Flags().StringVar(&flags.maxGeneration, "max-generation", "",
 		`maximum number of `+"`starts`"+` between a run and one by a person or by the clock; "none": the limit of the servers`)
 	cmd.Flags().BoolVar(&flags.endPoison, "end-poison", false, "terminate runs with the verdict POISON")
+	cmd.Flags().StringSliceVar(&flags.runners, "runners", nil,
+		"`kinds`"+` of programs that its workflows may run: script, shell, container; "none": no programs`)
 	s.BindServer(cmd)
 	return cmd
 }
@@ -154,8 +163,14 @@ func setProject(cmd *cobra.Command, s *invocation.Invocation, name string, flags
 	if cmd.Flags().Changed("end-poison") {
 		request.EndPoison, changed = &flags.endPoison, true
 	}
+	if cmd.Flags().Changed("runners") {
+		request.Runners, changed = &signalboxv1.RunnerKinds{Kinds: flags.runners}, true
+		if slices.Equal(flags.runners, []string{noRunners}) {
+			request.Runners.Kinds = nil
+		}
+	}
 	if !changed {
-		return exit.Usagef("nothing to set: give --description, --max-steps, --max-generation or --end-poison")
+		return exit.Usagef("nothing to set: give --description, --max-steps, --max-generation, --end-poison or --runners")
 	}
 	response, err := invocation.Call(cmd.Context(), s, s.Projects().UpdateProject, request, "set project %q", name)
 	if err != nil {
@@ -183,6 +198,14 @@ func limitText(limit int64) string {
 	return strconv.FormatInt(limit, 10)
 }
 
+// runnerKinds returns the kinds of programs that a project permits, as a text.
+func runnerKinds(kinds []string) string {
+	if len(kinds) == 0 {
+		return noRunners
+	}
+	return strings.Join(kinds, ", ")
+}
+
 func printProject(s *invocation.Invocation, project *signalboxv1.Project) error {
 	return s.Card(project, []output.Field{
 		{Name: "project", Value: project.GetName()},
@@ -192,5 +215,6 @@ func printProject(s *invocation.Invocation, project *signalboxv1.Project) error 
 		{Name: "max steps", Value: limitText(project.GetSettings().GetMaxSteps())},
 		{Name: "max generation", Value: limitText(project.GetSettings().GetMaxGeneration())},
 		{Name: "end poison", Value: strconv.FormatBool(project.GetSettings().GetEndPoison())},
+		{Name: "runners", Value: runnerKinds(project.GetSettings().GetRunners())},
 	})
 }

@@ -24,8 +24,8 @@ type (
 type Config struct {
 	Listen      string     `yaml:"listen" default:"127.0.0.1:8080" doc:"Address the API, health and metrics are served on, as host:port."`
 	ListenTLS   ListenTLS  `yaml:"listen_tls" doc:"TLS on that address. Required beyond loopback, unless something in front of it terminates TLS."`
-	Roles       []string   `yaml:"roles" default:"api,worker" doc:"The roles of this process: api, worker or both."`
-	Projects    []string   `yaml:"projects" default:"" doc:"Projects whose runs this worker executes. Empty: every project in the store."`
+	Roles       []string   `yaml:"roles" default:"api,worker" doc:"The roles of this process, one or more of api, worker and runner. A process with the role runner alone executes programs of workflows, and uses neither the database nor Redis."`
+	Projects    []string   `yaml:"projects" default:"" doc:"Projects whose runs this worker executes, and whose programs this runner executes. Empty: every project in the store. A process with the role runner alone has no store, and must name them."`
 	MemoryLimit Size       `yaml:"memory_limit" default:"0" doc:"Soft memory limit of the process. 0: nine tenths of its cgroup's limit, if it has one. The variable GOMEMLIMIT, if set, takes precedence. From 70 % of the limit diagnosis and repair of runs are suspended, from 85 % starts of runs are refused with MEMORY_EXHAUSTED."`
 	Temporal    Temporal   `yaml:"temporal" doc:"The Temporal cluster that runs the workflows. Temporal's own variables and profiles (TEMPORAL_ADDRESS, TEMPORAL_NAMESPACE, TEMPORAL_PROFILE, ...) apply to keys that are not set here."`
 	Store       Store      `yaml:"store" doc:"The database that holds definitions, runs and the audit log."`
@@ -37,6 +37,7 @@ type Config struct {
 	Runs        Runs       `yaml:"runs" doc:"Starting runs."`
 	Workflows   Workflows  `yaml:"workflows" doc:"Workflow definitions."`
 	Worker      Worker     `yaml:"worker" doc:"The worker role."`
+	Runner      Runner     `yaml:"runner" doc:"Programs of workflows (run: script, shell and container), and the runner role, which executes them."`
 	Servers     Servers    `yaml:"servers" doc:"The server processes of the platform, of all roles."`
 	Events      Events     `yaml:"events" doc:"Publishing events."`
 	Dispatch    Dispatch   `yaml:"dispatch" doc:"The dispatchers, which route events to runs: timeouts of owners and workers."`
@@ -69,6 +70,7 @@ func Default() *Config {
 const (
 	RoleAPI    = "api"
 	RoleWorker = "worker"
+	RoleRunner = "runner"
 )
 
 // Servers holds how servers that die are noticed.
@@ -213,6 +215,17 @@ type Worker struct {
 	StopTimeout                  time.Duration `yaml:"stop_timeout" default:"10s" doc:"How long a stopping worker lets running calls finish before it abandons them."`
 }
 
+// Runner bounds the programs of workflows.
+type Runner struct {
+	Kinds       []string      `yaml:"kinds" default:"" doc:"Kinds of programs that every project may execute: script, shell, container. Projects may permit further ones for themselves (signalbox project set --runners). The worker role applies it."`
+	Timeout     time.Duration `yaml:"timeout" default:"10m" doc:"Longest program of a task without its own timeout. The worker role applies it."`
+	Programs    int           `yaml:"max_concurrent_programs" default:"8" doc:"Programs that one process with the runner role executes at once. Others wait."`
+	ScriptTime  time.Duration `yaml:"max_script_time" default:"30s" doc:"Longest script in JavaScript, which occupies a processor of the runner all the time."`
+	Memory      Size          `yaml:"max_script_memory" default:"64MiB" doc:"Memory of one script in JavaScript. 1MiB to 1GiB."`
+	Output      Size          `yaml:"max_output_bytes" default:"256KiB" doc:"Largest standard output, and largest standard error, of a program. A program that prints more is ended. At most 512KiB: the output passes through Temporal in one message."`
+	StopTimeout time.Duration `yaml:"stop_timeout" default:"10s" doc:"How long a stopping runner lets programs run before it ends them."`
+}
+
 // Calls restricts outbound requests.
 type Calls struct {
 	AllowPrivate     []string      `yaml:"allow_private" default:"" doc:"Private, loopback or link-local networks that workflows may call, as CIDR (for example 10.20.0.0/16). Empty: public addresses only."`
@@ -241,6 +254,9 @@ type Telemetry struct {
 	ServiceName   string `yaml:"service_name" default:"signalbox" doc:"Name of the service in the metric target_info and over OTLP. OTEL_SERVICE_NAME takes precedence."`
 	ProfileListen string `yaml:"profile_listen" default:"" doc:"Address for profiles of the process (pprof), as host:port, for example 127.0.0.1:6060. Only a loopback address is accepted, because its callers need no token. Empty: no profiles."`
 }
+
+// RunsProgramsAlone reports whether the process has the role of runners alone, so that it has no database.
+func (c *Config) RunsProgramsAlone() bool { return slices.Equal(c.Roles, []string{RoleRunner}) }
 
 // HasRole reports whether the process carries the role.
 func (c *Config) HasRole(role string) bool {

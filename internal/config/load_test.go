@@ -165,7 +165,7 @@ start_timeout: 1s
 		`worker.stop_timeout (SIGNALBOX_WORKER_STOP_TIMEOUT): "soon" is not a duration: write a number with a unit, for example "10s", "500ms" or "2m"`,
 		`temporal.tls.cert_file (signalbox.yaml:7): the file cannot be read: open /nowhere/cert.pem: no such file or directory; check its path and permissions`,
 		`listen (signalbox.yaml:1): "0.0.0.0:8080" can be reached from other machines, and with auth.mode none every caller is an administrator; listen on 127.0.0.1 or [::1], or set auth.mode to tokens`,
-		`roles (signalbox.yaml:3): "wroker" is not a role, did you mean "worker"?; the roles are api and worker`,
+		`roles (signalbox.yaml:3): "wroker" is not a role, did you mean "worker"?; the roles are api, worker and runner`,
 		`temporal.tls.key_file (default): is empty while cert_file is set; a client certificate needs its private key`,
 		`store.driver (--store-driver): "postgrse" is not a driver, did you mean "postgres"?; the drivers are sqlite and postgres`,
 		`runs.max_input_bytes (signalbox.yaml:12): 17MiB is over 16MiB, the largest value that a run takes; lower it`,
@@ -188,7 +188,7 @@ func TestFilesThatAreNotConfigurations(t *testing.T) {
 			"projects (signalbox.yaml:1): holds something that is not a plain value; write a list of texts"},
 		"far-off key": {"frobnicate: 1\n", "frobnicate (signalbox.yaml:1): is not a key; known here: api, auth, calls, " +
 			"dispatch, encryption, events, listen, listen_tls, log, memory_limit, migration, payloads, projects, redis, " +
-			"retention, roles, runs, secrets, servers, store, supervisor, telemetry, temporal, webhooks, worker, workflows"},
+			"retention, roles, runner, runs, secrets, servers, store, supervisor, telemetry, temporal, webhooks, worker, workflows"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -5,8 +5,10 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/internal/config/schema"
 )
 
@@ -50,6 +52,7 @@ func (c *Config) validate() Violations {
 		c.Runs.Validate().under("runs"),
 		c.Workflows.Validate().under("workflows"),
 		c.Worker.Validate().under("worker"),
+		c.Runner.Validate().under("runner"),
 		c.Events.Validate().under("events"),
 		c.Dispatch.Validate().under("dispatch"),
 		c.Supervisor.Validate().under("supervisor"),
@@ -97,15 +100,18 @@ func (c *Config) validateProcess(ps *found) {
 			c.MemoryLimit, minMemoryLimit)
 	}
 	if len(c.Roles) == 0 {
-		ps.add("roles", "a process needs a role; write api, worker or both")
+		ps.add("roles", "a process needs a role; write one or more of api, worker and runner")
 	}
 	for i, role := range c.Roles {
-		if role != RoleAPI && role != RoleWorker {
-			ps.add("roles", "%q is not a role%s; the roles are api and worker", role,
-				schema.DidYouMean(role, []string{RoleAPI, RoleWorker}))
+		if roles := []string{RoleAPI, RoleWorker, RoleRunner}; !slices.Contains(roles, role) {
+			ps.add("roles", "%q is not a role%s; the roles are api, worker and runner", role, schema.DidYouMean(role, roles))
 		} else if slices.Contains(c.Roles[:i], role) {
 			ps.add("roles", "%q is named twice", role)
 		}
+	}
+	if c.RunsProgramsAlone() && len(c.Projects) == 0 {
+		ps.add("projects", "is empty, and a process with the role runner alone has no database to list them; name the "+
+			"projects whose programs it executes")
 	}
 	name := regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 	for _, project := range c.Projects {
@@ -315,6 +321,43 @@ func (w Worker) Validate() Violations {
 		ps.add("cache", "%v is too little for the runs that are in progress; write at least %v", w.Cache, minCache)
 	}
 	atLeast(&ps, "stop_timeout", w.StopTimeout, 0)
+	return Violations(ps)
+}
+
+const (
+	// minScriptMemory and maxScriptMemory bound the memory of a script. A fresh sandbox needs half a megabyte.
+	minScriptMemory, maxScriptMemory = 1 << 20, 1 << 30
+	// maxProgramOutput bounds each output stream of a program: both pass through Temporal in one message of 2 MiB at most,
+	// in which JSON may double their size.
+	maxProgramOutput = 512 << 10
+)
+
+// Validate checks the kinds and bounds.
+func (r Runner) Validate() Violations {
+	var ps found
+	var kinds []string
+	for _, k := range dsl.ProgramKinds() {
+		kinds = append(kinds, string(k))
+	}
+	for i, kind := range r.Kinds {
+		switch {
+		case !slices.Contains(kinds, kind):
+			ps.add("kinds", "%q is not a kind of program%s; the kinds are %s", kind, schema.DidYouMean(kind, kinds),
+				strings.Join(kinds, ", "))
+		case slices.Contains(r.Kinds[:i], kind):
+			ps.add("kinds", "%q is named twice", kind)
+		}
+	}
+	atLeast(&ps, "timeout", r.Timeout, time.Second)
+	atLeastNumber(&ps, "max_concurrent_programs", r.Programs, 1)
+	atLeast(&ps, "max_script_time", r.ScriptTime, time.Millisecond)
+	if r.Memory < minScriptMemory || r.Memory > maxScriptMemory {
+		ps.add("max_script_memory", "%v is not between %v and %v", r.Memory, Size(minScriptMemory), Size(maxScriptMemory))
+	}
+	if r.Output < 1 || r.Output > maxProgramOutput {
+		ps.add("max_output_bytes", "%v is not between 1B and %v", r.Output, Size(maxProgramOutput))
+	}
+	atLeast(&ps, "stop_timeout", r.StopTimeout, 0)
 	return Violations(ps)
 }
 

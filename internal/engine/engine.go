@@ -74,8 +74,10 @@ type Options struct {
 	// and repairs require the same limits.
 	CallTimeout time.Duration
 	CallResult  int64
-	Log         *slog.Logger
-	Now         func() time.Time
+	// ProgramTimeout limits programs of tasks without their own timeout. 0: the default.
+	ProgramTimeout time.Duration
+	Log            *slog.Logger
+	Now            func() time.Time
 }
 
 // Steps grants steps of the quotas of projects.
@@ -123,6 +125,7 @@ func New(opts Options) (*Engine, error) {
 	}
 	e.limits.CallTimeout = cmp.Or(opts.CallTimeout, e.limits.CallTimeout)
 	e.limits.CallResult = cmp.Or(opts.CallResult, e.limits.CallResult)
+	e.limits.ProgramTimeout = cmp.Or(opts.ProgramTimeout, e.limits.ProgramTimeout)
 	if opts.Values != nil {
 		e.payloads = codec.New(opts.Values, codec.Options{MaxBytes: opts.MaxValueBytes})
 	}

@@ -20,6 +20,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
+	"github.com/signalbox-dev/signalbox/internal/engine/flow"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/diagnose"
 )
@@ -178,14 +179,29 @@ func (e *Engine) Execution(ctx context.Context, runID string) (diagnose.Executio
 		}
 	}
 	for _, a := range answer.GetPendingActivities() {
-		x.Activities = append(x.Activities, diagnose.Activity{
+		pending := diagnose.Activity{
 			Type: a.GetActivityType().GetName(), Attempt: int(a.GetAttempt()),
 			Started:     a.GetState() == enumspb.PENDING_ACTIVITY_STATE_STARTED,
 			ScheduledAt: firstTime(a.GetScheduledTime()), NextAt: firstTime(a.GetNextAttemptScheduleTime()),
 			Failure: TaskFailureText(e.failures, a.GetLastFailure()),
-		})
+		}
+		if pending.Type == flow.ProgramActivity && !pending.Started {
+			project, _ := contract.ProjectOf(info.GetTaskQueue())
+			if pending.Runners, err = e.runners(ctx, project); err != nil {
+				return diagnose.Execution{}, err
+			}
+		}
+		x.Activities = append(x.Activities, pending)
 	}
 	return x, nil
+}
+
+// runners returns the state of the task queue of a project's programs.
+func (e *Engine) runners(ctx context.Context, project string) (*diagnose.RunnerQueue, error) {
+	q := &diagnose.RunnerQueue{Name: contract.RunnerQueue(project)}
+	line, err := e.line(ctx, q.Name, enumspb.TASK_QUEUE_TYPE_ACTIVITY)
+	q.Pollers = line.Pollers
+	return q, err
 }
 
 // readFailure reads from the history why and when the task failed, and on which worker: the first of consecutive

@@ -86,6 +86,8 @@ type WorkerOptions struct {
 	Turns *Turns
 	// Quota grants steps. nil: runs have no quota of steps.
 	Quota Quota
+	// Runners returns the kinds of programs that a project may execute. nil: none.
+	Runners func(ctx context.Context, project string) ([]string, error)
 	// Timers measures the timers of runs. nil: they are not measured. It must not block.
 	Timers flow.Timers
 	// Extend registers further workflows and activities on each new worker of a project's task queue. May be nil.
@@ -193,7 +195,7 @@ func (w *Workers) Check(context.Context) error {
 
 // refresh registers a worker set for every project that has none.
 func (w *Workers) refresh(ctx context.Context) {
-	names, err := w.projectNames(ctx)
+	names, err := listedProjects(ctx, w.opts.Projects, w.projects)
 	if ctx.Err() != nil {
 		return
 	}
@@ -226,13 +228,14 @@ func (w *Workers) refresh(ctx context.Context) {
 	}
 }
 
-func (w *Workers) projectNames(ctx context.Context) ([]string, error) {
-	if len(w.opts.Projects) > 0 {
-		return w.opts.Projects, nil
+// listedProjects returns the projects to serve: the given ones, or all.
+func listedProjects(ctx context.Context, given []string, projects Projects) ([]string, error) {
+	if len(given) > 0 || projects == nil {
+		return given, nil
 	}
 	var names []string
 	for after := ""; ; {
-		page, err := w.projects.ListProjects(ctx, after, projectPage)
+		page, err := projects.ListProjects(ctx, after, projectPage)
 		if err != nil {
 			return nil, err
 		}
@@ -364,6 +367,9 @@ func (w *Workers) build(c client.Client, name string) (worker.Worker, error) {
 	}
 	if w.opts.Quota != nil {
 		fresh.RegisterActivityWithOptions(w.grant, activity.RegisterOptions{Name: flow.QuotaActivity})
+	}
+	if w.opts.Runners != nil {
+		fresh.RegisterActivityWithOptions(w.permit, activity.RegisterOptions{Name: flow.PermitActivity})
 	}
 	if w.opts.Extend != nil {
 		w.opts.Extend(name, fresh)

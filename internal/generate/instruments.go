@@ -162,6 +162,7 @@ func measure(ctx context.Context, tel *telemetry.Telemetry) error {
 	tel.Retention.Deleted(ctx, "runs", 1)
 	tel.Webhooks.Begin(ctx, "delivered")
 	tel.Batches.Begin(ctx, "completed")
+	tel.Programs.Begin(ctx, []string{"script"}, []string{"completed"})
 	tel.Migration.Begin(ctx)
 	tel.API.Refused(ctx, "UNAUTHENTICATED")
 	tel.Problems.Acknowledged(ctx, "FAILED", time.Minute)

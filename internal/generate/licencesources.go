@@ -34,6 +34,8 @@ func supplement(name string) []string {
 		return []string{"go-statsd-client.txt"}
 	case "github.com/nexus-rpc/nexus-proto-annotations":
 		return []string{"nexus-proto-annotations.txt"}
+	case "quickjs-wasi (QuickJS-ng)":
+		return []string{"quickjs-wasi.txt", "quickjs-ng.txt"}
 	default:
 		return nil
 	}
@@ -77,9 +79,28 @@ func modules(ctx context.Context, root string) ([]component, error) {
 		}
 		found[name] = c
 	}
+	sandbox, err := embedded(root)
+	if err != nil {
+		return nil, err
+	}
 	std := found["golang.org/x/sys"] // of the same authors, under the same licence
 	std.name, std.version = "Go standard library", ""
-	return append(slices.Collect(maps.Values(found)), std), nil
+	return append(slices.Collect(maps.Values(found)), std, sandbox), nil
+}
+
+// embedded returns the file of others that package javascript embeds. Its version is that of scripts/quickjs.sh.
+func embedded(root string) (component, error) {
+	const name = "quickjs-wasi (QuickJS-ng)"
+	script, err := os.ReadFile(filepath.Join(root, "scripts", "quickjs.sh"))
+	if err != nil {
+		return component{}, err
+	}
+	version := regexp.MustCompile(`(?m)^version=(\S+)$`).FindSubmatch(script)
+	if version == nil {
+		return component{}, errors.New("scripts/quickjs.sh has no line version=…")
+	}
+	texts, err := licencesOf(root, name, nil)
+	return component{name: name, version: string(version[1]), texts: texts}, err
 }
 
 // listed is a package as go list prints it.

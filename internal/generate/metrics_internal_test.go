@@ -56,7 +56,9 @@ func TestEveryMetricIsUsed(t *testing.T) {
 			"the search of the cause",
 		"signalbox_migration_failures_total": "the dashboards are for platforms in operation; the page of the migration " +
 			"names it",
-		"signalbox_store_clock_skew_seconds": "`signalbox system status` warns of it; the gauge is for alerts of one's own",
+		"signalbox_program_duration_seconds_total": "the page of runners names it; few platforms have runners",
+		"signalbox_program_ended_total":            "the page of runners names it; few platforms have runners",
+		"signalbox_store_clock_skew_seconds":       "`signalbox system status` warns of it; the gauge is for alerts of one's own",
 		"signalbox_migration_runs_total": "the dashboards are for platforms in operation; the page of the migration " +
 			"names it",
 	}

@@ -437,6 +437,8 @@ func stuckTitle(code string) string {
 		return "No worker polls the task queue"
 	case run.PollerStale:
 		return "No worker polls the task queue any more"
+	case run.NoRunner:
+		return "No runner executes the programs"
 	case run.Backlog:
 		return "Tasks wait for a worker"
 	case run.TaskFailing:

@@ -52,7 +52,7 @@ func stuckRunbook(code string) string {
 		return runbook("TemporalDisconnected")
 	case run.NotStarted:
 		return runbook("TemporalLimited")
-	case run.NoPoller, run.PollerStale:
+	case run.NoPoller, run.PollerStale, run.NoRunner:
 		return runbook("NoPollers")
 	case run.Poison:
 		return runbook("PoisonRuns")

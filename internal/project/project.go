@@ -6,8 +6,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
+	"strings"
 	"time"
 
+	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/auth"
@@ -37,6 +40,8 @@ type Settings struct {
 	MaxGeneration int64
 	// EndPoison ends runs that are diagnosed as POISON.
 	EndPoison bool
+	// Runners are the kinds of programs that runs may execute, beside those that the servers permit in all projects.
+	Runners []string
 }
 
 // MostGenerations is the most that MaxGeneration may be: a run has the workflows of all its ancestors in its row.
@@ -49,6 +54,17 @@ type Change struct {
 	EndPoison   *bool   `json:"endPoison,omitempty"`
 	// MaxGeneration is at most [MostGenerations].
 	MaxGeneration *int64 `json:"maxGeneration,omitempty"`
+	// Runners replaces the kinds.
+	Runners *[]string `json:"runners,omitempty"`
+}
+
+// RunnerKinds returns the kinds of programs that a project may permit.
+func RunnerKinds() []string {
+	var kinds []string
+	for _, k := range dsl.ProgramKinds() {
+		kinds = append(kinds, string(k))
+	}
+	return kinds
 }
 
 // Store stores projects.
@@ -109,7 +125,8 @@ func (s *Service) Update(ctx context.Context, name string, change Change) (Proje
 func (c Change) check(name string) error {
 	if c == (Change{}) {
 		return apperror.New(apperror.Invalid, apperror.InvalidArgument,
-			"the update of project %q changes nothing: set description, max_steps, max_generation or end_poison", name)
+			"the update of project %q changes nothing: set description, max_steps, max_generation, end_poison or runners",
+			name)
 	}
 	if c.MaxSteps != nil && *c.MaxSteps < 0 {
 		return apperror.New(apperror.Invalid, apperror.InvalidArgument,
@@ -122,6 +139,17 @@ func (c Change) check(name string) error {
 			"max_generation %d of project %q is not between 0 and %d: use 0 for the limit of the servers, or a number of "+
 				"starts", *c.MaxGeneration, name, MostGenerations).
 			WithField("max_generation", "is not between 0 and %d", MostGenerations)
+	}
+	if c.Runners == nil {
+		return nil
+	}
+	kinds := RunnerKinds()
+	for i, kind := range *c.Runners {
+		if !slices.Contains(kinds, kind) || slices.Contains((*c.Runners)[:i], kind) {
+			return apperror.New(apperror.Invalid, apperror.InvalidArgument,
+				"runners of project %q: %q is not a kind of program, or is named twice; the kinds are %s", name, kind,
+				strings.Join(kinds, ", ")).WithField("runners", "has an unknown kind, or one twice")
+		}
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ const (
 	EngineDisconnected = "ENGINE_DISCONNECTED" // Temporal is unavailable
 	NoPoller           = "NO_POLLER"           // the task queue has no poller
 	PollerStale        = "POLLER_STALE"        // Temporal lists pollers that are dead
+	NoRunner           = "NO_RUNNER"           // no runner takes the run's program
 	Backlog            = "BACKLOG"             // tasks arrive faster than they are processed
 	TaskFailing        = "TASK_FAILING"        // workers fail the run's workflow task
 	ActivityRetrying   = "ACTIVITY_RETRYING"   // an activity fails repeatedly
@@ -53,7 +54,7 @@ func InRun(cause string, twoBuilds bool) bool {
 // Codes returns all codes, in the order of docs/stuck.md.
 func Codes() []string {
 	return []string{
-		InAnotherTemporal, EngineDisconnected, NoPoller, PollerStale, Backlog, TaskFailing, Poison, ActivityRetrying,
+		InAnotherTemporal, EngineDisconnected, NoPoller, PollerStale, NoRunner, Backlog, TaskFailing, Poison, ActivityRetrying,
 		NotStarted,
 		ExecutionMissing, ExecutionClosed, TimerLate, Unknown,
 	}

@@ -16,6 +16,7 @@ func projectFields(p *project.Project) sqlrow.Fields {
 		"name", &p.Name, "description", &p.Description, "created_at", sqlrow.TimeInto(&p.CreatedAt),
 		"max_steps", &p.Settings.MaxSteps, "end_poison", &p.Settings.EndPoison,
 		"max_generation", &p.Settings.MaxGeneration,
+		"runners", sqlrow.JSONInto(&p.Settings.Runners),
 	)
 }
 
@@ -44,12 +45,20 @@ func (s *Store) UpdateProject(ctx context.Context, name string, change project.C
 			return p, err
 		}
 	}
+	var runners any
+	if change.Runners != nil {
+		if runners, err = sqlrow.AsJSON(*change.Runners, false); err != nil {
+			return p, err
+		}
+	}
 	err = s.db.Write(ctx, "update project", func(ctx context.Context, c sqldb.Conn) (err error) {
 		p, err = sqlrow.One(ctx, c, `
 			UPDATE projects SET description = COALESCE($2, description), max_steps = COALESCE($3, max_steps),
-			end_poison = COALESCE($4, end_poison), max_generation = COALESCE($5, max_generation)
+			end_poison = COALESCE($4, end_poison), max_generation = COALESCE($5, max_generation),
+			runners = COALESCE($6, runners)
 			WHERE name = $1 RETURNING `+sqlrow.Columns(projectFields),
-			[]any{name, change.Description, change.MaxSteps, change.EndPoison, change.MaxGeneration}, sqlrow.Scan(projectFields), func() error {
+			[]any{name, change.Description, change.MaxSteps, change.EndPoison, change.MaxGeneration, runners},
+			sqlrow.Scan(projectFields), func() error {
 				return ledger.NoProject(name)
 			})
 		if err != nil {

@@ -73,6 +73,8 @@ type Telemetry struct {
 	Problems *Problems
 	// Batches counts the outcomes of the runs that batches started.
 	Batches *Batches
+	// Programs counts the programs of workflows.
+	Programs *Programs
 	// Tracing makes spans; nil if there are no traces.
 	Tracing *tracing.Tracer
 
@@ -144,7 +146,7 @@ func describe(ctx context.Context, options Options) (*resource.Resource, error) 
 // create creates the instruments that need no source.
 func (t *Telemetry) create(version string) error {
 	meter := t.Meter(scope)
-	var errs [9]error
+	var errs [10]error
 	t.Runs, errs[0] = newRuns(t)
 	t.Retention, errs[1] = newRetention(meter)
 	t.Migration, errs[2] = newMigration(meter)
@@ -154,6 +156,7 @@ func (t *Telemetry) create(version string) error {
 	t.Batches, errs[6] = newBatches(meter)
 	errs[7] = buildInfo(meter, version)
 	errs[8] = t.observeAges()
+	t.Programs, errs[9] = newPrograms(meter)
 	if err := errors.Join(errs[:]...); err != nil {
 		return fmt.Errorf("create the instruments: %w", err)
 	}

@@ -123,6 +123,9 @@ type ProjectSettings struct {
 	// Maximum number of starts between a run of the project and one by a person or by the clock; further runs are refused
 	// with GENERATION_LIMIT. 0 means the limit of the servers (runs.max_generation).
 	MaxGeneration int64 `protobuf:"varint,4,opt,name=max_generation,json=maxGeneration,proto3" json:"max_generation,omitempty"`
+	// Kinds of programs that runs of the project may execute: script, shell, container. The servers may permit further
+	// ones in all projects (runner.kinds).
+	Runners       []string `protobuf:"bytes,3,rep,name=runners,proto3" json:"runners,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -178,6 +181,59 @@ func (x *ProjectSettings) GetMaxGeneration() int64 {
 	return 0
 }
 
+func (x *ProjectSettings) GetRunners() []string {
+	if x != nil {
+		return x.Runners
+	}
+	return nil
+}
+
+// RunnerKinds is a list of kinds of programs.
+type RunnerKinds struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// See ProjectSettings.runners. Empty for none.
+	Kinds         []string `protobuf:"bytes,1,rep,name=kinds,proto3" json:"kinds,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RunnerKinds) Reset() {
+	*x = RunnerKinds{}
+	mi := &file_signalbox_v1_project_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RunnerKinds) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RunnerKinds) ProtoMessage() {}
+
+func (x *RunnerKinds) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_project_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RunnerKinds.ProtoReflect.Descriptor instead.
+func (*RunnerKinds) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *RunnerKinds) GetKinds() []string {
+	if x != nil {
+		return x.Kinds
+	}
+	return nil
+}
+
 type CreateProjectRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -188,7 +244,7 @@ type CreateProjectRequest struct {
 
 func (x *CreateProjectRequest) Reset() {
 	*x = CreateProjectRequest{}
-	mi := &file_signalbox_v1_project_proto_msgTypes[2]
+	mi := &file_signalbox_v1_project_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -200,7 +256,7 @@ func (x *CreateProjectRequest) String() string {
 func (*CreateProjectRequest) ProtoMessage() {}
 
 func (x *CreateProjectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_project_proto_msgTypes[2]
+	mi := &file_signalbox_v1_project_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -213,7 +269,7 @@ func (x *CreateProjectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateProjectRequest.ProtoReflect.Descriptor instead.
 func (*CreateProjectRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{2}
+	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *CreateProjectRequest) GetName() string {
@@ -239,7 +295,7 @@ type CreateProjectResponse struct {
 
 func (x *CreateProjectResponse) Reset() {
 	*x = CreateProjectResponse{}
-	mi := &file_signalbox_v1_project_proto_msgTypes[3]
+	mi := &file_signalbox_v1_project_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -251,7 +307,7 @@ func (x *CreateProjectResponse) String() string {
 func (*CreateProjectResponse) ProtoMessage() {}
 
 func (x *CreateProjectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_project_proto_msgTypes[3]
+	mi := &file_signalbox_v1_project_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -264,7 +320,7 @@ func (x *CreateProjectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateProjectResponse.ProtoReflect.Descriptor instead.
 func (*CreateProjectResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{3}
+	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *CreateProjectResponse) GetProject() *Project {
@@ -284,7 +340,7 @@ type ListProjectsRequest struct {
 
 func (x *ListProjectsRequest) Reset() {
 	*x = ListProjectsRequest{}
-	mi := &file_signalbox_v1_project_proto_msgTypes[4]
+	mi := &file_signalbox_v1_project_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -296,7 +352,7 @@ func (x *ListProjectsRequest) String() string {
 func (*ListProjectsRequest) ProtoMessage() {}
 
 func (x *ListProjectsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_project_proto_msgTypes[4]
+	mi := &file_signalbox_v1_project_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -309,7 +365,7 @@ func (x *ListProjectsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListProjectsRequest.ProtoReflect.Descriptor instead.
 func (*ListProjectsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{4}
+	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ListProjectsRequest) GetPageSize() int32 {
@@ -336,7 +392,7 @@ type ListProjectsResponse struct {
 
 func (x *ListProjectsResponse) Reset() {
 	*x = ListProjectsResponse{}
-	mi := &file_signalbox_v1_project_proto_msgTypes[5]
+	mi := &file_signalbox_v1_project_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -348,7 +404,7 @@ func (x *ListProjectsResponse) String() string {
 func (*ListProjectsResponse) ProtoMessage() {}
 
 func (x *ListProjectsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_project_proto_msgTypes[5]
+	mi := &file_signalbox_v1_project_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -361,7 +417,7 @@ func (x *ListProjectsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListProjectsResponse.ProtoReflect.Descriptor instead.
 func (*ListProjectsResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{5}
+	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ListProjectsResponse) GetProjects() []*Project {
@@ -387,7 +443,7 @@ type GetProjectRequest struct {
 
 func (x *GetProjectRequest) Reset() {
 	*x = GetProjectRequest{}
-	mi := &file_signalbox_v1_project_proto_msgTypes[6]
+	mi := &file_signalbox_v1_project_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -399,7 +455,7 @@ func (x *GetProjectRequest) String() string {
 func (*GetProjectRequest) ProtoMessage() {}
 
 func (x *GetProjectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_project_proto_msgTypes[6]
+	mi := &file_signalbox_v1_project_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -412,7 +468,7 @@ func (x *GetProjectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetProjectRequest.ProtoReflect.Descriptor instead.
 func (*GetProjectRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{6}
+	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *GetProjectRequest) GetName() string {
@@ -431,7 +487,7 @@ type GetProjectResponse struct {
 
 func (x *GetProjectResponse) Reset() {
 	*x = GetProjectResponse{}
-	mi := &file_signalbox_v1_project_proto_msgTypes[7]
+	mi := &file_signalbox_v1_project_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -443,7 +499,7 @@ func (x *GetProjectResponse) String() string {
 func (*GetProjectResponse) ProtoMessage() {}
 
 func (x *GetProjectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_project_proto_msgTypes[7]
+	mi := &file_signalbox_v1_project_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -456,7 +512,7 @@ func (x *GetProjectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetProjectResponse.ProtoReflect.Descriptor instead.
 func (*GetProjectResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{7}
+	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *GetProjectResponse) GetProject() *Project {
@@ -475,13 +531,15 @@ type UpdateProjectRequest struct {
 	EndPoison *bool  `protobuf:"varint,4,opt,name=end_poison,json=endPoison,proto3,oneof" json:"end_poison,omitempty"`
 	// 0 to 1000; see ProjectSettings.
 	MaxGeneration *int64 `protobuf:"varint,6,opt,name=max_generation,json=maxGeneration,proto3,oneof" json:"max_generation,omitempty"`
+	// Replaces the kinds of programs that runs may execute.
+	Runners       *RunnerKinds `protobuf:"bytes,5,opt,name=runners,proto3" json:"runners,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *UpdateProjectRequest) Reset() {
 	*x = UpdateProjectRequest{}
-	mi := &file_signalbox_v1_project_proto_msgTypes[8]
+	mi := &file_signalbox_v1_project_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -493,7 +551,7 @@ func (x *UpdateProjectRequest) String() string {
 func (*UpdateProjectRequest) ProtoMessage() {}
 
 func (x *UpdateProjectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_project_proto_msgTypes[8]
+	mi := &file_signalbox_v1_project_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -506,7 +564,7 @@ func (x *UpdateProjectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateProjectRequest.ProtoReflect.Descriptor instead.
 func (*UpdateProjectRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{8}
+	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *UpdateProjectRequest) GetName() string {
@@ -544,6 +602,13 @@ func (x *UpdateProjectRequest) GetMaxGeneration() int64 {
 	return 0
 }
 
+func (x *UpdateProjectRequest) GetRunners() *RunnerKinds {
+	if x != nil {
+		return x.Runners
+	}
+	return nil
+}
+
 type UpdateProjectResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Project       *Project               `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
@@ -553,7 +618,7 @@ type UpdateProjectResponse struct {
 
 func (x *UpdateProjectResponse) Reset() {
 	*x = UpdateProjectResponse{}
-	mi := &file_signalbox_v1_project_proto_msgTypes[9]
+	mi := &file_signalbox_v1_project_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -565,7 +630,7 @@ func (x *UpdateProjectResponse) String() string {
 func (*UpdateProjectResponse) ProtoMessage() {}
 
 func (x *UpdateProjectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_project_proto_msgTypes[9]
+	mi := &file_signalbox_v1_project_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -578,7 +643,7 @@ func (x *UpdateProjectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateProjectResponse.ProtoReflect.Descriptor instead.
 func (*UpdateProjectResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{9}
+	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *UpdateProjectResponse) GetProject() *Project {
@@ -603,7 +668,7 @@ type ListAnnotationsRequest struct {
 
 func (x *ListAnnotationsRequest) Reset() {
 	*x = ListAnnotationsRequest{}
-	mi := &file_signalbox_v1_project_proto_msgTypes[10]
+	mi := &file_signalbox_v1_project_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -615,7 +680,7 @@ func (x *ListAnnotationsRequest) String() string {
 func (*ListAnnotationsRequest) ProtoMessage() {}
 
 func (x *ListAnnotationsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_project_proto_msgTypes[10]
+	mi := &file_signalbox_v1_project_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -628,7 +693,7 @@ func (x *ListAnnotationsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAnnotationsRequest.ProtoReflect.Descriptor instead.
 func (*ListAnnotationsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{10}
+	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ListAnnotationsRequest) GetProject() string {
@@ -671,7 +736,7 @@ type ListAnnotationsResponse struct {
 
 func (x *ListAnnotationsResponse) Reset() {
 	*x = ListAnnotationsResponse{}
-	mi := &file_signalbox_v1_project_proto_msgTypes[11]
+	mi := &file_signalbox_v1_project_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -683,7 +748,7 @@ func (x *ListAnnotationsResponse) String() string {
 func (*ListAnnotationsResponse) ProtoMessage() {}
 
 func (x *ListAnnotationsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_project_proto_msgTypes[11]
+	mi := &file_signalbox_v1_project_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -696,7 +761,7 @@ func (x *ListAnnotationsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAnnotationsResponse.ProtoReflect.Descriptor instead.
 func (*ListAnnotationsResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{11}
+	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ListAnnotationsResponse) GetAnnotations() []*Annotation {
@@ -736,7 +801,7 @@ type Annotation struct {
 
 func (x *Annotation) Reset() {
 	*x = Annotation{}
-	mi := &file_signalbox_v1_project_proto_msgTypes[12]
+	mi := &file_signalbox_v1_project_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -748,7 +813,7 @@ func (x *Annotation) String() string {
 func (*Annotation) ProtoMessage() {}
 
 func (x *Annotation) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_project_proto_msgTypes[12]
+	mi := &file_signalbox_v1_project_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -761,7 +826,7 @@ func (x *Annotation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Annotation.ProtoReflect.Descriptor instead.
 func (*Annotation) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{12}
+	return file_signalbox_v1_project_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Annotation) GetKind() string {
@@ -819,12 +884,15 @@ const file_signalbox_v1_project_proto_rawDesc = "" +
 	"\vcreate_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"createTime\x129\n" +
 	"\bsettings\x18\x05 \x01(\v2\x1d.signalbox.v1.ProjectSettingsR\bsettings\x12\x14\n" +
-	"\x05roles\x18\x06 \x03(\tR\x05roles\"t\n" +
+	"\x05roles\x18\x06 \x03(\tR\x05roles\"\x8e\x01\n" +
 	"\x0fProjectSettings\x12\x1b\n" +
 	"\tmax_steps\x18\x01 \x01(\x03R\bmaxSteps\x12\x1d\n" +
 	"\n" +
 	"end_poison\x18\x02 \x01(\bR\tendPoison\x12%\n" +
-	"\x0emax_generation\x18\x04 \x01(\x03R\rmaxGeneration\"L\n" +
+	"\x0emax_generation\x18\x04 \x01(\x03R\rmaxGeneration\x12\x18\n" +
+	"\arunners\x18\x03 \x03(\tR\arunners\"#\n" +
+	"\vRunnerKinds\x12\x14\n" +
+	"\x05kinds\x18\x01 \x03(\tR\x05kinds\"L\n" +
 	"\x14CreateProjectRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
 	"\vdescription\x18\x02 \x01(\tR\vdescription\"H\n" +
@@ -840,14 +908,15 @@ const file_signalbox_v1_project_proto_rawDesc = "" +
 	"\x11GetProjectRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"E\n" +
 	"\x12GetProjectResponse\x12/\n" +
-	"\aproject\x18\x01 \x01(\v2\x15.signalbox.v1.ProjectR\aproject\"\x83\x02\n" +
+	"\aproject\x18\x01 \x01(\v2\x15.signalbox.v1.ProjectR\aproject\"\xb8\x02\n" +
 	"\x14UpdateProjectRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12%\n" +
 	"\vdescription\x18\x02 \x01(\tH\x00R\vdescription\x88\x01\x01\x12 \n" +
 	"\tmax_steps\x18\x03 \x01(\x03H\x01R\bmaxSteps\x88\x01\x01\x12\"\n" +
 	"\n" +
 	"end_poison\x18\x04 \x01(\bH\x02R\tendPoison\x88\x01\x01\x12*\n" +
-	"\x0emax_generation\x18\x06 \x01(\x03H\x03R\rmaxGeneration\x88\x01\x01B\x0e\n" +
+	"\x0emax_generation\x18\x06 \x01(\x03H\x03R\rmaxGeneration\x88\x01\x01\x123\n" +
+	"\arunners\x18\x05 \x01(\v2\x19.signalbox.v1.RunnerKindsR\arunnersB\x0e\n" +
 	"\f_descriptionB\f\n" +
 	"\n" +
 	"_max_stepsB\r\n" +
@@ -891,50 +960,52 @@ func file_signalbox_v1_project_proto_rawDescGZIP() []byte {
 	return file_signalbox_v1_project_proto_rawDescData
 }
 
-var file_signalbox_v1_project_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_signalbox_v1_project_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_signalbox_v1_project_proto_goTypes = []any{
 	(*Project)(nil),                 // 0: signalbox.v1.Project
 	(*ProjectSettings)(nil),         // 1: signalbox.v1.ProjectSettings
-	(*CreateProjectRequest)(nil),    // 2: signalbox.v1.CreateProjectRequest
-	(*CreateProjectResponse)(nil),   // 3: signalbox.v1.CreateProjectResponse
-	(*ListProjectsRequest)(nil),     // 4: signalbox.v1.ListProjectsRequest
-	(*ListProjectsResponse)(nil),    // 5: signalbox.v1.ListProjectsResponse
-	(*GetProjectRequest)(nil),       // 6: signalbox.v1.GetProjectRequest
-	(*GetProjectResponse)(nil),      // 7: signalbox.v1.GetProjectResponse
-	(*UpdateProjectRequest)(nil),    // 8: signalbox.v1.UpdateProjectRequest
-	(*UpdateProjectResponse)(nil),   // 9: signalbox.v1.UpdateProjectResponse
-	(*ListAnnotationsRequest)(nil),  // 10: signalbox.v1.ListAnnotationsRequest
-	(*ListAnnotationsResponse)(nil), // 11: signalbox.v1.ListAnnotationsResponse
-	(*Annotation)(nil),              // 12: signalbox.v1.Annotation
-	(*timestamppb.Timestamp)(nil),   // 13: google.protobuf.Timestamp
+	(*RunnerKinds)(nil),             // 2: signalbox.v1.RunnerKinds
+	(*CreateProjectRequest)(nil),    // 3: signalbox.v1.CreateProjectRequest
+	(*CreateProjectResponse)(nil),   // 4: signalbox.v1.CreateProjectResponse
+	(*ListProjectsRequest)(nil),     // 5: signalbox.v1.ListProjectsRequest
+	(*ListProjectsResponse)(nil),    // 6: signalbox.v1.ListProjectsResponse
+	(*GetProjectRequest)(nil),       // 7: signalbox.v1.GetProjectRequest
+	(*GetProjectResponse)(nil),      // 8: signalbox.v1.GetProjectResponse
+	(*UpdateProjectRequest)(nil),    // 9: signalbox.v1.UpdateProjectRequest
+	(*UpdateProjectResponse)(nil),   // 10: signalbox.v1.UpdateProjectResponse
+	(*ListAnnotationsRequest)(nil),  // 11: signalbox.v1.ListAnnotationsRequest
+	(*ListAnnotationsResponse)(nil), // 12: signalbox.v1.ListAnnotationsResponse
+	(*Annotation)(nil),              // 13: signalbox.v1.Annotation
+	(*timestamppb.Timestamp)(nil),   // 14: google.protobuf.Timestamp
 }
 var file_signalbox_v1_project_proto_depIdxs = []int32{
-	13, // 0: signalbox.v1.Project.create_time:type_name -> google.protobuf.Timestamp
+	14, // 0: signalbox.v1.Project.create_time:type_name -> google.protobuf.Timestamp
 	1,  // 1: signalbox.v1.Project.settings:type_name -> signalbox.v1.ProjectSettings
 	0,  // 2: signalbox.v1.CreateProjectResponse.project:type_name -> signalbox.v1.Project
 	0,  // 3: signalbox.v1.ListProjectsResponse.projects:type_name -> signalbox.v1.Project
 	0,  // 4: signalbox.v1.GetProjectResponse.project:type_name -> signalbox.v1.Project
-	0,  // 5: signalbox.v1.UpdateProjectResponse.project:type_name -> signalbox.v1.Project
-	13, // 6: signalbox.v1.ListAnnotationsRequest.from:type_name -> google.protobuf.Timestamp
-	13, // 7: signalbox.v1.ListAnnotationsRequest.to:type_name -> google.protobuf.Timestamp
-	12, // 8: signalbox.v1.ListAnnotationsResponse.annotations:type_name -> signalbox.v1.Annotation
-	13, // 9: signalbox.v1.Annotation.start:type_name -> google.protobuf.Timestamp
-	13, // 10: signalbox.v1.Annotation.end:type_name -> google.protobuf.Timestamp
-	2,  // 11: signalbox.v1.ProjectService.CreateProject:input_type -> signalbox.v1.CreateProjectRequest
-	4,  // 12: signalbox.v1.ProjectService.ListProjects:input_type -> signalbox.v1.ListProjectsRequest
-	6,  // 13: signalbox.v1.ProjectService.GetProject:input_type -> signalbox.v1.GetProjectRequest
-	8,  // 14: signalbox.v1.ProjectService.UpdateProject:input_type -> signalbox.v1.UpdateProjectRequest
-	10, // 15: signalbox.v1.ProjectService.ListAnnotations:input_type -> signalbox.v1.ListAnnotationsRequest
-	3,  // 16: signalbox.v1.ProjectService.CreateProject:output_type -> signalbox.v1.CreateProjectResponse
-	5,  // 17: signalbox.v1.ProjectService.ListProjects:output_type -> signalbox.v1.ListProjectsResponse
-	7,  // 18: signalbox.v1.ProjectService.GetProject:output_type -> signalbox.v1.GetProjectResponse
-	9,  // 19: signalbox.v1.ProjectService.UpdateProject:output_type -> signalbox.v1.UpdateProjectResponse
-	11, // 20: signalbox.v1.ProjectService.ListAnnotations:output_type -> signalbox.v1.ListAnnotationsResponse
-	16, // [16:21] is the sub-list for method output_type
-	11, // [11:16] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	2,  // 5: signalbox.v1.UpdateProjectRequest.runners:type_name -> signalbox.v1.RunnerKinds
+	0,  // 6: signalbox.v1.UpdateProjectResponse.project:type_name -> signalbox.v1.Project
+	14, // 7: signalbox.v1.ListAnnotationsRequest.from:type_name -> google.protobuf.Timestamp
+	14, // 8: signalbox.v1.ListAnnotationsRequest.to:type_name -> google.protobuf.Timestamp
+	13, // 9: signalbox.v1.ListAnnotationsResponse.annotations:type_name -> signalbox.v1.Annotation
+	14, // 10: signalbox.v1.Annotation.start:type_name -> google.protobuf.Timestamp
+	14, // 11: signalbox.v1.Annotation.end:type_name -> google.protobuf.Timestamp
+	3,  // 12: signalbox.v1.ProjectService.CreateProject:input_type -> signalbox.v1.CreateProjectRequest
+	5,  // 13: signalbox.v1.ProjectService.ListProjects:input_type -> signalbox.v1.ListProjectsRequest
+	7,  // 14: signalbox.v1.ProjectService.GetProject:input_type -> signalbox.v1.GetProjectRequest
+	9,  // 15: signalbox.v1.ProjectService.UpdateProject:input_type -> signalbox.v1.UpdateProjectRequest
+	11, // 16: signalbox.v1.ProjectService.ListAnnotations:input_type -> signalbox.v1.ListAnnotationsRequest
+	4,  // 17: signalbox.v1.ProjectService.CreateProject:output_type -> signalbox.v1.CreateProjectResponse
+	6,  // 18: signalbox.v1.ProjectService.ListProjects:output_type -> signalbox.v1.ListProjectsResponse
+	8,  // 19: signalbox.v1.ProjectService.GetProject:output_type -> signalbox.v1.GetProjectResponse
+	10, // 20: signalbox.v1.ProjectService.UpdateProject:output_type -> signalbox.v1.UpdateProjectResponse
+	12, // 21: signalbox.v1.ProjectService.ListAnnotations:output_type -> signalbox.v1.ListAnnotationsResponse
+	17, // [17:22] is the sub-list for method output_type
+	12, // [12:17] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_signalbox_v1_project_proto_init() }
@@ -942,14 +1013,14 @@ func file_signalbox_v1_project_proto_init() {
 	if File_signalbox_v1_project_proto != nil {
 		return
 	}
-	file_signalbox_v1_project_proto_msgTypes[8].OneofWrappers = []any{}
+	file_signalbox_v1_project_proto_msgTypes[9].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signalbox_v1_project_proto_rawDesc), len(file_signalbox_v1_project_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   13,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -114,7 +114,8 @@ func Serve(ctx context.Context, opts app.Options, ready func(*app.App) error) er
 	}
 	opts.Log.InfoContext(ctx, "Signalbox is stopping")
 	systemd.stopping(ctx)
-	stopCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), opts.Config.Worker.StopTimeout+stopMargin)
+	drain := max(opts.Config.Worker.StopTimeout, opts.Config.Runner.StopTimeout)
+	stopCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain+stopMargin)
 	defer cancel()
 	// The reports to the watchdog end last: a stop may take longer than its interval.
 	err = errors.Join(Interrupted(ctx, err), a.Stop(stopCtx), systemd.stop(stopCtx))

@@ -120,13 +120,18 @@ func (v verbatim) ToPayload(value any) (*commonpb.Payload, error) {
 	if raw, ok := value.(json.RawMessage); ok && len(raw) > 0 {
 		return v.payload(raw), nil
 	}
+	_, inlined := value.(Inlined)
 	var data bytes.Buffer
 	encoder := json.NewEncoder(&data)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(value); err != nil {
 		return nil, fmt.Errorf("%w: %w", converter.ErrUnableToEncode, err)
 	}
-	return v.payload(bytes.TrimSuffix(data.Bytes(), []byte("\n"))), nil
+	p := v.payload(bytes.TrimSuffix(data.Bytes(), []byte("\n")))
+	if inlined {
+		p.Metadata[inlineMark] = []byte{}
+	}
+	return p, nil
 }
 
 func (v verbatim) payload(data []byte) *commonpb.Payload {
@@ -251,6 +256,10 @@ func (f *failures) FailureToError(failure *failurepb.Failure) error {
 	return f.FailureConverter.FailureToError(proto.CloneOf(failure))
 }
 
+// Inlined is implemented by values whose payloads must stay in their message, because their reader has no access to the
+// storage.
+type Inlined interface{ StaysInline() }
+
 // inlineMark is the metadata key of payloads that stay in their message; see [Inline].
 const inlineMark = "signalbox-inline"
 
@@ -292,6 +301,9 @@ func (c *Codec) Encode(payloads []*commonpb.Payload) ([]*commonpb.Payload, error
 		}
 		if c.workflow != "" {
 			out[i].Metadata[boundTo] = []byte(c.workflow)
+		}
+		if Inline(p) {
+			out[i].Metadata[inlineMark] = []byte{}
 		}
 	}
 	return out, nil

@@ -267,6 +267,33 @@ type twoStores struct{ *values }
 
 func (twoStores) Names() []string { return []string{`folder "/srv"`, "the database"} }
 
+// inlined is a value that stays in its message.
+type inlined struct {
+	Text string `json:"text"`
+}
+
+func (inlined) StaysInline() {}
+
+func TestInlinedValuesStayInTheirMessage(t *testing.T) {
+	t.Parallel()
+	s := codec.New(newValues(), codec.Options{})
+	for name, ring := range map[string]*keyring.Ring{
+		"sealed": keyring.Random("k"), "plain": keyring.Random("k").Opening()} {
+		c := codec.For(ring, runID)
+		for _, value := range []any{inlined{strings.Repeat("x", 500_000)}, struct{ Text string }{strings.Repeat("x", 500_000)}} {
+			p, err := c.ToPayload(value)
+			require.NoError(t, err)
+			driver, err := s.SelectDriver(converter.StorageDriverSelectContext{Context: t.Context(), Target: ofRun()}, p)
+			require.NoError(t, err)
+			_, stays := value.(codec.Inlined)
+			require.Equal(t, stays, driver == nil, name)
+			var back inlined
+			require.NoError(t, c.FromPayload(p, &back))
+			require.Len(t, back.Text, 500_000)
+		}
+	}
+}
+
 func TestMissingPayloadNamesEachStore(t *testing.T) {
 	t.Parallel()
 	claims := store(t, codec.New(newValues(), codec.Options{}), longText(codec.Threshold))

@@ -41,6 +41,15 @@ const callQueuePrefix = "signalbox.calls-"
 // over.
 func CallQueue(process string) string { return callQueuePrefix + process }
 
+// runnerQueuePrefix separates the task queues of runners from those of projects, as callQueuePrefix does.
+const runnerQueuePrefix = "signalbox.runner-"
+
+// RunnerQueue returns the Temporal task queue of the programs of a project. It is a pure function of the project's name.
+func RunnerQueue(project string) string { return runnerQueuePrefix + project }
+
+// RunnersOf returns the name of the worker set that serves the RunnerQueue of a project.
+func RunnersOf(project string) string { return "runner of " + project }
+
 // HandedOverCalls is the name of the worker set that serves a process's CallQueue. The other sets have the names of
 // projects, which contain no spaces.
 const HandedOverCalls = "handed-over calls"

@@ -107,6 +107,9 @@ type Limits struct {
 	// CallTimeout bounds a call of a task without its own timeout, CallResult the response of any call.
 	CallTimeout time.Duration
 	CallResult  int64
+	// ProgramTimeout bounds a program of a task without its own timeout, ProgramBytes a program with its input as JSON.
+	ProgramTimeout time.Duration
+	ProgramBytes   int
 	// Heartbeat is the time after which a lost worker is detected, CallTries the number of workers that may try a call
 	// before it fails.
 	Heartbeat time.Duration
@@ -131,28 +134,30 @@ const HeartbeatsWithin = time.Second
 // DefaultLimits are the limits of interp.Version.
 func DefaultLimits() Limits {
 	return Limits{
-		Machine:       interp.DefaultLimits(),
-		LocalCalls:    400,
-		LocalBytes:    1 << 20,
-		LocalWidth:    200,
-		LocalSpan:     700 * time.Millisecond,
-		LocalResult:   64 << 10,
-		LocalRoom:     3 << 20,
-		LocalTimeout:  time.Second,
-		BarrierFuel:   5_000_000,
-		RecordBytes:   4 << 20,
-		CallTimeout:   httpmessage.Timeout,
-		CallResult:    1 << 20,
-		Heartbeat:     10 * time.Second,
-		CallTries:     3,
-		SoftEvents:    8_000,
-		HardEvents:    10_000,
-		ExecutionFuel: 30_000_000,
-		SnapshotBytes: 12 << 20, // a third more in base64
-		LastEvents:    40_000,
-		ValueBytes:    interp.MaxValueBytes,
-		TaskBytes:     64 << 20,
-		YieldBytes:    4 << 20,
+		Machine:        interp.DefaultLimits(),
+		LocalCalls:     400,
+		LocalBytes:     1 << 20,
+		LocalWidth:     200,
+		LocalSpan:      700 * time.Millisecond,
+		LocalResult:    64 << 10,
+		LocalRoom:      3 << 20,
+		LocalTimeout:   time.Second,
+		BarrierFuel:    5_000_000,
+		RecordBytes:    4 << 20,
+		CallTimeout:    httpmessage.Timeout,
+		CallResult:     1 << 20,
+		Heartbeat:      10 * time.Second,
+		ProgramTimeout: 10 * time.Minute,
+		ProgramBytes:   768 << 10,
+		CallTries:      3,
+		SoftEvents:     8_000,
+		HardEvents:     10_000,
+		ExecutionFuel:  30_000_000,
+		SnapshotBytes:  12 << 20, // a third more in base64
+		LastEvents:     40_000,
+		ValueBytes:     interp.MaxValueBytes,
+		TaskBytes:      64 << 20,
+		YieldBytes:     4 << 20,
 	}
 }
 

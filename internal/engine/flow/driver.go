@@ -78,6 +78,7 @@ const (
 	quotaEffect
 	childEffect
 	cancelChildEffect
+	programEffect
 )
 
 // effect is an operation in flight.
@@ -86,16 +87,18 @@ type effect struct {
 	id        interp.EffectID
 	future    workflow.Future
 	cancel    workflow.CancelFunc
-	call      *HTTPRequest // of a call
-	inline    int64        // of a call as a local activity: the bytes that its result may add to the workflow task
-	sentAt    time.Time    // of a call: the time of its dispatch
-	tries     int32        // of a call: the number of dispatches
-	attempts  []Attempt    // of a call: the requests whose results were lost
-	due       time.Time    // of a timer
-	listener  string       // of listenEffect and unlistenEffect
-	child     string       // key of childEffect
-	rejected  bool         // it failed without a command
-	abandoned bool         // the listener is removed once it is committed, the child canceled once it is accepted
+	call      *HTTPRequest    // of a call
+	inline    int64           // of a call as a local activity: the bytes that its result may add to the workflow task
+	program   *ProgramRequest // of a program
+	once      bool            // of a program: it is dispatched at most once
+	sentAt    time.Time       // of a call or a program: the time of its dispatch
+	tries     int32           // of a call or a program: the number of dispatches
+	attempts  []Attempt       // of a call or a program: those whose results were lost
+	due       time.Time       // of a timer
+	listener  string          // of listenEffect and unlistenEffect
+	child     string          // key of childEffect
+	rejected  bool            // it failed without a command
+	abandoned bool            // the listener is removed once it is committed, the child canceled once it is accepted
 }
 
 // taskKey is the key of the task in the context of an activity.
@@ -243,6 +246,8 @@ func (d *driver) handleCompletions() {
 			d.completeQuota(e)
 		case childEffect:
 			d.completeChildStart(e)
+		case programEffect:
+			d.completeProgram(e)
 		}
 	}
 }
@@ -309,6 +314,8 @@ func (d *driver) perform(effects []interp.Effect) {
 			d.abandonChild(e)
 		case interp.RequestSteps:
 			d.requestSteps(e)
+		case interp.RunProgram:
+			d.startProgram(e)
 		}
 	}
 	for i, e := range last {

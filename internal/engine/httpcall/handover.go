@@ -10,6 +10,7 @@ import (
 	"go.temporal.io/sdk/activity"
 
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
+	"github.com/signalbox-dev/signalbox/internal/engine/heartbeat"
 )
 
 const (
@@ -163,7 +164,7 @@ func (c *Caller) Attach(ctx context.Context, r flow.AttachRequest) (flow.HTTPRes
 		return flow.HTTPResponse{}, flow.Interrupted("the request is not in flight in this process")
 	}
 	defer c.exchanges.remove(r.ID, true)
-	stop := heartbeat(ctx)
+	stop := heartbeat.Keep(ctx)
 	defer stop()
 	select {
 	case <-x.done:

@@ -58,11 +58,10 @@ import (
 	"net/netip"
 	"time"
 
-	"go.temporal.io/sdk/activity"
-
 	"github.com/signalbox-dev/signalbox/dsl/httpmessage"
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
+	"github.com/signalbox-dev/signalbox/internal/engine/heartbeat"
 	"github.com/signalbox-dev/signalbox/internal/engine/httpcall/authn"
 	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/netguard"
@@ -172,7 +171,7 @@ func (c *Caller) Call(ctx context.Context, r flow.HTTPRequest) (flow.HTTPRespons
 		return c.callLocally(ctx, r)
 	}
 	if !r.Local {
-		stop := heartbeat(ctx)
+		stop := heartbeat.Keep(ctx)
 		defer stop()
 	}
 	res, err := c.perform(ctx, r)
@@ -271,46 +270,6 @@ func (c *Caller) send(req *http.Request, r flow.HTTPRequest, s *resolvedRequest,
 	logger.FromContext(req.Context()).DebugContext(req.Context(), "Service answered a call",
 		"method", spanMethod(req.Method), "status", res.StatusCode, "took", time.Since(begun))
 	return res, body, err
-}
-
-// promptFor is how long a call sends its heartbeats at the shortest interval. Most that are canceled, because another
-// branch was faster or a timeout ran out, are canceled in that time, and end within two seconds then. Later ones end
-// within five: a heartbeat costs a write.
-const promptFor = 10 * time.Second
-
-// heartbeat sends heartbeats for a long call, which also makes it cancelable, until the returned function is called.
-func heartbeat(ctx context.Context) func() {
-	if !activity.IsActivity(ctx) {
-		return func() {}
-	}
-	limit := activity.GetInfo(ctx).HeartbeatTimeout
-	if limit <= 0 {
-		return func() {}
-	}
-	done, joined := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(joined)
-		began := time.Now()
-		ticker := time.NewTicker(min(limit/3, flow.HeartbeatsWithin))
-		defer ticker.Stop()
-		for {
-			select {
-			case <-ticker.C:
-				activity.RecordHeartbeat(ctx)
-				if time.Since(began) >= promptFor {
-					ticker.Reset(limit / 3) // which tolerates the loss of one heartbeat
-				}
-			case <-done:
-				return
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
-	return func() {
-		close(done)
-		<-joined
-	}
 }
 
 type redirectsKey struct{}

@@ -148,6 +148,7 @@ func TestErrorsOfRunsAreOnTheirPage(t *testing.T) {
 	var folders []string
 	for _, folder := range []string{
 		"dsl/httpmessage", "dsl/interp", "internal/engine", "internal/engine/flow", "internal/engine/httpcall",
+		"internal/engine/program",
 		"internal/run",
 		"internal/run/control", "internal/run/reconcile",
 	} {

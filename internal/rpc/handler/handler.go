@@ -24,6 +24,8 @@ import (
 
 // Services are what the methods call. All but System and Platform are nil in a process that serves only its own status.
 type Services struct {
+	// ProbesOnly: the server has probes and metrics, and no service of the API. All other fields are empty then.
+	ProbesOnly bool
 	// System describes this process, Platform the whole installation.
 	System   SystemInfo
 	Platform SystemService
@@ -88,6 +90,9 @@ type Service struct {
 // New returns the services of the API for which there is a service of the domain.
 func New(o Options) (services []Service) {
 	add := func(path string, h http.Handler) { services = append(services, Service{Path: path, Handler: h}) }
+	if o.ProbesOnly {
+		return nil
+	}
 	add(signalboxv1connect.NewSystemServiceHandler(&System{info: o.System, service: o.Platform}, o.Connect))
 	if o.Runs == nil {
 		return services

@@ -86,10 +86,15 @@ func (h *Projects) GetProject(
 func (h *Projects) UpdateProject(
 	ctx context.Context, req *connect.Request[signalboxv1.UpdateProjectRequest],
 ) (*connect.Response[signalboxv1.UpdateProjectResponse], error) {
-	p, err := h.service.Update(ctx, message.ProjectOf(req.Msg.GetName()), project.Change{
+	change := project.Change{
 		Description: req.Msg.Description, MaxSteps: req.Msg.MaxSteps, EndPoison: req.Msg.EndPoison,
 		MaxGeneration: req.Msg.MaxGeneration,
-	})
+	}
+	if runners := req.Msg.GetRunners(); runners != nil {
+		kinds := append([]string{}, runners.GetKinds()...)
+		change.Runners = &kinds
+	}
+	p, err := h.service.Update(ctx, message.ProjectOf(req.Msg.GetName()), change)
 	return message.Reply(&signalboxv1.UpdateProjectResponse{Project: h.message(ctx, p)}, err)
 }
 
@@ -118,7 +123,9 @@ func (h *Projects) message(ctx context.Context, p project.Project) *signalboxv1.
 	return &signalboxv1.Project{
 		Name: p.Name, Description: p.Description, TaskQueue: h.taskQueue(p.Name), CreateTime: message.Timestamp(p.CreatedAt),
 		Settings: &signalboxv1.ProjectSettings{
-			MaxSteps: p.Settings.MaxSteps, EndPoison: p.Settings.EndPoison, MaxGeneration: p.Settings.MaxGeneration},
+			MaxSteps: p.Settings.MaxSteps, EndPoison: p.Settings.EndPoison, MaxGeneration: p.Settings.MaxGeneration,
+			Runners: p.Settings.Runners,
+		},
 		Roles: roles,
 	}
 }

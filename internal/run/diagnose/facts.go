@@ -121,6 +121,19 @@ type Activity struct {
 	ScheduledAt, NextAt time.Time
 	// Failure is why the last attempt failed.
 	Failure string
+	// Runners is the state of the task queue of runners, for a program that none of them has begun; nil for all others.
+	Runners *RunnerQueue
+}
+
+// RunnerQueue is the task queue of the programs of a project. Runners do not register, so only Temporal's list shows them.
+type RunnerQueue struct {
+	Name    string
+	Pollers []Poller
+}
+
+// alive reports whether a runner has polled within [PollCycle].
+func (q RunnerQueue) alive(now time.Time) bool {
+	return slices.ContainsFunc(q.Pollers, func(p Poller) bool { return now.Sub(p.LastAccess) < PollCycle })
 }
 
 // Facts are the input of [Decide] for one run. A nil or empty field was not read, or is unknown.

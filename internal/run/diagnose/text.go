@@ -81,6 +81,18 @@ func (f diagnosis) verdict(code string) Decision {
 	return Decision{Action: Report, Verdict: v}
 }
 
+// noRunner returns the verdict of a run with a program that no runner has begun.
+func (f diagnosis) noRunner(q RunnerQueue) Decision {
+	v := Verdict{Code: run.NoRunner, Since: f.since,
+		Detail: fmt.Sprintf("no runner polls task queue %s, on which its program waits", q.Name),
+		Advice: fmt.Sprintf("start a runner for project %s: `signalbox server --roles runner`", f.Row.Project)}
+	if q.alive(f.Now) {
+		v.Detail = fmt.Sprintf("task queue %s has runners, but its program waits: they execute other programs", q.Name)
+		v.Advice = "add runners (`signalbox server --roles runner`), or raise runner.max_concurrent_programs"
+	}
+	return Decision{Action: Report, Verdict: v}
+}
+
 // forActivity reports whether the run waits for an activity, not for a workflow task.
 func (f diagnosis) forActivity() bool { return f.Execution != nil && f.Execution.Task == nil }
 

@@ -205,6 +205,9 @@ func (f diagnosis) activities(list []Activity) Decision {
 		if a.Started || f.Now.Sub(a.ScheduledAt) <= f.After {
 			continue
 		}
+		if a.Runners != nil {
+			return f.noRunner(*a.Runners)
+		}
 		if f.Queue.Activity.Alive == 0 {
 			return f.noPoller(f.Queue.Activity)
 		}

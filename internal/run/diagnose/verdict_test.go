@@ -126,6 +126,14 @@ func situations() map[string]struct {
 			activity(diagnose.Activity{Type: "call", Attempt: 1, Started: true, ScheduledAt: ago(time.Hour)}), "clear", ""},
 		"activity waits": {
 			activity(diagnose.Activity{Type: "call", Attempt: 1, ScheduledAt: ago(2 * time.Minute)}), "BACKLOG", ""},
+		"no runner polls": {activity(diagnose.Activity{Type: "signalbox.program", Attempt: 1, ScheduledAt: ago(2 * time.Minute),
+			Runners: &diagnose.RunnerQueue{Name: "signalbox.runner-p", Pollers: []diagnose.Poller{
+				{Identity: "r1", LastAccess: ago(time.Hour)}}}}), "NO_RUNNER", ""},
+		"runners are busy": {activity(diagnose.Activity{Type: "signalbox.program", Attempt: 1, ScheduledAt: ago(2 * time.Minute),
+			Runners: &diagnose.RunnerQueue{Name: "signalbox.runner-p", Pollers: []diagnose.Poller{
+				{Identity: "r1", LastAccess: ago(time.Second)}}}}), "NO_RUNNER", ""},
+		"program has just come": {activity(diagnose.Activity{Type: "signalbox.program", Attempt: 1,
+			ScheduledAt: ago(time.Second), Runners: &diagnose.RunnerQueue{Name: "signalbox.runner-p"}}), "clear", ""},
 		"activity has just come": {
 			activity(diagnose.Activity{Type: "call", Attempt: 1, ScheduledAt: ago(time.Second)}), "clear", ""},
 		"nothing is pending": {execution(diagnose.Execution{}), "UNKNOWN", ""},

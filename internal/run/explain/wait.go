@@ -14,6 +14,7 @@ import (
 // Kinds of waits beside [run.WaitingKinds].
 const (
 	KindCall        = "call"        // the answer of a service
+	KindProgram     = "program"     // the end of a program
 	KindPublication = "publication" // the acceptance of an event that the run emits
 	KindEngine      = "engine"      // Temporal, which cannot be reached
 	KindStarting    = "starting"    // Temporal's confirmation of the start
@@ -23,7 +24,7 @@ const (
 
 // Kinds returns all kinds of waits.
 func Kinds() []string {
-	return append(run.WaitingKinds(), KindCall, KindPublication, KindEngine, KindStarting, KindWorker, KindUnknown)
+	return append(run.WaitingKinds(), KindCall, KindProgram, KindPublication, KindEngine, KindStarting, KindWorker, KindUnknown)
 }
 
 // Statuses of steps.
@@ -186,6 +187,9 @@ func (w *waiting) step(t *run.Step) (Wait, bool) {
 			kind = run.WaitingEvent
 		case dsl.KindRun:
 			kind = run.WaitingChild
+			if _, programs := bodyOf[*dsl.RunProgram](task); programs {
+				kind = KindProgram
+			}
 		default:
 			return Wait{}, false
 		}
@@ -209,6 +213,11 @@ func (w *waiting) step(t *run.Step) (Wait, bool) {
 		}
 	case KindCall:
 		one.What = call(task, t)
+	case KindProgram:
+		one.What = "end of its program"
+		if b, ok := bodyOf[*dsl.RunProgram](task); ok {
+			one.What = "end of its " + string(b.Program)
+		}
 	case KindPublication:
 		one.What = "acceptance of the event that it publishes"
 	default:

@@ -229,5 +229,8 @@ func fixtures() map[int64]fixture {
 			`SELECT max_generation FROM projects WHERE name = 'default'`:   "0",
 			`SELECT COUNT(*) FROM run_links WHERE recurred_at IS NOT NULL`: "1",
 		},
+	}, 3: {
+		insert: []string{`UPDATE projects SET runners = '["script"]' WHERE name = 'shop'`},
+		want:   map[string]string{`SELECT runners FROM projects WHERE name = 'shop'`: `["script"]`},
 	}}
 }

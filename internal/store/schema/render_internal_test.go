@@ -18,6 +18,7 @@ func released() []struct{ file, sqlite, postgres string } {
 	return []struct{ file, sqlite, postgres string }{
 		{"0001_baseline.sql", "073caa523b41", "df824dd0d42f"},
 		{"0002_generations.sql", "b497fa78758f", "b497fa78758f"},
+		{"0003_runners.sql", "bf860f529534", "bf860f529534"},
 	}
 }
 

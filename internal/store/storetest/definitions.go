@@ -77,9 +77,14 @@ func testUpdateProject(t *testing.T, open Opener) {
 			project.Project{Description: "sells", Settings: project.Settings{MaxSteps: 50_000, EndPoison: true}}},
 		{project.Change{Description: new("")},
 			project.Project{Settings: project.Settings{MaxSteps: 50_000, EndPoison: true}}},
+		{project.Change{Runners: &[]string{"script", "shell"}},
+			project.Project{Settings: project.Settings{MaxSteps: 50_000, EndPoison: true,
+				Runners: []string{"script", "shell"}}}},
+		{project.Change{Runners: &[]string{}},
+			project.Project{Settings: project.Settings{MaxSteps: 50_000, EndPoison: true, Runners: []string{}}}},
 		{
 			project.Change{Description: new("it's back"), MaxSteps: new(int64(0)), EndPoison: new(false)},
-			project.Project{Description: "it's back"},
+			project.Project{Description: "it's back", Settings: project.Settings{Runners: []string{}}},
 		},
 	} {
 		tt.want.Name, tt.want.CreatedAt = "shop", at(1)
@@ -90,7 +95,7 @@ func testUpdateProject(t *testing.T, open Opener) {
 		require.NoError(t, err)
 		require.Equal(t, tt.want, got)
 	}
-	require.Len(t, audited(t, s, "shop"), 5)
+	require.Len(t, audited(t, s, "shop"), 7)
 
 	_, err := s.UpdateProject(ctx, "none", project.Change{EndPoison: new(true)},
 		entry(audit.ProjectUpdate, "none", "none"))

@@ -60,7 +60,10 @@ func record(ctx context.Context, folder, only string) (err error) {
 	}
 	temporal := platform.StartTemporal(scope)
 	store := platform.SQLite(scope)
-	server := platform.StartServer(scope, platform.ServerOptions{Temporal: temporal.Address, Store: store})
+	server := platform.StartServer(scope, platform.ServerOptions{
+		Temporal: temporal.Address, Store: store, Roles: []string{"api", "worker", "runner"},
+		Env: []string{"SIGNALBOX_RUNNER_KINDS=script"},
+	})
 	c := platform.DialTemporal(scope, temporal.Address)
 	for _, s := range scenarios {
 		if only != "" && s.Name != only {

@@ -97,6 +97,7 @@ export function ProjectPage() {
                     ? 'the limit of the servers'
                     : formatCount(project.settings.maxSteps),
               ],
+              ['Programs', programs(project.settings?.runners ?? [])],
               ['Poison runs', project.settings?.endPoison ? 'are terminated' : 'are only reported'],
             ]}
           />
@@ -213,10 +214,24 @@ function Webhooks({ project }: { project: string }) {
   )
 }
 
+// PROGRAMS are the kinds of programs that a project may permit, and how they are called.
+const PROGRAMS: readonly (readonly [string, string])[] = [
+  ['script', 'scripts'],
+  ['shell', 'shell commands'],
+  ['container', 'containers'],
+]
+
+// programs describes the permitted kinds of programs.
+function programs(kinds: readonly string[]): string {
+  const permitted = PROGRAMS.filter(([kind]) => kinds.includes(kind)).map(([, label]) => label)
+  return permitted.length === 0 ? 'only those that the servers permit' : permitted.join(', ') + ' are permitted'
+}
+
 function SettingsDialog({ project, onClose }: { project: Project; onClose: () => void }) {
   const [description, setDescription] = useState(project.description)
   const [steps, setSteps] = useState(String(project.settings?.maxSteps ?? 0n))
   const [endPoison, setEndPoison] = useState(project.settings?.endPoison ?? false)
+  const [kinds, setKinds] = useState(project.settings?.runners ?? [])
   const queries = useQueryClient()
   return (
     <ActionDialog
@@ -226,16 +241,29 @@ function SettingsDialog({ project, onClose }: { project: Project; onClose: () =>
       reason="none"
       refused={stepsRefusal(steps)}
       run={() =>
-        clients.projects.updateProject({ name: project.name, description, maxSteps: BigInt(steps), endPoison })
+        clients.projects.updateProject({
+          name: project.name,
+          description,
+          maxSteps: BigInt(steps),
+          endPoison,
+          runners: { kinds },
+        })
       }
       cli={() =>
         command(['project', 'set', project.name, `--end-poison=${String(endPoison)}`], {
           description,
           'max-steps': steps,
+          runners: kinds.join(',') || 'none',
         })
       }
       rest={() =>
-        restCall('PATCH', '/v1/projects/{name}', { name: project.name, description, maxSteps: steps, endPoison })
+        restCall('PATCH', '/v1/projects/{name}', {
+          name: project.name,
+          description,
+          maxSteps: steps,
+          endPoison,
+          runners: { kinds },
+        })
       }
       onDone={() => {
         toast('Saved.')
@@ -258,6 +286,17 @@ function SettingsDialog({ project, onClose }: { project: Project; onClose: () =>
         checked={endPoison}
         onChange={(e) => setEndPoison(e.target.checked)}
       />
+      {PROGRAMS.map(([kind, label]) => (
+        <Checkbox
+          key={kind}
+          label={`Permit ${label}`}
+          hint={`Tasks with run: ${kind}, on a runner.`}
+          checked={kinds.includes(kind)}
+          onChange={(e) =>
+            setKinds(PROGRAMS.map(([k]) => k).filter((k) => (k === kind ? e.target.checked : kinds.includes(k))))
+          }
+        />
+      ))}
     </ActionDialog>
   )
 }

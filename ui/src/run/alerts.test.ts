@@ -117,7 +117,7 @@ describe('a failed run', () => {
 
 describe('what an open run waits for', () => {
   it('is not said of what has an alert of its own, or none', () => {
-    for (const kind of ['quota', 'worker', 'engine', 'starting', 'call', 'publication'])
+    for (const kind of ['quota', 'worker', 'engine', 'starting', 'call', 'program', 'publication'])
       expect(shown({ status: 'waiting', waits: [{ kind, what: kind }] }), kind).toEqual([])
   })
 

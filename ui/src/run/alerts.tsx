@@ -303,7 +303,7 @@ function warning({ code, detail, time }: RunWarning): Alert {
 /** What an open run waits for; a retry and the quota have alerts of their own. */
 function waits(run: Run, onStep: (number: string) => void, onWaits: () => void): Alert | undefined {
   const list = run.waits.filter(
-    (wait) => !['retry', 'quota', 'worker', 'engine', 'starting', 'call', 'publication'].includes(wait.kind),
+    (wait) => !['retry', 'quota', 'worker', 'engine', 'starting', 'call', 'program', 'publication'].includes(wait.kind),
   )
   const [first] = list
   if (first === undefined) return undefined

@@ -1,0 +1,128 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/signalbox-dev/signalbox/conn"
+	"github.com/signalbox-dev/signalbox/internal/config"
+	"github.com/signalbox-dev/signalbox/internal/engine"
+	"github.com/signalbox-dev/signalbox/internal/engine/program"
+	"github.com/signalbox-dev/signalbox/internal/health"
+	"github.com/signalbox-dev/signalbox/internal/project"
+	"github.com/signalbox-dev/signalbox/internal/rpc"
+	"github.com/signalbox-dev/signalbox/internal/rpc/handler"
+	"github.com/signalbox-dev/signalbox/internal/telemetry"
+)
+
+// runner executes the programs of workflows.
+type runner struct {
+	*engine.Runners
+
+	programs stopOnly
+}
+
+// newRunner returns the runner of a process. list lists the projects to serve; nil where the configuration names them.
+func newRunner(ctx context.Context, p *process, manager *conn.Manager, list engine.Projects) (*runner, error) {
+	cfg := p.cfg.Runner
+	executor, err := program.New(ctx, program.Options{
+		Programs: cfg.Programs, ScriptTime: cfg.ScriptTime, Memory: int64(cfg.Memory), Output: int(cfg.Output),
+		Metrics: p.telemetry.Programs,
+	})
+	if err != nil {
+		return nil, err
+	}
+	p.telemetry.Programs.Begin(ctx, project.RunnerKinds(), program.Outcomes())
+	return &runner{
+		Runners: engine.NewRunners(engine.RunnerOptions{
+			Manager: manager, Programs: executor, Projects: p.cfg.Projects, List: list, MaxPrograms: cfg.Programs,
+			StopTimeout: cfg.StopTimeout, Log: p.log,
+		}),
+		programs: executor.Stop,
+	}, nil
+}
+
+// permittedPrograms returns the kinds of programs that a project may execute: those of the configuration, and its own.
+func permittedPrograms(projects projectReader, configured []string) func(ctx context.Context, name string) ([]string,
+	error) {
+	return func(ctx context.Context, name string) ([]string, error) {
+		p, err := projects.GetProject(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		return slices.DeleteFunc(project.RunnerKinds(), func(kind string) bool {
+			return !slices.Contains(configured, kind) && !slices.Contains(p.Settings.Runners, kind)
+		}), nil
+	}
+}
+
+// wireRunner creates the components of a process with the role of runners alone. It opens no database: foreign code
+// that broke out of its isolation would find the address of Temporal and the keys of payloads, and no other credentials.
+func (a *App) wireRunner(ctx context.Context) error {
+	a.open("telemetry", a.telemetry)
+	a.add("memory monitor", a.memory)
+	a.add("processor monitor", a.processor)
+	c := &connection{temporal: a.cfg.Temporal}
+	options, err := c.options(a.process)
+	if err != nil {
+		return err
+	}
+	if c.manager, err = engine.NewRunnerConnection(options, a.keys, a.serverID, a.log); err != nil {
+		return err
+	}
+	c.certificate = &clientCertificate{temporal: c.temporal, now: time.Now, log: a.log}
+	a.connection = c
+	if a.runner, err = newRunner(ctx, a.process, c.manager, nil); err != nil {
+		return err
+	}
+	a.open("programs", a.runner.programs)
+	a.health = newRunnerHealth(&a.components)
+	if err := a.observeRunner(); err != nil {
+		return err
+	}
+	a.api, err = rpc.NewServer(rpc.Options{
+		Address: a.cfg.Listen, MaxConnections: a.cfg.API.MaxConnections,
+		MaxRequestBytes: int64(a.cfg.API.MaxRequestBytes), Metrics: a.telemetry.Handler(),
+		Livez: http.HandlerFunc(a.health.Livez), Readyz: http.HandlerFunc(a.health.Readyz),
+		Serving:      func(ctx context.Context) bool { return a.health.Report(ctx).Status != health.Unavailable },
+		Interceptors: a.telemetry.Interceptors(),
+		Access: rpc.Access{
+			Rate: float64(a.cfg.API.RateLimit), Burst: a.cfg.API.Burst, Refused: a.telemetry.API.Refused},
+		Services: handler.Services{ProbesOnly: true},
+	})
+	if err != nil {
+		return err
+	}
+	a.add("API server", a.api)
+	a.add("connection", c.manager)
+	a.add("runners", a.runner.Runners)
+	return nil
+}
+
+// newRunnerHealth creates the health of a process with the role of runners alone.
+func newRunnerHealth(c *components) *health.Health {
+	role := []string{config.RoleRunner}
+	dependencies := []health.Dependency{
+		{Name: "temporal", Condition: c.connection.condition, Required: role},
+		{Name: "memory", Checker: c.memory, Used: role},
+		{Name: "runner pollers", Checker: c.runner, Required: role},
+	}
+	if certificate := c.connection.certificate; certificate.used() {
+		dependencies = append(dependencies,
+			health.Dependency{Name: "certificate", Condition: certificate.condition, Used: role})
+	}
+	return health.New(time.Now, dependencies, role...)
+}
+
+// observeRunner registers the gauges of a process with the role of runners alone.
+func (c *components) observeRunner() error {
+	states := telemetry.HealthStates{
+		Dependencies: []string{health.Up, health.Impaired, health.Down},
+		Roles:        []string{health.Ready, health.Degraded, health.Unavailable},
+	}
+	return errors.Join(c.telemetry.ObserveHealth(states, c.healthStates),
+		c.telemetry.ObserveProcessor(c.processor.Totals))
+}

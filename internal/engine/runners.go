@@ -1,0 +1,197 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/interceptor"
+	"go.temporal.io/sdk/worker"
+
+	"github.com/signalbox-dev/signalbox/conn"
+	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/internal/engine/codec"
+	"github.com/signalbox-dev/signalbox/internal/engine/contract"
+	"github.com/signalbox-dev/signalbox/internal/engine/flow"
+	"github.com/signalbox-dev/signalbox/internal/keyring"
+	"github.com/signalbox-dev/signalbox/internal/logger"
+	"github.com/signalbox-dev/signalbox/internal/loop"
+)
+
+// Programs executes the programs of runs.
+type Programs interface {
+	// Execute implements flow.ProgramActivity.
+	Execute(ctx context.Context, r flow.ProgramRequest) (flow.ProgramResult, error)
+}
+
+// RunnerOptions configure the runners of a process.
+type RunnerOptions struct {
+	Manager  *conn.Manager
+	Programs Programs
+	// Projects to serve. Empty: all of List.
+	Projects []string
+	// List lists the projects. nil: only Projects are served.
+	List Projects
+	// MaxPrograms is how many activities of one project are in progress at once.
+	MaxPrograms int
+	// StopTimeout is the time for which programs may continue when the process stops.
+	StopTimeout time.Duration
+	Log         *slog.Logger
+}
+
+// Runners poll the task queues of programs: one worker set per project. They register nothing else, so that a process
+// with this role alone needs Temporal and the keys of payloads, and no database.
+type Runners struct {
+	*loop.Loop
+
+	opts RunnerOptions
+	life context.Context //nolint:containedctx // the root of activities
+
+	mu      sync.Mutex
+	serving map[string]bool
+	listErr error
+}
+
+// NewRunners returns the runners. None polls before Start.
+func NewRunners(o RunnerOptions) *Runners {
+	r := &Runners{opts: o, serving: map[string]bool{}}
+	r.Loop = loop.New(func(ctx, _ context.Context) time.Duration {
+		r.refresh(ctx)
+		return refreshEvery
+	})
+	return r
+}
+
+// Start starts the runners. It does not wait for Temporal.
+func (r *Runners) Start(ctx context.Context) error {
+	r.life = context.WithoutCancel(ctx)
+	return r.Loop.Start(ctx)
+}
+
+// Stop stops polling and lets programs end within StopTimeout.
+func (r *Runners) Stop(ctx context.Context) error {
+	if err := r.Loop.Stop(ctx); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var (
+		group sync.WaitGroup
+		errs  = make([]error, len(r.serving))
+		i     = 0
+	)
+	for name := range r.serving {
+		at := &errs[i]
+		group.Go(func() { *at = r.opts.Manager.Unregister(ctx, contract.RunnersOf(name)) })
+		i++
+	}
+	group.Wait()
+	r.serving = map[string]bool{}
+	return errors.Join(errs...)
+}
+
+// Check returns the reason why this process does not execute the programs of a project, or nil.
+func (r *Runners) Check(context.Context) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.listErr != nil:
+		return r.listErr
+	case len(r.serving) == 0:
+		return errors.New("no project is served yet")
+	}
+	if _, err := r.opts.Manager.Client(); err != nil {
+		return err
+	}
+	for _, set := range r.opts.Manager.Status().Workers {
+		name, of := strings.CutPrefix(set.Name, contract.RunnersOf(""))
+		if of && r.serving[name] && !set.Polling {
+			return fmt.Errorf("the task queue of the programs of project %q is not polled yet %s", name, set.Error)
+		}
+	}
+	return nil
+}
+
+// refresh registers a worker set for every project that has none.
+func (r *Runners) refresh(ctx context.Context) {
+	names, err := listedProjects(ctx, r.opts.Projects, r.opts.List)
+	if ctx.Err() != nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.listErr = err; err != nil {
+		r.opts.Log.WarnContext(ctx, "Projects could not be listed", "error", err)
+		return
+	}
+	for _, name := range names {
+		if r.serving[name] {
+			continue
+		}
+		r.listErr = r.opts.Manager.Register(contract.RunnersOf(name), func(c client.Client) (worker.Worker, error) {
+			return r.build(c, name), nil
+		})
+		r.serving[name] = r.listErr == nil
+	}
+}
+
+func (r *Runners) build(c client.Client, name string) worker.Worker {
+	fresh := worker.New(c, contract.RunnerQueue(name), worker.Options{
+		DisableWorkflowWorker:              true,
+		MaxConcurrentActivityExecutionSize: r.opts.MaxPrograms,
+		MaxConcurrentActivityTaskPollers:   min(activityPollers, r.opts.MaxPrograms),
+		MaxHeartbeatThrottleInterval:       flow.HeartbeatsWithin,
+		WorkerStopTimeout:                  r.opts.StopTimeout,
+		BackgroundActivityContext:          r.life,
+		Interceptors:                       []interceptor.WorkerInterceptor{&activityLog{project: name}},
+	})
+	fresh.RegisterActivityWithOptions(r.opts.Programs.Execute, activity.RegisterOptions{Name: flow.ProgramActivity})
+	return fresh
+}
+
+// NewRunnerConnection returns the connection of a process with the role of runners alone: its clients seal and open
+// payloads, and store none outside of their messages. It does not dial before [conn.Manager.Start].
+func NewRunnerConnection(base conn.Options, keys *keyring.Ring, serverID string, log *slog.Logger) (*conn.Manager,
+	error) {
+	complete := func(o client.Options) client.Options {
+		o.Identity, o.Logger = serverID, logger.ForTemporal(log)
+		o.DataConverter, o.FailureConverter = codec.Converter(keys), codec.FailureConverter(keys)
+		return o
+	}
+	base.Client = complete(base.Client)
+	if reload := base.Reload; reload != nil {
+		base.Reload = func() (client.Options, error) {
+			read, err := reload()
+			if err != nil {
+				return client.Options{}, err
+			}
+			return complete(read), nil
+		}
+	}
+	return conn.New(base)
+}
+
+// permit is the activity that decides whether a project may execute a program.
+func (w *Workers) permit(ctx context.Context, r flow.PermitRequest) error {
+	permitted, err := w.opts.Runners(ctx, r.Project)
+	if err != nil {
+		return err // Temporal repeats it
+	}
+	if slices.Contains(permitted, r.Kind) {
+		return nil
+	}
+	return flow.CallError(flow.CategoryRefused, dsl.Error{
+		Type: dsl.ErrorTypeAuthorization, Status: http.StatusForbidden, Title: "Program not permitted",
+		Detail: fmt.Sprintf("project %q does not permit programs of the kind %s; an administrator enables them with "+
+			"`signalbox project set %s --runners %s`", r.Project, r.Kind, r.Project,
+			strings.Join(append(slices.Clone(permitted), r.Kind), ",")),
+	}, nil)
+}
