@@ -20,6 +20,9 @@ type Document struct {
 	Schedule *Schedule // nil: runs start on request only
 	Evaluate Evaluate
 
+	// Resources are the texts outside the document that it refers to, by URI.
+	Resources []Resource
+
 	// Definition is the document as a plain JSON value, the value of $workflow.definition. It must not be changed.
 	Definition any
 
@@ -42,6 +45,8 @@ type Use struct {
 	Errors          []string
 	Retries         []string
 	Timeouts        []string
+	Functions       []string
+	Catalogs        []string
 	Secrets         []DeclaredSecret // in the order of the document
 }
 
@@ -119,8 +124,8 @@ const (
 	KindRun    Kind = "run"
 )
 
-// Body is what a task of one kind does: *Do, *Set, *Switch, *For, *Fork, *Wait, *Raise, *Try, *HTTPCall, *Listen, *Emit
-// or *RunWorkflow.
+// Body is what a task of one kind does: *Do, *Set, *Switch, *For, *Fork, *Wait, *Raise, *Try, *HTTPCall, *FunctionCall,
+// *Listen, *Emit or *RunWorkflow.
 type Body interface{ Kind() Kind }
 
 // Do runs its tasks in order.
@@ -305,12 +310,14 @@ func (d *Document) InputSchema() []byte {
 	return d.Input.Schema.JSON
 }
 
-// Canonical is the document as JSON with sorted keys and no space: the same for every spelling of the document, and
-// itself a document that parses to an equal one. The caller must not change it.
+// Canonical is the document as JSON with sorted keys and no space: the same for every spelling of the document. With
+// resources it has their hashes too. [Unpack] makes a document of it that parses to an equal one. The caller must not
+// change it.
 func (d *Document) Canonical() []byte { return d.canonical }
 
 // Memory is an estimate of the memory that the document uses, in bytes.
 func (d *Document) Memory() int64 { return d.memory }
 
-// Hash identifies the document's content: "sha256:" and the hexadecimal SHA-256 of its canonical form.
+// Hash identifies the document's content, that of its resources included: "sha256:" and the hexadecimal SHA-256 of its
+// canonical form.
 func (d *Document) Hash() string { return d.hash }

@@ -18,7 +18,9 @@ const (
 	roleLoop   role = "loop"   // the list of a for task, once per iteration
 	roleTry    role = "try"    // the list of a try task, once per attempt
 	roleCatch  role = "catch"  // the list that handles a caught error
-	roleItem   role = "item"   // the list of a listen task's foreach, once per event
+	// the list with the function that a task calls
+	roleFunction role = "function"
+	roleItem     role = "item" // the list of a listen task's foreach, once per event
 )
 
 // phase defines the action of a task's frame in its turn.
