@@ -22,6 +22,9 @@ type Document struct {
 
 	// Resources are the texts outside the document that it refers to, by URI.
 	Resources []Resource
+	// Partial reports that resources were postponed: what needs them is not in the document, and its hash is not that of
+	// the whole.
+	Partial bool
 
 	// Definition is the document as a plain JSON value, the value of $workflow.definition. It must not be changed.
 	Definition any

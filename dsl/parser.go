@@ -94,6 +94,7 @@ type parser struct {
 	use            map[string]map[string]*reusable // by section of use, then by name
 	resources      *Resources
 	used           map[string]*Resource  // the resources of the document, by URI
+	partial        bool                  // resources were postponed
 	trees          map[string]*tree.Node // those that were parsed
 	origins        []origin              // the functions around what is read now, outermost first
 	errors         errorTypes

@@ -135,6 +135,7 @@ const (
 	MaxResourcesBytes = 8 << 20
 	// MaxFunctionDepth is the number of functions that may call each other, one within the other.
 	MaxFunctionDepth = 20
+	maxURI           = 1000
 )
 
 // stored is the canonical form of a document with resources. Documents without any have no member "workflow".
@@ -246,6 +247,7 @@ func (p *parser) load(at value, reference Reference) *Resource {
 		}
 		p.report(CodeResource, at, "", "the resource %q is not loaded yet", reference.URI)
 	case e.postponed:
+		p.partial = true
 		p.warn(CodeResource, at, Pos{}, "",
 			"the resource %q is read when the workflow is published, and what needs it is checked then", reference.URI)
 	case e.err != nil:
@@ -296,8 +298,8 @@ func (p *parser) usedResources() []Resource {
 // resolve returns what a URI refers to from the text that is read now: the document, or a resource.
 func (p *parser) resolve(uri string) (Reference, error) {
 	u, err := url.Parse(uri)
-	if err != nil || uri == "" {
-		return Reference{}, fmt.Errorf("%.200q is not a URI", uri)
+	if err != nil || uri == "" || len(uri) > maxURI {
+		return Reference{}, fmt.Errorf("%.200q is not a URI of at most %d bytes", uri, maxURI)
 	}
 	base := Reference{Kind: ReferenceFile}
 	if n := len(p.origins); n > 0 && p.origins[n-1].foreign {
@@ -398,6 +400,7 @@ func (p *parser) finishDefinition(root value, d *Document) {
 	if len(canonical) > p.limits.maxCanonical() {
 		p.stop(root, "", "the document has %d bytes as JSON, the limit is %d", len(canonical), p.limits.maxCanonical())
 	}
+	d.Partial = p.partial
 	if d.Resources = p.usedResources(); len(d.Resources) > 0 && err == nil {
 		if canonical, err = pack(canonical, d.Resources); err != nil {
 			p.report(CodeValue, root, "", "the document has no JSON form: %v", err)

@@ -119,6 +119,7 @@ func TestReferencesThatCannotBeFollowed(t *testing.T) {
 	resources.Postpone("a.json")
 	doc, violations := dsl.Parse([]byte(schema("a.json")), dsl.WithResources(resources))
 	require.NotNil(t, doc)
+	require.True(t, doc.Partial)
 	require.Len(t, violations, 1)
 	require.Equal(t, dsl.SeverityWarning, violations[0].Severity)
 }

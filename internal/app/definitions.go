@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/signalbox-dev/signalbox/internal/audit"
+	"github.com/signalbox-dev/signalbox/internal/engine/httpcall"
+	"github.com/signalbox-dev/signalbox/internal/engine/resource"
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/workflow"
@@ -16,9 +18,10 @@ type definitions struct {
 	workflows *workflow.Service
 }
 
-func newDefinitions(p *process, s *storage, c *connection) *definitions {
+func newDefinitions(p *process, s *storage, c *connection, calls *httpcall.Caller) *definitions {
 	workflows := workflow.NewService(workflowStore{s.Store, c.engine.Schedules().Wake}, s, documentLimits(p.cfg), time.Now)
 	workflows.SetSecretProvider(p.secrets())
+	workflows.SetLoader(resource.New(calls))
 	return &definitions{projects: project.NewService(s, time.Now), workflows: workflows}
 }
 

@@ -37,6 +37,11 @@ func workflowExamples() []example {
 			}},
 		{name: "workflow-show-draft", line: "workflow show shop/new --draft",
 			answers: answers{"GetWorkflow": `{"workflow": ` + draft + `, "draftSource": "` + source + `"}`}},
+		{name: "workflow-show-resources", line: "workflow show shop/order --resources", answers: answers{
+			"GetWorkflow": `{"workflow": {"name": "shop/order"}, "version": {"version": "1.2.0", "resources": [
+				{"uri": "https://example.com/functions/price/1.0.0/function.yaml", "hash": "sha256:5f2b0c1d", "size": "1834",
+					"loadTime": "2026-03-01T11:00:00Z"},
+				{"uri": "schemas/order.json", "hash": "sha256:77aa01", "size": "212", "loadTime": "2026-03-01T11:00:00Z"}]}}`}},
 		{name: "workflow-show-source", line: "workflow show shop/order --source",
 			answers: answers{"GetWorkflow": `{"workflow": ` + order + `, ` + version + `}`}},
 		{name: "workflow-show-missing", line: "workflow show shop/ordr",

@@ -17,6 +17,7 @@ import (
 func released() []struct{ file, sqlite, postgres string } {
 	return []struct{ file, sqlite, postgres string }{
 		{"0001_baseline.sql", "a70a0f8aeaf3", "313d4d1f3cef"},
+		{"0002_resources.sql", "24c5c2e368a4", "003538e170c0"},
 	}
 }
 

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 
@@ -179,6 +180,52 @@ func testPublish(t *testing.T, open Opener) {
 	shared, err := s.GetVersion(ctx, here, hello, "22")
 	require.NoError(t, err)
 	require.Equal(t, v1.Canonical, shared.Canonical)
+}
+
+func testResources(t *testing.T, open Opener) {
+	s, ctx := open(t), t.Context()
+	resource := func(uri, content string, n int) workflow.Resource {
+		return workflow.Resource{URI: uri, Hash: "sha256:of " + content, Size: int64(len(content)), LoadedAt: at(n),
+			Content: []byte(content)}
+	}
+	stored := func(v workflow.Version) workflow.Version {
+		v.Resources = slices.Clone(v.Resources)
+		for i := range v.Resources {
+			v.Resources[i].Content = nil
+		}
+		return v
+	}
+	v1, v2 := version(hello, "1", "sha256:one", 1), version(hello, "22", "sha256:two", 2)
+	v1.Resources = []workflow.Resource{resource("a.yaml", "ünïcode", 1), resource("https://example.com/b", "b", 1)}
+	v2.Resources = []workflow.Resource{resource("https://example.com/b", "b", 2)}
+	for _, v := range []workflow.Version{v1, v2} {
+		published, made, err := s.Publish(ctx, v, longer, entry(audit.WorkflowPublish, here, hello))
+		require.NoError(t, err)
+		require.True(t, made)
+		require.Equal(t, stored(v), published)
+		got, err := s.GetVersion(ctx, here, hello, v.Version)
+		require.NoError(t, err)
+		require.Equal(t, stored(v), got)
+	}
+	again, made, err := s.Publish(ctx, v1, longer, entry(audit.WorkflowPublish, here, hello))
+	require.NoError(t, err)
+	require.False(t, made)
+	require.Equal(t, stored(v1), again)
+	list, err := s.ListVersions(ctx, here, hello, nil, 10)
+	require.NoError(t, err)
+	require.Nil(t, list[0].Resources)
+
+	hashes := []string{v1.Resources[0].Hash, v1.Resources[1].Hash}
+	contents, err := s.Resources(ctx, hashes)
+	require.NoError(t, err)
+	require.Equal(t, map[string][]byte{hashes[0]: []byte("ünïcode"), hashes[1]: []byte("b")}, contents)
+	_, err = s.Resources(ctx, []string{"sha256:none"})
+	requireError(t, err, apperror.NotFound, apperror.VersionNotFound, "sha256:none")
+
+	require.NoError(t, s.DeleteWorkflow(ctx, here, hello, entry(audit.WorkflowDelete, here, hello)))
+	contents, err = s.Resources(ctx, hashes)
+	require.NoError(t, err)
+	require.Len(t, contents, 2, "open runs need them")
 }
 
 func testPublishAtOnce(t *testing.T, open Opener) {

@@ -138,6 +138,7 @@ func cases() []test {
 		{"update a project", testUpdateProject},
 		{"drafts", testDrafts},
 		{"publish", testPublish},
+		{"resources", testResources},
 		{"publish at once", testPublishAtOnce},
 		{"find and list workflows", testListWorkflows},
 		{"list versions", testListVersions},

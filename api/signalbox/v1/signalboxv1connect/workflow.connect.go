@@ -79,12 +79,13 @@ const (
 
 // WorkflowServiceClient is a client for the signalbox.v1.WorkflowService service.
 type WorkflowServiceClient interface {
-	// ValidateWorkflow checks a document and returns all violations. It stores nothing.
+	// ValidateWorkflow checks a document and returns all violations. It stores nothing. It reads the web resources that the
+	// document refers to, unless they need an authentication.
 	ValidateWorkflow(context.Context, *connect.Request[v1.ValidateWorkflowRequest]) (*connect.Response[v1.ValidateWorkflowResponse], error)
 	// SaveDraft stores a document as the draft of its workflow. A draft may have violations of severity error, but must
 	// name its workflow.
 	SaveDraft(context.Context, *connect.Request[v1.SaveDraftRequest]) (*connect.Response[v1.SaveDraftResponse], error)
-	// PublishWorkflow publishes a document as an immutable version. Publishing the same content again changes nothing;
+	// PublishWorkflow publishes a document as an immutable version, with the texts that it refers to. Publishing the same content again changes nothing;
 	// other content under a published version is refused with VERSION_TAKEN.
 	PublishWorkflow(context.Context, *connect.Request[v1.PublishWorkflowRequest]) (*connect.Response[v1.PublishWorkflowResponse], error)
 	// ListWorkflows lists the project's workflows by name.
@@ -312,12 +313,13 @@ func (c *workflowServiceClient) DeleteWorkflow(ctx context.Context, req *connect
 
 // WorkflowServiceHandler is an implementation of the signalbox.v1.WorkflowService service.
 type WorkflowServiceHandler interface {
-	// ValidateWorkflow checks a document and returns all violations. It stores nothing.
+	// ValidateWorkflow checks a document and returns all violations. It stores nothing. It reads the web resources that the
+	// document refers to, unless they need an authentication.
 	ValidateWorkflow(context.Context, *connect.Request[v1.ValidateWorkflowRequest]) (*connect.Response[v1.ValidateWorkflowResponse], error)
 	// SaveDraft stores a document as the draft of its workflow. A draft may have violations of severity error, but must
 	// name its workflow.
 	SaveDraft(context.Context, *connect.Request[v1.SaveDraftRequest]) (*connect.Response[v1.SaveDraftResponse], error)
-	// PublishWorkflow publishes a document as an immutable version. Publishing the same content again changes nothing;
+	// PublishWorkflow publishes a document as an immutable version, with the texts that it refers to. Publishing the same content again changes nothing;
 	// other content under a published version is refused with VERSION_TAKEN.
 	PublishWorkflow(context.Context, *connect.Request[v1.PublishWorkflowRequest]) (*connect.Response[v1.PublishWorkflowResponse], error)
 	// ListWorkflows lists the project's workflows by name.
