@@ -10,6 +10,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/dsl/internal/suggest"
 	"github.com/signalbox-dev/signalbox/dsl/internal/tree"
+	"github.com/signalbox-dev/signalbox/dsl/jq"
 )
 
 // FunctionCall calls a function, which is a task: of the document (use.functions), of a catalog, or of a file.
@@ -289,3 +290,47 @@ func (p *parser) unusedFunction(v value) {
 	p.task(name, 0, v, taskContext{self: name})
 	p.origins = p.origins[:len(p.origins)-1]
 }
+
+// CheckFunction returns the violations of a function that is published by itself: in the catalog of a project, under the
+// name by which workflows call it. Its resources are read when such a workflow is published, which also declares the
+// secrets that the function uses.
+func CheckFunction(name string, source []byte, opts ...Option) Violations {
+	p := &parser{limits: DefaultLimits(), secrets: map[string]bool{}, anySecret: true,
+		base: Reference{URI: name, Kind: ReferenceFunction}}
+	for _, o := range opts {
+		o(p)
+	}
+	p.jq = jq.NewLimitedCompiler(p.limits.MaxTerms)
+	resources := NewResources()
+	for {
+		p.resources, p.violations, p.errorCount, p.stopped, p.taskCount, p.referred = resources, nil, 0, false, 0, 0
+		clear(resources.missing)
+		p.checkFunction(name, source)
+		missing := resources.Missing()
+		if len(missing) == 0 || p.stopped {
+			return limitViolations(p.violations.sorted(), p.limits.MaxViolations)
+		}
+		for _, reference := range missing {
+			resources.Postpone(reference.URI)
+		}
+	}
+}
+
+func (p *parser) checkFunction(name string, source []byte) {
+	root, found := tree.Parse(source, tree.Limits{
+		Bytes: p.limits.MaxBytes, Depth: p.limits.MaxDepth, Aliases: p.limits.MaxAliases, Nodes: p.limits.MaxNodes,
+	})
+	for _, f := range found {
+		p.addTreeViolation(f)
+	}
+	if root == nil {
+		return
+	}
+	p.lines = splitLines(source)
+	if v := (value{node: root}); p.admit(v) {
+		p.task(functionName(name), 0, v, taskContext{self: functionName(name)})
+	}
+}
+
+// IsVersion reports whether a text is a semantic version.
+func IsVersion(text string) bool { return regexp.MustCompile(semverPattern).MatchString(text) }

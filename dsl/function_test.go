@@ -145,3 +145,24 @@ do: [{a: {set: {x: 1}}}]
 		require.Contains(t, violations.Error(), want)
 	}
 }
+
+func TestCheckFunction(t *testing.T) {
+	t.Parallel()
+	require.Empty(t, dsl.CheckFunction("price:1.0.0@default", []byte("call: http\nwith:\n  method: get\n"+
+		"  endpoint: 'https://example.com'\n  headers: {x: '${ $secrets.token }'}\n")),
+		"the workflow that calls it declares the secret")
+	for source, want := range map[string]string{
+		"set: 7":           "1:6: type: set must be an object or an expression, got a number (at /set)",
+		"{set: {x: 1}":     "syntax: ",
+		"[]":               "must be an object",
+		"call: other":      `the function "other" is not defined under use.functions`,
+		"call: other.yaml": `the function "price:1.0.0@default" is in the catalog of the project`,
+	} {
+		violations := dsl.CheckFunction("price:1.0.0@default", []byte(source))
+		require.Contains(t, violations.Error(), want)
+		require.True(t, violations.HasErrors())
+	}
+	violations := dsl.CheckFunction("price:1.0.0@default", []byte("call: other:1.0.0@default"))
+	require.Len(t, violations, 1)
+	require.Equal(t, dsl.SeverityWarning, violations[0].Severity)
+}

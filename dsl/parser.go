@@ -92,6 +92,8 @@ type parser struct {
 	errorCount     int // number of violations that are errors
 	loose          bool
 	use            map[string]map[string]*reusable // by section of use, then by name
+	base           Reference                       // the text that is parsed; zero: a document, whose folder has the files
+	anySecret      bool                            // secrets need no declaration
 	resources      *Resources
 	used           map[string]*Resource  // the resources of the document, by URI
 	partial        bool                  // resources were postponed

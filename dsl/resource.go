@@ -301,7 +301,7 @@ func (p *parser) resolve(uri string) (Reference, error) {
 	if err != nil || uri == "" || len(uri) > maxURI {
 		return Reference{}, fmt.Errorf("%.200q is not a URI of at most %d bytes", uri, maxURI)
 	}
-	base := Reference{Kind: ReferenceFile}
+	base := p.base
 	if n := len(p.origins); n > 0 && p.origins[n-1].foreign {
 		base = p.origins[n-1].reference
 	}

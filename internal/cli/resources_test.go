@@ -39,7 +39,7 @@ func TestFilesBesideADocumentAreSent(t *testing.T) {
 	require.Zero(t, c.code, c.err.String())
 	require.NotContains(t, c.out.String(), `"hash"`, "it depends on what is not read")
 	require.Contains(t, shell.run(t, "workflow", "validate", file).out.String(),
-		`2:36: warning: resource: the resource "https://example.com/g.yaml" is read when the workflow is published`)
+		`2:42: warning: resource: the resource "https://example.com/g.yaml" is read when the workflow is published`)
 
 	_ = shell.run(t, "workflow", "publish", file) // the fake server has no resources
 	require.Equal(t, want, last[*signalboxv1.PublishWorkflowRequest](t, a).GetFiles())

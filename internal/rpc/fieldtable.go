@@ -66,7 +66,7 @@ func newFieldTable() fieldTable {
 		"files": {Count: dsl.MaxResources, Bytes: dsl.MaxResourceBytes},
 		"data_base64": document, "json": document,
 		"ValidateWorkflowRequest.source": document, "SaveDraftRequest.source": document,
-		"PublishWorkflowRequest.source": document,
+		"PublishWorkflowRequest.source": document, "PublishFunctionRequest.source": document,
 
 		"page_token": token, "cursor": token,
 

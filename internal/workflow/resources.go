@@ -59,6 +59,12 @@ type Loader interface {
 	Load(ctx context.Context, project string, r dsl.Reference) ([]byte, error)
 }
 
+// Functions finds the functions in the catalogs of projects.
+type Functions interface {
+	// Source returns the text of a function by the name of its call, name:version@default.
+	Source(ctx context.Context, project, reference string) ([]byte, error)
+}
+
 // The bounds of loading.
 const (
 	maxLoading   = 4 // resources of a document at a time
@@ -72,10 +78,11 @@ const (
 
 // resources finds the texts that documents refer to.
 type resources struct {
-	store   Store
-	loader  Loader // nil: there are no web resources
-	callers *semaphore.Keyed
-	recent  *ttlcache.Cache[string, []byte] // web resources without authentication, by URI
+	store     Store
+	loader    Loader    // nil: there are no web resources
+	functions Functions // nil: projects have none
+	callers   *semaphore.Keyed
+	recent    *ttlcache.Cache[string, []byte] // web resources without authentication, by URI
 }
 
 func newResources(store Store) *resources {
@@ -152,7 +159,9 @@ func (r *resources) find(ctx context.Context, project string, files map[string]s
 			found.Fail(reference.URI, errors.New("the file was not sent with the document: the command line sends the files "+
 				"beside a document"))
 		case dsl.ReferenceFunction:
-			found.Fail(reference.URI, errors.New("the project has no such function"))
+			if err := r.addFunction(ctx, project, reference, found); err != nil {
+				return err
+			}
 		case dsl.ReferenceWeb:
 			switch {
 			case r.loader == nil:
@@ -165,6 +174,25 @@ func (r *resources) find(ctx context.Context, project string, files map[string]s
 		}
 	}
 	return r.load(ctx, project, web, why, found)
+}
+
+// addFunction adds a function of the project's catalog.
+func (r *resources) addFunction(ctx context.Context, project string, reference dsl.Reference,
+	found *dsl.Resources) error {
+	if r.functions == nil {
+		found.Fail(reference.URI, errors.New("this server has no functions of projects"))
+		return nil
+	}
+	content, err := r.functions.Source(ctx, project, reference.URI)
+	switch f, ok := apperror.From(err); {
+	case err == nil:
+		found.Add(reference.URI, content)
+	case ok && f.Class == apperror.NotFound:
+		found.Fail(reference.URI, errors.New(f.Message))
+	default:
+		return err
+	}
+	return nil
 }
 
 // load reads web resources, a few at a time. One caller loads those of one document at a time.

@@ -51,6 +51,10 @@ func (s *Service) SetSecretProvider(secrets secret.Provider) { s.secrets = secre
 // the service is used.
 func (s *Service) SetLoader(loader Loader) { s.resources.loader = loader }
 
+// SetFunctions makes the service find the functions of projects. Without it, there are none. Call it before the service
+// is used.
+func (s *Service) SetFunctions(functions Functions) { s.resources.functions = functions }
+
 // secretTimeout bounds the check of the secrets of one document.
 const secretTimeout = 3 * time.Second
 

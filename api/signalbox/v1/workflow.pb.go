@@ -2906,6 +2906,622 @@ func (*DeleteWorkflowResponse) Descriptor() ([]byte, []int) {
 	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{38}
 }
 
+// Function is one version of a function in the catalog of a project.
+type Function struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Semantic version.
+	Version string `protobuf:"bytes,2,opt,name=version,proto3" json:"version,omitempty"`
+	// SHA-256 over its source, as "sha256:…".
+	Hash string `protobuf:"bytes,3,opt,name=hash,proto3" json:"hash,omitempty"`
+	// Number of bytes of its source.
+	Size int64 `protobuf:"varint,4,opt,name=size,proto3" json:"size,omitempty"`
+	// The actor that published the version.
+	Publisher     string                 `protobuf:"bytes,5,opt,name=publisher,proto3" json:"publisher,omitempty"`
+	PublishTime   *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=publish_time,json=publishTime,proto3" json:"publish_time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Function) Reset() {
+	*x = Function{}
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[39]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Function) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Function) ProtoMessage() {}
+
+func (x *Function) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[39]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Function.ProtoReflect.Descriptor instead.
+func (*Function) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{39}
+}
+
+func (x *Function) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Function) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+func (x *Function) GetHash() string {
+	if x != nil {
+		return x.Hash
+	}
+	return ""
+}
+
+func (x *Function) GetSize() int64 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
+}
+
+func (x *Function) GetPublisher() string {
+	if x != nil {
+		return x.Publisher
+	}
+	return ""
+}
+
+func (x *Function) GetPublishTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.PublishTime
+	}
+	return nil
+}
+
+type PublishFunctionRequest struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Project string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
+	// Lower-case letters, digits and inner hyphens.
+	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	// Semantic version.
+	Version string `protobuf:"bytes,3,opt,name=version,proto3" json:"version,omitempty"`
+	// The function: a task with its input and output, in YAML or JSON.
+	Source        string `protobuf:"bytes,4,opt,name=source,proto3" json:"source,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PublishFunctionRequest) Reset() {
+	*x = PublishFunctionRequest{}
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PublishFunctionRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PublishFunctionRequest) ProtoMessage() {}
+
+func (x *PublishFunctionRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PublishFunctionRequest.ProtoReflect.Descriptor instead.
+func (*PublishFunctionRequest) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{40}
+}
+
+func (x *PublishFunctionRequest) GetProject() string {
+	if x != nil {
+		return x.Project
+	}
+	return ""
+}
+
+func (x *PublishFunctionRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *PublishFunctionRequest) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+func (x *PublishFunctionRequest) GetSource() string {
+	if x != nil {
+		return x.Source
+	}
+	return ""
+}
+
+type PublishFunctionResponse struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Function *Function              `protobuf:"bytes,1,opt,name=function,proto3" json:"function,omitempty"`
+	// False if this content was already published under this version.
+	Created       bool         `protobuf:"varint,2,opt,name=created,proto3" json:"created,omitempty"`
+	Violations    []*Violation `protobuf:"bytes,3,rep,name=violations,proto3" json:"violations,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PublishFunctionResponse) Reset() {
+	*x = PublishFunctionResponse{}
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[41]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PublishFunctionResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PublishFunctionResponse) ProtoMessage() {}
+
+func (x *PublishFunctionResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[41]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PublishFunctionResponse.ProtoReflect.Descriptor instead.
+func (*PublishFunctionResponse) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{41}
+}
+
+func (x *PublishFunctionResponse) GetFunction() *Function {
+	if x != nil {
+		return x.Function
+	}
+	return nil
+}
+
+func (x *PublishFunctionResponse) GetCreated() bool {
+	if x != nil {
+		return x.Created
+	}
+	return false
+}
+
+func (x *PublishFunctionResponse) GetViolations() []*Violation {
+	if x != nil {
+		return x.Violations
+	}
+	return nil
+}
+
+type ListFunctionsRequest struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Project string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
+	// Maximum number of functions of a page; default 50, at most 500.
+	PageSize  int32  `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	PageToken string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// Only names that contain this text.
+	Text          string `protobuf:"bytes,4,opt,name=text,proto3" json:"text,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListFunctionsRequest) Reset() {
+	*x = ListFunctionsRequest{}
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[42]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListFunctionsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListFunctionsRequest) ProtoMessage() {}
+
+func (x *ListFunctionsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[42]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListFunctionsRequest.ProtoReflect.Descriptor instead.
+func (*ListFunctionsRequest) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{42}
+}
+
+func (x *ListFunctionsRequest) GetProject() string {
+	if x != nil {
+		return x.Project
+	}
+	return ""
+}
+
+func (x *ListFunctionsRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListFunctionsRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+func (x *ListFunctionsRequest) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+type ListFunctionsResponse struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Functions []*Function            `protobuf:"bytes,1,rep,name=functions,proto3" json:"functions,omitempty"`
+	// Empty on the last page.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListFunctionsResponse) Reset() {
+	*x = ListFunctionsResponse{}
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[43]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListFunctionsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListFunctionsResponse) ProtoMessage() {}
+
+func (x *ListFunctionsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[43]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListFunctionsResponse.ProtoReflect.Descriptor instead.
+func (*ListFunctionsResponse) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{43}
+}
+
+func (x *ListFunctionsResponse) GetFunctions() []*Function {
+	if x != nil {
+		return x.Functions
+	}
+	return nil
+}
+
+func (x *ListFunctionsResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
+type GetFunctionRequest struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Project string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
+	Name    string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	// A version; empty for the one that was published last.
+	Version       string `protobuf:"bytes,3,opt,name=version,proto3" json:"version,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetFunctionRequest) Reset() {
+	*x = GetFunctionRequest{}
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[44]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetFunctionRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetFunctionRequest) ProtoMessage() {}
+
+func (x *GetFunctionRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[44]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetFunctionRequest.ProtoReflect.Descriptor instead.
+func (*GetFunctionRequest) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{44}
+}
+
+func (x *GetFunctionRequest) GetProject() string {
+	if x != nil {
+		return x.Project
+	}
+	return ""
+}
+
+func (x *GetFunctionRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *GetFunctionRequest) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+type GetFunctionResponse struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Function *Function              `protobuf:"bytes,1,opt,name=function,proto3" json:"function,omitempty"`
+	Source   string                 `protobuf:"bytes,2,opt,name=source,proto3" json:"source,omitempty"`
+	// The published versions of workflows that call this version, newest first, at most 200.
+	UsedBy        []*FunctionUser `protobuf:"bytes,3,rep,name=used_by,json=usedBy,proto3" json:"used_by,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetFunctionResponse) Reset() {
+	*x = GetFunctionResponse{}
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[45]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetFunctionResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetFunctionResponse) ProtoMessage() {}
+
+func (x *GetFunctionResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[45]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetFunctionResponse.ProtoReflect.Descriptor instead.
+func (*GetFunctionResponse) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{45}
+}
+
+func (x *GetFunctionResponse) GetFunction() *Function {
+	if x != nil {
+		return x.Function
+	}
+	return nil
+}
+
+func (x *GetFunctionResponse) GetSource() string {
+	if x != nil {
+		return x.Source
+	}
+	return ""
+}
+
+func (x *GetFunctionResponse) GetUsedBy() []*FunctionUser {
+	if x != nil {
+		return x.UsedBy
+	}
+	return nil
+}
+
+// FunctionUser is a published version of a workflow that calls a function.
+type FunctionUser struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Workflow      string                 `protobuf:"bytes,1,opt,name=workflow,proto3" json:"workflow,omitempty"`
+	Version       string                 `protobuf:"bytes,2,opt,name=version,proto3" json:"version,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FunctionUser) Reset() {
+	*x = FunctionUser{}
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[46]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FunctionUser) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FunctionUser) ProtoMessage() {}
+
+func (x *FunctionUser) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[46]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FunctionUser.ProtoReflect.Descriptor instead.
+func (*FunctionUser) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{46}
+}
+
+func (x *FunctionUser) GetWorkflow() string {
+	if x != nil {
+		return x.Workflow
+	}
+	return ""
+}
+
+func (x *FunctionUser) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+type DeleteFunctionRequest struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Project string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
+	Name    string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	// A version; empty for all of them.
+	Version       string `protobuf:"bytes,3,opt,name=version,proto3" json:"version,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteFunctionRequest) Reset() {
+	*x = DeleteFunctionRequest{}
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[47]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteFunctionRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteFunctionRequest) ProtoMessage() {}
+
+func (x *DeleteFunctionRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[47]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteFunctionRequest.ProtoReflect.Descriptor instead.
+func (*DeleteFunctionRequest) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{47}
+}
+
+func (x *DeleteFunctionRequest) GetProject() string {
+	if x != nil {
+		return x.Project
+	}
+	return ""
+}
+
+func (x *DeleteFunctionRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *DeleteFunctionRequest) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+type DeleteFunctionResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteFunctionResponse) Reset() {
+	*x = DeleteFunctionResponse{}
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[48]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteFunctionResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteFunctionResponse) ProtoMessage() {}
+
+func (x *DeleteFunctionResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[48]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteFunctionResponse.ProtoReflect.Descriptor instead.
+func (*DeleteFunctionResponse) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{48}
+}
+
 var File_signalbox_v1_workflow_proto protoreflect.FileDescriptor
 
 const file_signalbox_v1_workflow_proto_rawDesc = "" +
@@ -3155,7 +3771,50 @@ const file_signalbox_v1_workflow_proto_rawDesc = "" +
 	"\x15DeleteWorkflowRequest\x12\x18\n" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x12\x1a\n" +
 	"\bworkflow\x18\x02 \x01(\tR\bworkflow\"\x18\n" +
-	"\x16DeleteWorkflowResponse2\xb5\x10\n" +
+	"\x16DeleteWorkflowResponse\"\xbd\x01\n" +
+	"\bFunction\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
+	"\aversion\x18\x02 \x01(\tR\aversion\x12\x12\n" +
+	"\x04hash\x18\x03 \x01(\tR\x04hash\x12\x12\n" +
+	"\x04size\x18\x04 \x01(\x03R\x04size\x12\x1c\n" +
+	"\tpublisher\x18\x05 \x01(\tR\tpublisher\x12=\n" +
+	"\fpublish_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\vpublishTime\"x\n" +
+	"\x16PublishFunctionRequest\x12\x18\n" +
+	"\aproject\x18\x01 \x01(\tR\aproject\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x18\n" +
+	"\aversion\x18\x03 \x01(\tR\aversion\x12\x16\n" +
+	"\x06source\x18\x04 \x01(\tR\x06source\"\xa0\x01\n" +
+	"\x17PublishFunctionResponse\x122\n" +
+	"\bfunction\x18\x01 \x01(\v2\x16.signalbox.v1.FunctionR\bfunction\x12\x18\n" +
+	"\acreated\x18\x02 \x01(\bR\acreated\x127\n" +
+	"\n" +
+	"violations\x18\x03 \x03(\v2\x17.signalbox.v1.ViolationR\n" +
+	"violations\"\x80\x01\n" +
+	"\x14ListFunctionsRequest\x12\x18\n" +
+	"\aproject\x18\x01 \x01(\tR\aproject\x12\x1b\n" +
+	"\tpage_size\x18\x02 \x01(\x05R\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x03 \x01(\tR\tpageToken\x12\x12\n" +
+	"\x04text\x18\x04 \x01(\tR\x04text\"u\n" +
+	"\x15ListFunctionsResponse\x124\n" +
+	"\tfunctions\x18\x01 \x03(\v2\x16.signalbox.v1.FunctionR\tfunctions\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\\\n" +
+	"\x12GetFunctionRequest\x12\x18\n" +
+	"\aproject\x18\x01 \x01(\tR\aproject\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x18\n" +
+	"\aversion\x18\x03 \x01(\tR\aversion\"\x96\x01\n" +
+	"\x13GetFunctionResponse\x122\n" +
+	"\bfunction\x18\x01 \x01(\v2\x16.signalbox.v1.FunctionR\bfunction\x12\x16\n" +
+	"\x06source\x18\x02 \x01(\tR\x06source\x123\n" +
+	"\aused_by\x18\x03 \x03(\v2\x1a.signalbox.v1.FunctionUserR\x06usedBy\"D\n" +
+	"\fFunctionUser\x12\x1a\n" +
+	"\bworkflow\x18\x01 \x01(\tR\bworkflow\x12\x18\n" +
+	"\aversion\x18\x02 \x01(\tR\aversion\"_\n" +
+	"\x15DeleteFunctionRequest\x12\x18\n" +
+	"\aproject\x18\x01 \x01(\tR\aproject\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x18\n" +
+	"\aversion\x18\x03 \x01(\tR\aversion\"\x18\n" +
+	"\x16DeleteFunctionResponse2\xe3\x14\n" +
 	"\x0fWorkflowService\x12\x9a\x01\n" +
 	"\x10ValidateWorkflow\x12%.signalbox.v1.ValidateWorkflowRequest\x1a&.signalbox.v1.ValidateWorkflowResponse\"7\x82\xd3\xe4\x93\x02.:\x01*\")/v1/projects/{project}/workflows:validate\x90\x02\x01\x12~\n" +
 	"\tSaveDraft\x12\x1e.signalbox.v1.SaveDraftRequest\x1a\x1f.signalbox.v1.SaveDraftResponse\"0\x82\xd3\xe4\x93\x02*:\x01*\"%/v1/projects/{project}/workflows:save\x12\x93\x01\n" +
@@ -3170,7 +3829,11 @@ const file_signalbox_v1_workflow_proto_rawDesc = "" +
 	"\rPauseWorkflow\x12\".signalbox.v1.PauseWorkflowRequest\x1a#.signalbox.v1.PauseWorkflowResponse\"?\x82\xd3\xe4\x93\x029:\x01*\"4/v1/projects/{project}/workflows/{workflow=**}:pause\x12\xa1\x01\n" +
 	"\x0fUnpauseWorkflow\x12$.signalbox.v1.UnpauseWorkflowRequest\x1a%.signalbox.v1.UnpauseWorkflowResponse\"A\x82\xd3\xe4\x93\x02;:\x01*\"6/v1/projects/{project}/workflows/{workflow=**}:unpause\x12\x95\x01\n" +
 	"\fStopWorkflow\x12!.signalbox.v1.StopWorkflowRequest\x1a\".signalbox.v1.StopWorkflowResponse\">\x82\xd3\xe4\x93\x028:\x01*\"3/v1/projects/{project}/workflows/{workflow=**}:stop\x12\x93\x01\n" +
-	"\x0eDeleteWorkflow\x12#.signalbox.v1.DeleteWorkflowRequest\x1a$.signalbox.v1.DeleteWorkflowResponse\"6\x82\xd3\xe4\x93\x020*./v1/projects/{project}/workflows/{workflow=**}BAZ?github.com/signalbox-dev/signalbox/api/signalbox/v1;signalboxv1b\x06proto3"
+	"\x0eDeleteWorkflow\x12#.signalbox.v1.DeleteWorkflowRequest\x1a$.signalbox.v1.DeleteWorkflowResponse\"6\x82\xd3\xe4\x93\x020*./v1/projects/{project}/workflows/{workflow=**}\x12\x8b\x01\n" +
+	"\x0fPublishFunction\x12$.signalbox.v1.PublishFunctionRequest\x1a%.signalbox.v1.PublishFunctionResponse\"+\x82\xd3\xe4\x93\x02%:\x01*\" /v1/projects/{project}/functions\x12\x85\x01\n" +
+	"\rListFunctions\x12\".signalbox.v1.ListFunctionsRequest\x1a#.signalbox.v1.ListFunctionsResponse\"+\x82\xd3\xe4\x93\x02\"\x12 /v1/projects/{project}/functions\x90\x02\x01\x12\x86\x01\n" +
+	"\vGetFunction\x12 .signalbox.v1.GetFunctionRequest\x1a!.signalbox.v1.GetFunctionResponse\"2\x82\xd3\xe4\x93\x02)\x12'/v1/projects/{project}/functions/{name}\x90\x02\x01\x12\x8c\x01\n" +
+	"\x0eDeleteFunction\x12#.signalbox.v1.DeleteFunctionRequest\x1a$.signalbox.v1.DeleteFunctionResponse\"/\x82\xd3\xe4\x93\x02)*'/v1/projects/{project}/functions/{name}BAZ?github.com/signalbox-dev/signalbox/api/signalbox/v1;signalboxv1b\x06proto3"
 
 var (
 	file_signalbox_v1_workflow_proto_rawDescOnce sync.Once
@@ -3184,7 +3847,7 @@ func file_signalbox_v1_workflow_proto_rawDescGZIP() []byte {
 	return file_signalbox_v1_workflow_proto_rawDescData
 }
 
-var file_signalbox_v1_workflow_proto_msgTypes = make([]protoimpl.MessageInfo, 44)
+var file_signalbox_v1_workflow_proto_msgTypes = make([]protoimpl.MessageInfo, 54)
 var file_signalbox_v1_workflow_proto_goTypes = []any{
 	(*Workflow)(nil),                 // 0: signalbox.v1.Workflow
 	(*WorkflowStats)(nil),            // 1: signalbox.v1.WorkflowStats
@@ -3225,103 +3888,127 @@ var file_signalbox_v1_workflow_proto_goTypes = []any{
 	(*StopWorkflowResponse)(nil),     // 36: signalbox.v1.StopWorkflowResponse
 	(*DeleteWorkflowRequest)(nil),    // 37: signalbox.v1.DeleteWorkflowRequest
 	(*DeleteWorkflowResponse)(nil),   // 38: signalbox.v1.DeleteWorkflowResponse
-	nil,                              // 39: signalbox.v1.WorkflowStats.StatusesEntry
-	nil,                              // 40: signalbox.v1.ValidateWorkflowRequest.FilesEntry
-	nil,                              // 41: signalbox.v1.SaveDraftRequest.FilesEntry
-	nil,                              // 42: signalbox.v1.PublishWorkflowRequest.FilesEntry
-	nil,                              // 43: signalbox.v1.StopWorkflowResponse.OpenEntry
-	(*timestamppb.Timestamp)(nil),    // 44: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),      // 45: google.protobuf.Duration
-	(*JsonValue)(nil),                // 46: signalbox.v1.JsonValue
-	(*Violation)(nil),                // 47: signalbox.v1.Violation
-	(*Batch)(nil),                    // 48: signalbox.v1.Batch
-	(*IneligibleRuns)(nil),           // 49: signalbox.v1.IneligibleRuns
+	(*Function)(nil),                 // 39: signalbox.v1.Function
+	(*PublishFunctionRequest)(nil),   // 40: signalbox.v1.PublishFunctionRequest
+	(*PublishFunctionResponse)(nil),  // 41: signalbox.v1.PublishFunctionResponse
+	(*ListFunctionsRequest)(nil),     // 42: signalbox.v1.ListFunctionsRequest
+	(*ListFunctionsResponse)(nil),    // 43: signalbox.v1.ListFunctionsResponse
+	(*GetFunctionRequest)(nil),       // 44: signalbox.v1.GetFunctionRequest
+	(*GetFunctionResponse)(nil),      // 45: signalbox.v1.GetFunctionResponse
+	(*FunctionUser)(nil),             // 46: signalbox.v1.FunctionUser
+	(*DeleteFunctionRequest)(nil),    // 47: signalbox.v1.DeleteFunctionRequest
+	(*DeleteFunctionResponse)(nil),   // 48: signalbox.v1.DeleteFunctionResponse
+	nil,                              // 49: signalbox.v1.WorkflowStats.StatusesEntry
+	nil,                              // 50: signalbox.v1.ValidateWorkflowRequest.FilesEntry
+	nil,                              // 51: signalbox.v1.SaveDraftRequest.FilesEntry
+	nil,                              // 52: signalbox.v1.PublishWorkflowRequest.FilesEntry
+	nil,                              // 53: signalbox.v1.StopWorkflowResponse.OpenEntry
+	(*timestamppb.Timestamp)(nil),    // 54: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),      // 55: google.protobuf.Duration
+	(*JsonValue)(nil),                // 56: signalbox.v1.JsonValue
+	(*Violation)(nil),                // 57: signalbox.v1.Violation
+	(*Batch)(nil),                    // 58: signalbox.v1.Batch
+	(*IneligibleRuns)(nil),           // 59: signalbox.v1.IneligibleRuns
 }
 var file_signalbox_v1_workflow_proto_depIdxs = []int32{
-	44, // 0: signalbox.v1.Workflow.create_time:type_name -> google.protobuf.Timestamp
-	44, // 1: signalbox.v1.Workflow.update_time:type_name -> google.protobuf.Timestamp
+	54, // 0: signalbox.v1.Workflow.create_time:type_name -> google.protobuf.Timestamp
+	54, // 1: signalbox.v1.Workflow.update_time:type_name -> google.protobuf.Timestamp
 	1,  // 2: signalbox.v1.Workflow.stats:type_name -> signalbox.v1.WorkflowStats
-	44, // 3: signalbox.v1.WorkflowStats.since:type_name -> google.protobuf.Timestamp
-	44, // 4: signalbox.v1.WorkflowStats.until:type_name -> google.protobuf.Timestamp
-	39, // 5: signalbox.v1.WorkflowStats.statuses:type_name -> signalbox.v1.WorkflowStats.StatusesEntry
-	45, // 6: signalbox.v1.WorkflowStats.p50:type_name -> google.protobuf.Duration
-	45, // 7: signalbox.v1.WorkflowStats.p95:type_name -> google.protobuf.Duration
+	54, // 3: signalbox.v1.WorkflowStats.since:type_name -> google.protobuf.Timestamp
+	54, // 4: signalbox.v1.WorkflowStats.until:type_name -> google.protobuf.Timestamp
+	49, // 5: signalbox.v1.WorkflowStats.statuses:type_name -> signalbox.v1.WorkflowStats.StatusesEntry
+	55, // 6: signalbox.v1.WorkflowStats.p50:type_name -> google.protobuf.Duration
+	55, // 7: signalbox.v1.WorkflowStats.p95:type_name -> google.protobuf.Duration
 	2,  // 8: signalbox.v1.WorkflowStats.last_runs:type_name -> signalbox.v1.RecentRun
-	44, // 9: signalbox.v1.RecentRun.create_time:type_name -> google.protobuf.Timestamp
-	45, // 10: signalbox.v1.RecentRun.duration:type_name -> google.protobuf.Duration
-	44, // 11: signalbox.v1.WorkflowVersion.publish_time:type_name -> google.protobuf.Timestamp
-	46, // 12: signalbox.v1.WorkflowVersion.input_schema:type_name -> signalbox.v1.JsonValue
+	54, // 9: signalbox.v1.RecentRun.create_time:type_name -> google.protobuf.Timestamp
+	55, // 10: signalbox.v1.RecentRun.duration:type_name -> google.protobuf.Duration
+	54, // 11: signalbox.v1.WorkflowVersion.publish_time:type_name -> google.protobuf.Timestamp
+	56, // 12: signalbox.v1.WorkflowVersion.input_schema:type_name -> signalbox.v1.JsonValue
 	4,  // 13: signalbox.v1.WorkflowVersion.resources:type_name -> signalbox.v1.Resource
-	44, // 14: signalbox.v1.Resource.load_time:type_name -> google.protobuf.Timestamp
-	40, // 15: signalbox.v1.ValidateWorkflowRequest.files:type_name -> signalbox.v1.ValidateWorkflowRequest.FilesEntry
-	47, // 16: signalbox.v1.ValidateWorkflowResponse.violations:type_name -> signalbox.v1.Violation
-	41, // 17: signalbox.v1.SaveDraftRequest.files:type_name -> signalbox.v1.SaveDraftRequest.FilesEntry
+	54, // 14: signalbox.v1.Resource.load_time:type_name -> google.protobuf.Timestamp
+	50, // 15: signalbox.v1.ValidateWorkflowRequest.files:type_name -> signalbox.v1.ValidateWorkflowRequest.FilesEntry
+	57, // 16: signalbox.v1.ValidateWorkflowResponse.violations:type_name -> signalbox.v1.Violation
+	51, // 17: signalbox.v1.SaveDraftRequest.files:type_name -> signalbox.v1.SaveDraftRequest.FilesEntry
 	0,  // 18: signalbox.v1.SaveDraftResponse.workflow:type_name -> signalbox.v1.Workflow
-	47, // 19: signalbox.v1.SaveDraftResponse.violations:type_name -> signalbox.v1.Violation
-	42, // 20: signalbox.v1.PublishWorkflowRequest.files:type_name -> signalbox.v1.PublishWorkflowRequest.FilesEntry
+	57, // 19: signalbox.v1.SaveDraftResponse.violations:type_name -> signalbox.v1.Violation
+	52, // 20: signalbox.v1.PublishWorkflowRequest.files:type_name -> signalbox.v1.PublishWorkflowRequest.FilesEntry
 	0,  // 21: signalbox.v1.PublishWorkflowResponse.workflow:type_name -> signalbox.v1.Workflow
 	3,  // 22: signalbox.v1.PublishWorkflowResponse.version:type_name -> signalbox.v1.WorkflowVersion
-	47, // 23: signalbox.v1.PublishWorkflowResponse.violations:type_name -> signalbox.v1.Violation
-	45, // 24: signalbox.v1.ListWorkflowsRequest.stats_window:type_name -> google.protobuf.Duration
+	57, // 23: signalbox.v1.PublishWorkflowResponse.violations:type_name -> signalbox.v1.Violation
+	55, // 24: signalbox.v1.ListWorkflowsRequest.stats_window:type_name -> google.protobuf.Duration
 	0,  // 25: signalbox.v1.ListWorkflowsResponse.workflows:type_name -> signalbox.v1.Workflow
 	0,  // 26: signalbox.v1.FindWorkflowsResponse.workflows:type_name -> signalbox.v1.Workflow
-	45, // 27: signalbox.v1.GetWorkflowRequest.stats_window:type_name -> google.protobuf.Duration
+	55, // 27: signalbox.v1.GetWorkflowRequest.stats_window:type_name -> google.protobuf.Duration
 	0,  // 28: signalbox.v1.GetWorkflowResponse.workflow:type_name -> signalbox.v1.Workflow
 	3,  // 29: signalbox.v1.GetWorkflowResponse.version:type_name -> signalbox.v1.WorkflowVersion
 	22, // 30: signalbox.v1.GetWorkflowResponse.timer:type_name -> signalbox.v1.WorkflowTimer
 	19, // 31: signalbox.v1.GetWorkflowGridResponse.tasks:type_name -> signalbox.v1.GridTask
 	20, // 32: signalbox.v1.GetWorkflowGridResponse.runs:type_name -> signalbox.v1.GridRun
 	21, // 33: signalbox.v1.GetWorkflowGridResponse.cells:type_name -> signalbox.v1.GridCell
-	44, // 34: signalbox.v1.GridRun.create_time:type_name -> google.protobuf.Timestamp
-	45, // 35: signalbox.v1.GridRun.duration:type_name -> google.protobuf.Duration
-	45, // 36: signalbox.v1.GridCell.duration:type_name -> google.protobuf.Duration
-	45, // 37: signalbox.v1.WorkflowTimer.every:type_name -> google.protobuf.Duration
-	45, // 38: signalbox.v1.WorkflowTimer.after:type_name -> google.protobuf.Duration
-	44, // 39: signalbox.v1.WorkflowTimer.next_times:type_name -> google.protobuf.Timestamp
-	44, // 40: signalbox.v1.WorkflowTimer.last_time:type_name -> google.protobuf.Timestamp
+	54, // 34: signalbox.v1.GridRun.create_time:type_name -> google.protobuf.Timestamp
+	55, // 35: signalbox.v1.GridRun.duration:type_name -> google.protobuf.Duration
+	55, // 36: signalbox.v1.GridCell.duration:type_name -> google.protobuf.Duration
+	55, // 37: signalbox.v1.WorkflowTimer.every:type_name -> google.protobuf.Duration
+	55, // 38: signalbox.v1.WorkflowTimer.after:type_name -> google.protobuf.Duration
+	54, // 39: signalbox.v1.WorkflowTimer.next_times:type_name -> google.protobuf.Timestamp
+	54, // 40: signalbox.v1.WorkflowTimer.last_time:type_name -> google.protobuf.Timestamp
 	3,  // 41: signalbox.v1.ListVersionsResponse.versions:type_name -> signalbox.v1.WorkflowVersion
 	29, // 42: signalbox.v1.GetVersionGraphResponse.nodes:type_name -> signalbox.v1.GraphNode
 	30, // 43: signalbox.v1.GetVersionGraphResponse.edges:type_name -> signalbox.v1.GraphEdge
 	0,  // 44: signalbox.v1.PauseWorkflowResponse.workflow:type_name -> signalbox.v1.Workflow
 	0,  // 45: signalbox.v1.UnpauseWorkflowResponse.workflow:type_name -> signalbox.v1.Workflow
 	0,  // 46: signalbox.v1.StopWorkflowResponse.workflow:type_name -> signalbox.v1.Workflow
-	48, // 47: signalbox.v1.StopWorkflowResponse.batch:type_name -> signalbox.v1.Batch
-	43, // 48: signalbox.v1.StopWorkflowResponse.open:type_name -> signalbox.v1.StopWorkflowResponse.OpenEntry
-	49, // 49: signalbox.v1.StopWorkflowResponse.preview:type_name -> signalbox.v1.IneligibleRuns
+	58, // 47: signalbox.v1.StopWorkflowResponse.batch:type_name -> signalbox.v1.Batch
+	53, // 48: signalbox.v1.StopWorkflowResponse.open:type_name -> signalbox.v1.StopWorkflowResponse.OpenEntry
+	59, // 49: signalbox.v1.StopWorkflowResponse.preview:type_name -> signalbox.v1.IneligibleRuns
 	22, // 50: signalbox.v1.StopWorkflowResponse.timer:type_name -> signalbox.v1.WorkflowTimer
-	5,  // 51: signalbox.v1.WorkflowService.ValidateWorkflow:input_type -> signalbox.v1.ValidateWorkflowRequest
-	7,  // 52: signalbox.v1.WorkflowService.SaveDraft:input_type -> signalbox.v1.SaveDraftRequest
-	9,  // 53: signalbox.v1.WorkflowService.PublishWorkflow:input_type -> signalbox.v1.PublishWorkflowRequest
-	11, // 54: signalbox.v1.WorkflowService.ListWorkflows:input_type -> signalbox.v1.ListWorkflowsRequest
-	13, // 55: signalbox.v1.WorkflowService.FindWorkflows:input_type -> signalbox.v1.FindWorkflowsRequest
-	15, // 56: signalbox.v1.WorkflowService.GetWorkflow:input_type -> signalbox.v1.GetWorkflowRequest
-	17, // 57: signalbox.v1.WorkflowService.GetWorkflowGrid:input_type -> signalbox.v1.GetWorkflowGridRequest
-	23, // 58: signalbox.v1.WorkflowService.ListVersions:input_type -> signalbox.v1.ListVersionsRequest
-	25, // 59: signalbox.v1.WorkflowService.DiffVersions:input_type -> signalbox.v1.DiffVersionsRequest
-	27, // 60: signalbox.v1.WorkflowService.GetVersionGraph:input_type -> signalbox.v1.GetVersionGraphRequest
-	31, // 61: signalbox.v1.WorkflowService.PauseWorkflow:input_type -> signalbox.v1.PauseWorkflowRequest
-	33, // 62: signalbox.v1.WorkflowService.UnpauseWorkflow:input_type -> signalbox.v1.UnpauseWorkflowRequest
-	35, // 63: signalbox.v1.WorkflowService.StopWorkflow:input_type -> signalbox.v1.StopWorkflowRequest
-	37, // 64: signalbox.v1.WorkflowService.DeleteWorkflow:input_type -> signalbox.v1.DeleteWorkflowRequest
-	6,  // 65: signalbox.v1.WorkflowService.ValidateWorkflow:output_type -> signalbox.v1.ValidateWorkflowResponse
-	8,  // 66: signalbox.v1.WorkflowService.SaveDraft:output_type -> signalbox.v1.SaveDraftResponse
-	10, // 67: signalbox.v1.WorkflowService.PublishWorkflow:output_type -> signalbox.v1.PublishWorkflowResponse
-	12, // 68: signalbox.v1.WorkflowService.ListWorkflows:output_type -> signalbox.v1.ListWorkflowsResponse
-	14, // 69: signalbox.v1.WorkflowService.FindWorkflows:output_type -> signalbox.v1.FindWorkflowsResponse
-	16, // 70: signalbox.v1.WorkflowService.GetWorkflow:output_type -> signalbox.v1.GetWorkflowResponse
-	18, // 71: signalbox.v1.WorkflowService.GetWorkflowGrid:output_type -> signalbox.v1.GetWorkflowGridResponse
-	24, // 72: signalbox.v1.WorkflowService.ListVersions:output_type -> signalbox.v1.ListVersionsResponse
-	26, // 73: signalbox.v1.WorkflowService.DiffVersions:output_type -> signalbox.v1.DiffVersionsResponse
-	28, // 74: signalbox.v1.WorkflowService.GetVersionGraph:output_type -> signalbox.v1.GetVersionGraphResponse
-	32, // 75: signalbox.v1.WorkflowService.PauseWorkflow:output_type -> signalbox.v1.PauseWorkflowResponse
-	34, // 76: signalbox.v1.WorkflowService.UnpauseWorkflow:output_type -> signalbox.v1.UnpauseWorkflowResponse
-	36, // 77: signalbox.v1.WorkflowService.StopWorkflow:output_type -> signalbox.v1.StopWorkflowResponse
-	38, // 78: signalbox.v1.WorkflowService.DeleteWorkflow:output_type -> signalbox.v1.DeleteWorkflowResponse
-	65, // [65:79] is the sub-list for method output_type
-	51, // [51:65] is the sub-list for method input_type
-	51, // [51:51] is the sub-list for extension type_name
-	51, // [51:51] is the sub-list for extension extendee
-	0,  // [0:51] is the sub-list for field type_name
+	54, // 51: signalbox.v1.Function.publish_time:type_name -> google.protobuf.Timestamp
+	39, // 52: signalbox.v1.PublishFunctionResponse.function:type_name -> signalbox.v1.Function
+	57, // 53: signalbox.v1.PublishFunctionResponse.violations:type_name -> signalbox.v1.Violation
+	39, // 54: signalbox.v1.ListFunctionsResponse.functions:type_name -> signalbox.v1.Function
+	39, // 55: signalbox.v1.GetFunctionResponse.function:type_name -> signalbox.v1.Function
+	46, // 56: signalbox.v1.GetFunctionResponse.used_by:type_name -> signalbox.v1.FunctionUser
+	5,  // 57: signalbox.v1.WorkflowService.ValidateWorkflow:input_type -> signalbox.v1.ValidateWorkflowRequest
+	7,  // 58: signalbox.v1.WorkflowService.SaveDraft:input_type -> signalbox.v1.SaveDraftRequest
+	9,  // 59: signalbox.v1.WorkflowService.PublishWorkflow:input_type -> signalbox.v1.PublishWorkflowRequest
+	11, // 60: signalbox.v1.WorkflowService.ListWorkflows:input_type -> signalbox.v1.ListWorkflowsRequest
+	13, // 61: signalbox.v1.WorkflowService.FindWorkflows:input_type -> signalbox.v1.FindWorkflowsRequest
+	15, // 62: signalbox.v1.WorkflowService.GetWorkflow:input_type -> signalbox.v1.GetWorkflowRequest
+	17, // 63: signalbox.v1.WorkflowService.GetWorkflowGrid:input_type -> signalbox.v1.GetWorkflowGridRequest
+	23, // 64: signalbox.v1.WorkflowService.ListVersions:input_type -> signalbox.v1.ListVersionsRequest
+	25, // 65: signalbox.v1.WorkflowService.DiffVersions:input_type -> signalbox.v1.DiffVersionsRequest
+	27, // 66: signalbox.v1.WorkflowService.GetVersionGraph:input_type -> signalbox.v1.GetVersionGraphRequest
+	31, // 67: signalbox.v1.WorkflowService.PauseWorkflow:input_type -> signalbox.v1.PauseWorkflowRequest
+	33, // 68: signalbox.v1.WorkflowService.UnpauseWorkflow:input_type -> signalbox.v1.UnpauseWorkflowRequest
+	35, // 69: signalbox.v1.WorkflowService.StopWorkflow:input_type -> signalbox.v1.StopWorkflowRequest
+	37, // 70: signalbox.v1.WorkflowService.DeleteWorkflow:input_type -> signalbox.v1.DeleteWorkflowRequest
+	40, // 71: signalbox.v1.WorkflowService.PublishFunction:input_type -> signalbox.v1.PublishFunctionRequest
+	42, // 72: signalbox.v1.WorkflowService.ListFunctions:input_type -> signalbox.v1.ListFunctionsRequest
+	44, // 73: signalbox.v1.WorkflowService.GetFunction:input_type -> signalbox.v1.GetFunctionRequest
+	47, // 74: signalbox.v1.WorkflowService.DeleteFunction:input_type -> signalbox.v1.DeleteFunctionRequest
+	6,  // 75: signalbox.v1.WorkflowService.ValidateWorkflow:output_type -> signalbox.v1.ValidateWorkflowResponse
+	8,  // 76: signalbox.v1.WorkflowService.SaveDraft:output_type -> signalbox.v1.SaveDraftResponse
+	10, // 77: signalbox.v1.WorkflowService.PublishWorkflow:output_type -> signalbox.v1.PublishWorkflowResponse
+	12, // 78: signalbox.v1.WorkflowService.ListWorkflows:output_type -> signalbox.v1.ListWorkflowsResponse
+	14, // 79: signalbox.v1.WorkflowService.FindWorkflows:output_type -> signalbox.v1.FindWorkflowsResponse
+	16, // 80: signalbox.v1.WorkflowService.GetWorkflow:output_type -> signalbox.v1.GetWorkflowResponse
+	18, // 81: signalbox.v1.WorkflowService.GetWorkflowGrid:output_type -> signalbox.v1.GetWorkflowGridResponse
+	24, // 82: signalbox.v1.WorkflowService.ListVersions:output_type -> signalbox.v1.ListVersionsResponse
+	26, // 83: signalbox.v1.WorkflowService.DiffVersions:output_type -> signalbox.v1.DiffVersionsResponse
+	28, // 84: signalbox.v1.WorkflowService.GetVersionGraph:output_type -> signalbox.v1.GetVersionGraphResponse
+	32, // 85: signalbox.v1.WorkflowService.PauseWorkflow:output_type -> signalbox.v1.PauseWorkflowResponse
+	34, // 86: signalbox.v1.WorkflowService.UnpauseWorkflow:output_type -> signalbox.v1.UnpauseWorkflowResponse
+	36, // 87: signalbox.v1.WorkflowService.StopWorkflow:output_type -> signalbox.v1.StopWorkflowResponse
+	38, // 88: signalbox.v1.WorkflowService.DeleteWorkflow:output_type -> signalbox.v1.DeleteWorkflowResponse
+	41, // 89: signalbox.v1.WorkflowService.PublishFunction:output_type -> signalbox.v1.PublishFunctionResponse
+	43, // 90: signalbox.v1.WorkflowService.ListFunctions:output_type -> signalbox.v1.ListFunctionsResponse
+	45, // 91: signalbox.v1.WorkflowService.GetFunction:output_type -> signalbox.v1.GetFunctionResponse
+	48, // 92: signalbox.v1.WorkflowService.DeleteFunction:output_type -> signalbox.v1.DeleteFunctionResponse
+	75, // [75:93] is the sub-list for method output_type
+	57, // [57:75] is the sub-list for method input_type
+	57, // [57:57] is the sub-list for extension type_name
+	57, // [57:57] is the sub-list for extension extendee
+	0,  // [0:57] is the sub-list for field type_name
 }
 
 func init() { file_signalbox_v1_workflow_proto_init() }
@@ -3339,7 +4026,7 @@ func file_signalbox_v1_workflow_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signalbox_v1_workflow_proto_rawDesc), len(file_signalbox_v1_workflow_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   44,
+			NumMessages:   54,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -92,3 +92,20 @@ func workflowExamples() []example {
 		{name: "workflow-init-exists", line: "workflow init FILE", file: validDocument},
 	}
 }
+
+func functionExamples() []example {
+	function := `{"name": "price", "version": "1.0.0", "hash": "sha256:5f0c", "size": "1834", "publisher": "ada",
+		"publishTime": "2026-11-20T08:00:00Z"}`
+	return []example{
+		{name: "function-list", line: "function list", answers: answers{"ListFunctions": `{"functions": [` + function + `]}`}},
+		{name: "function-list-empty", line: "function list -p shop", answers: answers{"ListFunctions": `{}`}},
+		{name: "function-show", line: "function show price:1.0.0", answers: answers{"GetFunction": `{"function": ` + function +
+			`, "source": "set: {amount: 1}\n", "usedBy": [{"workflow": "shop/order", "version": "1.2.0"}]}`}},
+		{name: "function-show-missing", line: "function show price", answers: answers{
+			"GetFunction": `!not_found FUNCTION_NOT_FOUND the catalog of project "default" has no function "price"`}},
+		{name: "function-publish", line: "function publish price:1.0.0 FILE", file: "set: {amount: 1}\n",
+			answers: answers{"PublishFunction": `{"created": true, "function": ` + function + `}`}},
+		{name: "function-publish-without-version", line: "function publish price -"},
+		{name: "function-delete", line: "function delete price:1.0.0 --yes", answers: answers{"DeleteFunction": `{}`}},
+	}
+}

@@ -46,10 +46,11 @@ type Clock interface {
 
 // Workflows implements signalbox.v1.WorkflowService.
 type Workflows struct {
-	service  WorkflowService
-	projects message.ProjectFinder
-	opts     Services
-	reads    *readSlots
+	service   WorkflowService
+	functions FunctionService
+	projects  message.ProjectFinder
+	opts      Services
+	reads     *readSlots
 }
 
 // ValidateWorkflow checks a document. Violations are the response, not an error.
