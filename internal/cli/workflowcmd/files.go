@@ -65,9 +65,13 @@ func workflowFiles(args []string) ([]string, error) {
 	return files, nil
 }
 
+// functionName is the name of the files of functions in catalogs.
+const functionName = "function"
+
 // IsWorkflowFile reports whether a file in a folder is one of a workflow, by its name.
 func IsWorkflowFile(path string) bool {
-	return !hidden(path) && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path))
+	base := filepath.Base(path)
+	return !hidden(path) && strings.TrimSuffix(base, filepath.Ext(base)) != functionName && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path))
 }
 
 func hidden(path string) bool { return strings.HasPrefix(filepath.Base(path), ".") }
