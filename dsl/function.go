@@ -291,8 +291,8 @@ func (p *parser) unusedFunction(v value) {
 	p.origins = p.origins[:len(p.origins)-1]
 }
 
-// CheckFunction returns the violations of a function that is published by itself: in the catalog of a project, under the
-// name by which workflows call it. Its resources are read when such a workflow is published, which also declares the
+// CheckFunction returns the violations of a function that is published by itself: in the catalog of a project, under
+// the name by which workflows call it. Its resources are read when such a workflow is published, which also declares the
 // secrets that the function uses.
 func CheckFunction(name string, source []byte, opts ...Option) Violations {
 	p := &parser{limits: DefaultLimits(), secrets: map[string]bool{}, anySecret: true,

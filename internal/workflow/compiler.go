@@ -63,7 +63,8 @@ func (c compilation) memory() uint64 {
 	return uint64(memory) //nolint:gosec // not negative
 }
 
-// compile compiles a source with what is known of the texts that it refers to. It ends with ctx, and refuses callers for which many documents wait already.
+// compile compiles a source with what is known of the texts that it refers to. It ends with ctx, and refuses callers
+// for which many documents wait already.
 func (c *compiler) compile(ctx context.Context, source string, resources *dsl.Resources) (compilation,
 	error) {
 	key := sha256.Sum256([]byte(source + "\x00" + resources.Key()))
