@@ -20,12 +20,11 @@ func (p *parser) callTask(task value, c taskContext) Body {
 	case slices.Contains(unsupported, name):
 		p.unsupported(v, fmt.Sprintf("the call of kind %q", name))
 		return nil
-	case name != kind && slices.Contains(append(unsupported, "http"), kind) && !slices.Contains(p.functions, name):
+	case name != kind && slices.Contains(append(unsupported, "http"), kind) && p.use["functions"][name] == nil:
 		p.report(CodeValue, v, "write "+kind, "there is no call of kind %q", name)
 		return nil
 	case name != "http":
-		p.unsupported(v, fmt.Sprintf("the call of the function %q", name))
-		return nil
+		return p.functionCall(task, v, name, c)
 	}
 	body := &HTTPCall{Output: OutputContent}
 	with, ok := task.member("with")

@@ -300,23 +300,38 @@ func (p *parser) schema(v value) *Schema {
 			}
 		}},
 		{"document", false, func(v value) {
-			if p.done(v) || !p.admitSchema(v) {
-				return
-			}
-			compiled, err := compileSchema(v.node)
-			if err != nil {
-				p.report(CodeSchema, v, "", "the schema does not compile: %s", oneLine(schemaText(err)))
-			}
-			out = compiled
+			out = p.compileSchema(v, v)
 		}},
-		{"resource", false, nil},
+		{"resource", false, func(v value) {
+			if r := p.externalResource(v, "a resource"); r != nil {
+				if root := p.readResource(v, r); root != nil {
+					out = p.compileSchema(v, value{node: root, path: v.path})
+				}
+			}
+		}},
 	})
 	_, inline := v.member("document")
 	_, external := v.member("resource")
-	if v.node.Kind == tree.Object && !inline && !external {
+	switch {
+	case v.node.Kind != tree.Object:
+	case !inline && !external:
 		p.report(CodeMissingKey, v, "", "a schema needs the key %q", "document")
+	case inline && external:
+		p.report(CodeValue, v, "keep one of them", "a schema must have either document or resource")
 	}
 	return out
+}
+
+// compileSchema compiles a schema and reports its violations at a value.
+func (p *parser) compileSchema(at, schema value) *Schema {
+	if p.done(at) || !p.admitSchema(schema) {
+		return nil
+	}
+	compiled, err := compileSchema(schema.node)
+	if err != nil {
+		p.report(CodeSchema, at, "", "the schema does not compile: %s", oneLine(schemaText(err)))
+	}
+	return compiled
 }
 
 // schemaText returns the text of an error of a schema.

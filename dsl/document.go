@@ -1,8 +1,6 @@
 package dsl
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"maps"
 	"regexp"
@@ -11,7 +9,6 @@ import (
 
 	"github.com/signalbox-dev/signalbox/dsl/internal/suggest"
 	"github.com/signalbox-dev/signalbox/dsl/internal/tree"
-	"github.com/signalbox-dev/signalbox/dsl/jq"
 )
 
 const (
@@ -50,17 +47,7 @@ func (p *parser) document(root value) *Document {
 	d.Use = p.finishUse()
 	p.finishExtensions(d)
 	p.finishErrorFilters()
-	d.Definition = root.node.Value()
-	canonical, err := jq.EncodeJSON(d.Definition)
-	if err != nil {
-		p.report(CodeValue, root, "", "the document has no JSON form: %v", err)
-	}
-	if len(canonical) > p.limits.maxCanonical() {
-		p.stop(root, "", "the document has %d bytes as JSON, the limit is %d", len(canonical), p.limits.maxCanonical())
-	}
-	sum := sha256.Sum256(canonical)
-	d.canonical, d.hash = canonical, "sha256:"+hex.EncodeToString(sum[:])
-	d.memory = p.memory(root)
+	p.finishDefinition(root, d)
 	return d
 }
 
@@ -182,7 +169,8 @@ func (p *parser) useSections() []section {
 		{"retries", "retry policy", func(v value, s scope) { p.retryPolicy(v, s.at(slotTask)) }},
 		{"timeouts", "timeout", func(v value, s scope) { p.timeoutDef(v, s.at(slotTask)) }},
 		{"authentications", "authentication policy", func(v value, s scope) { p.authenticationPolicy(v, s.at(slotTask)) }},
-		{"functions", "", nil}, {"catalogs", "", nil},
+		{"functions", "function", func(v value, _ scope) { p.unusedFunction(v) }},
+		{"catalogs", "catalog", func(v value, _ scope) { p.catalog(v) }},
 	}
 }
 
@@ -201,11 +189,6 @@ func (p *parser) collectUse(v value) {
 		}
 		fs = append(fs, f)
 	}
-	if functions, ok := v.member("functions"); ok {
-		for _, m := range functions.node.Members {
-			p.functions = append(p.functions, m.Key)
-		}
-	}
 	p.object(v, "use", fs)
 }
 
@@ -223,8 +206,11 @@ func (p *parser) entries(v value, what string) map[string]*reusable {
 func (p *parser) lookup(v value, key, noun string) (value, bool) {
 	found, ok := p.use[key][v.node.Text]
 	if !ok {
-		suggestion := suggest.Name(v.node.Text, slices.Collect(maps.Keys(p.use[key])))
-		if suggestion == "" {
+		suggestion := suggest.Name(v.node.Text, sortedKeys(p.use[key]))
+		switch {
+		case len(p.origins) > 0 && p.origins[len(p.origins)-1].foreign:
+			suggestion = "write it in the function: it has no reusable parts of the document that calls it"
+		case suggestion == "":
 			suggestion = "define it under use." + key
 		}
 		p.report(CodeUnknownReference, v, suggestion, "the %s %q is not defined under use.%s", noun, v.node.Text, key)
@@ -237,7 +223,7 @@ func (p *parser) lookup(v value, key, noun string) (value, bool) {
 
 func (p *parser) finishUse() Use {
 	for _, s := range p.useSections() {
-		for _, name := range slices.Sorted(maps.Keys(p.use[s.key])) {
+		for _, name := range sortedKeys(p.use[s.key]) {
 			entry := p.use[s.key][name]
 			if entry.used {
 				continue
@@ -249,10 +235,12 @@ func (p *parser) finishUse() Use {
 			})
 		}
 	}
-	sorted := func(key string) []string { return slices.Sorted(maps.Keys(p.use[key])) }
+	sorted := func(key string) []string { return sortedKeys(p.use[key]) }
 	return Use{
 		Authentications: sorted("authentications"), Errors: sorted("errors"), Retries: sorted("retries"),
-		Timeouts: sorted("timeouts"),
-		Secrets:  p.finishSecrets(),
+		Timeouts: sorted("timeouts"), Functions: sorted("functions"), Catalogs: sorted("catalogs"),
+		Secrets: p.finishSecrets(),
 	}
 }
+
+func sortedKeys(parts map[string]*reusable) []string { return slices.Sorted(maps.Keys(parts)) }

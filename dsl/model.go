@@ -22,6 +22,12 @@ type Document struct {
 	Schedule   *Schedule // nil: runs start on request only
 	Evaluate   Evaluate
 
+	// Resources are the texts outside the document that it refers to, by URI.
+	Resources []Resource
+	// Partial reports that resources were postponed: what needs them is not in the document, and its hash is not that of
+	// the whole.
+	Partial bool
+
 	// Definition is the document as a plain JSON value, the value of $workflow.definition. It must not be changed.
 	Definition any
 
@@ -44,6 +50,8 @@ type Use struct {
 	Errors          []string
 	Retries         []string
 	Timeouts        []string
+	Functions       []string
+	Catalogs        []string
 	Secrets         []DeclaredSecret // in the order of the document
 }
 
@@ -121,8 +129,8 @@ const (
 	KindRun    Kind = "run"
 )
 
-// Body is what a task of one kind does: *Do, *Set, *Switch, *For, *Fork, *Wait, *Raise, *Try, *HTTPCall, *Listen,
-// *Emit, *RunWorkflow or *RunProgram.
+// Body is what a task of one kind does: *Do, *Set, *Switch, *For, *Fork, *Wait, *Raise, *Try, *HTTPCall, *FunctionCall,
+// *Listen, *Emit, *RunWorkflow or *RunProgram.
 type Body interface{ Kind() Kind }
 
 // Do runs its tasks in order.
@@ -307,12 +315,14 @@ func (d *Document) InputSchema() []byte {
 	return d.Input.Schema.JSON
 }
 
-// Canonical is the document as JSON with sorted keys and no space: the same for every spelling of the document, and
-// itself a document that parses to an equal one. The caller must not change it.
+// Canonical is the document as JSON with sorted keys and no space: the same for every spelling of the document. With
+// resources it has their hashes too. [Unpack] makes a document of it that parses to an equal one. The caller must not
+// change it.
 func (d *Document) Canonical() []byte { return d.canonical }
 
 // Memory is an estimate of the memory that the document uses, in bytes.
 func (d *Document) Memory() int64 { return d.memory }
 
-// Hash identifies the document's content: "sha256:" and the hexadecimal SHA-256 of its canonical form.
+// Hash identifies the document's content, that of its resources included: "sha256:" and the hexadecimal SHA-256 of its
+// canonical form.
 func (d *Document) Hash() string { return d.hash }

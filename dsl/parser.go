@@ -54,7 +54,7 @@ func Parse(source []byte, opts ...Option) (*Document, Violations) {
 	}
 	var doc *Document
 	if root != nil {
-		p.lines = bytes.Split(source, []byte("\n"))
+		p.lines = splitLines(source)
 		if p.admit(value{node: root}) {
 			doc = p.document(value{node: root})
 		}
@@ -65,6 +65,8 @@ func Parse(source []byte, opts ...Option) (*Document, Violations) {
 	}
 	return doc, limitViolations(violations, p.limits.MaxViolations)
 }
+
+func splitLines(source []byte) [][]byte { return bytes.Split(source, []byte("\n")) }
 
 func limitViolations(ps Violations, limit int) Violations {
 	if len(ps) <= limit {
@@ -90,7 +92,13 @@ type parser struct {
 	errorCount     int // number of violations that are errors
 	loose          bool
 	use            map[string]map[string]*reusable // by section of use, then by name
-	functions      []string                        // the names under use.functions, which this version does not run
+	base           Reference                       // the text that is parsed; zero: a document, whose folder has the files
+	anySecret      bool                            // secrets need no declaration
+	resources      *Resources
+	used           map[string]*Resource  // the resources of the document, by URI
+	partial        bool                  // resources were postponed
+	trees          map[string]*tree.Node // those that were parsed
+	origins        []origin              // the functions around what is read now, outermost first
 	errors         errorTypes
 	declared       []DeclaredSecret
 	secrets        map[string]bool // the declared ones, and whether they are used
@@ -148,6 +156,7 @@ func (p *parser) add(violation Violation) {
 	if violation.Severity == "" {
 		violation.Severity = SeverityError
 	}
+	violation = p.located(violation)
 	if violation.Severity == SeverityError {
 		p.errorCount++
 	}

@@ -90,7 +90,7 @@ func (p *parser) assembled(v value, source string, a jq.Assembly) *Template {
 
 // useSecret marks a secret as used, and reports one that is not declared.
 func (p *parser) useSecret(v value, source, name string) {
-	if _, declared := p.secrets[name]; declared {
+	if _, declared := p.secrets[name]; declared || p.anySecret {
 		p.secrets[name] = true
 		return
 	}

@@ -113,7 +113,7 @@ func describe(n *tree.Node) string {
 }
 
 func (p *parser) task(name string, index int, v value, c taskContext) *Task {
-	t := &Task{Name: name, Index: index, Pointer: v.path, Pos: v.key, Definition: v.node.Value()}
+	t := &Task{Name: name, Index: index, Pointer: v.path, Pos: p.taskPosition(v.key), Definition: v.node.Value()}
 	if !p.is(v, tree.Object, fmt.Sprintf("the task %q", name)) {
 		return t
 	}

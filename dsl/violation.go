@@ -37,6 +37,7 @@ const (
 	CodeExpression       Code = "expression"        // an expression that does not compile
 	CodeUnknownVariable  Code = "unknown_variable"  // a variable that is not available there
 	CodeSchema           Code = "schema"            // a JSON Schema that does not compile
+	CodeResource         Code = "resource"          // a resource that cannot be read, or is not read here (warning)
 	CodeTaskKind         Code = "task_kind"         // no kind of task, or several
 	CodeUnused           Code = "unused"            // defined, never used (warning)
 	CodeSecret           Code = "secret"            // a secret where none is allowed, or that cannot be found (warning)
@@ -56,8 +57,8 @@ const (
 func Codes() []Code {
 	return []Code{
 		CodeSyntax, CodeLimit, CodeDuplicateKey, CodeUnknownKey, CodeMissingKey, CodeType, CodeValue, CodeUnsupported,
-		CodeUnknownReference, CodeDuplicateName, CodeExpression, CodeUnknownVariable, CodeSchema, CodeTaskKind, CodeUnused,
-		CodeSecret,
+		CodeUnknownReference, CodeDuplicateName, CodeExpression, CodeUnknownVariable, CodeSchema, CodeResource, CodeTaskKind,
+		CodeUnused, CodeSecret,
 		CodePreRelease, CodeOldKey, CodeTrailingComma, CodeLiteral, CodeNeverMatches, CodeAlwaysFails, CodeExtensionKey,
 		CodeUnreachable, CodeEndless, CodeDirectiveName,
 	}

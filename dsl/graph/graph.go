@@ -182,6 +182,8 @@ func (b *builder) task(t *dsl.Task, l list, next string) {
 		b.inner(t.Pointer, body.Tasks)
 	case *dsl.For:
 		b.inner(t.Pointer, body.Tasks)
+	case *dsl.FunctionCall:
+		b.inner(t.Pointer, body.Tasks())
 	case *dsl.Listen:
 		if body.Each != nil {
 			b.inner(t.Pointer, body.Each.Tasks)

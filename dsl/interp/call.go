@@ -158,14 +158,14 @@ func (m *Machine) httpRequest(f *frame, b *dsl.HTTPCall) (*HTTPRequest, *dsl.Err
 			}
 		}
 	}
-	m.setPlaceholders(r, uri, headers, query)
+	setPlaceholders(r, uri, headers, query, len(m.doc.Use.Secrets) > 0)
 	return r, nil
 }
 
-// setPlaceholders completes a request: it replaces secrets by placeholders.
-func (m *Machine) setPlaceholders(r *HTTPRequest, uri any, headers, query map[string]any) {
+// setPlaceholders completes a request: it replaces secrets by placeholders. secrets reports whether there may be any.
+func setPlaceholders(r *HTTPRequest, uri any, headers, query map[string]any, secrets bool) {
 	placeholders := opaque.New()
-	if len(m.doc.Use.Secrets) > 0 {
+	if secrets {
 		placeholders.Reserve(r.Method, uri, headers, query, r.Body)
 		if r.Authentication != nil {
 			placeholders.Reserve(r.Authentication.Properties)

@@ -67,6 +67,9 @@ func (m *Machine) propagate(f *frame, failure raised) {
 		failure.unanswered = m.cancelPending(f) || failure.unanswered
 		p := f.parent
 		if f.task != nil {
+			if _, calls := f.task.Body.(*dsl.FunctionCall); calls {
+				failure.runError.Instance = f.task.Pointer // what is in the function is not of the document
+			}
 			runError := failure.runError
 			f.step.err = &runError
 			m.recorder.close(f.step, StatusFailed, m.now)

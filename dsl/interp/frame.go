@@ -21,6 +21,8 @@ const (
 	roleItem   role = "item"   // the list of a listen task's foreach, once per event
 	roleBefore role = "before" // the list that an extension runs before a task
 	roleAfter  role = "after"  // the list that an extension runs after a task
+	// the list with the function that a task calls
+	roleFunction role = "function"
 )
 
 // phase defines the action of a task's frame in its turn.

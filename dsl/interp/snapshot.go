@@ -418,6 +418,8 @@ func listOf(doc *dsl.Document, f *frame) ([]*dsl.Task, bool) {
 			return b.Catch.Tasks, true
 		}
 		return b.Tasks, f.role == roleTry
+	case *dsl.FunctionCall:
+		return b.Tasks(), f.role == roleFunction
 	case *dsl.Listen:
 		if b.Each != nil {
 			return b.Each.Tasks, f.role == roleItem

@@ -85,6 +85,8 @@ func (m *Machine) body(f *frame) {
 	case *dsl.Try:
 		f.try, f.step.attempt = &attempts{number: 1, firstAt: m.now}, 1
 		m.tryBody(f)
+	case *dsl.FunctionCall:
+		m.callFunction(f, b)
 	case *dsl.HTTPCall, *dsl.Listen, *dsl.Emit, *dsl.RunWorkflow, *dsl.RunProgram:
 		f.phase = phaseCall
 		m.startCall(f)

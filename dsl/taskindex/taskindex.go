@@ -37,6 +37,8 @@ func appendTasks(all, tasks []*dsl.Task) []*dsl.Task {
 			all = appendTasks(all, b.Branches)
 		case *dsl.Try:
 			all = appendTasks(appendTasks(all, b.Tasks), b.Catch.Tasks)
+		case *dsl.FunctionCall:
+			all = appendTasks(all, b.Tasks())
 		case *dsl.Listen:
 			if b.Each != nil {
 				all = appendTasks(all, b.Each.Tasks)

@@ -92,6 +92,7 @@ func addServices(options *rpc.Options, c *components, tokens *token.Service) (er
 		session.Options{Idle: c.cfg.Auth.SessionIdle, Max: c.cfg.Auth.SessionMax, Now: time.Now, Log: c.log})
 	options.Projects, options.Workflows, options.Clock = c.definitions.projects, c.definitions.workflows,
 		c.connection.engine.Schedules()
+	options.Functions = c.definitions.functions
 	options.Statistics = statistics.NewService(statistics.Options{
 		Store: s.Statistics(), Runs: s, Workflows: c.definitions.workflows, Documents: s.documents, Now: time.Now,
 	})

@@ -21,6 +21,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/annotation"
 	"github.com/signalbox-dev/signalbox/internal/config"
+	"github.com/signalbox-dev/signalbox/internal/engine/httpcall"
 	"github.com/signalbox-dev/signalbox/internal/health"
 	"github.com/signalbox-dev/signalbox/internal/keyring"
 	"github.com/signalbox-dev/signalbox/internal/logger"
@@ -85,6 +86,7 @@ type components struct {
 	storage     *storage
 	records     *records
 	connection  *connection
+	calls       *httpcall.Caller
 	definitions *definitions
 	maintenance *maintenance.Mode
 	runs        *runs
@@ -155,7 +157,12 @@ func (a *App) wire(ctx context.Context) (err error) {
 	a.add("connection", a.connection.manager)
 	a.add("outages", annotation.NewRecorder(a.connection.manager.Status, a.storage.Annotations(), a.serverID, time.Now))
 
-	a.definitions = newDefinitions(a.process, a.storage, a.connection)
+	a.calls = newCaller(&a.components)
+	a.open("HTTP calls", stopOnly(func(context.Context) error {
+		a.calls.Close()
+		return nil
+	}))
+	a.definitions = newDefinitions(a.process, a.storage, a.connection, a.calls)
 	a.runs = newRuns(a.process, a.storage, a.records, a.connection, a.definitions, a.maintenance)
 	a.add("run service", stopOnly(a.runs.service.Close))
 	a.add("child watcher", a.runs.childWatcher)
@@ -181,7 +188,6 @@ func (a *App) wire(ctx context.Context) (err error) {
 	a.diagnosis = newDiagnosis(&a.components)
 	if a.cfg.HasRole(config.RoleWorker) {
 		a.workers = newWorkers(&a.components)
-		a.open("HTTP calls", a.workers.calls)
 	}
 	if a.cfg.HasRole(config.RoleRunner) {
 		if a.runner, err = newRunner(ctx, a.process, a.connection.manager, a.storage); err != nil {

@@ -5,6 +5,9 @@ import (
 	"time"
 
 	"github.com/signalbox-dev/signalbox/internal/audit"
+	"github.com/signalbox-dev/signalbox/internal/engine/httpcall"
+	"github.com/signalbox-dev/signalbox/internal/engine/resource"
+	"github.com/signalbox-dev/signalbox/internal/function"
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/workflow"
@@ -14,12 +17,16 @@ import (
 type definitions struct {
 	projects  *project.Service
 	workflows *workflow.Service
+	functions *function.Service
 }
 
-func newDefinitions(p *process, s *storage, c *connection) *definitions {
+func newDefinitions(p *process, s *storage, c *connection, calls *httpcall.Caller) *definitions {
 	workflows := workflow.NewService(workflowStore{s.Store, c.engine.Schedules().Wake}, s, documentLimits(p.cfg), time.Now)
 	workflows.SetSecretProvider(p.secrets())
-	return &definitions{projects: project.NewService(s, time.Now), workflows: workflows}
+	workflows.SetLoader(resource.New(calls))
+	functions := function.NewService(s, s, documentLimits(p.cfg), time.Now)
+	workflows.SetFunctions(functions)
+	return &definitions{projects: project.NewService(s, time.Now), workflows: workflows, functions: functions}
 }
 
 // workflowStore is the workflow store with a callback: every change wakes the schedule keeper.

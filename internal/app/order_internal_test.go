@@ -18,7 +18,7 @@ import (
 func TestPartsStartInOrder(t *testing.T) {
 	t.Parallel()
 	foundation := []string{"telemetry", "memory monitor", "processor monitor", "store", "payloads", "sealing keys",
-		"maintenance mode", "row writer", "connection", "outages", "run service", "child watcher", "leases", "events",
+		"maintenance mode", "row writer", "connection", "outages", "HTTP calls", "run service", "child watcher", "leases", "events",
 		"inbox"}
 	services := []string{
 		"tokens", "API server", "server heartbeat", "placement monitor", "queue", "admission", "quotas", "batch runner",
@@ -28,8 +28,8 @@ func TestPartsStartInOrder(t *testing.T) {
 	execution := []string{"workers", "heartbeat", "repairer", "reconciler", "dispatchers"}
 	for roles, want := range map[string][][]string{
 		"api":               {foundation, services},
-		"api,worker":        {foundation, {"HTTP calls"}, services, execution},
-		"api,worker,runner": {foundation, {"HTTP calls", "programs"}, services, execution, {"runners"}},
+		"api,worker":        {foundation, services, execution},
+		"api,worker,runner": {foundation, {"programs"}, services, execution, {"runners"}},
 	} {
 		a := wired(t, "SIGNALBOX_ROLES", roles)
 		require.Equal(t, slices.Concat(want...), stepNames(a), roles)

@@ -1,8 +1,6 @@
 package app
 
 import (
-	"context"
-
 	temporalworker "go.temporal.io/sdk/worker"
 
 	"github.com/signalbox-dev/signalbox/internal/engine"
@@ -15,20 +13,22 @@ import (
 type workers struct {
 	*engine.Workers
 
-	// calls closes the connections of HTTP calls.
-	calls stopOnly
 	// heartbeat registers the process periodically, and immediately after each connection to Temporal.
 	heartbeat *worker.Heartbeat
 }
 
-func newWorkers(c *components) *workers {
-	caller := httpcall.New(httpcall.Options{
+// newCaller returns the client of all HTTP requests for workflows: the calls of runs, and the resources of documents.
+func newCaller(c *components) *httpcall.Caller {
+	return httpcall.New(httpcall.Options{
 		AllowPrivate: c.cfg.Calls.Networks(), UserAgent: "signalbox/" + c.version, Secrets: c.secrets(),
 		Repeated: c.connection.engine.Repeated, Writable: c.connection.engine.Payloads().Writable,
 		Propagate: c.telemetry.Propagates(), MaxRetryAfter: c.cfg.Calls.MaxRetryAfter,
 	})
+}
+
+func newWorkers(c *components) *workers {
 	cfg := c.cfg.Worker
-	executes := engine.NewWorkers(c.connection.engine, c.storage, caller, engine.WorkerOptions{
+	executes := engine.NewWorkers(c.connection.engine, c.storage, c.calls, engine.WorkerOptions{
 		Children: c.runs.children,
 		Events:   c.events.service, Publisher: event.Platform{Service: c.events.service},
 		Turns:           c.turns,
@@ -50,9 +50,5 @@ func newWorkers(c *components) *workers {
 	return &workers{
 		Workers:   executes,
 		heartbeat: heartbeat,
-		calls: func(context.Context) error {
-			caller.Close()
-			return nil
-		},
 	}
 }

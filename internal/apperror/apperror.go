@@ -50,6 +50,7 @@ const (
 	VersionNotFound      = "VERSION_NOT_FOUND"
 	DraftNotFound        = "DRAFT_NOT_FOUND"
 	VersionTaken         = "VERSION_TAKEN"
+	FunctionNotFound     = "FUNCTION_NOT_FOUND"
 	WorkflowPaused       = "WORKFLOW_PAUSED"
 	GenerationLimit      = "GENERATION_LIMIT"
 	WorkflowNotPublished = "WORKFLOW_NOT_PUBLISHED"

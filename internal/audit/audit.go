@@ -19,6 +19,8 @@ const (
 	WorkflowPause     = "workflow.pause"
 	WorkflowUnpause   = "workflow.unpause"
 	WorkflowDelete    = "workflow.delete"
+	FunctionPublish   = "function.publish"
+	FunctionDelete    = "function.delete"
 	RunStart          = "run.start"
 	RunStartRefused   = "run.start_refused"
 	RunQueueExpired   = "run.queue_expired"

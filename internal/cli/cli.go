@@ -24,6 +24,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/cli/dispatchercmd"
 	"github.com/signalbox-dev/signalbox/internal/cli/eventcmd"
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+	"github.com/signalbox-dev/signalbox/internal/cli/functioncmd"
 	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 	"github.com/signalbox-dev/signalbox/internal/cli/problemcmd"
 	"github.com/signalbox-dev/signalbox/internal/cli/runcmd"
@@ -93,7 +94,7 @@ another request; waiting for a run ends with 10 when it failed, 11 when it was c
 	root.SetErr(s.Err)
 	root.SetFlagErrorFunc(invocation.FlagError)
 	root.AddCommand(
-		workflowcmd.New(s), runcmd.New(s), batchcmd.New(s), problemcmd.New(s), runcmd.NewView(s),
+		workflowcmd.New(s), functioncmd.New(s), runcmd.New(s), batchcmd.New(s), problemcmd.New(s), runcmd.NewView(s),
 		eventcmd.New(s), webhookcmd.New(s), dispatchercmd.New(s), dispatchercmd.NewWorker(s),
 		quotaCommand(s), projectCommand(s), auditCommand(s), contextCommand(s),
 		tokencmd.New(s, options.Bootstrap), tokencmd.WhoAmI(s),

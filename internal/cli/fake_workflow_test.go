@@ -13,11 +13,16 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	signalboxv1 "github.com/signalbox-dev/signalbox/api/signalbox/v1"
+	"github.com/signalbox-dev/signalbox/api/signalbox/v1/signalboxv1connect"
 	"github.com/signalbox-dev/signalbox/dsl"
 )
 
-// workflows is the WorkflowService with one workflow, demo/hello.
-type workflows struct{ api *api }
+// workflows is the WorkflowService with one workflow, demo/hello. The golden files are the tests of functions.
+type workflows struct {
+	signalboxv1connect.UnimplementedWorkflowServiceHandler
+
+	api *api
+}
 
 func hello() *signalboxv1.Workflow {
 	return &signalboxv1.Workflow{

@@ -28,7 +28,7 @@ func group(root *cobra.Command) {
 		&cobra.Group{ID: groupLocal, Title: "On this machine:"},
 	)
 	of := map[string]string{
-		"workflow": groupWork, "run": groupWork, "batch": groupWork, "event": groupWork, "problem": groupWork,
+		"workflow": groupWork, "function": groupWork, "run": groupWork, "batch": groupWork, "event": groupWork, "problem": groupWork,
 		"view":       groupWork,
 		"dispatcher": groupState, "worker": groupState, "system": groupState,
 		"project": groupAccess, "quota": groupAccess, "webhook": groupAccess, "token": groupAccess, "audit": groupAccess,

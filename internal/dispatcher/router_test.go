@@ -147,9 +147,9 @@ func (b *routerBench) publishes(t *testing.T, name, version, schedule string) {
 func (b *routerBench) publishesIn(t *testing.T, project, name, version, schedule string) {
 	t.Helper()
 	namespace, short, _ := strings.Cut(name, "/")
-	_, err := b.workflows.Publish(b.ctx, project, fmt.Sprintf(
+	_, err := b.workflows.Publish(b.ctx, project, workflow.Submission{Source: fmt.Sprintf(
 		"document: {dsl: 1.0.3, namespace: %s, name: %s, version: %s}\nschedule: %s\ndo: [{a: {set: {n: 1}}}]\n", namespace,
-		short, version, schedule), "ada")
+		short, version, schedule)}, "ada")
 	require.NoError(t, err)
 }
 
@@ -316,12 +316,12 @@ func TestRedeliver(t *testing.T) {
 func TestRefusedRunsAreReported(t *testing.T) {
 	t.Parallel()
 	b := newRouterBench(t, sqlite(t))
-	_, err := b.workflows.Publish(b.ctx, b.name.Project, `
+	_, err := b.workflows.Publish(b.ctx, b.name.Project, workflow.Submission{Source: `
 document: {dsl: 1.0.3, namespace: a, name: strict, version: 1.0.0}
 schedule: {on: {any: [{with: {type: paid}}, {with: {type: io.signalbox.run.refused}}]}, read: data}
 input: {schema: {document: {items: {required: [amount], properties: {amount: {type: integer}}}}}}
 do: [{a: {set: {n: 1}}}]
-`, "ada")
+`}, "ada")
 	require.NoError(t, err)
 	owner := b.owns(t)
 	b.gives(t, given("1", "paid", `{"amount": "hunter2"}`))

@@ -13,9 +13,10 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
 )
 
-// DocumentSource reads canonical documents by hash.
+// DocumentSource reads canonical documents, and the texts that they refer to, by hash.
 type DocumentSource interface {
 	Document(ctx context.Context, hash string) ([]byte, error)
+	Resources(ctx context.Context, hashes []string) (map[string][]byte, error)
 }
 
 // The bounds of a process: compiled documents that it caches, by number and by memory, and documents that it compiles
@@ -83,11 +84,16 @@ func (d *Documents) load(ctx context.Context, hash string) (*dsl.Document, error
 	if err != nil {
 		return nil, err
 	}
+	source, resources, err := d.unpack(ctx, canonical)
+	if err != nil {
+		return nil, fmt.Errorf("reading the stored document %q: %w", hash, err)
+	}
 	if err := d.slots.Acquire(ctx, 1); err != nil {
 		return nil, fmt.Errorf("waiting to compile document %q: %w", hash, err)
 	}
 	defer d.slots.Release(1)
-	doc, violations := dsl.Parse(canonical, dsl.WithLimits(d.limits), dsl.WithContext(ctx))
+	doc, violations := dsl.Parse(source, dsl.WithLimits(d.limits), dsl.WithContext(ctx),
+		dsl.WithResources(resources))
 	if err := ctx.Err(); err != nil && doc == nil {
 		return nil, fmt.Errorf("compiling the stored document %q: %w", hash, err)
 	}
@@ -99,4 +105,25 @@ func (d *Documents) load(ctx context.Context, hash string) (*dsl.Document, error
 	}
 	d.cached.Set(hash, doc, ttlcache.NoTTL)
 	return doc, nil
+}
+
+// unpack returns the source of a canonical document, and the texts that it refers to.
+func (d *Documents) unpack(ctx context.Context, canonical []byte) ([]byte, *dsl.Resources, error) {
+	resources := dsl.NewResources()
+	source, pins, err := dsl.Unpack(canonical)
+	if err != nil || len(pins) == 0 {
+		return source, resources, err
+	}
+	hashes := make([]string, len(pins))
+	for i, pin := range pins {
+		hashes[i] = pin.Hash
+	}
+	contents, err := d.source.Resources(ctx, hashes)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, pin := range pins {
+		resources.Add(pin.URI, contents[pin.Hash])
+	}
+	return source, resources, nil
 }

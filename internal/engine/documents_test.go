@@ -41,6 +41,17 @@ func (s *fakeSource) Document(ctx context.Context, hash string) ([]byte, error) 
 	return text, err
 }
 
+// Resources returns texts by their hashes; those that are not there are missing from the result.
+func (s *fakeSource) Resources(_ context.Context, hashes []string) (map[string][]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found := map[string][]byte{}
+	for _, hash := range hashes {
+		found[hash] = s.texts[hash]
+	}
+	return found, s.err
+}
+
 func (s *fakeSource) put(t *testing.T, source string) string {
 	t.Helper()
 	doc, problems := dsl.Parse([]byte(source))
@@ -73,6 +84,26 @@ func TestDocumentsAreLoadedOnce(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, two, other.Hash())
 	require.Equal(t, 2, s.asked)
+}
+
+// A document is compiled with the resources that are pinned in it, and with no others.
+func TestDocumentsHaveTheirResources(t *testing.T) {
+	t.Parallel()
+	text, function := "document: {dsl: 1.0.3, namespace: a, name: b, version: 1.0.0}\ndo: [{s: {call: f.yaml}}]",
+		[]byte("set: {n: 1}")
+	resources := dsl.NewResources()
+	resources.Add("f.yaml", function)
+	doc, violations := dsl.Parse([]byte(text), dsl.WithResources(resources))
+	require.Empty(t, violations)
+	s := &fakeSource{texts: map[string][]byte{doc.Hash(): doc.Canonical(), dsl.ContentHash(function): function}}
+	loaded, err := engine.NewDocuments(s, dsl.DefaultLimits()).Document(t.Context(), doc.Hash())
+	require.NoError(t, err)
+	require.Equal(t, doc.Hash(), loaded.Hash())
+	require.Equal(t, doc.Resources, loaded.Resources)
+
+	s.texts[dsl.ContentHash(function)] = []byte("set: {n: 2}")
+	_, err = engine.NewDocuments(s, dsl.DefaultLimits()).Document(t.Context(), doc.Hash())
+	require.ErrorContains(t, err, "the store was changed by hand")
 }
 
 func TestDocumentsAreLoadedOnceForManyAtOnce(t *testing.T) {

@@ -31,7 +31,7 @@ type Ban struct {
 func Arrows() []Rule {
 	language := []string{"dsl", "dsl/jq"}
 	domain := []string{"internal/run", "internal/server", "internal/sealingkey", "internal/annotation", "internal/batch",
-		"internal/problem", "internal/retention", "internal/event", "internal/dispatcher", "internal/workflow",
+		"internal/problem", "internal/retention", "internal/event", "internal/dispatcher", "internal/workflow", "internal/function",
 		"internal/worker", "internal/project", "internal/audit", "internal/auth", "internal/apperror", "internal/secret",
 		"internal/system", "internal/maintenance", "internal/token", "internal/session", "internal/view", "internal/webhook",
 		"internal/netguard", "internal/quota", "internal/redact"}
@@ -177,7 +177,7 @@ func Bans() []Ban {
 			"the API uses the domain's interfaces, not their implementations"},
 	}
 	for _, noun := range []string{
-		"run", "batch", "problem", "retention", "event", "dispatcher", "workflow", "worker", "project", "audit", "auth",
+		"run", "batch", "problem", "retention", "event", "dispatcher", "workflow", "function", "worker", "project", "audit", "auth",
 		"apperror", "system", "maintenance", "token", "session", "webhook", "quota"} {
 		bans = append(bans, Ban{"internal/" + noun, append([]string{temporal}, platform...), nil,
 			"the domain makes decisions and does no I/O"})

@@ -3,6 +3,7 @@ package rpc
 import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/internal/batch"
 	"github.com/signalbox-dev/signalbox/internal/config"
 )
@@ -62,9 +63,10 @@ func newFieldTable() fieldTable {
 		"events":                  {Count: config.MaxEventBatch},
 
 		// documents and data
+		"files": {Count: dsl.MaxResources, Bytes: dsl.MaxResourceBytes},
 		"data_base64": document, "json": document,
 		"ValidateWorkflowRequest.source": document, "SaveDraftRequest.source": document,
-		"PublishWorkflowRequest.source": document,
+		"PublishWorkflowRequest.source": document, "PublishFunctionRequest.source": document,
 
 		"page_token": token, "cursor": token,
 

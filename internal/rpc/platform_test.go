@@ -19,6 +19,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/batch"
 	"github.com/signalbox-dev/signalbox/internal/engine"
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
+	"github.com/signalbox-dev/signalbox/internal/function"
 	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/pubsub"
@@ -158,8 +159,9 @@ func start(t testing.TB, change func(*rpc.Options)) *platform {
 	opts := rpc.Options{
 		Address: "127.0.0.1:0", Services: handler.Services{
 			Batches: batch.NewService(st.Batches(), workflows, func() {}, time.Now), Workflows: workflows,
-			Runs:     p.runs,
-			RunLists: livelist.New(st, p.changes), Projects: projects, Audit: st,
+			Functions: function.NewService(st, st, limits, time.Now),
+			Runs:      p.runs,
+			RunLists:  livelist.New(st, p.changes), Projects: projects, Audit: st,
 			Annotations: annotation.NewService(annotation.Options{
 				Outages: st.Annotations(), Publications: st.Annotations(), Owners: st.Events(), Projects: st,
 				TaskQueue: contract.TaskQueue, Now: time.Now,

@@ -261,7 +261,7 @@ func (b *bench) publish(t testing.TB, name, version string) workflow.Version {
 	source := fmt.Sprintf("document: {dsl: 1.0.3, namespace: %s, name: %s, version: '%s'}\n%s\ndo:\n  - a: {set: {n: "+
 		"1}}\n",
 		namespace, short, version, schema)
-	p, err := b.workflows.Publish(b.ctx, here, source, "ada")
+	p, err := b.workflows.Publish(b.ctx, here, workflow.Submission{Source: source}, "ada")
 	require.NoError(t, err)
 	return p.Version
 }

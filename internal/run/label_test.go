@@ -15,14 +15,15 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/redact"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/control"
+	"github.com/signalbox-dev/signalbox/internal/workflow"
 )
 
 // publishLabelled publishes a workflow with labels, as YAML.
 func (b *bench) publishLabelled(t *testing.T, version, labels string) {
 	t.Helper()
-	_, err := b.workflows.Publish(b.ctx, here, fmt.Sprintf(
+	_, err := b.workflows.Publish(b.ctx, here, workflow.Submission{Source: fmt.Sprintf(
 		"document: {dsl: 1.0.3, namespace: shop, name: order, version: '%s', metadata: {labels: %s}}\ndo:\n  - a: {set: "+
-			"{n: 1}}\n", version, labels), "ada")
+			"{n: 1}}\n", version, labels)}, "ada")
 	require.NoError(t, err)
 }
 

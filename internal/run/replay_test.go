@@ -14,6 +14,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/redact"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/control"
+	"github.com/signalbox-dev/signalbox/internal/workflow"
 )
 
 func replay(id string) control.ReplayRequest {
@@ -119,10 +120,9 @@ func TestRefusedReplayQuotesNoHiddenValue(t *testing.T) {
 	t.Parallel()
 	b, _, first := newRedacted(t)
 	hidden := sealedStub{first.ID: json.RawMessage(`{"name":"planted-secret"}`)}
-	_, err := b.workflows.Publish(b.ctx, here,
-		"document: {dsl: 1.0.3, namespace: examples, name: hello, version: 2.0.0}\n"+
-			"input: {schema: {document: {properties: {name: {type: string, pattern: '^[0-9]+$'}}}}}\ndo: [{a: {set: {n: "+
-			"1}}}]\n", "ada")
+	_, err := b.workflows.Publish(b.ctx, here, workflow.Submission{Source: "document: {dsl: 1.0.3, namespace: examples, name: hello, version: 2.0.0}\n" +
+		"input: {schema: {document: {properties: {name: {type: string, pattern: '^[0-9]+$'}}}}}\ndo: [{a: {set: {n: " +
+		"1}}}]\n"}, "ada")
 	require.NoError(t, err)
 	opts := b.opts
 	opts.Originals = hidden
@@ -148,9 +148,8 @@ func TestRefusedReplayQuotesNoHiddenValue(t *testing.T) {
 // requestWithSchema publishes a version of hello whose input has a schema, and returns the request of a run of it.
 func (b *bench) requestWithSchema(t *testing.T, schema, input string) run.StartRequest {
 	t.Helper()
-	_, err := b.workflows.Publish(b.ctx, here,
-		"document: {dsl: 1.0.3, namespace: examples, name: hello, version: 2.0.0}\n"+
-			"input: {schema: {document: "+schema+"}}\ndo: [{a: {set: {n: 1}}}]\n", "ada")
+	_, err := b.workflows.Publish(b.ctx, here, workflow.Submission{Source: "document: {dsl: 1.0.3, namespace: examples, name: hello, version: 2.0.0}\n" +
+		"input: {schema: {document: " + schema + "}}\ndo: [{a: {set: {n: 1}}}]\n"}, "ada")
 	require.NoError(t, err)
 	req := request()
 	req.Version, req.Input = "2.0.0", json.RawMessage(input)
@@ -276,8 +275,7 @@ func TestReplayOfAWorkflowThatWasDeleted(t *testing.T) {
 	requireError(t, err, apperror.NotFound, apperror.WorkflowNotFound, "examples/hello")
 
 	// A version published again with other content is another one.
-	_, err = b.workflows.Publish(b.ctx, here,
-		"document: {dsl: 1.0.3, namespace: examples, name: hello, version: 1.0.0}\ndo: [{b: {set: {n: 2}}}]", "ada")
+	_, err = b.workflows.Publish(b.ctx, here, workflow.Submission{Source: "document: {dsl: 1.0.3, namespace: examples, name: hello, version: 1.0.0}\ndo: [{b: {set: {n: 2}}}]"}, "ada")
 	require.NoError(t, err)
 	_, _, err = b.Replay(b.ctx, replay(first.ID))
 	requireError(t, err, apperror.NotFound, apperror.VersionNotFound, "published again")

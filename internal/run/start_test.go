@@ -17,6 +17,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/store"
 	"github.com/signalbox-dev/signalbox/internal/store/storetest"
+	"github.com/signalbox-dev/signalbox/internal/workflow"
 )
 
 func TestStartHandsTheRunToTheEngine(t *testing.T) {
@@ -71,8 +72,7 @@ func TestStartRefusesInvalidRequests(t *testing.T) {
 	b.publish(t, "b/twice", "1.0.0")
 	_, err := b.workflows.SetPaused(b.ctx, here, "paused", true, "bad data")
 	require.NoError(t, err)
-	_, _, err = b.workflows.SaveDraft(b.ctx, here,
-		"document: {dsl: 1.0.3, namespace: examples, name: draft, version: 1.0.0}\ndo: [{a: {set: {n: 1}}}]")
+	_, _, err = b.workflows.SaveDraft(b.ctx, here, workflow.Submission{Source: "document: {dsl: 1.0.3, namespace: examples, name: draft, version: 1.0.0}\ndo: [{a: {set: {n: 1}}}]"})
 	require.NoError(t, err)
 	tests := []struct {
 		name   string

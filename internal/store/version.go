@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
@@ -68,12 +69,11 @@ func (s *Store) publish(
 		return v, false, err
 	}
 	if len(published) > 0 {
-		if published[0].Hash == v.Hash {
-			return published[0], false, nil
+		if published[0].Hash != v.Hash {
+			return v, false, workflow.Taken(published[0], v)
 		}
-		return v, false, apperror.New(apperror.Exists, apperror.VersionTaken,
-			"version %q of workflow %q is published with another document: give the new one a new version",
-			v.Version, v.Workflow)
+		published[0].Resources, err = versionResources(ctx, c, published[0])
+		return published[0], false, err
 	}
 	if err := insertVersion(ctx, c, v); err != nil {
 		return v, false, err
@@ -99,6 +99,10 @@ SET title = $3, summary = $4, state = $5, latest_version = $6, updated_at = $7 W
 		return v, false, err
 	}
 	v.PublishedAt = sqlrow.Kept(v.PublishedAt)
+	v.Resources = slices.Clone(v.Resources)
+	for i := range v.Resources {
+		v.Resources[i].LoadedAt, v.Resources[i].Content = sqlrow.Kept(v.Resources[i].LoadedAt), nil
+	}
 	return v, true, ledger.Add(ctx, c, e)
 }
 
@@ -113,6 +117,9 @@ func insertVersion(ctx context.Context, c sqldb.Conn, v workflow.Version) error 
 	if _, err = sqlrow.Insert(ctx, c, "versions", versionFields(&v), ""); err != nil {
 		return err
 	}
+	if err := insertResources(ctx, c, v); err != nil {
+		return err
+	}
 	_, err = c.ExecContext(ctx, `DELETE FROM drafts WHERE project = $1 AND workflow = $2 AND source = $3`,
 		v.Project, v.Workflow, v.Source)
 	return err
@@ -121,6 +128,11 @@ func insertVersion(ctx context.Context, c sqldb.Conn, v workflow.Version) error 
 // GetVersion implements [workflow.Store].
 func (s *Store) GetVersion(ctx context.Context, project, name, version string) (v workflow.Version, err error) {
 	err = s.db.Read(ctx, "get version", func(ctx context.Context, c sqldb.Conn) (err error) {
+		defer func() {
+			if err == nil {
+				v.Resources, err = versionResources(ctx, c, v)
+			}
+		}()
 		v, err = sqlrow.One(ctx, c, selectVersion(), []any{project, name, version}, scanVersion, func() error {
 			if _, err := getWorkflow(ctx, c, project, name, ""); err != nil {
 				return err

@@ -32,7 +32,7 @@ type compiler struct {
 	limits  dsl.Limits
 	all     *semaphore.Keyed // with one key
 	callers *semaphore.Keyed
-	cached  *ttlcache.Cache[[sha256.Size]byte, compilation] // by the hash of the source
+	cached  *ttlcache.Cache[[sha256.Size]byte, compilation] // by the hash of the source and its resources
 }
 
 // compilation is the result of compiling a source. Document is nil if one of the violations is an error. It is not
@@ -40,6 +40,7 @@ type compiler struct {
 type compilation struct {
 	document   *dsl.Document
 	violations dsl.Violations
+	missing    []dsl.Reference // the texts that the document refers to and that were not given
 }
 
 func newCompiler(limits dsl.Limits) *compiler {
@@ -62,9 +63,11 @@ func (c compilation) memory() uint64 {
 	return uint64(memory) //nolint:gosec // not negative
 }
 
-// compile compiles a source. It ends with ctx, and refuses callers for which many documents wait already.
-func (c *compiler) compile(ctx context.Context, source string) (compilation, error) {
-	key := sha256.Sum256([]byte(source))
+// compile compiles a source with what is known of the texts that it refers to. It ends with ctx, and refuses callers
+// for which many documents wait already.
+func (c *compiler) compile(ctx context.Context, source string, resources *dsl.Resources) (compilation,
+	error) {
+	key := sha256.Sum256([]byte(source + "\x00" + resources.Key()))
 	if cached := c.cached.Get(key); cached != nil {
 		return cached.Value(), nil
 	}
@@ -86,7 +89,9 @@ func (c *compiler) compile(ctx context.Context, source string) (compilation, err
 	ctx, cancel := context.WithTimeout(ctx, compileTimeout)
 	defer cancel()
 	var out compilation
-	out.document, out.violations = dsl.Parse([]byte(source), dsl.WithLimits(c.limits), dsl.WithContext(ctx))
+	out.document, out.violations = dsl.Parse([]byte(source), dsl.WithLimits(c.limits), dsl.WithContext(ctx),
+		dsl.WithResources(resources))
+	out.missing = resources.Missing()
 	if err := ctx.Err(); err != nil && out.document == nil {
 		return compilation{}, compileError(err)
 	}

@@ -26,25 +26,25 @@ func TestCallersCompileOneDocumentAtATime(t *testing.T) {
 		done := make(chan error, maxWaiting)
 		for range maxWaiting {
 			go func() {
-				_, err := c.compile(busy, compiledSource)
+				_, err := c.compile(busy, compiledSource, dsl.NewResources())
 				done <- err
 			}()
 		}
 		synctest.Wait()
-		_, err = c.compile(busy, compiledSource)
+		_, err = c.compile(busy, compiledSource, dsl.NewResources())
 		f, ok := apperror.From(err)
 		require.True(t, ok, "%v", err)
 		require.Equal(t, apperror.Exhausted, f.Class)
 		require.Positive(t, f.RetryAfter)
 
-		other, err := c.compile(auth.WithActor(t.Context(), auth.Actor{ID: "other"}), compiledSource)
+		other, err := c.compile(auth.WithActor(t.Context(), auth.Actor{ID: "other"}), compiledSource, dsl.NewResources())
 		require.NoError(t, err)
 		require.NotNil(t, other.document)
 		release()
 		for range maxWaiting {
 			require.NoError(t, <-done)
 		}
-		again, err := c.compile(busy, compiledSource)
+		again, err := c.compile(busy, compiledSource, dsl.NewResources())
 		require.NoError(t, err)
 		require.Same(t, other.document, again.document, "a document is compiled once")
 	})
@@ -61,11 +61,11 @@ func TestCompilationEndsWithItsCaller(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := c.compile(ctx, compiledSource)
+	_, err := c.compile(ctx, compiledSource, dsl.NewResources())
 	require.ErrorIs(t, err, context.Canceled)
 
 	c = newCompiler(dsl.DefaultLimits())
-	_, err = c.compile(ctx, compiledSource)
+	_, err = c.compile(ctx, compiledSource, dsl.NewResources())
 	require.ErrorIs(t, err, context.Canceled, "a free slot does not help")
 	require.Zero(t, c.cached.Len())
 }

@@ -1,7 +1,6 @@
 package workflow
 
 import (
-	"encoding/json"
 	"fmt"
 
 	"github.com/signalbox-dev/signalbox/dsl"
@@ -34,10 +33,4 @@ func documentError(what string, violations dsl.Violations) error {
 func NotPublished(name string) error {
 	return apperror.New(apperror.Refused, apperror.WorkflowNotPublished,
 		"workflow %q has no published version; publish its draft first (`signalbox workflow publish`)", name)
-}
-
-func versionDetail(v Version) json.RawMessage {
-	detail, _ := json.Marshal( //nolint:errchkjson // strings always encode
-		map[string]string{"version": v.Version, "hash": v.Hash})
-	return detail
 }

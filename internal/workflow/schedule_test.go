@@ -20,11 +20,12 @@ import (
 type publishing struct {
 	workflow.Store
 	version workflow.Version
+	entry   audit.Entry
 }
 
 func (p *publishing) Publish(_ context.Context, v workflow.Version, _ func(a, b string) bool,
-	_ audit.Entry) (workflow.Version, bool, error) {
-	p.version = v
+	e audit.Entry) (workflow.Version, bool, error) {
+	p.version, p.entry = v, e
 	return v, true, nil
 }
 
@@ -74,7 +75,7 @@ func TestPublishStoresTriggerAndTimer(t *testing.T) {
 				source = strings.Replace(source, "do:", "schedule: "+tt.schedule+"\ndo:", 1)
 			}
 			kept := &publishing{}
-			_, err := workflow.NewService(kept, kept, dsl.DefaultLimits(), time.Now).Publish(t.Context(), here, source, "ada")
+			_, err := workflow.NewService(kept, kept, dsl.DefaultLimits(), time.Now).Publish(t.Context(), here, workflow.Submission{Source: source}, "ada")
 			require.NoError(t, err)
 			if tt.spec == nil {
 				require.Nil(t, kept.version.Trigger)

@@ -28,22 +28,32 @@ type Projects interface {
 
 // Service checks, stores and finds definitions.
 type Service struct {
-	store    Store
-	projects Projects
-	limits   dsl.Limits
-	compiler *compiler
-	now      func() time.Time
-	secrets  secret.Provider // nil: publishing does not check secrets
+	store     Store
+	projects  Projects
+	limits    dsl.Limits
+	compiler  *compiler
+	resources *resources
+	now       func() time.Time
+	secrets   secret.Provider // nil: publishing does not check secrets
 }
 
 // NewService returns a service over a store, with the limits of documents.
 func NewService(store Store, projects Projects, limits dsl.Limits, now func() time.Time) *Service {
-	return &Service{store: store, projects: projects, limits: limits, compiler: newCompiler(limits), now: now}
+	return &Service{store: store, projects: projects, limits: limits, compiler: newCompiler(limits),
+		resources: newResources(store), now: now}
 }
 
 // SetSecretProvider makes publishing warn of secrets that the provider does not have. Call it before the service is
 // used.
 func (s *Service) SetSecretProvider(secrets secret.Provider) { s.secrets = secrets }
+
+// SetLoader makes the service read web resources. Without it, documents that refer to them are refused. Call it before
+// the service is used.
+func (s *Service) SetLoader(loader Loader) { s.resources.loader = loader }
+
+// SetFunctions makes the service find the functions of projects. Without it, there are none. Call it before the service
+// is used.
+func (s *Service) SetFunctions(functions Functions) { s.resources.functions = functions }
 
 // secretTimeout bounds the check of the secrets of one document.
 const secretTimeout = 3 * time.Second
@@ -83,9 +93,18 @@ type Checked struct {
 	Violations dsl.Violations
 }
 
-// Validate checks a document and stores nothing. Its error is that the document was not checked.
-func (s *Service) Validate(ctx context.Context, source string) (Checked, error) {
-	compiled, err := s.compiler.compile(ctx, source)
+// Validate checks a document and stores nothing. Its error is that the document was not checked. Web resources with an
+// authentication are not loaded, with a warning each.
+func (s *Service) Validate(ctx context.Context, projectName string, sub Submission) (Checked, error) {
+	return s.check(ctx, projectName, sub, toCheck)
+}
+
+func (s *Service) check(ctx context.Context, projectName string, sub Submission, why purpose) (Checked, error) {
+	if err := sub.checkFiles(); err != nil {
+		return Checked{}, err
+	}
+	source := sub.Source
+	compiled, err := s.compileSubmission(ctx, projectName, sub, why)
 	if err != nil {
 		return Checked{}, err
 	}
@@ -130,7 +149,7 @@ func (s *Service) unprotected(source string, doc *dsl.Document) (out dsl.Violati
 // InputSchema returns the JSON Schema of a version's input, in the order of its document; nil if it has none, and for a
 // document that the current parser rejects.
 func (s *Service) InputSchema(ctx context.Context, v Version) ([]byte, error) {
-	compiled, err := s.compiler.compile(ctx, v.Source)
+	compiled, err := s.compileVersion(ctx, v)
 	if err != nil || compiled.document == nil {
 		return nil, err
 	}
@@ -139,14 +158,15 @@ func (s *Service) InputSchema(ctx context.Context, v Version) ([]byte, error) {
 
 // SaveDraft stores a document as its workflow's draft, even with violations, as long as it is readable and names its
 // workflow.
-func (s *Service) SaveDraft(ctx context.Context, projectName, source string) (Workflow, dsl.Violations, error) {
+func (s *Service) SaveDraft(ctx context.Context, projectName string, sub Submission) (Workflow, dsl.Violations,
+	error) {
 	if _, err := s.projects.GetProject(ctx, projectName); err != nil {
 		return Workflow{}, nil, err
 	}
-	if err := s.checkSize(source); err != nil {
+	if err := s.checkSize(sub.Source); err != nil {
 		return Workflow{}, nil, err
 	}
-	c, err := s.Validate(ctx, source)
+	c, err := s.Validate(ctx, projectName, sub)
 	if err != nil {
 		return Workflow{}, nil, err
 	}
@@ -154,7 +174,7 @@ func (s *Service) SaveDraft(ctx context.Context, projectName, source string) (Wo
 		return Workflow{}, c.Violations,
 			documentError("a draft must at least name its workflow (document.namespace and document.name)", c.Violations)
 	}
-	d := Draft{Project: projectName, Workflow: c.Name, Source: source, SavedAt: s.now()}
+	d := Draft{Project: projectName, Workflow: c.Name, Source: sub.Source, SavedAt: s.now()}
 	if c.Document != nil {
 		d.Title, d.Summary = c.Document.Title, c.Document.Summary
 	}
@@ -171,15 +191,16 @@ type Published struct {
 	Violations dsl.Violations
 }
 
-// Publish makes a document an immutable version.
-func (s *Service) Publish(ctx context.Context, projectName, source, publisher string) (Published, error) {
+// Publish makes a document an immutable version, with the texts that it refers to.
+func (s *Service) Publish(ctx context.Context, projectName string, sub Submission, publisher string) (Published,
+	error) {
 	if _, err := s.projects.GetProject(ctx, projectName); err != nil {
 		return Published{}, err
 	}
-	if err := s.checkSize(source); err != nil {
+	if err := s.checkSize(sub.Source); err != nil {
 		return Published{}, err
 	}
-	c, err := s.Validate(ctx, source)
+	c, err := s.check(ctx, projectName, sub, toPublish)
 	if err != nil {
 		return Published{}, err
 	}
@@ -190,8 +211,9 @@ func (s *Service) Publish(ctx context.Context, projectName, source, publisher st
 	v := Version{
 		Project: projectName, Workflow: c.Name, Version: c.Version,
 		Hash: c.Document.Hash(), Title: c.Document.Title, Summary: c.Document.Summary,
-		Source: source, Canonical: c.Document.Canonical(), Publisher: publisher, PublishedAt: s.now(),
+		Source: sub.Source, Canonical: c.Document.Canonical(), Publisher: publisher, PublishedAt: s.now(),
 	}
+	v.Resources = pinned(c.Document, v.PublishedAt)
 	if v.Trigger, v.Timer, err = startedBy(projectName, c.Document); err != nil {
 		return Published{Violations: c.Violations}, err
 	}
@@ -215,7 +237,7 @@ func (s *Service) PublishDraft(ctx context.Context, projectName, name, publisher
 	if err != nil {
 		return Published{}, err
 	}
-	return s.Publish(ctx, projectName, d.Source, publisher)
+	return s.Publish(ctx, projectName, Submission{Source: d.Source}, publisher)
 }
 
 // Get returns a workflow by its full or short name.
@@ -295,24 +317,28 @@ func (s *Service) Graph(ctx context.Context, projectName, name, version string, 
 		return VersionGraph{}, err
 	}
 	out := VersionGraph{Workflow: w.Name}
-	var source, what string
+	var (
+		compiled compilation
+		what     string
+	)
 	if draft || version == "" && w.LatestVersion == "" {
 		d, err := s.store.GetDraft(ctx, projectName, w.Name)
 		if err != nil {
 			return VersionGraph{}, err
 		}
-		source, what = d.Source, fmt.Sprintf("the draft of workflow %q has no graph until it is valid", w.Name)
+		what = fmt.Sprintf("the draft of workflow %q has no graph until it is valid", w.Name)
+		if compiled, err = s.compileSubmission(ctx, projectName, Submission{Source: d.Source}, toCheck); err != nil {
+			return VersionGraph{}, err
+		}
 	} else {
 		v, err := s.GetVersion(ctx, projectName, w.Name, version)
 		if err != nil {
 			return VersionGraph{}, err
 		}
-		out.Version = v.Version
-		source, what = v.Source, fmt.Sprintf("version %s of workflow %q cannot be read", v.Version, w.Name)
-	}
-	compiled, err := s.compiler.compile(ctx, source)
-	if err != nil {
-		return VersionGraph{}, err
+		out.Version, what = v.Version, fmt.Sprintf("version %s of workflow %q cannot be read", v.Version, w.Name)
+		if compiled, err = s.compileVersion(ctx, v); err != nil {
+			return VersionGraph{}, err
+		}
 	}
 	if compiled.document == nil {
 		return VersionGraph{}, documentError(what, compiled.violations)

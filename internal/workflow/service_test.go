@@ -66,7 +66,7 @@ func (b *bench) tick() time.Time {
 
 func (b *bench) publish(t *testing.T, name, version string) workflow.Published {
 	t.Helper()
-	p, err := b.Publish(b.ctx, here, document(name, version, "1"), "ada")
+	p, err := b.Publish(b.ctx, here, workflow.Submission{Source: document(name, version, "1")}, "ada")
 	require.NoError(t, err)
 	return p
 }
@@ -104,7 +104,7 @@ func TestDrafts(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	source := document(hello, "1.0.0", "1")
-	w, violations, err := b.SaveDraft(b.ctx, here, source)
+	w, violations, err := b.SaveDraft(b.ctx, here, workflow.Submission{Source: source})
 	require.NoError(t, err)
 	require.Empty(t, violations)
 	require.Equal(t, []any{hello, workflow.StateDraft, true, "T1", ""},
@@ -115,7 +115,7 @@ func TestDrafts(t *testing.T) {
 
 	// A draft may have violations, as long as it names its workflow.
 	wrong := strings.Replace(source, "set:", "sett:", 1)
-	w, violations, err = b.SaveDraft(b.ctx, here, wrong)
+	w, violations, err = b.SaveDraft(b.ctx, here, workflow.Submission{Source: wrong})
 	require.NoError(t, err)
 	require.Equal(t, hello, w.Name)
 	require.NotEmpty(t, violations)
@@ -124,13 +124,13 @@ func TestDrafts(t *testing.T) {
 	require.Equal(t, wrong, d.Source)
 
 	for name, bad := range map[string]string{"nameless": "do: []", "no YAML": "document: [", "empty": ""} {
-		_, violations, err = b.SaveDraft(b.ctx, here, bad)
+		_, violations, err = b.SaveDraft(b.ctx, here, workflow.Submission{Source: bad})
 		requireError(t, err, apperror.Invalid, apperror.InvalidDocument, "a draft must at least name its workflow")
 		require.NotEmpty(t, violations, name)
 	}
-	_, _, err = b.SaveDraft(b.ctx, "none", source)
+	_, _, err = b.SaveDraft(b.ctx, "none", workflow.Submission{Source: source})
 	requireError(t, err, apperror.NotFound, apperror.ProjectNotFound, `"none"`)
-	_, _, err = b.SaveDraft(b.ctx, here, source+strings.Repeat("#", 4<<10))
+	_, _, err = b.SaveDraft(b.ctx, here, workflow.Submission{Source: source + strings.Repeat("#", 4<<10)})
 	requireError(t, err, apperror.Exhausted, apperror.DefinitionTooLarge, "4096")
 	require.Equal(t, []string{"workflow.save_draft " + hello, "workflow.save_draft " + hello}, b.actions(t),
 		"refused calls are not audited")
@@ -140,7 +140,7 @@ func TestPublish(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	source := document(hello, "1.0.0", "1")
-	first, err := b.Publish(b.ctx, here, source, "ada")
+	first, err := b.Publish(b.ctx, here, workflow.Submission{Source: source}, "ada")
 	require.NoError(t, err)
 	require.True(t, first.Created)
 	require.Equal(t, []string{"1.0.0", workflow.StatePublished},
@@ -151,19 +151,19 @@ func TestPublish(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, string(doc.Canonical()), string(canonical))
 
-	again, err := b.Publish(b.ctx, here, "# only a comment\n"+source, "grace")
+	again, err := b.Publish(b.ctx, here, workflow.Submission{Source: "# only a comment\n" + source}, "grace")
 	require.NoError(t, err)
 	require.False(t, again.Created, "the same content is the same version")
 	require.Equal(t, "ada", again.Version.Publisher)
 
-	_, err = b.Publish(b.ctx, here, document(hello, "1.0.0", "2"), "ada")
+	_, err = b.Publish(b.ctx, here, workflow.Submission{Source: document(hello, "1.0.0", "2")}, "ada")
 	requireError(t, err, apperror.Exists, apperror.VersionTaken, "1.0.0")
 	v, err := b.GetVersion(b.ctx, here, hello, "1.0.0")
 	require.NoError(t, err)
 	require.Equal(t, source, v.Source, "a published version does not change")
-	_, err = b.Publish(b.ctx, "none", source, "ada")
+	_, err = b.Publish(b.ctx, "none", workflow.Submission{Source: source}, "ada")
 	requireError(t, err, apperror.NotFound, apperror.ProjectNotFound, `"none"`)
-	_, err = b.Publish(b.ctx, here, source+strings.Repeat("#", 4<<10), "ada")
+	_, err = b.Publish(b.ctx, here, workflow.Submission{Source: source + strings.Repeat("#", 4<<10)}, "ada")
 	requireError(t, err, apperror.Exhausted, apperror.DefinitionTooLarge, "workflows.max_definition_bytes")
 	require.Equal(t, []string{"workflow.publish " + hello}, b.actions(t))
 }
@@ -172,7 +172,7 @@ func TestPublishReportsEveryViolation(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	source := strings.Replace(document(hello, "one", "1"), "set:", "sett:", 1)
-	p, err := b.Publish(b.ctx, here, source, "ada")
+	p, err := b.Publish(b.ctx, here, workflow.Submission{Source: source}, "ada")
 	requireError(t, err, apperror.Invalid, apperror.InvalidDocument, "the document cannot be published: ")
 	f, _ := apperror.From(err)
 	errors := 0
@@ -209,7 +209,7 @@ func TestPublishWarnsOfMissingSecrets(t *testing.T) {
 	source := strings.Replace(document("ns/hello", "1.0.0", "1"), "do:", "use: {secrets: [known, gone, unknown]}\ndo:\n"+
 		"  - c: {call: http, with: {method: get, endpoint: http://x, headers: {A: '${ $secrets.known + $secrets.gone + "+
 		"$secrets.unknown }'}}}", 1)
-	p, err := b.Publish(b.ctx, here, source, "ada")
+	p, err := b.Publish(b.ctx, here, workflow.Submission{Source: source}, "ada")
 	require.NoError(t, err)
 	require.True(t, p.Created)
 	require.Len(t, p.Violations, 2)
@@ -228,7 +228,7 @@ func TestSensitivePathsWithoutValuesAreRefused(t *testing.T) {
 	b := newBench(t)
 	source := strings.Replace(document(hello, "1.0.0", "1"), "}\ndo:",
 		", metadata: {sensitive: [\n    /input/card,\n    card.cvv]}}\ndo:", 1)
-	checked, err := b.Validate(b.ctx, source)
+	checked, err := b.Validate(b.ctx, here, workflow.Submission{Source: source})
 	require.NoError(t, err)
 	require.Nil(t, checked.Document)
 	require.Equal(t, hello, checked.Name)
@@ -238,16 +238,16 @@ func TestSensitivePathsWithoutValuesAreRefused(t *testing.T) {
 	before, _, _ := strings.Cut(source, "card.cvv")
 	line := strings.Count(before, "\n") + 1
 	require.Equal(t, dsl.Pos{Line: line, Column: 5}, p.Pos)
-	_, err = b.Publish(b.ctx, here, source, "ada")
+	_, err = b.Publish(b.ctx, here, workflow.Submission{Source: source}, "ada")
 	requireError(t, err, apperror.Invalid, apperror.InvalidDocument, `"card.cvv" does not point into an input or output`)
-	_, err = b.Publish(b.ctx, here, strings.Replace(source, "card.cvv", "/output/cvv", 1), "ada")
+	_, err = b.Publish(b.ctx, here, workflow.Submission{Source: strings.Replace(source, "card.cvv", "/output/cvv", 1)}, "ada")
 	require.NoError(t, err)
 }
 
 func TestPublishDraft(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	_, _, err := b.SaveDraft(b.ctx, here, document(hello, "1.0.0", "1"))
+	_, _, err := b.SaveDraft(b.ctx, here, workflow.Submission{Source: document(hello, "1.0.0", "1")})
 	require.NoError(t, err)
 	_, err = b.GetVersion(b.ctx, here, hello, "")
 	requireError(t, err, apperror.Refused, apperror.WorkflowNotPublished, "signalbox workflow publish")
@@ -261,7 +261,7 @@ func TestPublishDraft(t *testing.T) {
 	_, err = b.PublishDraft(b.ctx, here, "hello", "ada")
 	requireError(t, err, apperror.NotFound, apperror.DraftNotFound, hello)
 
-	_, _, err = b.SaveDraft(b.ctx, here, strings.Replace(document(hello, "1.1.0", "1"), "set:", "sett:", 1))
+	_, _, err = b.SaveDraft(b.ctx, here, workflow.Submission{Source: strings.Replace(document(hello, "1.1.0", "1"), "set:", "sett:", 1)})
 	require.NoError(t, err)
 	_, err = b.PublishDraft(b.ctx, here, hello, "ada")
 	requireError(t, err, apperror.Invalid, apperror.InvalidDocument, "cannot be published")
@@ -279,15 +279,16 @@ func TestGraph(t *testing.T) {
 		}
 		return g.Workflow + "@" + g.Version + ": " + strings.Join(out, ", ")
 	}
-	_, _, err := b.SaveDraft(b.ctx, here, document(hello, "1.0.0", "1"))
+	_, _, err := b.SaveDraft(b.ctx, here, workflow.Submission{Source: document(hello, "1.0.0", "1")})
 	require.NoError(t, err)
 	g, err := b.Graph(b.ctx, here, "hello", "", false)
 	require.NoError(t, err)
 	require.Equal(t, "examples/hello@: start, /do/0/a n, end", labels(g), "nothing is published")
 
 	b.publish(t, hello, "1.0.0")
-	_, err = b.Publish(b.ctx, here,
-		strings.Replace(document(hello, "1.1.0", "1"), "a: {set: {n: 1}}", "b: {wait: PT1M}", 1), "ada")
+	_, err = b.Publish(b.ctx, here, workflow.Submission{
+		Source: strings.Replace(document(hello, "1.1.0", "1"), "a: {set: {n: 1}}", "b: {wait: PT1M}", 1),
+	}, "ada")
 	require.NoError(t, err)
 	g, err = b.Graph(b.ctx, here, hello, "", false)
 	require.NoError(t, err)
@@ -302,7 +303,7 @@ func TestGraph(t *testing.T) {
 	requireError(t, err, apperror.NotFound, apperror.DraftNotFound, hello)
 	_, err = b.Graph(b.ctx, here, "nope", "", false)
 	requireError(t, err, apperror.NotFound, apperror.WorkflowNotFound, "nope")
-	_, _, err = b.SaveDraft(b.ctx, here, strings.Replace(document(hello, "1.2.0", "1"), "set:", "sett:", 1))
+	_, _, err = b.SaveDraft(b.ctx, here, workflow.Submission{Source: strings.Replace(document(hello, "1.2.0", "1"), "set:", "sett:", 1)})
 	require.NoError(t, err)
 	_, err = b.Graph(b.ctx, here, hello, "", true)
 	requireError(t, err, apperror.Invalid, apperror.InvalidDocument, "has no graph until it is valid")
@@ -446,7 +447,7 @@ func TestList(t *testing.T) {
 	b.publish(t, "b/two", "1.0.0")
 	_, err := b.SetPaused(b.ctx, here, "two", true, "")
 	require.NoError(t, err)
-	_, _, err = b.SaveDraft(b.ctx, here, document("c/three", "1.0.0", "1"))
+	_, _, err = b.SaveDraft(b.ctx, here, workflow.Submission{Source: document("c/three", "1.0.0", "1")})
 	require.NoError(t, err)
 	for _, tt := range []struct {
 		filter workflow.Filter
@@ -479,15 +480,15 @@ func TestList(t *testing.T) {
 func TestValidateStoresNothing(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	c, err := b.Validate(b.ctx, document(hello, "1.0.0", "1"))
+	c, err := b.Validate(b.ctx, here, workflow.Submission{Source: document(hello, "1.0.0", "1")})
 	require.NoError(t, err)
 	require.Equal(t, []string{hello, "1.0.0"}, []string{c.Name, c.Version})
 	require.NotNil(t, c.Document)
-	c, err = b.Validate(b.ctx, strings.Replace(document(hello, "1.0.0", "1"), "set:", "sett:", 1))
+	c, err = b.Validate(b.ctx, here, workflow.Submission{Source: strings.Replace(document(hello, "1.0.0", "1"), "set:", "sett:", 1)})
 	require.NoError(t, err)
 	require.Equal(t, []string{hello, "1.0.0"}, []string{c.Name, c.Version}, "name and version are reported where readable")
 	require.Nil(t, c.Document)
-	c, err = b.Validate(b.ctx, "")
+	c, err = b.Validate(b.ctx, here, workflow.Submission{Source: ""})
 	require.NoError(t, err)
 	require.Empty(t, c.Name)
 	require.NotEmpty(t, c.Violations)

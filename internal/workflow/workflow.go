@@ -67,6 +67,8 @@ type Version struct {
 	Source string
 	// Canonical is the form that runs execute.
 	Canonical []byte
+	// Resources are the texts that the document refers to, by URI. Lists of versions have none.
+	Resources []Resource
 	// Trigger and Timer start the workflow while this is its newest version: the JSON of event.Spec and of
 	// event.TimerSpec, nil where there is none.
 	Trigger     json.RawMessage
@@ -131,4 +133,6 @@ type Store interface {
 	DeleteWorkflow(ctx context.Context, project, name string, e audit.Entry) error
 	// Document returns the canonical form with this hash; documents are never deleted.
 	Document(ctx context.Context, hash string) ([]byte, error)
+	// Resources returns the contents of resources of published versions by their hashes; they are never deleted.
+	Resources(ctx context.Context, hashes []string) (map[string][]byte, error)
 }

@@ -371,7 +371,7 @@ type WorkflowVersion struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Version, as in the document.
 	Version string `protobuf:"bytes,1,opt,name=version,proto3" json:"version,omitempty"`
-	// SHA-256 over the canonical form, as "sha256:…".
+	// SHA-256 over the canonical form and the contents of the resources, as "sha256:…".
 	Hash string `protobuf:"bytes,2,opt,name=hash,proto3" json:"hash,omitempty"`
 	// The actor that published the version.
 	Publisher   string                 `protobuf:"bytes,3,opt,name=publisher,proto3" json:"publisher,omitempty"`
@@ -379,7 +379,10 @@ type WorkflowVersion struct {
 	// The document as it was submitted. Set only if one version is requested.
 	Source string `protobuf:"bytes,5,opt,name=source,proto3" json:"source,omitempty"`
 	// JSON Schema of the input, if the document has one. Set only if one version is requested.
-	InputSchema   *JsonValue `protobuf:"bytes,6,opt,name=input_schema,json=inputSchema,proto3" json:"input_schema,omitempty"`
+	InputSchema *JsonValue `protobuf:"bytes,6,opt,name=input_schema,json=inputSchema,proto3" json:"input_schema,omitempty"`
+	// The texts outside the document that it refers to, by URI. Set only if one version is requested, and in the response
+	// to its publication.
+	Resources     []*Resource `protobuf:"bytes,7,rep,name=resources,proto3" json:"resources,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -456,18 +459,101 @@ func (x *WorkflowVersion) GetInputSchema() *JsonValue {
 	return nil
 }
 
+func (x *WorkflowVersion) GetResources() []*Resource {
+	if x != nil {
+		return x.Resources
+	}
+	return nil
+}
+
+// Resource is a text outside a document that the document refers to, as it was when the version was published.
+type Resource struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its address; its path relative to the folder of the document; or name:version@default for a function of the
+	// project.
+	Uri string `protobuf:"bytes,1,opt,name=uri,proto3" json:"uri,omitempty"`
+	// SHA-256 over its content, as "sha256:…".
+	Hash string `protobuf:"bytes,2,opt,name=hash,proto3" json:"hash,omitempty"`
+	// Number of bytes.
+	Size int64 `protobuf:"varint,3,opt,name=size,proto3" json:"size,omitempty"`
+	// Time at which it was read.
+	LoadTime      *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=load_time,json=loadTime,proto3" json:"load_time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Resource) Reset() {
+	*x = Resource{}
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Resource) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Resource) ProtoMessage() {}
+
+func (x *Resource) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Resource.ProtoReflect.Descriptor instead.
+func (*Resource) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *Resource) GetUri() string {
+	if x != nil {
+		return x.Uri
+	}
+	return ""
+}
+
+func (x *Resource) GetHash() string {
+	if x != nil {
+		return x.Hash
+	}
+	return ""
+}
+
+func (x *Resource) GetSize() int64 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
+}
+
+func (x *Resource) GetLoadTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.LoadTime
+	}
+	return nil
+}
+
 type ValidateWorkflowRequest struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Project string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
 	// The document: YAML or JSON.
-	Source        string `protobuf:"bytes,2,opt,name=source,proto3" json:"source,omitempty"`
+	Source string `protobuf:"bytes,2,opt,name=source,proto3" json:"source,omitempty"`
+	// The files that the document refers to, by their paths relative to its folder.
+	Files         map[string]string `protobuf:"bytes,3,rep,name=files,proto3" json:"files,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ValidateWorkflowRequest) Reset() {
 	*x = ValidateWorkflowRequest{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[4]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -479,7 +565,7 @@ func (x *ValidateWorkflowRequest) String() string {
 func (*ValidateWorkflowRequest) ProtoMessage() {}
 
 func (x *ValidateWorkflowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[4]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -492,7 +578,7 @@ func (x *ValidateWorkflowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ValidateWorkflowRequest.ProtoReflect.Descriptor instead.
 func (*ValidateWorkflowRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{4}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ValidateWorkflowRequest) GetProject() string {
@@ -509,14 +595,22 @@ func (x *ValidateWorkflowRequest) GetSource() string {
 	return ""
 }
 
+func (x *ValidateWorkflowRequest) GetFiles() map[string]string {
+	if x != nil {
+		return x.Files
+	}
+	return nil
+}
+
 type ValidateWorkflowResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Whether the document could be published.
 	Valid      bool         `protobuf:"varint,1,opt,name=valid,proto3" json:"valid,omitempty"`
 	Violations []*Violation `protobuf:"bytes,2,rep,name=violations,proto3" json:"violations,omitempty"`
 	// Name of the workflow in the document; empty if it could not be read.
-	Workflow      string `protobuf:"bytes,3,opt,name=workflow,proto3" json:"workflow,omitempty"`
-	Version       string `protobuf:"bytes,4,opt,name=version,proto3" json:"version,omitempty"`
+	Workflow string `protobuf:"bytes,3,opt,name=workflow,proto3" json:"workflow,omitempty"`
+	Version  string `protobuf:"bytes,4,opt,name=version,proto3" json:"version,omitempty"`
+	// Hash that the version would have. Empty if resources were not read.
 	Hash          string `protobuf:"bytes,5,opt,name=hash,proto3" json:"hash,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -524,7 +618,7 @@ type ValidateWorkflowResponse struct {
 
 func (x *ValidateWorkflowResponse) Reset() {
 	*x = ValidateWorkflowResponse{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[5]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -536,7 +630,7 @@ func (x *ValidateWorkflowResponse) String() string {
 func (*ValidateWorkflowResponse) ProtoMessage() {}
 
 func (x *ValidateWorkflowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[5]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -549,7 +643,7 @@ func (x *ValidateWorkflowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ValidateWorkflowResponse.ProtoReflect.Descriptor instead.
 func (*ValidateWorkflowResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{5}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ValidateWorkflowResponse) GetValid() bool {
@@ -588,16 +682,18 @@ func (x *ValidateWorkflowResponse) GetHash() string {
 }
 
 type SaveDraftRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Project       string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
-	Source        string                 `protobuf:"bytes,2,opt,name=source,proto3" json:"source,omitempty"`
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Project string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
+	Source  string                 `protobuf:"bytes,2,opt,name=source,proto3" json:"source,omitempty"`
+	// The files that the document refers to, by their paths relative to its folder. They are checked and not stored.
+	Files         map[string]string `protobuf:"bytes,3,rep,name=files,proto3" json:"files,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SaveDraftRequest) Reset() {
 	*x = SaveDraftRequest{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[6]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -609,7 +705,7 @@ func (x *SaveDraftRequest) String() string {
 func (*SaveDraftRequest) ProtoMessage() {}
 
 func (x *SaveDraftRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[6]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -622,7 +718,7 @@ func (x *SaveDraftRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SaveDraftRequest.ProtoReflect.Descriptor instead.
 func (*SaveDraftRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{6}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *SaveDraftRequest) GetProject() string {
@@ -639,6 +735,13 @@ func (x *SaveDraftRequest) GetSource() string {
 	return ""
 }
 
+func (x *SaveDraftRequest) GetFiles() map[string]string {
+	if x != nil {
+		return x.Files
+	}
+	return nil
+}
+
 type SaveDraftResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Workflow      *Workflow              `protobuf:"bytes,1,opt,name=workflow,proto3" json:"workflow,omitempty"`
@@ -649,7 +752,7 @@ type SaveDraftResponse struct {
 
 func (x *SaveDraftResponse) Reset() {
 	*x = SaveDraftResponse{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[7]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -661,7 +764,7 @@ func (x *SaveDraftResponse) String() string {
 func (*SaveDraftResponse) ProtoMessage() {}
 
 func (x *SaveDraftResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[7]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -674,7 +777,7 @@ func (x *SaveDraftResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SaveDraftResponse.ProtoReflect.Descriptor instead.
 func (*SaveDraftResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{7}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *SaveDraftResponse) GetWorkflow() *Workflow {
@@ -697,14 +800,16 @@ type PublishWorkflowRequest struct {
 	// The document. Empty: the stored draft of `workflow` is published.
 	Source string `protobuf:"bytes,2,opt,name=source,proto3" json:"source,omitempty"`
 	// Workflow whose draft is published; only with an empty source.
-	Workflow      string `protobuf:"bytes,3,opt,name=workflow,proto3" json:"workflow,omitempty"`
+	Workflow string `protobuf:"bytes,3,opt,name=workflow,proto3" json:"workflow,omitempty"`
+	// The files that the document refers to, by their paths relative to its folder.
+	Files         map[string]string `protobuf:"bytes,4,rep,name=files,proto3" json:"files,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *PublishWorkflowRequest) Reset() {
 	*x = PublishWorkflowRequest{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[8]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -716,7 +821,7 @@ func (x *PublishWorkflowRequest) String() string {
 func (*PublishWorkflowRequest) ProtoMessage() {}
 
 func (x *PublishWorkflowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[8]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -729,7 +834,7 @@ func (x *PublishWorkflowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PublishWorkflowRequest.ProtoReflect.Descriptor instead.
 func (*PublishWorkflowRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{8}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *PublishWorkflowRequest) GetProject() string {
@@ -753,6 +858,13 @@ func (x *PublishWorkflowRequest) GetWorkflow() string {
 	return ""
 }
 
+func (x *PublishWorkflowRequest) GetFiles() map[string]string {
+	if x != nil {
+		return x.Files
+	}
+	return nil
+}
+
 type PublishWorkflowResponse struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	Workflow *Workflow              `protobuf:"bytes,1,opt,name=workflow,proto3" json:"workflow,omitempty"`
@@ -766,7 +878,7 @@ type PublishWorkflowResponse struct {
 
 func (x *PublishWorkflowResponse) Reset() {
 	*x = PublishWorkflowResponse{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[9]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -778,7 +890,7 @@ func (x *PublishWorkflowResponse) String() string {
 func (*PublishWorkflowResponse) ProtoMessage() {}
 
 func (x *PublishWorkflowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[9]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -791,7 +903,7 @@ func (x *PublishWorkflowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PublishWorkflowResponse.ProtoReflect.Descriptor instead.
 func (*PublishWorkflowResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{9}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *PublishWorkflowResponse) GetWorkflow() *Workflow {
@@ -842,7 +954,7 @@ type ListWorkflowsRequest struct {
 
 func (x *ListWorkflowsRequest) Reset() {
 	*x = ListWorkflowsRequest{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[10]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -854,7 +966,7 @@ func (x *ListWorkflowsRequest) String() string {
 func (*ListWorkflowsRequest) ProtoMessage() {}
 
 func (x *ListWorkflowsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[10]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -867,7 +979,7 @@ func (x *ListWorkflowsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWorkflowsRequest.ProtoReflect.Descriptor instead.
 func (*ListWorkflowsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{10}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ListWorkflowsRequest) GetProject() string {
@@ -930,7 +1042,7 @@ type ListWorkflowsResponse struct {
 
 func (x *ListWorkflowsResponse) Reset() {
 	*x = ListWorkflowsResponse{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[11]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -942,7 +1054,7 @@ func (x *ListWorkflowsResponse) String() string {
 func (*ListWorkflowsResponse) ProtoMessage() {}
 
 func (x *ListWorkflowsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[11]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -955,7 +1067,7 @@ func (x *ListWorkflowsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWorkflowsResponse.ProtoReflect.Descriptor instead.
 func (*ListWorkflowsResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{11}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ListWorkflowsResponse) GetWorkflows() []*Workflow {
@@ -987,7 +1099,7 @@ type FindWorkflowsRequest struct {
 
 func (x *FindWorkflowsRequest) Reset() {
 	*x = FindWorkflowsRequest{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[12]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -999,7 +1111,7 @@ func (x *FindWorkflowsRequest) String() string {
 func (*FindWorkflowsRequest) ProtoMessage() {}
 
 func (x *FindWorkflowsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[12]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1012,7 +1124,7 @@ func (x *FindWorkflowsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindWorkflowsRequest.ProtoReflect.Descriptor instead.
 func (*FindWorkflowsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{12}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *FindWorkflowsRequest) GetPageSize() int32 {
@@ -1054,7 +1166,7 @@ type FindWorkflowsResponse struct {
 
 func (x *FindWorkflowsResponse) Reset() {
 	*x = FindWorkflowsResponse{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[13]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1066,7 +1178,7 @@ func (x *FindWorkflowsResponse) String() string {
 func (*FindWorkflowsResponse) ProtoMessage() {}
 
 func (x *FindWorkflowsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[13]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1079,7 +1191,7 @@ func (x *FindWorkflowsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindWorkflowsResponse.ProtoReflect.Descriptor instead.
 func (*FindWorkflowsResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{13}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *FindWorkflowsResponse) GetWorkflows() []*Workflow {
@@ -1113,7 +1225,7 @@ type GetWorkflowRequest struct {
 
 func (x *GetWorkflowRequest) Reset() {
 	*x = GetWorkflowRequest{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[14]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1125,7 +1237,7 @@ func (x *GetWorkflowRequest) String() string {
 func (*GetWorkflowRequest) ProtoMessage() {}
 
 func (x *GetWorkflowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[14]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1138,7 +1250,7 @@ func (x *GetWorkflowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetWorkflowRequest.ProtoReflect.Descriptor instead.
 func (*GetWorkflowRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{14}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *GetWorkflowRequest) GetProject() string {
@@ -1191,7 +1303,7 @@ type GetWorkflowResponse struct {
 
 func (x *GetWorkflowResponse) Reset() {
 	*x = GetWorkflowResponse{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[15]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1203,7 +1315,7 @@ func (x *GetWorkflowResponse) String() string {
 func (*GetWorkflowResponse) ProtoMessage() {}
 
 func (x *GetWorkflowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[15]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1216,7 +1328,7 @@ func (x *GetWorkflowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetWorkflowResponse.ProtoReflect.Descriptor instead.
 func (*GetWorkflowResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{15}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *GetWorkflowResponse) GetWorkflow() *Workflow {
@@ -1262,7 +1374,7 @@ type GetWorkflowGridRequest struct {
 
 func (x *GetWorkflowGridRequest) Reset() {
 	*x = GetWorkflowGridRequest{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[16]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1274,7 +1386,7 @@ func (x *GetWorkflowGridRequest) String() string {
 func (*GetWorkflowGridRequest) ProtoMessage() {}
 
 func (x *GetWorkflowGridRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[16]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1287,7 +1399,7 @@ func (x *GetWorkflowGridRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetWorkflowGridRequest.ProtoReflect.Descriptor instead.
 func (*GetWorkflowGridRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{16}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *GetWorkflowGridRequest) GetProject() string {
@@ -1333,7 +1445,7 @@ type GetWorkflowGridResponse struct {
 
 func (x *GetWorkflowGridResponse) Reset() {
 	*x = GetWorkflowGridResponse{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[17]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1345,7 +1457,7 @@ func (x *GetWorkflowGridResponse) String() string {
 func (*GetWorkflowGridResponse) ProtoMessage() {}
 
 func (x *GetWorkflowGridResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[17]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1358,7 +1470,7 @@ func (x *GetWorkflowGridResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetWorkflowGridResponse.ProtoReflect.Descriptor instead.
 func (*GetWorkflowGridResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{17}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *GetWorkflowGridResponse) GetTasks() []*GridTask {
@@ -1397,7 +1509,7 @@ type GridTask struct {
 
 func (x *GridTask) Reset() {
 	*x = GridTask{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[18]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1409,7 +1521,7 @@ func (x *GridTask) String() string {
 func (*GridTask) ProtoMessage() {}
 
 func (x *GridTask) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[18]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1422,7 +1534,7 @@ func (x *GridTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GridTask.ProtoReflect.Descriptor instead.
 func (*GridTask) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{18}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *GridTask) GetPointer() string {
@@ -1464,7 +1576,7 @@ type GridRun struct {
 
 func (x *GridRun) Reset() {
 	*x = GridRun{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[19]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1476,7 +1588,7 @@ func (x *GridRun) String() string {
 func (*GridRun) ProtoMessage() {}
 
 func (x *GridRun) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[19]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1489,7 +1601,7 @@ func (x *GridRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GridRun.ProtoReflect.Descriptor instead.
 func (*GridRun) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{19}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *GridRun) GetId() string {
@@ -1554,7 +1666,7 @@ type GridCell struct {
 
 func (x *GridCell) Reset() {
 	*x = GridCell{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[20]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1566,7 +1678,7 @@ func (x *GridCell) String() string {
 func (*GridCell) ProtoMessage() {}
 
 func (x *GridCell) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[20]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1579,7 +1691,7 @@ func (x *GridCell) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GridCell.ProtoReflect.Descriptor instead.
 func (*GridCell) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{20}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *GridCell) GetRun() int32 {
@@ -1650,7 +1762,7 @@ type WorkflowTimer struct {
 
 func (x *WorkflowTimer) Reset() {
 	*x = WorkflowTimer{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[21]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1662,7 +1774,7 @@ func (x *WorkflowTimer) String() string {
 func (*WorkflowTimer) ProtoMessage() {}
 
 func (x *WorkflowTimer) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[21]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1675,7 +1787,7 @@ func (x *WorkflowTimer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkflowTimer.ProtoReflect.Descriptor instead.
 func (*WorkflowTimer) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{21}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *WorkflowTimer) GetCron() string {
@@ -1746,7 +1858,7 @@ type ListVersionsRequest struct {
 
 func (x *ListVersionsRequest) Reset() {
 	*x = ListVersionsRequest{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[22]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1758,7 +1870,7 @@ func (x *ListVersionsRequest) String() string {
 func (*ListVersionsRequest) ProtoMessage() {}
 
 func (x *ListVersionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[22]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1771,7 +1883,7 @@ func (x *ListVersionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListVersionsRequest.ProtoReflect.Descriptor instead.
 func (*ListVersionsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{22}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ListVersionsRequest) GetProject() string {
@@ -1812,7 +1924,7 @@ type ListVersionsResponse struct {
 
 func (x *ListVersionsResponse) Reset() {
 	*x = ListVersionsResponse{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[23]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1824,7 +1936,7 @@ func (x *ListVersionsResponse) String() string {
 func (*ListVersionsResponse) ProtoMessage() {}
 
 func (x *ListVersionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[23]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1837,7 +1949,7 @@ func (x *ListVersionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListVersionsResponse.ProtoReflect.Descriptor instead.
 func (*ListVersionsResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{23}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ListVersionsResponse) GetVersions() []*WorkflowVersion {
@@ -1868,7 +1980,7 @@ type DiffVersionsRequest struct {
 
 func (x *DiffVersionsRequest) Reset() {
 	*x = DiffVersionsRequest{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[24]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1880,7 +1992,7 @@ func (x *DiffVersionsRequest) String() string {
 func (*DiffVersionsRequest) ProtoMessage() {}
 
 func (x *DiffVersionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[24]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1893,7 +2005,7 @@ func (x *DiffVersionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffVersionsRequest.ProtoReflect.Descriptor instead.
 func (*DiffVersionsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{24}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *DiffVersionsRequest) GetProject() string {
@@ -1934,7 +2046,7 @@ type DiffVersionsResponse struct {
 
 func (x *DiffVersionsResponse) Reset() {
 	*x = DiffVersionsResponse{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[25]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1946,7 +2058,7 @@ func (x *DiffVersionsResponse) String() string {
 func (*DiffVersionsResponse) ProtoMessage() {}
 
 func (x *DiffVersionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[25]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1959,7 +2071,7 @@ func (x *DiffVersionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffVersionsResponse.ProtoReflect.Descriptor instead.
 func (*DiffVersionsResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{25}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *DiffVersionsResponse) GetUnified() string {
@@ -1984,7 +2096,7 @@ type GetVersionGraphRequest struct {
 
 func (x *GetVersionGraphRequest) Reset() {
 	*x = GetVersionGraphRequest{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[26]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1996,7 +2108,7 @@ func (x *GetVersionGraphRequest) String() string {
 func (*GetVersionGraphRequest) ProtoMessage() {}
 
 func (x *GetVersionGraphRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[26]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2009,7 +2121,7 @@ func (x *GetVersionGraphRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetVersionGraphRequest.ProtoReflect.Descriptor instead.
 func (*GetVersionGraphRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{26}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *GetVersionGraphRequest) GetProject() string {
@@ -2058,7 +2170,7 @@ type GetVersionGraphResponse struct {
 
 func (x *GetVersionGraphResponse) Reset() {
 	*x = GetVersionGraphResponse{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[27]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2070,7 +2182,7 @@ func (x *GetVersionGraphResponse) String() string {
 func (*GetVersionGraphResponse) ProtoMessage() {}
 
 func (x *GetVersionGraphResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[27]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2083,7 +2195,7 @@ func (x *GetVersionGraphResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetVersionGraphResponse.ProtoReflect.Descriptor instead.
 func (*GetVersionGraphResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{27}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *GetVersionGraphResponse) GetWorkflow() string {
@@ -2137,7 +2249,7 @@ type GraphNode struct {
 
 func (x *GraphNode) Reset() {
 	*x = GraphNode{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[28]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2149,7 +2261,7 @@ func (x *GraphNode) String() string {
 func (*GraphNode) ProtoMessage() {}
 
 func (x *GraphNode) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[28]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2162,7 +2274,7 @@ func (x *GraphNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GraphNode.ProtoReflect.Descriptor instead.
 func (*GraphNode) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{28}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *GraphNode) GetId() string {
@@ -2232,7 +2344,7 @@ type GraphEdge struct {
 
 func (x *GraphEdge) Reset() {
 	*x = GraphEdge{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[29]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2244,7 +2356,7 @@ func (x *GraphEdge) String() string {
 func (*GraphEdge) ProtoMessage() {}
 
 func (x *GraphEdge) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[29]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2257,7 +2369,7 @@ func (x *GraphEdge) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GraphEdge.ProtoReflect.Descriptor instead.
 func (*GraphEdge) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{29}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *GraphEdge) GetFrom() string {
@@ -2299,7 +2411,7 @@ type PauseWorkflowRequest struct {
 
 func (x *PauseWorkflowRequest) Reset() {
 	*x = PauseWorkflowRequest{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[30]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2311,7 +2423,7 @@ func (x *PauseWorkflowRequest) String() string {
 func (*PauseWorkflowRequest) ProtoMessage() {}
 
 func (x *PauseWorkflowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[30]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2324,7 +2436,7 @@ func (x *PauseWorkflowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseWorkflowRequest.ProtoReflect.Descriptor instead.
 func (*PauseWorkflowRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{30}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *PauseWorkflowRequest) GetProject() string {
@@ -2357,7 +2469,7 @@ type PauseWorkflowResponse struct {
 
 func (x *PauseWorkflowResponse) Reset() {
 	*x = PauseWorkflowResponse{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[31]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2369,7 +2481,7 @@ func (x *PauseWorkflowResponse) String() string {
 func (*PauseWorkflowResponse) ProtoMessage() {}
 
 func (x *PauseWorkflowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[31]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2382,7 +2494,7 @@ func (x *PauseWorkflowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseWorkflowResponse.ProtoReflect.Descriptor instead.
 func (*PauseWorkflowResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{31}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *PauseWorkflowResponse) GetWorkflow() *Workflow {
@@ -2402,7 +2514,7 @@ type UnpauseWorkflowRequest struct {
 
 func (x *UnpauseWorkflowRequest) Reset() {
 	*x = UnpauseWorkflowRequest{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[32]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2414,7 +2526,7 @@ func (x *UnpauseWorkflowRequest) String() string {
 func (*UnpauseWorkflowRequest) ProtoMessage() {}
 
 func (x *UnpauseWorkflowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[32]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2427,7 +2539,7 @@ func (x *UnpauseWorkflowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnpauseWorkflowRequest.ProtoReflect.Descriptor instead.
 func (*UnpauseWorkflowRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{32}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *UnpauseWorkflowRequest) GetProject() string {
@@ -2453,7 +2565,7 @@ type UnpauseWorkflowResponse struct {
 
 func (x *UnpauseWorkflowResponse) Reset() {
 	*x = UnpauseWorkflowResponse{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[33]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2465,7 +2577,7 @@ func (x *UnpauseWorkflowResponse) String() string {
 func (*UnpauseWorkflowResponse) ProtoMessage() {}
 
 func (x *UnpauseWorkflowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[33]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2478,7 +2590,7 @@ func (x *UnpauseWorkflowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnpauseWorkflowResponse.ProtoReflect.Descriptor instead.
 func (*UnpauseWorkflowResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{33}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *UnpauseWorkflowResponse) GetWorkflow() *Workflow {
@@ -2508,7 +2620,7 @@ type StopWorkflowRequest struct {
 
 func (x *StopWorkflowRequest) Reset() {
 	*x = StopWorkflowRequest{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[34]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2520,7 +2632,7 @@ func (x *StopWorkflowRequest) String() string {
 func (*StopWorkflowRequest) ProtoMessage() {}
 
 func (x *StopWorkflowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[34]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2533,7 +2645,7 @@ func (x *StopWorkflowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopWorkflowRequest.ProtoReflect.Descriptor instead.
 func (*StopWorkflowRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{34}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *StopWorkflowRequest) GetProject() string {
@@ -2608,7 +2720,7 @@ type StopWorkflowResponse struct {
 
 func (x *StopWorkflowResponse) Reset() {
 	*x = StopWorkflowResponse{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[35]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2620,7 +2732,7 @@ func (x *StopWorkflowResponse) String() string {
 func (*StopWorkflowResponse) ProtoMessage() {}
 
 func (x *StopWorkflowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[35]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2633,7 +2745,7 @@ func (x *StopWorkflowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopWorkflowResponse.ProtoReflect.Descriptor instead.
 func (*StopWorkflowResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{35}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *StopWorkflowResponse) GetWorkflow() *Workflow {
@@ -2716,7 +2828,7 @@ type DeleteWorkflowRequest struct {
 
 func (x *DeleteWorkflowRequest) Reset() {
 	*x = DeleteWorkflowRequest{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[36]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2728,7 +2840,7 @@ func (x *DeleteWorkflowRequest) String() string {
 func (*DeleteWorkflowRequest) ProtoMessage() {}
 
 func (x *DeleteWorkflowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[36]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2741,7 +2853,7 @@ func (x *DeleteWorkflowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteWorkflowRequest.ProtoReflect.Descriptor instead.
 func (*DeleteWorkflowRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{36}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *DeleteWorkflowRequest) GetProject() string {
@@ -2766,7 +2878,7 @@ type DeleteWorkflowResponse struct {
 
 func (x *DeleteWorkflowResponse) Reset() {
 	*x = DeleteWorkflowResponse{}
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[37]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2778,7 +2890,7 @@ func (x *DeleteWorkflowResponse) String() string {
 func (*DeleteWorkflowResponse) ProtoMessage() {}
 
 func (x *DeleteWorkflowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_workflow_proto_msgTypes[37]
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2791,7 +2903,623 @@ func (x *DeleteWorkflowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteWorkflowResponse.ProtoReflect.Descriptor instead.
 func (*DeleteWorkflowResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{37}
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{38}
+}
+
+// Function is one version of a function in the catalog of a project.
+type Function struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Semantic version.
+	Version string `protobuf:"bytes,2,opt,name=version,proto3" json:"version,omitempty"`
+	// SHA-256 over its source, as "sha256:…".
+	Hash string `protobuf:"bytes,3,opt,name=hash,proto3" json:"hash,omitempty"`
+	// Number of bytes of its source.
+	Size int64 `protobuf:"varint,4,opt,name=size,proto3" json:"size,omitempty"`
+	// The actor that published the version.
+	Publisher     string                 `protobuf:"bytes,5,opt,name=publisher,proto3" json:"publisher,omitempty"`
+	PublishTime   *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=publish_time,json=publishTime,proto3" json:"publish_time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Function) Reset() {
+	*x = Function{}
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[39]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Function) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Function) ProtoMessage() {}
+
+func (x *Function) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[39]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Function.ProtoReflect.Descriptor instead.
+func (*Function) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{39}
+}
+
+func (x *Function) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Function) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+func (x *Function) GetHash() string {
+	if x != nil {
+		return x.Hash
+	}
+	return ""
+}
+
+func (x *Function) GetSize() int64 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
+}
+
+func (x *Function) GetPublisher() string {
+	if x != nil {
+		return x.Publisher
+	}
+	return ""
+}
+
+func (x *Function) GetPublishTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.PublishTime
+	}
+	return nil
+}
+
+type PublishFunctionRequest struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Project string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
+	// Lower-case letters, digits and inner hyphens.
+	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	// Semantic version.
+	Version string `protobuf:"bytes,3,opt,name=version,proto3" json:"version,omitempty"`
+	// The function: a task with its input and output, in YAML or JSON.
+	Source        string `protobuf:"bytes,4,opt,name=source,proto3" json:"source,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PublishFunctionRequest) Reset() {
+	*x = PublishFunctionRequest{}
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PublishFunctionRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PublishFunctionRequest) ProtoMessage() {}
+
+func (x *PublishFunctionRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PublishFunctionRequest.ProtoReflect.Descriptor instead.
+func (*PublishFunctionRequest) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{40}
+}
+
+func (x *PublishFunctionRequest) GetProject() string {
+	if x != nil {
+		return x.Project
+	}
+	return ""
+}
+
+func (x *PublishFunctionRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *PublishFunctionRequest) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+func (x *PublishFunctionRequest) GetSource() string {
+	if x != nil {
+		return x.Source
+	}
+	return ""
+}
+
+type PublishFunctionResponse struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Function *Function              `protobuf:"bytes,1,opt,name=function,proto3" json:"function,omitempty"`
+	// False if this content was already published under this version.
+	Created       bool         `protobuf:"varint,2,opt,name=created,proto3" json:"created,omitempty"`
+	Violations    []*Violation `protobuf:"bytes,3,rep,name=violations,proto3" json:"violations,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PublishFunctionResponse) Reset() {
+	*x = PublishFunctionResponse{}
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[41]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PublishFunctionResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PublishFunctionResponse) ProtoMessage() {}
+
+func (x *PublishFunctionResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[41]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PublishFunctionResponse.ProtoReflect.Descriptor instead.
+func (*PublishFunctionResponse) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{41}
+}
+
+func (x *PublishFunctionResponse) GetFunction() *Function {
+	if x != nil {
+		return x.Function
+	}
+	return nil
+}
+
+func (x *PublishFunctionResponse) GetCreated() bool {
+	if x != nil {
+		return x.Created
+	}
+	return false
+}
+
+func (x *PublishFunctionResponse) GetViolations() []*Violation {
+	if x != nil {
+		return x.Violations
+	}
+	return nil
+}
+
+type ListFunctionsRequest struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Project string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
+	// Maximum number of functions of a page; default 50, at most 500.
+	PageSize  int32  `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	PageToken string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// Only names that contain this text.
+	Text          string `protobuf:"bytes,4,opt,name=text,proto3" json:"text,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListFunctionsRequest) Reset() {
+	*x = ListFunctionsRequest{}
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[42]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListFunctionsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListFunctionsRequest) ProtoMessage() {}
+
+func (x *ListFunctionsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[42]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListFunctionsRequest.ProtoReflect.Descriptor instead.
+func (*ListFunctionsRequest) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{42}
+}
+
+func (x *ListFunctionsRequest) GetProject() string {
+	if x != nil {
+		return x.Project
+	}
+	return ""
+}
+
+func (x *ListFunctionsRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListFunctionsRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+func (x *ListFunctionsRequest) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+type ListFunctionsResponse struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Functions []*Function            `protobuf:"bytes,1,rep,name=functions,proto3" json:"functions,omitempty"`
+	// Empty on the last page.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListFunctionsResponse) Reset() {
+	*x = ListFunctionsResponse{}
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[43]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListFunctionsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListFunctionsResponse) ProtoMessage() {}
+
+func (x *ListFunctionsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[43]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListFunctionsResponse.ProtoReflect.Descriptor instead.
+func (*ListFunctionsResponse) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{43}
+}
+
+func (x *ListFunctionsResponse) GetFunctions() []*Function {
+	if x != nil {
+		return x.Functions
+	}
+	return nil
+}
+
+func (x *ListFunctionsResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
+type GetFunctionRequest struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Project string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
+	Name    string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	// A version; empty for the one that was published last.
+	Version       string `protobuf:"bytes,3,opt,name=version,proto3" json:"version,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetFunctionRequest) Reset() {
+	*x = GetFunctionRequest{}
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[44]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetFunctionRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetFunctionRequest) ProtoMessage() {}
+
+func (x *GetFunctionRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[44]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetFunctionRequest.ProtoReflect.Descriptor instead.
+func (*GetFunctionRequest) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{44}
+}
+
+func (x *GetFunctionRequest) GetProject() string {
+	if x != nil {
+		return x.Project
+	}
+	return ""
+}
+
+func (x *GetFunctionRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *GetFunctionRequest) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+type GetFunctionResponse struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Function *Function              `protobuf:"bytes,1,opt,name=function,proto3" json:"function,omitempty"`
+	Source   string                 `protobuf:"bytes,2,opt,name=source,proto3" json:"source,omitempty"`
+	// The published versions of workflows that call this version, newest first, at most 200.
+	UsedBy        []*FunctionUser `protobuf:"bytes,3,rep,name=used_by,json=usedBy,proto3" json:"used_by,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetFunctionResponse) Reset() {
+	*x = GetFunctionResponse{}
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[45]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetFunctionResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetFunctionResponse) ProtoMessage() {}
+
+func (x *GetFunctionResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[45]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetFunctionResponse.ProtoReflect.Descriptor instead.
+func (*GetFunctionResponse) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{45}
+}
+
+func (x *GetFunctionResponse) GetFunction() *Function {
+	if x != nil {
+		return x.Function
+	}
+	return nil
+}
+
+func (x *GetFunctionResponse) GetSource() string {
+	if x != nil {
+		return x.Source
+	}
+	return ""
+}
+
+func (x *GetFunctionResponse) GetUsedBy() []*FunctionUser {
+	if x != nil {
+		return x.UsedBy
+	}
+	return nil
+}
+
+// FunctionUser is a published version of a workflow that calls a function.
+type FunctionUser struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Workflow      string                 `protobuf:"bytes,1,opt,name=workflow,proto3" json:"workflow,omitempty"`
+	Version       string                 `protobuf:"bytes,2,opt,name=version,proto3" json:"version,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FunctionUser) Reset() {
+	*x = FunctionUser{}
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[46]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FunctionUser) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FunctionUser) ProtoMessage() {}
+
+func (x *FunctionUser) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[46]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FunctionUser.ProtoReflect.Descriptor instead.
+func (*FunctionUser) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{46}
+}
+
+func (x *FunctionUser) GetWorkflow() string {
+	if x != nil {
+		return x.Workflow
+	}
+	return ""
+}
+
+func (x *FunctionUser) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+type DeleteFunctionRequest struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Project string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
+	Name    string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	// A version; empty for all of them.
+	Version       string `protobuf:"bytes,3,opt,name=version,proto3" json:"version,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteFunctionRequest) Reset() {
+	*x = DeleteFunctionRequest{}
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[47]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteFunctionRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteFunctionRequest) ProtoMessage() {}
+
+func (x *DeleteFunctionRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[47]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteFunctionRequest.ProtoReflect.Descriptor instead.
+func (*DeleteFunctionRequest) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{47}
+}
+
+func (x *DeleteFunctionRequest) GetProject() string {
+	if x != nil {
+		return x.Project
+	}
+	return ""
+}
+
+func (x *DeleteFunctionRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *DeleteFunctionRequest) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+type DeleteFunctionResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteFunctionResponse) Reset() {
+	*x = DeleteFunctionResponse{}
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[48]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteFunctionResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteFunctionResponse) ProtoMessage() {}
+
+func (x *DeleteFunctionResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_workflow_proto_msgTypes[48]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteFunctionResponse.ProtoReflect.Descriptor instead.
+func (*DeleteFunctionResponse) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_workflow_proto_rawDescGZIP(), []int{48}
 }
 
 var File_signalbox_v1_workflow_proto protoreflect.FileDescriptor
@@ -2836,17 +3564,28 @@ const file_signalbox_v1_workflow_proto_rawDesc = "" +
 	"\x06status\x18\x02 \x01(\tR\x06status\x12;\n" +
 	"\vcreate_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"createTime\x125\n" +
-	"\bduration\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\bduration\"\xf0\x01\n" +
+	"\bduration\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\bduration\"\xa6\x02\n" +
 	"\x0fWorkflowVersion\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x12\n" +
 	"\x04hash\x18\x02 \x01(\tR\x04hash\x12\x1c\n" +
 	"\tpublisher\x18\x03 \x01(\tR\tpublisher\x12=\n" +
 	"\fpublish_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\vpublishTime\x12\x16\n" +
 	"\x06source\x18\x05 \x01(\tR\x06source\x12:\n" +
-	"\finput_schema\x18\x06 \x01(\v2\x17.signalbox.v1.JsonValueR\vinputSchema\"K\n" +
+	"\finput_schema\x18\x06 \x01(\v2\x17.signalbox.v1.JsonValueR\vinputSchema\x124\n" +
+	"\tresources\x18\a \x03(\v2\x16.signalbox.v1.ResourceR\tresources\"}\n" +
+	"\bResource\x12\x10\n" +
+	"\x03uri\x18\x01 \x01(\tR\x03uri\x12\x12\n" +
+	"\x04hash\x18\x02 \x01(\tR\x04hash\x12\x12\n" +
+	"\x04size\x18\x03 \x01(\x03R\x04size\x127\n" +
+	"\tload_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\bloadTime\"\xcd\x01\n" +
 	"\x17ValidateWorkflowRequest\x12\x18\n" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x12\x16\n" +
-	"\x06source\x18\x02 \x01(\tR\x06source\"\xb3\x01\n" +
+	"\x06source\x18\x02 \x01(\tR\x06source\x12F\n" +
+	"\x05files\x18\x03 \x03(\v20.signalbox.v1.ValidateWorkflowRequest.FilesEntryR\x05files\x1a8\n" +
+	"\n" +
+	"FilesEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xb3\x01\n" +
 	"\x18ValidateWorkflowResponse\x12\x14\n" +
 	"\x05valid\x18\x01 \x01(\bR\x05valid\x127\n" +
 	"\n" +
@@ -2854,19 +3593,29 @@ const file_signalbox_v1_workflow_proto_rawDesc = "" +
 	"violations\x12\x1a\n" +
 	"\bworkflow\x18\x03 \x01(\tR\bworkflow\x12\x18\n" +
 	"\aversion\x18\x04 \x01(\tR\aversion\x12\x12\n" +
-	"\x04hash\x18\x05 \x01(\tR\x04hash\"D\n" +
+	"\x04hash\x18\x05 \x01(\tR\x04hash\"\xbf\x01\n" +
 	"\x10SaveDraftRequest\x12\x18\n" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x12\x16\n" +
-	"\x06source\x18\x02 \x01(\tR\x06source\"\x80\x01\n" +
+	"\x06source\x18\x02 \x01(\tR\x06source\x12?\n" +
+	"\x05files\x18\x03 \x03(\v2).signalbox.v1.SaveDraftRequest.FilesEntryR\x05files\x1a8\n" +
+	"\n" +
+	"FilesEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x80\x01\n" +
 	"\x11SaveDraftResponse\x122\n" +
 	"\bworkflow\x18\x01 \x01(\v2\x16.signalbox.v1.WorkflowR\bworkflow\x127\n" +
 	"\n" +
 	"violations\x18\x02 \x03(\v2\x17.signalbox.v1.ViolationR\n" +
-	"violations\"f\n" +
+	"violations\"\xe7\x01\n" +
 	"\x16PublishWorkflowRequest\x12\x18\n" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x12\x16\n" +
 	"\x06source\x18\x02 \x01(\tR\x06source\x12\x1a\n" +
-	"\bworkflow\x18\x03 \x01(\tR\bworkflow\"\xd9\x01\n" +
+	"\bworkflow\x18\x03 \x01(\tR\bworkflow\x12E\n" +
+	"\x05files\x18\x04 \x03(\v2/.signalbox.v1.PublishWorkflowRequest.FilesEntryR\x05files\x1a8\n" +
+	"\n" +
+	"FilesEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xd9\x01\n" +
 	"\x17PublishWorkflowResponse\x122\n" +
 	"\bworkflow\x18\x01 \x01(\v2\x16.signalbox.v1.WorkflowR\bworkflow\x127\n" +
 	"\aversion\x18\x02 \x01(\v2\x1d.signalbox.v1.WorkflowVersionR\aversion\x12\x18\n" +
@@ -3022,7 +3771,50 @@ const file_signalbox_v1_workflow_proto_rawDesc = "" +
 	"\x15DeleteWorkflowRequest\x12\x18\n" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x12\x1a\n" +
 	"\bworkflow\x18\x02 \x01(\tR\bworkflow\"\x18\n" +
-	"\x16DeleteWorkflowResponse2\xb5\x10\n" +
+	"\x16DeleteWorkflowResponse\"\xbd\x01\n" +
+	"\bFunction\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
+	"\aversion\x18\x02 \x01(\tR\aversion\x12\x12\n" +
+	"\x04hash\x18\x03 \x01(\tR\x04hash\x12\x12\n" +
+	"\x04size\x18\x04 \x01(\x03R\x04size\x12\x1c\n" +
+	"\tpublisher\x18\x05 \x01(\tR\tpublisher\x12=\n" +
+	"\fpublish_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\vpublishTime\"x\n" +
+	"\x16PublishFunctionRequest\x12\x18\n" +
+	"\aproject\x18\x01 \x01(\tR\aproject\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x18\n" +
+	"\aversion\x18\x03 \x01(\tR\aversion\x12\x16\n" +
+	"\x06source\x18\x04 \x01(\tR\x06source\"\xa0\x01\n" +
+	"\x17PublishFunctionResponse\x122\n" +
+	"\bfunction\x18\x01 \x01(\v2\x16.signalbox.v1.FunctionR\bfunction\x12\x18\n" +
+	"\acreated\x18\x02 \x01(\bR\acreated\x127\n" +
+	"\n" +
+	"violations\x18\x03 \x03(\v2\x17.signalbox.v1.ViolationR\n" +
+	"violations\"\x80\x01\n" +
+	"\x14ListFunctionsRequest\x12\x18\n" +
+	"\aproject\x18\x01 \x01(\tR\aproject\x12\x1b\n" +
+	"\tpage_size\x18\x02 \x01(\x05R\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x03 \x01(\tR\tpageToken\x12\x12\n" +
+	"\x04text\x18\x04 \x01(\tR\x04text\"u\n" +
+	"\x15ListFunctionsResponse\x124\n" +
+	"\tfunctions\x18\x01 \x03(\v2\x16.signalbox.v1.FunctionR\tfunctions\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\\\n" +
+	"\x12GetFunctionRequest\x12\x18\n" +
+	"\aproject\x18\x01 \x01(\tR\aproject\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x18\n" +
+	"\aversion\x18\x03 \x01(\tR\aversion\"\x96\x01\n" +
+	"\x13GetFunctionResponse\x122\n" +
+	"\bfunction\x18\x01 \x01(\v2\x16.signalbox.v1.FunctionR\bfunction\x12\x16\n" +
+	"\x06source\x18\x02 \x01(\tR\x06source\x123\n" +
+	"\aused_by\x18\x03 \x03(\v2\x1a.signalbox.v1.FunctionUserR\x06usedBy\"D\n" +
+	"\fFunctionUser\x12\x1a\n" +
+	"\bworkflow\x18\x01 \x01(\tR\bworkflow\x12\x18\n" +
+	"\aversion\x18\x02 \x01(\tR\aversion\"_\n" +
+	"\x15DeleteFunctionRequest\x12\x18\n" +
+	"\aproject\x18\x01 \x01(\tR\aproject\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x18\n" +
+	"\aversion\x18\x03 \x01(\tR\aversion\"\x18\n" +
+	"\x16DeleteFunctionResponse2\xe3\x14\n" +
 	"\x0fWorkflowService\x12\x9a\x01\n" +
 	"\x10ValidateWorkflow\x12%.signalbox.v1.ValidateWorkflowRequest\x1a&.signalbox.v1.ValidateWorkflowResponse\"7\x82\xd3\xe4\x93\x02.:\x01*\")/v1/projects/{project}/workflows:validate\x90\x02\x01\x12~\n" +
 	"\tSaveDraft\x12\x1e.signalbox.v1.SaveDraftRequest\x1a\x1f.signalbox.v1.SaveDraftResponse\"0\x82\xd3\xe4\x93\x02*:\x01*\"%/v1/projects/{project}/workflows:save\x12\x93\x01\n" +
@@ -3037,7 +3829,11 @@ const file_signalbox_v1_workflow_proto_rawDesc = "" +
 	"\rPauseWorkflow\x12\".signalbox.v1.PauseWorkflowRequest\x1a#.signalbox.v1.PauseWorkflowResponse\"?\x82\xd3\xe4\x93\x029:\x01*\"4/v1/projects/{project}/workflows/{workflow=**}:pause\x12\xa1\x01\n" +
 	"\x0fUnpauseWorkflow\x12$.signalbox.v1.UnpauseWorkflowRequest\x1a%.signalbox.v1.UnpauseWorkflowResponse\"A\x82\xd3\xe4\x93\x02;:\x01*\"6/v1/projects/{project}/workflows/{workflow=**}:unpause\x12\x95\x01\n" +
 	"\fStopWorkflow\x12!.signalbox.v1.StopWorkflowRequest\x1a\".signalbox.v1.StopWorkflowResponse\">\x82\xd3\xe4\x93\x028:\x01*\"3/v1/projects/{project}/workflows/{workflow=**}:stop\x12\x93\x01\n" +
-	"\x0eDeleteWorkflow\x12#.signalbox.v1.DeleteWorkflowRequest\x1a$.signalbox.v1.DeleteWorkflowResponse\"6\x82\xd3\xe4\x93\x020*./v1/projects/{project}/workflows/{workflow=**}BAZ?github.com/signalbox-dev/signalbox/api/signalbox/v1;signalboxv1b\x06proto3"
+	"\x0eDeleteWorkflow\x12#.signalbox.v1.DeleteWorkflowRequest\x1a$.signalbox.v1.DeleteWorkflowResponse\"6\x82\xd3\xe4\x93\x020*./v1/projects/{project}/workflows/{workflow=**}\x12\x8b\x01\n" +
+	"\x0fPublishFunction\x12$.signalbox.v1.PublishFunctionRequest\x1a%.signalbox.v1.PublishFunctionResponse\"+\x82\xd3\xe4\x93\x02%:\x01*\" /v1/projects/{project}/functions\x12\x85\x01\n" +
+	"\rListFunctions\x12\".signalbox.v1.ListFunctionsRequest\x1a#.signalbox.v1.ListFunctionsResponse\"+\x82\xd3\xe4\x93\x02\"\x12 /v1/projects/{project}/functions\x90\x02\x01\x12\x86\x01\n" +
+	"\vGetFunction\x12 .signalbox.v1.GetFunctionRequest\x1a!.signalbox.v1.GetFunctionResponse\"2\x82\xd3\xe4\x93\x02)\x12'/v1/projects/{project}/functions/{name}\x90\x02\x01\x12\x8c\x01\n" +
+	"\x0eDeleteFunction\x12#.signalbox.v1.DeleteFunctionRequest\x1a$.signalbox.v1.DeleteFunctionResponse\"/\x82\xd3\xe4\x93\x02)*'/v1/projects/{project}/functions/{name}BAZ?github.com/signalbox-dev/signalbox/api/signalbox/v1;signalboxv1b\x06proto3"
 
 var (
 	file_signalbox_v1_workflow_proto_rawDescOnce sync.Once
@@ -3051,135 +3847,168 @@ func file_signalbox_v1_workflow_proto_rawDescGZIP() []byte {
 	return file_signalbox_v1_workflow_proto_rawDescData
 }
 
-var file_signalbox_v1_workflow_proto_msgTypes = make([]protoimpl.MessageInfo, 40)
+var file_signalbox_v1_workflow_proto_msgTypes = make([]protoimpl.MessageInfo, 54)
 var file_signalbox_v1_workflow_proto_goTypes = []any{
 	(*Workflow)(nil),                 // 0: signalbox.v1.Workflow
 	(*WorkflowStats)(nil),            // 1: signalbox.v1.WorkflowStats
 	(*RecentRun)(nil),                // 2: signalbox.v1.RecentRun
 	(*WorkflowVersion)(nil),          // 3: signalbox.v1.WorkflowVersion
-	(*ValidateWorkflowRequest)(nil),  // 4: signalbox.v1.ValidateWorkflowRequest
-	(*ValidateWorkflowResponse)(nil), // 5: signalbox.v1.ValidateWorkflowResponse
-	(*SaveDraftRequest)(nil),         // 6: signalbox.v1.SaveDraftRequest
-	(*SaveDraftResponse)(nil),        // 7: signalbox.v1.SaveDraftResponse
-	(*PublishWorkflowRequest)(nil),   // 8: signalbox.v1.PublishWorkflowRequest
-	(*PublishWorkflowResponse)(nil),  // 9: signalbox.v1.PublishWorkflowResponse
-	(*ListWorkflowsRequest)(nil),     // 10: signalbox.v1.ListWorkflowsRequest
-	(*ListWorkflowsResponse)(nil),    // 11: signalbox.v1.ListWorkflowsResponse
-	(*FindWorkflowsRequest)(nil),     // 12: signalbox.v1.FindWorkflowsRequest
-	(*FindWorkflowsResponse)(nil),    // 13: signalbox.v1.FindWorkflowsResponse
-	(*GetWorkflowRequest)(nil),       // 14: signalbox.v1.GetWorkflowRequest
-	(*GetWorkflowResponse)(nil),      // 15: signalbox.v1.GetWorkflowResponse
-	(*GetWorkflowGridRequest)(nil),   // 16: signalbox.v1.GetWorkflowGridRequest
-	(*GetWorkflowGridResponse)(nil),  // 17: signalbox.v1.GetWorkflowGridResponse
-	(*GridTask)(nil),                 // 18: signalbox.v1.GridTask
-	(*GridRun)(nil),                  // 19: signalbox.v1.GridRun
-	(*GridCell)(nil),                 // 20: signalbox.v1.GridCell
-	(*WorkflowTimer)(nil),            // 21: signalbox.v1.WorkflowTimer
-	(*ListVersionsRequest)(nil),      // 22: signalbox.v1.ListVersionsRequest
-	(*ListVersionsResponse)(nil),     // 23: signalbox.v1.ListVersionsResponse
-	(*DiffVersionsRequest)(nil),      // 24: signalbox.v1.DiffVersionsRequest
-	(*DiffVersionsResponse)(nil),     // 25: signalbox.v1.DiffVersionsResponse
-	(*GetVersionGraphRequest)(nil),   // 26: signalbox.v1.GetVersionGraphRequest
-	(*GetVersionGraphResponse)(nil),  // 27: signalbox.v1.GetVersionGraphResponse
-	(*GraphNode)(nil),                // 28: signalbox.v1.GraphNode
-	(*GraphEdge)(nil),                // 29: signalbox.v1.GraphEdge
-	(*PauseWorkflowRequest)(nil),     // 30: signalbox.v1.PauseWorkflowRequest
-	(*PauseWorkflowResponse)(nil),    // 31: signalbox.v1.PauseWorkflowResponse
-	(*UnpauseWorkflowRequest)(nil),   // 32: signalbox.v1.UnpauseWorkflowRequest
-	(*UnpauseWorkflowResponse)(nil),  // 33: signalbox.v1.UnpauseWorkflowResponse
-	(*StopWorkflowRequest)(nil),      // 34: signalbox.v1.StopWorkflowRequest
-	(*StopWorkflowResponse)(nil),     // 35: signalbox.v1.StopWorkflowResponse
-	(*DeleteWorkflowRequest)(nil),    // 36: signalbox.v1.DeleteWorkflowRequest
-	(*DeleteWorkflowResponse)(nil),   // 37: signalbox.v1.DeleteWorkflowResponse
-	nil,                              // 38: signalbox.v1.WorkflowStats.StatusesEntry
-	nil,                              // 39: signalbox.v1.StopWorkflowResponse.OpenEntry
-	(*timestamppb.Timestamp)(nil),    // 40: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),      // 41: google.protobuf.Duration
-	(*JsonValue)(nil),                // 42: signalbox.v1.JsonValue
-	(*Violation)(nil),                // 43: signalbox.v1.Violation
-	(*Batch)(nil),                    // 44: signalbox.v1.Batch
-	(*IneligibleRuns)(nil),           // 45: signalbox.v1.IneligibleRuns
+	(*Resource)(nil),                 // 4: signalbox.v1.Resource
+	(*ValidateWorkflowRequest)(nil),  // 5: signalbox.v1.ValidateWorkflowRequest
+	(*ValidateWorkflowResponse)(nil), // 6: signalbox.v1.ValidateWorkflowResponse
+	(*SaveDraftRequest)(nil),         // 7: signalbox.v1.SaveDraftRequest
+	(*SaveDraftResponse)(nil),        // 8: signalbox.v1.SaveDraftResponse
+	(*PublishWorkflowRequest)(nil),   // 9: signalbox.v1.PublishWorkflowRequest
+	(*PublishWorkflowResponse)(nil),  // 10: signalbox.v1.PublishWorkflowResponse
+	(*ListWorkflowsRequest)(nil),     // 11: signalbox.v1.ListWorkflowsRequest
+	(*ListWorkflowsResponse)(nil),    // 12: signalbox.v1.ListWorkflowsResponse
+	(*FindWorkflowsRequest)(nil),     // 13: signalbox.v1.FindWorkflowsRequest
+	(*FindWorkflowsResponse)(nil),    // 14: signalbox.v1.FindWorkflowsResponse
+	(*GetWorkflowRequest)(nil),       // 15: signalbox.v1.GetWorkflowRequest
+	(*GetWorkflowResponse)(nil),      // 16: signalbox.v1.GetWorkflowResponse
+	(*GetWorkflowGridRequest)(nil),   // 17: signalbox.v1.GetWorkflowGridRequest
+	(*GetWorkflowGridResponse)(nil),  // 18: signalbox.v1.GetWorkflowGridResponse
+	(*GridTask)(nil),                 // 19: signalbox.v1.GridTask
+	(*GridRun)(nil),                  // 20: signalbox.v1.GridRun
+	(*GridCell)(nil),                 // 21: signalbox.v1.GridCell
+	(*WorkflowTimer)(nil),            // 22: signalbox.v1.WorkflowTimer
+	(*ListVersionsRequest)(nil),      // 23: signalbox.v1.ListVersionsRequest
+	(*ListVersionsResponse)(nil),     // 24: signalbox.v1.ListVersionsResponse
+	(*DiffVersionsRequest)(nil),      // 25: signalbox.v1.DiffVersionsRequest
+	(*DiffVersionsResponse)(nil),     // 26: signalbox.v1.DiffVersionsResponse
+	(*GetVersionGraphRequest)(nil),   // 27: signalbox.v1.GetVersionGraphRequest
+	(*GetVersionGraphResponse)(nil),  // 28: signalbox.v1.GetVersionGraphResponse
+	(*GraphNode)(nil),                // 29: signalbox.v1.GraphNode
+	(*GraphEdge)(nil),                // 30: signalbox.v1.GraphEdge
+	(*PauseWorkflowRequest)(nil),     // 31: signalbox.v1.PauseWorkflowRequest
+	(*PauseWorkflowResponse)(nil),    // 32: signalbox.v1.PauseWorkflowResponse
+	(*UnpauseWorkflowRequest)(nil),   // 33: signalbox.v1.UnpauseWorkflowRequest
+	(*UnpauseWorkflowResponse)(nil),  // 34: signalbox.v1.UnpauseWorkflowResponse
+	(*StopWorkflowRequest)(nil),      // 35: signalbox.v1.StopWorkflowRequest
+	(*StopWorkflowResponse)(nil),     // 36: signalbox.v1.StopWorkflowResponse
+	(*DeleteWorkflowRequest)(nil),    // 37: signalbox.v1.DeleteWorkflowRequest
+	(*DeleteWorkflowResponse)(nil),   // 38: signalbox.v1.DeleteWorkflowResponse
+	(*Function)(nil),                 // 39: signalbox.v1.Function
+	(*PublishFunctionRequest)(nil),   // 40: signalbox.v1.PublishFunctionRequest
+	(*PublishFunctionResponse)(nil),  // 41: signalbox.v1.PublishFunctionResponse
+	(*ListFunctionsRequest)(nil),     // 42: signalbox.v1.ListFunctionsRequest
+	(*ListFunctionsResponse)(nil),    // 43: signalbox.v1.ListFunctionsResponse
+	(*GetFunctionRequest)(nil),       // 44: signalbox.v1.GetFunctionRequest
+	(*GetFunctionResponse)(nil),      // 45: signalbox.v1.GetFunctionResponse
+	(*FunctionUser)(nil),             // 46: signalbox.v1.FunctionUser
+	(*DeleteFunctionRequest)(nil),    // 47: signalbox.v1.DeleteFunctionRequest
+	(*DeleteFunctionResponse)(nil),   // 48: signalbox.v1.DeleteFunctionResponse
+	nil,                              // 49: signalbox.v1.WorkflowStats.StatusesEntry
+	nil,                              // 50: signalbox.v1.ValidateWorkflowRequest.FilesEntry
+	nil,                              // 51: signalbox.v1.SaveDraftRequest.FilesEntry
+	nil,                              // 52: signalbox.v1.PublishWorkflowRequest.FilesEntry
+	nil,                              // 53: signalbox.v1.StopWorkflowResponse.OpenEntry
+	(*timestamppb.Timestamp)(nil),    // 54: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),      // 55: google.protobuf.Duration
+	(*JsonValue)(nil),                // 56: signalbox.v1.JsonValue
+	(*Violation)(nil),                // 57: signalbox.v1.Violation
+	(*Batch)(nil),                    // 58: signalbox.v1.Batch
+	(*IneligibleRuns)(nil),           // 59: signalbox.v1.IneligibleRuns
 }
 var file_signalbox_v1_workflow_proto_depIdxs = []int32{
-	40, // 0: signalbox.v1.Workflow.create_time:type_name -> google.protobuf.Timestamp
-	40, // 1: signalbox.v1.Workflow.update_time:type_name -> google.protobuf.Timestamp
+	54, // 0: signalbox.v1.Workflow.create_time:type_name -> google.protobuf.Timestamp
+	54, // 1: signalbox.v1.Workflow.update_time:type_name -> google.protobuf.Timestamp
 	1,  // 2: signalbox.v1.Workflow.stats:type_name -> signalbox.v1.WorkflowStats
-	40, // 3: signalbox.v1.WorkflowStats.since:type_name -> google.protobuf.Timestamp
-	40, // 4: signalbox.v1.WorkflowStats.until:type_name -> google.protobuf.Timestamp
-	38, // 5: signalbox.v1.WorkflowStats.statuses:type_name -> signalbox.v1.WorkflowStats.StatusesEntry
-	41, // 6: signalbox.v1.WorkflowStats.p50:type_name -> google.protobuf.Duration
-	41, // 7: signalbox.v1.WorkflowStats.p95:type_name -> google.protobuf.Duration
+	54, // 3: signalbox.v1.WorkflowStats.since:type_name -> google.protobuf.Timestamp
+	54, // 4: signalbox.v1.WorkflowStats.until:type_name -> google.protobuf.Timestamp
+	49, // 5: signalbox.v1.WorkflowStats.statuses:type_name -> signalbox.v1.WorkflowStats.StatusesEntry
+	55, // 6: signalbox.v1.WorkflowStats.p50:type_name -> google.protobuf.Duration
+	55, // 7: signalbox.v1.WorkflowStats.p95:type_name -> google.protobuf.Duration
 	2,  // 8: signalbox.v1.WorkflowStats.last_runs:type_name -> signalbox.v1.RecentRun
-	40, // 9: signalbox.v1.RecentRun.create_time:type_name -> google.protobuf.Timestamp
-	41, // 10: signalbox.v1.RecentRun.duration:type_name -> google.protobuf.Duration
-	40, // 11: signalbox.v1.WorkflowVersion.publish_time:type_name -> google.protobuf.Timestamp
-	42, // 12: signalbox.v1.WorkflowVersion.input_schema:type_name -> signalbox.v1.JsonValue
-	43, // 13: signalbox.v1.ValidateWorkflowResponse.violations:type_name -> signalbox.v1.Violation
-	0,  // 14: signalbox.v1.SaveDraftResponse.workflow:type_name -> signalbox.v1.Workflow
-	43, // 15: signalbox.v1.SaveDraftResponse.violations:type_name -> signalbox.v1.Violation
-	0,  // 16: signalbox.v1.PublishWorkflowResponse.workflow:type_name -> signalbox.v1.Workflow
-	3,  // 17: signalbox.v1.PublishWorkflowResponse.version:type_name -> signalbox.v1.WorkflowVersion
-	43, // 18: signalbox.v1.PublishWorkflowResponse.violations:type_name -> signalbox.v1.Violation
-	41, // 19: signalbox.v1.ListWorkflowsRequest.stats_window:type_name -> google.protobuf.Duration
-	0,  // 20: signalbox.v1.ListWorkflowsResponse.workflows:type_name -> signalbox.v1.Workflow
-	0,  // 21: signalbox.v1.FindWorkflowsResponse.workflows:type_name -> signalbox.v1.Workflow
-	41, // 22: signalbox.v1.GetWorkflowRequest.stats_window:type_name -> google.protobuf.Duration
-	0,  // 23: signalbox.v1.GetWorkflowResponse.workflow:type_name -> signalbox.v1.Workflow
-	3,  // 24: signalbox.v1.GetWorkflowResponse.version:type_name -> signalbox.v1.WorkflowVersion
-	21, // 25: signalbox.v1.GetWorkflowResponse.timer:type_name -> signalbox.v1.WorkflowTimer
-	18, // 26: signalbox.v1.GetWorkflowGridResponse.tasks:type_name -> signalbox.v1.GridTask
-	19, // 27: signalbox.v1.GetWorkflowGridResponse.runs:type_name -> signalbox.v1.GridRun
-	20, // 28: signalbox.v1.GetWorkflowGridResponse.cells:type_name -> signalbox.v1.GridCell
-	40, // 29: signalbox.v1.GridRun.create_time:type_name -> google.protobuf.Timestamp
-	41, // 30: signalbox.v1.GridRun.duration:type_name -> google.protobuf.Duration
-	41, // 31: signalbox.v1.GridCell.duration:type_name -> google.protobuf.Duration
-	41, // 32: signalbox.v1.WorkflowTimer.every:type_name -> google.protobuf.Duration
-	41, // 33: signalbox.v1.WorkflowTimer.after:type_name -> google.protobuf.Duration
-	40, // 34: signalbox.v1.WorkflowTimer.next_times:type_name -> google.protobuf.Timestamp
-	40, // 35: signalbox.v1.WorkflowTimer.last_time:type_name -> google.protobuf.Timestamp
-	3,  // 36: signalbox.v1.ListVersionsResponse.versions:type_name -> signalbox.v1.WorkflowVersion
-	28, // 37: signalbox.v1.GetVersionGraphResponse.nodes:type_name -> signalbox.v1.GraphNode
-	29, // 38: signalbox.v1.GetVersionGraphResponse.edges:type_name -> signalbox.v1.GraphEdge
-	0,  // 39: signalbox.v1.PauseWorkflowResponse.workflow:type_name -> signalbox.v1.Workflow
-	0,  // 40: signalbox.v1.UnpauseWorkflowResponse.workflow:type_name -> signalbox.v1.Workflow
-	0,  // 41: signalbox.v1.StopWorkflowResponse.workflow:type_name -> signalbox.v1.Workflow
-	44, // 42: signalbox.v1.StopWorkflowResponse.batch:type_name -> signalbox.v1.Batch
-	39, // 43: signalbox.v1.StopWorkflowResponse.open:type_name -> signalbox.v1.StopWorkflowResponse.OpenEntry
-	45, // 44: signalbox.v1.StopWorkflowResponse.preview:type_name -> signalbox.v1.IneligibleRuns
-	21, // 45: signalbox.v1.StopWorkflowResponse.timer:type_name -> signalbox.v1.WorkflowTimer
-	4,  // 46: signalbox.v1.WorkflowService.ValidateWorkflow:input_type -> signalbox.v1.ValidateWorkflowRequest
-	6,  // 47: signalbox.v1.WorkflowService.SaveDraft:input_type -> signalbox.v1.SaveDraftRequest
-	8,  // 48: signalbox.v1.WorkflowService.PublishWorkflow:input_type -> signalbox.v1.PublishWorkflowRequest
-	10, // 49: signalbox.v1.WorkflowService.ListWorkflows:input_type -> signalbox.v1.ListWorkflowsRequest
-	12, // 50: signalbox.v1.WorkflowService.FindWorkflows:input_type -> signalbox.v1.FindWorkflowsRequest
-	14, // 51: signalbox.v1.WorkflowService.GetWorkflow:input_type -> signalbox.v1.GetWorkflowRequest
-	16, // 52: signalbox.v1.WorkflowService.GetWorkflowGrid:input_type -> signalbox.v1.GetWorkflowGridRequest
-	22, // 53: signalbox.v1.WorkflowService.ListVersions:input_type -> signalbox.v1.ListVersionsRequest
-	24, // 54: signalbox.v1.WorkflowService.DiffVersions:input_type -> signalbox.v1.DiffVersionsRequest
-	26, // 55: signalbox.v1.WorkflowService.GetVersionGraph:input_type -> signalbox.v1.GetVersionGraphRequest
-	30, // 56: signalbox.v1.WorkflowService.PauseWorkflow:input_type -> signalbox.v1.PauseWorkflowRequest
-	32, // 57: signalbox.v1.WorkflowService.UnpauseWorkflow:input_type -> signalbox.v1.UnpauseWorkflowRequest
-	34, // 58: signalbox.v1.WorkflowService.StopWorkflow:input_type -> signalbox.v1.StopWorkflowRequest
-	36, // 59: signalbox.v1.WorkflowService.DeleteWorkflow:input_type -> signalbox.v1.DeleteWorkflowRequest
-	5,  // 60: signalbox.v1.WorkflowService.ValidateWorkflow:output_type -> signalbox.v1.ValidateWorkflowResponse
-	7,  // 61: signalbox.v1.WorkflowService.SaveDraft:output_type -> signalbox.v1.SaveDraftResponse
-	9,  // 62: signalbox.v1.WorkflowService.PublishWorkflow:output_type -> signalbox.v1.PublishWorkflowResponse
-	11, // 63: signalbox.v1.WorkflowService.ListWorkflows:output_type -> signalbox.v1.ListWorkflowsResponse
-	13, // 64: signalbox.v1.WorkflowService.FindWorkflows:output_type -> signalbox.v1.FindWorkflowsResponse
-	15, // 65: signalbox.v1.WorkflowService.GetWorkflow:output_type -> signalbox.v1.GetWorkflowResponse
-	17, // 66: signalbox.v1.WorkflowService.GetWorkflowGrid:output_type -> signalbox.v1.GetWorkflowGridResponse
-	23, // 67: signalbox.v1.WorkflowService.ListVersions:output_type -> signalbox.v1.ListVersionsResponse
-	25, // 68: signalbox.v1.WorkflowService.DiffVersions:output_type -> signalbox.v1.DiffVersionsResponse
-	27, // 69: signalbox.v1.WorkflowService.GetVersionGraph:output_type -> signalbox.v1.GetVersionGraphResponse
-	31, // 70: signalbox.v1.WorkflowService.PauseWorkflow:output_type -> signalbox.v1.PauseWorkflowResponse
-	33, // 71: signalbox.v1.WorkflowService.UnpauseWorkflow:output_type -> signalbox.v1.UnpauseWorkflowResponse
-	35, // 72: signalbox.v1.WorkflowService.StopWorkflow:output_type -> signalbox.v1.StopWorkflowResponse
-	37, // 73: signalbox.v1.WorkflowService.DeleteWorkflow:output_type -> signalbox.v1.DeleteWorkflowResponse
-	60, // [60:74] is the sub-list for method output_type
-	46, // [46:60] is the sub-list for method input_type
-	46, // [46:46] is the sub-list for extension type_name
-	46, // [46:46] is the sub-list for extension extendee
-	0,  // [0:46] is the sub-list for field type_name
+	54, // 9: signalbox.v1.RecentRun.create_time:type_name -> google.protobuf.Timestamp
+	55, // 10: signalbox.v1.RecentRun.duration:type_name -> google.protobuf.Duration
+	54, // 11: signalbox.v1.WorkflowVersion.publish_time:type_name -> google.protobuf.Timestamp
+	56, // 12: signalbox.v1.WorkflowVersion.input_schema:type_name -> signalbox.v1.JsonValue
+	4,  // 13: signalbox.v1.WorkflowVersion.resources:type_name -> signalbox.v1.Resource
+	54, // 14: signalbox.v1.Resource.load_time:type_name -> google.protobuf.Timestamp
+	50, // 15: signalbox.v1.ValidateWorkflowRequest.files:type_name -> signalbox.v1.ValidateWorkflowRequest.FilesEntry
+	57, // 16: signalbox.v1.ValidateWorkflowResponse.violations:type_name -> signalbox.v1.Violation
+	51, // 17: signalbox.v1.SaveDraftRequest.files:type_name -> signalbox.v1.SaveDraftRequest.FilesEntry
+	0,  // 18: signalbox.v1.SaveDraftResponse.workflow:type_name -> signalbox.v1.Workflow
+	57, // 19: signalbox.v1.SaveDraftResponse.violations:type_name -> signalbox.v1.Violation
+	52, // 20: signalbox.v1.PublishWorkflowRequest.files:type_name -> signalbox.v1.PublishWorkflowRequest.FilesEntry
+	0,  // 21: signalbox.v1.PublishWorkflowResponse.workflow:type_name -> signalbox.v1.Workflow
+	3,  // 22: signalbox.v1.PublishWorkflowResponse.version:type_name -> signalbox.v1.WorkflowVersion
+	57, // 23: signalbox.v1.PublishWorkflowResponse.violations:type_name -> signalbox.v1.Violation
+	55, // 24: signalbox.v1.ListWorkflowsRequest.stats_window:type_name -> google.protobuf.Duration
+	0,  // 25: signalbox.v1.ListWorkflowsResponse.workflows:type_name -> signalbox.v1.Workflow
+	0,  // 26: signalbox.v1.FindWorkflowsResponse.workflows:type_name -> signalbox.v1.Workflow
+	55, // 27: signalbox.v1.GetWorkflowRequest.stats_window:type_name -> google.protobuf.Duration
+	0,  // 28: signalbox.v1.GetWorkflowResponse.workflow:type_name -> signalbox.v1.Workflow
+	3,  // 29: signalbox.v1.GetWorkflowResponse.version:type_name -> signalbox.v1.WorkflowVersion
+	22, // 30: signalbox.v1.GetWorkflowResponse.timer:type_name -> signalbox.v1.WorkflowTimer
+	19, // 31: signalbox.v1.GetWorkflowGridResponse.tasks:type_name -> signalbox.v1.GridTask
+	20, // 32: signalbox.v1.GetWorkflowGridResponse.runs:type_name -> signalbox.v1.GridRun
+	21, // 33: signalbox.v1.GetWorkflowGridResponse.cells:type_name -> signalbox.v1.GridCell
+	54, // 34: signalbox.v1.GridRun.create_time:type_name -> google.protobuf.Timestamp
+	55, // 35: signalbox.v1.GridRun.duration:type_name -> google.protobuf.Duration
+	55, // 36: signalbox.v1.GridCell.duration:type_name -> google.protobuf.Duration
+	55, // 37: signalbox.v1.WorkflowTimer.every:type_name -> google.protobuf.Duration
+	55, // 38: signalbox.v1.WorkflowTimer.after:type_name -> google.protobuf.Duration
+	54, // 39: signalbox.v1.WorkflowTimer.next_times:type_name -> google.protobuf.Timestamp
+	54, // 40: signalbox.v1.WorkflowTimer.last_time:type_name -> google.protobuf.Timestamp
+	3,  // 41: signalbox.v1.ListVersionsResponse.versions:type_name -> signalbox.v1.WorkflowVersion
+	29, // 42: signalbox.v1.GetVersionGraphResponse.nodes:type_name -> signalbox.v1.GraphNode
+	30, // 43: signalbox.v1.GetVersionGraphResponse.edges:type_name -> signalbox.v1.GraphEdge
+	0,  // 44: signalbox.v1.PauseWorkflowResponse.workflow:type_name -> signalbox.v1.Workflow
+	0,  // 45: signalbox.v1.UnpauseWorkflowResponse.workflow:type_name -> signalbox.v1.Workflow
+	0,  // 46: signalbox.v1.StopWorkflowResponse.workflow:type_name -> signalbox.v1.Workflow
+	58, // 47: signalbox.v1.StopWorkflowResponse.batch:type_name -> signalbox.v1.Batch
+	53, // 48: signalbox.v1.StopWorkflowResponse.open:type_name -> signalbox.v1.StopWorkflowResponse.OpenEntry
+	59, // 49: signalbox.v1.StopWorkflowResponse.preview:type_name -> signalbox.v1.IneligibleRuns
+	22, // 50: signalbox.v1.StopWorkflowResponse.timer:type_name -> signalbox.v1.WorkflowTimer
+	54, // 51: signalbox.v1.Function.publish_time:type_name -> google.protobuf.Timestamp
+	39, // 52: signalbox.v1.PublishFunctionResponse.function:type_name -> signalbox.v1.Function
+	57, // 53: signalbox.v1.PublishFunctionResponse.violations:type_name -> signalbox.v1.Violation
+	39, // 54: signalbox.v1.ListFunctionsResponse.functions:type_name -> signalbox.v1.Function
+	39, // 55: signalbox.v1.GetFunctionResponse.function:type_name -> signalbox.v1.Function
+	46, // 56: signalbox.v1.GetFunctionResponse.used_by:type_name -> signalbox.v1.FunctionUser
+	5,  // 57: signalbox.v1.WorkflowService.ValidateWorkflow:input_type -> signalbox.v1.ValidateWorkflowRequest
+	7,  // 58: signalbox.v1.WorkflowService.SaveDraft:input_type -> signalbox.v1.SaveDraftRequest
+	9,  // 59: signalbox.v1.WorkflowService.PublishWorkflow:input_type -> signalbox.v1.PublishWorkflowRequest
+	11, // 60: signalbox.v1.WorkflowService.ListWorkflows:input_type -> signalbox.v1.ListWorkflowsRequest
+	13, // 61: signalbox.v1.WorkflowService.FindWorkflows:input_type -> signalbox.v1.FindWorkflowsRequest
+	15, // 62: signalbox.v1.WorkflowService.GetWorkflow:input_type -> signalbox.v1.GetWorkflowRequest
+	17, // 63: signalbox.v1.WorkflowService.GetWorkflowGrid:input_type -> signalbox.v1.GetWorkflowGridRequest
+	23, // 64: signalbox.v1.WorkflowService.ListVersions:input_type -> signalbox.v1.ListVersionsRequest
+	25, // 65: signalbox.v1.WorkflowService.DiffVersions:input_type -> signalbox.v1.DiffVersionsRequest
+	27, // 66: signalbox.v1.WorkflowService.GetVersionGraph:input_type -> signalbox.v1.GetVersionGraphRequest
+	31, // 67: signalbox.v1.WorkflowService.PauseWorkflow:input_type -> signalbox.v1.PauseWorkflowRequest
+	33, // 68: signalbox.v1.WorkflowService.UnpauseWorkflow:input_type -> signalbox.v1.UnpauseWorkflowRequest
+	35, // 69: signalbox.v1.WorkflowService.StopWorkflow:input_type -> signalbox.v1.StopWorkflowRequest
+	37, // 70: signalbox.v1.WorkflowService.DeleteWorkflow:input_type -> signalbox.v1.DeleteWorkflowRequest
+	40, // 71: signalbox.v1.WorkflowService.PublishFunction:input_type -> signalbox.v1.PublishFunctionRequest
+	42, // 72: signalbox.v1.WorkflowService.ListFunctions:input_type -> signalbox.v1.ListFunctionsRequest
+	44, // 73: signalbox.v1.WorkflowService.GetFunction:input_type -> signalbox.v1.GetFunctionRequest
+	47, // 74: signalbox.v1.WorkflowService.DeleteFunction:input_type -> signalbox.v1.DeleteFunctionRequest
+	6,  // 75: signalbox.v1.WorkflowService.ValidateWorkflow:output_type -> signalbox.v1.ValidateWorkflowResponse
+	8,  // 76: signalbox.v1.WorkflowService.SaveDraft:output_type -> signalbox.v1.SaveDraftResponse
+	10, // 77: signalbox.v1.WorkflowService.PublishWorkflow:output_type -> signalbox.v1.PublishWorkflowResponse
+	12, // 78: signalbox.v1.WorkflowService.ListWorkflows:output_type -> signalbox.v1.ListWorkflowsResponse
+	14, // 79: signalbox.v1.WorkflowService.FindWorkflows:output_type -> signalbox.v1.FindWorkflowsResponse
+	16, // 80: signalbox.v1.WorkflowService.GetWorkflow:output_type -> signalbox.v1.GetWorkflowResponse
+	18, // 81: signalbox.v1.WorkflowService.GetWorkflowGrid:output_type -> signalbox.v1.GetWorkflowGridResponse
+	24, // 82: signalbox.v1.WorkflowService.ListVersions:output_type -> signalbox.v1.ListVersionsResponse
+	26, // 83: signalbox.v1.WorkflowService.DiffVersions:output_type -> signalbox.v1.DiffVersionsResponse
+	28, // 84: signalbox.v1.WorkflowService.GetVersionGraph:output_type -> signalbox.v1.GetVersionGraphResponse
+	32, // 85: signalbox.v1.WorkflowService.PauseWorkflow:output_type -> signalbox.v1.PauseWorkflowResponse
+	34, // 86: signalbox.v1.WorkflowService.UnpauseWorkflow:output_type -> signalbox.v1.UnpauseWorkflowResponse
+	36, // 87: signalbox.v1.WorkflowService.StopWorkflow:output_type -> signalbox.v1.StopWorkflowResponse
+	38, // 88: signalbox.v1.WorkflowService.DeleteWorkflow:output_type -> signalbox.v1.DeleteWorkflowResponse
+	41, // 89: signalbox.v1.WorkflowService.PublishFunction:output_type -> signalbox.v1.PublishFunctionResponse
+	43, // 90: signalbox.v1.WorkflowService.ListFunctions:output_type -> signalbox.v1.ListFunctionsResponse
+	45, // 91: signalbox.v1.WorkflowService.GetFunction:output_type -> signalbox.v1.GetFunctionResponse
+	48, // 92: signalbox.v1.WorkflowService.DeleteFunction:output_type -> signalbox.v1.DeleteFunctionResponse
+	75, // [75:93] is the sub-list for method output_type
+	57, // [57:75] is the sub-list for method input_type
+	57, // [57:57] is the sub-list for extension type_name
+	57, // [57:57] is the sub-list for extension extendee
+	0,  // [0:57] is the sub-list for field type_name
 }
 
 func init() { file_signalbox_v1_workflow_proto_init() }
@@ -3190,14 +4019,14 @@ func file_signalbox_v1_workflow_proto_init() {
 	file_signalbox_v1_batch_proto_init()
 	file_signalbox_v1_types_proto_init()
 	file_signalbox_v1_workflow_proto_msgTypes[1].OneofWrappers = []any{}
-	file_signalbox_v1_workflow_proto_msgTypes[34].OneofWrappers = []any{}
+	file_signalbox_v1_workflow_proto_msgTypes[35].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signalbox_v1_workflow_proto_rawDesc), len(file_signalbox_v1_workflow_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   40,
+			NumMessages:   54,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -3,7 +3,7 @@ package golden_test
 func examples() []example {
 	var all []example
 	for _, some := range [][]example{
-		runExamples(), workflowExamples(), batchExamples(), problemExamples(), dispatcherExamples(), eventExamples(),
+		runExamples(), workflowExamples(), functionExamples(), batchExamples(), problemExamples(), dispatcherExamples(), eventExamples(),
 		systemExamples(),
 		projectExamples(), tokenExamples(), webhookExamples(), localExamples(),
 	} {

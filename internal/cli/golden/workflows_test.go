@@ -43,6 +43,11 @@ func workflowExamples() []example {
 			}},
 		{name: "workflow-show-draft", line: "workflow show shop/new --draft",
 			answers: answers{"GetWorkflow": `{"workflow": ` + draft + `, "draftSource": "` + source + `"}`}},
+		{name: "workflow-show-resources", line: "workflow show shop/order --resources", answers: answers{
+			"GetWorkflow": `{"workflow": {"name": "shop/order"}, "version": {"version": "1.2.0", "resources": [
+				{"uri": "https://example.com/functions/price/1.0.0/function.yaml", "hash": "sha256:5f2b0c1d", "size": "1834",
+					"loadTime": "2026-03-01T11:00:00Z"},
+				{"uri": "schemas/order.json", "hash": "sha256:77aa01", "size": "212", "loadTime": "2026-03-01T11:00:00Z"}]}}`}},
 		{name: "workflow-show-source", line: "workflow show shop/order --source",
 			answers: answers{"GetWorkflow": `{"workflow": ` + order + `, ` + version + `}`}},
 		{name: "workflow-show-missing", line: "workflow show shop/ordr",
@@ -124,5 +129,22 @@ cases:
 		{name: "workflow-test-missing", line: "workflow test FILE", file: validDocument},
 		{name: "workflow-init", line: "workflow init FILE", file: ""},
 		{name: "workflow-init-exists", line: "workflow init FILE", file: validDocument},
+	}
+}
+
+func functionExamples() []example {
+	function := `{"name": "price", "version": "1.0.0", "hash": "sha256:5f0c", "size": "1834", "publisher": "ada",
+		"publishTime": "2026-11-20T08:00:00Z"}`
+	return []example{
+		{name: "function-list", line: "function list", answers: answers{"ListFunctions": `{"functions": [` + function + `]}`}},
+		{name: "function-list-empty", line: "function list -p shop", answers: answers{"ListFunctions": `{}`}},
+		{name: "function-show", line: "function show price:1.0.0", answers: answers{"GetFunction": `{"function": ` + function +
+			`, "source": "set: {amount: 1}\n", "usedBy": [{"workflow": "shop/order", "version": "1.2.0"}]}`}},
+		{name: "function-show-missing", line: "function show price", answers: answers{
+			"GetFunction": `!not_found FUNCTION_NOT_FOUND the catalog of project "default" has no function "price"`}},
+		{name: "function-publish", line: "function publish price:1.0.0 FILE", file: "set: {amount: 1}\n",
+			answers: answers{"PublishFunction": `{"created": true, "function": ` + function + `}`}},
+		{name: "function-publish-without-version", line: "function publish price -"},
+		{name: "function-delete", line: "function delete price:1.0.0 --yes", answers: answers{"DeleteFunction": `{}`}},
 	}
 }

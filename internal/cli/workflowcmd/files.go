@@ -68,8 +68,15 @@ func filesOf(args []string, wanted func(path string) bool) ([]string, error) {
 	return files, nil
 }
 
-// IsWorkflowFile reports whether a file in a folder is one of a workflow, by its name. Files of tests are not.
-func IsWorkflowFile(path string) bool { return isYAML(path) && !isTestFile(path) }
+// functionName is the name of the files of functions in catalogs.
+const functionName = "function"
+
+// IsWorkflowFile reports whether a file in a folder is one of a workflow, by its name. Files of tests and of functions
+// are not.
+func IsWorkflowFile(path string) bool {
+	base := filepath.Base(path)
+	return isYAML(path) && !isTestFile(path) && strings.TrimSuffix(base, filepath.Ext(base)) != functionName
+}
 
 // extensions are those of workflows and test files.
 func extensions() []string { return []string{".yaml", ".yml", ".json"} }

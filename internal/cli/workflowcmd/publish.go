@@ -37,7 +37,9 @@ func save(ctx context.Context, s *invocation.Invocation, file string) error {
 	if err != nil {
 		return err
 	}
-	request := &signalboxv1.SaveDraftRequest{Project: s.Project(), Source: string(doc.source)}
+	request := &signalboxv1.SaveDraftRequest{
+		Project: s.Project(), Source: string(doc.source), Files: doc.resolve().files,
+	}
 	response, err := invocation.Send(ctx, s, s.Workflows().SaveDraft, request)
 	if err != nil {
 		return refusedDocument(s, err, "save", doc)
@@ -57,7 +59,8 @@ func publishCommand(s *invocation.Invocation) *cobra.Command {
 		Use:   "publish FILE",
 		Short: "Publish a file, or a stored draft, as an immutable version",
 		Long: `Publish a file (- for standard input), or with --draft the stored draft of a workflow, as an immutable version. The
-version is the one the document names. Publishing the same content again changes nothing; other content under a
+version is the one the document names. The files beside it that it refers to are sent along; the server reads its other resources
+and stores them with the version. Publishing the same content again changes nothing; other content under a
 published version is refused. With --strict, so is a document with warnings.`,
 		Example: `  signalbox workflow publish order.yaml
   signalbox workflow publish --draft shop/order`,
@@ -100,7 +103,9 @@ func publish(ctx context.Context, s *invocation.Invocation, doc document, draft 
 		}
 		draft = "" // what was checked is what is published
 	}
-	request := &signalboxv1.PublishWorkflowRequest{Project: s.Project(), Source: string(doc.source), Workflow: draft}
+	request := &signalboxv1.PublishWorkflowRequest{
+		Project: s.Project(), Source: string(doc.source), Workflow: draft, Files: doc.resolve().files,
+	}
 	response, err := invocation.Send(ctx, s, s.Workflows().PublishWorkflow, request)
 	if err != nil {
 		return refusedDocument(s, err, "publish", doc)
@@ -130,7 +135,9 @@ func withoutViolations(ctx context.Context, s *invocation.Invocation, doc docume
 		}
 		doc.source = []byte(response.GetDraftSource())
 	}
-	request := &signalboxv1.ValidateWorkflowRequest{Project: s.Project(), Source: string(doc.source)}
+	request := &signalboxv1.ValidateWorkflowRequest{
+		Project: s.Project(), Source: string(doc.source), Files: doc.resolve().files,
+	}
 	response, err := invocation.Call(ctx, s, s.Workflows().ValidateWorkflow, request, "publish %s", doc.name)
 	if err != nil {
 		return doc, err
@@ -145,8 +152,8 @@ func withoutViolations(ctx context.Context, s *invocation.Invocation, doc docume
 // positions in the file, as "validate" prints them; the server's own list has no file names.
 func refusedDocument(s *invocation.Invocation, err error, what string, doc document) error {
 	if exit.Reason(err) == invalidDocument && len(doc.source) > 0 {
-		if violations := check(doc).Violations; len(violations) > 0 {
-			return wrongDocument(what, doc, violations)
+		if checked := check(doc); !checked.Valid {
+			return wrongDocument(what, doc, checked.Violations)
 		}
 	}
 	return s.Failed(err, "%s %s", what, doc.name)

@@ -116,18 +116,24 @@ func row(s *invocation.Invocation, workflow *signalboxv1.Workflow) output.Row {
 
 func showCommand(s *invocation.Invocation) *cobra.Command {
 	var version string
-	var draft, source bool
+	var draft, source, resources bool
 	var period window
 	cmd := &cobra.Command{
 		Use:   "show NAME",
 		Short: "Show a workflow with the source of one version, or of its draft",
+		Long: `Show a workflow with the source of one version, or of its draft. With --resources, list the texts outside the document that
+the version refers to, as they were when it was published.`,
 		Example: `  signalbox workflow show order --version 1.2.0
-  signalbox workflow show order --source > order.yaml`,
+  signalbox workflow show order --source > order.yaml
+  signalbox workflow show order --resources`,
 		Args:              invocation.Args(1, 1, "NAME"),
 		ValidArgsFunction: s.CompleteWorkflows,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if draft && version != "" {
 				return exit.Usagef("--draft and --version exclude each other")
+			}
+			if resources && (draft || source) {
+				return exit.Usagef("--resources excludes --draft and --source")
 			}
 			length, err := period.length()
 			if err != nil {
@@ -135,19 +141,20 @@ func showCommand(s *invocation.Invocation) *cobra.Command {
 			}
 			return show(cmd.Context(), s, &signalboxv1.GetWorkflowRequest{
 				Project: s.Project(), Workflow: args[0], Version: version, Draft: draft, StatsWindow: length,
-			}, source)
+			}, source, resources)
 		},
 	}
 	cmd.Flags().StringVar(&version, "version", "", "`version` to show; the newest published one when empty")
 	cmd.Flags().BoolVar(&draft, "draft", false, "show the draft")
 	period.bind(cmd)
 	cmd.Flags().BoolVar(&source, "source", false, "print the document only, byte for byte")
+	cmd.Flags().BoolVar(&resources, "resources", false, "list the resources of the version")
 	s.BindClient(cmd)
 	return cmd
 }
 
 func show(ctx context.Context, s *invocation.Invocation, request *signalboxv1.GetWorkflowRequest,
-	sourceOnly bool) error {
+	sourceOnly, resources bool) error {
 	response, err := invocation.Call(ctx, s, s.Workflows().GetWorkflow, request, "show workflow %q", request.GetWorkflow())
 	if err != nil {
 		return err
@@ -158,6 +165,8 @@ func show(ctx context.Context, s *invocation.Invocation, request *signalboxv1.Ge
 		source = response.GetDraftSource()
 	}
 	switch {
+	case resources:
+		return listResources(s, version)
 	case sourceOnly:
 		_, err := io.WriteString(s.Out, source)
 		return err
@@ -176,6 +185,17 @@ func show(ctx context.Context, s *invocation.Invocation, request *signalboxv1.Ge
 	fields = append(fields, timerFields(response.GetTimer())...)
 	return output.Card(s.Out, s.Style(),
 		append(fields, output.Field{Name: "source", Value: strings.TrimRight(source, "\n") + "\n"}))
+}
+
+func listResources(s *invocation.Invocation, version *signalboxv1.WorkflowVersion) error {
+	return invocation.Listing[*signalboxv1.Resource]{
+		Thing: "resource", None: "the version refers to no resources",
+		Row: func(r *signalboxv1.Resource) output.Row {
+			return output.Cells(
+				"URI", r.GetUri(), "SIZE", output.Bytes(r.GetSize()), "LOADED", output.Moment(r.GetLoadTime()), "HASH", r.GetHash(),
+			)
+		},
+	}.Print(s, version.GetResources(), false)
 }
 
 func versionsCommand(s *invocation.Invocation) *cobra.Command {

@@ -72,7 +72,9 @@ func run(ctx context.Context, s *invocation.Invocation, file string, flags *runF
 func publishOnce(ctx context.Context, s *invocation.Invocation, doc document,
 	bump bool) (*signalboxv1.PublishWorkflowResponse, error) {
 	send := func(doc document) (*signalboxv1.PublishWorkflowResponse, error) {
-		request := &signalboxv1.PublishWorkflowRequest{Project: s.Project(), Source: string(doc.source)}
+		request := &signalboxv1.PublishWorkflowRequest{
+			Project: s.Project(), Source: string(doc.source), Files: doc.resolve().files,
+		}
 		return invocation.Send(ctx, s, s.Workflows().PublishWorkflow, request)
 	}
 	response, err := send(doc)
@@ -121,7 +123,9 @@ func PublishFile(
 	}
 	send := func(doc document) (*signalboxv1.PublishWorkflowResponse, error) {
 		response, err := client.PublishWorkflow(ctx,
-			connect.NewRequest(&signalboxv1.PublishWorkflowRequest{Project: project, Source: string(doc.source)}))
+			connect.NewRequest(&signalboxv1.PublishWorkflowRequest{
+				Project: project, Source: string(doc.source), Files: doc.resolve().files,
+			}))
 		if err != nil {
 			return nil, err
 		}

@@ -40,7 +40,8 @@ func validateCommand(s *invocation.Invocation) *cobra.Command {
 		Use:   "validate FILE...",
 		Short: "Check workflow files, without a server",
 		Long: `Check workflow files, or all YAML and JSON files in folders, and print every violation as
-file:line:column: code: message (suggestion). No server is needed. Exits with 1 when a file has an error; warnings, which
+file:line:column: code: message (suggestion). No server is needed, so only files beside a document that it refers to are read; for
+other resources there is a warning. Exits with 1 when a file has an error; warnings, which
 report valid documents that are probably wrong, count with --strict only.`,
 		Example: `  signalbox workflow validate order.yaml
   signalbox workflow validate examples/workflows -o json`,
@@ -102,12 +103,15 @@ func validate(s *invocation.Invocation, args []string, strict bool) error {
 }
 
 func check(doc document) checked {
-	parsed, violations := dsl.Parse(doc.source)
-	result := checked{File: doc.name, Valid: !violations.HasErrors(), Violations: []violation{}}
-	if parsed != nil {
-		result.Workflow, result.Version, result.Hash = parsed.Namespace+"/"+parsed.Name, parsed.Version, parsed.Hash()
+	found := doc.resolve()
+	result := checked{File: doc.name, Valid: !found.violations.HasErrors(), Violations: []violation{}}
+	if parsed := found.parsed; parsed != nil {
+		result.Workflow, result.Version = parsed.Namespace+"/"+parsed.Name, parsed.Version
+		if !parsed.Partial {
+			result.Hash = parsed.Hash()
+		}
 	}
-	for _, p := range violations {
+	for _, p := range found.violations {
 		result.Violations = append(result.Violations, violationOf(p))
 	}
 	return result

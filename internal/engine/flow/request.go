@@ -59,12 +59,22 @@ func (d *driver) request(c interp.Call) HTTPRequest {
 		}
 		r.Body = body
 	}
-	d.credentials(&r, c.HTTP)
+	r.addCredentials(d.in.Project, c.HTTP)
 	return r
 }
 
-// credentials adds the secrets and the authentication to a request.
-func (d *driver) credentials(r *HTTPRequest, from *interp.HTTPRequest) {
+// ResourceRequest returns the wire form of the request that reads a web resource for a project.
+func ResourceRequest(project string, from *interp.HTTPRequest, timeout time.Duration, maxBytes int64) HTTPRequest {
+	r := HTTPRequest{
+		Method: from.Method, URL: from.URL, Output: string(from.Output), Redirect: from.Redirect, Timeout: timeout,
+		MaxResponseBytes: maxBytes,
+	}
+	r.addCredentials(project, from)
+	return r
+}
+
+// addCredentials adds the secrets and the authentication to a request.
+func (r *HTTPRequest) addCredentials(project string, from *interp.HTTPRequest) {
 	for mark, s := range from.Secrets {
 		if r.Secrets == nil {
 			r.Secrets = make(map[string]Secret, len(from.Secrets))
@@ -82,7 +92,7 @@ func (d *driver) credentials(r *HTTPRequest, from *interp.HTTPRequest) {
 		}
 	}
 	if r.UsesCredentials() {
-		r.Project = d.in.Project
+		r.Project = project
 	}
 }
 

@@ -76,6 +76,8 @@ func callers() []Reason {
 		{apperror.VersionTaken, only(exists),
 			"This version is published with other content. Published versions never change.", "Raise `document.version` and " +
 				"publish again."},
+		{apperror.FunctionNotFound, only(notFound), "The catalog of the project has no such function, or not this version of it.",
+			"Check it with `signalbox function list`, or publish it."},
 		{apperror.WorkflowPaused, only(refused), "The workflow is paused: it starts no new runs.",
 			"Unpause it, or wait until it is unpaused."},
 		{apperror.GenerationLimit, only(refused), "The run would be too many starts away from one by a person or by the " +

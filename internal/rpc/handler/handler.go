@@ -31,6 +31,7 @@ type Services struct {
 	Platform SystemService
 
 	Workflows WorkflowService
+	Functions FunctionService
 	Runs      RunService
 	Projects  ProjectService
 	Audit     AuditLog
@@ -98,7 +99,7 @@ func New(o Options) (services []Service) {
 		return services
 	}
 	workflows := &Workflows{
-		service: o.Workflows, projects: o.Projects, opts: o.Services, reads: newReadSlots(halfOfProcessors())}
+		service: o.Workflows, functions: o.Functions, projects: o.Projects, opts: o.Services, reads: newReadSlots(halfOfProcessors())}
 	runs := &Runs{
 		service: o.Runs, projects: o.Projects, opts: o.Services, reads: newReadSlots(halfOfProcessors()),
 		messages: message.NewRuns(message.RunOptions{

@@ -20,10 +20,10 @@ const draftVersion = "draft"
 
 // WorkflowService is the domain's service of workflows.
 type WorkflowService interface {
-	Validate(ctx context.Context, source string) (workflow.Checked, error)
+	Validate(ctx context.Context, project string, sub workflow.Submission) (workflow.Checked, error)
 	InputSchema(ctx context.Context, v workflow.Version) ([]byte, error)
-	SaveDraft(ctx context.Context, project, source string) (workflow.Workflow, dsl.Violations, error)
-	Publish(ctx context.Context, project, source, publisher string) (workflow.Published, error)
+	SaveDraft(ctx context.Context, project string, sub workflow.Submission) (workflow.Workflow, dsl.Violations, error)
+	Publish(ctx context.Context, project string, sub workflow.Submission, publisher string) (workflow.Published, error)
 	PublishDraft(ctx context.Context, project, name, publisher string) (workflow.Published, error)
 	Get(ctx context.Context, project, name string) (workflow.Workflow, error)
 	GetDraft(ctx context.Context, project, name string) (workflow.Draft, error)
@@ -46,10 +46,11 @@ type Clock interface {
 
 // Workflows implements signalbox.v1.WorkflowService.
 type Workflows struct {
-	service  WorkflowService
-	projects message.ProjectFinder
-	opts     Services
-	reads    *readSlots
+	service   WorkflowService
+	functions FunctionService
+	projects  message.ProjectFinder
+	opts      Services
+	reads     *readSlots
 }
 
 // ValidateWorkflow checks a document. Violations are the response, not an error.
@@ -62,14 +63,14 @@ func (h *Workflows) ValidateWorkflow(
 	if err := sourceGiven(req.Msg.GetSource()); err != nil {
 		return nil, err
 	}
-	c, err := h.service.Validate(ctx, req.Msg.GetSource())
+	c, err := h.service.Validate(ctx, message.ProjectOf(req.Msg.GetProject()), submission(req.Msg))
 	if err != nil {
 		return nil, err
 	}
 	res := &signalboxv1.ValidateWorkflowResponse{
 		Valid: c.Document != nil, Violations: violationMessages(c.Violations), Workflow: c.Name, Version: c.Version,
 	}
-	if c.Document != nil {
+	if c.Document != nil && !c.Document.Partial {
 		res.Hash = c.Document.Hash()
 	}
 	return connect.NewResponse(res), nil
@@ -82,7 +83,7 @@ func (h *Workflows) SaveDraft(
 	if err := sourceGiven(req.Msg.GetSource()); err != nil {
 		return nil, err
 	}
-	w, violations, err := h.service.SaveDraft(ctx, message.ProjectOf(req.Msg.GetProject()), req.Msg.GetSource())
+	w, violations, err := h.service.SaveDraft(ctx, message.ProjectOf(req.Msg.GetProject()), submission(req.Msg))
 	return message.Reply(&signalboxv1.SaveDraftResponse{
 		Workflow: workflowMessage(w), Violations: violationMessages(violations)}, err)
 }
@@ -102,7 +103,7 @@ func (h *Workflows) PublishWorkflow(
 			"source and workflow are both given: send the document, or name the workflow whose draft to publish").
 			WithField("workflow", "only without source")
 	case m.GetSource() != "":
-		p, err = h.service.Publish(ctx, message.ProjectOf(m.GetProject()), m.GetSource(), actor)
+		p, err = h.service.Publish(ctx, message.ProjectOf(m.GetProject()), submission(m), actor)
 	case m.GetWorkflow() != "":
 		p, err = h.service.PublishDraft(ctx, message.ProjectOf(m.GetProject()), m.GetWorkflow(), actor)
 	default:
@@ -310,6 +311,14 @@ func draftOrVersion(draft bool, version string) error {
 		WithField("draft", "only without version")
 }
 
+// submission returns the document of a request, with the files that were sent with it.
+func submission(request interface {
+	GetSource() string
+	GetFiles() map[string]string
+}) workflow.Submission {
+	return workflow.Submission{Source: request.GetSource(), Files: request.GetFiles()}
+}
+
 func sourceGiven(source string) error {
 	if source != "" {
 		return nil
@@ -327,9 +336,15 @@ func workflowMessage(w workflow.Workflow) *signalboxv1.Workflow {
 }
 
 func versionMessage(v workflow.Version) *signalboxv1.WorkflowVersion {
-	return &signalboxv1.WorkflowVersion{
+	out := &signalboxv1.WorkflowVersion{
 		Version: v.Version, Hash: v.Hash, Publisher: v.Publisher, PublishTime: message.Timestamp(v.PublishedAt),
 	}
+	for _, r := range v.Resources {
+		out.Resources = append(out.Resources, &signalboxv1.Resource{
+			Uri: r.URI, Hash: r.Hash, Size: r.Size, LoadTime: message.Timestamp(r.LoadedAt),
+		})
+	}
+	return out
 }
 
 func violationMessages(violations dsl.Violations) []*signalboxv1.Violation {

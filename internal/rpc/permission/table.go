@@ -119,6 +119,10 @@ func workflows() []Rule {
 		{"StopWorkflow", auth.Publisher, Project,
 			"it pauses the workflow and cancels runs; its dry run requires both roles, too"},
 		{"DeleteWorkflow", auth.Publisher, Project, ""},
+		{"PublishFunction", auth.Publisher, Project, ""},
+		{"ListFunctions", auth.Viewer, Project, ""},
+		{"GetFunction", auth.Viewer, Project, ""},
+		{"DeleteFunction", auth.Publisher, Project, ""},
 	}
 }
 

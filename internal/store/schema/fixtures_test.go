@@ -232,5 +232,17 @@ func fixtures() map[int64]fixture {
 	}, 3: {
 		insert: []string{`UPDATE projects SET runners = '["script"]' WHERE name = 'shop'`},
 		want:   map[string]string{`SELECT runners FROM projects WHERE name = 'shop'`: `["script"]`},
+	}, 4: {
+		insert: []string{
+			`INSERT INTO resources (hash, content) VALUES ('sha256:r', 'set: {}')`,
+			`INSERT INTO version_resources (project, workflow, version, uri, hash, size, loaded_at)
+				VALUES ('shop', 'a/order', '1.0.0', 'f.yaml', 'sha256:r', 7, 8)`,
+			`INSERT INTO functions (project, name, version, hash, size, publisher, published_at)
+				VALUES ('shop', 'price', '1.0.0', 'sha256:r', 7, 'ada', 9)`,
+		},
+		want: map[string]string{
+			`SELECT r.content FROM version_resources v JOIN resources r ON r.hash = v.hash WHERE v.uri = 'f.yaml'`: "set: {}",
+			`SELECT publisher FROM functions WHERE name = 'price' AND published_at = 9`:                            "ada",
+		},
 	}}
 }

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 
@@ -9,6 +10,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
+	"github.com/signalbox-dev/signalbox/internal/function"
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/workflow"
@@ -184,6 +186,133 @@ func testPublish(t *testing.T, open Opener) {
 	shared, err := s.GetVersion(ctx, here, hello, "22")
 	require.NoError(t, err)
 	require.Equal(t, v1.Canonical, shared.Canonical)
+}
+
+func testResources(t *testing.T, open Opener) {
+	s, ctx := open(t), t.Context()
+	resource := func(uri, content string, n int) workflow.Resource {
+		return workflow.Resource{URI: uri, Hash: "sha256:of " + content, Size: int64(len(content)), LoadedAt: at(n),
+			Content: []byte(content)}
+	}
+	stored := func(v workflow.Version) workflow.Version {
+		v.Resources = slices.Clone(v.Resources)
+		for i := range v.Resources {
+			v.Resources[i].Content = nil
+		}
+		return v
+	}
+	v1, v2 := version(hello, "1", "sha256:one", 1), version(hello, "22", "sha256:two", 2)
+	v1.Resources = []workflow.Resource{resource("a.yaml", "ünïcode", 1), resource("https://example.com/b", "b", 1)}
+	v2.Resources = []workflow.Resource{resource("https://example.com/b", "b", 2)}
+	for _, v := range []workflow.Version{v1, v2} {
+		published, made, err := s.Publish(ctx, v, longer, entry(audit.WorkflowPublish, here, hello))
+		require.NoError(t, err)
+		require.True(t, made)
+		require.Equal(t, stored(v), published)
+		got, err := s.GetVersion(ctx, here, hello, v.Version)
+		require.NoError(t, err)
+		require.Equal(t, stored(v), got)
+	}
+	again, made, err := s.Publish(ctx, v1, longer, entry(audit.WorkflowPublish, here, hello))
+	require.NoError(t, err)
+	require.False(t, made)
+	require.Equal(t, stored(v1), again)
+	list, err := s.ListVersions(ctx, here, hello, nil, 10)
+	require.NoError(t, err)
+	require.Nil(t, list[0].Resources)
+
+	hashes := []string{v1.Resources[0].Hash, v1.Resources[1].Hash}
+	contents, err := s.Resources(ctx, hashes)
+	require.NoError(t, err)
+	require.Equal(t, map[string][]byte{hashes[0]: []byte("ünïcode"), hashes[1]: []byte("b")}, contents)
+	_, err = s.Resources(ctx, []string{"sha256:none"})
+	requireError(t, err, apperror.NotFound, apperror.VersionNotFound, "sha256:none")
+
+	require.NoError(t, s.DeleteWorkflow(ctx, here, hello, entry(audit.WorkflowDelete, here, hello)))
+	contents, err = s.Resources(ctx, hashes)
+	require.NoError(t, err)
+	require.Len(t, contents, 2, "open runs need them")
+}
+
+func testFunctions(t *testing.T, open Opener) {
+	s, ctx := open(t), t.Context()
+	published := func(name, version, source string, n int) function.Function {
+		return function.Function{
+			Project: here, Name: name, Version: version, Hash: "sha256:of " + source, Size: int64(len(source)),
+			Publisher: "ada", PublishedAt: at(n), Source: source,
+		}
+	}
+	audits := func(f function.Function) audit.Entry { return entry(audit.FunctionPublish, here, f.Name+":"+f.Version) }
+	list := []function.Function{
+		published("a", "2.0.0", "set: {ü: 2}", 2), published("a", "1.0.0", "one", 1), published("b_1", "1.0.0", "one", 3),
+	}
+	for _, f := range list {
+		stored, made, err := s.PublishFunction(ctx, f, audits(f))
+		require.NoError(t, err)
+		require.True(t, made)
+		require.Equal(t, f, stored)
+		got, err := s.GetFunction(ctx, here, f.Name, f.Version)
+		require.NoError(t, err)
+		require.Equal(t, f, got)
+	}
+	again := list[0]
+	again.Publisher, again.PublishedAt = "eve", at(9)
+	stored, made, err := s.PublishFunction(ctx, again, audits(again))
+	require.NoError(t, err)
+	require.False(t, made)
+	require.Equal(t, list[0], stored)
+	other := published("a", "2.0.0", "other", 9)
+	_, _, err = s.PublishFunction(ctx, other, audits(other))
+	requireError(t, err, apperror.Exists, apperror.VersionTaken, "2.0.0")
+	require.Len(t, audited(t, s, "a:2.0.0"), 1)
+	elsewhere := list[0]
+	elsewhere.Project = "none"
+	_, _, err = s.PublishFunction(ctx, elsewhere, audits(elsewhere))
+	requireError(t, err, apperror.NotFound, apperror.ProjectNotFound, "none")
+
+	newest, err := s.GetFunction(ctx, here, "a", "")
+	require.NoError(t, err)
+	require.Equal(t, "2.0.0", newest.Version)
+	for i := range list {
+		list[i].Source = ""
+	}
+	for _, tt := range []struct {
+		text  string
+		after *function.Cursor
+		limit int
+		want  []function.Function
+	}{
+		{"", nil, 10, list},
+		{"", nil, 1, list[:1]},
+		{"", new(list[0].Position()), 10, list[1:]},
+		{"", new(list[1].Position()), 10, list[2:]},
+		{"_", nil, 10, list[2:]},
+	} {
+		got, err := s.ListFunctions(ctx, here, tt.text, tt.after, tt.limit)
+		require.NoError(t, err)
+		require.Equal(t, tt.want, got)
+	}
+
+	v := version(hello, "1", "sha256:one", 1)
+	v.Resources = []workflow.Resource{{URI: list[1].Reference(), Hash: list[1].Hash, LoadedAt: at(1), Content: []byte("one")}}
+	_, _, err = s.Publish(ctx, v, longer, entry(audit.WorkflowPublish, here, hello))
+	require.NoError(t, err)
+	users, err := s.FunctionUsers(ctx, list[1], 10)
+	require.NoError(t, err)
+	require.Equal(t, []function.User{{Workflow: hello, Version: "1"}}, users)
+
+	deleted := entry(audit.FunctionDelete, here, "a")
+	require.NoError(t, s.DeleteFunction(ctx, here, "a", "2.0.0", deleted))
+	newest, err = s.GetFunction(ctx, here, "a", "")
+	require.NoError(t, err)
+	require.Equal(t, "1.0.0", newest.Version)
+	require.NoError(t, s.DeleteFunction(ctx, here, "a", "", deleted))
+	_, err = s.GetFunction(ctx, here, "a", "")
+	requireError(t, err, apperror.NotFound, apperror.FunctionNotFound, "a")
+	requireError(t, s.DeleteFunction(ctx, here, "a", "", deleted), apperror.NotFound, apperror.FunctionNotFound, "a")
+	require.Len(t, audited(t, s, "a"), 2)
+	_, err = s.Resources(ctx, []string{list[1].Hash})
+	require.NoError(t, err, "published workflows need it")
 }
 
 func testPublishAtOnce(t *testing.T, open Opener) {

@@ -23,6 +23,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/apperror"
 	"github.com/signalbox-dev/signalbox/internal/audit"
 	"github.com/signalbox-dev/signalbox/internal/auth"
+	"github.com/signalbox-dev/signalbox/internal/function"
 	"github.com/signalbox-dev/signalbox/internal/maintenance"
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/retention"
@@ -41,6 +42,7 @@ type Store interface {
 	run.ReconcileStore
 	clusters
 	workflow.Store
+	function.Store
 	project.Store
 	installation
 	worker.Store
@@ -138,6 +140,8 @@ func cases() []test {
 		{"update a project", testUpdateProject},
 		{"drafts", testDrafts},
 		{"publish", testPublish},
+		{"resources", testResources},
+		{"functions", testFunctions},
 		{"publish at once", testPublishAtOnce},
 		{"find and list workflows", testListWorkflows},
 		{"list versions", testListVersions},

@@ -75,16 +75,29 @@ const (
 	// WorkflowServiceDeleteWorkflowProcedure is the fully-qualified name of the WorkflowService's
 	// DeleteWorkflow RPC.
 	WorkflowServiceDeleteWorkflowProcedure = "/signalbox.v1.WorkflowService/DeleteWorkflow"
+	// WorkflowServicePublishFunctionProcedure is the fully-qualified name of the WorkflowService's
+	// PublishFunction RPC.
+	WorkflowServicePublishFunctionProcedure = "/signalbox.v1.WorkflowService/PublishFunction"
+	// WorkflowServiceListFunctionsProcedure is the fully-qualified name of the WorkflowService's
+	// ListFunctions RPC.
+	WorkflowServiceListFunctionsProcedure = "/signalbox.v1.WorkflowService/ListFunctions"
+	// WorkflowServiceGetFunctionProcedure is the fully-qualified name of the WorkflowService's
+	// GetFunction RPC.
+	WorkflowServiceGetFunctionProcedure = "/signalbox.v1.WorkflowService/GetFunction"
+	// WorkflowServiceDeleteFunctionProcedure is the fully-qualified name of the WorkflowService's
+	// DeleteFunction RPC.
+	WorkflowServiceDeleteFunctionProcedure = "/signalbox.v1.WorkflowService/DeleteFunction"
 )
 
 // WorkflowServiceClient is a client for the signalbox.v1.WorkflowService service.
 type WorkflowServiceClient interface {
-	// ValidateWorkflow checks a document and returns all violations. It stores nothing.
+	// ValidateWorkflow checks a document and returns all violations. It stores nothing. It reads the web resources that the
+	// document refers to, unless they need an authentication.
 	ValidateWorkflow(context.Context, *connect.Request[v1.ValidateWorkflowRequest]) (*connect.Response[v1.ValidateWorkflowResponse], error)
 	// SaveDraft stores a document as the draft of its workflow. A draft may have violations of severity error, but must
 	// name its workflow.
 	SaveDraft(context.Context, *connect.Request[v1.SaveDraftRequest]) (*connect.Response[v1.SaveDraftResponse], error)
-	// PublishWorkflow publishes a document as an immutable version. Publishing the same content again changes nothing;
+	// PublishWorkflow publishes a document as an immutable version, with the texts that it refers to. Publishing the same content again changes nothing;
 	// other content under a published version is refused with VERSION_TAKEN.
 	PublishWorkflow(context.Context, *connect.Request[v1.PublishWorkflowRequest]) (*connect.Response[v1.PublishWorkflowResponse], error)
 	// ListWorkflows lists the project's workflows by name.
@@ -114,6 +127,17 @@ type WorkflowServiceClient interface {
 	// DeleteWorkflow removes a workflow with its draft and hides its versions. It is refused with WORKFLOW_HAS_OPEN_RUNS
 	// while runs are open. Ended runs stay readable.
 	DeleteWorkflow(context.Context, *connect.Request[v1.DeleteWorkflowRequest]) (*connect.Response[v1.DeleteWorkflowResponse], error)
+	// PublishFunction publishes a function as an immutable version in the catalog of its project. Workflows of the project
+	// call it as name:version@default. Publishing the same content again changes nothing; other content under a published
+	// version is refused with VERSION_TAKEN.
+	PublishFunction(context.Context, *connect.Request[v1.PublishFunctionRequest]) (*connect.Response[v1.PublishFunctionResponse], error)
+	// ListFunctions lists the versions of the functions in the catalog of a project: by name, and each name by the time of
+	// publication, newest first.
+	ListFunctions(context.Context, *connect.Request[v1.ListFunctionsRequest]) (*connect.Response[v1.ListFunctionsResponse], error)
+	// GetFunction returns one version of a function with its source, and the published workflows that call it.
+	GetFunction(context.Context, *connect.Request[v1.GetFunctionRequest]) (*connect.Response[v1.GetFunctionResponse], error)
+	// DeleteFunction deletes a version of a function, or all of them. Workflows that were published with it keep it.
+	DeleteFunction(context.Context, *connect.Request[v1.DeleteFunctionRequest]) (*connect.Response[v1.DeleteFunctionResponse], error)
 }
 
 // NewWorkflowServiceClient constructs a client for the signalbox.v1.WorkflowService service. By
@@ -219,6 +243,32 @@ func NewWorkflowServiceClient(httpClient connect.HTTPClient, baseURL string, opt
 			connect.WithSchema(workflowServiceMethods.ByName("DeleteWorkflow")),
 			connect.WithClientOptions(opts...),
 		),
+		publishFunction: connect.NewClient[v1.PublishFunctionRequest, v1.PublishFunctionResponse](
+			httpClient,
+			baseURL+WorkflowServicePublishFunctionProcedure,
+			connect.WithSchema(workflowServiceMethods.ByName("PublishFunction")),
+			connect.WithClientOptions(opts...),
+		),
+		listFunctions: connect.NewClient[v1.ListFunctionsRequest, v1.ListFunctionsResponse](
+			httpClient,
+			baseURL+WorkflowServiceListFunctionsProcedure,
+			connect.WithSchema(workflowServiceMethods.ByName("ListFunctions")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
+		getFunction: connect.NewClient[v1.GetFunctionRequest, v1.GetFunctionResponse](
+			httpClient,
+			baseURL+WorkflowServiceGetFunctionProcedure,
+			connect.WithSchema(workflowServiceMethods.ByName("GetFunction")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
+		deleteFunction: connect.NewClient[v1.DeleteFunctionRequest, v1.DeleteFunctionResponse](
+			httpClient,
+			baseURL+WorkflowServiceDeleteFunctionProcedure,
+			connect.WithSchema(workflowServiceMethods.ByName("DeleteFunction")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
@@ -238,6 +288,10 @@ type workflowServiceClient struct {
 	unpauseWorkflow  *connect.Client[v1.UnpauseWorkflowRequest, v1.UnpauseWorkflowResponse]
 	stopWorkflow     *connect.Client[v1.StopWorkflowRequest, v1.StopWorkflowResponse]
 	deleteWorkflow   *connect.Client[v1.DeleteWorkflowRequest, v1.DeleteWorkflowResponse]
+	publishFunction  *connect.Client[v1.PublishFunctionRequest, v1.PublishFunctionResponse]
+	listFunctions    *connect.Client[v1.ListFunctionsRequest, v1.ListFunctionsResponse]
+	getFunction      *connect.Client[v1.GetFunctionRequest, v1.GetFunctionResponse]
+	deleteFunction   *connect.Client[v1.DeleteFunctionRequest, v1.DeleteFunctionResponse]
 }
 
 // ValidateWorkflow calls signalbox.v1.WorkflowService.ValidateWorkflow.
@@ -310,14 +364,35 @@ func (c *workflowServiceClient) DeleteWorkflow(ctx context.Context, req *connect
 	return c.deleteWorkflow.CallUnary(ctx, req)
 }
 
+// PublishFunction calls signalbox.v1.WorkflowService.PublishFunction.
+func (c *workflowServiceClient) PublishFunction(ctx context.Context, req *connect.Request[v1.PublishFunctionRequest]) (*connect.Response[v1.PublishFunctionResponse], error) {
+	return c.publishFunction.CallUnary(ctx, req)
+}
+
+// ListFunctions calls signalbox.v1.WorkflowService.ListFunctions.
+func (c *workflowServiceClient) ListFunctions(ctx context.Context, req *connect.Request[v1.ListFunctionsRequest]) (*connect.Response[v1.ListFunctionsResponse], error) {
+	return c.listFunctions.CallUnary(ctx, req)
+}
+
+// GetFunction calls signalbox.v1.WorkflowService.GetFunction.
+func (c *workflowServiceClient) GetFunction(ctx context.Context, req *connect.Request[v1.GetFunctionRequest]) (*connect.Response[v1.GetFunctionResponse], error) {
+	return c.getFunction.CallUnary(ctx, req)
+}
+
+// DeleteFunction calls signalbox.v1.WorkflowService.DeleteFunction.
+func (c *workflowServiceClient) DeleteFunction(ctx context.Context, req *connect.Request[v1.DeleteFunctionRequest]) (*connect.Response[v1.DeleteFunctionResponse], error) {
+	return c.deleteFunction.CallUnary(ctx, req)
+}
+
 // WorkflowServiceHandler is an implementation of the signalbox.v1.WorkflowService service.
 type WorkflowServiceHandler interface {
-	// ValidateWorkflow checks a document and returns all violations. It stores nothing.
+	// ValidateWorkflow checks a document and returns all violations. It stores nothing. It reads the web resources that the
+	// document refers to, unless they need an authentication.
 	ValidateWorkflow(context.Context, *connect.Request[v1.ValidateWorkflowRequest]) (*connect.Response[v1.ValidateWorkflowResponse], error)
 	// SaveDraft stores a document as the draft of its workflow. A draft may have violations of severity error, but must
 	// name its workflow.
 	SaveDraft(context.Context, *connect.Request[v1.SaveDraftRequest]) (*connect.Response[v1.SaveDraftResponse], error)
-	// PublishWorkflow publishes a document as an immutable version. Publishing the same content again changes nothing;
+	// PublishWorkflow publishes a document as an immutable version, with the texts that it refers to. Publishing the same content again changes nothing;
 	// other content under a published version is refused with VERSION_TAKEN.
 	PublishWorkflow(context.Context, *connect.Request[v1.PublishWorkflowRequest]) (*connect.Response[v1.PublishWorkflowResponse], error)
 	// ListWorkflows lists the project's workflows by name.
@@ -347,6 +422,17 @@ type WorkflowServiceHandler interface {
 	// DeleteWorkflow removes a workflow with its draft and hides its versions. It is refused with WORKFLOW_HAS_OPEN_RUNS
 	// while runs are open. Ended runs stay readable.
 	DeleteWorkflow(context.Context, *connect.Request[v1.DeleteWorkflowRequest]) (*connect.Response[v1.DeleteWorkflowResponse], error)
+	// PublishFunction publishes a function as an immutable version in the catalog of its project. Workflows of the project
+	// call it as name:version@default. Publishing the same content again changes nothing; other content under a published
+	// version is refused with VERSION_TAKEN.
+	PublishFunction(context.Context, *connect.Request[v1.PublishFunctionRequest]) (*connect.Response[v1.PublishFunctionResponse], error)
+	// ListFunctions lists the versions of the functions in the catalog of a project: by name, and each name by the time of
+	// publication, newest first.
+	ListFunctions(context.Context, *connect.Request[v1.ListFunctionsRequest]) (*connect.Response[v1.ListFunctionsResponse], error)
+	// GetFunction returns one version of a function with its source, and the published workflows that call it.
+	GetFunction(context.Context, *connect.Request[v1.GetFunctionRequest]) (*connect.Response[v1.GetFunctionResponse], error)
+	// DeleteFunction deletes a version of a function, or all of them. Workflows that were published with it keep it.
+	DeleteFunction(context.Context, *connect.Request[v1.DeleteFunctionRequest]) (*connect.Response[v1.DeleteFunctionResponse], error)
 }
 
 // NewWorkflowServiceHandler builds an HTTP handler from the service implementation. It returns the
@@ -448,6 +534,32 @@ func NewWorkflowServiceHandler(svc WorkflowServiceHandler, opts ...connect.Handl
 		connect.WithSchema(workflowServiceMethods.ByName("DeleteWorkflow")),
 		connect.WithHandlerOptions(opts...),
 	)
+	workflowServicePublishFunctionHandler := connect.NewUnaryHandler(
+		WorkflowServicePublishFunctionProcedure,
+		svc.PublishFunction,
+		connect.WithSchema(workflowServiceMethods.ByName("PublishFunction")),
+		connect.WithHandlerOptions(opts...),
+	)
+	workflowServiceListFunctionsHandler := connect.NewUnaryHandler(
+		WorkflowServiceListFunctionsProcedure,
+		svc.ListFunctions,
+		connect.WithSchema(workflowServiceMethods.ByName("ListFunctions")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
+	workflowServiceGetFunctionHandler := connect.NewUnaryHandler(
+		WorkflowServiceGetFunctionProcedure,
+		svc.GetFunction,
+		connect.WithSchema(workflowServiceMethods.ByName("GetFunction")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
+	workflowServiceDeleteFunctionHandler := connect.NewUnaryHandler(
+		WorkflowServiceDeleteFunctionProcedure,
+		svc.DeleteFunction,
+		connect.WithSchema(workflowServiceMethods.ByName("DeleteFunction")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/signalbox.v1.WorkflowService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case WorkflowServiceValidateWorkflowProcedure:
@@ -478,6 +590,14 @@ func NewWorkflowServiceHandler(svc WorkflowServiceHandler, opts ...connect.Handl
 			workflowServiceStopWorkflowHandler.ServeHTTP(w, r)
 		case WorkflowServiceDeleteWorkflowProcedure:
 			workflowServiceDeleteWorkflowHandler.ServeHTTP(w, r)
+		case WorkflowServicePublishFunctionProcedure:
+			workflowServicePublishFunctionHandler.ServeHTTP(w, r)
+		case WorkflowServiceListFunctionsProcedure:
+			workflowServiceListFunctionsHandler.ServeHTTP(w, r)
+		case WorkflowServiceGetFunctionProcedure:
+			workflowServiceGetFunctionHandler.ServeHTTP(w, r)
+		case WorkflowServiceDeleteFunctionProcedure:
+			workflowServiceDeleteFunctionHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -541,4 +661,20 @@ func (UnimplementedWorkflowServiceHandler) StopWorkflow(context.Context, *connec
 
 func (UnimplementedWorkflowServiceHandler) DeleteWorkflow(context.Context, *connect.Request[v1.DeleteWorkflowRequest]) (*connect.Response[v1.DeleteWorkflowResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signalbox.v1.WorkflowService.DeleteWorkflow is not implemented"))
+}
+
+func (UnimplementedWorkflowServiceHandler) PublishFunction(context.Context, *connect.Request[v1.PublishFunctionRequest]) (*connect.Response[v1.PublishFunctionResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signalbox.v1.WorkflowService.PublishFunction is not implemented"))
+}
+
+func (UnimplementedWorkflowServiceHandler) ListFunctions(context.Context, *connect.Request[v1.ListFunctionsRequest]) (*connect.Response[v1.ListFunctionsResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signalbox.v1.WorkflowService.ListFunctions is not implemented"))
+}
+
+func (UnimplementedWorkflowServiceHandler) GetFunction(context.Context, *connect.Request[v1.GetFunctionRequest]) (*connect.Response[v1.GetFunctionResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signalbox.v1.WorkflowService.GetFunction is not implemented"))
+}
+
+func (UnimplementedWorkflowServiceHandler) DeleteFunction(context.Context, *connect.Request[v1.DeleteFunctionRequest]) (*connect.Response[v1.DeleteFunctionResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signalbox.v1.WorkflowService.DeleteFunction is not implemented"))
 }

@@ -16,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file signalbox/v1/workflow.proto.
  */
 export const file_signalbox_v1_workflow: GenFile = /*@__PURE__*/
-  fileDesc("ChtzaWduYWxib3gvdjEvd29ya2Zsb3cucHJvdG8SDHNpZ25hbGJveC52MSKnAgoIV29ya2Zsb3cSDAoEbmFtZRgBIAEoCRINCgV0aXRsZRgCIAEoCRIPCgdzdW1tYXJ5GAMgASgJEg0KBXN0YXRlGAQgASgJEhYKDmxhdGVzdF92ZXJzaW9uGAUgASgJEhEKCWhhc19kcmFmdBgGIAEoCBIvCgtjcmVhdGVfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLdXBkYXRlX3RpbWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhQKDHBhdXNlX3JlYXNvbhgJIAEoCRIqCgVzdGF0cxgKIAEoCzIbLnNpZ25hbGJveC52MS5Xb3JrZmxvd1N0YXRzEg8KB3Byb2plY3QYCyABKAkitgMKDVdvcmtmbG93U3RhdHMSKQoFc2luY2UYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEikKBXVudGlsGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBI7CghzdGF0dXNlcxgDIAMoCzIpLnNpZ25hbGJveC52MS5Xb3JrZmxvd1N0YXRzLlN0YXR1c2VzRW50cnkSGQoMc3VjY2Vzc19yYXRlGAQgASgBSACIAQESJgoDcDUwGAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEiYKA3A5NRgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIOCgZzYW1wbGUYByABKAMSKgoJbGFzdF9ydW5zGAggAygLMhcuc2lnbmFsYm94LnYxLlJlY2VudFJ1bhIMCgRvcGVuGAkgASgDEg0KBXN0dWNrGAogASgDEgwKBG1vcmUYCyADKAkaLwoNU3RhdHVzZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAM6AjgBQg8KDV9zdWNjZXNzX3JhdGUihQEKCVJlY2VudFJ1bhIKCgJpZBgBIAEoCRIOCgZzdGF0dXMYAiABKAkSLwoLY3JlYXRlX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEisKCGR1cmF0aW9uGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIrQBCg9Xb3JrZmxvd1ZlcnNpb24SDwoHdmVyc2lvbhgBIAEoCRIMCgRoYXNoGAIgASgJEhEKCXB1Ymxpc2hlchgDIAEoCRIwCgxwdWJsaXNoX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBnNvdXJjZRgFIAEoCRItCgxpbnB1dF9zY2hlbWEYBiABKAsyFy5zaWduYWxib3gudjEuSnNvblZhbHVlIjoKF1ZhbGlkYXRlV29ya2Zsb3dSZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSDgoGc291cmNlGAIgASgJIocBChhWYWxpZGF0ZVdvcmtmbG93UmVzcG9uc2USDQoFdmFsaWQYASABKAgSKwoKdmlvbGF0aW9ucxgCIAMoCzIXLnNpZ25hbGJveC52MS5WaW9sYXRpb24SEAoId29ya2Zsb3cYAyABKAkSDwoHdmVyc2lvbhgEIAEoCRIMCgRoYXNoGAUgASgJIjMKEFNhdmVEcmFmdFJlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIOCgZzb3VyY2UYAiABKAkiagoRU2F2ZURyYWZ0UmVzcG9uc2USKAoId29ya2Zsb3cYASABKAsyFi5zaWduYWxib3gudjEuV29ya2Zsb3cSKwoKdmlvbGF0aW9ucxgCIAMoCzIXLnNpZ25hbGJveC52MS5WaW9sYXRpb24iSwoWUHVibGlzaFdvcmtmbG93UmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEg4KBnNvdXJjZRgCIAEoCRIQCgh3b3JrZmxvdxgDIAEoCSKxAQoXUHVibGlzaFdvcmtmbG93UmVzcG9uc2USKAoId29ya2Zsb3cYASABKAsyFi5zaWduYWxib3gudjEuV29ya2Zsb3cSLgoHdmVyc2lvbhgCIAEoCzIdLnNpZ25hbGJveC52MS5Xb3JrZmxvd1ZlcnNpb24SDwoHY3JlYXRlZBgDIAEoCBIrCgp2aW9sYXRpb25zGAQgAygLMhcuc2lnbmFsYm94LnYxLlZpb2xhdGlvbiKsAQoUTGlzdFdvcmtmbG93c1JlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIRCglwYWdlX3NpemUYAiABKAUSEgoKcGFnZV90b2tlbhgDIAEoCRIMCgR0ZXh0GAQgASgJEg4KBnN0YXRlcxgFIAMoCRINCgVzdGF0cxgGIAEoCBIvCgxzdGF0c193aW5kb3cYByABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24iWwoVTGlzdFdvcmtmbG93c1Jlc3BvbnNlEikKCXdvcmtmbG93cxgBIAMoCzIWLnNpZ25hbGJveC52MS5Xb3JrZmxvdxIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiWwoURmluZFdvcmtmbG93c1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkSDAoEdGV4dBgDIAEoCRIOCgZzdGF0ZXMYBCADKAkiWwoVRmluZFdvcmtmbG93c1Jlc3BvbnNlEikKCXdvcmtmbG93cxgBIAMoCzIWLnNpZ25hbGJveC52MS5Xb3JrZmxvdxIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiiAEKEkdldFdvcmtmbG93UmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEhAKCHdvcmtmbG93GAIgASgJEg8KB3ZlcnNpb24YAyABKAkSDQoFZHJhZnQYBCABKAgSLwoMc3RhdHNfd2luZG93GAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIrEBChNHZXRXb3JrZmxvd1Jlc3BvbnNlEigKCHdvcmtmbG93GAEgASgLMhYuc2lnbmFsYm94LnYxLldvcmtmbG93Ei4KB3ZlcnNpb24YAiABKAsyHS5zaWduYWxib3gudjEuV29ya2Zsb3dWZXJzaW9uEhQKDGRyYWZ0X3NvdXJjZRgDIAEoCRIqCgV0aW1lchgEIAEoCzIbLnNpZ25hbGJveC52MS5Xb3JrZmxvd1RpbWVyIloKFkdldFdvcmtmbG93R3JpZFJlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIQCgh3b3JrZmxvdxgCIAEoCRIPCgd2ZXJzaW9uGAMgASgJEgwKBHJ1bnMYBCABKAUijAEKF0dldFdvcmtmbG93R3JpZFJlc3BvbnNlEiUKBXRhc2tzGAEgAygLMhYuc2lnbmFsYm94LnYxLkdyaWRUYXNrEiMKBHJ1bnMYAiADKAsyFS5zaWduYWxib3gudjEuR3JpZFJ1bhIlCgVjZWxscxgDIAMoCzIWLnNpZ25hbGJveC52MS5HcmlkQ2VsbCI3CghHcmlkVGFzaxIPCgdwb2ludGVyGAEgASgJEgwKBHRhc2sYAiABKAkSDAoEa2luZBgDIAEoCSKlAQoHR3JpZFJ1bhIKCgJpZBgBIAEoCRIPCgd2ZXJzaW9uGAIgASgJEg4KBnN0YXR1cxgDIAEoCRIvCgtjcmVhdGVfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKwoIZHVyYXRpb24YBSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDwoHcGFydGlhbBgGIAEoCCKDAQoIR3JpZENlbGwSCwoDcnVuGAEgASgFEgwKBHRhc2sYAiABKAUSDgoGc3RhdHVzGAMgASgJEg0KBWNvdW50GAQgASgDEhAKCGF0dGVtcHRzGAUgASgDEisKCGR1cmF0aW9uGAYgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIogCCg1Xb3JrZmxvd1RpbWVyEgwKBGNyb24YASABKAkSKAoFZXZlcnkYAiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SKAoFYWZ0ZXIYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SLgoKbmV4dF90aW1lcxgEIAMoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLQoJbGFzdF90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBINCgVmaXJlZBgGIAEoAxIOCgZtaXNzZWQYByABKAMSFwoPdW5rbm93bl9iZWNhdXNlGAggASgJIl8KE0xpc3RWZXJzaW9uc1JlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIQCgh3b3JrZmxvdxgCIAEoCRIRCglwYWdlX3NpemUYAyABKAUSEgoKcGFnZV90b2tlbhgEIAEoCSJgChRMaXN0VmVyc2lvbnNSZXNwb25zZRIvCgh2ZXJzaW9ucxgBIAMoCzIdLnNpZ25hbGJveC52MS5Xb3JrZmxvd1ZlcnNpb24SFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIlIKE0RpZmZWZXJzaW9uc1JlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIQCgh3b3JrZmxvdxgCIAEoCRIMCgRmcm9tGAMgASgJEgoKAnRvGAQgASgJIicKFERpZmZWZXJzaW9uc1Jlc3BvbnNlEg8KB3VuaWZpZWQYASABKAkiWwoWR2V0VmVyc2lvbkdyYXBoUmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEhAKCHdvcmtmbG93GAIgASgJEg8KB3ZlcnNpb24YAyABKAkSDQoFZHJhZnQYBCABKAgijAEKF0dldFZlcnNpb25HcmFwaFJlc3BvbnNlEhAKCHdvcmtmbG93GAEgASgJEg8KB3ZlcnNpb24YAiABKAkSJgoFbm9kZXMYAyADKAsyFy5zaWduYWxib3gudjEuR3JhcGhOb2RlEiYKBWVkZ2VzGAQgAygLMhcuc2lnbmFsYm94LnYxLkdyYXBoRWRnZSJwCglHcmFwaE5vZGUSCgoCaWQYASABKAkSDAoEbmFtZRgCIAEoCRIMCgRraW5kGAMgASgJEg4KBnBhcmVudBgEIAEoCRINCgVsYWJlbBgFIAEoCRIMCgRsaW5lGAYgASgFEg4KBmNvbHVtbhgHIAEoBSJCCglHcmFwaEVkZ2USDAoEZnJvbRgBIAEoCRIKCgJ0bxgCIAEoCRIMCgRraW5kGAMgASgJEg0KBWxhYmVsGAQgASgJIkkKFFBhdXNlV29ya2Zsb3dSZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSEAoId29ya2Zsb3cYAiABKAkSDgoGcmVhc29uGAMgASgJIkEKFVBhdXNlV29ya2Zsb3dSZXNwb25zZRIoCgh3b3JrZmxvdxgBIAEoCzIWLnNpZ25hbGJveC52MS5Xb3JrZmxvdyI7ChZVbnBhdXNlV29ya2Zsb3dSZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSEAoId29ya2Zsb3cYAiABKAkiQwoXVW5wYXVzZVdvcmtmbG93UmVzcG9uc2USKAoId29ya2Zsb3cYASABKAsyFi5zaWduYWxib3gudjEuV29ya2Zsb3cimwEKE1N0b3BXb3JrZmxvd1JlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIQCgh3b3JrZmxvdxgCIAEoCRIOCgZyZWFzb24YAyABKAkSEgoKcmVxdWVzdF9pZBgEIAEoCRIPCgdkcnlfcnVuGAUgASgIEhoKDWV4cGVjdGVkX29wZW4YBiABKANIAIgBAUIQCg5fZXhwZWN0ZWRfb3BlbiKCAwoUU3RvcFdvcmtmbG93UmVzcG9uc2USKAoId29ya2Zsb3cYASABKAsyFi5zaWduYWxib3gudjEuV29ya2Zsb3cSIgoFYmF0Y2gYAiABKAsyEy5zaWduYWxib3gudjEuQmF0Y2gSDwoHY3JlYXRlZBgDIAEoCBIOCgZwYXVzZWQYBCABKAgSOgoEb3BlbhgFIAMoCzIsLnNpZ25hbGJveC52MS5TdG9wV29ya2Zsb3dSZXNwb25zZS5PcGVuRW50cnkSEAoIZWxpZ2libGUYBiABKAMSEQoJdW5jaGFuZ2VkGAcgASgDEi0KB3ByZXZpZXcYCCADKAsyHC5zaWduYWxib3gudjEuSW5lbGlnaWJsZVJ1bnMSEgoKc3RhcnRlZF9ieRgJIAEoCRIqCgV0aW1lchgKIAEoCzIbLnNpZ25hbGJveC52MS5Xb3JrZmxvd1RpbWVyGisKCU9wZW5FbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAM6AjgBIjoKFURlbGV0ZVdvcmtmbG93UmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEhAKCHdvcmtmbG93GAIgASgJIhgKFkRlbGV0ZVdvcmtmbG93UmVzcG9uc2UyrgoKD1dvcmtmbG93U2VydmljZRJmChBWYWxpZGF0ZVdvcmtmbG93EiUuc2lnbmFsYm94LnYxLlZhbGlkYXRlV29ya2Zsb3dSZXF1ZXN0GiYuc2lnbmFsYm94LnYxLlZhbGlkYXRlV29ya2Zsb3dSZXNwb25zZSIDkAIBEkwKCVNhdmVEcmFmdBIeLnNpZ25hbGJveC52MS5TYXZlRHJhZnRSZXF1ZXN0Gh8uc2lnbmFsYm94LnYxLlNhdmVEcmFmdFJlc3BvbnNlEl4KD1B1Ymxpc2hXb3JrZmxvdxIkLnNpZ25hbGJveC52MS5QdWJsaXNoV29ya2Zsb3dSZXF1ZXN0GiUuc2lnbmFsYm94LnYxLlB1Ymxpc2hXb3JrZmxvd1Jlc3BvbnNlEl0KDUxpc3RXb3JrZmxvd3MSIi5zaWduYWxib3gudjEuTGlzdFdvcmtmbG93c1JlcXVlc3QaIy5zaWduYWxib3gudjEuTGlzdFdvcmtmbG93c1Jlc3BvbnNlIgOQAgESXQoNRmluZFdvcmtmbG93cxIiLnNpZ25hbGJveC52MS5GaW5kV29ya2Zsb3dzUmVxdWVzdBojLnNpZ25hbGJveC52MS5GaW5kV29ya2Zsb3dzUmVzcG9uc2UiA5ACARJXCgtHZXRXb3JrZmxvdxIgLnNpZ25hbGJveC52MS5HZXRXb3JrZmxvd1JlcXVlc3QaIS5zaWduYWxib3gudjEuR2V0V29ya2Zsb3dSZXNwb25zZSIDkAIBEmMKD0dldFdvcmtmbG93R3JpZBIkLnNpZ25hbGJveC52MS5HZXRXb3JrZmxvd0dyaWRSZXF1ZXN0GiUuc2lnbmFsYm94LnYxLkdldFdvcmtmbG93R3JpZFJlc3BvbnNlIgOQAgESWgoMTGlzdFZlcnNpb25zEiEuc2lnbmFsYm94LnYxLkxpc3RWZXJzaW9uc1JlcXVlc3QaIi5zaWduYWxib3gudjEuTGlzdFZlcnNpb25zUmVzcG9uc2UiA5ACARJaCgxEaWZmVmVyc2lvbnMSIS5zaWduYWxib3gudjEuRGlmZlZlcnNpb25zUmVxdWVzdBoiLnNpZ25hbGJveC52MS5EaWZmVmVyc2lvbnNSZXNwb25zZSIDkAIBEmMKD0dldFZlcnNpb25HcmFwaBIkLnNpZ25hbGJveC52MS5HZXRWZXJzaW9uR3JhcGhSZXF1ZXN0GiUuc2lnbmFsYm94LnYxLkdldFZlcnNpb25HcmFwaFJlc3BvbnNlIgOQAgESWAoNUGF1c2VXb3JrZmxvdxIiLnNpZ25hbGJveC52MS5QYXVzZVdvcmtmbG93UmVxdWVzdBojLnNpZ25hbGJveC52MS5QYXVzZVdvcmtmbG93UmVzcG9uc2USXgoPVW5wYXVzZVdvcmtmbG93EiQuc2lnbmFsYm94LnYxLlVucGF1c2VXb3JrZmxvd1JlcXVlc3QaJS5zaWduYWxib3gudjEuVW5wYXVzZVdvcmtmbG93UmVzcG9uc2USVQoMU3RvcFdvcmtmbG93EiEuc2lnbmFsYm94LnYxLlN0b3BXb3JrZmxvd1JlcXVlc3QaIi5zaWduYWxib3gudjEuU3RvcFdvcmtmbG93UmVzcG9uc2USWwoORGVsZXRlV29ya2Zsb3cSIy5zaWduYWxib3gudjEuRGVsZXRlV29ya2Zsb3dSZXF1ZXN0GiQuc2lnbmFsYm94LnYxLkRlbGV0ZVdvcmtmbG93UmVzcG9uc2VCQVo/Z2l0aHViLmNvbS9zaWduYWxib3gtZGV2L3NpZ25hbGJveC9hcGkvc2lnbmFsYm94L3YxO3NpZ25hbGJveHYxYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_signalbox_v1_batch, file_signalbox_v1_types]);
+  fileDesc("ChtzaWduYWxib3gvdjEvd29ya2Zsb3cucHJvdG8SDHNpZ25hbGJveC52MSKnAgoIV29ya2Zsb3cSDAoEbmFtZRgBIAEoCRINCgV0aXRsZRgCIAEoCRIPCgdzdW1tYXJ5GAMgASgJEg0KBXN0YXRlGAQgASgJEhYKDmxhdGVzdF92ZXJzaW9uGAUgASgJEhEKCWhhc19kcmFmdBgGIAEoCBIvCgtjcmVhdGVfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLdXBkYXRlX3RpbWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhQKDHBhdXNlX3JlYXNvbhgJIAEoCRIqCgVzdGF0cxgKIAEoCzIbLnNpZ25hbGJveC52MS5Xb3JrZmxvd1N0YXRzEg8KB3Byb2plY3QYCyABKAkitgMKDVdvcmtmbG93U3RhdHMSKQoFc2luY2UYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEikKBXVudGlsGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBI7CghzdGF0dXNlcxgDIAMoCzIpLnNpZ25hbGJveC52MS5Xb3JrZmxvd1N0YXRzLlN0YXR1c2VzRW50cnkSGQoMc3VjY2Vzc19yYXRlGAQgASgBSACIAQESJgoDcDUwGAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEiYKA3A5NRgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIOCgZzYW1wbGUYByABKAMSKgoJbGFzdF9ydW5zGAggAygLMhcuc2lnbmFsYm94LnYxLlJlY2VudFJ1bhIMCgRvcGVuGAkgASgDEg0KBXN0dWNrGAogASgDEgwKBG1vcmUYCyADKAkaLwoNU3RhdHVzZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAM6AjgBQg8KDV9zdWNjZXNzX3JhdGUihQEKCVJlY2VudFJ1bhIKCgJpZBgBIAEoCRIOCgZzdGF0dXMYAiABKAkSLwoLY3JlYXRlX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEisKCGR1cmF0aW9uGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIt8BCg9Xb3JrZmxvd1ZlcnNpb24SDwoHdmVyc2lvbhgBIAEoCRIMCgRoYXNoGAIgASgJEhEKCXB1Ymxpc2hlchgDIAEoCRIwCgxwdWJsaXNoX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBnNvdXJjZRgFIAEoCRItCgxpbnB1dF9zY2hlbWEYBiABKAsyFy5zaWduYWxib3gudjEuSnNvblZhbHVlEikKCXJlc291cmNlcxgHIAMoCzIWLnNpZ25hbGJveC52MS5SZXNvdXJjZSJiCghSZXNvdXJjZRILCgN1cmkYASABKAkSDAoEaGFzaBgCIAEoCRIMCgRzaXplGAMgASgDEi0KCWxvYWRfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiqQEKF1ZhbGlkYXRlV29ya2Zsb3dSZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSDgoGc291cmNlGAIgASgJEj8KBWZpbGVzGAMgAygLMjAuc2lnbmFsYm94LnYxLlZhbGlkYXRlV29ya2Zsb3dSZXF1ZXN0LkZpbGVzRW50cnkaLAoKRmlsZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIocBChhWYWxpZGF0ZVdvcmtmbG93UmVzcG9uc2USDQoFdmFsaWQYASABKAgSKwoKdmlvbGF0aW9ucxgCIAMoCzIXLnNpZ25hbGJveC52MS5WaW9sYXRpb24SEAoId29ya2Zsb3cYAyABKAkSDwoHdmVyc2lvbhgEIAEoCRIMCgRoYXNoGAUgASgJIpsBChBTYXZlRHJhZnRSZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSDgoGc291cmNlGAIgASgJEjgKBWZpbGVzGAMgAygLMikuc2lnbmFsYm94LnYxLlNhdmVEcmFmdFJlcXVlc3QuRmlsZXNFbnRyeRosCgpGaWxlc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiagoRU2F2ZURyYWZ0UmVzcG9uc2USKAoId29ya2Zsb3cYASABKAsyFi5zaWduYWxib3gudjEuV29ya2Zsb3cSKwoKdmlvbGF0aW9ucxgCIAMoCzIXLnNpZ25hbGJveC52MS5WaW9sYXRpb24iuQEKFlB1Ymxpc2hXb3JrZmxvd1JlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIOCgZzb3VyY2UYAiABKAkSEAoId29ya2Zsb3cYAyABKAkSPgoFZmlsZXMYBCADKAsyLy5zaWduYWxib3gudjEuUHVibGlzaFdvcmtmbG93UmVxdWVzdC5GaWxlc0VudHJ5GiwKCkZpbGVzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASKxAQoXUHVibGlzaFdvcmtmbG93UmVzcG9uc2USKAoId29ya2Zsb3cYASABKAsyFi5zaWduYWxib3gudjEuV29ya2Zsb3cSLgoHdmVyc2lvbhgCIAEoCzIdLnNpZ25hbGJveC52MS5Xb3JrZmxvd1ZlcnNpb24SDwoHY3JlYXRlZBgDIAEoCBIrCgp2aW9sYXRpb25zGAQgAygLMhcuc2lnbmFsYm94LnYxLlZpb2xhdGlvbiKsAQoUTGlzdFdvcmtmbG93c1JlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIRCglwYWdlX3NpemUYAiABKAUSEgoKcGFnZV90b2tlbhgDIAEoCRIMCgR0ZXh0GAQgASgJEg4KBnN0YXRlcxgFIAMoCRINCgVzdGF0cxgGIAEoCBIvCgxzdGF0c193aW5kb3cYByABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24iWwoVTGlzdFdvcmtmbG93c1Jlc3BvbnNlEikKCXdvcmtmbG93cxgBIAMoCzIWLnNpZ25hbGJveC52MS5Xb3JrZmxvdxIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiWwoURmluZFdvcmtmbG93c1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEhIKCnBhZ2VfdG9rZW4YAiABKAkSDAoEdGV4dBgDIAEoCRIOCgZzdGF0ZXMYBCADKAkiWwoVRmluZFdvcmtmbG93c1Jlc3BvbnNlEikKCXdvcmtmbG93cxgBIAMoCzIWLnNpZ25hbGJveC52MS5Xb3JrZmxvdxIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiiAEKEkdldFdvcmtmbG93UmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEhAKCHdvcmtmbG93GAIgASgJEg8KB3ZlcnNpb24YAyABKAkSDQoFZHJhZnQYBCABKAgSLwoMc3RhdHNfd2luZG93GAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIrEBChNHZXRXb3JrZmxvd1Jlc3BvbnNlEigKCHdvcmtmbG93GAEgASgLMhYuc2lnbmFsYm94LnYxLldvcmtmbG93Ei4KB3ZlcnNpb24YAiABKAsyHS5zaWduYWxib3gudjEuV29ya2Zsb3dWZXJzaW9uEhQKDGRyYWZ0X3NvdXJjZRgDIAEoCRIqCgV0aW1lchgEIAEoCzIbLnNpZ25hbGJveC52MS5Xb3JrZmxvd1RpbWVyIloKFkdldFdvcmtmbG93R3JpZFJlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIQCgh3b3JrZmxvdxgCIAEoCRIPCgd2ZXJzaW9uGAMgASgJEgwKBHJ1bnMYBCABKAUijAEKF0dldFdvcmtmbG93R3JpZFJlc3BvbnNlEiUKBXRhc2tzGAEgAygLMhYuc2lnbmFsYm94LnYxLkdyaWRUYXNrEiMKBHJ1bnMYAiADKAsyFS5zaWduYWxib3gudjEuR3JpZFJ1bhIlCgVjZWxscxgDIAMoCzIWLnNpZ25hbGJveC52MS5HcmlkQ2VsbCI3CghHcmlkVGFzaxIPCgdwb2ludGVyGAEgASgJEgwKBHRhc2sYAiABKAkSDAoEa2luZBgDIAEoCSKlAQoHR3JpZFJ1bhIKCgJpZBgBIAEoCRIPCgd2ZXJzaW9uGAIgASgJEg4KBnN0YXR1cxgDIAEoCRIvCgtjcmVhdGVfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKwoIZHVyYXRpb24YBSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDwoHcGFydGlhbBgGIAEoCCKDAQoIR3JpZENlbGwSCwoDcnVuGAEgASgFEgwKBHRhc2sYAiABKAUSDgoGc3RhdHVzGAMgASgJEg0KBWNvdW50GAQgASgDEhAKCGF0dGVtcHRzGAUgASgDEisKCGR1cmF0aW9uGAYgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIogCCg1Xb3JrZmxvd1RpbWVyEgwKBGNyb24YASABKAkSKAoFZXZlcnkYAiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SKAoFYWZ0ZXIYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SLgoKbmV4dF90aW1lcxgEIAMoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLQoJbGFzdF90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBINCgVmaXJlZBgGIAEoAxIOCgZtaXNzZWQYByABKAMSFwoPdW5rbm93bl9iZWNhdXNlGAggASgJIl8KE0xpc3RWZXJzaW9uc1JlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIQCgh3b3JrZmxvdxgCIAEoCRIRCglwYWdlX3NpemUYAyABKAUSEgoKcGFnZV90b2tlbhgEIAEoCSJgChRMaXN0VmVyc2lvbnNSZXNwb25zZRIvCgh2ZXJzaW9ucxgBIAMoCzIdLnNpZ25hbGJveC52MS5Xb3JrZmxvd1ZlcnNpb24SFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIlIKE0RpZmZWZXJzaW9uc1JlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIQCgh3b3JrZmxvdxgCIAEoCRIMCgRmcm9tGAMgASgJEgoKAnRvGAQgASgJIicKFERpZmZWZXJzaW9uc1Jlc3BvbnNlEg8KB3VuaWZpZWQYASABKAkiWwoWR2V0VmVyc2lvbkdyYXBoUmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEhAKCHdvcmtmbG93GAIgASgJEg8KB3ZlcnNpb24YAyABKAkSDQoFZHJhZnQYBCABKAgijAEKF0dldFZlcnNpb25HcmFwaFJlc3BvbnNlEhAKCHdvcmtmbG93GAEgASgJEg8KB3ZlcnNpb24YAiABKAkSJgoFbm9kZXMYAyADKAsyFy5zaWduYWxib3gudjEuR3JhcGhOb2RlEiYKBWVkZ2VzGAQgAygLMhcuc2lnbmFsYm94LnYxLkdyYXBoRWRnZSJwCglHcmFwaE5vZGUSCgoCaWQYASABKAkSDAoEbmFtZRgCIAEoCRIMCgRraW5kGAMgASgJEg4KBnBhcmVudBgEIAEoCRINCgVsYWJlbBgFIAEoCRIMCgRsaW5lGAYgASgFEg4KBmNvbHVtbhgHIAEoBSJCCglHcmFwaEVkZ2USDAoEZnJvbRgBIAEoCRIKCgJ0bxgCIAEoCRIMCgRraW5kGAMgASgJEg0KBWxhYmVsGAQgASgJIkkKFFBhdXNlV29ya2Zsb3dSZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSEAoId29ya2Zsb3cYAiABKAkSDgoGcmVhc29uGAMgASgJIkEKFVBhdXNlV29ya2Zsb3dSZXNwb25zZRIoCgh3b3JrZmxvdxgBIAEoCzIWLnNpZ25hbGJveC52MS5Xb3JrZmxvdyI7ChZVbnBhdXNlV29ya2Zsb3dSZXF1ZXN0Eg8KB3Byb2plY3QYASABKAkSEAoId29ya2Zsb3cYAiABKAkiQwoXVW5wYXVzZVdvcmtmbG93UmVzcG9uc2USKAoId29ya2Zsb3cYASABKAsyFi5zaWduYWxib3gudjEuV29ya2Zsb3cimwEKE1N0b3BXb3JrZmxvd1JlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIQCgh3b3JrZmxvdxgCIAEoCRIOCgZyZWFzb24YAyABKAkSEgoKcmVxdWVzdF9pZBgEIAEoCRIPCgdkcnlfcnVuGAUgASgIEhoKDWV4cGVjdGVkX29wZW4YBiABKANIAIgBAUIQCg5fZXhwZWN0ZWRfb3BlbiKCAwoUU3RvcFdvcmtmbG93UmVzcG9uc2USKAoId29ya2Zsb3cYASABKAsyFi5zaWduYWxib3gudjEuV29ya2Zsb3cSIgoFYmF0Y2gYAiABKAsyEy5zaWduYWxib3gudjEuQmF0Y2gSDwoHY3JlYXRlZBgDIAEoCBIOCgZwYXVzZWQYBCABKAgSOgoEb3BlbhgFIAMoCzIsLnNpZ25hbGJveC52MS5TdG9wV29ya2Zsb3dSZXNwb25zZS5PcGVuRW50cnkSEAoIZWxpZ2libGUYBiABKAMSEQoJdW5jaGFuZ2VkGAcgASgDEi0KB3ByZXZpZXcYCCADKAsyHC5zaWduYWxib3gudjEuSW5lbGlnaWJsZVJ1bnMSEgoKc3RhcnRlZF9ieRgJIAEoCRIqCgV0aW1lchgKIAEoCzIbLnNpZ25hbGJveC52MS5Xb3JrZmxvd1RpbWVyGisKCU9wZW5FbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAM6AjgBIjoKFURlbGV0ZVdvcmtmbG93UmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEhAKCHdvcmtmbG93GAIgASgJIhgKFkRlbGV0ZVdvcmtmbG93UmVzcG9uc2UiigEKCEZ1bmN0aW9uEgwKBG5hbWUYASABKAkSDwoHdmVyc2lvbhgCIAEoCRIMCgRoYXNoGAMgASgJEgwKBHNpemUYBCABKAMSEQoJcHVibGlzaGVyGAUgASgJEjAKDHB1Ymxpc2hfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiWAoWUHVibGlzaEZ1bmN0aW9uUmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEgwKBG5hbWUYAiABKAkSDwoHdmVyc2lvbhgDIAEoCRIOCgZzb3VyY2UYBCABKAkigQEKF1B1Ymxpc2hGdW5jdGlvblJlc3BvbnNlEigKCGZ1bmN0aW9uGAEgASgLMhYuc2lnbmFsYm94LnYxLkZ1bmN0aW9uEg8KB2NyZWF0ZWQYAiABKAgSKwoKdmlvbGF0aW9ucxgDIAMoCzIXLnNpZ25hbGJveC52MS5WaW9sYXRpb24iXAoUTGlzdEZ1bmN0aW9uc1JlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIRCglwYWdlX3NpemUYAiABKAUSEgoKcGFnZV90b2tlbhgDIAEoCRIMCgR0ZXh0GAQgASgJIlsKFUxpc3RGdW5jdGlvbnNSZXNwb25zZRIpCglmdW5jdGlvbnMYASADKAsyFi5zaWduYWxib3gudjEuRnVuY3Rpb24SFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIkQKEkdldEZ1bmN0aW9uUmVxdWVzdBIPCgdwcm9qZWN0GAEgASgJEgwKBG5hbWUYAiABKAkSDwoHdmVyc2lvbhgDIAEoCSJ8ChNHZXRGdW5jdGlvblJlc3BvbnNlEigKCGZ1bmN0aW9uGAEgASgLMhYuc2lnbmFsYm94LnYxLkZ1bmN0aW9uEg4KBnNvdXJjZRgCIAEoCRIrCgd1c2VkX2J5GAMgAygLMhouc2lnbmFsYm94LnYxLkZ1bmN0aW9uVXNlciIxCgxGdW5jdGlvblVzZXISEAoId29ya2Zsb3cYASABKAkSDwoHdmVyc2lvbhgCIAEoCSJHChVEZWxldGVGdW5jdGlvblJlcXVlc3QSDwoHcHJvamVjdBgBIAEoCRIMCgRuYW1lGAIgASgJEg8KB3ZlcnNpb24YAyABKAkiGAoWRGVsZXRlRnVuY3Rpb25SZXNwb25zZTKjDQoPV29ya2Zsb3dTZXJ2aWNlEmYKEFZhbGlkYXRlV29ya2Zsb3cSJS5zaWduYWxib3gudjEuVmFsaWRhdGVXb3JrZmxvd1JlcXVlc3QaJi5zaWduYWxib3gudjEuVmFsaWRhdGVXb3JrZmxvd1Jlc3BvbnNlIgOQAgESTAoJU2F2ZURyYWZ0Eh4uc2lnbmFsYm94LnYxLlNhdmVEcmFmdFJlcXVlc3QaHy5zaWduYWxib3gudjEuU2F2ZURyYWZ0UmVzcG9uc2USXgoPUHVibGlzaFdvcmtmbG93EiQuc2lnbmFsYm94LnYxLlB1Ymxpc2hXb3JrZmxvd1JlcXVlc3QaJS5zaWduYWxib3gudjEuUHVibGlzaFdvcmtmbG93UmVzcG9uc2USXQoNTGlzdFdvcmtmbG93cxIiLnNpZ25hbGJveC52MS5MaXN0V29ya2Zsb3dzUmVxdWVzdBojLnNpZ25hbGJveC52MS5MaXN0V29ya2Zsb3dzUmVzcG9uc2UiA5ACARJdCg1GaW5kV29ya2Zsb3dzEiIuc2lnbmFsYm94LnYxLkZpbmRXb3JrZmxvd3NSZXF1ZXN0GiMuc2lnbmFsYm94LnYxLkZpbmRXb3JrZmxvd3NSZXNwb25zZSIDkAIBElcKC0dldFdvcmtmbG93EiAuc2lnbmFsYm94LnYxLkdldFdvcmtmbG93UmVxdWVzdBohLnNpZ25hbGJveC52MS5HZXRXb3JrZmxvd1Jlc3BvbnNlIgOQAgESYwoPR2V0V29ya2Zsb3dHcmlkEiQuc2lnbmFsYm94LnYxLkdldFdvcmtmbG93R3JpZFJlcXVlc3QaJS5zaWduYWxib3gudjEuR2V0V29ya2Zsb3dHcmlkUmVzcG9uc2UiA5ACARJaCgxMaXN0VmVyc2lvbnMSIS5zaWduYWxib3gudjEuTGlzdFZlcnNpb25zUmVxdWVzdBoiLnNpZ25hbGJveC52MS5MaXN0VmVyc2lvbnNSZXNwb25zZSIDkAIBEloKDERpZmZWZXJzaW9ucxIhLnNpZ25hbGJveC52MS5EaWZmVmVyc2lvbnNSZXF1ZXN0GiIuc2lnbmFsYm94LnYxLkRpZmZWZXJzaW9uc1Jlc3BvbnNlIgOQAgESYwoPR2V0VmVyc2lvbkdyYXBoEiQuc2lnbmFsYm94LnYxLkdldFZlcnNpb25HcmFwaFJlcXVlc3QaJS5zaWduYWxib3gudjEuR2V0VmVyc2lvbkdyYXBoUmVzcG9uc2UiA5ACARJYCg1QYXVzZVdvcmtmbG93EiIuc2lnbmFsYm94LnYxLlBhdXNlV29ya2Zsb3dSZXF1ZXN0GiMuc2lnbmFsYm94LnYxLlBhdXNlV29ya2Zsb3dSZXNwb25zZRJeCg9VbnBhdXNlV29ya2Zsb3cSJC5zaWduYWxib3gudjEuVW5wYXVzZVdvcmtmbG93UmVxdWVzdBolLnNpZ25hbGJveC52MS5VbnBhdXNlV29ya2Zsb3dSZXNwb25zZRJVCgxTdG9wV29ya2Zsb3cSIS5zaWduYWxib3gudjEuU3RvcFdvcmtmbG93UmVxdWVzdBoiLnNpZ25hbGJveC52MS5TdG9wV29ya2Zsb3dSZXNwb25zZRJbCg5EZWxldGVXb3JrZmxvdxIjLnNpZ25hbGJveC52MS5EZWxldGVXb3JrZmxvd1JlcXVlc3QaJC5zaWduYWxib3gudjEuRGVsZXRlV29ya2Zsb3dSZXNwb25zZRJeCg9QdWJsaXNoRnVuY3Rpb24SJC5zaWduYWxib3gudjEuUHVibGlzaEZ1bmN0aW9uUmVxdWVzdBolLnNpZ25hbGJveC52MS5QdWJsaXNoRnVuY3Rpb25SZXNwb25zZRJdCg1MaXN0RnVuY3Rpb25zEiIuc2lnbmFsYm94LnYxLkxpc3RGdW5jdGlvbnNSZXF1ZXN0GiMuc2lnbmFsYm94LnYxLkxpc3RGdW5jdGlvbnNSZXNwb25zZSIDkAIBElcKC0dldEZ1bmN0aW9uEiAuc2lnbmFsYm94LnYxLkdldEZ1bmN0aW9uUmVxdWVzdBohLnNpZ25hbGJveC52MS5HZXRGdW5jdGlvblJlc3BvbnNlIgOQAgESWwoORGVsZXRlRnVuY3Rpb24SIy5zaWduYWxib3gudjEuRGVsZXRlRnVuY3Rpb25SZXF1ZXN0GiQuc2lnbmFsYm94LnYxLkRlbGV0ZUZ1bmN0aW9uUmVzcG9uc2VCQVo/Z2l0aHViLmNvbS9zaWduYWxib3gtZGV2L3NpZ25hbGJveC9hcGkvc2lnbmFsYm94L3YxO3NpZ25hbGJveHYxYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_signalbox_v1_batch, file_signalbox_v1_types]);
 
 /**
  * Workflow is the record of one workflow definition.
@@ -246,7 +246,7 @@ export type WorkflowVersion = Message<"signalbox.v1.WorkflowVersion"> & {
   version: string;
 
   /**
-   * SHA-256 over the canonical form, as "sha256:…".
+   * SHA-256 over the canonical form and the contents of the resources, as "sha256:…".
    *
    * @generated from field: string hash = 2;
    */
@@ -277,6 +277,14 @@ export type WorkflowVersion = Message<"signalbox.v1.WorkflowVersion"> & {
    * @generated from field: signalbox.v1.JsonValue input_schema = 6;
    */
   inputSchema?: JsonValue | undefined;
+
+  /**
+   * The texts outside the document that it refers to, by URI. Set only if one version is requested, and in the response
+   * to its publication.
+   *
+   * @generated from field: repeated signalbox.v1.Resource resources = 7;
+   */
+  resources: Resource[];
 };
 
 /**
@@ -285,6 +293,49 @@ export type WorkflowVersion = Message<"signalbox.v1.WorkflowVersion"> & {
  */
 export const WorkflowVersionSchema: GenMessage<WorkflowVersion> = /*@__PURE__*/
   messageDesc(file_signalbox_v1_workflow, 3);
+
+/**
+ * Resource is a text outside a document that the document refers to, as it was when the version was published.
+ *
+ * @generated from message signalbox.v1.Resource
+ */
+export type Resource = Message<"signalbox.v1.Resource"> & {
+  /**
+   * Its address; its path relative to the folder of the document; or name:version@default for a function of the
+   * project.
+   *
+   * @generated from field: string uri = 1;
+   */
+  uri: string;
+
+  /**
+   * SHA-256 over its content, as "sha256:…".
+   *
+   * @generated from field: string hash = 2;
+   */
+  hash: string;
+
+  /**
+   * Number of bytes.
+   *
+   * @generated from field: int64 size = 3;
+   */
+  size: bigint;
+
+  /**
+   * Time at which it was read.
+   *
+   * @generated from field: google.protobuf.Timestamp load_time = 4;
+   */
+  loadTime?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message signalbox.v1.Resource.
+ * Use `create(ResourceSchema)` to create a new message.
+ */
+export const ResourceSchema: GenMessage<Resource> = /*@__PURE__*/
+  messageDesc(file_signalbox_v1_workflow, 4);
 
 /**
  * @generated from message signalbox.v1.ValidateWorkflowRequest
@@ -301,6 +352,13 @@ export type ValidateWorkflowRequest = Message<"signalbox.v1.ValidateWorkflowRequ
    * @generated from field: string source = 2;
    */
   source: string;
+
+  /**
+   * The files that the document refers to, by their paths relative to its folder.
+   *
+   * @generated from field: map<string, string> files = 3;
+   */
+  files: { [key: string]: string };
 };
 
 /**
@@ -308,7 +366,7 @@ export type ValidateWorkflowRequest = Message<"signalbox.v1.ValidateWorkflowRequ
  * Use `create(ValidateWorkflowRequestSchema)` to create a new message.
  */
 export const ValidateWorkflowRequestSchema: GenMessage<ValidateWorkflowRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 4);
+  messageDesc(file_signalbox_v1_workflow, 5);
 
 /**
  * @generated from message signalbox.v1.ValidateWorkflowResponse
@@ -339,6 +397,8 @@ export type ValidateWorkflowResponse = Message<"signalbox.v1.ValidateWorkflowRes
   version: string;
 
   /**
+   * Hash that the version would have. Empty if resources were not read.
+   *
    * @generated from field: string hash = 5;
    */
   hash: string;
@@ -349,7 +409,7 @@ export type ValidateWorkflowResponse = Message<"signalbox.v1.ValidateWorkflowRes
  * Use `create(ValidateWorkflowResponseSchema)` to create a new message.
  */
 export const ValidateWorkflowResponseSchema: GenMessage<ValidateWorkflowResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 5);
+  messageDesc(file_signalbox_v1_workflow, 6);
 
 /**
  * @generated from message signalbox.v1.SaveDraftRequest
@@ -364,6 +424,13 @@ export type SaveDraftRequest = Message<"signalbox.v1.SaveDraftRequest"> & {
    * @generated from field: string source = 2;
    */
   source: string;
+
+  /**
+   * The files that the document refers to, by their paths relative to its folder. They are checked and not stored.
+   *
+   * @generated from field: map<string, string> files = 3;
+   */
+  files: { [key: string]: string };
 };
 
 /**
@@ -371,7 +438,7 @@ export type SaveDraftRequest = Message<"signalbox.v1.SaveDraftRequest"> & {
  * Use `create(SaveDraftRequestSchema)` to create a new message.
  */
 export const SaveDraftRequestSchema: GenMessage<SaveDraftRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 6);
+  messageDesc(file_signalbox_v1_workflow, 7);
 
 /**
  * @generated from message signalbox.v1.SaveDraftResponse
@@ -393,7 +460,7 @@ export type SaveDraftResponse = Message<"signalbox.v1.SaveDraftResponse"> & {
  * Use `create(SaveDraftResponseSchema)` to create a new message.
  */
 export const SaveDraftResponseSchema: GenMessage<SaveDraftResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 7);
+  messageDesc(file_signalbox_v1_workflow, 8);
 
 /**
  * @generated from message signalbox.v1.PublishWorkflowRequest
@@ -417,6 +484,13 @@ export type PublishWorkflowRequest = Message<"signalbox.v1.PublishWorkflowReques
    * @generated from field: string workflow = 3;
    */
   workflow: string;
+
+  /**
+   * The files that the document refers to, by their paths relative to its folder.
+   *
+   * @generated from field: map<string, string> files = 4;
+   */
+  files: { [key: string]: string };
 };
 
 /**
@@ -424,7 +498,7 @@ export type PublishWorkflowRequest = Message<"signalbox.v1.PublishWorkflowReques
  * Use `create(PublishWorkflowRequestSchema)` to create a new message.
  */
 export const PublishWorkflowRequestSchema: GenMessage<PublishWorkflowRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 8);
+  messageDesc(file_signalbox_v1_workflow, 9);
 
 /**
  * @generated from message signalbox.v1.PublishWorkflowResponse
@@ -458,7 +532,7 @@ export type PublishWorkflowResponse = Message<"signalbox.v1.PublishWorkflowRespo
  * Use `create(PublishWorkflowResponseSchema)` to create a new message.
  */
 export const PublishWorkflowResponseSchema: GenMessage<PublishWorkflowResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 9);
+  messageDesc(file_signalbox_v1_workflow, 10);
 
 /**
  * @generated from message signalbox.v1.ListWorkflowsRequest
@@ -515,7 +589,7 @@ export type ListWorkflowsRequest = Message<"signalbox.v1.ListWorkflowsRequest"> 
  * Use `create(ListWorkflowsRequestSchema)` to create a new message.
  */
 export const ListWorkflowsRequestSchema: GenMessage<ListWorkflowsRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 10);
+  messageDesc(file_signalbox_v1_workflow, 11);
 
 /**
  * @generated from message signalbox.v1.ListWorkflowsResponse
@@ -539,7 +613,7 @@ export type ListWorkflowsResponse = Message<"signalbox.v1.ListWorkflowsResponse"
  * Use `create(ListWorkflowsResponseSchema)` to create a new message.
  */
 export const ListWorkflowsResponseSchema: GenMessage<ListWorkflowsResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 11);
+  messageDesc(file_signalbox_v1_workflow, 12);
 
 /**
  * @generated from message signalbox.v1.FindWorkflowsRequest
@@ -577,7 +651,7 @@ export type FindWorkflowsRequest = Message<"signalbox.v1.FindWorkflowsRequest"> 
  * Use `create(FindWorkflowsRequestSchema)` to create a new message.
  */
 export const FindWorkflowsRequestSchema: GenMessage<FindWorkflowsRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 12);
+  messageDesc(file_signalbox_v1_workflow, 13);
 
 /**
  * @generated from message signalbox.v1.FindWorkflowsResponse
@@ -601,7 +675,7 @@ export type FindWorkflowsResponse = Message<"signalbox.v1.FindWorkflowsResponse"
  * Use `create(FindWorkflowsResponseSchema)` to create a new message.
  */
 export const FindWorkflowsResponseSchema: GenMessage<FindWorkflowsResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 13);
+  messageDesc(file_signalbox_v1_workflow, 14);
 
 /**
  * @generated from message signalbox.v1.GetWorkflowRequest
@@ -646,7 +720,7 @@ export type GetWorkflowRequest = Message<"signalbox.v1.GetWorkflowRequest"> & {
  * Use `create(GetWorkflowRequestSchema)` to create a new message.
  */
 export const GetWorkflowRequestSchema: GenMessage<GetWorkflowRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 14);
+  messageDesc(file_signalbox_v1_workflow, 15);
 
 /**
  * @generated from message signalbox.v1.GetWorkflowResponse
@@ -684,7 +758,7 @@ export type GetWorkflowResponse = Message<"signalbox.v1.GetWorkflowResponse"> & 
  * Use `create(GetWorkflowResponseSchema)` to create a new message.
  */
 export const GetWorkflowResponseSchema: GenMessage<GetWorkflowResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 15);
+  messageDesc(file_signalbox_v1_workflow, 16);
 
 /**
  * @generated from message signalbox.v1.GetWorkflowGridRequest
@@ -722,7 +796,7 @@ export type GetWorkflowGridRequest = Message<"signalbox.v1.GetWorkflowGridReques
  * Use `create(GetWorkflowGridRequestSchema)` to create a new message.
  */
 export const GetWorkflowGridRequestSchema: GenMessage<GetWorkflowGridRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 16);
+  messageDesc(file_signalbox_v1_workflow, 17);
 
 /**
  * @generated from message signalbox.v1.GetWorkflowGridResponse
@@ -756,7 +830,7 @@ export type GetWorkflowGridResponse = Message<"signalbox.v1.GetWorkflowGridRespo
  * Use `create(GetWorkflowGridResponseSchema)` to create a new message.
  */
 export const GetWorkflowGridResponseSchema: GenMessage<GetWorkflowGridResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 17);
+  messageDesc(file_signalbox_v1_workflow, 18);
 
 /**
  * GridTask is one task of a grid.
@@ -791,7 +865,7 @@ export type GridTask = Message<"signalbox.v1.GridTask"> & {
  * Use `create(GridTaskSchema)` to create a new message.
  */
 export const GridTaskSchema: GenMessage<GridTask> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 18);
+  messageDesc(file_signalbox_v1_workflow, 19);
 
 /**
  * GridRun is one run of a grid.
@@ -841,7 +915,7 @@ export type GridRun = Message<"signalbox.v1.GridRun"> & {
  * Use `create(GridRunSchema)` to create a new message.
  */
 export const GridRunSchema: GenMessage<GridRun> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 19);
+  messageDesc(file_signalbox_v1_workflow, 20);
 
 /**
  * GridCell is what one task did in one run.
@@ -895,7 +969,7 @@ export type GridCell = Message<"signalbox.v1.GridCell"> & {
  * Use `create(GridCellSchema)` to create a new message.
  */
 export const GridCellSchema: GenMessage<GridCell> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 20);
+  messageDesc(file_signalbox_v1_workflow, 21);
 
 /**
  * WorkflowTimer is the schedule by which a workflow is started at certain times. Exactly one of cron, every and after
@@ -966,7 +1040,7 @@ export type WorkflowTimer = Message<"signalbox.v1.WorkflowTimer"> & {
  * Use `create(WorkflowTimerSchema)` to create a new message.
  */
 export const WorkflowTimerSchema: GenMessage<WorkflowTimer> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 21);
+  messageDesc(file_signalbox_v1_workflow, 22);
 
 /**
  * @generated from message signalbox.v1.ListVersionsRequest
@@ -998,7 +1072,7 @@ export type ListVersionsRequest = Message<"signalbox.v1.ListVersionsRequest"> & 
  * Use `create(ListVersionsRequestSchema)` to create a new message.
  */
 export const ListVersionsRequestSchema: GenMessage<ListVersionsRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 22);
+  messageDesc(file_signalbox_v1_workflow, 23);
 
 /**
  * @generated from message signalbox.v1.ListVersionsResponse
@@ -1020,7 +1094,7 @@ export type ListVersionsResponse = Message<"signalbox.v1.ListVersionsResponse"> 
  * Use `create(ListVersionsResponseSchema)` to create a new message.
  */
 export const ListVersionsResponseSchema: GenMessage<ListVersionsResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 23);
+  messageDesc(file_signalbox_v1_workflow, 24);
 
 /**
  * @generated from message signalbox.v1.DiffVersionsRequest
@@ -1056,7 +1130,7 @@ export type DiffVersionsRequest = Message<"signalbox.v1.DiffVersionsRequest"> & 
  * Use `create(DiffVersionsRequestSchema)` to create a new message.
  */
 export const DiffVersionsRequestSchema: GenMessage<DiffVersionsRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 24);
+  messageDesc(file_signalbox_v1_workflow, 25);
 
 /**
  * @generated from message signalbox.v1.DiffVersionsResponse
@@ -1075,7 +1149,7 @@ export type DiffVersionsResponse = Message<"signalbox.v1.DiffVersionsResponse"> 
  * Use `create(DiffVersionsResponseSchema)` to create a new message.
  */
 export const DiffVersionsResponseSchema: GenMessage<DiffVersionsResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 25);
+  messageDesc(file_signalbox_v1_workflow, 26);
 
 /**
  * @generated from message signalbox.v1.GetVersionGraphRequest
@@ -1113,7 +1187,7 @@ export type GetVersionGraphRequest = Message<"signalbox.v1.GetVersionGraphReques
  * Use `create(GetVersionGraphRequestSchema)` to create a new message.
  */
 export const GetVersionGraphRequestSchema: GenMessage<GetVersionGraphRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 26);
+  messageDesc(file_signalbox_v1_workflow, 27);
 
 /**
  * @generated from message signalbox.v1.GetVersionGraphResponse
@@ -1155,7 +1229,7 @@ export type GetVersionGraphResponse = Message<"signalbox.v1.GetVersionGraphRespo
  * Use `create(GetVersionGraphResponseSchema)` to create a new message.
  */
 export const GetVersionGraphResponseSchema: GenMessage<GetVersionGraphResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 27);
+  messageDesc(file_signalbox_v1_workflow, 28);
 
 /**
  * GraphNode is a task of a document, the catch of a try, the start or the end.
@@ -1217,7 +1291,7 @@ export type GraphNode = Message<"signalbox.v1.GraphNode"> & {
  * Use `create(GraphNodeSchema)` to create a new message.
  */
 export const GraphNodeSchema: GenMessage<GraphNode> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 28);
+  messageDesc(file_signalbox_v1_workflow, 29);
 
 /**
  * GraphEdge is a possible step from one node to another.
@@ -1259,7 +1333,7 @@ export type GraphEdge = Message<"signalbox.v1.GraphEdge"> & {
  * Use `create(GraphEdgeSchema)` to create a new message.
  */
 export const GraphEdgeSchema: GenMessage<GraphEdge> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 29);
+  messageDesc(file_signalbox_v1_workflow, 30);
 
 /**
  * @generated from message signalbox.v1.PauseWorkflowRequest
@@ -1286,7 +1360,7 @@ export type PauseWorkflowRequest = Message<"signalbox.v1.PauseWorkflowRequest"> 
  * Use `create(PauseWorkflowRequestSchema)` to create a new message.
  */
 export const PauseWorkflowRequestSchema: GenMessage<PauseWorkflowRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 30);
+  messageDesc(file_signalbox_v1_workflow, 31);
 
 /**
  * @generated from message signalbox.v1.PauseWorkflowResponse
@@ -1303,7 +1377,7 @@ export type PauseWorkflowResponse = Message<"signalbox.v1.PauseWorkflowResponse"
  * Use `create(PauseWorkflowResponseSchema)` to create a new message.
  */
 export const PauseWorkflowResponseSchema: GenMessage<PauseWorkflowResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 31);
+  messageDesc(file_signalbox_v1_workflow, 32);
 
 /**
  * @generated from message signalbox.v1.UnpauseWorkflowRequest
@@ -1325,7 +1399,7 @@ export type UnpauseWorkflowRequest = Message<"signalbox.v1.UnpauseWorkflowReques
  * Use `create(UnpauseWorkflowRequestSchema)` to create a new message.
  */
 export const UnpauseWorkflowRequestSchema: GenMessage<UnpauseWorkflowRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 32);
+  messageDesc(file_signalbox_v1_workflow, 33);
 
 /**
  * @generated from message signalbox.v1.UnpauseWorkflowResponse
@@ -1342,7 +1416,7 @@ export type UnpauseWorkflowResponse = Message<"signalbox.v1.UnpauseWorkflowRespo
  * Use `create(UnpauseWorkflowResponseSchema)` to create a new message.
  */
 export const UnpauseWorkflowResponseSchema: GenMessage<UnpauseWorkflowResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 33);
+  messageDesc(file_signalbox_v1_workflow, 34);
 
 /**
  * @generated from message signalbox.v1.StopWorkflowRequest
@@ -1395,7 +1469,7 @@ export type StopWorkflowRequest = Message<"signalbox.v1.StopWorkflowRequest"> & 
  * Use `create(StopWorkflowRequestSchema)` to create a new message.
  */
 export const StopWorkflowRequestSchema: GenMessage<StopWorkflowRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 34);
+  messageDesc(file_signalbox_v1_workflow, 35);
 
 /**
  * @generated from message signalbox.v1.StopWorkflowResponse
@@ -1479,7 +1553,7 @@ export type StopWorkflowResponse = Message<"signalbox.v1.StopWorkflowResponse"> 
  * Use `create(StopWorkflowResponseSchema)` to create a new message.
  */
 export const StopWorkflowResponseSchema: GenMessage<StopWorkflowResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 35);
+  messageDesc(file_signalbox_v1_workflow, 36);
 
 /**
  * @generated from message signalbox.v1.DeleteWorkflowRequest
@@ -1501,7 +1575,7 @@ export type DeleteWorkflowRequest = Message<"signalbox.v1.DeleteWorkflowRequest"
  * Use `create(DeleteWorkflowRequestSchema)` to create a new message.
  */
 export const DeleteWorkflowRequestSchema: GenMessage<DeleteWorkflowRequest> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 36);
+  messageDesc(file_signalbox_v1_workflow, 37);
 
 /**
  * @generated from message signalbox.v1.DeleteWorkflowResponse
@@ -1514,7 +1588,310 @@ export type DeleteWorkflowResponse = Message<"signalbox.v1.DeleteWorkflowRespons
  * Use `create(DeleteWorkflowResponseSchema)` to create a new message.
  */
 export const DeleteWorkflowResponseSchema: GenMessage<DeleteWorkflowResponse> = /*@__PURE__*/
-  messageDesc(file_signalbox_v1_workflow, 37);
+  messageDesc(file_signalbox_v1_workflow, 38);
+
+/**
+ * Function is one version of a function in the catalog of a project.
+ *
+ * @generated from message signalbox.v1.Function
+ */
+export type Function = Message<"signalbox.v1.Function"> & {
+  /**
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * Semantic version.
+   *
+   * @generated from field: string version = 2;
+   */
+  version: string;
+
+  /**
+   * SHA-256 over its source, as "sha256:…".
+   *
+   * @generated from field: string hash = 3;
+   */
+  hash: string;
+
+  /**
+   * Number of bytes of its source.
+   *
+   * @generated from field: int64 size = 4;
+   */
+  size: bigint;
+
+  /**
+   * The actor that published the version.
+   *
+   * @generated from field: string publisher = 5;
+   */
+  publisher: string;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp publish_time = 6;
+   */
+  publishTime?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message signalbox.v1.Function.
+ * Use `create(FunctionSchema)` to create a new message.
+ */
+export const FunctionSchema: GenMessage<Function> = /*@__PURE__*/
+  messageDesc(file_signalbox_v1_workflow, 39);
+
+/**
+ * @generated from message signalbox.v1.PublishFunctionRequest
+ */
+export type PublishFunctionRequest = Message<"signalbox.v1.PublishFunctionRequest"> & {
+  /**
+   * @generated from field: string project = 1;
+   */
+  project: string;
+
+  /**
+   * Lower-case letters, digits and inner hyphens.
+   *
+   * @generated from field: string name = 2;
+   */
+  name: string;
+
+  /**
+   * Semantic version.
+   *
+   * @generated from field: string version = 3;
+   */
+  version: string;
+
+  /**
+   * The function: a task with its input and output, in YAML or JSON.
+   *
+   * @generated from field: string source = 4;
+   */
+  source: string;
+};
+
+/**
+ * Describes the message signalbox.v1.PublishFunctionRequest.
+ * Use `create(PublishFunctionRequestSchema)` to create a new message.
+ */
+export const PublishFunctionRequestSchema: GenMessage<PublishFunctionRequest> = /*@__PURE__*/
+  messageDesc(file_signalbox_v1_workflow, 40);
+
+/**
+ * @generated from message signalbox.v1.PublishFunctionResponse
+ */
+export type PublishFunctionResponse = Message<"signalbox.v1.PublishFunctionResponse"> & {
+  /**
+   * @generated from field: signalbox.v1.Function function = 1;
+   */
+  function?: Function | undefined;
+
+  /**
+   * False if this content was already published under this version.
+   *
+   * @generated from field: bool created = 2;
+   */
+  created: boolean;
+
+  /**
+   * @generated from field: repeated signalbox.v1.Violation violations = 3;
+   */
+  violations: Violation[];
+};
+
+/**
+ * Describes the message signalbox.v1.PublishFunctionResponse.
+ * Use `create(PublishFunctionResponseSchema)` to create a new message.
+ */
+export const PublishFunctionResponseSchema: GenMessage<PublishFunctionResponse> = /*@__PURE__*/
+  messageDesc(file_signalbox_v1_workflow, 41);
+
+/**
+ * @generated from message signalbox.v1.ListFunctionsRequest
+ */
+export type ListFunctionsRequest = Message<"signalbox.v1.ListFunctionsRequest"> & {
+  /**
+   * @generated from field: string project = 1;
+   */
+  project: string;
+
+  /**
+   * Maximum number of functions of a page; default 50, at most 500.
+   *
+   * @generated from field: int32 page_size = 2;
+   */
+  pageSize: number;
+
+  /**
+   * @generated from field: string page_token = 3;
+   */
+  pageToken: string;
+
+  /**
+   * Only names that contain this text.
+   *
+   * @generated from field: string text = 4;
+   */
+  text: string;
+};
+
+/**
+ * Describes the message signalbox.v1.ListFunctionsRequest.
+ * Use `create(ListFunctionsRequestSchema)` to create a new message.
+ */
+export const ListFunctionsRequestSchema: GenMessage<ListFunctionsRequest> = /*@__PURE__*/
+  messageDesc(file_signalbox_v1_workflow, 42);
+
+/**
+ * @generated from message signalbox.v1.ListFunctionsResponse
+ */
+export type ListFunctionsResponse = Message<"signalbox.v1.ListFunctionsResponse"> & {
+  /**
+   * @generated from field: repeated signalbox.v1.Function functions = 1;
+   */
+  functions: Function[];
+
+  /**
+   * Empty on the last page.
+   *
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
+};
+
+/**
+ * Describes the message signalbox.v1.ListFunctionsResponse.
+ * Use `create(ListFunctionsResponseSchema)` to create a new message.
+ */
+export const ListFunctionsResponseSchema: GenMessage<ListFunctionsResponse> = /*@__PURE__*/
+  messageDesc(file_signalbox_v1_workflow, 43);
+
+/**
+ * @generated from message signalbox.v1.GetFunctionRequest
+ */
+export type GetFunctionRequest = Message<"signalbox.v1.GetFunctionRequest"> & {
+  /**
+   * @generated from field: string project = 1;
+   */
+  project: string;
+
+  /**
+   * @generated from field: string name = 2;
+   */
+  name: string;
+
+  /**
+   * A version; empty for the one that was published last.
+   *
+   * @generated from field: string version = 3;
+   */
+  version: string;
+};
+
+/**
+ * Describes the message signalbox.v1.GetFunctionRequest.
+ * Use `create(GetFunctionRequestSchema)` to create a new message.
+ */
+export const GetFunctionRequestSchema: GenMessage<GetFunctionRequest> = /*@__PURE__*/
+  messageDesc(file_signalbox_v1_workflow, 44);
+
+/**
+ * @generated from message signalbox.v1.GetFunctionResponse
+ */
+export type GetFunctionResponse = Message<"signalbox.v1.GetFunctionResponse"> & {
+  /**
+   * @generated from field: signalbox.v1.Function function = 1;
+   */
+  function?: Function | undefined;
+
+  /**
+   * @generated from field: string source = 2;
+   */
+  source: string;
+
+  /**
+   * The published versions of workflows that call this version, newest first, at most 200.
+   *
+   * @generated from field: repeated signalbox.v1.FunctionUser used_by = 3;
+   */
+  usedBy: FunctionUser[];
+};
+
+/**
+ * Describes the message signalbox.v1.GetFunctionResponse.
+ * Use `create(GetFunctionResponseSchema)` to create a new message.
+ */
+export const GetFunctionResponseSchema: GenMessage<GetFunctionResponse> = /*@__PURE__*/
+  messageDesc(file_signalbox_v1_workflow, 45);
+
+/**
+ * FunctionUser is a published version of a workflow that calls a function.
+ *
+ * @generated from message signalbox.v1.FunctionUser
+ */
+export type FunctionUser = Message<"signalbox.v1.FunctionUser"> & {
+  /**
+   * @generated from field: string workflow = 1;
+   */
+  workflow: string;
+
+  /**
+   * @generated from field: string version = 2;
+   */
+  version: string;
+};
+
+/**
+ * Describes the message signalbox.v1.FunctionUser.
+ * Use `create(FunctionUserSchema)` to create a new message.
+ */
+export const FunctionUserSchema: GenMessage<FunctionUser> = /*@__PURE__*/
+  messageDesc(file_signalbox_v1_workflow, 46);
+
+/**
+ * @generated from message signalbox.v1.DeleteFunctionRequest
+ */
+export type DeleteFunctionRequest = Message<"signalbox.v1.DeleteFunctionRequest"> & {
+  /**
+   * @generated from field: string project = 1;
+   */
+  project: string;
+
+  /**
+   * @generated from field: string name = 2;
+   */
+  name: string;
+
+  /**
+   * A version; empty for all of them.
+   *
+   * @generated from field: string version = 3;
+   */
+  version: string;
+};
+
+/**
+ * Describes the message signalbox.v1.DeleteFunctionRequest.
+ * Use `create(DeleteFunctionRequestSchema)` to create a new message.
+ */
+export const DeleteFunctionRequestSchema: GenMessage<DeleteFunctionRequest> = /*@__PURE__*/
+  messageDesc(file_signalbox_v1_workflow, 47);
+
+/**
+ * @generated from message signalbox.v1.DeleteFunctionResponse
+ */
+export type DeleteFunctionResponse = Message<"signalbox.v1.DeleteFunctionResponse"> & {
+};
+
+/**
+ * Describes the message signalbox.v1.DeleteFunctionResponse.
+ * Use `create(DeleteFunctionResponseSchema)` to create a new message.
+ */
+export const DeleteFunctionResponseSchema: GenMessage<DeleteFunctionResponse> = /*@__PURE__*/
+  messageDesc(file_signalbox_v1_workflow, 48);
 
 /**
  * WorkflowService manages workflow definitions: drafts, and immutable published versions.
@@ -1523,7 +1900,8 @@ export const DeleteWorkflowResponseSchema: GenMessage<DeleteWorkflowResponse> = 
  */
 export const WorkflowService: GenService<{
   /**
-   * ValidateWorkflow checks a document and returns all violations. It stores nothing.
+   * ValidateWorkflow checks a document and returns all violations. It stores nothing. It reads the web resources that the
+   * document refers to, unless they need an authentication.
    *
    * @generated from rpc signalbox.v1.WorkflowService.ValidateWorkflow
    */
@@ -1544,7 +1922,7 @@ export const WorkflowService: GenService<{
     output: typeof SaveDraftResponseSchema;
   },
   /**
-   * PublishWorkflow publishes a document as an immutable version. Publishing the same content again changes nothing;
+   * PublishWorkflow publishes a document as an immutable version, with the texts that it refers to. Publishing the same content again changes nothing;
    * other content under a published version is refused with VERSION_TAKEN.
    *
    * @generated from rpc signalbox.v1.WorkflowService.PublishWorkflow
@@ -1668,6 +2046,49 @@ export const WorkflowService: GenService<{
     methodKind: "unary";
     input: typeof DeleteWorkflowRequestSchema;
     output: typeof DeleteWorkflowResponseSchema;
+  },
+  /**
+   * PublishFunction publishes a function as an immutable version in the catalog of its project. Workflows of the project
+   * call it as name:version@default. Publishing the same content again changes nothing; other content under a published
+   * version is refused with VERSION_TAKEN.
+   *
+   * @generated from rpc signalbox.v1.WorkflowService.PublishFunction
+   */
+  publishFunction: {
+    methodKind: "unary";
+    input: typeof PublishFunctionRequestSchema;
+    output: typeof PublishFunctionResponseSchema;
+  },
+  /**
+   * ListFunctions lists the versions of the functions in the catalog of a project: by name, and each name by the time of
+   * publication, newest first.
+   *
+   * @generated from rpc signalbox.v1.WorkflowService.ListFunctions
+   */
+  listFunctions: {
+    methodKind: "unary";
+    input: typeof ListFunctionsRequestSchema;
+    output: typeof ListFunctionsResponseSchema;
+  },
+  /**
+   * GetFunction returns one version of a function with its source, and the published workflows that call it.
+   *
+   * @generated from rpc signalbox.v1.WorkflowService.GetFunction
+   */
+  getFunction: {
+    methodKind: "unary";
+    input: typeof GetFunctionRequestSchema;
+    output: typeof GetFunctionResponseSchema;
+  },
+  /**
+   * DeleteFunction deletes a version of a function, or all of them. Workflows that were published with it keep it.
+   *
+   * @generated from rpc signalbox.v1.WorkflowService.DeleteFunction
+   */
+  deleteFunction: {
+    methodKind: "unary";
+    input: typeof DeleteFunctionRequestSchema;
+    output: typeof DeleteFunctionResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_signalbox_v1_workflow, 0);
