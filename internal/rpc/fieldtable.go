@@ -63,7 +63,7 @@ func newFieldTable() fieldTable {
 		"events":                  {Count: config.MaxEventBatch},
 
 		// documents and data
-		"files": {Count: dsl.MaxResources, Bytes: dsl.MaxResourceBytes},
+		"files":       {Count: dsl.MaxResources, Bytes: dsl.MaxResourceBytes},
 		"data_base64": document, "json": document,
 		"ValidateWorkflowRequest.source": document, "SaveDraftRequest.source": document,
 		"PublishWorkflowRequest.source": document, "PublishFunctionRequest.source": document,
