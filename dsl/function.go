@@ -295,7 +295,7 @@ func (p *parser) unusedFunction(v value) {
 // the name by which workflows call it. Its resources are read when such a workflow is published, which also declares the
 // secrets that the function uses.
 func CheckFunction(name string, source []byte, opts ...Option) Violations {
-	p := &parser{limits: DefaultLimits(), secrets: map[string]bool{}, anySecret: true,
+	p := &parser{limits: DefaultLimits(), secrets: map[string]bool{}, kinds: map[Kind]bool{}, anySecret: true,
 		base: Reference{URI: name, Kind: ReferenceFunction}}
 	for _, o := range opts {
 		o(p)

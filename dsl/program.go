@@ -96,7 +96,11 @@ func (p *parser) script(v value, body *RunProgram, vars []string) {
 	p.object(v, "run.script", append(fields{
 		{"language", true, func(v value) { body.Language = p.scriptLanguage(v) }},
 		{"code", false, func(v value) { body.Code = p.code(v, "run.script.code", vars) }},
-		{"source", false, nil},
+		{"source", false, func(v value) {
+			if r := p.externalResource(v, "the source of a script"); r != nil {
+				body.Code = &Template{Pos: v.pos(), literal: string(r.Content)}
+			}
+		}},
 	}, p.processFields("run.script", body, vars)...))
 	_, inline := v.member("code")
 	_, external := v.member("source")
@@ -105,7 +109,7 @@ func (p *parser) script(v value, body *RunProgram, vars []string) {
 	case inline && external:
 		p.report(CodeValue, v, "remove one of them", "run.script has both code and source")
 	case !inline && !external:
-		p.report(CodeMissingKey, v, "", "run.script needs the key %q", "code")
+		p.report(CodeMissingKey, v, "", "run.script needs one of the keys %q and %q", "code", "source")
 	}
 }
 

@@ -109,7 +109,7 @@ func (r *runner) run(ctx context.Context) {
 		effects := r.machine.Advance(r.now)
 		r.takeRecords()
 		for _, e := range effects {
-			r.perform(e)
+			r.perform(ctx, e)
 		}
 		if outcome, done := r.machine.Done(); done {
 			r.result.Status, r.result.Output, r.result.Error = outcome.Status, outcome.Output, outcome.Error
@@ -179,7 +179,7 @@ func (r *runner) stop(m Mismatch) {
 	r.result.Mismatches = append(r.result.Mismatches, m)
 }
 
-func (r *runner) perform(e interp.Effect) {
+func (r *runner) perform(ctx context.Context, e interp.Effect) {
 	switch e := e.(type) {
 	case interp.StartTimer:
 		r.schedule(occurrence{at: e.Deadline, effect: e.ID, act: func() { r.machine.Fire(e.ID, r.now) }})
@@ -204,6 +204,8 @@ func (r *runner) perform(e interp.Effect) {
 			r.publish(e.Event)
 			r.machine.Complete(e.ID, interp.Result{}, r.now)
 		}})
+	case interp.RunProgram:
+		r.program(ctx, e)
 	case interp.StartChild:
 		r.child(e)
 	case interp.CancelChild:

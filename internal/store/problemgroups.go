@@ -231,13 +231,13 @@ func (s *Problems) Runaways(ctx context.Context, projects []string, since time.T
 	over int) (list []problem.Runaway, err error) {
 	err = s.db.Read(ctx, "find workflows that start themselves", func(ctx context.Context, c sqldb.Conn) error {
 		list = nil
-		return sqlrow.In(ctx, s.db.Dialect(), sqlrow.Distinct(projects), []any{since.UnixMicro(), over},
+		return sqlrow.In(ctx, s.db.Dialect(), sqlrow.Distinct(projects), []any{since.UnixMicro()},
 			func(ctx context.Context, marks string, args []any) error {
 				found, err := sqlrow.Collect(ctx, c,
 					`SELECT r.project, r.workflow, COUNT(*), MIN(l.recurred_at), MAX(l.recurred_at)
 FROM run_links l JOIN runs r ON r.id = l.run_id
 WHERE l.recurred_at >= $1 AND r.project IN `+marks+`
-GROUP BY r.project, r.workflow HAVING COUNT(*) > $2 ORDER BY r.project, r.workflow`, args,
+GROUP BY r.project, r.workflow HAVING COUNT(*) > `+strconv.Itoa(over)+` ORDER BY r.project, r.workflow`, args,
 					func(row sqlrow.Scanner) (w problem.Runaway, err error) {
 						return w, row.Scan(&w.Project, &w.Workflow, &w.Count, sqlrow.TimeInto(&w.First), sqlrow.TimeInto(&w.Last))
 					})

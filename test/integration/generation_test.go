@@ -1,6 +1,7 @@
 package integration_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -10,12 +11,12 @@ import (
 )
 
 // TestWorkflowsThatStartThemselvesEnd: a workflow that emits the event that starts it ends at the limit of generations,
-// by a refusal.
+// with a named error, and is a problem.
 func TestWorkflowsThatStartThemselvesEnd(t *testing.T) {
 	t.Parallel()
 	s := platform.StartServer(t, platform.ServerOptions{
 		Temporal: platform.StartTemporal(t).Address, Store: platform.SQLite(t),
-		Env: []string{"SIGNALBOX_RUNS_MAX_GENERATION=3"},
+		Env: []string{"SIGNALBOX_RUNS_MAX_GENERATION=3", "SIGNALBOX_RUNS_RUNAWAY_PER_MINUTE=2"},
 	})
 	const again = "schedule: {on: {one: {with: {type: again}}}}\n"
 	name := s.Publish(t, platform.Document("loop", "  - e: {emit: {event: {with: {type: again}}}}\n", again))
@@ -35,4 +36,12 @@ func TestWorkflowsThatStartThemselvesEnd(t *testing.T) {
 		generations = append(generations, s.Run(t, r.GetId()).GetGeneration())
 	}
 	require.ElementsMatch(t, []int32{0, 1, 2, 3}, generations)
+	problems := ""
+	platform.Eventually(t, platform.Patience, func() string {
+		if problems = s.CLI(t, "problem", "list", "-o", "json").Stdout; !strings.Contains(problems, `"RUNAWAY"`) {
+			return problems
+		}
+		return ""
+	})
+	require.Contains(t, problems, fmt.Sprintf("signalbox workflow stop %s", name))
 }

@@ -18,8 +18,8 @@ func released() []struct{ file, sqlite, postgres string } {
 	return []struct{ file, sqlite, postgres string }{
 		{"0001_baseline.sql", "073caa523b41", "df824dd0d42f"},
 		{"0002_generations.sql", "b497fa78758f", "b497fa78758f"},
-		{"0003_runners.sql", "bf860f529534", "bf860f529534"},
-		{"0004_resources.sql", "24c5c2e368a4", "003538e170c0"},
+		{"0003_runners.sql", "80d5355189d0", "80d5355189d0"},
+		{"0004_resources.sql", "9aa405420439", "e1f14b791d09"},
 	}
 }
 

@@ -1,0 +1,106 @@
+package workflowtest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/signalbox-dev/signalbox/dsl"
+	"github.com/signalbox-dev/signalbox/dsl/interp"
+	"github.com/signalbox-dev/signalbox/dsl/jq"
+	"github.com/signalbox-dev/signalbox/internal/sandbox/javascript"
+)
+
+// The limits of a script: those of a runner without configuration.
+const (
+	scriptTime   = 10 * time.Second
+	scriptMemory = 64 << 20
+	scriptOutput = 256 << 10
+)
+
+// program answers the start of a program: with the output of a mock, which is its standard output or an object of code,
+// stdout and stderr, and otherwise by executing a script in JavaScript, which takes no time of the run.
+func (r *runner) program(ctx context.Context, e interp.RunProgram) {
+	task := r.machine.TaskOf(e.ID)
+	if task == nil {
+		return // it was canceled in the same turn
+	}
+	request := map[string]any{"task": task.Name, "kind": string(e.Program.Kind), "code": e.Program.Code,
+		"stdin": e.Program.Stdin}
+	response := r.answer(task, request, func(m *Response) bool { return m.HasOutput || m.Fail != nil })
+	switch {
+	case r.stopped:
+	case response != nil && response.Fail != nil:
+		failure := response.Fail.error(task.Pointer)
+		r.finishCall(e.ID, response.Delay, interp.Result{Error: &failure})
+	case response != nil:
+		result, err := mockedProgram(response.Output)
+		if err != nil {
+			r.stop(Mismatch{What: "mock", Pos: response.at.pos, Message: fmt.Sprintf("the output of the program that the task "+
+				"%q runs %v", task.Name, err)})
+			return
+		}
+		r.finishCall(e.ID, response.Delay, interp.Result{Value: result})
+	case e.Program.Language == dsl.JavaScript:
+		result, err := execScript(ctx, e.Program)
+		if err != nil {
+			r.stop(Mismatch{What: "run", Message: fmt.Sprintf("the script of the task %q: %v", task.Name, err)})
+			return
+		}
+		r.finishCall(e.ID, 0, interp.Result{Value: result})
+	default:
+		r.stop(Mismatch{What: "run", Message: fmt.Sprintf("no mock answers the %s that the task %q runs: only scripts in "+
+			"JavaScript are executed here\nadd to the mocks of the case:\n  - task: %s\n    respond: {output: ''}",
+			e.Program.Kind, task.Name, task.Name)})
+	}
+}
+
+// mockedProgram returns the result of a program from the output of a mock.
+func mockedProgram(output any) (interp.ProgramResult, error) {
+	if text, ok := output.(string); ok {
+		return interp.ProgramResult{Stdout: text}, nil
+	}
+	var result interp.ProgramResult
+	members, ok := output.(map[string]any)
+	for name, value := range members {
+		switch text, isText := value.(string); {
+		case name == "stdout" && isText:
+			result.Stdout = text
+		case name == "stderr" && isText:
+			result.Stderr = text
+		case name == "code":
+			encoded, err := jq.EncodeJSON(value)
+			ok = ok && err == nil && json.Unmarshal(encoded, &result.Code) == nil
+		default:
+			ok = false
+		}
+	}
+	if !ok {
+		return result, errors.New("is neither a text, its standard output, nor an object of code, stdout and stderr")
+	}
+	return result, nil
+}
+
+// execScript executes a script in a sandbox.
+func execScript(ctx context.Context, p *interp.Program) (interp.ProgramResult, error) {
+	globals := map[string]json.RawMessage{}
+	for name, value := range p.Named {
+		encoded, err := jq.EncodeJSON(value)
+		if err != nil {
+			return interp.ProgramResult{}, err
+		}
+		globals[name] = encoded
+	}
+	engine, err := javascript.New(ctx, javascript.Options{Memory: scriptMemory})
+	if err != nil {
+		return interp.ProgramResult{}, err
+	}
+	defer func() { _ = engine.Close(ctx) }()
+	result, err := engine.Run(ctx, javascript.Program{
+		Code: p.Code, Arguments: p.Arguments, Globals: globals, Environment: p.Environment, Stdin: p.Stdin,
+		Limits: javascript.Limits{Time: scriptTime, Output: scriptOutput},
+	})
+	return interp.ProgramResult(result), err
+}
