@@ -2,13 +2,11 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"go.temporal.io/sdk/activity"
@@ -51,18 +49,21 @@ type RunnerOptions struct {
 // with this role alone needs Temporal and the keys of payloads, and no database.
 type Runners struct {
 	*loop.Loop
+	served
 
 	opts RunnerOptions
 	life context.Context //nolint:containedctx // the root of activities
-
-	mu      sync.Mutex
-	serving map[string]bool
-	listErr error
 }
 
 // NewRunners returns the runners. None polls before Start.
 func NewRunners(o RunnerOptions) *Runners {
-	r := &Runners{opts: o, serving: map[string]bool{}}
+	r := &Runners{opts: o, served: served{
+		manager: o.Manager, prefix: contract.RunnersOf(""), queue: "the task queue of the programs",
+		connected: func() error {
+			_, err := o.Manager.Client()
+			return err
+		},
+	}}
 	r.Loop = loop.New(func(ctx, _ context.Context) time.Duration {
 		r.refresh(ctx)
 		return refreshEvery
@@ -83,41 +84,7 @@ func (r *Runners) Stop(ctx context.Context) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var (
-		group sync.WaitGroup
-		errs  = make([]error, len(r.serving))
-		i     = 0
-	)
-	for name := range r.serving {
-		at := &errs[i]
-		group.Go(func() { *at = r.opts.Manager.Unregister(ctx, contract.RunnersOf(name)) })
-		i++
-	}
-	group.Wait()
-	r.serving = map[string]bool{}
-	return errors.Join(errs...)
-}
-
-// Check returns the reason why this process does not execute the programs of a project, or nil.
-func (r *Runners) Check(context.Context) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	switch {
-	case r.listErr != nil:
-		return r.listErr
-	case len(r.serving) == 0:
-		return errors.New("no project is served yet")
-	}
-	if _, err := r.opts.Manager.Client(); err != nil {
-		return err
-	}
-	for _, set := range r.opts.Manager.Status().Workers {
-		name, of := strings.CutPrefix(set.Name, contract.RunnersOf(""))
-		if of && r.serving[name] && !set.Polling {
-			return fmt.Errorf("the task queue of the programs of project %q is not polled yet %s", name, set.Error)
-		}
-	}
-	return nil
+	return r.unregister(ctx)
 }
 
 // refresh registers a worker set for every project that has none.
@@ -133,13 +100,7 @@ func (r *Runners) refresh(ctx context.Context) {
 		return
 	}
 	for _, name := range names {
-		if r.serving[name] {
-			continue
-		}
-		r.listErr = r.opts.Manager.Register(contract.RunnersOf(name), func(c client.Client) (worker.Worker, error) {
-			return r.build(c, name), nil
-		})
-		r.serving[name] = r.listErr == nil
+		r.register(name, func(c client.Client) (worker.Worker, error) { return r.build(c, name), nil })
 	}
 }
 

@@ -100,16 +100,13 @@ type WorkerOptions struct {
 // and replaces them, and reports whether they poll.
 type Workers struct {
 	*loop.Loop
+	served
 
 	engine   *Engine
 	projects Projects
 	calls    Calls
 	opts     WorkerOptions
-
-	mu      sync.Mutex
-	serving map[string]bool
-	taking  bool // whether the worker for handed over calls is registered
-	listErr error
+	taking   bool // whether the worker for handed over calls is registered; guarded as the projects
 
 	using sync.Mutex        // guards usage alone: workers are built while the other one is held
 	usage map[string]*usage // of the running workers, by project
@@ -121,8 +118,11 @@ type Workers struct {
 func NewWorkers(engine *Engine, projects Projects, calls Calls, opts WorkerOptions) *Workers {
 	w := &Workers{
 		engine: engine, projects: projects, calls: calls, opts: opts,
-		serving: map[string]bool{},
-		usage:   map[string]*usage{},
+		served: served{manager: engine.manager, queue: "the task queue", connected: func() error {
+			_, err := engine.temporal()
+			return err
+		}},
+		usage: map[string]*usage{},
 	}
 	w.Loop = loop.New(func(ctx, _ context.Context) time.Duration {
 		w.refresh(ctx)
@@ -146,51 +146,15 @@ func (w *Workers) Stop(ctx context.Context) error {
 	begun := time.Now()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var (
-		group sync.WaitGroup
-		errs  = make([]error, len(w.serving))
-		i     = 0
-	)
-	for name := range w.serving {
-		at := &errs[i]
-		group.Go(func() { *at = w.engine.manager.Unregister(ctx, name) })
-		i++
-	}
-	group.Wait()
-	w.serving = map[string]bool{}
+	err := w.unregister(ctx)
 	if w.taking {
 		draining, cancel := context.WithDeadline(ctx, begun.Add(w.opts.StopTimeout))
 		w.calls.Drain(draining)
 		cancel()
-		errs = append(errs, w.engine.manager.Unregister(ctx, contract.HandedOverCalls))
+		err = errors.Join(err, w.engine.manager.Unregister(ctx, contract.HandedOverCalls))
 		w.taking = false
 	}
-	return errors.Join(errs...)
-}
-
-// Check returns the reason why this process does not serve a project, or nil.
-func (w *Workers) Check(context.Context) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.listErr != nil {
-		return w.listErr
-	}
-	if len(w.serving) == 0 {
-		return errors.New("no project is served yet")
-	}
-	if _, err := w.engine.temporal(); err != nil {
-		return err
-	}
-	for _, set := range w.engine.manager.Status().Workers {
-		switch {
-		case !w.serving[set.Name] || set.Polling:
-		case set.Error != "":
-			return fmt.Errorf("the task queue of project %q is not polled: %s", set.Name, set.Error)
-		default:
-			return fmt.Errorf("the task queue of project %q is not polled yet", set.Name)
-		}
-	}
-	return nil
+	return err
 }
 
 // refresh registers a worker set for every project that has none.
@@ -212,17 +176,8 @@ func (w *Workers) refresh(ctx context.Context) {
 		w.taking = true
 	}
 	for _, name := range names {
-		if w.serving[name] {
-			continue
-		}
-		if err := w.engine.manager.Register(name, func(c client.Client) (worker.Worker, error) {
-			return w.build(c, name)
-		}); err != nil {
-			w.listErr = err
-			continue
-		}
-		w.serving[name] = true
-		if w.opts.Served != nil {
+		fresh := w.register(name, func(c client.Client) (worker.Worker, error) { return w.build(c, name) })
+		if fresh && w.opts.Served != nil {
 			w.opts.Served(name)
 		}
 	}
