@@ -167,7 +167,7 @@ func (r *resources) find(ctx context.Context, project string, files map[string]s
 			case r.loader == nil:
 				found.Fail(reference.URI, errors.New("this server reads no web resources"))
 			case why == toCheck && reference.Authentication != nil:
-				found.Postpone(reference.URI) // whoever may only read must not use the project's secrets
+				found.Postpone(reference.URI) // callers who may only read must not use the project's secrets
 			default:
 				web = append(web, reference)
 			}
