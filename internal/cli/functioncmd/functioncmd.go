@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -50,17 +49,9 @@ func publish(ctx context.Context, s *invocation.Invocation, argument, file strin
 	if version == "" {
 		return exit.Usagef("give the function a version: %s:1.0.0", name)
 	}
-	var (
-		source []byte
-		err    error
-	)
-	if file == "-" {
-		source, err = io.ReadAll(s.In)
-	} else {
-		source, err = os.ReadFile(file)
-	}
+	source, err := invocation.ReadFile("function", file, s.In)
 	if err != nil {
-		return exit.Errorf(exit.Failed, "read the function: %w", err)
+		return err
 	}
 	request := &signalboxv1.PublishFunctionRequest{
 		Project: s.Project(), Name: name, Version: version, Source: string(source),

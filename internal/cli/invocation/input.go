@@ -33,13 +33,27 @@ func ReadBytes(flag, text string, stdin io.Reader) ([]byte, error) {
 	return content, err
 }
 
+// ReadFile reads a file that an argument names, or standard input for "-". what is named in errors.
+func ReadFile(what, name string, stdin io.Reader) ([]byte, error) {
+	if name == "-" {
+		content, err := io.ReadAll(stdin)
+		if err != nil {
+			return nil, fmt.Errorf("read the %s from standard input: %w", what, err)
+		}
+		return content, nil
+	}
+	content, err := os.ReadFile(name)
+	if err != nil {
+		return nil, exit.Errorf(exit.Failed, "read the %s: %w", what, err)
+	}
+	return content, nil
+}
+
 // read returns the content and what it was read from.
 func read(flag, text string, stdin io.Reader, otherwise string) (content []byte, source string, err error) {
 	if text == "-" {
-		if content, err = io.ReadAll(stdin); err != nil {
-			return nil, "", fmt.Errorf("read the %s from standard input: %w", flag, err)
-		}
-		return content, "standard input", nil
+		content, err = ReadFile(flag, text, stdin)
+		return content, "standard input", err
 	}
 	if content, err = os.ReadFile(text); err != nil {
 		return nil, "", exit.Usagef("--%s: %q is %s: %w", flag, text, otherwise, cause(err))

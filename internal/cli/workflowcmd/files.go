@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/signalbox-dev/signalbox/internal/cli/exit"
+	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
 )
 
 // stdinName is the argument that means standard input.
@@ -24,16 +25,9 @@ type document struct {
 
 // readDocument reads one file, or standard input.
 func readDocument(name string, stdin io.Reader) (document, error) {
-	if name == stdinName {
-		source, err := io.ReadAll(stdin)
-		if err != nil {
-			return document{}, fmt.Errorf("read the workflow from standard input: %w", err)
-		}
-		return document{name: "standard input", source: source}, nil
-	}
-	source, err := os.ReadFile(name)
-	if err != nil {
-		return document{}, exit.Errorf(exit.Failed, "read the workflow: %w", err)
+	source, err := invocation.ReadFile("workflow", name, stdin)
+	if err != nil || name == stdinName {
+		return document{name: "standard input", source: source}, err
 	}
 	return document{name: name, file: name, source: source}, nil
 }
