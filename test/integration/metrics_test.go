@@ -19,7 +19,8 @@ func TestMetricsMatchReference(t *testing.T) {
 	t.Parallel()
 	s := platform.StartServer(t, platform.ServerOptions{
 		Temporal: platform.StartTemporal(t).Address, Store: platform.SQLite(t),
-		Env: []string{"SIGNALBOX_MEMORY_LIMIT=1GiB", "SIGNALBOX_RUNS_QUEUE_WHEN_UNAVAILABLE_ENABLED=true"},
+		Roles: []string{platform.API, platform.Worker, platform.Runner},
+		Env:   []string{"SIGNALBOX_MEMORY_LIMIT=1GiB", "SIGNALBOX_RUNS_QUEUE_WHEN_UNAVAILABLE_ENABLED=true"},
 	})
 	limitRuns(t, s, "10")
 	documented, temporals := metricsPage(t)

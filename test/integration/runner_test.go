@@ -15,7 +15,7 @@ func runnerOf(t *testing.T, temporal string) *platform.Server {
 	t.Helper()
 	return platform.StartServer(t, platform.ServerOptions{
 		Temporal: temporal, Store: platform.Store{Driver: "sqlite", DSN: "/nowhere/signalbox.db"}, Redis: platform.NoRedis,
-		Roles: []string{"runner"}, Env: []string{"SIGNALBOX_PROJECTS=" + platform.DefaultProject, "SIGNALBOX_TEST_HIDDEN=hidden"},
+		Roles: []string{platform.Runner}, Env: []string{"SIGNALBOX_PROJECTS=" + platform.DefaultProject, "SIGNALBOX_TEST_HIDDEN=hidden"},
 	})
 }
 

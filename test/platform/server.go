@@ -164,6 +164,7 @@ const NoRedis = "none"
 const (
 	API    = "api"
 	Worker = "worker"
+	Runner = "runner"
 )
 
 // ServerOptions are the settings of a server.
