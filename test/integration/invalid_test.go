@@ -30,7 +30,7 @@ func wrongDocuments(good string) map[string]wrongDocument {
 		"two kinds in one task": {
 			good + "  - both:\n      set: {a: 1}\n      wait: {seconds: 1}\n", "", []string{"task_kind"}},
 		"missing version": {strings.Replace(good, "  version: '1.0.0'\n", "", 1), "", []string{"missing_key", "version"}},
-		"not run yet":     {good + "  - on:\n      run:\n        shell: {command: ls}\n", "", []string{"unsupported", "run"}},
+		"not run yet":     {good + "  - on:\n      call: grpc\n      with: {}\n", "", []string{"unsupported", "grpc"}},
 		"duplicate task":  {good + hello, "10:5", []string{"duplicate_name", "greet"}},
 		"tab":             {strings.Replace(good, "  - greet", "\t- greet", 1), "", []string{"syntax"}},
 		"nothing":         {"", "", []string{"document"}},

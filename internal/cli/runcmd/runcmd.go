@@ -41,8 +41,8 @@ func runStatuses() []string {
 // stuckCodes are the codes of runs that are stuck, and the word for all of them.
 func stuckCodes() []string {
 	return []string{
-		"any", "IN_ANOTHER_TEMPORAL", "ENGINE_DISCONNECTED", "NO_POLLER", "POLLER_STALE", "BACKLOG", "TASK_FAILING", "POISON",
-		"ACTIVITY_RETRYING", "NOT_STARTED",
+		"any", "IN_ANOTHER_TEMPORAL", "ENGINE_DISCONNECTED", "NO_POLLER", "POLLER_STALE", "NO_RUNNER", "BACKLOG", "TASK_FAILING",
+		"POISON", "ACTIVITY_RETRYING", "NOT_STARTED",
 		"EXECUTION_MISSING", "EXECUTION_CLOSED", "TIMER_LATE", "UNKNOWN",
 	}
 }

@@ -411,3 +411,15 @@ func TestLogLinesInPagesAreWritten(t *testing.T) {
 	}
 	require.Greater(t, seen, 15, "they are found")
 }
+
+// TestCodesOfStuckRunsAreInEveryList: the command line and the UI have lists of their own, with words for people.
+func TestCodesOfStuckRunsAreInEveryList(t *testing.T) {
+	t.Parallel()
+	for _, file := range []string{"internal/cli/runcmd/runcmd.go", "ui/src/kit/status.ts"} {
+		text, err := os.ReadFile("../../../" + file)
+		require.NoError(t, err)
+		for _, code := range run.Codes() {
+			require.Contains(t, string(text), code, "%s lacks %s", file, code)
+		}
+	}
+}

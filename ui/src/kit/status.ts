@@ -132,6 +132,7 @@ export const vocabularies = {
     ENGINE_DISCONNECTED: w(TriangleAlert, 'Temporal unreachable', 'amber'),
     NO_POLLER: w(TriangleAlert, 'No worker', 'amber'),
     POLLER_STALE: w(TriangleAlert, 'Worker gone', 'amber'),
+    NO_RUNNER: w(TriangleAlert, 'No runner', 'amber'),
     BACKLOG: w(TriangleAlert, 'Backlog', 'amber'),
     TASK_FAILING: w(TriangleAlert, 'Task failing', 'amber'),
     POISON: w(TriangleAlert, 'Poison', 'amber'),
