@@ -75,7 +75,7 @@ func Command(version, program string, env config.Environment) *cobra.Command {
 	var f flags
 	cmd := &cobra.Command{
 		Use:   "dev",
-		Short: "Run everything in one process: embedded Temporal, store, API, worker and runner",
+		Short: "Run everything in one process: Temporal, store, API, worker and runner",
 		Long: `Run the whole platform in one process, with Temporal embedded and all data in SQLite. It listens on loopback only, and
 workflows may call this machine and run scripts in JavaScript; "signalbox project set --runners" permits other programs. Without --data-dir all data is lost when it stops; with it, runs continue after a
 restart. With --watch, workflow files are validated and published as they change, as "workflow run --bump" publishes them: a file whose

@@ -159,7 +159,7 @@ func deleteCommand(s *invocation.Invocation) *cobra.Command {
 	var confirm invocation.Confirmation
 	cmd := &cobra.Command{
 		Use:   "delete NAME[:VERSION]",
-		Short: "Delete a version of a function, or all versions; published workflows keep it",
+		Short: "Delete one or all versions of a function; published workflows keep it",
 		Long: `Delete a version of a function, or without a version all of them. Workflows that were published with it keep it, and so do their
 runs; new versions of workflows cannot call it.`,
 		Example: `  signalbox function delete price:1.0.0 --yes`,

@@ -233,7 +233,7 @@ func versions(ctx context.Context, s *invocation.Invocation, name string) error 
 func diffCommand(s *invocation.Invocation) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "diff NAME V1 V2 | FILE [VERSION]",
-		Short: "Compare the sources of two versions, or the tasks of a file and a version",
+		Short: "Compare two versions, or the tasks of a file and a version",
 		Long: `Compare the sources of two versions of a workflow, line by line. "draft" means the draft.
 
 With a file (an argument that ends with .yaml, .yml or .json, or - for standard input), compare its structure with the newest
