@@ -35,6 +35,7 @@ func TestRightsAreSufficientAndExact(t *testing.T) {
 	}()
 	e.definitions(t)
 	e.runs(t)
+	e.programs(t)
 	e.events(t)
 	e.webhooks(t)
 	e.schedules(t)

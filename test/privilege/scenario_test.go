@@ -64,6 +64,13 @@ func (e *environment) definitions(t *testing.T) {
 	e.cli(t, "workflow", "unpause", "p/draft")
 	e.cli(t, "workflow", "save", e.file(t, draft))
 	e.cli(t, "workflow", "delete", "p/draft")
+	function := e.file(t, "set: {double: '${ .n * 2 }'}\n")
+	e.cli(t, "function", "publish", "double:1.0.0", function)
+	e.cli(t, "function", "publish", "double:1.1.0", function)
+	e.cli(t, "function", "list")
+	e.begun(t, e.publish(t, "calls-function", "  - d: {call: 'double:1.0.0@default', with: {n: 4}}\n"), "", "completed")
+	e.cli(t, "function", "show", "double:1.0.0")
+	e.cli(t, "function", "delete", "double:1.1.0", "--yes")
 	e.cli(t, "view", "save", "open", "--status", "waiting")
 	e.cli(t, "view", "save", "open", "--status", "running", "--revision", "1")
 	e.cli(t, "view", "delete", "open")
@@ -111,6 +118,22 @@ func (e *environment) runs(t *testing.T) {
 	e.Await(t, paused, soon, "terminated")
 	e.begun(t, e.publish(t, "bad", "  - call: {call: http, with: {method: post, endpoint: "+o.URL+"/bad}}\n"), "",
 		"failed")
+}
+
+// programs executes a script, and cancels one that does not end.
+func (e *environment) programs(t *testing.T) {
+	t.Helper()
+	e.launch(t, platform.Runner, "SIGNALBOX_PROJECTS="+platform.DefaultProject).AwaitReady(t)
+	e.cli(t, "project", "set", platform.DefaultProject, "--runners", "script")
+	script := func(name, code string) string {
+		return e.publish(t, name, "  - s: {run: {script: {language: js, code: '"+code+"'}}}\n")
+	}
+	e.begun(t, script("script", "console.log(7)"), "", "completed")
+	endless := e.begun(t, script("endless", "for (;;) {}"), "", "running")
+	e.called(t, "role=runner call=WorkflowService/RecordActivityTaskHeartbeat")
+	e.cli(t, "run", "cancel", endless, "--reason", "enough")
+	e.Await(t, endless, soon, "canceled")
+	e.called(t, "role=runner call=WorkflowService/RespondActivityTaskCanceled")
 }
 
 // events sends events that start and wake runs, also by two events together, and has a delivery that fails.
