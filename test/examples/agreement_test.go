@@ -159,9 +159,13 @@ func dedent(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// comparable reports whether the platform can repeat a run: it is short, and its services respond.
+// comparable reports whether the platform can repeat a run: it is short, its services respond, and no mock takes the
+// place of a program or of another run.
 func comparable(c *workflowtest.Case, result *workflowtest.Result) bool {
 	return result.Duration <= longest && len(result.Children) == 0 &&
+		!slices.ContainsFunc(c.Mocks, func(m workflowtest.Mock) bool {
+			return slices.ContainsFunc(m.Respond, func(r workflowtest.Response) bool { return r.HasOutput })
+		}) &&
 		!slices.ContainsFunc(result.Requests, func(q workflowtest.Request) bool {
 			return q.Response == nil || q.Response.Fail != nil
 		}) && !slices.ContainsFunc(c.Events, func(e workflowtest.Event) bool { return e.HasAt })

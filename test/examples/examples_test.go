@@ -88,6 +88,10 @@ func cases() []example {
 			calls:  []string{"GET /products/lamp", "GET /products/desk"},
 		},
 		{
+			file: "invoice", input: `{"customer": "c-7", "lines": [{"sku": "lamp", "count": 2, "price": 29.9}]}`,
+			output: `{"customer": "c-7", "total": 59.8, "text": "2 × lamp     59.80"}`,
+		},
+		{
 			file: "race", input: `{"slow": "north", "slowBy": 60000}`, output: `{"provider": "south", "rate": 10.94}`,
 		},
 		{
@@ -221,7 +225,7 @@ func TestEveryExampleFileHasACase(t *testing.T) {
 // withBase sets the address of the simulated services in the input of an example that calls them.
 func withBase(t *testing.T, e example, base string) string {
 	t.Helper()
-	if slices.Contains([]string{"hello", "scoring", "approval", "votes"}, e.file) {
+	if slices.Contains([]string{"hello", "scoring", "approval", "votes", "invoice"}, e.file) {
 		return e.input // these make no calls
 	}
 	var input map[string]any

@@ -32,7 +32,7 @@ func ranElsewhere() map[string]string {
 // alone are the commands that disturb others: they run one after the other, at the end.
 func alone() []string {
 	return []string{
-		"problem acknowledge", "problem snooze", "problem update", "problem reopen", "workflow pause", "workflow unpause",
+		"restore check", "problem acknowledge", "problem snooze", "problem update", "problem reopen", "workflow pause", "workflow unpause",
 		"workflow stop",
 		"quota set", "system maintenance", "dispatcher handover", "workflow delete",
 	}
@@ -193,6 +193,7 @@ func (h *help) folder(t *testing.T) string {
 		"order.yaml":      fmt.Sprintf(orderSource, "1.2.0", "1.2.0"),
 		"order.test.yaml": `cases: [{name: refuses, input: {sku: bad}, expect: {error: {status: 422}}}]`,
 		"order.json":      `{"sku": "A-7", "amount": 10}`,
+		"price.yaml":      "set: {price: 3}\n",
 		"photo.jpg":       "\xff\xd8",
 		"events.json": `[{"specversion": "1.0", "id": "` + filepath.Base(folder) +
 			`", "source": "/shop", "type": "com.example.order.created"}]`,
@@ -218,9 +219,16 @@ func (h *help) prepare(t *testing.T, command string, env []string) {
 		require.Equal(t, platform.ExitOK, r.Code, r.String())
 	case command == "run list":
 		h.cli(t, "", "view", "save", "failed-orders", "--status", "failed")
+	case command == "function show", command == "function delete":
+		h.cli(t, "set: {price: 3}\n", "function", "publish", h.function(command)+":1.0.0", "-")
 	case command == "workflow publish":
 		h.cli(t, fmt.Sprintf(orderSource, "1.3.0", "draft"), "workflow", "save", "-")
 	}
+}
+
+// function returns the name of the function that the examples of a command name, which are not those of another command.
+func (h *help) function(command string) string {
+	return "price-" + strings.TrimPrefix(command, "function ")
 }
 
 // replaced returns an example with IDs and names of this platform.
@@ -251,6 +259,8 @@ func (h *help) replaced(t *testing.T, command, line string) string {
 	case command == "token revoke":
 		line = strings.ReplaceAll(line, "k5x2m7qdw3a4ebfz",
 			h.cli(t, "", "token", "create", "--name", "x", "--role", "shop=viewer", "--jq", ".token.id"))
+	case command == "function show", command == "function delete":
+		line = strings.ReplaceAll(line, verb+" price", verb+" "+h.function(command))
 	case noun == "view":
 		line = strings.ReplaceAll(line, "failed-orders", h.view(t, verb, line))
 	}

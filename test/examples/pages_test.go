@@ -116,7 +116,9 @@ func otherPages() map[string]string {
 		"libraries.md":       "it adds a module",
 		"migration.md":       "it needs a database of another engine; integration/import_test.go runs it",
 		"observability.md":   "containers, and profiles of a server with a port for them",
+		"runners.md":         "it starts a server of its own; integration/runner_test.go starts one",
 		"sensitive.md":       "it writes into /etc",
+		"testing.md":         "no command needs a platform; dsl/workflowtest tests the examples of the page",
 	}
 }
 

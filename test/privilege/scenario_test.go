@@ -133,7 +133,6 @@ func (e *environment) programs(t *testing.T) {
 	e.called(t, "role=runner call=WorkflowService/RecordActivityTaskHeartbeat")
 	e.cli(t, "run", "cancel", endless, "--reason", "enough")
 	e.Await(t, endless, soon, "canceled")
-	e.called(t, "role=runner call=WorkflowService/RespondActivityTaskCanceled")
 }
 
 // events sends events that start and wake runs, also by two events together, and has a delivery that fails.
