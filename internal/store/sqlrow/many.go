@@ -188,7 +188,7 @@ func UpdateMany[T any](ctx context.Context, c sqldb.Conn, d sqldb.Dialect, table
 }
 
 // In runs a query or statement for each part of a list of texts: text returns the statement for the placeholders of one
-// part, "($2, $3)", which follow those of the shared arguments.
+// part, "($2, $3)", which follow those of the shared arguments, also in the text: SQLite counts them in that order.
 func In(
 	ctx context.Context, d sqldb.Dialect, list []string, shared []any,
 	run func(ctx context.Context, marks string, args []any) error,
