@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"connectrpc.com/connect"
@@ -18,6 +17,7 @@ import (
 	"github.com/signalbox-dev/signalbox/api/signalbox/v1/signalboxv1connect"
 	"github.com/signalbox-dev/signalbox/internal/app"
 	"github.com/signalbox-dev/signalbox/internal/cli/invocation"
+	"github.com/signalbox-dev/signalbox/internal/cli/workflowcmd"
 	"github.com/signalbox-dev/signalbox/internal/health"
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/terminal"
@@ -126,7 +126,7 @@ func workflowFiles(path string) ([]string, error) {
 	}
 	var files []string
 	for _, entry := range entries {
-		if !entry.IsDir() && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(entry.Name())) {
+		if !entry.IsDir() && workflowcmd.IsWorkflowFile(entry.Name()) {
 			files = append(files, filepath.Join(path, entry.Name()))
 		}
 	}

@@ -2,7 +2,6 @@ package integration_test
 
 import (
 	"net"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -35,8 +34,9 @@ func requireStops(t *testing.T, p *platform.Process, others ...int) {
 
 func TestDevPublishesAndRuns(t *testing.T) {
 	t.Parallel()
-	folder := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(folder, "hello.yaml"), []byte(platform.Document("hello", hello)), 0o600))
+	// As make dev does. Beside each example is a file of tests, which is no workflow.
+	folder, err := filepath.Abs("../../examples/workflows")
+	require.NoError(t, err)
 	s := platform.StartDev(t, "--publish", folder, "--run", "hello")
 	platform.Eventually(t, soon, func() string {
 		if strings.Contains(s.Output(), "Hello, world!") {
