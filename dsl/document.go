@@ -81,7 +81,7 @@ func (p *parser) reportZigflow(root value) {
 
 func (p *parser) semver(v value, what string) string {
 	s := p.text(v, what)
-	if v.node.Kind == tree.String && !regexp.MustCompile(semverPattern).MatchString(s) {
+	if v.node.Kind == tree.String && !IsVersion(s) {
 		p.report(CodeValue, v, `write three numbers, for example "1.0.0"`, "%s %q is not a semantic version", what, s)
 	}
 	return s

@@ -145,7 +145,7 @@ func (p *parser) unknownFunction(v value, name string) {
 
 // catalogedFunction returns the reference to a function of a catalog.
 func (p *parser) catalogedFunction(v value, name, version, catalog string) (Reference, *Authentication, bool) {
-	if !regexp.MustCompile(semverPattern).MatchString(version) {
+	if !IsVersion(version) {
 		p.report(CodeValue, v, "write name:1.0.0@catalog",
 			"the version %.80q of the function %.80q is not a semantic version", version, name)
 		return Reference{}, nil, false

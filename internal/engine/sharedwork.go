@@ -16,34 +16,23 @@ type sharedEvents struct {
 }
 
 // Listen implements [Listeners].
-func (s sharedEvents) Listen(ctx context.Context, l event.Listener) (err error) {
-	release, err := s.turns.Acquire(ctx, l.Project, "listen")
-	if err != nil {
-		return err
-	}
-	defer func() { release(err == nil) }()
-	return s.Events.Listen(ctx, l)
+func (s sharedEvents) Listen(ctx context.Context, l event.Listener) error {
+	return s.turns.do(ctx, l.Project, "listen", func() error { return s.Events.Listen(ctx, l) })
 }
 
 // Unlisten implements [Events].
-func (s sharedEvents) Unlisten(ctx context.Context, project, id string) (err error) {
-	release, err := s.turns.Acquire(ctx, project, "unlisten")
-	if err != nil {
-		return err
-	}
-	defer func() { release(err == nil) }()
-	return s.Events.Unlisten(ctx, project, id)
+func (s sharedEvents) Unlisten(ctx context.Context, project, id string) error {
+	return s.turns.do(ctx, project, "unlisten", func() error { return s.Events.Unlisten(ctx, project, id) })
 }
 
 // Publish implements [Events].
 func (s sharedEvents) Publish(ctx context.Context, project string, list []event.Event) (accepted []event.Accepted,
 	err error) {
-	release, err := s.turns.Acquire(ctx, project, "publish")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { release(err == nil) }()
-	return s.Events.Publish(ctx, project, list)
+	err = s.turns.do(ctx, project, "publish", func() (err error) {
+		accepted, err = s.Events.Publish(ctx, project, list)
+		return err
+	})
+	return accepted, err
 }
 
 // sharedChildren are [Children] whose calls take turns of their projects.
@@ -55,20 +44,14 @@ type sharedChildren struct {
 
 // Start implements [Children].
 func (s sharedChildren) Start(ctx context.Context, req child.Request) (r run.Run, err error) {
-	release, err := s.turns.Acquire(ctx, req.Project, "start child")
-	if err != nil {
-		return run.Run{}, err
-	}
-	defer func() { release(err == nil) }()
-	return s.Children.Start(ctx, req)
+	err = s.turns.do(ctx, req.Project, "start child", func() (err error) {
+		r, err = s.Children.Start(ctx, req)
+		return err
+	})
+	return r, err
 }
 
 // Cancel implements [Children].
-func (s sharedChildren) Cancel(ctx context.Context, project, id, reason string) (err error) {
-	release, err := s.turns.Acquire(ctx, project, "cancel child")
-	if err != nil {
-		return err
-	}
-	defer func() { release(err == nil) }()
-	return s.Children.Cancel(ctx, project, id, reason)
+func (s sharedChildren) Cancel(ctx context.Context, project, id, reason string) error {
+	return s.turns.do(ctx, project, "cancel child", func() error { return s.Children.Cancel(ctx, project, id, reason) })
 }

@@ -66,6 +66,16 @@ func (t *Turns) Acquire(ctx context.Context, project, kind string) (release func
 	}, nil
 }
 
+// do makes a request of the project in a turn.
+func (t *Turns) do(ctx context.Context, project, kind string, request func() error) (err error) {
+	release, err := t.Acquire(ctx, project, kind)
+	if err != nil {
+		return err
+	}
+	defer func() { release(err == nil) }()
+	return request()
+}
+
 // least records the duration of a request, and returns the shortest duration of its kind within the last minutes.
 func (t *Turns) least(kind string, took time.Duration, now time.Time) time.Duration {
 	t.mu.Lock()

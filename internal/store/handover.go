@@ -47,9 +47,8 @@ func (s *Store) commitHandOvers(ctx context.Context, _ struct{}, list []*handOve
 	for len(rows)&(len(rows)-1) != 0 {
 		rows = append(rows, list[0]) // the databases' caches hold the few texts of such numbers
 	}
-	scan := func(row sqlrow.Scanner) (id string, err error) { return id, row.Scan(&id) }
 	return list, s.db.Exec(ctx, "mark run as handed over", func(ctx context.Context, c sqldb.Conn) error {
-		known, err := sqlrow.Returning(ctx, c, s.texts.handOvers, rows, scan)
+		known, err := sqlrow.Returning(ctx, c, s.texts.handOvers, rows, sqlrow.ScanText)
 		if err != nil {
 			return err
 		}
@@ -61,7 +60,7 @@ func (s *Store) commitHandOvers(ctx context.Context, _ struct{}, list []*handOve
 		}
 		if err := sqlrow.In(ctx, s.db.Dialect(), sqlrow.Distinct(rest), nil,
 			func(ctx context.Context, marks string, args []any) error {
-				found, err := sqlrow.Collect(ctx, c, `SELECT id FROM runs WHERE id IN `+marks, args, scan)
+				found, err := sqlrow.Collect(ctx, c, `SELECT id FROM runs WHERE id IN `+marks, args, sqlrow.ScanText)
 				known = append(known, found...)
 				return err
 			}); err != nil {

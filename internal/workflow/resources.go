@@ -311,17 +311,13 @@ func changedResources(a, b []dsl.Pin) []string {
 }
 
 func versionDetail(v Version) json.RawMessage {
-	type resource struct {
-		URI  string `json:"uri"`
-		Hash string `json:"hash"`
-	}
 	content := struct {
-		Version   string     `json:"version"`
-		Hash      string     `json:"hash"`
-		Resources []resource `json:"resources,omitempty"`
+		Version   string    `json:"version"`
+		Hash      string    `json:"hash"`
+		Resources []dsl.Pin `json:"resources,omitempty"`
 	}{Version: v.Version, Hash: v.Hash}
 	for _, r := range v.Resources {
-		content.Resources = append(content.Resources, resource{r.URI, r.Hash})
+		content.Resources = append(content.Resources, dsl.Pin{URI: r.URI, Hash: r.Hash})
 	}
 	detail, _ := json.Marshal(content) //nolint:errchkjson // strings always encode
 	return detail

@@ -137,11 +137,7 @@ func sorted(w *sqlrow.Where, f run.Filter, page, condition string, columns ...st
 	parts := make([]string, len(columns))
 	for i, column := range columns {
 		part := sqlrow.Where{Conditions: slices.Clone(all.Conditions), Args: all.Args}
-		if column == endOfID {
-			part.Conditions = append(part.Conditions, ends(&part, f.Text))
-		} else {
-			part.Conditions = append(part.Conditions, begins(&part, column, f.Text))
-		}
+		part.Conditions = append(part.Conditions, has(&part, column, f.Text))
 		all.Args = part.Args
 		parts[i] = `SELECT id, created_at FROM (SELECT id, created_at FROM runs` + part.String() +
 			` ORDER BY ` + column + sqlrow.Limit(2*fewMatches) + `) AS c` + strconv.Itoa(i)
@@ -222,6 +218,14 @@ func begins(w *sqlrow.Where, column, text string) string {
 
 // endOfID is the end of an ID as the index runs_id_end has it: the last [run.EndLength] of [run.IDLength] characters.
 const endOfID = `substr(runs.id, 29)`
+
+// has returns the condition that a column of runs begins with a text or, for endOfID, that the ID ends with it.
+func has(w *sqlrow.Where, column, text string) string {
+	if column == endOfID {
+		return ends(w, text)
+	}
+	return begins(w, column, text)
+}
 
 // ends returns the condition of [run.EndsID].
 func ends(w *sqlrow.Where, text string) string {

@@ -64,13 +64,10 @@ func source(w *sqlrow.Where, f *run.Filter, s Spread) string {
 		f.EndedSince, f.EndedUntil = time.Time{}, time.Time{}
 	case s.few:
 		rows = `SELECT runs.id AS run_id FROM runs WHERE ` + begins(w, "id", f.Text)
-		for _, condition := range []func(*sqlrow.Where) string{
-			func(w *sqlrow.Where) string { return begins(w, "request_id", f.Text) },
-			func(w *sqlrow.Where) string { return ends(w, f.Text) },
-		} {
+		for _, column := range []string{"request_id", endOfID} {
 			ofProject := sqlrow.Where{Args: w.Args}
 			ofProject.IsText("runs.project", f.Project)
-			ofProject.Conditions = append(ofProject.Conditions, condition(&ofProject))
+			ofProject.Conditions = append(ofProject.Conditions, has(&ofProject, column, f.Text))
 			w.Args = ofProject.Args
 			rows += ` UNION SELECT runs.id FROM runs` + ofProject.String()
 		}
