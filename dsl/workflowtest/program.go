@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/signalbox-dev/signalbox/dsl"
@@ -13,7 +14,8 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/sandbox/javascript"
 )
 
-// The limits of a script: those of a runner without configuration.
+// The limits of a script: less time than a runner gives it without configuration, because it may be one of many cases,
+// and the same memory and output.
 const (
 	scriptTime   = 10 * time.Second
 	scriptMemory = 64 << 20
@@ -44,7 +46,7 @@ func (r *runner) program(ctx context.Context, e interp.RunProgram) {
 		}
 		r.finishCall(e.ID, response.Delay, interp.Result{Value: result})
 	case e.Program.Language == dsl.JavaScript:
-		result, err := execScript(ctx, e.Program)
+		result, err := r.scripts.run(ctx, e.Program)
 		if err != nil {
 			r.stop(Mismatch{What: "run", Message: fmt.Sprintf("the script of the task %q: %v", task.Name, err)})
 			return
@@ -83,8 +85,19 @@ func mockedProgram(output any) (interp.ProgramResult, error) {
 	return result, nil
 }
 
-// execScript executes a script in a sandbox.
-func execScript(ctx context.Context, p *interp.Program) (interp.ProgramResult, error) {
+// scripts execute the scripts of runs in one sandbox, which the first of them prepares: that takes up to a second. They
+// are safe for concurrent use.
+type scripts struct {
+	prepare sync.Once
+	engine  *javascript.Engine
+	err     error
+}
+
+func (s *scripts) run(ctx context.Context, p *interp.Program) (interp.ProgramResult, error) {
+	s.prepare.Do(func() { s.engine, s.err = javascript.New(ctx, javascript.Options{Memory: scriptMemory}) })
+	if s.err != nil {
+		return interp.ProgramResult{}, s.err
+	}
 	globals := map[string]json.RawMessage{}
 	for name, value := range p.Named {
 		encoded, err := jq.EncodeJSON(value)
@@ -93,14 +106,16 @@ func execScript(ctx context.Context, p *interp.Program) (interp.ProgramResult, e
 		}
 		globals[name] = encoded
 	}
-	engine, err := javascript.New(ctx, javascript.Options{Memory: scriptMemory})
-	if err != nil {
-		return interp.ProgramResult{}, err
-	}
-	defer func() { _ = engine.Close(ctx) }()
-	result, err := engine.Run(ctx, javascript.Program{
+	result, err := s.engine.Run(ctx, javascript.Program{
 		Code: p.Code, Arguments: p.Arguments, Globals: globals, Environment: p.Environment, Stdin: p.Stdin,
 		Limits: javascript.Limits{Time: scriptTime, Output: scriptOutput},
 	})
 	return interp.ProgramResult(result), err
+}
+
+// close releases the sandbox, if there is one.
+func (s *scripts) close(ctx context.Context) {
+	if s.engine != nil {
+		_ = s.engine.Close(ctx) // it holds memory alone
+	}
 }

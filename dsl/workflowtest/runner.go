@@ -31,6 +31,7 @@ type runner struct {
 	sequence int
 	queue    []Event // events that are published when a task waits, in order
 
+	scripts   *scripts
 	mocks     []*mock
 	compiler  *jq.Compiler
 	listeners []*listener
@@ -65,13 +66,13 @@ type accepted struct {
 }
 
 // execute runs a case whose mocks after the first own ones belong to its file.
-func execute(ctx context.Context, doc *dsl.Document, c *Case, shared []Mock) *Result {
+func execute(ctx context.Context, doc *dsl.Document, c *Case, shared []Mock, programs *scripts) *Result {
 	began := c.Now
 	if began.IsZero() {
 		began = DefaultNow()
 	}
 	r := &runner{
-		doc: doc, c: c, began: began, now: began, compiler: jq.NewCompiler(), steps: map[int64]int{},
+		doc: doc, c: c, scripts: programs, began: began, now: began, compiler: jq.NewCompiler(), steps: map[int64]int{},
 		result: &Result{Case: c.Name, Pos: c.at.pos, coverage: newCoverage(doc)},
 	}
 	limits := interp.DefaultLimits()

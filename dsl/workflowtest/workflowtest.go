@@ -41,7 +41,9 @@ type TB interface {
 
 // Execute runs a case and returns what its run did.
 func Execute(ctx context.Context, doc *dsl.Document, c Case) *Result {
-	return execute(ctx, doc, &c, nil)
+	var programs scripts
+	defer programs.close(ctx)
+	return execute(ctx, doc, &c, nil, &programs)
 }
 
 // Run runs a case and fails the test with each expectation that its run does not meet, and with the steps of the run.
@@ -82,12 +84,14 @@ func (f *File) Run(ctx context.Context, doc *dsl.Document, match *regexp.Regexp,
 		}
 	}
 	report := &Report{Results: make([]*Result, len(cases)), Coverage: newCoverage(doc)}
+	var programs scripts
+	defer programs.close(ctx)
 	var wg sync.WaitGroup
 	next := make(chan int)
 	for range max(1, parallel) {
 		wg.Go(func() {
 			for i := range next {
-				report.Results[i] = execute(ctx, doc, cases[i], f.Mocks)
+				report.Results[i] = execute(ctx, doc, cases[i], f.Mocks, &programs)
 			}
 		})
 	}
