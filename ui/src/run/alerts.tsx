@@ -182,7 +182,9 @@ function retries(run: Run, onStep: (number: string) => void): Alert[] {
     id: `retry-${retry.step}`,
     tone: 'amber' as const,
     title: `Task ${retry.task} fails and is attempted again: ${
-      retry.limit === 0n ? plural(Number(retry.failed), 'attempt') : `${retry.failed} of at most ${retry.limit} attempts`
+      retry.limit === 0n
+        ? plural(Number(retry.failed), 'attempt')
+        : `${retry.failed} of at most ${retry.limit} attempts`
     } failed`,
     since: (
       <>
