@@ -30,6 +30,7 @@ func newProblems(c *components) (*problems, error) {
 		Source: rows, Store: rows, Projects: c.storage, Dispatchers: dispatchers, Connection: c.connection.manager.Status,
 		Health:           c.health.Report,
 		RunawayPerMinute: c.cfg.Runs.RunawayPerMinute,
+		Retries:          problem.Retries{Attempts: c.cfg.Runs.RetryingAttempts, After: c.cfg.Runs.RetryingAfter},
 		LostServers:      lost, TaskQueue: contract.TaskQueue, Metrics: c.telemetry.Problems, Now: time.Now, StartedAt: time.Now(),
 	})
 	return &problems{service, problem.NewRecorder(service, rows), dispatchers}, c.telemetry.ObserveProblems(service.Gauges)

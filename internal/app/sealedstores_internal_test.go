@@ -373,7 +373,7 @@ OwnerHistory Park Progress Redeliver Unlisten Unpark Unrouted`,
 	"Quotas": "AdmissionQueues Admit Exclusive GetQuota GrantSteps HeldUp ResumeSteps ResumedSteps ReturnAdmitted " +
 		"ReturnSteps SetQuota WaitingForSteps",
 	"Verdicts": "CheckVerdicts ForgetFailures Left Overdue OverdueWaits ReserveEndings Suspects Verdicts Waiting",
-	"Problems": "DeadDeliveries Exclusive FailingWebhooks FailureGroups ForeignRuns OpenRuns Problems Runaways Samples StuckGroups",
+	"Problems": "DeadDeliveries Exclusive FailingWebhooks FailureGroups ForeignRuns OpenRuns Problems RetryingGroups Runaways Samples StuckGroups",
 	"Awaited":  "Due DueFor Key MarkNotified",
 	"Waits":    "Pending Listening NotTaken",
 	// The codec of payloads has sealed the argument of Put.

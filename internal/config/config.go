@@ -184,8 +184,10 @@ type Runs struct {
 
 	MaxDepth int `yaml:"max_depth" default:"8" doc:"Maximum of ancestors of a run: a workflow may run another, that one a third, and so on. 1 to 100."`
 
-	MaxGeneration    int `yaml:"max_generation" default:"32" doc:"Maximum of starts between a run and one by a person or by the clock: by tasks that run workflows, and by events that runs emit. The next one is refused with GENERATION_LIMIT. A project may have a limit of its own. 1 to 1000."`
-	RunawayPerMinute int `yaml:"runaway_per_minute" default:"300" doc:"Runs in a minute that descend from runs of their own workflow, or follow one by schedule.after, above which the workflow is shown as the problem RUNAWAY. 1 to 1000000."`
+	MaxGeneration    int           `yaml:"max_generation" default:"32" doc:"Maximum of starts between a run and one by a person or by the clock: by tasks that run workflows, and by events that runs emit. The next one is refused with GENERATION_LIMIT. A project may have a limit of its own. 1 to 1000."`
+	RetryingAttempts int           `yaml:"retrying_attempts" default:"10" doc:"Failed attempts of a task that is attempted again, from which it is shown as the problem RUN_RETRYING, even before retrying_after. 1 to 1000000."`
+	RetryingAfter    time.Duration `yaml:"retrying_after" default:"10m" doc:"How long after its beginning a task that fails and is attempted again is shown as the problem RUN_RETRYING, even before retrying_attempts."`
+	RunawayPerMinute int           `yaml:"runaway_per_minute" default:"300" doc:"Runs in a minute that descend from runs of their own workflow, or follow one by schedule.after, above which the workflow is shown as the problem RUNAWAY. 1 to 1000000."`
 
 	AnswerWithin         time.Duration `yaml:"answer_within" default:"1500ms" doc:"How long the caller waits for it. After that the run is returned as queued: starting, and its start continues."`
 	StuckAfter           time.Duration `yaml:"stuck_after" default:"60s" doc:"How long a run may make no progress where progress is due, before it is shown as stuck, with the reason."`

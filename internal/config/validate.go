@@ -27,9 +27,11 @@ const maxSteps = 100_000_000
 // maxDepth is the most that runs.max_depth may be.
 const maxDepth = 100
 
-// maxGeneration and maxRunaway are the most that runs.max_generation and runs.runaway_per_minute may be.
+// maxGeneration, maxRetrying and maxRunaway are the most that runs.max_generation, runs.retrying_attempts and
+// runs.runaway_per_minute may be.
 const (
 	maxGeneration = 1000
+	maxRetrying   = 1_000_000
 	maxRunaway    = 1_000_000
 )
 
@@ -288,6 +290,10 @@ func (r Runs) Validate() Violations {
 	if r.MaxGeneration < 1 || r.MaxGeneration > maxGeneration {
 		ps.add("max_generation", "%d is not between 1 and %d", r.MaxGeneration, maxGeneration)
 	}
+	if r.RetryingAttempts < 1 || r.RetryingAttempts > maxRetrying {
+		ps.add("retrying_attempts", "%d is not between 1 and %d", r.RetryingAttempts, maxRetrying)
+	}
+	atLeast(&ps, "retrying_after", r.RetryingAfter, time.Second)
 	if r.RunawayPerMinute < 1 || r.RunawayPerMinute > maxRunaway {
 		ps.add("runaway_per_minute", "%d is not between 1 and %d", r.RunawayPerMinute, maxRunaway)
 	}

@@ -63,6 +63,8 @@ type Source interface {
 	FailingWebhooks(ctx context.Context, projects []string, since time.Time) ([]FailingWebhook, error)
 	// ForeignRuns returns the open runs in Temporal that have no row and cannot be adopted, of all projects.
 	ForeignRuns(ctx context.Context) ([]run.ForeignRuns, error)
+	// RetryingGroups returns the groups of which one run has so many failed attempts, or began the task before then.
+	RetryingGroups(ctx context.Context, projects []string, attempts int, before time.Time) ([]RetryingGroup, error)
 	// Runaways returns the workflows with more than a number of runs since then that descend from runs of the same
 	// workflow, or follow one by its schedule.
 	Runaways(ctx context.Context, projects []string, since time.Time, over int) ([]Runaway, error)
@@ -184,6 +186,13 @@ func (s *Service) find(ctx context.Context, projects []string) *live {
 	} else {
 		for _, g := range groups {
 			l.findings = append(l.findings, stuckFinding(g, s.o.TaskQueue(g.Project)))
+		}
+	}
+	if groups, err := s.o.Source.RetryingGroups(ctx, projects, s.o.Retries.Attempts, now.Add(-s.o.Retries.After)); err != nil {
+		l.missing(ctx, string(Retrying), "retries", err)
+	} else {
+		for _, g := range groups {
+			l.findings = append(l.findings, retryingFinding(g))
 		}
 	}
 	if f, err := s.failures.read(ctx, now, s.readFailures); err != nil {

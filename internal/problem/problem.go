@@ -7,7 +7,7 @@
 //	err = r.Start(ctx)
 //
 // Problems are found when they are read: runs that are stuck, by code and project; runs of the last seven days that
-// failed, by failure group; and what the status of the platform, the dispatchers and the deliveries of events show. The
+// failed, by failure group; runs that attempt a failing task again and again, by task; and what the status of the platform, the dispatchers and the deliveries of events show. The
 // [Recorder] stores what was found, in one elected process, so that a problem that no longer exists stays listed for a
 // day. No read depends on the recorder: without it, counts and states are still current.
 //
@@ -27,6 +27,8 @@ type Kind string
 const (
 	// Stuck: runs that make no progress although they should.
 	Stuck Kind = "stuck"
+	// Retrying: runs that attempt the same task again and again, because it fails.
+	Retrying Kind = "retrying"
 	// Failure: runs that failed at the same task with the same cause, and have no replay.
 	Failure Kind = "failure"
 	// Platform: a part of the platform does not work.
@@ -34,7 +36,7 @@ const (
 )
 
 // Kinds returns all kinds, in the order of lists.
-func Kinds() []Kind { return []Kind{Platform, Stuck, Failure} }
+func Kinds() []Kind { return []Kind{Platform, Stuck, Retrying, Failure} }
 
 // Code is what a problem is. The code of stuck runs is that of their verdicts, see [run.Codes].
 type Code string
@@ -43,6 +45,8 @@ type Code string
 const (
 	// RunFailed is the code of all failure groups.
 	RunFailed Code = "RUN_FAILED"
+	// RunRetrying is the code of all problems of runs that retry.
+	RunRetrying Code = "RUN_RETRYING"
 	// TemporalNotConnected: the connection of this server to Temporal is down or degraded.
 	TemporalNotConnected Code = "TEMPORAL_NOT_CONNECTED"
 	// DependencyNotUp: a dependency of this server is down or impaired.
@@ -102,7 +106,7 @@ type Finding struct {
 	Kind    Kind   `json:"kind"`
 	Code    Code   `json:"code"`
 	Project string `json:"project,omitempty"`
-	// TaskQueue is set for stuck runs and dispatchers; the following are set for failures.
+	// TaskQueue is set for stuck runs and dispatchers; the following are set for failures, all but the last for retries.
 	TaskQueue    string `json:"taskQueue,omitempty"`
 	Workflow     string `json:"workflow,omitempty"`
 	Task         string `json:"task,omitempty"`

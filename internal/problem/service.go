@@ -55,6 +55,8 @@ type Options struct {
 	LostServers func(context.Context) (lost []server.Server, known bool, err error)
 	// RunawayPerMinute is the number of runs in a minute above which a workflow that starts itself is a problem.
 	RunawayPerMinute int
+	// Retries is when a task that fails and is attempted again is a problem.
+	Retries Retries
 	// TaskQueue returns the task queue of a project.
 	TaskQueue func(project string) string
 	Metrics   Metrics
@@ -101,7 +103,7 @@ type Cursor struct {
 // CursorOf returns the position of a problem.
 func CursorOf(p Problem) Cursor { return Cursor{slices.Index(Kinds(), p.Kind), p.First, p.ID} }
 
-// compare orders lists: platform first, then stuck runs, then failures; of each the newest first.
+// compare orders lists: by kind, in the order of [Kinds]; of each the newest first.
 func (c Cursor) compare(d Cursor) int {
 	return cmp.Or(cmp.Compare(c.Kind, d.Kind), d.First.Compare(c.First), strings.Compare(c.ID, d.ID))
 }

@@ -25,6 +25,9 @@ type Filter struct {
 	Until time.Time `json:"until,omitzero"`
 	// Stuck are codes of [Stuck], or [AnyCode].
 	Stuck []string `json:"stuck,omitempty"`
+	// Retrying is the name or the pointer of a try task that the runs attempt again after a failure, or [AnyTask]. Paused
+	// runs attempt nothing.
+	Retrying string `json:"retrying,omitempty"`
 	// Trigger is what started the runs.
 	Trigger string `json:"trigger,omitempty"`
 	// NotReplayed omits runs that have a replay.
@@ -55,6 +58,9 @@ type Filter struct {
 
 // AnyCode stands for all codes of [Stuck] in a [Filter].
 const AnyCode = "any"
+
+// AnyTask stands for all tasks in the condition Retrying of a [Filter].
+const AnyTask = "any"
 
 // AnyCode reports whether the filter selects stuck runs regardless of the code.
 func (f Filter) AnyCode() bool { return slices.Contains(f.Stuck, AnyCode) }
@@ -89,7 +95,7 @@ func EndsID(text, id string) bool {
 // BeyondRow reports whether the filter has conditions on what the row of a run does not contain: only the store
 // evaluates them.
 func (f Filter) BeyondRow() bool {
-	return f.NotReplayed || f.FailureGroup != "" || f.ParentRunID != "" || f.ReplayOf != "" || f.BatchID != "" ||
+	return f.NotReplayed || f.Retrying != "" || f.FailureGroup != "" || f.ParentRunID != "" || f.ReplayOf != "" || f.BatchID != "" ||
 		f.StartedByBatchID != ""
 }
 

@@ -181,7 +181,7 @@ func endSteps(ctx context.Context, c sqldb.Conn, groups []runUpdates, rows map[s
 				continue
 			}
 			changed, err := sqlrow.Affected(ctx, c,
-				`UPDATE steps SET status = 'canceled', waiting_kind = '', wait_until = NULL, ended_at = $2,
+				`UPDATE steps SET status = 'canceled', waiting_kind = '', wait_until = NULL, retries = 0, ended_at = $2,
 sequence = $3 WHERE run_id = $1
 AND status IN ('running', 'waiting')`, g.id, sqlrow.Micros(u.State.EndedAt), row.sequence+1)
 			if err != nil {
@@ -207,7 +207,9 @@ func scanStepID(row sqlrow.Scanner) (id stepID, err error) {
 func (n newStep) fields() sqlrow.Fields {
 	t := n.step
 	t.Sequence, t.Redacted = n.sequence, t.Original != nil
-	return append(runrow.StepFields(&t), sqlrow.Col("run_id", n.run), sqlrow.Col("wait_details", sqlrow.JSONInto(&t.Wait)))
+	return append(runrow.StepFields(&t), sqlrow.Row(
+		"run_id", n.run, "wait_details", sqlrow.JSONInto(&t.Wait), "retries", t.Retries(),
+	)...)
 }
 
 // writeRuns writes the rows that changed, and returns their changes of status.

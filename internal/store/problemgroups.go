@@ -8,6 +8,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/internal/problem"
 	"github.com/signalbox-dev/signalbox/internal/run"
+	"github.com/signalbox-dev/signalbox/internal/store/runrow"
 	"github.com/signalbox-dev/signalbox/internal/store/sqldb"
 	"github.com/signalbox-dev/signalbox/internal/store/sqlrow"
 )
@@ -84,6 +85,49 @@ func (s *Problems) describeStuck(ctx context.Context, c sqldb.Conn, list []probl
 			})
 		return err
 	})
+}
+
+// RetryingGroups implements [problem.Source].
+func (s *Problems) RetryingGroups(ctx context.Context, projects []string, attempts int,
+	before time.Time) (list []problem.RetryingGroup, err error) {
+	err = s.db.Read(ctx, "group retrying runs", func(ctx context.Context, c sqldb.Conn) error {
+		list = nil
+		return sqlrow.In(ctx, s.db.Dialect(), sqlrow.Distinct(projects), []any{attempts, before.UnixMicro()},
+			func(ctx context.Context, marks string, args []any) error {
+				var newest []string
+				found, err := sqlrow.Collect(ctx, c,
+					`SELECT * FROM (SELECT runs.project, runs.workflow, t.pointer, MAX(t.task), COUNT(DISTINCT runs.id),
+MAX(t.retries) AS attempts, MIN(t.started_at) AS since, MAX(runs.id)
+FROM steps t CROSS JOIN runs WHERE `+runrow.Retrying+` GROUP BY runs.project, runs.workflow, t.pointer) AS g
+WHERE (attempts >= $1 OR since <= $2) AND project IN `+marks+` ORDER BY project, workflow, pointer`, args, func(row sqlrow.Scanner) (g problem.RetryingGroup, err error) {
+						var id string
+						err = row.Scan(&g.Project, &g.Workflow, &g.Pointer, &g.Task, &g.Count, &g.Attempts,
+							sqlrow.TimeInto(&g.Since), &id)
+						newest = append(newest, id)
+						return g, err
+					})
+				for i := range found {
+					if err != nil {
+						break
+					}
+					found[i].Error, err = lastRetried(ctx, c, newest[i], found[i].Pointer)
+				}
+				list = append(list, found...)
+				return err
+			})
+	})
+	return list, err
+}
+
+// lastRetried returns the error of the last attempt of the newest step of a run that is attempted again.
+func lastRetried(ctx context.Context, c sqldb.Conn, runID, pointer string) (*run.Error, error) {
+	steps, err := sqlrow.Collect(ctx, c, `SELECT attempts FROM steps
+WHERE run_id = $1 AND pointer = $2 AND retries > 0 ORDER BY number DESC LIMIT 1`, []any{runID, pointer},
+		func(row sqlrow.Scanner) (t run.Step, err error) { return t, row.Scan(sqlrow.JSONInto(&t.Attempts)) })
+	if err != nil || len(steps) == 0 {
+		return nil, err
+	}
+	return steps[0].LastError(), nil
 }
 
 // FailureGroups implements [problem.Source]. It reads the newest failures of each project from an index, and of each
@@ -273,6 +317,9 @@ func (s *Problems) Samples(ctx context.Context, f problem.Finding, limit int) (i
 	case f.Code == problem.WorkflowRunaway:
 		query, value = `SELECT r.id FROM run_links l JOIN runs r ON r.id = l.run_id
 WHERE l.recurred_at IS NOT NULL AND r.project = $1 AND r.workflow = $2 ORDER BY l.recurred_at DESC, r.id DESC`, f.Workflow
+	case f.Kind == problem.Retrying:
+		query, value = `SELECT id FROM (SELECT DISTINCT runs.id, runs.created_at FROM steps t CROSS JOIN runs
+WHERE `+runrow.Retrying+` AND runs.project = $1 AND t.pointer = $2) AS r ORDER BY created_at DESC, id DESC`, f.Pointer
 	case f.Kind == problem.Stuck:
 		query, value = `SELECT v.run_id FROM run_verdicts v JOIN runs ON runs.id = v.run_id AND runs.sequence = v.sequence
 WHERE v.project = $1 AND v.code = $2 ORDER BY v.created_at DESC, v.run_id DESC`, string(f.Code)

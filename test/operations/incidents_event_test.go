@@ -206,6 +206,19 @@ func runIncidents() map[string]incident {
 				fixes: []string{`signalbox problem snooze ID --until 12h`}, verifies: []string{`(?m)^open +0|0 open|snoozed`},
 			}},
 		},
+		"a task that fails again and again": {
+			parts: parts{workers: 1, args: []string{"--runs-retrying-attempts", "3"}},
+			breaks: func(t *testing.T, w *watched) {
+				w.names["ID"] = w.Start(t, w.Publish(t, platform.Document("again", retriesForever)), "").GetId()
+				w.faulted = time.Now()
+				w.awaitProblem(t, "RUN_RETRYING")
+			},
+			alerts: []expected{{
+				name: "RunsRetrying", severity: "ticket", sees: []string{"RUN_RETRYING", "refused"},
+				fixes:    []string{`signalbox problem acknowledge ID --note "the partner is closed until Monday"`},
+				verifies: []string{"acknowledged"},
+			}},
+		},
 		// The run is started while no worker is alive; afterwards the only worker serves another project.
 		"a run whose task blocks its worker": {
 			parts: parts{workers: 1, args: []string{"--runs-poison-after", "1m"}},
@@ -242,6 +255,13 @@ func runIncidents() map[string]incident {
 		},
 	}
 }
+
+// retriesForever are tasks of which one fails, and is attempted again each second.
+const retriesForever = `  - attempt:
+      try:
+        - refuse: {raise: {error: {type: 'https://example.com/errors/refused', status: 503, title: refused}}}
+      catch: {retry: {delay: {seconds: 1}}}
+`
 
 // block polls the task queue of the project default under the ID of a worker, as one with a deadlock in its code does.
 func (w *watched) block(t *testing.T) {

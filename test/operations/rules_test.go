@@ -80,7 +80,7 @@ func TestAlertsAreComplete(t *testing.T) {
 	t.Parallel()
 	require.Subset(t, alertNames(t), strings.Fields(`
 		DispatcherMissing DispatcherDuplicate DispatcherStale TakeoverSlow CleanupSlow SupervisorErrors TerminateErrors WorkerEvictionsHigh
-		TemporalDisconnected TemporalFlapping BreakerOpen NoPollers RunsStuck InboxLag DeadLetters ReconcileCorrections QueueModeFilling
+		TemporalDisconnected TemporalFlapping BreakerOpen NoPollers RunsStuck RunsRetrying InboxLag DeadLetters ReconcileCorrections QueueModeFilling
 		StoreSlow ProjectionLag DispatcherForeign ProjectWithoutWorkers TemporalLimited ServersOnDifferentTemporals PoisonRuns
 		MemoryNearLimit CertificateExpiring ProblemsUnacknowledged WebhookDeliveriesFailing`))
 }

@@ -479,7 +479,7 @@ type ListProblemsRequest struct {
 	// Maximum number of problems of a page; default 50, at most 500.
 	PageSize  int32  `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	PageToken string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
-	// Only problems of these kinds: stuck, failure, platform.
+	// Only problems of these kinds: stuck, retrying, failure, platform.
 	Kinds []string `protobuf:"bytes,4,rep,name=kinds,proto3" json:"kinds,omitempty"`
 	// Only problems in these states: open, acknowledged, snoozed, resolved.
 	States []string `protobuf:"bytes,5,rep,name=states,proto3" json:"states,omitempty"`

@@ -756,7 +756,9 @@ type Wait struct {
 	Child *AwaitedRun `protobuf:"bytes,14,opt,name=child,proto3" json:"child,omitempty"`
 	// For events: at most 3 of the newest events of the awaited types that were accepted since the run's start and that
 	// the run has not taken. Only on the first page, for its first 10 listen tasks.
-	Near          []*NearEvent `protobuf:"bytes,15,rep,name=near,proto3" json:"near,omitempty"`
+	Near []*NearEvent `protobuf:"bytes,15,rep,name=near,proto3" json:"near,omitempty"`
+	// For a step of a task that failed and is attempted again, the innermost such try around it; absent for others.
+	Retry         *Retry `protobuf:"bytes,16,opt,name=retry,proto3" json:"retry,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -896,6 +898,103 @@ func (x *Wait) GetNear() []*NearEvent {
 	return nil
 }
 
+func (x *Wait) GetRetry() *Retry {
+	if x != nil {
+		return x.Retry
+	}
+	return nil
+}
+
+// Retry describes a try task that failed and is attempted again.
+type Retry struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Number of the step of the try, and the name of its task.
+	Step int64  `protobuf:"varint,1,opt,name=step,proto3" json:"step,omitempty"`
+	Task string `protobuf:"bytes,2,opt,name=task,proto3" json:"task,omitempty"`
+	// Number of failed attempts.
+	Failed int64 `protobuf:"varint,3,opt,name=failed,proto3" json:"failed,omitempty"`
+	// The most attempts that its policy allows; 0 without a limit, or where the document is not available.
+	Limit int64 `protobuf:"varint,4,opt,name=limit,proto3" json:"limit,omitempty"`
+	// Time at which the first attempt began.
+	Since *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=since,proto3" json:"since,omitempty"`
+	// Error of the last attempt that failed.
+	LastError     *RunError `protobuf:"bytes,6,opt,name=last_error,json=lastError,proto3" json:"last_error,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Retry) Reset() {
+	*x = Retry{}
+	mi := &file_signalbox_v1_run_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Retry) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Retry) ProtoMessage() {}
+
+func (x *Retry) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_run_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Retry.ProtoReflect.Descriptor instead.
+func (*Retry) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *Retry) GetStep() int64 {
+	if x != nil {
+		return x.Step
+	}
+	return 0
+}
+
+func (x *Retry) GetTask() string {
+	if x != nil {
+		return x.Task
+	}
+	return ""
+}
+
+func (x *Retry) GetFailed() int64 {
+	if x != nil {
+		return x.Failed
+	}
+	return 0
+}
+
+func (x *Retry) GetLimit() int64 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+func (x *Retry) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+func (x *Retry) GetLastError() *RunError {
+	if x != nil {
+		return x.LastError
+	}
+	return nil
+}
+
 // NearEvent is an event of an awaited type that a listen task has not taken.
 type NearEvent struct {
 	state       protoimpl.MessageState `protogen:"open.v1"`
@@ -912,7 +1011,7 @@ type NearEvent struct {
 
 func (x *NearEvent) Reset() {
 	*x = NearEvent{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[5]
+	mi := &file_signalbox_v1_run_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -924,7 +1023,7 @@ func (x *NearEvent) String() string {
 func (*NearEvent) ProtoMessage() {}
 
 func (x *NearEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[5]
+	mi := &file_signalbox_v1_run_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -937,7 +1036,7 @@ func (x *NearEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NearEvent.ProtoReflect.Descriptor instead.
 func (*NearEvent) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{5}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *NearEvent) GetPosition() int64 {
@@ -1003,7 +1102,7 @@ type AwaitedEvent struct {
 
 func (x *AwaitedEvent) Reset() {
 	*x = AwaitedEvent{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[6]
+	mi := &file_signalbox_v1_run_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1015,7 +1114,7 @@ func (x *AwaitedEvent) String() string {
 func (*AwaitedEvent) ProtoMessage() {}
 
 func (x *AwaitedEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[6]
+	mi := &file_signalbox_v1_run_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1028,7 +1127,7 @@ func (x *AwaitedEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AwaitedEvent.ProtoReflect.Descriptor instead.
 func (*AwaitedEvent) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{6}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *AwaitedEvent) GetType() string {
@@ -1089,7 +1188,7 @@ type AwaitedKey struct {
 
 func (x *AwaitedKey) Reset() {
 	*x = AwaitedKey{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[7]
+	mi := &file_signalbox_v1_run_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1101,7 +1200,7 @@ func (x *AwaitedKey) String() string {
 func (*AwaitedKey) ProtoMessage() {}
 
 func (x *AwaitedKey) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[7]
+	mi := &file_signalbox_v1_run_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1114,7 +1213,7 @@ func (x *AwaitedKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AwaitedKey.ProtoReflect.Descriptor instead.
 func (*AwaitedKey) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{7}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *AwaitedKey) GetName() string {
@@ -1160,7 +1259,7 @@ type AwaitedRun struct {
 
 func (x *AwaitedRun) Reset() {
 	*x = AwaitedRun{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[8]
+	mi := &file_signalbox_v1_run_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1172,7 +1271,7 @@ func (x *AwaitedRun) String() string {
 func (*AwaitedRun) ProtoMessage() {}
 
 func (x *AwaitedRun) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[8]
+	mi := &file_signalbox_v1_run_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1185,7 +1284,7 @@ func (x *AwaitedRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AwaitedRun.ProtoReflect.Descriptor instead.
 func (*AwaitedRun) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{8}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *AwaitedRun) GetId() string {
@@ -1247,7 +1346,7 @@ type StepSummary struct {
 
 func (x *StepSummary) Reset() {
 	*x = StepSummary{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[9]
+	mi := &file_signalbox_v1_run_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1259,7 +1358,7 @@ func (x *StepSummary) String() string {
 func (*StepSummary) ProtoMessage() {}
 
 func (x *StepSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[9]
+	mi := &file_signalbox_v1_run_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1272,7 +1371,7 @@ func (x *StepSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepSummary.ProtoReflect.Descriptor instead.
 func (*StepSummary) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{9}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *StepSummary) GetFrom() int64 {
@@ -1328,7 +1427,7 @@ type TaskSummary struct {
 
 func (x *TaskSummary) Reset() {
 	*x = TaskSummary{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[10]
+	mi := &file_signalbox_v1_run_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1340,7 +1439,7 @@ func (x *TaskSummary) String() string {
 func (*TaskSummary) ProtoMessage() {}
 
 func (x *TaskSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[10]
+	mi := &file_signalbox_v1_run_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1353,7 +1452,7 @@ func (x *TaskSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskSummary.ProtoReflect.Descriptor instead.
 func (*TaskSummary) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{10}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *TaskSummary) GetPointer() string {
@@ -1449,7 +1548,7 @@ type RowsBehind struct {
 
 func (x *RowsBehind) Reset() {
 	*x = RowsBehind{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[11]
+	mi := &file_signalbox_v1_run_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1461,7 +1560,7 @@ func (x *RowsBehind) String() string {
 func (*RowsBehind) ProtoMessage() {}
 
 func (x *RowsBehind) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[11]
+	mi := &file_signalbox_v1_run_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1474,7 +1573,7 @@ func (x *RowsBehind) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RowsBehind.ProtoReflect.Descriptor instead.
 func (*RowsBehind) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{11}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *RowsBehind) GetSince() *timestamppb.Timestamp {
@@ -1522,7 +1621,7 @@ type Stuck struct {
 
 func (x *Stuck) Reset() {
 	*x = Stuck{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[12]
+	mi := &file_signalbox_v1_run_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1534,7 +1633,7 @@ func (x *Stuck) String() string {
 func (*Stuck) ProtoMessage() {}
 
 func (x *Stuck) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[12]
+	mi := &file_signalbox_v1_run_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1547,7 +1646,7 @@ func (x *Stuck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stuck.ProtoReflect.Descriptor instead.
 func (*Stuck) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{12}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Stuck) GetCode() string {
@@ -1607,7 +1706,7 @@ type QuotaUsage struct {
 
 func (x *QuotaUsage) Reset() {
 	*x = QuotaUsage{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[13]
+	mi := &file_signalbox_v1_run_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1619,7 +1718,7 @@ func (x *QuotaUsage) String() string {
 func (*QuotaUsage) ProtoMessage() {}
 
 func (x *QuotaUsage) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[13]
+	mi := &file_signalbox_v1_run_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1632,7 +1731,7 @@ func (x *QuotaUsage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaUsage.ProtoReflect.Descriptor instead.
 func (*QuotaUsage) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{13}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *QuotaUsage) GetUsed() int64 {
@@ -1673,7 +1772,7 @@ type TemporalReference struct {
 
 func (x *TemporalReference) Reset() {
 	*x = TemporalReference{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[14]
+	mi := &file_signalbox_v1_run_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1685,7 +1784,7 @@ func (x *TemporalReference) String() string {
 func (*TemporalReference) ProtoMessage() {}
 
 func (x *TemporalReference) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[14]
+	mi := &file_signalbox_v1_run_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1698,7 +1797,7 @@ func (x *TemporalReference) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TemporalReference.ProtoReflect.Descriptor instead.
 func (*TemporalReference) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{14}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *TemporalReference) GetNamespace() string {
@@ -1781,7 +1880,7 @@ type Step struct {
 
 func (x *Step) Reset() {
 	*x = Step{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[15]
+	mi := &file_signalbox_v1_run_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1793,7 +1892,7 @@ func (x *Step) String() string {
 func (*Step) ProtoMessage() {}
 
 func (x *Step) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[15]
+	mi := &file_signalbox_v1_run_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1806,7 +1905,7 @@ func (x *Step) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Step.ProtoReflect.Descriptor instead.
 func (*Step) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{15}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Step) GetNumber() int64 {
@@ -1960,7 +2059,7 @@ type Shortened struct {
 
 func (x *Shortened) Reset() {
 	*x = Shortened{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[16]
+	mi := &file_signalbox_v1_run_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1972,7 +2071,7 @@ func (x *Shortened) String() string {
 func (*Shortened) ProtoMessage() {}
 
 func (x *Shortened) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[16]
+	mi := &file_signalbox_v1_run_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1985,7 +2084,7 @@ func (x *Shortened) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Shortened.ProtoReflect.Descriptor instead.
 func (*Shortened) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{16}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Shortened) GetSize() int64 {
@@ -2023,7 +2122,7 @@ type Attempt struct {
 
 func (x *Attempt) Reset() {
 	*x = Attempt{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[17]
+	mi := &file_signalbox_v1_run_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2035,7 +2134,7 @@ func (x *Attempt) String() string {
 func (*Attempt) ProtoMessage() {}
 
 func (x *Attempt) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[17]
+	mi := &file_signalbox_v1_run_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2048,7 +2147,7 @@ func (x *Attempt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attempt.ProtoReflect.Descriptor instead.
 func (*Attempt) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{17}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Attempt) GetNumber() int32 {
@@ -2146,7 +2245,7 @@ type StartRunRequest struct {
 
 func (x *StartRunRequest) Reset() {
 	*x = StartRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[18]
+	mi := &file_signalbox_v1_run_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2158,7 +2257,7 @@ func (x *StartRunRequest) String() string {
 func (*StartRunRequest) ProtoMessage() {}
 
 func (x *StartRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[18]
+	mi := &file_signalbox_v1_run_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2171,7 +2270,7 @@ func (x *StartRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartRunRequest.ProtoReflect.Descriptor instead.
 func (*StartRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{18}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *StartRunRequest) GetProject() string {
@@ -2234,7 +2333,7 @@ type StartRunResponse struct {
 
 func (x *StartRunResponse) Reset() {
 	*x = StartRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[19]
+	mi := &file_signalbox_v1_run_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2246,7 +2345,7 @@ func (x *StartRunResponse) String() string {
 func (*StartRunResponse) ProtoMessage() {}
 
 func (x *StartRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[19]
+	mi := &file_signalbox_v1_run_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2259,7 +2358,7 @@ func (x *StartRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartRunResponse.ProtoReflect.Descriptor instead.
 func (*StartRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{19}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *StartRunResponse) GetRun() *Run {
@@ -2289,7 +2388,7 @@ type GetRunRequest struct {
 
 func (x *GetRunRequest) Reset() {
 	*x = GetRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[20]
+	mi := &file_signalbox_v1_run_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2301,7 +2400,7 @@ func (x *GetRunRequest) String() string {
 func (*GetRunRequest) ProtoMessage() {}
 
 func (x *GetRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[20]
+	mi := &file_signalbox_v1_run_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2314,7 +2413,7 @@ func (x *GetRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRunRequest.ProtoReflect.Descriptor instead.
 func (*GetRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{20}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *GetRunRequest) GetProject() string {
@@ -2347,7 +2446,7 @@ type GetRunResponse struct {
 
 func (x *GetRunResponse) Reset() {
 	*x = GetRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[21]
+	mi := &file_signalbox_v1_run_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2359,7 +2458,7 @@ func (x *GetRunResponse) String() string {
 func (*GetRunResponse) ProtoMessage() {}
 
 func (x *GetRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[21]
+	mi := &file_signalbox_v1_run_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2372,7 +2471,7 @@ func (x *GetRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRunResponse.ProtoReflect.Descriptor instead.
 func (*GetRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{21}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *GetRunResponse) GetRun() *Run {
@@ -2423,14 +2522,17 @@ type RunFilter struct {
 	// Only runs that this batch started: the newest replay of each run that it selected.
 	StartedByBatchId string `protobuf:"bytes,17,opt,name=started_by_batch_id,json=startedByBatchId,proto3" json:"started_by_batch_id,omitempty"`
 	// Only runs without a replay.
-	NotReplayed   bool `protobuf:"varint,18,opt,name=not_replayed,json=notReplayed,proto3" json:"not_replayed,omitempty"`
+	NotReplayed bool `protobuf:"varint,18,opt,name=not_replayed,json=notReplayed,proto3" json:"not_replayed,omitempty"`
+	// Only runs that attempt this task again after it failed, by the name or the pointer of the try; "any" for all of them.
+	// Paused runs attempt nothing.
+	Retrying      string `protobuf:"bytes,19,opt,name=retrying,proto3" json:"retrying,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RunFilter) Reset() {
 	*x = RunFilter{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[22]
+	mi := &file_signalbox_v1_run_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2442,7 +2544,7 @@ func (x *RunFilter) String() string {
 func (*RunFilter) ProtoMessage() {}
 
 func (x *RunFilter) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[22]
+	mi := &file_signalbox_v1_run_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2455,7 +2557,7 @@ func (x *RunFilter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunFilter.ProtoReflect.Descriptor instead.
 func (*RunFilter) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{22}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *RunFilter) GetStatuses() []string {
@@ -2584,6 +2686,13 @@ func (x *RunFilter) GetNotReplayed() bool {
 	return false
 }
 
+func (x *RunFilter) GetRetrying() string {
+	if x != nil {
+		return x.Retrying
+	}
+	return ""
+}
+
 type ListRunsRequest struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Project string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
@@ -2603,7 +2712,7 @@ type ListRunsRequest struct {
 
 func (x *ListRunsRequest) Reset() {
 	*x = ListRunsRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[23]
+	mi := &file_signalbox_v1_run_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2615,7 +2724,7 @@ func (x *ListRunsRequest) String() string {
 func (*ListRunsRequest) ProtoMessage() {}
 
 func (x *ListRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[23]
+	mi := &file_signalbox_v1_run_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2628,7 +2737,7 @@ func (x *ListRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRunsRequest.ProtoReflect.Descriptor instead.
 func (*ListRunsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{23}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ListRunsRequest) GetProject() string {
@@ -2684,7 +2793,7 @@ type ListRunsResponse struct {
 
 func (x *ListRunsResponse) Reset() {
 	*x = ListRunsResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[24]
+	mi := &file_signalbox_v1_run_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2696,7 +2805,7 @@ func (x *ListRunsResponse) String() string {
 func (*ListRunsResponse) ProtoMessage() {}
 
 func (x *ListRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[24]
+	mi := &file_signalbox_v1_run_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2709,7 +2818,7 @@ func (x *ListRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRunsResponse.ProtoReflect.Descriptor instead.
 func (*ListRunsResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{24}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ListRunsResponse) GetRuns() []*Run {
@@ -2759,7 +2868,7 @@ type ListStepsRequest struct {
 
 func (x *ListStepsRequest) Reset() {
 	*x = ListStepsRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[25]
+	mi := &file_signalbox_v1_run_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2771,7 +2880,7 @@ func (x *ListStepsRequest) String() string {
 func (*ListStepsRequest) ProtoMessage() {}
 
 func (x *ListStepsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[25]
+	mi := &file_signalbox_v1_run_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2784,7 +2893,7 @@ func (x *ListStepsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListStepsRequest.ProtoReflect.Descriptor instead.
 func (*ListStepsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{25}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ListStepsRequest) GetProject() string {
@@ -2887,7 +2996,7 @@ type ListStepsResponse struct {
 
 func (x *ListStepsResponse) Reset() {
 	*x = ListStepsResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[26]
+	mi := &file_signalbox_v1_run_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2899,7 +3008,7 @@ func (x *ListStepsResponse) String() string {
 func (*ListStepsResponse) ProtoMessage() {}
 
 func (x *ListStepsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[26]
+	mi := &file_signalbox_v1_run_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2912,7 +3021,7 @@ func (x *ListStepsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListStepsResponse.ProtoReflect.Descriptor instead.
 func (*ListStepsResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{26}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ListStepsResponse) GetSteps() []*Step {
@@ -2958,7 +3067,7 @@ type ListWaitsRequest struct {
 
 func (x *ListWaitsRequest) Reset() {
 	*x = ListWaitsRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[27]
+	mi := &file_signalbox_v1_run_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2970,7 +3079,7 @@ func (x *ListWaitsRequest) String() string {
 func (*ListWaitsRequest) ProtoMessage() {}
 
 func (x *ListWaitsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[27]
+	mi := &file_signalbox_v1_run_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2983,7 +3092,7 @@ func (x *ListWaitsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWaitsRequest.ProtoReflect.Descriptor instead.
 func (*ListWaitsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{27}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ListWaitsRequest) GetProject() string {
@@ -3025,7 +3134,7 @@ type ListWaitsResponse struct {
 
 func (x *ListWaitsResponse) Reset() {
 	*x = ListWaitsResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[28]
+	mi := &file_signalbox_v1_run_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3037,7 +3146,7 @@ func (x *ListWaitsResponse) String() string {
 func (*ListWaitsResponse) ProtoMessage() {}
 
 func (x *ListWaitsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[28]
+	mi := &file_signalbox_v1_run_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3050,7 +3159,7 @@ func (x *ListWaitsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWaitsResponse.ProtoReflect.Descriptor instead.
 func (*ListWaitsResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{28}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ListWaitsResponse) GetWaits() []*Wait {
@@ -3083,7 +3192,7 @@ type GetStepRequest struct {
 
 func (x *GetStepRequest) Reset() {
 	*x = GetStepRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[29]
+	mi := &file_signalbox_v1_run_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3095,7 +3204,7 @@ func (x *GetStepRequest) String() string {
 func (*GetStepRequest) ProtoMessage() {}
 
 func (x *GetStepRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[29]
+	mi := &file_signalbox_v1_run_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3108,7 +3217,7 @@ func (x *GetStepRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStepRequest.ProtoReflect.Descriptor instead.
 func (*GetStepRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{29}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *GetStepRequest) GetProject() string {
@@ -3148,7 +3257,7 @@ type GetStepResponse struct {
 
 func (x *GetStepResponse) Reset() {
 	*x = GetStepResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[30]
+	mi := &file_signalbox_v1_run_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3160,7 +3269,7 @@ func (x *GetStepResponse) String() string {
 func (*GetStepResponse) ProtoMessage() {}
 
 func (x *GetStepResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[30]
+	mi := &file_signalbox_v1_run_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3173,7 +3282,7 @@ func (x *GetStepResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStepResponse.ProtoReflect.Descriptor instead.
 func (*GetStepResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{30}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *GetStepResponse) GetStep() *Step {
@@ -3204,7 +3313,7 @@ type GetStepValueRequest struct {
 
 func (x *GetStepValueRequest) Reset() {
 	*x = GetStepValueRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[31]
+	mi := &file_signalbox_v1_run_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3216,7 +3325,7 @@ func (x *GetStepValueRequest) String() string {
 func (*GetStepValueRequest) ProtoMessage() {}
 
 func (x *GetStepValueRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[31]
+	mi := &file_signalbox_v1_run_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3229,7 +3338,7 @@ func (x *GetStepValueRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStepValueRequest.ProtoReflect.Descriptor instead.
 func (*GetStepValueRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{31}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *GetStepValueRequest) GetProject() string {
@@ -3295,7 +3404,7 @@ type GetStepValueResponse struct {
 
 func (x *GetStepValueResponse) Reset() {
 	*x = GetStepValueResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[32]
+	mi := &file_signalbox_v1_run_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3307,7 +3416,7 @@ func (x *GetStepValueResponse) String() string {
 func (*GetStepValueResponse) ProtoMessage() {}
 
 func (x *GetStepValueResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[32]
+	mi := &file_signalbox_v1_run_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3320,7 +3429,7 @@ func (x *GetStepValueResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStepValueResponse.ProtoReflect.Descriptor instead.
 func (*GetStepValueResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{32}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *GetStepValueResponse) GetText() string {
@@ -3355,7 +3464,7 @@ type SummarizeStepsRequest struct {
 
 func (x *SummarizeStepsRequest) Reset() {
 	*x = SummarizeStepsRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[33]
+	mi := &file_signalbox_v1_run_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3367,7 +3476,7 @@ func (x *SummarizeStepsRequest) String() string {
 func (*SummarizeStepsRequest) ProtoMessage() {}
 
 func (x *SummarizeStepsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[33]
+	mi := &file_signalbox_v1_run_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3380,7 +3489,7 @@ func (x *SummarizeStepsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SummarizeStepsRequest.ProtoReflect.Descriptor instead.
 func (*SummarizeStepsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{33}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *SummarizeStepsRequest) GetProject() string {
@@ -3407,7 +3516,7 @@ type SummarizeStepsResponse struct {
 
 func (x *SummarizeStepsResponse) Reset() {
 	*x = SummarizeStepsResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[34]
+	mi := &file_signalbox_v1_run_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3419,7 +3528,7 @@ func (x *SummarizeStepsResponse) String() string {
 func (*SummarizeStepsResponse) ProtoMessage() {}
 
 func (x *SummarizeStepsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[34]
+	mi := &file_signalbox_v1_run_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3432,7 +3541,7 @@ func (x *SummarizeStepsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SummarizeStepsResponse.ProtoReflect.Descriptor instead.
 func (*SummarizeStepsResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{34}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *SummarizeStepsResponse) GetTasks() []*TaskTotals {
@@ -3470,7 +3579,7 @@ type TaskTotals struct {
 
 func (x *TaskTotals) Reset() {
 	*x = TaskTotals{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[35]
+	mi := &file_signalbox_v1_run_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3482,7 +3591,7 @@ func (x *TaskTotals) String() string {
 func (*TaskTotals) ProtoMessage() {}
 
 func (x *TaskTotals) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[35]
+	mi := &file_signalbox_v1_run_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3495,7 +3604,7 @@ func (x *TaskTotals) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskTotals.ProtoReflect.Descriptor instead.
 func (*TaskTotals) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{35}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *TaskTotals) GetPointer() string {
@@ -3589,7 +3698,7 @@ type WatchRunRequest struct {
 
 func (x *WatchRunRequest) Reset() {
 	*x = WatchRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[36]
+	mi := &file_signalbox_v1_run_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3601,7 +3710,7 @@ func (x *WatchRunRequest) String() string {
 func (*WatchRunRequest) ProtoMessage() {}
 
 func (x *WatchRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[36]
+	mi := &file_signalbox_v1_run_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3614,7 +3723,7 @@ func (x *WatchRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRunRequest.ProtoReflect.Descriptor instead.
 func (*WatchRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{36}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *WatchRunRequest) GetProject() string {
@@ -3662,7 +3771,7 @@ type WatchRunResponse struct {
 
 func (x *WatchRunResponse) Reset() {
 	*x = WatchRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[37]
+	mi := &file_signalbox_v1_run_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3674,7 +3783,7 @@ func (x *WatchRunResponse) String() string {
 func (*WatchRunResponse) ProtoMessage() {}
 
 func (x *WatchRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[37]
+	mi := &file_signalbox_v1_run_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3687,7 +3796,7 @@ func (x *WatchRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRunResponse.ProtoReflect.Descriptor instead.
 func (*WatchRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{37}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *WatchRunResponse) GetRun() *Run {
@@ -3729,7 +3838,7 @@ type CancelRunRequest struct {
 
 func (x *CancelRunRequest) Reset() {
 	*x = CancelRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[38]
+	mi := &file_signalbox_v1_run_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3741,7 +3850,7 @@ func (x *CancelRunRequest) String() string {
 func (*CancelRunRequest) ProtoMessage() {}
 
 func (x *CancelRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[38]
+	mi := &file_signalbox_v1_run_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3754,7 +3863,7 @@ func (x *CancelRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRunRequest.ProtoReflect.Descriptor instead.
 func (*CancelRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{38}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *CancelRunRequest) GetProject() string {
@@ -3787,7 +3896,7 @@ type CancelRunResponse struct {
 
 func (x *CancelRunResponse) Reset() {
 	*x = CancelRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[39]
+	mi := &file_signalbox_v1_run_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3799,7 +3908,7 @@ func (x *CancelRunResponse) String() string {
 func (*CancelRunResponse) ProtoMessage() {}
 
 func (x *CancelRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[39]
+	mi := &file_signalbox_v1_run_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3812,7 +3921,7 @@ func (x *CancelRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRunResponse.ProtoReflect.Descriptor instead.
 func (*CancelRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{39}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *CancelRunResponse) GetRun() *Run {
@@ -3837,7 +3946,7 @@ type CountRunsRequest struct {
 
 func (x *CountRunsRequest) Reset() {
 	*x = CountRunsRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[40]
+	mi := &file_signalbox_v1_run_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3849,7 +3958,7 @@ func (x *CountRunsRequest) String() string {
 func (*CountRunsRequest) ProtoMessage() {}
 
 func (x *CountRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[40]
+	mi := &file_signalbox_v1_run_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3862,7 +3971,7 @@ func (x *CountRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountRunsRequest.ProtoReflect.Descriptor instead.
 func (*CountRunsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{40}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *CountRunsRequest) GetProject() string {
@@ -3906,7 +4015,7 @@ type RunBucket struct {
 
 func (x *RunBucket) Reset() {
 	*x = RunBucket{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[41]
+	mi := &file_signalbox_v1_run_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3918,7 +4027,7 @@ func (x *RunBucket) String() string {
 func (*RunBucket) ProtoMessage() {}
 
 func (x *RunBucket) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[41]
+	mi := &file_signalbox_v1_run_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3931,7 +4040,7 @@ func (x *RunBucket) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunBucket.ProtoReflect.Descriptor instead.
 func (*RunBucket) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{41}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *RunBucket) GetStart() *timestamppb.Timestamp {
@@ -3965,7 +4074,7 @@ type CountRunsResponse struct {
 
 func (x *CountRunsResponse) Reset() {
 	*x = CountRunsResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[42]
+	mi := &file_signalbox_v1_run_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3977,7 +4086,7 @@ func (x *CountRunsResponse) String() string {
 func (*CountRunsResponse) ProtoMessage() {}
 
 func (x *CountRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[42]
+	mi := &file_signalbox_v1_run_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3990,7 +4099,7 @@ func (x *CountRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountRunsResponse.ProtoReflect.Descriptor instead.
 func (*CountRunsResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{42}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *CountRunsResponse) GetStatuses() map[string]int64 {
@@ -4033,7 +4142,7 @@ type TerminateRunRequest struct {
 
 func (x *TerminateRunRequest) Reset() {
 	*x = TerminateRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[43]
+	mi := &file_signalbox_v1_run_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4045,7 +4154,7 @@ func (x *TerminateRunRequest) String() string {
 func (*TerminateRunRequest) ProtoMessage() {}
 
 func (x *TerminateRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[43]
+	mi := &file_signalbox_v1_run_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4058,7 +4167,7 @@ func (x *TerminateRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TerminateRunRequest.ProtoReflect.Descriptor instead.
 func (*TerminateRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{43}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *TerminateRunRequest) GetProject() string {
@@ -4091,7 +4200,7 @@ type TerminateRunResponse struct {
 
 func (x *TerminateRunResponse) Reset() {
 	*x = TerminateRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[44]
+	mi := &file_signalbox_v1_run_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4103,7 +4212,7 @@ func (x *TerminateRunResponse) String() string {
 func (*TerminateRunResponse) ProtoMessage() {}
 
 func (x *TerminateRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[44]
+	mi := &file_signalbox_v1_run_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4116,7 +4225,7 @@ func (x *TerminateRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TerminateRunResponse.ProtoReflect.Descriptor instead.
 func (*TerminateRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{44}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *TerminateRunResponse) GetRun() *Run {
@@ -4137,7 +4246,7 @@ type PauseRunRequest struct {
 
 func (x *PauseRunRequest) Reset() {
 	*x = PauseRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[45]
+	mi := &file_signalbox_v1_run_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4149,7 +4258,7 @@ func (x *PauseRunRequest) String() string {
 func (*PauseRunRequest) ProtoMessage() {}
 
 func (x *PauseRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[45]
+	mi := &file_signalbox_v1_run_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4162,7 +4271,7 @@ func (x *PauseRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseRunRequest.ProtoReflect.Descriptor instead.
 func (*PauseRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{45}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *PauseRunRequest) GetProject() string {
@@ -4195,7 +4304,7 @@ type PauseRunResponse struct {
 
 func (x *PauseRunResponse) Reset() {
 	*x = PauseRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[46]
+	mi := &file_signalbox_v1_run_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4207,7 +4316,7 @@ func (x *PauseRunResponse) String() string {
 func (*PauseRunResponse) ProtoMessage() {}
 
 func (x *PauseRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[46]
+	mi := &file_signalbox_v1_run_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4220,7 +4329,7 @@ func (x *PauseRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseRunResponse.ProtoReflect.Descriptor instead.
 func (*PauseRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{46}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *PauseRunResponse) GetRun() *Run {
@@ -4241,7 +4350,7 @@ type UnpauseRunRequest struct {
 
 func (x *UnpauseRunRequest) Reset() {
 	*x = UnpauseRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[47]
+	mi := &file_signalbox_v1_run_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4253,7 +4362,7 @@ func (x *UnpauseRunRequest) String() string {
 func (*UnpauseRunRequest) ProtoMessage() {}
 
 func (x *UnpauseRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[47]
+	mi := &file_signalbox_v1_run_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4266,7 +4375,7 @@ func (x *UnpauseRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnpauseRunRequest.ProtoReflect.Descriptor instead.
 func (*UnpauseRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{47}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *UnpauseRunRequest) GetProject() string {
@@ -4299,7 +4408,7 @@ type UnpauseRunResponse struct {
 
 func (x *UnpauseRunResponse) Reset() {
 	*x = UnpauseRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[48]
+	mi := &file_signalbox_v1_run_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4311,7 +4420,7 @@ func (x *UnpauseRunResponse) String() string {
 func (*UnpauseRunResponse) ProtoMessage() {}
 
 func (x *UnpauseRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[48]
+	mi := &file_signalbox_v1_run_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4324,7 +4433,7 @@ func (x *UnpauseRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnpauseRunResponse.ProtoReflect.Descriptor instead.
 func (*UnpauseRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{48}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *UnpauseRunResponse) GetRun() *Run {
@@ -4361,7 +4470,7 @@ type ReplayRunRequest struct {
 
 func (x *ReplayRunRequest) Reset() {
 	*x = ReplayRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[49]
+	mi := &file_signalbox_v1_run_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4373,7 +4482,7 @@ func (x *ReplayRunRequest) String() string {
 func (*ReplayRunRequest) ProtoMessage() {}
 
 func (x *ReplayRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[49]
+	mi := &file_signalbox_v1_run_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4386,7 +4495,7 @@ func (x *ReplayRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplayRunRequest.ProtoReflect.Descriptor instead.
 func (*ReplayRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{49}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ReplayRunRequest) GetProject() string {
@@ -4463,7 +4572,7 @@ type ReplayRunResponse struct {
 
 func (x *ReplayRunResponse) Reset() {
 	*x = ReplayRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[50]
+	mi := &file_signalbox_v1_run_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4475,7 +4584,7 @@ func (x *ReplayRunResponse) String() string {
 func (*ReplayRunResponse) ProtoMessage() {}
 
 func (x *ReplayRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[50]
+	mi := &file_signalbox_v1_run_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4488,7 +4597,7 @@ func (x *ReplayRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplayRunResponse.ProtoReflect.Descriptor instead.
 func (*ReplayRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{50}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *ReplayRunResponse) GetRun() *Run {
@@ -4515,7 +4624,7 @@ type ExportRunRequest struct {
 
 func (x *ExportRunRequest) Reset() {
 	*x = ExportRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[51]
+	mi := &file_signalbox_v1_run_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4527,7 +4636,7 @@ func (x *ExportRunRequest) String() string {
 func (*ExportRunRequest) ProtoMessage() {}
 
 func (x *ExportRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[51]
+	mi := &file_signalbox_v1_run_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4540,7 +4649,7 @@ func (x *ExportRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRunRequest.ProtoReflect.Descriptor instead.
 func (*ExportRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{51}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *ExportRunRequest) GetProject() string {
@@ -4569,7 +4678,7 @@ type ExportRunsRequest struct {
 
 func (x *ExportRunsRequest) Reset() {
 	*x = ExportRunsRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[52]
+	mi := &file_signalbox_v1_run_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4581,7 +4690,7 @@ func (x *ExportRunsRequest) String() string {
 func (*ExportRunsRequest) ProtoMessage() {}
 
 func (x *ExportRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[52]
+	mi := &file_signalbox_v1_run_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4594,7 +4703,7 @@ func (x *ExportRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRunsRequest.ProtoReflect.Descriptor instead.
 func (*ExportRunsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{52}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *ExportRunsRequest) GetProject() string {
@@ -4704,7 +4813,7 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\apointer\x18\x02 \x01(\tR\apointer\x12\x12\n" +
 	"\x04path\x18\x03 \x01(\tR\x04path\x12\x12\n" +
 	"\x04task\x18\x04 \x01(\tR\x04task\x12\x1a\n" +
-	"\battempts\x18\x05 \x01(\x05R\battempts\"\x96\x04\n" +
+	"\battempts\x18\x05 \x01(\x05R\battempts\"\xc1\x04\n" +
 	"\x04Wait\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x12\n" +
 	"\x04what\x18\x02 \x01(\tR\x04what\x12\x12\n" +
@@ -4722,7 +4831,16 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\x04mode\x18\f \x01(\tR\x04mode\x122\n" +
 	"\x06events\x18\r \x03(\v2\x1a.signalbox.v1.AwaitedEventR\x06events\x12.\n" +
 	"\x05child\x18\x0e \x01(\v2\x18.signalbox.v1.AwaitedRunR\x05child\x12+\n" +
-	"\x04near\x18\x0f \x03(\v2\x17.signalbox.v1.NearEventR\x04near\"\xba\x01\n" +
+	"\x04near\x18\x0f \x03(\v2\x17.signalbox.v1.NearEventR\x04near\x12)\n" +
+	"\x05retry\x18\x10 \x01(\v2\x13.signalbox.v1.RetryR\x05retry\"\xc6\x01\n" +
+	"\x05Retry\x12\x12\n" +
+	"\x04step\x18\x01 \x01(\x03R\x04step\x12\x12\n" +
+	"\x04task\x18\x02 \x01(\tR\x04task\x12\x16\n" +
+	"\x06failed\x18\x03 \x01(\x03R\x06failed\x12\x14\n" +
+	"\x05limit\x18\x04 \x01(\x03R\x05limit\x120\n" +
+	"\x05since\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x125\n" +
+	"\n" +
+	"last_error\x18\x06 \x01(\v2\x16.signalbox.v1.RunErrorR\tlastError\"\xba\x01\n" +
 	"\tNearEvent\x12\x1a\n" +
 	"\bposition\x18\x01 \x01(\x03R\bposition\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12\x16\n" +
@@ -4861,7 +4979,7 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"unredacted\x18\x03 \x01(\bR\n" +
 	"unredacted\"5\n" +
 	"\x0eGetRunResponse\x12#\n" +
-	"\x03run\x18\x01 \x01(\v2\x11.signalbox.v1.RunR\x03run\"\x89\x05\n" +
+	"\x03run\x18\x01 \x01(\v2\x11.signalbox.v1.RunR\x03run\"\xa5\x05\n" +
 	"\tRunFilter\x12\x1a\n" +
 	"\bstatuses\x18\x01 \x03(\tR\bstatuses\x12\x1a\n" +
 	"\bworkflow\x18\x02 \x01(\tR\bworkflow\x12\x18\n" +
@@ -4884,7 +5002,8 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\treplay_of\x18\x0f \x01(\tR\breplayOf\x12\x19\n" +
 	"\bbatch_id\x18\x10 \x01(\tR\abatchId\x12-\n" +
 	"\x13started_by_batch_id\x18\x11 \x01(\tR\x10startedByBatchId\x12!\n" +
-	"\fnot_replayed\x18\x12 \x01(\bR\vnotReplayed\"\xcd\x01\n" +
+	"\fnot_replayed\x18\x12 \x01(\bR\vnotReplayed\x12\x1a\n" +
+	"\bretrying\x18\x13 \x01(\tR\bretrying\"\xcd\x01\n" +
 	"\x0fListRunsRequest\x12\x18\n" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x12/\n" +
 	"\x06filter\x18\x02 \x01(\v2\x17.signalbox.v1.RunFilterR\x06filter\x12\x1d\n" +
@@ -5092,207 +5211,211 @@ func file_signalbox_v1_run_proto_rawDescGZIP() []byte {
 	return file_signalbox_v1_run_proto_rawDescData
 }
 
-var file_signalbox_v1_run_proto_msgTypes = make([]protoimpl.MessageInfo, 60)
+var file_signalbox_v1_run_proto_msgTypes = make([]protoimpl.MessageInfo, 61)
 var file_signalbox_v1_run_proto_goTypes = []any{
 	(*Run)(nil),                    // 0: signalbox.v1.Run
 	(*RunWarning)(nil),             // 1: signalbox.v1.RunWarning
 	(*ControlState)(nil),           // 2: signalbox.v1.ControlState
 	(*FailedStep)(nil),             // 3: signalbox.v1.FailedStep
 	(*Wait)(nil),                   // 4: signalbox.v1.Wait
-	(*NearEvent)(nil),              // 5: signalbox.v1.NearEvent
-	(*AwaitedEvent)(nil),           // 6: signalbox.v1.AwaitedEvent
-	(*AwaitedKey)(nil),             // 7: signalbox.v1.AwaitedKey
-	(*AwaitedRun)(nil),             // 8: signalbox.v1.AwaitedRun
-	(*StepSummary)(nil),            // 9: signalbox.v1.StepSummary
-	(*TaskSummary)(nil),            // 10: signalbox.v1.TaskSummary
-	(*RowsBehind)(nil),             // 11: signalbox.v1.RowsBehind
-	(*Stuck)(nil),                  // 12: signalbox.v1.Stuck
-	(*QuotaUsage)(nil),             // 13: signalbox.v1.QuotaUsage
-	(*TemporalReference)(nil),      // 14: signalbox.v1.TemporalReference
-	(*Step)(nil),                   // 15: signalbox.v1.Step
-	(*Shortened)(nil),              // 16: signalbox.v1.Shortened
-	(*Attempt)(nil),                // 17: signalbox.v1.Attempt
-	(*StartRunRequest)(nil),        // 18: signalbox.v1.StartRunRequest
-	(*StartRunResponse)(nil),       // 19: signalbox.v1.StartRunResponse
-	(*GetRunRequest)(nil),          // 20: signalbox.v1.GetRunRequest
-	(*GetRunResponse)(nil),         // 21: signalbox.v1.GetRunResponse
-	(*RunFilter)(nil),              // 22: signalbox.v1.RunFilter
-	(*ListRunsRequest)(nil),        // 23: signalbox.v1.ListRunsRequest
-	(*ListRunsResponse)(nil),       // 24: signalbox.v1.ListRunsResponse
-	(*ListStepsRequest)(nil),       // 25: signalbox.v1.ListStepsRequest
-	(*ListStepsResponse)(nil),      // 26: signalbox.v1.ListStepsResponse
-	(*ListWaitsRequest)(nil),       // 27: signalbox.v1.ListWaitsRequest
-	(*ListWaitsResponse)(nil),      // 28: signalbox.v1.ListWaitsResponse
-	(*GetStepRequest)(nil),         // 29: signalbox.v1.GetStepRequest
-	(*GetStepResponse)(nil),        // 30: signalbox.v1.GetStepResponse
-	(*GetStepValueRequest)(nil),    // 31: signalbox.v1.GetStepValueRequest
-	(*GetStepValueResponse)(nil),   // 32: signalbox.v1.GetStepValueResponse
-	(*SummarizeStepsRequest)(nil),  // 33: signalbox.v1.SummarizeStepsRequest
-	(*SummarizeStepsResponse)(nil), // 34: signalbox.v1.SummarizeStepsResponse
-	(*TaskTotals)(nil),             // 35: signalbox.v1.TaskTotals
-	(*WatchRunRequest)(nil),        // 36: signalbox.v1.WatchRunRequest
-	(*WatchRunResponse)(nil),       // 37: signalbox.v1.WatchRunResponse
-	(*CancelRunRequest)(nil),       // 38: signalbox.v1.CancelRunRequest
-	(*CancelRunResponse)(nil),      // 39: signalbox.v1.CancelRunResponse
-	(*CountRunsRequest)(nil),       // 40: signalbox.v1.CountRunsRequest
-	(*RunBucket)(nil),              // 41: signalbox.v1.RunBucket
-	(*CountRunsResponse)(nil),      // 42: signalbox.v1.CountRunsResponse
-	(*TerminateRunRequest)(nil),    // 43: signalbox.v1.TerminateRunRequest
-	(*TerminateRunResponse)(nil),   // 44: signalbox.v1.TerminateRunResponse
-	(*PauseRunRequest)(nil),        // 45: signalbox.v1.PauseRunRequest
-	(*PauseRunResponse)(nil),       // 46: signalbox.v1.PauseRunResponse
-	(*UnpauseRunRequest)(nil),      // 47: signalbox.v1.UnpauseRunRequest
-	(*UnpauseRunResponse)(nil),     // 48: signalbox.v1.UnpauseRunResponse
-	(*ReplayRunRequest)(nil),       // 49: signalbox.v1.ReplayRunRequest
-	(*ReplayRunResponse)(nil),      // 50: signalbox.v1.ReplayRunResponse
-	(*ExportRunRequest)(nil),       // 51: signalbox.v1.ExportRunRequest
-	(*ExportRunsRequest)(nil),      // 52: signalbox.v1.ExportRunsRequest
-	nil,                            // 53: signalbox.v1.Run.LabelsEntry
-	nil,                            // 54: signalbox.v1.StartRunRequest.LabelsEntry
-	nil,                            // 55: signalbox.v1.TaskTotals.StatusesEntry
-	nil,                            // 56: signalbox.v1.RunBucket.StatusesEntry
-	nil,                            // 57: signalbox.v1.CountRunsResponse.StatusesEntry
-	nil,                            // 58: signalbox.v1.CountRunsResponse.StuckEntry
-	nil,                            // 59: signalbox.v1.ReplayRunRequest.LabelsEntry
-	(*timestamppb.Timestamp)(nil),  // 60: google.protobuf.Timestamp
-	(*JsonValue)(nil),              // 61: signalbox.v1.JsonValue
-	(*RunError)(nil),               // 62: signalbox.v1.RunError
-	(*durationpb.Duration)(nil),    // 63: google.protobuf.Duration
-	(*httpbody.HttpBody)(nil),      // 64: google.api.HttpBody
+	(*Retry)(nil),                  // 5: signalbox.v1.Retry
+	(*NearEvent)(nil),              // 6: signalbox.v1.NearEvent
+	(*AwaitedEvent)(nil),           // 7: signalbox.v1.AwaitedEvent
+	(*AwaitedKey)(nil),             // 8: signalbox.v1.AwaitedKey
+	(*AwaitedRun)(nil),             // 9: signalbox.v1.AwaitedRun
+	(*StepSummary)(nil),            // 10: signalbox.v1.StepSummary
+	(*TaskSummary)(nil),            // 11: signalbox.v1.TaskSummary
+	(*RowsBehind)(nil),             // 12: signalbox.v1.RowsBehind
+	(*Stuck)(nil),                  // 13: signalbox.v1.Stuck
+	(*QuotaUsage)(nil),             // 14: signalbox.v1.QuotaUsage
+	(*TemporalReference)(nil),      // 15: signalbox.v1.TemporalReference
+	(*Step)(nil),                   // 16: signalbox.v1.Step
+	(*Shortened)(nil),              // 17: signalbox.v1.Shortened
+	(*Attempt)(nil),                // 18: signalbox.v1.Attempt
+	(*StartRunRequest)(nil),        // 19: signalbox.v1.StartRunRequest
+	(*StartRunResponse)(nil),       // 20: signalbox.v1.StartRunResponse
+	(*GetRunRequest)(nil),          // 21: signalbox.v1.GetRunRequest
+	(*GetRunResponse)(nil),         // 22: signalbox.v1.GetRunResponse
+	(*RunFilter)(nil),              // 23: signalbox.v1.RunFilter
+	(*ListRunsRequest)(nil),        // 24: signalbox.v1.ListRunsRequest
+	(*ListRunsResponse)(nil),       // 25: signalbox.v1.ListRunsResponse
+	(*ListStepsRequest)(nil),       // 26: signalbox.v1.ListStepsRequest
+	(*ListStepsResponse)(nil),      // 27: signalbox.v1.ListStepsResponse
+	(*ListWaitsRequest)(nil),       // 28: signalbox.v1.ListWaitsRequest
+	(*ListWaitsResponse)(nil),      // 29: signalbox.v1.ListWaitsResponse
+	(*GetStepRequest)(nil),         // 30: signalbox.v1.GetStepRequest
+	(*GetStepResponse)(nil),        // 31: signalbox.v1.GetStepResponse
+	(*GetStepValueRequest)(nil),    // 32: signalbox.v1.GetStepValueRequest
+	(*GetStepValueResponse)(nil),   // 33: signalbox.v1.GetStepValueResponse
+	(*SummarizeStepsRequest)(nil),  // 34: signalbox.v1.SummarizeStepsRequest
+	(*SummarizeStepsResponse)(nil), // 35: signalbox.v1.SummarizeStepsResponse
+	(*TaskTotals)(nil),             // 36: signalbox.v1.TaskTotals
+	(*WatchRunRequest)(nil),        // 37: signalbox.v1.WatchRunRequest
+	(*WatchRunResponse)(nil),       // 38: signalbox.v1.WatchRunResponse
+	(*CancelRunRequest)(nil),       // 39: signalbox.v1.CancelRunRequest
+	(*CancelRunResponse)(nil),      // 40: signalbox.v1.CancelRunResponse
+	(*CountRunsRequest)(nil),       // 41: signalbox.v1.CountRunsRequest
+	(*RunBucket)(nil),              // 42: signalbox.v1.RunBucket
+	(*CountRunsResponse)(nil),      // 43: signalbox.v1.CountRunsResponse
+	(*TerminateRunRequest)(nil),    // 44: signalbox.v1.TerminateRunRequest
+	(*TerminateRunResponse)(nil),   // 45: signalbox.v1.TerminateRunResponse
+	(*PauseRunRequest)(nil),        // 46: signalbox.v1.PauseRunRequest
+	(*PauseRunResponse)(nil),       // 47: signalbox.v1.PauseRunResponse
+	(*UnpauseRunRequest)(nil),      // 48: signalbox.v1.UnpauseRunRequest
+	(*UnpauseRunResponse)(nil),     // 49: signalbox.v1.UnpauseRunResponse
+	(*ReplayRunRequest)(nil),       // 50: signalbox.v1.ReplayRunRequest
+	(*ReplayRunResponse)(nil),      // 51: signalbox.v1.ReplayRunResponse
+	(*ExportRunRequest)(nil),       // 52: signalbox.v1.ExportRunRequest
+	(*ExportRunsRequest)(nil),      // 53: signalbox.v1.ExportRunsRequest
+	nil,                            // 54: signalbox.v1.Run.LabelsEntry
+	nil,                            // 55: signalbox.v1.StartRunRequest.LabelsEntry
+	nil,                            // 56: signalbox.v1.TaskTotals.StatusesEntry
+	nil,                            // 57: signalbox.v1.RunBucket.StatusesEntry
+	nil,                            // 58: signalbox.v1.CountRunsResponse.StatusesEntry
+	nil,                            // 59: signalbox.v1.CountRunsResponse.StuckEntry
+	nil,                            // 60: signalbox.v1.ReplayRunRequest.LabelsEntry
+	(*timestamppb.Timestamp)(nil),  // 61: google.protobuf.Timestamp
+	(*JsonValue)(nil),              // 62: signalbox.v1.JsonValue
+	(*RunError)(nil),               // 63: signalbox.v1.RunError
+	(*durationpb.Duration)(nil),    // 64: google.protobuf.Duration
+	(*httpbody.HttpBody)(nil),      // 65: google.api.HttpBody
 }
 var file_signalbox_v1_run_proto_depIdxs = []int32{
-	60,  // 0: signalbox.v1.Run.status_time:type_name -> google.protobuf.Timestamp
-	60,  // 1: signalbox.v1.Run.create_time:type_name -> google.protobuf.Timestamp
-	60,  // 2: signalbox.v1.Run.start_time:type_name -> google.protobuf.Timestamp
-	60,  // 3: signalbox.v1.Run.end_time:type_name -> google.protobuf.Timestamp
-	61,  // 4: signalbox.v1.Run.input:type_name -> signalbox.v1.JsonValue
-	61,  // 5: signalbox.v1.Run.output:type_name -> signalbox.v1.JsonValue
-	62,  // 6: signalbox.v1.Run.error:type_name -> signalbox.v1.RunError
-	14,  // 7: signalbox.v1.Run.temporal:type_name -> signalbox.v1.TemporalReference
-	60,  // 8: signalbox.v1.Run.queue_expire_time:type_name -> google.protobuf.Timestamp
-	12,  // 9: signalbox.v1.Run.stuck:type_name -> signalbox.v1.Stuck
-	13,  // 10: signalbox.v1.Run.quota:type_name -> signalbox.v1.QuotaUsage
-	61,  // 11: signalbox.v1.Run.legacy:type_name -> signalbox.v1.JsonValue
-	11,  // 12: signalbox.v1.Run.behind:type_name -> signalbox.v1.RowsBehind
-	9,   // 13: signalbox.v1.Run.step_summary:type_name -> signalbox.v1.StepSummary
+	61,  // 0: signalbox.v1.Run.status_time:type_name -> google.protobuf.Timestamp
+	61,  // 1: signalbox.v1.Run.create_time:type_name -> google.protobuf.Timestamp
+	61,  // 2: signalbox.v1.Run.start_time:type_name -> google.protobuf.Timestamp
+	61,  // 3: signalbox.v1.Run.end_time:type_name -> google.protobuf.Timestamp
+	62,  // 4: signalbox.v1.Run.input:type_name -> signalbox.v1.JsonValue
+	62,  // 5: signalbox.v1.Run.output:type_name -> signalbox.v1.JsonValue
+	63,  // 6: signalbox.v1.Run.error:type_name -> signalbox.v1.RunError
+	15,  // 7: signalbox.v1.Run.temporal:type_name -> signalbox.v1.TemporalReference
+	61,  // 8: signalbox.v1.Run.queue_expire_time:type_name -> google.protobuf.Timestamp
+	13,  // 9: signalbox.v1.Run.stuck:type_name -> signalbox.v1.Stuck
+	14,  // 10: signalbox.v1.Run.quota:type_name -> signalbox.v1.QuotaUsage
+	62,  // 11: signalbox.v1.Run.legacy:type_name -> signalbox.v1.JsonValue
+	12,  // 12: signalbox.v1.Run.behind:type_name -> signalbox.v1.RowsBehind
+	10,  // 13: signalbox.v1.Run.step_summary:type_name -> signalbox.v1.StepSummary
 	4,   // 14: signalbox.v1.Run.waits:type_name -> signalbox.v1.Wait
 	2,   // 15: signalbox.v1.Run.control_states:type_name -> signalbox.v1.ControlState
 	3,   // 16: signalbox.v1.Run.failed_step:type_name -> signalbox.v1.FailedStep
-	53,  // 17: signalbox.v1.Run.labels:type_name -> signalbox.v1.Run.LabelsEntry
+	54,  // 17: signalbox.v1.Run.labels:type_name -> signalbox.v1.Run.LabelsEntry
 	1,   // 18: signalbox.v1.Run.warnings:type_name -> signalbox.v1.RunWarning
-	60,  // 19: signalbox.v1.RunWarning.time:type_name -> google.protobuf.Timestamp
-	60,  // 20: signalbox.v1.Wait.since:type_name -> google.protobuf.Timestamp
-	60,  // 21: signalbox.v1.Wait.due_time:type_name -> google.protobuf.Timestamp
-	60,  // 22: signalbox.v1.Wait.deadline:type_name -> google.protobuf.Timestamp
-	6,   // 23: signalbox.v1.Wait.events:type_name -> signalbox.v1.AwaitedEvent
-	8,   // 24: signalbox.v1.Wait.child:type_name -> signalbox.v1.AwaitedRun
-	5,   // 25: signalbox.v1.Wait.near:type_name -> signalbox.v1.NearEvent
-	60,  // 26: signalbox.v1.NearEvent.receive_time:type_name -> google.protobuf.Timestamp
-	61,  // 27: signalbox.v1.AwaitedEvent.with:type_name -> signalbox.v1.JsonValue
-	7,   // 28: signalbox.v1.AwaitedEvent.keys:type_name -> signalbox.v1.AwaitedKey
-	60,  // 29: signalbox.v1.AwaitedEvent.came_time:type_name -> google.protobuf.Timestamp
-	61,  // 30: signalbox.v1.AwaitedKey.expect:type_name -> signalbox.v1.JsonValue
-	10,  // 31: signalbox.v1.StepSummary.tasks:type_name -> signalbox.v1.TaskSummary
-	63,  // 32: signalbox.v1.TaskSummary.shortest:type_name -> google.protobuf.Duration
-	63,  // 33: signalbox.v1.TaskSummary.longest:type_name -> google.protobuf.Duration
-	63,  // 34: signalbox.v1.TaskSummary.total:type_name -> google.protobuf.Duration
-	60,  // 35: signalbox.v1.RowsBehind.since:type_name -> google.protobuf.Timestamp
-	60,  // 36: signalbox.v1.Stuck.since:type_name -> google.protobuf.Timestamp
-	60,  // 37: signalbox.v1.Stuck.check_time:type_name -> google.protobuf.Timestamp
-	60,  // 38: signalbox.v1.QuotaUsage.reset_time:type_name -> google.protobuf.Timestamp
-	60,  // 39: signalbox.v1.Step.wait_until:type_name -> google.protobuf.Timestamp
-	60,  // 40: signalbox.v1.Step.start_time:type_name -> google.protobuf.Timestamp
-	60,  // 41: signalbox.v1.Step.end_time:type_name -> google.protobuf.Timestamp
-	61,  // 42: signalbox.v1.Step.input:type_name -> signalbox.v1.JsonValue
-	61,  // 43: signalbox.v1.Step.output:type_name -> signalbox.v1.JsonValue
-	16,  // 44: signalbox.v1.Step.input_shortened:type_name -> signalbox.v1.Shortened
-	16,  // 45: signalbox.v1.Step.output_shortened:type_name -> signalbox.v1.Shortened
-	62,  // 46: signalbox.v1.Step.error:type_name -> signalbox.v1.RunError
-	17,  // 47: signalbox.v1.Step.attempts:type_name -> signalbox.v1.Attempt
-	4,   // 48: signalbox.v1.Step.wait:type_name -> signalbox.v1.Wait
-	60,  // 49: signalbox.v1.Attempt.start_time:type_name -> google.protobuf.Timestamp
-	60,  // 50: signalbox.v1.Attempt.end_time:type_name -> google.protobuf.Timestamp
-	62,  // 51: signalbox.v1.Attempt.error:type_name -> signalbox.v1.RunError
-	60,  // 52: signalbox.v1.Attempt.next_time:type_name -> google.protobuf.Timestamp
-	63,  // 53: signalbox.v1.Attempt.retry_after:type_name -> google.protobuf.Duration
-	61,  // 54: signalbox.v1.StartRunRequest.input:type_name -> signalbox.v1.JsonValue
-	54,  // 55: signalbox.v1.StartRunRequest.labels:type_name -> signalbox.v1.StartRunRequest.LabelsEntry
-	0,   // 56: signalbox.v1.StartRunResponse.run:type_name -> signalbox.v1.Run
-	0,   // 57: signalbox.v1.GetRunResponse.run:type_name -> signalbox.v1.Run
-	60,  // 58: signalbox.v1.RunFilter.since:type_name -> google.protobuf.Timestamp
-	60,  // 59: signalbox.v1.RunFilter.until:type_name -> google.protobuf.Timestamp
-	60,  // 60: signalbox.v1.RunFilter.ended_since:type_name -> google.protobuf.Timestamp
-	60,  // 61: signalbox.v1.RunFilter.ended_until:type_name -> google.protobuf.Timestamp
-	22,  // 62: signalbox.v1.ListRunsRequest.filter:type_name -> signalbox.v1.RunFilter
-	0,   // 63: signalbox.v1.ListRunsResponse.runs:type_name -> signalbox.v1.Run
-	15,  // 64: signalbox.v1.ListStepsResponse.steps:type_name -> signalbox.v1.Step
-	9,   // 65: signalbox.v1.ListStepsResponse.summary:type_name -> signalbox.v1.StepSummary
-	4,   // 66: signalbox.v1.ListWaitsResponse.waits:type_name -> signalbox.v1.Wait
-	15,  // 67: signalbox.v1.GetStepResponse.step:type_name -> signalbox.v1.Step
-	35,  // 68: signalbox.v1.SummarizeStepsResponse.tasks:type_name -> signalbox.v1.TaskTotals
-	55,  // 69: signalbox.v1.TaskTotals.statuses:type_name -> signalbox.v1.TaskTotals.StatusesEntry
-	60,  // 70: signalbox.v1.TaskTotals.first_start_time:type_name -> google.protobuf.Timestamp
-	60,  // 71: signalbox.v1.TaskTotals.last_end_time:type_name -> google.protobuf.Timestamp
-	63,  // 72: signalbox.v1.TaskTotals.total:type_name -> google.protobuf.Duration
-	63,  // 73: signalbox.v1.TaskTotals.longest:type_name -> google.protobuf.Duration
-	0,   // 74: signalbox.v1.WatchRunResponse.run:type_name -> signalbox.v1.Run
-	15,  // 75: signalbox.v1.WatchRunResponse.steps:type_name -> signalbox.v1.Step
-	9,   // 76: signalbox.v1.WatchRunResponse.summary:type_name -> signalbox.v1.StepSummary
-	0,   // 77: signalbox.v1.CancelRunResponse.run:type_name -> signalbox.v1.Run
-	22,  // 78: signalbox.v1.CountRunsRequest.filter:type_name -> signalbox.v1.RunFilter
-	63,  // 79: signalbox.v1.CountRunsRequest.bucket:type_name -> google.protobuf.Duration
-	60,  // 80: signalbox.v1.RunBucket.start:type_name -> google.protobuf.Timestamp
-	56,  // 81: signalbox.v1.RunBucket.statuses:type_name -> signalbox.v1.RunBucket.StatusesEntry
-	57,  // 82: signalbox.v1.CountRunsResponse.statuses:type_name -> signalbox.v1.CountRunsResponse.StatusesEntry
-	58,  // 83: signalbox.v1.CountRunsResponse.stuck:type_name -> signalbox.v1.CountRunsResponse.StuckEntry
-	41,  // 84: signalbox.v1.CountRunsResponse.buckets:type_name -> signalbox.v1.RunBucket
-	0,   // 85: signalbox.v1.TerminateRunResponse.run:type_name -> signalbox.v1.Run
-	0,   // 86: signalbox.v1.PauseRunResponse.run:type_name -> signalbox.v1.Run
-	0,   // 87: signalbox.v1.UnpauseRunResponse.run:type_name -> signalbox.v1.Run
-	61,  // 88: signalbox.v1.ReplayRunRequest.input:type_name -> signalbox.v1.JsonValue
-	61,  // 89: signalbox.v1.ReplayRunRequest.patch:type_name -> signalbox.v1.JsonValue
-	59,  // 90: signalbox.v1.ReplayRunRequest.labels:type_name -> signalbox.v1.ReplayRunRequest.LabelsEntry
-	0,   // 91: signalbox.v1.ReplayRunResponse.run:type_name -> signalbox.v1.Run
-	22,  // 92: signalbox.v1.ExportRunsRequest.filter:type_name -> signalbox.v1.RunFilter
-	18,  // 93: signalbox.v1.RunService.StartRun:input_type -> signalbox.v1.StartRunRequest
-	20,  // 94: signalbox.v1.RunService.GetRun:input_type -> signalbox.v1.GetRunRequest
-	23,  // 95: signalbox.v1.RunService.ListRuns:input_type -> signalbox.v1.ListRunsRequest
-	25,  // 96: signalbox.v1.RunService.ListSteps:input_type -> signalbox.v1.ListStepsRequest
-	29,  // 97: signalbox.v1.RunService.GetStep:input_type -> signalbox.v1.GetStepRequest
-	31,  // 98: signalbox.v1.RunService.GetStepValue:input_type -> signalbox.v1.GetStepValueRequest
-	33,  // 99: signalbox.v1.RunService.SummarizeSteps:input_type -> signalbox.v1.SummarizeStepsRequest
-	27,  // 100: signalbox.v1.RunService.ListWaits:input_type -> signalbox.v1.ListWaitsRequest
-	36,  // 101: signalbox.v1.RunService.WatchRun:input_type -> signalbox.v1.WatchRunRequest
-	40,  // 102: signalbox.v1.RunService.CountRuns:input_type -> signalbox.v1.CountRunsRequest
-	38,  // 103: signalbox.v1.RunService.CancelRun:input_type -> signalbox.v1.CancelRunRequest
-	43,  // 104: signalbox.v1.RunService.TerminateRun:input_type -> signalbox.v1.TerminateRunRequest
-	45,  // 105: signalbox.v1.RunService.PauseRun:input_type -> signalbox.v1.PauseRunRequest
-	47,  // 106: signalbox.v1.RunService.UnpauseRun:input_type -> signalbox.v1.UnpauseRunRequest
-	49,  // 107: signalbox.v1.RunService.ReplayRun:input_type -> signalbox.v1.ReplayRunRequest
-	51,  // 108: signalbox.v1.RunService.ExportRun:input_type -> signalbox.v1.ExportRunRequest
-	52,  // 109: signalbox.v1.RunService.ExportRuns:input_type -> signalbox.v1.ExportRunsRequest
-	19,  // 110: signalbox.v1.RunService.StartRun:output_type -> signalbox.v1.StartRunResponse
-	21,  // 111: signalbox.v1.RunService.GetRun:output_type -> signalbox.v1.GetRunResponse
-	24,  // 112: signalbox.v1.RunService.ListRuns:output_type -> signalbox.v1.ListRunsResponse
-	26,  // 113: signalbox.v1.RunService.ListSteps:output_type -> signalbox.v1.ListStepsResponse
-	30,  // 114: signalbox.v1.RunService.GetStep:output_type -> signalbox.v1.GetStepResponse
-	32,  // 115: signalbox.v1.RunService.GetStepValue:output_type -> signalbox.v1.GetStepValueResponse
-	34,  // 116: signalbox.v1.RunService.SummarizeSteps:output_type -> signalbox.v1.SummarizeStepsResponse
-	28,  // 117: signalbox.v1.RunService.ListWaits:output_type -> signalbox.v1.ListWaitsResponse
-	37,  // 118: signalbox.v1.RunService.WatchRun:output_type -> signalbox.v1.WatchRunResponse
-	42,  // 119: signalbox.v1.RunService.CountRuns:output_type -> signalbox.v1.CountRunsResponse
-	39,  // 120: signalbox.v1.RunService.CancelRun:output_type -> signalbox.v1.CancelRunResponse
-	44,  // 121: signalbox.v1.RunService.TerminateRun:output_type -> signalbox.v1.TerminateRunResponse
-	46,  // 122: signalbox.v1.RunService.PauseRun:output_type -> signalbox.v1.PauseRunResponse
-	48,  // 123: signalbox.v1.RunService.UnpauseRun:output_type -> signalbox.v1.UnpauseRunResponse
-	50,  // 124: signalbox.v1.RunService.ReplayRun:output_type -> signalbox.v1.ReplayRunResponse
-	64,  // 125: signalbox.v1.RunService.ExportRun:output_type -> google.api.HttpBody
-	64,  // 126: signalbox.v1.RunService.ExportRuns:output_type -> google.api.HttpBody
-	110, // [110:127] is the sub-list for method output_type
-	93,  // [93:110] is the sub-list for method input_type
-	93,  // [93:93] is the sub-list for extension type_name
-	93,  // [93:93] is the sub-list for extension extendee
-	0,   // [0:93] is the sub-list for field type_name
+	61,  // 19: signalbox.v1.RunWarning.time:type_name -> google.protobuf.Timestamp
+	61,  // 20: signalbox.v1.Wait.since:type_name -> google.protobuf.Timestamp
+	61,  // 21: signalbox.v1.Wait.due_time:type_name -> google.protobuf.Timestamp
+	61,  // 22: signalbox.v1.Wait.deadline:type_name -> google.protobuf.Timestamp
+	7,   // 23: signalbox.v1.Wait.events:type_name -> signalbox.v1.AwaitedEvent
+	9,   // 24: signalbox.v1.Wait.child:type_name -> signalbox.v1.AwaitedRun
+	6,   // 25: signalbox.v1.Wait.near:type_name -> signalbox.v1.NearEvent
+	5,   // 26: signalbox.v1.Wait.retry:type_name -> signalbox.v1.Retry
+	61,  // 27: signalbox.v1.Retry.since:type_name -> google.protobuf.Timestamp
+	63,  // 28: signalbox.v1.Retry.last_error:type_name -> signalbox.v1.RunError
+	61,  // 29: signalbox.v1.NearEvent.receive_time:type_name -> google.protobuf.Timestamp
+	62,  // 30: signalbox.v1.AwaitedEvent.with:type_name -> signalbox.v1.JsonValue
+	8,   // 31: signalbox.v1.AwaitedEvent.keys:type_name -> signalbox.v1.AwaitedKey
+	61,  // 32: signalbox.v1.AwaitedEvent.came_time:type_name -> google.protobuf.Timestamp
+	62,  // 33: signalbox.v1.AwaitedKey.expect:type_name -> signalbox.v1.JsonValue
+	11,  // 34: signalbox.v1.StepSummary.tasks:type_name -> signalbox.v1.TaskSummary
+	64,  // 35: signalbox.v1.TaskSummary.shortest:type_name -> google.protobuf.Duration
+	64,  // 36: signalbox.v1.TaskSummary.longest:type_name -> google.protobuf.Duration
+	64,  // 37: signalbox.v1.TaskSummary.total:type_name -> google.protobuf.Duration
+	61,  // 38: signalbox.v1.RowsBehind.since:type_name -> google.protobuf.Timestamp
+	61,  // 39: signalbox.v1.Stuck.since:type_name -> google.protobuf.Timestamp
+	61,  // 40: signalbox.v1.Stuck.check_time:type_name -> google.protobuf.Timestamp
+	61,  // 41: signalbox.v1.QuotaUsage.reset_time:type_name -> google.protobuf.Timestamp
+	61,  // 42: signalbox.v1.Step.wait_until:type_name -> google.protobuf.Timestamp
+	61,  // 43: signalbox.v1.Step.start_time:type_name -> google.protobuf.Timestamp
+	61,  // 44: signalbox.v1.Step.end_time:type_name -> google.protobuf.Timestamp
+	62,  // 45: signalbox.v1.Step.input:type_name -> signalbox.v1.JsonValue
+	62,  // 46: signalbox.v1.Step.output:type_name -> signalbox.v1.JsonValue
+	17,  // 47: signalbox.v1.Step.input_shortened:type_name -> signalbox.v1.Shortened
+	17,  // 48: signalbox.v1.Step.output_shortened:type_name -> signalbox.v1.Shortened
+	63,  // 49: signalbox.v1.Step.error:type_name -> signalbox.v1.RunError
+	18,  // 50: signalbox.v1.Step.attempts:type_name -> signalbox.v1.Attempt
+	4,   // 51: signalbox.v1.Step.wait:type_name -> signalbox.v1.Wait
+	61,  // 52: signalbox.v1.Attempt.start_time:type_name -> google.protobuf.Timestamp
+	61,  // 53: signalbox.v1.Attempt.end_time:type_name -> google.protobuf.Timestamp
+	63,  // 54: signalbox.v1.Attempt.error:type_name -> signalbox.v1.RunError
+	61,  // 55: signalbox.v1.Attempt.next_time:type_name -> google.protobuf.Timestamp
+	64,  // 56: signalbox.v1.Attempt.retry_after:type_name -> google.protobuf.Duration
+	62,  // 57: signalbox.v1.StartRunRequest.input:type_name -> signalbox.v1.JsonValue
+	55,  // 58: signalbox.v1.StartRunRequest.labels:type_name -> signalbox.v1.StartRunRequest.LabelsEntry
+	0,   // 59: signalbox.v1.StartRunResponse.run:type_name -> signalbox.v1.Run
+	0,   // 60: signalbox.v1.GetRunResponse.run:type_name -> signalbox.v1.Run
+	61,  // 61: signalbox.v1.RunFilter.since:type_name -> google.protobuf.Timestamp
+	61,  // 62: signalbox.v1.RunFilter.until:type_name -> google.protobuf.Timestamp
+	61,  // 63: signalbox.v1.RunFilter.ended_since:type_name -> google.protobuf.Timestamp
+	61,  // 64: signalbox.v1.RunFilter.ended_until:type_name -> google.protobuf.Timestamp
+	23,  // 65: signalbox.v1.ListRunsRequest.filter:type_name -> signalbox.v1.RunFilter
+	0,   // 66: signalbox.v1.ListRunsResponse.runs:type_name -> signalbox.v1.Run
+	16,  // 67: signalbox.v1.ListStepsResponse.steps:type_name -> signalbox.v1.Step
+	10,  // 68: signalbox.v1.ListStepsResponse.summary:type_name -> signalbox.v1.StepSummary
+	4,   // 69: signalbox.v1.ListWaitsResponse.waits:type_name -> signalbox.v1.Wait
+	16,  // 70: signalbox.v1.GetStepResponse.step:type_name -> signalbox.v1.Step
+	36,  // 71: signalbox.v1.SummarizeStepsResponse.tasks:type_name -> signalbox.v1.TaskTotals
+	56,  // 72: signalbox.v1.TaskTotals.statuses:type_name -> signalbox.v1.TaskTotals.StatusesEntry
+	61,  // 73: signalbox.v1.TaskTotals.first_start_time:type_name -> google.protobuf.Timestamp
+	61,  // 74: signalbox.v1.TaskTotals.last_end_time:type_name -> google.protobuf.Timestamp
+	64,  // 75: signalbox.v1.TaskTotals.total:type_name -> google.protobuf.Duration
+	64,  // 76: signalbox.v1.TaskTotals.longest:type_name -> google.protobuf.Duration
+	0,   // 77: signalbox.v1.WatchRunResponse.run:type_name -> signalbox.v1.Run
+	16,  // 78: signalbox.v1.WatchRunResponse.steps:type_name -> signalbox.v1.Step
+	10,  // 79: signalbox.v1.WatchRunResponse.summary:type_name -> signalbox.v1.StepSummary
+	0,   // 80: signalbox.v1.CancelRunResponse.run:type_name -> signalbox.v1.Run
+	23,  // 81: signalbox.v1.CountRunsRequest.filter:type_name -> signalbox.v1.RunFilter
+	64,  // 82: signalbox.v1.CountRunsRequest.bucket:type_name -> google.protobuf.Duration
+	61,  // 83: signalbox.v1.RunBucket.start:type_name -> google.protobuf.Timestamp
+	57,  // 84: signalbox.v1.RunBucket.statuses:type_name -> signalbox.v1.RunBucket.StatusesEntry
+	58,  // 85: signalbox.v1.CountRunsResponse.statuses:type_name -> signalbox.v1.CountRunsResponse.StatusesEntry
+	59,  // 86: signalbox.v1.CountRunsResponse.stuck:type_name -> signalbox.v1.CountRunsResponse.StuckEntry
+	42,  // 87: signalbox.v1.CountRunsResponse.buckets:type_name -> signalbox.v1.RunBucket
+	0,   // 88: signalbox.v1.TerminateRunResponse.run:type_name -> signalbox.v1.Run
+	0,   // 89: signalbox.v1.PauseRunResponse.run:type_name -> signalbox.v1.Run
+	0,   // 90: signalbox.v1.UnpauseRunResponse.run:type_name -> signalbox.v1.Run
+	62,  // 91: signalbox.v1.ReplayRunRequest.input:type_name -> signalbox.v1.JsonValue
+	62,  // 92: signalbox.v1.ReplayRunRequest.patch:type_name -> signalbox.v1.JsonValue
+	60,  // 93: signalbox.v1.ReplayRunRequest.labels:type_name -> signalbox.v1.ReplayRunRequest.LabelsEntry
+	0,   // 94: signalbox.v1.ReplayRunResponse.run:type_name -> signalbox.v1.Run
+	23,  // 95: signalbox.v1.ExportRunsRequest.filter:type_name -> signalbox.v1.RunFilter
+	19,  // 96: signalbox.v1.RunService.StartRun:input_type -> signalbox.v1.StartRunRequest
+	21,  // 97: signalbox.v1.RunService.GetRun:input_type -> signalbox.v1.GetRunRequest
+	24,  // 98: signalbox.v1.RunService.ListRuns:input_type -> signalbox.v1.ListRunsRequest
+	26,  // 99: signalbox.v1.RunService.ListSteps:input_type -> signalbox.v1.ListStepsRequest
+	30,  // 100: signalbox.v1.RunService.GetStep:input_type -> signalbox.v1.GetStepRequest
+	32,  // 101: signalbox.v1.RunService.GetStepValue:input_type -> signalbox.v1.GetStepValueRequest
+	34,  // 102: signalbox.v1.RunService.SummarizeSteps:input_type -> signalbox.v1.SummarizeStepsRequest
+	28,  // 103: signalbox.v1.RunService.ListWaits:input_type -> signalbox.v1.ListWaitsRequest
+	37,  // 104: signalbox.v1.RunService.WatchRun:input_type -> signalbox.v1.WatchRunRequest
+	41,  // 105: signalbox.v1.RunService.CountRuns:input_type -> signalbox.v1.CountRunsRequest
+	39,  // 106: signalbox.v1.RunService.CancelRun:input_type -> signalbox.v1.CancelRunRequest
+	44,  // 107: signalbox.v1.RunService.TerminateRun:input_type -> signalbox.v1.TerminateRunRequest
+	46,  // 108: signalbox.v1.RunService.PauseRun:input_type -> signalbox.v1.PauseRunRequest
+	48,  // 109: signalbox.v1.RunService.UnpauseRun:input_type -> signalbox.v1.UnpauseRunRequest
+	50,  // 110: signalbox.v1.RunService.ReplayRun:input_type -> signalbox.v1.ReplayRunRequest
+	52,  // 111: signalbox.v1.RunService.ExportRun:input_type -> signalbox.v1.ExportRunRequest
+	53,  // 112: signalbox.v1.RunService.ExportRuns:input_type -> signalbox.v1.ExportRunsRequest
+	20,  // 113: signalbox.v1.RunService.StartRun:output_type -> signalbox.v1.StartRunResponse
+	22,  // 114: signalbox.v1.RunService.GetRun:output_type -> signalbox.v1.GetRunResponse
+	25,  // 115: signalbox.v1.RunService.ListRuns:output_type -> signalbox.v1.ListRunsResponse
+	27,  // 116: signalbox.v1.RunService.ListSteps:output_type -> signalbox.v1.ListStepsResponse
+	31,  // 117: signalbox.v1.RunService.GetStep:output_type -> signalbox.v1.GetStepResponse
+	33,  // 118: signalbox.v1.RunService.GetStepValue:output_type -> signalbox.v1.GetStepValueResponse
+	35,  // 119: signalbox.v1.RunService.SummarizeSteps:output_type -> signalbox.v1.SummarizeStepsResponse
+	29,  // 120: signalbox.v1.RunService.ListWaits:output_type -> signalbox.v1.ListWaitsResponse
+	38,  // 121: signalbox.v1.RunService.WatchRun:output_type -> signalbox.v1.WatchRunResponse
+	43,  // 122: signalbox.v1.RunService.CountRuns:output_type -> signalbox.v1.CountRunsResponse
+	40,  // 123: signalbox.v1.RunService.CancelRun:output_type -> signalbox.v1.CancelRunResponse
+	45,  // 124: signalbox.v1.RunService.TerminateRun:output_type -> signalbox.v1.TerminateRunResponse
+	47,  // 125: signalbox.v1.RunService.PauseRun:output_type -> signalbox.v1.PauseRunResponse
+	49,  // 126: signalbox.v1.RunService.UnpauseRun:output_type -> signalbox.v1.UnpauseRunResponse
+	51,  // 127: signalbox.v1.RunService.ReplayRun:output_type -> signalbox.v1.ReplayRunResponse
+	65,  // 128: signalbox.v1.RunService.ExportRun:output_type -> google.api.HttpBody
+	65,  // 129: signalbox.v1.RunService.ExportRuns:output_type -> google.api.HttpBody
+	113, // [113:130] is the sub-list for method output_type
+	96,  // [96:113] is the sub-list for method input_type
+	96,  // [96:96] is the sub-list for extension type_name
+	96,  // [96:96] is the sub-list for extension extendee
+	0,   // [0:96] is the sub-list for field type_name
 }
 
 func init() { file_signalbox_v1_run_proto_init() }
@@ -5302,17 +5425,17 @@ func file_signalbox_v1_run_proto_init() {
 	}
 	file_signalbox_v1_types_proto_init()
 	file_signalbox_v1_run_proto_msgTypes[0].OneofWrappers = []any{}
-	file_signalbox_v1_run_proto_msgTypes[15].OneofWrappers = []any{}
-	file_signalbox_v1_run_proto_msgTypes[17].OneofWrappers = []any{}
-	file_signalbox_v1_run_proto_msgTypes[25].OneofWrappers = []any{}
-	file_signalbox_v1_run_proto_msgTypes[35].OneofWrappers = []any{}
+	file_signalbox_v1_run_proto_msgTypes[16].OneofWrappers = []any{}
+	file_signalbox_v1_run_proto_msgTypes[18].OneofWrappers = []any{}
+	file_signalbox_v1_run_proto_msgTypes[26].OneofWrappers = []any{}
+	file_signalbox_v1_run_proto_msgTypes[36].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signalbox_v1_run_proto_rawDesc), len(file_signalbox_v1_run_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   60,
+			NumMessages:   61,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

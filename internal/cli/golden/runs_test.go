@@ -9,7 +9,9 @@ const (
 		"labels": {"order": "4711", "region": "eu"}, "input": {"json": "{\"order\": 4711}"}, "controls": ["cancel", "pause", "terminate"],
 		"controlStates": [{"control": "pause", "effect": "later", "reason": "NO_WORKER", "detail": "no worker serves the project; the run pauses once one does"}],
 		"waits": [{"kind": "event", "what": "event com.example.paid with orderId = 4711", "step": "6", "task": "awaitPayment", "since": "2026-11-24T02:16:00Z", "deadline": "2026-11-24T04:16:00Z"},
-			{"kind": "timer", "what": "timer", "step": "7", "task": "remind", "since": "2026-11-24T02:16:00Z", "deadlineUnknown": true}],
+			{"kind": "timer", "what": "timer", "step": "7", "task": "remind", "since": "2026-11-24T02:16:00Z", "deadlineUnknown": true},
+			{"kind": "retry", "what": "attempt 8", "step": "5", "task": "charge", "since": "2026-11-24T02:59:30Z", "dueTime": "2026-11-24T03:00:40Z",
+				"retry": {"step": "5", "task": "charge", "failed": "7", "limit": "10", "since": "2026-11-24T02:48:00Z", "lastError": {"status": 503, "title": "Service Unavailable", "detail": "GET https://pay.example.com answered 503"}}}],
 		"stuck": {"code": "NO_POLLER", "cause": "NO_WORKER", "since": "2026-11-24T02:40:00Z", "detail": "no worker polls the task queue signalbox-shop", "advice": "start a worker, or grant it the project shop"},
 		"temporal": {"namespace": "signalbox", "taskQueue": "signalbox-shop", "workflowId": "shop/0199a4f2-9e07-7c54-8a3c-5a0d1e0b7f11", "runId": "7f0c6a53-3d0f-4c1f-8df2-0f3b7a1f3c55"}}`
 	failedRun = `{"id": "0199a4f1-0000-7c54-8a3c-5a0d1e0b7f12", "project": "shop", "workflow": "shop/refund-of-orders-of-the-previous-business-year", "version": "10.0.0-rc.1", "status": "failed",

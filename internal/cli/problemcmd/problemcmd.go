@@ -24,7 +24,7 @@ func New(s *invocation.Invocation) *cobra.Command {
 	return noun
 }
 
-func kinds() []string  { return []string{"stuck", "failure", "platform"} }
+func kinds() []string  { return []string{"stuck", "retrying", "failure", "platform"} }
 func states() []string { return []string{"open", "acknowledged", "snoozed", "resolved"} }
 
 type listFlags struct {
@@ -37,9 +37,9 @@ func listCommand(s *invocation.Invocation) *cobra.Command {
 	var flags listFlags
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List problems of all projects: of the platform, stuck runs, failed runs",
+		Short: "List problems of all projects: platform, stuck, retrying and failed runs",
 		Long: `List what an operator has to act on, in all projects in which the caller has a role: parts of the platform that do not work, runs that
-are stuck, by their code, and runs of the last seven days that failed at the same task with the same cause. A problem that no longer exists
+are stuck, by their code, runs that attempt a failing task again and again, and runs of the last seven days that failed at the same task with the same cause. A problem that no longer exists
 is listed as resolved for 24 hours; --state resolved lists these, and --state all every problem.`,
 		Example: `  signalbox problem list
   signalbox problem list --kind failure --project shop
@@ -48,7 +48,7 @@ is listed as resolved for 24 hours; --state resolved lists these, and --state al
 		RunE: func(cmd *cobra.Command, _ []string) error { return list(cmd.Context(), s, flags) },
 	}
 	cmd.Flags().StringSliceVar(&flags.kinds, "kind", nil,
-		"only these `kinds`, separated by commas: stuck, failure, platform")
+		"only these `kinds`, separated by commas: stuck, retrying, failure, platform")
 	cmd.Flags().StringSliceVar(&flags.states, "state", []string{"open", "acknowledged", "snoozed"},
 		"only these `states`, separated by commas: open, acknowledged, snoozed, resolved; all for every state")
 	cmd.Flags().StringVar(&flags.project, "project", "", "only problems of this `project`")

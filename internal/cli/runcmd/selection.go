@@ -51,6 +51,8 @@ func (f *Selection) conditions() []condition {
 		{flag: "ended-", period: &f.ended, since: &m.EndedSince, until: &m.EndedUntil, usage: "only runs that ended"},
 		{flag: "stuck", list: &m.Stuck, words: stuckCodes(),
 			usage: "only runs that are stuck with one of these `codes`, separated by commas; any for all of them"},
+		{flag: "retrying", text: &m.Retrying, usage: "only runs that attempt this `task` again after it failed; any for all " +
+			"such runs"},
 		{flag: "error", text: &m.ErrorType, usage: "only runs that failed with an error of this `type`: the whole type, or " +
 			"its last part, such as execution_missing"},
 		{flag: "failure-group", text: &m.FailureGroup,

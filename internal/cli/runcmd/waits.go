@@ -3,6 +3,7 @@ package runcmd
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -66,7 +67,7 @@ func waitLines(run *signalboxv1.Run, now time.Time, all string) string {
 		if w.GetStep() > 0 {
 			line = fmt.Sprintf("step %d %s: %s", w.GetStep(), terminal.Line(w.GetTask()), line)
 		}
-		lines = append(append(lines, line), nearLines(w, now)...)
+		lines = append(append(append(lines, line), retryLines(w, now)...), nearLines(w, now)...)
 	}
 	switch rest := len(waits) - mostWaits; {
 	case run.GetMoreWaits():
@@ -75,6 +76,27 @@ func waitLines(run *signalboxv1.Run, now time.Time, all string) string {
 		lines = append(lines, fmt.Sprintf("and %d more: %s", rest, all))
 	}
 	return strings.Join(lines, "\n")
+}
+
+// retryLines says that the task of a wait, or one around it, failed and is attempted again.
+func retryLines(w *signalboxv1.Wait, now time.Time) []string {
+	r := w.GetRetry()
+	if r == nil {
+		return nil
+	}
+	line := fmt.Sprintf("  %s: %d attempts failed", r.GetTask(), r.GetFailed())
+	if r.GetLimit() > 0 {
+		line = fmt.Sprintf("  %s: %d of at most %d attempts failed", r.GetTask(), r.GetFailed(), r.GetLimit())
+	}
+	if r.GetSince() != nil {
+		line += " in " + output.Span(now.Sub(r.GetSince().AsTime()))
+	}
+	if e := r.GetLastError(); e != nil {
+		line += ": " + strings.Join(slices.DeleteFunc([]string{e.GetTitle(), e.GetDetail()}, func(part string) bool {
+			return part == ""
+		}), ": ")
+	}
+	return []string{terminal.Line(line)}
 }
 
 // nearLines says which events of the awaited types the run has not taken, in a line each.

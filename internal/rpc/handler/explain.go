@@ -148,6 +148,12 @@ func waitMessage(w *explain.Wait) *signalboxv1.Wait {
 			Reason: e.Reason,
 		})
 	}
+	if r := w.Retry; r != nil {
+		m.Retry = &signalboxv1.Retry{
+			Step: r.Step, Task: r.Task, Failed: int64(r.Failed), Limit: int64(r.Limit), Since: message.Timestamp(r.Since),
+			LastError: message.Error(r.LastError),
+		}
+	}
 	if c := w.Child; c != nil {
 		m.Child = &signalboxv1.AwaitedRun{
 			Id: c.RunID, Workflow: c.Workflow, Version: c.Version, Status: string(c.Status), QueuedReason: c.QueuedReason,

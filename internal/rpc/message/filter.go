@@ -20,6 +20,7 @@ func texts(m *signalboxv1.RunFilter, f *run.Filter) []text {
 		{&m.Version, &f.Version},
 		{&m.ErrorType, &f.ErrorType},
 		{&m.FailureGroup, &f.FailureGroup},
+		{&m.Retrying, &f.Retrying},
 		{&m.Trigger, &f.Trigger},
 		{&m.Text, &f.Text},
 		{&m.ParentRunId, &f.ParentRunID},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -257,7 +258,11 @@ func TestWaitsOfEachKind(t *testing.T) {
 	inItem := open(2, "/do/0/t/foreach/0/do/0/w", dsl.KindWait, run.WaitingTimer)
 	timer, retry := open(1, "/do/0/t", dsl.KindWait, run.WaitingTimer), open(1, "/do/0/t", dsl.KindTry, run.WaitingRetry)
 	timer.WaitUntil, retry.WaitUntil = at(60), at(70)
-	retry.Attempts = []run.Attempt{{Number: 1}, {Number: 2, EndedAt: new(at(5))}}
+	away := &run.Error{Status: 503, Title: "away"}
+	retry.Attempts = []run.Attempt{{Number: 1}, {Number: 2, EndedAt: new(at(5)), Error: away}}
+	third, call := open(1, "/do/0/t", dsl.KindTry, ""), open(2, "/do/0/t/retry/3/try/0/c", dsl.KindCall, "")
+	third.Attempts = append(slices.Clone(retry.Attempts), run.Attempt{Number: 3})
+	failedTwice := &explain.Retry{Step: 1, Task: "t", Failed: 2, Since: at(1), LastError: away}
 	called := open(1, "/do/0/t", dsl.KindCall, "")
 	called.Attempts = []run.Attempt{{Number: 1}, {Number: 2}}
 	accepted := awaiting(t, child, run.WaitingChild, open(1, "/do/0/t", dsl.KindRun, run.WaitingChild))
@@ -281,7 +286,10 @@ func TestWaitsOfEachKind(t *testing.T) {
 			{Kind: "timer", What: "timer", Step: 1, Since: at(1), Due: at(60)},
 		}},
 		"retry": {awaiting(t, retries, run.WaitingRetry, retry), []explain.Wait{
-			{Kind: "retry", What: "attempt 3", Step: 1, Since: at(5), Due: at(70)},
+			{Kind: "retry", What: "attempt 3", Step: 1, Since: at(5), Due: at(70), Retry: failedTwice},
+		}},
+		"attempt in progress": {awaiting(t, retries, "", third, call), []explain.Wait{
+			{Kind: "call", What: "answer", Step: 2, Since: at(2), Retry: failedTwice},
 		}},
 		"child": {accepted, []explain.Wait{
 			{Kind: "child", What: "child run k of shop/pay 1.0.0, which is waiting (event)", Step: 1, Since: at(1),

@@ -58,6 +58,8 @@ type Wait struct {
 	Near []Near
 	// Child is the run that a child wait waits for; nil where it is unknown.
 	Child *Child
+	// Retry is nil for a step that is not, and is in no try that is, attempted again.
+	Retry *Retry
 }
 
 // State is the input of [Waits].
@@ -102,6 +104,7 @@ func Waits(s State) []Wait {
 	}
 	for i := range s.Rows.Steps {
 		if one, ok := w.step(&s.Rows.Steps[i]); ok {
+			one.Retry = w.retry(s.Rows.Steps[i].Path)
 			list = append(list, one)
 		}
 	}

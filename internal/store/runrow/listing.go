@@ -269,6 +269,10 @@ func rowConditions(w *sqlrow.Where, f run.Filter) {
 		}
 	}
 	hasLabels(w, f.Labels)
+	if f.Retrying != "" {
+		w.Conditions = append(w.Conditions,
+			`COALESCE((SELECT 1 FROM steps t WHERE `+retried(w, f.Retrying)+` LIMIT 1), 0) = 1`)
+	}
 	if f.NotReplayed {
 		w.Conditions = append(w.Conditions,
 			`COALESCE((SELECT 1 FROM run_links l WHERE l.replay_of = runs.id AND l.replay_of <> '' LIMIT 1), 0) = 0`)

@@ -30,8 +30,23 @@ func links(f *run.Filter) []link {
 	}
 }
 
-// isLinked reports whether the filter has such a condition.
-func isLinked(f run.Filter) bool { return slices.ContainsFunc(links(&f), link.isGiven) }
+// isLinked reports whether the filter has such a condition, or selects runs by their retries.
+func isLinked(f run.Filter) bool {
+	return f.Retrying != "" || slices.ContainsFunc(links(&f), link.isGiven)
+}
+
+// Retrying is the condition that a step t belongs to a run that attempts it again. A paused run attempts nothing.
+const Retrying = `t.run_id = runs.id AND t.retries > 0 AND runs.status IN ` + openStatuses +
+	` AND runs.waiting_kind <> '` + run.WaitingPaused + `'`
+
+// retried returns [Retrying] for the task of a filter.
+func retried(w *sqlrow.Where, task string) string {
+	if task == run.AnyTask {
+		return Retrying
+	}
+	name := w.Arg(task)
+	return Retrying + ` AND (t.task = ` + name + ` OR t.pointer = ` + name + `)`
+}
 
 // source returns the table n of the IDs, in the column run_id, of the runs that another table selects: few, compared
 // with the runs of a project. It clears the condition of the filter that the table fulfils. It is empty for a filter
@@ -46,6 +61,9 @@ func source(w *sqlrow.Where, f *run.Filter, s Spread) string {
 		codes(&v, *f)
 		w.Args, f.Stuck = v.Args, nil
 		rows = `SELECT v.run_id FROM run_verdicts v` + v.String()
+	case f.Retrying != "":
+		rows = `SELECT DISTINCT t.run_id FROM steps t CROSS JOIN runs WHERE ` + retried(w, f.Retrying)
+		f.Retrying = ""
 	case isLinked(*f):
 		all := links(f)
 		l := all[slices.IndexFunc(all, link.isGiven)]

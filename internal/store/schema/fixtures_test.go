@@ -244,5 +244,11 @@ func fixtures() map[int64]fixture {
 			`SELECT r.content FROM version_resources v JOIN resources r ON r.hash = v.hash WHERE v.uri = 'f.yaml'`: "set: {}",
 			`SELECT publisher FROM functions WHERE name = 'price' AND published_at = 9`:                            "ada",
 		},
+	}, 5: {
+		insert: []string{`UPDATE steps SET retries = 3 WHERE run_id = 'r33'`},
+		want: map[string]string{
+			`SELECT retries FROM steps WHERE run_id = 'r33'`: "3",
+			`SELECT retries FROM steps WHERE run_id = 'r1'`:  "0",
+		},
 	}}
 }

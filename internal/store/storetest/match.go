@@ -18,7 +18,7 @@ import (
 func conditions() []string {
 	return []string{"Project", "Statuses", "Workflow", "Version", "RequestID", "Since", "Until", "Stuck", "Trigger",
 		"Text", "NotReplayed", "FailureGroup", "IDs", "ParentRunID", "ReplayOf", "BatchID", "StartedByBatchID", "Labels",
-		"EndedSince", "EndedUntil", "ErrorType"}
+		"EndedSince", "EndedUntil", "ErrorType", "Retrying"}
 }
 
 // testFilterMatches compares the runs that the store selects with those that [run.Filter.Matches] selects of all rows,
@@ -87,13 +87,14 @@ func testFilterMatches(t *testing.T, open Opener) {
 		"BatchID": {BatchID: "b"}, "StartedByBatchID": {StartedByBatchID: "b"},
 		"Labels":     {Labels: map[string]string{"order": "4711"}},
 		"EndedSince": {EndedSince: failed.EndedAt}, "EndedUntil": {EndedUntil: failed.EndedAt.Add(time.Microsecond)},
-		"ErrorType": {ErrorType: failed.Error.Type},
+		"ErrorType": {ErrorType: failed.Error.Type}, "Retrying": {Retrying: run.AnyTask},
 	} {
 		require.False(t, reflect.ValueOf(f).FieldByName(name).IsZero(), name)
 		f.Project, f.Limit = here, len(rows)
 		some := selected(t, s, f)
 		require.Less(t, len(some), len(selected(t, s, run.Filter{Project: here, Limit: len(rows)})), name)
-		require.Equal(t, name == "StartedByBatchID", len(some) == 0, "%s: the batch started none", name)
+		none := name == "StartedByBatchID" || name == "Retrying"
+		require.Equal(t, none, len(some) == 0, "%s: the batch started none, and no run retries", name)
 	}
 	for _, r := range rows {
 		if group := run.FailureGroup(r); group != "" {

@@ -186,6 +186,7 @@ func cases() []test {
 		{"runs not found", testRunsNotFound},
 		{"list runs", testListRuns},
 		{"list runs and filters agree", testFilterMatches},
+		{"retries", testRetries},
 		{"runs page under inserts", testRunsPageUnderInserts},
 		{"steps", testSteps},
 		{"filters of steps", testStepFilters},

@@ -11,6 +11,7 @@ it('names every condition of a filter', () => {
     since: { seconds: 1_700_000_000n },
     until: { seconds: 1_700_003_600n },
     stuck: ['NO_POLLER'],
+    retrying: 'charge',
     trigger: 'api',
     notReplayed: true,
     failureGroup: 'abc',

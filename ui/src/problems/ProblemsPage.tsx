@@ -124,6 +124,7 @@ export function ProblemsPage() {
             label: 'Kind',
             options: [
               { value: 'stuck', label: 'Stuck runs' },
+              { value: 'retrying', label: 'Retries' },
               { value: 'failure', label: 'Failures' },
               { value: 'platform', label: 'Platform' },
             ],

@@ -44,6 +44,8 @@ describe('a problem', () => {
       to: '/p/shop/runs',
       search: { stuck: 'BACKLOG' },
     })
+    const retrying = { kind: 'retrying', project: 'shop', workflow: 'shop/order', pointer: '/do/1/pay' }
+    expect(runsOf(problem(retrying))?.search).toEqual({ retrying: '/do/1/pay', workflow: 'shop/order' })
     expect(runsOf(problem({ kind: 'platform', project: 'shop' }))).toBeUndefined()
   })
 })

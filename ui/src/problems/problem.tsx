@@ -4,6 +4,7 @@ import styles from './problems.module.css'
 
 const kinds: Record<string, { word: string; tone: 'amber' | 'red' }> = {
   stuck: { word: 'Stuck', tone: 'amber' },
+  retrying: { word: 'Retrying', tone: 'amber' },
   failure: { word: 'Failure', tone: 'red' },
   platform: { word: 'Platform', tone: 'amber' },
 }
@@ -61,5 +62,6 @@ export function runsOf(p: Problem): { to: string; search: Record<string, string>
       search: { 'failure-group': p.failureGroup, ...(p.state === 'resolved' ? {} : { 'not-replayed': 'true' }) },
     }
   if (p.kind === 'stuck') return { to, search: { stuck: p.code } }
+  if (p.kind === 'retrying') return { to, search: { retrying: p.pointer, workflow: p.workflow } }
   return undefined
 }

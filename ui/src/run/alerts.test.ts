@@ -37,7 +37,7 @@ describe('the alerts of a run', () => {
           behind: { reason: 'repair' },
           warnings: [{ code: 'INPUT_FORMAT' }],
           waits: [
-            { kind: 'retry', step: 4n },
+            { kind: 'retry', step: 4n, retry: { step: 4n, task: 'pay', failed: 2n } },
             { kind: 'timer', what: 'a timer' },
           ],
           replayOf: 'r0',
@@ -64,7 +64,7 @@ describe('the alerts of a run', () => {
           cancelRequested: true,
           waitingKind: 'quota',
           waits: [
-            { kind: 'retry', step: 4n },
+            { kind: 'retry', step: 4n, retry: { step: 4n, task: 'pay', failed: 2n } },
             { kind: 'timer', what: 'a timer' },
           ],
         },
@@ -122,8 +122,17 @@ describe('what an open run waits for', () => {
   })
 
   it('has at most three retries', () => {
-    const waits = [1n, 2n, 3n, 4n].map((step) => ({ kind: 'retry', step }))
+    const waits = [1n, 2n, 3n, 4n].map((step) => ({ kind: 'retry', step, retry: { step } }))
     expect(shown({ waits })).toEqual(['retry-1 amber', 'retry-2 amber', 'retry-3 amber'])
+  })
+
+  it('has one retry for the steps in the same try, and says how often it failed', () => {
+    const retry = { step: 1n, task: 'pay', failed: 2n, limit: 5n }
+    const waits = [2n, 3n].map((step) => ({ kind: 'call', step, retry }))
+    expect(only({ waits }).title).toBe('Task pay fails and is attempted again: 2 of at most 5 attempts failed')
+    expect(only({ waits: [{ kind: 'retry', retry: { ...retry, limit: 0n } }] }).title).toBe(
+      'Task pay fails and is attempted again: 2 attempts failed',
+    )
   })
 
   it('is the quota of the project', () => {

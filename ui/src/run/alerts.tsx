@@ -2,8 +2,8 @@ import { Link } from '@tanstack/react-router'
 import { useState, type ReactNode } from 'react'
 import { hasEnded, milliseconds, useConnection, useRun } from '../api'
 import { RunId } from '../app'
-import { type Alert, Ago, Button, Countdown, formatCount, Marked, Since, statusWord, Time } from '../kit'
-import type { Run, RunWarning, Step, Wait } from '../gen/signalbox/v1/run_pb'
+import { type Alert, Ago, Button, Countdown, formatCount, Marked, plural, Since, statusWord, Time } from '../kit'
+import type { Retry, Run, RunWarning, Step, Wait } from '../gen/signalbox/v1/run_pb'
 import type { GetConnectionResponse } from '../gen/signalbox/v1/system_pb'
 import { attemptCount } from './attempts'
 
@@ -171,28 +171,44 @@ function Detail({ rows }: { rows: [string, string][] }) {
 const stepButton = (wait: Wait, onStep: (number: string) => void): ReactNode =>
   wait.step === 0n ? undefined : <Button onClick={() => onStep(String(wait.step))}>Go to step</Button>
 
+/** The tasks that failed and are attempted again, each with its attempts, the last error and the next attempt. */
 function retries(run: Run, onStep: (number: string) => void): Alert[] {
-  return run.waits
-    .filter((wait) => wait.kind === 'retry')
-    .slice(0, 3)
-    .map((wait) => ({
-      id: `retry-${wait.step}`,
-      tone: 'amber' as const,
-      title: (
-        <>
-          Step {String(wait.step)} {wait.task} fails and is tried again: {wait.what}
-        </>
-      ),
-      since:
-        wait.dueTime === undefined ? (
-          'next attempt unknown'
+  const seen = new Map<bigint, Wait & { retry: Retry }>()
+  for (const wait of run.waits) {
+    const { retry } = wait
+    if (retry !== undefined && !seen.has(retry.step)) seen.set(retry.step, { ...wait, retry })
+  }
+  return [...seen.values()].slice(0, 3).map(({ retry, kind, dueTime }) => ({
+    id: `retry-${retry.step}`,
+    tone: 'amber' as const,
+    title: `Task ${retry.task} fails and is attempted again: ${
+      retry.limit === 0n
+        ? plural(Number(retry.failed), 'attempt')
+        : `${retry.failed} of at most ${retry.limit} attempts`
+    } failed`,
+    since: (
+      <>
+        since <Time at={milliseconds(retry.since)} unknown="an unknown time" />
+      </>
+    ),
+    detail: (
+      <>
+        {retry.lastError === undefined
+          ? 'The last error is unknown. '
+          : `Last error: ${[retry.lastError.title, retry.lastError.detail].filter(Boolean).join(': ')}. `}
+        {kind !== 'retry' ? (
+          `Attempt ${retry.failed + 1n} is in progress.`
+        ) : dueTime === undefined ? (
+          'When the next attempt begins is unknown.'
         ) : (
           <>
-            next attempt in <Countdown at={milliseconds(wait.dueTime)} />
+            Attempt {String(retry.failed + 1n)} begins in <Countdown at={milliseconds(dueTime)} />.
           </>
-        ),
-      actions: stepButton(wait, onStep),
-    }))
+        )}
+      </>
+    ),
+    actions: <Button onClick={() => onStep(String(retry.step))}>Go to step</Button>,
+  }))
 }
 
 function cancelRequested(run: Run): Alert | undefined {

@@ -224,6 +224,14 @@ function FilterForm({
         onChange={(event) => onChange({ stuck: event.target.value === '' ? [] : [event.target.value] })}
       />
       <Committed
+        label="Retrying"
+        value={filter.retrying}
+        options={['any']}
+        placeholder="any"
+        hint="The task that runs attempt again after it failed, or any."
+        onCommit={(retrying) => onChange({ retrying })}
+      />
+      <Committed
         label="Error"
         value={filter.errorType}
         options={errorTypes}

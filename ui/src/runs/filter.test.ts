@@ -36,6 +36,7 @@ const full = {
   trigger: 'event',
   text: 'order-4',
   stuck: ['NO_POLLER'],
+  retrying: 'charge',
   failureGroup: 'g1',
   parentRunId: 'p1',
   replayOf: 'r1',
@@ -181,7 +182,7 @@ describe('the same filter elsewhere', () => {
       '/v1/projects/shop/runs:export?format=json&labels=a%3Db%2C+c&labels=d%3De%26f',
     )
     expect(listCommand('shop', full)).toBe(
-      `signalbox run list --project shop --status failed,timed_out --stuck NO_POLLER --workflow shop/order --version 1.4.0 --trigger event --text order-4 --failure-group g1 --parent p1 --replay-of r1 --batch b1 --started-by-batch b2 --label order=4711 --label 'note=a:b, c=d' --not-replayed --since 2026-01-31T12:00:00.000Z --until 2026-02-01T12:00:00.000Z --error execution_missing --ended-since 2026-01-31T13:00:00.000Z --ended-until 2026-02-01T13:00:00.000Z --order oldest`,
+      `signalbox run list --project shop --status failed,timed_out --stuck NO_POLLER --retrying charge --workflow shop/order --version 1.4.0 --trigger event --text order-4 --failure-group g1 --parent p1 --replay-of r1 --batch b1 --started-by-batch b2 --label order=4711 --label 'note=a:b, c=d' --not-replayed --since 2026-01-31T12:00:00.000Z --until 2026-02-01T12:00:00.000Z --error execution_missing --ended-since 2026-01-31T13:00:00.000Z --ended-until 2026-02-01T13:00:00.000Z --order oldest`,
     )
   })
 })
@@ -273,6 +274,8 @@ describe('the chips of a filter', () => {
     [{ stuck: ['NO_POLLER', 'BACKLOG'] }, ['Stuck: No worker, Backlog']],
     [{ stuck: ['any', 'BACKLOG'] }, ['Stuck']],
     [{ workflow: 'shop/order', version: '1.0.0' }, ['Workflow: shop/order', 'Version: 1.0.0']],
+    [{ retrying: 'any' }, ['Retrying']],
+    [{ retrying: 'charge' }, ['Retrying: charge']],
     [{ trigger: 'api' }, ['Trigger: API']],
     [{ trigger: 'schedule' }, ['Trigger: Schedule']],
     [{ text: 'abc' }, ['ID begins or ends with: abc']],

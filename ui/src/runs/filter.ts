@@ -178,6 +178,7 @@ const table: { [F in Field]: Condition<RunFilter[F]> } = {
   stuck: words('stuck', ['any', ...stuckCodes], 'a code of stuck runs', (values) =>
     values.includes('any') ? 'Stuck' : `Stuck: ${values.map((c) => statusWord('stuck', c).word).join(', ')}`,
   ),
+  retrying: text('retrying', (task) => (task === 'any' ? 'Retrying' : `Retrying: ${task}`)),
   workflow: text('workflow', (name) => `Workflow: ${name}`),
   version: text(
     'version',

@@ -33,6 +33,7 @@ const full = {
   startedByBatchId: 'b2',
   labels: ['order=4711', 'note=a:b, c=d'],
   notReplayed: true,
+  retrying: 'charge',
   since: '2026-01-31T12:00:00.000Z',
   until: '2026-02-01T12:00:00.000Z',
   order: 'oldest' as const,

@@ -58,7 +58,7 @@ const (
 
 // ProblemServiceClient is a client for the signalbox.v1.ProblemService service.
 type ProblemServiceClient interface {
-	// ListProblems lists problems: first those of the platform, then stuck runs, then failed runs; of each kind the newest
+	// ListProblems lists problems: first those of the platform, then stuck, retrying and failed runs; of each kind the newest
 	// first. Problems are found when they are listed. A problem that no longer exists stays listed for 24 hours.
 	ListProblems(context.Context, *connect.Request[v1.ListProblemsRequest]) (*connect.Response[v1.ListProblemsResponse], error)
 	// CountProblems counts problems by state.
@@ -185,7 +185,7 @@ func (c *problemServiceClient) ReopenProblem(ctx context.Context, req *connect.R
 
 // ProblemServiceHandler is an implementation of the signalbox.v1.ProblemService service.
 type ProblemServiceHandler interface {
-	// ListProblems lists problems: first those of the platform, then stuck runs, then failed runs; of each kind the newest
+	// ListProblems lists problems: first those of the platform, then stuck, retrying and failed runs; of each kind the newest
 	// first. Problems are found when they are listed. A problem that no longer exists stays listed for 24 hours.
 	ListProblems(context.Context, *connect.Request[v1.ListProblemsRequest]) (*connect.Response[v1.ListProblemsResponse], error)
 	// CountProblems counts problems by state.

@@ -341,7 +341,7 @@ export type ListProblemsRequest = Message<"signalbox.v1.ListProblemsRequest"> & 
   pageToken: string;
 
   /**
-   * Only problems of these kinds: stuck, failure, platform.
+   * Only problems of these kinds: stuck, retrying, failure, platform.
    *
    * @generated from field: repeated string kinds = 4;
    */
@@ -712,7 +712,7 @@ export const ReopenProblemResponseSchema: GenMessage<ReopenProblemResponse> = /*
  */
 export const ProblemService: GenService<{
   /**
-   * ListProblems lists problems: first those of the platform, then stuck runs, then failed runs; of each kind the newest
+   * ListProblems lists problems: first those of the platform, then stuck, retrying and failed runs; of each kind the newest
    * first. Problems are found when they are listed. A problem that no longer exists stays listed for 24 hours.
    *
    * @generated from rpc signalbox.v1.ProblemService.ListProblems
