@@ -15,6 +15,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/rpc"
 	"github.com/signalbox-dev/signalbox/internal/rpc/handler"
+	sandbox "github.com/signalbox-dev/signalbox/internal/sandbox/process"
 	"github.com/signalbox-dev/signalbox/internal/telemetry"
 )
 
@@ -28,9 +29,10 @@ type runner struct {
 // newRunner returns the runner of a process. list lists the projects to serve; nil where the configuration names them.
 func newRunner(ctx context.Context, p *process, manager *conn.Manager, list engine.Projects) (*runner, error) {
 	cfg := p.cfg.Runner
+	commands, unisolated := newCommands(ctx, p)
 	executor, err := program.New(ctx, program.Options{
 		Programs: cfg.Programs, ScriptTime: cfg.ScriptTime, Memory: int64(cfg.Memory), Output: int(cfg.Output),
-		Metrics: p.telemetry.Programs,
+		Commands: commands, Unisolated: unisolated, Metrics: p.telemetry.Programs,
 	})
 	if err != nil {
 		return nil, err
@@ -43,6 +45,32 @@ func newRunner(ctx context.Context, p *process, manager *conn.Manager, list engi
 		}),
 		programs: executor.Stop,
 	}, nil
+}
+
+// newCommands returns the isolation of shell commands and of scripts in Python, or the reason why there is none.
+func newCommands(ctx context.Context, p *process) (*sandbox.Sandbox, string) {
+	cfg := p.cfg.Runner
+	o := sandbox.Options{
+		Isolation: sandbox.Bubblewrap, Memory: int64(cfg.ProgramMemory), Processes: cfg.Processes,
+		Processors: cfg.Processors, Disk: int64(cfg.Disk), Network: cfg.Network == config.NetworkHost,
+	}
+	switch cfg.Isolation {
+	case config.IsolationContainer:
+		return nil, "runner.isolation is container"
+	case config.IsolationNone:
+		o.Isolation = sandbox.None
+		p.log.WarnContext(ctx, "Shell commands and scripts in Python are executed WITHOUT isolation, as the user of this "+
+			"process, with access to its files and its network, since runner.isolation is none")
+	}
+	commands, err := sandbox.New(ctx, o)
+	if err != nil {
+		p.log.InfoContext(ctx, "Shell commands and scripts in Python are refused", "reason", err)
+		return nil, err.Error()
+	}
+	if bounded, reason := commands.Groups(); !bounded {
+		p.log.WarnContext(ctx, "Memory and processor time are bounded for each process of a program alone", "reason", reason)
+	}
+	return commands, ""
 }
 
 // permittedPrograms returns the kinds of programs that a project may execute: those of the configuration, and its own.

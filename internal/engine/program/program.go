@@ -7,7 +7,8 @@
 // # Isolation
 //
 // JavaScript runs in a sandbox inside of this process, without files, network and processes (package javascript).
-// Programs of other kinds are refused with the standard error configuration: this process has no isolation for them.
+// Shell commands and scripts in Python are executed on this host (package process). Programs for which there is no
+// isolation are refused with the standard error configuration.
 //
 // # Failures
 //
@@ -17,7 +18,8 @@
 //	what happened                          type           status
 //	it exceeded its time                   timeout        408
 //	it printed more than the limit         runtime        500
-//	this runner does not execute its kind  configuration  400
+//	it exceeded its memory                 runtime        500
+//	this runner does not execute it        configuration  400
 //
 // A program that ended because this process stops, or because its activity was canceled, is [flow.Interrupted].
 package program
@@ -34,6 +36,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/sandbox/javascript"
 	"github.com/signalbox-dev/signalbox/internal/sandbox/output"
+	"github.com/signalbox-dev/signalbox/internal/sandbox/process"
 )
 
 // Metrics measures programs.
@@ -64,6 +67,9 @@ type Options struct {
 	Memory int64
 	// Output bounds each of the two output streams of a program, in bytes.
 	Output int
+	// Commands isolates shell commands and scripts in Python. nil: they are refused, for the reason in Unisolated.
+	Commands   *process.Sandbox
+	Unisolated string
 	// Metrics measures programs. nil: they are not measured.
 	Metrics Metrics
 }
@@ -72,7 +78,10 @@ type Options struct {
 type Executor struct {
 	opts    Options
 	scripts *scripts
-	slots   chan struct{}
+	// commands is nil where this host cannot isolate them. unisolated is the reason.
+	commands   sandbox
+	unisolated string
+	slots      chan struct{}
 
 	life     context.Context //nolint:containedctx // the lifetime of the programs that no activity awaits
 	end      context.CancelFunc
@@ -85,7 +94,12 @@ func New(ctx context.Context, o Options) (*Executor, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Executor{opts: o, scripts: &scripts{engine, o.ScriptTime}, slots: make(chan struct{}, o.Programs)}
+	e := &Executor{
+		opts: o, scripts: &scripts{engine, o.ScriptTime}, unisolated: o.Unisolated, slots: make(chan struct{}, o.Programs),
+	}
+	if o.Commands != nil {
+		e.commands = &commands{o.Commands}
+	}
 	e.life, e.end = context.WithCancel(context.WithoutCancel(ctx))
 	return e, nil
 }

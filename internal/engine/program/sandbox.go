@@ -11,6 +11,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
 	"github.com/signalbox-dev/signalbox/internal/sandbox/javascript"
 	"github.com/signalbox-dev/signalbox/internal/sandbox/output"
+	"github.com/signalbox-dev/signalbox/internal/sandbox/process"
 )
 
 // sandbox isolates programs.
@@ -49,15 +50,20 @@ func (e *Executor) sandboxOf(r flow.ProgramRequest) (sandbox, error) {
 	if r.Kind == string(dsl.ProgramScript) && r.Language == string(dsl.JavaScript) {
 		return e.scripts, nil
 	}
-	return nil, flow.CallError(flow.CategoryAnswered, dsl.Error{
-		Type: dsl.ErrorTypeConfiguration, Status: http.StatusBadRequest, Title: "Program not supported",
-		Detail: fmt.Sprintf("the runner does not execute a %s: it has no isolation for it, and executes JavaScript alone",
-			noun(r)),
-	}, nil)
+	if r.Kind == string(dsl.ProgramContainer) {
+		return nil, ended(r, &refusal{"this version executes no containers"}, 0)
+	}
+	if e.commands == nil {
+		return nil, ended(r, &refusal{"it has no isolation for it: " + e.unisolated}, 0)
+	}
+	return e.commands, nil
 }
 
-// noun returns what a program is, for example "shell" or "python script".
+// noun returns what a program is, for example "shell command" or "python script".
 func noun(r flow.ProgramRequest) string {
+	if r.Kind == string(dsl.ProgramShell) {
+		return "shell command"
+	}
 	if r.Language != "" && r.Language != string(dsl.JavaScript) {
 		return r.Language + " " + r.Kind
 	}
@@ -71,6 +77,14 @@ func ended(r flow.ProgramRequest, cause error, limit int) error {
 	if slow, is := errors.AsType[*tooSlow](cause); is {
 		runError = dsl.Error{Type: dsl.ErrorTypeTimeout, Status: http.StatusRequestTimeout, Title: "Program too slow",
 			Detail: fmt.Sprintf("the %s did not end within %s", noun(r), slow.limit)}
+	}
+	if refused, is := errors.AsType[*refusal](cause); is {
+		runError = dsl.Error{Type: dsl.ErrorTypeConfiguration, Status: http.StatusBadRequest, Title: "Program not executed",
+			Detail: fmt.Sprintf("the runner does not execute the %s: %s", noun(r), refused.reason)}
+	}
+	if errors.Is(cause, process.ErrMemory) {
+		runError.Title = "Memory exceeded"
+		runError.Detail = fmt.Sprintf("the %s was ended, because it exceeded its memory", noun(r))
 	}
 	if errors.Is(cause, output.ErrFull) {
 		runError.Title = "Output too large"

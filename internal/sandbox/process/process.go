@@ -82,6 +82,8 @@ type Program struct {
 var (
 	// ErrMemory ends a command that exceeded its memory.
 	ErrMemory = errors.New("the program was ended, because it exceeded its memory")
+	// ErrZero is the error of a command that has a zero byte.
+	ErrZero = errors.New("an argument, a variable or the code has a zero byte")
 	// ErrTooLarge is the error of a command whose argument or variable is larger than the system passes on.
 	ErrTooLarge = fmt.Errorf("an argument, a variable or the code has more than %d bytes", maxArgument)
 )
@@ -145,6 +147,16 @@ func New(ctx context.Context, o Options) (*Sandbox, error) {
 // Groups reports whether control groups bound the commands, and why not.
 func (s *Sandbox) Groups() (bool, string) { return s.groups != nil, s.reason }
 
+// Has reports whether commands find a program of this name.
+func (s *Sandbox) Has(name string) bool {
+	for folder := range strings.SplitSeq(Path, ":") {
+		if _, err := exec.LookPath(filepath.Join(folder, name)); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
 // Try executes a command that should succeed. Its error has what the command printed.
 func (s *Sandbox) Try(ctx context.Context, command ...string) error {
 	const most = 4 << 10
@@ -166,9 +178,13 @@ func (s *Sandbox) Try(ctx context.Context, command ...string) error {
 // The error of a command that did not end by itself is the cause of ctx or [ErrMemory]; others describe why it was not
 // executed.
 func (s *Sandbox) Run(ctx context.Context, p Program) (int, error) {
-	for _, text := range slices.Concat(p.Command, slices.Collect(maps.Values(p.Environment))) {
+	for _, text := range slices.Concat(p.Command, slices.Collect(maps.Keys(p.Environment)),
+		slices.Collect(maps.Values(p.Environment))) {
 		if len(text) > maxArgument {
 			return 0, ErrTooLarge
+		}
+		if strings.Contains(text, "\x00") {
+			return 0, ErrZero // also because zero bytes separate the options of bubblewrap
 		}
 	}
 	if err := context.Cause(ctx); err != nil {

@@ -33,9 +33,13 @@ type Program struct {
 	Output      *output.Streams
 }
 
+// Path has the folders in which programs are found.
+const Path = ""
+
 // Errors of programs.
 var (
 	ErrMemory   = errors.New("the program was ended, because it exceeded its memory")
+	ErrZero     = errors.New("an argument, a variable or the code has a zero byte")
 	ErrTooLarge = errors.New("an argument, a variable or the code is too large")
 )
 
@@ -49,6 +53,9 @@ func New(context.Context, Options) (*Sandbox, error) { return nil, errSystem }
 
 // Groups reports that there are none.
 func (*Sandbox) Groups() (bool, string) { return false, errSystem.Error() }
+
+// Has reports that there is no program.
+func (*Sandbox) Has(string) bool { return false }
 
 // Try returns an error.
 func (*Sandbox) Try(context.Context, ...string) error { return errSystem }
