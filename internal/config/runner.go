@@ -48,6 +48,7 @@ type Runner struct {
 type Containers struct {
 	Socket      string   `yaml:"socket" default:"" doc:"Unix socket of the API of Docker or Podman, for example /var/run/docker.sock. Empty: containers are refused. Access to the socket of Docker is access to the whole host: rootless Docker and Podman avoid that."`
 	Images      []string `yaml:"images" default:"" doc:"Images that programs of the kind container may use, as patterns in which * stands for any text without a slash and ** for any text, for example docker.io/library/alpine:* or registry.example.com/**. Empty: none."`
+	MaxImage    Size     `yaml:"max_image_bytes" default:"2GiB" doc:"Largest image that is pulled and used."`
 	ShellImage  string   `yaml:"shell_image" default:"" doc:"Image in which shell commands are executed. It needs /bin/sh."`
 	PythonImage string   `yaml:"python_image" default:"" doc:"Image in which scripts in Python are executed. It needs python3."`
 	Network     string   `yaml:"network" default:"none" doc:"Network of containers: none, or the name of a network of the engine, which must restrict what containers reach: calls.allow_private does not apply."`
@@ -70,6 +71,7 @@ func (c Containers) Validate() Violations {
 	if slices.Contains(c.Images, "") {
 		ps.add("images", "a pattern is empty")
 	}
+	positive(&ps, "max_image_bytes", c.MaxImage)
 	switch {
 	case c.Network == "":
 		ps.add("network", "is empty; write %s or the name of a network", NetworkNone)

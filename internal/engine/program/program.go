@@ -7,7 +7,8 @@
 // # Isolation
 //
 // JavaScript runs in a sandbox inside of this process, without files, network and processes (package javascript).
-// Shell commands and scripts in Python are executed on this host (package process). Programs for which there is no
+// Shell commands and scripts in Python are executed on this host (package process) or in containers, programs of the kind
+// container in containers (package container). Programs for which there is no
 // isolation are refused with the standard error configuration.
 //
 // # Failures
@@ -70,6 +71,8 @@ type Options struct {
 	// Commands isolates shell commands and scripts in Python. nil: they are refused, for the reason in Unisolated.
 	Commands   *process.Sandbox
 	Unisolated string
+	// Containers isolate programs of the kind container, and others for which they have an image. nil: there are none.
+	Containers *Containers
 	// Metrics measures programs. nil: they are not measured.
 	Metrics Metrics
 }
@@ -101,6 +104,9 @@ func New(ctx context.Context, o Options) (*Executor, error) {
 		e.commands = &commands{o.Commands}
 	}
 	e.life, e.end = context.WithCancel(context.WithoutCancel(ctx))
+	if o.Containers != nil {
+		e.detached.Go(e.sweep)
+	}
 	return e, nil
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
+	"github.com/signalbox-dev/signalbox/internal/sandbox/container"
 	"github.com/signalbox-dev/signalbox/internal/sandbox/javascript"
 	"github.com/signalbox-dev/signalbox/internal/sandbox/output"
 	"github.com/signalbox-dev/signalbox/internal/sandbox/process"
@@ -50,8 +51,12 @@ func (e *Executor) sandboxOf(r flow.ProgramRequest) (sandbox, error) {
 	if r.Kind == string(dsl.ProgramScript) && r.Language == string(dsl.JavaScript) {
 		return e.scripts, nil
 	}
-	if r.Kind == string(dsl.ProgramContainer) {
-		return nil, ended(r, &refusal{"this version executes no containers"}, 0)
+	containers := e.opts.Containers
+	if r.Kind == string(dsl.ProgramContainer) && containers == nil {
+		return nil, ended(r, &refusal{"runner.containers.socket names no engine of containers"}, 0)
+	}
+	if r.Kind == string(dsl.ProgramContainer) || containers.image(r) != "" {
+		return containers, nil
 	}
 	if e.commands == nil {
 		return nil, ended(r, &refusal{"it has no isolation for it: " + e.unisolated}, 0)
@@ -82,7 +87,7 @@ func ended(r flow.ProgramRequest, cause error, limit int) error {
 		runError = dsl.Error{Type: dsl.ErrorTypeConfiguration, Status: http.StatusBadRequest, Title: "Program not executed",
 			Detail: fmt.Sprintf("the runner does not execute the %s: %s", noun(r), refused.reason)}
 	}
-	if errors.Is(cause, process.ErrMemory) {
+	if errors.Is(cause, process.ErrMemory) || errors.Is(cause, container.ErrMemory) {
 		runError.Title = "Memory exceeded"
 		runError.Detail = fmt.Sprintf("the %s was ended, because it exceeded its memory", noun(r))
 	}

@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/signalbox-dev/signalbox/internal/sandbox/owner"
 )
 
 const (
@@ -22,29 +24,16 @@ const (
 	marker = "SIGNALBOX_PROGRAM"
 )
 
-// nameOf returns the name of a process: its id and the time at which it started, since ids are used again. It is empty
-// for one that has ended.
-func nameOf(pid string) string {
-	const startTime = 19 // among the fields after the name of the program, which may have spaces
-	stat, _ := os.ReadFile("/proc/" + pid + "/stat")
-	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-	if len(fields) <= startTime {
-		return ""
-	}
-	return pid + "-" + fields[startTime]
-}
-
 // newName returns a name for a command of this process.
 func newName() string {
-	return leftPrefix + nameOf(strconv.Itoa(os.Getpid())) + "-" + rand.Text()
+	return leftPrefix + owner.Name() + "-" + rand.Text()
 }
 
 // isLeft reports whether the process that made a name has ended.
 func isLeft(name string) bool {
 	name, is := strings.CutPrefix(name, leftPrefix)
-	pid, rest, _ := strings.Cut(name, "-")
-	started, _, _ := strings.Cut(rest, "-")
-	return is && nameOf(pid) != pid+"-"+started
+	last := strings.LastIndexByte(name, '-')
+	return is && last > 0 && owner.Gone(name[:last])
 }
 
 // left returns the paths in a folder that processes have left.
