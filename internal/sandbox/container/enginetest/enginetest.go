@@ -3,7 +3,8 @@
 //	socket := enginetest.Start(t)
 //	// containers of the image enginetest.Image can be made at socket
 //
-// It starts dockerd, which needs root. A test without it is skipped, with the reason.
+// It starts dockerd, which needs root. A test without it is skipped, with the reason. SIGNALBOX_TEST_ENGINE is the socket
+// of another engine to use, without containers in it, for example of `podman system service`.
 package enginetest
 
 import (
@@ -31,6 +32,10 @@ func Start(t testing.TB) string {
 	shell, err := exec.LookPath("busybox")
 	if err != nil {
 		t.Skip("busybox is not installed; on Debian: apt-get install busybox-static")
+	}
+	if socket := os.Getenv("SIGNALBOX_TEST_ENGINE"); socket != "" {
+		importImage(t, socket, shell)
+		return socket
 	}
 	daemon, err := exec.LookPath("dockerd")
 	if err != nil || os.Geteuid() != 0 {
@@ -71,9 +76,18 @@ func Start(t testing.TB) string {
 		}
 		require.True(t, time.Now().Before(deadline), "dockerd did not start within a minute")
 	}
-	status, answer := Do(t, socket, http.MethodPost, "/images/create?fromSrc=-&repo=signalbox/test&tag=1", image(t, shell))
-	require.Equal(t, http.StatusOK, status, answer)
+	importImage(t, socket, shell)
 	return socket
+}
+
+func importImage(t testing.TB, socket, shell string) {
+	t.Helper()
+	const name = "docker.io/signalbox/test"
+	status, answer := Do(t, socket, http.MethodPost, "/images/create?fromSrc=-&tag=latest&repo="+name, image(t, shell))
+	require.Equal(t, http.StatusOK, status, answer)
+	// Podman imports no other tag than the latest.
+	status, answer = Do(t, socket, http.MethodPost, "/images/"+name+":latest/tag?tag=1&repo="+name, nil)
+	require.Equal(t, http.StatusCreated, status, answer)
 }
 
 func lastLine(text []byte) string {
