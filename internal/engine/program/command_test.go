@@ -83,12 +83,12 @@ func TestCommandsThatAreEnded(t *testing.T) {
 		"options of bubblewrap": {
 			flow.ProgramRequest{Kind: "shell", Code: `ls /host`, Timeout: time.Minute,
 				Environment: map[string]string{"A": "b\x00--bind\x00/\x00/host"}},
-			dsl.Error{Type: dsl.ErrorTypeConfiguration, Status: 400, Title: "Program not executed", Detail: "the runner does " +
+			dsl.Error{Type: dsl.ErrorTypeConfiguration, Status: 400, Title: "Program refused", Detail: "the runner does " +
 				"not execute the shell command: an argument, a variable or the code has a zero byte"},
 		},
 		"zero byte": {
 			flow.ProgramRequest{Kind: "shell", Code: `:`, Arguments: []string{"\x00"}, Timeout: time.Minute},
-			dsl.Error{Type: dsl.ErrorTypeConfiguration, Status: 400, Title: "Program not executed",
+			dsl.Error{Type: dsl.ErrorTypeConfiguration, Status: 400, Title: "Program refused",
 				Detail: "the runner does not execute the shell command: an argument, a variable or the code has a zero byte"},
 		},
 	} {

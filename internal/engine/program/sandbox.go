@@ -84,7 +84,7 @@ func ended(r flow.ProgramRequest, cause error, limit int) error {
 			Detail: fmt.Sprintf("the %s did not end within %s", noun(r), slow.limit)}
 	}
 	if refused, is := errors.AsType[*refusal](cause); is {
-		runError = dsl.Error{Type: dsl.ErrorTypeConfiguration, Status: http.StatusBadRequest, Title: "Program not executed",
+		runError = dsl.Error{Type: dsl.ErrorTypeConfiguration, Status: http.StatusBadRequest, Title: "Program refused",
 			Detail: fmt.Sprintf("the runner does not execute the %s: %s", noun(r), refused.reason)}
 	}
 	if errors.Is(cause, process.ErrMemory) || errors.Is(cause, container.ErrMemory) {

@@ -137,11 +137,16 @@ func (e *Engine) send(ctx context.Context, method, path string, query url.Values
 		return response, nil
 	}
 	defer func() { _ = response.Body.Close() }() // it was read
+	return nil, failureOf(response)
+}
+
+// failureOf reads an answer that is an error.
+func failureOf(response *http.Response) error {
 	var answer struct{ Message string }
 	if json.NewDecoder(io.LimitReader(response.Body, maxAnswer)).Decode(&answer) != nil {
 		answer.Message = http.StatusText(response.StatusCode)
 	}
-	return nil, &failure{response.StatusCode, answer.Message}
+	return &failure{response.StatusCode, answer.Message}
 }
 
 // removal bounds what is done with containers whose program has ended, also by its context.

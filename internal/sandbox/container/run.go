@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -55,6 +56,9 @@ type Program struct {
 	Output *output.Streams
 }
 
+// containerName is the form of names of containers.
+var containerName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.-]*$`) //nolint:gochecknoglobals // a constant
+
 // stopSeconds is how long a container that is ended may take after the signal that asks it to.
 const stopSeconds = "2"
 
@@ -74,6 +78,9 @@ func (e *Engine) run(ctx context.Context, p Program) (code int, err error) {
 		if name, err = e.permitted(p.Image); err != nil {
 			return 0, err
 		}
+	}
+	if p.Name != "" && !containerName.MatchString(p.Name) {
+		return 0, refuse("%.200q is not the name of a container", p.Name)
 	}
 	settings, err := e.settings(ctx, name, p)
 	if err != nil {
@@ -117,6 +124,9 @@ func (e *Engine) create(ctx context.Context, name string, settings any) (string,
 // execute starts a container, and waits for its end.
 func (e *Engine) execute(ctx context.Context, id string, p Program) (int, error) {
 	connection, stream, err := e.attach(ctx, id)
+	if statusOf(err) == http.StatusConflict {
+		return 0, refuse("%v", err) // Podman prepares the container now
+	}
 	if err != nil {
 		return 0, err
 	}
@@ -178,7 +188,7 @@ func (e *Engine) attach(ctx context.Context, id string) (*net.UnixConn, io.Reade
 		return nil, nil, errors.Join(fmt.Errorf("calling the container engine: %w", err), connection.Close())
 	}
 	if response.StatusCode != http.StatusSwitchingProtocols && response.StatusCode != http.StatusOK {
-		return nil, nil, errors.Join(&failure{response.StatusCode, "attaching to the container"}, connection.Close())
+		return nil, nil, errors.Join(failureOf(response), connection.Close())
 	}
 	return connection, reader, nil
 }
