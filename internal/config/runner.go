@@ -127,8 +127,8 @@ func (r Runner) Validate() Violations {
 	atLeast(&ps, "stop_timeout", r.StopTimeout, 0)
 	isolations := []string{IsolationAuto, IsolationContainer, IsolationBubblewrap, IsolationNone}
 	if !slices.Contains(isolations, r.Isolation) {
-		ps.add("isolation", "%q is not an isolation%s; write one of %s", r.Isolation, schema.DidYouMean(r.Isolation, isolations),
-			strings.Join(isolations, ", "))
+		ps.add("isolation", "%q is not an isolation%s; write one of %s", r.Isolation,
+			schema.DidYouMean(r.Isolation, isolations), strings.Join(isolations, ", "))
 	}
 	if r.Isolation == IsolationContainer && r.Containers.Socket == "" {
 		ps.add("isolation", "is container, and containers.socket names no engine")

@@ -42,8 +42,8 @@ func command(r flow.ProgramRequest) []string {
 	return append([]string{pythonProgram, "-c", r.Code}, r.Arguments...)
 }
 
-// environment returns the variables of a program. Arguments in the form of older releases are variables of it, unless it
-// is a script in Python, which has them as its own.
+// environment returns the variables of a program. Arguments in the form of older releases are variables of it, unless
+// it is a script in Python, which has them as its own.
 func environment(r flow.ProgramRequest) map[string]string {
 	variables := make(map[string]string, len(r.Environment)+len(r.Named))
 	for name, value := range r.Named {

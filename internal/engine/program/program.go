@@ -7,9 +7,9 @@
 // # Isolation
 //
 // JavaScript runs in a sandbox inside of this process, without files, network and processes (package javascript).
-// Shell commands and scripts in Python are executed on this host (package process) or in containers, programs of the kind
-// container in containers (package container). Programs for which there is no
-// isolation are refused with the standard error configuration.
+// Shell commands and scripts in Python are executed on this host (package process) or in containers, programs of the
+// kind container in containers (package container). Programs for which there is no isolation are refused with the
+// standard error configuration.
 //
 // # Failures
 //

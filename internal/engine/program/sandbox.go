@@ -17,8 +17,8 @@ import (
 
 // sandbox isolates programs.
 type sandbox interface {
-	// run executes a program until it ends by itself, and returns its exit code. Its error is the cause of ctx, a [*tooSlow],
-	// or describes why the program was not executed or was ended.
+	// run executes a program until it ends by itself, and returns its exit code. Its error is the cause of ctx, a
+	// [*tooSlow], or describes why the program was not executed or was ended.
 	run(ctx context.Context, r flow.ProgramRequest, printed *output.Streams) (code int, err error)
 }
 

@@ -8,8 +8,8 @@
 // memory at /tmp, and no network unless one is configured. Images, folders of the host and ports are refused unless the
 // options allow them; such an error is a [Refusal].
 //
-// A container is removed when its program ends, when its context ends, and by [Engine.Sweep] if the process that made it
-// has ended, unless the program wants to keep it.
+// A container is removed when its program ends, when its context ends, and by [Engine.Sweep] if the process that made
+// it has ended, unless the program wants to keep it.
 package container
 
 import (

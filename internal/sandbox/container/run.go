@@ -62,8 +62,8 @@ var containerName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.-]*$`) //nolint:
 // stopSeconds is how long a container that is ended may take after the signal that asks it to.
 const stopSeconds = "2"
 
-// Run executes a program until it ends, and returns its exit code. The error of one that did not end by itself is the cause of
-// ctx or [ErrMemory]; that of one that was not executed may be a [Refusal].
+// Run executes a program until it ends, and returns its exit code. The error of one that did not end by itself is the
+// cause of ctx or [ErrMemory]; that of one that was not executed may be a [Refusal].
 func (e *Engine) Run(ctx context.Context, p Program) (int, error) {
 	code, err := e.run(ctx, p)
 	if cause := context.Cause(ctx); cause != nil {
@@ -296,17 +296,17 @@ func (e *Engine) binds(volumes map[string]string) ([]string, error) {
 			return nil, refuse("the volume %.200q: %.200q is not of two absolute paths without a colon", host, inside)
 		}
 		// A link in an allowed folder must not lead out of it.
-		real, err := filepath.EvalSymlinks(host)
+		resolved, err := filepath.EvalSymlinks(host)
 		if err != nil {
 			return nil, refuse("the folder %.200q for a volume cannot be read: %v", host, errors.Unwrap(err))
 		}
 		if !slices.ContainsFunc(e.opts.Volumes, func(allowed string) bool {
-			rest, err := filepath.Rel(allowed, real)
+			rest, err := filepath.Rel(allowed, resolved)
 			return err == nil && filepath.IsLocal(rest)
 		}) {
 			return nil, refuse("the folder %.200q is not in one of runner.containers.volumes of the runner", host)
 		}
-		list = append(list, real+":"+filepath.Clean(inside))
+		list = append(list, resolved+":"+filepath.Clean(inside))
 	}
 	return list, nil
 }

@@ -51,8 +51,8 @@ func host() string {
 	return name + " " + namespace
 }
 
-// Sweep removes the containers that processes which have ended left behind, and those that were kept until now. A process
-// on another host has ended if the deadline of its program is over.
+// Sweep removes the containers that processes which have ended left behind, and those that were kept until now. A
+// process on another host has ended if the deadline of its program is over.
 func (e *Engine) Sweep(ctx context.Context) error {
 	filters, err := json.Marshal(map[string][]string{"label": {ownerLabel}})
 	if err != nil {

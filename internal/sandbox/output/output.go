@@ -38,8 +38,8 @@ func (s *Streams) Stdout() io.Writer { return writer{s, &s.stdout} }
 // Stderr returns the writer of the standard error.
 func (s *Streams) Stderr() io.Writer { return writer{s, &s.stderr} }
 
-// Text returns what was printed so far, as valid UTF-8: other bytes are replaced, of which only the last of a stream can
-// be a part of a character.
+// Text returns what was printed so far, as valid UTF-8: other bytes are replaced, of which only the last of a stream
+// can be a part of a character.
 func (s *Streams) Text() (stdout, stderr string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -144,8 +144,8 @@ func groupPaths() (map[string]string, error) {
 	return paths, nil
 }
 
-// delegate makes the controllers available to the groups in folder, the group of this process. It moves this process into
-// a group of its own where the kernel demands it.
+// delegate makes the controllers available to the groups in folder, the group of this process. It moves this process
+// into a group of its own where the kernel demands it.
 func delegate(folder string) error {
 	if filepath.Base(folder) == ownGroup {
 		return nil // an earlier sandbox of this process did so

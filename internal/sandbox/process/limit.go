@@ -14,7 +14,8 @@ import (
 // processes of the host compute first.
 func (s *Sandbox) limits(ctx context.Context) []string {
 	list := []string{
-		"nice", "-n", "10", "prlimit", "--core=0", fmt.Sprintf("--nofile=%d", openFiles), fmt.Sprintf("--fsize=%d", s.opts.Disk), "--memlock=0",
+		"nice", "-n", "10", "prlimit", "--core=0", "--memlock=0",
+		fmt.Sprintf("--nofile=%d", openFiles), fmt.Sprintf("--fsize=%d", s.opts.Disk),
 	}
 	if s.opts.Isolation == Bubblewrap {
 		// Without a namespace the limit would count all processes of the user.

@@ -103,7 +103,8 @@ const (
 	openFiles = 256
 	// endsWithin is how long the output streams of a command that was ended may stay open.
 	endsWithin = time.Second
-	// gate starts the command in its arguments once it has read a line, which is after the control groups have the process.
+	// gate starts the command in its arguments once it has read a line, which is after the control groups have the
+	// process.
 	gate = `read -r _ <&3 && exec "$@" 3<&-`
 )
 
@@ -116,8 +117,8 @@ type Sandbox struct {
 	reason     string // why there are no control groups
 }
 
-// New returns a sandbox, after it has removed what earlier processes left behind, and has tried a command. Its error says
-// why this host cannot isolate commands.
+// New returns a sandbox, after it has removed what earlier processes left behind, and has tried a command. Its error
+// says why this host cannot isolate commands.
 func New(ctx context.Context, o Options) (*Sandbox, error) {
 	s := &Sandbox{opts: o}
 	// The files that this process has inherited are not for the commands. It opens others so that they never are.
@@ -174,9 +175,9 @@ func (s *Sandbox) Try(ctx context.Context, command ...string) error {
 	return nil
 }
 
-// Run executes a command until it ends, and returns its exit code, which is 128 and the number of a signal that ended it.
-// The error of a command that did not end by itself is the cause of ctx or [ErrMemory]; others describe why it was not
-// executed.
+// Run executes a command until it ends, and returns its exit code, which is 128 and the number of a signal that ended
+// it. The error of a command that did not end by itself is the cause of ctx or [ErrMemory]; others describe why it was
+// not executed.
 func (s *Sandbox) Run(ctx context.Context, p Program) (int, error) {
 	for _, text := range slices.Concat(p.Command, slices.Collect(maps.Keys(p.Environment)),
 		slices.Collect(maps.Values(p.Environment))) {

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Offsets in the data that a seccomp filter reads, see struct seccomp_data of Linux. The low half of an argument is first
-// on the architectures that are supported.
+// Offsets in the data that a seccomp filter reads, see struct seccomp_data of Linux. The low half of an argument is
+// first on the architectures that are supported.
 const (
 	numberOffset       = 0
 	architectureOffset = 4
@@ -28,8 +28,8 @@ const x32 = 0x40000000
 const namespaceFlags = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC |
 	unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET
 
-// denied are the system calls that manage the kernel, other processes, mounts and namespaces, and those of subsystems that
-// programs do not need and in which defects were frequent.
+// denied are the system calls that manage the kernel, other processes, mounts and namespaces, and those of subsystems
+// that programs do not need and in which defects were frequent.
 func denied() []uintptr {
 	return append([]uintptr{
 		unix.SYS_ACCT, unix.SYS_ADD_KEY, unix.SYS_ADJTIMEX, unix.SYS_BPF, unix.SYS_CHROOT, unix.SYS_CLOCK_ADJTIME,
@@ -49,8 +49,8 @@ func denied() []uintptr {
 	}, deniedHere()...)
 }
 
-// filter returns the seccomp filter of commands. It denies system calls with an error, so that programs can go on without
-// them.
+// filter returns the seccomp filter of commands. It denies system calls with an error, so that programs can go on
+// without them.
 func filter() ([]byte, error) {
 	if architecture == 0 {
 		return nil, fmt.Errorf("there is no seccomp filter for the architecture %s", runtime.GOARCH)

@@ -3,8 +3,8 @@
 //	socket := enginetest.Start(t)
 //	// containers of the image enginetest.Image can be made at socket
 //
-// It starts dockerd, which needs root. A test without it is skipped, with the reason. SIGNALBOX_TEST_ENGINE is the socket
-// of another engine to use, without containers in it, for example of `podman system service`.
+// It starts dockerd, which needs root. A test without it is skipped, with the reason. SIGNALBOX_TEST_ENGINE is the
+// socket of another engine to use, without containers in it, for example of `podman system service`.
 package enginetest
 
 import (
@@ -128,7 +128,7 @@ func image(t testing.TB, shell string) io.Reader {
 	require.NoError(t, w.WriteHeader(&tar.Header{Name: "bin/busybox", Mode: program, Size: int64(len(binary))}))
 	_, err = w.Write(binary)
 	require.NoError(t, err)
-	for _, name := range []string{"sh", "cat", "echo", "sleep", "id", "ls", "dd", "grep", "touch", "env", "wget", "head", "tail"} {
+	for _, name := range []string{"sh", "cat", "echo", "sleep", "id", "ls", "dd", "grep", "touch", "head"} {
 		require.NoError(t, w.WriteHeader(&tar.Header{Name: "bin/" + name, Typeflag: tar.TypeSymlink, Linkname: "busybox"}))
 	}
 	require.NoError(t, w.Close())
