@@ -37,7 +37,7 @@ func TestConformancePage(t *testing.T) {
 	page, err := os.ReadFile("../docs/conformance.md")
 	require.NoError(t, err)
 	var tests strings.Builder
-	for _, pattern := range []string{"*", "*/*", "*/*/*", "../internal/engine/*/*", "../internal/engine/httpcall/*/*"} {
+	for _, pattern := range []string{"*", "*/*", "*/*/*", "../internal/engine/*/*", "../internal/engine/httpcall/*/*", "../internal/sandbox/*/*"} {
 		files, err := filepath.Glob(pattern + "_test.go")
 		require.NoError(t, err)
 		for _, file := range files {

@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -22,6 +23,8 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl/jq"
 	"github.com/signalbox-dev/signalbox/examples/services"
 	"github.com/signalbox-dev/signalbox/internal/sandbox/javascript"
+	"github.com/signalbox-dev/signalbox/internal/sandbox/output"
+	"github.com/signalbox-dev/signalbox/internal/sandbox/process"
 )
 
 // TestRuns interprets every example against the simulated services, with the inputs in its comments, and compares the
@@ -70,6 +73,11 @@ func TestRuns(t *testing.T) {
 			input:   `{"customer": "c-7", "lines": [{"sku": "lamp", "count": 2, "price": 29.9}, {"sku": "desk", "count": 1, "price": 249}]}`,
 			output:  `{"customer": "c-7", "total": 308.8, "text": "2 × lamp     59.80\n1 × desk    249.00"}`,
 		},
+		{
+			example: "statistics", input: `{"values": [4, 8, 15, 16, 23, 42], "digits": 2}`,
+			output: `{"count": 6, "mean": 18, "median": 15.5, "deviation": 13.49}`,
+		},
+		{example: "statistics", input: `{"values": [1]}`, problem: dsl.ErrorTypeValidation},
 		{example: "race", input: `{"slow": "north", "slowBy": 60000}`, output: `{"provider": "south", "rate": 10.94}`},
 		{example: "race", input: `{"slow": "south", "slowBy": 60000}`, output: `{"provider": "north", "rate": 10.91}`},
 		{example: "enrich", input: `{"customer": "c-7"}`,
@@ -155,6 +163,9 @@ func TestRuns(t *testing.T) {
 		ran[tt.example] = true
 		t.Run(tt.example+" "+tt.input, func(t *testing.T) {
 			t.Parallel()
+			if _, err := exec.LookPath("bwrap"); err != nil && tt.example == "statistics" {
+				t.Skip("bubblewrap is not installed; on Debian: apt-get install bubblewrap")
+			}
 			service := services.New()
 			server := httptest.NewServer(service)
 			t.Cleanup(server.Close)
@@ -312,24 +323,56 @@ func (w *world) wait(t *testing.T, machine *interp.Machine) {
 	machine.Fire(first, w.now)
 }
 
-// program executes a script in JavaScript.
+// program executes a script.
 func (w *world) program(ctx context.Context, p *interp.Program) interp.Result {
 	failed := func(err error) interp.Result {
 		return interp.Result{Error: &dsl.Error{Type: dsl.ErrorTypeRuntime, Status: 500, Title: err.Error()}}
+	}
+	if p.Language == dsl.Python {
+		return w.python(ctx, p)
 	}
 	engine, err := javascript.New(ctx, javascript.Options{Memory: 16 << 20})
 	if err != nil {
 		return failed(err)
 	}
 	defer func() { _ = engine.Close(ctx) }()
-	r, err := engine.Run(ctx, javascript.Program{
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	printed := output.New(1<<16, cancel)
+	code, err := engine.Run(ctx, javascript.Program{
 		Code: p.Code, Arguments: p.Arguments, Environment: p.Environment, Stdin: p.Stdin,
-		Limits: javascript.Limits{Time: time.Minute, Output: 1 << 16},
+		Output: printed, Time: time.Minute,
 	})
 	if err != nil {
 		return failed(err)
 	}
-	return interp.Result{Value: interp.ProgramResult(r)}
+	stdout, stderr := printed.Text()
+	return interp.Result{Value: interp.ProgramResult{Code: code, Stdout: stdout, Stderr: stderr}}
+}
+
+// python executes a script in Python.
+func (w *world) python(ctx context.Context, p *interp.Program) interp.Result {
+	failed := func(err error) interp.Result {
+		return interp.Result{Error: &dsl.Error{Type: dsl.ErrorTypeRuntime, Status: 500, Title: err.Error()}}
+	}
+	host, err := process.New(ctx, process.Options{
+		Isolation: process.Bubblewrap, Memory: 256 << 20, Processes: 16, Processors: 1, Disk: 1 << 20,
+	})
+	if err != nil {
+		return failed(err)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	printed := output.New(1<<16, cancel)
+	code, err := host.Run(ctx, process.Program{
+		Command: append([]string{"python3", "-c", p.Code}, p.Arguments...), Environment: p.Environment, Stdin: p.Stdin,
+		Output: printed,
+	})
+	if err != nil {
+		return failed(err)
+	}
+	stdout, stderr := printed.Text()
+	return interp.Result{Value: interp.ProgramResult{Code: code, Stdout: stdout, Stderr: stderr}}
 }
 
 // exchange makes a minimal HTTP call: JSON in, JSON out; a status other than 2xx is a communication error.

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What tests need beside Go and Node.js: Postgres, Redis, Prometheus, Alertmanager, and Chromium with a font.
+# What tests need beside Go and Node.js: Postgres, Redis, Prometheus, Alertmanager, bubblewrap, and Chromium with a font.
 #
 #   services.sh install          installs what is missing from Debian's packages (needs root), or says what to install
 #   services.sh with COMMAND…    starts Postgres and Redis on free loopback ports with their data in a temporary folder, runs COMMAND
@@ -21,6 +21,7 @@ missing() {
 	command -v redis-server >/dev/null || echo redis-server
 	command -v promtool >/dev/null || echo prometheus
 	command -v amtool >/dev/null || echo prometheus-alertmanager
+	command -v bwrap >/dev/null || echo bubblewrap
 	command -v "${CHROMIUM:-chromium}" >/dev/null || printf '%s\n' chromium fonts-dejavu-core
 }
 

@@ -77,7 +77,8 @@ func Command(version, program string, env config.Environment) *cobra.Command {
 		Use:   "dev",
 		Short: "Run everything in one process: Temporal, store, API, worker and runner",
 		Long: `Run the whole platform in one process, with Temporal embedded and all data in SQLite. It listens on loopback only, and
-workflows may call this machine and run scripts in JavaScript; "signalbox project set --runners" permits other programs. Without --data-dir all data is lost when it stops; with it, runs continue after a
+workflows may call this machine and run scripts in JavaScript; "signalbox project set --runners" permits other programs, which
+need bubblewrap on this machine, or SIGNALBOX_RUNNER_CONTAINERS_SOCKET. Without --data-dir all data is lost when it stops; with it, runs continue after a
 restart. With --watch, workflow files are validated and published as they change, as "workflow run --bump" publishes them: a file whose
 version is published with other content gets the next version, written into the file. Settings of "signalbox server" that are not flags here are read from their SIGNALBOX_ variables; those that this
 command sets itself (access, configuration file, listener, roles, projects, Redis, store, Temporal) are refused. The lean

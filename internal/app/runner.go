@@ -12,9 +12,12 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/engine"
 	"github.com/signalbox-dev/signalbox/internal/engine/program"
 	"github.com/signalbox-dev/signalbox/internal/health"
+	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/rpc"
 	"github.com/signalbox-dev/signalbox/internal/rpc/handler"
+	"github.com/signalbox-dev/signalbox/internal/sandbox/container"
+	sandbox "github.com/signalbox-dev/signalbox/internal/sandbox/process"
 	"github.com/signalbox-dev/signalbox/internal/telemetry"
 )
 
@@ -28,9 +31,10 @@ type runner struct {
 // newRunner returns the runner of a process. list lists the projects to serve; nil where the configuration names them.
 func newRunner(ctx context.Context, p *process, manager *conn.Manager, list engine.Projects) (*runner, error) {
 	cfg := p.cfg.Runner
-	executor, err := program.New(ctx, program.Options{
+	commands, unisolated := newCommands(ctx, p)
+	executor, err := program.New(logger.WithContext(ctx, p.log), program.Options{
 		Programs: cfg.Programs, ScriptTime: cfg.ScriptTime, Memory: int64(cfg.Memory), Output: int(cfg.Output),
-		Metrics: p.telemetry.Programs,
+		Commands: commands, Unisolated: unisolated, Containers: newContainers(cfg), Metrics: p.telemetry.Programs,
 	})
 	if err != nil {
 		return nil, err
@@ -43,6 +47,49 @@ func newRunner(ctx context.Context, p *process, manager *conn.Manager, list engi
 		}),
 		programs: executor.Stop,
 	}, nil
+}
+
+// newContainers returns the isolation by containers; nil where no engine is configured.
+func newContainers(cfg config.Runner) *program.Containers {
+	c := cfg.Containers
+	if c.Socket == "" {
+		return nil
+	}
+	made := &program.Containers{Engine: container.New(container.Options{
+		Socket: c.Socket, Images: c.Images, MaxImage: int64(c.MaxImage), Network: c.Network, Volumes: c.Volumes,
+		Ports: c.Ports, User: c.User, Memory: int64(cfg.ProgramMemory), Processes: cfg.Processes,
+		Processors: cfg.Processors, Disk: int64(cfg.Disk),
+	})}
+	if cfg.Isolation == config.IsolationAuto || cfg.Isolation == config.IsolationContainer {
+		made.Shell, made.Python = c.ShellImage, c.PythonImage
+	}
+	return made
+}
+
+// newCommands returns the isolation of shell commands and of scripts in Python, or the reason why there is none.
+func newCommands(ctx context.Context, p *process) (*sandbox.Sandbox, string) {
+	cfg := p.cfg.Runner
+	o := sandbox.Options{
+		Isolation: sandbox.Bubblewrap, Memory: int64(cfg.ProgramMemory), Processes: cfg.Processes,
+		Processors: cfg.Processors, Disk: int64(cfg.Disk), Network: cfg.Network == config.NetworkHost,
+	}
+	switch cfg.Isolation {
+	case config.IsolationContainer:
+		return nil, "runner.isolation is container, and runner.containers names no image for it"
+	case config.IsolationNone:
+		o.Isolation = sandbox.None
+		p.log.WarnContext(ctx, "Shell commands and scripts in Python are executed WITHOUT isolation, as the user of this "+
+			"process, with access to its files and its network, since runner.isolation is none")
+	}
+	commands, err := sandbox.New(ctx, o)
+	if err != nil {
+		p.log.InfoContext(ctx, "Shell commands and scripts in Python are refused", "reason", err)
+		return nil, err.Error()
+	}
+	if bounded, reason := commands.Groups(); !bounded {
+		p.log.WarnContext(ctx, "Memory and processor time are bounded for each process of a program alone", "reason", reason)
+	}
+	return commands, ""
 }
 
 // permittedPrograms returns the kinds of programs that a project may execute: those of the configuration, and its own.

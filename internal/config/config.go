@@ -217,17 +217,6 @@ type Worker struct {
 	StopTimeout                  time.Duration `yaml:"stop_timeout" default:"10s" doc:"How long a stopping worker lets running calls finish before it abandons them."`
 }
 
-// Runner bounds the programs of workflows.
-type Runner struct {
-	Kinds       []string      `yaml:"kinds" default:"" doc:"Kinds of programs that every project may execute: script, shell, container. Projects may permit further ones for themselves (signalbox project set --runners). The worker role applies it."`
-	Timeout     time.Duration `yaml:"timeout" default:"10m" doc:"Longest program of a task without its own timeout. The worker role applies it."`
-	Programs    int           `yaml:"max_concurrent_programs" default:"8" doc:"Programs that one process with the runner role executes at once. Others wait."`
-	ScriptTime  time.Duration `yaml:"max_script_time" default:"30s" doc:"Longest script in JavaScript, which occupies a processor of the runner all the time."`
-	Memory      Size          `yaml:"max_script_memory" default:"64MiB" doc:"Memory of one script in JavaScript. 1MiB to 1GiB."`
-	Output      Size          `yaml:"max_output_bytes" default:"256KiB" doc:"Largest standard output, and largest standard error, of a program. A program that prints more is ended. At most 512KiB: the output passes through Temporal in one message."`
-	StopTimeout time.Duration `yaml:"stop_timeout" default:"10s" doc:"How long a stopping runner lets programs run before it ends them."`
-}
-
 // Calls restricts outbound requests.
 type Calls struct {
 	AllowPrivate     []string      `yaml:"allow_private" default:"" doc:"Private, loopback or link-local networks that workflows may call, as CIDR (for example 10.20.0.0/16). Empty: public addresses only."`

@@ -5,10 +5,8 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/internal/config/schema"
 )
 
@@ -327,43 +325,6 @@ func (w Worker) Validate() Violations {
 		ps.add("cache", "%v is too little for the runs that are in progress; write at least %v", w.Cache, minCache)
 	}
 	atLeast(&ps, "stop_timeout", w.StopTimeout, 0)
-	return Violations(ps)
-}
-
-const (
-	// minScriptMemory and maxScriptMemory bound the memory of a script. A fresh sandbox needs half a megabyte.
-	minScriptMemory, maxScriptMemory = 1 << 20, 1 << 30
-	// maxProgramOutput bounds each output stream of a program: both pass through Temporal in one message of 2 MiB at most,
-	// in which JSON may double their size.
-	maxProgramOutput = 512 << 10
-)
-
-// Validate checks the kinds and bounds.
-func (r Runner) Validate() Violations {
-	var ps found
-	var kinds []string
-	for _, k := range dsl.ProgramKinds() {
-		kinds = append(kinds, string(k))
-	}
-	for i, kind := range r.Kinds {
-		switch {
-		case !slices.Contains(kinds, kind):
-			ps.add("kinds", "%q is not a kind of program%s; the kinds are %s", kind, schema.DidYouMean(kind, kinds),
-				strings.Join(kinds, ", "))
-		case slices.Contains(r.Kinds[:i], kind):
-			ps.add("kinds", "%q is named twice", kind)
-		}
-	}
-	atLeast(&ps, "timeout", r.Timeout, time.Second)
-	atLeastNumber(&ps, "max_concurrent_programs", r.Programs, 1)
-	atLeast(&ps, "max_script_time", r.ScriptTime, time.Millisecond)
-	if r.Memory < minScriptMemory || r.Memory > maxScriptMemory {
-		ps.add("max_script_memory", "%v is not between %v and %v", r.Memory, Size(minScriptMemory), Size(maxScriptMemory))
-	}
-	if r.Output < 1 || r.Output > maxProgramOutput {
-		ps.add("max_output_bytes", "%v is not between 1B and %v", r.Output, Size(maxProgramOutput))
-	}
-	atLeast(&ps, "stop_timeout", r.StopTimeout, 0)
 	return Violations(ps)
 }
 

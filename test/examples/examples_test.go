@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -92,6 +93,10 @@ func cases() []example {
 			output: `{"customer": "c-7", "total": 59.8, "text": "2 × lamp     59.80"}`,
 		},
 		{
+			file: "statistics", input: `{"values": [4, 8, 15, 16, 23, 42], "digits": 2}`,
+			output: `{"count": 6, "mean": 18, "median": 15.5, "deviation": 13.49}`,
+		},
+		{
 			file: "race", input: `{"slow": "north", "slowBy": 60000}`, output: `{"provider": "south", "rate": 10.94}`,
 		},
 		{
@@ -160,6 +165,9 @@ func TestExamples(t *testing.T) {
 			service := services.New()
 			server := httptest.NewServer(service)
 			t.Cleanup(server.Close)
+			if _, err := exec.LookPath("bwrap"); err != nil && e.file == "statistics" {
+				t.Skip("bubblewrap is not installed; on Debian: apt-get install bubblewrap")
+			}
 			s := dev.Get(t)
 			id := s.Start(t, e.file, withBase(t, e, server.URL)).GetId()
 			if len(e.events) > 0 {
@@ -225,7 +233,7 @@ func TestEveryExampleFileHasACase(t *testing.T) {
 // withBase sets the address of the simulated services in the input of an example that calls them.
 func withBase(t *testing.T, e example, base string) string {
 	t.Helper()
-	if slices.Contains([]string{"hello", "scoring", "approval", "votes", "invoice"}, e.file) {
+	if slices.Contains([]string{"hello", "scoring", "approval", "votes", "invoice", "statistics"}, e.file) {
 		return e.input // these make no calls
 	}
 	var input map[string]any

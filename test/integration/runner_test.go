@@ -11,11 +11,11 @@ import (
 )
 
 // runnerOf starts a process with the role of runners alone. Its database does not exist, and is not needed.
-func runnerOf(t *testing.T, temporal string) *platform.Server {
+func runnerOf(t *testing.T, temporal string, settings ...string) *platform.Server {
 	t.Helper()
 	return platform.StartServer(t, platform.ServerOptions{
 		Temporal: temporal, Store: platform.Store{Driver: "sqlite", DSN: "/nowhere/signalbox.db"}, Redis: platform.NoRedis,
-		Roles: []string{platform.Runner}, Env: []string{"SIGNALBOX_PROJECTS=" + platform.DefaultProject, "SIGNALBOX_TEST_HIDDEN=hidden"},
+		Roles: []string{platform.Runner}, Env: append(settings, "SIGNALBOX_PROJECTS="+platform.DefaultProject, "SIGNALBOX_TEST_HIDDEN=hidden"),
 	})
 }
 

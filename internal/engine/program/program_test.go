@@ -37,6 +37,9 @@ func newExecutor(t *testing.T, o program.Options) (*program.Executor, *outcomes)
 	t.Helper()
 	measured := &outcomes{seen: make(chan string, 1)}
 	o.Memory, o.Output, o.Metrics = 16<<20, 1<<10, measured
+	if o.Commands == nil {
+		o.Unisolated = "none here"
+	}
 	e, err := program.New(t.Context(), o)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, e.Stop(context.WithoutCancel(t.Context()))) })
@@ -89,15 +92,15 @@ func TestProgramsThatAreEnded(t *testing.T) {
 		},
 		"python": {
 			flow.ProgramRequest{Kind: "script", Language: "python", Code: "1"},
-			dsl.ErrorTypeConfiguration, "does not execute a python script", 400, "script refused",
+			dsl.ErrorTypeConfiguration, "does not execute the python script: it has no isolation for it: none here", 400, "script refused",
 		},
 		"shell": {
 			flow.ProgramRequest{Kind: "shell", Code: "ls"},
-			dsl.ErrorTypeConfiguration, "does not execute a shell", 400, "shell refused",
+			dsl.ErrorTypeConfiguration, "does not execute the shell command", 400, "shell refused",
 		},
 		"container": {
 			flow.ProgramRequest{Kind: "container"},
-			dsl.ErrorTypeConfiguration, "does not execute a container", 400, "container refused",
+			dsl.ErrorTypeConfiguration, "does not execute the container", 400, "container refused",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,0 +1,64 @@
+//go:build !linux || !(amd64 || arm64)
+
+// Package process executes commands on this host. Hosts other than Linux on amd64 and arm64 have no isolation for them.
+package process
+
+import (
+	"context"
+	"errors"
+
+	"github.com/signalbox-dev/signalbox/internal/sandbox/output"
+)
+
+// Options configure a sandbox.
+type Options struct {
+	Isolation             string
+	Memory                int64
+	Processes, Processors int
+	Disk                  int64
+	Network               bool
+}
+
+// Isolations of commands.
+const (
+	Bubblewrap = "bubblewrap"
+	None       = "none"
+)
+
+// Program is a command to execute.
+type Program struct {
+	Command     []string
+	Environment map[string]string
+	Stdin       string
+	Output      *output.Streams
+}
+
+// Path has the folders in which programs are found.
+const Path = ""
+
+// Errors of programs.
+var (
+	ErrMemory   = errors.New("the program was ended, because it exceeded its memory")
+	ErrZero     = errors.New("an argument, a variable or the code has a zero byte")
+	ErrTooLarge = errors.New("an argument, a variable or the code is too large")
+)
+
+var errSystem = errors.New("only Linux on amd64 and arm64 can isolate commands")
+
+// Sandbox executes no commands.
+type Sandbox struct{}
+
+// New returns an error.
+func New(context.Context, Options) (*Sandbox, error) { return nil, errSystem }
+
+// Groups reports that there are none.
+func (*Sandbox) Groups() (bool, string) { return false, errSystem.Error() }
+
+// Has reports that there is no program.
+func (*Sandbox) Has(string) bool { return false }
+
+// Try returns an error.
+func (*Sandbox) Try(context.Context, ...string) error { return errSystem }
+
+// Run returns an error.
+func (*Sandbox) Run(context.Context, Program) (int, error) { return 0, errSystem }
