@@ -22,6 +22,7 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl/jq"
 	"github.com/signalbox-dev/signalbox/examples/services"
 	"github.com/signalbox-dev/signalbox/internal/sandbox/javascript"
+	"github.com/signalbox-dev/signalbox/internal/sandbox/output"
 )
 
 // TestRuns interprets every example against the simulated services, with the inputs in its comments, and compares the
@@ -322,14 +323,18 @@ func (w *world) program(ctx context.Context, p *interp.Program) interp.Result {
 		return failed(err)
 	}
 	defer func() { _ = engine.Close(ctx) }()
-	r, err := engine.Run(ctx, javascript.Program{
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	printed := output.New(1<<16, cancel)
+	code, err := engine.Run(ctx, javascript.Program{
 		Code: p.Code, Arguments: p.Arguments, Environment: p.Environment, Stdin: p.Stdin,
-		Limits: javascript.Limits{Time: time.Minute, Output: 1 << 16},
+		Output: printed, Time: time.Minute,
 	})
 	if err != nil {
 		return failed(err)
 	}
-	return interp.Result{Value: interp.ProgramResult(r)}
+	stdout, stderr := printed.Text()
+	return interp.Result{Value: interp.ProgramResult{Code: code, Stdout: stdout, Stderr: stderr}}
 }
 
 // exchange makes a minimal HTTP call: JSON in, JSON out; a status other than 2xx is a communication error.

@@ -12,6 +12,7 @@ import (
 	"github.com/signalbox-dev/signalbox/dsl/interp"
 	"github.com/signalbox-dev/signalbox/dsl/jq"
 	"github.com/signalbox-dev/signalbox/internal/sandbox/javascript"
+	"github.com/signalbox-dev/signalbox/internal/sandbox/output"
 )
 
 // The limits of a script: less time than a runner gives it without configuration, because it may be one of many cases,
@@ -106,11 +107,15 @@ func (s *scripts) run(ctx context.Context, p *interp.Program) (interp.ProgramRes
 		}
 		globals[name] = encoded
 	}
-	result, err := s.engine.Run(ctx, javascript.Program{
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	printed := output.New(scriptOutput, cancel)
+	code, err := s.engine.Run(ctx, javascript.Program{
 		Code: p.Code, Arguments: p.Arguments, Globals: globals, Environment: p.Environment, Stdin: p.Stdin,
-		Limits: javascript.Limits{Time: scriptTime, Output: scriptOutput},
+		Output: printed, Time: scriptTime,
 	})
-	return interp.ProgramResult(result), err
+	stdout, stderr := printed.Text()
+	return interp.ProgramResult{Code: code, Stdout: stdout, Stderr: stderr}, err
 }
 
 // close releases the sandbox, if there is one.

@@ -26,15 +26,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"sync"
 	"time"
 
-	"github.com/signalbox-dev/signalbox/dsl"
 	"github.com/signalbox-dev/signalbox/internal/engine/flow"
 	"github.com/signalbox-dev/signalbox/internal/engine/heartbeat"
 	"github.com/signalbox-dev/signalbox/internal/logger"
 	"github.com/signalbox-dev/signalbox/internal/sandbox/javascript"
+	"github.com/signalbox-dev/signalbox/internal/sandbox/output"
 )
 
 // Metrics measures programs.
@@ -72,7 +71,7 @@ type Options struct {
 // Executor executes programs. It is safe for concurrent use.
 type Executor struct {
 	opts    Options
-	scripts *javascript.Engine
+	scripts *scripts
 	slots   chan struct{}
 
 	life     context.Context //nolint:containedctx // the lifetime of the programs that no activity awaits
@@ -82,11 +81,11 @@ type Executor struct {
 
 // New returns an executor.
 func New(ctx context.Context, o Options) (*Executor, error) {
-	scripts, err := javascript.New(ctx, javascript.Options{Memory: o.Memory})
+	engine, err := javascript.New(ctx, javascript.Options{Memory: o.Memory})
 	if err != nil {
 		return nil, err
 	}
-	e := &Executor{opts: o, scripts: scripts, slots: make(chan struct{}, o.Programs)}
+	e := &Executor{opts: o, scripts: &scripts{engine, o.ScriptTime}, slots: make(chan struct{}, o.Programs)}
 	e.life, e.end = context.WithCancel(context.WithoutCancel(ctx))
 	return e, nil
 }
@@ -95,26 +94,31 @@ func New(ctx context.Context, o Options) (*Executor, error) {
 func (e *Executor) Stop(ctx context.Context) error {
 	e.end()
 	e.detached.Wait()
-	return e.scripts.Close(ctx)
+	return e.scripts.engine.Close(ctx)
 }
 
 // Execute is the activity. The package documentation describes its errors.
 func (e *Executor) Execute(ctx context.Context, r flow.ProgramRequest) (flow.ProgramResult, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	printed := output.New(e.opts.Output, cancel)
 	defer heartbeat.Keep(ctx)()
 	if err := e.acquire(ctx); err != nil {
 		return flow.ProgramResult{}, err
 	}
 	if !r.Detached {
 		defer e.release()
-		return e.execute(ctx, r)
+		return e.execute(ctx, r, printed)
 	}
-	if err := unsupported(r); err != nil {
+	if _, err := e.sandboxOf(r); err != nil {
 		e.release()
 		return flow.ProgramResult{}, err
 	}
 	e.detached.Go(func() {
 		defer e.release()
-		if _, err := e.execute(logger.WithContext(e.life, logger.FromContext(ctx)), r); err != nil {
+		life, cancel := context.WithCancelCause(logger.WithContext(e.life, logger.FromContext(ctx)))
+		defer cancel(nil)
+		if _, err := e.execute(life, r, output.New(e.opts.Output, cancel)); err != nil {
 			logger.FromContext(ctx).WarnContext(e.life, "A program that its run does not await was ended", "error", err)
 		}
 	})
@@ -134,8 +138,9 @@ func (e *Executor) acquire(ctx context.Context) error {
 
 func (e *Executor) release() { <-e.slots }
 
-// execute executes a program and measures it.
-func (e *Executor) execute(ctx context.Context, r flow.ProgramRequest) (result flow.ProgramResult, err error) {
+// execute executes a program, which prints to printed, and measures it.
+func (e *Executor) execute(ctx context.Context, r flow.ProgramRequest, printed *output.Streams) (flow.ProgramResult,
+	error) {
 	began := time.Now()
 	outcome := Refused
 	defer func() {
@@ -143,68 +148,25 @@ func (e *Executor) execute(ctx context.Context, r flow.ProgramRequest) (result f
 			e.opts.Metrics.Ended(context.WithoutCancel(ctx), r.Kind, outcome, time.Since(began))
 		}
 	}()
-	if err := unsupported(r); err != nil {
+	box, err := e.sandboxOf(r)
+	if err != nil {
 		return flow.ProgramResult{}, err
 	}
-	result, err = e.script(ctx, r)
-	switch {
-	case err == nil && result.Code == 0:
+	bounded, cancel := context.WithTimeoutCause(ctx, r.Timeout, &tooSlow{r.Timeout})
+	defer cancel()
+	code, err := box.run(bounded, r, printed)
+	switch canceled := ctx.Err() != nil && !errors.Is(context.Cause(ctx), output.ErrFull); {
+	case err == nil && code == 0:
 		outcome = Completed
 	case err == nil:
 		outcome = Failed
-	case errors.Is(ctx.Err(), context.Canceled), e.life.Err() != nil:
+	case canceled || e.life.Err() != nil:
 		outcome = Interrupted
 		return flow.ProgramResult{}, flow.Interrupted(fmt.Sprintf("the program was ended: %v", err))
 	default:
 		outcome = Stopped
+		return flow.ProgramResult{}, ended(r, err, e.opts.Output)
 	}
-	return result, err
-}
-
-// script executes a script of JavaScript.
-func (e *Executor) script(ctx context.Context, r flow.ProgramRequest) (flow.ProgramResult, error) {
-	limit := min(r.Timeout, e.opts.ScriptTime)
-	result, err := e.scripts.Run(ctx, javascript.Program{
-		Code: r.Code, Arguments: r.Arguments, Globals: r.Named, Environment: r.Environment, Stdin: r.Stdin,
-		Limits: javascript.Limits{Time: limit, Output: e.opts.Output},
-	})
-	switch {
-	case err == nil:
-		return flow.ProgramResult{Code: result.Code, Stdout: result.Stdout, Stderr: result.Stderr}, nil
-	case errors.Is(err, javascript.ErrTime):
-		return flow.ProgramResult{}, ended(err, dsl.Error{
-			Type: dsl.ErrorTypeTimeout, Status: http.StatusRequestTimeout, Title: "Program too slow",
-			Detail: fmt.Sprintf("the script did not end within %s", limit),
-		})
-	case errors.Is(err, javascript.ErrOutput):
-		return flow.ProgramResult{}, ended(err, dsl.Error{
-			Type: dsl.ErrorTypeRuntime, Status: http.StatusInternalServerError, Title: "Output too large",
-			Detail: fmt.Sprintf("the script printed more than %d bytes", e.opts.Output),
-		})
-	}
-	return flow.ProgramResult{}, ended(err, dsl.Error{
-		Type: dsl.ErrorTypeRuntime, Status: http.StatusInternalServerError, Title: "Program ended",
-		Detail: "the sandbox ended the script: " + err.Error(),
-	})
-}
-
-// unsupported returns the error of a program that this runner does not execute; nil for another.
-func unsupported(r flow.ProgramRequest) error {
-	if r.Kind == string(dsl.ProgramScript) && r.Language == string(dsl.JavaScript) {
-		return nil
-	}
-	what := r.Kind
-	if r.Language != "" {
-		what = r.Language + " " + what
-	}
-	return ended(nil, dsl.Error{
-		Type: dsl.ErrorTypeConfiguration, Status: http.StatusBadRequest, Title: "Program not supported",
-		Detail: fmt.Sprintf("the runner does not execute a %s: it has no isolation for it, and executes JavaScript alone",
-			what),
-	})
-}
-
-// ended returns the error of a program that did not end by itself.
-func ended(cause error, runError dsl.Error) error {
-	return flow.CallError(flow.CategoryAnswered, runError, cause)
+	stdout, stderr := printed.Text()
+	return flow.ProgramResult{Code: code, Stdout: stdout, Stderr: stderr}, nil
 }

@@ -3,17 +3,20 @@ package javascript
 import (
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 
 	"github.com/tetratelabs/wazero/api"
+
+	"github.com/signalbox-dev/signalbox/internal/sandbox/output"
 )
 
 // writeFunction is the name of the host's one function, write(stream, text). The bootstrap removes it from the global
 // object. A stream of 0 ends the program with the exit code that text is.
 const writeFunction = "write"
 
-// Streams of a program.
+// Numbers of the streams in calls of writeFunction.
 const (
 	stdout = 1
 	stderr = 2
@@ -21,9 +24,9 @@ const (
 
 // execution is one program that runs.
 type execution struct {
-	output output
-	code   int
-	exited bool // by process.exit
+	printed *output.Streams
+	code    int
+	exited  bool // by process.exit
 	// rejections counts the rejected promises that nothing handles, and rejection describes the last one.
 	rejections int
 	rejection  string
@@ -36,24 +39,6 @@ func executionOf(ctx context.Context) *execution {
 	x, _ := ctx.Value(executionKey{}).(*execution)
 	return x
 }
-
-// output is what a program has printed.
-type output struct {
-	limit    int
-	exceeded func()
-	streams  [3][]byte
-}
-
-func (o *output) write(stream int, text string) {
-	room := o.limit - len(o.streams[stream])
-	if len(text) > room {
-		o.exceeded()
-		text = text[:room]
-	}
-	o.streams[stream] = append(o.streams[stream], text...)
-}
-
-func (o *output) text(stream int) string { return string(o.streams[stream]) }
 
 // hostCall is called for the functions of the host, of which there is one.
 func hostCall(ctx context.Context, module api.Module, _, _, _, argc, argv uint32) uint32 {
@@ -70,8 +55,10 @@ func hostCall(ctx context.Context, module api.Module, _, _, _, argc, argv uint32
 	}
 	written := m.string(text)
 	switch number {
-	case stdout, stderr:
-		x.output.write(number, written)
+	case stdout:
+		_, _ = io.WriteString(x.printed.Stdout(), written) // which never fails
+	case stderr:
+		_, _ = io.WriteString(x.printed.Stderr(), written)
 	default:
 		x.code, _ = strconv.Atoi(written)
 		x.code &= 0xff // as a process

@@ -2,15 +2,15 @@
 // are linked into the program, so nothing needs to be installed.
 //
 //	engine, err := javascript.New(ctx, javascript.Options{})
-//	result, err := engine.Run(ctx, program)
+//	code, err := engine.Run(ctx, program)
 //	engine.Close(ctx)
 //
 // A program has its arguments, its environment, its standard input and two output streams. It has no file system, no
 // network, no processes and no access to the environment or the memory of this process: the sandbox imports no function
 // that would give them. Each program has an instance of its own, which is discarded at its end.
 //
-// Processor time, memory and output of a program are bounded; see [Limits]. A program over its time or output ends with
-// an error of Run. One that is out of memory gets an exception, as JavaScript has it.
+// Time, memory and output of a program are bounded. A program over its time or output ends with an error of Run. One
+// that is out of memory gets an exception, as JavaScript has it.
 package javascript
 
 import (
@@ -19,10 +19,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
+
+	"github.com/signalbox-dev/signalbox/internal/sandbox/output"
 )
 
 // quickjs is the file quickjs.wasm of the npm package quickjs-wasi. scripts/quickjs.sh fetches it.
@@ -56,14 +59,6 @@ const (
 	promiseRejected = 2
 )
 
-// Limits bound one program.
-type Limits struct {
-	// Time bounds the time by the clock, which is processor time as long as processors are free.
-	Time time.Duration
-	// Output bounds each of the two streams, in bytes.
-	Output int
-}
-
 // Program is a program to execute.
 type Program struct {
 	Code string
@@ -74,21 +69,14 @@ type Program struct {
 	// Environment is process.env.
 	Environment map[string]string
 	Stdin       string
-	Limits      Limits
+	// Output is what the program prints. The context of Run ends where it is full.
+	Output *output.Streams
+	// Time bounds the time by the clock, which is processor time as long as processors are free.
+	Time time.Duration
 }
 
-// Result is the result of a program that ended by itself. Code is 0, 1 after an exception that it did not catch, or the
-// argument of process.exit.
-type Result struct {
-	Code           int
-	Stdout, Stderr string
-}
-
-// Errors of programs that were ended.
-var (
-	ErrTime   = errors.New("the program was ended at its time limit")
-	ErrOutput = errors.New("the program was ended, because it printed more than its limit")
-)
+// ErrTime is the error of a program that was ended at its time limit.
+var ErrTime = errors.New("the program was ended at its time limit")
 
 // Options configure an engine.
 type Options struct {
@@ -139,24 +127,22 @@ func (e *Engine) prepare(ctx context.Context) (err error) {
 // Close ends the programs that run, and releases the sandbox.
 func (e *Engine) Close(ctx context.Context) error { return e.runtime.Close(ctx) }
 
-// Run executes a program. Its error is [ErrTime], [ErrOutput] or that of ctx, with the output so far in the result, or
-// a defect of the sandbox.
-func (e *Engine) Run(ctx context.Context, p Program) (Result, error) {
-	bounded, cancelTime := context.WithTimeoutCause(ctx, p.Limits.Time, ErrTime)
-	defer cancelTime()
-	bounded, cancel := context.WithCancelCause(bounded)
-	defer cancel(nil)
-	x := &execution{output: output{limit: p.Limits.Output, exceeded: func() { cancel(ErrOutput) }}}
+// Run executes a program and returns its exit code: 0, 1 after an exception that it did not catch, or the argument of
+// process.exit. The error of a program that did not end by itself is [ErrTime], the cause of ctx, or a defect of the
+// sandbox.
+func (e *Engine) Run(ctx context.Context, p Program) (int, error) {
+	bounded, cancel := context.WithTimeoutCause(ctx, p.Time, ErrTime)
+	defer cancel()
+	x := &execution{printed: p.Output}
 	bounded = context.WithValue(bounded, executionKey{}, x)
 	err := e.execute(bounded, x, p)
-	result := Result{Code: x.code, Stdout: x.output.text(stdout), Stderr: x.output.text(stderr)}
 	switch cause := context.Cause(bounded); {
 	case x.exited:
-		return result, nil
+		return x.code, nil
 	case cause != nil:
-		return result, cause
+		return 0, cause
 	}
-	return result, err
+	return x.code, err
 }
 
 // execute runs a program in a fresh instance.
@@ -215,7 +201,7 @@ func (x *execution) finish(vm *machine, result uint32) error {
 // fail ends a program with an exception that it did not catch. That of a program which ends itself is no error.
 func (x *execution) fail(thrown string) error {
 	if !x.exited {
-		x.output.write(stderr, thrown+"\n")
+		_, _ = io.WriteString(x.printed.Stderr(), thrown+"\n") // which never fails
 		x.code = 1
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/signalbox-dev/signalbox/internal/sandbox/javascript"
+	"github.com/signalbox-dev/signalbox/internal/sandbox/output"
 )
 
 const memory = 32 << 20
@@ -26,7 +27,23 @@ func newEngine(t *testing.T) *javascript.Engine {
 
 // program returns a program with generous limits.
 func program(code string) javascript.Program {
-	return javascript.Program{Code: code, Limits: javascript.Limits{Time: time.Minute, Output: 64 << 10}}
+	return javascript.Program{Code: code, Time: time.Minute}
+}
+
+// result is the exit code of a program and what it printed.
+type result struct {
+	Code           int
+	Stdout, Stderr string
+}
+
+// run executes a program.
+func run(ctx context.Context, e *javascript.Engine, p javascript.Program) (result, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	p.Output = output.New(64<<10, cancel)
+	code, err := e.Run(ctx, p)
+	stdout, stderr := p.Output.Text()
+	return result{code, stdout, stderr}, err
 }
 
 func TestPrograms(t *testing.T) {
@@ -82,7 +99,7 @@ func TestPrograms(t *testing.T) {
 			p.Arguments, p.Stdin = []string{"one", "two"}, "given"
 			p.Environment = map[string]string{"MODE": "fast"}
 			p.Globals = map[string]json.RawMessage{"order": []byte(`{"lines":[1,2]}`), "rate": []byte(`0.5`)}
-			r, err := e.Run(t.Context(), p)
+			r, err := run(t.Context(), e, p)
 			require.NoError(t, err)
 			require.Equal(t, c.stdout, r.Stdout, r.Stderr)
 			require.Contains(t, r.Stderr, c.stderr)
@@ -95,7 +112,7 @@ func TestPrograms(t *testing.T) {
 func TestGlobalObjectHasNoInputOutput(t *testing.T) {
 	t.Setenv("SIGNALBOX_TEST_SECRET", "hidden")
 	e := newEngine(t)
-	r, err := e.Run(t.Context(), program(`
+	r, err := run(t.Context(), e, program(`
 		const found = []
 		for (const name of ['std', 'os', 'write', 'fetch', 'WebAssembly', 'Deno', 'Bun', 'XMLHttpRequest', 'Worker',
 			'module', 'load'])
@@ -120,8 +137,8 @@ func TestProgramsEndAtTheirTime(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := program(code)
-			p.Limits.Time = 300 * time.Millisecond
-			_, err := e.Run(t.Context(), p)
+			p.Time = 300 * time.Millisecond
+			_, err := run(t.Context(), e, p)
 			require.ErrorIs(t, err, javascript.ErrTime)
 		})
 	}
@@ -134,8 +151,8 @@ func TestProgramsEndAtTheirOutput(t *testing.T) {
 		`for (;;) console.log("x")`, `for (;;) console.error("x")`, `console.log("x".repeat(1 << 20))`,
 		`for (;;) { try { console.log("x") } catch {} }`,
 	} {
-		r, err := e.Run(t.Context(), program(code))
-		require.ErrorIs(t, err, javascript.ErrOutput, code)
+		r, err := run(t.Context(), e, program(code))
+		require.ErrorIs(t, err, output.ErrFull, code)
 		require.Equal(t, 64<<10, max(len(r.Stdout), len(r.Stderr)), code)
 	}
 }
@@ -147,7 +164,7 @@ func TestCanceledProgramEnds(t *testing.T) {
 	why := errors.New("canceled by the test")
 	p := program(`console.log("started"); for (;;);`)
 	time.AfterFunc(50*time.Millisecond, func() { cancel(why) })
-	_, err := e.Run(ctx, p)
+	_, err := run(ctx, e, p)
 	require.ErrorIs(t, err, why)
 }
 
@@ -156,7 +173,7 @@ func TestMemoryIsReleased(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t)
 	for range 20 {
-		r, err := e.Run(t.Context(), program(`const b = new Uint8Array(20 << 20).fill(1); console.log(b.length)`))
+		r, err := run(t.Context(), e, program(`const b = new Uint8Array(20 << 20).fill(1); console.log(b.length)`))
 		require.NoError(t, err)
 		require.Equal(t, 0, r.Code, r.Stderr)
 	}
@@ -170,9 +187,9 @@ func TestMemoryIsReleased(t *testing.T) {
 func TestProgramsAreSeparate(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t)
-	_, err := e.Run(t.Context(), program(`globalThis.left = 1; Array.prototype.left = 1`))
+	_, err := run(t.Context(), e, program(`globalThis.left = 1; Array.prototype.left = 1`))
 	require.NoError(t, err)
-	r, err := e.Run(t.Context(), program(`console.log(typeof left, typeof [].left)`))
+	r, err := run(t.Context(), e, program(`console.log(typeof left, typeof [].left)`))
 	require.NoError(t, err)
 	require.Equal(t, "undefined undefined", strings.TrimSpace(r.Stdout))
 }
