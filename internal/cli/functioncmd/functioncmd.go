@@ -87,11 +87,11 @@ func listCommand(s *invocation.Invocation) *cobra.Command {
 	request := &signalboxv1.ListFunctionsRequest{}
 	var limit int
 	cmd := &cobra.Command{
-		Use:     "list",
-		Short:   "List the versions of functions by name, newest first",
+		Use:   "list",
+		Short: "List the versions of functions by name, newest first",
 		Example: `  signalbox function list --text price
   signalbox function list --latest`,
-		Args:    invocation.Args(0, 0, ""),
+		Args: invocation.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return invocation.Listing[*signalboxv1.Function]{
 				Thing: "function", None: "no functions match in project " + s.Project() + "; publish one: " +
