@@ -112,8 +112,10 @@ type Engine struct {
 	budget    *Budget
 	// runnerQueues are the answers of Runners, by project.
 	runnerQueues *ttlcache.Cache[string, diagnose.RunnerQueue]
-	log          *slog.Logger
-	now          func() time.Time
+	// logs are the answers of RunningLogs, by run.
+	logs *ttlcache.Cache[string, []run.AttemptLog]
+	log  *slog.Logger
+	now  func() time.Time
 }
 
 var _ run.Engine = (*Engine)(nil)
@@ -128,6 +130,7 @@ func New(opts Options) (*Engine, error) {
 		runnerQueues: ttlcache.New(ttlcache.WithCapacity[string, diagnose.RunnerQueue](maxRunnerQueues),
 			ttlcache.WithTTL[string, diagnose.RunnerQueue](runnersFor),
 			ttlcache.WithDisableTouchOnHit[string, diagnose.RunnerQueue]()),
+		logs: newLogs(),
 	}
 	e.limits.CallTimeout = cmp.Or(opts.CallTimeout, e.limits.CallTimeout)
 	e.limits.CallResult = cmp.Or(opts.CallResult, e.limits.CallResult)

@@ -3344,6 +3344,308 @@ func (x *GetStepValueResponse) GetNextOffset() int64 {
 	return 0
 }
 
+type ListLogsRequest struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Project string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
+	// The run's ID.
+	Id string `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
+	// Only logs of the step with this number; 0 for all steps.
+	Number int64 `protobuf:"varint,3,opt,name=number,proto3" json:"number,omitempty"`
+	// Maximum number of logs of attempts that have ended; default 10, at most 20.
+	PageSize  int32  `protobuf:"varint,4,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	PageToken string `protobuf:"bytes,5,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// Only logs of programs that run.
+	Running       bool `protobuf:"varint,6,opt,name=running,proto3" json:"running,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListLogsRequest) Reset() {
+	*x = ListLogsRequest{}
+	mi := &file_signalbox_v1_run_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListLogsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListLogsRequest) ProtoMessage() {}
+
+func (x *ListLogsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_run_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListLogsRequest.ProtoReflect.Descriptor instead.
+func (*ListLogsRequest) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *ListLogsRequest) GetProject() string {
+	if x != nil {
+		return x.Project
+	}
+	return ""
+}
+
+func (x *ListLogsRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *ListLogsRequest) GetNumber() int64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *ListLogsRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListLogsRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+func (x *ListLogsRequest) GetRunning() bool {
+	if x != nil {
+		return x.Running
+	}
+	return false
+}
+
+type ListLogsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Logs  []*AttemptLog          `protobuf:"bytes,1,rep,name=logs,proto3" json:"logs,omitempty"`
+	// Empty on the last page.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	// Why the logs of programs that run are unknown; empty otherwise.
+	RunningError  string `protobuf:"bytes,3,opt,name=running_error,json=runningError,proto3" json:"running_error,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListLogsResponse) Reset() {
+	*x = ListLogsResponse{}
+	mi := &file_signalbox_v1_run_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListLogsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListLogsResponse) ProtoMessage() {}
+
+func (x *ListLogsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_run_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListLogsResponse.ProtoReflect.Descriptor instead.
+func (*ListLogsResponse) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *ListLogsResponse) GetLogs() []*AttemptLog {
+	if x != nil {
+		return x.Logs
+	}
+	return nil
+}
+
+func (x *ListLogsResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
+func (x *ListLogsResponse) GetRunningError() string {
+	if x != nil {
+		return x.RunningError
+	}
+	return ""
+}
+
+// AttemptLog is what an attempt of a program has printed.
+type AttemptLog struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Number of the step.
+	Number int64 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
+	// Name of the step's task.
+	Task string `protobuf:"bytes,2,opt,name=task,proto3" json:"task,omitempty"`
+	// Number of the attempt, from 1.
+	Attempt int32 `protobuf:"varint,3,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	// Whether the program runs: more may follow.
+	Running bool `protobuf:"varint,4,opt,name=running,proto3" json:"running,omitempty"`
+	// Standard output and standard error.
+	Stdout        *LogStream `protobuf:"bytes,5,opt,name=stdout,proto3" json:"stdout,omitempty"`
+	Stderr        *LogStream `protobuf:"bytes,6,opt,name=stderr,proto3" json:"stderr,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AttemptLog) Reset() {
+	*x = AttemptLog{}
+	mi := &file_signalbox_v1_run_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AttemptLog) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AttemptLog) ProtoMessage() {}
+
+func (x *AttemptLog) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_run_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AttemptLog.ProtoReflect.Descriptor instead.
+func (*AttemptLog) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *AttemptLog) GetNumber() int64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *AttemptLog) GetTask() string {
+	if x != nil {
+		return x.Task
+	}
+	return ""
+}
+
+func (x *AttemptLog) GetAttempt() int32 {
+	if x != nil {
+		return x.Attempt
+	}
+	return 0
+}
+
+func (x *AttemptLog) GetRunning() bool {
+	if x != nil {
+		return x.Running
+	}
+	return false
+}
+
+func (x *AttemptLog) GetStdout() *LogStream {
+	if x != nil {
+		return x.Stdout
+	}
+	return nil
+}
+
+func (x *AttemptLog) GetStderr() *LogStream {
+	if x != nil {
+		return x.Stderr
+	}
+	return nil
+}
+
+// LogStream is the end of what a program has printed to one of its streams.
+type LogStream struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Text  string                 `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"`
+	// Number of bytes and of lines that were printed before the text and are not kept.
+	SkippedBytes  int64 `protobuf:"varint,2,opt,name=skipped_bytes,json=skippedBytes,proto3" json:"skipped_bytes,omitempty"`
+	SkippedLines  int64 `protobuf:"varint,3,opt,name=skipped_lines,json=skippedLines,proto3" json:"skipped_lines,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LogStream) Reset() {
+	*x = LogStream{}
+	mi := &file_signalbox_v1_run_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LogStream) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LogStream) ProtoMessage() {}
+
+func (x *LogStream) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_run_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LogStream.ProtoReflect.Descriptor instead.
+func (*LogStream) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *LogStream) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *LogStream) GetSkippedBytes() int64 {
+	if x != nil {
+		return x.SkippedBytes
+	}
+	return 0
+}
+
+func (x *LogStream) GetSkippedLines() int64 {
+	if x != nil {
+		return x.SkippedLines
+	}
+	return 0
+}
+
 type SummarizeStepsRequest struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Project string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
@@ -3355,7 +3657,7 @@ type SummarizeStepsRequest struct {
 
 func (x *SummarizeStepsRequest) Reset() {
 	*x = SummarizeStepsRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[33]
+	mi := &file_signalbox_v1_run_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3367,7 +3669,7 @@ func (x *SummarizeStepsRequest) String() string {
 func (*SummarizeStepsRequest) ProtoMessage() {}
 
 func (x *SummarizeStepsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[33]
+	mi := &file_signalbox_v1_run_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3380,7 +3682,7 @@ func (x *SummarizeStepsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SummarizeStepsRequest.ProtoReflect.Descriptor instead.
 func (*SummarizeStepsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{33}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *SummarizeStepsRequest) GetProject() string {
@@ -3407,7 +3709,7 @@ type SummarizeStepsResponse struct {
 
 func (x *SummarizeStepsResponse) Reset() {
 	*x = SummarizeStepsResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[34]
+	mi := &file_signalbox_v1_run_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3419,7 +3721,7 @@ func (x *SummarizeStepsResponse) String() string {
 func (*SummarizeStepsResponse) ProtoMessage() {}
 
 func (x *SummarizeStepsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[34]
+	mi := &file_signalbox_v1_run_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3432,7 +3734,7 @@ func (x *SummarizeStepsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SummarizeStepsResponse.ProtoReflect.Descriptor instead.
 func (*SummarizeStepsResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{34}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *SummarizeStepsResponse) GetTasks() []*TaskTotals {
@@ -3470,7 +3772,7 @@ type TaskTotals struct {
 
 func (x *TaskTotals) Reset() {
 	*x = TaskTotals{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[35]
+	mi := &file_signalbox_v1_run_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3482,7 +3784,7 @@ func (x *TaskTotals) String() string {
 func (*TaskTotals) ProtoMessage() {}
 
 func (x *TaskTotals) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[35]
+	mi := &file_signalbox_v1_run_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3495,7 +3797,7 @@ func (x *TaskTotals) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskTotals.ProtoReflect.Descriptor instead.
 func (*TaskTotals) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{35}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *TaskTotals) GetPointer() string {
@@ -3589,7 +3891,7 @@ type WatchRunRequest struct {
 
 func (x *WatchRunRequest) Reset() {
 	*x = WatchRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[36]
+	mi := &file_signalbox_v1_run_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3601,7 +3903,7 @@ func (x *WatchRunRequest) String() string {
 func (*WatchRunRequest) ProtoMessage() {}
 
 func (x *WatchRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[36]
+	mi := &file_signalbox_v1_run_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3614,7 +3916,7 @@ func (x *WatchRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRunRequest.ProtoReflect.Descriptor instead.
 func (*WatchRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{36}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *WatchRunRequest) GetProject() string {
@@ -3662,7 +3964,7 @@ type WatchRunResponse struct {
 
 func (x *WatchRunResponse) Reset() {
 	*x = WatchRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[37]
+	mi := &file_signalbox_v1_run_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3674,7 +3976,7 @@ func (x *WatchRunResponse) String() string {
 func (*WatchRunResponse) ProtoMessage() {}
 
 func (x *WatchRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[37]
+	mi := &file_signalbox_v1_run_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3687,7 +3989,7 @@ func (x *WatchRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRunResponse.ProtoReflect.Descriptor instead.
 func (*WatchRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{37}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *WatchRunResponse) GetRun() *Run {
@@ -3729,7 +4031,7 @@ type CancelRunRequest struct {
 
 func (x *CancelRunRequest) Reset() {
 	*x = CancelRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[38]
+	mi := &file_signalbox_v1_run_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3741,7 +4043,7 @@ func (x *CancelRunRequest) String() string {
 func (*CancelRunRequest) ProtoMessage() {}
 
 func (x *CancelRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[38]
+	mi := &file_signalbox_v1_run_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3754,7 +4056,7 @@ func (x *CancelRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRunRequest.ProtoReflect.Descriptor instead.
 func (*CancelRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{38}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *CancelRunRequest) GetProject() string {
@@ -3787,7 +4089,7 @@ type CancelRunResponse struct {
 
 func (x *CancelRunResponse) Reset() {
 	*x = CancelRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[39]
+	mi := &file_signalbox_v1_run_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3799,7 +4101,7 @@ func (x *CancelRunResponse) String() string {
 func (*CancelRunResponse) ProtoMessage() {}
 
 func (x *CancelRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[39]
+	mi := &file_signalbox_v1_run_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3812,7 +4114,7 @@ func (x *CancelRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRunResponse.ProtoReflect.Descriptor instead.
 func (*CancelRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{39}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *CancelRunResponse) GetRun() *Run {
@@ -3837,7 +4139,7 @@ type CountRunsRequest struct {
 
 func (x *CountRunsRequest) Reset() {
 	*x = CountRunsRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[40]
+	mi := &file_signalbox_v1_run_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3849,7 +4151,7 @@ func (x *CountRunsRequest) String() string {
 func (*CountRunsRequest) ProtoMessage() {}
 
 func (x *CountRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[40]
+	mi := &file_signalbox_v1_run_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3862,7 +4164,7 @@ func (x *CountRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountRunsRequest.ProtoReflect.Descriptor instead.
 func (*CountRunsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{40}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *CountRunsRequest) GetProject() string {
@@ -3906,7 +4208,7 @@ type RunBucket struct {
 
 func (x *RunBucket) Reset() {
 	*x = RunBucket{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[41]
+	mi := &file_signalbox_v1_run_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3918,7 +4220,7 @@ func (x *RunBucket) String() string {
 func (*RunBucket) ProtoMessage() {}
 
 func (x *RunBucket) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[41]
+	mi := &file_signalbox_v1_run_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3931,7 +4233,7 @@ func (x *RunBucket) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunBucket.ProtoReflect.Descriptor instead.
 func (*RunBucket) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{41}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *RunBucket) GetStart() *timestamppb.Timestamp {
@@ -3965,7 +4267,7 @@ type CountRunsResponse struct {
 
 func (x *CountRunsResponse) Reset() {
 	*x = CountRunsResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[42]
+	mi := &file_signalbox_v1_run_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3977,7 +4279,7 @@ func (x *CountRunsResponse) String() string {
 func (*CountRunsResponse) ProtoMessage() {}
 
 func (x *CountRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[42]
+	mi := &file_signalbox_v1_run_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3990,7 +4292,7 @@ func (x *CountRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountRunsResponse.ProtoReflect.Descriptor instead.
 func (*CountRunsResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{42}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *CountRunsResponse) GetStatuses() map[string]int64 {
@@ -4033,7 +4335,7 @@ type TerminateRunRequest struct {
 
 func (x *TerminateRunRequest) Reset() {
 	*x = TerminateRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[43]
+	mi := &file_signalbox_v1_run_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4045,7 +4347,7 @@ func (x *TerminateRunRequest) String() string {
 func (*TerminateRunRequest) ProtoMessage() {}
 
 func (x *TerminateRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[43]
+	mi := &file_signalbox_v1_run_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4058,7 +4360,7 @@ func (x *TerminateRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TerminateRunRequest.ProtoReflect.Descriptor instead.
 func (*TerminateRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{43}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *TerminateRunRequest) GetProject() string {
@@ -4091,7 +4393,7 @@ type TerminateRunResponse struct {
 
 func (x *TerminateRunResponse) Reset() {
 	*x = TerminateRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[44]
+	mi := &file_signalbox_v1_run_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4103,7 +4405,7 @@ func (x *TerminateRunResponse) String() string {
 func (*TerminateRunResponse) ProtoMessage() {}
 
 func (x *TerminateRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[44]
+	mi := &file_signalbox_v1_run_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4116,7 +4418,7 @@ func (x *TerminateRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TerminateRunResponse.ProtoReflect.Descriptor instead.
 func (*TerminateRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{44}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *TerminateRunResponse) GetRun() *Run {
@@ -4137,7 +4439,7 @@ type PauseRunRequest struct {
 
 func (x *PauseRunRequest) Reset() {
 	*x = PauseRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[45]
+	mi := &file_signalbox_v1_run_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4149,7 +4451,7 @@ func (x *PauseRunRequest) String() string {
 func (*PauseRunRequest) ProtoMessage() {}
 
 func (x *PauseRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[45]
+	mi := &file_signalbox_v1_run_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4162,7 +4464,7 @@ func (x *PauseRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseRunRequest.ProtoReflect.Descriptor instead.
 func (*PauseRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{45}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *PauseRunRequest) GetProject() string {
@@ -4195,7 +4497,7 @@ type PauseRunResponse struct {
 
 func (x *PauseRunResponse) Reset() {
 	*x = PauseRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[46]
+	mi := &file_signalbox_v1_run_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4207,7 +4509,7 @@ func (x *PauseRunResponse) String() string {
 func (*PauseRunResponse) ProtoMessage() {}
 
 func (x *PauseRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[46]
+	mi := &file_signalbox_v1_run_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4220,7 +4522,7 @@ func (x *PauseRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseRunResponse.ProtoReflect.Descriptor instead.
 func (*PauseRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{46}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *PauseRunResponse) GetRun() *Run {
@@ -4241,7 +4543,7 @@ type UnpauseRunRequest struct {
 
 func (x *UnpauseRunRequest) Reset() {
 	*x = UnpauseRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[47]
+	mi := &file_signalbox_v1_run_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4253,7 +4555,7 @@ func (x *UnpauseRunRequest) String() string {
 func (*UnpauseRunRequest) ProtoMessage() {}
 
 func (x *UnpauseRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[47]
+	mi := &file_signalbox_v1_run_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4266,7 +4568,7 @@ func (x *UnpauseRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnpauseRunRequest.ProtoReflect.Descriptor instead.
 func (*UnpauseRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{47}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *UnpauseRunRequest) GetProject() string {
@@ -4299,7 +4601,7 @@ type UnpauseRunResponse struct {
 
 func (x *UnpauseRunResponse) Reset() {
 	*x = UnpauseRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[48]
+	mi := &file_signalbox_v1_run_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4311,7 +4613,7 @@ func (x *UnpauseRunResponse) String() string {
 func (*UnpauseRunResponse) ProtoMessage() {}
 
 func (x *UnpauseRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[48]
+	mi := &file_signalbox_v1_run_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4324,7 +4626,7 @@ func (x *UnpauseRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnpauseRunResponse.ProtoReflect.Descriptor instead.
 func (*UnpauseRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{48}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *UnpauseRunResponse) GetRun() *Run {
@@ -4361,7 +4663,7 @@ type ReplayRunRequest struct {
 
 func (x *ReplayRunRequest) Reset() {
 	*x = ReplayRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[49]
+	mi := &file_signalbox_v1_run_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4373,7 +4675,7 @@ func (x *ReplayRunRequest) String() string {
 func (*ReplayRunRequest) ProtoMessage() {}
 
 func (x *ReplayRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[49]
+	mi := &file_signalbox_v1_run_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4386,7 +4688,7 @@ func (x *ReplayRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplayRunRequest.ProtoReflect.Descriptor instead.
 func (*ReplayRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{49}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *ReplayRunRequest) GetProject() string {
@@ -4463,7 +4765,7 @@ type ReplayRunResponse struct {
 
 func (x *ReplayRunResponse) Reset() {
 	*x = ReplayRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[50]
+	mi := &file_signalbox_v1_run_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4475,7 +4777,7 @@ func (x *ReplayRunResponse) String() string {
 func (*ReplayRunResponse) ProtoMessage() {}
 
 func (x *ReplayRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[50]
+	mi := &file_signalbox_v1_run_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4488,7 +4790,7 @@ func (x *ReplayRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplayRunResponse.ProtoReflect.Descriptor instead.
 func (*ReplayRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{50}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *ReplayRunResponse) GetRun() *Run {
@@ -4515,7 +4817,7 @@ type ExportRunRequest struct {
 
 func (x *ExportRunRequest) Reset() {
 	*x = ExportRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[51]
+	mi := &file_signalbox_v1_run_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4527,7 +4829,7 @@ func (x *ExportRunRequest) String() string {
 func (*ExportRunRequest) ProtoMessage() {}
 
 func (x *ExportRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[51]
+	mi := &file_signalbox_v1_run_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4540,7 +4842,7 @@ func (x *ExportRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRunRequest.ProtoReflect.Descriptor instead.
 func (*ExportRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{51}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *ExportRunRequest) GetProject() string {
@@ -4569,7 +4871,7 @@ type ExportRunsRequest struct {
 
 func (x *ExportRunsRequest) Reset() {
 	*x = ExportRunsRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[52]
+	mi := &file_signalbox_v1_run_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4581,7 +4883,7 @@ func (x *ExportRunsRequest) String() string {
 func (*ExportRunsRequest) ProtoMessage() {}
 
 func (x *ExportRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[52]
+	mi := &file_signalbox_v1_run_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4594,7 +4896,7 @@ func (x *ExportRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRunsRequest.ProtoReflect.Descriptor instead.
 func (*ExportRunsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{52}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *ExportRunsRequest) GetProject() string {
@@ -4951,7 +5253,31 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\x04text\x18\x01 \x01(\tR\x04text\x12\x12\n" +
 	"\x04size\x18\x02 \x01(\x03R\x04size\x12\x1f\n" +
 	"\vnext_offset\x18\x03 \x01(\x03R\n" +
-	"nextOffset\"A\n" +
+	"nextOffset\"\xa9\x01\n" +
+	"\x0fListLogsRequest\x12\x18\n" +
+	"\aproject\x18\x01 \x01(\tR\aproject\x12\x0e\n" +
+	"\x02id\x18\x02 \x01(\tR\x02id\x12\x16\n" +
+	"\x06number\x18\x03 \x01(\x03R\x06number\x12\x1b\n" +
+	"\tpage_size\x18\x04 \x01(\x05R\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x05 \x01(\tR\tpageToken\x12\x18\n" +
+	"\arunning\x18\x06 \x01(\bR\arunning\"\x8d\x01\n" +
+	"\x10ListLogsResponse\x12,\n" +
+	"\x04logs\x18\x01 \x03(\v2\x18.signalbox.v1.AttemptLogR\x04logs\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12#\n" +
+	"\rrunning_error\x18\x03 \x01(\tR\frunningError\"\xce\x01\n" +
+	"\n" +
+	"AttemptLog\x12\x16\n" +
+	"\x06number\x18\x01 \x01(\x03R\x06number\x12\x12\n" +
+	"\x04task\x18\x02 \x01(\tR\x04task\x12\x18\n" +
+	"\aattempt\x18\x03 \x01(\x05R\aattempt\x12\x18\n" +
+	"\arunning\x18\x04 \x01(\bR\arunning\x12/\n" +
+	"\x06stdout\x18\x05 \x01(\v2\x17.signalbox.v1.LogStreamR\x06stdout\x12/\n" +
+	"\x06stderr\x18\x06 \x01(\v2\x17.signalbox.v1.LogStreamR\x06stderr\"i\n" +
+	"\tLogStream\x12\x12\n" +
+	"\x04text\x18\x01 \x01(\tR\x04text\x12#\n" +
+	"\rskipped_bytes\x18\x02 \x01(\x03R\fskippedBytes\x12#\n" +
+	"\rskipped_lines\x18\x03 \x01(\x03R\fskippedLines\"A\n" +
 	"\x15SummarizeStepsRequest\x12\x18\n" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\"H\n" +
@@ -5057,7 +5383,7 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\x11ExportRunsRequest\x12\x18\n" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x12/\n" +
 	"\x06filter\x18\x02 \x01(\v2\x17.signalbox.v1.RunFilterR\x06filter\x12\x16\n" +
-	"\x06format\x18\x03 \x01(\tR\x06format2\xec\x10\n" +
+	"\x06format\x18\x03 \x01(\tR\x06format2\xe9\x11\n" +
 	"\n" +
 	"RunService\x12q\n" +
 	"\bStartRun\x12\x1d.signalbox.v1.StartRunRequest\x1a\x1e.signalbox.v1.StartRunResponse\"&\x82\xd3\xe4\x93\x02 :\x01*\"\x1b/v1/projects/{project}/runs\x12p\n" +
@@ -5065,7 +5391,8 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\bListRuns\x12\x1d.signalbox.v1.ListRunsRequest\x1a\x1e.signalbox.v1.ListRunsResponse\"&\x82\xd3\xe4\x93\x02\x1d\x12\x1b/v1/projects/{project}/runs\x90\x02\x01\x12\x7f\n" +
 	"\tListSteps\x12\x1e.signalbox.v1.ListStepsRequest\x1a\x1f.signalbox.v1.ListStepsResponse\"1\x82\xd3\xe4\x93\x02(\x12&/v1/projects/{project}/runs/{id}/steps\x90\x02\x01\x12\x82\x01\n" +
 	"\aGetStep\x12\x1c.signalbox.v1.GetStepRequest\x1a\x1d.signalbox.v1.GetStepResponse\":\x82\xd3\xe4\x93\x021\x12//v1/projects/{project}/runs/{id}/steps/{number}\x90\x02\x01\x12\x97\x01\n" +
-	"\fGetStepValue\x12!.signalbox.v1.GetStepValueRequest\x1a\".signalbox.v1.GetStepValueResponse\"@\x82\xd3\xe4\x93\x027\x125/v1/projects/{project}/runs/{id}/steps/{number}/value\x90\x02\x01\x12\x98\x01\n" +
+	"\fGetStepValue\x12!.signalbox.v1.GetStepValueRequest\x1a\".signalbox.v1.GetStepValueResponse\"@\x82\xd3\xe4\x93\x027\x125/v1/projects/{project}/runs/{id}/steps/{number}/value\x90\x02\x01\x12{\n" +
+	"\bListLogs\x12\x1d.signalbox.v1.ListLogsRequest\x1a\x1e.signalbox.v1.ListLogsResponse\"0\x82\xd3\xe4\x93\x02'\x12%/v1/projects/{project}/runs/{id}/logs\x90\x02\x01\x12\x98\x01\n" +
 	"\x0eSummarizeSteps\x12#.signalbox.v1.SummarizeStepsRequest\x1a$.signalbox.v1.SummarizeStepsResponse\";\x82\xd3\xe4\x93\x022\x120/v1/projects/{project}/runs/{id}/steps:summarize\x90\x02\x01\x12\x7f\n" +
 	"\tListWaits\x12\x1e.signalbox.v1.ListWaitsRequest\x1a\x1f.signalbox.v1.ListWaitsResponse\"1\x82\xd3\xe4\x93\x02(\x12&/v1/projects/{project}/runs/{id}/waits\x90\x02\x01\x12K\n" +
 	"\bWatchRun\x12\x1d.signalbox.v1.WatchRunRequest\x1a\x1e.signalbox.v1.WatchRunResponse0\x01\x12z\n" +
@@ -5092,7 +5419,7 @@ func file_signalbox_v1_run_proto_rawDescGZIP() []byte {
 	return file_signalbox_v1_run_proto_rawDescData
 }
 
-var file_signalbox_v1_run_proto_msgTypes = make([]protoimpl.MessageInfo, 60)
+var file_signalbox_v1_run_proto_msgTypes = make([]protoimpl.MessageInfo, 64)
 var file_signalbox_v1_run_proto_goTypes = []any{
 	(*Run)(nil),                    // 0: signalbox.v1.Run
 	(*RunWarning)(nil),             // 1: signalbox.v1.RunWarning
@@ -5127,172 +5454,181 @@ var file_signalbox_v1_run_proto_goTypes = []any{
 	(*GetStepResponse)(nil),        // 30: signalbox.v1.GetStepResponse
 	(*GetStepValueRequest)(nil),    // 31: signalbox.v1.GetStepValueRequest
 	(*GetStepValueResponse)(nil),   // 32: signalbox.v1.GetStepValueResponse
-	(*SummarizeStepsRequest)(nil),  // 33: signalbox.v1.SummarizeStepsRequest
-	(*SummarizeStepsResponse)(nil), // 34: signalbox.v1.SummarizeStepsResponse
-	(*TaskTotals)(nil),             // 35: signalbox.v1.TaskTotals
-	(*WatchRunRequest)(nil),        // 36: signalbox.v1.WatchRunRequest
-	(*WatchRunResponse)(nil),       // 37: signalbox.v1.WatchRunResponse
-	(*CancelRunRequest)(nil),       // 38: signalbox.v1.CancelRunRequest
-	(*CancelRunResponse)(nil),      // 39: signalbox.v1.CancelRunResponse
-	(*CountRunsRequest)(nil),       // 40: signalbox.v1.CountRunsRequest
-	(*RunBucket)(nil),              // 41: signalbox.v1.RunBucket
-	(*CountRunsResponse)(nil),      // 42: signalbox.v1.CountRunsResponse
-	(*TerminateRunRequest)(nil),    // 43: signalbox.v1.TerminateRunRequest
-	(*TerminateRunResponse)(nil),   // 44: signalbox.v1.TerminateRunResponse
-	(*PauseRunRequest)(nil),        // 45: signalbox.v1.PauseRunRequest
-	(*PauseRunResponse)(nil),       // 46: signalbox.v1.PauseRunResponse
-	(*UnpauseRunRequest)(nil),      // 47: signalbox.v1.UnpauseRunRequest
-	(*UnpauseRunResponse)(nil),     // 48: signalbox.v1.UnpauseRunResponse
-	(*ReplayRunRequest)(nil),       // 49: signalbox.v1.ReplayRunRequest
-	(*ReplayRunResponse)(nil),      // 50: signalbox.v1.ReplayRunResponse
-	(*ExportRunRequest)(nil),       // 51: signalbox.v1.ExportRunRequest
-	(*ExportRunsRequest)(nil),      // 52: signalbox.v1.ExportRunsRequest
-	nil,                            // 53: signalbox.v1.Run.LabelsEntry
-	nil,                            // 54: signalbox.v1.StartRunRequest.LabelsEntry
-	nil,                            // 55: signalbox.v1.TaskTotals.StatusesEntry
-	nil,                            // 56: signalbox.v1.RunBucket.StatusesEntry
-	nil,                            // 57: signalbox.v1.CountRunsResponse.StatusesEntry
-	nil,                            // 58: signalbox.v1.CountRunsResponse.StuckEntry
-	nil,                            // 59: signalbox.v1.ReplayRunRequest.LabelsEntry
-	(*timestamppb.Timestamp)(nil),  // 60: google.protobuf.Timestamp
-	(*JsonValue)(nil),              // 61: signalbox.v1.JsonValue
-	(*RunError)(nil),               // 62: signalbox.v1.RunError
-	(*durationpb.Duration)(nil),    // 63: google.protobuf.Duration
-	(*httpbody.HttpBody)(nil),      // 64: google.api.HttpBody
+	(*ListLogsRequest)(nil),        // 33: signalbox.v1.ListLogsRequest
+	(*ListLogsResponse)(nil),       // 34: signalbox.v1.ListLogsResponse
+	(*AttemptLog)(nil),             // 35: signalbox.v1.AttemptLog
+	(*LogStream)(nil),              // 36: signalbox.v1.LogStream
+	(*SummarizeStepsRequest)(nil),  // 37: signalbox.v1.SummarizeStepsRequest
+	(*SummarizeStepsResponse)(nil), // 38: signalbox.v1.SummarizeStepsResponse
+	(*TaskTotals)(nil),             // 39: signalbox.v1.TaskTotals
+	(*WatchRunRequest)(nil),        // 40: signalbox.v1.WatchRunRequest
+	(*WatchRunResponse)(nil),       // 41: signalbox.v1.WatchRunResponse
+	(*CancelRunRequest)(nil),       // 42: signalbox.v1.CancelRunRequest
+	(*CancelRunResponse)(nil),      // 43: signalbox.v1.CancelRunResponse
+	(*CountRunsRequest)(nil),       // 44: signalbox.v1.CountRunsRequest
+	(*RunBucket)(nil),              // 45: signalbox.v1.RunBucket
+	(*CountRunsResponse)(nil),      // 46: signalbox.v1.CountRunsResponse
+	(*TerminateRunRequest)(nil),    // 47: signalbox.v1.TerminateRunRequest
+	(*TerminateRunResponse)(nil),   // 48: signalbox.v1.TerminateRunResponse
+	(*PauseRunRequest)(nil),        // 49: signalbox.v1.PauseRunRequest
+	(*PauseRunResponse)(nil),       // 50: signalbox.v1.PauseRunResponse
+	(*UnpauseRunRequest)(nil),      // 51: signalbox.v1.UnpauseRunRequest
+	(*UnpauseRunResponse)(nil),     // 52: signalbox.v1.UnpauseRunResponse
+	(*ReplayRunRequest)(nil),       // 53: signalbox.v1.ReplayRunRequest
+	(*ReplayRunResponse)(nil),      // 54: signalbox.v1.ReplayRunResponse
+	(*ExportRunRequest)(nil),       // 55: signalbox.v1.ExportRunRequest
+	(*ExportRunsRequest)(nil),      // 56: signalbox.v1.ExportRunsRequest
+	nil,                            // 57: signalbox.v1.Run.LabelsEntry
+	nil,                            // 58: signalbox.v1.StartRunRequest.LabelsEntry
+	nil,                            // 59: signalbox.v1.TaskTotals.StatusesEntry
+	nil,                            // 60: signalbox.v1.RunBucket.StatusesEntry
+	nil,                            // 61: signalbox.v1.CountRunsResponse.StatusesEntry
+	nil,                            // 62: signalbox.v1.CountRunsResponse.StuckEntry
+	nil,                            // 63: signalbox.v1.ReplayRunRequest.LabelsEntry
+	(*timestamppb.Timestamp)(nil),  // 64: google.protobuf.Timestamp
+	(*JsonValue)(nil),              // 65: signalbox.v1.JsonValue
+	(*RunError)(nil),               // 66: signalbox.v1.RunError
+	(*durationpb.Duration)(nil),    // 67: google.protobuf.Duration
+	(*httpbody.HttpBody)(nil),      // 68: google.api.HttpBody
 }
 var file_signalbox_v1_run_proto_depIdxs = []int32{
-	60,  // 0: signalbox.v1.Run.status_time:type_name -> google.protobuf.Timestamp
-	60,  // 1: signalbox.v1.Run.create_time:type_name -> google.protobuf.Timestamp
-	60,  // 2: signalbox.v1.Run.start_time:type_name -> google.protobuf.Timestamp
-	60,  // 3: signalbox.v1.Run.end_time:type_name -> google.protobuf.Timestamp
-	61,  // 4: signalbox.v1.Run.input:type_name -> signalbox.v1.JsonValue
-	61,  // 5: signalbox.v1.Run.output:type_name -> signalbox.v1.JsonValue
-	62,  // 6: signalbox.v1.Run.error:type_name -> signalbox.v1.RunError
+	64,  // 0: signalbox.v1.Run.status_time:type_name -> google.protobuf.Timestamp
+	64,  // 1: signalbox.v1.Run.create_time:type_name -> google.protobuf.Timestamp
+	64,  // 2: signalbox.v1.Run.start_time:type_name -> google.protobuf.Timestamp
+	64,  // 3: signalbox.v1.Run.end_time:type_name -> google.protobuf.Timestamp
+	65,  // 4: signalbox.v1.Run.input:type_name -> signalbox.v1.JsonValue
+	65,  // 5: signalbox.v1.Run.output:type_name -> signalbox.v1.JsonValue
+	66,  // 6: signalbox.v1.Run.error:type_name -> signalbox.v1.RunError
 	14,  // 7: signalbox.v1.Run.temporal:type_name -> signalbox.v1.TemporalReference
-	60,  // 8: signalbox.v1.Run.queue_expire_time:type_name -> google.protobuf.Timestamp
+	64,  // 8: signalbox.v1.Run.queue_expire_time:type_name -> google.protobuf.Timestamp
 	12,  // 9: signalbox.v1.Run.stuck:type_name -> signalbox.v1.Stuck
 	13,  // 10: signalbox.v1.Run.quota:type_name -> signalbox.v1.QuotaUsage
-	61,  // 11: signalbox.v1.Run.legacy:type_name -> signalbox.v1.JsonValue
+	65,  // 11: signalbox.v1.Run.legacy:type_name -> signalbox.v1.JsonValue
 	11,  // 12: signalbox.v1.Run.behind:type_name -> signalbox.v1.RowsBehind
 	9,   // 13: signalbox.v1.Run.step_summary:type_name -> signalbox.v1.StepSummary
 	4,   // 14: signalbox.v1.Run.waits:type_name -> signalbox.v1.Wait
 	2,   // 15: signalbox.v1.Run.control_states:type_name -> signalbox.v1.ControlState
 	3,   // 16: signalbox.v1.Run.failed_step:type_name -> signalbox.v1.FailedStep
-	53,  // 17: signalbox.v1.Run.labels:type_name -> signalbox.v1.Run.LabelsEntry
+	57,  // 17: signalbox.v1.Run.labels:type_name -> signalbox.v1.Run.LabelsEntry
 	1,   // 18: signalbox.v1.Run.warnings:type_name -> signalbox.v1.RunWarning
-	60,  // 19: signalbox.v1.RunWarning.time:type_name -> google.protobuf.Timestamp
-	60,  // 20: signalbox.v1.Wait.since:type_name -> google.protobuf.Timestamp
-	60,  // 21: signalbox.v1.Wait.due_time:type_name -> google.protobuf.Timestamp
-	60,  // 22: signalbox.v1.Wait.deadline:type_name -> google.protobuf.Timestamp
+	64,  // 19: signalbox.v1.RunWarning.time:type_name -> google.protobuf.Timestamp
+	64,  // 20: signalbox.v1.Wait.since:type_name -> google.protobuf.Timestamp
+	64,  // 21: signalbox.v1.Wait.due_time:type_name -> google.protobuf.Timestamp
+	64,  // 22: signalbox.v1.Wait.deadline:type_name -> google.protobuf.Timestamp
 	6,   // 23: signalbox.v1.Wait.events:type_name -> signalbox.v1.AwaitedEvent
 	8,   // 24: signalbox.v1.Wait.child:type_name -> signalbox.v1.AwaitedRun
 	5,   // 25: signalbox.v1.Wait.near:type_name -> signalbox.v1.NearEvent
-	60,  // 26: signalbox.v1.NearEvent.receive_time:type_name -> google.protobuf.Timestamp
-	61,  // 27: signalbox.v1.AwaitedEvent.with:type_name -> signalbox.v1.JsonValue
+	64,  // 26: signalbox.v1.NearEvent.receive_time:type_name -> google.protobuf.Timestamp
+	65,  // 27: signalbox.v1.AwaitedEvent.with:type_name -> signalbox.v1.JsonValue
 	7,   // 28: signalbox.v1.AwaitedEvent.keys:type_name -> signalbox.v1.AwaitedKey
-	60,  // 29: signalbox.v1.AwaitedEvent.came_time:type_name -> google.protobuf.Timestamp
-	61,  // 30: signalbox.v1.AwaitedKey.expect:type_name -> signalbox.v1.JsonValue
+	64,  // 29: signalbox.v1.AwaitedEvent.came_time:type_name -> google.protobuf.Timestamp
+	65,  // 30: signalbox.v1.AwaitedKey.expect:type_name -> signalbox.v1.JsonValue
 	10,  // 31: signalbox.v1.StepSummary.tasks:type_name -> signalbox.v1.TaskSummary
-	63,  // 32: signalbox.v1.TaskSummary.shortest:type_name -> google.protobuf.Duration
-	63,  // 33: signalbox.v1.TaskSummary.longest:type_name -> google.protobuf.Duration
-	63,  // 34: signalbox.v1.TaskSummary.total:type_name -> google.protobuf.Duration
-	60,  // 35: signalbox.v1.RowsBehind.since:type_name -> google.protobuf.Timestamp
-	60,  // 36: signalbox.v1.Stuck.since:type_name -> google.protobuf.Timestamp
-	60,  // 37: signalbox.v1.Stuck.check_time:type_name -> google.protobuf.Timestamp
-	60,  // 38: signalbox.v1.QuotaUsage.reset_time:type_name -> google.protobuf.Timestamp
-	60,  // 39: signalbox.v1.Step.wait_until:type_name -> google.protobuf.Timestamp
-	60,  // 40: signalbox.v1.Step.start_time:type_name -> google.protobuf.Timestamp
-	60,  // 41: signalbox.v1.Step.end_time:type_name -> google.protobuf.Timestamp
-	61,  // 42: signalbox.v1.Step.input:type_name -> signalbox.v1.JsonValue
-	61,  // 43: signalbox.v1.Step.output:type_name -> signalbox.v1.JsonValue
+	67,  // 32: signalbox.v1.TaskSummary.shortest:type_name -> google.protobuf.Duration
+	67,  // 33: signalbox.v1.TaskSummary.longest:type_name -> google.protobuf.Duration
+	67,  // 34: signalbox.v1.TaskSummary.total:type_name -> google.protobuf.Duration
+	64,  // 35: signalbox.v1.RowsBehind.since:type_name -> google.protobuf.Timestamp
+	64,  // 36: signalbox.v1.Stuck.since:type_name -> google.protobuf.Timestamp
+	64,  // 37: signalbox.v1.Stuck.check_time:type_name -> google.protobuf.Timestamp
+	64,  // 38: signalbox.v1.QuotaUsage.reset_time:type_name -> google.protobuf.Timestamp
+	64,  // 39: signalbox.v1.Step.wait_until:type_name -> google.protobuf.Timestamp
+	64,  // 40: signalbox.v1.Step.start_time:type_name -> google.protobuf.Timestamp
+	64,  // 41: signalbox.v1.Step.end_time:type_name -> google.protobuf.Timestamp
+	65,  // 42: signalbox.v1.Step.input:type_name -> signalbox.v1.JsonValue
+	65,  // 43: signalbox.v1.Step.output:type_name -> signalbox.v1.JsonValue
 	16,  // 44: signalbox.v1.Step.input_shortened:type_name -> signalbox.v1.Shortened
 	16,  // 45: signalbox.v1.Step.output_shortened:type_name -> signalbox.v1.Shortened
-	62,  // 46: signalbox.v1.Step.error:type_name -> signalbox.v1.RunError
+	66,  // 46: signalbox.v1.Step.error:type_name -> signalbox.v1.RunError
 	17,  // 47: signalbox.v1.Step.attempts:type_name -> signalbox.v1.Attempt
 	4,   // 48: signalbox.v1.Step.wait:type_name -> signalbox.v1.Wait
-	60,  // 49: signalbox.v1.Attempt.start_time:type_name -> google.protobuf.Timestamp
-	60,  // 50: signalbox.v1.Attempt.end_time:type_name -> google.protobuf.Timestamp
-	62,  // 51: signalbox.v1.Attempt.error:type_name -> signalbox.v1.RunError
-	60,  // 52: signalbox.v1.Attempt.next_time:type_name -> google.protobuf.Timestamp
-	63,  // 53: signalbox.v1.Attempt.retry_after:type_name -> google.protobuf.Duration
-	61,  // 54: signalbox.v1.StartRunRequest.input:type_name -> signalbox.v1.JsonValue
-	54,  // 55: signalbox.v1.StartRunRequest.labels:type_name -> signalbox.v1.StartRunRequest.LabelsEntry
+	64,  // 49: signalbox.v1.Attempt.start_time:type_name -> google.protobuf.Timestamp
+	64,  // 50: signalbox.v1.Attempt.end_time:type_name -> google.protobuf.Timestamp
+	66,  // 51: signalbox.v1.Attempt.error:type_name -> signalbox.v1.RunError
+	64,  // 52: signalbox.v1.Attempt.next_time:type_name -> google.protobuf.Timestamp
+	67,  // 53: signalbox.v1.Attempt.retry_after:type_name -> google.protobuf.Duration
+	65,  // 54: signalbox.v1.StartRunRequest.input:type_name -> signalbox.v1.JsonValue
+	58,  // 55: signalbox.v1.StartRunRequest.labels:type_name -> signalbox.v1.StartRunRequest.LabelsEntry
 	0,   // 56: signalbox.v1.StartRunResponse.run:type_name -> signalbox.v1.Run
 	0,   // 57: signalbox.v1.GetRunResponse.run:type_name -> signalbox.v1.Run
-	60,  // 58: signalbox.v1.RunFilter.since:type_name -> google.protobuf.Timestamp
-	60,  // 59: signalbox.v1.RunFilter.until:type_name -> google.protobuf.Timestamp
-	60,  // 60: signalbox.v1.RunFilter.ended_since:type_name -> google.protobuf.Timestamp
-	60,  // 61: signalbox.v1.RunFilter.ended_until:type_name -> google.protobuf.Timestamp
+	64,  // 58: signalbox.v1.RunFilter.since:type_name -> google.protobuf.Timestamp
+	64,  // 59: signalbox.v1.RunFilter.until:type_name -> google.protobuf.Timestamp
+	64,  // 60: signalbox.v1.RunFilter.ended_since:type_name -> google.protobuf.Timestamp
+	64,  // 61: signalbox.v1.RunFilter.ended_until:type_name -> google.protobuf.Timestamp
 	22,  // 62: signalbox.v1.ListRunsRequest.filter:type_name -> signalbox.v1.RunFilter
 	0,   // 63: signalbox.v1.ListRunsResponse.runs:type_name -> signalbox.v1.Run
 	15,  // 64: signalbox.v1.ListStepsResponse.steps:type_name -> signalbox.v1.Step
 	9,   // 65: signalbox.v1.ListStepsResponse.summary:type_name -> signalbox.v1.StepSummary
 	4,   // 66: signalbox.v1.ListWaitsResponse.waits:type_name -> signalbox.v1.Wait
 	15,  // 67: signalbox.v1.GetStepResponse.step:type_name -> signalbox.v1.Step
-	35,  // 68: signalbox.v1.SummarizeStepsResponse.tasks:type_name -> signalbox.v1.TaskTotals
-	55,  // 69: signalbox.v1.TaskTotals.statuses:type_name -> signalbox.v1.TaskTotals.StatusesEntry
-	60,  // 70: signalbox.v1.TaskTotals.first_start_time:type_name -> google.protobuf.Timestamp
-	60,  // 71: signalbox.v1.TaskTotals.last_end_time:type_name -> google.protobuf.Timestamp
-	63,  // 72: signalbox.v1.TaskTotals.total:type_name -> google.protobuf.Duration
-	63,  // 73: signalbox.v1.TaskTotals.longest:type_name -> google.protobuf.Duration
-	0,   // 74: signalbox.v1.WatchRunResponse.run:type_name -> signalbox.v1.Run
-	15,  // 75: signalbox.v1.WatchRunResponse.steps:type_name -> signalbox.v1.Step
-	9,   // 76: signalbox.v1.WatchRunResponse.summary:type_name -> signalbox.v1.StepSummary
-	0,   // 77: signalbox.v1.CancelRunResponse.run:type_name -> signalbox.v1.Run
-	22,  // 78: signalbox.v1.CountRunsRequest.filter:type_name -> signalbox.v1.RunFilter
-	63,  // 79: signalbox.v1.CountRunsRequest.bucket:type_name -> google.protobuf.Duration
-	60,  // 80: signalbox.v1.RunBucket.start:type_name -> google.protobuf.Timestamp
-	56,  // 81: signalbox.v1.RunBucket.statuses:type_name -> signalbox.v1.RunBucket.StatusesEntry
-	57,  // 82: signalbox.v1.CountRunsResponse.statuses:type_name -> signalbox.v1.CountRunsResponse.StatusesEntry
-	58,  // 83: signalbox.v1.CountRunsResponse.stuck:type_name -> signalbox.v1.CountRunsResponse.StuckEntry
-	41,  // 84: signalbox.v1.CountRunsResponse.buckets:type_name -> signalbox.v1.RunBucket
-	0,   // 85: signalbox.v1.TerminateRunResponse.run:type_name -> signalbox.v1.Run
-	0,   // 86: signalbox.v1.PauseRunResponse.run:type_name -> signalbox.v1.Run
-	0,   // 87: signalbox.v1.UnpauseRunResponse.run:type_name -> signalbox.v1.Run
-	61,  // 88: signalbox.v1.ReplayRunRequest.input:type_name -> signalbox.v1.JsonValue
-	61,  // 89: signalbox.v1.ReplayRunRequest.patch:type_name -> signalbox.v1.JsonValue
-	59,  // 90: signalbox.v1.ReplayRunRequest.labels:type_name -> signalbox.v1.ReplayRunRequest.LabelsEntry
-	0,   // 91: signalbox.v1.ReplayRunResponse.run:type_name -> signalbox.v1.Run
-	22,  // 92: signalbox.v1.ExportRunsRequest.filter:type_name -> signalbox.v1.RunFilter
-	18,  // 93: signalbox.v1.RunService.StartRun:input_type -> signalbox.v1.StartRunRequest
-	20,  // 94: signalbox.v1.RunService.GetRun:input_type -> signalbox.v1.GetRunRequest
-	23,  // 95: signalbox.v1.RunService.ListRuns:input_type -> signalbox.v1.ListRunsRequest
-	25,  // 96: signalbox.v1.RunService.ListSteps:input_type -> signalbox.v1.ListStepsRequest
-	29,  // 97: signalbox.v1.RunService.GetStep:input_type -> signalbox.v1.GetStepRequest
-	31,  // 98: signalbox.v1.RunService.GetStepValue:input_type -> signalbox.v1.GetStepValueRequest
-	33,  // 99: signalbox.v1.RunService.SummarizeSteps:input_type -> signalbox.v1.SummarizeStepsRequest
-	27,  // 100: signalbox.v1.RunService.ListWaits:input_type -> signalbox.v1.ListWaitsRequest
-	36,  // 101: signalbox.v1.RunService.WatchRun:input_type -> signalbox.v1.WatchRunRequest
-	40,  // 102: signalbox.v1.RunService.CountRuns:input_type -> signalbox.v1.CountRunsRequest
-	38,  // 103: signalbox.v1.RunService.CancelRun:input_type -> signalbox.v1.CancelRunRequest
-	43,  // 104: signalbox.v1.RunService.TerminateRun:input_type -> signalbox.v1.TerminateRunRequest
-	45,  // 105: signalbox.v1.RunService.PauseRun:input_type -> signalbox.v1.PauseRunRequest
-	47,  // 106: signalbox.v1.RunService.UnpauseRun:input_type -> signalbox.v1.UnpauseRunRequest
-	49,  // 107: signalbox.v1.RunService.ReplayRun:input_type -> signalbox.v1.ReplayRunRequest
-	51,  // 108: signalbox.v1.RunService.ExportRun:input_type -> signalbox.v1.ExportRunRequest
-	52,  // 109: signalbox.v1.RunService.ExportRuns:input_type -> signalbox.v1.ExportRunsRequest
-	19,  // 110: signalbox.v1.RunService.StartRun:output_type -> signalbox.v1.StartRunResponse
-	21,  // 111: signalbox.v1.RunService.GetRun:output_type -> signalbox.v1.GetRunResponse
-	24,  // 112: signalbox.v1.RunService.ListRuns:output_type -> signalbox.v1.ListRunsResponse
-	26,  // 113: signalbox.v1.RunService.ListSteps:output_type -> signalbox.v1.ListStepsResponse
-	30,  // 114: signalbox.v1.RunService.GetStep:output_type -> signalbox.v1.GetStepResponse
-	32,  // 115: signalbox.v1.RunService.GetStepValue:output_type -> signalbox.v1.GetStepValueResponse
-	34,  // 116: signalbox.v1.RunService.SummarizeSteps:output_type -> signalbox.v1.SummarizeStepsResponse
-	28,  // 117: signalbox.v1.RunService.ListWaits:output_type -> signalbox.v1.ListWaitsResponse
-	37,  // 118: signalbox.v1.RunService.WatchRun:output_type -> signalbox.v1.WatchRunResponse
-	42,  // 119: signalbox.v1.RunService.CountRuns:output_type -> signalbox.v1.CountRunsResponse
-	39,  // 120: signalbox.v1.RunService.CancelRun:output_type -> signalbox.v1.CancelRunResponse
-	44,  // 121: signalbox.v1.RunService.TerminateRun:output_type -> signalbox.v1.TerminateRunResponse
-	46,  // 122: signalbox.v1.RunService.PauseRun:output_type -> signalbox.v1.PauseRunResponse
-	48,  // 123: signalbox.v1.RunService.UnpauseRun:output_type -> signalbox.v1.UnpauseRunResponse
-	50,  // 124: signalbox.v1.RunService.ReplayRun:output_type -> signalbox.v1.ReplayRunResponse
-	64,  // 125: signalbox.v1.RunService.ExportRun:output_type -> google.api.HttpBody
-	64,  // 126: signalbox.v1.RunService.ExportRuns:output_type -> google.api.HttpBody
-	110, // [110:127] is the sub-list for method output_type
-	93,  // [93:110] is the sub-list for method input_type
-	93,  // [93:93] is the sub-list for extension type_name
-	93,  // [93:93] is the sub-list for extension extendee
-	0,   // [0:93] is the sub-list for field type_name
+	35,  // 68: signalbox.v1.ListLogsResponse.logs:type_name -> signalbox.v1.AttemptLog
+	36,  // 69: signalbox.v1.AttemptLog.stdout:type_name -> signalbox.v1.LogStream
+	36,  // 70: signalbox.v1.AttemptLog.stderr:type_name -> signalbox.v1.LogStream
+	39,  // 71: signalbox.v1.SummarizeStepsResponse.tasks:type_name -> signalbox.v1.TaskTotals
+	59,  // 72: signalbox.v1.TaskTotals.statuses:type_name -> signalbox.v1.TaskTotals.StatusesEntry
+	64,  // 73: signalbox.v1.TaskTotals.first_start_time:type_name -> google.protobuf.Timestamp
+	64,  // 74: signalbox.v1.TaskTotals.last_end_time:type_name -> google.protobuf.Timestamp
+	67,  // 75: signalbox.v1.TaskTotals.total:type_name -> google.protobuf.Duration
+	67,  // 76: signalbox.v1.TaskTotals.longest:type_name -> google.protobuf.Duration
+	0,   // 77: signalbox.v1.WatchRunResponse.run:type_name -> signalbox.v1.Run
+	15,  // 78: signalbox.v1.WatchRunResponse.steps:type_name -> signalbox.v1.Step
+	9,   // 79: signalbox.v1.WatchRunResponse.summary:type_name -> signalbox.v1.StepSummary
+	0,   // 80: signalbox.v1.CancelRunResponse.run:type_name -> signalbox.v1.Run
+	22,  // 81: signalbox.v1.CountRunsRequest.filter:type_name -> signalbox.v1.RunFilter
+	67,  // 82: signalbox.v1.CountRunsRequest.bucket:type_name -> google.protobuf.Duration
+	64,  // 83: signalbox.v1.RunBucket.start:type_name -> google.protobuf.Timestamp
+	60,  // 84: signalbox.v1.RunBucket.statuses:type_name -> signalbox.v1.RunBucket.StatusesEntry
+	61,  // 85: signalbox.v1.CountRunsResponse.statuses:type_name -> signalbox.v1.CountRunsResponse.StatusesEntry
+	62,  // 86: signalbox.v1.CountRunsResponse.stuck:type_name -> signalbox.v1.CountRunsResponse.StuckEntry
+	45,  // 87: signalbox.v1.CountRunsResponse.buckets:type_name -> signalbox.v1.RunBucket
+	0,   // 88: signalbox.v1.TerminateRunResponse.run:type_name -> signalbox.v1.Run
+	0,   // 89: signalbox.v1.PauseRunResponse.run:type_name -> signalbox.v1.Run
+	0,   // 90: signalbox.v1.UnpauseRunResponse.run:type_name -> signalbox.v1.Run
+	65,  // 91: signalbox.v1.ReplayRunRequest.input:type_name -> signalbox.v1.JsonValue
+	65,  // 92: signalbox.v1.ReplayRunRequest.patch:type_name -> signalbox.v1.JsonValue
+	63,  // 93: signalbox.v1.ReplayRunRequest.labels:type_name -> signalbox.v1.ReplayRunRequest.LabelsEntry
+	0,   // 94: signalbox.v1.ReplayRunResponse.run:type_name -> signalbox.v1.Run
+	22,  // 95: signalbox.v1.ExportRunsRequest.filter:type_name -> signalbox.v1.RunFilter
+	18,  // 96: signalbox.v1.RunService.StartRun:input_type -> signalbox.v1.StartRunRequest
+	20,  // 97: signalbox.v1.RunService.GetRun:input_type -> signalbox.v1.GetRunRequest
+	23,  // 98: signalbox.v1.RunService.ListRuns:input_type -> signalbox.v1.ListRunsRequest
+	25,  // 99: signalbox.v1.RunService.ListSteps:input_type -> signalbox.v1.ListStepsRequest
+	29,  // 100: signalbox.v1.RunService.GetStep:input_type -> signalbox.v1.GetStepRequest
+	31,  // 101: signalbox.v1.RunService.GetStepValue:input_type -> signalbox.v1.GetStepValueRequest
+	33,  // 102: signalbox.v1.RunService.ListLogs:input_type -> signalbox.v1.ListLogsRequest
+	37,  // 103: signalbox.v1.RunService.SummarizeSteps:input_type -> signalbox.v1.SummarizeStepsRequest
+	27,  // 104: signalbox.v1.RunService.ListWaits:input_type -> signalbox.v1.ListWaitsRequest
+	40,  // 105: signalbox.v1.RunService.WatchRun:input_type -> signalbox.v1.WatchRunRequest
+	44,  // 106: signalbox.v1.RunService.CountRuns:input_type -> signalbox.v1.CountRunsRequest
+	42,  // 107: signalbox.v1.RunService.CancelRun:input_type -> signalbox.v1.CancelRunRequest
+	47,  // 108: signalbox.v1.RunService.TerminateRun:input_type -> signalbox.v1.TerminateRunRequest
+	49,  // 109: signalbox.v1.RunService.PauseRun:input_type -> signalbox.v1.PauseRunRequest
+	51,  // 110: signalbox.v1.RunService.UnpauseRun:input_type -> signalbox.v1.UnpauseRunRequest
+	53,  // 111: signalbox.v1.RunService.ReplayRun:input_type -> signalbox.v1.ReplayRunRequest
+	55,  // 112: signalbox.v1.RunService.ExportRun:input_type -> signalbox.v1.ExportRunRequest
+	56,  // 113: signalbox.v1.RunService.ExportRuns:input_type -> signalbox.v1.ExportRunsRequest
+	19,  // 114: signalbox.v1.RunService.StartRun:output_type -> signalbox.v1.StartRunResponse
+	21,  // 115: signalbox.v1.RunService.GetRun:output_type -> signalbox.v1.GetRunResponse
+	24,  // 116: signalbox.v1.RunService.ListRuns:output_type -> signalbox.v1.ListRunsResponse
+	26,  // 117: signalbox.v1.RunService.ListSteps:output_type -> signalbox.v1.ListStepsResponse
+	30,  // 118: signalbox.v1.RunService.GetStep:output_type -> signalbox.v1.GetStepResponse
+	32,  // 119: signalbox.v1.RunService.GetStepValue:output_type -> signalbox.v1.GetStepValueResponse
+	34,  // 120: signalbox.v1.RunService.ListLogs:output_type -> signalbox.v1.ListLogsResponse
+	38,  // 121: signalbox.v1.RunService.SummarizeSteps:output_type -> signalbox.v1.SummarizeStepsResponse
+	28,  // 122: signalbox.v1.RunService.ListWaits:output_type -> signalbox.v1.ListWaitsResponse
+	41,  // 123: signalbox.v1.RunService.WatchRun:output_type -> signalbox.v1.WatchRunResponse
+	46,  // 124: signalbox.v1.RunService.CountRuns:output_type -> signalbox.v1.CountRunsResponse
+	43,  // 125: signalbox.v1.RunService.CancelRun:output_type -> signalbox.v1.CancelRunResponse
+	48,  // 126: signalbox.v1.RunService.TerminateRun:output_type -> signalbox.v1.TerminateRunResponse
+	50,  // 127: signalbox.v1.RunService.PauseRun:output_type -> signalbox.v1.PauseRunResponse
+	52,  // 128: signalbox.v1.RunService.UnpauseRun:output_type -> signalbox.v1.UnpauseRunResponse
+	54,  // 129: signalbox.v1.RunService.ReplayRun:output_type -> signalbox.v1.ReplayRunResponse
+	68,  // 130: signalbox.v1.RunService.ExportRun:output_type -> google.api.HttpBody
+	68,  // 131: signalbox.v1.RunService.ExportRuns:output_type -> google.api.HttpBody
+	114, // [114:132] is the sub-list for method output_type
+	96,  // [96:114] is the sub-list for method input_type
+	96,  // [96:96] is the sub-list for extension type_name
+	96,  // [96:96] is the sub-list for extension extendee
+	0,   // [0:96] is the sub-list for field type_name
 }
 
 func init() { file_signalbox_v1_run_proto_init() }
@@ -5305,14 +5641,14 @@ func file_signalbox_v1_run_proto_init() {
 	file_signalbox_v1_run_proto_msgTypes[15].OneofWrappers = []any{}
 	file_signalbox_v1_run_proto_msgTypes[17].OneofWrappers = []any{}
 	file_signalbox_v1_run_proto_msgTypes[25].OneofWrappers = []any{}
-	file_signalbox_v1_run_proto_msgTypes[35].OneofWrappers = []any{}
+	file_signalbox_v1_run_proto_msgTypes[39].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signalbox_v1_run_proto_rawDesc), len(file_signalbox_v1_run_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   60,
+			NumMessages:   64,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -244,5 +244,9 @@ func fixtures() map[int64]fixture {
 			`SELECT r.content FROM version_resources v JOIN resources r ON r.hash = v.hash WHERE v.uri = 'f.yaml'`: "set: {}",
 			`SELECT publisher FROM functions WHERE name = 'price' AND published_at = 9`:                            "ada",
 		},
+	}, 5: {
+		insert: []string{`INSERT INTO attempt_logs (run_id, step, attempt, task, stdout, stdout_bytes, stdout_lines, stderr,
+			stderr_bytes, stderr_lines) VALUES ('r1', 1, 1, 'build', 'ok', 10, 2, '', 0, 0)`},
+		want: map[string]string{`SELECT stdout FROM attempt_logs WHERE run_id = 'r1' AND stdout_bytes = 10`: "ok"},
 	}}
 }

@@ -20,6 +20,7 @@ func released() []struct{ file, sqlite, postgres string } {
 		{"0002_generations.sql", "b497fa78758f", "b497fa78758f"},
 		{"0003_runners.sql", "80d5355189d0", "80d5355189d0"},
 		{"0004_resources.sql", "9aa405420439", "e1f14b791d09"},
+		{"0005_logs.sql", "95d5c7c45e29", "3520e57ec5bd"},
 	}
 }
 
