@@ -70,11 +70,11 @@ func TestScriptOfALostRunnerIsExecutedAgain(t *testing.T) {
 	first := runnerOf(t, temporal.Address)
 	id := s.Start(t, s.Publish(t, platform.Document("slow", `
   - compute:
-      run: {script: {language: js, code: 'const end = Date.now() + 8000; while (Date.now() < end); console.log("done")'}}`)),
+      run: {script: {language: js, code: 'console.log("begun"); const end = Date.now() + 8000; while (Date.now() < end); console.log("done")'}}`)),
 		`{}`).GetId()
 	platform.Eventually(t, time.Minute, func() string {
 		for _, step := range s.Steps(t, id) {
-			if len(step.GetAttempts()) == 1 && time.Since(step.GetAttempts()[0].GetStartTime().AsTime()) > 3*time.Second {
+			if len(step.GetAttempts()) == 1 && s.CLI(t, "run", "logs", id).Stdout == "begun\n" {
 				return ""
 			}
 		}
@@ -83,13 +83,23 @@ func TestScriptOfALostRunnerIsExecutedAgain(t *testing.T) {
 	first.Kill()
 	runnerOf(t, temporal.Address)
 	run := s.Await(t, id, 2*time.Minute, "completed")
-	require.JSONEq(t, `"done\n"`, run.GetOutput().GetJson())
+	require.JSONEq(t, `"begun\ndone\n"`, run.GetOutput().GetJson())
 	require.Len(t, s.Steps(t, id)[0].GetAttempts(), 2)
+	require.Equal(t, "begun\n", s.CLI(t, "run", "logs", id, "1", "--attempt", "1").Stdout, "of its last heartbeat")
+	require.Equal(t, "begun\ndone\n", s.CLI(t, "run", "logs", id, "1", "--attempt", "2").Stdout)
 }
 
 // busy is JavaScript that keeps a script busy.
 func busy(milliseconds int) string {
 	return fmt.Sprintf("{const end = Date.now() + %d; while (Date.now() < end);}", milliseconds)
+}
+
+// without returns that a text lacks a part; empty if it has it.
+func without(text, part string) string {
+	if strings.Contains(text, part) {
+		return ""
+	}
+	return fmt.Sprintf("%q does not contain %q", text, part)
 }
 
 // What a program prints is kept with its attempt, can be read while it runs, and has no sensitive value.
@@ -153,13 +163,18 @@ func TestLogsOfPrograms(t *testing.T) {
 	}{
 		"failed": {`run: {script: {language: js, code: 'console.error("the reason"); process.exit(3)'}}`, "failed", "", "the reason"},
 		"ended by the timeout of its task": {`run: {script: {language: js, code: 'console.log("begun"); for (;;);'}}
-      timeout: {after: PT4S}`, "timed_out", "begun", ""},
+      timeout: {after: PT4S}`, "failed", "begun", ""},
+		"canceled": {`run: {script: {language: js, code: 'console.log("begun"); for (;;);'}}`, "canceled", "begun", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			id := s.Start(t, s.Publish(t, platform.Document("logs-"+strings.ReplaceAll(name, " ", "-"), `
   - p:
       `+c.task)), `{}`).GetId()
+			if name == "canceled" {
+				platform.Eventually(t, time.Minute, func() string { return without(s.CLI(t, "run", "logs", id).Stdout, "begun") })
+				require.Zero(t, s.CLI(t, "run", "cancel", id, "--reason", "enough").Code)
+			}
 			s.Await(t, id, time.Minute, c.status)
 			got := s.CLI(t, "run", "logs", id)
 			lines(got.Stdout, c.stdout)

@@ -12,6 +12,7 @@ export const pages = (ids: Record<string, string>): Record<string, string> => ({
   'run-audit': `/p/default/runs/${ids.canceled ?? ''}?tab=audit`,
   'run-json': `/p/default/runs/${ids.failed ?? ''}?tab=json`,
   'run-waits': `/p/default/runs/${ids.waiting ?? ''}?tab=waits`,
+  'run-logs': `/p/default/runs/${ids.script ?? ''}?step=1&pane=logs`,
   compare: `/p/default/compare?a=${ids.failed ?? ''}&b=${ids.completed ?? ''}`,
   workflows: '/p/default/workflows',
   workflow: '/p/default/workflows/shop/order',

@@ -289,6 +289,7 @@ export async function seed(platform: Platform): Promise<Record<string, string>> 
     parallel: await platform.start('parallel'),
     long: await platform.start('long', { count: 400 }),
     canceled: await platform.start('wait'),
+    script: await platform.start('script', { password: 'secret-word' }),
   }
   await platform.cli('run', 'cancel', ids.canceled ?? '', '--reason', 'not needed')
   await seedFunctions(platform)
@@ -319,6 +320,7 @@ export async function seed(platform: Platform): Promise<Record<string, string>> 
     ['parallel', 'completed'],
     ['long', 'completed'],
     ['canceled', 'canceled'],
+    ['script', 'completed'],
   ] as const) {
     await until(`run ${name} is ${wanted}`, async () => (await status(ids[name])) === wanted, 60_000)
   }

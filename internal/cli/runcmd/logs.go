@@ -75,6 +75,7 @@ type logPrinter struct {
 	current logKey               // whose heading was printed last
 	printed map[logKey]*[2]int64 // the number of lines of both streams, of attempts that had not ended
 	ended   map[logKey]bool
+	unknown string // why the logs of programs that run were unknown when they were read last
 }
 
 // list returns the logs; with running those of programs that run.
@@ -88,9 +89,10 @@ func (p *logPrinter) list(ctx context.Context, running bool) ([]*signalboxv1.Att
 		unknown = response.GetRunningError()
 		return response.GetLogs(), response.GetNextPageToken(), err
 	})
-	if unknown != "" {
+	if unknown != "" && p.unknown == "" {
 		s.Note("the logs of programs that run are unknown: %s", terminal.Line(unknown))
 	}
+	p.unknown = unknown
 	return slices.DeleteFunc(logs, func(l *signalboxv1.AttemptLog) bool {
 		return p.attempt != 0 && l.GetAttempt() != p.attempt
 	}), err
@@ -109,7 +111,7 @@ func (p *logPrinter) all(ctx context.Context) error {
 	if p.invocation.Format().Structured() {
 		return invocation.Listing[*signalboxv1.AttemptLog]{Thing: "log"}.Print(p.invocation, logs, false)
 	}
-	if len(logs) == 0 {
+	if len(logs) == 0 && p.unknown == "" {
 		p.invocation.Note("no program has printed anything")
 	}
 	return p.print(logs)
