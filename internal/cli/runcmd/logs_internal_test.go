@@ -24,7 +24,7 @@ func TestUnprintedLinesOfALog(t *testing.T) {
 		"a gap": {stream: &signalboxv1.LogStream{Text: "c\n", SkippedLines: 2, SkippedBytes: 4}, want: []string{"c"},
 			missing: "2 lines"},
 		"the end of a long line": {stream: &signalboxv1.LogStream{Text: "z", SkippedBytes: 2000}, want: []string{"z"},
-			missing: "the first 2.0 kB"},
+			missing: "the first 2 kB"},
 		"fewer lines than before": {stream: &signalboxv1.LogStream{Text: "mark\n"}, printed: 3, want: []string{}},
 	} {
 		fresh, missing := unprinted(tt.stream, tt.printed)
