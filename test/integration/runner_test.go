@@ -52,6 +52,16 @@ func TestRunnerExecutesPermittedPrograms(t *testing.T) {
 		}
 		return fmt.Sprintf("the verdict is %q", v.GetCode())
 	})
+	canceled := s.Start(t, workflow, `{}`).GetId()
+	platform.Eventually(t, time.Minute, func() string {
+		if len(s.Steps(t, canceled)) == 1 {
+			return ""
+		}
+		return "the program has not been requested"
+	})
+	require.Zero(t, s.CLI(t, "run", "cancel", canceled, "--reason", "enough").Code)
+	s.Await(t, canceled, time.Minute, "canceled")
+
 	runner := runnerOf(t, temporal.Address)
 	run := s.Await(t, waiting, time.Minute, "completed")
 	require.JSONEq(t, `{"sum": 3, "env": {"MODE": "fast"}}`, run.GetOutput().GetJson())
