@@ -116,7 +116,8 @@ AND n.name = functions.name AND (n.published_at, n.version) > (functions.publish
 // FunctionUsers implements [function.Store].
 func (s *Store) FunctionUsers(ctx context.Context, f function.Function, limit int) (users []function.User, err error) {
 	err = s.db.Read(ctx, "list users of function", func(ctx context.Context, c sqldb.Conn) (err error) {
-		users, err = sqlrow.Collect(ctx, c, `SELECT r.workflow, r.version, CASE WHEN w.latest_version = r.version THEN 1 ELSE 0 END
+		users, err = sqlrow.Collect(ctx, c, `SELECT r.workflow, r.version,
+CASE WHEN w.latest_version = r.version THEN 1 ELSE 0 END
 FROM version_resources r JOIN workflows w ON w.project = r.project AND w.name = r.workflow
 WHERE r.project = $1 AND r.uri = $2 ORDER BY r.loaded_at DESC, r.workflow, r.version`+sqlrow.Limit(limit),
 			[]any{f.Project, f.Reference()}, func(row sqlrow.Scanner) (u function.User, err error) {

@@ -46,10 +46,12 @@ in whole lines. Sensitive values are redacted. A program that its task does not 
 			if p.attempt < 0 {
 				return exit.Usagef("attempt %d: give the number of an attempt, from 1", p.attempt)
 			}
-			if follow {
-				return p.follow(cmd.Context())
+			if !follow {
+				return p.all(cmd.Context())
 			}
-			return p.all(cmd.Context())
+			patience, stop := s.Patience(cmd.Context())
+			defer stop()
+			return p.follow(patience)
 		},
 	}
 	cmd.Flags().Int32Var(&p.attempt, "attempt", 0, "only this `attempt` of each step, from 1")
@@ -140,7 +142,7 @@ func (p *logPrinter) follow(ctx context.Context) error {
 				}
 			}
 		case ctx.Err() != nil:
-		case !passing(err):
+		case !passing(err) || sequence < 0: // no retries before the first answer: the address may be wrong
 			return p.failed(err)
 		default:
 			if tries++; tries == 1 {
@@ -155,7 +157,8 @@ func (p *logPrinter) follow(ctx context.Context) error {
 
 func (p *logPrinter) interrupted(ctx context.Context) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return exit.Errorf(exit.RunTimedOut, "follow the logs of run %q: it has not ended within --timeout; it continues", p.id)
+		return exit.Errorf(exit.RunTimedOut, "follow the logs of run %q: it has not ended within --timeout; it continues",
+			p.id)
 	}
 	return exit.Errorf(exit.Interrupted, "interrupted; run %q continues", p.id)
 }

@@ -51,7 +51,8 @@ func TestLogsOfProgramsAreRecorded(t *testing.T) {
 		"its code alone": {`run: {script: {language: js, code: 'x'}, return: code}`,
 			func(int) (flow.ProgramResult, error) { return flow.ProgramResult{Code: 3, Stderr: "why"}, nil },
 			[]flow.ProgramLog{{Step: 1, Task: "p", Attempt: 1, Stderr: flow.LogStream{Text: "why"}}}},
-		"nothing printed": {`run: ` + script, func(int) (flow.ProgramResult, error) { return flow.ProgramResult{}, nil }, nil},
+		"nothing printed": {`run: ` + script,
+			func(int) (flow.ProgramResult, error) { return flow.ProgramResult{}, nil }, nil},
 		"an error": {`run: ` + script, func(int) (flow.ProgramResult, error) {
 			return flow.ProgramResult{}, flow.WithLog(flow.CallError(flow.CategoryAnswered,
 				dsl.Error{Type: dsl.ErrorTypeTimeout, Status: 408, Title: "Program too slow"}, nil), log)

@@ -107,7 +107,8 @@ func (d *driver) startProgram(e interp.RunProgram) {
 func (d *driver) programRequest(e interp.RunProgram) ProgramRequest {
 	p := e.Program
 	r := ProgramRequest{
-		Project: d.in.Project, RunID: d.in.RunID, Step: e.StepNumber, Key: e.Key, Kind: string(p.Kind), Language: string(p.Language),
+		Project: d.in.Project, RunID: d.in.RunID, Step: e.StepNumber, Key: e.Key,
+		Kind: string(p.Kind), Language: string(p.Language),
 		Code: p.Code, Stdin: p.Stdin, Arguments: p.Arguments, Environment: p.Environment,
 		Timeout: d.limits.ProgramTimeout, Detached: !e.Awaited,
 	}

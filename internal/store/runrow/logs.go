@@ -44,7 +44,8 @@ func WriteLogs(ctx context.Context, c sqldb.Conn, d sqldb.Dialect, rows []LogRow
 		}
 	}
 	fields := func(r LogRow) sqlrow.Fields { return append(logFields(&r.AttemptLog), sqlrow.Col("run_id", r.RunID)) }
-	_, err := sqlrow.InsertMany(ctx, c, d, "attempt_logs", fields(once[0]).ReplaceAll("run_id, step, attempt"), once, fields)
+	_, err := sqlrow.InsertMany(ctx, c, d, "attempt_logs", fields(once[0]).ReplaceAll("run_id, step, attempt"), once,
+		fields)
 	return err
 }
 

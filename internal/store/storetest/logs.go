@@ -36,7 +36,8 @@ func testLogs(t *testing.T, open Opener) {
 		run.Update{RunID: "none", Position: 1, Logs: []run.AttemptLog{other}})
 	require.Equal(t, []run.AttemptLog{one, again, two}, list("r1", run.LogFilter{Limit: 10}))
 	require.Equal(t, []run.AttemptLog{one}, list("r1", run.LogFilter{Limit: 1}))
-	require.Equal(t, []run.AttemptLog{two}, list("r1", run.LogFilter{Limit: 10, After: &run.LogCursor{Step: 1, Attempt: 2}}))
+	require.Equal(t, []run.AttemptLog{two},
+		list("r1", run.LogFilter{Limit: 10, After: &run.LogCursor{Step: 1, Attempt: 2}}))
 	require.Equal(t, []run.AttemptLog{two}, list("r1", run.LogFilter{Limit: 10, Step: 3}))
 	require.Equal(t, []run.AttemptLog{other}, list("r2", run.LogFilter{Limit: 10}))
 	for _, id := range []string{"none", "r1"} {
