@@ -332,5 +332,32 @@ func (p *parser) checkFunction(name string, source []byte) {
 	}
 }
 
+// FunctionSchemas returns the JSON Schemas of the input and the output that are in the source of a function, as JSON in
+// its order; nil where there is none, or where it is a resource.
+func FunctionSchemas(source []byte, opts ...Option) (input, output []byte) {
+	if root := read(source, opts); root != nil {
+		return schemaIn(root.Get("input")), schemaIn(root.Get("output"))
+	}
+	return nil, nil
+}
+
+// schemaIn returns the schema in the input or the output of a task.
+func schemaIn(node *tree.Node) []byte {
+	for _, key := range []string{"schema", "document"} {
+		if node == nil {
+			return nil
+		}
+		node = node.Get(key)
+	}
+	if node == nil {
+		return nil
+	}
+	text, err := appendJSON(nil, node)
+	if err != nil {
+		return nil // such a function is not published
+	}
+	return text
+}
+
 // IsVersion reports whether a text is a semantic version.
 func IsVersion(text string) bool { return regexp.MustCompile(semverPattern).MatchString(text) }

@@ -4,6 +4,7 @@
 -- A table that a migration adds needs a line here.
 BEGIN;
 REVOKE ALL ON ALL TABLES IN SCHEMA public FROM signalbox;
+GRANT SELECT, INSERT, UPDATE, DELETE ON attempt_logs TO signalbox;
 GRANT SELECT, INSERT, DELETE ON audit TO signalbox;
 GRANT SELECT, INSERT, UPDATE, DELETE ON batch_items TO signalbox;
 GRANT SELECT, INSERT, UPDATE, DELETE ON batches TO signalbox;

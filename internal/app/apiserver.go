@@ -109,6 +109,9 @@ func addServices(options *rpc.Options, c *components, tokens *token.Service) (er
 	options.Unredacted = sealed.NewViewer(s.sealed.Sealer, c.runs.service, s, time.Now)
 	options.StepValues = run.NewStepValueReader(
 		run.StepValueOptions{Runs: c.runs.service, Source: c.connection.engine, Redactor: s.sealed.Sealer})
+	options.Logs = run.NewLogReader(run.LogOptions{
+		Store: s, Runs: c.runs.service, Running: c.connection.engine.RunningLogs, Redact: s.sealed.Sealer.Text,
+	})
 	options.Explainer = explain.New(explain.Options{
 		Store: s.Waits(), Events: s.sealed.events, Runs: c.runs.service, Redactor: s.sealed.Sealer, Documents: s.documents,
 		Key: interp.EntryKey,

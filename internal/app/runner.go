@@ -100,10 +100,14 @@ func permittedPrograms(projects projectReader, configured []string) func(ctx con
 		if err != nil {
 			return nil, err
 		}
-		return slices.DeleteFunc(project.RunnerKinds(), func(kind string) bool {
-			return !slices.Contains(configured, kind) && !slices.Contains(p.Settings.Runners, kind)
-		}), nil
+		return permittedKinds(p, configured), nil
 	}
+}
+
+func permittedKinds(p project.Project, configured []string) []string {
+	return slices.DeleteFunc(project.RunnerKinds(), func(kind string) bool {
+		return !slices.Contains(configured, kind) && !slices.Contains(p.Settings.Runners, kind)
+	})
 }
 
 // wireRunner creates the components of a process with the role of runners alone. It opens no database: foreign code

@@ -8,6 +8,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/config"
 	"github.com/signalbox-dev/signalbox/internal/engine/contract"
 	"github.com/signalbox-dev/signalbox/internal/health"
+	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/rpc/permission"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/sealingkey"
@@ -62,7 +63,9 @@ func newStatus(c *components) *system.Service {
 		Fingerprint: c.connection.fingerprint, Health: c.health.Report, Maintenance: c.maintenance,
 		Placement: c.connection.placement,
 		Store:     c.storage.Facts, Projects: c.storage.ListProjects, Queue: c.connection.engine.Queue,
-		Restore: restoreSources{c.storage.Store, c}, Processor: c.processor.State,
+		Runners:   c.connection.engine.Runners,
+		Permitted: func(p project.Project) []string { return permittedKinds(p, c.cfg.Runner.Kinds) },
+		Restore:   restoreSources{c.storage.Store, c}, Processor: c.processor.State,
 		QueueMode: system.QueueMode{Enabled: queue.Enabled, MaxRuns: queue.MaxRuns, TTL: queue.TTL},
 	})
 }

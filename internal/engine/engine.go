@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/jellydator/ttlcache/v3"
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/api/workflowservice/v1"
@@ -109,8 +110,12 @@ type Engine struct {
 	failures  converter.FailureConverter
 	listeners Listeners
 	budget    *Budget
-	log       *slog.Logger
-	now       func() time.Time
+	// runnerQueues are the answers of Runners, by project.
+	runnerQueues *ttlcache.Cache[string, diagnose.RunnerQueue]
+	// logs are the answers of RunningLogs, by run.
+	logs *ttlcache.Cache[string, []run.AttemptLog]
+	log  *slog.Logger
+	now  func() time.Time
 }
 
 var _ run.Engine = (*Engine)(nil)
@@ -122,6 +127,10 @@ func New(opts Options) (*Engine, error) {
 		limits: flow.DefaultLimits(), keys: opts.Keys, failures: codec.FailureConverter(opts.Keys), log: opts.Log,
 		now: opts.Now, maxSteps: opts.MaxSteps, steps: opts.Steps, listeners: opts.Listeners,
 		repeated: newRepeated(), actions: NewActions(), budget: NewBudget(BudgetOptions{Now: time.Now}),
+		runnerQueues: ttlcache.New(ttlcache.WithCapacity[string, diagnose.RunnerQueue](maxRunnerQueues),
+			ttlcache.WithTTL[string, diagnose.RunnerQueue](runnersFor),
+			ttlcache.WithDisableTouchOnHit[string, diagnose.RunnerQueue]()),
+		logs: newLogs(),
 	}
 	e.limits.CallTimeout = cmp.Or(opts.CallTimeout, e.limits.CallTimeout)
 	e.limits.CallResult = cmp.Or(opts.CallResult, e.limits.CallResult)

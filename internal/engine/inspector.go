@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jellydator/ttlcache/v3"
 	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
 	failurepb "go.temporal.io/api/failure/v1"
@@ -194,6 +195,22 @@ func (e *Engine) Execution(ctx context.Context, runID string) (diagnose.Executio
 		x.Activities = append(x.Activities, pending)
 	}
 	return x, nil
+}
+
+// runnersFor is how long the answers of Runners are kept, and maxRunnerQueues of how many projects.
+const runnersFor, maxRunnerQueues = 10 * time.Second, 1000
+
+// Runners returns the state of the task queue of a project's programs, up to 10 seconds old: pages and clients read it
+// again and again, for many projects.
+func (e *Engine) Runners(ctx context.Context, project string) (diagnose.RunnerQueue, error) {
+	if cached := e.runnerQueues.Get(project); cached != nil {
+		return cached.Value(), nil
+	}
+	q, err := e.runners(ctx, project)
+	if err == nil {
+		e.runnerQueues.Set(project, *q, ttlcache.DefaultTTL)
+	}
+	return *q, err
 }
 
 // runners returns the state of the task queue of a project's programs.

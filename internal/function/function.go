@@ -39,6 +39,26 @@ func (f Function) Reference() string { return f.Name + ":" + f.Version + "@" + d
 type User struct {
 	Workflow string
 	Version  string
+	// Latest reports whether it is the latest version of the workflow.
+	Latest bool
+}
+
+// Shown is a version of a function with what is shown beside it.
+type Shown struct {
+	Function
+	Users []User
+	// InputSchema and OutputSchema are JSON; nil if the function has none, or refers to it.
+	InputSchema, OutputSchema []byte
+}
+
+// Filter selects versions of functions of a project. Its zero fields select all.
+type Filter struct {
+	Project string
+	Text    string // of the name
+	Name    string
+	Latest  bool // of each function only the version that was published last
+	After   *Cursor
+	Limit   int
 }
 
 // Cursor is a position in a list of functions: by name, and each name by the time of publication, newest first.
@@ -60,8 +80,8 @@ type Store interface {
 	PublishFunction(ctx context.Context, f Function, e audit.Entry) (Function, bool, error)
 	// GetFunction returns a version with its source; an empty version is the one that was published last.
 	GetFunction(ctx context.Context, project, name, version string) (Function, error)
-	// ListFunctions lists the versions of functions whose name contains a text.
-	ListFunctions(ctx context.Context, project, text string, after *Cursor, limit int) ([]Function, error)
+	// ListFunctions lists versions of functions.
+	ListFunctions(ctx context.Context, f Filter) ([]Function, error)
 	// FunctionUsers returns the published versions of workflows that call a version, newest first, at most limit.
 	FunctionUsers(ctx context.Context, f Function, limit int) ([]User, error)
 	// DeleteFunction deletes a version, or with an empty version all versions.
@@ -121,26 +141,26 @@ func (s *Service) Publish(ctx context.Context, f Function) (Published, error) {
 	return Published{Function: stored, Created: created, Violations: violations}, err
 }
 
-// Get returns a version with its source, and the published workflows that call it, at most 200. An empty version is the
-// one that was published last.
-func (s *Service) Get(ctx context.Context, projectName, name, version string) (Function, []User, error) {
+// Get returns a version with its source, its schemas, and the published workflows that call it, at most 200. An empty
+// version is the one that was published last.
+func (s *Service) Get(ctx context.Context, projectName, name, version string) (shown Shown, err error) {
 	if _, err := s.projects.GetProject(ctx, projectName); err != nil {
-		return Function{}, nil, err
+		return shown, err
 	}
-	f, err := s.store.GetFunction(ctx, projectName, name, version)
-	if err != nil {
-		return Function{}, nil, err
+	if shown.Function, err = s.store.GetFunction(ctx, projectName, name, version); err != nil {
+		return shown, err
 	}
-	users, err := s.store.FunctionUsers(ctx, f, maxUsers)
-	return f, users, err
+	shown.InputSchema, shown.OutputSchema = dsl.FunctionSchemas([]byte(shown.Source), dsl.WithLimits(s.limits))
+	shown.Users, err = s.store.FunctionUsers(ctx, shown.Function, maxUsers)
+	return shown, err
 }
 
-// List lists the versions of functions whose name contains a text.
-func (s *Service) List(ctx context.Context, projectName, text string, after *Cursor, limit int) ([]Function, error) {
-	if _, err := s.projects.GetProject(ctx, projectName); err != nil {
+// List lists versions of functions.
+func (s *Service) List(ctx context.Context, f Filter) ([]Function, error) {
+	if _, err := s.projects.GetProject(ctx, f.Project); err != nil {
 		return nil, err
 	}
-	return s.store.ListFunctions(ctx, projectName, text, after, limit)
+	return s.store.ListFunctions(ctx, f)
 }
 
 // Delete deletes a version, or with an empty version all versions. Workflows that were published with it keep it.

@@ -60,14 +60,14 @@ func TestVersionsNeverChange(t *testing.T) {
 	_, err = functions.Publish(ctx, price("1.1.0", "set: {amount: 2}"))
 	require.NoError(t, err)
 
-	list, err := functions.List(ctx, here, "ric", nil, 10)
+	list, err := functions.List(ctx, function.Filter{Project: here, Text: "ric", Limit: 10})
 	require.NoError(t, err)
 	require.Len(t, list, 2)
 	require.Equal(t, "1.1.0", list[0].Version, "newest first")
-	rest, err := functions.List(ctx, here, "", new(list[0].Position()), 10)
+	rest, err := functions.List(ctx, function.Filter{Project: here, After: new(list[0].Position()), Limit: 10})
 	require.NoError(t, err)
 	require.Equal(t, list[1:], rest)
-	newest, _, err := functions.Get(ctx, here, "price", "")
+	newest, err := functions.Get(ctx, here, "price", "")
 	require.NoError(t, err)
 	require.Equal(t, "set: {amount: 2}", newest.Source)
 }
@@ -90,7 +90,7 @@ func TestWrongFunctionsAreRefused(t *testing.T) {
 		}
 		require.ErrorContains(t, err, text)
 	}
-	_, _, err := functions.Get(ctx, here, "price", "1.0.0")
+	_, err := functions.Get(ctx, here, "price", "1.0.0")
 	requireError(t, err, apperror.FunctionNotFound, `has no function "price:1.0.0"`)
 }
 
@@ -107,13 +107,31 @@ func TestWorkflowsCallFunctionsOfTheirProject(t *testing.T) {
 	require.NoError(t, err)
 	_, err = workflows.Publish(ctx, here, calling, "ada")
 	require.NoError(t, err)
-	_, users, err := functions.Get(ctx, here, "price", "1.0.0")
+	shown, err := functions.Get(ctx, here, "price", "1.0.0")
 	require.NoError(t, err)
-	require.Equal(t, []function.User{{Workflow: "shop/order", Version: "1.0.0"}}, users)
+	require.Equal(t, []function.User{{Workflow: "shop/order", Version: "1.0.0", Latest: true}}, shown.Users)
 
 	require.NoError(t, functions.Delete(ctx, here, "price", ""))
 	requireError(t, functions.Delete(ctx, here, "price", ""), apperror.FunctionNotFound, "price")
 	g, err := workflows.Graph(ctx, here, "order", "1.0.0", false)
 	require.NoError(t, err)
 	require.Len(t, g.Graph.Nodes, 4)
+}
+
+func TestSchemasOfFunctionsAreShown(t *testing.T) {
+	t.Parallel()
+	ctx, functions, _ := newServices(t)
+	_, err := functions.Publish(ctx, price("1.0.0", "input: {schema: {document: {type: object, required: [sku]}}}\n"+
+		"set: {amount: 1}\noutput:\n  schema: {format: json, document: {properties: {b: {}, a: {}}}}\n"))
+	require.NoError(t, err)
+	_, err = functions.Publish(ctx, price("1.1.0", "set: {amount: 1}"))
+	require.NoError(t, err)
+	shown, err := functions.Get(ctx, here, "price", "1.0.0")
+	require.NoError(t, err)
+	require.Equal(t, `{"type":"object","required":["sku"]}`, string(shown.InputSchema))
+	require.Equal(t, `{"properties":{"b":{},"a":{}}}`, string(shown.OutputSchema), "in the order of the source")
+	shown, err = functions.Get(ctx, here, "price", "1.1.0")
+	require.NoError(t, err)
+	require.Nil(t, shown.InputSchema)
+	require.Nil(t, shown.OutputSchema)
 }

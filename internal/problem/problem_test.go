@@ -84,7 +84,7 @@ func newBench(t *testing.T) *bench {
 			return b.connection
 		}, Health: func(context.Context) health.Report { return b.report },
 		LostServers: func(context.Context) ([]server.Server, bool, error) { return b.lost, !b.lostUnknown, b.lostErr },
-		Retries: problem.Retries{Attempts: 3, After: 30 * time.Minute},
+		Retries:     problem.Retries{Attempts: 3, After: 30 * time.Minute},
 		TaskQueue: func(project string) string {
 			return "signalbox-" + project
 		}, Now: func() time.Time { return b.now }, StartedAt: b.now,

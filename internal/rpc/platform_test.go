@@ -96,6 +96,9 @@ type platform struct {
 	log     *lockedBuffer
 	client  *http.Client
 	base    string
+	// running are the logs of programs that run; runningErr is why they are unknown.
+	running    []run.AttemptLog
+	runningErr error
 }
 
 type lockedBuffer struct {
@@ -161,7 +164,14 @@ func start(t testing.TB, change func(*rpc.Options)) *platform {
 			Batches: batch.NewService(st.Batches(), workflows, func() {}, time.Now), Workflows: workflows,
 			Functions: function.NewService(st, st, limits, time.Now),
 			Runs:      p.runs,
-			RunLists:  livelist.New(st, p.changes), Projects: projects, Audit: st,
+			Logs: run.NewLogReader(run.LogOptions{
+				Store: st, Runs: p.runs,
+				Running: func(context.Context, string) ([]run.AttemptLog, error) { return p.running, p.runningErr },
+				Redact: func(_ context.Context, _, text string) (string, error) {
+					return strings.ReplaceAll(text, "secret", "mark"), nil
+				},
+			}),
+			RunLists: livelist.New(st, p.changes), Projects: projects, Audit: st,
 			Annotations: annotation.NewService(annotation.Options{
 				Outages: st.Annotations(), Publications: st.Annotations(), Owners: st.Events(), Projects: st,
 				TaskQueue: contract.TaskQueue, Now: time.Now,

@@ -19,6 +19,7 @@ import (
 	"github.com/signalbox-dev/signalbox/internal/health"
 	"github.com/signalbox-dev/signalbox/internal/maintenance"
 	"github.com/signalbox-dev/signalbox/internal/processor"
+	"github.com/signalbox-dev/signalbox/internal/project"
 	"github.com/signalbox-dev/signalbox/internal/rpc"
 	"github.com/signalbox-dev/signalbox/internal/run"
 	"github.com/signalbox-dev/signalbox/internal/run/diagnose"
@@ -166,7 +167,23 @@ func (f *fakeSystem) service(st *storetest.Plain) *system.Service {
 				Pollers: []diagnose.Poller{{LastAccess: noon}}, Backlog: 2, Age: time.Second, Measured: true,
 			}}, f.unknown
 		},
+		Permitted: func(p project.Project) []string { return p.Settings.Runners },
+		Runners: func(_ context.Context, name string) (diagnose.RunnerQueue, error) {
+			return diagnose.RunnerQueue{Name: "runner-" + name, Pollers: []diagnose.Poller{{Identity: "r", LastAccess: noon}}},
+				f.unknown
+		},
 	})
+}
+
+func TestStatusHasRunners(t *testing.T) {
+	t.Parallel()
+	p := start(t, nil)
+	p.do("POST", "/v1/projects", `{"name":"shop"}`).ok()
+	require.Empty(t, p.do("GET", "/v1/system/status", "").ok()["runners"])
+	p.do("PATCH", "/v1/projects/shop", `{"runners": {"kinds": ["script"]}}`).ok()
+	require.Equal(t, []any{map[string]any{"project": "shop", "name": "runner-shop", "kinds": []any{"script"},
+		"runners": []any{map[string]any{"serverId": "r", "lastPollTime": "2026-01-31T12:00:00Z", "polling": true}}}},
+		p.do("GET", "/v1/system/status", "").ok()["runners"])
 }
 
 func TestSystemQueues(t *testing.T) {
@@ -215,7 +232,7 @@ func TestSystemStatus(t *testing.T) {
 				"lastPollTime": "`+at+`", "failures": 1, "error": "e"
 			}]
 		},
-		"queueMode": {"enabled": true, "runs": 0, "maxRuns": 9, "ttl": "3600s"},
+		"queueMode": {"enabled": true, "runs": 0, "maxRuns": 9, "ttl": "3600s"}, "runners": [], "moreRunners": false,
 		"reconciler": {"lastTime": "`+at+`", "checked": 4, "corrections": 3, "failed": 2, "foreign": 0, "error": "half"},
 		"workers": [{
 			"serverId": "w", "contract": "c", "address": "a", "namespace": "n", "namespaceId": "i", "projects": ["p"],

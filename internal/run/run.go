@@ -383,6 +383,8 @@ type Update struct {
 	// Secrets holds the sensitive texts found since the last update, sealed; nil where there are none. They are stored in
 	// any case.
 	Secrets *Original
+	// Logs are those of programs that have ended.
+	Logs []AttemptLog
 }
 
 // chainBits is how many bits of a position hold the length of the history.

@@ -87,6 +87,9 @@ func (u *Update) Size() int {
 	for i := range u.Steps {
 		n += u.Steps[i].Size()
 	}
+	for i := range u.Logs {
+		n += stepSize + len(u.Logs[i].Stdout.Text) + len(u.Logs[i].Stderr.Text)
+	}
 	if u.State != nil {
 		n += len(u.State.Output)
 	}

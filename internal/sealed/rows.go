@@ -310,7 +310,7 @@ func (sl *Sealer) hideUpdate(u run.Update, s *runSecrets) (run.Update, error) {
 		}
 		steps[i] = shown
 	}
-	u.Steps = steps
+	u.Steps, u.Logs = steps, s.logs(u.Logs)
 	if u.State != nil {
 		state := *u.State
 		var output, runError bool
@@ -350,6 +350,15 @@ func (s *runSecrets) addSecrets(u run.Update) bool {
 		add(redact.Location{Output: true}, u.State.Output)
 	}
 	return hide
+}
+
+// logs replaces secrets in what programs have printed. No original is kept of it.
+func (s *runSecrets) logs(logs []run.AttemptLog) []run.AttemptLog {
+	shown := slices.Clone(logs)
+	for i := range shown {
+		shown[i].Stdout.Text, shown[i].Stderr.Text = s.text(shown[i].Stdout.Text), s.text(shown[i].Stderr.Text)
+	}
+	return shown
 }
 
 // changed reports whether shown has marks: otherwise it is the value itself.

@@ -255,3 +255,19 @@ func TestEndsOfRunsAreRedacted(t *testing.T) {
 	}
 	require.Contains(t, p.Detail, "planted-card", "the argument is unchanged")
 }
+
+func TestLogsAreRedacted(t *testing.T) {
+	t.Parallel()
+	kept, keys := newStore(t), keyring.Random("k1")
+	v := sealed.New(keys, kept.Originals(), versions{})
+	insert(t, v, kept, "r1", hash, "", `{"card":"planted-card"}`)
+	_, err := v.Rows(kept).ApplyUpdates(t.Context(), []run.Update{{RunID: "r1", ExecutionID: "e", Position: 1,
+		Logs: []run.AttemptLog{{Step: 1, Attempt: 1, Task: "p", Stdout: run.LogStream{Text: "paid with planted-card\n"},
+			Stderr: run.LogStream{Text: "planted-card is expired\n"}}}}})
+	require.NoError(t, err)
+	logs, err := kept.ListLogs(t.Context(), here, "r1", run.LogFilter{Limit: 10})
+	require.NoError(t, err)
+	require.Equal(t, []run.AttemptLog{{Step: 1, Attempt: 1, Task: "p",
+		Stdout: run.LogStream{Text: "paid with " + redact.Mark + "\n"},
+		Stderr: run.LogStream{Text: redact.Mark + " is expired\n"}}}, logs)
+}

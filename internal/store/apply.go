@@ -66,6 +66,9 @@ func (s *Store) applyUpdates(ctx context.Context, c sqldb.Conn,
 	if err := endSteps(ctx, c, groups, rows, touched); err != nil {
 		return nil, nil, err
 	}
+	if err := s.writeLogs(ctx, c, groups, rows); err != nil {
+		return nil, nil, err
+	}
 	if err := s.writeSummaries(ctx, c, groups, rows, touched); err != nil {
 		return nil, nil, err
 	}

@@ -88,20 +88,24 @@ func (s *Store) GetFunction(ctx context.Context, project, name, version string) 
 }
 
 // ListFunctions implements [function.Store].
-func (s *Store) ListFunctions(ctx context.Context, project, text string, after *function.Cursor,
-	limit int) (list []function.Function, err error) {
+func (s *Store) ListFunctions(ctx context.Context, f function.Filter) (list []function.Function, err error) {
 	var w sqlrow.Where
-	w.Is("project", "=", project)
-	if text != "" {
-		w.Conditions = append(w.Conditions, "name LIKE "+w.Arg(sqlrow.Contains(strings.ToLower(text)))+" ESCAPE '!'")
+	w.Is("project", "=", f.Project)
+	w.IsText("name", f.Name)
+	if f.Text != "" {
+		w.Conditions = append(w.Conditions, "name LIKE "+w.Arg(sqlrow.Contains(strings.ToLower(f.Text)))+" ESCAPE '!'")
 	}
-	if after != nil {
+	if f.Latest {
+		w.Conditions = append(w.Conditions, `NOT EXISTS (SELECT 1 FROM functions n WHERE n.project = functions.project
+AND n.name = functions.name AND (n.published_at, n.version) > (functions.published_at, functions.version))`)
+	}
+	if after := f.After; after != nil {
 		name, at := w.Arg(after.Name), w.Arg(after.PublishedAt.UnixMicro())
 		w.Conditions = append(w.Conditions, "(name > "+name+" OR name = "+name+" AND (published_at < "+at+
 			" OR published_at = "+at+" AND version < "+w.Arg(after.Version)+"))")
 	}
 	query := `SELECT ` + sqlrow.Columns(functionFields) + ` FROM functions` + w.String() +
-		` ORDER BY name, published_at DESC, version DESC` + sqlrow.Limit(limit)
+		` ORDER BY name, published_at DESC, version DESC` + sqlrow.Limit(f.Limit)
 	err = s.db.Read(ctx, "list functions", func(ctx context.Context, c sqldb.Conn) (err error) {
 		list, err = sqlrow.Collect(ctx, c, query, w.Args, sqlrow.Scan(functionFields))
 		return err
@@ -112,10 +116,14 @@ func (s *Store) ListFunctions(ctx context.Context, project, text string, after *
 // FunctionUsers implements [function.Store].
 func (s *Store) FunctionUsers(ctx context.Context, f function.Function, limit int) (users []function.User, err error) {
 	err = s.db.Read(ctx, "list users of function", func(ctx context.Context, c sqldb.Conn) (err error) {
-		users, err = sqlrow.Collect(ctx, c, `SELECT workflow, version FROM version_resources
-WHERE project = $1 AND uri = $2 ORDER BY loaded_at DESC, workflow, version`+sqlrow.Limit(limit),
+		users, err = sqlrow.Collect(ctx, c, `SELECT r.workflow, r.version,
+CASE WHEN w.latest_version = r.version THEN 1 ELSE 0 END
+FROM version_resources r JOIN workflows w ON w.project = r.project AND w.name = r.workflow
+WHERE r.project = $1 AND r.uri = $2 ORDER BY r.loaded_at DESC, r.workflow, r.version`+sqlrow.Limit(limit),
 			[]any{f.Project, f.Reference()}, func(row sqlrow.Scanner) (u function.User, err error) {
-				err = row.Scan(&u.Workflow, &u.Version)
+				var latest int
+				err = row.Scan(&u.Workflow, &u.Version, &latest)
+				u.Latest = latest == 1
 				return u, err
 			})
 		return err

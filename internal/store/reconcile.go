@@ -119,8 +119,14 @@ func (s *Store) FollowExecution(
 		if err := runrow.RemoveSummary(ctx, c, u.RunID); err != nil {
 			return err
 		}
+		if err := runrow.RemoveLogs(ctx, c, u.RunID); err != nil {
+			return err
+		}
 		touched, kept, err := s.writeSteps(ctx, c, groups, rows)
 		if err != nil {
+			return err
+		}
+		if err := s.writeLogs(ctx, c, groups, rows); err != nil {
 			return err
 		}
 		if err := s.writeSummaries(ctx, c, groups, rows, touched); err != nil {

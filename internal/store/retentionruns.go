@@ -17,8 +17,8 @@ const (
 
 // tablesOfRuns lists the tables of rows that are deleted with their run, by run_id.
 func tablesOfRuns() []string {
-	return []string{"steps", "run_links", "run_verdicts", "task_failures", "quota_grants", "run_awaited", "originals",
-		"run_legacy", "step_summaries", "task_summaries",
+	return []string{"steps", "attempt_logs", "run_links", "run_verdicts", "task_failures", "quota_grants", "run_awaited",
+		"originals", "run_legacy", "step_summaries", "task_summaries",
 		"run_repairs", "run_labels", "run_warnings", "taken_events"}
 }
 

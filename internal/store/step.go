@@ -23,6 +23,34 @@ func (s *Store) ListSteps(ctx context.Context, project, id string, f run.StepFil
 	return page, err
 }
 
+// ListLogs implements [run.LogStore].
+func (s *Store) ListLogs(ctx context.Context, project, id string, f run.LogFilter) (list []run.AttemptLog, err error) {
+	err = s.db.ReadList(ctx, "list logs", func(ctx context.Context, c sqldb.Conn) (err error) {
+		if err := needRunOf(ctx, c, project, id); err != nil {
+			return err
+		}
+		list, err = runrow.ListLogs(ctx, c, id, f)
+		return err
+	})
+	return list, err
+}
+
+// writeLogs writes the logs of updates of runs that have a row.
+func (s *Store) writeLogs(ctx context.Context, c sqldb.Conn, groups []runUpdates, rows map[string]runRow) error {
+	var logs []runrow.LogRow
+	for _, g := range groups {
+		if _, known := rows[g.id]; !known {
+			continue
+		}
+		for _, u := range g.updates {
+			for _, l := range u.Logs {
+				logs = append(logs, runrow.LogRow{RunID: g.id, AttemptLog: l})
+			}
+		}
+	}
+	return runrow.WriteLogs(ctx, c, s.db.Dialect(), logs)
+}
+
 // SumSteps implements [run.Store].
 func (s *Store) SumSteps(ctx context.Context, project, id string) (list []run.TaskTotals, err error) {
 	err = s.db.ReadList(ctx, "sum up steps", func(ctx context.Context, c sqldb.Conn) (err error) {

@@ -98,6 +98,10 @@ type Options struct {
 	Projects func(ctx context.Context, after string, limit int) ([]project.Project, error)
 	// Queue describes the task queue of a project.
 	Queue func(ctx context.Context, project string) (diagnose.QueueState, error)
+	// Permitted returns the kinds of programs that a project permits.
+	Permitted func(p project.Project) []string
+	// Runners describes the task queue for the programs of a project.
+	Runners func(ctx context.Context, project string) (diagnose.RunnerQueue, error)
 	// Restore has what a restored database is compared with.
 	Restore RestoreSources
 	// Now is the clock.
@@ -129,6 +133,8 @@ func (s *Service) Status(ctx context.Context) Status {
 	var facts StoreFacts
 	asking.Go(func() { report = s.opts.Health(ctx) })
 	asking.Go(func() { facts = s.opts.Store(ctx) })
+	var runners Status
+	asking.Go(func() { s.readRunners(ctx, &runners) })
 	status := Status{
 		At: s.opts.Now(), Version: s.opts.Version, ServerID: s.opts.ServerID, Roles: s.opts.Roles,
 		StartedAt:  s.opts.StartedAt,
@@ -153,6 +159,7 @@ func (s *Service) Status(ctx context.Context) Status {
 	}
 	asking.Wait()
 	status.Dependencies, status.Store = report.Dependencies, facts
+	status.Runners, status.MoreRunners, status.RunnersError = runners.Runners, runners.MoreRunners, runners.RunnersError
 	if facts.Err != nil {
 		status.Store.Error = publicError(ctx, facts.Err)
 	}

@@ -53,6 +53,8 @@ type fakes struct {
 	facts      system.StoreFacts
 	listError  error
 	queue      func(project string) (diagnose.QueueState, error)
+	permitting []project.Project // projects that permit programs
+	runners    func(project string) (diagnose.RunnerQueue, error)
 	restored   system.RestoreCheck // the answers of the sources of a restore
 	restoreErr error
 	// openRuns is the number of open runs; historyTakes and historyErr are how each history is read.
@@ -148,9 +150,11 @@ func newService() (*system.Service, *fakes) {
 		},
 		Store: func(context.Context) system.StoreFacts { return s.facts },
 		Projects: func(context.Context, string, int) ([]project.Project, error) {
-			return []project.Project{{Name: "bank"}, {Name: "shop"}}, s.listError
+			return append([]project.Project{{Name: "bank"}, {Name: "shop"}}, s.permitting...), s.listError
 		},
 		Queue:       func(_ context.Context, name string) (diagnose.QueueState, error) { return s.queue(name) },
+		Runners:     func(_ context.Context, name string) (diagnose.RunnerQueue, error) { return s.runners(name) },
+		Permitted:   func(p project.Project) []string { return p.Settings.Runners },
 		Fingerprint: func() worker.Fingerprint { return worker.Fingerprint{Contract: "c1"} },
 		Health: func(context.Context) health.Report {
 			return health.Report{Dependencies: []health.DependencyState{leases}}

@@ -66,6 +66,11 @@ type Status struct {
 	Workers        []LiveWorker
 	// WorkersError is why Workers is unknown.
 	WorkersError string
+	// Runners are the task queues for programs of the projects that permit any, by project. MoreRunners reports that there
+	// are more, which were not read; RunnersError is why none or not all were found.
+	Runners      []RunnerQueue
+	MoreRunners  bool
+	RunnersError string
 	// Dependencies are the dependencies of the process.
 	Dependencies []health.DependencyState
 	Store        StoreFacts
@@ -98,6 +103,25 @@ type Pool struct {
 	// Limit is the maximum number of connections; 0 means no limit. Waits counts the calls that have waited for one.
 	InUse, Limit int
 	Waits        int64
+}
+
+// RunnerQueue is the task queue for the programs of a project.
+type RunnerQueue struct {
+	Project, Name string
+	// Kinds are the kinds of programs that the project permits.
+	Kinds []string
+	// Runners are the processes that poll it, the last poll first.
+	Runners []Runner
+	// Error is why Runners is unknown.
+	Error string
+}
+
+// Runner is a process that executes programs, as Temporal knows it: runners do not register.
+type Runner struct {
+	ServerID string
+	PolledAt time.Time
+	// Polls reports whether it has polled within diagnose.PollCycle. One whose slots are all in use does not poll.
+	Polls bool
 }
 
 // TaskQueue is the task queue of a project in Temporal.

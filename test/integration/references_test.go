@@ -172,7 +172,8 @@ func (l library) Document(context.Context, string) (*dsl.Document, error) { retu
 // discardRecords drops all records.
 type discardRecords struct{}
 
-func (discardRecords) Records(flow.Execution, int64, *interp.RunRecord, []interp.StepRecord, []string) {
+func (discardRecords) Records(flow.Execution, int64, *interp.RunRecord, []interp.StepRecord,
+	[]flow.ProgramLog, []string) {
 }
 
 // The test decrypts the large values of a history by the codec endpoint, replays the history, and rebuilds the rows of

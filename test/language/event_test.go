@@ -59,7 +59,8 @@ func newInterpreterOnly(t *testing.T, name, tasks string, limits flow.Limits) *i
 
 func (a *interpreterOnly) Document(context.Context, string) (*dsl.Document, error) { return a.doc, nil }
 
-func (a *interpreterOnly) Records(flow.Execution, int64, *interp.RunRecord, []interp.StepRecord, []string) {
+func (a *interpreterOnly) Records(flow.Execution, int64, *interp.RunRecord, []interp.StepRecord, []flow.ProgramLog,
+	[]string) {
 }
 
 func (a *interpreterOnly) listen(_ context.Context, r flow.ListenRequest) error {

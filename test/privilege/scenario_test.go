@@ -128,7 +128,7 @@ func (e *environment) programs(t *testing.T) {
 	script := func(name, code string) string {
 		return e.publish(t, name, "  - s: {run: {script: {language: js, code: '"+code+"'}}}\n")
 	}
-	e.begun(t, script("script", "console.log(7)"), "", "completed")
+	e.cli(t, "run", "logs", e.begun(t, script("script", "console.log(7)"), "", "completed"))
 	endless := e.begun(t, script("endless", "for (;;) {}"), "", "running")
 	e.called(t, "role=runner call=WorkflowService/RecordActivityTaskHeartbeat")
 	e.cli(t, "run", "cancel", endless, "--reason", "enough")

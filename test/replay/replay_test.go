@@ -55,7 +55,8 @@ type ledger struct {
 	steps map[int64]interp.StepRecord
 }
 
-func (l *ledger) Records(_ flow.Execution, _ int64, run *interp.RunRecord, steps []interp.StepRecord, _ []string) {
+func (l *ledger) Records(_ flow.Execution, _ int64, run *interp.RunRecord, steps []interp.StepRecord,
+	_ []flow.ProgramLog, _ []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if run != nil {

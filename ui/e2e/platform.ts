@@ -260,6 +260,14 @@ export async function startServer(): Promise<Servers> {
   }
 }
 
+/** seedFunctions publishes two functions, and a workflow that calls one of them. */
+export async function seedFunctions(platform: Platform): Promise<void> {
+  const price = join(here, 'functions/price.yaml')
+  for (const name of ['price:1.0.0', 'price:1.1.0', `a-function-${'with-a-long-name-'.repeat(3)}x:1.0.0`])
+    await platform.cli('function', 'publish', name, price)
+  await platform.cli('workflow', 'publish', join(here, 'functions/quote.yaml'))
+}
+
 /** seed makes runs of all kinds and waits until each is where it belongs. It returns their IDs by what they are. */
 export async function seed(platform: Platform): Promise<Record<string, string>> {
   const order = (number: string, sku: string, more: object = {}) => ({
@@ -281,8 +289,10 @@ export async function seed(platform: Platform): Promise<Record<string, string>> 
     parallel: await platform.start('parallel'),
     long: await platform.start('long', { count: 400 }),
     canceled: await platform.start('wait'),
+    script: await platform.start('script', { password: 'secret-word' }),
   }
   await platform.cli('run', 'cancel', ids.canceled ?? '', '--reason', 'not needed')
+  await seedFunctions(platform)
   await platform.cli('webhook', 'create', 'audit', '--url', `${platform.stock}/stock/audit?key=hidden`, '--type', '*')
   await platform.cli(
     'webhook',
@@ -310,6 +320,7 @@ export async function seed(platform: Platform): Promise<Record<string, string>> 
     ['parallel', 'completed'],
     ['long', 'completed'],
     ['canceled', 'canceled'],
+    ['script', 'completed'],
   ] as const) {
     await until(`run ${name} is ${wanted}`, async () => (await status(ids[name])) === wanted, 60_000)
   }

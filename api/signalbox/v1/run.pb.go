@@ -3453,6 +3453,308 @@ func (x *GetStepValueResponse) GetNextOffset() int64 {
 	return 0
 }
 
+type ListLogsRequest struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Project string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
+	// The run's ID.
+	Id string `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
+	// Only logs of the step with this number; 0 for all steps.
+	Number int64 `protobuf:"varint,3,opt,name=number,proto3" json:"number,omitempty"`
+	// Maximum number of logs of attempts that have ended; default 10, at most 20.
+	PageSize  int32  `protobuf:"varint,4,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	PageToken string `protobuf:"bytes,5,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// Only logs of programs that run.
+	Running       bool `protobuf:"varint,6,opt,name=running,proto3" json:"running,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListLogsRequest) Reset() {
+	*x = ListLogsRequest{}
+	mi := &file_signalbox_v1_run_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListLogsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListLogsRequest) ProtoMessage() {}
+
+func (x *ListLogsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_run_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListLogsRequest.ProtoReflect.Descriptor instead.
+func (*ListLogsRequest) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *ListLogsRequest) GetProject() string {
+	if x != nil {
+		return x.Project
+	}
+	return ""
+}
+
+func (x *ListLogsRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *ListLogsRequest) GetNumber() int64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *ListLogsRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListLogsRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+func (x *ListLogsRequest) GetRunning() bool {
+	if x != nil {
+		return x.Running
+	}
+	return false
+}
+
+type ListLogsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Logs  []*AttemptLog          `protobuf:"bytes,1,rep,name=logs,proto3" json:"logs,omitempty"`
+	// Empty on the last page.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	// Why the logs of programs that run are unknown; empty otherwise.
+	RunningError  string `protobuf:"bytes,3,opt,name=running_error,json=runningError,proto3" json:"running_error,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListLogsResponse) Reset() {
+	*x = ListLogsResponse{}
+	mi := &file_signalbox_v1_run_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListLogsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListLogsResponse) ProtoMessage() {}
+
+func (x *ListLogsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_run_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListLogsResponse.ProtoReflect.Descriptor instead.
+func (*ListLogsResponse) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *ListLogsResponse) GetLogs() []*AttemptLog {
+	if x != nil {
+		return x.Logs
+	}
+	return nil
+}
+
+func (x *ListLogsResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
+func (x *ListLogsResponse) GetRunningError() string {
+	if x != nil {
+		return x.RunningError
+	}
+	return ""
+}
+
+// AttemptLog is what an attempt of a program has printed.
+type AttemptLog struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Number of the step.
+	Number int64 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
+	// Name of the step's task.
+	Task string `protobuf:"bytes,2,opt,name=task,proto3" json:"task,omitempty"`
+	// Number of the attempt, from 1.
+	Attempt int32 `protobuf:"varint,3,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	// Whether the program runs: more may follow.
+	Running bool `protobuf:"varint,4,opt,name=running,proto3" json:"running,omitempty"`
+	// Standard output and standard error.
+	Stdout        *LogStream `protobuf:"bytes,5,opt,name=stdout,proto3" json:"stdout,omitempty"`
+	Stderr        *LogStream `protobuf:"bytes,6,opt,name=stderr,proto3" json:"stderr,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AttemptLog) Reset() {
+	*x = AttemptLog{}
+	mi := &file_signalbox_v1_run_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AttemptLog) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AttemptLog) ProtoMessage() {}
+
+func (x *AttemptLog) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_run_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AttemptLog.ProtoReflect.Descriptor instead.
+func (*AttemptLog) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *AttemptLog) GetNumber() int64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *AttemptLog) GetTask() string {
+	if x != nil {
+		return x.Task
+	}
+	return ""
+}
+
+func (x *AttemptLog) GetAttempt() int32 {
+	if x != nil {
+		return x.Attempt
+	}
+	return 0
+}
+
+func (x *AttemptLog) GetRunning() bool {
+	if x != nil {
+		return x.Running
+	}
+	return false
+}
+
+func (x *AttemptLog) GetStdout() *LogStream {
+	if x != nil {
+		return x.Stdout
+	}
+	return nil
+}
+
+func (x *AttemptLog) GetStderr() *LogStream {
+	if x != nil {
+		return x.Stderr
+	}
+	return nil
+}
+
+// LogStream is the end of what a program has printed to one of its streams.
+type LogStream struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Text  string                 `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"`
+	// Number of bytes and of lines that were printed before the text and are not kept.
+	SkippedBytes  int64 `protobuf:"varint,2,opt,name=skipped_bytes,json=skippedBytes,proto3" json:"skipped_bytes,omitempty"`
+	SkippedLines  int64 `protobuf:"varint,3,opt,name=skipped_lines,json=skippedLines,proto3" json:"skipped_lines,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LogStream) Reset() {
+	*x = LogStream{}
+	mi := &file_signalbox_v1_run_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LogStream) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LogStream) ProtoMessage() {}
+
+func (x *LogStream) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_run_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LogStream.ProtoReflect.Descriptor instead.
+func (*LogStream) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *LogStream) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *LogStream) GetSkippedBytes() int64 {
+	if x != nil {
+		return x.SkippedBytes
+	}
+	return 0
+}
+
+func (x *LogStream) GetSkippedLines() int64 {
+	if x != nil {
+		return x.SkippedLines
+	}
+	return 0
+}
+
 type SummarizeStepsRequest struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Project string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
@@ -3464,7 +3766,7 @@ type SummarizeStepsRequest struct {
 
 func (x *SummarizeStepsRequest) Reset() {
 	*x = SummarizeStepsRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[34]
+	mi := &file_signalbox_v1_run_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3476,7 +3778,7 @@ func (x *SummarizeStepsRequest) String() string {
 func (*SummarizeStepsRequest) ProtoMessage() {}
 
 func (x *SummarizeStepsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[34]
+	mi := &file_signalbox_v1_run_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3489,7 +3791,7 @@ func (x *SummarizeStepsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SummarizeStepsRequest.ProtoReflect.Descriptor instead.
 func (*SummarizeStepsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{34}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *SummarizeStepsRequest) GetProject() string {
@@ -3516,7 +3818,7 @@ type SummarizeStepsResponse struct {
 
 func (x *SummarizeStepsResponse) Reset() {
 	*x = SummarizeStepsResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[35]
+	mi := &file_signalbox_v1_run_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3528,7 +3830,7 @@ func (x *SummarizeStepsResponse) String() string {
 func (*SummarizeStepsResponse) ProtoMessage() {}
 
 func (x *SummarizeStepsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[35]
+	mi := &file_signalbox_v1_run_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3541,7 +3843,7 @@ func (x *SummarizeStepsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SummarizeStepsResponse.ProtoReflect.Descriptor instead.
 func (*SummarizeStepsResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{35}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *SummarizeStepsResponse) GetTasks() []*TaskTotals {
@@ -3579,7 +3881,7 @@ type TaskTotals struct {
 
 func (x *TaskTotals) Reset() {
 	*x = TaskTotals{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[36]
+	mi := &file_signalbox_v1_run_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3591,7 +3893,7 @@ func (x *TaskTotals) String() string {
 func (*TaskTotals) ProtoMessage() {}
 
 func (x *TaskTotals) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[36]
+	mi := &file_signalbox_v1_run_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3604,7 +3906,7 @@ func (x *TaskTotals) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskTotals.ProtoReflect.Descriptor instead.
 func (*TaskTotals) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{36}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *TaskTotals) GetPointer() string {
@@ -3698,7 +4000,7 @@ type WatchRunRequest struct {
 
 func (x *WatchRunRequest) Reset() {
 	*x = WatchRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[37]
+	mi := &file_signalbox_v1_run_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3710,7 +4012,7 @@ func (x *WatchRunRequest) String() string {
 func (*WatchRunRequest) ProtoMessage() {}
 
 func (x *WatchRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[37]
+	mi := &file_signalbox_v1_run_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3723,7 +4025,7 @@ func (x *WatchRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRunRequest.ProtoReflect.Descriptor instead.
 func (*WatchRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{37}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *WatchRunRequest) GetProject() string {
@@ -3771,7 +4073,7 @@ type WatchRunResponse struct {
 
 func (x *WatchRunResponse) Reset() {
 	*x = WatchRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[38]
+	mi := &file_signalbox_v1_run_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3783,7 +4085,7 @@ func (x *WatchRunResponse) String() string {
 func (*WatchRunResponse) ProtoMessage() {}
 
 func (x *WatchRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[38]
+	mi := &file_signalbox_v1_run_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3796,7 +4098,7 @@ func (x *WatchRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRunResponse.ProtoReflect.Descriptor instead.
 func (*WatchRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{38}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *WatchRunResponse) GetRun() *Run {
@@ -3838,7 +4140,7 @@ type CancelRunRequest struct {
 
 func (x *CancelRunRequest) Reset() {
 	*x = CancelRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[39]
+	mi := &file_signalbox_v1_run_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3850,7 +4152,7 @@ func (x *CancelRunRequest) String() string {
 func (*CancelRunRequest) ProtoMessage() {}
 
 func (x *CancelRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[39]
+	mi := &file_signalbox_v1_run_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3863,7 +4165,7 @@ func (x *CancelRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRunRequest.ProtoReflect.Descriptor instead.
 func (*CancelRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{39}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *CancelRunRequest) GetProject() string {
@@ -3896,7 +4198,7 @@ type CancelRunResponse struct {
 
 func (x *CancelRunResponse) Reset() {
 	*x = CancelRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[40]
+	mi := &file_signalbox_v1_run_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3908,7 +4210,7 @@ func (x *CancelRunResponse) String() string {
 func (*CancelRunResponse) ProtoMessage() {}
 
 func (x *CancelRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[40]
+	mi := &file_signalbox_v1_run_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3921,7 +4223,7 @@ func (x *CancelRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRunResponse.ProtoReflect.Descriptor instead.
 func (*CancelRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{40}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *CancelRunResponse) GetRun() *Run {
@@ -3946,7 +4248,7 @@ type CountRunsRequest struct {
 
 func (x *CountRunsRequest) Reset() {
 	*x = CountRunsRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[41]
+	mi := &file_signalbox_v1_run_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3958,7 +4260,7 @@ func (x *CountRunsRequest) String() string {
 func (*CountRunsRequest) ProtoMessage() {}
 
 func (x *CountRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[41]
+	mi := &file_signalbox_v1_run_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3971,7 +4273,7 @@ func (x *CountRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountRunsRequest.ProtoReflect.Descriptor instead.
 func (*CountRunsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{41}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *CountRunsRequest) GetProject() string {
@@ -4015,7 +4317,7 @@ type RunBucket struct {
 
 func (x *RunBucket) Reset() {
 	*x = RunBucket{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[42]
+	mi := &file_signalbox_v1_run_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4027,7 +4329,7 @@ func (x *RunBucket) String() string {
 func (*RunBucket) ProtoMessage() {}
 
 func (x *RunBucket) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[42]
+	mi := &file_signalbox_v1_run_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4040,7 +4342,7 @@ func (x *RunBucket) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunBucket.ProtoReflect.Descriptor instead.
 func (*RunBucket) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{42}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *RunBucket) GetStart() *timestamppb.Timestamp {
@@ -4074,7 +4376,7 @@ type CountRunsResponse struct {
 
 func (x *CountRunsResponse) Reset() {
 	*x = CountRunsResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[43]
+	mi := &file_signalbox_v1_run_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4086,7 +4388,7 @@ func (x *CountRunsResponse) String() string {
 func (*CountRunsResponse) ProtoMessage() {}
 
 func (x *CountRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[43]
+	mi := &file_signalbox_v1_run_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4099,7 +4401,7 @@ func (x *CountRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountRunsResponse.ProtoReflect.Descriptor instead.
 func (*CountRunsResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{43}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *CountRunsResponse) GetStatuses() map[string]int64 {
@@ -4142,7 +4444,7 @@ type TerminateRunRequest struct {
 
 func (x *TerminateRunRequest) Reset() {
 	*x = TerminateRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[44]
+	mi := &file_signalbox_v1_run_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4154,7 +4456,7 @@ func (x *TerminateRunRequest) String() string {
 func (*TerminateRunRequest) ProtoMessage() {}
 
 func (x *TerminateRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[44]
+	mi := &file_signalbox_v1_run_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4167,7 +4469,7 @@ func (x *TerminateRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TerminateRunRequest.ProtoReflect.Descriptor instead.
 func (*TerminateRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{44}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *TerminateRunRequest) GetProject() string {
@@ -4200,7 +4502,7 @@ type TerminateRunResponse struct {
 
 func (x *TerminateRunResponse) Reset() {
 	*x = TerminateRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[45]
+	mi := &file_signalbox_v1_run_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4212,7 +4514,7 @@ func (x *TerminateRunResponse) String() string {
 func (*TerminateRunResponse) ProtoMessage() {}
 
 func (x *TerminateRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[45]
+	mi := &file_signalbox_v1_run_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4225,7 +4527,7 @@ func (x *TerminateRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TerminateRunResponse.ProtoReflect.Descriptor instead.
 func (*TerminateRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{45}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *TerminateRunResponse) GetRun() *Run {
@@ -4246,7 +4548,7 @@ type PauseRunRequest struct {
 
 func (x *PauseRunRequest) Reset() {
 	*x = PauseRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[46]
+	mi := &file_signalbox_v1_run_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4258,7 +4560,7 @@ func (x *PauseRunRequest) String() string {
 func (*PauseRunRequest) ProtoMessage() {}
 
 func (x *PauseRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[46]
+	mi := &file_signalbox_v1_run_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4271,7 +4573,7 @@ func (x *PauseRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseRunRequest.ProtoReflect.Descriptor instead.
 func (*PauseRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{46}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *PauseRunRequest) GetProject() string {
@@ -4304,7 +4606,7 @@ type PauseRunResponse struct {
 
 func (x *PauseRunResponse) Reset() {
 	*x = PauseRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[47]
+	mi := &file_signalbox_v1_run_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4316,7 +4618,7 @@ func (x *PauseRunResponse) String() string {
 func (*PauseRunResponse) ProtoMessage() {}
 
 func (x *PauseRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[47]
+	mi := &file_signalbox_v1_run_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4329,7 +4631,7 @@ func (x *PauseRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseRunResponse.ProtoReflect.Descriptor instead.
 func (*PauseRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{47}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *PauseRunResponse) GetRun() *Run {
@@ -4350,7 +4652,7 @@ type UnpauseRunRequest struct {
 
 func (x *UnpauseRunRequest) Reset() {
 	*x = UnpauseRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[48]
+	mi := &file_signalbox_v1_run_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4362,7 +4664,7 @@ func (x *UnpauseRunRequest) String() string {
 func (*UnpauseRunRequest) ProtoMessage() {}
 
 func (x *UnpauseRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[48]
+	mi := &file_signalbox_v1_run_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4375,7 +4677,7 @@ func (x *UnpauseRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnpauseRunRequest.ProtoReflect.Descriptor instead.
 func (*UnpauseRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{48}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *UnpauseRunRequest) GetProject() string {
@@ -4408,7 +4710,7 @@ type UnpauseRunResponse struct {
 
 func (x *UnpauseRunResponse) Reset() {
 	*x = UnpauseRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[49]
+	mi := &file_signalbox_v1_run_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4420,7 +4722,7 @@ func (x *UnpauseRunResponse) String() string {
 func (*UnpauseRunResponse) ProtoMessage() {}
 
 func (x *UnpauseRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[49]
+	mi := &file_signalbox_v1_run_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4433,7 +4735,7 @@ func (x *UnpauseRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnpauseRunResponse.ProtoReflect.Descriptor instead.
 func (*UnpauseRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{49}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *UnpauseRunResponse) GetRun() *Run {
@@ -4470,7 +4772,7 @@ type ReplayRunRequest struct {
 
 func (x *ReplayRunRequest) Reset() {
 	*x = ReplayRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[50]
+	mi := &file_signalbox_v1_run_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4482,7 +4784,7 @@ func (x *ReplayRunRequest) String() string {
 func (*ReplayRunRequest) ProtoMessage() {}
 
 func (x *ReplayRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[50]
+	mi := &file_signalbox_v1_run_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4495,7 +4797,7 @@ func (x *ReplayRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplayRunRequest.ProtoReflect.Descriptor instead.
 func (*ReplayRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{50}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *ReplayRunRequest) GetProject() string {
@@ -4572,7 +4874,7 @@ type ReplayRunResponse struct {
 
 func (x *ReplayRunResponse) Reset() {
 	*x = ReplayRunResponse{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[51]
+	mi := &file_signalbox_v1_run_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4584,7 +4886,7 @@ func (x *ReplayRunResponse) String() string {
 func (*ReplayRunResponse) ProtoMessage() {}
 
 func (x *ReplayRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[51]
+	mi := &file_signalbox_v1_run_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4597,7 +4899,7 @@ func (x *ReplayRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplayRunResponse.ProtoReflect.Descriptor instead.
 func (*ReplayRunResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{51}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *ReplayRunResponse) GetRun() *Run {
@@ -4624,7 +4926,7 @@ type ExportRunRequest struct {
 
 func (x *ExportRunRequest) Reset() {
 	*x = ExportRunRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[52]
+	mi := &file_signalbox_v1_run_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4636,7 +4938,7 @@ func (x *ExportRunRequest) String() string {
 func (*ExportRunRequest) ProtoMessage() {}
 
 func (x *ExportRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[52]
+	mi := &file_signalbox_v1_run_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4649,7 +4951,7 @@ func (x *ExportRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRunRequest.ProtoReflect.Descriptor instead.
 func (*ExportRunRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{52}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *ExportRunRequest) GetProject() string {
@@ -4678,7 +4980,7 @@ type ExportRunsRequest struct {
 
 func (x *ExportRunsRequest) Reset() {
 	*x = ExportRunsRequest{}
-	mi := &file_signalbox_v1_run_proto_msgTypes[53]
+	mi := &file_signalbox_v1_run_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4690,7 +4992,7 @@ func (x *ExportRunsRequest) String() string {
 func (*ExportRunsRequest) ProtoMessage() {}
 
 func (x *ExportRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_run_proto_msgTypes[53]
+	mi := &file_signalbox_v1_run_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4703,7 +5005,7 @@ func (x *ExportRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRunsRequest.ProtoReflect.Descriptor instead.
 func (*ExportRunsRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{53}
+	return file_signalbox_v1_run_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *ExportRunsRequest) GetProject() string {
@@ -5070,7 +5372,31 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\x04text\x18\x01 \x01(\tR\x04text\x12\x12\n" +
 	"\x04size\x18\x02 \x01(\x03R\x04size\x12\x1f\n" +
 	"\vnext_offset\x18\x03 \x01(\x03R\n" +
-	"nextOffset\"A\n" +
+	"nextOffset\"\xa9\x01\n" +
+	"\x0fListLogsRequest\x12\x18\n" +
+	"\aproject\x18\x01 \x01(\tR\aproject\x12\x0e\n" +
+	"\x02id\x18\x02 \x01(\tR\x02id\x12\x16\n" +
+	"\x06number\x18\x03 \x01(\x03R\x06number\x12\x1b\n" +
+	"\tpage_size\x18\x04 \x01(\x05R\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x05 \x01(\tR\tpageToken\x12\x18\n" +
+	"\arunning\x18\x06 \x01(\bR\arunning\"\x8d\x01\n" +
+	"\x10ListLogsResponse\x12,\n" +
+	"\x04logs\x18\x01 \x03(\v2\x18.signalbox.v1.AttemptLogR\x04logs\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12#\n" +
+	"\rrunning_error\x18\x03 \x01(\tR\frunningError\"\xce\x01\n" +
+	"\n" +
+	"AttemptLog\x12\x16\n" +
+	"\x06number\x18\x01 \x01(\x03R\x06number\x12\x12\n" +
+	"\x04task\x18\x02 \x01(\tR\x04task\x12\x18\n" +
+	"\aattempt\x18\x03 \x01(\x05R\aattempt\x12\x18\n" +
+	"\arunning\x18\x04 \x01(\bR\arunning\x12/\n" +
+	"\x06stdout\x18\x05 \x01(\v2\x17.signalbox.v1.LogStreamR\x06stdout\x12/\n" +
+	"\x06stderr\x18\x06 \x01(\v2\x17.signalbox.v1.LogStreamR\x06stderr\"i\n" +
+	"\tLogStream\x12\x12\n" +
+	"\x04text\x18\x01 \x01(\tR\x04text\x12#\n" +
+	"\rskipped_bytes\x18\x02 \x01(\x03R\fskippedBytes\x12#\n" +
+	"\rskipped_lines\x18\x03 \x01(\x03R\fskippedLines\"A\n" +
 	"\x15SummarizeStepsRequest\x12\x18\n" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\"H\n" +
@@ -5176,7 +5502,7 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\x11ExportRunsRequest\x12\x18\n" +
 	"\aproject\x18\x01 \x01(\tR\aproject\x12/\n" +
 	"\x06filter\x18\x02 \x01(\v2\x17.signalbox.v1.RunFilterR\x06filter\x12\x16\n" +
-	"\x06format\x18\x03 \x01(\tR\x06format2\xec\x10\n" +
+	"\x06format\x18\x03 \x01(\tR\x06format2\xe9\x11\n" +
 	"\n" +
 	"RunService\x12q\n" +
 	"\bStartRun\x12\x1d.signalbox.v1.StartRunRequest\x1a\x1e.signalbox.v1.StartRunResponse\"&\x82\xd3\xe4\x93\x02 :\x01*\"\x1b/v1/projects/{project}/runs\x12p\n" +
@@ -5184,7 +5510,8 @@ const file_signalbox_v1_run_proto_rawDesc = "" +
 	"\bListRuns\x12\x1d.signalbox.v1.ListRunsRequest\x1a\x1e.signalbox.v1.ListRunsResponse\"&\x82\xd3\xe4\x93\x02\x1d\x12\x1b/v1/projects/{project}/runs\x90\x02\x01\x12\x7f\n" +
 	"\tListSteps\x12\x1e.signalbox.v1.ListStepsRequest\x1a\x1f.signalbox.v1.ListStepsResponse\"1\x82\xd3\xe4\x93\x02(\x12&/v1/projects/{project}/runs/{id}/steps\x90\x02\x01\x12\x82\x01\n" +
 	"\aGetStep\x12\x1c.signalbox.v1.GetStepRequest\x1a\x1d.signalbox.v1.GetStepResponse\":\x82\xd3\xe4\x93\x021\x12//v1/projects/{project}/runs/{id}/steps/{number}\x90\x02\x01\x12\x97\x01\n" +
-	"\fGetStepValue\x12!.signalbox.v1.GetStepValueRequest\x1a\".signalbox.v1.GetStepValueResponse\"@\x82\xd3\xe4\x93\x027\x125/v1/projects/{project}/runs/{id}/steps/{number}/value\x90\x02\x01\x12\x98\x01\n" +
+	"\fGetStepValue\x12!.signalbox.v1.GetStepValueRequest\x1a\".signalbox.v1.GetStepValueResponse\"@\x82\xd3\xe4\x93\x027\x125/v1/projects/{project}/runs/{id}/steps/{number}/value\x90\x02\x01\x12{\n" +
+	"\bListLogs\x12\x1d.signalbox.v1.ListLogsRequest\x1a\x1e.signalbox.v1.ListLogsResponse\"0\x82\xd3\xe4\x93\x02'\x12%/v1/projects/{project}/runs/{id}/logs\x90\x02\x01\x12\x98\x01\n" +
 	"\x0eSummarizeSteps\x12#.signalbox.v1.SummarizeStepsRequest\x1a$.signalbox.v1.SummarizeStepsResponse\";\x82\xd3\xe4\x93\x022\x120/v1/projects/{project}/runs/{id}/steps:summarize\x90\x02\x01\x12\x7f\n" +
 	"\tListWaits\x12\x1e.signalbox.v1.ListWaitsRequest\x1a\x1f.signalbox.v1.ListWaitsResponse\"1\x82\xd3\xe4\x93\x02(\x12&/v1/projects/{project}/runs/{id}/waits\x90\x02\x01\x12K\n" +
 	"\bWatchRun\x12\x1d.signalbox.v1.WatchRunRequest\x1a\x1e.signalbox.v1.WatchRunResponse0\x01\x12z\n" +
@@ -5211,7 +5538,7 @@ func file_signalbox_v1_run_proto_rawDescGZIP() []byte {
 	return file_signalbox_v1_run_proto_rawDescData
 }
 
-var file_signalbox_v1_run_proto_msgTypes = make([]protoimpl.MessageInfo, 61)
+var file_signalbox_v1_run_proto_msgTypes = make([]protoimpl.MessageInfo, 65)
 var file_signalbox_v1_run_proto_goTypes = []any{
 	(*Run)(nil),                    // 0: signalbox.v1.Run
 	(*RunWarning)(nil),             // 1: signalbox.v1.RunWarning
@@ -5247,175 +5574,184 @@ var file_signalbox_v1_run_proto_goTypes = []any{
 	(*GetStepResponse)(nil),        // 31: signalbox.v1.GetStepResponse
 	(*GetStepValueRequest)(nil),    // 32: signalbox.v1.GetStepValueRequest
 	(*GetStepValueResponse)(nil),   // 33: signalbox.v1.GetStepValueResponse
-	(*SummarizeStepsRequest)(nil),  // 34: signalbox.v1.SummarizeStepsRequest
-	(*SummarizeStepsResponse)(nil), // 35: signalbox.v1.SummarizeStepsResponse
-	(*TaskTotals)(nil),             // 36: signalbox.v1.TaskTotals
-	(*WatchRunRequest)(nil),        // 37: signalbox.v1.WatchRunRequest
-	(*WatchRunResponse)(nil),       // 38: signalbox.v1.WatchRunResponse
-	(*CancelRunRequest)(nil),       // 39: signalbox.v1.CancelRunRequest
-	(*CancelRunResponse)(nil),      // 40: signalbox.v1.CancelRunResponse
-	(*CountRunsRequest)(nil),       // 41: signalbox.v1.CountRunsRequest
-	(*RunBucket)(nil),              // 42: signalbox.v1.RunBucket
-	(*CountRunsResponse)(nil),      // 43: signalbox.v1.CountRunsResponse
-	(*TerminateRunRequest)(nil),    // 44: signalbox.v1.TerminateRunRequest
-	(*TerminateRunResponse)(nil),   // 45: signalbox.v1.TerminateRunResponse
-	(*PauseRunRequest)(nil),        // 46: signalbox.v1.PauseRunRequest
-	(*PauseRunResponse)(nil),       // 47: signalbox.v1.PauseRunResponse
-	(*UnpauseRunRequest)(nil),      // 48: signalbox.v1.UnpauseRunRequest
-	(*UnpauseRunResponse)(nil),     // 49: signalbox.v1.UnpauseRunResponse
-	(*ReplayRunRequest)(nil),       // 50: signalbox.v1.ReplayRunRequest
-	(*ReplayRunResponse)(nil),      // 51: signalbox.v1.ReplayRunResponse
-	(*ExportRunRequest)(nil),       // 52: signalbox.v1.ExportRunRequest
-	(*ExportRunsRequest)(nil),      // 53: signalbox.v1.ExportRunsRequest
-	nil,                            // 54: signalbox.v1.Run.LabelsEntry
-	nil,                            // 55: signalbox.v1.StartRunRequest.LabelsEntry
-	nil,                            // 56: signalbox.v1.TaskTotals.StatusesEntry
-	nil,                            // 57: signalbox.v1.RunBucket.StatusesEntry
-	nil,                            // 58: signalbox.v1.CountRunsResponse.StatusesEntry
-	nil,                            // 59: signalbox.v1.CountRunsResponse.StuckEntry
-	nil,                            // 60: signalbox.v1.ReplayRunRequest.LabelsEntry
-	(*timestamppb.Timestamp)(nil),  // 61: google.protobuf.Timestamp
-	(*JsonValue)(nil),              // 62: signalbox.v1.JsonValue
-	(*RunError)(nil),               // 63: signalbox.v1.RunError
-	(*durationpb.Duration)(nil),    // 64: google.protobuf.Duration
-	(*httpbody.HttpBody)(nil),      // 65: google.api.HttpBody
+	(*ListLogsRequest)(nil),        // 34: signalbox.v1.ListLogsRequest
+	(*ListLogsResponse)(nil),       // 35: signalbox.v1.ListLogsResponse
+	(*AttemptLog)(nil),             // 36: signalbox.v1.AttemptLog
+	(*LogStream)(nil),              // 37: signalbox.v1.LogStream
+	(*SummarizeStepsRequest)(nil),  // 38: signalbox.v1.SummarizeStepsRequest
+	(*SummarizeStepsResponse)(nil), // 39: signalbox.v1.SummarizeStepsResponse
+	(*TaskTotals)(nil),             // 40: signalbox.v1.TaskTotals
+	(*WatchRunRequest)(nil),        // 41: signalbox.v1.WatchRunRequest
+	(*WatchRunResponse)(nil),       // 42: signalbox.v1.WatchRunResponse
+	(*CancelRunRequest)(nil),       // 43: signalbox.v1.CancelRunRequest
+	(*CancelRunResponse)(nil),      // 44: signalbox.v1.CancelRunResponse
+	(*CountRunsRequest)(nil),       // 45: signalbox.v1.CountRunsRequest
+	(*RunBucket)(nil),              // 46: signalbox.v1.RunBucket
+	(*CountRunsResponse)(nil),      // 47: signalbox.v1.CountRunsResponse
+	(*TerminateRunRequest)(nil),    // 48: signalbox.v1.TerminateRunRequest
+	(*TerminateRunResponse)(nil),   // 49: signalbox.v1.TerminateRunResponse
+	(*PauseRunRequest)(nil),        // 50: signalbox.v1.PauseRunRequest
+	(*PauseRunResponse)(nil),       // 51: signalbox.v1.PauseRunResponse
+	(*UnpauseRunRequest)(nil),      // 52: signalbox.v1.UnpauseRunRequest
+	(*UnpauseRunResponse)(nil),     // 53: signalbox.v1.UnpauseRunResponse
+	(*ReplayRunRequest)(nil),       // 54: signalbox.v1.ReplayRunRequest
+	(*ReplayRunResponse)(nil),      // 55: signalbox.v1.ReplayRunResponse
+	(*ExportRunRequest)(nil),       // 56: signalbox.v1.ExportRunRequest
+	(*ExportRunsRequest)(nil),      // 57: signalbox.v1.ExportRunsRequest
+	nil,                            // 58: signalbox.v1.Run.LabelsEntry
+	nil,                            // 59: signalbox.v1.StartRunRequest.LabelsEntry
+	nil,                            // 60: signalbox.v1.TaskTotals.StatusesEntry
+	nil,                            // 61: signalbox.v1.RunBucket.StatusesEntry
+	nil,                            // 62: signalbox.v1.CountRunsResponse.StatusesEntry
+	nil,                            // 63: signalbox.v1.CountRunsResponse.StuckEntry
+	nil,                            // 64: signalbox.v1.ReplayRunRequest.LabelsEntry
+	(*timestamppb.Timestamp)(nil),  // 65: google.protobuf.Timestamp
+	(*JsonValue)(nil),              // 66: signalbox.v1.JsonValue
+	(*RunError)(nil),               // 67: signalbox.v1.RunError
+	(*durationpb.Duration)(nil),    // 68: google.protobuf.Duration
+	(*httpbody.HttpBody)(nil),      // 69: google.api.HttpBody
 }
 var file_signalbox_v1_run_proto_depIdxs = []int32{
-	61,  // 0: signalbox.v1.Run.status_time:type_name -> google.protobuf.Timestamp
-	61,  // 1: signalbox.v1.Run.create_time:type_name -> google.protobuf.Timestamp
-	61,  // 2: signalbox.v1.Run.start_time:type_name -> google.protobuf.Timestamp
-	61,  // 3: signalbox.v1.Run.end_time:type_name -> google.protobuf.Timestamp
-	62,  // 4: signalbox.v1.Run.input:type_name -> signalbox.v1.JsonValue
-	62,  // 5: signalbox.v1.Run.output:type_name -> signalbox.v1.JsonValue
-	63,  // 6: signalbox.v1.Run.error:type_name -> signalbox.v1.RunError
+	65,  // 0: signalbox.v1.Run.status_time:type_name -> google.protobuf.Timestamp
+	65,  // 1: signalbox.v1.Run.create_time:type_name -> google.protobuf.Timestamp
+	65,  // 2: signalbox.v1.Run.start_time:type_name -> google.protobuf.Timestamp
+	65,  // 3: signalbox.v1.Run.end_time:type_name -> google.protobuf.Timestamp
+	66,  // 4: signalbox.v1.Run.input:type_name -> signalbox.v1.JsonValue
+	66,  // 5: signalbox.v1.Run.output:type_name -> signalbox.v1.JsonValue
+	67,  // 6: signalbox.v1.Run.error:type_name -> signalbox.v1.RunError
 	15,  // 7: signalbox.v1.Run.temporal:type_name -> signalbox.v1.TemporalReference
-	61,  // 8: signalbox.v1.Run.queue_expire_time:type_name -> google.protobuf.Timestamp
+	65,  // 8: signalbox.v1.Run.queue_expire_time:type_name -> google.protobuf.Timestamp
 	13,  // 9: signalbox.v1.Run.stuck:type_name -> signalbox.v1.Stuck
 	14,  // 10: signalbox.v1.Run.quota:type_name -> signalbox.v1.QuotaUsage
-	62,  // 11: signalbox.v1.Run.legacy:type_name -> signalbox.v1.JsonValue
+	66,  // 11: signalbox.v1.Run.legacy:type_name -> signalbox.v1.JsonValue
 	12,  // 12: signalbox.v1.Run.behind:type_name -> signalbox.v1.RowsBehind
 	10,  // 13: signalbox.v1.Run.step_summary:type_name -> signalbox.v1.StepSummary
 	4,   // 14: signalbox.v1.Run.waits:type_name -> signalbox.v1.Wait
 	2,   // 15: signalbox.v1.Run.control_states:type_name -> signalbox.v1.ControlState
 	3,   // 16: signalbox.v1.Run.failed_step:type_name -> signalbox.v1.FailedStep
-	54,  // 17: signalbox.v1.Run.labels:type_name -> signalbox.v1.Run.LabelsEntry
+	58,  // 17: signalbox.v1.Run.labels:type_name -> signalbox.v1.Run.LabelsEntry
 	1,   // 18: signalbox.v1.Run.warnings:type_name -> signalbox.v1.RunWarning
-	61,  // 19: signalbox.v1.RunWarning.time:type_name -> google.protobuf.Timestamp
-	61,  // 20: signalbox.v1.Wait.since:type_name -> google.protobuf.Timestamp
-	61,  // 21: signalbox.v1.Wait.due_time:type_name -> google.protobuf.Timestamp
-	61,  // 22: signalbox.v1.Wait.deadline:type_name -> google.protobuf.Timestamp
+	65,  // 19: signalbox.v1.RunWarning.time:type_name -> google.protobuf.Timestamp
+	65,  // 20: signalbox.v1.Wait.since:type_name -> google.protobuf.Timestamp
+	65,  // 21: signalbox.v1.Wait.due_time:type_name -> google.protobuf.Timestamp
+	65,  // 22: signalbox.v1.Wait.deadline:type_name -> google.protobuf.Timestamp
 	7,   // 23: signalbox.v1.Wait.events:type_name -> signalbox.v1.AwaitedEvent
 	9,   // 24: signalbox.v1.Wait.child:type_name -> signalbox.v1.AwaitedRun
 	6,   // 25: signalbox.v1.Wait.near:type_name -> signalbox.v1.NearEvent
 	5,   // 26: signalbox.v1.Wait.retry:type_name -> signalbox.v1.Retry
-	61,  // 27: signalbox.v1.Retry.since:type_name -> google.protobuf.Timestamp
-	63,  // 28: signalbox.v1.Retry.last_error:type_name -> signalbox.v1.RunError
-	61,  // 29: signalbox.v1.NearEvent.receive_time:type_name -> google.protobuf.Timestamp
-	62,  // 30: signalbox.v1.AwaitedEvent.with:type_name -> signalbox.v1.JsonValue
+	65,  // 27: signalbox.v1.Retry.since:type_name -> google.protobuf.Timestamp
+	67,  // 28: signalbox.v1.Retry.last_error:type_name -> signalbox.v1.RunError
+	65,  // 29: signalbox.v1.NearEvent.receive_time:type_name -> google.protobuf.Timestamp
+	66,  // 30: signalbox.v1.AwaitedEvent.with:type_name -> signalbox.v1.JsonValue
 	8,   // 31: signalbox.v1.AwaitedEvent.keys:type_name -> signalbox.v1.AwaitedKey
-	61,  // 32: signalbox.v1.AwaitedEvent.came_time:type_name -> google.protobuf.Timestamp
-	62,  // 33: signalbox.v1.AwaitedKey.expect:type_name -> signalbox.v1.JsonValue
+	65,  // 32: signalbox.v1.AwaitedEvent.came_time:type_name -> google.protobuf.Timestamp
+	66,  // 33: signalbox.v1.AwaitedKey.expect:type_name -> signalbox.v1.JsonValue
 	11,  // 34: signalbox.v1.StepSummary.tasks:type_name -> signalbox.v1.TaskSummary
-	64,  // 35: signalbox.v1.TaskSummary.shortest:type_name -> google.protobuf.Duration
-	64,  // 36: signalbox.v1.TaskSummary.longest:type_name -> google.protobuf.Duration
-	64,  // 37: signalbox.v1.TaskSummary.total:type_name -> google.protobuf.Duration
-	61,  // 38: signalbox.v1.RowsBehind.since:type_name -> google.protobuf.Timestamp
-	61,  // 39: signalbox.v1.Stuck.since:type_name -> google.protobuf.Timestamp
-	61,  // 40: signalbox.v1.Stuck.check_time:type_name -> google.protobuf.Timestamp
-	61,  // 41: signalbox.v1.QuotaUsage.reset_time:type_name -> google.protobuf.Timestamp
-	61,  // 42: signalbox.v1.Step.wait_until:type_name -> google.protobuf.Timestamp
-	61,  // 43: signalbox.v1.Step.start_time:type_name -> google.protobuf.Timestamp
-	61,  // 44: signalbox.v1.Step.end_time:type_name -> google.protobuf.Timestamp
-	62,  // 45: signalbox.v1.Step.input:type_name -> signalbox.v1.JsonValue
-	62,  // 46: signalbox.v1.Step.output:type_name -> signalbox.v1.JsonValue
+	68,  // 35: signalbox.v1.TaskSummary.shortest:type_name -> google.protobuf.Duration
+	68,  // 36: signalbox.v1.TaskSummary.longest:type_name -> google.protobuf.Duration
+	68,  // 37: signalbox.v1.TaskSummary.total:type_name -> google.protobuf.Duration
+	65,  // 38: signalbox.v1.RowsBehind.since:type_name -> google.protobuf.Timestamp
+	65,  // 39: signalbox.v1.Stuck.since:type_name -> google.protobuf.Timestamp
+	65,  // 40: signalbox.v1.Stuck.check_time:type_name -> google.protobuf.Timestamp
+	65,  // 41: signalbox.v1.QuotaUsage.reset_time:type_name -> google.protobuf.Timestamp
+	65,  // 42: signalbox.v1.Step.wait_until:type_name -> google.protobuf.Timestamp
+	65,  // 43: signalbox.v1.Step.start_time:type_name -> google.protobuf.Timestamp
+	65,  // 44: signalbox.v1.Step.end_time:type_name -> google.protobuf.Timestamp
+	66,  // 45: signalbox.v1.Step.input:type_name -> signalbox.v1.JsonValue
+	66,  // 46: signalbox.v1.Step.output:type_name -> signalbox.v1.JsonValue
 	17,  // 47: signalbox.v1.Step.input_shortened:type_name -> signalbox.v1.Shortened
 	17,  // 48: signalbox.v1.Step.output_shortened:type_name -> signalbox.v1.Shortened
-	63,  // 49: signalbox.v1.Step.error:type_name -> signalbox.v1.RunError
+	67,  // 49: signalbox.v1.Step.error:type_name -> signalbox.v1.RunError
 	18,  // 50: signalbox.v1.Step.attempts:type_name -> signalbox.v1.Attempt
 	4,   // 51: signalbox.v1.Step.wait:type_name -> signalbox.v1.Wait
-	61,  // 52: signalbox.v1.Attempt.start_time:type_name -> google.protobuf.Timestamp
-	61,  // 53: signalbox.v1.Attempt.end_time:type_name -> google.protobuf.Timestamp
-	63,  // 54: signalbox.v1.Attempt.error:type_name -> signalbox.v1.RunError
-	61,  // 55: signalbox.v1.Attempt.next_time:type_name -> google.protobuf.Timestamp
-	64,  // 56: signalbox.v1.Attempt.retry_after:type_name -> google.protobuf.Duration
-	62,  // 57: signalbox.v1.StartRunRequest.input:type_name -> signalbox.v1.JsonValue
-	55,  // 58: signalbox.v1.StartRunRequest.labels:type_name -> signalbox.v1.StartRunRequest.LabelsEntry
+	65,  // 52: signalbox.v1.Attempt.start_time:type_name -> google.protobuf.Timestamp
+	65,  // 53: signalbox.v1.Attempt.end_time:type_name -> google.protobuf.Timestamp
+	67,  // 54: signalbox.v1.Attempt.error:type_name -> signalbox.v1.RunError
+	65,  // 55: signalbox.v1.Attempt.next_time:type_name -> google.protobuf.Timestamp
+	68,  // 56: signalbox.v1.Attempt.retry_after:type_name -> google.protobuf.Duration
+	66,  // 57: signalbox.v1.StartRunRequest.input:type_name -> signalbox.v1.JsonValue
+	59,  // 58: signalbox.v1.StartRunRequest.labels:type_name -> signalbox.v1.StartRunRequest.LabelsEntry
 	0,   // 59: signalbox.v1.StartRunResponse.run:type_name -> signalbox.v1.Run
 	0,   // 60: signalbox.v1.GetRunResponse.run:type_name -> signalbox.v1.Run
-	61,  // 61: signalbox.v1.RunFilter.since:type_name -> google.protobuf.Timestamp
-	61,  // 62: signalbox.v1.RunFilter.until:type_name -> google.protobuf.Timestamp
-	61,  // 63: signalbox.v1.RunFilter.ended_since:type_name -> google.protobuf.Timestamp
-	61,  // 64: signalbox.v1.RunFilter.ended_until:type_name -> google.protobuf.Timestamp
+	65,  // 61: signalbox.v1.RunFilter.since:type_name -> google.protobuf.Timestamp
+	65,  // 62: signalbox.v1.RunFilter.until:type_name -> google.protobuf.Timestamp
+	65,  // 63: signalbox.v1.RunFilter.ended_since:type_name -> google.protobuf.Timestamp
+	65,  // 64: signalbox.v1.RunFilter.ended_until:type_name -> google.protobuf.Timestamp
 	23,  // 65: signalbox.v1.ListRunsRequest.filter:type_name -> signalbox.v1.RunFilter
 	0,   // 66: signalbox.v1.ListRunsResponse.runs:type_name -> signalbox.v1.Run
 	16,  // 67: signalbox.v1.ListStepsResponse.steps:type_name -> signalbox.v1.Step
 	10,  // 68: signalbox.v1.ListStepsResponse.summary:type_name -> signalbox.v1.StepSummary
 	4,   // 69: signalbox.v1.ListWaitsResponse.waits:type_name -> signalbox.v1.Wait
 	16,  // 70: signalbox.v1.GetStepResponse.step:type_name -> signalbox.v1.Step
-	36,  // 71: signalbox.v1.SummarizeStepsResponse.tasks:type_name -> signalbox.v1.TaskTotals
-	56,  // 72: signalbox.v1.TaskTotals.statuses:type_name -> signalbox.v1.TaskTotals.StatusesEntry
-	61,  // 73: signalbox.v1.TaskTotals.first_start_time:type_name -> google.protobuf.Timestamp
-	61,  // 74: signalbox.v1.TaskTotals.last_end_time:type_name -> google.protobuf.Timestamp
-	64,  // 75: signalbox.v1.TaskTotals.total:type_name -> google.protobuf.Duration
-	64,  // 76: signalbox.v1.TaskTotals.longest:type_name -> google.protobuf.Duration
-	0,   // 77: signalbox.v1.WatchRunResponse.run:type_name -> signalbox.v1.Run
-	16,  // 78: signalbox.v1.WatchRunResponse.steps:type_name -> signalbox.v1.Step
-	10,  // 79: signalbox.v1.WatchRunResponse.summary:type_name -> signalbox.v1.StepSummary
-	0,   // 80: signalbox.v1.CancelRunResponse.run:type_name -> signalbox.v1.Run
-	23,  // 81: signalbox.v1.CountRunsRequest.filter:type_name -> signalbox.v1.RunFilter
-	64,  // 82: signalbox.v1.CountRunsRequest.bucket:type_name -> google.protobuf.Duration
-	61,  // 83: signalbox.v1.RunBucket.start:type_name -> google.protobuf.Timestamp
-	57,  // 84: signalbox.v1.RunBucket.statuses:type_name -> signalbox.v1.RunBucket.StatusesEntry
-	58,  // 85: signalbox.v1.CountRunsResponse.statuses:type_name -> signalbox.v1.CountRunsResponse.StatusesEntry
-	59,  // 86: signalbox.v1.CountRunsResponse.stuck:type_name -> signalbox.v1.CountRunsResponse.StuckEntry
-	42,  // 87: signalbox.v1.CountRunsResponse.buckets:type_name -> signalbox.v1.RunBucket
-	0,   // 88: signalbox.v1.TerminateRunResponse.run:type_name -> signalbox.v1.Run
-	0,   // 89: signalbox.v1.PauseRunResponse.run:type_name -> signalbox.v1.Run
-	0,   // 90: signalbox.v1.UnpauseRunResponse.run:type_name -> signalbox.v1.Run
-	62,  // 91: signalbox.v1.ReplayRunRequest.input:type_name -> signalbox.v1.JsonValue
-	62,  // 92: signalbox.v1.ReplayRunRequest.patch:type_name -> signalbox.v1.JsonValue
-	60,  // 93: signalbox.v1.ReplayRunRequest.labels:type_name -> signalbox.v1.ReplayRunRequest.LabelsEntry
-	0,   // 94: signalbox.v1.ReplayRunResponse.run:type_name -> signalbox.v1.Run
-	23,  // 95: signalbox.v1.ExportRunsRequest.filter:type_name -> signalbox.v1.RunFilter
-	19,  // 96: signalbox.v1.RunService.StartRun:input_type -> signalbox.v1.StartRunRequest
-	21,  // 97: signalbox.v1.RunService.GetRun:input_type -> signalbox.v1.GetRunRequest
-	24,  // 98: signalbox.v1.RunService.ListRuns:input_type -> signalbox.v1.ListRunsRequest
-	26,  // 99: signalbox.v1.RunService.ListSteps:input_type -> signalbox.v1.ListStepsRequest
-	30,  // 100: signalbox.v1.RunService.GetStep:input_type -> signalbox.v1.GetStepRequest
-	32,  // 101: signalbox.v1.RunService.GetStepValue:input_type -> signalbox.v1.GetStepValueRequest
-	34,  // 102: signalbox.v1.RunService.SummarizeSteps:input_type -> signalbox.v1.SummarizeStepsRequest
-	28,  // 103: signalbox.v1.RunService.ListWaits:input_type -> signalbox.v1.ListWaitsRequest
-	37,  // 104: signalbox.v1.RunService.WatchRun:input_type -> signalbox.v1.WatchRunRequest
-	41,  // 105: signalbox.v1.RunService.CountRuns:input_type -> signalbox.v1.CountRunsRequest
-	39,  // 106: signalbox.v1.RunService.CancelRun:input_type -> signalbox.v1.CancelRunRequest
-	44,  // 107: signalbox.v1.RunService.TerminateRun:input_type -> signalbox.v1.TerminateRunRequest
-	46,  // 108: signalbox.v1.RunService.PauseRun:input_type -> signalbox.v1.PauseRunRequest
-	48,  // 109: signalbox.v1.RunService.UnpauseRun:input_type -> signalbox.v1.UnpauseRunRequest
-	50,  // 110: signalbox.v1.RunService.ReplayRun:input_type -> signalbox.v1.ReplayRunRequest
-	52,  // 111: signalbox.v1.RunService.ExportRun:input_type -> signalbox.v1.ExportRunRequest
-	53,  // 112: signalbox.v1.RunService.ExportRuns:input_type -> signalbox.v1.ExportRunsRequest
-	20,  // 113: signalbox.v1.RunService.StartRun:output_type -> signalbox.v1.StartRunResponse
-	22,  // 114: signalbox.v1.RunService.GetRun:output_type -> signalbox.v1.GetRunResponse
-	25,  // 115: signalbox.v1.RunService.ListRuns:output_type -> signalbox.v1.ListRunsResponse
-	27,  // 116: signalbox.v1.RunService.ListSteps:output_type -> signalbox.v1.ListStepsResponse
-	31,  // 117: signalbox.v1.RunService.GetStep:output_type -> signalbox.v1.GetStepResponse
-	33,  // 118: signalbox.v1.RunService.GetStepValue:output_type -> signalbox.v1.GetStepValueResponse
-	35,  // 119: signalbox.v1.RunService.SummarizeSteps:output_type -> signalbox.v1.SummarizeStepsResponse
-	29,  // 120: signalbox.v1.RunService.ListWaits:output_type -> signalbox.v1.ListWaitsResponse
-	38,  // 121: signalbox.v1.RunService.WatchRun:output_type -> signalbox.v1.WatchRunResponse
-	43,  // 122: signalbox.v1.RunService.CountRuns:output_type -> signalbox.v1.CountRunsResponse
-	40,  // 123: signalbox.v1.RunService.CancelRun:output_type -> signalbox.v1.CancelRunResponse
-	45,  // 124: signalbox.v1.RunService.TerminateRun:output_type -> signalbox.v1.TerminateRunResponse
-	47,  // 125: signalbox.v1.RunService.PauseRun:output_type -> signalbox.v1.PauseRunResponse
-	49,  // 126: signalbox.v1.RunService.UnpauseRun:output_type -> signalbox.v1.UnpauseRunResponse
-	51,  // 127: signalbox.v1.RunService.ReplayRun:output_type -> signalbox.v1.ReplayRunResponse
-	65,  // 128: signalbox.v1.RunService.ExportRun:output_type -> google.api.HttpBody
-	65,  // 129: signalbox.v1.RunService.ExportRuns:output_type -> google.api.HttpBody
-	113, // [113:130] is the sub-list for method output_type
-	96,  // [96:113] is the sub-list for method input_type
-	96,  // [96:96] is the sub-list for extension type_name
-	96,  // [96:96] is the sub-list for extension extendee
-	0,   // [0:96] is the sub-list for field type_name
+	36,  // 71: signalbox.v1.ListLogsResponse.logs:type_name -> signalbox.v1.AttemptLog
+	37,  // 72: signalbox.v1.AttemptLog.stdout:type_name -> signalbox.v1.LogStream
+	37,  // 73: signalbox.v1.AttemptLog.stderr:type_name -> signalbox.v1.LogStream
+	40,  // 74: signalbox.v1.SummarizeStepsResponse.tasks:type_name -> signalbox.v1.TaskTotals
+	60,  // 75: signalbox.v1.TaskTotals.statuses:type_name -> signalbox.v1.TaskTotals.StatusesEntry
+	65,  // 76: signalbox.v1.TaskTotals.first_start_time:type_name -> google.protobuf.Timestamp
+	65,  // 77: signalbox.v1.TaskTotals.last_end_time:type_name -> google.protobuf.Timestamp
+	68,  // 78: signalbox.v1.TaskTotals.total:type_name -> google.protobuf.Duration
+	68,  // 79: signalbox.v1.TaskTotals.longest:type_name -> google.protobuf.Duration
+	0,   // 80: signalbox.v1.WatchRunResponse.run:type_name -> signalbox.v1.Run
+	16,  // 81: signalbox.v1.WatchRunResponse.steps:type_name -> signalbox.v1.Step
+	10,  // 82: signalbox.v1.WatchRunResponse.summary:type_name -> signalbox.v1.StepSummary
+	0,   // 83: signalbox.v1.CancelRunResponse.run:type_name -> signalbox.v1.Run
+	23,  // 84: signalbox.v1.CountRunsRequest.filter:type_name -> signalbox.v1.RunFilter
+	68,  // 85: signalbox.v1.CountRunsRequest.bucket:type_name -> google.protobuf.Duration
+	65,  // 86: signalbox.v1.RunBucket.start:type_name -> google.protobuf.Timestamp
+	61,  // 87: signalbox.v1.RunBucket.statuses:type_name -> signalbox.v1.RunBucket.StatusesEntry
+	62,  // 88: signalbox.v1.CountRunsResponse.statuses:type_name -> signalbox.v1.CountRunsResponse.StatusesEntry
+	63,  // 89: signalbox.v1.CountRunsResponse.stuck:type_name -> signalbox.v1.CountRunsResponse.StuckEntry
+	46,  // 90: signalbox.v1.CountRunsResponse.buckets:type_name -> signalbox.v1.RunBucket
+	0,   // 91: signalbox.v1.TerminateRunResponse.run:type_name -> signalbox.v1.Run
+	0,   // 92: signalbox.v1.PauseRunResponse.run:type_name -> signalbox.v1.Run
+	0,   // 93: signalbox.v1.UnpauseRunResponse.run:type_name -> signalbox.v1.Run
+	66,  // 94: signalbox.v1.ReplayRunRequest.input:type_name -> signalbox.v1.JsonValue
+	66,  // 95: signalbox.v1.ReplayRunRequest.patch:type_name -> signalbox.v1.JsonValue
+	64,  // 96: signalbox.v1.ReplayRunRequest.labels:type_name -> signalbox.v1.ReplayRunRequest.LabelsEntry
+	0,   // 97: signalbox.v1.ReplayRunResponse.run:type_name -> signalbox.v1.Run
+	23,  // 98: signalbox.v1.ExportRunsRequest.filter:type_name -> signalbox.v1.RunFilter
+	19,  // 99: signalbox.v1.RunService.StartRun:input_type -> signalbox.v1.StartRunRequest
+	21,  // 100: signalbox.v1.RunService.GetRun:input_type -> signalbox.v1.GetRunRequest
+	24,  // 101: signalbox.v1.RunService.ListRuns:input_type -> signalbox.v1.ListRunsRequest
+	26,  // 102: signalbox.v1.RunService.ListSteps:input_type -> signalbox.v1.ListStepsRequest
+	30,  // 103: signalbox.v1.RunService.GetStep:input_type -> signalbox.v1.GetStepRequest
+	32,  // 104: signalbox.v1.RunService.GetStepValue:input_type -> signalbox.v1.GetStepValueRequest
+	34,  // 105: signalbox.v1.RunService.ListLogs:input_type -> signalbox.v1.ListLogsRequest
+	38,  // 106: signalbox.v1.RunService.SummarizeSteps:input_type -> signalbox.v1.SummarizeStepsRequest
+	28,  // 107: signalbox.v1.RunService.ListWaits:input_type -> signalbox.v1.ListWaitsRequest
+	41,  // 108: signalbox.v1.RunService.WatchRun:input_type -> signalbox.v1.WatchRunRequest
+	45,  // 109: signalbox.v1.RunService.CountRuns:input_type -> signalbox.v1.CountRunsRequest
+	43,  // 110: signalbox.v1.RunService.CancelRun:input_type -> signalbox.v1.CancelRunRequest
+	48,  // 111: signalbox.v1.RunService.TerminateRun:input_type -> signalbox.v1.TerminateRunRequest
+	50,  // 112: signalbox.v1.RunService.PauseRun:input_type -> signalbox.v1.PauseRunRequest
+	52,  // 113: signalbox.v1.RunService.UnpauseRun:input_type -> signalbox.v1.UnpauseRunRequest
+	54,  // 114: signalbox.v1.RunService.ReplayRun:input_type -> signalbox.v1.ReplayRunRequest
+	56,  // 115: signalbox.v1.RunService.ExportRun:input_type -> signalbox.v1.ExportRunRequest
+	57,  // 116: signalbox.v1.RunService.ExportRuns:input_type -> signalbox.v1.ExportRunsRequest
+	20,  // 117: signalbox.v1.RunService.StartRun:output_type -> signalbox.v1.StartRunResponse
+	22,  // 118: signalbox.v1.RunService.GetRun:output_type -> signalbox.v1.GetRunResponse
+	25,  // 119: signalbox.v1.RunService.ListRuns:output_type -> signalbox.v1.ListRunsResponse
+	27,  // 120: signalbox.v1.RunService.ListSteps:output_type -> signalbox.v1.ListStepsResponse
+	31,  // 121: signalbox.v1.RunService.GetStep:output_type -> signalbox.v1.GetStepResponse
+	33,  // 122: signalbox.v1.RunService.GetStepValue:output_type -> signalbox.v1.GetStepValueResponse
+	35,  // 123: signalbox.v1.RunService.ListLogs:output_type -> signalbox.v1.ListLogsResponse
+	39,  // 124: signalbox.v1.RunService.SummarizeSteps:output_type -> signalbox.v1.SummarizeStepsResponse
+	29,  // 125: signalbox.v1.RunService.ListWaits:output_type -> signalbox.v1.ListWaitsResponse
+	42,  // 126: signalbox.v1.RunService.WatchRun:output_type -> signalbox.v1.WatchRunResponse
+	47,  // 127: signalbox.v1.RunService.CountRuns:output_type -> signalbox.v1.CountRunsResponse
+	44,  // 128: signalbox.v1.RunService.CancelRun:output_type -> signalbox.v1.CancelRunResponse
+	49,  // 129: signalbox.v1.RunService.TerminateRun:output_type -> signalbox.v1.TerminateRunResponse
+	51,  // 130: signalbox.v1.RunService.PauseRun:output_type -> signalbox.v1.PauseRunResponse
+	53,  // 131: signalbox.v1.RunService.UnpauseRun:output_type -> signalbox.v1.UnpauseRunResponse
+	55,  // 132: signalbox.v1.RunService.ReplayRun:output_type -> signalbox.v1.ReplayRunResponse
+	69,  // 133: signalbox.v1.RunService.ExportRun:output_type -> google.api.HttpBody
+	69,  // 134: signalbox.v1.RunService.ExportRuns:output_type -> google.api.HttpBody
+	117, // [117:135] is the sub-list for method output_type
+	99,  // [99:117] is the sub-list for method input_type
+	99,  // [99:99] is the sub-list for extension type_name
+	99,  // [99:99] is the sub-list for extension extendee
+	0,   // [0:99] is the sub-list for field type_name
 }
 
 func init() { file_signalbox_v1_run_proto_init() }
@@ -5428,14 +5764,14 @@ func file_signalbox_v1_run_proto_init() {
 	file_signalbox_v1_run_proto_msgTypes[16].OneofWrappers = []any{}
 	file_signalbox_v1_run_proto_msgTypes[18].OneofWrappers = []any{}
 	file_signalbox_v1_run_proto_msgTypes[26].OneofWrappers = []any{}
-	file_signalbox_v1_run_proto_msgTypes[36].OneofWrappers = []any{}
+	file_signalbox_v1_run_proto_msgTypes[40].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signalbox_v1_run_proto_rawDesc), len(file_signalbox_v1_run_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   61,
+			NumMessages:   65,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

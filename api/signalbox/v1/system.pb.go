@@ -1197,7 +1197,13 @@ type GetStatusResponse struct {
 	// The database.
 	Store *StoreFacts `protobuf:"bytes,13,opt,name=store,proto3" json:"store,omitempty"`
 	// What the answering process gets of its machine's processors.
-	Processor     *Processor `protobuf:"bytes,14,opt,name=processor,proto3" json:"processor,omitempty"`
+	Processor *Processor `protobuf:"bytes,14,opt,name=processor,proto3" json:"processor,omitempty"`
+	// The runners of the projects that permit programs, by project, at most 100 projects.
+	Runners []*RunnerQueue `protobuf:"bytes,15,rep,name=runners,proto3" json:"runners,omitempty"`
+	// Whether more projects permit programs.
+	MoreRunners bool `protobuf:"varint,16,opt,name=more_runners,json=moreRunners,proto3" json:"more_runners,omitempty"`
+	// Why the projects that permit programs are unknown, or not all of them are known; empty otherwise.
+	RunnersError  string `protobuf:"bytes,17,opt,name=runners_error,json=runnersError,proto3" json:"runners_error,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1330,6 +1336,173 @@ func (x *GetStatusResponse) GetProcessor() *Processor {
 	return nil
 }
 
+func (x *GetStatusResponse) GetRunners() []*RunnerQueue {
+	if x != nil {
+		return x.Runners
+	}
+	return nil
+}
+
+func (x *GetStatusResponse) GetMoreRunners() bool {
+	if x != nil {
+		return x.MoreRunners
+	}
+	return false
+}
+
+func (x *GetStatusResponse) GetRunnersError() string {
+	if x != nil {
+		return x.RunnersError
+	}
+	return ""
+}
+
+// RunnerQueue is the task queue for the programs of a project.
+type RunnerQueue struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Project string                 `protobuf:"bytes,1,opt,name=project,proto3" json:"project,omitempty"`
+	// The task queue's name.
+	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	// The kinds of programs that the project permits: container, script, shell.
+	Kinds []string `protobuf:"bytes,3,rep,name=kinds,proto3" json:"kinds,omitempty"`
+	// The processes that poll it, the last poll first. Runners do not register: this is Temporal's list, up to 10 seconds
+	// old, which forgets a process five minutes after its last poll.
+	Runners []*Runner `protobuf:"bytes,4,rep,name=runners,proto3" json:"runners,omitempty"`
+	// Why the runners are unknown; empty otherwise.
+	Error         string `protobuf:"bytes,5,opt,name=error,proto3" json:"error,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RunnerQueue) Reset() {
+	*x = RunnerQueue{}
+	mi := &file_signalbox_v1_system_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RunnerQueue) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RunnerQueue) ProtoMessage() {}
+
+func (x *RunnerQueue) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_system_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RunnerQueue.ProtoReflect.Descriptor instead.
+func (*RunnerQueue) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *RunnerQueue) GetProject() string {
+	if x != nil {
+		return x.Project
+	}
+	return ""
+}
+
+func (x *RunnerQueue) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *RunnerQueue) GetKinds() []string {
+	if x != nil {
+		return x.Kinds
+	}
+	return nil
+}
+
+func (x *RunnerQueue) GetRunners() []*Runner {
+	if x != nil {
+		return x.Runners
+	}
+	return nil
+}
+
+func (x *RunnerQueue) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
+// Runner is a process that executes programs.
+type Runner struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// ID of the process. It is new at each start.
+	ServerId     string                 `protobuf:"bytes,1,opt,name=server_id,json=serverId,proto3" json:"server_id,omitempty"`
+	LastPollTime *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=last_poll_time,json=lastPollTime,proto3" json:"last_poll_time,omitempty"`
+	// Whether it has polled within the last 70 s (a poll lasts up to one minute). A runner does not poll while all its slots
+	// are in use.
+	Polling       bool `protobuf:"varint,3,opt,name=polling,proto3" json:"polling,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Runner) Reset() {
+	*x = Runner{}
+	mi := &file_signalbox_v1_system_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Runner) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Runner) ProtoMessage() {}
+
+func (x *Runner) ProtoReflect() protoreflect.Message {
+	mi := &file_signalbox_v1_system_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Runner.ProtoReflect.Descriptor instead.
+func (*Runner) Descriptor() ([]byte, []int) {
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *Runner) GetServerId() string {
+	if x != nil {
+		return x.ServerId
+	}
+	return ""
+}
+
+func (x *Runner) GetLastPollTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.LastPollTime
+	}
+	return nil
+}
+
+func (x *Runner) GetPolling() bool {
+	if x != nil {
+		return x.Polling
+	}
+	return false
+}
+
 // StoreFacts describes the database as the answering server uses it. What could not be read is absent or empty, and error says
 // why.
 type StoreFacts struct {
@@ -1361,7 +1534,7 @@ type StoreFacts struct {
 
 func (x *StoreFacts) Reset() {
 	*x = StoreFacts{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[14]
+	mi := &file_signalbox_v1_system_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1373,7 +1546,7 @@ func (x *StoreFacts) String() string {
 func (*StoreFacts) ProtoMessage() {}
 
 func (x *StoreFacts) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[14]
+	mi := &file_signalbox_v1_system_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1386,7 +1559,7 @@ func (x *StoreFacts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StoreFacts.ProtoReflect.Descriptor instead.
 func (*StoreFacts) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{14}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *StoreFacts) GetDriver() string {
@@ -1475,7 +1648,7 @@ type ConnectionPool struct {
 
 func (x *ConnectionPool) Reset() {
 	*x = ConnectionPool{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[15]
+	mi := &file_signalbox_v1_system_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1487,7 +1660,7 @@ func (x *ConnectionPool) String() string {
 func (*ConnectionPool) ProtoMessage() {}
 
 func (x *ConnectionPool) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[15]
+	mi := &file_signalbox_v1_system_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1500,7 +1673,7 @@ func (x *ConnectionPool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConnectionPool.ProtoReflect.Descriptor instead.
 func (*ConnectionPool) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{15}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ConnectionPool) GetName() string {
@@ -1542,7 +1715,7 @@ type ListQueuesRequest struct {
 
 func (x *ListQueuesRequest) Reset() {
 	*x = ListQueuesRequest{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[16]
+	mi := &file_signalbox_v1_system_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1554,7 +1727,7 @@ func (x *ListQueuesRequest) String() string {
 func (*ListQueuesRequest) ProtoMessage() {}
 
 func (x *ListQueuesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[16]
+	mi := &file_signalbox_v1_system_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1567,7 +1740,7 @@ func (x *ListQueuesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueuesRequest.ProtoReflect.Descriptor instead.
 func (*ListQueuesRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{16}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ListQueuesRequest) GetPageSize() int32 {
@@ -1597,7 +1770,7 @@ type ListQueuesResponse struct {
 
 func (x *ListQueuesResponse) Reset() {
 	*x = ListQueuesResponse{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[17]
+	mi := &file_signalbox_v1_system_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1609,7 +1782,7 @@ func (x *ListQueuesResponse) String() string {
 func (*ListQueuesResponse) ProtoMessage() {}
 
 func (x *ListQueuesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[17]
+	mi := &file_signalbox_v1_system_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1622,7 +1795,7 @@ func (x *ListQueuesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueuesResponse.ProtoReflect.Descriptor instead.
 func (*ListQueuesResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{17}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ListQueuesResponse) GetQueues() []*Queue {
@@ -1663,7 +1836,7 @@ type Queue struct {
 
 func (x *Queue) Reset() {
 	*x = Queue{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[18]
+	mi := &file_signalbox_v1_system_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1675,7 +1848,7 @@ func (x *Queue) String() string {
 func (*Queue) ProtoMessage() {}
 
 func (x *Queue) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[18]
+	mi := &file_signalbox_v1_system_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1688,7 +1861,7 @@ func (x *Queue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Queue.ProtoReflect.Descriptor instead.
 func (*Queue) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{18}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Queue) GetProject() string {
@@ -1746,7 +1919,7 @@ type QueueLine struct {
 
 func (x *QueueLine) Reset() {
 	*x = QueueLine{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[19]
+	mi := &file_signalbox_v1_system_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1758,7 +1931,7 @@ func (x *QueueLine) String() string {
 func (*QueueLine) ProtoMessage() {}
 
 func (x *QueueLine) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[19]
+	mi := &file_signalbox_v1_system_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1771,7 +1944,7 @@ func (x *QueueLine) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueLine.ProtoReflect.Descriptor instead.
 func (*QueueLine) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{19}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *QueueLine) GetPollers() int64 {
@@ -1832,7 +2005,7 @@ type Dependency struct {
 
 func (x *Dependency) Reset() {
 	*x = Dependency{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[20]
+	mi := &file_signalbox_v1_system_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1844,7 +2017,7 @@ func (x *Dependency) String() string {
 func (*Dependency) ProtoMessage() {}
 
 func (x *Dependency) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[20]
+	mi := &file_signalbox_v1_system_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1857,7 +2030,7 @@ func (x *Dependency) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Dependency.ProtoReflect.Descriptor instead.
 func (*Dependency) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{20}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Dependency) GetName() string {
@@ -1903,7 +2076,7 @@ type ResetBreakerRequest struct {
 
 func (x *ResetBreakerRequest) Reset() {
 	*x = ResetBreakerRequest{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[21]
+	mi := &file_signalbox_v1_system_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1915,7 +2088,7 @@ func (x *ResetBreakerRequest) String() string {
 func (*ResetBreakerRequest) ProtoMessage() {}
 
 func (x *ResetBreakerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[21]
+	mi := &file_signalbox_v1_system_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1928,7 +2101,7 @@ func (x *ResetBreakerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResetBreakerRequest.ProtoReflect.Descriptor instead.
 func (*ResetBreakerRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{21}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{23}
 }
 
 type ResetBreakerResponse struct {
@@ -1941,7 +2114,7 @@ type ResetBreakerResponse struct {
 
 func (x *ResetBreakerResponse) Reset() {
 	*x = ResetBreakerResponse{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[22]
+	mi := &file_signalbox_v1_system_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1953,7 +2126,7 @@ func (x *ResetBreakerResponse) String() string {
 func (*ResetBreakerResponse) ProtoMessage() {}
 
 func (x *ResetBreakerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[22]
+	mi := &file_signalbox_v1_system_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1966,7 +2139,7 @@ func (x *ResetBreakerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResetBreakerResponse.ProtoReflect.Descriptor instead.
 func (*ResetBreakerResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{22}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ResetBreakerResponse) GetConnection() *Connection {
@@ -1989,7 +2162,7 @@ type ReconcileRequest struct {
 
 func (x *ReconcileRequest) Reset() {
 	*x = ReconcileRequest{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[23]
+	mi := &file_signalbox_v1_system_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2001,7 +2174,7 @@ func (x *ReconcileRequest) String() string {
 func (*ReconcileRequest) ProtoMessage() {}
 
 func (x *ReconcileRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[23]
+	mi := &file_signalbox_v1_system_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2014,7 +2187,7 @@ func (x *ReconcileRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReconcileRequest.ProtoReflect.Descriptor instead.
 func (*ReconcileRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{23}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ReconcileRequest) GetDryRun() bool {
@@ -2064,7 +2237,7 @@ type ReconcileResponse struct {
 
 func (x *ReconcileResponse) Reset() {
 	*x = ReconcileResponse{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[24]
+	mi := &file_signalbox_v1_system_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2076,7 +2249,7 @@ func (x *ReconcileResponse) String() string {
 func (*ReconcileResponse) ProtoMessage() {}
 
 func (x *ReconcileResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[24]
+	mi := &file_signalbox_v1_system_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2089,7 +2262,7 @@ func (x *ReconcileResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReconcileResponse.ProtoReflect.Descriptor instead.
 func (*ReconcileResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{24}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ReconcileResponse) GetChecked() int64 {
@@ -2198,7 +2371,7 @@ type ForeignRuns struct {
 
 func (x *ForeignRuns) Reset() {
 	*x = ForeignRuns{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[25]
+	mi := &file_signalbox_v1_system_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2210,7 +2383,7 @@ func (x *ForeignRuns) String() string {
 func (*ForeignRuns) ProtoMessage() {}
 
 func (x *ForeignRuns) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[25]
+	mi := &file_signalbox_v1_system_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2223,7 +2396,7 @@ func (x *ForeignRuns) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForeignRuns.ProtoReflect.Descriptor instead.
 func (*ForeignRuns) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{25}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ForeignRuns) GetProject() string {
@@ -2302,7 +2475,7 @@ type Correction struct {
 
 func (x *Correction) Reset() {
 	*x = Correction{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[26]
+	mi := &file_signalbox_v1_system_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2314,7 +2487,7 @@ func (x *Correction) String() string {
 func (*Correction) ProtoMessage() {}
 
 func (x *Correction) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[26]
+	mi := &file_signalbox_v1_system_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2327,7 +2500,7 @@ func (x *Correction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Correction.ProtoReflect.Descriptor instead.
 func (*Correction) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{26}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Correction) GetKind() string {
@@ -2373,7 +2546,7 @@ type CheckRestoreRequest struct {
 
 func (x *CheckRestoreRequest) Reset() {
 	*x = CheckRestoreRequest{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[27]
+	mi := &file_signalbox_v1_system_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2385,7 +2558,7 @@ func (x *CheckRestoreRequest) String() string {
 func (*CheckRestoreRequest) ProtoMessage() {}
 
 func (x *CheckRestoreRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[27]
+	mi := &file_signalbox_v1_system_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2398,7 +2571,7 @@ func (x *CheckRestoreRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckRestoreRequest.ProtoReflect.Descriptor instead.
 func (*CheckRestoreRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{27}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{29}
 }
 
 type CheckRestoreResponse struct {
@@ -2443,7 +2616,7 @@ type CheckRestoreResponse struct {
 
 func (x *CheckRestoreResponse) Reset() {
 	*x = CheckRestoreResponse{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[28]
+	mi := &file_signalbox_v1_system_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2455,7 +2628,7 @@ func (x *CheckRestoreResponse) String() string {
 func (*CheckRestoreResponse) ProtoMessage() {}
 
 func (x *CheckRestoreResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[28]
+	mi := &file_signalbox_v1_system_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2468,7 +2641,7 @@ func (x *CheckRestoreResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckRestoreResponse.ProtoReflect.Descriptor instead.
 func (*CheckRestoreResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{28}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *CheckRestoreResponse) GetTime() *timestamppb.Timestamp {
@@ -2612,7 +2785,7 @@ type LostPayloads struct {
 
 func (x *LostPayloads) Reset() {
 	*x = LostPayloads{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[29]
+	mi := &file_signalbox_v1_system_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2624,7 +2797,7 @@ func (x *LostPayloads) String() string {
 func (*LostPayloads) ProtoMessage() {}
 
 func (x *LostPayloads) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[29]
+	mi := &file_signalbox_v1_system_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2637,7 +2810,7 @@ func (x *LostPayloads) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LostPayloads.ProtoReflect.Descriptor instead.
 func (*LostPayloads) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{29}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *LostPayloads) GetRuns() int64 {
@@ -2693,7 +2866,7 @@ type LostRows struct {
 
 func (x *LostRows) Reset() {
 	*x = LostRows{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[30]
+	mi := &file_signalbox_v1_system_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2705,7 +2878,7 @@ func (x *LostRows) String() string {
 func (*LostRows) ProtoMessage() {}
 
 func (x *LostRows) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[30]
+	mi := &file_signalbox_v1_system_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2718,7 +2891,7 @@ func (x *LostRows) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LostRows.ProtoReflect.Descriptor instead.
 func (*LostRows) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{30}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *LostRows) GetOpen() int64 {
@@ -2792,7 +2965,7 @@ type ListSealingKeysRequest struct {
 
 func (x *ListSealingKeysRequest) Reset() {
 	*x = ListSealingKeysRequest{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[31]
+	mi := &file_signalbox_v1_system_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2804,7 +2977,7 @@ func (x *ListSealingKeysRequest) String() string {
 func (*ListSealingKeysRequest) ProtoMessage() {}
 
 func (x *ListSealingKeysRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[31]
+	mi := &file_signalbox_v1_system_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2817,7 +2990,7 @@ func (x *ListSealingKeysRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSealingKeysRequest.ProtoReflect.Descriptor instead.
 func (*ListSealingKeysRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{31}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{33}
 }
 
 type ListSealingKeysResponse struct {
@@ -2831,7 +3004,7 @@ type ListSealingKeysResponse struct {
 
 func (x *ListSealingKeysResponse) Reset() {
 	*x = ListSealingKeysResponse{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[32]
+	mi := &file_signalbox_v1_system_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2843,7 +3016,7 @@ func (x *ListSealingKeysResponse) String() string {
 func (*ListSealingKeysResponse) ProtoMessage() {}
 
 func (x *ListSealingKeysResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[32]
+	mi := &file_signalbox_v1_system_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2856,7 +3029,7 @@ func (x *ListSealingKeysResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSealingKeysResponse.ProtoReflect.Descriptor instead.
 func (*ListSealingKeysResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{32}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ListSealingKeysResponse) GetSealingKeys() []*SealingKey {
@@ -2902,7 +3075,7 @@ type SealingKey struct {
 
 func (x *SealingKey) Reset() {
 	*x = SealingKey{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[33]
+	mi := &file_signalbox_v1_system_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2914,7 +3087,7 @@ func (x *SealingKey) String() string {
 func (*SealingKey) ProtoMessage() {}
 
 func (x *SealingKey) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[33]
+	mi := &file_signalbox_v1_system_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2927,7 +3100,7 @@ func (x *SealingKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SealingKey.ProtoReflect.Descriptor instead.
 func (*SealingKey) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{33}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *SealingKey) GetId() string {
@@ -3023,7 +3196,7 @@ type AdoptTemporalRequest struct {
 
 func (x *AdoptTemporalRequest) Reset() {
 	*x = AdoptTemporalRequest{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[34]
+	mi := &file_signalbox_v1_system_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3035,7 +3208,7 @@ func (x *AdoptTemporalRequest) String() string {
 func (*AdoptTemporalRequest) ProtoMessage() {}
 
 func (x *AdoptTemporalRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[34]
+	mi := &file_signalbox_v1_system_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3048,7 +3221,7 @@ func (x *AdoptTemporalRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdoptTemporalRequest.ProtoReflect.Descriptor instead.
 func (*AdoptTemporalRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{34}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *AdoptTemporalRequest) GetDryRun() bool {
@@ -3100,7 +3273,7 @@ type AdoptTemporalResponse struct {
 
 func (x *AdoptTemporalResponse) Reset() {
 	*x = AdoptTemporalResponse{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[35]
+	mi := &file_signalbox_v1_system_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3112,7 +3285,7 @@ func (x *AdoptTemporalResponse) String() string {
 func (*AdoptTemporalResponse) ProtoMessage() {}
 
 func (x *AdoptTemporalResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[35]
+	mi := &file_signalbox_v1_system_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3125,7 +3298,7 @@ func (x *AdoptTemporalResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdoptTemporalResponse.ProtoReflect.Descriptor instead.
 func (*AdoptTemporalResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{35}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *AdoptTemporalResponse) GetFormer() *TemporalNamespace {
@@ -3190,7 +3363,7 @@ type TemporalNamespace struct {
 
 func (x *TemporalNamespace) Reset() {
 	*x = TemporalNamespace{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[36]
+	mi := &file_signalbox_v1_system_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3202,7 +3375,7 @@ func (x *TemporalNamespace) String() string {
 func (*TemporalNamespace) ProtoMessage() {}
 
 func (x *TemporalNamespace) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[36]
+	mi := &file_signalbox_v1_system_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3215,7 +3388,7 @@ func (x *TemporalNamespace) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TemporalNamespace.ProtoReflect.Descriptor instead.
 func (*TemporalNamespace) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{36}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *TemporalNamespace) GetAddress() string {
@@ -3250,7 +3423,7 @@ type LeftRuns struct {
 
 func (x *LeftRuns) Reset() {
 	*x = LeftRuns{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[37]
+	mi := &file_signalbox_v1_system_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3262,7 +3435,7 @@ func (x *LeftRuns) String() string {
 func (*LeftRuns) ProtoMessage() {}
 
 func (x *LeftRuns) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[37]
+	mi := &file_signalbox_v1_system_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3275,7 +3448,7 @@ func (x *LeftRuns) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeftRuns.ProtoReflect.Descriptor instead.
 func (*LeftRuns) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{37}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *LeftRuns) GetProject() string {
@@ -3309,7 +3482,7 @@ type Maintenance struct {
 
 func (x *Maintenance) Reset() {
 	*x = Maintenance{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[38]
+	mi := &file_signalbox_v1_system_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3321,7 +3494,7 @@ func (x *Maintenance) String() string {
 func (*Maintenance) ProtoMessage() {}
 
 func (x *Maintenance) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[38]
+	mi := &file_signalbox_v1_system_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3334,7 +3507,7 @@ func (x *Maintenance) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Maintenance.ProtoReflect.Descriptor instead.
 func (*Maintenance) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{38}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Maintenance) GetActive() bool {
@@ -3373,7 +3546,7 @@ type GetMaintenanceRequest struct {
 
 func (x *GetMaintenanceRequest) Reset() {
 	*x = GetMaintenanceRequest{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[39]
+	mi := &file_signalbox_v1_system_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3385,7 +3558,7 @@ func (x *GetMaintenanceRequest) String() string {
 func (*GetMaintenanceRequest) ProtoMessage() {}
 
 func (x *GetMaintenanceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[39]
+	mi := &file_signalbox_v1_system_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3398,7 +3571,7 @@ func (x *GetMaintenanceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetMaintenanceRequest.ProtoReflect.Descriptor instead.
 func (*GetMaintenanceRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{39}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{41}
 }
 
 type GetMaintenanceResponse struct {
@@ -3410,7 +3583,7 @@ type GetMaintenanceResponse struct {
 
 func (x *GetMaintenanceResponse) Reset() {
 	*x = GetMaintenanceResponse{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[40]
+	mi := &file_signalbox_v1_system_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3422,7 +3595,7 @@ func (x *GetMaintenanceResponse) String() string {
 func (*GetMaintenanceResponse) ProtoMessage() {}
 
 func (x *GetMaintenanceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[40]
+	mi := &file_signalbox_v1_system_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3435,7 +3608,7 @@ func (x *GetMaintenanceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetMaintenanceResponse.ProtoReflect.Descriptor instead.
 func (*GetMaintenanceResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{40}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *GetMaintenanceResponse) GetMaintenance() *Maintenance {
@@ -3457,7 +3630,7 @@ type SetMaintenanceRequest struct {
 
 func (x *SetMaintenanceRequest) Reset() {
 	*x = SetMaintenanceRequest{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[41]
+	mi := &file_signalbox_v1_system_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3469,7 +3642,7 @@ func (x *SetMaintenanceRequest) String() string {
 func (*SetMaintenanceRequest) ProtoMessage() {}
 
 func (x *SetMaintenanceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[41]
+	mi := &file_signalbox_v1_system_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3482,7 +3655,7 @@ func (x *SetMaintenanceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetMaintenanceRequest.ProtoReflect.Descriptor instead.
 func (*SetMaintenanceRequest) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{41}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *SetMaintenanceRequest) GetActive() bool {
@@ -3509,7 +3682,7 @@ type SetMaintenanceResponse struct {
 
 func (x *SetMaintenanceResponse) Reset() {
 	*x = SetMaintenanceResponse{}
-	mi := &file_signalbox_v1_system_proto_msgTypes[42]
+	mi := &file_signalbox_v1_system_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3521,7 +3694,7 @@ func (x *SetMaintenanceResponse) String() string {
 func (*SetMaintenanceResponse) ProtoMessage() {}
 
 func (x *SetMaintenanceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signalbox_v1_system_proto_msgTypes[42]
+	mi := &file_signalbox_v1_system_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3534,7 +3707,7 @@ func (x *SetMaintenanceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetMaintenanceResponse.ProtoReflect.Descriptor instead.
 func (*SetMaintenanceResponse) Descriptor() ([]byte, []int) {
-	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{42}
+	return file_signalbox_v1_system_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *SetMaintenanceResponse) GetMaintenance() *Maintenance {
@@ -3660,7 +3833,7 @@ const file_signalbox_v1_system_proto_rawDesc = "" +
 	"_throttledB\n" +
 	"\n" +
 	"\b_waiting\"\x12\n" +
-	"\x10GetStatusRequest\"\xae\x05\n" +
+	"\x10GetStatusRequest\"\xab\x06\n" +
 	"\x11GetStatusResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x1b\n" +
 	"\tserver_id\x18\x02 \x01(\tR\bserverId\x12\x14\n" +
@@ -3682,7 +3855,20 @@ const file_signalbox_v1_system_proto_rawDesc = "" +
 	"\fdependencies\x18\v \x03(\v2\x18.signalbox.v1.DependencyR\fdependencies\x12;\n" +
 	"\vmaintenance\x18\f \x01(\v2\x19.signalbox.v1.MaintenanceR\vmaintenance\x12.\n" +
 	"\x05store\x18\r \x01(\v2\x18.signalbox.v1.StoreFactsR\x05store\x125\n" +
-	"\tprocessor\x18\x0e \x01(\v2\x17.signalbox.v1.ProcessorR\tprocessor\"\x89\x03\n" +
+	"\tprocessor\x18\x0e \x01(\v2\x17.signalbox.v1.ProcessorR\tprocessor\x123\n" +
+	"\arunners\x18\x0f \x03(\v2\x19.signalbox.v1.RunnerQueueR\arunners\x12!\n" +
+	"\fmore_runners\x18\x10 \x01(\bR\vmoreRunners\x12#\n" +
+	"\rrunners_error\x18\x11 \x01(\tR\frunnersError\"\x97\x01\n" +
+	"\vRunnerQueue\x12\x18\n" +
+	"\aproject\x18\x01 \x01(\tR\aproject\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x14\n" +
+	"\x05kinds\x18\x03 \x03(\tR\x05kinds\x12.\n" +
+	"\arunners\x18\x04 \x03(\v2\x14.signalbox.v1.RunnerR\arunners\x12\x14\n" +
+	"\x05error\x18\x05 \x01(\tR\x05error\"\x81\x01\n" +
+	"\x06Runner\x12\x1b\n" +
+	"\tserver_id\x18\x01 \x01(\tR\bserverId\x12@\n" +
+	"\x0elast_poll_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\flastPollTime\x12\x18\n" +
+	"\apolling\x18\x03 \x01(\bR\apolling\"\x89\x03\n" +
 	"\n" +
 	"StoreFacts\x12\x16\n" +
 	"\x06driver\x18\x01 \x01(\tR\x06driver\x12\x1a\n" +
@@ -3909,7 +4095,7 @@ func file_signalbox_v1_system_proto_rawDescGZIP() []byte {
 	return file_signalbox_v1_system_proto_rawDescData
 }
 
-var file_signalbox_v1_system_proto_msgTypes = make([]protoimpl.MessageInfo, 45)
+var file_signalbox_v1_system_proto_msgTypes = make([]protoimpl.MessageInfo, 47)
 var file_signalbox_v1_system_proto_goTypes = []any{
 	(*GetVersionRequest)(nil),       // 0: signalbox.v1.GetVersionRequest
 	(*GetVersionResponse)(nil),      // 1: signalbox.v1.GetVersionResponse
@@ -3925,144 +4111,149 @@ var file_signalbox_v1_system_proto_goTypes = []any{
 	(*Processor)(nil),               // 11: signalbox.v1.Processor
 	(*GetStatusRequest)(nil),        // 12: signalbox.v1.GetStatusRequest
 	(*GetStatusResponse)(nil),       // 13: signalbox.v1.GetStatusResponse
-	(*StoreFacts)(nil),              // 14: signalbox.v1.StoreFacts
-	(*ConnectionPool)(nil),          // 15: signalbox.v1.ConnectionPool
-	(*ListQueuesRequest)(nil),       // 16: signalbox.v1.ListQueuesRequest
-	(*ListQueuesResponse)(nil),      // 17: signalbox.v1.ListQueuesResponse
-	(*Queue)(nil),                   // 18: signalbox.v1.Queue
-	(*QueueLine)(nil),               // 19: signalbox.v1.QueueLine
-	(*Dependency)(nil),              // 20: signalbox.v1.Dependency
-	(*ResetBreakerRequest)(nil),     // 21: signalbox.v1.ResetBreakerRequest
-	(*ResetBreakerResponse)(nil),    // 22: signalbox.v1.ResetBreakerResponse
-	(*ReconcileRequest)(nil),        // 23: signalbox.v1.ReconcileRequest
-	(*ReconcileResponse)(nil),       // 24: signalbox.v1.ReconcileResponse
-	(*ForeignRuns)(nil),             // 25: signalbox.v1.ForeignRuns
-	(*Correction)(nil),              // 26: signalbox.v1.Correction
-	(*CheckRestoreRequest)(nil),     // 27: signalbox.v1.CheckRestoreRequest
-	(*CheckRestoreResponse)(nil),    // 28: signalbox.v1.CheckRestoreResponse
-	(*LostPayloads)(nil),            // 29: signalbox.v1.LostPayloads
-	(*LostRows)(nil),                // 30: signalbox.v1.LostRows
-	(*ListSealingKeysRequest)(nil),  // 31: signalbox.v1.ListSealingKeysRequest
-	(*ListSealingKeysResponse)(nil), // 32: signalbox.v1.ListSealingKeysResponse
-	(*SealingKey)(nil),              // 33: signalbox.v1.SealingKey
-	(*AdoptTemporalRequest)(nil),    // 34: signalbox.v1.AdoptTemporalRequest
-	(*AdoptTemporalResponse)(nil),   // 35: signalbox.v1.AdoptTemporalResponse
-	(*TemporalNamespace)(nil),       // 36: signalbox.v1.TemporalNamespace
-	(*LeftRuns)(nil),                // 37: signalbox.v1.LeftRuns
-	(*Maintenance)(nil),             // 38: signalbox.v1.Maintenance
-	(*GetMaintenanceRequest)(nil),   // 39: signalbox.v1.GetMaintenanceRequest
-	(*GetMaintenanceResponse)(nil),  // 40: signalbox.v1.GetMaintenanceResponse
-	(*SetMaintenanceRequest)(nil),   // 41: signalbox.v1.SetMaintenanceRequest
-	(*SetMaintenanceResponse)(nil),  // 42: signalbox.v1.SetMaintenanceResponse
-	nil,                             // 43: signalbox.v1.CheckRestoreResponse.DifferencesEntry
-	nil,                             // 44: signalbox.v1.CheckRestoreResponse.ErrorsEntry
-	(*timestamppb.Timestamp)(nil),   // 45: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),     // 46: google.protobuf.Duration
+	(*RunnerQueue)(nil),             // 14: signalbox.v1.RunnerQueue
+	(*Runner)(nil),                  // 15: signalbox.v1.Runner
+	(*StoreFacts)(nil),              // 16: signalbox.v1.StoreFacts
+	(*ConnectionPool)(nil),          // 17: signalbox.v1.ConnectionPool
+	(*ListQueuesRequest)(nil),       // 18: signalbox.v1.ListQueuesRequest
+	(*ListQueuesResponse)(nil),      // 19: signalbox.v1.ListQueuesResponse
+	(*Queue)(nil),                   // 20: signalbox.v1.Queue
+	(*QueueLine)(nil),               // 21: signalbox.v1.QueueLine
+	(*Dependency)(nil),              // 22: signalbox.v1.Dependency
+	(*ResetBreakerRequest)(nil),     // 23: signalbox.v1.ResetBreakerRequest
+	(*ResetBreakerResponse)(nil),    // 24: signalbox.v1.ResetBreakerResponse
+	(*ReconcileRequest)(nil),        // 25: signalbox.v1.ReconcileRequest
+	(*ReconcileResponse)(nil),       // 26: signalbox.v1.ReconcileResponse
+	(*ForeignRuns)(nil),             // 27: signalbox.v1.ForeignRuns
+	(*Correction)(nil),              // 28: signalbox.v1.Correction
+	(*CheckRestoreRequest)(nil),     // 29: signalbox.v1.CheckRestoreRequest
+	(*CheckRestoreResponse)(nil),    // 30: signalbox.v1.CheckRestoreResponse
+	(*LostPayloads)(nil),            // 31: signalbox.v1.LostPayloads
+	(*LostRows)(nil),                // 32: signalbox.v1.LostRows
+	(*ListSealingKeysRequest)(nil),  // 33: signalbox.v1.ListSealingKeysRequest
+	(*ListSealingKeysResponse)(nil), // 34: signalbox.v1.ListSealingKeysResponse
+	(*SealingKey)(nil),              // 35: signalbox.v1.SealingKey
+	(*AdoptTemporalRequest)(nil),    // 36: signalbox.v1.AdoptTemporalRequest
+	(*AdoptTemporalResponse)(nil),   // 37: signalbox.v1.AdoptTemporalResponse
+	(*TemporalNamespace)(nil),       // 38: signalbox.v1.TemporalNamespace
+	(*LeftRuns)(nil),                // 39: signalbox.v1.LeftRuns
+	(*Maintenance)(nil),             // 40: signalbox.v1.Maintenance
+	(*GetMaintenanceRequest)(nil),   // 41: signalbox.v1.GetMaintenanceRequest
+	(*GetMaintenanceResponse)(nil),  // 42: signalbox.v1.GetMaintenanceResponse
+	(*SetMaintenanceRequest)(nil),   // 43: signalbox.v1.SetMaintenanceRequest
+	(*SetMaintenanceResponse)(nil),  // 44: signalbox.v1.SetMaintenanceResponse
+	nil,                             // 45: signalbox.v1.CheckRestoreResponse.DifferencesEntry
+	nil,                             // 46: signalbox.v1.CheckRestoreResponse.ErrorsEntry
+	(*timestamppb.Timestamp)(nil),   // 47: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),     // 48: google.protobuf.Duration
 }
 var file_signalbox_v1_system_proto_depIdxs = []int32{
-	45, // 0: signalbox.v1.Connection.since:type_name -> google.protobuf.Timestamp
-	45, // 1: signalbox.v1.Connection.last_error_time:type_name -> google.protobuf.Timestamp
-	46, // 2: signalbox.v1.Connection.latency:type_name -> google.protobuf.Duration
-	45, // 3: signalbox.v1.Connection.next_attempt_time:type_name -> google.protobuf.Timestamp
+	47, // 0: signalbox.v1.Connection.since:type_name -> google.protobuf.Timestamp
+	47, // 1: signalbox.v1.Connection.last_error_time:type_name -> google.protobuf.Timestamp
+	48, // 2: signalbox.v1.Connection.latency:type_name -> google.protobuf.Duration
+	47, // 3: signalbox.v1.Connection.next_attempt_time:type_name -> google.protobuf.Timestamp
 	5,  // 4: signalbox.v1.Connection.breaker:type_name -> signalbox.v1.Breaker
 	6,  // 5: signalbox.v1.Connection.statistics:type_name -> signalbox.v1.ConnectionStatistics
 	7,  // 6: signalbox.v1.Connection.worker_sets:type_name -> signalbox.v1.WorkerSet
-	45, // 7: signalbox.v1.GetConnectionResponse.since:type_name -> google.protobuf.Timestamp
-	45, // 8: signalbox.v1.GetConnectionResponse.time:type_name -> google.protobuf.Timestamp
-	45, // 9: signalbox.v1.Breaker.open_time:type_name -> google.protobuf.Timestamp
-	45, // 10: signalbox.v1.Breaker.next_probe_time:type_name -> google.protobuf.Timestamp
-	46, // 11: signalbox.v1.ConnectionStatistics.uptime:type_name -> google.protobuf.Duration
-	46, // 12: signalbox.v1.ConnectionStatistics.downtime:type_name -> google.protobuf.Duration
-	46, // 13: signalbox.v1.ConnectionStatistics.last_outage:type_name -> google.protobuf.Duration
-	46, // 14: signalbox.v1.ConnectionStatistics.longest_outage:type_name -> google.protobuf.Duration
-	45, // 15: signalbox.v1.ConnectionStatistics.connected_since:type_name -> google.protobuf.Timestamp
-	45, // 16: signalbox.v1.WorkerSet.start_time:type_name -> google.protobuf.Timestamp
-	45, // 17: signalbox.v1.WorkerSet.last_poll_time:type_name -> google.protobuf.Timestamp
-	46, // 18: signalbox.v1.QueueMode.ttl:type_name -> google.protobuf.Duration
-	45, // 19: signalbox.v1.Reconciler.last_time:type_name -> google.protobuf.Timestamp
-	45, // 20: signalbox.v1.Reconciler.searched_until:type_name -> google.protobuf.Timestamp
-	45, // 21: signalbox.v1.Worker.start_time:type_name -> google.protobuf.Timestamp
-	45, // 22: signalbox.v1.Worker.last_beat_time:type_name -> google.protobuf.Timestamp
+	47, // 7: signalbox.v1.GetConnectionResponse.since:type_name -> google.protobuf.Timestamp
+	47, // 8: signalbox.v1.GetConnectionResponse.time:type_name -> google.protobuf.Timestamp
+	47, // 9: signalbox.v1.Breaker.open_time:type_name -> google.protobuf.Timestamp
+	47, // 10: signalbox.v1.Breaker.next_probe_time:type_name -> google.protobuf.Timestamp
+	48, // 11: signalbox.v1.ConnectionStatistics.uptime:type_name -> google.protobuf.Duration
+	48, // 12: signalbox.v1.ConnectionStatistics.downtime:type_name -> google.protobuf.Duration
+	48, // 13: signalbox.v1.ConnectionStatistics.last_outage:type_name -> google.protobuf.Duration
+	48, // 14: signalbox.v1.ConnectionStatistics.longest_outage:type_name -> google.protobuf.Duration
+	47, // 15: signalbox.v1.ConnectionStatistics.connected_since:type_name -> google.protobuf.Timestamp
+	47, // 16: signalbox.v1.WorkerSet.start_time:type_name -> google.protobuf.Timestamp
+	47, // 17: signalbox.v1.WorkerSet.last_poll_time:type_name -> google.protobuf.Timestamp
+	48, // 18: signalbox.v1.QueueMode.ttl:type_name -> google.protobuf.Duration
+	47, // 19: signalbox.v1.Reconciler.last_time:type_name -> google.protobuf.Timestamp
+	47, // 20: signalbox.v1.Reconciler.searched_until:type_name -> google.protobuf.Timestamp
+	47, // 21: signalbox.v1.Worker.start_time:type_name -> google.protobuf.Timestamp
+	47, // 22: signalbox.v1.Worker.last_beat_time:type_name -> google.protobuf.Timestamp
 	11, // 23: signalbox.v1.Worker.processor:type_name -> signalbox.v1.Processor
-	45, // 24: signalbox.v1.GetStatusResponse.start_time:type_name -> google.protobuf.Timestamp
+	47, // 24: signalbox.v1.GetStatusResponse.start_time:type_name -> google.protobuf.Timestamp
 	2,  // 25: signalbox.v1.GetStatusResponse.connection:type_name -> signalbox.v1.Connection
 	8,  // 26: signalbox.v1.GetStatusResponse.queue_mode:type_name -> signalbox.v1.QueueMode
 	9,  // 27: signalbox.v1.GetStatusResponse.reconciler:type_name -> signalbox.v1.Reconciler
 	10, // 28: signalbox.v1.GetStatusResponse.workers:type_name -> signalbox.v1.Worker
-	45, // 29: signalbox.v1.GetStatusResponse.time:type_name -> google.protobuf.Timestamp
-	20, // 30: signalbox.v1.GetStatusResponse.dependencies:type_name -> signalbox.v1.Dependency
-	38, // 31: signalbox.v1.GetStatusResponse.maintenance:type_name -> signalbox.v1.Maintenance
-	14, // 32: signalbox.v1.GetStatusResponse.store:type_name -> signalbox.v1.StoreFacts
+	47, // 29: signalbox.v1.GetStatusResponse.time:type_name -> google.protobuf.Timestamp
+	22, // 30: signalbox.v1.GetStatusResponse.dependencies:type_name -> signalbox.v1.Dependency
+	40, // 31: signalbox.v1.GetStatusResponse.maintenance:type_name -> signalbox.v1.Maintenance
+	16, // 32: signalbox.v1.GetStatusResponse.store:type_name -> signalbox.v1.StoreFacts
 	11, // 33: signalbox.v1.GetStatusResponse.processor:type_name -> signalbox.v1.Processor
-	46, // 34: signalbox.v1.StoreFacts.latency:type_name -> google.protobuf.Duration
-	15, // 35: signalbox.v1.StoreFacts.pools:type_name -> signalbox.v1.ConnectionPool
-	46, // 36: signalbox.v1.StoreFacts.clock_skew:type_name -> google.protobuf.Duration
-	18, // 37: signalbox.v1.ListQueuesResponse.queues:type_name -> signalbox.v1.Queue
-	45, // 38: signalbox.v1.ListQueuesResponse.time:type_name -> google.protobuf.Timestamp
-	19, // 39: signalbox.v1.Queue.workflow_tasks:type_name -> signalbox.v1.QueueLine
-	19, // 40: signalbox.v1.Queue.activities:type_name -> signalbox.v1.QueueLine
-	45, // 41: signalbox.v1.QueueLine.last_poll_time:type_name -> google.protobuf.Timestamp
-	46, // 42: signalbox.v1.QueueLine.backlog_age:type_name -> google.protobuf.Duration
-	45, // 43: signalbox.v1.Dependency.since:type_name -> google.protobuf.Timestamp
-	2,  // 44: signalbox.v1.ResetBreakerResponse.connection:type_name -> signalbox.v1.Connection
-	45, // 45: signalbox.v1.ReconcileRequest.since:type_name -> google.protobuf.Timestamp
-	26, // 46: signalbox.v1.ReconcileResponse.corrections:type_name -> signalbox.v1.Correction
-	46, // 47: signalbox.v1.ReconcileResponse.took:type_name -> google.protobuf.Duration
-	45, // 48: signalbox.v1.ReconcileResponse.searched_until:type_name -> google.protobuf.Timestamp
-	25, // 49: signalbox.v1.ReconcileResponse.foreign:type_name -> signalbox.v1.ForeignRuns
-	45, // 50: signalbox.v1.ForeignRuns.first_start_time:type_name -> google.protobuf.Timestamp
-	45, // 51: signalbox.v1.CheckRestoreResponse.time:type_name -> google.protobuf.Timestamp
-	45, // 52: signalbox.v1.CheckRestoreResponse.restored_time:type_name -> google.protobuf.Timestamp
-	45, // 53: signalbox.v1.CheckRestoreResponse.backup_time:type_name -> google.protobuf.Timestamp
-	45, // 54: signalbox.v1.CheckRestoreResponse.newest_row_time:type_name -> google.protobuf.Timestamp
-	38, // 55: signalbox.v1.CheckRestoreResponse.maintenance:type_name -> signalbox.v1.Maintenance
-	24, // 56: signalbox.v1.CheckRestoreResponse.comparison:type_name -> signalbox.v1.ReconcileResponse
-	43, // 57: signalbox.v1.CheckRestoreResponse.differences:type_name -> signalbox.v1.CheckRestoreResponse.DifferencesEntry
-	30, // 58: signalbox.v1.CheckRestoreResponse.lost:type_name -> signalbox.v1.LostRows
-	29, // 59: signalbox.v1.CheckRestoreResponse.lost_payloads:type_name -> signalbox.v1.LostPayloads
-	44, // 60: signalbox.v1.CheckRestoreResponse.errors:type_name -> signalbox.v1.CheckRestoreResponse.ErrorsEntry
-	33, // 61: signalbox.v1.CheckRestoreResponse.sealing_keys:type_name -> signalbox.v1.SealingKey
-	45, // 62: signalbox.v1.LostRows.newest_time:type_name -> google.protobuf.Timestamp
-	45, // 63: signalbox.v1.LostRows.forgotten_from:type_name -> google.protobuf.Timestamp
-	45, // 64: signalbox.v1.LostRows.forgotten_until:type_name -> google.protobuf.Timestamp
-	33, // 65: signalbox.v1.ListSealingKeysResponse.sealing_keys:type_name -> signalbox.v1.SealingKey
-	45, // 66: signalbox.v1.ListSealingKeysResponse.time:type_name -> google.protobuf.Timestamp
-	45, // 67: signalbox.v1.SealingKey.first_time:type_name -> google.protobuf.Timestamp
-	45, // 68: signalbox.v1.SealingKey.last_time:type_name -> google.protobuf.Timestamp
-	36, // 69: signalbox.v1.AdoptTemporalResponse.former:type_name -> signalbox.v1.TemporalNamespace
-	45, // 70: signalbox.v1.AdoptTemporalResponse.since:type_name -> google.protobuf.Timestamp
-	36, // 71: signalbox.v1.AdoptTemporalResponse.now:type_name -> signalbox.v1.TemporalNamespace
-	37, // 72: signalbox.v1.AdoptTemporalResponse.left_runs:type_name -> signalbox.v1.LeftRuns
-	45, // 73: signalbox.v1.Maintenance.since:type_name -> google.protobuf.Timestamp
-	38, // 74: signalbox.v1.GetMaintenanceResponse.maintenance:type_name -> signalbox.v1.Maintenance
-	38, // 75: signalbox.v1.SetMaintenanceResponse.maintenance:type_name -> signalbox.v1.Maintenance
-	0,  // 76: signalbox.v1.SystemService.GetVersion:input_type -> signalbox.v1.GetVersionRequest
-	3,  // 77: signalbox.v1.SystemService.GetConnection:input_type -> signalbox.v1.GetConnectionRequest
-	12, // 78: signalbox.v1.SystemService.GetStatus:input_type -> signalbox.v1.GetStatusRequest
-	16, // 79: signalbox.v1.SystemService.ListQueues:input_type -> signalbox.v1.ListQueuesRequest
-	21, // 80: signalbox.v1.SystemService.ResetBreaker:input_type -> signalbox.v1.ResetBreakerRequest
-	23, // 81: signalbox.v1.SystemService.Reconcile:input_type -> signalbox.v1.ReconcileRequest
-	34, // 82: signalbox.v1.SystemService.AdoptTemporal:input_type -> signalbox.v1.AdoptTemporalRequest
-	27, // 83: signalbox.v1.SystemService.CheckRestore:input_type -> signalbox.v1.CheckRestoreRequest
-	31, // 84: signalbox.v1.SystemService.ListSealingKeys:input_type -> signalbox.v1.ListSealingKeysRequest
-	39, // 85: signalbox.v1.SystemService.GetMaintenance:input_type -> signalbox.v1.GetMaintenanceRequest
-	41, // 86: signalbox.v1.SystemService.SetMaintenance:input_type -> signalbox.v1.SetMaintenanceRequest
-	1,  // 87: signalbox.v1.SystemService.GetVersion:output_type -> signalbox.v1.GetVersionResponse
-	4,  // 88: signalbox.v1.SystemService.GetConnection:output_type -> signalbox.v1.GetConnectionResponse
-	13, // 89: signalbox.v1.SystemService.GetStatus:output_type -> signalbox.v1.GetStatusResponse
-	17, // 90: signalbox.v1.SystemService.ListQueues:output_type -> signalbox.v1.ListQueuesResponse
-	22, // 91: signalbox.v1.SystemService.ResetBreaker:output_type -> signalbox.v1.ResetBreakerResponse
-	24, // 92: signalbox.v1.SystemService.Reconcile:output_type -> signalbox.v1.ReconcileResponse
-	35, // 93: signalbox.v1.SystemService.AdoptTemporal:output_type -> signalbox.v1.AdoptTemporalResponse
-	28, // 94: signalbox.v1.SystemService.CheckRestore:output_type -> signalbox.v1.CheckRestoreResponse
-	32, // 95: signalbox.v1.SystemService.ListSealingKeys:output_type -> signalbox.v1.ListSealingKeysResponse
-	40, // 96: signalbox.v1.SystemService.GetMaintenance:output_type -> signalbox.v1.GetMaintenanceResponse
-	42, // 97: signalbox.v1.SystemService.SetMaintenance:output_type -> signalbox.v1.SetMaintenanceResponse
-	87, // [87:98] is the sub-list for method output_type
-	76, // [76:87] is the sub-list for method input_type
-	76, // [76:76] is the sub-list for extension type_name
-	76, // [76:76] is the sub-list for extension extendee
-	0,  // [0:76] is the sub-list for field type_name
+	14, // 34: signalbox.v1.GetStatusResponse.runners:type_name -> signalbox.v1.RunnerQueue
+	15, // 35: signalbox.v1.RunnerQueue.runners:type_name -> signalbox.v1.Runner
+	47, // 36: signalbox.v1.Runner.last_poll_time:type_name -> google.protobuf.Timestamp
+	48, // 37: signalbox.v1.StoreFacts.latency:type_name -> google.protobuf.Duration
+	17, // 38: signalbox.v1.StoreFacts.pools:type_name -> signalbox.v1.ConnectionPool
+	48, // 39: signalbox.v1.StoreFacts.clock_skew:type_name -> google.protobuf.Duration
+	20, // 40: signalbox.v1.ListQueuesResponse.queues:type_name -> signalbox.v1.Queue
+	47, // 41: signalbox.v1.ListQueuesResponse.time:type_name -> google.protobuf.Timestamp
+	21, // 42: signalbox.v1.Queue.workflow_tasks:type_name -> signalbox.v1.QueueLine
+	21, // 43: signalbox.v1.Queue.activities:type_name -> signalbox.v1.QueueLine
+	47, // 44: signalbox.v1.QueueLine.last_poll_time:type_name -> google.protobuf.Timestamp
+	48, // 45: signalbox.v1.QueueLine.backlog_age:type_name -> google.protobuf.Duration
+	47, // 46: signalbox.v1.Dependency.since:type_name -> google.protobuf.Timestamp
+	2,  // 47: signalbox.v1.ResetBreakerResponse.connection:type_name -> signalbox.v1.Connection
+	47, // 48: signalbox.v1.ReconcileRequest.since:type_name -> google.protobuf.Timestamp
+	28, // 49: signalbox.v1.ReconcileResponse.corrections:type_name -> signalbox.v1.Correction
+	48, // 50: signalbox.v1.ReconcileResponse.took:type_name -> google.protobuf.Duration
+	47, // 51: signalbox.v1.ReconcileResponse.searched_until:type_name -> google.protobuf.Timestamp
+	27, // 52: signalbox.v1.ReconcileResponse.foreign:type_name -> signalbox.v1.ForeignRuns
+	47, // 53: signalbox.v1.ForeignRuns.first_start_time:type_name -> google.protobuf.Timestamp
+	47, // 54: signalbox.v1.CheckRestoreResponse.time:type_name -> google.protobuf.Timestamp
+	47, // 55: signalbox.v1.CheckRestoreResponse.restored_time:type_name -> google.protobuf.Timestamp
+	47, // 56: signalbox.v1.CheckRestoreResponse.backup_time:type_name -> google.protobuf.Timestamp
+	47, // 57: signalbox.v1.CheckRestoreResponse.newest_row_time:type_name -> google.protobuf.Timestamp
+	40, // 58: signalbox.v1.CheckRestoreResponse.maintenance:type_name -> signalbox.v1.Maintenance
+	26, // 59: signalbox.v1.CheckRestoreResponse.comparison:type_name -> signalbox.v1.ReconcileResponse
+	45, // 60: signalbox.v1.CheckRestoreResponse.differences:type_name -> signalbox.v1.CheckRestoreResponse.DifferencesEntry
+	32, // 61: signalbox.v1.CheckRestoreResponse.lost:type_name -> signalbox.v1.LostRows
+	31, // 62: signalbox.v1.CheckRestoreResponse.lost_payloads:type_name -> signalbox.v1.LostPayloads
+	46, // 63: signalbox.v1.CheckRestoreResponse.errors:type_name -> signalbox.v1.CheckRestoreResponse.ErrorsEntry
+	35, // 64: signalbox.v1.CheckRestoreResponse.sealing_keys:type_name -> signalbox.v1.SealingKey
+	47, // 65: signalbox.v1.LostRows.newest_time:type_name -> google.protobuf.Timestamp
+	47, // 66: signalbox.v1.LostRows.forgotten_from:type_name -> google.protobuf.Timestamp
+	47, // 67: signalbox.v1.LostRows.forgotten_until:type_name -> google.protobuf.Timestamp
+	35, // 68: signalbox.v1.ListSealingKeysResponse.sealing_keys:type_name -> signalbox.v1.SealingKey
+	47, // 69: signalbox.v1.ListSealingKeysResponse.time:type_name -> google.protobuf.Timestamp
+	47, // 70: signalbox.v1.SealingKey.first_time:type_name -> google.protobuf.Timestamp
+	47, // 71: signalbox.v1.SealingKey.last_time:type_name -> google.protobuf.Timestamp
+	38, // 72: signalbox.v1.AdoptTemporalResponse.former:type_name -> signalbox.v1.TemporalNamespace
+	47, // 73: signalbox.v1.AdoptTemporalResponse.since:type_name -> google.protobuf.Timestamp
+	38, // 74: signalbox.v1.AdoptTemporalResponse.now:type_name -> signalbox.v1.TemporalNamespace
+	39, // 75: signalbox.v1.AdoptTemporalResponse.left_runs:type_name -> signalbox.v1.LeftRuns
+	47, // 76: signalbox.v1.Maintenance.since:type_name -> google.protobuf.Timestamp
+	40, // 77: signalbox.v1.GetMaintenanceResponse.maintenance:type_name -> signalbox.v1.Maintenance
+	40, // 78: signalbox.v1.SetMaintenanceResponse.maintenance:type_name -> signalbox.v1.Maintenance
+	0,  // 79: signalbox.v1.SystemService.GetVersion:input_type -> signalbox.v1.GetVersionRequest
+	3,  // 80: signalbox.v1.SystemService.GetConnection:input_type -> signalbox.v1.GetConnectionRequest
+	12, // 81: signalbox.v1.SystemService.GetStatus:input_type -> signalbox.v1.GetStatusRequest
+	18, // 82: signalbox.v1.SystemService.ListQueues:input_type -> signalbox.v1.ListQueuesRequest
+	23, // 83: signalbox.v1.SystemService.ResetBreaker:input_type -> signalbox.v1.ResetBreakerRequest
+	25, // 84: signalbox.v1.SystemService.Reconcile:input_type -> signalbox.v1.ReconcileRequest
+	36, // 85: signalbox.v1.SystemService.AdoptTemporal:input_type -> signalbox.v1.AdoptTemporalRequest
+	29, // 86: signalbox.v1.SystemService.CheckRestore:input_type -> signalbox.v1.CheckRestoreRequest
+	33, // 87: signalbox.v1.SystemService.ListSealingKeys:input_type -> signalbox.v1.ListSealingKeysRequest
+	41, // 88: signalbox.v1.SystemService.GetMaintenance:input_type -> signalbox.v1.GetMaintenanceRequest
+	43, // 89: signalbox.v1.SystemService.SetMaintenance:input_type -> signalbox.v1.SetMaintenanceRequest
+	1,  // 90: signalbox.v1.SystemService.GetVersion:output_type -> signalbox.v1.GetVersionResponse
+	4,  // 91: signalbox.v1.SystemService.GetConnection:output_type -> signalbox.v1.GetConnectionResponse
+	13, // 92: signalbox.v1.SystemService.GetStatus:output_type -> signalbox.v1.GetStatusResponse
+	19, // 93: signalbox.v1.SystemService.ListQueues:output_type -> signalbox.v1.ListQueuesResponse
+	24, // 94: signalbox.v1.SystemService.ResetBreaker:output_type -> signalbox.v1.ResetBreakerResponse
+	26, // 95: signalbox.v1.SystemService.Reconcile:output_type -> signalbox.v1.ReconcileResponse
+	37, // 96: signalbox.v1.SystemService.AdoptTemporal:output_type -> signalbox.v1.AdoptTemporalResponse
+	30, // 97: signalbox.v1.SystemService.CheckRestore:output_type -> signalbox.v1.CheckRestoreResponse
+	34, // 98: signalbox.v1.SystemService.ListSealingKeys:output_type -> signalbox.v1.ListSealingKeysResponse
+	42, // 99: signalbox.v1.SystemService.GetMaintenance:output_type -> signalbox.v1.GetMaintenanceResponse
+	44, // 100: signalbox.v1.SystemService.SetMaintenance:output_type -> signalbox.v1.SetMaintenanceResponse
+	90, // [90:101] is the sub-list for method output_type
+	79, // [79:90] is the sub-list for method input_type
+	79, // [79:79] is the sub-list for extension type_name
+	79, // [79:79] is the sub-list for extension extendee
+	0,  // [0:79] is the sub-list for field type_name
 }
 
 func init() { file_signalbox_v1_system_proto_init() }
@@ -4071,16 +4262,16 @@ func file_signalbox_v1_system_proto_init() {
 		return
 	}
 	file_signalbox_v1_system_proto_msgTypes[11].OneofWrappers = []any{}
-	file_signalbox_v1_system_proto_msgTypes[14].OneofWrappers = []any{}
-	file_signalbox_v1_system_proto_msgTypes[19].OneofWrappers = []any{}
-	file_signalbox_v1_system_proto_msgTypes[28].OneofWrappers = []any{}
+	file_signalbox_v1_system_proto_msgTypes[16].OneofWrappers = []any{}
+	file_signalbox_v1_system_proto_msgTypes[21].OneofWrappers = []any{}
+	file_signalbox_v1_system_proto_msgTypes[30].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signalbox_v1_system_proto_rawDesc), len(file_signalbox_v1_system_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   45,
+			NumMessages:   47,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

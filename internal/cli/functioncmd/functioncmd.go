@@ -2,6 +2,7 @@
 package functioncmd
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -83,13 +84,14 @@ func fields(f *signalboxv1.Function) []output.Field {
 }
 
 func listCommand(s *invocation.Invocation) *cobra.Command {
-	var text string
+	request := &signalboxv1.ListFunctionsRequest{}
 	var limit int
 	cmd := &cobra.Command{
-		Use:     "list",
-		Short:   "List the versions of functions by name, newest first",
-		Example: `  signalbox function list --text price`,
-		Args:    invocation.Args(0, 0, ""),
+		Use:   "list",
+		Short: "List the versions of functions by name, newest first",
+		Example: `  signalbox function list --text price
+  signalbox function list --latest`,
+		Args: invocation.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return invocation.Listing[*signalboxv1.Function]{
 				Thing: "function", None: "no functions match in project " + s.Project() + "; publish one: " +
@@ -101,14 +103,15 @@ func listCommand(s *invocation.Invocation) *cobra.Command {
 					)
 				},
 			}.List(s, limit, func(size int32, token string) ([]*signalboxv1.Function, string, error) {
-				response, err := invocation.Call(cmd.Context(), s, s.Workflows().ListFunctions, &signalboxv1.ListFunctionsRequest{
-					Project: s.Project(), Text: text, PageSize: size, PageToken: token,
-				}, "list functions")
+				request.Project, request.PageSize, request.PageToken = s.Project(), size, token
+				response, err := invocation.Call(cmd.Context(), s, s.Workflows().ListFunctions, request, "list functions")
 				return response.GetFunctions(), response.GetNextPageToken(), err
 			})
 		},
 	}
-	cmd.Flags().StringVar(&text, "text", "", "only names that contain this `text`")
+	cmd.Flags().StringVar(&request.Text, "text", "", "only names that contain this `text`")
+	cmd.Flags().StringVar(&request.Name, "name", "", "only the versions of the function `NAME`")
+	cmd.Flags().BoolVar(&request.Latest, "latest", false, "of each function only the version that was published last")
 	cmd.Flags().IntVarP(&limit, "limit", "n", 0, "at most this many; 0 for all")
 	s.BindClient(cmd)
 	return cmd
@@ -149,9 +152,14 @@ func show(ctx context.Context, s *invocation.Invocation, argument string, source
 	users := make([]string, len(response.GetUsedBy()))
 	for i, u := range response.GetUsedBy() {
 		users[i] = u.GetWorkflow() + " " + u.GetVersion()
+		if u.GetLatest() {
+			users[i] += " (latest)"
+		}
 	}
 	return output.Card(s.Out, s.Style(), append(fields(response.GetFunction()),
-		output.Field{Name: "used by", Value: strings.Join(users, ", ")},
+		output.Field{Name: "used by", Value: cmp.Or(strings.Join(users, ", "), "no published workflow")},
+		output.Field{Name: "input schema", Value: response.GetInputSchema().GetJson()},
+		output.Field{Name: "output schema", Value: response.GetOutputSchema().GetJson()},
 		output.Field{Name: "source", Value: strings.TrimRight(response.GetSource(), "\n") + "\n"}))
 }
 

@@ -164,7 +164,12 @@ func systemExamples() []example {
 			"queueMode": {"enabled": true, "runs": "3", "maxRuns": "1000", "ttl": "3600s"}, "reconciler": {"lastTime": "2026-11-24T02:59:40Z", "checked": "4", "corrections": "0", "searchedUntil": "2026-11-23T12:00:00Z"}, "maintenance": {},
 			"store": {"driver": "postgres", "location": "db.example/signalbox", "version": "17.2", "schema": "81", "requiredSchema": "81", "bytes": "123456789", "latency": "0.0009s", "pools": [{"name": "main", "inUse": "1", "limit": "20", "waits": "0"}]},
 			"processor": {"limit": 0.25, "used": 0.24, "throttled": 0.93, "waiting": 1.8, "required": 0.5, "shortage": "it gets 24 % of a processor (limited to 25 % of a processor and throttled in 93 % of the last minute's periods)"},
-			"workers": [{"serverId": "host-1-abc", "contract": "2", "address": "temporal.example:7233", "namespace": "signalbox", "namespaceId": "0f6e2a", "startTime": "2026-11-23T03:00:00Z", "lastBeatTime": "2026-11-24T02:59:58Z", "takesRuns": true, "processor": {"limit": 2, "used": 0.4, "required": 0.5}}]}`}},
+			"workers": [{"serverId": "host-1-abc", "contract": "2", "address": "temporal.example:7233", "namespace": "signalbox", "namespaceId": "0f6e2a", "startTime": "2026-11-23T03:00:00Z", "lastBeatTime": "2026-11-24T02:59:58Z", "takesRuns": true, "processor": {"limit": 2, "used": 0.4, "required": 0.5}}],
+			"runners": [{"project": "bank", "name": "signalbox.runner-bank", "kinds": ["script"]},
+				{"project": "shop", "name": "signalbox.runner-shop", "kinds": ["container", "script"], "runners": [
+					{"serverId": "host-2-def", "lastPollTime": "2026-11-24T02:59:58Z", "polling": true},
+					{"serverId": "host-3-ghi", "lastPollTime": "2026-11-24T02:57:00Z"}]},
+				{"project": "toys", "kinds": ["script"], "error": "Temporal is unavailable"}], "moreRunners": true}`}},
 		{name: "system-status-down", line: "system status",
 			answers: answers{"GetStatus": `{"version": "1.2.3", "serverId": "host-1-abc", "roles": ["api"], ` + down +
 				`, "workersError": "unknown: Redis does not answer",

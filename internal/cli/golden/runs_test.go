@@ -46,6 +46,10 @@ const steps = `{"number": "1", "path": "/prepare", "task": "prepare", "kind": "s
 		"wait": {"kind": "event", "what": "event com.example.paid with orderId = 4711", "since": "2026-11-24T02:58:01.5Z", "dueTime": "2026-11-24T02:59:00Z"}},
 	{"number": "4", "path": "/remind", "task": "remind", "kind": "wait", "pointer": "/do/3/remind", "status": "skipped", "sequence": "6"}`
 
+const logs = `{"logs": [{"number": "4", "task": "build", "attempt": 1, "stdout": {"text": "compiling\nlinking\n"},
+		"stderr": {"text": "warning: old\n", "skippedBytes": "2048", "skippedLines": "12"}},
+	{"number": "4", "task": "build", "attempt": 2, "stdout": {"text": "compiling\n"}, "stderr": {}, "running": true}]}`
+
 // watchedRuns is a watch of runs that the server ends.
 func watchedRuns(runs string) answers {
 	row := func(run string, matches bool) string { return fmt.Sprintf(`{"run": %s, "matches": %t}`, run, matches) }
@@ -146,6 +150,15 @@ func runExamples() []example {
 		{name: "run-value-gone", line: "run value " + openID + " 1 output",
 			answers: answers{"GetStepValue": `!not_found VALUE_NOT_RECORDED the output of step 1 of run "` + openID +
 				`" is not available whole: Temporal does not have the history of its execution any more`}},
+		{name: "run-logs", line: "run logs " + openID, answers: answers{"ListLogs": logs}},
+		{name: "run-logs-attempt", line: "run logs " + openID + " 4 --attempt 2", answers: answers{"ListLogs": logs}},
+		{name: "run-logs-json", line: "run logs " + openID + " -o json", answers: answers{"ListLogs": logs}},
+		{name: "run-logs-none", line: "run logs " + openID, answers: answers{"ListLogs": `{}`}},
+		{name: "run-logs-unknown", line: "run logs " + openID,
+			answers: answers{"ListLogs": `{"runningError": "Temporal is unavailable"}`}},
+		{name: "run-logs-follow", line: "run logs " + doneID + " --follow",
+			answers: answers{"ListLogs": logs, "GetRun": `{"run": ` + doneRun + `}`}},
+		{name: "run-logs-wrong", line: "run logs " + openID + " zero"},
 		{name: "run-summary", line: "run summary " + openID, answers: answers{"SummarizeSteps": `{"tasks": [
 			{"pointer": "/do/1/pay", "task": "pay", "kind": "call", "statuses": {"failed": "2", "completed": "3"}, "attempts": "9", "firstFailed": "4", "total": "3s", "longest": "1s", "firstStartTime": "2026-11-24T02:58:00Z", "lastEndTime": "2026-11-24T02:58:03Z"},
 			{"pointer": "/do/2/each", "task": "each", "kind": "set", "statuses": {"completed": "7"}, "notListed": "2"}]}`}},

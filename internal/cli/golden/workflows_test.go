@@ -139,7 +139,10 @@ func functionExamples() []example {
 		{name: "function-list", line: "function list", answers: answers{"ListFunctions": `{"functions": [` + function + `]}`}},
 		{name: "function-list-empty", line: "function list -p shop", answers: answers{"ListFunctions": `{}`}},
 		{name: "function-show", line: "function show price:1.0.0", answers: answers{"GetFunction": `{"function": ` + function +
-			`, "source": "set: {amount: 1}\n", "usedBy": [{"workflow": "shop/order", "version": "1.2.0"}]}`}},
+			`, "source": "set: {amount: 1}\n", "usedBy": [{"workflow": "shop/order", "version": "1.2.0", "latest": true},
+			{"workflow": "shop/order", "version": "1.1.0"}], "inputSchema": {"json": "{\"type\":\"object\"}"}}`}},
+		{name: "function-show-unused", line: "function show price:1.0.0", answers: answers{
+			"GetFunction": `{"function": ` + function + `, "source": "set: {amount: 1}\n"}`}},
 		{name: "function-show-missing", line: "function show price", answers: answers{
 			"GetFunction": `!not_found FUNCTION_NOT_FOUND the catalog of project "default" has no function "price"`}},
 		{name: "function-publish", line: "function publish price:1.0.0 FILE", file: "set: {amount: 1}\n",

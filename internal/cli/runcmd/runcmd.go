@@ -80,7 +80,7 @@ func outcome(status string) error {
 func New(s *invocation.Invocation) *cobra.Command {
 	noun := invocation.Noun("run", "Start, watch and control runs", "")
 	noun.AddCommand(startCommand(s), listCommand(s), countCommand(s), showCommand(s), stepsCommand(s), stepCommand(s),
-		valueCommand(s), summaryCommand(s), waitsCommand(s), watchCommand(s))
+		valueCommand(s), logsCommand(s), summaryCommand(s), waitsCommand(s), watchCommand(s))
 	noun.AddCommand(controlCommands(s)...)
 	noun.AddCommand(replayCommand(s), exportCommand(s))
 	return noun

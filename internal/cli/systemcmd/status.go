@@ -46,7 +46,10 @@ func printStatus(s *invocation.Invocation, status *signalboxv1.GetStatusResponse
 	if err := printWorkerSets(s, c.GetWorkerSets(), now); err != nil {
 		return err
 	}
-	return printWorkers(s, status, now)
+	if err := printWorkers(s, status, now); err != nil {
+		return err
+	}
+	return printRunners(s, status, now)
 }
 
 // verdict is the connection in one line.

@@ -182,6 +182,8 @@ type CallFailure struct {
 	Category Category  `json:"category"`
 	// Attempts are as in HTTPResponse.
 	Attempts []Attempt `json:"attempts,omitempty"`
+	// Log is what a program has printed.
+	Log *ProgramLog `json:"log,omitempty"`
 }
 
 // CallError returns the error of an activity for a failed call. Temporal never retries it: the language's own `try`

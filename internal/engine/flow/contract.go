@@ -24,9 +24,10 @@ type Sink interface {
 	// Records is called in a workflow task with the changes. It must not block. Replays call it again with the same
 	// records at the same positions, so it must ignore a position at or below a stored one. Positions increase within a
 	// run. The records of a workflow task are valid only after Temporal has accepted that task. run is nil if it did
-	// not change. sensitive holds all texts that have occurred at sensitive places so far. It only grows, and must not
-	// be modified.
-	Records(e Execution, position int64, run *interp.RunRecord, steps []interp.StepRecord, sensitive []string)
+	// not change. logs are those of programs that have ended. sensitive holds all texts that have occurred at sensitive
+	// places so far. It only grows, and must not be modified.
+	Records(e Execution, position int64, run *interp.RunRecord, steps []interp.StepRecord, logs []ProgramLog,
+		sensitive []string)
 }
 
 // ListeningSink is a [Sink] that also reads what a run listens for.

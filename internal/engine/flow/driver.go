@@ -44,8 +44,10 @@ type driver struct {
 	tracker    *SensitiveTracker
 	changedRun *interp.RunRecord // taken from the machine and not published yet
 	steps      []interp.StepRecord
+	logs       []ProgramLog
 
 	pending   []*effect // in start order
+	stopping  []*effect // programs that the machine has canceled and that have not ended yet
 	canceling []string  // keys of the children whose completion a canceled run waits for
 	over      []string  // keys of the children that have ended, or were not started, because the run is being canceled
 
@@ -128,8 +130,11 @@ func (d *driver) run() (json.RawMessage, error) {
 		}
 		d.perform(d.compute())
 		d.flushChildCancels()
-		d.publish()
 		outcome, done := d.machine.Done()
+		if done {
+			d.awaitLogs()
+		}
+		d.publish()
 		switch {
 		case done:
 			return conclude(outcome)
@@ -193,9 +198,9 @@ func (d *driver) takeRecords() {
 // appear to be behind.
 func (d *driver) publish() {
 	d.takeRecords()
-	d.sink.Records(d.execution, Position(d.in.Chain, d.info.GetCurrentHistoryLength()), d.changedRun, d.steps,
+	d.sink.Records(d.execution, Position(d.in.Chain, d.info.GetCurrentHistoryLength()), d.changedRun, d.steps, d.logs,
 		d.tracker.All())
-	d.changedRun, d.steps = nil, nil
+	d.changedRun, d.steps, d.logs = nil, nil, nil
 }
 
 // await blocks until there is something to handle.
@@ -208,7 +213,8 @@ func (d *driver) await() {
 
 // hasWork reports whether a signal or a result is ready.
 func (d *driver) hasWork() bool {
-	return d.signaled() || slices.ContainsFunc(d.pending, func(e *effect) bool { return e.future.IsReady() })
+	ready := func(e *effect) bool { return e.future.IsReady() }
+	return d.signaled() || slices.ContainsFunc(d.pending, ready) || slices.ContainsFunc(d.stopping, ready)
 }
 
 // handleCompletions passes to the machine what has happened: signals first, then the results of effects in their start
@@ -220,6 +226,7 @@ func (d *driver) handleCompletions() {
 	d.handleControls()
 	d.handleChildResults()
 	d.handleEvents(false)
+	d.keepStopped()
 	for _, e := range slices.Clone(d.pending) {
 		if !e.future.IsReady() {
 			continue
@@ -333,6 +340,9 @@ func (d *driver) cancel(id interp.EffectID) {
 		if e.id == id {
 			d.forget(e)
 			e.cancel()
+			if e.kind == programEffect && e.tries > 0 {
+				d.stopping = append(d.stopping, e)
+			}
 			return
 		}
 	}
@@ -430,7 +440,7 @@ func (d *driver) snapshotIfDue() []byte {
 		}
 		d.dueAt = max(d.events, 1)
 	}
-	if d.machine.InFlight() > 0 || d.childRequestsPending() {
+	if d.machine.InFlight() > 0 || d.childRequestsPending() || len(d.stopping) > 0 {
 		if d.events-d.dueAt >= d.limits.HardEvents-d.limits.SoftEvents || spent >= 2*d.limits.ExecutionFuel {
 			d.machine.Hold()
 		}

@@ -50,13 +50,15 @@ type recorder struct {
 	positions []int64
 	runs      []interp.RunRecord
 	steps     map[int64]interp.StepRecord
+	logs      []flow.ProgramLog
 	sensitive []string
 }
 
 func (l *recorder) Records(_ flow.Execution, position int64, run *interp.RunRecord, steps []interp.StepRecord,
-	sensitive []string) {
+	logs []flow.ProgramLog, sensitive []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.logs = append(l.logs, logs...)
 	l.sensitive = sensitive
 	l.positions = append(l.positions, position)
 	if run != nil {

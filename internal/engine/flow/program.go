@@ -40,6 +40,11 @@ type PermitRequest struct {
 type ProgramRequest struct {
 	Project string `json:"project"`
 	RunID   string `json:"runId"`
+	// Step, Task and Attempt are those of its log: the number of the step, the name of the task, and the number of the
+	// attempt from 1.
+	Step    int64  `json:"step,omitempty"`
+	Task    string `json:"task,omitempty"`
+	Attempt int    `json:"attempt,omitempty"`
 	// Key identifies the program: the same key means the same logical execution.
 	Key      string `json:"key"`
 	Kind     string `json:"kind"`
@@ -102,9 +107,13 @@ func (d *driver) startProgram(e interp.RunProgram) {
 func (d *driver) programRequest(e interp.RunProgram) ProgramRequest {
 	p := e.Program
 	r := ProgramRequest{
-		Project: d.in.Project, RunID: d.in.RunID, Key: e.Key, Kind: string(p.Kind), Language: string(p.Language),
+		Project: d.in.Project, RunID: d.in.RunID, Step: e.StepNumber, Key: e.Key,
+		Kind: string(p.Kind), Language: string(p.Language),
 		Code: p.Code, Stdin: p.Stdin, Arguments: p.Arguments, Environment: p.Environment,
 		Timeout: d.limits.ProgramTimeout, Detached: !e.Awaited,
+	}
+	if task := d.machine.TaskOf(e.ID); task != nil { // else it was canceled at once
+		r.Task = task.Name
 	}
 	if !e.Deadline.IsZero() {
 		r.Timeout = max(e.Deadline.Sub(workflow.Now(d.ctx)), 0) + deadlineGrace
@@ -136,10 +145,12 @@ func (d *driver) dispatchProgram(e *effect) {
 		StartToCloseTimeout: e.program.Timeout + queueGrace,
 		HeartbeatTimeout:    d.limits.Heartbeat,
 		RetryPolicy:         &temporal.RetryPolicy{MaximumAttempts: 1},
+		WaitForCancellation: true, // its log follows its end
 	}))
 	d.events += eventsPerActivity
 	e.tries++
 	e.sentAt = workflow.Now(d.ctx)
+	e.program.Attempt = int(e.tries)
 	e.future, e.cancel = workflow.ExecuteActivity(ctx, ProgramActivity, *e.program), cancel
 	d.pending = append(d.pending, e)
 }
@@ -155,6 +166,7 @@ func (d *driver) completeProgram(e *effect) {
 		d.dispatchProgram(e)
 		return
 	}
+	d.keepLog(e)
 	var result ProgramResult
 	err := e.future.Get(d.detached, &result)
 	if lost(err) && !e.once && e.tries < d.limits.CallTries {

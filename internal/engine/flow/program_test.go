@@ -111,3 +111,13 @@ func TestProgramThatIsTooLarge(t *testing.T) {
 	b.completes(`413`)
 	require.Empty(t, r.permits)
 }
+
+func TestProgramThatIsCanceledAtOnce(t *testing.T) {
+	t.Parallel()
+	b := newTestRun(t, `do:
+  - f: {fork: {compete: true, branches: [{p: {run: `+script+`}}, {s: {set: {a: 1}}}]}}`, `{"n": 5}`)
+	r := &fakeRunner{execute: func(int) (flow.ProgramResult, error) { return flow.ProgramResult{}, nil }}
+	b.began = func() { r.register(b) }
+	b.completes(`{"a": 1}`)
+	require.Empty(t, r.programs)
+}

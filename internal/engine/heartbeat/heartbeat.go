@@ -20,7 +20,14 @@ const promptFor = 10 * time.Second
 
 // Keep sends heartbeats, which also makes the activity cancelable, until the returned function is called. Without an
 // activity, or for one without a heartbeat timeout, it sends none.
-func Keep(ctx context.Context) (stop func()) {
+func Keep(ctx context.Context) (stop func()) { return KeepReporting(ctx, nil) }
+
+// reportEvery is how often heartbeats report what has changed.
+const reportEvery = 2 * time.Second
+
+// KeepReporting is Keep with details in each heartbeat. details returns them, and whether they have changed since it
+// was called last: changed ones are sent within two seconds. nil: there are none.
+func KeepReporting(ctx context.Context, details func() (value any, changed bool)) (stop func()) {
 	if !activity.IsActivity(ctx) {
 		return func() {}
 	}
@@ -32,14 +39,26 @@ func Keep(ctx context.Context) (stop func()) {
 	go func() {
 		defer close(joined)
 		began := time.Now()
+		sent := began
 		ticker := time.NewTicker(min(limit/3, flow.HeartbeatsWithin))
 		defer ticker.Stop()
 		for {
 			select {
 			case <-ticker.C:
-				activity.RecordHeartbeat(ctx)
-				if time.Since(began) >= promptFor {
-					ticker.Reset(limit / 3) // which tolerates the loss of one heartbeat
+				prompt := time.Since(began) < promptFor
+				if details == nil {
+					activity.RecordHeartbeat(ctx)
+					if !prompt {
+						ticker.Reset(limit / 3) // which tolerates the loss of one heartbeat
+					}
+					continue
+				}
+				if value, changed := details(); prompt || changed || time.Since(sent) >= limit/3-flow.HeartbeatsWithin {
+					activity.RecordHeartbeat(ctx, value)
+					sent = time.Now()
+				}
+				if !prompt {
+					ticker.Reset(min(limit/3, reportEvery))
 				}
 			case <-done:
 				return

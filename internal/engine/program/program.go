@@ -122,13 +122,17 @@ func (e *Executor) Execute(ctx context.Context, r flow.ProgramRequest) (flow.Pro
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	printed := output.New(e.opts.Output, cancel)
-	defer heartbeat.Keep(ctx)()
+	defer heartbeat.KeepReporting(ctx, live(r, printed))()
 	if err := e.acquire(ctx); err != nil {
 		return flow.ProgramResult{}, err
 	}
 	if !r.Detached {
 		defer e.release()
-		return e.execute(ctx, r, printed)
+		result, err := e.execute(ctx, r, printed)
+		if stdout, stderr := printed.Text(); err != nil && stdout+stderr != "" {
+			err = flow.WithLog(err, r.Log(stdout, stderr, flow.KeptLog))
+		}
+		return result, err
 	}
 	if _, err := e.sandboxOf(r); err != nil {
 		e.release()

@@ -156,3 +156,19 @@ func TestDetachedProgramThatIsNotSupported(t *testing.T) {
 	_, err := e.Execute(t.Context(), flow.ProgramRequest{Kind: "shell", Detached: true})
 	require.Equal(t, dsl.ErrorTypeConfiguration, failure(t, err).Type)
 }
+
+// What a program has printed before it was ended is in its error.
+func TestLogOfAProgramThatIsEnded(t *testing.T) {
+	t.Parallel()
+	e, _ := newExecutor(t, program.Options{Programs: 1, ScriptTime: 500 * time.Millisecond})
+	r := script(`console.log("begun"); console.error("careful"); for (;;);`)
+	r.Step, r.Task, r.Attempt = 7, "build", 2
+	_, err := e.Execute(t.Context(), r)
+	app, is := errors.AsType[*temporal.ApplicationError](err)
+	require.True(t, is, "%v", err)
+	var f flow.CallFailure
+	require.NoError(t, app.Details(&f))
+	require.Equal(t, 408, f.Error.Status)
+	require.Equal(t, &flow.ProgramLog{Step: 7, Task: "build", Attempt: 2, Stdout: flow.LogStream{Text: "begun\n"},
+		Stderr: flow.LogStream{Text: "careful\n"}}, f.Log)
+}

@@ -33,7 +33,8 @@ type finder struct {
 var _ flow.Sink = (*finder)(nil)
 
 // Records implements [flow.Sink].
-func (f *finder) Records(_ flow.Execution, _ int64, _ *interp.RunRecord, steps []interp.StepRecord, _ []string) {
+func (f *finder) Records(_ flow.Execution, _ int64, _ *interp.RunRecord, steps []interp.StepRecord,
+	_ []flow.ProgramLog, _ []string) {
 	f.check()
 	for i := range steps {
 		if steps[i].Number != f.number {

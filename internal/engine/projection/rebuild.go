@@ -157,15 +157,18 @@ func (c *collector) Listening(listeners func() ([]flow.ListenRequest, error)) {
 
 // Records implements [flow.Sink].
 func (c *collector) Records(_ flow.Execution, position int64, r *interp.RunRecord, steps []interp.StepRecord,
-	sensitive []string) {
+	logs []flow.ProgramLog, sensitive []string) {
 	c.check()
 	if position > c.update.Position && c.full() {
 		c.must(c.flush())
 	}
 	c.update.Sensitive = sensitive
-	add(&c.update, position, r, steps)
+	add(&c.update, position, r, steps, logs)
 	for i := range steps {
 		c.bytes += len(steps[i].Input) + len(steps[i].Output)
+	}
+	for i := range logs {
+		c.bytes += len(logs[i].Stdout.Text) + len(logs[i].Stderr.Text)
 	}
 	if c.update.State != nil {
 		c.last = c.update.State
@@ -181,7 +184,8 @@ func (c *collector) full() bool { return len(c.update.Steps) >= c.limit || c.byt
 func (c *collector) flush() error {
 	compact(&c.update)
 	part := c.update
-	c.update.Steps, c.update.State, c.update.Summary, c.bytes, c.limit = nil, nil, nil, 0, partSteps
+	c.update.Steps, c.update.State, c.update.Summary, c.update.Logs = nil, nil, nil, nil
+	c.bytes, c.limit = 0, partSteps
 	return c.send(part)
 }
 

@@ -121,7 +121,7 @@ var _ flow.Sink = (*Tap)(nil)
 
 // Records implements [flow.Sink].
 func (t *Tap) Records(e flow.Execution, position int64, r *interp.RunRecord, steps []interp.StepRecord,
-	sensitive []string) {
+	logs []flow.ProgramLog, sensitive []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	u := t.records[e]
@@ -130,7 +130,7 @@ func (t *Tap) Records(e flow.Execution, position int64, r *interp.RunRecord, ste
 		t.records[e] = u
 	}
 	u.Sensitive = sensitive
-	add(&u.Update, position, r, steps)
+	add(&u.Update, position, r, steps, logs)
 	if task := t.tasks[t.open[e]]; task != nil && position&^chainMask > task.replayed {
 		u.count(steps)
 	}

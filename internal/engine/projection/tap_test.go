@@ -106,7 +106,7 @@ func (w *wire) poll(t testing.TB, id, token string) {
 }
 
 func (w *wire) record(id string, position int64, steps ...interp.StepRecord) {
-	w.Records(execution(id), position, &interp.RunRecord{Status: interp.StatusRunning, Since: at(0)}, steps, nil)
+	w.Records(execution(id), position, &interp.RunRecord{Status: interp.StatusRunning, Since: at(0)}, steps, nil, nil)
 }
 
 func (w *wire) complete(token string, err error) error {
@@ -193,13 +193,14 @@ func TestUpdateContainsTheRecords(t *testing.T) {
 			WaitUntil: &until, StartedAt: at(3), Error: problem, Deadline: &until, DeadlineBy: "/timeout",
 			Taken:    []interp.TakenEvent{{Filter: 1, At: at(3)}},
 			Attempts: []interp.AttemptRecord{{Number: 1, StartedAt: at(3), EndedAt: &ended, Error: problem}}},
-	}, nil)
+	}, []flow.ProgramLog{{Step: 1, Task: "a", Attempt: 1, Stderr: flow.LogStream{Text: "x", SkippedBytes: 3}}}, nil)
 	w.Records(execution("e1"), 5, &interp.RunRecord{
 		Status: interp.StatusFailed, Since: at(9), Output: []byte(`null`), Error: problem, StepsTotal: 2, StepsDone: 2,
-	}, nil, []string{"planted-word"})
+	}, nil, nil, []string{"planted-word"})
 	require.NoError(t, w.complete("token", nil))
 	require.Equal(t, []run.Update{{
 		RunID: "run-e1", ExecutionID: "e1", Position: 5, Sensitive: []string{"planted-word"},
+		Logs: []run.AttemptLog{{Step: 1, Task: "a", Attempt: 1, Stderr: run.LogStream{Text: "x", SkippedBytes: 3}}},
 		State: &run.State{
 			Status: run.Failed, Since: at(9), StartedAt: at(2), EndedAt: at(9), Output: []byte(`null`), Error: problem,
 			StepsTotal: 2, StepsDone: 2,
@@ -229,7 +230,7 @@ func TestStepsAloneKeepTheState(t *testing.T) {
 	t.Parallel()
 	w := newWire()
 	w.poll(t, "e1", "token")
-	w.Records(execution("e1"), 3, nil, []interp.StepRecord{one(1, interp.StatusRunning)}, nil)
+	w.Records(execution("e1"), 3, nil, []interp.StepRecord{one(1, interp.StatusRunning)}, nil, nil)
 	require.NoError(t, w.complete("token", nil))
 	require.Nil(t, w.accepted[0].State)
 	require.Len(t, w.accepted[0].Steps, 1)
@@ -432,8 +433,8 @@ func TestExecutionsOfOneRunAreSeparate(t *testing.T) {
 				TaskToken: []byte(token), WorkflowExecution: &commonpb.WorkflowExecution{WorkflowId: e.WorkflowID, RunId: e.RunID},
 			}, nil))
 	}
-	w.Records(first, 3, nil, []interp.StepRecord{one(1, interp.StatusRunning)}, nil)
-	w.Records(second, 1<<32, nil, []interp.StepRecord{one(2, interp.StatusRunning)}, nil)
+	w.Records(first, 3, nil, []interp.StepRecord{one(1, interp.StatusRunning)}, nil, nil)
+	w.Records(second, 1<<32, nil, []interp.StepRecord{one(2, interp.StatusRunning)}, nil, nil)
 	require.NoError(t, w.complete("two", nil))
 	require.NoError(t, w.complete("one", nil))
 	require.Equal(t, []string{"e2@4294967296: 2 running", "e1@3: 1 running"}, w.taken())

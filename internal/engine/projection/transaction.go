@@ -6,6 +6,8 @@ const (
 	// batchSteps and batchBytes bound the steps of one transaction and their approximate size. One step may be larger.
 	batchSteps = 2000
 	batchBytes = 4 << 20
+	// batchLogs bounds the logs of a part of an update, of up to 256 KiB each.
+	batchLogs = 8
 )
 
 // transactions divides updates into transactions. An update that is too large for one is divided into partial ones. The
@@ -30,7 +32,15 @@ func transactions(updates []run.Update) [][]run.Update {
 func divide(u run.Update) []run.Update {
 	var parts []run.Update
 	rest := u
-	rest.Steps = nil
+	rest.Steps, rest.Logs = nil, nil
+	for logs := u.Logs; len(logs) > 0; {
+		n := min(len(logs), batchLogs)
+		parts = append(parts, run.Update{
+			RunID: u.RunID, ExecutionID: u.ExecutionID, Position: u.Position, Logs: logs[:n:n], Sensitive: u.Sensitive,
+			Partial: true,
+		})
+		logs = logs[n:]
+	}
 	left := batchBytes - rest.Size()
 	room, first := left, 0
 	for i := range u.Steps {

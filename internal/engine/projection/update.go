@@ -5,12 +5,16 @@ import (
 	"time"
 
 	"github.com/signalbox-dev/signalbox/dsl/interp"
+	"github.com/signalbox-dev/signalbox/internal/engine/flow"
 	"github.com/signalbox-dev/signalbox/internal/run"
 )
 
 // add adds the interpreter's records to an update. A later record of a step replaces an earlier one.
-func add(u *run.Update, position int64, r *interp.RunRecord, steps []interp.StepRecord) {
+func add(u *run.Update, position int64, r *interp.RunRecord, steps []interp.StepRecord, logs []flow.ProgramLog) {
 	u.Position = max(u.Position, position)
+	for _, l := range logs {
+		u.Logs = append(u.Logs, attemptLog(l))
+	}
 	if r != nil {
 		before := u.State
 		u.State = state(r)
@@ -45,6 +49,7 @@ func merge(u *run.Update, later run.Update) {
 		}
 	}
 	u.Steps = append(u.Steps, later.Steps...)
+	u.Logs = append(u.Logs, later.Logs...)
 	u.Summary = u.Summary.Merge(later.Summary)
 	u.Sensitive = union(u.Sensitive, later.Sensitive)
 }
@@ -139,6 +144,11 @@ func summary(s *interp.Summary, position int64) *run.StepSummary {
 		})
 	}
 	return u
+}
+
+func attemptLog(l flow.ProgramLog) run.AttemptLog {
+	return run.AttemptLog{Step: l.Step, Task: l.Task, Attempt: l.Attempt, Stdout: run.LogStream(l.Stdout),
+		Stderr: run.LogStream(l.Stderr)}
 }
 
 func deref(t *time.Time) time.Time {

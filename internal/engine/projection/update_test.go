@@ -123,7 +123,7 @@ func (k workflowTask) accept(id string) []run.Update {
 		panic(err)
 	}
 	for i := range k.records {
-		tap.Records(e, k.position, k.records[i], k.steps[i], nil)
+		tap.Records(e, k.position, k.records[i], k.steps[i], nil, nil)
 	}
 	if err := w.complete("token", nil); err != nil {
 		panic(err)
@@ -251,7 +251,7 @@ func TestRecordsOfALongRunAreBounded(t *testing.T) {
 			end := at(1)
 			steps = append(steps, interp.StepRecord{Number: n + i, Status: interp.StatusCompleted, EndedAt: &end})
 		}
-		w.Records(execution("long"), 3, r, steps, nil)
+		w.Records(execution("long"), 3, r, steps, nil, nil)
 	}
 	require.NoError(t, w.complete("token", nil))
 	u := w.accepted[len(w.accepted)-1] // the first may be the report of the start

@@ -60,7 +60,7 @@ func (x *Exports) ExportRun(
 	}
 	b := &bundle{Exports: x, run: got.Msg.GetRun(), project: project,
 		out: newFile(stream, "application/json", "run-"+req.Msg.GetId()+".json")}
-	for _, part := range []func(context.Context) error{b.head, b.version, b.steps, b.events, b.audit} {
+	for _, part := range []func(context.Context) error{b.head, b.version, b.steps, b.logs, b.events, b.audit} {
 		if err := part(ctx); err != nil {
 			return err
 		}
@@ -157,6 +157,31 @@ func (b *bundle) steps(ctx context.Context) error {
 		if err := list.message(w); err != nil {
 			return err
 		}
+	}
+	list.close()
+	return nil
+}
+
+// logs writes what the programs of the run have printed.
+func (b *bundle) logs(ctx context.Context) error {
+	b.member("logs")
+	list := newList(b.out)
+	err := pages(func(token string) (string, error) {
+		res, err := b.runs.ListLogs(ctx, connect.NewRequest(&signalboxv1.ListLogsRequest{
+			Project: b.project, Id: b.run.GetId(), PageSize: logsDefault, PageToken: token,
+		}))
+		if err != nil {
+			return "", err
+		}
+		for _, l := range res.Msg.GetLogs() {
+			if err := list.message(l); err != nil {
+				return "", err
+			}
+		}
+		return res.Msg.GetNextPageToken(), nil
+	})
+	if err != nil {
+		return err
 	}
 	list.close()
 	return nil

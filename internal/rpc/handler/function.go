@@ -13,8 +13,8 @@ import (
 // FunctionService is the domain's service of functions.
 type FunctionService interface {
 	Publish(ctx context.Context, f function.Function) (function.Published, error)
-	Get(ctx context.Context, project, name, version string) (function.Function, []function.User, error)
-	List(ctx context.Context, project, text string, after *function.Cursor, limit int) ([]function.Function, error)
+	Get(ctx context.Context, project, name, version string) (function.Shown, error)
+	List(ctx context.Context, f function.Filter) ([]function.Function, error)
 	Delete(ctx context.Context, project, name, version string) error
 }
 
@@ -39,7 +39,10 @@ func (h *Workflows) ListFunctions(
 	m := req.Msg
 	functions, next, err := listPage(m, pageDefault, pageMost,
 		func(after *function.Cursor, limit int) ([]function.Function, error) {
-			return h.functions.List(ctx, message.ProjectOf(m.GetProject()), m.GetText(), after, limit)
+			return h.functions.List(ctx, function.Filter{
+				Project: message.ProjectOf(m.GetProject()), Text: m.GetText(), Name: m.GetName(), Latest: m.GetLatest(),
+				After: after, Limit: limit,
+			})
 		}, function.Function.Position)
 	res := &signalboxv1.ListFunctionsResponse{NextPageToken: next}
 	for _, f := range functions {
@@ -53,10 +56,13 @@ func (h *Workflows) GetFunction(
 	ctx context.Context, req *connect.Request[signalboxv1.GetFunctionRequest],
 ) (*connect.Response[signalboxv1.GetFunctionResponse], error) {
 	m := req.Msg
-	f, users, err := h.functions.Get(ctx, message.ProjectOf(m.GetProject()), m.GetName(), m.GetVersion())
-	res := &signalboxv1.GetFunctionResponse{Function: functionMessage(f), Source: f.Source}
-	for _, u := range users {
-		res.UsedBy = append(res.UsedBy, &signalboxv1.FunctionUser{Workflow: u.Workflow, Version: u.Version})
+	f, err := h.functions.Get(ctx, message.ProjectOf(m.GetProject()), m.GetName(), m.GetVersion())
+	res := &signalboxv1.GetFunctionResponse{
+		Function: functionMessage(f.Function), Source: f.Source,
+		InputSchema: message.JSON(f.InputSchema), OutputSchema: message.JSON(f.OutputSchema),
+	}
+	for _, u := range f.Users {
+		res.UsedBy = append(res.UsedBy, &signalboxv1.FunctionUser{Workflow: u.Workflow, Version: u.Version, Latest: u.Latest})
 	}
 	return message.Reply(res, err)
 }

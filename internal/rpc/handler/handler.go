@@ -37,6 +37,8 @@ type Services struct {
 	Audit     AuditLog
 	// StepValues reads whole values of steps.
 	StepValues StepValues
+	// Logs reads what programs have printed.
+	Logs Logs
 
 	// Each of the others is optional.
 

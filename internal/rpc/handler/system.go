@@ -114,6 +114,10 @@ func (h *System) GetStatus(
 			TakesRuns:    w.TakesRuns, Processor: processorMessage(w.Processor),
 		})
 	}
+	res.MoreRunners, res.RunnersError = s.MoreRunners, s.RunnersError
+	for _, q := range s.Runners {
+		res.Runners = append(res.Runners, runnerQueueMessage(q))
+	}
 	if err := s.Reconciliation.Err; err != nil {
 		res.Reconciler.Error = err.Error()
 	}
@@ -125,6 +129,16 @@ func (h *System) GetStatus(
 		res.Dependencies = append(res.Dependencies, shown)
 	}
 	return connect.NewResponse(res), nil
+}
+
+func runnerQueueMessage(q system.RunnerQueue) *signalboxv1.RunnerQueue {
+	m := &signalboxv1.RunnerQueue{Project: q.Project, Name: q.Name, Kinds: q.Kinds, Error: q.Error}
+	for _, r := range q.Runners {
+		m.Runners = append(m.Runners, &signalboxv1.Runner{
+			ServerId: r.ServerID, LastPollTime: message.Timestamp(r.PolledAt), Polling: r.Polls,
+		})
+	}
+	return m
 }
 
 func processorMessage(p processor.State) *signalboxv1.Processor {

@@ -145,6 +145,7 @@ func runs() []Rule {
 		{"ListSteps", auth.Viewer, Project, unredacted},
 		{"GetStep", auth.Viewer, Project, unredacted},
 		{"GetStepValue", auth.Viewer, Project, "redacted"},
+		{"ListLogs", auth.Viewer, Project, "redacted"},
 		{"SummarizeSteps", auth.Viewer, Project, ""},
 		{"ListWaits", auth.Viewer, Project, "redacted"},
 		{"WatchRun", auth.Viewer, Project, ""},

@@ -133,7 +133,7 @@ type RunnerQueue struct {
 
 // alive reports whether a runner has polled within [PollCycle].
 func (q RunnerQueue) alive(now time.Time) bool {
-	return slices.ContainsFunc(q.Pollers, func(p Poller) bool { return now.Sub(p.LastAccess) < PollCycle })
+	return slices.ContainsFunc(q.Pollers, func(p Poller) bool { return p.Polls(now) })
 }
 
 // Facts are the input of [Decide] for one run. A nil or empty field was not read, or is unknown.
@@ -162,6 +162,9 @@ type Poller struct {
 	Identity   string
 	LastAccess time.Time
 }
+
+// Polls reports whether the poller has polled within [PollCycle].
+func (p Poller) Polls(now time.Time) bool { return now.Sub(p.LastAccess) < PollCycle }
 
 // Worker is a registered Signalbox worker.
 type Worker struct {

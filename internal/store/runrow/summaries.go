@@ -91,7 +91,7 @@ func WriteSummary(ctx context.Context, c sqldb.Conn, d sqldb.Dialect, id string,
 	return true, deleteRows(ctx, c, d, id, s)
 }
 
-// deleteRows deletes the rows of the steps that a summary replaces, with their originals.
+// deleteRows deletes the rows of the steps that a summary replaces, with their originals and logs.
 func deleteRows(ctx context.Context, c sqldb.Conn, d sqldb.Dialect, id string, s *run.StepSummary) error {
 	if _, err := c.ExecContext(ctx, `DELETE FROM steps WHERE run_id = $1 AND number >= $2 AND number <= $3 AND NOT kept`,
 		id, s.From, s.To); err != nil {
@@ -115,9 +115,14 @@ ORDER BY number`, []any{id, s.From, s.To}, sqlrow.ScanNumber)
 			return err
 		}
 	}
-	_, err = c.ExecContext(ctx, `DELETE FROM originals WHERE run_id = $1 AND what = $2 AND number >= $3 AND number <= $4
+	if _, err = c.ExecContext(ctx, `DELETE FROM originals WHERE run_id = $1 AND what = $2 AND number >= $3 AND number <= $4
 AND NOT EXISTS (SELECT 1 FROM steps WHERE steps.run_id = originals.run_id
-AND steps.number = originals.number)`, id, run.OriginalStep, s.From, s.To)
+AND steps.number = originals.number)`, id, run.OriginalStep, s.From, s.To); err != nil {
+		return err
+	}
+	_, err = c.ExecContext(ctx, `DELETE FROM attempt_logs WHERE run_id = $1 AND step >= $2 AND step <= $3
+AND NOT EXISTS (SELECT 1 FROM steps WHERE steps.run_id = attempt_logs.run_id AND steps.number = attempt_logs.step)`,
+		id, s.From, s.To)
 	return err
 }
 

@@ -277,18 +277,20 @@ func testFunctions(t *testing.T, open Opener) {
 		list[i].Source = ""
 	}
 	for _, tt := range []struct {
-		text  string
-		after *function.Cursor
-		limit int
-		want  []function.Function
+		filter function.Filter
+		want   []function.Function
 	}{
-		{"", nil, 10, list},
-		{"", nil, 1, list[:1]},
-		{"", new(list[0].Position()), 10, list[1:]},
-		{"", new(list[1].Position()), 10, list[2:]},
-		{"_", nil, 10, list[2:]},
+		{function.Filter{Limit: 10}, list},
+		{function.Filter{Limit: 1}, list[:1]},
+		{function.Filter{Limit: 10, After: new(list[0].Position())}, list[1:]},
+		{function.Filter{Limit: 10, After: new(list[1].Position())}, list[2:]},
+		{function.Filter{Limit: 10, Text: "_"}, list[2:]},
+		{function.Filter{Limit: 10, Name: "a"}, list[:2]},
+		{function.Filter{Limit: 10, Latest: true}, []function.Function{list[0], list[2]}},
+		{function.Filter{Limit: 10, Latest: true, After: new(list[0].Position())}, list[2:]},
 	} {
-		got, err := s.ListFunctions(ctx, here, tt.text, tt.after, tt.limit)
+		tt.filter.Project = here
+		got, err := s.ListFunctions(ctx, tt.filter)
 		require.NoError(t, err)
 		require.Equal(t, tt.want, got)
 	}
@@ -298,6 +300,11 @@ func testFunctions(t *testing.T, open Opener) {
 	_, _, err = s.Publish(ctx, v, longer, entry(audit.WorkflowPublish, here, hello))
 	require.NoError(t, err)
 	users, err := s.FunctionUsers(ctx, list[1], 10)
+	require.NoError(t, err)
+	require.Equal(t, []function.User{{Workflow: hello, Version: "1", Latest: true}}, users)
+	_, _, err = s.Publish(ctx, version(hello, "11", "sha256:two", 2), longer, entry(audit.WorkflowPublish, here, hello))
+	require.NoError(t, err)
+	users, err = s.FunctionUsers(ctx, list[1], 10)
 	require.NoError(t, err)
 	require.Equal(t, []function.User{{Workflow: hello, Version: "1"}}, users)
 

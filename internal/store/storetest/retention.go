@@ -74,6 +74,7 @@ func testDeleteRuns(t *testing.T, open Opener) {
 	apply(t, s, run.Update{RunID: "old-0", Position: 99, Summary: &run.StepSummary{
 		From: 3, To: 5, Position: 99, Tasks: []run.TaskSummary{{Pointer: "/do/0/a", Task: "a", Kind: "set", Count: 3}},
 	}})
+	apply(t, s, run.Update{RunID: "old-1", Position: 99, Logs: []run.AttemptLog{{Step: 1, Attempt: 1}}})
 	finished(t, s, newRun("new", 8), 500)
 	insert(t, s, newRun("open", 1))
 	finished(t, s, related("foreign", 1, func(r *run.Run) { r.Project = "other" }), 10)
@@ -94,7 +95,8 @@ func testDeleteRuns(t *testing.T, open Opener) {
 
 	cut := retention.Cut{Before: at(400), EndedBefore: at(450)}
 	deleted := deleteAll(t, s, retention.Runs, cut, 3)
-	require.Equal(t, map[string]int64{"runs": 7, "steps": 7, "step_summaries": 1, "task_summaries": 1}, deleted)
+	require.Equal(t, map[string]int64{"runs": 7, "steps": 7, "attempt_logs": 1, "step_summaries": 1, "task_summaries": 1},
+		deleted)
 	require.Equal(t, []string{"child", "open", "parent", "open child", "wanted", "delivered", "new", "replay"},
 		sortedAs(kept(t, s), []string{"child", "open", "parent", "open child", "wanted", "delivered", "new", "replay"}),
 		"open ones, their relatives, and those that something is still to be done to")

@@ -43,6 +43,7 @@ type Store interface {
 	clusters
 	workflow.Store
 	function.Store
+	run.LogStore
 	project.Store
 	installation
 	worker.Store
@@ -189,6 +190,7 @@ func cases() []test {
 		{"retries", testRetries},
 		{"runs page under inserts", testRunsPageUnderInserts},
 		{"steps", testSteps},
+		{"logs", testLogs},
 		{"filters of steps", testStepFilters},
 		{"caught steps", testCaughtSteps},
 		{"facts", testFacts},

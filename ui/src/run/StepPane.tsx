@@ -22,6 +22,7 @@ import type { Run, Step } from '../gen/signalbox/v1/run_pb'
 import type { RunError } from '../gen/signalbox/v1/types_pb'
 import { attemptCount, attemptRows, outcome } from './attempts'
 import { useStep } from './live'
+import { LogsTab } from './LogsTab'
 import { StepValue } from './StepValue'
 import styles from './run.module.css'
 
@@ -69,6 +70,7 @@ function Content({ step: listed, run }: { step: Step; run: Run }) {
     { id: 'output', label: 'Output' },
     ...(step.error === undefined ? [] : [{ id: 'error', label: 'Error' }]),
     { id: 'attempts', label: 'Attempts', count: loading ? undefined : String(attemptCount(step)) },
+    ...(step.kind === 'run' ? [{ id: 'logs', label: 'Logs' }] : []),
   ]
   const pane = chosenTab(tabs, values.pane, step.error === undefined ? 'input' : 'error')
   return (
@@ -121,6 +123,7 @@ function Content({ step: listed, run }: { step: Step; run: Run }) {
           <ErrorFacts error={step.error} uncaught={step.uncaught} />
         ) : null}
         {pane === 'attempts' && !loading ? <Attempts step={step} /> : null}
+        {pane === 'logs' && !loading ? <LogsTab step={step} run={run} /> : null}
       </Tabs>
       {run.redacted && (pane === 'input' || pane === 'output') ? (
         <p className={styles.faint}>Sensitive values of this run are sealed.</p>

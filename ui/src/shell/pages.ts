@@ -16,6 +16,7 @@ export const places: readonly Place[] = [
   place('Problems', '/problems', 'p'),
   place('Runs', 'runs', 'r'),
   place('Workflows', 'workflows', 'w'),
+  place('Functions', 'functions', '', false),
   place('Events', 'events', 'e'),
   place('Webhooks', 'webhooks', 'h'),
   place('Batches', 'batches', 'b'),

@@ -34,6 +34,7 @@ import {
 } from '../kit'
 import { MaintenancePanel } from './MaintenancePanel'
 import { QueuesPanel } from './QueuesPanel'
+import { RunnersPanel } from './RunnersPanel'
 import { StorePanel } from './StorePanel'
 import { ReconcileRunsDialog } from './ReconcileRunsDialog'
 import { pollingText } from './words'
@@ -89,6 +90,7 @@ export function SystemPage() {
           <StorePanel store={status.store} />
           <QueuesPanel />
           <Workers connection={status.connection} />
+          <RunnersPanel status={status} />
           <Rest status={status} />
         </>
       )}

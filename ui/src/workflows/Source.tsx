@@ -26,7 +26,8 @@ export function Source({ data: { version, draftSource } }: { data: GetWorkflowRe
   )
 }
 
-function Code({ text }: { text: string }) {
+/** A text with the numbers of its lines. */
+export function Code({ text }: { text: string }) {
   return (
     <pre className={styles.code} tabIndex={0}>
       {text.split('\n').map((line, i) => (

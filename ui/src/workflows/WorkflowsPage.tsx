@@ -138,6 +138,9 @@ export function WorkflowsPage() {
     <Page title="Workflows" fill>
       <PageHead title="Workflows">
         <span>What can be run in {project}. Rates and durations are of the last 24 hours.</span>
+        <Link to="/p/$project/functions" params={{ project }}>
+          Functions
+        </Link>
         <Link to="/workflows">All projects</Link>
       </PageHead>
       <FilterFields fields={fields} values={values} onChange={change} />

@@ -46,6 +46,8 @@ const (
 	RunServiceGetStepProcedure = "/signalbox.v1.RunService/GetStep"
 	// RunServiceGetStepValueProcedure is the fully-qualified name of the RunService's GetStepValue RPC.
 	RunServiceGetStepValueProcedure = "/signalbox.v1.RunService/GetStepValue"
+	// RunServiceListLogsProcedure is the fully-qualified name of the RunService's ListLogs RPC.
+	RunServiceListLogsProcedure = "/signalbox.v1.RunService/ListLogs"
 	// RunServiceSummarizeStepsProcedure is the fully-qualified name of the RunService's SummarizeSteps
 	// RPC.
 	RunServiceSummarizeStepsProcedure = "/signalbox.v1.RunService/SummarizeSteps"
@@ -94,6 +96,11 @@ type RunServiceClient interface {
 	// a shortened value. It interprets the run's history in Temporal again, and is refused with VALUE_NOT_RECORDED if the
 	// history is not there any more, and if the value has no such part. Sensitive values are redacted.
 	GetStepValue(context.Context, *connect.Request[v1.GetStepValueRequest]) (*connect.Response[v1.GetStepValueResponse], error)
+	// ListLogs lists what the programs of a run have printed, by step and attempt: the logs of attempts that have ended, and
+	// on the last page those of programs that run. Of each stream the end is kept, up to 128 KiB, and of a program that runs up
+	// to 16 KiB, a few seconds old, without the last line while it is incomplete. Sensitive values are redacted. There is no log
+	// of a program that its task does not await.
+	ListLogs(context.Context, *connect.Request[v1.ListLogsRequest]) (*connect.Response[v1.ListLogsResponse], error)
 	// SummarizeSteps returns totals of all steps of a run by task, also of the steps that are not listed.
 	SummarizeSteps(context.Context, *connect.Request[v1.SummarizeStepsRequest]) (*connect.Response[v1.SummarizeStepsResponse], error)
 	// ListWaits lists what an open run waits for: first what holds the run as a whole, then the open steps in order of entry.
@@ -181,6 +188,13 @@ func NewRunServiceClient(httpClient connect.HTTPClient, baseURL string, opts ...
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
+		listLogs: connect.NewClient[v1.ListLogsRequest, v1.ListLogsResponse](
+			httpClient,
+			baseURL+RunServiceListLogsProcedure,
+			connect.WithSchema(runServiceMethods.ByName("ListLogs")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
 		summarizeSteps: connect.NewClient[v1.SummarizeStepsRequest, v1.SummarizeStepsResponse](
 			httpClient,
 			baseURL+RunServiceSummarizeStepsProcedure,
@@ -261,6 +275,7 @@ type runServiceClient struct {
 	listSteps      *connect.Client[v1.ListStepsRequest, v1.ListStepsResponse]
 	getStep        *connect.Client[v1.GetStepRequest, v1.GetStepResponse]
 	getStepValue   *connect.Client[v1.GetStepValueRequest, v1.GetStepValueResponse]
+	listLogs       *connect.Client[v1.ListLogsRequest, v1.ListLogsResponse]
 	summarizeSteps *connect.Client[v1.SummarizeStepsRequest, v1.SummarizeStepsResponse]
 	listWaits      *connect.Client[v1.ListWaitsRequest, v1.ListWaitsResponse]
 	watchRun       *connect.Client[v1.WatchRunRequest, v1.WatchRunResponse]
@@ -302,6 +317,11 @@ func (c *runServiceClient) GetStep(ctx context.Context, req *connect.Request[v1.
 // GetStepValue calls signalbox.v1.RunService.GetStepValue.
 func (c *runServiceClient) GetStepValue(ctx context.Context, req *connect.Request[v1.GetStepValueRequest]) (*connect.Response[v1.GetStepValueResponse], error) {
 	return c.getStepValue.CallUnary(ctx, req)
+}
+
+// ListLogs calls signalbox.v1.RunService.ListLogs.
+func (c *runServiceClient) ListLogs(ctx context.Context, req *connect.Request[v1.ListLogsRequest]) (*connect.Response[v1.ListLogsResponse], error) {
+	return c.listLogs.CallUnary(ctx, req)
 }
 
 // SummarizeSteps calls signalbox.v1.RunService.SummarizeSteps.
@@ -382,6 +402,11 @@ type RunServiceHandler interface {
 	// a shortened value. It interprets the run's history in Temporal again, and is refused with VALUE_NOT_RECORDED if the
 	// history is not there any more, and if the value has no such part. Sensitive values are redacted.
 	GetStepValue(context.Context, *connect.Request[v1.GetStepValueRequest]) (*connect.Response[v1.GetStepValueResponse], error)
+	// ListLogs lists what the programs of a run have printed, by step and attempt: the logs of attempts that have ended, and
+	// on the last page those of programs that run. Of each stream the end is kept, up to 128 KiB, and of a program that runs up
+	// to 16 KiB, a few seconds old, without the last line while it is incomplete. Sensitive values are redacted. There is no log
+	// of a program that its task does not await.
+	ListLogs(context.Context, *connect.Request[v1.ListLogsRequest]) (*connect.Response[v1.ListLogsResponse], error)
 	// SummarizeSteps returns totals of all steps of a run by task, also of the steps that are not listed.
 	SummarizeSteps(context.Context, *connect.Request[v1.SummarizeStepsRequest]) (*connect.Response[v1.SummarizeStepsResponse], error)
 	// ListWaits lists what an open run waits for: first what holds the run as a whole, then the open steps in order of entry.
@@ -462,6 +487,13 @@ func NewRunServiceHandler(svc RunServiceHandler, opts ...connect.HandlerOption) 
 		RunServiceGetStepValueProcedure,
 		svc.GetStepValue,
 		connect.WithSchema(runServiceMethods.ByName("GetStepValue")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
+	runServiceListLogsHandler := connect.NewUnaryHandler(
+		RunServiceListLogsProcedure,
+		svc.ListLogs,
+		connect.WithSchema(runServiceMethods.ByName("ListLogs")),
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
@@ -548,6 +580,8 @@ func NewRunServiceHandler(svc RunServiceHandler, opts ...connect.HandlerOption) 
 			runServiceGetStepHandler.ServeHTTP(w, r)
 		case RunServiceGetStepValueProcedure:
 			runServiceGetStepValueHandler.ServeHTTP(w, r)
+		case RunServiceListLogsProcedure:
+			runServiceListLogsHandler.ServeHTTP(w, r)
 		case RunServiceSummarizeStepsProcedure:
 			runServiceSummarizeStepsHandler.ServeHTTP(w, r)
 		case RunServiceListWaitsProcedure:
@@ -601,6 +635,10 @@ func (UnimplementedRunServiceHandler) GetStep(context.Context, *connect.Request[
 
 func (UnimplementedRunServiceHandler) GetStepValue(context.Context, *connect.Request[v1.GetStepValueRequest]) (*connect.Response[v1.GetStepValueResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signalbox.v1.RunService.GetStepValue is not implemented"))
+}
+
+func (UnimplementedRunServiceHandler) ListLogs(context.Context, *connect.Request[v1.ListLogsRequest]) (*connect.Response[v1.ListLogsResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signalbox.v1.RunService.ListLogs is not implemented"))
 }
 
 func (UnimplementedRunServiceHandler) SummarizeSteps(context.Context, *connect.Request[v1.SummarizeStepsRequest]) (*connect.Response[v1.SummarizeStepsResponse], error) {

@@ -291,3 +291,25 @@ describe('a value over 16 KiB', () => {
     await context.close()
   })
 })
+
+describe('what a program prints', () => {
+  it('is shown while it runs, and stays, without what is sensitive', async () => {
+    const id = await platform.start('script', { password: 'secret-word', milliseconds: 12_000 })
+    const { context, page, faults } = await open(browser, platform.address, address(id, '?step=1&pane=logs'))
+    await page.getByRole('heading', { name: 'Attempt 1 (running)' }).waitFor()
+    const output = page.getByLabel('Standard output of attempt 1')
+    await output.getByText('begun with').waitFor()
+    expect(await output.textContent()).not.toContain('ended')
+    await output.getByText('ended').waitFor()
+    await page.getByRole('heading', { name: 'Attempt 1', exact: true }).waitFor()
+    await page.getByLabel('Standard error of attempt 1').getByText('a warning').waitFor()
+    expect(await page.content()).not.toContain('secret-word')
+    expect(await violations(page)).toEqual([])
+    for (const width of [1280, 1920, 390]) {
+      await page.setViewportSize({ width, height: 844 })
+      expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(width)
+    }
+    expect(faults).toEqual([])
+    await context.close()
+  })
+})

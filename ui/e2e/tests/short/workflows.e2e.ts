@@ -1,7 +1,7 @@
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { launch, loaded, open, violations } from '../../browser'
-import { type Platform, startPlatform, until } from '../../platform'
+import { type Platform, seedFunctions, startPlatform, until } from '../../platform'
 
 let platform: Platform
 let browser: Browser
@@ -46,6 +46,54 @@ describe('a workflow', () => {
     await page.waitForURL(/\/batches\/[0-9a-f-]{36}/)
     await loaded(page)
     expect(await platform.cli('workflow', 'show', 'wait')).toContain('wrong prices')
+    expect(faults).toEqual([])
+    await context.close()
+  })
+})
+
+describe('a function', () => {
+  it('is found from the workflows, with its versions, source, schemas and callers, and deleted', async () => {
+    const { context, page, faults } = await open(browser, platform.address, '/p/default/workflows')
+    await page.getByRole('link', { name: 'Functions', exact: true }).click()
+    await page.getByText('No functions in default yet.').waitFor()
+    await page.getByText('signalbox function publish NAME:VERSION FILE --project default').waitFor()
+    await seedFunctions(platform)
+    await page.reload()
+
+    const row = page.getByRole('row', { name: /^price 1\.1\.0/ })
+    await row.waitFor()
+    expect(await page.getByRole('rowgroup').getByRole('row').count()).toBe(2)
+    await row.getByRole('link').click()
+    await page.getByText('price:1.1.0@default').first().waitFor()
+    await page.getByText('No published workflow calls it.').waitFor()
+
+    await page.getByRole('tab', { name: 'Versions' }).click()
+    await page.getByRole('link', { name: '1.0.0' }).click()
+    await page.getByText('version 1.0.0').waitFor()
+    const caller = page.getByRole('row', { name: /quote-with-a-name/ })
+    await caller.getByRole('cell', { name: 'yes' }).waitFor()
+    await page.getByText('minLength').waitFor()
+    await page.getByRole('tab', { name: 'Source' }).click()
+    await page.getByText('# The price of an order.').waitFor()
+
+    for (const width of [390, 1280, 1920]) {
+      await page.setViewportSize({ width, height: 900 })
+      for (const tab of ['Overview', 'Source', 'Versions']) {
+        await page.getByRole('tab', { name: tab }).click()
+        await loaded(page)
+        expect(await page.evaluate(() => document.documentElement.scrollWidth), `${tab} at ${width}`).toBe(width)
+      }
+    }
+    await page.setViewportSize({ width: 1280, height: 800 })
+    await page.getByRole('button', { name: 'More', exact: true }).click()
+    await page.getByRole('menuitem', { name: 'Delete all versions…' }).click()
+    expect(await violations(page)).toEqual([])
+    await page.getByRole('dialog').getByRole('button', { name: 'Delete', exact: true }).click()
+    await page.waitForURL(/\/functions$/)
+    await page.getByRole('row', { name: /^a-function-with/ }).waitFor()
+    await page.mouse.move(1, 1) // the list keeps its rows while the pointer is in it
+    await row.waitFor({ state: 'detached' })
+    expect(await platform.cli('function', 'list')).not.toContain('price')
     expect(faults).toEqual([])
     await context.close()
   })
