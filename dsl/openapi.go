@@ -206,6 +206,9 @@ func (p *parser) operation(document, at value, r *Resource) *openapi.Operation {
 	case err != nil && !description.incomplete:
 		p.report(CodeResource, document, "", "%s: %s", r.URI, oneLine(err.Error()))
 	case err == nil:
+		if p.countValues(document, found.Values); p.stopped {
+			return nil
+		}
 		p.compileOperation(at, found)
 		if p.operations == nil {
 			p.operations = map[string]*openapi.Operation{}
@@ -266,7 +269,18 @@ func (p *parser) part(document value, uri string) ([]byte, error) {
 	if root == nil {
 		return nil, fmt.Errorf("the resource %q cannot be read", reference.URI)
 	}
+	if p.countValues(document, size(root)); p.stopped {
+		return nil, fmt.Errorf("the resource %q is over a limit", reference.URI)
+	}
 	return appendJSON(nil, root)
+}
+
+// countValues counts the values that are read for an operation.
+func (p *parser) countValues(document value, values int) {
+	if p.referred += values; p.referred > p.limits.MaxNodes {
+		p.stop(document, "call fewer operations, or make their descriptions smaller",
+			"the document has more than %d values with those of the operations that it calls", p.limits.MaxNodes)
+	}
 }
 
 // compileOperation compiles the schemas of an operation. A part that cannot be checked is a warning.
@@ -276,11 +290,12 @@ func (p *parser) compileOperation(at value, o *openapi.Operation) {
 	}
 	for what, s := range o.Schemas {
 		node, _ := tree.Parse(s.Definition, tree.Limits{
-			Bytes: len(s.Definition), Depth: p.limits.MaxDepth, Nodes: p.limits.MaxSchemaValues,
+			Bytes: len(s.Definition), Depth: p.limits.MaxDepth, Nodes: p.limits.MaxSchemaValues - p.schemaValues,
 		})
 		if node == nil {
-			p.stop(at, "", "the schema of %s is too large or too deep", what)
-			return
+			p.warn(CodeSchema, at, Pos{}, "", "the schema of %s is not checked: the schemas of the document have more than %d "+
+				"values with it, or it is too deep", what, p.limits.MaxSchemaValues)
+			continue
 		}
 		if p.done(at) || !p.admitSchema(value{node: node, path: at.path, key: at.pos()}) {
 			return

@@ -21,6 +21,7 @@ type converter struct {
 	// schemas are the shared ones as JSON Schemas by name, converted as they are needed.
 	schemas map[string]any
 	notes   []string
+	bytes   int // of all schemas
 }
 
 func (c *converter) operation(id string, at place, item *openapi3.PathItem, base *url.URL) (*Operation, error) {
@@ -303,8 +304,14 @@ func (c *converter) schema(what string, ref *openapi3.SchemaRef) (*Schema, error
 	if err != nil {
 		return nil, fmt.Errorf("the schema of %s cannot be read: %w", what, err)
 	}
+	if c.bytes += len(text); c.bytes > maxBytes {
+		return nil, fmt.Errorf("the schemas of the operation have more than %d bytes, each with all that it refers to", maxBytes)
+	}
 	return &Schema{Definition: text}, nil
 }
+
+// maxBytes bounds the schemas of an operation.
+const maxBytes = 4 << 20
 
 const sharedSchemas = "#/components/schemas/"
 

@@ -42,6 +42,8 @@ type Operation struct {
 	Security []Requirement
 	// Notes are parts of the description that requests are not checked against, with the reason.
 	Notes []string
+	// Values is the number of values that the description of the operation has.
+	Values int
 
 	server server
 }

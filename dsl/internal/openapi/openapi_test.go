@@ -207,3 +207,34 @@ func TestSwagger(t *testing.T) {
 		require.Equal(t, tt.want, request(t, o, tt.given), tt.id)
 	}
 }
+
+func TestOperationsAreBounded(t *testing.T) {
+	t.Parallel()
+	large := func(properties int, parameters string) string {
+		var many strings.Builder
+		for i := range properties {
+			fmt.Fprintf(&many, "property%d: {type: string}, ", i)
+		}
+		return fmt.Sprintf(`
+openapi: 3.0.3
+servers: [{url: 'https://s'}]
+components: {schemas: {Large: {properties: {%s}}}}
+paths:
+  /small: {get: {operationId: small}}
+  /large: {get: {operationId: large, parameters: [%s]}}
+`, many.String(), parameters)
+	}
+	const one = "{name: v, in: query, schema: {$ref: '#/components/schemas/Large'}}"
+	d := read(t, large(26_000, one))
+	_, err := d.Operation("small")
+	require.NoError(t, err, "the rest of the description does not matter")
+	_, err = d.Operation("large")
+	require.ErrorContains(t, err, "the limit is 50000")
+
+	var parameters strings.Builder
+	for i := range 200 {
+		parameters.WriteString(strings.Replace(one, "name: v", fmt.Sprintf("name: v%d", i), 1) + ", ")
+	}
+	_, err = read(t, large(2_000, parameters.String())).Operation("large")
+	require.ErrorContains(t, err, "bytes, each with all that it refers to")
+}

@@ -148,7 +148,13 @@ func (d *Description) Operation(id string) (*Operation, error) {
 		return nil, fmt.Errorf("the description has the operation %.200q twice: %s %s and %s %s", id,
 			strings.ToUpper(places[0].method), places[0].path, strings.ToUpper(places[1].method), places[1].path)
 	}
-	doc, err := d.model(places[0])
+	part := d.part(places[0])
+	values := count(part)
+	if values > maxValues {
+		return nil, fmt.Errorf("the operation %.200q and what it refers to have %d values, the limit is %d", id, values,
+			maxValues)
+	}
+	doc, err := d.model(part, places[0])
 	if err != nil {
 		return nil, fmt.Errorf("the description of the operation %.200q cannot be read: %w", id, err)
 	}
@@ -157,18 +163,42 @@ func (d *Description) Operation(id string) (*Operation, error) {
 		return nil, fmt.Errorf("the description of the operation %.200q cannot be read", id)
 	}
 	c := &converter{doc: doc, older: d.swagger || doc.IsOpenAPI30()}
-	return c.operation(id, places[0], item, d.location)
+	o, err := c.operation(id, places[0], item, d.location)
+	if err != nil {
+		return nil, err
+	}
+	o.Values = values
+	return o, nil
 }
 
-// model returns the part of the description that an operation needs. The library reads only that: descriptions may be
-// large, and defects of other operations do not matter.
-func (d *Description) model(at place) (doc *openapi3.T, err error) {
+// maxValues is the number of values that an operation and what it refers to in the same text may have. The library reads
+// them, and takes about a second for so many.
+const maxValues = 50_000
+
+// count returns the number of values in a value.
+func count(v any) int {
+	n := 1
+	switch v := v.(type) {
+	case []any:
+		for _, item := range v {
+			n += count(item)
+		}
+	case map[string]any:
+		for _, member := range v {
+			n += count(member)
+		}
+	}
+	return n
+}
+
+// model returns the part of the description that an operation needs in the library's model. The library reads only that:
+// descriptions may be large, and defects of other operations do not matter.
+func (d *Description) model(part map[string]any, at place) (doc *openapi3.T, err error) {
 	defer func() {
 		if r := recover(); r != nil { // of the library, for what it does not expect
 			doc, err = nil, fmt.Errorf("%v", r)
 		}
 	}()
-	part := d.part(at)
 	if d.swagger {
 		if err := adapt(part, at); err != nil {
 			return nil, err

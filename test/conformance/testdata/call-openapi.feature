@@ -24,7 +24,7 @@ Feature: OpenAPI call
     path: /anything/orders/7
     args: {tags: 'a,b c', states: 'new,old', 'filter[a]': '1'}
     trace: t1
-    cookie: session=s1
+    cookie: '⟦redacted⟧'
     """
 
   Scenario: A body of the members that are no parameters, and an authentication
@@ -52,7 +52,7 @@ Feature: OpenAPI call
     method: PUT
     json: {sku: s1, parts: [{sku: p1}]}
     type: application/json
-    authorization: Bearer abc
+    authorization: '⟦redacted⟧'
     """
 
   Scenario: The whole body, and output raw
