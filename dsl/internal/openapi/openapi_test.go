@@ -210,31 +210,176 @@ func TestSwagger(t *testing.T) {
 
 func TestOperationsAreBounded(t *testing.T) {
 	t.Parallel()
-	large := func(properties int, parameters string) string {
-		var many strings.Builder
-		for i := range properties {
-			fmt.Fprintf(&many, "property%d: {type: string}, ", i)
+	// large has a schema with many properties, in parts.
+	large := func(parts, parameters int) *openapi.Description {
+		schemas, all := map[string]any{}, []any{}
+		for i := range parts {
+			properties := map[string]any{}
+			for j := range 1000 {
+				properties[fmt.Sprint("property", j)] = map[string]any{"type": "string"}
+			}
+			schemas[fmt.Sprint("Part", i)] = map[string]any{"properties": properties}
+			all = append(all, map[string]any{"$ref": fmt.Sprint("#/components/schemas/Part", i)})
 		}
-		return fmt.Sprintf(`
-openapi: 3.0.3
-servers: [{url: 'https://s'}]
-components: {schemas: {Large: {properties: {%s}}}}
-paths:
-  /small: {get: {operationId: small}}
-  /large: {get: {operationId: large, parameters: [%s]}}
-`, many.String(), parameters)
+		schemas["Large"] = map[string]any{"allOf": all}
+		list := []any{}
+		for i := range parameters {
+			list = append(list, map[string]any{"name": fmt.Sprint("v", i), "in": "query",
+				"schema": map[string]any{"$ref": "#/components/schemas/Large"}})
+		}
+		d, err := openapi.Read(map[string]any{
+			"openapi": "3.0.3", "components": map[string]any{"schemas": schemas}, "paths": map[string]any{
+				"/small": map[string]any{"get": map[string]any{"operationId": "small"}},
+				"/large": map[string]any{"get": map[string]any{"operationId": "large", "parameters": list}},
+			}}, home, noTexts)
+		require.NoError(t, err)
+		return d
 	}
-	const one = "{name: v, in: query, schema: {$ref: '#/components/schemas/Large'}}"
-	d := read(t, large(26_000, one))
+	d := large(26, 1)
 	_, err := d.Operation("small")
 	require.NoError(t, err, "the rest of the description does not matter")
 	_, err = d.Operation("large")
 	require.ErrorContains(t, err, "the limit is 50000")
-
-	var parameters strings.Builder
-	for i := range 200 {
-		parameters.WriteString(strings.Replace(one, "name: v", fmt.Sprintf("name: v%d", i), 1) + ", ")
-	}
-	_, err = read(t, large(2_000, parameters.String())).Operation("large")
+	_, err = large(4, 100).Operation("large")
 	require.ErrorContains(t, err, "bytes, each with all that it refers to")
+}
+
+const typed = `
+openapi: 3.0.3
+servers: [{url: 'https://s/'}, {url: 'https://never'}]
+components:
+  schemas:
+    Issue: {type: object, properties: {title: {type: string}, body: {type: string}}}
+  parameters: {trace: {name: X-Trace, in: header, schema: {type: string}}}
+paths:
+  /issues/{n}:
+    parameters:
+      - {name: n, in: path, required: true, schema: {type: integer}}
+      - {$ref: '#/components/parameters/trace'}
+    get:
+      operationId: get
+      parameters:
+        - {name: all, in: query, schema: {type: boolean}}
+        - {name: name, in: query, schema: {type: string}}
+        - {name: ids, in: query, explode: false, schema: {type: array, items: {type: integer}}}
+        - {name: filter, in: query, content: {application/json: {schema: {type: object}}}}
+        - {name: path, in: query, allowReserved: true, schema: {type: string}}
+    post:
+      operationId: post
+      requestBody: {content: {text/plain: {}, application/merge-patch+json: {schema: {$ref: '#/components/schemas/Issue'}}}}
+    put:
+      operationId: put
+      servers: [{url: 'https://{tenant}.s', variables: {tenant: {default: a}}}]
+      requestBody: {content: {text/csv: {schema: {type: string}}}}
+    patch:
+      operationId: patch
+      requestBody:
+        content:
+          multipart/form-data: {schema: {type: object}}
+          application/x-www-form-urlencoded:
+            schema: {type: object, properties: {a: {type: array, items: {type: string}}, b: {type: array, items: {type: string}}}}
+            encoding: {b: {style: pipeDelimited}}
+    delete:
+      operationId: delete
+      requestBody: {content: {application/octet-stream: {}}}
+`
+
+func TestValuesAreReadAsTheirTypes(t *testing.T) {
+	t.Parallel()
+	o := operation(t, typed, "get")
+	for given, want := range map[string]string{
+		"{n: '7', all: 'true', name: 5, ids: 3}":                   "GET https://s/issues/7?all=true&ids=3&name=5",
+		"{n: 7, all: true, name: true, ids: ['3', 4], x-trace: a}": "GET https://s/issues/7?all=true&ids=3,4&name=true\nX-Trace: a",
+		"{n: 1.0, filter: {a: [1, 'b c']}}":                        "GET https://s/issues/1?filter=%7B%22a%22%3A%5B1%2C%22b%20c%22%5D%7D",
+		"{n: 7, path: 'a/b?c=d&e#f', name: 'a&b'}":                 "GET https://s/issues/7?name=a%26b&path=a/b?c=d%26e%23f",
+		"{n: null}":        `the path parameter "n" is missing`,
+		"{n: 1, other: 1}": `the operation "get" has no parameter "other"`,
+	} {
+		require.Equal(t, want, request(t, o, given), given)
+	}
+}
+
+func TestBodies(t *testing.T) {
+	t.Parallel()
+	const address = "https://s/issues/7\n"
+	for _, tt := range []struct{ id, given, want string }{
+		{"post", "{n: 7, title: a, body: b}",
+			"POST " + address + "Content-Type: application/merge-patch+json\n{\"body\":\"b\",\"title\":\"a\"}"},
+		{"post", "{n: 7}", "POST https://s/issues/7"},
+		{"put", "{n: 7, body: 'a,b', tenant: t-1}", "PUT https://t-1.s/issues/7\nContent-Type: text/csv\n\"a,b\""},
+		{"put", "{n: 7, body: {a: 1}}", "the body is of the type text/csv and must be a text, got an object"},
+		{"put", "{n: 7, tenant: 'evil.example/'}", "the variable \"tenant\" of the server must have letters, digits, dots, hyphens, " +
+			"underscores and tildes only, got \"evil.example/\""},
+		{"patch", "{n: 7, a: [x, y], b: [x, y], c: 1}", "PATCH " + address +
+			"Content-Type: application/x-www-form-urlencoded\n{\"a\":[\"x\",\"y\"],\"b\":\"x|y\",\"c\":1}"},
+		{"patch", "{n: 7, a: {b: c}}",
+			"the body is a form, whose field \"a\" must be a text, a number, a boolean or a list of them"},
+		{"delete", "{n: 7, body: abc}", "DELETE " + address + "Content-Type: application/octet-stream\n\"abc\""},
+	} {
+		require.Equal(t, tt.want, request(t, operation(t, typed, tt.id), tt.given), "%s %s", tt.id, tt.given)
+	}
+}
+
+func TestSecretsAreTextsOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	s := openapi.Secret{Value: "s"}
+	r, _, err := operation(t, typed, "get").Request(map[string]any{"n": s, "name": s, "X-Trace": s}, 1000)
+	require.NoError(t, err)
+	require.Equal(t, "GET https://s/issues/<s>\n? name=<s>\nX-Trace: <s>", show(r))
+	r, _, err = operation(t, typed, "post").Request(map[string]any{"n": 1, "title": s}, 1000)
+	require.NoError(t, err)
+	require.Equal(t, map[string]any{"title": s}, r.Body)
+	for name, v := range map[string]any{"filter": s, "ids": []any{s}} {
+		_, _, err = operation(t, typed, "get").Request(map[string]any{"n": 1, name: v}, 1000)
+		require.ErrorContains(t, err, "secret", name)
+	}
+}
+
+func TestAddressesOfServers(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"openapi: 3.0.3":                                   "https://example.com/a",
+		"openapi: 3.0.3\nservers: [{url: v1}]":             "https://example.com/api/v1/a",
+		"openapi: 3.0.3\nservers: [{url: /v1/}]":           "https://example.com/v1/a",
+		"openapi: 3.0.3\nservers: [{url: '//other/v1'}]":   "https://other/v1/a",
+		"swagger: '2.0'":                                   "https://example.com/a",
+		"swagger: '2.0'\nbasePath: /v2":                    "https://example.com/v2/a",
+		"swagger: '2.0'\nhost: other":                      "https://other/a",
+		"swagger: '2.0'\nhost: other\nschemes: [ws, http]": "http://other/a",
+		"openapi: 3.0.3\nservers: [{url: 'ftp://a'}]":      "the scheme \"ftp\": only http and https",
+		"openapi: 3.0.3\nservers: [{url: 'http://a:b@c'}]": "has a user in its address",
+		"openapi: 3.0.3\nservers: [{url: 'http://{a}'}]":   "the variable \"a\", which is not described",
+	} {
+		o, err := read(t, text+"\npaths: {/a: {get: {operationId: a}}}").Operation("a")
+		if err != nil {
+			require.ErrorContains(t, err, want, text)
+			continue
+		}
+		require.Equal(t, "GET "+want, request(t, o, "{}"), text)
+	}
+}
+
+func TestOperationsOfOtherTexts(t *testing.T) {
+	t.Parallel()
+	d := readAt(t, "openapi: 3.1.0\nservers: [{url: 'https://s'}]\npaths: {/a: {$ref: 'paths/a.yaml'}, /b: {$ref: 'paths/b.yaml#/b'}}",
+		"api/openapi.yaml", func(uri string) ([]byte, error) {
+			switch uri {
+			case "api/paths/a.yaml":
+				return []byte(`{"get": {"operationId": "a", "parameters": [{"$ref": "../shared.yaml#/p"}]}}`), nil
+			case "api/paths/b.yaml":
+				return []byte(`{"b": {"get": {"operationId": "b"}}}`), nil
+			case "api/shared.yaml":
+				return []byte(`{"p": {"name": "p", "in": "query", "schema": {"$ref": "#/q"}}, "q": {"type": "integer"}}`), nil
+			}
+			return noTexts(uri)
+		})
+	for id, want := range map[string]string{"a": "GET https://s/a?p=1", "b": "GET https://s/b?p=1"} {
+		o, err := d.Operation(id)
+		require.NoError(t, err)
+		if id == "b" {
+			require.Equal(t, "GET https://s/b", request(t, o, "{}"))
+			continue
+		}
+		require.Equal(t, want, request(t, o, "{p: '1'}"))
+	}
 }

@@ -13,8 +13,10 @@ const separatorKey = "x-separator"
 func adapt(part map[string]any, at place) error {
 	part["swagger"] = "2.0"
 	schemes, _ := part["schemes"].([]any)
-	if slices.Contains(schemes, any("https")) {
-		part["schemes"] = []any{"https"}
+	for _, scheme := range []any{"http", "https"} {
+		if slices.Contains(schemes, scheme) {
+			part["schemes"] = []any{scheme}
+		}
 	}
 	paths, _ := part["paths"].(map[string]any)
 	item, _ := paths[at.path].(map[string]any)
