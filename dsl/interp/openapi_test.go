@@ -32,7 +32,7 @@ components:
         id: {type: integer, readOnly: true}
         sku: {type: string}
         quantity: {type: integer, minimum: 0, exclusiveMinimum: true, nullable: true}
-        part: {$ref: '#/components/schemas/Order'}
+        part: {nullable: true, allOf: [{$ref: '#/components/schemas/Order'}]}
 `
 
 // describedDriver returns the driver of a document that refers to the description.
@@ -67,6 +67,7 @@ do:
           region: us
           sku: '${ .sku }'
           quantity: null
+          part: null
         authentication: {bearer: {token: '${ $secrets.token }'}}
         output: response
         redirect: true
@@ -76,7 +77,7 @@ do:
 		Method: "PUT", URL: "https://us.shop/v1/orders/7?tags=a%20b&tags=c",
 		Query:   map[string]string{"key": "⟦secrets.token⟧"},
 		Headers: map[string]string{"Content-Type": "application/json", "X-Trace": "t-⟦secrets.token⟧"},
-		Body:    map[string]any{"sku": "x", "quantity": nil}, HasBody: true,
+		Body:    map[string]any{"sku": "x", "quantity": nil, "part": nil}, HasBody: true,
 		Output: dsl.OutputResponse, Redirect: true,
 		Authentication: &interp.Authentication{Scheme: dsl.AuthBearer,
 			Properties: map[string]any{"token": "⟦secrets.token⟧"}},
@@ -103,7 +104,7 @@ do:
 			`server must be one of eu, us, got "eu.evil/"; ` +
 			`the path parameter "id" does not match its schema: minimum: got 0, want 1; ` +
 			`the query parameter "key" does not match its schema: maxLength: got 4, want 3; ` +
-			`the body does not match its schema: missing property 'sku'; "/part": missing property 'sku'; ` +
+			`the body does not match its schema: missing property 'sku'; "/part": got object, want null; "/part": missing property 'sku'; ` +
 			`"/part/quantity": exclusiveMinimum: got 0, want 0`,
 	} {
 		w := describedDriver(t, call, input)

@@ -3,6 +3,7 @@ package openapi
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -124,9 +125,14 @@ func modernise(in, out map[string]any) {
 	if in["nullable"] != true {
 		return
 	}
-	if kind, ok := out["type"].(string); ok {
-		out["type"] = []any{kind, openapi3.TypeNull}
+	kind, typed := out["type"].(string)
+	if !typed { // such as allOf with one reference
+		given := maps.Clone(out)
+		clear(out)
+		out["anyOf"] = []any{map[string]any{"type": openapi3.TypeNull}, given}
+		return
 	}
+	out["type"] = []any{kind, openapi3.TypeNull}
 	if values, ok := out["enum"].([]any); ok && !slices.Contains(values, any(nil)) {
 		out["enum"] = append(slices.Clone(values), nil)
 	}

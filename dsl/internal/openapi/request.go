@@ -74,6 +74,10 @@ func (c *check) path() Text {
 
 func (c *check) query(r *Request) {
 	var query strings.Builder
+	separator := "?"
+	if strings.Contains(c.Path, separator) {
+		separator = "&"
+	}
 	for _, p := range c.Parameters {
 		v, given := c.parameters[p]
 		if p.In != InQuery || !given {
@@ -84,18 +88,11 @@ func (c *check) query(r *Request) {
 			continue
 		}
 		for _, pair := range p.pairs(v) {
-			query.WriteByte("&?"[btoi(query.Len() == 0)])
-			query.WriteString(pair)
+			query.WriteString(separator + pair)
+			separator = "&"
 		}
 	}
 	r.URL = append(r.URL, query.String())
-}
-
-func btoi(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 func (c *check) headers(r *Request) {
